@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/info.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "base/param.h"
+#include "contract/limits.h"
+
+static int check_args(const struct mrf_info_query *query, struct fi_info **info)
+{
+	const uint64_t known = FI_SOURCE | FI_NUMERICHOST | FI_PROV_ATTR_ONLY;
+
+	if (!info)
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1002,
+				  "info=NULL: nowhere to answer");
+	if (FI_VERSION_LT(fi_version(), query->version))
+		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 1001,
+				  "version=%u.%u: the newest that is known here is %u.%u",
+				  FI_MAJOR(query->version), FI_MINOR(query->version),
+				  FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
+	if (query->flags & ~known)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_FABRIC, 1003,
+				  "flags=%#lx: only FI_SOURCE, FI_NUMERICHOST and "
+				  "FI_PROV_ATTR_ONLY are known",
+				  query->flags);
+	if ((query->flags & FI_SOURCE) && !query->node && !query->service)
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_FABRIC, 1004,
+			"FI_SOURCE: node or service has to name the local address");
+	if ((query->flags & FI_NUMERICHOST) && !query->node)
+		mrf_info(FI_LOG_FABRIC, "FI_NUMERICHOST without a node has no effect");
+	return 0;
+}
+
+static int refuse_memory(void)
+{
+	return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1060,
+			  "no memory for a struct fi_info");
+}
+
+/* Who is there, whether it can be used or not. */
+static int answer_provider(struct fi_info **info)
+{
+	struct fi_info *one = fi_allocinfo();
+
+	if (!one)
+		return refuse_memory();
+	one->fabric_attr->prov_name = strdup(MRF_PROV_NAME);
+	one->fabric_attr->prov_version = mrf_info_prov_version();
+	if (!one->fabric_attr->prov_name) {
+		fi_freeinfo(one);
+		return refuse_memory();
+	}
+	*info = one;
+	return 0;
+}
+
+static void set_mr_ask(struct mrf_info_query *query)
+{
+	const struct fi_info *hints = query->hints;
+	struct mrf_mr_mode_ask *mr = &query->mr;
+
+	mr->api = query->version;
+	mr->library = MRF_API_VERSION;
+	if (!hints)
+		return;
+	mr->hints = true;
+	mr->caps = hints->caps;
+	mr->mode = hints->mode;
+	if (!hints->domain_attr)
+		return;
+	mr->domain_attr = true;
+	mr->mr_mode = (uint32_t)hints->domain_attr->mr_mode;
+}
+
+/* --- from paths to infos --------------------------------------------------- */
+
+struct answer {
+	const struct mrf_info_query *query;
+	const struct mrf_vnl_path *paths;
+	size_t count;
+	struct fi_info *head;
+	struct fi_info **tail;
+};
+
+/* Appends the matching paths whose destination is near (or is not). */
+static int append_matches(struct answer *answer, bool near)
+{
+	struct mrf_info_match match;
+	char why[MRF_INFO_WHY];
+	struct fi_info *info;
+	size_t i;
+
+	for (i = 0; i < answer->count; i++) {
+		if (mrf_info_match(answer->query, &answer->paths[i], &match, why,
+				   sizeof(why)) ||
+		    match.near != near)
+			continue;
+		info = mrf_info_make(answer->query, &answer->paths[i], &match);
+		if (!info)
+			return refuse_memory();
+		*answer->tail = info;
+		answer->tail = &info->next;
+	}
+	return 0;
+}
+
+/* "rxe0" or "rxe0 10.99.1.1:0" */
+static void path_text(const struct mrf_vnl_path *path, char *buf, size_t len)
+{
+	union mrf_addr addr;
+	char text[64] = "";
+
+	if (path->state == MRF_VNL_USABLE) {
+		memcpy(&addr, &path->addr, sizeof(addr));
+		mrf_addr_text(&addr, text, sizeof(text));
+	}
+	snprintf(buf, len, "%s%s%s", path->dev.name, *text ? " " : "", text);
+}
+
+/*
+ * One line for each path that does not match: a refusal when nothing else matched
+ * either.
+ */
+static void tell_mismatches(const struct answer *answer)
+{
+	struct mrf_info_match match;
+	char why[MRF_INFO_WHY], name[160];
+	unsigned code;
+	size_t i;
+
+	for (i = 0; i < answer->count; i++) {
+		code = mrf_info_match(answer->query, &answer->paths[i], &match, why,
+				      sizeof(why));
+		if (!code)
+			continue;
+		path_text(&answer->paths[i], name, sizeof(name));
+		if (answer->head)
+			mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, why);
+		else
+			mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, code, "%s: %s", name, why);
+	}
+}
+
+static int refuse_no_device(int err)
+{
+	if (err && err != -FI_ENOSYS)
+		return mrf_refuse(-err, FI_LOG_FABRIC, 1048,
+				  "the RDMA devices cannot be listed over netlink");
+	return mrf_refuse(
+		FI_ENODATA, FI_LOG_FABRIC, 1040,
+		"no soft-RoCE device%s: modprobe rdma_rxe; rdma link add rxe0 type rxe "
+		"netdev INTERFACE; or run the program under scripts/with-rxe",
+		err ? " (RDMA is not loaded)" : "");
+}
+
+static int answer_query(const struct mrf_info_query *query, struct fi_info **info)
+{
+	struct answer answer = { .query = query };
+	struct mrf_vnl_path *paths = NULL;
+	int ret;
+
+	ret = mrf_vnl_paths(&paths, &answer.count);
+	if (ret || !answer.count) {
+		free(paths);
+		return refuse_no_device(ret);
+	}
+	answer.paths = paths;
+	answer.tail = &answer.head;
+	ret = append_matches(&answer, true);
+	if (!ret)
+		ret = append_matches(&answer, false);
+	if (!ret)
+		tell_mismatches(&answer);
+	free(paths);
+	if (ret) {
+		fi_freeinfo(answer.head);
+		return ret;
+	}
+	if (!answer.head)
+		return -FI_ENODATA;
+	*info = answer.head;
+	return 0;
+}
+
+MRF_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service,
+			  uint64_t flags, const struct fi_info *hints,
+			  struct fi_info **info)
+{
+	struct mrf_info_query query = {
+		.version = version,
+		.node = node,
+		.service = service,
+		.flags = flags,
+		.hints = hints,
+	};
+	const char *listed;
+	int ret;
+
+	ret = check_args(&query, info);
+	if (ret)
+		return ret;
+	*info = NULL;
+	if (flags & FI_PROV_ATTR_ONLY)
+		return answer_provider(info);
+	listed = mrf_param_str(MRF_PARAM_PROVIDER);
+	if (!mrf_info_listed(listed, MRF_PROV_NAME))
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1011,
+				  "FI_PROVIDER=%s leaves out \"%s\"", listed,
+				  MRF_PROV_NAME);
+	set_mr_ask(&query);
+	ret = mrf_info_check_hints(&query);
+	if (!ret)
+		ret = mrf_info_resolve(&query);
+	return ret ? ret : answer_query(&query, info);
+}

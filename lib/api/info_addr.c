@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/info.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "base/names.h"
+#include "base/param.h"
+#include "domain/domain.h"
+
+bool mrf_info_listed(const char *list, const char *name)
+{
+	bool negated, found = false;
+	size_t len;
+
+	if (!list || !*list)
+		return true;
+	negated = *list == '^';
+	for (list += negated; *list && !found; list += len) {
+		list += strspn(list, ",");
+		len = strcspn(list, ",");
+		found = len == strlen(name) && !strncasecmp(list, name, len);
+	}
+	return found != negated;
+}
+
+/* --- socket addresses ------------------------------------------------------ */
+
+static const void *addr_bytes(const struct sockaddr *sa, size_t *len)
+{
+	if (sa->sa_family == AF_INET) {
+		*len = sizeof(struct in_addr);
+		return &((const struct sockaddr_in *)(const void *)sa)->sin_addr;
+	}
+	*len = sizeof(struct in6_addr);
+	return &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
+}
+
+/* 0.0.0.0 or :: */
+static bool addr_any(const union mrf_addr *addr)
+{
+	static const uint8_t zero[sizeof(struct in6_addr)];
+	size_t len;
+	const void *bytes = addr_bytes(&addr->sa, &len);
+
+	return !memcmp(bytes, zero, len);
+}
+
+static bool addr_loopback(const union mrf_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET)
+		return ntohl(addr->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
+}
+
+/* Do the first bits of two addresses of one family agree? */
+static bool addr_same_bits(const struct sockaddr *a, const struct sockaddr *b,
+			   unsigned bits)
+{
+	size_t len, whole = bits / 8;
+	const uint8_t *x = addr_bytes(a, &len), *y = addr_bytes(b, &len);
+
+	if (memcmp(x, y, whole))
+		return false;
+	return !(bits % 8) || !((x[whole] ^ y[whole]) >> (8 - bits % 8));
+}
+
+static bool addr_equal(const union mrf_addr *a, const struct sockaddr *b)
+{
+	return a->sa.sa_family == b->sa_family &&
+	       addr_same_bits(&a->sa, b, b->sa_family == AF_INET ? 32 : 128);
+}
+
+void mrf_info_network(const struct mrf_vnl_path *path, char *buf, size_t len)
+{
+	uint8_t network[sizeof(struct in6_addr)] = { 0 };
+	char text[INET6_ADDRSTRLEN];
+	size_t size, i;
+	const uint8_t *bytes = addr_bytes(&path->addr.sa, &size);
+	unsigned bits = path->prefix;
+
+	for (i = 0; i < size && bits; i++) {
+		network[i] = bits >= 8 ? bytes[i] : bytes[i] & (uint8_t)(0xff00 >> bits);
+		bits -= bits >= 8 ? 8 : bits;
+	}
+	inet_ntop(path->addr.sa.sa_family, network, text, sizeof(text));
+	snprintf(buf, len, "%s/%u", text, path->prefix);
+}
+
+/* --- what is asked --------------------------------------------------------- */
+
+static int hinted_family(const struct fi_info *hints)
+{
+	if (hints && hints->addr_format == FI_SOCKADDR_IN)
+		return AF_INET;
+	if (hints && hints->addr_format == FI_SOCKADDR_IN6)
+		return AF_INET6;
+	return AF_UNSPEC;
+}
+
+static const char *or_null(const char *text)
+{
+	return text ? text : "(none)";
+}
+
+static int refuse_name(const struct mrf_info_query *query, int error)
+{
+	const char *reason = error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error);
+
+	if (error == EAI_MEMORY)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1005, "getaddrinfo: %s",
+				  reason);
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1005, "node=%s service=%s%s: %s",
+			  or_null(query->node), or_null(query->service),
+			  query->flags & FI_NUMERICHOST ? " (FI_NUMERICHOST)" : "",
+			  reason);
+}
+
+/* Without a node the answer is "any local address", at either end. */
+static int resolve_name(const struct mrf_info_query *query, struct mrf_info_addrs *addrs)
+{
+	const struct addrinfo ask = {
+		.ai_flags = (query->node ? 0 : AI_PASSIVE) |
+			    (query->flags & FI_NUMERICHOST ? AI_NUMERICHOST : 0),
+		.ai_family = hinted_family(query->hints),
+		.ai_socktype = SOCK_STREAM,
+	};
+	struct addrinfo *list, *ai;
+	int error;
+
+	error = getaddrinfo(query->node, query->service, &ask, &list);
+	if (error)
+		return refuse_name(query, error);
+	for (ai = list; ai && addrs->count < MRF_INFO_ADDRS; ai = ai->ai_next) {
+		if (ai->ai_family == AF_INET || ai->ai_family == AF_INET6)
+			memcpy(&addrs->addr[addrs->count++], ai->ai_addr, ai->ai_addrlen);
+	}
+	freeaddrinfo(list);
+	return 0;
+}
+
+static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void *hint,
+		     size_t len)
+{
+	const struct sockaddr *sa = hint;
+	size_t need;
+
+	if (len < sizeof(sa->sa_family))
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1007,
+				  "hints->%slen=%zu: too short for hints->%s", field, len,
+				  field);
+	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
+		return mrf_refuse(
+			FI_ENODATA, FI_LOG_FABRIC, 1008,
+			"hints->%s has family %u: only IPv4 and IPv6 are offered", field,
+			sa->sa_family);
+	need = sa->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+					: sizeof(struct sockaddr_in6);
+	if (len < need)
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_FABRIC, 1007,
+			"hints->%slen=%zu: an address of this family has %zu bytes",
+			field, len, need);
+	memcpy(&addrs->addr[0], hint, need);
+	addrs->count = 1;
+	return 0;
+}
+
+static int check_format(const struct fi_info *hints)
+{
+	switch (hints->addr_format) {
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+		return 0;
+	default:
+		return mrf_refuse(
+			FI_ENODATA, FI_LOG_FABRIC, 1009,
+			"hints->addr_format=%u (%s): offered are FI_SOCKADDR_IN and "
+			"FI_SOCKADDR_IN6",
+			hints->addr_format,
+			mrf_names_enum(&mrf_names_addr_format, hints->addr_format));
+	}
+}
+
+int mrf_info_resolve(struct mrf_info_query *query)
+{
+	const struct fi_info *hints = query->hints;
+	bool named = query->node || query->service;
+	bool source = query->flags & FI_SOURCE;
+	int ret = 0;
+
+	if (hints)
+		ret = check_format(hints);
+	if (!ret && named)
+		ret = resolve_name(query, source ? &query->src : &query->dest);
+	if (!ret && hints && hints->src_addr && !source)
+		ret = take_hint(&query->src, "src_addr", hints->src_addr,
+				hints->src_addrlen);
+	if (!ret && hints && hints->dest_addr && (source || !named))
+		ret = take_hint(&query->dest, "dest_addr", hints->dest_addr,
+				hints->dest_addrlen);
+	return ret;
+}
+
+/* --- does a path answer it? ------------------------------------------------ */
+
+static bool match_src(const struct mrf_info_query *query, const struct sockaddr *own,
+		      union mrf_addr *src)
+{
+	const struct mrf_info_addrs *asked = &query->src;
+	union mrf_addr want;
+	unsigned i;
+
+	memcpy(src, own, own->sa_family == AF_INET ? sizeof(src->in) : sizeof(src->in6));
+	for (i = 0; i < asked->count; i++) {
+		want = asked->addr[i];
+		if (want.sa.sa_family != own->sa_family)
+			continue;
+		if (!addr_any(&want) && !addr_equal(&want, own))
+			continue;
+		mrf_addr_set_port(src, mrf_addr_port(&want));
+		return true;
+	}
+	return !asked->count;
+}
+
+static bool match_dest(const struct mrf_info_query *query,
+		       const struct mrf_vnl_path *path, struct mrf_info_match *match)
+{
+	const struct sockaddr *own = &path->addr.sa;
+	union mrf_addr want;
+	unsigned i;
+
+	match->near = !query->dest.count;
+	for (i = 0; i < query->dest.count && !match->near; i++) {
+		want = query->dest.addr[i];
+		if (want.sa.sa_family != own->sa_family || addr_loopback(&want))
+			continue;
+		if (addr_any(&want)) {
+			/* "This host": by the address that the path has anyway. */
+			match->dest = match->src;
+			mrf_addr_set_port(&match->dest, mrf_addr_port(&want));
+			match->near = true;
+		} else {
+			match->near = addr_same_bits(&want.sa, own, path->prefix);
+			if (match->has_dest && !match->near)
+				continue;
+			match->dest = want;
+		}
+		match->has_dest = true;
+	}
+	return match->has_dest || !query->dest.count;
+}
+
+/* "10.99.1.7:0 and 2 more" */
+static char *addrs_text(const struct mrf_info_addrs *addrs, char *buf, size_t len)
+{
+	char one[64];
+
+	mrf_addr_text(&addrs->addr[0], one, sizeof(one));
+	if (addrs->count > 1)
+		snprintf(buf, len, "%s and %u more", one, addrs->count - 1);
+	else
+		snprintf(buf, len, "%s", one);
+	return buf;
+}
+
+static unsigned match_fabric(const struct fi_fabric_attr *attr,
+			     const struct mrf_vnl_path *path, char *why, size_t len)
+{
+	const struct mrf_fabric *fabric;
+	char network[INET6_ADDRSTRLEN + 4];
+	const char *name = attr->name, *field = "name";
+
+	mrf_info_network(path, network, sizeof(network));
+	if (attr->fabric) {
+		fabric = mrf_container_of(attr->fabric, struct mrf_fabric, fid);
+		name = fabric->name;
+		field = "fabric";
+	}
+	if (!name || !strcmp(name, network))
+		return 0;
+	snprintf(why, len, "hints->fabric_attr->%s asks for \"%s\", this is \"%s\"",
+		 field, name, network);
+	return 1051;
+}
+
+/* An open domain stays on its address and in its mode. */
+static unsigned match_open_domain(const struct mrf_info_query *query,
+				  const struct mrf_domain *domain,
+				  const struct mrf_vnl_path *path, char *why, size_t len)
+{
+	uint64_t mode = (uint32_t)domain->info->domain_attr->mr_mode;
+	uint64_t offer = mrf_mr_mode_offer_answer(&query->mr);
+	char addr[64];
+
+	if (!addr_equal(&domain->addr, &path->addr.sa)) {
+		snprintf(why, len, "hints->domain_attr->domain was opened on %s",
+			 mrf_addr_text(&domain->addr, addr, sizeof(addr)));
+		return 1050;
+	}
+	if ((offer & mode) == mode)
+		return 0;
+	snprintf(why, len,
+		 "hints->domain_attr->domain runs with mr_mode %#lx, %#lx is offered",
+		 mode, offer);
+	return 1056;
+}
+
+static unsigned match_domain(const struct mrf_info_query *query,
+			     const struct mrf_vnl_path *path, char *why, size_t len)
+{
+	const struct fi_domain_attr *attr = query->hints->domain_attr;
+
+	if (attr->name && strcmp(attr->name, path->dev.name)) {
+		snprintf(why, len,
+			 "hints->domain_attr->name asks for \"%s\", this is \"%s\"",
+			 attr->name, path->dev.name);
+		return 1050;
+	}
+	if (!attr->domain)
+		return 0;
+	return match_open_domain(query,
+				 mrf_container_of(attr->domain, struct mrf_domain, fid),
+				 path, why, len);
+}
+
+static unsigned match_names(const struct mrf_info_query *query,
+			    const struct mrf_vnl_path *path, char *why, size_t len)
+{
+	const struct fi_info *hints = query->hints;
+	const char *iface = mrf_param_str(MRF_PARAM_IFACE);
+	int family = hinted_family(hints);
+	unsigned code = 0;
+
+	if (iface && strcmp(iface, path->dev.name) && strcmp(iface, path->dev.netdev)) {
+		snprintf(why, len, "FI_MRFAB_IFACE=%s asks for another device", iface);
+		return 1055;
+	}
+	if (family != AF_UNSPEC && family != path->addr.sa.sa_family) {
+		snprintf(why, len, "hints->addr_format asks for %s addresses",
+			 family == AF_INET ? "IPv4" : "IPv6");
+		return 1052;
+	}
+	if (hints && hints->fabric_attr)
+		code = match_fabric(hints->fabric_attr, path, why, len);
+	if (!code && hints && hints->domain_attr)
+		code = match_domain(query, path, why, len);
+	return code;
+}
+
+unsigned mrf_info_match(const struct mrf_info_query *query,
+			const struct mrf_vnl_path *path, struct mrf_info_match *match,
+			char *why, size_t len)
+{
+	char text[96];
+	unsigned code;
+
+	memset(match, 0, sizeof(*match));
+	if (path->state != MRF_VNL_USABLE) {
+		snprintf(why, len, "%s", mrf_vnl_state_text(path->state));
+		return 1040 + (unsigned)path->state;
+	}
+	code = match_names(query, path, why, len);
+	if (code)
+		return code;
+	if (!match_src(query, &path->addr.sa, &match->src)) {
+		snprintf(why, len, "the local address asked for is %s",
+			 addrs_text(&query->src, text, sizeof(text)));
+		return 1053;
+	}
+	if (!match_dest(query, path, match)) {
+		snprintf(why, len,
+			 "the destination asked for is %s: of the other address family, "
+			 "or a "
+			 "loopback address, which rdma_cm does not serve",
+			 addrs_text(&query->dest, text, sizeof(text)));
+		return 1054;
+	}
+	return 0;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/info.h"
+
+#include <string.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "base/names.h"
+#include "contract/limits.h"
+#include "contract/rules.h"
+#include "domain/domain.h"
+
+/* How an asked value compares with the offer. 0 always means "whatever you have". */
+enum kind {
+	AT_MOST, /* a number: not more than offered */
+	BITS,	 /* a set: every bit is in the offer */
+	EQUAL,	 /* this one value */
+	KNOWN	 /* an enum of which everything up to the last value is offered */
+};
+
+enum part { PART_INFO, PART_TX, PART_RX, PART_EP, PART_DOMAIN, PART_FABRIC };
+
+struct row {
+	const char *field;
+	enum part part;
+	size_t offset;
+	size_t size;
+	enum kind kind;
+	uint64_t offered;
+	const struct mrf_names *names; /* of the values, or NULL: a number */
+	uint32_t since; /* before this version an application does not know the field */
+};
+
+#define ROW_SINCE(part_, name, type_, field_, kind_, offered_, names_, since_) \
+	{                                                                      \
+		.field = name #field_, .part = PART_##part_,                   \
+		.offset = offsetof(struct type_, field_),                      \
+		.size = sizeof(((struct type_ *)0)->field_), .kind = (kind_),  \
+		.offered = (offered_), .names = (names_), .since = (since_),   \
+	}
+#define INFO(field, kind, offered, names) \
+	ROW_SINCE(INFO, "", fi_info, field, kind, offered, names, 0)
+#define TX(field, kind, offered, names, since) \
+	ROW_SINCE(TX, "tx_attr->", fi_tx_attr, field, kind, offered, names, since)
+#define RX(field, kind, offered, names) \
+	ROW_SINCE(RX, "rx_attr->", fi_rx_attr, field, kind, offered, names, 0)
+#define EP(field, kind, offered, names, since) \
+	ROW_SINCE(EP, "ep_attr->", fi_ep_attr, field, kind, offered, names, since)
+#define DOMAIN(field, kind, offered, names, since)                                      \
+	ROW_SINCE(DOMAIN, "domain_attr->", fi_domain_attr, field, kind, offered, names, \
+		  since)
+
+#define V1_5 FI_VERSION(1, 5)
+#define V1_9 FI_VERSION(1, 9)
+
+static const struct row rows[] = {
+	INFO(caps, BITS, MRF_CAPS, &mrf_names_caps),
+	EP(type, EQUAL, FI_EP_RDM, &mrf_names_ep_type, 0),
+	EP(protocol, EQUAL, MRF_PROTOCOL, NULL, 0),
+	EP(protocol_version, AT_MOST, MRF_PROTOCOL_VERSION, NULL, 0),
+	EP(max_msg_size, AT_MOST, MRF_LIMIT_MSG_SIZE, NULL, 0),
+	EP(max_order_raw_size, AT_MOST, MRF_LIMIT_ORDER_SIZE, NULL, 0),
+	EP(max_order_war_size, AT_MOST, 0, NULL, 0),
+	EP(max_order_waw_size, AT_MOST, MRF_LIMIT_ORDER_SIZE, NULL, 0),
+	EP(tx_ctx_cnt, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
+	EP(rx_ctx_cnt, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
+	EP(auth_key_size, AT_MOST, 0, NULL, V1_5),
+	TX(caps, BITS, MRF_CAPS_TX, &mrf_names_caps, 0),
+	TX(op_flags, BITS, MRF_OP_FLAGS_TX, &mrf_names_op_flags, 0),
+	TX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order, 0),
+	TX(comp_order, BITS, MRF_COMP_ORDER, &mrf_names_comp_order, 0),
+	TX(inject_size, AT_MOST, MRF_LIMIT_INJECT, NULL, 0),
+	TX(size, AT_MOST, MRF_LIMIT_TX_SIZE, NULL, 0),
+	TX(iov_limit, AT_MOST, MRF_LIMIT_IOV, NULL, 0),
+	TX(rma_iov_limit, AT_MOST, MRF_LIMIT_RMA_IOV, NULL, 0),
+	TX(tclass, EQUAL, FI_TC_BEST_EFFORT, NULL, V1_9),
+	RX(caps, BITS, MRF_CAPS_RX, &mrf_names_caps),
+	RX(op_flags, BITS, MRF_OP_FLAGS_RX, &mrf_names_op_flags),
+	RX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order),
+	RX(comp_order, BITS, MRF_COMP_ORDER, &mrf_names_comp_order),
+	RX(total_buffered_recv, AT_MOST, 0, NULL),
+	RX(size, AT_MOST, MRF_LIMIT_RX_SIZE, NULL),
+	RX(iov_limit, AT_MOST, MRF_LIMIT_IOV, NULL),
+	DOMAIN(threading, KNOWN, FI_THREAD_ENDPOINT, NULL, 0),
+	DOMAIN(control_progress, KNOWN, FI_PROGRESS_MANUAL, NULL, 0),
+	DOMAIN(data_progress, KNOWN, FI_PROGRESS_MANUAL, NULL, 0),
+	DOMAIN(resource_mgmt, KNOWN, FI_RM_ENABLED, NULL, 0),
+	DOMAIN(av_type, KNOWN, FI_AV_TABLE, NULL, 0),
+	DOMAIN(mr_key_size, AT_MOST, MRF_LIMIT_KEY_SIZE, NULL, 0),
+	DOMAIN(cq_data_size, AT_MOST, MRF_LIMIT_CQ_DATA, NULL, 0),
+	DOMAIN(max_ep_tx_ctx, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
+	DOMAIN(max_ep_rx_ctx, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
+	DOMAIN(max_ep_stx_ctx, AT_MOST, 0, NULL, 0),
+	DOMAIN(max_ep_srx_ctx, AT_MOST, 0, NULL, 0),
+	DOMAIN(mr_iov_limit, AT_MOST, MRF_LIMIT_MR_IOV, NULL, V1_5),
+	DOMAIN(caps, BITS, MRF_CAPS_SECONDARY, &mrf_names_caps, V1_5),
+	DOMAIN(auth_key_size, AT_MOST, 0, NULL, V1_5),
+	DOMAIN(max_err_data, AT_MOST, MRF_LIMIT_ERR_DATA, NULL, V1_5),
+	DOMAIN(mr_cnt, AT_MOST, MRF_LIMIT_MR_CNT, NULL, V1_5),
+	DOMAIN(tclass, EQUAL, FI_TC_BEST_EFFORT, NULL, V1_9),
+};
+
+static const void *part_of(const struct fi_info *hints, enum part part)
+{
+	switch (part) {
+	case PART_TX:
+		return hints->tx_attr;
+	case PART_RX:
+		return hints->rx_attr;
+	case PART_EP:
+		return hints->ep_attr;
+	case PART_DOMAIN:
+		return hints->domain_attr;
+	case PART_FABRIC:
+		return hints->fabric_attr;
+	default:
+		return hints;
+	}
+}
+
+static uint64_t read_field(const void *part, const struct row *row)
+{
+	uint32_t half;
+	uint64_t value;
+
+	if (row->size == sizeof(half)) {
+		memcpy(&half, (const char *)part + row->offset, sizeof(half));
+		return half;
+	}
+	memcpy(&value, (const char *)part + row->offset, sizeof(value));
+	return value;
+}
+
+static bool row_fits(const struct row *row, uint64_t asked)
+{
+	if (!asked)
+		return true;
+	if (row->kind == BITS)
+		return !(asked & ~row->offered);
+	if (row->kind == EQUAL)
+		return asked == row->offered;
+	return asked <= row->offered;
+}
+
+static const char *set_text(const struct row *row, uint64_t value, char *buf, size_t len)
+{
+	return value ? mrf_names_bits(row->names, value, buf, len) : "nothing";
+}
+
+static int refuse_row(const struct row *row, uint64_t asked)
+{
+	char missing[256], offered[256];
+
+	if (row->kind == BITS)
+		return mrf_refuse(
+			FI_ENODATA, FI_LOG_FABRIC, 1021,
+			"hints->%s=%#lx: not offered: %s; offered: %s", row->field, asked,
+			set_text(row, asked & ~row->offered, missing, sizeof(missing)),
+			set_text(row, row->offered, offered, sizeof(offered)));
+	if (row->kind == EQUAL && row->names)
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1022,
+				  "hints->%s=%lu (%s): only %s is offered", row->field,
+				  asked, mrf_names_enum(row->names, asked),
+				  mrf_names_enum(row->names, row->offered));
+	if (row->kind == EQUAL)
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1022,
+				  "hints->%s=%#lx: only %#lx is offered", row->field,
+				  asked, row->offered);
+	if (row->kind == KNOWN)
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1023,
+				  "hints->%s=%lu: no such value", row->field, asked);
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1020,
+			  "hints->%s=%lu: at most %lu is offered", row->field, asked,
+			  row->offered);
+}
+
+static int check_rows(const struct mrf_info_query *query)
+{
+	uint64_t asked;
+	const void *part;
+	int ret = 0;
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(rows); i++) {
+		part = part_of(query->hints, rows[i].part);
+		if (!part || FI_VERSION_LT(query->version, rows[i].since))
+			continue;
+		asked = read_field(part, &rows[i]);
+		if (!row_fits(&rows[i], asked))
+			ret = refuse_row(&rows[i], asked);
+	}
+	return ret;
+}
+
+static int check_mr_mode(const struct mrf_info_query *query)
+{
+	enum mrf_mr_mode_verdict verdict = mrf_mr_mode_offer_check(&query->mr);
+	uint64_t asked = query->mr.mr_mode;
+	char names[256];
+
+	if (verdict != MRF_MR_ACCEPTED)
+		return mrf_refuse(
+			FI_ENODATA, FI_LOG_FABRIC, 1030,
+			"hints->domain_attr->mr_mode=%#lx (%s) with version %u.%u: %s",
+			asked,
+			mrf_names_bits(&mrf_names_mr_mode, asked, names, sizeof(names)),
+			FI_MAJOR(query->version), FI_MINOR(query->version),
+			mrf_mr_mode_verdict_text(verdict));
+	asked &= ~mrf_mr_mode_offer_answer(&query->mr);
+	if (asked)
+		mrf_info(FI_LOG_FABRIC,
+			 "mr_mode bits that are not needed and are cleared: %s",
+			 mrf_names_bits(&mrf_names_mr_mode, asked, names, sizeof(names)));
+	return 0;
+}
+
+static int check_provider(const struct fi_fabric_attr *attr)
+{
+	if (!mrf_info_listed(attr->prov_name, MRF_PROV_NAME))
+		return mrf_refuse(
+			FI_ENODATA, FI_LOG_FABRIC, 1010,
+			"hints->fabric_attr->prov_name=\"%s\" leaves out \"%s\"",
+			attr->prov_name, MRF_PROV_NAME);
+	if (attr->prov_version > mrf_info_prov_version())
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1020,
+				  "hints->fabric_attr->prov_version=%u.%u: this is %u.%u",
+				  FI_MAJOR(attr->prov_version),
+				  FI_MINOR(attr->prov_version),
+				  FI_MAJOR(mrf_info_prov_version()),
+				  FI_MINOR(mrf_info_prov_version()));
+	return 0;
+}
+
+/* Objects that the application passes in have to be what the fields are for. */
+static int check_objects(const struct fi_info *hints)
+{
+	const struct fid_fabric *fabric =
+		hints->fabric_attr ? hints->fabric_attr->fabric : NULL;
+	const struct fid_domain *domain =
+		hints->domain_attr ? hints->domain_attr->domain : NULL;
+
+	if (fabric && fabric->fid.fclass != FI_CLASS_FABRIC)
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1006,
+				  "hints->fabric_attr->fabric is not a fabric but a %s",
+				  mrf_obj_class_name(fabric->fid.fclass));
+	if (domain && domain->fid.fclass != FI_CLASS_DOMAIN)
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1006,
+				  "hints->domain_attr->domain is not a domain but a %s",
+				  mrf_obj_class_name(domain->fid.fclass));
+	if (hints->handle)
+		return mrf_refuse(
+			FI_ENODATA, FI_LOG_FABRIC, 1024,
+			"hints->handle=%p: only endpoints of type FI_EP_RDM are "
+			"offered, which inherit from no other object",
+			(void *)hints->handle);
+	return 0;
+}
+
+int mrf_info_check_hints(const struct mrf_info_query *query)
+{
+	const struct fi_info *hints = query->hints;
+	int ret, mode_ret;
+
+	if (!hints)
+		return 0;
+	ret = check_objects(hints);
+	if (!ret && hints->fabric_attr)
+		ret = check_provider(hints->fabric_attr);
+	if (ret)
+		return ret;
+	/* All that is wrong is said at once, so that one run shows it. */
+	ret = check_rows(query);
+	mode_ret = check_mr_mode(query);
+	return ret ? ret : mode_ret;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/info.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <arpa/inet.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include "contract/limits.h"
+#include "domain/domain.h"
+
+static const struct fi_tx_attr tx_offer = {
+	.op_flags = 0,
+	.msg_order = MRF_MSG_ORDER,
+	.comp_order = MRF_COMP_ORDER,
+	.inject_size = MRF_LIMIT_INJECT,
+	.size = MRF_LIMIT_TX_SIZE,
+	.iov_limit = MRF_LIMIT_IOV,
+	.rma_iov_limit = MRF_LIMIT_RMA_IOV,
+};
+
+static const struct fi_rx_attr rx_offer = {
+	.msg_order = MRF_MSG_ORDER,
+	.comp_order = MRF_COMP_ORDER,
+	.size = MRF_LIMIT_RX_SIZE,
+	.iov_limit = MRF_LIMIT_IOV,
+};
+
+static const struct fi_ep_attr ep_offer = {
+	.type = FI_EP_RDM,
+	.protocol = MRF_PROTOCOL,
+	.protocol_version = MRF_PROTOCOL_VERSION,
+	.max_msg_size = MRF_LIMIT_MSG_SIZE,
+	.max_order_raw_size = MRF_LIMIT_ORDER_SIZE,
+	.max_order_waw_size = MRF_LIMIT_ORDER_SIZE,
+	.tx_ctx_cnt = MRF_LIMIT_CTX_CNT,
+	.rx_ctx_cnt = MRF_LIMIT_CTX_CNT,
+};
+
+static const struct fi_domain_attr domain_offer = {
+	.threading = FI_THREAD_SAFE,
+	.control_progress = FI_PROGRESS_AUTO,
+	.data_progress = FI_PROGRESS_AUTO,
+	.resource_mgmt = FI_RM_ENABLED,
+	.av_type = FI_AV_UNSPEC,
+	.mr_key_size = MRF_LIMIT_KEY_SIZE,
+	.cq_data_size = MRF_LIMIT_CQ_DATA,
+	.cq_cnt = MRF_LIMIT_CQ_CNT,
+	.ep_cnt = MRF_LIMIT_EP_CNT,
+	.tx_ctx_cnt = MRF_LIMIT_EP_CNT,
+	.rx_ctx_cnt = MRF_LIMIT_EP_CNT,
+	.max_ep_tx_ctx = MRF_LIMIT_CTX_CNT,
+	.max_ep_rx_ctx = MRF_LIMIT_CTX_CNT,
+	.cntr_cnt = MRF_LIMIT_CNTR_CNT,
+	.mr_iov_limit = MRF_LIMIT_MR_IOV,
+	.max_err_data = MRF_LIMIT_ERR_DATA,
+	.mr_cnt = MRF_LIMIT_MR_CNT,
+};
+
+uint32_t mrf_info_prov_version(void)
+{
+	unsigned major = 0, minor = 0;
+
+	sscanf(PACKAGE_VERSION, "%u.%u", &major, &minor);
+	return FI_VERSION(major, minor);
+}
+
+/* --- capabilities ---------------------------------------------------------- */
+
+/* FI_RMA without a direction means all that are offered. */
+static uint64_t with_directions(uint64_t caps, uint64_t offered)
+{
+	return caps == FI_RMA ? offered : caps;
+}
+
+/*
+ * What is asked for and nothing else, but communication inside a node and between nodes
+ * both work at no cost, so both are told unless the application named one.
+ */
+static uint64_t caps_for(const struct fi_info *hints)
+{
+	uint64_t asked = hints ? hints->caps : 0;
+	uint64_t primary = asked ? asked & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
+	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
+
+	return with_directions(primary, MRF_CAPS_PRIMARY) |
+	       (secondary ? secondary : MRF_CAPS_SECONDARY);
+}
+
+/*
+ * Of one side, transmit or receive: what is asked of it, or else its share of the whole;
+ * FI_RMA without a direction would be no share.
+ */
+static uint64_t part_caps(uint64_t asked, uint64_t info_caps, uint64_t offered)
+{
+	if (asked)
+		return with_directions(asked, offered);
+	return info_caps & offered & ~FI_RMA ? info_caps & offered : 0;
+}
+
+/* --- attributes as hinted -------------------------------------------------- */
+
+static size_t or_size(size_t hint, size_t offered)
+{
+	return hint ? hint : offered;
+}
+
+static void make_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_tx_attr *hint)
+{
+	*tx = tx_offer;
+	tx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_TX);
+	if (!hint)
+		return;
+	tx->op_flags = hint->op_flags;
+	tx->inject_size = or_size(hint->inject_size, tx->inject_size);
+	tx->size = or_size(hint->size, tx->size);
+	tx->iov_limit = or_size(hint->iov_limit, tx->iov_limit);
+	tx->rma_iov_limit = or_size(hint->rma_iov_limit, tx->rma_iov_limit);
+}
+
+static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_attr *hint)
+{
+	*rx = rx_offer;
+	rx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_RX);
+	if (!hint)
+		return;
+	rx->op_flags = hint->op_flags;
+	rx->size = or_size(hint->size, rx->size);
+	rx->iov_limit = or_size(hint->iov_limit, rx->iov_limit);
+}
+
+/* What may be relaxed is answered as asked; progress is automatic all the same. */
+static void make_domain(struct fi_domain_attr *domain, const struct fi_domain_attr *hint)
+{
+	*domain = domain_offer;
+	if (!hint)
+		return;
+	domain->domain = hint->domain;
+	if (hint->threading)
+		domain->threading = hint->threading;
+	if (hint->control_progress)
+		domain->control_progress = hint->control_progress;
+	if (hint->data_progress)
+		domain->data_progress = hint->data_progress;
+	domain->av_type = hint->av_type;
+}
+
+/* --- addresses and names --------------------------------------------------- */
+
+static bool copy_addr(void **to, size_t *len, const union mrf_addr *addr)
+{
+	*len = mrf_addr_len(addr);
+	*to = malloc(*len);
+	if (*to)
+		memcpy(*to, addr, *len);
+	return *to;
+}
+
+static bool make_names(struct fi_info *info, const struct mrf_vnl_path *path)
+{
+	char network[INET6_ADDRSTRLEN + 4];
+
+	mrf_info_network(path, network, sizeof(network));
+	info->fabric_attr->name = strdup(network);
+	info->fabric_attr->prov_name = strdup(MRF_PROV_NAME);
+	info->domain_attr->name = strdup(path->dev.name);
+	return info->fabric_attr->name && info->fabric_attr->prov_name &&
+	       info->domain_attr->name;
+}
+
+static bool make_addrs(struct fi_info *info, const struct mrf_info_match *match)
+{
+	char text[INET6_ADDRSTRLEN];
+	bool ip4 = match->src.sa.sa_family == AF_INET;
+
+	info->addr_format = ip4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+	inet_ntop(match->src.sa.sa_family,
+		  ip4 ? (const void *)&match->src.in.sin_addr
+		      : (const void *)&match->src.in6.sin6_addr,
+		  text, sizeof(text));
+	info->nic = mrf_info_nic_make(info->domain_attr->name, text);
+	if (!info->nic || !copy_addr(&info->src_addr, &info->src_addrlen, &match->src))
+		return false;
+	return !match->has_dest ||
+	       copy_addr(&info->dest_addr, &info->dest_addrlen, &match->dest);
+}
+
+/*
+ * An open domain has its mode already; mrf_info_match made sure that the offer covers
+ * it.
+ */
+static int mr_mode_for(const struct mrf_info_query *query, const struct fid_domain *open)
+{
+	if (open)
+		return mrf_container_of(open, struct mrf_domain, fid)
+			->info->domain_attr->mr_mode;
+	return (int)mrf_mr_mode_offer_answer(&query->mr);
+}
+
+static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
+{
+	const struct fi_info *hints = query->hints;
+
+	info->caps = caps_for(hints);
+	make_tx(info->tx_attr, info->caps, hints ? hints->tx_attr : NULL);
+	make_rx(info->rx_attr, info->caps, hints ? hints->rx_attr : NULL);
+	*info->ep_attr = ep_offer;
+	make_domain(info->domain_attr, hints ? hints->domain_attr : NULL);
+	info->domain_attr->caps = info->caps & MRF_CAPS_SECONDARY;
+	info->domain_attr->mr_mode = mr_mode_for(query, info->domain_attr->domain);
+	if (hints && hints->fabric_attr)
+		info->fabric_attr->fabric = hints->fabric_attr->fabric;
+	info->fabric_attr->prov_version = mrf_info_prov_version();
+	info->fabric_attr->api_version = query->version;
+}
+
+struct fi_info *mrf_info_make(const struct mrf_info_query *query,
+			      const struct mrf_vnl_path *path,
+			      const struct mrf_info_match *match)
+{
+	struct fi_info *info = fi_allocinfo();
+
+	if (!info)
+		return NULL;
+	make_attrs(info, query);
+	if (make_names(info, path) && make_addrs(info, match))
+		return info;
+	fi_freeinfo(info);
+	return NULL;
+}

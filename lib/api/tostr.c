@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fi_tostr: structures and constants in words. A structure is a table of its fields, a
+ * constant a table of base/names; the layout is close to libfabric's, so that scripts
+ * that read one read the other.
+ */
+#include "base/compiler.h"
+#include "base/names.h"
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TOSTR_BYTES 8192 /* of fi_tostr's own buffer */
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+struct out {
+	char *buf;
+	size_t len;  /* > 0 */
+	size_t used; /* < len; buf[used] is the terminating 0 */
+};
+
+static void put(struct out *out, const char *fmt, ...) MRF_PRINTF(2, 3);
+
+static void put(struct out *out, const char *fmt, ...)
+{
+	size_t room = out->len - out->used;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(out->buf + out->used, room, fmt, ap);
+	va_end(ap);
+	if (n > 0)
+		out->used += mrf_min((uint64_t)n, room - 1);
+}
+
+static void put_bits(struct out *out, const struct mrf_names *names, uint64_t value)
+{
+	mrf_names_bits(names, value, out->buf + out->used, out->len - out->used);
+	out->used += strlen(out->buf + out->used);
+}
+
+/* --- structures ------------------------------------------------------------------- */
+
+enum kind {
+	KIND_BITS,     /* uint64_t, in brackets */
+	KIND_BITS_INT, /* int, in brackets */
+	KIND_ENUM,     /* an enum or uint32_t, by its name */
+	KIND_SIZE,
+	KIND_U32,
+	KIND_U16,
+	KIND_U8,
+	KIND_HEX32,
+	KIND_TAG, /* uint64_t, all its digits */
+	KIND_STR,
+	KIND_VERSION, /* FI_VERSION() */
+	KIND_PTR,
+	KIND_FID, /* a pointer, shown as a number */
+};
+
+struct field {
+	const char *name;
+	size_t offset;
+	enum kind kind;
+	const struct mrf_names *names;
+};
+
+struct layout {
+	const char *name;
+	const struct field *fields;
+	size_t count;
+};
+
+#define F(type, member, kind)                                      \
+	{                                                          \
+#member, offsetof(struct type, member), kind, NULL \
+	}
+#define N(type, member, kind, names)                                             \
+	{                                                                        \
+#member, offsetof(struct type, member), kind, &mrf_names_##names \
+	}
+#define LAYOUT(type)                                              \
+	static const struct layout type = { #type, type##_fields, \
+					    MRF_ARRAY_SIZE(type##_fields) }
+
+static const struct field fi_tx_attr_fields[] = {
+	N(fi_tx_attr, caps, KIND_BITS, caps),
+	N(fi_tx_attr, mode, KIND_BITS, mode),
+	N(fi_tx_attr, op_flags, KIND_BITS, op_flags),
+	N(fi_tx_attr, msg_order, KIND_BITS, msg_order),
+	N(fi_tx_attr, comp_order, KIND_BITS, comp_order),
+	F(fi_tx_attr, inject_size, KIND_SIZE),
+	F(fi_tx_attr, size, KIND_SIZE),
+	F(fi_tx_attr, iov_limit, KIND_SIZE),
+	F(fi_tx_attr, rma_iov_limit, KIND_SIZE),
+	F(fi_tx_attr, tclass, KIND_HEX32),
+};
+LAYOUT(fi_tx_attr);
+
+static const struct field fi_rx_attr_fields[] = {
+	N(fi_rx_attr, caps, KIND_BITS, caps),
+	N(fi_rx_attr, mode, KIND_BITS, mode),
+	N(fi_rx_attr, op_flags, KIND_BITS, op_flags),
+	N(fi_rx_attr, msg_order, KIND_BITS, msg_order),
+	N(fi_rx_attr, comp_order, KIND_BITS, comp_order),
+	F(fi_rx_attr, total_buffered_recv, KIND_SIZE),
+	F(fi_rx_attr, size, KIND_SIZE),
+	F(fi_rx_attr, iov_limit, KIND_SIZE),
+};
+LAYOUT(fi_rx_attr);
+
+static const struct field fi_ep_attr_fields[] = {
+	N(fi_ep_attr, type, KIND_ENUM, ep_type),
+	N(fi_ep_attr, protocol, KIND_ENUM, protocol),
+	F(fi_ep_attr, protocol_version, KIND_U32),
+	F(fi_ep_attr, max_msg_size, KIND_SIZE),
+	F(fi_ep_attr, msg_prefix_size, KIND_SIZE),
+	F(fi_ep_attr, max_order_raw_size, KIND_SIZE),
+	F(fi_ep_attr, max_order_war_size, KIND_SIZE),
+	F(fi_ep_attr, max_order_waw_size, KIND_SIZE),
+	F(fi_ep_attr, mem_tag_format, KIND_TAG),
+	F(fi_ep_attr, tx_ctx_cnt, KIND_SIZE),
+	F(fi_ep_attr, rx_ctx_cnt, KIND_SIZE),
+	F(fi_ep_attr, auth_key_size, KIND_SIZE),
+};
+LAYOUT(fi_ep_attr);
+
+static const struct field fi_domain_attr_fields[] = {
+	F(fi_domain_attr, domain, KIND_FID),
+	F(fi_domain_attr, name, KIND_STR),
+	N(fi_domain_attr, threading, KIND_ENUM, threading),
+	N(fi_domain_attr, control_progress, KIND_ENUM, progress),
+	N(fi_domain_attr, data_progress, KIND_ENUM, progress),
+	N(fi_domain_attr, resource_mgmt, KIND_ENUM, resource_mgmt),
+	N(fi_domain_attr, av_type, KIND_ENUM, av_type),
+	N(fi_domain_attr, mr_mode, KIND_BITS_INT, mr_mode),
+	F(fi_domain_attr, mr_key_size, KIND_SIZE),
+	F(fi_domain_attr, cq_data_size, KIND_SIZE),
+	F(fi_domain_attr, cq_cnt, KIND_SIZE),
+	F(fi_domain_attr, ep_cnt, KIND_SIZE),
+	F(fi_domain_attr, tx_ctx_cnt, KIND_SIZE),
+	F(fi_domain_attr, rx_ctx_cnt, KIND_SIZE),
+	F(fi_domain_attr, max_ep_tx_ctx, KIND_SIZE),
+	F(fi_domain_attr, max_ep_rx_ctx, KIND_SIZE),
+	F(fi_domain_attr, max_ep_stx_ctx, KIND_SIZE),
+	F(fi_domain_attr, max_ep_srx_ctx, KIND_SIZE),
+	F(fi_domain_attr, cntr_cnt, KIND_SIZE),
+	F(fi_domain_attr, mr_iov_limit, KIND_SIZE),
+	N(fi_domain_attr, caps, KIND_BITS, caps),
+	N(fi_domain_attr, mode, KIND_BITS, mode),
+	F(fi_domain_attr, auth_key_size, KIND_SIZE),
+	F(fi_domain_attr, max_err_data, KIND_SIZE),
+	F(fi_domain_attr, mr_cnt, KIND_SIZE),
+	F(fi_domain_attr, tclass, KIND_HEX32),
+};
+LAYOUT(fi_domain_attr);
+
+static const struct field fi_fabric_attr_fields[] = {
+	F(fi_fabric_attr, name, KIND_STR),
+	F(fi_fabric_attr, prov_name, KIND_STR),
+	F(fi_fabric_attr, prov_version, KIND_VERSION),
+	F(fi_fabric_attr, api_version, KIND_VERSION),
+};
+LAYOUT(fi_fabric_attr);
+
+static const struct field fi_device_attr_fields[] = {
+	F(fi_device_attr, name, KIND_STR),
+	F(fi_device_attr, device_id, KIND_STR),
+	F(fi_device_attr, device_version, KIND_STR),
+	F(fi_device_attr, vendor_id, KIND_STR),
+	F(fi_device_attr, driver, KIND_STR),
+	F(fi_device_attr, firmware, KIND_STR),
+};
+LAYOUT(fi_device_attr);
+
+static const struct field fi_bus_attr_fields[] = {
+	N(fi_bus_attr, bus_type, KIND_ENUM, bus_type),
+};
+LAYOUT(fi_bus_attr);
+
+static const struct field fi_pci_attr_fields[] = {
+	F(fi_pci_attr, domain_id, KIND_U16),
+	F(fi_pci_attr, bus_id, KIND_U8),
+	F(fi_pci_attr, device_id, KIND_U8),
+	F(fi_pci_attr, function_id, KIND_U8),
+};
+LAYOUT(fi_pci_attr);
+
+static const struct field fi_link_attr_fields[] = {
+	F(fi_link_attr, address, KIND_STR),
+	F(fi_link_attr, mtu, KIND_SIZE),
+	F(fi_link_attr, speed, KIND_SIZE),
+	N(fi_link_attr, state, KIND_ENUM, link_state),
+	F(fi_link_attr, network_type, KIND_STR),
+};
+LAYOUT(fi_link_attr);
+
+static void put_indent(struct out *out, unsigned depth)
+{
+	put(out, "%*s", (int)(depth * 4), "");
+}
+
+static void put_list(struct out *out, const struct mrf_names *names, uint64_t value)
+{
+	put(out, "[ ");
+	put_bits(out, names, value);
+	put(out, " ]");
+}
+
+static void put_version(struct out *out, uint32_t version)
+{
+	put(out, "%u.%u", FI_MAJOR(version), FI_MINOR(version));
+}
+
+static void put_str(struct out *out, const char *str)
+{
+	put(out, "%s", str ? str : "(null)");
+}
+
+static void put_value(struct out *out, const struct field *field, const void *at)
+{
+	switch (field->kind) {
+	case KIND_BITS:
+		return put_list(out, field->names, *(const uint64_t *)at);
+	case KIND_BITS_INT:
+		return put_list(out, field->names, *(const unsigned *)at);
+	case KIND_ENUM:
+		return put_str(out, mrf_names_enum(field->names, *(const uint32_t *)at));
+	case KIND_SIZE:
+		return put(out, "%zu", *(const size_t *)at);
+	case KIND_U32:
+		return put(out, "%" PRIu32, *(const uint32_t *)at);
+	case KIND_U16:
+		return put(out, "%u", *(const uint16_t *)at);
+	case KIND_U8:
+		return put(out, "%u", *(const uint8_t *)at);
+	case KIND_HEX32:
+		return put(out, "0x%" PRIx32, *(const uint32_t *)at);
+	case KIND_TAG:
+		return put(out, "0x%016" PRIx64, *(const uint64_t *)at);
+	case KIND_STR:
+		return put_str(out, *(char *const *)at);
+	case KIND_VERSION:
+		return put_version(out, *(const uint32_t *)at);
+	case KIND_PTR:
+		return put(out, "%p", *(void *const *)at);
+	case KIND_FID:
+		return put(out, "0x%" PRIxPTR, (uintptr_t) * (void *const *)at);
+	}
+}
+
+static void put_field(struct out *out, const struct field *field, const void *base,
+		      unsigned depth)
+{
+	put_indent(out, depth);
+	put(out, "%s: ", field->name);
+	put_value(out, field, (const char *)base + field->offset);
+	put(out, "\n");
+}
+
+static void put_struct(struct out *out, const struct layout *layout, const void *base,
+		       unsigned depth)
+{
+	size_t i;
+
+	put_indent(out, depth);
+	if (!base) {
+		put(out, "%s: (null)\n", layout->name);
+		return;
+	}
+	put(out, "%s:\n", layout->name);
+	for (i = 0; i < layout->count; i++)
+		put_field(out, &layout->fields[i], base, depth + 1);
+}
+
+/* --- fi_info ---------------------------------------------------------------------- */
+
+static const struct field info_head[] = {
+	N(fi_info, caps, KIND_BITS, caps),
+	N(fi_info, mode, KIND_BITS, mode),
+	N(fi_info, addr_format, KIND_ENUM, addr_format),
+	F(fi_info, src_addrlen, KIND_SIZE),
+	F(fi_info, dest_addrlen, KIND_SIZE),
+};
+
+static const struct field info_handle = F(fi_info, handle, KIND_PTR);
+
+/* False: not an address of a family known here, or too short for it. */
+static bool put_inet(struct out *out, const void *addr, size_t len)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in4;
+	sa_family_t family;
+
+	if (len < sizeof(family))
+		return false;
+	memcpy(&family, addr, sizeof(family));
+	if (family == AF_INET && len >= sizeof(in4)) {
+		memcpy(&in4, addr, sizeof(in4));
+		inet_ntop(AF_INET, &in4.sin_addr, text, sizeof(text));
+		put(out, "fi_sockaddr_in://%s:%u", text, ntohs(in4.sin_port));
+		return true;
+	}
+	if (family == AF_INET6 && len >= sizeof(in6)) {
+		memcpy(&in6, addr, sizeof(in6));
+		inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof(text));
+		put(out, "fi_sockaddr_in6://[%s]:%u", text, ntohs(in6.sin6_port));
+		return true;
+	}
+	return false;
+}
+
+static void put_addr(struct out *out, uint32_t format, const void *addr, size_t len)
+{
+	const unsigned char *bytes = addr;
+	size_t i;
+
+	if (!addr) {
+		put(out, "(null)");
+		return;
+	}
+	if (format == FI_ADDR_STR) {
+		put(out, "%.*s", (int)mrf_min(len, TOSTR_BYTES), (const char *)addr);
+		return;
+	}
+	if ((format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR ||
+	     format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6) &&
+	    put_inet(out, addr, len))
+		return;
+	put(out, "0x");
+	for (i = 0; i < len && out->used + 1 < out->len; i++)
+		put(out, "%02x", bytes[i]);
+}
+
+static void put_info_addr(struct out *out, const char *name, uint32_t format,
+			  const void *addr, size_t len)
+{
+	put_indent(out, 1);
+	put(out, "%s: ", name);
+	put_addr(out, format, addr, len);
+	put(out, "\n");
+}
+
+static void put_nic(struct out *out, const struct fid_nic *nic, unsigned depth)
+{
+	put_indent(out, depth);
+	if (!nic) {
+		put(out, "nic: %p\n", NULL);
+		return;
+	}
+	put(out, "nic:\n");
+	put_struct(out, &fi_device_attr, nic->device_attr, depth + 1);
+	put_struct(out, &fi_bus_attr, nic->bus_attr, depth + 1);
+	if (nic->bus_attr && nic->bus_attr->bus_type == FI_BUS_PCI)
+		put_struct(out, &fi_pci_attr, &nic->bus_attr->attr.pci, depth + 2);
+	put_struct(out, &fi_link_attr, nic->link_attr, depth + 1);
+}
+
+static void put_info(struct out *out, const struct fi_info *info)
+{
+	size_t i;
+
+	put(out, "fi_info:\n");
+	for (i = 0; i < MRF_ARRAY_SIZE(info_head); i++)
+		put_field(out, &info_head[i], info, 1);
+	put_info_addr(out, "src_addr", info->addr_format, info->src_addr,
+		      info->src_addrlen);
+	put_info_addr(out, "dest_addr", info->addr_format, info->dest_addr,
+		      info->dest_addrlen);
+	put_field(out, &info_handle, info, 1);
+	put_struct(out, &fi_tx_attr, info->tx_attr, 1);
+	put_struct(out, &fi_rx_attr, info->rx_attr, 1);
+	put_struct(out, &fi_ep_attr, info->ep_attr, 1);
+	put_struct(out, &fi_domain_attr, info->domain_attr, 1);
+	put_struct(out, &fi_fabric_attr, info->fabric_attr, 1);
+	put_nic(out, info->nic, 1);
+}
+
+/* Objects say what they are themselves if they can. */
+static void put_fid(struct out *out, const struct fid *fid)
+{
+	if (FI_CHECK_OP(fid->ops, struct fi_ops, tostr) &&
+	    !fid->ops->tostr(fid, out->buf, out->len)) {
+		out->buf[out->len - 1] = '\0';
+		return;
+	}
+	out->buf[0] = '\0';
+	if (fid->fclass == FI_CLASS_NIC)
+		put_nic(out, mrf_container_of(fid, struct fid_nic, fid), 0);
+	else
+		put(out, "%s %p", mrf_names_enum(&mrf_names_class, fid->fclass),
+		    (const void *)fid);
+}
+
+/* --- by type ---------------------------------------------------------------------- */
+
+/* What a plain constant is called, and how wide it is. */
+static const struct {
+	const struct mrf_names *names;
+	enum kind kind;
+} constants[] = {
+	[FI_TYPE_EP_TYPE] = { &mrf_names_ep_type, KIND_ENUM },
+	[FI_TYPE_CAPS] = { &mrf_names_caps, KIND_BITS },
+	[FI_TYPE_OP_FLAGS] = { &mrf_names_op_flags, KIND_BITS },
+	[FI_TYPE_ADDR_FORMAT] = { &mrf_names_addr_format, KIND_ENUM },
+	[FI_TYPE_THREADING] = { &mrf_names_threading, KIND_ENUM },
+	[FI_TYPE_PROGRESS] = { &mrf_names_progress, KIND_ENUM },
+	[FI_TYPE_PROTOCOL] = { &mrf_names_protocol, KIND_ENUM },
+	[FI_TYPE_MSG_ORDER] = { &mrf_names_msg_order, KIND_BITS },
+	[FI_TYPE_MODE] = { &mrf_names_mode, KIND_BITS },
+	[FI_TYPE_AV_TYPE] = { &mrf_names_av_type, KIND_ENUM },
+	[FI_TYPE_ATOMIC_TYPE] = { &mrf_names_atomic_type, KIND_ENUM },
+	[FI_TYPE_ATOMIC_OP] = { &mrf_names_atomic_op, KIND_ENUM },
+	[FI_TYPE_EQ_EVENT] = { &mrf_names_eq_event, KIND_ENUM },
+	[FI_TYPE_CQ_EVENT_FLAGS] = { &mrf_names_cq_flags, KIND_BITS },
+	[FI_TYPE_MR_MODE] = { &mrf_names_mr_mode, KIND_BITS_INT },
+	[FI_TYPE_OP_TYPE] = { &mrf_names_op_type, KIND_ENUM },
+	[FI_TYPE_COLLECTIVE_OP] = { &mrf_names_collective_op, KIND_ENUM },
+	[FI_TYPE_HMEM_IFACE] = { &mrf_names_hmem_iface, KIND_ENUM },
+	[FI_TYPE_CQ_FORMAT] = { &mrf_names_cq_format, KIND_ENUM },
+	[FI_TYPE_LOG_LEVEL] = { &mrf_names_log_level, KIND_ENUM },
+	[FI_TYPE_LOG_SUBSYS] = { &mrf_names_log_subsys, KIND_ENUM },
+};
+
+static void put_constant(struct out *out, enum fi_type type, const void *data)
+{
+	const struct mrf_names *names = NULL;
+
+	if ((unsigned)type < MRF_ARRAY_SIZE(constants))
+		names = constants[type].names;
+	if (!names)
+		put(out, "Unknown type");
+	else if (constants[type].kind == KIND_BITS)
+		put_bits(out, names, *(const uint64_t *)data);
+	else if (constants[type].kind == KIND_BITS_INT)
+		put_bits(out, names, *(const unsigned *)data);
+	else
+		put_str(out, mrf_names_enum(names, *(const uint32_t *)data));
+}
+
+static void put_data(struct out *out, enum fi_type type, const void *data)
+{
+	switch (type) {
+	case FI_TYPE_INFO:
+		return put_info(out, data);
+	case FI_TYPE_TX_ATTR:
+		return put_struct(out, &fi_tx_attr, data, 0);
+	case FI_TYPE_RX_ATTR:
+		return put_struct(out, &fi_rx_attr, data, 0);
+	case FI_TYPE_EP_ATTR:
+		return put_struct(out, &fi_ep_attr, data, 0);
+	case FI_TYPE_DOMAIN_ATTR:
+		return put_struct(out, &fi_domain_attr, data, 0);
+	case FI_TYPE_FABRIC_ATTR:
+		return put_struct(out, &fi_fabric_attr, data, 0);
+	case FI_TYPE_FID:
+		return put_fid(out, data);
+	case FI_TYPE_VERSION:
+		/* The API level first: that is what programs look for in it. */
+		return put(out, "%d.%d.%d (libmrfab " PACKAGE_VERSION ")",
+			   FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_REVISION_VERSION);
+	default:
+		return put_constant(out, type, data);
+	}
+}
+
+/* Returns buf, or NULL without a buffer or without data where data is needed. */
+MRF_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data,
+			    enum fi_type datatype)
+{
+	struct out out = { .buf = buf, .len = len };
+
+	if (!buf || !len || (!data && datatype != FI_TYPE_VERSION))
+		return NULL;
+	buf[0] = '\0';
+	put_data(&out, datatype, data);
+	return buf;
+}
+
+/* A buffer per thread, so that threads do not overwrite each other's text. */
+MRF_EXPORT char *fi_tostr(const void *data, enum fi_type datatype)
+{
+	static _Thread_local char buf[TOSTR_BYTES];
+
+	return fi_tostr_r(buf, sizeof(buf), data, datatype);
+}

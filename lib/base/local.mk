@@ -1,0 +1,18 @@
+libmrfab_internal_la_SOURCES += \
+	lib/base/compiler.h \
+	lib/base/errtext.c \
+	lib/base/errtext.h \
+	lib/base/idmap.c \
+	lib/base/idmap.h \
+	lib/base/iov.h \
+	lib/base/list.h \
+	lib/base/lock.c \
+	lib/base/lock.h \
+	lib/base/log.c \
+	lib/base/log.h \
+	lib/base/names.c \
+	lib/base/names.h \
+	lib/base/page.c \
+	lib/base/page.h \
+	lib/base/param.c \
+	lib/base/param.h

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/log.h"
+#include "base/errtext.h"
+#include "base/names.h"
+#include "base/param.h"
+#include <rdma/fi_errno.h>
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OUR_NAME "mrfab"
+#define LINE_MAX_BYTES 2048 /* of our own lines, and of others' without an allocation */
+#define LEVEL_NONE (-1)
+#define ALL_SUBSYS ((1u << FI_LOG_SUBSYS_MAX) - 1)
+
+/* Written once (or by a test), read by every thread. */
+static struct {
+	pthread_once_t once;
+	int level;
+	unsigned subsys;   /* bit n: subsystem n is on */
+	const char *provs; /* FI_LOG_PROV or NULL; belongs to param.c */
+	bool ours;	   /* provs lets our own lines through */
+} config = { .once = PTHREAD_ONCE_INIT };
+
+struct line {
+	char *buf;
+	size_t size;
+	size_t used; /* < size, the final newline not counted */
+};
+
+/* --- writing ---------------------------------------------------------------------- */
+
+static void line_vadd(struct line *line, const char *fmt, va_list ap) MRF_PRINTF(2, 0);
+static void line_add(struct line *line, const char *fmt, ...) MRF_PRINTF(2, 3);
+
+static void line_vadd(struct line *line, const char *fmt, va_list ap)
+{
+	size_t room = line->size - line->used;
+	int n = vsnprintf(line->buf + line->used, room, fmt, ap);
+
+	if (n > 0)
+		line->used += mrf_min((uint64_t)n, room - 1);
+}
+
+static void line_add(struct line *line, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	line_vadd(line, fmt, ap);
+	va_end(ap);
+}
+
+/* One write(2), so that lines of several threads or processes do not mix. */
+static void line_write(struct line *line)
+{
+	ssize_t n;
+
+	while (line->used && line->buf[line->used - 1] == '\n')
+		line->used--;
+	line->buf[line->used++] = '\n';
+	do
+		n = write(STDERR_FILENO, line->buf, line->used);
+	while (n < 0 && errno == EINTR);
+}
+
+/* Names that come from the user must not forge a line of their own. */
+static void line_flatten(struct line *line)
+{
+	size_t i;
+
+	for (i = 0; i < line->used; i++) {
+		if (iscntrl((unsigned char)line->buf[i]))
+			line->buf[i] = ' ';
+	}
+}
+
+static void line_begin(struct line *line, enum fi_log_level level,
+		       enum fi_log_subsys subsys)
+{
+	line_add(line, "libmrfab:%ld::" OUR_NAME ":%s<%s> ", (long)getpid(),
+		 mrf_names_enum(&mrf_names_log_subsys, subsys),
+		 mrf_names_enum(&mrf_names_log_level, level));
+}
+
+static void log_own(enum fi_log_level level, enum fi_log_subsys subsys, const char *text)
+{
+	char buf[LINE_MAX_BYTES];
+	struct line line = { .buf = buf, .size = sizeof(buf) };
+
+	line_begin(&line, level, subsys);
+	line_add(&line, "%s", text);
+	line_flatten(&line);
+	line_write(&line);
+}
+
+/* --- configuration ---------------------------------------------------------------- */
+
+/* Is name one of the words of list? The comparison minds no case. */
+static bool list_has(const char *list, const char *name)
+{
+	size_t want = strlen(name), len;
+
+	for (;; list += len + 1) {
+		len = strcspn(list, ",");
+		if (len == want && !strncasecmp(list, name, len))
+			return true;
+		if (!list[len])
+			return false;
+	}
+}
+
+/* A filter is a list of names that are on, or after a '^' of those that are off. */
+static bool filter_passes(const char *filter, const char *name)
+{
+	if (!filter || !*filter)
+		return true;
+	return *filter == '^' ? !list_has(filter + 1, name) : list_has(filter, name);
+}
+
+static unsigned subsys_from(const char *filter)
+{
+	unsigned mask = 0, i;
+
+	for (i = 0; i < FI_LOG_SUBSYS_MAX; i++) {
+		if (filter_passes(filter, mrf_names_enum(&mrf_names_log_subsys, i)))
+			mask |= 1u << i;
+	}
+	return mask;
+}
+
+/* -2: not a level. */
+static int level_from(const char *name)
+{
+	int level;
+
+	if (!name || !*name)
+		return FI_LOG_WARN;
+	if (!strcasecmp(name, "none"))
+		return LEVEL_NONE;
+	for (level = FI_LOG_WARN; level < FI_LOG_MAX; level++) {
+		if (!strcasecmp(name, mrf_names_enum(&mrf_names_log_level, level)))
+			return level;
+	}
+	return -2;
+}
+
+/* Runs inside the once: must not come back here, hence log_own. */
+static void configure(void)
+{
+	const char *level = mrf_param_str(MRF_PARAM_LOG_LEVEL);
+	const char *subsys = mrf_param_str(MRF_PARAM_LOG_SUBSYS);
+	char text[256];
+
+	config.provs = mrf_param_str(MRF_PARAM_LOG_PROV);
+	config.ours = filter_passes(config.provs, OUR_NAME);
+	config.subsys = subsys_from(subsys);
+	config.level = level_from(level);
+	if (config.level < LEVEL_NONE) {
+		config.level = FI_LOG_WARN;
+		snprintf(text, sizeof(text),
+			 "MRF-W5901: FI_LOG_LEVEL=\"%s\": none, warn, trace, info and "
+			 "debug are "
+			 "levels; warn is in force",
+			 level);
+		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
+	}
+	if (subsys && !config.subsys) {
+		snprintf(text, sizeof(text),
+			 "MRF-W5902: FI_LOG_SUBSYS=\"%s\" names no subsystem: nothing "
+			 "will be "
+			 "logged",
+			 subsys);
+		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
+	}
+}
+
+void mrf_log_reload(void)
+{
+	static const pthread_once_t fresh = PTHREAD_ONCE_INIT;
+
+	mrf_param_reload();
+	config.once = fresh;
+}
+
+static bool wanted(enum fi_log_level level, enum fi_log_subsys subsys)
+{
+	pthread_once(&config.once, configure);
+	return (int)level >= 0 && (int)level <= config.level &&
+	       (unsigned)subsys < FI_LOG_SUBSYS_MAX && (config.subsys & 1u << subsys);
+}
+
+bool mrf_log_enabled(enum fi_log_level level, enum fi_log_subsys subsys)
+{
+	return wanted(level, subsys) && config.ours;
+}
+
+bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level,
+			  enum fi_log_subsys subsys)
+{
+	return wanted(level, subsys) && filter_passes(config.provs, prov);
+}
+
+/* --- our own lines ---------------------------------------------------------------- */
+
+void mrf_log(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt, ...)
+{
+	char text[LINE_MAX_BYTES];
+	int saved = errno;
+	va_list ap;
+
+	if (mrf_log_enabled(level, subsys)) {
+		va_start(ap, fmt);
+		vsnprintf(text, sizeof(text), fmt, ap);
+		va_end(ap);
+		log_own(level, subsys, text);
+	}
+	errno = saved;
+}
+
+static int refuse(char *buf, size_t len, int err, enum fi_log_subsys subsys,
+		  unsigned code, const char *fmt, va_list ap) MRF_PRINTF(6, 0);
+
+static int refuse(char *buf, size_t len, int err, enum fi_log_subsys subsys,
+		  unsigned code, const char *fmt, va_list ap)
+{
+	char text[LINE_MAX_BYTES];
+	struct line line = { .buf = text, .size = sizeof(text) };
+	int saved = errno;
+
+	if (err > 0)
+		err = -err;
+	if (buf || mrf_log_enabled(FI_LOG_WARN, subsys)) {
+		line_add(&line, "MRF-E%04u: ", code);
+		line_vadd(&line, fmt, ap);
+		line_flatten(&line);
+	}
+	if (buf && len)
+		snprintf(buf, len, "%s", text);
+	if (mrf_log_enabled(FI_LOG_WARN, subsys)) {
+		line_add(&line, " (%d, %s)", err, mrf_errtext(err));
+		log_own(FI_LOG_WARN, subsys, text);
+	}
+	errno = saved;
+	return err;
+}
+
+int mrf_refuse(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
+{
+	va_list ap;
+	int ret;
+
+	va_start(ap, fmt);
+	ret = refuse(NULL, 0, err, subsys, code, fmt, ap);
+	va_end(ap);
+	return ret;
+}
+
+int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys,
+		    unsigned code, const char *fmt, ...)
+{
+	va_list ap;
+	int ret;
+
+	va_start(ap, fmt);
+	ret = refuse(buf, len, err, subsys, code, fmt, ap);
+	va_end(ap);
+	return ret;
+}
+
+void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
+{
+	char text[LINE_MAX_BYTES];
+	struct line line = { .buf = text, .size = sizeof(text) };
+	int saved = errno;
+	va_list ap;
+
+	if (mrf_log_enabled(FI_LOG_WARN, subsys)) {
+		line_add(&line, "MRF-W%04u: ", code);
+		va_start(ap, fmt);
+		line_vadd(&line, fmt, ap);
+		va_end(ap);
+		log_own(FI_LOG_WARN, subsys, text);
+	}
+	errno = saved;
+}
+
+/* --- lines of others -------------------------------------------------------------- */
+
+void mrf_log_prov(const char *prov, enum fi_log_level level, enum fi_log_subsys subsys,
+		  const char *func, int line, const char *fmt, va_list ap)
+{
+	char small[LINE_MAX_BYTES], *big = NULL;
+	struct line out = { .buf = small, .size = sizeof(small) };
+	int saved = errno, need;
+	va_list again;
+
+	va_copy(again, ap);
+	need = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	/* A dump of several pages must not be cut while memory lasts. */
+	if (need > LINE_MAX_BYTES / 2)
+		big = malloc((size_t)need + LINE_MAX_BYTES / 2);
+	if (big) {
+		out.buf = big;
+		out.size = (size_t)need + LINE_MAX_BYTES / 2;
+	}
+	line_add(&out, "libmrfab:%ld:%lld::%s:%s:%s():%d<%s> ", (long)getpid(),
+		 (long long)time(NULL), prov,
+		 mrf_names_enum(&mrf_names_log_subsys, subsys), func ? func : "?", line,
+		 mrf_names_enum(&mrf_names_log_level, level));
+	line_vadd(&out, fmt, ap);
+	line_write(&out);
+	free(big);
+	errno = saved;
+}
+
+bool mrf_log_due(uint64_t *showtime)
+{
+	uint64_t then = __atomic_load_n(showtime, __ATOMIC_RELAXED), now;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	if (now < then)
+		return false;
+	return __atomic_compare_exchange_n(
+		showtime, &then, now + (uint64_t)mrf_param_int(MRF_PARAM_LOG_INTERVAL),
+		false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The log: one line a message, to standard error, in libfabric's way (FI_LOG_LEVEL,
+ * FI_LOG_PROV, FI_LOG_SUBSYS). Level "warn" is on by default, because every refusal says
+ * why. Any thread may log; a line is written with one write(2).
+ *
+ * A refusal is a line with a stable code such as MRF-E1003 that the manual explains, the
+ * offending value, and the rule. Codes: 1xxx discovery and negotiation, 2xxx objects and
+ * closing, 3xxx registration, 4xxx endpoints and data transfer, 5xxx environment and
+ * device.
+ */
+#ifndef MRF_BASE_LOG_H
+#define MRF_BASE_LOG_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <rdma/providers/fi_log.h>
+#include "base/compiler.h"
+
+/* Ours: the provider named "mrfab". */
+bool mrf_log_enabled(enum fi_log_level level, enum fi_log_subsys subsys);
+
+void mrf_log(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt, ...)
+	MRF_PRINTF(3, 4);
+
+/*
+ * Logs "code: text (-error, its meaning)" at level warn and returns -err, so that the
+ * function that decides an error reads
+ * `return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007, "offset=%#lx: must be 0", offset)`.
+ * Leaves errno alone.
+ */
+int mrf_refuse(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
+	MRF_PRINTF(4, 5);
+
+/*
+ * As mrf_refuse, but also leaves "code: text" (without a newline, cut to len) in buf: for
+ * errors that are reported through a queue's err_data as well.
+ */
+int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys,
+		    unsigned code, const char *fmt, ...) MRF_PRINTF(6, 7);
+
+/* A tolerated misuse, or something the user should know: "MRF-Wnnnn: text". */
+void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
+	MRF_PRINTF(3, 4);
+
+#define mrf_info(subsys, ...)                                           \
+	do {                                                            \
+		if (mrf_unlikely(mrf_log_enabled(FI_LOG_INFO, subsys))) \
+			mrf_log(FI_LOG_INFO, subsys, __VA_ARGS__);      \
+	} while (0)
+
+#define mrf_debug(subsys, ...)                                           \
+	do {                                                             \
+		if (mrf_unlikely(mrf_log_enabled(FI_LOG_DEBUG, subsys))) \
+			mrf_log(FI_LOG_DEBUG, subsys, __VA_ARGS__);      \
+	} while (0)
+
+/* --- for fi_log and its kin: lines in the name of any provider ------------------- */
+
+bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level,
+			  enum fi_log_subsys subsys);
+
+/* Writes without asking whether it is wanted, as fi_log does. The text may have lines. */
+void mrf_log_prov(const char *prov, enum fi_log_level level, enum fi_log_subsys subsys,
+		  const char *func, int line, const char *fmt, va_list ap)
+	MRF_PRINTF(6, 0);
+
+/*
+ * True when *showtime (ms, 0 at first) has passed, which is then moved FI_LOG_INTERVAL
+ * ahead; of several threads that ask at once one is told so.
+ */
+bool mrf_log_due(uint64_t *showtime);
+
+/* Reads the environment again, for tests: no other thread may log meanwhile. */
+void mrf_log_reload(void);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The numbers that fi_getinfo promises, in one place: what discovery offers here,
+ * endpoints and regions have to keep. Constants only.
+ */
+#ifndef MRF_CONTRACT_LIMITS_H
+#define MRF_CONTRACT_LIMITS_H
+
+#include <rdma/fabric.h>
+
+#define MRF_PROV_NAME "mrfab"
+
+/*
+ * The libfabric release whose rules apply where the application's own version has no
+ * say.
+ */
+#define MRF_API_VERSION FI_VERSION(1, 17)
+
+/* Endpoint. */
+/* Bytes; what is longer than the device's own limit is split. */
+#define MRF_LIMIT_MSG_SIZE ((size_t)1 << 30)
+#define MRF_LIMIT_ORDER_SIZE MRF_LIMIT_MSG_SIZE
+#define MRF_LIMIT_CTX_CNT 1 /* transmit and receive contexts of one endpoint */
+#define MRF_PROTOCOL (FI_PROV_SPECIFIC | 0x6d7266)
+#define MRF_PROTOCOL_VERSION 1
+
+/* Transmit and receive. */
+#define MRF_LIMIT_INJECT 256 /* bytes */
+#define MRF_LIMIT_TX_SIZE 256
+#define MRF_LIMIT_RX_SIZE 256
+#define MRF_LIMIT_IOV 8
+#define MRF_LIMIT_RMA_IOV 8
+
+/*
+ * Domain. The counts are what one process can sensibly have, not promises to the last
+ * one.
+ */
+#define MRF_LIMIT_KEY_SIZE 8
+#define MRF_LIMIT_MR_IOV 16
+#define MRF_LIMIT_MR_CNT 524287 /* what rxe says; two of them are the kernel's own */
+#define MRF_LIMIT_CQ_DATA 4	/* bytes of immediate data */
+#define MRF_LIMIT_ERR_DATA 200	/* bytes of text that explain a failed operation */
+#define MRF_LIMIT_CQ_CNT 65536
+#define MRF_LIMIT_EP_CNT 32768
+#define MRF_LIMIT_CNTR_CNT 65536
+
+#define MRF_CAPS_PRIMARY (FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_CAPS_SECONDARY (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define MRF_CAPS (MRF_CAPS_PRIMARY | MRF_CAPS_SECONDARY)
+#define MRF_CAPS_TX (FI_RMA | FI_READ | FI_WRITE)
+#define MRF_CAPS_RX (FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+#define MRF_OP_FLAGS_TX                                                          \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
+	 FI_DELIVERY_COMPLETE)
+#define MRF_OP_FLAGS_RX FI_COMPLETION
+
+/* One reliable connection per pair of endpoints keeps everything but write-after-read. */
+#define MRF_MSG_ORDER                                                    \
+	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
+	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAW)
+#define MRF_COMP_ORDER FI_ORDER_NONE
+
+#endif

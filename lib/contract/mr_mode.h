@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mr_mode negotiation: what fi_getinfo accepts and returns. Two layers, both pure:
+ *
+ * - libfabric's own rules for any provider ("table": what the provider needs, together
+ *   with the marker bits FI_MR_BASIC and FI_MR_SCALABLE of the legacy models it can run);
+ * - ours on top: nothing is needed, but of the bits that make things fast those that the
+ *   application offers are kept, so the application's offer is the mode that runs.
+ */
+#ifndef MRF_CONTRACT_MR_MODE_H
+#define MRF_CONTRACT_MR_MODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the application said about registration. */
+struct mrf_mr_mode_ask {
+	uint32_t api;	  /* version passed to fi_getinfo */
+	uint32_t library; /* version of the library that is emulated */
+	bool hints;	  /* false: hints was NULL, all below is 0 */
+	bool domain_attr; /* false: hints->domain_attr was NULL, mr_mode is 0 */
+	uint64_t mr_mode; /* hints->domain_attr->mr_mode */
+	uint64_t caps;	  /* hints->caps */
+	uint64_t mode;	  /* hints->mode */
+};
+
+/* Why an offer was not accepted; 0 is acceptance. */
+enum mrf_mr_mode_verdict {
+	MRF_MR_ACCEPTED,
+	MRF_MR_LOCAL_NEEDED,	/* neither FI_MR_LOCAL nor FI_LOCAL_MR is offered */
+	MRF_MR_NO_LEGACY,	/* before 1.5, and the provider has no legacy model */
+	MRF_MR_NO_BASIC,	/* FI_MR_BASIC, which the provider does not run */
+	MRF_MR_NO_SCALABLE,	/* FI_MR_SCALABLE, likewise */
+	MRF_MR_NOT_LEGACY,	/* before 1.5, and neither 0, BASIC nor SCALABLE alone */
+	MRF_MR_BASIC_NOT_ALONE, /* FI_MR_BASIC together with another bit */
+	MRF_MR_SCALABLE_NOT_ALONE,
+	MRF_MR_UNSPEC,	     /* mr_mode 0, up to library 1.15 */
+	MRF_MR_BITS_MISSING, /* bits that the provider needs are not offered */
+	MRF_MR_VERDICTS
+};
+
+/* One sentence about a verdict. */
+const char *mrf_mr_mode_verdict_text(enum mrf_mr_mode_verdict verdict);
+
+/* --- libfabric's rules, for any table -------------------------------------- */
+
+/* May an application with these capabilities be the target of RMA or atomics? */
+bool mrf_mr_mode_is_target(uint64_t caps);
+/* The bits of mr_mode that concern an application with these capabilities. */
+uint64_t mrf_mr_mode_for(uint64_t caps, uint64_t mr_mode);
+/* Does the application register its local buffers? */
+bool mrf_mr_mode_is_local(const struct mrf_mr_mode_ask *ask);
+/* FI_LOCAL_MR if fi_info.mode has to offer it, or 0. */
+uint64_t mrf_mr_mode_flag_needed(uint64_t table, const struct mrf_mr_mode_ask *ask);
+enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table,
+					   const struct mrf_mr_mode_ask *ask);
+/*
+ * caps as answered; caps_in: what the application would get if it were not for
+ * registration.
+ */
+uint64_t mrf_mr_mode_answer_caps(uint64_t table, const struct mrf_mr_mode_ask *ask,
+				 uint64_t caps_in);
+/* domain_attr->mr_mode as answered; caps: of mrf_mr_mode_answer_caps. */
+uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask,
+			    uint64_t caps);
+/* FI_LOCAL_MR if fi_info.mode as answered has it, or 0. */
+uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_ask *ask);
+
+/* --- this library's contract ----------------------------------------------- */
+
+#define MRF_MR_KEPT (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
+
+enum mrf_mr_mode_verdict mrf_mr_mode_offer_check(const struct mrf_mr_mode_ask *ask);
+/* mr_mode as answered: the kept bits of an offer; FI_MR_BASIC or _SCALABLE as offered. */
+uint64_t mrf_mr_mode_offer_answer(const struct mrf_mr_mode_ask *ask);
+
+/*
+ * True for what mrf_mr_mode_offer_answer can return: kept bits, or one legacy value
+ * alone.
+ */
+bool mrf_mr_mode_known(uint64_t mr_mode);
+
+/* What a domain with this mr_mode runs: BASIC and SCALABLE become bits. */
+uint64_t mrf_mr_mode_resolve(uint64_t mr_mode);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rules of fi_mr(3) that changed over the years: one table, asked through these
+ * functions. The version is what the application passed to fi_getinfo, unless a function
+ * says otherwise. Pure; nothing fails.
+ */
+#ifndef MRF_CONTRACT_RULES_H
+#define MRF_CONTRACT_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum mrf_rule {
+	MRF_RULE_MR_MODE_BITS,	  /* mr_mode is a set of bits, not one of two models */
+	MRF_RULE_AUTH_KEY,	  /* fi_mr_attr carries an authorization key */
+	MRF_RULE_LEN_ZERO,	  /* a region of no bytes is refused */
+	MRF_RULE_UNSPEC_ACCEPTED, /* mr_mode 0 is accepted though modes are required */
+	MRF_RULE_REGION_FIRST,	  /* a bound region closes before what it is bound to */
+	MRF_RULE_COUNT
+};
+
+/* In force for that version? */
+bool mrf_rule_holds(enum mrf_rule rule, uint32_t version);
+/* First version that has the rule. */
+uint32_t mrf_rule_since(enum mrf_rule rule);
+/* One sentence, and the section of the manual page that it stands in. */
+const char *mrf_rule_text(enum mrf_rule rule);
+const char *mrf_rule_section(enum mrf_rule rule);
+
+static inline bool mrf_rule_mr_mode_bits(uint32_t api)
+{
+	return mrf_rule_holds(MRF_RULE_MR_MODE_BITS, api);
+}
+
+static inline bool mrf_rule_auth_key(uint32_t api)
+{
+	return mrf_rule_holds(MRF_RULE_AUTH_KEY, api);
+}
+
+static inline bool mrf_rule_len_zero_refused(uint32_t api)
+{
+	return mrf_rule_holds(MRF_RULE_LEN_ZERO, api);
+}
+
+/* Asked with the version of the library that is emulated, not with the application's. */
+static inline bool mrf_rule_unspec_accepted(uint32_t library)
+{
+	return mrf_rule_holds(MRF_RULE_UNSPEC_ACCEPTED, library);
+}
+
+/* False: endpoints and counters close first, a bound one makes fi_close(mr) -FI_EBUSY. */
+static inline bool mrf_rule_region_closes_first(uint32_t api)
+{
+	return mrf_rule_holds(MRF_RULE_REGION_FIRST, api);
+}
+
+#endif

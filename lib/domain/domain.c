@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/log.h"
+#include "contract/mr_mode.h"
+#include "domain/domain_int.h"
+
+static struct mrf_domain *from_fid(const struct fid *fid)
+{
+	return mrf_container_of(fid, struct mrf_domain, fid.fid);
+}
+
+struct mrf_domain *mrf_domain_from_fid(struct fid_domain *fid)
+{
+	return from_fid(&fid->fid);
+}
+
+struct mrf_mr_space *mrf_domain_mr_space(struct fid *fid)
+{
+	return &from_fid(fid)->space;
+}
+
+static void describe(const struct fid *fid, char *buf, size_t len)
+{
+	const struct mrf_domain *domain = from_fid(fid);
+	char addr[64];
+
+	snprintf(buf, len, "%s at %s", mrf_vdev_name(domain->vdev),
+		 mrf_addr_text(&domain->addr, addr, sizeof(addr)));
+}
+
+static void domain_free(struct mrf_domain *domain)
+{
+	mrf_lock_fini(&domain->lock);
+	mrf_obj_fini(&domain->obj);
+	fi_freeinfo(domain->info);
+	free(domain);
+}
+
+static int domain_close(struct fid *fid)
+{
+	struct mrf_domain *domain = from_fid(fid);
+	int regions, others;
+
+	/* Both, so that the log names everything that is in the way. */
+	regions = mrf_mr_space_busy(&domain->space);
+	others = mrf_obj_busy(&domain->obj);
+	if (regions || others)
+		return -FI_EBUSY;
+	if (domain->agent)
+		mrf_domain_up.agent_stop(domain->agent);
+	mrf_mr_space_fini(&domain->space);
+	mrf_vpd_free(domain->pd);
+	mrf_vdev_close(domain->vdev);
+	mrf_obj_drop(&domain->parent);
+	domain_free(domain);
+	return 0;
+}
+
+static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	if (!bfid || bfid->fclass != FI_CLASS_EQ)
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2141,
+				  "fi_domain_bind(domain %p, %s %p): must be an event queue",
+				  (void *)fid, bfid ? mrf_obj_class_name(bfid->fclass) : "fid",
+				  (void *)bfid);
+	if (flags & ~FI_REG_MR)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2142,
+				  "fi_domain_bind: flags=%#llx: must be 0 or FI_REG_MR",
+				  (unsigned long long)flags);
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2143,
+			  "fi_domain_bind(flags %#llx): not offered, registration completes "
+			  "before its call returns",
+			  (unsigned long long)flags);
+}
+
+static int domain_control(struct fid *fid, int command, void *arg)
+{
+	switch (command) {
+	case FI_MAP_RAW_MR:
+		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2144,
+				  "fi_mr_map_raw: not offered, keys are usable as they are");
+	case FI_UNMAP_KEY:
+		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2145,
+				  "fi_mr_unmap_key: not offered, keys are never mapped");
+	case FI_QUEUE_WORK:
+	case FI_CANCEL_WORK:
+	case FI_FLUSH_WORK:
+		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2146,
+				  "fi_control(%d): triggered operations are not offered",
+				  command);
+	default:
+		return mrf_no_control(fid, command, arg);
+	}
+}
+
+static struct fi_ops domain_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = domain_close,
+	.bind = domain_bind,
+	.control = domain_control,
+	.ops_open = mrf_no_ops_open,
+};
+
+static void init_fid(struct mrf_domain *domain, void *context)
+{
+	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
+	domain->fid.fid.context = context;
+	domain->fid.fid.ops = &domain_fid_ops;
+	domain->fid.ops = &mrf_domain_ops;
+	domain->fid.mr = &mrf_mr_ops;
+}
+
+/* The device at the domain's address, which must be the one that the info names. */
+static int open_device(struct mrf_domain *domain)
+{
+	const char *name = domain->info->domain_attr->name;
+	char addr[64];
+	int ret;
+
+	mrf_addr_text(&domain->addr, addr, sizeof(addr));
+	ret = mrf_vdev_open(&domain->addr.sa, &domain->vdev);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5101,
+				  "fi_domain: no RDMA device can be opened at %s: it must be an "
+				  "address of the network interface that rxe was added to",
+				  addr);
+	if (!name || !strcmp(name, mrf_vdev_name(domain->vdev)))
+		return 0;
+	ret = mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2151,
+			 "fi_domain: domain name \"%s\": the device at %s is \"%s\"", name, addr,
+			 mrf_vdev_name(domain->vdev));
+	mrf_vdev_close(domain->vdev);
+	return ret;
+}
+
+static int open_space(struct mrf_domain *domain)
+{
+	struct mrf_mr_space *space = &domain->space;
+	int ret;
+
+	ret = mrf_vpd_alloc(domain->vdev, &domain->pd);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5102,
+				  "fi_domain: %s has no protection domain left",
+				  mrf_vdev_name(domain->vdev));
+	space->obj = &domain->obj;
+	space->domain = &domain->fid;
+	space->pd = domain->pd;
+	space->mode = mrf_mr_mode_resolve((uint64_t)domain->info->domain_attr->mr_mode);
+	space->api_version = domain->fabric->api_version;
+	space->max_mr = mrf_vdev_limits(domain->vdev)->max_mr;
+	ret = mrf_mr_space_init(space);
+	if (ret) {
+		mrf_refuse(-ret, FI_LOG_DOMAIN, 2152, "fi_domain: no memory");
+		mrf_vpd_free(domain->pd);
+	}
+	return ret;
+}
+
+/* NULL: no memory. The domain holds nothing yet. */
+static struct mrf_domain *domain_new(struct mrf_fabric *fabric, const struct fi_info *info)
+{
+	struct mrf_domain *domain = calloc(1, sizeof(*domain));
+
+	if (!domain)
+		return NULL;
+	domain->fabric = fabric;
+	domain->info = fi_dupinfo(info);
+	if (!domain->info) {
+		free(domain);
+		return NULL;
+	}
+	mrf_obj_init(&domain->obj, &domain->fid.fid, describe);
+	mrf_lock_init(&domain->lock, MRF_RANK_AGENT);
+	return domain;
+}
+
+int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
+		    struct fid_domain **out, void *context)
+{
+	struct mrf_domain *domain;
+	int ret;
+
+	if (!info || !out)
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2153,
+				  "fi_domain: %s=NULL: must be given", info ? "domain" : "info");
+	ret = mrf_domain_check(fabric, info);
+	if (ret)
+		return ret;
+	domain = domain_new(fabric, info);
+	if (!domain)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_DOMAIN, 2152, "fi_domain: no memory");
+	ret = mrf_domain_address(info, &domain->addr);
+	if (ret)
+		goto err_free;
+	ret = open_device(domain);
+	if (ret)
+		goto err_free;
+	ret = open_space(domain);
+	if (ret)
+		goto err_device;
+	init_fid(domain, context);
+	mrf_obj_hold(&domain->parent, &fabric->obj, &domain->fid.fid, describe);
+	*out = &domain->fid;
+	return 0;
+
+err_device:
+	mrf_vdev_close(domain->vdev);
+err_free:
+	domain_free(domain);
+	return ret;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "contract/mr_mode.h"
+#include "contract/rules.h"
+#include "domain/domain_int.h"
+#include "verbs/vnl.h"
+
+static int check_mr_mode(uint64_t mode)
+{
+	if (mrf_mr_mode_known(mode))
+		return 0;
+	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2121,
+			  "fi_domain: mr_mode=%#llx: must be FI_MR_BASIC, FI_MR_SCALABLE or of "
+			  "FI_MR_LOCAL, _VIRT_ADDR, _ALLOCATED and _PROV_KEY, as fi_getinfo "
+			  "returns it",
+			  (unsigned long long)mode);
+}
+
+static int check_auth_key(const struct mrf_fabric *fabric, const struct fi_domain_attr *attr)
+{
+	if (!attr->auth_key_size || !mrf_rule_auth_key(fabric->api_version))
+		return 0;
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2122,
+			  "fi_domain: auth_key_size=%zu: must be 0, authorization keys are not "
+			  "offered",
+			  attr->auth_key_size);
+}
+
+static int check_fabric(const struct mrf_fabric *fabric, const struct fi_fabric_attr *attr)
+{
+	if (!attr || !attr->name || !fabric->name || !strcmp(attr->name, fabric->name))
+		return 0;
+	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2123,
+			  "fi_domain: info is for fabric \"%s\", this is fabric \"%s\"",
+			  attr->name, fabric->name);
+}
+
+int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info)
+{
+	int ret;
+
+	if (!info->domain_attr)
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2124,
+				  "fi_domain: info->domain_attr=NULL: must be given");
+	ret = check_fabric(fabric, info->fabric_attr);
+	if (ret)
+		return ret;
+	ret = check_mr_mode((uint64_t)(unsigned)info->domain_attr->mr_mode);
+	if (ret)
+		return ret;
+	return check_auth_key(fabric, info->domain_attr);
+}
+
+/* 0 for a family that we do not speak. */
+static size_t family_len(sa_family_t family)
+{
+	switch (family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return 0;
+	}
+}
+
+static void clear_port(union mrf_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET)
+		addr->in.sin_port = 0;
+	else
+		addr->in6.sin6_port = 0;
+}
+
+static int given_address(const struct fi_info *info, union mrf_addr *addr)
+{
+	const struct sockaddr *sa = info->src_addr;
+	size_t len;
+
+	if (info->src_addrlen < sizeof(sa->sa_family))
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2125,
+				  "fi_domain: src_addrlen=%zu: is too short for an address",
+				  info->src_addrlen);
+	len = family_len(sa->sa_family);
+	if (!len || info->src_addrlen < len)
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2126,
+				  "fi_domain: src_addr of family %d, %zu bytes: must be "
+				  "sockaddr_in or sockaddr_in6",
+				  sa->sa_family, info->src_addrlen);
+	memset(addr, 0, sizeof(*addr));
+	memcpy(addr, sa, len);
+	clear_port(addr);
+	return 0;
+}
+
+static bool fits(const struct mrf_vnl_path *path, const struct fi_info *info)
+{
+	const char *name = info->domain_attr->name;
+
+	if (path->state != MRF_VNL_USABLE || (name && strcmp(name, path->dev.name)))
+		return false;
+	switch (info->addr_format) {
+	case FI_SOCKADDR_IN:
+		return path->addr.sa.sa_family == AF_INET;
+	case FI_SOCKADDR_IN6:
+		return path->addr.sa.sa_family == AF_INET6;
+	default:
+		return true;
+	}
+}
+
+static int found_address(const struct fi_info *info, union mrf_addr *addr)
+{
+	const char *name = info->domain_attr->name;
+	struct mrf_vnl_path *paths;
+	size_t count, i;
+	int ret;
+
+	ret = mrf_vnl_paths(&paths, &count);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5103,
+				  "fi_domain: src_addr=NULL, and the RDMA devices cannot be listed");
+	for (i = 0; i < count && !fits(&paths[i], info); i++)
+		;
+	if (i < count) {
+		memset(addr, 0, sizeof(*addr));
+		memcpy(addr, &paths[i].addr, family_len(paths[i].addr.sa.sa_family));
+		clear_port(addr);
+	}
+	free(paths);
+	if (i < count)
+		return 0;
+	return mrf_refuse(FI_ENODEV, FI_LOG_DOMAIN, 5104,
+			  "fi_domain: src_addr=NULL, and no usable device named \"%s\" has an "
+			  "address of format %u",
+			  name ? name : "(any)", info->addr_format);
+}
+
+int mrf_domain_address(const struct fi_info *info, union mrf_addr *addr)
+{
+	return info->src_addr ? given_address(info, addr) : found_address(info, addr);
+}

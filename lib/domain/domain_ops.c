@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/log.h"
+#include "domain/domain_int.h"
+#include "obj/cntr.h"
+#include "obj/cq.h"
+
+struct mrf_domain_up mrf_domain_up;
+
+static int open_av(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **av,
+		   void *context)
+{
+	struct mrf_domain *domain = mrf_domain_from_fid(fid);
+	uint32_t format =
+		domain->addr.sa.sa_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+
+	return mrf_av_open(&domain->obj, fid, format, attr, av, context);
+}
+
+static int open_cq(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq,
+		   void *context)
+{
+	return mrf_cq_open(&mrf_domain_from_fid(fid)->obj, fid, attr, cq, context);
+}
+
+static int open_cntr(struct fid_domain *fid, struct fi_cntr_attr *attr,
+		     struct fid_cntr **cntr, void *context)
+{
+	return mrf_cntr_open(&mrf_domain_from_fid(fid)->obj, fid, attr, cntr, context);
+}
+
+static int open_ep(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep,
+		   void *context)
+{
+	if (!mrf_domain_up.endpoint)
+		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2131,
+				  "fi_endpoint: this build has no endpoints");
+	return mrf_domain_up.endpoint(fid, info, ep, context);
+}
+
+static int open_ep2(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep,
+		    uint64_t flags, void *context)
+{
+	if (flags & FI_PEER)
+		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2132,
+				  "fi_endpoint2: flags=%#llx: FI_PEER is not offered",
+				  (unsigned long long)flags);
+	if (flags)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2133,
+				  "fi_endpoint2: flags=%#llx: no such flag",
+				  (unsigned long long)flags);
+	return open_ep(fid, info, ep, context);
+}
+
+static int open_scalable_ep(struct fid_domain *fid, struct fi_info *info,
+			    struct fid_ep **sep, void *context)
+{
+	(void)fid, (void)info, (void)sep, (void)context;
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2134,
+			  "fi_scalable_ep: not offered, max_ep_tx_ctx and max_ep_rx_ctx are 1");
+}
+
+static int open_poll(struct fid_domain *fid, struct fi_poll_attr *attr,
+		     struct fid_poll **pollset)
+{
+	(void)fid, (void)attr, (void)pollset;
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2135,
+			  "fi_poll_open: poll sets are not offered, read the queues");
+}
+
+static int open_stx(struct fid_domain *fid, struct fi_tx_attr *attr, struct fid_stx **stx,
+		    void *context)
+{
+	(void)fid, (void)attr, (void)stx, (void)context;
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2136,
+			  "fi_stx_context: not offered, max_ep_stx_ctx is 0");
+}
+
+static int open_srx(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep **srx,
+		    void *context)
+{
+	(void)fid, (void)attr, (void)srx, (void)context;
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2137,
+			  "fi_srx_context: not offered, max_ep_srx_ctx is 0");
+}
+
+static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum fi_op op,
+			struct fi_atomic_attr *attr, uint64_t flags)
+{
+	(void)fid, (void)attr, (void)flags;
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2138,
+			  "fi_query_atomic(datatype %d, op %d): FI_ATOMIC is not offered",
+			  (int)datatype, (int)op);
+}
+
+static int query_collective(struct fid_domain *fid, enum fi_collective_op coll,
+			    struct fi_collective_attr *attr, uint64_t flags)
+{
+	(void)fid, (void)attr, (void)flags;
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2139,
+			  "fi_query_collective(%d): FI_COLLECTIVE is not offered", (int)coll);
+}
+
+struct fi_ops_domain mrf_domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = open_av,
+	.cq_open = open_cq,
+	.endpoint = open_ep,
+	.scalable_ep = open_scalable_ep,
+	.cntr_open = open_cntr,
+	.poll_open = open_poll,
+	.stx_ctx = open_stx,
+	.srx_ctx = open_srx,
+	.query_atomic = query_atomic,
+	.query_collective = query_collective,
+	.endpoint2 = open_ep2,
+};

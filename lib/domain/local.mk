@@ -1,0 +1,7 @@
+libmrfab_internal_la_SOURCES += \
+	lib/domain/domain.c \
+	lib/domain/domain.h \
+	lib/domain/domain_info.c \
+	lib/domain/domain_int.h \
+	lib/domain/domain_ops.c \
+	lib/domain/fabric.c

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "ep/peer.h"
+
+/* What made epoll return; anything else is the address of an endpoint. */
+enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_LAST };
+
+struct mrf_command {
+	struct mrf_list node;
+	int (*run)(struct mrf_agent *agent, struct mrf_ep *ep);
+	struct mrf_ep *ep;
+	int ret;
+	bool done;
+	pthread_cond_t finished;
+};
+
+int64_t mrf_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* --- owners of work requests ------------------------------------------------------------- */
+
+int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want)
+{
+	int ret;
+
+	if (agent->cq_used + want > MRF_AGENT_CQ)
+		return -FI_ENOSPC;
+	owner->id = ++agent->last_id;
+	ret = mrf_idmap_insert(&agent->owners, owner->id, owner);
+	if (!ret)
+		agent->cq_used += want;
+	return ret;
+}
+
+void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had)
+{
+	mrf_idmap_remove(&agent->owners, owner->id);
+	agent->cq_used -= had;
+}
+
+static struct mrf_conn *conn_of(struct mrf_owner *owner)
+{
+	return mrf_container_of(owner, struct mrf_conn, owner);
+}
+
+/* --- events ------------------------------------------------------------------------------ */
+
+static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
+{
+	struct mrf_owner *owner =
+		mrf_idmap_find(&agent->owners, wc->wr_id >> MRF_WR_SLOT_BITS);
+	unsigned slot = wc->wr_id & ((1u << MRF_WR_SLOT_BITS) - 1);
+	struct mrf_ep *ep;
+
+	/* Completions of a connection that is gone may still come. */
+	if (!owner)
+		return;
+	if (owner->kind == MRF_OWNER_PASV) {
+		mrf_pasv_message(mrf_pasv_of(owner), slot, wc);
+		return;
+	}
+	ep = conn_of(owner)->peer->ep;
+	mrf_lock_take(&ep->lock);
+	mrf_conn_message(conn_of(owner), slot, wc);
+	mrf_lock_release(&ep->lock);
+}
+
+static void poll_cq(struct mrf_agent *agent)
+{
+	struct mrf_wc wc[16];
+	int i, n;
+
+	mrf_vcq_ack(agent->cq);
+	mrf_vcq_arm(agent->cq);
+	while ((n = mrf_vcq_poll(agent->cq, wc, MRF_ARRAY_SIZE(wc))) > 0) {
+		for (i = 0; i < n; i++)
+			handle_message(agent, &wc[i]);
+	}
+}
+
+static void handle_cm(const struct mrf_cm_event *event)
+{
+	struct mrf_owner *owner = mrf_vconn_owner(event->conn);
+	struct mrf_ep *ep;
+
+	switch (owner->kind) {
+	case MRF_OWNER_EP:
+		if (event->type == MRF_CM_REQUEST)
+			mrf_pasv_request(mrf_container_of(owner, struct mrf_ep, owner), event);
+		break;
+	case MRF_OWNER_PASV:
+		mrf_pasv_event(mrf_pasv_of(owner), event);
+		break;
+	case MRF_OWNER_CONN:
+		ep = conn_of(owner)->peer->ep;
+		mrf_lock_take(&ep->lock);
+		mrf_conn_event(conn_of(owner), event);
+		mrf_lock_release(&ep->lock);
+		break;
+	}
+}
+
+static void poll_cm(struct mrf_agent *agent)
+{
+	struct mrf_cm_event event;
+
+	while (!mrf_vcm_next(agent->cm, &event)) {
+		if (event.type != MRF_CM_OTHER)
+			handle_cm(&event);
+	}
+}
+
+static void advance_all(struct mrf_ep *ep)
+{
+	mrf_lock_take(&ep->lock);
+	ep->watched = false;
+	mrf_ep_progress(ep);
+	mrf_list_each(node, &ep->all_peers)
+		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, node));
+	mrf_lock_release(&ep->lock);
+}
+
+/* --- what other threads want ------------------------------------------------------------- */
+
+static struct mrf_peer *next_kick(struct mrf_agent *agent)
+{
+	struct mrf_list *node;
+
+	mrf_lock_take(&agent->lock);
+	node = mrf_list_pop(&agent->kicks);
+	mrf_lock_release(&agent->lock);
+	return node ? mrf_list_entry(node, struct mrf_peer, kick) : NULL;
+}
+
+static void run_kicks(struct mrf_agent *agent)
+{
+	struct mrf_peer *peer;
+
+	/* Peers are freed by this thread only, so the pointer stays good without the lock. */
+	while ((peer = next_kick(agent))) {
+		struct mrf_ep *ep = peer->ep;
+
+		mrf_lock_take(&ep->lock);
+		mrf_conn_service(peer);
+		mrf_lock_release(&ep->lock);
+	}
+}
+
+static void run_commands(struct mrf_agent *agent)
+{
+	struct mrf_list *node;
+
+	mrf_lock_take(&agent->lock);
+	while ((node = mrf_list_pop(&agent->commands))) {
+		struct mrf_command *command = mrf_list_entry(node, struct mrf_command, node);
+
+		mrf_lock_release(&agent->lock);
+		command->ret = command->run(agent, command->ep);
+		mrf_lock_take(&agent->lock);
+		command->done = true;
+		pthread_cond_signal(&command->finished);
+	}
+	mrf_lock_release(&agent->lock);
+}
+
+static void wake(struct mrf_agent *agent)
+{
+	uint64_t one = 1;
+	ssize_t n = write(agent->event_fd, &one, sizeof(one));
+
+	(void)n; /* full is as good: it is readable */
+}
+
+void mrf_agent_kick(struct mrf_peer *peer)
+{
+	struct mrf_agent *agent = peer->ep->agent;
+	bool first;
+
+	mrf_lock_take(&agent->lock);
+	first = mrf_list_empty(&peer->kick);
+	if (first)
+		mrf_list_add_tail(&peer->kick, &agent->kicks);
+	mrf_lock_release(&agent->lock);
+	if (first)
+		wake(agent);
+}
+
+void mrf_agent_watch(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = ep };
+
+	if (ep->watched)
+		return;
+	ep->watched = true;
+	ep->scq_armed = true;
+	mrf_vcq_arm(ep->scq);
+	epoll_ctl(ep->agent->epoll_fd, EPOLL_CTL_MOD, mrf_vcq_fd(ep->scq), &event);
+	/* What completed before makes no event: the agent polls once to see. */
+	mrf_agent_kick(peer);
+}
+
+static int command(struct mrf_agent *agent, struct mrf_ep *ep,
+		   int (*run)(struct mrf_agent *, struct mrf_ep *))
+{
+	struct mrf_command command = { .run = run, .ep = ep };
+
+	pthread_cond_init(&command.finished, NULL);
+	mrf_lock_take(&agent->lock);
+	mrf_list_add_tail(&command.node, &agent->commands);
+	wake(agent);
+	while (!command.done)
+		pthread_cond_wait(&command.finished, &agent->lock.mutex);
+	mrf_lock_release(&agent->lock);
+	pthread_cond_destroy(&command.finished);
+	return command.ret;
+}
+
+/* --- endpoints come and go ----------------------------------------------------------------- */
+
+static int ep_open(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	struct epoll_event event = { .events = EPOLLONESHOT, .data.ptr = ep };
+	int ret;
+
+	ep->owner.kind = MRF_OWNER_EP;
+	ret = mrf_vconn_open(agent->cm, &ep->owner, &ep->listener);
+	if (ret)
+		return ret;
+	ret = mrf_vconn_bind(ep->listener, &ep->addr.sa);
+	if (!ret && epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, mrf_vcq_fd(ep->scq), &event))
+		ret = -errno;
+	if (ret)
+		mrf_vconn_close(ep->listener);
+	return ret;
+}
+
+int mrf_agent_ep_open(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	return command(agent, ep, ep_open);
+}
+
+static int ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	(void)agent;
+	return mrf_vconn_listen(ep->listener);
+}
+
+int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	return command(agent, ep, ep_enable);
+}
+
+static void unkick(struct mrf_agent *agent, struct mrf_peer *peer)
+{
+	mrf_lock_take(&agent->lock);
+	mrf_list_del(&peer->kick);
+	mrf_lock_release(&agent->lock);
+}
+
+static int ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	mrf_vconn_close(ep->listener);
+	mrf_pasv_destroy_all(ep);
+	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, mrf_vcq_fd(ep->scq), NULL);
+	mrf_lock_take(&ep->lock);
+	mrf_list_each_safe(node, &ep->all_peers) {
+		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
+
+		unkick(agent, peer);
+		mrf_peer_abandon(peer);
+	}
+	mrf_lock_release(&ep->lock);
+	return 0;
+}
+
+void mrf_agent_ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	command(agent, ep, ep_close);
+}
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+static void expire(struct mrf_agent *agent)
+{
+	int64_t now = mrf_now_ms();
+
+	mrf_list_each_safe(node, &agent->timed) {
+		struct mrf_conn *conn = mrf_list_entry(node, struct mrf_conn, timed);
+		struct mrf_ep *ep = conn->peer->ep;
+
+		if (conn->deadline > now)
+			continue;
+		mrf_lock_take(&ep->lock);
+		mrf_conn_expired(conn);
+		mrf_lock_release(&ep->lock);
+		/* The list may have changed under us: what else is due comes next time. */
+		return;
+	}
+}
+
+static int next_timeout(struct mrf_agent *agent)
+{
+	int64_t first = INT64_MAX, now;
+
+	mrf_list_each(node, &agent->timed) {
+		struct mrf_conn *conn = mrf_list_entry(node, struct mrf_conn, timed);
+
+		if (conn->deadline < first)
+			first = conn->deadline;
+	}
+	if (first == INT64_MAX)
+		return -1;
+	now = mrf_now_ms();
+	return first > now ? (int)(first - now) : 0;
+}
+
+static void handle_ready(struct mrf_agent *agent, const struct epoll_event *event)
+{
+	uint64_t count;
+	ssize_t n;
+
+	switch (event->data.u64) {
+	case TAG_EVENT:
+		n = read(agent->event_fd, &count, sizeof(count));
+		(void)n;
+		break;
+	case TAG_CM:
+		poll_cm(agent);
+		break;
+	case TAG_CQ:
+		poll_cq(agent);
+		break;
+	default:
+		advance_all(event->data.ptr);
+	}
+}
+
+static bool stopping(struct mrf_agent *agent)
+{
+	bool stop;
+
+	mrf_lock_take(&agent->lock);
+	stop = agent->stop;
+	mrf_lock_release(&agent->lock);
+	return stop;
+}
+
+static void *agent_main(void *arg)
+{
+	struct mrf_agent *agent = arg;
+	struct epoll_event events[16];
+	int i, n;
+
+	while (!stopping(agent)) {
+		n = epoll_wait(agent->epoll_fd, events, MRF_ARRAY_SIZE(events),
+			       next_timeout(agent));
+		for (i = 0; i < n; i++)
+			handle_ready(agent, &events[i]);
+		expire(agent);
+		run_kicks(agent);
+		/* Last, because a command may free the endpoint that an event belongs to. */
+		run_commands(agent);
+	}
+	return NULL;
+}
+
+static int start_thread(struct mrf_agent *agent)
+{
+	sigset_t all, old;
+	int err;
+
+	/* The application's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&agent->thread, NULL, agent_main, agent);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err)
+		pthread_setname_np(agent->thread, "mrfab-agent");
+	return -err;
+}
+
+static int watch_fd(struct mrf_agent *agent, int fd, uint64_t tag)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
+
+	return epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int watch_all(struct mrf_agent *agent)
+{
+	int ret = watch_fd(agent, agent->event_fd, TAG_EVENT);
+
+	if (!ret)
+		ret = watch_fd(agent, mrf_vcm_fd(agent->cm), TAG_CM);
+	if (!ret)
+		ret = watch_fd(agent, mrf_vcq_fd(agent->cq), TAG_CQ);
+	return ret;
+}
+
+static int open_fds(struct mrf_agent *agent)
+{
+	agent->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (agent->epoll_fd < 0)
+		return -errno;
+	agent->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (agent->event_fd < 0) {
+		int err = errno;
+
+		close(agent->epoll_fd);
+		return -err;
+	}
+	return 0;
+}
+
+static int agent_new(struct mrf_domain *domain, struct mrf_agent **out)
+{
+	struct mrf_agent *agent = calloc(1, sizeof(*agent));
+	int ret;
+
+	if (!agent)
+		return -FI_ENOMEM;
+	agent->domain = domain;
+	mrf_lock_init(&agent->lock, MRF_RANK_AGENT);
+	mrf_list_init(&agent->kicks);
+	mrf_list_init(&agent->commands);
+	mrf_list_init(&agent->timed);
+	mrf_idmap_init(&agent->owners);
+	ret = open_fds(agent);
+	if (ret)
+		goto err_free;
+	ret = mrf_vcm_open(&agent->cm);
+	if (ret)
+		goto err_fds;
+	ret = mrf_vcq_open(domain->vdev, MRF_AGENT_CQ, &agent->cq);
+	if (ret)
+		goto err_cm;
+	mrf_vcq_arm(agent->cq);
+	ret = watch_all(agent);
+	if (!ret)
+		ret = start_thread(agent);
+	if (ret)
+		goto err_cq;
+	*out = agent;
+	return 0;
+
+err_cq:
+	mrf_vcq_close(agent->cq);
+err_cm:
+	mrf_vcm_close(agent->cm);
+err_fds:
+	close(agent->event_fd);
+	close(agent->epoll_fd);
+err_free:
+	mrf_lock_fini(&agent->lock);
+	free(agent);
+	return ret;
+}
+
+int mrf_agent_get(struct mrf_domain *domain, struct mrf_agent **agent)
+{
+	int ret = 0;
+
+	mrf_lock_take(&domain->lock);
+	if (!domain->agent)
+		ret = agent_new(domain, &domain->agent);
+	*agent = domain->agent;
+	mrf_lock_release(&domain->lock);
+	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001, "cannot start the agent thread") : 0;
+}
+
+void mrf_agent_stop(struct mrf_agent *agent)
+{
+	mrf_lock_take(&agent->lock);
+	agent->stop = true;
+	mrf_lock_release(&agent->lock);
+	wake(agent);
+	pthread_join(agent->thread, NULL);
+	mrf_vcq_close(agent->cq);
+	mrf_vcm_close(agent->cm);
+	close(agent->event_fd);
+	close(agent->epoll_fd);
+	mrf_idmap_fini(&agent->owners);
+	mrf_lock_fini(&agent->lock);
+	free(agent);
+}

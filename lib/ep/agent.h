@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The agent: one thread per domain that owns all rdma_cm traffic, answers peers' questions,
+ * takes in answers, and drives connections and retries, so that neither a target nor an
+ * initiator has to call anything for that. It starts with the first endpoint and stops when the
+ * domain closes.
+ *
+ * Messages (RECVs of all connections, SENDs of answers) complete on agent->cq, which only this
+ * thread polls. Other threads reach it through commands: agent->lock (rank AGENT).
+ */
+#ifndef MRF_EP_AGENT_H
+#define MRF_EP_AGENT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/idmap.h"
+#include "base/list.h"
+#include "base/lock.h"
+
+/* What a work request id on agent->cq, or an rdma_cm event, belongs to. */
+enum mrf_owner_kind { MRF_OWNER_EP, MRF_OWNER_CONN, MRF_OWNER_PASV };
+
+struct mrf_owner {
+	enum mrf_owner_kind kind;
+	uint64_t id; /* never used twice in the life of an agent; 0: not known to it */
+};
+
+#define MRF_WR_SLOT_BITS 8
+#define MRF_WR_ID(owner_id, slot) ((owner_id) << MRF_WR_SLOT_BITS | (slot))
+
+struct mrf_domain;
+struct mrf_ep;
+struct mrf_peer;
+struct mrf_command; /* agent.c */
+
+struct mrf_agent {
+	struct mrf_domain *domain;
+	pthread_t thread;
+	int epoll_fd;
+	int event_fd;	       /* raised when kicks or commands wait */
+	struct mrf_vcm *cm;
+	struct mrf_vcq *cq;
+
+	struct mrf_lock lock;  /* rank AGENT: guards the two lists and stop */
+	struct mrf_list kicks; /* struct mrf_peer.kick */
+	struct mrf_list commands;
+	bool stop;
+
+	/* agent thread only */
+	struct mrf_idmap owners; /* id -> struct mrf_owner */
+	uint64_t last_id;
+	struct mrf_list timed;	 /* struct mrf_conn.timed */
+	unsigned cq_used;	 /* completions that may come on cq; <= MRF_AGENT_CQ */
+};
+
+#define MRF_AGENT_CQ 16383
+
+int64_t mrf_now_ms(void);
+
+/* Gives the owner its id; want: completions it may have on agent->cq. -FI_ENOMEM, -FI_ENOSPC. */
+int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
+void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had);
+
+/* The target's half, target.c; agent thread. */
+struct mrf_pasv;
+struct mrf_cm_event;
+struct mrf_wc;
+void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
+void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event);
+void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc);
+void mrf_pasv_destroy_all(struct mrf_ep *ep);
+struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner);
+
+/* The domain's agent, started when needed. */
+int mrf_agent_get(struct mrf_domain *domain, struct mrf_agent **agent);
+void mrf_agent_stop(struct mrf_agent *agent);
+
+/* The peer's connection wants something of the agent; ep->lock held. Never blocks or fails. */
+void mrf_agent_kick(struct mrf_peer *peer);
+/*
+ * There is no room to post for the peer: the agent waits for completions, so that the queue
+ * moves though the application does not read its CQ. ep->lock held.
+ */
+void mrf_agent_watch(struct mrf_peer *peer);
+
+/* Binds and later listens, in the agent thread; each returns when it is done. */
+int mrf_agent_ep_open(struct mrf_agent *agent, struct mrf_ep *ep);
+int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep);
+/* Takes down all connections of ep, both ways. No callback for ep afterwards. */
+void mrf_agent_ep_close(struct mrf_agent *agent, struct mrf_ep *ep);
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The initiator's connections: what only the agent thread does. ep->lock is held throughout. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "base/param.h"
+#include "ep/peer.h"
+
+#define SLOT_SIZE MRF_PROTO_MAX_MSG
+#define NSLOTS MRF_ASKS
+/* Nobody listens there (yet): it may only just be starting. */
+#define MAX_TRIES 5
+#define RETRY_MS 100
+/* Flushes come within milliseconds; do not wait for ever for ones that never will. */
+#define DRAIN_MS 5000
+
+static void set_deadline(struct mrf_conn *conn, int64_t ms)
+{
+	struct mrf_agent *agent = conn->peer->ep->agent;
+
+	conn->deadline = mrf_now_ms() + ms;
+	mrf_list_del(&conn->timed);
+	mrf_list_add_tail(&conn->timed, &agent->timed);
+}
+
+static void clear_deadline(struct mrf_conn *conn)
+{
+	mrf_list_del(&conn->timed);
+}
+
+/* --- taking down --------------------------------------------------------------------------- */
+
+void mrf_conn_destroy(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_ep *ep = peer->ep;
+
+	clear_deadline(conn);
+	if (conn->vconn) {
+		mrf_vconn_disconnect(conn->vconn);
+		mrf_vconn_close(conn->vconn);
+	}
+	ep->scq_used -= conn->tail - conn->head;
+	mrf_idmap_remove(&ep->conns, conn->owner.id);
+	mrf_agent_disown(ep->agent, &conn->owner, NSLOTS);
+	mrf_vmr_dereg(&conn->slots_mr);
+	free(conn->slots);
+	free(conn);
+	peer->conn = NULL;
+	peer->state = MRF_PEER_IDLE;
+}
+
+static void collect(struct mrf_peer *peer, struct mrf_conn *conn)
+{
+	for (; conn->head != conn->tail; conn->head++) {
+		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
+
+		peer->ep->scq_used--;
+		if (op && !--op->inflight && !op->queued)
+			mrf_list_add_tail(&op->node, &peer->redo);
+	}
+}
+
+void mrf_peer_abandon(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	if (peer->conn) {
+		collect(peer, peer->conn);
+		/* The device must have let go of the buffers before they are given back. */
+		mrf_conn_destroy(peer->conn);
+	}
+	while ((node = mrf_list_pop(&peer->redo)) || (node = mrf_list_pop(&peer->queue)))
+		mrf_op_free(peer->ep, mrf_list_entry(node, struct mrf_op, node));
+	mrf_peer_free(peer);
+}
+
+/* The connection could not be made: whatever waits for it fails. */
+static void give_up(struct mrf_peer *peer, int err, int code, const char *text)
+{
+	mrf_conn_destroy(peer->conn);
+	mrf_peer_rewind(peer);
+	peer->tries = 0;
+	mrf_peer_fail(peer, err, code, text);
+	if (peer->gone)
+		mrf_agent_kick(peer);
+}
+
+static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *why)
+{
+	char addr[64], text[MRF_ERR_TEXT];
+
+	snprintf(text, sizeof(text), "%s: %s",
+		 mrf_addr_text(&peer->addr, addr, sizeof(addr)), why);
+	give_up(peer, err, code, text);
+}
+
+/* --- making -------------------------------------------------------------------------------- */
+
+static int open_slots(struct mrf_conn *conn)
+{
+	conn->slots = calloc(NSLOTS, SLOT_SIZE);
+	if (!conn->slots)
+		return -FI_ENOMEM;
+	return mrf_vmr_reg(conn->peer->ep->domain->pd, conn->slots, NSLOTS * SLOT_SIZE,
+			   (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
+}
+
+static int post_slot(struct mrf_conn *conn, unsigned slot)
+{
+	struct mrf_sge sge = { .addr = (uintptr_t)(conn->slots + slot * SLOT_SIZE),
+			       .len = SLOT_SIZE,
+			       .lkey = conn->slots_mr.lkey };
+
+	return mrf_vconn_post_recv(conn->vconn, MRF_WR_ID(conn->owner.id, slot), &sge);
+}
+
+static int conn_new(struct mrf_peer *peer, struct mrf_conn **out)
+{
+	struct mrf_agent *agent = peer->ep->agent;
+	struct mrf_conn *conn = calloc(1, sizeof(*conn));
+	int ret;
+
+	if (!conn)
+		return -FI_ENOMEM;
+	conn->peer = peer;
+	conn->owner.kind = MRF_OWNER_CONN;
+	mrf_list_init(&conn->timed);
+	ret = mrf_agent_own(agent, &conn->owner, NSLOTS);
+	if (ret)
+		goto err_free;
+	ret = mrf_idmap_insert(&peer->ep->conns, conn->owner.id, conn);
+	if (ret)
+		goto err_disown;
+	ret = open_slots(conn);
+	if (ret)
+		goto err_unmap;
+	ret = mrf_vconn_open(agent->cm, &conn->owner, &conn->vconn);
+	if (ret)
+		goto err_slots;
+	*out = conn;
+	return 0;
+
+err_slots:
+	mrf_vmr_dereg(&conn->slots_mr);
+err_unmap:
+	free(conn->slots);
+	mrf_idmap_remove(&peer->ep->conns, conn->owner.id);
+err_disown:
+	mrf_agent_disown(agent, &conn->owner, NSLOTS);
+err_free:
+	free(conn);
+	return ret;
+}
+
+static int timeout_ms(void)
+{
+	return (int)mrf_param_int(MRF_PARAM_CONN_TIMEOUT);
+}
+
+static void start(struct mrf_peer *peer)
+{
+	struct mrf_domain *domain = peer->ep->domain;
+	int ret = conn_new(peer, &peer->conn);
+
+	if (ret) {
+		mrf_peer_fail(peer, -ret, 4120, "no resources for another connection");
+		return;
+	}
+	peer->state = MRF_PEER_CONNECTING;
+	set_deadline(peer->conn, timeout_ms());
+	ret = mrf_vconn_resolve(peer->conn->vconn, &domain->addr.sa, &peer->addr.sa,
+				timeout_ms(), (unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
+	if (ret)
+		give_up_addr(peer, -ret, 4121, "no route from the domain's address");
+}
+
+static int create_qp(struct mrf_conn *conn)
+{
+	struct mrf_ep *ep = conn->peer->ep;
+	struct mrf_vqp_attr attr = { .pd = ep->domain->pd,
+				     .send_cq = ep->scq,
+				     .recv_cq = ep->agent->cq,
+				     .send_depth = MRF_CONN_RING - 1,
+				     .recv_depth = NSLOTS,
+				     .send_sge = MRF_OP_SGE,
+				     .max_inline = MRF_OP_INLINE };
+	unsigned i;
+	int ret = mrf_vconn_create_qp(conn->vconn, &attr);
+
+	for (i = 0; !ret && i < NSLOTS; i++)
+		ret = post_slot(conn, i);
+	return ret;
+}
+
+static void on_addr(struct mrf_conn *conn)
+{
+	int ret = create_qp(conn);
+
+	if (!ret)
+		ret = mrf_vconn_route(conn->vconn, timeout_ms());
+	if (ret)
+		give_up_addr(conn->peer, -ret, 4122, "no queue pair or no route");
+}
+
+static void on_route(struct mrf_conn *conn)
+{
+	struct mrf_hello hello = { .instance = conn->peer->ep->instance };
+	uint8_t data[MRF_PROTO_HELLO_LEN];
+	int ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),
+				    (unsigned)mrf_param_int(MRF_PARAM_RETRY));
+
+	if (ret)
+		give_up_addr(conn->peer, -ret, 4123, "the connection request was not accepted");
+}
+
+static void on_established(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_welcome welcome;
+
+	if (mrf_welcome_decode(event->data, event->len, &welcome)) {
+		give_up_addr(peer, FI_EREMOTEIO, 4124,
+			     "what listens there does not speak our protocol");
+		return;
+	}
+	mrf_vconn_tune(conn->vconn);
+	clear_deadline(conn);
+	/* Another endpoint behind the same address knows nothing of what the old one said. */
+	if (welcome.instance != peer->instance)
+		mrf_resolve_forget_all(peer);
+	peer->instance = welcome.instance;
+	peer->mr_mode = welcome.mr_mode;
+	peer->max_asks = (unsigned)mrf_min(welcome.asks, MRF_ASKS);
+	peer->tries = 0;
+	peer->state = MRF_PEER_READY;
+	mrf_peer_advance(peer);
+}
+
+static void on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+	uint32_t reason = 0;
+
+	if (!mrf_refuse_decode(event->data, event->len, &reason)) {
+		give_up_addr(peer, reason == MRF_REFUSE_VERSION ? FI_EREMOTEIO : FI_ECONNREFUSED,
+			     4125,
+			     reason == MRF_REFUSE_VERSION ? "speaks another version of the protocol" :
+			     reason == MRF_REFUSE_CLOSING ? "the endpoint there is closing" :
+							    "no resources there");
+		return;
+	}
+	if (++peer->tries >= MAX_TRIES) {
+		give_up_addr(peer, FI_ECONNREFUSED, 4126, "no endpoint listens there");
+		return;
+	}
+	/* The id is spent; wait with a new one that does nothing yet. */
+	conn->waiting = true;
+	set_deadline(conn, RETRY_MS);
+}
+
+static const char *why_failed(int err)
+{
+	return err == FI_ETIMEDOUT ? "no answer to the connection request" :
+				     "the address cannot be reached over this device";
+}
+
+static void on_gone(struct mrf_conn *conn, bool connected)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	if (!connected) {
+		give_up_addr(peer, FI_ECONNRESET, 4127, "went away while connecting");
+		return;
+	}
+	if (conn->disconnected)
+		return;
+	conn->lost = true;
+	conn->disconnected = true;
+	mrf_peer_break(peer);
+	set_deadline(conn, DRAIN_MS);
+	mrf_vconn_disconnect(conn->vconn);
+}
+
+void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+	bool connecting = peer->state == MRF_PEER_CONNECTING;
+
+	switch (event->type) {
+	case MRF_CM_ADDR_RESOLVED:
+		on_addr(conn);
+		break;
+	case MRF_CM_ROUTE_RESOLVED:
+		on_route(conn);
+		break;
+	case MRF_CM_ESTABLISHED:
+		on_established(conn, event);
+		break;
+	case MRF_CM_REJECTED:
+		on_rejected(conn, event);
+		break;
+	case MRF_CM_FAILED:
+		give_up_addr(peer, event->err, 4128, why_failed(event->err));
+		break;
+	case MRF_CM_DISCONNECTED:
+	case MRF_CM_REMOVED:
+		on_gone(conn, !connecting);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- service ------------------------------------------------------------------------------- */
+
+static void take_down(struct mrf_peer *peer)
+{
+	struct mrf_conn *conn = peer->conn;
+
+	if (conn->tail != conn->head) {
+		if (mrf_list_empty(&conn->timed))
+			set_deadline(conn, DRAIN_MS);
+		return;
+	}
+	mrf_conn_destroy(conn);
+	mrf_peer_rewind(peer);
+}
+
+void mrf_conn_service(struct mrf_peer *peer)
+{
+	/* Whoever kicked may have found the endpoint's CQ too full to post. */
+	mrf_ep_progress(peer->ep);
+	if (peer->state == MRF_PEER_BROKEN)
+		take_down(peer);
+	if (peer->gone && mrf_list_empty(&peer->queue) &&
+	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
+		if (peer->conn)
+			mrf_conn_destroy(peer->conn);
+		mrf_peer_free(peer);
+		return;
+	}
+	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
+		start(peer);
+	else
+		mrf_peer_advance(peer);
+}
+
+/* What the device never gave back: nobody knows whether it ran. */
+static void force_drain(struct mrf_conn *conn)
+{
+	struct mrf_wc wc = { .wr_id = conn->owner.id, .status = MRF_WC_TIMEOUT };
+
+	mrf_warn(FI_LOG_EP_DATA, 4030, "%u work requests were never completed by the device",
+		 conn->tail - conn->head);
+	while (conn->head != conn->tail)
+		mrf_peer_completed(conn, &wc);
+}
+
+void mrf_conn_expired(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	clear_deadline(conn);
+	if (peer->state == MRF_PEER_BROKEN) {
+		force_drain(conn);
+	} else if (conn->waiting) {
+		mrf_conn_destroy(conn);
+		mrf_conn_service(peer);
+	} else {
+		give_up_addr(peer, FI_ETIMEDOUT, 4129, "no answer to the connection request");
+	}
+}
+
+void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_answer answer;
+	const uint8_t *msg = conn->slots + slot * SLOT_SIZE;
+	int ret;
+
+	/*
+	 * A flush tells, without anybody polling, that the queue pair broke: take in what broke it.
+	 */
+	if (wc->status != MRF_WC_OK) {
+		mrf_ep_progress(peer->ep);
+		if (peer->state == MRF_PEER_READY)
+			mrf_peer_break(peer);
+		return;
+	}
+	if (slot >= NSLOTS)
+		return;
+	ret = mrf_answer_decode(msg, wc->byte_len, &answer);
+	if (post_slot(conn, slot) || ret) {
+		mrf_warn(FI_LOG_EP_DATA, 4021, "malformed message of %u bytes: disconnecting",
+			 wc->byte_len);
+		on_gone(conn, true);
+		return;
+	}
+	mrf_resolve_answer(peer, &answer);
+}

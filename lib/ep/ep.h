@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An RDM endpoint over RC queue pairs. Connections are one-way: what this endpoint starts
+ * against a peer runs on a connection that it opened (struct mrf_conn); what peers start
+ * against it runs on connections that they opened (struct mrf_pasv). So an access that is refused, which
+ * on rxe breaks both queue pairs of a connection, never touches the other direction.
+ *
+ * ep->lock (rank EP) guards peers, connections, operations and resolved keys: the
+ * application's threads and the agent both take it. Everything that talks to rdma_cm runs in
+ * the agent thread.
+ */
+#ifndef MRF_EP_EP_H
+#define MRF_EP_EP_H
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include "base/idmap.h"
+#include "base/lock.h"
+#include "domain/domain.h"
+#include "ep/agent.h"
+#include "ep/op.h"
+#include "obj/av.h"
+#include "obj/cntr.h"
+#include "obj/cq.h"
+#include "obj/eq.h"
+#include "verbs/vqp.h"
+
+#define MRF_EP_OPS 512	   /* operations that an endpoint takes before -FI_EAGAIN */
+#define MRF_EP_SCQ 4095	   /* work requests in flight on all connections of an endpoint */
+#define MRF_CONN_RING 256  /* ... on one connection */
+
+struct mrf_agent;
+struct mrf_peer;
+struct mrf_pasv;
+
+struct mrf_ep {
+	struct fid_ep fid;
+	struct mrf_obj obj;
+	struct mrf_hold parent;
+	struct mrf_domain *domain;
+	struct mrf_agent *agent;
+	union mrf_addr addr;	/* where it listens; immutable after open */
+	uint64_t instance;	/* random */
+	uint64_t caps;
+	uint64_t op_flags;	/* of fi_write and the like; FI_GET/SETOPSFLAG */
+	bool enabled;
+
+	/* bindings; immutable after enable */
+	struct mrf_av *av;
+	struct mrf_cq *tx_cq;
+	struct mrf_cq *rx_cq;
+	struct mrf_cntr *wr_cntr;
+	struct mrf_cntr *rd_cntr;
+	bool selective;		/* tx_cq bound with FI_SELECTIVE_COMPLETION */
+	struct mrf_hold hold_av, hold_tx, hold_rx, hold_wr, hold_rd, hold_eq;
+	struct mrf_wait_link link_tx, link_rx, link_wr, link_rd;
+	struct mrf_source source;
+
+	struct mrf_lock lock;	/* rank EP: guards all below */
+	struct mrf_vcq *scq;	/* completions of what this endpoint posted */
+	bool scq_armed;		/* its fd may have an event that somebody must take */
+	bool watched;		/* the agent waits for that fd, too */
+	unsigned scq_used;	/* work requests in flight; <= MRF_EP_SCQ */
+	uint64_t clock;		/* stamps: goes up with each operation */
+	struct mrf_peer **peers; /* by fi_addr */
+	size_t npeers;
+	struct mrf_list all_peers; /* struct mrf_peer.node; those of removed addresses too */
+	struct mrf_idmap conns;	/* id -> struct mrf_conn, for work completions */
+	struct mrf_list free_ops;
+	unsigned nops;		/* in use */
+	struct mrf_bounce_pool bounce;
+
+	/* agent thread only */
+	struct mrf_owner owner;	 /* of the listener's events */
+	struct mrf_vconn *listener;
+	struct mrf_list passive; /* struct mrf_pasv.node */
+};
+
+int mrf_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		void *context);
+
+/* Takes whatever the kernel has completed; ep->lock held. Returns how many there were. */
+int mrf_ep_progress(struct mrf_ep *ep);
+
+extern struct fi_ops_rma mrf_ep_rma_ops;
+
+/* Starts an operation; all checks of fi_rma(3)'s arguments are done here. */
+int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req);
+
+#endif

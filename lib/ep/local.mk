@@ -1,0 +1,15 @@
+libmrfab_internal_la_SOURCES += \
+	lib/ep/agent.c \
+	lib/ep/agent.h \
+	lib/ep/conn.c \
+	lib/ep/ep.c \
+	lib/ep/ep.h \
+	lib/ep/none.c \
+	lib/ep/none.h \
+	lib/ep/op.c \
+	lib/ep/op.h \
+	lib/ep/peer.c \
+	lib/ep/peer.h \
+	lib/ep/resolve.c \
+	lib/ep/rma.c \
+	lib/ep/target.c

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One data transfer at the initiator, from the call to its completion.
+ *
+ *   new --(local buffers ready)--> queued --(keys known)--> posted --(all acknowledged)--> done
+ *            |                        ^                        |
+ *            +--> refused (call)      +---(connection lost)----+--> failed (completion)
+ *
+ * An operation is a run of bytes [0, total). `pos` says how far it has been posted, `acked` how
+ * far the target has acknowledged; acked <= pos <= total. After a lost connection pos goes back to
+ * acked, so no acknowledged byte is ever sent twice. Belongs to its endpoint; the endpoint's lock guards it.
+ */
+#ifndef MRF_EP_OP_H
+#define MRF_EP_OP_H
+
+#include <rdma/fi_rma.h>
+#include "base/list.h"
+#include "obj/cq.h"
+#include "verbs/vqp.h"
+
+#define MRF_OP_SGE 16 /* local pieces of one operation */
+
+struct mrf_ep;
+struct mrf_peer;
+
+enum mrf_op_kind { MRF_OP_READ, MRF_OP_WRITE };
+
+/* Where the bytes are on this side. */
+enum mrf_op_local {
+	MRF_LOCAL_DESC,	  /* registered by the application */
+	MRF_LOCAL_INLINE, /* copied into the operation */
+	MRF_LOCAL_BOUNCE, /* copied to or from a registered slot of the endpoint */
+	MRF_LOCAL_TEMP,	  /* registered for this operation only, without remote rights */
+	MRF_LOCAL_COPY	  /* copied to memory of our own that is registered like TEMP */
+};
+
+#define MRF_OP_INLINE 256 /* bytes; what fi_getinfo offers as inject_size */
+
+struct mrf_op {
+	struct mrf_list node;	/* in peer->queue, peer->redo or ep->free_ops */
+	struct mrf_peer *peer;
+	enum mrf_op_kind kind;
+	enum mrf_op_local local;
+	bool queued;		/* in peer->queue or peer->redo */
+	bool has_imm;
+	bool fence;
+	bool silent;		/* no completion when it succeeds */
+	bool ask_first;		/* even a key that carries its rkey must be resolved */
+	bool resolved;		/* all keys known good; holds until the next requeue */
+	bool imm_posted;
+	uint8_t refused;	/* times that the target's kernel said no */
+	uint8_t timeouts;
+	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
+	uint32_t imm;
+	uint32_t inflight;	/* work requests posted and not completed */
+	uint64_t stamp;		/* only answers asked for at or after this may refuse it */
+	uint64_t total;
+	uint64_t pos;
+	uint64_t acked;
+	void *context;
+	int nsge;
+	int nrma;
+	struct mrf_sge sge[MRF_OP_SGE];
+	struct fi_rma_iov rma[8];
+	/* local: what must be given back */
+	struct mrf_vmr *temp;	/* ntemp registrations */
+	int ntemp;
+	void *bounce;		/* slot or copy */
+	struct iovec user[8];	/* bounce or copy of a read: where it goes in the end */
+	int nuser;
+	uint8_t data[MRF_OP_INLINE];
+};
+
+/* What a data transfer call asks for, from any fi_ops_rma entry. */
+struct mrf_req {
+	enum mrf_op_kind kind;
+	const struct iovec *iov;
+	void **desc; /* NULL, or one per iov */
+	size_t count;
+	const struct fi_rma_iov *rma;
+	size_t rma_count;
+	fi_addr_t addr;
+	void *context;
+	uint64_t data;
+	uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_FENCE ... */
+	bool silent;	/* fi_inject_*: no completion when it succeeds */
+};
+
+/*
+ * Builds an operation from a checked request: finds or makes the local registrations. -FI_EAGAIN when the
+ * endpoint is at its limit, -FI_EINVAL (descriptor), -FI_EACCES (its right), -FI_EFAULT, -FI_ENOMEM.
+ */
+int mrf_op_new(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op **op);
+/* Gives back what it holds; no completion. */
+void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op);
+/* Success: delivers a read, completion as asked for, free. */
+void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op);
+/* Failure: always a completion with err (FI_E*), reason code and text; free. */
+void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text);
+
+/*
+ * The local pieces of bytes [from, from + len): fills at most max entries of sge, returns their
+ * number and lowers *len to what they cover.
+ */
+int mrf_op_sges(const struct mrf_op *op, uint64_t from, uint64_t *len, struct mrf_sge *sge,
+		int max);
+
+/* Registered slots for small unregistered buffers; one pool per endpoint. */
+#define MRF_BOUNCE_SIZE 16384
+
+struct mrf_bounce_pool {
+	struct mrf_list slabs;
+	void *free; /* singly linked through the slots */
+	unsigned nslabs;
+};
+
+void mrf_bounce_init(struct mrf_bounce_pool *pool);
+void mrf_bounce_fini(struct mrf_bounce_pool *pool);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A peer, as an endpoint that accesses its memory sees it: the queue of operations that
+ * wait, the connection, and what is known of the peer's regions.
+ *
+ *            operation comes                established
+ *   IDLE ------------------> CONNECTING ------------------> READY
+ *    ^  ^                        |  ^                         |
+ *    |  +-- failed, queue fails--+  |            work completes in error, or
+ *    |                              |            the peer disconnects
+ *    |  all flushed, queue empty    | ... not empty           v
+ *    +------------------------------+---------------------- BROKEN
+ *
+ * Invariant: work requests are in flight only in READY and BROKEN; a connection exists in
+ * all states but IDLE. All guarded by ep->lock; moves out of IDLE, CONNECTING and BROKEN happen in
+ * the agent thread, which alone talks to rdma_cm.
+ */
+#ifndef MRF_EP_PEER_H
+#define MRF_EP_PEER_H
+
+#include "ep/agent.h"
+#include "ep/ep.h"
+#include "proto/proto.h"
+
+#define MRF_ASKS 8 /* questions on the way per connection; the peer may allow fewer */
+
+/* A region of the peer, as it answered. */
+struct mrf_remote {
+	uint64_t key;
+	uint64_t cookie;      /* the endpoint's clock when the question was (last) asked */
+	bool asking;	      /* a question is on the way */
+	bool known;	      /* what follows is an answer */
+	bool wanted;	      /* ask (again) as soon as possible */
+	struct mrf_list node; /* in peer->to_ask when wanted */
+	uint32_t status;      /* enum mrf_mr_status */
+	uint64_t access;
+	uint64_t base;
+	uint64_t len;
+	unsigned nseg;
+	struct mrf_mr_seg *segs; /* &one, or allocated when there are several */
+	struct mrf_mr_seg one;
+};
+
+enum mrf_peer_state { MRF_PEER_IDLE, MRF_PEER_CONNECTING, MRF_PEER_READY, MRF_PEER_BROKEN };
+
+struct mrf_peer {
+	struct mrf_ep *ep;
+	struct mrf_list node;	/* in ep->all_peers */
+	fi_addr_t fi_addr;
+	uint64_t gen;		/* of the address vector's entry */
+	union mrf_addr addr;
+	enum mrf_peer_state state;
+	bool gone;		/* removed from the address vector: freed when idle */
+	struct mrf_list kick;	/* in agent->kicks; guarded by agent->lock */
+	struct mrf_conn *conn;
+	struct mrf_list queue;	/* operations in order, not yet wholly posted */
+	struct mrf_list redo;	/* flushed ones, in order; go in front of queue */
+	unsigned asks;		/* on the way */
+	struct mrf_list to_ask;
+	struct mrf_idmap remotes;
+	uint64_t instance;	/* of the peer's endpoint, 0 before the first welcome */
+	uint64_t mr_mode;	/* of the peer's domain */
+	unsigned tries;		/* connection attempts since the last success */
+	unsigned max_asks;
+};
+
+/* One posted work request, in order. */
+struct mrf_posted {
+	struct mrf_op *op; /* NULL: a question */
+	uint64_t len;
+};
+
+struct mrf_conn {
+	struct mrf_owner owner; /* its id names it in work request ids */
+	struct mrf_peer *peer;
+	struct mrf_vconn *vconn;
+	struct mrf_list timed;	/* in agent->timed: has a deadline; agent thread */
+	int64_t deadline;	/* ms */
+	bool lost;		/* the peer disconnected or is gone */
+	bool disconnected;	/* we have put our queue pair into error */
+	bool waiting;		/* CONNECTING, but only for the next try */
+	struct mrf_posted ring[MRF_CONN_RING];
+	unsigned head;		/* oldest in flight */
+	unsigned tail;
+	/* the first failure, which decides what becomes of the rest */
+	enum mrf_wc_status cause;
+	/* answers come in here */
+	uint8_t *slots;
+	struct mrf_vmr slots_mr;
+};
+
+/* The peer behind an address, made when needed. -FI_EADDRNOTAVAIL, -FI_ENOMEM. */
+int mrf_peer_get(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
+void mrf_peer_free(struct mrf_peer *peer);
+
+/* Posts what can be posted; asks what must be asked. */
+void mrf_peer_advance(struct mrf_peer *peer);
+/* A work completion of a connection of ours. */
+void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc);
+/* Everything that waits fails. */
+void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text);
+/* READY -> BROKEN: what is in flight will come back, then the agent takes it down. */
+void mrf_peer_break(struct mrf_peer *peer);
+/* BROKEN -> IDLE, after the last completion: what was flushed goes back in front. */
+void mrf_peer_rewind(struct mrf_peer *peer);
+
+/* --- conn.c: the agent's half; agent thread, ep->lock held --------------------------- */
+
+/* Does what the state asks for: connects, takes down, frees. peer may be gone afterwards. */
+void mrf_conn_service(struct mrf_peer *peer);
+void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event);
+/* The deadline has passed. */
+void mrf_conn_expired(struct mrf_conn *conn);
+/* A message on the connection: an answer, or a flush. */
+void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc);
+/* Takes the connection down at once. */
+void mrf_conn_destroy(struct mrf_conn *conn);
+/* The endpoint closes: no completions any more, all is given back. Frees the peer. */
+void mrf_peer_abandon(struct mrf_peer *peer);
+
+/* --- resolve.c ---------------------------------------------------------------------- */
+
+enum mrf_resolved {
+	MRF_RESOLVED,
+	MRF_RESOLVE_WAIT, /* a question is on the way, or waits for room */
+	MRF_RESOLVE_FAIL  /* the operation cannot be: err, code and text say why */
+};
+
+struct mrf_why {
+	int err;  /* FI_E* */
+	int code; /* MRF-E number, also the prov_errno */
+	char text[MRF_ERR_TEXT];
+};
+
+/* May the whole operation be? Every key of it is resolved or carries what is needed. */
+enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
+/*
+ * Where byte `from` of the operation goes: rkey, remote address, and how far that reaches. False
+ * when the key has ceased to be known.
+ */
+bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
+		       uint64_t *remote_addr, uint64_t *len);
+/* What was known of the operation's keys is not to be trusted any more. */
+void mrf_resolve_forget(struct mrf_op *op);
+void mrf_resolve_forget_all(struct mrf_peer *peer);
+/* The connection is gone, and with it the questions that were on the way. */
+void mrf_resolve_unask(struct mrf_peer *peer);
+/* An answer came in; operations may go on. */
+void mrf_resolve_answer(struct mrf_peer *peer, const struct mrf_answer *answer);
+/* Sends the questions that wait, as far as there is room. */
+void mrf_resolve_ask(struct mrf_peer *peer);
+void mrf_resolve_fini(struct mrf_peer *peer);
+
+/* --- post.c ---------------------------------------------------------------------------- */
+
+/* Room for n more work requests on the connection and in the endpoint's CQ. */
+bool mrf_conn_room(const struct mrf_conn *conn, unsigned n);
+/* Posts and remembers. The caller has seen that there is room. */
+int mrf_conn_post(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op, uint64_t len);
+
+#endif

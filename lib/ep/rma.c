@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fi_rma(3): arguments become a request; all checks of them are here. */
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "base/log.h"
+#include "contract/limits.h"
+#include "ep/peer.h"
+
+#define MSG_FLAGS                                                                        \
+	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
+	 FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE)
+
+static struct mrf_ep *to_ep(struct fid_ep *fid)
+{
+	return mrf_container_of(fid, struct mrf_ep, fid);
+}
+
+static int check_counts(const struct mrf_req *req)
+{
+	if (req->count > MRF_LIMIT_IOV || (req->count && !req->iov))
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4003,
+				  "%zu local buffers at %p: at most %d", req->count,
+				  (const void *)req->iov, MRF_LIMIT_IOV);
+	if (!req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV || !req->rma)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4004,
+				  "%zu remote buffers at %p: 1 to %d", req->rma_count,
+				  (const void *)req->rma, MRF_LIMIT_RMA_IOV);
+	return 0;
+}
+
+static int check_lengths(const struct mrf_req *req)
+{
+	size_t here = mrf_iov_total(req->iov, req->count), there = 0, i;
+
+	for (i = 0; i < req->rma_count; i++) {
+		if (__builtin_add_overflow(there, req->rma[i].len, &there) ||
+		    !mrf_range_ok(req->rma[i].addr, req->rma[i].len))
+			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4005,
+					  "remote buffer %zu: %#lx + %zu wraps", i,
+					  (unsigned long)req->rma[i].addr, req->rma[i].len);
+	}
+	if (here != there)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4006,
+				  "%zu bytes here but %zu bytes there: must be equal", here,
+				  there);
+	if (here > MRF_LIMIT_MSG_SIZE)
+		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4007,
+				  "%zu bytes: max_msg_size is %zu", here, MRF_LIMIT_MSG_SIZE);
+	if ((req->flags & FI_INJECT) && here > MRF_LIMIT_INJECT)
+		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4008,
+				  "%zu bytes: inject_size is %d", here, MRF_LIMIT_INJECT);
+	return 0;
+}
+
+static int check_flags(const struct mrf_req *req)
+{
+	uint64_t known = MSG_FLAGS;
+
+	if (req->kind == MRF_OP_READ)
+		known &= ~(FI_INJECT | FI_REMOTE_CQ_DATA);
+	if (!(req->flags & ~known))
+		return 0;
+	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4009, "flags %#lx: %#lx not for %s",
+			  (unsigned long)req->flags, (unsigned long)(req->flags & ~known),
+			  req->kind == MRF_OP_READ ? "a read" : "a write");
+}
+
+static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
+{
+	uint64_t cap = req->kind == MRF_OP_READ ? FI_READ : FI_WRITE;
+
+	if (!ep->enabled)
+		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_DATA, 4015,
+				  "the endpoint is not enabled");
+	if (!(ep->caps & cap))
+		return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4016,
+				  "the endpoint was opened without %s",
+				  cap == FI_READ ? "FI_READ" : "FI_WRITE");
+	return 0;
+}
+
+static int check(struct mrf_ep *ep, const struct mrf_req *req)
+{
+	int ret = check_state(ep, req);
+
+	if (!ret)
+		ret = check_flags(req);
+	if (!ret)
+		ret = check_counts(req);
+	return ret ? ret : check_lengths(req);
+}
+
+int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req)
+{
+	struct mrf_peer *peer;
+	struct mrf_op *op;
+	int ret = check(ep, req);
+
+	if (mrf_unlikely(ret))
+		return ret;
+	mrf_lock_take(&ep->lock);
+	ret = mrf_peer_get(ep, req->addr, &peer);
+	if (ret)
+		goto out;
+	ret = mrf_op_new(ep, req, &op);
+	if (ret)
+		goto out;
+	op->peer = peer;
+	op->queued = true;
+	mrf_list_add_tail(&op->node, &peer->queue);
+	mrf_peer_advance(peer);
+out:
+	mrf_lock_release(&ep->lock);
+	return ret;
+}
+
+/* fi_read, fi_write and the vector forms: the endpoint's op_flags apply. */
+static ssize_t simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct iovec *iov,
+		      void **desc, size_t count, fi_addr_t addr, uint64_t remote, uint64_t key,
+		      void *context)
+{
+	struct mrf_ep *ep = to_ep(fid);
+	struct fi_rma_iov rma = { .addr = remote,
+				  .len = mrf_iov_total(iov, iov ? count : 0),
+				  .key = key };
+	struct mrf_req req = { .kind = kind,
+			       .iov = iov,
+			       .desc = desc,
+			       .count = count,
+			       .rma = &rma,
+			       .rma_count = 1,
+			       .addr = addr,
+			       .context = context,
+			       .flags = ep->op_flags };
+
+	if (kind == MRF_OP_READ)
+		req.flags &= ~FI_INJECT;
+	return mrf_ep_submit(ep, &req);
+}
+
+static ssize_t ep_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
+		       uint64_t remote, uint64_t key, void *context)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+
+	return simple(ep, MRF_OP_READ, &iov, &desc, 1, addr, remote, key, context);
+}
+
+static ssize_t ep_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
+{
+	return simple(ep, MRF_OP_READ, iov, desc, count, addr, remote, key, context);
+}
+
+static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+			fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return simple(ep, MRF_OP_WRITE, &iov, &desc, 1, addr, remote, key, context);
+}
+
+static ssize_t ep_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
+{
+	return simple(ep, MRF_OP_WRITE, iov, desc, count, addr, remote, key, context);
+}
+
+static ssize_t message(struct fid_ep *fid, enum mrf_op_kind kind, const struct fi_msg_rma *msg,
+		       uint64_t flags)
+{
+	struct mrf_req req = { .kind = kind, .flags = flags };
+
+	if (!msg)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4017, "msg is NULL");
+	req.iov = msg->msg_iov;
+	req.desc = msg->desc;
+	req.count = msg->iov_count;
+	req.rma = msg->rma_iov;
+	req.rma_count = msg->rma_iov_count;
+	req.addr = msg->addr;
+	req.context = msg->context;
+	req.data = msg->data;
+	return mrf_ep_submit(to_ep(fid), &req);
+}
+
+static ssize_t ep_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return message(ep, MRF_OP_READ, msg, flags);
+}
+
+static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return message(ep, MRF_OP_WRITE, msg, flags);
+}
+
+/* One buffer, written, with what more the call asks for. */
+static ssize_t write_one(struct fid_ep *fid, const void *buf, size_t len, void *desc,
+			 fi_addr_t addr, uint64_t remote, uint64_t key, struct mrf_req *req)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct fi_rma_iov rma = { .addr = remote, .len = len, .key = key };
+
+	req->kind = MRF_OP_WRITE;
+	req->iov = &iov;
+	req->desc = &desc;
+	req->count = 1;
+	req->rma = &rma;
+	req->rma_count = 1;
+	req->addr = addr;
+	return mrf_ep_submit(to_ep(fid), req);
+}
+
+static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr,
+			 uint64_t remote, uint64_t key)
+{
+	struct mrf_req req = { .flags = FI_INJECT, .silent = true };
+
+	return write_one(ep, buf, len, NULL, addr, remote, key, &req);
+}
+
+static ssize_t ep_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+			    uint64_t data, fi_addr_t addr, uint64_t remote, uint64_t key,
+			    void *context)
+{
+	struct mrf_req req = { .flags = to_ep(ep)->op_flags | FI_REMOTE_CQ_DATA,
+			       .data = data,
+			       .context = context };
+
+	return write_one(ep, buf, len, desc, addr, remote, key, &req);
+}
+
+static ssize_t ep_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+			     fi_addr_t addr, uint64_t remote, uint64_t key)
+{
+	struct mrf_req req = { .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
+			       .data = data,
+			       .silent = true };
+
+	return write_one(ep, buf, len, NULL, addr, remote, key, &req);
+}
+
+struct fi_ops_rma mrf_ep_rma_ops = {
+	.size = sizeof(struct fi_ops_rma),
+	.read = ep_read,
+	.readv = ep_readv,
+	.readmsg = ep_readmsg,
+	.write = ep_write,
+	.writev = ep_writev,
+	.writemsg = ep_writemsg,
+	.inject = ep_inject,
+	.writedata = ep_writedata,
+	.injectdata = ep_injectdata,
+};

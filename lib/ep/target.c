@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The target's half: connections that peers opened to an endpoint of ours. The kernel serves
+ * their reads and writes; we answer their questions and take in their immediate data.
+ * Everything here runs in the agent thread.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "ep/agent.h"
+#include "ep/ep.h"
+#include "proto/proto.h"
+
+/* Room for questions, and for writes with immediate data that come in bursts. */
+#define NSLOTS 64
+#define SLOT_SIZE 64
+#define SEND_DEPTH 16
+#define ASKS 8 /* <= SEND_DEPTH: each gets an answer */
+
+struct mrf_pasv {
+	struct mrf_owner owner;
+	struct mrf_list node; /* in ep->passive */
+	struct mrf_ep *ep;
+	struct mrf_vconn *vconn;
+	struct mrf_vmr slots_mr;
+	uint8_t slots[NSLOTS][SLOT_SIZE];
+};
+
+_Static_assert(MRF_PROTO_ASK_LEN <= SLOT_SIZE, "a question fits");
+_Static_assert(NSLOTS <= 1 << MRF_WR_SLOT_BITS, "slot numbers fit");
+_Static_assert(MRF_PROTO_MAX_SEG >= MRF_MR_IOV_LIMIT, "an answer can name all segments");
+
+struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
+{
+	return mrf_container_of(owner, struct mrf_pasv, owner);
+}
+
+static void pasv_destroy(struct mrf_pasv *pasv)
+{
+	mrf_list_del(&pasv->node);
+	mrf_vconn_disconnect(pasv->vconn);
+	mrf_vconn_close(pasv->vconn);
+	mrf_agent_disown(pasv->ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
+	mrf_vmr_dereg(&pasv->slots_mr);
+	free(pasv);
+}
+
+void mrf_pasv_destroy_all(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+
+	while ((node = mrf_list_first(&ep->passive)))
+		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, node));
+}
+
+static int post_slot(struct mrf_pasv *pasv, unsigned slot)
+{
+	struct mrf_sge sge = { .addr = (uintptr_t)pasv->slots[slot],
+			       .len = SLOT_SIZE,
+			       .lkey = pasv->slots_mr.lkey };
+
+	return mrf_vconn_post_recv(pasv->vconn, MRF_WR_ID(pasv->owner.id, slot), &sge);
+}
+
+/* --- taking in ------------------------------------------------------------------------------- */
+
+static int create_qp(struct mrf_pasv *pasv)
+{
+	struct mrf_ep *ep = pasv->ep;
+	struct mrf_vqp_attr attr = { .pd = ep->domain->pd,
+				     .send_cq = ep->agent->cq,
+				     .recv_cq = ep->agent->cq,
+				     .send_depth = SEND_DEPTH,
+				     .recv_depth = NSLOTS,
+				     .send_sge = 1,
+				     .max_inline = MRF_PROTO_MAX_MSG };
+	unsigned i;
+	int ret = mrf_vconn_create_qp(pasv->vconn, &attr);
+
+	for (i = 0; !ret && i < NSLOTS; i++)
+		ret = post_slot(pasv, i);
+	return ret;
+}
+
+static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv **out)
+{
+	struct mrf_pasv *pasv = calloc(1, sizeof(*pasv));
+	int ret;
+
+	if (!pasv)
+		return -FI_ENOMEM;
+	pasv->ep = ep;
+	pasv->vconn = vconn;
+	pasv->owner.kind = MRF_OWNER_PASV;
+	ret = mrf_agent_own(ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
+	if (ret)
+		goto err_free;
+	ret = mrf_vmr_reg(ep->domain->pd, pasv->slots, sizeof(pasv->slots),
+			  (uintptr_t)pasv->slots, MRF_RIGHT_LOCAL_WRITE, &pasv->slots_mr);
+	if (ret)
+		goto err_disown;
+	ret = create_qp(pasv);
+	if (ret)
+		goto err_dereg;
+	mrf_vconn_set_owner(vconn, &pasv->owner);
+	*out = pasv;
+	return 0;
+
+err_dereg:
+	mrf_vmr_dereg(&pasv->slots_mr);
+err_disown:
+	mrf_agent_disown(ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
+err_free:
+	free(pasv);
+	return ret;
+}
+
+static void reject(struct mrf_vconn *vconn, enum mrf_refuse_reason reason)
+{
+	uint8_t data[MRF_PROTO_REFUSE_LEN];
+
+	mrf_vconn_reject(vconn, data, mrf_refuse_encode(reason, data));
+	mrf_vconn_close(vconn);
+}
+
+void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
+{
+	struct mrf_welcome welcome = { .mr_mode = ep->domain->space.mode,
+				       .instance = ep->instance,
+				       .asks = ASKS };
+	uint8_t data[MRF_PROTO_WELCOME_LEN];
+	struct mrf_hello hello;
+	struct mrf_pasv *pasv;
+	int ret = mrf_hello_decode(event->data, event->len, &hello);
+
+	if (ret) {
+		mrf_warn(FI_LOG_EP_CTRL, 4022, "connection request of something that does not "
+			 "speak our protocol: rejected");
+		reject(event->incoming, MRF_REFUSE_VERSION);
+		return;
+	}
+	ret = pasv_new(ep, event->incoming, &pasv);
+	if (ret) {
+		mrf_warn(FI_LOG_EP_CTRL, 4023, "no resources for another peer (%d): rejected",
+			 ret);
+		reject(event->incoming, MRF_REFUSE_RESOURCES);
+		return;
+	}
+	mrf_list_add_tail(&pasv->node, &ep->passive);
+	ret = mrf_vconn_accept(pasv->vconn, data, mrf_welcome_encode(&welcome, data));
+	if (ret)
+		pasv_destroy(pasv);
+	else
+		mrf_vconn_tune(pasv->vconn);
+}
+
+void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event)
+{
+	switch (event->type) {
+	case MRF_CM_REJECTED:
+	case MRF_CM_FAILED:
+	case MRF_CM_DISCONNECTED:
+	case MRF_CM_REMOVED:
+		pasv_destroy(pasv);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- answering ------------------------------------------------------------------------------- */
+
+static void fill_answer(struct mrf_mr_space *space, const struct mrf_ask *ask,
+			struct mrf_answer *answer)
+{
+	bool virt = space->mode & FI_MR_VIRT_ADDR;
+	struct mrf_mr_view view;
+	unsigned i;
+
+	mrf_mr_lookup(space, ask->key, &view);
+	memset(answer, 0, sizeof(*answer));
+	answer->cookie = ask->cookie;
+	answer->key = ask->key;
+	answer->status = (uint32_t)view.status;
+	if (view.status != MRF_MR_OK)
+		return;
+	answer->access = view.access;
+	answer->base = view.base;
+	answer->len = view.len;
+	answer->nseg = view.nseg;
+	for (i = 0; i < view.nseg; i++)
+		answer->seg[i] = (struct mrf_answer_seg){
+			.addr = view.seg[i].addr,
+			.len = view.seg[i].len,
+			.rkey = view.seg[i].rkey,
+			.iova_off = virt ? 0 : (uint32_t)view.seg[i].iova,
+		};
+}
+
+static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	struct mrf_ask ask;
+	struct mrf_answer answer;
+	uint8_t out[MRF_PROTO_MAX_MSG];
+	struct mrf_sge sge = { .addr = (uintptr_t)out };
+	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(pasv->owner.id, 0),
+			      .op = MRF_VWR_SEND,
+			      .is_inline = true,
+			      .nsge = 1,
+			      .sge = &sge };
+	int ret = mrf_ask_decode(msg, len, &ask);
+
+	if (ret)
+		return ret;
+	fill_answer(&pasv->ep->domain->space, &ask, &answer);
+	sge.len = (uint32_t)mrf_answer_encode(&answer, out);
+	return mrf_vconn_post(pasv->vconn, &wr);
+}
+
+static void deliver_imm(struct mrf_pasv *pasv, const struct mrf_wc *wc)
+{
+	struct mrf_comp comp = { .flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+				 .len = wc->byte_len,
+				 .data = wc->imm,
+				 .src_addr = FI_ADDR_NOTAVAIL };
+
+	if (pasv->ep->rx_cq)
+		mrf_cq_write(pasv->ep->rx_cq, &comp);
+}
+
+void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
+{
+	int ret = 0;
+
+	/* A broken connection is its initiator's business: it disconnects, and comes again. */
+	if (wc->status != MRF_WC_OK || wc->kind == MRF_WC_SENT || slot >= NSLOTS)
+		return;
+	if (wc->kind == MRF_WC_RECV_IMM)
+		deliver_imm(pasv, wc);
+	else
+		ret = answer_ask(pasv, pasv->slots[slot], wc->byte_len);
+	if (post_slot(pasv, slot) || ret) {
+		mrf_warn(FI_LOG_EP_CTRL, 4024, "malformed question of %u bytes (%d): disconnecting",
+			 wc->byte_len, ret);
+		pasv_destroy(pasv);
+	}
+}

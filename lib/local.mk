@@ -1,0 +1,27 @@
+# All objects in one archive that the unit tests link; the library is that plus the map.
+noinst_LTLIBRARIES += libmrfab-internal.la
+libmrfab_internal_la_SOURCES =
+libmrfab_internal_la_LIBADD =
+
+include lib/base/local.mk
+include lib/contract/local.mk
+include lib/obj/local.mk
+include lib/proto/local.mk
+include lib/verbs/local.mk
+include lib/mr/local.mk
+include lib/domain/local.mk
+include lib/ep/local.mk
+
+lib_LTLIBRARIES += libmrfab.la
+libmrfab_la_SOURCES =
+include lib/api/local.mk
+libmrfab_la_LIBADD = libmrfab-internal.la $(VERBS_LIBS) $(NL_LIBS) -lpthread
+libmrfab_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MRF_ABI) \
+	-Wl,--version-script=$(top_srcdir)/lib/libmrfab.map -Wl,--no-undefined-version
+if !SANITIZED
+libmrfab_la_LDFLAGS += -Wl,-z,defs
+endif
+EXTRA_libmrfab_la_DEPENDENCIES = lib/libmrfab.map
+
+pkgconfigdir = $(libdir)/pkgconfig
+pkgconfig_DATA = lib/mrfab.pc

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/iov.h"
+#include "base/log.h"
+#include "contract/limits.h"
+#include "contract/rules.h"
+#include "mr/mr_int.h"
+
+_Static_assert(MRF_MR_IOV_LIMIT == MRF_LIMIT_MR_IOV, "what fi_getinfo promises");
+
+static int refuse_flags(uint64_t flags)
+{
+	if (flags & FI_RMA_EVENT)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3010,
+				  "flags=%#llx: FI_RMA_EVENT is not offered, regions count "
+				  "no remote accesses",
+				  (unsigned long long)flags);
+	if (flags & FI_RMA_PMEM)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3011,
+				  "flags=%#llx: FI_RMA_PMEM is not offered, persistent memory "
+				  "is not flushed",
+				  (unsigned long long)flags);
+	if (flags & FI_HMEM_DEVICE_ONLY)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3012,
+				  "flags=%#llx: FI_HMEM_DEVICE_ONLY is not offered, only host "
+				  "memory can be registered",
+				  (unsigned long long)flags);
+	return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3009,
+			  "flags=%#llx: no such registration flag",
+			  (unsigned long long)flags);
+}
+
+static int refuse_iov(const struct fi_mr_attr *attr)
+{
+	if (!attr->mr_iov)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "mr_iov=NULL: must be given");
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3002,
+			  "iov_count=%zu: must be 1..%d (mr_iov_limit)", attr->iov_count,
+			  MRF_MR_IOV_LIMIT);
+}
+
+static int refuse_access(uint64_t access)
+{
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3005,
+			  "access=%#llx: bits %#llx are no access rights",
+			  (unsigned long long)access,
+			  (unsigned long long)mrf_mr_access_unknown(access));
+}
+
+static int refuse_auth_key(const struct fi_mr_attr *attr)
+{
+	return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3013,
+			  "auth_key_size=%zu: must be 0, authorization keys are not offered",
+			  attr->auth_key_size);
+}
+
+static int refuse_wrap(const struct fi_mr_attr *attr, size_t i)
+{
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3003,
+			  "mr_iov[%zu]: %p + %zu bytes passes the end of the address space", i,
+			  attr->mr_iov[i].iov_base, attr->mr_iov[i].iov_len);
+}
+
+/* Sums up the segments, leaving out empty ones. */
+static int check_ranges(const struct fi_mr_attr *attr, struct mrf_mr_plan *plan)
+{
+	uint64_t total = 0;
+	unsigned nseg = 0;
+	size_t i;
+
+	for (i = 0; i < attr->iov_count; i++) {
+		const struct iovec *iov = &attr->mr_iov[i];
+
+		if (mrf_unlikely(!mrf_range_ok((uintptr_t)iov->iov_base, iov->iov_len)))
+			return refuse_wrap(attr, i);
+		if (__builtin_add_overflow(total, (uint64_t)iov->iov_len, &total))
+			return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3003,
+					  "the lengths of %zu segments add up to more than "
+					  "2^64 bytes",
+					  attr->iov_count);
+		nseg += iov->iov_len > 0;
+	}
+	plan->len = total;
+	plan->nseg = nseg ? nseg : 1;
+	return 0;
+}
+
+int mrf_mr_attr_check(uint32_t api_version, const struct fi_mr_attr *attr, uint64_t flags,
+		      struct mrf_mr_plan *plan)
+{
+	int ret;
+
+	if (mrf_unlikely(flags))
+		return refuse_flags(flags);
+	if (mrf_unlikely(attr->offset))
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,
+				  "offset=%#llx: is reserved, must be 0",
+				  (unsigned long long)attr->offset);
+	if (mrf_unlikely(!attr->mr_iov || !attr->iov_count ||
+			 attr->iov_count > MRF_MR_IOV_LIMIT))
+		return refuse_iov(attr);
+	if (mrf_unlikely(mrf_mr_access_unknown(attr->access)))
+		return refuse_access(attr->access);
+	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(api_version)))
+		return refuse_auth_key(attr);
+	ret = check_ranges(attr, plan);
+	if (mrf_unlikely(ret))
+		return ret;
+	if (mrf_unlikely(!plan->len && mrf_rule_len_zero_refused(api_version)))
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3004,
+				  "len=0: must be > 0 from API version 1.13 on");
+	plan->access = mrf_mr_access_rights(attr->access);
+	return 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <arpa/inet.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include "obj/addr.h"
+
+size_t mrf_addr_len(const union mrf_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET6 ? sizeof(addr->in6) : sizeof(addr->in);
+}
+
+char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len)
+{
+	char host[INET6_ADDRSTRLEN], scope[16] = "";
+
+	switch (addr->sa.sa_family) {
+	case AF_INET:
+		inet_ntop(AF_INET, &addr->in.sin_addr, host, sizeof(host));
+		snprintf(buf, len, "%s:%u", host, ntohs(addr->in.sin_port));
+		break;
+	case AF_INET6:
+		inet_ntop(AF_INET6, &addr->in6.sin6_addr, host, sizeof(host));
+		if (addr->in6.sin6_scope_id)
+			snprintf(scope, sizeof(scope), "%%%u", addr->in6.sin6_scope_id);
+		snprintf(buf, len, "[%s%s]:%u", host, scope, ntohs(addr->in6.sin6_port));
+		break;
+	default:
+		snprintf(buf, len, "(address family %u)", addr->sa.sa_family);
+	}
+	return buf;
+}
+
+uint16_t mrf_addr_port(const union mrf_addr *addr)
+{
+	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port :
+						      addr->in.sin_port);
+}
+
+void mrf_addr_set_port(union mrf_addr *addr, uint16_t port)
+{
+	if (addr->sa.sa_family == AF_INET6)
+		addr->in6.sin6_port = htons(port);
+	else
+		addr->in.sin_port = htons(port);
+}
+
+static const char *fault_in(const struct sockaddr_in *in)
+{
+	uint32_t host = ntohl(in->sin_addr.s_addr);
+
+	if (host == INADDR_ANY)
+		return "the wildcard address names no peer";
+	if (IN_MULTICAST(host) || host == INADDR_BROADCAST)
+		return "a multicast or broadcast address names no single peer";
+	return NULL;
+}
+
+static const char *fault_in6(const struct sockaddr_in6 *in6)
+{
+	if (IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr))
+		return "the wildcard address names no peer";
+	if (IN6_IS_ADDR_MULTICAST(&in6->sin6_addr))
+		return "a multicast address names no single peer";
+	if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) && !in6->sin6_scope_id)
+		return "a link-local address needs a scope id";
+	return NULL;
+}
+
+const char *mrf_addr_fault(const union mrf_addr *addr, sa_family_t family)
+{
+	const char *fault;
+
+	if (addr->sa.sa_family != family)
+		return family == AF_INET ? "the domain's addresses are FI_SOCKADDR_IN" :
+					   "the domain's addresses are FI_SOCKADDR_IN6";
+	fault = family == AF_INET ? fault_in(&addr->in) : fault_in6(&addr->in6);
+	if (fault)
+		return fault;
+	return mrf_addr_port(addr) ? NULL : "port 0 names no endpoint";
+}
+
+/* Adds n to a big-endian number; false when it does not fit. */
+static bool add_be(unsigned char *bytes, size_t len, uint64_t n)
+{
+	unsigned carry = 0;
+
+	while (len--) {
+		carry += bytes[len] + (unsigned)(n & 0xff);
+		bytes[len] = (unsigned char)carry;
+		carry >>= 8;
+		n >>= 8;
+	}
+	return !n && !carry;
+}
+
+bool mrf_addr_advance(union mrf_addr *addr, uint64_t hosts, uint64_t ports)
+{
+	unsigned long port = mrf_addr_port(addr);
+	bool fits;
+
+	if (addr->sa.sa_family == AF_INET6)
+		fits = add_be(addr->in6.sin6_addr.s6_addr, 16, hosts);
+	else
+		fits = add_be((unsigned char *)&addr->in.sin_addr, 4, hosts);
+	if (!fits || ports > UINT16_MAX - port)
+		return false;
+	mrf_addr_set_port(addr, (uint16_t)(port + ports));
+	return true;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Socket addresses of the two families that endpoints have. Pure.
+ */
+#ifndef MRF_OBJ_ADDR_H
+#define MRF_OBJ_ADDR_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+union mrf_addr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+#define MRF_ADDR_TEXT 64 /* always enough for mrf_addr_text */
+
+/* Bytes of the address by its family: 16 or 28. */
+size_t mrf_addr_len(const union mrf_addr *addr);
+/* "10.99.1.1:4711", "[fd00::1]:4711"; returns buf. */
+char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len);
+
+/* In host order. The family must be one of the two. */
+uint16_t mrf_addr_port(const union mrf_addr *addr);
+void mrf_addr_set_port(union mrf_addr *addr, uint16_t port);
+
+/* Why this cannot be the address of a peer in a domain of that family, or NULL. */
+const char *mrf_addr_fault(const union mrf_addr *addr, sa_family_t family);
+
+/*
+ * The address hosts further and ports higher; false when that is past the last address or
+ * port (addr is then of no use).
+ */
+bool mrf_addr_advance(union mrf_addr *addr, uint64_t hosts, uint64_t ports);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event queue: an unbounded list of control events (fi_eq(3)); the application may write its own
+ * with fi_eq_write. Belongs to a fabric. Thread-safe; lock of rank EQ.
+ */
+#ifndef MRF_OBJ_EQ_H
+#define MRF_OBJ_EQ_H
+
+#include <rdma/fi_eq.h>
+#include "obj/obj.h"
+
+struct mrf_eq;
+
+int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr, struct fid_eq **eq,
+		void *context);
+
+struct mrf_eq *mrf_eq_from_fid(struct fid *fid);
+struct mrf_obj *mrf_eq_obj(struct mrf_eq *eq);
+
+/* fi_trywait, as mrf_cq_trywait. */
+int mrf_eq_trywait(struct mrf_eq *eq);
+
+/* Appends an event of len bytes (fi_eq_entry, fi_eq_cm_entry, ...). -FI_ENOMEM. */
+int mrf_eq_write(struct mrf_eq *eq, uint32_t event, const void *buf, size_t len);
+/* Appends an error; text (may be NULL) becomes its err_data. -FI_ENOMEM. */
+int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err,
+		     const char *text);
+
+#endif

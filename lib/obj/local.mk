@@ -1,0 +1,15 @@
+libmrfab_internal_la_SOURCES += \
+	lib/obj/addr.c \
+	lib/obj/addr.h \
+	lib/obj/av.c \
+	lib/obj/av.h \
+	lib/obj/cntr.c \
+	lib/obj/cntr.h \
+	lib/obj/cq.c \
+	lib/obj/cq.h \
+	lib/obj/eq.c \
+	lib/obj/eq.h \
+	lib/obj/obj.c \
+	lib/obj/obj.h \
+	lib/obj/wait.c \
+	lib/obj/wait.h

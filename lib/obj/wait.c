@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "obj/obj.h"
+#include "obj/wait.h"
+
+#define NS_PER_MS 1000000ull
+
+static const char *const kind_names[] = {
+	[FI_WAIT_NONE] = "FI_WAIT_NONE",
+	[FI_WAIT_UNSPEC] = "FI_WAIT_UNSPEC",
+	[FI_WAIT_SET] = "FI_WAIT_SET",
+	[FI_WAIT_FD] = "FI_WAIT_FD",
+	[FI_WAIT_MUTEX_COND] = "FI_WAIT_MUTEX_COND",
+	[FI_WAIT_YIELD] = "FI_WAIT_YIELD",
+	[FI_WAIT_POLLFD] = "FI_WAIT_POLLFD",
+};
+
+static int bell_init(struct mrf_bell *bell)
+{
+	atomic_init(&bell->rung, false);
+	bell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return bell->fd < 0 ? -errno : 0;
+}
+
+static void bell_ring(struct mrf_bell *bell)
+{
+	const uint64_t one = 1;
+	ssize_t ret;
+
+	if (atomic_exchange(&bell->rung, true))
+		return;
+	/* Fails only if the application closed the descriptor under us. */
+	ret = write(bell->fd, &one, sizeof(one));
+	(void)ret;
+}
+
+/*
+ * First the descriptor, then the flag: a ring in between that found the flag set is lost, but the
+ * exchange makes what it announced visible to the caller, who looks after this.
+ */
+static void bell_silence(struct mrf_bell *bell)
+{
+	uint64_t count;
+	ssize_t ret;
+
+	if (!atomic_load(&bell->rung))
+		return;
+	ret = read(bell->fd, &count, sizeof(count));
+	(void)ret;
+	atomic_exchange(&bell->rung, false);
+}
+
+static int check_kind(enum fi_wait_obj kind)
+{
+	if (kind == FI_WAIT_NONE || kind == FI_WAIT_UNSPEC || kind == FI_WAIT_FD)
+		return 0;
+	if ((size_t)kind >= MRF_ARRAY_SIZE(kind_names))
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2010,
+				  "wait_obj=%d is no wait object of fi_eq(3)", (int)kind);
+	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2011,
+			  "wait_obj=%s: only FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
+			  "offered",
+			  kind_names[kind]);
+}
+
+static int watch_fd(int epoll_fd, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_fds(struct mrf_wait *wait)
+{
+	int ret = bell_init(&wait->bell);
+
+	if (ret)
+		return ret;
+	wait->source_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (wait->source_fd < 0)
+		goto err_bell;
+	wait->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (wait->epoll_fd < 0)
+		goto err_source;
+	if (watch_fd(wait->epoll_fd, wait->bell.fd) ||
+	    watch_fd(wait->epoll_fd, wait->source_fd))
+		goto err_epoll;
+	return 0;
+
+err_epoll:
+	ret = -errno;
+	close(wait->epoll_fd);
+	errno = -ret;
+err_source:
+	ret = -errno;
+	close(wait->source_fd);
+	errno = -ret;
+err_bell:
+	ret = -errno;
+	close(wait->bell.fd);
+	return ret;
+}
+
+int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
+{
+	int ret = check_kind(kind);
+
+	if (ret)
+		return ret;
+	wait->kind = kind;
+	wait->epoll_fd = wait->source_fd = wait->bell.fd = -1;
+	atomic_init(&wait->bell.rung, false);
+	if (kind != FI_WAIT_NONE) {
+		ret = open_fds(wait);
+		if (ret)
+			return mrf_refuse(-ret, FI_LOG_FABRIC, 2012,
+					  "no file descriptors for a wait object");
+	}
+	mrf_lock_init(&wait->lock, MRF_RANK_WAIT);
+	mrf_lock_init(&wait->wake_lock, MRF_RANK_WAKE);
+	mrf_list_init(&wait->links);
+	mrf_list_init(&wait->asleep);
+	mrf_list_init(&wait->spare);
+	atomic_init(&wait->waiters, 0);
+	atomic_init(&wait->watched, false);
+	return 0;
+}
+
+void mrf_wait_fini(struct mrf_wait *wait)
+{
+	struct mrf_list *node;
+
+	while ((node = mrf_list_pop(&wait->spare))) {
+		struct mrf_sleeper *sleeper =
+			mrf_list_entry(node, struct mrf_sleeper, node);
+
+		close(sleeper->bell.fd);
+		free(sleeper);
+	}
+	if (wait->kind != FI_WAIT_NONE) {
+		close(wait->epoll_fd);
+		close(wait->source_fd);
+		close(wait->bell.fd);
+	}
+	mrf_lock_fini(&wait->wake_lock);
+	mrf_lock_fini(&wait->lock);
+}
+
+int mrf_wait_busy(struct mrf_wait *wait)
+{
+	unsigned n = 0;
+
+	mrf_lock_take(&wait->wake_lock);
+	mrf_list_each(node, &wait->asleep)
+		n++;
+	mrf_lock_release(&wait->wake_lock);
+	if (!n)
+		return 0;
+	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2013,
+			  "cannot be closed: %u thread(s) are blocked on it", n);
+}
+
+/* Caller holds wait->lock. */
+static bool is_linked_locked(const struct mrf_wait *wait, const struct mrf_source *source)
+{
+	mrf_list_each(node, &wait->links) {
+		if (mrf_list_entry(node, struct mrf_wait_link, node)->source == source)
+			return true;
+	}
+	return false;
+}
+
+int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
+		  struct mrf_source *source)
+{
+	int ret = 0;
+
+	mrf_lock_take(&wait->lock);
+	if (wait->source_fd >= 0 && source->fd >= 0 && !is_linked_locked(wait, source))
+		ret = watch_fd(wait->source_fd, source->fd);
+	if (!ret) {
+		link->source = source;
+		link->wait = wait;
+		mrf_list_add_tail(&link->node, &wait->links);
+	}
+	mrf_lock_release(&wait->lock);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_FABRIC, 2014,
+				  "descriptor %d of an endpoint cannot be waited for",
+				  source->fd);
+	/* Whoever sleeps already has not armed this source. */
+	mrf_wait_signal(wait);
+	return 0;
+}
+
+void mrf_wait_unlink(struct mrf_wait_link *link)
+{
+	struct mrf_wait *wait = link->wait;
+
+	if (!wait)
+		return;
+	mrf_lock_take(&wait->lock);
+	mrf_list_del(&link->node);
+	if (wait->source_fd >= 0 && link->source->fd >= 0 &&
+	    !is_linked_locked(wait, link->source))
+		epoll_ctl(wait->source_fd, EPOLL_CTL_DEL, link->source->fd, NULL);
+	link->wait = NULL;
+	mrf_lock_release(&wait->lock);
+}
+
+void mrf_wait_poll(struct mrf_wait *wait)
+{
+	mrf_lock_take(&wait->lock);
+	mrf_list_each(node, &wait->links) {
+		struct mrf_wait_link *link =
+			mrf_list_entry(node, struct mrf_wait_link, node);
+
+		link->source->poll(link->source);
+	}
+	mrf_lock_release(&wait->lock);
+}
+
+static void arm(struct mrf_wait *wait, struct mrf_bell *bell)
+{
+	bell_silence(bell);
+	mrf_lock_take(&wait->lock);
+	mrf_list_each(node, &wait->links) {
+		struct mrf_wait_link *link =
+			mrf_list_entry(node, struct mrf_wait_link, node);
+
+		link->source->arm(link->source);
+	}
+	mrf_lock_release(&wait->lock);
+}
+
+void mrf_wait_signal(struct mrf_wait *wait)
+{
+	if (mrf_likely(!atomic_load(&wait->waiters)))
+		return;
+	mrf_lock_take(&wait->wake_lock);
+	mrf_list_each(node, &wait->asleep)
+		bell_ring(&mrf_list_entry(node, struct mrf_sleeper, node)->bell);
+	mrf_lock_release(&wait->wake_lock);
+	if (atomic_load(&wait->watched))
+		bell_ring(&wait->bell);
+}
+
+static struct mrf_sleeper *sleeper_new(void)
+{
+	struct mrf_sleeper *sleeper = malloc(sizeof(*sleeper));
+	int ret = sleeper ? bell_init(&sleeper->bell) : -FI_ENOMEM;
+
+	if (!ret)
+		return sleeper;
+	free(sleeper);
+	mrf_refuse(-ret, FI_LOG_FABRIC, 2015, "a thread cannot block on its object");
+	errno = -ret;
+	return NULL;
+}
+
+/* The thread is woken by every signal from here until fall_awake. NULL: errno says why. */
+static struct mrf_sleeper *fall_asleep(struct mrf_wait *wait)
+{
+	struct mrf_sleeper *sleeper;
+	struct mrf_list *node;
+
+	mrf_lock_take(&wait->wake_lock);
+	node = mrf_list_pop(&wait->spare);
+	mrf_lock_release(&wait->wake_lock);
+	sleeper = node ? mrf_list_entry(node, struct mrf_sleeper, node) : sleeper_new();
+	if (!sleeper)
+		return NULL;
+	mrf_lock_take(&wait->wake_lock);
+	mrf_list_add_tail(&sleeper->node, &wait->asleep);
+	atomic_fetch_add(&wait->waiters, 1);
+	mrf_lock_release(&wait->wake_lock);
+	return sleeper;
+}
+
+static void fall_awake(struct mrf_wait *wait, struct mrf_sleeper *sleeper)
+{
+	mrf_lock_take(&wait->wake_lock);
+	atomic_fetch_sub(&wait->waiters, 1);
+	mrf_list_del(&sleeper->node);
+	mrf_list_add_head(&sleeper->node, &wait->spare);
+	mrf_lock_release(&wait->wake_lock);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 * NS_PER_MS + (uint64_t)ts.tv_nsec;
+}
+
+/* Milliseconds left for poll(2), rounded up so that it never returns early; -1: for ever. */
+static int left_ms(uint64_t deadline)
+{
+	uint64_t now;
+
+	if (deadline == UINT64_MAX)
+		return -1;
+	now = now_ns();
+	return now >= deadline ? 0 : (int)((deadline - now + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+static int block(struct mrf_wait *wait, struct mrf_sleeper *sleeper, uint64_t deadline)
+{
+	struct pollfd fds[] = { { .fd = sleeper->bell.fd, .events = POLLIN },
+				{ .fd = wait->source_fd, .events = POLLIN } };
+	int n = poll(fds, MRF_ARRAY_SIZE(fds), left_ms(deadline));
+
+	if (n < 0)
+		return -errno;
+	return n ? 0 : -FI_ETIMEDOUT;
+}
+
+ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(void *arg),
+		       void *arg)
+{
+	uint64_t deadline = UINT64_MAX;
+	struct mrf_sleeper *sleeper;
+	ssize_t ret;
+
+	if (!timeout)
+		return -FI_ETIMEDOUT;
+	if (timeout > 0)
+		deadline = now_ns() + (uint64_t)timeout * NS_PER_MS;
+	sleeper = fall_asleep(wait);
+	if (!sleeper)
+		return -errno;
+	do {
+		arm(wait, &sleeper->bell);
+		mrf_wait_poll(wait);
+		ret = attempt(arg);
+		if (ret != -FI_EAGAIN)
+			break;
+		ret = block(wait, sleeper, deadline);
+	} while (!ret);
+	fall_awake(wait, sleeper);
+	return ret;
+}
+
+static void watch(struct mrf_wait *wait)
+{
+	if (!atomic_exchange(&wait->watched, true))
+		atomic_fetch_add(&wait->waiters, 1);
+}
+
+int mrf_wait_try(struct mrf_wait *wait)
+{
+	if (wait->kind == FI_WAIT_NONE)
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2016,
+				  "fi_trywait on an object with FI_WAIT_NONE: there is "
+				  "nothing to block on");
+	watch(wait);
+	arm(wait, &wait->bell);
+	mrf_wait_poll(wait);
+	return 0;
+}
+
+static int get_fd(struct mrf_wait *wait, int *fd)
+{
+	if (wait->kind == FI_WAIT_NONE)
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 2017,
+				  "FI_GETWAIT on an object with FI_WAIT_NONE: it has no "
+				  "wait object");
+	watch(wait);
+	*fd = wait->epoll_fd;
+	return 0;
+}
+
+int mrf_wait_control(struct mrf_wait *wait, struct fid *fid, int command, void *arg)
+{
+	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
+		return mrf_no_control(fid, command, arg);
+	if (!arg)
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2018,
+				  "fi_control(%s): arg is NULL, nowhere to write the answer",
+				  command == FI_GETWAIT ? "FI_GETWAIT" : "FI_GETWAITOBJ");
+	if (command == FI_GETWAIT)
+		return get_fd(wait, arg);
+	/* What FI_GETWAIT hands out, also when the choice was left to the library. */
+	*(enum fi_wait_obj *)arg =
+		wait->kind == FI_WAIT_NONE ? FI_WAIT_NONE : FI_WAIT_FD;
+	return 0;
+}
+
+int mrf_wait_may_block(const struct mrf_wait *wait, const char *call)
+{
+	if (wait->kind != FI_WAIT_NONE)
+		return 0;
+	return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2019,
+			  "%s on an object opened with FI_WAIT_NONE: open it with "
+			  "FI_WAIT_UNSPEC or FI_WAIT_FD to block",
+			  call);
+}

@@ -1,0 +1,3 @@
+libmrfab_internal_la_SOURCES += \
+	lib/proto/proto.c \
+	lib/proto/proto.h

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <endian.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "proto/proto.h"
+
+_Static_assert(MRF_PROTO_HELLO_LEN <= 56, "rdma_cm request private data");
+_Static_assert(MRF_PROTO_WELCOME_LEN <= 196, "rdma_cm reply private data");
+_Static_assert(MRF_PROTO_REFUSE_LEN <= 148, "rdma_cm reject private data");
+_Static_assert(MRF_PROTO_MAX_MSG <= 512, "an answer goes inline");
+
+#define HEAD_LEN 4
+static const char magic[4] = { 'm', 'r', 'f', 'b' };
+#define MAGIC_LEN sizeof(magic)
+
+static void put16(uint8_t *p, uint16_t v)
+{
+	v = htole16(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void put32(uint8_t *p, uint32_t v)
+{
+	v = htole32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void put64(uint8_t *p, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static uint16_t get16(const uint8_t *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le16toh(v);
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
+}
+
+static uint64_t get64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le64toh(v);
+}
+
+static void put_head(uint8_t *buf, enum mrf_msg_type type, size_t len)
+{
+	memset(buf, 0, len);
+	buf[0] = (uint8_t)type;
+	buf[1] = MRF_PROTO_VERSION;
+	put16(buf + 2, (uint16_t)len);
+}
+
+/* The magic stands in front of a greeting; its length counts it. */
+static void put_greeting(uint8_t *buf, enum mrf_msg_type type, size_t len)
+{
+	memset(buf, 0, len);
+	memcpy(buf, magic, MAGIC_LEN);
+	buf[4] = (uint8_t)type;
+	buf[5] = MRF_PROTO_VERSION;
+	put16(buf + 6, (uint16_t)len);
+}
+
+static int check_head(const uint8_t *head, size_t len, int type, size_t at_least)
+{
+	size_t says = get16(head + 2);
+
+	if (head[1] != MRF_PROTO_VERSION)
+		return -FI_ENOSYS;
+	if (head[0] != type)
+		return -FI_EREMOTEIO;
+	if (says > len || says < at_least)
+		return -FI_EINVAL;
+	return 0;
+}
+
+static int check_greeting(const uint8_t *buf, size_t len, int type, size_t at_least)
+{
+	if (!buf || len < MAGIC_LEN + HEAD_LEN || memcmp(buf, magic, MAGIC_LEN))
+		return -FI_EREMOTEIO;
+	return check_head(buf + MAGIC_LEN, len, type, at_least);
+}
+
+size_t mrf_hello_encode(const struct mrf_hello *hello, uint8_t *buf)
+{
+	put_greeting(buf, MRF_MSG_HELLO, MRF_PROTO_HELLO_LEN);
+	put64(buf + 8, hello->flags);
+	put64(buf + 16, hello->instance);
+	return MRF_PROTO_HELLO_LEN;
+}
+
+int mrf_hello_decode(const void *data, size_t len, struct mrf_hello *hello)
+{
+	const uint8_t *buf = data;
+	int ret = check_greeting(buf, len, MRF_MSG_HELLO, MRF_PROTO_HELLO_LEN);
+
+	if (ret)
+		return ret;
+	hello->flags = get64(buf + 8);
+	hello->instance = get64(buf + 16);
+	return 0;
+}
+
+size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf)
+{
+	put_greeting(buf, MRF_MSG_WELCOME, MRF_PROTO_WELCOME_LEN);
+	put64(buf + 8, welcome->mr_mode);
+	put64(buf + 16, welcome->instance);
+	put32(buf + 24, welcome->asks);
+	return MRF_PROTO_WELCOME_LEN;
+}
+
+int mrf_welcome_decode(const void *data, size_t len, struct mrf_welcome *welcome)
+{
+	const uint8_t *buf = data;
+	int ret = check_greeting(buf, len, MRF_MSG_WELCOME, MRF_PROTO_WELCOME_LEN);
+
+	if (ret)
+		return ret;
+	if (!get32(buf + 24))
+		return -FI_EINVAL;
+	welcome->mr_mode = get64(buf + 8);
+	welcome->instance = get64(buf + 16);
+	welcome->asks = get32(buf + 24);
+	return 0;
+}
+
+size_t mrf_refuse_encode(enum mrf_refuse_reason reason, uint8_t *buf)
+{
+	put_greeting(buf, MRF_MSG_REFUSE, MRF_PROTO_REFUSE_LEN);
+	put32(buf + 8, (uint32_t)reason);
+	return MRF_PROTO_REFUSE_LEN;
+}
+
+int mrf_refuse_decode(const void *data, size_t len, uint32_t *reason)
+{
+	const uint8_t *buf = data;
+	int ret = check_greeting(buf, len, MRF_MSG_REFUSE, MRF_PROTO_REFUSE_LEN);
+
+	if (ret)
+		return ret;
+	*reason = get32(buf + 8);
+	return 0;
+}
+
+size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf)
+{
+	put_head(buf, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);
+	put64(buf + 8, ask->cookie);
+	put64(buf + 16, ask->key);
+	return MRF_PROTO_ASK_LEN;
+}
+
+int mrf_msg_type(const void *data, size_t len)
+{
+	const uint8_t *buf = data;
+	int ret;
+
+	if (!buf || len < HEAD_LEN)
+		return -FI_EINVAL;
+	ret = check_head(buf, len, buf[0], HEAD_LEN);
+	return ret ? ret : buf[0];
+}
+
+int mrf_ask_decode(const void *data, size_t len, struct mrf_ask *ask)
+{
+	const uint8_t *buf = data;
+	int ret;
+
+	if (!buf || len < HEAD_LEN)
+		return -FI_EINVAL;
+	ret = check_head(buf, len, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);
+	if (ret)
+		return ret;
+	ask->cookie = get64(buf + 8);
+	ask->key = get64(buf + 16);
+	return 0;
+}
+
+size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf)
+{
+	size_t len = MRF_PROTO_ANSWER_HEAD + answer->nseg * MRF_PROTO_SEG_LEN;
+	uint8_t *p = buf + MRF_PROTO_ANSWER_HEAD;
+	uint32_t i;
+
+	put_head(buf, MRF_MSG_ANSWER, len);
+	put32(buf + 4, answer->status);
+	put64(buf + 8, answer->cookie);
+	put64(buf + 16, answer->key);
+	put64(buf + 24, answer->access);
+	put64(buf + 32, answer->base);
+	put64(buf + 40, answer->len);
+	put32(buf + 48, answer->nseg);
+	for (i = 0; i < answer->nseg; i++, p += MRF_PROTO_SEG_LEN) {
+		put64(p, answer->seg[i].addr);
+		put64(p + 8, answer->seg[i].len);
+		put32(p + 16, answer->seg[i].rkey);
+		put32(p + 20, answer->seg[i].iova_off);
+	}
+	return len;
+}
+
+static int decode_segs(const uint8_t *p, struct mrf_answer *answer)
+{
+	uint32_t i;
+
+	for (i = 0; i < answer->nseg; i++, p += MRF_PROTO_SEG_LEN) {
+		struct mrf_answer_seg *seg = &answer->seg[i];
+
+		seg->addr = get64(p);
+		seg->len = get64(p + 8);
+		seg->rkey = get32(p + 16);
+		seg->iova_off = get32(p + 20);
+		if (!mrf_range_ok(seg->addr, seg->len) ||
+		    !mrf_range_ok(seg->iova_off, seg->len))
+			return -FI_EINVAL;
+	}
+	return 0;
+}
+
+int mrf_answer_decode(const void *data, size_t len, struct mrf_answer *answer)
+{
+	const uint8_t *buf = data;
+	struct mrf_answer got;
+	int ret;
+
+	if (!buf || len < HEAD_LEN)
+		return -FI_EINVAL;
+	ret = check_head(buf, len, MRF_MSG_ANSWER, MRF_PROTO_ANSWER_HEAD);
+	if (ret)
+		return ret;
+	got.status = get32(buf + 4);
+	got.cookie = get64(buf + 8);
+	got.key = get64(buf + 16);
+	got.access = get64(buf + 24);
+	got.base = get64(buf + 32);
+	got.len = get64(buf + 40);
+	got.nseg = get32(buf + 48);
+	if (got.nseg > MRF_PROTO_MAX_SEG ||
+	    get16(buf + 2) < MRF_PROTO_ANSWER_HEAD + got.nseg * MRF_PROTO_SEG_LEN)
+		return -FI_EINVAL;
+	ret = decode_segs(buf + MRF_PROTO_ANSWER_HEAD, &got);
+	if (ret)
+		return ret;
+	*answer = got;
+	return 0;
+}

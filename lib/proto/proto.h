@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What two libraries say to each other: the greeting in rdma_cm's private data, and the
+ * question "what is behind this key?" with its answer, as SENDs on the connection. Pure: bytes
+ * in, structures out. Every byte from a peer is untrusted; decoders check all bounds and fail
+ * with -FI_EINVAL (malformed), -FI_EREMOTEIO (not our protocol) or -FI_ENOSYS (a version we do not speak).
+ *
+ * All numbers are little-endian on the wire. Every message starts with
+ *   0  u8  type     1  u8 version     2  u16 length of the whole message, bytes
+ * A greeting starts with the four bytes "mrfb" before that, because rdma_cm pads private
+ * data with zeros and does not keep its length. docs/WIRE.md has the layouts.
+ */
+#ifndef MRF_PROTO_PROTO_H
+#define MRF_PROTO_PROTO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MRF_PROTO_VERSION 1
+
+#define MRF_PROTO_HELLO_LEN 32	 /* rdma_cm carries 56 bytes out */
+#define MRF_PROTO_WELCOME_LEN 40 /* ... and 196 back */
+#define MRF_PROTO_REFUSE_LEN 12	 /* ... 148 in a reject */
+#define MRF_PROTO_ASK_LEN 32
+#define MRF_PROTO_MAX_SEG 16
+#define MRF_PROTO_ANSWER_HEAD 56
+#define MRF_PROTO_SEG_LEN 24
+#define MRF_PROTO_MAX_MSG (MRF_PROTO_ANSWER_HEAD + MRF_PROTO_MAX_SEG * MRF_PROTO_SEG_LEN)
+
+/* Connection request, from the endpoint that will access memory. */
+struct mrf_hello {
+	uint64_t flags;	   /* none defined; must be ignored */
+	uint64_t instance; /* random number of the initiator's endpoint */
+};
+
+/* Accepted: what the target needs its peers to know. */
+struct mrf_welcome {
+	uint64_t mr_mode;  /* of the target's domain: how its keys and addresses read */
+	uint64_t instance; /* random number of the target's endpoint: changes when it restarts */
+	uint32_t asks;	   /* questions that may be on the way at a time, >= 1 */
+};
+
+enum mrf_refuse_reason {
+	MRF_REFUSE_VERSION = 1, /* cannot speak to each other */
+	MRF_REFUSE_CLOSING = 2, /* the endpoint is being closed */
+	MRF_REFUSE_RESOURCES = 3
+};
+
+/* "What is behind key?" */
+struct mrf_ask {
+	uint64_t cookie; /* comes back in the answer */
+	uint64_t key;
+};
+
+struct mrf_answer_seg {
+	uint64_t addr; /* virtual address at the target */
+	uint64_t len;  /* bytes */
+	uint32_t rkey;
+	uint32_t iova_off; /* iova of the first byte when the region is 0-based: < page size */
+};
+
+struct mrf_answer {
+	uint64_t cookie;
+	uint64_t key;
+	uint32_t status; /* enum mrf_mr_status */
+	uint64_t access; /* FI_REMOTE_READ | FI_REMOTE_WRITE */
+	uint64_t base;
+	uint64_t len;
+	uint32_t nseg;
+	struct mrf_answer_seg seg[MRF_PROTO_MAX_SEG];
+};
+
+enum mrf_msg_type {
+	MRF_MSG_HELLO = 1,
+	MRF_MSG_WELCOME = 2,
+	MRF_MSG_REFUSE = 3,
+	MRF_MSG_ASK = 4,
+	MRF_MSG_ANSWER = 5
+};
+
+/* Encoders: buf has room for the fixed or the maximal length; the bytes written are returned. */
+size_t mrf_hello_encode(const struct mrf_hello *hello, uint8_t *buf);
+size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf);
+size_t mrf_refuse_encode(enum mrf_refuse_reason reason, uint8_t *buf);
+size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf);
+size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf);
+
+/* Decoders: the output is written on success only. */
+int mrf_hello_decode(const void *buf, size_t len, struct mrf_hello *hello);
+int mrf_welcome_decode(const void *buf, size_t len, struct mrf_welcome *welcome);
+int mrf_refuse_decode(const void *buf, size_t len, uint32_t *reason);
+int mrf_ask_decode(const void *buf, size_t len, struct mrf_ask *ask);
+int mrf_answer_decode(const void *buf, size_t len, struct mrf_answer *answer);
+/* Type of a message that came by SEND, or -FI_E*: checks the common head only. */
+int mrf_msg_type(const void *buf, size_t len);
+
+#endif

@@ -1,0 +1,9 @@
+libmrfab_internal_la_SOURCES += \
+	lib/verbs/verbs.h \
+	lib/verbs/vcm.c \
+	lib/verbs/vcm.h \
+	lib/verbs/vcq.c \
+	lib/verbs/vqp.c \
+	lib/verbs/vqp.h
+include lib/verbs/vdev.mk
+include lib/verbs/vnl.mk

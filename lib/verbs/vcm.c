@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections, first half: rdma_cm ids and their events. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "verbs/vcm.h"
+
+struct mrf_vcm {
+	struct rdma_event_channel *channel;
+};
+
+#define BACKLOG 128
+/* Reads that one side may have in flight at the other; 0 would hang them for ever. */
+#define RD_ATOMIC 16
+/* rxe takes 7 as "for ever": while the target's kernel lives it says when to go on. */
+#define RNR_FOR_EVER 7
+
+int mrf_vcm_open(struct mrf_vcm **out)
+{
+	struct mrf_vcm *cm = calloc(1, sizeof(*cm));
+	int flags, err;
+
+	if (!cm)
+		return -FI_ENOMEM;
+	cm->channel = rdma_create_event_channel();
+	if (!cm->channel)
+		goto err_free;
+	flags = fcntl(cm->channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK))
+		goto err_channel;
+	*out = cm;
+	return 0;
+
+err_channel:
+	err = errno;
+	rdma_destroy_event_channel(cm->channel);
+	errno = err;
+err_free:
+	err = errno;
+	free(cm);
+	return -err;
+}
+
+void mrf_vcm_close(struct mrf_vcm *cm)
+{
+	rdma_destroy_event_channel(cm->channel);
+	free(cm);
+}
+
+int mrf_vcm_fd(const struct mrf_vcm *cm)
+{
+	return cm->channel->fd;
+}
+
+static enum mrf_cm_type to_type(enum rdma_cm_event_type type)
+{
+	switch (type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		return MRF_CM_ADDR_RESOLVED;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		return MRF_CM_ROUTE_RESOLVED;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return MRF_CM_REQUEST;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		return MRF_CM_ESTABLISHED;
+	case RDMA_CM_EVENT_REJECTED:
+		return MRF_CM_REJECTED;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return MRF_CM_FAILED;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return MRF_CM_DISCONNECTED;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return MRF_CM_REMOVED;
+	default:
+		return MRF_CM_OTHER;
+	}
+}
+
+/* What went wrong, of an event that reports a failure. */
+static int to_err(const struct rdma_cm_event *event)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return event->status == -ETIMEDOUT ? FI_ETIMEDOUT : FI_EHOSTUNREACH;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return event->status == -ETIMEDOUT ? FI_ETIMEDOUT : FI_EHOSTUNREACH;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return FI_ECONNABORTED;
+	default:
+		return FI_EOTHER;
+	}
+}
+
+/* Gives an incoming id its own mrf_vconn; without memory the request is dropped. */
+static int adopt(struct rdma_cm_id *id, struct mrf_cm_event *event)
+{
+	struct mrf_vconn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return -FI_ENOMEM;
+	conn->id = id;
+	id->context = conn;
+	event->incoming = conn;
+	return 0;
+}
+
+static void translate(const struct rdma_cm_event *from, struct mrf_cm_event *to)
+{
+	const struct rdma_conn_param *param = &from->param.conn;
+
+	to->type = to_type(from->event);
+	to->conn = from->id->context;
+	to->incoming = NULL;
+	to->err = to_err(from);
+	to->status = from->status;
+	to->len = 0;
+	if (param->private_data && param->private_data_len) {
+		to->len = mrf_min(param->private_data_len, sizeof(to->data));
+		memcpy(to->data, param->private_data, to->len);
+	}
+}
+
+int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *event)
+{
+	struct rdma_cm_event *got;
+	struct rdma_cm_id *drop = NULL;
+
+	if (rdma_get_cm_event(cm->channel, &got))
+		return -errno;
+	translate(got, event);
+	if (got->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		event->conn = got->listen_id->context;
+		if (adopt(got->id, event))
+			drop = got->id;
+	}
+	/* Acknowledged at once, so that destroying an id never waits for its own event. */
+	rdma_ack_cm_event(got);
+	if (drop) {
+		rdma_destroy_id(drop);
+		event->type = MRF_CM_OTHER;
+	}
+	return 0;
+}
+
+int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
+{
+	struct mrf_vconn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return -FI_ENOMEM;
+	if (rdma_create_id(cm->channel, &conn->id, conn, RDMA_PS_TCP)) {
+		int err = errno;
+
+		free(conn);
+		return -err;
+	}
+	conn->owner = owner;
+	*out = conn;
+	return 0;
+}
+
+void mrf_vconn_close(struct mrf_vconn *conn)
+{
+	if (conn->id->qp)
+		rdma_destroy_qp(conn->id);
+	rdma_destroy_id(conn->id);
+	free(conn);
+}
+
+void *mrf_vconn_owner(const struct mrf_vconn *conn)
+{
+	return conn->owner;
+}
+
+void mrf_vconn_set_owner(struct mrf_vconn *conn, void *owner)
+{
+	conn->owner = owner;
+}
+
+int mrf_vconn_bind(struct mrf_vconn *conn, struct sockaddr *addr)
+{
+	uint16_t port;
+
+	if (rdma_bind_addr(conn->id, addr))
+		return -errno;
+	port = rdma_get_src_port(conn->id);
+	if (addr->sa_family == AF_INET)
+		((struct sockaddr_in *)(void *)addr)->sin_port = port;
+	else
+		((struct sockaddr_in6 *)(void *)addr)->sin6_port = port;
+	return 0;
+}
+
+int mrf_vconn_listen(struct mrf_vconn *conn)
+{
+	return rdma_listen(conn->id, BACKLOG) ? -errno : 0;
+}
+
+int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
+		      const struct sockaddr *dst, int timeout_ms, unsigned ack_timeout)
+{
+	uint8_t ack = (uint8_t)ack_timeout;
+
+	/* Only what is set before the address is resolved reaches the queue pair. */
+	if (rdma_set_option(conn->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack,
+			    sizeof(ack)))
+		return -errno;
+	if (rdma_resolve_addr(conn->id, (struct sockaddr *)(uintptr_t)src,
+			      (struct sockaddr *)(uintptr_t)dst, timeout_ms))
+		return -errno;
+	return 0;
+}
+
+int mrf_vconn_route(struct mrf_vconn *conn, int timeout_ms)
+{
+	return rdma_resolve_route(conn->id, timeout_ms) ? -errno : 0;
+}
+
+int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsigned retry)
+{
+	struct rdma_conn_param param = {
+		.private_data = data,
+		.private_data_len = (uint8_t)len,
+		.responder_resources = RD_ATOMIC,
+		.initiator_depth = RD_ATOMIC,
+		.retry_count = (uint8_t)retry,
+		.rnr_retry_count = RNR_FOR_EVER,
+	};
+
+	return rdma_connect(conn->id, &param) ? -errno : 0;
+}
+
+int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
+{
+	struct rdma_conn_param param = {
+		.private_data = data,
+		.private_data_len = (uint8_t)len,
+		.responder_resources = RD_ATOMIC,
+		.initiator_depth = RD_ATOMIC,
+		.rnr_retry_count = RNR_FOR_EVER,
+	};
+
+	return rdma_accept(conn->id, &param) ? -errno : 0;
+}
+
+void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
+{
+	rdma_reject(conn->id, data, (uint8_t)len);
+}
+
+void mrf_vconn_disconnect(struct mrf_vconn *conn)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	/* An id that is not connected (any more) refuses; the flushes must come all the same. */
+	if (rdma_disconnect(conn->id) && conn->id->qp)
+		ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE);
+}
+
+void mrf_vconn_peer_addr(const struct mrf_vconn *conn, struct sockaddr_storage *addr)
+{
+	const struct sockaddr *peer = rdma_get_peer_addr(conn->id);
+
+	memset(addr, 0, sizeof(*addr));
+	memcpy(addr, peer,
+	       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+					     sizeof(struct sockaddr_in));
+}

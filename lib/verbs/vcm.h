@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Bodies of struct mrf_vconn and struct mrf_vcq, for vcm.c, vqp.c and vcq.c only. */
+#ifndef MRF_VERBS_VCM_H
+#define MRF_VERBS_VCM_H
+
+#include <rdma/rdma_cma.h>
+#include "verbs/vqp.h"
+
+struct mrf_vconn {
+	struct rdma_cm_id *id; /* its context points back here */
+	void *owner;
+};
+
+struct mrf_vcq {
+	struct ibv_cq *cq;
+	struct ibv_comp_channel *channel; /* does not block */
+};
+
+#endif

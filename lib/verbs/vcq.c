@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "verbs/vcm.h"
+#include "verbs/verbs_int.h"
+
+#define POLL_BATCH 16
+
+static int open_channel(struct mrf_vdev *dev, struct ibv_comp_channel **channel)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
+	int flags;
+
+	if (!ch)
+		return -errno;
+	flags = fcntl(ch->fd, F_GETFL);
+	if (flags < 0 || fcntl(ch->fd, F_SETFL, flags | O_NONBLOCK)) {
+		int err = errno;
+
+		ibv_destroy_comp_channel(ch);
+		return -err;
+	}
+	*channel = ch;
+	return 0;
+}
+
+int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
+{
+	struct mrf_vcq *cq = calloc(1, sizeof(*cq));
+	int ret;
+
+	if (!cq)
+		return -FI_ENOMEM;
+	ret = open_channel(dev, &cq->channel);
+	if (ret)
+		goto err_free;
+	cq->cq = ibv_create_cq(dev->ctx, (int)depth, cq, cq->channel, 0);
+	if (!cq->cq) {
+		ret = -errno;
+		goto err_channel;
+	}
+	*out = cq;
+	return 0;
+
+err_channel:
+	ibv_destroy_comp_channel(cq->channel);
+err_free:
+	free(cq);
+	return ret;
+}
+
+void mrf_vcq_close(struct mrf_vcq *cq)
+{
+	mrf_vcq_ack(cq);
+	ibv_destroy_cq(cq->cq);
+	ibv_destroy_comp_channel(cq->channel);
+	free(cq);
+}
+
+static enum mrf_wc_status to_status(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_SUCCESS:
+		return MRF_WC_OK;
+	case IBV_WC_WR_FLUSH_ERR:
+		return MRF_WC_FLUSHED;
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+		return MRF_WC_REFUSED;
+	case IBV_WC_LOC_LEN_ERR:
+	case IBV_WC_LOC_QP_OP_ERR:
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR:
+		return MRF_WC_LOCAL;
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+	case IBV_WC_RESP_TIMEOUT_ERR:
+		return MRF_WC_TIMEOUT;
+	default:
+		return MRF_WC_OTHER;
+	}
+}
+
+static enum mrf_wc_kind to_kind(enum ibv_wc_opcode opcode)
+{
+	if (opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+		return MRF_WC_RECV_IMM;
+	return opcode == IBV_WC_RECV ? MRF_WC_RECV : MRF_WC_SENT;
+}
+
+int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *out, int n)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int i, got;
+
+	got = ibv_poll_cq(cq->cq, n < POLL_BATCH ? n : POLL_BATCH, wc);
+	if (mrf_unlikely(got < 0))
+		return -FI_EIO;
+	for (i = 0; i < got; i++) {
+		out[i].wr_id = wc[i].wr_id;
+		out[i].status = to_status(wc[i].status);
+		out[i].kind = to_kind(wc[i].opcode);
+		out[i].raw_status = (int)wc[i].status;
+		out[i].byte_len = wc[i].byte_len;
+		out[i].imm = ntohl(wc[i].imm_data);
+	}
+	return got;
+}
+
+void mrf_vcq_arm(struct mrf_vcq *cq)
+{
+	ibv_req_notify_cq(cq->cq, 0);
+}
+
+void mrf_vcq_ack(struct mrf_vcq *cq)
+{
+	struct ibv_cq *from;
+	void *context;
+	unsigned events = 0;
+
+	while (!ibv_get_cq_event(cq->channel, &from, &context))
+		events++;
+	if (events)
+		ibv_ack_cq_events(cq->cq, events);
+}
+
+int mrf_vcq_fd(const struct mrf_vcq *cq)
+{
+	return cq->channel->fd;
+}
+
+const char *mrf_wc_status_text(int raw_status)
+{
+	return ibv_wc_status_str((enum ibv_wc_status)raw_status);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/compiler.h"
+#include "verbs/verbs_int.h"
+
+/* Deeper send queues bring nothing and cost locked memory. */
+#define MAX_QP_WR 16383
+/* What rxe grants at most; every queue pair here asks for it. */
+#define MAX_INLINE 512
+/* The port's max_msg_sz; longer requests happen to work today and may not tomorrow. */
+#define MAX_MSG_SIZE (8u << 20)
+/* rdma_cm carries the depth in one byte. */
+#define MAX_RD_ATOMIC 128
+
+union any_addr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/* Binding must not fight over the port that the application may have put there. */
+static int without_port(const struct sockaddr *addr, union any_addr *out)
+{
+	memset(out, 0, sizeof(*out));
+	switch (addr->sa_family) {
+	case AF_INET:
+		memcpy(&out->in, addr, sizeof(out->in));
+		out->in.sin_port = 0;
+		return 0;
+	case AF_INET6:
+		memcpy(&out->in6, addr, sizeof(out->in6));
+		out->in6.sin6_port = 0;
+		return 0;
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+static int query_limits(struct mrf_vdev *dev)
+{
+	struct mrf_vdev_limits *lim = &dev->limits;
+	struct ibv_device_attr attr;
+	int ret;
+
+	memset(&attr, 0, sizeof(attr));
+	ret = mrf_verbs_ret(ibv_query_device(dev->ctx, &attr));
+	if (ret)
+		return ret;
+	lim->max_mr = (size_t)attr.max_mr;
+	lim->max_sge = (size_t)attr.max_sge;
+	lim->max_qp_wr = mrf_min((uint64_t)attr.max_qp_wr, MAX_QP_WR);
+	lim->max_cqe = (size_t)attr.max_cqe;
+	lim->max_rd_atomic = mrf_min((uint64_t)attr.max_qp_rd_atom, MAX_RD_ATOMIC);
+	lim->max_inline = MAX_INLINE;
+	lim->max_msg_size = MAX_MSG_SIZE;
+	return 0;
+}
+
+/* rdma_cm finds the device of an address, and leaves verbs NULL for one that has none. */
+static int bind_device(struct mrf_vdev *dev, union any_addr *addr)
+{
+	if (rdma_bind_addr(dev->id, &addr->sa))
+		return mrf_verbs_errno();
+	dev->ctx = dev->id->verbs;
+	return dev->ctx ? 0 : -FI_ENODEV;
+}
+
+int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
+{
+	union any_addr local;
+	struct mrf_vdev *dev;
+	int ret;
+
+	ret = without_port(addr, &local);
+	if (ret)
+		return ret;
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return -FI_ENOMEM;
+	dev->channel = rdma_create_event_channel();
+	if (!dev->channel) {
+		ret = mrf_verbs_errno();
+		goto err_free;
+	}
+	if (rdma_create_id(dev->channel, &dev->id, NULL, RDMA_PS_TCP)) {
+		ret = mrf_verbs_errno();
+		goto err_channel;
+	}
+	ret = bind_device(dev, &local);
+	if (ret)
+		goto err_id;
+	ret = query_limits(dev);
+	if (ret)
+		goto err_id;
+	*out = dev;
+	return 0;
+
+err_id:
+	rdma_destroy_id(dev->id);
+err_channel:
+	rdma_destroy_event_channel(dev->channel);
+err_free:
+	free(dev);
+	return ret;
+}
+
+void mrf_vdev_close(struct mrf_vdev *dev)
+{
+	rdma_destroy_id(dev->id);
+	rdma_destroy_event_channel(dev->channel);
+	free(dev);
+}
+
+const struct mrf_vdev_limits *mrf_vdev_limits(const struct mrf_vdev *dev)
+{
+	return &dev->limits;
+}
+
+const char *mrf_vdev_name(const struct mrf_vdev *dev)
+{
+	return ibv_get_device_name(dev->ctx->device);
+}

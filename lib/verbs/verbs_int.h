@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Struct bodies and errno translation shared by the files of lib/verbs and by nobody else.
+ */
+#ifndef MRF_VERBS_VERBS_INT_H
+#define MRF_VERBS_VERBS_INT_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/fi_errno.h>
+#include "verbs/verbs.h"
+
+/* Immutable after mrf_vdev_open. */
+struct mrf_vdev {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;	/* bound to the local address: keeps ctx alive */
+	struct ibv_context *ctx; /* id->verbs; shared by every id of the process */
+	struct mrf_vdev_limits limits;
+};
+
+struct mrf_vpd {
+	struct mrf_vdev *dev;
+	struct ibv_pd *pd;
+};
+
+/*
+ * -FI_E* of a call that failed with errno: FI_E* below 256 are the system's numbers. A
+ * call that failed without a reason is an I/O error, never a success.
+ */
+static inline int mrf_verbs_errno(void)
+{
+	return errno > 0 ? -errno : -FI_EIO;
+}
+
+/* Same for the calls that return a positive errno, or -1 with errno set. */
+static inline int mrf_verbs_ret(int ret)
+{
+	if (!ret)
+		return 0;
+	return ret > 0 ? -ret : mrf_verbs_errno();
+}
+
+#endif

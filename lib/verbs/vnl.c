@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verbs/vnl.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <infiniband/verbs.h>
+#include <netlink/attr.h>
+#include <netlink/errno.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <rdma/fi_errno.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/rdma_netlink.h>
+#include "base/compiler.h"
+
+#define NLDEV_TYPE(command) RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, (command))
+
+struct mrf_vnl_source mrf_vnl_source = {
+	.devs = mrf_vnl_kernel_devs,
+	.ifaddrs = mrf_vnl_kernel_ifaddrs,
+};
+
+static const char *const state_texts[MRF_VNL_STATES] = {
+	[MRF_VNL_USABLE] = "usable",
+	[MRF_VNL_NO_DRIVER] = "the kernel does not tell its driver: modprobe ib_uverbs",
+	[MRF_VNL_NOT_RXE] = "not a soft-RoCE (rdma_rxe) device",
+	[MRF_VNL_NO_NETDEV] = "its network interface is in another network namespace, "
+			      "where rxe does not work",
+	[MRF_VNL_LOOPBACK] =
+		"it is on a loopback interface, where rdma_cm does not work: "
+		"put the rxe link on another one (a dummy will do)",
+	[MRF_VNL_PORT_DOWN] = "its port is not active: ip link set dev INTERFACE up",
+	[MRF_VNL_NO_ADDRESS] =
+		"its network interface has no IP address but link-local ones: "
+		"ip address add ADDRESS/PREFIX dev INTERFACE",
+};
+
+const char *mrf_vnl_state_text(enum mrf_vnl_state state)
+{
+	return state_texts[state];
+}
+
+/* --- asking the kernel for devices ----------------------------------------- */
+
+/* A growing array of devices; err remembers the first failure inside a callback. */
+struct dev_list {
+	struct mrf_vnl_dev *devs;
+	size_t count;
+	int err;
+};
+
+static void read_string(struct nlattr *attr, char *buf, size_t len)
+{
+	if (attr)
+		nla_strlcpy(buf, attr, len);
+}
+
+static void read_u32(struct nlattr *attr, uint32_t *value)
+{
+	if (attr && nla_len(attr) >= (int)sizeof(*value))
+		*value = nla_get_u32(attr);
+}
+
+/* The kernel sends 32 bits where its header says 64. */
+static void read_driver(struct nlattr *attr, struct mrf_vnl_dev *dev)
+{
+	if (!attr || nla_len(attr) < (int)sizeof(uint32_t))
+		return;
+	dev->has_driver = true;
+	dev->driver = nla_len(attr) >= (int)sizeof(uint64_t) ? nla_get_u64(attr)
+							     : nla_get_u32(attr);
+}
+
+bool mrf_vnl_parse(const void *attrs, size_t len, struct mrf_vnl_dev *dev)
+{
+	struct nlattr *tb[RDMA_NLDEV_ATTR_MAX];
+
+	if (nla_parse(tb, RDMA_NLDEV_ATTR_MAX - 1, (struct nlattr *)attrs, (int)len,
+		      NULL))
+		return false;
+	read_u32(tb[RDMA_NLDEV_ATTR_DEV_INDEX], &dev->index);
+	read_string(tb[RDMA_NLDEV_ATTR_DEV_NAME], dev->name, sizeof(dev->name));
+	read_u32(tb[RDMA_NLDEV_ATTR_NDEV_INDEX], &dev->ifindex);
+	read_string(tb[RDMA_NLDEV_ATTR_NDEV_NAME], dev->netdev, sizeof(dev->netdev));
+	read_driver(tb[RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID], dev);
+	if (tb[RDMA_NLDEV_ATTR_PORT_STATE] &&
+	    nla_len(tb[RDMA_NLDEV_ATTR_PORT_STATE]) >= 1)
+		dev->port_state = nla_get_u8(tb[RDMA_NLDEV_ATTR_PORT_STATE]);
+	return true;
+}
+
+static bool parse_msg(struct nl_msg *msg, struct mrf_vnl_dev *dev)
+{
+	struct nlmsghdr *hdr = nlmsg_hdr(msg);
+
+	return mrf_vnl_parse(nlmsg_data(hdr), (size_t)nlmsg_datalen(hdr), dev);
+}
+
+static int on_dev(struct nl_msg *msg, void *arg)
+{
+	struct dev_list *list = arg;
+	struct mrf_vnl_dev *devs;
+
+	devs = realloc(list->devs, (list->count + 1) * sizeof(*devs));
+	if (!devs) {
+		list->err = -FI_ENOMEM;
+		return NL_STOP;
+	}
+	list->devs = devs;
+	memset(&devs[list->count], 0, sizeof(*devs));
+	if (parse_msg(msg, &devs[list->count]))
+		list->count++;
+	return NL_OK;
+}
+
+static int on_detail(struct nl_msg *msg, void *arg)
+{
+	parse_msg(msg, arg);
+	return NL_OK;
+}
+
+/* Sends msg, which it frees, and feeds the answers to visit. Returns -FI_E*. */
+static int ask(struct nl_sock *sk, struct nl_msg *msg, nl_recvmsg_msg_cb_t visit,
+	       void *arg)
+{
+	int ret;
+
+	nl_socket_modify_cb(sk, NL_CB_VALID, NL_CB_CUSTOM, visit, arg);
+	ret = nl_send_auto(sk, msg);
+	nlmsg_free(msg);
+	if (ret >= 0)
+		ret = nl_recvmsgs_default(sk);
+	return ret < 0 ? -FI_EIO : 0;
+}
+
+/* A question about one device; NULL when there is no memory. */
+static struct nl_msg *detail_msg(int command, uint32_t index)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(NLDEV_TYPE(command), 0);
+
+	if (msg && nla_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, index)) {
+		nlmsg_free(msg);
+		return NULL;
+	}
+	return msg;
+}
+
+static int ask_port(struct nl_sock *sk, struct mrf_vnl_dev *dev)
+{
+	struct nl_msg *msg = detail_msg(RDMA_NLDEV_CMD_PORT_GET, dev->index);
+
+	if (!msg)
+		return -FI_ENOMEM;
+	if (nla_put_u32(msg, RDMA_NLDEV_ATTR_PORT_INDEX, 1)) {
+		nlmsg_free(msg);
+		return -FI_ENOMEM;
+	}
+	return ask(sk, msg, on_detail, dev);
+}
+
+/* The driver's number is told with the name of the device's uverbs node. */
+static int ask_driver(struct nl_sock *sk, struct mrf_vnl_dev *dev)
+{
+	struct nl_msg *msg = detail_msg(RDMA_NLDEV_CMD_GET_CHARDEV, dev->index);
+
+	if (!msg)
+		return -FI_ENOMEM;
+	if (nla_put_string(msg, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "uverbs")) {
+		nlmsg_free(msg);
+		return -FI_ENOMEM;
+	}
+	return ask(sk, msg, on_detail, dev);
+}
+
+static int ask_devs(struct nl_sock *sk, struct dev_list *list)
+{
+	struct nl_msg *msg =
+		nlmsg_alloc_simple(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
+	size_t i;
+	int ret;
+
+	if (!msg)
+		return -FI_ENOMEM;
+	ret = ask(sk, msg, on_dev, list);
+	if (!ret)
+		ret = list->err;
+	for (i = 0; !ret && i < list->count; i++) {
+		/*
+		 * What the kernel does not tell stays unset and says so in the path's
+		 * state.
+		 */
+		if (ask_driver(sk, &list->devs[i]) == -FI_ENOMEM ||
+		    ask_port(sk, &list->devs[i]) == -FI_ENOMEM)
+			ret = -FI_ENOMEM;
+	}
+	return ret;
+}
+
+int mrf_vnl_kernel_devs(struct mrf_vnl_dev **devs, size_t *count)
+{
+	struct dev_list list = { 0 };
+	struct nl_sock *sk = nl_socket_alloc();
+	int ret;
+
+	if (!sk)
+		return -FI_ENOMEM;
+	nl_socket_disable_auto_ack(sk);
+	nl_socket_disable_msg_peek(sk);
+	ret = nl_connect(sk, NETLINK_RDMA) ? -FI_ENOSYS : ask_devs(sk, &list);
+	nl_socket_free(sk);
+	if (ret) {
+		free(list.devs);
+		return ret;
+	}
+	*devs = list.devs;
+	*count = list.count;
+	return 0;
+}
+
+/* --- addresses of the network interfaces ----------------------------------- */
+
+static unsigned mask_bits(const uint8_t *mask, size_t len)
+{
+	unsigned bits = 0;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		bits += (unsigned)__builtin_popcount(mask[i]);
+	return bits;
+}
+
+/* False: not an IP address. */
+static bool read_ifaddr(const struct ifaddrs *ifa, struct mrf_vnl_ifaddr *out)
+{
+	const union mrf_vnl_addr *mask = (const void *)ifa->ifa_netmask;
+
+	memset(out, 0, sizeof(*out));
+	if (!ifa->ifa_addr || !mask)
+		return false;
+	switch (ifa->ifa_addr->sa_family) {
+	case AF_INET:
+		memcpy(&out->addr.in, ifa->ifa_addr, sizeof(out->addr.in));
+		out->prefix = mask_bits((const void *)&mask->in.sin_addr, 4);
+		break;
+	case AF_INET6:
+		memcpy(&out->addr.in6, ifa->ifa_addr, sizeof(out->addr.in6));
+		out->prefix = mask_bits((const void *)&mask->in6.sin6_addr, 16);
+		break;
+	default:
+		return false;
+	}
+	/* An IPv4 address's name may be an alias label such as "eth0:1". */
+	snprintf(out->netdev, sizeof(out->netdev), "%.*s",
+		 (int)strcspn(ifa->ifa_name, ":"), ifa->ifa_name);
+	out->loopback = ifa->ifa_flags & IFF_LOOPBACK;
+	return true;
+}
+
+int mrf_vnl_kernel_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
+{
+	struct ifaddrs *all, *ifa;
+	struct mrf_vnl_ifaddr *out;
+	size_t n = 0;
+
+	if (getifaddrs(&all))
+		return -errno;
+	for (ifa = all; ifa; ifa = ifa->ifa_next)
+		n++;
+	out = calloc(n ? n : 1, sizeof(*out));
+	if (!out) {
+		freeifaddrs(all);
+		return -FI_ENOMEM;
+	}
+	for (n = 0, ifa = all; ifa; ifa = ifa->ifa_next) {
+		if (read_ifaddr(ifa, &out[n]))
+			n++;
+	}
+	freeifaddrs(all);
+	*addrs = out;
+	*count = n;
+	return 0;
+}
+
+/* --- devices x addresses --------------------------------------------------- */
+
+struct path_list {
+	struct mrf_vnl_path *paths;
+	size_t count;
+};
+
+static bool addr_usable(const union mrf_vnl_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET ||
+	       !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr);
+}
+
+static enum mrf_vnl_state dev_state(const struct mrf_vnl_dev *dev)
+{
+	if (!dev->has_driver)
+		return MRF_VNL_NO_DRIVER;
+	if (dev->driver != RDMA_DRIVER_RXE)
+		return MRF_VNL_NOT_RXE;
+	if (!dev->netdev[0])
+		return MRF_VNL_NO_NETDEV;
+	if (dev->port_state != IBV_PORT_ACTIVE)
+		return MRF_VNL_PORT_DOWN;
+	return MRF_VNL_USABLE;
+}
+
+static struct mrf_vnl_path *
+add_path(struct path_list *list, const struct mrf_vnl_dev *dev, enum mrf_vnl_state state)
+{
+	struct mrf_vnl_path *path = &list->paths[list->count++];
+
+	path->state = state;
+	path->dev = *dev;
+	return path;
+}
+
+/* The device's addresses; room for all of them and one more was made. */
+static void add_dev(struct path_list *list, const struct mrf_vnl_dev *dev,
+		    const struct mrf_vnl_ifaddr *addrs, size_t naddrs)
+{
+	enum mrf_vnl_state state = dev_state(dev);
+	size_t before = list->count, i;
+	struct mrf_vnl_path *path;
+
+	for (i = 0; state == MRF_VNL_USABLE && i < naddrs; i++) {
+		if (strcmp(addrs[i].netdev, dev->netdev))
+			continue;
+		if (addrs[i].loopback) {
+			state = MRF_VNL_LOOPBACK;
+		} else if (addr_usable(&addrs[i].addr)) {
+			path = add_path(list, dev, MRF_VNL_USABLE);
+			path->addr = addrs[i].addr;
+			path->prefix = addrs[i].prefix;
+		}
+	}
+	if (list->count == before)
+		add_path(list, dev, state == MRF_VNL_USABLE ? MRF_VNL_NO_ADDRESS : state);
+}
+
+int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count)
+{
+	struct mrf_vnl_ifaddr *addrs = NULL;
+	struct mrf_vnl_dev *devs = NULL;
+	struct path_list list = { 0 };
+	size_t ndevs = 0, naddrs = 0, i;
+	int ret;
+
+	ret = mrf_vnl_source.devs(&devs, &ndevs);
+	if (!ret && ndevs)
+		ret = mrf_vnl_source.ifaddrs(&addrs, &naddrs);
+	if (ret)
+		goto out_free;
+	list.paths = calloc(ndevs * (naddrs + 1) + 1, sizeof(*list.paths));
+	if (!list.paths) {
+		ret = -FI_ENOMEM;
+		goto out_free;
+	}
+	for (i = 0; i < ndevs; i++)
+		add_dev(&list, &devs[i], addrs, naddrs);
+	*paths = list.paths;
+	*count = list.count;
+out_free:
+	free(addrs);
+	free(devs);
+	return ret;
+}

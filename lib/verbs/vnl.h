@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which soft-RoCE devices there are, and through which IP addresses they are reached. The
+ * kernel is asked over RDMA netlink, without opening a device, so discovery costs a few
+ * system calls and needs no right.
+ *
+ * The two look-ups behind it go through mrf_vnl_source: a test puts its own there before
+ * the first call. Nothing is kept between calls; any thread may call.
+ */
+#ifndef MRF_VERBS_VNL_H
+#define MRF_VERBS_VNL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <netinet/in.h>
+
+enum mrf_vnl_state {
+	MRF_VNL_USABLE,
+	MRF_VNL_NO_DRIVER, /* the kernel does not tell the driver: ib_uverbs not loaded */
+	MRF_VNL_NOT_RXE,   /* some other kind of RDMA device */
+	MRF_VNL_NO_NETDEV, /* its network interface is in another network namespace */
+	MRF_VNL_LOOPBACK,  /* on a loopback interface, where rdma_cm does not work */
+	MRF_VNL_PORT_DOWN,
+	MRF_VNL_NO_ADDRESS, /* no IPv4 address and no IPv6 address but link-local ones */
+	MRF_VNL_STATES
+};
+
+/* One sentence; what to do about it included. */
+const char *mrf_vnl_state_text(enum mrf_vnl_state state);
+
+/* A device as the kernel describes it. */
+struct mrf_vnl_dev {
+	char name[64];	 /* "rxe0" */
+	char netdev[16]; /* "eth0", or "" when it is not visible here */
+	uint32_t index;
+	uint32_t ifindex; /* 0 when not visible here */
+	bool has_driver;
+	uint64_t driver;     /* RDMA_DRIVER_*, valid with has_driver */
+	unsigned port_state; /* IBV_PORT_* */
+};
+
+union mrf_vnl_addr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/* An address of a network interface. */
+struct mrf_vnl_ifaddr {
+	char netdev[16];
+	union mrf_vnl_addr addr; /* port 0 */
+	unsigned prefix;	 /* bits of the network part */
+	bool loopback;		 /* of the interface */
+};
+
+/* A way to reach the fabric: a device and one of its addresses. */
+struct mrf_vnl_path {
+	enum mrf_vnl_state state;
+	struct mrf_vnl_dev dev;
+	union mrf_vnl_addr addr; /* zeroed unless USABLE */
+	unsigned prefix;
+};
+
+struct mrf_vnl_source {
+	/* Both return 0 and a malloc'ed array (NULL when *count is 0), or -FI_E*. */
+	int (*devs)(struct mrf_vnl_dev **devs, size_t *count);
+	int (*ifaddrs)(struct mrf_vnl_ifaddr **addrs, size_t *count);
+};
+
+extern struct mrf_vnl_source mrf_vnl_source;
+
+/*
+ * All paths, in the kernel's order of devices, IPv4 before IPv6; a device that cannot be
+ * used has one path that says why. *paths is the caller's to free. -FI_ENOSYS: this
+ * kernel has no RDMA subsystem loaded; -FI_ENOMEM; or what netlink answered. Logs
+ * nothing.
+ */
+int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count);
+
+/* The real look-ups. */
+int mrf_vnl_kernel_devs(struct mrf_vnl_dev **devs, size_t *count);
+int mrf_vnl_kernel_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count);
+
+/*
+ * Reads one answer of the kernel into *dev: len bytes of attributes of a GET, PORT_GET or
+ * GET_CHARDEV answer. Attributes of a wrong size are passed over. False: not readable as
+ * attributes.
+ */
+bool mrf_vnl_parse(const void *attrs, size_t len, struct mrf_vnl_dev *dev);
+
+#endif

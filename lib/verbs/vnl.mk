@@ -1,0 +1,3 @@
+libmrfab_internal_la_SOURCES += \
+	lib/verbs/vnl.c \
+	lib/verbs/vnl.h

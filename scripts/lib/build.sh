@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# Build trees below build/, kept and brought up to date by make. Variables: top (the source tree).
+# Safe to be used by several processes at a time. Output goes to a file and is shown on failure.
+
+jobs_max=$(nproc)
+
+# quietly LOG COMMAND...: shows the end of LOG when COMMAND fails, and fails.
+quietly() {
+	local log=$1
+	shift
+	"$@" >"$log" 2>&1 && return
+	tail -n 60 "$log" >&2
+	warn "failed: $* (all of it: $log)"
+	return 1
+}
+
+# The build system itself, made anew when one of its parts is newer.
+bootstrap_needed() {
+	[ -x "$top/configure" ] && [ -f "$top/Makefile.in" ] || return 0
+	find "$top"/{configure.ac,Makefile.am,lib,include,tools,bench,tests,docs,scripts} \
+		\( -name '*.mk' -o -name '*.am' -o -name '*.ac' \) \
+		-newer "$top/Makefile.in" -print -quit | grep -q .
+}
+
+bootstrap() {
+	mkdir -p "$top/build"
+	[ ! -f "$top/config.status" ] ||
+		die "the source folder itself is configured: run 'make distclean' there first"
+	(
+		flock 9
+		bootstrap_needed || exit 0
+		cd "$top" && quietly build/bootstrap.log autoreconf -fi &&
+			touch Makefile.in
+	) 9>"$top/build/.bootstrap.lock"
+}
+
+# tree_configure NAME OPTION...: build/NAME, configured with exactly these options.
+tree_configure() {
+	local dir=$top/build/$1 wanted
+	shift
+	wanted="$*"
+	[ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/.options")" != "$wanted" ] || return 0
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	(cd "$dir" && quietly configure.log "$top/configure" -q "$@") || return
+	printf '%s\n' "$wanted" >"$dir/.options"
+}
+
+# tree_make NAME TARGET...
+tree_make() {
+	local dir=$top/build/$1
+	shift
+	(
+		flock 9
+		quietly "$dir/make.log" make -C "$dir" -j "$jobs_max" "$@"
+	) 9>"$dir/.lock"
+}

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# The test suites, one function each, run in a subshell with stdout and stderr in $out/log.
+# A suite reports each of its programs with `counted STATUS LOG`; whatever else fails in it
+# makes it fail. Variables: top, out (the suite's own folder).
+
+# What the expensive suites depend on: unchanged, their recorded result stands.
+code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scripts/lib)
+
+# Suites in the order in which they are started; those with a row in stamped are recorded.
+suites_local=(unit lockrank asan tsan valgrind clang install dist scripts conformance)
+suites_rxe=(rxe-6.1 rxe-6.12 runner)
+declare -A stamped=(
+	[lockrank]=${code[*]} [asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
+	[clang]=${code[*]} [dist]=. [runner]="scripts tests/runner"
+)
+
+# counted STATUS LOG: one program's result.
+counted() {
+	tally "$2" "$1" >>"$out/tallies"
+	[ "$1" = 0 ] || [ "$1" = 77 ] || tally_complaints "$2"
+}
+
+# counts NAME COMMAND...: runs it with its own log.
+counts() {
+	local log=$out/${1//\//-}.log status=0
+	shift
+	"$@" >"$log" 2>&1 </dev/null || status=$?
+	counted "$status" "$log"
+}
+
+# programs_run TREE WRAPPER...: every program named on stdin (a path in the tree), in parallel.
+programs_run() {
+	local tree=$top/build/$1 program
+	shift
+	export -f program_run
+	(cd "$tree" && out=$out xargs -r -n 1 -P "$jobs_max" bash -c \
+		'p=${@: -1}; program_run "$p" "${@:1:$#-1}"' run "$@") || true
+	for program in "$out"/*.status; do
+		counted "$(cat "$program")" "${program%.status}.log"
+	done
+}
+
+# program_run PROGRAM WRAPPER...: called in a shell of its own; leaves NAME.log and NAME.status.
+program_run() {
+	local name=${1##*/} status=0 program=$1
+	shift
+	timeout 600 "$@" "$program" >"$out/$name.log" 2>&1 </dev/null || status=$?
+	[ $status != 124 ] || echo "not ok $name: no end after 600 s" >>"$out/$name.log"
+	echo $status >"$out/$name.status"
+}
+
+# Programs of the unit tests, all or those that a pattern in their source picks.
+unit_programs() {
+	local source
+	for source in "$top"/tests/unit/t_*.c; do
+		grep -qE "${1:-.}" "$source" || continue
+		source=${source##*/}
+		echo "tests/unit/${source%.c}"
+	done
+}
+
+# A tree with everything that `make check` wants, nothing run.
+tree_ready() {
+	tree_configure "$@"
+	tree_make "$1" check TESTS=
+}
+
+suite_unit() {
+	local trs status
+	declare -A statuses=([PASS]=0 [SKIP]=77)
+	make -C "$top/build/main" -k -j "$jobs_max" check >"$out/make.log" 2>&1 || true
+	while read -r trs; do
+		status=$(sed -n 's/^:global-test-result: //p' "$trs")
+		counted "${statuses[$status]:-1}" "${trs%.trs}.log"
+	done < <(find "$top/build/main/tests" -name '*.trs' -newer "$out/started")
+	[ -s "$out/tallies" ] || tail -n 30 "$out/make.log"
+}
+
+suite_lockrank() {
+	tree_ready lockrank --enable-werror --enable-lockrank
+	unit_programs | programs_run lockrank env
+}
+
+suite_asan() {
+	tree_ready asan --enable-werror --enable-sanitize=address,undefined
+	unit_programs | programs_run asan env UBSAN_OPTIONS=print_stacktrace=1
+}
+
+# Those that start threads. With address randomisation of some kernels TSan does not start.
+suite_tsan() {
+	tree_ready tsan --enable-werror --enable-sanitize=thread
+	unit_programs pthread_create |
+		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1
+}
+
+suite_valgrind() {
+	unit_programs | programs_run main env CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 \
+		valgrind -q --error-exitcode=66 --leak-check=full --errors-for-leak-kinds=definite
+}
+
+suite_clang() {
+	tree_configure clang --enable-werror CC=clang CXX=clang++
+	counts clang-build tree_make clang check TESTS=
+}
+
+suite_dist() {
+	tree_configure dist
+	counts distcheck make -C "$top/build/dist" -j "$jobs_max" distcheck
+}
+
+# The installed library, as a program that knows pkg-config only finds it.
+suite_install() {
+	local root=$top/build/root
+	rm -rf "$root"
+	counts make-install make -C "$top/build/main" install
+	export PKG_CONFIG_PATH=$root/lib/pkgconfig LD_LIBRARY_PATH=$root/lib
+	counts consumer-c consumer "${CC:-cc}" "$top/tests/api/t_consumer.c"
+	counts consumer-c++ consumer "${CXX:-c++}" "$top/tests/api/t_consumer.cpp"
+	counts symbols sh "$top/tests/api/t_symbols.sh" "$root/lib/libmrfab.so"
+	counts make-uninstall make -C "$top/build/main" uninstall
+	counts nothing-left nothing_below "$root"
+}
+
+consumer() {
+	# shellcheck disable=SC2046
+	"$1" -Wall -Werror -o "$out/consumer" "$2" $(pkg-config --cflags --libs mrfab) &&
+		"$out/consumer"
+}
+
+nothing_below() {
+	! find "$1" ! -type d | grep .
+}
+
+suite_scripts() {
+	local script
+	while read -r script; do
+		counts "shellcheck-${script#"$top"/}" \
+			shellcheck -x -S warning -e SC2034,SC2154 "$script"
+	done < <(grep -rlE '^#!/bin/(ba)?sh|shellcheck shell=' "$top"/{scripts,tests,.ci})
+}
+
+suite_conformance() {
+	counts check-conformance "$top/scripts/check-conformance"
+}
+
+# On soft-RoCE: the functional tests, and the demonstration in its two modes.
+suite_rxe() {
+	local kernel=$1 log=$out/func.log status=0
+	scripts/with-rxe --kernel "$kernel" --timeout 1200 -- \
+		scripts/lib/on-rxe "$out" >"$log" 2>&1 </dev/null || status=$?
+	counted "$status" "$log"
+	for log in "$out"/demo*.log; do
+		counted "$(cat "${log%.log}.status")" "$log"
+	done
+}
+
+suite_rxe-6.1() {
+	suite_rxe 6.1
+}
+
+suite_rxe-6.12() {
+	suite_rxe 6.12
+}
+
+suite_runner() {
+	counts runner tests/runner/t_with_rxe.sh
+}

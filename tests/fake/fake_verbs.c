@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+#include "fake_verbs.h"
+
+/* The header wraps these calls in macros; here are the functions. */
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define KNOWN_ACCESS                                                                     \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |     \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE_ACCESS                                                                    \
+	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define NEED_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+struct fake_verbs fake_verbs = { .max_mr = FAKE_MAX_MR, .next_key = 0x100 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	unsigned nth;
+	int err;
+} order[FAKE_CALLS];
+static struct fake_mr *mrs;
+
+static struct ibv_device device = { .name = FAKE_DEVICE };
+static struct ibv_context context = { .device = &device };
+
+void fake_verbs_reset(void)
+{
+	memset(&fake_verbs, 0, sizeof(fake_verbs));
+	memset(order, 0, sizeof(order));
+	fake_verbs.max_mr = FAKE_MAX_MR;
+	fake_verbs.next_key = 0x100;
+	mrs = NULL;
+}
+
+void fake_verbs_fail(enum fake_call call, unsigned nth, int err)
+{
+	order[call].nth = nth;
+	order[call].err = err;
+}
+
+unsigned fake_verbs_live(void)
+{
+	return fake_verbs.live_channels + fake_verbs.live_ids + fake_verbs.live_pds +
+	       fake_verbs.live_mrs;
+}
+
+const struct fake_mr *fake_verbs_find(uint32_t rkey)
+{
+	const struct fake_mr *mr = mrs;
+
+	while (mr && mr->mr.rkey != rkey)
+		mr = mr->next;
+	return mr;
+}
+
+/* Counts a call; false: it is the one that was ordered to fail, errno is set. */
+static bool goes_on(enum fake_call call)
+{
+	fake_verbs.calls[call]++;
+	if (!order[call].nth || --order[call].nth)
+		return true;
+	errno = order[call].err;
+	return false;
+}
+
+/* Not malloc: a test that makes the library's allocations fail does not mean these. */
+static void *zalloc(size_t size)
+{
+	void *mem;
+
+	if (posix_memalign(&mem, 64, size))
+		abort();
+	return memset(mem, 0, size);
+}
+
+/* --- rdma_cm ------------------------------------------------------------------------- */
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct rdma_event_channel *channel = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (goes_on(FAKE_CREATE_CHANNEL)) {
+		channel = zalloc(sizeof(*channel));
+		channel->fd = -1;
+		fake_verbs.live_channels++;
+	}
+	pthread_mutex_unlock(&lock);
+	return channel;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	pthread_mutex_lock(&lock);
+	fake_verbs.live_channels--;
+	pthread_mutex_unlock(&lock);
+	free(channel);
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *ctx,
+		   enum rdma_port_space ps)
+{
+	int ret = -1;
+
+	pthread_mutex_lock(&lock);
+	if (goes_on(FAKE_CREATE_ID)) {
+		*id = zalloc(sizeof(**id));
+		(*id)->channel = channel;
+		(*id)->context = ctx;
+		(*id)->ps = ps;
+		fake_verbs.live_ids++;
+		ret = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	pthread_mutex_lock(&lock);
+	fake_verbs.live_ids--;
+	pthread_mutex_unlock(&lock);
+	free(id);
+	return 0;
+}
+
+/* 10.0.0.0/8 and fd00::/8 are on the device; the wildcards on none; others not here. */
+static int bind_to(struct rdma_cm_id *id, const struct sockaddr *addr)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	if (addr->sa_family == AF_INET) {
+		fake_verbs.last_port = in->sin_port;
+		if (ntohl(in->sin_addr.s_addr) >> 24 == 10)
+			id->verbs = &context;
+		else if (in->sin_addr.s_addr)
+			return EADDRNOTAVAIL;
+		return 0;
+	}
+	fake_verbs.last_port = in6->sin6_port;
+	if (in6->sin6_addr.s6_addr[0] == 0xfd)
+		id->verbs = &context;
+	else if (!IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr))
+		return EADDRNOTAVAIL;
+	return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	int err;
+
+	pthread_mutex_lock(&lock);
+	err = goes_on(FAKE_BIND_ADDR) ? bind_to(id, addr) : errno;
+	pthread_mutex_unlock(&lock);
+	if (!err)
+		return 0;
+	errno = err;
+	return -1;
+}
+
+/* --- verbs ---------------------------------------------------------------------------- */
+
+const char *ibv_get_device_name(struct ibv_device *dev)
+{
+	return dev->name;
+}
+
+int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+	int ret = 0;
+
+	(void)ctx;
+	pthread_mutex_lock(&lock);
+	if (!goes_on(FAKE_QUERY_DEVICE))
+		ret = errno;
+	pthread_mutex_unlock(&lock);
+	if (ret)
+		return ret;
+	memset(attr, 0, sizeof(*attr));
+	attr->max_mr = (int)fake_verbs.max_mr;
+	attr->max_sge = 32;
+	attr->max_qp_wr = 1048576;
+	attr->max_cqe = 32767;
+	attr->max_qp_rd_atom = 128;
+	return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
+{
+	struct ibv_pd *pd = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (goes_on(FAKE_ALLOC_PD)) {
+		pd = zalloc(sizeof(*pd));
+		pd->context = ctx;
+		fake_verbs.live_pds++;
+		fake_verbs.last_pd = pd;
+	}
+	pthread_mutex_unlock(&lock);
+	return pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!goes_on(FAKE_DEALLOC_PD))
+		ret = errno;
+	else if (fake_verbs.live_mrs)
+		ret = EBUSY;
+	else
+		fake_verbs.live_pds--;
+	pthread_mutex_unlock(&lock);
+	if (!ret)
+		free(pd);
+	return ret;
+}
+
+/* What the kernel refuses, whatever the memory. */
+static int kernel_rules(uint64_t addr, size_t len, uint64_t iova, unsigned access)
+{
+	uint64_t page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+
+	if (!len || addr + len < addr || iova + len < iova)
+		return EINVAL;
+	if ((addr & page_mask) != (iova & page_mask))
+		return EINVAL;
+	if (access & ~(unsigned)KNOWN_ACCESS)
+		return EINVAL;
+	if ((access & NEED_LOCAL_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	if (!addr)
+		return EFAULT;
+	return fake_verbs.live_mrs >= fake_verbs.max_mr ? ENOMEM : 0;
+}
+
+static void enter(struct fake_mr *mr)
+{
+	mr->prev = NULL;
+	mr->next = mrs;
+	if (mrs)
+		mrs->prev = mr;
+	mrs = mr;
+	fake_verbs.live_mrs++;
+	fake_verbs.last = *mr;
+}
+
+static void leave(struct fake_mr *mr)
+{
+	if (mr->next)
+		mr->next->prev = mr->prev;
+	if (mr->prev)
+		mr->prev->next = mr->next;
+	else
+		mrs = mr->next;
+	fake_verbs.live_mrs--;
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+			       int access)
+{
+	struct fake_mr *mr = NULL;
+	bool ok;
+	int err;
+
+	pthread_mutex_lock(&lock);
+	ok = goes_on(FAKE_REG_MR);
+	err = ok ? kernel_rules((uintptr_t)addr, len, iova, (unsigned)access) : errno;
+	if (ok && !err) {
+		mr = zalloc(sizeof(*mr));
+		mr->mr.context = pd->context;
+		mr->mr.pd = pd;
+		mr->mr.addr = addr;
+		mr->mr.length = len;
+		mr->mr.lkey = fake_verbs.next_key;
+		mr->mr.rkey = access & REMOTE_ACCESS ? fake_verbs.next_key : 0;
+		mr->iova = iova;
+		mr->access = (unsigned)access;
+		fake_verbs.next_key += 0x101;
+		enter(mr);
+	}
+	pthread_mutex_unlock(&lock);
+	errno = err;
+	return mr ? &mr->mr : NULL;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
+{
+	return ibv_reg_mr_iova(pd, addr, len, (uintptr_t)addr, access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+				unsigned access)
+{
+	return ibv_reg_mr_iova(pd, addr, len, iova, (int)access);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	int ret = 0;
+
+	if (fake_verbs.on_dereg)
+		fake_verbs.on_dereg(mr);
+	pthread_mutex_lock(&lock);
+	if (goes_on(FAKE_DEREG_MR))
+		leave((struct fake_mr *)mr);
+	else
+		ret = errno;
+	pthread_mutex_unlock(&lock);
+	if (!ret)
+		free(mr);
+	return ret;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An RDMA device inside the test program: the few ibv_* and rdma_* calls that opening a
+ * device and registering memory need, linked instead of libibverbs and librdmacm. It keeps the
+ * kernel's rules for registration, counts what is alive, remembers what it was asked, and fails on
+ * order. Calls may come from any thread; the fields are read when no call is running.
+ */
+#ifndef FAKE_VERBS_H
+#define FAKE_VERBS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+#define FAKE_DEVICE "rxe0"
+#define FAKE_MAX_MR 524287
+
+enum fake_call {
+	FAKE_CREATE_CHANNEL,
+	FAKE_CREATE_ID,
+	FAKE_BIND_ADDR,
+	FAKE_QUERY_DEVICE,
+	FAKE_ALLOC_PD,
+	FAKE_DEALLOC_PD,
+	FAKE_REG_MR,
+	FAKE_DEREG_MR,
+	FAKE_CALLS
+};
+
+/* A registration as the kernel would see it. */
+struct fake_mr {
+	struct ibv_mr mr;
+	uint64_t iova;
+	unsigned access;
+	struct fake_mr *next;
+	struct fake_mr *prev;
+};
+
+struct fake_verbs {
+	unsigned calls[FAKE_CALLS]; /* since the last reset, failed ones included */
+	unsigned live_channels;
+	unsigned live_ids;
+	unsigned live_pds;
+	unsigned live_mrs;
+	unsigned max_mr;	/* registering more fails with ENOMEM; may be lowered */
+	uint32_t next_key;	/* lkey, and rkey with a remote right; may be set */
+	struct fake_mr last;	/* copy of the last successful registration */
+	struct ibv_pd *last_pd; /* of the last ibv_alloc_pd */
+	uint16_t last_port;	/* of the last rdma_bind_addr, network order */
+	/* Called at the start of every ibv_dereg_mr; may be NULL. */
+	void (*on_dereg)(const struct ibv_mr *mr);
+};
+
+extern struct fake_verbs fake_verbs;
+
+/* Forgets everything; nothing may be alive. */
+void fake_verbs_reset(void);
+/* The nth such call from now on (1: the next) fails with errno err. nth 0: take it back. */
+void fake_verbs_fail(enum fake_call call, unsigned nth, int err);
+/* Things alive of any kind. */
+unsigned fake_verbs_live(void);
+/* A live registration by its rkey, or NULL. */
+const struct fake_mr *fake_verbs_find(uint32_t rkey);
+
+#endif

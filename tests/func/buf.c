@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define CASE_HELPER
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "buf.h"
+#include "case.h"
+
+static uint64_t pattern_word(uint64_t seed, uint64_t i)
+{
+	uint64_t x = (i + seed * 0x632be59bd9b4e019ull + 1) * 0x9e3779b97f4a7c15ull;
+
+	return x ^ x >> 29;
+}
+
+void pattern(void *dst, uint64_t seed, uint64_t from, size_t len)
+{
+	uint8_t *d = dst;
+
+	while (len) {
+		uint64_t w = pattern_word(seed, from / 8);
+		size_t skip = from % 8;
+		size_t n = 8 - skip < len ? 8 - skip : len;
+
+		memcpy(d, (uint8_t *)&w + skip, n);
+		d += n;
+		from += n;
+		len -= n;
+	}
+}
+
+static void *map(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (p == MAP_FAILED)
+		case_fail("no memory for a buffer of %zu bytes", size);
+	return p;
+}
+
+void buf_open(struct buf *b, size_t size, uint64_t seed)
+{
+	*b = (struct buf){ .size = size };
+	b->mem = map(size);
+	b->want = map(size);
+	buf_fill(b, seed);
+}
+
+void buf_close(struct buf *b)
+{
+	if (!b->mem)
+		return;
+	munmap(b->mem, b->size);
+	munmap(b->want, b->size);
+	*b = (struct buf){ 0 };
+}
+
+void buf_fill(struct buf *b, uint64_t seed)
+{
+	b->seed = seed;
+	pattern(b->want, seed, 0, b->size);
+	memcpy(b->mem, b->want, b->size);
+}
+
+void buf_want(struct buf *b, size_t off, size_t len, uint64_t seed, uint64_t from)
+{
+	if (off > b->size || len > b->size - off)
+		case_fail("the case wants bytes outside its buffer");
+	pattern(b->want + off, seed, from, len);
+}
+
+static const char *diff_text(const struct buf *b, size_t first, size_t end)
+{
+	static char text[160];
+	size_t n = 0, last = first;
+
+	for (size_t i = first; i < end; i++) {
+		if (b->mem[i] != b->want[i]) {
+			n++;
+			last = i;
+		}
+	}
+	snprintf(text, sizeof(text),
+		 "byte %zu of %zu is 0x%02x instead of 0x%02x; %zu differ, the last is "
+		 "%zu",
+		 first, b->size, b->mem[first], b->want[first], n, last);
+	return text;
+}
+
+static const char *diff_range(const struct buf *b, size_t off, size_t end)
+{
+	if (off >= end || !memcmp(b->mem + off, b->want + off, end - off))
+		return NULL;
+	while (b->mem[off] == b->want[off])
+		off++;
+	return diff_text(b, off, end);
+}
+
+const char *buf_diff(const struct buf *b)
+{
+	return diff_range(b, 0, b->size);
+}
+
+const char *buf_diff_outside(const struct buf *b, size_t off, size_t len)
+{
+	const char *text = diff_range(b, 0, off);
+
+	return text ? text : diff_range(b, off + len, b->size);
+}

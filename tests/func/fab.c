@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define CASE_HELPER
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fab.h"
+
+const char *provider(void)
+{
+	const char *name = getenv("MRFAB_FUNC_PROVIDER");
+
+	return name && *name ? name : "mrfab";
+}
+
+struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt)
+{
+	struct fi_info *h = fi_allocinfo();
+
+	if (!h)
+		case_fail("fi_allocinfo: no memory");
+	h->caps = FI_RMA;
+	h->addr_format = opt->addr_format ? opt->addr_format : FI_SOCKADDR_IN;
+	h->ep_attr->type = FI_EP_RDM;
+	h->domain_attr->mr_mode = mode->hint;
+	h->domain_attr->av_type = opt->av;
+	h->tx_attr->op_flags = opt->tx_flags;
+	h->fabric_attr->prov_name = strdup(provider());
+	return h;
+}
+
+int fab_info(const struct mode *mode, const struct fab_opt *opt, struct fi_info **info)
+{
+	const char *node = opt->node[0] ? opt->node : getenv("MRFAB_FUNC_NODE");
+	struct fi_info *hints = hints_new(mode, opt);
+	int rc;
+
+	*info = NULL;
+	rc = fi_getinfo(mode->api, node, NULL, node ? FI_SOURCE : 0, hints, info);
+	fi_freeinfo(hints);
+	return rc;
+}
+
+static void mode_take(struct fab *f)
+{
+	int bits = f->info->domain_attr->mr_mode;
+
+	if (bits == FI_MR_BASIC)
+		bits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	else if (bits == FI_MR_SCALABLE)
+		bits = 0;
+	f->local = (bits & FI_MR_LOCAL) || (f->info->mode & FI_LOCAL_MR);
+	f->virt = bits & FI_MR_VIRT_ADDR;
+	f->prov_key = bits & FI_MR_PROV_KEY;
+}
+
+void fab_open_domain(struct fab *f, const struct mode *mode, const struct fab_opt *opt)
+{
+	*f = (struct fab){ .mode = mode };
+	must_ok(fab_info(mode, opt, &f->info));
+	mode_take(f);
+	must_ok(fi_fabric(f->info->fabric_attr, &f->fabric, NULL));
+	must_ok(fi_domain(f->fabric, f->info, &f->domain, NULL));
+}
+
+static void queues_open(struct fab *f, const struct fab_opt *opt)
+{
+	struct fi_cq_attr cq = { .format = opt->format ? opt->format : FI_CQ_FORMAT_DATA,
+				 .wait_obj = opt->wait };
+	struct fi_cntr_attr cntr = { .events = FI_CNTR_EVENTS_COMP,
+				     .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_av_attr av = { .type = opt->av ? opt->av : FI_AV_MAP };
+
+	must_ok(fi_av_open(f->domain, &av, &f->av, NULL));
+	must_ok(fi_cq_open(f->domain, &cq, &f->cq, NULL));
+	if (!opt->counters)
+		return;
+	must_ok(fi_cntr_open(f->domain, &cntr, &f->wrote, NULL));
+	must_ok(fi_cntr_open(f->domain, &cntr, &f->did_read, NULL));
+}
+
+static void endpoint_open(struct fab *f, const struct fab_opt *opt)
+{
+	must_ok(fi_endpoint(f->domain, f->info, &f->ep, NULL));
+	must_ok(fi_ep_bind(f->ep, &f->av->fid, 0));
+	must_ok(fi_ep_bind(f->ep, &f->cq->fid, FI_TRANSMIT | FI_RECV | opt->cq_flags));
+	if (f->wrote) {
+		must_ok(fi_ep_bind(f->ep, &f->wrote->fid, FI_WRITE));
+		must_ok(fi_ep_bind(f->ep, &f->did_read->fid, FI_READ));
+	}
+	must_ok(fi_enable(f->ep));
+	f->name_len = sizeof(f->name);
+	must_ok(fi_getname(&f->ep->fid, f->name, &f->name_len));
+}
+
+void fab_open(struct fab *f, const struct mode *mode, const struct fab_opt *opt)
+{
+	fab_open_domain(f, mode, opt);
+	queues_open(f, opt);
+	endpoint_open(f, opt);
+}
+
+static void close_fid(struct fid *fid, const char *what)
+{
+	int rc = fid ? fi_close(fid) : 0;
+
+	if (rc)
+		case_fail("fi_close of the %s: %d (%s)", what, rc, fi_strerror(-rc));
+}
+
+void fab_close(struct fab *f)
+{
+	close_fid(f->ep ? &f->ep->fid : NULL, "endpoint");
+	close_fid(f->wrote ? &f->wrote->fid : NULL, "counter of writes");
+	close_fid(f->did_read ? &f->did_read->fid : NULL, "counter of reads");
+	close_fid(f->cq ? &f->cq->fid : NULL, "CQ");
+	close_fid(f->av ? &f->av->fid : NULL, "AV");
+	close_fid(f->domain ? &f->domain->fid : NULL, "domain");
+	close_fid(f->fabric ? &f->fabric->fid : NULL, "fabric");
+	if (f->info)
+		fi_freeinfo(f->info);
+	*f = (struct fab){ 0 };
+}
+
+fi_addr_t fab_insert(struct fab *f, const void *name)
+{
+	fi_addr_t addr = FI_ADDR_NOTAVAIL;
+
+	must_be(fi_av_insert(f->av, name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed)
+{
+	static uint64_t key = 0x10ca1ull
+			      << 32; /* apart from the keys that cases choose */
+
+	buf_open(b, size, seed);
+	if (!f->local)
+		return;
+	must_ok(fi_mr_reg(f->domain, b->mem, size, FI_READ | FI_WRITE, 0, key++, 0,
+			  &b->mr, NULL));
+	b->desc = fi_mr_desc(b->mr);
+	must(b->desc, "fi_mr_desc of a local region is NULL");
+}
+
+void fab_buf_close(struct buf *b)
+{
+	if (b->mr)
+		close_fid(&b->mr->fid, "local region");
+	buf_close(b);
+}
+
+/* --- completions
+ * ------------------------------------------------------------------------ */
+
+static void take_error(struct fab *f, struct done *d)
+{
+	char data[300] = "", text[200] = "";
+	struct fi_cq_err_entry e = { .err_data = data,
+				     .err_data_size = sizeof(data) - 1 };
+	const char *t;
+	bool own;
+
+	must_be(fi_cq_readerr(f->cq, &e, 0), 1);
+	*d =
+		(struct done){ e.op_context, e.flags,	   e.len, e.data,
+			       e.err,	     e.prov_errno, "" };
+	must(e.err > 0, "error completion without an error: err %d", e.err);
+	own = e.err_data && e.err_data_size && e.err_data_size < sizeof(data);
+	t = fi_cq_strerror(f->cq, e.prov_errno, own ? e.err_data : NULL, text,
+			   sizeof(text));
+	snprintf(d->text, sizeof(d->text), "%.*s | %s", own ? (int)e.err_data_size : 0,
+		 own ? (const char *)e.err_data : "", t ? t : "");
+}
+
+bool fab_poll(struct fab *f, struct done *d)
+{
+	struct fi_cq_tagged_entry c = { 0 };
+	ssize_t n = fi_cq_read(f->cq, &c, 1);
+
+	if (n == -FI_EAGAIN)
+		return false;
+	if (n == -FI_EAVAIL) {
+		take_error(f, d);
+		return true;
+	}
+	must(n == 1, "fi_cq_read: %zd (%s)", n, n < 0 ? fi_strerror((int)-n) : "not 1");
+	*d = (struct done){
+		.ctx = c.op_context, .flags = c.flags, .len = c.len, .data = c.data
+	};
+	return true;
+}
+
+bool fab_done(struct fab *f, struct done *d, long ms)
+{
+	long end = now_ms() + ms;
+
+	do {
+		if (fab_poll(f, d))
+			return true;
+		sched_yield();
+	} while (now_ms() < end);
+	return false;
+}
+
+void fab_quiet(struct fab *f)
+{
+	struct done d;
+
+	must(!fab_poll(f, &d),
+	     "a completion too many: context %p, flags 0x%llx, err %d %s", d.ctx,
+	     (unsigned long long)d.flags, d.err, d.text);
+}
+
+ssize_t op_post(struct fab *f, const struct op *op)
+{
+	uint8_t *at = op->buf->mem + op->off;
+	long end = now_ms() + SOON;
+	ssize_t rc;
+
+	do {
+		if (op->read)
+			rc = fi_read(f->ep, at, op->len, op->buf->desc, op->to, op->addr,
+				     op->key, op->ctx);
+		else
+			rc = fi_write(f->ep, at, op->len, op->buf->desc, op->to, op->addr,
+				      op->key, op->ctx);
+		if (rc != -FI_EAGAIN)
+			return rc;
+		fi_cq_read(f->cq, NULL, 0);
+		sched_yield();
+	} while (now_ms() < end);
+	return rc;
+}
+
+void op_run(struct fab *f, const struct op *op, struct done *d)
+{
+	ssize_t rc = op_post(f, op);
+
+	if (rc)
+		case_fail("posting: %zd (%s)", rc, fi_strerror((int)-rc));
+	if (!fab_done(f, d, SOON))
+		case_fail("no completion after %d ms", SOON);
+	if (d->ctx != op->ctx)
+		case_fail("completion with context %p instead of %p", d->ctx, op->ctx);
+}
+
+void fab_wait_ok(struct fab *f, unsigned n)
+{
+	struct done d;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!fab_done(f, &d, SOON))
+			case_fail("%u of %u completions after %d ms", i, n, SOON);
+		if (d.err)
+			case_fail("completion %u of %u: err %d (%s), %s", i, n, d.err,
+				  fi_strerror(d.err), d.text);
+	}
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One process's side of the fabric: info, fabric, domain, AV, CQ, endpoint, and what is
+ * done with them. Every unexpected answer of the library fails the case.
+ */
+#ifndef FUNC_FAB_H
+#define FUNC_FAB_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include "buf.h"
+#include "case.h"
+
+#define NAME_LEN 64
+#define SOON \
+	20000 /* ms: within that, every operation completes, one to a dead peer too */
+
+/* How to open; all zero is the usual. */
+struct fab_opt {
+	uint64_t tx_flags; /* tx_attr->op_flags */
+	uint64_t cq_flags; /* beside FI_TRANSMIT | FI_RECV when the CQ is bound */
+	enum fi_cq_format format;
+	enum fi_wait_obj wait;
+	enum fi_av_type av;
+	bool counters; /* bind one for FI_WRITE, one for FI_READ */
+	uint32_t addr_format;
+	char node[NAME_LEN]; /* local address, FI_SOURCE */
+};
+
+struct fab {
+	const struct mode *mode;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_cntr *wrote;
+	struct fid_cntr *did_read;
+	struct fid_ep *ep;
+	bool local, virt, prov_key; /* the mode as granted */
+	char name[NAME_LEN];	    /* of the endpoint */
+	size_t name_len;
+};
+
+const char *provider(void);
+struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt);
+/* fi_getinfo with those hints. */
+int fab_info(const struct mode *mode, const struct fab_opt *opt, struct fi_info **info);
+void fab_open(struct fab *f, const struct mode *mode, const struct fab_opt *opt);
+/* Without the endpoint: what cases about objects start from. */
+void fab_open_domain(struct fab *f, const struct mode *mode, const struct fab_opt *opt);
+/* Whatever is open, in the right order; each fi_close must work. */
+void fab_close(struct fab *f);
+fi_addr_t fab_insert(struct fab *f, const void *name);
+
+/* Registers all of b when the mode wants descriptors. */
+void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed);
+void fab_buf_close(struct buf *b);
+
+/* One completion, success (err 0) or error. */
+struct done {
+	void *ctx;
+	uint64_t flags;
+	size_t len;
+	uint64_t data;
+	int err; /* positive FI_E* */
+	int prov_errno;
+	char text[500]; /* err_data and fi_cq_strerror, as the provider gives them */
+};
+
+bool fab_poll(struct fab *f, struct done *d);
+bool fab_done(struct fab *f, struct done *d, long ms);
+/* No completion is there; fails the case otherwise. */
+void fab_quiet(struct fab *f);
+
+struct op {
+	bool read;
+	struct buf *buf;
+	size_t off, len;
+	fi_addr_t to;
+	uint64_t addr, key;
+	void *ctx;
+};
+
+/* Posts, again and again on -FI_EAGAIN. Any other answer is returned. */
+ssize_t op_post(struct fab *f, const struct op *op);
+/* Posts and waits for its completion. */
+void op_run(struct fab *f, const struct op *op, struct done *d);
+/* Waits for n completions, which must be successes. */
+void fab_wait_ok(struct fab *f, unsigned n);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files with cases include. The macros note where a case was when a helper
+ * fails, so that the report names the case's line.
+ */
+#ifndef FUNC_HARNESS_H
+#define FUNC_HARNESS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "env.h"
+
+#define AT(call) (case_at(__FILE__, __LINE__), call)
+#define me(...) AT(me(__VA_ARGS__))
+#define peer(...) AT(peer(__VA_ARGS__))
+#define target(...) AT(target(__VA_ARGS__))
+#define buf(...) AT(buf(__VA_ARGS__))
+#define buf_same(...) AT(buf_same(__VA_ARGS__))
+#define start(...) AT(start(__VA_ARGS__))
+#define access_ok(...) AT(access_ok(__VA_ARGS__))
+#define op_run(...) AT(op_run(__VA_ARGS__))
+#define fab_wait_ok(...) AT(fab_wait_ok(__VA_ARGS__))
+#define fab_open(...) AT(fab_open(__VA_ARGS__))
+#define fab_open_domain(...) AT(fab_open_domain(__VA_ARGS__))
+#define fab_close(...) AT(fab_close(__VA_ARGS__))
+#define fab_quiet(...) AT(fab_quiet(__VA_ARGS__))
+#define fab_insert(...) AT(fab_insert(__VA_ARGS__))
+#define peer_start(...) AT(peer_start(__VA_ARGS__))
+#define peer_stop(...) AT(peer_stop(__VA_ARGS__))
+#define peer_alloc(...) AT(peer_alloc(__VA_ARGS__))
+#define peer_same(...) AT(peer_same(__VA_ARGS__))
+#define peer_same_outside(...) AT(peer_same_outside(__VA_ARGS__))
+#define peer_reg(...) AT(peer_reg(__VA_ARGS__))
+#define peer_try_reg(...) AT(peer_try_reg(__VA_ARGS__))
+#define peer_unreg(...) AT(peer_unreg(__VA_ARGS__))
+#define peer_insert(...) AT(peer_insert(__VA_ARGS__))
+#define peer_rma(...) AT(peer_rma(__VA_ARGS__))
+#define peer_rma_end(...) AT(peer_rma_end(__VA_ARGS__))
+#define peer_done(...) AT(peer_done(__VA_ARGS__))
+
+#endif

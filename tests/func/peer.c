@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define CASE_HELPER
+#include <errno.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "serve.h"
+
+const char *peer_control;
+
+static bool ctl_move(int fd, void *buf, size_t len, bool out)
+{
+	char *p = buf;
+
+	while (len) {
+		ssize_t n = out ? send(fd, p, len, MSG_NOSIGNAL) : recv(fd, p, len, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		p += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+bool ctl_send(int fd, const struct ctl *m)
+{
+	return ctl_move(fd, (void *)m, sizeof(*m), true);
+}
+
+bool ctl_recv(int fd, struct ctl *m)
+{
+	return ctl_move(fd, m, sizeof(*m), false);
+}
+
+/* --- starting and ending
+ * ---------------------------------------------------------------- */
+
+static void child_exec(int fd)
+{
+	char number[16];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (dup2(fd, 3) < 0)
+		_exit(126);
+	snprintf(number, sizeof(number), "%d", 3);
+	execl("/proc/self/exe", "target", "--control-fd", number, (char *)NULL);
+	_exit(127);
+}
+
+static void child_start(struct peer *p)
+{
+	int s[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s))
+		case_fail("socketpair: %s", strerror(errno));
+	p->pid = fork();
+	if (p->pid < 0)
+		case_fail("fork: %s", strerror(errno));
+	if (p->pid == 0)
+		child_exec(s[1]);
+	close(s[1]);
+	p->fd = s[0];
+}
+
+static void remote_start(struct peer *p)
+{
+	struct addrinfo *ai = addr_resolve(peer_control, 0);
+
+	if (!ai)
+		case_fail("--control %s: no such address", peer_control);
+	p->fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (p->fd < 0 || connect(p->fd, ai->ai_addr, ai->ai_addrlen))
+		case_fail("--control %s: %s", peer_control, strerror(errno));
+	freeaddrinfo(ai);
+	p->pid = 0;
+}
+
+static void peer_gone(struct peer *p)
+{
+	int status = 0;
+
+	p->up = false;
+	close(p->fd);
+	if (p->pid && waitpid(p->pid, &status, 0) == p->pid && WIFSIGNALED(status))
+		case_fail("the target process died: signal %d (%s)", WTERMSIG(status),
+			  strsignal(WTERMSIG(status)));
+	case_fail("the target process is gone, status %d", WEXITSTATUS(status));
+}
+
+static void tell(struct peer *p, const struct ctl *m)
+{
+	if (!ctl_send(p->fd, m))
+		peer_gone(p);
+}
+
+static void hear(struct peer *p, struct ctl *m)
+{
+	if (!ctl_recv(p->fd, m))
+		peer_gone(p);
+	if (m->cmd == CTL_QUIT)
+		case_fail("target process: %s", m->text);
+}
+
+static void ask(struct peer *p, struct ctl *m)
+{
+	tell(p, m);
+	hear(p, m);
+}
+
+void peer_start(struct peer *p, const struct mode *mode, const struct fab_opt *opt)
+{
+	struct ctl m = { .cmd = CTL_OPEN,
+			 .a = { (uint64_t)(mode - modes), opt->addr_format } };
+
+	*p = (struct peer){ .up = true };
+	if (peer_control)
+		remote_start(p);
+	else
+		child_start(p);
+	snprintf(m.text, sizeof(m.text), "%s", opt->node);
+	ask(p, &m);
+	p->name_len = m.a[0];
+	p->os_pid = m.a[1];
+	p->virt = m.a[2];
+	p->prov_key = m.a[3];
+	memcpy(p->name, m.text, sizeof(p->name));
+}
+
+void peer_reap(struct peer *p)
+{
+	close(p->fd);
+	if (p->pid)
+		waitpid(p->pid, NULL, 0);
+	p->up = false;
+}
+
+void peer_stop(struct peer *p)
+{
+	struct ctl m = { .cmd = CTL_QUIT };
+	int status = 0;
+
+	if (!p->up)
+		return;
+	p->up = false;
+	if (!ctl_send(p->fd, &m) || !ctl_recv(p->fd, &m))
+		peer_gone(p);
+	if (m.rc)
+		case_fail("target process: %s", m.text);
+	close(p->fd);
+	if (p->pid && (waitpid(p->pid, &status, 0) != p->pid || status))
+		case_fail("the target process ended with status 0x%x", status);
+}
+
+void peer_kill(struct peer *p)
+{
+	if (p->pid)
+		kill(p->pid, SIGKILL);
+	else
+		peer_die_in(p, 0);
+	peer_reap(p);
+}
+
+void peer_die_in(struct peer *p, long ms)
+{
+	struct ctl m = { .cmd = CTL_DIE, .a = { (uint64_t)ms } };
+
+	tell(p, &m);
+}
+
+void peer_case(struct peer *p, int timeout)
+{
+	struct ctl m = { .cmd = CTL_CASE, .a = { (uint64_t)timeout } };
+
+	ask(p, &m);
+}
+
+void peer_reset(struct peer *p)
+{
+	struct ctl m = { .cmd = CTL_RESET };
+
+	ask(p, &m);
+	if (m.a[0])
+		case_fail("the target has %llu completions too many",
+			  (unsigned long long)m.a[0]);
+}
+
+/* --- memory
+ * ----------------------------------------------------------------------------- */
+
+void peer_alloc(struct peer *p, unsigned slot, size_t size, uint64_t seed)
+{
+	struct ctl m = { .cmd = CTL_ALLOC, .a = { slot, size, seed } };
+
+	p->seed[slot] = seed;
+	ask(p, &m);
+}
+
+void peer_fill(struct peer *p, unsigned slot, uint64_t seed)
+{
+	struct ctl m = { .cmd = CTL_FILL, .a = { slot, seed } };
+
+	p->seed[slot] = seed;
+	ask(p, &m);
+}
+
+void peer_want(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t seed,
+	       uint64_t from)
+{
+	struct ctl m = { .cmd = CTL_WANT, .a = { slot, off, len, seed, from } };
+
+	tell(p, &m);
+}
+
+void peer_same_outside(struct peer *p, unsigned slot, size_t off, size_t len)
+{
+	struct ctl m = { .cmd = CTL_DIFF, .a = { slot, off, len } };
+
+	ask(p, &m);
+	if (m.text[0])
+		case_fail("target memory: %s", m.text);
+}
+
+void peer_same(struct peer *p, unsigned slot)
+{
+	peer_same_outside(p, slot, 0, 0);
+}
+
+int peer_try_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t access,
+		 uint64_t key, enum reg_call call, struct region *r)
+{
+	struct ctl m = { .cmd = CTL_REG, .a = { slot, off, len, access, key, call } };
+
+	ask(p, &m);
+	*r = (struct region){ p, slot, (unsigned)m.a[0], off, len, m.a[1], m.a[2] };
+	return m.rc;
+}
+
+struct region peer_reg(struct peer *p, unsigned slot, size_t off, size_t len,
+		       uint64_t access, uint64_t key)
+{
+	struct region r;
+	int rc = peer_try_reg(p, slot, off, len, access, key, REG_PLAIN, &r);
+
+	if (rc)
+		case_fail("fi_mr_reg at the target: %d (%s)", rc, fi_strerror(-rc));
+	return r;
+}
+
+void peer_unreg(struct region *r)
+{
+	struct ctl m = { .cmd = CTL_CLOSE, .a = { r->id } };
+
+	ask(r->peer, &m);
+	if (m.rc)
+		case_fail("fi_close of the region: %d (%s)", m.rc, fi_strerror(-m.rc));
+}
+
+/* --- accesses by the peer
+ * --------------------------------------------------------------- */
+
+fi_addr_t peer_insert(struct peer *p, const char *name, size_t len)
+{
+	struct ctl m = { .cmd = CTL_INSERT };
+
+	memcpy(m.text, name, len);
+	ask(p, &m);
+	return m.a[0];
+}
+
+void peer_rma_start(struct peer *p, const struct peer_rma *r)
+{
+	struct ctl m = { .cmd = CTL_RMA,
+			 .a = { r->read, r->slot, r->off, r->len, r->to, r->addr, r->key,
+				r->count } };
+
+	tell(p, &m);
+}
+
+int peer_rma_end(struct peer *p)
+{
+	struct ctl m;
+
+	hear(p, &m);
+	return (int)m.a[0];
+}
+
+int peer_rma(struct peer *p, const struct peer_rma *r)
+{
+	peer_rma_start(p, r);
+	return peer_rma_end(p);
+}
+
+bool peer_done(struct peer *p, struct done *d, long ms)
+{
+	struct ctl m = { .cmd = CTL_CQ, .a = { (uint64_t)ms } };
+
+	ask(p, &m);
+	*d = (struct done){
+		.flags = m.a[0], .len = m.a[1], .data = m.a[2], .err = (int)m.a[3]
+	};
+	return m.rc == 0;
+}
+
+/* --- kernel objects
+ * --------------------------------------------------------------------- */
+
+static int lines_with(const char *command, const char *text)
+{
+	char line[512];
+	int n = 0;
+	FILE *f = popen(command, "re");
+
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, text) != NULL;
+	return pclose(f) == 0 ? n : -1;
+}
+
+int kernel_objects(uint64_t pid, const char *kinds)
+{
+	char text[40], list[64], command[80], *save = NULL;
+	int sum = 0;
+
+	snprintf(text, sizeof(text), " pid %llu ", (unsigned long long)pid);
+	snprintf(list, sizeof(list), "%s", kinds);
+	for (char *k = strtok_r(list, " ", &save); k; k = strtok_r(NULL, " ", &save)) {
+		int n;
+
+		snprintf(command, sizeof(command), "rdma resource show %s 2>/dev/null",
+			 k);
+		n = lines_with(command, text);
+		if (n < 0)
+			return -1;
+		sum += n;
+	}
+	return sum;
+}
+
+bool kernel_objects_gone(uint64_t pid, long ms)
+{
+	long end = now_ms() + ms;
+
+	while (kernel_objects(pid, "mr qp cq pd cm_id") != 0) {
+		if (now_ms() > end)
+			return false;
+		nap(100);
+	}
+	return true;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The other processes of a case, seen from the driver. A peer opens the fabric in the
+ * driver's mode and does what the messages on its control channel, a stream socket, tell
+ * it: it is mostly a target that owns registered memory, but may be told to read and
+ * write too.
+ */
+#ifndef FUNC_PEER_H
+#define FUNC_PEER_H
+
+#include <sys/types.h>
+#include "fab.h"
+
+#define SLOTS 8 /* buffers of a peer */
+
+enum ctl_cmd {
+	CTL_OPEN,   /* a: mode, addr_format; text: node -> a: name_len, pid; text: name */
+	CTL_CASE,   /* a: timeout in seconds */
+	CTL_RESET,  /* closes regions and buffers -> a: completions nobody took */
+	CTL_ALLOC,  /* a: slot, size, seed */
+	CTL_FILL,   /* a: slot, seed */
+	CTL_WANT,   /* a: slot, off, len, seed, from; no answer */
+	CTL_DIFF,   /* a: slot, off, len to leave out -> text when different */
+	CTL_REG,    /* a: slot, off, len, access, key, call -> rc; a: id, key, address */
+	CTL_CLOSE,  /* a: id -> rc */
+	CTL_INSERT, /* text: name -> a: fi_addr */
+	CTL_RMA, /* a: read, slot, off, len, fi_addr, addr, key, count -> a: err; text */
+	CTL_CQ,	 /* a: ms -> rc 0 or -FI_EAGAIN; a: flags, len, data, err */
+	CTL_DIE, /* a: ms from now; no answer */
+	CTL_QUIT /* closes everything */
+};
+
+struct ctl {
+	uint32_t cmd;
+	int32_t rc;
+	uint64_t a[8];
+	char text[600];
+};
+
+/* Whole messages; false when the other side is gone. */
+bool ctl_send(int fd, const struct ctl *m);
+bool ctl_recv(int fd, struct ctl *m);
+
+struct peer {
+	int fd;
+	pid_t pid;	 /* of a child; 0 for one on another host */
+	uint64_t os_pid; /* as the peer itself says */
+	bool up;
+	fi_addr_t addr; /* in the AV of the driver's endpoint */
+	char name[NAME_LEN];
+	size_t name_len;
+	bool virt, prov_key;
+	uint64_t seed[SLOTS];
+};
+
+/* Memory of a peer as the driver may name it. */
+struct region {
+	struct peer *peer;
+	unsigned slot, id;
+	size_t off, len; /* within the slot's buffer */
+	uint64_t key;
+	uint64_t base; /* what the peer's first byte is called in fi_read and fi_write */
+};
+
+enum reg_call { REG_PLAIN, REG_V, REG_ATTR };
+
+/* NULL: a child of this process. Else HOST:PORT of a process with --role target. */
+extern const char *peer_control;
+
+void peer_start(struct peer *p, const struct mode *mode, const struct fab_opt *opt);
+void peer_stop(struct peer *p);
+/* SIGKILL and reap; p may be started again. */
+void peer_kill(struct peer *p);
+void peer_case(struct peer *p, int timeout);
+/* Closes its regions and buffers; fails the case when it had completions left. */
+void peer_reset(struct peer *p);
+
+void peer_alloc(struct peer *p, unsigned slot, size_t size, uint64_t seed);
+void peer_fill(struct peer *p, unsigned slot, uint64_t seed);
+void peer_want(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t seed,
+	       uint64_t from);
+/* Every byte of the slot is as wanted; the second form leaves a range out. */
+void peer_same(struct peer *p, unsigned slot);
+void peer_same_outside(struct peer *p, unsigned slot, size_t off, size_t len);
+
+int peer_try_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t access,
+		 uint64_t key, enum reg_call call, struct region *r);
+struct region peer_reg(struct peer *p, unsigned slot, size_t off, size_t len,
+		       uint64_t access, uint64_t key);
+void peer_unreg(struct region *r);
+
+/* The peer's address for name, in its own AV. */
+fi_addr_t peer_insert(struct peer *p, const char *name, size_t len);
+/*
+ * The peer reads or writes count times len bytes, one range after the other from off of
+ * its slot and from addr on. Start and end are separate so that peers can work at the
+ * same time.
+ */
+struct peer_rma {
+	bool read;
+	unsigned slot;
+	size_t off, len;
+	fi_addr_t to;
+	uint64_t addr, key, count;
+};
+void peer_rma_start(struct peer *p, const struct peer_rma *rma);
+/* Returns 0 or the positive FI_E* of the first failure. */
+int peer_rma_end(struct peer *p);
+int peer_rma(struct peer *p, const struct peer_rma *rma);
+/* A completion at the peer. */
+bool peer_done(struct peer *p, struct done *d, long ms);
+/* The peer kills itself in ms, whatever it does then. */
+void peer_die_in(struct peer *p, long ms);
+void peer_reap(struct peer *p);
+
+/*
+ * Kernel objects (regions, queue pairs, CQs, PDs, connections) of a process, by the rdma
+ * tool; -1 when there is no such tool here.
+ */
+int kernel_objects(uint64_t pid, const char *kinds);
+/* None are left within ms. */
+bool kernel_objects_gone(uint64_t pid, long ms);
+
+#endif

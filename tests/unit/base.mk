@@ -1,0 +1,36 @@
+check_PROGRAMS += \
+	tests/unit/t_idmap \
+	tests/unit/t_iov \
+	tests/unit/t_list \
+	tests/unit/t_lock \
+	tests/unit/t_log \
+	tests/unit/t_mr_symbols \
+	tests/unit/t_page \
+	tests/unit/t_param \
+	tests/unit/t_strerror \
+	tests/unit/t_tostr \
+	tests/unit/t_version
+
+tests_unit_t_idmap_SOURCES = tests/unit/t_idmap.c tests/unit/unit.h
+tests_unit_t_idmap_LDADD = $(UNIT_LDADD)
+tests_unit_t_idmap_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
+tests_unit_t_iov_SOURCES = tests/unit/t_iov.c tests/unit/unit.h
+tests_unit_t_iov_LDADD = $(UNIT_LDADD)
+tests_unit_t_list_SOURCES = tests/unit/t_list.c tests/unit/unit.h
+tests_unit_t_list_LDADD = $(UNIT_LDADD)
+tests_unit_t_lock_SOURCES = tests/unit/t_lock.c tests/unit/unit.h
+tests_unit_t_lock_LDADD = $(UNIT_LDADD)
+tests_unit_t_log_SOURCES = tests/unit/t_log.c tests/unit/unit.h
+tests_unit_t_log_LDADD = $(UNIT_LDADD)
+tests_unit_t_page_SOURCES = tests/unit/t_page.c tests/unit/unit.h
+tests_unit_t_page_LDADD = $(UNIT_LDADD)
+tests_unit_t_param_SOURCES = tests/unit/t_param.c tests/unit/unit.h
+tests_unit_t_param_LDADD = $(UNIT_LDADD)
+tests_unit_t_strerror_SOURCES = tests/unit/t_strerror.c tests/unit/unit.h
+tests_unit_t_strerror_LDADD = $(UNIT_LDADD)
+tests_unit_t_tostr_SOURCES = tests/unit/t_tostr.c tests/unit/unit.h
+tests_unit_t_tostr_LDADD = $(UNIT_LDADD)
+tests_unit_t_version_SOURCES = tests/unit/t_version.c tests/unit/unit.h
+tests_unit_t_version_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_symbols_SOURCES = tests/unit/t_mr_symbols.c tests/unit/unit.h
+tests_unit_t_mr_symbols_LDADD = $(UNIT_LDADD)

@@ -1,0 +1,3 @@
+check_PROGRAMS += tests/unit/t_proto
+tests_unit_t_proto_SOURCES = tests/unit/t_proto.c tests/unit/unit.h
+tests_unit_t_proto_LDADD = $(UNIT_LDADD)

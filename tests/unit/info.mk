@@ -1,0 +1,17 @@
+check_PROGRAMS += \
+	tests/unit/t_contract \
+	tests/unit/t_getinfo \
+	tests/unit/t_mr_mode \
+	tests/unit/t_vnl
+EXTRA_DIST += tests/data/mr_mode-1.17.csv
+
+tests_unit_t_contract_SOURCES = tests/unit/t_contract.c tests/unit/unit.h
+tests_unit_t_contract_LDADD = $(UNIT_LDADD)
+tests_unit_t_getinfo_SOURCES = tests/unit/t_getinfo.c tests/unit/unit.h
+tests_unit_t_getinfo_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_getinfo_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=strdup
+tests_unit_t_mr_mode_SOURCES = tests/unit/t_mr_mode.c tests/unit/unit.h
+tests_unit_t_mr_mode_LDADD = $(UNIT_LDADD)
+tests_unit_t_vnl_SOURCES = tests/unit/t_vnl.c tests/unit/unit.h
+tests_unit_t_vnl_LDADD = $(UNIT_LDADD) $(NL_LIBS)

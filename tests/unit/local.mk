@@ -1,0 +1,5 @@
+include tests/unit/base.mk
+include tests/unit/info.mk
+include tests/unit/obj.mk
+include tests/unit/mr.mk
+include tests/unit/ep.mk

@@ -1,0 +1,35 @@
+# Everything here runs on tests/fake/fake_verbs.c instead of libibverbs and librdmacm.
+check_PROGRAMS += \
+	tests/unit/t_desc \
+	tests/unit/t_domain \
+	tests/unit/t_fabric \
+	tests/unit/t_mr_key \
+	tests/unit/t_mr_locate \
+	tests/unit/t_mr_register \
+	tests/unit/t_mr_space \
+	tests/unit/t_vmr
+
+FAKE_VERBS = tests/fake/fake_verbs.c tests/fake/fake_verbs.h tests/unit/unit.h
+MR_FIXTURE = $(FAKE_VERBS) tests/unit/mr_fixture.c tests/unit/mr_fixture.h
+MR_WRAP = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=malloc
+
+tests_unit_t_desc_SOURCES = tests/unit/t_desc.c $(MR_FIXTURE)
+tests_unit_t_desc_LDADD = $(UNIT_LDADD)
+tests_unit_t_desc_LDFLAGS = $(MR_WRAP)
+tests_unit_t_domain_SOURCES = tests/unit/t_domain.c $(FAKE_VERBS)
+tests_unit_t_domain_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_fabric_SOURCES = tests/unit/t_fabric.c $(FAKE_VERBS)
+tests_unit_t_fabric_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_mr_key_SOURCES = tests/unit/t_mr_key.c $(MR_FIXTURE)
+tests_unit_t_mr_key_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_key_LDFLAGS = $(MR_WRAP)
+tests_unit_t_mr_locate_SOURCES = tests/unit/t_mr_locate.c tests/unit/unit.h
+tests_unit_t_mr_locate_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_register_SOURCES = tests/unit/t_mr_register.c $(MR_FIXTURE)
+tests_unit_t_mr_register_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_register_LDFLAGS = $(MR_WRAP)
+tests_unit_t_mr_space_SOURCES = tests/unit/t_mr_space.c $(MR_FIXTURE)
+tests_unit_t_mr_space_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_space_LDFLAGS = $(MR_WRAP)
+tests_unit_t_vmr_SOURCES = tests/unit/t_vmr.c $(FAKE_VERBS)
+tests_unit_t_vmr_LDADD = $(UNIT_LDADD)

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "mr_fixture.h"
+
+struct mr_env env;
+unsigned char *mem;
+
+static unsigned fail_at;
+static atomic_uint nallocs;
+static _Thread_local bool in_library;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+static bool fails(void)
+{
+	return in_library && atomic_fetch_add(&nallocs, 1) + 1 == fail_at;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void fail_alloc(unsigned nth)
+{
+	atomic_store(&nallocs, 0);
+	fail_at = nth;
+}
+
+void library_enter(void)
+{
+	in_library = true;
+}
+
+void library_leave(void)
+{
+	in_library = false;
+}
+
+unsigned allocs(void)
+{
+	return atomic_load(&nallocs);
+}
+
+struct mrf_mr_space *mrf_domain_mr_space(struct fid *fid)
+{
+	return fid == &env.domain.fid ? &env.space : NULL;
+}
+
+void env_open_api(uint64_t mode, uint32_t api_version)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(0x0a630101) };
+
+	fake_verbs_reset();
+	fail_alloc(0);
+	memset(&env, 0, sizeof(env));
+	mem = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(mem, MAP_FAILED);
+	env.domain.fid.fclass = FI_CLASS_DOMAIN;
+	env.domain.mr = &mrf_mr_ops;
+	mrf_obj_init(&env.obj, &env.domain.fid, NULL);
+	ck_assert_int_eq(mrf_vdev_open((struct sockaddr *)&addr, &env.dev), 0);
+	ck_assert_int_eq(mrf_vpd_alloc(env.dev, &env.space.pd), 0);
+	env.space.obj = &env.obj;
+	env.space.domain = &env.domain;
+	env.space.mode = mode;
+	env.space.api_version = api_version;
+	env.space.max_mr = mrf_vdev_limits(env.dev)->max_mr;
+	ck_assert_int_eq(mrf_mr_space_init(&env.space), 0);
+}
+
+void env_open(uint64_t mode)
+{
+	env_open_api(mode, FI_VERSION(1, 17));
+}
+
+void env_close(void)
+{
+	fail_alloc(0);
+	ck_assert_uint_eq(env.space.keys.count, 0);
+	ck_assert_int_eq(mrf_mr_space_busy(&env.space), 0);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+	mrf_mr_space_fini(&env.space);
+	mrf_vpd_free(env.space.pd);
+	mrf_vdev_close(env.dev);
+	mrf_obj_fini(&env.obj);
+	ck_assert_uint_eq(fake_verbs_live(), 0);
+	munmap(mem, 64 * PAGE);
+}
+
+int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key, struct fid_mr **mr)
+{
+	int ret;
+
+	library_enter();
+	ret = fi_mr_reg(&env.domain, buf, len, access, 0, key, 0, mr, NULL);
+	library_leave();
+	return ret;
+}
+
+struct fid_mr *env_must_reg(const void *buf, size_t len, uint64_t access, uint64_t key)
+{
+	struct fid_mr *mr = NULL;
+
+	ck_assert_int_eq(env_reg(buf, len, access, key, &mr), 0);
+	ck_assert_ptr_nonnull(mr);
+	return mr;
+}
+
+struct fid_mr *env_must_regv(const struct iovec *iov, size_t count, uint64_t access,
+			     uint64_t key)
+{
+	struct fid_mr *mr = NULL;
+
+	ck_assert_int_eq(
+		fi_mr_regv(&env.domain, iov, count, access, 0, key, 0, &mr, NULL), 0);
+	ck_assert_ptr_nonnull(mr);
+	return mr;
+}
+
+void env_must_close(struct fid_mr *mr)
+{
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}

@@ -1,0 +1,32 @@
+check_PROGRAMS += \
+	tests/unit/t_addr \
+	tests/unit/t_av \
+	tests/unit/t_cntr \
+	tests/unit/t_cq \
+	tests/unit/t_eq \
+	tests/unit/t_obj \
+	tests/unit/t_wait
+
+obj_test_headers = tests/unit/obj_fixture.h tests/unit/unit.h
+wrap_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
+
+tests_unit_t_addr_SOURCES = tests/unit/t_addr.c tests/unit/unit.h
+tests_unit_t_addr_LDADD = $(UNIT_LDADD)
+tests_unit_t_av_SOURCES = tests/unit/t_av.c tests/unit/fail_alloc.h $(obj_test_headers)
+tests_unit_t_av_LDADD = $(UNIT_LDADD)
+tests_unit_t_av_LDFLAGS = $(AM_LDFLAGS) $(wrap_alloc) -Wl,--wrap=getaddrinfo
+tests_unit_t_cntr_SOURCES = tests/unit/t_cntr.c tests/unit/fail_alloc.h $(obj_test_headers)
+tests_unit_t_cntr_LDADD = $(UNIT_LDADD)
+tests_unit_t_cntr_LDFLAGS = $(AM_LDFLAGS) $(wrap_alloc)
+tests_unit_t_cq_SOURCES = tests/unit/t_cq.c tests/unit/fail_alloc.h $(obj_test_headers)
+tests_unit_t_cq_LDADD = $(UNIT_LDADD)
+tests_unit_t_cq_LDFLAGS = $(AM_LDFLAGS) $(wrap_alloc)
+tests_unit_t_eq_SOURCES = tests/unit/t_eq.c tests/unit/fail_alloc.h $(obj_test_headers)
+tests_unit_t_eq_LDADD = $(UNIT_LDADD)
+tests_unit_t_eq_LDFLAGS = $(AM_LDFLAGS) $(wrap_alloc)
+tests_unit_t_obj_SOURCES = tests/unit/t_obj.c $(obj_test_headers)
+tests_unit_t_obj_LDADD = $(UNIT_LDADD)
+tests_unit_t_wait_SOURCES = tests/unit/t_wait.c $(obj_test_headers)
+tests_unit_t_wait_LDADD = $(UNIT_LDADD)
+tests_unit_t_wait_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=eventfd,--wrap=epoll_create1,--wrap=epoll_ctl

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Local descriptors: what a live one yields, and that nothing else passes for one. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include "mr_fixture.h"
+
+static bool known(const void *desc)
+{
+	struct mrf_desc out;
+
+	return mrf_desc_get(&env.space, desc, &out);
+}
+
+START_TEST(desc_of_a_region_yields_its_rights_and_segment)
+{
+	struct mrf_desc out;
+	struct fid_mr *mr;
+
+	env_open(FI_MR_VIRT_ADDR);
+	mr = env_must_reg(mem + 100, 200, FI_SEND | FI_REMOTE_READ, 7);
+	ck_assert_ptr_nonnull(fi_mr_desc(mr));
+	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
+	ck_assert_uint_eq(out.access, FI_SEND | FI_REMOTE_READ);
+	ck_assert_uint_eq(out.nseg, 1);
+	ck_assert_ptr_null(out.segs);
+	ck_assert_uint_eq(out.seg.addr, (uintptr_t)mem + 100);
+	ck_assert_uint_eq(out.seg.len, 200);
+	ck_assert_uint_eq(out.seg.iova, (uintptr_t)mem + 100);
+	ck_assert_uint_eq(out.seg.lkey, fake_verbs.last.mr.lkey);
+	ck_assert_uint_eq(out.seg.rkey, fake_verbs.last.mr.rkey);
+	env_must_close(mr);
+	env_close();
+}
+END_TEST
+
+START_TEST(desc_of_a_zero_based_region_has_the_in_page_offset_as_iova)
+{
+	struct mrf_desc out;
+	struct fid_mr *mr;
+
+	env_open(0);
+	mr = env_must_reg(mem + PAGE + 0x123, 200, FI_SEND, 0);
+	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
+	ck_assert_uint_eq(out.seg.addr, (uintptr_t)mem + PAGE + 0x123);
+	ck_assert_uint_eq(out.seg.iova, 0x123);
+	env_must_close(mr);
+	env_close();
+}
+END_TEST
+
+START_TEST(desc_of_several_segments_shows_all_of_them)
+{
+	struct iovec iov[3] = { { mem, 10 }, { NULL, 0 }, { NULL, 30 } };
+	struct mrf_desc out;
+	struct fid_mr *mr;
+
+	env_open(FI_MR_VIRT_ADDR);
+	iov[0].iov_base = mem;
+	iov[2].iov_base = mem + PAGE;
+	mr = env_must_regv(iov, 3, FI_RECV, 0);
+	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
+	ck_assert_uint_eq(out.nseg, 2);
+	ck_assert_ptr_nonnull(out.segs);
+	ck_assert_uint_eq(out.segs[0].addr, (uintptr_t)mem);
+	ck_assert_uint_eq(out.segs[1].addr, (uintptr_t)mem + PAGE);
+	ck_assert_uint_eq(out.segs[1].len, 30);
+	ck_assert_uint_ne(out.segs[0].lkey, out.segs[1].lkey);
+	ck_assert_mem_eq(&out.seg, &out.segs[0], sizeof(out.seg));
+	env_must_close(mr);
+	env_close();
+}
+END_TEST
+
+START_TEST(desc_is_stale_after_close_even_when_the_slot_is_used_again)
+{
+	struct fid_mr *mr;
+	void *stale[8];
+	int i, j;
+
+	env_open(0);
+	for (i = 0; i < 8; i++) {
+		mr = env_must_reg(mem, PAGE, FI_SEND, 0);
+		stale[i] = fi_mr_desc(mr);
+		ck_assert(known(stale[i]));
+		for (j = 0; j < i; j++) {
+			ck_assert_ptr_ne(stale[i], stale[j]);
+			ck_assert(!known(stale[j]));
+		}
+		env_must_close(mr);
+		ck_assert(!known(stale[i]));
+	}
+	ck_assert_uint_eq(env.space.descs->used, 1);
+	env_close();
+}
+END_TEST
+
+START_TEST(desc_garbage_is_recognised)
+{
+	struct fid_mr *mr;
+	uintptr_t value;
+	int bit;
+
+	env_open(0);
+	ck_assert(!known(NULL));
+	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
+	value = (uintptr_t)fi_mr_desc(mr);
+	ck_assert(!known(NULL));
+	ck_assert(!known(mr));
+	ck_assert(!known(mem));
+	ck_assert(!known((void *)1));
+	ck_assert(!known((void *)UINTPTR_MAX));
+	/* One wrong bit anywhere makes it another slot, generation or table. */
+	for (bit = 0; bit < 64; bit++)
+		ck_assert(!known((void *)(value ^ (uintptr_t)1 << bit)));
+	ck_assert(known((void *)value));
+	env_must_close(mr);
+	env_close();
+}
+END_TEST
+
+START_TEST(desc_of_another_domain_is_foreign)
+{
+	struct mrf_mr_space other = { 0 };
+	struct mrf_desc out;
+	struct fid_mr *mr;
+
+	env_open(0);
+	other.obj = &env.obj;
+	ck_assert_int_eq(mrf_mr_space_init(&other), 0);
+	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
+	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
+	ck_assert(!mrf_desc_get(&other, fi_mr_desc(mr), &out));
+	env_must_close(mr);
+	mrf_mr_space_fini(&other);
+	env_close();
+}
+END_TEST
+
+/* After the last generation a slot would repeat itself: it must never come back. */
+START_TEST(desc_slot_that_used_up_its_generations_is_retired)
+{
+	struct mrf_desc_slot *slot;
+	struct fid_mr *mr, *next;
+	void *last;
+
+	env_open(0);
+	env_must_close(env_must_reg(mem, PAGE, FI_SEND, 0));
+	slot = atomic_load(&env.space.descs->chunk[0]);
+	atomic_store(&slot->state, MRF_DESC_GEN_MAX << 1);
+	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
+	last = fi_mr_desc(mr);
+	ck_assert_uint_eq((uintptr_t)last & 0xffffff, 0);
+	ck_assert(known(last));
+	env_must_close(mr);
+	ck_assert(!known(last));
+	next = env_must_reg(mem, PAGE, FI_SEND, 0);
+	ck_assert_uint_eq((uintptr_t)fi_mr_desc(next) & 0xffffff, 1);
+	ck_assert(!known(last));
+	env_must_close(next);
+	env_close();
+}
+END_TEST
+
+#define MANY 2000 /* several chunks */
+
+START_TEST(desc_table_grows_without_moving_what_is_there)
+{
+	static struct fid_mr *mr[MANY];
+	struct mrf_desc out;
+	int i;
+
+	env_open(FI_MR_VIRT_ADDR);
+	for (i = 0; i < MANY; i++)
+		mr[i] = env_must_reg(mem + i, 1, FI_SEND, 0);
+	for (i = 0; i < MANY; i++) {
+		ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr[i]), &out));
+		ck_assert_uint_eq(out.seg.addr, (uintptr_t)mem + (unsigned)i);
+	}
+	for (i = 0; i < MANY; i++)
+		env_must_close(mr[i]);
+	for (i = 0; i < MANY; i++)
+		mr[i] = env_must_reg(mem + i, 1, FI_SEND, 0);
+	ck_assert_uint_eq(env.space.descs->used, MANY);
+	for (i = 0; i < MANY; i++)
+		env_must_close(mr[i]);
+	env_close();
+}
+END_TEST
+
+static atomic_bool stop;
+static _Atomic(void *) shared;
+
+/* Copies must be whole: the address tells the length, whoever owns the slot just now. */
+static void *reader(void *arg)
+{
+	unsigned long hits = 0;
+	struct mrf_desc out;
+
+	(void)arg;
+	while (!atomic_load(&stop)) {
+		void *desc = atomic_load(&shared);
+
+		if (!mrf_desc_get(&env.space, desc, &out))
+			continue;
+		hits++;
+		if (out.seg.len != out.seg.addr - (uintptr_t)mem + 1 || out.nseg != 1 ||
+		    out.access != (out.seg.len & 1 ? FI_SEND : FI_RECV) ||
+		    out.seg.iova != out.seg.addr)
+			return NULL;
+	}
+	return (void *)(hits + 1);
+}
+
+START_TEST(desc_get_never_copies_half_of_a_change)
+{
+	pthread_t thread[2];
+	struct fid_mr *mr;
+	void *whole;
+	size_t i;
+
+	env_open(FI_MR_VIRT_ADDR);
+	atomic_store(&stop, false);
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, reader, NULL), 0);
+	for (i = 0; i < 20000; i++) {
+		size_t n = i % 1000;
+
+		mr = env_must_reg(mem + n, n + 1, n & 1 ? FI_RECV : FI_SEND, 0);
+		atomic_store(&shared, fi_mr_desc(mr));
+		env_must_close(mr);
+	}
+	atomic_store(&stop, true);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(pthread_join(thread[i], &whole), 0);
+		ck_assert_ptr_nonnull(whole);
+	}
+	env_close();
+}
+END_TEST
+
+static TCase *desc(void)
+{
+	TCase *tc = tcase_create("desc");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, desc_of_a_region_yields_its_rights_and_segment);
+	tcase_add_test(tc, desc_of_a_zero_based_region_has_the_in_page_offset_as_iova);
+	tcase_add_test(tc, desc_of_several_segments_shows_all_of_them);
+	tcase_add_test(tc, desc_is_stale_after_close_even_when_the_slot_is_used_again);
+	tcase_add_test(tc, desc_garbage_is_recognised);
+	tcase_add_test(tc, desc_of_another_domain_is_foreign);
+	tcase_add_test(tc, desc_slot_that_used_up_its_generations_is_retired);
+	tcase_add_test(tc, desc_table_grows_without_moving_what_is_there);
+	tcase_add_test(tc, desc_get_never_copies_half_of_a_change);
+	return tc;
+}
+
+UNIT_MAIN("desc", desc)

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Domains: what can be opened, on which device, what they offer, closing. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_collective.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include "domain/domain.h"
+#include "obj/cq.h"
+#include "verbs/vnl.h"
+#include "../fake/fake_verbs.h"
+#include "unit.h"
+
+#define RW (FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static struct unit_capture cap;
+static struct fid_fabric *fabric;
+static struct fi_info *info;
+static unsigned char mem[4096];
+
+static void set_src(const char *text)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(4711) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(4711) };
+	int v6 = strchr(text, ':') != NULL;
+
+	free(info->src_addr);
+	info->src_addrlen = v6 ? sizeof(in6) : sizeof(in);
+	info->src_addr = malloc(info->src_addrlen);
+	ck_assert_int_eq(inet_pton(v6 ? AF_INET6 : AF_INET, text,
+				   v6 ? (void *)&in6.sin6_addr : (void *)&in.sin_addr),
+			 1);
+	memcpy(info->src_addr, v6 ? (void *)&in6 : (void *)&in, info->src_addrlen);
+	info->addr_format = v6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+}
+
+static void drop_src(void)
+{
+	free(info->src_addr);
+	info->src_addr = NULL;
+	info->src_addrlen = 0;
+}
+
+static void setup_api(uint32_t api_version)
+{
+	struct fi_fabric_attr attr = { .name = (char *)"10.99.1.0/24",
+				       .prov_name = (char *)"mrfab",
+				       .api_version = api_version };
+
+	fake_verbs_reset();
+	ck_assert_int_eq(fi_fabric(&attr, &fabric, NULL), 0);
+	info = fi_allocinfo();
+	ck_assert_ptr_nonnull(info);
+	info->fabric_attr->name = strdup("10.99.1.0/24");
+	info->domain_attr->name = strdup(FAKE_DEVICE);
+	set_src("10.99.1.1");
+}
+
+static void setup(void)
+{
+	setup_api(FI_VERSION(1, 17));
+}
+
+static void teardown(void)
+{
+	fi_freeinfo(info);
+	ck_assert_int_eq(fi_close(&fabric->fid), 0);
+	ck_assert_uint_eq(fake_verbs_live(), 0);
+}
+
+static struct fid_domain *must_open(void)
+{
+	struct fid_domain *domain = NULL;
+
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, &cap), 0);
+	ck_assert_ptr_nonnull(domain);
+	return domain;
+}
+
+static void must_close(struct fid_domain *domain)
+{
+	ck_assert_int_eq(fi_close(&domain->fid), 0);
+}
+
+static void refused(int err, const char *code)
+{
+	struct fid_domain *domain = (void *)&cap;
+	const char *text;
+	int ret;
+
+	unit_capture(&cap);
+	ret = fi_domain(fabric, info, &domain, NULL);
+	text = unit_captured(&cap);
+	ck_assert_int_eq(ret, err);
+	ck_assert_msg(strstr(text, code), "%s not in: %s", code, text);
+	ck_assert_uint_eq(unit_lines(text), 1);
+	ck_assert_ptr_eq(domain, (void *)&cap);
+	ck_assert_uint_eq(fake_verbs_live(), 0);
+}
+
+START_TEST(domain_open_fills_in_the_fid)
+{
+	struct fid_domain *domain = must_open();
+	struct mrf_domain *priv = mrf_domain_from_fid(domain);
+
+	ck_assert_uint_eq(domain->fid.fclass, FI_CLASS_DOMAIN);
+	ck_assert_ptr_eq(domain->fid.context, &cap);
+	ck_assert_uint_eq(domain->fid.ops->size, sizeof(struct fi_ops));
+	ck_assert_uint_eq(domain->ops->size, sizeof(struct fi_ops_domain));
+	ck_assert_uint_eq(domain->mr->size, sizeof(struct fi_ops_mr));
+	ck_assert_ptr_eq(mrf_domain_mr_space(&domain->fid), &priv->space);
+	ck_assert_uint_eq(priv->space.api_version, FI_VERSION(1, 17));
+	ck_assert_uint_eq(priv->space.max_mr, FAKE_MAX_MR);
+	ck_assert_ptr_ne(priv->info, info);
+	ck_assert_ptr_null(priv->agent);
+	must_close(domain);
+}
+END_TEST
+
+START_TEST(domain_open_takes_the_address_without_its_port)
+{
+	struct fid_domain *domain = must_open();
+	struct mrf_domain *priv = mrf_domain_from_fid(domain);
+
+	ck_assert_uint_eq(priv->addr.in.sin_port, 0);
+	ck_assert_uint_eq(ntohl(priv->addr.in.sin_addr.s_addr), 0x0a630101);
+	must_close(domain);
+
+	set_src("fd00::1");
+	domain = must_open();
+	priv = mrf_domain_from_fid(domain);
+	ck_assert_uint_eq(priv->addr.sa.sa_family, AF_INET6);
+	ck_assert_uint_eq(priv->addr.in6.sin6_port, 0);
+	must_close(domain);
+}
+END_TEST
+
+START_TEST(domain_open_resolves_every_mode_it_runs)
+{
+	static const struct {
+		int mr_mode;
+		uint64_t runs;
+	} mode[] = {
+		{ 0, 0 },
+		{ FI_MR_SCALABLE, 0 },
+		{ FI_MR_BASIC, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY },
+		{ FI_MR_LOCAL, FI_MR_LOCAL },
+		{ FI_MR_VIRT_ADDR, FI_MR_VIRT_ADDR },
+		{ FI_MR_ALLOCATED | FI_MR_PROV_KEY, FI_MR_ALLOCATED | FI_MR_PROV_KEY },
+		{ FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
+		  FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY },
+	};
+	struct fid_domain *domain;
+	size_t i;
+
+	for (i = 0; i < sizeof(mode) / sizeof(mode[0]); i++) {
+		info->domain_attr->mr_mode = mode[i].mr_mode;
+		domain = must_open();
+		ck_assert_uint_eq(mrf_domain_from_fid(domain)->space.mode, mode[i].runs);
+		must_close(domain);
+	}
+}
+END_TEST
+
+START_TEST(domain_open_refuses_modes_it_does_not_run)
+{
+	static const int mode[] = { FI_MR_RAW,
+				    FI_MR_MMU_NOTIFY,
+				    FI_MR_RMA_EVENT,
+				    FI_MR_ENDPOINT,
+				    FI_MR_HMEM,
+				    FI_MR_COLLECTIVE,
+				    1 << 20,
+				    INT32_MIN,
+				    FI_MR_BASIC | FI_MR_LOCAL,
+				    FI_MR_SCALABLE | FI_MR_LOCAL,
+				    FI_MR_BASIC | FI_MR_SCALABLE,
+				    FI_MR_VIRT_ADDR | FI_MR_ENDPOINT };
+	size_t i;
+
+	for (i = 0; i < sizeof(mode) / sizeof(mode[0]); i++) {
+		info->domain_attr->mr_mode = mode[i];
+		refused(-FI_EINVAL, "MRF-E2121");
+	}
+}
+END_TEST
+
+START_TEST(domain_open_refuses_null_arguments)
+{
+	struct fid_domain *domain = (void *)&cap;
+	struct fi_domain_attr *attr = info->domain_attr;
+	const char *text;
+
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_domain(fabric, NULL, &domain, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_domain(fabric, info, NULL, NULL), -FI_EINVAL);
+	text = unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(text, "info=NULL"));
+	ck_assert_ptr_nonnull(strstr(text, "domain=NULL"));
+	info->domain_attr = NULL;
+	refused(-FI_EINVAL, "MRF-E2124");
+	info->domain_attr = attr;
+}
+END_TEST
+
+START_TEST(domain_open_refuses_an_info_of_another_fabric)
+{
+	info->fabric_attr->name[0] = '2';
+	refused(-FI_EINVAL, "MRF-E2123");
+	free(info->fabric_attr->name);
+	info->fabric_attr->name = NULL;
+	must_close(must_open());
+}
+END_TEST
+
+START_TEST(domain_open_refuses_an_authorization_key_from_api_1_5)
+{
+	info->domain_attr->auth_key = calloc(1, 8);
+	info->domain_attr->auth_key_size = 8;
+	refused(-FI_ENOSYS, "MRF-E2122");
+	ck_assert_int_eq(fi_close(&fabric->fid), 0);
+	fi_freeinfo(info);
+
+	setup_api(FI_VERSION(1, 4));
+	info->domain_attr->auth_key = calloc(1, 8);
+	info->domain_attr->auth_key_size = 8;
+	must_close(must_open());
+}
+END_TEST
+
+START_TEST(domain_open_refuses_bad_addresses)
+{
+	info->src_addrlen = 1;
+	refused(-FI_EINVAL, "MRF-E2125");
+	info->src_addrlen = sizeof(struct sockaddr_in) - 1;
+	refused(-FI_EINVAL, "MRF-E2126");
+	info->src_addrlen = sizeof(struct sockaddr_in);
+	((struct sockaddr *)info->src_addr)->sa_family = AF_UNIX;
+	refused(-FI_EINVAL, "MRF-E2126");
+	set_src("192.0.2.1");
+	refused(-FI_EADDRNOTAVAIL, "MRF-E5101");
+	set_src("0.0.0.0");
+	refused(-FI_ENODEV, "MRF-E5101");
+}
+END_TEST
+
+START_TEST(domain_open_refuses_the_name_of_another_device)
+{
+	free(info->domain_attr->name);
+	info->domain_attr->name = strdup("rxe7");
+	refused(-FI_EINVAL, "MRF-E2151");
+	free(info->domain_attr->name);
+	info->domain_attr->name = NULL;
+	must_close(must_open());
+}
+END_TEST
+
+START_TEST(domain_open_leaves_nothing_behind_when_a_call_fails)
+{
+	fake_verbs_fail(FAKE_CREATE_CHANNEL, 1, ENODEV);
+	refused(-FI_ENODEV, "MRF-E5101");
+	fake_verbs_fail(FAKE_CREATE_ID, 1, ENOMEM);
+	refused(-FI_ENOMEM, "MRF-E5101");
+	fake_verbs_fail(FAKE_BIND_ADDR, 1, EACCES);
+	refused(-FI_EACCES, "MRF-E5101");
+	fake_verbs_fail(FAKE_QUERY_DEVICE, 1, EIO);
+	refused(-FI_EIO, "MRF-E5101");
+	fake_verbs_fail(FAKE_ALLOC_PD, 1, ENOMEM);
+	refused(-FI_ENOMEM, "MRF-E5102");
+}
+END_TEST
+
+/* --- without src_addr ------------------------------------------------------------------- */
+
+static int no_devs(struct mrf_vnl_dev **devs, size_t *count)
+{
+	(void)devs, (void)count;
+	return -FI_ENOSYS;
+}
+
+static int one_dev(struct mrf_vnl_dev **devs, size_t *count)
+{
+	struct mrf_vnl_dev *dev = calloc(1, sizeof(*dev));
+
+	strcpy(dev->name, FAKE_DEVICE);
+	strcpy(dev->netdev, "dummy0");
+	dev->ifindex = 3;
+	dev->has_driver = true;
+	dev->driver = 14; /* RDMA_DRIVER_RXE */
+	dev->port_state = IBV_PORT_ACTIVE;
+	*devs = dev;
+	*count = 1;
+	return 0;
+}
+
+static int two_addrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
+{
+	struct mrf_vnl_ifaddr *list = calloc(2, sizeof(*list));
+
+	strcpy(list[0].netdev, "dummy0");
+	list[0].addr.in.sin_family = AF_INET;
+	list[0].addr.in.sin_addr.s_addr = htonl(0x0a630107);
+	list[0].prefix = 24;
+	strcpy(list[1].netdev, "dummy0");
+	list[1].addr.in6.sin6_family = AF_INET6;
+	inet_pton(AF_INET6, "fd00::7", &list[1].addr.in6.sin6_addr);
+	list[1].prefix = 64;
+	*addrs = list;
+	*count = 2;
+	return 0;
+}
+
+START_TEST(domain_open_without_address_finds_one_by_name_and_format)
+{
+	struct fid_domain *domain;
+
+	mrf_vnl_source.devs = one_dev;
+	mrf_vnl_source.ifaddrs = two_addrs;
+	drop_src();
+	info->addr_format = FI_SOCKADDR_IN6;
+	domain = must_open();
+	ck_assert_uint_eq(mrf_domain_from_fid(domain)->addr.in6.sin6_addr.s6_addr[15], 7);
+	must_close(domain);
+	info->addr_format = FI_SOCKADDR_IN;
+	domain = must_open();
+	ck_assert_uint_eq(mrf_domain_from_fid(domain)->addr.in.sin_addr.s_addr,
+			  htonl(0x0a630107));
+	must_close(domain);
+	info->addr_format = FI_FORMAT_UNSPEC;
+	must_close(must_open());
+	free(info->domain_attr->name);
+	info->domain_attr->name = strdup("rxe7");
+	refused(-FI_ENODEV, "MRF-E5104");
+	mrf_vnl_source.devs = no_devs;
+	refused(-FI_ENOSYS, "MRF-E5103");
+	mrf_vnl_source.devs = mrf_vnl_kernel_devs;
+	mrf_vnl_source.ifaddrs = mrf_vnl_kernel_ifaddrs;
+}
+END_TEST
+
+/* --- what a domain offers ----------------------------------------------------------------- */
+
+START_TEST(domain_opens_regions_queues_counters_and_vectors_and_they_hold_it)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT };
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fid_domain *domain = must_open();
+	struct fid *child[4];
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+	struct fid_cq *cq;
+	struct fid_av *av;
+	int i;
+
+	ck_assert_int_eq(fi_mr_reg(domain, mem, sizeof(mem), RW, 0, 7, 0, &mr, NULL), 0);
+	ck_assert_int_eq(fi_cq_open(domain, &cq_attr, &cq, NULL), 0);
+	ck_assert_int_eq(fi_cntr_open(domain, &cntr_attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_av_open(domain, &av_attr, &av, NULL), 0);
+	ck_assert_int_eq(fi_trywait(fabric, (struct fid *[]){ &domain->fid }, 0), 0);
+	child[0] = &mr->fid;
+	child[1] = &cq->fid;
+	child[2] = &cntr->fid;
+	child[3] = &av->fid;
+	for (i = 0; i < 4; i++) {
+		unit_capture(&cap);
+		ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+		/* Regions are told apart from the rest. */
+		ck_assert_uint_eq(unit_lines(unit_captured(&cap)), i ? 1 : 2);
+		ck_assert_int_eq(fi_close(child[i]), 0);
+	}
+	must_close(domain);
+}
+END_TEST
+
+START_TEST(domain_holds_its_fabric)
+{
+	struct fid_domain *domain = must_open();
+	const char *text;
+
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&fabric->fid), -FI_EBUSY);
+	text = unit_captured(&cap);
+	ck_assert_msg(strstr(text, "rxe0 at 10.99.1.1"), "%s", text);
+	must_close(domain);
+}
+END_TEST
+
+START_TEST(trywait_of_queues_and_counters_that_can_wait)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT,
+				      .wait_obj = FI_WAIT_FD };
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP,
+					  .wait_obj = FI_WAIT_FD };
+	struct fid_domain *domain = must_open();
+	struct fid_cntr *cntr;
+	struct fid_cq *cq;
+	struct fid *fids[2];
+
+	ck_assert_int_eq(fi_cq_open(domain, &cq_attr, &cq, NULL), 0);
+	ck_assert_int_eq(fi_cntr_open(domain, &cntr_attr, &cntr, NULL), 0);
+	fids[0] = &cntr->fid;
+	fids[1] = &cq->fid;
+	ck_assert_int_eq(fi_trywait(fabric, fids, 2), 0);
+	mrf_cq_write(mrf_cq_from_fid(&cq->fid), &(struct mrf_comp){ .op_context = mem });
+	ck_assert_int_eq(fi_trywait(fabric, fids, 2), -FI_EAGAIN);
+	ck_assert_int_eq(fi_close(&cq->fid), 0);
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	must_close(domain);
+}
+END_TEST
+
+START_TEST(domain_names_what_it_does_not_offer)
+{
+	struct fid_domain *domain = must_open();
+	struct fi_atomic_attr atomic;
+	struct fi_collective_attr coll;
+	struct fi_poll_attr poll = { 0 };
+	struct fid_poll *pollset;
+	struct fid_stx *stx;
+	struct fid_ep *ep;
+	uint64_t key = 5;
+	const char *text;
+	void *ops;
+
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_scalable_ep(domain, info, &ep, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_poll_open(domain, &poll, &pollset), -FI_ENOSYS);
+	ck_assert_int_eq(fi_stx_context(domain, NULL, &stx, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_srx_context(domain, NULL, &ep, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_query_atomic(domain, FI_INT32, FI_SUM, &atomic, 0), -FI_ENOSYS);
+	ck_assert_int_eq(domain->ops->query_collective(domain, FI_BARRIER, &coll, 0),
+			 -FI_ENOSYS);
+	ck_assert_int_eq(fi_mr_map_raw(domain, 0, (uint8_t *)&key, 8, &key, 0), -FI_ENOSYS);
+	ck_assert_int_eq(fi_mr_unmap_key(domain, 5), -FI_ENOSYS);
+	ck_assert_int_eq(fi_control(&domain->fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_control(&domain->fid, FI_GETWAIT, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_open_ops(&domain->fid, "x", 0, &ops, NULL), -FI_ENOSYS);
+	text = unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2134"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2135"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2136"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2137"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2138"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2139"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2144"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2145"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2146"));
+	ck_assert_uint_eq(unit_lines(text), 11);
+	must_close(domain);
+}
+END_TEST
+
+START_TEST(domain_bind_is_not_offered)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
+	struct fid_domain *domain = must_open();
+	struct fid_eq *eq;
+	const char *text;
+
+	ck_assert_int_eq(fi_eq_open(fabric, &attr, &eq, NULL), 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, FI_REG_MR), -FI_ENOSYS);
+	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, 0), -FI_ENOSYS);
+	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, 1), -FI_EBADFLAGS);
+	ck_assert_int_eq(fi_domain_bind(domain, &fabric->fid, 0), -FI_EINVAL);
+	ck_assert_int_eq(fi_domain_bind(domain, NULL, 0), -FI_EINVAL);
+	text = unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2141"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2142"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2143"));
+	ck_assert_uint_eq(unit_lines(text), 5);
+	ck_assert_int_eq(fi_close(&eq->fid), 0);
+	must_close(domain);
+}
+END_TEST
+
+static struct fid_domain *endpoint_domain;
+static struct mrf_agent *stopped;
+
+static int fake_endpoint(struct fid_domain *domain, struct fi_info *ep_info,
+			 struct fid_ep **ep, void *context)
+{
+	(void)ep_info, (void)ep, (void)context;
+	endpoint_domain = domain;
+	return -FI_EBADF;
+}
+
+static void fake_agent_stop(struct mrf_agent *agent)
+{
+	/* The device is still there for it. */
+	ck_assert_uint_eq(fake_verbs.live_pds, 1);
+	stopped = agent;
+}
+
+START_TEST(domain_passes_endpoints_up_and_stops_the_agent_last)
+{
+	struct mrf_domain_up saved = mrf_domain_up;
+	struct fid_domain *domain = must_open();
+	const char *text;
+	struct fid_ep *ep;
+
+	mrf_domain_up = (struct mrf_domain_up){ .agent_stop = fake_agent_stop };
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_endpoint(domain, info, &ep, NULL), -FI_ENOSYS);
+	mrf_domain_up.endpoint = fake_endpoint;
+	ck_assert_int_eq(fi_endpoint2(domain, info, &ep, FI_PEER, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_endpoint2(domain, info, &ep, 1, NULL), -FI_EBADFLAGS);
+	text = unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2131"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2132"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2133"));
+	ck_assert_ptr_null(endpoint_domain);
+	ck_assert_int_eq(fi_endpoint(domain, info, &ep, NULL), -FI_EBADF);
+	ck_assert_ptr_eq(endpoint_domain, domain);
+
+	mrf_domain_from_fid(domain)->agent = (struct mrf_agent *)&cap;
+	must_close(domain);
+	ck_assert_ptr_eq(stopped, (struct mrf_agent *)&cap);
+	mrf_domain_up = saved;
+}
+END_TEST
+
+START_TEST(domains_do_not_share_keys_or_descriptors)
+{
+	struct fid_domain *a = must_open(), *b = must_open();
+	struct fid_mr *ma, *mb;
+	struct mrf_desc out;
+
+	ck_assert_int_eq(fi_mr_reg(a, mem, 8, RW, 0, 7, 0, &ma, NULL), 0);
+	ck_assert_int_eq(fi_mr_reg(b, mem, 8, RW, 0, 7, 0, &mb, NULL), 0);
+	ck_assert(mrf_desc_get(mrf_domain_mr_space(&a->fid), fi_mr_desc(ma), &out));
+	ck_assert(!mrf_desc_get(mrf_domain_mr_space(&b->fid), fi_mr_desc(ma), &out));
+	ck_assert_int_eq(fi_close(&ma->fid), 0);
+	ck_assert_int_eq(fi_close(&mb->fid), 0);
+	must_close(a);
+	must_close(b);
+}
+END_TEST
+
+static TCase *opening(void)
+{
+	TCase *tc = tcase_create("opening");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, domain_open_fills_in_the_fid);
+	tcase_add_test(tc, domain_open_takes_the_address_without_its_port);
+	tcase_add_test(tc, domain_open_resolves_every_mode_it_runs);
+	tcase_add_test(tc, domain_open_refuses_modes_it_does_not_run);
+	tcase_add_test(tc, domain_open_refuses_null_arguments);
+	tcase_add_test(tc, domain_open_refuses_an_info_of_another_fabric);
+	tcase_add_test(tc, domain_open_refuses_an_authorization_key_from_api_1_5);
+	tcase_add_test(tc, domain_open_refuses_bad_addresses);
+	tcase_add_test(tc, domain_open_refuses_the_name_of_another_device);
+	tcase_add_test(tc, domain_open_leaves_nothing_behind_when_a_call_fails);
+	tcase_add_test(tc, domain_open_without_address_finds_one_by_name_and_format);
+	return tc;
+}
+
+static TCase *offer(void)
+{
+	TCase *tc = tcase_create("offer");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, domain_opens_regions_queues_counters_and_vectors_and_they_hold_it);
+	tcase_add_test(tc, domain_holds_its_fabric);
+	tcase_add_test(tc, trywait_of_queues_and_counters_that_can_wait);
+	tcase_add_test(tc, domain_names_what_it_does_not_offer);
+	tcase_add_test(tc, domain_bind_is_not_offered);
+	tcase_add_test(tc, domain_passes_endpoints_up_and_stops_the_agent_last);
+	tcase_add_test(tc, domains_do_not_share_keys_or_descriptors);
+	return tc;
+}
+
+UNIT_MAIN("domain", opening, offer)

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ranks are checked in builds with --enable-lockrank only: this test has its own copy. */
+#include "unit.h"
+#ifndef MRF_LOCKRANK
+#define MRF_LOCKRANK 1
+#endif
+#include "base/lock.c"
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+
+static struct mrf_lock low, mid, mid2, high;
+
+static void setup(void)
+{
+	mrf_lock_init(&low, MRF_RANK_EP);
+	mrf_lock_init(&mid, MRF_RANK_MR);
+	mrf_lock_init(&mid2, MRF_RANK_MR);
+	mrf_lock_init(&high, MRF_RANK_LOG);
+}
+
+static void teardown(void)
+{
+	mrf_lock_fini(&low);
+	mrf_lock_fini(&mid);
+	mrf_lock_fini(&mid2);
+	mrf_lock_fini(&high);
+}
+
+/* Runs body in a process of its own: true when it was aborted. */
+static bool aborts(void (*body)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		signal(SIGABRT, SIG_DFL);
+		if (!freopen("/dev/null", "w", stderr))
+			_exit(2);
+		body();
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static void upwards(void)
+{
+	mrf_lock_take(&low);
+	mrf_lock_take(&mid);
+	mrf_lock_take(&high);
+	mrf_lock_release(&high);
+	mrf_lock_release(&mid);
+	mrf_lock_release(&low);
+}
+
+static void downwards(void)
+{
+	mrf_lock_take(&mid);
+	mrf_lock_take(&low);
+}
+
+static void same_rank(void)
+{
+	mrf_lock_take(&mid);
+	mrf_lock_take(&mid2);
+}
+
+static void not_held(void)
+{
+	mrf_lock_take(&low);
+	mrf_lock_release(&mid);
+}
+
+/* The middle one is let go first: what is left must still be known. */
+static void middle_first(void)
+{
+	mrf_lock_take(&low);
+	mrf_lock_take(&mid);
+	mrf_lock_take(&high);
+	mrf_lock_release(&mid);
+	mrf_lock_release(&high);
+	mrf_lock_take(&mid);
+	mrf_lock_release(&low);
+	mrf_lock_take(&high);
+}
+
+static void middle_first_then_wrong(void)
+{
+	mrf_lock_take(&low);
+	mrf_lock_take(&mid);
+	mrf_lock_release(&low);
+	mrf_lock_take(&low);
+}
+
+START_TEST(lock_in_rank_order_is_fine_over_and_over)
+{
+	int i;
+
+	for (i = 0; i < 100; i++)
+		upwards();
+	ck_assert(!aborts(upwards));
+	ck_assert(!aborts(middle_first));
+}
+END_TEST
+
+START_TEST(lock_out_of_rank_order_aborts)
+{
+	ck_assert(aborts(downwards));
+	ck_assert(aborts(same_rank));
+	ck_assert(aborts(middle_first_then_wrong));
+}
+END_TEST
+
+START_TEST(lock_release_of_one_not_held_aborts)
+{
+	ck_assert(aborts(not_held));
+}
+END_TEST
+
+static long counter;
+
+static void *count_up(void *arg)
+{
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 20000; i++) {
+		mrf_lock_take(&mid);
+		counter++;
+		mrf_lock_release(&mid);
+	}
+	return NULL;
+}
+
+START_TEST(lock_lets_one_thread_in_at_a_time)
+{
+	pthread_t threads[4];
+	int i;
+
+	counter = 0;
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, count_up, NULL), 0);
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	ck_assert_int_eq(counter, 4 * 20000);
+}
+END_TEST
+
+static void *take_low(void *arg)
+{
+	(void)arg;
+	mrf_lock_take(&low);
+	mrf_lock_release(&low);
+	return NULL;
+}
+
+/* What one thread holds says nothing about another: else this would abort. */
+START_TEST(lock_ranks_are_kept_by_thread)
+{
+	pthread_t thread;
+
+	mrf_lock_take(&high);
+	ck_assert_int_eq(pthread_create(&thread, NULL, take_low, NULL), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	mrf_lock_release(&high);
+}
+END_TEST
+
+static TCase *tcase_lock(void)
+{
+	TCase *tcase = tcase_create("lock");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, lock_in_rank_order_is_fine_over_and_over);
+	tcase_add_test(tcase, lock_out_of_rank_order_aborts);
+	tcase_add_test(tcase, lock_release_of_one_not_held_aborts);
+	tcase_add_test(tcase, lock_lets_one_thread_in_at_a_time);
+	tcase_add_test(tcase, lock_ranks_are_kept_by_thread);
+	return tcase;
+}
+
+UNIT_MAIN("lock", tcase_lock)

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include "proto/proto.h"
+#include "unit.h"
+
+static struct mrf_answer sample_answer(uint32_t nseg)
+{
+	struct mrf_answer answer = { .cookie = 0x1122334455667788ull,
+				     .key = UINT64_MAX - 1,
+				     .status = 2,
+				     .access = FI_REMOTE_READ,
+				     .base = 0x7fff00001234,
+				     .len = 4097,
+				     .nseg = nseg };
+	uint32_t i;
+
+	for (i = 0; i < nseg; i++)
+		answer.seg[i] = (struct mrf_answer_seg){ 0x1000ull * i + 7, 100 + i, 0x200 + i,
+							 i };
+	return answer;
+}
+
+START_TEST(proto_greetings_survive_the_round_trip)
+{
+	struct mrf_hello hello = { .flags = 5, .instance = 0xfeedfacecafebeefull }, h;
+	struct mrf_welcome welcome = { .mr_mode = 0x74, .instance = 9, .asks = 8 }, w;
+	uint8_t buf[196] = { 0 };
+	uint32_t reason;
+
+	ck_assert_uint_eq(mrf_hello_encode(&hello, buf), MRF_PROTO_HELLO_LEN);
+	/* rdma_cm pads to 56 bytes */
+	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), 0);
+	ck_assert(h.flags == 5 && h.instance == hello.instance);
+	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf), MRF_PROTO_WELCOME_LEN);
+	ck_assert_int_eq(mrf_welcome_decode(buf, 196, &w), 0);
+	ck_assert(w.mr_mode == 0x74 && w.instance == 9 && w.asks == 8);
+	ck_assert_uint_eq(mrf_refuse_encode(MRF_REFUSE_CLOSING, buf), MRF_PROTO_REFUSE_LEN);
+	ck_assert_int_eq(mrf_refuse_decode(buf, 148, &reason), 0);
+	ck_assert_uint_eq(reason, MRF_REFUSE_CLOSING);
+}
+END_TEST
+
+START_TEST(proto_question_and_answer_survive_the_round_trip)
+{
+	struct mrf_ask ask = { .cookie = 3, .key = 0 }, a;
+	uint8_t buf[MRF_PROTO_MAX_MSG];
+	uint32_t n, i;
+
+	ck_assert_uint_eq(mrf_ask_encode(&ask, buf), MRF_PROTO_ASK_LEN);
+	ck_assert_int_eq(mrf_msg_type(buf, MRF_PROTO_ASK_LEN), MRF_MSG_ASK);
+	ck_assert_int_eq(mrf_ask_decode(buf, MRF_PROTO_ASK_LEN, &a), 0);
+	ck_assert(a.cookie == 3 && a.key == 0);
+	for (n = 0; n <= MRF_PROTO_MAX_SEG; n++) {
+		struct mrf_answer in = sample_answer(n), out;
+		size_t len = mrf_answer_encode(&in, buf);
+
+		ck_assert_uint_le(len, MRF_PROTO_MAX_MSG);
+		ck_assert_int_eq(mrf_answer_decode(buf, len, &out), 0);
+		ck_assert(out.cookie == in.cookie && out.key == in.key &&
+			  out.status == in.status && out.access == in.access &&
+			  out.base == in.base && out.len == in.len && out.nseg == n);
+		for (i = 0; i < n; i++)
+			ck_assert(out.seg[i].addr == in.seg[i].addr &&
+				  out.seg[i].len == in.seg[i].len &&
+				  out.seg[i].rkey == in.seg[i].rkey &&
+				  out.seg[i].iova_off == in.seg[i].iova_off);
+	}
+}
+END_TEST
+
+/* Every shorter length, in memory of exactly that size so that a sanitizer sees overreads. */
+START_TEST(proto_truncated_messages_are_refused_at_every_length)
+{
+	struct mrf_answer answer = sample_answer(3), out;
+	struct mrf_ask ask = { 1, 2 }, a;
+	struct mrf_hello hello = { 1, 2 }, h;
+	uint8_t full[MRF_PROTO_MAX_MSG];
+	size_t len, cut;
+
+	len = mrf_answer_encode(&answer, full);
+	for (cut = 0; cut < len; cut++) {
+		uint8_t *part = malloc(cut ? cut : 1);
+
+		memcpy(part, full, cut);
+		ck_assert_int_lt(mrf_answer_decode(part, cut, &out), 0);
+		free(part);
+	}
+	len = mrf_ask_encode(&ask, full);
+	for (cut = 0; cut < len; cut++)
+		ck_assert_int_lt(mrf_ask_decode(full, cut, &a), 0);
+	len = mrf_hello_encode(&hello, full);
+	for (cut = 0; cut < len; cut++)
+		ck_assert_int_lt(mrf_hello_decode(full, cut, &h), 0);
+}
+END_TEST
+
+START_TEST(proto_foreign_bytes_and_versions_are_told_apart)
+{
+	struct mrf_hello hello = { 1, 2 }, h = { 77, 77 };
+	struct mrf_ask ask = { 1, 2 }, a;
+	uint8_t buf[64] = { 0 };
+
+	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), -FI_EREMOTEIO);
+	ck_assert_int_eq(mrf_hello_decode(NULL, 0, &h), -FI_EREMOTEIO);
+	mrf_hello_encode(&hello, buf);
+	buf[5]++;
+	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), -FI_ENOSYS);
+	buf[5]--;
+	buf[4] = MRF_MSG_WELCOME;
+	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), -FI_EREMOTEIO);
+	ck_assert_uint_eq(h.flags, 77);
+	mrf_ask_encode(&ask, buf);
+	buf[1] = 0;
+	ck_assert_int_eq(mrf_ask_decode(buf, sizeof(buf), &a), -FI_ENOSYS);
+	ck_assert_int_lt(mrf_msg_type(buf, sizeof(buf)), 0);
+}
+END_TEST
+
+START_TEST(proto_answers_with_impossible_numbers_are_refused)
+{
+	struct mrf_answer answer = sample_answer(1), out;
+	uint8_t buf[MRF_PROTO_MAX_MSG];
+	size_t len;
+
+	answer.seg[0].len = UINT64_MAX; /* wraps */
+	len = mrf_answer_encode(&answer, buf);
+	ck_assert_int_eq(mrf_answer_decode(buf, len, &out), -FI_EINVAL);
+	answer = sample_answer(1);
+	len = mrf_answer_encode(&answer, buf);
+	buf[48] = 2; /* more segments than bytes */
+	ck_assert_int_eq(mrf_answer_decode(buf, len, &out), -FI_EINVAL);
+	buf[48] = 0xff;
+	ck_assert_int_eq(mrf_answer_decode(buf, len, &out), -FI_EINVAL);
+	buf[48] = 1;
+	buf[2] = 0xff; /* says it is longer than it is */
+	ck_assert_int_eq(mrf_answer_decode(buf, len, &out), -FI_EINVAL);
+}
+END_TEST
+
+START_TEST(proto_random_bytes_never_crash_a_decoder)
+{
+	uint8_t buf[MRF_PROTO_MAX_MSG];
+	struct mrf_answer answer = sample_answer(5), out;
+	struct mrf_welcome welcome;
+	struct mrf_ask ask;
+	uint32_t reason;
+	int round, i;
+
+	srand(1);
+	for (round = 0; round < 20000; round++) {
+		size_t len = mrf_answer_encode(&answer, buf);
+
+		for (i = rand() % 8; i >= 0; i--)
+			buf[(size_t)rand() % len] = (uint8_t)rand();
+		if (!mrf_answer_decode(buf, (size_t)rand() % (len + 1), &out))
+			ck_assert_uint_le(out.nseg, MRF_PROTO_MAX_SEG);
+		mrf_ask_decode(buf, len, &ask);
+		mrf_welcome_decode(buf, len, &welcome);
+		mrf_refuse_decode(buf, len, &reason);
+	}
+}
+END_TEST
+
+static TCase *tcase_proto(void)
+{
+	TCase *tc = tcase_create("proto");
+
+	tcase_add_test(tc, proto_greetings_survive_the_round_trip);
+	tcase_add_test(tc, proto_question_and_answer_survive_the_round_trip);
+	tcase_add_test(tc, proto_truncated_messages_are_refused_at_every_length);
+	tcase_add_test(tc, proto_foreign_bytes_and_versions_are_told_apart);
+	tcase_add_test(tc, proto_answers_with_impossible_numbers_are_refused);
+	tcase_add_test(tc, proto_random_bytes_never_crash_a_decoder);
+	return tc;
+}
+
+UNIT_MAIN("proto", tcase_proto)

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verbs/vnl.h"
+
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <rdma/fi_errno.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/rdma_netlink.h>
+#include "unit.h"
+
+/* --- what the kernel is made to say ---------------------------------------- */
+
+static struct {
+	struct mrf_vnl_dev devs[4];
+	size_t ndevs;
+	struct mrf_vnl_ifaddr addrs[8];
+	size_t naddrs;
+	int devs_err, addrs_err;
+} world;
+
+static int copy_out(void **out, size_t *count, const void *from, size_t n, size_t size)
+{
+	*out = n ? malloc(n * size) : NULL;
+	if (n)
+		memcpy(*out, from, n * size);
+	*count = n;
+	return 0;
+}
+
+static int fake_devs(struct mrf_vnl_dev **devs, size_t *count)
+{
+	void *out;
+
+	if (world.devs_err)
+		return world.devs_err;
+	copy_out(&out, count, world.devs, world.ndevs, sizeof(**devs));
+	*devs = out;
+	return 0;
+}
+
+static int fake_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
+{
+	void *out;
+
+	if (world.addrs_err)
+		return world.addrs_err;
+	copy_out(&out, count, world.addrs, world.naddrs, sizeof(**addrs));
+	*addrs = out;
+	return 0;
+}
+
+static void setup(void)
+{
+	memset(&world, 0, sizeof(world));
+	mrf_vnl_source.devs = fake_devs;
+	mrf_vnl_source.ifaddrs = fake_ifaddrs;
+}
+
+static struct mrf_vnl_dev *add_dev(const char *name, const char *netdev)
+{
+	struct mrf_vnl_dev *dev = &world.devs[world.ndevs++];
+
+	snprintf(dev->name, sizeof(dev->name), "%s", name);
+	snprintf(dev->netdev, sizeof(dev->netdev), "%s", netdev);
+	dev->has_driver = true;
+	dev->driver = RDMA_DRIVER_RXE;
+	dev->port_state = IBV_PORT_ACTIVE;
+	return dev;
+}
+
+static struct mrf_vnl_ifaddr *add_addr(const char *netdev, const char *text,
+				       unsigned prefix)
+{
+	struct mrf_vnl_ifaddr *addr = &world.addrs[world.naddrs++];
+
+	snprintf(addr->netdev, sizeof(addr->netdev), "%s", netdev);
+	addr->prefix = prefix;
+	addr->addr.sa.sa_family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	if (addr->addr.sa.sa_family == AF_INET)
+		ck_assert_int_eq(inet_pton(AF_INET, text, &addr->addr.in.sin_addr), 1);
+	else
+		ck_assert_int_eq(inet_pton(AF_INET6, text, &addr->addr.in6.sin6_addr), 1);
+	return addr;
+}
+
+/* The only path there is. */
+static enum mrf_vnl_state only_state(void)
+{
+	struct mrf_vnl_path *paths;
+	enum mrf_vnl_state state;
+	size_t count;
+
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_uint_eq(count, 1);
+	state = paths[0].state;
+	free(paths);
+	return state;
+}
+
+/* --- paths ----------------------------------------------------------------- */
+
+START_TEST(vnl_gives_one_path_for_each_address_of_a_device)
+{
+	struct mrf_vnl_path *paths;
+	size_t count;
+
+	add_dev("rxe0", "dummy0");
+	add_addr("lo", "127.0.0.1", 8)->loopback = true;
+	add_addr("dummy0", "10.99.1.1", 24);
+	add_addr("eth0", "192.0.2.7", 24);
+	add_addr("dummy0", "10.99.1.2", 32);
+	add_addr("dummy0", "fd00:99::1", 64);
+	add_addr("dummy0", "fe80::1", 64);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_uint_eq(count, 3);
+	ck_assert_int_eq(paths[0].state, MRF_VNL_USABLE);
+	ck_assert_str_eq(paths[0].dev.name, "rxe0");
+	ck_assert_uint_eq(paths[0].addr.in.sin_addr.s_addr, htonl(0x0a630101));
+	ck_assert_uint_eq(paths[0].prefix, 24);
+	ck_assert_uint_eq(paths[1].prefix, 32);
+	ck_assert_int_eq(paths[2].addr.sa.sa_family, AF_INET6);
+	ck_assert_uint_eq(paths[2].prefix, 64);
+	free(paths);
+}
+END_TEST
+
+START_TEST(vnl_keeps_the_devices_apart)
+{
+	struct mrf_vnl_path *paths;
+	size_t count;
+
+	add_dev("rxe0", "dummy0");
+	add_dev("mlx5_0", "eth1")->driver = RDMA_DRIVER_MLX5;
+	add_dev("rxe1", "eth0");
+	add_addr("eth0", "192.0.2.7", 24);
+	add_addr("eth1", "192.0.2.8", 24);
+	add_addr("dummy0", "10.99.1.1", 24);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_uint_eq(count, 3);
+	ck_assert_uint_eq(paths[0].addr.in.sin_addr.s_addr, htonl(0x0a630101));
+	ck_assert_int_eq(paths[1].state, MRF_VNL_NOT_RXE);
+	ck_assert_str_eq(paths[2].dev.name, "rxe1");
+	ck_assert_uint_eq(paths[2].addr.in.sin_addr.s_addr, htonl(0xc0000207));
+	free(paths);
+}
+END_TEST
+
+START_TEST(vnl_says_why_a_device_cannot_be_used)
+{
+	struct mrf_vnl_dev *dev = add_dev("rxe0", "dummy0");
+	struct mrf_vnl_ifaddr *addr = add_addr("dummy0", "10.99.1.1", 24);
+
+	ck_assert_int_eq(only_state(), MRF_VNL_USABLE);
+	addr->loopback = true;
+	ck_assert_int_eq(only_state(), MRF_VNL_LOOPBACK);
+	dev->port_state = IBV_PORT_DOWN;
+	ck_assert_int_eq(only_state(), MRF_VNL_PORT_DOWN);
+	dev->netdev[0] = '\0';
+	ck_assert_int_eq(only_state(), MRF_VNL_NO_NETDEV);
+	dev->driver = RDMA_DRIVER_SIW;
+	ck_assert_int_eq(only_state(), MRF_VNL_NOT_RXE);
+	dev->has_driver = false;
+	ck_assert_int_eq(only_state(), MRF_VNL_NO_DRIVER);
+}
+END_TEST
+
+START_TEST(vnl_leaves_out_link_local_addresses)
+{
+	add_dev("rxe0", "dummy0");
+	ck_assert_int_eq(only_state(), MRF_VNL_NO_ADDRESS);
+	add_addr("dummy0", "fe80::1", 64);
+	ck_assert_int_eq(only_state(), MRF_VNL_NO_ADDRESS);
+	add_addr("dummy0", "fd00::1", 64);
+	ck_assert_int_eq(only_state(), MRF_VNL_USABLE);
+}
+END_TEST
+
+START_TEST(vnl_without_devices_gives_no_paths)
+{
+	struct mrf_vnl_path *paths;
+	size_t count = 7;
+
+	world.addrs_err = -FI_EIO; /* not even asked */
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_uint_eq(count, 0);
+	free(paths);
+}
+END_TEST
+
+START_TEST(vnl_passes_on_what_a_look_up_answers)
+{
+	struct mrf_vnl_path *paths = NULL;
+	size_t count = 7;
+
+	world.devs_err = -FI_ENOSYS;
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), -FI_ENOSYS);
+	world.devs_err = 0;
+	world.addrs_err = -FI_ENOMEM;
+	add_dev("rxe0", "dummy0");
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), -FI_ENOMEM);
+	ck_assert_ptr_null(paths);
+	ck_assert_uint_eq(count, 7);
+}
+END_TEST
+
+START_TEST(vnl_has_a_sentence_for_every_state)
+{
+	int state;
+
+	for (state = 0; state < MRF_VNL_STATES; state++)
+		ck_assert_uint_gt(strlen(mrf_vnl_state_text(state)), 0);
+}
+END_TEST
+
+/* --- reading the kernel's answers ------------------------------------------ */
+
+static bool parse(struct nl_msg *msg, struct mrf_vnl_dev *dev)
+{
+	struct nlmsghdr *hdr = nlmsg_hdr(msg);
+	bool ok = mrf_vnl_parse(nlmsg_data(hdr), (size_t)nlmsg_datalen(hdr), dev);
+
+	nlmsg_free(msg);
+	return ok;
+}
+
+START_TEST(vnl_reads_a_device)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(0, 0);
+	struct mrf_vnl_dev dev = { .port_state = 9 };
+
+	nla_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, 3);
+	nla_put_string(msg, RDMA_NLDEV_ATTR_DEV_NAME, "rxe3");
+	nla_put_string(msg, 500, "an attribute of a newer kernel");
+	ck_assert(parse(msg, &dev));
+	ck_assert_uint_eq(dev.index, 3);
+	ck_assert_str_eq(dev.name, "rxe3");
+	ck_assert(!dev.has_driver);
+	ck_assert_uint_eq(dev.port_state, 9);
+}
+END_TEST
+
+START_TEST(vnl_reads_a_port)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(0, 0);
+	struct mrf_vnl_dev dev = { .index = 3 };
+
+	nla_put_u8(msg, RDMA_NLDEV_ATTR_PORT_STATE, IBV_PORT_ACTIVE);
+	nla_put_u32(msg, RDMA_NLDEV_ATTR_NDEV_INDEX, 17);
+	nla_put_string(msg, RDMA_NLDEV_ATTR_NDEV_NAME, "dummy0");
+	ck_assert(parse(msg, &dev));
+	ck_assert_uint_eq(dev.port_state, IBV_PORT_ACTIVE);
+	ck_assert_uint_eq(dev.ifindex, 17);
+	ck_assert_str_eq(dev.netdev, "dummy0");
+	ck_assert_uint_eq(dev.index, 3);
+}
+END_TEST
+
+START_TEST(vnl_reads_the_driver_in_either_width)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(0, 0);
+	struct mrf_vnl_dev dev = { 0 };
+
+	nla_put_u32(msg, RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, RDMA_DRIVER_RXE);
+	ck_assert(parse(msg, &dev));
+	ck_assert(dev.has_driver);
+	ck_assert_uint_eq(dev.driver, RDMA_DRIVER_RXE);
+	ck_assert_uint_eq(RDMA_DRIVER_RXE, 14);
+	msg = nlmsg_alloc_simple(0, 0);
+	nla_put_u64(msg, RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, UINT64_C(1) << 33);
+	ck_assert(parse(msg, &dev));
+	ck_assert_uint_eq(dev.driver, UINT64_C(1) << 33);
+}
+END_TEST
+
+START_TEST(vnl_passes_over_attributes_of_a_wrong_size)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(0, 0);
+	struct mrf_vnl_dev dev = { .index = 5, .ifindex = 6, .port_state = 1 };
+
+	nla_put_u8(msg, RDMA_NLDEV_ATTR_DEV_INDEX, 1);
+	nla_put_u16(msg, RDMA_NLDEV_ATTR_NDEV_INDEX, 1);
+	nla_put_u16(msg, RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, 14);
+	nla_put(msg, RDMA_NLDEV_ATTR_PORT_STATE, 0, NULL);
+	ck_assert(parse(msg, &dev));
+	ck_assert_uint_eq(dev.index, 5);
+	ck_assert_uint_eq(dev.ifindex, 6);
+	ck_assert_uint_eq(dev.port_state, 1);
+	ck_assert(!dev.has_driver);
+}
+END_TEST
+
+START_TEST(vnl_cuts_names_that_are_too_long)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(0, 0);
+	struct mrf_vnl_dev dev = { 0 };
+	char name[200];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	nla_put_string(msg, RDMA_NLDEV_ATTR_DEV_NAME, name);
+	ck_assert(parse(msg, &dev));
+	ck_assert_uint_eq(strlen(dev.name), sizeof(dev.name) - 1);
+}
+END_TEST
+
+/* --- the machine that the test runs on ------------------------------------- */
+
+START_TEST(vnl_asks_the_real_kernel)
+{
+	struct mrf_vnl_dev *devs = NULL;
+	size_t count = 0, i;
+	int ret = mrf_vnl_kernel_devs(&devs, &count);
+
+	/* -FI_ENOSYS is a kernel without RDMA: nothing more can be seen there. */
+	ck_assert(ret == 0 || ret == -FI_ENOSYS);
+	for (i = 0; i < count; i++)
+		ck_assert_uint_gt(strlen(devs[i].name), 0);
+	free(devs);
+}
+END_TEST
+
+START_TEST(vnl_finds_the_loopback_address_of_this_machine)
+{
+	struct mrf_vnl_ifaddr *addrs;
+	bool found = false;
+	size_t count, i;
+
+	ck_assert_int_eq(mrf_vnl_kernel_ifaddrs(&addrs, &count), 0);
+	for (i = 0; i < count; i++) {
+		if (addrs[i].addr.sa.sa_family != AF_INET ||
+		    addrs[i].addr.in.sin_addr.s_addr != htonl(INADDR_LOOPBACK))
+			continue;
+		found = true;
+		ck_assert(addrs[i].loopback);
+		ck_assert_str_eq(addrs[i].netdev, "lo");
+		ck_assert_uint_eq(addrs[i].prefix, 8);
+	}
+	ck_assert(found);
+	free(addrs);
+}
+END_TEST
+
+static TCase *tcase_paths(void)
+{
+	TCase *tc = tcase_create("paths");
+
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, vnl_gives_one_path_for_each_address_of_a_device);
+	tcase_add_test(tc, vnl_keeps_the_devices_apart);
+	tcase_add_test(tc, vnl_says_why_a_device_cannot_be_used);
+	tcase_add_test(tc, vnl_leaves_out_link_local_addresses);
+	tcase_add_test(tc, vnl_without_devices_gives_no_paths);
+	tcase_add_test(tc, vnl_passes_on_what_a_look_up_answers);
+	tcase_add_test(tc, vnl_has_a_sentence_for_every_state);
+	return tc;
+}
+
+static TCase *tcase_parse(void)
+{
+	TCase *tc = tcase_create("parse");
+
+	tcase_add_test(tc, vnl_reads_a_device);
+	tcase_add_test(tc, vnl_reads_a_port);
+	tcase_add_test(tc, vnl_reads_the_driver_in_either_width);
+	tcase_add_test(tc, vnl_passes_over_attributes_of_a_wrong_size);
+	tcase_add_test(tc, vnl_cuts_names_that_are_too_long);
+	tcase_add_test(tc, vnl_asks_the_real_kernel);
+	tcase_add_test(tc, vnl_finds_the_loopback_address_of_this_machine);
+	return tc;
+}
+
+UNIT_MAIN("vnl", tcase_paths, tcase_parse)

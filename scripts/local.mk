@@ -1,2 +1,2 @@
 # Folders whole: every script belongs into a release.
-EXTRA_DIST += scripts .ci
+EXTRA_DIST += scripts tests/runner .ci

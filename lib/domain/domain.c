@@ -63,26 +63,29 @@ static int domain_close(struct fid *fid)
 static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
-		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2141,
-				  "fi_domain_bind(domain %p, %s %p): must be an event queue",
-				  (void *)fid, bfid ? mrf_obj_class_name(bfid->fclass) : "fid",
-				  (void *)bfid);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_DOMAIN, 2141,
+			"fi_domain_bind(domain %p, %s %p): must be an event queue",
+			(void *)fid, bfid ? mrf_obj_class_name(bfid->fclass) : "fid",
+			(void *)bfid);
 	if (flags & ~FI_REG_MR)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2142,
 				  "fi_domain_bind: flags=%#llx: must be 0 or FI_REG_MR",
 				  (unsigned long long)flags);
-	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2143,
-			  "fi_domain_bind(flags %#llx): not offered, registration completes "
-			  "before its call returns",
-			  (unsigned long long)flags);
+	return mrf_refuse(
+		FI_ENOSYS, FI_LOG_DOMAIN, 2143,
+		"fi_domain_bind(flags %#llx): not offered, registration completes "
+		"before its call returns",
+		(unsigned long long)flags);
 }
 
 static int domain_control(struct fid *fid, int command, void *arg)
 {
 	switch (command) {
 	case FI_MAP_RAW_MR:
-		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2144,
-				  "fi_mr_map_raw: not offered, keys are usable as they are");
+		return mrf_refuse(
+			FI_ENOSYS, FI_LOG_DOMAIN, 2144,
+			"fi_mr_map_raw: not offered, keys are usable as they are");
 	case FI_UNMAP_KEY:
 		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2145,
 				  "fi_mr_unmap_key: not offered, keys are never mapped");
@@ -124,15 +127,16 @@ static int open_device(struct mrf_domain *domain)
 	mrf_addr_text(&domain->addr, addr, sizeof(addr));
 	ret = mrf_vdev_open(&domain->addr.sa, &domain->vdev);
 	if (ret)
-		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5101,
-				  "fi_domain: no RDMA device can be opened at %s: it must be an "
-				  "address of the network interface that rxe was added to",
-				  addr);
+		return mrf_refuse(
+			-ret, FI_LOG_DOMAIN, 5101,
+			"fi_domain: no RDMA device can be opened at %s: it must be an "
+			"address of the network interface that rxe was added to",
+			addr);
 	if (!name || !strcmp(name, mrf_vdev_name(domain->vdev)))
 		return 0;
 	ret = mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2151,
-			 "fi_domain: domain name \"%s\": the device at %s is \"%s\"", name, addr,
-			 mrf_vdev_name(domain->vdev));
+			 "fi_domain: domain name \"%s\": the device at %s is \"%s\"",
+			 name, addr, mrf_vdev_name(domain->vdev));
 	mrf_vdev_close(domain->vdev);
 	return ret;
 }
@@ -162,7 +166,8 @@ static int open_space(struct mrf_domain *domain)
 }
 
 /* NULL: no memory. The domain holds nothing yet. */
-static struct mrf_domain *domain_new(struct mrf_fabric *fabric, const struct fi_info *info)
+static struct mrf_domain *domain_new(struct mrf_fabric *fabric,
+				     const struct fi_info *info)
 {
 	struct mrf_domain *domain = calloc(1, sizeof(*domain));
 
@@ -175,6 +180,7 @@ static struct mrf_domain *domain_new(struct mrf_fabric *fabric, const struct fi_
 		return NULL;
 	}
 	mrf_obj_init(&domain->obj, &domain->fid.fid, describe);
+	domain->obj.api_version = domain->fabric->api_version;
 	mrf_lock_init(&domain->lock, MRF_RANK_AGENT);
 	return domain;
 }
@@ -187,7 +193,8 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
 
 	if (!info || !out)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2153,
-				  "fi_domain: %s=NULL: must be given", info ? "domain" : "info");
+				  "fi_domain: %s=NULL: must be given",
+				  info ? "domain" : "info");
 	ret = mrf_domain_check(fabric, info);
 	if (ret)
 		return ret;

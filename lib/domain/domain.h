@@ -26,15 +26,15 @@ struct mrf_agent;
 struct mrf_domain {
 	struct fid_domain fid;
 	struct mrf_obj obj;
-	struct mrf_hold parent;	      /* the fabric */
+	struct mrf_hold parent; /* the fabric */
 	struct mrf_fabric *fabric;
-	struct fi_info *info;	      /* own copy of what the domain was opened with */
-	union mrf_addr addr;	      /* local address that all endpoints use (port 0) */
+	struct fi_info *info; /* own copy of what the domain was opened with */
+	union mrf_addr addr;  /* local address that all endpoints use (port 0) */
 	struct mrf_vdev *vdev;
-	struct mrf_vpd *pd;	      /* isolation class "default" */
+	struct mrf_vpd *pd; /* isolation class "default" */
 	struct mrf_mr_space space;
-	struct mrf_agent *agent;      /* ep/'s: started by the first endpoint, see below */
-	struct mrf_lock lock;	      /* rank AGENT: guards agent being started */
+	struct mrf_agent *agent; /* ep/'s: started by the first endpoint, see below */
+	struct mrf_lock lock;	 /* rank AGENT: guards agent being started */
 };
 
 /* Open calls; the errors of fi_fabric(3), fi_domain(3). */
@@ -44,12 +44,12 @@ int mrf_fabric_open(const struct fi_fabric_attr *attr, uint32_t api_version,
 struct mrf_domain *mrf_domain_from_fid(struct fid_domain *fid);
 
 /*
- * What lies above the domain, filled in by api/ before the first call so that domain/ need not know ep/:
- * opening endpoints and stopping the agent when the domain closes.
+ * What lies above the domain, filled in by api/ before the first call so that domain/
+ * need not know ep/: opening endpoints and stopping the agent when the domain closes.
  */
 struct mrf_domain_up {
-	int (*endpoint)(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-			void *context);
+	int (*endpoint)(struct fid_domain *domain, struct fi_info *info,
+			struct fid_ep **ep, void *context);
 	void (*agent_stop)(struct mrf_agent *agent);
 };
 extern struct mrf_domain_up mrf_domain_up;

@@ -12,24 +12,28 @@ static int check_mr_mode(uint64_t mode)
 {
 	if (mrf_mr_mode_known(mode))
 		return 0;
-	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2121,
-			  "fi_domain: mr_mode=%#llx: must be FI_MR_BASIC, FI_MR_SCALABLE or of "
-			  "FI_MR_LOCAL, _VIRT_ADDR, _ALLOCATED and _PROV_KEY, as fi_getinfo "
-			  "returns it",
-			  (unsigned long long)mode);
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_DOMAIN, 2121,
+		"fi_domain: mr_mode=%#llx: must be FI_MR_BASIC, FI_MR_SCALABLE or of "
+		"FI_MR_LOCAL, _VIRT_ADDR, _ALLOCATED and _PROV_KEY, as fi_getinfo "
+		"returns it",
+		(unsigned long long)mode);
 }
 
-static int check_auth_key(const struct mrf_fabric *fabric, const struct fi_domain_attr *attr)
+static int check_auth_key(const struct mrf_fabric *fabric,
+			  const struct fi_domain_attr *attr)
 {
 	if (!attr->auth_key_size || !mrf_rule_auth_key(fabric->api_version))
 		return 0;
-	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2122,
-			  "fi_domain: auth_key_size=%zu: must be 0, authorization keys are not "
-			  "offered",
-			  attr->auth_key_size);
+	return mrf_refuse(
+		FI_ENOSYS, FI_LOG_DOMAIN, 2122,
+		"fi_domain: auth_key_size=%zu: must be 0, authorization keys are not "
+		"offered",
+		attr->auth_key_size);
 }
 
-static int check_fabric(const struct mrf_fabric *fabric, const struct fi_fabric_attr *attr)
+static int check_fabric(const struct mrf_fabric *fabric,
+			const struct fi_fabric_attr *attr)
 {
 	if (!attr || !attr->name || !fabric->name || !strcmp(attr->name, fabric->name))
 		return 0;
@@ -81,9 +85,10 @@ static int given_address(const struct fi_info *info, union mrf_addr *addr)
 	size_t len;
 
 	if (info->src_addrlen < sizeof(sa->sa_family))
-		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2125,
-				  "fi_domain: src_addrlen=%zu: is too short for an address",
-				  info->src_addrlen);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_DOMAIN, 2125,
+			"fi_domain: src_addrlen=%zu: is too short for an address",
+			info->src_addrlen);
 	len = family_len(sa->sa_family);
 	if (!len || info->src_addrlen < len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2126,
@@ -121,8 +126,9 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 
 	ret = mrf_vnl_paths(&paths, &count);
 	if (ret)
-		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5103,
-				  "fi_domain: src_addr=NULL, and the RDMA devices cannot be listed");
+		return mrf_refuse(
+			-ret, FI_LOG_DOMAIN, 5103,
+			"fi_domain: src_addr=NULL, and RDMA devices cannot be listed");
 	for (i = 0; i < count && !fits(&paths[i], info); i++)
 		;
 	if (i < count) {
@@ -133,10 +139,11 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 	free(paths);
 	if (i < count)
 		return 0;
-	return mrf_refuse(FI_ENODEV, FI_LOG_DOMAIN, 5104,
-			  "fi_domain: src_addr=NULL, and no usable device named \"%s\" has an "
-			  "address of format %u",
-			  name ? name : "(any)", info->addr_format);
+	return mrf_refuse(
+		FI_ENODEV, FI_LOG_DOMAIN, 5104,
+		"fi_domain: src_addr=NULL, and no usable device named \"%s\" has an "
+		"address of format %u",
+		name ? name : "(any)", info->addr_format);
 }
 
 int mrf_domain_address(const struct fi_info *info, union mrf_addr *addr)

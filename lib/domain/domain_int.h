@@ -7,7 +7,10 @@
 
 #include "domain/domain.h"
 
-/* fi_domain(3). The errors of mrf_domain_check, mrf_domain_address and the device's own. */
+/*
+ * fi_domain(3). The errors of mrf_domain_check, mrf_domain_address and the device's
+ * own.
+ */
 int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
 		    struct fid_domain **out, void *context);
 

@@ -57,8 +57,9 @@ static int open_scalable_ep(struct fid_domain *fid, struct fi_info *info,
 			    struct fid_ep **sep, void *context)
 {
 	(void)fid, (void)info, (void)sep, (void)context;
-	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2134,
-			  "fi_scalable_ep: not offered, max_ep_tx_ctx and max_ep_rx_ctx are 1");
+	return mrf_refuse(
+		FI_ENOSYS, FI_LOG_DOMAIN, 2134,
+		"fi_scalable_ep: not offered, max_ep_tx_ctx and max_ep_rx_ctx are 1");
 }
 
 static int open_poll(struct fid_domain *fid, struct fi_poll_attr *attr,
@@ -99,7 +100,8 @@ static int query_collective(struct fid_domain *fid, enum fi_collective_op coll,
 {
 	(void)fid, (void)attr, (void)flags;
 	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2139,
-			  "fi_query_collective(%d): FI_COLLECTIVE is not offered", (int)coll);
+			  "fi_query_collective(%d): FI_COLLECTIVE is not offered",
+			  (int)coll);
 }
 
 struct fi_ops_domain mrf_domain_ops = {

@@ -61,9 +61,10 @@ static int open_passive_ep(struct fid_fabric *fid, struct fi_info *info,
 			   struct fid_pep **pep, void *context)
 {
 	(void)fid, (void)info, (void)pep, (void)context;
-	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2103,
-			  "fi_passive_ep: only FI_EP_RDM endpoints are offered, which connect "
-			  "by themselves");
+	return mrf_refuse(
+		FI_ENOSYS, FI_LOG_FABRIC, 2103,
+		"fi_passive_ep: only FI_EP_RDM endpoints are offered, which connect "
+		"by themselves");
 }
 
 static int open_eq(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_eq **eq,
@@ -76,9 +77,10 @@ static int open_wait(struct fid_fabric *fid, struct fi_wait_attr *attr,
 		     struct fid_wait **waitset)
 {
 	(void)fid, (void)attr, (void)waitset;
-	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2104,
-			  "fi_wait_open: wait sets are not offered, open queues and counters "
-			  "with FI_WAIT_FD");
+	return mrf_refuse(
+		FI_ENOSYS, FI_LOG_FABRIC, 2104,
+		"fi_wait_open: wait sets are not offered, open queues and counters "
+		"with FI_WAIT_FD");
 }
 
 static int trywait_one(struct fid *fid)
@@ -93,7 +95,8 @@ static int trywait_one(struct fid *fid)
 	default:
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2105,
 				  "fi_trywait: %s %p: must be a CQ, a counter or an EQ",
-				  fid ? mrf_obj_class_name(fid->fclass) : "fid", (void *)fid);
+				  fid ? mrf_obj_class_name(fid->fclass) : "fid",
+				  (void *)fid);
 	}
 }
 
@@ -103,9 +106,10 @@ static int trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 
 	(void)fabric;
 	if (count < 0 || (count && !fids))
-		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2106,
-				  "fi_trywait: fids=%p, count=%d: must be an array of them",
-				  (void *)fids, count);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_FABRIC, 2106,
+			"fi_trywait: fids=%p, count=%d: must be an array of them",
+			(void *)fids, count);
 	for (i = 0; i < count; i++) {
 		ret = trywait_one(fids[i]);
 		if (ret)
@@ -141,7 +145,8 @@ static int check_attr(const struct fi_fabric_attr *attr, uint32_t api_version,
 				  attr ? "fabric" : "attr");
 	if (!attr->prov_name)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2108,
-				  "fi_fabric: prov_name=NULL: must be \"%s\"", MRF_PROV_NAME);
+				  "fi_fabric: prov_name=NULL: must be \"%s\"",
+				  MRF_PROV_NAME);
 	if (strcmp(attr->prov_name, MRF_PROV_NAME))
 		return mrf_refuse(FI_ENODEV, FI_LOG_FABRIC, 2108,
 				  "fi_fabric: prov_name=\"%s\": must be \"%s\"",

@@ -493,6 +493,8 @@ static struct fi_ops ep_fi_ops = {
 	.bind = ep_bind,
 	.control = ep_control,
 	.ops_open = mrf_no_ops_open,
+	.tostr = mrf_no_tostr,
+	.ops_set = mrf_no_ops_set,
 };
 
 static void describe(const struct fid *fid, char *buf, size_t len)

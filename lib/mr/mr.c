@@ -97,7 +97,7 @@ static void set_segment(struct mrf_mr *mr, unsigned n, const struct iovec *iov)
 
 	seg->addr = (uintptr_t)iov->iov_base;
 	seg->len = iov->iov_len;
-	/* The kernel wants iova and address congruent modulo the page: the nearest to 0. */
+	/* The kernel wants iova and address congruent modulo the page. */
 	seg->iova = seg->addr;
 	if (!(mr->space->mode & FI_MR_VIRT_ADDR))
 		seg->iova &= mr->space->page_mask;
@@ -107,8 +107,8 @@ static void set_segment(struct mrf_mr *mr, unsigned n, const struct iovec *iov)
 }
 
 /*
- * NULL: no memory. The region is complete but for what pin() and publish() bring. Fields are
- * set one by one: calloc costs several times what malloc does here.
+ * NULL: no memory. The region is complete but for what pin() and publish() bring.
+ * Fields are set one by one: calloc costs several times what malloc does here.
  */
 static struct mrf_mr *mr_new(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			     const struct mrf_mr_plan *plan)
@@ -125,7 +125,8 @@ static struct mrf_mr *mr_new(struct mrf_mr_space *space, const struct fi_mr_attr
 	mr->fid.fid.context = attr->context;
 	mr->fid.fid.ops = &mr_fid_ops;
 	mr->fid.mem_desc = NULL;
-	mr->fid.key = space->mode & FI_MR_PROV_KEY ? FI_KEY_NOTAVAIL : attr->requested_key;
+	mr->fid.key =
+		space->mode & FI_MR_PROV_KEY ? FI_KEY_NOTAVAIL : attr->requested_key;
 	mr->space = space;
 	mr->access = plan->access;
 	mr->len = plan->len;
@@ -151,7 +152,8 @@ static int pin(struct mrf_mr *mr)
 
 		if (!seg->len)
 			continue;
-		ret = mrf_vmr_reg(mr->space->pd, addr, seg->len, seg->iova, rights, &vmr[i]);
+		ret = mrf_vmr_reg(mr->space->pd, addr, seg->len, seg->iova, rights,
+				  &vmr[i]);
 		if (mrf_unlikely(ret)) {
 			mrf_mr_why(mr->space, addr, seg->len, rights, ret);
 			unpin(mr);
@@ -166,11 +168,12 @@ static int pin(struct mrf_mr *mr)
 static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int err)
 {
 	if (err == -FI_ENOKEY)
-		return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3021,
-				  "requested_key=%#llx: is taken by the region at %#llx, %llu "
-				  "bytes",
-				  (unsigned long long)key, (unsigned long long)holder->addr,
-				  (unsigned long long)holder->len);
+		return mrf_refuse(
+			FI_ENOKEY, FI_LOG_MR, 3021,
+			"requested_key=%#llx: is taken by the region at %#llx, %llu "
+			"bytes",
+			(unsigned long long)key, (unsigned long long)holder->addr,
+			(unsigned long long)holder->len);
 	return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory to enter the region");
 }
 
@@ -219,14 +222,18 @@ static int check_key(const struct mrf_mr_space *space, const struct fi_mr_attr *
 			  (unsigned long long)attr->requested_key);
 }
 
-static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
-		 struct fid_mr **out, struct mrf_mr_plan *plan)
+static int refuse_null(const char *which)
+{
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "%s=NULL: must be given", which);
+}
+
+static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		 uint64_t flags, struct fid_mr **out, struct mrf_mr_plan *plan)
 {
 	int ret;
 
 	if (mrf_unlikely(!space || !attr || !out))
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "%s=NULL: must be given",
-				  !space ? "domain" : !attr ? "attr" : "mr");
+		return refuse_null(!space ? "domain" : attr ? "mr" : "attr");
 	ret = mrf_mr_attr_check(space->api_version, attr, flags, plan);
 	if (ret)
 		return ret;
@@ -238,8 +245,8 @@ static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint
 	return 0;
 }
 
-int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
-		    struct fid_mr **out)
+int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		    uint64_t flags, struct fid_mr **out)
 {
 	struct mrf_mr_plan plan;
 	struct mrf_mr *mr;

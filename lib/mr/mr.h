@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory regions: the heart of the library, fi_mr(3). A region is one fid_mr and one kernel
- * MR per segment, with exactly the rights asked for, gone before fi_close returns.
+ * Memory regions: the heart of the library, fi_mr(3). A region is one fid_mr and one
+ * kernel MR per segment, with exactly the rights asked for, gone before fi_close
+ * returns.
  *
  * mr/ never sees a domain or an endpoint, only a struct mrf_mr_space that the domain
  * lends: mode, limits, key space, descriptor table, protection domain. So all of it is
@@ -29,25 +30,26 @@ struct mrf_mr_closed {
 };
 
 struct mrf_mr_space {
-	struct mrf_obj *obj;	      /* the domain */
-	struct fid_domain *domain;    /* for fi_mr's that ask */
+	struct mrf_obj *obj;	   /* the domain */
+	struct fid_domain *domain; /* for fi_mr's that ask */
 	struct mrf_vpd *pd;
-	uint64_t mode;		      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
-	uint32_t api_version;	      /* what the application asked for in fi_getinfo */
-	size_t max_mr;		      /* the device's limit, for messages; 0: unknown */
-	struct mrf_lock lock;	      /* rank MR */
+	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
+	uint32_t api_version; /* what the application asked for in fi_getinfo */
+	size_t max_mr;	      /* the device's limit, for messages; 0: unknown */
+	struct mrf_lock lock; /* rank MR */
 	/*
-	 * Every region's hold on the domain. Apart from obj's, so that registering takes one
-	 * lock and not two: regions.holds is guarded by the lock above, not by its own.
+	 * Every region's hold on the domain. Apart from obj's, so that registering
+	 * takes one lock and not two: regions.holds is guarded by the lock above, not
+	 * by its own.
 	 */
 	struct mrf_obj regions;
-	struct mrf_idmap keys;	      /* key -> struct mrf_mr; regions with a remote right */
+	struct mrf_idmap keys; /* key -> struct mrf_mr; regions with a remote right */
 	struct mrf_desc_table *descs; /* local descriptors, see below */
 	struct mrf_mr_closed *closed; /* ring of the last closed keys */
 	uint64_t nclosed;
-	uint64_t next_prov_key;	      /* for provider keys that cannot carry the rkey */
-	uint64_t page_mask;	      /* page size - 1; immutable */
-	atomic_uint warned;	      /* once-per-domain warnings already given */
+	uint64_t next_prov_key; /* for provider keys that cannot carry the rkey */
+	uint64_t page_mask;	/* page size - 1; immutable */
+	atomic_uint warned;	/* once-per-domain warnings already given */
 };
 
 /*
@@ -64,32 +66,32 @@ int mrf_mr_space_busy(struct mrf_mr_space *space);
  * fi_mr_reg, fi_mr_regv and fi_mr_regattr end here. Checks every argument (errno and one
  * line each), registers, reserves the key, writes *mr on success only.
  */
-int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
-		    struct fid_mr **mr);
+int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		    uint64_t flags, struct fid_mr **mr);
 
 /* The three entries of struct fi_ops_mr, for a domain whose ops find space with this. */
 struct mrf_mr_space *mrf_domain_mr_space(struct fid *domain); /* defined by domain/ */
 extern struct fi_ops_mr mrf_mr_ops;
 
-/* --- keys as peers see them (also needed by the initiator, so public in the library) --- */
+/* --- keys as peers see them: the initiator needs these, too ------------------------ */
 
 /*
- * A provider key of a region with one segment carries what a peer needs, so that no question is
- * asked:
+ * A provider key of a region with one segment carries what a peer needs, so that no
+ * question is asked:
  *   FI_MR_VIRT_ADDR:  the plain rkey (< 2^32), usable by any verbs program
- *   0-based:          01 in bits 63..62, in-page offset of the buffer in bits 47..32, rkey
+ *   0-based:          01 in bits 63..62, in-page offset in bits 47..32, rkey
  * Any other provider key has 10 in bits 63..62 and is resolved by asking.
  */
 struct mrf_key_direct {
 	uint32_t rkey;
-	uint64_t iova_base; /* add to the peer's address: in-page offset, or 0 for VIRT_ADDR */
+	uint64_t iova_base; /* add to the peer's address: in-page offset or 0 */
 };
 
 uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset);
-/* target_mode: mr_mode of the domain that made the key. False: the key must be resolved. */
+/* target_mode: mr_mode of the domain that made the key. False: ask the target. */
 bool mrf_key_unpack(uint64_t target_mode, uint64_t key, struct mrf_key_direct *direct);
 
-/* --- the target's side: what the agent answers ---------------------------------------- */
+/* --- the target's side: what the agent answers ------------------------------------ */
 
 struct mrf_mr_seg {
 	uint64_t addr; /* where the application thinks it is: address in this process */
@@ -99,7 +101,8 @@ struct mrf_mr_seg {
 	uint32_t lkey;
 };
 
-enum mrf_mr_status { /* on the wire: never renumber */
+/* On the wire: never renumber. */
+enum mrf_mr_status {
 	MRF_MR_OK = 0,
 	MRF_MR_UNKNOWN = 1, /* never seen here */
 	MRF_MR_CLOSED = 2,  /* was here, was closed */
@@ -111,7 +114,7 @@ struct mrf_mr_view {
 	uint64_t access; /* FI_REMOTE_READ | FI_REMOTE_WRITE, what the region grants */
 	uint64_t base;	 /* of the first segment */
 	uint64_t len;	 /* bytes in all */
-	unsigned nseg; /* at least 1: a region of no bytes has one empty segment */
+	unsigned nseg;	 /* at least 1: a region of no bytes has one empty segment */
 	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
 };
 
@@ -119,30 +122,33 @@ struct mrf_mr_view {
 void mrf_mr_lookup(struct mrf_mr_space *space, uint64_t key, struct mrf_mr_view *view);
 
 /*
- * Which segment serves the access at addr of at most len bytes: with virt addr is an address inside a
- * segment (the first that contains it), else an offset into the segments packed one
- * after the other. Returns the number of bytes that this segment can serve (<= len) and
- * sets *seg and *offset, or 0 when addr is outside. A len of 0 is in bounds up to
- * and including the end: 1 is returned then (never 0 for in bounds). Pure.
+ * Which segment serves the access at addr of at most len bytes: with virt addr is an
+ * address inside a segment (the first that contains it), else an offset into the
+ * segments packed one after the other. Returns the number of bytes that this segment
+ * can serve (<= len) and sets *seg and *offset, or 0 when addr is outside. A len of 0
+ * is in bounds up to and including the end: 1 is returned then (never 0 for in bounds).
+ * Pure.
  */
-uint64_t mrf_mr_locate(const struct mrf_mr_seg *segs, unsigned nseg, bool virt, uint64_t addr,
-		       uint64_t len, unsigned *seg, uint64_t *offset);
+uint64_t mrf_mr_locate(const struct mrf_mr_seg *segs, unsigned nseg, bool virt,
+		       uint64_t addr, uint64_t len, unsigned *seg, uint64_t *offset);
 
-/* --- local descriptors: fi_mr_desc ----------------------------------------------------- */
+/* --- local descriptors: fi_mr_desc ------------------------------------------------ */
 
 /*
- * A descriptor is not a pointer but a slot number with a generation: one that is stale, foreign
- * or garbage is recognised without touching memory that may be gone. Slots are copied out
- * without a lock (a sequence number guards them).
+ * A descriptor is not a pointer but a slot number with a generation: one that is stale,
+ * foreign or garbage is recognised without touching memory that may be gone. Slots are
+ * copied out without a lock (a sequence number guards them).
  */
 struct mrf_desc {
 	uint64_t access; /* FI_SEND | FI_RECV | FI_READ | FI_WRITE ... of the region */
 	unsigned nseg;
-	const struct mrf_mr_seg *segs; /* nseg > 1: valid while the region is open; else NULL */
-	struct mrf_mr_seg seg;	       /* the first segment */
+	/* With nseg > 1 all of them, valid while the region is open; else NULL. */
+	const struct mrf_mr_seg *segs;
+	struct mrf_mr_seg seg; /* the first segment */
 };
 
 /* False: not a live descriptor of this space. Lock-free; fast path. */
-bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc, struct mrf_desc *out);
+bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
+		  struct mrf_desc *out);
 
 #endif

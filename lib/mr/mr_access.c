@@ -2,23 +2,20 @@
 #include "base/log.h"
 #include "mr/mr_int.h"
 
-#define RIGHTS                                                                           \
-	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define RIGHTS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /*
- * Applications hand in capabilities along with the rights, often all of fi_info.caps. They
- * grant nothing and take nothing away. Bits that change a registration when given as flags
- * (FI_RMA_EVENT, FI_RMA_PMEM, FI_HMEM_DEVICE_ONLY) are not among them: there they are a mistake.
+ * Applications hand in capabilities along with the rights, often all of fi_info.caps.
+ * They grant nothing and take nothing away. Bits that change a registration when given
+ * as flags (FI_RMA_EVENT, FI_RMA_PMEM, FI_HMEM_DEVICE_ONLY) are not among them: there
+ * they are a mistake.
  */
-#define TOLERATED                                                                        \
-	(FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_MULTICAST | FI_COLLECTIVE |        \
-	 FI_MULTI_RECV | FI_TRIGGER | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM |        \
+#define TOLERATED                                                                 \
+	(FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_MULTICAST | FI_COLLECTIVE | \
+	 FI_MULTI_RECV | FI_TRIGGER | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM | \
 	 FI_SOURCE | FI_SOURCE_ERR | FI_DIRECTED_RECV | FI_NAMED_RX_CTX)
 
-enum {
-	WARNED_NO_RIGHT = 1 << 0,
-	WARNED_CAPS = 1 << 1
-};
+enum { WARNED_NO_RIGHT = 1 << 0, WARNED_CAPS = 1 << 1 };
 
 uint64_t mrf_mr_access_rights(uint64_t access)
 {

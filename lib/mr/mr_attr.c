@@ -12,20 +12,23 @@ _Static_assert(MRF_MR_IOV_LIMIT == MRF_LIMIT_MR_IOV, "what fi_getinfo promises")
 static int refuse_flags(uint64_t flags)
 {
 	if (flags & FI_RMA_EVENT)
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3010,
-				  "flags=%#llx: FI_RMA_EVENT is not offered, regions count "
-				  "no remote accesses",
-				  (unsigned long long)flags);
+		return mrf_refuse(
+			FI_EBADFLAGS, FI_LOG_MR, 3010,
+			"flags=%#llx: FI_RMA_EVENT is not offered, regions count "
+			"no remote accesses",
+			(unsigned long long)flags);
 	if (flags & FI_RMA_PMEM)
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3011,
-				  "flags=%#llx: FI_RMA_PMEM is not offered, persistent memory "
-				  "is not flushed",
-				  (unsigned long long)flags);
+		return mrf_refuse(
+			FI_EBADFLAGS, FI_LOG_MR, 3011,
+			"flags=%#llx: FI_RMA_PMEM is not offered, persistent memory "
+			"is not flushed",
+			(unsigned long long)flags);
 	if (flags & FI_HMEM_DEVICE_ONLY)
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3012,
-				  "flags=%#llx: FI_HMEM_DEVICE_ONLY is not offered, only host "
-				  "memory can be registered",
-				  (unsigned long long)flags);
+		return mrf_refuse(
+			FI_EBADFLAGS, FI_LOG_MR, 3012,
+			"flags=%#llx: FI_HMEM_DEVICE_ONLY is not offered, only host "
+			"memory can be registered",
+			(unsigned long long)flags);
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3009,
 			  "flags=%#llx: no such registration flag",
 			  (unsigned long long)flags);
@@ -34,7 +37,8 @@ static int refuse_flags(uint64_t flags)
 static int refuse_iov(const struct fi_mr_attr *attr)
 {
 	if (!attr->mr_iov)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "mr_iov=NULL: must be given");
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001,
+				  "mr_iov=NULL: must be given");
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3002,
 			  "iov_count=%zu: must be 1..%d (mr_iov_limit)", attr->iov_count,
 			  MRF_MR_IOV_LIMIT);
@@ -50,16 +54,18 @@ static int refuse_access(uint64_t access)
 
 static int refuse_auth_key(const struct fi_mr_attr *attr)
 {
-	return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3013,
-			  "auth_key_size=%zu: must be 0, authorization keys are not offered",
-			  attr->auth_key_size);
+	return mrf_refuse(
+		FI_ENOSYS, FI_LOG_MR, 3013,
+		"auth_key_size=%zu: must be 0, authorization keys are not offered",
+		attr->auth_key_size);
 }
 
 static int refuse_wrap(const struct fi_mr_attr *attr, size_t i)
 {
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3003,
-			  "mr_iov[%zu]: %p + %zu bytes passes the end of the address space", i,
-			  attr->mr_iov[i].iov_base, attr->mr_iov[i].iov_len);
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_MR, 3003,
+		"mr_iov[%zu]: %p + %zu bytes passes the end of the address space", i,
+		attr->mr_iov[i].iov_base, attr->mr_iov[i].iov_len);
 }
 
 /* Sums up the segments, leaving out empty ones. */
@@ -75,10 +81,11 @@ static int check_ranges(const struct fi_mr_attr *attr, struct mrf_mr_plan *plan)
 		if (mrf_unlikely(!mrf_range_ok((uintptr_t)iov->iov_base, iov->iov_len)))
 			return refuse_wrap(attr, i);
 		if (__builtin_add_overflow(total, (uint64_t)iov->iov_len, &total))
-			return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3003,
-					  "the lengths of %zu segments add up to more than "
-					  "2^64 bytes",
-					  attr->iov_count);
+			return mrf_refuse(
+				FI_EINVAL, FI_LOG_MR, 3003,
+				"the lengths of %zu segments add up to more than "
+				"2^64 bytes",
+				attr->iov_count);
 		nseg += iov->iov_len > 0;
 	}
 	plan->len = total;

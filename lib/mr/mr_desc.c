@@ -141,7 +141,8 @@ void mrf_desc_del(struct mrf_desc_table *table, void *desc)
 	table->first_free = index;
 }
 
-bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc, struct mrf_desc *out)
+bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
+		  struct mrf_desc *out)
 {
 	const struct mrf_desc_table *table = space->descs;
 	uintptr_t value = (uintptr_t)desc;
@@ -152,8 +153,8 @@ bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc, struct mrf
 	if (mrf_unlikely(value >> TAG_SHIFT != table->tag))
 		return false;
 	slot = slot_at(table, value & INDEX_MASK);
-	if (mrf_unlikely(!slot ||
-			 atomic_load_explicit(&slot->state, memory_order_acquire) != live))
+	if (mrf_unlikely(!slot || atomic_load_explicit(&slot->state,
+						       memory_order_acquire) != live))
 		return false;
 	out->access = get(&slot->access);
 	out->nseg = (unsigned)get(&slot->nseg);

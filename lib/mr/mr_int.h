@@ -12,9 +12,9 @@
 #define MRF_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /*
- * One allocation a region: the segments, and after them one struct mrf_vmr each. All fields
- * are written before the region is published and never change while it is; from then on
- * until fi_close the agent reads them under space->lock, through the key.
+ * One allocation a region: the segments, and after them one struct mrf_vmr each. All
+ * fields are written before the region is published and never change while it is; from
+ * then on until fi_close the agent reads them under space->lock, through the key.
  */
 struct mrf_mr {
 	struct fid_mr fid;
@@ -35,12 +35,12 @@ static inline struct mrf_vmr *mrf_mr_vmr(struct mrf_mr *mr)
 /* "0x7f0000001000, 4096 bytes, key 0x7", for messages. */
 void mrf_mr_describe(const struct fid *fid, char *buf, size_t len);
 
-/* --- mr_ops: the fid's operations besides close ------------------------------------- */
+/* --- mr_ops: the fid's operations besides close ----------------------------------- */
 
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int mrf_mr_control(struct fid *fid, int command, void *arg);
 
-/* --- mr_attr: arguments -------------------------------------------------------------- */
+/* --- mr_attr: arguments ----------------------------------------------------------- */
 
 /* What is left of an attribute structure that is in order. */
 struct mrf_mr_plan {
@@ -50,13 +50,13 @@ struct mrf_mr_plan {
 };
 
 /*
- * Everything that can be said about a registration without looking at the memory or the key
- * space. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOSYS, each with its line.
+ * Everything that can be said about a registration without looking at the memory or the
+ * key space. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOSYS, each with its line.
  */
 int mrf_mr_attr_check(uint32_t api_version, const struct fi_mr_attr *attr, uint64_t flags,
 		      struct mrf_mr_plan *plan);
 
-/* --- mr_access: rights ----------------------------------------------------------------- */
+/* --- mr_access: rights ------------------------------------------------------------ */
 
 /* Bits of access that are rights, that are merely tolerated, and that are neither. */
 uint64_t mrf_mr_access_rights(uint64_t access);
@@ -67,7 +67,7 @@ unsigned mrf_mr_access_kernel(uint64_t access);
 /* Says once per domain that no right was asked for, or capabilities were. */
 void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access);
 
-/* --- mr_key: the key space; the caller holds space->lock ---------------------------- */
+/* --- mr_key: the key space; the caller holds space->lock -------------------------- */
 
 /* Who has the key that was asked for: copied under the lock, told after it. */
 struct mrf_mr_holder {
@@ -76,25 +76,27 @@ struct mrf_mr_holder {
 };
 
 /*
- * Enters a region with a remote right under the requested key or one of ours and sets fid.key.
- * -FI_ENOKEY (*holder filled in) or -FI_ENOMEM: nothing changed.
+ * Enters a region with a remote right under the requested key or one of ours and sets
+ * fid.key. -FI_ENOKEY (*holder filled in) or -FI_ENOMEM: nothing changed.
  */
 int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder);
 /* Takes it out and remembers it as closed. Harmless without a key. */
 void mrf_mr_key_release(struct mrf_mr *mr);
 
-/* --- mr_desc: the descriptor table ----------------------------------------------------- */
+/* --- mr_desc: the descriptor table ------------------------------------------------ */
 
 #define MRF_DESC_INDEX_BITS 24
 #define MRF_DESC_GEN_BITS 24
 #define MRF_DESC_GEN_MAX ((1u << MRF_DESC_GEN_BITS) - 1)
-#define MRF_DESC_CHUNK0 256 /* slots in the first chunk; each next one doubles the table */
+/* Slots in the first chunk; each next one doubles the table. */
+#define MRF_DESC_CHUNK0 256
 #define MRF_DESC_CHUNKS (MRF_DESC_INDEX_BITS - 8 + 1)
 
 /*
- * state is generation << 1 | live. The other words change only while the slot is not live,
- * and a generation never comes back (a slot that has used up all of them is retired), so a
- * reader that finds the same live state before and after copying has a whole copy.
+ * state is generation << 1 | live. The other words change only while the slot is not
+ * live, and a generation never comes back (a slot that has used up all of them is
+ * retired), so a reader that finds the same live state before and after copying has a
+ * whole copy.
  */
 struct mrf_desc_slot {
 	_Atomic uint32_t state;
@@ -123,12 +125,12 @@ int mrf_desc_add(struct mrf_desc_table *table, const struct mrf_mr *mr, void **d
 /* From now on mrf_desc_get refuses it. Harmless on NULL. The caller holds space->lock. */
 void mrf_desc_del(struct mrf_desc_table *table, void *desc);
 
-/* --- mr_space ------------------------------------------------------------------------- */
+/* --- mr_space --------------------------------------------------------------------- */
 
 /* The caller holds space->lock. */
 void mrf_mr_space_remember_closed(struct mrf_mr_space *space, uint64_t key);
 
-/* --- mr_why: saying why the kernel refused ------------------------------------------- */
+/* --- mr_why: saying why the kernel refused ---------------------------------------- */
 
 /* Logs why pinning [addr, addr + len) failed with err (-FI_E*) and returns err. Slow. */
 int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len,

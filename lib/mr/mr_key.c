@@ -13,7 +13,8 @@ uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset)
 {
 	if (mode & FI_MR_VIRT_ADDR)
 		return rkey;
-	return KIND_DIRECT << KIND_SHIFT | (page_offset & OFFSET_MASK) << OFFSET_SHIFT | rkey;
+	return KIND_DIRECT << KIND_SHIFT | (page_offset & OFFSET_MASK) << OFFSET_SHIFT |
+	       rkey;
 }
 
 bool mrf_key_unpack(uint64_t target_mode, uint64_t key, struct mrf_key_direct *direct)

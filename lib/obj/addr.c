@@ -33,8 +33,8 @@ char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len)
 
 uint16_t mrf_addr_port(const union mrf_addr *addr)
 {
-	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port :
-						      addr->in.sin_port);
+	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port
+						    : addr->in.sin_port);
 }
 
 void mrf_addr_set_port(union mrf_addr *addr, uint16_t port)
@@ -72,8 +72,8 @@ const char *mrf_addr_fault(const union mrf_addr *addr, sa_family_t family)
 	const char *fault;
 
 	if (addr->sa.sa_family != family)
-		return family == AF_INET ? "the domain's addresses are FI_SOCKADDR_IN" :
-					   "the domain's addresses are FI_SOCKADDR_IN6";
+		return family == AF_INET ? "the domain's addresses are FI_SOCKADDR_IN"
+					 : "the domain's addresses are FI_SOCKADDR_IN6";
 	fault = family == AF_INET ? fault_in(&addr->in) : fault_in6(&addr->in6);
 	if (fault)
 		return fault;

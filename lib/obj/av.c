@@ -16,12 +16,13 @@
 #define ADDR_WORDS (sizeof(union mrf_addr) / sizeof(uint32_t))
 #define NO_INDEX SIZE_MAX
 
-_Static_assert(sizeof(union mrf_addr) % sizeof(uint32_t) == 0, "addresses are copied in words");
+_Static_assert(sizeof(union mrf_addr) % sizeof(uint32_t) == 0,
+	       "addresses are copied in words");
 
 /*
- * Read without a lock: generation, words, generation again. Words are stored and loaded in order
- * (release, acquire), so a reader that sees a word of the next use also sees that the
- * generation has changed.
+ * Read without a lock: generation, words, generation again. Words are stored and loaded
+ * in order (release, acquire), so a reader that sees a word of the next use also sees
+ * that the generation has changed.
  */
 struct entry {
 	atomic_uint_fast64_t gen; /* 0: not in use */
@@ -34,20 +35,20 @@ struct mrf_av {
 	struct mrf_obj obj;
 	struct mrf_hold parent;
 	struct fid_domain *domain;
-	sa_family_t family;	/* immutable, as the next three */
+	sa_family_t family; /* immutable, as the next three */
 	size_t addr_len;
-	bool table;		/* else a map */
-	bool async;		/* FI_EVENT */
+	bool table; /* else a map */
+	bool async; /* FI_EVENT */
 	_Atomic(struct entry *) chunks[CHUNKS];
-	atomic_size_t count;	/* entries in use; changed under lock */
+	atomic_size_t count; /* entries in use; changed under lock */
 
 	struct mrf_lock lock; /* rank AV: guards all below, and changes of entries */
 	struct mrf_eq *eq;    /* bound, or NULL */
 	struct mrf_hold eq_hold;
 	uint64_t last_gen;
-	size_t used;		/* indices handed out so far: the first fresh one */
-	size_t lowest;		/* no index below is free; tables only */
-	size_t free_first;	/* list of removed indices, oldest first; maps only */
+	size_t used;	   /* indices handed out so far: the first fresh one */
+	size_t lowest;	   /* no index below is free; tables only */
+	size_t free_first; /* list of removed indices, oldest first; maps only */
 	size_t free_last;
 };
 
@@ -56,13 +57,16 @@ static struct mrf_av *to_av(struct fid_av *fid)
 	return mrf_container_of(fid, struct mrf_av, fid);
 }
 
-/* --- entries --------------------------------------------------------------------------- */
+/*
+ * --- entries -------------------------------------------------------------------------
+ */
 
 /* Index i lives in the chunk of the highest bit of i + 2^6, at the remaining bits. */
 static size_t chunk_of(size_t i, size_t *offset)
 {
 	size_t n = i + ((size_t)1 << FIRST_CHUNK_BITS);
-	unsigned top = (unsigned)(sizeof(long) * CHAR_BIT - 1) - (unsigned)__builtin_clzl(n);
+	unsigned top =
+		(unsigned)(sizeof(long) * CHAR_BIT - 1) - (unsigned)__builtin_clzl(n);
 
 	*offset = n - ((size_t)1 << top);
 	return top - FIRST_CHUNK_BITS;
@@ -122,7 +126,8 @@ int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr)
 	return 0;
 }
 
-static void fill_locked(struct mrf_av *av, struct entry *entry, const union mrf_addr *addr)
+static void fill_locked(struct mrf_av *av, struct entry *entry,
+			const union mrf_addr *addr)
 {
 	uint32_t words[ADDR_WORDS];
 	size_t i;
@@ -154,7 +159,8 @@ static size_t oldest_free_locked(struct mrf_av *av)
 	return i;
 }
 
-static int insert_locked(struct mrf_av *av, const union mrf_addr *addr, fi_addr_t *fi_addr)
+static int insert_locked(struct mrf_av *av, const union mrf_addr *addr,
+			 fi_addr_t *fi_addr)
 {
 	size_t i = av->table ? lowest_free_locked(av) : oldest_free_locked(av);
 	struct entry *entry;
@@ -191,16 +197,18 @@ static void remove_locked(struct mrf_av *av, size_t i)
 	av->free_last = i;
 }
 
-/* --- one call that inserts ------------------------------------------------------------- */
+/*
+ * --- one call that inserts -----------------------------------------------------------
+ */
 
 struct insertion {
 	struct mrf_av *av;
 	fi_addr_t *fi_addr; /* may be NULL for a table */
 	int *errs;	    /* FI_SYNC_ERR, else NULL */
 	void *context;
-	size_t i;    /* entry being inserted */
-	int done;    /* entries inserted */
-	int eq_ret;  /* first failure to report an event */
+	size_t i;   /* entry being inserted */
+	int done;   /* entries inserted */
+	int eq_ret; /* first failure to report an event */
 };
 
 static int check_insert(const struct mrf_av *av, size_t count, const fi_addr_t *fi_addr,
@@ -216,14 +224,17 @@ static int check_insert(const struct mrf_av *av, size_t count, const fi_addr_t *
 				  "FI_SYNC_ERR is for address vectors without FI_EVENT");
 	if ((flags & FI_SYNC_ERR) && !context && count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2202,
-				  "FI_SYNC_ERR without an array of %zu int in context", count);
+				  "FI_SYNC_ERR without an array of %zu int in context",
+				  count);
 	if (!fi_addr && !av->table && count)
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2203,
-				  "fi_addr is NULL: in a FI_AV_MAP nothing else tells the "
-				  "addresses' names");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_AV, 2203,
+			"fi_addr is NULL: in a FI_AV_MAP nothing else tells the "
+			"addresses' names");
 	if (count > INT_MAX)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2204,
-				  "%zu addresses are more than one call can count", count);
+				  "%zu addresses are more than one call can count",
+				  count);
 	return 0;
 }
 
@@ -242,18 +253,21 @@ static int insert_begin(struct insertion *ins, struct fid_av *fid, size_t count,
 		.errs = flags & FI_SYNC_ERR ? context : NULL,
 		.context = context,
 	};
-	/* For the whole call: its addresses get consecutive indices, its events stay together. */
+	/* For the whole call: its addresses get consecutive indices, its events stay
+	 * together. */
 	mrf_lock_take(&av->lock);
 	if (av->async && !av->eq) {
 		mrf_lock_release(&av->lock);
-		return mrf_refuse(FI_ENOEQ, FI_LOG_AV, 2205,
-				  "the address vector has FI_EVENT but no event queue is bound "
-				  "to it yet");
+		return mrf_refuse(
+			FI_ENOEQ, FI_LOG_AV, 2205,
+			"the address vector has FI_EVENT but no event queue is bound "
+			"to it yet");
 	}
 	return 0;
 }
 
-static void report_failure(struct insertion *ins, int err, unsigned code, const char *text)
+static void report_failure(struct insertion *ins, int err, unsigned code,
+			   const char *text)
 {
 	struct fi_eq_err_entry entry = {
 		.fid = &ins->av->fid.fid,
@@ -292,12 +306,13 @@ static void insert_one(struct insertion *ins, const union mrf_addr *addr)
 	fi_addr_t name;
 
 	if (fault) {
-		insert_failed(ins, FI_EINVAL, 2206, mrf_addr_text(addr, text, sizeof(text)),
-			      fault);
+		insert_failed(ins, FI_EINVAL, 2206,
+			      mrf_addr_text(addr, text, sizeof(text)), fault);
 		return;
 	}
 	if (insert_locked(ins->av, addr, &name)) {
-		insert_failed(ins, FI_ENOMEM, 2207, mrf_addr_text(addr, text, sizeof(text)),
+		insert_failed(ins, FI_ENOMEM, 2207,
+			      mrf_addr_text(addr, text, sizeof(text)),
 			      "no memory for the entry");
 		return;
 	}
@@ -312,7 +327,8 @@ static void insert_one(struct insertion *ins, const union mrf_addr *addr)
 /* What the call returns: fi_av(3) "RETURN VALUES". */
 static int insert_end(struct insertion *ins)
 {
-	struct fi_eq_entry entry = { .fid = &ins->av->fid.fid, .context = ins->context,
+	struct fi_eq_entry entry = { .fid = &ins->av->fid.fid,
+				     .context = ins->context,
 				     .data = (uint64_t)ins->done };
 	struct mrf_av *av = ins->av;
 	int ret = ins->done;
@@ -326,8 +342,8 @@ static int insert_end(struct insertion *ins)
 	return ret;
 }
 
-static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *fi_addr,
-		     uint64_t flags, void *context)
+static int av_insert(struct fid_av *fid, const void *addr, size_t count,
+		     fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
 	size_t len = to_av(fid)->addr_len, i;
 	struct insertion ins;
@@ -348,7 +364,9 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 	return insert_end(&ins);
 }
 
-/* --- by name --------------------------------------------------------------------------- */
+/*
+ * --- by name -------------------------------------------------------------------------
+ */
 
 #define HOST_TEXT 256 /* a DNS name and its NUL */
 #define SERVICE_TEXT 64
@@ -374,7 +392,8 @@ static bool split_addr_str(const char *text, char *node, char *service)
 {
 	int end = 0;
 
-	if (sscanf(text, "fi_sockaddr_in://%255[^:]:%63[0-9]%n", node, service, &end) == 2 &&
+	if (sscanf(text, "fi_sockaddr_in://%255[^:]:%63[0-9]%n", node, service, &end) ==
+		    2 &&
 	    end && !text[end])
 		return true;
 	end = 0;
@@ -391,10 +410,11 @@ static int check_names(const char *call, const char **node, const char **service
 	if (*service)
 		return 0;
 	if (!split_addr_str(*node, node_buf, service_buf))
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2210,
-				  "%s: service is NULL and node \"%s\" is no FI_ADDR_STR that "
-				  "carries one",
-				  call, *node);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_AV, 2210,
+			"%s: service is NULL and node \"%s\" is no FI_ADDR_STR that "
+			"carries one",
+			call, *node);
 	*node = node_buf;
 	*service = service_buf;
 	return 0;
@@ -423,7 +443,8 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
 }
 
 /* "host09" -> "host" and 9 with two digits; false: there is no number at its end. */
-static bool split_suffix(const char *node, size_t *prefix, unsigned long *number, int *digits)
+static bool split_suffix(const char *node, size_t *prefix, unsigned long *number,
+			 int *digits)
 {
 	size_t len = strlen(node);
 
@@ -466,8 +487,8 @@ static int resolve_nth(const struct mrf_av *av, const struct symmetric *sym, siz
 
 	if (count_on_name) {
 		split_suffix(sym->node, &prefix, &number, &digits);
-		len = snprintf(name, HOST_TEXT, "%.*s%0*lu", (int)prefix, sym->node, digits,
-			       number + n);
+		len = snprintf(name, HOST_TEXT, "%.*s%0*lu", (int)prefix, sym->node,
+			       digits, number + n);
 	} else {
 		len = snprintf(name, HOST_TEXT, "%s", sym->node);
 	}
@@ -523,20 +544,23 @@ static int check_symmetric(const struct symmetric *sym, size_t *count)
 	int digits;
 
 	if (!sym->node || !sym->service)
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2213, "fi_av_insertsym: %s is NULL",
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2213,
+				  "fi_av_insertsym: %s is NULL",
 				  sym->node ? "service" : "node");
 	if (!sym->nodecnt || !sym->svccnt ||
 	    __builtin_mul_overflow(sym->nodecnt, sym->svccnt, count))
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2214,
-				  "fi_av_insertsym: nodecnt=%zu svccnt=%zu: both must be at "
-				  "least 1 and their product an int",
-				  sym->nodecnt, sym->svccnt);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_AV, 2214,
+			"fi_av_insertsym: nodecnt=%zu svccnt=%zu: both must be at "
+			"least 1 and their product an int",
+			sym->nodecnt, sym->svccnt);
 	if (sym->nodecnt > 1 && !sym->numeric &&
 	    !split_suffix(sym->node, &prefix, &number, &digits))
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2215,
-				  "fi_av_insertsym: node \"%s\" is neither an address nor a name "
-				  "that ends in a number, so there is no next of %zu",
-				  sym->node, sym->nodecnt);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_AV, 2215,
+			"fi_av_insertsym: node \"%s\" is neither an address nor a name "
+			"that ends in a number, so there is no next of %zu",
+			sym->node, sym->nodecnt);
 	return 0;
 }
 
@@ -544,8 +568,9 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt,
 			const char *service, size_t svccnt, fi_addr_t *fi_addr,
 			uint64_t flags, void *context)
 {
-	struct symmetric sym = { .node = node, .service = service, .nodecnt = nodecnt,
-				 .svccnt = svccnt };
+	struct symmetric sym = {
+		.node = node, .service = service, .nodecnt = nodecnt, .svccnt = svccnt
+	};
 	struct insertion ins;
 	size_t count = 0;
 	int ret;
@@ -560,12 +585,14 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt,
 	return insert_end(&ins);
 }
 
-/* --- removing and asking --------------------------------------------------------------- */
+/*
+ * --- removing and asking -------------------------------------------------------------
+ */
 
 static int no_entry(const char *call, fi_addr_t fi_addr)
 {
-	return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2216, "%s: fi_addr %#llx names no entry", call,
-			  (unsigned long long)fi_addr);
+	return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2216, "%s: fi_addr %#llx names no entry",
+			  call, (unsigned long long)fi_addr);
 }
 
 static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint64_t flags)
@@ -580,7 +607,8 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 				  (unsigned long long)flags);
 	if (!fi_addr && count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2218,
-				  "fi_av_remove of %zu addresses: fi_addr is NULL", count);
+				  "fi_av_remove of %zu addresses: fi_addr is NULL",
+				  count);
 	mrf_lock_take(&av->lock);
 	for (i = 0; i < count; i++) {
 		if (mrf_av_gen(av, fi_addr[i]))
@@ -608,7 +636,8 @@ static int av_lookup(struct fid_av *fid, fi_addr_t fi_addr, void *addr, size_t *
 	return 0;
 }
 
-static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf, size_t *len)
+static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf,
+			      size_t *len)
 {
 	char text[MRF_ADDR_TEXT];
 	union mrf_addr one = { 0 };
@@ -621,23 +650,24 @@ static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf, s
 	}
 	memcpy(&one, addr, to_av(fid)->addr_len);
 	n = snprintf(buf, buf ? *len : 0, "%s%s",
-		     one.sa.sa_family == AF_INET	? "fi_sockaddr_in://" :
-		     one.sa.sa_family == AF_INET6 ? "fi_sockaddr_in6://" :
-						    "",
+		     one.sa.sa_family == AF_INET    ? "fi_sockaddr_in://"
+		     : one.sa.sa_family == AF_INET6 ? "fi_sockaddr_in6://"
+						    : "",
 		     mrf_addr_text(&one, text, sizeof(text)));
 	*len = (size_t)n + 1;
 	return buf;
 }
 
-static int av_no_set(struct fid_av *fid, struct fi_av_set_attr *attr, struct fid_av_set **set,
-		     void *context)
+static int av_no_set(struct fid_av *fid, struct fi_av_set_attr *attr,
+		     struct fid_av_set **set, void *context)
 {
 	(void)fid;
 	(void)attr;
 	(void)set;
 	(void)context;
-	return mrf_refuse(FI_ENOSYS, FI_LOG_AV, 2221,
-			  "fi_av_set: address sets belong to collectives, which are not offered");
+	return mrf_refuse(
+		FI_ENOSYS, FI_LOG_AV, 2221,
+		"fi_av_set: address sets belong to collectives, which are not offered");
 }
 
 static struct fi_ops_av av_ops = {
@@ -651,7 +681,9 @@ static struct fi_ops_av av_ops = {
 	.av_set = av_no_set,
 };
 
-/* --- opening, binding and closing ------------------------------------------------------ */
+/*
+ * --- opening, binding and closing ----------------------------------------------------
+ */
 
 static void av_describe(const struct fid *fid, char *buf, size_t len)
 {
@@ -663,17 +695,19 @@ static void av_describe(const struct fid *fid, char *buf, size_t len)
 static int check_bind(const struct mrf_av *av, const struct mrf_eq *eq, uint64_t flags)
 {
 	if (!eq)
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2222,
-				  "fi_av_bind: only an event queue can be bound to an address "
-				  "vector");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_AV, 2222,
+			"fi_av_bind: only an event queue can be bound to an address "
+			"vector");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2223,
 				  "fi_av_bind flags=%#llx: must be 0",
 				  (unsigned long long)flags);
 	if (!av->async)
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2224,
-				  "fi_av_bind: the address vector was opened without FI_EVENT, it "
-				  "reports nothing");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_AV, 2224,
+			"fi_av_bind: the address vector was opened without FI_EVENT, it "
+			"reports nothing");
 	return 0;
 }
 
@@ -727,25 +761,29 @@ static struct fi_ops av_fid_ops = {
 
 static int check_attr(const struct fi_av_attr *attr)
 {
-	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP && attr->type != FI_AV_TABLE)
+	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP &&
+	    attr->type != FI_AV_TABLE)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2227,
 				  "fi_av_attr.type=%d is no type of fi_av(3)",
 				  (int)attr->type);
 	if (attr->rx_ctx_bits)
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2228,
-				  "fi_av_attr.rx_ctx_bits=%d: must be 0, endpoints have one "
-				  "receive context",
-				  attr->rx_ctx_bits);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_AV, 2228,
+			"fi_av_attr.rx_ctx_bits=%d: must be 0, endpoints have one "
+			"receive context",
+			attr->rx_ctx_bits);
 	if (attr->name || (attr->flags & FI_READ))
-		return mrf_refuse(FI_ENOSYS, FI_LOG_AV, 2229,
-				  "fi_av_attr.%s: address vectors shared between processes are "
-				  "not offered",
-				  attr->name ? "name" : "flags has FI_READ");
+		return mrf_refuse(
+			FI_ENOSYS, FI_LOG_AV, 2229,
+			"fi_av_attr.%s: address vectors shared between processes are "
+			"not offered",
+			attr->name ? "name" : "flags has FI_READ");
 	if (attr->flags & ~(FI_EVENT | FI_SYMMETRIC))
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2230,
-				  "fi_av_attr.flags=%#llx: only FI_EVENT and FI_SYMMETRIC are "
-				  "offered",
-				  (unsigned long long)attr->flags);
+		return mrf_refuse(
+			FI_EBADFLAGS, FI_LOG_AV, 2230,
+			"fi_av_attr.flags=%#llx: only FI_EVENT and FI_SYMMETRIC are "
+			"offered",
+			(unsigned long long)attr->flags);
 	return 0;
 }
 
@@ -757,8 +795,8 @@ static struct mrf_av *av_new(uint32_t addr_format, const struct fi_av_attr *attr
 	if (!av)
 		return NULL;
 	av->family = addr_format == FI_SOCKADDR_IN6 ? AF_INET6 : AF_INET;
-	av->addr_len = addr_format == FI_SOCKADDR_IN6 ? sizeof(struct sockaddr_in6) :
-							sizeof(struct sockaddr_in);
+	av->addr_len = addr_format == FI_SOCKADDR_IN6 ? sizeof(struct sockaddr_in6)
+						      : sizeof(struct sockaddr_in);
 	av->table = attr->type != FI_AV_MAP;
 	av->async = attr->flags & FI_EVENT;
 	av->free_first = av->free_last = NO_INDEX;
@@ -771,8 +809,9 @@ static struct mrf_av *av_new(uint32_t addr_format, const struct fi_av_attr *attr
 	return av;
 }
 
-int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid, uint32_t addr_format,
-		struct fi_av_attr *attr, struct fid_av **av_fid, void *context)
+int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
+		uint32_t addr_format, struct fi_av_attr *attr, struct fid_av **av_fid,
+		void *context)
 {
 	struct mrf_av *av;
 	int ret;
@@ -789,7 +828,8 @@ int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid, uint32_t 
 		return ret;
 	av = av_new(addr_format, attr, context);
 	if (!av)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_AV, 2232, "no memory for an address vector");
+		return mrf_refuse(FI_ENOMEM, FI_LOG_AV, 2232,
+				  "no memory for an address vector");
 	av->domain = domain_fid;
 	mrf_obj_hold(&av->parent, domain, &av->fid.fid, av_describe);
 	if (attr->type == FI_AV_UNSPEC)

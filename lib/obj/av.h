@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Address vector: fi_addr_t <-> socket address (IPv4 or IPv6). FI_AV_MAP and FI_AV_TABLE both
- * hand out indices, from 0 in the order of insertion. A removed index comes back: in a table
- * the lowest one first, as fi_av(3) has it; in a map the one removed longest ago. Every use of an
- * index has its own generation, so that an endpoint sees that what it knows under an index is
- * gone. Reading is free of locks: entries never move. Inserting and removing take the lock of
- * rank AV. An address may be inserted more than once.
+ * Address vector: fi_addr_t <-> socket address (IPv4 or IPv6). FI_AV_MAP and FI_AV_TABLE
+ * both hand out indices, from 0 in the order of insertion. A removed index comes back: in
+ * a table the lowest one first, as fi_av(3) has it; in a map the one removed longest ago.
+ * Every use of an index has its own generation, so that an endpoint sees that what it
+ * knows under an index is gone. Reading is free of locks: entries never move. Inserting
+ * and removing take the lock of rank AV. An address may be inserted more than once.
  */
 #ifndef MRF_OBJ_AV_H
 #define MRF_OBJ_AV_H
@@ -17,17 +17,19 @@
 struct mrf_av;
 
 /*
- * addr_format: the domain's, FI_SOCKADDR_IN or FI_SOCKADDR_IN6. The errors of fi_av(3); on
- * success attr->type, if FI_AV_UNSPEC, becomes the type chosen.
+ * addr_format: the domain's, FI_SOCKADDR_IN or FI_SOCKADDR_IN6. The errors of fi_av(3);
+ * on success attr->type, if FI_AV_UNSPEC, becomes the type chosen.
  */
-int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid, uint32_t addr_format,
-		struct fi_av_attr *attr, struct fid_av **av, void *context);
+int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
+		uint32_t addr_format, struct fi_av_attr *attr, struct fid_av **av,
+		void *context);
 
 struct mrf_av *mrf_av_from_fid(struct fid *fid);
 struct mrf_obj *mrf_av_obj(struct mrf_av *av);
 struct fid_domain *mrf_av_domain(struct mrf_av *av);
 
-/* Generation of an entry (never 0), or 0 when fi_addr names no entry. Lock-free, fast path. */
+/* Generation of an entry (never 0), or 0 when fi_addr names no entry. Lock-free, fast
+ * path. */
 uint64_t mrf_av_gen(const struct mrf_av *av, fi_addr_t fi_addr);
 /* -FI_EADDRNOTAVAIL when fi_addr names no entry. */
 int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr);

@@ -21,8 +21,9 @@ struct fid_domain *mrf_cntr_domain(struct mrf_cntr *cntr);
 struct mrf_wait *mrf_cntr_wait(struct mrf_cntr *cntr);
 
 /*
- * fi_trywait: 0 when it is safe to block on the counter's fd, -FI_EAGAIN when a value changed
- * since the last -FI_EAGAIN, -FI_EINVAL (with its reason) when it has no wait object.
+ * fi_trywait: 0 when it is safe to block on the counter's fd, -FI_EAGAIN when a value
+ * changed since the last -FI_EAGAIN, -FI_EINVAL (with its reason) when it has no wait
+ * object.
  */
 int mrf_cntr_trywait(struct mrf_cntr *cntr);
 

@@ -14,7 +14,8 @@
 #define CACHE_LINE 64
 
 /* The formats are prefixes of one another, and of struct mrf_comp. */
-_Static_assert(offsetof(struct mrf_comp, flags) == offsetof(struct fi_cq_tagged_entry, flags) &&
+_Static_assert(offsetof(struct mrf_comp, flags) ==
+			       offsetof(struct fi_cq_tagged_entry, flags) &&
 		       offsetof(struct mrf_comp, len) ==
 			       offsetof(struct fi_cq_tagged_entry, len) &&
 		       offsetof(struct mrf_comp, buf) ==
@@ -36,23 +37,23 @@ struct mrf_cq {
 	struct mrf_hold parent;
 	struct fid_domain *domain;
 	struct mrf_wait wait;
-	size_t entry_size;	/* of the format; immutable */
-	bool threshold;		/* FI_CQ_COND_THRESHOLD; immutable */
-	uint32_t api_version;	/* immutable */
-	atomic_size_t pending;	/* what a read would find; changed under lock */
+	size_t entry_size;     /* of the format; immutable */
+	bool threshold;	       /* FI_CQ_COND_THRESHOLD; immutable */
+	uint32_t api_version;  /* immutable */
+	atomic_size_t pending; /* what a read would find; changed under lock */
 
 	struct mrf_lock lock; /* rank CQ: guards all below */
 	struct slot *ring;
-	size_t mask; /* slots - 1; a power of two minus one */
-	size_t head; /* next to read; counts up for ever */
-	size_t tail; /* next to write */
-	size_t nerr; /* errors between head and tail */
-	size_t lost; /* completions without memory; not 0: overrun */
+	size_t mask;		       /* slots - 1; a power of two minus one */
+	size_t head;		       /* next to read; counts up for ever */
+	size_t tail;		       /* next to write */
+	size_t nerr;		       /* errors between head and tail */
+	size_t lost;		       /* completions without memory; not 0: overrun */
 	struct mrf_comp_err *last_err; /* owns the text of the last fi_cq_readerr */
 	struct mrf_comp_err overrun;
 	unsigned sreads;   /* threads in a blocking read */
 	unsigned signals;  /* fi_cq_signal calls so far */
-	bool signal_waits; /* one came while no thread was blocked: the next read takes it */
+	bool signal_waits; /* one came while nobody was blocked: for the next read */
 };
 
 static struct mrf_cq *to_cq(struct fid_cq *fid)
@@ -80,7 +81,9 @@ static bool is_empty(struct mrf_cq *cq)
 	return !atomic_load_explicit(&cq->pending, memory_order_acquire);
 }
 
-/* --- writing --------------------------------------------------------------------------- */
+/*
+ * --- writing -------------------------------------------------------------------------
+ */
 
 static struct slot *ring_new(size_t n)
 {
@@ -118,7 +121,8 @@ static void lose_locked(struct mrf_cq *cq)
 {
 	if (!cq->lost++)
 		mrf_log(FI_LOG_WARN, FI_LOG_CQ,
-			"MRF-E2020: completion queue %p overrun: no memory for more than %zu "
+			"MRF-E2020: completion queue %p overrun: no memory for more than "
+			"%zu "
 			"entries",
 			(void *)&cq->fid, used(cq));
 }
@@ -163,9 +167,12 @@ void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err)
 	mrf_wait_signal(&cq->wait);
 }
 
-/* --- reading --------------------------------------------------------------------------- */
+/*
+ * --- reading -------------------------------------------------------------------------
+ */
 
-static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i, const struct mrf_comp *comp)
+static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i,
+		       const struct mrf_comp *comp)
 {
 	/* Constant sizes let the compiler copy in registers. */
 	switch (cq->entry_size) {
@@ -186,7 +193,8 @@ static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i, const struc
 	}
 }
 
-static ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
+static ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count,
+			   fi_addr_t *src_addr)
 {
 	ssize_t n = 0;
 
@@ -217,7 +225,8 @@ static int check_buf(const void *buf, size_t count)
 			  "reading %zu completions into a NULL buffer", count);
 }
 
-static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src_addr)
+static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count,
+			   fi_addr_t *src_addr)
 {
 	struct mrf_cq *cq = to_cq(fid);
 	ssize_t ret = check_buf(buf, count);
@@ -246,7 +255,7 @@ struct sread {
 	void *buf;
 	size_t count;
 	fi_addr_t *src_addr;
-	size_t want;	  /* entries to wait for; an error or an overrun ends it as well */
+	size_t want; /* entries to wait for; an error or an overrun ends it as well */
 	unsigned signals; /* when the read began */
 };
 
@@ -308,12 +317,13 @@ static size_t entries_wanted(const struct mrf_cq *cq, const void *cond, size_t c
 {
 	if (!cq->threshold || !count)
 		return 1;
-	/* fi_cq(3): cond is the number itself. Waiting for more than fits would be for ever. */
+	/* fi_cq(3): cond is the number itself. Waiting for more than fits would be for
+	 * ever. */
 	return mrf_max(1, mrf_min((uintptr_t)cond, count));
 }
 
-static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src_addr,
-			    const void *cond, int timeout)
+static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
+			    fi_addr_t *src_addr, const void *cond, int timeout)
 {
 	struct mrf_cq *cq = to_cq(fid);
 	struct sread s = { .cq = cq, .buf = buf, .count = count, .src_addr = src_addr };
@@ -356,7 +366,9 @@ static int cq_signal(struct fid_cq *fid)
 	return 0;
 }
 
-/* --- errors ---------------------------------------------------------------------------- */
+/*
+ * --- errors --------------------------------------------------------------------------
+ */
 
 static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 {
@@ -366,7 +378,8 @@ static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 	err->err = FI_EOVERRUN;
 	err->prov_errno = 2020;
 	snprintf(err->text, sizeof(err->text),
-		 "MRF-E2020: completion queue overrun, %zu completion(s) lost for want of memory",
+		 "MRF-E2020: completion queue overrun, %zu completion(s) lost for want "
+		 "of memory",
 		 cq->lost);
 	return err;
 }
@@ -448,7 +461,9 @@ static struct fi_ops_cq cq_ops = {
 	.strerror = cq_strerror,
 };
 
-/* --- opening and closing --------------------------------------------------------------- */
+/*
+ * --- opening and closing -------------------------------------------------------------
+ */
 
 static void cq_describe(const struct fid *fid, char *buf, size_t len)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queue: an ordered ring of completions and errors. It grows when it is full, so
- * nothing is ever lost; attr->size is where it starts. All formats, wait objects NONE, UNSPEC and FD.
- * Endpoints bind themselves as progress sources and write into it; the application reads.
- * Thread-safe; lock of rank CQ.
+ * Completion queue: an ordered ring of completions and errors. It grows when it is full,
+ * so nothing is ever lost; attr->size is where it starts. All formats, wait objects NONE,
+ * UNSPEC and FD. Endpoints bind themselves as progress sources and write into it; the
+ * application reads. Thread-safe; lock of rank CQ.
  */
 #ifndef MRF_OBJ_CQ_H
 #define MRF_OBJ_CQ_H
@@ -28,14 +28,16 @@ struct mrf_comp {
 struct mrf_comp_err {
 	struct mrf_comp comp;
 	size_t olen;
-	int err;	/* positive FI_E* */
-	int prov_errno; /* stable reason code, see fi_cq_strerror */
-	char text[MRF_ERR_TEXT]; /* why, for people; reaches the application as err_data */
+	int err;		 /* positive FI_E* */
+	int prov_errno;		 /* stable reason code, see fi_cq_strerror */
+	char text[MRF_ERR_TEXT]; /* why, for people; becomes err_data */
 };
 
 struct mrf_cq;
 
-/* domain: what the CQ holds as its parent. The errors of fi_cq(3); *cq only on success. */
+/*
+ * domain: what the CQ holds as its parent. The errors of fi_cq(3); *cq only on success.
+ */
 int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 		const struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
 
@@ -46,15 +48,15 @@ struct fid_domain *mrf_cq_domain(struct mrf_cq *cq);
 struct mrf_wait *mrf_cq_wait(struct mrf_cq *cq);
 
 /*
- * fi_trywait: 0 when it is safe to block on the CQ's fd, -FI_EAGAIN when something is there,
- * -FI_EINVAL (with its reason) when it has no wait object.
+ * fi_trywait: 0 when it is safe to block on the CQ's fd, -FI_EAGAIN when something is
+ * there, -FI_EINVAL (with its reason) when it has no wait object.
  */
 int mrf_cq_trywait(struct mrf_cq *cq);
 
 /*
- * Appends and wakes waiters. Without memory to grow the ring the entry is counted as lost, and
- * so is every later one; once what came before is read the CQ answers -FI_EAVAIL with
- * FI_EOVERRUN for ever, as fi_cq(3) "NOTES" has it: never silently.
+ * Appends and wakes waiters. Without memory to grow the ring the entry is counted as
+ * lost, and so is every later one; once what came before is read the CQ answers
+ * -FI_EAVAIL with FI_EOVERRUN for ever, as fi_cq(3) "NOTES" has it: never silently.
  */
 void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp);
 void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err);

@@ -35,7 +35,9 @@ static struct mrf_eq *to_eq(struct fid_eq *fid)
 	return mrf_container_of(fid, struct mrf_eq, fid);
 }
 
-/* --- writing --------------------------------------------------------------------------- */
+/*
+ * --- writing -------------------------------------------------------------------------
+ */
 
 static struct event *event_new(uint32_t type, size_t len)
 {
@@ -44,8 +46,8 @@ static struct event *event_new(uint32_t type, size_t len)
 	if (len <= SIZE_MAX - sizeof(*event))
 		event = malloc(sizeof(*event) + len);
 	if (!event) {
-		mrf_refuse(FI_ENOMEM, FI_LOG_EQ, 2060, "no memory for an event of %zu bytes",
-			   len);
+		mrf_refuse(FI_ENOMEM, FI_LOG_EQ, 2060,
+			   "no memory for an event of %zu bytes", len);
 		return NULL;
 	}
 	event->type = type;
@@ -75,7 +77,8 @@ int mrf_eq_write(struct mrf_eq *eq, uint32_t type, const void *buf, size_t len)
 	return 0;
 }
 
-int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err, const char *text)
+int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err,
+		     const char *text)
 {
 	size_t len = text ? strlen(text) : 0;
 	struct event *event = event_new(0, sizeof(*err) + len + 1);
@@ -96,8 +99,9 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 	int ret;
 
 	if (!eq->writable)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2061,
-				  "fi_eq_write on an event queue opened without FI_WRITE");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EQ, 2061,
+			"fi_eq_write on an event queue opened without FI_WRITE");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2062,
 				  "fi_eq_write flags=%#llx: must be 0",
@@ -109,7 +113,9 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 	return ret ? ret : (ssize_t)len;
 }
 
-/* --- reading --------------------------------------------------------------------------- */
+/*
+ * --- reading -------------------------------------------------------------------------
+ */
 
 static struct event *first_locked(const struct mrf_eq *eq)
 {
@@ -162,7 +168,8 @@ static ssize_t read_attempt(void *arg)
 static int check_read(const struct reading *r)
 {
 	if (!r->event || (!r->buf && r->len))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2064, "reading an event: %s is NULL",
+		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2064,
+				  "reading an event: %s is NULL",
 				  r->event ? "buf" : "event");
 	if (r->flags & ~FI_PEEK)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2065,
@@ -175,17 +182,18 @@ static int check_read(const struct reading *r)
 static ssize_t read_result(const struct reading *r, ssize_t ret)
 {
 	if (ret == -FI_ETOOSMALL)
-		return mrf_refuse(FI_ETOOSMALL, FI_LOG_EQ, 2066,
-				  "the next event does not fit into a buffer of %zu bytes",
-				  r->len);
+		return mrf_refuse(
+			FI_ETOOSMALL, FI_LOG_EQ, 2066,
+			"the next event does not fit into a buffer of %zu bytes", r->len);
 	return ret;
 }
 
 static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t len,
 		       uint64_t flags)
 {
-	struct reading r = { .eq = to_eq(fid), .event = event, .buf = buf, .len = len,
-			     .flags = flags };
+	struct reading r = {
+		.eq = to_eq(fid), .event = event, .buf = buf, .len = len, .flags = flags
+	};
 	int ret = check_read(&r);
 
 	return ret ? ret : read_result(&r, read_attempt(&r));
@@ -194,8 +202,9 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len,
 			int timeout, uint64_t flags)
 {
-	struct reading r = { .eq = to_eq(fid), .event = event, .buf = buf, .len = len,
-			     .flags = flags };
+	struct reading r = {
+		.eq = to_eq(fid), .event = event, .buf = buf, .len = len, .flags = flags
+	};
 	ssize_t ret = mrf_wait_may_block(&r.eq->wait, "fi_eq_sread");
 
 	if (!ret)
@@ -217,7 +226,8 @@ static void fill_err_entry(const struct mrf_eq *eq, const struct event *event,
 	size_t size = buf->err_data_size;
 
 	memcpy(buf, event->data, sizeof(*buf));
-	mrf_obj_err_data(eq->api_version, (const char *)event->data + sizeof(*buf), &data, &size);
+	mrf_obj_err_data(eq->api_version, (const char *)event->data + sizeof(*buf), &data,
+			 &size);
 	buf->err_data = data;
 	buf->err_data_size = size;
 }
@@ -265,7 +275,9 @@ static struct fi_ops_eq eq_ops = {
 	.strerror = eq_strerror,
 };
 
-/* --- opening and closing --------------------------------------------------------------- */
+/*
+ * --- opening and closing -------------------------------------------------------------
+ */
 
 static void eq_describe(const struct fid *fid, char *buf, size_t len)
 {
@@ -315,10 +327,11 @@ static struct fi_ops eq_fid_ops = {
 static int check_attr(const struct fi_eq_attr *attr)
 {
 	if (attr->flags & ~(FI_WRITE | FI_AFFINITY))
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2070,
-				  "fi_eq_attr.flags=%#llx: only FI_WRITE and FI_AFFINITY are "
-				  "known",
-				  (unsigned long long)attr->flags);
+		return mrf_refuse(
+			FI_EBADFLAGS, FI_LOG_EQ, 2070,
+			"fi_eq_attr.flags=%#llx: only FI_WRITE and FI_AFFINITY are "
+			"known",
+			(unsigned long long)attr->flags);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2071,
 				  "fi_eq_attr.wait_obj=FI_WAIT_SET with a NULL wait_set");
@@ -339,7 +352,8 @@ int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr,
 		return ret;
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_EQ, 2072, "no memory for an event queue");
+		return mrf_refuse(FI_ENOMEM, FI_LOG_EQ, 2072,
+				  "no memory for an event queue");
 	ret = mrf_wait_init(&eq->wait, attr->wait_obj);
 	if (ret)
 		goto err_alloc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event queue: an unbounded list of control events (fi_eq(3)); the application may write its own
- * with fi_eq_write. Belongs to a fabric. Thread-safe; lock of rank EQ.
+ * Event queue: an unbounded list of control events (fi_eq(3)); the application may write
+ * its own with fi_eq_write. Belongs to a fabric. Thread-safe; lock of rank EQ.
  */
 #ifndef MRF_OBJ_EQ_H
 #define MRF_OBJ_EQ_H

@@ -86,22 +86,24 @@ void mrf_obj_drop(struct mrf_hold *hold)
 	hold->target = NULL;
 }
 
-/* Names the first holders in buf and returns how many there are. Caller holds obj->lock. */
+/*
+ * Names the first holders in buf and returns how many there are. Caller holds obj->lock.
+ */
 static unsigned name_holders_locked(const struct mrf_obj *obj, char *buf, size_t len)
 {
 	unsigned n = 0;
 	size_t used = 0;
 
 	*buf = '\0';
-	mrf_list_each(node, &obj->holds) {
+	mrf_list_each (node, &obj->holds) {
 		struct mrf_hold *hold = mrf_list_entry(node, struct mrf_hold, node);
 		char name[NAME_TEXT];
 
 		if (n++ >= NAMED_HOLDERS)
 			continue;
 		name_fid(hold->holder, hold->describe, name, sizeof(name));
-		used += (size_t)snprintf(buf + used, len - used, "%s%s",
-					 used ? ", " : "", name);
+		used += (size_t)snprintf(buf + used, len - used, "%s%s", used ? ", " : "",
+					 name);
 	}
 	return n;
 }
@@ -121,8 +123,8 @@ int mrf_obj_busy(struct mrf_obj *obj)
 	if (n > NAMED_HOLDERS)
 		snprintf(more, sizeof(more), " and %u more", n - NAMED_HOLDERS);
 	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2001,
-			  "%s cannot be closed, %u object(s) use it: %s%s", name, n, holders,
-			  more);
+			  "%s cannot be closed, %u object(s) use it: %s%s", name, n,
+			  holders, more);
 }
 
 uint32_t mrf_obj_api_version(const struct mrf_obj *obj)
@@ -202,7 +204,8 @@ const char *mrf_obj_strerror(int prov_errno, const void *err_data, char *buf, si
 	const char *text = err_data;
 
 	if (!text || !*text) {
-		snprintf(own, sizeof(own), prov_errno ? "MRF-E%d, see mrfab(7)" : "no reason known",
+		snprintf(own, sizeof(own),
+			 prov_errno ? "MRF-E%d, see mrfab(7)" : "no reason known",
 			 prov_errno);
 		text = own;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all fi objects share: who holds whom. A child holds its parent (a region its domain),
- * a user holds what it is bound to (an endpoint its CQ). An object that is held cannot be
- * closed: mrf_obj_busy answers -FI_EBUSY and the log names the holders.
+ * What all fi objects share: who holds whom. A child holds its parent (a region its
+ * domain), a user holds what it is bound to (an endpoint its CQ). An object that is held
+ * cannot be closed: mrf_obj_busy answers -FI_EBUSY and the log names the holders.
  *
  * An object and its holds live inside the structures that embed them and own nothing.
  * Any thread may hold and drop; obj->lock guards the list.
@@ -15,17 +15,18 @@
 #include "base/lock.h"
 
 struct mrf_obj {
-	struct fid *fid;	/* immutable; its class names the object in messages */
-	struct mrf_lock lock;	/* rank OBJ */
-	struct mrf_list holds;	/* struct mrf_hold.node of every holder; guarded by lock */
+	struct fid *fid;       /* immutable; its class names the object in messages */
+	struct mrf_lock lock;  /* rank OBJ */
+	struct mrf_list holds; /* struct mrf_hold.node of every holder; guarded by lock */
 	/*
-	 * Adds detail to the name in messages ("0x7f..., 4096 bytes, key 0x7"); may be NULL. Runs
-	 * under the lock of a held object, so it takes no lock of its own.
+	 * Adds detail to the name in messages ("0x7f..., 4096 bytes, key 0x7"); may be
+	 * NULL. Runs under the lock of a held object, so it takes no lock of its own.
 	 */
 	void (*describe)(const struct fid *fid, char *buf, size_t len);
 	/*
-	 * What the application asked for in fi_getinfo; 0: not set, see mrf_obj_api_version.
-	 * Set by fabric and domain after mrf_obj_init, immutable then.
+	 * What the application asked for in fi_getinfo; 0: not set, see
+	 * mrf_obj_api_version. Set by fabric and domain after mrf_obj_init, immutable
+	 * then.
 	 */
 	uint32_t api_version;
 };
@@ -51,8 +52,8 @@ void mrf_obj_drop(struct mrf_hold *hold);
 int mrf_obj_busy(struct mrf_obj *obj);
 
 /*
- * API version in force for what is opened on this fabric or domain: the object's own, else the
- * fid's when it is a fabric, else the version of our headers.
+ * API version in force for what is opened on this fabric or domain: the object's own,
+ * else the fid's when it is a fabric, else the version of our headers.
  */
 uint32_t mrf_obj_api_version(const struct mrf_obj *obj);
 
@@ -74,14 +75,15 @@ int mrf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
 /*
  * Copies a reason into the error entry of a queue, as fi_cq(3) and fi_eq(3) have it for
  * err_data. On input *data and *size are the application's; with api_version >= 1.5 and a
- * buffer given, as much of text as fits is copied there and always terminated; otherwise *data
- * becomes text itself, which the caller keeps alive. *size: bytes in *data.
+ * buffer given, as much of text as fits is copied there and always terminated; otherwise
+ * *data becomes text itself, which the caller keeps alive. *size: bytes in *data.
  */
 void mrf_obj_err_data(uint32_t api_version, const char *text, void **data, size_t *size);
 
 /*
- * fi_cq_strerror and fi_eq_strerror: err_data is the text that mrf_obj_err_data handed out, or
- * NULL. Returns buf, or without one a text that lasts until the thread's next call.
+ * fi_cq_strerror and fi_eq_strerror: err_data is the text that mrf_obj_err_data handed
+ * out, or NULL. Returns buf, or without one a text that lasts until the thread's next
+ * call.
  */
 const char *mrf_obj_strerror(int prov_errno, const void *err_data, char *buf, size_t len);
 

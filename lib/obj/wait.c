@@ -44,8 +44,8 @@ static void bell_ring(struct mrf_bell *bell)
 }
 
 /*
- * First the descriptor, then the flag: a ring in between that found the flag set is lost, but the
- * exchange makes what it announced visible to the caller, who looks after this.
+ * First the descriptor, then the flag: a ring in between that found the flag set is lost,
+ * but the exchange makes what it announced visible to the caller, who looks after this.
  */
 static void bell_silence(struct mrf_bell *bell)
 {
@@ -66,10 +66,11 @@ static int check_kind(enum fi_wait_obj kind)
 	if ((size_t)kind >= MRF_ARRAY_SIZE(kind_names))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2010,
 				  "wait_obj=%d is no wait object of fi_eq(3)", (int)kind);
-	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2011,
-			  "wait_obj=%s: only FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
-			  "offered",
-			  kind_names[kind]);
+	return mrf_refuse(
+		FI_ENOSYS, FI_LOG_FABRIC, 2011,
+		"wait_obj=%s: only FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
+		"offered",
+		kind_names[kind]);
 }
 
 static int watch_fd(int epoll_fd, int fd)
@@ -160,7 +161,7 @@ int mrf_wait_busy(struct mrf_wait *wait)
 	unsigned n = 0;
 
 	mrf_lock_take(&wait->wake_lock);
-	mrf_list_each(node, &wait->asleep)
+	mrf_list_each (node, &wait->asleep)
 		n++;
 	mrf_lock_release(&wait->wake_lock);
 	if (!n)
@@ -172,7 +173,7 @@ int mrf_wait_busy(struct mrf_wait *wait)
 /* Caller holds wait->lock. */
 static bool is_linked_locked(const struct mrf_wait *wait, const struct mrf_source *source)
 {
-	mrf_list_each(node, &wait->links) {
+	mrf_list_each (node, &wait->links) {
 		if (mrf_list_entry(node, struct mrf_wait_link, node)->source == source)
 			return true;
 	}
@@ -220,7 +221,7 @@ void mrf_wait_unlink(struct mrf_wait_link *link)
 void mrf_wait_poll(struct mrf_wait *wait)
 {
 	mrf_lock_take(&wait->lock);
-	mrf_list_each(node, &wait->links) {
+	mrf_list_each (node, &wait->links) {
 		struct mrf_wait_link *link =
 			mrf_list_entry(node, struct mrf_wait_link, node);
 
@@ -233,7 +234,7 @@ static void arm(struct mrf_wait *wait, struct mrf_bell *bell)
 {
 	bell_silence(bell);
 	mrf_lock_take(&wait->lock);
-	mrf_list_each(node, &wait->links) {
+	mrf_list_each (node, &wait->links) {
 		struct mrf_wait_link *link =
 			mrf_list_entry(node, struct mrf_wait_link, node);
 
@@ -247,7 +248,7 @@ void mrf_wait_signal(struct mrf_wait *wait)
 	if (mrf_likely(!atomic_load(&wait->waiters)))
 		return;
 	mrf_lock_take(&wait->wake_lock);
-	mrf_list_each(node, &wait->asleep)
+	mrf_list_each (node, &wait->asleep)
 		bell_ring(&mrf_list_entry(node, struct mrf_sleeper, node)->bell);
 	mrf_lock_release(&wait->wake_lock);
 	if (atomic_load(&wait->watched))
@@ -267,7 +268,9 @@ static struct mrf_sleeper *sleeper_new(void)
 	return NULL;
 }
 
-/* The thread is woken by every signal from here until fall_awake. NULL: errno says why. */
+/*
+ * The thread is woken by every signal from here until fall_awake. NULL: errno says why.
+ */
 static struct mrf_sleeper *fall_asleep(struct mrf_wait *wait)
 {
 	struct mrf_sleeper *sleeper;
@@ -303,7 +306,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000 * NS_PER_MS + (uint64_t)ts.tv_nsec;
 }
 
-/* Milliseconds left for poll(2), rounded up so that it never returns early; -1: for ever. */
+/*
+ * Milliseconds left for poll(2), rounded up so that it never returns early; -1: for ever.
+ */
 static int left_ms(uint64_t deadline)
 {
 	uint64_t now;
@@ -385,14 +390,14 @@ int mrf_wait_control(struct mrf_wait *wait, struct fid *fid, int command, void *
 	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
 		return mrf_no_control(fid, command, arg);
 	if (!arg)
-		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2018,
-				  "fi_control(%s): arg is NULL, nowhere to write the answer",
-				  command == FI_GETWAIT ? "FI_GETWAIT" : "FI_GETWAITOBJ");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_FABRIC, 2018,
+			"fi_control(%s): arg is NULL, nowhere to write the answer",
+			command == FI_GETWAIT ? "FI_GETWAIT" : "FI_GETWAITOBJ");
 	if (command == FI_GETWAIT)
 		return get_fd(wait, arg);
 	/* What FI_GETWAIT hands out, also when the choice was left to the library. */
-	*(enum fi_wait_obj *)arg =
-		wait->kind == FI_WAIT_NONE ? FI_WAIT_NONE : FI_WAIT_FD;
+	*(enum fi_wait_obj *)arg = wait->kind == FI_WAIT_NONE ? FI_WAIT_NONE : FI_WAIT_FD;
 	return 0;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What queues and counters have in common: sources of progress (the endpoints bound to them)
- * that are polled when the application reads, and a wait object.
+ * What queues and counters have in common: sources of progress (the endpoints bound to
+ * them) that are polled when the application reads, and a wait object.
  *
  * A source belongs to whoever bound it and is linked into any number of waits through
- * one mrf_wait_link each. Locks: mrf_wait.lock (rank WAIT) is held while sources are polled, so
- * a poll callback may take the endpoint's lock and write to CQs and counters.
+ * one mrf_wait_link each. Locks: mrf_wait.lock (rank WAIT) is held while sources are
+ * polled, so a poll callback may take the endpoint's lock and write to CQs and counters.
  *
  * Nobody steals a wakeup: every thread that blocks has a bell of its own, and the
  * application's file descriptor has another one that only fi_trywait silences.
@@ -25,7 +25,8 @@ struct mrf_source {
 	void (*poll)(struct mrf_source *source);
 	/*
 	 * Asks for fd to become readable at the next event and takes back that it is now.
-	 * Events that came before may be missed, so the caller polls once more afterwards.
+	 * Events that came before may be missed, so the caller polls once more
+	 * afterwards.
 	 */
 	void (*arm)(struct mrf_source *source);
 	int fd; /* readable when there is something to poll, or -1; owned by the source */
@@ -37,7 +38,9 @@ struct mrf_wait_link {
 	struct mrf_wait *wait; /* NULL: not linked */
 };
 
-/* An eventfd that many may ring and one silences; ringing it again costs no system call. */
+/*
+ * An eventfd that many may ring and one silences; ringing it again costs no system call.
+ */
 struct mrf_bell {
 	int fd;
 	atomic_bool rung;
@@ -50,17 +53,17 @@ struct mrf_sleeper {
 };
 
 struct mrf_wait {
-	enum fi_wait_obj kind;	    /* NONE, UNSPEC or FD; immutable */
-	int epoll_fd;		    /* what the application may poll; -1 with kind NONE */
-	int source_fd;		    /* epoll of the sources' fds; inside epoll_fd */
-	struct mrf_bell bell;	    /* inside epoll_fd; rung once the application watches */
-	struct mrf_lock lock;	    /* rank WAIT: guards links, held while polling */
+	enum fi_wait_obj kind; /* NONE, UNSPEC or FD; immutable */
+	int epoll_fd;	       /* what the application may poll; -1 with kind NONE */
+	int source_fd;	       /* epoll of the sources' fds; inside epoll_fd */
+	struct mrf_bell bell;  /* inside epoll_fd; rung once the application watches */
+	struct mrf_lock lock;  /* rank WAIT: guards links, held while polling */
 	struct mrf_list links;
-	atomic_int waiters;	    /* sleepers, and 1 if watched: signal is free when 0 */
-	atomic_bool watched;	    /* the application has the fd, or called fi_trywait */
-	struct mrf_lock wake_lock;  /* rank WAKE: guards the two lists */
-	struct mrf_list asleep;	    /* struct mrf_sleeper: threads in mrf_wait_until */
-	struct mrf_list spare;	    /* struct mrf_sleeper: for the next threads */
+	atomic_int waiters;	   /* sleepers, and 1 if watched: signal is free when 0 */
+	atomic_bool watched;	   /* the application has the fd, or called fi_trywait */
+	struct mrf_lock wake_lock; /* rank WAKE: guards the two lists */
+	struct mrf_list asleep;	   /* struct mrf_sleeper: threads in mrf_wait_until */
+	struct mrf_list spare;	   /* struct mrf_sleeper: for the next threads */
 };
 
 /*
@@ -70,25 +73,30 @@ struct mrf_wait {
 int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind);
 /* Nothing may be linked and nobody asleep. */
 void mrf_wait_fini(struct mrf_wait *wait);
-/* 0, or -FI_EBUSY after one line when threads are blocked on it: closing would strand them. */
+/* 0, or -FI_EBUSY after one line when threads are blocked on it: closing would strand
+ * them. */
 int mrf_wait_busy(struct mrf_wait *wait);
 
 /* -FI_ENOMEM or another errno of epoll_ctl(2). A source may be linked twice. */
 int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
 		  struct mrf_source *source);
-/* On return no thread is inside source->poll through this link. Harmless when not linked. */
+/*
+ * On return no thread is inside source->poll through this link. Harmless when not linked.
+ */
 void mrf_wait_unlink(struct mrf_wait_link *link);
 
 /* Polls every source once. */
 void mrf_wait_poll(struct mrf_wait *wait);
-/* Wakes whoever is blocked on this wait; cheap when nobody is. Any thread, any lock held. */
+/*
+ * Wakes whoever is blocked on this wait; cheap when nobody is. Any thread, any lock held.
+ */
 void mrf_wait_signal(struct mrf_wait *wait);
 
 /*
  * Blocks until attempt(arg) answers something else than -FI_EAGAIN and returns that;
  * -FI_ETIMEDOUT after timeout ms (negative: never), -FI_EINTR when a signal handler ran.
- * Before each attempt the caller counts as a waiter, sources are armed and then polled, so that
- * whatever attempt does not see yet wakes the thread. The caller holds no lock.
+ * Before each attempt the caller counts as a waiter, sources are armed and then polled,
+ * so that whatever attempt does not see yet wakes the thread. The caller holds no lock.
  */
 ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(void *arg),
 		       void *arg);
@@ -103,8 +111,8 @@ int mrf_wait_try(struct mrf_wait *wait);
 int mrf_wait_control(struct mrf_wait *wait, struct fid *fid, int command, void *arg);
 
 /*
- * 0 for an object that may block, else -FI_EINVAL after one line: fi_cq(3), fi_cntr(3) and
- * fi_eq(3) call it invalid to block on FI_WAIT_NONE.
+ * 0 for an object that may block, else -FI_EINVAL after one line: fi_cq(3), fi_cntr(3)
+ * and fi_eq(3) call it invalid to block on FI_WAIT_NONE.
  */
 int mrf_wait_may_block(const struct mrf_wait *wait, const char *call);
 

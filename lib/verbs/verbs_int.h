@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Struct bodies and errno translation shared by the files of lib/verbs and by nobody else.
+ * Struct bodies and errno translation shared by the files of lib/verbs and by nobody
+ * else.
  */
 #ifndef MRF_VERBS_VERBS_INT_H
 #define MRF_VERBS_VERBS_INT_H
@@ -14,7 +15,7 @@
 /* Immutable after mrf_vdev_open. */
 struct mrf_vdev {
 	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;	/* bound to the local address: keeps ctx alive */
+	struct rdma_cm_id *id;	 /* bound to the local address: keeps ctx alive */
 	struct ibv_context *ctx; /* id->verbs; shared by every id of the process */
 	struct mrf_vdev_limits limits;
 };

@@ -2,7 +2,7 @@
 #include "base/compiler.h"
 #include "verbs/verbs_int.h"
 
-#define NEED_LOCAL_WRITE                                                                 \
+#define NEED_LOCAL_WRITE \
 	(MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC)
 
 static int kernel_access(unsigned rights)
@@ -26,8 +26,9 @@ int mrf_vmr_reg(struct mrf_vpd *vpd, const void *addr, size_t len, uint64_t iova
 	struct ibv_mr *mr;
 
 	/*
-	 * The parentheses get the function: the macro of that name would, for rights that are
-	 * no compile-time constant, add a pass for optional access bits that we never use.
+	 * The parentheses get the function: the macro of that name would, for rights
+	 * that are no compile-time constant, add a pass for optional access bits that
+	 * we never use.
 	 */
 	mr = (ibv_reg_mr_iova)(vpd->pd, (void *)addr, len, iova, kernel_access(rights));
 	if (mrf_unlikely(!mr))

@@ -180,6 +180,7 @@ vm_start() {
 	[ "$vm_icount" = no ] || vm_how="icount, 1 cpu, $vm_memory"
 	vm_state=boot
 	vm_began=$EPOCHREALTIME
+	vm_partial=
 }
 
 # Sets qemu[], the arguments.
@@ -229,10 +230,16 @@ qemu_ports() {
 
 # --- while it runs
 
-# vm_line: reads one line of the guest, at most half a second; sets line or fails.
+# vm_line: waits for a line of the guest, at most half a second; sets line or fails. The time
+# may be over in the middle of a line: its beginning is kept for the next call.
 vm_line() {
 	line=
-	read -r -t 0.5 -u "$ctl_out" line
+	if ! read -r -t 0.5 -u "$ctl_out" line; then
+		vm_partial+=$line
+		return 1
+	fi
+	line=$vm_partial$line
+	vm_partial=
 }
 
 vm_await_boot() {
@@ -297,7 +304,7 @@ outputs_follow() {
 # is ended.
 guest_end() {
 	printf 'kill %s\n' "$1" >&"$ctl_in"
-	vm_kill_at=$((EPOCHSECONDS + 5))
+	vm_kill_at=$((EPOCHSECONDS + 10))
 }
 
 # Passes a signal that reached us, or a reader that left (SIGPIPE), on to the command.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 # Counting test cases in what test programs print: Check's summary, "ok NAME"/"not ok NAME"/
-# "skip NAME: why" lines, or a line "N passed, N failed, N skipped". A program that prints none of
-# these is one test case, told by its exit status (77: skipped).
+# "skip NAME: why" lines, or a sum of its own, "N passed, N failed, N skipped", which then counts.
+# A program that prints none of these is one test case, told by its exit status (77: skipped).
 
 # tally LOG STATUS: prints "PASSED FAILED SKIPPED".
 tally() {
@@ -12,8 +12,9 @@ tally() {
 			passed += $3 - bad
 			failed += bad
 		}
-		/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ {
+		/^([a-z-]+: )?[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped( in [0-9]+ s)?$/ {
 			summed = 1
+			sub(/^[a-z-]+: /, "")
 			sum_passed += $1
 			sum_failed += $3
 			sum_skipped += $5
@@ -42,8 +43,10 @@ tally_sum() {
 	awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }'
 }
 
-# What of a log tells about a failure.
+# What of a log tells about a failure: the lines that say so, else how it ends.
 tally_complaints() {
-	grep -hE -A 3 '^not ok|^FAIL|:[FE]:|ERROR: AddressSanitizer|runtime error:|^==[0-9]+== |WARNING: ThreadSanitizer|^skip |failed: |: error' \
-		"$@" | head -n 60
+	local told='^not ok|^FAIL|:[FE]:|ERROR: AddressSanitizer|runtime error:|^==[0-9]+== '
+	told+='|WARNING: ThreadSanitizer|^skip |failed: |: error|: warning:'
+	echo "-- $1"
+	grep -E -A 3 "$told" "$1" | head -n 40 | grep . || tail -n 15 "$1"
 }

@@ -13,10 +13,10 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-#define KNOWN_ACCESS                                                                     \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |     \
+#define KNOWN_ACCESS                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define REMOTE_ACCESS                                                                    \
+#define REMOTE_ACCESS \
 	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define NEED_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -82,7 +82,7 @@ static void *zalloc(size_t size)
 	return memset(mem, 0, size);
 }
 
-/* --- rdma_cm ------------------------------------------------------------------------- */
+/* --- rdma_cm ---------------------------------------------------------------------- */
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -168,7 +168,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return -1;
 }
 
-/* --- verbs ---------------------------------------------------------------------------- */
+/* --- verbs ------------------------------------------------------------------------ */
 
 const char *ibv_get_device_name(struct ibv_device *dev)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An RDMA device inside the test program: the few ibv_* and rdma_* calls that opening a
- * device and registering memory need, linked instead of libibverbs and librdmacm. It keeps the
- * kernel's rules for registration, counts what is alive, remembers what it was asked, and fails on
- * order. Calls may come from any thread; the fields are read when no call is running.
+ * device and registering memory need, linked instead of libibverbs and librdmacm. It
+ * keeps the kernel's rules for registration, counts what is alive, remembers what it
+ * was asked, and fails on order. Calls may come from any thread; the fields are read
+ * when no call is running.
  */
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H
@@ -55,7 +56,10 @@ extern struct fake_verbs fake_verbs;
 
 /* Forgets everything; nothing may be alive. */
 void fake_verbs_reset(void);
-/* The nth such call from now on (1: the next) fails with errno err. nth 0: take it back. */
+/*
+ * The nth such call from now on (1: the next) fails with errno err. nth 0: take it
+ * back.
+ */
 void fake_verbs_fail(enum fake_call call, unsigned nth, int err);
 /* Things alive of any kind. */
 unsigned fake_verbs_live(void);

@@ -171,6 +171,12 @@ void case_fail(const char *fmt, ...)
 	_exit(1);
 }
 
+void case_child(void)
+{
+	close(report_fd);
+	report_fd = -1;
+}
+
 void case_skip(const char *fmt, ...)
 {
 	va_list ap;
@@ -302,6 +308,7 @@ static void worker(int mode, const int *run, int first, int n, int fd, int log)
 		log_fd = log;
 		dup2(log, STDERR_FILENO);
 	}
+	peers_prepare(PEERS);
 	for (int i = first; i < n; i++)
 		case_run(e, &cases[run[i]], i);
 	/* Closing everything must work too: that is the run -1. */

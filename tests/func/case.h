@@ -80,6 +80,9 @@ extern void (*case_fail_hook)(const char *text);
 			case_fail(__VA_ARGS__); \
 	} while (0)
 
+/* In a process that a worker has forked: it is not the worker. */
+void case_child(void);
+
 /* For calls that return 0 or -FI_E*. */
 #define must_be(call, expected)                                     \
 	do {                                                        \

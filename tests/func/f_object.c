@@ -52,6 +52,8 @@ CASE(what_an_endpoint_uses_does_not_close)
 	in_use(&f.av->fid, "endpoint");
 	in_use(&f.wrote->fid, "endpoint");
 	in_use(&f.did_read->fid, "endpoint");
+	fab_close(&f);
+	fab_open(&f, e->mode, &usual);
 	in_use(&f.domain->fid, "endpoint");
 	fab_close(&f);
 }

@@ -221,8 +221,28 @@ CASE(far_out_is_refused)
 	refused_both(&s, &r, 1ull << 40, 100, FI_EACCES, "past|beyond|outside");
 }
 
-/* With offsets, -1 is the largest of all; either way the range must not wrap into the
- * region. */
+/* A range over the end of the 64-bit numbers: refused by the call already, or as any
+ * other. */
+static void refused_wrapping(struct scene *s, bool read, const struct region *r,
+			     uint64_t at, size_t len)
+{
+	struct op op = op_make(s->e, read, s->b, 64, len, r, at);
+	struct done d;
+	ssize_t rc = op_post(me(s->e), &op);
+
+	if (rc) {
+		must(rc == -FI_EINVAL, "posting: %zd", rc);
+		must(log_has("wrap"), "no line says why");
+	} else {
+		must(fab_done(me(s->e), &d, SOON), "no completion");
+		check_error(&d, read, FI_EACCES, "before|past|beyond|outside");
+	}
+	peer_same(s->t, 1);
+	buf_same(s->b);
+}
+
+/* With virtual addresses that is the byte before the region, else the largest offset of
+ * all. */
 CASE(before_the_start_is_refused)
 {
 	struct scene s;
@@ -230,10 +250,14 @@ CASE(before_the_start_is_refused)
 
 	scene_open(&s, e);
 	r = victim(&s, REMOTE_RW);
-	refused(&s, WRITE, &r, UINT64_MAX, 1, FI_EACCES, "before|past|beyond|outside");
-	refused(&s, READ, &r, UINT64_MAX, 2, FI_EACCES, "before|past|beyond|outside");
-	refused(&s, WRITE, &r, UINT64_MAX - 99, 200, FI_EACCES,
-		"before|past|beyond|outside");
+	if (r.base) {
+		refused(&s, WRITE, &r, UINT64_MAX, 1, FI_EACCES, "before|outside");
+		refused(&s, READ, &r, UINT64_MAX, 2, FI_EACCES, "before|outside");
+		refused(&s, WRITE, &r, UINT64_MAX - 99, 200, FI_EACCES, "before|outside");
+	}
+	refused_wrapping(&s, WRITE, &r, UINT64_MAX - r.base, 1);
+	refused_wrapping(&s, READ, &r, UINT64_MAX - r.base, 2);
+	refused_wrapping(&s, WRITE, &r, UINT64_MAX - r.base - 99, 200);
 	still_works(&s);
 }
 

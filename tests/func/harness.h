@@ -33,6 +33,7 @@
 #define peer_same_outside(...) AT(peer_same_outside(__VA_ARGS__))
 #define peer_reg(...) AT(peer_reg(__VA_ARGS__))
 #define peer_try_reg(...) AT(peer_try_reg(__VA_ARGS__))
+#define peer_reg_many(...) AT(peer_reg_many(__VA_ARGS__))
 #define peer_unreg(...) AT(peer_unreg(__VA_ARGS__))
 #define peer_insert(...) AT(peer_insert(__VA_ARGS__))
 #define peer_rma(...) AT(peer_rma(__VA_ARGS__))

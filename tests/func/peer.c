@@ -44,19 +44,27 @@ bool ctl_recv(int fd, struct ctl *m)
 /* --- starting and ending
  * ---------------------------------------------------------------- */
 
+#define MAX_READY 8
+static struct peer ready[MAX_READY]; /* forked, not yet in use */
+static int nready;
+
 static void child_exec(int fd)
 {
-	char number[16];
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (dup2(fd, 3) < 0)
 		_exit(126);
-	snprintf(number, sizeof(number), "%d", 3);
-	execl("/proc/self/exe", "target", "--control-fd", number, (char *)NULL);
+	execl("/proc/self/exe", "target", "--control-fd", "3", (char *)NULL);
 	_exit(127);
 }
 
-static void child_start(struct peer *p)
+static void child_serve(int fd)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	case_child();
+	exit(serve(fd));
+}
+
+static void child_start(struct peer *p, void (*run)(int fd))
 {
 	int s[2];
 
@@ -65,10 +73,18 @@ static void child_start(struct peer *p)
 	p->pid = fork();
 	if (p->pid < 0)
 		case_fail("fork: %s", strerror(errno));
-	if (p->pid == 0)
-		child_exec(s[1]);
+	if (p->pid == 0) {
+		close(s[0]);
+		run(s[1]);
+	}
 	close(s[1]);
 	p->fd = s[0];
+}
+
+void peers_prepare(int n)
+{
+	while (!peer_control && nready < n && nready < MAX_READY)
+		child_start(&ready[nready++], child_serve);
 }
 
 static void remote_start(struct peer *p)
@@ -121,11 +137,14 @@ void peer_start(struct peer *p, const struct mode *mode, const struct fab_opt *o
 	struct ctl m = { .cmd = CTL_OPEN,
 			 .a = { (uint64_t)(mode - modes), opt->addr_format } };
 
-	*p = (struct peer){ .up = true };
+	*p = (struct peer){ 0 };
 	if (peer_control)
 		remote_start(p);
+	else if (nready)
+		*p = ready[--nready];
 	else
-		child_start(p);
+		child_start(p, child_exec);
+	p->up = true;
 	snprintf(m.text, sizeof(m.text), "%s", opt->node);
 	ask(p, &m);
 	p->name_len = m.a[0];
@@ -255,6 +274,45 @@ struct region peer_reg(struct peer *p, unsigned slot, size_t off, size_t len,
 	return r;
 }
 
+static void reg_ask(const struct region *r, uint64_t access)
+{
+	struct ctl m = { .cmd = CTL_REG,
+			 .a = { r->slot, r->off, r->len, access, r->key, REG_PLAIN } };
+
+	tell(r->peer, &m);
+}
+
+static void reg_take(struct region *r)
+{
+	struct ctl m;
+
+	hear(r->peer, &m);
+	if (m.rc)
+		case_fail("fi_mr_reg at the target: %d (%s)", m.rc, fi_strerror(-m.rc));
+	r->id = (unsigned)m.a[0];
+	r->key = m.a[1];
+	r->base = m.a[2];
+}
+
+/* Without waiting for each answer: a turn of both processes takes long in an emulator. */
+void peer_reg_many(struct peer *p, const struct region *like, size_t stride,
+		   uint64_t access, struct region *r, unsigned n)
+{
+	enum { FLYING = 50 };
+
+	for (unsigned i = 0; i < n; i++) {
+		r[i] = *like;
+		r[i].peer = p;
+		r[i].off += i * stride;
+		r[i].key += i;
+		reg_ask(&r[i], access);
+		if (i >= FLYING)
+			reg_take(&r[i - FLYING]);
+	}
+	for (unsigned i = n > FLYING ? n - FLYING : 0; i < n; i++)
+		reg_take(&r[i]);
+}
+
 void peer_unreg(struct region *r)
 {
 	struct ctl m = { .cmd = CTL_CLOSE, .a = { r->id } };
@@ -313,37 +371,23 @@ bool peer_done(struct peer *p, struct done *d, long ms)
 /* --- kernel objects
  * --------------------------------------------------------------------- */
 
-static int lines_with(const char *command, const char *text)
+int kernel_objects(uint64_t pid, const char *kinds)
 {
-	char line[512];
+	char text[40], command[200], line[512];
 	int n = 0;
-	FILE *f = popen(command, "re");
+	FILE *f;
 
+	snprintf(text, sizeof(text), " pid %llu ", (unsigned long long)pid);
+	snprintf(
+		command, sizeof(command),
+		"for k in %s; do echo resource show $k; done | rdma -batch - 2>/dev/null",
+		kinds);
+	f = popen(command, "re");
 	if (!f)
 		return -1;
 	while (fgets(line, sizeof(line), f))
 		n += strstr(line, text) != NULL;
 	return pclose(f) == 0 ? n : -1;
-}
-
-int kernel_objects(uint64_t pid, const char *kinds)
-{
-	char text[40], list[64], command[80], *save = NULL;
-	int sum = 0;
-
-	snprintf(text, sizeof(text), " pid %llu ", (unsigned long long)pid);
-	snprintf(list, sizeof(list), "%s", kinds);
-	for (char *k = strtok_r(list, " ", &save); k; k = strtok_r(NULL, " ", &save)) {
-		int n;
-
-		snprintf(command, sizeof(command), "rdma resource show %s 2>/dev/null",
-			 k);
-		n = lines_with(command, text);
-		if (n < 0)
-			return -1;
-		sum += n;
-	}
-	return sum;
 }
 
 bool kernel_objects_gone(uint64_t pid, long ms)

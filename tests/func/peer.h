@@ -67,6 +67,11 @@ enum reg_call { REG_PLAIN, REG_V, REG_ATTR };
 /* NULL: a child of this process. Else HOST:PORT of a process with --role target. */
 extern const char *peer_control;
 
+/*
+ * Forks n processes that peer_start uses first, which is much faster than executing the
+ * program again; possible only before this process has called the library.
+ */
+void peers_prepare(int n);
 void peer_start(struct peer *p, const struct mode *mode, const struct fab_opt *opt);
 void peer_stop(struct peer *p);
 /* SIGKILL and reap; p may be started again. */
@@ -88,6 +93,10 @@ int peer_try_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t
 struct region peer_reg(struct peer *p, unsigned slot, size_t off, size_t len,
 		       uint64_t access, uint64_t key);
 void peer_unreg(struct region *r);
+/* n regions like r, each begins stride bytes after the one before and asks for the next
+ * key. */
+void peer_reg_many(struct peer *p, const struct region *like, size_t stride,
+		   uint64_t access, struct region *r, unsigned n);
 
 /* The peer's address for name, in its own AV. */
 fi_addr_t peer_insert(struct peer *p, const char *name, size_t len);

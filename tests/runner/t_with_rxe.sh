@@ -256,6 +256,25 @@ t_refusals() {
 	same "no such kernel" 125 $?
 }
 
+# A loaded machine delivers a line of the guest in two parts, with a timeout between them.
+t_lines() {
+	# shellcheck disable=SC2034 # vm_line's
+	local ctl_out line vm_partial=
+	# shellcheck source=/dev/null
+	. "$here/../../scripts/lib/rxe-vm.sh"
+	mkfifo "$work/fifo"
+	exec {ctl_out}<>"$work/fifo"
+	printf 'ru' >&"$ctl_out"
+	! vm_line
+	check "half a line is no line" $?
+	printf 'n\nrc 5\n' >&"$ctl_out"
+	vm_line
+	same "the other half completes it" run "$line"
+	vm_line
+	same "the next line" "rc 5" "$line"
+	exec {ctl_out}>&-
+}
+
 t_parallel() {
 	local a b
 	rxe -- bash -c 'sleep 1; exit 11' & a=$!
@@ -287,7 +306,7 @@ t_native() {
 }
 
 main() {
-	local t tests=(device rdma_cm streams environment files build big time signals kernel_log
+	local t tests=(lines device rdma_cm streams environment files build big time signals kernel_log
 		refusals parallel native)
 	[ $# -gt 0 ] || set -- 6.1 6.12
 	work=$(mktemp -d)

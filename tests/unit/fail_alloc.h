@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Allocations that fail on order. The test is linked with
- * -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc and includes this once; alloc_fail_after(n)
- * lets n allocations of this process pass and fails every later one until alloc_heal().
+ * -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc and includes this once;
+ * alloc_fail_after(n) lets n allocations of this process pass and fails every later one
+ * until alloc_heal().
  */
 #ifndef FAIL_ALLOC_H
 #define FAIL_ALLOC_H
@@ -33,14 +34,14 @@ static inline void alloc_heal(void)
 }
 
 /* The value of call, during which every allocation after the first n fails. */
-#define failing_after(n, call)                                                           \
-	({                                                                               \
-		__typeof__(call) value_;                                                 \
-                                                                                         \
-		alloc_fail_after(n);                                                     \
-		value_ = (call);                                                         \
-		alloc_heal();                                                            \
-		value_;                                                                  \
+#define failing_after(n, call)           \
+	({                               \
+		__typeof__(call) value_; \
+                                         \
+		alloc_fail_after(n);     \
+		value_ = (call);         \
+		alloc_heal();            \
+		value_;                  \
 	})
 
 static bool alloc_fails(void)

@@ -67,7 +67,8 @@ void env_open_api(uint64_t mode, uint32_t api_version)
 	fake_verbs_reset();
 	fail_alloc(0);
 	memset(&env, 0, sizeof(env));
-	mem = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mem = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		   -1, 0);
 	ck_assert_ptr_ne(mem, MAP_FAILED);
 	env.domain.fid.fclass = FI_CLASS_DOMAIN;
 	env.domain.mr = &mrf_mr_ops;
@@ -101,7 +102,8 @@ void env_close(void)
 	munmap(mem, 64 * PAGE);
 }
 
-int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key, struct fid_mr **mr)
+int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key,
+	    struct fid_mr **mr)
 {
 	int ret;
 

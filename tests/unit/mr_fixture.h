@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A key space on a fake device, without a domain, and allocation that fails on order: what
- * every test of lib/mr starts from.
+ * A key space on a fake device, without a domain, and allocation that fails on order:
+ * what every test of lib/mr starts from.
  */
 #ifndef MR_FIXTURE_H
 #define MR_FIXTURE_H
@@ -16,7 +16,7 @@
 #include "unit.h"
 
 #define PAGE 4096u
-#define ALL_ACCESS                                                                       \
+#define ALL_ACCESS \
 	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 struct mr_env {
@@ -38,16 +38,17 @@ void env_open_api(uint64_t mode, uint32_t api_version);
 void env_close(void);
 
 /* Regions with everything in order but what the arguments say. */
-int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key, struct fid_mr **mr);
+int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key,
+	    struct fid_mr **mr);
 struct fid_mr *env_must_reg(const void *buf, size_t len, uint64_t access, uint64_t key);
 struct fid_mr *env_must_regv(const struct iovec *iov, size_t count, uint64_t access,
 			     uint64_t key);
 void env_must_close(struct fid_mr *mr);
 
 /*
- * The nth malloc or calloc from now on (1: the next) fails; 0: none. Only those count that this
- * thread makes between library_enter and library_leave, as env_reg does: the test framework
- * allocates too.
+ * The nth malloc or calloc from now on (1: the next) fails; 0: none. Only those count
+ * that this thread makes between library_enter and library_leave, as env_reg does: the
+ * test framework allocates too.
  */
 void fail_alloc(unsigned nth);
 /* Allocations counted since the last fail_alloc. */

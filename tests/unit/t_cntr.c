@@ -67,9 +67,11 @@ START_TEST(cntr_operation_tables_are_complete)
 	ck_assert_uint_eq(cntr->fid.ops->size, sizeof(struct fi_ops));
 	ck_assert_uint_eq(cntr->ops->size, sizeof(struct fi_ops_cntr));
 	ck_assert(cntr->fid.ops->close && cntr->fid.ops->bind && cntr->fid.ops->control &&
-		  cntr->fid.ops->ops_open && cntr->fid.ops->tostr && cntr->fid.ops->ops_set);
-	ck_assert(cntr->ops->read && cntr->ops->readerr && cntr->ops->add && cntr->ops->set &&
-		  cntr->ops->wait && cntr->ops->adderr && cntr->ops->seterr);
+		  cntr->fid.ops->ops_open && cntr->fid.ops->tostr &&
+		  cntr->fid.ops->ops_set);
+	ck_assert(cntr->ops->read && cntr->ops->readerr && cntr->ops->add &&
+		  cntr->ops->set && cntr->ops->wait && cntr->ops->adderr &&
+		  cntr->ops->seterr);
 	ck_assert_uint_eq(cntr->fid.fclass, FI_CLASS_CNTR);
 	ck_assert_ptr_eq(cntr->fid.context, &parent);
 	ck_assert_ptr_null(mrf_cntr_from_fid(NULL));

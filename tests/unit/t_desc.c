@@ -2,6 +2,7 @@
 /* Local descriptors: what a live one yields, and that nothing else passes for one. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include "mr_fixture.h"
 
 static bool known(const void *desc)
@@ -123,13 +124,18 @@ START_TEST(desc_of_another_domain_is_foreign)
 	struct mrf_mr_space other = { 0 };
 	struct mrf_desc out;
 	struct fid_mr *mr;
+	void *theirs;
 
 	env_open(0);
 	other.obj = &env.obj;
 	ck_assert_int_eq(mrf_mr_space_init(&other), 0);
 	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
+	/* Same slot, same generation. */
+	ck_assert_int_eq(mrf_desc_add(other.descs, (struct mrf_mr *)mr, &theirs), 0);
 	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
 	ck_assert(!mrf_desc_get(&other, fi_mr_desc(mr), &out));
+	ck_assert(mrf_desc_get(&other, theirs, &out));
+	ck_assert(!mrf_desc_get(&env.space, theirs, &out));
 	env_must_close(mr);
 	mrf_mr_space_fini(&other);
 	env_close();
@@ -187,10 +193,12 @@ START_TEST(desc_table_grows_without_moving_what_is_there)
 }
 END_TEST
 
+#define TURNS 2000000
+
 static atomic_bool stop;
 static _Atomic(void *) shared;
 
-/* Copies must be whole: the address tells the length, whoever owns the slot just now. */
+/* Copies must be whole: every word tells the others, whoever owns the slot just now. */
 static void *reader(void *arg)
 {
 	unsigned long hits = 0;
@@ -198,42 +206,53 @@ static void *reader(void *arg)
 
 	(void)arg;
 	while (!atomic_load(&stop)) {
-		void *desc = atomic_load(&shared);
-
-		if (!mrf_desc_get(&env.space, desc, &out))
+		if (!mrf_desc_get(&env.space, atomic_load(&shared), &out))
 			continue;
 		hits++;
-		if (out.seg.len != out.seg.addr - (uintptr_t)mem + 1 || out.nseg != 1 ||
-		    out.access != (out.seg.len & 1 ? FI_SEND : FI_RECV) ||
-		    out.seg.iova != out.seg.addr)
+		if (out.seg.len != out.access || out.seg.addr != out.access ||
+		    out.seg.iova != out.access || out.seg.lkey != out.access ||
+		    out.seg.rkey != out.access || out.nseg != 1)
 			return NULL;
 	}
 	return (void *)(hits + 1);
 }
 
+static void set_all(struct mrf_mr *mr, uint32_t value)
+{
+	mr->access = value;
+	mr->nseg = 1;
+	mr->seg[0] = (struct mrf_mr_seg){ value, value, value, value, value };
+}
+
+/* One slot changes hands as fast as can be while others copy it. */
 START_TEST(desc_get_never_copies_half_of_a_change)
 {
+	struct mrf_mr *mr = malloc(sizeof(*mr) + sizeof(mr->seg[0]));
 	pthread_t thread[2];
-	struct fid_mr *mr;
-	void *whole;
-	size_t i;
+	void *whole, *now;
+	uint32_t i, spin;
 
 	env_open(FI_MR_VIRT_ADDR);
 	atomic_store(&stop, false);
 	for (i = 0; i < 2; i++)
 		ck_assert_int_eq(pthread_create(&thread[i], NULL, reader, NULL), 0);
-	for (i = 0; i < 20000; i++) {
-		size_t n = i % 1000;
-
-		mr = env_must_reg(mem + n, n + 1, n & 1 ? FI_RECV : FI_SEND, 0);
-		atomic_store(&shared, fi_mr_desc(mr));
-		env_must_close(mr);
+	for (i = 1; i <= TURNS; i++) {
+		set_all(mr, i);
+		if (mrf_desc_add(env.space.descs, mr, &now))
+			break;
+		atomic_store(&shared, now);
+		/* Alive for various times: readers are caught at every point. */
+		for (spin = i & 63; spin; spin--)
+			(void)atomic_load(&stop);
+		mrf_desc_del(env.space.descs, now);
 	}
+	ck_assert_uint_eq(i, TURNS + 1);
 	atomic_store(&stop, true);
 	for (i = 0; i < 2; i++) {
 		ck_assert_int_eq(pthread_join(thread[i], &whole), 0);
 		ck_assert_ptr_nonnull(whole);
 	}
+	free(mr);
 	env_close();
 }
 END_TEST

@@ -276,7 +276,7 @@ START_TEST(domain_open_leaves_nothing_behind_when_a_call_fails)
 }
 END_TEST
 
-/* --- without src_addr ------------------------------------------------------------------- */
+/* --- without src_addr ------------------------------------------------------------- */
 
 static int no_devs(struct mrf_vnl_dev **devs, size_t *count)
 {
@@ -344,7 +344,7 @@ START_TEST(domain_open_without_address_finds_one_by_name_and_format)
 }
 END_TEST
 
-/* --- what a domain offers ----------------------------------------------------------------- */
+/* --- what a domain offers --------------------------------------------------------- */
 
 START_TEST(domain_opens_regions_queues_counters_and_vectors_and_they_hold_it)
 {
@@ -375,6 +375,24 @@ START_TEST(domain_opens_regions_queues_counters_and_vectors_and_they_hold_it)
 		ck_assert_uint_eq(unit_lines(unit_captured(&cap)), i ? 1 : 2);
 		ck_assert_int_eq(fi_close(child[i]), 0);
 	}
+	must_close(domain);
+}
+END_TEST
+
+START_TEST(domain_close_is_refused_while_a_region_is_open)
+{
+	struct fid_domain *domain = must_open();
+	struct fid_mr *mr;
+	const char *text;
+
+	ck_assert_int_eq(fi_mr_reg(domain, mem, 100, RW, 0, 0x1f, 0, &mr, NULL), 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	text = unit_captured(&cap);
+	ck_assert_msg(strstr(text, "rxe0 at 10.99.1.1"), "%s", text);
+	ck_assert_msg(strstr(text, "100 bytes, key 0x1f"), "%s", text);
+	ck_assert_uint_eq(unit_lines(text), 1);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
 	must_close(domain);
 }
 END_TEST
@@ -434,10 +452,12 @@ START_TEST(domain_names_what_it_does_not_offer)
 	ck_assert_int_eq(fi_poll_open(domain, &poll, &pollset), -FI_ENOSYS);
 	ck_assert_int_eq(fi_stx_context(domain, NULL, &stx, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_srx_context(domain, NULL, &ep, NULL), -FI_ENOSYS);
-	ck_assert_int_eq(fi_query_atomic(domain, FI_INT32, FI_SUM, &atomic, 0), -FI_ENOSYS);
+	ck_assert_int_eq(fi_query_atomic(domain, FI_INT32, FI_SUM, &atomic, 0),
+			 -FI_ENOSYS);
 	ck_assert_int_eq(domain->ops->query_collective(domain, FI_BARRIER, &coll, 0),
 			 -FI_ENOSYS);
-	ck_assert_int_eq(fi_mr_map_raw(domain, 0, (uint8_t *)&key, 8, &key, 0), -FI_ENOSYS);
+	ck_assert_int_eq(fi_mr_map_raw(domain, 0, (uint8_t *)&key, 8, &key, 0),
+			 -FI_ENOSYS);
 	ck_assert_int_eq(fi_mr_unmap_key(domain, 5), -FI_ENOSYS);
 	ck_assert_int_eq(fi_control(&domain->fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_control(&domain->fid, FI_GETWAIT, NULL), -FI_ENOSYS);
@@ -568,7 +588,9 @@ static TCase *offer(void)
 	TCase *tc = tcase_create("offer");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, domain_opens_regions_queues_counters_and_vectors_and_they_hold_it);
+	tcase_add_test(tc,
+		       domain_opens_regions_queues_counters_and_vectors_and_they_hold_it);
+	tcase_add_test(tc, domain_close_is_refused_while_a_region_is_open);
 	tcase_add_test(tc, domain_holds_its_fabric);
 	tcase_add_test(tc, trywait_of_queues_and_counters_that_can_wait);
 	tcase_add_test(tc, domain_names_what_it_does_not_offer);

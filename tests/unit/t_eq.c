@@ -32,7 +32,10 @@ static struct mrf_eq *inner(void)
 
 static void put_err(int err, const char *text)
 {
-	struct fi_eq_err_entry e = { .fid = &eq->fid, .context = &parent, .data = 5, .err = err,
+	struct fi_eq_err_entry e = { .fid = &eq->fid,
+				     .context = &parent,
+				     .data = 5,
+				     .err = err,
 				     .prov_errno = 2206 };
 
 	ck_assert_int_eq(mrf_eq_write_err(inner(), &e, text), 0);
@@ -57,7 +60,8 @@ START_TEST(eq_open_refuses_bad_attributes)
 	attr.wait_obj = FI_WAIT_MUTEX_COND;
 	ck_refused(FI_ENOSYS, 2011, mrf_eq_open(&parent.obj, &attr, &none, NULL));
 	attr.wait_obj = FI_WAIT_FD;
-	ck_refused(FI_ENOMEM, 2072, failing_after(0, mrf_eq_open(&parent.obj, &attr, &none, NULL)));
+	ck_refused(FI_ENOMEM, 2072,
+		   failing_after(0, mrf_eq_open(&parent.obj, &attr, &none, NULL)));
 	ck_assert_ptr_null(none);
 	parent_fini(&parent);
 }
@@ -265,7 +269,8 @@ START_TEST(eq_write_without_memory_is_refused)
 
 	open_eq(FI_WAIT_NONE, FI_WRITE);
 	ck_refused(FI_ENOMEM, 2060, failing_after(0, fi_eq_write(eq, 1, "x", 1, 0)));
-	ck_refused(FI_ENOMEM, 2060, failing_after(0, mrf_eq_write_err(inner(), &err, "x")));
+	ck_refused(FI_ENOMEM, 2060,
+		   failing_after(0, mrf_eq_write_err(inner(), &err, "x")));
 	ck_quiet(-FI_EAGAIN, fi_eq_readerr(eq, &err, 0));
 	close_eq();
 }
@@ -412,9 +417,11 @@ START_TEST(eq_four_writers_and_one_sleeping_reader_keep_every_event_in_order)
 
 	open_eq(FI_WAIT_UNSPEC, FI_WRITE);
 	for (w = 0; w < WRITERS; w++)
-		ck_assert_int_eq(pthread_create(&thread[w], NULL, write_many, (void *)w), 0);
+		ck_assert_int_eq(pthread_create(&thread[w], NULL, write_many, (void *)w),
+				 0);
 	for (n = 0; n < WRITERS * EACH; n++) {
-		ck_assert_int_eq(fi_eq_sread(eq, &event, &i, sizeof(i), 30000, 0), sizeof(i));
+		ck_assert_int_eq(fi_eq_sread(eq, &event, &i, sizeof(i), 30000, 0),
+				 sizeof(i));
 		ck_assert_uint_lt(event, WRITERS);
 		ck_assert_uint_eq(i, next[event]++);
 	}
@@ -446,7 +453,8 @@ static TCase *tcase_eq(void)
 	tcase_add_test(tc, eq_sread_is_woken_by_an_event_and_by_an_error);
 	tcase_add_test(tc, eq_sread_interrupted_by_a_handler_answers_eagain);
 	tcase_add_test(tc, eq_trywait_says_when_it_is_safe_to_block);
-	tcase_add_test(tc, eq_four_writers_and_one_sleeping_reader_keep_every_event_in_order);
+	tcase_add_test(tc,
+		       eq_four_writers_and_one_sleeping_reader_keep_every_event_in_order);
 	return tc;
 }
 

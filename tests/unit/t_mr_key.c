@@ -18,7 +18,9 @@ static enum mrf_mr_status status_of(uint64_t key)
 
 START_TEST(key_requested_is_the_key_over_the_whole_64_bits)
 {
-	static const uint64_t keys[] = { 0, 1, 0xc0de, UINT32_MAX, 1ull << 32, 1ull << 62,
+	static const uint64_t keys[] = { 0,	     1,
+					 0xc0de,     UINT32_MAX,
+					 1ull << 32, 1ull << 62,
 					 1ull << 63, UINT64_MAX - 1 };
 	struct fid_mr *mr[8];
 	size_t i;
@@ -61,7 +63,8 @@ START_TEST(key_in_use_is_refused_and_the_holder_named)
 
 	env_open(0);
 	mr = env_must_reg(mem + PAGE, 1234, RR, 0x77);
-	snprintf(holder, sizeof(holder), "%#llx", (unsigned long long)(uintptr_t)mem + PAGE);
+	snprintf(holder, sizeof(holder), "%#llx",
+		 (unsigned long long)(uintptr_t)mem + PAGE);
 	unit_capture(&cap);
 	ck_assert_int_eq(env_reg(mem, PAGE, RW, 0x77, &untouched), -FI_ENOKEY);
 	text = unit_captured(&cap);
@@ -76,6 +79,12 @@ START_TEST(key_in_use_is_refused_and_the_holder_named)
 	env_must_close(mr);
 	/* Free again. */
 	env_must_close(env_must_reg(mem, PAGE, RW, 0x77));
+	/* The descriptor of the refused region is free, too. */
+	ck_assert_uint_eq(env.space.descs->used, 2);
+	mr = env_must_reg(mem, PAGE, RW, 1);
+	env_must_close(env_must_reg(mem, PAGE, RW, 2));
+	ck_assert_uint_eq(env.space.descs->used, 2);
+	env_must_close(mr);
 	env_close();
 }
 END_TEST
@@ -126,7 +135,10 @@ START_TEST(key_of_provider_with_virtual_addresses_is_the_rkey)
 	ck_assert_uint_eq(direct.rkey, fake_verbs.last.mr.rkey);
 	ck_assert_uint_eq(direct.iova_base, 0);
 	ck_assert_int_eq(status_of(fi_mr_key(mr)), MRF_MR_OK);
-	/* The same requested key again is no clash: it is ignored, even when it is no key. */
+	/*
+	 * The same requested key again is no clash: it is ignored, even when it is no
+	 * key.
+	 */
 	twin = env_must_reg(mem, PAGE, RW, 5);
 	ck_assert_uint_ne(fi_mr_key(twin), fi_mr_key(mr));
 	env_must_close(env_must_reg(mem, PAGE, RW, FI_KEY_NOTAVAIL));
@@ -153,7 +165,7 @@ START_TEST(key_of_provider_zero_based_carries_rkey_and_page_offset)
 }
 END_TEST
 
-START_TEST(key_of_provider_for_several_segments_must_be_asked_for_and_is_never_reused)
+START_TEST(key_of_provider_for_several_segments_is_asked_for_and_never_reused)
 {
 	struct iovec iov[2] = { { NULL, PAGE }, { NULL, PAGE } };
 	struct mrf_key_direct direct;
@@ -169,7 +181,8 @@ START_TEST(key_of_provider_for_several_segments_must_be_asked_for_and_is_never_r
 			mr = env_must_regv(iov, 2, RW, 5);
 			ck_assert_uint_eq(fi_mr_key(mr) >> 62, 2);
 			ck_assert_uint_ne(fi_mr_key(mr), last);
-			ck_assert(!mrf_key_unpack(env.space.mode, fi_mr_key(mr), &direct));
+			ck_assert(
+				!mrf_key_unpack(env.space.mode, fi_mr_key(mr), &direct));
 			ck_assert_int_eq(status_of(fi_mr_key(mr)), MRF_MR_OK);
 			last = fi_mr_key(mr);
 			env_must_close(mr);
@@ -207,7 +220,8 @@ static void look_during_dereg(const struct ibv_mr *mr)
 	status_in_dereg = status_of(mr->rkey);
 }
 
-/* The kernel may hand out the rkey again the moment it is gone: it must be ours before. */
+/* The kernel may hand out the rkey again the moment it is gone: it must be ours before.
+ */
 START_TEST(key_leaves_the_table_before_the_kernel_region_goes)
 {
 	struct fid_mr *mr;
@@ -274,26 +288,34 @@ START_TEST(key_pack_and_unpack_are_inverse)
 			ck_assert_uint_eq(direct.rkey, rkeys[i]);
 			ck_assert_uint_eq(direct.iova_base, offsets[j]);
 		}
-		ck_assert_uint_eq(mrf_key_pack(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, rkeys[i], 0x123),
-				  rkeys[i]);
+		ck_assert_uint_eq(
+			mrf_key_pack(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, rkeys[i], 0x123),
+			rkeys[i]);
 	}
 }
 END_TEST
 
 START_TEST(key_unpack_refuses_what_pack_never_made)
 {
-	static const uint64_t zero_based[] = { 0, 1, UINT32_MAX, 1ull << 62, 2ull << 62 | 1,
-					       3ull << 62 | 1, 1ull << 62 | 1ull << 48 | 1,
-					       1ull << 62 | 1ull << 61 | 1, FI_KEY_NOTAVAIL };
-	static const uint64_t virt[] = { 0, 1ull << 32 | 1, 1ull << 62 | 1, 2ull << 62 | 1,
-					 FI_KEY_NOTAVAIL };
+	static const uint64_t zero_based[] = { 0,
+					       1,
+					       UINT32_MAX,
+					       1ull << 62,
+					       2ull << 62 | 1,
+					       3ull << 62 | 1,
+					       1ull << 62 | 1ull << 48 | 1,
+					       1ull << 62 | 1ull << 61 | 1,
+					       FI_KEY_NOTAVAIL };
+	static const uint64_t virt[] = { 0, 1ull << 32 | 1, 1ull << 62 | 1,
+					 2ull << 62 | 1, FI_KEY_NOTAVAIL };
 	struct mrf_key_direct direct;
 	size_t i;
 
 	for (i = 0; i < sizeof(zero_based) / sizeof(zero_based[0]); i++)
 		ck_assert(!mrf_key_unpack(FI_MR_PROV_KEY, zero_based[i], &direct));
 	for (i = 0; i < sizeof(virt) / sizeof(virt[0]); i++)
-		ck_assert(!mrf_key_unpack(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, virt[i], &direct));
+		ck_assert(!mrf_key_unpack(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, virt[i],
+					  &direct));
 	/* Requested keys never carry anything. */
 	ck_assert(!mrf_key_unpack(0, 1ull << 62 | 1, &direct));
 	ck_assert(!mrf_key_unpack(FI_MR_VIRT_ADDR, 1, &direct));
@@ -318,8 +340,9 @@ static TCase *provider(void)
 	tcase_add_test(tc, key_of_a_local_region_is_not_available_with_provider_keys);
 	tcase_add_test(tc, key_of_provider_with_virtual_addresses_is_the_rkey);
 	tcase_add_test(tc, key_of_provider_zero_based_carries_rkey_and_page_offset);
-	tcase_add_test(tc,
-		       key_of_provider_for_several_segments_must_be_asked_for_and_is_never_reused);
+	tcase_add_test(
+		tc,
+		key_of_provider_for_several_segments_is_asked_for_and_never_reused);
 	tcase_add_test(tc, key_clash_of_provider_keys_is_evaded);
 	tcase_add_test(tc, key_pack_and_unpack_are_inverse);
 	tcase_add_test(tc, key_unpack_refuses_what_pack_never_made);

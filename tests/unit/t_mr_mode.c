@@ -173,7 +173,7 @@ START_TEST(mr_mode_answers_as_libfabric_in_every_measured_case)
 }
 END_TEST
 
-/* --- rules that the table does not cover ----------------------------------- */
+/* --- rules that the table does not cover ------------------------------------------ */
 
 static struct mrf_mr_mode_ask ask_for(uint32_t api, uint64_t mr_mode)
 {
@@ -304,7 +304,7 @@ START_TEST(mr_mode_says_which_rule_refuses)
 }
 END_TEST
 
-/* --- our own contract ------------------------------------------------------ */
+/* --- our own contract ------------------------------------------------------------- */
 
 START_TEST(mr_mode_offer_keeps_every_subset_of_the_fast_bits)
 {

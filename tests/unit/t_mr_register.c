@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Registering and closing: every argument, every refusal, exactly the rights asked for. */
+/*
+ * Registering and closing: every argument, every refusal, exactly the rights asked for.
+ */
 #include <string.h>
 #include <sys/mman.h>
 #include "mr_fixture.h"
@@ -13,7 +15,8 @@ static struct unit_capture cap;
 static struct fid_mr *const untouched = (void *)&cap;
 
 /* Registers with attr and flags; the refusal is one line with this code. */
-static void refused(const struct fi_mr_attr *attr, uint64_t flags, int err, const char *code)
+static void refused(const struct fi_mr_attr *attr, uint64_t flags, int err,
+		    const char *code)
 {
 	unsigned calls = fake_verbs.calls[FAKE_REG_MR];
 	struct fid_mr *mr = untouched;
@@ -51,7 +54,7 @@ static void refused_by_kernel(const void *buf, size_t len, uint64_t access, int 
 	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
 }
 
-/* --- what comes back ------------------------------------------------------------------- */
+/* --- what comes back -------------------------------------------------------------- */
 
 START_TEST(reg_fills_in_the_fid)
 {
@@ -59,7 +62,8 @@ START_TEST(reg_fills_in_the_fid)
 	int context;
 
 	env_open(0);
-	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, PAGE, RW, 0, 9, 0, &mr, &context), 0);
+	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, PAGE, RW, 0, 9, 0, &mr, &context),
+			 0);
 	ck_assert_uint_eq(mr->fid.fclass, FI_CLASS_MR);
 	ck_assert_ptr_eq(mr->fid.context, &context);
 	ck_assert_uint_eq(mr->fid.ops->size, sizeof(struct fi_ops));
@@ -73,8 +77,11 @@ END_TEST
 START_TEST(reg_regv_and_regattr_do_the_same)
 {
 	struct iovec iov;
-	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = RW,
-				   .requested_key = 9, .context = &iov };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = RW,
+				   .requested_key = 9,
+				   .context = &iov };
 	struct fid_mr *mr;
 	int call, ret;
 
@@ -82,7 +89,8 @@ START_TEST(reg_regv_and_regattr_do_the_same)
 		env_open(0);
 		iov = (struct iovec){ mem + 8, 100 };
 		if (call == 0)
-			ret = fi_mr_reg(&env.domain, mem + 8, 100, RW, 0, 9, 0, &mr, &iov);
+			ret = fi_mr_reg(&env.domain, mem + 8, 100, RW, 0, 9, 0, &mr,
+					&iov);
 		else if (call == 1)
 			ret = fi_mr_regv(&env.domain, &iov, 1, RW, 0, 9, 0, &mr, &iov);
 		else
@@ -104,8 +112,8 @@ END_TEST
 /* All 64 sets of rights: the kernel is asked for what they need and nothing more. */
 START_TEST(reg_gives_exactly_the_rights_asked_for)
 {
-	static const uint64_t right[] = { FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ,
-					  FI_REMOTE_WRITE };
+	static const uint64_t right[] = { FI_SEND,  FI_RECV,	    FI_READ,
+					  FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE };
 	uint64_t modes[] = { 0, FI_MR_VIRT_ADDR, FI_MR_PROV_KEY | FI_MR_VIRT_ADDR };
 	unsigned set, bit, want;
 	uint64_t access;
@@ -131,8 +139,7 @@ START_TEST(reg_gives_exactly_the_rights_asked_for)
 			if (!access)
 				unit_captured(&cap);
 			ck_assert_uint_eq(fake_verbs.last.access, want);
-			ck_assert_uint_eq(env.space.keys.count,
-					  access & RW ? 1 : 0);
+			ck_assert_uint_eq(env.space.keys.count, access & RW ? 1 : 0);
 			env_must_close(mr);
 		}
 		env_close();
@@ -148,7 +155,8 @@ START_TEST(reg_uses_the_address_as_iova_only_with_virtual_addresses)
 	env_open(FI_MR_VIRT_ADDR);
 	for (i = 0; i < 4; i++) {
 		env_must_close(env_must_reg(mem + PAGE + offset[i], 5, RW, 1));
-		ck_assert_uint_eq(fake_verbs.last.iova, (uintptr_t)mem + PAGE + offset[i]);
+		ck_assert_uint_eq(fake_verbs.last.iova,
+				  (uintptr_t)mem + PAGE + offset[i]);
 	}
 	env_close();
 	env_open(0);
@@ -178,7 +186,7 @@ START_TEST(reg_of_the_same_memory_makes_independent_regions)
 }
 END_TEST
 
-/* --- arguments -------------------------------------------------------------------------- */
+/* --- arguments -------------------------------------------------------------------- */
 
 START_TEST(reg_refuses_null_arguments)
 {
@@ -198,8 +206,10 @@ START_TEST(reg_refuses_null_arguments)
 	ck_assert_int_eq(mrf_mr_ops.regattr(NULL, &attr, 0, &mr), -FI_EINVAL);
 	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "domain=NULL"));
 	unit_capture(&cap);
-	ck_assert_int_eq(mrf_mr_ops.reg(NULL, mem, 8, RW, 0, 0, 0, &mr, NULL), -FI_EINVAL);
-	ck_assert_int_eq(mrf_mr_ops.regv(NULL, &iov, 1, RW, 0, 0, 0, &mr, NULL), -FI_EINVAL);
+	ck_assert_int_eq(mrf_mr_ops.reg(NULL, mem, 8, RW, 0, 0, 0, &mr, NULL),
+			 -FI_EINVAL);
+	ck_assert_int_eq(mrf_mr_ops.regv(NULL, &iov, 1, RW, 0, 0, 0, &mr, NULL),
+			 -FI_EINVAL);
 	unit_captured(&cap);
 	ck_assert_ptr_eq(mr, untouched);
 	env_close();
@@ -258,10 +268,10 @@ START_TEST(reg_refuses_every_flag)
 	iov = (struct iovec){ mem, 8 };
 	for (bit = 0; bit < 64; bit++) {
 		uint64_t flag = 1ull << bit;
-		const char *code = flag == FI_RMA_EVENT	     ? "MRF-E3010" :
-				   flag == FI_RMA_PMEM	     ? "MRF-E3011" :
-				   flag == FI_HMEM_DEVICE_ONLY ? "MRF-E3012" :
-								 "MRF-E3009";
+		const char *code = flag == FI_RMA_EVENT		 ? "MRF-E3010"
+				   : flag == FI_RMA_PMEM	 ? "MRF-E3011"
+				   : flag == FI_HMEM_DEVICE_ONLY ? "MRF-E3012"
+								 : "MRF-E3009";
 
 		refused(&attr, flag, -FI_EBADFLAGS, code);
 	}
@@ -388,8 +398,10 @@ START_TEST(reg_of_zero_length_before_api_1_13_reaches_nothing_and_keeps_its_key)
 	ck_assert_uint_eq(view.base, (uintptr_t)mem + 5);
 	ck_assert_uint_eq(view.nseg, 1);
 	ck_assert_uint_eq(view.seg[0].rkey, 0);
-	ck_assert_uint_eq(mrf_mr_locate(view.seg, view.nseg, false, 0, 1, &seg, &offset), 0);
-	ck_assert_uint_eq(mrf_mr_locate(view.seg, view.nseg, false, 0, 0, &seg, &offset), 1);
+	ck_assert_uint_eq(mrf_mr_locate(view.seg, view.nseg, false, 0, 1, &seg, &offset),
+			  0);
+	ck_assert_uint_eq(mrf_mr_locate(view.seg, view.nseg, false, 0, 0, &seg, &offset),
+			  1);
 	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
 	ck_assert_uint_eq(out.seg.len, 0);
 	unit_capture(&cap);
@@ -457,8 +469,11 @@ START_TEST(regattr_refuses_an_authorization_key_from_api_1_5)
 {
 	struct iovec iov;
 	uint8_t key[16] = { 1 };
-	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = RW,
-				   .auth_key_size = sizeof(key), .auth_key = key };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = RW,
+				   .auth_key_size = sizeof(key),
+				   .auth_key = key };
 	struct fid_mr *mr;
 
 	env_open_api(0, FI_VERSION(1, 5));
@@ -477,8 +492,11 @@ END_TEST
 START_TEST(regattr_ignores_the_memory_interface)
 {
 	struct iovec iov;
-	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = RW,
-				   .iface = FI_HMEM_CUDA, .device.cuda = 3 };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = RW,
+				   .iface = FI_HMEM_CUDA,
+				   .device.cuda = 3 };
 	struct fid_mr *mr;
 
 	env_open(0);
@@ -490,7 +508,7 @@ START_TEST(regattr_ignores_the_memory_interface)
 }
 END_TEST
 
-/* --- what the kernel refuses ------------------------------------------------------------ */
+/* --- what the kernel refuses ------------------------------------------------------ */
 
 START_TEST(reg_of_null_with_bytes_is_a_fault)
 {
@@ -505,7 +523,8 @@ START_TEST(reg_of_unmapped_memory_says_which_bytes)
 	env_open(0);
 	munmap(mem + 2 * PAGE, PAGE);
 	fake_verbs_fail(FAKE_REG_MR, 1, EFAULT);
-	refused_by_kernel(mem + PAGE, 3 * PAGE, RW, -FI_EFAULT, "MRF-E3015", "not mapped");
+	refused_by_kernel(mem + PAGE, 3 * PAGE, RW, -FI_EFAULT, "MRF-E3015",
+			  "not mapped");
 	fake_verbs_fail(FAKE_REG_MR, 1, EFAULT);
 	refused_by_kernel(mem + PAGE, 3 * PAGE, FI_REMOTE_READ, -FI_EFAULT, "MRF-E3016",
 			  "not mapped");
@@ -566,8 +585,8 @@ START_TEST(regv_undoes_the_segments_before_the_one_that_fails)
 	for (nth = 1; nth <= MRF_MR_IOV_LIMIT; nth++) {
 		fake_verbs_fail(FAKE_REG_MR, nth, EFAULT);
 		unit_capture(&cap);
-		ck_assert_int_eq(fi_mr_regv(&env.domain, iov, MRF_MR_IOV_LIMIT, RW, 0, 9, 0,
-					    &mr, NULL),
+		ck_assert_int_eq(fi_mr_regv(&env.domain, iov, MRF_MR_IOV_LIMIT, RW, 0, 9,
+					    0, &mr, NULL),
 				 -FI_EFAULT);
 		unit_captured(&cap);
 		ck_assert_ptr_eq(mr, untouched);
@@ -622,7 +641,7 @@ START_TEST(reg_takes_one_allocation_once_the_tables_are_there)
 }
 END_TEST
 
-/* --- closing and the other operations -------------------------------------------------- */
+/* --- closing and the other operations --------------------------------------------- */
 
 START_TEST(close_deregisters_every_segment_before_it_returns)
 {
@@ -772,7 +791,8 @@ static TCase *arguments(void)
 	tcase_add_test(tc, reg_accepts_no_access_at_all_with_one_warning);
 	tcase_add_test(tc, reg_refuses_ranges_that_wrap);
 	tcase_add_test(tc, reg_refuses_zero_length_from_api_1_13);
-	tcase_add_test(tc, reg_of_zero_length_before_api_1_13_reaches_nothing_and_keeps_its_key);
+	tcase_add_test(
+		tc, reg_of_zero_length_before_api_1_13_reaches_nothing_and_keeps_its_key);
 	tcase_add_test(tc, reg_of_zero_length_gets_a_provider_key);
 	tcase_add_test(tc, regv_leaves_out_empty_segments);
 	tcase_add_test(tc, regv_with_one_segment_of_bytes_gets_a_direct_provider_key);

@@ -178,9 +178,9 @@ START_TEST(vmr_reg_asks_for_exactly_the_rights)
 			want |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
 		if (rights & MRF_RIGHT_LOCAL_WRITE)
 			want |= IBV_ACCESS_LOCAL_WRITE;
-		ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, rights,
-					     &vmr),
-				 0);
+		ck_assert_int_eq(
+			mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, rights, &vmr),
+			0);
 		ck_assert_uint_eq(fake_verbs.last.access, want);
 		ck_assert_ptr_eq(fake_verbs.last.mr.addr, buf);
 		ck_assert_uint_eq(fake_verbs.last.mr.length, sizeof(buf));
@@ -203,13 +203,15 @@ START_TEST(vmr_reg_passes_every_errno_on)
 	open_pd();
 	for (i = 0; i < sizeof(errs) / sizeof(errs[0]); i++) {
 		fake_verbs_fail(FAKE_REG_MR, 1, errs[i]);
-		ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr),
-				 -errs[i]);
+		ck_assert_int_eq(
+			mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr),
+			-errs[i]);
 		ck_assert_ptr_null(vmr.handle);
 	}
 	/* A failure without a reason is still a failure. */
 	fake_verbs_fail(FAKE_REG_MR, 1, 0);
-	ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr), -FI_EIO);
+	ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr),
+			 -FI_EIO);
 	close_pd();
 }
 END_TEST
@@ -252,7 +254,8 @@ static TCase *regions(void)
 
 	tcase_add_test(tc, vmr_reg_asks_for_exactly_the_rights);
 	tcase_add_test(tc, vmr_reg_passes_every_errno_on);
-	tcase_add_test(tc, vmr_dereg_is_harmless_twice_and_can_be_repeated_after_a_failure);
+	tcase_add_test(tc,
+		       vmr_dereg_is_harmless_twice_and_can_be_repeated_after_a_failure);
 	return tc;
 }
 

@@ -8,7 +8,9 @@
 #include "obj/wait.h"
 #include "obj_fixture.h"
 
-/* --- descriptors that fail on order ---------------------------------------------------- */
+/*
+ * --- descriptors that fail on order --------------------------------------------------
+ */
 
 static int fds_until_failure = -1; /* -1: never */
 
@@ -41,13 +43,15 @@ int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return fd_fails() ? -1 : __real_epoll_ctl(epfd, op, fd, event);
 }
 
-/* --- a source: an eventfd that becomes progress ---------------------------------------- */
+/*
+ * --- a source: an eventfd that becomes progress --------------------------------------
+ */
 
 struct fake {
 	struct mrf_source source;
 	atomic_int polled;
 	atomic_int armed;
-	atomic_int work; /* what a poll turned into progress */
+	atomic_int work;  /* what a poll turned into progress */
 	atomic_bool hang; /* a poll does not return while this is set */
 };
 
@@ -107,19 +111,21 @@ static ssize_t when_set(void *arg)
 	return atomic_load((atomic_int *)arg) ? 7 : -FI_EAGAIN;
 }
 
-/* --- kinds ----------------------------------------------------------------------------- */
+/*
+ * --- kinds ---------------------------------------------------------------------------
+ */
 
 START_TEST(wait_offers_none_unspec_and_fd_only)
 {
-	static const enum fi_wait_obj no[] = { FI_WAIT_SET, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD,
-					       FI_WAIT_POLLFD };
+	static const enum fi_wait_obj no[] = { FI_WAIT_SET, FI_WAIT_MUTEX_COND,
+					       FI_WAIT_YIELD, FI_WAIT_POLLFD };
 	struct mrf_wait wait;
 	size_t i;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(no); i++)
 		ck_refused(FI_ENOSYS, 2011, mrf_wait_init(&wait, no[i]));
 	ck_refused(FI_EINVAL, 2010, mrf_wait_init(&wait, (enum fi_wait_obj)77));
-	ck_refused(FI_EINVAL, 2010, mrf_wait_init(&wait, (enum fi_wait_obj)-1));
+	ck_refused(FI_EINVAL, 2010, mrf_wait_init(&wait, (enum fi_wait_obj) - 1));
 	ck_quiet(0, mrf_wait_init(&wait, FI_WAIT_NONE));
 	ck_assert_int_eq(wait.epoll_fd, -1);
 	mrf_wait_fini(&wait);
@@ -157,7 +163,9 @@ START_TEST(wait_without_descriptors_fails_and_leaves_none_open)
 }
 END_TEST
 
-/* --- sources --------------------------------------------------------------------------- */
+/*
+ * --- sources -------------------------------------------------------------------------
+ */
 
 START_TEST(wait_poll_polls_each_linked_source_once)
 {
@@ -273,7 +281,9 @@ START_TEST(wait_unlink_returns_after_the_poll_in_progress)
 }
 END_TEST
 
-/* --- blocking -------------------------------------------------------------------------- */
+/*
+ * --- blocking ------------------------------------------------------------------------
+ */
 
 START_TEST(wait_timeout_is_neither_early_nor_endless)
 {
@@ -389,8 +399,11 @@ START_TEST(wait_one_signal_wakes_every_blocked_thread)
 
 	ck_assert_int_eq(mrf_wait_init(&wait, FI_WAIT_FD), 0);
 	for (i = 0; i < N; i++) {
-		b[i] = (struct blocked){ .wait = &wait, .attempt = when_set, .arg = &set };
-		ck_assert_int_eq(pthread_create(&thread[i], NULL, block_thread, &b[i]), 0);
+		b[i] = (struct blocked){ .wait = &wait,
+					 .attempt = when_set,
+					 .arg = &set };
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, block_thread, &b[i]),
+				 0);
 	}
 	await_waiters(&wait, N);
 	atomic_store(&set, 1);
@@ -520,7 +533,9 @@ START_TEST(wait_is_busy_while_a_thread_blocks)
 }
 END_TEST
 
-/* --- the application's descriptor ------------------------------------------------------ */
+/*
+ * --- the application's descriptor ----------------------------------------------------
+ */
 
 START_TEST(wait_signal_leaves_the_descriptor_alone_until_watched)
 {

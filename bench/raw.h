@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The reference: libibverbs and librdmacm called directly. */
+#ifndef BENCH_RAW_H
+#define BENCH_RAW_H
+
+#include <rdma/rdma_cma.h>
+#include "work.h"
+
+struct raw {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *bound; /* gives the device; the target listens on it */
+	struct rdma_cm_id *id;	  /* the connection; NULL before */
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr; /* of the buffer that takes part in accesses */
+};
+
+/* The device behind BENCH_ADDRESS and a protection domain. */
+void raw_open(struct raw *raw);
+
+/* The initiator's connection, made like those of the library: same attributes. */
+void raw_connect(struct raw *raw, uint16_t port, void *buf, size_t len);
+/* The target's, in two steps: the initiator needs the port in between. */
+uint16_t raw_listen(struct raw *raw);
+void raw_accept(struct raw *raw, void *buf, size_t len);
+
+void raw_register(struct raw *raw, const struct work_register *work);
+void raw_access(struct raw *raw, const struct work_access *work);
+
+#endif

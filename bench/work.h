@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is measured, in a form that raw verbs and libfabric's interface can both do. */
+#ifndef BENCH_WORK_H
+#define BENCH_WORK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WORK_DEPTH 16 /* accesses in flight at most; reads that a queue pair allows */
+
+/* Registers the buffer for all remote access and closes it again, times times. */
+struct work_register {
+	void *buf;
+	size_t len;
+	unsigned times;
+};
+
+/* Where the target's buffer is, as the initiator has to name it. */
+struct work_remote {
+	uint64_t addr;
+	uint64_t key;
+};
+
+/* Reads or writes the first len bytes of the target's buffer, times times. */
+struct work_access {
+	int write;
+	void *buf;
+	size_t len;
+	unsigned depth; /* in flight at a time, <= WORK_DEPTH */
+	unsigned times;
+	struct work_remote remote;
+};
+
+#endif

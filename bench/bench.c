@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include "bench.h"
 
@@ -23,6 +25,14 @@ void bench_must_errno(const char *call, int ok)
 		die(call, errno);
 }
 
+void bench_yield(void)
+{
+	struct sched_param param = { 0 };
+
+	bench_must_errno("sched_setscheduler",
+			 !sched_setscheduler(0, SCHED_IDLE, &param));
+}
+
 void *bench_alloc(size_t len)
 {
 	void *memory = NULL;
@@ -40,15 +50,30 @@ uint64_t bench_now(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static double children_ns(void)
+{
+	struct rusage used;
+
+	getrusage(RUSAGE_CHILDREN, &used);
+	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e9 +
+	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e3;
+}
+
 void bench_rounds(struct bench_series *series, int n, int rounds)
 {
 	for (int round = -1; round < rounds; round++) {
-		for (int i = 0; i < n; i++) {
+		int slot = round < 0 ? 0 : round;
+
+		for (int k = 0; k < n; k++) {
+			/* Each follows each: what one leaves to be done hits all alike.
+			 */
+			int i = (k + round + 1) % n;
+			double children = children_ns();
 			uint64_t start = bench_now();
 
 			series[i].work(series[i].arg);
-			if (round >= 0)
-				series[i].ns[round] = (double)(bench_now() - start);
+			series[i].ns[slot] = (double)(bench_now() - start);
+			series[i].children[slot] = children_ns() - children;
 		}
 	}
 }
@@ -60,17 +85,14 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-double bench_median(const double *values, int n)
+double bench_middle(const double *values, int n)
 {
-	double sorted[BENCH_MAX_ROUNDS];
+	double sorted[BENCH_MAX_ROUNDS], sum = 0;
+	int drop = n / 4;
 
 	memcpy(sorted, values, (size_t)n * sizeof(*values));
 	qsort(sorted, (size_t)n, sizeof(*sorted), compare);
-	return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
-double bench_ratio(const struct bench_series *series, const struct bench_series *base,
-		   int rounds)
-{
-	return bench_median(series->ns, rounds) / bench_median(base->ns, rounds);
+	for (int i = drop; i < n - drop; i++)
+		sum += sorted[i];
+	return sum / (n - 2 * drop);
 }

@@ -18,31 +18,38 @@
 void bench_must(const char *call, long ret);
 /* For calls that return NULL or -1 and set errno. */
 void bench_must_errno(const char *call, int ok);
+/*
+ * From here on a kernel thread that has work (rxe's is done by one) runs at once, and not
+ * sooner or later depending on what ran before. For this thread and those it starts.
+ */
+void bench_yield(void);
 void *bench_alloc(size_t len); /* whole pages, all present */
 uint64_t bench_now(void);      /* ns; under with-rxe --icount: instructions */
 
-/* --- series: the same work done in different ways, in turn ---------------------------- */
+/* --- series: the same work done in different ways, in turn ----------------------------
+ */
 
 struct bench_series {
 	void (*work)(void *arg); /* one round; timed from outside */
 	void *arg;
-	double ns[BENCH_MAX_ROUNDS];
+	double ns[BENCH_MAX_ROUNDS];	   /* elapsed */
+	double children[BENCH_MAX_ROUNDS]; /* ns of processor time of processes waited for
+					    */
 };
 
 /*
- * A B C, A B C, ...: a drift hits all alike. One round each goes before and is not
- * counted. rounds <= BENCH_MAX_ROUNDS.
+ * A B C, B C A, C A B, ...: a drift hits all alike. One round each goes before and is
+ * not counted. rounds <= BENCH_MAX_ROUNDS.
  */
 void bench_rounds(struct bench_series *series, int n, int rounds);
-double bench_median(const double *values, int n);
-/* Median of series over median of base. */
-double bench_ratio(const struct bench_series *series, const struct bench_series *base,
-		   int rounds);
+/* The mean without the lowest and the highest quarter. */
+double bench_middle(const double *values, int n);
 
-/* --- report: Markdown ------------------------------------------------------------------ */
+/* --- report: Markdown ------------------------------------------------------------------
+ */
 
 void report_begin(void);
-/* Headings and table rows, printf-like; they come after the targets. */
+/* Headings and table rows, after the targets; on stderr at once, to watch. */
 void report_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* One cell with a ratio; NAN prints as a dash. */
 void report_ratio(double ratio);

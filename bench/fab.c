@@ -10,9 +10,14 @@
 
 int fab_find_other(struct fab_lib *lib)
 {
-	/* Its own symbols first: the names are the same as libmrfab's. */
-	void *so = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+	void *so;
 
+	/* For more peers it wants a longer completion queue than rxe has. */
+	setenv("FI_UNIVERSE_SIZE", "2", 0);
+	/* Else it registers nothing: it finds what is already registered. */
+	setenv("FI_MR_CACHE_MAX_COUNT", "0", 0);
+	/* Its own symbols first: the names are the same as libmrfab's. */
+	so = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 	if (!so)
 		return 0;
 	lib->provider = "verbs";
@@ -68,7 +73,8 @@ static int open_endpoint(struct fab *fab)
 	return ret ? ret : fi_enable(fab->ep);
 }
 
-int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, void *buf, size_t len)
+int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, void *buf,
+	     size_t len)
 {
 	int ret;
 
@@ -78,7 +84,6 @@ int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, void *buf,
 	if (ret)
 		return ret;
 	fab->mr = fab_register_one(fab, buf, len);
-	fab->use_desc = !!(mr_mode & FI_MR_LOCAL);
 	return 0;
 }
 
@@ -100,7 +105,8 @@ void fab_remote(const struct fab *fab, void *buf, struct work_remote *remote)
 
 void fab_insert(struct fab *fab, const char name[FAB_NAME_LEN])
 {
-	bench_must("fi_av_insert", fi_av_insert(fab->av, name, 1, &fab->peer, 0, NULL) - 1);
+	bench_must("fi_av_insert",
+		   fi_av_insert(fab->av, name, 1, &fab->peer, 0, NULL) - 1);
 }
 
 void fab_progress(struct fab *fab)
@@ -114,8 +120,8 @@ struct fid_mr *fab_register_one(struct fab *fab, void *buf, size_t len)
 {
 	struct fid_mr *mr;
 
-	bench_must("fi_mr_reg", fi_mr_reg(fab->domain, buf, len, RIGHTS, 0, fab->next_key++,
-					  0, &mr, NULL));
+	bench_must("fi_mr_reg", fi_mr_reg(fab->domain, buf, len, RIGHTS, 0,
+					  fab->next_key++, 0, &mr, NULL));
 	return mr;
 }
 
@@ -129,14 +135,15 @@ void fab_register(struct fab *fab, const struct work_register *work)
 }
 
 /* False: no room just now. */
-static int start(struct fab *fab, const struct work_access *work, void *desc, void *context)
+static int start(struct fab *fab, const struct work_access *work, void *desc,
+		 void *context)
 {
 	const struct work_remote *remote = &work->remote;
 	ssize_t ret;
 
 	ret = work->write ? fi_write(fab->ep, work->buf, work->len, desc, fab->peer,
-				     remote->addr, remote->key, context) :
-			    fi_read(fab->ep, work->buf, work->len, desc, fab->peer,
+				     remote->addr, remote->key, context)
+			  : fi_read(fab->ep, work->buf, work->len, desc, fab->peer,
 				    remote->addr, remote->key, context);
 	if (ret == -FI_EAGAIN)
 		return 0;
@@ -160,7 +167,7 @@ static unsigned collect(struct fab *fab)
 
 void fab_access(struct fab *fab, const struct work_access *work)
 {
-	void *desc = fab->use_desc ? fi_mr_desc(fab->mr) : NULL;
+	void *desc = work->use_desc ? fi_mr_desc(fab->mr) : NULL;
 	static struct fi_context contexts[WORK_DEPTH];
 	unsigned posted = 0, done = 0;
 

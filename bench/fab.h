@@ -17,8 +17,10 @@
 struct fab_lib {
 	const char *provider;
 	int (*getinfo)(uint32_t version, const char *node, const char *service,
-		       uint64_t flags, const struct fi_info *hints, struct fi_info **info);
-	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+		       uint64_t flags, const struct fi_info *hints,
+		       struct fi_info **info);
+	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+		      void *context);
 	struct fi_info *(*dupinfo)(const struct fi_info *info);
 	uint32_t (*version)(void);
 };
@@ -36,22 +38,24 @@ struct fab {
 	struct fid_mr *mr; /* of the buffer that takes part in accesses */
 	fi_addr_t peer;
 	uint64_t next_key;
-	int use_desc;
 };
 
+extern const struct fab_lib fab_ours;
 /* An installed libfabric with its verbs provider; 0 when there is none. */
 int fab_find_other(struct fab_lib *lib);
 
 /* fi_getinfo, fi_fabric, fi_domain. 0 or a negative FI_E*. */
 int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode);
 /* The rest, up to an enabled endpoint, and the buffer registered. */
-int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, void *buf, size_t len);
+int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, void *buf,
+	     size_t len);
 void fab_name(const struct fab *fab, char name[FAB_NAME_LEN]);
 void fab_remote(const struct fab *fab, void *buf, struct work_remote *remote);
 void fab_insert(struct fab *fab, const char name[FAB_NAME_LEN]);
 /* For a library that makes connections only while it is called. */
 void fab_progress(struct fab *fab);
 
+/* Each with a key of its own. */
 struct fid_mr *fab_register_one(struct fab *fab, void *buf, size_t len);
 void fab_register(struct fab *fab, const struct work_register *work);
 void fab_access(struct fab *fab, const struct work_access *work);

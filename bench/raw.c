@@ -5,7 +5,6 @@
 #include "bench.h"
 #include "raw.h"
 
-#define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 #define TIMEOUT_MS 5000
 
 static struct sockaddr_in address(uint16_t port)
@@ -22,15 +21,16 @@ void raw_open(struct raw *raw)
 
 	raw->channel = rdma_create_event_channel();
 	bench_must_errno("rdma_create_event_channel", !!raw->channel);
-	bench_must_errno("rdma_create_id", !rdma_create_id(raw->channel, &raw->bound, NULL,
-							   RDMA_PS_TCP));
+	bench_must_errno("rdma_create_id",
+			 !rdma_create_id(raw->channel, &raw->bound, NULL, RDMA_PS_TCP));
 	bench_must_errno("rdma_bind_addr",
 			 !rdma_bind_addr(raw->bound, (struct sockaddr *)&addr));
 	raw->pd = ibv_alloc_pd(raw->bound->verbs);
 	bench_must_errno("ibv_alloc_pd", !!raw->pd);
 }
 
-/* Takes the next event, which has to be the one. The id of a new connection, else NULL. */
+/* Takes the next event, which has to be the one. The id of a new connection, else NULL.
+ */
 static struct rdma_cm_id *await(struct raw *raw, enum rdma_cm_event_type wanted)
 {
 	struct rdma_cm_id *id = NULL;
@@ -53,15 +53,18 @@ static void make_qp(struct raw *raw, void *buf, size_t len)
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
-		.cap = { .max_send_wr = 127, .max_recv_wr = 16, .max_send_sge = 16,
-			 .max_recv_sge = 1, .max_inline_data = 256 },
+		.cap = { .max_send_wr = 127,
+			 .max_recv_wr = 16,
+			 .max_send_sge = 16,
+			 .max_recv_sge = 1,
+			 .max_inline_data = 256 },
 	};
 
 	raw->cq = ibv_create_cq(raw->bound->verbs, 1024, NULL, NULL, 0);
 	bench_must_errno("ibv_create_cq", !!raw->cq);
 	init.send_cq = init.recv_cq = raw->cq;
 	bench_must_errno("rdma_create_qp", !rdma_create_qp(raw->id, raw->pd, &init));
-	raw->mr = ibv_reg_mr(raw->pd, buf, len, RIGHTS);
+	raw->mr = ibv_reg_mr(raw->pd, buf, len, RAW_RIGHTS);
 	bench_must_errno("ibv_reg_mr", !!raw->mr);
 }
 
@@ -110,7 +113,7 @@ void raw_accept(struct raw *raw, void *buf, size_t len)
 void raw_register(struct raw *raw, const struct work_register *work)
 {
 	for (unsigned i = 0; i < work->times; i++) {
-		struct ibv_mr *mr = ibv_reg_mr(raw->pd, work->buf, work->len, RIGHTS);
+		struct ibv_mr *mr = ibv_reg_mr(raw->pd, work->buf, work->len, RAW_RIGHTS);
 
 		bench_must_errno("ibv_reg_mr", !!mr);
 		bench_must("ibv_dereg_mr", ibv_dereg_mr(mr));

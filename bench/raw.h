@@ -6,6 +6,9 @@
 #include <rdma/rdma_cma.h>
 #include "work.h"
 
+#define RAW_RIGHTS \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
+
 struct raw {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *bound; /* gives the device; the target listens on it */

@@ -6,11 +6,22 @@ EXTRA_DIST += README.md CONTRIBUTING.md \
 # Section 3mrfab, so that libfabric's own pages are not disturbed: man 3mrfab fi_mr.
 dist_man_MANS = \
 	docs/man/fi_av.3mrfab \
+	docs/man/fi_cm.3mrfab \
 	docs/man/fi_cntr.3mrfab \
 	docs/man/fi_cq.3mrfab \
+	docs/man/fi_domain.3mrfab \
+	docs/man/fi_endpoint.3mrfab \
 	docs/man/fi_eq.3mrfab \
+	docs/man/fi_errno.3mrfab \
+	docs/man/fi_fabric.3mrfab \
 	docs/man/fi_getinfo.3mrfab \
 	docs/man/fi_log.3mrfab \
+	docs/man/fi_mr.3mrfab \
 	docs/man/fi_param.3mrfab \
+	docs/man/fi_rma.3mrfab \
 	docs/man/mrfab.7 \
-	docs/man/mrfab_info.1
+	docs/man/mrfab_info.1 \
+	docs/man/mrfab_messages.7
+
+# The script is in EXTRA_DIST with its folder.
+TESTS += scripts/check-docs

@@ -1,5 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <limits.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "base/lock.h"
+
+/* What a holder on another processor needs for a short section, in looks at the word. */
+#define SPINS 100
+
+void mrf_lock_wait(struct mrf_lock *lock)
+{
+	int i, nobody;
+
+	for (i = 0; i < SPINS; i++) {
+		nobody = 0;
+		if (atomic_compare_exchange_weak_explicit(&lock->state, &nobody, 1,
+							  memory_order_acquire,
+							  memory_order_relaxed))
+			return;
+	}
+	/* From here on 2, also when it is ours: another one may be waiting like us. */
+	while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire))
+		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+}
+
+void mrf_lock_wake(struct mrf_lock *lock)
+{
+	syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
 
 #ifdef MRF_LOCKRANK
 
@@ -11,13 +40,7 @@
 static __thread enum mrf_lock_rank held[MAX_HELD];
 static __thread int nheld;
 
-void mrf_lock_init(struct mrf_lock *lock, enum mrf_lock_rank rank)
-{
-	pthread_mutex_init(&lock->mutex, NULL);
-	lock->rank = rank;
-}
-
-void mrf_lock_take(struct mrf_lock *lock)
+void mrf_lock_rank_push(const struct mrf_lock *lock)
 {
 	if (nheld && held[nheld - 1] >= lock->rank) {
 		fprintf(stderr, "mrfab: lock rank %d taken under rank %d\n", lock->rank,
@@ -26,11 +49,10 @@ void mrf_lock_take(struct mrf_lock *lock)
 	}
 	if (nheld == MAX_HELD)
 		abort();
-	pthread_mutex_lock(&lock->mutex);
 	held[nheld++] = lock->rank;
 }
 
-void mrf_lock_release(struct mrf_lock *lock)
+void mrf_lock_rank_pop(const struct mrf_lock *lock)
 {
 	int i;
 
@@ -41,9 +63,6 @@ void mrf_lock_release(struct mrf_lock *lock)
 		abort();
 	for (nheld--; i < nheld; i++)
 		held[i] = held[i + 1];
-	pthread_mutex_unlock(&lock->mutex);
 }
 
-#else
-typedef int mrf_lock_c_is_not_empty;
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,7 @@ struct mrf_command {
 	int (*run)(struct mrf_agent *agent, struct mrf_ep *ep);
 	struct mrf_ep *ep;
 	int ret;
-	bool done;
-	pthread_cond_t finished;
+	sem_t done;
 };
 
 int64_t mrf_now_ms(void)
@@ -128,6 +128,9 @@ static void advance_all(struct mrf_ep *ep)
 {
 	mrf_lock_take(&ep->lock);
 	ep->watched = false;
+	/* Armed anew for others who wait for it: the event was theirs, too. */
+	mrf_vcq_ack(ep->scq);
+	mrf_vcq_arm(ep->scq);
 	mrf_ep_progress(ep);
 	mrf_list_each(node, &ep->all_peers)
 		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, node));
@@ -170,9 +173,8 @@ static void run_commands(struct mrf_agent *agent)
 
 		mrf_lock_release(&agent->lock);
 		command->ret = command->run(agent, command->ep);
+		sem_post(&command->done);
 		mrf_lock_take(&agent->lock);
-		command->done = true;
-		pthread_cond_signal(&command->finished);
 	}
 	mrf_lock_release(&agent->lock);
 }
@@ -199,6 +201,15 @@ void mrf_agent_kick(struct mrf_peer *peer)
 		wake(agent);
 }
 
+void mrf_agent_unkick(struct mrf_peer *peer)
+{
+	struct mrf_agent *agent = peer->ep->agent;
+
+	mrf_lock_take(&agent->lock);
+	mrf_list_del(&peer->kick);
+	mrf_lock_release(&agent->lock);
+}
+
 void mrf_agent_watch(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
@@ -207,7 +218,6 @@ void mrf_agent_watch(struct mrf_peer *peer)
 	if (ep->watched)
 		return;
 	ep->watched = true;
-	ep->scq_armed = true;
 	mrf_vcq_arm(ep->scq);
 	epoll_ctl(ep->agent->epoll_fd, EPOLL_CTL_MOD, mrf_vcq_fd(ep->scq), &event);
 	/* What completed before makes no event: the agent polls once to see. */
@@ -219,14 +229,14 @@ static int command(struct mrf_agent *agent, struct mrf_ep *ep,
 {
 	struct mrf_command command = { .run = run, .ep = ep };
 
-	pthread_cond_init(&command.finished, NULL);
+	sem_init(&command.done, 0, 0);
 	mrf_lock_take(&agent->lock);
 	mrf_list_add_tail(&command.node, &agent->commands);
 	wake(agent);
-	while (!command.done)
-		pthread_cond_wait(&command.finished, &agent->lock.mutex);
 	mrf_lock_release(&agent->lock);
-	pthread_cond_destroy(&command.finished);
+	while (sem_wait(&command.done))
+		; /* interrupted by a signal handler of the application */
+	sem_destroy(&command.done);
 	return command.ret;
 }
 
@@ -265,25 +275,14 @@ int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
 	return command(agent, ep, ep_enable);
 }
 
-static void unkick(struct mrf_agent *agent, struct mrf_peer *peer)
-{
-	mrf_lock_take(&agent->lock);
-	mrf_list_del(&peer->kick);
-	mrf_lock_release(&agent->lock);
-}
-
 static int ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
 {
 	mrf_vconn_close(ep->listener);
 	mrf_pasv_destroy_all(ep);
 	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, mrf_vcq_fd(ep->scq), NULL);
 	mrf_lock_take(&ep->lock);
-	mrf_list_each_safe(node, &ep->all_peers) {
-		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
-
-		unkick(agent, peer);
-		mrf_peer_abandon(peer);
-	}
+	mrf_list_each_safe(node, &ep->all_peers)
+		mrf_peer_abandon(mrf_list_entry(node, struct mrf_peer, node));
 	mrf_lock_release(&ep->lock);
 	return 0;
 }

@@ -78,9 +78,11 @@ void mrf_agent_stop(struct mrf_agent *agent);
 
 /* The peer's connection wants something of the agent; ep->lock held. Never blocks or fails. */
 void mrf_agent_kick(struct mrf_peer *peer);
+/* Takes that back, because the peer is about to be freed. Agent thread, ep->lock held. */
+void mrf_agent_unkick(struct mrf_peer *peer);
 /*
- * There is no room to post for the peer: the agent waits for completions, so that the queue
- * moves though the application does not read its CQ. ep->lock held.
+ * What comes next for the peer depends on completions: the agent waits for them, so that the
+ * queue moves though the application does not read its CQ. ep->lock held.
  */
 void mrf_agent_watch(struct mrf_peer *peer);
 

@@ -14,6 +14,8 @@
 /* Nobody listens there (yet): it may only just be starting. */
 #define MAX_TRIES 5
 #define RETRY_MS 100
+/* A peer that takes connections and drops them again before anything was done. */
+#define MAX_LOSSES 5
 /* Flushes come within milliseconds; do not wait for ever for ones that never will. */
 #define DRAIN_MS 5000
 
@@ -45,6 +47,8 @@ void mrf_conn_destroy(struct mrf_conn *conn)
 	}
 	ep->scq_used -= conn->tail - conn->head;
 	mrf_idmap_remove(&ep->conns, conn->owner.id);
+	if (ep->last == conn)
+		ep->last = NULL;
 	mrf_agent_disown(ep->agent, &conn->owner, NSLOTS);
 	mrf_vmr_dereg(&conn->slots_mr);
 	free(conn->slots);
@@ -78,24 +82,23 @@ void mrf_peer_abandon(struct mrf_peer *peer)
 	mrf_peer_free(peer);
 }
 
-/* The connection could not be made: whatever waits for it fails. */
-static void give_up(struct mrf_peer *peer, int err, int code, const char *text)
-{
-	mrf_conn_destroy(peer->conn);
-	mrf_peer_rewind(peer);
-	peer->tries = 0;
-	mrf_peer_fail(peer, err, code, text);
-	if (peer->gone)
-		mrf_agent_kick(peer);
-}
-
-static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *why)
+static void fail_addr(struct mrf_peer *peer, int err, int code, const char *why)
 {
 	char addr[64], text[MRF_ERR_TEXT];
 
 	snprintf(text, sizeof(text), "%s: %s",
 		 mrf_addr_text(&peer->addr, addr, sizeof(addr)), why);
-	give_up(peer, err, code, text);
+	mrf_peer_fail(peer, err, code, text);
+}
+
+/* The connection could not be made: whatever waits for it fails. */
+
+static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *why)
+{
+	mrf_conn_destroy(peer->conn);
+	mrf_peer_rewind(peer);
+	peer->tries = 0;
+	fail_addr(peer, err, code, why);
 }
 
 /* --- making -------------------------------------------------------------------------------- */
@@ -304,7 +307,10 @@ void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		on_rejected(conn, event);
 		break;
 	case MRF_CM_FAILED:
-		give_up_addr(peer, event->err, 4128, why_failed(event->err));
+		if (connecting)
+			give_up_addr(peer, event->err, 4128, why_failed(event->err));
+		else
+			on_gone(conn, true);
 		break;
 	case MRF_CM_DISCONNECTED:
 	case MRF_CM_REMOVED:
@@ -324,10 +330,15 @@ static void take_down(struct mrf_peer *peer)
 	if (conn->tail != conn->head) {
 		if (mrf_list_empty(&conn->timed))
 			set_deadline(conn, DRAIN_MS);
+		mrf_agent_watch(peer);
 		return;
 	}
 	mrf_conn_destroy(conn);
 	mrf_peer_rewind(peer);
+	if (++peer->losses < MAX_LOSSES)
+		return;
+	peer->losses = 0;
+	fail_addr(peer, FI_ECONNRESET, 4131, "connects, but drops the connection each time");
 }
 
 void mrf_conn_service(struct mrf_peer *peer)
@@ -366,7 +377,10 @@ void mrf_conn_expired(struct mrf_conn *conn)
 
 	clear_deadline(conn);
 	if (peer->state == MRF_PEER_BROKEN) {
-		force_drain(conn);
+		/* They may only have lain there, if nobody looked. */
+		mrf_ep_progress(peer->ep);
+		if (conn->head != conn->tail)
+			force_drain(conn);
 	} else if (conn->waiting) {
 		mrf_conn_destroy(conn);
 		mrf_conn_service(peer);
@@ -387,7 +401,9 @@ void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc 
 	 */
 	if (wc->status != MRF_WC_OK) {
 		mrf_ep_progress(peer->ep);
-		if (peer->state == MRF_PEER_READY)
+		if (peer->state == MRF_PEER_CONNECTING)
+			on_gone(conn, false);
+		else
 			mrf_peer_break(peer);
 		return;
 	}
@@ -397,7 +413,7 @@ void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc 
 	if (post_slot(conn, slot) || ret) {
 		mrf_warn(FI_LOG_EP_DATA, 4021, "malformed message of %u bytes: disconnecting",
 			 wc->byte_len);
-		on_gone(conn, true);
+		on_gone(conn, peer->state != MRF_PEER_CONNECTING);
 		return;
 	}
 	mrf_resolve_answer(peer, &answer);

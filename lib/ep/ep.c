@@ -17,28 +17,23 @@ static struct mrf_ep *to_ep(struct fid *fid)
 
 #define BATCH 16
 
+static void completed(struct mrf_ep *ep, const struct mrf_wc *wc)
+{
+	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id))
+		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
+	if (mrf_likely(ep->last != NULL))
+		mrf_peer_completed(ep->last, wc);
+}
+
 int mrf_ep_progress(struct mrf_ep *ep)
 {
 	struct mrf_wc wc[BATCH];
-	struct mrf_conn *conn = NULL;
-	uint64_t id = 0;
 	int i, n, total = 0;
 
-	if (mrf_unlikely(ep->scq_armed)) {
-		mrf_vcq_ack(ep->scq);
-		ep->scq_armed = false;
-		ep->watched = false;
-	}
 	do {
 		n = mrf_vcq_poll(ep->scq, wc, BATCH);
-		for (i = 0; i < n; i++) {
-			if (wc[i].wr_id != id) {
-				id = wc[i].wr_id;
-				conn = mrf_idmap_find(&ep->conns, id);
-			}
-			if (mrf_likely(conn != NULL))
-				mrf_peer_completed(conn, &wc[i]);
-		}
+		for (i = 0; i < n; i++)
+			completed(ep, &wc[i]);
 		total += n > 0 ? n : 0;
 	} while (n == BATCH);
 	return total;
@@ -60,7 +55,6 @@ static void source_arm(struct mrf_source *source)
 	mrf_lock_take(&ep->lock);
 	mrf_vcq_ack(ep->scq);
 	mrf_vcq_arm(ep->scq);
-	ep->scq_armed = true;
 	mrf_lock_release(&ep->lock);
 }
 
@@ -223,6 +217,14 @@ static void drop_all(struct mrf_ep *ep)
 
 /* --- control -------------------------------------------------------------------------------- */
 
+static void allow_short(struct mrf_ep *ep)
+{
+	size_t max = mrf_vdev_limits(ep->domain->vdev)->max_msg_size;
+
+	ep->short_max[MRF_OP_READ] = ep->caps & FI_READ ? max : 0;
+	ep->short_max[MRF_OP_WRITE] = ep->caps & FI_WRITE ? max : 0;
+}
+
 static int ep_enable(struct mrf_ep *ep)
 {
 	int ret;
@@ -241,6 +243,7 @@ static int ep_enable(struct mrf_ep *ep)
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4050, "cannot listen for peers");
 	ep->enabled = true;
+	allow_short(ep);
 	return 0;
 }
 

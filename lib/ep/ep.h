@@ -44,6 +44,7 @@ struct mrf_ep {
 	uint64_t caps;
 	uint64_t op_flags;	/* of fi_write and the like; FI_GET/SETOPSFLAG */
 	bool enabled;
+	size_t short_max[2];	/* by kind: bytes that may go the short way; 0 until enabled */
 
 	/* bindings; immutable after enable */
 	struct mrf_av *av;
@@ -58,14 +59,14 @@ struct mrf_ep {
 
 	struct mrf_lock lock;	/* rank EP: guards all below */
 	struct mrf_vcq *scq;	/* completions of what this endpoint posted */
-	bool scq_armed;		/* its fd may have an event that somebody must take */
-	bool watched;		/* the agent waits for that fd, too */
+	bool watched;		/* the agent waits for that fd, and nobody else ends it */
 	unsigned scq_used;	/* work requests in flight; <= MRF_EP_SCQ */
 	uint64_t clock;		/* stamps: goes up with each operation */
 	struct mrf_peer **peers; /* by fi_addr */
 	size_t npeers;
 	struct mrf_list all_peers; /* struct mrf_peer.node; those of removed addresses too */
 	struct mrf_idmap conns;	/* id -> struct mrf_conn, for work completions */
+	struct mrf_conn *last;	/* the one of the last completion, most likely of the next */
 	struct mrf_list free_ops;
 	unsigned nops;		/* in use */
 	struct mrf_bounce_pool bounce;
@@ -83,6 +84,22 @@ int mrf_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 int mrf_ep_progress(struct mrf_ep *ep);
 
 extern struct fi_ops_rma mrf_ep_rma_ops;
+
+/*
+ * The shortest way for the most common access: one registered buffer, a key that carries its
+ * rkey, a connection that is ready, nothing that waits. False: nothing was done, go the long way.
+ */
+struct mrf_short {
+	enum mrf_op_kind kind;
+	const void *buf;
+	size_t len;
+	const void *desc;
+	fi_addr_t addr;
+	uint64_t remote;
+	uint64_t key;
+	void *context;
+};
+bool mrf_ep_try_short(struct mrf_ep *ep, const struct mrf_short *req);
 
 /* Starts an operation; all checks of fi_rma(3)'s arguments are done here. */
 int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req);

@@ -12,4 +12,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/peer.h \
 	lib/ep/resolve.c \
 	lib/ep/rma.c \
+	lib/ep/short.c \
 	lib/ep/target.c

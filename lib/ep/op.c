@@ -21,11 +21,7 @@ static struct mrf_op *take(struct mrf_ep *ep)
 /* Everything but the arrays, which have their counts. */
 static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_req *req)
 {
-	memset(op, 0, offsetof(struct mrf_op, sge));
-	op->temp = NULL;
-	op->ntemp = 0;
-	op->bounce = NULL;
-	op->nuser = 0;
+	mrf_op_reset(op);
 	mrf_list_init(&op->node);
 	op->kind = req->kind;
 	op->context = req->context;
@@ -76,6 +72,7 @@ static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op 
 	size_t i;
 
 	op->nsge = 0;
+	op->ndesc = 0;
 	for (i = 0; i < req->count; i++) {
 		void *value = req->desc ? req->desc[i] : NULL;
 		struct mrf_desc desc;
@@ -100,6 +97,7 @@ static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op 
 					  "buffer %zu: %p, %zu bytes, is not inside the region "
 					  "of its desc", i, req->iov[i].iov_base,
 					  req->iov[i].iov_len);
+		op->desc[op->ndesc++] = value;
 	}
 	op->local = MRF_LOCAL_DESC;
 	return 0;
@@ -446,6 +444,20 @@ void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const 
 	if (cntr)
 		mrf_cntr_adderr(cntr, 1);
 	mrf_op_free(ep, op);
+}
+
+bool mrf_op_local_open(const struct mrf_ep *ep, const struct mrf_op *op)
+{
+	struct mrf_desc desc;
+	int i;
+
+	if (op->local != MRF_LOCAL_DESC)
+		return true;
+	for (i = 0; i < op->ndesc; i++) {
+		if (!mrf_desc_get(&ep->domain->space, op->desc[i], &desc))
+			return false;
+	}
+	return true;
 }
 
 int mrf_op_sges(const struct mrf_op *op, uint64_t from, uint64_t *len, struct mrf_sge *sge,

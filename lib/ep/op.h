@@ -13,6 +13,7 @@
 #ifndef MRF_EP_OP_H
 #define MRF_EP_OP_H
 
+#include <string.h>
 #include <rdma/fi_rma.h>
 #include "base/list.h"
 #include "obj/cq.h"
@@ -39,6 +40,7 @@ enum mrf_op_local {
 struct mrf_op {
 	struct mrf_list node;	/* in peer->queue, peer->redo or ep->free_ops */
 	struct mrf_peer *peer;
+	/* from here to sge: see mrf_op_reset */
 	enum mrf_op_kind kind;
 	enum mrf_op_local local;
 	bool queued;		/* in peer->queue or peer->redo */
@@ -58,18 +60,24 @@ struct mrf_op {
 	uint64_t pos;
 	uint64_t acked;
 	void *context;
+	void *bounce;		/* local == BOUNCE or COPY: the slot or the copy */
+	struct mrf_vmr *temp;	/* local == TEMP or COPY: ntemp registrations */
+	int ntemp;
 	int nsge;
 	int nrma;
+	int ndesc;
+	int nuser;
 	struct mrf_sge sge[MRF_OP_SGE];
 	struct fi_rma_iov rma[8];
-	/* local: what must be given back */
-	struct mrf_vmr *temp;	/* ntemp registrations */
-	int ntemp;
-	void *bounce;		/* slot or copy */
+	void *desc[8];		/* local == DESC: what sge was made of */
 	struct iovec user[8];	/* bounce or copy of a read: where it goes in the end */
-	int nuser;
 	uint8_t data[MRF_OP_INLINE];
 };
+
+static inline void mrf_op_reset(struct mrf_op *op)
+{
+	memset(&op->kind, 0, offsetof(struct mrf_op, sge) - offsetof(struct mrf_op, kind));
+}
 
 /* What a data transfer call asks for, from any fi_ops_rma entry. */
 struct mrf_req {
@@ -97,6 +105,9 @@ void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op);
 void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op);
 /* Failure: always a completion with err (FI_E*), reason code and text; free. */
 void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text);
+
+/* False when a region that the operation uses on this side has been closed. */
+bool mrf_op_local_open(const struct mrf_ep *ep, const struct mrf_op *op);
 
 /*
  * The local pieces of bytes [from, from + len): fills at most max entries of sge, returns their

@@ -77,6 +77,39 @@ static void leave_queue(struct mrf_op *op)
 	op->queued = false;
 }
 
+static void wait_for_completions(struct mrf_peer *peer)
+{
+	if (in_flight(peer->conn))
+		mrf_agent_watch(peer);
+}
+
+#define NOT_TAKEN                                                                        \
+	"the device does not take the work request (after a fork or a change of "        \
+	"credentials it never will)"
+
+/* Only completions make room; without any to come there will be none. */
+static bool is_full(const struct mrf_peer *peer, int ret)
+{
+	return ret == -FI_EAGAIN && in_flight(peer->conn);
+}
+
+static void no_post(struct mrf_peer *peer, struct mrf_op *op, int ret)
+{
+	leave_queue(op);
+	if (op->inflight)
+		op->fatal = MRF_WC_OTHER;
+	else
+		mrf_op_fail(peer->ep, op, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, NOT_TAKEN);
+}
+
+void mrf_peer_no_ask(struct mrf_peer *peer, int ret)
+{
+	if (is_full(peer, ret))
+		mrf_agent_watch(peer);
+	else
+		mrf_peer_fail(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, NOT_TAKEN);
+}
+
 /* 0 when the operation has left the queue; -FI_EAGAIN when it has to wait. */
 static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -92,16 +125,12 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 			continue;
 		/* The region went away under a half-posted operation: ask when it is quiet. */
 		op->resolved = false;
-		if (ret == -FI_ENOKEY || ret == -FI_EAGAIN)
-			return -FI_EAGAIN;
-		if (op->inflight)
-			op->fatal = MRF_WC_OTHER;
-		leave_queue(op);
-		if (!op->inflight)
-			mrf_op_fail(peer->ep, op, -ret, 4108,
-				    "the device does not take the work request (after a "
-				    "fork or a change of credentials it never will)");
-		return 0;
+		if (ret != -FI_ENOKEY && !is_full(peer, ret)) {
+			no_post(peer, op, ret);
+			return 0;
+		}
+		wait_for_completions(peer);
+		return -FI_EAGAIN;
 	}
 	leave_queue(op);
 	return 0;
@@ -112,10 +141,11 @@ static bool step(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why;
 
-	if (op->fence && in_flight(peer->conn) && !op->pos)
+	if ((op->fence && in_flight(peer->conn) && !op->pos) ||
+	    (!op->resolved && op->inflight)) {
+		wait_for_completions(peer);
 		return false;
-	if (!op->resolved && op->inflight)
-		return false;
+	}
 	switch (mrf_resolve_op(op, &why)) {
 	case MRF_RESOLVE_WAIT:
 		return false;
@@ -151,6 +181,13 @@ static void ask_ahead(struct mrf_peer *peer)
 	mrf_resolve_ask(peer);
 }
 
+/* One that was removed from the address vector has done its last. */
+static void retire(struct mrf_peer *peer)
+{
+	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) && !in_flight(peer->conn)))
+		mrf_agent_kick(peer);
+}
+
 void mrf_peer_advance(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
@@ -165,6 +202,7 @@ void mrf_peer_advance(struct mrf_peer *peer)
 		;
 	if (!mrf_list_empty(&peer->queue))
 		ask_ahead(peer);
+	retire(peer);
 }
 
 /* --- completions --------------------------------------------------------------------------- */
@@ -194,7 +232,8 @@ static void fail_fatal(struct mrf_peer *peer, struct mrf_op *op)
 		break;
 	default:
 		snprintf(why.text, sizeof(why.text),
-			 "the device reported an error on the connection to %s", addr);
+			 "the device reported an error on the connection to %s: the access may or "
+			 "may not have been done", addr);
 	}
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
@@ -224,7 +263,7 @@ static void lost(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status st
 		requeue(peer, op);
 		return;
 	}
-	op->fatal = peer->conn->cause;
+	op->fatal = status == MRF_WC_OK ? peer->conn->cause : status;
 }
 
 /* The work request that broke the connection. */
@@ -232,6 +271,7 @@ static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status
 {
 	switch (cause) {
 	case MRF_WC_REFUSED:
+		peer->losses = 0;
 		op->refused++;
 		op->ask_first = true;
 		op->stamp = ++peer->ep->clock;
@@ -259,26 +299,57 @@ static void follower(struct mrf_peer *peer, struct mrf_op *op)
 	}
 }
 
-/* Linux 6.12 reports a bad local buffer as a flush: it is one if nobody broke the queue pair. */
-static enum mrf_wc_status cause_of(const struct mrf_conn *conn, enum mrf_wc_status status)
+/*
+ * Linux 6.12 reports a bad local buffer as a flush, and with it all that was in flight, be it
+ * done already. Nobody else broke the queue pair: find out whose buffer it was. The first
+ * completion that failed is off the ring already.
+ */
+static void blame(struct mrf_conn *conn)
 {
-	return status == MRF_WC_FLUSHED && !conn->disconnected ? MRF_WC_LOCAL : status;
+	const struct mrf_ep *ep = conn->peer->ep;
+	unsigned i;
+
+	for (i = conn->head - 1; i != conn->tail; i++) {
+		struct mrf_op *op = conn->ring[i % MRF_CONN_RING].op;
+
+		if (!op || mrf_op_local_open(ep, op))
+			continue;
+		conn->cause = MRF_WC_LOCAL;
+		conn->blamed = op;
+		return;
+	}
+}
+
+/* One that came back; the first of all decides. */
+static void flushed(struct mrf_conn *conn, struct mrf_op *op, bool first)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	if (conn->blamed && conn->blamed != op) {
+		/* Ahead of the one to blame: it may have run. */
+		lost(peer, op, MRF_WC_OTHER);
+	} else if (first || conn->blamed) {
+		culprit(peer, op, conn->cause);
+		conn->blamed = NULL;
+	} else {
+		follower(peer, op);
+	}
 }
 
 static void failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
 {
-	struct mrf_peer *peer = conn->peer;
+	bool first = conn->cause == MRF_WC_OK;
 
-	if (conn->cause == MRF_WC_OK) {
-		conn->cause = cause_of(conn, wc->status);
+	if (first) {
+		conn->cause = wc->status;
 		mrf_info(FI_LOG_EP_DATA, "connection broken: %s",
 			 mrf_wc_status_text(wc->raw_status));
-		if (op && op->fatal == MRF_WC_OK)
-			culprit(peer, op, conn->cause);
-	} else if (op && op->fatal == MRF_WC_OK) {
-		follower(peer, op);
+		if (wc->status == MRF_WC_FLUSHED && !conn->disconnected)
+			blame(conn);
 	}
-	mrf_peer_break(peer);
+	if (op && op->fatal == MRF_WC_OK)
+		flushed(conn, op, first);
+	mrf_peer_break(conn->peer);
 }
 
 static void settle(struct mrf_peer *peer, struct mrf_op *op)
@@ -288,6 +359,7 @@ static void settle(struct mrf_peer *peer, struct mrf_op *op)
 	if (mrf_unlikely(op->fatal != MRF_WC_OK)) {
 		if (op->queued)
 			leave_queue(op);
+		peer->losses = 0;
 		fail_fatal(peer, op);
 	} else if (!op->queued && op->acked == op->total) {
 		mrf_op_done(peer->ep, op);
@@ -304,26 +376,28 @@ void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
 	peer->ep->scq_used--;
 	if (op)
 		op->inflight--;
-	if (mrf_unlikely(wc->status != MRF_WC_OK))
+	if (mrf_unlikely(wc->status != MRF_WC_OK)) {
 		failed(conn, op, wc);
-	else if (op)
+	} else if (op) {
 		op->acked += posted->len;
+		peer->losses = 0;
+	}
 	if (op)
 		settle(peer, op);
 	if (mrf_unlikely(peer->state == MRF_PEER_BROKEN)) {
 		if (!in_flight(conn))
 			mrf_agent_kick(peer);
-	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue))) {
+	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone)) {
 		mrf_peer_advance(peer);
 	}
 }
 
 void mrf_peer_break(struct mrf_peer *peer)
 {
-	if (peer->state == MRF_PEER_READY)
-		peer->state = MRF_PEER_BROKEN;
-	if (!in_flight(peer->conn))
-		mrf_agent_kick(peer);
+	if (peer->state != MRF_PEER_READY)
+		return;
+	peer->state = MRF_PEER_BROKEN;
+	mrf_agent_kick(peer);
 }
 
 void mrf_peer_rewind(struct mrf_peer *peer)
@@ -336,6 +410,9 @@ void mrf_peer_rewind(struct mrf_peer *peer)
 		mrf_list_del(node);
 		mrf_list_add_head(node, &peer->queue);
 	}
+	/* What was known may be another endpoint's by the time of the next connection. */
+	mrf_list_each(pos, &peer->queue)
+		mrf_list_entry(pos, struct mrf_op, node)->resolved = false;
 	mrf_resolve_unask(peer);
 }
 
@@ -345,29 +422,35 @@ void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 
 	if (!mrf_list_empty(&peer->queue))
 		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
-	while ((node = mrf_list_pop(&peer->queue))) {
+	while ((node = mrf_list_first(&peer->queue))) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		op->queued = false;
-		mrf_op_fail(peer->ep, op, err, code, text);
+		leave_queue(op);
+		if (op->inflight)
+			op->fatal = MRF_WC_OTHER;
+		else
+			mrf_op_fail(peer->ep, op, err, code, text);
 	}
+	if (peer->gone)
+		mrf_agent_kick(peer);
 }
 
 /* --- making and freeing ---------------------------------------------------------------------- */
 
-static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr)
+/* NULL: no memory, or the address went away meanwhile. */
+static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t gen)
 {
 	struct mrf_peer *peer = calloc(1, sizeof(*peer));
 
 	if (!peer)
 		return NULL;
-	if (mrf_av_get(ep->av, fi_addr, &peer->addr)) {
+	if (mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen) {
 		free(peer);
 		return NULL;
 	}
 	peer->ep = ep;
 	peer->fi_addr = fi_addr;
-	peer->gen = mrf_av_gen(ep->av, fi_addr);
+	peer->gen = gen;
 	mrf_list_init(&peer->queue);
 	mrf_list_init(&peer->redo);
 	mrf_list_init(&peer->to_ask);
@@ -379,6 +462,7 @@ static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr)
 
 void mrf_peer_free(struct mrf_peer *peer)
 {
+	mrf_agent_unkick(peer);
 	mrf_list_del(&peer->node);
 	mrf_resolve_fini(peer);
 	free(peer);
@@ -399,9 +483,10 @@ static int grow(struct mrf_ep *ep, fi_addr_t fi_addr)
 
 static int get_slow(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
 {
+	uint64_t gen = mrf_av_gen(ep->av, fi_addr);
 	struct mrf_peer *peer;
 
-	if (!mrf_av_gen(ep->av, fi_addr))
+	if (!gen)
 		return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_DATA, 4002,
 				  "fi_addr %#lx is not in the endpoint's address vector",
 				  (unsigned long)fi_addr);
@@ -412,7 +497,7 @@ static int get_slow(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
 		ep->peers[fi_addr]->gone = true;
 		mrf_agent_kick(ep->peers[fi_addr]);
 	}
-	peer = peer_new(ep, fi_addr);
+	peer = peer_new(ep, fi_addr, gen);
 	ep->peers[fi_addr] = peer;
 	if (!peer)
 		return -FI_ENOMEM;

@@ -61,6 +61,7 @@ struct mrf_peer {
 	uint64_t instance;	/* of the peer's endpoint, 0 before the first welcome */
 	uint64_t mr_mode;	/* of the peer's domain */
 	unsigned tries;		/* connection attempts since the last success */
+	unsigned losses;	/* connections lost since anything was last done */
 	unsigned max_asks;
 };
 
@@ -84,6 +85,8 @@ struct mrf_conn {
 	unsigned tail;
 	/* the first failure, which decides what becomes of the rest */
 	enum mrf_wc_status cause;
+	/* cause LOCAL, and it is not the first that came back: the one to blame, until it does */
+	struct mrf_op *blamed;
 	/* answers come in here */
 	uint8_t *slots;
 	struct mrf_vmr slots_mr;
@@ -97,8 +100,10 @@ void mrf_peer_free(struct mrf_peer *peer);
 void mrf_peer_advance(struct mrf_peer *peer);
 /* A work completion of a connection of ours. */
 void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc);
-/* Everything that waits fails. */
+/* Everything that waits fails; what is in flight does once it has come back. */
 void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text);
+/* The device did not take a question, for the reason ret (-FI_E*). */
+void mrf_peer_no_ask(struct mrf_peer *peer, int ret);
 /* READY -> BROKEN: what is in flight will come back, then the agent takes it down. */
 void mrf_peer_break(struct mrf_peer *peer);
 /* BROKEN -> IDLE, after the last completion: what was flushed goes back in front. */

@@ -32,12 +32,41 @@ static struct mrf_remote *find(const struct mrf_peer *peer, uint64_t key)
 	return mrf_idmap_find(&peer->remotes, key);
 }
 
+/* Keys that a peer is remembered by; applications that use up keys must not use up memory. */
+#define MAX_REMOTES 16384
+
+static void list_idle(void *value, void *arg)
+{
+	struct mrf_remote *remote = value;
+
+	if (!remote->asking && !remote->wanted)
+		mrf_list_add_tail(&remote->node, arg);
+}
+
+/* Whoever still needs one of them asks again. */
+static void make_room(struct mrf_peer *peer)
+{
+	struct mrf_list idle, *node;
+
+	mrf_list_init(&idle);
+	mrf_idmap_each(&peer->remotes, list_idle, &idle);
+	while ((node = mrf_list_pop(&idle))) {
+		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
+
+		mrf_idmap_remove(&peer->remotes, remote->key);
+		drop_answer(remote);
+		free(remote);
+	}
+}
+
 static struct mrf_remote *find_or_add(struct mrf_peer *peer, uint64_t key)
 {
 	struct mrf_remote *remote = find(peer, key);
 
 	if (remote)
 		return remote;
+	if (peer->remotes.count >= MAX_REMOTES)
+		make_room(peer);
 	remote = calloc(1, sizeof(*remote));
 	if (!remote)
 		return NULL;
@@ -316,19 +345,26 @@ static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
 
 void mrf_resolve_ask(struct mrf_peer *peer)
 {
+	int ret;
+
 	while (peer->asks < peer->max_asks && !mrf_list_empty(&peer->to_ask) &&
 	       mrf_conn_room(peer->conn, 1)) {
 		struct mrf_remote *remote = mrf_list_entry(mrf_list_first(&peer->to_ask),
 							   struct mrf_remote, node);
 
-		if (send_ask(peer, remote))
+		ret = send_ask(peer, remote);
+		if (mrf_unlikely(ret)) {
+			mrf_peer_no_ask(peer, ret);
 			return;
+		}
 		mrf_list_del(&remote->node);
 		remote->wanted = false;
 		remote->asking = true;
 		drop_answer(remote);
 		peer->asks++;
 	}
+	if (!mrf_list_empty(&peer->to_ask) && !mrf_conn_room(peer->conn, 1))
+		mrf_agent_watch(peer);
 }
 
 static int keep_segs(struct mrf_peer *peer, struct mrf_remote *remote,
@@ -368,6 +404,7 @@ void mrf_resolve_answer(struct mrf_peer *peer, const struct mrf_answer *answer)
 	}
 	remote->asking = false;
 	peer->asks--;
+	peer->losses = 0;
 	drop_answer(remote);
 	if (keep_segs(peer, remote, answer)) {
 		want(peer, remote);

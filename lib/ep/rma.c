@@ -121,7 +121,9 @@ static ssize_t simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct io
 {
 	struct mrf_ep *ep = to_ep(fid);
 	struct fi_rma_iov rma = { .addr = remote,
-				  .len = mrf_iov_total(iov, iov ? count : 0),
+				  .len = mrf_iov_total(iov, iov && count <= MRF_LIMIT_IOV ?
+								    count :
+								    0),
 				  .key = key };
 	struct mrf_req req = { .kind = kind,
 			       .iov = iov,
@@ -141,8 +143,11 @@ static ssize_t simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct io
 static ssize_t ep_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
 		       uint64_t remote, uint64_t key, void *context)
 {
+	struct mrf_short req = { MRF_OP_READ, buf, len, desc, addr, remote, key, context };
 	struct iovec iov = { .iov_base = buf, .iov_len = len };
 
+	if (mrf_likely(mrf_ep_try_short(to_ep(ep), &req)))
+		return 0;
 	return simple(ep, MRF_OP_READ, &iov, &desc, 1, addr, remote, key, context);
 }
 
@@ -155,8 +160,11 @@ static ssize_t ep_readv(struct fid_ep *ep, const struct iovec *iov, void **desc,
 static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 			fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
 {
+	struct mrf_short req = { MRF_OP_WRITE, buf, len, desc, addr, remote, key, context };
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
+	if (mrf_likely(mrf_ep_try_short(to_ep(ep), &req)))
+		return 0;
 	return simple(ep, MRF_OP_WRITE, &iov, &desc, 1, addr, remote, key, context);
 }
 

@@ -131,7 +131,7 @@ void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 				       .asks = ASKS };
 	uint8_t data[MRF_PROTO_WELCOME_LEN];
 	struct mrf_hello hello;
-	struct mrf_pasv *pasv;
+	struct mrf_pasv *pasv = NULL;
 	int ret = mrf_hello_decode(event->data, event->len, &hello);
 
 	if (ret) {

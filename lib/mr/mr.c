@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
-#include "mr/mr_int.h"
+#include "mr/mr_pool.h"
+
+/* What the kernel pinned for a registration that is under way. */
+struct pins {
+	unsigned nseg;
+	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
+	struct mrf_vmr vmr[MRF_MR_IOV_LIMIT];
+};
 
 static struct mrf_mr *from_fid(const struct fid *fid)
 {
@@ -16,17 +24,17 @@ void mrf_mr_describe(const struct fid *fid, char *buf, size_t len)
 	const struct mrf_mr *mr = from_fid(fid);
 	int n;
 
-	n = snprintf(buf, len, "%#llx, %llu bytes", (unsigned long long)mr->seg[0].addr,
+	n = snprintf(buf, len, "%#llx, %llu bytes", (unsigned long long)mr->seg.addr,
 		     (unsigned long long)mr->len);
 	if (n > 0 && (size_t)n < len && (mr->access & MRF_MR_REMOTE))
 		snprintf(buf + n, len - (size_t)n, ", key %#llx",
 			 (unsigned long long)mr->fid.key);
 }
 
+/* --- closing ---------------------------------------------------------------------- */
+
 static void hold_domain_locked(struct mrf_mr *mr)
 {
-	mr->parent.holder = &mr->fid.fid;
-	mr->parent.describe = mrf_mr_describe;
 	mrf_list_add_tail(&mr->parent.node, &mr->space->regions.holds);
 }
 
@@ -38,27 +46,25 @@ static void withdraw(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
 
-	mrf_lock_take(&space->lock);
+	mrf_quick_take(&space->lock);
 	mrf_list_del(&mr->parent.node);
 	mrf_mr_key_release(mr);
-	mrf_desc_del(space->descs, mr->fid.mem_desc);
-	mr->fid.mem_desc = NULL;
-	mrf_lock_release(&space->lock);
+	mrf_mr_set_dead(mr);
+	mrf_quick_release(&space->lock);
 }
 
-static int unpin(struct mrf_mr *mr)
+static int unpin(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nseg)
 {
-	struct mrf_vmr *vmr = mrf_mr_vmr(mr);
 	int first = 0, ret;
 	unsigned i;
 
-	for (i = 0; i < mr->nseg; i++) {
+	for (i = 0; i < nseg; i++) {
 		ret = mrf_vmr_dereg(&vmr[i]);
 		if (mrf_unlikely(ret)) {
 			mrf_refuse(-ret, FI_LOG_MR, 3030,
 				   "%#llx + %llu bytes: the kernel keeps the region",
-				   (unsigned long long)mr->seg[i].addr,
-				   (unsigned long long)mr->seg[i].len);
+				   (unsigned long long)seg[i].addr,
+				   (unsigned long long)seg[i].len);
 			first = first ? first : ret;
 		}
 	}
@@ -71,15 +77,21 @@ static int mr_close(struct fid *fid)
 	struct mrf_mr *mr = from_fid(fid);
 	int ret;
 
+	if (mrf_unlikely(fid->fclass != FI_CLASS_MR))
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3031,
+				  "fi_close(region %p): is closed already", (void *)fid);
 	withdraw(mr);
-	ret = unpin(mr);
+	ret = unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
 	if (mrf_unlikely(ret)) {
-		mrf_lock_take(&mr->space->lock);
+		mrf_quick_take(&mr->space->lock);
 		hold_domain_locked(mr);
-		mrf_lock_release(&mr->space->lock);
+		mrf_quick_release(&mr->space->lock);
 		return ret;
 	}
-	free(mr);
+	fid->fclass = FI_CLASS_UNSPEC;
+	if (mr->nseg > 1)
+		free(mr->segs);
+	mrf_mr_pool_put(mr->space->pool, mr);
 	return 0;
 }
 
@@ -91,77 +103,118 @@ static struct fi_ops mr_fid_ops = {
 	.ops_open = mrf_no_ops_open,
 };
 
-static void set_segment(struct mrf_mr *mr, unsigned n, const struct iovec *iov)
+/* --- registering ------------------------------------------------------------------ */
+
+static int pin_one(const struct mrf_mr_space *space, const struct iovec *iov,
+		   unsigned rights, struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
 {
-	struct mrf_mr_seg *seg = &mr->seg[n];
+	int ret = 0;
 
 	seg->addr = (uintptr_t)iov->iov_base;
 	seg->len = iov->iov_len;
 	/* The kernel wants iova and address congruent modulo the page. */
 	seg->iova = seg->addr;
-	if (!(mr->space->mode & FI_MR_VIRT_ADDR))
-		seg->iova &= mr->space->page_mask;
-	seg->lkey = 0;
-	seg->rkey = 0;
-	mrf_mr_vmr(mr)[n].handle = NULL;
+	if (!(space->mode & FI_MR_VIRT_ADDR))
+		seg->iova &= space->page_mask;
+	if (mrf_likely(seg->len)) {
+		ret = mrf_vmr_reg(space->pd, iov->iov_base, seg->len, seg->iova, rights,
+				  vmr);
+		if (mrf_unlikely(ret))
+			return mrf_mr_why(space, iov->iov_base, seg->len, rights, ret);
+	} else {
+		*vmr = (struct mrf_vmr){ 0 };
+	}
+	seg->rkey = vmr->rkey;
+	seg->lkey = vmr->lkey;
+	return 0;
+}
+
+static int pin(const struct mrf_mr_space *space, const struct iovec *iov,
+	       const struct mrf_mr_plan *plan, struct pins *pins)
+{
+	unsigned rights = mrf_mr_access_kernel(plan->access);
+	unsigned n;
+	int ret;
+
+	for (n = 0; n < plan->nseg; iov++) {
+		/* Empty segments are left out, unless there is nothing else. */
+		if (!iov->iov_len && plan->len)
+			continue;
+		ret = pin_one(space, iov, rights, &pins->seg[n], &pins->vmr[n]);
+		if (mrf_unlikely(ret)) {
+			unpin(pins->seg, pins->vmr, n);
+			return ret;
+		}
+		n++;
+	}
+	pins->nseg = n;
+	return 0;
+}
+
+/* What stays the same however often the pool hands the region out. */
+static void set_up(struct mrf_mr *mr, struct mrf_mr_space *space)
+{
+	mr->fid.fid.ops = &mr_fid_ops;
+	mr->space = space;
+	mr->parent.holder = &mr->fid.fid;
+	mr->parent.describe = mrf_mr_describe;
 }
 
 /*
- * NULL: no memory. The region is complete but for what pin() and publish() bring.
- * Fields are set one by one: calloc costs several times what malloc does here.
+ * Segments and kernel regions of a region that has several, as struct mrf_mr wants
+ * them.
  */
-static struct mrf_mr *mr_new(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			     const struct mrf_mr_plan *plan)
+static struct mrf_mr_seg *copy_pins(const struct pins *pins)
 {
-	struct mrf_mr *mr;
-	unsigned n = 0;
-	size_t i;
+	size_t seg_size = pins->nseg * sizeof(pins->seg[0]);
+	size_t vmr_size = pins->nseg * sizeof(pins->vmr[0]);
+	struct mrf_mr_seg *segs = malloc(seg_size + vmr_size);
 
-	mr = malloc(sizeof(*mr) +
-		    plan->nseg * (sizeof(mr->seg[0]) + sizeof(struct mrf_vmr)));
-	if (!mr)
+	if (!segs)
 		return NULL;
+	memcpy(segs, pins->seg, seg_size);
+	memcpy(segs + pins->nseg, pins->vmr, vmr_size);
+	return segs;
+}
+
+static struct mrf_mr *enter_locked(struct mrf_mr_space *space,
+				   const struct fi_mr_attr *attr,
+				   const struct mrf_mr_plan *plan,
+				   const struct pins *pins, struct mrf_mr_seg *segs)
+{
+	struct mrf_mr *mr = mrf_mr_pool_get(space->pool);
+
+	if (mrf_unlikely(!mr))
+		return NULL;
+	if (mrf_unlikely(!mr->space))
+		set_up(mr, space);
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
-	mr->fid.fid.ops = &mr_fid_ops;
-	mr->fid.mem_desc = NULL;
 	mr->fid.key =
 		space->mode & FI_MR_PROV_KEY ? FI_KEY_NOTAVAIL : attr->requested_key;
-	mr->space = space;
-	mr->access = plan->access;
+	mr->vmr = pins->vmr[0];
 	mr->len = plan->len;
-	mr->nseg = plan->nseg;
 	mr->keyed = false;
-	for (i = 0; i < attr->iov_count && n < plan->nseg; i++) {
-		if (attr->mr_iov[i].iov_len || !plan->len)
-			set_segment(mr, n++, &attr->mr_iov[i]);
-	}
+	mrf_mr_set(mr, plan->access, plan->nseg, pins->seg, segs);
 	return mr;
 }
 
-static int pin(struct mrf_mr *mr)
+/* Gives the region its descriptor and, when peers may use it, its key. */
+static int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
+			  struct mrf_mr_holder *holder)
 {
-	unsigned rights = mrf_mr_access_kernel(mr->access);
-	struct mrf_vmr *vmr = mrf_mr_vmr(mr);
-	unsigned i;
 	int ret;
 
-	for (i = 0; i < mr->nseg; i++) {
-		struct mrf_mr_seg *seg = &mr->seg[i];
-		const void *addr = (const void *)(uintptr_t)seg->addr;
-
-		if (!seg->len)
-			continue;
-		ret = mrf_vmr_reg(mr->space->pd, addr, seg->len, seg->iova, rights,
-				  &vmr[i]);
+	if (mr->access & MRF_MR_REMOTE) {
+		ret = mrf_mr_key_take(mr, requested_key, holder);
 		if (mrf_unlikely(ret)) {
-			mrf_mr_why(mr->space, addr, seg->len, rights, ret);
-			unpin(mr);
+			mr->fid.fid.fclass = FI_CLASS_UNSPEC;
+			mrf_mr_pool_unget(mr->space->pool, mr);
 			return ret;
 		}
-		seg->lkey = vmr[i].lkey;
-		seg->rkey = vmr[i].rkey;
 	}
+	hold_domain_locked(mr);
+	mrf_mr_set_live(mr->space->pool, mr);
 	return 0;
 }
 
@@ -174,41 +227,34 @@ static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int
 			"bytes",
 			(unsigned long long)key, (unsigned long long)holder->addr,
 			(unsigned long long)holder->len);
-	return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory to enter the region");
+	return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
 }
 
-static int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
-			  struct mrf_mr_holder *holder)
+static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		   const struct mrf_mr_plan *plan, const struct pins *pins,
+		   struct fid_mr **out)
 {
-	struct mrf_mr_space *space = mr->space;
-	int ret;
-
-	ret = mrf_desc_add(space->descs, mr, &mr->fid.mem_desc);
-	if (ret)
-		return ret;
-	if (mr->access & MRF_MR_REMOTE) {
-		ret = mrf_mr_key_take(mr, requested_key, holder);
-		if (ret)
-			goto err_desc;
-	}
-	hold_domain_locked(mr);
-	return 0;
-
-err_desc:
-	mrf_desc_del(space->descs, mr->fid.mem_desc);
-	return ret;
-}
-
-/* Gives the region its descriptor and, when peers may use it, its key. */
-static int publish(struct mrf_mr *mr, uint64_t requested_key)
-{
+	struct mrf_mr_seg *segs = NULL;
 	struct mrf_mr_holder holder;
-	int ret;
+	int ret = -FI_ENOMEM;
+	struct mrf_mr *mr;
 
-	mrf_lock_take(&mr->space->lock);
-	ret = publish_locked(mr, requested_key, &holder);
-	mrf_lock_release(&mr->space->lock);
-	return mrf_unlikely(ret) ? why_unpublished(requested_key, &holder, ret) : 0;
+	if (mrf_unlikely(pins->nseg > 1)) {
+		segs = copy_pins(pins);
+		if (!segs)
+			return why_unpublished(0, NULL, ret);
+	}
+	mrf_quick_take(&space->lock);
+	mr = enter_locked(space, attr, plan, pins, segs);
+	if (mrf_likely(mr))
+		ret = publish_locked(mr, attr->requested_key, &holder);
+	mrf_quick_release(&space->lock);
+	if (mrf_unlikely(ret)) {
+		free(segs);
+		return why_unpublished(attr->requested_key, &holder, ret);
+	}
+	*out = &mr->fid;
+	return 0;
 }
 
 /* What needs no lock: whether anybody could have this key. */
@@ -234,14 +280,19 @@ static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 
 	if (mrf_unlikely(!space || !attr || !out))
 		return refuse_null(!space ? "domain" : attr ? "mr" : "attr");
+	if (mrf_likely(mrf_mr_attr_usual(attr, flags))) {
+		plan->access = attr->access;
+		plan->len = attr->mr_iov->iov_len;
+		plan->nseg = 1;
+		return check_key(space, attr);
+	}
 	ret = mrf_mr_attr_check(space->api_version, attr, flags, plan);
 	if (ret)
 		return ret;
 	ret = check_key(space, attr);
 	if (ret)
 		return ret;
-	if (mrf_unlikely(attr->access != plan->access || !plan->access))
-		mrf_mr_access_warn(space, attr->access);
+	mrf_mr_access_warn(space, attr->access);
 	return 0;
 }
 
@@ -249,27 +300,17 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		    uint64_t flags, struct fid_mr **out)
 {
 	struct mrf_mr_plan plan;
-	struct mrf_mr *mr;
+	struct pins pins;
 	int ret;
 
 	ret = check(space, attr, flags, out, &plan);
 	if (ret)
 		return ret;
-	mr = mr_new(space, attr, &plan);
-	if (!mr)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
-	ret = pin(mr);
+	ret = pin(space, attr->mr_iov, &plan, &pins);
 	if (ret)
-		goto err_free;
-	ret = publish(mr, attr->requested_key);
+		return ret;
+	ret = publish(space, attr, &plan, &pins, out);
 	if (ret)
-		goto err_unpin;
-	*out = &mr->fid;
-	return 0;
-
-err_unpin:
-	unpin(mr);
-err_free:
-	free(mr);
+		unpin(pins.seg, pins.vmr, pins.nseg);
 	return ret;
 }

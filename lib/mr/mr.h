@@ -9,7 +9,8 @@
  * tested without a peer and without a kernel.
  *
  * Locks: space->lock (rank MR) guards keys, descriptors and the memory of closed keys.
- * Regions belong to the application until fi_close.
+ * Regions belong to the application until fi_close. Their memory is kept for the next
+ * ones until the space goes, so that closing one twice is found out.
  */
 #ifndef MRF_MR_MR_H
 #define MRF_MR_MR_H
@@ -17,7 +18,7 @@
 #include <stdatomic.h>
 #include <rdma/fi_domain.h>
 #include "base/idmap.h"
-#include "base/lock.h"
+#include "base/quick.h"
 #include "obj/obj.h"
 #include "verbs/verbs.h"
 
@@ -36,15 +37,15 @@ struct mrf_mr_space {
 	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
 	uint32_t api_version; /* what the application asked for in fi_getinfo */
 	size_t max_mr;	      /* the device's limit, for messages; 0: unknown */
-	struct mrf_lock lock; /* rank MR */
+	struct mrf_quick lock; /* rank MR */
 	/*
 	 * Every region's hold on the domain. Apart from obj's, so that registering
 	 * takes one lock and not two: regions.holds is guarded by the lock above, not
 	 * by its own.
 	 */
 	struct mrf_obj regions;
-	struct mrf_idmap keys; /* key -> struct mrf_mr; regions with a remote right */
-	struct mrf_desc_table *descs; /* local descriptors, see below */
+	struct mrf_idmap keys;	  /* key -> struct mrf_mr; regions with a remote right */
+	struct mrf_mr_pool *pool;     /* regions, open and closed */
 	struct mrf_mr_closed *closed; /* ring of the last closed keys */
 	uint64_t nclosed;
 	uint64_t next_prov_key; /* for provider keys that cannot carry the rkey */
@@ -73,7 +74,7 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 struct mrf_mr_space *mrf_domain_mr_space(struct fid *domain); /* defined by domain/ */
 extern struct fi_ops_mr mrf_mr_ops;
 
-/* --- keys as peers see them: the initiator needs these, too ------------------------ */
+/* --- keys as peers see them: the initiator needs these, too ----------------------- */
 
 /*
  * A provider key of a region with one segment carries what a peer needs, so that no
@@ -87,9 +88,30 @@ struct mrf_key_direct {
 	uint64_t iova_base; /* add to the peer's address: in-page offset or 0 */
 };
 
+#define MRF_KEY_DIRECT (1ull << 62)  /* carries in-page offset and rkey */
+#define MRF_KEY_COUNTER (2ull << 62) /* says nothing: the target has to be asked */
+#define MRF_KEY_OFFSET_SHIFT 32
+#define MRF_KEY_OFFSET_MASK (0xffffull << MRF_KEY_OFFSET_SHIFT)
+
 uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset);
-/* target_mode: mr_mode of the domain that made the key. False: ask the target. */
-bool mrf_key_unpack(uint64_t target_mode, uint64_t key, struct mrf_key_direct *direct);
+
+/*
+ * target_mode: mr_mode of the domain that made the key. False: ask the target. Inline for
+ * the sake of 8-byte accesses.
+ */
+static inline bool mrf_key_unpack(uint64_t target_mode, uint64_t key,
+				  struct mrf_key_direct *direct)
+{
+	bool virt = target_mode & FI_MR_VIRT_ADDR;
+	uint64_t offset = virt ? 0 : MRF_KEY_OFFSET_MASK;
+
+	if (!(target_mode & FI_MR_PROV_KEY) || !(uint32_t)key ||
+	    (key & ~(offset | UINT32_MAX)) != (virt ? 0 : MRF_KEY_DIRECT))
+		return false;
+	direct->rkey = (uint32_t)key;
+	direct->iova_base = (key & offset) >> MRF_KEY_OFFSET_SHIFT;
+	return true;
+}
 
 /* --- the target's side: what the agent answers ------------------------------------ */
 

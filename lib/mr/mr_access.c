@@ -2,8 +2,6 @@
 #include "base/log.h"
 #include "mr/mr_int.h"
 
-#define RIGHTS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
-
 /*
  * Applications hand in capabilities along with the rights, often all of fi_info.caps.
  * They grant nothing and take nothing away. Bits that change a registration when given
@@ -17,11 +15,6 @@
 
 enum { WARNED_NO_RIGHT = 1 << 0, WARNED_CAPS = 1 << 1 };
 
-uint64_t mrf_mr_access_rights(uint64_t access)
-{
-	return access & RIGHTS;
-}
-
 uint64_t mrf_mr_access_tolerated(uint64_t access)
 {
 	return access & TOLERATED;
@@ -29,21 +22,7 @@ uint64_t mrf_mr_access_tolerated(uint64_t access)
 
 uint64_t mrf_mr_access_unknown(uint64_t access)
 {
-	return access & ~(RIGHTS | TOLERATED);
-}
-
-unsigned mrf_mr_access_kernel(uint64_t access)
-{
-	unsigned rights = 0;
-
-	/* The device reads for FI_SEND and FI_WRITE, which needs no right at all. */
-	if (access & (FI_RECV | FI_READ))
-		rights |= MRF_RIGHT_LOCAL_WRITE;
-	if (access & FI_REMOTE_READ)
-		rights |= MRF_RIGHT_REMOTE_READ;
-	if (access & FI_REMOTE_WRITE)
-		rights |= MRF_RIGHT_REMOTE_WRITE;
-	return rights;
+	return access & ~(MRF_MR_RIGHTS | TOLERATED);
 }
 
 static bool first_time(struct mrf_mr_space *space, unsigned which)
@@ -60,7 +39,7 @@ void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access)
 			 "access=%#llx: bits %#llx are capabilities, not access rights; "
 			 "ignored (said once per domain)",
 			 (unsigned long long)access, (unsigned long long)caps);
-	if (!mrf_mr_access_rights(access) && first_time(space, WARNED_NO_RIGHT))
+	if (!(access & MRF_MR_RIGHTS) && first_time(space, WARNED_NO_RIGHT))
 		mrf_warn(FI_LOG_MR, 3006,
 			 "access=%#llx grants no right: the region is good for nothing "
 			 "(said once per domain)",

@@ -117,6 +117,6 @@ int mrf_mr_attr_check(uint32_t api_version, const struct fi_mr_attr *attr, uint6
 	if (mrf_unlikely(!plan->len && mrf_rule_len_zero_refused(api_version)))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3004,
 				  "len=0: must be > 0 from API version 1.13 on");
-	plan->access = mrf_mr_access_rights(attr->access);
+	plan->access = attr->access & MRF_MR_RIGHTS;
 	return 0;
 }

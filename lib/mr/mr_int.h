@@ -7,29 +7,44 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include "base/iov.h"
 #include "mr/mr.h"
 
 #define MRF_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_MR_RIGHTS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | MRF_MR_REMOTE)
 
 /*
- * One allocation a region: the segments, and after them one struct mrf_vmr each. All
- * fields are written before the region is published and never change while it is; from
- * then on until fi_close the agent reads them under space->lock, through the key.
+ * A region lives in its space's pool, at one place until the space goes, so that whoever
+ * looks at it too late finds out instead of reading memory that is somebody else's.
+ *
+ * It is taken from the pool and written under space->lock. From then on until fi_close
+ * nothing changes but state, and the agent reads it under space->lock, through the key.
+ *
+ * mrf_desc_get reads the second half without a lock. state is generation << 1 | live;
+ * the words below it change only while the region is not live, and a generation never
+ * comes back (a region that has used up all of them is retired), so a reader that finds
+ * the same live state before and after copying has a whole copy.
  */
 struct mrf_mr {
-	struct fid_mr fid;
-	struct mrf_mr_space *space;
-	struct mrf_hold parent; /* in space->regions; guarded by space->lock */
-	uint64_t access;	/* FI_* rights, without what was only tolerated */
-	uint64_t len;		/* bytes in all */
-	unsigned nseg;		/* at least 1: no bytes at all are one empty segment */
-	bool keyed;		/* fid.key is in space->keys; guarded by space->lock */
-	struct mrf_mr_seg seg[];
+	struct fid_mr fid;	    /* class UNSPEC: closed */
+	struct mrf_mr_space *space; /* NULL: never used */
+	struct mrf_hold parent;	    /* in space->regions; guarded by space->lock */
+	struct mrf_mr *next;	    /* in the pool, while closed */
+	struct mrf_vmr vmr;	    /* of the only segment */
+	uint64_t len;		    /* bytes in all */
+	bool keyed;	/* fid.key is in space->keys; guarded by space->lock */
+	uint32_t index; /* in the pool; immutable */
+	_Atomic uint32_t state;
+	uint32_t nseg;	 /* at least 1: no bytes at all are one empty segment */
+	uint64_t access; /* FI_* rights, without what was only tolerated */
+	/* &seg; or nseg of them and nseg struct mrf_vmr, allocated. */
+	struct mrf_mr_seg *segs;
+	struct mrf_mr_seg seg; /* the first segment */
 };
 
-static inline struct mrf_vmr *mrf_mr_vmr(struct mrf_mr *mr)
+static inline struct mrf_vmr *mrf_mr_vmrs(struct mrf_mr *mr)
 {
-	return (struct mrf_vmr *)(mr->seg + mr->nseg);
+	return mr->nseg == 1 ? &mr->vmr : (struct mrf_vmr *)(mr->segs + mr->nseg);
 }
 
 /* "0x7f0000001000, 4096 bytes, key 0x7", for messages. */
@@ -56,14 +71,41 @@ struct mrf_mr_plan {
 int mrf_mr_attr_check(uint32_t api_version, const struct fi_mr_attr *attr, uint64_t flags,
 		      struct mrf_mr_plan *plan);
 
+/*
+ * True for what nearly every registration is: one segment with bytes, rights and nothing
+ * else. mrf_mr_attr_check and mrf_mr_access_warn would find nothing to say about it.
+ */
+static inline bool mrf_mr_attr_usual(const struct fi_mr_attr *attr, uint64_t flags)
+{
+	const struct iovec *iov = attr->mr_iov;
+
+	return !(flags | attr->offset | attr->auth_key_size) && iov &&
+	       attr->iov_count == 1 && iov->iov_len && attr->access &&
+	       !(attr->access & ~MRF_MR_RIGHTS) &&
+	       mrf_range_ok((uintptr_t)iov->iov_base, iov->iov_len);
+}
+
 /* --- mr_access: rights ------------------------------------------------------------ */
 
-/* Bits of access that are rights, that are merely tolerated, and that are neither. */
-uint64_t mrf_mr_access_rights(uint64_t access);
+/* Bits of access that are no rights but let pass, and those that are neither. */
 uint64_t mrf_mr_access_tolerated(uint64_t access);
 uint64_t mrf_mr_access_unknown(uint64_t access);
+
 /* enum mrf_right bits: exactly what the kernel needs for these FI_* rights. */
-unsigned mrf_mr_access_kernel(uint64_t access);
+static inline unsigned mrf_mr_access_kernel(uint64_t access)
+{
+	unsigned rights = 0;
+
+	/* The device reads for FI_SEND and FI_WRITE, which needs no right at all. */
+	if (access & (FI_RECV | FI_READ))
+		rights |= MRF_RIGHT_LOCAL_WRITE;
+	if (access & FI_REMOTE_READ)
+		rights |= MRF_RIGHT_REMOTE_READ;
+	if (access & FI_REMOTE_WRITE)
+		rights |= MRF_RIGHT_REMOTE_WRITE;
+	return rights;
+}
+
 /* Says once per domain that no right was asked for, or capabilities were. */
 void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access);
 
@@ -82,48 +124,6 @@ struct mrf_mr_holder {
 int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder);
 /* Takes it out and remembers it as closed. Harmless without a key. */
 void mrf_mr_key_release(struct mrf_mr *mr);
-
-/* --- mr_desc: the descriptor table ------------------------------------------------ */
-
-#define MRF_DESC_INDEX_BITS 24
-#define MRF_DESC_GEN_BITS 24
-#define MRF_DESC_GEN_MAX ((1u << MRF_DESC_GEN_BITS) - 1)
-/* Slots in the first chunk; each next one doubles the table. */
-#define MRF_DESC_CHUNK0 256
-#define MRF_DESC_CHUNKS (MRF_DESC_INDEX_BITS - 8 + 1)
-
-/*
- * state is generation << 1 | live. The other words change only while the slot is not
- * live, and a generation never comes back (a slot that has used up all of them is
- * retired), so a reader that finds the same live state before and after copying has a
- * whole copy.
- */
-struct mrf_desc_slot {
-	_Atomic uint32_t state;
-	uint32_t next_free; /* guarded by space->lock */
-	_Atomic uint64_t access;
-	_Atomic uint64_t nseg;
-	_Atomic uint64_t segs;
-	_Atomic uint64_t addr;
-	_Atomic uint64_t len;
-	_Atomic uint64_t iova;
-	_Atomic uint64_t keys; /* lkey << 32 | rkey */
-};
-
-/* Chunks never move and live as long as the table. Writers hold space->lock. */
-struct mrf_desc_table {
-	uint32_t tag;	     /* never 0: tells tables, and descriptors from pointers */
-	uint32_t used;	     /* slots ever handed out */
-	uint32_t first_free; /* list through next_free; UINT32_MAX: empty */
-	_Atomic(struct mrf_desc_slot *) chunk[MRF_DESC_CHUNKS];
-};
-
-struct mrf_desc_table *mrf_desc_table_new(void); /* NULL: no memory */
-void mrf_desc_table_free(struct mrf_desc_table *table);
-/* Writes *desc on success. -FI_ENOMEM. The caller holds space->lock. */
-int mrf_desc_add(struct mrf_desc_table *table, const struct mrf_mr *mr, void **desc);
-/* From now on mrf_desc_get refuses it. Harmless on NULL. The caller holds space->lock. */
-void mrf_desc_del(struct mrf_desc_table *table, void *desc);
 
 /* --- mr_space --------------------------------------------------------------------- */
 

@@ -2,33 +2,12 @@
 #include <rdma/fi_errno.h>
 #include "mr/mr_int.h"
 
-#define KIND_SHIFT 62
-#define KIND_DIRECT 1ull  /* carries in-page offset and rkey */
-#define KIND_COUNTER 2ull /* says nothing: the target has to be asked */
-
-#define OFFSET_SHIFT 32
-#define OFFSET_MASK 0xffffull
-
 uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset)
 {
 	if (mode & FI_MR_VIRT_ADDR)
 		return rkey;
-	return KIND_DIRECT << KIND_SHIFT | (page_offset & OFFSET_MASK) << OFFSET_SHIFT |
+	return MRF_KEY_DIRECT | (page_offset << MRF_KEY_OFFSET_SHIFT & MRF_KEY_OFFSET_MASK) |
 	       rkey;
-}
-
-bool mrf_key_unpack(uint64_t target_mode, uint64_t key, struct mrf_key_direct *direct)
-{
-	uint64_t high = target_mode & FI_MR_VIRT_ADDR ? 0 : KIND_DIRECT << KIND_SHIFT;
-	uint64_t offset = target_mode & FI_MR_VIRT_ADDR ? 0 : OFFSET_MASK << OFFSET_SHIFT;
-
-	if (!(target_mode & FI_MR_PROV_KEY))
-		return false;
-	if ((key & ~(offset | UINT32_MAX)) != high || !(uint32_t)key)
-		return false;
-	direct->rkey = (uint32_t)key;
-	direct->iova_base = (key & offset) >> OFFSET_SHIFT;
-	return true;
 }
 
 static int take_requested(struct mrf_mr *mr, uint64_t key, struct mrf_mr_holder *holder)
@@ -41,7 +20,7 @@ static int take_requested(struct mrf_mr *mr, uint64_t key, struct mrf_mr_holder 
 	if (ret != -FI_EALREADY)
 		return ret;
 	other = mrf_idmap_find(&space->keys, key);
-	holder->addr = other->seg[0].addr;
+	holder->addr = other->seg.addr;
 	holder->len = other->len;
 	return -FI_ENOKEY;
 }
@@ -52,14 +31,14 @@ static int take_own(struct mrf_mr *mr, uint64_t *key)
 	struct mrf_mr_space *space = mr->space;
 	int ret;
 
-	if (mr->nseg == 1 && mr->seg[0].rkey) {
-		*key = mrf_key_pack(space->mode, mr->seg[0].rkey, mr->seg[0].iova);
+	if (mr->nseg == 1 && mr->seg.rkey) {
+		*key = mrf_key_pack(space->mode, mr->seg.rkey, mr->seg.iova);
 		ret = mrf_idmap_insert(&space->keys, *key, mr);
 		if (ret != -FI_EALREADY)
 			return ret;
 	}
 	do {
-		*key = KIND_COUNTER << KIND_SHIFT | space->next_prov_key++;
+		*key = MRF_KEY_COUNTER | space->next_prov_key++;
 		ret = mrf_idmap_insert(&space->keys, *key, mr);
 	} while (ret == -FI_EALREADY);
 	return ret;

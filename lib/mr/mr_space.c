@@ -3,16 +3,16 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/page.h"
-#include "mr/mr_int.h"
+#include "mr/mr_pool.h"
 
 int mrf_mr_space_init(struct mrf_mr_space *space)
 {
-	space->descs = mrf_desc_table_new();
-	if (!space->descs)
+	space->pool = mrf_mr_pool_new();
+	if (!space->pool)
 		return -FI_ENOMEM;
 	space->closed = calloc(MRF_MR_CLOSED_KEYS, sizeof(*space->closed));
 	if (!space->closed) {
-		mrf_desc_table_free(space->descs);
+		mrf_mr_pool_free(space->pool);
 		return -FI_ENOMEM;
 	}
 	space->nclosed = 0;
@@ -21,26 +21,26 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	atomic_init(&space->warned, 0);
 	mrf_idmap_init(&space->keys);
 	mrf_obj_init(&space->regions, space->obj->fid, space->obj->describe);
-	mrf_lock_init(&space->lock, MRF_RANK_MR);
+	mrf_quick_init(&space->lock, MRF_RANK_MR);
 	return 0;
 }
 
 void mrf_mr_space_fini(struct mrf_mr_space *space)
 {
-	mrf_lock_fini(&space->lock);
+	mrf_quick_fini(&space->lock);
 	mrf_obj_fini(&space->regions);
 	mrf_idmap_fini(&space->keys);
 	free(space->closed);
-	mrf_desc_table_free(space->descs);
+	mrf_mr_pool_free(space->pool);
 }
 
 int mrf_mr_space_busy(struct mrf_mr_space *space)
 {
 	int ret;
 
-	mrf_lock_take(&space->lock);
+	mrf_quick_take(&space->lock);
 	ret = mrf_obj_busy(&space->regions);
-	mrf_lock_release(&space->lock);
+	mrf_quick_release(&space->lock);
 	return ret;
 }
 
@@ -67,21 +67,21 @@ static void look_at(const struct mrf_mr *mr, struct mrf_mr_view *view)
 {
 	view->status = MRF_MR_OK;
 	view->access = mr->access & MRF_MR_REMOTE;
-	view->base = mr->seg[0].addr;
+	view->base = mr->seg.addr;
 	view->len = mr->len;
 	view->nseg = mr->nseg;
-	memcpy(view->seg, mr->seg, mr->nseg * sizeof(mr->seg[0]));
+	memcpy(view->seg, mr->segs, mr->nseg * sizeof(view->seg[0]));
 }
 
 void mrf_mr_lookup(struct mrf_mr_space *space, uint64_t key, struct mrf_mr_view *view)
 {
 	const struct mrf_mr *mr;
 
-	mrf_lock_take(&space->lock);
+	mrf_quick_take(&space->lock);
 	mr = mrf_idmap_find(&space->keys, key);
 	if (mr)
 		look_at(mr, view);
 	else
 		view->status = absent(space, key);
-	mrf_lock_release(&space->lock);
+	mrf_quick_release(&space->lock);
 }

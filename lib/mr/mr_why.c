@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
-#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/page.h"
@@ -12,32 +11,17 @@
 static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 {
 	bool write = rights & WRITES;
-	char read_text[TEXT], write_text[TEXT];
+	char text[TEXT];
 
 	if (!addr)
-		return mrf_refuse(
-			-err, FI_LOG_MR, 3014,
-			"buf=NULL, len=%zu: memory must be there when it is registered",
-			len);
-	mrf_page_explain(addr, len, true, write_text, sizeof(write_text));
-	if (write)
-		return mrf_refuse(-err, FI_LOG_MR, 3015,
-				  "%p + %zu bytes cannot be pinned for writing: %s", addr,
-				  len, write_text);
-	mrf_page_explain(addr, len, false, read_text, sizeof(read_text));
-	if (!strcmp(read_text, write_text))
-		return mrf_refuse(-err, FI_LOG_MR, 3016,
-				  "%p + %zu bytes cannot be pinned for reading: %s", addr,
-				  len, read_text);
-	/*
-	 * Linux 6.1 pins writable whatever the rights, 6.12 does not; private mappings
-	 * get by.
-	 */
-	return mrf_refuse(
-		-err, FI_LOG_MR, 3017,
-		"%p + %zu bytes cannot be pinned for reading: %s; but %s, and some "
-		"kernels pin shared mappings for writing even so: map it writable",
-		addr, len, read_text, write_text);
+		return mrf_refuse(-err, FI_LOG_MR, 3014,
+				  "buf=NULL, len=%zu: memory must be there when it is "
+				  "registered",
+				  len);
+	mrf_page_explain(addr, len, write, text, sizeof(text));
+	return mrf_refuse(-err, FI_LOG_MR, write ? 3015 : 3016,
+			  "%p + %zu bytes cannot be pinned for %s: %s", addr, len,
+			  write ? "writing" : "reading", text);
 }
 
 static int why_memory(const struct mrf_mr_space *space, const void *addr, size_t len,

@@ -2,23 +2,34 @@
 #include "base/compiler.h"
 #include "verbs/verbs_int.h"
 
-#define NEED_LOCAL_WRITE \
-	(MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC)
+#define LW IBV_ACCESS_LOCAL_WRITE
+#define RR IBV_ACCESS_REMOTE_READ
+#define RW IBV_ACCESS_REMOTE_WRITE
+#define RA IBV_ACCESS_REMOTE_ATOMIC
 
-static int kernel_access(unsigned rights)
-{
-	int access = 0;
+/* By enum mrf_right bits. The kernel insists on LW with RW and RA. */
+static const int kernel_access[16] = {
+	0,
+	LW,
+	RR,
+	RR | LW,
+	RW | LW,
+	RW | LW,
+	RW | RR | LW,
+	RW | RR | LW,
+	RA | LW,
+	RA | LW,
+	RA | RR | LW,
+	RA | RR | LW,
+	RA | RW | LW,
+	RA | RW | LW,
+	RA | RW | RR | LW,
+	RA | RW | RR | LW,
+};
 
-	if (rights & NEED_LOCAL_WRITE)
-		access |= IBV_ACCESS_LOCAL_WRITE;
-	if (rights & MRF_RIGHT_REMOTE_READ)
-		access |= IBV_ACCESS_REMOTE_READ;
-	if (rights & MRF_RIGHT_REMOTE_WRITE)
-		access |= IBV_ACCESS_REMOTE_WRITE;
-	if (rights & MRF_RIGHT_REMOTE_ATOMIC)
-		access |= IBV_ACCESS_REMOTE_ATOMIC;
-	return access;
-}
+_Static_assert(MRF_RIGHT_LOCAL_WRITE == 1 && MRF_RIGHT_REMOTE_READ == 2 &&
+		       MRF_RIGHT_REMOTE_WRITE == 4 && MRF_RIGHT_REMOTE_ATOMIC == 8,
+	       "the order of the table");
 
 int mrf_vmr_reg(struct mrf_vpd *vpd, const void *addr, size_t len, uint64_t iova,
 		unsigned rights, struct mrf_vmr *vmr)
@@ -30,7 +41,8 @@ int mrf_vmr_reg(struct mrf_vpd *vpd, const void *addr, size_t len, uint64_t iova
 	 * that are no compile-time constant, add a pass for optional access bits that
 	 * we never use.
 	 */
-	mr = (ibv_reg_mr_iova)(vpd->pd, (void *)addr, len, iova, kernel_access(rights));
+	mr = (ibv_reg_mr_iova)(vpd->pd, (void *)addr, len, iova,
+			       kernel_access[rights & 15]);
 	if (mrf_unlikely(!mr))
 		return mrf_verbs_errno();
 	vmr->handle = mr;

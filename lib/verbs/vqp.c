@@ -52,18 +52,21 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr)
 		[MRF_VWR_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
 		[MRF_VWR_SEND] = IBV_WR_SEND,
 	};
-	struct ibv_send_wr *bad, post = {
-		.wr_id = wr->wr_id,
-		.sg_list = (struct ibv_sge *)wr->sge,
-		.num_sge = wr->nsge,
-		.opcode = opcode[wr->op],
-		.send_flags = IBV_SEND_SIGNALED | (wr->is_inline ? IBV_SEND_INLINE : 0u) |
-			      (wr->fence ? IBV_SEND_FENCE : 0u),
-		.imm_data = htonl(wr->imm),
-		.wr.rdma = { .remote_addr = wr->remote_addr, .rkey = wr->rkey },
-	};
-	int err = ibv_post_send(conn->id->qp, &post, &bad);
+	/* Not initialised as a whole: what these operations do not use costs more than they do. */
+	struct ibv_send_wr *bad, post;
+	int err;
 
+	post.wr_id = wr->wr_id;
+	post.next = NULL;
+	post.sg_list = (struct ibv_sge *)wr->sge;
+	post.num_sge = wr->nsge;
+	post.opcode = opcode[wr->op];
+	post.send_flags = IBV_SEND_SIGNALED | (wr->is_inline ? IBV_SEND_INLINE : 0u) |
+			  (wr->fence ? IBV_SEND_FENCE : 0u);
+	post.imm_data = htonl(wr->imm);
+	post.wr.rdma.remote_addr = wr->remote_addr;
+	post.wr.rdma.rkey = wr->rkey;
+	err = ibv_post_send(conn->id->qp, &post, &bad);
 	return mrf_likely(!err) ? 0 : to_fi(err);
 }
 

@@ -8,7 +8,7 @@
 code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scripts/lib)
 
 # Suites in the order in which they are started; those with a row in stamped are recorded.
-suites_local=(unit lockrank asan tsan valgrind clang install dist scripts conformance)
+suites_local=(unit lockrank asan tsan valgrind clang install dist scripts docs)
 suites_rxe=(rxe-6.1 rxe-6.12 runner)
 declare -A stamped=(
 	[lockrank]=${code[*]} [asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
@@ -122,10 +122,16 @@ suite_install() {
 	counts nothing-left nothing_below "$root"
 }
 
+# consumer COMPILER SOURCE: builds and runs it; no header may be of another libfabric.
 consumer() {
-	# shellcheck disable=SC2046
-	"$1" -Wall -Werror -o "$out/consumer" "$2" $(pkg-config --cflags --libs mrfab) &&
-		"$out/consumer"
+	local flags
+	flags=$(pkg-config --cflags --libs mrfab) || return
+	# shellcheck disable=SC2086
+	{
+		! "$1" -M "$2" $flags | tr ' ' '\n' | grep -E '/rdma/(fabric|fi_|providers/)' |
+			grep -v "^$top/build/root/" || return
+		"$1" -Wall -Werror -o "$out/consumer" "$2" $flags
+	} && "$out/consumer"
 }
 
 nothing_below() {
@@ -140,8 +146,9 @@ suite_scripts() {
 	done < <(grep -rlE '^#!/bin/(ba)?sh|shellcheck shell=' "$top"/{scripts,tests,.ci})
 }
 
-suite_conformance() {
-	counts check-conformance "$top/scripts/check-conformance"
+suite_docs() {
+	counts check-conformance timeout 120 "$top/scripts/check-conformance"
+	counts check-docs timeout 120 "$top/scripts/check-docs"
 }
 
 # On soft-RoCE: the functional tests, and the demonstration in its two modes.

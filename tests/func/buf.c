@@ -29,21 +29,26 @@ void pattern(void *dst, uint64_t seed, uint64_t from, size_t len)
 	}
 }
 
-static void *map(size_t size)
+/*
+ * Faulting in small pages one by one is what takes longest in an emulator: the copy, and
+ * what is very large, may have huge ones.
+ */
+static void *map(size_t size, bool huge)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
 
 	if (p == MAP_FAILED)
 		case_fail("no memory for a buffer of %zu bytes", size);
+	madvise(p, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	return p;
 }
 
 void buf_open(struct buf *b, size_t size, uint64_t seed)
 {
 	*b = (struct buf){ .size = size };
-	b->mem = map(size);
-	b->want = map(size);
+	b->mem = map(size, size > 16 * 1024 * 1024);
+	b->want = map(size, true);
 	buf_fill(b, seed);
 }
 

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include "harness.h"
 
-#define WINDOW 8
+#define WINDOW 4
 #define LEN 20000ul
 #define FIRST (4096ul + 100)
 #define PIECE 4200ul /* more than a packet */

@@ -378,10 +378,9 @@ int kernel_objects(uint64_t pid, const char *kinds)
 	FILE *f;
 
 	snprintf(text, sizeof(text), " pid %llu ", (unsigned long long)pid);
-	snprintf(
-		command, sizeof(command),
-		"for k in %s; do echo resource show $k; done | rdma -batch - 2>/dev/null",
-		kinds);
+	snprintf(command, sizeof(command),
+		 "for k in %s; do echo resource show $k; done | rdma -b - 2>/dev/null",
+		 kinds);
 	f = popen(command, "re");
 	if (!f)
 		return -1;

@@ -3,3 +3,4 @@ include tests/unit/info.mk
 include tests/unit/obj.mk
 include tests/unit/mr.mk
 include tests/unit/ep.mk
+include tests/unit/conf.mk

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include "mr_fixture.h"
 
+static void set_all(struct mrf_mr *mr, uint32_t value)
+{
+	struct mrf_mr_seg seg = { value, value, value, value, value };
+
+	mrf_mr_set(mr, value, 1, &seg, NULL);
+}
+
 static bool known(const void *desc)
 {
 	struct mrf_desc out;
@@ -90,7 +97,7 @@ START_TEST(desc_is_stale_after_close_even_when_the_slot_is_used_again)
 		env_must_close(mr);
 		ck_assert(!known(stale[i]));
 	}
-	ck_assert_uint_eq(env.space.descs->used, 1);
+	ck_assert_uint_eq(env.space.pool->used, 1);
 	env_close();
 }
 END_TEST
@@ -123,19 +130,22 @@ START_TEST(desc_of_another_domain_is_foreign)
 {
 	struct mrf_mr_space other = { 0 };
 	struct mrf_desc out;
+	struct mrf_mr *theirs;
 	struct fid_mr *mr;
-	void *theirs;
 
 	env_open(0);
 	other.obj = &env.obj;
 	ck_assert_int_eq(mrf_mr_space_init(&other), 0);
 	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
 	/* Same slot, same generation. */
-	ck_assert_int_eq(mrf_desc_add(other.descs, (struct mrf_mr *)mr, &theirs), 0);
+	theirs = mrf_mr_pool_get(other.pool);
+	ck_assert_ptr_nonnull(theirs);
+	set_all(theirs, 1);
+	mrf_mr_set_live(other.pool, theirs);
 	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
 	ck_assert(!mrf_desc_get(&other, fi_mr_desc(mr), &out));
-	ck_assert(mrf_desc_get(&other, theirs, &out));
-	ck_assert(!mrf_desc_get(&env.space, theirs, &out));
+	ck_assert(mrf_desc_get(&other, theirs->fid.mem_desc, &out));
+	ck_assert(!mrf_desc_get(&env.space, theirs->fid.mem_desc, &out));
 	env_must_close(mr);
 	mrf_mr_space_fini(&other);
 	env_close();
@@ -145,29 +155,29 @@ END_TEST
 /* After the last generation a slot would repeat itself: it must never come back. */
 START_TEST(desc_slot_that_used_up_its_generations_is_retired)
 {
-	struct mrf_desc_slot *slot;
+	struct mrf_mr *slot;
 	struct fid_mr *mr, *next;
 	void *last;
 
 	env_open(0);
 	env_must_close(env_must_reg(mem, PAGE, FI_SEND, 0));
-	slot = atomic_load(&env.space.descs->chunk[0]);
+	slot = atomic_load(&env.space.pool->chunk[0]);
 	atomic_store(&slot->state, MRF_DESC_GEN_MAX << 1);
 	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
 	last = fi_mr_desc(mr);
-	ck_assert_uint_eq((uintptr_t)last & 0xffffff, 0);
+	ck_assert_uint_eq((uintptr_t)last & MRF_DESC_INDEX_MASK, 0);
 	ck_assert(known(last));
 	env_must_close(mr);
 	ck_assert(!known(last));
 	next = env_must_reg(mem, PAGE, FI_SEND, 0);
-	ck_assert_uint_eq((uintptr_t)fi_mr_desc(next) & 0xffffff, 1);
+	ck_assert_uint_eq((uintptr_t)fi_mr_desc(next) & MRF_DESC_INDEX_MASK, 1);
 	ck_assert(!known(last));
 	env_must_close(next);
 	env_close();
 }
 END_TEST
 
-#define MANY 2000 /* several chunks */
+#define MANY (2 * MRF_MR_CHUNK + 1)
 
 START_TEST(desc_table_grows_without_moving_what_is_there)
 {
@@ -186,7 +196,7 @@ START_TEST(desc_table_grows_without_moving_what_is_there)
 		env_must_close(mr[i]);
 	for (i = 0; i < MANY; i++)
 		mr[i] = env_must_reg(mem + i, 1, FI_SEND, 0);
-	ck_assert_uint_eq(env.space.descs->used, MANY);
+	ck_assert_uint_eq(env.space.pool->used, MANY);
 	for (i = 0; i < MANY; i++)
 		env_must_close(mr[i]);
 	env_close();
@@ -217,42 +227,34 @@ static void *reader(void *arg)
 	return (void *)(hits + 1);
 }
 
-static void set_all(struct mrf_mr *mr, uint32_t value)
-{
-	mr->access = value;
-	mr->nseg = 1;
-	mr->seg[0] = (struct mrf_mr_seg){ value, value, value, value, value };
-}
-
 /* One slot changes hands as fast as can be while others copy it. */
 START_TEST(desc_get_never_copies_half_of_a_change)
 {
-	struct mrf_mr *mr = malloc(sizeof(*mr) + sizeof(mr->seg[0]));
 	pthread_t thread[2];
-	void *whole, *now;
+	struct mrf_mr *mr;
 	uint32_t i, spin;
+	void *whole;
 
 	env_open(FI_MR_VIRT_ADDR);
+	mr = mrf_mr_pool_get(env.space.pool);
+	ck_assert_ptr_nonnull(mr);
 	atomic_store(&stop, false);
 	for (i = 0; i < 2; i++)
 		ck_assert_int_eq(pthread_create(&thread[i], NULL, reader, NULL), 0);
 	for (i = 1; i <= TURNS; i++) {
 		set_all(mr, i);
-		if (mrf_desc_add(env.space.descs, mr, &now))
-			break;
-		atomic_store(&shared, now);
+		mrf_mr_set_live(env.space.pool, mr);
+		atomic_store(&shared, mr->fid.mem_desc);
 		/* Alive for various times: readers are caught at every point. */
 		for (spin = i & 63; spin; spin--)
 			(void)atomic_load(&stop);
-		mrf_desc_del(env.space.descs, now);
+		mrf_mr_set_dead(mr);
 	}
-	ck_assert_uint_eq(i, TURNS + 1);
 	atomic_store(&stop, true);
 	for (i = 0; i < 2; i++) {
 		ck_assert_int_eq(pthread_join(thread[i], &whole), 0);
 		ck_assert_ptr_nonnull(whole);
 	}
-	free(mr);
 	env_close();
 }
 END_TEST

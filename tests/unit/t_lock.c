@@ -5,6 +5,7 @@
 #define MRF_LOCKRANK 1
 #endif
 #include "base/lock.c"
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/wait.h>

@@ -79,11 +79,11 @@ START_TEST(key_in_use_is_refused_and_the_holder_named)
 	env_must_close(mr);
 	/* Free again. */
 	env_must_close(env_must_reg(mem, PAGE, RW, 0x77));
-	/* The descriptor of the refused region is free, too. */
-	ck_assert_uint_eq(env.space.descs->used, 2);
+	/* The place of the refused region is free, too. */
+	ck_assert_uint_eq(env.space.pool->used, 2);
 	mr = env_must_reg(mem, PAGE, RW, 1);
 	env_must_close(env_must_reg(mem, PAGE, RW, 2));
-	ck_assert_uint_eq(env.space.descs->used, 2);
+	ck_assert_uint_eq(env.space.pool->used, 2);
 	env_must_close(mr);
 	env_close();
 }

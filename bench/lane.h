@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The ways in which the same work is done, side by side in one process; and the second
+ * process with the memory that they access. A lane that is not there (no libfabric
+ * installed) does nothing and has no ratio.
+ */
+#ifndef BENCH_LANE_H
+#define BENCH_LANE_H
+
+#include <sys/types.h>
+#include "bench.h"
+#include "fab.h"
+#include "raw.h"
+
+enum lane_id {
+	LANE_RAW,
+	LANE_DEFAULT,	   /* libmrfab, mr_mode 0; accesses give the descriptor */
+	LANE_UNREGISTERED, /* the same, from local memory that nobody registered */
+	LANE_NATIVE,	   /* libmrfab, the modes of FAB_NATIVE */
+	LANE_OTHER,	   /* libfabric, the modes of FAB_NATIVE */
+	LANE_AGAIN,	   /* the same objects as LANE_RAW */
+	LANES
+};
+
+struct lane {
+	struct raw *raw; /* or ... */
+	struct fab *fab; /* ... or neither */
+	struct work_register reg;
+	struct work_access access;
+};
+
+struct lanes {
+	struct lane lane[LANES];
+	struct raw raw;
+	struct fab fab[LANES];
+	struct fab_lib other;
+	uint8_t *buf; /* BENCH_MAX_LEN bytes, local end of all accesses */
+	pid_t target;
+	int socket; /* to the target */
+};
+
+/* Before any other call: starts the process that is accessed; it waits. */
+void lanes_fork(struct lanes *lanes);
+/* Opens all that registering needs. */
+void lanes_open(struct lanes *lanes);
+/* Opens the target's half and connects; accesses need it. */
+void lanes_connect(struct lanes *lanes);
+/* Ends the target. */
+void lanes_close(struct lanes *lanes);
+
+/* The work of a series; arg is a struct lane whose reg or access says what. */
+void lane_register(void *arg);
+void lane_access(void *arg);
+
+/* Runs one of the two on all lanes. The ratio is NAN for a lane that is not there. */
+void lanes_run(struct lanes *lanes, void (*work)(void *arg), int rounds,
+	       double ratio[LANES]);
+
+/* What LANE_OTHER is, for the report. */
+const char *lanes_other_version(const struct lanes *lanes);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
+ *
+ * Usage: mrfab_bench [open] [register] [alive] [access]    only these parts
+ * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
+ */
+#include <string.h>
+#include "parts.h"
+
+static char **parts; /* NULL: all */
+
+/* Says what comes next, and when. */
+static int wanted(const char *part)
+{
+	static uint64_t start;
+	char **p;
+
+	for (p = parts; p && *p && strcmp(*p, part); p++)
+		;
+	if (p && !*p)
+		return 0;
+	if (!start)
+		start = bench_now();
+	fprintf(stderr, "bench: %5.1f s  %s\n", (double)(bench_now() - start) / 1e9,
+		part);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	static struct lanes lanes;
+
+	parts = argc > 1 ? argv + 1 : NULL;
+	report_begin();
+	if (wanted("open"))
+		part_open();
+	bench_yield();
+	lanes_fork(&lanes);
+	lanes_open(&lanes);
+	if (wanted("register"))
+		part_register(&lanes);
+	if (wanted("alive"))
+		part_alive(&lanes);
+	lanes_connect(&lanes);
+	if (wanted("access"))
+		part_access(&lanes);
+	lanes_close(&lanes);
+	report_add("\nlibfabric: %s.\n", lanes_other_version(&lanes));
+	return report_end(stdout) ? 1 : 0;
+}

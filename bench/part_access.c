@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "parts.h"
+
+struct size {
+	size_t bytes;
+	unsigned times; /* a round */
+	int rounds;
+	const char *name;
+};
+
+static const struct size sizes[] = {
+	{ 8, 96, 15, "8 B" },
+	{ 4096, 96, 15, "4 KiB" },
+	{ 65536, 32, 9, "64 KiB" },
+	{ 1048576, 16, 3, "1 MiB" },
+};
+
+static void add_row(struct lanes *lanes, int write, const struct size *size,
+		    unsigned depth)
+{
+	static const enum lane_id shown[] = { LANE_NATIVE, LANE_DEFAULT,
+					      LANE_UNREGISTERED, LANE_OTHER, LANE_AGAIN };
+	const char *name = write ? "write" : "read";
+	double ratio[LANES];
+
+	for (enum lane_id id = 0; id < LANES; id++) {
+		struct work_access *access = &lanes->lane[id].access;
+
+		access->write = write;
+		access->buf = lanes->buf;
+		access->len = size->bytes;
+		access->depth = depth;
+		access->times = size->times;
+	}
+	lanes_run(lanes, lane_access, size->rounds, ratio);
+	report_add("| %s | %s | %u |", name, size->name, depth);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		report_ratio(ratio[shown[i]]);
+	report_add("\n");
+	if (depth == 1)
+		report_target(1.05, ratio[LANE_NATIVE],
+			      "%s of %s, one at a time, native / raw", name, size->name);
+}
+
+void part_access(struct lanes *lanes)
+{
+	report_add("\n## Reads and writes\n\n"
+		   "A connected queue pair and its completion queue, polled, against an "
+		   "`FI_EP_RDM` endpoint and\n`fi_cq_read`. The key is known, the "
+		   "connection is "
+		   "there. *unregistered*: the mode *default* and no\ndescriptor of the "
+		   "local "
+		   "buffer.\n\n"
+		   "| | length | in flight | native / raw | default / raw | "
+		   "unregistered / raw | libfabric / raw | raw again / raw |\n"
+		   "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+	for (int write = 0; write < 2; write++) {
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			add_row(lanes, write, &sizes[i], 1);
+			add_row(lanes, write, &sizes[i], WORK_DEPTH);
+		}
+	}
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of the report. Each measures and adds its table and its targets. */
+#ifndef BENCH_PARTS_H
+#define BENCH_PARTS_H
+
+#include "lane.h"
+
+/* Starts programs that lie beside this one; before lanes_open: small processes fork fast.
+ */
+void part_open(void);
+void part_register(struct lanes *lanes);
+void part_alive(struct lanes *lanes);
+/* After lanes_connect. */
+void part_access(struct lanes *lanes);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The pool of a space's regions, and the descriptors that lead to them. Inline, because
+ * every registration goes through all of it, and its calls would cost more than its work.
+ */
+#ifndef MRF_MR_MR_POOL_H
+#define MRF_MR_MR_POOL_H
+
+#include "base/compiler.h"
+#include "mr/mr_int.h"
+
+/*
+ * A descriptor: tag in bits 63..48, generation in 47..22, index of the region in 21..0.
+ */
+#define MRF_DESC_INDEX_BITS 22
+#define MRF_DESC_GEN_BITS 26
+#define MRF_DESC_INDEX_MASK ((1u << MRF_DESC_INDEX_BITS) - 1)
+#define MRF_DESC_GEN_MAX ((1u << MRF_DESC_GEN_BITS) - 1)
+#define MRF_DESC_GEN_SHIFT MRF_DESC_INDEX_BITS
+#define MRF_DESC_TAG_SHIFT (MRF_DESC_INDEX_BITS + MRF_DESC_GEN_BITS)
+#define MRF_MR_CHUNK 512 /* regions */
+#define MRF_MR_CHUNKS ((1u << MRF_DESC_INDEX_BITS) / MRF_MR_CHUNK)
+
+_Static_assert(sizeof(void *) == 8, "a descriptor needs a pointer of 64 bits");
+_Static_assert(MRF_DESC_TAG_SHIFT == 48, "16 bits are left for the tag");
+
+/*
+ * The words that are read without a lock. Release: who sees the new word also sees that
+ * the region had gone dead before. Acquire: keeps the second look at the state behind
+ * the copy.
+ */
+#define MRF_MR_PUT(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELEASE)
+#define MRF_MR_GET(word) __atomic_load_n(&(word), __ATOMIC_ACQUIRE)
+
+/* Chunks never move and live as long as the pool. All but returned: space->lock. */
+struct mrf_mr_pool {
+	uint32_t tag;  /* never 0: tells pools, and descriptors from pointers */
+	uint32_t used; /* regions ever handed out */
+	struct mrf_mr *spare;
+	_Atomic(struct mrf_mr *)
+		returned; /* pushed without the lock, taken all at once */
+	_Atomic(struct mrf_mr *) chunk[MRF_MR_CHUNKS];
+};
+
+struct mrf_mr_pool *mrf_mr_pool_new(void); /* NULL: no memory */
+void mrf_mr_pool_free(struct mrf_mr_pool *pool);
+/* A region that was never used. NULL: no memory. The caller holds space->lock. */
+struct mrf_mr *mrf_mr_pool_extend(struct mrf_mr_pool *pool);
+
+/* A region that is not live. NULL: no memory. The caller holds space->lock. */
+static inline struct mrf_mr *mrf_mr_pool_get(struct mrf_mr_pool *pool)
+{
+	struct mrf_mr *mr = pool->spare;
+
+	if (!mr)
+		mr = atomic_exchange_explicit(&pool->returned, NULL,
+					      memory_order_acquire);
+	if (mrf_unlikely(!mr))
+		return mrf_mr_pool_extend(pool);
+	pool->spare = mr->next;
+	return mr;
+}
+
+/* Gives back one that did not become live. The caller holds space->lock. */
+static inline void mrf_mr_pool_unget(struct mrf_mr_pool *pool, struct mrf_mr *mr)
+{
+	mr->next = pool->spare;
+	pool->spare = mr;
+}
+
+/* Gives back one that was live. Needs no lock. */
+static inline void mrf_mr_pool_put(struct mrf_mr_pool *pool, struct mrf_mr *mr)
+{
+	uint32_t state = atomic_load_explicit(&mr->state, memory_order_relaxed);
+
+	/* Retired: another use would make a descriptor that was valid before. */
+	if (mrf_unlikely(state >> 1 > MRF_DESC_GEN_MAX))
+		return;
+	mr->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &mr->next, mr,
+						      memory_order_release,
+						      memory_order_relaxed))
+		;
+}
+
+/* Writes what mrf_desc_get reads; segs NULL: seg is all. The region is not live. */
+static inline void mrf_mr_set(struct mrf_mr *mr, uint64_t access, unsigned nseg,
+			      const struct mrf_mr_seg *seg, struct mrf_mr_seg *segs)
+{
+	MRF_MR_PUT(mr->access, access);
+	MRF_MR_PUT(mr->nseg, nseg);
+	MRF_MR_PUT(mr->segs, segs ? segs : &mr->seg);
+	MRF_MR_PUT(mr->seg.addr, seg->addr);
+	MRF_MR_PUT(mr->seg.len, seg->len);
+	MRF_MR_PUT(mr->seg.iova, seg->iova);
+	MRF_MR_PUT(mr->seg.rkey, seg->rkey);
+	MRF_MR_PUT(mr->seg.lkey, seg->lkey);
+}
+
+/* Makes fid.mem_desc, which mrf_desc_get knows until mrf_mr_set_dead. */
+static inline void mrf_mr_set_live(const struct mrf_mr_pool *pool, struct mrf_mr *mr)
+{
+	uint32_t state = atomic_load_explicit(&mr->state, memory_order_relaxed);
+
+	atomic_store_explicit(&mr->state, state | 1, memory_order_release);
+	mr->fid.mem_desc =
+		(void *)((uintptr_t)pool->tag << MRF_DESC_TAG_SHIFT |
+			 (uintptr_t)(state >> 1) << MRF_DESC_GEN_SHIFT | mr->index);
+}
+
+/* Harmless when it is dead. */
+static inline void mrf_mr_set_dead(struct mrf_mr *mr)
+{
+	uint32_t state = atomic_load_explicit(&mr->state, memory_order_relaxed);
+
+	/* From live to not live in the next generation. */
+	if (state & 1)
+		atomic_store_explicit(&mr->state, state + 1, memory_order_release);
+	mr->fid.mem_desc = NULL;
+}
+
+#endif

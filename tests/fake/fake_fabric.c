@@ -1,0 +1,1400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/list.h"
+#include "fake_fabric.h"
+
+#define MAX_MRS 4096
+#define MAX_SGE 32
+#define MAX_INLINE 512
+#define PAGE 4096u
+/* enum ibv_wc_status, for raw_status */
+#define RAW_LOC_PROT 4
+#define RAW_FLUSH 5
+#define RAW_REM_ACCESS 10
+#define RAW_RETRY_EXC 12
+#define RAW_GENERAL 21
+
+struct fake_fabric fake;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct mr {
+	struct mrf_vpd *pd; /* NULL: free */
+	uintptr_t addr;
+	size_t len;
+	uint64_t iova;
+	unsigned rights;
+	uint32_t key;
+};
+
+struct mrf_vdev {
+	struct mrf_vdev_limits limits;
+};
+
+struct mrf_vpd {
+	struct mrf_vdev *dev;
+};
+
+struct mrf_vcq {
+	struct mrf_wc *ring;
+	size_t depth, head, tail;
+	int fd;
+	bool armed, stopped;
+};
+
+struct event {
+	struct mrf_list node;
+	struct mrf_cm_event e;
+};
+
+struct mrf_vcm {
+	int fd;
+	bool dead, stopped;
+	struct mrf_list events;
+};
+
+enum state { IDLE, LISTENING, RESOLVED, CONNECTING, REQUESTED, CONNECTED, GONE };
+enum qp_state { QP_NONE, QP_INIT, QP_RTS, QP_ERR, QP_DEAD };
+
+struct wr {
+	struct mrf_list node;
+	struct mrf_vwr wr;
+	struct mrf_sge sge[MAX_SGE];
+	uint8_t data[MAX_INLINE];
+	uint64_t len;
+};
+
+struct recv {
+	struct mrf_list node;
+	uint64_t wr_id;
+	struct mrf_sge sge;
+};
+
+struct mrf_vconn {
+	struct mrf_list node; /* in conns */
+	struct mrf_vcm *cm;
+	void *owner;
+	enum state state;
+	bool passive;
+	struct mrf_vconn *peer; /* CONNECTING, REQUESTED, CONNECTED */
+	uint16_t port, dst_port;
+	struct sockaddr_storage dst;
+	struct mrf_vqp_attr attr;
+	enum qp_state qp;
+	struct mrf_list sq, rq;
+	unsigned nsq, nrq;
+};
+
+/* A message on its way. */
+struct kept {
+	struct mrf_list node;
+	struct mrf_vconn *to;
+	size_t len;
+	uint8_t data[MAX_INLINE];
+};
+
+static struct {
+	struct mrf_list conns, kept;
+	struct mr mrs[MAX_MRS];
+	unsigned next_mr;
+	uint8_t low;
+	uint16_t next_port;
+	unsigned live[FAKE_CALLS];
+	unsigned fail_nth[FAKE_CALLS];
+	int fail_err[FAKE_CALLS];
+	bool fail_always[FAKE_CALLS];
+	unsigned any_nth;
+	int any_err;
+	bool failed;
+	unsigned break_nth, break_times;
+	enum mrf_wc_status break_status;
+	bool break_ran;
+	unsigned unreachable_nth;
+	int unreachable_err;
+	bool hold, run_on_arm;
+} f = { .conns = { &f.conns, &f.conns },
+	.kept = { &f.kept, &f.kept },
+	.next_port = 40000 };
+
+static void enter(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void leave(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* 0, or the error that was ordered for this call. */
+static int ordered(enum fake_call call)
+{
+	if (f.any_nth && !--f.any_nth) {
+		f.failed = true;
+		return -f.any_err;
+	}
+	if (f.fail_always[call] || (f.fail_nth[call] && !--f.fail_nth[call])) {
+		f.failed = true;
+		return -f.fail_err[call];
+	}
+	return 0;
+}
+
+/* For what the kernel has: not by a call that tests make fail. */
+static void *must_alloc(size_t size)
+{
+	void *p = reallocarray(NULL, 1, size);
+
+	if (!p)
+		abort();
+	return memset(p, 0, size);
+}
+
+/* --- for tests ------------------------------------------------------------------------ */
+
+void fake_heal(void)
+{
+	enter();
+	memset(f.fail_nth, 0, sizeof(f.fail_nth));
+	memset(f.fail_always, 0, sizeof(f.fail_always));
+	f.any_nth = 0;
+	f.failed = false;
+	f.break_nth = 0;
+	f.unreachable_nth = 0;
+	leave();
+}
+
+void fake_reset(void)
+{
+	fake_heal();
+	enter();
+	memset(&fake, 0, sizeof(fake));
+	fake.max_msg_size = 8u << 20;
+	f.hold = f.run_on_arm = false;
+	leave();
+	if (fake_live()) {
+		fprintf(stderr, "fake_fabric: %u things left over\n", fake_live());
+		abort();
+	}
+}
+
+unsigned fake_live_of(enum fake_call call)
+{
+	unsigned n;
+
+	enter();
+	n = f.live[call];
+	leave();
+	return n;
+}
+
+unsigned fake_live(void)
+{
+	unsigned call, n = 0;
+
+	for (call = 0; call < FAKE_CALLS; call++)
+		n += fake_live_of(call);
+	return n;
+}
+
+size_t fake_nlog(void)
+{
+	size_t n;
+
+	enter();
+	n = fake.nlog;
+	leave();
+	return n;
+}
+
+unsigned fake_connects(void)
+{
+	unsigned n;
+
+	enter();
+	n = fake.connects;
+	leave();
+	return n;
+}
+
+unsigned fake_asks(void)
+{
+	unsigned n;
+
+	enter();
+	n = fake.asks;
+	leave();
+	return n;
+}
+
+void fake_fail(enum fake_call call, unsigned nth, int err)
+{
+	enter();
+	f.fail_nth[call] = nth;
+	f.fail_err[call] = err;
+	f.failed = false;
+	leave();
+}
+
+void fake_fail_always(enum fake_call call, int err)
+{
+	enter();
+	f.fail_always[call] = true;
+	f.fail_err[call] = err;
+	f.failed = false;
+	leave();
+}
+
+void fake_fail_any(unsigned nth, int err)
+{
+	enter();
+	f.any_nth = nth;
+	f.any_err = err;
+	f.failed = false;
+	leave();
+}
+
+bool fake_failed(void)
+{
+	bool failed;
+
+	enter();
+	failed = f.failed;
+	leave();
+	return failed;
+}
+
+void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran)
+{
+	enter();
+	f.break_nth = nth;
+	f.break_times = times;
+	f.break_status = status;
+	f.break_ran = ran;
+	leave();
+}
+
+void fake_unreachable(unsigned nth, int err)
+{
+	enter();
+	f.unreachable_nth = nth;
+	f.unreachable_err = err;
+	leave();
+}
+
+/* --- vdev, vpd, vmr ------------------------------------------------------------------- */
+
+/* An object of size bytes that counts as alive, or NULL with the error in *ret. */
+static void *make(enum fake_call call, size_t size, int *ret)
+{
+	void *object = NULL;
+
+	enter();
+	*ret = ordered(call);
+	if (!*ret) {
+		object = calloc(1, size);
+		if (object)
+			f.live[call]++;
+		else
+			*ret = -FI_ENOMEM;
+	}
+	leave();
+	return object;
+}
+
+static void unmake(enum fake_call call, void *object)
+{
+	enter();
+	f.live[call]--;
+	leave();
+	free(object);
+}
+
+int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
+{
+	struct mrf_vdev *dev;
+	int ret;
+
+	if (addr->sa_family != AF_INET)
+		return -FI_ENODEV;
+	dev = make(FAKE_VDEV_OPEN, sizeof(*dev), &ret);
+	if (!dev)
+		return ret;
+	dev->limits = (struct mrf_vdev_limits){ .max_mr = MAX_MRS,
+						.max_sge = MAX_SGE,
+						.max_qp_wr = 16384,
+						.max_cqe = 32767,
+						.max_rd_atomic = 128,
+						.max_inline = MAX_INLINE,
+						.max_msg_size = fake.max_msg_size };
+	*out = dev;
+	return 0;
+}
+
+void mrf_vdev_close(struct mrf_vdev *dev)
+{
+	unmake(FAKE_VDEV_OPEN, dev);
+}
+
+const struct mrf_vdev_limits *mrf_vdev_limits(const struct mrf_vdev *dev)
+{
+	return &dev->limits;
+}
+
+const char *mrf_vdev_name(const struct mrf_vdev *dev)
+{
+	(void)dev;
+	return FAKE_DEVICE;
+}
+
+int mrf_vpd_alloc(struct mrf_vdev *dev, struct mrf_vpd **out)
+{
+	int ret;
+	struct mrf_vpd *pd = make(FAKE_VPD_ALLOC, sizeof(*pd), &ret);
+
+	if (!pd)
+		return ret;
+	pd->dev = dev;
+	*out = pd;
+	return 0;
+}
+
+void mrf_vpd_free(struct mrf_vpd *pd)
+{
+	unmake(FAKE_VPD_ALLOC, pd);
+}
+
+static struct mr *mr_take(void)
+{
+	unsigned i;
+
+	/* As rxe: numbers go round, so that an old key is not met again soon. */
+	for (i = 0; i < MAX_MRS; i++) {
+		struct mr *mr = &f.mrs[f.next_mr++ % MAX_MRS];
+
+		if (!mr->pd)
+			return mr;
+	}
+	return NULL;
+}
+
+int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
+		unsigned rights, struct mrf_vmr *vmr)
+{
+	struct mr *mr = NULL;
+	int ret;
+
+	if (!len || (((uintptr_t)addr ^ iova) & (PAGE - 1)))
+		return -FI_EINVAL;
+	enter();
+	ret = ordered(FAKE_VMR_REG);
+	if (!ret) {
+		mr = mr_take();
+		ret = mr ? 0 : -FI_ENOMEM;
+	}
+	if (!ret) {
+		if (rights & (MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC))
+			rights |= MRF_RIGHT_LOCAL_WRITE;
+		*mr = (struct mr){ .pd = pd,
+				   .addr = (uintptr_t)addr,
+				   .len = len,
+				   .iova = iova,
+				   .rights = rights,
+				   .key = ((uint32_t)(mr - f.mrs) + 1) << 8 | f.low++ };
+		*vmr = (struct mrf_vmr){ .handle = mr, .lkey = mr->key, .rkey = mr->key };
+		f.live[FAKE_VMR_REG]++;
+	}
+	leave();
+	return ret;
+}
+
+int mrf_vmr_dereg(struct mrf_vmr *vmr)
+{
+	if (!vmr->handle)
+		return 0;
+	enter();
+	((struct mr *)vmr->handle)->pd = NULL;
+	f.live[FAKE_VMR_REG]--;
+	leave();
+	vmr->handle = NULL;
+	return 0;
+}
+
+/* Where [iova, iova + len) of a key is; NULL: not to be had with these rights. */
+static uint8_t *reach(struct mrf_vpd *pd, uint32_t key, uint64_t iova, uint64_t len,
+		      unsigned right)
+{
+	unsigned index = (key >> 8) - 1;
+	struct mr *mr = index < MAX_MRS ? &f.mrs[index] : NULL;
+
+	if (!mr || mr->pd != pd || mr->key != key || (mr->rights & right) != right)
+		return NULL;
+	if (iova < mr->iova || len > mr->len || iova - mr->iova > mr->len - len)
+		return NULL;
+	return (uint8_t *)(mr->addr + (iova - mr->iova));
+}
+
+/* --- vcq ------------------------------------------------------------------------------- */
+
+static void ring_fd(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n = write(fd, &one, sizeof(one));
+
+	(void)n;
+}
+
+static void silence_fd(int fd)
+{
+	uint64_t count;
+	ssize_t n = read(fd, &count, sizeof(count));
+
+	(void)n;
+}
+
+int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
+{
+	struct mrf_vcq *cq;
+	int ret;
+
+	if (!depth || depth > dev->limits.max_cqe)
+		return -FI_EINVAL;
+	cq = make(FAKE_VCQ_OPEN, sizeof(*cq), &ret);
+	if (!cq)
+		return ret;
+	cq->ring = calloc(depth, sizeof(*cq->ring));
+	cq->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!cq->ring || cq->fd < 0) {
+		if (cq->fd >= 0)
+			close(cq->fd);
+		free(cq->ring);
+		unmake(FAKE_VCQ_OPEN, cq);
+		return -FI_ENOMEM;
+	}
+	cq->depth = depth;
+	*out = cq;
+	return 0;
+}
+
+void mrf_vcq_close(struct mrf_vcq *cq)
+{
+	close(cq->fd);
+	free(cq->ring);
+	unmake(FAKE_VCQ_OPEN, cq);
+}
+
+int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n)
+{
+	int got = 0;
+
+	enter();
+	while (!cq->stopped && got < n && cq->head != cq->tail)
+		wc[got++] = cq->ring[cq->head++ % cq->depth];
+	leave();
+	return got;
+}
+
+void mrf_vcq_ack(struct mrf_vcq *cq)
+{
+	silence_fd(cq->fd);
+}
+
+int mrf_vcq_fd(const struct mrf_vcq *cq)
+{
+	return cq->fd;
+}
+
+const char *mrf_wc_status_text(int raw_status)
+{
+	return raw_status == RAW_FLUSH ? "flushed" : "failed";
+}
+
+static int raw_of(enum mrf_wc_status status)
+{
+	switch (status) {
+	case MRF_WC_OK:
+		return 0;
+	case MRF_WC_FLUSHED:
+		return RAW_FLUSH;
+	case MRF_WC_REFUSED:
+		return RAW_REM_ACCESS;
+	case MRF_WC_LOCAL:
+		return RAW_LOC_PROT;
+	case MRF_WC_TIMEOUT:
+		return RAW_RETRY_EXC;
+	default:
+		return RAW_GENERAL;
+	}
+}
+
+static void complete(struct mrf_vcq *cq, struct mrf_wc wc)
+{
+	if (cq->tail - cq->head == cq->depth) {
+		fake.overflows++;
+		return;
+	}
+	wc.raw_status = raw_of(wc.status);
+	cq->ring[cq->tail++ % cq->depth] = wc;
+	if (cq->armed && !cq->stopped) {
+		cq->armed = false;
+		ring_fd(cq->fd);
+	}
+}
+
+/* --- vcm: events ------------------------------------------------------------------------ */
+
+int mrf_vcm_open(struct mrf_vcm **out)
+{
+	int ret;
+	struct mrf_vcm *cm = make(FAKE_VCM_OPEN, sizeof(*cm), &ret);
+
+	if (!cm)
+		return ret;
+	mrf_list_init(&cm->events);
+	cm->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	*out = cm;
+	return 0;
+}
+
+static void event_free(struct mrf_list *node)
+{
+	mrf_list_del(node);
+	free(mrf_list_entry(node, struct event, node));
+}
+
+void mrf_vcm_close(struct mrf_vcm *cm)
+{
+	mrf_list_each_safe(node, &cm->events)
+		event_free(node);
+	close(cm->fd);
+	unmake(FAKE_VCM_OPEN, cm);
+}
+
+int mrf_vcm_fd(const struct mrf_vcm *cm)
+{
+	return cm->fd;
+}
+
+int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *out)
+{
+	struct mrf_list *node;
+	int ret = -FI_EAGAIN;
+
+	enter();
+	node = cm->stopped ? NULL : mrf_list_first(&cm->events);
+	if (node) {
+		*out = mrf_list_entry(node, struct event, node)->e;
+		event_free(node);
+		ret = 0;
+	} else {
+		silence_fd(cm->fd);
+	}
+	leave();
+	return ret;
+}
+
+/*
+ * Queues an event of conn; padded: what rdma_cm makes of the length. What it returns may be
+ * filled in further.
+ */
+static struct mrf_cm_event *tell(struct mrf_vconn *conn, enum mrf_cm_type type,
+				 const void *data, size_t len, size_t padded)
+{
+	static struct mrf_cm_event unheard;
+	struct event *event;
+
+	if (conn->cm->dead)
+		return &unheard;
+	event = must_alloc(sizeof(*event));
+	event->e.type = type;
+	event->e.conn = conn;
+	event->e.len = padded;
+	if (len)
+		memcpy(event->e.data, data, len);
+	mrf_list_add_tail(&event->node, &conn->cm->events);
+	if (!conn->cm->stopped)
+		ring_fd(conn->cm->fd);
+	return &event->e;
+}
+
+/* --- queue pairs ------------------------------------------------------------------------- */
+
+static void send_done(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status)
+{
+	complete(conn->attr.send_cq,
+		 (struct mrf_wc){ .wr_id = wr->wr.wr_id, .status = status, .kind = MRF_WC_SENT });
+	mrf_list_del(&wr->node);
+	free(wr);
+	conn->nsq--;
+}
+
+static void recv_done(struct mrf_vconn *conn, enum mrf_wc_status status,
+		      enum mrf_wc_kind kind, size_t len, uint32_t imm)
+{
+	struct recv *recv = mrf_list_entry(mrf_list_pop(&conn->rq), struct recv, node);
+
+	complete(conn->attr.recv_cq, (struct mrf_wc){ .wr_id = recv->wr_id,
+						      .status = status,
+						      .kind = kind,
+						      .byte_len = (uint32_t)len,
+						      .imm = imm });
+	free(recv);
+	conn->nrq--;
+}
+
+static void flush_recvs(struct mrf_vconn *conn)
+{
+	while (!mrf_list_empty(&conn->rq))
+		recv_done(conn, MRF_WC_FLUSHED, MRF_WC_RECV, 0, 0);
+}
+
+static void flush_sends(struct mrf_vconn *conn)
+{
+	struct mrf_list *node;
+
+	while ((node = mrf_list_first(&conn->sq)))
+		send_done(conn, mrf_list_entry(node, struct wr, node), MRF_WC_FLUSHED);
+}
+
+static void qp_error(struct mrf_vconn *conn)
+{
+	if (conn->qp != QP_INIT && conn->qp != QP_RTS)
+		return;
+	conn->qp = QP_ERR;
+	flush_sends(conn);
+	flush_recvs(conn);
+}
+
+/* Without a trace, as when its process dies or destroys it. */
+static void qp_drop(struct mrf_vconn *conn)
+{
+	struct mrf_list *node;
+
+	while ((node = mrf_list_pop(&conn->sq)))
+		free(mrf_list_entry(node, struct wr, node));
+	while ((node = mrf_list_pop(&conn->rq)))
+		free(mrf_list_entry(node, struct recv, node));
+	conn->nsq = conn->nrq = 0;
+	if (conn->qp != QP_NONE)
+		conn->qp = QP_DEAD;
+}
+
+static bool local_ok(const struct mrf_vconn *conn, const struct wr *wr)
+{
+	unsigned right = wr->wr.op == MRF_VWR_READ ? MRF_RIGHT_LOCAL_WRITE : 0;
+	int i;
+
+	if (wr->wr.is_inline)
+		return true;
+	for (i = 0; i < wr->wr.nsge; i++) {
+		const struct mrf_sge *sge = &wr->sge[i];
+
+		if (sge->len && !reach(conn->attr.pd, sge->lkey, sge->addr, sge->len, right))
+			return false;
+	}
+	return true;
+}
+
+/* Moves the bytes between the local pieces and one remote place. */
+static void move(const struct mrf_vconn *conn, struct wr *wr, uint8_t *there)
+{
+	int i;
+
+	if (wr->wr.is_inline) {
+		if (wr->len)
+			memcpy(there, wr->data, wr->len);
+		return;
+	}
+	for (i = 0; i < wr->wr.nsge; i++) {
+		const struct mrf_sge *sge = &wr->sge[i];
+		uint8_t *here;
+
+		if (!sge->len)
+			continue;
+		here = reach(conn->attr.pd, sge->lkey, sge->addr, sge->len, 0);
+		if (wr->wr.op == MRF_VWR_READ)
+			memcpy(here, there, sge->len);
+		else
+			memcpy(there, here, sge->len);
+		there += sge->len;
+	}
+}
+
+static void remember(const struct wr *wr, const uint8_t *there)
+{
+	if (fake.nlog == FAKE_LOG)
+		return;
+	fake.log[fake.nlog++] = (struct fake_done){ .op = wr->wr.op,
+						    .addr = (uintptr_t)there,
+						    .len = wr->len,
+						    .imm = wr->wr.imm,
+						    .first = wr->len ? *there : 0 };
+}
+
+static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len)
+{
+	struct recv *recv;
+	uint8_t *slot;
+
+	if (to->qp != QP_RTS || mrf_list_empty(&to->rq))
+		return false;
+	recv = mrf_list_entry(mrf_list_first(&to->rq), struct recv, node);
+	slot = reach(to->attr.pd, recv->sge.lkey, recv->sge.addr, len, MRF_RIGHT_LOCAL_WRITE);
+	if (len > recv->sge.len || !slot) {
+		recv_done(to, MRF_WC_LOCAL, MRF_WC_RECV, 0, 0);
+		qp_error(to);
+		return true;
+	}
+	if (len)
+		memcpy(slot, msg, len);
+	recv_done(to, MRF_WC_OK, MRF_WC_RECV, len, 0);
+	return true;
+}
+
+static void keep(struct mrf_vconn *to, const uint8_t *msg, size_t len)
+{
+	struct kept *kept = must_alloc(sizeof(*kept));
+
+	kept->to = to;
+	kept->len = len;
+	memcpy(kept->data, msg, len);
+	mrf_list_add_tail(&kept->node, &f.kept);
+}
+
+/* False: there is no RECV, wait. */
+static bool run_send(struct mrf_vconn *conn, struct wr *wr)
+{
+	enum fake_fate fate = FAKE_DELIVER;
+	uint8_t msg[MAX_INLINE];
+	size_t len = wr->len;
+
+	if (mrf_list_empty(&conn->peer->rq))
+		return false;
+	fake.asks += !conn->passive;
+	move(conn, wr, msg);
+	if (fake.on_send)
+		fate = fake.on_send(msg, &len, conn->passive);
+	if (fate == FAKE_KEEP)
+		keep(conn->peer, msg, len);
+	else if (fate != FAKE_DROP)
+		arrive(conn->peer, msg, len);
+	if (fate == FAKE_TWICE)
+		arrive(conn->peer, msg, len);
+	send_done(conn, wr, MRF_WC_OK);
+	return true;
+}
+
+/* What the work request of an access would meet at the target. */
+static enum mrf_wc_status check_remote(const struct mrf_vconn *conn, const struct wr *wr,
+				       uint8_t **there)
+{
+	unsigned right = wr->wr.op == MRF_VWR_READ ? MRF_RIGHT_REMOTE_READ :
+						     MRF_RIGHT_REMOTE_WRITE;
+
+	*there = NULL;
+	if (!wr->len)
+		return MRF_WC_OK;
+	*there = reach(conn->peer->attr.pd, wr->wr.rkey, wr->wr.remote_addr, wr->len, right);
+	return *there ? MRF_WC_OK : MRF_WC_REFUSED;
+}
+
+static void do_access(struct mrf_vconn *conn, struct wr *wr, uint8_t *there)
+{
+	if (wr->len)
+		move(conn, wr, there);
+	remember(wr, there);
+	if (wr->wr.op == MRF_VWR_WRITE_IMM)
+		recv_done(conn->peer, MRF_WC_OK, MRF_WC_RECV_IMM, wr->len, wr->wr.imm);
+}
+
+static void break_both(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status)
+{
+	struct mrf_vconn *peer = conn->peer;
+
+	send_done(conn, wr, status);
+	qp_error(conn);
+	if (status == MRF_WC_REFUSED)
+		qp_error(peer);
+}
+
+/* The kernel of 6.12: everything comes back as a flush, the messages first. */
+static void flush_all(struct mrf_vconn *conn)
+{
+	conn->qp = QP_ERR;
+	flush_recvs(conn);
+	flush_sends(conn);
+}
+
+/* A bad local buffer somewhere in the queue: what is ahead of it runs, and is flushed. */
+static bool run_flushed(struct mrf_vconn *conn)
+{
+	struct wr *bad = NULL;
+
+	mrf_list_each(node, &conn->sq) {
+		struct wr *wr = mrf_list_entry(node, struct wr, node);
+
+		if (wr->wr.op != MRF_VWR_SEND && !local_ok(conn, wr)) {
+			bad = wr;
+			break;
+		}
+	}
+	if (!bad)
+		return false;
+	mrf_list_each(node, &conn->sq) {
+		struct wr *wr = mrf_list_entry(node, struct wr, node);
+		uint8_t *there;
+
+		if (wr == bad)
+			break;
+		if (wr->wr.op != MRF_VWR_SEND && check_remote(conn, wr, &there) == MRF_WC_OK)
+			do_access(conn, wr, there);
+	}
+	flush_all(conn);
+	return true;
+}
+
+/* False: it has to wait. */
+static bool run_access(struct mrf_vconn *conn, struct wr *wr)
+{
+	enum mrf_wc_status status;
+	uint8_t *there;
+
+	if (fake.flush_local && run_flushed(conn))
+		return true;
+	if (!local_ok(conn, wr)) {
+		break_both(conn, wr, MRF_WC_LOCAL);
+		return true;
+	}
+	status = check_remote(conn, wr, &there);
+	if (status == MRF_WC_OK && wr->wr.op == MRF_VWR_WRITE_IMM &&
+	    mrf_list_empty(&conn->peer->rq))
+		return false;
+	if (status == MRF_WC_OK && f.break_nth && !--f.break_nth) {
+		f.break_nth = --f.break_times ? 1 : 0;
+		if (f.break_ran)
+			do_access(conn, wr, there);
+		status = f.break_status;
+	}
+	if (status != MRF_WC_OK) {
+		break_both(conn, wr, status);
+		return true;
+	}
+	do_access(conn, wr, there);
+	send_done(conn, wr, MRF_WC_OK);
+	return true;
+}
+
+static void run_queue(struct mrf_vconn *conn)
+{
+	struct mrf_list *node;
+
+	while (conn->qp == QP_RTS && conn->peer && conn->peer->qp == QP_RTS &&
+	       (node = mrf_list_first(&conn->sq))) {
+		struct wr *wr = mrf_list_entry(node, struct wr, node);
+
+		if (wr->wr.op == MRF_VWR_SEND ? !run_send(conn, wr) :
+						(f.hold || !run_access(conn, wr)))
+			return;
+	}
+}
+
+static void run_all(void)
+{
+	mrf_list_each(node, &f.conns)
+		run_queue(mrf_list_entry(node, struct mrf_vconn, node));
+}
+
+void fake_hold(bool hold)
+{
+	enter();
+	f.hold = hold;
+	if (!hold)
+		run_all();
+	leave();
+}
+
+void fake_run_on_arm(void)
+{
+	enter();
+	f.run_on_arm = true;
+	leave();
+}
+
+static void run_one(struct mrf_vcq *cq)
+{
+	mrf_list_each(node, &f.conns) {
+		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->attr.send_cq != cq || !conn->nsq)
+			continue;
+		f.run_on_arm = false;
+		run_access(conn, mrf_list_entry(mrf_list_first(&conn->sq), struct wr, node));
+		return;
+	}
+}
+
+void mrf_vcq_arm(struct mrf_vcq *cq)
+{
+	enter();
+	cq->armed = true;
+	if (f.run_on_arm)
+		run_one(cq);
+	leave();
+}
+
+unsigned fake_queued(void)
+{
+	unsigned n = 0;
+
+	enter();
+	mrf_list_each(node, &f.conns)
+		n += mrf_list_entry(node, struct mrf_vconn, node)->nsq;
+	leave();
+	return n;
+}
+
+void fake_deliver(void)
+{
+	struct mrf_list *node;
+
+	enter();
+	while ((node = mrf_list_pop(&f.kept))) {
+		struct kept *kept = mrf_list_entry(node, struct kept, node);
+
+		arrive(kept->to, kept->data, kept->len);
+		free(kept);
+	}
+	leave();
+}
+
+int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
+{
+	int ret;
+
+	if (attr->send_sge > MAX_SGE || attr->max_inline > MAX_INLINE)
+		return -FI_EINVAL;
+	enter();
+	ret = ordered(FAKE_CREATE_QP);
+	if (!ret) {
+		conn->attr = *attr;
+		conn->qp = QP_INIT;
+		f.live[FAKE_CREATE_QP]++;
+	}
+	leave();
+	return ret;
+}
+
+int mrf_vconn_tune(struct mrf_vconn *conn)
+{
+	(void)conn;
+	return 0;
+}
+
+static int wr_copy(const struct mrf_vwr *from, struct wr *to)
+{
+	uint8_t *p = to->data;
+	int i;
+
+	to->wr = *from;
+	to->wr.sge = NULL;
+	for (i = 0; i < from->nsge; i++) {
+		to->sge[i] = from->sge[i];
+		to->len += from->sge[i].len;
+	}
+	if (!from->is_inline)
+		return 0;
+	if (to->len > MAX_INLINE)
+		return -FI_EINVAL;
+	for (i = 0; i < from->nsge; i++) {
+		if (from->sge[i].len)
+			memcpy(p, (void *)(uintptr_t)from->sge[i].addr, from->sge[i].len);
+		p += from->sge[i].len;
+	}
+	return 0;
+}
+
+static int post_locked(struct mrf_vconn *conn, struct wr *wr)
+{
+	int ret = ordered(FAKE_POST);
+
+	if (ret)
+		return ret;
+	if (conn->qp == QP_NONE || conn->qp == QP_INIT)
+		return -FI_EINVAL;
+	if (conn->nsq == conn->attr.send_depth)
+		return -FI_EAGAIN;
+	mrf_list_add_tail(&wr->node, &conn->sq);
+	conn->nsq++;
+	if (conn->qp == QP_ERR)
+		flush_sends(conn);
+	else
+		run_queue(conn);
+	return 0;
+}
+
+int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *vwr)
+{
+	struct wr *wr;
+	int ret;
+
+	if ((unsigned)vwr->nsge > conn->attr.send_sge)
+		return -FI_EINVAL;
+	wr = calloc(1, sizeof(*wr));
+	if (!wr)
+		return -FI_ENOMEM;
+	ret = wr_copy(vwr, wr);
+	if (!ret) {
+		enter();
+		ret = post_locked(conn, wr);
+		leave();
+	}
+	if (ret)
+		free(wr);
+	return ret;
+}
+
+int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
+{
+	struct recv *recv = calloc(1, sizeof(*recv));
+	int ret;
+
+	if (!recv)
+		return -FI_ENOMEM;
+	recv->wr_id = wr_id;
+	recv->sge = *sge;
+	enter();
+	ret = ordered(FAKE_POST_RECV);
+	if (!ret && conn->nrq == conn->attr.recv_depth)
+		ret = -FI_EAGAIN;
+	if (!ret) {
+		mrf_list_add_tail(&recv->node, &conn->rq);
+		conn->nrq++;
+		if (conn->qp == QP_ERR)
+			flush_recvs(conn);
+		else if (conn->peer)
+			run_queue(conn->peer);
+	}
+	leave();
+	if (ret)
+		free(recv);
+	return ret;
+}
+
+/* --- connections ------------------------------------------------------------------------- */
+
+static struct mrf_vconn *conn_new(struct mrf_vcm *cm, int *ret)
+{
+	struct mrf_vconn *conn = calloc(1, sizeof(*conn));
+
+	*ret = conn ? 0 : -FI_ENOMEM;
+	if (!conn)
+		return NULL;
+	conn->cm = cm;
+	mrf_list_init(&conn->sq);
+	mrf_list_init(&conn->rq);
+	mrf_list_add_tail(&conn->node, &f.conns);
+	f.live[FAKE_VCONN_OPEN]++;
+	return conn;
+}
+
+int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
+{
+	struct mrf_vconn *conn = NULL;
+	int ret;
+
+	enter();
+	ret = ordered(FAKE_VCONN_OPEN);
+	if (!ret)
+		conn = conn_new(cm, &ret);
+	leave();
+	if (!conn)
+		return ret;
+	conn->owner = owner;
+	*out = conn;
+	return 0;
+}
+
+/* The other end learns that this one is not there any more. */
+static void part(struct mrf_vconn *conn)
+{
+	struct mrf_vconn *peer = conn->peer;
+
+	if (!peer)
+		return;
+	conn->peer = NULL;
+	peer->peer = NULL;
+	if (conn->state == REQUESTED)
+		tell(peer, MRF_CM_REJECTED, NULL, 0, 148);
+	else if (conn->state == CONNECTED)
+		tell(peer, MRF_CM_DISCONNECTED, NULL, 0, 0);
+	peer->state = GONE;
+}
+
+static void conn_free(struct mrf_vconn *conn)
+{
+	part(conn);
+	if (conn->qp != QP_NONE)
+		f.live[FAKE_CREATE_QP]--;
+	qp_drop(conn);
+	mrf_list_each_safe(node, &f.kept) {
+		if (mrf_list_entry(node, struct kept, node)->to == conn) {
+			mrf_list_del(node);
+			free(mrf_list_entry(node, struct kept, node));
+		}
+	}
+	mrf_list_del(&conn->node);
+	f.live[FAKE_VCONN_OPEN]--;
+	free(conn);
+}
+
+static void conn_close(struct mrf_vconn *conn)
+{
+	mrf_list_each_safe(node, &conn->cm->events) {
+		struct mrf_cm_event *e = &mrf_list_entry(node, struct event, node)->e;
+
+		if (e->conn != conn)
+			continue;
+		/* Requests that nobody took are rejected with their listener. */
+		if (e->incoming)
+			conn_free(e->incoming);
+		event_free(node);
+	}
+	conn_free(conn);
+}
+
+void mrf_vconn_close(struct mrf_vconn *conn)
+{
+	enter();
+	conn_close(conn);
+	leave();
+}
+
+void *mrf_vconn_owner(const struct mrf_vconn *conn)
+{
+	return conn->owner;
+}
+
+void mrf_vconn_set_owner(struct mrf_vconn *conn, void *owner)
+{
+	conn->owner = owner;
+}
+
+static struct mrf_vconn *listener_at(uint16_t port)
+{
+	mrf_list_each(node, &f.conns) {
+		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->state == LISTENING && conn->port == port && !conn->cm->dead)
+			return conn;
+	}
+	return NULL;
+}
+
+static bool port_taken(uint16_t port)
+{
+	mrf_list_each(node, &f.conns) {
+		const struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->port == port && !conn->passive)
+			return true;
+	}
+	return false;
+}
+
+int mrf_vconn_bind(struct mrf_vconn *conn, struct sockaddr *addr)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)addr;
+	uint16_t port = ntohs(in->sin_port);
+	int ret;
+
+	enter();
+	ret = ordered(FAKE_BIND);
+	if (!ret && port && port_taken(port))
+		ret = -FI_EADDRINUSE;
+	while (!ret && (!port || (!in->sin_port && port_taken(port))))
+		port = f.next_port = f.next_port == 60000 ? 40000 : f.next_port + 1;
+	if (!ret)
+		conn->port = port;
+	leave();
+	if (!ret)
+		in->sin_port = htons(port);
+	return ret;
+}
+
+int mrf_vconn_listen(struct mrf_vconn *conn)
+{
+	int ret;
+
+	enter();
+	ret = ordered(FAKE_LISTEN);
+	if (!ret)
+		conn->state = LISTENING;
+	leave();
+	return ret;
+}
+
+int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
+		      const struct sockaddr *dst, int timeout_ms, unsigned ack_timeout)
+{
+	int ret;
+
+	(void)src;
+	(void)timeout_ms;
+	(void)ack_timeout;
+	enter();
+	ret = ordered(FAKE_RESOLVE);
+	if (!ret) {
+		memcpy(&conn->dst, dst, sizeof(struct sockaddr_in));
+		conn->dst_port = ntohs(((const struct sockaddr_in *)(const void *)dst)->sin_port);
+		conn->state = RESOLVED;
+		if (f.unreachable_nth && !--f.unreachable_nth)
+			tell(conn, MRF_CM_FAILED, NULL, 0, 0)->err = f.unreachable_err;
+		else
+			tell(conn, MRF_CM_ADDR_RESOLVED, NULL, 0, 0);
+	}
+	leave();
+	return ret;
+}
+
+int mrf_vconn_route(struct mrf_vconn *conn, int timeout_ms)
+{
+	int ret;
+
+	(void)timeout_ms;
+	enter();
+	ret = ordered(FAKE_ROUTE);
+	if (!ret)
+		tell(conn, MRF_CM_ROUTE_RESOLVED, NULL, 0, 0);
+	leave();
+	return ret;
+}
+
+static int request(struct mrf_vconn *conn, const void *data, size_t len)
+{
+	struct mrf_vconn *listener = listener_at(conn->dst_port), *incoming;
+	int ret = 0;
+
+	if (!listener) {
+		tell(conn, MRF_CM_REJECTED, NULL, 0, 148)->status = 28;
+		return 0;
+	}
+	incoming = conn_new(listener->cm, &ret);
+	if (!incoming)
+		return ret;
+	incoming->passive = true;
+	incoming->state = REQUESTED;
+	incoming->peer = conn;
+	conn->peer = incoming;
+	conn->state = CONNECTING;
+	tell(listener, MRF_CM_REQUEST, data, len, 56)->incoming = incoming;
+	return 0;
+}
+
+int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsigned retry)
+{
+	int ret;
+
+	if (len > 56 || retry < 1 || retry > 6)
+		return -FI_EINVAL;
+	enter();
+	ret = ordered(FAKE_CONNECT);
+	if (!ret)
+		ret = request(conn, data, len);
+	leave();
+	return ret;
+}
+
+int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
+{
+	struct mrf_vconn *peer;
+	int ret;
+
+	if (len > 196)
+		return -FI_EINVAL;
+	enter();
+	ret = ordered(FAKE_ACCEPT);
+	peer = conn->peer;
+	if (!ret && !peer) {
+		tell(conn, MRF_CM_DISCONNECTED, NULL, 0, 0);
+	} else if (!ret) {
+		conn->state = peer->state = CONNECTED;
+		conn->qp = peer->qp = QP_RTS;
+		fake.connects++;
+		tell(peer, MRF_CM_ESTABLISHED, data, len, 196);
+		tell(conn, MRF_CM_ESTABLISHED, NULL, 0, 0);
+	}
+	leave();
+	return ret;
+}
+
+void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
+{
+	enter();
+	if (conn->peer && conn->state == REQUESTED) {
+		struct mrf_vconn *peer = conn->peer;
+
+		conn->peer = peer->peer = NULL;
+		conn->state = peer->state = GONE;
+		tell(peer, MRF_CM_REJECTED, data, len, 148);
+	}
+	leave();
+}
+
+void mrf_vconn_disconnect(struct mrf_vconn *conn)
+{
+	enter();
+	if (conn->state == CONNECTED) {
+		part(conn);
+		conn->state = GONE;
+		tell(conn, MRF_CM_DISCONNECTED, NULL, 0, 0);
+	}
+	qp_error(conn);
+	leave();
+}
+
+void mrf_vconn_peer_addr(const struct mrf_vconn *conn, struct sockaddr_storage *addr)
+{
+	*addr = conn->dst;
+}
+
+void fake_kill(struct mrf_vcm *cm)
+{
+	enter();
+	cm->dead = true;
+	mrf_list_each(node, &f.conns) {
+		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->cm != cm)
+			continue;
+		part(conn);
+		conn->state = GONE;
+		qp_drop(conn);
+	}
+	leave();
+}
+
+void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop)
+{
+	enter();
+	if (cm) {
+		cm->stopped = stop;
+		if (!stop && !mrf_list_empty(&cm->events))
+			ring_fd(cm->fd);
+	}
+	if (cq) {
+		cq->stopped = stop;
+		if (!stop && cq->head != cq->tail)
+			ring_fd(cq->fd);
+	}
+	leave();
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An RDMA fabric inside the test program: everything that lib/verbs offers to the rest of the
+ * library, linked instead of it. Endpoints of one process talk to each other through it, with
+ * real threads and real file descriptors. It keeps rxe's rules: keys, bounds (as iova), rights
+ * and protection domains are checked, an access of no bytes is not; a refusal breaks the
+ * queue pairs of both ends; what waits on a broken one is flushed; sends and immediate data
+ * wait for a RECV; private data comes padded with zeros. Whatever can run does so within the
+ * call that posts it, unless it is held.
+ *
+ * It counts what is alive, remembers the accesses that were carried out, and fails on order.
+ * All of it is guarded by one lock inside; the struct below is read and set by tests while
+ * nothing moves, but for what says otherwise.
+ */
+#ifndef FAKE_FABRIC_H
+#define FAKE_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "verbs/vqp.h"
+
+#define FAKE_DEVICE "rxe0"
+
+enum fake_call {
+	FAKE_VDEV_OPEN,
+	FAKE_VPD_ALLOC,
+	FAKE_VMR_REG,
+	FAKE_VCQ_OPEN,
+	FAKE_VCM_OPEN,
+	FAKE_VCONN_OPEN,
+	FAKE_BIND,
+	FAKE_LISTEN,
+	FAKE_RESOLVE,
+	FAKE_ROUTE,
+	FAKE_CREATE_QP,
+	FAKE_CONNECT,
+	FAKE_ACCEPT,
+	FAKE_POST,
+	FAKE_POST_RECV,
+	FAKE_CALLS
+};
+
+/* What becomes of a message; see fake.on_send. */
+enum fake_fate { FAKE_DELIVER, FAKE_DROP, FAKE_TWICE, FAKE_KEEP };
+
+/* One access or message that was carried out. */
+struct fake_done {
+	enum mrf_vwr_op op;
+	uint64_t addr; /* at the target, in its process */
+	size_t len;
+	uint32_t imm;
+	uint8_t first; /* byte of it; 0 when there is none */
+};
+
+#define FAKE_LOG 8192
+
+struct fake_fabric {
+	/* How it behaves. */
+	size_t max_msg_size; /* 8 MiB */
+	bool flush_local;    /* as 6.12: a bad local buffer completes as a flush, and so does
+				everything that was in flight with it, done or not */
+	/*
+	 * Looks at every SEND, from whichever side, may change it (in place, *len <= 512) and
+	 * decides its fate. from_target: sent by the side that accepted. Runs under the lock:
+	 * it must call nothing of the fabric. May be NULL.
+	 */
+	enum fake_fate (*on_send)(uint8_t *msg, size_t *len, bool from_target);
+
+	/* What it saw. */
+	struct fake_done log[FAKE_LOG]; /* the first ones since the last reset */
+	size_t nlog;
+	unsigned overflows; /* completions that found their queue full */
+	unsigned connects;  /* connections made */
+	unsigned asks;	    /* SENDs carried out that did not come from a target */
+};
+
+extern struct fake_fabric fake;
+
+/* Forgets orders and records; nothing may be alive. */
+void fake_reset(void);
+/* Things alive of any kind. */
+unsigned fake_live(void);
+/* ... of one kind, named by the call that makes it. */
+unsigned fake_live_of(enum fake_call call);
+/* Copies of these records; any time. */
+size_t fake_nlog(void);
+unsigned fake_connects(void);
+unsigned fake_asks(void);
+
+/* The nth such call from now on (1: the next) returns -err; every: and all after it. */
+void fake_fail(enum fake_call call, unsigned nth, int err);
+void fake_fail_always(enum fake_call call, int err);
+/* The nth call of any kind fails. 0: take it back. Says whether the last order was met. */
+void fake_fail_any(unsigned nth, int err);
+bool fake_failed(void);
+void fake_heal(void);
+
+/*
+ * The nth access from now on (messages are not counted) completes with status, and so do those
+ * after it until there were times of them; ran: the target's memory sees it all the same. The
+ * queue pair is broken then; after REFUSED both are.
+ */
+void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
+/* The next nth address resolution ends in MRF_CM_FAILED with err. */
+void fake_unreachable(unsigned nth, int err);
+
+/* Posted work requests stay in their queues until released. Messages go on. */
+void fake_hold(bool hold);
+/* The next arming of a completion queue carries out one of those held for it, just after. */
+void fake_run_on_arm(void);
+/* How many are in queues of connected queue pairs; any time. */
+unsigned fake_queued(void);
+/* Messages whose fate was FAKE_KEEP arrive now. */
+void fake_deliver(void);
+
+/* What a SIGKILL of the process that owns cm does: its peers are told, nothing answers. */
+void fake_kill(struct mrf_vcm *cm);
+/* SIGSTOP and SIGCONT of the thread that polls these (or one): the kernel's part goes on. */
+void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop);
+
+#endif

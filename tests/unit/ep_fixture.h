@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Endpoints on the fake fabric: a node is what one process would open, from the fabric down to
+ * an enabled endpoint, with a domain (and so an agent thread) of its own.
+ */
+#ifndef EP_FIXTURE_H
+#define EP_FIXTURE_H
+
+#include <check.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include "ep/peer.h"
+#include "unit.h"
+#include "../fake/fake_fabric.h"
+
+#define PAGE 4096u
+#define REMOTE_RW (FI_REMOTE_READ | FI_REMOTE_WRITE)
+/* Nothing here takes longer, under whatever tool, unless it hangs. */
+#define LONG_MS 20000
+
+struct node {
+	struct fid_fabric *fabric;
+	struct fi_info *info;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_cntr *wr, *rd; /* NULL unless asked for */
+	struct fid_ep *ep;
+};
+
+struct node_opt {
+	int mr_mode;
+	bool selective;
+	bool counters;
+	bool no_cq;
+	uint64_t op_flags;
+	uint16_t port; /* 0: any */
+};
+
+/* Before each test: a fresh fake, no log, short timeouts. After it: nothing is alive. */
+void fixture_setup(void);
+void fixture_teardown(void);
+/* Lines of the library reach standard error from here on; no node may be open. */
+void fixture_log(void);
+
+/* Each step's error, with everything undone, or 0. */
+int node_try_open(struct node *n, const struct node_opt *opt);
+void node_open(struct node *n, const struct node_opt *opt);
+void node_close(struct node *n);
+/* An endpoint more (or again) of the node, enabled. */
+int node_try_ep(struct node *n, const struct node_opt *opt, struct fid_ep **ep);
+struct mrf_agent *node_agent(const struct node *n);
+struct mrf_ep *node_ep(const struct node *n);
+uint16_t node_port(const struct node *n);
+/* to, in from's address vector. */
+fi_addr_t node_insert(struct node *from, const struct node *to);
+fi_addr_t node_insert_port(struct node *from, uint16_t port);
+struct fid_mr *node_reg(struct node *n, void *buf, size_t len, uint64_t access, uint64_t key);
+struct fid_mr *node_regv(struct node *n, const struct iovec *iov, size_t count,
+			 uint64_t access, uint64_t key);
+void must_close(struct fid *fid);
+
+/* Two nodes, a region of the second, and what the first needs to reach it. */
+struct pair {
+	struct node a, b;
+	fi_addr_t to; /* b, in a's address vector */
+	uint8_t *src; /* PAIR_LEN bytes of a's, not registered, filled with seed 1 */
+	uint8_t *dst; /* PAIR_LEN bytes of b's, behind mr, zero */
+	struct fid_mr *mr;
+	uint64_t key;
+	uint64_t base; /* remote address of dst[0] */
+};
+
+#define PAIR_LEN (64 * 1024ul)
+#define PAIR_KEY 77
+
+void pair_open(struct pair *p, const struct node_opt *opt);
+/* Registers dst again (or first) with these rights. */
+void pair_reg(struct pair *p, uint64_t access);
+void pair_close(struct pair *p);
+/* fi_write and fi_read of len bytes at the same offset of src and dst; context is p->src + at. */
+void pair_write(struct pair *p, size_t at, size_t len);
+void pair_read(struct pair *p, size_t at, size_t len);
+void *pair_ctx(struct pair *p, size_t at);
+
+/* The next completion, which must be context's, or of any when context is NULL. */
+struct fi_cq_data_entry want_ok(struct node *n, const void *context);
+/* The next is an error with err; returns its prov_errno. text may be NULL. */
+int want_err(struct node *n, const void *context, int err, const char *text);
+/* Nothing is there and nothing comes. */
+void want_none(struct node *n);
+/* Waits until cond holds; it is not looked at again then. */
+#define want_soon(cond)                                                                  \
+	do {                                                                             \
+		int64_t end_ = mrf_now_ms() + LONG_MS;                                   \
+		bool true_;                                                              \
+                                                                                         \
+		while (!(true_ = (cond)) && mrf_now_ms() < end_)                         \
+			usleep(500);                                                     \
+		ck_assert_msg(true_, "never came true: %s", #cond);                      \
+	} while (0)
+
+/* Fills with a pattern that tells place and seed. */
+void fill(void *buf, size_t len, unsigned seed);
+bool filled(const void *buf, size_t len, unsigned seed);
+/* Page-aligned, zeroed, freed by the system. */
+void *pages(size_t len);
+
+#endif

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What comes over the wire from something that is not this library, or not well: hand-made
+ * initiators against an endpoint of ours, hand-made targets that it connects to.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include "ep_fixture.h"
+
+#define SLOTS 128
+#define SLOT 512
+
+static struct pair p;
+static struct unit_capture cap;
+
+/* A process without our library: a device, a channel, one connection. */
+struct raw {
+	struct mrf_vdev *dev;
+	struct mrf_vpd *pd;
+	struct mrf_vcq *cq;
+	struct mrf_vcm *cm;
+	struct mrf_vconn *conn; /* NULL: none (any more) */
+	struct mrf_vconn *listener;
+	struct mrf_vmr mr;
+	uint8_t slots[SLOTS][SLOT];
+	uint16_t port;
+};
+
+static struct raw raw;
+
+static struct sockaddr_in at_port(uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(0x0a630101) };
+}
+
+static void raw_open(struct raw *r)
+{
+	struct sockaddr_in addr = at_port(0);
+
+	memset(r, 0, sizeof(*r));
+	ck_assert_int_eq(mrf_vdev_open((struct sockaddr *)&addr, &r->dev), 0);
+	ck_assert_int_eq(mrf_vpd_alloc(r->dev, &r->pd), 0);
+	ck_assert_int_eq(mrf_vcq_open(r->dev, 4096, &r->cq), 0);
+	ck_assert_int_eq(mrf_vcm_open(&r->cm), 0);
+	ck_assert_int_eq(mrf_vmr_reg(r->pd, r->slots, sizeof(r->slots), (uintptr_t)r->slots,
+				     MRF_RIGHT_LOCAL_WRITE, &r->mr),
+			 0);
+}
+
+static void raw_hang_up(struct raw *r)
+{
+	if (r->conn)
+		mrf_vconn_close(r->conn);
+	r->conn = NULL;
+}
+
+static void raw_close(struct raw *r)
+{
+	raw_hang_up(r);
+	if (r->listener)
+		mrf_vconn_close(r->listener);
+	mrf_vmr_dereg(&r->mr);
+	mrf_vcm_close(r->cm);
+	mrf_vcq_close(r->cq);
+	mrf_vpd_free(r->pd);
+	mrf_vdev_close(r->dev);
+}
+
+static struct mrf_cm_event raw_event(struct raw *r)
+{
+	struct mrf_cm_event event = { 0 };
+
+	want_soon(!mrf_vcm_next(r->cm, &event));
+	return event;
+}
+
+static void raw_post_recv(struct raw *r, unsigned slot)
+{
+	struct mrf_sge sge = { (uintptr_t)r->slots[slot], SLOT, r->mr.lkey };
+
+	ck_assert_int_eq(mrf_vconn_post_recv(r->conn, slot, &sge), 0);
+}
+
+static void raw_qp(struct raw *r)
+{
+	struct mrf_vqp_attr attr = { r->pd, r->cq, r->cq, SLOTS, SLOTS, 1, SLOT };
+	unsigned i;
+
+	ck_assert_int_eq(mrf_vconn_create_qp(r->conn, &attr), 0);
+	for (i = 0; i < SLOTS; i++)
+		raw_post_recv(r, i);
+}
+
+/* Connects with these private data; what came of it. */
+static struct mrf_cm_event raw_connect(struct raw *r, uint16_t port, const void *data, size_t len)
+{
+	struct sockaddr_in src = at_port(0), dst = at_port(port);
+
+	ck_assert_int_eq(mrf_vconn_open(r->cm, NULL, &r->conn), 0);
+	ck_assert_int_eq(mrf_vconn_resolve(r->conn, (struct sockaddr *)&src,
+					   (struct sockaddr *)&dst, 1000, 14),
+			 0);
+	ck_assert_int_eq(raw_event(r).type, MRF_CM_ADDR_RESOLVED);
+	raw_qp(r);
+	ck_assert_int_eq(mrf_vconn_route(r->conn, 1000), 0);
+	ck_assert_int_eq(raw_event(r).type, MRF_CM_ROUTE_RESOLVED);
+	ck_assert_int_eq(mrf_vconn_connect(r->conn, data, len, 6), 0);
+	return raw_event(r);
+}
+
+static struct mrf_cm_event raw_greet(struct raw *r, uint16_t port)
+{
+	struct mrf_hello hello = { .instance = 1 };
+	uint8_t data[MRF_PROTO_HELLO_LEN];
+
+	return raw_connect(r, port, data, mrf_hello_encode(&hello, data));
+}
+
+static int raw_send(struct raw *r, const void *data, size_t len)
+{
+	struct mrf_sge sge = { (uintptr_t)data, (uint32_t)len, 0 };
+	struct mrf_vwr wr = { .wr_id = SLOTS,
+			      .op = MRF_VWR_SEND,
+			      .is_inline = true,
+			      .nsge = 1,
+			      .sge = &sge };
+
+	return mrf_vconn_post(r->conn, &wr);
+}
+
+static struct mrf_wc raw_recv(struct raw *r)
+{
+	struct mrf_wc wc = { 0 };
+
+	do {
+		want_soon(mrf_vcq_poll(r->cq, &wc, 1) == 1);
+	} while (wc.wr_id == SLOTS && wc.status == MRF_WC_OK);
+	return wc;
+}
+
+static size_t ask_for(uint64_t key, uint8_t *msg)
+{
+	struct mrf_ask ask = { .cookie = 42, .key = key };
+
+	return mrf_ask_encode(&ask, msg);
+}
+
+static void target_works(void)
+{
+	memset(p.dst, 0, 100);
+	pair_write(&p, 0, 100);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert(filled(p.dst, 100, 1));
+}
+
+static void setup(void)
+{
+	fixture_setup();
+	fixture_log();
+	pair_open(&p, NULL);
+	raw_open(&raw);
+}
+
+static void teardown(void)
+{
+	raw_close(&raw);
+	pair_close(&p);
+	fixture_teardown();
+}
+
+/* --- hand-made initiators ----------------------------------------------------------------- */
+
+START_TEST(target_greets_and_answers_by_the_book)
+{
+	struct mrf_cm_event event = raw_greet(&raw, node_port(&p.b));
+	struct mrf_welcome welcome;
+	struct mrf_answer answer;
+	uint8_t msg[MRF_PROTO_ASK_LEN];
+	struct mrf_wc wc;
+
+	ck_assert_int_eq(event.type, MRF_CM_ESTABLISHED);
+	ck_assert_int_eq(mrf_welcome_decode(event.data, event.len, &welcome), 0);
+	ck_assert_uint_eq(welcome.instance, node_ep(&p.b)->instance);
+	ck_assert_uint_eq(welcome.mr_mode, 0);
+	ck_assert_uint_eq(welcome.asks, 8);
+	ck_assert_int_eq(raw_send(&raw, msg, ask_for(PAIR_KEY, msg)), 0);
+	wc = raw_recv(&raw);
+	ck_assert_int_eq(wc.status, MRF_WC_OK);
+	ck_assert_int_eq(mrf_answer_decode(raw.slots[wc.wr_id], wc.byte_len, &answer), 0);
+	ck_assert(answer.cookie == 42 && answer.key == PAIR_KEY && answer.nseg == 1);
+	ck_assert_uint_eq(answer.status, MRF_MR_OK);
+	ck_assert_uint_eq(answer.access, REMOTE_RW);
+	ck_assert_uint_eq(answer.len, PAIR_LEN);
+	ck_assert_int_eq(raw_send(&raw, msg, ask_for(4711, msg)), 0);
+	wc = raw_recv(&raw);
+	ck_assert_int_eq(mrf_answer_decode(raw.slots[wc.wr_id], wc.byte_len, &answer), 0);
+	ck_assert_uint_eq(answer.status, MRF_MR_UNKNOWN);
+	ck_assert_uint_eq(answer.nseg, 0);
+}
+END_TEST
+
+START_TEST(target_rejects_a_greeting_that_is_not_ours)
+{
+	struct mrf_hello hello = { .instance = 1 };
+	uint8_t data[56] = { 0 };
+	struct mrf_cm_event event;
+	const char *text;
+	uint32_t reason = 0;
+
+	mrf_hello_encode(&hello, data);
+	switch (_i) {
+	case 0:
+		memset(data, 0, sizeof(data));
+		break;
+	case 1:
+		data[5]++; /* version */
+		break;
+	case 2:
+		data[4] = MRF_MSG_WELCOME;
+		break;
+	default:
+		data[6] = 200; /* longer than can be */
+	}
+	unit_capture(&cap);
+	event = raw_connect(&raw, node_port(&p.b), data, _i ? sizeof(data) : 0);
+	text = unit_captured(&cap);
+	ck_assert_int_eq(event.type, MRF_CM_REJECTED);
+	ck_assert_int_eq(mrf_refuse_decode(event.data, event.len, &reason), 0);
+	ck_assert_uint_eq(reason, MRF_REFUSE_VERSION);
+	ck_assert_msg(strstr(text, "4022") && unit_lines(text) == 1, "%s", text);
+	target_works();
+}
+END_TEST
+
+static size_t bad_message(int which, uint8_t *msg)
+{
+	size_t len = ask_for(PAIR_KEY, msg);
+
+	switch (which) {
+	case 0:
+		return 0;
+	case 1:
+		return 3;
+	case 2:
+		return len - 1;
+	case 3:
+		msg[1] = 99; /* version */
+		return len;
+	case 4:
+		msg[0] = MRF_MSG_ANSWER;
+		return len;
+	case 5:
+		msg[0] = 0xff;
+		return len;
+	case 6:
+		msg[2] = 0xff; /* says it is longer than it is */
+		msg[3] = 0xff;
+		return len;
+	case 7:
+		msg[2] = 4; /* says it is shorter than a question */
+		return len;
+	case 8:
+		memset(msg, 0xaa, SLOT);
+		return 64; /* all that the target's slots take */
+	default:
+		return SLOT; /* more than they take: its kernel says no */
+	}
+}
+#define BAD_MESSAGES 10
+
+START_TEST(target_hangs_up_on_a_malformed_message_and_serves_others)
+{
+	uint8_t msg[SLOT] = { 0 };
+	const char *text;
+	size_t len = bad_message(_i, msg);
+
+	target_works();
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_ESTABLISHED);
+	unit_capture(&cap);
+	ck_assert_int_eq(raw_send(&raw, msg, len), 0);
+	/* A good one behind it is not answered. */
+	ask_for(PAIR_KEY, msg);
+	raw_send(&raw, msg, MRF_PROTO_ASK_LEN);
+	if (_i < BAD_MESSAGES - 1)
+		ck_assert_int_eq(raw_event(&raw).type, MRF_CM_DISCONNECTED);
+	text = unit_captured(&cap);
+	if (_i < BAD_MESSAGES - 1)
+		ck_assert_msg(strstr(text, "4024") && unit_lines(text) == 1, "%s", text);
+	target_works();
+	raw_hang_up(&raw);
+	/* Both ends of the raw connection are gone, those of a and b are there. */
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
+}
+END_TEST
+
+START_TEST(target_survives_more_questions_than_it_allows)
+{
+	uint8_t msg[MRF_PROTO_ASK_LEN];
+	int i;
+
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_ESTABLISHED);
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
+	for (i = 0; i < SLOTS; i++)
+		ck_assert_int_eq(raw_send(&raw, msg, ask_for((uint64_t)i, msg)), 0);
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
+	for (i = 0; i < SLOTS; i++)
+		ck_assert_int_eq(raw_recv(&raw).status, MRF_WC_OK);
+	target_works();
+}
+END_TEST
+
+START_TEST(target_delivers_immediate_data_of_any_initiator_once)
+{
+	struct mrf_vwr wr = { .wr_id = SLOTS, .op = MRF_VWR_WRITE_IMM, .imm = 0x11223344 };
+	struct fi_cq_data_entry e;
+
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_ESTABLISHED);
+	ck_assert_int_eq(mrf_vconn_post(raw.conn, &wr), 0);
+	e = want_ok(&p.b, NULL);
+	ck_assert_uint_eq(e.data, 0x11223344);
+	ck_assert_uint_eq(e.len, 0);
+	want_none(&p.b);
+}
+END_TEST
+
+START_TEST(target_forgets_an_initiator_that_dies)
+{
+	struct raw *other = calloc(1, sizeof(*other));
+	uint8_t msg[MRF_PROTO_ASK_LEN];
+
+	raw_open(other);
+	target_works();
+	ck_assert_int_eq(raw_greet(other, node_port(&p.b)).type, MRF_CM_ESTABLISHED);
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
+	ck_assert_int_eq(raw_send(other, msg, ask_for(1, msg)), 0);
+	fake_kill(other->cm);
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
+	raw_close(other);
+	free(other);
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
+	target_works();
+}
+END_TEST
+
+START_TEST(target_forgets_an_initiator_that_dies_before_it_is_accepted)
+{
+	struct raw *other = calloc(1, sizeof(*other));
+	struct sockaddr_in src = at_port(0), dst = at_port(node_port(&p.b));
+	struct mrf_hello hello = { .instance = 1 };
+	uint8_t data[MRF_PROTO_HELLO_LEN];
+
+	raw_open(other);
+	target_works();
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
+	ck_assert_int_eq(mrf_vconn_open(other->cm, NULL, &other->conn), 0);
+	mrf_vconn_resolve(other->conn, (struct sockaddr *)&src, (struct sockaddr *)&dst, 1000, 14);
+	raw_qp(other);
+	ck_assert_int_eq(mrf_vconn_connect(other->conn, data, mrf_hello_encode(&hello, data), 6),
+			 0);
+	raw_close(other);
+	free(other);
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
+	target_works();
+}
+END_TEST
+
+/* Completions of messages have room for so many connections. */
+#define CROWD 250
+
+START_TEST(target_rejects_those_that_it_has_no_room_for)
+{
+	static struct mrf_vconn *crowd[CROWD];
+	struct mrf_cm_event event;
+	const char *text;
+	uint32_t reason = 0;
+	int i, n = 0;
+
+	target_works();
+	unit_capture(&cap);
+	do {
+		event = raw_greet(&raw, node_port(&p.b));
+		crowd[n++] = raw.conn;
+	} while (event.type == MRF_CM_ESTABLISHED && n < CROWD);
+	text = unit_captured(&cap);
+	ck_assert_int_eq(event.type, MRF_CM_REJECTED);
+	ck_assert_int_gt(n, 190);
+	ck_assert_int_eq(mrf_refuse_decode(event.data, event.len, &reason), 0);
+	ck_assert_uint_eq(reason, MRF_REFUSE_RESOURCES);
+	ck_assert_msg(strstr(text, "4023") && unit_lines(text) == 1, "%s", text);
+	target_works();
+	for (i = 0; i < n; i++)
+		mrf_vconn_close(crowd[i]);
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_ESTABLISHED);
+}
+END_TEST
+
+/* --- hand-made targets ---------------------------------------------------------------------- */
+
+static fi_addr_t raw_listen(struct raw *r)
+{
+	struct sockaddr_in addr = at_port(0);
+
+	ck_assert_int_eq(mrf_vconn_open(r->cm, NULL, &r->listener), 0);
+	ck_assert_int_eq(mrf_vconn_bind(r->listener, (struct sockaddr *)&addr), 0);
+	ck_assert_int_eq(mrf_vconn_listen(r->listener), 0);
+	return node_insert_port(&p.a, ntohs(addr.sin_port));
+}
+
+static struct mrf_hello raw_take_request(struct raw *r)
+{
+	struct mrf_cm_event event;
+	struct mrf_hello hello = { 0 };
+
+	do {
+		event = raw_event(r);
+	} while (event.type != MRF_CM_REQUEST);
+	ck_assert_int_eq(mrf_hello_decode(event.data, event.len, &hello), 0);
+	raw_hang_up(r);
+	r->conn = event.incoming;
+	raw_qp(r);
+	return hello;
+}
+
+static void raw_accept(struct raw *r, uint32_t asks)
+{
+	struct mrf_welcome welcome = { .mr_mode = 0, .instance = 5, .asks = asks ? asks : 1 };
+	uint8_t data[MRF_PROTO_WELCOME_LEN];
+	size_t len = mrf_welcome_encode(&welcome, data);
+
+	if (!asks)
+		data[24] = 0;
+	ck_assert_int_eq(mrf_vconn_accept(r->conn, data, len), 0);
+}
+
+static void begin(fi_addr_t to)
+{
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, to, 0, 1, &raw), 0);
+}
+
+START_TEST(initiator_gives_up_on_a_target_of_another_kind)
+{
+	static const uint8_t junk[196] = { 'h', 'e', 'l', 'l', 'o' };
+	uint8_t data[MRF_PROTO_REFUSE_LEN];
+	fi_addr_t to = raw_listen(&raw);
+
+	begin(to);
+	raw_take_request(&raw);
+	switch (_i) {
+	case 0:
+		mrf_vconn_accept(raw.conn, junk, sizeof(junk));
+		want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak our protocol");
+		break;
+	case 1:
+		raw_accept(&raw, 0);
+		want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak our protocol");
+		break;
+	case 2:
+		mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_VERSION, data));
+		want_err(&p.a, &raw, FI_EREMOTEIO, "another version");
+		break;
+	case 3:
+		mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
+		want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources");
+		break;
+	default:
+		mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_CLOSING, data));
+		want_err(&p.a, &raw, FI_ECONNREFUSED, "closing");
+	}
+	target_works();
+}
+END_TEST
+
+START_TEST(initiator_hangs_up_on_a_malformed_answer)
+{
+	uint8_t msg[SLOT] = { 0 };
+	struct mrf_answer answer = { .cookie = 1, .key = 1, .nseg = 1 };
+	fi_addr_t to = raw_listen(&raw);
+	size_t len = mrf_answer_encode(&answer, msg);
+	int i;
+
+	switch (_i) {
+	case 0:
+		len = 0;
+		break;
+	case 1:
+		len--;
+		break;
+	case 2:
+		msg[48] = MRF_PROTO_MAX_SEG + 1;
+		break;
+	default:
+		msg[0] = MRF_MSG_ASK;
+	}
+	begin(to);
+	for (i = 0; i < 5; i++) {
+		raw_take_request(&raw);
+		raw_accept(&raw, 1);
+		ck_assert_int_eq(raw_recv(&raw).status, MRF_WC_OK); /* the question */
+		ck_assert_int_eq(raw_send(&raw, msg, len), 0);
+	}
+	want_err(&p.a, &raw, FI_ECONNRESET, "drops");
+	target_works();
+}
+END_TEST
+
+/* The message is seen before the event that says that there is a connection. */
+static void early_message(const void *msg, size_t len)
+{
+	struct mrf_agent *agent = node_agent(&p.a);
+
+	raw_take_request(&raw);
+	fake_stop(agent->cm, agent->cq, true);
+	raw_accept(&raw, 1);
+	ck_assert_int_eq(raw_send(&raw, msg, len), 0);
+	fake_stop(NULL, agent->cq, false);
+	usleep(5000);
+	fake_stop(agent->cm, NULL, false);
+}
+
+START_TEST(initiator_ignores_an_answer_before_there_is_a_question)
+{
+	uint8_t msg[MRF_PROTO_MAX_MSG];
+	struct mrf_answer answer = { .cookie = 1, .key = 1, .status = MRF_MR_DISABLED };
+	fi_addr_t to = raw_listen(&raw);
+	struct mrf_ask ask;
+	struct mrf_wc wc;
+
+	begin(to);
+	early_message(msg, mrf_answer_encode(&answer, msg));
+	wc = raw_recv(&raw);
+	ck_assert_int_eq(mrf_ask_decode(raw.slots[wc.wr_id], wc.byte_len, &ask), 0);
+	answer.cookie = ask.cookie;
+	answer.status = MRF_MR_CLOSED;
+	ck_assert_int_eq(raw_send(&raw, msg, mrf_answer_encode(&answer, msg)), 0);
+	want_err(&p.a, &raw, FI_EKEYREJECTED, "closed");
+	target_works();
+}
+END_TEST
+
+START_TEST(initiator_gives_up_on_junk_before_it_is_connected)
+{
+	fi_addr_t to = raw_listen(&raw);
+
+	begin(to);
+	early_message("junk", 5);
+	want_err(&p.a, &raw, FI_ECONNRESET, "went away while connecting");
+	target_works();
+}
+END_TEST
+
+START_TEST(initiator_gives_up_on_a_target_that_hangs_up_each_time)
+{
+	fi_addr_t to = raw_listen(&raw);
+	int i;
+
+	begin(to);
+	for (i = 0; i < 5; i++) {
+		raw_take_request(&raw);
+		raw_accept(&raw, 8);
+		if (_i)
+			raw_recv(&raw);
+		mrf_vconn_disconnect(raw.conn);
+	}
+	want_err(&p.a, &raw, FI_ECONNRESET, NULL);
+	target_works();
+}
+END_TEST
+
+START_TEST(initiator_asks_no_more_at_a_time_than_the_target_allows)
+{
+	fi_addr_t to = raw_listen(&raw);
+	struct mrf_wc wc;
+	uint64_t key;
+
+	for (key = 0; key < 6; key++)
+		ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, to, 0, key, &raw), 0);
+	raw_take_request(&raw);
+	raw_accept(&raw, 2);
+	for (key = 0; key < 6; key++) {
+		uint8_t msg[MRF_PROTO_MAX_MSG];
+		struct mrf_answer answer = { .status = MRF_MR_DISABLED };
+		struct mrf_ask ask;
+
+		usleep(2000);
+		ck_assert_uint_le(fake_asks(), 2 + key);
+		wc = raw_recv(&raw);
+		ck_assert_int_eq(mrf_ask_decode(raw.slots[wc.wr_id], wc.byte_len, &ask), 0);
+		answer.cookie = ask.cookie;
+		answer.key = ask.key;
+		ck_assert_int_eq(raw_send(&raw, msg, mrf_answer_encode(&answer, msg)), 0);
+		ck_assert_int_eq(want_err(&p.a, &raw, FI_EACCES, "not enabled"), 4103);
+	}
+}
+END_TEST
+
+static TCase *tcase_target(void)
+{
+	TCase *tc = tcase_create("target");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, target_greets_and_answers_by_the_book);
+	tcase_add_loop_test(tc, target_rejects_a_greeting_that_is_not_ours, 0, 4);
+	tcase_add_loop_test(tc, target_hangs_up_on_a_malformed_message_and_serves_others, 0,
+			    BAD_MESSAGES);
+	tcase_add_test(tc, target_survives_more_questions_than_it_allows);
+	tcase_add_test(tc, target_delivers_immediate_data_of_any_initiator_once);
+	tcase_add_test(tc, target_forgets_an_initiator_that_dies);
+	tcase_add_test(tc, target_forgets_an_initiator_that_dies_before_it_is_accepted);
+	tcase_add_test(tc, target_rejects_those_that_it_has_no_room_for);
+	return tc;
+}
+
+static TCase *tcase_initiator(void)
+{
+	TCase *tc = tcase_create("initiator");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_of_another_kind, 0, 5);
+	tcase_add_loop_test(tc, initiator_hangs_up_on_a_malformed_answer, 0, 4);
+	tcase_add_test(tc, initiator_ignores_an_answer_before_there_is_a_question);
+	tcase_add_test(tc, initiator_gives_up_on_junk_before_it_is_connected);
+	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_that_hangs_up_each_time, 0, 2);
+	tcase_add_test(tc, initiator_asks_no_more_at_a_time_than_the_target_allows);
+	return tc;
+}
+
+UNIT_MAIN("target", tcase_target, tcase_initiator)

@@ -26,8 +26,7 @@ void bench_yield(void);
 void *bench_alloc(size_t len); /* whole pages, all present */
 uint64_t bench_now(void);      /* ns; under with-rxe --icount: instructions */
 
-/* --- series: the same work done in different ways, in turn ----------------------------
- */
+/* --- series: the same work done in different ways, in turn ----------------------- */
 
 struct bench_series {
 	void (*work)(void *arg); /* one round; timed from outside */
@@ -45,8 +44,7 @@ void bench_rounds(struct bench_series *series, int n, int rounds);
 /* The mean without the lowest and the highest quarter. */
 double bench_middle(const double *values, int n);
 
-/* --- report: Markdown ------------------------------------------------------------------
- */
+/* --- report: Markdown ------------------------------------------------------------ */
 
 void report_begin(void);
 /* Headings and table rows, after the targets; on stderr at once, to watch. */

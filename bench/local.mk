@@ -31,7 +31,7 @@ bench_open_other_CPPFLAGS = $(BENCH_CPPFLAGS)
 # The report is taken over whole or not at all: status 1 is one with a missed target.
 .PHONY: bench
 bench: $(bench_programs)
-	$(AM_V_at)$(top_srcdir)/scripts/with-rxe --icount --kernel 6.1 -- \
+	$(AM_V_at)$(top_srcdir)/scripts/with-rxe --icount --kernel 6.1 --timeout 1200 -- \
 		bench/mrfab_bench >bench/PERFORMANCE.md; status=$$?; \
 	if test $$status -le 1; then \
 		cp bench/PERFORMANCE.md $(top_srcdir)/docs/PERFORMANCE.md; \

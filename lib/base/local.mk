@@ -15,6 +15,4 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/page.c \
 	lib/base/page.h \
 	lib/base/param.c \
-	lib/base/param.h \
-	lib/base/quick.c \
-	lib/base/quick.h
+	lib/base/param.h

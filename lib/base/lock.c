@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <limits.h>
+#include <errno.h>
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -11,7 +11,7 @@
 
 void mrf_lock_wait(struct mrf_lock *lock)
 {
-	int i, nobody;
+	int i, nobody, err = errno;
 
 	for (i = 0; i < SPINS; i++) {
 		nobody = 0;
@@ -23,6 +23,7 @@ void mrf_lock_wait(struct mrf_lock *lock)
 	/* From here on 2, also when it is ours: another one may be waiting like us. */
 	while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire))
 		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+	errno = err;
 }
 
 void mrf_lock_wake(struct mrf_lock *lock)

@@ -397,14 +397,14 @@ void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc 
 	int ret;
 
 	/*
-	 * A flush tells, without anybody polling, that the queue pair broke: take in what broke it.
+	 * A flush tells, without anybody polling, that the queue pair broke: take in what broke
+	 * it. While connecting it is librdmacm that breaks it, and an event tells why.
 	 */
 	if (wc->status != MRF_WC_OK) {
-		mrf_ep_progress(peer->ep);
 		if (peer->state == MRF_PEER_CONNECTING)
-			on_gone(conn, false);
-		else
-			mrf_peer_break(peer);
+			return;
+		mrf_ep_progress(peer->ep);
+		mrf_peer_break(peer);
 		return;
 	}
 	if (slot >= NSLOTS)

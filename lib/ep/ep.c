@@ -25,18 +25,16 @@ static void completed(struct mrf_ep *ep, const struct mrf_wc *wc)
 		mrf_peer_completed(ep->last, wc);
 }
 
-int mrf_ep_progress(struct mrf_ep *ep)
+void mrf_ep_progress(struct mrf_ep *ep)
 {
 	struct mrf_wc wc[BATCH];
-	int i, n, total = 0;
+	int i, n;
 
 	do {
 		n = mrf_vcq_poll(ep->scq, wc, BATCH);
 		for (i = 0; i < n; i++)
 			completed(ep, &wc[i]);
-		total += n > 0 ? n : 0;
-	} while (n == BATCH);
-	return total;
+	} while (mrf_unlikely(n == BATCH));
 }
 
 static void source_poll(struct mrf_source *source)
@@ -123,7 +121,9 @@ static int bind_cq(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 		ret = bind_tx_cq(ep, cq, flags);
 	if (!ret && (flags & FI_RECV)) {
 		ep->rx_cq = cq;
-		mrf_obj_hold(&ep->hold_rx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
+		/* One line about an endpoint is enough. */
+		if (cq != ep->tx_cq)
+			mrf_obj_hold(&ep->hold_rx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
 	}
 	return ret;
 }

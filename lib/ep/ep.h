@@ -80,26 +80,20 @@ struct mrf_ep {
 int mrf_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		void *context);
 
-/* Takes whatever the kernel has completed; ep->lock held. Returns how many there were. */
-int mrf_ep_progress(struct mrf_ep *ep);
+/* Takes whatever the kernel has completed; ep->lock held. */
+void mrf_ep_progress(struct mrf_ep *ep);
 
 extern struct fi_ops_rma mrf_ep_rma_ops;
 
-/*
- * The shortest way for the most common access: one registered buffer, a key that carries its
- * rkey, a connection that is ready, nothing that waits. False: nothing was done, go the long way.
- */
-struct mrf_short {
-	enum mrf_op_kind kind;
-	const void *buf;
-	size_t len;
-	const void *desc;
-	fi_addr_t addr;
-	uint64_t remote;
-	uint64_t key;
-	void *context;
-};
-bool mrf_ep_try_short(struct mrf_ep *ep, const struct mrf_short *req);
+/* fi_read and fi_write, in short.c: the shortest way where it will do, else the long one. */
+ssize_t mrf_ep_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
+		    uint64_t remote, uint64_t key, void *context);
+ssize_t mrf_ep_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr,
+		     uint64_t remote, uint64_t key, void *context);
+/* The long way of these and of the vector forms: the endpoint's op_flags apply. */
+ssize_t mrf_ep_simple(struct fid_ep *ep, enum mrf_op_kind kind, const struct iovec *iov,
+		      void **desc, size_t count, fi_addr_t addr, uint64_t remote, uint64_t key,
+		      void *context);
 
 /* Starts an operation; all checks of fi_rma(3)'s arguments are done here. */
 int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req);

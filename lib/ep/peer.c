@@ -13,28 +13,6 @@ static unsigned in_flight(const struct mrf_conn *conn)
 	return conn->tail - conn->head;
 }
 
-bool mrf_conn_room(const struct mrf_conn *conn, unsigned n)
-{
-	return in_flight(conn) + n < MRF_CONN_RING &&
-	       conn->peer->ep->scq_used + n <= MRF_EP_SCQ;
-}
-
-int mrf_conn_post(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op, uint64_t len)
-{
-	struct mrf_posted *posted = &conn->ring[conn->tail % MRF_CONN_RING];
-	int ret;
-
-	wr->wr_id = conn->owner.id;
-	ret = mrf_vconn_post(conn->vconn, wr);
-	if (mrf_unlikely(ret))
-		return ret;
-	posted->op = op;
-	posted->len = len;
-	conn->tail++;
-	conn->peer->ep->scq_used++;
-	return 0;
-}
-
 /* --- posting ------------------------------------------------------------------------------- */
 
 static bool posted_all(const struct mrf_op *op)
@@ -116,7 +94,7 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 	while (!posted_all(op)) {
 		int ret;
 
-		if (!mrf_conn_room(peer->conn, 1)) {
+		if (!mrf_conn_room(peer->conn)) {
 			mrf_agent_watch(peer);
 			return -FI_EAGAIN;
 		}
@@ -451,6 +429,7 @@ static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t 
 	peer->ep = ep;
 	peer->fi_addr = fi_addr;
 	peer->gen = gen;
+	peer->gen_word = mrf_av_gen_word(ep->av, fi_addr);
 	mrf_list_init(&peer->queue);
 	mrf_list_init(&peer->redo);
 	mrf_list_init(&peer->to_ask);

@@ -48,6 +48,7 @@ struct mrf_peer {
 	struct mrf_list node;	/* in ep->all_peers */
 	fi_addr_t fi_addr;
 	uint64_t gen;		/* of the address vector's entry */
+	const _Atomic uint64_t *gen_word; /* what it is now: another one, the entry is gone */
 	union mrf_addr addr;
 	enum mrf_peer_state state;
 	bool gone;		/* removed from the address vector: freed when idle */
@@ -145,6 +146,12 @@ enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
  */
 bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 		       uint64_t *remote_addr, uint64_t *len);
+/*
+ * A cached answer that allows the whole access and serves it from one segment; false: go the
+ * long way, whatever the reason.
+ */
+bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,
+			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr);
 /* What was known of the operation's keys is not to be trusted any more. */
 void mrf_resolve_forget(struct mrf_op *op);
 void mrf_resolve_forget_all(struct mrf_peer *peer);
@@ -158,9 +165,34 @@ void mrf_resolve_fini(struct mrf_peer *peer);
 
 /* --- post.c ---------------------------------------------------------------------------- */
 
-/* Room for n more work requests on the connection and in the endpoint's CQ. */
-bool mrf_conn_room(const struct mrf_conn *conn, unsigned n);
+/* Room for one more work request on the connection and in the endpoint's CQ. */
+static inline bool mrf_conn_room(const struct mrf_conn *conn)
+{
+	return conn->tail - conn->head < MRF_CONN_RING - 1 &&
+	       conn->peer->ep->scq_used < MRF_EP_SCQ;
+}
+
+/* Remembers what was just posted. */
+static inline void mrf_conn_posted(struct mrf_conn *conn, struct mrf_op *op, uint64_t len)
+{
+	struct mrf_posted *posted = &conn->ring[conn->tail++ % MRF_CONN_RING];
+
+	posted->op = op;
+	posted->len = len;
+	conn->peer->ep->scq_used++;
+}
+
 /* Posts and remembers. The caller has seen that there is room. */
-int mrf_conn_post(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op, uint64_t len);
+static inline int mrf_conn_post(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op,
+				uint64_t len)
+{
+	int ret;
+
+	wr->wr_id = conn->owner.id;
+	ret = mrf_vconn_post(conn->vconn, wr);
+	if (mrf_likely(!ret))
+		mrf_conn_posted(conn, op, len);
+	return ret;
+}
 
 #endif

@@ -176,11 +176,22 @@ static bool may_be(const struct mrf_op *op, const struct mrf_remote *remote,
 	       bounds_ok(op->peer, remote, rma, why);
 }
 
+/*
+ * An answer for another operation that came after this one was asked for: what waited behind
+ * a refused access need not break a connection each to learn the same.
+ */
+static bool answered(const struct mrf_op *op, uint64_t key)
+{
+	const struct mrf_remote *remote = find(op->peer, key);
+
+	return remote && remote->known && remote->cookie >= op->stamp;
+}
+
 /* The key carries its rkey, and one work request does it all: the kernel checks. */
 static bool direct(const struct mrf_op *op, const struct fi_rma_iov *rma,
 		   struct mrf_key_direct *key)
 {
-	return !op->ask_first && op->nrma == 1 && op->total &&
+	return !op->ask_first && !answered(op, rma->key) && op->nrma == 1 && op->total &&
 	       op->total <= mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size &&
 	       mrf_key_unpack(op->peer->mr_mode, rma->key, key);
 }
@@ -270,6 +281,23 @@ bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 	return true;
 }
 
+bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,
+			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr)
+{
+	const struct mrf_remote *remote = find(peer, key);
+	uint64_t start;
+
+	if (!remote || !remote->known || remote->status != MRF_MR_OK || remote->nseg != 1 ||
+	    !(remote->access & (kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE)))
+		return false;
+	start = peer_virt(peer) ? remote->one.addr : 0;
+	if (!mrf_range_inside(addr, len, start, remote->one.len))
+		return false;
+	*rkey = remote->one.rkey;
+	*remote_addr = remote->one.iova + (addr - start);
+	return true;
+}
+
 /* --- forgetting --------------------------------------------------------------------------- */
 
 void mrf_resolve_forget(struct mrf_op *op)
@@ -348,7 +376,7 @@ void mrf_resolve_ask(struct mrf_peer *peer)
 	int ret;
 
 	while (peer->asks < peer->max_asks && !mrf_list_empty(&peer->to_ask) &&
-	       mrf_conn_room(peer->conn, 1)) {
+	       mrf_conn_room(peer->conn)) {
 		struct mrf_remote *remote = mrf_list_entry(mrf_list_first(&peer->to_ask),
 							   struct mrf_remote, node);
 
@@ -363,7 +391,7 @@ void mrf_resolve_ask(struct mrf_peer *peer)
 		drop_answer(remote);
 		peer->asks++;
 	}
-	if (!mrf_list_empty(&peer->to_ask) && !mrf_conn_room(peer->conn, 1))
+	if (!mrf_list_empty(&peer->to_ask) && !mrf_conn_room(peer->conn))
 		mrf_agent_watch(peer);
 }
 

@@ -115,7 +115,7 @@ out:
 }
 
 /* fi_read, fi_write and the vector forms: the endpoint's op_flags apply. */
-static ssize_t simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct iovec *iov,
+ssize_t mrf_ep_simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct iovec *iov,
 		      void **desc, size_t count, fi_addr_t addr, uint64_t remote, uint64_t key,
 		      void *context)
 {
@@ -140,38 +140,16 @@ static ssize_t simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct io
 	return mrf_ep_submit(ep, &req);
 }
 
-static ssize_t ep_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
-		       uint64_t remote, uint64_t key, void *context)
-{
-	struct mrf_short req = { MRF_OP_READ, buf, len, desc, addr, remote, key, context };
-	struct iovec iov = { .iov_base = buf, .iov_len = len };
-
-	if (mrf_likely(mrf_ep_try_short(to_ep(ep), &req)))
-		return 0;
-	return simple(ep, MRF_OP_READ, &iov, &desc, 1, addr, remote, key, context);
-}
-
 static ssize_t ep_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
 {
-	return simple(ep, MRF_OP_READ, iov, desc, count, addr, remote, key, context);
-}
-
-static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-			fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
-{
-	struct mrf_short req = { MRF_OP_WRITE, buf, len, desc, addr, remote, key, context };
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-
-	if (mrf_likely(mrf_ep_try_short(to_ep(ep), &req)))
-		return 0;
-	return simple(ep, MRF_OP_WRITE, &iov, &desc, 1, addr, remote, key, context);
+	return mrf_ep_simple(ep, MRF_OP_READ, iov, desc, count, addr, remote, key, context);
 }
 
 static ssize_t ep_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
 {
-	return simple(ep, MRF_OP_WRITE, iov, desc, count, addr, remote, key, context);
+	return mrf_ep_simple(ep, MRF_OP_WRITE, iov, desc, count, addr, remote, key, context);
 }
 
 static ssize_t message(struct fid_ep *fid, enum mrf_op_kind kind, const struct fi_msg_rma *msg,
@@ -250,10 +228,10 @@ static ssize_t ep_injectdata(struct fid_ep *ep, const void *buf, size_t len, uin
 
 struct fi_ops_rma mrf_ep_rma_ops = {
 	.size = sizeof(struct fi_ops_rma),
-	.read = ep_read,
+	.read = mrf_ep_read,
 	.readv = ep_readv,
 	.readmsg = ep_readmsg,
-	.write = ep_write,
+	.write = mrf_ep_write,
 	.writev = ep_writev,
 	.writemsg = ep_writemsg,
 	.inject = ep_inject,

@@ -46,11 +46,11 @@ static void withdraw(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
 
-	mrf_quick_take(&space->lock);
+	mrf_lock_take(&space->lock);
 	mrf_list_del(&mr->parent.node);
 	mrf_mr_key_release(mr);
 	mrf_mr_set_dead(mr);
-	mrf_quick_release(&space->lock);
+	mrf_lock_release(&space->lock);
 }
 
 static int unpin(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nseg)
@@ -83,9 +83,9 @@ static int mr_close(struct fid *fid)
 	withdraw(mr);
 	ret = unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
 	if (mrf_unlikely(ret)) {
-		mrf_quick_take(&mr->space->lock);
+		mrf_lock_take(&mr->space->lock);
 		hold_domain_locked(mr);
-		mrf_quick_release(&mr->space->lock);
+		mrf_lock_release(&mr->space->lock);
 		return ret;
 	}
 	fid->fclass = FI_CLASS_UNSPEC;
@@ -244,11 +244,11 @@ static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		if (!segs)
 			return why_unpublished(0, NULL, ret);
 	}
-	mrf_quick_take(&space->lock);
+	mrf_lock_take(&space->lock);
 	mr = enter_locked(space, attr, plan, pins, segs);
 	if (mrf_likely(mr))
 		ret = publish_locked(mr, attr->requested_key, &holder);
-	mrf_quick_release(&space->lock);
+	mrf_lock_release(&space->lock);
 	if (mrf_unlikely(ret)) {
 		free(segs);
 		return why_unpublished(attr->requested_key, &holder, ret);

@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 #include <rdma/fi_domain.h>
 #include "base/idmap.h"
-#include "base/quick.h"
+#include "base/lock.h"
 #include "obj/obj.h"
 #include "verbs/verbs.h"
 
@@ -37,7 +37,7 @@ struct mrf_mr_space {
 	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
 	uint32_t api_version; /* what the application asked for in fi_getinfo */
 	size_t max_mr;	      /* the device's limit, for messages; 0: unknown */
-	struct mrf_quick lock; /* rank MR */
+	struct mrf_lock lock; /* rank MR */
 	/*
 	 * Every region's hold on the domain. Apart from obj's, so that registering
 	 * takes one lock and not two: regions.holds is guarded by the lock above, not
@@ -172,5 +172,12 @@ struct mrf_desc {
 /* False: not a live descriptor of this space. Lock-free; fast path. */
 bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
 		  struct mrf_desc *out);
+
+/*
+ * Short form for a region of one segment: true when desc is live, grants the right (FI_READ
+ * or FI_WRITE) and contains all of [addr, addr + len); then where the kernel has it.
+ */
+bool mrf_desc_local(const struct mrf_mr_space *space, const void *desc, uint64_t right,
+		    uint64_t addr, uint64_t len, uint64_t *iova, uint32_t *lkey);
 
 #endif

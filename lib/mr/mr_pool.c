@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include "base/compiler.h"
+#include "base/iov.h"
 #include "mr/mr_pool.h"
 
 static struct mrf_mr *chunk_at(const struct mrf_mr_pool *pool, uint32_t index)
@@ -62,23 +63,50 @@ static void copy(const struct mrf_mr *mr, struct mrf_desc *out)
 	out->seg.lkey = MRF_MR_GET(mr->seg.lkey);
 }
 
-bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
-		  struct mrf_desc *out)
+/* The region of a descriptor that is live at this moment, and the state that it had. */
+static inline const struct mrf_mr *find_live(const struct mrf_mr_pool *pool, uintptr_t value,
+					     uint32_t *live)
 {
-	uintptr_t value = (uintptr_t)desc;
-	uint32_t live =
-		(uint32_t)(value >> MRF_DESC_GEN_SHIFT & MRF_DESC_GEN_MAX) << 1 | 1;
 	uint32_t index = value & MRF_DESC_INDEX_MASK;
 	const struct mrf_mr *mr;
 
-	if (mrf_unlikely(value >> MRF_DESC_TAG_SHIFT != space->pool->tag))
-		return false;
-	mr = chunk_at(space->pool, index);
+	if (mrf_unlikely(value >> MRF_DESC_TAG_SHIFT != pool->tag))
+		return NULL;
+	mr = chunk_at(pool, index);
 	if (mrf_unlikely(!mr))
-		return false;
+		return NULL;
 	mr += index % MRF_MR_CHUNK;
-	if (mrf_unlikely(atomic_load_explicit(&mr->state, memory_order_acquire) != live))
+	*live = (uint32_t)(value >> MRF_DESC_GEN_SHIFT & MRF_DESC_GEN_MAX) << 1 | 1;
+	if (mrf_unlikely(atomic_load_explicit(&mr->state, memory_order_acquire) != *live))
+		return NULL;
+	return mr;
+}
+
+bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
+		  struct mrf_desc *out)
+{
+	uint32_t live;
+	const struct mrf_mr *mr = find_live(space->pool, (uintptr_t)desc, &live);
+
+	if (!mr)
 		return false;
 	copy(mr, out);
+	return atomic_load_explicit(&mr->state, memory_order_relaxed) == live;
+}
+
+bool mrf_desc_local(const struct mrf_mr_space *space, const void *desc, uint64_t right,
+		    uint64_t addr, uint64_t len, uint64_t *iova, uint32_t *lkey)
+{
+	uint32_t live;
+	const struct mrf_mr *mr = find_live(space->pool, (uintptr_t)desc, &live);
+	uint64_t start;
+
+	if (mrf_unlikely(!mr || MRF_MR_GET(mr->nseg) != 1 || !(MRF_MR_GET(mr->access) & right)))
+		return false;
+	start = MRF_MR_GET(mr->seg.addr);
+	if (mrf_unlikely(!mrf_range_inside(addr, len, start, MRF_MR_GET(mr->seg.len))))
+		return false;
+	*iova = MRF_MR_GET(mr->seg.iova) + (addr - start);
+	*lkey = MRF_MR_GET(mr->seg.lkey);
 	return atomic_load_explicit(&mr->state, memory_order_relaxed) == live;
 }

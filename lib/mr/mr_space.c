@@ -21,13 +21,13 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	atomic_init(&space->warned, 0);
 	mrf_idmap_init(&space->keys);
 	mrf_obj_init(&space->regions, space->obj->fid, space->obj->describe);
-	mrf_quick_init(&space->lock, MRF_RANK_MR);
+	mrf_lock_init(&space->lock, MRF_RANK_MR);
 	return 0;
 }
 
 void mrf_mr_space_fini(struct mrf_mr_space *space)
 {
-	mrf_quick_fini(&space->lock);
+	mrf_lock_fini(&space->lock);
 	mrf_obj_fini(&space->regions);
 	mrf_idmap_fini(&space->keys);
 	free(space->closed);
@@ -38,9 +38,9 @@ int mrf_mr_space_busy(struct mrf_mr_space *space)
 {
 	int ret;
 
-	mrf_quick_take(&space->lock);
+	mrf_lock_take(&space->lock);
 	ret = mrf_obj_busy(&space->regions);
-	mrf_quick_release(&space->lock);
+	mrf_lock_release(&space->lock);
 	return ret;
 }
 
@@ -77,11 +77,11 @@ void mrf_mr_lookup(struct mrf_mr_space *space, uint64_t key, struct mrf_mr_view 
 {
 	const struct mrf_mr *mr;
 
-	mrf_quick_take(&space->lock);
+	mrf_lock_take(&space->lock);
 	mr = mrf_idmap_find(&space->keys, key);
 	if (mr)
 		look_at(mr, view);
 	else
 		view->status = absent(space, key);
-	mrf_quick_release(&space->lock);
+	mrf_lock_release(&space->lock);
 }

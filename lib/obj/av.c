@@ -109,6 +109,13 @@ uint64_t mrf_av_gen(const struct mrf_av *av, fi_addr_t fi_addr)
 	return entry ? atomic_load_explicit(&entry->gen, memory_order_acquire) : 0;
 }
 
+const _Atomic uint64_t *mrf_av_gen_word(const struct mrf_av *av, fi_addr_t fi_addr)
+{
+	struct entry *entry = entry_at(av, fi_addr);
+
+	return entry ? &entry->gen : NULL;
+}
+
 int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr)
 {
 	struct entry *entry = entry_at(av, fi_addr);

@@ -10,6 +10,7 @@
 #ifndef MRF_OBJ_AV_H
 #define MRF_OBJ_AV_H
 
+#include <stdatomic.h>
 #include <rdma/fi_domain.h>
 #include "obj/addr.h"
 #include "obj/obj.h"
@@ -31,6 +32,11 @@ struct fid_domain *mrf_av_domain(struct mrf_av *av);
 /* Generation of an entry (never 0), or 0 when fi_addr names no entry. Lock-free, fast
  * path. */
 uint64_t mrf_av_gen(const struct mrf_av *av, fi_addr_t fi_addr);
+/*
+ * Where that generation stands, for whoever looks at it with every access: valid until the
+ * address vector is closed, also when the entry is removed. NULL when there never was one.
+ */
+const _Atomic uint64_t *mrf_av_gen_word(const struct mrf_av *av, fi_addr_t fi_addr);
 /* -FI_EADDRNOTAVAIL when fi_addr names no entry. */
 int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr);
 

@@ -92,7 +92,7 @@ static struct slot *ring_new(size_t n)
 	return aligned_alloc(CACHE_LINE, n * sizeof(struct slot));
 }
 
-static bool grow_locked(struct mrf_cq *cq)
+static __attribute__((noinline)) bool grow_locked(struct mrf_cq *cq)
 {
 	size_t n = (cq->mask + 1) * 2, i;
 	struct slot *bigger = ring_new(n);
@@ -108,7 +108,7 @@ static bool grow_locked(struct mrf_cq *cq)
 }
 
 /* Room for one more, or NULL: overrun, which fi_cq(3) calls fatal. */
-static struct slot *append_locked(struct mrf_cq *cq)
+static inline struct slot *append_locked(struct mrf_cq *cq)
 {
 	if (mrf_unlikely(cq->lost))
 		return NULL;
@@ -117,7 +117,7 @@ static struct slot *append_locked(struct mrf_cq *cq)
 	return slot_at(cq, cq->tail++);
 }
 
-static void lose_locked(struct mrf_cq *cq)
+static __attribute__((noinline)) void lose_locked(struct mrf_cq *cq)
 {
 	if (!cq->lost++)
 		mrf_log(FI_LOG_WARN, FI_LOG_CQ,
@@ -193,7 +193,7 @@ static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i,
 	}
 }
 
-static ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count,
+static inline ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count,
 			   fi_addr_t *src_addr)
 {
 	ssize_t n = 0;

@@ -44,14 +44,34 @@ static int to_fi(int err)
 	return err == ENOMEM ? -FI_EAGAIN : -err;
 }
 
+static const enum ibv_wr_opcode opcode[] = {
+	[MRF_VWR_READ] = IBV_WR_RDMA_READ,
+	[MRF_VWR_WRITE] = IBV_WR_RDMA_WRITE,
+	[MRF_VWR_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+	[MRF_VWR_SEND] = IBV_WR_SEND,
+};
+
+int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
+		     bool is_inline, struct mrf_sge *sge, uint64_t remote_addr,
+		     uint32_t rkey)
+{
+	struct ibv_send_wr *bad, post;
+	int err;
+
+	post.wr_id = wr_id;
+	post.next = NULL;
+	post.sg_list = (struct ibv_sge *)sge;
+	post.num_sge = 1;
+	post.opcode = opcode[op];
+	post.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0u);
+	post.wr.rdma.remote_addr = remote_addr;
+	post.wr.rdma.rkey = rkey;
+	err = ibv_post_send(conn->id->qp, &post, &bad);
+	return mrf_likely(!err) ? 0 : to_fi(err);
+}
+
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr)
 {
-	static const enum ibv_wr_opcode opcode[] = {
-		[MRF_VWR_READ] = IBV_WR_RDMA_READ,
-		[MRF_VWR_WRITE] = IBV_WR_RDMA_WRITE,
-		[MRF_VWR_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
-		[MRF_VWR_SEND] = IBV_WR_SEND,
-	};
 	/* Not initialised as a whole: what these operations do not use costs more than they do. */
 	struct ibv_send_wr *bad, post;
 	int err;

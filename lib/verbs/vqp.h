@@ -143,6 +143,13 @@ struct mrf_vwr {
 
 /* Always signalled. -FI_EAGAIN when the queue is full, -FI_EACCES after fork or setuid. */
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr);
+/*
+ * The same for one piece and nothing special, in as few instructions as may be. is_inline: of a
+ * write; sge is an address in this process and is read before the call returns.
+ */
+int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
+		     bool is_inline, struct mrf_sge *sge, uint64_t remote_addr,
+		     uint32_t rkey);
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge);
 
 #endif

@@ -1063,6 +1063,21 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *vwr)
 	return ret;
 }
 
+int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
+		     bool is_inline, struct mrf_sge *sge, uint64_t remote_addr,
+		     uint32_t rkey)
+{
+	struct mrf_vwr wr = { .wr_id = wr_id,
+			      .op = op,
+			      .is_inline = is_inline,
+			      .nsge = 1,
+			      .sge = sge,
+			      .remote_addr = remote_addr,
+			      .rkey = rkey };
+
+	return mrf_vconn_post(conn, &wr);
+}
+
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
 {
 	struct recv *recv = calloc(1, sizeof(*recv));

@@ -4,6 +4,7 @@ check_PROGRAMS += \
 	tests/unit/t_list \
 	tests/unit/t_lock \
 	tests/unit/t_log \
+	tests/unit/t_mutex \
 	tests/unit/t_mr_symbols \
 	tests/unit/t_page \
 	tests/unit/t_param \
@@ -34,3 +35,5 @@ tests_unit_t_version_SOURCES = tests/unit/t_version.c tests/unit/unit.h
 tests_unit_t_version_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_symbols_SOURCES = tests/unit/t_mr_symbols.c tests/unit/unit.h
 tests_unit_t_mr_symbols_LDADD = $(UNIT_LDADD)
+tests_unit_t_mutex_SOURCES = tests/unit/t_mutex.c tests/unit/unit.h
+tests_unit_t_mutex_LDADD = $(UNIT_LDADD)

@@ -21,6 +21,8 @@ static void reload(const char *level)
 
 void fixture_setup(void)
 {
+	/* What lib/api does when it is linked, which an archive does not force. */
+	mrf_domain_up = (struct mrf_domain_up){ mrf_ep_open, mrf_agent_stop };
 	fake_reset();
 	reload("none");
 }
@@ -319,11 +321,17 @@ void pair_open(struct pair *p, const struct node_opt *opt)
 	p->src = pages(PAIR_LEN);
 	p->dst = pages(PAIR_LEN);
 	fill(p->src, PAIR_LEN, 1);
+	p->src_mr = NULL;
+	if (target.mr_mode & FI_MR_LOCAL)
+		p->src_mr = node_reg(&p->a, p->src, PAIR_LEN, FI_READ | FI_WRITE, 0);
+	p->desc = p->src_mr ? fi_mr_desc(p->src_mr) : NULL;
 	pair_reg(p, REMOTE_RW);
 }
 
 void pair_close(struct pair *p)
 {
+	if (p->src_mr)
+		must_close(&p->src_mr->fid);
 	node_close(&p->a);
 	if (p->mr)
 		must_close(&p->mr->fid);
@@ -339,14 +347,14 @@ void *pair_ctx(struct pair *p, size_t at)
 
 void pair_write(struct pair *p, size_t at, size_t len)
 {
-	ck_assert_int_eq(fi_write(p->a.ep, p->src + at, len, NULL, p->to, p->base + at, p->key,
+	ck_assert_int_eq(fi_write(p->a.ep, p->src + at, len, p->desc, p->to, p->base + at, p->key,
 				  pair_ctx(p, at)),
 			 0);
 }
 
 void pair_read(struct pair *p, size_t at, size_t len)
 {
-	ck_assert_int_eq(fi_read(p->a.ep, p->src + at, len, NULL, p->to, p->base + at, p->key,
+	ck_assert_int_eq(fi_read(p->a.ep, p->src + at, len, p->desc, p->to, p->base + at, p->key,
 				 pair_ctx(p, at)),
 			 0);
 }

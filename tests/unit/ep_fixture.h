@@ -67,7 +67,9 @@ void must_close(struct fid *fid);
 struct pair {
 	struct node a, b;
 	fi_addr_t to; /* b, in a's address vector */
-	uint8_t *src; /* PAIR_LEN bytes of a's, not registered, filled with seed 1 */
+	uint8_t *src; /* PAIR_LEN bytes of a's, filled with seed 1 */
+	struct fid_mr *src_mr; /* of src, in a domain with FI_MR_LOCAL; else NULL */
+	void *desc;	       /* its descriptor, or NULL */
 	uint8_t *dst; /* PAIR_LEN bytes of b's, behind mr, zero */
 	struct fid_mr *mr;
 	uint64_t key;

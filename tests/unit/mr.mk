@@ -7,7 +7,6 @@ check_PROGRAMS += \
 	tests/unit/t_mr_locate \
 	tests/unit/t_mr_register \
 	tests/unit/t_mr_space \
-	tests/unit/t_quick \
 	tests/unit/t_vmr
 
 FAKE_VERBS = tests/fake/fake_verbs.c tests/fake/fake_verbs.h tests/unit/unit.h
@@ -32,7 +31,5 @@ tests_unit_t_mr_register_LDFLAGS = $(MR_WRAP)
 tests_unit_t_mr_space_SOURCES = tests/unit/t_mr_space.c $(MR_FIXTURE)
 tests_unit_t_mr_space_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_space_LDFLAGS = $(MR_WRAP)
-tests_unit_t_quick_SOURCES = tests/unit/t_quick.c tests/unit/unit.h
-tests_unit_t_quick_LDADD = $(UNIT_LDADD)
 tests_unit_t_vmr_SOURCES = tests/unit/t_vmr.c $(FAKE_VERBS)
 tests_unit_t_vmr_LDADD = $(UNIT_LDADD)

@@ -7,7 +7,14 @@
 static struct pair p;
 
 static const int modes[] = {
-	0, FI_MR_BASIC, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, FI_MR_VIRT_ADDR | FI_MR_PROV_KEY,
+	0,
+	FI_MR_BASIC,
+	FI_MR_PROV_KEY,
+	FI_MR_VIRT_ADDR,
+	FI_MR_VIRT_ADDR | FI_MR_PROV_KEY,
+	FI_MR_LOCAL,
+	FI_MR_LOCAL | FI_MR_PROV_KEY,
+	FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY,
 };
 
 /* One of each way that a local buffer takes: inline, bounce, registered for the operation. */
@@ -117,6 +124,7 @@ static ssize_t message(bool read, const struct iovec *iov, size_t n,
 		       const struct fi_rma_iov *rma, size_t nrma, uint64_t flags, uint64_t data)
 {
 	struct fi_msg_rma msg = { .msg_iov = iov,
+				  .desc = &p.desc,
 				  .iov_count = n,
 				  .addr = p.to,
 				  .rma_iov = rma,
@@ -434,13 +442,15 @@ static ssize_t write_desc(void *buf, size_t len, void *desc)
 
 START_TEST(ep_local_mode_wants_the_descriptor_of_an_open_region)
 {
-	struct node_opt opt = mode_opt(FI_MR_LOCAL);
+	struct node_opt opt = mode_opt(modes[_i]);
 	struct fid_mr *ours, *theirs, *wrong;
 	void *stale;
 
 	pair_open(&p, &opt);
 	ours = node_reg(&p.a, p.src, 8192, FI_WRITE, 1);
 	wrong = node_reg(&p.a, p.src, 8192, FI_READ, 2);
+	pair_write(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
 	theirs = node_reg(&p.b, p.src, 8192, FI_WRITE, 3);
 	ck_assert_int_eq(write_desc(p.src + 1, 8191, fi_mr_desc(ours)), 0);
 	want_ok(&p.a, &p);
@@ -564,16 +574,17 @@ END_TEST
 
 START_TEST(ep_full_queue_says_again_and_moves_without_the_cq_being_read)
 {
+	struct node_opt opt = mode_opt(modes[_i]);
 	int i, n = 0;
 
-	pair_open(&p, NULL);
+	pair_open(&p, &opt);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	fake_hold(true);
-	while (!fi_write(p.a.ep, p.src, 8, NULL, p.to, p.base, p.key, &p))
+	while (!fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p))
 		n++;
 	ck_assert_int_eq(n, MRF_EP_OPS);
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, p.base, p.key, &p), -FI_EAGAIN);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p), -FI_EAGAIN);
 	ck_assert_int_eq(p.a.ep->ops->tx_size_left(p.a.ep), 0);
 	/* No more is in flight than the connection takes. */
 	ck_assert_uint_lt(fake_queued(), MRF_CONN_RING);
@@ -706,7 +717,7 @@ static void *write_many(void *arg)
 		ssize_t ret;
 
 		do {
-			ret = fi_write(p.a.ep, p.src + w->at, 512, NULL, p.to, p.base + w->at, p.key,
+			ret = fi_write(p.a.ep, p.src + w->at, 512, p.desc, p.to, p.base + w->at, p.key,
 				       w);
 		} while (ret == -FI_EAGAIN);
 		ck_assert_int_eq(ret, 0);
@@ -717,9 +728,10 @@ static void *write_many(void *arg)
 START_TEST(ep_two_threads_write_through_one_endpoint)
 {
 	struct writer w[2] = { { .at = 0, .count = 1500 }, { .at = 8192, .count = 1500 } };
+	struct node_opt opt = mode_opt(modes[_i]);
 	int i, n[2] = { 0, 0 };
 
-	pair_open(&p, NULL);
+	pair_open(&p, &opt);
 	for (i = 0; i < 2; i++)
 		ck_assert_int_eq(pthread_create(&w[i].thread, NULL, write_many, &w[i]), 0);
 	for (i = 0; i < 3000; i++)
@@ -939,7 +951,8 @@ static TCase *tcase_transfer(void)
 	tcase_add_test(tc, ep_selective_completion_reports_what_was_asked_for_and_errors);
 	tcase_add_test(tc, ep_default_flags_apply_to_plain_calls);
 	tcase_add_test(tc, ep_reaches_its_own_memory);
-	tcase_add_test(tc, ep_local_mode_wants_the_descriptor_of_an_open_region);
+	tcase_add_loop_test(tc, ep_local_mode_wants_the_descriptor_of_an_open_region, NMODES - 3,
+			    NMODES);
 	tcase_add_test(tc, ep_ignores_any_descriptor_where_none_is_needed);
 	tcase_add_test(tc, ep_bad_arguments_are_refused_by_the_call);
 	tcase_add_test(tc, ep_is_not_usable_before_it_is_enabled);
@@ -953,12 +966,13 @@ static TCase *tcase_many(void)
 
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, ep_full_queue_says_again_and_moves_without_the_cq_being_read);
+	tcase_add_loop_test(tc, ep_full_queue_says_again_and_moves_without_the_cq_being_read, 0,
+			    NMODES);
 	tcase_add_test(tc, ep_full_queue_moves_though_the_cq_was_read_in_vain);
 	tcase_add_test(tc, ep_stuck_queue_leaves_the_agent_to_others);
 	tcase_add_test(tc, ep_sleeper_wakes_though_another_completion_came_as_it_went_to_sleep);
 	tcase_add_test(tc, ep_one_stuck_peer_does_not_stop_another);
-	tcase_add_test(tc, ep_two_threads_write_through_one_endpoint);
+	tcase_add_loop_test(tc, ep_two_threads_write_through_one_endpoint, NMODES - 2, NMODES);
 	return tc;
 }
 

@@ -144,8 +144,8 @@ static void write_desc(struct fid_mr *mr, int i)
 /* In the forms of both kernels. */
 START_TEST(fault_closed_local_buffer_fails_its_operation_only)
 {
-	struct node_opt opt = { .mr_mode = FI_MR_LOCAL };
-	int err[8] = { 0, 0, FI_EFAULT, 0, 0, FI_EFAULT, 0, 0 }, first = _i ? 2 : 0, i;
+	struct node_opt opt = { .mr_mode = _i & 2 ? FI_MR_LOCAL | FI_MR_PROV_KEY : FI_MR_LOCAL };
+	int err[8] = { 0, 0, FI_EFAULT, 0, 0, 0, 0, 0 }, first = _i & 1 ? 2 : 0, i;
 	struct fid_mr *good, *doomed;
 
 	pair_open(&p, &opt);
@@ -153,16 +153,14 @@ START_TEST(fault_closed_local_buffer_fails_its_operation_only)
 	doomed = node_reg(&p.a, p.src, PAIR_LEN, FI_WRITE, 2);
 	write_desc(good, 7);
 	want_ok(&p.a, NULL);
-	fake.flush_local = _i;
+	fake.flush_local = _i & 1;
 	fake_hold(true);
 	/* 6.12 does not tell what was ahead of it apart: nothing is, here. */
 	for (i = first; i < 8; i++)
-		write_desc(err[i] && i != 5 ? doomed : good, i);
+		write_desc(err[i] ? doomed : good, i);
 	must_close(&doomed->fid);
 	fake_hold(false);
-	err[5] = 0;
 	if (first) {
-		err[0] = err[1] = -1;
 		for (i = first; i < 8; i++) {
 			if (err[i])
 				want_err(&p.a, pair_ctx(&p, place(i)), err[i], "local buffer");
@@ -228,7 +226,7 @@ END_TEST
 
 START_TEST(fault_many_failures_in_a_row_do_not_count_against_the_others)
 {
-	struct node_opt opt = { .mr_mode = FI_MR_LOCAL };
+	struct node_opt opt = { .mr_mode = _i ? FI_MR_LOCAL | FI_MR_PROV_KEY : FI_MR_LOCAL };
 	struct fid_mr *good, *doomed;
 	int err[20], i;
 
@@ -346,13 +344,14 @@ START_TEST(fault_peer_that_comes_back_is_reached_again)
 	pair_reg(&p, REMOTE_RW);
 	p.to = node_insert(&p.a, &p.b);
 	for (i = 0; i < 5; i++) {
-		warm_up();
+		/* Reads: a write may meet the old connection just before it is seen to be gone. */
+		pair_read(&p, 0, 400);
+		want_ok(&p.a, pair_ctx(&p, 0));
 		must_close(&p.mr->fid);
 		node_close(&p.b);
 		node_open(&p.b, &opt);
 		pair_reg(&p, REMOTE_RW);
 	}
-	warm_up();
 	pair_close(&p);
 }
 END_TEST
@@ -698,10 +697,10 @@ static TCase *tcase_requests(void)
 	tcase_add_loop_test(tc, fault_no_answer_fails_writes_and_repeats_reads, 0, 4);
 	tcase_add_test(tc, fault_read_is_repeated_a_bounded_number_of_times);
 	tcase_add_test(tc, fault_no_answer_halfway_through_a_read_goes_on_where_it_was);
-	tcase_add_loop_test(tc, fault_closed_local_buffer_fails_its_operation_only, 0, 2);
+	tcase_add_loop_test(tc, fault_closed_local_buffer_fails_its_operation_only, 0, 4);
 	tcase_add_test(tc, fault_flush_without_a_culprit_up_front_repeats_no_write);
 	tcase_add_test(tc, fault_flush_that_nobody_caused_repeats_no_write);
-	tcase_add_test(tc, fault_many_failures_in_a_row_do_not_count_against_the_others);
+	tcase_add_loop_test(tc, fault_many_failures_in_a_row_do_not_count_against_the_others, 0, 2);
 	tcase_add_loop_test(tc, fault_device_that_takes_nothing_fails_each_operation, 0, 2);
 	tcase_add_test(tc, fault_device_that_is_full_is_asked_again);
 	return tc;

@@ -19,7 +19,7 @@ static void warm_up(void)
 
 static ssize_t write_key(size_t from, size_t len, uint64_t addr, uint64_t key, void *context)
 {
-	return fi_write(p.a.ep, p.src + from, len, NULL, p.to, addr, key, context);
+	return fi_write(p.a.ep, p.src + from, len, p.desc, p.to, addr, key, context);
 }
 
 /* --- what changes at the target ---------------------------------------------------------- */
@@ -184,7 +184,8 @@ static void want_log(size_t from, const bool *bad)
 
 START_TEST(resolve_refused_operation_does_not_harm_those_behind_it)
 {
-	struct node_opt opt = mode_opt(_i ? FI_MR_PROV_KEY : 0);
+	static const int modes[] = { 0, FI_MR_PROV_KEY, FI_MR_LOCAL | FI_MR_PROV_KEY };
+	struct node_opt opt = mode_opt(modes[_i]);
 	struct fid_mr *doomed;
 	uint8_t mem[PAGE];
 	bool bad[MANY] = { [7] = true, [8] = true, [20] = true };
@@ -382,9 +383,7 @@ START_TEST(resolve_malformed_answers_for_ever_end_in_an_error)
 	pair_open(&p, NULL);
 	fake.on_send = garble;
 	pair_write(&p, 0, 8);
-	pair_read(&p, 0, 8);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET, "drops"), 4131);
-	want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET, NULL);
 	ck_assert_uint_eq(fake.connects, 5);
 	pair_close(&p);
 }
@@ -498,7 +497,7 @@ static TCase *tcase_changes(void)
 		tc, resolve_provider_key_of_a_closed_region_is_asked_about_after_the_kernel_refused,
 		0, 2);
 	tcase_add_test(tc, resolve_peer_that_starts_again_with_other_keys_is_learnt_anew);
-	tcase_add_loop_test(tc, resolve_refused_operation_does_not_harm_those_behind_it, 0, 2);
+	tcase_add_loop_test(tc, resolve_refused_operation_does_not_harm_those_behind_it, 0, 3);
 	tcase_add_loop_test(tc, resolve_refused_halfway_sends_nothing_twice, 0, 2);
 	tcase_add_test(tc, resolve_gives_up_when_answers_and_kernel_disagree_for_ever);
 	return tc;

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fuzz target for the decoders of lib/proto, in libFuzzer's form. The first byte picks one, the
+ * rest is the message. What a decoder accepts must survive being encoded and decoded again.
+ *
+ *	configure CC=clang && make tests/fuzz/fuzz_proto && tests/fuzz/fuzz_proto corpus-copy/
+ *
+ * The corpus beside this file is replayed, and mutated a little, by tests/unit/t_fuzz_proto.c.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "fuzz_proto.h"
+#include "proto/proto.h"
+
+static void must(int ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void hello(const uint8_t *data, size_t len)
+{
+	struct mrf_hello one, two;
+	uint8_t again[MRF_PROTO_HELLO_LEN];
+
+	if (mrf_hello_decode(data, len, &one))
+		return;
+	must(!mrf_hello_decode(again, mrf_hello_encode(&one, again), &two));
+	must(one.flags == two.flags && one.instance == two.instance);
+}
+
+static void welcome(const uint8_t *data, size_t len)
+{
+	struct mrf_welcome one, two;
+	uint8_t again[MRF_PROTO_WELCOME_LEN];
+
+	if (mrf_welcome_decode(data, len, &one))
+		return;
+	must(one.asks > 0);
+	must(!mrf_welcome_decode(again, mrf_welcome_encode(&one, again), &two));
+	must(one.mr_mode == two.mr_mode && one.instance == two.instance && one.asks == two.asks);
+}
+
+static void refuse(const uint8_t *data, size_t len)
+{
+	uint8_t again[MRF_PROTO_REFUSE_LEN];
+	uint32_t one, two;
+
+	if (mrf_refuse_decode(data, len, &one))
+		return;
+	must(!mrf_refuse_decode(again, mrf_refuse_encode(one, again), &two));
+	must(one == two);
+}
+
+static void ask(const uint8_t *data, size_t len)
+{
+	struct mrf_ask one, two;
+	uint8_t again[MRF_PROTO_ASK_LEN];
+
+	if (mrf_ask_decode(data, len, &one))
+		return;
+	must(mrf_msg_type(data, len) == MRF_MSG_ASK);
+	must(!mrf_ask_decode(again, mrf_ask_encode(&one, again), &two));
+	must(one.cookie == two.cookie && one.key == two.key);
+}
+
+static void answer(const uint8_t *data, size_t len)
+{
+	struct mrf_answer one, two;
+	uint8_t again[MRF_PROTO_MAX_MSG];
+	size_t n;
+	uint32_t i;
+
+	if (mrf_answer_decode(data, len, &one))
+		return;
+	must(mrf_msg_type(data, len) == MRF_MSG_ANSWER);
+	must(one.nseg <= MRF_PROTO_MAX_SEG);
+	n = mrf_answer_encode(&one, again);
+	must(n <= sizeof(again) && !mrf_answer_decode(again, n, &two));
+	must(one.status == two.status && one.key == two.key && one.nseg == two.nseg);
+	for (i = 0; i < one.nseg; i++) {
+		must(!memcmp(&one.seg[i], &two.seg[i], sizeof(one.seg[i])));
+		must(one.seg[i].len <= UINT64_MAX - one.seg[i].addr);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static void (*const decoders[])(const uint8_t *, size_t) = { hello, welcome, refuse, ask,
+								     answer };
+	uint8_t *copy;
+
+	if (!size)
+		return 0;
+	/* Memory of exactly that size, so that a sanitizer sees every byte read too many. */
+	copy = malloc(size > 1 ? size - 1 : 1);
+	must(copy != NULL);
+	memcpy(copy, data + 1, size - 1);
+	decoders[data[0] % (sizeof(decoders) / sizeof(decoders[0]))](copy, size - 1);
+	mrf_msg_type(copy, size - 1);
+	free(copy);
+	return 0;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The entry that libFuzzer calls for each input: always 0, or it aborts. */
+#ifndef FUZZ_PROTO_H
+#define FUZZ_PROTO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif

@@ -88,7 +88,7 @@ void mrf_peer_no_ask(struct mrf_peer *peer, int ret)
 		mrf_peer_fail(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, NOT_TAKEN);
 }
 
-/* 0 when the operation has left the queue; -FI_EAGAIN when it has to wait. */
+/* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
 static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 {
 	while (!posted_all(op)) {
@@ -101,8 +101,10 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 		ret = post_piece(peer, op);
 		if (mrf_likely(!ret))
 			continue;
-		/* The region went away under a half-posted operation: ask when it is quiet. */
+		/* What was known of the key has changed: resolve anew, once nothing is in flight. */
 		op->resolved = false;
+		if (ret == -FI_ENOKEY && !op->inflight)
+			return 0;
 		if (ret != -FI_ENOKEY && !is_full(peer, ret)) {
 			no_post(peer, op, ret);
 			return 0;

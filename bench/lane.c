@@ -127,6 +127,8 @@ static void connect_raw(struct lanes *lanes)
 	hear(lanes->socket, &lanes->lane[LANE_RAW].access.remote,
 	     sizeof(struct work_remote));
 	lanes->lane[LANE_AGAIN].access.remote = lanes->lane[LANE_RAW].access.remote;
+	lanes->lane[LANE_INLINE].access.remote = lanes->lane[LANE_RAW].access.remote;
+	lanes->lane[LANE_INLINE].access.use_inline = 1;
 }
 
 static void connect_fab(struct lanes *lanes, enum lane_id id)

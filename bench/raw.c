@@ -57,7 +57,7 @@ static void make_qp(struct raw *raw, void *buf, size_t len)
 			 .max_recv_wr = 16,
 			 .max_send_sge = 16,
 			 .max_recv_sge = 1,
-			 .max_inline_data = 256 },
+			 .max_inline_data = RAW_INLINE },
 	};
 
 	raw->cq = ibv_create_cq(raw->bound->verbs, 1024, NULL, NULL, 0);
@@ -129,7 +129,8 @@ static void post(struct raw *raw, const struct work_access *work)
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = work->write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
-		.send_flags = IBV_SEND_SIGNALED,
+		.send_flags =
+			IBV_SEND_SIGNALED | (work->use_inline ? IBV_SEND_INLINE : 0u),
 		.wr.rdma = { .remote_addr = work->remote.addr,
 			     .rkey = (uint32_t)work->remote.key },
 	};

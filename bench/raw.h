@@ -9,6 +9,8 @@
 #define RAW_RIGHTS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
+#define RAW_INLINE 256 /* bytes; as the library's queue pairs */
+
 struct raw {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *bound; /* gives the device; the target listens on it */

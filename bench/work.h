@@ -29,7 +29,8 @@ struct work_access {
 	unsigned depth; /* in flight at a time, <= WORK_DEPTH */
 	unsigned times;
 	struct work_remote remote;
-	int use_desc; /* the local buffer is registered, say where; raw always does */
+	int use_inline; /* raw: the data travels in the work request */
+	int use_desc;	/* the local buffer is registered, say where; raw always does */
 };
 
 #endif

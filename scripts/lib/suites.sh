@@ -90,7 +90,7 @@ suite_asan() {
 # Those that start threads. With address randomisation of some kernels TSan does not start.
 suite_tsan() {
 	tree_ready tsan --enable-werror --enable-sanitize=thread
-	unit_programs pthread_create |
+	unit_programs 'pthread_create\|ep_fixture' |
 		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1
 }
 
@@ -153,9 +153,10 @@ suite_docs() {
 
 # On soft-RoCE: the functional tests, and the demonstration in its two modes.
 suite_rxe() {
-	local kernel=$1 log=$out/func.log status=0
+	local kernel=$1 share=$2 log=$out/func.log status=0
+	[ "$fresh" = no ] || share=all
 	scripts/with-rxe --kernel "$kernel" --timeout 1200 -- \
-		scripts/lib/on-rxe "$out" >"$log" 2>&1 </dev/null || status=$?
+		scripts/lib/on-rxe "$out" "$share" >"$log" 2>&1 </dev/null || status=$?
 	counted "$status" "$log"
 	for log in "$out"/demo*.log; do
 		counted "$(cat "${log%.log}.status")" "$log"
@@ -163,11 +164,11 @@ suite_rxe() {
 }
 
 suite_rxe-6.1() {
-	suite_rxe 6.1
+	suite_rxe 6.1 even
 }
 
 suite_rxe-6.12() {
-	suite_rxe 6.12
+	suite_rxe 6.12 odd
 }
 
 suite_runner() {

@@ -160,7 +160,8 @@ static void *must_alloc(size_t size)
 	return memset(p, 0, size);
 }
 
-/* --- for tests ------------------------------------------------------------------------ */
+/* --- for tests ------------------------------------------------------------------------
+ */
 
 void fake_heal(void)
 {
@@ -292,7 +293,8 @@ void fake_unreachable(unsigned nth, int err)
 	leave();
 }
 
-/* --- vdev, vpd, vmr ------------------------------------------------------------------- */
+/* --- vdev, vpd, vmr -------------------------------------------------------------------
+ */
 
 /* An object of size bytes that counts as alive, or NULL with the error in *ret. */
 static void *make(enum fake_call call, size_t size, int *ret)
@@ -444,7 +446,8 @@ static uint8_t *reach(struct mrf_vpd *pd, uint32_t key, uint64_t iova, uint64_t 
 	return (uint8_t *)(mr->addr + (iova - mr->iova));
 }
 
-/* --- vcq ------------------------------------------------------------------------------- */
+/* --- vcq -------------------------------------------------------------------------------
+ */
 
 static void ring_fd(int fd)
 {
@@ -551,7 +554,8 @@ static void complete(struct mrf_vcq *cq, struct mrf_wc wc)
 	}
 }
 
-/* --- vcm: events ------------------------------------------------------------------------ */
+/* --- vcm: events
+ * ------------------------------------------------------------------------ */
 
 int mrf_vcm_open(struct mrf_vcm **out)
 {
@@ -574,7 +578,7 @@ static void event_free(struct mrf_list *node)
 
 void mrf_vcm_close(struct mrf_vcm *cm)
 {
-	mrf_list_each_safe(node, &cm->events)
+	mrf_list_each_safe (node, &cm->events)
 		event_free(node);
 	close(cm->fd);
 	unmake(FAKE_VCM_OPEN, cm);
@@ -585,27 +589,9 @@ int mrf_vcm_fd(const struct mrf_vcm *cm)
 	return cm->fd;
 }
 
-int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *out)
-{
-	struct mrf_list *node;
-	int ret = -FI_EAGAIN;
-
-	enter();
-	node = cm->stopped ? NULL : mrf_list_first(&cm->events);
-	if (node) {
-		*out = mrf_list_entry(node, struct event, node)->e;
-		event_free(node);
-		ret = 0;
-	} else {
-		silence_fd(cm->fd);
-	}
-	leave();
-	return ret;
-}
-
 /*
- * Queues an event of conn; padded: what rdma_cm makes of the length. What it returns may be
- * filled in further.
+ * Queues an event of conn; padded: what rdma_cm makes of the length. What it returns may
+ * be filled in further.
  */
 static struct mrf_cm_event *tell(struct mrf_vconn *conn, enum mrf_cm_type type,
 				 const void *data, size_t len, size_t padded)
@@ -627,12 +613,14 @@ static struct mrf_cm_event *tell(struct mrf_vconn *conn, enum mrf_cm_type type,
 	return &event->e;
 }
 
-/* --- queue pairs ------------------------------------------------------------------------- */
+/* --- queue pairs
+ * ------------------------------------------------------------------------- */
 
 static void send_done(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status)
 {
-	complete(conn->attr.send_cq,
-		 (struct mrf_wc){ .wr_id = wr->wr.wr_id, .status = status, .kind = MRF_WC_SENT });
+	complete(conn->attr.send_cq, (struct mrf_wc){ .wr_id = wr->wr.wr_id,
+						      .status = status,
+						      .kind = MRF_WC_SENT });
 	mrf_list_del(&wr->node);
 	free(wr);
 	conn->nsq--;
@@ -699,7 +687,8 @@ static bool local_ok(const struct mrf_vconn *conn, const struct wr *wr)
 	for (i = 0; i < wr->wr.nsge; i++) {
 		const struct mrf_sge *sge = &wr->sge[i];
 
-		if (sge->len && !reach(conn->attr.pd, sge->lkey, sge->addr, sge->len, right))
+		if (sge->len &&
+		    !reach(conn->attr.pd, sge->lkey, sge->addr, sge->len, right))
 			return false;
 	}
 	return true;
@@ -749,7 +738,8 @@ static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 	if (to->qp != QP_RTS || mrf_list_empty(&to->rq))
 		return false;
 	recv = mrf_list_entry(mrf_list_first(&to->rq), struct recv, node);
-	slot = reach(to->attr.pd, recv->sge.lkey, recv->sge.addr, len, MRF_RIGHT_LOCAL_WRITE);
+	slot = reach(to->attr.pd, recv->sge.lkey, recv->sge.addr, len,
+		     MRF_RIGHT_LOCAL_WRITE);
 	if (len > recv->sge.len || !slot) {
 		recv_done(to, MRF_WC_LOCAL, MRF_WC_RECV, 0, 0);
 		qp_error(to);
@@ -798,13 +788,14 @@ static bool run_send(struct mrf_vconn *conn, struct wr *wr)
 static enum mrf_wc_status check_remote(const struct mrf_vconn *conn, const struct wr *wr,
 				       uint8_t **there)
 {
-	unsigned right = wr->wr.op == MRF_VWR_READ ? MRF_RIGHT_REMOTE_READ :
-						     MRF_RIGHT_REMOTE_WRITE;
+	unsigned right = wr->wr.op == MRF_VWR_READ ? MRF_RIGHT_REMOTE_READ
+						   : MRF_RIGHT_REMOTE_WRITE;
 
 	*there = NULL;
 	if (!wr->len)
 		return MRF_WC_OK;
-	*there = reach(conn->peer->attr.pd, wr->wr.rkey, wr->wr.remote_addr, wr->len, right);
+	*there = reach(conn->peer->attr.pd, wr->wr.rkey, wr->wr.remote_addr, wr->len,
+		       right);
 	return *there ? MRF_WC_OK : MRF_WC_REFUSED;
 }
 
@@ -840,7 +831,7 @@ static bool run_flushed(struct mrf_vconn *conn)
 {
 	struct wr *bad = NULL;
 
-	mrf_list_each(node, &conn->sq) {
+	mrf_list_each (node, &conn->sq) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
 
 		if (wr->wr.op != MRF_VWR_SEND && !local_ok(conn, wr)) {
@@ -850,13 +841,14 @@ static bool run_flushed(struct mrf_vconn *conn)
 	}
 	if (!bad)
 		return false;
-	mrf_list_each(node, &conn->sq) {
+	mrf_list_each (node, &conn->sq) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
 		uint8_t *there;
 
 		if (wr == bad)
 			break;
-		if (wr->wr.op != MRF_VWR_SEND && check_remote(conn, wr, &there) == MRF_WC_OK)
+		if (wr->wr.op != MRF_VWR_SEND &&
+		    check_remote(conn, wr, &there) == MRF_WC_OK)
 			do_access(conn, wr, there);
 	}
 	flush_all(conn);
@@ -902,15 +894,15 @@ static void run_queue(struct mrf_vconn *conn)
 	       (node = mrf_list_first(&conn->sq))) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
 
-		if (wr->wr.op == MRF_VWR_SEND ? !run_send(conn, wr) :
-						(f.hold || !run_access(conn, wr)))
+		if (wr->wr.op == MRF_VWR_SEND ? !run_send(conn, wr)
+					      : (f.hold || !run_access(conn, wr)))
 			return;
 	}
 }
 
 static void run_all(void)
 {
-	mrf_list_each(node, &f.conns)
+	mrf_list_each (node, &f.conns)
 		run_queue(mrf_list_entry(node, struct mrf_vconn, node));
 }
 
@@ -932,13 +924,14 @@ void fake_run_on_arm(void)
 
 static void run_one(struct mrf_vcq *cq)
 {
-	mrf_list_each(node, &f.conns) {
+	mrf_list_each (node, &f.conns) {
 		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
 
 		if (conn->attr.send_cq != cq || !conn->nsq)
 			continue;
 		f.run_on_arm = false;
-		run_access(conn, mrf_list_entry(mrf_list_first(&conn->sq), struct wr, node));
+		run_access(conn,
+			   mrf_list_entry(mrf_list_first(&conn->sq), struct wr, node));
 		return;
 	}
 }
@@ -957,7 +950,7 @@ unsigned fake_queued(void)
 	unsigned n = 0;
 
 	enter();
-	mrf_list_each(node, &f.conns)
+	mrf_list_each (node, &f.conns)
 		n += mrf_list_entry(node, struct mrf_vconn, node)->nsq;
 	leave();
 	return n;
@@ -975,6 +968,27 @@ void fake_deliver(void)
 		free(kept);
 	}
 	leave();
+}
+
+int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *out)
+{
+	struct mrf_list *node;
+	int ret = -FI_EAGAIN;
+
+	enter();
+	node = cm->stopped ? NULL : mrf_list_first(&cm->events);
+	if (node) {
+		*out = mrf_list_entry(node, struct event, node)->e;
+		event_free(node);
+		/* librdmacm breaks the queue pair of a request that was turned down. */
+		if (out->type == MRF_CM_REJECTED || out->type == MRF_CM_FAILED)
+			qp_error(out->conn);
+		ret = 0;
+	} else {
+		silence_fd(cm->fd);
+	}
+	leave();
+	return ret;
 }
 
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
@@ -1105,7 +1119,8 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 	return ret;
 }
 
-/* --- connections ------------------------------------------------------------------------- */
+/* --- connections
+ * ------------------------------------------------------------------------- */
 
 static struct mrf_vconn *conn_new(struct mrf_vcm *cm, int *ret)
 {
@@ -1161,7 +1176,7 @@ static void conn_free(struct mrf_vconn *conn)
 	if (conn->qp != QP_NONE)
 		f.live[FAKE_CREATE_QP]--;
 	qp_drop(conn);
-	mrf_list_each_safe(node, &f.kept) {
+	mrf_list_each_safe (node, &f.kept) {
 		if (mrf_list_entry(node, struct kept, node)->to == conn) {
 			mrf_list_del(node);
 			free(mrf_list_entry(node, struct kept, node));
@@ -1174,7 +1189,7 @@ static void conn_free(struct mrf_vconn *conn)
 
 static void conn_close(struct mrf_vconn *conn)
 {
-	mrf_list_each_safe(node, &conn->cm->events) {
+	mrf_list_each_safe (node, &conn->cm->events) {
 		struct mrf_cm_event *e = &mrf_list_entry(node, struct event, node)->e;
 
 		if (e->conn != conn)
@@ -1206,7 +1221,7 @@ void mrf_vconn_set_owner(struct mrf_vconn *conn, void *owner)
 
 static struct mrf_vconn *listener_at(uint16_t port)
 {
-	mrf_list_each(node, &f.conns) {
+	mrf_list_each (node, &f.conns) {
 		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
 
 		if (conn->state == LISTENING && conn->port == port && !conn->cm->dead)
@@ -1217,8 +1232,9 @@ static struct mrf_vconn *listener_at(uint16_t port)
 
 static bool port_taken(uint16_t port)
 {
-	mrf_list_each(node, &f.conns) {
-		const struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+	mrf_list_each (node, &f.conns) {
+		const struct mrf_vconn *conn =
+			mrf_list_entry(node, struct mrf_vconn, node);
 
 		if (conn->port == port && !conn->passive)
 			return true;
@@ -1270,7 +1286,8 @@ int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 	ret = ordered(FAKE_RESOLVE);
 	if (!ret) {
 		memcpy(&conn->dst, dst, sizeof(struct sockaddr_in));
-		conn->dst_port = ntohs(((const struct sockaddr_in *)(const void *)dst)->sin_port);
+		conn->dst_port =
+			ntohs(((const struct sockaddr_in *)(const void *)dst)->sin_port);
 		conn->state = RESOLVED;
 		if (f.unreachable_nth && !--f.unreachable_nth)
 			tell(conn, MRF_CM_FAILED, NULL, 0, 0)->err = f.unreachable_err;
@@ -1315,7 +1332,8 @@ static int request(struct mrf_vconn *conn, const void *data, size_t len)
 	return 0;
 }
 
-int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsigned retry)
+int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len,
+		      unsigned retry)
 {
 	int ret;
 
@@ -1386,7 +1404,7 @@ void fake_kill(struct mrf_vcm *cm)
 {
 	enter();
 	cm->dead = true;
-	mrf_list_each(node, &f.conns) {
+	mrf_list_each (node, &f.conns) {
 		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
 
 		if (conn->cm != cm)

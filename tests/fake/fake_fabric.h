@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An RDMA fabric inside the test program: everything that lib/verbs offers to the rest of the
- * library, linked instead of it. Endpoints of one process talk to each other through it, with
- * real threads and real file descriptors. It keeps rxe's rules: keys, bounds (as iova), rights
- * and protection domains are checked, an access of no bytes is not; a refusal breaks the
- * queue pairs of both ends; what waits on a broken one is flushed; sends and immediate data
- * wait for a RECV; private data comes padded with zeros. Whatever can run does so within the
- * call that posts it, unless it is held.
+ * An RDMA fabric inside the test program: everything that lib/verbs offers to the rest of
+ * the library, linked instead of it. Endpoints of one process talk to each other through
+ * it, with real threads and real file descriptors. It keeps rxe's rules: keys, bounds (as
+ * iova), rights and protection domains are checked, an access of no bytes is not; a
+ * refusal breaks the queue pairs of both ends; what waits on a broken one is flushed;
+ * sends and immediate data wait for a RECV; private data comes padded with zeros.
+ * Whatever can run does so within the call that posts it, unless it is held.
  *
- * It counts what is alive, remembers the accesses that were carried out, and fails on order.
- * All of it is guarded by one lock inside; the struct below is read and set by tests while
- * nothing moves, but for what says otherwise.
+ * It counts what is alive, remembers the accesses that were carried out, and fails on
+ * order. All of it is guarded by one lock inside; the struct below is read and set by
+ * tests while nothing moves, but for what says otherwise.
  */
 #ifndef FAKE_FABRIC_H
 #define FAKE_FABRIC_H
@@ -58,12 +58,12 @@ struct fake_done {
 struct fake_fabric {
 	/* How it behaves. */
 	size_t max_msg_size; /* 8 MiB */
-	bool flush_local;    /* as 6.12: a bad local buffer completes as a flush, and so does
-				everything that was in flight with it, done or not */
+	bool flush_local; /* as 6.12: a bad local buffer completes as a flush, and so does
+			     everything that was in flight with it, done or not */
 	/*
-	 * Looks at every SEND, from whichever side, may change it (in place, *len <= 512) and
-	 * decides its fate. from_target: sent by the side that accepted. Runs under the lock:
-	 * it must call nothing of the fabric. May be NULL.
+	 * Looks at every SEND, from whichever side, may change it (in place, *len <= 512)
+	 * and decides its fate. from_target: sent by the side that accepted. Runs under
+	 * the lock: it must call nothing of the fabric. May be NULL.
 	 */
 	enum fake_fate (*on_send)(uint8_t *msg, size_t *len, bool from_target);
 
@@ -91,15 +91,16 @@ unsigned fake_asks(void);
 /* The nth such call from now on (1: the next) returns -err; every: and all after it. */
 void fake_fail(enum fake_call call, unsigned nth, int err);
 void fake_fail_always(enum fake_call call, int err);
-/* The nth call of any kind fails. 0: take it back. Says whether the last order was met. */
+/* The nth call of any kind fails. 0: take it back. Says whether the last order was met.
+ */
 void fake_fail_any(unsigned nth, int err);
 bool fake_failed(void);
 void fake_heal(void);
 
 /*
- * The nth access from now on (messages are not counted) completes with status, and so do those
- * after it until there were times of them; ran: the target's memory sees it all the same. The
- * queue pair is broken then; after REFUSED both are.
+ * The nth access from now on (messages are not counted) completes with status, and so do
+ * those after it until there were times of them; ran: the target's memory sees it all the
+ * same. The queue pair is broken then; after REFUSED both are.
  */
 void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
 /* The next nth address resolution ends in MRF_CM_FAILED with err. */
@@ -107,16 +108,19 @@ void fake_unreachable(unsigned nth, int err);
 
 /* Posted work requests stay in their queues until released. Messages go on. */
 void fake_hold(bool hold);
-/* The next arming of a completion queue carries out one of those held for it, just after. */
+/* The next arming of a completion queue carries out one of those held for it, just after.
+ */
 void fake_run_on_arm(void);
 /* How many are in queues of connected queue pairs; any time. */
 unsigned fake_queued(void);
 /* Messages whose fate was FAKE_KEEP arrive now. */
 void fake_deliver(void);
 
-/* What a SIGKILL of the process that owns cm does: its peers are told, nothing answers. */
+/* What a SIGKILL of the process that owns cm does: its peers are told, nothing answers.
+ */
 void fake_kill(struct mrf_vcm *cm);
-/* SIGSTOP and SIGCONT of the thread that polls these (or one): the kernel's part goes on. */
+/* SIGSTOP and SIGCONT of the thread that polls these (or one): the kernel's part goes on.
+ */
 void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop);
 
 #endif

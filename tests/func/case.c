@@ -243,6 +243,22 @@ static void log_show(int fd, off_t from)
 	free(log);
 }
 
+/* Is name one of the names in list, which are parted by commas? */
+static bool listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+	const char *at;
+
+	for (at = list; *at; at += *at == ',') {
+		size_t n = strcspn(at, ",");
+
+		if (n == len && !strncmp(at, name, len))
+			return true;
+		at += n;
+	}
+	return false;
+}
+
 static bool case_wanted(const struct tcase *c, int mode, char *label, size_t len)
 {
 	if (c->modes == MODES_ONE)
@@ -251,7 +267,7 @@ static bool case_wanted(const struct tcase *c, int mode, char *label, size_t len
 		snprintf(label, len, "%s[%s]", c->name, modes[mode].name);
 	if (c->modes == MODES_ONE ? mode != 0 : !(c->modes >> mode & 1))
 		return false;
-	if (options.mode && strcmp(options.mode, modes[mode].name))
+	if (options.mode && !listed(options.mode, modes[mode].name))
 		return false;
 	for (int i = 0; i < options.nonly; i++) {
 		if (!strcmp(options.only[i], c->name) || !strcmp(options.only[i], label))
@@ -449,7 +465,7 @@ static int usage(FILE *out)
 	      "  --list             names of the cases\n"
 	      "  --modes            names of the modes\n"
 	      "  --case NAME        this case only, with or without [MODE]; repeatable\n"
-	      "  --mode MODE        in this mode only\n"
+	      "  --mode MODE,...    in these modes only\n"
 	      "  --timeout SECONDS  for each case (60)\n"
 	      "  --verbose          do not capture stderr\n"
 	      "  --control ADDRESS  targets are started by the --role target there, "

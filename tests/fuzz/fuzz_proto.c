@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target for the decoders of lib/proto, in libFuzzer's form. The first byte picks one, the
- * rest is the message. What a decoder accepts must survive being encoded and decoded again.
+ * Fuzz target for the decoders of lib/proto, in libFuzzer's form. The first byte picks
+ *one, the rest is the message. What a decoder accepts must survive being encoded and
+ *decoded again.
  *
- *	configure CC=clang && make tests/fuzz/fuzz_proto && tests/fuzz/fuzz_proto corpus-copy/
+ *	configure CC=clang && make tests/fuzz/fuzz_proto && tests/fuzz/fuzz_proto
+ *corpus-copy/
  *
- * The corpus beside this file is replayed, and mutated a little, by tests/unit/t_fuzz_proto.c.
+ * The corpus beside this file is replayed, and mutated a little, by
+ *tests/unit/t_fuzz_proto.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +41,8 @@ static void welcome(const uint8_t *data, size_t len)
 		return;
 	must(one.asks > 0);
 	must(!mrf_welcome_decode(again, mrf_welcome_encode(&one, again), &two));
-	must(one.mr_mode == two.mr_mode && one.instance == two.instance && one.asks == two.asks);
+	must(one.mr_mode == two.mr_mode && one.instance == two.instance &&
+	     one.asks == two.asks);
 }
 
 static void refuse(const uint8_t *data, size_t len)
@@ -86,13 +90,14 @@ static void answer(const uint8_t *data, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const decoders[])(const uint8_t *, size_t) = { hello, welcome, refuse, ask,
-								     answer };
+	static void (*const decoders[])(const uint8_t *,
+					size_t) = { hello, welcome, refuse, ask, answer };
 	uint8_t *copy;
 
 	if (!size)
 		return 0;
-	/* Memory of exactly that size, so that a sanitizer sees every byte read too many. */
+	/* Memory of exactly that size, so that a sanitizer sees every byte read too many.
+	 */
 	copy = malloc(size > 1 ? size - 1 : 1);
 	must(copy != NULL);
 	memcpy(copy, data + 1, size - 1);

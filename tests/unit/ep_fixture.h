@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Endpoints on the fake fabric: a node is what one process would open, from the fabric down to
- * an enabled endpoint, with a domain (and so an agent thread) of its own.
+ * Endpoints on the fake fabric: a node is what one process would open, from the fabric
+ * down to an enabled endpoint, with a domain (and so an agent thread) of its own.
  */
 #ifndef EP_FIXTURE_H
 #define EP_FIXTURE_H
@@ -58,7 +58,8 @@ uint16_t node_port(const struct node *n);
 /* to, in from's address vector. */
 fi_addr_t node_insert(struct node *from, const struct node *to);
 fi_addr_t node_insert_port(struct node *from, uint16_t port);
-struct fid_mr *node_reg(struct node *n, void *buf, size_t len, uint64_t access, uint64_t key);
+struct fid_mr *node_reg(struct node *n, void *buf, size_t len, uint64_t access,
+			uint64_t key);
 struct fid_mr *node_regv(struct node *n, const struct iovec *iov, size_t count,
 			 uint64_t access, uint64_t key);
 void must_close(struct fid *fid);
@@ -66,11 +67,11 @@ void must_close(struct fid *fid);
 /* Two nodes, a region of the second, and what the first needs to reach it. */
 struct pair {
 	struct node a, b;
-	fi_addr_t to; /* b, in a's address vector */
-	uint8_t *src; /* PAIR_LEN bytes of a's, filled with seed 1 */
+	fi_addr_t to;	       /* b, in a's address vector */
+	uint8_t *src;	       /* PAIR_LEN bytes of a's, filled with seed 1 */
 	struct fid_mr *src_mr; /* of src, in a domain with FI_MR_LOCAL; else NULL */
 	void *desc;	       /* its descriptor, or NULL */
-	uint8_t *dst; /* PAIR_LEN bytes of b's, behind mr, zero */
+	uint8_t *dst;	       /* PAIR_LEN bytes of b's, behind mr, zero */
 	struct fid_mr *mr;
 	uint64_t key;
 	uint64_t base; /* remote address of dst[0] */
@@ -83,7 +84,8 @@ void pair_open(struct pair *p, const struct node_opt *opt);
 /* Registers dst again (or first) with these rights. */
 void pair_reg(struct pair *p, uint64_t access);
 void pair_close(struct pair *p);
-/* fi_write and fi_read of len bytes at the same offset of src and dst; context is p->src + at. */
+/* fi_write and fi_read of len bytes at the same offset of src and dst; context is p->src
+ * + at. */
 void pair_write(struct pair *p, size_t at, size_t len);
 void pair_read(struct pair *p, size_t at, size_t len);
 void *pair_ctx(struct pair *p, size_t at);
@@ -95,14 +97,14 @@ int want_err(struct node *n, const void *context, int err, const char *text);
 /* Nothing is there and nothing comes. */
 void want_none(struct node *n);
 /* Waits until cond holds; it is not looked at again then. */
-#define want_soon(cond)                                                                  \
-	do {                                                                             \
-		int64_t end_ = mrf_now_ms() + LONG_MS;                                   \
-		bool true_;                                                              \
-                                                                                         \
-		while (!(true_ = (cond)) && mrf_now_ms() < end_)                         \
-			usleep(500);                                                     \
-		ck_assert_msg(true_, "never came true: %s", #cond);                      \
+#define want_soon(cond)                                             \
+	do {                                                        \
+		int64_t end_ = mrf_now_ms() + LONG_MS;              \
+		bool true_;                                         \
+                                                                    \
+		while (!(true_ = (cond)) && mrf_now_ms() < end_)    \
+			usleep(500);                                \
+		ck_assert_msg(true_, "never came true: %s", #cond); \
 	} while (0)
 
 /* Fills with a pattern that tells place and seed. */

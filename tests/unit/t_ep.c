@@ -17,7 +17,8 @@ static const int modes[] = {
 	FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY,
 };
 
-/* One of each way that a local buffer takes: inline, bounce, registered for the operation. */
+/* One of each way that a local buffer takes: inline, bounce, registered for the
+ * operation. */
 static const size_t sizes[] = { 1, 256, 257, 16384, 16385, PAIR_LEN };
 
 static struct node_opt mode_opt(int mode)
@@ -25,7 +26,8 @@ static struct node_opt mode_opt(int mode)
 	return (struct node_opt){ .mr_mode = mode };
 }
 
-/* --- transfers -------------------------------------------------------------------------- */
+/* --- transfers
+ * -------------------------------------------------------------------------- */
 
 START_TEST(ep_write_lands_in_every_mode_and_size)
 {
@@ -121,7 +123,8 @@ START_TEST(ep_vectors_gather_and_scatter)
 END_TEST
 
 static ssize_t message(bool read, const struct iovec *iov, size_t n,
-		       const struct fi_rma_iov *rma, size_t nrma, uint64_t flags, uint64_t data)
+		       const struct fi_rma_iov *rma, size_t nrma, uint64_t flags,
+		       uint64_t data)
 {
 	struct fi_msg_rma msg = { .msg_iov = iov,
 				  .desc = &p.desc,
@@ -147,7 +150,8 @@ START_TEST(ep_messages_cross_segments_and_remote_pieces)
 	pair_open(&p, &opt);
 	virt = p.base != 0;
 	mem = pages(4 * PAGE);
-	/* With addresses the segments touch, so that an access can go on in the next one. */
+	/* With addresses the segments touch, so that an access can go on in the next one.
+	 */
 	seg[0] = (struct iovec){ mem + 100, 3000 };
 	seg[1] = (struct iovec){ mem + 3100, 2000 };
 	seg[2] = (struct iovec){ mem + 5100, 5000 };
@@ -240,21 +244,24 @@ START_TEST(ep_immediate_data_reaches_the_target)
 	uint32_t i;
 
 	pair_open(&p, NULL);
-	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 1000, NULL, 0xfeedbeef, p.to, p.base, p.key,
-				      &p),
+	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 1000, NULL, 0xfeedbeef, p.to, p.base,
+				      p.key, &p),
 			 0);
 	want_ok(&p.a, &p);
 	want_imm(1000, 0xfeedbeef);
 	ck_assert(filled(p.dst, 1000, 1));
-	ck_assert_int_eq(fi_writedata(p.a.ep, NULL, 0, NULL, 7, p.to, p.base, p.key, &p), 0);
+	ck_assert_int_eq(fi_writedata(p.a.ep, NULL, 0, NULL, 7, p.to, p.base, p.key, &p),
+			 0);
 	want_ok(&p.a, &p);
 	want_imm(0, 7);
-	ck_assert_int_eq(fi_inject_writedata(p.a.ep, p.src, 8, 9, p.to, p.base, p.key), 0);
+	ck_assert_int_eq(fi_inject_writedata(p.a.ep, p.src, 8, 9, p.to, p.base, p.key),
+			 0);
 	want_imm(8, 9);
 	/* More than the target has RECVs: they wait for the agent there. */
 	for (i = 0; i < 200; i++)
-		ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 16, NULL, i, p.to, p.base, p.key, &p),
-				 0);
+		ck_assert_int_eq(
+			fi_writedata(p.a.ep, p.src, 16, NULL, i, p.to, p.base, p.key, &p),
+			0);
 	for (i = 0; i < 200; i++)
 		want_imm(16, i);
 	for (i = 0; i < 200; i++)
@@ -297,8 +304,9 @@ START_TEST(ep_accesses_of_no_bytes_complete_without_touching_memory)
 	want_ok(&p.a, &p);
 	ck_assert_uint_eq(fake.nlog, 0);
 	/* What the kernel would let through: beyond the end, an unknown key. */
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, 0, NULL, p.to, p.base + PAIR_LEN + 1, p.key, &p),
-			 0);
+	ck_assert_int_eq(
+		fi_write(p.a.ep, p.src, 0, NULL, p.to, p.base + PAIR_LEN + 1, p.key, &p),
+		0);
 	want_err(&p.a, &p, FI_EACCES, "outside the region");
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 0, NULL, p.to, p.base, 4711, &p), 0);
 	want_err(&p.a, &p, FI_EKEYREJECTED, "unknown");
@@ -362,7 +370,8 @@ START_TEST(ep_counters_count_each_kind_and_injected_ones_too)
 	ck_assert_int_eq(fi_cntr_wait(p.a.rd, 3, LONG_MS), 0);
 	ck_assert_uint_eq(fi_cntr_read(p.a.wr), 6);
 	ck_assert_uint_eq(fi_cntr_read(p.a.rd), 3);
-	ck_assert_int_eq(fi_read(p.a.ep, p.src, 8, NULL, p.to, p.base + PAIR_LEN, p.key, &p), 0);
+	ck_assert_int_eq(
+		fi_read(p.a.ep, p.src, 8, NULL, p.to, p.base + PAIR_LEN, p.key, &p), 0);
 	want_soon(fi_cntr_readerr(p.a.rd) == 1);
 	ck_assert_uint_eq(fi_cntr_readerr(p.a.wr), 0);
 	pair_close(&p);
@@ -433,7 +442,8 @@ START_TEST(ep_reaches_its_own_memory)
 }
 END_TEST
 
-/* --- descriptors where they are needed ---------------------------------------------------- */
+/* --- descriptors where they are needed
+ * ---------------------------------------------------- */
 
 static ssize_t write_desc(void *buf, size_t len, void *desc)
 {
@@ -499,7 +509,8 @@ START_TEST(ep_ignores_any_descriptor_where_none_is_needed)
 }
 END_TEST
 
-/* --- arguments ----------------------------------------------------------------------------- */
+/* --- arguments
+ * ----------------------------------------------------------------------------- */
 
 START_TEST(ep_bad_arguments_are_refused_by_the_call)
 {
@@ -513,13 +524,17 @@ START_TEST(ep_bad_arguments_are_refused_by_the_call)
 			 -FI_EADDRNOTAVAIL);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, UINT64_MAX, p.key, &p),
 			 -FI_EINVAL);
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, ((size_t)1 << 30) + 1, NULL, p.to, 0, p.key, &p),
+	ck_assert_int_eq(
+		fi_write(p.a.ep, p.src, ((size_t)1 << 30) + 1, NULL, p.to, 0, p.key, &p),
+		-FI_EMSGSIZE);
+	ck_assert_int_eq(fi_inject_write(p.a.ep, p.src, 257, p.to, 0, p.key),
 			 -FI_EMSGSIZE);
-	ck_assert_int_eq(fi_inject_write(p.a.ep, p.src, 257, p.to, 0, p.key), -FI_EMSGSIZE);
-	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, 9, p.to, 0, p.key, &p), -FI_EINVAL);
+	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, 9, p.to, 0, p.key, &p),
+			 -FI_EINVAL);
 	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, SIZE_MAX, p.to, 0, p.key, &p),
 			 -FI_EINVAL);
-	ck_assert_int_eq(fi_writev(p.a.ep, NULL, NULL, 1, p.to, 0, p.key, &p), -FI_EINVAL);
+	ck_assert_int_eq(fi_writev(p.a.ep, NULL, NULL, 1, p.to, 0, p.key, &p),
+			 -FI_EINVAL);
 	ck_assert_int_eq(message(false, here, 1, rma, 0, 0, 0), -FI_EINVAL);
 	ck_assert_int_eq(message(false, here, 1, rma, 9, 0, 0), -FI_EINVAL);
 	ck_assert_int_eq(message(false, here, 1, NULL, 1, 0, 0), -FI_EINVAL);
@@ -570,7 +585,8 @@ START_TEST(ep_port_that_is_taken_is_refused)
 }
 END_TEST
 
-/* --- many ------------------------------------------------------------------------------------ */
+/* --- many
+ * ------------------------------------------------------------------------------------ */
 
 START_TEST(ep_full_queue_says_again_and_moves_without_the_cq_being_read)
 {
@@ -584,7 +600,8 @@ START_TEST(ep_full_queue_says_again_and_moves_without_the_cq_being_read)
 	while (!fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p))
 		n++;
 	ck_assert_int_eq(n, MRF_EP_OPS);
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p), -FI_EAGAIN);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p),
+			 -FI_EAGAIN);
 	ck_assert_int_eq(p.a.ep->ops->tx_size_left(p.a.ep), 0);
 	/* No more is in flight than the connection takes. */
 	ck_assert_uint_lt(fake_queued(), MRF_CONN_RING);
@@ -717,8 +734,8 @@ static void *write_many(void *arg)
 		ssize_t ret;
 
 		do {
-			ret = fi_write(p.a.ep, p.src + w->at, 512, p.desc, p.to, p.base + w->at, p.key,
-				       w);
+			ret = fi_write(p.a.ep, p.src + w->at, 512, p.desc, p.to,
+				       p.base + w->at, p.key, w);
 		} while (ret == -FI_EAGAIN);
 		ck_assert_int_eq(ret, 0);
 	}
@@ -727,13 +744,15 @@ static void *write_many(void *arg)
 
 START_TEST(ep_two_threads_write_through_one_endpoint)
 {
-	struct writer w[2] = { { .at = 0, .count = 1500 }, { .at = 8192, .count = 1500 } };
+	struct writer w[2] = { { .at = 0, .count = 1500 },
+			       { .at = 8192, .count = 1500 } };
 	struct node_opt opt = mode_opt(modes[_i]);
 	int i, n[2] = { 0, 0 };
 
 	pair_open(&p, &opt);
 	for (i = 0; i < 2; i++)
-		ck_assert_int_eq(pthread_create(&w[i].thread, NULL, write_many, &w[i]), 0);
+		ck_assert_int_eq(pthread_create(&w[i].thread, NULL, write_many, &w[i]),
+				 0);
 	for (i = 0; i < 3000; i++)
 		n[want_ok(&p.a, NULL).op_context == &w[1]]++;
 	for (i = 0; i < 2; i++)
@@ -746,7 +765,9 @@ START_TEST(ep_two_threads_write_through_one_endpoint)
 }
 END_TEST
 
-/* --- going -------------------------------------------------------------------------------------- */
+/* --- going
+ * --------------------------------------------------------------------------------------
+ */
 
 static void close_a(void)
 {
@@ -827,8 +848,8 @@ static int lost_one(void)
 	struct fi_cq_err_entry err = { 0 };
 
 	ck_assert_int_eq(fi_cq_readerr(p.a.cq, &err, 0), 1);
-	ck_assert_msg(err.err == FI_ECONNRESET || err.err == FI_ECONNREFUSED, "err %d: %s", err.err,
-		      (char *)err.err_data);
+	ck_assert_msg(err.err == FI_ECONNRESET || err.err == FI_ECONNREFUSED,
+		      "err %d: %s", err.err, (char *)err.err_data);
 	return 1;
 }
 
@@ -937,7 +958,8 @@ static TCase *tcase_transfer(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, ep_write_lands_in_every_mode_and_size, 0, NMODES);
 	tcase_add_loop_test(tc, ep_read_brings_every_mode_and_size, 0, NMODES);
-	tcase_add_loop_test(tc, ep_provider_keys_need_no_question_and_others_one, 0, NMODES);
+	tcase_add_loop_test(tc, ep_provider_keys_need_no_question_and_others_one, 0,
+			    NMODES);
 	tcase_add_test(tc, ep_vectors_gather_and_scatter);
 	tcase_add_loop_test(tc, ep_messages_cross_segments_and_remote_pieces, 0, NMODES);
 	tcase_add_test(tc, ep_messages_over_8_mib_are_split);
@@ -951,8 +973,8 @@ static TCase *tcase_transfer(void)
 	tcase_add_test(tc, ep_selective_completion_reports_what_was_asked_for_and_errors);
 	tcase_add_test(tc, ep_default_flags_apply_to_plain_calls);
 	tcase_add_test(tc, ep_reaches_its_own_memory);
-	tcase_add_loop_test(tc, ep_local_mode_wants_the_descriptor_of_an_open_region, NMODES - 3,
-			    NMODES);
+	tcase_add_loop_test(tc, ep_local_mode_wants_the_descriptor_of_an_open_region,
+			    NMODES - 3, NMODES);
 	tcase_add_test(tc, ep_ignores_any_descriptor_where_none_is_needed);
 	tcase_add_test(tc, ep_bad_arguments_are_refused_by_the_call);
 	tcase_add_test(tc, ep_is_not_usable_before_it_is_enabled);
@@ -966,13 +988,16 @@ static TCase *tcase_many(void)
 
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, ep_full_queue_says_again_and_moves_without_the_cq_being_read, 0,
-			    NMODES);
+	tcase_add_loop_test(tc,
+			    ep_full_queue_says_again_and_moves_without_the_cq_being_read,
+			    0, NMODES);
 	tcase_add_test(tc, ep_full_queue_moves_though_the_cq_was_read_in_vain);
 	tcase_add_test(tc, ep_stuck_queue_leaves_the_agent_to_others);
-	tcase_add_test(tc, ep_sleeper_wakes_though_another_completion_came_as_it_went_to_sleep);
+	tcase_add_test(
+		tc, ep_sleeper_wakes_though_another_completion_came_as_it_went_to_sleep);
 	tcase_add_test(tc, ep_one_stuck_peer_does_not_stop_another);
-	tcase_add_loop_test(tc, ep_two_threads_write_through_one_endpoint, NMODES - 2, NMODES);
+	tcase_add_loop_test(tc, ep_two_threads_write_through_one_endpoint, NMODES - 2,
+			    NMODES);
 	return tc;
 }
 
@@ -986,8 +1011,10 @@ static TCase *tcase_going(void)
 	tcase_add_test(tc, ep_closes_while_operations_wait_for_an_answer);
 	tcase_add_test(tc, ep_closes_at_any_point_of_connecting);
 	tcase_add_test(tc, ep_target_closes_under_load);
-	tcase_add_test(tc, ep_address_that_was_removed_is_refused_and_its_number_used_again);
-	tcase_add_loop_test(tc, ep_address_removed_under_operations_lets_them_finish, 0, 2);
+	tcase_add_test(tc,
+		       ep_address_that_was_removed_is_refused_and_its_number_used_again);
+	tcase_add_loop_test(tc, ep_address_removed_under_operations_lets_them_finish, 0,
+			    2);
 	return tc;
 }
 

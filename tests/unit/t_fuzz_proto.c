@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The corpus of tests/fuzz, as it is and with a few thousand small changes, without libFuzzer. */
+/* The corpus of tests/fuzz, as it is and with a few thousand small changes, without
+ * libFuzzer. */
 #include <dirent.h>
 #include "../fuzz/fuzz_proto.h"
 #include "unit.h"

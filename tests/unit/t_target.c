@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What comes over the wire from something that is not this library, or not well: hand-made
- * initiators against an endpoint of ours, hand-made targets that it connects to.
+ * What comes over the wire from something that is not this library, or not well:
+ * hand-made initiators against an endpoint of ours, hand-made targets that it connects
+ * to.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -44,8 +45,8 @@ static void raw_open(struct raw *r)
 	ck_assert_int_eq(mrf_vpd_alloc(r->dev, &r->pd), 0);
 	ck_assert_int_eq(mrf_vcq_open(r->dev, 4096, &r->cq), 0);
 	ck_assert_int_eq(mrf_vcm_open(&r->cm), 0);
-	ck_assert_int_eq(mrf_vmr_reg(r->pd, r->slots, sizeof(r->slots), (uintptr_t)r->slots,
-				     MRF_RIGHT_LOCAL_WRITE, &r->mr),
+	ck_assert_int_eq(mrf_vmr_reg(r->pd, r->slots, sizeof(r->slots),
+				     (uintptr_t)r->slots, MRF_RIGHT_LOCAL_WRITE, &r->mr),
 			 0);
 }
 
@@ -94,7 +95,8 @@ static void raw_qp(struct raw *r)
 }
 
 /* Connects with these private data; what came of it. */
-static struct mrf_cm_event raw_connect(struct raw *r, uint16_t port, const void *data, size_t len)
+static struct mrf_cm_event raw_connect(struct raw *r, uint16_t port, const void *data,
+				       size_t len)
 {
 	struct sockaddr_in src = at_port(0), dst = at_port(port);
 
@@ -170,7 +172,8 @@ static void teardown(void)
 	fixture_teardown();
 }
 
-/* --- hand-made initiators ----------------------------------------------------------------- */
+/* --- hand-made initiators
+ * ----------------------------------------------------------------- */
 
 START_TEST(target_greets_and_answers_by_the_book)
 {
@@ -313,7 +316,9 @@ END_TEST
 
 START_TEST(target_delivers_immediate_data_of_any_initiator_once)
 {
-	struct mrf_vwr wr = { .wr_id = SLOTS, .op = MRF_VWR_WRITE_IMM, .imm = 0x11223344 };
+	struct mrf_vwr wr = { .wr_id = SLOTS,
+			      .op = MRF_VWR_WRITE_IMM,
+			      .imm = 0x11223344 };
 	struct fi_cq_data_entry e;
 
 	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_ESTABLISHED);
@@ -355,10 +360,12 @@ START_TEST(target_forgets_an_initiator_that_dies_before_it_is_accepted)
 	target_works();
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
 	ck_assert_int_eq(mrf_vconn_open(other->cm, NULL, &other->conn), 0);
-	mrf_vconn_resolve(other->conn, (struct sockaddr *)&src, (struct sockaddr *)&dst, 1000, 14);
+	mrf_vconn_resolve(other->conn, (struct sockaddr *)&src, (struct sockaddr *)&dst,
+			  1000, 14);
 	raw_qp(other);
-	ck_assert_int_eq(mrf_vconn_connect(other->conn, data, mrf_hello_encode(&hello, data), 6),
-			 0);
+	ck_assert_int_eq(
+		mrf_vconn_connect(other->conn, data, mrf_hello_encode(&hello, data), 6),
+		0);
 	raw_close(other);
 	free(other);
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
@@ -398,7 +405,8 @@ START_TEST(target_rejects_those_that_it_has_no_room_for)
 }
 END_TEST
 
-/* --- hand-made targets ---------------------------------------------------------------------- */
+/* --- hand-made targets
+ * ---------------------------------------------------------------------- */
 
 static fi_addr_t raw_listen(struct raw *r)
 {
@@ -427,7 +435,9 @@ static struct mrf_hello raw_take_request(struct raw *r)
 
 static void raw_accept(struct raw *r, uint32_t asks)
 {
-	struct mrf_welcome welcome = { .mr_mode = 0, .instance = 5, .asks = asks ? asks : 1 };
+	struct mrf_welcome welcome = { .mr_mode = 0,
+				       .instance = 5,
+				       .asks = asks ? asks : 1 };
 	uint8_t data[MRF_PROTO_WELCOME_LEN];
 	size_t len = mrf_welcome_encode(&welcome, data);
 
@@ -459,15 +469,18 @@ START_TEST(initiator_gives_up_on_a_target_of_another_kind)
 		want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak our protocol");
 		break;
 	case 2:
-		mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_VERSION, data));
+		mrf_vconn_reject(raw.conn, data,
+				 mrf_refuse_encode(MRF_REFUSE_VERSION, data));
 		want_err(&p.a, &raw, FI_EREMOTEIO, "another version");
 		break;
 	case 3:
-		mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
+		mrf_vconn_reject(raw.conn, data,
+				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
 		want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources");
 		break;
 	default:
-		mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_CLOSING, data));
+		mrf_vconn_reject(raw.conn, data,
+				 mrf_refuse_encode(MRF_REFUSE_CLOSING, data));
 		want_err(&p.a, &raw, FI_ECONNREFUSED, "closing");
 	}
 	target_works();
@@ -588,7 +601,8 @@ START_TEST(initiator_asks_no_more_at_a_time_than_the_target_allows)
 		usleep(2000);
 		ck_assert_uint_le(fake_asks(), 2 + key);
 		wc = raw_recv(&raw);
-		ck_assert_int_eq(mrf_ask_decode(raw.slots[wc.wr_id], wc.byte_len, &ask), 0);
+		ck_assert_int_eq(mrf_ask_decode(raw.slots[wc.wr_id], wc.byte_len, &ask),
+				 0);
 		answer.cookie = ask.cookie;
 		answer.key = ask.key;
 		ck_assert_int_eq(raw_send(&raw, msg, mrf_answer_encode(&answer, msg)), 0);
@@ -605,8 +619,8 @@ static TCase *tcase_target(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, target_greets_and_answers_by_the_book);
 	tcase_add_loop_test(tc, target_rejects_a_greeting_that_is_not_ours, 0, 4);
-	tcase_add_loop_test(tc, target_hangs_up_on_a_malformed_message_and_serves_others, 0,
-			    BAD_MESSAGES);
+	tcase_add_loop_test(tc, target_hangs_up_on_a_malformed_message_and_serves_others,
+			    0, BAD_MESSAGES);
 	tcase_add_test(tc, target_survives_more_questions_than_it_allows);
 	tcase_add_test(tc, target_delivers_immediate_data_of_any_initiator_once);
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies);
@@ -625,7 +639,8 @@ static TCase *tcase_initiator(void)
 	tcase_add_loop_test(tc, initiator_hangs_up_on_a_malformed_answer, 0, 4);
 	tcase_add_test(tc, initiator_ignores_an_answer_before_there_is_a_question);
 	tcase_add_test(tc, initiator_gives_up_on_junk_before_it_is_connected);
-	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_that_hangs_up_each_time, 0, 2);
+	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_that_hangs_up_each_time, 0,
+			    2);
 	tcase_add_test(tc, initiator_asks_no_more_at_a_time_than_the_target_allows);
 	return tc;
 }

@@ -90,7 +90,7 @@ suite_asan() {
 # Those that start threads. With address randomisation of some kernels TSan does not start.
 suite_tsan() {
 	tree_ready tsan --enable-werror --enable-sanitize=thread
-	unit_programs 'pthread_create\|ep_fixture' |
+	unit_programs 'pthread_create|ep_fixture' |
 		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1
 }
 

@@ -92,7 +92,6 @@ static void fail_addr(struct mrf_peer *peer, int err, int code, const char *why)
 }
 
 /* The connection could not be made: whatever waits for it fails. */
-
 static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *why)
 {
 	mrf_conn_destroy(peer->conn);

@@ -188,6 +188,8 @@ t_time() {
 signal_test() {
 	local sig=$1 wanted=$2 pid rc
 	shift 2
+	# What an earlier one wrote would have it killed before it is even started.
+	rm -f "$work/out"
 	# env: a background job of a script ignores SIGINT.
 	env --default-signal=INT "$runner" --quiet --kernel "$kernel" -- "$@" >"$work/out" &
 	pid=$!
@@ -211,9 +213,10 @@ t_signals() {
 	wait $pid
 	same "SIGTERM while it boots" 143 $?
 	leftovers_check "SIGTERM while it boots"
+	rm -f "$work/out"
 	"$runner" --quiet --kernel "$kernel" -- bash -c 'echo ready; sleep 100' >"$work/out" &
 	pid=$!
-	until grep -qs ready "$work/out"; do sleep 0.2; done
+	until grep -qs ready "$work/out" || ! kill -0 $pid; do sleep 0.2; done 2>/dev/null
 	kill -KILL $pid
 	wait $pid 2>/dev/null
 	sleep 1

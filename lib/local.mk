@@ -8,6 +8,7 @@ include lib/contract/local.mk
 include lib/obj/local.mk
 include lib/proto/local.mk
 include lib/verbs/local.mk
+include lib/monitor/local.mk
 include lib/mr/local.mk
 include lib/domain/local.mk
 include lib/ep/local.mk

@@ -16,6 +16,8 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#define REQUIRED "FI_MRFAB_MR_MODE"
+
 struct word {
 	const char *name;
 	uint64_t value;
@@ -71,6 +73,7 @@ struct options {
 	uint64_t flags;
 	struct fi_info *hints;
 	bool use_hints; /* any option set one */
+	bool mr_mode;	/* --mr-mode did */
 	bool verbose;
 	bool explain;
 	bool variables;
@@ -126,7 +129,10 @@ static const char usage_text[] =
 	"  -e, --env                  list the environment variables instead\n"
 	"  -l, --list                 name the provider, even where nothing can be used\n"
 	"  -V, --version              print versions and exit\n"
-	"  -h, --help                 print this and exit\n";
+	"  -h, --help                 print this and exit\n"
+	"\n"
+	"Modes that FI_MRFAB_MR_MODE in the environment requires are offered unless\n"
+	"--mr-mode says what to offer.\n";
 
 static int fail_usage(const char *what, const char *value)
 {
@@ -263,6 +269,7 @@ static int parse_option(struct options *opt, int c, const char *arg)
 		return 0;
 	default:
 		opt->use_hints = true;
+		opt->mr_mode = opt->mr_mode || c == 'r';
 		return parse_hint(opt, c, arg);
 	}
 }
@@ -318,6 +325,19 @@ static const char *addr_text(const void *addr, char *buf, size_t len)
 	return buf;
 }
 
+/* What registration takes here, and who says so. */
+static void print_modes(const struct fi_info *info)
+{
+	const char *required = getenv(REQUIRED);
+
+	printf("    mr_mode: [ %s ]\n",
+	       fi_tostr(&info->domain_attr->mr_mode, FI_TYPE_MR_MODE));
+	if (info->mode)
+		printf("    mode: [ %s ]\n", fi_tostr(&info->mode, FI_TYPE_MODE));
+	if (required)
+		printf("    required: %s=%s\n", REQUIRED, required);
+}
+
 static void print_short(const struct fi_info *info)
 {
 	uint32_t version = info->fabric_attr->prov_version;
@@ -333,8 +353,7 @@ static void print_short(const struct fi_info *info)
 		printf("    type: %s\n", fi_tostr(&info->ep_attr->type, FI_TYPE_EP_TYPE));
 		printf("    address: %s\n",
 		       addr_text(info->src_addr, addr, sizeof(addr)));
-		printf("    mr_mode: [ %s ]\n",
-		       fi_tostr(&info->domain_attr->mr_mode, FI_TYPE_MR_MODE));
+		print_modes(info);
 	}
 	if (info->dest_addr)
 		printf("    destination: %s\n",
@@ -381,6 +400,20 @@ static int print_infos(const struct options *opt)
 	return 0;
 }
 
+/* Listing is not using: every mode is fine that somebody requires. */
+static void offer_modes(struct options *opt)
+{
+	const struct word *word = mr_words;
+	int all = 0;
+
+	if (opt->mr_mode || !getenv(REQUIRED) ||
+	    FI_VERSION_LT(opt->version, FI_VERSION(1, 5)))
+		return;
+	for (; word->name; word++)
+		all |= (int)word->value;
+	opt->hints->domain_attr->mr_mode = all & ~(FI_MR_BASIC | FI_MR_SCALABLE);
+}
+
 int main(int argc, char **argv)
 {
 	struct options opt = { .version =
@@ -399,6 +432,7 @@ int main(int argc, char **argv)
 		fi_freeinfo(opt.hints);
 		return ret < 0 ? 2 : EXIT_SUCCESS;
 	}
+	offer_modes(&opt);
 	/* The library reads it at the first call that logs, which comes now. */
 	if (opt.explain)
 		setenv("FI_LOG_LEVEL", "info", 1);

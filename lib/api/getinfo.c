@@ -59,24 +59,6 @@ static int answer_provider(struct fi_info **info)
 	return 0;
 }
 
-static void set_mr_ask(struct mrf_info_query *query)
-{
-	const struct fi_info *hints = query->hints;
-	struct mrf_mr_mode_ask *mr = &query->mr;
-
-	mr->api = query->version;
-	mr->library = MRF_API_VERSION;
-	if (!hints)
-		return;
-	mr->hints = true;
-	mr->caps = hints->caps;
-	mr->mode = hints->mode;
-	if (!hints->domain_attr)
-		return;
-	mr->domain_attr = true;
-	mr->mr_mode = (uint32_t)hints->domain_attr->mr_mode;
-}
-
 /* --- from paths to infos --------------------------------------------------- */
 
 struct answer {
@@ -212,8 +194,9 @@ MRF_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *servic
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1011,
 				  "FI_PROVIDER=%s leaves out \"%s\"", listed,
 				  MRF_PROV_NAME);
-	set_mr_ask(&query);
-	ret = mrf_info_check_hints(&query);
+	ret = mrf_info_mode_set(&query);
+	if (!ret)
+		ret = mrf_info_check_hints(&query);
 	if (!ret)
 		ret = mrf_info_resolve(&query);
 	return ret ? ret : answer_query(&query, info);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <rdma/fabric.h>
 #include "base/compiler.h"
-#include "contract/mr_mode.h"
+#include "contract/mr_offer.h"
 #include "obj/addr.h"
 #include "verbs/vnl.h"
 
@@ -33,6 +33,8 @@ struct mrf_info_query {
 	uint64_t flags;
 	const struct fi_info *hints; /* or NULL */
 	struct mrf_mr_mode_ask mr;
+	struct mrf_mr_offer offer;
+	const char *required; /* FI_MRFAB_MR_MODE: the environment's, or NULL */
 	struct mrf_info_addrs src;
 	struct mrf_info_addrs dest;
 };
@@ -62,6 +64,19 @@ uint32_t mrf_info_prov_version(void);
  * 0, -FI_ENODATA, or -FI_EINVAL for hints that make no sense.
  */
 int mrf_info_check_hints(const struct mrf_info_query *query);
+
+/*
+ * Sets mr, offer and required, by the hints and by what the environment says now. Logs;
+ * -FI_ENODATA when FI_MRFAB_MR_MODE makes no sense.
+ */
+int mrf_info_mode_set(struct mrf_info_query *query);
+/* Is mr_mode as hinted good enough? 0 or -FI_ENODATA and a line. */
+int mrf_info_mode_check(const struct mrf_info_query *query);
+/* Is remote access withheld, because the needed modes are not offered? */
+bool mrf_info_mode_withheld(const struct mrf_info_query *query);
+/* As answered: caps, and domain_attr->mr_mode where no domain is open yet. */
+uint64_t mrf_info_mode_caps(const struct mrf_info_query *query);
+uint64_t mrf_info_mode_answer(const struct mrf_info_query *query);
 
 /*
  * Turns node, service and the addresses in hints into query->src and query->dest. Logs.

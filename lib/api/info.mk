@@ -5,4 +5,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/api/info_addr.c \
 	lib/api/info_hints.c \
 	lib/api/info_make.c \
+	lib/api/info_mode.c \
 	lib/api/info_nic.c

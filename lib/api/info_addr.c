@@ -299,7 +299,7 @@ static unsigned match_open_domain(const struct mrf_info_query *query,
 				  const struct mrf_vnl_path *path, char *why, size_t len)
 {
 	uint64_t mode = (uint32_t)domain->info->domain_attr->mr_mode;
-	uint64_t offer = mrf_mr_mode_offer_answer(&query->mr);
+	uint64_t offer = mrf_info_mode_answer(query) | query->mr.mr_mode;
 	char addr[64];
 
 	if (!addr_equal(&domain->addr, &path->addr.sa)) {

@@ -87,7 +87,6 @@ static const struct row rows[] = {
 	DOMAIN(data_progress, KNOWN, FI_PROGRESS_MANUAL, NULL, 0),
 	DOMAIN(resource_mgmt, KNOWN, FI_RM_ENABLED, NULL, 0),
 	DOMAIN(av_type, KNOWN, FI_AV_TABLE, NULL, 0),
-	DOMAIN(mr_key_size, AT_MOST, MRF_LIMIT_KEY_SIZE, NULL, 0),
 	DOMAIN(cq_data_size, AT_MOST, MRF_LIMIT_CQ_DATA, NULL, 0),
 	DOMAIN(max_ep_tx_ctx, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
 	DOMAIN(max_ep_rx_ctx, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
@@ -148,6 +147,11 @@ static const char *set_text(const struct row *row, uint64_t value, char *buf, si
 	return value ? mrf_names_bits(row->names, value, buf, len) : "nothing";
 }
 
+static bool asks_hmem(const struct row *row, uint64_t asked)
+{
+	return row->names == &mrf_names_caps && asked & FI_HMEM;
+}
+
 static int refuse_row(const struct row *row, uint64_t asked)
 {
 	char missing[256], offered[256];
@@ -155,9 +159,14 @@ static int refuse_row(const struct row *row, uint64_t asked)
 	if (row->kind == BITS)
 		return mrf_refuse(
 			FI_ENODATA, FI_LOG_FABRIC, 1021,
-			"hints->%s=%#lx: not offered: %s; offered: %s", row->field, asked,
+			"hints->%s=%#lx: not offered: %s; offered: %s%s", row->field,
+			asked,
 			set_text(row, asked & ~row->offered, missing, sizeof(missing)),
-			set_text(row, row->offered, offered, sizeof(offered)));
+			set_text(row, row->offered, offered, sizeof(offered)),
+			asks_hmem(row, asked)
+				? "; FI_HMEM is about memory of devices, only that of "
+				  "the host can be registered"
+				: "");
 	if (row->kind == EQUAL && row->names)
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1022,
 				  "hints->%s=%lu (%s): only %s is offered", row->field,
@@ -191,28 +200,6 @@ static int check_rows(const struct mrf_info_query *query)
 			ret = refuse_row(&rows[i], asked);
 	}
 	return ret;
-}
-
-static int check_mr_mode(const struct mrf_info_query *query)
-{
-	enum mrf_mr_mode_verdict verdict = mrf_mr_mode_offer_check(&query->mr);
-	uint64_t asked = query->mr.mr_mode;
-	char names[256];
-
-	if (verdict != MRF_MR_ACCEPTED)
-		return mrf_refuse(
-			FI_ENODATA, FI_LOG_FABRIC, 1030,
-			"hints->domain_attr->mr_mode=%#lx (%s) with version %u.%u: %s",
-			asked,
-			mrf_names_bits(&mrf_names_mr_mode, asked, names, sizeof(names)),
-			FI_MAJOR(query->version), FI_MINOR(query->version),
-			mrf_mr_mode_verdict_text(verdict));
-	asked &= ~mrf_mr_mode_offer_answer(&query->mr);
-	if (asked)
-		mrf_info(FI_LOG_FABRIC,
-			 "mr_mode bits that are not needed and are cleared: %s",
-			 mrf_names_bits(&mrf_names_mr_mode, asked, names, sizeof(names)));
-	return 0;
 }
 
 static int check_provider(const struct fi_fabric_attr *attr)
@@ -271,6 +258,6 @@ int mrf_info_check_hints(const struct mrf_info_query *query)
 		return ret;
 	/* All that is wrong is said at once, so that one run shows it. */
 	ret = check_rows(query);
-	mode_ret = check_mr_mode(query);
+	mode_ret = mrf_info_mode_check(query);
 	return ret ? ret : mode_ret;
 }

@@ -9,6 +9,7 @@
 #include <rdma/fi_endpoint.h>
 #include "contract/limits.h"
 #include "domain/domain.h"
+#include "proto/rawkey.h"
 
 static const struct fi_tx_attr tx_offer = {
 	.op_flags = 0,
@@ -72,20 +73,6 @@ uint32_t mrf_info_prov_version(void)
 static uint64_t with_directions(uint64_t caps, uint64_t offered)
 {
 	return caps == FI_RMA ? offered : caps;
-}
-
-/*
- * What is asked for and nothing else, but communication inside a node and between nodes
- * both work at no cost, so both are told unless the application named one.
- */
-static uint64_t caps_for(const struct fi_info *hints)
-{
-	uint64_t asked = hints ? hints->caps : 0;
-	uint64_t primary = asked ? asked & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
-	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
-
-	return with_directions(primary, MRF_CAPS_PRIMARY) |
-	       (secondary ? secondary : MRF_CAPS_SECONDARY);
 }
 
 /*
@@ -195,20 +182,37 @@ static int mr_mode_for(const struct mrf_info_query *query, const struct fid_doma
 	if (open)
 		return mrf_container_of(open, struct mrf_domain, fid)
 			->info->domain_attr->mr_mode;
-	return (int)mrf_mr_mode_offer_answer(&query->mr);
+	return (int)mrf_info_mode_answer(query);
+}
+
+/* Where raw keys are in force they are what an application has to have room for. */
+static size_t key_size_for(uint64_t mr_mode)
+{
+	return mr_mode & FI_MR_RAW ? MRF_RAWKEY_MAX : MRF_LIMIT_KEY_SIZE;
+}
+
+static void make_mr(struct fi_info *info, const struct mrf_info_query *query)
+{
+	struct fi_domain_attr *attr = info->domain_attr;
+
+	info->mode = mrf_mr_mode_answer_flag(query->offer.table, &query->mr);
+	attr->mr_mode = mr_mode_for(query, attr->domain);
+	attr->mr_key_size = key_size_for((uint64_t)attr->mr_mode);
 }
 
 static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 {
 	const struct fi_info *hints = query->hints;
 
-	info->caps = caps_for(hints);
+	info->caps = mrf_info_mode_caps(query);
 	make_tx(info->tx_attr, info->caps, hints ? hints->tx_attr : NULL);
 	make_rx(info->rx_attr, info->caps, hints ? hints->rx_attr : NULL);
+	if (mrf_info_mode_withheld(query))
+		info->rx_attr->caps = 0; /* whatever was asked of this side */
 	*info->ep_attr = ep_offer;
 	make_domain(info->domain_attr, hints ? hints->domain_attr : NULL);
 	info->domain_attr->caps = info->caps & MRF_CAPS_SECONDARY;
-	info->domain_attr->mr_mode = mr_mode_for(query, info->domain_attr->domain);
+	make_mr(info, query);
 	if (hints && hints->fabric_attr)
 		info->fabric_attr->fabric = hints->fabric_attr->fabric;
 	info->fabric_attr->prov_version = mrf_info_prov_version();

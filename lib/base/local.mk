@@ -10,6 +10,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/lock.h \
 	lib/base/log.c \
 	lib/base/log.h \
+	lib/base/maps.c \
+	lib/base/maps.h \
 	lib/base/names.c \
 	lib/base/names.h \
 	lib/base/page.c \

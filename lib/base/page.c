@@ -2,6 +2,7 @@
 #include "base/page.h"
 #include "base/compiler.h"
 #include "base/iov.h"
+#include "base/maps.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,12 +39,6 @@ static const char *const trouble_text[] = {
 			   "kernels do not pin, not even for reading",
 };
 
-struct mapping {
-	uint64_t start;
-	uint64_t end; /* exclusive */
-	char perms[5];
-};
-
 /* The first stretch of one kind of trouble in [addr, end). */
 struct stretch {
 	enum trouble trouble;
@@ -51,7 +46,7 @@ struct stretch {
 	uint64_t to; /* exclusive */
 };
 
-static enum trouble trouble_of(const struct mapping *map, bool write)
+static enum trouble trouble_of(const struct mrf_mapping *map, bool write)
 {
 	if (map->perms[0] != 'r' && map->perms[1] != 'w')
 		return TROUBLE_NO_RIGHT;
@@ -83,25 +78,13 @@ static bool stretch_note(struct stretch *s, enum trouble trouble, uint64_t from,
 	return true;
 }
 
-static bool next_mapping(FILE *maps, struct mapping *map)
-{
-	int c, n;
-
-	n = fscanf(maps, "%" SCNx64 "-%" SCNx64 " %4s", &map->start, &map->end,
-		   map->perms);
-	do
-		c = getc(maps);
-	while (c != '\n' && c != EOF);
-	return n == 3;
-}
-
 static void find_trouble(FILE *maps, uint64_t addr, uint64_t end, bool write,
 			 struct stretch *s)
 {
 	uint64_t at = addr; /* everything below it is looked at */
-	struct mapping map;
+	struct mrf_mapping map;
 
-	while (at < end && next_mapping(maps, &map)) {
+	while (at < end && mrf_maps_next(maps, &map)) {
 		if (map.end <= at)
 			continue;
 		if (!stretch_note(s, TROUBLE_UNMAPPED, at, mrf_min(map.start, end)))

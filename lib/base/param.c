@@ -60,9 +60,25 @@ static const struct own_row {
 				     "mrfab: Milliseconds for one attempt to connect to "
 				     "a peer (default: 5000)",
 				     5000, 1, INT_MAX },
+	[MRF_PARAM_MR_MODE] = { "FI_MRFAB_MR_MODE", FI_PARAM_STRING,
+				"mrfab: Registration modes that an application must "
+				"offer and that then run, no others: names joined by + "
+				"as in LOCAL+PROV_KEY, or a number (default: nothing "
+				"is required)",
+				0, 0, 0 },
+	[MRF_PARAM_MONITOR] = { "FI_MRFAB_MONITOR", FI_PARAM_STRING,
+				"mrfab: What tells of changes to memory that is pinned "
+				"on demand: userfaultfd or none (default: userfaultfd)",
+				0, 0, 0 },
 };
 
-/* What the environment said about them. Written once (or by a test). */
+/* Read whenever it is asked for, so that a program can try one value after the other. */
+static bool is_live(enum mrf_param which)
+{
+	return which == MRF_PARAM_MR_MODE;
+}
+
+/* What the environment said about the others. Written once (or by a test). */
 static struct {
 	pthread_once_t once;
 	char *text[MRF_PARAM_COUNT]; /* NULL: not set */
@@ -173,7 +189,7 @@ static void own_load(void)
 	int i, v;
 
 	for (i = 0; i < MRF_PARAM_COUNT; i++) {
-		text = getenv(own[i].env);
+		text = is_live((enum mrf_param)i) ? NULL : getenv(own[i].env);
 		/* The environment may change; without memory the default is as good. */
 		now.text[i] = text ? strdup(text) : NULL;
 		now.number[i] = own[i].value;
@@ -203,6 +219,8 @@ void mrf_param_reload(void)
 /* Never logs: the log itself asks this at its first line. */
 const char *mrf_param_str(enum mrf_param which)
 {
+	if (is_live(which))
+		return getenv(own[which].env);
 	pthread_once(&now.once, own_load);
 	return now.text[which];
 }

@@ -3,7 +3,9 @@
  * Environment variables. The library's own are rows of one table in param.c (name, type,
  * default, help), so that the parser, fi_getparams and the manual cannot part.
  * Applications and providers add theirs with fi_param_define. Our own are read once, at
- * first use, theirs whenever they are asked for. Thread-safe.
+ * first use, except FI_MRFAB_MR_MODE, which a program may change from one fi_getinfo to
+ * the next; that one and theirs are read whenever they are asked for. Thread-safe, as far
+ * as the environment is.
  */
 #ifndef MRF_BASE_PARAM_H
 #define MRF_BASE_PARAM_H
@@ -24,10 +26,15 @@ enum mrf_param {
 	MRF_PARAM_ACK_TIMEOUT,	/* FI_MRFAB_ACK_TIMEOUT: IB exponent, 4.096 us * 2^n */
 	MRF_PARAM_RETRY,	/* FI_MRFAB_RETRY_COUNT: 1..6 */
 	MRF_PARAM_CONN_TIMEOUT, /* FI_MRFAB_CONN_TIMEOUT: ms for one connection attempt */
+	MRF_PARAM_MR_MODE,	/* FI_MRFAB_MR_MODE: what is required; asked for anew */
+	MRF_PARAM_MONITOR,	/* FI_MRFAB_MONITOR: userfaultfd or none */
 	MRF_PARAM_COUNT
 };
 
-/* Value of a text variable, or NULL when unset. */
+/*
+ * Value of a text variable, or NULL when unset. Of FI_MRFAB_MR_MODE it is what the
+ * environment says now, and belongs to the environment.
+ */
 const char *mrf_param_str(enum mrf_param which);
 /* Value of a number, or its default when unset, malformed or out of range (logged). */
 long mrf_param_int(enum mrf_param which);

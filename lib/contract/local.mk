@@ -2,5 +2,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/contract/limits.h \
 	lib/contract/mr_mode.c \
 	lib/contract/mr_mode.h \
+	lib/contract/mr_offer.c \
+	lib/contract/mr_offer.h \
 	lib/contract/rules.c \
 	lib/contract/rules.h

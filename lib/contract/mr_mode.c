@@ -2,7 +2,6 @@
 #include "contract/mr_mode.h"
 
 #include <rdma/fabric.h>
-#include <rdma/fi_domain.h>
 #include "contract/rules.h"
 
 #define LEGACY ((uint64_t)(FI_MR_BASIC | FI_MR_SCALABLE))
@@ -11,8 +10,6 @@
 /* Bits that matter only to an application that is a target. */
 #define TARGET_BITS \
 	((uint64_t)(FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT))
-/* The table of this library: needs nothing, runs both legacy models. */
-#define OWN_TABLE LEGACY
 
 static const char *const verdict_texts[MRF_MR_VERDICTS] = {
 	[MRF_MR_ACCEPTED] = "accepted",
@@ -161,24 +158,10 @@ uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_ask *a
 	return ask->domain_attr && (ask->mr_mode & LEGACY) ? FI_LOCAL_MR : 0;
 }
 
-enum mrf_mr_mode_verdict mrf_mr_mode_offer_check(const struct mrf_mr_mode_ask *ask)
-{
-	return mrf_mr_mode_check(OWN_TABLE, ask);
-}
-
-uint64_t mrf_mr_mode_offer_answer(const struct mrf_mr_mode_ask *ask)
-{
-	uint64_t answer = mrf_mr_mode_answer(OWN_TABLE, ask, ask->caps);
-
-	if (answer & LEGACY)
-		return answer;
-	return ask->domain_attr ? ask->mr_mode & MRF_MR_KEPT : 0;
-}
-
 bool mrf_mr_mode_known(uint64_t mr_mode)
 {
 	return mr_mode == FI_MR_BASIC || mr_mode == FI_MR_SCALABLE ||
-	       !(mr_mode & ~(uint64_t)MRF_MR_KEPT);
+	       !(mr_mode & ~(uint64_t)MRF_MR_MODES);
 }
 
 uint64_t mrf_mr_mode_resolve(uint64_t mr_mode)
@@ -186,4 +169,14 @@ uint64_t mrf_mr_mode_resolve(uint64_t mr_mode)
 	uint64_t bits = mr_mode & ~LEGACY;
 
 	return mr_mode & FI_MR_BASIC ? bits | BASIC_BITS : bits;
+}
+
+uint64_t mrf_mr_mode_runs(uint64_t mr_mode, uint64_t mode)
+{
+	const struct mrf_mr_mode_ask ask = { .domain_attr = true,
+					     .mr_mode = mr_mode,
+					     .mode = mode };
+	uint64_t bits = mrf_mr_mode_resolve(mr_mode);
+
+	return mrf_mr_mode_is_local(&ask) ? bits | FI_MR_LOCAL : bits;
 }

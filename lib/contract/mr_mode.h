@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mr_mode negotiation: what fi_getinfo accepts and returns. Two layers, both pure:
- *
- * - libfabric's own rules for any provider ("table": what the provider needs, together
- *   with the marker bits FI_MR_BASIC and FI_MR_SCALABLE of the legacy models it can run);
- * - ours on top: nothing is needed, but of the bits that make things fast those that the
- *   application offers are kept, so the application's offer is the mode that runs.
+ * mr_mode negotiation: what fi_getinfo accepts and returns by libfabric's own rules, for
+ * any provider, and what a domain makes of it. A provider is a "table": the bits that it
+ * needs, together with the marker bits FI_MR_BASIC and FI_MR_SCALABLE of the legacy
+ * models that it can run. Which table is ours: mr_offer.h. Pure.
  */
 #ifndef MRF_CONTRACT_MR_MODE_H
 #define MRF_CONTRACT_MR_MODE_H
@@ -13,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <rdma/fi_domain.h>
 
 /* What the application said about registration. */
 struct mrf_mr_mode_ask {
@@ -43,8 +42,6 @@ enum mrf_mr_mode_verdict {
 /* One sentence about a verdict. */
 const char *mrf_mr_mode_verdict_text(enum mrf_mr_mode_verdict verdict);
 
-/* --- libfabric's rules, for any table -------------------------------------- */
-
 /* May an application with these capabilities be the target of RMA or atomics? */
 bool mrf_mr_mode_is_target(uint64_t caps);
 /* The bits of mr_mode that concern an application with these capabilities. */
@@ -67,21 +64,23 @@ uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask,
 /* FI_LOCAL_MR if fi_info.mode as answered has it, or 0. */
 uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_ask *ask);
 
-/* --- this library's contract ----------------------------------------------- */
+/* --- what a domain runs ------------------------------------------------------- */
 
-#define MRF_MR_KEPT (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
+/* Every bit that there is an implementation of. FI_MR_HMEM is not one of them. */
+#define MRF_MR_MODES                                                                    \
+	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | \
+	 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT)
 
-enum mrf_mr_mode_verdict mrf_mr_mode_offer_check(const struct mrf_mr_mode_ask *ask);
-/* mr_mode as answered: the kept bits of an offer; FI_MR_BASIC or _SCALABLE as offered. */
-uint64_t mrf_mr_mode_offer_answer(const struct mrf_mr_mode_ask *ask);
-
-/*
- * True for what mrf_mr_mode_offer_answer can return: kept bits, or one legacy value
- * alone.
- */
+/* True for any set of MRF_MR_MODES, and for one legacy value alone. */
 bool mrf_mr_mode_known(uint64_t mr_mode);
 
-/* What a domain with this mr_mode runs: BASIC and SCALABLE become bits. */
+/* What mr_mode stands for: BASIC and SCALABLE become bits. */
 uint64_t mrf_mr_mode_resolve(uint64_t mr_mode);
+
+/*
+ * What a domain runs that is opened with this mr_mode and this fi_info.mode, where
+ * FI_LOCAL_MR stands for FI_MR_LOCAL if mr_mode has no bits of its own.
+ */
+uint64_t mrf_mr_mode_runs(uint64_t mr_mode, uint64_t mode);
 
 #endif

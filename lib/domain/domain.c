@@ -43,12 +43,13 @@ static void domain_free(struct mrf_domain *domain)
 static int domain_close(struct fid *fid)
 {
 	struct mrf_domain *domain = from_fid(fid);
-	int regions, others;
+	int regions, mapped, others;
 
-	/* Both, so that the log names everything that is in the way. */
+	/* All of it, so that the log names everything that is in the way. */
 	regions = mrf_mr_space_busy(&domain->space);
+	mapped = mrf_mr_space_mapped(&domain->space);
 	others = mrf_obj_busy(&domain->obj);
-	if (regions || others)
+	if (regions || mapped || others)
 		return -FI_EBUSY;
 	if (domain->agent)
 		mrf_domain_up.agent_stop(domain->agent);
@@ -83,12 +84,9 @@ static int domain_control(struct fid *fid, int command, void *arg)
 {
 	switch (command) {
 	case FI_MAP_RAW_MR:
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_DOMAIN, 2144,
-			"fi_mr_map_raw: not offered, keys are usable as they are");
+		return mrf_mr_map_raw(mrf_domain_mr_space(fid), arg);
 	case FI_UNMAP_KEY:
-		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2145,
-				  "fi_mr_unmap_key: not offered, keys are never mapped");
+		return mrf_mr_unmap_key(mrf_domain_mr_space(fid), arg);
 	case FI_QUEUE_WORK:
 	case FI_CANCEL_WORK:
 	case FI_FLUSH_WORK:
@@ -154,7 +152,8 @@ static int open_space(struct mrf_domain *domain)
 	space->obj = &domain->obj;
 	space->domain = &domain->fid;
 	space->pd = domain->pd;
-	space->mode = mrf_mr_mode_resolve((uint64_t)domain->info->domain_attr->mr_mode);
+	space->mode = mrf_mr_mode_runs((uint64_t)domain->info->domain_attr->mr_mode,
+				       domain->info->mode);
 	space->api_version = domain->fabric->api_version;
 	space->max_mr = mrf_vdev_limits(domain->vdev)->max_mr;
 	ret = mrf_mr_space_init(space);

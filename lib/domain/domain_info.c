@@ -3,6 +3,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "base/names.h"
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
 #include "domain/domain_int.h"
@@ -10,14 +11,23 @@
 
 static int check_mr_mode(uint64_t mode)
 {
+	char names[256];
+
 	if (mrf_mr_mode_known(mode))
 		return 0;
+	mrf_names_bits(&mrf_names_mr_mode, mode, names, sizeof(names));
+	if (mode & FI_MR_HMEM)
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_DOMAIN, 2127,
+			"fi_domain: mr_mode=%#llx (%s): FI_MR_HMEM is about memory of "
+			"devices, which is not offered: fi_getinfo clears the bit",
+			(unsigned long long)mode, names);
 	return mrf_refuse(
 		FI_EINVAL, FI_LOG_DOMAIN, 2121,
-		"fi_domain: mr_mode=%#llx: must be FI_MR_BASIC, FI_MR_SCALABLE or of "
-		"FI_MR_LOCAL, _VIRT_ADDR, _ALLOCATED and _PROV_KEY, as fi_getinfo "
-		"returns it",
-		(unsigned long long)mode);
+		"fi_domain: mr_mode=%#llx (%s): must be FI_MR_BASIC or FI_MR_SCALABLE "
+		"alone, or of FI_MR_LOCAL, _RAW, _VIRT_ADDR, _ALLOCATED, _PROV_KEY, "
+		"_MMU_NOTIFY, _RMA_EVENT and _ENDPOINT, as fi_getinfo returns it",
+		(unsigned long long)mode, names);
 }
 
 static int check_auth_key(const struct mrf_fabric *fabric,

@@ -11,6 +11,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/peer.h"
+#include "monitor/monitor.h"
 
 /* What made epoll return; anything else is the address of an endpoint. */
 enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_LAST };
@@ -240,6 +241,43 @@ static int command(struct mrf_agent *agent, struct mrf_ep *ep,
 	return command.ret;
 }
 
+/* --- regions that are pinned on demand --------------------------------------------------- */
+
+/* Any thread, the monitor's too, with its lock held: see mrf_mr_space.dropped. */
+static void pins_dropped(void *arg)
+{
+	struct mrf_agent *agent = arg;
+
+	if (!atomic_exchange(&agent->dropped, true))
+		wake(agent);
+}
+
+/* The monitor calls under its lock, so that nobody is called once this has returned. */
+static void listen_to_drops(struct mrf_agent *agent, bool on)
+{
+	struct mrf_mr_space *space = &agent->domain->space;
+
+	mrf_monitor_lock();
+	space->dropped_arg = on ? agent : NULL;
+	space->dropped = on ? pins_dropped : NULL;
+	mrf_monitor_unlock();
+}
+
+static void forget_one(void *value, void *arg)
+{
+	struct mrf_owner *owner = value;
+
+	(void)arg;
+	if (owner->kind == MRF_OWNER_PASV)
+		mrf_pasv_forget(mrf_pasv_of(owner));
+}
+
+static void tell_peers(struct mrf_agent *agent)
+{
+	if (mrf_unlikely(atomic_exchange(&agent->dropped, false)))
+		mrf_idmap_each(&agent->owners, forget_one, NULL);
+}
+
 /* --- endpoints come and go ----------------------------------------------------------------- */
 
 static int ep_open(struct mrf_agent *agent, struct mrf_ep *ep)
@@ -368,6 +406,7 @@ static void *agent_main(void *arg)
 	while (!stopping(agent)) {
 		n = epoll_wait(agent->epoll_fd, events, MRF_ARRAY_SIZE(events),
 			       next_timeout(agent));
+		tell_peers(agent);
 		for (i = 0; i < n; i++)
 			handle_ready(agent, &events[i]);
 		expire(agent);
@@ -454,6 +493,7 @@ static int agent_new(struct mrf_domain *domain, struct mrf_agent **out)
 		ret = start_thread(agent);
 	if (ret)
 		goto err_cq;
+	listen_to_drops(agent, true);
 	*out = agent;
 	return 0;
 
@@ -484,6 +524,7 @@ int mrf_agent_get(struct mrf_domain *domain, struct mrf_agent **agent)
 
 void mrf_agent_stop(struct mrf_agent *agent)
 {
+	listen_to_drops(agent, false);
 	mrf_lock_take(&agent->lock);
 	agent->stop = true;
 	mrf_lock_release(&agent->lock);

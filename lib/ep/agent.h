@@ -12,6 +12,7 @@
 #define MRF_EP_AGENT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/idmap.h"
@@ -46,6 +47,7 @@ struct mrf_agent {
 	struct mrf_list kicks; /* struct mrf_peer.kick */
 	struct mrf_list commands;
 	bool stop;
+	atomic_bool dropped; /* pins made on demand are gone: peers are to be told */
 
 	/* agent thread only */
 	struct mrf_idmap owners; /* id -> struct mrf_owner */
@@ -70,6 +72,8 @@ void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
 void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event);
 void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc);
 void mrf_pasv_destroy_all(struct mrf_ep *ep);
+/* Tells the peer that what it knows of regions pinned on demand is void. */
+void mrf_pasv_forget(struct mrf_pasv *pasv);
 struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner);
 
 /* The domain's agent, started when needed. */

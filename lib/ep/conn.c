@@ -10,7 +10,8 @@
 #include "ep/peer.h"
 
 #define SLOT_SIZE MRF_PROTO_MAX_MSG
-#define NSLOTS MRF_ASKS
+/* An answer to each question, and a note or two. */
+#define NSLOTS (MRF_ASKS + 4)
 /* Nobody listens there (yet): it may only just be starting. */
 #define MAX_TRIES 5
 #define RETRY_MS 100
@@ -233,8 +234,9 @@ static void on_established(struct mrf_conn *conn, const struct mrf_cm_event *eve
 	clear_deadline(conn);
 	/* Another endpoint behind the same address knows nothing of what the old one said. */
 	if (welcome.instance != peer->instance)
-		mrf_resolve_forget_all(peer);
+		mrf_remote_forget_all(peer);
 	peer->instance = welcome.instance;
+	peer->space_id = welcome.space_id;
 	peer->mr_mode = welcome.mr_mode;
 	peer->max_asks = (unsigned)mrf_min(welcome.asks, MRF_ASKS);
 	peer->tries = 0;
@@ -393,7 +395,7 @@ void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc 
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_answer answer;
 	const uint8_t *msg = conn->slots + slot * SLOT_SIZE;
-	int ret;
+	int ret, type;
 
 	/*
 	 * A flush tells, without anybody polling, that the queue pair broke: take in what broke
@@ -408,12 +410,16 @@ void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc 
 	}
 	if (slot >= NSLOTS)
 		return;
-	ret = mrf_answer_decode(msg, wc->byte_len, &answer);
+	type = mrf_msg_type(msg, wc->byte_len);
+	ret = type == MRF_MSG_FORGET ? 0 : mrf_answer_decode(msg, wc->byte_len, &answer);
 	if (post_slot(conn, slot) || ret) {
 		mrf_warn(FI_LOG_EP_DATA, 4021, "malformed message of %u bytes: disconnecting",
 			 wc->byte_len);
 		on_gone(conn, peer->state != MRF_PEER_CONNECTING);
 		return;
 	}
-	mrf_resolve_answer(peer, &answer);
+	if (type == MRF_MSG_FORGET)
+		mrf_ask_forget(peer);
+	else
+		mrf_ask_answered(peer, &answer);
 }

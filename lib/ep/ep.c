@@ -8,11 +8,6 @@
 #include "ep/none.h"
 #include "ep/peer.h"
 
-static struct mrf_ep *to_ep(struct fid *fid)
-{
-	return mrf_container_of(fid, struct mrf_ep, fid.fid);
-}
-
 /* --- progress ------------------------------------------------------------------------------ */
 
 #define BATCH 16
@@ -54,165 +49,6 @@ static void source_arm(struct mrf_source *source)
 	mrf_vcq_ack(ep->scq);
 	mrf_vcq_arm(ep->scq);
 	mrf_lock_release(&ep->lock);
-}
-
-/* --- binding ------------------------------------------------------------------------------- */
-
-static int bind_wait(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_link *link)
-{
-	return link->wait ? 0 : mrf_wait_link(wait, link, &ep->source);
-}
-
-static int other_domain(const char *what)
-{
-	return mrf_refuse(FI_EDOMAIN, FI_LOG_EP_CTRL, 4040,
-			  "%s is of another domain than the endpoint", what);
-}
-
-static int bound_already(const char *what)
-{
-	return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4041, "%s is bound already", what);
-}
-
-static int bind_av(struct mrf_ep *ep, struct fid *fid)
-{
-	struct mrf_av *av = mrf_av_from_fid(fid);
-
-	if (mrf_av_domain(av) != &ep->domain->fid)
-		return other_domain("the address vector");
-	if (ep->av)
-		return bound_already("an address vector");
-	ep->av = av;
-	mrf_obj_hold(&ep->hold_av, mrf_av_obj(av), &ep->fid.fid, NULL);
-	return 0;
-}
-
-#define CQ_FLAGS (FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
-
-static int bind_tx_cq(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flags)
-{
-	int ret;
-
-	if (ep->tx_cq)
-		return bound_already("a CQ for transmits");
-	ret = bind_wait(ep, mrf_cq_wait(cq), &ep->link_tx);
-	if (ret)
-		return ret;
-	ep->tx_cq = cq;
-	ep->selective = flags & FI_SELECTIVE_COMPLETION;
-	mrf_obj_hold(&ep->hold_tx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
-	return 0;
-}
-
-static int bind_cq(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
-{
-	struct mrf_cq *cq = mrf_cq_from_fid(fid);
-	int ret = 0;
-
-	if (mrf_cq_domain(cq) != &ep->domain->fid)
-		return other_domain("the CQ");
-	if (!(flags & (FI_TRANSMIT | FI_RECV)) || (flags & ~CQ_FLAGS))
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4042,
-				  "flags %#lx: a CQ is bound with FI_TRANSMIT, FI_RECV, "
-				  "FI_SELECTIVE_COMPLETION", (unsigned long)flags);
-	if ((flags & FI_RECV) && ep->rx_cq)
-		return bound_already("a CQ for receives");
-	if (flags & FI_TRANSMIT)
-		ret = bind_tx_cq(ep, cq, flags);
-	if (!ret && (flags & FI_RECV)) {
-		ep->rx_cq = cq;
-		/* One line about an endpoint is enough. */
-		if (cq != ep->tx_cq)
-			mrf_obj_hold(&ep->hold_rx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
-	}
-	return ret;
-}
-
-#define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
-
-static int bind_one_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, struct mrf_cntr **slot,
-			 struct mrf_hold *hold, struct mrf_wait_link *link)
-{
-	int ret;
-
-	if (*slot)
-		return bound_already("a counter for this");
-	ret = bind_wait(ep, mrf_cntr_wait(cntr), link);
-	if (ret)
-		return ret;
-	*slot = cntr;
-	mrf_obj_hold(hold, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
-	return 0;
-}
-
-static int bind_cntr(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
-{
-	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
-	int ret = 0;
-
-	if (mrf_cntr_domain(cntr) != &ep->domain->fid)
-		return other_domain("the counter");
-	if (!flags || (flags & ~CNTR_FLAGS))
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4043,
-				  "flags %#lx: a counter counts FI_READ, FI_WRITE (remote events "
-				  "need FI_RMA_EVENT, which is not offered)",
-				  (unsigned long)flags);
-	if (flags & FI_WRITE)
-		ret = bind_one_cntr(ep, cntr, &ep->wr_cntr, &ep->hold_wr, &ep->link_wr);
-	if (!ret && (flags & FI_READ))
-		ret = bind_one_cntr(ep, cntr, &ep->rd_cntr, &ep->hold_rd, &ep->link_rd);
-	return ret;
-}
-
-static int bind_eq(struct mrf_ep *ep, struct fid *fid)
-{
-	if (ep->hold_eq.target)
-		return bound_already("an event queue");
-	mrf_obj_hold(&ep->hold_eq, mrf_eq_obj(mrf_eq_from_fid(fid)), &ep->fid.fid, NULL);
-	return 0;
-}
-
-static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	struct mrf_ep *ep = to_ep(fid);
-
-	if (!bfid)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4044, "nothing to bind (NULL)");
-	if (ep->enabled)
-		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4045,
-				  "bind a %s before the endpoint is enabled",
-				  mrf_obj_class_name(bfid->fclass));
-	switch (bfid->fclass) {
-	case FI_CLASS_AV:
-		return bind_av(ep, bfid);
-	case FI_CLASS_CQ:
-		return bind_cq(ep, bfid, flags);
-	case FI_CLASS_CNTR:
-		return bind_cntr(ep, bfid, flags);
-	case FI_CLASS_EQ:
-		return bind_eq(ep, bfid);
-	default:
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4046,
-				  "a %s cannot be bound to an endpoint",
-				  mrf_obj_class_name(bfid->fclass));
-	}
-}
-
-static void unlink_all(struct mrf_ep *ep)
-{
-	mrf_wait_unlink(&ep->link_tx);
-	mrf_wait_unlink(&ep->link_wr);
-	mrf_wait_unlink(&ep->link_rd);
-}
-
-static void drop_all(struct mrf_ep *ep)
-{
-	mrf_obj_drop(&ep->hold_av);
-	mrf_obj_drop(&ep->hold_tx);
-	mrf_obj_drop(&ep->hold_rx);
-	mrf_obj_drop(&ep->hold_wr);
-	mrf_obj_drop(&ep->hold_rd);
-	mrf_obj_drop(&ep->hold_eq);
 }
 
 /* --- control -------------------------------------------------------------------------------- */
@@ -266,7 +102,7 @@ static int opsflag(struct mrf_ep *ep, int command, uint64_t *flags)
 
 static int ep_control(struct fid *fid, int command, void *arg)
 {
-	struct mrf_ep *ep = to_ep(fid);
+	struct mrf_ep *ep = mrf_ep_of(fid);
 
 	switch (command) {
 	case FI_ENABLE:
@@ -278,184 +114,6 @@ static int ep_control(struct fid *fid, int command, void *arg)
 		return mrf_no_control(fid, command, arg);
 	}
 }
-
-/* --- the small calls of fi_endpoint(3) and fi_cm(3) ------------------------------------------ */
-
-static int no_call(const char *call)
-{
-	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_CTRL, 4053, "%s: not for an FI_EP_RDM endpoint here",
-			  call);
-}
-
-static ssize_t ep_cancel(fid_t fid, void *context)
-{
-	(void)fid;
-	(void)context;
-	/* Once posted, a one-sided access cannot be called back. */
-	return -FI_ENOENT;
-}
-
-static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
-{
-	(void)fid;
-	(void)optval;
-	(void)optlen;
-	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054, "option %d of level %d", optname,
-			  level);
-}
-
-static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
-{
-	(void)fid;
-	(void)optval;
-	(void)optlen;
-	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054, "option %d of level %d", optname,
-			  level);
-}
-
-static int ep_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr,
-		     struct fid_ep **tx_ep, void *context)
-{
-	(void)sep;
-	(void)index;
-	(void)attr;
-	(void)tx_ep;
-	(void)context;
-	return no_call("fi_tx_context");
-}
-
-static int ep_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr,
-		     struct fid_ep **rx_ep, void *context)
-{
-	(void)sep;
-	(void)index;
-	(void)attr;
-	(void)rx_ep;
-	(void)context;
-	return no_call("fi_rx_context");
-}
-
-static ssize_t ep_rx_size_left(struct fid_ep *ep)
-{
-	(void)ep;
-	return no_call("fi_rx_size_left");
-}
-
-static ssize_t ep_tx_size_left(struct fid_ep *fid)
-{
-	struct mrf_ep *ep = mrf_container_of(fid, struct mrf_ep, fid);
-	ssize_t left;
-
-	mrf_lock_take(&ep->lock);
-	left = MRF_EP_OPS - (ssize_t)ep->nops;
-	mrf_lock_release(&ep->lock);
-	return left;
-}
-
-static struct fi_ops_ep ep_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = ep_cancel,
-	.getopt = ep_getopt,
-	.setopt = ep_setopt,
-	.tx_ctx = ep_tx_ctx,
-	.rx_ctx = ep_rx_ctx,
-	.rx_size_left = ep_rx_size_left,
-	.tx_size_left = ep_tx_size_left,
-};
-
-static int cm_setname(fid_t fid, void *addr, size_t addrlen)
-{
-	(void)fid;
-	(void)addr;
-	(void)addrlen;
-	return no_call("fi_setname");
-}
-
-static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
-{
-	struct mrf_ep *ep = to_ep(fid);
-	size_t room, len = mrf_addr_len(&ep->addr);
-
-	if (!addrlen || (!addr && *addrlen))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4055, "NULL address or length");
-	room = *addrlen;
-	*addrlen = len;
-	if (room)
-		memcpy(addr, &ep->addr, mrf_min(room, len));
-	/* No line: asking with too little room is how one learns the length. */
-	return room < len ? -FI_ETOOSMALL : 0;
-}
-
-static int cm_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
-{
-	(void)ep;
-	(void)addr;
-	(void)addrlen;
-	return no_call("fi_getpeer");
-}
-
-static int cm_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen)
-{
-	(void)ep;
-	(void)addr;
-	(void)param;
-	(void)paramlen;
-	return no_call("fi_connect");
-}
-
-static int cm_listen(struct fid_pep *pep)
-{
-	(void)pep;
-	return no_call("fi_listen");
-}
-
-static int cm_accept(struct fid_ep *ep, const void *param, size_t paramlen)
-{
-	(void)ep;
-	(void)param;
-	(void)paramlen;
-	return no_call("fi_accept");
-}
-
-static int cm_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen)
-{
-	(void)pep;
-	(void)handle;
-	(void)param;
-	(void)paramlen;
-	return no_call("fi_reject");
-}
-
-static int cm_shutdown(struct fid_ep *ep, uint64_t flags)
-{
-	(void)ep;
-	(void)flags;
-	return no_call("fi_shutdown");
-}
-
-static int cm_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc,
-		   void *context)
-{
-	(void)ep;
-	(void)addr;
-	(void)flags;
-	(void)mc;
-	(void)context;
-	return no_call("fi_join");
-}
-
-static struct fi_ops_cm cm_ops = {
-	.size = sizeof(struct fi_ops_cm),
-	.setname = cm_setname,
-	.getname = cm_getname,
-	.getpeer = cm_getpeer,
-	.connect = cm_connect,
-	.listen = cm_listen,
-	.accept = cm_accept,
-	.reject = cm_reject,
-	.shutdown = cm_shutdown,
-	.join = cm_join,
-};
 
 /* --- open and close --------------------------------------------------------------------------- */
 
@@ -469,15 +127,16 @@ static void free_ops(struct mrf_ep *ep)
 
 static int ep_close(struct fid *fid)
 {
-	struct mrf_ep *ep = to_ep(fid);
+	struct mrf_ep *ep = mrf_ep_of(fid);
 	int ret = mrf_obj_busy(&ep->obj);
 
 	if (ret)
 		return ret;
+	mrf_mr_port_close(&ep->domain->space, &ep->port);
 	/* First nobody polls it any more, then the agent lets go of it, then it of its CQs. */
-	unlink_all(ep);
+	mrf_ep_unlink_all(ep);
 	mrf_agent_ep_close(ep->agent, ep);
-	drop_all(ep);
+	mrf_ep_drop_all(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
 	mrf_bounce_fini(&ep->bounce);
@@ -493,7 +152,7 @@ static int ep_close(struct fid *fid)
 static struct fi_ops ep_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = ep_close,
-	.bind = ep_bind,
+	.bind = mrf_ep_bind,
 	.control = ep_control,
 	.ops_open = mrf_no_ops_open,
 	.tostr = mrf_no_tostr,
@@ -510,8 +169,8 @@ static void init_fid(struct mrf_ep *ep, void *context)
 	ep->fid.fid.fclass = FI_CLASS_EP;
 	ep->fid.fid.context = context;
 	ep->fid.fid.ops = &ep_fi_ops;
-	ep->fid.ops = &ep_ops;
-	ep->fid.cm = &cm_ops;
+	ep->fid.ops = &mrf_ep_ops;
+	ep->fid.cm = &mrf_ep_cm_ops;
 	ep->fid.msg = &mrf_no_msg;
 	ep->fid.rma = &mrf_ep_rma_ops;
 	ep->fid.tagged = &mrf_no_tagged;
@@ -605,6 +264,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	}
 	mrf_obj_init(&ep->obj, &ep->fid.fid, describe);
 	mrf_obj_hold(&ep->parent, &domain->obj, &ep->fid.fid, describe);
+	mrf_mr_port_open(&domain->space, &ep->port, &ep->obj);
 	*out = &ep->fid;
 	return 0;
 

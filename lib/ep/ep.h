@@ -37,6 +37,7 @@ struct mrf_ep {
 	struct fid_ep fid;
 	struct mrf_obj obj;
 	struct mrf_hold parent;
+	struct mrf_mr_port port; /* regions are bound to it */
 	struct mrf_domain *domain;
 	struct mrf_agent *agent;
 	union mrf_addr addr;	/* where it listens; immutable after open */
@@ -77,12 +78,25 @@ struct mrf_ep {
 	struct mrf_list passive; /* struct mrf_pasv.node */
 };
 
+static inline struct mrf_ep *mrf_ep_of(struct fid *fid)
+{
+	return mrf_container_of(fid, struct mrf_ep, fid.fid);
+}
+
 int mrf_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		void *context);
 
 /* Takes whatever the kernel has completed; ep->lock held. */
 void mrf_ep_progress(struct mrf_ep *ep);
 
+/* fi_ep_bind, in ep_bind.c; then the two halves of letting go: first nobody polls it, then
+ * what it was bound to may close. */
+int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+void mrf_ep_unlink_all(struct mrf_ep *ep);
+void mrf_ep_drop_all(struct mrf_ep *ep);
+
+extern struct fi_ops_ep mrf_ep_ops;
+extern struct fi_ops_cm mrf_ep_cm_ops;
 extern struct fi_ops_rma mrf_ep_rma_ops;
 
 /* fi_read and fi_write, in short.c: the shortest way where it will do, else the long one. */

@@ -1,15 +1,20 @@
 libmrfab_internal_la_SOURCES += \
 	lib/ep/agent.c \
 	lib/ep/agent.h \
+	lib/ep/ask.c \
 	lib/ep/conn.c \
 	lib/ep/ep.c \
 	lib/ep/ep.h \
+	lib/ep/ep_bind.c \
+	lib/ep/ep_calls.c \
 	lib/ep/none.c \
 	lib/ep/none.h \
 	lib/ep/op.c \
 	lib/ep/op.h \
 	lib/ep/peer.c \
 	lib/ep/peer.h \
+	lib/ep/remote.c \
+	lib/ep/remote.h \
 	lib/ep/resolve.c \
 	lib/ep/rma.c \
 	lib/ep/short.c \

@@ -37,8 +37,12 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_req *req
 
 /* --- local buffers that the application registered ------------------------------------ */
 
-/* Appends the pieces of one buffer; false when it is not (wholly) inside the region. */
-static bool add_desc(struct mrf_op *op, const struct mrf_desc *desc, const struct iovec *iov)
+/*
+ * Appends the pieces of one buffer; false when it is not (wholly) inside the region. *pinned
+ * becomes false when the region is pinned on demand.
+ */
+static bool add_desc(struct mrf_op *op, const struct mrf_desc *desc, const struct iovec *iov,
+		     bool *pinned)
 {
 	const struct mrf_mr_seg *segs = desc->nseg > 1 ? desc->segs : &desc->seg;
 	uint64_t addr = (uintptr_t)iov->iov_base, left = iov->iov_len;
@@ -50,6 +54,8 @@ static bool add_desc(struct mrf_op *op, const struct mrf_desc *desc, const struc
 		n = mrf_mr_locate(segs, desc->nseg, true, addr, left, &i, &offset);
 		if (!n || op->nsge == MRF_OP_SGE)
 			return false;
+		if (!segs[i].lkey)
+			*pinned = false;
 		n = mrf_min(n, UINT32_MAX & ~0xfffu);
 		op->sge[op->nsge++] = (struct mrf_sge){ .addr = segs[i].iova + offset,
 							.len = (uint32_t)n,
@@ -63,12 +69,14 @@ static bool add_desc(struct mrf_op *op, const struct mrf_desc *desc, const struc
 /*
  * Takes the descriptors when all of them fit. strict (FI_MR_LOCAL): each that does not is an
  * error; otherwise the page says that they are ignored, so anything may stand there. Returns 1
- * when they are not usable.
+ * when they are not usable, or in order but of regions that are pinned on demand: then the
+ * operation registers the buffers like any others.
  */
 static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op,
 		    bool strict)
 {
 	uint64_t right = req->kind == MRF_OP_READ ? FI_READ : FI_WRITE;
+	bool pinned = true;
 	size_t i;
 
 	op->nsge = 0;
@@ -91,7 +99,7 @@ static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op 
 			       mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, 4011,
 					  "buffer %zu: its region was registered without %s", i,
 					  right == FI_READ ? "FI_READ" : "FI_WRITE");
-		if (!add_desc(op, &desc, &req->iov[i]))
+		if (!add_desc(op, &desc, &req->iov[i], &pinned))
 			return !strict ? 1 :
 			       mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4012,
 					  "buffer %zu: %p, %zu bytes, is not inside the region "
@@ -100,7 +108,7 @@ static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op 
 		op->desc[op->ndesc++] = value;
 	}
 	op->local = MRF_LOCAL_DESC;
-	return 0;
+	return pinned ? 0 : 1;
 }
 
 /* --- local buffers that nobody registered --------------------------------------------- */

@@ -50,8 +50,8 @@ struct mrf_op {
 	bool ask_first;		/* even a key that carries its rkey must be resolved */
 	bool resolved;		/* all keys known good; holds until the next requeue */
 	bool imm_posted;
-	uint8_t refused;	/* times that the target's kernel said no */
 	uint8_t timeouts;
+	uint16_t refused;	/* times that the target's kernel said no */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 	uint32_t imm;
 	uint32_t inflight;	/* work requests posted and not completed */

@@ -113,6 +113,9 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 		return -FI_EAGAIN;
 	}
 	leave_queue(op);
+	/* The leases end when it is done, whether or not the application looks. */
+	if (mrf_unlikely(peer->leases))
+		mrf_agent_watch(peer);
 	return 0;
 }
 
@@ -158,7 +161,7 @@ static void ask_ahead(struct mrf_peer *peer)
 			break;
 		mrf_resolve_op(op, &why);
 	}
-	mrf_resolve_ask(peer);
+	mrf_ask_send(peer);
 }
 
 /* One that was removed from the address vector has done its last. */
@@ -177,6 +180,7 @@ void mrf_peer_advance(struct mrf_peer *peer)
 			mrf_agent_kick(peer);
 		return;
 	}
+	mrf_ask_release(peer);
 	while ((node = mrf_list_first(&peer->queue)) &&
 	       step(peer, mrf_list_entry(node, struct mrf_op, node)))
 		;
@@ -367,7 +371,7 @@ void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
 	if (mrf_unlikely(peer->state == MRF_PEER_BROKEN)) {
 		if (!in_flight(conn))
 			mrf_agent_kick(peer);
-	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone)) {
+	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone || peer->leases)) {
 		mrf_peer_advance(peer);
 	}
 }
@@ -393,7 +397,7 @@ void mrf_peer_rewind(struct mrf_peer *peer)
 	/* What was known may be another endpoint's by the time of the next connection. */
 	mrf_list_each(pos, &peer->queue)
 		mrf_list_entry(pos, struct mrf_op, node)->resolved = false;
-	mrf_resolve_unask(peer);
+	mrf_ask_lost(peer);
 }
 
 void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
@@ -435,6 +439,7 @@ static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t 
 	mrf_list_init(&peer->queue);
 	mrf_list_init(&peer->redo);
 	mrf_list_init(&peer->to_ask);
+	mrf_list_init(&peer->asked);
 	mrf_list_init(&peer->kick);
 	mrf_idmap_init(&peer->remotes);
 	mrf_list_add_tail(&peer->node, &ep->all_peers);
@@ -445,7 +450,7 @@ void mrf_peer_free(struct mrf_peer *peer)
 {
 	mrf_agent_unkick(peer);
 	mrf_list_del(&peer->node);
-	mrf_resolve_fini(peer);
+	mrf_remote_fini(peer);
 	free(peer);
 }
 

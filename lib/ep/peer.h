@@ -20,26 +20,10 @@
 
 #include "ep/agent.h"
 #include "ep/ep.h"
+#include "ep/remote.h"
 #include "proto/proto.h"
 
 #define MRF_ASKS 8 /* questions on the way per connection; the peer may allow fewer */
-
-/* A region of the peer, as it answered. */
-struct mrf_remote {
-	uint64_t key;
-	uint64_t cookie;      /* the endpoint's clock when the question was (last) asked */
-	bool asking;	      /* a question is on the way */
-	bool known;	      /* what follows is an answer */
-	bool wanted;	      /* ask (again) as soon as possible */
-	struct mrf_list node; /* in peer->to_ask when wanted */
-	uint32_t status;      /* enum mrf_mr_status */
-	uint64_t access;
-	uint64_t base;
-	uint64_t len;
-	unsigned nseg;
-	struct mrf_mr_seg *segs; /* &one, or allocated when there are several */
-	struct mrf_mr_seg one;
-};
 
 enum mrf_peer_state { MRF_PEER_IDLE, MRF_PEER_CONNECTING, MRF_PEER_READY, MRF_PEER_BROKEN };
 
@@ -56,10 +40,14 @@ struct mrf_peer {
 	struct mrf_conn *conn;
 	struct mrf_list queue;	/* operations in order, not yet wholly posted */
 	struct mrf_list redo;	/* flushed ones, in order; go in front of queue */
-	unsigned asks;		/* on the way */
-	struct mrf_list to_ask;
+	unsigned asks;		/* on the way: the length of asked */
+	struct mrf_list to_ask;	/* struct mrf_remote.node */
+	struct mrf_list asked;	/* likewise */
 	struct mrf_idmap remotes;
+	uint64_t epoch;		/* goes up when regions pinned on demand may have moved */
+	unsigned leases;	/* answers that are good once, not yet released */
 	uint64_t instance;	/* of the peer's endpoint, 0 before the first welcome */
+	uint64_t space_id;	/* of the peer's domain: whose raw keys are its */
 	uint64_t mr_mode;	/* of the peer's domain */
 	unsigned tries;		/* connection attempts since the last success */
 	unsigned losses;	/* connections lost since anything was last done */
@@ -138,6 +126,9 @@ struct mrf_why {
 	char text[MRF_ERR_TEXT];
 };
 
+void mrf_why_set(struct mrf_why *why, int err, int code, const char *fmt, ...)
+	MRF_PRINTF(4, 5);
+
 /* May the whole operation be? Every key of it is resolved or carries what is needed. */
 enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
 /*
@@ -154,14 +145,25 @@ bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_k
 			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr);
 /* What was known of the operation's keys is not to be trusted any more. */
 void mrf_resolve_forget(struct mrf_op *op);
-void mrf_resolve_forget_all(struct mrf_peer *peer);
-/* The connection is gone, and with it the questions that were on the way. */
-void mrf_resolve_unask(struct mrf_peer *peer);
-/* An answer came in; operations may go on. */
-void mrf_resolve_answer(struct mrf_peer *peer, const struct mrf_answer *answer);
+
+/* --- ask.c ---------------------------------------------------------------------------- */
+
+/* Questions answered "once" that may be open; then all must be used and released. */
+#define MRF_LEASES 32
+
+/* Wants the peer to be asked about these bytes, unless a question about the key is open. */
+void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
+		  uint64_t len);
 /* Sends the questions that wait, as far as there is room. */
-void mrf_resolve_ask(struct mrf_peer *peer);
-void mrf_resolve_fini(struct mrf_peer *peer);
+void mrf_ask_send(struct mrf_peer *peer);
+/* An answer came in; operations may go on. */
+void mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer);
+/* The connection is gone, and with it the questions and the leases that were open. */
+void mrf_ask_lost(struct mrf_peer *peer);
+/* What the peer said of regions that are pinned on demand is void. */
+void mrf_ask_forget(struct mrf_peer *peer);
+/* Ends the leases when nothing uses them; READY. */
+void mrf_ask_release(struct mrf_peer *peer);
 
 /* --- post.c ---------------------------------------------------------------------------- */
 

@@ -16,19 +16,25 @@
 #define NSLOTS 64
 #define SLOT_SIZE 64
 #define SEND_DEPTH 16
-#define ASKS 8 /* <= SEND_DEPTH: each gets an answer */
+#define ASKS 8 /* < SEND_DEPTH: each gets an answer, and then there are notes */
+/* The slot in the work request id of a FORGET; those of RECVs and answers are below. */
+#define FORGET_SLOT ((1u << MRF_WR_SLOT_BITS) - 1)
 
 struct mrf_pasv {
 	struct mrf_owner owner;
 	struct mrf_list node; /* in ep->passive */
 	struct mrf_ep *ep;
 	struct mrf_vconn *vconn;
+	struct mrf_mr_lease lease; /* what was pinned for single accesses of this peer */
+	bool forgetting;   /* a FORGET is on the way */
+	bool forget_again; /* and another one is due */
 	struct mrf_vmr slots_mr;
 	uint8_t slots[NSLOTS][SLOT_SIZE];
 };
 
 _Static_assert(MRF_PROTO_ASK_LEN <= SLOT_SIZE, "a question fits");
-_Static_assert(NSLOTS <= 1 << MRF_WR_SLOT_BITS, "slot numbers fit");
+_Static_assert(NSLOTS < FORGET_SLOT, "slot numbers fit");
+_Static_assert(ASKS < SEND_DEPTH, "there is room for a note");
 _Static_assert(MRF_PROTO_MAX_SEG >= MRF_MR_IOV_LIMIT, "an answer can name all segments");
 
 struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
@@ -41,6 +47,7 @@ static void pasv_destroy(struct mrf_pasv *pasv)
 	mrf_list_del(&pasv->node);
 	mrf_vconn_disconnect(pasv->vconn);
 	mrf_vconn_close(pasv->vconn);
+	mrf_mr_lease_end(&pasv->lease);
 	mrf_agent_disown(pasv->ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
 	mrf_vmr_dereg(&pasv->slots_mr);
 	free(pasv);
@@ -93,6 +100,7 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 	pasv->ep = ep;
 	pasv->vconn = vconn;
 	pasv->owner.kind = MRF_OWNER_PASV;
+	mrf_mr_lease_init(&pasv->lease);
 	ret = mrf_agent_own(ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
 	if (ret)
 		goto err_free;
@@ -128,6 +136,7 @@ void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 {
 	struct mrf_welcome welcome = { .mr_mode = ep->domain->space.mode,
 				       .instance = ep->instance,
+				       .space_id = ep->domain->space.id,
 				       .asks = ASKS };
 	uint8_t data[MRF_PROTO_WELCOME_LEN];
 	struct mrf_hello hello;
@@ -171,31 +180,43 @@ void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event)
 
 /* --- answering ------------------------------------------------------------------------------- */
 
-static void fill_answer(struct mrf_mr_space *space, const struct mrf_ask *ask,
+static void fill_answer(const struct mrf_ask *ask, const struct mrf_mr_view *view, bool virt,
 			struct mrf_answer *answer)
 {
-	bool virt = space->mode & FI_MR_VIRT_ADDR;
-	struct mrf_mr_view view;
 	unsigned i;
 
-	mrf_mr_lookup(space, ask->key, &view);
-	memset(answer, 0, sizeof(*answer));
-	answer->cookie = ask->cookie;
-	answer->key = ask->key;
-	answer->status = (uint32_t)view.status;
-	if (view.status != MRF_MR_OK)
-		return;
-	answer->access = view.access;
-	answer->base = view.base;
-	answer->len = view.len;
-	answer->nseg = view.nseg;
-	for (i = 0; i < view.nseg; i++)
+	*answer = (struct mrf_answer){ .cookie = ask->cookie,
+				       .key = ask->key,
+				       .status = (uint32_t)view->status,
+				       .flags = (view->complete ? MRF_ANSWER_COMPLETE : 0) |
+						(view->once ? MRF_ANSWER_ONCE : 0),
+				       .access = view->access,
+				       .base = view->base,
+				       .len = view->len,
+				       .serial = view->serial,
+				       .nseg = view->nseg };
+	for (i = 0; i < view->nseg; i++)
 		answer->seg[i] = (struct mrf_answer_seg){
-			.addr = view.seg[i].addr,
-			.len = view.seg[i].len,
-			.rkey = view.seg[i].rkey,
-			.iova_off = virt ? 0 : (uint32_t)view.seg[i].iova,
+			.pos = view->seg[i].addr,
+			.len = view->seg[i].len,
+			.rkey = view->seg[i].rkey,
+			.iova_off = virt ? 0 : (uint32_t)view->seg[i].iova,
 		};
+}
+
+static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
+			struct mrf_answer *answer)
+{
+	struct mrf_mr_space *space = &pasv->ep->domain->space;
+	struct mrf_mr_ask question = { .key = ask->key,
+				       .serial = ask->serial,
+				       .addr = ask->addr,
+				       .len = ask->len,
+				       .ep = &pasv->ep->fid.fid };
+	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
+
+	mrf_mr_reach(space, &question, &pasv->lease, &view);
+	fill_answer(ask, &view, space->mode & FI_MR_VIRT_ADDR, answer);
 }
 
 static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
@@ -213,9 +234,43 @@ static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 
 	if (ret)
 		return ret;
-	fill_answer(&pasv->ep->domain->space, &ask, &answer);
+	find_answer(pasv, &ask, &answer);
 	sge.len = (uint32_t)mrf_answer_encode(&answer, out);
 	return mrf_vconn_post(pasv->vconn, &wr);
+}
+
+static int take_message(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	if (mrf_msg_type(msg, len) != MRF_MSG_RELEASE)
+		return answer_ask(pasv, msg, len);
+	mrf_mr_lease_end(&pasv->lease);
+	return 0;
+}
+
+/* One at a time: the peer has room for a few messages that it did not ask for. */
+void mrf_pasv_forget(struct mrf_pasv *pasv)
+{
+	uint8_t out[MRF_PROTO_NOTE_LEN];
+	struct mrf_sge sge = { .addr = (uintptr_t)out };
+	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(pasv->owner.id, FORGET_SLOT),
+			      .op = MRF_VWR_SEND,
+			      .is_inline = true,
+			      .nsge = 1,
+			      .sge = &sge };
+
+	pasv->forget_again = pasv->forgetting;
+	if (pasv->forgetting)
+		return;
+	sge.len = (uint32_t)mrf_note_encode(MRF_MSG_FORGET, out);
+	/* Without it the peer finds out when the kernel refuses: slower, not wrong. */
+	pasv->forgetting = !mrf_vconn_post(pasv->vconn, &wr);
+}
+
+static void forget_sent(struct mrf_pasv *pasv)
+{
+	pasv->forgetting = false;
+	if (pasv->forget_again)
+		mrf_pasv_forget(pasv);
 }
 
 static void deliver_imm(struct mrf_pasv *pasv, const struct mrf_wc *wc)
@@ -234,12 +289,16 @@ void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc 
 	int ret = 0;
 
 	/* A broken connection is its initiator's business: it disconnects, and comes again. */
-	if (wc->status != MRF_WC_OK || wc->kind == MRF_WC_SENT || slot >= NSLOTS)
+	if (wc->status != MRF_WC_OK)
+		return;
+	if (slot == FORGET_SLOT)
+		forget_sent(pasv);
+	if (wc->kind == MRF_WC_SENT || slot >= NSLOTS)
 		return;
 	if (wc->kind == MRF_WC_RECV_IMM)
 		deliver_imm(pasv, wc);
 	else
-		ret = answer_ask(pasv, pasv->slots[slot], wc->byte_len);
+		ret = take_message(pasv, pasv->slots[slot], wc->byte_len);
 	if (post_slot(pasv, slot) || ret) {
 		mrf_warn(FI_LOG_EP_CTRL, 4024, "malformed question of %u bytes (%d): disconnecting",
 			 wc->byte_len, ret);

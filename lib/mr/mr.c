@@ -5,30 +5,19 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
+#include "mr/back.h"
 #include "mr/mr_pool.h"
-
-/* What the kernel pinned for a registration that is under way. */
-struct pins {
-	unsigned nseg;
-	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
-	struct mrf_vmr vmr[MRF_MR_IOV_LIMIT];
-};
-
-static struct mrf_mr *from_fid(const struct fid *fid)
-{
-	return mrf_container_of(fid, struct mrf_mr, fid.fid);
-}
 
 void mrf_mr_describe(const struct fid *fid, char *buf, size_t len)
 {
-	const struct mrf_mr *mr = from_fid(fid);
+	const struct mrf_mr *mr = mrf_mr_from_fid(fid);
 	int n;
 
 	n = snprintf(buf, len, "%#llx, %llu bytes", (unsigned long long)mr->seg.addr,
 		     (unsigned long long)mr->len);
 	if (n > 0 && (size_t)n < len && (mr->access & MRF_MR_REMOTE))
 		snprintf(buf + n, len - (size_t)n, ", key %#llx",
-			 (unsigned long long)mr->fid.key);
+			 (unsigned long long)mr->key);
 }
 
 /* --- closing ---------------------------------------------------------------------- */
@@ -40,17 +29,24 @@ static void hold_domain_locked(struct mrf_mr *mr)
 
 /*
  * Lets no peer find the region and no operation use its descriptor any more. Before the
- * kernel regions go: the kernel may hand out their numbers again at once.
+ * kernel regions go: the kernel may hand out their numbers again at once. -FI_EBUSY, with
+ * the endpoint that is in the way in name: nothing changed.
  */
-static void withdraw(struct mrf_mr *mr)
+static int withdraw(struct mrf_mr *mr, char *name, size_t len)
 {
 	struct mrf_mr_space *space = mr->space;
+	int ret = 0;
 
 	mrf_lock_take(&space->lock);
-	mrf_list_del(&mr->parent.node);
-	mrf_mr_key_release(mr);
-	mrf_mr_set_dead(mr);
+	if (mrf_unlikely(!mrf_list_empty(&mr->bonds)))
+		ret = mrf_mr_unbind(mr, name, len);
+	if (mrf_likely(!ret)) {
+		mrf_list_del(&mr->parent.node);
+		mrf_mr_key_release(mr);
+		mrf_mr_set_dead(mr);
+	}
 	mrf_lock_release(&space->lock);
+	return ret;
 }
 
 static int unpin(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nseg)
@@ -71,17 +67,35 @@ static int unpin(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nse
 	return first;
 }
 
+static int unpin_all(struct mrf_mr *mr)
+{
+	if (mrf_unlikely(mr->back))
+		return mrf_mr_back_close(mr->back);
+	return unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
+}
+
+static int refuse_bound(struct mrf_mr *mr, const char *endpoint)
+{
+	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3063,
+			  "fi_close(region %p): is bound to endpoint %s, which has to be "
+			  "closed first (before API version 2.3)",
+			  (void *)mr, endpoint);
+}
+
 /* On failure the region stays, without key and descriptor, and may be closed again. */
 static int mr_close(struct fid *fid)
 {
-	struct mrf_mr *mr = from_fid(fid);
+	struct mrf_mr *mr = mrf_mr_from_fid(fid);
+	char endpoint[MRF_MR_NAME];
 	int ret;
 
 	if (mrf_unlikely(fid->fclass != FI_CLASS_MR))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3031,
 				  "fi_close(region %p): is closed already", (void *)fid);
-	withdraw(mr);
-	ret = unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
+	ret = withdraw(mr, endpoint, sizeof(endpoint));
+	if (mrf_unlikely(ret))
+		return refuse_bound(mr, endpoint);
+	ret = unpin_all(mr);
 	if (mrf_unlikely(ret)) {
 		mrf_lock_take(&mr->space->lock);
 		hold_domain_locked(mr);
@@ -91,6 +105,10 @@ static int mr_close(struct fid *fid)
 	fid->fclass = FI_CLASS_UNSPEC;
 	if (mr->nseg > 1)
 		free(mr->segs);
+	if (mrf_unlikely(mr->back)) {
+		mrf_mr_back_put(mr->back);
+		mr->back = NULL;
+	}
 	mrf_mr_pool_put(mr->space->pool, mr);
 	return 0;
 }
@@ -105,50 +123,78 @@ static struct fi_ops mr_fid_ops = {
 
 /* --- registering ------------------------------------------------------------------ */
 
-static int pin_one(const struct mrf_mr_space *space, const struct iovec *iov,
-		   unsigned rights, struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
+static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
+		     struct mrf_mr_seg *seg)
 {
-	int ret = 0;
-
 	seg->addr = (uintptr_t)iov->iov_base;
 	seg->len = iov->iov_len;
 	/* The kernel wants iova and address congruent modulo the page. */
 	seg->iova = seg->addr;
 	if (!(space->mode & FI_MR_VIRT_ADDR))
 		seg->iova &= space->page_mask;
-	if (mrf_likely(seg->len)) {
-		ret = mrf_vmr_reg(space->pd, iov->iov_base, seg->len, seg->iova, rights,
-				  vmr);
-		if (mrf_unlikely(ret))
-			return mrf_mr_why(space, iov->iov_base, seg->len, rights, ret);
-	} else {
-		*vmr = (struct mrf_vmr){ 0 };
-	}
+	seg->rkey = 0;
+	seg->lkey = 0;
+}
+
+static int pin_one(const struct mrf_mr_space *space, unsigned rights,
+		   struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
+{
+	const void *addr = (const void *)(uintptr_t)seg->addr;
+	int ret = 0;
+
+	*vmr = (struct mrf_vmr){ 0 };
+	if (mrf_unlikely(!seg->len))
+		return 0;
+	ret = mrf_vmr_reg(space->pd, addr, seg->len, seg->iova, rights, vmr);
+	if (mrf_unlikely(ret))
+		return mrf_mr_why(space, addr, seg->len, rights, ret);
 	seg->rkey = vmr->rkey;
 	seg->lkey = vmr->lkey;
 	return 0;
 }
 
-static int pin(const struct mrf_mr_space *space, const struct iovec *iov,
-	       const struct mrf_mr_plan *plan, struct pins *pins)
+/* pins->seg says where. */
+static int pin(const struct mrf_mr_space *space, uint64_t access,
+	       struct mrf_mr_pins *pins)
 {
-	unsigned rights = mrf_mr_access_kernel(plan->access);
+	unsigned rights = mrf_mr_access_kernel(access);
 	unsigned n;
 	int ret;
 
-	for (n = 0; n < plan->nseg; iov++) {
-		/* Empty segments are left out, unless there is nothing else. */
-		if (!iov->iov_len && plan->len)
-			continue;
-		ret = pin_one(space, iov, rights, &pins->seg[n], &pins->vmr[n]);
+	for (n = 0; n < pins->nseg; n++) {
+		ret = pin_one(space, rights, &pins->seg[n], &pins->vmr[n]);
 		if (mrf_unlikely(ret)) {
 			unpin(pins->seg, pins->vmr, n);
 			return ret;
 		}
-		n++;
+	}
+	return 0;
+}
+
+int mrf_mr_pin(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
+	       unsigned nseg, uint64_t access, struct mrf_mr_pins *pins)
+{
+	pins->nseg = nseg;
+	memcpy(pins->seg, segs, nseg * sizeof(*segs));
+	return pin(space, access, pins);
+}
+
+void mrf_mr_unpin(struct mrf_mr_pins *pins)
+{
+	unpin(pins->seg, pins->vmr, pins->nseg);
+}
+
+/* Where the segments are; empty ones are left out, unless there is nothing else. */
+static void plan_segs(const struct mrf_mr_space *space, const struct iovec *iov,
+		      const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins)
+{
+	unsigned n;
+
+	for (n = 0; n < plan->nseg; iov++) {
+		if (iov->iov_len || !plan->len)
+			plan_seg(space, iov, &pins->seg[n++]);
 	}
 	pins->nseg = n;
-	return 0;
 }
 
 /* What stays the same however often the pool hands the region out. */
@@ -158,13 +204,14 @@ static void set_up(struct mrf_mr *mr, struct mrf_mr_space *space)
 	mr->space = space;
 	mr->parent.holder = &mr->fid.fid;
 	mr->parent.describe = mrf_mr_describe;
+	mrf_list_init(&mr->bonds);
 }
 
 /*
  * Segments and kernel regions of a region that has several, as struct mrf_mr wants
  * them.
  */
-static struct mrf_mr_seg *copy_pins(const struct pins *pins)
+static struct mrf_mr_seg *copy_pins(const struct mrf_mr_pins *pins)
 {
 	size_t seg_size = pins->nseg * sizeof(pins->seg[0]);
 	size_t vmr_size = pins->nseg * sizeof(pins->vmr[0]);
@@ -180,7 +227,7 @@ static struct mrf_mr_seg *copy_pins(const struct pins *pins)
 static struct mrf_mr *enter_locked(struct mrf_mr_space *space,
 				   const struct fi_mr_attr *attr,
 				   const struct mrf_mr_plan *plan,
-				   const struct pins *pins, struct mrf_mr_seg *segs)
+				   const struct mrf_mr_pins *pins, struct mrf_mr_seg *segs)
 {
 	struct mrf_mr *mr = mrf_mr_pool_get(space->pool);
 
@@ -190,17 +237,21 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space,
 		set_up(mr, space);
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
-	mr->fid.key =
-		space->mode & FI_MR_PROV_KEY ? FI_KEY_NOTAVAIL : attr->requested_key;
+	mr->key = space->mode & FI_MR_PROV_KEY ? FI_KEY_NOTAVAIL : attr->requested_key;
+	mr->serial = space->next_serial++;
 	mr->vmr = pins->vmr[0];
 	mr->len = plan->len;
 	mr->keyed = false;
+	mrf_mr_key_show(mr);
 	mrf_mr_set(mr, plan->access, plan->nseg, pins->seg, segs);
 	return mr;
 }
 
-/* Gives the region its descriptor and, when peers may use it, its key. */
-static int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
+/*
+ * Gives the region its descriptor and, when peers may use it, its key. One that is deferred
+ * has the key all the same, but keeps it to itself.
+ */
+static int publish_locked(struct mrf_mr *mr, uint64_t requested_key, bool deferred,
 			  struct mrf_mr_holder *holder)
 {
 	int ret;
@@ -214,7 +265,11 @@ static int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
 		}
 	}
 	hold_domain_locked(mr);
-	mrf_mr_set_live(mr->space->pool, mr);
+	mr->enabled = !deferred;
+	if (mrf_likely(!deferred))
+		mrf_mr_set_live(mr->space->pool, mr);
+	else
+		mr->fid.key = FI_KEY_NOTAVAIL;
 	return 0;
 }
 
@@ -231,8 +286,8 @@ static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int
 }
 
 static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		   const struct mrf_mr_plan *plan, const struct pins *pins,
-		   struct fid_mr **out)
+		   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
+		   struct mrf_mr_back *back, struct fid_mr **out)
 {
 	struct mrf_mr_seg *segs = NULL;
 	struct mrf_mr_holder holder;
@@ -247,7 +302,9 @@ static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	mrf_lock_take(&space->lock);
 	mr = enter_locked(space, attr, plan, pins, segs);
 	if (mrf_likely(mr))
-		ret = publish_locked(mr, attr->requested_key, &holder);
+		ret = publish_locked(mr, attr->requested_key, plan->deferred, &holder);
+	if (mrf_likely(!ret))
+		mr->back = back;
 	mrf_lock_release(&space->lock);
 	if (mrf_unlikely(ret)) {
 		free(segs);
@@ -280,13 +337,14 @@ static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 
 	if (mrf_unlikely(!space || !attr || !out))
 		return refuse_null(!space ? "domain" : attr ? "mr" : "attr");
-	if (mrf_likely(mrf_mr_attr_usual(attr, flags))) {
+	if (mrf_likely(mrf_mr_attr_usual(space, attr, flags))) {
 		plan->access = attr->access;
 		plan->len = attr->mr_iov->iov_len;
 		plan->nseg = 1;
+		plan->deferred = plan->demand = false;
 		return check_key(space, attr);
 	}
-	ret = mrf_mr_attr_check(space->api_version, attr, flags, plan);
+	ret = mrf_mr_attr_check(space, attr, flags, plan);
 	if (ret)
 		return ret;
 	ret = check_key(space, attr);
@@ -296,21 +354,67 @@ static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	return 0;
 }
 
+/* Is the memory there that the mode says has to be? */
+static int check_memory(const struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
+			struct mrf_mr_pins *pins)
+{
+	unsigned i;
+	int ret;
+
+	if (space->mode & FI_MR_ALLOCATED) {
+		ret = pin(space, plan->access, pins);
+		if (ret)
+			return ret;
+		unpin(pins->seg, pins->vmr, pins->nseg);
+	}
+	for (i = 0; i < pins->nseg; i++) {
+		pins->vmr[i] = (struct mrf_vmr){ 0 };
+		pins->seg[i].rkey = pins->seg[i].lkey = 0;
+	}
+	return 0;
+}
+
+/* A region that is not pinned, or not yet. */
+static int register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			     struct fid_mr **out)
+{
+	struct mrf_mr_back *back = NULL;
+	int ret;
+
+	ret = check_memory(space, plan, pins);
+	if (ret)
+		return ret;
+	if (plan->demand) {
+		back = mrf_mr_back_new(space, mrf_mr_access_kernel(plan->access),
+				       pins->seg, pins->nseg);
+		if (!back)
+			return why_unpublished(0, NULL, -FI_ENOMEM);
+	}
+	ret = publish(space, attr, plan, pins, back, out);
+	if (ret && back)
+		mrf_mr_back_put(back);
+	return ret;
+}
+
 int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		    uint64_t flags, struct fid_mr **out)
 {
 	struct mrf_mr_plan plan;
-	struct pins pins;
+	struct mrf_mr_pins pins;
 	int ret;
 
 	ret = check(space, attr, flags, out, &plan);
-	if (ret)
+	if (mrf_unlikely(ret))
 		return ret;
-	ret = pin(space, attr->mr_iov, &plan, &pins);
-	if (ret)
+	plan_segs(space, attr->mr_iov, &plan, &pins);
+	if (mrf_unlikely(plan.deferred || plan.demand))
+		return register_unpinned(space, attr, &plan, &pins, out);
+	ret = pin(space, plan.access, &pins);
+	if (mrf_unlikely(ret))
 		return ret;
-	ret = publish(space, attr, &plan, &pins, out);
-	if (ret)
+	ret = publish(space, attr, &plan, &pins, NULL, out);
+	if (mrf_unlikely(ret))
 		unpin(pins.seg, pins.vmr, pins.nseg);
 	return ret;
 }

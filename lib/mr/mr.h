@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory regions: the heart of the library, fi_mr(3). A region is one fid_mr and one
- * kernel MR per segment, with exactly the rights asked for, gone before fi_close
- * returns.
+ * Memory regions: the heart of the library, fi_mr(3). A region is one fid_mr and its
+ * kernel MRs, with exactly the rights asked for, gone before fi_close returns: one per
+ * segment, pinned when it is registered or enabled, or, when the memory need not be there
+ * yet, as many as peers have reached so far (mr/back.h).
  *
  * mr/ never sees a domain or an endpoint, only a struct mrf_mr_space that the domain
  * lends: mode, limits, key space, descriptor table, protection domain. So all of it is
  * tested without a peer and without a kernel.
  *
- * Locks: space->lock (rank MR) guards keys, descriptors and the memory of closed keys.
+ * Locks: space->lock (rank MR) guards keys, descriptors, bindings and the memory of closed
+ * keys; the monitor's lock (rank PIN) guards what is pinned on demand.
  * Regions belong to the application until fi_close. Their memory is kept for the next
  * ones until the space goes, so that closing one twice is found out.
  */
@@ -18,6 +20,7 @@
 #include <stdatomic.h>
 #include <rdma/fi_domain.h>
 #include "base/idmap.h"
+#include "base/list.h"
 #include "base/lock.h"
 #include "obj/obj.h"
 #include "verbs/verbs.h"
@@ -34,7 +37,9 @@ struct mrf_mr_space {
 	struct mrf_obj *obj;	   /* the domain */
 	struct fid_domain *domain; /* for fi_mr's that ask */
 	struct mrf_vpd *pd;
+	uint64_t id;	      /* random, never 0: tells this space's raw keys from others' */
 	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
+	bool plain; /* regions without flags are pinned and enabled from the start */
 	uint32_t api_version; /* what the application asked for in fi_getinfo */
 	size_t max_mr;	      /* the device's limit, for messages; 0: unknown */
 	struct mrf_lock lock; /* rank MR */
@@ -48,14 +53,26 @@ struct mrf_mr_space {
 	struct mrf_mr_pool *pool;     /* regions, open and closed */
 	struct mrf_mr_closed *closed; /* ring of the last closed keys */
 	uint64_t nclosed;
+	uint64_t next_serial; /* of registrations; never 0, never used twice */
+	struct mrf_map *map;  /* raw keys of peers that the application mapped: mr/map.h */
+	struct mrf_list ports; /* struct mrf_mr_port.node; guarded by lock */
+	struct mrf_mr_backs *backs; /* of regions pinned on demand; NULL: has none */
+	/*
+	 * What peers were told of regions that are pinned on demand holds no longer: tell
+	 * them. Set by ep/ when the agent starts (NULL before and after), with the
+	 * monitor's lock held; called by any thread, the monitor's too, with that lock held: must not block, allocate, free, or take a lock that
+	 * others hold while they do.
+	 */
+	void (*dropped)(void *arg);
+	void *dropped_arg;
 	uint64_t next_prov_key; /* for provider keys that cannot carry the rkey */
 	uint64_t page_mask;	/* page size - 1; immutable */
 	atomic_uint warned;	/* once-per-domain warnings already given */
 };
 
 /*
- * obj (initialised), domain, pd, mode, api_version and max_mr are set by the caller.
- * -FI_ENOMEM.
+ * obj (initialised), domain, pd, mode, api_version and max_mr are set by the caller, the
+ * rest here. -FI_ENOMEM.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);
 /* No region may be left. */
@@ -74,6 +91,27 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 struct mrf_mr_space *mrf_domain_mr_space(struct fid *domain); /* defined by domain/ */
 extern struct fi_ops_mr mrf_mr_ops;
 
+/* fi_mr_map_raw and fi_mr_unmap_key, each with a line for every error. In mr_raw.c. */
+int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr);
+int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key);
+/* -FI_EBUSY after one line while keys are mapped. */
+int mrf_mr_space_mapped(struct mrf_mr_space *space);
+
+/* --- endpoints that regions can be bound to (FI_MR_ENDPOINT) ----------------------- */
+
+/* Inside every endpoint of the domain. All fields are lib/mr's, guarded by space->lock. */
+struct mrf_mr_port {
+	struct mrf_list node;  /* in space->ports */
+	struct mrf_list bonds; /* of regions that are bound to it */
+	struct mrf_obj *ep;
+};
+
+/* ep (initialised) can be bound to from now on. */
+void mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
+		      struct mrf_obj *ep);
+/* Unbinds all regions from it. Before the endpoint is freed. */
+void mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port);
+
 /* --- keys as peers see them: the initiator needs these, too ----------------------- */
 
 /*
@@ -81,7 +119,9 @@ extern struct fi_ops_mr mrf_mr_ops;
  * question is asked:
  *   FI_MR_VIRT_ADDR:  the plain rkey (< 2^32), usable by any verbs program
  *   0-based:          01 in bits 63..62, in-page offset in bits 47..32, rkey
- * Any other provider key has 10 in bits 63..62 and is resolved by asking.
+ * Any other provider key has 10 in bits 63..62 and is resolved by asking: that of several
+ * segments, and every one where rkeys come and go (memory not pinned for good, regions
+ * that are enabled later).
  */
 struct mrf_key_direct {
 	uint32_t rkey;
@@ -105,7 +145,8 @@ static inline bool mrf_key_unpack(uint64_t target_mode, uint64_t key,
 	bool virt = target_mode & FI_MR_VIRT_ADDR;
 	uint64_t offset = virt ? 0 : MRF_KEY_OFFSET_MASK;
 
-	if (!(target_mode & FI_MR_PROV_KEY) || !(uint32_t)key ||
+	/* Where raw keys are required, no other will do. */
+	if ((target_mode & (FI_MR_PROV_KEY | FI_MR_RAW)) != FI_MR_PROV_KEY || !(uint32_t)key ||
 	    (key & ~(offset | UINT32_MAX)) != (virt ? 0 : MRF_KEY_DIRECT))
 		return false;
 	direct->rkey = (uint32_t)key;
@@ -126,22 +167,63 @@ struct mrf_mr_seg {
 /* On the wire: never renumber. */
 enum mrf_mr_status {
 	MRF_MR_OK = 0,
-	MRF_MR_UNKNOWN = 1, /* never seen here */
-	MRF_MR_CLOSED = 2,  /* was here, was closed */
-	MRF_MR_DISABLED = 3 /* is here, not enabled (yet) */
+	MRF_MR_UNKNOWN = 1,	  /* never seen here */
+	MRF_MR_CLOSED = 2,	  /* was here, was closed */
+	MRF_MR_DISABLED = 3,	  /* is here, not enabled (yet) */
+	MRF_MR_NOT_BOUND = 4,	  /* FI_MR_ENDPOINT: not bound to the endpoint that asks */
+	/* These are about the range that was asked for, not about the region. */
+	MRF_MR_OUTSIDE = 5,	  /* not wholly inside the region */
+	MRF_MR_NOT_REFRESHED = 6, /* FI_MR_MMU_NOTIFY: no refresh has covered it yet */
+	MRF_MR_NOT_MAPPED = 7,	  /* no memory there, or not writable as it would have to be */
+	MRF_MR_NO_ROOM = 8	  /* cannot be pinned: memlock, regions or memory used up */
+};
+
+/* What a peer wants to know: may it access [addr, addr + len) of the region behind key? */
+struct mrf_mr_ask {
+	uint64_t key;
+	uint64_t serial;   /* the registration that is meant; 0: whichever has the key */
+	uint64_t addr;	   /* as peers say it: offset, or address with FI_MR_VIRT_ADDR */
+	uint64_t len;	   /* bytes; 0: only the rest of the answer matters */
+	const struct fid *ep; /* the endpoint that was asked */
 };
 
 struct mrf_mr_view {
 	enum mrf_mr_status status;
+	/*
+	 * The segments are all there is and stay as they are: what is outside of them is
+	 * out of bounds. Else they are what is pinned at the range that was asked for,
+	 * sorted and without overlap; for what they do not cover ask (again).
+	 */
+	bool complete;
+	bool once;	 /* good for accesses begun before the question, until the lease ends */
+	uint64_t serial;
 	uint64_t access; /* FI_REMOTE_READ | FI_REMOTE_WRITE, what the region grants */
-	uint64_t base;	 /* of the first segment */
+	uint64_t base;	 /* address of the first segment */
 	uint64_t len;	 /* bytes in all */
-	unsigned nseg;	 /* at least 1: a region of no bytes has one empty segment */
+	unsigned nseg;	 /* complete: at least 1, a region of no bytes has one empty segment */
+	/* addr is what peers say: a packed offset, or the address with FI_MR_VIRT_ADDR. */
 	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
 };
 
-/* A copy of the region behind key; view->status tells when there is none. */
-void mrf_mr_lookup(struct mrf_mr_space *space, uint64_t key, struct mrf_mr_view *view);
+/* Pins for single accesses, where nobody tells of changes; see mr/back.h. */
+struct mrf_mr_lease {
+	struct mrf_list pins;
+};
+
+void mrf_mr_lease_init(struct mrf_mr_lease *lease);
+/*
+ * Unpins; what was answered with once is void. The lease may be used again. Not by the
+ * monitor's thread; before the space goes.
+ */
+void mrf_mr_lease_end(struct mrf_mr_lease *lease);
+
+/*
+ * Answers a peer: view->status says what is wrong, if anything is. Pins what is asked for
+ * where the region is pinned on demand; pins that hold for this access only go into lease.
+ * Agent thread; may take as long as the kernel takes to pin.
+ */
+void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+		  struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
 /*
  * Which segment serves the access at addr of at most len bytes: with virt addr is an
@@ -166,7 +248,8 @@ struct mrf_desc {
 	unsigned nseg;
 	/* With nseg > 1 all of them, valid while the region is open; else NULL. */
 	const struct mrf_mr_seg *segs;
-	struct mrf_mr_seg seg; /* the first segment */
+	/* The first segment. lkey 0: not pinned; right and bounds hold, register as needed. */
+	struct mrf_mr_seg seg;
 };
 
 /* False: not a live descriptor of this space. Lock-free; fast path. */

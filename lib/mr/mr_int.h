@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include "base/compiler.h"
 #include "base/iov.h"
 #include "mr/mr.h"
 
@@ -18,7 +19,8 @@
  * looks at it too late finds out instead of reading memory that is somebody else's.
  *
  * It is taken from the pool and written under space->lock. From then on until fi_close
- * nothing changes but state, and the agent reads it under space->lock, through the key.
+ * nothing changes but state and, once, when it is enabled, its kernel regions; the agent
+ * reads it under space->lock, through the key.
  *
  * mrf_desc_get reads the second half without a lock. state is generation << 1 | live;
  * the words below it change only while the region is not live, and a generation never
@@ -32,7 +34,12 @@ struct mrf_mr {
 	struct mrf_mr *next;	    /* in the pool, while closed */
 	struct mrf_vmr vmr;	    /* of the only segment */
 	uint64_t len;		    /* bytes in all */
-	bool keyed;	/* fid.key is in space->keys; guarded by space->lock */
+	uint64_t key;		    /* the real one, which FI_MR_RAW hides from fid.key */
+	uint64_t serial;	    /* of this registration, never 0 */
+	struct mrf_mr_back *back;   /* NULL: plain, the kernel regions are this region's */
+	struct mrf_list bonds;	    /* struct mrf_mr_bond.mine; guarded by space->lock */
+	bool keyed;   /* key is in space->keys; guarded by space->lock */
+	bool enabled; /* peers and descriptors may use it; guarded by space->lock */
 	uint32_t index; /* in the pool; immutable */
 	_Atomic uint32_t state;
 	uint32_t nseg;	 /* at least 1: no bytes at all are one empty segment */
@@ -47,13 +54,59 @@ static inline struct mrf_vmr *mrf_mr_vmrs(struct mrf_mr *mr)
 	return mr->nseg == 1 ? &mr->vmr : (struct mrf_vmr *)(mr->segs + mr->nseg);
 }
 
+/* That a region is bound to an endpoint; allocated; in both lists. */
+struct mrf_mr_bond {
+	struct mrf_list mine;	/* in mr->bonds */
+	struct mrf_list theirs; /* in port->bonds */
+	struct mrf_mr_port *port;
+};
+
 /* "0x7f0000001000, 4096 bytes, key 0x7", for messages. */
 void mrf_mr_describe(const struct fid *fid, char *buf, size_t len);
 
 /* --- mr_ops: the fid's operations besides close ----------------------------------- */
 
+static inline struct mrf_mr *mrf_mr_from_fid(const struct fid *fid)
+{
+	return mrf_container_of(fid, struct mrf_mr, fid.fid);
+}
+
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int mrf_mr_control(struct fid *fid, int command, void *arg);
+/* fi_mr_raw_attr, in mr_raw.c. */
+int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr);
+
+/* --- mr_bind: endpoints; the caller holds space->lock ------------------------------ */
+
+#define MRF_MR_NAME 128 /* of an endpoint, for messages */
+
+/* Always true where FI_MR_ENDPOINT is not in force. */
+bool mrf_mr_bound_to(const struct mrf_mr *mr, const struct fid *ep);
+/*
+ * Unbinds a region that is being closed from its endpoints. -FI_EBUSY: they would have to be
+ * closed before; one of them is named in buf.
+ */
+int mrf_mr_unbind(struct mrf_mr *mr, char *buf, size_t len);
+
+/* --- mr_enable -------------------------------------------------------------------- */
+
+/* fi_mr_enable and fi_mr_refresh. */
+int mrf_mr_enable(struct mrf_mr *mr);
+int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify);
+
+/* --- mr: registering -------------------------------------------------------------- */
+
+/* What the kernel pinned for a registration that is under way. */
+struct mrf_mr_pins {
+	unsigned nseg;
+	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
+	struct mrf_vmr vmr[MRF_MR_IOV_LIMIT];
+};
+
+/* One kernel region for each of the segments. Logs why not. */
+int mrf_mr_pin(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
+	       unsigned nseg, uint64_t access, struct mrf_mr_pins *pins);
+void mrf_mr_unpin(struct mrf_mr_pins *pins);
 
 /* --- mr_attr: arguments ----------------------------------------------------------- */
 
@@ -62,24 +115,28 @@ struct mrf_mr_plan {
 	uint64_t access;
 	uint64_t len;
 	unsigned nseg; /* segments with bytes in them; 1 when there are no bytes */
+	bool deferred; /* created disabled */
+	bool demand;   /* pinned on demand */
 };
 
 /*
  * Everything that can be said about a registration without looking at the memory or the
  * key space. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOSYS, each with its line.
  */
-int mrf_mr_attr_check(uint32_t api_version, const struct fi_mr_attr *attr, uint64_t flags,
-		      struct mrf_mr_plan *plan);
+int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		      uint64_t flags, struct mrf_mr_plan *plan);
 
 /*
- * True for what nearly every registration is: one segment with bytes, rights and nothing
- * else. mrf_mr_attr_check and mrf_mr_access_warn would find nothing to say about it.
+ * True for what nearly every registration is: pinned at once, one segment with bytes, rights
+ * and nothing else. mrf_mr_attr_check and mrf_mr_access_warn would find nothing to say about
+ * it.
  */
-static inline bool mrf_mr_attr_usual(const struct fi_mr_attr *attr, uint64_t flags)
+static inline bool mrf_mr_attr_usual(const struct mrf_mr_space *space,
+				     const struct fi_mr_attr *attr, uint64_t flags)
 {
 	const struct iovec *iov = attr->mr_iov;
 
-	return !(flags | attr->offset | attr->auth_key_size) && iov &&
+	return space->plain && !(flags | attr->offset | attr->auth_key_size) && iov &&
 	       attr->iov_count == 1 && iov->iov_len && attr->access &&
 	       !(attr->access & ~MRF_MR_RIGHTS) &&
 	       mrf_range_ok((uintptr_t)iov->iov_base, iov->iov_len);
@@ -90,6 +147,10 @@ static inline bool mrf_mr_attr_usual(const struct fi_mr_attr *attr, uint64_t fla
 /* Bits of access that are no rights but let pass, and those that are neither. */
 uint64_t mrf_mr_access_tolerated(uint64_t access);
 uint64_t mrf_mr_access_unknown(uint64_t access);
+
+/* enum mrf_right bits for which the memory has to be writable. */
+#define MRF_RIGHTS_WRITE \
+	(MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC)
 
 /* enum mrf_right bits: exactly what the kernel needs for these FI_* rights. */
 static inline unsigned mrf_mr_access_kernel(uint64_t access)
@@ -119,9 +180,14 @@ struct mrf_mr_holder {
 
 /*
  * Enters a region with a remote right under the requested key or one of ours and sets
- * fid.key. -FI_ENOKEY (*holder filled in) or -FI_ENOMEM: nothing changed.
+ * key and fid.key. -FI_ENOKEY (*holder filled in) or -FI_ENOMEM: nothing changed.
  */
 int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder);
+/* What fi_mr_key tells: the key, unless it is a raw one. */
+static inline void mrf_mr_key_show(struct mrf_mr *mr)
+{
+	mr->fid.key = mr->space->mode & FI_MR_RAW ? FI_KEY_NOTAVAIL : mr->key;
+}
 /* Takes it out and remembers it as closed. Harmless without a key. */
 void mrf_mr_key_release(struct mrf_mr *mr);
 

@@ -31,7 +31,7 @@ static int take_own(struct mrf_mr *mr, uint64_t *key)
 	struct mrf_mr_space *space = mr->space;
 	int ret;
 
-	if (mr->nseg == 1 && mr->seg.rkey) {
+	if (mr->nseg == 1 && mr->seg.rkey && !(space->mode & FI_MR_RAW)) {
 		*key = mrf_key_pack(space->mode, mr->seg.rkey, mr->seg.iova);
 		ret = mrf_idmap_insert(&space->keys, *key, mr);
 		if (ret != -FI_EALREADY)
@@ -55,8 +55,9 @@ int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder 
 		ret = take_requested(mr, key, holder);
 	if (ret)
 		return ret;
-	mr->fid.key = key;
+	mr->key = key;
 	mr->keyed = true;
+	mrf_mr_key_show(mr);
 	return 0;
 }
 
@@ -64,7 +65,7 @@ void mrf_mr_key_release(struct mrf_mr *mr)
 {
 	if (!mr->keyed)
 		return;
-	mrf_idmap_remove(&mr->space->keys, mr->fid.key);
-	mrf_mr_space_remember_closed(mr->space, mr->fid.key);
+	mrf_idmap_remove(&mr->space->keys, mr->key);
+	mrf_mr_space_remember_closed(mr->space, mr->key);
 	mr->keyed = false;
 }

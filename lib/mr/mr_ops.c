@@ -1,57 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
+#include "base/compiler.h"
 #include "base/log.h"
 #include "mr/mr_int.h"
 
-int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	if (!bfid)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_MR, 3040,
-			"fi_mr_bind: bfid=NULL: must be a counter or an endpoint");
-	switch (bfid->fclass) {
-	case FI_CLASS_CNTR:
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3041,
-			"fi_mr_bind(region %p, counter %p, flags %#llx): remote "
-			"accesses to regions are not counted",
-			(void *)fid, (void *)bfid, (unsigned long long)flags);
-	case FI_CLASS_EP:
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3042,
-			"fi_mr_bind(region %p, endpoint %p, flags %#llx): regions "
-			"belong to the domain, FI_MR_ENDPOINT is not in force",
-			(void *)fid, (void *)bfid, (unsigned long long)flags);
-	default:
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3043,
-			"fi_mr_bind(region %p, %s %p): nothing can be bound to a "
-			"region",
-			(void *)fid, mrf_obj_class_name(bfid->fclass), (void *)bfid);
-	}
-}
-
 int mrf_mr_control(struct fid *fid, int command, void *arg)
 {
+	struct mrf_mr *mr = mrf_mr_from_fid(fid);
+
 	switch (command) {
 	case FI_GET_RAW_MR:
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3044,
-			"fi_mr_raw_attr(region %p): raw keys are not offered, use "
-			"fi_mr_key",
-			(void *)fid);
+		return mrf_mr_raw_attr(mr, arg);
 	case FI_REFRESH:
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3045,
-			"fi_mr_refresh(region %p): not offered, FI_MR_MMU_NOTIFY is "
-			"not in force",
-			(void *)fid);
+		return mrf_mr_refresh(mr, arg);
 	case FI_ENABLE:
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3046,
-			"fi_mr_enable(region %p): regions are enabled from the start, "
-			"neither FI_MR_ENDPOINT nor FI_MR_RMA_EVENT is in force",
-			(void *)fid);
+		return mrf_mr_enable(mr);
 	default:
 		return mrf_no_control(fid, command, arg);
 	}

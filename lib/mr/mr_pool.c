@@ -108,5 +108,5 @@ bool mrf_desc_local(const struct mrf_mr_space *space, const void *desc, uint64_t
 		return false;
 	*iova = MRF_MR_GET(mr->seg.iova) + (addr - start);
 	*lkey = MRF_MR_GET(mr->seg.lkey);
-	return atomic_load_explicit(&mr->state, memory_order_relaxed) == live;
+	return *lkey && atomic_load_explicit(&mr->state, memory_order_relaxed) == live;
 }

@@ -1,12 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/page.h"
+#include "mr/back.h"
+#include "mr/map.h"
 #include "mr/mr_pool.h"
+
+static uint64_t random_id(void)
+{
+	uint64_t id = 0;
+
+	/* Cannot fail for so few bytes, but may be interrupted before there is randomness. */
+	while (!id) {
+		if (getrandom(&id, sizeof(id), 0) != sizeof(id))
+			id = 0;
+	}
+	return id;
+}
+
+/* What the mode says of all regions. -FI_ENOMEM. */
+static int init_kind(struct mrf_mr_space *space)
+{
+	bool allocated = space->mode & FI_MR_ALLOCATED;
+
+	space->plain = allocated && !(space->mode & (FI_MR_MMU_NOTIFY | FI_MR_ENDPOINT));
+	space->backs = NULL;
+	if (allocated && !(space->mode & FI_MR_MMU_NOTIFY))
+		return 0;
+	space->backs = mrf_mr_backs_new(space);
+	return space->backs ? 0 : -FI_ENOMEM;
+}
 
 int mrf_mr_space_init(struct mrf_mr_space *space)
 {
+	int ret;
+
 	space->pool = mrf_mr_pool_new();
 	if (!space->pool)
 		return -FI_ENOMEM;
@@ -17,11 +47,21 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	}
 	space->nclosed = 0;
 	space->next_prov_key = 0;
+	space->next_serial = 1;
+	space->id = random_id();
+	space->dropped = NULL;
+	mrf_list_init(&space->ports);
 	space->page_mask = mrf_page_size() - 1;
 	atomic_init(&space->warned, 0);
 	mrf_idmap_init(&space->keys);
 	mrf_obj_init(&space->regions, space->obj->fid, space->obj->describe);
 	mrf_lock_init(&space->lock, MRF_RANK_MR);
+	space->map = mrf_map_new(space->id);
+	ret = init_kind(space);
+	if (!space->map || ret) {
+		mrf_mr_space_fini(space);
+		return -FI_ENOMEM;
+	}
 	return 0;
 }
 
@@ -30,6 +70,8 @@ void mrf_mr_space_fini(struct mrf_mr_space *space)
 	mrf_lock_fini(&space->lock);
 	mrf_obj_fini(&space->regions);
 	mrf_idmap_fini(&space->keys);
+	mrf_map_free(space->map);
+	mrf_mr_backs_free(space->backs);
 	free(space->closed);
 	mrf_mr_pool_free(space->pool);
 }
@@ -50,38 +92,4 @@ void mrf_mr_space_remember_closed(struct mrf_mr_space *space, uint64_t key)
 
 	slot->key = key;
 	slot->seq = ++space->nclosed;
-}
-
-static enum mrf_mr_status absent(const struct mrf_mr_space *space, uint64_t key)
-{
-	unsigned i;
-
-	for (i = 0; i < MRF_MR_CLOSED_KEYS; i++) {
-		if (space->closed[i].seq && space->closed[i].key == key)
-			return MRF_MR_CLOSED;
-	}
-	return MRF_MR_UNKNOWN;
-}
-
-static void look_at(const struct mrf_mr *mr, struct mrf_mr_view *view)
-{
-	view->status = MRF_MR_OK;
-	view->access = mr->access & MRF_MR_REMOTE;
-	view->base = mr->seg.addr;
-	view->len = mr->len;
-	view->nseg = mr->nseg;
-	memcpy(view->seg, mr->segs, mr->nseg * sizeof(view->seg[0]));
-}
-
-void mrf_mr_lookup(struct mrf_mr_space *space, uint64_t key, struct mrf_mr_view *view)
-{
-	const struct mrf_mr *mr;
-
-	mrf_lock_take(&space->lock);
-	mr = mrf_idmap_find(&space->keys, key);
-	if (mr)
-		look_at(mr, view);
-	else
-		view->status = absent(space, key);
-	mrf_lock_release(&space->lock);
 }

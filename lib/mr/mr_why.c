@@ -6,11 +6,10 @@
 #include "mr/mr_int.h"
 
 #define TEXT 256
-#define WRITES (MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC)
 
 static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 {
-	bool write = rights & WRITES;
+	bool write = rights & MRF_RIGHTS_WRITE;
 	char text[TEXT];
 
 	if (!addr)

@@ -3,6 +3,9 @@ libmrfab_internal_la_SOURCES += \
 	lib/obj/addr.h \
 	lib/obj/av.c \
 	lib/obj/av.h \
+	lib/obj/av_insert.c \
+	lib/obj/av_int.h \
+	lib/obj/av_table.c \
 	lib/obj/cntr.c \
 	lib/obj/cntr.h \
 	lib/obj/cq.c \

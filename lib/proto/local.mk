@@ -1,3 +1,6 @@
 libmrfab_internal_la_SOURCES += \
+	lib/proto/bytes.h \
 	lib/proto/proto.c \
-	lib/proto/proto.h
+	lib/proto/proto.h \
+	lib/proto/rawkey.c \
+	lib/proto/rawkey.h

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <endian.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
+#include "proto/bytes.h"
 #include "proto/proto.h"
 
 _Static_assert(MRF_PROTO_HELLO_LEN <= 56, "rdma_cm request private data");
@@ -13,48 +13,6 @@ _Static_assert(MRF_PROTO_MAX_MSG <= 512, "an answer goes inline");
 #define HEAD_LEN 4
 static const char magic[4] = { 'm', 'r', 'f', 'b' };
 #define MAGIC_LEN sizeof(magic)
-
-static void put16(uint8_t *p, uint16_t v)
-{
-	v = htole16(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static void put64(uint8_t *p, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static uint16_t get16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le16toh(v);
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le32toh(v);
-}
-
-static uint64_t get64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le64toh(v);
-}
 
 static void put_head(uint8_t *buf, enum mrf_msg_type type, size_t len)
 {
@@ -120,6 +78,7 @@ size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf)
 	put64(buf + 8, welcome->mr_mode);
 	put64(buf + 16, welcome->instance);
 	put32(buf + 24, welcome->asks);
+	put64(buf + 32, welcome->space_id);
 	return MRF_PROTO_WELCOME_LEN;
 }
 
@@ -135,6 +94,7 @@ int mrf_welcome_decode(const void *data, size_t len, struct mrf_welcome *welcome
 	welcome->mr_mode = get64(buf + 8);
 	welcome->instance = get64(buf + 16);
 	welcome->asks = get32(buf + 24);
+	welcome->space_id = get64(buf + 32);
 	return 0;
 }
 
@@ -161,7 +121,16 @@ size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf)
 	put_head(buf, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);
 	put64(buf + 8, ask->cookie);
 	put64(buf + 16, ask->key);
+	put64(buf + 24, ask->serial);
+	put64(buf + 32, ask->addr);
+	put64(buf + 40, ask->len);
 	return MRF_PROTO_ASK_LEN;
+}
+
+size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf)
+{
+	put_head(buf, type, MRF_PROTO_NOTE_LEN);
+	return MRF_PROTO_NOTE_LEN;
 }
 
 int mrf_msg_type(const void *data, size_t len)
@@ -187,6 +156,9 @@ int mrf_ask_decode(const void *data, size_t len, struct mrf_ask *ask)
 		return ret;
 	ask->cookie = get64(buf + 8);
 	ask->key = get64(buf + 16);
+	ask->serial = get64(buf + 24);
+	ask->addr = get64(buf + 32);
+	ask->len = get64(buf + 40);
 	return 0;
 }
 
@@ -204,8 +176,10 @@ size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf)
 	put64(buf + 32, answer->base);
 	put64(buf + 40, answer->len);
 	put32(buf + 48, answer->nseg);
+	put32(buf + 52, answer->flags);
+	put64(buf + 56, answer->serial);
 	for (i = 0; i < answer->nseg; i++, p += MRF_PROTO_SEG_LEN) {
-		put64(p, answer->seg[i].addr);
+		put64(p, answer->seg[i].pos);
 		put64(p + 8, answer->seg[i].len);
 		put32(p + 16, answer->seg[i].rkey);
 		put32(p + 20, answer->seg[i].iova_off);
@@ -220,11 +194,11 @@ static int decode_segs(const uint8_t *p, struct mrf_answer *answer)
 	for (i = 0; i < answer->nseg; i++, p += MRF_PROTO_SEG_LEN) {
 		struct mrf_answer_seg *seg = &answer->seg[i];
 
-		seg->addr = get64(p);
+		seg->pos = get64(p);
 		seg->len = get64(p + 8);
 		seg->rkey = get32(p + 16);
 		seg->iova_off = get32(p + 20);
-		if (!mrf_range_ok(seg->addr, seg->len) ||
+		if (!mrf_range_ok(seg->pos, seg->len) ||
 		    !mrf_range_ok(seg->iova_off, seg->len))
 			return -FI_EINVAL;
 	}
@@ -249,6 +223,8 @@ int mrf_answer_decode(const void *data, size_t len, struct mrf_answer *answer)
 	got.base = get64(buf + 32);
 	got.len = get64(buf + 40);
 	got.nseg = get32(buf + 48);
+	got.flags = get32(buf + 52);
+	got.serial = get64(buf + 56);
 	if (got.nseg > MRF_PROTO_MAX_SEG ||
 	    get16(buf + 2) < MRF_PROTO_ANSWER_HEAD + got.nseg * MRF_PROTO_SEG_LEN)
 		return -FI_EINVAL;

@@ -16,14 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MRF_PROTO_VERSION 1
+#define MRF_PROTO_VERSION 2
 
 #define MRF_PROTO_HELLO_LEN 32	 /* rdma_cm carries 56 bytes out */
 #define MRF_PROTO_WELCOME_LEN 40 /* ... and 196 back */
 #define MRF_PROTO_REFUSE_LEN 12	 /* ... 148 in a reject */
-#define MRF_PROTO_ASK_LEN 32
+#define MRF_PROTO_ASK_LEN 48
+#define MRF_PROTO_NOTE_LEN 16
 #define MRF_PROTO_MAX_SEG 16
-#define MRF_PROTO_ANSWER_HEAD 56
+#define MRF_PROTO_ANSWER_HEAD 64
 #define MRF_PROTO_SEG_LEN 24
 #define MRF_PROTO_MAX_MSG (MRF_PROTO_ANSWER_HEAD + MRF_PROTO_MAX_SEG * MRF_PROTO_SEG_LEN)
 
@@ -37,6 +38,7 @@ struct mrf_hello {
 struct mrf_welcome {
 	uint64_t mr_mode;  /* of the target's domain: how its keys and addresses read */
 	uint64_t instance; /* random number of the target's endpoint: changes when it restarts */
+	uint64_t space_id; /* of the target's key space, as its raw keys have it */
 	uint32_t asks;	   /* questions that may be on the way at a time, >= 1 */
 };
 
@@ -46,26 +48,34 @@ enum mrf_refuse_reason {
 	MRF_REFUSE_RESOURCES = 3
 };
 
-/* "What is behind key?" */
+/* "What is behind key, and may I access these bytes of it?" */
 struct mrf_ask {
 	uint64_t cookie; /* comes back in the answer */
 	uint64_t key;
+	uint64_t serial; /* the registration that is meant (raw keys); 0: any */
+	uint64_t addr;	 /* offset, or address with FI_MR_VIRT_ADDR */
+	uint64_t len;	 /* bytes; addr + len may wrap: then the answer is "outside" */
 };
 
 struct mrf_answer_seg {
-	uint64_t addr; /* virtual address at the target */
-	uint64_t len;  /* bytes */
+	uint64_t pos; /* where peers find it: packed offset, or address with FI_MR_VIRT_ADDR */
+	uint64_t len; /* bytes */
 	uint32_t rkey;
 	uint32_t iova_off; /* iova of the first byte when the region is 0-based: < page size */
 };
+
+#define MRF_ANSWER_COMPLETE (1u << 0) /* these segments are the region, and stay as they are */
+#define MRF_ANSWER_ONCE (1u << 1) /* for accesses begun before the question, until RELEASE */
 
 struct mrf_answer {
 	uint64_t cookie;
 	uint64_t key;
 	uint32_t status; /* enum mrf_mr_status */
+	uint32_t flags;	 /* MRF_ANSWER_*; unknown ones are ignored */
 	uint64_t access; /* FI_REMOTE_READ | FI_REMOTE_WRITE */
 	uint64_t base;
 	uint64_t len;
+	uint64_t serial; /* of the registration that has the key */
 	uint32_t nseg;
 	struct mrf_answer_seg seg[MRF_PROTO_MAX_SEG];
 };
@@ -75,7 +85,11 @@ enum mrf_msg_type {
 	MRF_MSG_WELCOME = 2,
 	MRF_MSG_REFUSE = 3,
 	MRF_MSG_ASK = 4,
-	MRF_MSG_ANSWER = 5
+	MRF_MSG_ANSWER = 5,
+	/* Target: what I said of regions that are pinned on demand is void. */
+	MRF_MSG_FORGET = 6,
+	/* Initiator: I am done with all that I was answered "once". */
+	MRF_MSG_RELEASE = 7
 };
 
 /* Encoders: buf has room for the fixed or the maximal length; the bytes written are returned. */
@@ -84,6 +98,8 @@ size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf);
 size_t mrf_refuse_encode(enum mrf_refuse_reason reason, uint8_t *buf);
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf);
 size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf);
+/* FORGET and RELEASE: a head and nothing else; mrf_msg_type is all there is to decode. */
+size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf);
 
 /* Decoders: the output is written on success only. */
 int mrf_hello_decode(const void *buf, size_t len, struct mrf_hello *hello);

@@ -2,4 +2,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/verbs_int.h \
 	lib/verbs/vdev.c \
 	lib/verbs/vpd.c \
-	lib/verbs/vmr.c
+	lib/verbs/vmr.c \
+	lib/verbs/vmr_revoke.c

@@ -432,6 +432,16 @@ int mrf_vmr_dereg(struct mrf_vmr *vmr)
 	return 0;
 }
 
+int mrf_vmr_revoke(struct mrf_vmr *vmr)
+{
+	return mrf_vmr_dereg(vmr);
+}
+
+void mrf_vmr_free(struct mrf_vmr *vmr)
+{
+	(void)vmr;
+}
+
 /* Where [iova, iova + len) of a key is; NULL: not to be had with these rights. */
 static uint8_t *reach(struct mrf_vpd *pd, uint32_t key, uint64_t iova, uint64_t len,
 		      unsigned right)

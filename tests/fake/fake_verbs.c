@@ -4,9 +4,15 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <netinet/in.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include "fake_verbs.h"
 
 /* The header wraps these calls in macros; here are the functions. */
@@ -28,9 +34,11 @@ static struct {
 	int err;
 } order[FAKE_CALLS];
 static struct fake_mr *mrs;
+static uint32_t handles;
 
 static struct ibv_device device = { .name = FAKE_DEVICE };
-static struct ibv_context context = { .device = &device };
+#define CMD_FD 0x7fff0000
+static struct ibv_context context = { .device = &device, .cmd_fd = CMD_FD };
 
 void fake_verbs_reset(void)
 {
@@ -43,8 +51,10 @@ void fake_verbs_reset(void)
 
 void fake_verbs_fail(enum fake_call call, unsigned nth, int err)
 {
+	pthread_mutex_lock(&lock);
 	order[call].nth = nth;
 	order[call].err = err;
+	pthread_mutex_unlock(&lock);
 }
 
 unsigned fake_verbs_live(void)
@@ -60,6 +70,20 @@ const struct fake_mr *fake_verbs_find(uint32_t rkey)
 	while (mr && mr->mr.rkey != rkey)
 		mr = mr->next;
 	return mr;
+}
+
+unsigned fake_verbs_covering(const void *addr, size_t len)
+{
+	uintptr_t start = (uintptr_t)addr;
+	const struct fake_mr *mr;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (mr = mrs; mr; mr = mr->next)
+		n += (uintptr_t)mr->mr.addr < start + len &&
+		     (uintptr_t)mr->mr.addr + mr->mr.length > start;
+	pthread_mutex_unlock(&lock);
+	return n;
 }
 
 /* Counts a call; false: it is the one that was ordered to fail, errno is set. */
@@ -227,6 +251,19 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return ret;
 }
 
+static bool is_mapped(uint64_t addr, size_t len)
+{
+	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	uint64_t page, last = (addr + len - 1) & ~mask;
+	unsigned char there;
+
+	for (page = addr & ~mask; page <= last; page += mask + 1) {
+		if (mincore((void *)(uintptr_t)page, 1, &there))
+			return false;
+	}
+	return true;
+}
+
 /* What the kernel refuses, whatever the memory. */
 static int kernel_rules(uint64_t addr, size_t len, uint64_t iova, unsigned access)
 {
@@ -241,6 +278,8 @@ static int kernel_rules(uint64_t addr, size_t len, uint64_t iova, unsigned acces
 	if ((access & NEED_LOCAL_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
 	if (!addr)
+		return EFAULT;
+	if (fake_verbs.check_memory && !is_mapped(addr, len))
 		return EFAULT;
 	return fake_verbs.live_mrs >= fake_verbs.max_mr ? ENOMEM : 0;
 }
@@ -274,6 +313,8 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64
 	bool ok;
 	int err;
 
+	if (fake_verbs.on_reg)
+		fake_verbs.on_reg(addr, len);
 	pthread_mutex_lock(&lock);
 	ok = goes_on(FAKE_REG_MR);
 	err = ok ? kernel_rules((uintptr_t)addr, len, iova, (unsigned)access) : errno;
@@ -287,6 +328,7 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64
 		mr->mr.rkey = access & REMOTE_ACCESS ? fake_verbs.next_key : 0;
 		mr->iova = iova;
 		mr->access = (unsigned)access;
+		mr->mr.handle = ++handles;
 		fake_verbs.next_key += 0x101;
 		enter(mr);
 	}
@@ -321,4 +363,38 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	if (!ret)
 		free(mr);
 	return ret;
+}
+
+static int revoke_mr(const struct ib_uverbs_ioctl_hdr *cmd)
+{
+	struct fake_mr *mr;
+	int err = 0;
+
+	pthread_mutex_lock(&lock);
+	for (mr = mrs; mr && mr->mr.handle != cmd->attrs[0].data; mr = mr->next)
+		;
+	if (!goes_on(FAKE_REVOKE_MR))
+		err = errno;
+	else if (!mr || cmd->object_id != UVERBS_OBJECT_MR ||
+		 cmd->method_id != UVERBS_METHOD_MR_DESTROY || cmd->num_attrs != 1)
+		err = EINVAL;
+	else
+		leave(mr);
+	pthread_mutex_unlock(&lock);
+	errno = err;
+	return err ? -1 : 0;
+}
+
+/* Instead of the C library's, for the sake of the device's command descriptor. */
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (fd == CMD_FD && request == RDMA_VERBS_IOCTL)
+		return revoke_mr(arg);
+	return (int)syscall(SYS_ioctl, fd, request, arg);
 }

@@ -9,6 +9,7 @@
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <infiniband/verbs.h>
@@ -25,6 +26,7 @@ enum fake_call {
 	FAKE_DEALLOC_PD,
 	FAKE_REG_MR,
 	FAKE_DEREG_MR,
+	FAKE_REVOKE_MR, /* the kernel half of it alone, by ioctl */
 	FAKE_CALLS
 };
 
@@ -48,8 +50,10 @@ struct fake_verbs {
 	struct fake_mr last;	/* copy of the last successful registration */
 	struct ibv_pd *last_pd; /* of the last ibv_alloc_pd */
 	uint16_t last_port;	/* of the last rdma_bind_addr, network order */
-	/* Called at the start of every ibv_dereg_mr; may be NULL. */
+	bool check_memory;	/* registering what is not mapped fails with EFAULT */
+	/* Called at the start of every ibv_dereg_mr and ibv_reg_mr*; may be NULL. */
 	void (*on_dereg)(const struct ibv_mr *mr);
+	void (*on_reg)(void *addr, size_t len);
 };
 
 extern struct fake_verbs fake_verbs;
@@ -65,5 +69,7 @@ void fake_verbs_fail(enum fake_call call, unsigned nth, int err);
 unsigned fake_verbs_live(void);
 /* A live registration by its rkey, or NULL. */
 const struct fake_mr *fake_verbs_find(uint32_t rkey);
+/* How many live registrations have a byte of [addr, addr + len). */
+unsigned fake_verbs_covering(const void *addr, size_t len);
 
 #endif

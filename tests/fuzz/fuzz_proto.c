@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "fuzz_proto.h"
+#include "fuzz.h"
 #include "proto/proto.h"
 
 static void must(int ok)
@@ -42,7 +42,7 @@ static void welcome(const uint8_t *data, size_t len)
 	must(one.asks > 0);
 	must(!mrf_welcome_decode(again, mrf_welcome_encode(&one, again), &two));
 	must(one.mr_mode == two.mr_mode && one.instance == two.instance &&
-	     one.asks == two.asks);
+	     one.asks == two.asks && one.space_id == two.space_id);
 }
 
 static void refuse(const uint8_t *data, size_t len)
@@ -65,7 +65,8 @@ static void ask(const uint8_t *data, size_t len)
 		return;
 	must(mrf_msg_type(data, len) == MRF_MSG_ASK);
 	must(!mrf_ask_decode(again, mrf_ask_encode(&one, again), &two));
-	must(one.cookie == two.cookie && one.key == two.key);
+	must(one.cookie == two.cookie && one.key == two.key && one.serial == two.serial &&
+	     one.addr == two.addr && one.len == two.len);
 }
 
 static void answer(const uint8_t *data, size_t len)
@@ -81,10 +82,11 @@ static void answer(const uint8_t *data, size_t len)
 	must(one.nseg <= MRF_PROTO_MAX_SEG);
 	n = mrf_answer_encode(&one, again);
 	must(n <= sizeof(again) && !mrf_answer_decode(again, n, &two));
-	must(one.status == two.status && one.key == two.key && one.nseg == two.nseg);
+	must(one.status == two.status && one.key == two.key && one.nseg == two.nseg &&
+	     one.flags == two.flags && one.serial == two.serial);
 	for (i = 0; i < one.nseg; i++) {
 		must(!memcmp(&one.seg[i], &two.seg[i], sizeof(one.seg[i])));
-		must(one.seg[i].len <= UINT64_MAX - one.seg[i].addr);
+		must(one.seg[i].len <= UINT64_MAX - one.seg[i].pos);
 	}
 }
 

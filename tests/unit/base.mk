@@ -4,6 +4,8 @@ check_PROGRAMS += \
 	tests/unit/t_list \
 	tests/unit/t_lock \
 	tests/unit/t_log \
+	tests/unit/t_maps \
+	tests/unit/t_monitor \
 	tests/unit/t_mutex \
 	tests/unit/t_mr_symbols \
 	tests/unit/t_page \
@@ -35,5 +37,10 @@ tests_unit_t_version_SOURCES = tests/unit/t_version.c tests/unit/unit.h
 tests_unit_t_version_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_symbols_SOURCES = tests/unit/t_mr_symbols.c tests/unit/unit.h
 tests_unit_t_mr_symbols_LDADD = $(UNIT_LDADD)
+tests_unit_t_maps_SOURCES = tests/unit/t_maps.c tests/unit/unit.h
+tests_unit_t_maps_LDADD = $(UNIT_LDADD)
+tests_unit_t_maps_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
+tests_unit_t_monitor_SOURCES = tests/unit/t_monitor.c tests/unit/unit.h
+tests_unit_t_monitor_LDADD = $(UNIT_LDADD)
 tests_unit_t_mutex_SOURCES = tests/unit/t_mutex.c tests/unit/unit.h
 tests_unit_t_mutex_LDADD = $(UNIT_LDADD)

@@ -1,6 +1,9 @@
 check_PROGRAMS += tests/unit/t_proto
 tests_unit_t_proto_SOURCES = tests/unit/t_proto.c tests/unit/unit.h
 tests_unit_t_proto_LDADD = $(UNIT_LDADD)
+check_PROGRAMS += tests/unit/t_rawkey
+tests_unit_t_rawkey_SOURCES = tests/unit/t_rawkey.c tests/unit/unit.h
+tests_unit_t_rawkey_LDADD = $(UNIT_LDADD)
 
 check_PROGRAMS += tests/unit/t_none
 tests_unit_t_none_SOURCES = tests/unit/t_none.c tests/unit/unit.h
@@ -10,11 +13,14 @@ tests_unit_t_none_LDADD = $(UNIT_LDADD)
 EP_FIXTURE = tests/fake/fake_fabric.c tests/fake/fake_fabric.h \
 	tests/unit/ep_fixture.c tests/unit/ep_fixture.h tests/unit/unit.h
 check_PROGRAMS += \
+	tests/unit/t_ask \
 	tests/unit/t_ep \
 	tests/unit/t_ep_faults \
 	tests/unit/t_fuzz_proto \
 	tests/unit/t_resolve \
 	tests/unit/t_target
+tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)
+tests_unit_t_ask_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_SOURCES = tests/unit/t_ep.c $(EP_FIXTURE)
 tests_unit_t_ep_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_faults_SOURCES = tests/unit/t_ep_faults.c $(EP_FIXTURE)
@@ -27,11 +33,11 @@ tests_unit_t_target_SOURCES = tests/unit/t_target.c $(EP_FIXTURE)
 tests_unit_t_target_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 
 tests_unit_t_fuzz_proto_SOURCES = tests/unit/t_fuzz_proto.c tests/fuzz/fuzz_proto.c \
-	tests/fuzz/fuzz_proto.h tests/unit/unit.h
+	tests/fuzz/fuzz.h tests/fuzz/replay.h tests/unit/unit.h
 tests_unit_t_fuzz_proto_LDADD = $(UNIT_LDADD)
 # With libFuzzer, which clang has; not built unless asked for.
 EXTRA_PROGRAMS += tests/fuzz/fuzz_proto
-tests_fuzz_fuzz_proto_SOURCES = tests/fuzz/fuzz_proto.c tests/fuzz/fuzz_proto.h lib/proto/proto.c
+tests_fuzz_fuzz_proto_SOURCES = tests/fuzz/fuzz_proto.c tests/fuzz/fuzz.h lib/proto/proto.c
 tests_fuzz_fuzz_proto_CFLAGS = $(AM_CFLAGS) -fsanitize=fuzzer,address,undefined
 tests_fuzz_fuzz_proto_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
 EXTRA_DIST += \
@@ -41,14 +47,19 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/answer-17-segments \
 	tests/fuzz/corpus/answer-says-short \
 	tests/fuzz/corpus/answer-truncated \
+	tests/fuzz/corpus/answer-unknown-flags \
+	tests/fuzz/corpus/answer-version-1 \
 	tests/fuzz/corpus/answer-wraps \
 	tests/fuzz/corpus/ask \
 	tests/fuzz/corpus/ask-as-answer \
 	tests/fuzz/corpus/ask-truncated \
+	tests/fuzz/corpus/ask-wraps \
 	tests/fuzz/corpus/hello \
 	tests/fuzz/corpus/hello-short \
 	tests/fuzz/corpus/hello-version \
 	tests/fuzz/corpus/hello-zeros \
+	tests/fuzz/corpus/note-forget \
+	tests/fuzz/corpus/note-release-as-answer \
 	tests/fuzz/corpus/refuse \
 	tests/fuzz/corpus/refuse-too-long \
 	tests/fuzz/corpus/welcome \

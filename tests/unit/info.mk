@@ -2,6 +2,8 @@ check_PROGRAMS += \
 	tests/unit/t_contract \
 	tests/unit/t_getinfo \
 	tests/unit/t_mr_mode \
+	tests/unit/t_mr_offer \
+	tests/unit/t_mr_require \
 	tests/unit/t_vnl
 EXTRA_DIST += tests/data/mr_mode-1.17.csv
 
@@ -13,5 +15,9 @@ tests_unit_t_getinfo_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=strdup
 tests_unit_t_mr_mode_SOURCES = tests/unit/t_mr_mode.c tests/unit/unit.h
 tests_unit_t_mr_mode_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_offer_SOURCES = tests/unit/t_mr_offer.c tests/unit/unit.h
+tests_unit_t_mr_offer_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_require_SOURCES = tests/unit/t_mr_require.c $(FAKE_VERBS)
+tests_unit_t_mr_require_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_vnl_SOURCES = tests/unit/t_vnl.c tests/unit/unit.h
 tests_unit_t_vnl_LDADD = $(UNIT_LDADD) $(NL_LIBS)

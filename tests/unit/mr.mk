@@ -1,18 +1,33 @@
 # Everything that needs a device runs on tests/fake/fake_verbs.c instead of libibverbs and librdmacm.
 check_PROGRAMS += \
+	tests/unit/t_back \
 	tests/unit/t_desc \
 	tests/unit/t_domain \
+	tests/unit/t_enable \
 	tests/unit/t_fabric \
+	tests/unit/t_map \
 	tests/unit/t_mr_key \
 	tests/unit/t_mr_locate \
+	tests/unit/t_mr_raw \
 	tests/unit/t_mr_register \
 	tests/unit/t_mr_space \
+	tests/unit/t_refresh \
 	tests/unit/t_vmr
 
 FAKE_VERBS = tests/fake/fake_verbs.c tests/fake/fake_verbs.h tests/unit/unit.h
 MR_FIXTURE = $(FAKE_VERBS) tests/unit/mr_fixture.c tests/unit/mr_fixture.h
+BACK_FIXTURE = $(MR_FIXTURE) tests/unit/back_fixture.h
 MR_WRAP = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=malloc
 
+tests_unit_t_back_SOURCES = tests/unit/t_back.c $(BACK_FIXTURE)
+tests_unit_t_back_LDADD = $(UNIT_LDADD)
+tests_unit_t_back_LDFLAGS = $(MR_WRAP)
+tests_unit_t_enable_SOURCES = tests/unit/t_enable.c $(BACK_FIXTURE)
+tests_unit_t_enable_LDADD = $(UNIT_LDADD)
+tests_unit_t_enable_LDFLAGS = $(MR_WRAP)
+tests_unit_t_refresh_SOURCES = tests/unit/t_refresh.c $(BACK_FIXTURE)
+tests_unit_t_refresh_LDADD = $(UNIT_LDADD)
+tests_unit_t_refresh_LDFLAGS = $(MR_WRAP)
 tests_unit_t_desc_SOURCES = tests/unit/t_desc.c $(MR_FIXTURE)
 tests_unit_t_desc_LDADD = $(UNIT_LDADD)
 tests_unit_t_desc_LDFLAGS = $(MR_WRAP)
@@ -23,8 +38,15 @@ tests_unit_t_fabric_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_mr_key_SOURCES = tests/unit/t_mr_key.c $(MR_FIXTURE)
 tests_unit_t_mr_key_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_key_LDFLAGS = $(MR_WRAP)
+tests_unit_t_map_SOURCES = tests/unit/t_map.c tests/unit/fail_alloc.h tests/unit/unit.h
+tests_unit_t_map_LDADD = $(UNIT_LDADD)
+tests_unit_t_map_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc,--wrap=free
 tests_unit_t_mr_locate_SOURCES = tests/unit/t_mr_locate.c tests/unit/unit.h
 tests_unit_t_mr_locate_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_raw_SOURCES = tests/unit/t_mr_raw.c $(MR_FIXTURE)
+tests_unit_t_mr_raw_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_raw_LDFLAGS = $(MR_WRAP)
 tests_unit_t_mr_register_SOURCES = tests/unit/t_mr_register.c $(MR_FIXTURE)
 tests_unit_t_mr_register_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_register_LDFLAGS = $(MR_WRAP)

@@ -133,6 +133,16 @@ struct fid_mr *env_must_regv(const struct iovec *iov, size_t count, uint64_t acc
 	return mr;
 }
 
+void env_look(uint64_t key, struct mrf_mr_view *view)
+{
+	struct mrf_mr_ask ask = { .key = key };
+	struct mrf_mr_lease lease;
+
+	mrf_mr_lease_init(&lease);
+	mrf_mr_reach(&env.space, &ask, &lease, view);
+	mrf_mr_lease_end(&lease);
+}
+
 void env_must_close(struct fid_mr *mr)
 {
 	ck_assert_int_eq(fi_close(&mr->fid), 0);

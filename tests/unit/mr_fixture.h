@@ -45,6 +45,9 @@ struct fid_mr *env_must_regv(const struct iovec *iov, size_t count, uint64_t acc
 			     uint64_t key);
 void env_must_close(struct fid_mr *mr);
 
+/* What a peer is told that asks for the region behind key, without asking for bytes. */
+void env_look(uint64_t key, struct mrf_mr_view *view);
+
 /*
  * The nth malloc or calloc from now on (1: the next) fails; 0: none. Only those count
  * that this thread makes between library_enter and library_leave, as env_reg does: the

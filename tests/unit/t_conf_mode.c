@@ -69,6 +69,7 @@ static int ask_getinfo(uint32_t api, int *mr_mode, uint64_t *mode, const char **
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 	int ret;
 
+	unsetenv("FI_MRFAB_MR_MODE");
 	mrf_vnl_source.devs = one_dev;
 	mrf_vnl_source.ifaddrs = one_ifaddr;
 	ck_assert_ptr_nonnull(hints);

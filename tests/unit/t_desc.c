@@ -24,7 +24,7 @@ START_TEST(desc_of_a_region_yields_its_rights_and_segment)
 	struct mrf_desc out;
 	struct fid_mr *mr;
 
-	env_open(FI_MR_VIRT_ADDR);
+	env_open(FI_MR_ALLOCATED | FI_MR_VIRT_ADDR);
 	mr = env_must_reg(mem + 100, 200, FI_SEND | FI_REMOTE_READ, 7);
 	ck_assert_ptr_nonnull(fi_mr_desc(mr));
 	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
@@ -46,7 +46,7 @@ START_TEST(desc_of_a_zero_based_region_has_the_in_page_offset_as_iova)
 	struct mrf_desc out;
 	struct fid_mr *mr;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	mr = env_must_reg(mem + PAGE + 0x123, 200, FI_SEND, 0);
 	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
 	ck_assert_uint_eq(out.seg.addr, (uintptr_t)mem + PAGE + 0x123);
@@ -62,7 +62,7 @@ START_TEST(desc_of_several_segments_shows_all_of_them)
 	struct mrf_desc out;
 	struct fid_mr *mr;
 
-	env_open(FI_MR_VIRT_ADDR);
+	env_open(FI_MR_ALLOCATED | FI_MR_VIRT_ADDR);
 	iov[0].iov_base = mem;
 	iov[2].iov_base = mem + PAGE;
 	mr = env_must_regv(iov, 3, FI_RECV, 0);
@@ -85,7 +85,7 @@ START_TEST(desc_is_stale_after_close_even_when_the_slot_is_used_again)
 	void *stale[8];
 	int i, j;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	for (i = 0; i < 8; i++) {
 		mr = env_must_reg(mem, PAGE, FI_SEND, 0);
 		stale[i] = fi_mr_desc(mr);
@@ -108,7 +108,7 @@ START_TEST(desc_garbage_is_recognised)
 	uintptr_t value;
 	int bit;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	ck_assert(!known(NULL));
 	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
 	value = (uintptr_t)fi_mr_desc(mr);
@@ -133,7 +133,7 @@ START_TEST(desc_of_another_domain_is_foreign)
 	struct mrf_mr *theirs;
 	struct fid_mr *mr;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	other.obj = &env.obj;
 	ck_assert_int_eq(mrf_mr_space_init(&other), 0);
 	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
@@ -159,7 +159,7 @@ START_TEST(desc_slot_that_used_up_its_generations_is_retired)
 	struct fid_mr *mr, *next;
 	void *last;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	env_must_close(env_must_reg(mem, PAGE, FI_SEND, 0));
 	slot = atomic_load(&env.space.pool->chunk[0]);
 	atomic_store(&slot->state, MRF_DESC_GEN_MAX << 1);
@@ -185,7 +185,7 @@ START_TEST(desc_table_grows_without_moving_what_is_there)
 	struct mrf_desc out;
 	int i;
 
-	env_open(FI_MR_VIRT_ADDR);
+	env_open(FI_MR_ALLOCATED | FI_MR_VIRT_ADDR);
 	for (i = 0; i < MANY; i++)
 		mr[i] = env_must_reg(mem + i, 1, FI_SEND, 0);
 	for (i = 0; i < MANY; i++) {
@@ -235,7 +235,7 @@ START_TEST(desc_get_never_copies_half_of_a_change)
 	uint32_t i, spin;
 	void *whole;
 
-	env_open(FI_MR_VIRT_ADDR);
+	env_open(FI_MR_ALLOCATED | FI_MR_VIRT_ADDR);
 	mr = mrf_mr_pool_get(env.space.pool);
 	ck_assert_ptr_nonnull(mr);
 	atomic_store(&stop, false);

@@ -12,6 +12,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include "domain/domain.h"
+#include "proto/rawkey.h"
 #include "obj/cq.h"
 #include "verbs/vnl.h"
 #include "../fake/fake_verbs.h"
@@ -168,26 +169,61 @@ START_TEST(domain_open_resolves_every_mode_it_runs)
 }
 END_TEST
 
+/* FI_MR_RAW | ... | FI_MR_ENDPOINT, in every combination. */
+START_TEST(domain_open_runs_every_set_of_modes)
+{
+	struct fid_domain *domain;
+	int mode;
+
+	for (mode = 0; mode < FI_MR_ENDPOINT << 1; mode += FI_MR_LOCAL) {
+		info->domain_attr->mr_mode = mode;
+		domain = must_open();
+		ck_assert_uint_eq(mrf_domain_from_fid(domain)->space.mode,
+				  (uint64_t)mode);
+		must_close(domain);
+	}
+}
+END_TEST
+
+START_TEST(domain_open_with_the_old_local_flag_runs_local)
+{
+	struct fid_domain *domain;
+
+	info->mode = FI_LOCAL_MR;
+	info->domain_attr->mr_mode = FI_MR_BASIC;
+	domain = must_open();
+	ck_assert_uint_eq(mrf_domain_from_fid(domain)->space.mode,
+			  FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+				  FI_MR_PROV_KEY);
+	must_close(domain);
+}
+END_TEST
+
 START_TEST(domain_open_refuses_modes_it_does_not_run)
 {
-	static const int mode[] = { FI_MR_RAW,
-				    FI_MR_MMU_NOTIFY,
-				    FI_MR_RMA_EVENT,
-				    FI_MR_ENDPOINT,
-				    FI_MR_HMEM,
-				    FI_MR_COLLECTIVE,
+	static const int mode[] = { FI_MR_COLLECTIVE,
 				    1 << 20,
 				    INT32_MIN,
 				    FI_MR_BASIC | FI_MR_LOCAL,
+				    FI_MR_BASIC | FI_MR_RAW,
 				    FI_MR_SCALABLE | FI_MR_LOCAL,
-				    FI_MR_BASIC | FI_MR_SCALABLE,
-				    FI_MR_VIRT_ADDR | FI_MR_ENDPOINT };
+				    FI_MR_BASIC | FI_MR_SCALABLE };
 	size_t i;
 
 	for (i = 0; i < sizeof(mode) / sizeof(mode[0]); i++) {
 		info->domain_attr->mr_mode = mode[i];
 		refused(-FI_EINVAL, "MRF-E2121");
 	}
+}
+END_TEST
+
+START_TEST(domain_open_refuses_device_memory_and_says_so)
+{
+	info->domain_attr->mr_mode = FI_MR_HMEM;
+	refused(-FI_EINVAL, "MRF-E2127");
+	ck_assert_ptr_nonnull(strstr(cap.text, "memory of devices"));
+	info->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_LOCAL;
+	refused(-FI_EINVAL, "MRF-E2127");
 }
 END_TEST
 
@@ -397,6 +433,84 @@ START_TEST(domain_close_is_refused_while_a_region_is_open)
 }
 END_TEST
 
+/* A key of this domain's own is as good as a peer's. */
+static uint64_t must_map(struct fid_domain *domain, struct fid_mr *mr)
+{
+	uint8_t raw[MRF_RAWKEY_MAX];
+	size_t size = sizeof(raw);
+	uint64_t base, key;
+
+	ck_assert_int_eq(fi_mr_raw_attr(mr, &base, raw, &size, 0), 0);
+	ck_assert_int_eq(fi_mr_map_raw(domain, base, raw, size, &key, 0), 0);
+	return key;
+}
+
+START_TEST(domain_close_is_refused_while_keys_are_mapped)
+{
+	struct fid_domain *domain = must_open();
+	uint64_t one, two;
+	struct fid_mr *mr;
+	const char *text;
+
+	ck_assert_int_eq(fi_mr_reg(domain, mem, 100, RW, 0, 0x1f, 0, &mr, NULL), 0);
+	one = must_map(domain, mr);
+	two = must_map(domain, mr);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	text = unit_captured(&cap);
+	ck_assert_msg(strstr(text, "MRF-E3123"), "%s", text);
+	ck_assert_msg(strstr(text, "2 raw key(s)"), "%s", text);
+	ck_assert_uint_eq(unit_lines(text), 1);
+	ck_assert_int_eq(fi_mr_unmap_key(domain, one), 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	unit_captured(&cap);
+	ck_assert_int_eq(fi_mr_unmap_key(domain, two), 0);
+	must_close(domain);
+}
+END_TEST
+
+START_TEST(domain_close_names_all_that_is_in_the_way)
+{
+	struct fi_cq_attr attr = { .wait_obj = FI_WAIT_NONE };
+	struct fid_domain *domain = must_open();
+	struct fid_cq *cq;
+	struct fid_mr *mr;
+	uint64_t key;
+
+	ck_assert_int_eq(fi_mr_reg(domain, mem, 100, RW, 0, 0x1f, 0, &mr, NULL), 0);
+	ck_assert_int_eq(fi_cq_open(domain, &attr, &cq, NULL), 0);
+	key = must_map(domain, mr);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	ck_assert_uint_eq(unit_lines(unit_captured(&cap)), 3);
+	ck_assert_int_eq(fi_mr_unmap_key(domain, key), 0);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_int_eq(fi_close(&cq->fid), 0);
+	must_close(domain);
+}
+END_TEST
+
+START_TEST(domain_maps_no_raw_key_that_is_none)
+{
+	struct fid_domain *domain = must_open();
+	uint64_t key = 5;
+	const char *text;
+
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_mr_map_raw(domain, 0, (uint8_t *)&key, 8, &key, 0),
+			 -FI_EINVAL);
+	ck_assert_int_eq(fi_mr_unmap_key(domain, key), -FI_ENOKEY);
+	text = unit_captured(&cap);
+	ck_assert_uint_eq(key, 5);
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E3112"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E3121"));
+	ck_assert_uint_eq(unit_lines(text), 2);
+	must_close(domain);
+}
+END_TEST
+
 START_TEST(domain_holds_its_fabric)
 {
 	struct fid_domain *domain = must_open();
@@ -443,7 +557,6 @@ START_TEST(domain_names_what_it_does_not_offer)
 	struct fid_poll *pollset;
 	struct fid_stx *stx;
 	struct fid_ep *ep;
-	uint64_t key = 5;
 	const char *text;
 	void *ops;
 
@@ -456,9 +569,6 @@ START_TEST(domain_names_what_it_does_not_offer)
 			 -FI_ENOSYS);
 	ck_assert_int_eq(domain->ops->query_collective(domain, FI_BARRIER, &coll, 0),
 			 -FI_ENOSYS);
-	ck_assert_int_eq(fi_mr_map_raw(domain, 0, (uint8_t *)&key, 8, &key, 0),
-			 -FI_ENOSYS);
-	ck_assert_int_eq(fi_mr_unmap_key(domain, 5), -FI_ENOSYS);
 	ck_assert_int_eq(fi_control(&domain->fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_control(&domain->fid, FI_GETWAIT, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_open_ops(&domain->fid, "x", 0, &ops, NULL), -FI_ENOSYS);
@@ -469,10 +579,8 @@ START_TEST(domain_names_what_it_does_not_offer)
 	ck_assert_ptr_nonnull(strstr(text, "MRF-E2137"));
 	ck_assert_ptr_nonnull(strstr(text, "MRF-E2138"));
 	ck_assert_ptr_nonnull(strstr(text, "MRF-E2139"));
-	ck_assert_ptr_nonnull(strstr(text, "MRF-E2144"));
-	ck_assert_ptr_nonnull(strstr(text, "MRF-E2145"));
 	ck_assert_ptr_nonnull(strstr(text, "MRF-E2146"));
-	ck_assert_uint_eq(unit_lines(text), 11);
+	ck_assert_uint_eq(unit_lines(text), 9);
 	must_close(domain);
 }
 END_TEST
@@ -572,7 +680,10 @@ static TCase *opening(void)
 	tcase_add_test(tc, domain_open_fills_in_the_fid);
 	tcase_add_test(tc, domain_open_takes_the_address_without_its_port);
 	tcase_add_test(tc, domain_open_resolves_every_mode_it_runs);
+	tcase_add_test(tc, domain_open_runs_every_set_of_modes);
+	tcase_add_test(tc, domain_open_with_the_old_local_flag_runs_local);
 	tcase_add_test(tc, domain_open_refuses_modes_it_does_not_run);
+	tcase_add_test(tc, domain_open_refuses_device_memory_and_says_so);
 	tcase_add_test(tc, domain_open_refuses_null_arguments);
 	tcase_add_test(tc, domain_open_refuses_an_info_of_another_fabric);
 	tcase_add_test(tc, domain_open_refuses_an_authorization_key_from_api_1_5);
@@ -591,6 +702,9 @@ static TCase *offer(void)
 	tcase_add_test(tc,
 		       domain_opens_regions_queues_counters_and_vectors_and_they_hold_it);
 	tcase_add_test(tc, domain_close_is_refused_while_a_region_is_open);
+	tcase_add_test(tc, domain_close_is_refused_while_keys_are_mapped);
+	tcase_add_test(tc, domain_close_names_all_that_is_in_the_way);
+	tcase_add_test(tc, domain_maps_no_raw_key_that_is_none);
 	tcase_add_test(tc, domain_holds_its_fabric);
 	tcase_add_test(tc, trywait_of_queues_and_counters_that_can_wait);
 	tcase_add_test(tc, domain_names_what_it_does_not_offer);

@@ -148,8 +148,8 @@ static void write_desc(struct fid_mr *mr, int i)
 /* In the forms of both kernels. */
 START_TEST(fault_closed_local_buffer_fails_its_operation_only)
 {
-	struct node_opt opt = { .mr_mode = _i & 2 ? FI_MR_LOCAL | FI_MR_PROV_KEY
-						  : FI_MR_LOCAL };
+	struct node_opt opt = { .mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED |
+					     (_i & 2 ? FI_MR_PROV_KEY : 0) };
 	int err[8] = { 0, 0, FI_EFAULT, 0, 0, 0, 0, 0 }, first = _i & 1 ? 2 : 0, i;
 	struct fid_mr *good, *doomed;
 
@@ -188,7 +188,7 @@ END_TEST
  */
 START_TEST(fault_flush_without_a_culprit_up_front_repeats_no_write)
 {
-	struct node_opt opt = { .mr_mode = FI_MR_LOCAL };
+	struct node_opt opt = { .mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED };
 	int err[6] = { FI_EIO, FI_EIO, FI_EIO, FI_EFAULT, 0, 0 }, i;
 	struct fid_mr *good, *doomed;
 
@@ -234,7 +234,8 @@ END_TEST
 START_TEST(fault_many_failures_in_a_row_do_not_count_against_the_others)
 {
 	struct node_opt opt = { .mr_mode =
-					_i ? FI_MR_LOCAL | FI_MR_PROV_KEY : FI_MR_LOCAL };
+					FI_MR_LOCAL | FI_MR_ALLOCATED |
+					(_i ? FI_MR_PROV_KEY : 0) };
 	struct fid_mr *good, *doomed;
 	int err[20], i;
 

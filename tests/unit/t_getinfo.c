@@ -90,6 +90,7 @@ static void teardown(void)
 	hints = info = NULL;
 	unsetenv("FI_PROVIDER");
 	unsetenv("FI_MRFAB_IFACE");
+	unsetenv("FI_MRFAB_MR_MODE");
 	mrf_param_reload();
 }
 
@@ -368,6 +369,34 @@ START_TEST(getinfo_refuses_capabilities_that_are_not_offered)
 	hints->caps = FI_RMA | FI_MSG | FI_ATOMIC;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_has("MRF-E1021", "not offered: FI_MSG, FI_ATOMIC; offered: FI_RMA");
+	ck_assert_ptr_null(strstr(text, "HMEM"));
+}
+END_TEST
+
+START_TEST(getinfo_refuses_device_memory_and_says_so)
+{
+	hints->caps = FI_RMA | FI_HMEM;
+	hints->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_VIRT_ADDR;
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_has("MRF-E1021", "not offered: FI_HMEM");
+	ck_has("MRF-E1021", "FI_HMEM is about memory of devices");
+	ck_assert_uint_eq(unit_lines(text), 1);
+	/* That an application could do with it asks for nothing. */
+	hints->caps = FI_RMA;
+	ck_assert_int_eq(get_hints(), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_VIRT_ADDR);
+	ck_assert_str_eq(text, "");
+}
+END_TEST
+
+START_TEST(getinfo_does_not_look_at_the_size_of_keys_in_hints)
+{
+	hints->domain_attr->mr_key_size = 1000;
+	ck_assert_int_eq(get_hints(), 0);
+	ck_assert_uint_eq(info->domain_attr->mr_key_size, 8);
+	hints->domain_attr->mr_key_size = 1;
+	ck_assert_int_eq(get_hints(), 0);
+	ck_assert_uint_eq(info->domain_attr->mr_key_size, 8);
 }
 END_TEST
 
@@ -422,7 +451,6 @@ START_TEST(getinfo_checks_every_domain_hint)
 	CK_FIELD(domain_attr->data_progress, FI_PROGRESS_MANUAL + 1, FI_PROGRESS_AUTO);
 	CK_FIELD(domain_attr->resource_mgmt, FI_RM_ENABLED + 1, FI_RM_ENABLED);
 	CK_FIELD(domain_attr->av_type, FI_AV_TABLE + 1, FI_AV_MAP);
-	CK_FIELD(domain_attr->mr_key_size, 9, 8);
 	CK_FIELD(domain_attr->cq_data_size, 5, 4);
 	CK_FIELD(domain_attr->max_ep_tx_ctx, 2, 1);
 	CK_FIELD(domain_attr->max_ep_rx_ctx, 2, 1);
@@ -590,6 +618,14 @@ START_TEST(getinfo_honours_an_open_domain)
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
 	ck_assert_int_eq(get_hints(), 0);
 	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_PROV_KEY);
+	ck_assert_uint_eq(info->domain_attr->mr_key_size, 8);
+	/* The bits that are only kept on request as well. */
+	opened->domain_attr->mr_mode = FI_MR_RAW | FI_MR_ENDPOINT;
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	hints->domain_attr->mr_mode = FI_MR_RAW | FI_MR_ENDPOINT;
+	ck_assert_int_eq(get_hints(), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_RAW | FI_MR_ENDPOINT);
+	ck_assert_uint_gt(info->domain_attr->mr_key_size, 8);
 	domain.fid.fid.fclass = FI_CLASS_FABRIC;
 	ck_assert_int_eq(get_hints(), -FI_EINVAL);
 	ck_has("MRF-E1006", "domain_attr->domain");
@@ -988,6 +1024,8 @@ static TCase *tcase_hints(void)
 	TCase *tc = new_tcase("hints");
 
 	tcase_add_test(tc, getinfo_refuses_capabilities_that_are_not_offered);
+	tcase_add_test(tc, getinfo_refuses_device_memory_and_says_so);
+	tcase_add_test(tc, getinfo_does_not_look_at_the_size_of_keys_in_hints);
 	tcase_add_test(tc, getinfo_checks_every_endpoint_hint);
 	tcase_add_test(tc, getinfo_checks_every_transmit_hint);
 	tcase_add_test(tc, getinfo_checks_every_receive_hint);

@@ -12,7 +12,7 @@ static enum mrf_mr_status status_of(uint64_t key)
 {
 	struct mrf_mr_view view;
 
-	mrf_mr_lookup(&env.space, key, &view);
+	env_look(key, &view);
 	return view.status;
 }
 
@@ -25,7 +25,7 @@ START_TEST(key_requested_is_the_key_over_the_whole_64_bits)
 	struct fid_mr *mr[8];
 	size_t i;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	for (i = 0; i < 8; i++) {
 		mr[i] = env_must_reg(mem, PAGE, RW, keys[i]);
 		ck_assert_uint_eq(fi_mr_key(mr[i]), keys[i]);
@@ -42,7 +42,7 @@ START_TEST(key_notavail_cannot_be_requested)
 {
 	struct fid_mr *untouched = (void *)&cap;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	unit_capture(&cap);
 	ck_assert_int_eq(env_reg(mem, PAGE, RR, FI_KEY_NOTAVAIL, &untouched),
 			 -FI_EKEYREJECTED);
@@ -61,7 +61,7 @@ START_TEST(key_in_use_is_refused_and_the_holder_named)
 	char holder[32];
 	const char *text;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	mr = env_must_reg(mem + PAGE, 1234, RR, 0x77);
 	snprintf(holder, sizeof(holder), "%#llx",
 		 (unsigned long long)(uintptr_t)mem + PAGE);
@@ -94,7 +94,7 @@ START_TEST(key_is_taken_only_by_regions_with_a_remote_right)
 	uint64_t local = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
 	struct fid_mr *a, *b, *c;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	a = env_must_reg(mem, PAGE, local, 5);
 	b = env_must_reg(mem, PAGE, FI_SEND, 5);
 	ck_assert_uint_eq(fi_mr_key(a), 5);
@@ -115,7 +115,7 @@ START_TEST(key_of_a_local_region_is_not_available_with_provider_keys)
 {
 	struct fid_mr *mr;
 
-	env_open(FI_MR_PROV_KEY);
+	env_open(FI_MR_ALLOCATED | FI_MR_PROV_KEY);
 	mr = env_must_reg(mem, PAGE, FI_SEND | FI_RECV, 5);
 	ck_assert_uint_eq(fi_mr_key(mr), FI_KEY_NOTAVAIL);
 	env_must_close(mr);
@@ -128,7 +128,7 @@ START_TEST(key_of_provider_with_virtual_addresses_is_the_rkey)
 	struct mrf_key_direct direct;
 	struct fid_mr *mr, *twin;
 
-	env_open(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
+	env_open(FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
 	mr = env_must_reg(mem + 0x123, PAGE, RW, 5);
 	ck_assert_uint_eq(fi_mr_key(mr), fake_verbs.last.mr.rkey);
 	ck_assert(mrf_key_unpack(env.space.mode, fi_mr_key(mr), &direct));
@@ -153,7 +153,7 @@ START_TEST(key_of_provider_zero_based_carries_rkey_and_page_offset)
 	struct mrf_key_direct direct;
 	struct fid_mr *mr;
 
-	env_open(FI_MR_PROV_KEY);
+	env_open(FI_MR_ALLOCATED | FI_MR_PROV_KEY);
 	mr = env_must_reg(mem + 3 * PAGE + 0xfff, PAGE, RW, 5);
 	ck_assert_uint_eq(fi_mr_key(mr) >> 62, 1);
 	ck_assert(mrf_key_unpack(env.space.mode, fi_mr_key(mr), &direct));
@@ -174,7 +174,7 @@ START_TEST(key_of_provider_for_several_segments_is_asked_for_and_never_reused)
 	int i, virt;
 
 	for (virt = 0; virt < 2; virt++) {
-		env_open(FI_MR_PROV_KEY | (virt ? FI_MR_VIRT_ADDR : 0));
+		env_open(FI_MR_ALLOCATED | FI_MR_PROV_KEY | (virt ? FI_MR_VIRT_ADDR : 0));
 		iov[0].iov_base = mem;
 		iov[1].iov_base = mem + 2 * PAGE;
 		for (i = 0; i < 5; i++) {
@@ -199,7 +199,7 @@ START_TEST(key_clash_of_provider_keys_is_evaded)
 	struct mrf_key_direct direct;
 	struct fid_mr *a, *b;
 
-	env_open(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
+	env_open(FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
 	a = env_must_reg(mem, PAGE, RW, 0);
 	fake_verbs.next_key = (uint32_t)fi_mr_key(a);
 	b = env_must_reg(mem, PAGE, RW, 0);
@@ -226,7 +226,7 @@ START_TEST(key_leaves_the_table_before_the_kernel_region_goes)
 {
 	struct fid_mr *mr;
 
-	env_open(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
+	env_open(FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
 	mr = env_must_reg(mem, PAGE, RW, 0);
 	fake_verbs.on_dereg = look_during_dereg;
 	status_in_dereg = MRF_MR_OK;
@@ -240,7 +240,7 @@ START_TEST(key_closed_is_told_from_unknown_until_used_again)
 {
 	struct fid_mr *mr;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	ck_assert_int_eq(status_of(9), MRF_MR_UNKNOWN);
 	env_must_close(env_must_reg(mem, PAGE, RW, 9));
 	ck_assert_int_eq(status_of(9), MRF_MR_CLOSED);
@@ -260,7 +260,7 @@ START_TEST(key_memory_of_closed_keys_is_a_ring)
 {
 	uint64_t key;
 
-	env_open(0);
+	env_open(FI_MR_ALLOCATED);
 	for (key = 1; key <= MRF_MR_CLOSED_KEYS; key++)
 		env_must_close(env_must_reg(mem, PAGE, RW, key));
 	for (key = 1; key <= MRF_MR_CLOSED_KEYS; key++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libfabric's acceptance rules against a table of what libfabric 1.17 itself answered
- * (tests/data/mr_mode-1.17.csv, its first line names the columns), and our own contract
- * on top.
+ * (tests/data/mr_mode-1.17.csv, its first line names the columns). Our own contract on
+ * top is in t_mr_offer.c.
  */
 #include "contract/mr_mode.h"
 
@@ -197,9 +197,6 @@ START_TEST(mr_mode_zero_was_refused_by_libraries_up_to_1_15)
 	ask.caps = FI_RMA;
 	ask.library = FI_VERSION(1, 16);
 	ck_assert_int_eq(mrf_mr_mode_check(table, &ask), MRF_MR_ACCEPTED);
-	/* Ours needs nothing, so there was never a reason to refuse. */
-	ask.library = FI_VERSION(1, 15);
-	ck_assert_int_eq(mrf_mr_mode_offer_check(&ask), MRF_MR_ACCEPTED);
 }
 END_TEST
 
@@ -304,93 +301,73 @@ START_TEST(mr_mode_says_which_rule_refuses)
 }
 END_TEST
 
-/* --- our own contract ------------------------------------------------------------- */
-
-START_TEST(mr_mode_offer_keeps_every_subset_of_the_fast_bits)
+START_TEST(mr_mode_hmem_is_needed_with_the_capability_only)
 {
+	static const struct {
+		uint64_t caps, mr_mode;
+		enum mrf_mr_mode_verdict verdict;
+	} cases[] = {
+		{ FI_RMA, VAK, MRF_MR_ACCEPTED },
+		{ FI_RMA | FI_HMEM, VAK, MRF_MR_BITS_MISSING },
+		{ FI_RMA | FI_HMEM, VAK | FI_MR_HMEM, MRF_MR_ACCEPTED },
+		{ FI_MSG | FI_HMEM, VAK, MRF_MR_BITS_MISSING },
+		{ FI_MSG | FI_HMEM, FI_MR_HMEM | FI_MR_ALLOCATED, MRF_MR_ACCEPTED },
+		{ FI_MSG, FI_MR_LOCAL, MRF_MR_ACCEPTED },
+	};
 	struct mrf_mr_mode_ask ask;
-	uint64_t bits;
+	size_t i;
 
-	for (bits = 0; bits <= ALL_MODERN; bits += FI_MR_LOCAL) {
-		ask = ask_for(V1_5, bits);
-		ck_assert_int_eq(mrf_mr_mode_offer_check(&ask), MRF_MR_ACCEPTED);
-		ck_assert_uint_eq(mrf_mr_mode_offer_answer(&ask),
-				  bits & (FI_MR_LOCAL | VAK));
-		ck_assert(mrf_mr_mode_known(mrf_mr_mode_offer_answer(&ask)));
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ask = ask_for(FI_VERSION(1, 17), cases[i].mr_mode);
+		ask.caps = cases[i].caps;
+		ck_assert_int_eq(mrf_mr_mode_check(VAK | FI_MR_HMEM, &ask),
+				 cases[i].verdict);
 	}
 }
 END_TEST
 
-START_TEST(mr_mode_offer_does_not_claim_the_other_bits)
+/* Atomics make a target as RMA does. */
+START_TEST(mr_mode_of_atomics_alone_is_that_of_rma)
 {
-	struct mrf_mr_mode_ask ask =
-		ask_for(FI_VERSION(1, 17),
-			FI_MR_RAW | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT |
-				FI_MR_HMEM | FI_MR_COLLECTIVE | 1 << 30);
+	static const uint64_t directions[] = { 0,	 FI_READ,
+					       FI_WRITE, FI_REMOTE_READ,
+					       REMOTE,	 FI_READ | FI_REMOTE_WRITE };
+	struct mrf_mr_mode_ask rma, atomic;
+	uint64_t bits, caps;
+	size_t i;
 
-	ask.caps |= FI_HMEM;
-	ck_assert_int_eq(mrf_mr_mode_offer_check(&ask), MRF_MR_ACCEPTED);
-	ck_assert_uint_eq(mrf_mr_mode_offer_answer(&ask), 0);
-}
-END_TEST
-
-START_TEST(mr_mode_offer_runs_both_legacy_models)
-{
-	static const uint32_t apis[] = { 0, V1_4, V1_5, FI_VERSION(1, 17) };
-	static const uint64_t models[] = { FI_MR_BASIC, FI_MR_SCALABLE };
-	struct mrf_mr_mode_ask ask;
-	size_t i, j;
-
-	for (i = 0; i < sizeof(apis) / sizeof(apis[0]); i++) {
-		for (j = 0; j < 2; j++) {
-			ask = ask_for(apis[i], models[j]);
-			ck_assert_int_eq(mrf_mr_mode_offer_check(&ask), MRF_MR_ACCEPTED);
-			ck_assert_uint_eq(mrf_mr_mode_offer_answer(&ask), models[j]);
+	for (i = 0; i < sizeof(directions) / sizeof(directions[0]); i++) {
+		for (bits = 0; bits <= ALL_MODERN; bits += FI_MR_LOCAL) {
+			rma = ask_for(V1_5, bits);
+			rma.caps = FI_RMA | directions[i];
+			atomic = rma;
+			atomic.caps = FI_ATOMIC | directions[i];
+			ck_assert_int_eq(mrf_mr_mode_check(VAK | FI_MR_RAW, &rma),
+					 mrf_mr_mode_check(VAK | FI_MR_RAW, &atomic));
+			caps = mrf_mr_mode_answer_caps(VAK, &atomic, atomic.caps);
+			ck_assert_uint_eq(caps & ~FI_ATOMIC,
+					  mrf_mr_mode_answer_caps(VAK, &rma, rma.caps) &
+						  ~FI_RMA);
 		}
-		ask = ask_for(apis[i], FI_MR_BASIC | FI_MR_SCALABLE);
-		ck_assert_int_ne(mrf_mr_mode_offer_check(&ask), MRF_MR_ACCEPTED);
-		ask = ask_for(apis[i], FI_MR_BASIC | FI_MR_LOCAL);
-		ck_assert_int_ne(mrf_mr_mode_offer_check(&ask), MRF_MR_ACCEPTED);
 	}
 }
 END_TEST
 
-START_TEST(mr_mode_offer_before_1_5_is_basic_unless_asked)
-{
-	struct mrf_mr_mode_ask ask = ask_for(V1_4, 0);
-
-	ck_assert_int_eq(mrf_mr_mode_offer_check(&ask), MRF_MR_ACCEPTED);
-	ck_assert_uint_eq(mrf_mr_mode_offer_answer(&ask), FI_MR_BASIC);
-	ask = (struct mrf_mr_mode_ask){ .api = V1_4, .library = MRF_API_VERSION };
-	ck_assert_uint_eq(mrf_mr_mode_offer_answer(&ask), FI_MR_BASIC);
-	ask = ask_for(V1_4, FI_MR_VIRT_ADDR);
-	ck_assert_int_eq(mrf_mr_mode_offer_check(&ask), MRF_MR_NOT_LEGACY);
-}
-END_TEST
-
-START_TEST(mr_mode_offer_without_hints_is_zero)
-{
-	struct mrf_mr_mode_ask ask = { .api = V1_5, .library = MRF_API_VERSION };
-
-	ck_assert_uint_eq(mrf_mr_mode_offer_answer(&ask), 0);
-	ask.hints = true;
-	ask.caps = FI_RMA;
-	ck_assert_int_eq(mrf_mr_mode_offer_check(&ask), MRF_MR_ACCEPTED);
-	ck_assert_uint_eq(mrf_mr_mode_offer_answer(&ask), 0);
-}
-END_TEST
+/* --- what a domain runs ------------------------------------------------------------ */
 
 START_TEST(mr_mode_known_is_what_a_domain_can_run)
 {
-	ck_assert(mrf_mr_mode_known(0));
-	ck_assert(mrf_mr_mode_known(FI_MR_BASIC));
-	ck_assert(mrf_mr_mode_known(FI_MR_SCALABLE));
-	ck_assert(mrf_mr_mode_known(FI_MR_LOCAL | VAK));
-	ck_assert(!mrf_mr_mode_known(FI_MR_BASIC | FI_MR_SCALABLE));
-	ck_assert(!mrf_mr_mode_known(FI_MR_BASIC | FI_MR_LOCAL));
-	ck_assert(!mrf_mr_mode_known(FI_MR_RAW));
-	ck_assert(!mrf_mr_mode_known(FI_MR_ENDPOINT | FI_MR_PROV_KEY));
-	ck_assert(!mrf_mr_mode_known(UINT64_C(1) << 40));
+	uint64_t bits;
+
+	for (bits = 0; bits <= ALL_MODERN; bits += FI_MR_LOCAL) {
+		ck_assert(mrf_mr_mode_known(bits));
+		ck_assert(!mrf_mr_mode_known(bits | FI_MR_HMEM));
+		ck_assert(!mrf_mr_mode_known(bits | UINT64_C(1) << 40));
+		ck_assert(!mrf_mr_mode_known(bits | FI_MR_BASIC | FI_MR_SCALABLE));
+		ck_assert(mrf_mr_mode_known(bits | FI_MR_BASIC) == !bits);
+		ck_assert(mrf_mr_mode_known(bits | FI_MR_SCALABLE) == !bits);
+	}
+	ck_assert(!mrf_mr_mode_known(FI_MR_COLLECTIVE));
 }
 END_TEST
 
@@ -401,6 +378,17 @@ START_TEST(mr_mode_resolves_the_legacy_models_to_bits)
 	ck_assert_uint_eq(mrf_mr_mode_resolve(0), 0);
 	ck_assert_uint_eq(mrf_mr_mode_resolve(FI_MR_LOCAL | FI_MR_PROV_KEY),
 			  FI_MR_LOCAL | FI_MR_PROV_KEY);
+}
+END_TEST
+
+START_TEST(mr_mode_runs_local_for_the_old_flag_unless_bits_say_otherwise)
+{
+	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_BASIC, FI_LOCAL_MR), VAK | FI_MR_LOCAL);
+	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_SCALABLE, FI_LOCAL_MR), FI_MR_LOCAL);
+	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_BASIC, 0), VAK);
+	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_BASIC, FI_CONTEXT), VAK);
+	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_RAW, FI_LOCAL_MR), FI_MR_RAW);
+	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_LOCAL, 0), FI_MR_LOCAL);
 }
 END_TEST
 
@@ -416,21 +404,19 @@ static TCase *tcase_libfabric(void)
 	tcase_add_test(tc, mr_mode_tells_who_registers_local_buffers);
 	tcase_add_test(tc, mr_mode_needs_the_old_local_flag_where_the_bit_is_not_offered);
 	tcase_add_test(tc, mr_mode_says_which_rule_refuses);
+	tcase_add_test(tc, mr_mode_hmem_is_needed_with_the_capability_only);
+	tcase_add_test(tc, mr_mode_of_atomics_alone_is_that_of_rma);
 	return tc;
 }
 
-static TCase *tcase_own(void)
+static TCase *tcase_domain(void)
 {
-	TCase *tc = tcase_create("own");
+	TCase *tc = tcase_create("domain");
 
-	tcase_add_test(tc, mr_mode_offer_keeps_every_subset_of_the_fast_bits);
-	tcase_add_test(tc, mr_mode_offer_does_not_claim_the_other_bits);
-	tcase_add_test(tc, mr_mode_offer_runs_both_legacy_models);
-	tcase_add_test(tc, mr_mode_offer_before_1_5_is_basic_unless_asked);
-	tcase_add_test(tc, mr_mode_offer_without_hints_is_zero);
 	tcase_add_test(tc, mr_mode_known_is_what_a_domain_can_run);
 	tcase_add_test(tc, mr_mode_resolves_the_legacy_models_to_bits);
+	tcase_add_test(tc, mr_mode_runs_local_for_the_old_flag_unless_bits_say_otherwise);
 	return tc;
 }
 
-UNIT_MAIN("mr_mode", tcase_libfabric, tcase_own)
+UNIT_MAIN("mr_mode", tcase_libfabric, tcase_domain)

@@ -332,6 +332,38 @@ START_TEST(param_own_text_is_read_once)
 }
 END_TEST
 
+static const char *listed(const char *name, char *buf, size_t len)
+{
+	struct fi_param *params;
+	int count, i;
+
+	*buf = '\0';
+	ck_assert_int_eq(fi_getparams(&params, &count), 0);
+	for (i = 0; i < count; i++) {
+		if (!strcmp(params[i].name, name) && params[i].value)
+			snprintf(buf, len, "%s", params[i].value);
+	}
+	fi_freeparams(params);
+	return buf;
+}
+
+START_TEST(param_required_modes_are_read_each_time)
+{
+	char buf[32];
+
+	unsetenv("FI_MRFAB_MR_MODE");
+	ck_assert_ptr_null(mrf_param_str(MRF_PARAM_MR_MODE));
+	setenv("FI_MRFAB_MR_MODE", "RAW", 1);
+	ck_assert_str_eq(mrf_param_str(MRF_PARAM_MR_MODE), "RAW");
+	setenv("FI_MRFAB_MR_MODE", "LOCAL", 1);
+	ck_assert_str_eq(mrf_param_str(MRF_PARAM_MR_MODE), "LOCAL");
+	ck_assert_str_eq(listed("FI_MRFAB_MR_MODE", buf, sizeof(buf)), "LOCAL");
+	unsetenv("FI_MRFAB_MR_MODE");
+	ck_assert_ptr_null(mrf_param_str(MRF_PARAM_MR_MODE));
+	ck_assert_str_eq(listed("FI_MRFAB_MR_MODE", buf, sizeof(buf)), "");
+}
+END_TEST
+
 START_TEST(param_own_number_in_range_is_used)
 {
 	ck_assert_int_eq(mrf_param_int(MRF_PARAM_RETRY), 6);
@@ -405,6 +437,7 @@ static TCase *tcase_ours(void)
 
 	tcase_add_checked_fixture(tcase, own_setup, own_setup);
 	tcase_add_test(tcase, param_own_text_is_read_once);
+	tcase_add_test(tcase, param_required_modes_are_read_each_time);
 	tcase_add_test(tcase, param_own_number_in_range_is_used);
 	tcase_add_test(tcase, param_own_number_that_is_wrong_is_said_once_and_not_used);
 	tcase_add_test(tcase, param_own_can_be_asked_for_by_name);

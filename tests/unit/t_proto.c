@@ -14,6 +14,8 @@ static struct mrf_answer sample_answer(uint32_t nseg)
 				     .access = FI_REMOTE_READ,
 				     .base = 0x7fff00001234,
 				     .len = 4097,
+				     .flags = MRF_ANSWER_ONCE,
+				     .serial = 0x99,
 				     .nseg = nseg };
 	uint32_t i;
 
@@ -26,7 +28,8 @@ static struct mrf_answer sample_answer(uint32_t nseg)
 START_TEST(proto_greetings_survive_the_round_trip)
 {
 	struct mrf_hello hello = { .flags = 5, .instance = 0xfeedfacecafebeefull }, h;
-	struct mrf_welcome welcome = { .mr_mode = 0x74, .instance = 9, .asks = 8 }, w;
+	struct mrf_welcome welcome = { .mr_mode = 0x74, .instance = 9,
+				       .space_id = 0x0102030405060708ull, .asks = 8 }, w;
 	uint8_t buf[196] = { 0 };
 	uint32_t reason;
 
@@ -36,7 +39,8 @@ START_TEST(proto_greetings_survive_the_round_trip)
 	ck_assert(h.flags == 5 && h.instance == hello.instance);
 	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf), MRF_PROTO_WELCOME_LEN);
 	ck_assert_int_eq(mrf_welcome_decode(buf, 196, &w), 0);
-	ck_assert(w.mr_mode == 0x74 && w.instance == 9 && w.asks == 8);
+	ck_assert(w.mr_mode == 0x74 && w.instance == 9 && w.asks == 8 &&
+		  w.space_id == welcome.space_id);
 	ck_assert_uint_eq(mrf_refuse_encode(MRF_REFUSE_CLOSING, buf), MRF_PROTO_REFUSE_LEN);
 	ck_assert_int_eq(mrf_refuse_decode(buf, 148, &reason), 0);
 	ck_assert_uint_eq(reason, MRF_REFUSE_CLOSING);
@@ -45,14 +49,16 @@ END_TEST
 
 START_TEST(proto_question_and_answer_survive_the_round_trip)
 {
-	struct mrf_ask ask = { .cookie = 3, .key = 0 }, a;
+	struct mrf_ask ask = { .cookie = 3, .key = 0, .serial = 4, .addr = UINT64_MAX,
+			       .len = UINT64_MAX - 1 }, a;
 	uint8_t buf[MRF_PROTO_MAX_MSG];
 	uint32_t n, i;
 
 	ck_assert_uint_eq(mrf_ask_encode(&ask, buf), MRF_PROTO_ASK_LEN);
 	ck_assert_int_eq(mrf_msg_type(buf, MRF_PROTO_ASK_LEN), MRF_MSG_ASK);
 	ck_assert_int_eq(mrf_ask_decode(buf, MRF_PROTO_ASK_LEN, &a), 0);
-	ck_assert(a.cookie == 3 && a.key == 0);
+	ck_assert(a.cookie == 3 && a.key == 0 && a.serial == 4 && a.addr == UINT64_MAX &&
+		  a.len == UINT64_MAX - 1);
 	for (n = 0; n <= MRF_PROTO_MAX_SEG; n++) {
 		struct mrf_answer in = sample_answer(n), out;
 		size_t len = mrf_answer_encode(&in, buf);
@@ -61,9 +67,10 @@ START_TEST(proto_question_and_answer_survive_the_round_trip)
 		ck_assert_int_eq(mrf_answer_decode(buf, len, &out), 0);
 		ck_assert(out.cookie == in.cookie && out.key == in.key &&
 			  out.status == in.status && out.access == in.access &&
-			  out.base == in.base && out.len == in.len && out.nseg == n);
+			  out.base == in.base && out.len == in.len && out.nseg == n &&
+			  out.flags == in.flags && out.serial == in.serial);
 		for (i = 0; i < n; i++)
-			ck_assert(out.seg[i].addr == in.seg[i].addr &&
+			ck_assert(out.seg[i].pos == in.seg[i].pos &&
 				  out.seg[i].len == in.seg[i].len &&
 				  out.seg[i].rkey == in.seg[i].rkey &&
 				  out.seg[i].iova_off == in.seg[i].iova_off);
@@ -75,7 +82,7 @@ END_TEST
 START_TEST(proto_truncated_messages_are_refused_at_every_length)
 {
 	struct mrf_answer answer = sample_answer(3), out;
-	struct mrf_ask ask = { 1, 2 }, a;
+	struct mrf_ask ask = { .cookie = 1, .key = 2 }, a;
 	struct mrf_hello hello = { 1, 2 }, h;
 	uint8_t full[MRF_PROTO_MAX_MSG];
 	size_t len, cut;
@@ -100,7 +107,7 @@ END_TEST
 START_TEST(proto_foreign_bytes_and_versions_are_told_apart)
 {
 	struct mrf_hello hello = { 1, 2 }, h = { 77, 77 };
-	struct mrf_ask ask = { 1, 2 }, a;
+	struct mrf_ask ask = { .cookie = 1, .key = 2 }, a;
 	uint8_t buf[64] = { 0 };
 
 	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), -FI_EREMOTEIO);
@@ -140,6 +147,22 @@ START_TEST(proto_answers_with_impossible_numbers_are_refused)
 }
 END_TEST
 
+START_TEST(proto_notes_are_a_head_and_nothing_else)
+{
+	uint8_t buf[MRF_PROTO_NOTE_LEN];
+	struct mrf_answer answer;
+	struct mrf_ask ask;
+
+	ck_assert_uint_eq(mrf_note_encode(MRF_MSG_FORGET, buf), sizeof(buf));
+	ck_assert_int_eq(mrf_msg_type(buf, sizeof(buf)), MRF_MSG_FORGET);
+	ck_assert_int_eq(mrf_answer_decode(buf, sizeof(buf), &answer), -FI_EREMOTEIO);
+	mrf_note_encode(MRF_MSG_RELEASE, buf);
+	ck_assert_int_eq(mrf_msg_type(buf, sizeof(buf)), MRF_MSG_RELEASE);
+	ck_assert_int_eq(mrf_ask_decode(buf, sizeof(buf), &ask), -FI_EREMOTEIO);
+	ck_assert_int_lt(mrf_msg_type(buf, sizeof(buf) - 1), 0);
+}
+END_TEST
+
 START_TEST(proto_random_bytes_never_crash_a_decoder)
 {
 	uint8_t buf[MRF_PROTO_MAX_MSG];
@@ -173,6 +196,7 @@ static TCase *tcase_proto(void)
 	tcase_add_test(tc, proto_truncated_messages_are_refused_at_every_length);
 	tcase_add_test(tc, proto_foreign_bytes_and_versions_are_told_apart);
 	tcase_add_test(tc, proto_answers_with_impossible_numbers_are_refused);
+	tcase_add_test(tc, proto_notes_are_a_head_and_nothing_else);
 	tcase_add_test(tc, proto_random_bytes_never_crash_a_decoder);
 	return tc;
 }

@@ -144,7 +144,7 @@ static struct mrf_wc raw_recv(struct raw *r)
 
 static size_t ask_for(uint64_t key, uint8_t *msg)
 {
-	struct mrf_ask ask = { .cookie = 42, .key = key };
+	struct mrf_ask ask = { .cookie = 42, .key = key, .len = 8 };
 
 	return mrf_ask_encode(&ask, msg);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The entry that libFuzzer calls for each input: always 0, or it aborts. */
-#ifndef FUZZ_PROTO_H
-#define FUZZ_PROTO_H
+#ifndef FUZZ_H
+#define FUZZ_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/info.h"
+
+#include <stdio.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "base/names.h"
+#include "base/param.h"
+#include "contract/limits.h"
+#include "domain/domain.h"
+
+/* --- what the application and the environment say ------------------------------ */
+
+static void set_ask(struct mrf_info_query *query)
+{
+	const struct fi_info *hints = query->hints;
+	struct mrf_mr_mode_ask *ask = &query->mr;
+
+	ask->api = query->version;
+	ask->library = MRF_API_VERSION;
+	if (!hints)
+		return;
+	ask->hints = true;
+	ask->caps = hints->caps;
+	ask->mode = hints->mode;
+	if (!hints->domain_attr)
+		return;
+	ask->domain_attr = true;
+	ask->mr_mode = (uint32_t)hints->domain_attr->mr_mode;
+}
+
+int mrf_info_mode_set(struct mrf_info_query *query)
+{
+	char why[MRF_INFO_WHY];
+
+	set_ask(query);
+	query->offer = mrf_mr_offer_default;
+	query->required = mrf_param_str(MRF_PARAM_MR_MODE);
+	if (!query->required ||
+	    mrf_mr_offer_parse(query->required, &query->offer, why, sizeof(why)))
+		return 0;
+	/* Not the default instead: a test that was to run in a mode must not pass in
+	 * another. */
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1031,
+			  "FI_MRFAB_MR_MODE=\"%.128s\": %s; must be names such as "
+			  "LOCAL+PROV_KEY, or a number",
+			  query->required, why);
+}
+
+/* --- check ---------------------------------------------------------------------- */
+
+static const char *set_text(uint64_t set, const char *none, char *buf, size_t len)
+{
+	return set ? mrf_names_bits(&mrf_names_mr_mode, set, buf, len) : none;
+}
+
+/* These would be refused without FI_MRFAB_MR_MODE as well. */
+static bool breaks_rule(enum mrf_mr_mode_verdict verdict)
+{
+	return verdict == MRF_MR_NOT_LEGACY || verdict == MRF_MR_BASIC_NOT_ALONE ||
+	       verdict == MRF_MR_SCALABLE_NOT_ALONE;
+}
+
+static int refuse(const struct mrf_info_query *query, enum mrf_mr_mode_verdict verdict)
+{
+	uint64_t needed = query->offer.table & MRF_MR_MODES;
+	uint64_t missing = mrf_mr_offer_missing(&query->offer, &query->mr);
+	char asked_text[256], needed_text[256], missing_text[256], line[420];
+
+	snprintf(line, sizeof(line),
+		 "hints->domain_attr->mr_mode=%#lx (%s) with version %u.%u: %s",
+		 query->mr.mr_mode,
+		 set_text(query->mr.mr_mode, "FI_MR_UNSPEC", asked_text,
+			  sizeof(asked_text)),
+		 FI_MAJOR(query->version), FI_MINOR(query->version),
+		 mrf_mr_mode_verdict_text(verdict));
+	if (!query->offer.exact || breaks_rule(verdict))
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1030, "%s", line);
+	set_text(missing, "", missing_text, sizeof(missing_text));
+	return mrf_refuse(
+		FI_ENODATA, FI_LOG_FABRIC, 1032,
+		"%s; FI_MRFAB_MR_MODE=%.128s requires %s%s%s", line, query->required,
+		set_text(needed, "no bit at all", needed_text, sizeof(needed_text)),
+		missing ? "; missing: " : "", missing ? missing_text : "");
+}
+
+int mrf_info_mode_check(const struct mrf_info_query *query)
+{
+	enum mrf_mr_mode_verdict verdict = mrf_mr_offer_check(&query->offer, &query->mr);
+	uint64_t cleared;
+	char names[256];
+
+	if (verdict != MRF_MR_ACCEPTED)
+		return refuse(query, verdict);
+	cleared = query->mr.mr_mode & ~mrf_info_mode_answer(query);
+	if (cleared)
+		mrf_info(FI_LOG_FABRIC,
+			 "mr_mode bits that are not needed and are cleared: %s",
+			 mrf_names_bits(&mrf_names_mr_mode, cleared, names,
+					sizeof(names)));
+	return 0;
+}
+
+/* --- answer --------------------------------------------------------------------- */
+
+/* FI_RMA without a direction means all that are offered. */
+static uint64_t with_directions(uint64_t caps)
+{
+	return caps == FI_RMA ? MRF_CAPS_PRIMARY : caps;
+}
+
+/*
+ * What is asked for and nothing else, but communication inside a node and between nodes
+ * both work at no cost, so both are told unless the application named one.
+ */
+static uint64_t caps_granted(const struct fi_info *hints)
+{
+	uint64_t asked = hints ? hints->caps : 0;
+	uint64_t primary = asked ? asked & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
+	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
+
+	return with_directions(primary) | (secondary ? secondary : MRF_CAPS_SECONDARY);
+}
+
+bool mrf_info_mode_withheld(const struct mrf_info_query *query)
+{
+	uint64_t granted = caps_granted(query->hints);
+
+	return mrf_mr_mode_answer_caps(query->offer.table, &query->mr, granted) !=
+	       granted;
+}
+
+uint64_t mrf_info_mode_caps(const struct mrf_info_query *query)
+{
+	uint64_t caps = caps_granted(query->hints);
+
+	if (!mrf_info_mode_withheld(query))
+		return caps;
+	caps &= ~(FI_REMOTE_READ | FI_REMOTE_WRITE);
+	/* Nothing but a target: FI_RMA that is left alone would mean every direction. */
+	return caps & (FI_READ | FI_WRITE) ? caps : caps & ~FI_RMA;
+}
+
+uint64_t mrf_info_mode_answer(const struct mrf_info_query *query)
+{
+	return mrf_mr_offer_answer(&query->offer, &query->mr, mrf_info_mode_caps(query));
+}

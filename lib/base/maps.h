@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is mapped in this process, as /proc/self/maps has it. A look is out of date as soon
+ * as it is taken: it says what is worth trying, the kernel then says what is so.
+ */
+#ifndef MRF_BASE_MAPS_H
+#define MRF_BASE_MAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct mrf_mapping {
+	uint64_t start;
+	uint64_t end; /* exclusive */
+	char perms[5]; /* "rw-p" */
+	uint64_t inode; /* 0: no file */
+};
+
+/* The next one of an open /proc/self/maps, in order of address. False: no more. */
+bool mrf_maps_next(FILE *maps, struct mrf_mapping *mapping);
+
+/* Whether the kernel would pin some of it, for reading or for writing as well. */
+bool mrf_maps_pinnable(const struct mrf_mapping *mapping, bool write);
+/* Memory of this process alone and no file's: changes to it can be heard of. */
+bool mrf_maps_private(const struct mrf_mapping *mapping);
+
+/* In order of address. All 0: empty. */
+struct mrf_maps {
+	unsigned count;
+	unsigned max; /* room */
+	struct mrf_mapping *mapping; /* not cut to [start, end) */
+};
+
+/*
+ * Looks at [start, end): maps then has all mappings with a byte there, and no others.
+ * -FI_ENOMEM, or why it cannot be read.
+ */
+int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end);
+void mrf_maps_fini(struct mrf_maps *maps);
+/* The mapping that has this byte, or NULL. */
+const struct mrf_mapping *mrf_maps_at(const struct mrf_maps *maps, uint64_t addr);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "contract/mr_offer.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <rdma/fabric.h>
+#include "base/compiler.h"
+#include "base/names.h"
+
+#define LEGACY ((uint64_t)(FI_MR_BASIC | FI_MR_SCALABLE))
+#define PREFIX "FI_MR_"
+#define PREFIX_LEN (sizeof(PREFIX) - 1)
+#define QUOTED 40 /* characters of a word that a reason repeats */
+
+/* Needs nothing, runs both legacy models. */
+const struct mrf_mr_offer mrf_mr_offer_default = { .exact = false, .table = LEGACY };
+
+/* --- the value of FI_MRFAB_MR_MODE -------------------------------------------- */
+
+/* A part of the value, without the white space around it, and where to say why not. */
+struct parse {
+	const char *word;
+	size_t len;
+	char *why;
+	size_t why_len;
+};
+
+static bool fail(const struct parse *p, const char *fmt, ...) MRF_PRINTF(2, 3);
+
+/* Always false. */
+static bool fail(const struct parse *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->why, p->why_len, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static int quoted(const struct parse *p)
+{
+	return p->len < QUOTED ? (int)p->len : QUOTED;
+}
+
+static void trim(struct parse *p)
+{
+	for (; p->len && isspace((unsigned char)*p->word); p->len--)
+		p->word++;
+	while (p->len && isspace((unsigned char)p->word[p->len - 1]))
+		p->len--;
+}
+
+/* name begins with FI_MR_, the word may. */
+static bool is_name(const struct parse *p, const char *name)
+{
+	const char *word = p->word;
+	size_t len = p->len;
+
+	if (len > PREFIX_LEN && !strncasecmp(word, PREFIX, PREFIX_LEN)) {
+		word += PREFIX_LEN;
+		len -= PREFIX_LEN;
+	}
+	name += PREFIX_LEN;
+	return strlen(name) == len && !strncasecmp(word, name, len);
+}
+
+static bool parse_name(const struct parse *p, uint64_t *value)
+{
+	const struct mrf_name *row = mrf_names_mr_mode.rows;
+	size_t i;
+
+	*value = FI_MR_UNSPEC;
+	if (is_name(p, "FI_MR_UNSPEC"))
+		return true;
+	for (i = 0; i < mrf_names_mr_mode.count; i++) {
+		*value = row[i].value;
+		if (is_name(p, row[i].name))
+			return true;
+	}
+	if (!p->len)
+		return fail(p, "a name is missing");
+	return fail(p, "\"%.*s\" is not the name of a registration mode", quoted(p),
+		    p->word);
+}
+
+/* The whole value is one number. strtoull would take signs, and 010 for 8. */
+static bool parse_number(const struct parse *p, uint64_t *set)
+{
+	bool hex = p->len > 2 && p->word[0] == '0' && (p->word[1] | 0x20) == 'x';
+	int saved = errno;
+	char *end;
+	bool ok;
+
+	errno = 0;
+	*set = strtoull(p->word, &end, hex ? 16 : 10);
+	ok = !errno && end == p->word + p->len;
+	errno = saved;
+	return ok || fail(p, "\"%.*s\" is not a number", quoted(p), p->word);
+}
+
+/* "A+B,C" */
+static bool parse_names(struct parse *p, uint64_t *set)
+{
+	const char *at = p->word, *end = at + p->len;
+	bool unspec = false;
+	uint64_t value;
+
+	for (*set = 0;; at++) {
+		p->word = at;
+		p->len = strcspn(at, "+,");
+		if (p->word + p->len > end)
+			p->len = (size_t)(end - p->word);
+		at += p->len;
+		trim(p);
+		if (!parse_name(p, &value))
+			return false;
+		unspec = unspec || !value;
+		*set |= value;
+		if (at == end)
+			break;
+	}
+	if (unspec && *set)
+		return fail(p, "FI_MR_UNSPEC must be set alone");
+	return true;
+}
+
+/* Is it a mode that a domain can run? */
+static bool check_set(const struct parse *p, uint64_t set)
+{
+	uint64_t strange = set & ~(MRF_MR_MODES | LEGACY);
+	char names[128];
+
+	if (set & FI_MR_HMEM)
+		return fail(p, "FI_MR_HMEM is about memory of devices, which is not "
+			       "offered");
+	if (strange)
+		return fail(p, "not offered: %s",
+			    mrf_names_bits(&mrf_names_mr_mode, strange, names,
+					   sizeof(names)));
+	if (mrf_mr_mode_known(set))
+		return true;
+	return fail(p, "%s must be set alone",
+		    set & FI_MR_BASIC ? "FI_MR_BASIC" : "FI_MR_SCALABLE");
+}
+
+/* A set that a legacy model stands for can be had under its name, too. */
+static uint64_t table_for(uint64_t set)
+{
+	uint64_t bits = mrf_mr_mode_resolve(set);
+	uint64_t remote = bits & ~(uint64_t)FI_MR_LOCAL;
+
+	if (!remote)
+		return bits | FI_MR_SCALABLE;
+	return remote == mrf_mr_mode_resolve(FI_MR_BASIC) ? bits | FI_MR_BASIC : bits;
+}
+
+bool mrf_mr_offer_parse(const char *text, struct mrf_mr_offer *offer, char *why,
+			size_t len)
+{
+	struct parse p = {
+		.word = text, .len = strlen(text), .why = why, .why_len = len
+	};
+	uint64_t set = 0;
+	bool ok;
+
+	trim(&p);
+	ok = p.len && isdigit((unsigned char)*p.word) ? parse_number(&p, &set)
+						      : parse_names(&p, &set);
+	if (!ok || !check_set(&p, set))
+		return false;
+	offer->exact = true;
+	offer->table = table_for(set);
+	return true;
+}
+
+/* --- negotiation ----------------------------------------------------------------- */
+
+enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
+					    const struct mrf_mr_mode_ask *ask)
+{
+	enum mrf_mr_mode_verdict verdict = mrf_mr_mode_check(offer->table, ask);
+
+	if (verdict != MRF_MR_ACCEPTED || !ask->hints)
+		return verdict;
+	/* The check of fi_info.mode, which libfabric makes apart from that of mr_mode. */
+	if (mrf_mr_mode_flag_needed(offer->table, ask) & ~ask->mode)
+		return MRF_MR_LOCAL_NEEDED;
+	return MRF_MR_ACCEPTED;
+}
+
+uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer,
+			      const struct mrf_mr_mode_ask *ask)
+{
+	uint64_t have = mrf_mr_mode_resolve(ask->mr_mode);
+
+	if (mrf_mr_mode_is_local(ask))
+		have |= FI_MR_LOCAL;
+	return mrf_mr_mode_for(ask->caps, offer->table) & ~have;
+}
+
+uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer,
+			     const struct mrf_mr_mode_ask *ask, uint64_t caps)
+{
+	uint64_t answer = mrf_mr_mode_answer(offer->table, ask, caps);
+
+	if (offer->exact || answer & LEGACY)
+		return answer;
+	return ask->domain_attr ? ask->mr_mode & MRF_MR_KEPT : 0;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an endpoint is bound to: fi_ep_bind, and letting go of it. */
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "ep/ep.h"
+
+static int bind_wait(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_link *link)
+{
+	return link->wait ? 0 : mrf_wait_link(wait, link, &ep->source);
+}
+
+static int other_domain(const char *what)
+{
+	return mrf_refuse(FI_EDOMAIN, FI_LOG_EP_CTRL, 4040,
+			  "%s is of another domain than the endpoint", what);
+}
+
+static int bound_already(const char *what)
+{
+	return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4041, "%s is bound already", what);
+}
+
+static int bind_av(struct mrf_ep *ep, struct fid *fid)
+{
+	struct mrf_av *av = mrf_av_from_fid(fid);
+
+	if (mrf_av_domain(av) != &ep->domain->fid)
+		return other_domain("the address vector");
+	if (ep->av)
+		return bound_already("an address vector");
+	ep->av = av;
+	mrf_obj_hold(&ep->hold_av, mrf_av_obj(av), &ep->fid.fid, NULL);
+	return 0;
+}
+
+#define CQ_FLAGS (FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
+
+static int bind_tx_cq(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flags)
+{
+	int ret;
+
+	if (ep->tx_cq)
+		return bound_already("a CQ for transmits");
+	ret = bind_wait(ep, mrf_cq_wait(cq), &ep->link_tx);
+	if (ret)
+		return ret;
+	ep->tx_cq = cq;
+	ep->selective = flags & FI_SELECTIVE_COMPLETION;
+	mrf_obj_hold(&ep->hold_tx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
+	return 0;
+}
+
+static int bind_cq(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
+{
+	struct mrf_cq *cq = mrf_cq_from_fid(fid);
+	int ret = 0;
+
+	if (mrf_cq_domain(cq) != &ep->domain->fid)
+		return other_domain("the CQ");
+	if (!(flags & (FI_TRANSMIT | FI_RECV)) || (flags & ~CQ_FLAGS))
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4042,
+				  "flags %#lx: a CQ is bound with FI_TRANSMIT, FI_RECV, "
+				  "FI_SELECTIVE_COMPLETION", (unsigned long)flags);
+	if ((flags & FI_RECV) && ep->rx_cq)
+		return bound_already("a CQ for receives");
+	if (flags & FI_TRANSMIT)
+		ret = bind_tx_cq(ep, cq, flags);
+	if (!ret && (flags & FI_RECV)) {
+		ep->rx_cq = cq;
+		/* One line about an endpoint is enough. */
+		if (cq != ep->tx_cq)
+			mrf_obj_hold(&ep->hold_rx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
+	}
+	return ret;
+}
+
+#define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+
+static int bind_one_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, struct mrf_cntr **slot,
+			 struct mrf_hold *hold, struct mrf_wait_link *link)
+{
+	int ret;
+
+	if (*slot)
+		return bound_already("a counter for this");
+	ret = bind_wait(ep, mrf_cntr_wait(cntr), link);
+	if (ret)
+		return ret;
+	*slot = cntr;
+	mrf_obj_hold(hold, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
+	return 0;
+}
+
+static int bind_cntr(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
+{
+	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
+	int ret = 0;
+
+	if (mrf_cntr_domain(cntr) != &ep->domain->fid)
+		return other_domain("the counter");
+	if (!flags || (flags & ~CNTR_FLAGS))
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4043,
+				  "flags %#lx: a counter counts FI_READ, FI_WRITE (remote events "
+				  "need FI_RMA_EVENT, which is not offered)",
+				  (unsigned long)flags);
+	if (flags & FI_WRITE)
+		ret = bind_one_cntr(ep, cntr, &ep->wr_cntr, &ep->hold_wr, &ep->link_wr);
+	if (!ret && (flags & FI_READ))
+		ret = bind_one_cntr(ep, cntr, &ep->rd_cntr, &ep->hold_rd, &ep->link_rd);
+	return ret;
+}
+
+static int bind_eq(struct mrf_ep *ep, struct fid *fid)
+{
+	if (ep->hold_eq.target)
+		return bound_already("an event queue");
+	mrf_obj_hold(&ep->hold_eq, mrf_eq_obj(mrf_eq_from_fid(fid)), &ep->fid.fid, NULL);
+	return 0;
+}
+
+int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct mrf_ep *ep = mrf_ep_of(fid);
+
+	if (!bfid)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4044, "nothing to bind (NULL)");
+	if (ep->enabled)
+		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4045,
+				  "bind a %s before the endpoint is enabled",
+				  mrf_obj_class_name(bfid->fclass));
+	switch (bfid->fclass) {
+	case FI_CLASS_AV:
+		return bind_av(ep, bfid);
+	case FI_CLASS_CQ:
+		return bind_cq(ep, bfid, flags);
+	case FI_CLASS_CNTR:
+		return bind_cntr(ep, bfid, flags);
+	case FI_CLASS_EQ:
+		return bind_eq(ep, bfid);
+	default:
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4046,
+				  "a %s cannot be bound to an endpoint",
+				  mrf_obj_class_name(bfid->fclass));
+	}
+}
+
+void mrf_ep_unlink_all(struct mrf_ep *ep)
+{
+	mrf_wait_unlink(&ep->link_tx);
+	mrf_wait_unlink(&ep->link_wr);
+	mrf_wait_unlink(&ep->link_rd);
+}
+
+void mrf_ep_drop_all(struct mrf_ep *ep)
+{
+	mrf_obj_drop(&ep->hold_av);
+	mrf_obj_drop(&ep->hold_tx);
+	mrf_obj_drop(&ep->hold_rx);
+	mrf_obj_drop(&ep->hold_wr);
+	mrf_obj_drop(&ep->hold_rd);
+	mrf_obj_drop(&ep->hold_eq);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "ep/peer.h"
+#include "mr/map.h"
+#include "proto/rawkey.h"
+
+/* Keys that a peer is remembered by; applications that use up keys must not use up memory. */
+#define MAX_REMOTES 16384
+/* Segments known of one region that is pinned on demand. */
+#define MAX_SEGS 4096
+
+static bool peer_virt(const struct mrf_peer *peer)
+{
+	return peer->mr_mode & FI_MR_VIRT_ADDR;
+}
+
+static struct mrf_map *map_of(const struct mrf_peer *peer)
+{
+	return peer->ep->domain->space.map;
+}
+
+/* --- segments ------------------------------------------------------------------------- */
+
+static void drop_segs(struct mrf_remote *remote)
+{
+	if (remote->segs != &remote->one)
+		free(remote->segs);
+	remote->segs = &remote->one;
+	remote->nseg = 0;
+	remote->max = 1;
+}
+
+void mrf_remote_drop(struct mrf_remote *remote)
+{
+	drop_segs(remote);
+	remote->known = false;
+}
+
+static int make_room_for_segs(struct mrf_remote *remote, unsigned want)
+{
+	struct mrf_mr_seg *segs;
+	unsigned max = remote->max;
+
+	if (want <= max)
+		return 0;
+	while (max < want)
+		max *= 2;
+	segs = malloc(max * sizeof(*segs));
+	if (!segs)
+		return -FI_ENOMEM;
+	memcpy(segs, remote->segs, remote->nseg * sizeof(*segs));
+	if (remote->segs != &remote->one)
+		free(remote->segs);
+	remote->segs = segs;
+	remote->max = max;
+	return 0;
+}
+
+/* Of sorted segments: the first that ends after addr. */
+static unsigned first_after(const struct mrf_remote *remote, uint64_t addr)
+{
+	unsigned low = 0, high = remote->nseg;
+
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+		const struct mrf_mr_seg *seg = &remote->segs[mid];
+
+		if (addr >= seg->addr && addr - seg->addr >= seg->len)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Keeps the segments sorted and apart; what is new replaces what it overlaps. */
+static void insert_sorted(struct mrf_remote *remote, const struct mrf_mr_seg *seg)
+{
+	unsigned from = first_after(remote, seg->addr), to = from;
+
+	if (to < remote->nseg && remote->segs[to].addr < seg->addr)
+		to++;
+	while (to < remote->nseg && remote->segs[to].addr - seg->addr < seg->len)
+		to++;
+	memmove(&remote->segs[from + 1], &remote->segs[to],
+		(remote->nseg - to) * sizeof(*seg));
+	remote->segs[from] = *seg;
+	remote->nseg = remote->nseg + 1 - (to - from);
+}
+
+static struct mrf_mr_seg from_wire(const struct mrf_peer *peer, uint64_t pos, uint64_t len,
+				   uint32_t rkey, uint32_t iova_off)
+{
+	return (struct mrf_mr_seg){ .addr = pos,
+				    .len = len,
+				    .iova = peer_virt(peer) ? pos : iova_off,
+				    .rkey = rkey };
+}
+
+uint64_t mrf_remote_locate(const struct mrf_remote *remote, uint64_t addr, uint64_t len,
+			   uint32_t *rkey, uint64_t *remote_addr)
+{
+	/* Segments of a complete answer may overlap: the first that contains it. */
+	unsigned first = remote->complete ? 0 : first_after(remote, addr);
+	unsigned count = remote->complete ? remote->nseg : first < remote->nseg;
+	const struct mrf_mr_seg *segs = remote->segs + first;
+	uint64_t n, offset;
+	unsigned i;
+
+	n = mrf_mr_locate(segs, count, true, addr, len, &i, &offset);
+	if (n) {
+		*rkey = segs[i].rkey;
+		*remote_addr = segs[i].iova + offset;
+	}
+	return n;
+}
+
+uint64_t mrf_remote_covered(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
+{
+	uint64_t done = 0, n, where;
+	uint32_t rkey;
+
+	while (done < len) {
+		n = mrf_remote_locate(remote, addr + done, len - done, &rkey, &where);
+		if (!n)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+/* --- remembering ---------------------------------------------------------------------- */
+
+struct mrf_remote *mrf_remote_find(const struct mrf_peer *peer, uint64_t key)
+{
+	return mrf_idmap_find(&peer->remotes, key);
+}
+
+bool mrf_remote_known(const struct mrf_peer *peer, const struct mrf_remote *remote)
+{
+	return remote->known && (remote->complete || remote->epoch == peer->epoch);
+}
+
+static void list_idle(void *value, void *arg)
+{
+	struct mrf_remote *remote = value;
+
+	if (!remote->asking && !remote->wanted)
+		mrf_list_add_tail(&remote->node, arg);
+}
+
+/* Whoever still needs one of them asks again. */
+static void make_room(struct mrf_peer *peer)
+{
+	struct mrf_list idle, *node;
+
+	mrf_list_init(&idle);
+	mrf_idmap_each(&peer->remotes, list_idle, &idle);
+	while ((node = mrf_list_pop(&idle))) {
+		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
+
+		mrf_idmap_remove(&peer->remotes, remote->key);
+		mrf_remote_drop(remote);
+		free(remote);
+	}
+}
+
+static struct mrf_remote *add(struct mrf_peer *peer, uint64_t key)
+{
+	struct mrf_remote *remote;
+
+	if (peer->remotes.count >= MAX_REMOTES)
+		make_room(peer);
+	remote = calloc(1, sizeof(*remote));
+	if (!remote)
+		return NULL;
+	remote->key = key;
+	remote->peer_key = key;
+	remote->segs = &remote->one;
+	remote->max = 1;
+	mrf_list_init(&remote->node);
+	if (mrf_idmap_insert(&peer->remotes, key, remote)) {
+		free(remote);
+		return NULL;
+	}
+	return remote;
+}
+
+/* What the raw key says is as good as an answer, but an old one. */
+static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote,
+		     const struct mrf_rawkey *raw)
+{
+	uint32_t i;
+
+	remote->peer_key = raw->key;
+	remote->serial = raw->serial;
+	remote->instance = raw->serial;
+	remote->complete = raw->complete;
+	remote->access = raw->access;
+	remote->base = raw->base;
+	remote->len = raw->len;
+	remote->status = MRF_MR_OK;
+	if (!raw->complete)
+		return 0;
+	if (make_room_for_segs(remote, raw->nseg))
+		return -FI_ENOMEM;
+	for (i = 0; i < raw->nseg; i++)
+		remote->segs[i] = from_wire(peer, raw->seg[i].pos, raw->seg[i].len,
+					    raw->seg[i].rkey, raw->seg[i].iova_off);
+	remote->nseg = raw->nseg;
+	remote->known = true;
+	return 0;
+}
+
+static struct mrf_remote *no_memory(uint64_t key, struct mrf_why *why)
+{
+	mrf_why_set(why, FI_ENOMEM, 4106, "no memory to resolve key 0x%" PRIx64, key);
+	return NULL;
+}
+
+static struct mrf_remote *add_mapped(struct mrf_peer *peer, uint64_t key,
+				     const struct mrf_rawkey *raw, struct mrf_why *why)
+{
+	struct mrf_remote *remote;
+
+	if (raw->space_id != peer->space_id) {
+		mrf_why_set(why, FI_EKEYREJECTED, 4141,
+			    "key 0x%" PRIx64 " was mapped from a raw key of another peer's "
+			    "domain", key);
+		return NULL;
+	}
+	remote = add(peer, key);
+	if (!remote || learn_raw(peer, remote, raw))
+		return no_memory(key, why);
+	return remote;
+}
+
+struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mrf_why *why)
+{
+	bool maybe = mrf_map_maybe(map_of(peer), key);
+	struct mrf_remote *remote;
+	struct mrf_rawkey raw;
+
+	if (maybe && mrf_map_get(map_of(peer), key, &raw)) {
+		remote = mrf_remote_find(peer, key);
+		return remote ? remote : add_mapped(peer, key, &raw, why);
+	}
+	if (maybe && mrf_map_was(map_of(peer), key)) {
+		mrf_why_set(why, FI_EKEYREJECTED, 4142,
+			    "key 0x%" PRIx64 " was unmapped with fi_mr_unmap_key", key);
+		return NULL;
+	}
+	if (peer->mr_mode & FI_MR_RAW) {
+		mrf_why_set(why, FI_EKEYREJECTED, 4140,
+			    "key 0x%" PRIx64 ": the peer's domain has FI_MR_RAW, only keys of "
+			    "fi_mr_map_raw reach its regions", key);
+		return NULL;
+	}
+	remote = mrf_remote_find(peer, key);
+	if (!remote)
+		remote = add(peer, key);
+	return remote ? remote : no_memory(key, why);
+}
+
+/* --- answers -------------------------------------------------------------------------- */
+
+/* May segments of an earlier answer stay beside those of this one? */
+static bool adds_to(const struct mrf_peer *peer, const struct mrf_remote *remote,
+		    const struct mrf_answer *answer, bool once)
+{
+	return mrf_remote_known(peer, remote) && !remote->complete && !remote->once && !once &&
+	       !(answer->flags & MRF_ANSWER_COMPLETE) && answer->serial == remote->instance &&
+	       remote->nseg + answer->nseg <= MAX_SEGS;
+}
+
+static int take_segs(struct mrf_peer *peer, struct mrf_remote *remote,
+		     const struct mrf_answer *answer)
+{
+	uint32_t i;
+
+	if (make_room_for_segs(remote, remote->nseg + answer->nseg + 1))
+		return -FI_ENOMEM;
+	for (i = 0; i < answer->nseg; i++) {
+		const struct mrf_answer_seg *wire = &answer->seg[i];
+		struct mrf_mr_seg seg = from_wire(peer, wire->pos, wire->len, wire->rkey,
+						  wire->iova_off);
+
+		if (remote->complete)
+			remote->segs[remote->nseg++] = seg;
+		else if (seg.len)
+			insert_sorted(remote, &seg);
+	}
+	return 0;
+}
+
+int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
+		     const struct mrf_answer *answer)
+{
+	bool once = answer->flags & MRF_ANSWER_ONCE;
+
+	if (!adds_to(peer, remote, answer, once))
+		mrf_remote_drop(remote);
+	remote->complete = answer->flags & MRF_ANSWER_COMPLETE;
+	remote->once = once;
+	remote->cookie = answer->cookie;
+	remote->epoch = peer->epoch;
+	remote->answered = remote->ask;
+	remote->status = answer->status;
+	remote->instance = answer->serial;
+	/* What a raw key grants is known for good, and nobody can tell when it is closed. */
+	if (!remote->serial || answer->status == MRF_MR_OK)
+		remote->access = answer->access;
+	remote->base = answer->base;
+	remote->len = answer->len;
+	if (take_segs(peer, remote, answer)) {
+		mrf_remote_drop(remote);
+		return -FI_ENOMEM;
+	}
+	/* A yes that shows no way: better an error than to ask for ever. */
+	if (!remote->complete && remote->status == MRF_MR_OK && remote->ask.len &&
+	    !mrf_remote_covered(remote, remote->ask.addr, remote->ask.len))
+		remote->status = MRF_MR_OUTSIDE;
+	remote->known = true;
+	return 0;
+}
+
+/* --- forgetting ------------------------------------------------------------------------ */
+
+static void forget_one(void *value, void *arg)
+{
+	(void)arg;
+	mrf_remote_drop(value);
+}
+
+void mrf_remote_forget_all(struct mrf_peer *peer)
+{
+	mrf_idmap_each(&peer->remotes, forget_one, NULL);
+}
+
+static void free_one(void *value, void *arg)
+{
+	(void)arg;
+	mrf_remote_drop(value);
+	free(value);
+}
+
+void mrf_remote_fini(struct mrf_peer *peer)
+{
+	mrf_idmap_each(&peer->remotes, free_one, NULL);
+	mrf_idmap_fini(&peer->remotes);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#include "base/page.h"
+#include "monitor/uffd.h"
+
+#define FLAGS (O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)
+#define FEATURES \
+	(UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_REMAP)
+#define UNREGISTER_TRIES 64
+
+static int handshake(int fd)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = FEATURES };
+	int ret;
+
+	if (!ioctl(fd, UFFDIO_API, &api))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+static int open_device(void)
+{
+	int dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+	int fd, err;
+
+	if (dev < 0)
+		return -errno;
+	fd = ioctl(dev, USERFAULTFD_IOC_NEW, FLAGS);
+	err = errno;
+	close(dev);
+	return fd < 0 ? -err : fd;
+}
+
+int mrf_uffd_open(void)
+{
+	int fd = (int)syscall(SYS_userfaultfd, FLAGS);
+
+	if (fd < 0)
+		fd = open_device();
+	return fd < 0 ? fd : handshake(fd);
+}
+
+int mrf_uffd_register(int fd, uintptr_t start, size_t len)
+{
+	struct uffdio_register reg = {
+		.range = { .start = start, .len = len },
+		.mode = UFFDIO_REGISTER_MODE_WP,
+	};
+
+	return ioctl(fd, UFFDIO_REGISTER, &reg) ? -errno : 0;
+}
+
+/*
+ * Registering passes over holes in silence, and what is mapped there later is not
+ * registered. The one question that the kernel answers with "one mapping, registered, no
+ * change under way", under its own lock, is a copy to there. This one fails behind that
+ * answer, because there is nothing to copy.
+ */
+int mrf_uffd_verify(int fd, uintptr_t start, size_t len, uintptr_t trap)
+{
+	struct uffdio_copy copy = { .dst = start, .src = trap, .len = len };
+
+	return ioctl(fd, UFFDIO_COPY, &copy) && errno == EFAULT ? 0 : -FI_EAGAIN;
+}
+
+/* False: no, because of something in it; errno is set. */
+static int unregister(int fd, uintptr_t start, size_t len)
+{
+	struct uffdio_range range = { .start = start, .len = len };
+
+	return ioctl(fd, UFFDIO_UNREGISTER, &range) ? -errno : 0;
+}
+
+/* The kernel refuses all of it for one mapping of another kind in it: go around that. */
+static void unregister_parts(int fd, uintptr_t start, size_t len, unsigned *tries)
+{
+	size_t page = mrf_page_size();
+	size_t half = len / 2 & ~(page - 1);
+
+	if (!*tries || unregister(fd, start, len) != -EINVAL)
+		return;
+	--*tries;
+	if (!half)
+		return;
+	unregister_parts(fd, start, half, tries);
+	unregister_parts(fd, start + half, len - half, tries);
+}
+
+void mrf_uffd_unregister(int fd, uintptr_t start, size_t len)
+{
+	unsigned tries = UNREGISTER_TRIES;
+
+	unregister_parts(fd, start, len, &tries);
+}
+
+static void decode(const struct uffd_msg *msg, struct mrf_uffd_event *event)
+{
+	memset(event, 0, sizeof(*event));
+	switch (msg->event) {
+	case UFFD_EVENT_UNMAP:
+	case UFFD_EVENT_REMOVE:
+		event->kind = msg->event == UFFD_EVENT_UNMAP ? MRF_UFFD_UNMAP :
+							       MRF_UFFD_REMOVE;
+		event->start = msg->arg.remove.start;
+		event->end = msg->arg.remove.end;
+		break;
+	case UFFD_EVENT_REMAP:
+		event->kind = MRF_UFFD_REMAP;
+		event->start = msg->arg.remap.to;
+		event->end = msg->arg.remap.to + msg->arg.remap.len;
+		break;
+	default:
+		break;
+	}
+}
+
+int mrf_uffd_read(int fd, struct mrf_uffd_event *event)
+{
+	struct uffd_msg msg;
+	ssize_t n;
+
+	do
+		n = read(fd, &msg, sizeof(msg));
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof(msg))
+		return 0;
+	decode(&msg, event);
+	return 1;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is behind a region that is pinned on demand: its bytes as peers count them, and the
+ * pieces of them that are pinned at the moment.
+ *
+ * A pin is a kernel MR over part of the region, with exactly the region's rights. It is
+ *   kept    until the memory changes: the monitor watches it, or, under FI_MR_MMU_NOTIFY,
+ *	     fi_mr_refresh says so;
+ *   leased  to one peer for the accesses that it has begun, where nobody would tell.
+ *
+ * A backing is allocated apart from its region and counted: the agent takes a reference
+ * under space->lock, with which it may pin while fi_close runs. All that changes in it is
+ * guarded by the monitor's lock, under which nothing is allocated, freed or registered;
+ * only when the monitor says drop kernel MRs are revoked there.
+ */
+#ifndef MRF_MR_BACK_H
+#define MRF_MR_BACK_H
+
+#include <stdatomic.h>
+#include "monitor/monitor.h"
+#include "mr/mr_int.h"
+#include "mr/spans.h"
+
+/* A run of bytes that are consecutive for peers and in memory. Immutable. */
+struct mrf_extent {
+	uint64_t pos;  /* as peers say it: packed offset, or address with FI_MR_VIRT_ADDR */
+	uint64_t addr; /* in this process */
+	uint64_t len;
+};
+
+struct mrf_mr_back {
+	atomic_uint refs; /* the region, who pins for it, leased pins */
+	struct mrf_mr_space *space;
+	unsigned rights; /* enum mrf_right */
+	bool notify;	 /* FI_MR_MMU_NOTIFY: refreshed counts, not the monitor */
+	/* guarded by the monitor's lock */
+	bool closed;
+	uint64_t clock;		    /* goes up with each refresh, and when it is closed */
+	struct mrf_list pins;	    /* struct mrf_pin.node: kept, by pos */
+	struct mrf_list leased;	    /* struct mrf_pin.node */
+	struct mrf_spans refreshed; /* addresses; written with space->lock held, too */
+	/* immutable; by pos, not overlapping; one of no bytes if the region has none */
+	unsigned nextent;
+	struct mrf_extent extent[];
+};
+
+/* A space's backings as a whole. */
+struct mrf_mr_backs {
+	struct mrf_mr_space *space;
+	struct mrf_monitor_client client;
+	atomic_bool monitored; /* client is added */
+	/* guarded by the monitor's lock */
+	uint64_t drops;	      /* how often everything was dropped */
+	struct mrf_list pins; /* struct mrf_pin.all: all that is kept */
+	struct mrf_list dead; /* struct mrf_pin.all: to be given back, see reap */
+};
+
+/* NULL: no memory. */
+struct mrf_mr_backs *mrf_mr_backs_new(struct mrf_mr_space *space);
+/* No backing may be left, no lease, no thread that pins. */
+void mrf_mr_backs_free(struct mrf_mr_backs *backs);
+/* Is there somebody who tells of changes? Starts the monitor at the first call. */
+bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs);
+
+/* For segs of a region, with one reference. NULL: no memory. */
+struct mrf_mr_back *mrf_mr_back_new(struct mrf_mr_space *space, unsigned rights,
+				    const struct mrf_mr_seg *segs, unsigned nseg);
+void mrf_mr_back_get(struct mrf_mr_back *back);
+void mrf_mr_back_put(struct mrf_mr_back *back);
+
+/*
+ * Unpins everything and lets nothing be pinned any more. No lock held. On failure (the
+ * kernel keeps a region; logged) what is left may be tried again.
+ */
+int mrf_mr_back_close(struct mrf_mr_back *back);
+
+/*
+ * fi_mr_refresh of an enabled region. -FI_EINVAL (logged) and -FI_ENOMEM: nothing changed;
+ * or the error of a kernel that keeps a region. No lock held.
+ */
+int mrf_mr_back_refresh(struct mrf_mr_back *back, const struct iovec *iov, size_t count);
+
+/* Fills in what an answer says of a range: status, once, segments. No lock held. */
+void mrf_mr_back_reach(struct mrf_mr_back *back, uint64_t pos, uint64_t len,
+		       struct mrf_mr_lease *lease, struct mrf_mr_view *view);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The raw keys that the application has mapped (fi_mr_map_raw), and the 64-bit keys that
+ * it got for them. One map a domain: space->map, from mrf_mr_space_init to _fini; small
+ * until it is used. Memory per mapped key: a slot of 16 bytes, which stays, and the raw
+ * key with as many segments as it has, which goes when it is unmapped.
+ *
+ * A key: tag in bits 63..32, generation in 31..20, index of the slot in 19..0. The tag
+ * begins with 11, which no provider key does, is never all ones, and random otherwise; an
+ * application may have requested a key that looks the same, so that a key for which
+ * mrf_map_maybe holds, but neither _live nor _was, is an ordinary one. A generation never
+ * comes back: a slot that has used up all of them is retired. So a key is never mistaken
+ * for an older one, and everything is O(1).
+ *
+ * Any thread; map->lock (rank MR, never together with space->lock) guards what is not
+ * said to be lock-free.
+ */
+#ifndef MRF_MR_MAP_H
+#define MRF_MR_MAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "proto/rawkey.h"
+
+#define MRF_MAP_INDEX_BITS 20
+#define MRF_MAP_GEN_BITS 12
+#define MRF_MAP_TAG_SHIFT (MRF_MAP_INDEX_BITS + MRF_MAP_GEN_BITS)
+#define MRF_MAP_INDEX_MASK ((1u << MRF_MAP_INDEX_BITS) - 1)
+#define MRF_MAP_GEN_MAX ((1u << MRF_MAP_GEN_BITS) - 1)
+/* Chunk n has MRF_MAP_FIRST << n slots. */
+#define MRF_MAP_FIRST_BITS 6
+#define MRF_MAP_FIRST (1u << MRF_MAP_FIRST_BITS)
+#define MRF_MAP_CHUNKS 14
+#define MRF_MAP_SLOTS (MRF_MAP_FIRST * ((1u << MRF_MAP_CHUNKS) - 1))
+
+_Static_assert(MRF_MAP_TAG_SHIFT == 32, "32 bits are left for the tag");
+_Static_assert(MRF_MAP_SLOTS <= MRF_MAP_INDEX_MASK + 1, "every slot has an index");
+
+struct mrf_map_slot {
+	/* Generation (of the next key, or the mapped one) << 1 | mapped. */
+	_Atomic uint32_t state;
+	uint32_t next;		/* spare: index of the next one; guarded by the lock */
+	struct mrf_rawkey *raw; /* with seg[nseg] only; NULL: not mapped; ditto */
+};
+
+struct mrf_map {
+	uint32_t tag; /* immutable */
+	struct mrf_lock lock;
+	uint32_t used;	/* slots ever handed out */
+	uint32_t count; /* keys mapped */
+	uint32_t spare; /* index of a slot; MRF_MAP_SLOTS: none */
+	/* Chunks never move and live as long as the map. */
+	_Atomic(struct mrf_map_slot *) chunk[MRF_MAP_CHUNKS];
+};
+
+/* The tag is made from seed: space->id. NULL: no memory. */
+struct mrf_map *mrf_map_new(uint64_t seed);
+/* With everything that is mapped; harmless for NULL. */
+void mrf_map_free(struct mrf_map *map);
+
+/* -FI_ENOMEM, or -FI_ENOSPC when all slots are in use or retired: *key is untouched. */
+int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key);
+/* False: was not mapped. */
+bool mrf_map_remove(struct mrf_map *map, uint64_t key);
+
+/* What there is, for messages; *key and *raw are written unless there is none. */
+uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *raw);
+
+/* --- for operations --------------------------------------------------------------- */
+
+/* False: certainly no key of this map. One compare, for each access. */
+static inline bool mrf_map_maybe(const struct mrf_map *map, uint64_t key)
+{
+	return key >> MRF_MAP_TAG_SHIFT == map->tag;
+}
+
+/* NULL: no key of this map. The slot may be mapped under another generation. */
+static inline const struct mrf_map_slot *mrf_map_slot(const struct mrf_map *map,
+						      uint64_t key)
+{
+	uint32_t index = ((uint32_t)key & MRF_MAP_INDEX_MASK) + MRF_MAP_FIRST;
+	unsigned n = 31u - MRF_MAP_FIRST_BITS - (unsigned)__builtin_clz(index);
+	const struct mrf_map_slot *slots;
+
+	if (!mrf_map_maybe(map, key) || n >= MRF_MAP_CHUNKS)
+		return NULL;
+	slots = atomic_load_explicit(&map->chunk[n], memory_order_acquire);
+	return slots ? &slots[index - (MRF_MAP_FIRST << n)] : NULL;
+}
+
+static inline uint32_t mrf_map_gen(uint64_t key)
+{
+	return (uint32_t)key >> MRF_MAP_INDEX_BITS;
+}
+
+/* Is mapped at this moment. Lock-free, for each access. */
+static inline bool mrf_map_live(const struct mrf_map *map, uint64_t key)
+{
+	const struct mrf_map_slot *slot = mrf_map_slot(map, key);
+
+	return slot && atomic_load_explicit(&slot->state, memory_order_acquire) ==
+			       (mrf_map_gen(key) << 1 | 1);
+}
+
+/* Was mapped once and is not any more: for the text of an error. Lock-free. */
+static inline bool mrf_map_was(const struct mrf_map *map, uint64_t key)
+{
+	const struct mrf_map_slot *slot = mrf_map_slot(map, key);
+	uint32_t state;
+
+	if (!slot)
+		return false;
+	state = atomic_load_explicit(&slot->state, memory_order_acquire);
+	return mrf_map_gen(key) < state >> 1;
+}
+
+/*
+ * Copies what the peer's raw key says, as mrf_rawkey_decode let it pass; false: not
+ * mapped (see mrf_map_was). Takes map->lock. To be done with it:
+ * - access is for good: what it does not grant is refused without a question, also when
+ *   nseg is 0 (a region without a remote right is not known to the agent at all);
+ * - pos and addresses are read by raw.mr_mode, not by the peer's greeting;
+ * - the question carries key and serial; space_id tells whose agent can answer it.
+ */
+bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "contract/rules.h"
+#include "mr/mr_int.h"
+
+/* --- endpoints -------------------------------------------------------------------- */
+
+void mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
+		      struct mrf_obj *ep)
+{
+	port->ep = ep;
+	mrf_list_init(&port->bonds);
+	mrf_lock_take(&space->lock);
+	mrf_list_add_tail(&port->node, &space->ports);
+	mrf_lock_release(&space->lock);
+}
+
+static void unbind(struct mrf_mr_bond *bond)
+{
+	mrf_list_del(&bond->mine);
+	mrf_list_del(&bond->theirs);
+	free(bond);
+}
+
+void mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port)
+{
+	mrf_lock_take(&space->lock);
+	while (!mrf_list_empty(&port->bonds))
+		unbind(mrf_list_entry(port->bonds.next, struct mrf_mr_bond, theirs));
+	mrf_list_del(&port->node);
+	mrf_lock_release(&space->lock);
+}
+
+/* By its address alone: the object may be anything. */
+static struct mrf_mr_port *find_port(struct mrf_mr_space *space, const struct fid *ep)
+{
+	mrf_list_each (node, &space->ports) {
+		struct mrf_mr_port *port = mrf_list_entry(node, struct mrf_mr_port, node);
+
+		if (port->ep->fid == ep)
+			return port;
+	}
+	return NULL;
+}
+
+static struct mrf_mr_bond *find_bond(const struct mrf_mr *mr, const struct fid *ep)
+{
+	mrf_list_each (node, &mr->bonds) {
+		struct mrf_mr_bond *bond = mrf_list_entry(node, struct mrf_mr_bond, mine);
+
+		if (bond->port->ep->fid == ep)
+			return bond;
+	}
+	return NULL;
+}
+
+bool mrf_mr_bound_to(const struct mrf_mr *mr, const struct fid *ep)
+{
+	return !(mr->space->mode & FI_MR_ENDPOINT) || find_bond(mr, ep);
+}
+
+static void name_endpoint(const struct mrf_mr_port *port, char *buf, size_t len)
+{
+	char detail[MRF_MR_NAME / 2] = "";
+
+	if (port->ep->describe)
+		port->ep->describe(port->ep->fid, detail, sizeof(detail));
+	snprintf(buf, len, "%p%s%s%s", (void *)port->ep->fid, *detail ? " (" : "", detail,
+		 *detail ? ")" : "");
+}
+
+int mrf_mr_unbind(struct mrf_mr *mr, char *buf, size_t len)
+{
+	struct mrf_mr_bond *bond;
+
+	while (!mrf_list_empty(&mr->bonds)) {
+		bond = mrf_list_entry(mr->bonds.next, struct mrf_mr_bond, mine);
+		if (!mrf_rule_region_closes_first(mr->space->api_version)) {
+			name_endpoint(bond->port, buf, len);
+			return -FI_EBUSY;
+		}
+		unbind(bond);
+	}
+	return 0;
+}
+
+/* --- fi_mr_bind ------------------------------------------------------------------- */
+
+static int bind_locked(struct mrf_mr *mr, const struct fid *ep)
+{
+	struct mrf_mr_port *port = find_port(mr->space, ep);
+	struct mrf_mr_bond *bond;
+
+	if (!port)
+		return -FI_EDOMAIN;
+	if (mr->enabled)
+		return -FI_EOPBADSTATE;
+	if (find_bond(mr, ep))
+		return -FI_EINVAL;
+	bond = malloc(sizeof(*bond));
+	if (!bond)
+		return -FI_ENOMEM;
+	bond->port = port;
+	mrf_list_add_tail(&bond->mine, &mr->bonds);
+	mrf_list_add_tail(&bond->theirs, &port->bonds);
+	return 0;
+}
+
+static int refuse_bond(const struct mrf_mr *mr, const struct fid *ep, int err)
+{
+	const void *region = mr, *endpoint = ep;
+
+	switch (err) {
+	case -FI_EDOMAIN:
+		return mrf_refuse(FI_EDOMAIN, FI_LOG_MR, 3053,
+				  "fi_mr_bind(region %p, endpoint %p): is not an "
+				  "endpoint of the region's domain",
+				  region, endpoint);
+	case -FI_EOPBADSTATE:
+		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3054,
+				  "fi_mr_bind(region %p, endpoint %p): the region is "
+				  "enabled already",
+				  region, endpoint);
+	case -FI_EINVAL:
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3055,
+				  "fi_mr_bind(region %p, endpoint %p): are bound already",
+				  region, endpoint);
+	default:
+		return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
+	}
+}
+
+static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags)
+{
+	int ret;
+
+	if (!(mr->space->mode & FI_MR_ENDPOINT))
+		return mrf_refuse(
+			FI_ENOSYS, FI_LOG_MR, 3042,
+			"fi_mr_bind(region %p, endpoint %p, flags %#llx): regions "
+			"belong to the domain, FI_MR_ENDPOINT is not in force",
+			(void *)mr, (const void *)ep, (unsigned long long)flags);
+	if (flags)
+		return mrf_refuse(
+			FI_EBADFLAGS, FI_LOG_MR, 3052,
+			"fi_mr_bind(region %p, endpoint %p): flags=%#llx: must be 0",
+			(void *)mr, (const void *)ep, (unsigned long long)flags);
+	mrf_lock_take(&mr->space->lock);
+	ret = bind_locked(mr, ep);
+	mrf_lock_release(&mr->space->lock);
+	return ret ? refuse_bond(mr, ep, ret) : 0;
+}
+
+int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	if (!bfid)
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3040,
+			"fi_mr_bind: bfid=NULL: must be a counter or an endpoint");
+	switch (bfid->fclass) {
+	case FI_CLASS_EP:
+		return bind_endpoint(mrf_mr_from_fid(fid), bfid, flags);
+	case FI_CLASS_CNTR:
+		return mrf_refuse(
+			FI_ENOSYS, FI_LOG_MR, 3041,
+			"fi_mr_bind(region %p, counter %p, flags %#llx): remote "
+			"accesses to regions are not counted",
+			(void *)fid, (void *)bfid, (unsigned long long)flags);
+	default:
+		return mrf_refuse(
+			FI_ENOSYS, FI_LOG_MR, 3043,
+			"fi_mr_bind(region %p, %s %p): nothing can be bound to a "
+			"region",
+			(void *)fid, mrf_obj_class_name(bfid->fclass), (void *)bfid);
+	}
+}

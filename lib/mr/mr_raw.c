@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fi_mr_raw_attr, fi_mr_map_raw and fi_mr_unmap_key: between the application, the bytes
+ * of a raw key (proto/rawkey.h) and the keys that are mapped (mr/map.h).
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "mr/map.h"
+#include "mr/mr_int.h"
+
+_Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");
+
+/* --- fi_mr_raw_attr --------------------------------------------------------------- */
+
+static void take_segs(const struct mrf_mr *mr, bool virt, struct mrf_rawkey *raw)
+{
+	uint64_t offset = 0;
+	unsigned i;
+
+	raw->nseg = mr->nseg;
+	for (i = 0; i < mr->nseg; i++) {
+		const struct mrf_mr_seg *seg = &mr->segs[i];
+
+		raw->seg[i].pos = virt ? seg->addr : offset;
+		raw->seg[i].len = seg->len;
+		/* The kernel may have given it one that is good for nothing. */
+		raw->seg[i].rkey = raw->access ? seg->rkey : 0;
+		raw->seg[i].iova_off = virt ? 0 : (uint32_t)seg->iova;
+		offset += seg->len;
+	}
+}
+
+/* What peers may know of the region; false: it is not enabled. */
+static bool look(struct mrf_mr *mr, struct mrf_rawkey *raw)
+{
+	struct mrf_mr_space *space = mr->space;
+	bool virt = space->mode & FI_MR_VIRT_ADDR;
+	bool enabled;
+
+	mrf_lock_take(&space->lock);
+	enabled = mr->enabled;
+	raw->space_id = space->id;
+	raw->key = mr->key;
+	raw->serial = mr->serial;
+	raw->mr_mode = space->mode;
+	raw->access = mr->access & MRF_MR_REMOTE;
+	raw->base = virt ? mr->seg.addr : 0;
+	raw->len = mr->len;
+	/* Which endpoint may be asked under FI_MR_ENDPOINT, only the answer knows. */
+	raw->complete = !mr->back && !(space->mode & FI_MR_ENDPOINT);
+	raw->nseg = 0;
+	if (raw->complete)
+		take_segs(mr, virt, raw);
+	mrf_lock_release(&space->lock);
+	return enabled;
+}
+
+static int check_raw_attr(const struct mrf_mr *mr, const struct fi_mr_raw_attr *attr)
+{
+	if (!attr || !attr->key_size)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3100,
+				  "fi_mr_raw_attr: %s=NULL: must be given",
+				  attr ? "key_size" : "attr");
+	if (mr->fid.fid.fclass != FI_CLASS_MR)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3101,
+				  "fi_mr_raw_attr(region %p): is closed",
+				  (const void *)&mr->fid);
+	if (attr->flags)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3102,
+				  "fi_mr_raw_attr: flags=%#" PRIx64 ": must be 0",
+				  attr->flags);
+	return 0;
+}
+
+/* The rest of the room is cleared, so that it may travel along: see mrf_rawkey_decode. */
+static void put_key(const struct mrf_rawkey *raw, uint8_t *buf, size_t room)
+{
+	size_t len = mrf_rawkey_encode(raw, buf);
+
+	if (room > MRF_RAWKEY_MAX)
+		room = MRF_RAWKEY_MAX;
+	memset(buf + len, 0, room - len);
+}
+
+int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
+{
+	struct mrf_rawkey raw;
+	size_t room, need;
+	int ret;
+
+	ret = check_raw_attr(mr, attr);
+	if (ret)
+		return ret;
+	if (!look(mr, &raw))
+		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3103,
+				  "fi_mr_raw_attr(region %p): has no key, it is not "
+				  "enabled",
+				  (void *)&mr->fid);
+	room = *attr->key_size;
+	need = mrf_rawkey_size(raw.nseg);
+	*attr->key_size = need;
+	if (!attr->raw_key || room < need) {
+		/* How sizes are asked for; no fault. */
+		mrf_debug(FI_LOG_MR,
+			  "fi_mr_raw_attr(region %p): the key takes %zu bytes, there "
+			  "is room for %zu",
+			  (void *)&mr->fid, need, attr->raw_key ? room : 0);
+		return -FI_ETOOSMALL;
+	}
+	put_key(&raw, attr->raw_key, room);
+	if (attr->base_addr)
+		*attr->base_addr = raw.base;
+	return 0;
+}
+
+/* --- fi_mr_map_raw ---------------------------------------------------------------- */
+
+static int check_map(const struct fi_mr_map_raw *attr)
+{
+	const char *null = NULL;
+
+	if (!attr)
+		null = "attr";
+	else if (!attr->raw_key)
+		null = "raw_key";
+	else if (!attr->key)
+		null = "key";
+	if (null)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3110,
+				  "fi_mr_map_raw: %s=NULL: must be given", null);
+	if (attr->flags)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3111,
+				  "fi_mr_map_raw: flags=%#" PRIx64 ": must be 0",
+				  attr->flags);
+	return 0;
+}
+
+static int read_key(const struct fi_mr_map_raw *attr, struct mrf_rawkey *raw)
+{
+	const char *why;
+	int ret;
+
+	ret = mrf_rawkey_decode(attr->raw_key, attr->key_size, raw, &why);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_MR, ret == -FI_ENOSYS ? 3113 : 3112,
+				  "fi_mr_map_raw: raw_key, %zu bytes: %s", attr->key_size,
+				  why);
+	if (attr->base_addr != raw->base)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3114,
+				  "fi_mr_map_raw: base_addr=%#" PRIx64
+				  ": the raw key is of a region at %#" PRIx64,
+				  attr->base_addr, raw->base);
+	return 0;
+}
+
+int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
+{
+	struct mrf_rawkey raw;
+	int ret;
+
+	ret = check_map(attr);
+	if (ret)
+		return ret;
+	ret = read_key(attr, &raw);
+	if (ret)
+		return ret;
+	ret = mrf_map_add(space->map, &raw, attr->key);
+	if (ret == -FI_ENOSPC)
+		return mrf_refuse(FI_ENOSPC, FI_LOG_MR, 3116,
+				  "fi_mr_map_raw: no key is left, at most %u can be "
+				  "mapped",
+				  MRF_MAP_SLOTS);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_MR, 3115,
+				  "fi_mr_map_raw: no memory for a mapped key");
+	return 0;
+}
+
+/* --- fi_mr_unmap_key -------------------------------------------------------------- */
+
+int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key)
+{
+	if (!key)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3120,
+				  "fi_mr_unmap_key: key=NULL: must be given");
+	if (mrf_map_remove(space->map, *key))
+		return 0;
+	if (mrf_map_was(space->map, *key))
+		return mrf_refuse(
+			FI_ENOKEY, FI_LOG_MR, 3122,
+			"fi_mr_unmap_key: key=%#" PRIx64 ": is unmapped already", *key);
+	return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3121,
+			  "fi_mr_unmap_key: key=%#" PRIx64
+			  ": did not come from fi_mr_map_raw on this domain",
+			  *key);
+}
+
+int mrf_mr_space_mapped(struct mrf_mr_space *space)
+{
+	struct mrf_rawkey raw;
+	uint32_t count;
+	uint64_t key;
+
+	count = mrf_map_count(space->map, &key, &raw);
+	if (!count)
+		return 0;
+	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3123,
+			  "the domain cannot be closed, %" PRIu32
+			  " raw key(s) are mapped, one of them to %#" PRIx64
+			  " (a peer's region of %" PRIu64 " bytes, key %#" PRIx64 ")",
+			  count, key, raw.len, raw.key);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+#include "mr/back.h"
+#include "mr/mr_pool.h"
+
+static enum mrf_mr_status absent(const struct mrf_mr_space *space, uint64_t key)
+{
+	unsigned i;
+
+	for (i = 0; i < MRF_MR_CLOSED_KEYS; i++) {
+		if (space->closed[i].seq && space->closed[i].key == key)
+			return MRF_MR_CLOSED;
+	}
+	return MRF_MR_UNKNOWN;
+}
+
+/* All of a plain region, at the positions that peers use. */
+static void show_all(const struct mrf_mr *mr, struct mrf_mr_view *view)
+{
+	uint64_t pos = 0;
+	unsigned i;
+
+	view->complete = true;
+	view->nseg = mr->nseg;
+	memcpy(view->seg, mr->segs, mr->nseg * sizeof(view->seg[0]));
+	for (i = 0; i < mr->nseg && !(mr->space->mode & FI_MR_VIRT_ADDR); i++) {
+		view->seg[i].addr = pos;
+		pos += view->seg[i].len;
+	}
+}
+
+static enum mrf_mr_status look_at(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
+				  struct mrf_mr_view *view)
+{
+	if (ask->serial && ask->serial != mr->serial)
+		return MRF_MR_CLOSED;
+	if (!mr->enabled)
+		return MRF_MR_DISABLED;
+	if (!mrf_mr_bound_to(mr, ask->ep))
+		return MRF_MR_NOT_BOUND;
+	view->serial = mr->serial;
+	view->access = mr->access & MRF_MR_REMOTE;
+	view->base = mr->seg.addr;
+	view->len = mr->len;
+	if (!mr->back)
+		show_all(mr, view);
+	return MRF_MR_OK;
+}
+
+/* With a reference to the backing, if the region is there and has one. */
+static struct mrf_mr_back *look_up(struct mrf_mr_space *space,
+				   const struct mrf_mr_ask *ask, struct mrf_mr_view *view)
+{
+	struct mrf_mr_back *back = NULL;
+	const struct mrf_mr *mr;
+
+	mrf_lock_take(&space->lock);
+	mr = mrf_idmap_find(&space->keys, ask->key);
+	view->status = mr ? look_at(mr, ask, view) : absent(space, ask->key);
+	if (mr && mr->back && view->status == MRF_MR_OK) {
+		back = mr->back;
+		mrf_mr_back_get(back);
+	}
+	mrf_lock_release(&space->lock);
+	return back;
+}
+
+void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+		  struct mrf_mr_lease *lease, struct mrf_mr_view *view)
+{
+	struct mrf_mr_back *back;
+
+	view->complete = view->once = false;
+	view->serial = view->access = view->base = view->len = 0;
+	view->nseg = 0;
+	back = look_up(space, ask, view);
+	if (!back)
+		return;
+	mrf_mr_back_reach(back, ask->addr, ask->len, lease, view);
+	mrf_mr_back_put(back);
+}

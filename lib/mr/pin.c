@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/page.h"
+#include "mr/pin.h"
+
+static struct mrf_pin *pin_at(struct mrf_list *node)
+{
+	return mrf_list_entry(node, struct mrf_pin, node);
+}
+
+struct mrf_pin *mrf_pin_find(const struct mrf_mr_back *back, uint64_t pos)
+{
+	mrf_list_each (node, &back->pins) {
+		struct mrf_pin *pin = pin_at(node);
+
+		if (pos < pin->pos)
+			return NULL;
+		if (pos - pin->pos < pin->len)
+			return pin;
+	}
+	return NULL;
+}
+
+/* --- how far ---------------------------------------------------------------------- */
+
+static void bound(uint64_t *low, uint64_t *high, uint64_t min, uint64_t max)
+{
+	*low = mrf_max(*low, min);
+	*high = mrf_min(*high, max);
+}
+
+/* Between the pins before and behind the hole. False: some of it is pinned. */
+static bool bound_by_pins(const struct mrf_mr_back *back, const struct mrf_hole *hole,
+			  uint64_t *low, uint64_t *high)
+{
+	uint64_t base = hole->extent->addr - hole->extent->pos;
+
+	mrf_list_each (node, &back->pins) {
+		const struct mrf_pin *pin = pin_at(node);
+		uint64_t first = pin->pos + base, last = first + (pin->len - 1);
+
+		if (pin->pos < hole->extent->pos)
+			continue;
+		if (pin->pos - hole->extent->pos >= hole->extent->len)
+			break;
+		if (last < hole->start)
+			*low = mrf_max(*low, last + 1);
+		else if (first >= hole->end)
+			*high = mrf_min(*high, first);
+		else
+			return false;
+	}
+	return true;
+}
+
+static bool bound_by_refresh(const struct mrf_mr_back *back, const struct mrf_hole *hole,
+			     uint64_t *low, uint64_t *high)
+{
+	const struct mrf_span *span;
+
+	if (!back->notify)
+		return true;
+	span = mrf_spans_at(&back->refreshed, hole->start);
+	if (!span || span->end < hole->end)
+		return false;
+	bound(low, high, span->start, span->end);
+	return true;
+}
+
+static uint64_t round_up(uint64_t addr, uint64_t grain)
+{
+	return addr > UINT64_MAX - (grain - 1) ? UINT64_MAX :
+						 (addr + grain - 1) & ~(grain - 1);
+}
+
+static void place(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t start,
+		  uint64_t end)
+{
+	const struct mrf_mr_space *space = pin->back->space;
+	uint64_t mask = space->page_mask;
+
+	pin->addr = start;
+	pin->len = end - start;
+	pin->pos = start - hole->extent->addr + hole->extent->pos;
+	pin->iova = space->mode & FI_MR_VIRT_ADDR ? start : start & mask;
+	pin->watch.start = start & ~mask;
+	pin->watch.len = round_up(end, mask + 1) - pin->watch.start;
+}
+
+/* Says where the pin goes. False: nowhere, *result says why. Lock held. */
+static bool fit(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain,
+		enum mrf_pinned *result)
+{
+	const struct mrf_mr_back *back = pin->back;
+	uint64_t low = hole->low, high = hole->high;
+
+	*result = MRF_PIN_AGAIN;
+	if (back->closed || !bound_by_refresh(back, hole, &low, &high))
+		return false;
+	*result = MRF_PINNED;
+	if (!bound_by_pins(back, hole, &low, &high))
+		return false;
+	place(pin, hole, mrf_max(low, hole->start & ~(grain - 1)),
+	      mrf_min(high, round_up(hole->end, grain)));
+	return true;
+}
+
+/* --- pinning ---------------------------------------------------------------------- */
+
+static struct mrf_pin *pin_new(struct mrf_mr_back *back)
+{
+	struct mrf_pin *pin = calloc(1, sizeof(*pin));
+
+	if (!pin)
+		return NULL;
+	pin->back = back;
+	mrf_list_init(&pin->node);
+	mrf_list_init(&pin->lease);
+	mrf_list_init(&pin->all);
+	mrf_list_init(&pin->watch.node);
+	return pin;
+}
+
+static int reg(struct mrf_pin *pin)
+{
+	const struct mrf_mr_back *back = pin->back;
+
+	return mrf_vmr_reg(back->space->pd, (const void *)(uintptr_t)pin->addr, pin->len,
+			   pin->iova, back->rights, &pin->vmr);
+}
+
+static bool watch(struct mrf_pin *pin, enum mrf_pinned *result)
+{
+	int ret = pin->back->notify ? 0 : mrf_monitor_watch(&pin->watch);
+
+	*result = ret == -FI_EAGAIN ? MRF_PIN_AGAIN : MRF_PIN_UNWATCHED;
+	return !ret;
+}
+
+/* Does nobody else have any of its bytes? */
+static bool fits_still(const struct mrf_pin *pin)
+{
+	mrf_list_each (node, &pin->back->pins) {
+		const struct mrf_pin *other = pin_at(node);
+
+		if (other->pos < pin->pos ? pin->pos - other->pos < other->len :
+					    other->pos - pin->pos < pin->len)
+			return false;
+	}
+	return true;
+}
+
+static void insert(struct mrf_pin *pin)
+{
+	struct mrf_list *before = pin->back->pins.next;
+
+	while (before != &pin->back->pins && pin_at(before)->pos < pin->pos)
+		before = before->next;
+	mrf_list_add_tail(&pin->node, before);
+	mrf_list_add_tail(&pin->all, &pin->back->space->backs->pins);
+}
+
+/* What a pin that is being made was asked for under. */
+struct stamp {
+	uint64_t clock;
+	uint64_t drops;
+};
+
+static struct stamp stamp_of(const struct mrf_mr_back *back)
+{
+	return (struct stamp){ back->clock, back->space->backs->drops };
+}
+
+/* False: the pin is not to be made, *result says why. */
+static bool prepare(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain,
+		    struct stamp *stamp, enum mrf_pinned *result)
+{
+	bool ok;
+
+	mrf_monitor_lock();
+	*stamp = stamp_of(pin->back);
+	ok = fit(pin, hole, grain, result) && watch(pin, result);
+	mrf_monitor_unlock();
+	return ok;
+}
+
+/* False: what was pinned is of no use. */
+static bool commit(struct mrf_pin *pin, const struct stamp *stamp, int err)
+{
+	bool ok = false;
+	struct stamp now;
+
+	mrf_monitor_lock();
+	now = stamp_of(pin->back);
+	ok = !err && stamp->clock == now.clock && stamp->drops == now.drops &&
+	     fits_still(pin);
+	if (ok)
+		insert(pin);
+	else
+		mrf_monitor_unwatch(&pin->watch);
+	mrf_monitor_unlock();
+	return ok;
+}
+
+/* One that nobody else knows of. */
+static void discard(struct mrf_pin *pin)
+{
+	struct mrf_list list;
+
+	mrf_list_init(&list);
+	mrf_list_add_tail(&pin->node, &list);
+	mrf_pins_end(pin->back->space->backs, &list);
+}
+
+enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole,
+			     uint64_t grain, int *err)
+{
+	struct mrf_pin *pin = pin_new(back);
+	enum mrf_pinned result;
+	struct stamp stamp;
+
+	*err = -FI_ENOMEM;
+	if (!pin)
+		return MRF_PIN_FAILED;
+	if (prepare(pin, hole, grain, &stamp, &result)) {
+		*err = reg(pin);
+		if (commit(pin, &stamp, *err))
+			return MRF_PINNED;
+		result = *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
+	}
+	discard(pin);
+	return result;
+}
+
+static bool commit_lease(struct mrf_pin *pin, struct mrf_mr_lease *lease, int err)
+{
+	bool ok;
+
+	mrf_monitor_lock();
+	ok = !err && !pin->back->closed && pin->clock == pin->back->clock;
+	if (ok) {
+		mrf_mr_back_get(pin->back);
+		mrf_list_add_tail(&pin->node, &pin->back->leased);
+		mrf_list_add_tail(&pin->lease, &lease->pins);
+	}
+	mrf_monitor_unlock();
+	return ok;
+}
+
+enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *hole,
+			      struct mrf_mr_lease *lease, struct mrf_pin **out, int *err)
+{
+	struct mrf_pin *pin = pin_new(back);
+	uint64_t page = back->space->page_mask + 1;
+
+	*err = -FI_ENOMEM;
+	if (!pin)
+		return MRF_PIN_FAILED;
+	place(pin, hole, mrf_max(hole->low, hole->start & ~(page - 1)),
+	      mrf_min(hole->high, round_up(hole->end, page)));
+	mrf_monitor_lock();
+	pin->clock = back->clock;
+	mrf_monitor_unlock();
+	*err = reg(pin);
+	*out = pin;
+	if (commit_lease(pin, lease, *err))
+		return MRF_PINNED;
+	discard(pin);
+	return *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
+}

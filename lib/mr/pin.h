@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pins of regions that are pinned on demand: mr/back.h. "Lock" is the monitor's.
+ */
+#ifndef MRF_MR_PIN_H
+#define MRF_MR_PIN_H
+
+#include "mr/back.h"
+
+struct mrf_pin {
+	struct mrf_list node;  /* in back->pins, in back->leased, or nowhere */
+	struct mrf_list lease; /* leased: in lease->pins, which is its user's */
+	struct mrf_list all;   /* kept: in backs->pins, or backs->dead */
+	struct mrf_watch watch;
+	struct mrf_mr_back *back; /* leased: with a reference */
+	uint64_t pos;
+	uint64_t addr;
+	uint64_t len;
+	uint64_t iova;
+	uint64_t clock; /* leased: back->clock when it was asked for */
+	bool revoked;	/* only memory is left to be given back */
+	bool busy;	/* leased: somebody unpins it without the lock ... */
+	bool orphan;	/* ... and frees it, because the lease has ended meanwhile */
+	struct mrf_vmr vmr;
+};
+
+/* Bytes that peers want and that are not pinned: inside one extent and one mapping. */
+struct mrf_hole {
+	const struct mrf_extent *extent;
+	uint64_t start; /* addresses of the bytes: [start, end) */
+	uint64_t end;
+	uint64_t low; /* how far a pin around them may go */
+	uint64_t high;
+};
+
+enum mrf_pinned {
+	MRF_PINNED,	   /* or somebody else did it meanwhile */
+	MRF_PIN_AGAIN,	   /* the memory or the region changed meanwhile: look again */
+	MRF_PIN_UNWATCHED, /* nobody would tell of changes: lease it */
+	MRF_PIN_FAILED	   /* *err says why */
+};
+
+/* Pages of which only some bytes are wanted are pinned in steps of so much. */
+#define MRF_PIN_WINDOW (1u << 20)
+
+/*
+ * Pins a hole widened to multiples of grain, a power of two not below the page size, as far
+ * as mapping, extent, neighbouring pins and refreshed bytes let it, for good. No lock held.
+ */
+enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole,
+			     uint64_t grain, int *err);
+/* Pins exactly the pages of a hole, into lease; *pin until that ends. No lock held. */
+enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *hole,
+			      struct mrf_mr_lease *lease, struct mrf_pin **pin, int *err);
+
+/* The kept pin that has this byte, or NULL. Lock held. */
+struct mrf_pin *mrf_pin_find(const struct mrf_mr_back *back, uint64_t pos);
+
+/* --- taking away ------------------------------------------------------------------ */
+
+/*
+ * Takes from the region the kept pins that have an address in these spans (NULL: all) into
+ * list, for mrf_pins_end. Lock held.
+ */
+void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
+		   struct mrf_list *list);
+/* Takes those of all regions. Lock held. */
+void mrf_pins_take_all(struct mrf_mr_backs *backs, struct mrf_list *list);
+/*
+ * Unpins and frees. What the kernel keeps (logged; the first error is returned) goes to
+ * backs->dead. No lock held.
+ */
+int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list);
+/* Unpins leased pins older than clock; the rest as mrf_pins_end. No lock held. */
+int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
+			uint64_t clock);
+/*
+ * Tries again what the kernel kept, frees what was dropped. No lock held. Cheap when there
+ * is nothing. The first error.
+ */
+int mrf_pins_reap(struct mrf_mr_backs *backs);
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/maps.h"
+#include "mr/pin.h"
+
+/* So often the memory may change while it is being pinned; then it is leased. */
+#define TRIES 8
+
+/* A question that is being answered. */
+struct quest {
+	struct mrf_mr_back *back;
+	uint64_t pos;
+	uint64_t len;
+	const struct mrf_extent *first; /* the one that pos is in */
+	struct mrf_mr_lease *lease;
+	struct mrf_mr_view *view;
+	struct mrf_maps maps;
+	bool hurry;	/* give up keeping */
+	bool made_room; /* everything else was unpinned for this */
+};
+
+/* --- bounds ----------------------------------------------------------------------- */
+
+/* Is pos in the extent, or with len 0 at its end? */
+static bool inside(const struct mrf_extent *extent, uint64_t pos, uint64_t len)
+{
+	uint64_t offset = pos - extent->pos;
+
+	return pos >= extent->pos && (len ? offset < extent->len : offset <= extent->len);
+}
+
+/* Extents that follow each other in pos, too, are one to a peer. False: passes the end. */
+static bool find_first(struct quest *q)
+{
+	const struct mrf_extent *extent = q->back->extent;
+	const struct mrf_extent *end = extent + q->back->nextent;
+	uint64_t left;
+
+	while (extent < end && !inside(extent, q->pos, q->len))
+		extent++;
+	if (extent == end)
+		return false;
+	q->first = extent;
+	left = q->len;
+	for (; extent < end; extent++) {
+		uint64_t start = extent == q->first ? q->pos : extent->pos;
+		uint64_t room = extent->len - (start - extent->pos);
+
+		if (left <= room)
+			return true;
+		left -= room;
+		if (extent + 1 < end && extent[1].pos != extent->pos + extent->len)
+			return false;
+	}
+	return false;
+}
+
+/* --- pieces ----------------------------------------------------------------------- */
+
+/* Addresses [start, end) of a question, all in one extent. */
+struct piece {
+	const struct mrf_extent *extent;
+	uint64_t start;
+	uint64_t end;
+};
+
+/* The piece that begins at pos, which is in this extent or the next. */
+static struct piece piece_at(const struct quest *q, const struct mrf_extent *extent,
+			     uint64_t pos)
+{
+	uint64_t offset, left = q->len - (pos - q->pos);
+	struct piece piece;
+
+	while (!inside(extent, pos, 1))
+		extent++;
+	offset = pos - extent->pos;
+	piece.extent = extent;
+	piece.start = extent->addr + offset;
+	piece.end = piece.start + mrf_min(left, extent->len - offset);
+	return piece;
+}
+
+/* Whether all of it is there, as far as the maps tell. */
+static bool mapped(const struct quest *q, const struct piece *piece)
+{
+	bool write = q->back->rights & MRF_RIGHTS_WRITE;
+	uint64_t at = piece->start;
+
+	while (at < piece->end) {
+		const struct mrf_mapping *mapping = mrf_maps_at(&q->maps, at);
+
+		if (!mapping || !mrf_maps_pinnable(mapping, write))
+			return false;
+		at = mapping->end;
+	}
+	return true;
+}
+
+static bool refreshed(const struct quest *q, const struct piece *piece)
+{
+	bool all;
+
+	if (!q->back->notify)
+		return true;
+	mrf_monitor_lock();
+	all = mrf_spans_have(&q->back->refreshed, piece->start, piece->end);
+	mrf_monitor_unlock();
+	return all;
+}
+
+static enum mrf_mr_status look(struct quest *q)
+{
+	enum mrf_mr_status worst = MRF_MR_OK;
+	uint64_t low = UINT64_MAX, high = 0, at;
+	struct piece piece;
+
+	for (at = 0; at < q->len; at += piece.end - piece.start) {
+		piece = piece_at(q, q->first, q->pos + at);
+		if (!refreshed(q, &piece))
+			return MRF_MR_NOT_REFRESHED;
+		low = mrf_min(low, piece.start);
+		high = mrf_max(high, piece.end);
+	}
+	if (mrf_maps_look(&q->maps, low, high))
+		return MRF_MR_NO_ROOM;
+	for (at = 0; at < q->len; at += piece.end - piece.start) {
+		piece = piece_at(q, q->first, q->pos + at);
+		if (!mapped(q, &piece))
+			worst = MRF_MR_NOT_MAPPED;
+	}
+	return worst;
+}
+
+/* --- pinning ---------------------------------------------------------------------- */
+
+/* Unpins everything else of the space, once. False: that has been tried. */
+static bool make_room(struct quest *q)
+{
+	struct mrf_mr_space *space = q->back->space;
+	struct mrf_list list;
+	bool any;
+
+	if (q->made_room)
+		return false;
+	q->made_room = true;
+	mrf_list_init(&list);
+	mrf_monitor_lock();
+	mrf_pins_take_all(space->backs, &list);
+	any = !mrf_list_empty(&list);
+	if (any && space->dropped)
+		space->dropped(space->dropped_arg);
+	mrf_monitor_unlock();
+	mrf_pins_end(space->backs, &list);
+	return any;
+}
+
+static bool is_room(int err)
+{
+	return err == -FI_ENOMEM || err == -FI_EPERM;
+}
+
+/* The kernel has refused even the pages that are needed. */
+static enum mrf_pinned failed(struct quest *q, const struct mrf_hole *hole, int err)
+{
+	if (err == -FI_EFAULT) {
+		q->view->status = MRF_MR_NOT_MAPPED;
+		return MRF_PIN_FAILED;
+	}
+	/* Part of it can be had. The peer does that, and asks for the rest. */
+	if (q->view->nseg)
+		return MRF_PIN_FAILED;
+	if (is_room(err) && make_room(q))
+		return MRF_PIN_AGAIN;
+	q->view->status = MRF_MR_NO_ROOM;
+	mrf_mr_why(q->back->space, (const void *)(uintptr_t)hole->start,
+		   hole->end - hole->start, q->back->rights, err);
+	return MRF_PIN_FAILED;
+}
+
+static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
+{
+	uint64_t page = q->back->space->page_mask + 1;
+	enum mrf_pinned ret;
+	int err;
+
+	ret = mrf_pin_keep(q->back, hole, MRF_PIN_WINDOW, &err);
+	if (ret != MRF_PIN_FAILED)
+		return ret;
+	ret = mrf_pin_keep(q->back, hole, page, &err);
+	return ret == MRF_PIN_FAILED ? failed(q, hole, err) : ret;
+}
+
+static void show(struct mrf_mr_view *view, const struct mrf_pin *pin)
+{
+	view->seg[view->nseg++] = (struct mrf_mr_seg){ .addr = pin->pos,
+						       .len = pin->len,
+						       .iova = pin->iova,
+						       .rkey = pin->vmr.rkey,
+						       .lkey = pin->vmr.lkey };
+}
+
+static enum mrf_pinned lease(struct quest *q, const struct mrf_hole *hole)
+{
+	struct mrf_pin *pin;
+	enum mrf_pinned ret;
+	int err;
+
+	ret = mrf_pin_lease(q->back, hole, q->lease, &pin, &err);
+	if (ret == MRF_PINNED)
+		show(q->view, pin);
+	return ret == MRF_PIN_FAILED ? failed(q, hole, err) : ret;
+}
+
+/* Where the next pin behind addr begins, or end. Lock not held. */
+static uint64_t next_pin(const struct quest *q, const struct piece *piece)
+{
+	uint64_t base = piece->extent->addr - piece->extent->pos;
+	uint64_t end = piece->end;
+
+	mrf_monitor_lock();
+	mrf_list_each (node, &q->back->pins) {
+		const struct mrf_pin *pin = mrf_list_entry(node, struct mrf_pin, node);
+		uint64_t pos = pin->pos - piece->extent->pos;
+
+		if (pin->pos < piece->extent->pos || pos >= piece->extent->len)
+			continue;
+		if (pin->pos + base > piece->start) {
+			end = mrf_min(end, pin->pos + base);
+			break;
+		}
+	}
+	mrf_monitor_unlock();
+	return end;
+}
+
+static struct mrf_hole hole_at(const struct quest *q, const struct piece *piece,
+			       const struct mrf_mapping *mapping)
+{
+	const struct mrf_extent *extent = piece->extent;
+
+	return (struct mrf_hole){
+		.extent = extent,
+		.start = piece->start,
+		.end = mrf_min(next_pin(q, piece), mapping->end),
+		.low = mrf_max(extent->addr, mapping->start),
+		.high = mrf_min(extent->addr + extent->len, mapping->end),
+	};
+}
+
+/*
+ * Pins what begins at pos and is not pinned. An answer is either of kept pins, which the peer
+ * may go on using, or of leased ones: MRF_PIN_UNWATCHED ends it where that changes.
+ */
+static enum mrf_pinned fill(struct quest *q, uint64_t pos)
+{
+	struct piece piece = piece_at(q, q->first, pos);
+	const struct mrf_mapping *mapping = mrf_maps_at(&q->maps, piece.start);
+	struct mrf_hole hole = hole_at(q, &piece, mapping);
+	bool kept = q->back->notify || (!q->hurry && mrf_maps_private(mapping) &&
+					mrf_mr_backs_monitored(q->back->space->backs));
+	enum mrf_pinned ret = MRF_PIN_UNWATCHED;
+
+	if (kept && q->view->once)
+		return ret;
+	if (kept)
+		ret = keep(q, &hole);
+	if (ret != MRF_PIN_UNWATCHED || (q->view->nseg && !q->view->once))
+		return ret;
+	ret = lease(q, &hole);
+	q->view->once = q->view->nseg > 0;
+	return ret;
+}
+
+/* Shows the kept pin that has pos, and how far it goes. */
+static bool show_kept(struct quest *q, uint64_t *pos)
+{
+	const struct mrf_pin *pin;
+
+	mrf_monitor_lock();
+	pin = mrf_pin_find(q->back, *pos);
+	if (pin) {
+		show(q->view, pin);
+		*pos = pin->pos + pin->len;
+	}
+	mrf_monitor_unlock();
+	return pin;
+}
+
+/* Answers with as much as it can; MRF_PIN_AGAIN: the memory changed. */
+static enum mrf_pinned answer(struct quest *q)
+{
+	struct mrf_mr_view *view = q->view;
+	uint64_t pos = q->pos, last = q->pos + (q->len - 1);
+	enum mrf_pinned ret = MRF_PINNED;
+	unsigned had, steps = 0;
+
+	while (ret == MRF_PINNED && pos <= last && view->nseg < MRF_MR_IOV_LIMIT) {
+		if (!view->once && show_kept(q, &pos))
+			continue;
+		/* What was pinned has been dropped before it was found. */
+		if (++steps > 2 * MRF_MR_IOV_LIMIT)
+			return MRF_PIN_AGAIN;
+		had = view->nseg;
+		ret = fill(q, pos);
+		if (ret == MRF_PINNED && view->nseg > had)
+			pos = view->seg[had].addr + view->seg[had].len;
+	}
+	return ret;
+}
+
+static enum mrf_mr_status why_never(const struct mrf_mr_back *back)
+{
+	bool closed;
+
+	mrf_monitor_lock();
+	closed = back->closed;
+	mrf_monitor_unlock();
+	return closed ? MRF_MR_CLOSED : MRF_MR_NO_ROOM;
+}
+
+void mrf_mr_back_reach(struct mrf_mr_back *back, uint64_t pos, uint64_t len,
+		       struct mrf_mr_lease *lease, struct mrf_mr_view *view)
+{
+	struct quest q = { .back = back, .pos = pos, .len = len, .lease = lease,
+			   .view = view };
+	enum mrf_pinned ret = MRF_PIN_AGAIN;
+	unsigned tries = 0;
+
+	view->status = find_first(&q) ? MRF_MR_OK : MRF_MR_OUTSIDE;
+	if (view->status != MRF_MR_OK || !len)
+		return;
+	mrf_pins_reap(back->space->backs);
+	while (ret == MRF_PIN_AGAIN && tries++ < 2 * TRIES) {
+		view->nseg = 0;
+		view->once = false;
+		q.hurry = tries > TRIES;
+		view->status = look(&q);
+		if (view->status != MRF_MR_OK)
+			break;
+		ret = answer(&q);
+	}
+	mrf_maps_fini(&q.maps);
+	if (ret == MRF_PIN_AGAIN && view->status == MRF_MR_OK && !view->nseg)
+		view->status = why_never(back);
+	if (view->status != MRF_MR_OK) {
+		view->nseg = 0;
+		view->once = false;
+	}
+}

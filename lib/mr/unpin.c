@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include "base/compiler.h"
+#include "base/log.h"
+#include "mr/pin.h"
+
+static struct mrf_pin *pin_at(struct mrf_list *node)
+{
+	return mrf_list_entry(node, struct mrf_pin, node);
+}
+
+static bool meets(const struct mrf_pin *pin, const struct mrf_spans *where)
+{
+	return !where || mrf_spans_meet(where, pin->addr, pin->addr + pin->len);
+}
+
+/* --- kept ------------------------------------------------------------------------- */
+
+static void take(struct mrf_pin *pin, struct mrf_list *list)
+{
+	mrf_monitor_unwatch(&pin->watch);
+	mrf_list_del(&pin->all);
+	mrf_list_del(&pin->node);
+	mrf_list_add_tail(&pin->node, list);
+}
+
+void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
+		   struct mrf_list *list)
+{
+	mrf_list_each_safe (node, &back->pins) {
+		if (meets(pin_at(node), where))
+			take(pin_at(node), list);
+	}
+}
+
+void mrf_pins_take_all(struct mrf_mr_backs *backs, struct mrf_list *list)
+{
+	while (!mrf_list_empty(&backs->pins))
+		take(mrf_list_entry(backs->pins.next, struct mrf_pin, all), list);
+}
+
+static int end(struct mrf_pin *pin)
+{
+	int ret;
+
+	if (pin->revoked) {
+		mrf_vmr_free(&pin->vmr);
+		return 0;
+	}
+	ret = mrf_vmr_dereg(&pin->vmr);
+	if (mrf_unlikely(ret))
+		mrf_refuse(-ret, FI_LOG_MR, 3030,
+			   "%#llx + %llu bytes: the kernel keeps the region",
+			   (unsigned long long)pin->addr, (unsigned long long)pin->len);
+	return ret;
+}
+
+static void bury(struct mrf_mr_backs *backs, struct mrf_pin *pin)
+{
+	mrf_monitor_lock();
+	mrf_list_add_tail(&pin->all, &backs->dead);
+	mrf_monitor_unlock();
+}
+
+int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list)
+{
+	struct mrf_list *node;
+	int first = 0, ret;
+
+	while ((node = mrf_list_pop(list))) {
+		ret = end(pin_at(node));
+		if (mrf_likely(!ret))
+			free(pin_at(node));
+		else
+			bury(backs, pin_at(node));
+		first = first ? first : ret;
+	}
+	return first;
+}
+
+int mrf_pins_reap(struct mrf_mr_backs *backs)
+{
+	struct mrf_list list, *node;
+
+	mrf_list_init(&list);
+	mrf_monitor_lock();
+	while ((node = mrf_list_pop(&backs->dead)))
+		mrf_list_add_tail(&mrf_list_entry(node, struct mrf_pin, all)->node,
+				  &list);
+	mrf_monitor_unlock();
+	return mrf_pins_end(backs, &list);
+}
+
+/* --- leased ----------------------------------------------------------------------- */
+
+/* Lock held. NULL: none is left. */
+static struct mrf_pin *next_leased(struct mrf_mr_back *back,
+				   const struct mrf_spans *where, uint64_t clock)
+{
+	mrf_list_each (node, &back->leased) {
+		struct mrf_pin *pin = pin_at(node);
+
+		if (pin->clock < clock && meets(pin, where)) {
+			mrf_list_del(node);
+			pin->busy = true;
+			return pin;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * The lease may have ended meanwhile, and left the rest to us. What the kernel keeps comes
+ * into kept.
+ */
+static void end_orphan(struct mrf_pin *pin, int ret, struct mrf_list *kept)
+{
+	struct mrf_mr_back *back = pin->back;
+	bool orphan;
+
+	mrf_monitor_lock();
+	pin->busy = false;
+	orphan = pin->orphan;
+	if (mrf_unlikely(ret && orphan))
+		mrf_list_add_tail(&pin->all, &back->space->backs->dead);
+	else if (mrf_unlikely(ret))
+		mrf_list_add_tail(&pin->node, kept);
+	mrf_monitor_unlock();
+	if (!orphan)
+		return;
+	if (!ret)
+		free(pin);
+	mrf_mr_back_put(back);
+}
+
+int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
+			uint64_t clock)
+{
+	struct mrf_list kept, *node;
+	struct mrf_pin *pin;
+	int first = 0, ret;
+
+	mrf_list_init(&kept);
+	mrf_monitor_lock();
+	while ((pin = next_leased(back, where, clock))) {
+		mrf_monitor_unlock();
+		ret = end(pin);
+		first = first ? first : ret;
+		end_orphan(pin, ret, &kept);
+		mrf_monitor_lock();
+	}
+	while ((node = mrf_list_pop(&kept)))
+		mrf_list_add_tail(node, &back->leased);
+	mrf_monitor_unlock();
+	return first;
+}
+
+void mrf_mr_lease_init(struct mrf_mr_lease *lease)
+{
+	mrf_list_init(&lease->pins);
+}
+
+/* False: somebody unpins it at the moment, who will free it. */
+static bool leave_region(struct mrf_pin *pin)
+{
+	bool mine;
+
+	mrf_monitor_lock();
+	mine = !pin->busy;
+	pin->orphan = true;
+	mrf_list_del(&pin->node);
+	mrf_monitor_unlock();
+	return mine;
+}
+
+void mrf_mr_lease_end(struct mrf_mr_lease *lease)
+{
+	struct mrf_list list, *node;
+
+	while ((node = mrf_list_pop(&lease->pins))) {
+		struct mrf_pin *pin = mrf_list_entry(node, struct mrf_pin, lease);
+		struct mrf_mr_back *back = pin->back;
+
+		if (!leave_region(pin))
+			continue;
+		mrf_list_init(&list);
+		mrf_list_add_tail(&pin->node, &list);
+		mrf_pins_end(back->space->backs, &list);
+		mrf_mr_back_put(back);
+	}
+}

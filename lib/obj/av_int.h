@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside lib/obj: the body of an address vector, and what its files do for each other.
+ * The locks are those of av.h.
+ */
+#ifndef MRF_OBJ_AV_INT_H
+#define MRF_OBJ_AV_INT_H
+
+#include <stdatomic.h>
+#include "obj/av.h"
+#include "obj/eq.h"
+
+#define MRF_AV_FIRST_BITS 6 /* chunk n holds 2^(n + 6) entries */
+#define MRF_AV_CHUNKS 26
+#define MRF_AV_WORDS (sizeof(union mrf_addr) / sizeof(uint32_t))
+
+_Static_assert(sizeof(union mrf_addr) % sizeof(uint32_t) == 0,
+	       "addresses are copied in words");
+
+/*
+ * Read without a lock: generation, words, generation again. Words are stored and loaded
+ * in order (release, acquire), so a reader that sees a word of the next use also sees
+ * that the generation has changed.
+ */
+struct mrf_av_entry {
+	atomic_uint_fast64_t gen; /* 0: not in use */
+	atomic_uint words[MRF_AV_WORDS];
+	size_t next_free; /* guarded by av->lock */
+};
+
+struct mrf_av {
+	struct fid_av fid;
+	struct mrf_obj obj;
+	struct mrf_hold parent;
+	struct fid_domain *domain;
+	sa_family_t family; /* immutable, as the next three */
+	size_t addr_len;
+	bool table; /* else a map */
+	bool async; /* FI_EVENT */
+	_Atomic(struct mrf_av_entry *) chunks[MRF_AV_CHUNKS];
+	atomic_size_t count; /* entries in use; changed under lock */
+
+	struct mrf_lock lock; /* rank AV: guards all below, and changes of entries */
+	struct mrf_eq *eq;    /* bound, or NULL */
+	struct mrf_hold eq_hold;
+	uint64_t last_gen;
+	size_t used;	   /* indices handed out so far: the first fresh one */
+	size_t lowest;	   /* no index below is free; tables only */
+	size_t free_first; /* list of removed indices, oldest first; maps only */
+	size_t free_last;
+};
+
+static inline struct mrf_av *mrf_av_of(struct fid_av *fid)
+{
+	return mrf_container_of(fid, struct mrf_av, fid);
+}
+
+/* --- av_table: entries; _locked: the caller holds av->lock ------------------------ */
+
+/* The lists of free indices are empty. */
+void mrf_av_table_init(struct mrf_av *av);
+void mrf_av_table_fini(struct mrf_av *av);
+/* A new entry for addr; *fi_addr is its index. -FI_ENOMEM. */
+int mrf_av_insert_locked(struct mrf_av *av, const union mrf_addr *addr,
+			 fi_addr_t *fi_addr);
+void mrf_av_remove_locked(struct mrf_av *av, size_t i);
+
+/* --- av_insert: the calls that insert ---------------------------------------------- */
+
+int mrf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *fi_addr,
+		  uint64_t flags, void *context);
+int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service,
+		     fi_addr_t *fi_addr, uint64_t flags, void *context);
+int mrf_av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt,
+		     const char *service, size_t svccnt, fi_addr_t *fi_addr,
+		     uint64_t flags, void *context);
+
+#endif

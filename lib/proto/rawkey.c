@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "proto/bytes.h"
+#include "proto/rawkey.h"
+
+static const char magic[4] = { 'm', 'r', 'f', 'k' };
+
+/* The same in every version: magic, version, length, checksum. */
+#define VERSION_AT 4
+#define FLAGS_AT 5
+#define LENGTH_AT 6
+#define SUM_AT 8
+#define SUM_LEN 4
+#define FRAME_LEN (SUM_AT + SUM_LEN)
+
+#define FLAG_COMPLETE 1u
+#define IOVA_OFF_MAX 0xffffu /* pages of 64 KiB are the largest there are */
+#define RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+/* FNV-1a over all of it but the sum: no change of a single byte gets past it. */
+static uint32_t checksum(const uint8_t *buf, size_t len)
+{
+	uint32_t sum = 2166136261u;
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		if (i < SUM_AT || i >= SUM_AT + SUM_LEN)
+			sum = (sum ^ buf[i]) * 16777619u;
+	}
+	return sum;
+}
+
+static void put_seg(uint8_t *p, const struct mrf_rawkey_seg *seg)
+{
+	put64(p, seg->pos);
+	put64(p + 8, seg->len);
+	put32(p + 16, seg->rkey);
+	put32(p + 20, seg->iova_off);
+}
+
+size_t mrf_rawkey_encode(const struct mrf_rawkey *raw, uint8_t *buf)
+{
+	size_t len = mrf_rawkey_size(raw->nseg);
+	uint32_t i;
+
+	memcpy(buf, magic, sizeof(magic));
+	buf[VERSION_AT] = MRF_RAWKEY_VERSION;
+	buf[FLAGS_AT] = raw->complete ? FLAG_COMPLETE : 0;
+	put16(buf + LENGTH_AT, (uint16_t)len);
+	put32(buf + 12, raw->nseg);
+	put64(buf + 16, raw->space_id);
+	put64(buf + 24, raw->key);
+	put64(buf + 32, raw->serial);
+	put64(buf + 40, raw->mr_mode);
+	put64(buf + 48, raw->access);
+	put64(buf + 56, raw->base);
+	put64(buf + 64, raw->len);
+	for (i = 0; i < raw->nseg; i++)
+		put_seg(buf + mrf_rawkey_size(i), &raw->seg[i]);
+	put32(buf + SUM_AT, checksum(buf, len));
+	return len;
+}
+
+/* What is wrong with that which all versions have in common, or NULL. */
+static const char *frame_fault(const uint8_t *buf, size_t len)
+{
+	size_t says;
+
+	if (!buf || len < sizeof(magic) || memcmp(buf, magic, sizeof(magic)))
+		return "is no raw key of this library";
+	if (len < FRAME_LEN)
+		return "is cut off";
+	says = get16(buf + LENGTH_AT);
+	if (says < FRAME_LEN || says > len)
+		return "is cut off, or its length is damaged";
+	if (get32(buf + SUM_AT) != checksum(buf, says))
+		return "is damaged, its checksum is wrong";
+	return NULL;
+}
+
+static const char *length_fault(const uint8_t *buf, size_t len)
+{
+	size_t i, says = get16(buf + LENGTH_AT);
+	unsigned flags = buf[FLAGS_AT];
+	uint32_t nseg;
+
+	if (says < MRF_RAWKEY_HEAD_LEN || flags & ~FLAG_COMPLETE)
+		return "has no sense in its head";
+	nseg = get32(buf + 12);
+	if (nseg > MRF_RAWKEY_MAX_SEG || !nseg != !flags)
+		return "has a number of segments that cannot be";
+	if (says != mrf_rawkey_size(nseg))
+		return "has another length than its segments";
+	for (i = says; i < len; i++) {
+		if (buf[i])
+			return "is followed by bytes that are no part of it";
+	}
+	return NULL;
+}
+
+/* The length is in order. */
+static void take(const uint8_t *buf, struct mrf_rawkey *raw)
+{
+	const uint8_t *p = buf + MRF_RAWKEY_HEAD_LEN;
+	uint32_t i;
+
+	raw->complete = buf[FLAGS_AT] & FLAG_COMPLETE;
+	raw->nseg = get32(buf + 12);
+	raw->space_id = get64(buf + 16);
+	raw->key = get64(buf + 24);
+	raw->serial = get64(buf + 32);
+	raw->mr_mode = get64(buf + 40);
+	raw->access = get64(buf + 48);
+	raw->base = get64(buf + 56);
+	raw->len = get64(buf + 64);
+	for (i = 0; i < raw->nseg; i++, p += MRF_RAWKEY_SEG_LEN) {
+		raw->seg[i].pos = get64(p);
+		raw->seg[i].len = get64(p + 8);
+		raw->seg[i].rkey = get32(p + 16);
+		raw->seg[i].iova_off = get32(p + 20);
+	}
+}
+
+/* before: bytes of the segments before this one. */
+static bool seg_ok(const struct mrf_rawkey *raw, uint32_t i, uint64_t before)
+{
+	const struct mrf_rawkey_seg *seg = &raw->seg[i];
+
+	if ((!seg->len && raw->nseg > 1) || !mrf_range_ok(seg->pos, seg->len) ||
+	    !mrf_range_ok(seg->iova_off, seg->len))
+		return false;
+	if (raw->mr_mode & FI_MR_VIRT_ADDR)
+		return !seg->iova_off && (i || seg->pos == raw->base);
+	return seg->iova_off <= IOVA_OFF_MAX && seg->pos == before;
+}
+
+static const char *segs_fault(const struct mrf_rawkey *raw)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < raw->nseg; i++) {
+		if (!seg_ok(raw, i, sum) ||
+		    __builtin_add_overflow(sum, raw->seg[i].len, &sum))
+			return "has a segment that cannot be";
+	}
+	return sum == raw->len ? NULL : "has segments that do not add up";
+}
+
+static const char *content_fault(const struct mrf_rawkey *raw)
+{
+	if (!raw->space_id || !raw->serial)
+		return "names no domain or no region";
+	if (raw->access & ~RIGHTS)
+		return "grants rights that are none";
+	if (raw->base && !(raw->mr_mode & FI_MR_VIRT_ADDR))
+		return "has a base address without FI_MR_VIRT_ADDR";
+	return raw->complete ? segs_fault(raw) : NULL;
+}
+
+int mrf_rawkey_decode(const void *data, size_t len, struct mrf_rawkey *out,
+		      const char **why)
+{
+	struct mrf_rawkey got = { 0 };
+	const uint8_t *buf = data;
+	const char *fault;
+
+	fault = frame_fault(buf, len);
+	if (!fault && buf[VERSION_AT] != MRF_RAWKEY_VERSION) {
+		*why = "is of a version that this library does not know";
+		return -FI_ENOSYS;
+	}
+	if (!fault)
+		fault = length_fault(buf, len);
+	if (!fault) {
+		take(buf, &got);
+		fault = content_fault(&got);
+	}
+	if (fault) {
+		*why = fault;
+		return -FI_EINVAL;
+	}
+	*out = got;
+	return 0;
+}

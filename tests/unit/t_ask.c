@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Regions that are pinned on demand, raw keys and endpoint-bound regions, as an initiator
+ * meets them: what it asks, remembers, forgets and releases. Memory really comes and goes,
+ * and userfaultfd really tells of it where the kernel permits.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "base/param.h"
+#include "ep_fixture.h"
+
+#define MIB (1024 * 1024ul)
+
+static struct pair p;
+static atomic_uint forgets, releases;
+
+static enum fake_fate count_notes(uint8_t *msg, size_t *len, bool from_target)
+{
+	int type = mrf_msg_type(msg, *len);
+
+	if (type == MRF_MSG_FORGET && from_target)
+		atomic_fetch_add(&forgets, 1);
+	if (type == MRF_MSG_RELEASE && !from_target)
+		atomic_fetch_add(&releases, 1);
+	return FAKE_DELIVER;
+}
+
+/*
+ * monitor: false, nobody tells of changes. True, userfaultfd does if this kernel lets us have
+ * it; what these tests want to see is the same either way.
+ */
+static void open_pair(bool monitor, int mode)
+{
+	struct node_opt opt = { .mr_mode = mode };
+
+	ck_assert_int_eq(setenv("FI_MRFAB_MONITOR", monitor ? "userfaultfd" : "none", 1), 0);
+	mrf_param_reload();
+	fake.on_send = count_notes;
+	pair_open(&p, &opt);
+}
+
+static void put_fresh_pages(void *at, size_t len)
+{
+	ck_assert_ptr_eq(mmap(at, len, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at);
+}
+
+static void write_ok(size_t at, size_t len)
+{
+	pair_write(&p, at, len);
+	want_ok(&p.a, pair_ctx(&p, at));
+}
+
+/* --- memory that comes and goes --------------------------------------------------------- */
+
+START_TEST(ask_registering_pins_nothing_and_an_access_pins)
+{
+	unsigned before;
+
+	open_pair(_i, 0);
+	before = fake_live_of(FAKE_VMR_REG);
+	must_close(&p.mr->fid);
+	pair_reg(&p, REMOTE_RW);
+	ck_assert_uint_eq(fake_live_of(FAKE_VMR_REG), before);
+	write_ok(100, 5000);
+	ck_assert(filled(p.dst + 100, 1, 0) || p.dst[100] == p.src[100]);
+	ck_assert_int_eq(memcmp(p.dst + 100, p.src + 100, 5000), 0);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_memory_that_is_not_there_fails_at_the_peer_only)
+{
+	open_pair(_i, 0);
+	munmap(p.dst, PAIR_LEN);
+	pair_write(&p, 0, 100);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EFAULT, "no memory"), 4145);
+	put_fresh_pages(p.dst, PAIR_LEN);
+	write_ok(0, 100);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 100), 0);
+	/* The connection was never in question. */
+	ck_assert_uint_eq(fake_connects(), 1);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_new_pages_are_reached_under_the_same_key)
+{
+	int round;
+
+	open_pair(_i, 0);
+	for (round = 0; round < 20; round++) {
+		write_ok(0, PAIR_LEN);
+		ck_assert_int_eq(memcmp(p.dst, p.src, PAIR_LEN), 0);
+		switch (round % 3) {
+		case 0:
+			put_fresh_pages(p.dst, PAIR_LEN);
+			break;
+		case 1:
+			munmap(p.dst, PAIR_LEN);
+			put_fresh_pages(p.dst, PAIR_LEN);
+			break;
+		default:
+			ck_assert_int_eq(madvise(p.dst, PAIR_LEN, MADV_DONTNEED), 0);
+		}
+		memset(p.dst, round, PAIR_LEN);
+		pair_read(&p, 0, PAIR_LEN);
+		want_ok(&p.a, pair_ctx(&p, 0));
+		ck_assert(p.src[0] == round && !memcmp(p.src, p.dst, PAIR_LEN));
+		fill(p.src, PAIR_LEN, (unsigned)round);
+	}
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_peers_are_told_and_need_no_new_connection)
+{
+	unsigned connects, asks;
+
+	open_pair(true, FI_MR_MMU_NOTIFY);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+	write_ok(0, 100);
+	connects = fake_connects();
+	asks = fake_asks();
+	write_ok(0, 100);
+	write_ok(200, 100);
+	/* The window around the first access serves them all. */
+	ck_assert_uint_eq(fake_asks(), asks);
+	put_fresh_pages(p.dst, PAIR_LEN);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+	want_soon(atomic_load(&forgets) == 1);
+	usleep(20000);
+	write_ok(0, 100);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 100), 0);
+	ck_assert_uint_eq(fake_connects(), connects);
+	ck_assert_uint_eq(fake_asks(), asks + 1);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_peers_that_are_not_told_are_refused_and_ask_again)
+{
+	open_pair(true, FI_MR_MMU_NOTIFY);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+	write_ok(0, 100);
+	/* The agent of the target does not get to tell. */
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
+	put_fresh_pages(p.dst, PAIR_LEN);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+	pair_write(&p, 0, 100);
+	usleep(20000);
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert_int_eq(memcmp(p.dst, p.src, 100), 0);
+	pair_close(&p);
+}
+END_TEST
+
+/* --- pins for single accesses ------------------------------------------------------------- */
+
+START_TEST(ask_leases_end_when_their_accesses_are_done)
+{
+	unsigned before;
+
+	open_pair(false, 0);
+	write_ok(0, 5000);
+	want_soon(atomic_load(&releases) == 1);
+	usleep(20000);
+	before = fake_live_of(FAKE_VMR_REG);
+	write_ok(8000, 5000);
+	want_soon(atomic_load(&releases) == 2);
+	want_soon(fake_live_of(FAKE_VMR_REG) == before);
+	write_ok(0, 5000);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 5000), 0);
+	want_soon(atomic_load(&releases) == 3);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_more_accesses_than_leases_all_get_done)
+{
+	enum { N = 200, LEN = 300 };
+	int i;
+
+	open_pair(false, 0);
+	for (i = 0; i < N; i++)
+		pair_write(&p, (size_t)i * LEN, LEN);
+	for (i = 0; i < N; i++)
+		want_ok(&p.a, NULL);
+	ck_assert_int_eq(memcmp(p.dst, p.src, N * LEN), 0);
+	want_none(&p.a);
+	want_soon(atomic_load(&releases) >= 1);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_leases_end_with_the_connection)
+{
+	open_pair(false, 0);
+	fake_hold(true);
+	pair_write(&p, 0, 5000);
+	want_soon(fake_queued() == 1);
+	must_close(&p.a.ep->fid);
+	fake_hold(false);
+	p.a.ep = NULL;
+	must_close(&p.mr->fid);
+	p.mr = NULL;
+	pair_close(&p);
+}
+END_TEST
+
+/* --- many pins ------------------------------------------------------------------------------ */
+
+START_TEST(ask_large_access_goes_over_many_pins)
+{
+	const size_t len = 24 * MIB;
+	uint8_t *src = pages(len), *dst = pages(len);
+	struct fid_mr *mr;
+	size_t at;
+
+	open_pair(_i, 0);
+	mr = node_reg(&p.b, dst, len, REMOTE_RW, 4711);
+	for (at = 0; at < len; at += MIB / 2)
+		src[at] = src[at + 1] = (uint8_t)(at / MIB + 1);
+	/* Pins here and there first, then everything, pins between them included. */
+	for (at = MIB; at < len; at += 2 * MIB) {
+		ck_assert_int_eq(fi_write(p.a.ep, src, 1, NULL, p.to, at, 4711, NULL), 0);
+		want_ok(&p.a, NULL);
+	}
+	ck_assert_int_eq(fi_write(p.a.ep, src, len, NULL, p.to, 0, 4711, &p), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(memcmp(src, dst, len), 0);
+	memset(src, 0, len);
+	ck_assert_int_eq(fi_read(p.a.ep, src, len, NULL, p.to, 0, 4711, &p), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(memcmp(src, dst, len), 0);
+	must_close(&mr->fid);
+	pair_close(&p);
+	munmap(src, len);
+	munmap(dst, len);
+}
+END_TEST
+
+START_TEST(ask_bounds_are_the_regions_not_the_pins)
+{
+	open_pair(_i, 0);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 100, NULL, p.to, PAIR_LEN - 40, p.key, &p), 0);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EACCES, "60 bytes past the end"), 4105);
+	write_ok(PAIR_LEN - 100, 100);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 100, NULL, p.to, UINT64_MAX - 3, p.key, &p),
+			 -FI_EINVAL);
+	/* Nothing of nothing: inside up to the end. */
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 0, NULL, p.to, PAIR_LEN, p.key, &p), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 0, NULL, p.to, PAIR_LEN + 1, p.key, &p), 0);
+	want_err(&p.a, &p, FI_EACCES, NULL);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_descriptor_of_a_region_that_is_not_pinned_serves_locally)
+{
+	open_pair(true, FI_MR_LOCAL);
+	ck_assert_ptr_nonnull(p.desc);
+	write_ok(8, 40000);
+	ck_assert_int_eq(memcmp(p.dst + 8, p.src + 8, 40000), 0);
+	write_ok(8, 8);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src + PAIR_LEN - 4, 8, p.desc, p.to, 0, p.key, &p),
+			 -FI_EINVAL);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, 0, p.key, &p), -FI_EINVAL);
+	pair_close(&p);
+}
+END_TEST
+
+/* --- FI_MR_MMU_NOTIFY --------------------------------------------------------------------- */
+
+START_TEST(ask_nothing_is_reached_before_a_refresh_covers_it)
+{
+	struct iovec half = { .iov_len = PAIR_LEN / 2 };
+
+	open_pair(true, FI_MR_MMU_NOTIFY | _i);
+	half.iov_base = p.dst;
+	pair_write(&p, 0, 100);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "fi_mr_refresh"), 4144);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, &half, 1, 0), 0);
+	write_ok(0, 100);
+	pair_write(&p, PAIR_LEN / 2 - 1, 2);
+	want_err(&p.a, pair_ctx(&p, PAIR_LEN / 2 - 1), FI_EACCES, NULL);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+	write_ok(0, PAIR_LEN);
+	put_fresh_pages(p.dst, PAIR_LEN);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+	write_ok(0, PAIR_LEN);
+	ck_assert_int_eq(memcmp(p.dst, p.src, PAIR_LEN), 0);
+	pair_close(&p);
+}
+END_TEST
+
+/* --- raw keys -------------------------------------------------------------------------------- */
+
+struct raw {
+	uint64_t base;
+	size_t size;
+	uint8_t bytes[512];
+};
+
+static void raw_of(struct fid_mr *mr, struct raw *raw)
+{
+	raw->size = sizeof(raw->bytes);
+	ck_assert_int_eq(fi_mr_raw_attr(mr, &raw->base, raw->bytes, &raw->size, 0), 0);
+}
+
+static uint64_t map_raw(struct node *n, struct raw *raw)
+{
+	uint64_t key = 0;
+
+	ck_assert_int_eq(fi_mr_map_raw(n->domain, raw->base, raw->bytes, raw->size, &key, 0), 0);
+	return key;
+}
+
+START_TEST(ask_raw_key_of_a_pinned_region_needs_no_question)
+{
+	struct raw raw;
+	uint64_t key;
+
+	open_pair(true, FI_MR_RAW | FI_MR_ALLOCATED | _i);
+	ck_assert_uint_eq(p.key, FI_KEY_NOTAVAIL);
+	raw_of(p.mr, &raw);
+	key = map_raw(&p.a, &raw);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 5000, p.desc, p.to, raw.base, key, &p), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 5000), 0);
+	ck_assert_uint_eq(fake_asks(), 0);
+	/* Bounds and rights are refused after a question, as ever. */
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 2, p.desc, p.to, raw.base + PAIR_LEN - 1, key,
+				  &p), 0);
+	want_err(&p.a, &p, FI_EACCES, "past the end");
+	ck_assert_int_eq(fi_mr_unmap_key(p.a.domain, key), 0);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, raw.base, key, &p), 0);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EKEYREJECTED, "unmapped"), 4142);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_where_raw_keys_are_required_no_other_will_do)
+{
+	open_pair(true, FI_MR_RAW | FI_MR_ALLOCATED | _i);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, 0, PAIR_KEY, &p), 0);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EKEYREJECTED, "FI_MR_RAW"), 4140);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_raw_key_of_a_region_pinned_on_demand_is_asked_about)
+{
+	struct raw raw;
+	uint64_t key;
+
+	open_pair(true, _i);
+	raw_of(p.mr, &raw);
+	key = map_raw(&p.a, &raw);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 5000, p.desc, p.to, raw.base, key, &p), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 5000), 0);
+	ck_assert_uint_eq(fake_asks(), 1);
+	put_fresh_pages(p.dst, PAIR_LEN);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 5000, p.desc, p.to, raw.base, key, &p), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 5000), 0);
+	ck_assert_int_eq(fi_mr_unmap_key(p.a.domain, key), 0);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_raw_key_is_of_one_registration)
+{
+	struct raw raw;
+	uint64_t key;
+
+	open_pair(true, _i);
+	raw_of(p.mr, &raw);
+	key = map_raw(&p.a, &raw);
+	must_close(&p.mr->fid);
+	pair_reg(&p, REMOTE_RW);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, raw.base, key, &p), 0);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EKEYREJECTED, "closed"), 4102);
+	ck_assert_uint_eq(p.dst[0], 0);
+	ck_assert_int_eq(fi_mr_unmap_key(p.a.domain, key), 0);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(ask_raw_key_of_another_peer_is_refused)
+{
+	struct node other;
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED };
+	uint8_t *theirs = pages(PAGE);
+	struct fid_mr *mr;
+	struct raw raw;
+	uint64_t key;
+
+	open_pair(true, FI_MR_ALLOCATED);
+	node_open(&other, &opt);
+	mr = node_reg(&other, theirs, PAGE, REMOTE_RW, PAIR_KEY);
+	raw_of(mr, &raw);
+	key = map_raw(&p.a, &raw);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, raw.base, key, &p), 0);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EKEYREJECTED, "another peer"), 4141);
+	ck_assert_int_eq(fi_mr_unmap_key(p.a.domain, key), 0);
+	must_close(&mr->fid);
+	node_close(&other);
+	pair_close(&p);
+	munmap(theirs, PAGE);
+}
+END_TEST
+
+/* --- FI_MR_ENDPOINT --------------------------------------------------------------------------- */
+
+START_TEST(ask_endpoint_region_is_reached_through_its_endpoint_only)
+{
+	struct node_opt opt = { .mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED | _i };
+	struct fid_ep *second;
+
+	open_pair(true, opt.mr_mode);
+	ck_assert_int_eq(node_try_ep(&p.b, &opt, &second), 0);
+	if (!_i) {
+		ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, 0, PAIR_KEY, &p), 0);
+		ck_assert_int_eq(want_err(&p.a, &p, FI_EACCES, "not enabled"), 4103);
+	}
+	ck_assert_int_eq(fi_mr_bind(p.mr, &second->fid, 0), 0);
+	ck_assert_int_eq(fi_mr_enable(p.mr), 0);
+	p.key = fi_mr_key(p.mr);
+	if (!_i) {
+		pair_write(&p, 0, 8);
+		ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "not bound"), 4143);
+	}
+	must_close(&second->fid);
+	must_close(&p.mr->fid);
+	pair_reg(&p, REMOTE_RW);
+	ck_assert_int_eq(fi_mr_bind(p.mr, &p.b.ep->fid, 0), 0);
+	ck_assert_int_eq(fi_mr_enable(p.mr), 0);
+	p.key = fi_mr_key(p.mr);
+	write_ok(0, 5000);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 5000), 0);
+	/* The endpoint first, then its region. */
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
+	pair_close(&p);
+}
+END_TEST
+
+/* ------------------------------------------------------------------------------------------ */
+
+static TCase *tcase_ask(void)
+{
+	TCase *tc = tcase_create("ask");
+
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, ask_registering_pins_nothing_and_an_access_pins, 0, 2);
+	tcase_add_loop_test(tc, ask_memory_that_is_not_there_fails_at_the_peer_only, 0, 2);
+	tcase_add_loop_test(tc, ask_new_pages_are_reached_under_the_same_key, 0, 2);
+	tcase_add_test(tc, ask_peers_are_told_and_need_no_new_connection);
+	tcase_add_test(tc, ask_peers_that_are_not_told_are_refused_and_ask_again);
+	tcase_add_test(tc, ask_leases_end_when_their_accesses_are_done);
+	tcase_add_test(tc, ask_more_accesses_than_leases_all_get_done);
+	tcase_add_test(tc, ask_leases_end_with_the_connection);
+	tcase_add_loop_test(tc, ask_large_access_goes_over_many_pins, 0, 2);
+	tcase_add_loop_test(tc, ask_bounds_are_the_regions_not_the_pins, 0, 2);
+	tcase_add_test(tc, ask_descriptor_of_a_region_that_is_not_pinned_serves_locally);
+	return tc;
+}
+
+#define PROV_VIRT (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)
+
+static TCase *tcase_modes(void)
+{
+	TCase *tc = tcase_create("modes");
+
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, ask_nothing_is_reached_before_a_refresh_covers_it, 0, 1);
+	tcase_add_loop_test(tc, ask_nothing_is_reached_before_a_refresh_covers_it, PROV_VIRT,
+			    PROV_VIRT + 1);
+	tcase_add_loop_test(tc, ask_raw_key_of_a_pinned_region_needs_no_question, 0, 1);
+	tcase_add_loop_test(tc, ask_raw_key_of_a_pinned_region_needs_no_question, PROV_VIRT,
+			    PROV_VIRT + 1);
+	tcase_add_loop_test(tc, ask_where_raw_keys_are_required_no_other_will_do, 0, 1);
+	tcase_add_loop_test(tc, ask_where_raw_keys_are_required_no_other_will_do, PROV_VIRT,
+			    PROV_VIRT + 1);
+	tcase_add_loop_test(tc, ask_raw_key_of_a_region_pinned_on_demand_is_asked_about, 0, 1);
+	tcase_add_loop_test(tc, ask_raw_key_of_a_region_pinned_on_demand_is_asked_about,
+			    PROV_VIRT, PROV_VIRT + 1);
+	tcase_add_loop_test(tc, ask_raw_key_is_of_one_registration, 0, 1);
+	tcase_add_loop_test(tc, ask_raw_key_is_of_one_registration, FI_MR_ALLOCATED,
+			    FI_MR_ALLOCATED + 1);
+	tcase_add_test(tc, ask_raw_key_of_another_peer_is_refused);
+	tcase_add_loop_test(tc, ask_endpoint_region_is_reached_through_its_endpoint_only, 0, 1);
+	tcase_add_loop_test(tc, ask_endpoint_region_is_reached_through_its_endpoint_only,
+			    PROV_VIRT, PROV_VIRT + 1);
+	return tc;
+}
+
+UNIT_MAIN("ask", tcase_ask, tcase_modes)

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <rdma/fi_errno.h>
+#include "base/maps.h"
+#include "unit.h"
+
+#define PAGE 4096u
+
+static bool fail_realloc;
+static struct mrf_maps maps;
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return fail_realloc ? NULL : __real_realloc(old, size);
+}
+
+static char *map(size_t pages, int prot, int flags)
+{
+	char *mem = mmap(NULL, pages * PAGE, prot, flags | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(mem, MAP_FAILED);
+	return mem;
+}
+
+static const struct mrf_mapping *at(const void *addr)
+{
+	return mrf_maps_at(&maps, (uintptr_t)addr);
+}
+
+static void look(const void *addr, size_t len)
+{
+	ck_assert_int_eq(mrf_maps_look(&maps, (uintptr_t)addr, (uintptr_t)addr + len), 0);
+}
+
+START_TEST(a_look_finds_what_is_mapped_there_and_nothing_else)
+{
+	char *mem = map(5, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	unsigned i;
+
+	munmap(mem + PAGE, PAGE);
+	mprotect(mem + 3 * PAGE, PAGE, PROT_READ);
+	look(mem, 5 * PAGE);
+	ck_assert_ptr_nonnull(at(mem));
+	ck_assert_ptr_null(at(mem + PAGE));
+	ck_assert_ptr_null(at(mem + 2 * PAGE - 1));
+	ck_assert_ptr_nonnull(at(mem + 2 * PAGE));
+	ck_assert_uint_eq(at(mem + 3 * PAGE)->start, (uintptr_t)mem + 3 * PAGE);
+	ck_assert_uint_eq(at(mem + 3 * PAGE)->end, (uintptr_t)mem + 4 * PAGE);
+	ck_assert_str_eq(at(mem + 3 * PAGE)->perms, "r--p");
+	ck_assert_ptr_nonnull(at(mem + 4 * PAGE));
+	for (i = 0; i < maps.count; i++) {
+		ck_assert_uint_gt(maps.mapping[i].end, (uintptr_t)mem);
+		ck_assert_uint_lt(maps.mapping[i].start, (uintptr_t)mem + 5 * PAGE);
+	}
+	munmap(mem, 5 * PAGE);
+	look(mem, PAGE);
+	ck_assert_ptr_null(at(mem));
+	mrf_maps_fini(&maps);
+}
+END_TEST
+
+START_TEST(a_look_at_everything_sees_all_of_it)
+{
+	char *mem[64];
+	unsigned i;
+
+	/* Two with different rights do not become one mapping. */
+	for (i = 0; i < 64; i++)
+		mem[i] = map(1, i & 1 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	ck_assert_int_eq(mrf_maps_look(&maps, 0, UINT64_MAX), 0);
+	for (i = 0; i < 64; i++) {
+		ck_assert_ptr_nonnull(at(mem[i]));
+		munmap(mem[i], PAGE);
+	}
+	ck_assert_ptr_null(mrf_maps_at(&maps, 0));
+	mrf_maps_fini(&maps);
+}
+END_TEST
+
+START_TEST(rights_and_kinds_are_told_apart)
+{
+	char *none = map(1, PROT_NONE, MAP_PRIVATE);
+	char *read = map(1, PROT_READ, MAP_PRIVATE);
+	char *both = map(1, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	char *shared = map(1, PROT_READ | PROT_WRITE, MAP_SHARED);
+
+	ck_assert_int_eq(mrf_maps_look(&maps, 0, UINT64_MAX), 0);
+	ck_assert(!mrf_maps_pinnable(at(none), false));
+	ck_assert(!mrf_maps_pinnable(at(none), true));
+	ck_assert(mrf_maps_pinnable(at(read), false));
+	ck_assert(!mrf_maps_pinnable(at(read), true));
+	ck_assert(mrf_maps_pinnable(at(both), false));
+	ck_assert(mrf_maps_pinnable(at(both), true));
+	ck_assert(mrf_maps_private(at(both)));
+	ck_assert(!mrf_maps_private(at(shared)));
+	ck_assert(!mrf_maps_private(at((void *)(uintptr_t)rights_and_kinds_are_told_apart)));
+	ck_assert(mrf_maps_private(at(&none)));
+	munmap(none, PAGE);
+	munmap(read, PAGE);
+	munmap(both, PAGE);
+	munmap(shared, PAGE);
+	mrf_maps_fini(&maps);
+}
+END_TEST
+
+START_TEST(a_look_without_memory_says_so)
+{
+	char *mem = map(1, PROT_READ, MAP_PRIVATE);
+
+	fail_realloc = true;
+	ck_assert_int_eq(mrf_maps_look(&maps, (uintptr_t)mem, (uintptr_t)mem + 1),
+			 -FI_ENOMEM);
+	fail_realloc = false;
+	mrf_maps_fini(&maps);
+	munmap(mem, PAGE);
+}
+END_TEST
+
+static TCase *looks(void)
+{
+	TCase *tc = tcase_create("looks");
+
+	tcase_add_test(tc, a_look_finds_what_is_mapped_there_and_nothing_else);
+	tcase_add_test(tc, a_look_at_everything_sees_all_of_it);
+	tcase_add_test(tc, rights_and_kinds_are_told_apart);
+	tcase_add_test(tc, a_look_without_memory_says_so);
+	return tc;
+}
+
+UNIT_MAIN("maps", looks)

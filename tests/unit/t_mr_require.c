@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * FI_MRFAB_MR_MODE through the whole of fi_getinfo, fi_fabric and fi_domain, on one fake
+ * device: what is required comes back and opens, what is missing is named.
+ */
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include "base/compiler.h"
+#include "base/names.h"
+#include "contract/limits.h"
+#include "contract/mr_mode.h"
+#include "domain/domain.h"
+#include "proto/rawkey.h"
+#include "verbs/vnl.h"
+#include "../fake/fake_verbs.h"
+#include "unit.h"
+
+#define VAR "FI_MRFAB_MR_MODE"
+#define V1_4 FI_VERSION(1, 4)
+#define V17 FI_VERSION(1, 17)
+#define VAK (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
+#define ALL ((int)MRF_MR_MODES)
+#define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)
+
+static struct unit_capture cap;
+static const char *text; /* what the last call logged */
+static struct fi_info *hints, *info;
+
+static int one_dev(struct mrf_vnl_dev **devs, size_t *count)
+{
+	*devs = calloc(1, sizeof(**devs));
+	ck_assert_ptr_nonnull(*devs);
+	snprintf((*devs)->name, sizeof((*devs)->name), FAKE_DEVICE);
+	snprintf((*devs)->netdev, sizeof((*devs)->netdev), "dummy0");
+	(*devs)->has_driver = true;
+	(*devs)->driver = RDMA_DRIVER_RXE;
+	(*devs)->port_state = IBV_PORT_ACTIVE;
+	*count = 1;
+	return 0;
+}
+
+static int one_ifaddr(struct mrf_vnl_ifaddr **addrs, size_t *count)
+{
+	*addrs = calloc(1, sizeof(**addrs));
+	ck_assert_ptr_nonnull(*addrs);
+	snprintf((*addrs)->netdev, sizeof((*addrs)->netdev), "dummy0");
+	(*addrs)->addr.sa.sa_family = AF_INET;
+	inet_pton(AF_INET, "10.99.1.1", &(*addrs)->addr.in.sin_addr);
+	(*addrs)->prefix = 24;
+	*count = 1;
+	return 0;
+}
+
+static void setup(void)
+{
+	fake_verbs_reset();
+	mrf_vnl_source.devs = one_dev;
+	mrf_vnl_source.ifaddrs = one_ifaddr;
+	unsetenv(VAR);
+	hints = fi_allocinfo();
+	ck_assert_ptr_nonnull(hints);
+	hints->caps = FI_RMA;
+	info = NULL;
+	text = "";
+}
+
+static void teardown(void)
+{
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	hints = info = NULL;
+	unsetenv(VAR);
+}
+
+static void require(const char *value)
+{
+	ck_assert_int_eq(setenv(VAR, value, 1), 0);
+}
+
+static void require_set(int set)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%#x", (unsigned)set);
+	require(number);
+}
+
+static int get(uint32_t version, const struct fi_info *use)
+{
+	int ret;
+
+	fi_freeinfo(info);
+	info = NULL;
+	unit_capture(&cap);
+	ret = fi_getinfo(version, NULL, NULL, 0, use, &info);
+	text = unit_captured(&cap);
+	return ret;
+}
+
+static int offer(int mr_mode)
+{
+	hints->domain_attr->mr_mode = mr_mode;
+	return get(V17, hints);
+}
+
+/* The only line, with this code and these words. */
+static void ck_line(const char *code, const char *words)
+{
+	ck_assert_msg(strstr(text, code) && strstr(text, words),
+		      "no %s with \"%s\" in: %s", code, words, text);
+	ck_assert_uint_eq(unit_lines(text), 1);
+}
+
+/* Opens what fi_getinfo has returned; the mode that the domain runs. */
+static uint64_t open_info(void)
+{
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	uint64_t mode;
+
+	ck_assert_int_eq(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+	mode = mrf_domain_from_fid(domain)->space.mode;
+	ck_assert_int_eq(fi_close(&domain->fid), 0);
+	ck_assert_int_eq(fi_close(&fabric->fid), 0);
+	return mode;
+}
+
+/* --- what comes back ---------------------------------------------------------------- */
+
+START_TEST(require_every_set_comes_back_and_opens)
+{
+	int set;
+
+	for (set = 0; set <= ALL; set += FI_MR_LOCAL) {
+		require_set(set);
+		ck_assert_int_eq(offer(set | FI_MR_LOCAL), 0);
+		ck_assert_int_eq(info->domain_attr->mr_mode, set);
+		ck_assert_int_eq(offer(ALL | FI_MR_HMEM), 0);
+		ck_assert_int_eq(info->domain_attr->mr_mode, set);
+		ck_assert_uint_eq(info->mode, 0);
+		ck_assert_uint_eq(info->caps, MRF_CAPS);
+		ck_assert_uint_eq(open_info(), (uint64_t)set);
+		ck_assert_str_eq(text, "");
+	}
+}
+END_TEST
+
+START_TEST(require_every_missing_bit_is_named_with_the_variable)
+{
+	char words[96], variable[64], names[64];
+	int set, bit;
+
+	for (set = 0; set <= ALL; set += FI_MR_LOCAL) {
+		require_set(set);
+		snprintf(variable, sizeof(variable), VAR "=%#x requires FI_MR_",
+			 (unsigned)set);
+		for (bit = FI_MR_LOCAL; bit <= FI_MR_ENDPOINT; bit <<= 1) {
+			if (!(set & bit))
+				continue;
+			ck_assert_int_eq(offer(ALL & ~bit), -FI_ENODATA);
+			mrf_names_bits(&mrf_names_mr_mode, (uint64_t)bit, names,
+				       sizeof(names));
+			snprintf(words, sizeof(words), "missing: %s (", names);
+			ck_line("MRF-E1032", words);
+			ck_line("MRF-E1032", variable);
+		}
+	}
+}
+END_TEST
+
+START_TEST(require_all_that_is_missing_is_named)
+{
+	require("LOCAL,Raw,endpoint");
+	ck_assert_int_eq(offer(FI_MR_RAW | FI_MR_VIRT_ADDR), -FI_ENODATA);
+	ck_line("MRF-E1032", "missing: FI_MR_LOCAL, FI_MR_ENDPOINT (");
+	ck_line("MRF-E1032", VAR "=LOCAL,Raw,endpoint requires FI_MR_LOCAL, FI_MR_RAW, "
+				 "FI_MR_ENDPOINT;");
+	ck_line("MRF-E1032", "mr_mode=0x18 (FI_MR_RAW, FI_MR_VIRT_ADDR)");
+}
+END_TEST
+
+START_TEST(require_is_read_at_every_call)
+{
+	require("RAW");
+	ck_assert_int_eq(offer(FI_MR_RAW), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_RAW);
+	require("LOCAL");
+	ck_assert_int_eq(offer(FI_MR_RAW), -FI_ENODATA);
+	ck_assert_int_eq(offer(FI_MR_LOCAL | FI_MR_RAW), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_LOCAL);
+	unsetenv(VAR);
+	ck_assert_int_eq(offer(FI_MR_LOCAL | FI_MR_RAW), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_LOCAL);
+	ck_assert_int_eq(offer(FI_MR_VIRT_ADDR | FI_MR_RAW), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_VIRT_ADDR);
+}
+END_TEST
+
+START_TEST(require_nothing_gives_nothing)
+{
+	static const char *const values[] = { "0", "UNSPEC", "FI_MR_UNSPEC", "SCALABLE" };
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(values); i++) {
+		require(values[i]);
+		ck_assert_int_eq(offer(FI_MR_LOCAL | VAK), 0);
+		ck_assert_int_eq(info->domain_attr->mr_mode, 0);
+		ck_assert_int_eq(offer(FI_MR_SCALABLE), 0);
+		ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_SCALABLE);
+		ck_assert_int_eq(offer(FI_MR_BASIC), -FI_ENODATA);
+		ck_line("MRF-E1032", "FI_MR_BASIC is not offered here");
+		ck_line("MRF-E1032", "requires no bit at all (");
+	}
+}
+END_TEST
+
+START_TEST(require_basic_is_had_by_either_name)
+{
+	require("BASIC");
+	ck_assert_int_eq(offer(FI_MR_BASIC), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_BASIC);
+	ck_assert_uint_eq(open_info(), VAK);
+	ck_assert_int_eq(offer(VAK | FI_MR_LOCAL), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, VAK);
+	ck_assert_int_eq(offer(FI_MR_VIRT_ADDR), -FI_ENODATA);
+	ck_line("MRF-E1032", "missing: FI_MR_ALLOCATED, FI_MR_PROV_KEY (");
+	ck_assert_int_eq(offer(FI_MR_SCALABLE), -FI_ENODATA);
+	ck_line("MRF-E1032", "FI_MR_SCALABLE is not offered here");
+}
+END_TEST
+
+START_TEST(require_without_hints_answers_the_whole_set)
+{
+	struct fi_info bare = { .caps = FI_RMA };
+	int set;
+
+	for (set = 0; set <= ALL; set += FI_MR_LOCAL) {
+		require_set(set);
+		ck_assert_int_eq(get(V17, NULL), 0);
+		ck_assert_int_eq(info->domain_attr->mr_mode, set);
+		ck_assert_uint_eq(info->caps, MRF_CAPS);
+		ck_assert_int_eq(get(V17, &bare), 0);
+		ck_assert_int_eq(info->domain_attr->mr_mode, set);
+	}
+	/* Nobody said that he can do with it. */
+	ck_assert_uint_eq(info->caps & REMOTE, 0);
+}
+END_TEST
+
+START_TEST(require_raw_makes_keys_as_long_as_raw_keys)
+{
+	require("RAW");
+	ck_assert_int_eq(offer(FI_MR_RAW), 0);
+	ck_assert_uint_eq(info->domain_attr->mr_key_size, MRF_RAWKEY_MAX);
+	require("PROV_KEY");
+	ck_assert_int_eq(offer(ALL), 0);
+	ck_assert_uint_eq(info->domain_attr->mr_key_size, 8);
+	ck_assert_uint_eq(info->domain_attr->mr_iov_limit, 16);
+	/* An initiator that does not offer it gets no raw keys. */
+	require("RAW+LOCAL");
+	hints->caps = FI_RMA | FI_READ;
+	ck_assert_int_eq(offer(FI_MR_LOCAL), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_LOCAL);
+	ck_assert_uint_eq(info->domain_attr->mr_key_size, 8);
+}
+END_TEST
+
+START_TEST(require_answers_what_it_answered)
+{
+	struct fi_info *again;
+	int set;
+
+	for (set = FI_MR_LOCAL; set <= ALL; set += FI_MR_LOCAL) {
+		require_set(set);
+		ck_assert_int_eq(offer(ALL), 0);
+		ck_assert_int_eq(fi_getinfo(V17, NULL, NULL, 0, info, &again), 0);
+		ck_assert_int_eq(again->domain_attr->mr_mode, set);
+		ck_assert_uint_eq(again->caps, info->caps);
+		fi_freeinfo(again);
+	}
+}
+END_TEST
+
+/* --- mr_mode 0 ------------------------------------------------------------------------
+ */
+
+START_TEST(require_withholds_remote_access_from_mr_mode_zero)
+{
+	require("VIRT_ADDR");
+	ck_assert_int_eq(offer(FI_MR_UNSPEC), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, 0);
+	ck_assert_uint_eq(info->caps, MRF_CAPS & ~REMOTE);
+	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX);
+	ck_assert_uint_eq(info->rx_attr->caps, 0);
+	ck_assert_uint_eq(open_info(), 0);
+	/* Not of what does not concern targets. */
+	require("ALLOCATED");
+	ck_assert_int_eq(offer(FI_MR_UNSPEC), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, 0);
+	ck_assert_uint_eq(info->caps, MRF_CAPS);
+}
+END_TEST
+
+START_TEST(require_withholds_remote_access_asked_for_in_part)
+{
+	require("PROV_KEY");
+	hints->rx_attr->caps = FI_RMA | FI_REMOTE_READ;
+	ck_assert_int_eq(offer(FI_MR_UNSPEC), 0);
+	ck_assert_uint_eq(info->rx_attr->caps, 0);
+	ck_assert_int_eq(offer(FI_MR_PROV_KEY), 0);
+	ck_assert_uint_eq(info->rx_attr->caps, FI_RMA | FI_REMOTE_READ);
+}
+END_TEST
+
+/* FI_RMA that is left alone would mean all directions. */
+START_TEST(require_leaves_nothing_to_who_wants_to_be_a_target_only)
+{
+	require("RAW");
+	hints->caps = FI_RMA | REMOTE;
+	ck_assert_int_eq(offer(FI_MR_UNSPEC), 0);
+	ck_assert_uint_eq(info->caps, COMM);
+	ck_assert_int_eq(offer(FI_MR_RAW), 0);
+	ck_assert_uint_eq(info->caps, FI_RMA | REMOTE | COMM);
+}
+END_TEST
+
+/* --- FI_LOCAL_MR, and before 1.5 -------------------------------------------------------
+ */
+
+START_TEST(require_local_of_a_legacy_model_comes_back_as_the_old_flag)
+{
+	require("LOCAL+VIRT_ADDR+ALLOCATED+PROV_KEY");
+	ck_assert_int_eq(offer(FI_MR_BASIC), -FI_ENODATA);
+	ck_line("MRF-E1032", "missing: FI_MR_LOCAL (");
+	ck_line("MRF-E1032", "offer FI_MR_LOCAL or mode FI_LOCAL_MR");
+	hints->mode = FI_LOCAL_MR;
+	ck_assert_int_eq(offer(FI_MR_BASIC), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_BASIC);
+	ck_assert_uint_eq(info->mode, FI_LOCAL_MR);
+	ck_assert_uint_eq(open_info(), VAK | FI_MR_LOCAL);
+	/* With the bit the flag is history. */
+	ck_assert_int_eq(offer(VAK | FI_MR_LOCAL), 0);
+	ck_assert_uint_eq(info->mode, 0);
+	/* It does not stand for the bit where bits are offered. */
+	ck_assert_int_eq(offer(VAK), -FI_ENODATA);
+	ck_line("MRF-E1032", "missing: FI_MR_LOCAL (");
+}
+END_TEST
+
+START_TEST(require_before_1_5_is_a_legacy_model_or_nothing)
+{
+	require("VIRT_ADDR+ALLOCATED+PROV_KEY");
+	ck_assert_int_eq(get(V1_4, hints), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_BASIC);
+	require("0");
+	ck_assert_int_eq(get(V1_4, hints), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_SCALABLE);
+	require("RAW");
+	ck_assert_int_eq(get(V1_4, hints), -FI_ENODATA);
+	ck_line("MRF-E1032", "there are only FI_MR_BASIC and FI_MR_SCALABLE");
+	ck_line("MRF-E1032", "missing: FI_MR_RAW (");
+	/* What libfabric's rules say of any provider has its own code. */
+	hints->domain_attr->mr_mode = FI_MR_RAW;
+	ck_assert_int_eq(get(V1_4, hints), -FI_ENODATA);
+	ck_line("MRF-E1030", "version 1.4");
+	require("LOCAL");
+	hints->domain_attr->mr_mode = 0;
+	ck_assert_int_eq(get(V1_4, hints), -FI_ENODATA);
+	hints->mode = FI_LOCAL_MR;
+	ck_assert_int_eq(get(V1_4, hints), 0);
+	ck_assert_uint_eq(info->mode, FI_LOCAL_MR);
+	(void)open_info();
+}
+END_TEST
+
+START_TEST(require_before_1_5_asks_for_the_old_flag_without_attributes_too)
+{
+	struct fi_info bare = { .caps = FI_RMA };
+
+	require("LOCAL");
+	ck_assert_int_eq(get(V1_4, &bare), -FI_ENODATA);
+	ck_line("MRF-E1032", "mode FI_LOCAL_MR");
+	bare.mode = FI_LOCAL_MR;
+	ck_assert_int_eq(get(V1_4, &bare), 0);
+	ck_assert_uint_eq(info->mode, FI_LOCAL_MR);
+}
+END_TEST
+
+/* --- the value
+ * -------------------------------------------------------------------------- */
+
+START_TEST(require_a_malformed_value_is_never_the_default)
+{
+	static const struct {
+		const char *value, *why;
+	} cases[] = {
+		{ "LOCAL+VIRTADDR", "\"VIRTADDR\" is not the name of a registration" },
+		{ "", "a name is missing" },
+		{ "0x400", "memory of devices" },
+		{ "LOCAL,HMEM", "memory of devices" },
+		{ "BASIC+LOCAL", "FI_MR_BASIC must be set alone" },
+		{ "4096", "not offered: 0x1000" },
+		{ "12bits", "\"12bits\" is not a number" },
+	};
+	char quoted[64];
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(cases); i++) {
+		require(cases[i].value);
+		snprintf(quoted, sizeof(quoted), VAR "=\"%s\": ", cases[i].value);
+		ck_assert_int_eq(offer(ALL), -FI_ENODATA);
+		ck_assert_ptr_null(info);
+		ck_line("MRF-E1031", cases[i].why);
+		ck_line("MRF-E1031", quoted);
+		ck_assert_int_eq(get(V17, NULL), -FI_ENODATA);
+		ck_line("MRF-E1031", cases[i].why);
+	}
+	require("LOCAL");
+	ck_assert_int_eq(offer(ALL), 0);
+}
+END_TEST
+
+static TCase *new_tcase(const char *name)
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	return tc;
+}
+
+static TCase *tcase_answer(void)
+{
+	TCase *tc = new_tcase("answer");
+
+	tcase_add_test(tc, require_every_set_comes_back_and_opens);
+	tcase_add_test(tc, require_every_missing_bit_is_named_with_the_variable);
+	tcase_add_test(tc, require_all_that_is_missing_is_named);
+	tcase_add_test(tc, require_is_read_at_every_call);
+	tcase_add_test(tc, require_nothing_gives_nothing);
+	tcase_add_test(tc, require_basic_is_had_by_either_name);
+	tcase_add_test(tc, require_without_hints_answers_the_whole_set);
+	tcase_add_test(tc, require_raw_makes_keys_as_long_as_raw_keys);
+	tcase_add_test(tc, require_answers_what_it_answered);
+	return tc;
+}
+
+static TCase *tcase_zero(void)
+{
+	TCase *tc = new_tcase("zero");
+
+	tcase_add_test(tc, require_withholds_remote_access_from_mr_mode_zero);
+	tcase_add_test(tc, require_withholds_remote_access_asked_for_in_part);
+	tcase_add_test(tc, require_leaves_nothing_to_who_wants_to_be_a_target_only);
+	return tc;
+}
+
+static TCase *tcase_legacy(void)
+{
+	TCase *tc = new_tcase("legacy");
+
+	tcase_add_test(tc, require_local_of_a_legacy_model_comes_back_as_the_old_flag);
+	tcase_add_test(tc, require_before_1_5_is_a_legacy_model_or_nothing);
+	tcase_add_test(tc,
+		       require_before_1_5_asks_for_the_old_flag_without_attributes_too);
+	return tc;
+}
+
+static TCase *tcase_value(void)
+{
+	TCase *tc = new_tcase("value");
+
+	tcase_add_test(tc, require_a_malformed_value_is_never_the_default);
+	return tc;
+}
+
+UNIT_MAIN("mr_require", tcase_answer, tcase_zero, tcase_legacy, tcase_value)

@@ -9,9 +9,6 @@ void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t add
 {
 	if (remote->wanted || remote->asking)
 		return;
-	/* Leases end together, when what they were made for is done. */
-	if (remote->once && peer->leases >= MRF_LEASES)
-		return;
 	remote->wanted = true;
 	remote->ask.addr = addr;
 	remote->ask.len = len;
@@ -115,8 +112,7 @@ void mrf_ask_lost(struct mrf_peer *peer)
 	}
 	peer->asks = 0;
 	/* The peer ended them with the connection. */
-	if (peer->leases)
-		peer->epoch++;
+	peer->lease_epoch++;
 	peer->leases = 0;
 }
 
@@ -125,17 +121,23 @@ void mrf_ask_forget(struct mrf_peer *peer)
 	peer->epoch++;
 }
 
-void mrf_ask_release(struct mrf_peer *peer)
+static bool in_use(const struct mrf_peer *peer)
+{
+	return peer->conn->tail != peer->conn->head || !mrf_list_empty(&peer->asked) ||
+	       !mrf_list_empty(&peer->to_ask) ||
+	       (!mrf_list_empty(&peer->queue) && peer->leases < MRF_LEASES);
+}
+
+bool mrf_ask_release(struct mrf_peer *peer)
 {
 	uint8_t msg[MRF_PROTO_NOTE_LEN];
-	struct mrf_conn *conn = peer->conn;
 
-	if (mrf_likely(!peer->leases) || conn->tail != conn->head ||
-	    (!mrf_list_empty(&peer->queue) && peer->leases < MRF_LEASES))
-		return;
+	if (mrf_likely(!peer->leases) || in_use(peer))
+		return false;
 	/* What did not go out goes with the next one, or with the connection. */
 	if (post_message(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg)))
-		return;
+		return false;
 	peer->leases = 0;
-	peer->epoch++;
+	peer->lease_epoch++;
+	return true;
 }

@@ -180,12 +180,13 @@ void mrf_peer_advance(struct mrf_peer *peer)
 			mrf_agent_kick(peer);
 		return;
 	}
-	mrf_ask_release(peer);
-	while ((node = mrf_list_first(&peer->queue)) &&
-	       step(peer, mrf_list_entry(node, struct mrf_op, node)))
-		;
-	if (!mrf_list_empty(&peer->queue))
-		ask_ahead(peer);
+	do {
+		while ((node = mrf_list_first(&peer->queue)) &&
+		       step(peer, mrf_list_entry(node, struct mrf_op, node)))
+			;
+		if (!mrf_list_empty(&peer->queue))
+			ask_ahead(peer);
+	} while (mrf_ask_release(peer) && !mrf_list_empty(&peer->queue));
 	retire(peer);
 }
 

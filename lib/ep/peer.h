@@ -45,6 +45,7 @@ struct mrf_peer {
 	struct mrf_list asked;	/* likewise */
 	struct mrf_idmap remotes;
 	uint64_t epoch;		/* goes up when regions pinned on demand may have moved */
+	uint64_t lease_epoch;	/* goes up when the leases are released */
 	unsigned leases;	/* answers that are good once, not yet released */
 	uint64_t instance;	/* of the peer's endpoint, 0 before the first welcome */
 	uint64_t space_id;	/* of the peer's domain: whose raw keys are its */
@@ -148,7 +149,7 @@ void mrf_resolve_forget(struct mrf_op *op);
 
 /* --- ask.c ---------------------------------------------------------------------------- */
 
-/* Questions answered "once" that may be open; then all must be used and released. */
+/* With so many answers that are good once no operation begins to ask: first they are used up. */
 #define MRF_LEASES 32
 
 /* Wants the peer to be asked about these bytes, unless a question about the key is open. */
@@ -162,8 +163,8 @@ void mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer);
 void mrf_ask_lost(struct mrf_peer *peer);
 /* What the peer said of regions that are pinned on demand is void. */
 void mrf_ask_forget(struct mrf_peer *peer);
-/* Ends the leases when nothing uses them; READY. */
-void mrf_ask_release(struct mrf_peer *peer);
+/* Ends the leases when nothing uses them; READY. True: they have ended. */
+bool mrf_ask_release(struct mrf_peer *peer);
 
 /* --- post.c ---------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 
 /* Keys that a peer is remembered by; applications that use up keys must not use up memory. */
 #define MAX_REMOTES 16384
-/* Segments known of one region that is pinned on demand. */
-#define MAX_SEGS 4096
+/* Ways that are known of one region that is pinned on demand. */
+#define MAX_WAYS 4096
 
 static bool peer_virt(const struct mrf_peer *peer)
 {
@@ -23,53 +23,53 @@ static struct mrf_map *map_of(const struct mrf_peer *peer)
 	return peer->ep->domain->space.map;
 }
 
-/* --- segments ------------------------------------------------------------------------- */
+/* --- ways ----------------------------------------------------------------------------- */
 
-static void drop_segs(struct mrf_remote *remote)
+static void drop_ways(struct mrf_remote *remote)
 {
-	if (remote->segs != &remote->one)
-		free(remote->segs);
-	remote->segs = &remote->one;
-	remote->nseg = 0;
+	if (remote->ways != &remote->one)
+		free(remote->ways);
+	remote->ways = &remote->one;
+	remote->nways = 0;
 	remote->max = 1;
 }
 
 void mrf_remote_drop(struct mrf_remote *remote)
 {
-	drop_segs(remote);
+	drop_ways(remote);
 	remote->known = false;
 }
 
-static int make_room_for_segs(struct mrf_remote *remote, unsigned want)
+static int make_room_for_ways(struct mrf_remote *remote, unsigned want)
 {
-	struct mrf_mr_seg *segs;
+	struct mrf_way *ways;
 	unsigned max = remote->max;
 
 	if (want <= max)
 		return 0;
 	while (max < want)
 		max *= 2;
-	segs = malloc(max * sizeof(*segs));
-	if (!segs)
+	ways = malloc(max * sizeof(*ways));
+	if (!ways)
 		return -FI_ENOMEM;
-	memcpy(segs, remote->segs, remote->nseg * sizeof(*segs));
-	if (remote->segs != &remote->one)
-		free(remote->segs);
-	remote->segs = segs;
+	memcpy(ways, remote->ways, remote->nways * sizeof(*ways));
+	if (remote->ways != &remote->one)
+		free(remote->ways);
+	remote->ways = ways;
 	remote->max = max;
 	return 0;
 }
 
-/* Of sorted segments: the first that ends after addr. */
+/* Of sorted ways: the first that ends after addr. */
 static unsigned first_after(const struct mrf_remote *remote, uint64_t addr)
 {
-	unsigned low = 0, high = remote->nseg;
+	unsigned low = 0, high = remote->nways;
 
 	while (low < high) {
 		unsigned mid = low + (high - low) / 2;
-		const struct mrf_mr_seg *seg = &remote->segs[mid];
+		const struct mrf_way *way = &remote->ways[mid];
 
-		if (addr >= seg->addr && addr - seg->addr >= seg->len)
+		if (addr >= way->addr && addr - way->addr >= way->len)
 			low = mid + 1;
 		else
 			high = mid;
@@ -77,55 +77,91 @@ static unsigned first_after(const struct mrf_remote *remote, uint64_t addr)
 	return low;
 }
 
-/* Keeps the segments sorted and apart; what is new replaces what it overlaps. */
-static void insert_sorted(struct mrf_remote *remote, const struct mrf_mr_seg *seg)
+/* Keeps the ways sorted and apart; what is new replaces what it overlaps. */
+static void insert_sorted(struct mrf_remote *remote, const struct mrf_way *way)
 {
-	unsigned from = first_after(remote, seg->addr), to = from;
+	unsigned from = first_after(remote, way->addr), to = from;
 
-	if (to < remote->nseg && remote->segs[to].addr < seg->addr)
+	if (to < remote->nways && remote->ways[to].addr < way->addr)
 		to++;
-	while (to < remote->nseg && remote->segs[to].addr - seg->addr < seg->len)
+	while (to < remote->nways && remote->ways[to].addr - way->addr < way->len)
 		to++;
-	memmove(&remote->segs[from + 1], &remote->segs[to],
-		(remote->nseg - to) * sizeof(*seg));
-	remote->segs[from] = *seg;
-	remote->nseg = remote->nseg + 1 - (to - from);
+	memmove(&remote->ways[from + 1], &remote->ways[to],
+		(remote->nways - to) * sizeof(*way));
+	remote->ways[from] = *way;
+	remote->nways = remote->nways + 1 - (to - from);
 }
 
-static struct mrf_mr_seg from_wire(const struct mrf_peer *peer, uint64_t pos, uint64_t len,
-				   uint32_t rkey, uint32_t iova_off)
+static struct mrf_way from_wire(const struct mrf_peer *peer, uint64_t pos, uint64_t len,
+				uint32_t rkey, uint32_t iova_off)
 {
-	return (struct mrf_mr_seg){ .addr = pos,
-				    .len = len,
-				    .iova = peer_virt(peer) ? pos : iova_off,
-				    .rkey = rkey };
+	return (struct mrf_way){ .addr = pos,
+				 .len = len,
+				 .iova = peer_virt(peer) ? pos : iova_off,
+				 .rkey = rkey };
 }
 
-uint64_t mrf_remote_locate(const struct mrf_remote *remote, uint64_t addr, uint64_t len,
-			   uint32_t *rkey, uint64_t *remote_addr)
+static bool holds(const struct mrf_peer *peer, const struct mrf_way *way)
 {
-	/* Segments of a complete answer may overlap: the first that contains it. */
-	unsigned first = remote->complete ? 0 : first_after(remote, addr);
-	unsigned count = remote->complete ? remote->nseg : first < remote->nseg;
-	const struct mrf_mr_seg *segs = remote->segs + first;
-	uint64_t n, offset;
+	return way->epoch == (way->once ? peer->lease_epoch : peer->epoch);
+}
+
+/* Bytes of [addr, addr + len) from its first on that this way serves. */
+static inline uint64_t served(const struct mrf_way *way, uint64_t addr, uint64_t len)
+{
+	uint64_t offset = addr - way->addr;
+
+	if (addr < way->addr)
+		return 0;
+	if (!len)
+		return offset <= way->len;
+	return offset < way->len ? mrf_min(len, way->len - offset) : 0;
+}
+
+static const struct mrf_way *find_way(const struct mrf_peer *peer,
+				      const struct mrf_remote *remote, uint64_t stamp,
+				      uint64_t addr, uint64_t len)
+{
+	const struct mrf_way *way;
 	unsigned i;
 
-	n = mrf_mr_locate(segs, count, true, addr, len, &i, &offset);
-	if (n) {
-		*rkey = segs[i].rkey;
-		*remote_addr = segs[i].iova + offset;
+	/* Segments of a complete answer may overlap: the first that contains it. */
+	for (i = 0; remote->complete && i < remote->nways; i++) {
+		if (served(&remote->ways[i], addr, len))
+			return &remote->ways[i];
 	}
+	if (remote->complete)
+		return NULL;
+	i = first_after(remote, addr);
+	if (i == remote->nways)
+		return NULL;
+	way = &remote->ways[i];
+	return holds(peer, way) && (!way->once || way->once >= stamp) ? way : NULL;
+}
+
+uint64_t mrf_remote_locate(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			   uint64_t stamp, uint64_t addr, uint64_t len, uint32_t *rkey,
+			   uint64_t *remote_addr)
+{
+	const struct mrf_way *way = find_way(peer, remote, stamp, addr, len);
+	uint64_t n = way ? served(way, addr, len) : 0;
+
+	if (!n)
+		return 0;
+	*rkey = way->rkey;
+	*remote_addr = way->iova + (addr - way->addr);
 	return n;
 }
 
-uint64_t mrf_remote_covered(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
+uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			    uint64_t stamp, uint64_t addr, uint64_t len)
 {
 	uint64_t done = 0, n, where;
 	uint32_t rkey;
 
 	while (done < len) {
-		n = mrf_remote_locate(remote, addr + done, len - done, &rkey, &where);
+		n = mrf_remote_locate(peer, remote, stamp, addr + done, len - done, &rkey,
+				      &where);
 		if (!n)
 			break;
 		done += n;
@@ -138,11 +174,6 @@ uint64_t mrf_remote_covered(const struct mrf_remote *remote, uint64_t addr, uint
 struct mrf_remote *mrf_remote_find(const struct mrf_peer *peer, uint64_t key)
 {
 	return mrf_idmap_find(&peer->remotes, key);
-}
-
-bool mrf_remote_known(const struct mrf_peer *peer, const struct mrf_remote *remote)
-{
-	return remote->known && (remote->complete || remote->epoch == peer->epoch);
 }
 
 static void list_idle(void *value, void *arg)
@@ -180,7 +211,7 @@ static struct mrf_remote *add(struct mrf_peer *peer, uint64_t key)
 		return NULL;
 	remote->key = key;
 	remote->peer_key = key;
-	remote->segs = &remote->one;
+	remote->ways = &remote->one;
 	remote->max = 1;
 	mrf_list_init(&remote->node);
 	if (mrf_idmap_insert(&peer->remotes, key, remote)) {
@@ -206,12 +237,12 @@ static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->status = MRF_MR_OK;
 	if (!raw->complete)
 		return 0;
-	if (make_room_for_segs(remote, raw->nseg))
+	if (make_room_for_ways(remote, raw->nseg))
 		return -FI_ENOMEM;
 	for (i = 0; i < raw->nseg; i++)
-		remote->segs[i] = from_wire(peer, raw->seg[i].pos, raw->seg[i].len,
+		remote->ways[i] = from_wire(peer, raw->seg[i].pos, raw->seg[i].len,
 					    raw->seg[i].rkey, raw->seg[i].iova_off);
-	remote->nseg = raw->nseg;
+	remote->nways = raw->nseg;
 	remote->known = true;
 	return 0;
 }
@@ -268,46 +299,65 @@ struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mr
 
 /* --- answers -------------------------------------------------------------------------- */
 
-/* May segments of an earlier answer stay beside those of this one? */
-static bool adds_to(const struct mrf_peer *peer, const struct mrf_remote *remote,
-		    const struct mrf_answer *answer, bool once)
+/* May ways of earlier answers stay beside those of this one? */
+static bool adds_to(const struct mrf_remote *remote, const struct mrf_answer *answer)
 {
-	return mrf_remote_known(peer, remote) && !remote->complete && !remote->once && !once &&
+	return remote->known && !remote->complete && answer->status != MRF_MR_CLOSED &&
 	       !(answer->flags & MRF_ANSWER_COMPLETE) && answer->serial == remote->instance &&
-	       remote->nseg + answer->nseg <= MAX_SEGS;
+	       remote->nways + answer->nseg < MAX_WAYS;
 }
 
-static int take_segs(struct mrf_peer *peer, struct mrf_remote *remote,
+static void drop_what_holds_no_longer(const struct mrf_peer *peer, struct mrf_remote *remote)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < remote->nways; i++) {
+		if (holds(peer, &remote->ways[i]))
+			remote->ways[n++] = remote->ways[i];
+	}
+	remote->nways = n;
+}
+
+static int take_ways(struct mrf_peer *peer, struct mrf_remote *remote,
 		     const struct mrf_answer *answer)
 {
 	uint32_t i;
 
-	if (make_room_for_segs(remote, remote->nseg + answer->nseg + 1))
+	if (make_room_for_ways(remote, remote->nways + answer->nseg + 1))
 		return -FI_ENOMEM;
 	for (i = 0; i < answer->nseg; i++) {
-		const struct mrf_answer_seg *wire = &answer->seg[i];
-		struct mrf_mr_seg seg = from_wire(peer, wire->pos, wire->len, wire->rkey,
-						  wire->iova_off);
+		const struct mrf_answer_seg *seg = &answer->seg[i];
+		struct mrf_way way = from_wire(peer, seg->pos, seg->len, seg->rkey,
+					       seg->iova_off);
 
+		way.once = remote->once ? answer->cookie : 0;
+		way.epoch = remote->once ? peer->lease_epoch : peer->epoch;
 		if (remote->complete)
-			remote->segs[remote->nseg++] = seg;
-		else if (seg.len)
-			insert_sorted(remote, &seg);
+			remote->ways[remote->nways++] = way;
+		else if (way.len)
+			insert_sorted(remote, &way);
 	}
 	return 0;
+}
+
+/* A yes that shows no way: better an error than to ask for ever. */
+static bool shows_nothing(const struct mrf_peer *peer, const struct mrf_remote *remote)
+{
+	return !remote->complete && remote->status == MRF_MR_OK && remote->ask.len &&
+	       !mrf_remote_covered(peer, remote, remote->cookie, remote->ask.addr,
+				   remote->ask.len);
 }
 
 int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
 		     const struct mrf_answer *answer)
 {
-	bool once = answer->flags & MRF_ANSWER_ONCE;
-
-	if (!adds_to(peer, remote, answer, once))
+	if (adds_to(remote, answer))
+		drop_what_holds_no_longer(peer, remote);
+	else
 		mrf_remote_drop(remote);
 	remote->complete = answer->flags & MRF_ANSWER_COMPLETE;
-	remote->once = once;
+	remote->once = !remote->complete && (answer->flags & MRF_ANSWER_ONCE);
 	remote->cookie = answer->cookie;
-	remote->epoch = peer->epoch;
 	remote->answered = remote->ask;
 	remote->status = answer->status;
 	remote->instance = answer->serial;
@@ -316,13 +366,11 @@ int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
 		remote->access = answer->access;
 	remote->base = answer->base;
 	remote->len = answer->len;
-	if (take_segs(peer, remote, answer)) {
+	if (take_ways(peer, remote, answer)) {
 		mrf_remote_drop(remote);
 		return -FI_ENOMEM;
 	}
-	/* A yes that shows no way: better an error than to ask for ever. */
-	if (!remote->complete && remote->status == MRF_MR_OK && remote->ask.len &&
-	    !mrf_remote_covered(remote, remote->ask.addr, remote->ask.len))
+	if (shows_nothing(peer, remote))
 		remote->status = MRF_MR_OUTSIDE;
 	remote->known = true;
 	return 0;

@@ -3,10 +3,10 @@
  * What an endpoint knows of a peer's regions, by key: what the peer has answered, or what a
  * raw key says. A good answer is kept until the kernel or the peer contradicts it.
  *
- * Of a region that is pinned for good all segments are known (complete). Of one that is pinned on
- * demand only what has been asked for: those segments hold until the peer says FORGET, which
- * raises peer->epoch, and segments that are good once serve only operations that began before
- * the question. All guarded by ep->lock; remotes belong to their peer.
+ * Of a region that is pinned for good all ways are known (complete). Of one that is pinned on
+ * demand only what has been asked for: a way holds until the peer says FORGET (peer->epoch goes
+ * up), or, if it is good once, until the leases are released (peer->lease_epoch), for operations
+ * that began before the question. All guarded by ep->lock; remotes belong to their peer.
  */
 #ifndef MRF_EP_REMOTE_H
 #define MRF_EP_REMOTE_H
@@ -24,6 +24,16 @@ struct mrf_range {
 	uint64_t len;
 };
 
+/* A piece of the peer's region, and how to reach it. */
+struct mrf_way {
+	uint64_t addr; /* as peers say it */
+	uint64_t len;
+	uint64_t iova;
+	uint32_t rkey;
+	uint64_t once;	/* 0, or: for operations that are not younger than this cookie */
+	uint64_t epoch; /* of the peer's epoch or lease_epoch; complete: not looked at */
+};
+
 struct mrf_remote {
 	uint64_t key;	     /* the application's: plain, or mapped from a raw key */
 	uint64_t peer_key;   /* the peer's for it */
@@ -34,21 +44,20 @@ struct mrf_remote {
 	uint64_t asked_at;   /* its cookie: the endpoint's clock when it was asked */
 	struct mrf_range ask; /* what to ask for, or was asked for */
 
-	bool known;	     /* what follows is an answer, see mrf_remote_known */
+	bool known;	     /* what follows is an answer */
 	bool complete;
-	bool once;
+	bool once;	     /* the last ways were */
 	uint64_t cookie;     /* of the question that was answered; 0: a raw key says so */
-	uint64_t epoch;	     /* of the peer then */
 	struct mrf_range answered; /* what status is about, unless it is about the region */
 	uint32_t status;     /* enum mrf_mr_status */
 	uint64_t instance;   /* serial of the registration that answered */
 	uint64_t access;
 	uint64_t base;
 	uint64_t len;
-	unsigned nseg;
-	unsigned max;	     /* room in segs */
-	struct mrf_mr_seg *segs; /* &one, or allocated */
-	struct mrf_mr_seg one;
+	unsigned nways;	     /* sorted and apart unless complete */
+	unsigned max;	     /* room in ways */
+	struct mrf_way *ways; /* &one, or allocated */
+	struct mrf_way one;
 };
 
 /* NULL: nothing is known, and nothing was asked. */
@@ -58,20 +67,21 @@ struct mrf_remote *mrf_remote_find(const struct mrf_peer *peer, uint64_t key);
  * says so: the peer wants raw keys, the raw key is another peer's or unmapped, no memory.
  */
 struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mrf_why *why);
-/* Is there an answer that still holds? */
-bool mrf_remote_known(const struct mrf_peer *peer, const struct mrf_remote *remote);
 void mrf_remote_drop(struct mrf_remote *remote);
 /* Takes in an answer. -FI_ENOMEM: nothing is known now. */
 int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
 		     const struct mrf_answer *answer);
 /*
- * How many bytes from addr on, at most len, one work request can reach, and where; 0: none that is known.
- * As mrf_mr_locate, a len of 0 gives 1 when addr is in bounds.
+ * How many bytes from addr on, at most len, one work request can reach, and where, for an
+ * operation with this stamp (UINT64_MAX: for any, so nothing that is good once); 0: none that
+ * is known. A len of 0 gives 1 when addr is in bounds.
  */
-uint64_t mrf_remote_locate(const struct mrf_remote *remote, uint64_t addr, uint64_t len,
-			   uint32_t *rkey, uint64_t *remote_addr);
-/* How many bytes from addr on are known, in however many segments. */
-uint64_t mrf_remote_covered(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
+uint64_t mrf_remote_locate(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			   uint64_t stamp, uint64_t addr, uint64_t len, uint32_t *rkey,
+			   uint64_t *remote_addr);
+/* How many bytes from addr on are known, over however many ways. */
+uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			    uint64_t stamp, uint64_t addr, uint64_t len);
 void mrf_remote_forget_all(struct mrf_peer *peer);
 void mrf_remote_fini(struct mrf_peer *peer);
 

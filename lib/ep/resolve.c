@@ -71,7 +71,7 @@ static bool bounds_fail(const struct mrf_peer *peer, const struct mrf_remote *re
 		hint = "; this looks like an offset, the peer's domain has FI_MR_VIRT_ADDR";
 	else if (!virt && mrf_range_inside(rma->addr, rma->len, remote->base, remote->len))
 		hint = "; this looks like an address, the peer's domain takes offsets";
-	if (remote->nseg <= 1 && rma->addr >= base && rma->addr <= end)
+	if (remote->nways <= 1 && rma->addr >= base && rma->addr <= end)
 		return FAIL(why, FI_EACCES, 4105,
 			    "key 0x%" PRIx64 ": %" PRIu64 " bytes past the end: 0x%" PRIx64
 			    " + %zu in a region of %" PRIu64 " bytes at 0x%" PRIx64 "%s",
@@ -154,9 +154,11 @@ static enum verdict judge_complete(const struct mrf_op *op, const struct mrf_rem
 
 	if (rma->len)
 		inside = mrf_range_ok(rma->addr, rma->len) &&
-			 mrf_remote_covered(remote, rma->addr, rma->len) == rma->len;
+			 mrf_remote_covered(op->peer, remote, op->stamp, rma->addr,
+					    rma->len) == rma->len;
 	else
-		inside = mrf_remote_locate(remote, rma->addr, 0, &rkey, &where);
+		inside = mrf_remote_locate(op->peer, remote, op->stamp, rma->addr, 0, &rkey,
+					   &where);
 	if (!inside) {
 		bounds_fail(op->peer, remote, rma, why);
 		return BAD;
@@ -177,9 +179,7 @@ static enum verdict judge_on_demand(const struct mrf_op *op, const struct mrf_re
 	}
 	if (!rma->len)
 		return fresh && concerns(remote, rma) ? GOOD : LACKS;
-	if (remote->once && !fresh)
-		return LACKS;
-	*done = mrf_remote_covered(remote, rma->addr, rma->len);
+	*done = mrf_remote_covered(op->peer, remote, op->stamp, rma->addr, rma->len);
 	return *done == rma->len ? GOOD : LACKS;
 }
 
@@ -187,7 +187,7 @@ static enum verdict judge(const struct mrf_op *op, const struct mrf_remote *remo
 			  const struct fi_rma_iov *rma, uint64_t *done, struct mrf_why *why)
 {
 	*done = 0;
-	if (!mrf_remote_known(op->peer, remote))
+	if (!remote->known)
 		return LACKS;
 	if (!region_ok(remote, why) || !access_ok(op, remote, why))
 		return BAD;
@@ -231,15 +231,16 @@ static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov 
 	if (!remote)
 		return MRF_RESOLVE_FAIL;
 	/* A raw key is of one registration, whose rights are for good. */
-	if (remote->serial && !mrf_remote_known(op->peer, remote) &&
-	    !access_ok(op, remote, why))
+	if (remote->serial && !remote->known && !access_ok(op, remote, why))
 		return MRF_RESOLVE_FAIL;
 	verdict = judge(op, remote, rma, &done, why);
 	if (verdict == GOOD)
 		return MRF_RESOLVED;
 	if (verdict == BAD && is_fresh(op, remote))
 		return MRF_RESOLVE_FAIL;
-	mrf_ask_want(op->peer, remote, rma->addr + done, rma->len - done);
+	/* Leases end together; who has begun to collect some goes on. */
+	if (!remote->once || done || op->peer->leases < MRF_LEASES)
+		mrf_ask_want(op->peer, remote, rma->addr + done, rma->len - done);
 	return MRF_RESOLVE_WAIT;
 }
 
@@ -302,10 +303,10 @@ bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 		return true;
 	}
 	remote = mrf_remote_find(op->peer, rma->key);
-	if (!remote || !mrf_remote_known(op->peer, remote) ||
-	    (remote->once && !is_fresh(op, remote)))
+	if (!remote || !remote->known)
 		return false;
-	*len = mrf_remote_locate(remote, rma->addr + from, rma->len - from, rkey, remote_addr);
+	*len = mrf_remote_locate(op->peer, remote, op->stamp, rma->addr + from,
+				 rma->len - from, rkey, remote_addr);
 	return *len;
 }
 
@@ -315,12 +316,12 @@ bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_k
 	const struct mrf_map *map = peer->ep->domain->space.map;
 	const struct mrf_remote *remote = mrf_remote_find(peer, key);
 
-	if (!remote || !mrf_remote_known(peer, remote) || remote->once ||
+	if (!remote || !remote->known ||
 	    !(remote->access & (kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE)))
 		return false;
 	if (mrf_unlikely(mrf_map_maybe(map, key)) && remote->serial && !mrf_map_live(map, key))
 		return false;
-	return mrf_remote_locate(remote, addr, len, rkey, remote_addr) == len;
+	return mrf_remote_locate(peer, remote, UINT64_MAX, addr, len, rkey, remote_addr) == len;
 }
 
 void mrf_resolve_forget(struct mrf_op *op)

@@ -241,6 +241,39 @@ START_TEST(ask_large_access_goes_over_many_pins)
 }
 END_TEST
 
+/* Private pages, of which a peer may be told for good, beside shared ones, of which not. */
+START_TEST(ask_access_over_memory_of_several_kinds_gets_done)
+{
+	enum { KINDS = 48 }; /* more than an answer has room for */
+	const size_t piece = 3 * PAGE, len = KINDS * piece;
+	uint8_t *src = pages(len), *dst = pages(len);
+	struct fid_mr *mr;
+	int i;
+
+	open_pair(_i, 0);
+	for (i = 0; i < KINDS; i += 2)
+		ck_assert_ptr_ne(mmap(dst + (size_t)i * piece, piece, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+				 MAP_FAILED);
+	mr = node_reg(&p.b, dst, len, REMOTE_RW, 4711);
+	for (i = 1; i < 4; i++) {
+		fill(src, len, (unsigned)i);
+		ck_assert_int_eq(fi_write(p.a.ep, src, len - 7, NULL, p.to, 5, 4711, &p), 0);
+		ck_assert_int_eq(fi_write(p.a.ep, src, 100, NULL, p.to, 2 * PAGE, 4711, NULL), 0);
+		want_ok(&p.a, &p);
+		want_ok(&p.a, NULL);
+		ck_assert_int_eq(memcmp(dst + 5, src, 2 * PAGE - 5), 0);
+		ck_assert_int_eq(memcmp(dst + 2 * PAGE, src, 100), 0);
+		ck_assert_int_eq(memcmp(dst + 3 * PAGE, src + 3 * PAGE - 5, len - 7 - 3 * PAGE),
+				 0);
+	}
+	must_close(&mr->fid);
+	pair_close(&p);
+	munmap(src, len);
+	munmap(dst, len);
+}
+END_TEST
+
 START_TEST(ask_bounds_are_the_regions_not_the_pins)
 {
 	open_pair(_i, 0);
@@ -466,6 +499,7 @@ static TCase *tcase_ask(void)
 	tcase_add_test(tc, ask_more_accesses_than_leases_all_get_done);
 	tcase_add_test(tc, ask_leases_end_with_the_connection);
 	tcase_add_loop_test(tc, ask_large_access_goes_over_many_pins, 0, 2);
+	tcase_add_loop_test(tc, ask_access_over_memory_of_several_kinds_gets_done, 0, 2);
 	tcase_add_loop_test(tc, ask_bounds_are_the_regions_not_the_pins, 0, 2);
 	tcase_add_test(tc, ask_descriptor_of_a_region_that_is_not_pinned_serves_locally);
 	return tc;

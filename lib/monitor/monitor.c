@@ -30,7 +30,8 @@ static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;	/* admin */
 static pthread_t thread; /* admin */
 static int stop_fd = -1; /* admin */
-static bool said;	/* admin: why there is none */
+static bool said_unknown; /* admin: that FI_MRFAB_MONITOR is wrong */
+static bool said_why;	  /* admin: why there is none */
 
 static atomic_int owner; /* process that has the thread; 0: none */
 
@@ -270,11 +271,12 @@ static bool wanted(void)
 
 	if (!which || !strcmp(which, "userfaultfd"))
 		return true;
-	if (strcmp(which, "none") && !said)
+	if (strcmp(which, "none") && !said_unknown) {
 		mrf_warn(FI_LOG_MR, 3050,
 			 "FI_MRFAB_MONITOR=%s: must be userfaultfd or none; none it is",
 			 which);
-	said = true;
+		said_unknown = true;
+	}
 	return false;
 }
 
@@ -293,12 +295,12 @@ static void start(void)
 		atomic_store_explicit(&owner, getpid(), memory_order_release);
 		return;
 	}
-	if (!said)
+	if (!said_why)
 		mrf_warn(FI_LOG_MR, 3051,
 			 "userfaultfd cannot be had (%s): memory that is not pinned for "
 			 "good is pinned anew for each remote access",
 			 strerror(-ret));
-	said = true;
+	said_why = true;
 	close_all();
 }
 

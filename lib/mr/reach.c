@@ -16,8 +16,7 @@ struct quest {
 	struct mrf_mr_lease *lease;
 	struct mrf_mr_view *view;
 	struct mrf_maps maps;
-	bool hurry;	/* give up keeping */
-	bool made_room; /* everything else was unpinned for this */
+	bool hurry; /* give up keeping */
 };
 
 /* --- bounds ----------------------------------------------------------------------- */
@@ -134,16 +133,13 @@ static enum mrf_mr_status look(struct quest *q)
 
 /* --- pinning ---------------------------------------------------------------------- */
 
-/* Unpins everything else of the space, once. False: that has been tried. */
-static bool make_room(struct quest *q)
+/* Unpins everything else of the space. False: there was nothing. */
+static bool make_room(const struct quest *q)
 {
 	struct mrf_mr_space *space = q->back->space;
 	struct mrf_list list;
 	bool any;
 
-	if (q->made_room)
-		return false;
-	q->made_room = true;
 	mrf_list_init(&list);
 	mrf_monitor_lock();
 	mrf_pins_take_all(space->backs, &list);

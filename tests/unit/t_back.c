@@ -485,6 +485,30 @@ START_TEST(memory_that_changes_while_it_is_pinned_is_pinned_anew)
 }
 END_TEST
 
+static void ask_too(void)
+{
+	ck_assert_int_eq(reach(KEY, PAGE, PAGE), MRF_MR_OK);
+}
+
+START_TEST(what_another_thread_has_pinned_meanwhile_is_not_pinned_twice)
+{
+	struct fid_mr *mr;
+
+	back_open(FI_MR_MMU_NOTIFY);
+	mr = env_must_reg(mem, 8 * PAGE, RW, KEY);
+	fi_mr_refresh(mr, NULL, 0, 0);
+	in_reg = ask_too;
+	fake_verbs.on_reg = once_in_reg;
+	must_reach(KEY, 0, 2 * PAGE);
+	ck_assert_uint_eq(view.nseg, 1);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
+	ck_assert_uint_eq(fake_verbs.calls[FAKE_REG_MR], 2);
+	fake_verbs.on_reg = NULL;
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
 static void always_in_reg(void *addr, size_t len)
 {
 	(void)addr;
@@ -846,18 +870,26 @@ static bool kept(const void *addr, size_t len)
 	return any;
 }
 
-/* Changes its own pages; when the call has returned, nothing of them is pinned. */
+static void put(char *page, int prot)
+{
+	ck_assert_ptr_eq(mmap(page, PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			      -1, 0),
+			 page);
+}
+
+/*
+ * Takes its own page away; when the call has returned, nothing of it is pinned. There is
+ * never a hole: another thread's memory might come there.
+ */
 static void *change_pages(void *arg)
 {
 	char *mine = arg;
 	unsigned i;
 
 	for (i = 0; i < 300; i++) {
-		munmap(mine, PAGE);
+		put(mine, PROT_NONE);
 		ck_assert(!kept(mine, PAGE));
-		ck_assert_ptr_eq(mmap(mine, PAGE, PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-				 mine);
+		put(mine, PROT_READ | PROT_WRITE);
 	}
 	return NULL;
 }
@@ -962,6 +994,7 @@ static TCase *changing(void)
 	tcase_add_test(tc, the_monitor_gives_no_memory_back);
 	tcase_add_loop_test(tc, memory_that_changes_while_it_is_pinned_is_pinned_anew, 0,
 			    4);
+	tcase_add_test(tc, what_another_thread_has_pinned_meanwhile_is_not_pinned_twice);
 	tcase_add_test(tc, memory_that_never_rests_is_leased);
 	tcase_add_test(tc, a_region_closed_while_it_is_pinned_leaves_nothing);
 	tcase_add_loop_test(tc, a_storm_of_changes_and_questions_leaves_no_stale_pin, 0,

@@ -93,6 +93,7 @@ static int enable(struct fid_mr *mr)
 START_TEST(a_region_of_an_endpoint_is_created_disabled)
 {
 	struct fid_mr *mr;
+	unsigned calls;
 
 	open_mode(modes[_i]);
 	mr = env_must_reg(mem, PAGE, RW, KEY);
@@ -113,7 +114,9 @@ START_TEST(a_region_of_an_endpoint_is_created_disabled)
 	ck_assert_int_eq(view.complete, _i == 0);
 	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
 	/* Again does no harm. */
+	calls = fake_verbs.calls[FAKE_REG_MR];
 	ck_assert_int_eq(enable(mr), 0);
+	ck_assert_uint_eq(fake_verbs.calls[FAKE_REG_MR], calls);
 	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
 	ep_close(&one);
 	env_must_close(mr);

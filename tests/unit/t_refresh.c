@@ -280,6 +280,29 @@ START_TEST(what_is_refreshed_while_it_is_pinned_is_pinned_anew)
 }
 END_TEST
 
+static void ask_again(const struct ibv_mr *mr)
+{
+	(void)mr;
+	if (fake_verbs.calls[FAKE_REG_MR] < 5)
+		must_reach(KEY, 0, PAGE);
+}
+
+START_TEST(a_refresh_leaves_alone_what_was_leased_after_it_began)
+{
+	back_open(0);
+	use_no_monitor();
+	busy_mr = env_must_reg(mem, 8 * PAGE, RW, KEY);
+	must_reach(KEY, 0, PAGE);
+	fake_verbs.on_dereg = ask_again;
+	ck_assert_int_eq(fi_mr_refresh(busy_mr, NULL, 0, 0), 0);
+	fake_verbs.on_dereg = NULL;
+	ck_assert_uint_eq(fake_verbs.calls[FAKE_REG_MR], 2);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
+	env_must_close(busy_mr);
+	back_close();
+}
+END_TEST
+
 /* --- several threads -------------------------------------------------------------- */
 
 static void *refresh_often(void *arg)
@@ -370,6 +393,7 @@ static TCase *refreshing(void)
 	tcase_add_test(tc, a_refresh_of_the_whole_address_space_is_one_range);
 	tcase_add_test(tc, a_failed_refresh_changes_nothing);
 	tcase_add_loop_test(tc, what_is_refreshed_while_it_is_pinned_is_pinned_anew, 0, 2);
+	tcase_add_test(tc, a_refresh_leaves_alone_what_was_leased_after_it_began);
 	tcase_add_test(tc, threads_may_refresh_and_ask_at_once);
 	return tc;
 }

@@ -235,6 +235,45 @@ START_TEST(vmr_dereg_is_harmless_twice_and_can_be_repeated_after_a_failure)
 }
 END_TEST
 
+START_TEST(vmr_revoke_gives_no_memory_back_before_free)
+{
+	static char buf[100];
+	struct mrf_vmr vmr = { 0 };
+	struct ibv_mr *mr;
+
+	open_pd();
+	ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr), 0);
+	ck_assert_int_eq(mrf_vmr_revoke(&vmr), 0);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+	ck_assert_uint_eq(fake_verbs.calls[FAKE_DEREG_MR], 0);
+	mr = vmr.handle;
+	ck_assert_uint_eq(mr->length, sizeof(buf));
+	mrf_vmr_free(&vmr);
+	ck_assert_ptr_null(vmr.handle);
+	close_pd();
+}
+END_TEST
+
+START_TEST(vmr_revoke_goes_the_usual_way_where_the_kernel_knows_no_other)
+{
+	static char buf[100];
+	struct mrf_vmr vmr = { 0 };
+
+	open_pd();
+	ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr), 0);
+	fake_verbs_fail(FAKE_REVOKE_MR, 1, ENOTTY);
+	fake_verbs_fail(FAKE_DEREG_MR, 1, EBUSY);
+	ck_assert_int_eq(mrf_vmr_revoke(&vmr), -FI_EBUSY);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
+	fake_verbs_fail(FAKE_REVOKE_MR, 1, ENOTTY);
+	ck_assert_int_eq(mrf_vmr_revoke(&vmr), 0);
+	ck_assert_ptr_null(vmr.handle);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+	mrf_vmr_free(&vmr);
+	close_pd();
+}
+END_TEST
+
 static TCase *device(void)
 {
 	TCase *tc = tcase_create("device");
@@ -256,6 +295,9 @@ static TCase *regions(void)
 	tcase_add_test(tc, vmr_reg_passes_every_errno_on);
 	tcase_add_test(tc,
 		       vmr_dereg_is_harmless_twice_and_can_be_repeated_after_a_failure);
+	tcase_add_test(tc, vmr_revoke_gives_no_memory_back_before_free);
+	tcase_add_test(tc,
+		       vmr_revoke_goes_the_usual_way_where_the_kernel_knows_no_other);
 	return tc;
 }
 

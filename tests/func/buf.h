@@ -16,6 +16,7 @@
 
 #define BUF_GUARD 4096 /* cases keep that far from both ends of what they register */
 
+struct fab;
 struct fid_mr;
 
 struct buf {
@@ -24,6 +25,7 @@ struct buf {
 	size_t size;
 	uint64_t seed;	   /* of the pattern that fills it */
 	struct fid_mr *mr; /* FI_MR_LOCAL: all of mem; else NULL */
+	struct fab *fab;   /* that mr belongs to */
 	void *desc;
 };
 

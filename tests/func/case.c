@@ -18,32 +18,43 @@
 #include <rdma/fi_errno.h>
 #include "env.h"
 
-#define MAX_CASES 128
+#define MAX_CASES 320
 #define API FI_VERSION(1, 17)
 #define L FI_MR_LOCAL
 #define V FI_MR_VIRT_ADDR
 #define A FI_MR_ALLOCATED
 #define K FI_MR_PROV_KEY
+#define N FI_MR_MMU_NOTIFY
 
 const struct mode modes[NMODES] = {
-	{ "mode0", API, 0 },
-	{ "L", API, L },
-	{ "V", API, V },
-	{ "LV", API, L | V },
-	{ "A", API, A },
-	{ "LA", API, L | A },
-	{ "VA", API, V | A },
-	{ "LVA", API, L | V | A },
-	{ "K", API, K },
-	{ "LK", API, L | K },
-	{ "VK", API, V | K },
-	{ "LVK", API, L | V | K },
-	{ "AK", API, A | K },
-	{ "LAK", API, L | A | K },
-	{ "VAK", API, V | A | K },
-	{ "native", API, L | V | A | K },
-	{ "basic", FI_VERSION(1, 4), FI_MR_BASIC },
-	{ "scalable", FI_VERSION(1, 4), FI_MR_SCALABLE },
+	{ "mode0", API, 0, NULL },
+	{ "L", API, L, NULL },
+	{ "V", API, V, NULL },
+	{ "LV", API, L | V, NULL },
+	{ "A", API, A, NULL },
+	{ "LA", API, L | A, NULL },
+	{ "VA", API, V | A, NULL },
+	{ "LVA", API, L | V | A, NULL },
+	{ "K", API, K, NULL },
+	{ "LK", API, L | K, NULL },
+	{ "VK", API, V | K, NULL },
+	{ "LVK", API, L | V | K, NULL },
+	{ "AK", API, A | K, NULL },
+	{ "LAK", API, L | A | K, NULL },
+	{ "VAK", API, V | A | K, NULL },
+	{ "native", API, L | V | A | K, NULL },
+	{ "basic", FI_VERSION(1, 4), FI_MR_BASIC, NULL },
+	{ "scalable", FI_VERSION(1, 4), FI_MR_SCALABLE, NULL },
+	[MODE_RAW] = { "raw", API, MR_BITS, "RAW" },
+	[MODE_RAW_NATIVE] = { "raw-native", API, MR_BITS,
+			      "RAW+LOCAL+VIRT_ADDR+ALLOCATED+PROV_KEY" },
+	[MODE_NOTIFY] = { "notify", API, MR_BITS, "MMU_NOTIFY" },
+	[MODE_NOTIFY_VIRT] = { "notify-virt", API, MR_BITS, "MMU_NOTIFY+VIRT_ADDR+PROV_KEY" },
+	[MODE_NOTIFY_ALLOC] = { "notify-alloc", API, MR_BITS, "MMU_NOTIFY+ALLOCATED" },
+	[MODE_ENDPOINT] = { "endpoint", API, MR_BITS, "ENDPOINT+VIRT_ADDR+ALLOCATED+PROV_KEY" },
+	[MODE_EVERYTHING] = { "everything", API, MR_BITS,
+			      "LOCAL+RAW+VIRT_ADDR+ALLOCATED+PROV_KEY+MMU_NOTIFY+RMA_EVENT"
+			      "+ENDPOINT" },
 };
 
 enum outcome { OUT_START, OUT_OK, OUT_FAIL, OUT_SKIP };
@@ -60,11 +71,13 @@ struct tcase {
 	const char *file;
 	void (*run)(struct env *e);
 	unsigned modes;
+	unsigned number;
 };
 
 struct options {
 	const char *only[32];
 	int nonly;
+	const char *except;
 	const char *mode;
 	int timeout;
 	bool verbose;
@@ -83,8 +96,11 @@ static off_t log_from;
 static struct report now;
 static const char *at_file = "?";
 static int at_line;
+static const char *at_note;
 static jmp_buf skipped;
 void (*case_fail_hook)(const char *text);
+void (*at_failure)(void);
+unsigned case_number;
 
 int mode_bits(const struct mode *mode)
 {
@@ -97,7 +113,7 @@ unsigned modes_with(int bits)
 {
 	unsigned set = 0;
 
-	for (int i = 0; i < NMODES; i++) {
+	for (int i = 0; i < NASKED; i++) {
 		if ((mode_bits(&modes[i]) & bits) == bits)
 			set |= 1u << i;
 	}
@@ -108,7 +124,7 @@ unsigned modes_without(int bits)
 {
 	unsigned set = 0;
 
-	for (int i = 0; i < NMODES; i++) {
+	for (int i = 0; i < NASKED; i++) {
 		if (!(mode_bits(&modes[i]) & bits))
 			set |= 1u << i;
 	}
@@ -124,7 +140,14 @@ void case_add(const char *name, const char *file, void (*run)(struct env *))
 {
 	if (ncases == MAX_CASES)
 		abort();
-	cases[ncases++] = (struct tcase){ name, file, run, modes_now };
+	cases[ncases++] = (struct tcase){ name, file, run, modes_now, 0 };
+}
+
+void case_add_number(const char *name, const char *file, void (*run)(struct env *),
+		     unsigned number)
+{
+	case_add(name, file, run);
+	cases[ncases - 1].number = number;
 }
 
 long now_ms(void)
@@ -149,6 +172,11 @@ void case_at(const char *file, int line)
 	at_line = line;
 }
 
+void case_note(const char *note)
+{
+	at_note = note;
+}
+
 static void report(enum outcome outcome)
 {
 	now.outcome = outcome;
@@ -166,7 +194,10 @@ void case_fail(const char *fmt, ...)
 	va_end(ap);
 	if (case_fail_hook)
 		case_fail_hook(text);
-	snprintf(now.text, sizeof(now.text), "%s:%d: %s", at_file, at_line, text);
+	if (at_failure)
+		at_failure();
+	snprintf(now.text, sizeof(now.text), "%s:%d: %s%s%s", at_file, at_line,
+		 at_note ? at_note : "", at_note ? ": " : "", text);
 	report(OUT_FAIL);
 	_exit(1);
 }
@@ -269,6 +300,8 @@ static bool case_wanted(const struct tcase *c, int mode, char *label, size_t len
 		return false;
 	if (options.mode && !listed(options.mode, modes[mode].name))
 		return false;
+	if (options.except && listed(options.except, c->name))
+		return false;
 	for (int i = 0; i < options.nonly; i++) {
 		if (!strcmp(options.only[i], c->name) || !strcmp(options.only[i], label))
 			return true;
@@ -298,6 +331,8 @@ static void case_run(struct env *e, const struct tcase *c, int index)
 	report(OUT_START);
 	log_mark();
 	case_at(c->file, 0);
+	case_note(NULL);
+	case_number = c->number;
 	alarm((unsigned)options.timeout);
 	if (setjmp(skipped)) {
 		env_reset(e);
@@ -465,6 +500,7 @@ static int usage(FILE *out)
 	      "  --list             names of the cases\n"
 	      "  --modes            names of the modes\n"
 	      "  --case NAME        this case only, with or without [MODE]; repeatable\n"
+	      "  --except NAME,...  not these cases\n"
 	      "  --mode MODE,...    in these modes only\n"
 	      "  --timeout SECONDS  for each case (60)\n"
 	      "  --verbose          do not capture stderr\n"
@@ -495,6 +531,9 @@ static void option_take(struct roles *r, int c)
 		if (options.nonly < 32)
 			options.only[options.nonly++] = optarg;
 		break;
+	case 'x':
+		options.except = optarg;
+		break;
 	case 'm':
 		options.mode = optarg;
 		break;
@@ -524,6 +563,7 @@ static void options_read(struct roles *r, int argc, char **argv)
 		{ "list", no_argument, NULL, 'l' },
 		{ "modes", no_argument, NULL, 'M' },
 		{ "case", required_argument, NULL, 'c' },
+		{ "except", required_argument, NULL, 'x' },
 		{ "mode", required_argument, NULL, 'm' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "verbose", no_argument, NULL, 'v' },

@@ -17,28 +17,54 @@
 
 struct env;
 
-/* A way to ask for memory registration: FI_MR_* bits in the hints and the API version. */
+/*
+ * A way to ask for memory registration: FI_MR_* bits in the hints, the API version, and
+ * what FI_MRFAB_MR_MODE says is required; NULL: it is not set.
+ */
 struct mode {
 	const char *name;
 	uint32_t api;
 	int hint;
+	const char *required;
 };
 
-#define NMODES 18
+/* First those that an application gets by asking, then those that need the variable. */
+#define NASKED 18
+enum {
+	MODE_RAW = NASKED,
+	MODE_RAW_NATIVE,
+	MODE_NOTIFY,
+	MODE_NOTIFY_VIRT,
+	MODE_NOTIFY_ALLOC,
+	MODE_ENDPOINT,
+	MODE_EVERYTHING,
+	NMODES
+};
 extern const struct mode modes[NMODES];
+
+/* The bits that an application can offer; HMEM is not among them. */
+#define MR_BITS                                                                           \
+	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |   \
+	 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT)
 
 /* The FI_MR_* bits that are in force when this mode is granted; BASIC is spelt out. */
 int mode_bits(const struct mode *mode);
 /* Sets of modes, a bit each. */
-#define MODES_ALL ((1u << NMODES) - 1)
+#define MODES_ALL ((1u << NASKED) - 1)
 #define MODES_TWO ((1u << 0) | (1u << 15)) /* mode0 and native */
 /* mode0, and the name of the case has no suffix */
 #define MODES_ONE 0u
+#define MODE(i) (1u << (i))
+/* Of MODES_ALL. */
 unsigned modes_with(int bits);
 unsigned modes_without(int bits);
 
 void case_modes(unsigned set);
 void case_add(const char *name, const char *file, void (*run)(struct env *));
+/* The same for a case of many: number comes back in case_number while it runs. */
+void case_add_number(const char *name, const char *file, void (*run)(struct env *),
+		     unsigned number);
+extern unsigned case_number;
 
 #define CASE_JOIN(a, b) a##b
 #define CASE_NAME(a, b) CASE_JOIN(a, b)
@@ -60,11 +86,15 @@ void case_add(const char *name, const char *file, void (*run)(struct env *));
 
 /* Where a case is, for the message when something that it called fails. */
 void case_at(const char *file, int line);
+/* Which variant it is at, for the same; NULL: none. Kept until the case ends. */
+void case_note(const char *note);
 /* A failure ends the worker, or the target process; a skip ends the case. */
 void case_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void case_skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* Who takes the text of a failure instead of the worker's report: a target process. */
 extern void (*case_fail_hook)(const char *text);
+/* Called when a case fails, before it is reported; for what else it has to say. */
+extern void (*at_failure)(void);
 
 /* A failure inside a helper is reported at the line of the case that called it. */
 #ifdef CASE_HELPER

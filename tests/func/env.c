@@ -37,6 +37,8 @@ void env_reset(struct env *e)
 {
 	if (e->open)
 		fab_quiet(&e->fab);
+	if (e->open)
+		fab_unmap_all(&e->fab);
 	for (unsigned i = 0; i < e->nbuf; i++)
 		fab_buf_close(&e->buf[i]);
 	e->nbuf = 0;
@@ -63,6 +65,7 @@ struct peer *peer(struct env *e, unsigned i)
 	peer_start(p, e->mode, &usual);
 	peer_case(p, e->timeout);
 	p->addr = fab_insert(me(e), p->name);
+	p->mapper = me(e);
 	return p;
 }
 

@@ -164,7 +164,7 @@ CASE(provider_keys_are_distinct)
 	peer_same(p, 0);
 }
 
-IN_MODES(modes_with(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR))
+IN_MODES(modes_with(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED))
 
 CASE(key_with_virtual_addresses_is_a_plain_rkey)
 {
@@ -323,6 +323,8 @@ CASE(several_regions_over_the_same_bytes)
 	peer_same(p, 0);
 }
 
+IN_MODES(MODE(4) | MODE(15))
+
 CASE(key_is_known_to_the_kernel_as_one_region)
 {
 	struct region r;
@@ -335,6 +337,32 @@ CASE(key_is_known_to_the_kernel_as_one_region)
 	before = kernel_objects(p->os_pid, "mr");
 	r = peer_reg(p, 0, 11, 5000, REMOTE_RW, 1);
 	must(kernel_objects(p->os_pid, "mr") == before + 1, "not one more kernel region");
+	peer_unreg(&r);
+	must(kernel_objects(p->os_pid, "mr") == before, "fi_close left a kernel region");
+}
+
+/* Without FI_MR_ALLOCATED: nothing is pinned that no peer has asked for. */
+IN_MODES(MODE(0) | MODE(10))
+
+CASE(region_is_unknown_to_the_kernel_until_it_is_accessed)
+{
+	struct buf *b = buf(e, 4096, 1);
+	struct peer *p = target(e);
+	struct region r;
+	int before;
+
+	if (kernel_objects(p->os_pid, "mr") < 0 || !p->pid)
+		case_skip("no rdma tool here, or the target is on another host");
+	peer_alloc(p, 0, 8 * 4096, 4);
+	/* The connection has regions of its own. */
+	r = peer_reg(p, 0, 11, 5000, REMOTE_RW, 1);
+	access_ok(e, WRITE, b, 0, 100, &r, 0);
+	peer_unreg(&r);
+	before = kernel_objects(p->os_pid, "mr");
+	r = peer_reg(p, 0, 11, 5000, REMOTE_RW, 1);
+	must(kernel_objects(p->os_pid, "mr") == before, "registering made a kernel region");
+	access_ok(e, WRITE, b, 0, 100, &r, 0);
+	must(kernel_objects(p->os_pid, "mr") > before, "reached without a kernel region");
 	peer_unreg(&r);
 	must(kernel_objects(p->os_pid, "mr") == before, "fi_close left a kernel region");
 }

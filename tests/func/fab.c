@@ -35,6 +35,10 @@ int fab_info(const struct mode *mode, const struct fab_opt *opt, struct fi_info 
 	struct fi_info *hints = hints_new(mode, opt);
 	int rc;
 
+	if (mode->required)
+		setenv("FI_MRFAB_MR_MODE", mode->required, 1);
+	else
+		unsetenv("FI_MRFAB_MR_MODE");
 	*info = NULL;
 	rc = fi_getinfo(mode->api, node, NULL, node ? FI_SOURCE : 0, hints, info);
 	fi_freeinfo(hints);
@@ -49,6 +53,7 @@ static void mode_take(struct fab *f)
 		bits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	else if (bits == FI_MR_SCALABLE)
 		bits = 0;
+	f->bits = (uint64_t)bits;
 	f->local = (bits & FI_MR_LOCAL) || (f->info->mode & FI_LOCAL_MR);
 	f->virt = bits & FI_MR_VIRT_ADDR;
 	f->prov_key = bits & FI_MR_PROV_KEY;
@@ -108,9 +113,62 @@ static void close_fid(struct fid *fid, const char *what)
 		case_fail("fi_close of the %s: %d (%s)", what, rc, fi_strerror(-rc));
 }
 
+void fab_ready(struct fab *f, struct fid_mr *mr)
+{
+	if (f->bits & FI_MR_ENDPOINT) {
+		must_ok(fi_mr_bind(mr, &f->ep->fid, 0));
+		must_ok(fi_mr_enable(mr));
+	}
+	if (f->bits & FI_MR_MMU_NOTIFY)
+		must_ok(fi_mr_refresh(mr, NULL, 0, 0));
+}
+
+int fab_mr_close(struct fab *f, struct fid_mr *mr)
+{
+	int rc = fi_close(&mr->fid);
+
+	if (rc != -FI_EBUSY || !(f->bits & FI_MR_ENDPOINT))
+		return rc;
+	f->left = realloc(f->left, (f->nleft + 1) * sizeof(struct fid_mr *));
+	must(f->left, "no memory");
+	f->left[f->nleft++] = mr;
+	return 0;
+}
+
+static void close_left(struct fab *f)
+{
+	while (f->nleft)
+		close_fid(&f->left[--f->nleft]->fid, "region of the endpoint");
+	free(f->left);
+}
+
+uint64_t fab_map(struct fab *f, uint64_t base, const void *raw, size_t size)
+{
+	uint8_t copy[1024];
+	uint64_t key = FI_KEY_NOTAVAIL;
+
+	if (!f->mapped)
+		f->mapped = calloc(MAPPED, sizeof(*f->mapped));
+	if (!f->mapped || f->nmapped == MAPPED || size > sizeof(copy))
+		case_fail("too many mapped keys for the harness, or too large ones");
+	memcpy(copy, raw, size);
+	must_ok(fi_mr_map_raw(f->domain, base, copy, size, &key, 0));
+	f->mapped[f->nmapped++] = key;
+	return key;
+}
+
+void fab_unmap_all(struct fab *f)
+{
+	while (f->nmapped)
+		must_ok(fi_mr_unmap_key(f->domain, f->mapped[--f->nmapped]));
+}
+
 void fab_close(struct fab *f)
 {
+	fab_unmap_all(f);
+	free(f->mapped);
 	close_fid(f->ep ? &f->ep->fid : NULL, "endpoint");
+	close_left(f);
 	close_fid(f->wrote ? &f->wrote->fid : NULL, "counter of writes");
 	close_fid(f->did_read ? &f->did_read->fid : NULL, "counter of reads");
 	close_fid(f->cq ? &f->cq->fid : NULL, "CQ");
@@ -136,10 +194,12 @@ void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed)
 			      << 32; /* apart from the keys that cases choose */
 
 	buf_open(b, size, seed);
+	b->fab = f;
 	if (!f->local)
 		return;
 	must_ok(fi_mr_reg(f->domain, b->mem, size, FI_READ | FI_WRITE, 0, key++, 0,
 			  &b->mr, NULL));
+	fab_ready(f, b->mr);
 	b->desc = fi_mr_desc(b->mr);
 	must(b->desc, "fi_mr_desc of a local region is NULL");
 }
@@ -147,7 +207,7 @@ void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed)
 void fab_buf_close(struct buf *b)
 {
 	if (b->mr)
-		close_fid(&b->mr->fid, "local region");
+		must_ok(fab_mr_close(b->fab, b->mr));
 	buf_close(b);
 }
 

@@ -30,7 +30,12 @@ struct fab_opt {
 	bool counters; /* bind one for FI_WRITE, one for FI_READ */
 	uint32_t addr_format;
 	char node[NAME_LEN]; /* local address, FI_SOURCE */
+	char monitor[16];    /* FI_MRFAB_MONITOR, unless empty */
+	unsigned uid;	     /* of a peer: what it becomes before it opens anything */
+	size_t memlock;	     /* of a peer, likewise: RLIMIT_MEMLOCK; 0: as it is */
 };
+
+#define MAPPED 4096 /* keys that fab_map keeps */
 
 struct fab {
 	const struct mode *mode;
@@ -42,9 +47,14 @@ struct fab {
 	struct fid_cntr *wrote;
 	struct fid_cntr *did_read;
 	struct fid_ep *ep;
-	bool local, virt, prov_key; /* the mode as granted */
+	uint64_t bits;		    /* the mode as granted, BASIC spelt out */
+	bool local, virt, prov_key; /* of these */
 	char name[NAME_LEN];	    /* of the endpoint */
 	size_t name_len;
+	uint64_t *mapped; /* keys of fab_map, nmapped of MAPPED */
+	unsigned nmapped;
+	struct fid_mr **left; /* of fab_mr_close */
+	unsigned nleft;
 };
 
 const char *provider(void);
@@ -57,6 +67,17 @@ void fab_open_domain(struct fab *f, const struct mode *mode, const struct fab_op
 /* Whatever is open, in the right order; each fi_close must work. */
 void fab_close(struct fab *f);
 fi_addr_t fab_insert(struct fab *f, const void *name);
+
+/* What the mode demands before a new region may be used: binds, enables, refreshes. */
+void fab_ready(struct fab *f, struct fid_mr *mr);
+/*
+ * fi_close. A region that is bound to the endpoint cannot be closed before it: it is left
+ * for fab_close then.
+ */
+int fab_mr_close(struct fab *f, struct fid_mr *mr);
+/* A peer's raw key; unmapped by fab_unmap_all at the latest. */
+uint64_t fab_map(struct fab *f, uint64_t base, const void *raw, size_t size);
+void fab_unmap_all(struct fab *f);
 
 /* Registers all of b when the mode wants descriptors. */
 void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "env.h"
+#include "far.h"
 
 #define AT(call) (case_at(__FILE__, __LINE__), call)
 #define me(...) AT(me(__VA_ARGS__))
@@ -39,5 +40,35 @@
 #define peer_rma(...) AT(peer_rma(__VA_ARGS__))
 #define peer_rma_end(...) AT(peer_rma_end(__VA_ARGS__))
 #define peer_done(...) AT(peer_done(__VA_ARGS__))
+#define peer_reopen(...) AT(peer_reopen(__VA_ARGS__))
+#define peer_shut(...) AT(peer_shut(__VA_ARGS__))
+#define fab_map(...) AT(fab_map(__VA_ARGS__))
+#define fab_ready(...) AT(fab_ready(__VA_ARGS__))
+#define far_sys(...) AT(far_sys(__VA_ARGS__))
+#define far_call_(...) AT(far_call_(__VA_ARGS__))
+#define far_map(...) AT(far_map(__VA_ARGS__))
+#define far_map_fd(...) AT(far_map_fd(__VA_ARGS__))
+#define far_unmap(...) AT(far_unmap(__VA_ARGS__))
+#define far_advise(...) AT(far_advise(__VA_ARGS__))
+#define far_move(...) AT(far_move(__VA_ARGS__))
+#define far_memfd(...) AT(far_memfd(__VA_ARGS__))
+#define far_poke(...) AT(far_poke(__VA_ARGS__))
+#define far_peek(...) AT(far_peek(__VA_ARGS__))
+#define far_pinned(...) AT(far_pinned(__VA_ARGS__))
+#define far_stack(...) AT(far_stack(__VA_ARGS__))
+#define far_try_regv(...) AT(far_try_regv(__VA_ARGS__))
+#define far_try_reg(...) AT(far_try_reg(__VA_ARGS__))
+#define far_regv(...) AT(far_regv(__VA_ARGS__))
+#define far_reg(...) AT(far_reg(__VA_ARGS__))
+#define far_bind(...) AT(far_bind(__VA_ARGS__))
+#define far_enable(...) AT(far_enable(__VA_ARGS__))
+#define far_refresh(...) AT(far_refresh(__VA_ARGS__))
+#define far_key(...) AT(far_key(__VA_ARGS__))
+#define far_raw(...) AT(far_raw(__VA_ARGS__))
+#define far_take_key(...) AT(far_take_key(__VA_ARGS__))
+#define far_access(...) AT(far_access(__VA_ARGS__))
+#define far_lands(...) AT(far_lands(__VA_ARGS__))
+#define far_brings(...) AT(far_brings(__VA_ARGS__))
+#define far_refused(...) AT(far_refused(__VA_ARGS__))
 
 #endif

@@ -3,11 +3,13 @@
 func_harness = tests/func/case.c tests/func/case.h tests/func/buf.c tests/func/buf.h \
 	tests/func/fab.c tests/func/fab.h tests/func/peer.c tests/func/peer.h \
 	tests/func/serve.c tests/func/serve.h tests/func/env.c tests/func/env.h \
-	tests/func/harness.h
+	tests/func/far.c tests/func/far.h tests/func/harness.h
 
 noinst_PROGRAMS += tests/func/f_access tests/func/f_refuse tests/func/f_close \
 	tests/func/f_peers tests/func/f_ops tests/func/f_desc tests/func/f_self \
-	tests/func/f_object
+	tests/func/f_object tests/func/f_modes tests/func/f_memory tests/func/f_refresh \
+	tests/func/f_segments tests/func/f_raw tests/func/f_keys \
+	tests/func/f_endpoint tests/func/hammer
 
 tests_func_f_access_SOURCES = tests/func/f_access.c $(func_harness)
 tests_func_f_access_LDADD = libmrfab.la
@@ -25,3 +27,20 @@ tests_func_f_self_SOURCES = tests/func/f_self.c $(func_harness)
 tests_func_f_self_LDADD = libmrfab.la
 tests_func_f_object_SOURCES = tests/func/f_object.c $(func_harness)
 tests_func_f_object_LDADD = libmrfab.la
+tests_func_f_modes_SOURCES = tests/func/f_modes.c $(func_harness)
+tests_func_f_modes_LDADD = libmrfab.la
+tests_func_f_memory_SOURCES = tests/func/f_memory.c $(func_harness)
+tests_func_f_memory_LDADD = libmrfab.la
+tests_func_f_refresh_SOURCES = tests/func/f_refresh.c $(func_harness)
+tests_func_f_refresh_LDADD = libmrfab.la
+tests_func_f_segments_SOURCES = tests/func/f_segments.c $(func_harness)
+tests_func_f_segments_LDADD = libmrfab.la
+tests_func_f_raw_SOURCES = tests/func/f_raw.c $(func_harness)
+tests_func_f_raw_LDADD = libmrfab.la
+tests_func_f_keys_SOURCES = tests/func/f_keys.c $(func_harness)
+tests_func_f_keys_LDADD = libmrfab.la
+tests_func_f_endpoint_SOURCES = tests/func/f_endpoint.c $(func_harness)
+tests_func_f_endpoint_LDADD = libmrfab.la
+tests_func_hammer_SOURCES = tests/func/hammer.c tests/func/hammer.h tests/func/hammer_owner.c \
+	tests/func/hammer_peer.c tests/func/fab.c tests/func/buf.c
+tests_func_hammer_LDADD = libmrfab.la -lpthread

@@ -132,11 +132,46 @@ static void ask(struct peer *p, struct ctl *m)
 	hear(p, m);
 }
 
-void peer_start(struct peer *p, const struct mode *mode, const struct fab_opt *opt)
+void peer_ask(struct peer *p, struct ctl *m)
+{
+	ask(p, m);
+}
+
+static void peer_open(struct peer *p, const struct mode *mode, const struct fab_opt *opt)
 {
 	struct ctl m = { .cmd = CTL_OPEN,
-			 .a = { (uint64_t)(mode - modes), opt->addr_format } };
+			 .a = { mode->api, (uint64_t)mode->hint, mode->required != NULL,
+				opt->addr_format, opt->uid, opt->memlock } };
+	struct ctl_open *o = (struct ctl_open *)m.text;
 
+	memcpy(o->node, opt->node, sizeof(o->node));
+	memcpy(o->monitor, opt->monitor, sizeof(o->monitor));
+	snprintf(o->required, sizeof(o->required), "%s",
+		 mode->required ? mode->required : "");
+	ask(p, &m);
+	p->name_len = m.a[0];
+	p->os_pid = p->pid ? m.a[1] : 0;
+	p->bits = m.a[2];
+	p->virt = p->bits & FI_MR_VIRT_ADDR;
+	p->prov_key = p->bits & FI_MR_PROV_KEY;
+	memcpy(p->name, m.text, sizeof(p->name));
+}
+
+void peer_shut(struct peer *p)
+{
+	struct ctl m = { .cmd = CTL_SHUT };
+
+	ask(p, &m);
+}
+
+void peer_reopen(struct peer *p, const struct mode *mode, const struct fab_opt *opt)
+{
+	peer_shut(p);
+	peer_open(p, mode, opt);
+}
+
+void peer_start(struct peer *p, const struct mode *mode, const struct fab_opt *opt)
+{
 	*p = (struct peer){ 0 };
 	if (peer_control)
 		remote_start(p);
@@ -145,13 +180,7 @@ void peer_start(struct peer *p, const struct mode *mode, const struct fab_opt *o
 	else
 		child_start(p, child_exec);
 	p->up = true;
-	snprintf(m.text, sizeof(m.text), "%s", opt->node);
-	ask(p, &m);
-	p->name_len = m.a[0];
-	p->os_pid = m.a[1];
-	p->virt = m.a[2];
-	p->prov_key = m.a[3];
-	memcpy(p->name, m.text, sizeof(p->name));
+	peer_open(p, mode, opt);
 }
 
 void peer_reap(struct peer *p)
@@ -181,10 +210,15 @@ void peer_stop(struct peer *p)
 
 void peer_kill(struct peer *p)
 {
+	struct ctl m;
+
 	if (p->pid)
 		kill(p->pid, SIGKILL);
 	else
 		peer_die_in(p, 0);
+	/* On another machine the end of the connection is the sign that it is gone. */
+	while (!p->pid && ctl_recv(p->fd, &m))
+		;
 	peer_reap(p);
 }
 
@@ -253,6 +287,13 @@ void peer_same(struct peer *p, unsigned slot)
 	peer_same_outside(p, slot, 0, 0);
 }
 
+/* The raw key came with the answer to the registration, if the mode is such. */
+static uint64_t raw_take(const struct region *r, const struct ctl *m)
+{
+	return m->a[3] ? fab_map(r->peer->mapper, r->base, m->text, m->a[3]) :
+			 FI_KEY_NOTAVAIL;
+}
+
 int peer_try_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t access,
 		 uint64_t key, enum reg_call call, struct region *r)
 {
@@ -260,6 +301,8 @@ int peer_try_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t
 
 	ask(p, &m);
 	*r = (struct region){ p, slot, (unsigned)m.a[0], off, len, m.a[1], m.a[2] };
+	if (!m.rc && p->bits & FI_MR_RAW)
+		r->key = raw_take(r, &m);
 	return m.rc;
 }
 
@@ -292,6 +335,8 @@ static void reg_take(struct region *r)
 	r->id = (unsigned)m.a[0];
 	r->key = m.a[1];
 	r->base = m.a[2];
+	if (r->peer->bits & FI_MR_RAW)
+		r->key = raw_take(r, &m);
 }
 
 /* Without waiting for each answer: a turn of both processes takes long in an emulator. */
@@ -371,13 +416,25 @@ bool peer_done(struct peer *p, struct done *d, long ms)
 /* --- kernel objects
  * --------------------------------------------------------------------- */
 
+/* Objects are noted under the thread that made them. */
+static bool is_of(const char *line, uint64_t pid)
+{
+	const char *at = strstr(line, " pid ");
+	unsigned long long tid = at ? strtoull(at + 5, NULL, 10) : 0;
+	char task[64];
+
+	snprintf(task, sizeof(task), "/proc/%llu/task/%llu", (unsigned long long)pid, tid);
+	return tid && (tid == pid || access(task, F_OK) == 0);
+}
+
 int kernel_objects(uint64_t pid, const char *kinds)
 {
-	char text[40], command[200], line[512];
+	char command[200], line[512];
 	int n = 0;
 	FILE *f;
 
-	snprintf(text, sizeof(text), " pid %llu ", (unsigned long long)pid);
+	if (!pid)
+		return -1;
 	snprintf(command, sizeof(command),
 		 "for k in %s; do echo resource show $k; done | rdma -b - 2>/dev/null",
 		 kinds);
@@ -385,7 +442,7 @@ int kernel_objects(uint64_t pid, const char *kinds)
 	if (!f)
 		return -1;
 	while (fgets(line, sizeof(line), f))
-		n += strstr(line, text) != NULL;
+		n += is_of(line, pid);
 	return pclose(f) == 0 ? n : -1;
 }
 

@@ -14,7 +14,10 @@
 #define SLOTS 8 /* buffers of a peer */
 
 enum ctl_cmd {
-	CTL_OPEN,   /* a: mode, addr_format; text: node -> a: name_len, pid; text: name */
+	/* a: api, hint, is required, addr_format, uid, memlock; text: struct ctl_open
+	 * -> a: name_len, pid, bits; text: name */
+	CTL_OPEN,
+	CTL_SHUT,   /* closes everything, and may be opened again */
 	CTL_CASE,   /* a: timeout in seconds */
 	CTL_RESET,  /* closes regions and buffers -> a: completions nobody took */
 	CTL_ALLOC,  /* a: slot, size, seed */
@@ -22,6 +25,17 @@ enum ctl_cmd {
 	CTL_WANT,   /* a: slot, off, len, seed, from; no answer */
 	CTL_DIFF,   /* a: slot, off, len to leave out -> text when different */
 	CTL_REG,    /* a: slot, off, len, access, key, call -> rc; a: id, key, address */
+	CTL_REGV,   /* a: count, access, key, flags; text: iovec -> rc; a: id, key, base */
+	CTL_BIND,   /* a: id -> rc */
+	CTL_ENABLE, /* a: id -> rc */
+	CTL_REFRESH, /* a: id, count, flags, with iov; text: iovec -> rc */
+	CTL_KEY,     /* a: id -> a: key, desc, base */
+	CTL_RAW,     /* a: id, room -> rc; a: size, base; text: raw key */
+	CTL_SYS,     /* a: number, arguments -> rc: errno; a: result */
+	CTL_POKE,    /* a: address, len, seed, from */
+	CTL_PEEK,    /* a: address, len, seed, from -> text when different */
+	CTL_PINNED,  /* -> a: kB, by the kernel's count */
+	CTL_STACK,   /* -> a: address, size */
 	CTL_CLOSE,  /* a: id -> rc */
 	CTL_INSERT, /* text: name -> a: fi_addr */
 	CTL_RMA, /* a: read, slot, off, len, fi_addr, addr, key, count -> a: err; text */
@@ -41,6 +55,10 @@ struct ctl {
 bool ctl_send(int fd, const struct ctl *m);
 bool ctl_recv(int fd, struct ctl *m);
 
+struct ctl_open {
+	char node[NAME_LEN], required[128], monitor[16];
+};
+
 struct peer {
 	int fd;
 	pid_t pid;	 /* of a child; 0 for one on another host */
@@ -49,7 +67,9 @@ struct peer {
 	fi_addr_t addr; /* in the AV of the driver's endpoint */
 	char name[NAME_LEN];
 	size_t name_len;
+	uint64_t bits; /* of the mode as granted */
 	bool virt, prov_key;
+	struct fab *mapper; /* where raw keys are mapped: the driver's */
 	uint64_t seed[SLOTS];
 };
 
@@ -67,6 +87,9 @@ enum reg_call { REG_PLAIN, REG_V, REG_ATTR };
 /* NULL: a child of this process. Else HOST:PORT of a process with --role target. */
 extern const char *peer_control;
 
+/* As the driver's messages do it; for far.c. Fails the case when the peer is gone. */
+void peer_ask(struct peer *p, struct ctl *m);
+
 /*
  * Forks n processes that peer_start uses first, which is much faster than executing the
  * program again; possible only before this process has called the library.
@@ -74,6 +97,9 @@ extern const char *peer_control;
 void peers_prepare(int n);
 void peer_start(struct peer *p, const struct mode *mode, const struct fab_opt *opt);
 void peer_stop(struct peer *p);
+/* Closes what it has, and opens anew in another mode. */
+void peer_reopen(struct peer *p, const struct mode *mode, const struct fab_opt *opt);
+void peer_shut(struct peer *p);
 /* SIGKILL and reap; p may be started again. */
 void peer_kill(struct peer *p);
 void peer_case(struct peer *p, int timeout);
@@ -124,7 +150,7 @@ void peer_reap(struct peer *p);
 
 /*
  * Kernel objects (regions, queue pairs, CQs, PDs, connections) of a process, by the rdma
- * tool; -1 when there is no such tool here.
+ * tool; -1 when there is no such tool here, or pid is 0: of a peer on another machine.
  */
 int kernel_objects(uint64_t pid, const char *kinds);
 /* None are left within ms. */

@@ -5,13 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+#include "far.h"
 #include "serve.h"
 
-#define MAX_REGIONS 4096
+#define MAX_REGIONS 16384
 #define WINDOW 32 /* operations in flight */
+#define STACK_AREA (64 * 1024)
 
 static struct fab fab;
 static struct buf slots[SLOTS];
@@ -29,16 +36,40 @@ static void tell_failure(const char *text)
 	_exit(1);
 }
 
+/* What cannot be taken back comes before anything of the library. */
+static void become(const struct ctl *m, const struct ctl_open *o)
+{
+	struct rlimit lock = { m->a[5], m->a[5] };
+
+	if (o->monitor[0])
+		setenv("FI_MRFAB_MONITOR", o->monitor, 1);
+	if (m->a[5])
+		must(!setrlimit(RLIMIT_MEMLOCK, &lock), "setrlimit: %s", strerror(errno));
+	if (m->a[4])
+		must(!setgroups(0, NULL) && !setgid((gid_t)m->a[4]) &&
+			     !setuid((uid_t)m->a[4]),
+		     "cannot become user %lu: %s", (unsigned long)m->a[4],
+		     strerror(errno));
+	/* Both are reset with the user, and an ordinary program of his has them. */
+	prctl(PR_SET_DUMPABLE, 1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 static void do_open(struct ctl *m)
 {
-	struct fab_opt opt = { .addr_format = (uint32_t)m->a[1] };
+	static struct mode mode;
+	static struct ctl_open o;
+	struct fab_opt opt = { .addr_format = (uint32_t)m->a[3] };
 
-	memcpy(opt.node, m->text, sizeof(opt.node) - 1);
-	fab_open(&fab, &modes[m->a[0]], &opt);
+	memcpy(&o, m->text, sizeof(o));
+	memcpy(opt.node, o.node, sizeof(opt.node));
+	mode = (struct mode){ "served", (uint32_t)m->a[0], (int)m->a[1],
+			      m->a[2] ? o.required : NULL };
+	become(m, &o);
+	fab_open(&fab, &mode, &opt);
 	m->a[0] = fab.name_len;
 	m->a[1] = (uint64_t)getpid();
-	m->a[2] = fab.virt;
-	m->a[3] = fab.prov_key;
+	m->a[2] = fab.bits;
 	memcpy(m->text, fab.name, sizeof(fab.name));
 }
 
@@ -46,9 +77,11 @@ static void do_close(struct ctl *m)
 {
 	struct fid_mr **mr = &regions[m->a[0]];
 
-	m->rc = fi_close(&(*mr)->fid);
+	m->rc = fab_mr_close(&fab, *mr);
 	if (!m->rc)
 		*mr = NULL;
+	while (nregions && !regions[nregions - 1])
+		nregions--;
 }
 
 static void do_reset(struct ctl *m)
@@ -57,14 +90,14 @@ static void do_reset(struct ctl *m)
 
 	for (unsigned i = 0; i < nregions; i++) {
 		if (regions[i])
-			must_ok(fi_close(&regions[i]->fid));
+			must_ok(fab_mr_close(&fab, regions[i]));
 		regions[i] = NULL;
 	}
 	nregions = 0;
 	for (int i = 0; i < SLOTS; i++)
 		fab_buf_close(&slots[i]);
 	m->a[0] = 0;
-	while (fab_poll(&fab, &d))
+	while (fab.cq && fab_poll(&fab, &d))
 		m->a[0]++;
 }
 
@@ -95,6 +128,25 @@ static int reg(const struct ctl *m, struct iovec *iov, struct fid_mr **mr)
 			 mr, NULL);
 }
 
+/* Something to name the region by in an answer. */
+static void region_keep(struct ctl *m, struct fid_mr *mr, const struct iovec *iov)
+{
+	regions[nregions] = mr;
+	m->a[0] = nregions++;
+	m->a[1] = fi_mr_key(mr);
+	m->a[2] = fab.virt ? (uint64_t)(uintptr_t)iov->iov_base : 0;
+}
+
+/* The size, 0 when there is none: a region without remote rights. */
+static size_t raw_get(struct ctl *m, struct fid_mr *mr)
+{
+	size_t size = sizeof(m->text);
+	uint64_t base;
+
+	return fi_mr_raw_attr(mr, &base, (uint8_t *)m->text, &size, 0) ? 0 : size;
+}
+
+/* Ready to be accessed, whatever the mode asks for. */
 static void do_reg(struct ctl *m)
 {
 	struct iovec iov = { slots[m->a[0]].mem + m->a[1], m->a[2] };
@@ -104,10 +156,117 @@ static void do_reg(struct ctl *m)
 	m->rc = reg(m, &iov, &mr);
 	if (m->rc)
 		return;
-	regions[nregions] = mr;
-	m->a[0] = nregions++;
-	m->a[1] = fi_mr_key(mr);
-	m->a[2] = fab.virt ? (uint64_t)(uintptr_t)iov.iov_base : 0;
+	fab_ready(&fab, mr);
+	region_keep(m, mr, &iov);
+	m->a[3] = fab.bits & FI_MR_RAW ? raw_get(m, mr) : 0;
+}
+
+/* --- step by step, and by address: far.h ---------------------------------------------- */
+
+/* As it is after fi_mr_regv. */
+static void do_regv(struct ctl *m)
+{
+	struct iovec iov[sizeof(m->text) / sizeof(struct iovec)];
+	struct fid_mr *mr = NULL;
+
+	must(nregions < MAX_REGIONS, "too many regions for the harness");
+	memcpy(iov, m->text, m->a[0] * sizeof(*iov));
+	if (m->a[0] == 1)
+		m->rc = fi_mr_reg(fab.domain, iov->iov_base, iov->iov_len, m->a[1], 0,
+				  m->a[2], m->a[3], &mr, NULL);
+	else
+		m->rc = fi_mr_regv(fab.domain, iov, m->a[0], m->a[1], 0, m->a[2], m->a[3],
+				   &mr, NULL);
+	if (!m->rc)
+		region_keep(m, mr, iov);
+}
+
+static void do_refresh(struct ctl *m)
+{
+	struct iovec iov[sizeof(m->text) / sizeof(struct iovec)];
+
+	memcpy(iov, m->text, sizeof(iov));
+	m->rc = fi_mr_refresh(regions[m->a[0]], m->a[3] ? iov : NULL, m->a[1], m->a[2]);
+}
+
+static void do_key(struct ctl *m)
+{
+	struct fid_mr *mr = regions[m->a[0]];
+
+	m->a[0] = fi_mr_key(mr);
+	m->a[1] = (uint64_t)(uintptr_t)fi_mr_desc(mr);
+}
+
+static void do_raw(struct ctl *m)
+{
+	size_t size = m->a[1];
+	uint64_t base = 0;
+
+	m->rc = fi_mr_raw_attr(regions[m->a[0]], &base,
+			       size ? (uint8_t *)m->text : NULL, &size, 0);
+	m->a[0] = size;
+	m->a[1] = base;
+}
+
+/* An argument that is FAR_TEXT stands for the text of the message. */
+static void do_sys(struct ctl *m)
+{
+	long rc;
+
+	for (int i = 1; i < 7; i++) {
+		if (m->a[i] == FAR_TEXT)
+			m->a[i] = (uint64_t)(uintptr_t)m->text;
+	}
+	errno = 0;
+	rc = syscall((long)m->a[0], m->a[1], m->a[2], m->a[3], m->a[4], m->a[5], m->a[6]);
+	m->rc = rc == -1 ? errno : 0;
+	m->a[0] = (uint64_t)rc;
+}
+
+/* In pieces: the memory may be all that there is. */
+static void do_poke(struct ctl *m)
+{
+	pattern((void *)m->a[0], m->a[2], m->a[3], m->a[1]);
+}
+
+static void do_peek(struct ctl *m)
+{
+	const uint8_t *at = (const uint8_t *)m->a[0];
+	uint8_t want[4096];
+
+	m->text[0] = 0;
+	for (uint64_t i = 0; i < m->a[1]; i += sizeof(want)) {
+		size_t n = m->a[1] - i < sizeof(want) ? m->a[1] - i : sizeof(want);
+
+		if (m->a[2])
+			pattern(want, m->a[2], m->a[3] + i, n);
+		else
+			memset(want, 0, n);
+		for (size_t j = 0; j < n; j++) {
+			if (at[i + j] == want[j])
+				continue;
+			snprintf(m->text, sizeof(m->text),
+				 "byte %lu of %lu at %p is 0x%02x instead of 0x%02x",
+				 (unsigned long)(i + j), (unsigned long)m->a[1], at,
+				 at[i + j], want[j]);
+			return;
+		}
+	}
+}
+
+static void do_pinned(struct ctl *m)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	unsigned long kb;
+	char line[256];
+
+	m->a[0] = 0;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "VmPin: %lu", &kb) == 1)
+			m->a[0] = kb;
+	}
+	if (f)
+		fclose(f);
 }
 
 static void take(uint64_t *flying, struct ctl *m)
@@ -175,57 +334,69 @@ static void do_quit(struct ctl *m)
 	do_reset(m);
 	while (fab.cq && fab_poll(&fab, &d))
 		;
-	fab_close(&fab);
+	if (fab.fabric)
+		fab_close(&fab);
 	m->rc = 0;
 }
+
+static void do_alarm(struct ctl *m)
+{
+	alarm((unsigned)m->a[0]);
+}
+
+static void do_fill(struct ctl *m)
+{
+	buf_fill(&slots[m->a[0]], m->a[1]);
+}
+
+static void do_want(struct ctl *m)
+{
+	buf_want(&slots[m->a[0]], m->a[1], m->a[2], m->a[3], m->a[4]);
+}
+
+static void do_bind(struct ctl *m)
+{
+	m->rc = fi_mr_bind(regions[m->a[0]], &fab.ep->fid, 0);
+}
+
+static void do_enable(struct ctl *m)
+{
+	m->rc = fi_mr_enable(regions[m->a[0]]);
+}
+
+static void do_insert(struct ctl *m)
+{
+	m->a[0] = fab_insert(&fab, m->text);
+}
+
+static char *stack;
+
+static void do_stack(struct ctl *m)
+{
+	m->a[0] = (uint64_t)(uintptr_t)stack;
+	m->a[1] = STACK_AREA;
+}
+
+static void (*const does[])(struct ctl *m) = {
+	[CTL_OPEN] = do_open,	    [CTL_SHUT] = do_quit,     [CTL_CASE] = do_alarm,
+	[CTL_ALLOC] = do_alloc,	    [CTL_FILL] = do_fill,     [CTL_WANT] = do_want,
+	[CTL_DIFF] = do_diff,	    [CTL_REG] = do_reg,	      [CTL_REGV] = do_regv,
+	[CTL_BIND] = do_bind,	    [CTL_ENABLE] = do_enable, [CTL_KEY] = do_key,
+	[CTL_REFRESH] = do_refresh, [CTL_RAW] = do_raw,	      [CTL_SYS] = do_sys,
+	[CTL_POKE] = do_poke,	    [CTL_PEEK] = do_peek,     [CTL_PINNED] = do_pinned,
+	[CTL_STACK] = do_stack,	    [CTL_CLOSE] = do_close,   [CTL_INSERT] = do_insert,
+	[CTL_RMA] = do_rma,	    [CTL_CQ] = do_cq,	      [CTL_DIE] = do_die,
+	[CTL_QUIT] = do_quit,
+};
 
 static void carry_out(struct ctl *m)
 {
 	m->rc = 0;
-	switch ((enum ctl_cmd)m->cmd) {
-	case CTL_OPEN:
-		do_open(m);
-		break;
-	case CTL_CASE:
-		alarm((unsigned)m->a[0]);
-		break;
-	case CTL_RESET:
+	if (m->cmd == CTL_RESET) {
 		do_reset(m);
 		alarm(0);
-		break;
-	case CTL_ALLOC:
-		do_alloc(m);
-		break;
-	case CTL_FILL:
-		buf_fill(&slots[m->a[0]], m->a[1]);
-		break;
-	case CTL_WANT:
-		buf_want(&slots[m->a[0]], m->a[1], m->a[2], m->a[3], m->a[4]);
-		break;
-	case CTL_DIFF:
-		do_diff(m);
-		break;
-	case CTL_REG:
-		do_reg(m);
-		break;
-	case CTL_CLOSE:
-		do_close(m);
-		break;
-	case CTL_INSERT:
-		m->a[0] = fab_insert(&fab, m->text);
-		break;
-	case CTL_RMA:
-		do_rma(m);
-		break;
-	case CTL_CQ:
-		do_cq(m);
-		break;
-	case CTL_DIE:
-		do_die(m);
-		break;
-	case CTL_QUIT:
-		do_quit(m);
-		break;
+	} else {
+		does[m->cmd](m);
 	}
 }
 
@@ -236,9 +407,12 @@ static bool has_answer(uint32_t cmd)
 
 int serve(int fd)
 {
+	char area[STACK_AREA];
 	struct ctl m;
 
 	control = fd;
+	stack = area;
+	memset(area, 0, sizeof(area));
 	case_fail_hook = tell_failure;
 	while (ctl_recv(fd, &m)) {
 		uint32_t cmd = m.cmd;

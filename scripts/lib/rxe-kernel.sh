@@ -3,7 +3,7 @@
 # The guest's kernel and initramfs, in a cache folder:
 #   CACHE/lock            flock: whoever writes below CACHE holds it
 #   CACHE/VERSION/vmlinux  unpacked, because emulated unpacking takes 4 s (else the bzImage)
-#   CACHE/VERSION/mod/    the modules the guest loads; list: their order
+#   CACHE/VERSION/mod/    the modules the guest loads; list: their order; wanted: guest_modules
 #   CACHE/VERSION/initrd  made of rxe-guest-init, busybox and mod/
 # A VERSION folder appears whole, by rename.
 
@@ -12,7 +12,7 @@ cache=${MRFAB_RXE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/mrfab-rxe}
 # rxe computes its packet checksums with the crc32 crypto algorithm: without
 # crc32_generic, adding a link fails with ENOENT.
 guest_modules=(virtio_pci virtio_console 9pnet_virtio 9p overlay dummy veth crc32_generic
-	crc32-pclmul rdma_rxe rdma_ucm)
+	crc32-pclmul rdma_rxe rdma_ucm virtio_net)
 
 # kernel_prepare WANTED: sets kernel_version, kernel_image and kernel_initrd. WANTED is
 # 6.1, 6.12 (any prefix of a version), a folder with boot/vmlinuz-* and lib/modules, or
@@ -36,11 +36,15 @@ kernel_prepare() {
 	exec {lock}>&-
 }
 
-# The newest cached version that starts with $1 and a dot or dash, if any.
+# The newest cached version that starts with $1 and a dot or dash, if any. Two guests need all
+# of guest_modules, one does with what older versions of this script left there.
 kernel_cached() {
 	local d
 	for d in "$cache/$1"[.-]*/vmlinux; do
-		[ -e "$d" ] && d=${d%/vmlinux} && printf '%s\n' "${d##*/}"
+		[ -e "$d" ] && d=${d%/vmlinux} || continue
+		[ "$vm_hosts" = 1 ] || [ "${guest_modules[*]}" = "$(cat "$d/mod/wanted" 2>/dev/null)" ] ||
+			continue
+		printf '%s\n' "${d##*/}"
 	done | sort -V | tail -n 1
 }
 
@@ -154,6 +158,7 @@ modules_copy() {
 		printf '%s\n' "$base" >>"$to/list"
 	done <"$to/list.in"
 	rm "$to/list.in"
+	echo "${guest_modules[*]}" >"$to/wanted"
 }
 
 # The files of guest_modules and of their dependencies, each after those it needs.

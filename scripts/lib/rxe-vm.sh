@@ -7,8 +7,8 @@
 # and from there, as they grow, to ours: QEMU never has to drop or hold back a byte.
 #
 # Options (set by with-rxe): vm_cpus, vm_memory, vm_icount, vm_accel, vm_timeout,
-# vm_shares[], keep_dmesg. Results: vm_status (the command's, or 91, 124, 125), vm_dmesg
-# (a file or "").
+# vm_shares[], keep_dmesg; set by rxe-hosts.sh: vm_host ("", or 0 or 1: one of two), vm_lan.
+# Results: vm_status (the command's, or 91, 124, 125), vm_dmesg (a file or "").
 
 vm_job=
 vm_qemu=
@@ -19,7 +19,11 @@ vm_signal=		# the last signal that reached us
 vm_signals=0
 vm_kill_at=		# when (EPOCHSECONDS) a guest that was told to end is ended
 vm_status=125
+vm_ended=
 vm_boot_limit=180
+vm_host=
+vm_address=10.99.1.1
+vm_lan=			# the file descriptor of this host's end of the network
 
 vm_requirements() {
 	[ "$(uname -m)" = x86_64 ] || echo "an x86_64 machine (this is $(uname -m))"
@@ -32,13 +36,18 @@ vm_requirements() {
 	have setpriv && have setsid && have flock || echo "util-linux"
 }
 
-# vm_run COMMAND...: returns with vm_status set; everything is cleaned up by vm_clean.
-vm_run() {
+# What one or two guests need.
+vm_prepare() {
 	local missing
 	missing=$(vm_requirements | tr '\n' ' ')
 	[ -z "$missing" ] || die "missing: ${missing}-> run scripts/deps rxe as root"
 	share_check
 	kernel_prepare "$kernel_wanted"
+}
+
+# vm_run COMMAND...: after vm_prepare; returns with vm_status set; everything is cleaned up by
+# vm_clean.
+vm_run() {
 	job_make
 	job_write "$@"
 	stdin_open
@@ -62,13 +71,17 @@ share_check() {
 	done
 }
 
+# Where temporary folders go.
+job_base() {
+	case ${TMPDIR:-/tmp} in
+	*[[:space:],\"]* | /run* | /dev* | [!/]*) echo /tmp ;;
+	*) echo "${TMPDIR:-/tmp}" ;;
+	esac
+}
+
 # The guest finds the job folder by its path, given on the kernel command line.
 job_make() {
-	local base=${TMPDIR:-/tmp}
-	case $base in
-	*[[:space:],\"]* | /run* | /dev* | [!/]*) base=/tmp ;;
-	esac
-	vm_job=$(mktemp -d "$base/mrfab-rxe.XXXXXX") || die "cannot make a folder in $base"
+	vm_job=$(mktemp -d "$(job_base)/mrfab-rxe.XXXXXX") || die "cannot make a temporary folder"
 	cp "$libdir/../rxe-guest-run" "$vm_job/guest-run"
 	mkfifo "$vm_job/ctl.in" "$vm_job/ctl.out" "$vm_job/stdin"
 }
@@ -80,14 +93,18 @@ job_write() {
 		limits+=("-H$o $(ulimit -H$o)" "-S$o $(ulimit -S$o)")
 	done
 	printf '%s\0' "$@" >"$vm_job/args"
-	cp "/proc/$$/environ" "$vm_job/env"
+	{
+		grep -azv '^MRFAB_RXE_NETWORK=' "/proc/$$/environ"
+		[ -z "$vm_host" ] || host_variables
+	} >"$vm_job/env"
 	{
 		local uid gid groups mask workdir=$PWD stdin
 		local shares=("${vm_shares[@]}") share_options=$vm_share_options hugepages=16
+		local host=$vm_host
 		uid=$(id -u) gid=$(id -g) groups=$(id -G | tr ' ' ,) mask=$(umask)
 		stdin=$(stdin_wanted)
 		declare -p uid gid groups mask workdir stdin merged shares share_options \
-			hugepages limits
+			hugepages limits host
 	} >"$vm_job/meta"
 	vm_stdin=$(stdin_wanted)
 }
@@ -206,6 +223,8 @@ qemu_args() {
 		"console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=1 audit=0 mrfab.job=$vm_job"
 		-chardev "file,id=con,path=$vm_job/console" -serial chardev:con)
 	qemu_ports
+	[ -z "$vm_host" ] || qemu+=(-netdev "socket,id=lan,fd=$vm_lan"
+		-device "virtio-net-pci,netdev=lan,mac=52:54:00:99:02:0$vm_host,host_mtu=4200,romfile=")
 	qemu+=(-fsdev "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap"
 		-device "virtio-9p-pci,fsdev=root,mount_tag=root")
 	for d in "${vm_shares[@]}"; do
@@ -236,6 +255,7 @@ vm_line() {
 	line=
 	if ! read -r -t 0.5 -u "$ctl_out" line; then
 		vm_partial+=$line
+		[ -z "$vm_host" ] || host_orphaned
 		return 1
 	fi
 	line=$vm_partial$line
@@ -250,6 +270,7 @@ vm_await_boot() {
 		if vm_line; then
 			case $line in
 			boot) until=$((EPOCHSECONDS + vm_boot_limit)) ;;
+			ready) vm_meet && until=$((EPOCHSECONDS + vm_boot_limit)) ;;
 			run) vm_state=run ;;
 			fail*) vm_fail_boot "${line#fail }" ;;
 			esac
@@ -259,6 +280,16 @@ vm_await_boot() {
 			[ "$EPOCHSECONDS" -lt "$until" ] || return
 		fi
 	done
+}
+
+# Both hosts are ready before the command starts on either.
+vm_meet() {
+	if host_meet ready; then
+		echo go >&"$ctl_in"
+	else
+		warn "the other host did not boot"
+		vm_state=failed
+	fi
 }
 
 vm_fail_boot() {
@@ -271,13 +302,13 @@ vm_serve() {
 	local line deadline=
 	vm_ran=$EPOCHREALTIME
 	[ "$vm_timeout" ] && deadline=$((EPOCHSECONDS + vm_timeout))
-	say "Linux $kernel_version in QEMU ($vm_how), rxe0 on 10.99.1.1"
+	say "Linux $kernel_version in QEMU ($vm_how), rxe0 on $vm_address"
 	outputs_follow
 	vm_status=91
 	while [ "$vm_state" = run ]; do
 		if vm_line; then
 			case $line in
-			rc*) vm_status=${line#rc } vm_state="done" ;;
+			rc*) vm_status=${line#rc } vm_state="done" vm_ended=$EPOCHREALTIME ;;
 			esac
 			continue
 		fi
@@ -291,6 +322,8 @@ vm_serve() {
 			guest_end TERM
 		fi
 	done
+	# The other one may still have something to say to this one's kernel.
+	[ -z "$vm_host" ] || [ "$vm_state" != "done" ] || host_meet ended
 }
 
 outputs_follow() {
@@ -328,7 +361,7 @@ vm_on_signal() {
 # --- the end
 
 vm_finish() {
-	vm_ended=$EPOCHREALTIME
+	: "${vm_ended:=$EPOCHREALTIME}"
 	vm_stop
 	[ "${#vm_tails[@]}" = 0 ] || wait "${vm_tails[@]}" 2>/dev/null
 	vm_dmesg=$vm_job/log

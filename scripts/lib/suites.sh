@@ -9,10 +9,11 @@ code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scr
 
 # Suites in the order in which they are started; those with a row in stamped are recorded.
 suites_local=(unit lockrank asan tsan valgrind clang install dist scripts docs)
-suites_rxe=(rxe-6.1 rxe-6.12 runner)
+suites_rxe=(rxe-6.1 rxe-6.12 runner hosts)
 declare -A stamped=(
 	[lockrank]=${code[*]} [asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
 	[clang]=${code[*]} [dist]=. [runner]="scripts tests/runner"
+	[hosts]="${code[*]} scripts"
 )
 
 # counted STATUS LOG: one program's result.
@@ -149,6 +150,7 @@ suite_scripts() {
 suite_docs() {
 	counts check-conformance timeout 120 "$top/scripts/check-conformance"
 	counts check-docs timeout 120 "$top/scripts/check-docs"
+	counts check-modes "$top/scripts/check-modes"
 }
 
 # On soft-RoCE: the functional tests, and the demonstration in its two modes.
@@ -158,6 +160,7 @@ suite_rxe() {
 	scripts/with-rxe --kernel "$kernel" --timeout 1200 -- \
 		scripts/lib/on-rxe "$out" "$share" >"$log" 2>&1 </dev/null || status=$?
 	counted "$status" "$log"
+	counts check-modes "$top/scripts/check-modes" "$log"
 	for log in "$out"/demo*.log; do
 		counted "$(cat "${log%.log}.status")" "$log"
 	done
@@ -169,6 +172,16 @@ suite_rxe-6.1() {
 
 suite_rxe-6.12() {
 	suite_rxe 6.12 odd
+}
+
+# Between two hosts; on the second kernel only where all is wanted, and in one mode.
+suite_hosts() {
+	local on=(--hosts 2 --timeout 600 --kernel)
+	export MRFAB_TEST_STRICT=1 MRFAB_FUNC_SHARE=quick
+	counts func-6.1 scripts/with-rxe "${on[@]}" 6.1 -- scripts/run-func --hosts
+	[ "$fresh" = no ] ||
+		counts func-6.12 scripts/with-rxe "${on[@]}" 6.12 -- \
+			scripts/run-func --hosts -- --mode native
 }
 
 suite_runner() {

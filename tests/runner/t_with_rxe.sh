@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Tests of scripts/with-rxe. Prints "ok NAME" or "not ok NAME" for each and a count;
 # exit status 1 if any failed. Usage: t_with_rxe.sh [KERNEL...] (6.1 and 6.12)
+#
+# The kernels run at the same time: a guest that boots uses one processor. What does not
+# depend on the kernel is done on one of them only.
 
 # shellcheck disable=SC2016 # what is in single quotes is for the guest
 set -u
@@ -11,6 +14,7 @@ count=0
 failed=0
 work=
 kernel=
+signal_options=()
 
 rxe() {
 	"$runner" --quiet --kernel "$kernel" "$@"
@@ -55,7 +59,9 @@ t_device() {
 	out=$(rxe -- bash -c 'rdma link show; ibv_devices; ip -o addr show dev dummy0
 		cat /sys/class/infiniband/rxe0/ports/1/{state,gids/*} | sort -u; ulimit -l
 		ls -l /dev/infiniband /dev/fd /dev/shm -d; uname -r; hostname; getent hosts localhost
-		: </dev/kmsg && echo kmsg-readable')
+		: </dev/kmsg && echo kmsg-readable
+		rping -s -a 10.99.1.1 -C 3 & sleep 2
+		rping -c -a 10.99.1.1 -C 3 -v; rc=$?; wait; echo rping $rc' 2>&1)
 	grep -q 'rxe0/1 state ACTIVE' <<<"$out"
 	check "rdma link shows rxe0 active" $?
 	grep -qE '^ +rxe0' <<<"$out"
@@ -70,24 +76,15 @@ t_device() {
 	check "kernel version" $?
 	grep -q localhost <<<"$out" && grep -q kmsg-readable <<<"$out"
 	check "localhost and /dev/kmsg" $?
-}
-
-t_rdma_cm() {
-	local out
-	out=$(rxe -- bash -c 'rping -s -a 10.99.1.1 -C 3 & sleep 2
-		rping -c -a 10.99.1.1 -C 3 -v; rc=$?; wait; echo rping $rc' 2>&1)
 	grep -q '^rping 0' <<<"$out"
 	check "rping over 10.99.1.1" $?
 }
 
 t_streams() {
-	local out rc
-	out=$(rxe -- bash -c 'printf "o\0ut" ; printf "e\1rr" >&2; exit 7' 2>"$work/err" | od -c)
-	same "stdout is byte-exact" "$(printf 'o\0ut' | od -c)" "$out"
+	rxe -- bash -c 'printf "o\0ut" ; printf "e\1rr" >&2; exit 7' >"$work/out" 2>"$work/err"
+	same "exit status" 7 $?
+	same "stdout is byte-exact" "$(printf 'o\0ut' | od -c)" "$(od -c "$work/out")"
 	same "stderr is separate and byte-exact" $'e\1rr' "$(<"$work/err")"
-	rxe -- bash -c 'exit 7'
-	rc=$?
-	same "exit status" 7 "$rc"
 	rxe -- bash -c 'for i in {1..500}; do echo o$i; echo e$i >&2; done' >"$work/both" 2>&1
 	for i in {1..500}; do printf 'o%d\ne%d\n' "$i" "$i"; done | cmp - "$work/both"
 	check "stdout and stderr keep their order when they are one file" $?
@@ -100,10 +97,8 @@ t_streams() {
 t_environment() {
 	local odd out
 	odd=$'a b\n"c"\t$d \\ \xff*\x01'
-	out=$(ODD=$odd EMPTY='' rxe -- env -0 | tr '\0' '\n' | md5sum)
 	same "environment" "$(ODD=$odd EMPTY='' env -0 | tr '\0' '\n' | grep -av '^_=' | md5sum)" \
 		"$(ODD=$odd EMPTY='' rxe -- env -0 | tr '\0' '\n' | grep -av '^_=' | md5sum)"
-	[ "$out" ]
 	out=$(umask 027; ulimit -Sn 777; rxe -- bash -c 'umask; ulimit -Sn; pwd; printf "<%s>" "$@"' \
 		0 'a b' '' $'new\nline' '*' -x --quiet '"')
 	same "umask, limits, directory, arguments" \
@@ -156,9 +151,10 @@ t_build() {
 
 t_big() {
 	head -c 10485760 /dev/urandom >"$work/big"
-	rxe -- cat "$work/big" | cmp - "$work/big"
+	rxe -- bash -c 'cat "$0" & cat >&2; wait' "$work/big" <"$work/big" >"$work/big.out" \
+		2>"$work/big.err"
+	cmp "$work/big" "$work/big.out"
 	check "10 MB of stdout" $?
-	rxe -- bash -c 'cat >&2' <"$work/big" 2>"$work/big.err"
 	cmp "$work/big" "$work/big.err"
 	check "10 MB of stdin to stderr" $?
 	same "a pipe as stdin" $'a\nb' "$(printf 'a\nb' | rxe -- cat)"
@@ -169,7 +165,7 @@ t_big() {
 }
 
 t_time() {
-	local rc began=$SECONDS
+	local rc out began=$SECONDS
 	rxe --timeout 2 -- sleep 100 2>/dev/null
 	rc=$?
 	same "timeout" 124 $rc
@@ -178,9 +174,8 @@ t_time() {
 	rxe --timeout 2 -- bash -c 'trap "" TERM; while :; do sleep 1; done' 2>/dev/null
 	same "timeout of a command that ignores SIGTERM" 124 $?
 	leftovers_check "timeout"
-	rxe -- bash -c 'kill -SEGV $$'
+	out=$(rxe -- bash -c 'sleep 1000 & echo started; kill -SEGV $$')
 	same "command that dies of a signal" 139 $?
-	out=$(rxe -- bash -c 'sleep 1000 & echo started')
 	same "background process does not hold it" started "$out"
 }
 
@@ -191,14 +186,42 @@ signal_test() {
 	# What an earlier one wrote would have it killed before it is even started.
 	rm -f "$work/out"
 	# env: a background job of a script ignores SIGINT.
-	env --default-signal=INT "$runner" --quiet --kernel "$kernel" -- "$@" >"$work/out" &
+	env --default-signal=INT "$runner" --quiet --kernel "$kernel" "${signal_options[@]}" -- "$@" \
+		>"$work/out" &
 	pid=$!
-	until grep -qs ready "$work/out" || ! kill -0 $pid; do sleep 0.2; done 2>/dev/null
+	ready_await $pid
 	kill -s "$sig" $pid
 	wait $pid
 	rc=$?
-	same "SIG$sig is passed on: $*" "$wanted" $rc
+	same "SIG$sig is passed on: ${signal_options[*]} $*" "$wanted" $rc
 	leftovers_check "SIG$sig"
+}
+
+# ready_await PID: waits for as many lines with "ready" as there are hosts.
+ready_await() {
+	local hosts=1
+	[ "${#signal_options[@]}" = 0 ] || hosts=2
+	until [ "$(grep -cs ready "$work/out")" = $hosts ] || ! kill -0 "$1"; do
+		sleep 0.2
+	done 2>/dev/null
+}
+
+# SIGKILL of the runner itself.
+signal_kill() {
+	local pid n
+	rm -f "$work/out"
+	"$runner" --quiet --kernel "$kernel" "${signal_options[@]}" -- \
+		bash -c 'echo ready; sleep 100' >"$work/out" &
+	pid=$!
+	ready_await $pid
+	kill -KILL $pid
+	wait $pid 2>/dev/null
+	for ((n = 0; n < 50; n++)); do
+		[ "$(qemus)" != 0 ] || break
+		sleep 0.2
+	done
+	same "SIGKILL of the runner leaves no QEMU: ${signal_options[*]}" 0 "$(qemus)"
+	rm -rf "${TMPDIR:?}"/*
 }
 
 t_signals() {
@@ -213,35 +236,31 @@ t_signals() {
 	wait $pid
 	same "SIGTERM while it boots" 143 $?
 	leftovers_check "SIGTERM while it boots"
-	rm -f "$work/out"
-	"$runner" --quiet --kernel "$kernel" -- bash -c 'echo ready; sleep 100' >"$work/out" &
-	pid=$!
-	until grep -qs ready "$work/out" || ! kill -0 $pid; do sleep 0.2; done 2>/dev/null
-	kill -KILL $pid
-	wait $pid 2>/dev/null
-	sleep 1
-	same "SIGKILL of the runner leaves no QEMU" 0 "$(qemus)"
-	rm -rf "${TMPDIR:?}"/*
+	signal_kill
 }
 
+warned='<4>WARNING: CPU: 0 PID: 1 at made up by a test'
+
 t_kernel_log() {
-	local warned='<4>WARNING: CPU: 0 PID: 1 at made up by a test'
 	rxe -- bash -c 'echo "$0" >/dev/kmsg' "$warned" 2>"$work/err"
 	same "a kernel warning makes a success status 90" 90 $?
 	grep -q 'made up by a test' "$work/err"
 	check "the warning is shown" $?
-	rxe -- bash -c 'echo "$0" >/dev/kmsg; exit 3' "$warned" 2>/dev/null
-	same "a kernel warning keeps a failure's status" 3 $?
-	rxe --no-dmesg-check --keep-dmesg "$work/dmesg" -- bash -c 'echo "$0" >/dev/kmsg' "$warned"
-	same "--no-dmesg-check" 0 $?
-	grep -q 'Linux version' "$work/dmesg" && grep -q 'made up by a test' "$work/dmesg"
-	check "--keep-dmesg" $?
 	rxe -- bash -c 'echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; sleep 100' \
 		2>"$work/err"
 	same "guest panic" 91 $?
 	grep -q 'sysrq triggered crash' "$work/err"
 	check "the panic is shown" $?
 	leftovers_check "guest panic"
+}
+
+t_kernel_log_options() {
+	rxe -- bash -c 'echo "$0" >/dev/kmsg; exit 3' "$warned" 2>/dev/null
+	same "a kernel warning keeps a failure's status" 3 $?
+	rxe --no-dmesg-check --keep-dmesg "$work/dmesg" -- bash -c 'echo "$0" >/dev/kmsg' "$warned"
+	same "--no-dmesg-check" 0 $?
+	grep -q 'Linux version' "$work/dmesg" && grep -q 'made up by a test' "$work/dmesg"
+	check "--keep-dmesg" $?
 }
 
 t_refusals() {
@@ -257,6 +276,16 @@ t_refusals() {
 	same "no command" 125 $?
 	kernel=/nonexistent rxe -- true 2>/dev/null
 	same "no such kernel" 125 $?
+	rxe --hosts 3 -- true 2>/dev/null
+	same "three hosts" 125 $?
+	rxe --hosts 2 --icount -- true 2>"$work/err"
+	same "two hosts that count instructions" 125 $?
+	grep -q 'time of their own' "$work/err"
+	check "says why" $?
+	kernel=native rxe --hosts 2 -- true 2>"$work/err"
+	same "two hosts on the running kernel" 125 $?
+	grep -q 'needs guests' "$work/err"
+	check "says why" $?
 }
 
 # A loaded machine delivers a line of the guest in two parts, with a timeout between them.
@@ -291,44 +320,168 @@ t_parallel() {
 # In the guest the kernel has rxe: the runner there is native.
 t_native() {
 	local out
-	out=$(rxe -- bash -c '"$0" --kernel native -- rdma link; echo $?' "$runner" 2>&1)
-	grep -q rxe0/1 <<<"$out" && [ "$(tail -n 1 <<<"$out")" = 0 ]
+	out=$(rxe -- bash -c '"$0" --kernel native -- rdma link; echo status $?
+		"$0" --doctor; echo doctor $?' "$runner" 2>&1)
+	[[ $out == *rxe0/1*"status 0"* ]]
 	check "native with a link" $?
+	[[ $out == *"doctor 0" ]]
+	check "--doctor" $?
+	grep -q '^ok: .*rxe0' <<<"$out"
+	check "--doctor finds rxe0" $?
 	out=$(rxe -- bash -c 'rdma link delete rxe0; ip link del dummy0
 		"$0" -- bash -c "rdma link; ip -o addr; exit 9"; echo status $?
 		rdma link; ip -o link; echo end' "$runner" 2>&1)
 	[[ $out == *rxe0/1*10.99.1.1/24*"status 9"* ]] && [[ $out != *"status 9"*mrfab* ]] &&
 		[[ $out != *"status 9"*rxe0* ]]
 	check "native without a link: added and removed" $?
-	rxe -- "$runner" --doctor >"$work/out" 2>&1
-	same "--doctor" 0 $?
-	grep -q '^ok: .*rxe0' "$work/out"
-	check "--doctor finds rxe0" $?
 	"$runner" --doctor >"$work/out"
 	same "--doctor on this machine" 0 $?
 }
 
-main() {
-	local t tests=(lines device rdma_cm streams environment files build big time signals kernel_log
-		refusals parallel native)
-	[ $# -gt 0 ] || set -- 6.1 6.12
+# hosts COMMAND...: the same on two hosts.
+hosts() {
+	rxe --hosts 2 "$@"
+}
+
+# of_host N FILE: that host's lines in a file of labelled ones, without the labels.
+of_host() {
+	sed -n "s/^$1: //p" "$2"
+}
+
+# One boot, and a program that tries everything.
+t_hosts() {
+	local rc n
+	cat >two.sh <<-'END'
+		for i in {1..300}; do
+			printf 'o%d\0%.*d\n' $i $((i * 30)) $MRFAB_HOST
+			printf 'e%d %d\n' $i $MRFAB_HOST >&2
+		done
+		printf '%s\n' "$MRFAB_HOST of $MRFAB_HOSTS $ODD" >env.$MRFAB_HOST
+		ip -o addr show dev eth0 | grep -qw "$MRFAB_HOST_ADDR/24" && echo 4 >>env.$MRFAB_HOST
+		ip -o addr show dev eth0 | grep -qw "$MRFAB_HOST_ADDR6/64" && echo 6 >>env.$MRFAB_HOST
+		ibv_devinfo -d rxe0 | sed -n 's/^.*active_mtu:\s*//p' >>env.$MRFAB_HOST
+		if [ $MRFAB_HOST = 1 ]; then
+			cat >stdin.1
+			rping -s -a $MRFAB_HOST_ADDR -C 3 -S 5000
+			rping -s -a $MRFAB_HOST_ADDR6 -C 3 -S 5000
+			sleep 3
+			# The other one's command has ended; its kernel still refuses connections.
+			(: 3<>/dev/tcp/$MRFAB_PEER_ADDR/9) 2>&1 | grep -om 1 refused >alive.1
+			printf 'last'
+			exit 6
+		fi
+		cat >stdin.0
+		until rping -c -a $MRFAB_PEER_ADDR -C 3 -S 5000; do sleep 0.3; done 2>/dev/null
+		until rping -c -a $MRFAB_PEER_ADDR6 -C 3 -S 5000; do sleep 0.3; done 2>/dev/null
+		echo over both >rping.0
+	END
+	ODD='odd one' hosts --timeout 90 --label --keep-dmesg "$work/dmesg" -- bash two.sh >"$work/out" \
+		2>"$work/err" <<<'for host 0'
+	rc=$?
+	same "two hosts: status is that of host 1 if host 0 has 0" 6 $rc
+	for n in 0 1; do
+		same "host $n: environment, addresses, MTU" "$n of 2 odd one 4 6 4096 (5)" \
+			"$(paste -sd ' ' env.$n)"
+		for i in {1..300}; do printf 'o%d\0%.*d\n' "$i" $((i * 30)) $n; done >"$work/want"
+		of_host $n "$work/out" | grep -a '^o' | cmp - "$work/want"
+		check "host $n: stdout comes by whole lines, byte for byte" $?
+		for i in {1..300}; do printf 'e%d %d\n' "$i" $n; done >"$work/want"
+		of_host $n "$work/err" | grep '^e[0-9]' | cmp - "$work/want"
+		check "host $n: stderr" $?
+		grep -q 'Linux version' "$work/dmesg.$n"
+		check "host $n: --keep-dmesg" $?
+	done
+	same "a last line without a newline" "1: last" "$(tail -n 1 "$work/out" | od -An -c | tr -d ' \n' |
+		sed 's/:/: /')"
+	same "stdin is host 0's" "for host 0|" "$(<stdin.0)|$(<stdin.1)"
+	same "RDMA connections between the hosts, IPv4 and IPv6" "over both" "$(cat rping.0)"
+	same "a host stays up until both commands have ended" refused "$(<alive.1)"
+	leftovers_check "two hosts"
+}
+
+# What ends one does not end the other.
+t_hosts_apart() {
+	local out
+	out=$(hosts --timeout 6 -- bash -c 'cd / && if [ $MRFAB_HOST = 1 ]; then sleep 100; else
+		echo 1 >/proc/sys/kernel/sysrq; sleep 1; echo c >/proc/sysrq-trigger; sleep 100
+		fi' 2>&1)
+	same "guest panic on host 0" 91 $?
+	grep -q 'sysrq triggered crash' <<<"$out" && grep -q '^with-rxe: host 0: the guest died' <<<"$out"
+	check "the panic is shown, and whose it is" $?
+	grep -q '^with-rxe: host 1: the command ran longer than 6 s' <<<"$out"
+	check "host 1 goes on, until its time is over" $?
+	out=$(hosts -- bash -c 'for i in {1..100}; do echo o$i; echo e$i >&2; done
+		[ $MRFAB_HOST = 0 ] || exit 3
+		echo "$0" >/dev/kmsg' "$warned" 2>&1)
+	same "a kernel warning on host 0 makes a success status 90" 90 $?
+	for i in {1..100}; do printf 'o%d\no%d\ne%d\ne%d\n' "$i" "$i" "$i" "$i"; done | sort >"$work/want"
+	grep '^[oe][0-9]' <<<"$out" | sort | cmp - "$work/want"
+	check "two hosts: all lines when stdout and stderr are one file" $?
+	leftovers_check "two hosts, apart"
+}
+
+t_hosts_signals() {
+	signal_options=(--hosts 2 --label --timeout 60)
+	signal_test INT 130 bash -c 'trap "echo got INT; exit 5" INT; echo ready $MRFAB_HOST
+		[ $MRFAB_HOST = 1 ] || exec sleep 100; while :; do sleep 0.1; done'
+	same "the other host gets it too" "1: got INT" "$(grep INT "$work/out")"
+	signal_kill
+	signal_options=()
+}
+
+# run_kernel KERNEL TEST...: leaves "TESTS FAILED" in $work/sum.
+run_kernel() {
+	local t
+	kernel=$1
+	shift
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT
 	export TMPDIR=$work/tmp
-	for kernel in "$@"; do
-		rm -rf "${work:?}"/*
-		mkdir -p "$work/cwd" "$TMPDIR"
-		cd "$work/cwd" || exit 1
-		echo in >seen.in
-		echo old >appended
-		: >gone
-		for t in ${MRFAB_RUNNER_TESTS:-"${tests[@]}"}; do
-			"t_$t"
-		done
-		leftovers_check "in the end"
+	mkdir -p "$work/cwd" "$TMPDIR"
+	cd "$work/cwd" || exit 1
+	echo in >seen.in
+	echo old >appended
+	: >gone
+	for t in "$@"; do
+		"t_$t"
 	done
-	printf '%d tests, %d failed\n' "$count" "$failed"
-	[ "$failed" = 0 ]
+	leftovers_check "in the end"
+	echo "$count $failed" >&"$sums"
+}
+
+# The tests of kernel number $1 of $2 kernels, one a line.
+tests_of() {
+	local n=0 t
+	local each=(device files build kernel_log native)
+	# Those next to each other take about as long.
+	local once=(signals hosts streams big hosts_apart hosts_signals time environment
+		kernel_log_options parallel lines refusals)
+	printf '%s\n' "${each[@]}"
+	for t in "${once[@]}"; do
+		[ $((n++ % $2)) != "$1" ] || printf '%s\n' "$t"
+	done
+}
+
+main() {
+	local n=0 k tests sum sums
+	[ $# -gt 0 ] || set -- 6.1 6.12
+	sum=$(mktemp)
+	exec {sums}>"$sum"
+	for k in "$@"; do
+		mapfile -t tests < <(tests_of "$n" $#)
+		[ -z "${MRFAB_RUNNER_TESTS:-}" ] || read -ra tests <<<"$MRFAB_RUNNER_TESTS"
+		(run_kernel "$k" "${tests[@]}") &
+		n=$((n + 1))
+	done
+	wait
+	awk -v kernels=$# '{ tests += $1; failed += $2 }
+		END {
+			printf "%d tests, %d failed\n", tests, failed
+			exit failed || NR != kernels
+		}' "$sum"
+	n=$?
+	rm "$sum"
+	return $n
 }
 
 main "$@"

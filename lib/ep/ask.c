@@ -5,13 +5,14 @@
 #include "ep/peer.h"
 
 void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
-		  uint64_t len)
+		  uint64_t len, bool once)
 {
 	if (remote->wanted || remote->asking)
 		return;
 	remote->wanted = true;
 	remote->ask.addr = addr;
 	remote->ask.len = len;
+	remote->ask_once = once;
 	mrf_list_add_tail(&remote->node, &peer->to_ask);
 }
 
@@ -36,7 +37,8 @@ static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
 			       .key = remote->peer_key,
 			       .serial = remote->serial,
 			       .addr = remote->ask.addr,
-			       .len = remote->ask.len };
+			       .len = remote->ask.len,
+			       .flags = remote->ask_once ? MRF_ASK_ONCE : 0 };
 	int ret = post_message(peer, msg, mrf_ask_encode(&ask, msg));
 
 	if (!ret)

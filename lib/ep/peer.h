@@ -152,9 +152,12 @@ void mrf_resolve_forget(struct mrf_op *op);
 /* With so many answers that are good once no operation begins to ask: first they are used up. */
 #define MRF_LEASES 32
 
-/* Wants the peer to be asked about these bytes, unless a question about the key is open. */
+/*
+ * Wants the peer to be asked about these bytes, unless a question about the key is open; once:
+ * rather for an answer that is good once.
+ */
 void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
-		  uint64_t len);
+		  uint64_t len, bool once);
 /* Sends the questions that wait, as far as there is room. */
 void mrf_ask_send(struct mrf_peer *peer);
 /* An answer came in; operations may go on. */

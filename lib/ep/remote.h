@@ -43,6 +43,7 @@ struct mrf_remote {
 	bool asking;	     /* a question is on the way */
 	uint64_t asked_at;   /* its cookie: the endpoint's clock when it was asked */
 	struct mrf_range ask; /* what to ask for, or was asked for */
+	bool ask_once;	     /* an answer that is good once would be better */
 
 	bool known;	     /* what follows is an answer */
 	bool complete;

@@ -217,6 +217,9 @@ static bool direct(const struct mrf_op *op, const struct fi_rma_iov *rma,
 	       mrf_key_unpack(op->peer->mr_mode, rma->key, key);
 }
 
+/* Refused so often, an operation does better with pins of its own. */
+#define REFUSED_KEPT 2
+
 static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov *rma,
 				     struct mrf_why *why)
 {
@@ -240,7 +243,8 @@ static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov 
 		return MRF_RESOLVE_FAIL;
 	/* Leases end together; who has begun to collect some goes on. */
 	if (!remote->once || done || op->peer->leases < MRF_LEASES)
-		mrf_ask_want(op->peer, remote, rma->addr + done, rma->len - done);
+		mrf_ask_want(op->peer, remote, rma->addr + done, rma->len - done,
+			     op->refused > REFUSED_KEPT);
 	return MRF_RESOLVE_WAIT;
 }
 
@@ -250,7 +254,7 @@ static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov 
  * pinned on demand may move often; that is no reason to give up.
  */
 #define MAX_REFUSED 8
-#define MAX_REFUSED_ON_DEMAND 1000
+#define MAX_REFUSED_ON_DEMAND 200
 
 static bool refused_too_often(const struct mrf_op *op)
 {

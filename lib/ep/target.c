@@ -212,6 +212,7 @@ static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
 				       .serial = ask->serial,
 				       .addr = ask->addr,
 				       .len = ask->len,
+				       .lease = ask->flags & MRF_ASK_ONCE,
 				       .ep = &pasv->ep->fid.fid };
 	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
 

@@ -81,7 +81,7 @@ int mrf_mr_back_close(struct mrf_mr_back *back);
 int mrf_mr_back_refresh(struct mrf_mr_back *back, const struct iovec *iov, size_t count);
 
 /* Fills in what an answer says of a range: status, once, segments. No lock held. */
-void mrf_mr_back_reach(struct mrf_mr_back *back, uint64_t pos, uint64_t len,
+void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
 		       struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
 #endif

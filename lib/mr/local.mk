@@ -18,6 +18,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/mr_raw.c \
 	lib/mr/mr_reach.c \
 	lib/mr/mr_space.c \
+	lib/mr/mr_unpinned.c \
 	lib/mr/mr_why.c \
 	lib/mr/pin.c \
 	lib/mr/pin.h \

@@ -29,17 +29,17 @@ static void hold_domain_locked(struct mrf_mr *mr)
 
 /*
  * Lets no peer find the region and no operation use its descriptor any more. Before the
- * kernel regions go: the kernel may hand out their numbers again at once. -FI_EBUSY, with
- * the endpoint that is in the way in name: nothing changed.
+ * kernel regions go: the kernel may hand out their numbers again at once. -FI_EBUSY
+ * (logged): an endpoint is in the way, nothing changed.
  */
-static int withdraw(struct mrf_mr *mr, char *name, size_t len)
+static int withdraw(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
 	int ret = 0;
 
 	mrf_lock_take(&space->lock);
 	if (mrf_unlikely(!mrf_list_empty(&mr->bonds)))
-		ret = mrf_mr_unbind(mr, name, len);
+		ret = mrf_mr_unbind(mr);
 	if (mrf_likely(!ret)) {
 		mrf_list_del(&mr->parent.node);
 		mrf_mr_key_release(mr);
@@ -74,27 +74,18 @@ static int unpin_all(struct mrf_mr *mr)
 	return unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
 }
 
-static int refuse_bound(struct mrf_mr *mr, const char *endpoint)
-{
-	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3063,
-			  "fi_close(region %p): is bound to endpoint %s, which has to be "
-			  "closed first (before API version 2.3)",
-			  (void *)mr, endpoint);
-}
-
 /* On failure the region stays, without key and descriptor, and may be closed again. */
 static int mr_close(struct fid *fid)
 {
 	struct mrf_mr *mr = mrf_mr_from_fid(fid);
-	char endpoint[MRF_MR_NAME];
 	int ret;
 
 	if (mrf_unlikely(fid->fclass != FI_CLASS_MR))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3031,
 				  "fi_close(region %p): is closed already", (void *)fid);
-	ret = withdraw(mr, endpoint, sizeof(endpoint));
+	ret = withdraw(mr);
 	if (mrf_unlikely(ret))
-		return refuse_bound(mr, endpoint);
+		return ret;
 	ret = unpin_all(mr);
 	if (mrf_unlikely(ret)) {
 		mrf_lock_take(&mr->space->lock);
@@ -132,8 +123,6 @@ static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
 	seg->iova = seg->addr;
 	if (!(space->mode & FI_MR_VIRT_ADDR))
 		seg->iova &= space->page_mask;
-	seg->rkey = 0;
-	seg->lkey = 0;
 }
 
 static int pin_one(const struct mrf_mr_space *space, unsigned rights,
@@ -142,20 +131,21 @@ static int pin_one(const struct mrf_mr_space *space, unsigned rights,
 	const void *addr = (const void *)(uintptr_t)seg->addr;
 	int ret = 0;
 
-	*vmr = (struct mrf_vmr){ 0 };
-	if (mrf_unlikely(!seg->len))
-		return 0;
-	ret = mrf_vmr_reg(space->pd, addr, seg->len, seg->iova, rights, vmr);
-	if (mrf_unlikely(ret))
-		return mrf_mr_why(space, addr, seg->len, rights, ret);
+	if (mrf_likely(seg->len)) {
+		ret = mrf_vmr_reg(space->pd, addr, seg->len, seg->iova, rights, vmr);
+		if (mrf_unlikely(ret))
+			return mrf_mr_why(space, addr, seg->len, rights, ret);
+	} else {
+		*vmr = (struct mrf_vmr){ 0 };
+	}
 	seg->rkey = vmr->rkey;
 	seg->lkey = vmr->lkey;
 	return 0;
 }
 
 /* pins->seg says where. */
-static int pin(const struct mrf_mr_space *space, uint64_t access,
-	       struct mrf_mr_pins *pins)
+static MRF_ALWAYS_INLINE int pin(const struct mrf_mr_space *space, uint64_t access,
+				 struct mrf_mr_pins *pins)
 {
 	unsigned rights = mrf_mr_access_kernel(access);
 	unsigned n;
@@ -184,7 +174,10 @@ void mrf_mr_unpin(struct mrf_mr_pins *pins)
 	unpin(pins->seg, pins->vmr, pins->nseg);
 }
 
-/* Where the segments are; empty ones are left out, unless there is nothing else. */
+/*
+ * Where the segments are; empty ones are left out, unless there is nothing else. Keys are
+ * left to be set.
+ */
 static void plan_segs(const struct mrf_mr_space *space, const struct iovec *iov,
 		      const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins)
 {
@@ -224,10 +217,10 @@ static struct mrf_mr_seg *copy_pins(const struct mrf_mr_pins *pins)
 	return segs;
 }
 
-static struct mrf_mr *enter_locked(struct mrf_mr_space *space,
-				   const struct fi_mr_attr *attr,
-				   const struct mrf_mr_plan *plan,
-				   const struct mrf_mr_pins *pins, struct mrf_mr_seg *segs)
+static MRF_ALWAYS_INLINE struct mrf_mr *
+enter_locked(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+	     const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
+	     struct mrf_mr_seg *segs)
 {
 	struct mrf_mr *mr = mrf_mr_pool_get(space->pool);
 
@@ -251,8 +244,8 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space,
  * Gives the region its descriptor and, when peers may use it, its key. One that is deferred
  * has the key all the same, but keeps it to itself.
  */
-static int publish_locked(struct mrf_mr *mr, uint64_t requested_key, bool deferred,
-			  struct mrf_mr_holder *holder)
+static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
+					    bool deferred, struct mrf_mr_holder *holder)
 {
 	int ret;
 
@@ -285,9 +278,10 @@ static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int
 	return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
 }
 
-static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
-		   struct mrf_mr_back *back, struct fid_mr **out)
+static MRF_ALWAYS_INLINE int
+publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+	const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
+	struct mrf_mr_back *back, struct fid_mr **out)
 {
 	struct mrf_mr_seg *segs = NULL;
 	struct mrf_mr_holder holder;
@@ -312,6 +306,13 @@ static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	}
 	*out = &mr->fid;
 	return 0;
+}
+
+int mrf_mr_publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
+		   struct mrf_mr_back *back, struct fid_mr **out)
+{
+	return publish(space, attr, plan, pins, back, out);
 }
 
 /* What needs no lock: whether anybody could have this key. */
@@ -354,49 +355,6 @@ static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	return 0;
 }
 
-/* Is the memory there that the mode says has to be? */
-static int check_memory(const struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
-			struct mrf_mr_pins *pins)
-{
-	unsigned i;
-	int ret;
-
-	if (space->mode & FI_MR_ALLOCATED) {
-		ret = pin(space, plan->access, pins);
-		if (ret)
-			return ret;
-		unpin(pins->seg, pins->vmr, pins->nseg);
-	}
-	for (i = 0; i < pins->nseg; i++) {
-		pins->vmr[i] = (struct mrf_vmr){ 0 };
-		pins->seg[i].rkey = pins->seg[i].lkey = 0;
-	}
-	return 0;
-}
-
-/* A region that is not pinned, or not yet. */
-static int register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
-			     struct fid_mr **out)
-{
-	struct mrf_mr_back *back = NULL;
-	int ret;
-
-	ret = check_memory(space, plan, pins);
-	if (ret)
-		return ret;
-	if (plan->demand) {
-		back = mrf_mr_back_new(space, mrf_mr_access_kernel(plan->access),
-				       pins->seg, pins->nseg);
-		if (!back)
-			return why_unpublished(0, NULL, -FI_ENOMEM);
-	}
-	ret = publish(space, attr, plan, pins, back, out);
-	if (ret && back)
-		mrf_mr_back_put(back);
-	return ret;
-}
-
 int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		    uint64_t flags, struct fid_mr **out)
 {
@@ -409,7 +367,7 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		return ret;
 	plan_segs(space, attr->mr_iov, &plan, &pins);
 	if (mrf_unlikely(plan.deferred || plan.demand))
-		return register_unpinned(space, attr, &plan, &pins, out);
+		return mrf_mr_register_unpinned(space, attr, &plan, &pins, out);
 	ret = pin(space, plan.access, &pins);
 	if (mrf_unlikely(ret))
 		return ret;

@@ -185,6 +185,7 @@ struct mrf_mr_ask {
 	uint64_t addr;	   /* as peers say it: offset, or address with FI_MR_VIRT_ADDR */
 	uint64_t len;	   /* bytes; 0: only the rest of the answer matters */
 	const struct fid *ep; /* the endpoint that was asked */
+	bool lease;	   /* rather lease than keep: the memory changes all the time */
 };
 
 struct mrf_mr_view {

@@ -6,6 +6,8 @@
 #include "contract/rules.h"
 #include "mr/mr_int.h"
 
+#define NAME_TEXT 128
+
 /* --- endpoints -------------------------------------------------------------------- */
 
 void mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
@@ -64,7 +66,7 @@ bool mrf_mr_bound_to(const struct mrf_mr *mr, const struct fid *ep)
 
 static void name_endpoint(const struct mrf_mr_port *port, char *buf, size_t len)
 {
-	char detail[MRF_MR_NAME / 2] = "";
+	char detail[NAME_TEXT / 2] = "";
 
 	if (port->ep->describe)
 		port->ep->describe(port->ep->fid, detail, sizeof(detail));
@@ -72,16 +74,25 @@ static void name_endpoint(const struct mrf_mr_port *port, char *buf, size_t len)
 		 *detail ? ")" : "");
 }
 
-int mrf_mr_unbind(struct mrf_mr *mr, char *buf, size_t len)
+static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
+{
+	char name[NAME_TEXT];
+
+	name_endpoint(port, name, sizeof(name));
+	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3063,
+			  "fi_close(region %p): is bound to endpoint %s, which has to be "
+			  "closed first (before API version 2.3)",
+			  (const void *)mr, name);
+}
+
+int mrf_mr_unbind(struct mrf_mr *mr)
 {
 	struct mrf_mr_bond *bond;
 
 	while (!mrf_list_empty(&mr->bonds)) {
 		bond = mrf_list_entry(mr->bonds.next, struct mrf_mr_bond, mine);
-		if (!mrf_rule_region_closes_first(mr->space->api_version)) {
-			name_endpoint(bond->port, buf, len);
-			return -FI_EBUSY;
-		}
+		if (!mrf_rule_region_closes_first(mr->space->api_version))
+			return refuse_close(mr, bond->port);
 		unbind(bond);
 	}
 	return 0;

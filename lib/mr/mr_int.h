@@ -78,21 +78,29 @@ int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr);
 
 /* --- mr_bind: endpoints; the caller holds space->lock ------------------------------ */
 
-#define MRF_MR_NAME 128 /* of an endpoint, for messages */
-
 /* Always true where FI_MR_ENDPOINT is not in force. */
 bool mrf_mr_bound_to(const struct mrf_mr *mr, const struct fid *ep);
 /*
- * Unbinds a region that is being closed from its endpoints. -FI_EBUSY: they would have to be
- * closed before; one of them is named in buf.
+ * Unbinds a region that is being closed from its endpoints. -FI_EBUSY: they have to be closed
+ * before (logged, with the name of one).
  */
-int mrf_mr_unbind(struct mrf_mr *mr, char *buf, size_t len);
+int mrf_mr_unbind(struct mrf_mr *mr);
 
 /* --- mr_enable -------------------------------------------------------------------- */
 
 /* fi_mr_enable and fi_mr_refresh. */
 int mrf_mr_enable(struct mrf_mr *mr);
 int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify);
+
+/* --- mr_unpinned: registering what is not pinned, or not yet ----------------------- */
+
+struct mrf_mr_plan;
+struct mrf_mr_pins;
+
+/* pins says where; the rest as mrf_mr_register. */
+int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			     struct fid_mr **out);
 
 /* --- mr: registering -------------------------------------------------------------- */
 
@@ -107,6 +115,13 @@ struct mrf_mr_pins {
 int mrf_mr_pin(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
 	       unsigned nseg, uint64_t access, struct mrf_mr_pins *pins);
 void mrf_mr_unpin(struct mrf_mr_pins *pins);
+/*
+ * Makes the region, with its key, and, unless it is deferred, its descriptor. Logs why not:
+ * -FI_ENOKEY, -FI_ENOMEM. Then pins and back are the caller's still.
+ */
+int mrf_mr_publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
+		   struct mrf_mr_back *back, struct fid_mr **out);
 
 /* --- mr_attr: arguments ----------------------------------------------------------- */
 

@@ -76,6 +76,6 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 	back = look_up(space, ask, view);
 	if (!back)
 		return;
-	mrf_mr_back_reach(back, ask->addr, ask->len, lease, view);
+	mrf_mr_back_reach(back, ask, lease, view);
 	mrf_mr_back_put(back);
 }

@@ -16,7 +16,8 @@ struct quest {
 	struct mrf_mr_lease *lease;
 	struct mrf_mr_view *view;
 	struct mrf_maps maps;
-	bool hurry; /* give up keeping */
+	bool hurry;	/* give up keeping */
+	bool lease_all; /* nor show what is kept: it was void too soon for the peer */
 };
 
 /* --- bounds ----------------------------------------------------------------------- */
@@ -292,7 +293,7 @@ static enum mrf_pinned answer(struct quest *q)
 	unsigned had, steps = 0;
 
 	while (ret == MRF_PINNED && pos <= last && view->nseg < MRF_MR_IOV_LIMIT) {
-		if (!view->once && show_kept(q, &pos))
+		if (!view->once && !q->lease_all && show_kept(q, &pos))
 			continue;
 		/* What was pinned has been dropped before it was found. */
 		if (++steps > 2 * MRF_MR_IOV_LIMIT)
@@ -315,22 +316,26 @@ static enum mrf_mr_status why_never(const struct mrf_mr_back *back)
 	return closed ? MRF_MR_CLOSED : MRF_MR_NO_ROOM;
 }
 
-void mrf_mr_back_reach(struct mrf_mr_back *back, uint64_t pos, uint64_t len,
+void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
 		       struct mrf_mr_lease *lease, struct mrf_mr_view *view)
 {
-	struct quest q = { .back = back, .pos = pos, .len = len, .lease = lease,
+	struct quest q = { .back = back,
+			   .pos = ask->addr,
+			   .len = ask->len,
+			   .lease = lease,
+			   .lease_all = ask->lease && !back->notify,
 			   .view = view };
 	enum mrf_pinned ret = MRF_PIN_AGAIN;
 	unsigned tries = 0;
 
 	view->status = find_first(&q) ? MRF_MR_OK : MRF_MR_OUTSIDE;
-	if (view->status != MRF_MR_OK || !len)
+	if (view->status != MRF_MR_OK || !ask->len)
 		return;
 	mrf_pins_reap(back->space->backs);
 	while (ret == MRF_PIN_AGAIN && tries++ < 2 * TRIES) {
 		view->nseg = 0;
 		view->once = false;
-		q.hurry = tries > TRIES;
+		q.hurry = q.lease_all || tries > TRIES;
 		view->status = look(&q);
 		if (view->status != MRF_MR_OK)
 			break;

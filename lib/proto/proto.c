@@ -119,6 +119,7 @@ int mrf_refuse_decode(const void *data, size_t len, uint32_t *reason)
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf)
 {
 	put_head(buf, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);
+	put32(buf + 4, ask->flags);
 	put64(buf + 8, ask->cookie);
 	put64(buf + 16, ask->key);
 	put64(buf + 24, ask->serial);
@@ -154,6 +155,7 @@ int mrf_ask_decode(const void *data, size_t len, struct mrf_ask *ask)
 	ret = check_head(buf, len, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);
 	if (ret)
 		return ret;
+	ask->flags = get32(buf + 4);
 	ask->cookie = get64(buf + 8);
 	ask->key = get64(buf + 16);
 	ask->serial = get64(buf + 24);

@@ -55,7 +55,10 @@ struct mrf_ask {
 	uint64_t serial; /* the registration that is meant (raw keys); 0: any */
 	uint64_t addr;	 /* offset, or address with FI_MR_VIRT_ADDR */
 	uint64_t len;	 /* bytes; addr + len may wrap: then the answer is "outside" */
+	uint32_t flags;	 /* MRF_ASK_*; unknown ones are ignored */
 };
+
+#define MRF_ASK_ONCE (1u << 0) /* what is kept keeps moving: an answer that is good once */
 
 struct mrf_answer_seg {
 	uint64_t pos; /* where peers find it: packed offset, or address with FI_MR_VIRT_ADDR */

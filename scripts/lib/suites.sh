@@ -153,7 +153,7 @@ suite_docs() {
 	counts check-modes "$top/scripts/check-modes"
 }
 
-# On soft-RoCE: the functional tests, and the demonstration in its two modes.
+# On soft-RoCE: the functional tests, the demonstration in its two modes, some unit tests.
 suite_rxe() {
 	local kernel=$1 share=$2 log=$out/func.log status=0
 	[ "$fresh" = no ] || share=all
@@ -161,7 +161,7 @@ suite_rxe() {
 		scripts/lib/on-rxe "$out" "$share" >"$log" 2>&1 </dev/null || status=$?
 	counted "$status" "$log"
 	counts check-modes "$top/scripts/check-modes" "$log"
-	for log in "$out"/demo*.log; do
+	for log in "$out"/demo*.log "$out"/unit-*.log; do
 		counted "$(cat "${log%.log}.status")" "$log"
 	done
 }

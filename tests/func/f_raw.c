@@ -313,7 +313,7 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Seconds for some writes; the best of some tries, of more while it is not below enough. */
+/* Seconds for some writes: the best of some tries, of more until it is below enough. */
 static double access_time(struct scene *s, uint64_t key, double enough)
 {
 	struct region r = s->r;
@@ -335,7 +335,7 @@ static double access_time(struct scene *s, uint64_t key, double enough)
 #define PART 2500
 #define PARTS (MANY / PART)
 
-/* The best of the first, and of the last quarter: what disturbs one part is not counted. */
+/* The best part of a quarter: what disturbs one part is not counted. */
 static double best(const double *part, unsigned from)
 {
 	double least = part[from];

@@ -161,7 +161,7 @@ static void do_reg(struct ctl *m)
 	m->a[3] = fab.bits & FI_MR_RAW ? raw_get(m, mr) : 0;
 }
 
-/* --- step by step, and by address: far.h ---------------------------------------------- */
+/* --- step by step, and by address: far.h -------------------------------------- */
 
 /* As it is after fi_mr_regv. */
 static void do_regv(struct ctl *m)

@@ -66,7 +66,7 @@ static void ask(const uint8_t *data, size_t len)
 	must(mrf_msg_type(data, len) == MRF_MSG_ASK);
 	must(!mrf_ask_decode(again, mrf_ask_encode(&one, again), &two));
 	must(one.cookie == two.cookie && one.key == two.key && one.serial == two.serial &&
-	     one.addr == two.addr && one.len == two.len);
+	     one.addr == two.addr && one.len == two.len && one.flags == two.flags);
 }
 
 static void answer(const uint8_t *data, size_t len)

@@ -26,12 +26,29 @@ static inline void tell(void *arg)
 	atomic_fetch_add(&told, 1);
 }
 
+/* Moves mem to where all of it is in one window. */
+static inline void align_mem(void)
+{
+	char *room = mmap(NULL, 2 * WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *start = (char *)(((uintptr_t)room + WINDOW - 1) & ~(WINDOW - 1ul));
+
+	ck_assert_ptr_ne(room, MAP_FAILED);
+	munmap(mem, 64 * PAGE);
+	mem = mmap(start, 64 * PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	ck_assert_ptr_eq(mem, start);
+	munmap(room, (size_t)(start - room));
+	start += 64 * PAGE;
+	munmap(start, (size_t)(room + 2 * WINDOW - start));
+}
+
 /* With the monitor that there is, and a fake kernel that looks at the memory. */
 static inline void back_open(uint64_t mode)
 {
 	unsetenv("FI_MRFAB_MONITOR");
 	mrf_param_reload();
 	env_open(mode);
+	align_mem();
 	fake_verbs.check_memory = true;
 	atomic_store(&told, 0);
 	env.space.dropped = tell;

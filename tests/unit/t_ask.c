@@ -8,16 +8,19 @@
 #include <sys/mman.h>
 #include "base/param.h"
 #include "ep_fixture.h"
+#include "monitor/monitor.h"
 
 #define MIB (1024 * 1024ul)
 
 static struct pair p;
-static atomic_uint forgets, releases;
+static atomic_uint questions, forgets, releases;
 
 static enum fake_fate count_notes(uint8_t *msg, size_t *len, bool from_target)
 {
 	int type = mrf_msg_type(msg, *len);
 
+	if (type == MRF_MSG_ASK && !from_target)
+		atomic_fetch_add(&questions, 1);
 	if (type == MRF_MSG_FORGET && from_target)
 		atomic_fetch_add(&forgets, 1);
 	if (type == MRF_MSG_RELEASE && !from_target)
@@ -190,6 +193,57 @@ START_TEST(ask_more_accesses_than_leases_all_get_done)
 	ck_assert_int_eq(memcmp(p.dst, p.src, N * LEN), 0);
 	want_none(&p.a);
 	want_soon(atomic_load(&releases) >= 1);
+	pair_close(&p);
+}
+END_TEST
+
+/* What is pinned for one access is not what the next one, begun later, has to reach. */
+START_TEST(ask_lease_serves_no_access_that_began_later)
+{
+	open_pair(false, 0);
+	fake_hold(true);
+	pair_write(&p, 0, 100);
+	want_soon(fake_queued() == 1);
+	ck_assert_uint_eq(atomic_load(&questions), 1);
+	put_fresh_pages(p.dst, PAIR_LEN);
+	pair_write(&p, 0, 200);
+	want_soon(fake_queued() == 2);
+	ck_assert_uint_eq(atomic_load(&releases), 0);
+	fake_hold(false);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert_uint_eq(atomic_load(&questions), 2);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 200), 0);
+	pair_close(&p);
+}
+END_TEST
+
+static atomic_uint once_asked;
+
+/* What the target says it keeps is refused by its kernel, as if the memory moved again. */
+static enum fake_fate spoil_kept_answers(uint8_t *msg, size_t *len, bool from_target)
+{
+	struct mrf_answer answer;
+	struct mrf_ask ask;
+
+	if (!from_target && !mrf_ask_decode(msg, *len, &ask) && (ask.flags & MRF_ASK_ONCE))
+		atomic_fetch_add(&once_asked, 1);
+	if (from_target && !mrf_answer_decode(msg, *len, &answer) && answer.nseg &&
+	    !(answer.flags & MRF_ANSWER_ONCE)) {
+		answer.seg[0].rkey ^= 0x5a;
+		*len = mrf_answer_encode(&answer, msg);
+	}
+	return FAKE_DELIVER;
+}
+
+START_TEST(ask_memory_that_moves_all_the_time_is_leased_in_the_end)
+{
+	open_pair(true, 0);
+	fake.on_send = spoil_kept_answers;
+	write_ok(0, 5000);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 5000), 0);
+	/* Where nobody tells of changes it was leased in the first place. */
+	ck_assert_uint_eq(atomic_load(&once_asked), mrf_monitor_usable());
 	pair_close(&p);
 }
 END_TEST
@@ -497,6 +551,8 @@ static TCase *tcase_ask(void)
 	tcase_add_test(tc, ask_peers_that_are_not_told_are_refused_and_ask_again);
 	tcase_add_test(tc, ask_leases_end_when_their_accesses_are_done);
 	tcase_add_test(tc, ask_more_accesses_than_leases_all_get_done);
+	tcase_add_test(tc, ask_lease_serves_no_access_that_began_later);
+	tcase_add_test(tc, ask_memory_that_moves_all_the_time_is_leased_in_the_end);
 	tcase_add_test(tc, ask_leases_end_with_the_connection);
 	tcase_add_loop_test(tc, ask_large_access_goes_over_many_pins, 0, 2);
 	tcase_add_loop_test(tc, ask_access_over_memory_of_several_kinds_gets_done, 0, 2);

@@ -640,6 +640,26 @@ START_TEST(an_answer_is_kept_or_leased_and_never_both)
 }
 END_TEST
 
+START_TEST(a_lease_is_given_to_who_asks_for_one)
+{
+	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE, .ep = &asker, .lease = true };
+	struct fid_mr *mr;
+
+	back_open(_i ? FI_MR_MMU_NOTIFY : 0);
+	mr = env_must_reg(mem, 8 * PAGE, RW, KEY);
+	fi_mr_refresh(mr, NULL, 0, 0);
+	must_reach(KEY, 0, PAGE);
+	mrf_mr_reach(&env.space, &ask, &lease, &view);
+	ck_assert_int_eq(view.status, MRF_MR_OK);
+	/* Where the application tells of changes there is nothing to be had from it. */
+	ck_assert_int_eq(view.once, !_i);
+	ck_assert_uint_ge(reached(0), PAGE);
+	ck_assert_uint_eq(fake_verbs.live_mrs, _i ? 1 : 2);
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
 START_TEST(a_lease_may_end_after_its_region)
 {
 	struct mrf_mr_lease other;
@@ -1009,6 +1029,7 @@ static TCase *leases(void)
 	tcase_add_test(tc, without_a_monitor_each_access_is_leased);
 	tcase_add_test(tc, memory_that_cannot_be_watched_is_leased);
 	tcase_add_test(tc, an_answer_is_kept_or_leased_and_never_both);
+	tcase_add_loop_test(tc, a_lease_is_given_to_who_asks_for_one, 0, 2);
 	tcase_add_test(tc, a_lease_may_end_after_its_region);
 	return tc;
 }

@@ -150,14 +150,17 @@ END_TEST
 START_TEST(a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go)
 {
 	char *mem = map(4);
+	FILE *file = tmpfile();
 
+	ck_assert_int_eq(ftruncate(fileno(file), PAGE), 0);
 	must_watch(mem, 4);
-	ck_assert_ptr_eq(mmap(mem + PAGE, PAGE, PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+	ck_assert_ptr_eq(mmap(mem + PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED,
+			      fileno(file), 0),
 			 mem + PAGE);
 	must_have_dropped(1);
 	munmap(mem, 4 * PAGE);
 	must_have_dropped(1);
+	fclose(file);
 }
 END_TEST
 
@@ -239,10 +242,11 @@ START_TEST(memory_that_cannot_be_watched_is_refused)
 	char *mem = map(4);
 	void *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	FILE *file = tmpfile();
+	/* A file that is certainly not in a tmpfs, which userfaultfd would take. */
+	FILE *file = fopen("/proc/self/exe", "r");
 	void *text;
 
-	ck_assert_int_eq(ftruncate(fileno(file), PAGE), 0);
+	ck_assert_ptr_nonnull(file);
 	text = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fileno(file), 0);
 	ck_assert_int_eq(watch_it(&watch, text, 1), have ? -FI_EINVAL : -FI_ENOSYS);
 	munmap(text, PAGE);

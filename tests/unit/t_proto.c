@@ -50,7 +50,7 @@ END_TEST
 START_TEST(proto_question_and_answer_survive_the_round_trip)
 {
 	struct mrf_ask ask = { .cookie = 3, .key = 0, .serial = 4, .addr = UINT64_MAX,
-			       .len = UINT64_MAX - 1 }, a;
+			       .len = UINT64_MAX - 1, .flags = 5 }, a;
 	uint8_t buf[MRF_PROTO_MAX_MSG];
 	uint32_t n, i;
 
@@ -58,7 +58,7 @@ START_TEST(proto_question_and_answer_survive_the_round_trip)
 	ck_assert_int_eq(mrf_msg_type(buf, MRF_PROTO_ASK_LEN), MRF_MSG_ASK);
 	ck_assert_int_eq(mrf_ask_decode(buf, MRF_PROTO_ASK_LEN, &a), 0);
 	ck_assert(a.cookie == 3 && a.key == 0 && a.serial == 4 && a.addr == UINT64_MAX &&
-		  a.len == UINT64_MAX - 1);
+		  a.len == UINT64_MAX - 1 && a.flags == 5);
 	for (n = 0; n <= MRF_PROTO_MAX_SEG; n++) {
 		struct mrf_answer in = sample_answer(n), out;
 		size_t len = mrf_answer_encode(&in, buf);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "mr/back.h"
+
+/* Is the memory there that the mode says has to be? */
+static int check_memory(const struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
+			const struct mrf_mr_pins *where)
+{
+	struct mrf_mr_pins pins;
+	int ret;
+
+	if (!(space->mode & FI_MR_ALLOCATED))
+		return 0;
+	ret = mrf_mr_pin(space, where->seg, where->nseg, plan->access, &pins);
+	if (!ret)
+		mrf_mr_unpin(&pins);
+	return ret;
+}
+
+int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			     struct fid_mr **out)
+{
+	struct mrf_mr_back *back = NULL;
+	unsigned i;
+	int ret;
+
+	ret = check_memory(space, plan, pins);
+	if (ret)
+		return ret;
+	for (i = 0; i < pins->nseg; i++) {
+		pins->vmr[i] = (struct mrf_vmr){ 0 };
+		pins->seg[i].rkey = pins->seg[i].lkey = 0;
+	}
+	if (plan->demand) {
+		back = mrf_mr_back_new(space, mrf_mr_access_kernel(plan->access),
+				       pins->seg, pins->nseg);
+		if (!back)
+			return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022,
+					  "no memory for a region");
+	}
+	ret = mrf_mr_publish(space, attr, plan, pins, back, out);
+	if (ret && back)
+		mrf_mr_back_put(back);
+	return ret;
+}

@@ -113,9 +113,6 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 		return -FI_EAGAIN;
 	}
 	leave_queue(op);
-	/* The leases end when it is done, whether or not the application looks. */
-	if (mrf_unlikely(peer->leases))
-		mrf_agent_watch(peer);
 	return 0;
 }
 
@@ -187,6 +184,9 @@ void mrf_peer_advance(struct mrf_peer *peer)
 		if (!mrf_list_empty(&peer->queue))
 			ask_ahead(peer);
 	} while (mrf_ask_release(peer) && !mrf_list_empty(&peer->queue));
+	/* The leases end when all is done, whether or not the application looks. */
+	if (mrf_unlikely(peer->leases && in_flight(peer->conn)))
+		mrf_agent_watch(peer);
 	retire(peer);
 }
 

@@ -72,6 +72,16 @@ const struct fake_mr *fake_verbs_find(uint32_t rkey)
 	return mr;
 }
 
+uint32_t fake_verbs_next_key(void)
+{
+	uint32_t key;
+
+	pthread_mutex_lock(&lock);
+	key = fake_verbs.next_key;
+	pthread_mutex_unlock(&lock);
+	return key;
+}
+
 unsigned fake_verbs_covering(const void *addr, size_t len)
 {
 	uintptr_t start = (uintptr_t)addr;

@@ -69,6 +69,8 @@ void fake_verbs_fail(enum fake_call call, unsigned nth, int err);
 unsigned fake_verbs_live(void);
 /* A live registration by its rkey, or NULL. */
 const struct fake_mr *fake_verbs_find(uint32_t rkey);
+/* What the next registration gets for a key; keys go up, unless they are set. */
+uint32_t fake_verbs_next_key(void);
 /* How many live registrations have a byte of [addr, addr + len). */
 unsigned fake_verbs_covering(const void *addr, size_t len);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The owner's part: maps, unmaps, moves, discards, and looks at what peers have done. */
 #define CASE_HELPER
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,14 @@ static void move_away(struct work *w, unsigned c, size_t len)
 	map(words(w, c), len, ANON, -1, 0);
 }
 
+/* Without what the cell held when it last was the file's: that would look like stale words. */
+static void share(struct work *w, unsigned c, size_t len)
+{
+	must(!fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, c * CELL,
+			(off_t)len), "no hole in the file");
+	map(words(w, c), len, MAP_SHARED, w->fd, c * CELL);
+}
+
 static void change_pages(struct work *w, enum change change, unsigned c, size_t len,
 			 bool hole)
 {
@@ -177,7 +186,7 @@ static void change_pages(struct work *w, enum change change, unsigned c, size_t 
 		munmap(words(w, c), len);
 		break;
 	case MAP_SHARED_OVER:
-		map(words(w, c), len, MAP_SHARED, w->fd, c * CELL);
+		share(w, c, len);
 		break;
 	case MOVE:
 		move_away(w, c, len);

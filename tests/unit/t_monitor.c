@@ -22,10 +22,13 @@ static struct mrf_monitor_client client;
 static struct mrf_watch watch;
 static atomic_int drops, tells;
 static bool have;
+static useconds_t delay_us;
 
 static void on_drop(void *arg)
 {
 	ck_assert_ptr_eq(arg, &client);
+	/* Time for the other thread to go on too early. */
+	usleep(delay_us);
 	atomic_fetch_add(&drops, 1);
 }
 
@@ -57,6 +60,7 @@ static void setup(void)
 	unsetenv("FI_MRFAB_MONITOR");
 	mrf_param_reload();
 	have = permitted();
+	delay_us = 0;
 	atomic_store(&drops, 0);
 	atomic_store(&tells, 0);
 	client = (struct mrf_monitor_client){ .drop = on_drop,
@@ -125,6 +129,7 @@ START_TEST(munmap_drops_before_it_returns)
 {
 	char *mem = map(4);
 
+	delay_us = 20000;
 	must_watch(mem, 4);
 	munmap(mem + PAGE, PAGE);
 	must_have_dropped(1);
@@ -168,6 +173,7 @@ START_TEST(discarding_drops_and_the_range_is_not_watched_again)
 {
 	char *mem = map(4);
 
+	delay_us = 20000;
 	must_watch(mem, 4);
 	madvise(mem + PAGE, PAGE, MADV_DONTNEED);
 	must_have_dropped(1);

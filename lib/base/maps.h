@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is mapped in this process, as /proc/self/maps has it. A look is out of date as soon
- * as it is taken: it says what is worth trying, the kernel then says what is so.
+ * What is mapped in this process, as /proc/self/maps has it. A look is out of date as
+ * soon as it is taken: it says what is worth trying, the kernel then says what is so.
  */
 #ifndef MRF_BASE_MAPS_H
 #define MRF_BASE_MAPS_H
@@ -12,8 +12,8 @@
 
 struct mrf_mapping {
 	uint64_t start;
-	uint64_t end; /* exclusive */
-	char perms[5]; /* "rw-p" */
+	uint64_t end;	/* exclusive */
+	char perms[5];	/* "rw-p" */
 	uint64_t inode; /* 0: no file */
 };
 
@@ -28,7 +28,7 @@ bool mrf_maps_private(const struct mrf_mapping *mapping);
 /* In order of address. All 0: empty. */
 struct mrf_maps {
 	unsigned count;
-	unsigned max; /* room */
+	unsigned max;		     /* room */
 	struct mrf_mapping *mapping; /* not cut to [start, end) */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ranges that were discarded (MADV_DONTNEED, MADV_FREE). A table of fixed size, because it
- * is written while memory can neither be allocated nor freed; when it is full the two
+ * Ranges that were discarded (MADV_DONTNEED, MADV_FREE). A table of fixed size, because
+ * it is written while memory can neither be allocated nor freed; when it is full the two
  * ranges nearest to each other become one, which is wrong only by being cautious. Pure;
  * the caller serialises.
  */

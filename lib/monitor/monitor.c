@@ -27,9 +27,9 @@ static struct mrf_lock lock = {
 
 /* Starting and ending the thread, which never takes this one. */
 static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
-static unsigned users;	/* admin */
-static pthread_t thread; /* admin */
-static int stop_fd = -1; /* admin */
+static unsigned users;	  /* admin */
+static pthread_t thread;  /* admin */
+static int stop_fd = -1;  /* admin */
 static bool said_unknown; /* admin: that FI_MRFAB_MONITOR is wrong */
 static bool said_why;	  /* admin: why there is none */
 

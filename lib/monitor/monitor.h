@@ -16,8 +16,9 @@
  * though nothing is watched any more: the thread that sleeps may hold the allocator's own
  * locks.
  *
- * A discard (MADV_DONTNEED, MADV_FREE) is told before the pages go, and nothing tells when
- * they have gone. Such a range is not watched again, until it was unmapped much later.
+ * A discard (MADV_DONTNEED, MADV_FREE) is told before the pages go, and nothing tells
+ * when they have gone. Such a range is not watched again, until it was unmapped much
+ * later.
  *
  * The first client starts the monitor's thread, the last one to go ends it.
  */
@@ -60,10 +61,10 @@ void mrf_monitor_add(struct mrf_monitor_client *client);
 void mrf_monitor_remove(struct mrf_monitor_client *client);
 
 /*
- * Lock held. start and len are whole pages that lie inside one mapping. Not watched when it
- * fails: -FI_ENOSYS (no monitor), -FI_EINVAL (memory of a kind that cannot be watched, or
- * that was discarded), -FI_EBUSY (another userfaultfd has it), -FI_EAGAIN (it is not, or
- * not any more, inside one mapping: look again).
+ * Lock held. start and len are whole pages that lie inside one mapping. Not watched when
+ * it fails: -FI_ENOSYS (no monitor), -FI_EINVAL (memory of a kind that cannot be watched,
+ * or that was discarded), -FI_EBUSY (another userfaultfd has it), -FI_EAGAIN (it is not,
+ * or not any more, inside one mapping: look again).
  */
 int mrf_monitor_watch(struct mrf_watch *watch);
 /* Lock held. Pages that another watch covers stay watched. Harmless when not watched. */

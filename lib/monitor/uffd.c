@@ -43,8 +43,8 @@ static int open_device(void)
 }
 
 /*
- * Valgrind runs one thread at a time, and lets no other run while one is in munmap: whoever
- * waits there for the monitor would wait for ever.
+ * Valgrind runs one thread at a time, and lets no other run while one is in munmap:
+ * whoever waits there for the monitor would wait for ever.
  */
 static bool under_valgrind(void)
 {
@@ -123,8 +123,8 @@ static void decode(const struct uffd_msg *msg, struct mrf_uffd_event *event)
 	switch (msg->event) {
 	case UFFD_EVENT_UNMAP:
 	case UFFD_EVENT_REMOVE:
-		event->kind = msg->event == UFFD_EVENT_UNMAP ? MRF_UFFD_UNMAP :
-							       MRF_UFFD_REMOVE;
+		event->kind =
+			msg->event == UFFD_EVENT_UNMAP ? MRF_UFFD_UNMAP : MRF_UFFD_REMOVE;
 		event->start = msg->arg.remove.start;
 		event->end = msg->arg.remove.end;
 		break;

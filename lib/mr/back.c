@@ -60,7 +60,8 @@ void mrf_mr_backs_free(struct mrf_mr_backs *backs)
 
 bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs)
 {
-	if (mrf_unlikely(!atomic_load_explicit(&backs->monitored, memory_order_relaxed)) &&
+	if (mrf_unlikely(
+		    !atomic_load_explicit(&backs->monitored, memory_order_relaxed)) &&
 	    !atomic_exchange(&backs->monitored, true))
 		mrf_monitor_add(&backs->client);
 	return mrf_monitor_usable();
@@ -85,8 +86,8 @@ static unsigned merge(struct mrf_extent *extent, unsigned count)
 		struct mrf_extent *last = &extent[n];
 
 		if (extent[i].addr - last->addr <= last->len)
-			last->len = mrf_max(last->len, extent[i].addr - last->addr +
-							       extent[i].len);
+			last->len = mrf_max(last->len,
+					    extent[i].addr - last->addr + extent[i].len);
 		else
 			extent[++n] = extent[i];
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is behind a region that is pinned on demand: its bytes as peers count them, and the
- * pieces of them that are pinned at the moment.
+ * What is behind a region that is pinned on demand: its bytes as peers count them, and
+ * the pieces of them that are pinned at the moment.
  *
  * A pin is a kernel MR over part of the region, with exactly the region's rights. It is
  *   kept    until the memory changes: the monitor watches it, or, under FI_MR_MMU_NOTIFY,
@@ -23,7 +23,7 @@
 
 /* A run of bytes that are consecutive for peers and in memory. Immutable. */
 struct mrf_extent {
-	uint64_t pos;  /* as peers say it: packed offset, or address with FI_MR_VIRT_ADDR */
+	uint64_t pos;  /* as peers say it: offset, or address with FI_MR_VIRT_ADDR */
 	uint64_t addr; /* in this process */
 	uint64_t len;
 };
@@ -75,8 +75,8 @@ void mrf_mr_back_put(struct mrf_mr_back *back);
 int mrf_mr_back_close(struct mrf_mr_back *back);
 
 /*
- * fi_mr_refresh of an enabled region. -FI_EINVAL (logged) and -FI_ENOMEM: nothing changed;
- * or the error of a kernel that keeps a region. No lock held.
+ * fi_mr_refresh of an enabled region. -FI_EINVAL (logged) and -FI_ENOMEM: nothing
+ * changed; or the error of a kernel that keeps a region. No lock held.
  */
 int mrf_mr_back_refresh(struct mrf_mr_back *back, const struct iovec *iov, size_t count);
 

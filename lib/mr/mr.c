@@ -217,10 +217,11 @@ static struct mrf_mr_seg *copy_pins(const struct mrf_mr_pins *pins)
 	return segs;
 }
 
-static MRF_ALWAYS_INLINE struct mrf_mr *
-enter_locked(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-	     const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
-	     struct mrf_mr_seg *segs)
+static MRF_ALWAYS_INLINE struct mrf_mr *enter_locked(struct mrf_mr_space *space,
+						     const struct fi_mr_attr *attr,
+						     const struct mrf_mr_plan *plan,
+						     const struct mrf_mr_pins *pins,
+						     struct mrf_mr_seg *segs)
 {
 	struct mrf_mr *mr = mrf_mr_pool_get(space->pool);
 
@@ -241,8 +242,8 @@ enter_locked(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 }
 
 /*
- * Gives the region its descriptor and, when peers may use it, its key. One that is deferred
- * has the key all the same, but keeps it to itself.
+ * Gives the region its descriptor and, when peers may use it, its key. One that is
+ * deferred has the key all the same, but keeps it to itself.
  */
 static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
 					    bool deferred, struct mrf_mr_holder *holder)
@@ -278,10 +279,11 @@ static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int
 	return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
 }
 
-static MRF_ALWAYS_INLINE int
-publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-	const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
-	struct mrf_mr_back *back, struct fid_mr **out)
+static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
+				     const struct fi_mr_attr *attr,
+				     const struct mrf_mr_plan *plan,
+				     const struct mrf_mr_pins *pins,
+				     struct mrf_mr_back *back, struct fid_mr **out)
 {
 	struct mrf_mr_seg *segs = NULL;
 	struct mrf_mr_holder holder;

@@ -60,8 +60,9 @@ struct mrf_mr_space {
 	/*
 	 * What peers were told of regions that are pinned on demand holds no longer: tell
 	 * them. Set by ep/ when the agent starts (NULL before and after), with the
-	 * monitor's lock held; called by any thread, the monitor's too, with that lock held: must not block, allocate, free, or take a lock that
-	 * others hold while they do.
+	 * monitor's lock held; called by any thread, the monitor's too, with that lock
+	 * held: must not block, allocate, free, or take a lock that others hold while they
+	 * do.
 	 */
 	void (*dropped)(void *arg);
 	void *dropped_arg;

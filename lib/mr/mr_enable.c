@@ -71,10 +71,11 @@ int mrf_mr_enable(struct mrf_mr *mr)
 
 static int refuse_list(const struct mrf_mr *mr, const struct iovec *iov, size_t count)
 {
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3059,
-			  "fi_mr_refresh(region %p): iov=%p, count=%zu: must be ranges, or "
-			  "NULL and 0 for the whole region",
-			  (const void *)mr, (const void *)iov, count);
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_MR, 3059,
+		"fi_mr_refresh(region %p): iov=%p, count=%zu: must be ranges, or "
+		"NULL and 0 for the whole region",
+		(const void *)mr, (const void *)iov, count);
 }
 
 int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
@@ -95,9 +96,8 @@ int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 	if (!iov != !count)
 		return refuse_list(mr, iov, count);
 	if (!is_enabled(mr))
-		return mrf_refuse(
-			FI_EOPBADSTATE, FI_LOG_MR, 3062,
-			"fi_mr_refresh(region %p): has to be enabled first",
-			(void *)mr);
+		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3062,
+				  "fi_mr_refresh(region %p): has to be enabled first",
+				  (void *)mr);
 	return mrf_mr_back_refresh(mr->back, iov, count);
 }

@@ -71,8 +71,8 @@ static bool bound_by_refresh(const struct mrf_mr_back *back, const struct mrf_ho
 
 static uint64_t round_up(uint64_t addr, uint64_t grain)
 {
-	return addr > UINT64_MAX - (grain - 1) ? UINT64_MAX :
-						 (addr + grain - 1) & ~(grain - 1);
+	return addr > UINT64_MAX - (grain - 1) ? UINT64_MAX
+					       : (addr + grain - 1) & ~(grain - 1);
 }
 
 static void place(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t start,
@@ -145,8 +145,8 @@ static bool fits_still(const struct mrf_pin *pin)
 	mrf_list_each (node, &pin->back->pins) {
 		const struct mrf_pin *other = pin_at(node);
 
-		if (other->pos < pin->pos ? pin->pos - other->pos < other->len :
-					    other->pos - pin->pos < pin->len)
+		if (other->pos < pin->pos ? pin->pos - other->pos < other->len
+					  : other->pos - pin->pos < pin->len)
 			return false;
 	}
 	return true;

@@ -44,8 +44,9 @@ enum mrf_pinned {
 #define MRF_PIN_WINDOW (1u << 20)
 
 /*
- * Pins a hole widened to multiples of grain, a power of two not below the page size, as far
- * as mapping, extent, neighbouring pins and refreshed bytes let it, for good. No lock held.
+ * Pins a hole widened to multiples of grain, a power of two not below the page size, as
+ * far as mapping, extent, neighbouring pins and refreshed bytes let it, for good. No lock
+ * held.
  */
 enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole,
 			     uint64_t grain, int *err);
@@ -59,8 +60,8 @@ struct mrf_pin *mrf_pin_find(const struct mrf_mr_back *back, uint64_t pos);
 /* --- taking away ------------------------------------------------------------------ */
 
 /*
- * Takes from the region the kept pins that have an address in these spans (NULL: all) into
- * list, for mrf_pins_end. Lock held.
+ * Takes from the region the kept pins that have an address in these spans (NULL: all)
+ * into list, for mrf_pins_end. Lock held.
  */
 void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
 		   struct mrf_list *list);
@@ -75,8 +76,8 @@ int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list);
 int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
 			uint64_t clock);
 /*
- * Tries again what the kernel kept, frees what was dropped. No lock held. Cheap when there
- * is nothing. The first error.
+ * Tries again what the kernel kept, frees what was dropped. No lock held. Cheap when
+ * there is nothing. The first error.
  */
 int mrf_pins_reap(struct mrf_mr_backs *backs);
 

@@ -30,7 +30,7 @@ static bool inside(const struct mrf_extent *extent, uint64_t pos, uint64_t len)
 	return pos >= extent->pos && (len ? offset < extent->len : offset <= extent->len);
 }
 
-/* Extents that follow each other in pos, too, are one to a peer. False: passes the end. */
+/* Extents that follow each other in pos are one to a peer. False: passes the end. */
 static bool find_first(struct quest *q)
 {
 	const struct mrf_extent *extent = q->back->extent;
@@ -246,8 +246,8 @@ static struct mrf_hole hole_at(const struct quest *q, const struct piece *piece,
 }
 
 /*
- * Pins what begins at pos and is not pinned. An answer is either of kept pins, which the peer
- * may go on using, or of leased ones: MRF_PIN_UNWATCHED ends it where that changes.
+ * Pins what begins at pos and is not pinned. An answer is either of kept pins, which the
+ * peer may go on using, or of leased ones: MRF_PIN_UNWATCHED ends it where that changes.
  */
 static enum mrf_pinned fill(struct quest *q, uint64_t pos)
 {

@@ -110,8 +110,8 @@ static struct mrf_pin *next_leased(struct mrf_mr_back *back,
 }
 
 /*
- * The lease may have ended meanwhile, and left the rest to us. What the kernel keeps comes
- * into kept.
+ * The lease may have ended meanwhile, and left the rest to us. What the kernel keeps
+ * comes into kept.
  */
 static void end_orphan(struct mrf_pin *pin, int ret, struct mrf_list *kept)
 {

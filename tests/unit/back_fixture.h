@@ -29,7 +29,8 @@ static inline void tell(void *arg)
 /* Moves mem to where all of it is in one window. */
 static inline void align_mem(void)
 {
-	char *room = mmap(NULL, 2 * WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *room =
+		mmap(NULL, 2 * WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *start = (char *)(((uintptr_t)room + WINDOW - 1) & ~(WINDOW - 1ul));
 
 	ck_assert_ptr_ne(room, MAP_FAILED);

@@ -378,8 +378,8 @@ static void change_move(void)
 {
 	char *to = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	ck_assert_ptr_eq(mremap(mem + PAGE, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to),
-			 to);
+	ck_assert_ptr_eq(
+		mremap(mem + PAGE, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to), to);
 	munmap(to, PAGE);
 }
 
@@ -892,8 +892,8 @@ static bool kept(const void *addr, size_t len, uint32_t key)
 }
 
 /*
- * Replaces its own page; when the call has returned, nothing of the old one is pinned. There
- * is never a hole: another thread's memory might come there.
+ * Replaces its own page; when the call has returned, nothing of the old one is pinned.
+ * There is never a hole: another thread's memory might come there.
  */
 static void *change_pages(void *arg)
 {
@@ -987,7 +987,8 @@ static TCase *reaching(void)
 {
 	TCase *tc = tcase_create("reaching");
 
-	tcase_add_test(tc, an_access_pins_with_the_regions_rights_and_the_next_one_nothing);
+	tcase_add_test(tc,
+		       an_access_pins_with_the_regions_rights_and_the_next_one_nothing);
 	tcase_add_test(tc, a_pin_is_widened_but_never_beyond_the_region);
 	tcase_add_test(tc, a_pin_is_no_wider_than_the_window);
 	tcase_add_test(tc, positions_are_packed_over_the_segments);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Regions that are created disabled: FI_MR_ENDPOINT, FI_RMA_EVENT, fi_mr_bind, fi_mr_enable. */
+/* Regions that are created disabled: FI_MR_ENDPOINT, FI_RMA_EVENT, fi_mr_bind,
+ * fi_mr_enable. */
 #include "back_fixture.h"
 
 static struct unit_capture cap;

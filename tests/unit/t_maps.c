@@ -97,7 +97,8 @@ START_TEST(rights_and_kinds_are_told_apart)
 	ck_assert(mrf_maps_pinnable(at(both), true));
 	ck_assert(mrf_maps_private(at(both)));
 	ck_assert(!mrf_maps_private(at(shared)));
-	ck_assert(!mrf_maps_private(at((void *)(uintptr_t)rights_and_kinds_are_told_apart)));
+	ck_assert(!mrf_maps_private(
+		at((void *)(uintptr_t)rights_and_kinds_are_told_apart)));
 	ck_assert(mrf_maps_private(at(&none)));
 	munmap(none, PAGE);
 	munmap(read, PAGE);

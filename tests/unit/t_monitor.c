@@ -192,9 +192,8 @@ START_TEST(moving_it_drops_and_the_new_place_is_free)
 	int moved;
 
 	must_watch(mem, 4);
-	ck_assert_ptr_eq(mremap(mem, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-				to),
-			 to);
+	ck_assert_ptr_eq(
+		mremap(mem, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to), to);
 	/* Of one move the kernel may tell twice: what moved, and what is gone. */
 	moved = atomic_load(&drops);
 	ck_assert(have == (moved > 0));
@@ -365,7 +364,8 @@ END_TEST
 
 static atomic_bool stopping;
 
-/* Memory comes and goes; a page that is watched must have been dropped when it is gone. */
+/* Memory comes and goes; a page that is watched must have been dropped when it is gone.
+ */
 static void *churn(void *arg)
 {
 	unsigned i;
@@ -540,7 +540,8 @@ static TCase *events(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, munmap_drops_before_it_returns);
 	tcase_add_test(tc, a_mapping_over_it_drops);
-	tcase_add_test(tc, a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go);
+	tcase_add_test(tc,
+		       a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go);
 	tcase_add_test(tc, discarding_drops_and_the_range_is_not_watched_again);
 	tcase_add_test(tc, moving_it_drops_and_the_new_place_is_free);
 	tcase_add_test(tc, what_is_not_watched_any_more_is_silent);

@@ -392,7 +392,8 @@ static TCase *refreshing(void)
 	tcase_add_loop_test(tc, without_mmu_notify_a_refresh_is_allowed_and_unpins, 0, 2);
 	tcase_add_test(tc, a_refresh_of_the_whole_address_space_is_one_range);
 	tcase_add_test(tc, a_failed_refresh_changes_nothing);
-	tcase_add_loop_test(tc, what_is_refreshed_while_it_is_pinned_is_pinned_anew, 0, 2);
+	tcase_add_loop_test(tc, what_is_refreshed_while_it_is_pinned_is_pinned_anew, 0,
+			    2);
 	tcase_add_test(tc, a_refresh_leaves_alone_what_was_leased_after_it_began);
 	tcase_add_test(tc, threads_may_refresh_and_ask_at_once);
 	return tc;

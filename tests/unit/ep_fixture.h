@@ -40,6 +40,9 @@ struct node_opt {
 	uint16_t port; /* 0: any */
 };
 
+/* Regions pinned for good: what is posted, and when, does not depend on questions. */
+#define PLAIN (&(struct node_opt){ .mr_mode = FI_MR_ALLOCATED })
+
 /* Before each test: a fresh fake, no log, short timeouts. After it: nothing is alive. */
 void fixture_setup(void);
 void fixture_teardown(void);

@@ -217,7 +217,7 @@ START_TEST(ep_injected_bytes_are_taken_before_the_call_returns)
 	uint8_t small[256];
 	int i;
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	fake_hold(true);
 	for (i = 0; i < 10; i++) {
 		memset(small, i + 1, sizeof(small));
@@ -339,7 +339,7 @@ START_TEST(ep_fenced_operation_waits_for_those_before_it)
 	struct iovec here = { .iov_len = 100 };
 	struct fi_rma_iov rma;
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	fake_hold(true);
@@ -625,7 +625,7 @@ START_TEST(ep_full_queue_moves_though_the_cq_was_read_in_vain)
 	struct fi_cq_data_entry entry;
 	int i;
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	fake_hold(true);
@@ -647,7 +647,7 @@ START_TEST(ep_stuck_queue_leaves_the_agent_to_others)
 	fi_addr_t back;
 	int i;
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	fake_hold(true);
@@ -681,7 +681,7 @@ START_TEST(ep_sleeper_wakes_though_another_completion_came_as_it_went_to_sleep)
 	pthread_t releaser;
 	int64_t begin;
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	fake_hold(true);
@@ -782,7 +782,7 @@ static void close_a(void)
 
 START_TEST(ep_closes_with_operations_in_flight)
 {
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	fake_hold(true);
@@ -931,7 +931,7 @@ START_TEST(ep_address_removed_under_operations_lets_them_finish)
 	uint8_t mem[64] = { 0 };
 	int i;
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	node_open(&third, NULL);
 	mr = node_reg(&third, mem, sizeof(mem), REMOTE_RW, PAIR_KEY);
 	pair_write(&p, 0, 64);

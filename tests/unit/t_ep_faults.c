@@ -79,7 +79,7 @@ START_TEST(fault_no_answer_fails_writes_and_repeats_reads)
 	int e = errs[_i / 2], err[6] = { 0, e, e, 0, 0, e }, i;
 	bool ran = _i % 2;
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	warm_up();
 	fill(p.dst, PAIR_LEN, 1);
 	fake_hold(true);
@@ -104,7 +104,7 @@ END_TEST
 
 START_TEST(fault_read_is_repeated_a_bounded_number_of_times)
 {
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	warm_up();
 	fake_break(1, 2, MRF_WC_TIMEOUT, false);
 	read_i(1);
@@ -124,7 +124,7 @@ START_TEST(fault_no_answer_halfway_through_a_read_goes_on_where_it_was)
 	size_t i;
 
 	fake.max_msg_size = PAGE;
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	warm_up();
 	fill(p.dst, PAIR_LEN, 5);
 	fake_break(6, 1, MRF_WC_TIMEOUT, false);
@@ -215,7 +215,7 @@ START_TEST(fault_flush_that_nobody_caused_repeats_no_write)
 {
 	int err[4] = { FI_ECONNRESET, FI_ECONNRESET, 0, FI_ECONNRESET };
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	warm_up();
 	fake_hold(true);
 	write_i(0);
@@ -259,7 +259,7 @@ END_TEST
 
 START_TEST(fault_device_that_takes_nothing_fails_each_operation)
 {
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	if (_i)
 		warm_up();
 	fake_fail_always(FAKE_POST, FI_EACCES);
@@ -282,7 +282,7 @@ START_TEST(fault_device_that_is_full_is_asked_again)
 {
 	int err[3] = { 0 };
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	warm_up();
 	fake_hold(true);
 	write_i(0);
@@ -304,7 +304,7 @@ START_TEST(fault_killed_peer_ends_everything_in_bounded_time)
 	int err[20], i;
 	int64_t begin;
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	warm_up();
 	fake_hold(true);
 	for (i = 0; i < 20; i++) {
@@ -327,7 +327,7 @@ END_TEST
 
 START_TEST(fault_peer_killed_before_it_answers_ends_what_waits)
 {
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, !_i);
 	if (_i) {
 		/* Connected, the question on its way. */

@@ -276,7 +276,7 @@ START_TEST(resolve_refused_halfway_sends_nothing_twice)
 	size_t i;
 
 	fake.max_msg_size = PAGE;
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	mr = node_reg(&p.b, mem, each, REMOTE_RW, 99);
 	write_two(each, 99);
 	want_ok(&p.a, &p);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 #include "bench.h"
 
 static void die(const char *call, int err)
@@ -59,17 +60,21 @@ static double children_ns(void)
 	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e3;
 }
 
+#define SETTLE_US 60000
+
 void bench_rounds(struct bench_series *series, int n, int rounds)
 {
 	for (int round = -1; round < rounds; round++) {
 		int slot = round < 0 ? 0 : round;
 
 		for (int k = 0; k < n; k++) {
-			/* Each follows each: what one leaves to be done hits all alike.
-			 */
 			int i = (k + round + 1) % n;
 			double children = children_ns();
-			uint64_t start = bench_now();
+			uint64_t start;
+
+			/* What the one before has left for the kernel to do is done. */
+			usleep(SETTLE_US);
+			start = bench_now();
 
 			series[i].work(series[i].arg);
 			series[i].ns[slot] = (double)(bench_now() - start);

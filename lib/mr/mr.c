@@ -32,7 +32,7 @@ static void hold_domain_locked(struct mrf_mr *mr)
  * kernel regions go: the kernel may hand out their numbers again at once. -FI_EBUSY
  * (logged): an endpoint is in the way, nothing changed.
  */
-static int withdraw(struct mrf_mr *mr)
+static MRF_ALWAYS_INLINE int withdraw(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
 	int ret = 0;
@@ -49,29 +49,46 @@ static int withdraw(struct mrf_mr *mr)
 	return ret;
 }
 
+static MRF_ALWAYS_INLINE int unpin_one(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
+{
+	int ret = mrf_vmr_dereg(vmr);
+
+	if (mrf_likely(!ret))
+		return 0;
+	return mrf_refuse(-ret, FI_LOG_MR, 3030,
+			  "%#llx + %llu bytes: the kernel keeps the region",
+			  (unsigned long long)seg->addr, (unsigned long long)seg->len);
+}
+
 static int unpin(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nseg)
 {
 	int first = 0, ret;
 	unsigned i;
 
 	for (i = 0; i < nseg; i++) {
-		ret = mrf_vmr_dereg(&vmr[i]);
-		if (mrf_unlikely(ret)) {
-			mrf_refuse(-ret, FI_LOG_MR, 3030,
-				   "%#llx + %llu bytes: the kernel keeps the region",
-				   (unsigned long long)seg[i].addr,
-				   (unsigned long long)seg[i].len);
-			first = first ? first : ret;
-		}
+		ret = unpin_one(&seg[i], &vmr[i]);
+		first = first ? first : ret;
 	}
 	return first;
 }
 
-static int unpin_all(struct mrf_mr *mr)
+static MRF_ALWAYS_INLINE int unpin_all(struct mrf_mr *mr)
 {
 	if (mrf_unlikely(mr->back))
 		return mrf_mr_back_close(mr->back);
+	if (mrf_likely(mr->nseg == 1))
+		return unpin_one(&mr->seg, &mr->vmr);
 	return unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
+}
+
+static MRF_ALWAYS_INLINE void give_memory_back(struct mrf_mr *mr)
+{
+	if (mrf_unlikely(mr->nseg > 1))
+		free(mr->segs);
+	if (mrf_unlikely(mr->back)) {
+		mrf_mr_back_put(mr->back);
+		mr->back = NULL;
+	}
 }
 
 /* On failure the region stays, without key and descriptor, and may be closed again. */
@@ -94,12 +111,7 @@ static int mr_close(struct fid *fid)
 		return ret;
 	}
 	fid->fclass = FI_CLASS_UNSPEC;
-	if (mr->nseg > 1)
-		free(mr->segs);
-	if (mrf_unlikely(mr->back)) {
-		mrf_mr_back_put(mr->back);
-		mr->back = NULL;
-	}
+	give_memory_back(mr);
 	mrf_mr_pool_put(mr->space->pool, mr);
 	return 0;
 }
@@ -125,8 +137,8 @@ static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
 		seg->iova &= space->page_mask;
 }
 
-static int pin_one(const struct mrf_mr_space *space, unsigned rights,
-		   struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
+static MRF_ALWAYS_INLINE int pin_one(const struct mrf_mr_space *space, unsigned rights,
+				     struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
 {
 	const void *addr = (const void *)(uintptr_t)seg->addr;
 	int ret = 0;
@@ -236,7 +248,6 @@ static MRF_ALWAYS_INLINE struct mrf_mr *enter_locked(struct mrf_mr_space *space,
 	mr->vmr = pins->vmr[0];
 	mr->len = plan->len;
 	mr->keyed = false;
-	mrf_mr_key_show(mr);
 	mrf_mr_set(mr, plan->access, plan->nseg, pins->seg, segs);
 	return mr;
 }
@@ -260,10 +271,12 @@ static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requeste
 	}
 	hold_domain_locked(mr);
 	mr->enabled = !deferred;
-	if (mrf_likely(!deferred))
+	if (mrf_likely(!deferred)) {
+		mrf_mr_key_show(mr);
 		mrf_mr_set_live(mr->space->pool, mr);
-	else
+	} else {
 		mr->fid.key = FI_KEY_NOTAVAIL;
+	}
 	return 0;
 }
 
@@ -333,20 +346,34 @@ static int refuse_null(const char *which)
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "%s=NULL: must be given", which);
 }
 
+/* The short way of nearly every registration: what is known of it is left out. */
+static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			  struct fid_mr **out)
+{
+	const struct mrf_mr_plan plan = { .access = attr->access,
+					  .len = attr->mr_iov->iov_len,
+					  .nseg = 1 };
+	struct mrf_mr_pins pins;
+	int ret = check_key(space, attr);
+
+	if (mrf_unlikely(ret))
+		return ret;
+	pins.nseg = 1;
+	plan_seg(space, attr->mr_iov, &pins.seg[0]);
+	ret = pin_one(space, mrf_mr_access_kernel(plan.access), &pins.seg[0], &pins.vmr[0]);
+	if (mrf_unlikely(ret))
+		return ret;
+	ret = publish(space, attr, &plan, &pins, NULL, out);
+	if (mrf_unlikely(ret))
+		unpin_one(&pins.seg[0], &pins.vmr[0]);
+	return ret;
+}
+
 static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		 uint64_t flags, struct fid_mr **out, struct mrf_mr_plan *plan)
+		 uint64_t flags, struct mrf_mr_plan *plan)
 {
 	int ret;
 
-	if (mrf_unlikely(!space || !attr || !out))
-		return refuse_null(!space ? "domain" : attr ? "mr" : "attr");
-	if (mrf_likely(mrf_mr_attr_usual(space, attr, flags))) {
-		plan->access = attr->access;
-		plan->len = attr->mr_iov->iov_len;
-		plan->nseg = 1;
-		plan->deferred = plan->demand = false;
-		return check_key(space, attr);
-	}
 	ret = mrf_mr_attr_check(space, attr, flags, plan);
 	if (ret)
 		return ret;
@@ -364,8 +391,12 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	struct mrf_mr_pins pins;
 	int ret;
 
-	ret = check(space, attr, flags, out, &plan);
-	if (mrf_unlikely(ret))
+	if (mrf_unlikely(!space || !attr || !out))
+		return refuse_null(!space ? "domain" : attr ? "mr" : "attr");
+	if (mrf_likely(mrf_mr_attr_usual(space, attr, flags)))
+		return register_usual(space, attr, out);
+	ret = check(space, attr, flags, &plan);
+	if (ret)
 		return ret;
 	plan_segs(space, attr->mr_iov, &plan, &pins);
 	if (mrf_unlikely(plan.deferred || plan.demand))

@@ -57,7 +57,6 @@ int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder 
 		return ret;
 	mr->key = key;
 	mr->keyed = true;
-	mrf_mr_key_show(mr);
 	return 0;
 }
 

@@ -102,6 +102,14 @@ void mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
 	mrf_peer_advance(peer);
 }
 
+void mrf_ask_unwant(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	while ((node = mrf_list_pop(&peer->to_ask)))
+		mrf_list_entry(node, struct mrf_remote, node)->wanted = false;
+}
+
 void mrf_ask_lost(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
@@ -113,7 +121,8 @@ void mrf_ask_lost(struct mrf_peer *peer)
 		want_again(peer, remote);
 	}
 	peer->asks = 0;
-	/* The peer ended them with the connection. */
+	/* The peer ended the leases with the connection; a FORGET may have been lost with it. */
+	peer->epoch++;
 	peer->lease_epoch++;
 	peer->leases = 0;
 }
@@ -136,9 +145,11 @@ bool mrf_ask_release(struct mrf_peer *peer)
 
 	if (mrf_likely(!peer->leases) || in_use(peer))
 		return false;
-	/* What did not go out goes with the next one, or with the connection. */
-	if (post_message(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg)))
+	if (!mrf_conn_room(peer->conn) ||
+	    post_message(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg))) {
+		mrf_agent_watch(peer);
 		return false;
+	}
 	peer->leases = 0;
 	peer->lease_epoch++;
 	return true;

@@ -233,8 +233,10 @@ static void on_established(struct mrf_conn *conn, const struct mrf_cm_event *eve
 	mrf_vconn_tune(conn->vconn);
 	clear_deadline(conn);
 	/* Another endpoint behind the same address knows nothing of what the old one said. */
-	if (welcome.instance != peer->instance)
+	if (welcome.instance != peer->instance) {
 		mrf_remote_forget_all(peer);
+		mrf_ask_unwant(peer);
+	}
 	peer->instance = welcome.instance;
 	peer->space_id = welcome.space_id;
 	peer->mr_mode = welcome.mr_mode;

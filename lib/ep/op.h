@@ -51,6 +51,7 @@ struct mrf_op {
 	bool resolved;		/* all keys known good; holds until the next requeue */
 	bool imm_posted;
 	uint8_t timeouts;
+	uint8_t empty_known;	/* by rma: no bytes, and an answer allowed that */
 	uint16_t refused;	/* times that the target's kernel said no */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 	uint32_t imm;

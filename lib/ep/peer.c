@@ -183,6 +183,8 @@ void mrf_peer_advance(struct mrf_peer *peer)
 			;
 		if (!mrf_list_empty(&peer->queue))
 			ask_ahead(peer);
+		else
+			mrf_ask_unwant(peer);
 	} while (mrf_ask_release(peer) && !mrf_list_empty(&peer->queue));
 	/* The leases end when all is done, whether or not the application looks. */
 	if (mrf_unlikely(peer->leases && in_flight(peer->conn)))
@@ -228,6 +230,7 @@ static void requeue(struct mrf_peer *peer, struct mrf_op *op)
 {
 	op->pos = op->acked;
 	op->resolved = false;
+	op->empty_known = 0;
 	op->imm_posted = false;
 	if (op->queued)
 		return;
@@ -385,6 +388,12 @@ void mrf_peer_break(struct mrf_peer *peer)
 	mrf_agent_kick(peer);
 }
 
+static void unresolve(struct mrf_op *op)
+{
+	op->resolved = false;
+	op->empty_known = 0;
+}
+
 void mrf_peer_rewind(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
@@ -397,7 +406,7 @@ void mrf_peer_rewind(struct mrf_peer *peer)
 	}
 	/* What was known may be another endpoint's by the time of the next connection. */
 	mrf_list_each(pos, &peer->queue)
-		mrf_list_entry(pos, struct mrf_op, node)->resolved = false;
+		unresolve(mrf_list_entry(pos, struct mrf_op, node));
 	mrf_ask_lost(peer);
 }
 

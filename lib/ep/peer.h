@@ -162,6 +162,8 @@ void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t add
 void mrf_ask_send(struct mrf_peer *peer);
 /* An answer came in; operations may go on. */
 void mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer);
+/* Nobody needs the questions that were not sent yet; who does after all wants them again. */
+void mrf_ask_unwant(struct mrf_peer *peer);
 /* The connection is gone, and with it the questions and the leases that were open. */
 void mrf_ask_lost(struct mrf_peer *peer);
 /* What the peer said of regions that are pinned on demand is void. */

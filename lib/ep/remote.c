@@ -229,6 +229,7 @@ static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote,
 
 	remote->peer_key = raw->key;
 	remote->serial = raw->serial;
+	remote->space_id = raw->space_id;
 	remote->instance = raw->serial;
 	remote->complete = raw->complete;
 	remote->access = raw->access;
@@ -253,7 +254,8 @@ static struct mrf_remote *no_memory(uint64_t key, struct mrf_why *why)
 	return NULL;
 }
 
-static struct mrf_remote *add_mapped(struct mrf_peer *peer, uint64_t key,
+/* The peer may be another process than it was, which numbers its regions as the old one did. */
+static struct mrf_remote *get_mapped(struct mrf_peer *peer, uint64_t key,
 				     const struct mrf_rawkey *raw, struct mrf_why *why)
 {
 	struct mrf_remote *remote;
@@ -264,6 +266,9 @@ static struct mrf_remote *add_mapped(struct mrf_peer *peer, uint64_t key,
 			    "domain", key);
 		return NULL;
 	}
+	remote = mrf_remote_find(peer, key);
+	if (remote)
+		return remote;
 	remote = add(peer, key);
 	if (!remote || learn_raw(peer, remote, raw))
 		return no_memory(key, why);
@@ -276,10 +281,8 @@ struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mr
 	struct mrf_remote *remote;
 	struct mrf_rawkey raw;
 
-	if (maybe && mrf_map_get(map_of(peer), key, &raw)) {
-		remote = mrf_remote_find(peer, key);
-		return remote ? remote : add_mapped(peer, key, &raw, why);
-	}
+	if (maybe && mrf_map_get(map_of(peer), key, &raw))
+		return get_mapped(peer, key, &raw, why);
 	if (maybe && mrf_map_was(map_of(peer), key)) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4142,
 			    "key 0x%" PRIx64 " was unmapped with fi_mr_unmap_key", key);

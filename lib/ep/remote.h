@@ -38,6 +38,7 @@ struct mrf_remote {
 	uint64_t key;	     /* the application's: plain, or mapped from a raw key */
 	uint64_t peer_key;   /* the peer's for it */
 	uint64_t serial;     /* the registration that a raw key means; 0: any */
+	uint64_t space_id;   /* ... and the key space that it is in */
 	struct mrf_list node; /* in peer->to_ask when wanted, in peer->asked when asking */
 	bool wanted;	     /* ask (again) as soon as possible */
 	bool asking;	     /* a question is on the way */

@@ -220,6 +220,12 @@ static bool direct(const struct mrf_op *op, const struct fi_rma_iov *rma,
 /* Refused so often, an operation does better with pins of its own. */
 #define REFUSED_KEPT 2
 
+/* An answer about no bytes is gone with the next one; the operation remembers it. */
+static bool empty_and_known(const struct mrf_op *op, const struct fi_rma_iov *rma)
+{
+	return !rma->len && (op->empty_known >> (rma - op->rma) & 1);
+}
+
 static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov *rma,
 				     struct mrf_why *why)
 {
@@ -228,7 +234,7 @@ static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov 
 	enum verdict verdict;
 	uint64_t done;
 
-	if (direct(op, rma, &key))
+	if (direct(op, rma, &key) || empty_and_known(op, rma))
 		return MRF_RESOLVED;
 	remote = mrf_remote_get(op->peer, rma->key, why);
 	if (!remote)
@@ -237,8 +243,10 @@ static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov 
 	if (remote->serial && !remote->known && !access_ok(op, remote, why))
 		return MRF_RESOLVE_FAIL;
 	verdict = judge(op, remote, rma, &done, why);
-	if (verdict == GOOD)
+	if (verdict == GOOD) {
+		op->empty_known |= (uint8_t)(!rma->len << (rma - op->rma));
 		return MRF_RESOLVED;
+	}
 	if (verdict == BAD && is_fresh(op, remote))
 		return MRF_RESOLVE_FAIL;
 	/* Leases end together; who has begun to collect some goes on. */
@@ -323,7 +331,8 @@ bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_k
 	if (!remote || !remote->known ||
 	    !(remote->access & (kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE)))
 		return false;
-	if (mrf_unlikely(mrf_map_maybe(map, key)) && remote->serial && !mrf_map_live(map, key))
+	if (mrf_unlikely(remote->serial) &&
+	    (!mrf_map_live(map, key) || remote->space_id != peer->space_id))
 		return false;
 	return mrf_remote_locate(peer, remote, UINT64_MAX, addr, len, rkey, remote_addr) == len;
 }

@@ -310,6 +310,10 @@ static void stop(void)
 
 	if (!mrf_monitor_usable())
 		return;
+	/* The thread's own stack may be among what is registered still. */
+	mrf_monitor_lock();
+	unwatch_all();
+	mrf_monitor_unlock();
 	if (write(stop_fd, &one, sizeof(one)) != sizeof(one))
 		return;
 	pthread_join(thread, NULL);

@@ -85,7 +85,10 @@ int mrf_uffd_verify(int fd, uintptr_t start, size_t len, uintptr_t trap)
 {
 	struct uffdio_copy copy = { .dst = start, .src = trap, .len = len };
 
-	return ioctl(fd, UFFDIO_COPY, &copy) && errno == EFAULT ? 0 : -FI_EAGAIN;
+	if (!ioctl(fd, UFFDIO_COPY, &copy))
+		return -FI_EAGAIN;
+	/* EEXIST: a huge page is there, which is found out before the source is looked at. */
+	return errno == EFAULT || errno == EEXIST ? 0 : -FI_EAGAIN;
 }
 
 static int unregister(int fd, uintptr_t start, size_t len)

@@ -19,6 +19,8 @@ static bool meets(const struct mrf_pin *pin, const struct mrf_spans *where)
 static void take(struct mrf_pin *pin, struct mrf_list *list)
 {
 	mrf_monitor_unwatch(&pin->watch);
+	/* At once: whoever looks for it from now on finds nothing, and trusts in that. */
+	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
 	mrf_list_del(&pin->all);
 	mrf_list_del(&pin->node);
 	mrf_list_add_tail(&pin->node, list);

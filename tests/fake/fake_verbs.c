@@ -31,6 +31,7 @@ struct fake_verbs fake_verbs = { .max_mr = FAKE_MAX_MR, .next_key = 0x100 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	unsigned nth;
+	bool always;
 	int err;
 } order[FAKE_CALLS];
 static struct fake_mr *mrs;
@@ -53,6 +54,15 @@ void fake_verbs_fail(enum fake_call call, unsigned nth, int err)
 {
 	pthread_mutex_lock(&lock);
 	order[call].nth = nth;
+	order[call].always = false;
+	order[call].err = err;
+	pthread_mutex_unlock(&lock);
+}
+
+void fake_verbs_fail_always(enum fake_call call, int err)
+{
+	pthread_mutex_lock(&lock);
+	order[call].always = true;
 	order[call].err = err;
 	pthread_mutex_unlock(&lock);
 }
@@ -100,7 +110,7 @@ unsigned fake_verbs_covering(const void *addr, size_t len)
 static bool goes_on(enum fake_call call)
 {
 	fake_verbs.calls[call]++;
-	if (!order[call].nth || --order[call].nth)
+	if (!order[call].always && (!order[call].nth || --order[call].nth))
 		return true;
 	errno = order[call].err;
 	return false;

@@ -65,6 +65,8 @@ void fake_verbs_reset(void);
  * back.
  */
 void fake_verbs_fail(enum fake_call call, unsigned nth, int err);
+/* All of them, until taken back. */
+void fake_verbs_fail_always(enum fake_call call, int err);
 /* Things alive of any kind. */
 unsigned fake_verbs_live(void);
 /* A live registration by its rkey, or NULL. */

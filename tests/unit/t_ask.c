@@ -345,6 +345,28 @@ START_TEST(ask_bounds_are_the_regions_not_the_pins)
 }
 END_TEST
 
+START_TEST(ask_access_of_nothing_at_several_places_gets_done)
+{
+	struct iovec iov = { .iov_base = p.src, .iov_len = 0 };
+	struct fi_rma_iov rma[3];
+	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = rma,
+				  .rma_iov_count = 3, .context = &p };
+	int i;
+
+	open_pair(_i, 0);
+	iov.iov_base = p.src;
+	msg.addr = p.to;
+	for (i = 0; i < 3; i++)
+		rma[i] = (struct fi_rma_iov){ .addr = (uint64_t)i * 100, .key = p.key };
+	ck_assert_int_eq(fi_writemsg(p.a.ep, &msg, FI_COMPLETION), 0);
+	want_ok(&p.a, &p);
+	rma[1].addr = PAIR_LEN + 1;
+	ck_assert_int_eq(fi_writemsg(p.a.ep, &msg, FI_COMPLETION), 0);
+	want_err(&p.a, &p, FI_EACCES, NULL);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(ask_descriptor_of_a_region_that_is_not_pinned_serves_locally)
 {
 	open_pair(true, FI_MR_LOCAL);
@@ -501,6 +523,37 @@ START_TEST(ask_raw_key_of_another_peer_is_refused)
 }
 END_TEST
 
+/* The process there is another one, and numbers its regions as the old one did. */
+START_TEST(ask_raw_key_of_the_process_before_is_refused)
+{
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED };
+	struct raw raw;
+	uint64_t key;
+
+	open_pair(true, FI_MR_ALLOCATED);
+	opt.port = node_port(&p.b);
+	raw_of(p.mr, &raw);
+	key = map_raw(&p.a, &raw);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, raw.base, key, &p), 0);
+	want_ok(&p.a, &p);
+	must_close(&p.mr->fid);
+	node_close(&p.b);
+	node_open(&p.b, &opt);
+	memset(p.dst, 0, PAGE);
+	pair_reg(&p, REMOTE_RW);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, raw.base, key, &p), 0);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EKEYREJECTED, "another peer"), 4141);
+	pair_write(&p, 16, 8);
+	want_ok(&p.a, pair_ctx(&p, 16));
+	/* Now that the connection is there. */
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, raw.base, key, &p), 0);
+	want_err(&p.a, &p, FI_EKEYREJECTED, "another peer");
+	ck_assert_uint_eq(p.dst[0], 0);
+	ck_assert_int_eq(fi_mr_unmap_key(p.a.domain, key), 0);
+	pair_close(&p);
+}
+END_TEST
+
 /* --- FI_MR_ENDPOINT --------------------------------------------------------------------------- */
 
 START_TEST(ask_endpoint_region_is_reached_through_its_endpoint_only)
@@ -557,6 +610,7 @@ static TCase *tcase_ask(void)
 	tcase_add_loop_test(tc, ask_large_access_goes_over_many_pins, 0, 2);
 	tcase_add_loop_test(tc, ask_access_over_memory_of_several_kinds_gets_done, 0, 2);
 	tcase_add_loop_test(tc, ask_bounds_are_the_regions_not_the_pins, 0, 2);
+	tcase_add_loop_test(tc, ask_access_of_nothing_at_several_places_gets_done, 0, 2);
 	tcase_add_test(tc, ask_descriptor_of_a_region_that_is_not_pinned_serves_locally);
 	return tc;
 }
@@ -585,6 +639,7 @@ static TCase *tcase_modes(void)
 	tcase_add_loop_test(tc, ask_raw_key_is_of_one_registration, FI_MR_ALLOCATED,
 			    FI_MR_ALLOCATED + 1);
 	tcase_add_test(tc, ask_raw_key_of_another_peer_is_refused);
+	tcase_add_test(tc, ask_raw_key_of_the_process_before_is_refused);
 	tcase_add_loop_test(tc, ask_endpoint_region_is_reached_through_its_endpoint_only, 0, 1);
 	tcase_add_loop_test(tc, ask_endpoint_region_is_reached_through_its_endpoint_only,
 			    PROV_VIRT, PROV_VIRT + 1);

@@ -244,9 +244,12 @@ START_TEST(a_failed_refresh_changes_nothing)
 	ck_assert_uint_eq(nth, 4);
 	must_reach(KEY, 0, PAGE);
 	unit_capture(&cap);
-	fake_verbs_fail(FAKE_DEREG_MR, 1, EBUSY);
+	fake_verbs_fail_always(FAKE_REVOKE_MR, EBUSY);
+	fake_verbs_fail_always(FAKE_DEREG_MR, EBUSY);
 	ck_assert_int_eq(refresh(mr, mem, PAGE), -FI_EBUSY);
 	unit_captured(&cap);
+	fake_verbs_fail(FAKE_REVOKE_MR, 0, 0);
+	fake_verbs_fail(FAKE_DEREG_MR, 0, 0);
 	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
 	must_reach(KEY, 0, PAGE);
 	ck_assert_uint_eq(fake_verbs.live_mrs, 1);

@@ -170,7 +170,7 @@ static bool leave_region(struct mrf_pin *pin)
 	mrf_monitor_lock();
 	mine = !pin->busy;
 	/* Who closes the region now finds no pin of it, and there must be none. */
-	if (mine)
+	if (mine && pin->vmr.handle && !pin->revoked)
 		pin->revoked = !mrf_vmr_revoke(&pin->vmr);
 	pin->orphan = true;
 	mrf_list_del(&pin->node);

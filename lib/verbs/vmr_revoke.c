@@ -9,20 +9,20 @@
 /* What ibv_dereg_mr asks of the kernel before it frees its structure. */
 static int kernel_destroy(const struct ibv_mr *mr)
 {
-	struct {
+	enum { LEN = sizeof(struct ib_uverbs_ioctl_hdr) + sizeof(struct ib_uverbs_attr) };
+	union {
 		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr handle;
-	} cmd = {
-		.head = { .length = sizeof(cmd),
-			  .object_id = UVERBS_OBJECT_MR,
-			  .method_id = UVERBS_METHOD_MR_DESTROY,
-			  .num_attrs = 1,
-			  .driver_id = RDMA_DRIVER_RXE },
-		.handle = { .attr_id = UVERBS_ATTR_DESTROY_MR_HANDLE,
-			    .flags = UVERBS_ATTR_F_MANDATORY,
-			    .data = mr->handle },
-	};
+		uint64_t room[(LEN + 7) / 8];
+	} cmd = { .room = { 0 } };
 
+	cmd.head.length = LEN;
+	cmd.head.object_id = UVERBS_OBJECT_MR;
+	cmd.head.method_id = UVERBS_METHOD_MR_DESTROY;
+	cmd.head.num_attrs = 1;
+	cmd.head.driver_id = RDMA_DRIVER_RXE;
+	cmd.head.attrs[0].attr_id = UVERBS_ATTR_DESTROY_MR_HANDLE;
+	cmd.head.attrs[0].flags = UVERBS_ATTR_F_MANDATORY;
+	cmd.head.attrs[0].data = mr->handle;
 	return ioctl(mr->context->cmd_fd, RDMA_VERBS_IOCTL, &cmd);
 }
 

@@ -97,7 +97,7 @@ suite_tsan() {
 
 suite_valgrind() {
 	unit_programs | programs_run main env CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 \
-		valgrind -q --error-exitcode=66 --leak-check=full --errors-for-leak-kinds=definite
+		valgrind -q --fair-sched=yes --error-exitcode=66 --leak-check=full --errors-for-leak-kinds=definite
 }
 
 suite_clang() {

@@ -452,7 +452,7 @@ START_TEST(fault_stopped_target_still_serves_what_is_known)
 {
 	int err[10] = { 0 }, i;
 
-	pair_open(&p, NULL);
+	pair_open(&p, PLAIN);
 	warm_up();
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
 	for (i = 0; i < 9; i++)

@@ -454,8 +454,8 @@ START_TEST(resolve_without_an_answer_others_go_on_and_the_endpoint_closes)
 	struct node third;
 	fi_addr_t other;
 
-	pair_open(&p, NULL);
-	node_open(&third, NULL);
+	pair_open(&p, PLAIN);
+	node_open(&third, PLAIN);
 	other = node_insert(&third, &p.a);
 	mr = node_reg(&p.a, mem, sizeof(mem), REMOTE_RW, 5);
 	ck_assert_int_eq(fi_write(third.ep, p.src, 8, NULL, other, 0, 5, mem), 0);

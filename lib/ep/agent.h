@@ -33,7 +33,6 @@ struct mrf_owner {
 struct mrf_domain;
 struct mrf_ep;
 struct mrf_peer;
-struct mrf_command; /* agent.c */
 
 struct mrf_agent {
 	struct mrf_domain *domain;

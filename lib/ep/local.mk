@@ -1,6 +1,8 @@
 libmrfab_internal_la_SOURCES += \
 	lib/ep/agent.c \
 	lib/ep/agent.h \
+	lib/ep/agent_calls.c \
+	lib/ep/agent_int.h \
 	lib/ep/ask.c \
 	lib/ep/conn.c \
 	lib/ep/ep.c \
@@ -13,6 +15,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/op.h \
 	lib/ep/peer.c \
 	lib/ep/peer.h \
+	lib/ep/peer_fail.c \
+	lib/ep/peer_int.h \
 	lib/ep/remote.c \
 	lib/ep/remote.h \
 	lib/ep/resolve.c \

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The initiator's data path: posting in order, completions, and what follows a failure. */
-#include <stdio.h>
+/* The initiator's data path: posting in order, and completions. */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/peer.h"
+#include "ep/peer_int.h"
 
 /* --- the ring of what is in flight -------------------------------------------------------- */
 
@@ -49,12 +48,6 @@ static int post_piece(struct mrf_peer *peer, struct mrf_op *op)
 	return 0;
 }
 
-static void leave_queue(struct mrf_op *op)
-{
-	mrf_list_del(&op->node);
-	op->queued = false;
-}
-
 static void wait_for_completions(struct mrf_peer *peer)
 {
 	if (in_flight(peer->conn))
@@ -73,7 +66,7 @@ static bool is_full(const struct mrf_peer *peer, int ret)
 
 static void no_post(struct mrf_peer *peer, struct mrf_op *op, int ret)
 {
-	leave_queue(op);
+	mrf_op_leave(op);
 	if (op->inflight)
 		op->fatal = MRF_WC_OTHER;
 	else
@@ -112,7 +105,7 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 		wait_for_completions(peer);
 		return -FI_EAGAIN;
 	}
-	leave_queue(op);
+	mrf_op_leave(op);
 	return 0;
 }
 
@@ -130,7 +123,7 @@ static bool step(struct mrf_peer *peer, struct mrf_op *op)
 	case MRF_RESOLVE_WAIT:
 		return false;
 	case MRF_RESOLVE_FAIL:
-		leave_queue(op);
+		mrf_op_leave(op);
 		mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 		mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
 		return true;
@@ -138,7 +131,7 @@ static bool step(struct mrf_peer *peer, struct mrf_op *op)
 		break;
 	}
 	if (!op->total && !op->has_imm) {
-		leave_queue(op);
+		mrf_op_leave(op);
 		mrf_op_done(peer->ep, op);
 		return true;
 	}
@@ -194,161 +187,15 @@ void mrf_peer_advance(struct mrf_peer *peer)
 
 /* --- completions --------------------------------------------------------------------------- */
 
-static void fail_fatal(struct mrf_peer *peer, struct mrf_op *op)
-{
-	struct mrf_why why = { .err = FI_EIO, .code = 4113 };
-	char addr[64];
-
-	mrf_addr_text(&peer->addr, addr, sizeof(addr));
-	switch (op->fatal) {
-	case MRF_WC_LOCAL:
-		why = (struct mrf_why){ FI_EFAULT, 4110, "" };
-		snprintf(why.text, sizeof(why.text),
-			 "the local buffer's registration does not allow this access (closed, "
-			 "or of another size)");
-		break;
-	case MRF_WC_TIMEOUT:
-		why = (struct mrf_why){ FI_ETIMEDOUT, 4111, "" };
-		snprintf(why.text, sizeof(why.text),
-			 "no answer from %s: the access may or may not have been done", addr);
-		break;
-	case MRF_WC_FLUSHED:
-		why = (struct mrf_why){ FI_ECONNRESET, 4112, "" };
-		snprintf(why.text, sizeof(why.text),
-			 "%s went away: the access may or may not have been done", addr);
-		break;
-	default:
-		snprintf(why.text, sizeof(why.text),
-			 "the device reported an error on the connection to %s: the access may or "
-			 "may not have been done", addr);
-	}
-	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
-}
-
-static void requeue(struct mrf_peer *peer, struct mrf_op *op)
-{
-	op->pos = op->acked;
-	op->resolved = false;
-	op->empty_known = 0;
-	op->imm_posted = false;
-	if (op->queued)
-		return;
-	op->queued = true;
-	mrf_list_add_tail(&op->node, &peer->redo);
-}
-
-#define MAX_TIMEOUTS 2
-
-/* A read may be done again; what a write did is not known, so it is not. */
-static void lost(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
-{
-	if (op->kind == MRF_OP_READ && op->timeouts < MAX_TIMEOUTS) {
-		op->timeouts += status != MRF_WC_OK;
-		op->ask_first = true;
-		op->stamp = ++peer->ep->clock;
-		mrf_resolve_forget(op);
-		requeue(peer, op);
-		return;
-	}
-	op->fatal = status == MRF_WC_OK ? peer->conn->cause : status;
-}
-
-/* The work request that broke the connection. */
-static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status cause)
-{
-	switch (cause) {
-	case MRF_WC_REFUSED:
-		peer->losses = 0;
-		op->refused++;
-		op->ask_first = true;
-		op->stamp = ++peer->ep->clock;
-		mrf_resolve_forget(op);
-		requeue(peer, op);
-		break;
-	case MRF_WC_LOCAL:
-		op->fatal = cause;
-		break;
-	default:
-		lost(peer, op, cause);
-	}
-}
-
-/* One that was flushed behind it. After a refusal it has certainly not run. */
-static void follower(struct mrf_peer *peer, struct mrf_op *op)
-{
-	switch (peer->conn->cause) {
-	case MRF_WC_REFUSED:
-	case MRF_WC_LOCAL:
-		requeue(peer, op);
-		break;
-	default:
-		lost(peer, op, MRF_WC_OK);
-	}
-}
-
-/*
- * Linux 6.12 reports a bad local buffer as a flush, and with it all that was in flight, be it
- * done already. Nobody else broke the queue pair: find out whose buffer it was. The first
- * completion that failed is off the ring already.
- */
-static void blame(struct mrf_conn *conn)
-{
-	const struct mrf_ep *ep = conn->peer->ep;
-	unsigned i;
-
-	for (i = conn->head - 1; i != conn->tail; i++) {
-		struct mrf_op *op = conn->ring[i % MRF_CONN_RING].op;
-
-		if (!op || mrf_op_local_open(ep, op))
-			continue;
-		conn->cause = MRF_WC_LOCAL;
-		conn->blamed = op;
-		return;
-	}
-}
-
-/* One that came back; the first of all decides. */
-static void flushed(struct mrf_conn *conn, struct mrf_op *op, bool first)
-{
-	struct mrf_peer *peer = conn->peer;
-
-	if (conn->blamed && conn->blamed != op) {
-		/* Ahead of the one to blame: it may have run. */
-		lost(peer, op, MRF_WC_OTHER);
-	} else if (first || conn->blamed) {
-		culprit(peer, op, conn->cause);
-		conn->blamed = NULL;
-	} else {
-		follower(peer, op);
-	}
-}
-
-static void failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
-{
-	bool first = conn->cause == MRF_WC_OK;
-
-	if (first) {
-		conn->cause = wc->status;
-		mrf_info(FI_LOG_EP_DATA, "connection broken: %s",
-			 mrf_wc_status_text(wc->raw_status));
-		if (wc->status == MRF_WC_FLUSHED && !conn->disconnected)
-			blame(conn);
-	}
-	if (op && op->fatal == MRF_WC_OK)
-		flushed(conn, op, first);
-	mrf_peer_break(conn->peer);
-}
-
 static void settle(struct mrf_peer *peer, struct mrf_op *op)
 {
 	if (op->inflight)
 		return;
 	if (mrf_unlikely(op->fatal != MRF_WC_OK)) {
 		if (op->queued)
-			leave_queue(op);
+			mrf_op_leave(op);
 		peer->losses = 0;
-		fail_fatal(peer, op);
+		mrf_peer_op_fatal(peer, op);
 	} else if (!op->queued && op->acked == op->total) {
 		mrf_op_done(peer->ep, op);
 	}
@@ -365,7 +212,7 @@ void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
 	if (op)
 		op->inflight--;
 	if (mrf_unlikely(wc->status != MRF_WC_OK)) {
-		failed(conn, op, wc);
+		mrf_conn_failed(conn, op, wc);
 	} else if (op) {
 		op->acked += posted->len;
 		peer->losses = 0;
@@ -378,55 +225,6 @@ void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
 	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone || peer->leases)) {
 		mrf_peer_advance(peer);
 	}
-}
-
-void mrf_peer_break(struct mrf_peer *peer)
-{
-	if (peer->state != MRF_PEER_READY)
-		return;
-	peer->state = MRF_PEER_BROKEN;
-	mrf_agent_kick(peer);
-}
-
-static void unresolve(struct mrf_op *op)
-{
-	op->resolved = false;
-	op->empty_known = 0;
-}
-
-void mrf_peer_rewind(struct mrf_peer *peer)
-{
-	struct mrf_list *node;
-
-	/* Back to front, so that the order stays. */
-	while (!mrf_list_empty(&peer->redo)) {
-		node = peer->redo.prev;
-		mrf_list_del(node);
-		mrf_list_add_head(node, &peer->queue);
-	}
-	/* What was known may be another endpoint's by the time of the next connection. */
-	mrf_list_each(pos, &peer->queue)
-		unresolve(mrf_list_entry(pos, struct mrf_op, node));
-	mrf_ask_lost(peer);
-}
-
-void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
-{
-	struct mrf_list *node;
-
-	if (!mrf_list_empty(&peer->queue))
-		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
-	while ((node = mrf_list_first(&peer->queue))) {
-		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
-
-		leave_queue(op);
-		if (op->inflight)
-			op->fatal = MRF_WC_OTHER;
-		else
-			mrf_op_fail(peer->ep, op, err, code, text);
-	}
-	if (peer->gone)
-		mrf_agent_kick(peer);
 }
 
 /* --- making and freeing ---------------------------------------------------------------------- */

@@ -10,8 +10,11 @@
 
 /* Keys that a peer is remembered by; applications that use up keys must not use up memory. */
 #define MAX_REMOTES 16384
-/* Ways that are known of one region that is pinned on demand. */
-#define MAX_WAYS 4096
+/*
+ * Ways that are known of one region that is pinned on demand: as many as a process has
+ * mappings, where nobody has told its kernel otherwise.
+ */
+unsigned mrf_remote_max_ways = 65536;
 
 static bool peer_virt(const struct mrf_peer *peer)
 {
@@ -92,13 +95,12 @@ static void insert_sorted(struct mrf_remote *remote, const struct mrf_way *way)
 	remote->nways = remote->nways + 1 - (to - from);
 }
 
-static struct mrf_way from_wire(const struct mrf_peer *peer, uint64_t pos, uint64_t len,
-				uint32_t rkey, uint32_t iova_off)
+static struct mrf_way from_wire(const struct mrf_peer *peer, const struct mrf_wire_seg *seg)
 {
-	return (struct mrf_way){ .addr = pos,
-				 .len = len,
-				 .iova = peer_virt(peer) ? pos : iova_off,
-				 .rkey = rkey };
+	return (struct mrf_way){ .addr = seg->pos,
+				 .len = seg->len,
+				 .iova = peer_virt(peer) ? seg->pos : seg->iova_off,
+				 .rkey = seg->rkey };
 }
 
 static bool holds(const struct mrf_peer *peer, const struct mrf_way *way)
@@ -167,6 +169,13 @@ uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote
 		done += n;
 	}
 	return done;
+}
+
+bool mrf_remote_too_many(const struct mrf_remote *remote, uint64_t addr, uint64_t done)
+{
+	return done && remote->nways + MRF_PROTO_MAX_SEG >= mrf_remote_max_ways &&
+	       first_after(remote, addr + (done - 1)) - first_after(remote, addr) +
+			       2 * MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
 }
 
 /* --- remembering ---------------------------------------------------------------------- */
@@ -241,8 +250,7 @@ static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote,
 	if (make_room_for_ways(remote, raw->nseg))
 		return -FI_ENOMEM;
 	for (i = 0; i < raw->nseg; i++)
-		remote->ways[i] = from_wire(peer, raw->seg[i].pos, raw->seg[i].len,
-					    raw->seg[i].rkey, raw->seg[i].iova_off);
+		remote->ways[i] = from_wire(peer, &raw->seg[i]);
 	remote->nways = raw->nseg;
 	remote->known = true;
 	return 0;
@@ -307,7 +315,7 @@ static bool adds_to(const struct mrf_remote *remote, const struct mrf_answer *an
 {
 	return remote->known && !remote->complete && answer->status != MRF_MR_CLOSED &&
 	       !(answer->flags & MRF_ANSWER_COMPLETE) && answer->serial == remote->instance &&
-	       remote->nways + answer->nseg < MAX_WAYS;
+	       remote->nways + answer->nseg < mrf_remote_max_ways;
 }
 
 static void drop_what_holds_no_longer(const struct mrf_peer *peer, struct mrf_remote *remote)
@@ -329,9 +337,7 @@ static int take_ways(struct mrf_peer *peer, struct mrf_remote *remote,
 	if (make_room_for_ways(remote, remote->nways + answer->nseg + 1))
 		return -FI_ENOMEM;
 	for (i = 0; i < answer->nseg; i++) {
-		const struct mrf_answer_seg *seg = &answer->seg[i];
-		struct mrf_way way = from_wire(peer, seg->pos, seg->len, seg->rkey,
-					       seg->iova_off);
+		struct mrf_way way = from_wire(peer, &answer->seg[i]);
 
 		way.once = remote->once ? answer->cookie : 0;
 		way.epoch = remote->once ? peer->lease_epoch : peer->epoch;

@@ -249,6 +249,12 @@ static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov 
 	}
 	if (verdict == BAD && is_fresh(op, remote))
 		return MRF_RESOLVE_FAIL;
+	if (mrf_unlikely(mrf_remote_too_many(remote, rma->addr, done))) {
+		mrf_why_set(why, FI_EMSGSIZE, 4147,
+			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %zu: the peer has this memory in "
+			    "too many pieces for one access", rma->key, rma->addr, rma->len);
+		return MRF_RESOLVE_FAIL;
+	}
 	/* Leases end together; who has begun to collect some goes on. */
 	if (!remote->once || done || op->peer->leases < MRF_LEASES)
 		mrf_ask_want(op->peer, remote, rma->addr + done, rma->len - done,

@@ -196,7 +196,7 @@ static void fill_answer(const struct mrf_ask *ask, const struct mrf_mr_view *vie
 				       .serial = view->serial,
 				       .nseg = view->nseg };
 	for (i = 0; i < view->nseg; i++)
-		answer->seg[i] = (struct mrf_answer_seg){
+		answer->seg[i] = (struct mrf_wire_seg){
 			.pos = view->seg[i].addr,
 			.len = view->seg[i].len,
 			.rkey = view->seg[i].rkey,

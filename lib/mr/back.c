@@ -122,6 +122,7 @@ struct mrf_mr_back *mrf_mr_back_new(struct mrf_mr_space *space, unsigned rights,
 	back->space = space;
 	back->rights = rights;
 	back->notify = space->mode & FI_MR_MMU_NOTIFY;
+	mrf_list_init(&back->making);
 	mrf_list_init(&back->pins);
 	mrf_list_init(&back->leased);
 	make_extents(back, segs, nseg);
@@ -151,6 +152,7 @@ int mrf_mr_back_close(struct mrf_mr_back *back)
 	mrf_monitor_lock();
 	back->closed = true;
 	back->clock++;
+	mrf_pins_spoil(back, NULL);
 	mrf_pins_take(back, NULL, &list);
 	mrf_monitor_unlock();
 	ret = mrf_pins_end(backs, &list);

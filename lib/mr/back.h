@@ -36,6 +36,7 @@ struct mrf_mr_back {
 	/* guarded by the monitor's lock */
 	bool closed;
 	uint64_t clock;		    /* goes up with each refresh, and when it is closed */
+	struct mrf_list making;	    /* struct mrf_pin.node: the kernel is pinning them */
 	struct mrf_list pins;	    /* struct mrf_pin.node: kept, by pos */
 	struct mrf_list leased;	    /* struct mrf_pin.node */
 	struct mrf_spans refreshed; /* addresses; written with space->lock held, too */

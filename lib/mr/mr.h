@@ -210,7 +210,10 @@ struct mrf_mr_view {
 /* Pins for single accesses, where nobody tells of changes; see mr/back.h. */
 struct mrf_mr_lease {
 	struct mrf_list pins;
+	unsigned npins; /* at most MRF_MR_LEASE_PINS: a peer may not use up all regions */
 };
+
+#define MRF_MR_LEASE_PINS 65536
 
 void mrf_mr_lease_init(struct mrf_mr_lease *lease);
 /*

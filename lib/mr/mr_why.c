@@ -46,6 +46,11 @@ int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len,
 	case -FI_ENOMEM:
 	case -FI_EPERM:
 		return why_memory(space, addr, len, err);
+	case -FI_ENOSPC:
+		return mrf_refuse(FI_ENOSPC, FI_LOG_MR, 3064,
+				  "%p + %zu bytes: the peer that wants them has had %u "
+				  "pieces pinned for accesses that it has not ended",
+				  addr, len, MRF_MR_LEASE_PINS);
 	case -FI_EINVAL:
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_MR, 3019,

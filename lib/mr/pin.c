@@ -162,39 +162,29 @@ static void insert(struct mrf_pin *pin)
 	mrf_list_add_tail(&pin->all, &pin->back->space->backs->pins);
 }
 
-/* What a pin that is being made was asked for under. */
-struct stamp {
-	uint64_t clock;
-	uint64_t drops;
-};
-
-static struct stamp stamp_of(const struct mrf_mr_back *back)
-{
-	return (struct stamp){ back->clock, back->space->backs->drops };
-}
-
 /* False: the pin is not to be made, *result says why. */
 static bool prepare(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain,
-		    struct stamp *stamp, enum mrf_pinned *result)
+		    enum mrf_pinned *result)
 {
 	bool ok;
 
 	mrf_monitor_lock();
-	*stamp = stamp_of(pin->back);
+	pin->drops = pin->back->space->backs->drops;
 	ok = fit(pin, hole, grain, result) && watch(pin, result);
+	if (ok)
+		mrf_list_add_tail(&pin->node, &pin->back->making);
 	mrf_monitor_unlock();
 	return ok;
 }
 
 /* False: what was pinned is of no use. */
-static bool commit(struct mrf_pin *pin, const struct stamp *stamp, int err)
+static bool commit(struct mrf_pin *pin, int err)
 {
-	bool ok = false;
-	struct stamp now;
+	bool ok;
 
 	mrf_monitor_lock();
-	now = stamp_of(pin->back);
-	ok = !err && stamp->clock == now.clock && stamp->drops == now.drops &&
+	mrf_list_del(&pin->node);
+	ok = !err && !pin->stale && pin->drops == pin->back->space->backs->drops &&
 	     fits_still(pin);
 	if (ok)
 		insert(pin);
@@ -219,14 +209,13 @@ enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *ho
 {
 	struct mrf_pin *pin = pin_new(back);
 	enum mrf_pinned result;
-	struct stamp stamp;
 
 	*err = -FI_ENOMEM;
 	if (!pin)
 		return MRF_PIN_FAILED;
-	if (prepare(pin, hole, grain, &stamp, &result)) {
+	if (prepare(pin, hole, grain, &result)) {
 		*err = reg(pin);
-		if (commit(pin, &stamp, *err))
+		if (commit(pin, *err))
 			return MRF_PINNED;
 		result = *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
 	}
@@ -239,11 +228,13 @@ static bool commit_lease(struct mrf_pin *pin, struct mrf_mr_lease *lease, int er
 	bool ok;
 
 	mrf_monitor_lock();
-	ok = !err && !pin->back->closed && pin->clock == pin->back->clock;
+	mrf_list_del(&pin->node);
+	ok = !err && !pin->stale;
 	if (ok) {
 		mrf_mr_back_get(pin->back);
 		mrf_list_add_tail(&pin->node, &pin->back->leased);
 		mrf_list_add_tail(&pin->lease, &lease->pins);
+		lease->npins++;
 	}
 	mrf_monitor_unlock();
 	return ok;
@@ -255,13 +246,17 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
 	struct mrf_pin *pin = pin_new(back);
 	uint64_t page = back->space->page_mask + 1;
 
-	*err = -FI_ENOMEM;
-	if (!pin)
+	*err = lease->npins < MRF_MR_LEASE_PINS ? -FI_ENOMEM : -FI_ENOSPC;
+	if (!pin || *err == -FI_ENOSPC) {
+		free(pin);
 		return MRF_PIN_FAILED;
+	}
 	place(pin, hole, mrf_max(hole->low, hole->start & ~(page - 1)),
 	      mrf_min(hole->high, round_up(hole->end, page)));
 	mrf_monitor_lock();
 	pin->clock = back->clock;
+	pin->stale = back->closed;
+	mrf_list_add_tail(&pin->node, &back->making);
 	mrf_monitor_unlock();
 	*err = reg(pin);
 	*out = pin;

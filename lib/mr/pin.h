@@ -8,7 +8,7 @@
 #include "mr/back.h"
 
 struct mrf_pin {
-	struct mrf_list node;  /* in back->pins, in back->leased, or nowhere */
+	struct mrf_list node;  /* in back->making, back->pins, back->leased, or nowhere */
 	struct mrf_list lease; /* leased: in lease->pins, which is its user's */
 	struct mrf_list all;   /* kept: in backs->pins, or backs->dead */
 	struct mrf_watch watch;
@@ -18,6 +18,8 @@ struct mrf_pin {
 	uint64_t len;
 	uint64_t iova;
 	uint64_t clock; /* leased: back->clock when it was asked for */
+	uint64_t drops; /* kept: backs->drops likewise */
+	bool stale;	/* being made, and the memory was refreshed or the region closed */
 	bool revoked;	/* only memory is left to be given back */
 	bool busy;	/* leased: somebody unpins it without the lock ... */
 	bool orphan;	/* ... and frees it, because the lease has ended meanwhile */
@@ -59,6 +61,8 @@ struct mrf_pin *mrf_pin_find(const struct mrf_mr_back *back, uint64_t pos);
 
 /* --- taking away ------------------------------------------------------------------ */
 
+/* The pins being made there (NULL: anywhere) are of no use any more. Lock held. */
+void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where);
 /*
  * Takes from the region the kept pins that have an address in these spans (NULL: all)
  * into list, for mrf_pins_end. Lock held.

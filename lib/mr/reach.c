@@ -16,7 +16,7 @@ struct quest {
 	struct mrf_mr_lease *lease;
 	struct mrf_mr_view *view;
 	struct mrf_maps maps;
-	bool hurry;	/* give up keeping */
+	bool hurry;	/* give up keeping, or keep as little as possible */
 	bool lease_all; /* nor show what is kept: it was void too soon for the peer */
 };
 
@@ -181,9 +181,12 @@ static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
 	enum mrf_pinned ret;
 	int err;
 
-	ret = mrf_pin_keep(q->back, hole, MRF_PIN_WINDOW, &err);
-	if (ret != MRF_PIN_FAILED)
-		return ret;
+	/* A small pin has fewer bytes that somebody may refresh meanwhile. */
+	if (!q->hurry) {
+		ret = mrf_pin_keep(q->back, hole, MRF_PIN_WINDOW, &err);
+		if (ret != MRF_PIN_FAILED)
+			return ret;
+	}
 	ret = mrf_pin_keep(q->back, hole, page, &err);
 	return ret == MRF_PIN_FAILED ? failed(q, hole, err) : ret;
 }

@@ -104,6 +104,7 @@ static uint64_t renew_locked(struct mrf_mr_back *back, const struct mrf_spans *s
 	struct mrf_mr_space *space = back->space;
 
 	back->clock++;
+	mrf_pins_spoil(back, spans);
 	mrf_pins_take(back, spans, list);
 	if (!mrf_list_empty(list) && space->dropped)
 		space->dropped(space->dropped_arg);

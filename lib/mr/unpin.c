@@ -26,6 +26,14 @@ static void take(struct mrf_pin *pin, struct mrf_list *list)
 	mrf_list_add_tail(&pin->node, list);
 }
 
+void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where)
+{
+	mrf_list_each (node, &back->making) {
+		if (meets(pin_at(node), where))
+			pin_at(node)->stale = true;
+	}
+}
+
 void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
 		   struct mrf_list *list)
 {
@@ -160,6 +168,7 @@ int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
 void mrf_mr_lease_init(struct mrf_mr_lease *lease)
 {
 	mrf_list_init(&lease->pins);
+	lease->npins = 0;
 }
 
 /* False: somebody unpins it at the moment, who will free it. */
@@ -182,6 +191,7 @@ void mrf_mr_lease_end(struct mrf_mr_lease *lease)
 {
 	struct mrf_list list, *node;
 
+	lease->npins = 0;
 	while ((node = mrf_list_pop(&lease->pins))) {
 		struct mrf_pin *pin = mrf_list_entry(node, struct mrf_pin, lease);
 		struct mrf_mr_back *back = pin->back;

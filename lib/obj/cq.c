@@ -1,106 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queue: opening and closing, and the ring as it is written. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "obj/cq.h"
+#include "obj/cq_int.h"
 
 #define DEFAULT_SIZE 256
 #define MIN_SIZE 16
 #define MAX_FIRST_SIZE ((size_t)1 << 20) /* more is allocated when it is needed */
 #define CACHE_LINE 64
 
-/* The formats are prefixes of one another, and of struct mrf_comp. */
-_Static_assert(offsetof(struct mrf_comp, flags) ==
-			       offsetof(struct fi_cq_tagged_entry, flags) &&
-		       offsetof(struct mrf_comp, len) ==
-			       offsetof(struct fi_cq_tagged_entry, len) &&
-		       offsetof(struct mrf_comp, buf) ==
-			       offsetof(struct fi_cq_tagged_entry, buf) &&
-		       offsetof(struct mrf_comp, data) ==
-			       offsetof(struct fi_cq_tagged_entry, data) &&
-		       offsetof(struct mrf_comp, tag) ==
-			       offsetof(struct fi_cq_tagged_entry, tag),
-	       "entries are copied as prefixes of struct mrf_comp");
-
-struct slot {
-	struct mrf_comp comp;
-	struct mrf_comp_err *err; /* owned; NULL: a completion */
-};
-
-struct mrf_cq {
-	struct fid_cq fid;
-	struct mrf_obj obj;
-	struct mrf_hold parent;
-	struct fid_domain *domain;
-	struct mrf_wait wait;
-	size_t entry_size;     /* of the format; immutable */
-	bool threshold;	       /* FI_CQ_COND_THRESHOLD; immutable */
-	uint32_t api_version;  /* immutable */
-	atomic_size_t pending; /* what a read would find; changed under lock */
-
-	struct mrf_lock lock; /* rank CQ: guards all below */
-	struct slot *ring;
-	size_t mask;		       /* slots - 1; a power of two minus one */
-	size_t head;		       /* next to read; counts up for ever */
-	size_t tail;		       /* next to write */
-	size_t nerr;		       /* errors between head and tail */
-	size_t lost;		       /* completions without memory; not 0: overrun */
-	struct mrf_comp_err *last_err; /* owns the text of the last fi_cq_readerr */
-	struct mrf_comp_err overrun;
-	unsigned sreads;   /* threads in a blocking read */
-	unsigned signals;  /* fi_cq_signal calls so far */
-	bool signal_waits; /* one came while nobody was blocked: for the next read */
-};
-
-static struct mrf_cq *to_cq(struct fid_cq *fid)
-{
-	return mrf_container_of(fid, struct mrf_cq, fid);
-}
-
-static size_t used(const struct mrf_cq *cq)
-{
-	return cq->tail - cq->head;
-}
-
-static struct slot *slot_at(const struct mrf_cq *cq, size_t pos)
-{
-	return &cq->ring[pos & cq->mask];
-}
-
-static void publish_locked(struct mrf_cq *cq)
-{
-	atomic_store_explicit(&cq->pending, used(cq) + !!cq->lost, memory_order_release);
-}
-
-static bool is_empty(struct mrf_cq *cq)
-{
-	return !atomic_load_explicit(&cq->pending, memory_order_acquire);
-}
-
 /*
  * --- writing -------------------------------------------------------------------------
  */
 
-static struct slot *ring_new(size_t n)
+static struct mrf_cq_slot *ring_new(size_t n)
 {
-	if (n > SIZE_MAX / sizeof(struct slot))
+	if (n > SIZE_MAX / sizeof(struct mrf_cq_slot))
 		return NULL;
-	return aligned_alloc(CACHE_LINE, n * sizeof(struct slot));
+	return aligned_alloc(CACHE_LINE, n * sizeof(struct mrf_cq_slot));
 }
 
 static __attribute__((noinline)) bool grow_locked(struct mrf_cq *cq)
 {
 	size_t n = (cq->mask + 1) * 2, i;
-	struct slot *bigger = ring_new(n);
+	struct mrf_cq_slot *bigger = ring_new(n);
 
 	if (!bigger)
 		return false;
 	for (i = cq->head; i != cq->tail; i++)
-		bigger[i & (n - 1)] = *slot_at(cq, i);
+		bigger[i & (n - 1)] = *mrf_cq_slot_at(cq, i);
 	free(cq->ring);
 	cq->ring = bigger;
 	cq->mask = n - 1;
@@ -108,13 +40,13 @@ static __attribute__((noinline)) bool grow_locked(struct mrf_cq *cq)
 }
 
 /* Room for one more, or NULL: overrun, which fi_cq(3) calls fatal. */
-static inline struct slot *append_locked(struct mrf_cq *cq)
+static inline struct mrf_cq_slot *append_locked(struct mrf_cq *cq)
 {
 	if (mrf_unlikely(cq->lost))
 		return NULL;
-	if (mrf_unlikely(used(cq) > cq->mask) && !grow_locked(cq))
+	if (mrf_unlikely(mrf_cq_used(cq) > cq->mask) && !grow_locked(cq))
 		return NULL;
-	return slot_at(cq, cq->tail++);
+	return mrf_cq_slot_at(cq, cq->tail++);
 }
 
 static __attribute__((noinline)) void lose_locked(struct mrf_cq *cq)
@@ -124,12 +56,12 @@ static __attribute__((noinline)) void lose_locked(struct mrf_cq *cq)
 			"MRF-E2020: completion queue %p overrun: no memory for more than "
 			"%zu "
 			"entries",
-			(void *)&cq->fid, used(cq));
+			(void *)&cq->fid, mrf_cq_used(cq));
 }
 
 void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp)
 {
-	struct slot *slot;
+	struct mrf_cq_slot *slot;
 
 	mrf_lock_take(&cq->lock);
 	slot = append_locked(cq);
@@ -139,7 +71,7 @@ void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp)
 	} else {
 		lose_locked(cq);
 	}
-	publish_locked(cq);
+	mrf_cq_publish_locked(cq);
 	mrf_lock_release(&cq->lock);
 	mrf_wait_signal(&cq->wait);
 }
@@ -147,7 +79,7 @@ void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp)
 void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err)
 {
 	struct mrf_comp_err *copy = malloc(sizeof(*copy));
-	struct slot *slot;
+	struct mrf_cq_slot *slot;
 
 	if (copy)
 		*copy = *err;
@@ -161,305 +93,11 @@ void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err)
 	} else {
 		lose_locked(cq);
 	}
-	publish_locked(cq);
+	mrf_cq_publish_locked(cq);
 	mrf_lock_release(&cq->lock);
 	free(copy);
 	mrf_wait_signal(&cq->wait);
 }
-
-/*
- * --- reading -------------------------------------------------------------------------
- */
-
-static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i,
-		       const struct mrf_comp *comp)
-{
-	/* Constant sizes let the compiler copy in registers. */
-	switch (cq->entry_size) {
-	case sizeof(struct fi_cq_entry):
-		memcpy((struct fi_cq_entry *)buf + i, comp, sizeof(struct fi_cq_entry));
-		break;
-	case sizeof(struct fi_cq_msg_entry):
-		memcpy((struct fi_cq_msg_entry *)buf + i, comp,
-		       sizeof(struct fi_cq_msg_entry));
-		break;
-	case sizeof(struct fi_cq_data_entry):
-		memcpy((struct fi_cq_data_entry *)buf + i, comp,
-		       sizeof(struct fi_cq_data_entry));
-		break;
-	default:
-		memcpy((struct fi_cq_tagged_entry *)buf + i, comp,
-		       sizeof(struct fi_cq_tagged_entry));
-	}
-}
-
-static inline ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count,
-			   fi_addr_t *src_addr)
-{
-	ssize_t n = 0;
-
-	if (cq->head == cq->tail)
-		return cq->lost ? -FI_EAVAIL : -FI_EAGAIN;
-	while ((size_t)n < count && cq->head != cq->tail) {
-		struct slot *slot = slot_at(cq, cq->head);
-
-		if (mrf_unlikely(slot->err))
-			break;
-		copy_entry(cq, buf, (size_t)n, &slot->comp);
-		if (src_addr)
-			src_addr[n] = slot->comp.src_addr;
-		cq->head++;
-		n++;
-	}
-	if (!n)
-		return count ? -FI_EAVAIL : 0;
-	publish_locked(cq);
-	return n;
-}
-
-static int check_buf(const void *buf, size_t count)
-{
-	if (mrf_likely(buf || !count))
-		return 0;
-	return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2021,
-			  "reading %zu completions into a NULL buffer", count);
-}
-
-static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count,
-			   fi_addr_t *src_addr)
-{
-	struct mrf_cq *cq = to_cq(fid);
-	ssize_t ret = check_buf(buf, count);
-
-	if (mrf_unlikely(ret))
-		return ret;
-	/* A read of nothing is there to make progress. */
-	if (!count || is_empty(cq)) {
-		mrf_wait_poll(&cq->wait);
-		if (is_empty(cq))
-			return -FI_EAGAIN;
-	}
-	mrf_lock_take(&cq->lock);
-	ret = take_locked(cq, buf, count, src_addr);
-	mrf_lock_release(&cq->lock);
-	return ret;
-}
-
-static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
-{
-	return cq_readfrom(fid, buf, count, NULL);
-}
-
-struct sread {
-	struct mrf_cq *cq;
-	void *buf;
-	size_t count;
-	fi_addr_t *src_addr;
-	size_t want; /* entries to wait for; an error or an overrun ends it as well */
-	unsigned signals; /* when the read began */
-};
-
-static ssize_t sread_locked(struct sread *s)
-{
-	struct mrf_cq *cq = s->cq;
-
-	if (used(cq) < s->want && !cq->nerr && !cq->lost)
-		return -FI_EAGAIN;
-	return take_locked(cq, s->buf, s->count, s->src_addr);
-}
-
-static ssize_t sread_attempt(void *arg)
-{
-	struct sread *s = arg;
-	ssize_t ret;
-
-	mrf_lock_take(&s->cq->lock);
-	ret = sread_locked(s);
-	if (ret == -FI_EAGAIN && s->cq->signals != s->signals)
-		ret = -FI_ECANCELED;
-	mrf_lock_release(&s->cq->lock);
-	return ret;
-}
-
-/* -FI_EAGAIN: the thread has to block, and is counted in sreads. */
-static ssize_t sread_begin(struct sread *s)
-{
-	struct mrf_cq *cq = s->cq;
-	ssize_t ret;
-
-	mrf_lock_take(&cq->lock);
-	ret = sread_locked(s);
-	if (ret == -FI_EAGAIN && cq->signal_waits) {
-		cq->signal_waits = false;
-		ret = -FI_ECANCELED;
-	} else if (ret == -FI_EAGAIN) {
-		s->signals = cq->signals;
-		cq->sreads++;
-	}
-	mrf_lock_release(&cq->lock);
-	return ret;
-}
-
-/* Out of time, signalled or interrupted: what is there, however little, or -FI_EAGAIN. */
-static ssize_t sread_end(struct sread *s, ssize_t ret, bool counted)
-{
-	struct mrf_cq *cq = s->cq;
-
-	mrf_lock_take(&cq->lock);
-	cq->sreads -= counted;
-	if (ret == -FI_ETIMEDOUT || ret == -FI_ECANCELED || ret == -FI_EINTR)
-		ret = take_locked(cq, s->buf, s->count, s->src_addr);
-	mrf_lock_release(&cq->lock);
-	return ret;
-}
-
-static size_t entries_wanted(const struct mrf_cq *cq, const void *cond, size_t count)
-{
-	if (!cq->threshold || !count)
-		return 1;
-	/* fi_cq(3): cond is the number itself. Waiting for more than fits would be for
-	 * ever. */
-	return mrf_max(1, mrf_min((uintptr_t)cond, count));
-}
-
-static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
-			    fi_addr_t *src_addr, const void *cond, int timeout)
-{
-	struct mrf_cq *cq = to_cq(fid);
-	struct sread s = { .cq = cq, .buf = buf, .count = count, .src_addr = src_addr };
-	ssize_t ret = mrf_wait_may_block(&cq->wait, "fi_cq_sread");
-
-	if (!ret)
-		ret = check_buf(buf, count);
-	if (ret)
-		return ret;
-	s.want = entries_wanted(cq, cond, count);
-	if (is_empty(cq))
-		mrf_wait_poll(&cq->wait);
-	ret = sread_begin(&s);
-	if (ret == -FI_ECANCELED)
-		return sread_end(&s, ret, false);
-	if (ret != -FI_EAGAIN)
-		return ret;
-	ret = mrf_wait_until(&cq->wait, timeout, sread_attempt, &s);
-	return sread_end(&s, ret, true);
-}
-
-static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond,
-			int timeout)
-{
-	return cq_sreadfrom(fid, buf, count, NULL, cond, timeout);
-}
-
-static int cq_signal(struct fid_cq *fid)
-{
-	struct mrf_cq *cq = to_cq(fid);
-	int ret = mrf_wait_may_block(&cq->wait, "fi_cq_signal");
-
-	if (ret)
-		return ret;
-	mrf_lock_take(&cq->lock);
-	cq->signals++;
-	cq->signal_waits = !cq->sreads;
-	mrf_lock_release(&cq->lock);
-	mrf_wait_signal(&cq->wait);
-	return 0;
-}
-
-/*
- * --- errors --------------------------------------------------------------------------
- */
-
-static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
-{
-	struct mrf_comp_err *err = &cq->overrun;
-
-	memset(err, 0, sizeof(*err));
-	err->err = FI_EOVERRUN;
-	err->prov_errno = 2020;
-	snprintf(err->text, sizeof(err->text),
-		 "MRF-E2020: completion queue overrun, %zu completion(s) lost for want "
-		 "of memory",
-		 cq->lost);
-	return err;
-}
-
-/* The error that is next, or NULL. */
-static struct mrf_comp_err *take_err_locked(struct mrf_cq *cq)
-{
-	struct mrf_comp_err *err;
-
-	if (cq->head == cq->tail)
-		return cq->lost ? overrun_locked(cq) : NULL;
-	err = slot_at(cq, cq->head)->err;
-	if (!err)
-		return NULL;
-	cq->head++;
-	cq->nerr--;
-	publish_locked(cq);
-	free(cq->last_err);
-	cq->last_err = err;
-	return err;
-}
-
-static void fill_err_entry(const struct mrf_cq *cq, const struct mrf_comp_err *err,
-			   struct fi_cq_err_entry *buf)
-{
-	bool old = FI_VERSION_LT(cq->api_version, FI_VERSION(1, 5));
-	size_t size = old ? 0 : buf->err_data_size;
-
-	buf->op_context = err->comp.op_context;
-	buf->flags = err->comp.flags;
-	buf->len = err->comp.len;
-	buf->buf = err->comp.buf;
-	buf->data = err->comp.data;
-	buf->tag = err->comp.tag;
-	buf->olen = err->olen;
-	buf->err = err->err;
-	buf->prov_errno = err->prov_errno;
-	mrf_obj_err_data(cq->api_version, err->text, &buf->err_data, &size);
-	/* Before 1.5 the structure ended with err_data. */
-	if (!old)
-		buf->err_data_size = size;
-}
-
-static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
-{
-	struct mrf_cq *cq = to_cq(fid);
-	struct mrf_comp_err *err;
-
-	if (!buf)
-		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2022,
-				  "fi_cq_readerr into a NULL buffer");
-	if (flags)
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CQ, 2023,
-				  "fi_cq_readerr flags=%#llx: must be 0",
-				  (unsigned long long)flags);
-	mrf_lock_take(&cq->lock);
-	err = take_err_locked(cq);
-	if (err)
-		fill_err_entry(cq, err, buf);
-	mrf_lock_release(&cq->lock);
-	return err ? 1 : -FI_EAGAIN;
-}
-
-static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data,
-			       char *buf, size_t len)
-{
-	(void)fid;
-	return mrf_obj_strerror(prov_errno, err_data, buf, len);
-}
-
-static struct fi_ops_cq cq_ops = {
-	.size = sizeof(struct fi_ops_cq),
-	.read = cq_read,
-	.readfrom = cq_readfrom,
-	.readerr = cq_readerr,
-	.sread = cq_sread,
-	.sreadfrom = cq_sreadfrom,
-	.signal = cq_signal,
-	.strerror = cq_strerror,
-};
 
 /*
  * --- opening and closing -------------------------------------------------------------
@@ -477,7 +115,7 @@ static void ring_free(struct mrf_cq *cq)
 	size_t i;
 
 	for (i = cq->head; i != cq->tail; i++)
-		free(slot_at(cq, i)->err);
+		free(mrf_cq_slot_at(cq, i)->err);
 	free(cq->ring);
 	free(cq->last_err);
 }
@@ -582,7 +220,7 @@ static struct mrf_cq *cq_new(const struct fi_cq_attr *attr, void *context)
 	cq->fid.fid.fclass = FI_CLASS_CQ;
 	cq->fid.fid.context = context;
 	cq->fid.fid.ops = &cq_fid_ops;
-	cq->fid.ops = &cq_ops;
+	cq->fid.ops = &mrf_cq_ops;
 	return cq;
 }
 
@@ -629,7 +267,7 @@ int mrf_cq_trywait(struct mrf_cq *cq)
 		return ret;
 	/* Under the lock, so that a write not seen here saw that someone watches. */
 	mrf_lock_take(&cq->lock);
-	something = used(cq) || cq->lost;
+	something = mrf_cq_used(cq) || cq->lost;
 	mrf_lock_release(&cq->lock);
 	return something ? -FI_EAGAIN : 0;
 }

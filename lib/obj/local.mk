@@ -10,6 +10,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/obj/cntr.h \
 	lib/obj/cq.c \
 	lib/obj/cq.h \
+	lib/obj/cq_int.h \
+	lib/obj/cq_read.c \
 	lib/obj/eq.c \
 	lib/obj/eq.h \
 	lib/obj/obj.c \

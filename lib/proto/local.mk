@@ -3,4 +3,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/proto/proto.c \
 	lib/proto/proto.h \
 	lib/proto/rawkey.c \
-	lib/proto/rawkey.h
+	lib/proto/rawkey.h \
+	lib/proto/seg.h

@@ -166,7 +166,7 @@ int mrf_ask_decode(const void *data, size_t len, struct mrf_ask *ask)
 
 size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf)
 {
-	size_t len = MRF_PROTO_ANSWER_HEAD + answer->nseg * MRF_PROTO_SEG_LEN;
+	size_t len = MRF_PROTO_ANSWER_HEAD + answer->nseg * MRF_WIRE_SEG_LEN;
 	uint8_t *p = buf + MRF_PROTO_ANSWER_HEAD;
 	uint32_t i;
 
@@ -180,12 +180,8 @@ size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf)
 	put32(buf + 48, answer->nseg);
 	put32(buf + 52, answer->flags);
 	put64(buf + 56, answer->serial);
-	for (i = 0; i < answer->nseg; i++, p += MRF_PROTO_SEG_LEN) {
-		put64(p, answer->seg[i].pos);
-		put64(p + 8, answer->seg[i].len);
-		put32(p + 16, answer->seg[i].rkey);
-		put32(p + 20, answer->seg[i].iova_off);
-	}
+	for (i = 0; i < answer->nseg; i++, p += MRF_WIRE_SEG_LEN)
+		put_seg(p, &answer->seg[i]);
 	return len;
 }
 
@@ -193,13 +189,10 @@ static int decode_segs(const uint8_t *p, struct mrf_answer *answer)
 {
 	uint32_t i;
 
-	for (i = 0; i < answer->nseg; i++, p += MRF_PROTO_SEG_LEN) {
-		struct mrf_answer_seg *seg = &answer->seg[i];
+	for (i = 0; i < answer->nseg; i++, p += MRF_WIRE_SEG_LEN) {
+		struct mrf_wire_seg *seg = &answer->seg[i];
 
-		seg->pos = get64(p);
-		seg->len = get64(p + 8);
-		seg->rkey = get32(p + 16);
-		seg->iova_off = get32(p + 20);
+		*seg = get_seg(p);
 		if (!mrf_range_ok(seg->pos, seg->len) ||
 		    !mrf_range_ok(seg->iova_off, seg->len))
 			return -FI_EINVAL;
@@ -228,7 +221,7 @@ int mrf_answer_decode(const void *data, size_t len, struct mrf_answer *answer)
 	got.flags = get32(buf + 52);
 	got.serial = get64(buf + 56);
 	if (got.nseg > MRF_PROTO_MAX_SEG ||
-	    get16(buf + 2) < MRF_PROTO_ANSWER_HEAD + got.nseg * MRF_PROTO_SEG_LEN)
+	    get16(buf + 2) < MRF_PROTO_ANSWER_HEAD + got.nseg * MRF_WIRE_SEG_LEN)
 		return -FI_EINVAL;
 	ret = decode_segs(buf + MRF_PROTO_ANSWER_HEAD, &got);
 	if (ret)

@@ -15,6 +15,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "proto/seg.h"
 
 #define MRF_PROTO_VERSION 2
 
@@ -25,8 +26,7 @@
 #define MRF_PROTO_NOTE_LEN 16
 #define MRF_PROTO_MAX_SEG 16
 #define MRF_PROTO_ANSWER_HEAD 64
-#define MRF_PROTO_SEG_LEN 24
-#define MRF_PROTO_MAX_MSG (MRF_PROTO_ANSWER_HEAD + MRF_PROTO_MAX_SEG * MRF_PROTO_SEG_LEN)
+#define MRF_PROTO_MAX_MSG (MRF_PROTO_ANSWER_HEAD + MRF_PROTO_MAX_SEG * MRF_WIRE_SEG_LEN)
 
 /* Connection request, from the endpoint that will access memory. */
 struct mrf_hello {
@@ -60,13 +60,6 @@ struct mrf_ask {
 
 #define MRF_ASK_ONCE (1u << 0) /* what is kept keeps moving: an answer that is good once */
 
-struct mrf_answer_seg {
-	uint64_t pos; /* where peers find it: packed offset, or address with FI_MR_VIRT_ADDR */
-	uint64_t len; /* bytes */
-	uint32_t rkey;
-	uint32_t iova_off; /* iova of the first byte when the region is 0-based: < page size */
-};
-
 #define MRF_ANSWER_COMPLETE (1u << 0) /* these segments are the region, and stay as they are */
 #define MRF_ANSWER_ONCE (1u << 1) /* for accesses begun before the question, until RELEASE */
 
@@ -80,7 +73,7 @@ struct mrf_answer {
 	uint64_t len;
 	uint64_t serial; /* of the registration that has the key */
 	uint32_t nseg;
-	struct mrf_answer_seg seg[MRF_PROTO_MAX_SEG];
+	struct mrf_wire_seg seg[MRF_PROTO_MAX_SEG];
 };
 
 enum mrf_msg_type {

@@ -33,14 +33,6 @@ static uint32_t checksum(const uint8_t *buf, size_t len)
 	return sum;
 }
 
-static void put_seg(uint8_t *p, const struct mrf_rawkey_seg *seg)
-{
-	put64(p, seg->pos);
-	put64(p + 8, seg->len);
-	put32(p + 16, seg->rkey);
-	put32(p + 20, seg->iova_off);
-}
-
 size_t mrf_rawkey_encode(const struct mrf_rawkey *raw, uint8_t *buf)
 {
 	size_t len = mrf_rawkey_size(raw->nseg);
@@ -104,7 +96,6 @@ static const char *length_fault(const uint8_t *buf, size_t len)
 /* The length is in order. */
 static void take(const uint8_t *buf, struct mrf_rawkey *raw)
 {
-	const uint8_t *p = buf + MRF_RAWKEY_HEAD_LEN;
 	uint32_t i;
 
 	raw->complete = buf[FLAGS_AT] & FLAG_COMPLETE;
@@ -116,18 +107,14 @@ static void take(const uint8_t *buf, struct mrf_rawkey *raw)
 	raw->access = get64(buf + 48);
 	raw->base = get64(buf + 56);
 	raw->len = get64(buf + 64);
-	for (i = 0; i < raw->nseg; i++, p += MRF_RAWKEY_SEG_LEN) {
-		raw->seg[i].pos = get64(p);
-		raw->seg[i].len = get64(p + 8);
-		raw->seg[i].rkey = get32(p + 16);
-		raw->seg[i].iova_off = get32(p + 20);
-	}
+	for (i = 0; i < raw->nseg; i++)
+		raw->seg[i] = get_seg(buf + mrf_rawkey_size(i));
 }
 
 /* before: bytes of the segments before this one. */
 static bool seg_ok(const struct mrf_rawkey *raw, uint32_t i, uint64_t before)
 {
-	const struct mrf_rawkey_seg *seg = &raw->seg[i];
+	const struct mrf_wire_seg *seg = &raw->seg[i];
 
 	if ((!seg->len && raw->nseg > 1) || !mrf_range_ok(seg->pos, seg->len) ||
 	    !mrf_range_ok(seg->iova_off, seg->len))

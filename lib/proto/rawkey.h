@@ -13,20 +13,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "proto/seg.h"
 
 #define MRF_RAWKEY_VERSION 1
 #define MRF_RAWKEY_MAX_SEG 16
 #define MRF_RAWKEY_HEAD_LEN 72
-#define MRF_RAWKEY_SEG_LEN 24
 /* No raw key is longer: mr_key_size where FI_MR_RAW is in force. */
-#define MRF_RAWKEY_MAX (MRF_RAWKEY_HEAD_LEN + MRF_RAWKEY_MAX_SEG * MRF_RAWKEY_SEG_LEN)
-
-struct mrf_rawkey_seg {
-	uint64_t pos;	   /* as peers say it: packed offset; FI_MR_VIRT_ADDR: address */
-	uint64_t len;	   /* bytes */
-	uint32_t rkey;	   /* 0: no remote right */
-	uint32_t iova_off; /* iova of the first byte; FI_MR_VIRT_ADDR: 0, iova is pos */
-};
+#define MRF_RAWKEY_MAX (MRF_RAWKEY_HEAD_LEN + MRF_RAWKEY_MAX_SEG * MRF_WIRE_SEG_LEN)
 
 struct mrf_rawkey {
 	uint64_t space_id; /* of the domain that made it; never 0 */
@@ -38,13 +31,13 @@ struct mrf_rawkey {
 	uint64_t len;	   /* bytes in all */
 	bool complete;	   /* seg is all there is, for good; else nseg is 0: ask */
 	uint32_t nseg; /* complete: at least 1, a region of no bytes has an empty one */
-	struct mrf_rawkey_seg seg[MRF_RAWKEY_MAX_SEG];
+	struct mrf_wire_seg seg[MRF_RAWKEY_MAX_SEG];
 };
 
 /* Bytes of a raw key with so many segments. */
 static inline size_t mrf_rawkey_size(uint32_t nseg)
 {
-	return MRF_RAWKEY_HEAD_LEN + (size_t)nseg * MRF_RAWKEY_SEG_LEN;
+	return MRF_RAWKEY_HEAD_LEN + (size_t)nseg * MRF_WIRE_SEG_LEN;
 }
 
 /* buf has room for mrf_rawkey_size(raw->nseg) bytes, which are returned. */

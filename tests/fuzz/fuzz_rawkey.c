@@ -56,7 +56,7 @@ static void check(const struct mrf_rawkey *raw)
 	must(raw->nseg <= MRF_RAWKEY_MAX_SEG && raw->complete == (raw->nseg > 0));
 	must(virt || !raw->base);
 	for (i = 0; i < raw->nseg; i++) {
-		const struct mrf_rawkey_seg *seg = &raw->seg[i];
+		const struct mrf_wire_seg *seg = &raw->seg[i];
 
 		must(seg->len || raw->nseg == 1);
 		must(seg->len <= UINT64_MAX - seg->pos);

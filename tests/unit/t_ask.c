@@ -331,6 +331,38 @@ START_TEST(ask_access_over_memory_of_several_kinds_gets_done)
 }
 END_TEST
 
+/* One that can never be whole must not be asked about for ever. */
+START_TEST(ask_access_over_too_many_pieces_is_refused)
+{
+	const size_t count = 200, len = count * PAGE;
+	unsigned most = mrf_remote_max_ways;
+	uint8_t *src = pages(len), *dst = pages(len);
+	struct fid_mr *mr;
+	size_t i;
+
+	open_pair(false, 0);
+	for (i = 0; i < count; i += 2)
+		ck_assert_ptr_ne(mmap(dst + i * PAGE, PAGE, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+				 MAP_FAILED);
+	mr = node_reg(&p.b, dst, len, REMOTE_RW, 4711);
+	mrf_remote_max_ways = 100;
+	ck_assert_int_eq(fi_write(p.a.ep, src, len, NULL, p.to, 0, 4711, &p), 0);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EMSGSIZE, "too many pieces"), 4147);
+	/* What came before, or is shorter, does not count. */
+	for (i = 0; i < 4; i++) {
+		ck_assert_int_eq(fi_write(p.a.ep, src, 50 * PAGE, NULL, p.to, i * 50 * PAGE, 4711,
+					  &p), 0);
+		want_ok(&p.a, &p);
+	}
+	mrf_remote_max_ways = most;
+	must_close(&mr->fid);
+	pair_close(&p);
+	munmap(src, len);
+	munmap(dst, len);
+}
+END_TEST
+
 START_TEST(ask_bounds_are_the_regions_not_the_pins)
 {
 	open_pair(_i, 0);
@@ -612,6 +644,7 @@ static TCase *tcase_ask(void)
 	tcase_add_test(tc, ask_leases_end_with_the_connection);
 	tcase_add_loop_test(tc, ask_large_access_goes_over_many_pins, 0, 2);
 	tcase_add_loop_test(tc, ask_access_over_memory_of_several_kinds_gets_done, 0, 2);
+	tcase_add_test(tc, ask_access_over_too_many_pieces_is_refused);
 	tcase_add_loop_test(tc, ask_bounds_are_the_regions_not_the_pins, 0, 2);
 	tcase_add_loop_test(tc, ask_access_of_nothing_at_several_places_gets_done, 0, 2);
 	tcase_add_test(tc, ask_descriptor_of_a_region_that_is_not_pinned_serves_locally);

@@ -3,15 +3,12 @@
  * Sentences of fi_mr(3) about mr_mode that docs/CONFORMANCE.md lists and no other test
  * shows: the legacy values stand alone, and what FI_LOCAL_MR still means.
  */
-#include <arpa/inet.h>
-#include <infiniband/verbs.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
-#include <rdma/ib_user_ioctl_verbs.h>
 #include "contract/limits.h"
 #include "contract/mr_mode.h"
-#include "verbs/vnl.h"
+#include "one_device.h"
 #include "unit.h"
 
 #define VAK (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
@@ -34,33 +31,6 @@ static struct mrf_mr_mode_ask ask_for(uint32_t api, uint64_t mr_mode, uint64_t m
 					 .mode = mode };
 }
 
-/* --- one device with one address --- */
-
-static int one_dev(struct mrf_vnl_dev **devs, size_t *count)
-{
-	*devs = calloc(1, sizeof(**devs));
-	ck_assert_ptr_nonnull(*devs);
-	snprintf((*devs)->name, sizeof((*devs)->name), "rxe0");
-	snprintf((*devs)->netdev, sizeof((*devs)->netdev), "dummy0");
-	(*devs)->has_driver = true;
-	(*devs)->driver = RDMA_DRIVER_RXE;
-	(*devs)->port_state = IBV_PORT_ACTIVE;
-	*count = 1;
-	return 0;
-}
-
-static int one_ifaddr(struct mrf_vnl_ifaddr **addrs, size_t *count)
-{
-	*addrs = calloc(1, sizeof(**addrs));
-	ck_assert_ptr_nonnull(*addrs);
-	snprintf((*addrs)->netdev, sizeof((*addrs)->netdev), "dummy0");
-	(*addrs)->addr.sa.sa_family = AF_INET;
-	inet_pton(AF_INET, "10.99.1.1", &(*addrs)->addr.in.sin_addr);
-	(*addrs)->prefix = 24;
-	*count = 1;
-	return 0;
-}
-
 static struct unit_capture cap;
 
 /* fi_getinfo with these hints; *mr_mode and *mode as answered. text: what was logged. */
@@ -70,8 +40,7 @@ static int ask_getinfo(uint32_t api, int *mr_mode, uint64_t *mode, const char **
 	int ret;
 
 	unsetenv("FI_MRFAB_MR_MODE");
-	mrf_vnl_source.devs = one_dev;
-	mrf_vnl_source.ifaddrs = one_ifaddr;
+	one_device_use();
 	ck_assert_ptr_nonnull(hints);
 	hints->caps = FI_RMA;
 	hints->mode = *mode;

@@ -48,7 +48,7 @@ static struct mrf_rawkey sample(uint64_t key, uint32_t nseg)
 	uint32_t i;
 
 	for (i = 0; i < nseg; i++)
-		raw.seg[i] = (struct mrf_rawkey_seg){ raw.len, 4096, i + 1, i };
+		raw.seg[i] = (struct mrf_wire_seg){ raw.len, 4096, i + 1, i };
 	return raw;
 }
 

@@ -3,21 +3,18 @@
  * FI_MRFAB_MR_MODE through the whole of fi_getinfo, fi_fabric and fi_domain, on one fake
  * device: what is required comes back and opens, what is missing is named.
  */
-#include <arpa/inet.h>
-#include <infiniband/verbs.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
-#include <rdma/ib_user_ioctl_verbs.h>
 #include "base/compiler.h"
 #include "base/names.h"
 #include "contract/limits.h"
 #include "contract/mr_mode.h"
 #include "domain/domain.h"
 #include "proto/rawkey.h"
-#include "verbs/vnl.h"
 #include "../fake/fake_verbs.h"
+#include "one_device.h"
 #include "unit.h"
 
 #define VAR "FI_MRFAB_MR_MODE"
@@ -32,36 +29,10 @@ static struct unit_capture cap;
 static const char *text; /* what the last call logged */
 static struct fi_info *hints, *info;
 
-static int one_dev(struct mrf_vnl_dev **devs, size_t *count)
-{
-	*devs = calloc(1, sizeof(**devs));
-	ck_assert_ptr_nonnull(*devs);
-	snprintf((*devs)->name, sizeof((*devs)->name), FAKE_DEVICE);
-	snprintf((*devs)->netdev, sizeof((*devs)->netdev), "dummy0");
-	(*devs)->has_driver = true;
-	(*devs)->driver = RDMA_DRIVER_RXE;
-	(*devs)->port_state = IBV_PORT_ACTIVE;
-	*count = 1;
-	return 0;
-}
-
-static int one_ifaddr(struct mrf_vnl_ifaddr **addrs, size_t *count)
-{
-	*addrs = calloc(1, sizeof(**addrs));
-	ck_assert_ptr_nonnull(*addrs);
-	snprintf((*addrs)->netdev, sizeof((*addrs)->netdev), "dummy0");
-	(*addrs)->addr.sa.sa_family = AF_INET;
-	inet_pton(AF_INET, "10.99.1.1", &(*addrs)->addr.in.sin_addr);
-	(*addrs)->prefix = 24;
-	*count = 1;
-	return 0;
-}
-
 static void setup(void)
 {
 	fake_verbs_reset();
-	mrf_vnl_source.devs = one_dev;
-	mrf_vnl_source.ifaddrs = one_ifaddr;
+	one_device_use();
 	unsetenv(VAR);
 	hints = fi_allocinfo();
 	ck_assert_ptr_nonnull(hints);

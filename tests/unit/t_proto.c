@@ -20,8 +20,7 @@ static struct mrf_answer sample_answer(uint32_t nseg)
 	uint32_t i;
 
 	for (i = 0; i < nseg; i++)
-		answer.seg[i] = (struct mrf_answer_seg){ 0x1000ull * i + 7, 100 + i, 0x200 + i,
-							 i };
+		answer.seg[i] = (struct mrf_wire_seg){ 0x1000ull * i + 7, 100 + i, 0x200 + i, i };
 	return answer;
 }
 

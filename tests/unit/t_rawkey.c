@@ -318,7 +318,7 @@ END_TEST
 START_TEST(seventeen_segments_are_refused_though_all_else_is_right)
 {
 	struct mrf_rawkey in = sample(0, MRF_RAWKEY_MAX_SEG);
-	uint8_t buf[MRF_RAWKEY_MAX + MRF_RAWKEY_SEG_LEN] = { 0 };
+	uint8_t buf[MRF_RAWKEY_MAX + MRF_WIRE_SEG_LEN] = { 0 };
 
 	mrf_rawkey_encode(&in, buf);
 	put(buf + MRF_RAWKEY_MAX, in.len, 8);

@@ -283,6 +283,28 @@ START_TEST(what_is_refreshed_while_it_is_pinned_is_pinned_anew)
 }
 END_TEST
 
+static void refresh_elsewhere(void *addr, size_t len)
+{
+	(void)addr;
+	(void)len;
+	ck_assert_int_eq(refresh(busy_mr, mem + 7 * PAGE, PAGE), 0);
+}
+
+START_TEST(bytes_may_be_refreshed_all_the_time_while_others_are_pinned)
+{
+	back_open(_i ? FI_MR_MMU_NOTIFY : 0);
+	use_no_monitor();
+	busy_mr = env_must_reg(mem, 8 * PAGE, RW, KEY);
+	fi_mr_refresh(busy_mr, NULL, 0, 0);
+	fake_verbs.on_reg = refresh_elsewhere;
+	must_reach(KEY, 0, PAGE);
+	fake_verbs.on_reg = NULL;
+	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
+	env_must_close(busy_mr);
+	back_close();
+}
+END_TEST
+
 static void ask_again(const struct ibv_mr *mr)
 {
 	(void)mr;
@@ -397,6 +419,8 @@ static TCase *refreshing(void)
 	tcase_add_test(tc, a_failed_refresh_changes_nothing);
 	tcase_add_loop_test(tc, what_is_refreshed_while_it_is_pinned_is_pinned_anew, 0,
 			    2);
+	tcase_add_loop_test(tc, bytes_may_be_refreshed_all_the_time_while_others_are_pinned,
+			    0, 2);
 	tcase_add_test(tc, a_refresh_leaves_alone_what_was_leased_after_it_began);
 	tcase_add_test(tc, threads_may_refresh_and_ask_at_once);
 	return tc;

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The initiator's data path: what follows a failure. */
+#include <stdio.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "ep/peer_int.h"
+
+/* --- what comes back in error --------------------------------------------------------- */
+
+void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
+{
+	struct mrf_why why = { .err = FI_EIO, .code = 4113 };
+	char addr[64];
+
+	mrf_addr_text(&peer->addr, addr, sizeof(addr));
+	switch (op->fatal) {
+	case MRF_WC_LOCAL:
+		why = (struct mrf_why){ FI_EFAULT, 4110, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "the local buffer's registration does not allow this access (closed, "
+			 "or of another size)");
+		break;
+	case MRF_WC_TIMEOUT:
+		why = (struct mrf_why){ FI_ETIMEDOUT, 4111, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "no answer from %s: the access may or may not have been done", addr);
+		break;
+	case MRF_WC_FLUSHED:
+		why = (struct mrf_why){ FI_ECONNRESET, 4112, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "%s went away: the access may or may not have been done", addr);
+		break;
+	default:
+		snprintf(why.text, sizeof(why.text),
+			 "the device reported an error on the connection to %s: the access may or "
+			 "may not have been done", addr);
+	}
+	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
+	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
+}
+
+static void requeue(struct mrf_peer *peer, struct mrf_op *op)
+{
+	op->pos = op->acked;
+	op->resolved = false;
+	op->empty_known = 0;
+	op->imm_posted = false;
+	if (op->queued)
+		return;
+	op->queued = true;
+	mrf_list_add_tail(&op->node, &peer->redo);
+}
+
+#define MAX_TIMEOUTS 2
+
+/* A read may be done again; what a write did is not known, so it is not. */
+static void lost(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
+{
+	if (op->kind == MRF_OP_READ && op->timeouts < MAX_TIMEOUTS) {
+		op->timeouts += status != MRF_WC_OK;
+		op->ask_first = true;
+		op->stamp = ++peer->ep->clock;
+		mrf_resolve_forget(op);
+		requeue(peer, op);
+		return;
+	}
+	op->fatal = status == MRF_WC_OK ? peer->conn->cause : status;
+}
+
+/* The work request that broke the connection. */
+static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status cause)
+{
+	switch (cause) {
+	case MRF_WC_REFUSED:
+		peer->losses = 0;
+		op->refused++;
+		op->ask_first = true;
+		op->stamp = ++peer->ep->clock;
+		mrf_resolve_forget(op);
+		requeue(peer, op);
+		break;
+	case MRF_WC_LOCAL:
+		op->fatal = cause;
+		break;
+	default:
+		lost(peer, op, cause);
+	}
+}
+
+/* One that was flushed behind it. After a refusal it has certainly not run. */
+static void follower(struct mrf_peer *peer, struct mrf_op *op)
+{
+	switch (peer->conn->cause) {
+	case MRF_WC_REFUSED:
+	case MRF_WC_LOCAL:
+		requeue(peer, op);
+		break;
+	default:
+		lost(peer, op, MRF_WC_OK);
+	}
+}
+
+/*
+ * Linux 6.12 reports a bad local buffer as a flush, and with it all that was in flight, be it
+ * done already. Nobody else broke the queue pair: find out whose buffer it was. The first
+ * completion that failed is off the ring already.
+ */
+static void blame(struct mrf_conn *conn)
+{
+	const struct mrf_ep *ep = conn->peer->ep;
+	unsigned i;
+
+	for (i = conn->head - 1; i != conn->tail; i++) {
+		struct mrf_op *op = conn->ring[i % MRF_CONN_RING].op;
+
+		if (!op || mrf_op_local_open(ep, op))
+			continue;
+		conn->cause = MRF_WC_LOCAL;
+		conn->blamed = op;
+		return;
+	}
+}
+
+/* One that came back; the first of all decides. */
+static void flushed(struct mrf_conn *conn, struct mrf_op *op, bool first)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	if (conn->blamed && conn->blamed != op) {
+		/* Ahead of the one to blame: it may have run. */
+		lost(peer, op, MRF_WC_OTHER);
+	} else if (first || conn->blamed) {
+		culprit(peer, op, conn->cause);
+		conn->blamed = NULL;
+	} else {
+		follower(peer, op);
+	}
+}
+
+void mrf_conn_failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
+{
+	bool first = conn->cause == MRF_WC_OK;
+
+	if (first) {
+		conn->cause = wc->status;
+		mrf_info(FI_LOG_EP_DATA, "connection broken: %s",
+			 mrf_wc_status_text(wc->raw_status));
+		if (wc->status == MRF_WC_FLUSHED && !conn->disconnected)
+			blame(conn);
+	}
+	if (op && op->fatal == MRF_WC_OK)
+		flushed(conn, op, first);
+	mrf_peer_break(conn->peer);
+}
+
+/* --- the connection is lost -------------------------------------------------------------- */
+
+void mrf_peer_break(struct mrf_peer *peer)
+{
+	if (peer->state != MRF_PEER_READY)
+		return;
+	peer->state = MRF_PEER_BROKEN;
+	mrf_agent_kick(peer);
+}
+
+static void unresolve(struct mrf_op *op)
+{
+	op->resolved = false;
+	op->empty_known = 0;
+}
+
+void mrf_peer_rewind(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	/* Back to front, so that the order stays. */
+	while (!mrf_list_empty(&peer->redo)) {
+		node = peer->redo.prev;
+		mrf_list_del(node);
+		mrf_list_add_head(node, &peer->queue);
+	}
+	/* What was known may be another endpoint's by the time of the next connection. */
+	mrf_list_each(pos, &peer->queue)
+		unresolve(mrf_list_entry(pos, struct mrf_op, node));
+	mrf_ask_lost(peer);
+}
+
+void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
+{
+	struct mrf_list *node;
+
+	if (!mrf_list_empty(&peer->queue))
+		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
+	while ((node = mrf_list_first(&peer->queue))) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		mrf_op_leave(op);
+		if (op->inflight)
+			op->fatal = MRF_WC_OTHER;
+		else
+			mrf_op_fail(peer->ep, op, err, code, text);
+	}
+	if (peer->gone)
+		mrf_agent_kick(peer);
+}

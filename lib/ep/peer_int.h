@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Inside lib/ep: what the files of a peer's data path do for each other; ep->lock held. */
+#ifndef MRF_EP_PEER_INT_H
+#define MRF_EP_PEER_INT_H
+
+#include "ep/peer.h"
+
+/* op is no longer in peer->queue or peer->redo. */
+static inline void mrf_op_leave(struct mrf_op *op)
+{
+	mrf_list_del(&op->node);
+	op->queued = false;
+}
+
+/* --- peer_fail ------------------------------------------------------------------------- */
+
+/* A work request of op (NULL: a question) came back in error: what becomes of op, and of conn. */
+void mrf_conn_failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc);
+/* Nothing of op is in flight any more, and op->fatal says how it ended. */
+void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op);
+
+#endif

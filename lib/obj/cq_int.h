@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside lib/obj: the body of a completion queue, and what its files do for each other.
+ * The ring is written in cq.c and read in cq_read.c.
+ */
+#ifndef MRF_OBJ_CQ_INT_H
+#define MRF_OBJ_CQ_INT_H
+
+#include <stdatomic.h>
+#include "obj/cq.h"
+
+struct mrf_cq_slot {
+	struct mrf_comp comp;
+	struct mrf_comp_err *err; /* owned; NULL: a completion */
+};
+
+struct mrf_cq {
+	struct fid_cq fid;
+	struct mrf_obj obj;
+	struct mrf_hold parent;
+	struct fid_domain *domain;
+	struct mrf_wait wait;
+	size_t entry_size;     /* of the format; immutable */
+	bool threshold;	       /* FI_CQ_COND_THRESHOLD; immutable */
+	uint32_t api_version;  /* immutable */
+	atomic_size_t pending; /* what a read would find; changed under lock */
+
+	struct mrf_lock lock; /* rank CQ: guards all below */
+	struct mrf_cq_slot *ring;
+	size_t mask;		       /* slots - 1; a power of two minus one */
+	size_t head;		       /* next to read; counts up for ever */
+	size_t tail;		       /* next to write */
+	size_t nerr;		       /* errors between head and tail */
+	size_t lost;		       /* completions without memory; not 0: overrun */
+	struct mrf_comp_err *last_err; /* owns the text of the last fi_cq_readerr */
+	struct mrf_comp_err overrun;
+	unsigned sreads;   /* threads in a blocking read */
+	unsigned signals;  /* fi_cq_signal calls so far */
+	bool signal_waits; /* one came while nobody was blocked: for the next read */
+};
+
+static inline struct mrf_cq *mrf_cq_of(struct fid_cq *fid)
+{
+	return mrf_container_of(fid, struct mrf_cq, fid);
+}
+
+static inline size_t mrf_cq_used(const struct mrf_cq *cq)
+{
+	return cq->tail - cq->head;
+}
+
+static inline struct mrf_cq_slot *mrf_cq_slot_at(const struct mrf_cq *cq, size_t pos)
+{
+	return &cq->ring[pos & cq->mask];
+}
+
+static inline void mrf_cq_publish_locked(struct mrf_cq *cq)
+{
+	atomic_store_explicit(&cq->pending, mrf_cq_used(cq) + !!cq->lost,
+			      memory_order_release);
+}
+
+/* --- cq_read: the calls of fi_cq(3) ------------------------------------------------- */
+
+/* What fid.ops points at. */
+extern struct fi_ops_cq mrf_cq_ops;
+
+#endif

@@ -17,11 +17,12 @@ static int check_args(const struct mrf_info_query *query, struct fi_info **info)
 	if (!info)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1002,
 				  "info=NULL: nowhere to answer");
-	if (FI_VERSION_LT(fi_version(), query->version))
+	if (FI_VERSION_LT(MRF_API_RULES, query->version))
 		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 1001,
-				  "version=%u.%u: the newest that is known here is %u.%u",
+				  "version=%u.%u: the newest whose rules are known here is "
+				  "%u.%u",
 				  FI_MAJOR(query->version), FI_MINOR(query->version),
-				  FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
+				  FI_MAJOR(MRF_API_RULES), FI_MINOR(MRF_API_RULES));
 	if (query->flags & ~known)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_FABRIC, 1003,
 				  "flags=%#lx: only FI_SOURCE, FI_NUMERICHOST and "

@@ -15,6 +15,11 @@
  * say.
  */
 #define MRF_API_VERSION FI_VERSION(1, 17)
+/*
+ * The newest version that an application may ask for: its rules are known, while structures and
+ * calls stay those of MRF_API_VERSION.
+ */
+#define MRF_API_RULES FI_VERSION(2, 3)
 
 /* Endpoint. */
 /* Bytes; what is longer than the device's own limit is split. */

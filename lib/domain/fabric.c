@@ -151,11 +151,11 @@ static int check_attr(const struct fi_fabric_attr *attr, uint32_t api_version,
 		return mrf_refuse(FI_ENODEV, FI_LOG_FABRIC, 2108,
 				  "fi_fabric: prov_name=\"%s\": must be \"%s\"",
 				  attr->prov_name, MRF_PROV_NAME);
-	if (FI_VERSION_LT(MRF_API_VERSION, api_version))
+	if (FI_VERSION_LT(MRF_API_RULES, api_version))
 		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2109,
 				  "fi_fabric: api_version=%u.%u: must not be above %u.%u",
 				  FI_MAJOR(api_version), FI_MINOR(api_version),
-				  FI_MAJOR(MRF_API_VERSION), FI_MINOR(MRF_API_VERSION));
+				  FI_MAJOR(MRF_API_RULES), FI_MINOR(MRF_API_RULES));
 	return 0;
 }
 

@@ -130,9 +130,10 @@ static int ep_close(struct fid *fid)
 	struct mrf_ep *ep = mrf_ep_of(fid);
 	int ret = mrf_obj_busy(&ep->obj);
 
+	if (!ret)
+		ret = mrf_mr_port_close(&ep->domain->space, &ep->port);
 	if (ret)
 		return ret;
-	mrf_mr_port_close(&ep->domain->space, &ep->port);
 	/* First nobody polls it any more, then the agent lets go of it, then it of its CQs. */
 	mrf_ep_unlink_all(ep);
 	mrf_agent_ep_close(ep->agent, ep);

@@ -110,8 +110,11 @@ struct mrf_mr_port {
 /* ep (initialised) can be bound to from now on. */
 void mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
 		      struct mrf_obj *ep);
-/* Unbinds all regions from it. Before the endpoint is freed. */
-void mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port);
+/*
+ * Before the endpoint goes: unbinds all regions from it. -FI_EBUSY, from API version 2.3 on:
+ * they have to be closed first (logged, with the name of one); nothing changed.
+ */
+int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port);
 
 /* --- keys as peers see them: the initiator needs these, too ----------------------- */
 

@@ -27,13 +27,41 @@ static void unbind(struct mrf_mr_bond *bond)
 	free(bond);
 }
 
-void mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port)
+/* From API version 2.3 on: names a region that has to go before the endpoint. */
+static int busy_locked(const struct mrf_mr_space *space, const struct mrf_mr_port *port,
+		       char *name, size_t len)
 {
+	const struct mrf_mr_bond *bond;
+
+	if (mrf_list_empty(&port->bonds) ||
+	    !mrf_rule_region_closes_first(space->api_version))
+		return 0;
+	bond = mrf_list_entry(port->bonds.next, struct mrf_mr_bond, theirs);
+	mrf_mr_name(bond->mr, name, len);
+	return -FI_EBUSY;
+}
+
+static int refuse_port_close(const struct mrf_mr_port *port, const char *region)
+{
+	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3230,
+			  "fi_close(endpoint %p): region %s is bound to it and has to be "
+			  "closed first (from API version 2.3 on)",
+			  (void *)port->ep->fid, region);
+}
+
+int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port)
+{
+	char region[NAME_TEXT];
+	int ret;
+
 	mrf_lock_take(&space->lock);
-	while (!mrf_list_empty(&port->bonds))
+	ret = busy_locked(space, port, region, sizeof(region));
+	while (!ret && !mrf_list_empty(&port->bonds))
 		unbind(mrf_list_entry(port->bonds.next, struct mrf_mr_bond, theirs));
-	mrf_list_del(&port->node);
+	if (!ret)
+		mrf_list_del(&port->node);
 	mrf_lock_release(&space->lock);
+	return ret ? refuse_port_close(port, region) : 0;
 }
 
 /* By its address alone: the object may be anything. */
@@ -114,6 +142,7 @@ static int bind_locked(struct mrf_mr *mr, const struct fid *ep)
 	bond = malloc(sizeof(*bond));
 	if (!bond)
 		return -FI_ENOMEM;
+	bond->mr = mr;
 	bond->port = port;
 	mrf_list_add_tail(&bond->mine, &mr->bonds);
 	mrf_list_add_tail(&bond->theirs, &port->bonds);

@@ -58,11 +58,14 @@ static inline struct mrf_vmr *mrf_mr_vmrs(struct mrf_mr *mr)
 struct mrf_mr_bond {
 	struct mrf_list mine;	/* in mr->bonds */
 	struct mrf_list theirs; /* in port->bonds */
+	struct mrf_mr *mr;
 	struct mrf_mr_port *port;
 };
 
 /* "0x7f0000001000, 4096 bytes, key 0x7", for messages. */
 void mrf_mr_describe(const struct fid *fid, char *buf, size_t len);
+/* The same behind its address: "0x55d0 (0x7f0000001000, 4096 bytes, key 0x7)". */
+void mrf_mr_name(const struct mrf_mr *mr, char *buf, size_t len);
 
 /* --- mr_ops: the fid's operations besides close ----------------------------------- */
 

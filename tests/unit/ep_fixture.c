@@ -49,9 +49,10 @@ void must_close(struct fid *fid)
 
 static int open_domain(struct node *n, const struct node_opt *opt)
 {
+	uint32_t api = opt->api ? opt->api : FI_VERSION(1, 17);
 	struct fi_fabric_attr attr = { .name = (char *)"f",
 				       .prov_name = (char *)"mrfab",
-				       .api_version = FI_VERSION(1, 17) };
+				       .api_version = api };
 	struct sockaddr_in addr = { .sin_family = AF_INET,
 				    .sin_port = htons(opt->port),
 				    .sin_addr.s_addr = htonl(0x0a630101) };

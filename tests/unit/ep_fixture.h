@@ -38,6 +38,7 @@ struct node_opt {
 	bool no_cq;
 	uint64_t op_flags;
 	uint16_t port; /* 0: any */
+	uint32_t api;  /* version that was asked for; 0: 1.17 */
 };
 
 /* Regions pinned for good: what is posted, and when, does not depend on questions. */

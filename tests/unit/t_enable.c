@@ -26,7 +26,7 @@ static void ep_open(struct endpoint *ep)
 
 static void ep_close(struct endpoint *ep)
 {
-	mrf_mr_port_close(&env.space, &ep->port);
+	ck_assert_int_eq(mrf_mr_port_close(&env.space, &ep->port), 0);
 	mrf_obj_fini(&ep->obj);
 }
 
@@ -236,12 +236,23 @@ END_TEST
 START_TEST(from_api_2_3_the_region_is_closed_first)
 {
 	struct fid_mr *mr;
+	const char *text;
+	char name[96];
 
 	open_with(modes[_i], FI_VERSION(2, 3));
 	mr = env_must_reg(mem, PAGE, RW, KEY);
 	must_bind(mr, &one);
 	must_bind(mr, &two);
 	ck_assert_int_eq(enable(mr), 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(mrf_mr_port_close(&env.space, &one.port), -FI_EBUSY);
+	text = unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E3230"));
+	snprintf(name, sizeof(name), "region %p (%p, 4096 bytes, key 0x7)", (void *)mr,
+		 (void *)mem);
+	ck_assert_msg(strstr(text, name) != NULL, "%s not in %s", name, text);
+	/* Both go on as before. */
+	ck_assert_int_ne(reach_by(&one, KEY), MRF_MR_NOT_BOUND);
 	env_must_close(mr);
 	ck_assert_int_eq(reach_by(&one, KEY), MRF_MR_CLOSED);
 	/* The slot is used again, by a region that is bound to nothing. */

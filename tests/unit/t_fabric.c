@@ -85,7 +85,7 @@ START_TEST(fabric_open_refuses_bad_attributes)
 	attr.prov_name = (char *)"verbs";
 	refused(&attr, -FI_ENODEV, "MRF-E2108");
 	attr.prov_name = (char *)"mrfab";
-	attr.api_version = FI_VERSION(1, 18);
+	attr.api_version = FI_VERSION(2, 4);
 	refused(&attr, -FI_ENOSYS, "MRF-E2109");
 	attr.api_version = FI_VERSION(1, 17);
 	unit_capture(&cap);

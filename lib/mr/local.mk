@@ -18,6 +18,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/mr_raw.c \
 	lib/mr/mr_reach.c \
 	lib/mr/mr_space.c \
+	lib/mr/mr_state.c \
+	lib/mr/mr_state.h \
 	lib/mr/mr_unpinned.c \
 	lib/mr/mr_why.c \
 	lib/mr/pin.c \

@@ -39,24 +39,45 @@ static void hold_domain_locked(struct mrf_mr *mr)
 
 /*
  * Lets no peer find the region and no operation use its descriptor any more. Before the
- * kernel regions go: the kernel may hand out their numbers again at once. -FI_EBUSY
- * (logged): an endpoint is in the way, nothing changed.
+ * kernel regions go: the kernel may hand out their numbers again at once. The caller
+ * holds space->lock.
  */
-static MRF_ALWAYS_INLINE int withdraw(struct mrf_mr *mr)
+static MRF_ALWAYS_INLINE void withdraw_locked(struct mrf_mr *mr)
+{
+	mrf_list_del(&mr->parent.node);
+	mrf_mr_key_release(mr);
+	mrf_mr_set_dead(mr);
+	mrf_mr_move(mr, MRF_STATE_CLOSED);
+}
+
+/*
+ * When it returns nobody is inside the region any more. -FI_EBUSY (logged): an endpoint
+ * is in the way, nothing changed; or it is closed already.
+ */
+static int withdraw(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
-	int ret = 0;
+	int ret;
 
 	mrf_lock_take(&space->lock);
-	if (mrf_unlikely(!mrf_list_empty(&mr->bonds)))
+	if (mr->state == MRF_STATE_CLOSED)
+		ret = mrf_mr_state_refuse(mr, MRF_STATE_CLOSED, MRF_CALL_CLOSE);
+	else
 		ret = mrf_mr_unbind(mr);
-	if (mrf_likely(!ret)) {
-		mrf_list_del(&mr->parent.node);
-		mrf_mr_key_release(mr);
-		mrf_mr_set_dead(mr);
-	}
+	if (!ret)
+		withdraw_locked(mr);
 	mrf_lock_release(&space->lock);
+	if (!ret)
+		mrf_mr_wait_left(mr);
 	return ret;
+}
+
+static void keep_failed(struct mrf_mr *mr)
+{
+	mrf_lock_take(&mr->space->lock);
+	hold_domain_locked(mr);
+	mrf_mr_move(mr, MRF_STATE_FAILED);
+	mrf_lock_release(&mr->space->lock);
 }
 
 static MRF_ALWAYS_INLINE int unpin_one(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
@@ -82,48 +103,65 @@ static int unpin(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nse
 	return first;
 }
 
-static MRF_ALWAYS_INLINE int unpin_all(struct mrf_mr *mr)
+/* And frees what the region has allocated. */
+static int unpin_all(struct mrf_mr *mr)
 {
-	if (mrf_unlikely(mr->back))
-		return mrf_mr_back_close(mr->back);
-	if (mrf_likely(mr->nseg == 1))
-		return unpin_one(&mr->seg, &mr->vmr);
-	return unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
-}
+	int ret;
 
-static MRF_ALWAYS_INLINE void give_memory_back(struct mrf_mr *mr)
-{
-	if (mrf_unlikely(mr->nseg > 1))
+	if (mr->back)
+		ret = mrf_mr_back_close(mr->back);
+	else
+		ret = unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
+	if (ret)
+		return ret;
+	if (mr->nseg > 1)
 		free(mr->segs);
-	if (mrf_unlikely(mr->back)) {
+	if (mr->back) {
 		mrf_mr_back_put(mr->back);
 		mr->back = NULL;
 	}
+	return 0;
 }
 
-/* On failure the region stays, without key and descriptor, and may be closed again. */
+/* If the kernel keeps it, the region stays as a failed one and may be closed again. */
+static MRF_ALWAYS_INLINE int finish(struct mrf_mr *mr, int ret)
+{
+	if (mrf_unlikely(ret)) {
+		keep_failed(mr);
+		return ret;
+	}
+	mr->fid.fid.fclass = FI_CLASS_UNSPEC;
+	mrf_mr_pool_put(mr->space->pool, mr);
+	return 0;
+}
+
+static int close_unusual(struct mrf_mr *mr)
+{
+	int ret = withdraw(mr);
+
+	return ret ? ret : finish(mr, unpin_all(mr));
+}
+
+/* Enabled, nobody inside, one pin, bound to nothing. The caller holds space->lock. */
+static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
+{
+	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 &&
+	       !mr->back && mrf_list_empty(&mr->bonds);
+}
+
 static int mr_close(struct fid *fid)
 {
 	struct mrf_mr *mr = mrf_mr_from_fid(fid);
-	int ret;
+	struct mrf_mr_space *space = mr->space;
 
-	if (mrf_unlikely(fid->fclass != FI_CLASS_MR))
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3031,
-				  "fi_close(region %p): is closed already", (void *)fid);
-	ret = withdraw(mr);
-	if (mrf_unlikely(ret))
-		return ret;
-	ret = unpin_all(mr);
-	if (mrf_unlikely(ret)) {
-		mrf_lock_take(&mr->space->lock);
-		hold_domain_locked(mr);
-		mrf_lock_release(&mr->space->lock);
-		return ret;
+	mrf_lock_take(&space->lock);
+	if (mrf_unlikely(!closes_usually(mr))) {
+		mrf_lock_release(&space->lock);
+		return close_unusual(mr);
 	}
-	fid->fclass = FI_CLASS_UNSPEC;
-	give_memory_back(mr);
-	mrf_mr_pool_put(mr->space->pool, mr);
-	return 0;
+	withdraw_locked(mr);
+	mrf_lock_release(&space->lock);
+	return finish(mr, unpin_one(&mr->seg, &mr->vmr));
 }
 
 static struct fi_ops mr_fid_ops = {
@@ -280,7 +318,7 @@ static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requeste
 		}
 	}
 	hold_domain_locked(mr);
-	mr->enabled = !deferred;
+	mrf_mr_move(mr, deferred ? MRF_STATE_DISABLED : MRF_STATE_ENABLED);
 	if (mrf_likely(!deferred)) {
 		mrf_mr_key_show(mr);
 		mrf_mr_set_live(mr->space->pool, mr);
@@ -370,7 +408,8 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 		return ret;
 	pins.nseg = 1;
 	plan_seg(space, attr->mr_iov, &pins.seg[0]);
-	ret = pin_one(space, mrf_mr_access_kernel(plan.access), &pins.seg[0], &pins.vmr[0]);
+	ret = pin_one(space, mrf_mr_access_kernel(plan.access), &pins.seg[0],
+		      &pins.vmr[0]);
 	if (mrf_unlikely(ret))
 		return ret;
 	ret = publish(space, attr, &plan, &pins, NULL, out);

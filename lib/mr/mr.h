@@ -55,6 +55,7 @@ struct mrf_mr_space {
 	uint64_t nclosed;
 	uint64_t next_serial; /* of registrations; never 0, never used twice */
 	struct mrf_map *map;  /* raw keys of peers that the application mapped: mr/map.h */
+	struct mrf_list waiters; /* mr_state's: threads that close; guarded by lock */
 	struct mrf_list ports; /* struct mrf_mr_port.node; guarded by lock */
 	struct mrf_mr_backs *backs; /* of regions pinned on demand; NULL: has none */
 	/*

@@ -128,14 +128,16 @@ int mrf_mr_unbind(struct mrf_mr *mr)
 
 /* --- fi_mr_bind ------------------------------------------------------------------- */
 
-static int bind_locked(struct mrf_mr *mr, const struct fid *ep)
+/* -FI_EOPBADSTATE: because it is in *state. */
+static int bind_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr_state *state)
 {
 	struct mrf_mr_port *port = find_port(mr->space, ep);
 	struct mrf_mr_bond *bond;
 
 	if (!port)
 		return -FI_EDOMAIN;
-	if (mr->enabled)
+	*state = mr->state;
+	if (!mrf_mr_state_lets(*state, MRF_CALL_BIND))
 		return -FI_EOPBADSTATE;
 	if (find_bond(mr, ep))
 		return -FI_EINVAL;
@@ -159,11 +161,6 @@ static int refuse_bond(const struct mrf_mr *mr, const struct fid *ep, int err)
 				  "fi_mr_bind(region %p, endpoint %p): is not an "
 				  "endpoint of the region's domain",
 				  region, endpoint);
-	case -FI_EOPBADSTATE:
-		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3054,
-				  "fi_mr_bind(region %p, endpoint %p): the region is "
-				  "enabled already",
-				  region, endpoint);
 	case -FI_EINVAL:
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3055,
 				  "fi_mr_bind(region %p, endpoint %p): are bound already",
@@ -175,6 +172,7 @@ static int refuse_bond(const struct mrf_mr *mr, const struct fid *ep, int err)
 
 static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags)
 {
+	enum mrf_mr_state state;
 	int ret;
 
 	if (!(mr->space->mode & FI_MR_ENDPOINT))
@@ -189,8 +187,10 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 			"fi_mr_bind(region %p, endpoint %p): flags=%#llx: must be 0",
 			(void *)mr, (const void *)ep, (unsigned long long)flags);
 	mrf_lock_take(&mr->space->lock);
-	ret = bind_locked(mr, ep);
+	ret = bind_locked(mr, ep, &state);
 	mrf_lock_release(&mr->space->lock);
+	if (ret == -FI_EOPBADSTATE)
+		return mrf_mr_state_refuse(mr, state, MRF_CALL_BIND);
 	return ret ? refuse_bond(mr, ep, ret) : 0;
 }
 

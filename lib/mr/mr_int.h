@@ -10,6 +10,7 @@
 #include "base/compiler.h"
 #include "base/iov.h"
 #include "mr/mr.h"
+#include "mr/mr_state.h"
 
 #define MRF_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_MR_RIGHTS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | MRF_MR_REMOTE)
@@ -19,13 +20,13 @@
  * looks at it too late finds out instead of reading memory that is somebody else's.
  *
  * It is taken from the pool and written under space->lock. From then on until fi_close
- * nothing changes but state and, once, when it is enabled, its kernel regions; the agent
- * reads it under space->lock, through the key.
+ * nothing changes but its state (mr/mr_state.h) and, once, before it is enabled, its kernel
+ * regions; the agent reads it under space->lock, through the key.
  *
- * mrf_desc_get reads the second half without a lock. state is generation << 1 | live;
+ * mrf_desc_get reads the second half without a lock. live is generation << 1 | live;
  * the words below it change only while the region is not live, and a generation never
  * comes back (a region that has used up all of them is retired), so a reader that finds
- * the same live state before and after copying has a whole copy.
+ * the same live word before and after copying has a whole copy.
  */
 struct mrf_mr {
 	struct fid_mr fid;	    /* class UNSPEC: closed */
@@ -38,10 +39,12 @@ struct mrf_mr {
 	uint64_t serial;	    /* of this registration, never 0 */
 	struct mrf_mr_back *back;   /* NULL: plain, the kernel regions are this region's */
 	struct mrf_list bonds;	    /* struct mrf_mr_bond.mine; guarded by space->lock */
-	bool keyed;   /* key is in space->keys; guarded by space->lock */
-	bool enabled; /* peers and descriptors may use it; guarded by space->lock */
+	/* Side by side, so that one look is enough for both; guarded by space->lock. */
+	uint32_t state; /* enum mrf_mr_state */
+	uint32_t users; /* threads between mrf_mr_enter and mrf_mr_leave */
+	bool keyed;	/* key is in space->keys; guarded by space->lock */
 	uint32_t index; /* in the pool; immutable */
-	_Atomic uint32_t state;
+	_Atomic uint32_t live;
 	uint32_t nseg;	 /* at least 1: no bytes at all are one empty segment */
 	uint64_t access; /* FI_* rights, without what was only tolerated */
 	/* &seg; or nseg of them and nseg struct mrf_vmr, allocated. */
@@ -52,6 +55,13 @@ struct mrf_mr {
 static inline struct mrf_vmr *mrf_mr_vmrs(struct mrf_mr *mr)
 {
 	return mr->nseg == 1 ? &mr->vmr : (struct mrf_vmr *)(mr->segs + mr->nseg);
+}
+
+/* The caller holds space->lock. */
+static inline void mrf_mr_move(struct mrf_mr *mr, enum mrf_mr_state to)
+{
+	mrf_mr_move_check(mr->state, to);
+	mr->state = to;
 }
 
 /* That a region is bound to an endpoint; allocated; in both lists. */

@@ -77,7 +77,7 @@ static inline const struct mrf_mr *find_live(const struct mrf_mr_pool *pool, uin
 		return NULL;
 	mr += index % MRF_MR_CHUNK;
 	*live = (uint32_t)(value >> MRF_DESC_GEN_SHIFT & MRF_DESC_GEN_MAX) << 1 | 1;
-	if (mrf_unlikely(atomic_load_explicit(&mr->state, memory_order_acquire) != *live))
+	if (mrf_unlikely(atomic_load_explicit(&mr->live, memory_order_acquire) != *live))
 		return NULL;
 	return mr;
 }
@@ -91,7 +91,7 @@ bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
 	if (!mr)
 		return false;
 	copy(mr, out);
-	return atomic_load_explicit(&mr->state, memory_order_relaxed) == live;
+	return atomic_load_explicit(&mr->live, memory_order_relaxed) == live;
 }
 
 bool mrf_desc_local(const struct mrf_mr_space *space, const void *desc, uint64_t right,
@@ -108,5 +108,5 @@ bool mrf_desc_local(const struct mrf_mr_space *space, const void *desc, uint64_t
 		return false;
 	*iova = MRF_MR_GET(mr->seg.iova) + (addr - start);
 	*lkey = MRF_MR_GET(mr->seg.lkey);
-	return *lkey && atomic_load_explicit(&mr->state, memory_order_relaxed) == live;
+	return *lkey && atomic_load_explicit(&mr->live, memory_order_relaxed) == live;
 }

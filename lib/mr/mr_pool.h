@@ -71,10 +71,10 @@ static inline void mrf_mr_pool_unget(struct mrf_mr_pool *pool, struct mrf_mr *mr
 /* Gives back one that was live. Needs no lock. */
 static inline void mrf_mr_pool_put(struct mrf_mr_pool *pool, struct mrf_mr *mr)
 {
-	uint32_t state = atomic_load_explicit(&mr->state, memory_order_relaxed);
+	uint32_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
 
 	/* Retired: another use would make a descriptor that was valid before. */
-	if (mrf_unlikely(state >> 1 > MRF_DESC_GEN_MAX))
+	if (mrf_unlikely(live >> 1 > MRF_DESC_GEN_MAX))
 		return;
 	mr->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
 	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &mr->next, mr,
@@ -100,23 +100,24 @@ static inline void mrf_mr_set(struct mrf_mr *mr, uint64_t access, unsigned nseg,
 /* Makes fid.mem_desc, which mrf_desc_get knows until mrf_mr_set_dead. */
 static inline void mrf_mr_set_live(const struct mrf_mr_pool *pool, struct mrf_mr *mr)
 {
-	uint32_t state = atomic_load_explicit(&mr->state, memory_order_relaxed);
+	uint32_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
+	uintptr_t desc = (uintptr_t)pool->tag << MRF_DESC_TAG_SHIFT |
+			 (uintptr_t)(live >> 1) << MRF_DESC_GEN_SHIFT | mr->index;
 
-	atomic_store_explicit(&mr->state, state | 1, memory_order_release);
-	mr->fid.mem_desc =
-		(void *)((uintptr_t)pool->tag << MRF_DESC_TAG_SHIFT |
-			 (uintptr_t)(state >> 1) << MRF_DESC_GEN_SHIFT | mr->index);
+	atomic_store_explicit(&mr->live, live | 1, memory_order_release);
+	mr->fid.mem_desc = (void *)desc;
 }
 
-/* Harmless when it is dead. */
+/* Harmless when it is dead. The key is shown no more, either. */
 static inline void mrf_mr_set_dead(struct mrf_mr *mr)
 {
-	uint32_t state = atomic_load_explicit(&mr->state, memory_order_relaxed);
+	uint32_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
 
 	/* From live to not live in the next generation. */
-	if (state & 1)
-		atomic_store_explicit(&mr->state, state + 1, memory_order_release);
+	if (live & 1)
+		atomic_store_explicit(&mr->live, live + 1, memory_order_release);
 	mr->fid.mem_desc = NULL;
+	mr->fid.key = FI_KEY_NOTAVAIL;
 }
 
 #endif

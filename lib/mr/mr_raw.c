@@ -32,15 +32,12 @@ static void take_segs(const struct mrf_mr *mr, bool virt, struct mrf_rawkey *raw
 	}
 }
 
-/* What peers may know of the region; false: it is not enabled. */
-static bool look(struct mrf_mr *mr, struct mrf_rawkey *raw)
+/* What peers may know of a region that is enabled. */
+static void tell(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 {
-	struct mrf_mr_space *space = mr->space;
+	const struct mrf_mr_space *space = mr->space;
 	bool virt = space->mode & FI_MR_VIRT_ADDR;
-	bool enabled;
 
-	mrf_lock_take(&space->lock);
-	enabled = mr->enabled;
 	raw->space_id = space->id;
 	raw->key = mr->key;
 	raw->serial = mr->serial;
@@ -53,20 +50,27 @@ static bool look(struct mrf_mr *mr, struct mrf_rawkey *raw)
 	raw->nseg = 0;
 	if (raw->complete)
 		take_segs(mr, virt, raw);
-	mrf_lock_release(&space->lock);
-	return enabled;
 }
 
-static int check_raw_attr(const struct mrf_mr *mr, const struct fi_mr_raw_attr *attr)
+/* raw is filled in only if the state allows the call. */
+static enum mrf_mr_state look(const struct mrf_mr *mr, struct mrf_rawkey *raw)
+{
+	enum mrf_mr_state state;
+
+	mrf_lock_take(&mr->space->lock);
+	state = mr->state;
+	if (mrf_mr_state_lets(state, MRF_CALL_RAW_ATTR))
+		tell(mr, raw);
+	mrf_lock_release(&mr->space->lock);
+	return state;
+}
+
+static int check_raw_attr(const struct fi_mr_raw_attr *attr)
 {
 	if (!attr || !attr->key_size)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3100,
 				  "fi_mr_raw_attr: %s=NULL: must be given",
 				  attr ? "key_size" : "attr");
-	if (mr->fid.fid.fclass != FI_CLASS_MR)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3101,
-				  "fi_mr_raw_attr(region %p): is closed",
-				  (const void *)&mr->fid);
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3102,
 				  "fi_mr_raw_attr: flags=%#" PRIx64 ": must be 0",
@@ -86,18 +90,17 @@ static void put_key(const struct mrf_rawkey *raw, uint8_t *buf, size_t room)
 
 int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
+	enum mrf_mr_state state;
 	struct mrf_rawkey raw;
 	size_t room, need;
 	int ret;
 
-	ret = check_raw_attr(mr, attr);
+	ret = check_raw_attr(attr);
 	if (ret)
 		return ret;
-	if (!look(mr, &raw))
-		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3103,
-				  "fi_mr_raw_attr(region %p): has no key, it is not "
-				  "enabled",
-				  (void *)&mr->fid);
+	state = look(mr, &raw);
+	if (!mrf_mr_state_lets(state, MRF_CALL_RAW_ATTR))
+		return mrf_mr_state_refuse(mr, state, MRF_CALL_RAW_ATTR);
 	room = *attr->key_size;
 	need = mrf_rawkey_size(raw.nseg);
 	*attr->key_size = need;

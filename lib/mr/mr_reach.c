@@ -34,7 +34,7 @@ static enum mrf_mr_status look_at(const struct mrf_mr *mr, const struct mrf_mr_a
 {
 	if (ask->serial && ask->serial != mr->serial)
 		return MRF_MR_CLOSED;
-	if (!mr->enabled)
+	if (!mrf_mr_state_serves(mr->state))
 		return MRF_MR_DISABLED;
 	if (!mrf_mr_bound_to(mr, ask->ep))
 		return MRF_MR_NOT_BOUND;

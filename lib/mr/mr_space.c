@@ -51,6 +51,7 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	space->id = random_id();
 	space->dropped = NULL;
 	mrf_list_init(&space->ports);
+	mrf_list_init(&space->waiters);
 	space->page_mask = mrf_page_size() - 1;
 	atomic_init(&space->warned, 0);
 	mrf_idmap_init(&space->keys);

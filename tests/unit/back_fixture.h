@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Asking for regions that are pinned on demand, as the agent does: shared by t_back,
- * t_refresh and t_enable.
+ * t_refresh, t_enable and t_mr_state.
  */
 #ifndef BACK_FIXTURE_H
 #define BACK_FIXTURE_H

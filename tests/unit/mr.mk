@@ -11,6 +11,7 @@ check_PROGRAMS += \
 	tests/unit/t_mr_raw \
 	tests/unit/t_mr_register \
 	tests/unit/t_mr_space \
+	tests/unit/t_mr_state \
 	tests/unit/t_refresh \
 	tests/unit/t_vmr
 
@@ -53,5 +54,8 @@ tests_unit_t_mr_register_LDFLAGS = $(MR_WRAP)
 tests_unit_t_mr_space_SOURCES = tests/unit/t_mr_space.c $(MR_FIXTURE)
 tests_unit_t_mr_space_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_space_LDFLAGS = $(MR_WRAP)
+tests_unit_t_mr_state_SOURCES = tests/unit/t_mr_state.c $(BACK_FIXTURE)
+tests_unit_t_mr_state_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_state_LDFLAGS = $(MR_WRAP)
 tests_unit_t_vmr_SOURCES = tests/unit/t_vmr.c $(FAKE_VERBS)
 tests_unit_t_vmr_LDADD = $(UNIT_LDADD)

@@ -162,7 +162,7 @@ START_TEST(desc_slot_that_used_up_its_generations_is_retired)
 	env_open(FI_MR_ALLOCATED);
 	env_must_close(env_must_reg(mem, PAGE, FI_SEND, 0));
 	slot = atomic_load(&env.space.pool->chunk[0]);
-	atomic_store(&slot->state, MRF_DESC_GEN_MAX << 1);
+	atomic_store(&slot->live, MRF_DESC_GEN_MAX << 1);
 	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
 	last = fi_mr_desc(mr);
 	ck_assert_uint_eq((uintptr_t)last & MRF_DESC_INDEX_MASK, 0);

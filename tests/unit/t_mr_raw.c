@@ -259,11 +259,11 @@ START_TEST(region_that_is_bound_to_endpoints_has_to_be_asked_about)
 
 	env_open(PLAIN | FI_MR_ENDPOINT);
 	mr = env_must_reg(mem, 100, RW, 1);
-	mrf_container_of(mr, struct mrf_mr, fid)->enabled = true;
+	mrf_container_of(mr, struct mrf_mr, fid)->state = MRF_STATE_ENABLED;
 	raw = must_tell(mr);
 	ck_assert(!raw.complete);
 	ck_assert_uint_eq(raw.nseg, 0);
-	mrf_container_of(mr, struct mrf_mr, fid)->enabled = false;
+	mrf_container_of(mr, struct mrf_mr, fid)->state = MRF_STATE_DISABLED;
 	env_must_close(mr);
 	env_close();
 }

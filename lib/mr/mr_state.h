@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The states of a region. mr->state is one of them, guarded by space->lock; everybody who
+ * wants to know whether a region may be used asks here.
+ *
+ *	       fi_mr_reg                     fi_mr_reg, domain reports to an EQ
+ *	    |		  |			     |
+ *	    | deferred	  |			     v
+ *	    |		  |	  done, deferred  pending ---- it fails ---.
+ *	    v		  |    .---------------------' | done		   |
+ *	disabled <--------+----'		       |		   |
+ *	    |		  |			       |		   v
+ *	    | fi_mr_enable|			       |		failed
+ *	    |		  v			       |		 | ^
+ *	    `----------> enabled <---------------------'		 | |
+ *			  |   ^						 | |
+ *	    fi_mr_refresh |   | the last one returns			 | |
+ *			  v   |						 | |
+ *		       refreshing					 | |
+ *									 | | the kernel
+ *	all of them --- fi_close ---> closed <--- fi_close --------------' | keeps a MR
+ *				       `-----------------------------------'
+ *
+ * What the application may call in each (the others are refused, with the reason):
+ *
+ *		    fi_mr_bind	fi_mr_enable  fi_mr_refresh  fi_mr_raw_attr  fi_close
+ *	closed	    -		-	      -		     -		     -
+ *	pending	    yes		-	      -		     -		     yes
+ *	disabled    yes		yes	      -		     -		     yes
+ *	enabled	    -		no effect     yes	     yes	     yes
+ *	refreshing  -		no effect     yes	     yes	     waits
+ *	failed	    -		-	      -		     -		     yes
+ *
+ * fi_close waits for whatever is being done with the region: pinning for it in another
+ * thread, refreshing it. What can be bound where is the mode's affair (mr_bind.c).
+ *
+ * The invariant, whenever space->lock is free (mrf_mr_state_right):
+ *
+ *		    holds the	in space->keys	fi_mr_key and	peers
+ *		    domain			fi_mr_desc
+ *	closed	    no		no		none		"closed", "unknown"
+ *	pending	    yes		if requested	none		"disabled"
+ *	disabled    yes		yes		none		"disabled"
+ *	enabled	    yes		yes		as the mode is	served
+ *	refreshing  yes		yes		as the mode is	served
+ *	failed	    yes		no		none		"closed"
+ *
+ * (keys: of regions with a remote right). Kernel regions are there in enabled and
+ * refreshing only, but for those of a failed one that the kernel keeps, and while a
+ * thread that will change the state makes or drops them.
+ */
+#ifndef MRF_MR_MR_STATE_H
+#define MRF_MR_MR_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum mrf_mr_state {
+	MRF_STATE_CLOSED, /* or never used */
+	MRF_STATE_PENDING,
+	MRF_STATE_DISABLED,
+	MRF_STATE_ENABLED,
+	MRF_STATE_REFRESHING,
+	MRF_STATE_FAILED,
+	MRF_STATES
+};
+
+enum mrf_mr_call {
+	MRF_CALL_BIND,
+	MRF_CALL_ENABLE,
+	MRF_CALL_REFRESH,
+	MRF_CALL_RAW_ATTR,
+	MRF_CALL_CLOSE,
+	MRF_CALLS
+};
+
+/* The first table above: by state, bits 1 << enum mrf_mr_call of what is let through. */
+extern const uint8_t mrf_mr_state_calls[MRF_STATES];
+
+static inline bool mrf_mr_state_lets(enum mrf_mr_state state, enum mrf_mr_call call)
+{
+	return mrf_mr_state_calls[state] >> call & 1;
+}
+
+/* Peers and descriptors may use the region. */
+static inline bool mrf_mr_state_serves(enum mrf_mr_state state)
+{
+	return state == MRF_STATE_ENABLED || state == MRF_STATE_REFRESHING;
+}
+
+struct mrf_mr;
+
+/* Aborts on a move that is not in the diagram; in builds with --enable-lockrank. */
+#ifdef MRF_LOCKRANK
+void mrf_mr_move_check(enum mrf_mr_state from, enum mrf_mr_state to);
+#else
+#define mrf_mr_move_check(from, to) ((void)0)
+#endif
+
+/* Logs why the call is refused in this state and returns the errno. */
+int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state,
+			enum mrf_mr_call call);
+
+/*
+ * Around what a call does to a region without space->lock, so that the region stays what
+ * it is: fi_close waits for mrf_mr_leave. Refused (logged) where the state does not let
+ * the call through; *state (may be NULL) is what it was before. No lock held, but for
+ * leave_locked, whose caller holds space->lock.
+ */
+int mrf_mr_enter(struct mrf_mr *mr, enum mrf_mr_call call, enum mrf_mr_state *state);
+void mrf_mr_leave(struct mrf_mr *mr);
+void mrf_mr_leave_locked(struct mrf_mr *mr);
+/* Until nobody is between enter and leave. No lock held; the region is closed. */
+void mrf_mr_wait_left(struct mrf_mr *mr);
+
+/* Whether the invariant holds for the region; for tests. The caller holds space->lock. */
+bool mrf_mr_state_right(const struct mrf_mr *mr);
+
+#endif

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
-#include "proto/bytes.h"
+#include "proto/head.h"
 #include "proto/proto.h"
 
 _Static_assert(MRF_PROTO_HELLO_LEN <= 56, "rdma_cm request private data");
@@ -10,39 +10,15 @@ _Static_assert(MRF_PROTO_WELCOME_LEN <= 196, "rdma_cm reply private data");
 _Static_assert(MRF_PROTO_REFUSE_LEN <= 148, "rdma_cm reject private data");
 _Static_assert(MRF_PROTO_MAX_MSG <= 512, "an answer goes inline");
 
-#define HEAD_LEN 4
 static const char magic[4] = { 'm', 'r', 'f', 'b' };
 #define MAGIC_LEN sizeof(magic)
-
-static void put_head(uint8_t *buf, enum mrf_msg_type type, size_t len)
-{
-	memset(buf, 0, len);
-	buf[0] = (uint8_t)type;
-	buf[1] = MRF_PROTO_VERSION;
-	put16(buf + 2, (uint16_t)len);
-}
 
 /* The magic stands in front of a greeting; its length counts it. */
 static void put_greeting(uint8_t *buf, enum mrf_msg_type type, size_t len)
 {
 	memset(buf, 0, len);
 	memcpy(buf, magic, MAGIC_LEN);
-	buf[4] = (uint8_t)type;
-	buf[5] = MRF_PROTO_VERSION;
-	put16(buf + 6, (uint16_t)len);
-}
-
-static int check_head(const uint8_t *head, size_t len, int type, size_t at_least)
-{
-	size_t says = get16(head + 2);
-
-	if (head[1] != MRF_PROTO_VERSION)
-		return -FI_ENOSYS;
-	if (head[0] != type)
-		return -FI_EREMOTEIO;
-	if (says > len || says < at_least)
-		return -FI_EINVAL;
-	return 0;
+	put_head(buf + MAGIC_LEN, type, len);
 }
 
 static int check_greeting(const uint8_t *buf, size_t len, int type, size_t at_least)
@@ -118,6 +94,7 @@ int mrf_refuse_decode(const void *data, size_t len, uint32_t *reason)
 
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf)
 {
+	memset(buf, 0, MRF_PROTO_ASK_LEN);
 	put_head(buf, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);
 	put32(buf + 4, ask->flags);
 	put64(buf + 8, ask->cookie);
@@ -130,6 +107,7 @@ size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf)
 
 size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf)
 {
+	memset(buf, 0, MRF_PROTO_NOTE_LEN);
 	put_head(buf, type, MRF_PROTO_NOTE_LEN);
 	return MRF_PROTO_NOTE_LEN;
 }
@@ -170,6 +148,7 @@ size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf)
 	uint8_t *p = buf + MRF_PROTO_ANSWER_HEAD;
 	uint32_t i;
 
+	memset(buf, 0, len);
 	put_head(buf, MRF_MSG_ANSWER, len);
 	put32(buf + 4, answer->status);
 	put64(buf + 8, answer->cookie);

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include "proto/seg.h"
 
-#define MRF_PROTO_VERSION 2
+#define MRF_PROTO_VERSION 3
 
 #define MRF_PROTO_HELLO_LEN 32	 /* rdma_cm carries 56 bytes out */
 #define MRF_PROTO_WELCOME_LEN 40 /* ... and 196 back */
@@ -85,7 +85,11 @@ enum mrf_msg_type {
 	/* Target: what I said of regions that are pinned on demand is void. */
 	MRF_MSG_FORGET = 6,
 	/* Initiator: I am done with all that I was answered "once". */
-	MRF_MSG_RELEASE = 7
+	MRF_MSG_RELEASE = 7,
+	/* 9 is DATA. Requests, and what comes back for each: request.h. */
+	MRF_MSG_ATOMIC = 10,
+	MRF_MSG_REPLY = 11,
+	MRF_MSG_FLUSH = 12
 };
 
 /* Encoders: buf has room for the fixed or the maximal length; the bytes written are returned. */

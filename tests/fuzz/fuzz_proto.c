@@ -14,6 +14,7 @@
 #include <string.h>
 #include "fuzz.h"
 #include "proto/proto.h"
+#include "proto/request.h"
 
 static void must(int ok)
 {
@@ -90,10 +91,47 @@ static void answer(const uint8_t *data, size_t len)
 	}
 }
 
+static void request(const uint8_t *data, size_t len)
+{
+	uint8_t again[UINT16_MAX + 1];
+	struct mrf_request one, two;
+	size_t n;
+
+	if (mrf_request_decode(data, len, &one))
+		return;
+	must(mrf_msg_type(data, len) == (int)one.type);
+	must(one.body >= data && one.body_len <= len - (size_t)(one.body - data));
+	must(one.len <= UINT64_MAX - one.addr);
+	n = mrf_request_encode(&one, again);
+	must(n <= len && !mrf_request_decode(again, n, &two));
+	must(one.type == two.type && one.what == two.what && one.cookie == two.cookie &&
+	     one.key == two.key && one.serial == two.serial && one.addr == two.addr &&
+	     one.len == two.len && one.body_len == two.body_len);
+	must(!memcmp(one.body, two.body, one.body_len));
+}
+
+static void reply(const uint8_t *data, size_t len)
+{
+	uint8_t again[UINT16_MAX + 1];
+	struct mrf_reply one, two;
+	size_t n;
+
+	if (mrf_reply_decode(data, len, &one))
+		return;
+	must(mrf_msg_type(data, len) == MRF_MSG_REPLY);
+	must(one.body >= data && one.body_len <= len - (size_t)(one.body - data));
+	n = mrf_reply_encode(&one, again);
+	must(n <= len && !mrf_reply_decode(again, n, &two));
+	must(one.status == two.status && one.err == two.err && one.cookie == two.cookie &&
+	     one.done == two.done && one.body_len == two.body_len);
+	must(!memcmp(one.body, two.body, one.body_len));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const decoders[])(const uint8_t *,
-					size_t) = { hello, welcome, refuse, ask, answer };
+	static void (*const decoders[])(const uint8_t *, size_t) = {
+		hello, welcome, refuse, ask, answer, request, reply
+	};
 	uint8_t *copy;
 
 	if (!size)

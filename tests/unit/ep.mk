@@ -40,7 +40,8 @@ tests_unit_t_fuzz_proto_SOURCES = tests/unit/t_fuzz_proto.c tests/fuzz/fuzz_prot
 tests_unit_t_fuzz_proto_LDADD = $(UNIT_LDADD)
 # With libFuzzer, which clang has; not built unless asked for.
 EXTRA_PROGRAMS += tests/fuzz/fuzz_proto
-tests_fuzz_fuzz_proto_SOURCES = tests/fuzz/fuzz_proto.c tests/fuzz/fuzz.h lib/proto/proto.c
+tests_fuzz_fuzz_proto_SOURCES = tests/fuzz/fuzz_proto.c tests/fuzz/fuzz.h lib/proto/proto.c \
+	lib/proto/request.c
 tests_fuzz_fuzz_proto_CFLAGS = $(AM_CFLAGS) -fsanitize=fuzzer,address,undefined
 tests_fuzz_fuzz_proto_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
 EXTRA_DIST += \
@@ -65,5 +66,18 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/note-release-as-answer \
 	tests/fuzz/corpus/refuse \
 	tests/fuzz/corpus/refuse-too-long \
+	tests/fuzz/corpus/reply \
+	tests/fuzz/corpus/reply-body-too-long \
+	tests/fuzz/corpus/reply-failed \
+	tests/fuzz/corpus/reply-longest \
+	tests/fuzz/corpus/reply-says-short \
+	tests/fuzz/corpus/request-as-reply \
+	tests/fuzz/corpus/request-atomic \
+	tests/fuzz/corpus/request-body-enormous \
+	tests/fuzz/corpus/request-body-too-long \
+	tests/fuzz/corpus/request-flush \
+	tests/fuzz/corpus/request-longest \
+	tests/fuzz/corpus/request-truncated \
+	tests/fuzz/corpus/request-wraps \
 	tests/fuzz/corpus/welcome \
 	tests/fuzz/corpus/welcome-no-questions

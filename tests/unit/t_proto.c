@@ -4,6 +4,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "proto/proto.h"
+#include "proto/request.h"
 #include "unit.h"
 
 static struct mrf_answer sample_answer(uint32_t nseg)
@@ -162,6 +163,119 @@ START_TEST(proto_notes_are_a_head_and_nothing_else)
 }
 END_TEST
 
+static struct mrf_request sample_request(const uint8_t *body, uint32_t len)
+{
+	return (struct mrf_request){ .type = MRF_MSG_ATOMIC,
+				     .what = 0x10203,
+				     .cookie = 0x1122334455667788ull,
+				     .key = UINT64_MAX,
+				     .serial = 9,
+				     .addr = UINT64_MAX - 8,
+				     .len = 8,
+				     .body_len = len,
+				     .body = body };
+}
+
+START_TEST(proto_request_and_reply_survive_the_round_trip)
+{
+	uint8_t body[MRF_PROTO_REQUEST_BODY], buf[MRF_PROTO_MAX_REQUEST];
+	struct mrf_request in = sample_request(body, 0), out;
+	struct mrf_reply reply = { 17, FI_EIO, 3, 4, 0, body }, r;
+	size_t len;
+
+	for (len = 0; len < sizeof(body); len++)
+		body[len] = (uint8_t)(len * 7);
+	for (in.body_len = 0; in.body_len <= MRF_PROTO_REQUEST_BODY; in.body_len += 8) {
+		len = mrf_request_encode(&in, buf);
+		ck_assert_uint_eq(len, MRF_PROTO_REQUEST_HEAD + in.body_len);
+		ck_assert_int_eq(mrf_msg_type(buf, len), MRF_MSG_ATOMIC);
+		ck_assert_int_eq(mrf_request_decode(buf, len, &out), 0);
+		ck_assert(out.type == in.type && out.what == in.what &&
+			  out.cookie == in.cookie && out.key == in.key &&
+			  out.serial == in.serial && out.addr == in.addr &&
+			  out.len == in.len && out.body_len == in.body_len);
+		ck_assert_int_eq(memcmp(out.body, body, in.body_len), 0);
+	}
+	for (; reply.body_len <= MRF_PROTO_REPLY_BODY; reply.body_len += 8) {
+		len = mrf_reply_encode(&reply, buf);
+		ck_assert_uint_eq(len, MRF_PROTO_REPLY_HEAD + reply.body_len);
+		ck_assert_int_eq(mrf_msg_type(buf, len), MRF_MSG_REPLY);
+		ck_assert_int_eq(mrf_reply_decode(buf, len, &r), 0);
+		ck_assert(r.status == 17 && r.err == FI_EIO && r.cookie == 3 &&
+			  r.done == 4 && r.body_len == reply.body_len);
+		ck_assert_int_eq(memcmp(r.body, body, r.body_len), 0);
+	}
+}
+END_TEST
+
+/* So that nobody has to put it together elsewhere first. */
+START_TEST(proto_request_takes_a_body_that_is_in_its_place)
+{
+	uint8_t buf[MRF_PROTO_MAX_REQUEST];
+	struct mrf_request in = sample_request(buf + MRF_PROTO_REQUEST_HEAD, 3), out;
+	size_t len;
+
+	memcpy(buf + MRF_PROTO_REQUEST_HEAD, "abc", 3);
+	len = mrf_request_encode(&in, buf);
+	ck_assert_int_eq(mrf_request_decode(buf, len, &out), 0);
+	ck_assert(out.body_len == 3 && !memcmp(out.body, "abc", 3));
+}
+END_TEST
+
+START_TEST(proto_truncated_requests_and_replies_are_refused_at_every_length)
+{
+	static const uint8_t body[40];
+	struct mrf_request in = sample_request(body, sizeof(body)), out;
+	struct mrf_reply reply = { .body_len = sizeof(body), .body = body }, r;
+	uint8_t full[MRF_PROTO_MAX_REQUEST], *part;
+	size_t len, cut;
+
+	len = mrf_request_encode(&in, full);
+	for (cut = 0; cut < len; cut++) {
+		part = malloc(cut ? cut : 1);
+		memcpy(part, full, cut);
+		ck_assert_int_lt(mrf_request_decode(part, cut, &out), 0);
+		free(part);
+	}
+	len = mrf_reply_encode(&reply, full);
+	for (cut = 0; cut < len; cut++) {
+		part = malloc(cut ? cut : 1);
+		memcpy(part, full, cut);
+		ck_assert_int_lt(mrf_reply_decode(part, cut, &r), 0);
+		free(part);
+	}
+}
+END_TEST
+
+START_TEST(proto_requests_and_replies_with_impossible_numbers_are_refused)
+{
+	static const uint8_t body[8];
+	struct mrf_request in = sample_request(body, 8), out;
+	struct mrf_reply reply = { .body_len = 8, .body = body }, r;
+	uint8_t buf[MRF_PROTO_MAX_REQUEST];
+	size_t len;
+
+	in.len = 10; /* wraps */
+	len = mrf_request_encode(&in, buf);
+	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_EINVAL);
+	in.len = 8;
+	len = mrf_request_encode(&in, buf);
+	buf[48] = 9; /* more body than there is */
+	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_EINVAL);
+	memset(buf + 48, 0xff, 4);
+	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_EINVAL);
+	buf[1]--; /* another version */
+	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_ENOSYS);
+	len = mrf_reply_encode(&reply, buf);
+	buf[28] = 9;
+	ck_assert_int_eq(mrf_reply_decode(buf, len, &r), -FI_EINVAL);
+	memset(buf + 28, 0xff, 4);
+	ck_assert_int_eq(mrf_reply_decode(buf, len, &r), -FI_EINVAL);
+	buf[0] = MRF_MSG_ANSWER;
+	ck_assert_int_eq(mrf_reply_decode(buf, len, &r), -FI_EREMOTEIO);
+}
+END_TEST
+
 START_TEST(proto_random_bytes_never_crash_a_decoder)
 {
 	uint8_t buf[MRF_PROTO_MAX_MSG];
@@ -196,6 +310,10 @@ static TCase *tcase_proto(void)
 	tcase_add_test(tc, proto_foreign_bytes_and_versions_are_told_apart);
 	tcase_add_test(tc, proto_answers_with_impossible_numbers_are_refused);
 	tcase_add_test(tc, proto_notes_are_a_head_and_nothing_else);
+	tcase_add_test(tc, proto_request_and_reply_survive_the_round_trip);
+	tcase_add_test(tc, proto_request_takes_a_body_that_is_in_its_place);
+	tcase_add_test(tc, proto_truncated_requests_and_replies_are_refused_at_every_length);
+	tcase_add_test(tc, proto_requests_and_replies_with_impossible_numbers_are_refused);
 	tcase_add_test(tc, proto_random_bytes_never_crash_a_decoder);
 	return tc;
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside lib/proto: the head that every message has.
+ *   0  u8  type     1  u8 version     2  u16 length of the whole message, bytes
+ */
+#ifndef MRF_PROTO_HEAD_H
+#define MRF_PROTO_HEAD_H
+
+#include <rdma/fi_errno.h>
+#include "proto/bytes.h"
+#include "proto/proto.h"
+
+#define HEAD_LEN 4
+
+/* Writes the head alone. */
+static inline void put_head(uint8_t *buf, enum mrf_msg_type type, size_t len)
+{
+	buf[0] = (uint8_t)type;
+	buf[1] = MRF_PROTO_VERSION;
+	put16(buf + 2, (uint16_t)len);
+}
+
+/* Of len bytes that came: are they such a message, and at least so many? */
+static inline int check_head(const uint8_t *head, size_t len, int type, size_t at_least)
+{
+	size_t says = get16(head + 2);
+
+	if (head[1] != MRF_PROTO_VERSION)
+		return -FI_ENOSYS;
+	if (head[0] != type)
+		return -FI_EREMOTEIO;
+	if (says > len || says < at_least)
+		return -FI_EINVAL;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests to a peer's agent, for what RDMA has no operation, and their replies. Each has a
+ * head that all types share and a body that is the type's own. As pure, and as suspicious, as
+ * proto.h.
+ */
+#ifndef MRF_PROTO_REQUEST_H
+#define MRF_PROTO_REQUEST_H
+
+#include "proto/proto.h"
+
+#define MRF_PROTO_REQUEST_HEAD 56
+#define MRF_PROTO_MAX_REQUEST 512
+#define MRF_PROTO_REQUEST_BODY (MRF_PROTO_MAX_REQUEST - MRF_PROTO_REQUEST_HEAD)
+#define MRF_PROTO_REPLY_HEAD 32
+#define MRF_PROTO_REPLY_BODY 384
+#define MRF_PROTO_MAX_REPLY (MRF_PROTO_REPLY_HEAD + MRF_PROTO_REPLY_BODY)
+
+/* "Do this with these bytes of the region behind key." */
+struct mrf_request {
+	enum mrf_msg_type type; /* what is to be done */
+	uint32_t what;		/* more of it; what it means the type says */
+	uint64_t cookie;	/* comes back in the reply */
+	uint64_t key;
+	uint64_t serial; /* the registration that is meant (raw keys); 0: any */
+	uint64_t addr;	 /* offset, or address with FI_MR_VIRT_ADDR */
+	uint64_t len;	 /* bytes; addr + len does not wrap */
+	uint32_t body_len;
+	const uint8_t *body; /* decoded: inside the message */
+};
+
+/* enum mrf_mr_status, or one of these. */
+enum mrf_reply_status {
+	MRF_REPLY_DONE = 0,
+	MRF_REPLY_RIGHT = 16, /* the region does not grant it, or not any more */
+	MRF_REPLY_FAILED = 17 /* for good: err tells why */
+};
+
+struct mrf_reply {
+	uint32_t status;
+	uint32_t err;	 /* FI_E*, positive; with FAILED */
+	uint64_t cookie;
+	uint64_t done;	 /* how many bytes were done, from the first on; <= len asked for */
+	uint32_t body_len;
+	const uint8_t *body;
+};
+
+/*
+ * Encoders: buf has room for the longest, body_len is in bounds, and body may lie in its
+ * place in buf already. The bytes written are returned.
+ */
+size_t mrf_request_encode(const struct mrf_request *request, uint8_t *buf);
+size_t mrf_reply_encode(const struct mrf_reply *reply, uint8_t *buf);
+
+/* Decoders, of any type of request: the output is written on success only. */
+int mrf_request_decode(const void *buf, size_t len, struct mrf_request *request);
+int mrf_reply_decode(const void *buf, size_t len, struct mrf_reply *reply);
+
+#endif

@@ -41,9 +41,11 @@ static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
 			       .flags = remote->ask_once ? MRF_ASK_ONCE : 0 };
 	int ret = post_message(peer, msg, mrf_ask_encode(&ask, msg));
 
-	if (!ret)
-		remote->asked_at = ++peer->ep->clock;
-	return ret;
+	if (ret)
+		return ret;
+	remote->asked_at = ++peer->ep->clock;
+	mrf_conn_probe(peer->conn);
+	return 0;
 }
 
 void mrf_ask_send(struct mrf_peer *peer)

@@ -7,10 +7,10 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/param.h"
-#include "ep/peer.h"
+#include "ep/msg.h"
 
-#define SLOT_SIZE MRF_PROTO_MAX_MSG
-/* An answer to each question, and a note or two. */
+#define SLOT_SIZE MRF_PROTO_MAX_REQUEST
+/* An answer to each question, a reply, and a note or two. */
 #define NSLOTS (MRF_ASKS + 4)
 /* Nobody listens there (yet): it may only just be starting. */
 #define MAX_TRIES 5
@@ -19,6 +19,11 @@
 #define MAX_LOSSES 5
 /* Flushes come within milliseconds; do not wait for ever for ones that never will. */
 #define DRAIN_MS 5000
+/*
+ * A peer that owes an answer or a reply is asked so often whether it is there, in a way that its
+ * kernel answers: its machine may go without a word.
+ */
+#define PROBE_MS 1000
 
 static void set_deadline(struct mrf_conn *conn, int64_t ms)
 {
@@ -27,6 +32,13 @@ static void set_deadline(struct mrf_conn *conn, int64_t ms)
 	conn->deadline = mrf_now_ms() + ms;
 	mrf_list_del(&conn->timed);
 	mrf_list_add_tail(&conn->timed, &agent->timed);
+}
+
+/* What is in flight has to come back now. */
+static void drain(struct mrf_conn *conn)
+{
+	conn->draining = true;
+	set_deadline(conn, DRAIN_MS);
 }
 
 static void clear_deadline(struct mrf_conn *conn)
@@ -105,10 +117,11 @@ static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *w
 
 static int open_slots(struct mrf_conn *conn)
 {
-	conn->slots = calloc(NSLOTS, SLOT_SIZE);
+	conn->slots = calloc(NSLOTS + 1, SLOT_SIZE);
 	if (!conn->slots)
 		return -FI_ENOMEM;
-	return mrf_vmr_reg(conn->peer->ep->domain->pd, conn->slots, NSLOTS * SLOT_SIZE,
+	conn->outgoing = conn->slots + NSLOTS * SLOT_SIZE;
+	return mrf_vmr_reg(conn->peer->ep->domain->pd, conn->slots, (NSLOTS + 1) * SLOT_SIZE,
 			   (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
 }
 
@@ -287,7 +300,7 @@ static void on_gone(struct mrf_conn *conn, bool connected)
 	conn->lost = true;
 	conn->disconnected = true;
 	mrf_peer_break(peer);
-	set_deadline(conn, DRAIN_MS);
+	drain(conn);
 	mrf_vconn_disconnect(conn->vconn);
 }
 
@@ -331,17 +344,51 @@ static void take_down(struct mrf_peer *peer)
 	struct mrf_conn *conn = peer->conn;
 
 	if (conn->tail != conn->head) {
-		if (mrf_list_empty(&conn->timed))
-			set_deadline(conn, DRAIN_MS);
+		if (!conn->draining)
+			drain(conn);
 		mrf_agent_watch(peer);
 		return;
 	}
+	mrf_msg_lost(conn);
 	mrf_conn_destroy(conn);
 	mrf_peer_rewind(peer);
 	if (++peer->losses < MAX_LOSSES)
 		return;
 	peer->losses = 0;
 	fail_addr(peer, FI_ECONNRESET, 4131, "connects, but drops the connection each time");
+}
+
+void mrf_conn_probe(struct mrf_conn *conn)
+{
+	if (conn->probed)
+		return;
+	conn->probed = true;
+	mrf_agent_kick(conn->peer);
+}
+
+static void begin_probing(struct mrf_peer *peer)
+{
+	struct mrf_conn *conn = peer->conn;
+
+	if (peer->state == MRF_PEER_READY && conn->probed && mrf_list_empty(&conn->timed))
+		set_deadline(conn, PROBE_MS);
+}
+
+/* A write of no bytes, which no kernel refuses, and which none answers but the peer's. */
+static void probe(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
+
+	conn->probed = conn->awaited.op || peer->asks;
+	if (!conn->probed)
+		return;
+	set_deadline(conn, PROBE_MS);
+	mrf_ep_progress(peer->ep);
+	/* What is in flight is acknowledged or not: that tells as much. */
+	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room(conn))
+		mrf_conn_post(conn, &wr, NULL, 0);
+	mrf_agent_watch(peer);
 }
 
 void mrf_conn_service(struct mrf_peer *peer)
@@ -361,6 +408,7 @@ void mrf_conn_service(struct mrf_peer *peer)
 		start(peer);
 	else
 		mrf_peer_advance(peer);
+	begin_probing(peer);
 }
 
 /* What the device never gave back: nobody knows whether it ran. */
@@ -382,8 +430,10 @@ void mrf_conn_expired(struct mrf_conn *conn)
 	if (peer->state == MRF_PEER_BROKEN) {
 		/* They may only have lain there, if nobody looked. */
 		mrf_ep_progress(peer->ep);
-		if (conn->head != conn->tail)
+		if (conn->head != conn->tail && conn->draining)
 			force_drain(conn);
+	} else if (peer->state == MRF_PEER_READY) {
+		probe(conn);
 	} else if (conn->waiting) {
 		mrf_conn_destroy(conn);
 		mrf_conn_service(peer);
@@ -392,12 +442,30 @@ void mrf_conn_expired(struct mrf_conn *conn)
 	}
 }
 
+/* False: it is none that belongs here. */
+static bool take_message(struct mrf_peer *peer, const uint8_t *msg, size_t len)
+{
+	struct mrf_answer answer;
+	struct mrf_reply reply;
+
+	switch (mrf_msg_type(msg, len)) {
+	case MRF_MSG_FORGET:
+		mrf_ask_forget(peer);
+		return true;
+	case MRF_MSG_REPLY:
+		return !mrf_reply_decode(msg, len, &reply) && !mrf_msg_replied(peer, &reply);
+	default:
+		if (mrf_answer_decode(msg, len, &answer))
+			return false;
+		mrf_ask_answered(peer, &answer);
+		return true;
+	}
+}
+
 void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc)
 {
 	struct mrf_peer *peer = conn->peer;
-	struct mrf_answer answer;
-	const uint8_t *msg = conn->slots + slot * SLOT_SIZE;
-	int ret, type;
+	uint8_t msg[SLOT_SIZE];
 
 	/*
 	 * A flush tells, without anybody polling, that the queue pair broke: take in what broke
@@ -412,16 +480,11 @@ void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc 
 	}
 	if (slot >= NSLOTS)
 		return;
-	type = mrf_msg_type(msg, wc->byte_len);
-	ret = type == MRF_MSG_FORGET ? 0 : mrf_answer_decode(msg, wc->byte_len, &answer);
-	if (post_slot(conn, slot) || ret) {
+	/* What it makes of the message may need the slot. */
+	memcpy(msg, conn->slots + slot * SLOT_SIZE, wc->byte_len);
+	if (post_slot(conn, slot) || !take_message(peer, msg, wc->byte_len)) {
 		mrf_warn(FI_LOG_EP_DATA, 4021, "malformed message of %u bytes: disconnecting",
 			 wc->byte_len);
 		on_gone(conn, peer->state != MRF_PEER_CONNECTING);
-		return;
 	}
-	if (type == MRF_MSG_FORGET)
-		mrf_ask_forget(peer);
-	else
-		mrf_ask_answered(peer, &answer);
 }

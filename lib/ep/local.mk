@@ -9,6 +9,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep.h \
 	lib/ep/ep_bind.c \
 	lib/ep/ep_calls.c \
+	lib/ep/msg.c \
+	lib/ep/msg.h \
 	lib/ep/none.c \
 	lib/ep/none.h \
 	lib/ep/op.c \
@@ -19,6 +21,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/peer_int.h \
 	lib/ep/remote.c \
 	lib/ep/remote.h \
+	lib/ep/request.c \
 	lib/ep/resolve.c \
 	lib/ep/rma.c \
 	lib/ep/short.c \

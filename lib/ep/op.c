@@ -24,6 +24,7 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_req *req
 	mrf_op_reset(op);
 	mrf_list_init(&op->node);
 	op->kind = req->kind;
+	op->msg = req->msg;
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;
 	op->has_imm = req->flags & FI_REMOTE_CQ_DATA;
@@ -217,7 +218,7 @@ static int use_bounce(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_o
 	op->local = MRF_LOCAL_BOUNCE;
 	op->bounce = slot;
 	one_sge(op, slot->data, slot->slab->mr.lkey);
-	if (op->kind == MRF_OP_WRITE)
+	if (op->kind != MRF_OP_READ)
 		gather(slot->data, req->iov, req->count);
 	else
 		keep_user(op, req);
@@ -324,7 +325,7 @@ static int use_unregistered(struct mrf_ep *ep, const struct mrf_req *req, struct
 {
 	int ret;
 
-	if (op->total <= MRF_OP_INLINE && op->kind == MRF_OP_WRITE) {
+	if (op->total <= MRF_OP_INLINE && op->kind != MRF_OP_READ) {
 		op->local = MRF_LOCAL_INLINE;
 		gather(op->data, req->iov, req->count);
 		one_sge(op, op->data, 0);
@@ -333,7 +334,7 @@ static int use_unregistered(struct mrf_ep *ep, const struct mrf_req *req, struct
 	if (op->total <= MRF_BOUNCE_SIZE && !use_bounce(ep, req, op))
 		return 0;
 	ret = use_temp(ep, req, op);
-	if (ret == -FI_EFAULT && op->kind == MRF_OP_WRITE)
+	if (ret == -FI_EFAULT && op->kind != MRF_OP_READ)
 		ret = use_copy(ep, req, op);
 	return ret ? explain_local(req, ret) : 0;
 }

@@ -22,9 +22,14 @@
 #define MRF_OP_SGE 16 /* local pieces of one operation */
 
 struct mrf_ep;
+struct mrf_msg;
 struct mrf_peer;
 
-enum mrf_op_kind { MRF_OP_READ, MRF_OP_WRITE };
+enum mrf_op_kind {
+	MRF_OP_READ,
+	MRF_OP_WRITE,
+	MRF_OP_MSG /* the peer's agent does it: msg.h */
+};
 
 /* Where the bytes are on this side. */
 enum mrf_op_local {
@@ -61,6 +66,7 @@ struct mrf_op {
 	uint64_t pos;
 	uint64_t acked;
 	void *context;
+	const struct mrf_msg *msg; /* how the agent is asked for it */
 	void *bounce;		/* local == BOUNCE or COPY: the slot or the copy */
 	struct mrf_vmr *temp;	/* local == TEMP or COPY: ntemp registrations */
 	int ntemp;
@@ -83,6 +89,7 @@ static inline void mrf_op_reset(struct mrf_op *op)
 /* What a data transfer call asks for, from any fi_ops_rma entry. */
 struct mrf_req {
 	enum mrf_op_kind kind;
+	const struct mrf_msg *msg; /* of kind MSG */
 	const struct iovec *iov;
 	void **desc; /* NULL, or one per iov */
 	size_t count;

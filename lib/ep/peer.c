@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "ep/msg.h"
 #include "ep/peer_int.h"
 
 /* --- the ring of what is in flight -------------------------------------------------------- */
@@ -91,9 +92,13 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 			mrf_agent_watch(peer);
 			return -FI_EAGAIN;
 		}
-		ret = post_piece(peer, op);
-		if (mrf_likely(!ret))
+		ret = op->kind == MRF_OP_MSG ? mrf_msg_post(peer, op) :
+					       post_piece(peer, op);
+		if (mrf_likely(!ret) && op->kind != MRF_OP_MSG)
 			continue;
+		/* It stays first in the queue until its reply comes. */
+		if (!ret)
+			return -FI_EAGAIN;
 		/* What was known of the key has changed: resolve anew, once nothing is in flight. */
 		op->resolved = false;
 		if (ret == -FI_ENOKEY && !op->inflight)
@@ -114,6 +119,8 @@ static bool step(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why;
 
+	if (peer->conn->awaited.op)
+		return false;
 	if ((op->fence && in_flight(peer->conn) && !op->pos) ||
 	    (!op->resolved && op->inflight)) {
 		wait_for_completions(peer);
@@ -213,6 +220,7 @@ void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
 		op->inflight--;
 	if (mrf_unlikely(wc->status != MRF_WC_OK)) {
 		mrf_conn_failed(conn, op, wc);
+		mrf_msg_sent(conn, conn->head - 1, wc);
 	} else if (op) {
 		op->acked += posted->len;
 		peer->losses = 0;

@@ -22,6 +22,7 @@
 #include "ep/ep.h"
 #include "ep/remote.h"
 #include "proto/proto.h"
+#include "proto/request.h"
 
 #define MRF_ASKS 8 /* questions on the way per connection; the peer may allow fewer */
 
@@ -57,8 +58,17 @@ struct mrf_peer {
 
 /* One posted work request, in order. */
 struct mrf_posted {
-	struct mrf_op *op; /* NULL: a question */
+	struct mrf_op *op; /* NULL: a question, a request, or another message */
 	uint64_t len;
+};
+
+/* A request to the peer's agent that has no reply yet: msg.h. */
+struct mrf_awaited {
+	struct mrf_op *op; /* NULL: there is none */
+	uint64_t cookie;
+	uint64_t len;	   /* bytes of the operation that it is about */
+	unsigned at;	   /* its place in the ring */
+	bool unseen;	   /* it came back, and the peer has certainly not seen it */
 };
 
 struct mrf_conn {
@@ -77,8 +87,14 @@ struct mrf_conn {
 	enum mrf_wc_status cause;
 	/* cause LOCAL, and it is not the first that came back: the one to blame, until it does */
 	struct mrf_op *blamed;
-	/* answers come in here */
+	/* cause LOCAL, of a read: what was behind it may have run before it failed */
+	bool late;
+	bool draining; /* has a deadline for what is in flight to come back */
+	bool probed; /* is asked now and then whether the peer is there */
+	struct mrf_awaited awaited;
+	/* answers and replies come in here; one more is outgoing */
 	uint8_t *slots;
+	uint8_t *outgoing;
 	struct mrf_vmr slots_mr;
 };
 
@@ -110,6 +126,8 @@ void mrf_conn_expired(struct mrf_conn *conn);
 void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc);
 /* Takes the connection down at once. */
 void mrf_conn_destroy(struct mrf_conn *conn);
+/* Something is awaited of the peer: finds out if it goes. Any thread. */
+void mrf_conn_probe(struct mrf_conn *conn);
 /* The endpoint closes: no completions any more, all is given back. Frees the peer. */
 void mrf_peer_abandon(struct mrf_peer *peer);
 
@@ -138,6 +156,11 @@ enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
  */
 bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 		       uint64_t *remote_addr, uint64_t *len);
+/*
+ * How the peer's agent calls byte `from` of the operation: sets key, serial, addr, and in len how
+ * far that reaches. False when the key has ceased to be known.
+ */
+bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_request *request);
 /*
  * A cached answer that allows the whole access and serves it from one segment; false: go the
  * long way, whatever the reason.

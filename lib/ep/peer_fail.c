@@ -67,19 +67,25 @@ static void lost(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status st
 	op->fatal = status == MRF_WC_OK ? peer->conn->cause : status;
 }
 
+void mrf_peer_refused(struct mrf_peer *peer, struct mrf_op *op)
+{
+	peer->losses = 0;
+	op->refused++;
+	op->ask_first = true;
+	op->stamp = ++peer->ep->clock;
+	mrf_resolve_forget(op);
+}
+
 /* The work request that broke the connection. */
 static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status cause)
 {
 	switch (cause) {
 	case MRF_WC_REFUSED:
-		peer->losses = 0;
-		op->refused++;
-		op->ask_first = true;
-		op->stamp = ++peer->ep->clock;
-		mrf_resolve_forget(op);
+		mrf_peer_refused(peer, op);
 		requeue(peer, op);
 		break;
 	case MRF_WC_LOCAL:
+		peer->conn->late = op->kind == MRF_OP_READ;
 		op->fatal = cause;
 		break;
 	default:
@@ -87,12 +93,21 @@ static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status
 	}
 }
 
-/* One that was flushed behind it. After a refusal it has certainly not run. */
+/*
+ * One that was flushed behind it. After a refusal it has certainly not run. Behind a read whose
+ * bytes had no place to go it may have: who must not run twice does not.
+ */
 static void follower(struct mrf_peer *peer, struct mrf_op *op)
 {
 	switch (peer->conn->cause) {
-	case MRF_WC_REFUSED:
 	case MRF_WC_LOCAL:
+		if (peer->conn->late && op->has_imm) {
+			lost(peer, op, MRF_WC_OTHER);
+			break;
+		}
+		requeue(peer, op);
+		break;
+	case MRF_WC_REFUSED:
 		requeue(peer, op);
 		break;
 	default:
@@ -116,6 +131,7 @@ static void blame(struct mrf_conn *conn)
 		if (!op || mrf_op_local_open(ep, op))
 			continue;
 		conn->cause = MRF_WC_LOCAL;
+		conn->late = op->kind == MRF_OP_READ;
 		conn->blamed = op;
 		return;
 	}
@@ -187,13 +203,15 @@ void mrf_peer_rewind(struct mrf_peer *peer)
 
 void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 {
-	struct mrf_list *node;
+	const struct mrf_op *awaited = peer->conn ? peer->conn->awaited.op : NULL;
 
 	if (!mrf_list_empty(&peer->queue))
 		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
-	while ((node = mrf_list_first(&peer->queue))) {
+	mrf_list_each_safe(node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
+		if (op == awaited)
+			continue;
 		mrf_op_leave(op);
 		if (op->inflight)
 			op->fatal = MRF_WC_OTHER;

@@ -305,15 +305,23 @@ enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why)
 	return all;
 }
 
+/* The remote buffer that byte *from of the operation is in; *from: where in it. */
+static const struct fi_rma_iov *rma_at(const struct mrf_op *op, uint64_t *from)
+{
+	const struct fi_rma_iov *rma = op->rma;
+
+	while (*from >= rma->len && rma < &op->rma[op->nrma - 1])
+		*from -= (rma++)->len;
+	return rma;
+}
+
 bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 		       uint64_t *remote_addr, uint64_t *len)
 {
-	const struct fi_rma_iov *rma = op->rma;
+	const struct fi_rma_iov *rma = rma_at(op, &from);
 	struct mrf_key_direct key;
 	const struct mrf_remote *remote;
 
-	while (from >= rma->len && rma < &op->rma[op->nrma - 1])
-		from -= (rma++)->len;
 	if (direct(op, rma, &key)) {
 		*rkey = key.rkey;
 		*remote_addr = key.iova_base + rma->addr + from;
@@ -326,6 +334,26 @@ bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 	*len = mrf_remote_locate(op->peer, remote, op->stamp, rma->addr + from,
 				 rma->len - from, rkey, remote_addr);
 	return *len;
+}
+
+bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_request *request)
+{
+	const struct fi_rma_iov *rma = rma_at(op, &from);
+	const struct mrf_remote *remote;
+	struct mrf_key_direct key;
+
+	request->key = rma->key;
+	request->serial = 0;
+	request->addr = rma->addr + from;
+	request->len = rma->len - from;
+	if (direct(op, rma, &key))
+		return true;
+	remote = mrf_remote_find(op->peer, rma->key);
+	if (!remote || !remote->known)
+		return false;
+	request->key = remote->peer_key;
+	request->serial = remote->serial;
+	return true;
 }
 
 bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,

@@ -10,13 +10,13 @@
 #include "base/log.h"
 #include "ep/agent.h"
 #include "ep/ep.h"
-#include "proto/proto.h"
+#include "ep/msg.h"
 
 /* Room for questions, and for writes with immediate data that come in bursts. */
 #define NSLOTS 64
-#define SLOT_SIZE 64
+#define SLOT_SIZE MRF_PROTO_MAX_REQUEST
 #define SEND_DEPTH 16
-#define ASKS 8 /* < SEND_DEPTH: each gets an answer, and then there are notes */
+#define ASKS 8 /* < SEND_DEPTH: each gets an answer, and then there are a reply and notes */
 /* The slot in the work request id of a FORGET; those of RECVs and answers are below. */
 #define FORGET_SLOT ((1u << MRF_WR_SLOT_BITS) - 1)
 
@@ -34,7 +34,7 @@ struct mrf_pasv {
 
 _Static_assert(MRF_PROTO_ASK_LEN <= SLOT_SIZE, "a question fits");
 _Static_assert(NSLOTS < FORGET_SLOT, "slot numbers fit");
-_Static_assert(ASKS < SEND_DEPTH, "there is room for a note");
+_Static_assert(ASKS + 2 < SEND_DEPTH, "there is room for a reply and a note");
 _Static_assert(MRF_PROTO_MAX_SEG >= MRF_MR_IOV_LIMIT, "an answer can name all segments");
 
 struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
@@ -220,32 +220,57 @@ static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
 	fill_answer(ask, &view, space->mode & FI_MR_VIRT_ADDR, answer);
 }
 
-static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+static int send_back(struct mrf_pasv *pasv, const uint8_t *out, size_t len)
 {
-	struct mrf_ask ask;
-	struct mrf_answer answer;
-	uint8_t out[MRF_PROTO_MAX_MSG];
-	struct mrf_sge sge = { .addr = (uintptr_t)out };
+	struct mrf_sge sge = { .addr = (uintptr_t)out, .len = (uint32_t)len };
 	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(pasv->owner.id, 0),
 			      .op = MRF_VWR_SEND,
 			      .is_inline = true,
 			      .nsge = 1,
 			      .sge = &sge };
+
+	return mrf_vconn_post(pasv->vconn, &wr);
+}
+
+static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	struct mrf_ask ask;
+	struct mrf_answer answer;
+	uint8_t out[MRF_PROTO_MAX_MSG];
 	int ret = mrf_ask_decode(msg, len, &ask);
 
 	if (ret)
 		return ret;
 	find_answer(pasv, &ask, &answer);
-	sge.len = (uint32_t)mrf_answer_encode(&answer, out);
-	return mrf_vconn_post(pasv->vconn, &wr);
+	return send_back(pasv, out, mrf_answer_encode(&answer, out));
+}
+
+static int serve(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	uint8_t out[MRF_PROTO_MAX_REPLY], *body = out + MRF_PROTO_REPLY_HEAD;
+	struct mrf_reply reply = { .body = body };
+	struct mrf_request request;
+	int ret = mrf_request_decode(msg, len, &request);
+
+	if (!ret)
+		ret = mrf_request_serve[request.type](pasv->ep, &request, &reply, body);
+	if (ret)
+		return ret;
+	reply.cookie = request.cookie;
+	return send_back(pasv, out, mrf_reply_encode(&reply, out));
 }
 
 static int take_message(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 {
-	if (mrf_msg_type(msg, len) != MRF_MSG_RELEASE)
-		return answer_ask(pasv, msg, len);
-	mrf_mr_lease_end(&pasv->lease);
-	return 0;
+	int type = mrf_msg_type(msg, len);
+
+	if (type == MRF_MSG_RELEASE) {
+		mrf_mr_lease_end(&pasv->lease);
+		return 0;
+	}
+	if (type >= 0 && type < MRF_REQUEST_TYPES && mrf_request_serve[type])
+		return serve(pasv, msg, len);
+	return answer_ask(pasv, msg, len);
 }
 
 /* One at a time: the peer has room for a few messages that it did not ask for. */

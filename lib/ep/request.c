@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages to the agent, the target's half: who carries out which request. */
+#include "ep/msg.h"
+
+int (*mrf_request_serve[MRF_REQUEST_TYPES])(struct mrf_ep *ep,
+					    const struct mrf_request *request,
+					    struct mrf_reply *reply, uint8_t *body) = { 0 };

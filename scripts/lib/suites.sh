@@ -83,13 +83,20 @@ suite_lockrank() {
 	unit_programs | programs_run lockrank env
 }
 
+# Every day its own seed for what is random; it is printed.
+seed() {
+	export MRFAB_SEED=${MRFAB_SEED:-$(date +%Y%m%d)}
+}
+
 suite_asan() {
+	seed
 	tree_ready asan --enable-werror --enable-sanitize=address,undefined
 	unit_programs | programs_run asan env UBSAN_OPTIONS=print_stacktrace=1
 }
 
 # Those that start threads. With address randomisation of some kernels TSan does not start.
 suite_tsan() {
+	seed
 	tree_ready tsan --enable-werror --enable-sanitize=thread
 	unit_programs 'pthread_create|ep_fixture' |
 		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1
@@ -97,6 +104,7 @@ suite_tsan() {
 
 suite_valgrind() {
 	unit_programs | programs_run main env CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 \
+		MRFAB_MODEL_STEPS=5000 \
 		valgrind -q --fair-sched=yes --error-exitcode=66 --leak-check=full --errors-for-leak-kinds=definite
 }
 

@@ -398,6 +398,8 @@ int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
 
 	if (!len || (((uintptr_t)addr ^ iova) & (PAGE - 1)))
 		return -FI_EINVAL;
+	if (fake.is_there && !fake.is_there(addr, len))
+		return -FI_EFAULT;
 	enter();
 	ret = ordered(FAKE_VMR_REG);
 	if (!ret) {

@@ -66,6 +66,8 @@ struct fake_fabric {
 	 * the lock: it must call nothing of the fabric. May be NULL.
 	 */
 	enum fake_fate (*on_send)(uint8_t *msg, size_t *len, bool from_target);
+	/* Whether these bytes are there to be pinned; NULL: all are. Any thread. */
+	bool (*is_there)(const void *addr, size_t len);
 
 	/* What it saw. */
 	struct fake_done log[FAKE_LOG]; /* the first ones since the last reset */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Carrying out steps: by the library, through its public calls only, and by the model.
+ * Where they disagree, the run has failed: model_fail notes what and ends the process.
+ */
+#ifndef MODEL_EXEC_H
+#define MODEL_EXEC_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+#include "model.h"
+
+#define NAME_MAX_LEN 64
+#define SOON_MS 30000 /* nothing takes longer, unless it hangs */
+
+enum peer_what {
+	PEER_WRITE,
+	PEER_READ,
+	PEER_MAP,
+	PEER_UNMAP,
+	PEER_BOARD, /* where its own region is: base and raw key */
+	PEER_PAINT, /* fills that with byte_of(seed, i) */
+	PEER_SHOW,  /* what is in it */
+	PEER_CLOSE
+};
+
+struct peer_ask {
+	uint32_t what;
+	uint32_t len;
+	uint64_t addr, key, seed;
+	char name[NAME_MAX_LEN]; /* of the endpoint */
+	uint64_t base;
+	uint64_t flags;
+	uint64_t size;
+	uint8_t raw[RAW_MAX];
+};
+
+struct peer_answer {
+	int32_t rc;  /* of the call */
+	int32_t err; /* of the completion, positive */
+	uint64_t key;
+	uint64_t base, size;
+	uint8_t raw[RAW_MAX];
+	char name[NAME_MAX_LEN];
+	char text[300];
+	uint8_t bytes[MAX_ACCESS];
+};
+
+/* What differs between a program that has all in one process, and one on a device. */
+struct backend {
+	/* As fi_getinfo would give it; a program's own fabric comes of it. */
+	struct fi_info *(*info)(const struct conf *conf);
+	/* The peer of each thread; start is answered by end, one at a time. */
+	void *(*peer_open)(const struct conf *conf, unsigned thread);
+	void (*peer_start)(void *peer, const struct peer_ask *ask);
+	void (*peer_end)(void *peer, struct peer_answer *answer);
+	void (*peer_close)(void *peer);
+	/* NULL, or what was left behind. */
+	const char *(*leftovers)(void);
+};
+
+/* The peer itself: opens its own fabric; used by backends. In peer.c. */
+struct peer;
+struct peer *peer_new(const struct backend *backend, const struct conf *conf);
+void peer_start(struct peer *peer, const struct peer_ask *ask);
+void peer_end(struct peer *peer, struct peer_answer *answer);
+void peer_free(struct peer *peer);
+
+/* A process's fabric, domain and what endpoints need. */
+struct side {
+	const struct backend *backend;
+	const struct conf *conf;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct endpoint {
+		struct fid_ep *ep;
+		char name[NAME_MAX_LEN];
+	} shared[SHARED_EPS];
+};
+
+void side_open(struct side *side, const struct backend *backend, const struct conf *conf,
+	       unsigned endpoints);
+void side_close(struct side *side);
+void endpoint_open(struct side *side, struct fid_cq *cq, struct endpoint *ep);
+/* The positive FI_E* of the next completion, or 0; text has room for 300. */
+int completion(struct fid_cq *cq, char *text);
+void endpoint_close(struct endpoint *ep);
+
+/* What the library has of one thread. */
+struct limb {
+	uint8_t *mem;
+	struct endpoint own[EPS - SHARED_EPS];
+	void *peer;
+	/* With which it reaches its peer's board. */
+	struct hand {
+		struct fid_cq *cq;
+		struct endpoint ep;
+		fi_addr_t to;
+		uint64_t key;
+		uint64_t addr;
+	} hand;
+	bool flying; /* an access goes on during this step */
+	struct step flight;
+	struct region *flight_region;
+	struct want flight_want;
+};
+
+/* Its peer is there before anything of the library is called, its hand after that. */
+void actor_open(struct actor *a, struct world *world, unsigned number);
+void actor_hand(struct actor *a);
+/* Closes what can be, and the rest when the shared endpoints are closed. */
+void actor_leave(struct actor *a);
+void actor_close(struct actor *a);
+/* Nothing is done unless step_applies. */
+void step_run(struct actor *a, const struct step *step);
+
+/* kind: the same for failures that are the same but for the numbers in them. */
+void model_fail(const char *kind, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+extern const char *const kind_names[KINDS];
+/* Notes what became of a step; rc: 0 or -FI_E*. */
+void model_count(enum kind kind, int rc);
+/* For calls that have to succeed. */
+#define must(call) must_be(call, 0)
+#define must_be(call, expected)                                                 \
+	do {                                                                    \
+		long rc_ = (long)(call);                                        \
+                                                                                \
+		if (rc_ != (expected))                                          \
+			model_fail(#call, "%s: %ld instead of %ld", #call, rc_, \
+				   (long)(expected));                           \
+	} while (0)
+
+#endif

@@ -1,0 +1,7 @@
+# A model of fi_mr(3) against the library: on the fake fabric, and on a device.
+MODEL = tests/model/exec.c tests/model/exec.h tests/model/model.c tests/model/model.h \
+	tests/model/run.c tests/model/run.h tests/model/shorten.c tests/model/side.c \
+	tests/model/step.c tests/model/trace.h
+check_PROGRAMS += tests/unit/t_model
+tests_unit_t_model_SOURCES = tests/unit/t_model.c $(MODEL) $(EP_FIXTURE)
+tests_unit_t_model_LDADD = $(UNIT_LDADD) $(NL_LIBS)

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <string.h>
+#include <rdma/fabric.h>
+#include "model.h"
+
+#define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define SHARED_KEY 0x5000u
+
+/* --- small things ------------------------------------------------------------------ */
+
+uint64_t rnd(uint64_t *state)
+{
+	uint64_t x = *state += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+uint8_t byte_of(uint64_t seed, uint32_t i)
+{
+	return (uint8_t)(seed + i * 7 + i / 251 + (seed >> 8) * i);
+}
+
+void want_add(struct want *want, int rc)
+{
+	if (!wanted(want, rc) && want->n < sizeof(want->rc) / sizeof(want->rc[0]))
+		want->rc[want->n++] = rc;
+}
+
+bool wanted(const struct want *want, int rc)
+{
+	for (unsigned i = 0; i < want->n; i++) {
+		if (want->rc[i] == rc)
+			return true;
+	}
+	return false;
+}
+
+/* What is right when nothing was found to be wrong. */
+static void want_done(struct want *want)
+{
+	if (!want->n)
+		want_add(want, 0);
+}
+
+int shared_key(uint64_t key)
+{
+	return key >= SHARED_KEY && key < SHARED_KEY + SHARED_KEYS
+		       ? (int)(key - SHARED_KEY)
+		       : -1;
+}
+
+bool is_there(uint32_t off, uint32_t len)
+{
+	return !len || off + len <= HOLE * PAGE || off >= (HOLE + 1) * PAGE;
+}
+
+/* --- regions ----------------------------------------------------------------------- */
+
+static bool is_open(const struct region *r)
+{
+	return r->state == DISABLED || r->state == ENABLED;
+}
+
+/* What it is called by peers, as far as anybody can know. */
+static uint64_t key_of(const struct conf *conf, const struct region *r)
+{
+	return conf->mode & FI_MR_PROV_KEY ? r->told : r->key;
+}
+
+static struct region *find_key(struct actor *a, uint64_t key)
+{
+	for (unsigned i = 0; i < REGIONS; i++) {
+		struct region *r = &a->regions[i];
+
+		if (is_open(r) && r->keyed && key_of(&a->world->conf, r) == key)
+			return r;
+	}
+	return NULL;
+}
+
+struct region *region_of(struct actor *a, const struct step *step)
+{
+	const struct mapping *m = &a->mappings[step->slot % MAPPINGS];
+	struct region *r = &a->regions[step->slot % REGIONS], *other;
+
+	if (step->kind != WRITE && step->kind != READ)
+		return r;
+	if (step->way == BY_MAPPING)
+		return &a->regions[m->slot];
+	other = find_key(a, key_of(&a->world->conf, r));
+	return other ? other : r;
+}
+
+/* Of packed offset off: where it is in the thread's memory. Past the end: behind it. */
+static uint32_t unpack(const struct region *r, uint32_t off)
+{
+	unsigned i = 0;
+
+	while (i + 1 < r->n && off >= r->len[i])
+		off -= r->len[i++];
+	return r->n ? r->off[i] + off : off;
+}
+
+static bool in_some(const struct region *r, uint32_t place, bool or_end)
+{
+	for (unsigned i = 0; i < r->n; i++) {
+		if (place >= r->off[i] && place < r->off[i] + r->len[i] + or_end)
+			return true;
+	}
+	return false;
+}
+
+long place_of(const struct conf *conf, const struct region *r, uint32_t off, uint32_t i)
+{
+	uint32_t place;
+
+	if (!(conf->mode & FI_MR_VIRT_ADDR))
+		return off + i < r->total ? (long)unpack(r, off + i) : -1;
+	place = unpack(r, off) + i;
+	return in_some(r, place, false) ? (long)place : -1;
+}
+
+uint64_t address_of(const struct conf *conf, const struct region *r, uint32_t off,
+		    const void *base)
+{
+	return conf->mode & FI_MR_VIRT_ADDR ? (uintptr_t)base + unpack(r, off) : off;
+}
+
+/* --- registering ------------------------------------------------------------------- */
+
+/* Without what only other threads know: shared keys. */
+static void want_key(const struct actor *a, const struct step *step, struct want *want)
+{
+	if (a->world->conf.mode & FI_MR_PROV_KEY || !(step->access & REMOTE))
+		return;
+	if (step->fault == BAD_KEY)
+		want_add(want, -FI_EKEYREJECTED);
+	else if (shared_key(step->key) < 0 && find_key((struct actor *)a, step->key))
+		want_add(want, -FI_ENOKEY);
+}
+
+static void want_memory(const struct actor *a, const struct step *step, struct want *want)
+{
+	uint32_t total = 0;
+
+	for (unsigned i = 0; i < step->n; i++) {
+		total += step->len[i];
+		if (!is_there(step->off[i], step->len[i]) &&
+		    a->world->conf.mode & FI_MR_ALLOCATED)
+			want_add(want, -FI_EFAULT);
+	}
+	if (!total && FI_VERSION_GE(a->world->conf.api, FI_VERSION(1, 13)))
+		want_add(want, -FI_EINVAL);
+}
+
+void want_reg(const struct actor *a, const struct step *step, struct want *want)
+{
+	const struct conf *conf = &a->world->conf;
+
+	switch (step->fault) {
+	case BAD_FLAG:
+	case OTHER_PMEM:
+	case OTHER_HMEM:
+		want_add(want, -FI_EBADFLAGS);
+		break;
+	case OTHER_EVENT:
+		if (!(conf->mode & FI_MR_RMA_EVENT))
+			want_add(want, -FI_EBADFLAGS);
+		break;
+	case NO_IOV:
+	case BAD_COUNT:
+	case BAD_ACCESS:
+	case BAD_OFFSET:
+	case BAD_WRAP:
+		want_add(want, -FI_EINVAL);
+		break;
+	case WITH_AUTH:
+		if (FI_VERSION_GE(conf->api, FI_VERSION(1, 5)))
+			want_add(want, -FI_ENOSYS);
+		break;
+	default:
+		break;
+	}
+	want_key(a, step, want);
+	want_memory(a, step, want);
+	want_done(want);
+}
+
+void did_reg(struct actor *a, const struct step *step)
+{
+	uint64_t mode = a->world->conf.mode;
+	struct region *r = &a->regions[step->slot];
+	struct raw raw = r->raw;
+
+	memset(r, 0, sizeof(*r));
+	r->raw = raw; /* of the one before: stale */
+	r->serial = ++a->serials;
+	r->access = step->access;
+	r->key = step->fault == BAD_KEY ? FI_KEY_NOTAVAIL : step->key;
+	r->keyed = step->access & REMOTE;
+	r->demand = !(mode & FI_MR_ALLOCATED) || mode & FI_MR_MMU_NOTIFY;
+	r->state = ENABLED;
+	if (mode & FI_MR_ENDPOINT || step->fault == OTHER_EVENT)
+		r->state = DISABLED;
+	r->told = FI_KEY_NOTAVAIL;
+	for (unsigned i = 0; i < step->n; i++) {
+		if (!step->len[i])
+			continue;
+		r->off[r->n] = step->off[i];
+		r->len[r->n++] = step->len[i];
+		r->total += step->len[i];
+	}
+	/* One without bytes is where its first segment is. */
+	if (!r->n) {
+		r->off[0] = step->off[0];
+		r->n = 1;
+	}
+}
+
+/* --- binding, enabling, closing ---------------------------------------------------- */
+
+void want_bind(const struct actor *a, const struct step *step, struct want *want)
+{
+	const struct region *r = &a->regions[step->slot];
+
+	if (step->fault == NO_IOV) {
+		want_add(want, -FI_EINVAL);
+	} else if (step->fault == BAD_KEY || !(a->world->conf.mode & FI_MR_ENDPOINT)) {
+		want_add(want, -FI_ENOSYS);
+	} else {
+		if (step->fault == BAD_FLAG)
+			want_add(want, -FI_EBADFLAGS);
+		if (r->state == ENABLED)
+			want_add(want, -FI_EOPBADSTATE);
+		if (r->bound >> step->ep & 1)
+			want_add(want, -FI_EINVAL);
+	}
+	want_done(want);
+}
+
+void did_bind(struct actor *a, const struct step *step)
+{
+	a->regions[step->slot].bound |= 1u << step->ep;
+}
+
+void want_enable(const struct actor *a, const struct step *step, struct want *want)
+{
+	const struct region *r = &a->regions[step->slot];
+
+	if (r->state == DISABLED && a->world->conf.mode & FI_MR_ENDPOINT && !r->bound)
+		want_add(want, -FI_EINVAL);
+	want_done(want);
+}
+
+void did_enable(struct actor *a, const struct step *step)
+{
+	a->regions[step->slot].state = ENABLED;
+}
+
+void want_close(const struct actor *a, const struct step *step, struct want *want)
+{
+	if (a->regions[step->slot].bound &&
+	    !FI_VERSION_GE(a->world->conf.api, FI_VERSION(2, 3)))
+		want_add(want, -FI_EBUSY);
+	want_done(want);
+}
+
+void did_close(struct actor *a, const struct step *step)
+{
+	struct region *r = &a->regions[step->slot];
+
+	r->state = CLOSED;
+	r->bound = 0;
+	r->closed = a->clock;
+	r->mr = NULL;
+}
+
+void want_ep(const struct actor *a, const struct step *step, struct want *want)
+{
+	(void)a;
+	(void)step;
+	want_done(want);
+}
+
+void did_ep(struct actor *a, const struct step *step)
+{
+	a->ep_open[step->ep] = !a->ep_open[step->ep];
+	if (a->ep_open[step->ep])
+		return;
+	for (unsigned i = 0; i < REGIONS; i++)
+		a->regions[i].bound &= ~(1u << step->ep);
+}
+
+/* --- refreshing -------------------------------------------------------------------- */
+
+static bool range_inside(const struct region *r, uint32_t off, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++) {
+		if (!in_some(r, off + i, false))
+			return false;
+	}
+	return true;
+}
+
+void want_refresh(const struct actor *a, const struct step *step, struct want *want)
+{
+	const struct region *r = &a->regions[step->slot];
+
+	if (!r->demand)
+		want_add(want, -FI_ENOSYS);
+	if (step->fault == BAD_FLAG)
+		want_add(want, -FI_EBADFLAGS);
+	if (step->fault == NO_IOV || step->fault == BAD_COUNT || step->fault == BAD_WRAP)
+		want_add(want, -FI_EINVAL);
+	if (r->state == DISABLED)
+		want_add(want, -FI_EOPBADSTATE);
+	for (unsigned i = 0; i < step->n; i++) {
+		if (!range_inside(r, step->off[i], step->len[i]))
+			want_add(want, -FI_EINVAL);
+	}
+	want_done(want);
+}
+
+void did_refresh(struct actor *a, const struct step *step)
+{
+	struct region *r = &a->regions[step->slot];
+
+	for (unsigned i = 0; i < step->n; i++)
+		memset(r->refreshed + step->off[i], 1, step->len[i]);
+	for (unsigned i = 0; i < r->n && !step->n; i++)
+		memset(r->refreshed + r->off[i], 1, r->len[i]);
+}
+
+/* --- raw keys ---------------------------------------------------------------------- */
+
+void want_raw(const struct actor *a, const struct step *step, struct want *want)
+{
+	if (step->fault == BAD_FLAG)
+		want_add(want, -FI_EBADFLAGS);
+	if (a->regions[step->slot].state != ENABLED)
+		want_add(want, -FI_EOPBADSTATE);
+	else if (step->fault == NO_ROOM)
+		want_add(want, -FI_ETOOSMALL);
+	want_done(want);
+}
+
+void want_map(const struct actor *a, const struct step *step, struct want *want)
+{
+	(void)a;
+	if (step->fault == BAD_FLAG)
+		want_add(want, -FI_EBADFLAGS);
+	if (step->fault == BAD_BASE || step->fault == BAD_KEY)
+		want_add(want, -FI_EINVAL);
+	if (step->fault == BAD_KEY)
+		want_add(want, -FI_ENOSYS); /* of another version, it seems */
+	want_done(want);
+}
+
+void want_unmap(const struct actor *a, const struct step *step, struct want *want)
+{
+	if (step->fault == BAD_KEY || !a->mappings[step->slot].mapped)
+		want_add(want, -FI_ENOKEY);
+	want_done(want);
+}
+
+/* --- accesses ---------------------------------------------------------------------- */
+
+/* What is wrong with the bytes themselves. */
+static void want_bytes(const struct actor *a, const struct region *r,
+		       const struct step *step, struct want *want)
+{
+	const struct conf *conf = &a->world->conf;
+	uint32_t off = step->off[0], len = step->len[0];
+
+	if (!len) {
+		bool inside = conf->mode & FI_MR_VIRT_ADDR
+				      ? in_some(r, unpack(r, off), true)
+				      : off <= r->total;
+
+		if (!inside)
+			want_add(want, -FI_EACCES);
+		return;
+	}
+	for (uint32_t i = 0; i < len; i++) {
+		long place = place_of(conf, r, off, i);
+
+		if (place < 0 || (conf->mode & FI_MR_MMU_NOTIFY && !r->refreshed[place]))
+			want_add(want, -FI_EACCES);
+		if (place >= 0 && r->demand && !is_there((uint32_t)place, 1))
+			want_add(want, -FI_EFAULT);
+	}
+}
+
+static void want_region(const struct actor *a, const struct region *r,
+			const struct step *step, struct want *want)
+{
+	const struct conf *conf = &a->world->conf;
+	uint64_t right = step->kind == READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+
+	if (r->state != ENABLED || !(r->access & right))
+		want_add(want, -FI_EACCES);
+	if (conf->mode & FI_MR_ENDPOINT && !(r->bound >> step->ep & 1))
+		want_add(want, -FI_EACCES);
+	want_bytes(a, r, step, want);
+	want_done(want);
+}
+
+static void want_by_key(const struct actor *a, const struct step *step, struct want *want)
+{
+	const struct region *r = region_of((struct actor *)a, step);
+
+	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || !r->keyed)
+		want_add(want, -FI_EKEYREJECTED);
+	else
+		want_region(a, r, step, want);
+}
+
+static void want_by_mapping(const struct actor *a, const struct step *step,
+			    struct want *want)
+{
+	const struct mapping *m = &a->mappings[step->slot];
+	const struct region *r = &a->regions[m->slot];
+
+	if (!m->mapped || !is_open(r) || r->serial != m->serial || !r->keyed)
+		want_add(want, -FI_EKEYREJECTED);
+	/* A raw key tells what it grants without a question. */
+	if (m->mapped && (!is_open(r) || r->serial != m->serial || !r->keyed))
+		want_add(want, -FI_EACCES);
+	if (!want->n)
+		want_region(a, r, step, want);
+}
+
+void want_access(const struct actor *a, const struct step *step, struct want *want)
+{
+	if (step->way == BY_MAPPING)
+		want_by_mapping(a, step, want);
+	else
+		want_by_key(a, step, want);
+}
+
+void want_local(const struct actor *a, const struct step *step, struct want *want)
+{
+	const struct region *r = &a->regions[step->slot];
+	uint64_t right = step->kind == GET ? FI_READ : FI_WRITE;
+
+	if (a->world->conf.mode & FI_MR_LOCAL && step->len[0]) {
+		if (r->state != ENABLED || step->fault)
+			want_add(want, -FI_EINVAL);
+		else if (!(r->access & right))
+			want_add(want, -FI_EACCES);
+		if (!range_inside(r, step->off[0], step->len[0]))
+			want_add(want, -FI_EINVAL);
+	}
+	want_done(want);
+}
+
+/* --- does a step have something to work on? ---------------------------------------- */
+
+/* Keys come again in the end; and a shared one may be somebody else's by now. */
+#define STALE 60 /* steps */
+
+static bool key_applies(const struct actor *a, const struct step *step)
+{
+	const struct region *r = &a->regions[step->slot];
+	uint64_t key = key_of(&a->world->conf, r);
+	const struct region *other;
+
+	if (r->state == NONE || key == FI_KEY_NOTAVAIL)
+		return false;
+	other = find_key((struct actor *)a, key);
+	if (other)
+		return true;
+	return shared_key(key) < 0 && (is_open(r) || a->clock - r->closed < STALE);
+}
+
+static bool access_applies(const struct actor *a, const struct step *step)
+{
+	const struct mapping *m = &a->mappings[step->slot % MAPPINGS];
+	const struct region *r = &a->regions[m->slot];
+
+	if (!a->ep_open[step->ep])
+		return false;
+	if (step->way == BY_KEY)
+		return key_applies(a, step);
+	return (m->mapped || m->was) &&
+	       (r->serial != m->serial || is_open(r) || a->clock - r->closed < STALE);
+}
+
+bool step_applies(const struct actor *a, const struct step *step)
+{
+	const struct region *r = &a->regions[step->slot % REGIONS];
+	const struct mapping *m = &a->mappings[step->slot % MAPPINGS];
+
+	switch (step->kind) {
+	case REG:
+		return !is_open(r);
+	case BIND:
+		return is_open(r) && a->ep_open[step->ep];
+	case CLOSE:
+	case ENABLE:
+	case REFRESH:
+	case SHOW:
+	case RAW:
+		return is_open(r);
+	case MAP:
+		return !a->mappings[step->ep].mapped && r->raw.serial;
+	case UNMAP:
+		return step->fault == BAD_KEY || m->mapped || m->was;
+	case WRITE:
+	case READ:
+		return access_applies(a, step);
+	case PUT:
+	case GET:
+		return r->state != NONE && is_there(step->off[0], step->len[0]);
+	default:
+		return true;
+	}
+}

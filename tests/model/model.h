@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A model of fi_mr(3): what each call must answer, and what peers may then do, as plain
+ * data and without the library. A run is a list of steps; each is carried out by the
+ * library (exec.h) and by the model, and the two have to agree.
+ *
+ * A world is one domain in one mode. It has a few threads, each with memory, regions,
+ * mapped keys and endpoints of its own, and a peer that reaches them; what threads share
+ * are the domain, its key space, two endpoints, and some keys that all of them ask for. A
+ * step names things by small numbers, so that any part of a list is a list, too: a step
+ * that finds nothing to work on is left out.
+ */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+
+#define THREADS 4
+#define REGIONS 8  /* of a thread */
+#define MAPPINGS 4 /* of a thread: keys that its peer has mapped */
+#define EPS 4	   /* as a thread numbers them; the first two are everybody's */
+#define SHARED_EPS 2
+#define SEGS 4	      /* of a region */
+#define SHARED_KEYS 2 /* all threads ask for them */
+#define PRIVATE_KEYS 6
+#define RAW_MAX 512
+
+/* A thread's memory: pages, one of which is a hole that cannot be accessed. */
+#define PAGE 4096u
+#define PAGES 9u
+#define HOLE 4u /* number of the page */
+#define MEM (PAGES * PAGE)
+#define MAX_ACCESS 6000u /* bytes of one access */
+
+struct conf {
+	uint64_t seed;
+	uint64_t mode; /* FI_MR_* */
+	uint32_t api;
+	unsigned threads;
+	unsigned steps; /* of all threads together */
+};
+
+/* --- steps ------------------------------------------------------------------------ */
+
+enum kind {
+	REG,
+	CLOSE,
+	BIND,
+	ENABLE,
+	REFRESH,
+	SHOW, /* fi_mr_key, fi_mr_desc */
+	RAW,
+	MAP,
+	UNMAP,
+	WRITE,
+	READ,
+	PUT,	/* the thread writes to its peer, from a region by its descriptor */
+	GET,	/* reads, likewise */
+	EP,	/* opens or closes an endpoint of the thread */
+	DOMAIN, /* tries to close the domain */
+	KINDS
+};
+
+/* What is wrong with the arguments of a call. */
+enum fault {
+	RIGHT,
+	BAD_FLAG,
+	NO_IOV,
+	BAD_COUNT,
+	BAD_ACCESS,
+	BAD_OFFSET,
+	BAD_WRAP,
+	BAD_KEY,     /* FI_KEY_NOTAVAIL; of a map: damaged; of an unmap: never mapped;
+			of PUT and GET: a descriptor that never was */
+	BAD_BASE,    /* of a map */
+	NO_ROOM,     /* of RAW */
+	WITH_AUTH,   /* an authorization key */
+	OTHER_EVENT, /* FI_RMA_EVENT */
+	OTHER_PMEM,
+	OTHER_HMEM,
+	FAULTS
+};
+
+enum way { BY_KEY, BY_MAPPING }; /* of WRITE and READ */
+
+struct step {
+	uint8_t kind;
+	uint8_t thread;
+	uint8_t slot; /* region, mapping or endpoint */
+	uint8_t ep;
+	uint8_t fault;
+	uint8_t way;
+	uint8_t call;	 /* REG: of the three */
+	uint8_t overlap; /* WRITE, READ: ends only after the next step */
+	uint8_t n;	 /* segments, or ranges to refresh (0: all) */
+	uint64_t access;
+	uint64_t key;
+	uint64_t seed;	    /* of what is written */
+	uint32_t off[SEGS]; /* in the thread's memory; of WRITE and READ: in the region */
+	uint32_t len[SEGS];
+};
+
+/* One line, as a call. */
+void step_print(const struct step *step, char *buf, size_t size);
+
+/* --- state ------------------------------------------------------------------------ */
+
+enum state { NONE, DISABLED, ENABLED, CLOSED };
+
+/* As a raw key was when it was taken. */
+struct raw {
+	uint64_t serial; /* of the registration; 0: none was taken */
+	unsigned slot;
+	uint64_t base;
+	size_t size;
+	uint8_t bytes[RAW_MAX];
+};
+
+struct region {
+	enum state state;
+	uint64_t serial; /* of the registration, in this thread */
+	uint64_t access;
+	uint64_t key; /* as requested */
+	bool keyed;   /* has one */
+	bool demand;  /* is pinned on demand */
+	unsigned n;
+	uint32_t off[SEGS], len[SEGS], total;
+	unsigned bound;		/* endpoints, a bit each */
+	uint8_t refreshed[MEM]; /* of the thread's memory */
+	unsigned long closed;	/* when */
+	/* What the library made of it. */
+	struct fid_mr *mr;
+	uint64_t told; /* its key; FI_KEY_NOTAVAIL: none so far */
+	void *desc;
+	struct raw raw;
+};
+
+struct mapping {
+	bool mapped, was;
+	uint64_t key;
+	unsigned slot;	 /* region */
+	uint64_t serial; /* its registration then */
+};
+
+/* A key that several threads want. Exact where only one thread runs. */
+struct shared_key {
+	atomic_int held;     /* surely, right now: 1 */
+	atomic_uint maybe;   /* registrations that have it, or are getting or losing it */
+	atomic_uint changes; /* of maybe, upwards */
+};
+
+/* What all threads of a world share. */
+struct world {
+	struct conf conf;
+	struct shared_key keys[SHARED_KEYS];
+	struct side *side; /* exec.h */
+};
+
+/* One thread's part. */
+struct actor {
+	struct world *world;
+	unsigned number;
+	uint64_t rnd;
+	unsigned long clock; /* steps done */
+	uint64_t serials;
+	struct region regions[REGIONS];
+	struct mapping mappings[MAPPINGS];
+	bool ep_open[EPS];
+	uint8_t shadow[MEM]; /* what the memory has to hold */
+	struct limb *limb;   /* exec.h */
+};
+
+/* --- what must be answered -------------------------------------------------------- */
+
+/* 0 or -FI_E*; several when several things are wrong, or when it is for others to say. */
+struct want {
+	unsigned n;
+	int rc[12];
+};
+
+void want_add(struct want *want, int rc);
+bool wanted(const struct want *want, int rc);
+
+/* The next step of a thread, from its own random numbers. */
+void step_make(struct actor *a, struct step *step);
+/* False: nothing to work on. */
+bool step_applies(const struct actor *a, const struct step *step);
+
+void want_reg(const struct actor *a, const struct step *step, struct want *want);
+void want_bind(const struct actor *a, const struct step *step, struct want *want);
+void want_enable(const struct actor *a, const struct step *step, struct want *want);
+void want_refresh(const struct actor *a, const struct step *step, struct want *want);
+void want_close(const struct actor *a, const struct step *step, struct want *want);
+void want_raw(const struct actor *a, const struct step *step, struct want *want);
+void want_map(const struct actor *a, const struct step *step, struct want *want);
+void want_unmap(const struct actor *a, const struct step *step, struct want *want);
+void want_ep(const struct actor *a, const struct step *step, struct want *want);
+/* Of the call; of what comes after it nothing but success. */
+void want_local(const struct actor *a, const struct step *step, struct want *want);
+/* Of the completion; negative. */
+void want_access(const struct actor *a, const struct step *step, struct want *want);
+
+/* What a success changes. */
+void did_reg(struct actor *a, const struct step *step);
+void did_bind(struct actor *a, const struct step *step);
+void did_enable(struct actor *a, const struct step *step);
+void did_refresh(struct actor *a, const struct step *step);
+void did_close(struct actor *a, const struct step *step);
+void did_ep(struct actor *a, const struct step *step);
+
+/* --- questions about the state ----------------------------------------------------- */
+
+/* Is it of SHARED_KEYS? Its number, or -1. */
+int shared_key(uint64_t key);
+/* Where the bytes of an access are: in the thread's memory, or -1: outside. */
+long place_of(const struct conf *conf, const struct region *r, uint32_t off, uint32_t i);
+/* What peers say for byte off of the step's region. base: of the thread's memory. */
+uint64_t address_of(const struct conf *conf, const struct region *r, uint32_t off,
+		    const void *base);
+/* The region that a step is about; with BY_MAPPING, the one that the mapping is of. */
+struct region *region_of(struct actor *a, const struct step *step);
+/* Is the memory of these bytes there? */
+bool is_there(uint32_t off, uint32_t len);
+/* Byte i of what is written with this seed. */
+uint8_t byte_of(uint64_t seed, uint32_t i);
+uint64_t rnd(uint64_t *state);
+/* "VIRT_ADDR+PROV_KEY", or "0": as FI_MRFAB_MR_MODE takes it. */
+void mode_print(uint64_t mode, char *buf, size_t size);
+
+#endif

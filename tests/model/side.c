@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A process's part of the fabric, and the peer that reaches what another has registered.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <sys/mman.h>
+#include "exec.h"
+
+void endpoint_open(struct side *side, struct fid_cq *cq, struct endpoint *ep)
+{
+	size_t len = sizeof(ep->name);
+
+	must(fi_endpoint(side->domain, side->info, &ep->ep, NULL));
+	must(fi_ep_bind(ep->ep, &side->av->fid, 0));
+	must(fi_ep_bind(ep->ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	must(fi_enable(ep->ep));
+	memset(ep->name, 0, sizeof(ep->name));
+	must(fi_getname(&ep->ep->fid, ep->name, &len));
+}
+
+void endpoint_close(struct endpoint *ep)
+{
+	must(fi_close(&ep->ep->fid));
+	ep->ep = NULL;
+}
+
+void side_open(struct side *side, const struct backend *backend, const struct conf *conf,
+	       unsigned endpoints)
+{
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA,
+				 .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+
+	memset(side, 0, sizeof(*side));
+	side->backend = backend;
+	side->conf = conf;
+	side->info = backend->info(conf);
+	side->info->fabric_attr->api_version = conf->api;
+	must(fi_fabric(side->info->fabric_attr, &side->fabric, NULL));
+	must(fi_domain(side->fabric, side->info, &side->domain, NULL));
+	must(fi_av_open(side->domain, &av, &side->av, NULL));
+	must(fi_cq_open(side->domain, &cq, &side->cq, NULL));
+	for (unsigned i = 0; i < endpoints; i++)
+		endpoint_open(side, side->cq, &side->shared[i]);
+}
+
+void side_close(struct side *side)
+{
+	for (unsigned i = 0; i < SHARED_EPS; i++) {
+		if (side->shared[i].ep)
+			endpoint_close(&side->shared[i]);
+	}
+	must(fi_close(&side->cq->fid));
+	must(fi_close(&side->av->fid));
+	must(fi_close(&side->domain->fid));
+	must(fi_close(&side->fabric->fid));
+	fi_freeinfo(side->info);
+}
+
+/* --- the peer ---------------------------------------------------------------------- */
+
+#define ADDRS 256
+
+struct peer {
+	struct side side;
+	uint8_t *buf, *board; /* MAX_ACCESS bytes */
+	struct fid_mr *mr, *board_mr;
+	void *desc;
+	unsigned naddrs;
+	struct {
+		char name[NAME_MAX_LEN];
+		fi_addr_t addr;
+	} addrs[ADDRS];
+	struct peer_ask ask;
+	struct peer_answer answer; /* but bytes */
+};
+
+static uint8_t *pages(void)
+{
+	void *p = mmap(NULL, MAX_ACCESS, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		abort();
+	return p;
+}
+
+/* As the mode wants it. */
+static struct fid_mr *reg(struct peer *p, void *buf, uint64_t access)
+{
+	uint64_t mode = p->side.conf->mode;
+	struct fid_mr *mr = NULL;
+
+	must(fi_mr_reg(p->side.domain, buf, MAX_ACCESS, access, 0, 0, 0, &mr, NULL));
+	if (mode & FI_MR_ENDPOINT) {
+		must(fi_mr_bind(mr, &p->side.shared[0].ep->fid, 0));
+		must(fi_mr_enable(mr));
+	}
+	if (mode & FI_MR_MMU_NOTIFY)
+		must(fi_mr_refresh(mr, NULL, 0, 0));
+	return mr;
+}
+
+static void buffers_open(struct peer *p)
+{
+	p->buf = pages();
+	p->board = pages();
+	p->board_mr = reg(p, p->board, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	if (!(p->side.conf->mode & FI_MR_LOCAL))
+		return;
+	p->mr = reg(p, p->buf, FI_READ | FI_WRITE);
+	p->desc = fi_mr_desc(p->mr);
+}
+
+struct peer *peer_new(const struct backend *backend, const struct conf *conf)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		abort();
+	side_open(&p->side, backend, conf, 1);
+	buffers_open(p);
+	return p;
+}
+
+/* A bound region can be closed before its endpoint, or only after it. */
+void peer_free(struct peer *p)
+{
+	int rc = fi_close(&p->board_mr->fid);
+
+	if (!rc && p->mr)
+		must(fi_close(&p->mr->fid));
+	endpoint_close(&p->side.shared[0]);
+	if (rc) {
+		must(fi_close(&p->board_mr->fid));
+		if (p->mr)
+			must(fi_close(&p->mr->fid));
+	}
+	side_close(&p->side);
+	munmap(p->buf, MAX_ACCESS);
+	munmap(p->board, MAX_ACCESS);
+	free(p);
+}
+
+static fi_addr_t addr_of(struct peer *p, const char *name)
+{
+	for (unsigned i = 0; i < p->naddrs; i++) {
+		if (!memcmp(p->addrs[i].name, name, NAME_MAX_LEN))
+			return p->addrs[i].addr;
+	}
+	if (p->naddrs == ADDRS)
+		model_fail("harness", "more than %d endpoints", ADDRS);
+	memcpy(p->addrs[p->naddrs].name, name, NAME_MAX_LEN);
+	must_be(fi_av_insert(p->side.av, name, 1, &p->addrs[p->naddrs].addr, 0, NULL), 1);
+	return p->addrs[p->naddrs++].addr;
+}
+
+static void paint(uint8_t *at, const struct peer_ask *ask)
+{
+	for (uint32_t i = 0; i < ask->len; i++)
+		at[i] = byte_of(ask->seed, i);
+}
+
+static ssize_t post(struct peer *p, fi_addr_t to)
+{
+	struct fid_ep *ep = p->side.shared[0].ep;
+	const struct peer_ask *ask = &p->ask;
+
+	if (ask->what == PEER_READ)
+		return fi_read(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
+	paint(p->buf, ask);
+	return fi_write(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
+}
+
+static void map(struct peer *p)
+{
+	struct peer_ask *ask = &p->ask;
+
+	p->answer.rc = fi_mr_map_raw(p->side.domain, ask->base, ask->raw, ask->size,
+				     &p->answer.key, ask->flags);
+}
+
+static void tell_board(struct peer *p)
+{
+	struct peer_answer *answer = &p->answer;
+
+	answer->size = sizeof(answer->raw);
+	must(fi_mr_raw_attr(p->board_mr, &answer->base, answer->raw, &answer->size, 0));
+	memcpy(answer->name, p->side.shared[0].name, sizeof(answer->name));
+}
+
+void peer_start(struct peer *p, const struct peer_ask *ask)
+{
+	p->ask = *ask;
+	memset(&p->answer, 0, offsetof(struct peer_answer, bytes));
+	switch (ask->what) {
+	case PEER_MAP:
+		map(p);
+		break;
+	case PEER_BOARD:
+		tell_board(p);
+		break;
+	case PEER_PAINT:
+		paint(p->board, ask);
+		break;
+	case PEER_SHOW:
+		break;
+	case PEER_UNMAP:
+		p->answer.rc = fi_mr_unmap_key(p->side.domain, ask->key);
+		break;
+	default:
+		p->answer.rc = (int32_t)post(p, addr_of(p, ask->name));
+		break;
+	}
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000L + t.tv_nsec / 1000000;
+}
+
+int completion(struct fid_cq *cq, char *text)
+{
+	int64_t end = now_ms() + SOON_MS;
+	struct fi_cq_data_entry entry;
+	struct fi_cq_err_entry err = { 0 };
+	ssize_t ret;
+
+	do
+		ret = fi_cq_sread(cq, &entry, 1, NULL, 1000);
+	while (ret == -FI_EAGAIN && now_ms() < end);
+	if (ret == 1)
+		return 0;
+	if (ret != -FI_EAVAIL)
+		model_fail("no completion", "an access had no completion: %zd", ret);
+	must_be(fi_cq_readerr(cq, &err, 0), 1);
+	snprintf(text, 300, "%s", err.err_data ? (const char *)err.err_data : "");
+	return err.err;
+}
+
+void peer_end(struct peer *p, struct peer_answer *answer)
+{
+	bool access = p->ask.what == PEER_WRITE || p->ask.what == PEER_READ;
+
+	if (access && !p->answer.rc)
+		p->answer.err = completion(p->side.cq, p->answer.text);
+	memcpy(answer, &p->answer, offsetof(struct peer_answer, bytes));
+	if (p->ask.what == PEER_READ)
+		memcpy(answer->bytes, p->buf, p->ask.len);
+	if (p->ask.what == PEER_SHOW)
+		memcpy(answer->bytes, p->board, p->ask.len);
+}

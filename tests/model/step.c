@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Making steps, and telling people what they are. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <rdma/fabric.h>
+#include "model.h"
+
+#define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define SHARED_KEY 0x5000u
+
+static uint32_t below(struct actor *a, uint32_t n)
+{
+	return (uint32_t)(rnd(&a->rnd) % n);
+}
+
+static bool one_in(struct actor *a, uint32_t n)
+{
+	return !below(a, n);
+}
+
+/* --- making ------------------------------------------------------------------------ */
+
+static const uint8_t weights[KINDS] = {
+	[REG] = 22,  [CLOSE] = 10, [BIND] = 12, [ENABLE] = 8, [REFRESH] = 9,
+	[SHOW] = 1,  [RAW] = 5,	   [MAP] = 5,	[UNMAP] = 3,  [WRITE] = 30,
+	[READ] = 22, [PUT] = 7,	   [GET] = 7,	[EP] = 3,     [DOMAIN] = 1
+};
+
+static uint8_t kind_make(struct actor *a)
+{
+	uint32_t sum = 0, at;
+	unsigned kind;
+
+	for (kind = 0; kind < KINDS; kind++)
+		sum += weights[kind];
+	at = below(a, sum);
+	for (kind = 0; at >= weights[kind]; kind++)
+		at -= weights[kind];
+	return (uint8_t)kind;
+}
+
+/* Bytes of the thread's memory; the hole is met now and then. */
+static void range_make(struct actor *a, uint32_t *off, uint32_t *len)
+{
+	static const uint32_t sizes[] = { 1, 64, 600, PAGE, PAGE, 3 * PAGE, 4 * PAGE };
+	uint32_t size = sizes[below(a, sizeof(sizes) / sizeof(sizes[0]))];
+
+	*len = one_in(a, 30) ? 0 : 1 + below(a, size);
+	*off = below(a, MEM - *len + 1);
+	if (one_in(a, 3))
+		*off -= *off % PAGE;
+	if (!is_there(*off, *len) && !one_in(a, 4)) {
+		*off = one_in(a, 2) ? 0 : (HOLE + 1) * PAGE;
+		*off += below(a, HOLE * PAGE - *len + 1);
+	}
+}
+
+static uint64_t access_make(struct actor *a)
+{
+	static const uint64_t some[] = { REMOTE,
+					 REMOTE,
+					 REMOTE,
+					 FI_REMOTE_READ,
+					 FI_REMOTE_WRITE,
+					 FI_READ | FI_WRITE,
+					 REMOTE | FI_READ | FI_WRITE };
+	uint64_t access = some[below(a, sizeof(some) / sizeof(some[0]))];
+
+	if (one_in(a, 8))
+		access |= FI_SEND | FI_RECV;
+	if (one_in(a, 20))
+		access |= FI_RMA | FI_MSG;
+	return one_in(a, 60) ? 0 : access;
+}
+
+static uint64_t key_make(struct actor *a)
+{
+	if (one_in(a, 5))
+		return SHARED_KEY + below(a, SHARED_KEYS);
+	if (one_in(a, 6))
+		return 0xfeedull << 48 | (uint64_t)a->number << 32 | below(a, 2);
+	return a->number * 64 + below(a, PRIVATE_KEYS);
+}
+
+static void reg_make(struct actor *a, struct step *step)
+{
+	static const uint8_t faults[] = { BAD_FLAG,   NO_IOV,	 BAD_COUNT, BAD_ACCESS,
+					  BAD_OFFSET, BAD_WRAP,	 BAD_KEY,   WITH_AUTH,
+					  OTHER_PMEM, OTHER_HMEM };
+
+	step->call = (uint8_t)below(a, 3);
+	step->n = (uint8_t)(step->call && one_in(a, 2) ? 1 + below(a, SEGS) : 1);
+	for (unsigned i = 0; i < step->n; i++)
+		range_make(a, &step->off[i], &step->len[i]);
+	step->access = access_make(a);
+	step->key = key_make(a);
+	if (one_in(a, 10))
+		step->fault = faults[below(a, sizeof(faults))];
+	else if (one_in(a, a->world->conf.mode & FI_MR_RMA_EVENT ? 3 : 30))
+		step->fault = OTHER_EVENT;
+}
+
+static void bind_make(struct actor *a, struct step *step)
+{
+	static const uint8_t faults[] = { BAD_FLAG, NO_IOV, BAD_KEY };
+
+	if (one_in(a, 15))
+		step->fault = faults[below(a, sizeof(faults))];
+	/* What is bound to an endpoint that stays open, may stay for good. */
+	if (!one_in(a, 4))
+		step->ep = (uint8_t)(SHARED_EPS + step->ep % (EPS - SHARED_EPS));
+}
+
+/* Often all, else pieces of the region, now and then beside it. */
+static void refresh_make(struct actor *a, struct step *step)
+{
+	static const uint8_t faults[] = { BAD_FLAG, NO_IOV, BAD_COUNT, BAD_WRAP };
+	const struct region *r = &a->regions[step->slot];
+
+	if (one_in(a, 12))
+		step->fault = faults[below(a, sizeof(faults))];
+	if (step->fault || one_in(a, 2))
+		return;
+	step->n = (uint8_t)(1 + below(a, SEGS));
+	for (unsigned i = 0; i < step->n; i++) {
+		unsigned seg = r->n ? below(a, r->n) : 0;
+
+		if (!r->len[seg] || one_in(a, 10)) {
+			range_make(a, &step->off[i], &step->len[i]);
+			continue;
+		}
+		step->off[i] = r->off[seg] + below(a, r->len[seg]);
+		step->len[i] = below(a, r->off[seg] + r->len[seg] - step->off[i] + 1);
+	}
+}
+
+static void map_make(struct actor *a, struct step *step)
+{
+	static const uint8_t faults[] = { BAD_FLAG, BAD_KEY, BAD_BASE };
+
+	step->ep = (uint8_t)below(a, MAPPINGS);
+	if (one_in(a, 8))
+		step->fault = faults[below(a, sizeof(faults))];
+	step->seed = rnd(&a->rnd);
+}
+
+static void bytes_make(struct actor *a, uint32_t total, struct step *step)
+{
+	uint32_t *off = &step->off[0], *len = &step->len[0];
+
+	*off = total ? below(a, total) : 0;
+	*len = total - *off;
+	if (*len > MAX_ACCESS)
+		*len = MAX_ACCESS;
+	if (*len > 1 && one_in(a, 2))
+		*len = 1 + below(a, *len < 200 ? *len : 200);
+	else if (*len)
+		*len = 1 + below(a, *len);
+	if (one_in(a, 12))
+		*len = 0;
+	if (one_in(a, 15))
+		*off = total - below(a, total < 10 ? total + 1 : 10);
+	if (one_in(a, 20))
+		*off += 1 + below(a, PAGE);
+}
+
+static void access_step_make(struct actor *a, struct step *step)
+{
+	step->way =
+		one_in(a, a->world->conf.mode & FI_MR_RAW ? 8 : 2) ? BY_KEY : BY_MAPPING;
+	if (step->way == BY_MAPPING)
+		step->slot %= MAPPINGS;
+	step->seed = rnd(&a->rnd);
+	step->overlap = one_in(a, 5);
+	bytes_make(a, region_of(a, step)->total, step);
+}
+
+/* A buffer that is most often inside the region. */
+static void local_make(struct actor *a, struct step *step)
+{
+	const struct region *r = &a->regions[step->slot];
+	unsigned seg = r->n ? below(a, r->n) : 0;
+	uint32_t *len = &step->len[0];
+
+	step->seed = rnd(&a->rnd);
+	if (one_in(a, 12))
+		step->fault = one_in(a, 2) ? BAD_KEY : NO_IOV;
+	if (!r->len[seg] || one_in(a, 10)) {
+		range_make(a, &step->off[0], len);
+	} else {
+		step->off[0] = r->off[seg] + below(a, r->len[seg]);
+		*len = below(a, r->off[seg] + r->len[seg] - step->off[0] + 1);
+	}
+	if (*len > MAX_ACCESS)
+		*len = MAX_ACCESS;
+	if (one_in(a, 12) && step->off[0] + *len < MEM && *len < MAX_ACCESS)
+		++*len;
+}
+
+/* One that finds something to work on, if there is such a one. */
+static void slot_choose(struct actor *a, struct step *step)
+{
+	unsigned modulus = step->kind == UNMAP ? MAPPINGS : REGIONS;
+
+	for (int i = 0; i < 6; i++) {
+		step->slot = (uint8_t)below(a, modulus);
+		step->ep = (uint8_t)below(a, EPS);
+		if (step_applies(a, step))
+			return;
+	}
+}
+
+/* Regions are bound where they have to be, so that some come to be used. */
+static void ep_choose(struct actor *a, struct step *step)
+{
+	const struct region *r = region_of(a, step);
+
+	if (!one_in(a, 8) && r->bound) {
+		while (!(r->bound >> step->ep & 1))
+			step->ep = (uint8_t)((step->ep + 1) % EPS);
+	}
+}
+
+static void args_make(struct actor *a, struct step *step)
+{
+	switch (step->kind) {
+	case REG:
+		reg_make(a, step);
+		break;
+	case BIND:
+		bind_make(a, step);
+		break;
+	case REFRESH:
+		refresh_make(a, step);
+		break;
+	case RAW:
+		step->fault = one_in(a, 10) ? BAD_FLAG : one_in(a, 6) ? NO_ROOM : RIGHT;
+		break;
+	case MAP:
+		map_make(a, step);
+		break;
+	case UNMAP:
+		step->fault = one_in(a, 8) ? BAD_KEY : RIGHT;
+		break;
+	case WRITE:
+	case READ:
+		access_step_make(a, step);
+		ep_choose(a, step);
+		break;
+	case PUT:
+	case GET:
+		local_make(a, step);
+		break;
+	case EP:
+		step->ep = (uint8_t)(SHARED_EPS + below(a, EPS - SHARED_EPS));
+		break;
+	default:
+		break;
+	}
+}
+
+/* Calls of a mode come more often in it. */
+static bool is_dull(struct actor *a, const struct step *step)
+{
+	uint64_t mode = a->world->conf.mode;
+
+	if (step->kind == BIND && !(mode & FI_MR_ENDPOINT))
+		return !one_in(a, 10);
+	if (step->kind == EP && !(mode & FI_MR_ENDPOINT))
+		return !one_in(a, 4);
+	if (step->kind == ENABLE && !(mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT)))
+		return !one_in(a, 8);
+	if (step->kind == REFRESH && mode & FI_MR_ALLOCATED && !(mode & FI_MR_MMU_NOTIFY))
+		return !one_in(a, 8);
+	return false;
+}
+
+static void try_make(struct actor *a, struct step *step)
+{
+	memset(step, 0, sizeof(*step));
+	step->thread = (uint8_t)a->number;
+	do
+		step->kind = kind_make(a);
+	while (is_dull(a, step));
+	slot_choose(a, step);
+	args_make(a, step);
+}
+
+/* Most accesses should be good ones, and most regions such that there can be some. */
+static bool is_vain(struct actor *a, const struct step *step)
+{
+	struct want want = { 0 };
+
+	if (!step_applies(a, step))
+		return true;
+	if (step->kind != WRITE && step->kind != READ)
+		return false;
+	want_access(a, step, &want);
+	return !wanted(&want, 0) && !one_in(a, 5);
+}
+
+void step_make(struct actor *a, struct step *step)
+{
+	int tries = 0;
+
+	do
+		try_make(a, step);
+	while (is_vain(a, step) && ++tries < 20);
+}
+
+/* --- telling ----------------------------------------------------------------------- */
+
+struct text {
+	char *at;
+	size_t left;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+put(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->at, t->left, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= t->left)
+		n = (int)t->left - 1;
+	t->at += n;
+	t->left -= (size_t)n;
+}
+
+struct bit {
+	uint64_t bit;
+	const char *name;
+};
+
+static void put_bits(struct text *t, const struct bit *bits, size_t n, uint64_t value)
+{
+	const char *plus = "";
+
+	for (size_t i = 0; i < n; i++) {
+		if (!(value & bits[i].bit))
+			continue;
+		put(t, "%s%s", plus, bits[i].name);
+		plus = "+";
+	}
+	if (!*plus)
+		put(t, "0");
+}
+
+void mode_print(uint64_t mode, char *buf, size_t size)
+{
+	static const struct bit bits[] = {
+		{ FI_MR_LOCAL, "LOCAL" },	  { FI_MR_RAW, "RAW" },
+		{ FI_MR_VIRT_ADDR, "VIRT_ADDR" }, { FI_MR_ALLOCATED, "ALLOCATED" },
+		{ FI_MR_PROV_KEY, "PROV_KEY" },	  { FI_MR_MMU_NOTIFY, "MMU_NOTIFY" },
+		{ FI_MR_RMA_EVENT, "RMA_EVENT" }, { FI_MR_ENDPOINT, "ENDPOINT" },
+	};
+	struct text t = { buf, size };
+
+	put_bits(&t, bits, sizeof(bits) / sizeof(bits[0]), mode);
+}
+
+static void put_access(struct text *t, uint64_t access)
+{
+	static const struct bit bits[] = {
+		{ FI_SEND, "SEND" },
+		{ FI_RECV, "RECV" },
+		{ FI_READ, "READ" },
+		{ FI_WRITE, "WRITE" },
+		{ FI_REMOTE_READ, "REMOTE_READ" },
+		{ FI_REMOTE_WRITE, "REMOTE_WRITE" },
+		{ FI_RMA, "RMA" },
+		{ FI_MSG, "MSG" },
+	};
+
+	put_bits(t, bits, sizeof(bits) / sizeof(bits[0]), access);
+}
+
+static const char *const fault_names[FAULTS] = {
+	[RIGHT] = "",
+	[BAD_FLAG] = "an unknown flag",
+	[NO_IOV] = "NULL",
+	[BAD_COUNT] = "a wrong count",
+	[BAD_ACCESS] = "unknown access bits",
+	[BAD_OFFSET] = "offset=8",
+	[BAD_WRAP] = "a range that wraps",
+	[BAD_KEY] = "a wrong key",
+	[BAD_BASE] = "a wrong base address",
+	[NO_ROOM] = "no room",
+	[WITH_AUTH] = "an authorization key",
+	[OTHER_EVENT] = "flags=FI_RMA_EVENT",
+	[OTHER_PMEM] = "flags=FI_RMA_PMEM",
+	[OTHER_HMEM] = "flags=FI_HMEM_DEVICE_ONLY",
+};
+
+static void put_ranges(struct text *t, const struct step *step)
+{
+	for (unsigned i = 0; i < step->n; i++)
+		put(t, "%s0x%x + %u", i ? ", " : "", step->off[i], step->len[i]);
+}
+
+static void put_access_step(struct text *t, const struct step *step)
+{
+	put(t, "fi_%s(endpoint %u, %s %u: 0x%x + %u bytes)%s",
+	    step->kind == READ ? "read" : "write", step->ep,
+	    step->way == BY_KEY ? "key of region" : "mapped key", step->slot,
+	    step->off[0], step->len[0], step->overlap ? ", during the next step" : "");
+}
+
+static void put_local(struct text *t, const struct step *step)
+{
+	put(t, "fi_%s from here(0x%x + %u bytes, descriptor of region %u%s%s)",
+	    step->kind == GET ? "read" : "write", step->off[0], step->len[0], step->slot,
+	    step->fault ? ", " : "", fault_names[step->fault]);
+}
+
+static void put_reg(struct text *t, const struct step *step)
+{
+	static const char *const calls[] = { "reg", "regv", "regattr" };
+
+	put(t, "fi_mr_%s(region %u: ", calls[step->call], step->slot);
+	put_ranges(t, step);
+	put(t, ", access=");
+	put_access(t, step->access);
+	put(t, ", key=0x%llx", (unsigned long long)step->key);
+}
+
+static void put_call(struct text *t, const struct step *step)
+{
+	static const char *const names[KINDS] = {
+		[CLOSE] = "fi_close(region %u",
+		[ENABLE] = "fi_mr_enable(region %u",
+		[SHOW] = "fi_mr_key(region %u",
+		[RAW] = "fi_mr_raw_attr(region %u",
+		[UNMAP] = "fi_mr_unmap_key(%u",
+		[REFRESH] = "fi_mr_refresh(region %u: ",
+		[BIND] = "fi_mr_bind(region %u, ",
+		[MAP] = "fi_mr_map_raw(raw key of region %u",
+	};
+
+	if (step->kind == REG)
+		put_reg(t, step);
+	else if (step->kind == EP)
+		put(t, "open or close(endpoint %u", step->ep);
+	else if (step->kind == DOMAIN)
+		put(t, "fi_close(domain");
+	else
+		put(t, names[step->kind], step->slot);
+	if (step->kind == BIND)
+		put(t, "endpoint %u", step->ep);
+	if (step->kind == MAP)
+		put(t, ", to mapped key %u", step->ep);
+	if (step->kind == REFRESH && step->n)
+		put_ranges(t, step);
+	if (step->fault)
+		put(t, ", %s", fault_names[step->fault]);
+	put(t, ")");
+}
+
+void step_print(const struct step *step, char *buf, size_t size)
+{
+	struct text t = { buf, size };
+
+	put(&t, "thread %u: ", step->thread);
+	if (step->kind == WRITE || step->kind == READ)
+		put_access_step(&t, step);
+	else if (step->kind == PUT || step->kind == GET)
+		put_local(&t, step);
+	else
+		put_call(&t, step);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The model of fi_mr(3) (tests/model) against the library on the fake fabric: worlds of
+ * several threads, each with a peer in the same process.
+ *
+ *	MRFAB_SEED		another run (1)
+ *	MRFAB_MODEL_STEPS	how many steps (100000)
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include "ep_fixture.h"
+#include "../model/run.h"
+
+#define STEPS_OF_A_WORLD 1000
+
+static struct fi_info *info(const struct conf *conf)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(0x0a630101) };
+	struct fi_info *info = fi_allocinfo();
+
+	info->fabric_attr->name = strdup("f");
+	info->fabric_attr->prov_name = strdup("mrfab");
+	info->domain_attr->mr_mode = (int)conf->mode;
+	info->addr_format = FI_SOCKADDR_IN;
+	info->src_addr = malloc(sizeof(addr));
+	memcpy(info->src_addr, &addr, sizeof(addr));
+	info->src_addrlen = sizeof(addr);
+	return info;
+}
+
+static const struct backend backend;
+
+static void *open_peer(const struct conf *conf, unsigned thread)
+{
+	(void)thread;
+	return peer_new(&backend, conf);
+}
+
+static void start(void *peer, const struct peer_ask *ask)
+{
+	peer_start(peer, ask);
+}
+
+static void end(void *peer, struct peer_answer *answer)
+{
+	peer_end(peer, answer);
+}
+
+static void close_peer(void *peer)
+{
+	peer_free(peer);
+}
+
+static const char *leftovers(void)
+{
+	static char text[80];
+	unsigned live = fake_live();
+
+	snprintf(text, sizeof(text), "%u things of the device are left", live);
+	return live ? text : NULL;
+}
+
+static const struct backend backend = {
+	info, open_peer, start, end, close_peer, leftovers
+};
+
+START_TEST(model_library_does_what_the_manual_says_in_any_order_of_calls)
+{
+	unsigned steps = plan_number("MRFAB_MODEL_STEPS", 100000);
+	struct plan plan = { .backend = &backend,
+			     .seed = plan_seed(1),
+			     .worlds = (steps + STEPS_OF_A_WORLD - 1) / STEPS_OF_A_WORLD,
+			     .steps = STEPS_OF_A_WORLD,
+			     .threads = 3,
+			     .seconds = 120,
+			     .out = stdout };
+
+	fake.is_there = model_memory_there;
+	ck_assert_msg(model_run(&plan), "see above");
+}
+END_TEST
+
+static TCase *tcase_model(void)
+{
+	TCase *tc = tcase_create("model");
+
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_set_timeout(tc, 600);
+	tcase_add_test(tc, model_library_does_what_the_manual_says_in_any_order_of_calls);
+	return tc;
+}
+
+UNIT_MAIN("model", tcase_model)

@@ -2,10 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <rdma/fabric.h>
-#include "model.h"
-
-#define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define SHARED_KEY 0x5000u
+#include "model_int.h"
 
 /* --- small things ------------------------------------------------------------------ */
 
@@ -39,7 +36,7 @@ bool wanted(const struct want *want, int rc)
 }
 
 /* What is right when nothing was found to be wrong. */
-static void want_done(struct want *want)
+void want_done(struct want *want)
 {
 	if (!want->n)
 		want_add(want, 0);
@@ -59,18 +56,18 @@ bool is_there(uint32_t off, uint32_t len)
 
 /* --- regions ----------------------------------------------------------------------- */
 
-static bool is_open(const struct region *r)
+bool is_open(const struct region *r)
 {
 	return r->state == DISABLED || r->state == ENABLED;
 }
 
 /* What it is called by peers, as far as anybody can know. */
-static uint64_t key_of(const struct conf *conf, const struct region *r)
+uint64_t key_of(const struct conf *conf, const struct region *r)
 {
 	return conf->mode & FI_MR_PROV_KEY ? r->told : r->key;
 }
 
-static struct region *find_key(struct actor *a, uint64_t key)
+struct region *find_key(struct actor *a, uint64_t key)
 {
 	for (unsigned i = 0; i < REGIONS; i++) {
 		struct region *r = &a->regions[i];
@@ -95,7 +92,7 @@ struct region *region_of(struct actor *a, const struct step *step)
 }
 
 /* Of packed offset off: where it is in the thread's memory. Past the end: behind it. */
-static uint32_t unpack(const struct region *r, uint32_t off)
+uint32_t unpack(const struct region *r, uint32_t off)
 {
 	unsigned i = 0;
 
@@ -104,7 +101,7 @@ static uint32_t unpack(const struct region *r, uint32_t off)
 	return r->n ? r->off[i] + off : off;
 }
 
-static bool in_some(const struct region *r, uint32_t place, bool or_end)
+bool in_some(const struct region *r, uint32_t place, bool or_end)
 {
 	for (unsigned i = 0; i < r->n; i++) {
 		if (place >= r->off[i] && place < r->off[i] + r->len[i] + or_end)
@@ -280,8 +277,12 @@ void did_close(struct actor *a, const struct step *step)
 
 void want_ep(const struct actor *a, const struct step *step, struct want *want)
 {
-	(void)a;
-	(void)step;
+	unsigned bound = 0;
+
+	for (unsigned i = 0; i < REGIONS && a->ep_open[step->ep]; i++)
+		bound |= a->regions[i].bound >> step->ep & 1;
+	if (bound && FI_VERSION_GE(a->world->conf.api, FI_VERSION(2, 3)))
+		want_add(want, -FI_EBUSY);
 	want_done(want);
 }
 
@@ -296,7 +297,7 @@ void did_ep(struct actor *a, const struct step *step)
 
 /* --- refreshing -------------------------------------------------------------------- */
 
-static bool range_inside(const struct region *r, uint32_t off, uint32_t len)
+bool range_inside(const struct region *r, uint32_t off, uint32_t len)
 {
 	for (uint32_t i = 0; i < len; i++) {
 		if (!in_some(r, off + i, false))
@@ -363,97 +364,6 @@ void want_unmap(const struct actor *a, const struct step *step, struct want *wan
 {
 	if (step->fault == BAD_KEY || !a->mappings[step->slot].mapped)
 		want_add(want, -FI_ENOKEY);
-	want_done(want);
-}
-
-/* --- accesses ---------------------------------------------------------------------- */
-
-/* What is wrong with the bytes themselves. */
-static void want_bytes(const struct actor *a, const struct region *r,
-		       const struct step *step, struct want *want)
-{
-	const struct conf *conf = &a->world->conf;
-	uint32_t off = step->off[0], len = step->len[0];
-
-	if (!len) {
-		bool inside = conf->mode & FI_MR_VIRT_ADDR
-				      ? in_some(r, unpack(r, off), true)
-				      : off <= r->total;
-
-		if (!inside)
-			want_add(want, -FI_EACCES);
-		return;
-	}
-	for (uint32_t i = 0; i < len; i++) {
-		long place = place_of(conf, r, off, i);
-
-		if (place < 0 || (conf->mode & FI_MR_MMU_NOTIFY && !r->refreshed[place]))
-			want_add(want, -FI_EACCES);
-		if (place >= 0 && r->demand && !is_there((uint32_t)place, 1))
-			want_add(want, -FI_EFAULT);
-	}
-}
-
-static void want_region(const struct actor *a, const struct region *r,
-			const struct step *step, struct want *want)
-{
-	const struct conf *conf = &a->world->conf;
-	uint64_t right = step->kind == READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
-
-	if (r->state != ENABLED || !(r->access & right))
-		want_add(want, -FI_EACCES);
-	if (conf->mode & FI_MR_ENDPOINT && !(r->bound >> step->ep & 1))
-		want_add(want, -FI_EACCES);
-	want_bytes(a, r, step, want);
-	want_done(want);
-}
-
-static void want_by_key(const struct actor *a, const struct step *step, struct want *want)
-{
-	const struct region *r = region_of((struct actor *)a, step);
-
-	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || !r->keyed)
-		want_add(want, -FI_EKEYREJECTED);
-	else
-		want_region(a, r, step, want);
-}
-
-static void want_by_mapping(const struct actor *a, const struct step *step,
-			    struct want *want)
-{
-	const struct mapping *m = &a->mappings[step->slot];
-	const struct region *r = &a->regions[m->slot];
-
-	if (!m->mapped || !is_open(r) || r->serial != m->serial || !r->keyed)
-		want_add(want, -FI_EKEYREJECTED);
-	/* A raw key tells what it grants without a question. */
-	if (m->mapped && (!is_open(r) || r->serial != m->serial || !r->keyed))
-		want_add(want, -FI_EACCES);
-	if (!want->n)
-		want_region(a, r, step, want);
-}
-
-void want_access(const struct actor *a, const struct step *step, struct want *want)
-{
-	if (step->way == BY_MAPPING)
-		want_by_mapping(a, step, want);
-	else
-		want_by_key(a, step, want);
-}
-
-void want_local(const struct actor *a, const struct step *step, struct want *want)
-{
-	const struct region *r = &a->regions[step->slot];
-	uint64_t right = step->kind == GET ? FI_READ : FI_WRITE;
-
-	if (a->world->conf.mode & FI_MR_LOCAL && step->len[0]) {
-		if (r->state != ENABLED || step->fault)
-			want_add(want, -FI_EINVAL);
-		else if (!(r->access & right))
-			want_add(want, -FI_EACCES);
-		if (!range_inside(r, step->off[0], step->len[0]))
-			want_add(want, -FI_EINVAL);
-	}
 	want_done(want);
 }
 

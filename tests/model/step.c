@@ -4,10 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <rdma/fabric.h>
-#include "model.h"
-
-#define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define SHARED_KEY 0x5000u
+#include "model_int.h"
 
 static uint32_t below(struct actor *a, uint32_t n)
 {

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Peers that reach regions, and regions used to reach peers. */
+#include <stdio.h>
+#include <string.h>
+#include "exec_int.h"
+
+/* --- accesses ----------------------------------------------------------------------- */
+
+static void bytes_wrong(const struct actor *a, uint32_t place, uint8_t should)
+{
+	model_fail("bytes", "byte 0x%x of thread %u's memory is 0x%02x instead of 0x%02x",
+		   place, a->number, a->limb->mem[place], should);
+}
+
+void check_memory(const struct actor *a)
+{
+	const uint8_t *mem = a->limb->mem;
+
+	if (!memcmp(mem, a->shadow, HOLE * PAGE) &&
+	    !memcmp(mem + (HOLE + 1) * PAGE, a->shadow + (HOLE + 1) * PAGE,
+		    MEM - (HOLE + 1) * PAGE))
+		return;
+	for (uint32_t i = 0; i < MEM; i++) {
+		if (is_there(i, 1) && mem[i] != a->shadow[i])
+			bytes_wrong(a, i, a->shadow[i]);
+	}
+}
+
+/* What was written, in the order of the bytes: a region may have some twice. */
+static void wrote(struct actor *a, const struct step *step)
+{
+	const struct region *r = a->limb->flight_region;
+
+	for (uint32_t i = 0; i < step->len[0]; i++) {
+		long place = place_of(&a->world->conf, r, step->off[0], i);
+
+		if (place >= 0)
+			a->shadow[place] = byte_of(step->seed, i);
+	}
+}
+
+/* Of a write that was cut off, any byte may have come. */
+static void wrote_maybe(struct actor *a, const struct step *step)
+{
+	const struct region *r = a->limb->flight_region;
+
+	for (uint32_t i = 0; i < step->len[0]; i++) {
+		long place = place_of(&a->world->conf, r, step->off[0], i);
+
+		if (place >= 0 && is_there((uint32_t)place, 1) &&
+		    a->limb->mem[place] == byte_of(step->seed, i))
+			a->shadow[place] = a->limb->mem[place];
+	}
+}
+
+static void check_read(struct actor *a, const struct step *step,
+		       const struct peer_answer *answer)
+{
+	const struct region *r = a->limb->flight_region;
+
+	for (uint32_t i = 0; i < step->len[0]; i++) {
+		long place = place_of(&a->world->conf, r, step->off[0], i);
+
+		if (place >= 0 && answer->bytes[i] != a->shadow[place])
+			model_fail("bytes read",
+				   "byte %u of a read is 0x%02x instead of 0x%02x", i,
+				   answer->bytes[i], a->shadow[place]);
+	}
+}
+
+static void access_start(struct actor *a, const struct step *step)
+{
+	const struct region *r = region_of(a, step);
+	struct peer_ask ask = { .what = step->kind == READ ? PEER_READ : PEER_WRITE,
+				.len = step->len[0],
+				.seed = step->seed };
+
+	ask.addr = address_of(&a->world->conf, r, step->off[0], a->limb->mem);
+	if (step->way == BY_MAPPING)
+		ask.key = a->mappings[step->slot].key;
+	else if (a->world->conf.mode & FI_MR_PROV_KEY)
+		ask.key = a->regions[step->slot].told;
+	else
+		ask.key = a->regions[step->slot].key;
+	memcpy(ask.name, endpoint_of(a, step->ep)->name, sizeof(ask.name));
+	a->world->side->backend->peer_start(a->limb->peer, &ask);
+}
+
+static void access_end(struct actor *a, const struct step *step, const struct want *want,
+		       bool cut)
+{
+	struct peer_answer answer;
+
+	a->world->side->backend->peer_end(a->limb->peer, &answer);
+	if (answer.rc)
+		model_fail("posting", "the peer could not start an access: %d",
+			   answer.rc);
+	check_answer(step, want, -answer.err, answer.text);
+	if (step->kind == READ && !answer.err)
+		check_read(a, step, &answer);
+	else if (step->kind == WRITE && !answer.err)
+		wrote(a, step);
+	else if (step->kind == WRITE && cut)
+		wrote_maybe(a, step);
+	check_memory(a);
+}
+
+void run_access(struct actor *a, const struct step *step)
+{
+	struct limb *limb = a->limb;
+
+	limb->flight_region = region_of(a, step);
+	memset(&limb->flight_want, 0, sizeof(limb->flight_want));
+	want_access(a, step, &limb->flight_want);
+	access_start(a, step);
+	if (step->overlap) {
+		limb->flying = true;
+		limb->flight = *step;
+		return;
+	}
+	access_end(a, step, &limb->flight_want, false);
+}
+
+/* What was good before the step in between or is good after it, may be the answer. */
+void land(struct actor *a)
+{
+	struct limb *limb = a->limb;
+	struct want after = { 0 };
+
+	if (!limb->flying)
+		return;
+	limb->flying = false;
+	want_access(a, &limb->flight, &after);
+	for (unsigned i = 0; i < after.n; i++)
+		want_add(&limb->flight_want, after.rc[i]);
+	access_end(a, &limb->flight, &limb->flight_want, true);
+}
+
+/* --- accesses with descriptors ------------------------------------------------------ */
+
+static ssize_t local_post(struct actor *a, const struct step *step)
+{
+	const struct hand *hand = &a->limb->hand;
+	uint8_t *buf = a->limb->mem + step->off[0];
+	void *desc = a->regions[step->slot].desc;
+
+	if (step->fault)
+		desc = step->fault == BAD_KEY ? (void *)0xdead0000beef : NULL;
+	if (step->kind == GET)
+		return fi_read(hand->ep.ep, buf, step->len[0], desc, hand->to, hand->addr,
+			       hand->key, a);
+	return fi_write(hand->ep.ep, buf, step->len[0], desc, hand->to, hand->addr,
+			hand->key, a);
+}
+
+static void check_board(struct actor *a, const struct step *step)
+{
+	struct peer_ask ask = { .what = PEER_SHOW, .len = step->len[0] };
+	struct peer_answer answer;
+
+	peer_call(a, &ask, &answer);
+	for (uint32_t i = 0; i < step->len[0]; i++) {
+		if (answer.bytes[i] != a->shadow[step->off[0] + i])
+			model_fail("bytes put",
+				   "byte %u of a write is 0x%02x at the peer instead of "
+				   "0x%02x",
+				   i, answer.bytes[i], a->shadow[step->off[0] + i]);
+	}
+}
+
+static void local_done(struct actor *a, const struct step *step)
+{
+	char text[300] = "";
+	int err = completion(a->limb->hand.cq, text);
+
+	if (err)
+		model_fail("local access", "%s: %d (%s), %s, instead of success",
+			   kind_names[step->kind], -err, fi_strerror(err), text);
+	for (uint32_t i = 0; i < step->len[0] && step->kind == GET; i++)
+		a->shadow[step->off[0] + i] = byte_of(step->seed, i);
+	if (step->kind == PUT)
+		check_board(a, step);
+}
+
+void run_local(struct actor *a, const struct step *step)
+{
+	struct peer_ask ask = { .what = PEER_PAINT,
+				.len = step->len[0],
+				.seed = step->seed };
+	struct peer_answer answer;
+	struct want want = { 0 };
+	int rc;
+
+	want_local(a, step, &want);
+	peer_call(a, &ask, &answer);
+	rc = (int)local_post(a, step);
+	check_answer(step, &want, rc, "");
+	if (!rc)
+		local_done(a, step);
+	check_memory(a);
+}

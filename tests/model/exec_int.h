@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files that carry out steps do for each other. */
+#ifndef MODEL_EXEC_INT_H
+#define MODEL_EXEC_INT_H
+
+#include "exec.h"
+
+/* Counts the answer, and fails unless it is wanted; text: more of it, or "". */
+void check_answer(const struct step *step, const struct want *want, int rc,
+		  const char *text);
+/* The memory is as the model has it. */
+void check_memory(const struct actor *a);
+
+struct fid_domain *domain_of(const struct actor *a);
+struct endpoint *endpoint_of(const struct actor *a, unsigned ep);
+/* The key of the region if all threads want it, else NULL. */
+struct shared_key *shared_of(const struct actor *a, const struct region *r);
+void peer_call(struct actor *a, const struct peer_ask *ask, struct peer_answer *answer);
+
+void run_reg(struct actor *a, const struct step *step);
+void run_bind(struct actor *a, const struct step *step);
+void run_enable(struct actor *a, const struct step *step);
+void run_refresh(struct actor *a, const struct step *step);
+void run_close(struct actor *a, const struct step *step);
+void run_ep(struct actor *a, const struct step *step);
+void run_domain(struct actor *a, const struct step *step);
+void run_raw(struct actor *a, const struct step *step);
+void run_map(struct actor *a, const struct step *step);
+void run_unmap(struct actor *a, const struct step *step);
+void run_access(struct actor *a, const struct step *step);
+void run_local(struct actor *a, const struct step *step);
+/* Ends the access that is under way, if there is one. */
+void land(struct actor *a);
+
+#endif

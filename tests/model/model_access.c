@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is to come of accesses. */
+#include "model_int.h"
+
+/* --- accesses ---------------------------------------------------------------------- */
+
+/* What is wrong with the bytes themselves. */
+static void want_bytes(const struct actor *a, const struct region *r,
+		       const struct step *step, struct want *want)
+{
+	const struct conf *conf = &a->world->conf;
+	uint32_t off = step->off[0], len = step->len[0];
+
+	if (!len) {
+		bool inside = conf->mode & FI_MR_VIRT_ADDR
+				      ? in_some(r, unpack(r, off), true)
+				      : off <= r->total;
+
+		if (!inside)
+			want_add(want, -FI_EACCES);
+		return;
+	}
+	for (uint32_t i = 0; i < len; i++) {
+		long place = place_of(conf, r, off, i);
+
+		if (place < 0 || (conf->mode & FI_MR_MMU_NOTIFY && !r->refreshed[place]))
+			want_add(want, -FI_EACCES);
+		if (place >= 0 && r->demand && !is_there((uint32_t)place, 1))
+			want_add(want, -FI_EFAULT);
+	}
+}
+
+static void want_region(const struct actor *a, const struct region *r,
+			const struct step *step, struct want *want)
+{
+	const struct conf *conf = &a->world->conf;
+	uint64_t right = step->kind == READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+
+	if (r->state != ENABLED || !(r->access & right))
+		want_add(want, -FI_EACCES);
+	if (conf->mode & FI_MR_ENDPOINT && !(r->bound >> step->ep & 1))
+		want_add(want, -FI_EACCES);
+	want_bytes(a, r, step, want);
+	want_done(want);
+}
+
+static void want_by_key(const struct actor *a, const struct step *step, struct want *want)
+{
+	const struct region *r = region_of((struct actor *)a, step);
+
+	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || !r->keyed)
+		want_add(want, -FI_EKEYREJECTED);
+	else
+		want_region(a, r, step, want);
+}
+
+static void want_by_mapping(const struct actor *a, const struct step *step,
+			    struct want *want)
+{
+	const struct mapping *m = &a->mappings[step->slot];
+	const struct region *r = &a->regions[m->slot];
+
+	if (!m->mapped || !is_open(r) || r->serial != m->serial || !r->keyed)
+		want_add(want, -FI_EKEYREJECTED);
+	/* A raw key tells what it grants without a question. */
+	if (m->mapped && (!is_open(r) || r->serial != m->serial || !r->keyed))
+		want_add(want, -FI_EACCES);
+	if (!want->n)
+		want_region(a, r, step, want);
+}
+
+void want_access(const struct actor *a, const struct step *step, struct want *want)
+{
+	if (step->way == BY_MAPPING)
+		want_by_mapping(a, step, want);
+	else
+		want_by_key(a, step, want);
+}
+
+void want_local(const struct actor *a, const struct step *step, struct want *want)
+{
+	const struct region *r = &a->regions[step->slot];
+	uint64_t right = step->kind == GET ? FI_READ : FI_WRITE;
+
+	if (a->world->conf.mode & FI_MR_LOCAL && step->len[0]) {
+		if (r->state != ENABLED || step->fault)
+			want_add(want, -FI_EINVAL);
+		else if (!(r->access & right))
+			want_add(want, -FI_EACCES);
+		if (!range_inside(r, step->off[0], step->len[0]))
+			want_add(want, -FI_EINVAL);
+	}
+	want_done(want);
+}

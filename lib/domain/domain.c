@@ -44,7 +44,10 @@ static int domain_close(struct fid *fid)
 {
 	struct mrf_domain *domain = from_fid(fid);
 	int regions, mapped, others;
+	int ret = mrf_obj_check(&domain->obj, "fi_close");
 
+	if (ret)
+		return ret;
 	/* All of it, so that the log names everything that is in the way. */
 	regions = mrf_mr_space_busy(&domain->space);
 	mapped = mrf_mr_space_mapped(&domain->space);
@@ -63,6 +66,10 @@ static int domain_close(struct fid *fid)
 
 static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
+	int ret = mrf_obj_check(&from_fid(fid)->obj, "fi_domain_bind");
+
+	if (ret)
+		return ret;
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_DOMAIN, 2141,
@@ -82,6 +89,10 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static int domain_control(struct fid *fid, int command, void *arg)
 {
+	int ret = mrf_obj_check(&from_fid(fid)->obj, "fi_control");
+
+	if (ret)
+		return ret;
 	switch (command) {
 	case FI_MAP_RAW_MR:
 		return mrf_mr_map_raw(mrf_domain_mr_space(fid), arg);

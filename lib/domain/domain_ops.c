@@ -14,25 +14,36 @@ static int open_av(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_a
 	struct mrf_domain *domain = mrf_domain_from_fid(fid);
 	uint32_t format =
 		domain->addr.sa.sa_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+	int ret = mrf_obj_check(&domain->obj, "fi_av_open");
 
-	return mrf_av_open(&domain->obj, fid, format, attr, av, context);
+	return ret ? ret : mrf_av_open(&domain->obj, fid, format, attr, av, context);
 }
 
 static int open_cq(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq,
 		   void *context)
 {
-	return mrf_cq_open(&mrf_domain_from_fid(fid)->obj, fid, attr, cq, context);
+	struct mrf_obj *domain = &mrf_domain_from_fid(fid)->obj;
+	int ret = mrf_obj_check(domain, "fi_cq_open");
+
+	return ret ? ret : mrf_cq_open(domain, fid, attr, cq, context);
 }
 
 static int open_cntr(struct fid_domain *fid, struct fi_cntr_attr *attr,
 		     struct fid_cntr **cntr, void *context)
 {
-	return mrf_cntr_open(&mrf_domain_from_fid(fid)->obj, fid, attr, cntr, context);
+	struct mrf_obj *domain = &mrf_domain_from_fid(fid)->obj;
+	int ret = mrf_obj_check(domain, "fi_cntr_open");
+
+	return ret ? ret : mrf_cntr_open(domain, fid, attr, cntr, context);
 }
 
 static int open_ep(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep,
 		   void *context)
 {
+	int ret = mrf_obj_check(&mrf_domain_from_fid(fid)->obj, "fi_endpoint");
+
+	if (ret)
+		return ret;
 	if (!mrf_domain_up.endpoint)
 		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2131,
 				  "fi_endpoint: this build has no endpoints");

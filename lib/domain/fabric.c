@@ -40,7 +40,10 @@ static int fabric_close(struct fid *fid)
 static int open_domain(struct fid_fabric *fid, struct fi_info *info,
 		       struct fid_domain **domain, void *context)
 {
-	return mrf_domain_open(from_fid(&fid->fid), info, domain, context);
+	struct mrf_fabric *fabric = from_fid(&fid->fid);
+	int ret = mrf_obj_check(&fabric->obj, "fi_domain");
+
+	return ret ? ret : mrf_domain_open(fabric, info, domain, context);
 }
 
 static int open_domain2(struct fid_fabric *fid, struct fi_info *info,
@@ -70,7 +73,10 @@ static int open_passive_ep(struct fid_fabric *fid, struct fi_info *info,
 static int open_eq(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_eq **eq,
 		   void *context)
 {
-	return mrf_eq_open(&from_fid(&fid->fid)->obj, attr, eq, context);
+	struct mrf_obj *fabric = &from_fid(&fid->fid)->obj;
+	int ret = mrf_obj_check(fabric, "fi_eq_open");
+
+	return ret ? ret : mrf_eq_open(fabric, attr, eq, context);
 }
 
 static int open_wait(struct fid_fabric *fid, struct fi_wait_attr *attr,
@@ -102,9 +108,10 @@ static int trywait_one(struct fid *fid)
 
 static int trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
-	int i, ret;
+	int i, ret = mrf_obj_check(&from_fid(&fabric->fid)->obj, "fi_trywait");
 
-	(void)fabric;
+	if (ret)
+		return ret;
 	if (count < 0 || (count && !fids))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_FABRIC, 2106,

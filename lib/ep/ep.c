@@ -103,7 +103,10 @@ static int opsflag(struct mrf_ep *ep, int command, uint64_t *flags)
 static int ep_control(struct fid *fid, int command, void *arg)
 {
 	struct mrf_ep *ep = mrf_ep_of(fid);
+	int ret = mrf_obj_check(&ep->obj, "fi_control");
 
+	if (ret)
+		return ret;
 	switch (command) {
 	case FI_ENABLE:
 		return ep_enable(ep);

@@ -112,6 +112,10 @@ static int bind_cntr(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 
 static int bind_eq(struct mrf_ep *ep, struct fid *fid)
 {
+	int ret = mrf_obj_check(mrf_eq_obj(mrf_eq_from_fid(fid)), "fi_ep_bind");
+
+	if (ret)
+		return ret;
 	if (ep->hold_eq.target)
 		return bound_already("an event queue");
 	mrf_obj_hold(&ep->hold_eq, mrf_eq_obj(mrf_eq_from_fid(fid)), &ep->fid.fid, NULL);
@@ -121,7 +125,10 @@ static int bind_eq(struct mrf_ep *ep, struct fid *fid)
 int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct mrf_ep *ep = mrf_ep_of(fid);
+	int ret = mrf_obj_check(&ep->obj, "fi_ep_bind");
 
+	if (ret)
+		return ret;
 	if (!bfid)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4044, "nothing to bind (NULL)");
 	if (ep->enabled)

@@ -13,10 +13,11 @@ static int no_call(const char *call)
 
 static ssize_t ep_cancel(fid_t fid, void *context)
 {
-	(void)fid;
+	int ret = mrf_obj_check(&mrf_ep_of(fid)->obj, "fi_cancel");
+
 	(void)context;
 	/* Once posted, a one-sided access cannot be called back. */
-	return -FI_ENOENT;
+	return ret ? ret : -FI_ENOENT;
 }
 
 static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
@@ -68,8 +69,10 @@ static ssize_t ep_rx_size_left(struct fid_ep *ep)
 static ssize_t ep_tx_size_left(struct fid_ep *fid)
 {
 	struct mrf_ep *ep = mrf_container_of(fid, struct mrf_ep, fid);
-	ssize_t left;
+	ssize_t left = mrf_obj_check(&ep->obj, "fi_tx_size_left");
 
+	if (left)
+		return left;
 	mrf_lock_take(&ep->lock);
 	left = MRF_EP_OPS - (ssize_t)ep->nops;
 	mrf_lock_release(&ep->lock);
@@ -99,7 +102,10 @@ static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct mrf_ep *ep = mrf_ep_of(fid);
 	size_t room, len = mrf_addr_len(&ep->addr);
+	int ret = mrf_obj_check(&ep->obj, "fi_getname");
 
+	if (ret)
+		return ret;
 	if (!addrlen || (!addr && *addrlen))
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4055, "NULL address or length");
 	room = *addrlen;

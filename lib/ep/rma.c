@@ -81,8 +81,10 @@ static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 
 static int check(struct mrf_ep *ep, const struct mrf_req *req)
 {
-	int ret = check_state(ep, req);
+	int ret = mrf_obj_check(&ep->obj, req->kind == MRF_OP_READ ? "fi_read" : "fi_write");
 
+	if (!ret)
+		ret = check_state(ep, req);
 	if (!ret)
 		ret = check_flags(req);
 	if (!ret)

@@ -146,7 +146,7 @@ static inline bool try_short(struct mrf_ep *ep, const struct request *req)
 	bool posted;
 
 	if (!req->len || req->len > ep->short_max[req->kind] ||
-	    (ep->op_flags & ~PLAIN_FLAGS) || !mrf_range_ok(req->remote, req->len) ||
+	    !mrf_fork_ours(ep->obj.owner) || (ep->op_flags & ~PLAIN_FLAGS) || !mrf_range_ok(req->remote, req->len) ||
 	    !mrf_desc_local(&ep->domain->space, req->desc,
 			    req->kind == MRF_OP_READ ? FI_READ : FI_WRITE, req->buf, req->len,
 			    &ends.iova, &ends.lkey))

@@ -210,13 +210,27 @@ static void *monitor_main(void *arg)
 
 /* --- coming and going ------------------------------------------------------------- */
 
-/* While a child has the descriptor, closing it here would wake nobody. */
+/*
+ * A child has neither the thread nor clients, and what it opens itself starts from
+ * nothing. While it has the parent's descriptor, closing that one would wake nobody there.
+ */
 static void in_child(void)
 {
-	if (!atomic_exchange(&owner, 0))
-		return;
-	close(fd);
-	close(stop_fd);
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	if (atomic_exchange(&owner, 0)) {
+		close(fd);
+		close(stop_fd);
+	}
+	fd = stop_fd = -1;
+	trap = 0;
+	users = 0;
+	admin = fresh;
+	mrf_list_init(&clients);
+	mrf_list_init(&watches);
+	memset(&discards, 0, sizeof(discards));
+	/* Another thread may have had it at the time of the fork. */
+	atomic_store(&lock.state, 0);
 }
 
 static void once(void)
@@ -282,12 +296,10 @@ static bool wanted(void)
 
 static void start(void)
 {
-	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 	int ret;
 
 	if (!wanted())
 		return;
-	pthread_once(&forks, once);
 	ret = open_all();
 	if (!ret)
 		ret = start_thread();
@@ -325,6 +337,9 @@ static void stop(void)
 
 void mrf_monitor_add(struct mrf_monitor_client *client)
 {
+	static pthread_once_t forks = PTHREAD_ONCE_INIT;
+
+	pthread_once(&forks, once);
 	pthread_mutex_lock(&admin);
 	if (!users++)
 		start();

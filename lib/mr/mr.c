@@ -154,6 +154,8 @@ static int mr_close(struct fid *fid)
 	struct mrf_mr *mr = mrf_mr_from_fid(fid);
 	struct mrf_mr_space *space = mr->space;
 
+	if (mrf_unlikely(!mrf_fork_ours(space->owner)))
+		return mrf_obj_foreign(fid, space->owner, "fi_close");
 	mrf_lock_take(&space->lock);
 	if (mrf_unlikely(!closes_usually(mr))) {
 		mrf_lock_release(&space->lock);
@@ -442,6 +444,8 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 
 	if (mrf_unlikely(!space || !attr || !out))
 		return refuse_null(!space ? "domain" : attr ? "mr" : "attr");
+	if (mrf_unlikely(!mrf_fork_ours(space->owner)))
+		return mrf_obj_foreign(space->obj->fid, space->owner, "fi_mr_reg");
 	if (mrf_likely(mrf_mr_attr_usual(space, attr, flags)))
 		return register_usual(space, attr, out);
 	ret = check(space, attr, flags, &plan);

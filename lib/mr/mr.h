@@ -37,6 +37,7 @@ struct mrf_mr_space {
 	struct mrf_obj *obj;	   /* the domain */
 	struct fid_domain *domain; /* for fi_mr's that ask */
 	struct mrf_vpd *pd;
+	uint64_t owner;	      /* obj's: the process that may use all this; base/fork.h */
 	uint64_t id;	      /* random, never 0: tells this space's raw keys from others' */
 	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
 	bool plain; /* regions without flags are pinned and enabled from the start */

@@ -196,6 +196,10 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
+	int ret = mrf_mr_check(mrf_mr_from_fid(fid), "fi_mr_bind");
+
+	if (ret)
+		return ret;
 	if (!bfid)
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_MR, 3040,

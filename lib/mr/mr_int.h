@@ -84,6 +84,14 @@ static inline struct mrf_mr *mrf_mr_from_fid(const struct fid *fid)
 	return mrf_container_of(fid, struct mrf_mr, fid.fid);
 }
 
+/* As mrf_obj_check, for a region. */
+static inline int mrf_mr_check(const struct mrf_mr *mr, const char *call)
+{
+	return mrf_likely(mrf_fork_ours(mr->space->owner)) ?
+		       0 :
+		       mrf_obj_foreign(&mr->fid.fid, mr->space->owner, call);
+}
+
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int mrf_mr_control(struct fid *fid, int command, void *arg);
 /* fi_mr_raw_attr, in mr_raw.c. */

@@ -7,7 +7,10 @@
 int mrf_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct mrf_mr *mr = mrf_mr_from_fid(fid);
+	int ret = mrf_mr_check(mr, "fi_control");
 
+	if (ret)
+		return ret;
 	switch (command) {
 	case FI_GET_RAW_MR:
 		return mrf_mr_raw_attr(mr, arg);

@@ -37,6 +37,7 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 {
 	int ret;
 
+	space->owner = space->obj->owner;
 	space->pool = mrf_mr_pool_new();
 	if (!space->pool)
 		return -FI_ENOMEM;

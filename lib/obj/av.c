@@ -20,9 +20,11 @@ static int no_entry(const char *call, fi_addr_t fi_addr)
 static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint64_t flags)
 {
 	struct mrf_av *av = mrf_av_of(fid);
-	int ret = 0;
+	int ret = mrf_obj_check(&av->obj, "fi_av_remove");
 	size_t i;
 
+	if (ret)
+		return ret;
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2217,
 				  "fi_av_remove flags=%#llx: must be 0",
@@ -46,7 +48,10 @@ static int av_lookup(struct fid_av *fid, fi_addr_t fi_addr, void *addr, size_t *
 {
 	struct mrf_av *av = mrf_av_of(fid);
 	union mrf_addr found;
+	int ret = mrf_obj_check(&av->obj, "fi_av_lookup");
 
+	if (ret)
+		return ret;
 	if (!addrlen || (!addr && *addrlen))
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2219, "fi_av_lookup: %s is NULL",
 				  addrlen ? "addr" : "addrlen");
@@ -137,8 +142,12 @@ static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct mrf_av *av = mrf_container_of(fid, struct mrf_av, fid.fid);
 	struct mrf_eq *eq = mrf_eq_from_fid(bfid);
-	int ret = check_bind(av, eq, flags);
+	int ret = mrf_obj_check(&av->obj, "fi_av_bind");
 
+	if (!ret)
+		ret = check_bind(av, eq, flags);
+	if (!ret)
+		ret = mrf_obj_check(mrf_eq_obj(eq), "fi_av_bind");
 	if (ret)
 		return ret;
 	mrf_lock_take(&av->lock);

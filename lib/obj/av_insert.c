@@ -56,8 +56,10 @@ static int insert_begin(struct insertion *ins, struct fid_av *fid, size_t count,
 			fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
 	struct mrf_av *av = mrf_av_of(fid);
-	int ret = check_insert(av, count, fi_addr, flags, context);
+	int ret = mrf_obj_check(&av->obj, "fi_av_insert");
 
+	if (!ret)
+		ret = check_insert(av, count, fi_addr, flags, context);
 	if (ret)
 		return ret;
 	*ins = (struct insertion){

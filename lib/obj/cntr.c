@@ -37,11 +37,18 @@ void mrf_cntr_adderr(struct mrf_cntr *cntr, uint64_t n)
 	mrf_wait_signal(&cntr->wait);
 }
 
+/* These calls cannot fail: in a forked child the parent's counter stands still. */
+static void make_progress(struct mrf_cntr *cntr, const char *call)
+{
+	if (!mrf_obj_check(&cntr->obj, call))
+		mrf_wait_poll(&cntr->wait);
+}
+
 static uint64_t cntr_read(struct fid_cntr *fid)
 {
 	struct mrf_cntr *cntr = to_cntr(fid);
 
-	mrf_wait_poll(&cntr->wait);
+	make_progress(cntr, "fi_cntr_read");
 	return atomic_load(&cntr->value);
 }
 
@@ -49,26 +56,35 @@ static uint64_t cntr_readerr(struct fid_cntr *fid)
 {
 	struct mrf_cntr *cntr = to_cntr(fid);
 
-	mrf_wait_poll(&cntr->wait);
+	make_progress(cntr, "fi_cntr_readerr");
 	return atomic_load(&cntr->err);
 }
 
 static int cntr_add(struct fid_cntr *fid, uint64_t value)
 {
-	mrf_cntr_add(to_cntr(fid), value);
-	return 0;
+	int ret = mrf_obj_check(&to_cntr(fid)->obj, "fi_cntr_add");
+
+	if (!ret)
+		mrf_cntr_add(to_cntr(fid), value);
+	return ret;
 }
 
 static int cntr_adderr(struct fid_cntr *fid, uint64_t value)
 {
-	mrf_cntr_adderr(to_cntr(fid), value);
-	return 0;
+	int ret = mrf_obj_check(&to_cntr(fid)->obj, "fi_cntr_adderr");
+
+	if (!ret)
+		mrf_cntr_adderr(to_cntr(fid), value);
+	return ret;
 }
 
 static int cntr_set(struct fid_cntr *fid, uint64_t value)
 {
 	struct mrf_cntr *cntr = to_cntr(fid);
+	int ret = mrf_obj_check(&cntr->obj, "fi_cntr_set");
 
+	if (ret)
+		return ret;
 	atomic_store(&cntr->value, value);
 	mrf_wait_signal(&cntr->wait);
 	return 0;
@@ -77,7 +93,10 @@ static int cntr_set(struct fid_cntr *fid, uint64_t value)
 static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 {
 	struct mrf_cntr *cntr = to_cntr(fid);
+	int ret = mrf_obj_check(&cntr->obj, "fi_cntr_seterr");
 
+	if (ret)
+		return ret;
 	atomic_store(&cntr->err, value);
 	mrf_wait_signal(&cntr->wait);
 	return 0;
@@ -102,8 +121,10 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct mrf_cntr *cntr = to_cntr(fid);
 	struct waiting w = { .cntr = cntr, .threshold = threshold };
-	ssize_t ret = mrf_wait_may_block(&cntr->wait, "fi_cntr_wait");
+	ssize_t ret = mrf_obj_check(&cntr->obj, "fi_cntr_wait");
 
+	if (!ret)
+		ret = mrf_wait_may_block(&cntr->wait, "fi_cntr_wait");
 	if (ret)
 		return (int)ret;
 	w.err = atomic_load(&cntr->err);
@@ -170,7 +191,10 @@ static int ops_flags(int command, uint64_t *flags)
 static int cntr_control(struct fid *fid, int command, void *arg)
 {
 	struct mrf_cntr *cntr = mrf_container_of(fid, struct mrf_cntr, fid.fid);
+	int ret = mrf_obj_check(&cntr->obj, "fi_control");
 
+	if (ret)
+		return ret;
 	if (command == FI_GETOPSFLAG || command == FI_SETOPSFLAG)
 		return ops_flags(command, arg);
 	return mrf_wait_control(&cntr->wait, fid, command, arg);
@@ -242,8 +266,10 @@ err_alloc:
 int mrf_cntr_trywait(struct mrf_cntr *cntr)
 {
 	uint64_t value, err;
-	int ret = mrf_wait_try(&cntr->wait);
+	int ret = mrf_obj_check(&cntr->obj, "fi_trywait");
 
+	if (!ret)
+		ret = mrf_wait_try(&cntr->wait);
 	if (ret)
 		return ret;
 	/* There is no queue to be empty: news is what nobody was told of yet. */

@@ -141,8 +141,9 @@ static int cq_close(struct fid *fid)
 static int cq_control(struct fid *fid, int command, void *arg)
 {
 	struct mrf_cq *cq = mrf_container_of(fid, struct mrf_cq, fid.fid);
+	int ret = mrf_obj_check(&cq->obj, "fi_control");
 
-	return mrf_wait_control(&cq->wait, fid, command, arg);
+	return ret ? ret : mrf_wait_control(&cq->wait, fid, command, arg);
 }
 
 static struct fi_ops cq_fid_ops = {
@@ -261,8 +262,10 @@ err_new:
 int mrf_cq_trywait(struct mrf_cq *cq)
 {
 	bool something;
-	int ret = mrf_wait_try(&cq->wait);
+	int ret = mrf_obj_check(&cq->obj, "fi_trywait");
 
+	if (!ret)
+		ret = mrf_wait_try(&cq->wait);
 	if (ret)
 		return ret;
 	/* Under the lock, so that a write not seen here saw that someone watches. */

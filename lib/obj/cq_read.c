@@ -83,8 +83,10 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count,
 			   fi_addr_t *src_addr)
 {
 	struct mrf_cq *cq = mrf_cq_of(fid);
-	ssize_t ret = check_buf(buf, count);
+	ssize_t ret = mrf_obj_check(&cq->obj, "fi_cq_read");
 
+	if (mrf_likely(!ret))
+		ret = check_buf(buf, count);
 	if (mrf_unlikely(ret))
 		return ret;
 	/* A read of nothing is there to make progress. */
@@ -181,8 +183,10 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 {
 	struct mrf_cq *cq = mrf_cq_of(fid);
 	struct sread s = { .cq = cq, .buf = buf, .count = count, .src_addr = src_addr };
-	ssize_t ret = mrf_wait_may_block(&cq->wait, "fi_cq_sread");
+	ssize_t ret = mrf_obj_check(&cq->obj, "fi_cq_sread");
 
+	if (!ret)
+		ret = mrf_wait_may_block(&cq->wait, "fi_cq_sread");
 	if (!ret)
 		ret = check_buf(buf, count);
 	if (ret)
@@ -208,8 +212,10 @@ static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count, const void 
 static int cq_signal(struct fid_cq *fid)
 {
 	struct mrf_cq *cq = mrf_cq_of(fid);
-	int ret = mrf_wait_may_block(&cq->wait, "fi_cq_signal");
+	int ret = mrf_obj_check(&cq->obj, "fi_cq_signal");
 
+	if (!ret)
+		ret = mrf_wait_may_block(&cq->wait, "fi_cq_signal");
 	if (ret)
 		return ret;
 	mrf_lock_take(&cq->lock);
@@ -281,7 +287,10 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 {
 	struct mrf_cq *cq = mrf_cq_of(fid);
 	struct mrf_comp_err *err;
+	int ret = mrf_obj_check(&cq->obj, "fi_cq_readerr");
 
+	if (ret)
+		return ret;
 	if (!buf)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2022,
 				  "fi_cq_readerr into a NULL buffer");

@@ -96,8 +96,10 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 			uint64_t flags)
 {
 	struct mrf_eq *eq = to_eq(fid);
-	int ret;
+	int ret = mrf_obj_check(&eq->obj, "fi_eq_write");
 
+	if (ret)
+		return ret;
 	if (!eq->writable)
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_EQ, 2061,
@@ -194,8 +196,10 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 	struct reading r = {
 		.eq = to_eq(fid), .event = event, .buf = buf, .len = len, .flags = flags
 	};
-	int ret = check_read(&r);
+	int ret = mrf_obj_check(&r.eq->obj, "fi_eq_read");
 
+	if (!ret)
+		ret = check_read(&r);
 	return ret ? ret : read_result(&r, read_attempt(&r));
 }
 
@@ -205,8 +209,10 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	struct reading r = {
 		.eq = to_eq(fid), .event = event, .buf = buf, .len = len, .flags = flags
 	};
-	ssize_t ret = mrf_wait_may_block(&r.eq->wait, "fi_eq_sread");
+	ssize_t ret = mrf_obj_check(&r.eq->obj, "fi_eq_sread");
 
+	if (!ret)
+		ret = mrf_wait_may_block(&r.eq->wait, "fi_eq_sread");
 	if (!ret)
 		ret = check_read(&r);
 	if (ret)
@@ -236,7 +242,10 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 {
 	struct mrf_eq *eq = to_eq(fid);
 	struct event *event;
+	int ret = mrf_obj_check(&eq->obj, "fi_eq_readerr");
 
+	if (ret)
+		return ret;
 	if (!buf)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2067,
 				  "fi_eq_readerr into a NULL buffer");
@@ -310,8 +319,9 @@ static int eq_close(struct fid *fid)
 static int eq_control(struct fid *fid, int command, void *arg)
 {
 	struct mrf_eq *eq = mrf_container_of(fid, struct mrf_eq, fid.fid);
+	int ret = mrf_obj_check(&eq->obj, "fi_control");
 
-	return mrf_wait_control(&eq->wait, fid, command, arg);
+	return ret ? ret : mrf_wait_control(&eq->wait, fid, command, arg);
 }
 
 static struct fi_ops eq_fid_ops = {
@@ -378,8 +388,10 @@ err_alloc:
 int mrf_eq_trywait(struct mrf_eq *eq)
 {
 	bool something;
-	int ret = mrf_wait_try(&eq->wait);
+	int ret = mrf_obj_check(&eq->obj, "fi_trywait");
 
+	if (!ret)
+		ret = mrf_wait_try(&eq->wait);
 	if (ret)
 		return ret;
 	mrf_lock_take(&eq->lock);

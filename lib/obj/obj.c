@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
@@ -54,6 +55,7 @@ void mrf_obj_init(struct mrf_obj *obj, struct fid *fid,
 	obj->fid = fid;
 	obj->describe = describe;
 	obj->api_version = 0;
+	obj->owner = mrf_fork_here();
 	mrf_lock_init(&obj->lock, MRF_RANK_OBJ);
 	mrf_list_init(&obj->holds);
 }
@@ -108,12 +110,24 @@ static unsigned name_holders_locked(const struct mrf_obj *obj, char *buf, size_t
 	return n;
 }
 
+int mrf_obj_foreign(const struct fid *fid, uint64_t owner, const char *call)
+{
+	return mrf_refuse(FI_EPERM, FI_LOG_CORE, 5202,
+			  "%s: %s %p was opened by process %u, and this is process %d: a "
+			  "forked child uses only what it opened itself",
+			  call, mrf_obj_class_name(fid->fclass), (const void *)fid,
+			  mrf_fork_pid(owner), (int)getpid());
+}
+
 int mrf_obj_busy(struct mrf_obj *obj)
 {
 	char holders[NAMED_HOLDERS * (NAME_TEXT + 2) + 1];
 	char name[NAME_TEXT], more[32] = "";
 	unsigned n;
+	int ret = mrf_obj_check(obj, "fi_close");
 
+	if (ret)
+		return ret;
 	mrf_lock_take(&obj->lock);
 	n = name_holders_locked(obj, holders, sizeof(holders));
 	mrf_lock_release(&obj->lock);

@@ -11,11 +11,14 @@
 #define MRF_OBJ_OBJ_H
 
 #include <rdma/fabric.h>
+#include "base/compiler.h"
+#include "base/fork.h"
 #include "base/list.h"
 #include "base/lock.h"
 
 struct mrf_obj {
 	struct fid *fid;       /* immutable; its class names the object in messages */
+	uint64_t owner;	       /* immutable; the process that opened it: base/fork.h */
 	struct mrf_lock lock;  /* rank OBJ */
 	struct mrf_list holds; /* struct mrf_hold.node of every holder; guarded by lock */
 	/*
@@ -42,13 +45,30 @@ void mrf_obj_init(struct mrf_obj *obj, struct fid *fid,
 		  void (*describe)(const struct fid *, char *, size_t));
 void mrf_obj_fini(struct mrf_obj *obj);
 
+/*
+ * 0, or -FI_EPERM after one line when a forked child calls on what its parent opened.
+ * Before anything else is done with the object: what it consists of may be changing in
+ * the parent at the time of the fork, and its locks taken by threads that the child has
+ * not.
+ */
+int mrf_obj_foreign(const struct fid *fid, uint64_t owner, const char *call);
+static inline int mrf_obj_check(const struct mrf_obj *obj, const char *call)
+{
+	return mrf_likely(mrf_fork_ours(obj->owner)) ?
+		       0 :
+		       mrf_obj_foreign(obj->fid, obj->owner, call);
+}
+
 /* describe (may be NULL) tells about the holder in the message of mrf_obj_busy. */
 void mrf_obj_hold(struct mrf_hold *hold, struct mrf_obj *target, const struct fid *holder,
 		  void (*describe)(const struct fid *, char *, size_t));
 /* Harmless on a hold that holds nothing. */
 void mrf_obj_drop(struct mrf_hold *hold);
 
-/* 0, or -FI_EBUSY after one line that names what is held, by whom and by how many. */
+/*
+ * May it be closed? -FI_EBUSY after one line that names what is held, by whom and by how
+ * many; -FI_EPERM as mrf_obj_check.
+ */
 int mrf_obj_busy(struct mrf_obj *obj);
 
 /*

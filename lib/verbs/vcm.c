@@ -6,6 +6,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "verbs/gate.h"
 #include "verbs/vcm.h"
 
 struct mrf_vcm {
@@ -25,7 +26,7 @@ int mrf_vcm_open(struct mrf_vcm **out)
 
 	if (!cm)
 		return -FI_ENOMEM;
-	cm->channel = rdma_create_event_channel();
+	cm->channel = MRF_GATED(rdma_create_event_channel());
 	if (!cm->channel)
 		goto err_free;
 	flags = fcntl(cm->channel->fd, F_GETFL);
@@ -127,7 +128,8 @@ static void translate(const struct rdma_cm_event *from, struct mrf_cm_event *to)
 	}
 }
 
-int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *event)
+/* Inside the gate. */
+static int next_event(struct mrf_vcm *cm, struct mrf_cm_event *event)
 {
 	struct rdma_cm_event *got;
 	struct rdma_cm_id *drop = NULL;
@@ -149,13 +151,18 @@ int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *event)
 	return 0;
 }
 
+int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *event)
+{
+	return MRF_GATED(next_event(cm, event));
+}
+
 int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
 {
 	struct mrf_vconn *conn = calloc(1, sizeof(*conn));
 
 	if (!conn)
 		return -FI_ENOMEM;
-	if (rdma_create_id(cm->channel, &conn->id, conn, RDMA_PS_TCP)) {
+	if (MRF_GATED(rdma_create_id(cm->channel, &conn->id, conn, RDMA_PS_TCP))) {
 		int err = errno;
 
 		free(conn);
@@ -169,8 +176,9 @@ int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
 void mrf_vconn_close(struct mrf_vconn *conn)
 {
 	if (conn->id->qp)
-		rdma_destroy_qp(conn->id);
-	rdma_destroy_id(conn->id);
+		ibv_destroy_qp(conn->id->qp);
+	conn->id->qp = NULL;
+	(void)MRF_GATED(rdma_destroy_id(conn->id));
 	free(conn);
 }
 
@@ -188,7 +196,7 @@ int mrf_vconn_bind(struct mrf_vconn *conn, struct sockaddr *addr)
 {
 	uint16_t port;
 
-	if (rdma_bind_addr(conn->id, addr))
+	if (MRF_GATED(rdma_bind_addr(conn->id, addr)))
 		return -errno;
 	port = rdma_get_src_port(conn->id);
 	if (addr->sa_family == AF_INET)
@@ -200,7 +208,7 @@ int mrf_vconn_bind(struct mrf_vconn *conn, struct sockaddr *addr)
 
 int mrf_vconn_listen(struct mrf_vconn *conn)
 {
-	return rdma_listen(conn->id, BACKLOG) ? -errno : 0;
+	return MRF_GATED(rdma_listen(conn->id, BACKLOG)) ? -errno : 0;
 }
 
 int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
@@ -212,15 +220,15 @@ int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 	if (rdma_set_option(conn->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack,
 			    sizeof(ack)))
 		return -errno;
-	if (rdma_resolve_addr(conn->id, (struct sockaddr *)(uintptr_t)src,
-			      (struct sockaddr *)(uintptr_t)dst, timeout_ms))
+	if (MRF_GATED(rdma_resolve_addr(conn->id, (struct sockaddr *)(uintptr_t)src,
+					(struct sockaddr *)(uintptr_t)dst, timeout_ms)))
 		return -errno;
 	return 0;
 }
 
 int mrf_vconn_route(struct mrf_vconn *conn, int timeout_ms)
 {
-	return rdma_resolve_route(conn->id, timeout_ms) ? -errno : 0;
+	return MRF_GATED(rdma_resolve_route(conn->id, timeout_ms)) ? -errno : 0;
 }
 
 int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsigned retry)
@@ -234,7 +242,7 @@ int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsi
 		.rnr_retry_count = RNR_FOR_EVER,
 	};
 
-	return rdma_connect(conn->id, &param) ? -errno : 0;
+	return MRF_GATED(rdma_connect(conn->id, &param)) ? -errno : 0;
 }
 
 int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
@@ -247,12 +255,12 @@ int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
 		.rnr_retry_count = RNR_FOR_EVER,
 	};
 
-	return rdma_accept(conn->id, &param) ? -errno : 0;
+	return MRF_GATED(rdma_accept(conn->id, &param)) ? -errno : 0;
 }
 
 void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
 {
-	rdma_reject(conn->id, data, (uint8_t)len);
+	(void)MRF_GATED(rdma_reject(conn->id, data, (uint8_t)len));
 }
 
 void mrf_vconn_disconnect(struct mrf_vconn *conn)
@@ -260,7 +268,7 @@ void mrf_vconn_disconnect(struct mrf_vconn *conn)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	/* An id that is not connected (any more) refuses; the flushes must come all the same. */
-	if (rdma_disconnect(conn->id) && conn->id->qp)
+	if (MRF_GATED(rdma_disconnect(conn->id)) && conn->id->qp)
 		ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
+#include "verbs/gate.h"
 #include "verbs/verbs_int.h"
 
 /* Deeper send queues bring nothing and cost locked memory. */
@@ -58,13 +59,38 @@ static int query_limits(struct mrf_vdev *dev)
 	return 0;
 }
 
-/* rdma_cm finds the device of an address, and leaves verbs NULL for one that has none. */
-static int bind_device(struct mrf_vdev *dev, union any_addr *addr)
+/*
+ * A context of our own. That of the id is shared by all that the process does with
+ * librdmacm, a forked child's too, for which the kernel takes no work requests on it.
+ */
+static int open_own(const struct rdma_cm_id *id, struct ibv_context **ctx)
 {
-	if (rdma_bind_addr(dev->id, &addr->sa))
+	/* rdma_cm leaves verbs NULL for an address that has no device. */
+	if (!id->verbs)
+		return -FI_ENODEV;
+	*ctx = ibv_open_device(id->verbs->device);
+	return *ctx ? 0 : mrf_verbs_errno();
+}
+
+/* rdma_cm finds the device of an address. */
+static int open_at(union any_addr *addr, struct ibv_context **ctx)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	int ret;
+
+	channel = rdma_create_event_channel();
+	if (!channel)
 		return mrf_verbs_errno();
-	dev->ctx = dev->id->verbs;
-	return dev->ctx ? 0 : -FI_ENODEV;
+	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP)) {
+		ret = mrf_verbs_errno();
+		goto out;
+	}
+	ret = rdma_bind_addr(id, &addr->sa) ? mrf_verbs_errno() : open_own(id, ctx);
+	rdma_destroy_id(id);
+out:
+	rdma_destroy_event_channel(channel);
+	return ret;
 }
 
 int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
@@ -79,28 +105,17 @@ int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return -FI_ENOMEM;
-	dev->channel = rdma_create_event_channel();
-	if (!dev->channel) {
-		ret = mrf_verbs_errno();
-		goto err_free;
-	}
-	if (rdma_create_id(dev->channel, &dev->id, NULL, RDMA_PS_TCP)) {
-		ret = mrf_verbs_errno();
-		goto err_channel;
-	}
-	ret = bind_device(dev, &local);
+	ret = MRF_GATED(open_at(&local, &dev->ctx));
 	if (ret)
-		goto err_id;
+		goto err_free;
 	ret = query_limits(dev);
 	if (ret)
-		goto err_id;
+		goto err_ctx;
 	*out = dev;
 	return 0;
 
-err_id:
-	rdma_destroy_id(dev->id);
-err_channel:
-	rdma_destroy_event_channel(dev->channel);
+err_ctx:
+	ibv_close_device(dev->ctx);
 err_free:
 	free(dev);
 	return ret;
@@ -108,8 +123,7 @@ err_free:
 
 void mrf_vdev_close(struct mrf_vdev *dev)
 {
-	rdma_destroy_id(dev->id);
-	rdma_destroy_event_channel(dev->channel);
+	ibv_close_device(dev->ctx);
 	free(dev);
 }
 

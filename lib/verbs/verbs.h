@@ -14,7 +14,7 @@
 
 /* --- vdev: the device ------------------------------------------------------------ */
 
-struct mrf_vdev; /* one per domain; its ibv_context is librdmacm's, shared by the process */
+struct mrf_vdev; /* one per domain, with a context of its own */
 
 struct mrf_vdev_limits {
 	size_t max_mr;

@@ -14,9 +14,7 @@
 
 /* Immutable after mrf_vdev_open. */
 struct mrf_vdev {
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;	 /* bound to the local address: keeps ctx alive */
-	struct ibv_context *ctx; /* id->verbs; shared by every id of the process */
+	struct ibv_context *ctx; /* ours alone */
 	struct mrf_vdev_limits limits;
 };
 

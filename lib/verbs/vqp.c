@@ -13,6 +13,21 @@ _Static_assert(offsetof(struct mrf_sge, lkey) == offsetof(struct ibv_sge, lkey),
 
 #define MIN_RNR_TIMER 6 /* 0.12 ms; rdma_cm's default 0 means 655 ms */
 
+/*
+ * What rdma_create_qp does, which wants a queue pair of librdmacm's own context. From here
+ * on it is librdmacm that takes the queue pair of an id through its states, whose ever it
+ * is.
+ */
+static int begin(struct rdma_cm_id *id)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask;
+
+	if (rdma_init_qp_attr(id, &attr, &mask))
+		return mrf_verbs_errno();
+	return mrf_verbs_ret(ibv_modify_qp(id->qp, &attr, mask));
+}
+
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 {
 	struct ibv_qp_init_attr init = {
@@ -26,8 +41,17 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 			 .max_recv_sge = 1,
 			 .max_inline_data = attr->max_inline },
 	};
+	int ret;
 
-	return rdma_create_qp(conn->id, attr->pd->pd, &init) ? -errno : 0;
+	conn->id->qp = ibv_create_qp(attr->pd->pd, &init);
+	if (!conn->id->qp)
+		return mrf_verbs_errno();
+	ret = begin(conn->id);
+	if (ret) {
+		ibv_destroy_qp(conn->id->qp);
+		conn->id->qp = NULL;
+	}
+	return ret;
 }
 
 int mrf_vconn_tune(struct mrf_vconn *conn)

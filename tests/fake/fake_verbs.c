@@ -39,7 +39,9 @@ static uint32_t handles;
 
 static struct ibv_device device = { .name = FAKE_DEVICE };
 #define CMD_FD 0x7fff0000
-static struct ibv_context context = { .device = &device, .cmd_fd = CMD_FD };
+/* librdmacm's, and that of whoever opens the device. */
+static struct ibv_context context = { .device = &device, .cmd_fd = -1 };
+static struct ibv_context own_context = { .device = &device, .cmd_fd = CMD_FD };
 
 void fake_verbs_reset(void)
 {
@@ -69,8 +71,8 @@ void fake_verbs_fail_always(enum fake_call call, int err)
 
 unsigned fake_verbs_live(void)
 {
-	return fake_verbs.live_channels + fake_verbs.live_ids + fake_verbs.live_pds +
-	       fake_verbs.live_mrs;
+	return fake_verbs.live_channels + fake_verbs.live_ids + fake_verbs.live_contexts +
+	       fake_verbs.live_pds + fake_verbs.live_mrs;
 }
 
 const struct fake_mr *fake_verbs_find(uint32_t rkey)
@@ -217,6 +219,25 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 const char *ibv_get_device_name(struct ibv_device *dev)
 {
 	return dev->name;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *dev)
+{
+	bool opened;
+
+	pthread_mutex_lock(&lock);
+	opened = dev == &device && goes_on(FAKE_OPEN_DEVICE);
+	fake_verbs.live_contexts += opened;
+	pthread_mutex_unlock(&lock);
+	return opened ? &own_context : NULL;
+}
+
+int ibv_close_device(struct ibv_context *ctx)
+{
+	pthread_mutex_lock(&lock);
+	fake_verbs.live_contexts -= ctx == &own_context;
+	pthread_mutex_unlock(&lock);
+	return 0;
 }
 
 int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)

@@ -21,6 +21,7 @@ enum fake_call {
 	FAKE_CREATE_CHANNEL,
 	FAKE_CREATE_ID,
 	FAKE_BIND_ADDR,
+	FAKE_OPEN_DEVICE,
 	FAKE_QUERY_DEVICE,
 	FAKE_ALLOC_PD,
 	FAKE_DEALLOC_PD,
@@ -43,6 +44,7 @@ struct fake_verbs {
 	unsigned calls[FAKE_CALLS]; /* since the last reset, failed ones included */
 	unsigned live_channels;
 	unsigned live_ids;
+	unsigned live_contexts;
 	unsigned live_pds;
 	unsigned live_mrs;
 	unsigned max_mr;	/* registering more fails with ENOMEM; may be lowered */

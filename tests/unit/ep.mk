@@ -17,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/t_ep \
 	tests/unit/t_ep_faults \
 	tests/unit/t_event \
+	tests/unit/t_fork \
 	tests/unit/t_fuzz_proto \
 	tests/unit/t_msg \
 	tests/unit/t_resolve \
@@ -33,6 +34,8 @@ tests_unit_t_event_SOURCES = tests/unit/t_event.c $(EP_FIXTURE)
 tests_unit_t_event_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_fork_SOURCES = tests/unit/t_fork.c $(EP_FIXTURE)
+tests_unit_t_fork_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c $(EP_FIXTURE)
 tests_unit_t_resolve_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_target_SOURCES = tests/unit/t_target.c $(EP_FIXTURE)

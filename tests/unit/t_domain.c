@@ -305,6 +305,8 @@ START_TEST(domain_open_leaves_nothing_behind_when_a_call_fails)
 	refused(-FI_ENOMEM, "MRF-E5101");
 	fake_verbs_fail(FAKE_BIND_ADDR, 1, EACCES);
 	refused(-FI_EACCES, "MRF-E5101");
+	fake_verbs_fail(FAKE_OPEN_DEVICE, 1, EACCES);
+	refused(-FI_EACCES, "MRF-E5101");
 	fake_verbs_fail(FAKE_QUERY_DEVICE, 1, EIO);
 	refused(-FI_EIO, "MRF-E5101");
 	fake_verbs_fail(FAKE_ALLOC_PD, 1, ENOMEM);

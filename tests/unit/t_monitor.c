@@ -4,6 +4,7 @@
  * and with FI_MRFAB_MONITOR=none, that it says so and refuses.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -360,6 +361,68 @@ START_TEST(a_child_has_no_monitor_and_its_parent_keeps_it)
 }
 END_TEST
 
+static void count(void *arg)
+{
+	atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* In a child: 0 when what it watches itself is watched, and its parent's clients rest. */
+static int own_monitor(void)
+{
+	atomic_int heard = 0;
+	struct mrf_monitor_client own = { .drop = count, .arg = &heard };
+	char *mem = map(1);
+	int ret;
+
+	alarm(20);
+	mrf_monitor_add(&own);
+	if (mrf_monitor_usable() != have)
+		return 1;
+	ret = watch_it(&watch, mem, 1);
+	munmap(mem, PAGE);
+	/* All that came before was heard when this returns. */
+	mrf_monitor_remove(&own);
+	return ret != (have ? 0 : -FI_ENOSYS) || heard != have || atomic_load(&drops) ||
+	       mrf_monitor_usable();
+}
+
+#ifndef __SANITIZE_THREAD__ /* which starts no thread after a fork of several */
+static void *be_inside(void *arg)
+{
+	sem_t *sem = arg;
+
+	mrf_monitor_lock();
+	sem_post(&sem[0]);
+	sem_wait(&sem[1]);
+	mrf_monitor_unlock();
+	return NULL;
+}
+
+START_TEST(a_child_has_a_monitor_of_its_own_when_it_wants_one)
+{
+	pthread_t other;
+	int status;
+	sem_t sem[2];
+	pid_t pid;
+
+	/* Another thread is inside when this one forks. */
+	sem_init(&sem[0], 0, 0);
+	sem_init(&sem[1], 0, 0);
+	ck_assert_int_eq(pthread_create(&other, NULL, be_inside, sem), 0);
+	sem_wait(&sem[0]);
+	pid = fork();
+	if (!pid)
+		_exit(own_monitor());
+	sem_post(&sem[1]);
+	pthread_join(other, NULL);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
+	client.dropped = forgiving;
+	must_watch(map(1), 1);
+}
+END_TEST
+#endif
+
 /* --- storm ------------------------------------------------------------------------ */
 
 static atomic_bool stopping;
@@ -551,6 +614,9 @@ static TCase *events(void)
 	tcase_add_test(tc, watching_brings_no_page_in);
 	tcase_add_test(tc, every_client_drops);
 	tcase_add_test(tc, a_child_has_no_monitor_and_its_parent_keeps_it);
+#ifndef __SANITIZE_THREAD__
+	tcase_add_test(tc, a_child_has_a_monitor_of_its_own_when_it_wants_one);
+#endif
 	tcase_add_test(tc, a_storm_of_changes_ends);
 	return tc;
 }

@@ -116,7 +116,8 @@ END_TEST
 START_TEST(vdev_open_leaves_nothing_behind_when_a_call_fails)
 {
 	static const enum fake_call calls[] = { FAKE_CREATE_CHANNEL, FAKE_CREATE_ID,
-						FAKE_BIND_ADDR, FAKE_QUERY_DEVICE };
+						FAKE_BIND_ADDR, FAKE_OPEN_DEVICE,
+						FAKE_QUERY_DEVICE };
 	struct mrf_vdev *untouched = (void *)&addr;
 	size_t i;
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which process is this? A forked child shares the kernel's objects with its parent, and
+ * the rings of its queues: a call in the child would close the parent's regions or take
+ * its completions, while the kernel takes no work request from the child at all. So every
+ * object notes which process opened it, and every call looks whether it is that process:
+ * a load, a comparison and a branch that is never taken.
+ *
+ * Any thread; no lock.
+ */
+#ifndef MRF_BASE_FORK_H
+#define MRF_BASE_FORK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* On a page of its own, because the kernel empties it in a child. */
+struct mrf_fork_page {
+	_Alignas(4096) _Atomic uint64_t word; /* 0: nothing was opened since the fork */
+};
+extern struct mrf_fork_page mrf_fork_page;
+
+/* The number of this process, for what it opens: never 0, and no ancestor's. */
+uint64_t mrf_fork_here(void);
+
+/* owner: what mrf_fork_here said when it was opened. */
+static inline bool mrf_fork_ours(uint64_t owner)
+{
+	return atomic_load_explicit(&mrf_fork_page.word, memory_order_relaxed) == owner;
+}
+
+/* The process that has this number, for messages. */
+static inline unsigned mrf_fork_pid(uint64_t owner)
+{
+	return (unsigned)owner;
+}
+
+#endif

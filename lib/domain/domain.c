@@ -162,6 +162,7 @@ static int open_space(struct mrf_domain *domain)
 				  mrf_vdev_name(domain->vdev));
 	space->obj = &domain->obj;
 	space->domain = &domain->fid;
+	space->vdev = domain->vdev;
 	space->pd = domain->pd;
 	space->mode = mrf_mr_mode_runs((uint64_t)domain->info->domain_attr->mr_mode,
 				       domain->info->mode);

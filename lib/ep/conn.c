@@ -233,17 +233,22 @@ static void on_route(struct mrf_conn *conn)
 		give_up_addr(conn->peer, -ret, 4123, "the connection request was not accepted");
 }
 
-static void on_established(struct mrf_conn *conn, const struct mrf_cm_event *event)
+static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_welcome welcome;
+	int ret;
 
 	if (mrf_welcome_decode(event->data, event->len, &welcome)) {
 		give_up_addr(peer, FI_EREMOTEIO, 4124,
 			     "what listens there does not speak our protocol");
 		return;
 	}
-	mrf_vconn_tune(conn->vconn);
+	ret = mrf_vconn_establish(conn->vconn);
+	if (ret) {
+		give_up_addr(peer, -ret, 4201, "the connection cannot be completed");
+		return;
+	}
 	clear_deadline(conn);
 	/* Another endpoint behind the same address knows nothing of what the old one said. */
 	if (welcome.instance != peer->instance) {
@@ -316,8 +321,8 @@ void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	case MRF_CM_ROUTE_RESOLVED:
 		on_route(conn);
 		break;
-	case MRF_CM_ESTABLISHED:
-		on_established(conn, event);
+	case MRF_CM_RESPONSE:
+		on_response(conn, event);
 		break;
 	case MRF_CM_REJECTED:
 		on_rejected(conn, event);

@@ -140,6 +140,7 @@ static int ep_close(struct fid *fid)
 	/* First nobody polls it any more, then the agent lets go of it, then it of its CQs. */
 	mrf_ep_unlink_all(ep);
 	mrf_agent_ep_close(ep->agent, ep);
+	mrf_mr_port_free(&ep->port);
 	mrf_ep_drop_all(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
@@ -258,21 +259,30 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	if (ret)
 		goto err_free;
 	ep->source = (struct mrf_source){ source_poll, source_arm, mrf_vcq_fd(ep->scq) };
+	mrf_obj_init(&ep->obj, &ep->fid.fid, describe);
+	ret = mrf_mr_port_open(&domain->space, &ep->port, &ep->obj);
+	if (ret) {
+		ret = mrf_refuse(-ret, FI_LOG_EP_CTRL, 4200,
+				 "no protection domain for another endpoint");
+		goto err_obj;
+	}
 	ret = mrf_agent_ep_open(ep->agent, ep);
 	if (ret) {
 		char addr[64];
 
 		ret = mrf_refuse(-ret, FI_LOG_EP_CTRL, 4060, "cannot bind %s",
 				 mrf_addr_text(&ep->addr, addr, sizeof(addr)));
-		goto err_cq;
+		goto err_port;
 	}
-	mrf_obj_init(&ep->obj, &ep->fid.fid, describe);
 	mrf_obj_hold(&ep->parent, &domain->obj, &ep->fid.fid, describe);
-	mrf_mr_port_open(&domain->space, &ep->port, &ep->obj);
 	*out = &ep->fid;
 	return 0;
 
-err_cq:
+err_port:
+	mrf_mr_port_close(&domain->space, &ep->port);
+	mrf_mr_port_free(&ep->port);
+err_obj:
+	mrf_obj_fini(&ep->obj);
 	mrf_vcq_close(ep->scq);
 err_free:
 	mrf_lock_fini(&ep->lock);

@@ -75,7 +75,7 @@ static int post_slot(struct mrf_pasv *pasv, unsigned slot)
 static int create_qp(struct mrf_pasv *pasv)
 {
 	struct mrf_ep *ep = pasv->ep;
-	struct mrf_vqp_attr attr = { .pd = ep->domain->pd,
+	struct mrf_vqp_attr attr = { .pd = mrf_mr_port_pd(&ep->domain->space, &ep->port),
 				     .send_cq = ep->agent->cq,
 				     .recv_cq = ep->agent->cq,
 				     .send_depth = SEND_DEPTH,
@@ -104,8 +104,8 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 	ret = mrf_agent_own(ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
 	if (ret)
 		goto err_free;
-	ret = mrf_vmr_reg(ep->domain->pd, pasv->slots, sizeof(pasv->slots),
-			  (uintptr_t)pasv->slots, MRF_RIGHT_LOCAL_WRITE, &pasv->slots_mr);
+	ret = mrf_vmr_reg(mrf_mr_port_pd(&ep->domain->space, &ep->port), pasv->slots,
+			  sizeof(pasv->slots), (uintptr_t)pasv->slots, MRF_RIGHT_LOCAL_WRITE, &pasv->slots_mr);
 	if (ret)
 		goto err_disown;
 	ret = create_qp(pasv);
@@ -213,7 +213,7 @@ static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
 				       .addr = ask->addr,
 				       .len = ask->len,
 				       .lease = ask->flags & MRF_ASK_ONCE,
-				       .ep = &pasv->ep->fid.fid };
+				       .port = &pasv->ep->port };
 	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
 
 	mrf_mr_reach(space, &question, &pasv->lease, &view);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
+#include "mr/face.h"
 #include "mr/pin.h"
 
 /* --- all of a space --------------------------------------------------------------- */
@@ -94,27 +95,26 @@ static unsigned merge(struct mrf_extent *extent, unsigned count)
 	return n + 1;
 }
 
-static void make_extents(struct mrf_mr_back *back, const struct mrf_mr_seg *segs,
-			 unsigned nseg)
+static unsigned make_extents(struct mrf_mr_back *back, const struct mrf_mr_seg *segs,
+			     unsigned nseg)
 {
 	bool virt = back->space->mode & FI_MR_VIRT_ADDR;
 	uint64_t pos = 0;
 	unsigned i;
 
 	for (i = 0; i < nseg; i++) {
-		back->extent[i] = (struct mrf_extent){ .pos = virt ? segs[i].addr : pos,
+		back->own[i] = (struct mrf_extent){ .pos = virt ? segs[i].addr : pos,
 						       .addr = segs[i].addr,
 						       .len = segs[i].len };
 		pos += segs[i].len;
 	}
-	back->nextent = virt ? merge(back->extent, nseg) : nseg;
+	return virt ? merge(back->own, nseg) : nseg;
 }
 
-struct mrf_mr_back *mrf_mr_back_new(struct mrf_mr_space *space, unsigned rights,
-				    const struct mrf_mr_seg *segs, unsigned nseg)
+static struct mrf_mr_back *back_new(struct mrf_mr_space *space, unsigned rights,
+				    unsigned extents)
 {
-	struct mrf_mr_back *back =
-		calloc(1, sizeof(*back) + nseg * sizeof(back->extent[0]));
+	struct mrf_mr_back *back = calloc(1, sizeof(*back) + extents * sizeof(back->own[0]));
 
 	if (!back)
 		return NULL;
@@ -125,7 +125,37 @@ struct mrf_mr_back *mrf_mr_back_new(struct mrf_mr_space *space, unsigned rights,
 	mrf_list_init(&back->making);
 	mrf_list_init(&back->pins);
 	mrf_list_init(&back->leased);
-	make_extents(back, segs, nseg);
+	return back;
+}
+
+struct mrf_mr_back *mrf_mr_back_new(struct mrf_mr_space *space, unsigned rights,
+				    const struct mrf_mr_seg *segs, unsigned nseg)
+{
+	struct mrf_mr_back *back = back_new(space, rights, nseg);
+
+	if (!back)
+		return NULL;
+	back->master = back;
+	back->extent = back->own;
+	back->nextent = make_extents(back, segs, nseg);
+	return back;
+}
+
+struct mrf_mr_back *mrf_mr_back_face(struct mrf_mr_back *master,
+				     struct mrf_mr_class *class, unsigned rights)
+{
+	struct mrf_mr_back *back = back_new(master->space, rights, 0);
+
+	if (!back)
+		return NULL;
+	mrf_mr_back_get(master);
+	back->master = master;
+	back->extent = master->extent;
+	back->nextent = master->nextent;
+	mrf_lock_take(&back->space->lock);
+	mrf_mr_class_get(class);
+	mrf_lock_release(&back->space->lock);
+	back->class = class;
 	return back;
 }
 
@@ -138,6 +168,9 @@ void mrf_mr_back_put(struct mrf_mr_back *back)
 {
 	if (atomic_fetch_sub_explicit(&back->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	if (back->master != back)
+		mrf_mr_back_put(back->master);
+	mrf_mr_class_put(back->class);
 	free(back->refreshed.span);
 	free(back);
 }

@@ -12,6 +12,9 @@
  * under space->lock, with which it may pin while fi_close runs. All that changes in it is
  * guarded by the monitor's lock, under which nothing is allocated, freed or registered;
  * only when the monitor says drop kernel MRs are revoked there.
+ *
+ * Of a region that is faced (mr/face.h) nothing is pinned through its own backing; each
+ * face has one with its own pins, and what they have in common is the region's.
  */
 #ifndef MRF_MR_BACK_H
 #define MRF_MR_BACK_H
@@ -31,6 +34,8 @@ struct mrf_extent {
 struct mrf_mr_back {
 	atomic_uint refs; /* the region, who pins for it, leased pins */
 	struct mrf_mr_space *space;
+	struct mrf_mr_back *master;  /* the region's: itself, or held */
+	struct mrf_mr_class *class;  /* held; where pins are made; NULL: space->pd */
 	unsigned rights; /* enum mrf_right */
 	bool notify;	 /* FI_MR_MMU_NOTIFY: refreshed counts, not the monitor */
 	/* guarded by the monitor's lock */
@@ -39,10 +44,12 @@ struct mrf_mr_back {
 	struct mrf_list making;	    /* struct mrf_pin.node: the kernel is pinning them */
 	struct mrf_list pins;	    /* struct mrf_pin.node: kept, by pos */
 	struct mrf_list leased;	    /* struct mrf_pin.node */
-	struct mrf_spans refreshed; /* addresses; written with space->lock held, too */
+	/* the master's: addresses; written with space->lock held, too */
+	struct mrf_spans refreshed;
 	/* immutable; by pos, not overlapping; one of no bytes if the region has none */
 	unsigned nextent;
-	struct mrf_extent extent[];
+	const struct mrf_extent *extent; /* the master's */
+	struct mrf_extent own[];
 };
 
 /* A space's backings as a whole. */
@@ -66,7 +73,11 @@ bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs);
 /* For segs of a region, with one reference. NULL: no memory. */
 struct mrf_mr_back *mrf_mr_back_new(struct mrf_mr_space *space, unsigned rights,
 				    const struct mrf_mr_seg *segs, unsigned nseg);
+/* For another class of peers, with one reference. NULL: no memory. */
+struct mrf_mr_back *mrf_mr_back_face(struct mrf_mr_back *master,
+				     struct mrf_mr_class *class, unsigned rights);
 void mrf_mr_back_get(struct mrf_mr_back *back);
+/* space->lock not held. */
 void mrf_mr_back_put(struct mrf_mr_back *back);
 
 /*
@@ -76,10 +87,10 @@ void mrf_mr_back_put(struct mrf_mr_back *back);
 int mrf_mr_back_close(struct mrf_mr_back *back);
 
 /*
- * fi_mr_refresh of an enabled region. -FI_EINVAL (logged) and -FI_ENOMEM: nothing
- * changed; or the error of a kernel that keeps a region. No lock held.
+ * fi_mr_refresh of an enabled region that has a backing. -FI_EINVAL and -FI_ENOMEM
+ * (logged): nothing changed; or the error of a kernel that keeps a region. No lock held.
  */
-int mrf_mr_back_refresh(struct mrf_mr_back *back, const struct iovec *iov, size_t count);
+int mrf_mr_back_refresh(struct mrf_mr *mr, const struct iovec *iov, size_t count);
 
 /* Fills in what an answer says of a range: status, once, segments. No lock held. */
 void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,

@@ -3,12 +3,15 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/map.h \
 	lib/mr/back.c \
 	lib/mr/back.h \
+	lib/mr/face.c \
+	lib/mr/face.h \
 	lib/mr/mr.h \
 	lib/mr/mr_int.h \
 	lib/mr/mr.c \
 	lib/mr/mr_access.c \
 	lib/mr/mr_attr.c \
 	lib/mr/mr_bind.c \
+	lib/mr/mr_class.c \
 	lib/mr/mr_enable.c \
 	lib/mr/mr_key.c \
 	lib/mr/mr_locate.c \

@@ -6,6 +6,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "mr/back.h"
+#include "mr/face.h"
 #include "mr/mr_pool.h"
 
 #define NAME_TEXT 96
@@ -106,11 +107,11 @@ static int unpin(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nse
 /* And frees what the region has allocated. */
 static int unpin_all(struct mrf_mr *mr)
 {
-	int ret;
+	int ret = mrf_mr_faces_drop(&mr->faces);
 
-	if (mr->back)
+	if (!ret && mr->back)
 		ret = mrf_mr_back_close(mr->back);
-	else
+	else if (!ret)
 		ret = unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
 	if (ret)
 		return ret;
@@ -142,11 +143,11 @@ static int close_unusual(struct mrf_mr *mr)
 	return ret ? ret : finish(mr, unpin_all(mr));
 }
 
-/* Enabled, nobody inside, one pin, bound to nothing. The caller holds space->lock. */
+/* Enabled, nobody inside, one pin, bound to nothing, no faces. The caller holds space->lock. */
 static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
 {
 	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 &&
-	       !mr->back && mrf_list_empty(&mr->bonds);
+	       !mr->back && mrf_list_empty(&mr->bonds) && mrf_list_empty(&mr->faces);
 }
 
 static int mr_close(struct fid *fid)
@@ -187,14 +188,15 @@ static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
 		seg->iova &= space->page_mask;
 }
 
-static MRF_ALWAYS_INLINE int pin_one(const struct mrf_mr_space *space, unsigned rights,
+static MRF_ALWAYS_INLINE int pin_one(const struct mrf_mr_space *space,
+				     struct mrf_vpd *pd, unsigned rights,
 				     struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
 {
 	const void *addr = (const void *)(uintptr_t)seg->addr;
 	int ret = 0;
 
 	if (mrf_likely(seg->len)) {
-		ret = mrf_vmr_reg(space->pd, addr, seg->len, seg->iova, rights, vmr);
+		ret = mrf_vmr_reg(pd, addr, seg->len, seg->iova, rights, vmr);
 		if (mrf_unlikely(ret))
 			return mrf_mr_why(space, addr, seg->len, rights, ret);
 	} else {
@@ -206,15 +208,14 @@ static MRF_ALWAYS_INLINE int pin_one(const struct mrf_mr_space *space, unsigned 
 }
 
 /* pins->seg says where. */
-static MRF_ALWAYS_INLINE int pin(const struct mrf_mr_space *space, uint64_t access,
-				 struct mrf_mr_pins *pins)
+static int pin(const struct mrf_mr_space *space, struct mrf_vpd *pd, unsigned rights,
+	       struct mrf_mr_pins *pins)
 {
-	unsigned rights = mrf_mr_access_kernel(access);
 	unsigned n;
 	int ret;
 
 	for (n = 0; n < pins->nseg; n++) {
-		ret = pin_one(space, rights, &pins->seg[n], &pins->vmr[n]);
+		ret = pin_one(space, pd, rights, &pins->seg[n], &pins->vmr[n]);
 		if (mrf_unlikely(ret)) {
 			unpin(pins->seg, pins->vmr, n);
 			return ret;
@@ -223,12 +224,13 @@ static MRF_ALWAYS_INLINE int pin(const struct mrf_mr_space *space, uint64_t acce
 	return 0;
 }
 
-int mrf_mr_pin(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
-	       unsigned nseg, uint64_t access, struct mrf_mr_pins *pins)
+int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd,
+	       const struct mrf_mr_seg *segs, unsigned nseg, unsigned rights,
+	       struct mrf_mr_pins *pins)
 {
 	pins->nseg = nseg;
 	memcpy(pins->seg, segs, nseg * sizeof(*segs));
-	return pin(space, access, pins);
+	return pin(space, pd, rights, pins);
 }
 
 void mrf_mr_unpin(struct mrf_mr_pins *pins)
@@ -260,6 +262,7 @@ static void set_up(struct mrf_mr *mr, struct mrf_mr_space *space)
 	mr->parent.holder = &mr->fid.fid;
 	mr->parent.describe = mrf_mr_describe;
 	mrf_list_init(&mr->bonds);
+	mrf_list_init(&mr->faces);
 }
 
 /*
@@ -410,7 +413,7 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 		return ret;
 	pins.nseg = 1;
 	plan_seg(space, attr->mr_iov, &pins.seg[0]);
-	ret = pin_one(space, mrf_mr_access_kernel(plan.access), &pins.seg[0],
+	ret = pin_one(space, space->pd, mrf_mr_access_kernel(plan.access), &pins.seg[0],
 		      &pins.vmr[0]);
 	if (mrf_unlikely(ret))
 		return ret;
@@ -454,7 +457,7 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	plan_segs(space, attr->mr_iov, &plan, &pins);
 	if (mrf_unlikely(plan.deferred || plan.demand))
 		return mrf_mr_register_unpinned(space, attr, &plan, &pins, out);
-	ret = pin(space, plan.access, &pins);
+	ret = pin(space, space->pd, mrf_mr_access_kernel(plan.access), &pins);
 	if (mrf_unlikely(ret))
 		return ret;
 	ret = publish(space, attr, &plan, &pins, NULL, out);

@@ -36,6 +36,7 @@ struct mrf_mr_closed {
 struct mrf_mr_space {
 	struct mrf_obj *obj;	   /* the domain */
 	struct fid_domain *domain; /* for fi_mr's that ask */
+	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd;
 	uint64_t owner;	      /* obj's: the process that may use all this; base/fork.h */
 	uint64_t id;	      /* random, never 0: tells this space's raw keys from others' */
@@ -74,8 +75,8 @@ struct mrf_mr_space {
 };
 
 /*
- * obj (initialised), domain, pd, mode, api_version and max_mr are set by the caller, the
- * rest here. -FI_ENOMEM.
+ * obj (initialised), domain, vdev, pd, mode, api_version and max_mr are set by the caller,
+ * the rest here. -FI_ENOMEM.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);
 /* No region may be left. */
@@ -102,21 +103,36 @@ int mrf_mr_space_mapped(struct mrf_mr_space *space);
 
 /* --- endpoints that regions can be bound to (FI_MR_ENDPOINT) ----------------------- */
 
-/* Inside every endpoint of the domain. All fields are lib/mr's, guarded by space->lock. */
+struct mrf_mr_class;
+
+/*
+ * Inside every endpoint of the domain. All fields are lib/mr's; lists are guarded by
+ * space->lock, the rest is immutable while it is open.
+ */
 struct mrf_mr_port {
 	struct mrf_list node;  /* in space->ports */
 	struct mrf_list bonds; /* of regions that are bound to it */
 	struct mrf_obj *ep;
+	struct mrf_mr_class *class; /* in which its peers meet regions: mr/face.h */
 };
 
-/* ep (initialised) can be bound to from now on. */
-void mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
-		      struct mrf_obj *ep);
 /*
- * Before the endpoint goes: unbinds all regions from it. -FI_EBUSY, from API version 2.3 on:
- * they have to be closed first (logged, with the name of one); nothing changed.
+ * ep (initialised) can be bound to from now on. -FI_ENOMEM, or the kernel's if it has no
+ * protection domain left; nothing is logged then.
+ */
+int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
+		     struct mrf_obj *ep);
+/* What the queue pairs that serve its peers have to be in. */
+struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space,
+			       const struct mrf_mr_port *port);
+/*
+ * Before the endpoint goes: unbinds all regions from it; the kernel lets its peers through
+ * to none. -FI_EBUSY, from API version 2.3 on: they have to be closed first (logged, with
+ * the name of one); nothing changed.
  */
 int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port);
+/* After that, and when those queue pairs are gone. Before the endpoint is freed. */
+void mrf_mr_port_free(struct mrf_mr_port *port);
 
 /* --- keys as peers see them: the initiator needs these, too ----------------------- */
 
@@ -190,7 +206,7 @@ struct mrf_mr_ask {
 	uint64_t serial;   /* the registration that is meant; 0: whichever has the key */
 	uint64_t addr;	   /* as peers say it: offset, or address with FI_MR_VIRT_ADDR */
 	uint64_t len;	   /* bytes; 0: only the rest of the answer matters */
-	const struct fid *ep; /* the endpoint that was asked */
+	const struct mrf_mr_port *port; /* the endpoint's that was asked; NULL: of any */
 	bool lease;	   /* rather lease than keep: the memory changes all the time */
 };
 

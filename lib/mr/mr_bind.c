@@ -4,20 +4,35 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "contract/rules.h"
-#include "mr/mr_int.h"
+#include "mr/face.h"
 
 #define NAME_TEXT 128
 
 /* --- endpoints -------------------------------------------------------------------- */
 
-void mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
-		      struct mrf_obj *ep)
+int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
+		     struct mrf_obj *ep)
 {
+	int ret;
+
 	port->ep = ep;
+	port->class = NULL;
+	if (space->mode & FI_MR_ENDPOINT) {
+		ret = mrf_mr_class_new(space, &port->class);
+		if (ret)
+			return ret;
+	}
 	mrf_list_init(&port->bonds);
 	mrf_lock_take(&space->lock);
 	mrf_list_add_tail(&port->node, &space->ports);
 	mrf_lock_release(&space->lock);
+	return 0;
+}
+
+struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space,
+			       const struct mrf_mr_port *port)
+{
+	return mrf_mr_class_pd(space, port->class);
 }
 
 static void unbind(struct mrf_mr_bond *bond)
@@ -49,6 +64,29 @@ static int refuse_port_close(const struct mrf_mr_port *port, const char *region)
 			  (void *)port->ep->fid, region);
 }
 
+/*
+ * The first of its regions, and what peers met of it, under the lock: whoever closes the
+ * region finds it unbound only when nothing of it is left. False: there is none.
+ */
+static bool unbind_first(struct mrf_mr_space *space, struct mrf_mr_port *port)
+{
+	struct mrf_list *node, done;
+
+	mrf_list_init(&done);
+	mrf_lock_take(&space->lock);
+	node = mrf_list_first(&port->bonds);
+	if (node) {
+		struct mrf_mr_bond *bond =
+			mrf_list_entry(node, struct mrf_mr_bond, theirs);
+
+		mrf_mr_face_end(bond->mr, port->class, &done);
+		unbind(bond);
+	}
+	mrf_lock_release(&space->lock);
+	mrf_mr_faces_drop(&done);
+	return node;
+}
+
 int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port)
 {
 	char region[NAME_TEXT];
@@ -56,12 +94,20 @@ int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port)
 
 	mrf_lock_take(&space->lock);
 	ret = busy_locked(space, port, region, sizeof(region));
-	while (!ret && !mrf_list_empty(&port->bonds))
-		unbind(mrf_list_entry(port->bonds.next, struct mrf_mr_bond, theirs));
+	/* Nothing can be bound to it any more. */
 	if (!ret)
 		mrf_list_del(&port->node);
 	mrf_lock_release(&space->lock);
-	return ret ? refuse_port_close(port, region) : 0;
+	if (ret)
+		return refuse_port_close(port, region);
+	while (unbind_first(space, port))
+		;
+	return 0;
+}
+
+void mrf_mr_port_free(struct mrf_mr_port *port)
+{
+	mrf_mr_class_put(port->class);
 }
 
 /* By its address alone: the object may be anything. */
@@ -85,11 +131,6 @@ static struct mrf_mr_bond *find_bond(const struct mrf_mr *mr, const struct fid *
 			return bond;
 	}
 	return NULL;
-}
-
-bool mrf_mr_bound_to(const struct mrf_mr *mr, const struct fid *ep)
-{
-	return !(mr->space->mode & FI_MR_ENDPOINT) || find_bond(mr, ep);
 }
 
 static void name_endpoint(const struct mrf_mr_port *port, char *buf, size_t len)

@@ -3,26 +3,36 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/back.h"
+#include "mr/face.h"
 #include "mr/mr_pool.h"
 
 /* --- fi_mr_enable ----------------------------------------------------------------- */
 
 /* The region is not live, so what its descriptor leads to may be written. */
-static void show_pins(struct mrf_mr *mr, const struct mrf_mr_pins *pins)
+static void show_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 {
+	unsigned i;
+
+	/* What peers use are its faces'; the kernel's may be good for nothing. */
+	for (i = 0; i < pins->nseg && mrf_mr_faced(mr); i++)
+		pins->seg[i].rkey = 0;
 	if (mr->nseg > 1)
 		memcpy(mr->segs, pins->seg, pins->nseg * sizeof(pins->seg[0]));
 	memcpy(mrf_mr_vmrs(mr), pins->vmr, pins->nseg * sizeof(pins->vmr[0]));
 	mrf_mr_set(mr, mr->access, mr->nseg, pins->seg, mr->nseg > 1 ? mr->segs : NULL);
 }
 
-/* -FI_EALREADY: another thread was faster, with enabling or with closing it. */
-static int enable_locked(struct mrf_mr *mr, const struct mrf_mr_pins *pins)
+/*
+ * -FI_EALREADY: another thread was faster, with enabling or with closing it. -FI_EAGAIN:
+ * its endpoints have changed.
+ */
+static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins,
+			 struct mrf_list *faces)
 {
 	if (mr->state != MRF_STATE_DISABLED)
 		return -FI_EALREADY;
-	if (mr->space->mode & FI_MR_ENDPOINT && mrf_list_empty(&mr->bonds))
-		return -FI_EINVAL;
+	if (!mrf_mr_faces_take(mr, faces))
+		return -FI_EAGAIN;
 	if (!mr->back)
 		show_pins(mr, pins);
 	mrf_mr_key_show(mr);
@@ -31,39 +41,94 @@ static int enable_locked(struct mrf_mr *mr, const struct mrf_mr_pins *pins)
 	return 0;
 }
 
-static int refuse_unbound(const struct mrf_mr *mr)
+static int plan_faces(struct mrf_mr *mr, struct mrf_list *faces)
 {
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3057,
-			  "fi_mr_enable(region %p): has to be bound to an endpoint "
-			  "first, FI_MR_ENDPOINT is in force",
-			  (const void *)mr);
+	int ret = 0;
+
+	mrf_lock_take(&mr->space->lock);
+	if (mr->state == MRF_STATE_DISABLED)
+		ret = mrf_mr_faces_plan(mr, faces);
+	mrf_lock_release(&mr->space->lock);
+	if (ret == -FI_EINVAL)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3057,
+				  "fi_mr_enable(region %p): has to be bound to an "
+				  "endpoint first, FI_MR_ENDPOINT is in force",
+				  (void *)mr);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_MR, 3022, "no memory for a region");
+	return 0;
+}
+
+/* What is in the process's own protection domain. */
+static int pin_own(struct mrf_mr *mr, struct mrf_mr_pins *pins)
+{
+	struct mrf_mr_space *space = mr->space;
+	uint64_t access = mrf_mr_own_access(mr);
+	unsigned i;
+
+	if (mr->back)
+		return 0;
+	if (access || !mrf_mr_faced(mr))
+		return mrf_mr_pin(space, space->pd, mr->segs, mr->nseg,
+				  mrf_mr_access_kernel(access), pins);
+	pins->nseg = mr->nseg;
+	memcpy(pins->seg, mr->segs, mr->nseg * sizeof(pins->seg[0]));
+	for (i = 0; i < mr->nseg; i++)
+		pins->vmr[i] = (struct mrf_vmr){ 0 };
+	return 0;
+}
+
+/* What was there when the region was to become enabled: 0 if it could. */
+static int commit(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf_list *faces,
+		  enum mrf_mr_state *state)
+{
+	int ret;
+
+	mrf_lock_take(&mr->space->lock);
+	ret = enable_locked(mr, pins, faces);
+	*state = mr->state;
+	mrf_lock_release(&mr->space->lock);
+	if (ret)
+		mrf_mr_unpin(pins);
+	return ret;
+}
+
+/* *once_more: nothing is wrong, but what was pinned is not what is needed. */
+static int try_to_enable(struct mrf_mr *mr, struct mrf_list *faces, bool *once_more)
+{
+	enum mrf_mr_state state;
+	struct mrf_mr_pins pins;
+	int ret;
+
+	pins.nseg = 0;
+	*once_more = false;
+	ret = plan_faces(mr, faces);
+	if (!ret)
+		ret = mrf_mr_faces_pin(mr, faces);
+	if (!ret)
+		ret = pin_own(mr, &pins);
+	if (ret)
+		return ret;
+	ret = commit(mr, &pins, faces, &state);
+	*once_more = ret == -FI_EAGAIN;
+	if (ret != -FI_EALREADY || mrf_mr_state_lets(state, MRF_CALL_ENABLE))
+		return 0;
+	return mrf_mr_state_refuse(mr, state, MRF_CALL_ENABLE);
 }
 
 /* The region was entered, so that it stays while it is pinned without the lock. */
 static int enable(struct mrf_mr *mr)
 {
-	struct mrf_mr_space *space = mr->space;
-	struct mrf_mr_pins pins = { .nseg = 0 };
-	enum mrf_mr_state state;
+	struct mrf_list faces;
+	bool once_more;
 	int ret;
 
-	if (!mr->back) {
-		ret = mrf_mr_pin(space, mr->segs, mr->nseg, mr->access, &pins);
-		if (ret)
-			return ret;
-	}
-	mrf_lock_take(&space->lock);
-	ret = enable_locked(mr, &pins);
-	state = mr->state;
-	mrf_lock_release(&space->lock);
-	if (!ret)
-		return 0;
-	mrf_mr_unpin(&pins);
-	if (ret == -FI_EINVAL)
-		return refuse_unbound(mr);
-	return mrf_mr_state_lets(state, MRF_CALL_ENABLE)
-		       ? 0
-		       : mrf_mr_state_refuse(mr, state, MRF_CALL_ENABLE);
+	mrf_list_init(&faces);
+	do {
+		ret = try_to_enable(mr, &faces, &once_more);
+		mrf_mr_faces_drop(&faces);
+	} while (once_more);
+	return ret;
 }
 
 int mrf_mr_enable(struct mrf_mr *mr)
@@ -108,7 +173,7 @@ static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 				  (void *)mr, (unsigned long long)modify->flags);
 	if (!iov != !count)
 		return refuse_list(mr, iov, count);
-	return mrf_mr_back_refresh(mr->back, iov, count);
+	return mrf_mr_back_refresh(mr, iov, count);
 }
 
 int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)

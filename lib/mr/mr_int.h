@@ -33,12 +33,13 @@ struct mrf_mr {
 	struct mrf_mr_space *space; /* NULL: never used */
 	struct mrf_hold parent;	    /* in space->regions; guarded by space->lock */
 	struct mrf_mr *next;	    /* in the pool, while closed */
-	struct mrf_vmr vmr;	    /* of the only segment */
+	struct mrf_vmr vmr;	    /* of the only segment; faced: with local rights */
 	uint64_t len;		    /* bytes in all */
 	uint64_t key;		    /* the real one, which FI_MR_RAW hides from fid.key */
 	uint64_t serial;	    /* of this registration, never 0 */
 	struct mrf_mr_back *back;   /* NULL: plain, the kernel regions are this region's */
 	struct mrf_list bonds;	    /* struct mrf_mr_bond.mine; guarded by space->lock */
+	struct mrf_list faces;	    /* struct mrf_mr_face: mr/face.h; likewise */
 	/* Side by side, so that one look is enough for both; guarded by space->lock. */
 	uint32_t state; /* enum mrf_mr_state */
 	uint32_t users; /* threads between mrf_mr_enter and mrf_mr_leave */
@@ -99,8 +100,6 @@ int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr);
 
 /* --- mr_bind: endpoints; the caller holds space->lock ------------------------------ */
 
-/* Always true where FI_MR_ENDPOINT is not in force. */
-bool mrf_mr_bound_to(const struct mrf_mr *mr, const struct fid *ep);
 /*
  * Unbinds a region that is being closed from its endpoints. -FI_EBUSY: they have to be closed
  * before (logged, with the name of one).
@@ -132,9 +131,10 @@ struct mrf_mr_pins {
 	struct mrf_vmr vmr[MRF_MR_IOV_LIMIT];
 };
 
-/* One kernel region for each of the segments. Logs why not. */
-int mrf_mr_pin(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
-	       unsigned nseg, uint64_t access, struct mrf_mr_pins *pins);
+/* One kernel region for each of the segments, with these enum mrf_right. Logs why not. */
+int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd,
+	       const struct mrf_mr_seg *segs, unsigned nseg, unsigned rights,
+	       struct mrf_mr_pins *pins);
 void mrf_mr_unpin(struct mrf_mr_pins *pins);
 /*
  * Makes the region, with its key, and, unless it is deferred, its descriptor. Logs why not:

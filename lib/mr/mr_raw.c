@@ -7,14 +7,15 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "mr/face.h"
 #include "mr/map.h"
-#include "mr/mr_int.h"
 
 _Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");
 
 /* --- fi_mr_raw_attr --------------------------------------------------------------- */
 
-static void take_segs(const struct mrf_mr *mr, bool virt, struct mrf_rawkey *raw)
+static void take_segs(const struct mrf_mr *mr, const struct mrf_mr_face *face, bool virt,
+		      struct mrf_rawkey *raw)
 {
 	uint64_t offset = 0;
 	unsigned i;
@@ -26,7 +27,7 @@ static void take_segs(const struct mrf_mr *mr, bool virt, struct mrf_rawkey *raw
 		raw->seg[i].pos = virt ? seg->addr : offset;
 		raw->seg[i].len = seg->len;
 		/* The kernel may have given it one that is good for nothing. */
-		raw->seg[i].rkey = raw->access ? seg->rkey : 0;
+		raw->seg[i].rkey = !raw->access ? 0 : face ? face->vmr[i].rkey : seg->rkey;
 		raw->seg[i].iova_off = virt ? 0 : (uint32_t)seg->iova;
 		offset += seg->len;
 	}
@@ -37,6 +38,7 @@ static void tell(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 {
 	const struct mrf_mr_space *space = mr->space;
 	bool virt = space->mode & FI_MR_VIRT_ADDR;
+	const struct mrf_mr_face *face;
 
 	raw->space_id = space->id;
 	raw->key = mr->key;
@@ -45,11 +47,12 @@ static void tell(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 	raw->access = mr->access & MRF_MR_REMOTE;
 	raw->base = virt ? mr->seg.addr : 0;
 	raw->len = mr->len;
-	/* Which endpoint may be asked under FI_MR_ENDPOINT, only the answer knows. */
-	raw->complete = !mr->back && !(space->mode & FI_MR_ENDPOINT);
+	/* Of several faces which one is met, only the answer knows. */
+	face = mrf_mr_face_sole(mr);
+	raw->complete = !mr->back && (!mrf_mr_faced(mr) || face || !raw->access);
 	raw->nseg = 0;
 	if (raw->complete)
-		take_segs(mr, virt, raw);
+		take_segs(mr, face, virt, raw);
 }
 
 /* raw is filled in only if the state allows the call. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 #include "mr/back.h"
+#include "mr/face.h"
 #include "mr/mr_pool.h"
 
 static enum mrf_mr_status absent(const struct mrf_mr_space *space, uint64_t key)
@@ -14,8 +15,9 @@ static enum mrf_mr_status absent(const struct mrf_mr_space *space, uint64_t key)
 	return MRF_MR_UNKNOWN;
 }
 
-/* All of a plain region, at the positions that peers use. */
-static void show_all(const struct mrf_mr *mr, struct mrf_mr_view *view)
+/* All of a plain region, at the positions that peers use. face: NULL if it has none. */
+static void show_all(const struct mrf_mr *mr, const struct mrf_mr_face *face,
+		     struct mrf_mr_view *view)
 {
 	uint64_t pos = 0;
 	unsigned i;
@@ -27,23 +29,35 @@ static void show_all(const struct mrf_mr *mr, struct mrf_mr_view *view)
 		view->seg[i].addr = pos;
 		pos += view->seg[i].len;
 	}
+	for (i = 0; face && i < mr->nseg; i++)
+		view->seg[i].rkey = face->vmr[i].rkey;
 }
 
+/* *back: of a region that is pinned on demand; a reference for the caller. */
 static enum mrf_mr_status look_at(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
-				  struct mrf_mr_view *view)
+				  struct mrf_mr_view *view, struct mrf_mr_back **back)
 {
+	const struct mrf_mr_face *face = NULL;
+
+
 	if (ask->serial && ask->serial != mr->serial)
 		return MRF_MR_CLOSED;
 	if (!mrf_mr_state_serves(mr->state))
 		return MRF_MR_DISABLED;
-	if (!mrf_mr_bound_to(mr, ask->ep))
-		return MRF_MR_NOT_BOUND;
+	if (mrf_mr_faced(mr)) {
+		face = ask->port ? mrf_mr_face_of(mr, ask->port->class) : NULL;
+		if (!face)
+			return MRF_MR_NOT_BOUND;
+	}
 	view->serial = mr->serial;
 	view->access = mr->access & MRF_MR_REMOTE;
 	view->base = mr->seg.addr;
 	view->len = mr->len;
-	if (!mr->back)
-		show_all(mr, view);
+	*back = face ? face->back : mr->back;
+	if (*back)
+		mrf_mr_back_get(*back);
+	else
+		show_all(mr, face, view);
 	return MRF_MR_OK;
 }
 
@@ -56,11 +70,7 @@ static struct mrf_mr_back *look_up(struct mrf_mr_space *space,
 
 	mrf_lock_take(&space->lock);
 	mr = mrf_idmap_find(&space->keys, ask->key);
-	view->status = mr ? look_at(mr, ask, view) : absent(space, ask->key);
-	if (mr && mr->back && view->status == MRF_MR_OK) {
-		back = mr->back;
-		mrf_mr_back_get(back);
-	}
+	view->status = mr ? look_at(mr, ask, view, &back) : absent(space, ask->key);
 	mrf_lock_release(&space->lock);
 	return back;
 }

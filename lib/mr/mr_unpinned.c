@@ -8,11 +8,16 @@ static int check_memory(const struct mrf_mr_space *space, const struct mrf_mr_pl
 			const struct mrf_mr_pins *where)
 {
 	struct mrf_mr_pins pins;
+	unsigned rights;
 	int ret;
 
 	if (!(space->mode & FI_MR_ALLOCATED))
 		return 0;
-	ret = mrf_mr_pin(space, where->seg, where->nseg, plan->access, &pins);
+	/* Nobody is let through meanwhile. */
+	rights = mrf_mr_access_kernel(plan->access) & MRF_RIGHTS_WRITE
+			 ? MRF_RIGHT_LOCAL_WRITE
+			 : 0;
+	ret = mrf_mr_pin(space, space->pd, where->seg, where->nseg, rights, &pins);
 	if (!ret)
 		mrf_mr_unpin(&pins);
 	return ret;

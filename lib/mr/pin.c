@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/page.h"
+#include "mr/face.h"
 #include "mr/pin.h"
 
 static struct mrf_pin *pin_at(struct mrf_list *node)
@@ -62,7 +63,7 @@ static bool bound_by_refresh(const struct mrf_mr_back *back, const struct mrf_ho
 
 	if (!back->notify)
 		return true;
-	span = mrf_spans_at(&back->refreshed, hole->start);
+	span = mrf_spans_at(&back->master->refreshed, hole->start);
 	if (!span || span->end < hole->end)
 		return false;
 	bound(low, high, span->start, span->end);
@@ -127,8 +128,9 @@ static int reg(struct mrf_pin *pin)
 {
 	const struct mrf_mr_back *back = pin->back;
 
-	return mrf_vmr_reg(back->space->pd, (const void *)(uintptr_t)pin->addr, pin->len,
-			   pin->iova, back->rights, &pin->vmr);
+	return mrf_vmr_reg(mrf_mr_class_pd(back->space, back->class),
+			   (const void *)(uintptr_t)pin->addr, pin->len, pin->iova,
+			   back->rights, &pin->vmr);
 }
 
 static bool watch(struct mrf_pin *pin, enum mrf_pinned *result)

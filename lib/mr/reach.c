@@ -104,7 +104,7 @@ static bool refreshed(const struct quest *q, const struct piece *piece)
 	if (!q->back->notify)
 		return true;
 	mrf_monitor_lock();
-	all = mrf_spans_have(&q->back->refreshed, piece->start, piece->end);
+	all = mrf_spans_have(&q->back->master->refreshed, piece->start, piece->end);
 	mrf_monitor_unlock();
 	return all;
 }

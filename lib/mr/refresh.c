@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
+#include "mr/face.h"
 #include "mr/pin.h"
 
 static int refuse_wrap(const struct iovec *iov, size_t i)
@@ -111,28 +112,67 @@ static uint64_t renew_locked(struct mrf_mr_back *back, const struct mrf_spans *s
 	return back->clock;
 }
 
-/* space->lock keeps other refreshes of the region away while memory is allocated. */
-static int renew(struct mrf_mr_back *back, const struct mrf_spans *spans,
-		 struct mrf_list *list, uint64_t *clock)
-{
-	struct mrf_spans old = { 0 }, both = { 0 };
-	int ret = 0;
+/* What a refresh is done to: the region's backing, and those of its faces. */
+struct renewed {
+	struct mrf_mr_back *back; /* with a reference */
+	uint64_t clock;
+};
 
-	mrf_lock_take(&back->space->lock);
-	if (back->notify)
-		ret = unite(&back->refreshed, spans, &both);
-	if (!ret) {
-		mrf_monitor_lock();
-		if (back->notify) {
-			old = back->refreshed;
-			back->refreshed = both;
-		}
-		*clock = renew_locked(back, spans, list);
-		mrf_monitor_unlock();
+/* Allocated; NULL: no memory. space->lock held. */
+static struct renewed *gather(struct mrf_mr *mr, size_t *count)
+{
+	struct renewed *all;
+	size_t n = 1;
+
+	mrf_list_each (node, &mr->faces)
+		n++;
+	all = calloc(n, sizeof(*all));
+	if (!all)
+		return NULL;
+	*count = 0;
+	all[(*count)++].back = mr->back;
+	mrf_list_each (node, &mr->faces)
+		all[(*count)++].back = mrf_list_entry(node, struct mrf_mr_face, node)->back;
+	for (n = 0; n < *count; n++)
+		mrf_mr_back_get(all[n].back);
+	return all;
+}
+
+/* All at once: who pins finds either nothing or all of it refreshed. */
+static void renew_all(struct mrf_mr_back *master, struct mrf_spans *both,
+		      const struct mrf_spans *spans, struct renewed *all, size_t count,
+		      struct mrf_list *list)
+{
+	struct mrf_spans old = *both;
+	size_t i;
+
+	mrf_monitor_lock();
+	if (master->notify) {
+		old = master->refreshed;
+		master->refreshed = *both;
 	}
-	mrf_lock_release(&back->space->lock);
+	for (i = 0; i < count; i++)
+		all[i].clock = renew_locked(all[i].back, spans, list);
+	mrf_monitor_unlock();
 	free(old.span);
-	return ret;
+}
+
+/* space->lock keeps other refreshes of the region away while memory is allocated. */
+static struct renewed *renew(struct mrf_mr *mr, const struct mrf_spans *spans,
+			     struct mrf_list *list, size_t *count)
+{
+	struct mrf_spans both = { 0 };
+	struct renewed *all = NULL;
+
+	mrf_lock_take(&mr->space->lock);
+	if (!mr->back->notify || !unite(&mr->back->refreshed, spans, &both))
+		all = gather(mr, count);
+	if (all)
+		renew_all(mr->back, &both, spans, all, *count, list);
+	else
+		free(both.span);
+	mrf_lock_release(&mr->space->lock);
+	return all;
 }
 
 static int refuse_memory(void)
@@ -140,24 +180,36 @@ static int refuse_memory(void)
 	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
 }
 
-int mrf_mr_back_refresh(struct mrf_mr_back *back, const struct iovec *iov, size_t count)
+/* Unpins what was taken and what was leased before, and lets go of the backings. */
+static int finish(struct mrf_mr_space *space, const struct mrf_spans *spans,
+		  struct mrf_list *list, struct renewed *all, size_t count)
+{
+	int first = mrf_pins_end(space->backs, list), ret;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		ret = mrf_pins_end_leased(all[i].back, spans, all[i].clock);
+		first = first ? first : ret;
+		mrf_mr_back_put(all[i].back);
+	}
+	free(all);
+	return first;
+}
+
+int mrf_mr_back_refresh(struct mrf_mr *mr, const struct iovec *iov, size_t count)
 {
 	struct mrf_spans spans = { 0 };
 	struct mrf_list list;
-	uint64_t clock = 0;
-	int ret, more;
+	struct renewed *all;
+	size_t n;
+	int ret;
 
-	ret = make_spans(back, iov, count, &spans);
+	ret = make_spans(mr->back, iov, count, &spans);
 	if (ret)
 		return ret == -FI_ENOMEM ? refuse_memory() : ret;
 	mrf_list_init(&list);
-	ret = renew(back, &spans, &list, &clock);
-	if (ret) {
-		free(spans.span);
-		return refuse_memory();
-	}
-	ret = mrf_pins_end(back->space->backs, &list);
-	more = mrf_pins_end_leased(back, &spans, clock);
+	all = renew(mr, &spans, &list, &n);
+	ret = all ? finish(mr->space, &spans, &list, all, n) : refuse_memory();
 	free(spans.span);
-	return ret ? ret : more;
+	return ret;
 }

@@ -65,6 +65,8 @@ static enum mrf_cm_type to_type(enum rdma_cm_event_type type)
 		return MRF_CM_ROUTE_RESOLVED;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return MRF_CM_REQUEST;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		return MRF_CM_RESPONSE;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		return MRF_CM_ESTABLISHED;
 	case RDMA_CM_EVENT_REJECTED:
@@ -107,6 +109,7 @@ static int adopt(struct rdma_cm_id *id, struct mrf_cm_event *event)
 	if (!conn)
 		return -FI_ENOMEM;
 	conn->id = id;
+	conn->incoming = true;
 	id->context = conn;
 	event->incoming = conn;
 	return 0;
@@ -176,7 +179,8 @@ int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
 void mrf_vconn_close(struct mrf_vconn *conn)
 {
 	if (conn->id->qp)
-		ibv_destroy_qp(conn->id->qp);
+	if (conn->qp)
+		ibv_destroy_qp(conn->qp);
 	conn->id->qp = NULL;
 	(void)MRF_GATED(rdma_destroy_id(conn->id));
 	free(conn);
@@ -240,6 +244,7 @@ int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsi
 		.initiator_depth = RD_ATOMIC,
 		.retry_count = (uint8_t)retry,
 		.rnr_retry_count = RNR_FOR_EVER,
+		.qp_num = conn->qp->qp_num,
 	};
 
 	return MRF_GATED(rdma_connect(conn->id, &param)) ? -errno : 0;
@@ -267,9 +272,13 @@ void mrf_vconn_disconnect(struct mrf_vconn *conn)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	/* An id that is not connected (any more) refuses; the flushes must come all the same. */
-	if (MRF_GATED(rdma_disconnect(conn->id)) && conn->id->qp)
-		ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE);
+	/*
+	 * An id that is not connected (any more) refuses, and one knows only its own queue
+	 * pair; the flushes must come all the same.
+	 */
+	(void)MRF_GATED(rdma_disconnect(conn->id));
+	if (conn->qp)
+		ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 }
 
 void mrf_vconn_peer_addr(const struct mrf_vconn *conn, struct sockaddr_storage *addr)

@@ -8,7 +8,9 @@
 
 struct mrf_vconn {
 	struct rdma_cm_id *id; /* its context points back here */
+	struct ibv_qp *qp;     /* id->qp of one that was adopted; else ours alone */
 	void *owner;
+	bool incoming;
 };
 
 struct mrf_vcq {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "verbs/gate.h"
 #include "verbs/vcm.h"
 #include "verbs/vqp.h"
 #include "verbs/verbs_int.h"
@@ -14,18 +15,21 @@ _Static_assert(offsetof(struct mrf_sge, lkey) == offsetof(struct ibv_sge, lkey),
 #define MIN_RNR_TIMER 6 /* 0.12 ms; rdma_cm's default 0 means 655 ms */
 
 /*
- * What rdma_create_qp does, which wants a queue pair of librdmacm's own context. From here
- * on it is librdmacm that takes the queue pair of an id through its states, whose ever it
- * is.
+ * What the connection manager says of a state. Only the peer of an incoming connection may
+ * access memory through it.
  */
-static int begin(struct rdma_cm_id *id)
+static int to_state(struct mrf_vconn *conn, enum ibv_qp_state state)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask;
 
-	if (rdma_init_qp_attr(id, &attr, &mask))
+	if (rdma_init_qp_attr(conn->id, &attr, &mask))
 		return mrf_verbs_errno();
-	return mrf_verbs_ret(ibv_modify_qp(id->qp, &attr, mask));
+	if (mask & IBV_QP_ACCESS_FLAGS && !conn->incoming)
+		attr.qp_access_flags = 0;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		attr.min_rnr_timer = MIN_RNR_TIMER;
+	return mrf_verbs_ret(ibv_modify_qp(conn->qp, &attr, mask));
 }
 
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
@@ -43,14 +47,37 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 	};
 	int ret;
 
-	conn->id->qp = ibv_create_qp(attr->pd->pd, &init);
-	if (!conn->id->qp)
+	conn->qp = ibv_create_qp(attr->pd->pd, &init);
+	if (!conn->qp)
 		return mrf_verbs_errno();
-	ret = begin(conn->id);
+	ret = to_state(conn, IBV_QPS_INIT);
 	if (ret) {
-		ibv_destroy_qp(conn->id->qp);
-		conn->id->qp = NULL;
+		ibv_destroy_qp(conn->qp);
+		conn->qp = NULL;
+		return ret;
 	}
+	/*
+	 * librdmacm takes the queue pair of an id that it knows of through its states, whose
+	 * ever it is; on our side of a connection it would open it to the target before
+	 * anybody has seen the response.
+	 */
+	if (conn->incoming)
+		conn->id->qp = conn->qp;
+	return 0;
+}
+
+int mrf_vconn_establish(struct mrf_vconn *conn)
+{
+	int ret;
+
+	/* What was set before there was an answer may differ from what it says. */
+	ret = to_state(conn, IBV_QPS_INIT);
+	if (!ret)
+		ret = to_state(conn, IBV_QPS_RTR);
+	if (!ret)
+		ret = to_state(conn, IBV_QPS_RTS);
+	if (!ret && MRF_GATED(rdma_establish(conn->id)))
+		ret = mrf_verbs_errno();
 	return ret;
 }
 
@@ -59,7 +86,7 @@ int mrf_vconn_tune(struct mrf_vconn *conn)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
 				    .min_rnr_timer = MIN_RNR_TIMER };
 
-	return -ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+	return -ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
 }
 
 static int to_fi(int err)
@@ -90,7 +117,7 @@ int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 	post.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0u);
 	post.wr.rdma.remote_addr = remote_addr;
 	post.wr.rdma.rkey = rkey;
-	err = ibv_post_send(conn->id->qp, &post, &bad);
+	err = ibv_post_send(conn->qp, &post, &bad);
 	return mrf_likely(!err) ? 0 : to_fi(err);
 }
 
@@ -110,7 +137,7 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr)
 	post.imm_data = htonl(wr->imm);
 	post.wr.rdma.remote_addr = wr->remote_addr;
 	post.wr.rdma.rkey = wr->rkey;
-	err = ibv_post_send(conn->id->qp, &post, &bad);
+	err = ibv_post_send(conn->qp, &post, &bad);
 	return mrf_likely(!err) ? 0 : to_fi(err);
 }
 
@@ -121,7 +148,7 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 		.sg_list = (struct ibv_sge *)sge,
 		.num_sge = 1,
 	};
-	int err = ibv_post_recv(conn->id->qp, &post, &bad);
+	int err = ibv_post_recv(conn->qp, &post, &bad);
 
 	return err ? to_fi(err) : 0;
 }

@@ -56,7 +56,8 @@ enum mrf_cm_type {
 	MRF_CM_ADDR_RESOLVED,
 	MRF_CM_ROUTE_RESOLVED,
 	MRF_CM_REQUEST,	    /* conn is the listener, incoming the new connection */
-	MRF_CM_ESTABLISHED,
+	MRF_CM_RESPONSE,    /* the target accepts: mrf_vconn_establish, or mrf_vconn_close */
+	MRF_CM_ESTABLISHED, /* the initiator has */
 	MRF_CM_REJECTED,
 	MRF_CM_FAILED,	    /* no address, no route, unreachable: err tells */
 	MRF_CM_DISCONNECTED,
@@ -108,13 +109,18 @@ struct mrf_vqp_attr {
 	uint32_t max_inline; /* bytes */
 };
 
-/* After ADDR_RESOLVED, or on an incoming connection. */
+/*
+ * After ADDR_RESOLVED, or on an incoming connection. Only the queue pair of an incoming
+ * one lets the peer access memory.
+ */
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr);
 /* retry: 1..6 resends without an answer, then MRF_WC_TIMEOUT (rxe takes 7 as for ever). */
 int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsigned retry);
 int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len);
+/* After RESPONSE: only from now on anything goes either way. */
+int mrf_vconn_establish(struct mrf_vconn *conn);
 void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len);
-/* After ESTABLISHED, each side: see rxe's 655 ms otherwise. */
+/* After mrf_vconn_accept: see rxe's 655 ms otherwise. */
 int mrf_vconn_tune(struct mrf_vconn *conn);
 /* Tells the peer and puts the queue pair into error: all that is posted is flushed. */
 void mrf_vconn_disconnect(struct mrf_vconn *conn);

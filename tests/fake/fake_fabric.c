@@ -371,8 +371,29 @@ int mrf_vpd_alloc(struct mrf_vdev *dev, struct mrf_vpd **out)
 	return 0;
 }
 
+/* The kernel would not let go of it, and it would leak. */
+static void must_be_unused(const struct mrf_vpd *pd)
+{
+	unsigned i;
+
+	enter();
+	for (i = 0; i < MAX_MRS; i++) {
+		if (f.mrs[i].pd == pd)
+			abort();
+	}
+	mrf_list_each (node, &f.conns) {
+		const struct mrf_vconn *conn =
+			mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->qp != QP_NONE && conn->attr.pd == pd)
+			abort();
+	}
+	leave();
+}
+
 void mrf_vpd_free(struct mrf_vpd *pd)
 {
+	must_be_unused(pd);
 	unmake(FAKE_VPD_ALLOC, pd);
 }
 
@@ -804,6 +825,9 @@ static enum mrf_wc_status check_remote(const struct mrf_vconn *conn, const struc
 						   : MRF_RIGHT_REMOTE_WRITE;
 
 	*there = NULL;
+	/* An initiator lets nobody through. */
+	if (conn->passive)
+		return MRF_WC_REFUSED;
 	if (!wr->len)
 		return MRF_WC_OK;
 	*there = reach(conn->peer->attr.pd, wr->wr.rkey, wr->wr.remote_addr, wr->len,
@@ -1373,10 +1397,26 @@ int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
 		tell(conn, MRF_CM_DISCONNECTED, NULL, 0, 0);
 	} else if (!ret) {
 		conn->state = peer->state = CONNECTED;
-		conn->qp = peer->qp = QP_RTS;
+		conn->qp = QP_RTS;
+		tell(peer, MRF_CM_RESPONSE, data, len, 196);
+	}
+	leave();
+	return ret;
+}
+
+int mrf_vconn_establish(struct mrf_vconn *conn)
+{
+	int ret;
+
+	enter();
+	ret = ordered(FAKE_ESTABLISH);
+	if (!ret && conn->qp == QP_INIT)
+		conn->qp = QP_RTS;
+	/* The other end may have gone meanwhile: an event says so. */
+	if (!ret && conn->peer) {
 		fake.connects++;
-		tell(peer, MRF_CM_ESTABLISHED, data, len, 196);
-		tell(conn, MRF_CM_ESTABLISHED, NULL, 0, 0);
+		tell(conn->peer, MRF_CM_ESTABLISHED, NULL, 0, 0);
+		run_queue(conn->peer);
 	}
 	leave();
 	return ret;

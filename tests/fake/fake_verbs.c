@@ -84,6 +84,15 @@ const struct fake_mr *fake_verbs_find(uint32_t rkey)
 	return mr;
 }
 
+const struct fake_mr *fake_verbs_by_lkey(uint32_t lkey)
+{
+	const struct fake_mr *mr = mrs;
+
+	while (mr && mr->mr.lkey != lkey)
+		mr = mr->next;
+	return mr;
+}
+
 uint32_t fake_verbs_next_key(void)
 {
 	uint32_t key;
@@ -275,6 +284,15 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
 	return pd;
 }
 
+static bool in_use(const struct ibv_pd *pd)
+{
+	const struct fake_mr *mr = mrs;
+
+	while (mr && mr->mr.pd != pd)
+		mr = mr->next;
+	return mr;
+}
+
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	int ret = 0;
@@ -282,7 +300,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	pthread_mutex_lock(&lock);
 	if (!goes_on(FAKE_DEALLOC_PD))
 		ret = errno;
-	else if (fake_verbs.live_mrs)
+	else if (in_use(pd))
 		ret = EBUSY;
 	else
 		fake_verbs.live_pds--;

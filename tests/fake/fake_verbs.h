@@ -73,6 +73,7 @@ void fake_verbs_fail_always(enum fake_call call, int err);
 unsigned fake_verbs_live(void);
 /* A live registration by its rkey, or NULL. */
 const struct fake_mr *fake_verbs_find(uint32_t rkey);
+const struct fake_mr *fake_verbs_by_lkey(uint32_t lkey);
 /* What the next registration gets for a key; keys go up, unless they are set. */
 uint32_t fake_verbs_next_key(void);
 /* How many live registrations have a byte of [addr, addr + len). */

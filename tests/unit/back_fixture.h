@@ -17,7 +17,6 @@
 
 static struct mrf_mr_lease lease;
 static struct mrf_mr_view view;
-static struct fid asker = { .fclass = FI_CLASS_EP };
 static atomic_uint told; /* calls of space->dropped */
 
 static inline void tell(void *arg)
@@ -87,7 +86,7 @@ static inline bool keeps(void)
 
 static inline enum mrf_mr_status reach(uint64_t key, uint64_t pos, uint64_t len)
 {
-	struct mrf_mr_ask ask = { .key = key, .addr = pos, .len = len, .ep = &asker };
+	struct mrf_mr_ask ask = { .key = key, .addr = pos, .len = len };
 
 	memset(&view, 0xee, sizeof(view));
 	library_enter();

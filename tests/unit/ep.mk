@@ -13,6 +13,7 @@ tests_unit_t_none_LDADD = $(UNIT_LDADD)
 EP_FIXTURE = tests/fake/fake_fabric.c tests/fake/fake_fabric.h \
 	tests/unit/ep_fixture.c tests/unit/ep_fixture.h tests/unit/unit.h
 check_PROGRAMS += \
+	tests/unit/t_apart \
 	tests/unit/t_ask \
 	tests/unit/t_ep \
 	tests/unit/t_ep_faults \
@@ -22,6 +23,8 @@ check_PROGRAMS += \
 	tests/unit/t_msg \
 	tests/unit/t_resolve \
 	tests/unit/t_target
+tests_unit_t_apart_SOURCES = tests/unit/t_apart.c $(EP_FIXTURE)
+tests_unit_t_apart_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)
 tests_unit_t_ask_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_SOURCES = tests/unit/t_ep.c $(EP_FIXTURE)

@@ -4,6 +4,7 @@ check_PROGRAMS += \
 	tests/unit/t_desc \
 	tests/unit/t_domain \
 	tests/unit/t_enable \
+	tests/unit/t_face \
 	tests/unit/t_fabric \
 	tests/unit/t_map \
 	tests/unit/t_mr_key \
@@ -26,6 +27,9 @@ tests_unit_t_back_LDFLAGS = $(MR_WRAP)
 tests_unit_t_enable_SOURCES = tests/unit/t_enable.c $(BACK_FIXTURE)
 tests_unit_t_enable_LDADD = $(UNIT_LDADD)
 tests_unit_t_enable_LDFLAGS = $(MR_WRAP)
+tests_unit_t_face_SOURCES = tests/unit/t_face.c $(BACK_FIXTURE)
+tests_unit_t_face_LDADD = $(UNIT_LDADD)
+tests_unit_t_face_LDFLAGS = $(MR_WRAP)
 tests_unit_t_refresh_SOURCES = tests/unit/t_refresh.c $(BACK_FIXTURE)
 tests_unit_t_refresh_LDADD = $(UNIT_LDADD)
 tests_unit_t_refresh_LDFLAGS = $(MR_WRAP)

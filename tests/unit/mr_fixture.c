@@ -75,6 +75,7 @@ void env_open_api(uint64_t mode, uint32_t api_version)
 	mrf_obj_init(&env.obj, &env.domain.fid, NULL);
 	ck_assert_int_eq(mrf_vdev_open((struct sockaddr *)&addr, &env.dev), 0);
 	ck_assert_int_eq(mrf_vpd_alloc(env.dev, &env.space.pd), 0);
+	env.space.vdev = env.dev;
 	env.space.obj = &env.obj;
 	env.space.domain = &env.domain;
 	env.space.mode = mode;

@@ -17,12 +17,13 @@ static void open_all(void)
 	back_open(MODE);
 	env.space.api_version = FI_VERSION(2, 3);
 	mrf_obj_init(&ep_obj, &ep_fid, NULL);
-	mrf_mr_port_open(&env.space, &port, &ep_obj);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &ep_obj), 0);
 }
 
 static void close_all(void)
 {
-	mrf_mr_port_close(&env.space, &port);
+	ck_assert_int_eq(mrf_mr_port_close(&env.space, &port), 0);
+	mrf_mr_port_free(&port);
 	mrf_obj_fini(&ep_obj);
 	back_close();
 }
@@ -113,7 +114,7 @@ static struct fid_mr *make_enabled(void)
 
 static struct mrf_mr_ask ask_for_it(void)
 {
-	return (struct mrf_mr_ask){ .key = KEY, .len = PAGE, .ep = &ep_fid };
+	return (struct mrf_mr_ask){ .key = KEY, .len = PAGE, .port = &port };
 }
 
 /* A thread is in the middle of refreshing it, until let_go. */
@@ -243,7 +244,7 @@ static void must_log(const char *text, unsigned code)
 static void must_show(struct fid_mr *mr, enum mrf_mr_state state)
 {
 	bool serves = state == ENABLED || state == REFRESHING;
-	struct mrf_mr_ask ask = { .key = KEY, .ep = &ep_fid };
+	struct mrf_mr_ask ask = { .key = KEY, .port = &port };
 	static const enum mrf_mr_status told_status[MRF_STATES] = {
 		[CLOSED] = MRF_MR_CLOSED, [DISABLED] = MRF_MR_DISABLED,
 		[ENABLED] = MRF_MR_OK,	  [REFRESHING] = MRF_MR_OK,

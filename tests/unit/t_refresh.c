@@ -241,7 +241,7 @@ START_TEST(a_failed_refresh_changes_nothing)
 		ck_assert(!ret == !strstr(unit_captured(&cap), "MRF-E3022"));
 		ck_assert(!ret || ret == -FI_ENOMEM);
 	}
-	ck_assert_uint_eq(nth, 4);
+	ck_assert_uint_eq(nth, 5);
 	must_reach(KEY, 0, PAGE);
 	unit_capture(&cap);
 	fake_verbs_fail_always(FAKE_REVOKE_MR, EBUSY);
@@ -341,7 +341,7 @@ static void *refresh_often(void *arg)
 
 static void *ask_often(void *arg)
 {
-	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE, .ep = &asker };
+	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE };
 	struct mrf_mr_lease mine;
 	struct mrf_mr_view answer;
 	unsigned i;

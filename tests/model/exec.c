@@ -173,22 +173,35 @@ void step_run(struct actor *a, const struct step *step)
 
 /* --- opening and closing ------------------------------------------------------------ */
 
+#define APART (1ul << 44) /* the memory of one thread from that of the next */
+
+static void memory_open(struct actor *a, uintptr_t at)
+{
+	uint8_t **mem = &a->limb->mem;
+
+	at = at ? at + a->number * APART : 0;
+	*mem = mmap((void *)at, MEM, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+	if (*mem == MAP_FAILED)
+		model_fail("harness", "no memory");
+	for (uint32_t i = 0; i < MEM; i++)
+		(*mem)[i] = a->shadow[i] = byte_of(a->number + 77, i);
+	if (at)
+		must(munmap(*mem + HOLE * PAGE, PAGE));
+	else
+		must(mprotect(*mem + HOLE * PAGE, PAGE, PROT_NONE));
+}
+
 void actor_open(struct actor *a, struct world *world, unsigned number)
 {
 	struct limb *limb = a->limb;
 
 	a->world = world;
 	a->number = number;
-	a->rnd = world->conf.seed * 1000003u + number;
+	a->dice = world->conf.seed * 1000003u + number;
 	for (unsigned i = 0; i < SHARED_EPS; i++)
 		a->ep_open[i] = true;
-	limb->mem = mmap(NULL, MEM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0);
-	if (limb->mem == MAP_FAILED)
-		model_fail("harness", "no memory");
-	for (uint32_t i = 0; i < MEM; i++)
-		limb->mem[i] = a->shadow[i] = byte_of(number + 77, i);
-	must(mprotect(limb->mem + HOLE * PAGE, PAGE, PROT_NONE));
+	memory_open(a, world->side->backend->memory);
 	limb->peer = world->side->backend->peer_open(&world->conf, number);
 }
 

@@ -55,19 +55,22 @@ struct backend {
 	struct fi_info *(*info)(const struct conf *conf);
 	/* The peer of each thread; start is answered by end, one at a time. */
 	void *(*peer_open)(const struct conf *conf, unsigned thread);
-	void (*peer_start)(void *peer, const struct peer_ask *ask);
-	void (*peer_end)(void *peer, struct peer_answer *answer);
+	void (*start)(void *peer, const struct peer_ask *ask);
+	void (*end)(void *peer, struct peer_answer *answer);
 	void (*peer_close)(void *peer);
+	/* Where the memory of the first thread begins; 0: anywhere. With it, holes are
+	 * not mapped at all; they must stay so. */
+	uintptr_t memory;
 	/* NULL, or what was left behind. */
 	const char *(*leftovers)(void);
 };
 
 /* The peer itself: opens its own fabric; used by backends. In peer.c. */
-struct peer;
-struct peer *peer_new(const struct backend *backend, const struct conf *conf);
-void peer_start(struct peer *peer, const struct peer_ask *ask);
-void peer_end(struct peer *peer, struct peer_answer *answer);
-void peer_free(struct peer *peer);
+struct mate;
+struct mate *mate_new(const struct backend *backend, const struct conf *conf);
+void mate_start(struct mate *peer, const struct peer_ask *ask);
+void mate_end(struct mate *peer, struct peer_answer *answer);
+void mate_free(struct mate *peer);
 
 /* A process's fabric, domain and what endpoints need. */
 struct side {

@@ -83,7 +83,7 @@ static void access_start(struct actor *a, const struct step *step)
 	else
 		ask.key = a->regions[step->slot].key;
 	memcpy(ask.name, endpoint_of(a, step->ep)->name, sizeof(ask.name));
-	a->world->side->backend->peer_start(a->limb->peer, &ask);
+	a->world->side->backend->start(a->limb->peer, &ask);
 }
 
 static void access_end(struct actor *a, const struct step *step, const struct want *want,
@@ -91,7 +91,7 @@ static void access_end(struct actor *a, const struct step *step, const struct wa
 {
 	struct peer_answer answer;
 
-	a->world->side->backend->peer_end(a->limb->peer, &answer);
+	a->world->side->backend->end(a->limb->peer, &answer);
 	if (answer.rc)
 		model_fail("posting", "the peer could not start an access: %d",
 			   answer.rc);

@@ -304,8 +304,8 @@ void run_raw(struct actor *a, const struct step *step)
 
 void peer_call(struct actor *a, const struct peer_ask *ask, struct peer_answer *answer)
 {
-	a->world->side->backend->peer_start(a->limb->peer, ask);
-	a->world->side->backend->peer_end(a->limb->peer, answer);
+	a->world->side->backend->start(a->limb->peer, ask);
+	a->world->side->backend->end(a->limb->peer, answer);
 }
 
 void run_map(struct actor *a, const struct step *step)

@@ -4,6 +4,12 @@ MODEL = tests/model/exec.c tests/model/exec.h tests/model/exec_access.c \
 	tests/model/model_access.c tests/model/model_int.h \
 	tests/model/run.c tests/model/run.h tests/model/shorten.c tests/model/side.c \
 	tests/model/step.c tests/model/trace.h
+if HAVE_CHECK
 check_PROGRAMS += tests/unit/t_model
 tests_unit_t_model_SOURCES = tests/unit/t_model.c $(MODEL) $(EP_FIXTURE)
 tests_unit_t_model_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+endif
+noinst_PROGRAMS += tests/func/f_model
+tests_func_f_model_SOURCES = tests/func/f_model.c tests/model/device.c tests/model/device.h \
+	$(MODEL) $(func_harness)
+tests_func_f_model_LDADD = libmrfab.la -lpthread

@@ -6,7 +6,7 @@
 
 /* --- small things ------------------------------------------------------------------ */
 
-uint64_t rnd(uint64_t *state)
+uint64_t dice(uint64_t *state)
 {
 	uint64_t x = *state += 0x9e3779b97f4a7c15ull;
 

@@ -166,7 +166,7 @@ struct world {
 struct actor {
 	struct world *world;
 	unsigned number;
-	uint64_t rnd;
+	uint64_t dice;
 	unsigned long clock; /* steps done */
 	uint64_t serials;
 	struct region regions[REGIONS];
@@ -229,7 +229,7 @@ struct region *region_of(struct actor *a, const struct step *step);
 bool is_there(uint32_t off, uint32_t len);
 /* Byte i of what is written with this seed. */
 uint8_t byte_of(uint64_t seed, uint32_t i);
-uint64_t rnd(uint64_t *state);
+uint64_t dice(uint64_t *state);
 /* "VIRT_ADDR+PROV_KEY", or "0": as FI_MRFAB_MR_MODE takes it. */
 void mode_print(uint64_t mode, char *buf, size_t size);
 

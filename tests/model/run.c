@@ -44,9 +44,9 @@ void model_fail(const char *kind, const char *fmt, ...)
 		va_end(ap);
 		_exit(1);
 	}
-	/* Another thread is about to end the process. */
-	for (;;)
-		pause();
+	/* Another thread, or process, is about to end all of it. */
+	sleep(5);
+	_exit(1);
 }
 
 void model_count(enum kind kind, int rc)
@@ -236,11 +236,9 @@ static void conf_make(const struct plan *plan, unsigned number, struct conf *con
 	*conf = (struct conf){ .seed = plan->seed + number,
 			       .threads = plan->threads,
 			       .steps = plan->steps };
-	conf->api = apis[rnd(&state) % (sizeof(apis) / sizeof(apis[0]))];
+	conf->api = apis[dice(&state) % (sizeof(apis) / sizeof(apis[0]))];
 	for (unsigned i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
-		conf->mode |= rnd(&state) % 2 ? bits[i] : 0;
-	if (plan->modes)
-		conf->mode = plan->modes[number % plan->nmodes];
+		conf->mode |= dice(&state) % 2 ? bits[i] : 0;
 }
 
 static void conf_tell(FILE *out, const struct conf *conf)
@@ -254,10 +252,10 @@ static void conf_tell(FILE *out, const struct conf *conf)
 
 static void tell(const struct plan *plan, unsigned world, const struct trace *trace)
 {
-	fprintf(plan->out, "not ok model: seed %llu, world %u (",
+	fprintf(plan->out, "# model failed: seed %llu, world %u (",
 		(unsigned long long)plan->seed, world);
 	conf_tell(plan->out, &trace->conf);
-	fprintf(plan->out, ")\n  after %u steps: %s\n", trace->failure.step + 1,
+	fprintf(plan->out, ")\n#   after %u steps: %s\n", trace->failure.step + 1,
 		trace->failure.text);
 	fflush(plan->out);
 }
@@ -266,15 +264,15 @@ static void tell_short(const struct plan *plan, const struct trace *trace, enum 
 {
 	char line[400];
 
-	fprintf(plan->out, "  these %u steps are enough%s (", trace->n,
+	fprintf(plan->out, "#   these %u steps are enough%s (", trace->n,
 		how == IN_THREADS ? ", though not always, and only in threads" : "");
 	conf_tell(plan->out, &trace->conf);
 	fprintf(plan->out, "):\n");
 	for (unsigned i = 0; i < trace->n; i++) {
 		step_print(&trace->steps[i], line, sizeof(line));
-		fprintf(plan->out, "  %3u. %s\n", i + 1, line);
+		fprintf(plan->out, "#   %3u. %s\n", i + 1, line);
 	}
-	fprintf(plan->out, "  -> %s\n  MRFAB_SEED=%llu does all of it again\n",
+	fprintf(plan->out, "#   -> %s\n#   MRFAB_SEED=%llu does all of it again\n",
 		trace->failure.text, (unsigned long long)plan->seed);
 	fflush(plan->out);
 }
@@ -284,12 +282,14 @@ static void explain(const struct plan *plan, unsigned world, struct trace *trace
 	enum how how;
 
 	tell(plan, world, trace);
-	if (trace_shorten(trace, plan->backend, plan->seconds, &how))
+	if (trace_shorten(trace, plan->backend, plan->seconds, plan->budget, &how))
 		tell_short(plan, trace, how);
 	else
-		fprintf(plan->out, "  the same steps did not fail again\n");
+		fprintf(plan->out, "#   the same steps did not fail again\n");
 	fflush(plan->out);
 }
+
+#define ENOUGH 20000 /* so many steps meet everything */
 
 /* What was done, and refused. A run that comes to do nothing shows nothing. */
 static bool tell_counts(const struct plan *plan, struct trace *trace)
@@ -307,8 +307,9 @@ static bool tell_counts(const struct plan *plan, struct trace *trace)
 		all = all && (done || kind == SHOW || kind == DOMAIN) &&
 		      (refused || kind == SHOW);
 	}
+	all = all || plan->worlds * plan->steps < ENOUGH;
 	fprintf(plan->out, "%s\n", all ? "" : ": not all of it was met");
-	return all || plan->worlds * plan->steps < 20000;
+	return all;
 }
 
 bool model_run(const struct plan *plan)
@@ -320,7 +321,7 @@ bool model_run(const struct plan *plan)
 
 	if (trace == MAP_FAILED)
 		return false;
-	for (unsigned i = 0; i < plan->worlds && good; i++) {
+	for (unsigned i = plan->first; i < plan->first + plan->worlds && good; i++) {
 		conf_make(plan, i, &trace->conf);
 		good = trace_do(trace, plan->backend, RECORD, plan->seconds);
 		if (!good)

@@ -14,11 +14,11 @@
 struct plan {
 	const struct backend *backend;
 	uint64_t seed;
-	unsigned worlds, steps; /* of a world: all of its threads together */
+	unsigned first, worlds; /* numbers of worlds: mode and version go by them */
+	unsigned steps;		/* of a world: all of its threads together */
 	unsigned threads;
-	unsigned seconds;      /* for one world; longer is a hang */
-	const uint64_t *modes; /* nmodes of them, in turn; NULL: any */
-	unsigned nmodes;
+	unsigned seconds; /* for one world; longer is a hang */
+	unsigned budget;  /* seconds to shorten what fails */
 	FILE *out;
 };
 

@@ -5,7 +5,6 @@
 #include <time.h>
 #include "trace.h"
 
-#define BUDGET_S 120 /* of a shortening */
 /* What depends on the order of threads does not fail each time. */
 #define FIRST_TRIES 300
 #define LEAST_TRIES 12
@@ -138,12 +137,12 @@ static bool comes_again(struct hunt *h)
 }
 
 bool trace_shorten(struct trace *trace, const struct backend *backend, unsigned seconds,
-		   enum how *how)
+		   unsigned budget, enum how *how)
 {
 	struct hunt h = { .trace = trace,
 			  .backend = backend,
 			  .seconds = seconds,
-			  .end = time(NULL) + BUDGET_S,
+			  .end = time(NULL) + budget,
 			  .failure = trace->failure };
 	bool again;
 

@@ -63,7 +63,7 @@ void side_close(struct side *side)
 
 #define ADDRS 256
 
-struct peer {
+struct mate {
 	struct side side;
 	uint8_t *buf, *board; /* MAX_ACCESS bytes */
 	struct fid_mr *mr, *board_mr;
@@ -88,7 +88,7 @@ static uint8_t *pages(void)
 }
 
 /* As the mode wants it. */
-static struct fid_mr *reg(struct peer *p, void *buf, uint64_t access)
+static struct fid_mr *reg(struct mate *p, void *buf, uint64_t access)
 {
 	uint64_t mode = p->side.conf->mode;
 	struct fid_mr *mr = NULL;
@@ -103,7 +103,7 @@ static struct fid_mr *reg(struct peer *p, void *buf, uint64_t access)
 	return mr;
 }
 
-static void buffers_open(struct peer *p)
+static void buffers_open(struct mate *p)
 {
 	p->buf = pages();
 	p->board = pages();
@@ -114,9 +114,9 @@ static void buffers_open(struct peer *p)
 	p->desc = fi_mr_desc(p->mr);
 }
 
-struct peer *peer_new(const struct backend *backend, const struct conf *conf)
+struct mate *mate_new(const struct backend *backend, const struct conf *conf)
 {
-	struct peer *p = calloc(1, sizeof(*p));
+	struct mate *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		abort();
@@ -126,7 +126,7 @@ struct peer *peer_new(const struct backend *backend, const struct conf *conf)
 }
 
 /* A bound region can be closed before its endpoint, or only after it. */
-void peer_free(struct peer *p)
+void mate_free(struct mate *p)
 {
 	int rc = fi_close(&p->board_mr->fid);
 
@@ -144,7 +144,7 @@ void peer_free(struct peer *p)
 	free(p);
 }
 
-static fi_addr_t addr_of(struct peer *p, const char *name)
+static fi_addr_t addr_of(struct mate *p, const char *name)
 {
 	for (unsigned i = 0; i < p->naddrs; i++) {
 		if (!memcmp(p->addrs[i].name, name, NAME_MAX_LEN))
@@ -163,7 +163,7 @@ static void paint(uint8_t *at, const struct peer_ask *ask)
 		at[i] = byte_of(ask->seed, i);
 }
 
-static ssize_t post(struct peer *p, fi_addr_t to)
+static ssize_t post(struct mate *p, fi_addr_t to)
 {
 	struct fid_ep *ep = p->side.shared[0].ep;
 	const struct peer_ask *ask = &p->ask;
@@ -174,7 +174,7 @@ static ssize_t post(struct peer *p, fi_addr_t to)
 	return fi_write(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
 }
 
-static void map(struct peer *p)
+static void map(struct mate *p)
 {
 	struct peer_ask *ask = &p->ask;
 
@@ -182,7 +182,7 @@ static void map(struct peer *p)
 				     &p->answer.key, ask->flags);
 }
 
-static void tell_board(struct peer *p)
+static void tell_board(struct mate *p)
 {
 	struct peer_answer *answer = &p->answer;
 
@@ -191,7 +191,7 @@ static void tell_board(struct peer *p)
 	memcpy(answer->name, p->side.shared[0].name, sizeof(answer->name));
 }
 
-void peer_start(struct peer *p, const struct peer_ask *ask)
+void mate_start(struct mate *p, const struct peer_ask *ask)
 {
 	p->ask = *ask;
 	memset(&p->answer, 0, offsetof(struct peer_answer, bytes));
@@ -243,7 +243,7 @@ int completion(struct fid_cq *cq, char *text)
 	return err.err;
 }
 
-void peer_end(struct peer *p, struct peer_answer *answer)
+void mate_end(struct mate *p, struct peer_answer *answer)
 {
 	bool access = p->ask.what == PEER_WRITE || p->ask.what == PEER_READ;
 

@@ -8,7 +8,7 @@
 
 static uint32_t below(struct actor *a, uint32_t n)
 {
-	return (uint32_t)(rnd(&a->rnd) % n);
+	return (uint32_t)(dice(&a->dice) % n);
 }
 
 static bool one_in(struct actor *a, uint32_t n)
@@ -19,9 +19,9 @@ static bool one_in(struct actor *a, uint32_t n)
 /* --- making ------------------------------------------------------------------------ */
 
 static const uint8_t weights[KINDS] = {
-	[REG] = 22,  [CLOSE] = 10, [BIND] = 12, [ENABLE] = 8, [REFRESH] = 9,
-	[SHOW] = 1,  [RAW] = 5,	   [MAP] = 5,	[UNMAP] = 3,  [WRITE] = 30,
-	[READ] = 22, [PUT] = 7,	   [GET] = 7,	[EP] = 3,     [DOMAIN] = 1
+	[REG] = 22,  [CLOSE] = 10, [BIND] = 16, [ENABLE] = 12, [REFRESH] = 12,
+	[SHOW] = 1,  [RAW] = 14,   [MAP] = 14,	[UNMAP] = 5,   [WRITE] = 30,
+	[READ] = 22, [PUT] = 5,	   [GET] = 5,	[EP] = 3,      [DOMAIN] = 1
 };
 
 static uint8_t kind_make(struct actor *a)
@@ -139,7 +139,7 @@ static void map_make(struct actor *a, struct step *step)
 	step->ep = (uint8_t)below(a, MAPPINGS);
 	if (one_in(a, 8))
 		step->fault = faults[below(a, sizeof(faults))];
-	step->seed = rnd(&a->rnd);
+	step->seed = dice(&a->dice);
 }
 
 static void bytes_make(struct actor *a, uint32_t total, struct step *step)
@@ -168,7 +168,7 @@ static void access_step_make(struct actor *a, struct step *step)
 		one_in(a, a->world->conf.mode & FI_MR_RAW ? 8 : 2) ? BY_KEY : BY_MAPPING;
 	if (step->way == BY_MAPPING)
 		step->slot %= MAPPINGS;
-	step->seed = rnd(&a->rnd);
+	step->seed = dice(&a->dice);
 	step->overlap = one_in(a, 5);
 	bytes_make(a, region_of(a, step)->total, step);
 }
@@ -180,7 +180,7 @@ static void local_make(struct actor *a, struct step *step)
 	unsigned seg = r->n ? below(a, r->n) : 0;
 	uint32_t *len = &step->len[0];
 
-	step->seed = rnd(&a->rnd);
+	step->seed = dice(&a->dice);
 	if (one_in(a, 12))
 		step->fault = one_in(a, 2) ? BAD_KEY : NO_IOV;
 	if (!r->len[seg] || one_in(a, 10)) {
@@ -264,6 +264,8 @@ static bool is_dull(struct actor *a, const struct step *step)
 
 	if (step->kind == BIND && !(mode & FI_MR_ENDPOINT))
 		return !one_in(a, 10);
+	if ((step->kind == RAW || step->kind == MAP) && !(mode & FI_MR_RAW))
+		return !one_in(a, 3);
 	if (step->kind == EP && !(mode & FI_MR_ENDPOINT))
 		return !one_in(a, 4);
 	if (step->kind == ENABLE && !(mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT)))

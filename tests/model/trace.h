@@ -33,9 +33,9 @@ bool trace_do(struct trace *trace, const struct backend *backend, enum how how,
 	      unsigned seconds);
 /*
  * Leaves out what is not needed for the same kind of failure. False: it does not come
- * again. *how: what it takes.
+ * again, or not within budget seconds. *how: what it takes.
  */
 bool trace_shorten(struct trace *trace, const struct backend *backend, unsigned seconds,
-		   enum how *how);
+		   unsigned budget, enum how *how);
 
 #endif

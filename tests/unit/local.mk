@@ -4,5 +4,4 @@ include tests/unit/obj.mk
 include tests/unit/mr.mk
 include tests/unit/ep.mk
 include tests/unit/conf.mk
-include tests/model/local.mk
 include tests/fuzz/local.mk

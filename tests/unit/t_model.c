@@ -34,22 +34,22 @@ static const struct backend backend;
 static void *open_peer(const struct conf *conf, unsigned thread)
 {
 	(void)thread;
-	return peer_new(&backend, conf);
+	return mate_new(&backend, conf);
 }
 
 static void start(void *peer, const struct peer_ask *ask)
 {
-	peer_start(peer, ask);
+	mate_start(peer, ask);
 }
 
 static void end(void *peer, struct peer_answer *answer)
 {
-	peer_end(peer, answer);
+	mate_end(peer, answer);
 }
 
 static void close_peer(void *peer)
 {
-	peer_free(peer);
+	mate_free(peer);
 }
 
 static const char *leftovers(void)
@@ -62,7 +62,12 @@ static const char *leftovers(void)
 }
 
 static const struct backend backend = {
-	info, open_peer, start, end, close_peer, leftovers
+	.info = info,
+	.peer_open = open_peer,
+	.start = start,
+	.end = end,
+	.peer_close = close_peer,
+	.leftovers = leftovers,
 };
 
 START_TEST(model_library_does_what_the_manual_says_in_any_order_of_calls)
@@ -74,6 +79,7 @@ START_TEST(model_library_does_what_the_manual_says_in_any_order_of_calls)
 			     .steps = STEPS_OF_A_WORLD,
 			     .threads = 3,
 			     .seconds = 120,
+			     .budget = 120,
 			     .out = stdout };
 
 	fake.is_there = model_memory_there;

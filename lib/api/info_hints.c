@@ -55,7 +55,7 @@ struct row {
 #define V1_9 FI_VERSION(1, 9)
 
 static const struct row rows[] = {
-	INFO(caps, BITS, MRF_CAPS, &mrf_names_caps),
+	INFO(caps, BITS, MRF_CAPS_ALL, &mrf_names_caps),
 	EP(type, EQUAL, FI_EP_RDM, &mrf_names_ep_type, 0),
 	EP(protocol, EQUAL, MRF_PROTOCOL, NULL, 0),
 	EP(protocol_version, AT_MOST, MRF_PROTOCOL_VERSION, NULL, 0),
@@ -75,7 +75,7 @@ static const struct row rows[] = {
 	TX(iov_limit, AT_MOST, MRF_LIMIT_IOV, NULL, 0),
 	TX(rma_iov_limit, AT_MOST, MRF_LIMIT_RMA_IOV, NULL, 0),
 	TX(tclass, EQUAL, FI_TC_BEST_EFFORT, NULL, V1_9),
-	RX(caps, BITS, MRF_CAPS_RX, &mrf_names_caps),
+	RX(caps, BITS, MRF_CAPS_RX | MRF_CAPS_RX_EXTRA, &mrf_names_caps),
 	RX(op_flags, BITS, MRF_OP_FLAGS_RX, &mrf_names_op_flags),
 	RX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order),
 	RX(comp_order, BITS, MRF_COMP_ORDER, &mrf_names_comp_order),

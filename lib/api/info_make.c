@@ -110,6 +110,8 @@ static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_att
 {
 	*rx = rx_offer;
 	rx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_RX);
+	if (!hint || !hint->caps)
+		rx->caps |= caps & MRF_CAPS_RX_EXTRA;
 	if (!hint)
 		return;
 	rx->op_flags = hint->op_flags;

@@ -120,7 +120,8 @@ static uint64_t caps_granted(const struct fi_info *hints)
 	uint64_t primary = asked ? asked & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
 	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
 
-	return with_directions(primary) | (secondary ? secondary : MRF_CAPS_SECONDARY);
+	return with_directions(primary) | (secondary ? secondary : MRF_CAPS_SECONDARY) |
+	       (asked & MRF_CAPS_EXTRA);
 }
 
 bool mrf_info_mode_withheld(const struct mrf_info_query *query)
@@ -137,7 +138,7 @@ uint64_t mrf_info_mode_caps(const struct mrf_info_query *query)
 
 	if (!mrf_info_mode_withheld(query))
 		return caps;
-	caps &= ~(FI_REMOTE_READ | FI_REMOTE_WRITE);
+	caps &= ~(FI_REMOTE_READ | FI_REMOTE_WRITE | MRF_CAPS_EXTRA);
 	/* Nothing but a target: FI_RMA that is left alone would mean every direction. */
 	return caps & (FI_READ | FI_WRITE) ? caps : caps & ~FI_RMA;
 }

@@ -167,6 +167,8 @@ static int open_space(struct mrf_domain *domain)
 	space->mode = mrf_mr_mode_runs((uint64_t)domain->info->domain_attr->mr_mode,
 				       domain->info->mode);
 	space->api_version = domain->fabric->api_version;
+	space->events_all = domain->info->caps & FI_RMA_EVENT &&
+			    !(space->mode & FI_MR_RMA_EVENT);
 	space->max_mr = mrf_vdev_limits(domain->vdev)->max_mr;
 	ret = mrf_mr_space_init(space);
 	if (ret) {

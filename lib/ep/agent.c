@@ -71,17 +71,22 @@ static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
 	mrf_lock_release(&ep->lock);
 }
 
-static void poll_cq(struct mrf_agent *agent)
+void mrf_agent_poll(struct mrf_agent *agent)
 {
 	struct mrf_wc wc[16];
 	int i, n;
 
-	mrf_vcq_ack(agent->cq);
-	mrf_vcq_arm(agent->cq);
 	while ((n = mrf_vcq_poll(agent->cq, wc, MRF_ARRAY_SIZE(wc))) > 0) {
 		for (i = 0; i < n; i++)
 			handle_message(agent, &wc[i]);
 	}
+}
+
+static void poll_cq(struct mrf_agent *agent)
+{
+	mrf_vcq_ack(agent->cq);
+	mrf_vcq_arm(agent->cq);
+	mrf_agent_poll(agent);
 }
 
 static void handle_cm(const struct mrf_cm_event *event)

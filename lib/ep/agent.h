@@ -63,6 +63,9 @@ int64_t mrf_now_ms(void);
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
 void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had);
 
+/* Takes in all messages and immediate data that are there; agent thread, no lock held. */
+void mrf_agent_poll(struct mrf_agent *agent);
+
 /* The target's half, target.c; agent thread. */
 struct mrf_pasv;
 struct mrf_cm_event;

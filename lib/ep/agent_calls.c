@@ -119,7 +119,7 @@ static int command(struct mrf_agent *agent, struct mrf_ep *ep,
 	return command.ret;
 }
 
-/* --- regions that are pinned on demand --------------------------------------------------- */
+/* --- regions that change, or go --------------------------------------------------- */
 
 /* Any thread, the monitor's too, with its lock held: see mrf_mr_space.dropped. */
 static void pins_dropped(void *arg)
@@ -130,10 +130,28 @@ static void pins_dropped(void *arg)
 		mrf_agent_wake(agent);
 }
 
+static int settle(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	(void)ep;
+	mrf_agent_poll(agent);
+	return 0;
+}
+
+/* What peers wrote before this was called is counted when it returns. */
+static void settle_now(void *arg)
+{
+	command(arg, NULL, settle);
+}
+
 /* The monitor calls under its lock, so that nobody is called once this has returned. */
 void mrf_agent_listen(struct mrf_agent *agent, bool on)
 {
 	struct mrf_mr_space *space = &agent->domain->space;
+
+	mrf_lock_take(&space->lock);
+	space->settle_arg = on ? agent : NULL;
+	space->settle = on ? settle_now : NULL;
+	mrf_lock_release(&space->lock);
 
 	mrf_monitor_lock();
 	space->dropped_arg = on ? agent : NULL;
@@ -194,6 +212,7 @@ int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
 static int ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
 {
 	mrf_vconn_close(ep->listener);
+	mrf_agent_poll(agent);
 	mrf_pasv_destroy_all(ep);
 	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, mrf_vcq_fd(ep->scq), NULL);
 	mrf_lock_take(&ep->lock);

@@ -258,6 +258,7 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	peer->instance = welcome.instance;
 	peer->space_id = welcome.space_id;
 	peer->mr_mode = welcome.mr_mode;
+	peer->events = welcome.flags & MRF_WELCOME_EVENTS;
 	peer->max_asks = (unsigned)mrf_min(welcome.asks, MRF_ASKS);
 	peer->tries = 0;
 	peer->state = MRF_PEER_READY;

@@ -211,10 +211,10 @@ static int check_info(const struct fi_info *info)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4058,
 				  "%zu transmit and %zu receive contexts: at most one each",
 				  info->ep_attr->tx_ctx_cnt, info->ep_attr->rx_ctx_cnt);
-	if (info->caps & ~MRF_CAPS)
+	if (info->caps & ~MRF_CAPS_ALL)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps %#lx: %#lx not offered",
 				  (unsigned long)info->caps,
-				  (unsigned long)(info->caps & ~MRF_CAPS));
+				  (unsigned long)(info->caps & ~MRF_CAPS_ALL));
 	return 0;
 }
 

@@ -100,8 +100,8 @@ static int bind_cntr(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 		return other_domain("the counter");
 	if (!flags || (flags & ~CNTR_FLAGS))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4043,
-				  "flags %#lx: a counter counts FI_READ, FI_WRITE (remote events "
-				  "need FI_RMA_EVENT, which is not offered)",
+				  "flags %#lx: an endpoint's counter counts FI_READ, FI_WRITE "
+				  "(what peers do is counted by region, see fi_mr_bind)",
 				  (unsigned long)flags);
 	if (flags & FI_WRITE)
 		ret = bind_one_cntr(ep, cntr, &ep->wr_cntr, &ep->hold_wr, &ep->link_wr);

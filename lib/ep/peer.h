@@ -51,6 +51,7 @@ struct mrf_peer {
 	uint64_t instance;	/* of the peer's endpoint, 0 before the first welcome */
 	uint64_t space_id;	/* of the peer's domain: whose raw keys are its */
 	uint64_t mr_mode;	/* of the peer's domain */
+	bool events;		/* immediate data are event numbers there */
 	unsigned tries;		/* connection attempts since the last success */
 	unsigned losses;	/* connections lost since anything was last done */
 	unsigned max_asks;
@@ -162,11 +163,17 @@ bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
  */
 bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_request *request);
 /*
+ * What number the target wants with the bytes of the operation, a write, that end at `upto`; 0:
+ * none. False when a key has ceased to be known.
+ */
+bool mrf_resolve_event(const struct mrf_op *op, uint64_t upto, uint32_t *event);
+/*
  * A cached answer that allows the whole access and serves it from one segment; false: go the
  * long way, whatever the reason.
  */
 bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,
-			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr);
+			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr,
+			uint32_t *event);
 /* What was known of the operation's keys is not to be trusted any more. */
 void mrf_resolve_forget(struct mrf_op *op);
 

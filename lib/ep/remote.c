@@ -242,6 +242,7 @@ static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->instance = raw->serial;
 	remote->complete = raw->complete;
 	remote->access = raw->access;
+	remote->event = 0; /* one that has a number would not be complete */
 	remote->base = raw->base;
 	remote->len = raw->len;
 	remote->status = MRF_MR_OK;
@@ -373,6 +374,7 @@ int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
 	/* What a raw key grants is known for good, and nobody can tell when it is closed. */
 	if (!remote->serial || answer->status == MRF_MR_OK)
 		remote->access = answer->access;
+	remote->event = peer->events ? answer->event : 0;
 	remote->base = answer->base;
 	remote->len = answer->len;
 	if (take_ways(peer, remote, answer)) {

@@ -54,6 +54,7 @@ struct mrf_remote {
 	uint32_t status;     /* enum mrf_mr_status */
 	uint64_t instance;   /* serial of the registration that answered */
 	uint64_t access;
+	uint32_t event;	     /* goes with the last bytes of a write; 0: nothing does */
 	uint64_t base;
 	uint64_t len;
 	unsigned nways;	     /* sorted and apart unless complete */

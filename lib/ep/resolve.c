@@ -356,8 +356,50 @@ bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_requ
 	return true;
 }
 
+/* The number of a remote buffer's region; 0: it has none. False: the key is not known. */
+static bool event_of(const struct mrf_op *op, const struct fi_rma_iov *rma, uint32_t *event)
+{
+	const struct mrf_remote *remote;
+	struct mrf_key_direct key;
+
+	*event = 0;
+	if (direct(op, rma, &key))
+		return true;
+	remote = mrf_remote_find(op->peer, rma->key);
+	if (!remote || !remote->known)
+		return false;
+	*event = remote->event;
+	return true;
+}
+
+bool mrf_resolve_event(const struct mrf_op *op, uint64_t upto, uint32_t *event)
+{
+	const struct fi_rma_iov *rma = op->rma, *end = &op->rma[op->nrma];
+	uint32_t later;
+
+	while (upto > rma->len)
+		upto -= (rma++)->len;
+	if (upto < rma->len) {
+		*event = 0;
+		return true;
+	}
+	if (!event_of(op, rma, event))
+		return false;
+	/* Once for each region, when all that goes there is on its way. */
+	while (*event && ++rma < end) {
+		if (!rma->len)
+			continue;
+		if (!event_of(op, rma, &later))
+			return false;
+		if (later == *event)
+			*event = 0;
+	}
+	return true;
+}
+
 bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,
-			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr)
+			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr,
+			uint32_t *event)
 {
 	const struct mrf_map *map = peer->ep->domain->space.map;
 	const struct mrf_remote *remote = mrf_remote_find(peer, key);
@@ -368,6 +410,7 @@ bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_k
 	if (mrf_unlikely(remote->serial) &&
 	    (!mrf_map_live(map, key) || remote->space_id != peer->space_id))
 		return false;
+	*event = kind == MRF_OP_WRITE ? remote->event : 0;
 	return mrf_remote_locate(peer, remote, UINT64_MAX, addr, len, rkey, remote_addr) == len;
 }
 

@@ -31,6 +31,7 @@ struct ends {
 	uint64_t remote_addr;
 	uint32_t lkey;
 	uint32_t rkey;
+	uint32_t event; /* of a write to a region that counts, else 0 */
 };
 
 /* The peer, if the operation would be posted at once. */
@@ -94,10 +95,11 @@ static inline bool aim(const struct mrf_peer *peer, const struct request *req,
 	if (mrf_key_unpack(peer->mr_mode, req->key, &key)) {
 		ends->rkey = key.rkey;
 		ends->remote_addr = key.iova_base + req->remote;
+		ends->event = 0;
 		return true;
 	}
 	return mrf_resolve_cached(peer, req->key, req->kind, req->remote, req->len,
-				  &ends->rkey, &ends->remote_addr);
+				  &ends->rkey, &ends->remote_addr, &ends->event);
 }
 
 /*
@@ -112,6 +114,10 @@ static inline int send_off(struct mrf_conn *conn, struct mrf_op *op, const struc
 	struct mrf_sge here = { .addr = req->buf, .len = (uint32_t)req->len };
 	bool few = req->kind == MRF_OP_WRITE && req->len <= FEW_BYTES;
 
+	if (req->kind == MRF_OP_WRITE && ends->event)
+		return mrf_vconn_write_imm(conn->vconn, conn->owner.id, few,
+					   few ? &here : op->sge, ends->remote_addr, ends->rkey,
+					   ends->event);
 	return mrf_vconn_access(conn->vconn, conn->owner.id,
 				req->kind == MRF_OP_READ ? MRF_VWR_READ : MRF_VWR_WRITE, few,
 				few ? &here : op->sge, ends->remote_addr, ends->rkey);

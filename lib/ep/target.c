@@ -124,6 +124,11 @@ err_free:
 	return ret;
 }
 
+static bool wants_events(const struct mrf_ep *ep)
+{
+	return ep->caps & FI_RMA_EVENT;
+}
+
 static void reject(struct mrf_vconn *vconn, enum mrf_refuse_reason reason)
 {
 	uint8_t data[MRF_PROTO_REFUSE_LEN];
@@ -137,6 +142,7 @@ void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 	struct mrf_welcome welcome = { .mr_mode = ep->domain->space.mode,
 				       .instance = ep->instance,
 				       .space_id = ep->domain->space.id,
+				       .flags = wants_events(ep) ? MRF_WELCOME_EVENTS : 0,
 				       .asks = ASKS };
 	uint8_t data[MRF_PROTO_WELCOME_LEN];
 	struct mrf_hello hello;
@@ -164,6 +170,19 @@ void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 		mrf_vconn_tune(pasv->vconn);
 }
 
+/* What came before counts: a write that was acknowledged has its completion here. */
+static void gone(struct mrf_pasv *pasv)
+{
+	struct mrf_agent *agent = pasv->ep->agent;
+	uint64_t id = pasv->owner.id;
+
+	if (wants_events(pasv->ep))
+		mrf_agent_poll(agent);
+	/* What came may have been malformed. */
+	if (mrf_idmap_find(&agent->owners, id))
+		pasv_destroy(pasv);
+}
+
 void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event)
 {
 	switch (event->type) {
@@ -171,7 +190,7 @@ void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event)
 	case MRF_CM_FAILED:
 	case MRF_CM_DISCONNECTED:
 	case MRF_CM_REMOVED:
-		pasv_destroy(pasv);
+		gone(pasv);
 		break;
 	default:
 		break;
@@ -218,6 +237,7 @@ static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
 
 	mrf_mr_reach(space, &question, &pasv->lease, &view);
 	fill_answer(ask, &view, space->mode & FI_MR_VIRT_ADDR, answer);
+	answer->event = wants_events(pasv->ep) ? view.event : 0;
 }
 
 static int send_back(struct mrf_pasv *pasv, const uint8_t *out, size_t len)
@@ -260,6 +280,28 @@ static int serve(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	return send_back(pasv, out, mrf_reply_encode(&reply, out));
 }
 
+/* fi_writedata and the like: what the application there sends along. */
+static void deliver(struct mrf_pasv *pasv, uint64_t len, uint64_t data)
+{
+	struct mrf_comp comp = { .flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+				 .len = len,
+				 .data = data,
+				 .src_addr = FI_ADDR_NOTAVAIL };
+
+	if (pasv->ep->rx_cq)
+		mrf_cq_write(pasv->ep->rx_cq, &comp);
+}
+
+static int take_data(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	struct mrf_data data;
+	int ret = mrf_data_decode(msg, len, &data);
+
+	if (!ret)
+		deliver(pasv, data.len, data.data);
+	return ret;
+}
+
 static int take_message(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 {
 	int type = mrf_msg_type(msg, len);
@@ -268,6 +310,8 @@ static int take_message(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 		mrf_mr_lease_end(&pasv->lease);
 		return 0;
 	}
+	if (type == MRF_MSG_DATA)
+		return take_data(pasv, msg, len);
 	if (type >= 0 && type < MRF_REQUEST_TYPES && mrf_request_serve[type])
 		return serve(pasv, msg, len);
 	return answer_ask(pasv, msg, len);
@@ -299,15 +343,12 @@ static void forget_sent(struct mrf_pasv *pasv)
 		mrf_pasv_forget(pasv);
 }
 
-static void deliver_imm(struct mrf_pasv *pasv, const struct mrf_wc *wc)
+static void take_imm(struct mrf_pasv *pasv, const struct mrf_wc *wc)
 {
-	struct mrf_comp comp = { .flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-				 .len = wc->byte_len,
-				 .data = wc->imm,
-				 .src_addr = FI_ADDR_NOTAVAIL };
-
-	if (pasv->ep->rx_cq)
-		mrf_cq_write(pasv->ep->rx_cq, &comp);
+	if (!wants_events(pasv->ep))
+		deliver(pasv, wc->byte_len, wc->imm);
+	else if (wc->byte_len) /* no bytes, nothing that was modified */
+		mrf_mr_event(&pasv->ep->domain->space, wc->imm, &pasv->ep->port);
 }
 
 void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
@@ -322,7 +363,7 @@ void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc 
 	if (wc->kind == MRF_WC_SENT || slot >= NSLOTS)
 		return;
 	if (wc->kind == MRF_WC_RECV_IMM)
-		deliver_imm(pasv, wc);
+		take_imm(pasv, wc);
 	else
 		ret = take_message(pasv, pasv->slots[slot], wc->byte_len);
 	if (post_slot(pasv, slot) || ret) {

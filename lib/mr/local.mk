@@ -13,6 +13,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/mr_bind.c \
 	lib/mr/mr_class.c \
 	lib/mr/mr_enable.c \
+	lib/mr/mr_event.c \
 	lib/mr/mr_key.c \
 	lib/mr/mr_locate.c \
 	lib/mr/mr_ops.c \

@@ -140,14 +140,19 @@ static int close_unusual(struct mrf_mr *mr)
 {
 	int ret = withdraw(mr);
 
-	return ret ? ret : finish(mr, unpin_all(mr));
+	if (ret)
+		return ret;
+	ret = unpin_all(mr);
+	if (!ret && mr->event)
+		mrf_mr_event_close(mr);
+	return finish(mr, ret);
 }
 
 /* Enabled, nobody inside, one pin, bound to nothing, no faces. The caller holds space->lock. */
 static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
 {
 	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 &&
-	       !mr->back && mrf_list_empty(&mr->bonds) && mrf_list_empty(&mr->faces);
+	       !mr->back && !mr->event && mrf_list_empty(&mr->bonds) && mrf_list_empty(&mr->faces);
 }
 
 static int mr_close(struct fid *fid)
@@ -310,17 +315,21 @@ static MRF_ALWAYS_INLINE struct mrf_mr *enter_locked(struct mrf_mr_space *space,
  * deferred has the key all the same, but keeps it to itself.
  */
 static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
-					    bool deferred, struct mrf_mr_holder *holder)
+					    const struct mrf_mr_plan *plan,
+					    struct mrf_mr_holder *holder)
 {
-	int ret;
+	bool deferred = plan->deferred;
+	int ret = 0;
 
-	if (mr->access & MRF_MR_REMOTE) {
+	if (mrf_unlikely(plan->event))
+		ret = mrf_mr_event_open(mr);
+	if (mrf_likely(!ret) && mr->access & MRF_MR_REMOTE)
 		ret = mrf_mr_key_take(mr, requested_key, holder);
-		if (mrf_unlikely(ret)) {
-			mr->fid.fid.fclass = FI_CLASS_UNSPEC;
-			mrf_mr_pool_unget(mr->space->pool, mr);
-			return ret;
-		}
+	if (mrf_unlikely(ret)) {
+		mrf_mr_event_drop(mr);
+		mr->fid.fid.fclass = FI_CLASS_UNSPEC;
+		mrf_mr_pool_unget(mr->space->pool, mr);
+		return ret;
 	}
 	hold_domain_locked(mr);
 	mrf_mr_move(mr, deferred ? MRF_STATE_DISABLED : MRF_STATE_ENABLED);
@@ -364,7 +373,7 @@ static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
 	mrf_lock_take(&space->lock);
 	mr = enter_locked(space, attr, plan, pins, segs);
 	if (mrf_likely(mr))
-		ret = publish_locked(mr, attr->requested_key, plan->deferred, &holder);
+		ret = publish_locked(mr, attr->requested_key, plan, &holder);
 	if (mrf_likely(!ret))
 		mr->back = back;
 	mrf_lock_release(&space->lock);

@@ -69,14 +69,24 @@ struct mrf_mr_space {
 	 */
 	void (*dropped)(void *arg);
 	void *dropped_arg;
+	/* Any region that peers may write to counts, if a counter is bound: mr_event.c. */
+	bool events_all;
+	struct mrf_idmap events; /* number -> struct mrf_mr_event; guarded by lock */
+	uint32_t last_event;	 /* number that was given out last */
+	/*
+	 * Counts all that peers have done so far. Set by ep/ when the agent starts (NULL
+	 * before), under lock; called by the application's threads with no lock held.
+	 */
+	void (*settle)(void *arg);
+	void *settle_arg;
 	uint64_t next_prov_key; /* for provider keys that cannot carry the rkey */
 	uint64_t page_mask;	/* page size - 1; immutable */
 	atomic_uint warned;	/* once-per-domain warnings already given */
 };
 
 /*
- * obj (initialised), domain, vdev, pd, mode, api_version and max_mr are set by the caller,
- * the rest here. -FI_ENOMEM.
+ * obj (initialised), domain, vdev, pd, mode, api_version, max_mr and events_all are set by
+ * the caller, the rest here. -FI_ENOMEM.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);
 /* No region may be left. */
@@ -220,6 +230,7 @@ struct mrf_mr_view {
 	bool complete;
 	bool once;	 /* good for accesses begun before the question, until the lease ends */
 	uint64_t serial;
+	uint32_t event;	 /* number for writes to the region; 0: they are not counted */
 	uint64_t access; /* FI_REMOTE_READ | FI_REMOTE_WRITE, what the region grants */
 	uint64_t base;	 /* address of the first segment */
 	uint64_t len;	 /* bytes in all */
@@ -250,6 +261,13 @@ void mrf_mr_lease_end(struct mrf_mr_lease *lease);
  */
 void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 		  struct mrf_mr_lease *lease, struct mrf_mr_view *view);
+
+/*
+ * A peer's operation through the endpoint at port has modified the region that has this
+ * number: its counters count it. Numbers that peers made up count nothing. Agent thread.
+ */
+void mrf_mr_event(struct mrf_mr_space *space, uint32_t number,
+		  const struct mrf_mr_port *port);
 
 /*
  * Which segment serves the access at addr of at most len bytes: with virt addr is an

@@ -11,12 +11,6 @@ _Static_assert(MRF_MR_IOV_LIMIT == MRF_LIMIT_MR_IOV, "what fi_getinfo promises")
 
 static int refuse_flags(uint64_t flags)
 {
-	if (flags & FI_RMA_EVENT)
-		return mrf_refuse(
-			FI_EBADFLAGS, FI_LOG_MR, 3010,
-			"flags=%#llx: FI_RMA_EVENT is taken only where "
-			"FI_MR_RMA_EVENT is in force",
-			(unsigned long long)flags);
 	if (flags & FI_RMA_PMEM)
 		return mrf_refuse(
 			FI_EBADFLAGS, FI_LOG_MR, 3011,
@@ -94,21 +88,25 @@ static int check_ranges(const struct fi_mr_attr *attr, struct mrf_mr_plan *plan)
 }
 
 /* What kind of region the mode makes of it. */
-static void decide_kind(uint64_t mode, uint64_t flags, struct mrf_mr_plan *plan)
+static void decide_kind(const struct mrf_mr_space *space, uint64_t flags,
+			struct mrf_mr_plan *plan)
 {
-	plan->deferred = mode & FI_MR_ENDPOINT || flags & FI_RMA_EVENT;
+	uint64_t mode = space->mode;
+	bool event = flags & FI_RMA_EVENT;
+
+	plan->deferred = mode & FI_MR_ENDPOINT || (mode & FI_MR_RMA_EVENT && event);
 	plan->demand = !(mode & FI_MR_ALLOCATED) || mode & FI_MR_MMU_NOTIFY;
+	plan->event = plan->access & FI_REMOTE_WRITE && (event || space->events_all);
 }
 
 int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		      uint64_t flags, struct mrf_mr_plan *plan)
 {
-	uint64_t allowed = space->mode & FI_MR_RMA_EVENT ? FI_RMA_EVENT : 0;
 	uint32_t api_version = space->api_version;
 	int ret;
 
-	if (mrf_unlikely(flags & ~allowed))
-		return refuse_flags(flags & ~allowed);
+	if (mrf_unlikely(flags & ~FI_RMA_EVENT))
+		return refuse_flags(flags & ~FI_RMA_EVENT);
 	if (mrf_unlikely(attr->offset))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,
 				  "offset=%#llx: is reserved, must be 0",
@@ -127,6 +125,6 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3004,
 				  "len=0: must be > 0 from API version 1.13 on");
 	plan->access = attr->access & MRF_MR_RIGHTS;
-	decide_kind(space->mode, flags, plan);
+	decide_kind(space, flags, plan);
 	return 0;
 }

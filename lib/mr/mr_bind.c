@@ -157,7 +157,10 @@ static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 int mrf_mr_unbind(struct mrf_mr *mr)
 {
 	struct mrf_mr_bond *bond;
+	int ret = mrf_mr_event_busy(mr);
 
+	if (ret)
+		return ret;
 	while (!mrf_list_empty(&mr->bonds)) {
 		bond = mrf_list_entry(mr->bonds.next, struct mrf_mr_bond, mine);
 		if (!mrf_rule_region_closes_first(mr->space->api_version))
@@ -249,16 +252,12 @@ int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_EP:
 		return bind_endpoint(mrf_mr_from_fid(fid), bfid, flags);
 	case FI_CLASS_CNTR:
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3041,
-			"fi_mr_bind(region %p, counter %p, flags %#llx): remote "
-			"accesses to regions are not counted",
-			(void *)fid, (void *)bfid, (unsigned long long)flags);
+		return mrf_mr_bind_cntr(mrf_mr_from_fid(fid), bfid, flags);
 	default:
 		return mrf_refuse(
 			FI_ENOSYS, FI_LOG_MR, 3043,
-			"fi_mr_bind(region %p, %s %p): nothing can be bound to a "
-			"region",
+			"fi_mr_bind(region %p, %s %p): only counters and endpoints "
+			"can be bound to a region",
 			(void *)fid, mrf_obj_class_name(bfid->fclass), (void *)bfid);
 	}
 }

@@ -40,6 +40,7 @@ struct mrf_mr {
 	struct mrf_mr_back *back;   /* NULL: plain, the kernel regions are this region's */
 	struct mrf_list bonds;	    /* struct mrf_mr_bond.mine; guarded by space->lock */
 	struct mrf_list faces;	    /* struct mrf_mr_face: mr/face.h; likewise */
+	struct mrf_mr_event *event; /* NULL: writes to it are not counted */
 	/* Side by side, so that one look is enough for both; guarded by space->lock. */
 	uint32_t state; /* enum mrf_mr_state */
 	uint32_t users; /* threads between mrf_mr_enter and mrf_mr_leave */
@@ -106,6 +107,28 @@ int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr);
  */
 int mrf_mr_unbind(struct mrf_mr *mr);
 
+/* --- mr_event: counters ------------------------------------------------------------- */
+
+/* Of a region to which peers' writes are counted; allocated; guarded by space->lock. */
+struct mrf_mr_event {
+	struct mrf_mr *mr;
+	uint32_t number; /* in space->events; never 0 */
+	struct mrf_list counters; /* struct mrf_mr_meter.mine */
+};
+
+/* Gives the region a number; the caller holds space->lock. -FI_ENOMEM. */
+int mrf_mr_event_open(struct mrf_mr *mr);
+/* Takes it back, if it has one, without a look at counters; likewise. */
+void mrf_mr_event_drop(struct mrf_mr *mr);
+/* -FI_EBUSY: counters have to be closed before the region (logged); likewise. */
+int mrf_mr_event_busy(const struct mrf_mr *mr);
+/*
+ * The region is being closed, and the kernel lets nobody through any more: counts what was
+ * written before, then lets go of the counters. No lock held.
+ */
+void mrf_mr_event_close(struct mrf_mr *mr);
+int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *cntr, uint64_t flags);
+
 /* --- mr_enable -------------------------------------------------------------------- */
 
 /* fi_mr_enable and fi_mr_refresh. */
@@ -153,6 +176,7 @@ struct mrf_mr_plan {
 	unsigned nseg; /* segments with bytes in them; 1 when there are no bytes */
 	bool deferred; /* created disabled */
 	bool demand;   /* pinned on demand */
+	bool event;    /* writes to it are counted */
 };
 
 /*

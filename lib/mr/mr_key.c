@@ -31,7 +31,8 @@ static int take_own(struct mrf_mr *mr, uint64_t *key)
 	struct mrf_mr_space *space = mr->space;
 	int ret;
 
-	if (mr->nseg == 1 && mr->seg.rkey && !(space->mode & FI_MR_RAW)) {
+	/* Of a region that counts, peers have to learn the number. */
+	if (mr->nseg == 1 && mr->seg.rkey && !mr->event && !(space->mode & FI_MR_RAW)) {
 		*key = mrf_key_pack(space->mode, mr->seg.rkey, mr->seg.iova);
 		ret = mrf_idmap_insert(&space->keys, *key, mr);
 		if (ret != -FI_EALREADY)

@@ -47,9 +47,13 @@ static void tell(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 	raw->access = mr->access & MRF_MR_REMOTE;
 	raw->base = virt ? mr->seg.addr : 0;
 	raw->len = mr->len;
-	/* Of several faces which one is met, only the answer knows. */
+	/*
+	 * Of several faces which one is met, and which number a region has that counts, only
+	 * the answer knows.
+	 */
 	face = mrf_mr_face_sole(mr);
-	raw->complete = !mr->back && (!mrf_mr_faced(mr) || face || !raw->access);
+	raw->complete = !mr->back && !mr->event &&
+			(!mrf_mr_faced(mr) || face || !raw->access);
 	raw->nseg = 0;
 	if (raw->complete)
 		take_segs(mr, face, virt, raw);

@@ -50,6 +50,7 @@ static enum mrf_mr_status look_at(const struct mrf_mr *mr, const struct mrf_mr_a
 			return MRF_MR_NOT_BOUND;
 	}
 	view->serial = mr->serial;
+	view->event = mr->event ? mr->event->number : 0;
 	view->access = mr->access & MRF_MR_REMOTE;
 	view->base = mr->seg.addr;
 	view->len = mr->len;
@@ -82,6 +83,7 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 
 	view->complete = view->once = false;
 	view->serial = view->access = view->base = view->len = 0;
+	view->event = 0;
 	view->nseg = 0;
 	back = look_up(space, ask, view);
 	if (!back)

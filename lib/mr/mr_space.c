@@ -25,7 +25,8 @@ static int init_kind(struct mrf_mr_space *space)
 {
 	bool allocated = space->mode & FI_MR_ALLOCATED;
 
-	space->plain = allocated && !(space->mode & (FI_MR_MMU_NOTIFY | FI_MR_ENDPOINT));
+	space->plain = allocated && !space->events_all &&
+		       !(space->mode & (FI_MR_MMU_NOTIFY | FI_MR_ENDPOINT));
 	space->backs = NULL;
 	if (allocated && !(space->mode & FI_MR_MMU_NOTIFY))
 		return 0;
@@ -51,6 +52,9 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	space->next_serial = 1;
 	space->id = random_id();
 	space->dropped = NULL;
+	space->settle = NULL;
+	space->last_event = 0;
+	mrf_idmap_init(&space->events);
 	mrf_list_init(&space->ports);
 	mrf_list_init(&space->waiters);
 	space->page_mask = mrf_page_size() - 1;
@@ -72,6 +76,7 @@ void mrf_mr_space_fini(struct mrf_mr_space *space)
 	mrf_lock_fini(&space->lock);
 	mrf_obj_fini(&space->regions);
 	mrf_idmap_fini(&space->keys);
+	mrf_idmap_fini(&space->events);
 	mrf_map_free(space->map);
 	mrf_mr_backs_free(space->backs);
 	free(space->closed);

@@ -32,7 +32,8 @@
  *	failed	    -		-	      -		     -		     yes
  *
  * fi_close waits for whatever is being done with the region: pinning for it in another
- * thread, refreshing it. What can be bound where is the mode's affair (mr_bind.c).
+ * thread, refreshing it. What can be bound where is the mode's affair (mr_bind.c); a
+ * counter also to an enabled region that was not created disabled (mr_event.c).
  *
  * The invariant, whenever space->lock is free (mrf_mr_state_right):
  *

@@ -14,6 +14,7 @@ struct mrf_cntr {
 	struct mrf_hold parent;
 	struct fid_domain *domain;
 	struct mrf_wait wait;
+	struct mrf_cntr_bonds bonds;
 	atomic_uint_fast64_t value;
 	atomic_uint_fast64_t err;
 	atomic_uint_fast64_t told_value; /* at the last -FI_EAGAIN of fi_trywait */
@@ -164,6 +165,8 @@ static int cntr_close(struct fid *fid)
 
 	if (!ret)
 		ret = mrf_wait_busy(&cntr->wait);
+	if (!ret && cntr->bonds.closing)
+		ret = cntr->bonds.closing(cntr, cntr->bonds.arg);
 	if (ret)
 		return ret;
 	mrf_obj_drop(&cntr->parent);
@@ -253,6 +256,7 @@ int mrf_cntr_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	cntr->fid.fid.ops = &cntr_fid_ops;
 	cntr->fid.ops = &cntr_ops;
 	cntr->domain = domain_fid;
+	mrf_list_init(&cntr->bonds.list);
 	mrf_obj_init(&cntr->obj, &cntr->fid.fid, cntr_describe);
 	mrf_obj_hold(&cntr->parent, domain, &cntr->fid.fid, cntr_describe);
 	*cntr_fid = &cntr->fid;
@@ -302,4 +306,9 @@ struct fid_domain *mrf_cntr_domain(struct mrf_cntr *cntr)
 struct mrf_wait *mrf_cntr_wait(struct mrf_cntr *cntr)
 {
 	return &cntr->wait;
+}
+
+struct mrf_cntr_bonds *mrf_cntr_bonds(struct mrf_cntr *cntr)
+{
+	return &cntr->bonds;
 }

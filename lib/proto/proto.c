@@ -54,6 +54,7 @@ size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf)
 	put64(buf + 8, welcome->mr_mode);
 	put64(buf + 16, welcome->instance);
 	put32(buf + 24, welcome->asks);
+	put32(buf + 28, welcome->flags);
 	put64(buf + 32, welcome->space_id);
 	return MRF_PROTO_WELCOME_LEN;
 }
@@ -70,6 +71,7 @@ int mrf_welcome_decode(const void *data, size_t len, struct mrf_welcome *welcome
 	welcome->mr_mode = get64(buf + 8);
 	welcome->instance = get64(buf + 16);
 	welcome->asks = get32(buf + 24);
+	welcome->flags = get32(buf + 28);
 	welcome->space_id = get64(buf + 32);
 	return 0;
 }
@@ -103,6 +105,29 @@ size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf)
 	put64(buf + 32, ask->addr);
 	put64(buf + 40, ask->len);
 	return MRF_PROTO_ASK_LEN;
+}
+
+size_t mrf_data_encode(const struct mrf_data *data, uint8_t *buf)
+{
+	put_head(buf, MRF_MSG_DATA, MRF_PROTO_DATA_LEN);
+	put64(buf + 8, data->data);
+	put64(buf + 16, data->len);
+	return MRF_PROTO_DATA_LEN;
+}
+
+int mrf_data_decode(const void *msg, size_t len, struct mrf_data *data)
+{
+	const uint8_t *buf = msg;
+	int ret;
+
+	if (!buf || len < HEAD_LEN)
+		return -FI_EINVAL;
+	ret = check_head(buf, len, MRF_MSG_DATA, MRF_PROTO_DATA_LEN);
+	if (ret)
+		return ret;
+	data->data = get64(buf + 8);
+	data->len = get64(buf + 16);
+	return 0;
 }
 
 size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf)
@@ -159,6 +184,7 @@ size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf)
 	put32(buf + 48, answer->nseg);
 	put32(buf + 52, answer->flags);
 	put64(buf + 56, answer->serial);
+	put32(buf + 64, answer->event);
 	for (i = 0; i < answer->nseg; i++, p += MRF_WIRE_SEG_LEN)
 		put_seg(p, &answer->seg[i]);
 	return len;
@@ -199,6 +225,7 @@ int mrf_answer_decode(const void *data, size_t len, struct mrf_answer *answer)
 	got.nseg = get32(buf + 48);
 	got.flags = get32(buf + 52);
 	got.serial = get64(buf + 56);
+	got.event = get32(buf + 64);
 	if (got.nseg > MRF_PROTO_MAX_SEG ||
 	    get16(buf + 2) < MRF_PROTO_ANSWER_HEAD + got.nseg * MRF_WIRE_SEG_LEN)
 		return -FI_EINVAL;

@@ -25,7 +25,8 @@
 #define MRF_PROTO_ASK_LEN 48
 #define MRF_PROTO_NOTE_LEN 16
 #define MRF_PROTO_MAX_SEG 16
-#define MRF_PROTO_ANSWER_HEAD 64
+#define MRF_PROTO_ANSWER_HEAD 72
+#define MRF_PROTO_DATA_LEN 24
 #define MRF_PROTO_MAX_MSG (MRF_PROTO_ANSWER_HEAD + MRF_PROTO_MAX_SEG * MRF_WIRE_SEG_LEN)
 
 /* Connection request, from the endpoint that will access memory. */
@@ -40,7 +41,11 @@ struct mrf_welcome {
 	uint64_t instance; /* random number of the target's endpoint: changes when it restarts */
 	uint64_t space_id; /* of the target's key space, as its raw keys have it */
 	uint32_t asks;	   /* questions that may be on the way at a time, >= 1 */
+	uint32_t flags;	   /* MRF_WELCOME_*; unknown ones are ignored */
 };
+
+/* Immediate data are event numbers here; FI_REMOTE_CQ_DATA come as messages. */
+#define MRF_WELCOME_EVENTS (1u << 0)
 
 enum mrf_refuse_reason {
 	MRF_REFUSE_VERSION = 1, /* cannot speak to each other */
@@ -72,8 +77,15 @@ struct mrf_answer {
 	uint64_t base;
 	uint64_t len;
 	uint64_t serial; /* of the registration that has the key */
+	uint32_t event;	 /* goes with the last bytes of a write to the region; 0: nothing does */
 	uint32_t nseg;
 	struct mrf_wire_seg seg[MRF_PROTO_MAX_SEG];
+};
+
+/* A write with FI_REMOTE_CQ_DATA has landed. */
+struct mrf_data {
+	uint64_t data;
+	uint64_t len; /* bytes of the write */
 };
 
 enum mrf_msg_type {
@@ -86,7 +98,9 @@ enum mrf_msg_type {
 	MRF_MSG_FORGET = 6,
 	/* Initiator: I am done with all that I was answered "once". */
 	MRF_MSG_RELEASE = 7,
-	/* 9 is DATA. Requests, and what comes back for each: request.h. */
+	/* Initiator, behind the write that it is about. */
+	MRF_MSG_DATA = 9,
+	/* Requests, and what comes back for each: request.h. */
 	MRF_MSG_ATOMIC = 10,
 	MRF_MSG_REPLY = 11,
 	MRF_MSG_FLUSH = 12
@@ -98,6 +112,7 @@ size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf);
 size_t mrf_refuse_encode(enum mrf_refuse_reason reason, uint8_t *buf);
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf);
 size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf);
+size_t mrf_data_encode(const struct mrf_data *data, uint8_t *buf);
 /* FORGET and RELEASE: a head and nothing else; mrf_msg_type is all there is to decode. */
 size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf);
 
@@ -107,6 +122,7 @@ int mrf_welcome_decode(const void *buf, size_t len, struct mrf_welcome *welcome)
 int mrf_refuse_decode(const void *buf, size_t len, uint32_t *reason);
 int mrf_ask_decode(const void *buf, size_t len, struct mrf_ask *ask);
 int mrf_answer_decode(const void *buf, size_t len, struct mrf_answer *answer);
+int mrf_data_decode(const void *buf, size_t len, struct mrf_data *data);
 /* Type of a message that came by SEND, or -FI_E*: checks the common head only. */
 int mrf_msg_type(const void *buf, size_t len);
 

@@ -121,6 +121,26 @@ int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 	return mrf_likely(!err) ? 0 : to_fi(err);
 }
 
+int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
+			struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey,
+			uint32_t imm)
+{
+	struct ibv_send_wr *bad, post;
+	int err;
+
+	post.wr_id = wr_id;
+	post.next = NULL;
+	post.sg_list = (struct ibv_sge *)sge;
+	post.num_sge = 1;
+	post.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	post.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0u);
+	post.imm_data = htonl(imm);
+	post.wr.rdma.remote_addr = remote_addr;
+	post.wr.rdma.rkey = rkey;
+	err = ibv_post_send(conn->id->qp, &post, &bad);
+	return mrf_likely(!err) ? 0 : to_fi(err);
+}
+
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr)
 {
 	/* Not initialised as a whole: what these operations do not use costs more than they do. */

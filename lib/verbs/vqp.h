@@ -156,6 +156,10 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr);
 int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 		     bool is_inline, struct mrf_sge *sge, uint64_t remote_addr,
 		     uint32_t rkey);
+/* The same, a write with immediate data. */
+int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
+			struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey,
+			uint32_t imm);
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge);
 
 #endif

@@ -1128,6 +1128,22 @@ int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 	return mrf_vconn_post(conn, &wr);
 }
 
+int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
+			struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey,
+			uint32_t imm)
+{
+	struct mrf_vwr wr = { .wr_id = wr_id,
+			      .op = MRF_VWR_WRITE_IMM,
+			      .is_inline = is_inline,
+			      .nsge = 1,
+			      .sge = sge,
+			      .remote_addr = remote_addr,
+			      .rkey = rkey,
+			      .imm = imm };
+
+	return mrf_vconn_post(conn, &wr);
+}
+
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
 {
 	struct recv *recv = calloc(1, sizeof(*recv));

@@ -43,7 +43,8 @@ static void welcome(const uint8_t *data, size_t len)
 	must(one.asks > 0);
 	must(!mrf_welcome_decode(again, mrf_welcome_encode(&one, again), &two));
 	must(one.mr_mode == two.mr_mode && one.instance == two.instance &&
-	     one.asks == two.asks && one.space_id == two.space_id);
+	     one.asks == two.asks && one.space_id == two.space_id &&
+	     one.flags == two.flags);
 }
 
 static void refuse(const uint8_t *data, size_t len)
@@ -84,7 +85,7 @@ static void answer(const uint8_t *data, size_t len)
 	n = mrf_answer_encode(&one, again);
 	must(n <= sizeof(again) && !mrf_answer_decode(again, n, &two));
 	must(one.status == two.status && one.key == two.key && one.nseg == two.nseg &&
-	     one.flags == two.flags && one.serial == two.serial);
+	     one.flags == two.flags && one.serial == two.serial && one.event == two.event);
 	for (i = 0; i < one.nseg; i++) {
 		must(!memcmp(&one.seg[i], &two.seg[i], sizeof(one.seg[i])));
 		must(one.seg[i].len <= UINT64_MAX - one.seg[i].pos);
@@ -127,10 +128,22 @@ static void reply(const uint8_t *data, size_t len)
 	must(!memcmp(one.body, two.body, one.body_len));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void data(const uint8_t *buf, size_t len)
+{
+	struct mrf_data one, two;
+	uint8_t again[MRF_PROTO_DATA_LEN];
+
+	if (mrf_data_decode(buf, len, &one))
+		return;
+	must(mrf_msg_type(buf, len) == MRF_MSG_DATA);
+	must(!mrf_data_decode(again, mrf_data_encode(&one, again), &two));
+	must(one.data == two.data && one.len == two.len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
 	static void (*const decoders[])(const uint8_t *, size_t) = {
-		hello, welcome, refuse, ask, answer, request, reply
+		hello, welcome, refuse, ask, answer, request, reply, data
 	};
 	uint8_t *copy;
 
@@ -140,8 +153,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	 */
 	copy = malloc(size > 1 ? size - 1 : 1);
 	must(copy != NULL);
-	memcpy(copy, data + 1, size - 1);
-	decoders[data[0] % (sizeof(decoders) / sizeof(decoders[0]))](copy, size - 1);
+	memcpy(copy, input + 1, size - 1);
+	decoders[input[0] % (sizeof(decoders) / sizeof(decoders[0]))](copy, size - 1);
 	mrf_msg_type(copy, size - 1);
 	free(copy);
 	return 0;

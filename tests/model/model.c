@@ -163,10 +163,6 @@ void want_reg(const struct actor *a, const struct step *step, struct want *want)
 	case OTHER_HMEM:
 		want_add(want, -FI_EBADFLAGS);
 		break;
-	case OTHER_EVENT:
-		if (!(conf->mode & FI_MR_RMA_EVENT))
-			want_add(want, -FI_EBADFLAGS);
-		break;
 	case NO_IOV:
 	case BAD_COUNT:
 	case BAD_ACCESS:
@@ -200,7 +196,8 @@ void did_reg(struct actor *a, const struct step *step)
 	r->keyed = step->access & REMOTE;
 	r->demand = !(mode & FI_MR_ALLOCATED) || mode & FI_MR_MMU_NOTIFY;
 	r->state = ENABLED;
-	if (mode & FI_MR_ENDPOINT || step->fault == OTHER_EVENT)
+	if (mode & FI_MR_ENDPOINT ||
+	    (mode & FI_MR_RMA_EVENT && step->fault == OTHER_EVENT))
 		r->state = DISABLED;
 	r->told = FI_KEY_NOTAVAIL;
 	for (unsigned i = 0; i < step->n; i++) {

@@ -58,6 +58,7 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/answer-1 \
 	tests/fuzz/corpus/answer-16 \
 	tests/fuzz/corpus/answer-17-segments \
+	tests/fuzz/corpus/answer-event \
 	tests/fuzz/corpus/answer-says-short \
 	tests/fuzz/corpus/answer-truncated \
 	tests/fuzz/corpus/answer-unknown-flags \
@@ -67,10 +68,15 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/ask-as-answer \
 	tests/fuzz/corpus/ask-truncated \
 	tests/fuzz/corpus/ask-wraps \
+	tests/fuzz/corpus/data \
+	tests/fuzz/corpus/data-as-answer \
+	tests/fuzz/corpus/data-says-long \
+	tests/fuzz/corpus/data-truncated \
 	tests/fuzz/corpus/hello \
 	tests/fuzz/corpus/hello-short \
 	tests/fuzz/corpus/hello-version \
 	tests/fuzz/corpus/hello-zeros \
+	tests/fuzz/corpus/note-as-data \
 	tests/fuzz/corpus/note-forget \
 	tests/fuzz/corpus/note-release-as-answer \
 	tests/fuzz/corpus/refuse \
@@ -89,4 +95,5 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/request-truncated \
 	tests/fuzz/corpus/request-wraps \
 	tests/fuzz/corpus/welcome \
+	tests/fuzz/corpus/welcome-events \
 	tests/fuzz/corpus/welcome-no-questions

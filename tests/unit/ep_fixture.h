@@ -39,6 +39,7 @@ struct node_opt {
 	uint64_t op_flags;
 	uint16_t port; /* 0: any */
 	uint32_t api;  /* version that was asked for; 0: 1.17 */
+	uint64_t caps; /* 0: the usual ones */
 };
 
 /* Regions pinned for good: what is posted, and when, does not depend on questions. */

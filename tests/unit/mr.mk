@@ -7,6 +7,7 @@ check_PROGRAMS += \
 	tests/unit/t_face \
 	tests/unit/t_fabric \
 	tests/unit/t_map \
+	tests/unit/t_mr_event \
 	tests/unit/t_mr_key \
 	tests/unit/t_mr_locate \
 	tests/unit/t_mr_raw \
@@ -30,6 +31,9 @@ tests_unit_t_enable_LDFLAGS = $(MR_WRAP)
 tests_unit_t_face_SOURCES = tests/unit/t_face.c $(BACK_FIXTURE)
 tests_unit_t_face_LDADD = $(UNIT_LDADD)
 tests_unit_t_face_LDFLAGS = $(MR_WRAP)
+tests_unit_t_mr_event_SOURCES = tests/unit/t_mr_event.c $(BACK_FIXTURE)
+tests_unit_t_mr_event_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_event_LDFLAGS = $(MR_WRAP)
 tests_unit_t_refresh_SOURCES = tests/unit/t_refresh.c $(BACK_FIXTURE)
 tests_unit_t_refresh_LDADD = $(UNIT_LDADD)
 tests_unit_t_refresh_LDFLAGS = $(MR_WRAP)

@@ -17,6 +17,7 @@ static struct mrf_answer sample_answer(uint32_t nseg)
 				     .len = 4097,
 				     .flags = MRF_ANSWER_ONCE,
 				     .serial = 0x99,
+				     .event = 0x8000000f,
 				     .nseg = nseg };
 	uint32_t i;
 
@@ -29,7 +30,8 @@ START_TEST(proto_greetings_survive_the_round_trip)
 {
 	struct mrf_hello hello = { .flags = 5, .instance = 0xfeedfacecafebeefull }, h;
 	struct mrf_welcome welcome = { .mr_mode = 0x74, .instance = 9,
-				       .space_id = 0x0102030405060708ull, .asks = 8 }, w;
+				       .space_id = 0x0102030405060708ull, .asks = 8,
+				       .flags = 0x80000001 }, w;
 	uint8_t buf[196] = { 0 };
 	uint32_t reason;
 
@@ -40,7 +42,7 @@ START_TEST(proto_greetings_survive_the_round_trip)
 	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf), MRF_PROTO_WELCOME_LEN);
 	ck_assert_int_eq(mrf_welcome_decode(buf, 196, &w), 0);
 	ck_assert(w.mr_mode == 0x74 && w.instance == 9 && w.asks == 8 &&
-		  w.space_id == welcome.space_id);
+		  w.space_id == welcome.space_id && w.flags == welcome.flags);
 	ck_assert_uint_eq(mrf_refuse_encode(MRF_REFUSE_CLOSING, buf), MRF_PROTO_REFUSE_LEN);
 	ck_assert_int_eq(mrf_refuse_decode(buf, 148, &reason), 0);
 	ck_assert_uint_eq(reason, MRF_REFUSE_CLOSING);
@@ -68,13 +70,33 @@ START_TEST(proto_question_and_answer_survive_the_round_trip)
 		ck_assert(out.cookie == in.cookie && out.key == in.key &&
 			  out.status == in.status && out.access == in.access &&
 			  out.base == in.base && out.len == in.len && out.nseg == n &&
-			  out.flags == in.flags && out.serial == in.serial);
+			  out.flags == in.flags && out.serial == in.serial &&
+			  out.event == in.event);
 		for (i = 0; i < n; i++)
 			ck_assert(out.seg[i].pos == in.seg[i].pos &&
 				  out.seg[i].len == in.seg[i].len &&
 				  out.seg[i].rkey == in.seg[i].rkey &&
 				  out.seg[i].iova_off == in.seg[i].iova_off);
 	}
+}
+END_TEST
+
+START_TEST(proto_data_survive_the_round_trip_and_nothing_shorter_does)
+{
+	struct mrf_data in = { .data = UINT64_MAX - 2, .len = 1ull << 40 }, out = { 0 };
+	uint8_t buf[MRF_PROTO_DATA_LEN];
+	size_t cut;
+
+	ck_assert_uint_eq(mrf_data_encode(&in, buf), sizeof(buf));
+	for (cut = 0; cut < sizeof(buf); cut++)
+		ck_assert_int_lt(mrf_data_decode(buf, cut, &out), 0);
+	ck_assert_uint_eq(out.data, 0);
+	ck_assert_int_eq(mrf_msg_type(buf, sizeof(buf)), MRF_MSG_DATA);
+	ck_assert_int_eq(mrf_data_decode(buf, sizeof(buf), &out), 0);
+	ck_assert(out.data == in.data && out.len == in.len);
+	buf[0] = MRF_MSG_RELEASE;
+	ck_assert_int_lt(mrf_data_decode(buf, sizeof(buf), &out), 0);
+	ck_assert_int_lt(mrf_data_decode(NULL, 0, &out), 0);
 }
 END_TEST
 
@@ -305,6 +327,7 @@ static TCase *tcase_proto(void)
 	TCase *tc = tcase_create("proto");
 
 	tcase_add_test(tc, proto_greetings_survive_the_round_trip);
+	tcase_add_test(tc, proto_data_survive_the_round_trip_and_nothing_shorter_does);
 	tcase_add_test(tc, proto_question_and_answer_survive_the_round_trip);
 	tcase_add_test(tc, proto_truncated_messages_are_refused_at_every_length);
 	tcase_add_test(tc, proto_foreign_bytes_and_versions_are_told_apart);

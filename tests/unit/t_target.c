@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include "contract/limits.h"
 #include "ep_fixture.h"
 
 #define SLOTS 128
@@ -187,6 +188,10 @@ START_TEST(target_greets_and_answers_by_the_book)
 	uint8_t msg[MRF_PROTO_ASK_LEN];
 	struct mrf_wc wc;
 
+	must_close(&p.mr->fid);
+	ck_assert_int_eq(fi_mr_reg(p.b.domain, p.dst, PAIR_LEN, REMOTE_RW, 0, PAIR_KEY,
+				   FI_RMA_EVENT, &p.mr, NULL),
+			 0);
 	ck_assert_int_eq(event.type, MRF_CM_RESPONSE);
 	ck_assert_int_eq(mrf_welcome_decode(event.data, event.len, &welcome), 0);
 	ck_assert_uint_eq(welcome.instance, node_ep(&p.b)->instance);
@@ -198,6 +203,9 @@ START_TEST(target_greets_and_answers_by_the_book)
 	ck_assert_int_eq(mrf_answer_decode(raw.slots[wc.wr_id], wc.byte_len, &answer), 0);
 	ck_assert(answer.cookie == 42 && answer.key == PAIR_KEY && answer.nseg == 1);
 	ck_assert_uint_eq(answer.status, MRF_MR_OK);
+	/* The region has a number, but this endpoint does not count. */
+	ck_assert_uint_eq(answer.event, 0);
+	ck_assert_uint_eq(welcome.flags, 0);
 	ck_assert_uint_eq(answer.access, REMOTE_RW);
 	ck_assert_uint_eq(answer.len, PAIR_LEN);
 	ck_assert_int_eq(raw_send(&raw, msg, ask_for(4711, msg)), 0);
@@ -243,6 +251,7 @@ END_TEST
 
 static size_t bad_message(int which, uint8_t *msg)
 {
+	const struct mrf_data data = { .len = 1 };
 	size_t len = ask_for(PAIR_KEY, msg);
 
 	switch (which) {
@@ -271,11 +280,13 @@ static size_t bad_message(int which, uint8_t *msg)
 	case 8:
 		memset(msg, 0xaa, SLOT);
 		return 64; /* all that the target's slots take */
+	case 9:
+		return mrf_data_encode(&data, msg) - 1;
 	default:
 		return SLOT; /* more than they take: its kernel says no */
 	}
 }
-#define BAD_MESSAGES 10
+#define BAD_MESSAGES 11
 
 START_TEST(target_hangs_up_on_a_malformed_message_and_serves_others)
 {
@@ -331,6 +342,66 @@ START_TEST(target_delivers_immediate_data_of_any_initiator_once)
 	ck_assert_uint_eq(e.data, 0x11223344);
 	ck_assert_uint_eq(e.len, 0);
 	want_none(&p.b);
+}
+END_TEST
+
+static void raw_imm(uint32_t imm, uint8_t *from, uint32_t len, uint64_t at, uint32_t rkey)
+{
+	struct mrf_sge sge = { (uintptr_t)from, len, 0 };
+	struct mrf_vwr wr = { .wr_id = SLOTS,
+			      .op = MRF_VWR_WRITE_IMM,
+			      .is_inline = true,
+			      .nsge = len > 0,
+			      .sge = &sge,
+			      .remote_addr = at,
+			      .rkey = rkey,
+			      .imm = imm };
+
+	ck_assert_int_eq(mrf_vconn_post(raw.conn, &wr), 0);
+}
+
+static struct mrf_answer raw_ask(uint64_t key)
+{
+	uint8_t msg[MRF_PROTO_ASK_LEN];
+	struct mrf_answer answer = { .status = 99 };
+	struct mrf_wc wc;
+
+	ck_assert_int_eq(raw_send(&raw, msg, ask_for(key, msg)), 0);
+	wc = raw_recv(&raw);
+	ck_assert_int_eq(mrf_answer_decode(raw.slots[wc.wr_id], wc.byte_len, &answer), 0);
+	return answer;
+}
+
+/* By the book, and what an initiator makes up. */
+START_TEST(target_counts_by_number_and_no_write_of_nothing)
+{
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED, .caps = MRF_CAPS | FI_RMA_EVENT };
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr = NULL;
+	struct mrf_cm_event event;
+	struct mrf_welcome welcome;
+	struct mrf_answer answer;
+	uint8_t byte = 1;
+
+	pair_close(&p);
+	pair_open(&p, &opt);
+	ck_assert_int_eq(fi_cntr_open(p.b.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_mr_bind(p.mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	event = raw_greet(&raw, node_port(&p.b));
+	ck_assert_int_eq(mrf_welcome_decode(event.data, event.len, &welcome), 0);
+	ck_assert_uint_eq(welcome.flags, MRF_WELCOME_EVENTS);
+	answer = raw_ask(PAIR_KEY);
+	ck_assert_uint_ne(answer.event, 0);
+	raw_imm(answer.event, NULL, 0, 0, 0);
+	raw_imm(answer.event + 1, &byte, 1, answer.seg[0].iova_off, answer.seg[0].rkey);
+	raw_imm(0, &byte, 1, answer.seg[0].iova_off, answer.seg[0].rkey);
+	raw_ask(PAIR_KEY);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 0);
+	raw_imm(answer.event, &byte, 1, answer.seg[0].iova_off, answer.seg[0].rkey);
+	raw_ask(PAIR_KEY);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	want_none(&p.b);
+	must_close(&cntr->fid);
 }
 END_TEST
 
@@ -640,6 +711,7 @@ static TCase *tcase_target(void)
 			    0, BAD_MESSAGES);
 	tcase_add_test(tc, target_survives_more_questions_than_it_allows);
 	tcase_add_test(tc, target_delivers_immediate_data_of_any_initiator_once);
+	tcase_add_test(tc, target_counts_by_number_and_no_write_of_nothing);
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies);
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies_before_it_is_accepted);
 	tcase_add_test(tc, target_rejects_those_that_it_has_no_room_for);

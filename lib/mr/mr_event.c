@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Counters of regions. A region whose writes are counted has a number, which peers get with
+ * the answer to their question and send along with the last bytes of each write. Whether a
+ * counter is bound is this side's business alone.
+ */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/log.h"
+#include "contract/rules.h"
+#include "mr/face.h"
+#include "obj/cntr.h"
+
+#define NAME_TEXT 128
+
+/* That a counter counts what happens to a region; allocated; in both lists. */
+struct mrf_mr_meter {
+	struct mrf_list mine;	/* in event->counters */
+	struct mrf_list theirs; /* in the counter's bonds */
+	struct mrf_mr *mr;
+	struct mrf_cntr *cntr;
+};
+
+/* --- numbers ---------------------------------------------------------------------- */
+
+int mrf_mr_event_open(struct mrf_mr *mr)
+{
+	struct mrf_mr_space *space = mr->space;
+	struct mrf_mr_event *event = malloc(sizeof(*event));
+	int ret;
+
+	if (!event)
+		return -FI_ENOMEM;
+	event->mr = mr;
+	mrf_list_init(&event->counters);
+	/* None comes back before all others were given out: a late write finds nobody. */
+	do {
+		event->number = ++space->last_event;
+		ret = event->number ? mrf_idmap_insert(&space->events, event->number, event)
+				    : -FI_EALREADY;
+	} while (ret == -FI_EALREADY);
+	if (ret)
+		free(event);
+	else
+		mr->event = event;
+	return ret;
+}
+
+void mrf_mr_event_drop(struct mrf_mr *mr)
+{
+	if (!mr->event)
+		return;
+	mrf_idmap_remove(&mr->space->events, mr->event->number);
+	free(mr->event);
+	mr->event = NULL;
+}
+
+/*
+ * What was written before the region or the endpoint is closed counts; neither lets anybody
+ * in any more then.
+ */
+static bool may_count(const struct mrf_mr *mr, const struct mrf_mr_port *port)
+{
+	if (!mr->keyed || mrf_list_empty(&port->node))
+		return true;
+	return mrf_mr_state_serves(mr->state) &&
+	       (!mrf_mr_faced(mr) || mrf_mr_face_of(mr, port->class));
+}
+
+void mrf_mr_event(struct mrf_mr_space *space, uint32_t number,
+		  const struct mrf_mr_port *port)
+{
+	const struct mrf_mr_event *event;
+
+	mrf_lock_take(&space->lock);
+	event = mrf_idmap_find(&space->events, number);
+	if (mrf_likely(event && may_count(event->mr, port))) {
+		mrf_list_each(node, &event->counters)
+			mrf_cntr_add(mrf_list_entry(node, struct mrf_mr_meter, mine)->cntr,
+				     1);
+	}
+	mrf_lock_release(&space->lock);
+}
+
+/* --- binding ---------------------------------------------------------------------- */
+
+static void unbind(struct mrf_mr_meter *meter)
+{
+	mrf_list_del(&meter->mine);
+	mrf_list_del(&meter->theirs);
+	free(meter);
+}
+
+static int counter_closing(struct mrf_cntr *cntr, void *arg);
+
+static bool is_bound(const struct mrf_mr *mr, const struct mrf_cntr *cntr)
+{
+	mrf_list_each(node, &mr->event->counters) {
+		if (mrf_list_entry(node, struct mrf_mr_meter, mine)->cntr == cntr)
+			return true;
+	}
+	return false;
+}
+
+/* One that starts enabled can be bound at any time; else before it is enabled. */
+static bool lets_bind(const struct mrf_mr *mr)
+{
+	if (mrf_mr_state_serves(mr->state))
+		return !(mr->space->mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT));
+	return mrf_mr_state_lets(mr->state, MRF_CALL_BIND);
+}
+
+/* -FI_EOPBADSTATE: because it is in *state. */
+static int bind_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
+{
+	struct mrf_cntr_bonds *bonds = mrf_cntr_bonds(cntr);
+	struct mrf_mr_meter *meter;
+
+	*state = mr->state;
+	if (!lets_bind(mr))
+		return -FI_EOPBADSTATE;
+	if (is_bound(mr, cntr))
+		return -FI_EINVAL;
+	meter = malloc(sizeof(*meter));
+	if (!meter)
+		return -FI_ENOMEM;
+	meter->mr = mr;
+	meter->cntr = cntr;
+	mrf_list_add_tail(&meter->mine, &mr->event->counters);
+	mrf_list_add_tail(&meter->theirs, &bonds->list);
+	bonds->closing = counter_closing;
+	bonds->arg = mr->space;
+	return 0;
+}
+
+static int refuse_bond(const struct mrf_mr *mr, const struct fid *cntr, int err)
+{
+	if (err == -FI_EINVAL)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3238,
+				  "fi_mr_bind(region %p, counter %p): are bound already",
+				  (const void *)mr, (const void *)cntr);
+	return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
+}
+
+/* Why its writes are not counted. */
+static int refuse_region(const struct mrf_mr *mr, const struct fid *cntr)
+{
+	const void *region = mr, *counter = cntr;
+
+	if (!(mr->access & FI_REMOTE_WRITE))
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3235,
+				  "fi_mr_bind(region %p, counter %p): there is nothing to "
+				  "count, the region was registered without FI_REMOTE_WRITE",
+				  region, counter);
+	if (mr->space->mode & FI_MR_RMA_EVENT)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3232,
+				  "fi_mr_bind(region %p, counter %p): the region was "
+				  "registered without the flag FI_RMA_EVENT, and "
+				  "FI_MR_RMA_EVENT is in force",
+				  region, counter);
+	return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3041,
+			  "fi_mr_bind(region %p, counter %p): writes to it are not counted: the "
+			  "domain was opened without FI_RMA_EVENT, and the region was "
+			  "registered without that flag",
+			  region, counter);
+}
+
+int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
+{
+	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
+	enum mrf_mr_state state;
+	int ret;
+
+	if (flags != FI_REMOTE_WRITE)
+		return mrf_refuse(
+			FI_EBADFLAGS, FI_LOG_MR, 3234,
+			"fi_mr_bind(region %p, counter %p): flags=%#llx: must be "
+			"FI_REMOTE_WRITE, nothing else is counted",
+			(void *)mr, (void *)fid, (unsigned long long)flags);
+	if (!mr->event)
+		return refuse_region(mr, fid);
+	if (mrf_cntr_domain(cntr) != mr->space->domain)
+		return mrf_refuse(FI_EDOMAIN, FI_LOG_MR, 3233,
+				  "fi_mr_bind(region %p, counter %p): is not a counter of "
+				  "the region's domain",
+				  (void *)mr, (void *)fid);
+	mrf_lock_take(&mr->space->lock);
+	ret = bind_locked(mr, cntr, &state);
+	mrf_lock_release(&mr->space->lock);
+	if (ret == -FI_EOPBADSTATE)
+		return mrf_mr_state_refuse(mr, state, MRF_CALL_BIND);
+	return ret ? refuse_bond(mr, fid, ret) : 0;
+}
+
+/* --- closing ---------------------------------------------------------------------- */
+
+int mrf_mr_event_busy(const struct mrf_mr *mr)
+{
+	const struct mrf_mr_meter *meter;
+
+	if (!mr->event || mrf_list_empty(&mr->event->counters) ||
+	    mrf_rule_region_closes_first(mr->space->api_version))
+		return 0;
+	meter = mrf_list_entry(mr->event->counters.next, struct mrf_mr_meter, mine);
+	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3239,
+			  "fi_close(region %p): is bound to counter %p, which has to be closed "
+			  "first (before API version 2.3)",
+			  (const void *)mr, (void *)mrf_cntr_obj(meter->cntr)->fid);
+}
+
+/* Only where regions close first can there be a counter still. */
+static void settle(struct mrf_mr *mr)
+{
+	struct mrf_mr_space *space = mr->space;
+	void (*call)(void *arg) = NULL;
+	void *arg = NULL;
+
+	mrf_lock_take(&space->lock);
+	if (!mrf_list_empty(&mr->event->counters)) {
+		call = space->settle;
+		arg = space->settle_arg;
+	}
+	mrf_lock_release(&space->lock);
+	if (call)
+		call(arg);
+}
+
+void mrf_mr_event_close(struct mrf_mr *mr)
+{
+	struct mrf_list *counters = &mr->event->counters;
+
+	settle(mr);
+	mrf_lock_take(&mr->space->lock);
+	while (!mrf_list_empty(counters))
+		unbind(mrf_list_entry(counters->next, struct mrf_mr_meter, mine));
+	mrf_mr_event_drop(mr);
+	mrf_lock_release(&mr->space->lock);
+}
+
+static int refuse_counter_close(struct mrf_cntr *cntr, const char *region)
+{
+	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3231,
+			  "fi_close(counter %p): region %s is bound to it and has to be closed "
+			  "first (from API version 2.3 on)",
+			  (void *)mrf_cntr_obj(cntr)->fid, region);
+}
+
+static int counter_closing(struct mrf_cntr *cntr, void *arg)
+{
+	struct mrf_list *meters = &mrf_cntr_bonds(cntr)->list;
+	struct mrf_mr_space *space = arg;
+	char region[NAME_TEXT];
+	bool busy = false;
+
+	mrf_lock_take(&space->lock);
+	while (!busy && !mrf_list_empty(meters)) {
+		struct mrf_mr_meter *meter =
+			mrf_list_entry(meters->next, struct mrf_mr_meter, theirs);
+
+		busy = mrf_rule_region_closes_first(space->api_version);
+		if (busy)
+			mrf_mr_name(meter->mr, region, sizeof(region));
+		else
+			unbind(meter);
+	}
+	mrf_lock_release(&space->lock);
+	return busy ? refuse_counter_close(cntr, region) : 0;
+}

@@ -226,6 +226,26 @@ void mrf_log(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt
 	errno = saved;
 }
 
+static __thread struct mrf_refusal *catching;
+
+void mrf_refuse_catch(struct mrf_refusal *refusal)
+{
+	catching = refusal;
+	if (!refusal)
+		return;
+	refusal->code = 0;
+	refusal->text[0] = '\0';
+}
+
+/* True: the text is wanted. */
+static bool catches(unsigned code)
+{
+	if (!catching || catching->code)
+		return false;
+	catching->code = code;
+	return true;
+}
+
 static int refuse(char *buf, size_t len, int err, enum fi_log_subsys subsys,
 		  unsigned code, const char *fmt, va_list ap) MRF_PRINTF(6, 0);
 
@@ -234,17 +254,21 @@ static int refuse(char *buf, size_t len, int err, enum fi_log_subsys subsys,
 {
 	char text[LINE_MAX_BYTES];
 	struct line line = { .buf = text, .size = sizeof(text) };
+	bool caught = catches(code);
 	int saved = errno;
 
 	if (err > 0)
 		err = -err;
-	if (buf || mrf_log_enabled(FI_LOG_WARN, subsys)) {
+	if (buf || caught || mrf_log_enabled(FI_LOG_WARN, subsys)) {
 		line_add(&line, "MRF-E%04u: ", code);
 		line_vadd(&line, fmt, ap);
 		line_flatten(&line);
 	}
 	if (buf && len)
 		snprintf(buf, len, "%s", text);
+	if (caught)
+		snprintf(catching->text, sizeof(catching->text), "%.*s",
+			 (int)sizeof(catching->text) - 1, text);
 	if (mrf_log_enabled(FI_LOG_WARN, subsys)) {
 		line_add(&line, " (%d, %s)", err, mrf_errtext(err));
 		log_own(FI_LOG_WARN, subsys, text);

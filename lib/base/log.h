@@ -39,6 +39,15 @@ int mrf_refuse(int err, enum fi_log_subsys subsys, unsigned code, const char *fm
 int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys,
 		    unsigned code, const char *fmt, ...) MRF_PRINTF(6, 7);
 
+/* A refusal as it is kept for somebody who is told later. */
+struct mrf_refusal {
+	unsigned code;	/* 0: there was none */
+	char text[512]; /* "code: text" */
+};
+
+/* The first refusal of this thread from now on is left there, too; NULL: no longer. */
+void mrf_refuse_catch(struct mrf_refusal *refusal);
+
 /* A tolerated misuse, or something the user should know: "MRF-Wnnnn: text". */
 void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 	MRF_PRINTF(3, 4);

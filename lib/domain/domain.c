@@ -57,34 +57,12 @@ static int domain_close(struct fid *fid)
 	if (domain->agent)
 		mrf_domain_up.agent_stop(domain->agent);
 	mrf_mr_space_fini(&domain->space);
+	mrf_obj_drop(&domain->eq);
 	mrf_vpd_free(domain->pd);
 	mrf_vdev_close(domain->vdev);
 	mrf_obj_drop(&domain->parent);
 	domain_free(domain);
 	return 0;
-}
-
-static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	int ret = mrf_obj_check(&from_fid(fid)->obj, "fi_domain_bind");
-
-	if (ret)
-		return ret;
-	if (!bfid || bfid->fclass != FI_CLASS_EQ)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_DOMAIN, 2141,
-			"fi_domain_bind(domain %p, %s %p): must be an event queue",
-			(void *)fid, bfid ? mrf_obj_class_name(bfid->fclass) : "fid",
-			(void *)bfid);
-	if (flags & ~FI_REG_MR)
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2142,
-				  "fi_domain_bind: flags=%#llx: must be 0 or FI_REG_MR",
-				  (unsigned long long)flags);
-	return mrf_refuse(
-		FI_ENOSYS, FI_LOG_DOMAIN, 2143,
-		"fi_domain_bind(flags %#llx): not offered, registration completes "
-		"before its call returns",
-		(unsigned long long)flags);
 }
 
 static int domain_control(struct fid *fid, int command, void *arg)
@@ -112,7 +90,7 @@ static int domain_control(struct fid *fid, int command, void *arg)
 static struct fi_ops domain_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = domain_close,
-	.bind = domain_bind,
+	.bind = mrf_domain_bind,
 	.control = domain_control,
 	.ops_open = mrf_no_ops_open,
 };

@@ -33,8 +33,9 @@ struct mrf_domain {
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd; /* isolation class "default" */
 	struct mrf_mr_space space;
+	struct mrf_hold eq;	 /* what fi_domain_bind has bound it to; guarded by lock */
 	struct mrf_agent *agent; /* ep/'s: started by the first endpoint, see below */
-	struct mrf_lock lock;	 /* rank AGENT: guards agent being started */
+	struct mrf_lock lock;	 /* rank AGENT: guards agent being started, eq */
 };
 
 /* Open calls; the errors of fi_fabric(3), fi_domain(3). */

@@ -23,6 +23,9 @@ int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info
  */
 int mrf_domain_address(const struct fi_info *info, union mrf_addr *addr);
 
+/* fi_domain_bind. In domain_bind.c. */
+int mrf_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+
 extern struct fi_ops_domain mrf_domain_ops;
 
 #endif

@@ -1,5 +1,6 @@
 libmrfab_internal_la_SOURCES += \
 	lib/domain/domain.c \
+	lib/domain/domain_bind.c \
 	lib/domain/domain.h \
 	lib/domain/domain_info.c \
 	lib/domain/domain_int.h \

@@ -9,6 +9,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/mr_int.h \
 	lib/mr/mr.c \
 	lib/mr/mr_access.c \
+	lib/mr/mr_async.c \
+	lib/mr/mr_async.h \
 	lib/mr/mr_attr.c \
 	lib/mr/mr_bind.c \
 	lib/mr/mr_class.c \

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "mr/back.h"
 #include "mr/face.h"
+#include "mr/mr_async.h"
 #include "mr/mr_pool.h"
 
 #define NAME_TEXT 96
@@ -65,8 +66,10 @@ static int withdraw(struct mrf_mr *mr)
 		ret = mrf_mr_state_refuse(mr, MRF_STATE_CLOSED, MRF_CALL_CLOSE);
 	else
 		ret = mrf_mr_unbind(mr);
-	if (!ret)
+	if (!ret) {
 		withdraw_locked(mr);
+		mrf_mr_job_drop_locked(mr);
+	}
 	mrf_lock_release(&space->lock);
 	if (!ret)
 		mrf_mr_wait_left(mr);
@@ -121,6 +124,8 @@ static int unpin_all(struct mrf_mr *mr)
 		mrf_mr_back_put(mr->back);
 		mr->back = NULL;
 	}
+	if (mr->job)
+		mrf_mr_job_free(mr);
 	return 0;
 }
 
@@ -148,11 +153,12 @@ static int close_unusual(struct mrf_mr *mr)
 	return finish(mr, ret);
 }
 
-/* Enabled, nobody inside, one pin, bound to nothing, no faces. The caller holds space->lock. */
+/* Enabled, nobody inside, one pin, nothing besides. The caller holds space->lock. */
 static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
 {
 	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 &&
-	       !mr->back && !mr->event && mrf_list_empty(&mr->bonds) && mrf_list_empty(&mr->faces);
+	       !mr->back && !mr->job && !mr->event && mrf_list_empty(&mr->bonds) &&
+	       mrf_list_empty(&mr->faces);
 }
 
 static int mr_close(struct fid *fid)
@@ -310,20 +316,28 @@ static MRF_ALWAYS_INLINE struct mrf_mr *enter_locked(struct mrf_mr_space *space,
 	return mr;
 }
 
+static MRF_ALWAYS_INLINE enum mrf_mr_state first_state(const struct mrf_mr_plan *plan)
+{
+	if (plan->pending)
+		return MRF_STATE_PENDING;
+	return plan->deferred ? MRF_STATE_DISABLED : MRF_STATE_ENABLED;
+}
+
 /*
- * Gives the region its descriptor and, when peers may use it, its key. One that is
- * deferred has the key all the same, but keeps it to itself.
+ * Gives the region its key and, if it is enabled from the start, its descriptor. A pending
+ * one gets a provider key later, because that may have to carry the rkey.
  */
 static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
 					    const struct mrf_mr_plan *plan,
 					    struct mrf_mr_holder *holder)
 {
-	bool deferred = plan->deferred;
+	enum mrf_mr_state state = first_state(plan);
 	int ret = 0;
 
 	if (mrf_unlikely(plan->event))
 		ret = mrf_mr_event_open(mr);
-	if (mrf_likely(!ret) && mr->access & MRF_MR_REMOTE)
+	if (mrf_likely(!ret) && mr->access & MRF_MR_REMOTE &&
+	    (state != MRF_STATE_PENDING || !(mr->space->mode & FI_MR_PROV_KEY)))
 		ret = mrf_mr_key_take(mr, requested_key, holder);
 	if (mrf_unlikely(ret)) {
 		mrf_mr_event_drop(mr);
@@ -332,8 +346,8 @@ static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requeste
 		return ret;
 	}
 	hold_domain_locked(mr);
-	mrf_mr_move(mr, deferred ? MRF_STATE_DISABLED : MRF_STATE_ENABLED);
-	if (mrf_likely(!deferred)) {
+	mrf_mr_move(mr, state);
+	if (mrf_likely(state == MRF_STATE_ENABLED)) {
 		mrf_mr_key_show(mr);
 		mrf_mr_set_live(mr->space->pool, mr);
 	} else {
@@ -464,6 +478,9 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	if (ret)
 		return ret;
 	plan_segs(space, attr->mr_iov, &plan, &pins);
+	plan.pending = false;
+	if (space->worker)
+		return mrf_mr_register_async(space, attr, &plan, &pins, out);
 	if (mrf_unlikely(plan.deferred || plan.demand))
 		return mrf_mr_register_unpinned(space, attr, &plan, &pins, out);
 	ret = pin(space, space->pd, mrf_mr_access_kernel(plan.access), &pins);

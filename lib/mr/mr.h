@@ -59,6 +59,7 @@ struct mrf_mr_space {
 	struct mrf_map *map;  /* raw keys of peers that the application mapped: mr/map.h */
 	struct mrf_list waiters; /* mr_state's: threads that close; guarded by lock */
 	struct mrf_list ports; /* struct mrf_mr_port.node; guarded by lock */
+	struct mrf_mr_worker *worker; /* mr_async's; NULL: registration is synchronous */
 	struct mrf_mr_backs *backs; /* of regions pinned on demand; NULL: has none */
 	/*
 	 * What peers were told of regions that are pinned on demand holds no longer: tell
@@ -91,6 +92,13 @@ struct mrf_mr_space {
 int mrf_mr_space_init(struct mrf_mr_space *space);
 /* No region may be left. */
 void mrf_mr_space_fini(struct mrf_mr_space *space);
+/*
+ * From now on regions are registered by a thread, and eq tells when it is done (FI_REG_MR).
+ * Once; eq outlives the space. -FI_EOPBADSTATE: there are regions; -FI_ENOMEM; -FI_EAGAIN:
+ * no more threads. Not logged.
+ */
+struct mrf_eq;
+int mrf_mr_space_report_to(struct mrf_mr_space *space, struct mrf_eq *eq);
 /* As mrf_obj_busy, for the regions that hold the domain. */
 int mrf_mr_space_busy(struct mrf_mr_space *space);
 

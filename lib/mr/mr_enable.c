@@ -8,8 +8,7 @@
 
 /* --- fi_mr_enable ----------------------------------------------------------------- */
 
-/* The region is not live, so what its descriptor leads to may be written. */
-static void show_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
+void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 {
 	unsigned i;
 
@@ -20,6 +19,13 @@ static void show_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 		memcpy(mr->segs, pins->seg, pins->nseg * sizeof(pins->seg[0]));
 	memcpy(mrf_mr_vmrs(mr), pins->vmr, pins->nseg * sizeof(pins->vmr[0]));
 	mrf_mr_set(mr, mr->access, mr->nseg, pins->seg, mr->nseg > 1 ? mr->segs : NULL);
+}
+
+void mrf_mr_open_locked(struct mrf_mr *mr)
+{
+	mrf_mr_key_show(mr);
+	mrf_mr_move(mr, MRF_STATE_ENABLED);
+	mrf_mr_set_live(mr->space->pool, mr);
 }
 
 /*
@@ -34,10 +40,8 @@ static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins,
 	if (!mrf_mr_faces_take(mr, faces))
 		return -FI_EAGAIN;
 	if (!mr->back)
-		show_pins(mr, pins);
-	mrf_mr_key_show(mr);
-	mrf_mr_move(mr, MRF_STATE_ENABLED);
-	mrf_mr_set_live(mr->space->pool, mr);
+		mrf_mr_put_pins(mr, pins);
+	mrf_mr_open_locked(mr);
 	return 0;
 }
 

@@ -32,12 +32,15 @@ struct mrf_mr {
 	struct fid_mr fid;	    /* class UNSPEC: closed */
 	struct mrf_mr_space *space; /* NULL: never used */
 	struct mrf_hold parent;	    /* in space->regions; guarded by space->lock */
-	struct mrf_mr *next;	    /* in the pool, while closed */
 	struct mrf_vmr vmr;	    /* of the only segment; faced: with local rights */
 	uint64_t len;		    /* bytes in all */
 	uint64_t key;		    /* the real one, which FI_MR_RAW hides from fid.key */
 	uint64_t serial;	    /* of this registration, never 0 */
-	struct mrf_mr_back *back;   /* NULL: plain, the kernel regions are this region's */
+	union {
+		struct mrf_mr_back *back; /* NULL: plain, the kernel regions are its own */
+		struct mrf_mr *next;	  /* in the pool, while closed */
+	};
+	struct mrf_mr_job *job;	    /* NULL: was registered synchronously; mr/mr_async.h */
 	struct mrf_list bonds;	    /* struct mrf_mr_bond.mine; guarded by space->lock */
 	struct mrf_list faces;	    /* struct mrf_mr_face: mr/face.h; likewise */
 	struct mrf_mr_event *event; /* NULL: writes to it are not counted */
@@ -53,6 +56,12 @@ struct mrf_mr {
 	struct mrf_mr_seg *segs;
 	struct mrf_mr_seg seg; /* the first segment */
 };
+
+/*
+ * A descriptor's index is turned into an address for every access: by a shift alone. One that
+ * has to be larger is padded to a multiple of 64, which takes one instruction more.
+ */
+_Static_assert(sizeof(struct mrf_mr) == 256, "a power of two");
 
 static inline struct mrf_vmr *mrf_mr_vmrs(struct mrf_mr *mr)
 {
@@ -129,17 +138,25 @@ int mrf_mr_event_busy(const struct mrf_mr *mr);
 void mrf_mr_event_close(struct mrf_mr *mr);
 int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *cntr, uint64_t flags);
 
+struct mrf_mr_plan;
+struct mrf_mr_pins;
+
 /* --- mr_enable -------------------------------------------------------------------- */
 
+/* The region is not live, so what its descriptor leads to may be written. */
+void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins);
+/* Shows key and descriptor and lets everybody use the region; space->lock is held. */
+void mrf_mr_open_locked(struct mrf_mr *mr);
 /* fi_mr_enable and fi_mr_refresh. */
 int mrf_mr_enable(struct mrf_mr *mr);
 int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify);
 
 /* --- mr_unpinned: registering what is not pinned, or not yet ----------------------- */
 
-struct mrf_mr_plan;
-struct mrf_mr_pins;
 
+/* Is the memory there that the mode says has to be? Logs why not. */
+int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
+			unsigned nseg, uint64_t access);
 /* pins says where; the rest as mrf_mr_register. */
 int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
@@ -177,6 +194,7 @@ struct mrf_mr_plan {
 	bool deferred; /* created disabled */
 	bool demand;   /* pinned on demand */
 	bool event;    /* writes to it are counted */
+	bool pending;  /* made by the worker, see mr/mr_async.h */
 };
 
 /*
@@ -243,6 +261,8 @@ struct mrf_mr_holder {
  * key and fid.key. -FI_ENOKEY (*holder filled in) or -FI_ENOMEM: nothing changed.
  */
 int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder);
+/* For one that could not be told its provider key before it is pinned; else harmless. */
+int mrf_mr_key_take_own(struct mrf_mr *mr);
 /* What fi_mr_key tells: the key, unless it is a raw one. */
 static inline void mrf_mr_key_show(struct mrf_mr *mr)
 {

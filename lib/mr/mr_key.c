@@ -61,6 +61,13 @@ int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder 
 	return 0;
 }
 
+int mrf_mr_key_take_own(struct mrf_mr *mr)
+{
+	if (mr->keyed || !(mr->access & MRF_MR_REMOTE))
+		return 0;
+	return mrf_mr_key_take(mr, 0, NULL);
+}
+
 void mrf_mr_key_release(struct mrf_mr *mr)
 {
 	if (!mr->keyed)

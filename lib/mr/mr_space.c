@@ -6,6 +6,7 @@
 #include "base/page.h"
 #include "mr/back.h"
 #include "mr/map.h"
+#include "mr/mr_async.h"
 #include "mr/mr_pool.h"
 
 static uint64_t random_id(void)
@@ -55,6 +56,7 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	space->settle = NULL;
 	space->last_event = 0;
 	mrf_idmap_init(&space->events);
+	space->worker = NULL;
 	mrf_list_init(&space->ports);
 	mrf_list_init(&space->waiters);
 	space->page_mask = mrf_page_size() - 1;
@@ -73,6 +75,7 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 
 void mrf_mr_space_fini(struct mrf_mr_space *space)
 {
+	mrf_mr_space_report_end(space);
 	mrf_lock_fini(&space->lock);
 	mrf_obj_fini(&space->regions);
 	mrf_idmap_fini(&space->keys);

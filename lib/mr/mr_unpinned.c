@@ -3,9 +3,8 @@
 #include "base/log.h"
 #include "mr/back.h"
 
-/* Is the memory there that the mode says has to be? */
-static int check_memory(const struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
-			const struct mrf_mr_pins *where)
+int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
+			unsigned nseg, uint64_t access)
 {
 	struct mrf_mr_pins pins;
 	unsigned rights;
@@ -14,10 +13,10 @@ static int check_memory(const struct mrf_mr_space *space, const struct mrf_mr_pl
 	if (!(space->mode & FI_MR_ALLOCATED))
 		return 0;
 	/* Nobody is let through meanwhile. */
-	rights = mrf_mr_access_kernel(plan->access) & MRF_RIGHTS_WRITE
+	rights = mrf_mr_access_kernel(access) & MRF_RIGHTS_WRITE
 			 ? MRF_RIGHT_LOCAL_WRITE
 			 : 0;
-	ret = mrf_mr_pin(space, space->pd, where->seg, where->nseg, rights, &pins);
+	ret = mrf_mr_pin(space, space->pd, segs, nseg, rights, &pins);
 	if (!ret)
 		mrf_mr_unpin(&pins);
 	return ret;
@@ -31,9 +30,11 @@ int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 	unsigned i;
 	int ret;
 
-	ret = check_memory(space, plan, pins);
-	if (ret)
-		return ret;
+	if (!plan->pending) {
+		ret = mrf_mr_check_memory(space, pins->seg, pins->nseg, plan->access);
+		if (ret)
+			return ret;
+	}
 	for (i = 0; i < pins->nseg; i++) {
 		pins->vmr[i] = (struct mrf_vmr){ 0 };
 		pins->seg[i].rkey = pins->seg[i].lkey = 0;

@@ -9,11 +9,12 @@
 #include "obj/eq.h"
 #include "obj/wait.h"
 
-struct event {
+struct mrf_eq_event {
 	struct mrf_list node;
+	struct mrf_eq_event **slot; /* of who may take it back; NULL: nobody */
 	uint32_t type;
 	bool error; /* data is a struct fi_eq_err_entry and its text */
-	size_t len;
+	size_t len; /* of data */
 	_Alignas(max_align_t) unsigned char data[];
 };
 
@@ -27,7 +28,7 @@ struct mrf_eq {
 	atomic_size_t count;  /* events in the list; changed under lock */
 	struct mrf_lock lock; /* rank EQ: guards both below */
 	struct mrf_list events;
-	struct event *last_err; /* owns the text of the last fi_eq_readerr */
+	struct mrf_eq_event *last_err; /* owns the text of the last fi_eq_readerr */
 };
 
 static struct mrf_eq *to_eq(struct fid_eq *fid)
@@ -39,9 +40,9 @@ static struct mrf_eq *to_eq(struct fid_eq *fid)
  * --- writing -------------------------------------------------------------------------
  */
 
-static struct event *event_new(uint32_t type, size_t len)
+static struct mrf_eq_event *event_new(uint32_t type, size_t len)
 {
-	struct event *event = NULL;
+	struct mrf_eq_event *event = NULL;
 
 	if (len <= SIZE_MAX - sizeof(*event))
 		event = malloc(sizeof(*event) + len);
@@ -50,13 +51,22 @@ static struct event *event_new(uint32_t type, size_t len)
 			   "no memory for an event of %zu bytes", len);
 		return NULL;
 	}
+	event->slot = NULL;
 	event->type = type;
 	event->error = false;
 	event->len = len;
 	return event;
 }
 
-static void append(struct mrf_eq *eq, struct event *event)
+static void unlink_locked(struct mrf_eq *eq, struct mrf_eq_event *event)
+{
+	mrf_list_del(&event->node);
+	atomic_fetch_sub(&eq->count, 1);
+	if (event->slot)
+		*event->slot = NULL;
+}
+
+static void append(struct mrf_eq *eq, struct mrf_eq_event *event)
 {
 	mrf_lock_take(&eq->lock);
 	mrf_list_add_tail(&event->node, &eq->events);
@@ -65,14 +75,30 @@ static void append(struct mrf_eq *eq, struct event *event)
 	mrf_wait_signal(&eq->wait);
 }
 
+static void fill(struct mrf_eq_event *event, const void *buf, size_t len)
+{
+	event->len = len;
+	if (len)
+		memcpy(event->data, buf, len);
+}
+
+static void fill_err(struct mrf_eq_event *event, const struct fi_eq_err_entry *err,
+		     const char *text, size_t len)
+{
+	event->error = true;
+	event->len = sizeof(*err) + len + 1;
+	memcpy(event->data, err, sizeof(*err));
+	memcpy(event->data + sizeof(*err), text, len);
+	event->data[sizeof(*err) + len] = '\0';
+}
+
 int mrf_eq_write(struct mrf_eq *eq, uint32_t type, const void *buf, size_t len)
 {
-	struct event *event = event_new(type, len);
+	struct mrf_eq_event *event = event_new(type, len);
 
 	if (!event)
 		return -FI_ENOMEM;
-	if (len)
-		memcpy(event->data, buf, len);
+	fill(event, buf, len);
 	append(eq, event);
 	return 0;
 }
@@ -81,15 +107,55 @@ int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err,
 		     const char *text)
 {
 	size_t len = text ? strlen(text) : 0;
-	struct event *event = event_new(0, sizeof(*err) + len + 1);
+	struct mrf_eq_event *event = event_new(0, sizeof(*err) + len + 1);
 
 	if (!event)
 		return -FI_ENOMEM;
-	event->error = true;
-	memcpy(event->data, err, sizeof(*err));
-	memcpy(event->data + sizeof(*err), text ? text : "", len + 1);
+	fill_err(event, err, text ? text : "", len);
 	append(eq, event);
 	return 0;
+}
+
+/* --- events that are made before they happen -------------------------------------- */
+
+struct mrf_eq_event *mrf_eq_event_new(void)
+{
+	return event_new(0, sizeof(struct fi_eq_err_entry) + MRF_EQ_TEXT);
+}
+
+void mrf_eq_post(struct mrf_eq *eq, struct mrf_eq_event **slot, uint32_t type,
+		 const struct fi_eq_entry *entry)
+{
+	struct mrf_eq_event *event = *slot;
+
+	event->slot = slot;
+	event->type = type;
+	fill(event, entry, sizeof(*entry));
+	append(eq, event);
+}
+
+void mrf_eq_post_err(struct mrf_eq *eq, struct mrf_eq_event **slot,
+		     const struct fi_eq_err_entry *err, const char *text)
+{
+	struct mrf_eq_event *event = *slot;
+	size_t len = strlen(text);
+
+	event->slot = slot;
+	fill_err(event, err, text, len < MRF_EQ_TEXT ? len : MRF_EQ_TEXT - 1);
+	append(eq, event);
+}
+
+void mrf_eq_retract(struct mrf_eq *eq, struct mrf_eq_event **slot)
+{
+	struct mrf_eq_event *event;
+
+	mrf_lock_take(&eq->lock);
+	event = *slot;
+	if (event && event->slot)
+		unlink_locked(eq, event);
+	*slot = NULL;
+	mrf_lock_release(&eq->lock);
+	free(event);
 }
 
 static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, size_t len,
@@ -119,17 +185,11 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
  * --- reading -------------------------------------------------------------------------
  */
 
-static struct event *first_locked(const struct mrf_eq *eq)
+static struct mrf_eq_event *first_locked(const struct mrf_eq *eq)
 {
 	struct mrf_list *node = mrf_list_first(&eq->events);
 
-	return node ? mrf_list_entry(node, struct event, node) : NULL;
-}
-
-static void unlink_locked(struct mrf_eq *eq, struct event *event)
-{
-	mrf_list_del(&event->node);
-	atomic_fetch_sub(&eq->count, 1);
+	return node ? mrf_list_entry(node, struct mrf_eq_event, node) : NULL;
 }
 
 struct reading {
@@ -143,7 +203,7 @@ struct reading {
 static ssize_t read_attempt(void *arg)
 {
 	struct reading *r = arg;
-	struct event *event, *done = NULL;
+	struct mrf_eq_event *event, *done = NULL;
 	ssize_t ret = -FI_EAGAIN;
 
 	mrf_lock_take(&r->eq->lock);
@@ -225,7 +285,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	return read_result(&r, ret);
 }
 
-static void fill_err_entry(const struct mrf_eq *eq, const struct event *event,
+static void fill_err_entry(const struct mrf_eq *eq, const struct mrf_eq_event *event,
 			   struct fi_eq_err_entry *buf)
 {
 	void *data = buf->err_data;
@@ -241,7 +301,7 @@ static void fill_err_entry(const struct mrf_eq *eq, const struct event *event,
 static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint64_t flags)
 {
 	struct mrf_eq *eq = to_eq(fid);
-	struct event *event;
+	struct mrf_eq_event *event;
 	int ret = mrf_obj_check(&eq->obj, "fi_eq_readerr");
 
 	if (ret)
@@ -307,7 +367,7 @@ static int eq_close(struct fid *fid)
 		return ret;
 	mrf_obj_drop(&eq->parent);
 	while ((node = mrf_list_pop(&eq->events)))
-		free(mrf_list_entry(node, struct event, node));
+		free(mrf_list_entry(node, struct mrf_eq_event, node));
 	free(eq->last_err);
 	mrf_wait_fini(&eq->wait);
 	mrf_obj_fini(&eq->obj);
@@ -410,4 +470,9 @@ struct mrf_eq *mrf_eq_from_fid(struct fid *fid)
 struct mrf_obj *mrf_eq_obj(struct mrf_eq *eq)
 {
 	return &eq->obj;
+}
+
+bool mrf_eq_is_of(const struct mrf_eq *eq, const struct mrf_obj *fabric)
+{
+	return eq->parent.target == fabric;
 }

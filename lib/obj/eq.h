@@ -6,6 +6,7 @@
 #ifndef MRF_OBJ_EQ_H
 #define MRF_OBJ_EQ_H
 
+#include <stdbool.h>
 #include <rdma/fi_eq.h>
 #include "obj/obj.h"
 
@@ -16,6 +17,7 @@ int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr, struct fi
 
 struct mrf_eq *mrf_eq_from_fid(struct fid *fid);
 struct mrf_obj *mrf_eq_obj(struct mrf_eq *eq);
+bool mrf_eq_is_of(const struct mrf_eq *eq, const struct mrf_obj *fabric);
 
 /* fi_trywait, as mrf_cq_trywait. */
 int mrf_eq_trywait(struct mrf_eq *eq);
@@ -25,5 +27,24 @@ int mrf_eq_write(struct mrf_eq *eq, uint32_t event, const void *buf, size_t len)
 /* Appends an error; text (may be NULL) becomes its err_data. -FI_ENOMEM. */
 int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err,
 		     const char *text);
+
+/* --- events that are made before they happen -------------------------------------- */
+
+/*
+ * Reporting one cannot fail, and it can be taken back. Its maker keeps it in a slot, which is
+ * given along and stays where it is until mrf_eq_retract; the queue clears the slot, under
+ * its lock, when the event is read.
+ */
+struct mrf_eq_event;
+
+#define MRF_EQ_TEXT 512 /* room for err_data; longer ones are cut */
+
+struct mrf_eq_event *mrf_eq_event_new(void); /* NULL: no memory (logged) */
+void mrf_eq_post(struct mrf_eq *eq, struct mrf_eq_event **slot, uint32_t type,
+		 const struct fi_eq_entry *entry);
+void mrf_eq_post_err(struct mrf_eq *eq, struct mrf_eq_event **slot,
+		     const struct fi_eq_err_entry *err, const char *text);
+/* Frees an event that was not posted, or takes one back that was not read. */
+void mrf_eq_retract(struct mrf_eq *eq, struct mrf_eq_event **slot);
 
 #endif

@@ -7,6 +7,7 @@ check_PROGRAMS += \
 	tests/unit/t_face \
 	tests/unit/t_fabric \
 	tests/unit/t_map \
+	tests/unit/t_mr_async \
 	tests/unit/t_mr_event \
 	tests/unit/t_mr_key \
 	tests/unit/t_mr_locate \
@@ -44,6 +45,9 @@ tests_unit_t_domain_SOURCES = tests/unit/t_domain.c $(FAKE_VERBS)
 tests_unit_t_domain_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_fabric_SOURCES = tests/unit/t_fabric.c $(FAKE_VERBS)
 tests_unit_t_fabric_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_mr_async_SOURCES = tests/unit/t_mr_async.c $(BACK_FIXTURE)
+tests_unit_t_mr_async_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_async_LDFLAGS = $(MR_WRAP) -Wl,--wrap=pthread_create,--wrap=sem_post
 tests_unit_t_mr_key_SOURCES = tests/unit/t_mr_key.c $(MR_FIXTURE)
 tests_unit_t_mr_key_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_key_LDFLAGS = $(MR_WRAP)

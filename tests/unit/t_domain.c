@@ -587,27 +587,100 @@ START_TEST(domain_names_what_it_does_not_offer)
 }
 END_TEST
 
-START_TEST(domain_bind_is_not_offered)
-{
-	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
-	struct fid_domain *domain = must_open();
-	struct fid_eq *eq;
-	const char *text;
+/* --- fi_domain_bind --------------------------------------------------------------- */
 
-	ck_assert_int_eq(fi_eq_open(fabric, &attr, &eq, NULL), 0);
+static struct fid_eq *open_eq(struct fid_fabric *of)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_eq *eq = NULL;
+
+	ck_assert_int_eq(fi_eq_open(of, &attr, &eq, NULL), 0);
+	return eq;
+}
+
+static void not_bound(struct fid_domain *domain, struct fid *bfid, uint64_t flags,
+		      int err, const char *code)
+{
+	const char *text;
+	int ret;
+
 	unit_capture(&cap);
-	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, FI_REG_MR), -FI_ENOSYS);
-	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, 0), -FI_ENOSYS);
-	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, 1), -FI_EBADFLAGS);
-	ck_assert_int_eq(fi_domain_bind(domain, &fabric->fid, 0), -FI_EINVAL);
-	ck_assert_int_eq(fi_domain_bind(domain, NULL, 0), -FI_EINVAL);
+	ret = fi_domain_bind(domain, bfid, flags);
 	text = unit_captured(&cap);
-	ck_assert_ptr_nonnull(strstr(text, "MRF-E2141"));
-	ck_assert_ptr_nonnull(strstr(text, "MRF-E2142"));
-	ck_assert_ptr_nonnull(strstr(text, "MRF-E2143"));
-	ck_assert_uint_eq(unit_lines(text), 5);
-	ck_assert_int_eq(fi_close(&eq->fid), 0);
+	ck_assert_int_eq(ret, -err);
+	ck_assert_msg(strstr(text, code) != NULL, "%s not in %s", code, text);
+	ck_assert_uint_eq(unit_lines(text), 1);
+}
+
+START_TEST(domain_bind_takes_an_event_queue_of_its_fabric_once)
+{
+	struct fi_fabric_attr attr = { .prov_name = (char *)"mrfab",
+				       .api_version = FI_VERSION(1, 17) };
+	struct fid_domain *domain = must_open();
+	struct fid_eq *eq = open_eq(fabric), *other;
+	struct fid_fabric *theirs;
+
+	ck_assert_int_eq(fi_fabric(&attr, &theirs, NULL), 0);
+	other = open_eq(theirs);
+	not_bound(domain, NULL, FI_REG_MR, FI_EINVAL, "MRF-E2141");
+	not_bound(domain, &fabric->fid, FI_REG_MR, FI_EINVAL, "MRF-E2141");
+	not_bound(domain, &eq->fid, FI_REG_MR | 1, FI_EBADFLAGS, "MRF-E2142");
+	not_bound(domain, &other->fid, FI_REG_MR, FI_EINVAL, "MRF-E2161");
+	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, _i ? FI_REG_MR : 0), 0);
+	not_bound(domain, &eq->fid, FI_REG_MR, FI_EINVAL, "MRF-E2160");
+	not_bound(domain, &eq->fid, 0, FI_EINVAL, "MRF-E2160");
+	/* The queue is in use until the domain is closed. */
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&eq->fid), -FI_EBUSY);
+	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-E2001"));
 	must_close(domain);
+	ck_assert_int_eq(fi_close(&eq->fid), 0);
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+	ck_assert_int_eq(fi_close(&theirs->fid), 0);
+}
+END_TEST
+
+START_TEST(a_domain_that_has_regions_is_not_bound_any_more)
+{
+	struct fid_domain *domain = must_open();
+	struct fid_eq *eq = open_eq(fabric);
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(fi_mr_reg(domain, mem, sizeof(mem), RW, 0, 7, 0, &mr, NULL), 0);
+	not_bound(domain, &eq->fid, FI_REG_MR, FI_EOPBADSTATE, "MRF-E2162");
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, FI_REG_MR), 0);
+	must_close(domain);
+	ck_assert_int_eq(fi_close(&eq->fid), 0);
+}
+END_TEST
+
+/* With FI_REG_MR the event tells that the region is there; else it is when the call
+ * returns. */
+START_TEST(registration_is_asynchronous_where_the_queue_is_bound_with_reg_mr)
+{
+	struct fid_domain *domain = must_open();
+	struct fid_eq *eq = open_eq(fabric);
+	struct fi_eq_entry entry;
+	struct fid_mr *mr;
+	uint32_t event;
+
+	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, _i ? FI_REG_MR : 0), 0);
+	ck_assert_int_eq(fi_mr_reg(domain, mem, sizeof(mem), RW, 0, 7, 0, &mr, &event),
+			 0);
+	if (_i) {
+		ck_assert_int_eq(fi_eq_sread(eq, &event, &entry, sizeof(entry), 10000, 0),
+				 sizeof(entry));
+		ck_assert_uint_eq(event, FI_MR_COMPLETE);
+		ck_assert_ptr_eq(entry.fid, &mr->fid);
+		ck_assert_ptr_eq(entry.context, &event);
+	}
+	ck_assert_ptr_nonnull(fi_mr_desc(mr));
+	ck_assert_uint_eq(fi_mr_key(mr), 7);
+	ck_assert_int_eq(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	must_close(domain);
+	ck_assert_int_eq(fi_close(&eq->fid), 0);
 }
 END_TEST
 
@@ -710,7 +783,12 @@ static TCase *offer(void)
 	tcase_add_test(tc, domain_holds_its_fabric);
 	tcase_add_test(tc, trywait_of_queues_and_counters_that_can_wait);
 	tcase_add_test(tc, domain_names_what_it_does_not_offer);
-	tcase_add_test(tc, domain_bind_is_not_offered);
+	tcase_add_loop_test(tc, domain_bind_takes_an_event_queue_of_its_fabric_once, 0,
+			    2);
+	tcase_add_test(tc, a_domain_that_has_regions_is_not_bound_any_more);
+	tcase_add_loop_test(
+		tc, registration_is_asynchronous_where_the_queue_is_bound_with_reg_mr, 0,
+		2);
 	tcase_add_test(tc, domain_passes_endpoints_up_and_stops_the_agent_last);
 	tcase_add_test(tc, domains_do_not_share_keys_or_descriptors);
 	return tc;

@@ -225,6 +225,80 @@ START_TEST(eq_error_is_reported_in_its_place_and_stays_until_taken)
 }
 END_TEST
 
+/* --- events that are made before they happen -------------------------------------- */
+
+static struct mrf_eq_event *slot[3];
+
+static void make_events(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		ck_assert_ptr_nonnull(slot[i] = mrf_eq_event_new());
+}
+
+START_TEST(eq_event_made_before_is_read_like_any_other)
+{
+	struct fi_eq_entry entry = { .context = &parent }, got;
+	struct fi_eq_err_entry err = { .context = slot, .err = FI_EIO }, got_err = { 0 };
+	char longer[2 * MRF_EQ_TEXT];
+	uint32_t event;
+
+	memset(longer, 'z', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	open_eq(FI_WAIT_UNSPEC, 0);
+	make_events();
+	mrf_eq_post(inner(), &slot[0], FI_MR_COMPLETE, &entry);
+	mrf_eq_post_err(inner(), &slot[1], &err, "why");
+	mrf_eq_post_err(inner(), &slot[2], &err, longer);
+	ck_quiet(sizeof(got), fi_eq_read(eq, &event, &got, sizeof(got), FI_PEEK));
+	ck_assert_ptr_nonnull(slot[0]);
+	ck_quiet(sizeof(got), fi_eq_read(eq, &event, &got, sizeof(got), 0));
+	ck_assert_ptr_null(slot[0]);
+	ck_assert_uint_eq(event, FI_MR_COMPLETE);
+	ck_assert_ptr_eq(got.context, &parent);
+	ck_quiet(sizeof(err), fi_eq_readerr(eq, &got_err, 0));
+	ck_assert_ptr_null(slot[1]);
+	ck_assert_ptr_eq(got_err.context, slot);
+	ck_assert_str_eq(got_err.err_data, "why");
+	got_err.err_data = NULL;
+	ck_quiet(sizeof(err), fi_eq_readerr(eq, &got_err, 0));
+	ck_assert_uint_eq(got_err.err_data_size, MRF_EQ_TEXT);
+	ck_assert_uint_eq(strlen(got_err.err_data), MRF_EQ_TEXT - 1);
+	close_eq();
+}
+END_TEST
+
+START_TEST(eq_event_can_be_taken_back_until_it_is_read)
+{
+	struct fi_eq_entry entry = { 0 }, got;
+	uint32_t event;
+	unsigned i;
+
+	open_eq(FI_WAIT_UNSPEC, 0);
+	make_events();
+	/* One that was read, one that was not, one that was never posted. */
+	mrf_eq_post(inner(), &slot[0], FI_MR_COMPLETE, &entry);
+	ck_quiet(sizeof(got), fi_eq_read(eq, &event, &got, sizeof(got), 0));
+	mrf_eq_post(inner(), &slot[1], FI_MR_COMPLETE, &entry);
+	for (i = 0; i < 3; i++) {
+		mrf_eq_retract(inner(), &slot[i]);
+		ck_assert_ptr_null(slot[i]);
+	}
+	ck_quiet(-FI_EAGAIN, fi_eq_read(eq, &event, &got, sizeof(got), 0));
+	close_eq();
+}
+END_TEST
+
+START_TEST(eq_event_made_before_may_find_no_memory)
+{
+	struct mrf_eq_event *made = NULL;
+
+	ck_refused(0, 2060, (made = failing_after(0, mrf_eq_event_new()), 0));
+	ck_assert_ptr_null(made);
+}
+END_TEST
+
 START_TEST(eq_readerr_copies_the_reason_into_the_users_buffer)
 {
 	char text[8];
@@ -445,6 +519,9 @@ static TCase *tcase_eq(void)
 	tcase_add_test(tc, eq_event_stays_when_the_buffer_is_too_small);
 	tcase_add_test(tc, eq_bad_read_arguments_are_refused);
 	tcase_add_test(tc, eq_error_is_reported_in_its_place_and_stays_until_taken);
+	tcase_add_test(tc, eq_event_made_before_is_read_like_any_other);
+	tcase_add_test(tc, eq_event_can_be_taken_back_until_it_is_read);
+	tcase_add_test(tc, eq_event_made_before_may_find_no_memory);
 	tcase_add_test(tc, eq_readerr_copies_the_reason_into_the_users_buffer);
 	tcase_add_test(tc, eq_readerr_before_api_1_5_lends_its_own_buffer);
 	tcase_add_test(tc, eq_write_without_memory_is_refused);

@@ -224,6 +224,31 @@ START_TEST(log_refuse_text_leaves_the_text_cut_to_the_buffer)
 }
 END_TEST
 
+START_TEST(log_keeps_the_first_refusal_for_who_catches_it)
+{
+	struct mrf_refusal caught;
+	char longer[2 * sizeof(caught.text)];
+
+	/* Also when nobody wants to read it. */
+	configure_with("none", NULL, NULL);
+	mrf_refuse_catch(&caught);
+	ck_assert_uint_eq(caught.code, 0);
+	ck_assert_str_eq(caught.text, "");
+	ck_assert_int_eq(mrf_refuse(FI_EBUSY, FI_LOG_MR, 17, "x%d", 1), -FI_EBUSY);
+	ck_assert_int_eq(mrf_refuse(FI_EBUSY, FI_LOG_MR, 18, "y"), -FI_EBUSY);
+	ck_assert_uint_eq(caught.code, 17);
+	ck_assert_str_eq(caught.text, "MRF-E0017: x1");
+	memset(longer, 'z', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	mrf_refuse_catch(&caught);
+	mrf_refuse(FI_EBUSY, FI_LOG_MR, 19, "%s", longer);
+	mrf_refuse_catch(NULL);
+	mrf_refuse(FI_EBUSY, FI_LOG_MR, 20, "not caught");
+	ck_assert_uint_eq(caught.code, 19);
+	ck_assert_uint_eq(strlen(caught.text), sizeof(caught.text) - 1);
+}
+END_TEST
+
 START_TEST(log_leaves_errno_alone)
 {
 	struct fi_provider prov = { .name = "x" };
@@ -415,6 +440,7 @@ static TCase *tcase_lines(void)
 	tcase_add_test(tcase, log_refuse_writes_one_line_and_returns_the_error);
 	tcase_add_test(tcase, log_refuse_that_is_off_returns_the_error_in_silence);
 	tcase_add_test(tcase, log_refuse_text_leaves_the_text_cut_to_the_buffer);
+	tcase_add_test(tcase, log_keeps_the_first_refusal_for_who_catches_it);
 	tcase_add_test(tcase, log_leaves_errno_alone);
 	tcase_add_test(tcase, log_of_a_text_with_newlines_stays_one_line);
 	tcase_add_test(tcase, log_of_an_endless_text_is_cut_and_ends_its_line);

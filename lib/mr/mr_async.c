@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "mr/back.h"
+#include "mr/mr_async.h"
+#include "mr/mr_pool.h"
+
+struct mrf_mr_worker {
+	struct mrf_mr_space *space;
+	struct mrf_eq *eq;
+	pthread_t thread;
+	sem_t work;	      /* goes up with each job, and to stop */
+	struct mrf_list jobs; /* struct mrf_mr_job.node; guarded by space->lock */
+	bool stop;	      /* likewise */
+};
+
+/* --- the worker ------------------------------------------------------------------- */
+
+static void report(struct mrf_mr_worker *worker, struct mrf_mr_job *job, int ret,
+		   const struct mrf_refusal *why)
+{
+	struct fid *fid = &job->mr->fid.fid;
+	struct fi_eq_entry entry = { .fid = fid, .context = fid->context };
+	struct fi_eq_err_entry err = { .fid = fid,
+				       .context = fid->context,
+				       .err = -ret,
+				       .prov_errno = (int)why->code };
+
+	if (!ret)
+		mrf_eq_post(worker->eq, &job->event, FI_MR_COMPLETE, &entry);
+	else
+		mrf_eq_post_err(worker->eq, &job->event, &err, why->text);
+}
+
+/* What the synchronous call does before it returns. pins: what it has pinned for good. */
+static int make(struct mrf_mr_job *job, struct mrf_mr_pins *pins)
+{
+	struct mrf_mr *mr = job->mr;
+
+	if (job->deferred || mr->back)
+		return mrf_mr_check_memory(mr->space, mr->segs, mr->nseg, mr->access);
+	return mrf_mr_pin(mr->space, mr->space->pd, mr->segs, mr->nseg,
+			  mrf_mr_access_kernel(mr->access), pins);
+}
+
+/* -FI_ENOMEM: there is no room for the key. */
+static int open_locked(struct mrf_mr_job *job, struct mrf_mr_pins *pins)
+{
+	struct mrf_mr *mr = job->mr;
+	int ret;
+
+	if (pins->nseg)
+		mrf_mr_put_pins(mr, pins);
+	ret = mrf_mr_key_take_own(mr);
+	if (ret)
+		return ret;
+	if (job->deferred)
+		mrf_mr_move(mr, MRF_STATE_DISABLED);
+	else
+		mrf_mr_open_locked(mr);
+	return 0;
+}
+
+/* The region does not serve: what is pinned for it goes, and its key is free again. */
+static void fail(struct mrf_mr_worker *worker, struct mrf_mr_job *job,
+		 struct mrf_mr_pins *pins, int ret, const struct mrf_refusal *why)
+{
+	struct mrf_mr_space *space = worker->space;
+	struct mrf_mr *mr = job->mr;
+
+	mrf_mr_unpin(pins);
+	mrf_lock_take(&space->lock);
+	/* What the kernel keeps of it is tried again when the region is closed. */
+	if (pins->nseg)
+		mrf_mr_put_pins(mr, pins);
+	if (mr->state == MRF_STATE_PENDING) {
+		mrf_mr_key_release(mr);
+		mrf_mr_move(mr, MRF_STATE_FAILED);
+		report(worker, job, ret, why);
+	}
+	mrf_mr_leave_locked(mr);
+	mrf_lock_release(&space->lock);
+}
+
+static void run(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
+{
+	struct mrf_mr_space *space = worker->space;
+	struct mrf_mr_pins pins = { .nseg = 0 };
+	struct mrf_mr *mr = job->mr;
+	struct mrf_refusal why;
+	int ret;
+
+	mrf_refuse_catch(&why);
+	ret = make(job, &pins);
+	if (ret)
+		pins.nseg = 0;
+	mrf_lock_take(&space->lock);
+	if (!ret && mr->state != MRF_STATE_PENDING) {
+		ret = -FI_ECANCELED;
+	} else if (!ret) {
+		ret = open_locked(job, &pins);
+		if (ret)
+			mrf_refuse(-ret, FI_LOG_MR, 3022, "no memory for a region");
+	}
+	if (!ret) {
+		report(worker, job, 0, &why);
+		mrf_mr_leave_locked(mr);
+	}
+	mrf_lock_release(&space->lock);
+	mrf_refuse_catch(NULL);
+	if (ret)
+		fail(worker, job, &pins, ret, &why);
+}
+
+/* NULL: there is none (any more). */
+static struct mrf_mr_job *next_job(struct mrf_mr_worker *worker, bool *stop)
+{
+	struct mrf_mr_job *job = NULL;
+	struct mrf_list *node;
+
+	mrf_lock_take(&worker->space->lock);
+	*stop = worker->stop;
+	node = mrf_list_pop(&worker->jobs);
+	if (node) {
+		job = mrf_list_entry(node, struct mrf_mr_job, node);
+		job->waits = false;
+	}
+	mrf_lock_release(&worker->space->lock);
+	return job;
+}
+
+static void *worker_main(void *arg)
+{
+	struct mrf_mr_worker *worker = arg;
+	struct mrf_mr_job *job;
+	bool stop = false;
+
+	while (!stop) {
+		while (sem_wait(&worker->work) && errno == EINTR)
+			;
+		job = next_job(worker, &stop);
+		if (job)
+			run(worker, job);
+	}
+	return NULL;
+}
+
+/* --- starting and stopping it ----------------------------------------------------- */
+
+/* No signal handler of the application's runs on it. */
+static int start_thread(struct mrf_mr_worker *worker)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&worker->thread, NULL, worker_main, worker);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err)
+		pthread_setname_np(worker->thread, "mrfab-reg");
+	return -err;
+}
+
+/* -FI_EOPBADSTATE: there are regions. */
+static int install(struct mrf_mr_space *space, struct mrf_mr_worker *worker)
+{
+	bool empty;
+
+	mrf_lock_take(&space->lock);
+	empty = mrf_list_empty(&space->regions.holds);
+	if (empty) {
+		space->worker = worker;
+		space->plain = false;
+	}
+	mrf_lock_release(&space->lock);
+	return empty ? 0 : -FI_EOPBADSTATE;
+}
+
+static void worker_free(struct mrf_mr_worker *worker)
+{
+	sem_destroy(&worker->work);
+	free(worker);
+}
+
+static void worker_stop(struct mrf_mr_worker *worker)
+{
+	mrf_lock_take(&worker->space->lock);
+	worker->stop = true;
+	mrf_lock_release(&worker->space->lock);
+	sem_post(&worker->work);
+	pthread_join(worker->thread, NULL);
+	worker_free(worker);
+}
+
+int mrf_mr_space_report_to(struct mrf_mr_space *space, struct mrf_eq *eq)
+{
+	struct mrf_mr_worker *worker = calloc(1, sizeof(*worker));
+	int ret;
+
+	if (!worker)
+		return -FI_ENOMEM;
+	worker->space = space;
+	worker->eq = eq;
+	mrf_list_init(&worker->jobs);
+	sem_init(&worker->work, 0, 0);
+	ret = start_thread(worker);
+	if (ret) {
+		worker_free(worker);
+		return ret;
+	}
+	ret = install(space, worker);
+	if (ret)
+		worker_stop(worker);
+	return ret;
+}
+
+void mrf_mr_space_report_end(struct mrf_mr_space *space)
+{
+	if (!space->worker)
+		return;
+	worker_stop(space->worker);
+	space->worker = NULL;
+}
+
+/* --- registering ------------------------------------------------------------------ */
+
+static int refuse_memory(void)
+{
+	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
+}
+
+static struct mrf_mr_job *job_new(const struct mrf_mr_plan *plan)
+{
+	struct mrf_mr_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->deferred = plan->deferred;
+	job->event = mrf_eq_event_new();
+	if (job->event)
+		return job;
+	free(job);
+	return NULL;
+}
+
+static void job_free(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
+{
+	mrf_eq_retract(worker->eq, &job->event);
+	free(job);
+}
+
+static void enqueue(struct mrf_mr_worker *worker, struct mrf_mr *mr,
+		    struct mrf_mr_job *job)
+{
+	mrf_lock_take(&worker->space->lock);
+	mr->job = job;
+	mr->users++;
+	job->mr = mr;
+	job->waits = true;
+	mrf_list_add_tail(&job->node, &worker->jobs);
+	mrf_lock_release(&worker->space->lock);
+	sem_post(&worker->work);
+}
+
+int mrf_mr_register_async(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			  struct fid_mr **out)
+{
+	struct mrf_mr_job *job = job_new(plan);
+	int ret;
+
+	if (!job)
+		return refuse_memory();
+	plan->pending = true;
+	ret = mrf_mr_register_unpinned(space, attr, plan, pins, out);
+	if (ret)
+		job_free(space->worker, job);
+	else
+		enqueue(space->worker, mrf_mr_from_fid(&(*out)->fid), job);
+	return ret;
+}
+
+/* --- closing ---------------------------------------------------------------------- */
+
+void mrf_mr_job_drop_locked(struct mrf_mr *mr)
+{
+	if (!mr->job || !mr->job->waits)
+		return;
+	mrf_list_del(&mr->job->node);
+	mr->job->waits = false;
+	mrf_mr_leave_locked(mr);
+}
+
+void mrf_mr_job_free(struct mrf_mr *mr)
+{
+	job_free(mr->space->worker, mr->job);
+	mr->job = NULL;
+}

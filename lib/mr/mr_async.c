@@ -97,8 +97,6 @@ static void run(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 
 	mrf_refuse_catch(&why);
 	ret = make(job, &pins);
-	if (ret)
-		pins.nseg = 0;
 	mrf_lock_take(&space->lock);
 	if (!ret && mr->state != MRF_STATE_PENDING) {
 		ret = -FI_ECANCELED;

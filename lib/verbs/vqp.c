@@ -137,7 +137,7 @@ int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
 	post.imm_data = htonl(imm);
 	post.wr.rdma.remote_addr = remote_addr;
 	post.wr.rdma.rkey = rkey;
-	err = ibv_post_send(conn->id->qp, &post, &bad);
+	err = ibv_post_send(conn->qp, &post, &bad);
 	return mrf_likely(!err) ? 0 : to_fi(err);
 }
 

@@ -18,14 +18,15 @@
 struct env;
 
 /*
- * A way to ask for memory registration: FI_MR_* bits in the hints, the API version, and
- * what FI_MRFAB_MR_MODE says is required; NULL: it is not set.
+ * A way to ask for memory registration: FI_MR_* bits in the hints, the API version,
+ * what FI_MRFAB_MR_MODE says is required; NULL: it is not set. And capabilities beside FI_RMA.
  */
 struct mode {
 	const char *name;
 	uint32_t api;
 	int hint;
 	const char *required;
+	uint64_t caps;
 };
 
 /* First those that an application gets by asking, then those that need the variable. */
@@ -38,6 +39,13 @@ enum {
 	MODE_NOTIFY_ALLOC,
 	MODE_ENDPOINT,
 	MODE_EVERYTHING,
+	/* With the capability FI_RMA_EVENT. */
+	MODE_EVENT,
+	MODE_EVENT_NATIVE,
+	MODE_EVENT_FLAG,
+	MODE_EVENT_NOTIFY,
+	MODE_EVENT_ENDPOINT,
+	MODE_EVENT_2_3,
 	NMODES
 };
 extern const struct mode modes[NMODES];

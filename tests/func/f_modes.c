@@ -113,7 +113,7 @@ static struct mode mode_make(unsigned number)
 	if (number >= SETS)
 		return modes[NASKED - 2 + number - SETS];
 	snprintf(name, sizeof(name), "%s", mode_name(number));
-	return (struct mode){ name, FI_VERSION(1, 17), MR_BITS, name };
+	return (struct mode){ name, FI_VERSION(1, 17), MR_BITS, name, 0 };
 }
 
 static bool wanted(unsigned number)

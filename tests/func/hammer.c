@@ -215,7 +215,7 @@ static bool anyone_ended(void)
 
 static bool mode_run(const char *name, const struct options *o)
 {
-	struct mode mode = { name, FI_VERSION(1, 17), MR_BITS, name };
+	struct mode mode = { name, FI_VERSION(1, 17), MR_BITS, name, 0 };
 	struct shared *shared = mmap(NULL, sizeof(*shared), RW, MAP_SHARED | MAP_ANONYMOUS,
 				     -1, 0);
 	long start = now_ms();

@@ -9,8 +9,8 @@ noinst_PROGRAMS += tests/func/f_access tests/func/f_refuse tests/func/f_close \
 	tests/func/f_peers tests/func/f_ops tests/func/f_desc tests/func/f_self \
 	tests/func/f_object tests/func/f_modes tests/func/f_memory tests/func/f_refresh \
 	tests/func/f_segments tests/func/f_raw tests/func/f_keys \
-	tests/func/f_endpoint tests/func/f_fork tests/func/f_apart tests/func/foreign \
-	tests/func/hammer
+	tests/func/f_endpoint tests/func/f_events tests/func/f_fork tests/func/f_apart \
+	tests/func/foreign tests/func/hammer
 
 tests_func_f_access_SOURCES = tests/func/f_access.c $(func_harness)
 tests_func_f_access_LDADD = libmrfab.la
@@ -42,6 +42,8 @@ tests_func_f_keys_SOURCES = tests/func/f_keys.c $(func_harness)
 tests_func_f_keys_LDADD = libmrfab.la
 tests_func_f_endpoint_SOURCES = tests/func/f_endpoint.c $(func_harness)
 tests_func_f_endpoint_LDADD = libmrfab.la
+tests_func_f_events_SOURCES = tests/func/f_events.c $(func_harness)
+tests_func_f_events_LDADD = libmrfab.la
 tests_func_f_fork_SOURCES = tests/func/f_fork.c $(func_harness)
 tests_func_f_fork_LDADD = libmrfab.la
 tests_func_f_apart_SOURCES = tests/func/f_apart.c tests/func/stranger.c \

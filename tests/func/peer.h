@@ -14,7 +14,7 @@
 #define SLOTS 8 /* buffers of a peer */
 
 enum ctl_cmd {
-	/* a: api, hint, is required, addr_format, uid, memlock; text: struct ctl_open
+	/* a: api, hint, is required, addr_format, uid, memlock, caps; text: struct ctl_open
 	 * -> a: name_len, pid, bits; text: name */
 	CTL_OPEN,
 	CTL_SHUT,   /* closes everything, and may be opened again */

@@ -64,7 +64,7 @@ static void do_open(struct ctl *m)
 	memcpy(&o, m->text, sizeof(o));
 	memcpy(opt.node, o.node, sizeof(opt.node));
 	mode = (struct mode){ "served", (uint32_t)m->a[0], (int)m->a[1],
-			      m->a[2] ? o.required : NULL };
+			      m->a[2] ? o.required : NULL, m->a[6] };
 	become(m, &o);
 	fab_open(&fab, &mode, &opt);
 	m->a[0] = fab.name_len;

@@ -178,7 +178,6 @@ int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
 
 void mrf_vconn_close(struct mrf_vconn *conn)
 {
-	if (conn->id->qp)
 	if (conn->qp)
 		ibv_destroy_qp(conn->qp);
 	conn->id->qp = NULL;

@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/agent_int.h"
+#include "ep/denied.h"
 #include "ep/peer.h"
 
 /* What made epoll return; anything else is the address of an endpoint. */
@@ -114,11 +115,17 @@ static void handle_cm(const struct mrf_cm_event *event)
 static void poll_cm(struct mrf_agent *agent)
 {
 	struct mrf_cm_event event;
+	int ret;
 
-	while (!mrf_vcm_next(agent->cm, &event)) {
+	agent->suspect = false;
+	if (agent->denied)
+		return;
+	while (!(ret = mrf_vcm_next(agent->cm, &event))) {
 		if (event.type != MRF_CM_OTHER)
 			handle_cm(&event);
 	}
+	if (mrf_unlikely(ret == -FI_EACCES))
+		mrf_agent_denied(agent);
 }
 
 static void advance_all(struct mrf_ep *ep)
@@ -215,6 +222,8 @@ static void *agent_main(void *arg)
 			handle_ready(agent, &events[i]);
 		expire(agent);
 		mrf_agent_run_kicks(agent);
+		if (mrf_unlikely(agent->suspect))
+			poll_cm(agent);
 		/* Last, because a command may free the endpoint that an event belongs to. */
 		mrf_agent_run_commands(agent);
 	}

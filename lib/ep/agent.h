@@ -46,11 +46,14 @@ struct mrf_agent {
 	struct mrf_list kicks; /* struct mrf_peer.kick */
 	struct mrf_list commands;
 	bool stop;
+	atomic_bool denied; /* rdma_cm is lost: denied.h */
 	atomic_bool dropped; /* pins made on demand are gone: peers are to be told */
 
 	/* agent thread only */
 	struct mrf_idmap owners; /* id -> struct mrf_owner */
 	uint64_t last_id;
+	bool suspect;	   /* the kernel refused something: look whether all is lost */
+	bool suspect_said;
 	struct mrf_list timed;	 /* struct mrf_conn.timed */
 	unsigned cq_used;	 /* completions that may come on cq; <= MRF_AGENT_CQ */
 };
@@ -73,6 +76,8 @@ struct mrf_wc;
 void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
 void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event);
 void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc);
+/* Its peer is gone: takes in what came before, and ends it. */
+void mrf_pasv_gone(struct mrf_pasv *pasv);
 void mrf_pasv_destroy_all(struct mrf_ep *ep);
 /* Tells the peer that what it knows of regions pinned on demand is void. */
 void mrf_pasv_forget(struct mrf_pasv *pasv);

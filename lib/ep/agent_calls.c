@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "ep/agent_int.h"
+#include "ep/denied.h"
 #include "ep/peer.h"
 #include "monitor/monitor.h"
 
@@ -182,7 +183,11 @@ static int ep_open(struct mrf_agent *agent, struct mrf_ep *ep)
 	int ret;
 
 	ep->owner.kind = MRF_OWNER_EP;
+	if (agent->denied)
+		return -FI_EACCES;
 	ret = mrf_vconn_open(agent->cm, &ep->owner, &ep->listener);
+	if (mrf_unlikely(ret == -FI_EACCES))
+		mrf_agent_denied(agent);
 	if (ret)
 		return ret;
 	ret = mrf_vconn_bind(ep->listener, &ep->addr.sa);

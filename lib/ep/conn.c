@@ -7,6 +7,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/param.h"
+#include "ep/denied.h"
 #include "ep/msg.h"
 
 #define SLOT_SIZE MRF_PROTO_MAX_REQUEST
@@ -107,6 +108,8 @@ static void fail_addr(struct mrf_peer *peer, int err, int code, const char *why)
 /* The connection could not be made: whatever waits for it fails. */
 static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *why)
 {
+	/* Of an address, or of all that this process asks for. */
+	peer->ep->agent->suspect |= err == FI_EACCES;
 	mrf_conn_destroy(peer->conn);
 	mrf_peer_rewind(peer);
 	peer->tries = 0;
@@ -180,8 +183,12 @@ static int timeout_ms(void)
 static void start(struct mrf_peer *peer)
 {
 	struct mrf_domain *domain = peer->ep->domain;
-	int ret = conn_new(peer, &peer->conn);
+	int ret = peer->ep->agent->denied ? -FI_EACCES : conn_new(peer, &peer->conn);
 
+	if (mrf_unlikely(ret == -FI_EACCES)) {
+		mrf_peer_denied(peer);
+		return;
+	}
 	if (ret) {
 		mrf_peer_fail(peer, -ret, 4120, "no resources for another connection");
 		return;
@@ -348,6 +355,7 @@ void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 static void take_down(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
+	bool denied = mrf_conn_end_denied(conn);
 
 	if (conn->tail != conn->head) {
 		if (!conn->draining)
@@ -358,6 +366,8 @@ static void take_down(struct mrf_peer *peer)
 	mrf_msg_lost(conn);
 	mrf_conn_destroy(conn);
 	mrf_peer_rewind(peer);
+	if (denied)
+		mrf_peer_denied(peer);
 	if (++peer->losses < MAX_LOSSES)
 		return;
 	peer->losses = 0;

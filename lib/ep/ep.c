@@ -5,8 +5,8 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "contract/limits.h"
+#include "ep/denied.h"
 #include "ep/none.h"
-#include "ep/peer.h"
 
 /* --- progress ------------------------------------------------------------------------------ */
 
@@ -267,6 +267,10 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		goto err_obj;
 	}
 	ret = mrf_agent_ep_open(ep->agent, ep);
+	if (ret && ep->agent->denied) {
+		ret = mrf_agent_refuse();
+		goto err_port;
+	}
 	if (ret) {
 		char addr[64];
 

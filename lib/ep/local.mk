@@ -5,6 +5,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/agent_int.h \
 	lib/ep/ask.c \
 	lib/ep/conn.c \
+	lib/ep/denied.c \
+	lib/ep/denied.h \
 	lib/ep/ep.c \
 	lib/ep/ep.h \
 	lib/ep/ep_bind.c \

@@ -80,7 +80,9 @@ void mrf_msg_lost(struct mrf_conn *conn)
 		again(op);
 		return;
 	}
-	op->fatal = conn->cause == MRF_WC_TIMEOUT ? MRF_WC_TIMEOUT : MRF_WC_FLUSHED;
+	op->fatal = conn->cause == MRF_WC_TIMEOUT || conn->cause == MRF_WC_DENIED ?
+			    conn->cause :
+			    MRF_WC_FLUSHED;
 	mrf_op_leave(op);
 	mrf_peer_op_fatal(conn->peer, op);
 }

@@ -89,9 +89,7 @@ static void wait_for_completions(struct mrf_peer *peer)
 		mrf_agent_watch(peer);
 }
 
-#define NOT_TAKEN                                                                        \
-	"the device does not take the work request (after a fork or a change of "        \
-	"credentials it never will)"
+#define NOT_TAKEN "the device does not take the work request"
 
 /* Only completions make room; without any to come there will be none. */
 static bool is_full(const struct mrf_peer *peer, int ret)
@@ -122,6 +120,8 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 	while (!posted_all(op)) {
 		int ret;
 
+		if (mrf_unlikely(peer->state != MRF_PEER_READY))
+			return -FI_EAGAIN;
 		if (!mrf_conn_room(peer->conn)) {
 			mrf_agent_watch(peer);
 			return -FI_EAGAIN;
@@ -212,9 +212,12 @@ void mrf_peer_advance(struct mrf_peer *peer)
 		return;
 	}
 	do {
-		while ((node = mrf_list_first(&peer->queue)) &&
+		while (mrf_likely(peer->state == MRF_PEER_READY) &&
+		       (node = mrf_list_first(&peer->queue)) &&
 		       step(peer, mrf_list_entry(node, struct mrf_op, node)))
 			;
+		if (mrf_unlikely(peer->state != MRF_PEER_READY))
+			return;
 		if (!mrf_list_empty(&peer->queue))
 			ask_ahead(peer);
 		else

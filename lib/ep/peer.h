@@ -23,6 +23,7 @@
 #include "ep/remote.h"
 #include "proto/proto.h"
 #include "proto/request.h"
+#include <rdma/fi_errno.h>
 
 #define MRF_ASKS 8 /* questions on the way per connection; the peer may allow fewer */
 
@@ -220,7 +221,13 @@ static inline void mrf_conn_posted(struct mrf_conn *conn, struct mrf_op *op, uin
 	conn->peer->ep->scq_used++;
 }
 
-/* Posts and remembers. The caller has seen that there is room. */
+/* See denied.h. */
+void mrf_conn_denied(struct mrf_conn *conn);
+
+/*
+ * Posts and remembers. The caller has seen that there is room, and looks whether the peer
+ * is READY still before it posts more.
+ */
 static inline int mrf_conn_post(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op,
 				uint64_t len)
 {
@@ -228,6 +235,10 @@ static inline int mrf_conn_post(struct mrf_conn *conn, struct mrf_vwr *wr, struc
 
 	wr->wr_id = conn->owner.id;
 	ret = mrf_vconn_post(conn->vconn, wr);
+	if (mrf_unlikely(ret == -FI_EACCES)) {
+		mrf_conn_denied(conn);
+		ret = 0;
+	}
 	if (mrf_likely(!ret))
 		mrf_conn_posted(conn, op, len);
 	return ret;

@@ -30,6 +30,13 @@ void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
 		snprintf(why.text, sizeof(why.text),
 			 "%s went away: the access may or may not have been done", addr);
 		break;
+	case MRF_WC_DENIED:
+		why = (struct mrf_why){ FI_EACCES, 5203, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "the kernel takes no more work requests from this process (or "
+			 "thread), whose credentials have changed since it opened the domain: "
+			 "the access may or may not have been done");
+		break;
 	default:
 		snprintf(why.text, sizeof(why.text),
 			 "the device reported an error on the connection to %s: the access may or "
@@ -109,6 +116,9 @@ static void follower(struct mrf_peer *peer, struct mrf_op *op)
 		break;
 	case MRF_WC_REFUSED:
 		requeue(peer, op);
+		break;
+	case MRF_WC_DENIED:
+		op->fatal = MRF_WC_DENIED;
 		break;
 	default:
 		lost(peer, op, MRF_WC_OK);

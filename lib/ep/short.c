@@ -127,6 +127,7 @@ static inline bool post(struct mrf_ep *ep, struct mrf_peer *peer, const struct r
 			struct ends *ends)
 {
 	struct mrf_op *op;
+	int ret;
 
 	if (mrf_unlikely(!aim(peer, req, ends)))
 		return false;
@@ -135,10 +136,13 @@ static inline bool post(struct mrf_ep *ep, struct mrf_peer *peer, const struct r
 		return false;
 	fill(ep, op, req, ends);
 	op->peer = peer;
-	if (mrf_unlikely(send_off(peer->conn, op, req, ends))) {
+	ret = send_off(peer->conn, op, req, ends);
+	if (mrf_unlikely(ret && ret != -FI_EACCES)) {
 		mrf_list_add_head(&op->node, &ep->free_ops);
 		return false;
 	}
+	if (mrf_unlikely(ret))
+		mrf_conn_denied(peer->conn);
 	mrf_conn_posted(peer->conn, op, req->len);
 	ep->nops++;
 	return true;
@@ -152,7 +156,8 @@ static inline bool try_short(struct mrf_ep *ep, const struct request *req)
 	bool posted;
 
 	if (!req->len || req->len > ep->short_max[req->kind] ||
-	    !mrf_fork_ours(ep->obj.owner) || (ep->op_flags & ~PLAIN_FLAGS) || !mrf_range_ok(req->remote, req->len) ||
+	    !mrf_fork_ours(ep->obj.owner) || (ep->op_flags & ~PLAIN_FLAGS) ||
+	    !mrf_range_ok(req->remote, req->len) ||
 	    !mrf_desc_local(&ep->domain->space, req->desc,
 			    req->kind == MRF_OP_READ ? FI_READ : FI_WRITE, req->buf, req->len,
 			    &ends.iova, &ends.lkey))

@@ -9,6 +9,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/agent.h"
+#include "ep/denied.h"
 #include "ep/ep.h"
 #include "ep/msg.h"
 
@@ -171,7 +172,7 @@ void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 }
 
 /* What came before counts: a write that was acknowledged has its completion here. */
-static void gone(struct mrf_pasv *pasv)
+void mrf_pasv_gone(struct mrf_pasv *pasv)
 {
 	struct mrf_agent *agent = pasv->ep->agent;
 	uint64_t id = pasv->owner.id;
@@ -190,7 +191,7 @@ void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event)
 	case MRF_CM_FAILED:
 	case MRF_CM_DISCONNECTED:
 	case MRF_CM_REMOVED:
-		gone(pasv);
+		mrf_pasv_gone(pasv);
 		break;
 	default:
 		break;
@@ -366,7 +367,10 @@ void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc 
 		take_imm(pasv, wc);
 	else
 		ret = take_message(pasv, pasv->slots[slot], wc->byte_len);
-	if (post_slot(pasv, slot) || ret) {
+	if (mrf_unlikely(ret == -FI_EACCES)) {
+		mrf_agent_suspect(pasv->ep->agent);
+		pasv_destroy(pasv);
+	} else if (post_slot(pasv, slot) || ret) {
 		mrf_warn(FI_LOG_EP_CTRL, 4024, "malformed question of %u bytes (%d): disconnecting",
 			 wc->byte_len, ret);
 		pasv_destroy(pasv);

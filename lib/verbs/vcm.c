@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/log.h"
 #include "verbs/gate.h"
 #include "verbs/vcm.h"
 
@@ -49,6 +51,25 @@ void mrf_vcm_close(struct mrf_vcm *cm)
 {
 	rdma_destroy_event_channel(cm->channel);
 	free(cm);
+}
+
+/*
+ * The descriptor's number goes on naming something, which takes nothing: librdmacm writes
+ * to it when ids are destroyed. These calls fail then, and what librdmacm has of an id is
+ * lost, a few hundred bytes each.
+ */
+void mrf_vcm_abandon(struct mrf_vcm *cm)
+{
+	int end[2];
+
+	if (pipe2(end, O_CLOEXEC | O_NONBLOCK)) {
+		/* Without a descriptor to put in its place, it is the only one to spare. */
+		mrf_info(FI_LOG_EP_CTRL, "no descriptor to let go of rdma_cm");
+		return;
+	}
+	(void)MRF_GATED(dup3(end[0], cm->channel->fd, O_CLOEXEC));
+	close(end[0]);
+	close(end[1]);
 }
 
 int mrf_vcm_fd(const struct mrf_vcm *cm)

@@ -19,6 +19,7 @@ enum mrf_wc_status {
 	MRF_WC_REFUSED, /* the target's kernel said no: key, bounds or right */
 	MRF_WC_LOCAL,	/* the local buffer's registration did not fit */
 	MRF_WC_TIMEOUT, /* no answer after all retries: may or may not have run */
+	MRF_WC_DENIED,	/* of no completion: a post ended in -FI_EACCES */
 	MRF_WC_OTHER
 };
 
@@ -81,8 +82,17 @@ struct mrf_cm_event {
 int mrf_vcm_open(struct mrf_vcm **cm);
 void mrf_vcm_close(struct mrf_vcm *cm);
 int mrf_vcm_fd(const struct mrf_vcm *cm);
-/* Takes and acknowledges one event. -FI_EAGAIN when there is none. */
+/*
+ * Takes and acknowledges one event. -FI_EAGAIN when there is none. -FI_EACCES, as from all
+ * that talks to rdma_cm: the process has changed its credentials.
+ */
 int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *event);
+/*
+ * After a change of credentials, when every call ends in -FI_EACCES: lets go of what the
+ * kernel has. It ends all connections and listeners of cm and tells their peers, as it does
+ * when a process dies. Nothing but closing is to be done with cm and its connections then.
+ */
+void mrf_vcm_abandon(struct mrf_vcm *cm);
 
 int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **conn);
 /* Destroys the queue pair, if any, and the id. No event of it comes after this. */
@@ -147,7 +157,11 @@ struct mrf_vwr {
 	uint32_t imm; /* host order */
 };
 
-/* Always signalled. -FI_EAGAIN when the queue is full, -FI_EACCES after fork or setuid. */
+/*
+ * Always signalled. -FI_EAGAIN when the queue is full. -FI_EACCES after a change of
+ * credentials: the kernel does not start it, but it lies in the queue, may run with what is
+ * ahead of it, and has its completion as every other.
+ */
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr);
 /*
  * The same for one piece and nothing special, in as few instructions as may be. is_inline: of a

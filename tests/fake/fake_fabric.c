@@ -60,6 +60,9 @@ struct event {
 struct mrf_vcm {
 	int fd;
 	bool dead, stopped;
+	bool denied; /* every call ends in EACCES */
+	bool abandoned;
+	unsigned asked; /* calls of mrf_vcm_next */
 	struct mrf_list events;
 };
 
@@ -87,6 +90,7 @@ struct mrf_vconn {
 	enum state state;
 	bool passive;
 	struct mrf_vconn *peer; /* CONNECTING, REQUESTED, CONNECTED */
+	struct mrf_vcm *orphan; /* its peer was of this one, which could not tell it */
 	uint16_t port, dst_port;
 	struct sockaddr_storage dst;
 	struct mrf_vqp_attr attr;
@@ -1012,8 +1016,11 @@ int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *out)
 	int ret = -FI_EAGAIN;
 
 	enter();
+	cm->asked++;
 	node = cm->stopped ? NULL : mrf_list_first(&cm->events);
-	if (node) {
+	if (cm->denied) {
+		ret = -FI_EACCES;
+	} else if (node) {
 		*out = mrf_list_entry(node, struct event, node)->e;
 		event_free(node);
 		/* librdmacm breaks the queue pair of a request that was turned down. */
@@ -1075,9 +1082,9 @@ static int wr_copy(const struct mrf_vwr *from, struct wr *to)
 
 static int post_locked(struct mrf_vconn *conn, struct wr *wr)
 {
-	int ret = ordered(FAKE_POST);
+	int ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_POST);
 
-	if (ret)
+	if (ret && ret != -FI_EACCES)
 		return ret;
 	if (conn->qp == QP_NONE || conn->qp == QP_INIT)
 		return -FI_EINVAL;
@@ -1085,11 +1092,13 @@ static int post_locked(struct mrf_vconn *conn, struct wr *wr)
 		return -FI_EAGAIN;
 	mrf_list_add_tail(&wr->node, &conn->sq);
 	conn->nsq++;
+	fake.denied += ret != 0;
 	if (conn->qp == QP_ERR)
 		flush_sends(conn);
-	else
+	else if (!ret)
 		run_queue(conn);
-	return 0;
+	/* If not, it lies in the queue, but nobody told the kernel. */
+	return ret;
 }
 
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *vwr)
@@ -1108,7 +1117,7 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *vwr)
 		ret = post_locked(conn, wr);
 		leave();
 	}
-	if (ret)
+	if (ret && ret != -FI_EACCES)
 		free(wr);
 	return ret;
 }
@@ -1195,7 +1204,7 @@ int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
 	int ret;
 
 	enter();
-	ret = ordered(FAKE_VCONN_OPEN);
+	ret = cm->denied ? -FI_EACCES : ordered(FAKE_VCONN_OPEN);
 	if (!ret)
 		conn = conn_new(cm, &ret);
 	leave();
@@ -1215,6 +1224,10 @@ static void part(struct mrf_vconn *conn)
 		return;
 	conn->peer = NULL;
 	peer->peer = NULL;
+	if (conn->cm->denied && !conn->cm->abandoned) {
+		peer->orphan = conn->cm;
+		return;
+	}
 	if (conn->state == REQUESTED)
 		tell(peer, MRF_CM_REJECTED, NULL, 0, 148);
 	else if (conn->state == CONNECTED)
@@ -1301,7 +1314,7 @@ int mrf_vconn_bind(struct mrf_vconn *conn, struct sockaddr *addr)
 	int ret;
 
 	enter();
-	ret = ordered(FAKE_BIND);
+	ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_BIND);
 	if (!ret && port && port_taken(port))
 		ret = -FI_EADDRINUSE;
 	while (!ret && (!port || (!in->sin_port && port_taken(port))))
@@ -1319,7 +1332,7 @@ int mrf_vconn_listen(struct mrf_vconn *conn)
 	int ret;
 
 	enter();
-	ret = ordered(FAKE_LISTEN);
+	ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_LISTEN);
 	if (!ret)
 		conn->state = LISTENING;
 	leave();
@@ -1335,7 +1348,7 @@ int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 	(void)timeout_ms;
 	(void)ack_timeout;
 	enter();
-	ret = ordered(FAKE_RESOLVE);
+	ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_RESOLVE);
 	if (!ret) {
 		memcpy(&conn->dst, dst, sizeof(struct sockaddr_in));
 		conn->dst_port =
@@ -1356,7 +1369,7 @@ int mrf_vconn_route(struct mrf_vconn *conn, int timeout_ms)
 
 	(void)timeout_ms;
 	enter();
-	ret = ordered(FAKE_ROUTE);
+	ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_ROUTE);
 	if (!ret)
 		tell(conn, MRF_CM_ROUTE_RESOLVED, NULL, 0, 0);
 	leave();
@@ -1392,7 +1405,7 @@ int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len,
 	if (len > 56 || retry < 1 || retry > 6)
 		return -FI_EINVAL;
 	enter();
-	ret = ordered(FAKE_CONNECT);
+	ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_CONNECT);
 	if (!ret)
 		ret = request(conn, data, len);
 	leave();
@@ -1407,7 +1420,7 @@ int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
 	if (len > 196)
 		return -FI_EINVAL;
 	enter();
-	ret = ordered(FAKE_ACCEPT);
+	ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_ACCEPT);
 	peer = conn->peer;
 	if (!ret && !peer) {
 		tell(conn, MRF_CM_DISCONNECTED, NULL, 0, 0);
@@ -1454,7 +1467,7 @@ void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
 void mrf_vconn_disconnect(struct mrf_vconn *conn)
 {
 	enter();
-	if (conn->state == CONNECTED) {
+	if (conn->state == CONNECTED && !conn->cm->denied) {
 		part(conn);
 		conn->state = GONE;
 		tell(conn, MRF_CM_DISCONNECTED, NULL, 0, 0);
@@ -1480,6 +1493,47 @@ void fake_kill(struct mrf_vcm *cm)
 		part(conn);
 		conn->state = GONE;
 		qp_drop(conn);
+	}
+	leave();
+}
+
+void fake_deny(struct mrf_vcm *cm)
+{
+	enter();
+	cm->denied = true;
+	leave();
+}
+
+unsigned fake_cm_asked(const struct mrf_vcm *cm)
+{
+	unsigned n;
+
+	enter();
+	n = cm->asked;
+	leave();
+	return n;
+}
+
+static void tell_orphan(struct mrf_vconn *conn)
+{
+	conn->orphan = NULL;
+	conn->state = GONE;
+	tell(conn, MRF_CM_DISCONNECTED, NULL, 0, 0);
+}
+
+void mrf_vcm_abandon(struct mrf_vcm *cm)
+{
+	enter();
+	cm->abandoned = cm->dead = true;
+	mrf_list_each (node, &f.conns) {
+		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->orphan == cm)
+			tell_orphan(conn);
+		if (conn->cm != cm)
+			continue;
+		part(conn);
+		conn->state = GONE;
 	}
 	leave();
 }

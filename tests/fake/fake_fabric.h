@@ -75,6 +75,7 @@ struct fake_fabric {
 	size_t nlog;
 	unsigned overflows; /* completions that found their queue full */
 	unsigned connects;  /* connections made */
+	unsigned denied;    /* posts that ended in EACCES */
 	unsigned asks;	    /* SENDs carried out that did not come from a target */
 };
 
@@ -122,6 +123,14 @@ void fake_deliver(void);
 /* What a SIGKILL of the process that owns cm does: its peers are told, nothing answers.
  */
 void fake_kill(struct mrf_vcm *cm);
+/*
+ * What a change of credentials of the process that owns cm does: the kernel refuses it all
+ * that it is asked for, but what was posted before goes on. A single post that fails with
+ * EACCES is one of a thread that changed its own.
+ */
+void fake_deny(struct mrf_vcm *cm);
+/* How often its events were asked for; any time. */
+unsigned fake_cm_asked(const struct mrf_vcm *cm);
 /* SIGSTOP and SIGCONT of the thread that polls these (or one): the kernel's part goes on.
  */
 void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop);

@@ -4,6 +4,8 @@
  * calls, the driver's regions are reached by its peer as before. What the child opens
  * itself works.
  */
+#include <errno.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -308,4 +310,287 @@ CASE(closed_region_is_closed_though_a_child_lives)
 	must(waitpid(c.pid, NULL, 0) == c.pid, "waitpid");
 	close(c.text);
 	buf_close(&s.mem);
+}
+
+/* --- credentials --------------------------------------------------------------------- */
+
+/*
+ * A child of the driver, because what is changed cannot be used any more. It has its own
+ * side of the fabric, and a region of the peer's to reach.
+ */
+struct changed {
+	struct scene *s;
+	struct fab f;
+	struct buf b;
+	fi_addr_t to;
+};
+
+static void changed_open(struct changed *c, struct env *e, struct scene *s)
+{
+	static const struct fab_opt usual;
+
+	c->s = s;
+	fab_open(&c->f, e->mode, &usual);
+	fab_buf(&c->f, &c->b, SIZE, 2);
+	c->to = fab_insert(&c->f, s->p->name);
+}
+
+static void changed_close(struct changed *c)
+{
+	fab_buf_close(&c->b);
+	fab_close(&c->f);
+}
+
+static struct op changed_op(struct changed *c, struct env *e, bool read, size_t len)
+{
+	struct op op = op_make(e, read, &c->b, 500, len, &c->s->r, 500);
+
+	op.to = c->to;
+	return op;
+}
+
+static void works(struct changed *c, struct env *e)
+{
+	struct op op = changed_op(c, e, false, 50);
+	struct done d;
+
+	op_run(&c->f, &op, &d);
+	must(!d.err, "err %d (%s), %s", d.err, fi_strerror(d.err), d.text);
+}
+
+static void fails(struct changed *c, const struct op *op)
+{
+	long begin = now_ms();
+	struct done d;
+
+	op_run(&c->f, op, &d);
+	must(d.err == FI_EACCES && strstr(d.text, "credentials"), "err %d, %s", d.err, d.text);
+	must(now_ms() - begin < 3000, "%ld ms", now_ms() - begin);
+}
+
+/* Regions are another matter: the kernel goes on taking and giving back those. */
+static void regions_work(struct changed *c)
+{
+	struct fid_mr *mr;
+
+	must_ok(fi_mr_reg(c->f.domain, c->b.mem, PAGE, REMOTE_RW, 0, 99, 0, &mr, NULL));
+	must_ok(fi_close(&mr->fid));
+}
+
+static void everything_fails_and_closes(struct changed *c, struct env *e)
+{
+	struct op op = changed_op(c, e, false, 50);
+
+	fails(c, &op);
+	fails(c, &op);
+	op = changed_op(c, e, true, 2000);
+	fails(c, &op);
+	op = changed_op(c, e, true, 8);
+	fails(c, &op);
+	regions_work(c);
+	changed_close(c);
+}
+
+static void change_and_write(struct env *e, void *arg)
+{
+	struct changed c;
+
+	changed_open(&c, e, arg);
+	works(&c, e);
+	must(!seteuid(65534), "seteuid: %s", strerror(errno));
+	everything_fails_and_closes(&c, e);
+	/* Who opens anew is taken as he is. */
+	must(!seteuid(0), "seteuid: %s", strerror(errno));
+	changed_open(&c, e, arg);
+	works(&c, e);
+	changed_close(&c);
+}
+
+static void change_back_and_write(struct env *e, void *arg)
+{
+	struct changed c;
+
+	changed_open(&c, e, arg);
+	works(&c, e);
+	must(!seteuid(65534) && !seteuid(0), "seteuid: %s", strerror(errno));
+	everything_fails_and_closes(&c, e);
+}
+
+/* Before the first access: nothing is connected. */
+static void change_and_connect(struct env *e, void *arg)
+{
+	struct changed c;
+
+	changed_open(&c, e, arg);
+	must(!setgroups(0, NULL), "setgroups: %s", strerror(errno));
+	everything_fails_and_closes(&c, e);
+}
+
+static void change_with_many_in_flight(struct env *e, void *arg)
+{
+	struct changed c;
+	struct op op;
+	struct done d;
+	unsigned failed = 0;
+
+	changed_open(&c, e, arg);
+	op = changed_op(&c, e, true, 8192);
+	for (int i = 0; i < 100; i++)
+		must_ok(op_post(&c.f, &op));
+	must(!seteuid(65534), "seteuid: %s", strerror(errno));
+	for (int i = 0; i < 100; i++)
+		must_ok(op_post(&c.f, &op));
+	for (int i = 0; i < 200; i++) {
+		must(fab_done(&c.f, &d, 5000), "%d of 200 completions", i);
+		must(!d.err || d.err == FI_EACCES, "err %d, %s", d.err, d.text);
+		failed += d.err != 0;
+	}
+	must(failed >= 100, "%u of 100 failed", failed);
+	fab_quiet(&c.f);
+	changed_close(&c);
+}
+
+/*
+ * One thread only, as capset(2) does. The library's own goes on: what it posts, because it
+ * had to wait for a connection, is done.
+ */
+static void change_a_thread(struct env *e, void *arg)
+{
+	struct changed c;
+	struct done d;
+	struct op op;
+
+	changed_open(&c, e, arg);
+	works(&c, e);
+	op = changed_op(&c, e, false, 50);
+	must(!syscall(SYS_setgroups, 0, NULL), "setgroups: %s", strerror(errno));
+	fails(&c, &op);
+	for (int i = 0; i < 10; i++) {
+		op_run(&c.f, &op, &d);
+		must(!d.err || d.err == FI_EACCES, "err %d, %s", d.err, d.text);
+	}
+	regions_work(&c);
+	changed_close(&c);
+}
+
+IN_MODES(MODES_TWO | MODE(MODE_NOTIFY))
+
+static void each_change(struct env *e, void (*change)(struct env *, void *))
+{
+	struct scene s;
+
+	scene_open(&s, e);
+	both_ways_work(e, &s, 300);
+	in_child(e, change, &s);
+	peer_want(s.p, 1, 100 + 500, 50, 2, 500);
+	both_ways_work(e, &s, 2000);
+	scene_close(&s);
+}
+
+CASE(after_a_change_of_user_operations_fail_with_the_reason)
+{
+	each_change(e, change_and_write);
+}
+
+CASE(changing_the_user_back_does_not_help)
+{
+	each_change(e, change_back_and_write);
+}
+
+CASE(after_a_change_of_groups_nothing_connects)
+{
+	struct scene s;
+
+	scene_open(&s, e);
+	in_child(e, change_and_connect, &s);
+	both_ways_work(e, &s, 2000);
+	scene_close(&s);
+}
+
+CASE(all_in_flight_at_a_change_of_user_complete)
+{
+	struct scene s;
+
+	scene_open(&s, e);
+	in_child(e, change_with_many_in_flight, &s);
+	both_ways_work(e, &s, 2000);
+	scene_close(&s);
+}
+
+CASE(thread_that_changes_its_credentials_gets_the_reason)
+{
+	each_change(e, change_a_thread);
+}
+
+/* What a target says when it has changed, on its standard output. */
+struct target_told {
+	char name[NAME_LEN];
+	uint64_t key, addr;
+};
+
+static void be_a_target(struct env *e, void *arg)
+{
+	static const struct fab_opt usual;
+	struct target_told told = { 0 };
+	int *p = arg;
+	struct fab f;
+	struct buf b;
+	struct fid_mr *mr;
+	char go;
+
+	fab_open(&f, e->mode, &usual);
+	buf_open(&b, SIZE, 3);
+	must_ok(fi_mr_reg(f.domain, b.mem, SIZE, REMOTE_RW, 0, 1, 0, &mr, NULL));
+	fab_ready(&f, mr);
+	memcpy(told.name, f.name, sizeof(told.name));
+	told.key = fi_mr_key(mr);
+	told.addr = f.virt ? (uintptr_t)b.mem : 0;
+	must(write(p[1], &told, sizeof(told)) == sizeof(told), "write");
+	must(read(p[2], &go, 1) == 1, "read");
+	must(!seteuid(65534), "seteuid: %s", strerror(errno));
+	must(write(p[1], &go, 1) == 1, "write");
+	must(read(p[2], &go, 1) == 1, "read");
+	must_ok(fab_mr_close(&f, mr));
+	fab_close(&f);
+	buf_close(&b);
+}
+
+static int end_in_time(struct env *e, struct buf *b, fi_addr_t to,
+		       const struct target_told *t, uint64_t key)
+{
+	struct op op = { false, b, 0, 100, to, t->addr, key, b };
+	long begin = now_ms();
+	struct done d;
+
+	op_run(me(e), &op, &d);
+	must(now_ms() - begin < 10000, "%ld ms", now_ms() - begin);
+	return d.err;
+}
+
+CASE(target_that_changes_its_user_lets_its_peers_know)
+{
+	struct buf *b = buf(e, PAGE, 1);
+	struct target_told t;
+	struct child c;
+	fi_addr_t to;
+	int up[2], down[2], p[3];
+	char go = 0;
+
+	must(!pipe(up) && !pipe(down), "pipe");
+	p[1] = up[1];
+	p[2] = down[0];
+	c = child_start(e, be_a_target, p);
+	must(read(up[0], &t, sizeof(t)) == sizeof(t), "the target does not come up");
+	to = fab_insert(me(e), t.name);
+	must_ok(end_in_time(e, b, to, &t, t.key));
+	must(write(down[1], &go, 1) == 1 && read(up[0], &go, 1) == 1, "pipe");
+	/* A key that nobody knows yet, so that the target would have to answer. */
+	must(end_in_time(e, b, to, &t, t.key + 0x4711), "reached");
+	must(end_in_time(e, b, to, &t, t.key), "reached");
+	must(write(down[1], &go, 1) == 1, "pipe");
+	child_end(c);
+	for (int i = 0; i < 2; i++) {
+		close(up[i]);
+		close(down[i]);
+	}
 }

@@ -15,6 +15,7 @@ EP_FIXTURE = tests/fake/fake_fabric.c tests/fake/fake_fabric.h \
 check_PROGRAMS += \
 	tests/unit/t_apart \
 	tests/unit/t_ask \
+	tests/unit/t_denied \
 	tests/unit/t_ep \
 	tests/unit/t_ep_faults \
 	tests/unit/t_event \
@@ -27,6 +28,8 @@ tests_unit_t_apart_SOURCES = tests/unit/t_apart.c $(EP_FIXTURE)
 tests_unit_t_apart_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)
 tests_unit_t_ask_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_denied_SOURCES = tests/unit/t_denied.c $(EP_FIXTURE)
+tests_unit_t_denied_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_SOURCES = tests/unit/t_ep.c $(EP_FIXTURE)
 tests_unit_t_ep_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_faults_SOURCES = tests/unit/t_ep_faults.c $(EP_FIXTURE)

@@ -566,9 +566,9 @@ START_TEST(msg_that_the_device_does_not_take_fails_or_waits)
 {
 	pair_open(&p, PLAIN);
 	warm_up();
-	fake_fail(FAKE_POST, 1, FI_EACCES);
+	fake_fail(FAKE_POST, 1, FI_EIO);
 	send_one(0);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "does not take"), 4108);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EIO, "does not take"), 4108);
 	fake_hold(true);
 	pair_write(&p, 1000, 8);
 	fake_fail(FAKE_POST, 1, FI_EAGAIN);
@@ -590,15 +590,15 @@ START_TEST(msg_that_was_sent_outlives_a_device_that_takes_no_question)
 	atomic_store(&wire.keep_reply, true);
 	send_one(0);
 	want_soon(atomic_load(&wire.replies) == 1);
-	fake_fail_always(FAKE_POST, FI_EACCES);
+	fake_fail_always(FAKE_POST, FI_EIO);
 	pair_write(&p, 1000, 8);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, 0, 4711, &p), 0);
 	/* Looks at the queue, as anything does that comes in. */
 	mrf_lock_take(&node_ep(&p.a)->lock);
-	mrf_peer_no_ask(node_ep(&p.a)->peers[p.to], -FI_EACCES);
+	mrf_peer_no_ask(node_ep(&p.a)->peers[p.to], -FI_EIO);
 	mrf_lock_release(&node_ep(&p.a)->lock);
-	want_err(&p.a, pair_ctx(&p, 1000), FI_EACCES, NULL);
-	want_err(&p.a, &p, FI_EACCES, NULL);
+	want_err(&p.a, pair_ctx(&p, 1000), FI_EIO, NULL);
+	want_err(&p.a, &p, FI_EIO, NULL);
 	fake_heal();
 	atomic_store(&wire.keep_reply, false);
 	fake_deliver();
@@ -612,7 +612,7 @@ START_TEST(msg_reply_that_cannot_be_sent_ends_the_connection)
 {
 	pair_open(&p, PLAIN);
 	warm_up();
-	fake_fail(FAKE_POST, 2, FI_EACCES);
+	fake_fail(FAKE_POST, 2, FI_EIO);
 	send_one(0);
 	want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET, "may or may not");
 	ck_assert_uint_eq(atomic_load(&t.served), 1);

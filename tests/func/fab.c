@@ -61,11 +61,17 @@ static void mode_take(struct fab *f)
 
 void fab_open_domain(struct fab *f, const struct mode *mode, const struct fab_opt *opt)
 {
+	struct fi_eq_attr eq = { .wait_obj = FI_WAIT_UNSPEC };
+
 	*f = (struct fab){ .mode = mode };
 	must_ok(fab_info(mode, opt, &f->info));
 	mode_take(f);
 	must_ok(fi_fabric(f->info->fabric_attr, &f->fabric, NULL));
 	must_ok(fi_domain(f->fabric, f->info, &f->domain, NULL));
+	if (!opt->async)
+		return;
+	must_ok(fi_eq_open(f->fabric, &eq, &f->eq, NULL));
+	must_ok(fi_domain_bind(f->domain, &f->eq->fid, FI_REG_MR));
 }
 
 static void queues_open(struct fab *f, const struct fab_opt *opt)
@@ -174,6 +180,7 @@ void fab_close(struct fab *f)
 	close_fid(f->cq ? &f->cq->fid : NULL, "CQ");
 	close_fid(f->av ? &f->av->fid : NULL, "AV");
 	close_fid(f->domain ? &f->domain->fid : NULL, "domain");
+	close_fid(f->eq ? &f->eq->fid : NULL, "event queue");
 	close_fid(f->fabric ? &f->fabric->fid : NULL, "fabric");
 	if (f->info)
 		fi_freeinfo(f->info);

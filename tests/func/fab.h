@@ -28,6 +28,7 @@ struct fab_opt {
 	enum fi_wait_obj wait;
 	enum fi_av_type av;
 	bool counters; /* bind one for FI_WRITE, one for FI_READ */
+	bool async;    /* an EQ tells of registrations: FI_REG_MR */
 	uint32_t addr_format;
 	char node[NAME_LEN]; /* local address, FI_SOURCE */
 	char monitor[16];    /* FI_MRFAB_MONITOR, unless empty */
@@ -41,6 +42,7 @@ struct fab {
 	const struct mode *mode;
 	struct fi_info *info;
 	struct fid_fabric *fabric;
+	struct fid_eq *eq;
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq;

@@ -23,6 +23,8 @@ void bench_must_errno(const char *call, int ok);
  * sooner or later depending on what ran before. For this thread and those it starts.
  */
 void bench_yield(void);
+/* The same of this thread, and of those it starts from now on: they run when they are woken. */
+void bench_eager(void);
 void *bench_alloc(size_t len); /* whole pages, all present */
 uint64_t bench_now(void);      /* ns; under with-rxe --icount: instructions */
 

@@ -28,12 +28,12 @@ int fab_find_other(struct fab_lib *lib)
 	return lib->getinfo && lib->fabric && lib->dupinfo && lib->version;
 }
 
-static struct fi_info *wanted(const struct fab_lib *lib, int mr_mode)
+static struct fi_info *wanted(const struct fab_lib *lib, int mr_mode, uint64_t caps)
 {
 	struct fi_info *hints = lib->dupinfo(NULL);
 
 	bench_must_errno("fi_allocinfo", !!hints);
-	hints->caps = FI_RMA;
+	hints->caps = FI_RMA | caps;
 	hints->mode = FI_CONTEXT;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = mr_mode;
@@ -41,10 +41,11 @@ static struct fi_info *wanted(const struct fab_lib *lib, int mr_mode)
 	return hints;
 }
 
-int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode)
+int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode,
+		    uint64_t caps)
 {
 	/* Never freed: what the process opens here it keeps. */
-	struct fi_info *hints = wanted(lib, mr_mode);
+	struct fi_info *hints = wanted(lib, mr_mode, caps);
 	int ret;
 
 	ret = lib->getinfo(FI_VERSION(1, 17), BENCH_ADDRESS, NULL, FI_SOURCE, hints,
@@ -73,17 +74,28 @@ static int open_endpoint(struct fab *fab)
 	return ret ? ret : fi_enable(fab->ep);
 }
 
-int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, void *buf,
-	     size_t len)
+static void count(struct fab *fab)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
+				     .wait_obj = FI_WAIT_UNSPEC };
+
+	bench_must("fi_cntr_open", fi_cntr_open(fab->domain, &attr, &fab->cntr, NULL));
+	bench_must("fi_mr_bind", fi_mr_bind(fab->mr, &fab->cntr->fid, FI_REMOTE_WRITE));
+}
+
+int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, uint64_t caps,
+	     void *buf, size_t len)
 {
 	int ret;
 
-	ret = fab_open_domain(fab, lib, mr_mode);
+	ret = fab_open_domain(fab, lib, mr_mode, caps);
 	if (!ret)
 		ret = open_endpoint(fab);
 	if (ret)
 		return ret;
 	fab->mr = fab_register_one(fab, buf, len);
+	if (caps & FI_RMA_EVENT)
+		count(fab);
 	return 0;
 }
 

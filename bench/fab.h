@@ -36,6 +36,7 @@ struct fab {
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	struct fid_mr *mr; /* of the buffer that takes part in accesses */
+	struct fid_cntr *cntr; /* of writes to mr by peers, with the capability */
 	fi_addr_t peer;
 	uint64_t next_key;
 };
@@ -44,11 +45,15 @@ extern const struct fab_lib fab_ours;
 /* An installed libfabric with its verbs provider; 0 when there is none. */
 int fab_find_other(struct fab_lib *lib);
 
-/* fi_getinfo, fi_fabric, fi_domain. 0 or a negative FI_E*. */
-int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode);
-/* The rest, up to an enabled endpoint, and the buffer registered. */
-int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, void *buf,
-	     size_t len);
+/* fi_getinfo, fi_fabric, fi_domain. caps: beside FI_RMA. 0 or a negative FI_E*. */
+int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode,
+		    uint64_t caps);
+/*
+ * The rest, up to an enabled endpoint, and the buffer registered; with FI_RMA_EVENT a counter
+ * counts what peers write there.
+ */
+int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, uint64_t caps,
+	     void *buf, size_t len);
 void fab_name(const struct fab *fab, char name[FAB_NAME_LEN]);
 void fab_remote(const struct fab *fab, void *buf, struct work_remote *remote);
 void fab_insert(struct fab *fab, const char name[FAB_NAME_LEN]);

@@ -13,14 +13,14 @@ struct offer {
 	struct work_remote remote;
 };
 
-static void tell(int to, const void *what, size_t len)
+void lanes_tell(struct lanes *lanes, const void *what, size_t len)
 {
-	bench_must_errno("send", send(to, what, len, MSG_NOSIGNAL) == (ssize_t)len);
+	bench_must_errno("send", send(lanes->socket, what, len, MSG_NOSIGNAL) == (ssize_t)len);
 }
 
-static void hear(int from, void *what, size_t len)
+void lanes_hear(struct lanes *lanes, void *what, size_t len)
 {
-	bench_must_errno("recv", recv(from, what, len, MSG_WAITALL) == (ssize_t)len);
+	bench_must_errno("recv", recv(lanes->socket, what, len, MSG_WAITALL) == (ssize_t)len);
 }
 
 static int is_fab(enum lane_id id)
@@ -38,7 +38,7 @@ static void open_fab(struct lanes *lanes, enum lane_id id)
 
 	if (id == LANE_OTHER && !fab_find_other(&lanes->other))
 		return;
-	ret = fab_open(fab, lib, id == LANE_DEFAULT ? 0 : FAB_NATIVE, lanes->buf,
+	ret = fab_open(fab, lib, id == LANE_DEFAULT ? 0 : FAB_NATIVE, 0, lanes->buf,
 		       BENCH_MAX_LEN);
 	if (id == LANE_OTHER && ret) {
 		fprintf(stderr, "bench: without libfabric: it gives error %d\n", -ret);
@@ -62,19 +62,19 @@ void lanes_open(struct lanes *lanes)
 
 /* --- the target ------------------------------------------------------------------ */
 
-static void serve_raw(struct lanes *lanes)
+void lanes_serve_raw(struct lanes *lanes, struct raw *raw)
 {
 	struct work_remote remote;
-	uint16_t port = raw_listen(&lanes->raw);
+	uint16_t port = raw_listen(raw);
 
-	tell(lanes->socket, &port, sizeof(port));
-	raw_accept(&lanes->raw, lanes->buf, BENCH_MAX_LEN);
+	lanes_tell(lanes, &port, sizeof(port));
+	raw_accept(raw, lanes->buf, BENCH_MAX_LEN);
 	remote.addr = (uintptr_t)lanes->buf;
-	remote.key = lanes->raw.mr->rkey;
-	tell(lanes->socket, &remote, sizeof(remote));
+	remote.key = raw->mr->rkey;
+	lanes_tell(lanes, &remote, sizeof(remote));
 }
 
-static void serve_fab(struct lanes *lanes, struct fab *fab)
+void lanes_serve_fab(struct lanes *lanes, struct fab *fab)
 {
 	struct pollfd socket = { .fd = lanes->socket, .events = POLLIN };
 	struct offer offer;
@@ -82,24 +82,25 @@ static void serve_fab(struct lanes *lanes, struct fab *fab)
 
 	fab_name(fab, offer.name);
 	fab_remote(fab, lanes->buf, &offer.remote);
-	tell(lanes->socket, &offer, sizeof(offer));
+	lanes_tell(lanes, &offer, sizeof(offer));
 	while (!poll(&socket, 1, 1))
 		fab_progress(fab);
-	hear(lanes->socket, &connected, sizeof(connected));
+	lanes_hear(lanes, &connected, sizeof(connected));
 }
 
 static void target(struct lanes *lanes)
 {
 	char go;
 
-	hear(lanes->socket, &go, sizeof(go));
+	lanes_hear(lanes, &go, sizeof(go));
 	lanes_open(lanes);
-	serve_raw(lanes);
+	lanes_serve_raw(lanes, &lanes->raw);
 	for (enum lane_id id = 0; id < LANES; id++) {
 		if (is_fab(id) && lanes->lane[id].fab)
-			serve_fab(lanes, lanes->lane[id].fab);
+			lanes_serve_fab(lanes, lanes->lane[id].fab);
 	}
-	hear(lanes->socket, &go, sizeof(go));
+	event_serve(lanes);
+	lanes_hear(lanes, &go, sizeof(go));
 	_exit(0);
 }
 
@@ -118,27 +119,29 @@ void lanes_fork(struct lanes *lanes)
 
 /* --- the initiator --------------------------------------------------------------- */
 
-static void connect_raw(struct lanes *lanes)
+void lanes_connect_raw(struct lanes *lanes, struct raw *raw, struct work_remote *remote)
 {
 	uint16_t port;
 
-	hear(lanes->socket, &port, sizeof(port));
-	raw_connect(&lanes->raw, port, lanes->buf, BENCH_MAX_LEN);
-	hear(lanes->socket, &lanes->lane[LANE_RAW].access.remote,
-	     sizeof(struct work_remote));
+	lanes_hear(lanes, &port, sizeof(port));
+	raw_connect(raw, port, lanes->buf, BENCH_MAX_LEN);
+	lanes_hear(lanes, remote, sizeof(*remote));
+}
+
+static void connect_raw(struct lanes *lanes)
+{
+	lanes_connect_raw(lanes, &lanes->raw, &lanes->lane[LANE_RAW].access.remote);
 	lanes->lane[LANE_AGAIN].access.remote = lanes->lane[LANE_RAW].access.remote;
 	lanes->lane[LANE_INLINE].access.remote = lanes->lane[LANE_RAW].access.remote;
 	lanes->lane[LANE_INLINE].access.use_inline = 1;
 }
 
-static void connect_fab(struct lanes *lanes, enum lane_id id)
+void lanes_connect_fab(struct lanes *lanes, struct fab *fab, struct work_access *access)
 {
-	struct lane *lane = &lanes->lane[id];
-	struct work_access *access = &lane->access;
 	struct offer offer;
 
-	hear(lanes->socket, &offer, sizeof(offer));
-	fab_insert(lane->fab, offer.name);
+	lanes_hear(lanes, &offer, sizeof(offer));
+	fab_insert(fab, offer.name);
 	*access = (struct work_access){ .buf = lanes->buf,
 					.len = 8,
 					.depth = 1,
@@ -146,19 +149,20 @@ static void connect_fab(struct lanes *lanes, enum lane_id id)
 					.remote = offer.remote,
 					.use_desc = 1 };
 	/* The first access connects, and asks for what is to be asked. */
-	fab_access(lane->fab, access);
-	tell(lanes->socket, "", 1);
+	fab_access(fab, access);
+	lanes_tell(lanes, "", 1);
 }
 
 void lanes_connect(struct lanes *lanes)
 {
 	struct lane *unregistered = &lanes->lane[LANE_UNREGISTERED];
 
-	tell(lanes->socket, "", 1);
+	lanes_tell(lanes, "", 1);
 	connect_raw(lanes);
 	for (enum lane_id id = 0; id < LANES; id++) {
 		if (is_fab(id) && lanes->lane[id].fab)
-			connect_fab(lanes, id);
+			lanes_connect_fab(lanes, lanes->lane[id].fab,
+					  &lanes->lane[id].access);
 	}
 	unregistered->access = lanes->lane[LANE_DEFAULT].access;
 	unregistered->access.use_desc = 0;
@@ -168,7 +172,7 @@ void lanes_close(struct lanes *lanes)
 {
 	int status;
 
-	tell(lanes->socket, "", 1);
+	lanes_tell(lanes, "", 1);
 	bench_must_errno("waitpid", waitpid(lanes->target, &status, 0) == lanes->target);
 	bench_must("the target", status);
 }

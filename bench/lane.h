@@ -35,6 +35,9 @@ struct lanes {
 	struct raw raw;
 	struct fab fab[LANES];
 	struct fab_lib other;
+	/* Apart from the lanes: writes that the target counts; see part_event.c. */
+	struct raw event_raw;
+	struct fab event_fab;
 	uint8_t *buf; /* BENCH_MAX_LEN bytes, local end of all accesses */
 	pid_t target;
 	int socket; /* to the target */
@@ -48,6 +51,19 @@ void lanes_open(struct lanes *lanes);
 void lanes_connect(struct lanes *lanes);
 /* Ends the target. */
 void lanes_close(struct lanes *lanes);
+
+/* What a process tells the other; of the parts that have more to say. */
+void lanes_tell(struct lanes *lanes, const void *what, size_t len);
+void lanes_hear(struct lanes *lanes, void *what, size_t len);
+/* Of one library's endpoint and region: the target's half, and the initiator's. */
+void lanes_serve_fab(struct lanes *lanes, struct fab *fab);
+void lanes_connect_fab(struct lanes *lanes, struct fab *fab, struct work_access *access);
+/* Of raw, likewise. */
+void lanes_serve_raw(struct lanes *lanes, struct raw *raw);
+void lanes_connect_raw(struct lanes *lanes, struct raw *raw, struct work_remote *remote);
+
+/* The target's half of the part about events, in part_event.c. */
+void event_serve(struct lanes *lanes);
 
 /* The work of a series; arg is a struct lane whose reg or access says what. */
 void lane_register(void *arg);

@@ -2,7 +2,7 @@
 /*
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
- * Usage: mrfab_bench [open] [register] [alive] [access]    only these parts
+ * Usage: mrfab_bench [open] [register] [alive] [access] [event]    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
 #include <string.h>
@@ -45,6 +45,10 @@ int main(int argc, char **argv)
 	lanes_connect(&lanes);
 	if (wanted("access"))
 		part_access(&lanes);
+	if (wanted("event"))
+		part_event(&lanes);
+	else
+		lanes_tell(&lanes, "", 1);
 	lanes_close(&lanes);
 	report_add("\nlibfabric: %s.\n", lanes_other_version(&lanes));
 	return report_end(stdout) ? 1 : 0;

@@ -7,5 +7,5 @@ int main(void)
 	struct fab_lib lib;
 	struct fab fab;
 
-	return !fab_find_other(&lib) || fab_open_domain(&fab, &lib, FAB_NATIVE) ? 1 : 0;
+	return !fab_find_other(&lib) || fab_open_domain(&fab, &lib, FAB_NATIVE, 0) ? 1 : 0;
 }

@@ -6,5 +6,5 @@ int main(void)
 {
 	struct fab fab;
 
-	return fab_open_domain(&fab, &fab_ours, FAB_NATIVE) ? 1 : 0;
+	return fab_open_domain(&fab, &fab_ours, FAB_NATIVE, 0) ? 1 : 0;
 }

@@ -12,5 +12,7 @@ void part_register(struct lanes *lanes);
 void part_alive(struct lanes *lanes);
 /* After lanes_connect. */
 void part_access(struct lanes *lanes);
+/* Likewise; connects what it needs itself. */
+void part_event(struct lanes *lanes);
 
 #endif

@@ -6,6 +6,7 @@
 #include "raw.h"
 
 #define TIMEOUT_MS 5000
+#define RAW_RECVS 64 /* as the library's queue pairs */
 
 static struct sockaddr_in address(uint16_t port)
 {
@@ -54,18 +55,59 @@ static void make_qp(struct raw *raw, void *buf, size_t len)
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
 		.cap = { .max_send_wr = 127,
-			 .max_recv_wr = 16,
+			 .max_recv_wr = RAW_RECVS,
 			 .max_send_sge = 16,
 			 .max_recv_sge = 1,
 			 .max_inline_data = RAW_INLINE },
 	};
 
-	raw->cq = ibv_create_cq(raw->bound->verbs, 1024, NULL, NULL, 0);
+	if (raw->takes)
+		raw->arrived = ibv_create_comp_channel(raw->bound->verbs);
+	raw->cq = ibv_create_cq(raw->bound->verbs, 1024, NULL, raw->arrived, 0);
 	bench_must_errno("ibv_create_cq", !!raw->cq);
 	init.send_cq = init.recv_cq = raw->cq;
 	bench_must_errno("rdma_create_qp", !rdma_create_qp(raw->id, raw->pd, &init));
 	raw->mr = ibv_reg_mr(raw->pd, buf, len, RAW_RIGHTS);
 	bench_must_errno("ibv_reg_mr", !!raw->mr);
+}
+
+static void post_recv(struct raw *raw)
+{
+	struct ibv_recv_wr *bad, wr = { .num_sge = 0 };
+
+	bench_must("ibv_post_recv", ibv_post_recv(raw->id->qp, &wr, &bad));
+}
+
+static void take_all(struct raw *raw)
+{
+	struct ibv_wc wc[WORK_DEPTH];
+	int n;
+
+	while ((n = ibv_poll_cq(raw->cq, WORK_DEPTH, wc)) > 0) {
+		for (int i = 0; i < n; i++) {
+			/* The last one when the initiator ends. */
+			if (wc[i].status)
+				return;
+			post_recv(raw);
+			raw->taken++;
+		}
+	}
+}
+
+void *raw_take(void *arg)
+{
+	struct raw *raw = arg;
+	struct ibv_cq *cq;
+	void *context;
+
+	for (;;) {
+		bench_must("ibv_req_notify_cq", ibv_req_notify_cq(raw->cq, 0));
+		take_all(raw);
+		bench_must_errno("ibv_get_cq_event",
+				 !ibv_get_cq_event(raw->arrived, &cq, &context));
+		ibv_ack_cq_events(cq, 1);
+	}
+	return NULL;
 }
 
 static struct rdma_conn_param param(void)
@@ -106,6 +148,8 @@ void raw_accept(struct raw *raw, void *buf, size_t len)
 
 	raw->id = await(raw, RDMA_CM_EVENT_CONNECT_REQUEST);
 	make_qp(raw, buf, len);
+	for (int i = 0; raw->takes && i < RAW_RECVS; i++)
+		post_recv(raw);
 	bench_must_errno("rdma_accept", !rdma_accept(raw->id, &conn));
 	await(raw, RDMA_CM_EVENT_ESTABLISHED);
 }
@@ -128,7 +172,9 @@ static void post(struct raw *raw, const struct work_access *work)
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
-		.opcode = work->write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+		.opcode = work->use_imm ? IBV_WR_RDMA_WRITE_WITH_IMM :
+			  work->write	? IBV_WR_RDMA_WRITE :
+					  IBV_WR_RDMA_READ,
 		.send_flags =
 			IBV_SEND_SIGNALED | (work->use_inline ? IBV_SEND_INLINE : 0u),
 		.wr.rdma = { .remote_addr = work->remote.addr,

@@ -18,6 +18,10 @@ struct raw {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr; /* of the buffer that takes part in accesses */
+	/* Of a target of writes with immediate data; set takes before raw_accept. */
+	int takes;
+	struct ibv_comp_channel *arrived;
+	uint64_t taken; /* by raw_take, in its thread */
 };
 
 /* The device behind BENCH_ADDRESS and a protection domain. */
@@ -28,6 +32,12 @@ void raw_connect(struct raw *raw, uint16_t port, void *buf, size_t len);
 /* The target's, in two steps: the initiator needs the port in between. */
 uint16_t raw_listen(struct raw *raw);
 void raw_accept(struct raw *raw, void *buf, size_t len);
+
+/*
+ * Takes immediate data and posts RECVs again for ever, as a program does that counts and has
+ * other things to do: asleep until something comes.
+ */
+void *raw_take(void *raw);
 
 void raw_register(struct raw *raw, const struct work_register *work);
 void raw_access(struct raw *raw, const struct work_access *work);

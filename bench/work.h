@@ -30,6 +30,7 @@ struct work_access {
 	unsigned times;
 	struct work_remote remote;
 	int use_inline; /* raw: the data travels in the work request */
+	int use_imm;	/* raw: with immediate data, which the target takes */
 	int use_desc;	/* the local buffer is registered, say where; raw always does */
 };
 

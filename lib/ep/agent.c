@@ -85,7 +85,7 @@ void mrf_agent_poll(struct mrf_agent *agent)
 
 static void poll_cq(struct mrf_agent *agent)
 {
-	mrf_vcq_ack(agent->cq);
+	mrf_vcq_ack_one(agent->cq);
 	mrf_vcq_arm(agent->cq);
 	mrf_agent_poll(agent);
 }

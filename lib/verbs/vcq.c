@@ -129,6 +129,15 @@ void mrf_vcq_ack(struct mrf_vcq *cq)
 		ibv_ack_cq_events(cq->cq, events);
 }
 
+void mrf_vcq_ack_one(struct mrf_vcq *cq)
+{
+	struct ibv_cq *from;
+	void *context;
+
+	if (!ibv_get_cq_event(cq->channel, &from, &context))
+		ibv_ack_cq_events(cq->cq, 1);
+}
+
 int mrf_vcq_fd(const struct mrf_vcq *cq)
 {
 	return cq->channel->fd;

@@ -45,6 +45,8 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n);
 void mrf_vcq_arm(struct mrf_vcq *cq);
 /* Takes the events off fd after it was readable, so that it can be armed anew. */
 void mrf_vcq_ack(struct mrf_vcq *cq);
+/* Only one: for whoever is told again if there is another. */
+void mrf_vcq_ack_one(struct mrf_vcq *cq);
 int mrf_vcq_fd(const struct mrf_vcq *cq);
 /* Name of a raw_status for messages. */
 const char *mrf_wc_status_text(int raw_status);

@@ -549,6 +549,11 @@ void mrf_vcq_ack(struct mrf_vcq *cq)
 	silence_fd(cq->fd);
 }
 
+void mrf_vcq_ack_one(struct mrf_vcq *cq)
+{
+	silence_fd(cq->fd);
+}
+
 int mrf_vcq_fd(const struct mrf_vcq *cq)
 {
 	return cq->fd;

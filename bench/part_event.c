@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Writes that the target counts. Both processes share one processor, so what the target does
+ * about a write is part of it: it is woken by each.
+ */
+#include <pthread.h>
+#include <unistd.h>
+#include "parts.h"
+
+enum { RAW, OURS, AGAIN, WAYS };
+
+/* --- the target -------------------------------------------------------------------- */
+
+void event_serve(struct lanes *lanes)
+{
+	struct raw *raw = &lanes->event_raw;
+	uint64_t wanted[2], counted;
+	pthread_t thread;
+	char go;
+
+	lanes_hear(lanes, &go, sizeof(go));
+	if (!go)
+		return;
+	/* Else its threads would run when the initiator has used up its time, not before. */
+	bench_eager();
+	raw_open(raw);
+	raw->takes = 1;
+	lanes_serve_raw(lanes, raw);
+	bench_must("pthread_create", pthread_create(&thread, NULL, raw_take, raw));
+	bench_must("fab_open", fab_open(&lanes->event_fab, &fab_ours, FAB_NATIVE, FI_RMA_EVENT,
+					lanes->buf, BENCH_MAX_LEN));
+	lanes_serve_fab(lanes, &lanes->event_fab);
+	bench_yield();
+	/* What was measured is what was meant. */
+	lanes_hear(lanes, wanted, sizeof(wanted));
+	counted = fi_cntr_read(lanes->event_fab.cntr);
+	if (raw->taken != wanted[RAW] || counted != wanted[OURS]) {
+		fprintf(stderr, "bench: %lu and %lu writes were counted, not %lu and %lu\n",
+			(unsigned long)raw->taken, (unsigned long)counted,
+			(unsigned long)wanted[RAW], (unsigned long)wanted[OURS]);
+		_exit(2);
+	}
+}
+
+/* --- the initiator ----------------------------------------------------------------- */
+
+static void open_ways(struct lanes *lanes, struct lane ways[WAYS])
+{
+	raw_open(&lanes->event_raw);
+	lanes_connect_raw(lanes, &lanes->event_raw, &ways[RAW].access.remote);
+	ways[RAW].access.use_imm = 1;
+	ways[AGAIN] = ways[RAW];
+	ways[RAW].raw = ways[AGAIN].raw = &lanes->event_raw;
+	bench_must("fab_open", fab_open(&lanes->event_fab, &fab_ours, FAB_NATIVE, FI_RMA_EVENT,
+					lanes->buf, BENCH_MAX_LEN));
+	lanes_connect_fab(lanes, &lanes->event_fab, &ways[OURS].access);
+	ways[OURS].fab = &lanes->event_fab;
+}
+
+struct size {
+	size_t bytes;
+	unsigned times; /* a round */
+	int rounds;
+	const char *name;
+};
+
+static const struct size sizes[] = {
+	{ 8, 192, 15, "8 B" },
+	{ 4096, 192, 15, "4 KiB" },
+	{ 65536, 32, 9, "64 KiB" },
+};
+
+static void add_row(struct lanes *lanes, struct lane ways[WAYS], const struct size *size,
+		    unsigned depth)
+{
+	struct bench_series series[WAYS];
+	double raw, ratio;
+
+	for (int i = 0; i < WAYS; i++) {
+		struct work_access *access = &ways[i].access;
+
+		access->write = 1;
+		access->buf = lanes->buf;
+		access->len = size->bytes;
+		access->depth = depth;
+		access->times = size->times;
+		series[i] = (struct bench_series){ .work = lane_access, .arg = &ways[i] };
+	}
+	bench_rounds(series, WAYS, size->rounds);
+	raw = bench_middle(series[RAW].ns, size->rounds);
+	ratio = bench_middle(series[OURS].ns, size->rounds) / raw;
+	report_add("| %s | %u |", size->name, depth);
+	report_ratio(ratio);
+	report_ratio(bench_middle(series[AGAIN].ns, size->rounds) / raw);
+	report_add("\n");
+	if (depth == 1)
+		report_target(1.10, ratio, "event write of %s, one at a time, native / raw",
+			      size->name);
+}
+
+void part_event(struct lanes *lanes)
+{
+	static struct lane ways[WAYS];
+	uint64_t done[2] = { 0, 0 };
+
+	lanes_tell(lanes, "y", 1);
+	open_ways(lanes, ways);
+	report_add("\n## Event writes\n\n"
+		   "Writes to a region with a counter (`fi_mr_bind` with `FI_REMOTE_WRITE`) "
+		   "against\n`IBV_WR_RDMA_WRITE_WITH_IMM` to a process that sleeps until one "
+		   "comes, takes it, counts\nit and posts its RECV again. What the target does "
+		   "is in it.\n\n"
+		   "| length | in flight | native / raw | raw again / raw |\n"
+		   "| --- | ---: | ---: | ---: |\n");
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		add_row(lanes, ways, &sizes[i], 1);
+		add_row(lanes, ways, &sizes[i], WORK_DEPTH);
+		done[RAW] += 4ul * sizes[i].times * (unsigned)(sizes[i].rounds + 1);
+		done[OURS] += 2ul * sizes[i].times * (unsigned)(sizes[i].rounds + 1);
+	}
+	lanes_tell(lanes, done, sizeof(done));
+}

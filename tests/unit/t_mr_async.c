@@ -788,7 +788,7 @@ static void *read_all(void *arg)
 
 	(void)arg;
 	while (atomic_load(&hammering)) {
-		err.err_data_size = 0;
+		err = (struct fi_eq_err_entry){ 0 };
 		ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0);
 		if (ret == -FI_EAVAIL && fi_eq_readerr(eq, &err, 0) == sizeof(err)) {
 			ck_assert_int_eq(err.err, FI_EFAULT);

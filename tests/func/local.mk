@@ -14,6 +14,9 @@ noinst_PROGRAMS += tests/func/f_access tests/func/f_refuse tests/func/f_close \
 
 tests_func_f_access_SOURCES = tests/func/f_access.c $(func_harness)
 tests_func_f_access_LDADD = libmrfab.la
+noinst_PROGRAMS += tests/func/f_killed
+tests_func_f_killed_SOURCES = tests/func/f_killed.c $(func_harness)
+tests_func_f_killed_LDADD = libmrfab.la
 tests_func_f_refuse_SOURCES = tests/func/f_refuse.c $(func_harness)
 tests_func_f_refuse_LDADD = libmrfab.la
 tests_func_f_close_SOURCES = tests/func/f_close.c $(func_harness)

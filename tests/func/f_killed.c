@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One process survives; others come, one after the other, transfer in both directions
+ * with it, and are killed at some moment: while they open, connect, ask, or in the middle
+ * of transfers. Whatever the survivor had begun with one ends in time, the next one finds
+ * it in order, and in the end it has the kernel objects that it had before the first.
+ *
+ * The worker forks all of them, with memory that they share, and calls nothing of the
+ * library itself. 13 moments a case, 208 in all; MRFAB_SEED makes others (1).
+ */
+#include <malloc.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "harness.h"
+
+#define MOMENTS 13u
+#define HEAP_SLACK 32768 /* less than what a single connection takes */
+#define WARM 4		 /* moments until the survivor has all that it keeps */
+#define IN_TIME 10000	 /* ms; what mrfab(7) says of a peer that goes */
+#define AREA 16384ul
+#define PIECE 512ul
+#define FLYING 8
+#define HALF (AREA / 2) /* peers read the first half and write the second */
+
+#define SURVIVOR_SEED 11
+#define VICTIM_SEED 22
+/* Words that victim number n writes. */
+#define WORD(n) (0xdeadull << 48 | (uint64_t)(n))
+
+/* What peers need to know of a process. */
+struct card {
+	atomic_int there;
+	char name[NAME_LEN];
+	uint64_t key, base;
+};
+
+/* Who starts transfers. */
+enum role { BOTH, SURVIVOR_ONLY, VICTIM_ONLY, ROLES };
+
+struct shared {
+	struct card survivor;
+	struct card victim;
+	atomic_uint current; /* number of the victim; 0: end */
+	atomic_uint role;
+	atomic_bool dying; /* is about to be killed */
+	atomic_bool killed;
+	atomic_uint done;   /* the survivor is done with this one */
+	atomic_uint served; /* transfers of the current victim, by either */
+	atomic_uint served_by_victim, served_by_survivor;
+	/* For people. */
+	long worst_ms;
+	unsigned errors, finished;
+	size_t heap_early, heap_late; /* bytes of the survivor's */
+	char text[900];		      /* what failed in a child; empty: nothing */
+};
+
+static struct shared *sh;
+
+static void tell_failure(const char *text)
+{
+	snprintf(sh->text, sizeof(sh->text), "%s: %s",
+		 getpid() == getpgrp() ? "worker" : "child", text);
+	_exit(3);
+}
+
+/* --- one process's side ------------------------------------------------------------- */
+
+struct self {
+	struct fab fab;
+	uint8_t *area; /* of AREA bytes, registered for the others */
+	struct fid_mr *mr;
+	struct buf buf; /* what comes and goes; PIECE bytes for each in flight */
+	bool busy[FLYING], reading[FLYING];
+	unsigned flying;
+	uint64_t state; /* of rnd */
+};
+
+static void self_open(struct self *s, const struct mode *mode, uint64_t seed,
+		      struct card *card)
+{
+	static const struct fab_opt usual;
+
+	fab_open(&s->fab, mode, &usual);
+	s->area = mmap(NULL, AREA, RW, ANON, -1, 0);
+	must(s->area != MAP_FAILED, "no memory");
+	pattern(s->area, seed, 0, HALF);
+	must_ok(fi_mr_reg(s->fab.domain, s->area, AREA, REMOTE_RW, 0, 7, 0, &s->mr,
+			  NULL));
+	fab_ready(&s->fab, s->mr);
+	fab_buf(&s->fab, &s->buf, FLYING * PIECE, 3);
+	memcpy(card->name, s->fab.name, sizeof(card->name));
+	card->key = fi_mr_key(s->mr);
+	card->base = s->fab.virt ? (uint64_t)(uintptr_t)s->area : 0;
+	atomic_store(&card->there, 1);
+}
+
+static void self_close(struct self *s)
+{
+	fab_buf_close(&s->buf);
+	must_ok(fab_mr_close(&s->fab, s->mr));
+	fab_close(&s->fab);
+}
+
+/* One more in flight; number fills what is written. */
+static void post(struct self *s, fi_addr_t to, const struct card *other, uint64_t number)
+{
+	unsigned slot = 0;
+	struct op op = { .buf = &s->buf, .len = PIECE, .to = to, .key = other->key };
+	uint64_t *words;
+
+	while (s->busy[slot])
+		slot++;
+	op.off = slot * PIECE;
+	op.read = rnd(&s->state) % 2;
+	op.addr = other->base + rnd(&s->state) % (HALF / PIECE) * PIECE;
+	op.addr += op.read ? 0 : HALF;
+	op.ctx = &s->busy[slot];
+	words = (uint64_t *)(s->buf.mem + op.off);
+	for (size_t i = 0; i < PIECE / 8; i++)
+		words[i] = op.read ? 0 : number;
+	must_ok(op_post(&s->fab, &op));
+	s->busy[slot] = true;
+	s->reading[slot] = op.read;
+	s->flying++;
+}
+
+/* What was read is the other one's pattern, at one place or another. */
+static bool is_pattern(const uint8_t *got, uint64_t seed)
+{
+	uint8_t want[PIECE];
+
+	for (uint64_t at = 0; at < HALF; at += PIECE) {
+		pattern(want, seed, at, PIECE);
+		if (!memcmp(want, got, PIECE))
+			return true;
+	}
+	return false;
+}
+
+/* True when one has ended; *err tells how. */
+static bool take(struct self *s, uint64_t seed, int *err)
+{
+	unsigned slot;
+	struct done d;
+
+	if (!fab_poll(&s->fab, &d))
+		return false;
+	slot = (unsigned)((bool *)d.ctx - s->busy);
+	must(slot < FLYING && s->busy[slot], "a completion of nothing: %p", d.ctx);
+	s->busy[slot] = false;
+	s->flying--;
+	*err = d.err;
+	if (!d.err && s->reading[slot])
+		must(is_pattern(s->buf.mem + slot * PIECE, seed),
+		     "a read brought what is not there");
+	return true;
+}
+
+/* --- the victim --------------------------------------------------------------------- */
+
+static void __attribute__((noreturn)) victim(const struct mode *mode, unsigned number)
+{
+	struct self s = { .state = number };
+	enum role role = atomic_load(&sh->role);
+	fi_addr_t to;
+	int err;
+
+	self_open(&s, mode, VICTIM_SEED, &sh->victim);
+	to = fab_insert(&s.fab, sh->survivor.name);
+	for (;;) {
+		while (role != SURVIVOR_ONLY && s.flying < FLYING)
+			post(&s, to, &sh->survivor, WORD(number));
+		if (!take(&s, SURVIVOR_SEED, &err)) {
+			usleep(200);
+			continue;
+		}
+		must(!err, "victim %u: err %d (%s) while both were well", number, err,
+		     fi_strerror(err));
+		atomic_fetch_add(&sh->served_by_victim, 1);
+	}
+}
+
+/* --- the survivor ------------------------------------------------------------------- */
+
+/* Only victims up to this one have written, in their half, whole words. */
+static void look(const struct self *s, unsigned number)
+{
+	const uint64_t *words = (const uint64_t *)(s->area + HALF);
+	uint8_t want[HALF];
+
+	pattern(want, SURVIVOR_SEED, 0, HALF);
+	must(!memcmp(want, s->area, HALF), "what victims may only read has changed");
+	for (size_t i = 0; i < HALF / 8; i++)
+		must(!words[i] || (words[i] >= WORD(1) && words[i] <= WORD(number)),
+		     "word %zu is 0x%llx, which nobody wrote", i,
+		     (unsigned long long)words[i]);
+}
+
+static void error_taken(unsigned number, int err)
+{
+	must(atomic_load(&sh->dying), "with victim %u: err %d (%s) while both were well",
+	     number, err, fi_strerror(err));
+	must(err == FI_ECONNRESET || err == FI_ECONNREFUSED || err == FI_ETIMEDOUT ||
+		     err == FI_ECONNABORTED || err == FI_EHOSTUNREACH,
+	     "victim %u: err %d (%s) is none of a peer that goes", number, err,
+	     fi_strerror(err));
+	sh->errors++;
+}
+
+static void finish_in_time(struct self *s, unsigned number)
+{
+	long killed = now_ms();
+	int err;
+
+	while (s->flying) {
+		must(now_ms() - killed < IN_TIME,
+		     "victim %u: %u operations go on %ld ms "
+		     "after its end",
+		     number, s->flying, now_ms() - killed);
+		if (!take(s, VICTIM_SEED, &err))
+			usleep(200);
+		else if (err)
+			error_taken(number, err);
+	}
+	if (now_ms() - killed > sh->worst_ms)
+		sh->worst_ms = now_ms() - killed;
+}
+
+/* As long as it lives; then until all that was begun has ended. */
+static void deal_with(struct self *s, unsigned number)
+{
+	enum role role = atomic_load(&sh->role);
+	fi_addr_t to;
+	int err;
+
+	while (!atomic_load(&sh->victim.there)) {
+		if (atomic_load(&sh->killed))
+			return;
+		usleep(200);
+	}
+	to = fab_insert(&s->fab, sh->victim.name);
+	while (!atomic_load(&sh->killed)) {
+		while (role != VICTIM_ONLY && s->flying < FLYING)
+			post(s, to, &sh->victim, WORD(0));
+		if (!take(s, VICTIM_SEED, &err)) {
+			usleep(200);
+			continue;
+		}
+		if (err)
+			error_taken(number, err);
+		else
+			atomic_fetch_add(&sh->served_by_survivor, 1);
+	}
+	/* What is begun after its end has to end as well. */
+	if (s->flying < FLYING)
+		post(s, to, &sh->victim, WORD(0));
+	finish_in_time(s, number);
+	must_ok(fi_av_remove(s->fab.av, &to, 1, 0));
+}
+
+static void __attribute__((noreturn)) survivor(const struct mode *mode)
+{
+	struct self s = { .state = 77 };
+	unsigned number = 0, next;
+
+	self_open(&s, mode, SURVIVOR_SEED, &sh->survivor);
+	while ((next = atomic_load(&sh->current)) || !number) {
+		if (next == number || !next) {
+			usleep(200);
+			continue;
+		}
+		number = next;
+		deal_with(&s, number);
+		look(&s, number);
+		sh->finished++;
+		*(number <= WARM ? &sh->heap_early : &sh->heap_late) =
+			mallinfo2().uordblks;
+		atomic_store(&sh->done, number);
+	}
+	self_close(&s);
+	exit(0);
+}
+
+/* --- the worker --------------------------------------------------------------------- */
+
+static pid_t child_start(struct env *e, unsigned number)
+{
+	pid_t pid = fork();
+
+	must(pid >= 0, "fork failed");
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	case_child();
+	case_fail_hook = tell_failure;
+	if (number)
+		victim(e->mode, number);
+	survivor(e->mode);
+}
+
+static void must_be_well(pid_t pid)
+{
+	int status = 0;
+
+	if (sh->text[0] || waitpid(pid, &status, WNOHANG) == pid)
+		case_fail("%s (status 0x%x)", sh->text[0] ? sh->text : "a process died",
+			  status);
+}
+
+static void await(atomic_uint *value, unsigned wanted, pid_t survivor_pid, pid_t other)
+{
+	long end = now_ms() + 2 * IN_TIME;
+
+	while (atomic_load(value) < wanted) {
+		must_be_well(survivor_pid);
+		if (other)
+			must_be_well(other);
+		must(now_ms() < end, "nothing happens any more");
+		usleep(500);
+	}
+}
+
+/* Some die while they open and connect, some when they have been at work. */
+static void wait_for_moment(uint64_t *state, enum role role, bool early,
+			    pid_t survivor_pid, pid_t pid)
+{
+	if (!early && role != VICTIM_ONLY)
+		await(&sh->served_by_survivor, 1, survivor_pid, pid);
+	if (!early && role != SURVIVOR_ONLY)
+		await(&sh->served_by_victim, 1, survivor_pid, pid);
+	usleep(rnd(state) % (early ? 150000 : 30000));
+}
+
+static void moment(struct env *e, unsigned number, uint64_t *state, pid_t survivor_pid)
+{
+	enum role role = rnd(state) % ROLES;
+	bool early = rnd(state) % 3 == 0;
+	pid_t pid;
+
+	atomic_store(&sh->victim.there, 0);
+	atomic_store(&sh->dying, false);
+	atomic_store(&sh->killed, false);
+	atomic_store(&sh->role, role);
+	atomic_store(&sh->served_by_victim, 0);
+	atomic_store(&sh->served_by_survivor, 0);
+	atomic_store(&sh->current, number);
+	pid = child_start(e, number);
+	wait_for_moment(state, role, early, survivor_pid, pid);
+	atomic_store(&sh->dying, true);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	atomic_store(&sh->killed, true);
+	await(&sh->done, number, survivor_pid, 0);
+}
+
+/* Pins that were made on demand are kept: their number may vary a little. */
+#define SPARE_PINS 4
+
+struct objects {
+	int mrs, others;
+};
+
+static struct objects count(uint64_t pid)
+{
+	struct objects o = { kernel_objects(pid, "mr"),
+			     kernel_objects(pid, "qp cq pd cm_id") };
+
+	return o;
+}
+
+static void leaves_nothing(uint64_t pid, struct objects before)
+{
+	long end = now_ms() + IN_TIME;
+	struct objects now = count(pid);
+
+	while (now.mrs > before.mrs + SPARE_PINS || now.others > before.others) {
+		must(now_ms() < end,
+		     "the survivor had %d regions and %d other kernel objects, and has "
+		     "%d and %d", before.mrs, before.others, now.mrs, now.others);
+		nap(100);
+		now = count(pid);
+	}
+}
+
+/* Half of them on each kernel, where the kernels share the work. */
+static unsigned moments(void)
+{
+	const char *share = getenv("MRFAB_FUNC_SHARE");
+
+	return !share || !strcmp(share, "all") ? MOMENTS : MOMENTS / 2;
+}
+
+static void survivor_outlives(struct env *e, unsigned part)
+{
+	const char *text = getenv("MRFAB_SEED");
+	uint64_t seed = text && *text ? strtoull(text, NULL, 0) : 1;
+	uint64_t state = seed * 1000 + part;
+	struct objects before;
+	int status = 0;
+	pid_t pid;
+
+	sh = mmap(NULL, sizeof(*sh), RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must(sh != MAP_FAILED, "no memory");
+	pid = child_start(e, 0);
+	while (!atomic_load(&sh->survivor.there)) {
+		must_be_well(pid);
+		usleep(500);
+	}
+	before = count((uint64_t)pid);
+	for (unsigned i = 1; i <= moments(); i++)
+		moment(e, i, &state, pid);
+	if (before.mrs >= 0)
+		leaves_nothing((uint64_t)pid, before);
+	atomic_store(&sh->current, 0);
+	must(waitpid(pid, &status, 0) == pid && !status && !sh->text[0],
+	     "the survivor ended with status 0x%x %s", status, sh->text);
+	must(sh->heap_late < sh->heap_early + HEAP_SLACK,
+	     "the survivor had %zu bytes in use, and has %zu", sh->heap_early,
+	     sh->heap_late);
+	printf("# killed: seed %llu, part %u, %s: %u moments, %u errors, the last of "
+	       "them "
+	       "after %ld ms at most\n",
+	       (unsigned long long)seed, part, e->mode->name, sh->finished, sh->errors,
+	       sh->worst_ms);
+	munmap(sh, sizeof(*sh));
+}
+
+IN_MODES(MODES_TWO)
+
+/* In parts, so that a slow machine has time for each. */
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_1)
+{
+	survivor_outlives(e, 1);
+}
+
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_2)
+{
+	survivor_outlives(e, 2);
+}
+
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_3)
+{
+	survivor_outlives(e, 3);
+}
+
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_4)
+{
+	survivor_outlives(e, 4);
+}
+
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_5)
+{
+	survivor_outlives(e, 5);
+}
+
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_6)
+{
+	survivor_outlives(e, 6);
+}
+
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_7)
+{
+	survivor_outlives(e, 7);
+}
+
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_8)
+{
+	survivor_outlives(e, 8);
+}

@@ -53,7 +53,7 @@
 #define MRF_CAPS_SECONDARY (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define MRF_CAPS (MRF_CAPS_PRIMARY | MRF_CAPS_SECONDARY)
 /* Granted to those who name them, because they cost something. */
-#define MRF_CAPS_EXTRA FI_RMA_EVENT
+#define MRF_CAPS_EXTRA (FI_RMA_EVENT | FI_RMA_PMEM)
 #define MRF_CAPS_ALL (MRF_CAPS | MRF_CAPS_EXTRA)
 #define MRF_CAPS_TX (FI_RMA | FI_READ | FI_WRITE)
 #define MRF_CAPS_RX (FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -61,7 +61,7 @@
 
 #define MRF_OP_FLAGS_TX                                                          \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
-	 FI_DELIVERY_COMPLETE)
+	 FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE)
 #define MRF_OP_FLAGS_RX FI_COMPLETION
 
 /* One reliable connection per pair of endpoints keeps everything but write-after-read. */

@@ -4,6 +4,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/agent_calls.c \
 	lib/ep/agent_int.h \
 	lib/ep/ask.c \
+	lib/ep/commit.c \
+	lib/ep/commit.h \
 	lib/ep/conn.c \
 	lib/ep/denied.c \
 	lib/ep/denied.h \

@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
 #include "base/log.h"
-#include "ep/msg.h"
+#include "ep/commit.h"
 #include "ep/peer_int.h"
 
 static int send_off(struct mrf_conn *conn, const struct mrf_request *request)
@@ -113,6 +113,10 @@ static void conclude(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_
 	case MRF_REPLY_DONE:
 		if (op->acked != op->total)
 			break;
+		if (op->commit) {
+			mrf_commit_checked(op);
+			break;
+		}
 		mrf_op_leave(op);
 		mrf_op_done(peer->ep, op);
 		break;

@@ -7,6 +7,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/page.h"
+#include "ep/commit.h"
 #include "ep/ep.h"
 
 static struct mrf_op *take(struct mrf_ep *ep)
@@ -377,6 +378,8 @@ int mrf_op_new(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op **out
 		mrf_list_add_head(&op->node, &ep->free_ops);
 		return ret;
 	}
+	if (mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))
+		mrf_commit_begin(op);
 	ep->nops++;
 	*out = op;
 	return 0;

@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/msg.h"
+#include "ep/commit.h"
 #include "ep/peer_int.h"
 
 /* --- the ring of what is in flight -------------------------------------------------------- */
@@ -241,7 +242,10 @@ static void settle(struct mrf_peer *peer, struct mrf_op *op)
 		peer->losses = 0;
 		mrf_peer_op_fatal(peer, op);
 	} else if (!op->queued && op->acked == op->total) {
-		mrf_op_done(peer->ep, op);
+		if (mrf_unlikely(op->commit))
+			mrf_commit_written(peer, op);
+		else
+			mrf_op_done(peer->ep, op);
 	}
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages to the agent, the target's half: who carries out which request. */
-#include "ep/msg.h"
+#include "ep/commit.h"
 
 int (*mrf_request_serve[MRF_REQUEST_TYPES])(struct mrf_ep *ep,
 					    const struct mrf_request *request,
-					    struct mrf_reply *reply, uint8_t *body) = { 0 };
+					    struct mrf_reply *reply, uint8_t *body) = {
+	[MRF_MSG_FLUSH] = mrf_commit_serve,
+};

@@ -8,7 +8,7 @@
 
 #define MSG_FLAGS                                                                        \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
-	 FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE)
+	 FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE)
 
 static struct mrf_ep *to_ep(struct fid_ep *fid)
 {
@@ -57,7 +57,7 @@ static int check_flags(const struct mrf_req *req)
 	uint64_t known = MSG_FLAGS;
 
 	if (req->kind == MRF_OP_READ)
-		known &= ~(FI_INJECT | FI_REMOTE_CQ_DATA);
+		known &= ~(FI_INJECT | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA);
 	if (!(req->flags & ~known))
 		return 0;
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4009, "flags %#lx: %#lx not for %s",
@@ -138,7 +138,7 @@ ssize_t mrf_ep_simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct io
 			       .flags = ep->op_flags };
 
 	if (kind == MRF_OP_READ)
-		req.flags &= ~FI_INJECT;
+		req.flags &= ~(FI_INJECT | FI_COMMIT_COMPLETE);
 	return mrf_ep_submit(ep, &req);
 }
 

@@ -30,6 +30,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/mr_why.c \
 	lib/mr/pin.c \
 	lib/mr/pin.h \
+	lib/mr/pmem.c \
+	lib/mr/pmem.h \
 	lib/mr/reach.c \
 	lib/mr/refresh.c \
 	lib/mr/spans.c \

@@ -278,6 +278,15 @@ void mrf_mr_event(struct mrf_mr_space *space, uint32_t number,
 		  const struct mrf_mr_port *port);
 
 /*
+ * Is what is behind these bytes (len > 0) persistent memory; flush: and makes it so what was
+ * written there. Any status but OK is about the region or the range, as in a view; with OK
+ * *err is 0, FI_EOPNOTSUPP (registered without FI_RMA_PMEM), or why not. Agent thread; may
+ * take as long as the storage takes.
+ */
+enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+				 bool flush, int *err);
+
+/*
  * Which segment serves the access at addr of at most len bytes: with virt addr is an
  * address inside a segment (the first that contains it), else an offset into the
  * segments packed one after the other. Returns the number of bytes that this segment

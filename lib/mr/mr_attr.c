@@ -6,17 +6,12 @@
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "mr/mr_int.h"
+#include "mr/pmem.h"
 
 _Static_assert(MRF_MR_IOV_LIMIT == MRF_LIMIT_MR_IOV, "what fi_getinfo promises");
 
 static int refuse_flags(uint64_t flags)
 {
-	if (flags & FI_RMA_PMEM)
-		return mrf_refuse(
-			FI_EBADFLAGS, FI_LOG_MR, 3011,
-			"flags=%#llx: FI_RMA_PMEM is not offered, persistent memory "
-			"is not flushed",
-			(unsigned long long)flags);
 	if (flags & FI_HMEM_DEVICE_ONLY)
 		return mrf_refuse(
 			FI_EBADFLAGS, FI_LOG_MR, 3012,
@@ -99,14 +94,32 @@ static void decide_kind(const struct mrf_mr_space *space, uint64_t flags,
 	plan->event = plan->access & FI_REMOTE_WRITE && (event || space->events_all);
 }
 
+/* Where the memory need not be there yet, peers are told when they write. */
+static int check_pmem(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
+{
+	size_t i;
+
+	for (i = 0; i < attr->iov_count && space->mode & FI_MR_ALLOCATED; i++) {
+		const struct iovec *iov = &attr->mr_iov[i];
+		const char *why = mrf_pmem_why_not((uintptr_t)iov->iov_base, iov->iov_len);
+
+		if (why)
+			return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3280,
+					  "mr_iov[%zu]: %p + %zu bytes: FI_RMA_PMEM wants a "
+					  "shared mapping of a file on storage, this %s",
+					  i, iov->iov_base, iov->iov_len, why);
+	}
+	return 0;
+}
+
 int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		      uint64_t flags, struct mrf_mr_plan *plan)
 {
 	uint32_t api_version = space->api_version;
 	int ret;
 
-	if (mrf_unlikely(flags & ~FI_RMA_EVENT))
-		return refuse_flags(flags & ~FI_RMA_EVENT);
+	if (mrf_unlikely(flags & ~(FI_RMA_EVENT | FI_RMA_PMEM)))
+		return refuse_flags(flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
 	if (mrf_unlikely(attr->offset))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,
 				  "offset=%#llx: is reserved, must be 0",
@@ -126,5 +139,10 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 				  "len=0: must be > 0 from API version 1.13 on");
 	plan->access = attr->access & MRF_MR_RIGHTS;
 	decide_kind(space, flags, plan);
+	if (mrf_unlikely(flags & FI_RMA_PMEM)) {
+		/* Kept with the rights, which are looked at bit by bit. */
+		plan->access |= FI_RMA_PMEM;
+		return check_pmem(space, attr);
+	}
 	return 0;
 }

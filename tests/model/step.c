@@ -84,7 +84,7 @@ static void reg_make(struct actor *a, struct step *step)
 {
 	static const uint8_t faults[] = { BAD_FLAG,   NO_IOV,	 BAD_COUNT, BAD_ACCESS,
 					  BAD_OFFSET, BAD_WRAP,	 BAD_KEY,   WITH_AUTH,
-					  OTHER_PMEM, OTHER_HMEM };
+					  OTHER_HMEM };
 
 	step->call = (uint8_t)below(a, 3);
 	step->n = (uint8_t)(step->call && one_in(a, 2) ? 1 + below(a, SEGS) : 1);

@@ -22,6 +22,7 @@ check_PROGRAMS += \
 	tests/unit/t_fork \
 	tests/unit/t_fuzz_proto \
 	tests/unit/t_msg \
+	tests/unit/t_pmem \
 	tests/unit/t_resolve \
 	tests/unit/t_target
 tests_unit_t_apart_SOURCES = tests/unit/t_apart.c $(EP_FIXTURE)
@@ -42,6 +43,8 @@ tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_fork_SOURCES = tests/unit/t_fork.c $(EP_FIXTURE)
 tests_unit_t_fork_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_pmem_SOURCES = tests/unit/t_pmem.c $(EP_FIXTURE)
+tests_unit_t_pmem_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c $(EP_FIXTURE)
 tests_unit_t_resolve_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_target_SOURCES = tests/unit/t_target.c $(EP_FIXTURE)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * FI_COMMIT_COMPLETE: a write that is done when its bytes are persistent at the peer.
+ *
+ *	MSG check --> WRITE --> MSG flush --> done
+ *
+ * First the peer's agent is asked whether the region is of persistent memory, so that
+ * nothing is written if not; after the write has been acknowledged it is asked to flush.
+ * All of it: ep->lock held.
+ */
+#ifndef MRF_EP_COMMIT_H
+#define MRF_EP_COMMIT_H
+
+#include "ep/msg.h"
+
+/* what of a request of type FLUSH */
+#define MRF_FLUSH_CHECK 0
+#define MRF_FLUSH_DO 1
+
+/* Makes the new operation, a write, begin with the check. */
+void mrf_commit_begin(struct mrf_op *op);
+/* The check has been passed: what is first in the queue is now the write. */
+void mrf_commit_checked(struct mrf_op *op);
+/* The write has been acknowledged: the flush goes first in the peer's queue. */
+void mrf_commit_written(struct mrf_peer *peer, struct mrf_op *op);
+
+/* The target's side of requests of type FLUSH. */
+int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
+		     struct mrf_reply *reply, uint8_t *body);
+
+#endif

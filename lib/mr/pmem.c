@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <rdma/fi_errno.h>
+#include "base/page.h"
+#include "mr/face.h"
+#include "mr/pmem.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* --- what memory it is ------------------------------------------------------------ */
+
+/* "\012" and the like, as /proc has them in paths. */
+static void unescape(char *path)
+{
+	unsigned byte;
+	char *to = path;
+
+	for (; *path; path++, to++) {
+		*to = *path;
+		if (*path == '\\' && sscanf(path + 1, "%3o", &byte) == 1) {
+			*to = (char)byte;
+			path += 3;
+		}
+	}
+	*to = '\0';
+}
+
+static const char *why_not_file(char *path)
+{
+	struct statfs fs;
+	struct stat st;
+
+	path[strcspn(path, "\n")] = '\0';
+	unescape(path);
+	if (*path != '/')
+		return "is no file's";
+	if (stat(path, &st) || statfs(path, &fs))
+		return "is of a file that has been removed, or of none";
+	if (!S_ISREG(st.st_mode))
+		return "is not of a regular file";
+	if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC ||
+	    fs.f_type == HUGETLBFS_MAGIC)
+		return "is of a file that is kept in memory only";
+	return NULL;
+}
+
+static const char *why_not_line(const char *perms, char *path)
+{
+	if (perms[3] != 's')
+		return "is not a shared mapping";
+	if (perms[1] != 'w')
+		return "is not mapped for writing";
+	return why_not_file(path);
+}
+
+static const char *look(FILE *maps, uint64_t addr, uint64_t end, char **line)
+{
+	size_t room = 0;
+
+	while (addr < end && getline(line, &room, maps) > 0) {
+		uint64_t from, to;
+		const char *why;
+		char perms[5];
+		int path = 0;
+
+		if (sscanf(*line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n", &from, &to,
+			   perms, &path) < 3 ||
+		    to <= addr)
+			continue;
+		if (from > addr)
+			break;
+		why = why_not_line(perms, *line + path);
+		if (why)
+			return why;
+		addr = to;
+	}
+	return addr < end ? "is not mapped" : NULL;
+}
+
+const char *mrf_pmem_why_not(uint64_t addr, uint64_t len)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	const char *why;
+
+	if (!maps)
+		return "cannot be looked up in /proc/self/maps";
+	why = len ? look(maps, addr, addr + len, &line) : NULL;
+	free(line);
+	fclose(maps);
+	return why;
+}
+
+/* --- flushing --------------------------------------------------------------------- */
+
+/*
+ * What the device writes leaves no trace in the page tables. Faulting the pages in for
+ * writing makes them dirty, and so the file system writes them.
+ */
+int mrf_pmem_flush(uint64_t addr, uint64_t len)
+{
+	uint64_t mask = mrf_page_size() - 1, from = addr & ~mask;
+	void *start = (void *)(uintptr_t)from;
+	size_t size = (addr + len + mask - from) & ~mask;
+
+	if (madvise(start, size, MADV_POPULATE_WRITE))
+		return errno;
+	return msync(start, size, MS_SYNC) ? errno : 0;
+}
+
+/* --- a peer's request ------------------------------------------------------------- */
+
+struct place {
+	uint64_t addr, len;
+};
+
+/* Where the bytes are; the number of places, 0: some are outside. */
+static unsigned find_places(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
+			    struct place *place)
+{
+	bool virt = mr->space->mode & FI_MR_VIRT_ADDR;
+	unsigned n = 0;
+
+	while (len && n < MRF_MR_IOV_LIMIT) {
+		uint64_t offset, got;
+		unsigned seg;
+
+		got = mrf_mr_locate(mr->segs, mr->nseg, virt, addr, len, &seg, &offset);
+		if (!got)
+			return 0;
+		place[n++] = (struct place){ mr->segs[seg].addr + offset, got };
+		addr += got;
+		len -= got;
+	}
+	return len ? 0 : n;
+}
+
+static enum mrf_mr_status enter_locked(struct mrf_mr *mr, const struct mrf_mr_ask *ask,
+				       struct place *place, unsigned *n)
+{
+	if (!mr)
+		return MRF_MR_UNKNOWN;
+	if (ask->serial && ask->serial != mr->serial)
+		return MRF_MR_CLOSED;
+	if (!mrf_mr_state_serves(mr->state))
+		return MRF_MR_DISABLED;
+	if (mrf_mr_faced(mr) &&
+	    !(ask->port && mrf_mr_face_of(mr, ask->port->class)))
+		return MRF_MR_NOT_BOUND;
+	*n = find_places(mr, ask->addr, ask->len, place);
+	if (!*n)
+		return MRF_MR_OUTSIDE;
+	/* fi_close waits until this is over. */
+	mr->users++;
+	return MRF_MR_OK;
+}
+
+static int commit(const struct mrf_mr *mr, const struct place *place, unsigned n,
+		  bool flush)
+{
+	unsigned i;
+	int err = 0;
+
+	if (!(mr->access & FI_RMA_PMEM))
+		return FI_EOPNOTSUPP;
+	for (i = 0; i < n && !err; i++) {
+		if (flush)
+			err = mrf_pmem_flush(place[i].addr, place[i].len);
+		else if (mrf_pmem_why_not(place[i].addr, place[i].len))
+			err = FI_EFAULT;
+	}
+	return err;
+}
+
+enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+				 bool flush, int *err)
+{
+	struct place place[MRF_MR_IOV_LIMIT];
+	enum mrf_mr_status status;
+	struct mrf_mr *mr;
+	unsigned n = 0;
+
+	mrf_lock_take(&space->lock);
+	mr = mrf_idmap_find(&space->keys, ask->key);
+	status = enter_locked(mr, ask, place, &n);
+	mrf_lock_release(&space->lock);
+	if (status != MRF_MR_OK)
+		return status;
+	*err = commit(mr, place, n, flush);
+	mrf_mr_leave(mr);
+	return MRF_MR_OK;
+}

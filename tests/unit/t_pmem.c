@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* FI_RMA_PMEM, and writes that are done when they are persistent (FI_COMMIT_COMPLETE). */
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include "ep/commit.h"
+#include "ep_fixture.h"
+#include "mr/pmem.h"
+
+#define LEN (4 * PAGE)
+#define FILE_NAME "t_pmem.tmp"
+
+static struct pair p;
+static int file;
+static uint8_t *mem; /* LEN bytes of the file, mapped shared */
+static struct fid_mr *mr;
+
+static void *map(int fd, int prot, int flags)
+{
+	void *at = mmap(NULL, LEN, prot, flags, fd, 0);
+
+	ck_assert_ptr_ne(at, MAP_FAILED);
+	return at;
+}
+
+static int file_new(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, LEN), 0);
+	return fd;
+}
+
+/* Where the tests run there has to be a file system that keeps something. */
+static bool kept_here(void)
+{
+	struct statfs fs;
+
+	return !statfs(".", &fs) && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC;
+}
+
+static void setup(void)
+{
+	fixture_setup();
+	file = file_new(FILE_NAME);
+	mem = map(file, PROT_READ | PROT_WRITE, MAP_SHARED);
+}
+
+static void teardown(void)
+{
+	munmap(mem, LEN);
+	close(file);
+	unlink(FILE_NAME);
+	fixture_teardown();
+}
+
+/* --- which memory --------------------------------------------------------------------- */
+
+static const char *why(const void *at, uint64_t len)
+{
+	return mrf_pmem_why_not((uintptr_t)at, len);
+}
+
+START_TEST(shared_mapping_of_a_file_is_persistent)
+{
+	if (!kept_here())
+		return;
+	ck_assert_ptr_eq(why(mem, LEN), NULL);
+	ck_assert_ptr_eq(why(mem + 5, 1), NULL);
+	/* Adjacent mappings of it are as good as one. */
+	ck_assert_int_eq(mprotect(mem + PAGE, PAGE, PROT_READ), 0);
+	ck_assert_str_eq(why(mem, LEN), "is not mapped for writing");
+	ck_assert_ptr_eq(why(mem, PAGE), NULL);
+	ck_assert_ptr_eq(why(mem + 2 * PAGE, 2 * PAGE), NULL);
+}
+END_TEST
+
+START_TEST(other_memory_is_not_and_it_is_said_why)
+{
+	void *private = map(file, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	void *anon = map(-1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+	void *shared = map(-1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+	int fd = memfd_create("m", MFD_CLOEXEC);
+	void *memory;
+
+	ck_assert_int_eq(ftruncate(fd, LEN), 0);
+	memory = map(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+	ck_assert_str_eq(why(private, LEN), "is not a shared mapping");
+	ck_assert_str_eq(why(anon, LEN), "is not a shared mapping");
+	ck_assert_ptr_ne(why(shared, LEN), NULL);
+	ck_assert_ptr_ne(why(memory, LEN), NULL);
+	munmap(private, LEN);
+	ck_assert_str_eq(why(private, LEN), "is not mapped");
+	unlink(FILE_NAME);
+	ck_assert_ptr_ne(why(mem, LEN), NULL);
+	munmap(anon, LEN);
+	munmap(shared, LEN);
+	munmap(memory, LEN);
+	close(fd);
+}
+END_TEST
+
+START_TEST(file_on_tmpfs_is_not_persistent)
+{
+	struct statfs fs;
+	void *at;
+	int fd;
+
+	if (statfs("/dev/shm", &fs) || fs.f_type != TMPFS_MAGIC)
+		return;
+	fd = file_new("/dev/shm/t_pmem.tmp");
+	at = map(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+	ck_assert_str_eq(why(at, LEN), "is of a file that is kept in memory only");
+	munmap(at, LEN);
+	close(fd);
+	unlink("/dev/shm/t_pmem.tmp");
+}
+END_TEST
+
+/* --- registering ---------------------------------------------------------------------- */
+
+static int reg_pmem(void *at, size_t len, uint64_t key)
+{
+	struct iovec iov = { at, len };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = REMOTE_RW,
+				   .requested_key = key };
+
+	return fi_mr_regattr(p.b.domain, &attr, FI_RMA_PMEM, &mr);
+}
+
+START_TEST(region_of_other_memory_is_refused)
+{
+	static struct unit_capture cap;
+	const char *said;
+
+	fixture_log();
+	pair_open(&p, PLAIN);
+	unit_capture(&cap);
+	ck_assert_int_eq(reg_pmem(p.dst, PAIR_LEN, 9), -FI_EINVAL);
+	said = unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(said), 1);
+	ck_assert(strstr(said, "MRF-E3280") && strstr(said, "shared mapping"));
+	pair_close(&p);
+}
+END_TEST
+
+/* --- writing --------------------------------------------------------------------------- */
+
+static void commit_at(size_t at, size_t len, uint64_t key, uint64_t more)
+{
+	struct iovec iov = { p.src + at, len };
+	struct fi_rma_iov there = { at, len, key };
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .iov_count = 1,
+				  .addr = p.to,
+				  .rma_iov = &there,
+				  .rma_iov_count = 1,
+				  .context = pair_ctx(&p, at) };
+
+	ck_assert_int_eq(fi_writemsg(p.a.ep, &msg, FI_COMMIT_COMPLETE | more), 0);
+}
+
+/* Requests of type FLUSH as they pass: check or flush, and the bytes written by then. */
+static unsigned seen[8], nseen;
+static size_t written[8];
+
+static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
+{
+	struct mrf_request request;
+
+	if (!from_target && mrf_msg_type(msg, *len) == MRF_MSG_FLUSH &&
+	    !mrf_request_decode(msg, *len, &request) && nseen < 8) {
+		seen[nseen] = request.what;
+		written[nseen++] = fake.nlog;
+	}
+	return FAKE_DELIVER;
+}
+
+static void open_pmem(const struct node_opt *opt)
+{
+	nseen = 0;
+	pair_open(&p, opt);
+	fake.on_send = on_send;
+	ck_assert_int_eq(reg_pmem(mem, LEN, 9), 0);
+}
+
+static void close_pmem(void)
+{
+	must_close(&mr->fid);
+	pair_close(&p);
+}
+
+START_TEST(committed_write_is_checked_written_and_flushed_in_this_order)
+{
+	struct fi_cq_data_entry entry;
+
+	if (!kept_here())
+		return;
+	open_pmem(_i ? NULL : PLAIN);
+	commit_at(100, 5000, 9, 0);
+	entry = want_ok(&p.a, pair_ctx(&p, 100));
+	ck_assert_uint_eq(entry.flags, FI_RMA | FI_WRITE);
+	ck_assert(!memcmp(mem + 100, p.src + 100, 5000));
+	ck_assert_uint_eq(nseen, 2);
+	ck_assert_uint_eq(seen[0], MRF_FLUSH_CHECK);
+	ck_assert_uint_eq(seen[1], MRF_FLUSH_DO);
+	ck_assert_uint_eq(written[1] - written[0], 1);
+	/* What comes behind it waits and is done. */
+	commit_at(0, 8, 9, FI_INJECT);
+	commit_at(200, 8, 9, 0);
+	want_ok(&p.a, NULL);
+	want_ok(&p.a, NULL);
+	want_none(&p.a);
+	close_pmem();
+}
+END_TEST
+
+START_TEST(committed_write_without_persistent_memory_writes_nothing)
+{
+	pair_open(&p, _i ? NULL : PLAIN);
+	commit_at(100, 500, p.key, 0);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 100), FI_EOPNOTSUPP,
+				  "without FI_RMA_PMEM; nothing was written"),
+			 4270);
+	ck_assert_uint_eq(p.dst[100], 0);
+	ck_assert_uint_eq(fake_nlog(), 0);
+	pair_write(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(committed_write_has_the_refusals_of_a_write)
+{
+	if (!kept_here())
+		return;
+	open_pmem(PLAIN);
+	commit_at(LEN - 10, 20, 9, 0);
+	want_err(&p.a, NULL, FI_EACCES, "past the end");
+	commit_at(0, 20, 4711, 0);
+	want_err(&p.a, NULL, FI_EKEYREJECTED, NULL);
+	ck_assert_uint_eq(fake_nlog(), 0);
+	commit_at(0, 20, 9, 0);
+	want_ok(&p.a, NULL);
+	close_pmem();
+}
+END_TEST
+
+START_TEST(memory_that_was_replaced_is_found_out)
+{
+	if (!kept_here())
+		return;
+	/* Here the memory need not be the same all the time. */
+	open_pmem(NULL);
+	ck_assert_ptr_eq(mmap(mem, LEN, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 mem);
+	commit_at(0, 20, 9, 0);
+	ck_assert_int_eq(want_err(&p.a, NULL, FI_EFAULT, "no persistent memory"), 4271);
+	ck_assert_uint_eq(mem[0], 0);
+	close_pmem();
+}
+END_TEST
+
+START_TEST(commit_by_the_endpoints_flags_and_not_for_reads)
+{
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED,
+				.op_flags = FI_COMMIT_COMPLETE };
+
+	if (!kept_here())
+		return;
+	open_pmem(&opt);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, 0, 9, NULL), 0);
+	want_ok(&p.a, NULL);
+	ck_assert_uint_eq(nseen, 2);
+	ck_assert_int_eq(fi_read(p.a.ep, p.src, 8, NULL, p.to, 0, 9, NULL), 0);
+	want_ok(&p.a, NULL);
+	ck_assert_uint_eq(nseen, 2);
+	close_pmem();
+}
+END_TEST
+
+static TCase *tcase_memory(void)
+{
+	TCase *tc = tcase_create("memory");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, shared_mapping_of_a_file_is_persistent);
+	tcase_add_test(tc, other_memory_is_not_and_it_is_said_why);
+	tcase_add_test(tc, file_on_tmpfs_is_not_persistent);
+	tcase_add_test(tc, region_of_other_memory_is_refused);
+	return tc;
+}
+
+static TCase *tcase_write(void)
+{
+	TCase *tc = tcase_create("write");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, committed_write_is_checked_written_and_flushed_in_this_order,
+			    0, 2);
+	tcase_add_loop_test(tc, committed_write_without_persistent_memory_writes_nothing, 0,
+			    2);
+	tcase_add_test(tc, committed_write_has_the_refusals_of_a_write);
+	tcase_add_test(tc, memory_that_was_replaced_is_found_out);
+	tcase_add_test(tc, commit_by_the_endpoints_flags_and_not_for_reads);
+	return tc;
+}
+
+UNIT_MAIN("pmem", tcase_memory, tcase_write)

@@ -2,7 +2,7 @@
 /*
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
- * Usage: mrfab_bench [open] [register] [alive] [access] [event]    only these parts
+ * Usage: mrfab_bench [open] [register] [alive] [rawkey] [access] [event]    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
 #include <string.h>
@@ -42,6 +42,8 @@ int main(int argc, char **argv)
 		part_register(&lanes);
 	if (wanted("alive"))
 		part_alive(&lanes);
+	if (wanted("rawkey"))
+		part_rawkey(&lanes);
 	lanes_connect(&lanes);
 	if (wanted("access"))
 		part_access(&lanes);

@@ -10,6 +10,7 @@
 void part_open(void);
 void part_register(struct lanes *lanes);
 void part_alive(struct lanes *lanes);
+void part_rawkey(struct lanes *lanes);
 /* After lanes_connect. */
 void part_access(struct lanes *lanes);
 /* Likewise; connects what it needs itself. */

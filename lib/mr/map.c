@@ -29,6 +29,12 @@ static struct mrf_map_slot *slot_at(struct mrf_map *map, uint32_t index)
 	return (struct mrf_map_slot *)mrf_map_slot(map, key);
 }
 
+static void drop(struct mrf_map_slot *slot, struct mrf_rawkey *raw)
+{
+	if (mrf_unlikely(raw != (void *)slot->own))
+		free(raw);
+}
+
 void mrf_map_free(struct mrf_map *map)
 {
 	uint32_t i;
@@ -36,7 +42,7 @@ void mrf_map_free(struct mrf_map *map)
 	if (!map)
 		return;
 	for (i = 0; i < map->used; i++)
-		free(slot_at(map, i)->raw);
+		drop(slot_at(map, i), slot_at(map, i)->raw);
 	for (i = 0; i < MRF_MAP_CHUNKS; i++)
 		free(map->chunk[i]);
 	mrf_lock_fini(&map->lock);
@@ -60,29 +66,26 @@ static struct mrf_map_slot *extend(struct mrf_map *map)
 }
 
 /* A slot that is not mapped. -FI_ENOMEM, -FI_ENOSPC. The caller holds map->lock. */
-static int take_locked(struct mrf_map *map, uint32_t *index)
+static int take_locked(struct mrf_map *map, uint32_t *index, struct mrf_map_slot **slot)
 {
-	if (map->spare != NONE) {
+	if (mrf_likely(map->spare != NONE)) {
 		*index = map->spare;
-		map->spare = slot_at(map, *index)->next;
+		*slot = slot_at(map, *index);
+		map->spare = (*slot)->next;
 		return 0;
 	}
 	if (map->used == MRF_MAP_SLOTS)
 		return -FI_ENOSPC;
-	if (!extend(map))
+	*slot = extend(map);
+	if (!*slot)
 		return -FI_ENOMEM;
 	*index = map->used++;
 	return 0;
 }
 
-static size_t stored_size(const struct mrf_rawkey *raw)
+static uint64_t set_locked(struct mrf_map *map, struct mrf_map_slot *slot, uint32_t index,
+			   struct mrf_rawkey *raw)
 {
-	return offsetof(struct mrf_rawkey, seg) + raw->nseg * sizeof(raw->seg[0]);
-}
-
-static uint64_t set_locked(struct mrf_map *map, uint32_t index, struct mrf_rawkey *raw)
-{
-	struct mrf_map_slot *slot = slot_at(map, index);
 	uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
 
 	slot->raw = raw;
@@ -94,28 +97,39 @@ static uint64_t set_locked(struct mrf_map *map, uint32_t index, struct mrf_rawke
 
 int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key)
 {
-	struct mrf_rawkey *copy = malloc(stored_size(raw));
+	struct mrf_rawkey *copy = NULL;
+	size_t size = mrf_rawkey_stored(raw);
+	struct mrf_map_slot *slot;
 	uint32_t index;
 	int ret;
 
-	if (!copy)
-		return -FI_ENOMEM;
-	memcpy(copy, raw, stored_size(raw));
+	if (mrf_unlikely(size > MRF_MAP_OWN)) {
+		copy = malloc(size);
+		if (!copy)
+			return -FI_ENOMEM;
+		memcpy(copy, raw, size);
+	}
 	mrf_lock_take(&map->lock);
-	ret = take_locked(map, &index);
-	if (!ret)
-		*key = set_locked(map, index, copy);
+	ret = take_locked(map, &index, &slot);
+	if (mrf_likely(!ret)) {
+		if (mrf_likely(!copy)) {
+			copy = (void *)slot->own;
+			/* Of all that fit, so that it takes no loop. */
+			memcpy(copy, raw, MRF_MAP_OWN);
+		}
+		*key = set_locked(map, slot, index, copy);
+	}
 	mrf_lock_release(&map->lock);
-	if (ret)
+	if (mrf_unlikely(ret))
 		free(copy);
 	return ret;
 }
 
 /* Leaves the slot to the next one, unless its generations are used up. */
-static struct mrf_rawkey *clear_locked(struct mrf_map *map, uint64_t key)
+static struct mrf_rawkey *clear_locked(struct mrf_map *map, struct mrf_map_slot *slot,
+				       uint64_t key)
 {
 	uint32_t index = (uint32_t)key & MRF_MAP_INDEX_MASK;
-	struct mrf_map_slot *slot = slot_at(map, index);
 	struct mrf_rawkey *raw = slot->raw;
 	uint32_t gen = mrf_map_gen(key) + 1;
 
@@ -129,16 +143,27 @@ static struct mrf_rawkey *clear_locked(struct mrf_map *map, uint64_t key)
 	return raw;
 }
 
+static bool is_live(const struct mrf_map_slot *slot, uint64_t key)
+{
+	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
+	       (mrf_map_gen(key) << 1 | 1);
+}
+
 bool mrf_map_remove(struct mrf_map *map, uint64_t key)
 {
 	struct mrf_rawkey *raw = NULL;
+	struct mrf_map_slot *slot;
 
 	mrf_lock_take(&map->lock);
-	if (mrf_map_live(map, key))
-		raw = clear_locked(map, key);
+	/* Slots never move. */
+	slot = (struct mrf_map_slot *)mrf_map_slot(map, key);
+	if (mrf_likely(slot && is_live(slot, key)))
+		raw = clear_locked(map, slot, key);
 	mrf_lock_release(&map->lock);
-	free(raw);
-	return raw;
+	if (mrf_unlikely(!raw))
+		return false;
+	drop(slot, raw);
+	return true;
 }
 
 bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out)
@@ -150,7 +175,7 @@ bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out)
 	live = mrf_map_live(map, key);
 	if (live) {
 		raw = mrf_map_slot(map, key)->raw;
-		memcpy(out, raw, stored_size(raw));
+		memcpy(out, raw, mrf_rawkey_stored(raw));
 	}
 	mrf_lock_release(&map->lock);
 	return live;
@@ -168,7 +193,7 @@ static void name_one_locked(struct mrf_map *map, uint64_t *key, struct mrf_rawke
 	       (uint64_t)(atomic_load_explicit(&slot->state, memory_order_relaxed) >> 1)
 		       << MRF_MAP_INDEX_BITS |
 	       i;
-	memcpy(raw, slot->raw, stored_size(slot->raw));
+	memcpy(raw, slot->raw, mrf_rawkey_stored(slot->raw));
 }
 
 uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *raw)

@@ -2,8 +2,8 @@
 /*
  * The raw keys that the application has mapped (fi_mr_map_raw), and the 64-bit keys that
  * it got for them. One map a domain: space->map, from mrf_mr_space_init to _fini; small
- * until it is used. Memory per mapped key: a slot of 16 bytes, which stays, and the raw
- * key with as many segments as it has, which goes when it is unmapped.
+ * until it is used. Memory per mapped key: a slot of 104 bytes, which stays; a raw key with
+ * more than one segment is beside it, and goes when it is unmapped.
  *
  * A key: tag in bits 63..32, generation in 31..20, index of the slot in 19..0. The tag
  * begins with 11, which no provider key does, is never all ones, and random otherwise; an
@@ -40,11 +40,16 @@
 _Static_assert(MRF_MAP_TAG_SHIFT == 32, "32 bits are left for the tag");
 _Static_assert(MRF_MAP_SLOTS <= MRF_MAP_INDEX_MASK + 1, "every slot has an index");
 
+/* A key with one segment. */
+#define MRF_MAP_OWN (offsetof(struct mrf_rawkey, seg) + sizeof(struct mrf_wire_seg))
+
 struct mrf_map_slot {
 	/* Generation (of the next key, or the mapped one) << 1 | mapped. */
 	_Atomic uint32_t state;
 	uint32_t next;		/* spare: index of the next one; guarded by the lock */
 	struct mrf_rawkey *raw; /* with seg[nseg] only; NULL: not mapped; ditto */
+	/* What raw points to if it fits, as nearly all do. */
+	_Alignas(8) uint8_t own[MRF_MAP_OWN];
 };
 
 struct mrf_map {

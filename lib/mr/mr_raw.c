@@ -21,6 +21,13 @@ static void take_segs(const struct mrf_mr *mr, const struct mrf_mr_face *face, b
 	unsigned i;
 
 	raw->nseg = mr->nseg;
+	if (mrf_likely(mr->nseg == 1 && !face)) {
+		raw->seg[0].pos = raw->base;
+		raw->seg[0].len = mr->seg.len;
+		raw->seg[0].rkey = raw->access ? mr->seg.rkey : 0;
+		raw->seg[0].iova_off = virt ? 0 : (uint32_t)mr->seg.iova;
+		return;
+	}
 	for (i = 0; i < mr->nseg; i++) {
 		const struct mrf_mr_seg *seg = &mr->segs[i];
 
@@ -51,7 +58,7 @@ static void tell(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 	 * Of several faces which one is met, and which number a region has that counts, only
 	 * the answer knows.
 	 */
-	face = mrf_mr_face_sole(mr);
+	face = mrf_mr_faced(mr) ? mrf_mr_face_sole(mr) : NULL;
 	raw->complete = !mr->back && !mr->event &&
 			(!mrf_mr_faced(mr) || face || !raw->access);
 	raw->nseg = 0;
@@ -92,7 +99,8 @@ static void put_key(const struct mrf_rawkey *raw, uint8_t *buf, size_t room)
 
 	if (room > MRF_RAWKEY_MAX)
 		room = MRF_RAWKEY_MAX;
-	memset(buf + len, 0, room - len);
+	if (room > len)
+		memset(buf + len, 0, room - len);
 }
 
 int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include "proto/seg.h"
 
-#define MRF_RAWKEY_VERSION 1
+#define MRF_RAWKEY_VERSION 2
 #define MRF_RAWKEY_MAX_SEG 16
 #define MRF_RAWKEY_HEAD_LEN 72
 /* No raw key is longer: mr_key_size where FI_MR_RAW is in force. */
@@ -38,6 +38,12 @@ struct mrf_rawkey {
 static inline size_t mrf_rawkey_size(uint32_t nseg)
 {
 	return MRF_RAWKEY_HEAD_LEN + (size_t)nseg * MRF_WIRE_SEG_LEN;
+}
+
+/* Bytes of the structure that say something. */
+static inline size_t mrf_rawkey_stored(const struct mrf_rawkey *raw)
+{
+	return offsetof(struct mrf_rawkey, seg) + raw->nseg * sizeof(raw->seg[0]);
 }
 
 /* buf has room for mrf_rawkey_size(raw->nseg) bytes, which are returned. */

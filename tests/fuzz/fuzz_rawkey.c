@@ -25,9 +25,19 @@ static void must(int ok)
 		abort();
 }
 
+static uint64_t word_at(const uint8_t *buf, size_t len, size_t at, size_t from)
+{
+	uint64_t word = 0;
+	size_t i;
+
+	for (i = from; i < 8 && at + i < len; i++)
+		word |= (uint64_t)buf[at + i] << 8 * (i - from);
+	return word;
+}
+
 static void mend(uint8_t *buf, size_t len)
 {
-	uint32_t hash = 0x811c9dc5;
+	uint64_t hash = 0;
 	size_t i;
 
 	if (len < FRAME || len > UINT16_MAX)
@@ -36,10 +46,9 @@ static void mend(uint8_t *buf, size_t len)
 	buf[4] = MRF_RAWKEY_VERSION;
 	buf[6] = (uint8_t)len;
 	buf[7] = (uint8_t)(len >> 8);
-	for (i = 0; i < len; i++) {
-		if (i < 8 || i >= FRAME)
-			hash = (hash ^ buf[i]) * 0x01000193;
-	}
+	for (i = 0; i < len; i += 8)
+		hash = (hash ^ word_at(buf, len, i, i == 8 ? 4 : 0)) * 0x9e3779b97f4a7c15;
+	hash = (hash >> 32 ^ hash) & 0xffffffff;
 	for (i = 0; i < 4; i++)
 		buf[8 + i] = (uint8_t)(hash >> 8 * i);
 }

@@ -259,7 +259,8 @@ static void map_many(uint64_t *key)
 			first = cpu_ns() - start;
 		if (i == MANY - BATCH)
 			before = cpu_ns();
-		key[i] = must_add(i, 1);
+		/* Half of them fit into their slots. */
+		key[i] = must_add(i, 1 + i % 2);
 	}
 	flat(first, cpu_ns() - before);
 }
@@ -297,7 +298,7 @@ START_TEST(hundred_thousand_keys_cost_the_same_each_and_leave_nothing)
 	}
 	frees = atomic_load(&freed);
 	unmap_many(key);
-	ck_assert_int_ge(atomic_load(&freed) - frees, MANY);
+	ck_assert_int_ge(atomic_load(&freed) - frees, MANY / 2);
 	ck_assert_uint_eq(map->count, 0);
 	map_many(key);
 	ck_assert_uint_eq(map->used, used);

@@ -19,14 +19,18 @@ static void put(uint8_t *at, uint64_t value, unsigned bytes)
 /* The checksum as docs/WIRE.md has it, for keys that are wrong in another way. */
 static void sum(uint8_t *buf, size_t len)
 {
-	uint32_t hash = 0x811c9dc5;
-	size_t i;
+	uint64_t hash = 0;
+	size_t i, j;
 
-	for (i = 0; i < len; i++) {
-		if (i / 4 != 2)
-			hash = (hash ^ buf[i]) * 0x01000193;
+	for (i = 0; i < len; i += 8) {
+		uint64_t word = 0;
+
+		/* The second word without the checksum: the number of segments. */
+		for (j = i == 8 ? 4 : 0; j < 8 && i + j < len; j++)
+			word |= (uint64_t)buf[i + j] << 8 * (i == 8 ? j - 4 : j);
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15;
 	}
-	put(buf + 8, hash, 4);
+	put(buf + 8, (uint32_t)(hash >> 32) ^ (uint32_t)hash, 4);
 }
 
 static struct mrf_rawkey sample(uint64_t mode, uint32_t nseg)
@@ -130,7 +134,7 @@ START_TEST(layout_is_the_documented_one)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
-		'm', 'r', 'f', 'k', 1, 1, 96, 0, /* version, complete, length */
+		'm', 'r', 'f', 'k', 2, 1, 96, 0, /* version, complete, length */
 		0, 0, 0, 0, 1, 0, 0, 0, /* checksum, segments */
 		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* domain */
 		0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, /* key */

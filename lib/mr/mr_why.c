@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "mr/mr_int.h"
+#include "mr/pmem.h"
 
 #define TEXT 256
 
@@ -17,6 +18,12 @@ static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 				  "buf=NULL, len=%zu: memory must be there when it is "
 				  "registered",
 				  len);
+	if (write && !mrf_pmem_why_not((uintptr_t)addr, len))
+		return mrf_refuse(-err, FI_LOG_MR, 3281,
+				  "%p + %zu bytes cannot be pinned for writing: is a shared "
+				  "mapping of a file, which newer kernels pin for reading "
+				  "only (6.12 for one, 6.1 does)",
+				  addr, len);
 	mrf_page_explain(addr, len, write, text, sizeof(text));
 	return mrf_refuse(-err, FI_LOG_MR, write ? 3015 : 3016,
 			  "%p + %zu bytes cannot be pinned for %s: %s", addr, len,

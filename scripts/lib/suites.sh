@@ -187,6 +187,7 @@ suite_hosts() {
 	local on=(--hosts 2 --timeout 600 --kernel)
 	export MRFAB_TEST_STRICT=1 MRFAB_FUNC_SHARE=quick
 	counts func-6.1 scripts/with-rxe "${on[@]}" 6.1 -- scripts/run-func --hosts
+	counts commit-6.1 tests/runner/t_commit.sh build/main/tests/func/commit 6.1
 	[ "$fresh" = no ] ||
 		counts func-6.12 scripts/with-rxe "${on[@]}" 6.12 -- \
 			scripts/run-func --hosts -- --mode native

@@ -148,6 +148,26 @@ START_TEST(region_of_other_memory_is_refused)
 }
 END_TEST
 
+/* As newer kernels do: they pin no shared mapping of a file for writing. */
+START_TEST(kernel_that_does_not_pin_files_is_named_as_the_reason)
+{
+	static struct unit_capture cap;
+	const char *said;
+
+	if (!kept_here())
+		return;
+	fixture_log();
+	pair_open(&p, PLAIN);
+	fake_fail(FAKE_VMR_REG, 1, FI_EFAULT);
+	unit_capture(&cap);
+	ck_assert_int_eq(reg_pmem(mem, LEN, 9), -FI_EFAULT);
+	said = unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(said), 1);
+	ck_assert(strstr(said, "MRF-E3281"));
+	pair_close(&p);
+}
+END_TEST
+
 /* --- writing --------------------------------------------------------------------------- */
 
 static void commit_at(size_t at, size_t len, uint64_t key, uint64_t more)
@@ -293,6 +313,7 @@ static TCase *tcase_memory(void)
 	tcase_add_test(tc, other_memory_is_not_and_it_is_said_why);
 	tcase_add_test(tc, file_on_tmpfs_is_not_persistent);
 	tcase_add_test(tc, region_of_other_memory_is_refused);
+	tcase_add_test(tc, kernel_that_does_not_pin_files_is_named_as_the_reason);
 	return tc;
 }
 

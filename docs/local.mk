@@ -6,6 +6,7 @@ EXTRA_DIST += README.md CONTRIBUTING.md \
 
 # Section 3mrfab, so that libfabric's own pages are not disturbed: man 3mrfab fi_mr.
 dist_man_MANS = \
+	docs/man/fi_atomic.3mrfab \
 	docs/man/fi_av.3mrfab \
 	docs/man/fi_cm.3mrfab \
 	docs/man/fi_cntr.3mrfab \

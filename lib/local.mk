@@ -4,6 +4,7 @@ libmrfab_internal_la_SOURCES =
 libmrfab_internal_la_LIBADD =
 
 include lib/base/local.mk
+include lib/atomic/local.mk
 include lib/contract/local.mk
 include lib/obj/local.mk
 include lib/proto/local.mk

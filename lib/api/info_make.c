@@ -69,21 +69,23 @@ uint32_t mrf_info_prov_version(void)
 
 /* --- capabilities ---------------------------------------------------------- */
 
-/* FI_RMA without a direction means all that are offered. */
+#define WHATS (FI_RMA | FI_ATOMIC)
+
+/* FI_RMA and FI_ATOMIC without a direction mean all that are offered. */
 static uint64_t with_directions(uint64_t caps, uint64_t offered)
 {
-	return caps == FI_RMA ? offered : caps;
+	return caps & WHATS && !(caps & offered & ~WHATS) ? caps | (offered & ~WHATS) : caps;
 }
 
 /*
  * Of one side, transmit or receive: what is asked of it, or else its share of the whole;
- * FI_RMA without a direction would be no share.
+ * FI_RMA or FI_ATOMIC without a direction would be no share.
  */
 static uint64_t part_caps(uint64_t asked, uint64_t info_caps, uint64_t offered)
 {
 	if (asked)
 		return with_directions(asked, offered);
-	return info_caps & offered & ~FI_RMA ? info_caps & offered : 0;
+	return info_caps & offered & ~WHATS ? info_caps & offered : 0;
 }
 
 /* --- attributes as hinted -------------------------------------------------- */

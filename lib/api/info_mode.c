@@ -104,10 +104,13 @@ int mrf_info_mode_check(const struct mrf_info_query *query)
 
 /* --- answer --------------------------------------------------------------------- */
 
-/* FI_RMA without a direction means all that are offered. */
+#define WHATS (FI_RMA | FI_ATOMIC)
+#define DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+/* FI_RMA and FI_ATOMIC without a direction mean all that are offered. */
 static uint64_t with_directions(uint64_t caps)
 {
-	return caps == FI_RMA ? MRF_CAPS_PRIMARY : caps;
+	return caps & WHATS && !(caps & DIRECTIONS) ? caps | DIRECTIONS : caps;
 }
 
 /*
@@ -139,8 +142,8 @@ uint64_t mrf_info_mode_caps(const struct mrf_info_query *query)
 	if (!mrf_info_mode_withheld(query))
 		return caps;
 	caps &= ~(FI_REMOTE_READ | FI_REMOTE_WRITE | MRF_CAPS_EXTRA);
-	/* Nothing but a target: FI_RMA that is left alone would mean every direction. */
-	return caps & (FI_READ | FI_WRITE) ? caps : caps & ~FI_RMA;
+	/* Nothing but a target: what is left without a direction would mean every one. */
+	return caps & (FI_READ | FI_WRITE) ? caps : caps & ~(uint64_t)WHATS;
 }
 
 uint64_t mrf_info_mode_answer(const struct mrf_info_query *query)

@@ -31,6 +31,7 @@
 
 /* Transmit and receive. */
 #define MRF_LIMIT_INJECT 256 /* bytes */
+#define MRF_LIMIT_ATOMIC_SIZE ((size_t)4096) /* bytes of all elements of one operation */
 #define MRF_LIMIT_TX_SIZE 256
 #define MRF_LIMIT_RX_SIZE 256
 #define MRF_LIMIT_IOV 8
@@ -49,14 +50,15 @@
 #define MRF_LIMIT_EP_CNT 32768
 #define MRF_LIMIT_CNTR_CNT 65536
 
-#define MRF_CAPS_PRIMARY (FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_CAPS_PRIMARY \
+	(FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_CAPS_SECONDARY (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define MRF_CAPS (MRF_CAPS_PRIMARY | MRF_CAPS_SECONDARY)
 /* Granted to those who name them, because they cost something. */
 #define MRF_CAPS_EXTRA (FI_RMA_EVENT | FI_RMA_PMEM)
 #define MRF_CAPS_ALL (MRF_CAPS | MRF_CAPS_EXTRA)
-#define MRF_CAPS_TX (FI_RMA | FI_READ | FI_WRITE)
-#define MRF_CAPS_RX (FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_CAPS_TX (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
+#define MRF_CAPS_RX (FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_CAPS_RX_EXTRA FI_RMA_EVENT
 
 #define MRF_OP_FLAGS_TX                                                          \
@@ -67,7 +69,8 @@
 /* One reliable connection per pair of endpoints keeps everything but write-after-read. */
 #define MRF_MSG_ORDER                                                    \
 	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
-	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAW)
+	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR |          \
+	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 #define MRF_COMP_ORDER FI_ORDER_NONE
 
 #endif

@@ -144,6 +144,8 @@ static int open_space(struct mrf_domain *domain)
 	space->pd = domain->pd;
 	space->mode = mrf_mr_mode_runs((uint64_t)domain->info->domain_attr->mr_mode,
 				       domain->info->mode);
+	/* No capabilities at all is all of them. */
+	space->atomics = !domain->info->caps || (domain->info->caps & FI_ATOMIC);
 	space->api_version = domain->fabric->api_version;
 	space->events_all = domain->info->caps & FI_RMA_EVENT &&
 			    !(space->mode & FI_MR_RMA_EVENT);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
+#include <rdma/fi_atomic.h>
+#include "atomic/atomic.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/names.h"
+#include "contract/limits.h"
 #include "domain/domain_int.h"
 #include "obj/cntr.h"
 #include "obj/cq.h"
@@ -100,10 +104,35 @@ static int open_srx(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_
 static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum fi_op op,
 			struct fi_atomic_attr *attr, uint64_t flags)
 {
-	(void)fid, (void)attr, (void)flags;
-	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2138,
-			  "fi_query_atomic(datatype %d, op %d): FI_ATOMIC is not offered",
-			  (int)datatype, (int)op);
+	enum mrf_atomic_family family = flags & FI_COMPARE_ATOMIC ? MRF_ATOMIC_COMPARE
+					: flags & FI_FETCH_ATOMIC ? MRF_ATOMIC_FETCH
+								  : MRF_ATOMIC_BASE;
+	int ret = mrf_obj_check(&mrf_domain_from_fid(fid)->obj, "fi_query_atomic");
+
+	if (ret)
+		return ret;
+	if (!attr)
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2170,
+				  "fi_query_atomic: attr is NULL");
+	if (flags & FI_TAGGED)
+		return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2171,
+				  "fi_query_atomic: FI_TAGGED: tagged atomic operations are "
+				  "not offered");
+	if (flags != 0 && flags != FI_FETCH_ATOMIC && flags != FI_COMPARE_ATOMIC)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2172,
+				  "fi_query_atomic: flags=%#llx: 0, FI_FETCH_ATOMIC or "
+				  "FI_COMPARE_ATOMIC",
+				  (unsigned long long)flags);
+	if (!mrf_atomic_valid(family, datatype, op))
+		return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2173,
+				  "fi_query_atomic: %s on %s, flags=%#llx: there is no such "
+				  "operation",
+				  mrf_names_enum(&mrf_names_atomic_op, op),
+				  mrf_names_enum(&mrf_names_atomic_type, datatype),
+				  (unsigned long long)flags);
+	attr->size = mrf_atomic_size(datatype);
+	attr->count = MRF_LIMIT_ATOMIC_SIZE / attr->size;
+	return 0;
 }
 
 static int query_collective(struct fid_domain *fid, enum fi_collective_op coll,

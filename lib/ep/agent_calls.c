@@ -5,8 +5,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "ep/agent_int.h"
+#include "ep/atomic.h"
 #include "ep/denied.h"
-#include "ep/peer.h"
 #include "monitor/monitor.h"
 
 struct mrf_command {
@@ -219,6 +219,7 @@ static int ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
 	mrf_vconn_close(ep->listener);
 	mrf_agent_poll(agent);
 	mrf_pasv_destroy_all(ep);
+	mrf_atomic_loop_close(ep);
 	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, mrf_vcq_fd(ep->scq), NULL);
 	mrf_lock_take(&ep->lock);
 	mrf_list_each_safe(node, &ep->all_peers)

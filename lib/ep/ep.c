@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "contract/limits.h"
+#include "ep/atomic.h"
 #include "ep/denied.h"
 #include "ep/none.h"
 
@@ -57,8 +58,14 @@ static void allow_short(struct mrf_ep *ep)
 {
 	size_t max = mrf_vdev_limits(ep->domain->vdev)->max_msg_size;
 
-	ep->short_max[MRF_OP_READ] = ep->caps & FI_READ ? max : 0;
-	ep->short_max[MRF_OP_WRITE] = ep->caps & FI_WRITE ? max : 0;
+	bool reads = ep->caps & FI_READ, writes = ep->caps & FI_WRITE;
+	bool atomics = ep->caps & FI_ATOMIC;
+
+	ep->short_max[MRF_OP_READ] = ep->caps & FI_RMA && reads ? max : 0;
+	ep->short_max[MRF_OP_WRITE] = ep->caps & FI_RMA && writes ? max : 0;
+	ep->short_atomic[MRF_ATOMIC_BASE] = atomics && writes;
+	ep->short_atomic[MRF_ATOMIC_FETCH] = atomics && writes && reads;
+	ep->short_atomic[MRF_ATOMIC_COMPARE] = atomics && writes && reads;
 }
 
 static int ep_enable(struct mrf_ep *ep)
@@ -144,6 +151,7 @@ static int ep_close(struct fid *fid)
 	mrf_ep_drop_all(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
+	mrf_atomic_cells_free(ep);
 	mrf_bounce_fini(&ep->bounce);
 	mrf_idmap_fini(&ep->conns);
 	free(ep->peers);
@@ -183,10 +191,20 @@ static void init_fid(struct mrf_ep *ep, void *context)
 	ep->fid.collective = &mrf_no_collective;
 }
 
+#define DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+/* Nothing said is everything, and no direction is every direction. */
+static uint64_t all_caps(uint64_t caps)
+{
+	if (!caps)
+		return MRF_CAPS;
+	return caps & (FI_RMA | FI_ATOMIC) && !(caps & DIRECTIONS) ? caps | DIRECTIONS : caps;
+}
+
 static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct fi_info *info)
 {
 	ep->domain = domain;
-	ep->caps = info->caps ? info->caps : MRF_CAPS;
+	ep->caps = all_caps(info->caps);
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->addr = domain->addr;
 	mrf_list_init(&ep->all_peers);
@@ -245,6 +263,8 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		return -FI_ENOMEM;
 	init_fid(ep, context);
 	init_own(ep, domain, info);
+	if (ep->caps & FI_ATOMIC)
+		ep->fid.atomic = &mrf_ep_atomic_ops;
 	take_port(ep, info);
 	if (getrandom(&ep->instance, sizeof(ep->instance), 0) != sizeof(ep->instance)) {
 		ret = -FI_EIO;

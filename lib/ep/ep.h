@@ -30,6 +30,8 @@
 #define MRF_CONN_RING 256  /* ... on one connection */
 
 struct mrf_agent;
+struct mrf_atomic_cells;
+struct mrf_atomic_loop;
 struct mrf_peer;
 struct mrf_pasv;
 
@@ -46,6 +48,7 @@ struct mrf_ep {
 	uint64_t op_flags;	/* of fi_write and the like; FI_GET/SETOPSFLAG */
 	bool enabled;
 	size_t short_max[2];	/* by kind: bytes that may go the short way; 0 until enabled */
+	bool short_atomic[3];	/* by family: may they */
 
 	/* bindings; immutable after enable */
 	struct mrf_av *av;
@@ -70,12 +73,15 @@ struct mrf_ep {
 	struct mrf_conn *last;	/* the one of the last completion, most likely of the next */
 	struct mrf_list free_ops;
 	unsigned nops;		/* in use */
+	unsigned made;		/* ever; <= MRF_EP_OPS */
+	struct mrf_atomic_cells *cells; /* atomic.h; NULL before the first */
 	struct mrf_bounce_pool bounce;
 
 	/* agent thread only */
 	struct mrf_owner owner;	 /* of the listener's events */
 	struct mrf_vconn *listener;
 	struct mrf_list passive; /* struct mrf_pasv.node */
+	struct mrf_atomic_loop *loop; /* NULL before it is needed */
 };
 
 static inline struct mrf_ep *mrf_ep_of(struct fid *fid)

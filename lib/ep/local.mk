@@ -4,6 +4,11 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/agent_calls.c \
 	lib/ep/agent_int.h \
 	lib/ep/ask.c \
+	lib/ep/atomic.c \
+	lib/ep/atomic.h \
+	lib/ep/atomic_op.c \
+	lib/ep/atomic_serve.c \
+	lib/ep/atomic_short.c \
 	lib/ep/commit.c \
 	lib/ep/commit.h \
 	lib/ep/conn.c \
@@ -29,4 +34,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/resolve.c \
 	lib/ep/rma.c \
 	lib/ep/short.c \
+	lib/ep/short.h \
 	lib/ep/target.c

@@ -62,13 +62,6 @@ void mrf_msg_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
 	awaited->op->refused += wc->status == MRF_WC_REFUSED;
 }
 
-static void again(struct mrf_op *op)
-{
-	op->pos = op->acked;
-	op->resolved = false;
-	op->empty_known = 0;
-}
-
 void mrf_msg_lost(struct mrf_conn *conn)
 {
 	struct mrf_op *op = conn->awaited.op;
@@ -77,7 +70,7 @@ void mrf_msg_lost(struct mrf_conn *conn)
 		return;
 	conn->awaited.op = NULL;
 	if (conn->awaited.unseen) {
-		again(op);
+		mrf_peer_again(conn->peer, op);
 		return;
 	}
 	op->fatal = conn->cause == MRF_WC_TIMEOUT || conn->cause == MRF_WC_DENIED ?
@@ -87,7 +80,7 @@ void mrf_msg_lost(struct mrf_conn *conn)
 	mrf_peer_op_fatal(conn->peer, op);
 }
 
-/* --- replies ------------------------------------------------------------------------------ */
+/* --- replies -------------------------------------------------------------------------- */
 
 static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
@@ -108,7 +101,7 @@ static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_repl
 
 static void conclude(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
-	again(op);
+	mrf_peer_again(peer, op);
 	switch (reply->status) {
 	case MRF_REPLY_DONE:
 		if (op->acked != op->total)

@@ -7,16 +7,33 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/page.h"
+#include "ep/atomic.h"
 #include "ep/commit.h"
-#include "ep/ep.h"
 
-static struct mrf_op *take(struct mrf_ep *ep)
+static struct mrf_op *one_more(struct mrf_ep *ep)
 {
-	struct mrf_list *node = mrf_list_pop(&ep->free_ops);
+	struct mrf_op *op = malloc(sizeof(*op));
 
-	if (node)
-		return mrf_list_entry(node, struct mrf_op, node);
-	return malloc(sizeof(struct mrf_op));
+	if (op)
+		op->number = ep->made++;
+	return op;
+}
+
+int mrf_op_take(struct mrf_ep *ep, struct mrf_op **op)
+{
+	struct mrf_list *node;
+
+	if (mrf_unlikely(ep->nops >= MRF_EP_OPS)) {
+		mrf_ep_progress(ep);
+		if (ep->nops >= MRF_EP_OPS)
+			return -FI_EAGAIN;
+	}
+	node = mrf_list_pop(&ep->free_ops);
+	*op = node ? mrf_list_entry(node, struct mrf_op, node) : one_more(ep);
+	if (!*op)
+		return -FI_ENOMEM;
+	ep->nops++;
+	return 0;
 }
 
 /* Everything but the arrays, which have their counts. */
@@ -26,6 +43,7 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_req *req
 	mrf_list_init(&op->node);
 	op->kind = req->kind;
 	op->msg = req->msg;
+	op->comp_flags = FI_RMA | (req->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;
 	op->has_imm = req->flags & FI_REMOTE_CQ_DATA;
@@ -362,25 +380,19 @@ static int prepare_local(struct mrf_ep *ep, const struct mrf_req *req, struct mr
 int mrf_op_new(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op **out)
 {
 	struct mrf_op *op;
-	int ret;
+	int ret = mrf_op_take(ep, &op);
 
-	if (mrf_unlikely(ep->nops >= MRF_EP_OPS)) {
-		mrf_ep_progress(ep);
-		if (ep->nops >= MRF_EP_OPS)
-			return -FI_EAGAIN;
-	}
-	op = take(ep);
-	if (!op)
-		return -FI_ENOMEM;
+	if (ret)
+		return ret;
 	init(ep, op, req);
 	ret = prepare_local(ep, req, op);
 	if (ret) {
 		mrf_list_add_head(&op->node, &ep->free_ops);
+		ep->nops--;
 		return ret;
 	}
 	if (mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))
 		mrf_commit_begin(op);
-	ep->nops++;
 	*out = op;
 	return 0;
 }
@@ -401,32 +413,40 @@ void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op)
 	ep->nops--;
 }
 
-static void deliver(const struct mrf_op *op)
+static bool deliver(struct mrf_ep *ep, struct mrf_op *op)
 {
 	const char *from = op->bounce;
 	int i;
 
+	if (op->kind == MRF_OP_ATOMIC)
+		return mrf_atomic_deliver(ep, op);
 	for (i = 0; i < op->nuser; i++) {
 		if (op->user[i].iov_len)
 			memcpy(op->user[i].iov_base, from, op->user[i].iov_len);
 		from += op->user[i].iov_len;
 	}
+	return true;
 }
 
-static uint64_t comp_flags(const struct mrf_op *op)
+static struct mrf_cntr *cntr_of(const struct mrf_ep *ep, const struct mrf_op *op)
 {
-	return FI_RMA | (op->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
+	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
 }
+
+#define UNDELIVERED "done, but the region for what it brought back was closed meanwhile"
 
 void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op)
 {
-	struct mrf_cntr *cntr = op->kind == MRF_OP_READ ? ep->rd_cntr : ep->wr_cntr;
+	struct mrf_cntr *cntr = cntr_of(ep, op);
 
-	if (op->nuser)
-		deliver(op);
+	if (op->nuser && mrf_unlikely(!deliver(ep, op))) {
+		mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4260, UNDELIVERED);
+		mrf_op_fail(ep, op, FI_EFAULT, 4260, UNDELIVERED);
+		return;
+	}
 	if (ep->tx_cq && !op->silent) {
 		struct mrf_comp comp = { .op_context = op->context,
-					 .flags = comp_flags(op),
+					 .flags = op->comp_flags,
 					 .len = op->total,
 					 .src_addr = FI_ADDR_NOTAVAIL };
 
@@ -439,12 +459,12 @@ void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op)
 
 void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text)
 {
-	struct mrf_cntr *cntr = op->kind == MRF_OP_READ ? ep->rd_cntr : ep->wr_cntr;
+	struct mrf_cntr *cntr = cntr_of(ep, op);
 
 	if (ep->tx_cq) {
 		struct mrf_comp_err entry = {
 			.comp = { .op_context = op->context,
-				  .flags = comp_flags(op),
+				  .flags = op->comp_flags,
 				  .src_addr = FI_ADDR_NOTAVAIL },
 			.err = err,
 			.prov_errno = code,

@@ -28,7 +28,8 @@ struct mrf_peer;
 enum mrf_op_kind {
 	MRF_OP_READ,
 	MRF_OP_WRITE,
-	MRF_OP_MSG /* the peer's agent does it: msg.h */
+	MRF_OP_MSG,   /* the peer's agent does it: msg.h */
+	MRF_OP_ATOMIC /* the device or the peer's agent: atomic.h */
 };
 
 /* Where the bytes are on this side. */
@@ -42,9 +43,22 @@ enum mrf_op_local {
 
 #define MRF_OP_INLINE 256 /* bytes; what fi_getinfo offers as inject_size */
 
+/* Kind ATOMIC. */
+struct mrf_op_atomic {
+	uint8_t family; /* enum mrf_atomic_family */
+	uint8_t datatype;
+	uint8_t op;
+	uint8_t size;	/* bytes of an element */
+	bool native;	/* the device can, where the element lies well */
+	uint8_t stored; /* by rma: a request has stored something there */
+	bool landed;	/* something came or comes back into cells */
+	uint64_t collected; /* how far what came back has been taken out of them */
+};
+
 struct mrf_op {
 	struct mrf_list node;	/* in peer->queue, peer->redo or ep->free_ops */
 	struct mrf_peer *peer;
+	unsigned number;	/* among those of the endpoint, < MRF_EP_OPS; immutable */
 	/* from here to sge: see mrf_op_reset */
 	enum mrf_op_kind kind;
 	enum mrf_op_local local;
@@ -66,6 +80,8 @@ struct mrf_op {
 	uint64_t total;
 	uint64_t pos;
 	uint64_t acked;
+	uint64_t comp_flags;	/* of its completion; FI_READ: counts as one */
+	struct mrf_op_atomic atomic;
 	void *context;
 	const struct mrf_msg *msg; /* how the agent is asked for it */
 	void *bounce;		/* local == BOUNCE or COPY: the slot or the copy */
@@ -103,6 +119,11 @@ struct mrf_req {
 	bool silent;	/* fi_inject_*: no completion when it succeeds */
 };
 
+/*
+ * An operation of this endpoint, which counts from now on, uninitialised. -FI_EAGAIN when the
+ * endpoint is at its limit, -FI_ENOMEM.
+ */
+int mrf_op_take(struct mrf_ep *ep, struct mrf_op **op);
 /*
  * Builds an operation from a checked request: finds or makes the local registrations. -FI_EAGAIN when the
  * endpoint is at its limit, -FI_EINVAL (descriptor), -FI_EACCES (its right), -FI_EFAULT, -FI_ENOMEM.

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/msg.h"
+#include "ep/atomic.h"
 #include "ep/commit.h"
 #include "ep/peer_int.h"
 
@@ -115,6 +115,18 @@ void mrf_peer_no_ask(struct mrf_peer *peer, int ret)
 		mrf_peer_fail(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, NOT_TAKEN);
 }
 
+static int post_next(struct mrf_peer *peer, struct mrf_op *op)
+{
+	switch (op->kind) {
+	case MRF_OP_ATOMIC:
+		return mrf_atomic_post(peer, op);
+	case MRF_OP_MSG:
+		return mrf_msg_post(peer, op);
+	default:
+		return post_piece(peer, op);
+	}
+}
+
 /* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
 static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -127,9 +139,8 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 			mrf_agent_watch(peer);
 			return -FI_EAGAIN;
 		}
-		ret = op->kind == MRF_OP_MSG ? mrf_msg_post(peer, op) :
-					       post_piece(peer, op);
-		if (mrf_likely(!ret) && op->kind != MRF_OP_MSG)
+		ret = post_next(peer, op);
+		if (mrf_likely(!ret) && !peer->conn->awaited.op)
 			continue;
 		/* It stays first in the queue until its reply comes. */
 		if (!ret)
@@ -228,6 +239,14 @@ void mrf_peer_advance(struct mrf_peer *peer)
 	if (mrf_unlikely(peer->leases && in_flight(peer->conn)))
 		mrf_agent_watch(peer);
 	retire(peer);
+}
+
+void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op)
+{
+	op->peer = peer;
+	op->queued = true;
+	mrf_list_add_tail(&op->node, &peer->queue);
+	mrf_peer_advance(peer);
 }
 
 /* --- completions --------------------------------------------------------------------------- */

@@ -104,6 +104,8 @@ struct mrf_conn {
 int mrf_peer_get(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
 void mrf_peer_free(struct mrf_peer *peer);
 
+/* An operation that was made for this peer: its turn comes. */
+void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op);
 /* Posts what can be posted; asks what must be asked. */
 void mrf_peer_advance(struct mrf_peer *peer);
 /* A work completion of a connection of ours. */
@@ -158,6 +160,8 @@ enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
  */
 bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 		       uint64_t *remote_addr, uint64_t *len);
+/* The number of the region that byte `from` goes to; 0: it has none, or is not known. */
+uint32_t mrf_resolve_number(const struct mrf_op *op, uint64_t from);
 /*
  * How the peer's agent calls byte `from` of the operation: sets key, serial, addr, and in len how
  * far that reaches. False when the key has ceased to be known.

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "ep/atomic.h"
 #include "ep/peer_int.h"
 
 /* --- what comes back in error --------------------------------------------------------- */
@@ -46,11 +47,18 @@ void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
 }
 
-static void requeue(struct mrf_peer *peer, struct mrf_op *op)
+void mrf_peer_again(struct mrf_peer *peer, struct mrf_op *op)
 {
+	if (op->kind == MRF_OP_ATOMIC)
+		mrf_atomic_collect(peer->ep, op);
 	op->pos = op->acked;
 	op->resolved = false;
 	op->empty_known = 0;
+}
+
+static void requeue(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_peer_again(peer, op);
 	op->imm_posted = false;
 	if (op->queued)
 		return;
@@ -108,7 +116,7 @@ static void follower(struct mrf_peer *peer, struct mrf_op *op)
 {
 	switch (peer->conn->cause) {
 	case MRF_WC_LOCAL:
-		if (peer->conn->late && op->has_imm) {
+		if (peer->conn->late && (op->has_imm || op->kind == MRF_OP_ATOMIC)) {
 			lost(peer, op, MRF_WC_OTHER);
 			break;
 		}

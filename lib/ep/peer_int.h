@@ -16,6 +16,8 @@ static inline void mrf_op_leave(struct mrf_op *op)
 
 /* A work request of op (NULL: a question) came back in error: what becomes of op, and of conn. */
 void mrf_conn_failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc);
+/* What was not acknowledged is posted again; nothing of op is in flight any more. */
+void mrf_peer_again(struct mrf_peer *peer, struct mrf_op *op);
 /* The target said no to op: ask why, and try again from the first byte that is not done. */
 void mrf_peer_refused(struct mrf_peer *peer, struct mrf_op *op);
 /* Nothing of op is in flight any more, and op->fatal says how it ended. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages to the agent, the target's half: who carries out which request. */
+#include "ep/atomic.h"
 #include "ep/commit.h"
 
 int (*mrf_request_serve[MRF_REQUEST_TYPES])(struct mrf_ep *ep,
 					    const struct mrf_request *request,
 					    struct mrf_reply *reply, uint8_t *body) = {
+	[MRF_MSG_ATOMIC] = mrf_atomic_serve,
 	[MRF_MSG_FLUSH] = mrf_commit_serve,
 };

@@ -115,6 +115,12 @@ static bool access_ok(const struct mrf_op *op, const struct mrf_remote *remote,
 {
 	uint64_t right = op->kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
 
+	/* Raw keys do not tell; answers do. */
+	if (mrf_unlikely(op->kind == MRF_OP_ATOMIC && remote->known && remote->cookie &&
+			 (remote->access & right) && !(remote->access & FI_ATOMIC)))
+		return FAIL(why, FI_EOPNOTSUPP, 4258,
+			    "key 0x%" PRIx64 ": the peer's domain was opened without FI_ATOMIC",
+			    remote->key);
 	if (remote->access & right)
 		return true;
 	return FAIL(why, FI_EACCES, 4104, "key 0x%" PRIx64 ": its region was registered without %s",
@@ -212,8 +218,13 @@ static bool answered(const struct mrf_op *op, uint64_t key)
 static bool direct(const struct mrf_op *op, const struct fi_rma_iov *rma,
 		   struct mrf_key_direct *key)
 {
+	/* Nor are several elements: the kernel would check, and do, them one by one. */
+	uint64_t max = op->kind == MRF_OP_ATOMIC ?
+			       op->atomic.size :
+			       mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
+
 	return !op->ask_first && !answered(op, rma->key) && op->nrma == 1 && op->total &&
-	       op->total <= mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size &&
+	       op->total <= max &&
 	       mrf_key_unpack(op->peer->mr_mode, rma->key, key);
 }
 
@@ -372,6 +383,13 @@ static bool event_of(const struct mrf_op *op, const struct fi_rma_iov *rma, uint
 	return true;
 }
 
+uint32_t mrf_resolve_number(const struct mrf_op *op, uint64_t from)
+{
+	uint32_t number;
+
+	return event_of(op, rma_at(op, &from), &number) ? number : 0;
+}
+
 bool mrf_resolve_event(const struct mrf_op *op, uint64_t upto, uint32_t *event)
 {
 	const struct fi_rma_iov *rma = op->rma, *end = &op->rma[op->nrma];
@@ -410,7 +428,7 @@ bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_k
 	if (mrf_unlikely(remote->serial) &&
 	    (!mrf_map_live(map, key) || remote->space_id != peer->space_id))
 		return false;
-	*event = kind == MRF_OP_WRITE ? remote->event : 0;
+	*event = kind == MRF_OP_READ ? 0 : remote->event;
 	return mrf_remote_locate(peer, remote, UINT64_MAX, addr, len, rkey, remote_addr) == len;
 }
 

@@ -72,10 +72,12 @@ static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 	if (!ep->enabled)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_DATA, 4015,
 				  "the endpoint is not enabled");
-	if (!(ep->caps & cap))
+	if ((ep->caps & (cap | FI_RMA)) != (cap | FI_RMA))
 		return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4016,
 				  "the endpoint was opened without %s",
-				  cap == FI_READ ? "FI_READ" : "FI_WRITE");
+				  !(ep->caps & FI_RMA) ? "FI_RMA" :
+				  cap == FI_READ       ? "FI_READ" :
+							 "FI_WRITE");
 	return 0;
 }
 
@@ -107,10 +109,7 @@ int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req)
 	ret = mrf_op_new(ep, req, &op);
 	if (ret)
 		goto out;
-	op->peer = peer;
-	op->queued = true;
-	mrf_list_add_tail(&op->node, &peer->queue);
-	mrf_peer_advance(peer);
+	mrf_peer_start(peer, op);
 out:
 	mrf_lock_release(&ep->lock);
 	return ret;

@@ -8,11 +8,7 @@
  */
 #include <stdlib.h>
 #include "base/iov.h"
-#include "ep/peer.h"
-
-/* Flags of the endpoint that change nothing here: RC acknowledges what has been delivered. */
-#define PLAIN_FLAGS                                                                      \
-	(FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
+#include "ep/short.h"
 
 struct request {
 	enum mrf_op_kind kind;
@@ -34,39 +30,11 @@ struct ends {
 	uint32_t event; /* of a write to a region that counts, else 0 */
 };
 
-/* The peer, if the operation would be posted at once. */
-static inline struct mrf_peer *ready_peer(struct mrf_ep *ep, fi_addr_t addr)
-{
-	struct mrf_peer *peer;
-
-	if (mrf_unlikely(addr >= ep->npeers || ep->nops >= MRF_EP_OPS))
-		return NULL;
-	peer = ep->peers[addr];
-	if (mrf_unlikely(!peer || peer->state != MRF_PEER_READY ||
-			 peer->gen != atomic_load_explicit(peer->gen_word,
-							   memory_order_acquire) ||
-			 !mrf_list_empty(&peer->queue) || !mrf_conn_room(peer->conn)))
-		return NULL;
-	return peer;
-}
-
-static inline struct mrf_op *take(struct mrf_ep *ep)
-{
-	struct mrf_list *node = mrf_list_first(&ep->free_ops);
-	struct mrf_op *op;
-
-	if (mrf_unlikely(!node))
-		return NULL;
-	mrf_list_del(node);
-	op = mrf_list_entry(node, struct mrf_op, node);
-	mrf_op_reset(op);
-	return op;
-}
-
 static inline void fill(struct mrf_ep *ep, struct mrf_op *op, const struct request *req,
 			const struct ends *ends)
 {
 	op->kind = req->kind;
+	op->comp_flags = FI_RMA | (req->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->resolved = true;
 	op->silent = ep->selective && !(ep->op_flags & FI_COMPLETION);
 	op->inflight = 1;
@@ -84,22 +52,6 @@ static inline void fill(struct mrf_ep *ep, struct mrf_op *op, const struct reque
 	op->rma[0].key = req->key;
 	op->desc[0] = req->desc;
 	op->ndesc = 1;
-}
-
-/* Where the access goes, from the key itself or from what the peer has answered about it. */
-static inline bool aim(const struct mrf_peer *peer, const struct request *req,
-		       struct ends *ends)
-{
-	struct mrf_key_direct key;
-
-	if (mrf_key_unpack(peer->mr_mode, req->key, &key)) {
-		ends->rkey = key.rkey;
-		ends->remote_addr = key.iova_base + req->remote;
-		ends->event = 0;
-		return true;
-	}
-	return mrf_resolve_cached(peer, req->key, req->kind, req->remote, req->len,
-				  &ends->rkey, &ends->remote_addr, &ends->event);
 }
 
 /*
@@ -129,9 +81,10 @@ static inline bool post(struct mrf_ep *ep, struct mrf_peer *peer, const struct r
 	struct mrf_op *op;
 	int ret;
 
-	if (mrf_unlikely(!aim(peer, req, ends)))
+	if (mrf_unlikely(!mrf_short_aim(peer, req->kind, req->key, req->remote, req->len,
+					&ends->rkey, &ends->remote_addr, &ends->event)))
 		return false;
-	op = take(ep);
+	op = mrf_short_take(ep);
 	if (mrf_unlikely(!op))
 		return false;
 	fill(ep, op, req, ends);
@@ -156,14 +109,14 @@ static inline bool try_short(struct mrf_ep *ep, const struct request *req)
 	bool posted;
 
 	if (!req->len || req->len > ep->short_max[req->kind] ||
-	    !mrf_fork_ours(ep->obj.owner) || (ep->op_flags & ~PLAIN_FLAGS) ||
+	    !mrf_fork_ours(ep->obj.owner) || (ep->op_flags & ~MRF_SHORT_FLAGS) ||
 	    !mrf_range_ok(req->remote, req->len) ||
 	    !mrf_desc_local(&ep->domain->space, req->desc,
 			    req->kind == MRF_OP_READ ? FI_READ : FI_WRITE, req->buf, req->len,
 			    &ends.iova, &ends.lkey))
 		return false;
 	mrf_lock_take(&ep->lock);
-	peer = ready_peer(ep, req->addr);
+	peer = mrf_short_peer(ep, req->addr);
 	posted = peer && post(ep, peer, req, &ends);
 	mrf_lock_release(&ep->lock);
 	return posted;

@@ -66,7 +66,7 @@ int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_list *faces)
 
 static int pin_plain(const struct mrf_mr *mr, struct mrf_mr_face *face)
 {
-	unsigned rights = mrf_mr_access_kernel(mr->access & MRF_MR_REMOTE);
+	unsigned rights = mrf_mr_access_kernel(mr->space, mr->access & MRF_MR_REMOTE);
 	struct mrf_mr_pins pins;
 	int ret;
 
@@ -82,7 +82,7 @@ static int pin_one(const struct mrf_mr *mr, struct mrf_mr_face *face)
 	if (!mr->back)
 		return pin_plain(mr, face);
 	face->back = mrf_mr_back_face(mr->back, face->class,
-				      mrf_mr_access_kernel(mr->access & MRF_MR_REMOTE));
+				      mrf_mr_access_kernel(mr->space, mr->access & MRF_MR_REMOTE));
 	if (face->back)
 		return 0;
 	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");

@@ -436,7 +436,7 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 		return ret;
 	pins.nseg = 1;
 	plan_seg(space, attr->mr_iov, &pins.seg[0]);
-	ret = pin_one(space, space->pd, mrf_mr_access_kernel(plan.access), &pins.seg[0],
+	ret = pin_one(space, space->pd, mrf_mr_access_kernel(space, plan.access), &pins.seg[0],
 		      &pins.vmr[0]);
 	if (mrf_unlikely(ret))
 		return ret;
@@ -483,7 +483,7 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		return mrf_mr_register_async(space, attr, &plan, &pins, out);
 	if (mrf_unlikely(plan.deferred || plan.demand))
 		return mrf_mr_register_unpinned(space, attr, &plan, &pins, out);
-	ret = pin(space, space->pd, mrf_mr_access_kernel(plan.access), &pins);
+	ret = pin(space, space->pd, mrf_mr_access_kernel(space, plan.access), &pins);
 	if (mrf_unlikely(ret))
 		return ret;
 	ret = publish(space, attr, &plan, &pins, NULL, out);

@@ -41,6 +41,8 @@ struct mrf_mr_space {
 	uint64_t owner;	      /* obj's: the process that may use all this; base/fork.h */
 	uint64_t id;	      /* random, never 0: tells this space's raw keys from others' */
 	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
+	bool atomics; /* the domain has FI_ATOMIC: what peers may write they may change so */
+	unsigned write_rights; /* enum mrf_right that go with FI_REMOTE_WRITE */
 	bool plain; /* regions without flags are pinned and enabled from the start */
 	uint32_t api_version; /* what the application asked for in fi_getinfo */
 	size_t max_mr;	      /* the device's limit, for messages; 0: unknown */
@@ -86,8 +88,8 @@ struct mrf_mr_space {
 };
 
 /*
- * obj (initialised), domain, vdev, pd, mode, api_version, max_mr and events_all are set by
- * the caller, the rest here. -FI_ENOMEM.
+ * obj (initialised), domain, vdev, pd, mode, atomics, api_version, max_mr and events_all are
+ * set by the caller, the rest here. -FI_ENOMEM.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);
 /* No region may be left. */
@@ -239,7 +241,7 @@ struct mrf_mr_view {
 	bool once;	 /* good for accesses begun before the question, until the lease ends */
 	uint64_t serial;
 	uint32_t event;	 /* number for writes to the region; 0: they are not counted */
-	uint64_t access; /* FI_REMOTE_READ | FI_REMOTE_WRITE, what the region grants */
+	uint64_t access; /* what the region grants: FI_REMOTE_*; FI_ATOMIC: that, too, with WRITE */
 	uint64_t base;	 /* address of the first segment */
 	uint64_t len;	 /* bytes in all */
 	unsigned nseg;	 /* complete: at least 1, a region of no bytes has one empty segment */

@@ -46,7 +46,7 @@ static int make(struct mrf_mr_job *job, struct mrf_mr_pins *pins)
 	if (job->deferred || mr->back)
 		return mrf_mr_check_memory(mr->space, mr->segs, mr->nseg, mr->access);
 	return mrf_mr_pin(mr->space, mr->space->pd, mr->segs, mr->nseg,
-			  mrf_mr_access_kernel(mr->access), pins);
+			  mrf_mr_access_kernel(mr->space, mr->access), pins);
 }
 
 /* -FI_ENOMEM: there is no room for the key. */

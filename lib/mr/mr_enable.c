@@ -74,7 +74,7 @@ static int pin_own(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 		return 0;
 	if (access || !mrf_mr_faced(mr))
 		return mrf_mr_pin(space, space->pd, mr->segs, mr->nseg,
-				  mrf_mr_access_kernel(access), pins);
+				  mrf_mr_access_kernel(mr->space, access), pins);
 	pins->nseg = mr->nseg;
 	memcpy(pins->seg, mr->segs, mr->nseg * sizeof(pins->seg[0]));
 	for (i = 0; i < mr->nseg; i++)

@@ -231,7 +231,8 @@ uint64_t mrf_mr_access_unknown(uint64_t access);
 	(MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC)
 
 /* enum mrf_right bits: exactly what the kernel needs for these FI_* rights. */
-static inline unsigned mrf_mr_access_kernel(uint64_t access)
+static inline unsigned mrf_mr_access_kernel(const struct mrf_mr_space *space,
+					    uint64_t access)
 {
 	unsigned rights = 0;
 
@@ -241,7 +242,7 @@ static inline unsigned mrf_mr_access_kernel(uint64_t access)
 	if (access & FI_REMOTE_READ)
 		rights |= MRF_RIGHT_REMOTE_READ;
 	if (access & FI_REMOTE_WRITE)
-		rights |= MRF_RIGHT_REMOTE_WRITE;
+		rights |= space->write_rights;
 	return rights;
 }
 

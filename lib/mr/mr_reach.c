@@ -29,8 +29,10 @@ static void show_all(const struct mrf_mr *mr, const struct mrf_mr_face *face,
 		view->seg[i].addr = pos;
 		pos += view->seg[i].len;
 	}
-	for (i = 0; face && i < mr->nseg; i++)
+	for (i = 0; face && i < mr->nseg; i++) {
 		view->seg[i].rkey = face->vmr[i].rkey;
+		view->seg[i].lkey = face->vmr[i].lkey;
+	}
 }
 
 /* *back: of a region that is pinned on demand; a reference for the caller. */
@@ -52,6 +54,8 @@ static enum mrf_mr_status look_at(const struct mrf_mr *mr, const struct mrf_mr_a
 	view->serial = mr->serial;
 	view->event = mr->event ? mr->event->number : 0;
 	view->access = mr->access & MRF_MR_REMOTE;
+	if (mr->space->atomics && (mr->access & FI_REMOTE_WRITE))
+		view->access |= FI_ATOMIC;
 	view->base = mr->seg.addr;
 	view->len = mr->len;
 	*back = face ? face->back : mr->back;

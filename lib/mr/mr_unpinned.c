@@ -13,7 +13,7 @@ int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_se
 	if (!(space->mode & FI_MR_ALLOCATED))
 		return 0;
 	/* Nobody is let through meanwhile. */
-	rights = mrf_mr_access_kernel(access) & MRF_RIGHTS_WRITE
+	rights = mrf_mr_access_kernel(space, access) & MRF_RIGHTS_WRITE
 			 ? MRF_RIGHT_LOCAL_WRITE
 			 : 0;
 	ret = mrf_mr_pin(space, space->pd, segs, nseg, rights, &pins);
@@ -40,7 +40,7 @@ int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 		pins->seg[i].rkey = pins->seg[i].lkey = 0;
 	}
 	if (plan->demand) {
-		back = mrf_mr_back_new(space, mrf_mr_access_kernel(plan->access),
+		back = mrf_mr_back_new(space, mrf_mr_access_kernel(space, plan->access),
 				       pins->seg, pins->nseg);
 		if (!back)
 			return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022,

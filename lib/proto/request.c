@@ -66,6 +66,8 @@ size_t mrf_reply_encode(const struct mrf_reply *reply, uint8_t *buf)
 	put64(buf + 16, reply->done);
 	put32(buf + 24, reply->err);
 	put32(buf + 28, reply->body_len);
+	put32(buf + 32, reply->flags);
+	put32(buf + 36, 0);
 	put_body(buf + MRF_PROTO_REPLY_HEAD, reply->body, reply->body_len);
 	return len;
 }
@@ -86,6 +88,7 @@ int mrf_reply_decode(const void *data, size_t len, struct mrf_reply *reply)
 	got.done = get64(buf + 16);
 	got.err = get32(buf + 24);
 	got.body_len = get32(buf + 28);
+	got.flags = get32(buf + 32);
 	got.body = buf + MRF_PROTO_REPLY_HEAD;
 	if (got.body_len > get16(buf + 2) - (uint32_t)MRF_PROTO_REPLY_HEAD)
 		return -FI_EINVAL;

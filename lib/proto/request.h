@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests to a peer's agent, for what RDMA has no operation, and their replies. Each has a
- * head that all types share and a body that is the type's own. As pure, and as suspicious, as
- * proto.h.
+ * Requests to a peer's agent, for what RDMA has no operation, and their replies. Each has
+ * a head that all types share and a body that is the type's own. As pure, and as
+ * suspicious, as proto.h.
  */
 #ifndef MRF_PROTO_REQUEST_H
 #define MRF_PROTO_REQUEST_H
@@ -12,7 +12,7 @@
 #define MRF_PROTO_REQUEST_HEAD 56
 #define MRF_PROTO_MAX_REQUEST 512
 #define MRF_PROTO_REQUEST_BODY (MRF_PROTO_MAX_REQUEST - MRF_PROTO_REQUEST_HEAD)
-#define MRF_PROTO_REPLY_HEAD 32
+#define MRF_PROTO_REPLY_HEAD 40
 #define MRF_PROTO_REPLY_BODY 384
 #define MRF_PROTO_MAX_REPLY (MRF_PROTO_REPLY_HEAD + MRF_PROTO_REPLY_BODY)
 
@@ -36,11 +36,14 @@ enum mrf_reply_status {
 	MRF_REPLY_FAILED = 17 /* for good: err tells why */
 };
 
+#define MRF_REPLY_STORED (1u << 0) /* the memory was changed */
+
 struct mrf_reply {
 	uint32_t status;
-	uint32_t err;	 /* FI_E*, positive; with FAILED */
+	uint32_t err; /* FI_E*, positive; with FAILED */
+	uint32_t flags;	 /* MRF_REPLY_*; unknown ones are ignored */
 	uint64_t cookie;
-	uint64_t done;	 /* how many bytes were done, from the first on; <= len asked for */
+	uint64_t done; /* how many bytes were done, from the first on; <= len asked for */
 	uint32_t body_len;
 	const uint8_t *body;
 };

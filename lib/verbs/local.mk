@@ -3,6 +3,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/vcm.c \
 	lib/verbs/vcm.h \
 	lib/verbs/vcq.c \
+	lib/verbs/vloop.c \
+	lib/verbs/vloop.h \
 	lib/verbs/vqp.c \
 	lib/verbs/vqp.h
 include lib/verbs/vdev.mk

@@ -141,7 +141,7 @@ int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
 	return mrf_likely(!err) ? 0 : to_fi(err);
 }
 
-int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr)
+int mrf_qp_post(struct ibv_qp *qp, const struct mrf_vwr *wr)
 {
 	/* Not initialised as a whole: what these operations do not use costs more than they do. */
 	struct ibv_send_wr *bad, post;
@@ -157,8 +157,42 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr)
 	post.imm_data = htonl(wr->imm);
 	post.wr.rdma.remote_addr = wr->remote_addr;
 	post.wr.rdma.rkey = wr->rkey;
-	err = ibv_post_send(conn->qp, &post, &bad);
+	err = ibv_post_send(qp, &post, &bad);
 	return mrf_likely(!err) ? 0 : to_fi(err);
+}
+
+int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr)
+{
+	return mrf_qp_post(conn->qp, wr);
+}
+
+int mrf_qp_atomic(struct ibv_qp *qp, const struct mrf_vwr *wr)
+{
+	struct ibv_send_wr *bad, post;
+	int err;
+
+	post.wr_id = wr->wr_id;
+	post.next = NULL;
+	post.sg_list = (struct ibv_sge *)wr->sge;
+	post.num_sge = 1;
+	post.send_flags = IBV_SEND_SIGNALED;
+	post.wr.atomic.remote_addr = wr->remote_addr;
+	post.wr.atomic.rkey = wr->rkey;
+	if (wr->op == MRF_VWR_FETCH_ADD) {
+		post.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+		post.wr.atomic.compare_add = wr->operand;
+	} else {
+		post.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+		post.wr.atomic.compare_add = wr->compare;
+		post.wr.atomic.swap = wr->operand;
+	}
+	err = ibv_post_send(qp, &post, &bad);
+	return mrf_likely(!err) ? 0 : to_fi(err);
+}
+
+int mrf_vconn_atomic(struct mrf_vconn *conn, const struct mrf_vwr *wr)
+{
+	return mrf_qp_atomic(conn->qp, wr);
 }
 
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)

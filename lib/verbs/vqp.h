@@ -145,7 +145,14 @@ struct mrf_sge { /* layout of ibv_sge */
 	uint32_t lkey;
 };
 
-enum mrf_vwr_op { MRF_VWR_READ, MRF_VWR_WRITE, MRF_VWR_WRITE_IMM, MRF_VWR_SEND };
+enum mrf_vwr_op {
+	MRF_VWR_READ,
+	MRF_VWR_WRITE,
+	MRF_VWR_WRITE_IMM,
+	MRF_VWR_SEND,
+	MRF_VWR_FETCH_ADD, /* on 8 bytes at an address divisible by 8, here: mrf_vconn_atomic */
+	MRF_VWR_CMP_SWP
+};
 
 struct mrf_vwr {
 	uint64_t wr_id;
@@ -156,7 +163,9 @@ struct mrf_vwr {
 	struct mrf_sge *sge;
 	uint64_t remote_addr;
 	uint32_t rkey;
-	uint32_t imm; /* host order */
+	uint32_t imm;	  /* host order */
+	uint64_t operand; /* FETCH_ADD: added; CMP_SWP: stored if compare is there */
+	uint64_t compare;
 };
 
 /*
@@ -165,6 +174,8 @@ struct mrf_vwr {
  * ahead of it, and has its completion as every other.
  */
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr);
+/* The same for FETCH_ADD and CMP_SWP: what was there comes into the one piece, of 8 bytes. */
+int mrf_vconn_atomic(struct mrf_vconn *conn, const struct mrf_vwr *wr);
 /*
  * The same for one piece and nothing special, in as few instructions as may be. is_inline: of a
  * write; sge is an address in this process and is read before the call returns.

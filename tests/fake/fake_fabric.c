@@ -719,9 +719,20 @@ static void qp_drop(struct mrf_vconn *conn)
 		conn->qp = QP_DEAD;
 }
 
+static bool is_atomic(enum mrf_vwr_op op)
+{
+	return op == MRF_VWR_FETCH_ADD || op == MRF_VWR_CMP_SWP;
+}
+
+/* Does something come back into the local buffer? */
+static bool lands(enum mrf_vwr_op op)
+{
+	return op == MRF_VWR_READ || is_atomic(op);
+}
+
 static bool local_ok(const struct mrf_vconn *conn, const struct wr *wr)
 {
-	unsigned right = wr->wr.op == MRF_VWR_READ ? MRF_RIGHT_LOCAL_WRITE : 0;
+	unsigned right = lands(wr->wr.op) ? MRF_RIGHT_LOCAL_WRITE : 0;
 	int i;
 
 	if (wr->wr.is_inline)
@@ -736,6 +747,18 @@ static bool local_ok(const struct mrf_vconn *conn, const struct wr *wr)
 	return true;
 }
 
+static void do_atomic(const struct mrf_vwr *wr, void *there, void *here)
+{
+	uint64_t old, new;
+
+	memcpy(&old, there, sizeof(old));
+	new = wr->op == MRF_VWR_FETCH_ADD ? old + wr->operand :
+	      old == wr->compare	  ? wr->operand :
+					    old;
+	memcpy(there, &new, sizeof(new));
+	memcpy(here, &old, sizeof(old));
+}
+
 /* Moves the bytes between the local pieces and one remote place. */
 static void move(const struct mrf_vconn *conn, struct wr *wr, uint8_t *there)
 {
@@ -744,6 +767,11 @@ static void move(const struct mrf_vconn *conn, struct wr *wr, uint8_t *there)
 	if (wr->wr.is_inline) {
 		if (wr->len)
 			memcpy(there, wr->data, wr->len);
+		return;
+	}
+	if (is_atomic(wr->wr.op)) {
+		do_atomic(&wr->wr, there,
+			  reach(conn->attr.pd, wr->sge[0].lkey, wr->sge[0].addr, 8, 0));
 		return;
 	}
 	for (i = 0; i < wr->wr.nsge; i++) {
@@ -826,12 +854,18 @@ static bool run_send(struct mrf_vconn *conn, struct wr *wr)
 	return true;
 }
 
+static unsigned remote_right(enum mrf_vwr_op op)
+{
+	if (is_atomic(op))
+		return MRF_RIGHT_REMOTE_ATOMIC;
+	return op == MRF_VWR_READ ? MRF_RIGHT_REMOTE_READ : MRF_RIGHT_REMOTE_WRITE;
+}
+
 /* What the work request of an access would meet at the target. */
 static enum mrf_wc_status check_remote(const struct mrf_vconn *conn, const struct wr *wr,
 				       uint8_t **there)
 {
-	unsigned right = wr->wr.op == MRF_VWR_READ ? MRF_RIGHT_REMOTE_READ
-						   : MRF_RIGHT_REMOTE_WRITE;
+	unsigned right = remote_right(wr->wr.op);
 
 	*there = NULL;
 	/* An initiator lets nobody through. */
@@ -1158,6 +1192,14 @@ int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
 	return mrf_vconn_post(conn, &wr);
 }
 
+/* Unlike an access's, its local buffer is always our own. */
+int mrf_vconn_atomic(struct mrf_vconn *conn, const struct mrf_vwr *wr)
+{
+	if ((wr->remote_addr & 7) || wr->nsge != 1 || wr->sge->len != 8)
+		return -FI_EINVAL;
+	return mrf_vconn_post(conn, wr);
+}
+
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
 {
 	struct recv *recv = calloc(1, sizeof(*recv));
@@ -1182,6 +1224,93 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 	leave();
 	if (ret)
 		free(recv);
+	return ret;
+}
+
+/* --- vloop ----------------------------------------------------------------------------
+ */
+
+struct mrf_vloop {
+	struct mrf_vpd *pd;
+	bool broken;
+};
+
+int mrf_vloop_open(struct mrf_vdev *dev, const struct sockaddr *addr, struct mrf_vpd *pd,
+		   struct mrf_vloop **out)
+{
+	struct mrf_vloop *loop;
+	int ret;
+
+	if (addr->sa_family != AF_INET || pd->dev != dev)
+		return -FI_EINVAL;
+	loop = make(FAKE_VLOOP_OPEN, sizeof(*loop), &ret);
+	if (!loop)
+		return ret;
+	loop->pd = pd;
+	*out = loop;
+	return 0;
+}
+
+void mrf_vloop_close(struct mrf_vloop *loop)
+{
+	unmake(FAKE_VLOOP_OPEN, loop);
+}
+
+static uint64_t sge_total(const struct mrf_vwr *wr)
+{
+	uint64_t len = 0;
+	int i;
+
+	for (i = 0; i < wr->nsge; i++)
+		len += wr->sge[i].len;
+	return len;
+}
+
+static int loop_run(struct mrf_vloop *loop, const struct mrf_vwr *wr)
+{
+	uint8_t *there = reach(loop->pd, wr->rkey, wr->remote_addr, sge_total(wr),
+			       remote_right(wr->op));
+	uint8_t *here[MRF_VLOOP_SGE];
+	int i;
+
+	if (fake.on_loop)
+		fake.on_loop(wr->op, there);
+	if (!there)
+		return -FI_EACCES;
+	for (i = 0; i < wr->nsge; i++) {
+		here[i] = reach(loop->pd, wr->sge[i].lkey, wr->sge[i].addr, wr->sge[i].len,
+				lands(wr->op) ? MRF_RIGHT_LOCAL_WRITE : 0);
+		if (!here[i])
+			return -FI_EACCES;
+	}
+	if (is_atomic(wr->op)) {
+		do_atomic(wr, there, here[0]);
+		return 0;
+	}
+	for (i = 0; i < wr->nsge; there += wr->sge[i++].len) {
+		if (wr->op == MRF_VWR_READ)
+			memcpy(here[i], there, wr->sge[i].len);
+		else
+			memcpy(there, here[i], wr->sge[i].len);
+	}
+	return 0;
+}
+
+int mrf_vloop_run(struct mrf_vloop *loop, const struct mrf_vwr *wr)
+{
+	int ret;
+
+	if (loop->broken || wr->nsge < 1 || wr->nsge > MRF_VLOOP_SGE || wr->is_inline)
+		abort();
+	if (is_atomic(wr->op) && ((wr->remote_addr & 7) || wr->nsge != 1))
+		abort();
+	enter();
+	ret = ordered(FAKE_VLOOP_RUN);
+	if (!ret)
+		ret = loop_run(loop, wr);
+	fake.loops += !ret;
+	loop->broken = ret;
+	leave();
 	return ret;
 }
 

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "verbs/vloop.h"
 #include "verbs/vqp.h"
 
 #define FAKE_DEVICE "rxe0"
@@ -39,6 +40,8 @@ enum fake_call {
 	FAKE_ESTABLISH,
 	FAKE_POST,
 	FAKE_POST_RECV,
+	FAKE_VLOOP_OPEN,
+	FAKE_VLOOP_RUN,
 	FAKE_CALLS
 };
 
@@ -70,12 +73,19 @@ struct fake_fabric {
 	/* Whether these bytes are there to be pinned; NULL: all are. Any thread. */
 	bool (*is_there)(const void *addr, size_t len);
 
+	/*
+	 * Called before a work request of a loop is carried out: op, and what is at the
+	 * remote end, or NULL where that is out of reach. As on_send otherwise.
+	 */
+	void (*on_loop)(enum mrf_vwr_op op, void *remote);
+
 	/* What it saw. */
 	struct fake_done log[FAKE_LOG]; /* the first ones since the last reset */
 	size_t nlog;
 	unsigned overflows; /* completions that found their queue full */
 	unsigned connects;  /* connections made */
 	unsigned denied;    /* posts that ended in EACCES */
+	unsigned loops;	    /* work requests of loops carried out */
 	unsigned asks;	    /* SENDs carried out that did not come from a target */
 };
 

@@ -123,8 +123,8 @@ static void reply(const uint8_t *data, size_t len)
 	must(one.body >= data && one.body_len <= len - (size_t)(one.body - data));
 	n = mrf_reply_encode(&one, again);
 	must(n <= len && !mrf_reply_decode(again, n, &two));
-	must(one.status == two.status && one.err == two.err && one.cookie == two.cookie &&
-	     one.done == two.done && one.body_len == two.body_len);
+	must(one.status == two.status && one.err == two.err && one.flags == two.flags &&
+	     one.cookie == two.cookie && one.done == two.done && one.body_len == two.body_len);
 	must(!memcmp(one.body, two.body, one.body_len));
 }
 

@@ -1,6 +1,9 @@
 check_PROGRAMS += tests/unit/t_proto
 tests_unit_t_proto_SOURCES = tests/unit/t_proto.c tests/unit/unit.h
 tests_unit_t_proto_LDADD = $(UNIT_LDADD)
+check_PROGRAMS += tests/unit/t_atomic
+tests_unit_t_atomic_SOURCES = tests/unit/t_atomic.c tests/unit/unit.h
+tests_unit_t_atomic_LDADD = $(UNIT_LDADD) -lm
 check_PROGRAMS += tests/unit/t_rawkey
 tests_unit_t_rawkey_SOURCES = tests/unit/t_rawkey.c tests/unit/unit.h
 tests_unit_t_rawkey_LDADD = $(UNIT_LDADD)
@@ -17,6 +20,7 @@ check_PROGRAMS += \
 	tests/unit/t_ask \
 	tests/unit/t_denied \
 	tests/unit/t_ep \
+	tests/unit/t_ep_atomic \
 	tests/unit/t_ep_faults \
 	tests/unit/t_event \
 	tests/unit/t_fork \
@@ -33,6 +37,8 @@ tests_unit_t_denied_SOURCES = tests/unit/t_denied.c $(EP_FIXTURE)
 tests_unit_t_denied_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_SOURCES = tests/unit/t_ep.c $(EP_FIXTURE)
 tests_unit_t_ep_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_ep_atomic_SOURCES = tests/unit/t_ep_atomic.c $(EP_FIXTURE)
+tests_unit_t_ep_atomic_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_faults_SOURCES = tests/unit/t_ep_faults.c $(EP_FIXTURE)
 tests_unit_t_ep_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_faults_LDFLAGS = $(AM_LDFLAGS) \

@@ -64,9 +64,9 @@ static int open_domain(struct node *n, const struct node_opt *opt)
 	if (!n->info)
 		return -FI_ENOMEM;
 	n->info->domain_attr->mr_mode = opt->mr_mode;
-	n->info->caps = opt->caps;
 	n->info->addr_format = FI_SOCKADDR_IN;
 	n->info->tx_attr->op_flags = opt->op_flags;
+	n->info->caps = opt->caps;
 	n->info->src_addr = malloc(sizeof(addr));
 	if (!n->info->src_addr)
 		return -FI_ENOMEM;

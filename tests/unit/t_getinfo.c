@@ -211,7 +211,13 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		uint64_t asked, caps, tx, rx;
 	} cases[] = {
 		{ 0, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
-		{ FI_RMA, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
+		{ FI_RMA, MRF_CAPS & ~FI_ATOMIC, MRF_CAPS_TX & ~FI_ATOMIC,
+		  MRF_CAPS_RX & ~FI_ATOMIC },
+		{ FI_ATOMIC, MRF_CAPS & ~FI_RMA, MRF_CAPS_TX & ~FI_RMA,
+		  MRF_CAPS_RX & ~FI_RMA },
+		{ FI_RMA | FI_ATOMIC, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
+		{ FI_RMA | FI_ATOMIC | FI_WRITE, FI_RMA | FI_ATOMIC | FI_WRITE | COMM,
+		  FI_RMA | FI_ATOMIC | FI_WRITE, 0 },
 		{ FI_RMA | FI_READ, FI_RMA | FI_READ | COMM, FI_RMA | FI_READ, 0 },
 		{ FI_RMA | REMOTE, FI_RMA | REMOTE | COMM, 0, FI_RMA | REMOTE },
 		{ FI_RMA | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_COMM,
@@ -219,8 +225,8 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		  FI_RMA | FI_REMOTE_READ },
 		{ FI_LOCAL_COMM, FI_LOCAL_COMM, 0, 0 },
 		/* What costs something has to be named. */
-		{ FI_RMA | FI_RMA_EVENT, MRF_CAPS | FI_RMA_EVENT, MRF_CAPS_TX,
-		  MRF_CAPS_RX | FI_RMA_EVENT },
+		{ FI_RMA | FI_RMA_EVENT, (MRF_CAPS & ~FI_ATOMIC) | FI_RMA_EVENT,
+		  MRF_CAPS_TX & ~FI_ATOMIC, (MRF_CAPS_RX & ~FI_ATOMIC) | FI_RMA_EVENT },
 		{ FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT,
 		  FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT | COMM, 0,
 		  FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT },
@@ -262,8 +268,8 @@ START_TEST(getinfo_returns_attributes_as_hinted)
 	hints->tx_attr->caps = FI_RMA;
 	hints->rx_attr->caps = FI_RMA;
 	ck_assert_int_eq(get_hints(), 0);
-	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX);
-	ck_assert_uint_eq(info->rx_attr->caps, MRF_CAPS_RX);
+	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX & ~FI_ATOMIC);
+	ck_assert_uint_eq(info->rx_attr->caps, MRF_CAPS_RX & ~FI_ATOMIC);
 	ck_assert_uint_eq(info->tx_attr->inject_size, 16);
 	ck_assert_uint_eq(info->tx_attr->size, 7);
 	ck_assert_uint_eq(info->tx_attr->iov_limit, 1);
@@ -372,9 +378,9 @@ START_TEST(getinfo_refuses_capabilities_that_are_not_offered)
 		hints->caps = bit;
 		ck_assert_int_eq(get_hints(), bit & MRF_CAPS_ALL ? 0 : -FI_ENODATA);
 	}
-	hints->caps = FI_RMA | FI_MSG | FI_ATOMIC;
+	hints->caps = FI_RMA | FI_MSG | FI_COLLECTIVE;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
-	ck_has("MRF-E1021", "not offered: FI_MSG, FI_ATOMIC; offered: FI_RMA");
+	ck_has("MRF-E1021", "not offered: FI_MSG, FI_COLLECTIVE; offered: FI_RMA, FI_ATOMIC");
 	ck_assert_ptr_null(strstr(text, "HMEM"));
 }
 END_TEST

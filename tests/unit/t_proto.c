@@ -202,7 +202,7 @@ START_TEST(proto_request_and_reply_survive_the_round_trip)
 {
 	uint8_t body[MRF_PROTO_REQUEST_BODY], buf[MRF_PROTO_MAX_REQUEST];
 	struct mrf_request in = sample_request(body, 0), out;
-	struct mrf_reply reply = { 17, FI_EIO, 3, 4, 0, body }, r;
+	struct mrf_reply reply = { 17, FI_EIO, 9, 3, 4, 0, body }, r;
 	size_t len;
 
 	for (len = 0; len < sizeof(body); len++)
@@ -223,7 +223,7 @@ START_TEST(proto_request_and_reply_survive_the_round_trip)
 		ck_assert_uint_eq(len, MRF_PROTO_REPLY_HEAD + reply.body_len);
 		ck_assert_int_eq(mrf_msg_type(buf, len), MRF_MSG_REPLY);
 		ck_assert_int_eq(mrf_reply_decode(buf, len, &r), 0);
-		ck_assert(r.status == 17 && r.err == FI_EIO && r.cookie == 3 &&
+		ck_assert(r.status == 17 && r.err == FI_EIO && r.flags == 9 && r.cookie == 3 &&
 			  r.done == 4 && r.body_len == reply.body_len);
 		ck_assert_int_eq(memcmp(r.body, body, r.body_len), 0);
 	}

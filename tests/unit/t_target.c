@@ -206,7 +206,7 @@ START_TEST(target_greets_and_answers_by_the_book)
 	/* The region has a number, but this endpoint does not count. */
 	ck_assert_uint_eq(answer.event, 0);
 	ck_assert_uint_eq(welcome.flags, 0);
-	ck_assert_uint_eq(answer.access, REMOTE_RW);
+	ck_assert_uint_eq(answer.access, REMOTE_RW | FI_ATOMIC);
 	ck_assert_uint_eq(answer.len, PAIR_LEN);
 	ck_assert_int_eq(raw_send(&raw, msg, ask_for(4711, msg)), 0);
 	wc = raw_recv(&raw);

@@ -1,0 +1,3 @@
+libmrfab_internal_la_SOURCES += \
+	lib/atomic/atomic.c \
+	lib/atomic/atomic.h

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fi_atomic(3): arguments become a request; all checks of them but descriptors are here. */
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "contract/limits.h"
+#include "ep/atomic.h"
+
+#define MSG_FLAGS                                                                              \
+	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |     \
+	 FI_DELIVERY_COMPLETE | FI_FENCE)
+
+static struct mrf_ep *to_ep(struct fid_ep *fid)
+{
+	return mrf_container_of(fid, struct mrf_ep, fid);
+}
+
+static const char *const family_name[] = { "fi_atomic", "fi_fetch_atomic",
+					   "fi_compare_atomic" };
+
+/* --- which there are ------------------------------------------------------------------ */
+
+static int check_kind(enum mrf_atomic_family family, unsigned datatype, unsigned op)
+{
+	if (mrf_atomic_valid(family, datatype, op))
+		return 0;
+	return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4241,
+			  "%s: %s on %s: there is no such operation", family_name[family],
+			  mrf_names_enum(&mrf_names_atomic_op, op),
+			  mrf_names_enum(&mrf_names_atomic_type, datatype));
+}
+
+static int valid(struct fid_ep *fid, enum mrf_atomic_family family, enum fi_datatype datatype,
+		 enum fi_op op, size_t *count)
+{
+	int ret = mrf_obj_check(&to_ep(fid)->obj, family_name[family]);
+
+	if (!ret && !count)
+		ret = mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4242, "%svalid: count is NULL",
+				 family_name[family]);
+	if (!ret)
+		ret = check_kind(family, datatype, op);
+	if (!ret)
+		*count = MRF_LIMIT_ATOMIC_SIZE / mrf_atomic_size(datatype);
+	return ret;
+}
+
+static int ep_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
+			 size_t *count)
+{
+	return valid(ep, MRF_ATOMIC_BASE, datatype, op, count);
+}
+
+static int ep_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
+			     size_t *count)
+{
+	return valid(ep, MRF_ATOMIC_FETCH, datatype, op, count);
+}
+
+static int ep_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
+			     size_t *count)
+{
+	return valid(ep, MRF_ATOMIC_COMPARE, datatype, op, count);
+}
+
+/* --- checks --------------------------------------------------------------------------- */
+
+static int check_state(struct mrf_ep *ep, const struct mrf_atomic_req *req)
+{
+	/* Something is stored, something comes back. */
+	bool writes = req->op != FI_ATOMIC_READ, reads = req->family != MRF_ATOMIC_BASE;
+	uint64_t lacks = ((writes ? FI_WRITE : 0) | (reads ? FI_READ : 0)) & ~ep->caps;
+
+	if (!ep->enabled)
+		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_DATA, 4243,
+				  "%s: the endpoint is not enabled", family_name[req->family]);
+	if (lacks)
+		return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4244,
+				  "%s: the endpoint was opened without %s",
+				  family_name[req->family],
+				  lacks & FI_WRITE ? "FI_WRITE" : "FI_READ");
+	return 0;
+}
+
+static int check_flags(const struct mrf_atomic_req *req)
+{
+	if (!(req->flags & ~MSG_FLAGS))
+		return 0;
+	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4245,
+			  "%s: flags %#lx: %#lx not for an atomic operation",
+			  family_name[req->family], (unsigned long)req->flags,
+			  (unsigned long)(req->flags & ~MSG_FLAGS));
+}
+
+static int check_remote(const struct mrf_atomic_req *req, size_t *count)
+{
+	size_t size = mrf_atomic_size(req->datatype), i;
+
+	if (!req->rma || !req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4246,
+				  "%s: %zu remote buffers at %p: 1 to %d",
+				  family_name[req->family], req->rma_count,
+				  (const void *)req->rma, MRF_LIMIT_RMA_IOV);
+	*count = 0;
+	for (i = 0; i < req->rma_count; i++) {
+		const struct fi_rma_ioc *ioc = &req->rma[i];
+
+		if (ioc->count > MRF_LIMIT_ATOMIC_SIZE)
+			return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4247,
+					  "%s: %zu elements: at most %zu at once",
+					  family_name[req->family], ioc->count,
+					  MRF_LIMIT_ATOMIC_SIZE / size);
+		if (!mrf_range_ok(ioc->addr, ioc->count * size))
+			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4248,
+					  "%s: remote buffer %zu: %#lx + %zu bytes wraps",
+					  family_name[req->family], i, (unsigned long)ioc->addr,
+					  ioc->count * size);
+		*count += ioc->count;
+	}
+	return 0;
+}
+
+/* Buffers of one kind are as many elements as there are at the target. */
+static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic_iov *iov,
+		       size_t want, const char *what)
+{
+	const char *name = family_name[req->family];
+	size_t have = 0, i;
+
+	if (!iov->iov || !iov->count || iov->count > MRF_LIMIT_IOV)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4249,
+				  "%s: %zu buffers of %s at %p: 1 to %d", name, iov->count,
+				  what, (const void *)iov->iov, MRF_LIMIT_IOV);
+	for (i = 0; i < iov->count; i++) {
+		if (iov->iov[i].count && !iov->iov[i].addr)
+			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4250,
+					  "%s: buffer %zu of %s is NULL", name, i, what);
+		if (__builtin_add_overflow(have, iov->iov[i].count, &have))
+			have = SIZE_MAX;
+	}
+	if (have == want)
+		return 0;
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_EP_DATA, 4251,
+		"%s: %zu elements in the buffers of %s, %zu at the target: must be equal", name,
+		have, what, want);
+}
+
+static int check_buffers(const struct mrf_atomic_req *req, size_t count)
+{
+	int ret = 0;
+
+	if (req->op != FI_ATOMIC_READ)
+		ret = check_local(req, &req->operand, count, "operands");
+	if (!ret && req->family == MRF_ATOMIC_COMPARE)
+		ret = check_local(req, &req->compare, count, "comparands");
+	if (!ret && req->family != MRF_ATOMIC_BASE)
+		ret = check_local(req, &req->result, count, "results");
+	return ret;
+}
+
+static int check_size(const struct mrf_atomic_req *req, size_t count)
+{
+	size_t size = mrf_atomic_size(req->datatype);
+
+	if (!count)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4252, "%s: no elements",
+				  family_name[req->family]);
+	if (count > MRF_LIMIT_ATOMIC_SIZE / size)
+		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4247,
+				  "%s: %zu elements: at most %zu at once",
+				  family_name[req->family], count,
+				  MRF_LIMIT_ATOMIC_SIZE / size);
+	if ((req->flags & FI_INJECT) && count * size > MRF_LIMIT_INJECT)
+		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4253,
+				  "%s: %zu bytes: inject_size is %d", family_name[req->family],
+				  count * size, MRF_LIMIT_INJECT);
+	return 0;
+}
+
+int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req)
+{
+	size_t count = 0;
+	int ret = mrf_obj_check(&ep->obj, family_name[req->family]);
+
+	if (!ret)
+		ret = check_state(ep, req);
+	if (!ret)
+		ret = check_kind(req->family, req->datatype, req->op);
+	if (!ret)
+		ret = check_flags(req);
+	if (!ret)
+		ret = check_remote(req, &count);
+	if (!ret)
+		ret = check_size(req, count);
+	return ret ? ret : check_buffers(req, count);
+}
+
+static int submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
+{
+	int ret = mrf_atomic_check(ep, req);
+
+	return mrf_unlikely(ret) ? ret : mrf_atomic_submit(ep, req);
+}
+
+/* --- one buffer of each --------------------------------------------------------------- */
+
+/* Flags of calls without flags; what is only read cannot be injected. */
+static uint64_t default_flags(const struct mrf_ep *ep, enum fi_op op)
+{
+	return op == FI_ATOMIC_READ ? ep->op_flags & ~FI_INJECT : ep->op_flags;
+}
+
+static int submit_one(struct mrf_ep *ep, const struct mrf_atomic_one *one, size_t count,
+		      uint64_t flags, bool silent)
+{
+	struct fi_ioc operand = { (void *)(uintptr_t)one->operand, count };
+	struct fi_ioc compare = { (void *)(uintptr_t)one->compare, count };
+	struct fi_ioc result = { one->result, count };
+	struct fi_rma_ioc rma = { one->remote, count, one->key };
+	struct mrf_atomic_req req = {
+		.family = one->family,
+		.datatype = one->datatype,
+		.op = one->op,
+		.operand = { &operand, (void **)(uintptr_t)&one->desc[0], 1 },
+		.compare = { &compare, (void **)(uintptr_t)&one->desc[1], 1 },
+		.result = { &result, (void **)(uintptr_t)&one->desc[2], 1 },
+		.rma = &rma,
+		.rma_count = 1,
+		.addr = one->addr,
+		.context = one->context,
+		.flags = flags,
+		.silent = silent,
+	};
+
+	return submit(ep, &req);
+}
+
+static inline ssize_t do_one(struct fid_ep *fid, const struct mrf_atomic_one *one, size_t count)
+{
+	struct mrf_ep *ep = to_ep(fid);
+
+	if (mrf_likely(count == 1 && mrf_atomic_short(ep, one)))
+		return 0;
+	return submit_one(ep, one, count, default_flags(ep, one->op), false);
+}
+
+static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			fi_addr_t addr, uint64_t remote, uint64_t key,
+			enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	const struct mrf_atomic_one one = {
+		MRF_ATOMIC_BASE,      datatype, op,	buf, NULL,   NULL,
+		{ desc, NULL, NULL }, addr,	remote, key, context
+	};
+
+	return do_one(ep, &one, count);
+}
+
+static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t addr,
+			 uint64_t remote, uint64_t key, enum fi_datatype datatype,
+			 enum fi_op op)
+{
+	const struct mrf_atomic_one one = {
+		MRF_ATOMIC_BASE,      datatype, op,	buf, NULL, NULL,
+		{ NULL, NULL, NULL }, addr,	remote, key, NULL
+	};
+
+	return submit_one(to_ep(ep), &one, count, FI_INJECT, true);
+}
+
+static ssize_t ep_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			    void *result, void *result_desc, fi_addr_t addr, uint64_t remote,
+			    uint64_t key, enum fi_datatype datatype, enum fi_op op,
+			    void *context)
+{
+	const struct mrf_atomic_one one = { MRF_ATOMIC_FETCH,
+					    datatype,
+					    op,
+					    buf,
+					    NULL,
+					    result,
+					    { desc, NULL, result_desc },
+					    addr,
+					    remote,
+					    key,
+					    context };
+
+	return do_one(ep, &one, count);
+}
+
+static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			    const void *compare, void *compare_desc, void *result,
+			    void *result_desc, fi_addr_t addr, uint64_t remote, uint64_t key,
+			    enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	const struct mrf_atomic_one one = { MRF_ATOMIC_COMPARE,
+					    datatype,
+					    op,
+					    buf,
+					    compare,
+					    result,
+					    { desc, compare_desc, result_desc },
+					    addr,
+					    remote,
+					    key,
+					    context };
+
+	return do_one(ep, &one, count);
+}
+
+/* --- vectors -------------------------------------------------------------------------- */
+
+/* How many elements; more than any call takes where that cannot be told. */
+static size_t elements(const struct fi_ioc *iov, size_t count)
+{
+	size_t n = 0, i;
+
+	for (i = 0; iov && i < count && count <= MRF_LIMIT_IOV; i++) {
+		if (__builtin_add_overflow(n, iov[i].count, &n))
+			return SIZE_MAX;
+	}
+	return n;
+}
+
+/* Several buffers here, one there. */
+static ssize_t vector(struct fid_ep *fid, struct mrf_atomic_req *req, uint64_t remote,
+		      uint64_t key)
+{
+	const struct mrf_atomic_iov *iov =
+		req->op == FI_ATOMIC_READ ? &req->result : &req->operand;
+	struct fi_rma_ioc rma = { remote, elements(iov->iov, iov->count), key };
+
+	req->rma = &rma;
+	req->rma_count = 1;
+	req->flags = default_flags(to_ep(fid), req->op);
+	return submit(to_ep(fid), req);
+}
+
+static ssize_t ep_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+			 fi_addr_t addr, uint64_t remote, uint64_t key,
+			 enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	struct mrf_atomic_req req = { .family = MRF_ATOMIC_BASE,
+				      .datatype = datatype,
+				      .op = op,
+				      .operand = { iov, desc, count },
+				      .addr = addr,
+				      .context = context };
+
+	return vector(ep, &req, remote, key);
+}
+
+static ssize_t ep_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
+			     size_t count, struct fi_ioc *resultv, void **result_desc,
+			     size_t result_count, fi_addr_t addr, uint64_t remote, uint64_t key,
+			     enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	struct mrf_atomic_req req = { .family = MRF_ATOMIC_FETCH,
+				      .datatype = datatype,
+				      .op = op,
+				      .operand = { iov, desc, count },
+				      .result = { resultv, result_desc, result_count },
+				      .addr = addr,
+				      .context = context };
+
+	return vector(ep, &req, remote, key);
+}
+
+static ssize_t ep_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
+			     size_t count, const struct fi_ioc *comparev, void **compare_desc,
+			     size_t compare_count, struct fi_ioc *resultv, void **result_desc,
+			     size_t result_count, fi_addr_t addr, uint64_t remote, uint64_t key,
+			     enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	struct mrf_atomic_req req = { .family = MRF_ATOMIC_COMPARE,
+				      .datatype = datatype,
+				      .op = op,
+				      .operand = { iov, desc, count },
+				      .compare = { comparev, compare_desc, compare_count },
+				      .result = { resultv, result_desc, result_count },
+				      .addr = addr,
+				      .context = context };
+
+	return vector(ep, &req, remote, key);
+}
+
+static ssize_t message(struct fid_ep *ep, struct mrf_atomic_req *req,
+		       const struct fi_msg_atomic *msg)
+{
+	if (!msg)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4259, "%smsg: msg is NULL",
+				  family_name[req->family]);
+	req->datatype = msg->datatype;
+	req->op = msg->op;
+	req->operand = (struct mrf_atomic_iov){ msg->msg_iov, msg->desc, msg->iov_count };
+	req->rma = msg->rma_iov;
+	req->rma_count = msg->rma_iov_count;
+	req->addr = msg->addr;
+	req->context = msg->context;
+	return submit(to_ep(ep), req);
+}
+
+static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
+{
+	struct mrf_atomic_req req = { .family = MRF_ATOMIC_BASE, .flags = flags };
+
+	return message(ep, &req, msg);
+}
+
+static ssize_t ep_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+			       struct fi_ioc *resultv, void **result_desc, size_t result_count,
+			       uint64_t flags)
+{
+	struct mrf_atomic_req req = { .family = MRF_ATOMIC_FETCH,
+				      .result = { resultv, result_desc, result_count },
+				      .flags = flags };
+
+	return message(ep, &req, msg);
+}
+
+static ssize_t ep_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+			       const struct fi_ioc *comparev, void **compare_desc,
+			       size_t compare_count, struct fi_ioc *resultv, void **result_desc,
+			       size_t result_count, uint64_t flags)
+{
+	struct mrf_atomic_req req = { .family = MRF_ATOMIC_COMPARE,
+				      .compare = { comparev, compare_desc, compare_count },
+				      .result = { resultv, result_desc, result_count },
+				      .flags = flags };
+
+	return message(ep, &req, msg);
+}
+
+struct fi_ops_atomic mrf_ep_atomic_ops = {
+	.size = sizeof(struct fi_ops_atomic),
+	.write = ep_write,
+	.writev = ep_writev,
+	.writemsg = ep_writemsg,
+	.inject = ep_inject,
+	.readwrite = ep_readwrite,
+	.readwritev = ep_readwritev,
+	.readwritemsg = ep_readwritemsg,
+	.compwrite = ep_compwrite,
+	.compwritev = ep_compwritev,
+	.compwritemsg = ep_compwritemsg,
+	.writevalid = ep_writevalid,
+	.readwritevalid = ep_readwritevalid,
+	.compwritevalid = ep_compwritevalid,
+};

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The shortest way for one native element, as in short.c. The operation that it leaves behind
+ * is the one that atomic_op.c would have made.
+ */
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "ep/atomic.h"
+#include "ep/short.h"
+
+static bool is_native(const struct mrf_atomic_one *one)
+{
+	if (one->datatype != FI_UINT64 && one->datatype != FI_INT64)
+		return false;
+	switch (one->family) {
+	case MRF_ATOMIC_BASE:
+		return one->op == FI_SUM;
+	case MRF_ATOMIC_FETCH:
+		return one->op == FI_SUM && one->result;
+	default:
+		return one->op == FI_CSWAP && one->result && one->compare;
+	}
+}
+
+/* With FI_MR_LOCAL each buffer has to be inside the region of its descriptor. */
+static bool descs_fit(const struct mrf_ep *ep, const struct mrf_atomic_one *one)
+{
+	const struct mrf_mr_space *space = &ep->domain->space;
+	uint64_t iova;
+	uint32_t lkey;
+
+	if (!(space->mode & FI_MR_LOCAL))
+		return true;
+	return mrf_desc_local(space, one->desc[0], FI_WRITE, (uintptr_t)one->operand, 8, &iova,
+			      &lkey) &&
+	       (one->family != MRF_ATOMIC_COMPARE ||
+		mrf_desc_local(space, one->desc[1], FI_WRITE, (uintptr_t)one->compare, 8, &iova,
+			       &lkey)) &&
+	       (one->family == MRF_ATOMIC_BASE ||
+		mrf_desc_local(space, one->desc[2], FI_READ, (uintptr_t)one->result, 8, &iova,
+			       &lkey));
+}
+
+static void fill_result(const struct mrf_ep *ep, struct mrf_op *op,
+			const struct mrf_atomic_one *one)
+{
+	op->nuser = 1;
+	op->user[0].iov_base = one->result;
+	op->user[0].iov_len = sizeof(uint64_t);
+	if (mrf_unlikely(ep->domain->space.mode & FI_MR_LOCAL)) {
+		op->ndesc = 1;
+		op->desc[0] = one->desc[2];
+	}
+}
+
+static void fill(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_one *one)
+{
+	op->kind = MRF_OP_ATOMIC;
+	op->local = MRF_LOCAL_INLINE;
+	op->comp_flags = FI_ATOMIC | (one->family == MRF_ATOMIC_BASE ? FI_WRITE : FI_READ);
+	op->msg = &mrf_atomic_msg;
+	op->atomic.family = (uint8_t)one->family;
+	op->atomic.datatype = (uint8_t)one->datatype;
+	op->atomic.op = (uint8_t)one->op;
+	op->atomic.size = sizeof(uint64_t);
+	op->atomic.native = true;
+	op->atomic.landed = true;
+	op->resolved = true;
+	op->silent = ep->selective && !(ep->op_flags & FI_COMPLETION);
+	op->inflight = 1;
+	op->stamp = ++ep->clock;
+	op->total = sizeof(uint64_t);
+	op->pos = sizeof(uint64_t);
+	op->context = one->context;
+	op->nrma = 1;
+	op->rma[0].addr = one->remote;
+	op->rma[0].len = sizeof(uint64_t);
+	op->rma[0].key = one->key;
+	memcpy(op->data, one->operand, sizeof(uint64_t));
+	if (one->family == MRF_ATOMIC_COMPARE)
+		memcpy(op->data + sizeof(uint64_t), one->compare, sizeof(uint64_t));
+	if (one->family != MRF_ATOMIC_BASE)
+		fill_result(ep, op, one);
+}
+
+static int send_off(struct mrf_ep *ep, struct mrf_conn *conn, const struct mrf_op *op,
+		    uint32_t rkey, uint64_t remote_addr)
+{
+	struct mrf_sge sge = { .addr = (uintptr_t)ep->cells->cell[op->number],
+			       .len = sizeof(uint64_t),
+			       .lkey = ep->cells->mr.lkey };
+	struct mrf_vwr wr;
+
+	wr.wr_id = conn->owner.id;
+	wr.op = op->atomic.family == MRF_ATOMIC_COMPARE ? MRF_VWR_CMP_SWP : MRF_VWR_FETCH_ADD;
+	wr.sge = &sge;
+	wr.remote_addr = remote_addr;
+	wr.rkey = rkey;
+	memcpy(&wr.operand, op->data, sizeof(wr.operand));
+	memcpy(&wr.compare, op->data + sizeof(wr.operand), sizeof(wr.compare));
+	return mrf_vconn_atomic(conn->vconn, &wr);
+}
+
+static bool post(struct mrf_ep *ep, struct mrf_peer *peer, const struct mrf_atomic_one *one)
+{
+	uint64_t remote_addr;
+	struct mrf_op *op;
+	uint32_t rkey, event;
+	int ret;
+
+	/* Where the target counts it is its agent that does it. */
+	if (!mrf_short_aim(peer, MRF_OP_ATOMIC, one->key, one->remote, sizeof(uint64_t), &rkey,
+			   &remote_addr, &event) ||
+	    remote_addr % sizeof(uint64_t) || event)
+		return false;
+	op = mrf_short_take(ep);
+	if (mrf_unlikely(!op))
+		return false;
+	fill(ep, op, one);
+	op->peer = peer;
+	ret = send_off(ep, peer->conn, op, rkey, remote_addr);
+	if (mrf_unlikely(ret && ret != -FI_EACCES)) {
+		mrf_list_add_head(&op->node, &ep->free_ops);
+		return false;
+	}
+	if (mrf_unlikely(ret))
+		mrf_conn_denied(peer->conn);
+	mrf_conn_posted(peer->conn, op, sizeof(uint64_t));
+	ep->nops++;
+	return true;
+}
+
+bool mrf_atomic_short(struct mrf_ep *ep, const struct mrf_atomic_one *one)
+{
+	struct mrf_peer *peer;
+	bool posted;
+
+	if (!is_native(one) || !one->operand || !ep->short_atomic[one->family] ||
+	    !mrf_fork_ours(ep->obj.owner) || (ep->op_flags & ~MRF_SHORT_FLAGS) ||
+	    !mrf_range_ok(one->remote, sizeof(uint64_t)) || !descs_fit(ep, one))
+		return false;
+	mrf_lock_take(&ep->lock);
+	peer = ep->cells ? mrf_short_peer(ep, one->addr) : NULL;
+	posted = peer && post(ep, peer, one);
+	mrf_lock_release(&ep->lock);
+	return posted;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside lib/ep: what the short ways of common operations share (short.c, atomic_short.c).
+ * Inline, so that the kind of access is known when they are compiled; ep->lock held.
+ */
+#ifndef MRF_EP_SHORT_H
+#define MRF_EP_SHORT_H
+
+#include "ep/peer.h"
+
+/* Flags of the endpoint that change nothing here: RC acknowledges what has been delivered. */
+#define MRF_SHORT_FLAGS                                                                        \
+	(FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
+
+/* The peer, if the operation would be posted at once. */
+static inline struct mrf_peer *mrf_short_peer(struct mrf_ep *ep, fi_addr_t addr)
+{
+	struct mrf_peer *peer;
+
+	if (mrf_unlikely(addr >= ep->npeers || ep->nops >= MRF_EP_OPS))
+		return NULL;
+	peer = ep->peers[addr];
+	if (mrf_unlikely(!peer || peer->state != MRF_PEER_READY ||
+			 peer->gen !=
+				 atomic_load_explicit(peer->gen_word, memory_order_acquire) ||
+			 !mrf_list_empty(&peer->queue) || !mrf_conn_room(peer->conn)))
+		return NULL;
+	return peer;
+}
+
+/* One that was used before, reset; NULL: there is none. */
+static inline struct mrf_op *mrf_short_take(struct mrf_ep *ep)
+{
+	struct mrf_list *node = mrf_list_first(&ep->free_ops);
+	struct mrf_op *op;
+
+	if (mrf_unlikely(!node))
+		return NULL;
+	mrf_list_del(node);
+	op = mrf_list_entry(node, struct mrf_op, node);
+	mrf_op_reset(op);
+	return op;
+}
+
+/* Where the access goes, from the key itself or from what the peer has answered about it. */
+static inline bool mrf_short_aim(const struct mrf_peer *peer, enum mrf_op_kind kind,
+				 uint64_t key, uint64_t remote, uint64_t len, uint32_t *rkey,
+				 uint64_t *remote_addr, uint32_t *event)
+{
+	struct mrf_key_direct direct;
+
+	if (mrf_key_unpack(peer->mr_mode, key, &direct)) {
+		*rkey = direct.rkey;
+		*remote_addr = direct.iova_base + remote;
+		*event = 0;
+		return true;
+	}
+	return mrf_resolve_cached(peer, key, kind, remote, len, rkey, remote_addr, event);
+}
+
+#endif

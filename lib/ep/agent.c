@@ -226,6 +226,7 @@ static void *agent_main(void *arg)
 			poll_cm(agent);
 		/* Last, because a command may free the endpoint that an event belongs to. */
 		mrf_agent_run_commands(agent);
+		mrf_pasv_bury(agent);
 	}
 	return NULL;
 }
@@ -290,6 +291,7 @@ static int agent_new(struct mrf_domain *domain, struct mrf_agent **out)
 	mrf_list_init(&agent->kicks);
 	mrf_list_init(&agent->commands);
 	mrf_list_init(&agent->timed);
+	mrf_list_init(&agent->doomed);
 	mrf_idmap_init(&agent->owners);
 	ret = open_fds(agent);
 	if (ret)

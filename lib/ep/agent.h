@@ -55,6 +55,7 @@ struct mrf_agent {
 	bool suspect;	   /* the kernel refused something: look whether all is lost */
 	bool suspect_said;
 	struct mrf_list timed;	 /* struct mrf_conn.timed */
+	struct mrf_list doomed;	 /* struct mrf_pasv.doomed */
 	unsigned cq_used;	 /* completions that may come on cq; <= MRF_AGENT_CQ */
 };
 
@@ -79,6 +80,8 @@ void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc 
 /* Its peer is gone: takes in what came before, and ends it. */
 void mrf_pasv_gone(struct mrf_pasv *pasv);
 void mrf_pasv_destroy_all(struct mrf_ep *ep);
+/* Destroys those that are doomed. Nothing that was polled may be unhandled. */
+void mrf_pasv_bury(struct mrf_agent *agent);
 /* Tells the peer that what it knows of regions pinned on demand is void. */
 void mrf_pasv_forget(struct mrf_pasv *pasv);
 struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "base/compiler.h"
 #include "base/log.h"
 #include "ep/agent.h"
 #include "ep/denied.h"
@@ -24,6 +25,7 @@
 struct mrf_pasv {
 	struct mrf_owner owner;
 	struct mrf_list node; /* in ep->passive */
+	struct mrf_list doomed; /* in agent->doomed, or nowhere */
 	struct mrf_ep *ep;
 	struct mrf_vconn *vconn;
 	struct mrf_mr_lease lease; /* what was pinned for single accesses of this peer */
@@ -46,12 +48,34 @@ struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
 static void pasv_destroy(struct mrf_pasv *pasv)
 {
 	mrf_list_del(&pasv->node);
+	mrf_list_del(&pasv->doomed);
 	mrf_vconn_disconnect(pasv->vconn);
 	mrf_vconn_close(pasv->vconn);
 	mrf_mr_lease_end(&pasv->lease);
 	mrf_agent_disown(pasv->ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
 	mrf_vmr_dereg(&pasv->slots_mr);
 	free(pasv);
+}
+
+/*
+ * It is of no more use. Nothing lands from now on; what has landed before, and may be among
+ * the completions that are just being handled, still counts.
+ */
+static void doom(struct mrf_pasv *pasv)
+{
+	mrf_vconn_disconnect(pasv->vconn);
+	mrf_list_add_tail(&pasv->doomed, &pasv->ep->agent->doomed);
+}
+
+void mrf_pasv_bury(struct mrf_agent *agent)
+{
+	struct mrf_list *node;
+
+	if (mrf_likely(mrf_list_empty(&agent->doomed)))
+		return;
+	mrf_agent_poll(agent);
+	while ((node = mrf_list_first(&agent->doomed)))
+		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, doomed));
 }
 
 void mrf_pasv_destroy_all(struct mrf_ep *ep)
@@ -101,6 +125,7 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 	pasv->ep = ep;
 	pasv->vconn = vconn;
 	pasv->owner.kind = MRF_OWNER_PASV;
+	mrf_list_init(&pasv->doomed);
 	mrf_mr_lease_init(&pasv->lease);
 	ret = mrf_agent_own(ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
 	if (ret)
@@ -367,12 +392,14 @@ void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc 
 		take_imm(pasv, wc);
 	else
 		ret = take_message(pasv, pasv->slots[slot], wc->byte_len);
+	if (mrf_unlikely(!mrf_list_empty(&pasv->doomed)))
+		return;
 	if (mrf_unlikely(ret == -FI_EACCES)) {
 		mrf_agent_suspect(pasv->ep->agent);
-		pasv_destroy(pasv);
+		doom(pasv);
 	} else if (post_slot(pasv, slot) || ret) {
 		mrf_warn(FI_LOG_EP_CTRL, 4024, "malformed question of %u bytes (%d): disconnecting",
 			 wc->byte_len, ret);
-		pasv_destroy(pasv);
+		doom(pasv);
 	}
 }

@@ -39,10 +39,11 @@ tests_unit_t_ep_SOURCES = tests/unit/t_ep.c $(EP_FIXTURE)
 tests_unit_t_ep_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_atomic_SOURCES = tests/unit/t_ep_atomic.c $(EP_FIXTURE)
 tests_unit_t_ep_atomic_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_ep_faults_SOURCES = tests/unit/t_ep_faults.c $(EP_FIXTURE)
+tests_unit_t_ep_faults_SOURCES = tests/unit/t_ep_faults.c tests/unit/fail_once.h $(EP_FIXTURE)
 tests_unit_t_ep_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_ep_faults_LDFLAGS = $(AM_LDFLAGS) \
+FAIL_ONCE_WRAP = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign,--wrap=aligned_alloc
+tests_unit_t_ep_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 tests_unit_t_event_SOURCES = tests/unit/t_event.c $(EP_FIXTURE)
 tests_unit_t_event_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)

@@ -2,6 +2,7 @@
 /* What an endpoint does when the device, the network, the peer or the memory fails it. */
 #include <sys/mman.h>
 #include "ep_fixture.h"
+#include "fail_once.h"
 
 static struct pair p;
 
@@ -471,75 +472,6 @@ END_TEST
 /* --- everything fails once
  * ------------------------------------------------------------------------ */
 
-/*
- * The nth allocation that the library makes fails: those of this thread count between
- * library_enter and library_leave, because the test framework allocates too; those of all
- * others always do.
- */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-int __real_posix_memalign(void **out, size_t align, size_t size);
-void *__real_aligned_alloc(size_t align, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-int __wrap_posix_memalign(void **out, size_t align, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size);
-
-static atomic_int alloc_left; /* 0: none fails */
-static atomic_bool alloc_failed;
-static _Thread_local int outside;
-
-static bool alloc_fails(void)
-{
-	if (outside || !atomic_load(&alloc_left) || atomic_fetch_sub(&alloc_left, 1) != 1)
-		return false;
-	atomic_store(&alloc_failed, true);
-	return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return alloc_fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return alloc_fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	return alloc_fails() ? NULL : __real_realloc(old, size);
-}
-
-int __wrap_posix_memalign(void **out, size_t align, size_t size)
-{
-	return alloc_fails() ? ENOMEM : __real_posix_memalign(out, align, size);
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t size)
-{
-	return alloc_fails() ? NULL : __real_aligned_alloc(align, size);
-}
-
-static void alloc_order(unsigned nth)
-{
-	atomic_store(&alloc_failed, false);
-	atomic_store(&alloc_left, (int)nth);
-}
-
-#define LIBRARY(call)                    \
-	({                               \
-		__typeof__(call) value_; \
-                                         \
-		outside--;               \
-		value_ = (call);         \
-		outside++;               \
-		value_;                  \
-	})
-
 static unsigned nth; /* call that fails in this round of the sweep */
 
 /* What one failure of the sweep may turn into, at a call or at a completion. */
@@ -691,16 +623,6 @@ START_TEST(fault_each_call_of_the_device_may_fail_once)
 	ck_assert_uint_gt(nth, 100);
 }
 END_TEST
-
-static bool alloc_met(void)
-{
-	return atomic_load(&alloc_failed);
-}
-
-static void alloc_heal(void)
-{
-	atomic_store(&alloc_left, 0);
-}
 
 START_TEST(fault_each_allocation_may_fail_once)
 {

@@ -361,6 +361,8 @@ START_TEST(a_child_has_no_monitor_and_its_parent_keeps_it)
 }
 END_TEST
 
+#ifndef __SANITIZE_THREAD__ /* which starts no thread after a fork of several */
+
 static void count(void *arg)
 {
 	atomic_fetch_add((atomic_int *)arg, 1);
@@ -386,7 +388,6 @@ static int own_monitor(void)
 	       mrf_monitor_usable();
 }
 
-#ifndef __SANITIZE_THREAD__ /* which starts no thread after a fork of several */
 static void *be_inside(void *arg)
 {
 	sem_t *sem = arg;

@@ -18,13 +18,13 @@ struct child {
 
 static bool (*are_left)(void);
 
-static struct fi_info *hints_make(void)
+static struct fi_info *hints_make(const struct conf *conf)
 {
 	struct fi_info *hints = fi_allocinfo();
 
 	if (!hints)
 		abort();
-	hints->caps = FI_RMA;
+	hints->caps = FI_RMA | (conf->event ? FI_RMA_EVENT : 0);
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR |
@@ -37,7 +37,7 @@ static struct fi_info *hints_make(void)
 static struct fi_info *info(const struct conf *conf)
 {
 	const char *node = getenv("MRFAB_FUNC_NODE");
-	struct fi_info *hints = hints_make(), *info = NULL;
+	struct fi_info *hints = hints_make(conf), *info = NULL;
 	char mode[128];
 
 	mode_print(conf->mode, mode, sizeof(mode));

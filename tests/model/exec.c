@@ -10,6 +10,9 @@ const char *const kind_names[KINDS] = {
 	[REG] = "fi_mr_reg",
 	[CLOSE] = "fi_close",
 	[BIND] = "fi_mr_bind",
+	[BIND_CNTR] = "fi_mr_bind of a counter",
+	[CNTR] = "counter",
+	[COUNT] = "fi_cntr_read",
 	[ENABLE] = "fi_mr_enable",
 	[REFRESH] = "fi_mr_refresh",
 	[SHOW] = "fi_mr_key",
@@ -122,11 +125,12 @@ static void check_shown(struct actor *a, struct region *r)
 /* --- steps -------------------------------------------------------------------------- */
 
 static void (*const runs[KINDS])(struct actor *a, const struct step *step) = {
-	[REG] = run_reg,       [CLOSE] = run_close,	[BIND] = run_bind,
-	[ENABLE] = run_enable, [REFRESH] = run_refresh, [RAW] = run_raw,
-	[MAP] = run_map,       [UNMAP] = run_unmap,	[WRITE] = run_access,
-	[READ] = run_access,   [PUT] = run_local,	[GET] = run_local,
-	[EP] = run_ep,	       [DOMAIN] = run_domain,
+	[REG] = run_reg,       [CLOSE] = run_close,	    [BIND] = run_bind,
+	[ENABLE] = run_enable, [REFRESH] = run_refresh,	    [RAW] = run_raw,
+	[MAP] = run_map,       [UNMAP] = run_unmap,	    [WRITE] = run_access,
+	[READ] = run_access,   [PUT] = run_local,	    [GET] = run_local,
+	[EP] = run_ep,	       [BIND_CNTR] = run_bind_cntr, [CNTR] = run_cntr,
+	[COUNT] = run_count,   [DOMAIN] = run_domain,
 };
 
 /* Steps that can be done while an access of the peer is under way. */
@@ -167,7 +171,7 @@ void step_run(struct actor *a, const struct step *step)
 		runs[step->kind](a, step);
 	if (flew)
 		land(a);
-	if (step->kind <= RAW)
+	if (step->kind <= RAW || step->kind == BIND_CNTR)
 		check_shown(a, &a->regions[step->slot]);
 }
 
@@ -201,6 +205,8 @@ void actor_open(struct actor *a, struct world *world, unsigned number)
 	a->dice = world->conf.seed * 1000003u + number;
 	for (unsigned i = 0; i < SHARED_EPS; i++)
 		a->ep_open[i] = true;
+	for (unsigned i = 0; i < SHARED_CNTRS; i++)
+		a->cntr_open[i] = true;
 	memory_open(a, world->side->backend->memory);
 	limb->peer = world->side->backend->peer_open(&world->conf, number);
 }
@@ -260,6 +266,21 @@ static void close_endpoints(struct actor *a)
 	}
 }
 
+static void close_cntrs(struct actor *a)
+{
+	struct step step = { .kind = COUNT };
+
+	for (unsigned i = SHARED_CNTRS; i < CNTRS; i++) {
+		step.ep = (uint8_t)i;
+		if (!a->cntr_open[i])
+			continue;
+		step.kind = COUNT;
+		step_run(a, &step);
+		step.kind = CNTR;
+		step_run(a, &step);
+	}
+}
+
 static void unmap_all(struct actor *a)
 {
 	struct step step = { .kind = UNMAP };
@@ -275,13 +296,14 @@ void actor_leave(struct actor *a)
 {
 	land(a);
 	close_regions(a);
+	close_cntrs(a);
 	close_endpoints(a);
 }
 
 void actor_close(struct actor *a)
 {
 	for (unsigned i = 0; i < REGIONS; i++)
-		a->regions[i].bound = 0;
+		a->regions[i].bound = a->regions[i].counters = 0;
 	close_regions(a);
 	unmap_all(a);
 	hand_close(a);

@@ -85,6 +85,7 @@ struct side {
 		struct fid_ep *ep;
 		char name[NAME_MAX_LEN];
 	} shared[SHARED_EPS];
+	struct fid_cntr *cntrs[SHARED_CNTRS];
 };
 
 void side_open(struct side *side, const struct backend *backend, const struct conf *conf,
@@ -94,11 +95,15 @@ void endpoint_open(struct side *side, struct fid_cq *cq, struct endpoint *ep);
 /* The positive FI_E* of the next completion, or 0; text has room for 300. */
 int completion(struct fid_cq *cq, char *text);
 void endpoint_close(struct endpoint *ep);
+struct fid_cntr *cntr_open(struct side *side);
+/* Fails unless the counter comes to show what it has to. */
+void cntr_check(struct fid_cntr *cntr, const struct tally *tally);
 
 /* What the library has of one thread. */
 struct limb {
 	uint8_t *mem;
 	struct endpoint own[EPS - SHARED_EPS];
+	struct fid_cntr *cntrs[CNTRS - SHARED_CNTRS];
 	void *peer;
 	/* With which it reaches its peer's board. */
 	struct hand {
@@ -111,6 +116,7 @@ struct limb {
 	bool flying; /* an access goes on during this step */
 	struct step flight;
 	struct region *flight_region;
+	unsigned flight_counters; /* that it had when the access began */
 	struct want flight_want;
 };
 

@@ -102,6 +102,9 @@ static void access_end(struct actor *a, const struct step *step, const struct wa
 		wrote(a, step);
 	else if (step->kind == WRITE && cut)
 		wrote_maybe(a, step);
+	if (step->kind == WRITE && (!answer.err || cut))
+		did_write(a, a->limb->flight_region, a->limb->flight_counters, step,
+			  !answer.err);
 	check_memory(a);
 }
 
@@ -110,6 +113,7 @@ void run_access(struct actor *a, const struct step *step)
 	struct limb *limb = a->limb;
 
 	limb->flight_region = region_of(a, step);
+	limb->flight_counters = limb->flight_region->counters;
 	memset(&limb->flight_want, 0, sizeof(limb->flight_want));
 	want_access(a, step, &limb->flight_want);
 	access_start(a, step);

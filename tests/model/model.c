@@ -200,6 +200,9 @@ void did_reg(struct actor *a, const struct step *step)
 	    (mode & FI_MR_RMA_EVENT && step->fault == OTHER_EVENT))
 		r->state = DISABLED;
 	r->told = FI_KEY_NOTAVAIL;
+	r->event = step->access & FI_REMOTE_WRITE &&
+		   (step->fault == OTHER_EVENT ||
+		    (a->world->conf.event && !(mode & FI_MR_RMA_EVENT)));
 	for (unsigned i = 0; i < step->n; i++) {
 		if (!step->len[i])
 			continue;
@@ -256,7 +259,9 @@ void did_enable(struct actor *a, const struct step *step)
 
 void want_close(const struct actor *a, const struct step *step, struct want *want)
 {
-	if (a->regions[step->slot].bound &&
+	const struct region *r = &a->regions[step->slot];
+
+	if ((r->bound || r->counters) &&
 	    !FI_VERSION_GE(a->world->conf.api, FI_VERSION(2, 3)))
 		want_add(want, -FI_EBUSY);
 	want_done(want);
@@ -267,7 +272,7 @@ void did_close(struct actor *a, const struct step *step)
 	struct region *r = &a->regions[step->slot];
 
 	r->state = CLOSED;
-	r->bound = 0;
+	r->bound = r->counters = 0;
 	r->closed = a->clock;
 	r->mr = NULL;
 }
@@ -406,6 +411,10 @@ bool step_applies(const struct actor *a, const struct step *step)
 		return !is_open(r);
 	case BIND:
 		return is_open(r) && a->ep_open[step->ep];
+	case BIND_CNTR:
+		return is_open(r) && a->cntr_open[step->ep];
+	case COUNT:
+		return a->cntr_open[step->ep];
 	case CLOSE:
 	case ENABLE:
 	case REFRESH:

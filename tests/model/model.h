@@ -26,6 +26,8 @@
 #define MAPPINGS 4 /* of a thread: keys that its peer has mapped */
 #define EPS 4	   /* as a thread numbers them; the first two are everybody's */
 #define SHARED_EPS 2
+#define CNTRS 3 /* as a thread numbers them; the first is everybody's */
+#define SHARED_CNTRS 1
 #define SEGS 4	      /* of a region */
 #define SHARED_KEYS 2 /* all threads ask for them */
 #define PRIVATE_KEYS 6
@@ -42,6 +44,7 @@ struct conf {
 	uint64_t seed;
 	uint64_t mode; /* FI_MR_* */
 	uint32_t api;
+	bool event; /* opened with the capability FI_RMA_EVENT */
 	unsigned threads;
 	unsigned steps; /* of all threads together */
 };
@@ -60,8 +63,11 @@ enum kind {
 	UNMAP,
 	WRITE,
 	READ,
-	PUT,	/* the thread writes to its peer, from a region by its descriptor */
-	GET,	/* reads, likewise */
+	PUT, /* the thread writes to its peer, from a region by its descriptor */
+	GET, /* reads, likewise */
+	BIND_CNTR,
+	CNTR,	/* opens or closes a counter of the thread */
+	COUNT,	/* looks at one */
 	EP,	/* opens or closes an endpoint of the thread */
 	DOMAIN, /* tries to close the domain */
 	KINDS
@@ -93,7 +99,7 @@ struct step {
 	uint8_t kind;
 	uint8_t thread;
 	uint8_t slot; /* region, mapping or endpoint */
-	uint8_t ep;
+	uint8_t ep;   /* or counter */
 	uint8_t fault;
 	uint8_t way;
 	uint8_t call;	 /* REG: of the three */
@@ -132,6 +138,9 @@ struct region {
 	unsigned n;
 	uint32_t off[SEGS], len[SEGS], total;
 	unsigned bound;		/* endpoints, a bit each */
+	unsigned counters;	/* likewise */
+	bool event;		/* writes to it can be counted */
+	unsigned loose;		/* writes that may not have been counted yet */
 	uint8_t refreshed[MEM]; /* of the thread's memory */
 	unsigned long closed;	/* when */
 	/* What the library made of it. */
@@ -148,6 +157,15 @@ struct mapping {
 	uint64_t serial; /* its registration then */
 };
 
+/*
+ * What a counter has to show. A write is counted a moment after it is done, so one that
+ * was done before the counter was bound may be among them, and so may one that was cut
+ * off.
+ */
+struct tally {
+	atomic_uint least, most;
+};
+
 /* A key that several threads want. Exact where only one thread runs. */
 struct shared_key {
 	atomic_int held;     /* surely, right now: 1 */
@@ -159,6 +177,7 @@ struct shared_key {
 struct world {
 	struct conf conf;
 	struct shared_key keys[SHARED_KEYS];
+	struct tally tallies[SHARED_CNTRS];
 	struct side *side; /* exec.h */
 };
 
@@ -172,6 +191,8 @@ struct actor {
 	struct region regions[REGIONS];
 	struct mapping mappings[MAPPINGS];
 	bool ep_open[EPS];
+	bool cntr_open[CNTRS];
+	struct tally tallies[CNTRS - SHARED_CNTRS];
 	uint8_t shadow[MEM]; /* what the memory has to hold */
 	struct limb *limb;   /* exec.h */
 };
@@ -194,6 +215,8 @@ bool step_applies(const struct actor *a, const struct step *step);
 
 void want_reg(const struct actor *a, const struct step *step, struct want *want);
 void want_bind(const struct actor *a, const struct step *step, struct want *want);
+void want_bind_cntr(const struct actor *a, const struct step *step, struct want *want);
+void want_cntr(const struct actor *a, const struct step *step, struct want *want);
 void want_enable(const struct actor *a, const struct step *step, struct want *want);
 void want_refresh(const struct actor *a, const struct step *step, struct want *want);
 void want_close(const struct actor *a, const struct step *step, struct want *want);
@@ -209,10 +232,17 @@ void want_access(const struct actor *a, const struct step *step, struct want *wa
 /* What a success changes. */
 void did_reg(struct actor *a, const struct step *step);
 void did_bind(struct actor *a, const struct step *step);
+void did_bind_cntr(struct actor *a, const struct step *step);
+void did_cntr(struct actor *a, const struct step *step);
+/* A write to the region was done, which had these counters; sure: it came to its end. */
+void did_write(struct actor *a, struct region *r, unsigned counters,
+	       const struct step *step, bool sure);
 void did_enable(struct actor *a, const struct step *step);
 void did_refresh(struct actor *a, const struct step *step);
 void did_close(struct actor *a, const struct step *step);
 void did_ep(struct actor *a, const struct step *step);
+
+struct tally *tally_of(struct actor *a, unsigned cntr);
 
 /* --- questions about the state ----------------------------------------------------- */
 

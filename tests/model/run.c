@@ -101,6 +101,11 @@ static void body_close(void)
 	step_index = trace_now->n;
 	for (unsigned i = 0; i < world->conf.threads; i++)
 		actor_leave(&body.actor[i]);
+	for (unsigned i = 0; i < SHARED_CNTRS; i++) {
+		cntr_check(body.side.cntrs[i], &world->tallies[i]);
+		must(fi_close(&body.side.cntrs[i]->fid));
+		body.side.cntrs[i] = NULL;
+	}
 	for (unsigned i = 0; i < SHARED_EPS; i++)
 		endpoint_close(&body.side.shared[i]);
 	for (unsigned i = 0; i < world->conf.threads; i++)
@@ -237,6 +242,7 @@ static void conf_make(const struct plan *plan, unsigned number, struct conf *con
 			       .threads = plan->threads,
 			       .steps = plan->steps };
 	conf->api = apis[dice(&state) % (sizeof(apis) / sizeof(apis[0]))];
+	conf->event = dice(&state) % 4;
 	for (unsigned i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
 		conf->mode |= dice(&state) % 2 ? bits[i] : 0;
 }
@@ -246,8 +252,8 @@ static void conf_tell(FILE *out, const struct conf *conf)
 	char mode[128];
 
 	mode_print(conf->mode, mode, sizeof(mode));
-	fprintf(out, "mr_mode %s, API %u.%u, %u threads", mode, FI_MAJOR(conf->api),
-		FI_MINOR(conf->api), conf->threads);
+	fprintf(out, "mr_mode %s, API %u.%u%s, %u threads", mode, FI_MAJOR(conf->api),
+		FI_MINOR(conf->api), conf->event ? ", FI_RMA_EVENT" : "", conf->threads);
 }
 
 static void tell(const struct plan *plan, unsigned world, const struct trace *trace)
@@ -305,7 +311,7 @@ static bool tell_counts(const struct plan *plan, struct trace *trace)
 		fprintf(plan->out, "%s %u %s (%u refused)", kind ? "," : "", done,
 			kind_names[kind], refused);
 		all = all && (done || kind == SHOW || kind == DOMAIN) &&
-		      (refused || kind == SHOW);
+		      (refused || kind == SHOW || kind == COUNT);
 	}
 	all = all || plan->worlds * plan->steps < ENOUGH;
 	fprintf(plan->out, "%s\n", all ? "" : ": not all of it was met");

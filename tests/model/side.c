@@ -26,6 +26,32 @@ void endpoint_close(struct endpoint *ep)
 	ep->ep = NULL;
 }
 
+struct fid_cntr *cntr_open(struct side *side)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
+				     .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr = NULL;
+
+	must(fi_cntr_open(side->domain, &attr, &cntr, NULL));
+	return cntr;
+}
+
+static int64_t now_ms(void);
+
+void cntr_check(struct fid_cntr *cntr, const struct tally *tally)
+{
+	unsigned least = atomic_load(&tally->least), most = atomic_load(&tally->most);
+	int64_t end = now_ms() + SOON_MS;
+	uint64_t count;
+
+	while ((count = fi_cntr_read(cntr)) < least && now_ms() < end)
+		fi_cntr_wait(cntr, least, 100);
+	if (count < least || count > most)
+		model_fail("count", "fi_cntr_read: %llu instead of %u to %u",
+			   (unsigned long long)count, least, most);
+	must_be(fi_cntr_readerr(cntr), 0);
+}
+
 void side_open(struct side *side, const struct backend *backend, const struct conf *conf,
 	       unsigned endpoints)
 {
@@ -44,6 +70,8 @@ void side_open(struct side *side, const struct backend *backend, const struct co
 	must(fi_cq_open(side->domain, &cq, &side->cq, NULL));
 	for (unsigned i = 0; i < endpoints; i++)
 		endpoint_open(side, side->cq, &side->shared[i]);
+	for (unsigned i = 0; i < SHARED_CNTRS; i++)
+		side->cntrs[i] = cntr_open(side);
 }
 
 void side_close(struct side *side)
@@ -51,6 +79,10 @@ void side_close(struct side *side)
 	for (unsigned i = 0; i < SHARED_EPS; i++) {
 		if (side->shared[i].ep)
 			endpoint_close(&side->shared[i]);
+	}
+	for (unsigned i = 0; i < SHARED_CNTRS; i++) {
+		if (side->cntrs[i])
+			must(fi_close(&side->cntrs[i]->fid));
 	}
 	must(fi_close(&side->cq->fid));
 	must(fi_close(&side->av->fid));

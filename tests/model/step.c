@@ -21,7 +21,8 @@ static bool one_in(struct actor *a, uint32_t n)
 static const uint8_t weights[KINDS] = {
 	[REG] = 22,  [CLOSE] = 10, [BIND] = 16, [ENABLE] = 12, [REFRESH] = 12,
 	[SHOW] = 1,  [RAW] = 14,   [MAP] = 14,	[UNMAP] = 5,   [WRITE] = 30,
-	[READ] = 22, [PUT] = 5,	   [GET] = 5,	[EP] = 3,      [DOMAIN] = 1
+	[READ] = 22, [PUT] = 5,	   [GET] = 5,	[EP] = 3,      [BIND_CNTR] = 10,
+	[CNTR] = 3,  [COUNT] = 4,  [DOMAIN] = 1
 };
 
 static uint8_t kind_make(struct actor *a)
@@ -82,9 +83,9 @@ static uint64_t key_make(struct actor *a)
 
 static void reg_make(struct actor *a, struct step *step)
 {
-	static const uint8_t faults[] = { BAD_FLAG,   NO_IOV,	 BAD_COUNT, BAD_ACCESS,
-					  BAD_OFFSET, BAD_WRAP,	 BAD_KEY,   WITH_AUTH,
-					  OTHER_HMEM };
+	static const uint8_t faults[] = { BAD_FLAG,   NO_IOV,	  BAD_COUNT,
+					  BAD_ACCESS, BAD_OFFSET, BAD_WRAP,
+					  BAD_KEY,    WITH_AUTH,  OTHER_HMEM };
 
 	step->call = (uint8_t)below(a, 3);
 	step->n = (uint8_t)(step->call && one_in(a, 2) ? 1 + below(a, SEGS) : 1);
@@ -94,7 +95,7 @@ static void reg_make(struct actor *a, struct step *step)
 	step->key = key_make(a);
 	if (one_in(a, 10))
 		step->fault = faults[below(a, sizeof(faults))];
-	else if (one_in(a, a->world->conf.mode & FI_MR_RMA_EVENT ? 3 : 30))
+	else if (one_in(a, a->world->conf.mode & FI_MR_RMA_EVENT ? 2 : 6))
 		step->fault = OTHER_EVENT;
 }
 
@@ -202,7 +203,7 @@ static void slot_choose(struct actor *a, struct step *step)
 
 	for (int i = 0; i < 6; i++) {
 		step->slot = (uint8_t)below(a, modulus);
-		step->ep = (uint8_t)below(a, EPS);
+		step->ep = (uint8_t)below(a, step->kind == BIND_CNTR ? CNTRS : EPS);
 		if (step_applies(a, step))
 			return;
 	}
@@ -248,6 +249,16 @@ static void args_make(struct actor *a, struct step *step)
 	case PUT:
 	case GET:
 		local_make(a, step);
+		break;
+	case BIND_CNTR:
+		step->fault = one_in(a, 10) ? BAD_FLAG : RIGHT;
+		if (step->ep < SHARED_CNTRS && !one_in(a, 4))
+			step->ep =
+				(uint8_t)(SHARED_CNTRS + below(a, CNTRS - SHARED_CNTRS));
+		break;
+	case CNTR:
+	case COUNT:
+		step->ep = (uint8_t)(SHARED_CNTRS + below(a, CNTRS - SHARED_CNTRS));
 		break;
 	case EP:
 		step->ep = (uint8_t)(SHARED_EPS + below(a, EPS - SHARED_EPS));
@@ -437,6 +448,7 @@ static void put_call(struct text *t, const struct step *step)
 		[UNMAP] = "fi_mr_unmap_key(%u",
 		[REFRESH] = "fi_mr_refresh(region %u: ",
 		[BIND] = "fi_mr_bind(region %u, ",
+		[BIND_CNTR] = "fi_mr_bind(region %u, ",
 		[MAP] = "fi_mr_map_raw(raw key of region %u",
 	};
 
@@ -444,10 +456,16 @@ static void put_call(struct text *t, const struct step *step)
 		put_reg(t, step);
 	else if (step->kind == EP)
 		put(t, "open or close(endpoint %u", step->ep);
+	else if (step->kind == CNTR)
+		put(t, "open or close(counter %u", step->ep);
+	else if (step->kind == COUNT)
+		put(t, "fi_cntr_read(counter %u", step->ep);
 	else if (step->kind == DOMAIN)
 		put(t, "fi_close(domain");
 	else
 		put(t, names[step->kind], step->slot);
+	if (step->kind == BIND_CNTR)
+		put(t, "counter %u", step->ep);
 	if (step->kind == BIND)
 		put(t, "endpoint %u", step->ep);
 	if (step->kind == MAP)

@@ -8,6 +8,7 @@
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include "contract/limits.h"
 #include "ep_fixture.h"
 #include "../model/run.h"
 
@@ -22,6 +23,7 @@ static struct fi_info *info(const struct conf *conf)
 	info->fabric_attr->name = strdup("f");
 	info->fabric_attr->prov_name = strdup("mrfab");
 	info->domain_attr->mr_mode = (int)conf->mode;
+	info->caps = MRF_CAPS | (conf->event ? FI_RMA_EVENT : 0);
 	info->addr_format = FI_SOCKADDR_IN;
 	info->src_addr = malloc(sizeof(addr));
 	memcpy(info->src_addr, &addr, sizeof(addr));

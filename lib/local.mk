@@ -1,10 +1,11 @@
 # All objects in one archive that the unit tests link; the library is that plus the map.
 noinst_LTLIBRARIES += libmrfab-internal.la
 libmrfab_internal_la_SOURCES =
-libmrfab_internal_la_LIBADD =
+libmrfab_internal_la_LIBADD = $(SODIUM_LIBS)
 
 include lib/base/local.mk
 include lib/atomic/local.mk
+include lib/auth/local.mk
 include lib/contract/local.mk
 include lib/obj/local.mk
 include lib/proto/local.mk

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "api/info.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include "auth/auth.h"
 
 /* *to is NULL already and stays so when there is nothing to copy. */
 static bool copy_mem(void **to, const void *from, size_t len)
@@ -32,10 +34,18 @@ static bool copy_key(uint8_t **to, const uint8_t *from, size_t len)
 	return ok;
 }
 
+/* Nothing of it stays behind; what says that it is longer than it is does no harm. */
+static void free_key(uint8_t *key, size_t size)
+{
+	if (key)
+		mrf_auth_wipe(key, mrf_min(size, malloc_usable_size(key)));
+	free(key);
+}
+
 static void free_ep_attr(struct fi_ep_attr *attr)
 {
 	if (attr)
-		free(attr->auth_key);
+		free_key(attr->auth_key, attr->auth_key_size);
 	free(attr);
 }
 
@@ -43,7 +53,7 @@ static void free_domain_attr(struct fi_domain_attr *attr)
 {
 	if (attr) {
 		free(attr->name);
-		free(attr->auth_key);
+		free_key(attr->auth_key, attr->auth_key_size);
 	}
 	free(attr);
 }

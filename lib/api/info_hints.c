@@ -65,7 +65,7 @@ static const struct row rows[] = {
 	EP(max_order_waw_size, AT_MOST, MRF_LIMIT_ORDER_SIZE, NULL, 0),
 	EP(tx_ctx_cnt, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
 	EP(rx_ctx_cnt, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
-	EP(auth_key_size, AT_MOST, 0, NULL, V1_5),
+	EP(auth_key_size, AT_MOST, MRF_LIMIT_AUTH_KEY, NULL, V1_5),
 	TX(caps, BITS, MRF_CAPS_TX, &mrf_names_caps, 0),
 	TX(op_flags, BITS, MRF_OP_FLAGS_TX, &mrf_names_op_flags, 0),
 	TX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order, 0),
@@ -94,7 +94,7 @@ static const struct row rows[] = {
 	DOMAIN(max_ep_srx_ctx, AT_MOST, 0, NULL, 0),
 	DOMAIN(mr_iov_limit, AT_MOST, MRF_LIMIT_MR_IOV, NULL, V1_5),
 	DOMAIN(caps, BITS, MRF_CAPS_SECONDARY, &mrf_names_caps, V1_5),
-	DOMAIN(auth_key_size, AT_MOST, 0, NULL, V1_5),
+	DOMAIN(auth_key_size, AT_MOST, MRF_LIMIT_AUTH_KEY, NULL, V1_5),
 	DOMAIN(max_err_data, AT_MOST, MRF_LIMIT_ERR_DATA, NULL, V1_5),
 	DOMAIN(mr_cnt, AT_MOST, MRF_LIMIT_MR_CNT, NULL, V1_5),
 	DOMAIN(tclass, EQUAL, FI_TC_BEST_EFFORT, NULL, V1_9),
@@ -244,6 +244,30 @@ static int check_objects(const struct fi_info *hints)
 	return 0;
 }
 
+static int check_key(const char *part, const uint8_t *key, size_t size)
+{
+	if (!size || key)
+		return 0;
+	return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1025,
+			  "hints->%s->auth_key=NULL: must be given, auth_key_size is %zu",
+			  part, size);
+}
+
+static int check_keys(const struct mrf_info_query *query)
+{
+	const struct fi_domain_attr *domain = query->hints->domain_attr;
+	const struct fi_ep_attr *ep = query->hints->ep_attr;
+	int ret = 0;
+
+	if (!mrf_rule_auth_key(query->version))
+		return 0;
+	if (domain)
+		ret = check_key("domain_attr", domain->auth_key, domain->auth_key_size);
+	if (!ret && ep)
+		ret = check_key("ep_attr", ep->auth_key, ep->auth_key_size);
+	return ret;
+}
+
 int mrf_info_check_hints(const struct mrf_info_query *query)
 {
 	const struct fi_info *hints = query->hints;
@@ -259,5 +283,6 @@ int mrf_info_check_hints(const struct mrf_info_query *query)
 	/* All that is wrong is said at once, so that one run shows it. */
 	ret = check_rows(query);
 	mode_ret = mrf_info_mode_check(query);
-	return ret ? ret : mode_ret;
+	ret = ret ? ret : mode_ret;
+	return ret ? ret : check_keys(query);
 }

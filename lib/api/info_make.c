@@ -8,6 +8,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include "contract/limits.h"
+#include "contract/rules.h"
 #include "domain/domain.h"
 #include "proto/rawkey.h"
 
@@ -177,6 +178,34 @@ static bool make_addrs(struct fi_info *info, const struct mrf_info_match *match)
 	       copy_addr(&info->dest_addr, &info->dest_addrlen, &match->dest);
 }
 
+static bool copy_key(uint8_t **to, size_t *to_size, const uint8_t *from, size_t size)
+{
+	if (!size)
+		return true;
+	*to = malloc(size);
+	if (!*to)
+		return false;
+	memcpy(*to, from, size);
+	*to_size = size;
+	return true;
+}
+
+/* Authorization keys are answered as hinted, if the version knows them. */
+static bool make_keys(struct fi_info *info, const struct mrf_info_query *query)
+{
+	const struct fi_domain_attr *domain = query->hints ? query->hints->domain_attr : NULL;
+	const struct fi_ep_attr *ep = query->hints ? query->hints->ep_attr : NULL;
+
+	if (!mrf_rule_auth_key(query->version))
+		return true;
+	if (domain && !copy_key(&info->domain_attr->auth_key,
+				&info->domain_attr->auth_key_size, domain->auth_key,
+				domain->auth_key_size))
+		return false;
+	return !ep || copy_key(&info->ep_attr->auth_key, &info->ep_attr->auth_key_size,
+			       ep->auth_key, ep->auth_key_size);
+}
+
 /*
  * An open domain has its mode already; mrf_info_match made sure that the offer covers
  * it.
@@ -232,7 +261,7 @@ struct fi_info *mrf_info_make(const struct mrf_info_query *query,
 	if (!info)
 		return NULL;
 	make_attrs(info, query);
-	if (make_names(info, path) && make_addrs(info, match))
+	if (make_names(info, path) && make_addrs(info, match) && make_keys(info, query))
 		return info;
 	fi_freeinfo(info);
 	return NULL;

@@ -42,6 +42,7 @@
  * one.
  */
 #define MRF_LIMIT_KEY_SIZE 8
+#define MRF_LIMIT_AUTH_KEY 256 /* bytes of an authorization key */
 #define MRF_LIMIT_MR_IOV 16
 #define MRF_LIMIT_MR_CNT 524287 /* what rxe says; two of them are the kernel's own */
 #define MRF_LIMIT_CQ_DATA 4	/* bytes of immediate data */

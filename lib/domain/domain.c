@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "auth/auth.h"
 #include "base/compiler.h"
 #include "base/log.h"
 #include "contract/mr_mode.h"
+#include "contract/rules.h"
 #include "domain/domain_int.h"
 
 static struct mrf_domain *from_fid(const struct fid *fid)
@@ -37,6 +39,7 @@ static void domain_free(struct mrf_domain *domain)
 	mrf_lock_fini(&domain->lock);
 	mrf_obj_fini(&domain->obj);
 	fi_freeinfo(domain->info);
+	mrf_auth_put(domain->space.auth);
 	free(domain);
 }
 
@@ -158,6 +161,34 @@ static int open_space(struct mrf_domain *domain)
 	return ret;
 }
 
+static void forget_key(uint8_t **key, size_t *size)
+{
+	if (*key)
+		mrf_auth_wipe(*key, *size);
+	free(*key);
+	*key = NULL;
+	*size = 0;
+}
+
+/* From our copy of the info, which need not have it as well. */
+static int take_key(struct mrf_domain *domain)
+{
+	struct fi_domain_attr *attr = domain->info->domain_attr;
+	struct fi_ep_attr *ep_attr = domain->info->ep_attr;
+	int ret = 0;
+
+	if (attr->auth_key && attr->auth_key_size &&
+	    mrf_rule_auth_key(domain->fabric->api_version))
+		ret = mrf_auth_new(attr->auth_key, attr->auth_key_size,
+				   &domain->space.auth);
+	forget_key(&attr->auth_key, &attr->auth_key_size);
+	if (ep_attr)
+		forget_key(&ep_attr->auth_key, &ep_attr->auth_key_size);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_DOMAIN, 2152, "fi_domain: no memory");
+	return 0;
+}
+
 /* NULL: no memory. The domain holds nothing yet. */
 static struct mrf_domain *domain_new(struct mrf_fabric *fabric,
 				     const struct fi_info *info)
@@ -194,7 +225,9 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
 	domain = domain_new(fabric, info);
 	if (!domain)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_DOMAIN, 2152, "fi_domain: no memory");
-	ret = mrf_domain_address(info, &domain->addr);
+	ret = take_key(domain);
+	if (!ret)
+		ret = mrf_domain_address(info, &domain->addr);
 	if (ret)
 		goto err_free;
 	ret = open_device(domain);

@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/names.h"
+#include "contract/limits.h"
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
 #include "domain/domain_int.h"
@@ -35,11 +36,17 @@ static int check_auth_key(const struct mrf_fabric *fabric,
 {
 	if (!attr->auth_key_size || !mrf_rule_auth_key(fabric->api_version))
 		return 0;
-	return mrf_refuse(
-		FI_ENOSYS, FI_LOG_DOMAIN, 2122,
-		"fi_domain: auth_key_size=%zu: must be 0, authorization keys are not "
-		"offered",
-		attr->auth_key_size);
+	if (!attr->auth_key)
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2154,
+				  "fi_domain: auth_key=NULL: must be given, "
+				  "auth_key_size is %zu",
+				  attr->auth_key_size);
+	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2155,
+				  "fi_domain: auth_key_size=%zu: an authorization key "
+				  "has at most %d bytes",
+				  attr->auth_key_size, MRF_LIMIT_AUTH_KEY);
+	return 0;
 }
 
 static int check_fabric(const struct mrf_fabric *fabric,

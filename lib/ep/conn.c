@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "ep/denied.h"
+#include "ep/greet.h"
 #include "ep/msg.h"
 
 #define SLOT_SIZE MRF_PROTO_MAX_REQUEST
@@ -71,31 +72,6 @@ void mrf_conn_destroy(struct mrf_conn *conn)
 	peer->state = MRF_PEER_IDLE;
 }
 
-static void collect(struct mrf_peer *peer, struct mrf_conn *conn)
-{
-	for (; conn->head != conn->tail; conn->head++) {
-		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
-
-		peer->ep->scq_used--;
-		if (op && !--op->inflight && !op->queued)
-			mrf_list_add_tail(&op->node, &peer->redo);
-	}
-}
-
-void mrf_peer_abandon(struct mrf_peer *peer)
-{
-	struct mrf_list *node;
-
-	if (peer->conn) {
-		collect(peer, peer->conn);
-		/* The device must have let go of the buffers before they are given back. */
-		mrf_conn_destroy(peer->conn);
-	}
-	while ((node = mrf_list_pop(&peer->redo)) || (node = mrf_list_pop(&peer->queue)))
-		mrf_op_free(peer->ep, mrf_list_entry(node, struct mrf_op, node));
-	mrf_peer_free(peer);
-}
-
 static void fail_addr(struct mrf_peer *peer, int err, int code, const char *why)
 {
 	char addr[64], text[MRF_ERR_TEXT];
@@ -106,14 +82,22 @@ static void fail_addr(struct mrf_peer *peer, int err, int code, const char *why)
 }
 
 /* The connection could not be made: whatever waits for it fails. */
-static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *why)
+static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)
 {
-	/* Of an address, or of all that this process asks for. */
-	peer->ep->agent->suspect |= err == FI_EACCES;
 	mrf_conn_destroy(peer->conn);
 	mrf_peer_rewind(peer);
-	peer->tries = 0;
-	fail_addr(peer, err, code, why);
+	peer->tries = peer->challenges = 0;
+	fail_addr(peer, why->err, why->code, why->text);
+}
+
+static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *text)
+{
+	struct mrf_why why;
+
+	/* Of an address, or of all that this process asks for. */
+	peer->ep->agent->suspect |= err == FI_EACCES;
+	mrf_why_set(&why, err, code, "%s", text);
+	give_up_why(peer, &why);
 }
 
 /* --- making -------------------------------------------------------------------------------- */
@@ -232,10 +216,12 @@ static void on_addr(struct mrf_conn *conn)
 static void on_route(struct mrf_conn *conn)
 {
 	struct mrf_hello hello = { .instance = conn->peer->ep->instance };
-	uint8_t data[MRF_PROTO_HELLO_LEN];
-	int ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),
-				    (unsigned)mrf_param_int(MRF_PARAM_RETRY));
+	uint8_t data[MRF_PROTO_HELLO_MAX];
+	int ret;
 
+	mrf_greet_hello(conn, &hello);
+	ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),
+				(unsigned)mrf_param_int(MRF_PARAM_RETRY));
 	if (ret)
 		give_up_addr(conn->peer, -ret, 4123, "the connection request was not accepted");
 }
@@ -243,12 +229,11 @@ static void on_route(struct mrf_conn *conn)
 static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
-	struct mrf_welcome welcome;
+	struct mrf_why why;
 	int ret;
 
-	if (mrf_welcome_decode(event->data, event->len, &welcome)) {
-		give_up_addr(peer, FI_EREMOTEIO, 4124,
-			     "what listens there does not speak our protocol");
+	if (!mrf_greet_welcomed(conn, event, &why)) {
+		give_up_why(peer, &why);
 		return;
 	}
 	ret = mrf_vconn_establish(conn->vconn);
@@ -257,32 +242,30 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		return;
 	}
 	clear_deadline(conn);
-	/* Another endpoint behind the same address knows nothing of what the old one said. */
-	if (welcome.instance != peer->instance) {
-		mrf_remote_forget_all(peer);
-		mrf_ask_unwant(peer);
-	}
-	peer->instance = welcome.instance;
-	peer->space_id = welcome.space_id;
-	peer->mr_mode = welcome.mr_mode;
-	peer->events = welcome.flags & MRF_WELCOME_EVENTS;
-	peer->max_asks = (unsigned)mrf_min(welcome.asks, MRF_ASKS);
 	peer->tries = 0;
 	peer->state = MRF_PEER_READY;
 	mrf_peer_advance(peer);
 }
 
+static void on_refused(struct mrf_peer *peer, const struct mrf_cm_event *event)
+{
+	struct mrf_why why;
+
+	if (!mrf_greet_again(peer, event->data, event->len, &why)) {
+		give_up_why(peer, &why);
+		return;
+	}
+	mrf_conn_destroy(peer->conn);
+	start(peer);
+}
+
 static void on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
-	uint32_t reason = 0;
+	uint32_t reason;
 
 	if (!mrf_refuse_decode(event->data, event->len, &reason)) {
-		give_up_addr(peer, reason == MRF_REFUSE_VERSION ? FI_EREMOTEIO : FI_ECONNREFUSED,
-			     4125,
-			     reason == MRF_REFUSE_VERSION ? "speaks another version of the protocol" :
-			     reason == MRF_REFUSE_CLOSING ? "the endpoint there is closing" :
-							    "no resources there");
+		on_refused(peer, event);
 		return;
 	}
 	if (++peer->tries >= MAX_TRIES) {

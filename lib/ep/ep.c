@@ -5,8 +5,10 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "contract/limits.h"
+#include "contract/rules.h"
 #include "ep/atomic.h"
 #include "ep/denied.h"
+#include "ep/greet.h"
 #include "ep/none.h"
 
 /* --- progress ------------------------------------------------------------------------------ */
@@ -135,6 +137,13 @@ static void free_ops(struct mrf_ep *ep)
 		free(mrf_list_entry(node, struct mrf_op, node));
 }
 
+static void close_port(struct mrf_ep *ep)
+{
+	mrf_mr_port_free(&ep->port);
+	mrf_nonces_fini(&ep->nonces);
+	mrf_obj_fini(&ep->obj);
+}
+
 static int ep_close(struct fid *fid)
 {
 	struct mrf_ep *ep = mrf_ep_of(fid);
@@ -147,7 +156,6 @@ static int ep_close(struct fid *fid)
 	/* First nobody polls it any more, then the agent lets go of it, then it of its CQs. */
 	mrf_ep_unlink_all(ep);
 	mrf_agent_ep_close(ep->agent, ep);
-	mrf_mr_port_free(&ep->port);
 	mrf_ep_drop_all(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
@@ -157,7 +165,7 @@ static int ep_close(struct fid *fid)
 	free(ep->peers);
 	mrf_lock_fini(&ep->lock);
 	mrf_obj_drop(&ep->parent);
-	mrf_obj_fini(&ep->obj);
+	close_port(ep);
 	free(ep);
 	return 0;
 }
@@ -236,6 +244,47 @@ static int check_info(const struct fi_info *info)
 	return 0;
 }
 
+/* The key that the application gives the endpoint; size 0: none, so the domain's. */
+static int take_key(const struct mrf_domain *domain, const struct fi_info *info,
+		    const void **key, size_t *size)
+{
+	const struct fi_ep_attr *attr = info->ep_attr;
+
+	*key = NULL;
+	*size = 0;
+	if (!attr || !attr->auth_key_size ||
+	    !mrf_rule_auth_key(domain->fabric->api_version))
+		return 0;
+	if (!attr->auth_key)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4206,
+				  "auth_key=NULL: must be given, auth_key_size is %zu",
+				  attr->auth_key_size);
+	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4207,
+				  "auth_key_size=%zu: an authorization key has at most %d bytes",
+				  attr->auth_key_size, MRF_LIMIT_AUTH_KEY);
+	*key = attr->auth_key;
+	*size = attr->auth_key_size;
+	return 0;
+}
+
+/* Where regions are bound to it. */
+static int open_port(struct mrf_ep *ep, const void *key, size_t key_size)
+{
+	int ret;
+
+	mrf_obj_init(&ep->obj, &ep->fid.fid, describe);
+	ret = mrf_mr_port_open(&ep->domain->space, &ep->port, &ep->obj, key, key_size);
+	if (ret) {
+		mrf_obj_fini(&ep->obj);
+		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4200,
+				  "no protection domain for another endpoint");
+	}
+	if (mrf_ep_auth(ep))
+		mrf_nonces_init(&ep->nonces);
+	return 0;
+}
+
 /* The port that the application asked for, if any; the address is the domain's. */
 static void take_port(struct mrf_ep *ep, const struct fi_info *info)
 {
@@ -253,9 +302,13 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		void *context)
 {
 	struct mrf_domain *domain = mrf_domain_from_fid(fid);
+	const void *key;
+	size_t key_size;
 	struct mrf_ep *ep;
 	int ret = check_info(info);
 
+	if (!ret)
+		ret = take_key(domain, info, &key, &key_size);
 	if (ret)
 		return ret;
 	ep = calloc(1, sizeof(*ep));
@@ -279,13 +332,9 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	if (ret)
 		goto err_free;
 	ep->source = (struct mrf_source){ source_poll, source_arm, mrf_vcq_fd(ep->scq) };
-	mrf_obj_init(&ep->obj, &ep->fid.fid, describe);
-	ret = mrf_mr_port_open(&domain->space, &ep->port, &ep->obj);
-	if (ret) {
-		ret = mrf_refuse(-ret, FI_LOG_EP_CTRL, 4200,
-				 "no protection domain for another endpoint");
-		goto err_obj;
-	}
+	ret = open_port(ep, key, key_size);
+	if (ret)
+		goto err_cq;
 	ret = mrf_agent_ep_open(ep->agent, ep);
 	if (ret && ep->agent->denied) {
 		ret = mrf_agent_refuse();
@@ -304,9 +353,8 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 
 err_port:
 	mrf_mr_port_close(&domain->space, &ep->port);
-	mrf_mr_port_free(&ep->port);
-err_obj:
-	mrf_obj_fini(&ep->obj);
+	close_port(ep);
+err_cq:
 	mrf_vcq_close(ep->scq);
 err_free:
 	mrf_lock_fini(&ep->lock);

@@ -14,6 +14,7 @@
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
+#include "auth/nonce.h"
 #include "base/idmap.h"
 #include "base/lock.h"
 #include "domain/domain.h"
@@ -82,6 +83,7 @@ struct mrf_ep {
 	struct mrf_vconn *listener;
 	struct mrf_list passive; /* struct mrf_pasv.node */
 	struct mrf_atomic_loop *loop; /* NULL before it is needed */
+	struct mrf_nonces nonces; /* what it asks of its peers, if it has a key */
 };
 
 static inline struct mrf_ep *mrf_ep_of(struct fid *fid)

@@ -18,6 +18,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep.h \
 	lib/ep/ep_bind.c \
 	lib/ep/ep_calls.c \
+	lib/ep/greet.c \
+	lib/ep/greet.h \
 	lib/ep/msg.c \
 	lib/ep/msg.h \
 	lib/ep/none.c \

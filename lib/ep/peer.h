@@ -18,6 +18,7 @@
 #ifndef MRF_EP_PEER_H
 #define MRF_EP_PEER_H
 
+#include "auth/auth.h"
 #include "ep/agent.h"
 #include "ep/ep.h"
 #include "ep/remote.h"
@@ -54,6 +55,9 @@ struct mrf_peer {
 	uint64_t mr_mode;	/* of the peer's domain */
 	bool events;		/* immediate data are event numbers there */
 	unsigned tries;		/* connection attempts since the last success */
+	unsigned challenges;	/* likewise: how often a proof was asked for */
+	bool challenged;	/* the next attempt has to meet the challenge */
+	struct mrf_challenge challenge;
 	unsigned losses;	/* connections lost since anything was last done */
 	unsigned max_asks;
 };
@@ -82,6 +86,7 @@ struct mrf_conn {
 	bool lost;		/* the peer disconnected or is gone */
 	bool disconnected;	/* we have put our queue pair into error */
 	bool waiting;		/* CONNECTING, but only for the next try */
+	struct mrf_auth_talk talk; /* what we have proved; number 0: nothing */
 	struct mrf_posted ring[MRF_CONN_RING];
 	unsigned head;		/* oldest in flight */
 	unsigned tail;

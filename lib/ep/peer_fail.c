@@ -239,3 +239,30 @@ void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 	if (peer->gone)
 		mrf_agent_kick(peer);
 }
+
+/* --- the endpoint closes --------------------------------------------------------------- */
+
+static void collect(struct mrf_peer *peer, struct mrf_conn *conn)
+{
+	for (; conn->head != conn->tail; conn->head++) {
+		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
+
+		peer->ep->scq_used--;
+		if (op && !--op->inflight && !op->queued)
+			mrf_list_add_tail(&op->node, &peer->redo);
+	}
+}
+
+void mrf_peer_abandon(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	if (peer->conn) {
+		collect(peer, peer->conn);
+		/* The device must have let go of the buffers before they are given back. */
+		mrf_conn_destroy(peer->conn);
+	}
+	while ((node = mrf_list_pop(&peer->redo)) || (node = mrf_list_pop(&peer->queue)))
+		mrf_op_free(peer->ep, mrf_list_entry(node, struct mrf_op, node));
+	mrf_peer_free(peer);
+}

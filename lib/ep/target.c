@@ -12,6 +12,7 @@
 #include "ep/agent.h"
 #include "ep/denied.h"
 #include "ep/ep.h"
+#include "ep/greet.h"
 #include "ep/msg.h"
 
 /* Room for questions, and for writes with immediate data that come in bursts. */
@@ -163,37 +164,73 @@ static void reject(struct mrf_vconn *vconn, enum mrf_refuse_reason reason)
 	mrf_vconn_close(vconn);
 }
 
-void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
+static void challenge(struct mrf_ep *ep, struct mrf_vconn *vconn)
+{
+	uint8_t data[MRF_PROTO_CHALLENGE_LEN];
+
+	mrf_vconn_reject(vconn, data, mrf_greet_challenge(ep, data));
+	mrf_vconn_close(vconn);
+}
+
+static void warn_key(const struct mrf_vconn *vconn)
+{
+	union mrf_addr addr;
+	char text[64];
+
+	mrf_vconn_peer_addr(vconn, (struct sockaddr_storage *)&addr);
+	mrf_warn(FI_LOG_EP_CTRL, 4210, "%s: has another authorization key: rejected",
+		 mrf_addr_text(&addr, text, sizeof(text)));
+}
+
+/* Takes in who has proved what there is to prove. */
+static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_talk *talk)
 {
 	struct mrf_welcome welcome = { .mr_mode = ep->domain->space.mode,
 				       .instance = ep->instance,
 				       .space_id = ep->domain->space.id,
 				       .flags = wants_events(ep) ? MRF_WELCOME_EVENTS : 0,
 				       .asks = ASKS };
-	uint8_t data[MRF_PROTO_WELCOME_LEN];
-	struct mrf_hello hello;
+	uint8_t data[MRF_PROTO_WELCOME_MAX];
 	struct mrf_pasv *pasv = NULL;
-	int ret = mrf_hello_decode(event->data, event->len, &hello);
+	int ret = pasv_new(ep, vconn, &pasv);
 
 	if (ret) {
+		mrf_warn(FI_LOG_EP_CTRL, 4023, "no resources for another peer (%d): rejected",
+			 ret);
+		reject(vconn, MRF_REFUSE_RESOURCES);
+		return;
+	}
+	mrf_greet_welcome(ep, talk, mrf_vconn_qpn(vconn), &welcome);
+	mrf_list_add_tail(&pasv->node, &ep->passive);
+	ret = mrf_vconn_accept(vconn, data, mrf_welcome_encode(&welcome, data));
+	if (ret)
+		pasv_destroy(pasv);
+	else
+		mrf_vconn_tune(vconn);
+}
+
+void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
+{
+	struct mrf_auth_talk talk;
+	struct mrf_hello hello;
+
+	if (mrf_hello_decode(event->data, event->len, &hello)) {
 		mrf_warn(FI_LOG_EP_CTRL, 4022, "connection request of something that does not "
 			 "speak our protocol: rejected");
 		reject(event->incoming, MRF_REFUSE_VERSION);
 		return;
 	}
-	ret = pasv_new(ep, event->incoming, &pasv);
-	if (ret) {
-		mrf_warn(FI_LOG_EP_CTRL, 4023, "no resources for another peer (%d): rejected",
-			 ret);
-		reject(event->incoming, MRF_REFUSE_RESOURCES);
-		return;
+	switch (mrf_greet_check(ep, &hello, event->qpn, &talk)) {
+	case MRF_GREET_OK:
+		take_in(ep, event->incoming, &talk);
+		break;
+	case MRF_GREET_CHALLENGE:
+		challenge(ep, event->incoming);
+		break;
+	case MRF_GREET_KEY:
+		warn_key(event->incoming);
+		reject(event->incoming, MRF_REFUSE_KEY);
 	}
-	mrf_list_add_tail(&pasv->node, &ep->passive);
-	ret = mrf_vconn_accept(pasv->vconn, data, mrf_welcome_encode(&welcome, data));
-	if (ret)
-		pasv_destroy(pasv);
-	else
-		mrf_vconn_tune(pasv->vconn);
 }
 
 /* What came before counts: a write that was acknowledged has its completion here. */

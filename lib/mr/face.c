@@ -6,32 +6,57 @@
 #include "mr/back.h"
 #include "mr/face.h"
 
-static struct mrf_mr_face *face_at(struct mrf_list *node)
+static void push(struct mrf_mr_face **faces, struct mrf_mr_face *face)
 {
-	return mrf_list_entry(node, struct mrf_mr_face, node);
+	face->next = *faces;
+	*faces = face;
+}
+
+static struct mrf_mr_face *pop(struct mrf_mr_face **faces)
+{
+	struct mrf_mr_face *face = *faces;
+
+	if (face)
+		*faces = face->next;
+	return face;
+}
+
+/* Takes out the one of this class; NULL: there is none. */
+static struct mrf_mr_face *take(struct mrf_mr_face **faces, const struct mrf_mr_class *class)
+{
+	while (*faces && ((*faces)->class != class || (*faces)->dead))
+		faces = &(*faces)->next;
+	return pop(faces);
 }
 
 struct mrf_mr_face *mrf_mr_face_of(const struct mrf_mr *mr,
 				   const struct mrf_mr_class *class)
 {
-	mrf_list_each (node, &mr->faces) {
-		if (face_at(node)->class == class)
-			return face_at(node);
-	}
-	return NULL;
+	struct mrf_mr_face *face = mr->faces;
+
+	while (face && (face->class != class || face->dead))
+		face = face->next;
+	return face;
 }
 
 struct mrf_mr_face *mrf_mr_face_sole(const struct mrf_mr *mr)
 {
-	struct mrf_list *first = mrf_list_first(&mr->faces);
+	struct mrf_mr_face *face, *sole = NULL;
 
-	return first && first->next == &mr->faces ? face_at(first) : NULL;
+	for (face = mr->faces; face; face = face->next) {
+		if (face->dead)
+			continue;
+		if (sole)
+			return NULL;
+		sole = face;
+	}
+	return sole;
 }
 
 /* --- making ----------------------------------------------------------------------- */
 
 static int plan_one(const struct mrf_mr *mr, struct mrf_mr_class *class,
-		    struct mrf_list *faces)
+		    struct mrf_mr_face **faces)
 {
 	unsigned nseg = mr->back ? 0 : mr->nseg;
 	struct mrf_mr_face *face = calloc(1, sizeof(*face) + nseg * sizeof(face->vmr[0]));
@@ -41,20 +66,25 @@ static int plan_one(const struct mrf_mr *mr, struct mrf_mr_class *class,
 	mrf_mr_class_get(class);
 	face->class = class;
 	face->nseg = nseg;
-	mrf_list_add_tail(&face->node, faces);
+	push(faces, face);
 	return 0;
 }
 
-int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_list *faces)
+static bool by_endpoint(const struct mrf_mr *mr)
+{
+	return mr->space->mode & FI_MR_ENDPOINT;
+}
+
+int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_mr_face **faces)
 {
 	int ret = 0;
 
-	if (!mrf_mr_faced(mr))
-		return 0;
-	if (mrf_list_empty(&mr->bonds))
+	if (by_endpoint(mr) && mrf_list_empty(&mr->bonds))
 		return -FI_EINVAL;
-	if (!(mr->access & MRF_MR_REMOTE))
+	if (!mrf_mr_faced(mr) || !(mr->access & MRF_MR_REMOTE))
 		return 0;
+	if (!by_endpoint(mr))
+		return plan_one(mr, mr->group->class, faces);
 	mrf_list_each (node, &mr->bonds) {
 		struct mrf_mr_bond *bond =
 			mrf_list_entry(node, struct mrf_mr_bond, mine);
@@ -88,52 +118,42 @@ static int pin_one(const struct mrf_mr *mr, struct mrf_mr_face *face)
 	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
 }
 
-int mrf_mr_faces_pin(struct mrf_mr *mr, struct mrf_list *faces)
+int mrf_mr_faces_pin(struct mrf_mr *mr, struct mrf_mr_face *faces)
 {
-	int ret;
+	int ret = 0;
 
-	mrf_list_each (node, faces) {
-		ret = pin_one(mr, face_at(node));
-		if (ret)
-			return ret;
-	}
-	return 0;
+	for (; faces && !ret; faces = faces->next)
+		ret = pin_one(mr, faces);
+	return ret;
 }
 
-static struct mrf_mr_face *find(struct mrf_list *faces, const struct mrf_mr_class *class)
+/* Of those that were made the ones that the region's bonds ask for. False: one lacks. */
+static bool take_bound(const struct mrf_mr *mr, struct mrf_mr_face **faces,
+		       struct mrf_mr_face **taken)
 {
-	mrf_list_each (node, faces) {
-		if (face_at(node)->class == class)
-			return face_at(node);
+	mrf_list_each (node, &mr->bonds) {
+		const struct mrf_mr_port *port =
+			mrf_list_entry(node, struct mrf_mr_bond, mine)->port;
+		struct mrf_mr_face *face = take(faces, port->class);
+
+		if (!face)
+			return !(mr->access & MRF_MR_REMOTE);
+		push(taken, face);
 	}
-	return NULL;
+	return !mrf_list_empty(&mr->bonds);
 }
 
-bool mrf_mr_faces_take(struct mrf_mr *mr, struct mrf_list *faces)
+bool mrf_mr_faces_take(struct mrf_mr *mr, struct mrf_mr_face **faces)
 {
-	struct mrf_list taken;
-	struct mrf_list *node;
+	struct mrf_mr_face *taken = NULL, *face;
 	bool all = true;
 
-	if (!mrf_mr_faced(mr))
-		return true;
-	if (mrf_list_empty(&mr->bonds))
-		return false;
-	mrf_list_init(&taken);
-	mrf_list_each (bond, &mr->bonds) {
-		struct mrf_mr_port *port =
-			mrf_list_entry(bond, struct mrf_mr_bond, mine)->port;
-		struct mrf_mr_face *face = find(faces, port->class);
-
-		if (!face) {
-			all = !(mr->access & MRF_MR_REMOTE);
-			break;
-		}
-		mrf_list_del(&face->node);
-		mrf_list_add_tail(&face->node, &taken);
-	}
-	while ((node = mrf_list_pop(&taken)))
-		mrf_list_add_tail(node, all ? &mr->faces : faces);
+	if (by_endpoint(mr))
+		all = take_bound(mr, faces, &taken);
+	else if (*faces)
+		push(&taken, pop(faces));
+	while ((face = pop(&taken)))
+		push(all ? &mr->faces : faces, face);
 	return all;
 }
 
@@ -164,28 +184,42 @@ static void face_free(struct mrf_mr_face *face)
 	free(face);
 }
 
-int mrf_mr_faces_drop(struct mrf_list *faces)
+int mrf_mr_faces_drop(struct mrf_mr_face **faces)
 {
 	int first = 0, ret;
 
-	mrf_list_each_safe (node, faces) {
-		ret = end(face_at(node));
-		first = first ? first : ret;
+	while (*faces) {
+		ret = end(*faces);
 		if (ret)
-			continue;
-		mrf_list_del(node);
-		face_free(face_at(node));
+			faces = &(*faces)->next;
+		else
+			face_free(pop(faces));
+		first = first ? first : ret;
 	}
 	return first;
 }
 
-void mrf_mr_face_end(struct mrf_mr *mr, const struct mrf_mr_class *class,
-		     struct mrf_list *done)
+void mrf_mr_faces_undo(struct mrf_mr *mr, struct mrf_mr_face **faces)
 {
-	struct mrf_mr_face *face = mrf_mr_face_of(mr, class);
+	struct mrf_mr_face *face;
 
-	if (!face || end(face))
+	if (!mrf_mr_faces_drop(faces))
 		return;
-	mrf_list_del(&face->node);
-	mrf_list_add_tail(&face->node, done);
+	mrf_lock_take(&mr->space->lock);
+	while ((face = pop(faces))) {
+		face->dead = true;
+		push(&mr->faces, face);
+	}
+	mrf_lock_release(&mr->space->lock);
+}
+
+void mrf_mr_face_end(struct mrf_mr *mr, const struct mrf_mr_class *class,
+		     struct mrf_mr_face **done)
+{
+	struct mrf_mr_face *face = take(&mr->faces, class);
+
+	if (!face)
+		return;
+	face->dead = end(face);
+	push(face->dead ? &mr->faces : done, face);
 }

@@ -3,11 +3,15 @@
  * What keeps peers apart is the kernel: a queue pair reaches the kernel MRs of its own
  * protection domain and no others.
  *
+ * A group is the endpoints and regions that have the same authorization key; the default
+ * one has the domain's key, or none (group NULL). Who is of another group learns nothing
+ * of a region, not even that it is there.
+ *
  * A class is a set of regions with the protection domain in which peers meet them: the
- * default one is space->pd (class NULL); with FI_MR_ENDPOINT in force each endpoint has
- * one of its own. The queue pairs that serve an endpoint's peers are in its class; those
- * that this process uses for its own accesses are in space->pd, where all lkeys are, and
- * let no peer through.
+ * default one is space->pd (class NULL); each other group has one of its own, and with
+ * FI_MR_ENDPOINT in force each endpoint. The queue pairs that serve an endpoint's peers are
+ * in its class; those that this process uses for its own accesses are in space->pd, where
+ * all lkeys are, and let no peer through.
  *
  * A region of the default class has one kernel MR per segment with all its rights. Any
  * other one is faced: what is in space->pd has its local rights only, and for each class
@@ -41,10 +45,47 @@ static inline struct mrf_vpd *mrf_mr_class_pd(const struct mrf_mr_space *space,
 	return class ? class->pd : space->pd;
 }
 
+struct mrf_mr_group {
+	struct mrf_list node; /* in space->groups */
+	unsigned refs;	      /* guarded by space->lock: endpoints, regions */
+	uint64_t id;	      /* never 0, never used twice */
+	struct mrf_mr_space *space;
+	struct mrf_auth *auth;
+	struct mrf_mr_class *class; /* held; NULL with FI_MR_ENDPOINT */
+};
+
+/*
+ * The group of this authorization key, or NULL for the default one, with a reference.
+ * size 0: the domain's. -FI_ENOMEM, or the kernel's if it has no protection domain left;
+ * not logged. No lock held.
+ */
+int mrf_mr_group_get(struct mrf_mr_space *space, const void *key, size_t size,
+		     struct mrf_mr_group **group);
+/* Harmless with NULL. space->lock not held. */
+void mrf_mr_group_put(struct mrf_mr_group *group);
+
+static inline uint64_t mrf_mr_group_id(const struct mrf_mr_group *group)
+{
+	return group ? group->id : 0;
+}
+
+/* The group of who asks. */
+static inline const struct mrf_mr_group *mrf_mr_asker(const struct mrf_mr_ask *ask)
+{
+	return ask->port ? ask->port->group : NULL;
+}
+
+/* Else the region is not there, whatever state it is in. */
+static inline bool mrf_mr_visible(const struct mrf_mr *mr, const struct mrf_mr_ask *ask)
+{
+	return mr->group == mrf_mr_asker(ask);
+}
+
 struct mrf_mr_face {
-	struct mrf_list node; /* in mr->faces, or in a list of one that makes it */
+	struct mrf_mr_face *next; /* of mr->faces, or of who makes it */
 	struct mrf_mr_class *class; /* held */
 	struct mrf_mr_back *back;   /* region pinned on demand; else NULL, and ... */
+	bool dead; /* nobody meets it, but the kernel keeps it: until the region is closed */
 	unsigned nseg;
 	struct mrf_vmr vmr[];
 };
@@ -52,7 +93,7 @@ struct mrf_mr_face {
 /* Is the region met by peers through faces? Immutable. */
 static inline bool mrf_mr_faced(const struct mrf_mr *mr)
 {
-	return mr->space->mode & FI_MR_ENDPOINT;
+	return mr->space->mode & FI_MR_ENDPOINT || mr->group;
 }
 
 /* Rights that the kernel MRs in space->pd have; faced and 0: there are none. */
@@ -66,26 +107,28 @@ static inline uint64_t mrf_mr_own_access(const struct mrf_mr *mr)
  * it needs none. -FI_EINVAL: has to be bound to an endpoint first; -FI_ENOMEM: faces may
  * hold some. Not logged. space->lock held.
  */
-int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_list *faces);
+int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_mr_face **faces);
 /* Registers with the kernel what is planned. Logs why not. No lock held. */
-int mrf_mr_faces_pin(struct mrf_mr *mr, struct mrf_list *faces);
+int mrf_mr_faces_pin(struct mrf_mr *mr, struct mrf_mr_face *faces);
 /*
  * Makes the faces the region's, and leaves those that are not needed any more. False: one
  * is missing, plan anew. space->lock held.
  */
-bool mrf_mr_faces_take(struct mrf_mr *mr, struct mrf_list *faces);
+bool mrf_mr_faces_take(struct mrf_mr *mr, struct mrf_mr_face **faces);
 /*
  * Takes all of them from the kernel and frees them. On failure (logged; the first error
- * is returned) some are left in the list, and it may be tried again. No lock held.
+ * is returned) some are left, and it may be tried again. No lock held.
  */
-int mrf_mr_faces_drop(struct mrf_list *faces);
+int mrf_mr_faces_drop(struct mrf_mr_face **faces);
+/* The same for faces that did not become the region's; but what is left is now, dead. */
+void mrf_mr_faces_undo(struct mrf_mr *mr, struct mrf_mr_face **faces);
 /*
  * Takes from the kernel what the region has for this class; what is left to be freed
- * comes into done, for mrf_mr_faces_drop. If the kernel keeps it (logged) it stays, until
- * the region is closed. space->lock held.
+ * comes into done, for mrf_mr_faces_drop. If the kernel keeps it (logged) it stays, dead.
+ * space->lock held.
  */
 void mrf_mr_face_end(struct mrf_mr *mr, const struct mrf_mr_class *class,
-		     struct mrf_list *done);
+		     struct mrf_mr_face **done);
 
 /* NULL: there is none. space->lock held. */
 struct mrf_mr_face *mrf_mr_face_of(const struct mrf_mr *mr,

@@ -17,6 +17,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/mr_enable.c \
 	lib/mr/mr_event.c \
 	lib/mr/mr_key.c \
+	lib/mr/mr_keyed.c \
 	lib/mr/mr_locate.c \
 	lib/mr/mr_ops.c \
 	lib/mr/mr_pool.c \

@@ -1,36 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
+#include "contract/rules.h"
 #include "mr/back.h"
 #include "mr/face.h"
 #include "mr/mr_async.h"
 #include "mr/mr_pool.h"
-
-#define NAME_TEXT 96
-
-void mrf_mr_describe(const struct fid *fid, char *buf, size_t len)
-{
-	const struct mrf_mr *mr = mrf_mr_from_fid(fid);
-	int n;
-
-	n = snprintf(buf, len, "%#llx, %llu bytes", (unsigned long long)mr->seg.addr,
-		     (unsigned long long)mr->len);
-	if (n > 0 && (size_t)n < len && (mr->access & MRF_MR_REMOTE))
-		snprintf(buf + n, len - (size_t)n, ", key %#llx",
-			 (unsigned long long)mr->key);
-}
-
-void mrf_mr_name(const struct mrf_mr *mr, char *buf, size_t len)
-{
-	char detail[NAME_TEXT];
-
-	mrf_mr_describe(&mr->fid.fid, detail, sizeof(detail));
-	snprintf(buf, len, "%p (%s)", (const void *)&mr->fid, detail);
-}
 
 /* --- closing ---------------------------------------------------------------------- */
 
@@ -118,6 +96,8 @@ static int unpin_all(struct mrf_mr *mr)
 		ret = unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
 	if (ret)
 		return ret;
+	mrf_mr_group_put(mr->group);
+	mr->group = NULL;
 	if (mr->nseg > 1)
 		free(mr->segs);
 	if (mr->back) {
@@ -157,8 +137,8 @@ static int close_unusual(struct mrf_mr *mr)
 static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
 {
 	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 &&
-	       !mr->back && !mr->job && !mr->event && mrf_list_empty(&mr->bonds) &&
-	       mrf_list_empty(&mr->faces);
+	       !mr->back && !mr->job && !mr->event && !mr->group && !mr->faces &&
+	       mrf_list_empty(&mr->bonds);
 }
 
 static int mr_close(struct fid *fid)
@@ -273,7 +253,8 @@ static void set_up(struct mrf_mr *mr, struct mrf_mr_space *space)
 	mr->parent.holder = &mr->fid.fid;
 	mr->parent.describe = mrf_mr_describe;
 	mrf_list_init(&mr->bonds);
-	mrf_list_init(&mr->faces);
+	mr->faces = NULL;
+	mr->group = NULL;
 }
 
 /*
@@ -388,8 +369,12 @@ static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
 	mr = enter_locked(space, attr, plan, pins, segs);
 	if (mrf_likely(mr))
 		ret = publish_locked(mr, attr->requested_key, plan, &holder);
-	if (mrf_likely(!ret))
+	if (mrf_likely(!ret)) {
 		mr->back = back;
+		/* NULL else; as it was left by the one before. */
+		if (mrf_unlikely(plan->group != NULL))
+			mr->group = plan->group;
+	}
 	mrf_lock_release(&space->lock);
 	if (mrf_unlikely(ret)) {
 		free(segs);
@@ -461,6 +446,25 @@ static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	return 0;
 }
 
+int mrf_mr_register_planned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			    struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			    struct fid_mr **out)
+{
+	int ret;
+
+	if (mrf_unlikely(space->worker != NULL))
+		return mrf_mr_register_async(space, attr, plan, pins, out);
+	if (mrf_unlikely(plan->deferred || plan->demand))
+		return mrf_mr_register_unpinned(space, attr, plan, pins, out);
+	ret = pin(space, space->pd, mrf_mr_access_kernel(space, plan->access), pins);
+	if (mrf_unlikely(ret))
+		return ret;
+	ret = publish(space, attr, plan, pins, NULL, out);
+	if (mrf_unlikely(ret))
+		unpin(pins->seg, pins->vmr, pins->nseg);
+	return ret;
+}
+
 int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		    uint64_t flags, struct fid_mr **out)
 {
@@ -477,17 +481,11 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	ret = check(space, attr, flags, &plan);
 	if (ret)
 		return ret;
+	plan.group = NULL;
+	plan.at_once = false;
 	plan_segs(space, attr->mr_iov, &plan, &pins);
 	plan.pending = false;
-	if (space->worker)
-		return mrf_mr_register_async(space, attr, &plan, &pins, out);
-	if (mrf_unlikely(plan.deferred || plan.demand))
-		return mrf_mr_register_unpinned(space, attr, &plan, &pins, out);
-	ret = pin(space, space->pd, mrf_mr_access_kernel(space, plan.access), &pins);
-	if (mrf_unlikely(ret))
-		return ret;
-	ret = publish(space, attr, &plan, &pins, NULL, out);
-	if (mrf_unlikely(ret))
-		unpin(pins.seg, pins.vmr, pins.nseg);
-	return ret;
+	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(space->api_version)))
+		return mrf_mr_register_keyed(space, attr, &plan, &pins, out);
+	return mrf_mr_register_planned(space, attr, &plan, &pins, out);
 }

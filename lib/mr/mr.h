@@ -31,6 +31,7 @@
 struct mrf_mr_closed {
 	uint64_t key;
 	uint64_t seq; /* 0: free slot; else the how-manieth close it was */
+	uint64_t group; /* whom it is no secret to: struct mrf_mr_group.id, or 0 */
 };
 
 struct mrf_mr_space {
@@ -38,6 +39,7 @@ struct mrf_mr_space {
 	struct fid_domain *domain; /* for fi_mr's that ask */
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd;
+	struct mrf_auth *auth; /* the authorization key of who says none; NULL: no key */
 	uint64_t owner;	      /* obj's: the process that may use all this; base/fork.h */
 	uint64_t id;	      /* random, never 0: tells this space's raw keys from others' */
 	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
@@ -62,6 +64,8 @@ struct mrf_mr_space {
 	struct mrf_list waiters; /* mr_state's: threads that close; guarded by lock */
 	struct mrf_list ports; /* struct mrf_mr_port.node; guarded by lock */
 	struct mrf_mr_worker *worker; /* mr_async's; NULL: registration is synchronous */
+	struct mrf_list groups; /* struct mrf_mr_group.node: mr/face.h; guarded by lock */
+	uint64_t last_group;
 	struct mrf_mr_backs *backs; /* of regions pinned on demand; NULL: has none */
 	/*
 	 * What peers were told of regions that are pinned on demand holds no longer: tell
@@ -88,8 +92,8 @@ struct mrf_mr_space {
 };
 
 /*
- * obj (initialised), domain, vdev, pd, mode, atomics, api_version, max_mr and events_all are
- * set by the caller, the rest here. -FI_ENOMEM.
+ * obj (initialised), domain, vdev, pd, auth, mode, atomics, api_version, max_mr and events_all
+ * are set by the caller, the rest here. -FI_ENOMEM.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);
 /* No region may be left. */
@@ -124,6 +128,7 @@ int mrf_mr_space_mapped(struct mrf_mr_space *space);
 /* --- endpoints that regions can be bound to (FI_MR_ENDPOINT) ----------------------- */
 
 struct mrf_mr_class;
+struct mrf_mr_group;
 
 /*
  * Inside every endpoint of the domain. All fields are lib/mr's; lists are guarded by
@@ -133,15 +138,20 @@ struct mrf_mr_port {
 	struct mrf_list node;  /* in space->ports */
 	struct mrf_list bonds; /* of regions that are bound to it */
 	struct mrf_obj *ep;
+	struct mrf_mr_group *group; /* those with the same key; NULL: with the domain's */
 	struct mrf_mr_class *class; /* in which its peers meet regions: mr/face.h */
 };
 
 /*
- * ep (initialised) can be bound to from now on. -FI_ENOMEM, or the kernel's if it has no
- * protection domain left; nothing is logged then.
+ * ep (initialised) can be bound to from now on. key: its authorization key of size bytes;
+ * 0: the domain's. -FI_ENOMEM, or the kernel's if it has no protection domain left;
+ * nothing is logged then.
  */
 int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
-		     struct mrf_obj *ep);
+		     struct mrf_obj *ep, const void *key, size_t size);
+/* The key that its peers have to have; NULL: none. The port's. */
+const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
+					const struct mrf_mr_port *port);
 /* What the queue pairs that serve its peers have to be in. */
 struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space,
 			       const struct mrf_mr_port *port);

@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/back.h"
+#include "mr/face.h"
 #include "mr/mr_async.h"
 #include "mr/mr_pool.h"
 
@@ -38,47 +39,59 @@ static void report(struct mrf_mr_worker *worker, struct mrf_mr_job *job, int ret
 		mrf_eq_post_err(worker->eq, &job->event, &err, why->text);
 }
 
-/* What the synchronous call does before it returns. pins: what it has pinned for good. */
-static int make(struct mrf_mr_job *job, struct mrf_mr_pins *pins)
+/* What was made for a region. */
+struct made {
+	struct mrf_mr_pins pins;
+	struct mrf_mr_face *faces;
+};
+
+/* What the synchronous call does before it returns. */
+static int make(struct mrf_mr_job *job, struct made *made)
 {
 	struct mrf_mr *mr = job->mr;
+	int ret = 0;
 
 	if (job->deferred || mr->back)
-		return mrf_mr_check_memory(mr->space, mr->segs, mr->nseg, mr->access);
-	return mrf_mr_pin(mr->space, mr->space->pd, mr->segs, mr->nseg,
-			  mrf_mr_access_kernel(mr->space, mr->access), pins);
+		ret = mrf_mr_check_memory(mr->space, mr->segs, mr->nseg, mr->access);
+	if (ret || job->deferred)
+		return ret;
+	return mrf_mr_make(mr, MRF_STATE_PENDING, &made->pins, &made->faces);
 }
 
 /* -FI_ENOMEM: there is no room for the key. */
-static int open_locked(struct mrf_mr_job *job, struct mrf_mr_pins *pins)
+static int open_locked(struct mrf_mr_job *job, struct made *made)
 {
 	struct mrf_mr *mr = job->mr;
 	int ret;
 
-	if (pins->nseg)
-		mrf_mr_put_pins(mr, pins);
+	if (made->pins.nseg)
+		mrf_mr_put_pins(mr, &made->pins);
 	ret = mrf_mr_key_take_own(mr);
 	if (ret)
 		return ret;
-	if (job->deferred)
+	if (job->deferred) {
 		mrf_mr_move(mr, MRF_STATE_DISABLED);
-	else
-		mrf_mr_open_locked(mr);
+		return 0;
+	}
+	/* One that is bound to endpoints is deferred: there is nothing that could change. */
+	mrf_mr_faces_take(mr, &made->faces);
+	mrf_mr_open_locked(mr);
 	return 0;
 }
 
 /* The region does not serve: what is pinned for it goes, and its key is free again. */
-static void fail(struct mrf_mr_worker *worker, struct mrf_mr_job *job,
-		 struct mrf_mr_pins *pins, int ret, const struct mrf_refusal *why)
+static void fail(struct mrf_mr_worker *worker, struct mrf_mr_job *job, struct made *made,
+		 int ret, const struct mrf_refusal *why)
 {
 	struct mrf_mr_space *space = worker->space;
 	struct mrf_mr *mr = job->mr;
 
-	mrf_mr_unpin(pins);
+	mrf_mr_unpin(&made->pins);
+	mrf_mr_faces_undo(mr, &made->faces);
 	mrf_lock_take(&space->lock);
 	/* What the kernel keeps of it is tried again when the region is closed. */
-	if (pins->nseg)
-		mrf_mr_put_pins(mr, pins);
+	if (made->pins.nseg)
+		mrf_mr_put_pins(mr, &made->pins);
 	if (mr->state == MRF_STATE_PENDING) {
 		mrf_mr_key_release(mr);
 		mrf_mr_move(mr, MRF_STATE_FAILED);
@@ -91,18 +104,18 @@ static void fail(struct mrf_mr_worker *worker, struct mrf_mr_job *job,
 static void run(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 {
 	struct mrf_mr_space *space = worker->space;
-	struct mrf_mr_pins pins = { .nseg = 0 };
 	struct mrf_mr *mr = job->mr;
 	struct mrf_refusal why;
+	struct made made = { .faces = NULL };
 	int ret;
 
 	mrf_refuse_catch(&why);
-	ret = make(job, &pins);
+	ret = make(job, &made);
 	mrf_lock_take(&space->lock);
 	if (!ret && mr->state != MRF_STATE_PENDING) {
 		ret = -FI_ECANCELED;
 	} else if (!ret) {
-		ret = open_locked(job, &pins);
+		ret = open_locked(job, &made);
 		if (ret)
 			mrf_refuse(-ret, FI_LOG_MR, 3022, "no memory for a region");
 	}
@@ -113,7 +126,7 @@ static void run(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 	mrf_lock_release(&space->lock);
 	mrf_refuse_catch(NULL);
 	if (ret)
-		fail(worker, job, &pins, ret, &why);
+		fail(worker, job, &made, ret, &why);
 }
 
 /* NULL: there is none (any more). */

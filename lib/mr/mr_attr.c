@@ -41,12 +41,18 @@ static int refuse_access(uint64_t access)
 			  (unsigned long long)mrf_mr_access_unknown(access));
 }
 
-static int refuse_auth_key(const struct fi_mr_attr *attr)
+static int check_auth_key(const struct fi_mr_attr *attr)
 {
-	return mrf_refuse(
-		FI_ENOSYS, FI_LOG_MR, 3013,
-		"auth_key_size=%zu: must be 0, authorization keys are not offered",
-		attr->auth_key_size);
+	if (!attr->auth_key)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3200,
+				  "auth_key=NULL: must be given, auth_key_size is %zu",
+				  attr->auth_key_size);
+	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3201,
+				  "auth_key_size=%zu: an authorization key has at most %d "
+				  "bytes",
+				  attr->auth_key_size, MRF_LIMIT_AUTH_KEY);
+	return 0;
 }
 
 static int refuse_wrap(const struct fi_mr_attr *attr, size_t i)
@@ -129,8 +135,11 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 		return refuse_iov(attr);
 	if (mrf_unlikely(mrf_mr_access_unknown(attr->access)))
 		return refuse_access(attr->access);
-	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(api_version)))
-		return refuse_auth_key(attr);
+	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(api_version))) {
+		ret = check_auth_key(attr);
+		if (ret)
+			return ret;
+	}
 	ret = check_ranges(attr, plan);
 	if (mrf_unlikely(ret))
 		return ret;

@@ -10,18 +10,36 @@
 
 /* --- endpoints -------------------------------------------------------------------- */
 
-int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
-		     struct mrf_obj *ep)
+/* Sets group and class. */
+static int port_place(struct mrf_mr_space *space, struct mrf_mr_port *port,
+		      const void *key, size_t size)
 {
-	int ret;
+	int ret = mrf_mr_group_get(space, key, size, &port->group);
 
-	port->ep = ep;
+	if (ret)
+		return ret;
 	port->class = NULL;
 	if (space->mode & FI_MR_ENDPOINT) {
 		ret = mrf_mr_class_new(space, &port->class);
 		if (ret)
-			return ret;
+			mrf_mr_group_put(port->group);
+	} else if (port->group) {
+		port->class = port->group->class;
+		mrf_lock_take(&space->lock);
+		mrf_mr_class_get(port->class);
+		mrf_lock_release(&space->lock);
 	}
+	return ret;
+}
+
+int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
+		     struct mrf_obj *ep, const void *key, size_t size)
+{
+	int ret = port_place(space, port, key, size);
+
+	if (ret)
+		return ret;
+	port->ep = ep;
 	mrf_list_init(&port->bonds);
 	mrf_lock_take(&space->lock);
 	mrf_list_add_tail(&port->node, &space->ports);
@@ -70,9 +88,9 @@ static int refuse_port_close(const struct mrf_mr_port *port, const char *region)
  */
 static bool unbind_first(struct mrf_mr_space *space, struct mrf_mr_port *port)
 {
-	struct mrf_list *node, done;
+	struct mrf_mr_face *done = NULL;
+	struct mrf_list *node;
 
-	mrf_list_init(&done);
 	mrf_lock_take(&space->lock);
 	node = mrf_list_first(&port->bonds);
 	if (node) {
@@ -108,6 +126,13 @@ int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port)
 void mrf_mr_port_free(struct mrf_mr_port *port)
 {
 	mrf_mr_class_put(port->class);
+	mrf_mr_group_put(port->group);
+}
+
+const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
+					const struct mrf_mr_port *port)
+{
+	return port->group ? port->group->auth : space->auth;
 }
 
 /* By its address alone: the object may be anything. */
@@ -185,6 +210,8 @@ static int bind_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr_stat
 		return -FI_EOPBADSTATE;
 	if (find_bond(mr, ep))
 		return -FI_EINVAL;
+	if (mr->group != port->group)
+		return -FI_EACCES;
 	bond = malloc(sizeof(*bond));
 	if (!bond)
 		return -FI_ENOMEM;
@@ -208,6 +235,11 @@ static int refuse_bond(const struct mrf_mr *mr, const struct fid *ep, int err)
 	case -FI_EINVAL:
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3055,
 				  "fi_mr_bind(region %p, endpoint %p): are bound already",
+				  region, endpoint);
+	case -FI_EACCES:
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3202,
+				  "fi_mr_bind(region %p, endpoint %p): have different "
+				  "authorization keys",
 				  region, endpoint);
 	default:
 		return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");

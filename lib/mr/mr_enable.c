@@ -33,7 +33,7 @@ void mrf_mr_open_locked(struct mrf_mr *mr)
  * its endpoints have changed.
  */
 static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins,
-			 struct mrf_list *faces)
+			 struct mrf_mr_face **faces)
 {
 	if (mr->state != MRF_STATE_DISABLED)
 		return -FI_EALREADY;
@@ -45,12 +45,12 @@ static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins,
 	return 0;
 }
 
-static int plan_faces(struct mrf_mr *mr, struct mrf_list *faces)
+static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_face **faces)
 {
 	int ret = 0;
 
 	mrf_lock_take(&mr->space->lock);
-	if (mr->state == MRF_STATE_DISABLED)
+	if (mr->state == state)
 		ret = mrf_mr_faces_plan(mr, faces);
 	mrf_lock_release(&mr->space->lock);
 	if (ret == -FI_EINVAL)
@@ -82,8 +82,20 @@ static int pin_own(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 	return 0;
 }
 
+int mrf_mr_make(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_pins *pins,
+		struct mrf_mr_face **faces)
+{
+	int ret;
+
+	pins->nseg = 0;
+	ret = plan_faces(mr, state, faces);
+	if (!ret)
+		ret = mrf_mr_faces_pin(mr, *faces);
+	return ret ? ret : pin_own(mr, pins);
+}
+
 /* What was there when the region was to become enabled: 0 if it could. */
-static int commit(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf_list *faces,
+static int commit(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf_mr_face **faces,
 		  enum mrf_mr_state *state)
 {
 	int ret;
@@ -98,19 +110,14 @@ static int commit(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf_list *
 }
 
 /* *once_more: nothing is wrong, but what was pinned is not what is needed. */
-static int try_to_enable(struct mrf_mr *mr, struct mrf_list *faces, bool *once_more)
+static int try_to_enable(struct mrf_mr *mr, struct mrf_mr_face **faces, bool *once_more)
 {
 	enum mrf_mr_state state;
 	struct mrf_mr_pins pins;
 	int ret;
 
-	pins.nseg = 0;
 	*once_more = false;
-	ret = plan_faces(mr, faces);
-	if (!ret)
-		ret = mrf_mr_faces_pin(mr, faces);
-	if (!ret)
-		ret = pin_own(mr, &pins);
+	ret = mrf_mr_make(mr, MRF_STATE_DISABLED, &pins, faces);
 	if (ret)
 		return ret;
 	ret = commit(mr, &pins, faces, &state);
@@ -123,14 +130,13 @@ static int try_to_enable(struct mrf_mr *mr, struct mrf_list *faces, bool *once_m
 /* The region was entered, so that it stays while it is pinned without the lock. */
 static int enable(struct mrf_mr *mr)
 {
-	struct mrf_list faces;
+	struct mrf_mr_face *faces = NULL;
 	bool once_more;
 	int ret;
 
-	mrf_list_init(&faces);
 	do {
 		ret = try_to_enable(mr, &faces, &once_more);
-		mrf_mr_faces_drop(&faces);
+		mrf_mr_faces_undo(mr, &faces);
 	} while (once_more);
 	return ret;
 }

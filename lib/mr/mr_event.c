@@ -62,6 +62,8 @@ void mrf_mr_event_drop(struct mrf_mr *mr)
  */
 static bool may_count(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 {
+	if (mr->group != port->group)
+		return false;
 	if (!mr->keyed || mrf_list_empty(&port->node))
 		return true;
 	return mrf_mr_state_serves(mr->state) &&

@@ -42,7 +42,8 @@ struct mrf_mr {
 	};
 	struct mrf_mr_job *job;	    /* NULL: was registered synchronously; mr/mr_async.h */
 	struct mrf_list bonds;	    /* struct mrf_mr_bond.mine; guarded by space->lock */
-	struct mrf_list faces;	    /* struct mrf_mr_face: mr/face.h; likewise */
+	struct mrf_mr_face *faces;  /* mr/face.h; likewise */
+	struct mrf_mr_group *group; /* held; NULL: the default one */
 	struct mrf_mr_event *event; /* NULL: writes to it are not counted */
 	/* Side by side, so that one look is enough for both; guarded by space->lock. */
 	uint32_t state; /* enum mrf_mr_state */
@@ -149,6 +150,13 @@ void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins);
 void mrf_mr_open_locked(struct mrf_mr *mr);
 /* fi_mr_enable and fi_mr_refresh. */
 int mrf_mr_enable(struct mrf_mr *mr);
+/*
+ * Registers with the kernel what the region has there while it is enabled, if it is in this
+ * state: pins (none if it is pinned on demand), and faces (mr/face.h), some of them
+ * on failure, too. Logs why not. The region was entered; no lock held.
+ */
+int mrf_mr_make(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_pins *pins,
+		struct mrf_mr_face **faces);
 int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify);
 
 /* --- mr_unpinned: registering what is not pinned, or not yet ----------------------- */
@@ -162,7 +170,19 @@ int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
 			     struct fid_mr **out);
 
+/* --- mr_keyed: registering with an authorization key ------------------------------- */
+
+/* As mrf_mr_register_planned, for one that is given a key. */
+int mrf_mr_register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			  struct fid_mr **out);
+
 /* --- mr: registering -------------------------------------------------------------- */
+
+/* The rest of mrf_mr_register, after its checks. pins says where. */
+int mrf_mr_register_planned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			    struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			    struct fid_mr **out);
 
 /* What the kernel pinned for a registration that is under way. */
 struct mrf_mr_pins {
@@ -192,9 +212,11 @@ struct mrf_mr_plan {
 	uint64_t len;
 	unsigned nseg; /* segments with bytes in them; 1 when there are no bytes */
 	bool deferred; /* created disabled */
+	bool at_once;  /* ... but enabled before the call returns */
 	bool demand;   /* pinned on demand */
 	bool event;    /* writes to it are counted */
 	bool pending;  /* made by the worker, see mr/mr_async.h */
+	struct mrf_mr_group *group; /* of its authorization key; NULL: the default one */
 };
 
 /*
@@ -275,7 +297,8 @@ void mrf_mr_key_release(struct mrf_mr *mr);
 /* --- mr_space --------------------------------------------------------------------- */
 
 /* The caller holds space->lock. */
-void mrf_mr_space_remember_closed(struct mrf_mr_space *space, uint64_t key);
+void mrf_mr_space_remember_closed(struct mrf_mr_space *space, uint64_t key,
+				  uint64_t group);
 
 /* --- mr_why: saying why the kernel refused ---------------------------------------- */
 

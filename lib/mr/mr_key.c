@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
-#include "mr/mr_int.h"
+#include "mr/face.h"
 
 uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset)
 {
@@ -73,6 +73,6 @@ void mrf_mr_key_release(struct mrf_mr *mr)
 	if (!mr->keyed)
 		return;
 	mrf_idmap_remove(&mr->space->keys, mr->key);
-	mrf_mr_space_remember_closed(mr->space, mr->key);
+	mrf_mr_space_remember_closed(mr->space, mr->key, mrf_mr_group_id(mr->group));
 	mr->keyed = false;
 }

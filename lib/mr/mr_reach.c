@@ -4,12 +4,17 @@
 #include "mr/face.h"
 #include "mr/mr_pool.h"
 
-static enum mrf_mr_status absent(const struct mrf_mr_space *space, uint64_t key)
+/* Or of another group than who asks, to whom that must look the same. */
+static enum mrf_mr_status absent(const struct mrf_mr_space *space,
+				 const struct mrf_mr_ask *ask)
 {
+	uint64_t group = mrf_mr_group_id(mrf_mr_asker(ask));
 	unsigned i;
 
 	for (i = 0; i < MRF_MR_CLOSED_KEYS; i++) {
-		if (space->closed[i].seq && space->closed[i].key == key)
+		const struct mrf_mr_closed *closed = &space->closed[i];
+
+		if (closed->seq && closed->key == ask->key && closed->group == group)
 			return MRF_MR_CLOSED;
 	}
 	return MRF_MR_UNKNOWN;
@@ -75,7 +80,10 @@ static struct mrf_mr_back *look_up(struct mrf_mr_space *space,
 
 	mrf_lock_take(&space->lock);
 	mr = mrf_idmap_find(&space->keys, ask->key);
-	view->status = mr ? look_at(mr, ask, view, &back) : absent(space, ask->key);
+	if (mr && mrf_mr_visible(mr, ask))
+		view->status = look_at(mr, ask, view, &back);
+	else
+		view->status = absent(space, ask);
 	mrf_lock_release(&space->lock);
 	return back;
 }

@@ -58,6 +58,8 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	mrf_idmap_init(&space->events);
 	space->worker = NULL;
 	mrf_list_init(&space->ports);
+	mrf_list_init(&space->groups);
+	space->last_group = 0;
 	mrf_list_init(&space->waiters);
 	space->page_mask = mrf_page_size() - 1;
 	space->write_rights = MRF_RIGHT_REMOTE_WRITE |
@@ -98,10 +100,11 @@ int mrf_mr_space_busy(struct mrf_mr_space *space)
 	return ret;
 }
 
-void mrf_mr_space_remember_closed(struct mrf_mr_space *space, uint64_t key)
+void mrf_mr_space_remember_closed(struct mrf_mr_space *space, uint64_t key, uint64_t group)
 {
 	struct mrf_mr_closed *slot = &space->closed[space->nclosed % MRF_MR_CLOSED_KEYS];
 
 	slot->key = key;
+	slot->group = group;
 	slot->seq = ++space->nclosed;
 }

@@ -148,7 +148,7 @@ static unsigned find_places(const struct mrf_mr *mr, uint64_t addr, uint64_t len
 static enum mrf_mr_status enter_locked(struct mrf_mr *mr, const struct mrf_mr_ask *ask,
 				       struct place *place, unsigned *n)
 {
-	if (!mr)
+	if (!mr || !mrf_mr_visible(mr, ask))
 		return MRF_MR_UNKNOWN;
 	if (ask->serial && ask->serial != mr->serial)
 		return MRF_MR_CLOSED;

@@ -121,18 +121,19 @@ struct renewed {
 /* Allocated; NULL: no memory. space->lock held. */
 static struct renewed *gather(struct mrf_mr *mr, size_t *count)
 {
+	const struct mrf_mr_face *face;
 	struct renewed *all;
 	size_t n = 1;
 
-	mrf_list_each (node, &mr->faces)
+	for (face = mr->faces; face; face = face->next)
 		n++;
 	all = calloc(n, sizeof(*all));
 	if (!all)
 		return NULL;
 	*count = 0;
 	all[(*count)++].back = mr->back;
-	mrf_list_each (node, &mr->faces)
-		all[(*count)++].back = mrf_list_entry(node, struct mrf_mr_face, node)->back;
+	for (face = mr->faces; face; face = face->next)
+		all[(*count)++].back = face->back;
 	for (n = 0; n < *count; n++)
 		mrf_mr_back_get(all[n].back);
 	return all;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdbool.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "proto/head.h"
 #include "proto/proto.h"
 
-_Static_assert(MRF_PROTO_HELLO_LEN <= 56, "rdma_cm request private data");
-_Static_assert(MRF_PROTO_WELCOME_LEN <= 196, "rdma_cm reply private data");
-_Static_assert(MRF_PROTO_REFUSE_LEN <= 148, "rdma_cm reject private data");
+_Static_assert(MRF_PROTO_HELLO_MAX <= 56, "rdma_cm request private data");
+_Static_assert(MRF_PROTO_WELCOME_MAX <= 196, "rdma_cm reply private data");
+_Static_assert(MRF_PROTO_CHALLENGE_LEN <= 148, "rdma_cm reject private data");
 _Static_assert(MRF_PROTO_MAX_MSG <= 512, "an answer goes inline");
 
 static const char magic[4] = { 'm', 'r', 'f', 'b' };
@@ -30,10 +31,17 @@ static int check_greeting(const uint8_t *buf, size_t len, int type, size_t at_le
 
 size_t mrf_hello_encode(const struct mrf_hello *hello, uint8_t *buf)
 {
-	put_greeting(buf, MRF_MSG_HELLO, MRF_PROTO_HELLO_LEN);
+	size_t len = hello->number ? MRF_PROTO_HELLO_MAX : MRF_PROTO_HELLO_LEN;
+
+	put_greeting(buf, MRF_MSG_HELLO, len);
 	put64(buf + 8, hello->flags);
 	put64(buf + 16, hello->instance);
-	return MRF_PROTO_HELLO_LEN;
+	if (hello->number) {
+		put64(buf + 24, hello->number);
+		put64(buf + 32, hello->salt);
+		memcpy(buf + 40, hello->proof, sizeof(hello->proof));
+	}
+	return len;
 }
 
 int mrf_hello_decode(const void *data, size_t len, struct mrf_hello *hello)
@@ -43,20 +51,33 @@ int mrf_hello_decode(const void *data, size_t len, struct mrf_hello *hello)
 
 	if (ret)
 		return ret;
+	if (get64(buf + 24)) {
+		ret = check_greeting(buf, len, MRF_MSG_HELLO, MRF_PROTO_HELLO_MAX);
+		if (ret)
+			return ret;
+		hello->salt = get64(buf + 32);
+		memcpy(hello->proof, buf + 40, sizeof(hello->proof));
+	}
 	hello->flags = get64(buf + 8);
 	hello->instance = get64(buf + 16);
+	hello->number = get64(buf + 24);
 	return 0;
 }
 
 size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf)
 {
-	put_greeting(buf, MRF_MSG_WELCOME, MRF_PROTO_WELCOME_LEN);
+	bool proof = welcome->flags & MRF_WELCOME_PROOF;
+	size_t len = proof ? MRF_PROTO_WELCOME_MAX : MRF_PROTO_WELCOME_LEN;
+
+	put_greeting(buf, MRF_MSG_WELCOME, len);
 	put64(buf + 8, welcome->mr_mode);
 	put64(buf + 16, welcome->instance);
 	put32(buf + 24, welcome->asks);
 	put32(buf + 28, welcome->flags);
 	put64(buf + 32, welcome->space_id);
-	return MRF_PROTO_WELCOME_LEN;
+	if (proof)
+		memcpy(buf + 40, welcome->proof, sizeof(welcome->proof));
+	return len;
 }
 
 int mrf_welcome_decode(const void *data, size_t len, struct mrf_welcome *welcome)
@@ -68,6 +89,12 @@ int mrf_welcome_decode(const void *data, size_t len, struct mrf_welcome *welcome
 		return ret;
 	if (!get32(buf + 24))
 		return -FI_EINVAL;
+	if (get32(buf + 28) & MRF_WELCOME_PROOF) {
+		ret = check_greeting(buf, len, MRF_MSG_WELCOME, MRF_PROTO_WELCOME_MAX);
+		if (ret)
+			return ret;
+		memcpy(welcome->proof, buf + 40, sizeof(welcome->proof));
+	}
 	welcome->mr_mode = get64(buf + 8);
 	welcome->instance = get64(buf + 16);
 	welcome->asks = get32(buf + 24);
@@ -81,6 +108,31 @@ size_t mrf_refuse_encode(enum mrf_refuse_reason reason, uint8_t *buf)
 	put_greeting(buf, MRF_MSG_REFUSE, MRF_PROTO_REFUSE_LEN);
 	put32(buf + 8, (uint32_t)reason);
 	return MRF_PROTO_REFUSE_LEN;
+}
+
+size_t mrf_challenge_encode(const struct mrf_challenge *challenge, uint8_t *buf)
+{
+	put_greeting(buf, MRF_MSG_REFUSE, MRF_PROTO_CHALLENGE_LEN);
+	put32(buf + 8, MRF_REFUSE_CHALLENGE);
+	put64(buf + 16, challenge->number);
+	put64(buf + 24, challenge->instance);
+	memcpy(buf + 32, challenge->nonce, sizeof(challenge->nonce));
+	return MRF_PROTO_CHALLENGE_LEN;
+}
+
+int mrf_challenge_decode(const void *data, size_t len, struct mrf_challenge *challenge)
+{
+	const uint8_t *buf = data;
+	int ret = check_greeting(buf, len, MRF_MSG_REFUSE, MRF_PROTO_CHALLENGE_LEN);
+
+	if (ret)
+		return ret;
+	if (get32(buf + 8) != MRF_REFUSE_CHALLENGE || !get64(buf + 16))
+		return -FI_EINVAL;
+	challenge->number = get64(buf + 16);
+	challenge->instance = get64(buf + 24);
+	memcpy(challenge->nonce, buf + 32, sizeof(challenge->nonce));
+	return 0;
 }
 
 int mrf_refuse_decode(const void *data, size_t len, uint32_t *reason)

@@ -19,9 +19,12 @@
 
 #define MRF_PROTO_VERSION 3
 
-#define MRF_PROTO_HELLO_LEN 32	 /* rdma_cm carries 56 bytes out */
-#define MRF_PROTO_WELCOME_LEN 40 /* ... and 196 back */
+#define MRF_PROTO_HELLO_LEN 32
+#define MRF_PROTO_HELLO_MAX 56	 /* with a proof; rdma_cm carries 56 bytes out */
+#define MRF_PROTO_WELCOME_LEN 40
+#define MRF_PROTO_WELCOME_MAX 72 /* likewise; ... and 196 back */
 #define MRF_PROTO_REFUSE_LEN 12	 /* ... 148 in a reject */
+#define MRF_PROTO_CHALLENGE_LEN 64
 #define MRF_PROTO_ASK_LEN 48
 #define MRF_PROTO_NOTE_LEN 16
 #define MRF_PROTO_MAX_SEG 16
@@ -29,10 +32,19 @@
 #define MRF_PROTO_DATA_LEN 24
 #define MRF_PROTO_MAX_MSG (MRF_PROTO_ANSWER_HEAD + MRF_PROTO_MAX_SEG * MRF_WIRE_SEG_LEN)
 
+/* As many bytes of a proof as there is room for. */
+#define MRF_PROTO_HELLO_PROOF 16
+#define MRF_PROTO_PROOF 32
+#define MRF_PROTO_NONCE 32
+
 /* Connection request, from the endpoint that will access memory. */
 struct mrf_hello {
 	uint64_t flags;	   /* none defined; must be ignored */
 	uint64_t instance; /* random number of the initiator's endpoint */
+	/* Of an endpoint with a key that has been challenged: auth/auth.h. */
+	uint64_t number; /* of the challenge; 0: none, and no more fields */
+	uint64_t salt;
+	uint8_t proof[MRF_PROTO_HELLO_PROOF];
 };
 
 /* Accepted: what the target needs its peers to know. */
@@ -42,15 +54,27 @@ struct mrf_welcome {
 	uint64_t space_id; /* of the target's key space, as its raw keys have it */
 	uint32_t asks;	   /* questions that may be on the way at a time, >= 1 */
 	uint32_t flags;	   /* MRF_WELCOME_*; unknown ones are ignored */
+	uint8_t proof[MRF_PROTO_PROOF]; /* with MRF_WELCOME_PROOF */
 };
 
 /* Immediate data are event numbers here; FI_REMOTE_CQ_DATA come as messages. */
 #define MRF_WELCOME_EVENTS (1u << 0)
+/* The target has the key that the initiator has proved to have. */
+#define MRF_WELCOME_PROOF (1u << 1)
 
 enum mrf_refuse_reason {
 	MRF_REFUSE_VERSION = 1, /* cannot speak to each other */
 	MRF_REFUSE_CLOSING = 2, /* the endpoint is being closed */
-	MRF_REFUSE_RESOURCES = 3
+	MRF_REFUSE_RESOURCES = 3,
+	MRF_REFUSE_CHALLENGE = 4, /* prove that you have the key: struct mrf_challenge */
+	MRF_REFUSE_KEY = 5	  /* you have another one */
+};
+
+/* What comes with MRF_REFUSE_CHALLENGE. */
+struct mrf_challenge {
+	uint64_t number;   /* never 0 */
+	uint64_t instance; /* of the target's endpoint */
+	uint8_t nonce[MRF_PROTO_NONCE];
 };
 
 /* "What is behind key, and may I access these bytes of it?" */
@@ -110,6 +134,7 @@ enum mrf_msg_type {
 size_t mrf_hello_encode(const struct mrf_hello *hello, uint8_t *buf);
 size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf);
 size_t mrf_refuse_encode(enum mrf_refuse_reason reason, uint8_t *buf);
+size_t mrf_challenge_encode(const struct mrf_challenge *challenge, uint8_t *buf);
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf);
 size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf);
 size_t mrf_data_encode(const struct mrf_data *data, uint8_t *buf);
@@ -120,6 +145,8 @@ size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf);
 int mrf_hello_decode(const void *buf, size_t len, struct mrf_hello *hello);
 int mrf_welcome_decode(const void *buf, size_t len, struct mrf_welcome *welcome);
 int mrf_refuse_decode(const void *buf, size_t len, uint32_t *reason);
+/* Of a refusal with that reason. */
+int mrf_challenge_decode(const void *buf, size_t len, struct mrf_challenge *challenge);
 int mrf_ask_decode(const void *buf, size_t len, struct mrf_ask *ask);
 int mrf_answer_decode(const void *buf, size_t len, struct mrf_answer *answer);
 int mrf_data_decode(const void *buf, size_t len, struct mrf_data *data);

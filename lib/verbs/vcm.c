@@ -145,6 +145,7 @@ static void translate(const struct rdma_cm_event *from, struct mrf_cm_event *to)
 	to->incoming = NULL;
 	to->err = to_err(from);
 	to->status = from->status;
+	to->qpn = param->qp_num;
 	to->len = 0;
 	if (param->private_data && param->private_data_len) {
 		to->len = mrf_min(param->private_data_len, sizeof(to->data));

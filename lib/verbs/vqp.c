@@ -81,6 +81,11 @@ int mrf_vconn_establish(struct mrf_vconn *conn)
 	return ret;
 }
 
+uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn)
+{
+	return conn->qp->qp_num;
+}
+
 int mrf_vconn_tune(struct mrf_vconn *conn)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,

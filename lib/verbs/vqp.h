@@ -77,6 +77,7 @@ struct mrf_cm_event {
 	struct mrf_vconn *incoming; /* type REQUEST: owned by the receiver of the event */
 	int err;		    /* positive FI_E*: type FAILED */
 	int status;		    /* as rdma_cm gave it, for messages */
+	uint32_t qpn;		    /* types REQUEST, RESPONSE: the remote queue pair */
 	size_t len;		    /* of data; rdma_cm pads it with zeros */
 	uint8_t data[MRF_CM_DATA];
 };
@@ -136,6 +137,8 @@ void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len);
 int mrf_vconn_tune(struct mrf_vconn *conn);
 /* Tells the peer and puts the queue pair into error: all that is posted is flushed. */
 void mrf_vconn_disconnect(struct mrf_vconn *conn);
+/* The number of its queue pair. */
+uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn);
 /* The remote end's address. */
 void mrf_vconn_peer_addr(const struct mrf_vconn *conn, struct sockaddr_storage *addr);
 

@@ -89,6 +89,7 @@ struct mrf_vconn {
 	void *owner;
 	enum state state;
 	bool passive;
+	uint32_t qpn;
 	struct mrf_vconn *peer; /* CONNECTING, REQUESTED, CONNECTED */
 	struct mrf_vcm *orphan; /* its peer was of this one, which could not tell it */
 	uint16_t port, dst_port;
@@ -113,6 +114,7 @@ static struct {
 	unsigned next_mr;
 	uint8_t low;
 	uint16_t next_port;
+	uint32_t last_qpn;
 	unsigned live[FAKE_CALLS];
 	unsigned fail_nth[FAKE_CALLS];
 	int fail_err[FAKE_CALLS];
@@ -1084,10 +1086,16 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 	if (!ret) {
 		conn->attr = *attr;
 		conn->qp = QP_INIT;
+		conn->qpn = ++f.last_qpn;
 		f.live[FAKE_CREATE_QP]++;
 	}
 	leave();
 	return ret;
+}
+
+uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn)
+{
+	return conn->qpn;
 }
 
 int mrf_vconn_tune(struct mrf_vconn *conn)
@@ -1510,11 +1518,19 @@ int mrf_vconn_route(struct mrf_vconn *conn, int timeout_ms)
 	return ret;
 }
 
+static void see(const void *data, size_t len)
+{
+	if (fake.on_private && len)
+		fake.on_private(data, len);
+}
+
 static int request(struct mrf_vconn *conn, const void *data, size_t len)
 {
 	struct mrf_vconn *listener = listener_at(conn->dst_port), *incoming;
+	struct mrf_cm_event *event;
 	int ret = 0;
 
+	see(data, len);
 	if (!listener) {
 		tell(conn, MRF_CM_REJECTED, NULL, 0, 148)->status = 28;
 		return 0;
@@ -1527,7 +1543,9 @@ static int request(struct mrf_vconn *conn, const void *data, size_t len)
 	incoming->peer = conn;
 	conn->peer = incoming;
 	conn->state = CONNECTING;
-	tell(listener, MRF_CM_REQUEST, data, len, 56)->incoming = incoming;
+	event = tell(listener, MRF_CM_REQUEST, data, len, 56);
+	event->incoming = incoming;
+	event->qpn = conn->qpn;
 	return 0;
 }
 
@@ -1559,9 +1577,10 @@ int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
 	if (!ret && !peer) {
 		tell(conn, MRF_CM_DISCONNECTED, NULL, 0, 0);
 	} else if (!ret) {
+		see(data, len);
 		conn->state = peer->state = CONNECTED;
 		conn->qp = QP_RTS;
-		tell(peer, MRF_CM_RESPONSE, data, len, 196);
+		tell(peer, MRF_CM_RESPONSE, data, len, 196)->qpn = conn->qpn;
 	}
 	leave();
 	return ret;
@@ -1591,6 +1610,7 @@ void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
 	if (conn->peer && conn->state == REQUESTED) {
 		struct mrf_vconn *peer = conn->peer;
 
+		see(data, len);
 		conn->peer = peer->peer = NULL;
 		conn->state = peer->state = GONE;
 		tell(peer, MRF_CM_REJECTED, data, len, 148);

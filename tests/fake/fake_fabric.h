@@ -70,6 +70,8 @@ struct fake_fabric {
 	 * the lock: it must call nothing of the fabric. May be NULL.
 	 */
 	enum fake_fate (*on_send)(uint8_t *msg, size_t *len, bool from_target);
+	/* Sees all private data, as it was given; the rest as on_send. */
+	void (*on_private)(const uint8_t *data, size_t len);
 	/* Whether these bytes are there to be pinned; NULL: all are. Any thread. */
 	bool (*is_there)(const void *addr, size_t len);
 

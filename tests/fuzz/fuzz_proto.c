@@ -25,18 +25,21 @@ static void must(int ok)
 static void hello(const uint8_t *data, size_t len)
 {
 	struct mrf_hello one, two;
-	uint8_t again[MRF_PROTO_HELLO_LEN];
+	uint8_t again[MRF_PROTO_HELLO_MAX];
 
 	if (mrf_hello_decode(data, len, &one))
 		return;
 	must(!mrf_hello_decode(again, mrf_hello_encode(&one, again), &two));
-	must(one.flags == two.flags && one.instance == two.instance);
+	must(one.flags == two.flags && one.instance == two.instance &&
+	     one.number == two.number);
+	must(!one.number || (one.salt == two.salt && !memcmp(one.proof, two.proof,
+							     sizeof(one.proof))));
 }
 
 static void welcome(const uint8_t *data, size_t len)
 {
 	struct mrf_welcome one, two;
-	uint8_t again[MRF_PROTO_WELCOME_LEN];
+	uint8_t again[MRF_PROTO_WELCOME_MAX];
 
 	if (mrf_welcome_decode(data, len, &one))
 		return;
@@ -45,6 +48,21 @@ static void welcome(const uint8_t *data, size_t len)
 	must(one.mr_mode == two.mr_mode && one.instance == two.instance &&
 	     one.asks == two.asks && one.space_id == two.space_id &&
 	     one.flags == two.flags);
+	must(!(one.flags & MRF_WELCOME_PROOF) ||
+	     !memcmp(one.proof, two.proof, sizeof(one.proof)));
+}
+
+static void challenge(const uint8_t *data, size_t len)
+{
+	struct mrf_challenge one, two;
+	uint8_t again[MRF_PROTO_CHALLENGE_LEN];
+
+	if (mrf_challenge_decode(data, len, &one))
+		return;
+	must(one.number != 0);
+	must(!mrf_challenge_decode(again, mrf_challenge_encode(&one, again), &two));
+	must(one.number == two.number && one.instance == two.instance &&
+	     !memcmp(one.nonce, two.nonce, sizeof(one.nonce)));
 }
 
 static void refuse(const uint8_t *data, size_t len)
@@ -143,7 +161,8 @@ static void data(const uint8_t *buf, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
 	static void (*const decoders[])(const uint8_t *, size_t) = {
-		hello, welcome, refuse, ask, answer, request, reply, data
+		hello,	 welcome, refuse, ask,	   answer,
+		request, reply,	  data,	  challenge
 	};
 	uint8_t *copy;
 

@@ -155,8 +155,6 @@ static void want_memory(const struct actor *a, const struct step *step, struct w
 
 void want_reg(const struct actor *a, const struct step *step, struct want *want)
 {
-	const struct conf *conf = &a->world->conf;
-
 	switch (step->fault) {
 	case BAD_FLAG:
 	case OTHER_PMEM:
@@ -169,10 +167,6 @@ void want_reg(const struct actor *a, const struct step *step, struct want *want)
 	case BAD_OFFSET:
 	case BAD_WRAP:
 		want_add(want, -FI_EINVAL);
-		break;
-	case WITH_AUTH:
-		if (FI_VERSION_GE(conf->api, FI_VERSION(1, 5)))
-			want_add(want, -FI_ENOSYS);
 		break;
 	default:
 		break;
@@ -194,6 +188,8 @@ void did_reg(struct actor *a, const struct step *step)
 	r->access = step->access;
 	r->key = step->fault == BAD_KEY ? FI_KEY_NOTAVAIL : step->key;
 	r->keyed = step->access & REMOTE;
+	r->secret = step->fault == WITH_AUTH &&
+		    FI_VERSION_GE(a->world->conf.api, FI_VERSION(1, 5));
 	r->demand = !(mode & FI_MR_ALLOCATED) || mode & FI_MR_MMU_NOTIFY;
 	r->state = ENABLED;
 	if (mode & FI_MR_ENDPOINT ||
@@ -233,6 +229,8 @@ void want_bind(const struct actor *a, const struct step *step, struct want *want
 		if (r->state == ENABLED)
 			want_add(want, -FI_EOPBADSTATE);
 		if (r->bound >> step->ep & 1)
+			want_add(want, -FI_EINVAL);
+		if (r->secret)
 			want_add(want, -FI_EINVAL);
 	}
 	want_done(want);

@@ -133,6 +133,7 @@ struct region {
 	uint64_t serial; /* of the registration, in this thread */
 	uint64_t access;
 	uint64_t key; /* as requested */
+	bool secret; /* has an authorization key, and its peers have none */
 	bool keyed;   /* has one */
 	bool demand;  /* is pinned on demand */
 	unsigned n;

@@ -48,7 +48,7 @@ static void want_by_key(const struct actor *a, const struct step *step, struct w
 {
 	const struct region *r = region_of((struct actor *)a, step);
 
-	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || !r->keyed)
+	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || !r->keyed || r->secret)
 		want_add(want, -FI_EKEYREJECTED);
 	else
 		want_region(a, r, step, want);
@@ -60,10 +60,12 @@ static void want_by_mapping(const struct actor *a, const struct step *step,
 	const struct mapping *m = &a->mappings[step->slot];
 	const struct region *r = &a->regions[m->slot];
 
-	if (!m->mapped || !is_open(r) || r->serial != m->serial || !r->keyed)
+	bool lost = !is_open(r) || r->serial != m->serial || !r->keyed || r->secret;
+
+	if (!m->mapped || lost)
 		want_add(want, -FI_EKEYREJECTED);
 	/* A raw key tells what it grants without a question. */
-	if (m->mapped && (!is_open(r) || r->serial != m->serial || !r->keyed))
+	if (m->mapped && lost)
 		want_add(want, -FI_EACCES);
 	if (!want->n)
 		want_region(a, r, step, want);

@@ -1,4 +1,5 @@
 check_PROGRAMS += \
+	tests/unit/t_auth \
 	tests/unit/t_idmap \
 	tests/unit/t_iov \
 	tests/unit/t_list \
@@ -14,6 +15,9 @@ check_PROGRAMS += \
 	tests/unit/t_tostr \
 	tests/unit/t_version
 
+tests_unit_t_auth_SOURCES = tests/unit/t_auth.c tests/unit/secret.h tests/unit/unit.h
+tests_unit_t_auth_LDADD = $(UNIT_LDADD)
+tests_unit_t_auth_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free
 tests_unit_t_idmap_SOURCES = tests/unit/t_idmap.c tests/unit/unit.h
 tests_unit_t_idmap_LDADD = $(UNIT_LDADD)
 tests_unit_t_idmap_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc

@@ -25,12 +25,16 @@ check_PROGRAMS += \
 	tests/unit/t_event \
 	tests/unit/t_fork \
 	tests/unit/t_fuzz_proto \
+	tests/unit/t_keyed \
 	tests/unit/t_msg \
 	tests/unit/t_pmem \
 	tests/unit/t_resolve \
 	tests/unit/t_target
 tests_unit_t_apart_SOURCES = tests/unit/t_apart.c $(EP_FIXTURE)
 tests_unit_t_apart_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_keyed_SOURCES = tests/unit/t_keyed.c tests/unit/raw.h tests/unit/secret.h $(EP_FIXTURE)
+tests_unit_t_keyed_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_keyed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)
 tests_unit_t_ask_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_denied_SOURCES = tests/unit/t_denied.c $(EP_FIXTURE)
@@ -54,7 +58,7 @@ tests_unit_t_pmem_SOURCES = tests/unit/t_pmem.c $(EP_FIXTURE)
 tests_unit_t_pmem_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c $(EP_FIXTURE)
 tests_unit_t_resolve_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_target_SOURCES = tests/unit/t_target.c $(EP_FIXTURE)
+tests_unit_t_target_SOURCES = tests/unit/t_target.c tests/unit/raw.h $(EP_FIXTURE)
 tests_unit_t_target_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 
 tests_unit_t_fuzz_proto_SOURCES = tests/unit/t_fuzz_proto.c tests/fuzz/fuzz_proto.c \
@@ -81,11 +85,18 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/ask-as-answer \
 	tests/fuzz/corpus/ask-truncated \
 	tests/fuzz/corpus/ask-wraps \
+	tests/fuzz/corpus/challenge \
+	tests/fuzz/corpus/challenge-number-0 \
+	tests/fuzz/corpus/challenge-says-short \
+	tests/fuzz/corpus/challenge-truncated \
 	tests/fuzz/corpus/data \
 	tests/fuzz/corpus/data-as-answer \
 	tests/fuzz/corpus/data-says-long \
 	tests/fuzz/corpus/data-truncated \
 	tests/fuzz/corpus/hello \
+	tests/fuzz/corpus/hello-proof \
+	tests/fuzz/corpus/hello-proof-says-short \
+	tests/fuzz/corpus/hello-proof-truncated \
 	tests/fuzz/corpus/hello-short \
 	tests/fuzz/corpus/hello-version \
 	tests/fuzz/corpus/hello-zeros \
@@ -93,6 +104,8 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/note-forget \
 	tests/fuzz/corpus/note-release-as-answer \
 	tests/fuzz/corpus/refuse \
+	tests/fuzz/corpus/refuse-as-challenge \
+	tests/fuzz/corpus/refuse-challenge \
 	tests/fuzz/corpus/refuse-too-long \
 	tests/fuzz/corpus/reply \
 	tests/fuzz/corpus/reply-body-too-long \
@@ -109,4 +122,7 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/request-wraps \
 	tests/fuzz/corpus/welcome \
 	tests/fuzz/corpus/welcome-events \
-	tests/fuzz/corpus/welcome-no-questions
+	tests/fuzz/corpus/welcome-no-questions \
+	tests/fuzz/corpus/welcome-proof \
+	tests/fuzz/corpus/welcome-proof-says-short \
+	tests/fuzz/corpus/welcome-proof-truncated

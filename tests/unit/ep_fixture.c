@@ -47,6 +47,14 @@ void must_close(struct fid *fid)
 		ck_abort_msg("fi_close: %d", ret);
 }
 
+/* The info's own copy; what was there goes. NULL: none. */
+static void set_key(uint8_t **key, size_t *size, const char *text)
+{
+	free(*key);
+	*key = text ? (uint8_t *)strdup(text) : NULL;
+	*size = text ? strlen(text) : 0;
+}
+
 static int open_domain(struct node *n, const struct node_opt *opt)
 {
 	uint32_t api = opt->api ? opt->api : FI_VERSION(1, 17);
@@ -64,6 +72,8 @@ static int open_domain(struct node *n, const struct node_opt *opt)
 	if (!n->info)
 		return -FI_ENOMEM;
 	n->info->domain_attr->mr_mode = opt->mr_mode;
+	set_key(&n->info->domain_attr->auth_key, &n->info->domain_attr->auth_key_size,
+		opt->auth_key);
 	n->info->addr_format = FI_SOCKADDR_IN;
 	n->info->tx_attr->op_flags = opt->op_flags;
 	n->info->caps = opt->caps;
@@ -111,8 +121,11 @@ static int bind_all(struct node *n, const struct node_opt *opt, struct fid_ep *e
 int node_try_ep(struct node *n, const struct node_opt *opt, struct fid_ep **out)
 {
 	struct fid_ep *ep;
-	int ret = fi_endpoint(n->domain, n->info, &ep, NULL);
+	int ret;
 
+	set_key(&n->info->ep_attr->auth_key, &n->info->ep_attr->auth_key_size,
+		opt->ep_key);
+	ret = fi_endpoint(n->domain, n->info, &ep, NULL);
 	if (ret)
 		return ret;
 	ret = bind_all(n, opt, ep);

@@ -38,6 +38,9 @@ struct node_opt {
 	bool no_cq;
 	uint64_t op_flags;
 	uint16_t port; /* 0: any */
+	/* Authorization keys, of the domain and of the endpoint; NULL: none. */
+	const char *auth_key;
+	const char *ep_key;
 	uint32_t api;  /* version that was asked for; 0: 1.17 */
 	uint64_t caps; /* 0: the usual ones */
 };

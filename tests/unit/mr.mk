@@ -6,6 +6,7 @@ check_PROGRAMS += \
 	tests/unit/t_enable \
 	tests/unit/t_face \
 	tests/unit/t_fabric \
+	tests/unit/t_group \
 	tests/unit/t_map \
 	tests/unit/t_mr_async \
 	tests/unit/t_mr_event \
@@ -35,6 +36,9 @@ tests_unit_t_face_LDFLAGS = $(MR_WRAP)
 tests_unit_t_mr_event_SOURCES = tests/unit/t_mr_event.c $(BACK_FIXTURE)
 tests_unit_t_mr_event_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_event_LDFLAGS = $(MR_WRAP)
+tests_unit_t_group_SOURCES = tests/unit/t_group.c tests/unit/secret.h $(BACK_FIXTURE)
+tests_unit_t_group_LDADD = $(UNIT_LDADD)
+tests_unit_t_group_LDFLAGS = $(MR_WRAP),--wrap=free
 tests_unit_t_refresh_SOURCES = tests/unit/t_refresh.c $(BACK_FIXTURE)
 tests_unit_t_refresh_LDADD = $(UNIT_LDADD)
 tests_unit_t_refresh_LDFLAGS = $(MR_WRAP)

@@ -11,6 +11,8 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include "auth/auth.h"
+#include "contract/limits.h"
 #include "domain/domain.h"
 #include "proto/rawkey.h"
 #include "obj/cq.h"
@@ -255,11 +257,23 @@ START_TEST(domain_open_refuses_an_info_of_another_fabric)
 }
 END_TEST
 
-START_TEST(domain_open_refuses_an_authorization_key_from_api_1_5)
+START_TEST(domain_open_takes_an_authorization_key_from_api_1_5)
 {
-	info->domain_attr->auth_key = calloc(1, 8);
+	struct fid_domain *opened;
+
 	info->domain_attr->auth_key_size = 8;
-	refused(-FI_ENOSYS, "MRF-E2122");
+	refused(-FI_EINVAL, "MRF-E2154");
+	info->domain_attr->auth_key = calloc(1, MRF_LIMIT_AUTH_KEY + 1);
+	info->domain_attr->auth_key_size = MRF_LIMIT_AUTH_KEY + 1;
+	refused(-FI_EINVAL, "MRF-E2155");
+	info->domain_attr->auth_key_size = 8;
+	opened = must_open();
+	ck_assert(mrf_auth_is(mrf_domain_from_fid(opened)->space.auth,
+			      info->domain_attr->auth_key, 8));
+	/* One copy is enough, and the application keeps its own. */
+	ck_assert_ptr_null(mrf_domain_from_fid(opened)->info->domain_attr->auth_key);
+	ck_assert_ptr_nonnull(info->domain_attr->auth_key);
+	must_close(opened);
 	ck_assert_int_eq(fi_close(&fabric->fid), 0);
 	fi_freeinfo(info);
 
@@ -757,7 +771,7 @@ static TCase *opening(void)
 	tcase_add_test(tc, domain_open_refuses_device_memory_and_says_so);
 	tcase_add_test(tc, domain_open_refuses_null_arguments);
 	tcase_add_test(tc, domain_open_refuses_an_info_of_another_fabric);
-	tcase_add_test(tc, domain_open_refuses_an_authorization_key_from_api_1_5);
+	tcase_add_test(tc, domain_open_takes_an_authorization_key_from_api_1_5);
 	tcase_add_test(tc, domain_open_refuses_bad_addresses);
 	tcase_add_test(tc, domain_open_refuses_the_name_of_another_device);
 	tcase_add_test(tc, domain_open_leaves_nothing_behind_when_a_call_fails);

@@ -140,6 +140,11 @@ static void ck_has(const char *code, const char *words)
 		      "no %s with \"%s\" in: %s", code, words, text);
 }
 
+static uint8_t *key(const char *bytes)
+{
+	return (uint8_t *)strdup(bytes);
+}
+
 /* --- what is offered ------------------------------------------------------- */
 
 START_TEST(getinfo_without_hints_lists_every_usable_address)
@@ -424,7 +429,7 @@ START_TEST(getinfo_checks_every_endpoint_hint)
 	CK_FIELD(ep_attr->tx_ctx_cnt, 2, 1);
 	CK_FIELD(ep_attr->tx_ctx_cnt, FI_SHARED_CONTEXT, 0);
 	CK_FIELD(ep_attr->rx_ctx_cnt, 2, 1);
-	CK_FIELD(ep_attr->auth_key_size, 1, 0);
+	CK_FIELD(ep_attr->auth_key_size, MRF_LIMIT_AUTH_KEY + 1, 0);
 }
 END_TEST
 
@@ -470,10 +475,36 @@ START_TEST(getinfo_checks_every_domain_hint)
 	CK_FIELD(domain_attr->max_ep_srx_ctx, 1, 0);
 	CK_FIELD(domain_attr->mr_iov_limit, MRF_LIMIT_MR_IOV + 1, MRF_LIMIT_MR_IOV);
 	CK_FIELD(domain_attr->caps, FI_SHARED_AV, COMM);
-	CK_FIELD(domain_attr->auth_key_size, 1, 0);
+	CK_FIELD(domain_attr->auth_key_size, MRF_LIMIT_AUTH_KEY + 1, 0);
 	CK_FIELD(domain_attr->max_err_data, MRF_LIMIT_ERR_DATA + 1, MRF_LIMIT_ERR_DATA);
 	CK_FIELD(domain_attr->mr_cnt, MRF_LIMIT_MR_CNT + 1, MRF_LIMIT_MR_CNT);
 	CK_FIELD(domain_attr->tclass, FI_TC_BULK_DATA, FI_TC_BEST_EFFORT);
+}
+END_TEST
+
+START_TEST(getinfo_answers_with_the_keys_that_it_was_hinted)
+{
+	hints->ep_attr->auth_key_size = 7;
+	ck_assert_int_eq(get_hints(), -FI_EINVAL);
+	ck_has("MRF-E1025", "ep_attr->auth_key=NULL");
+	hints->ep_attr->auth_key = key("ep-key!");
+	hints->domain_attr->auth_key_size = MRF_LIMIT_AUTH_KEY;
+	ck_assert_int_eq(get_hints(), -FI_EINVAL);
+	ck_has("MRF-E1025", "domain_attr->auth_key=NULL");
+	hints->domain_attr->auth_key = calloc(1, MRF_LIMIT_AUTH_KEY);
+	ck_assert_int_eq(get_hints(), 0);
+	ck_assert_uint_eq(info->ep_attr->auth_key_size, 7);
+	ck_assert_ptr_ne(info->ep_attr->auth_key, hints->ep_attr->auth_key);
+	ck_assert_mem_eq(info->ep_attr->auth_key, "ep-key!", 7);
+	ck_assert_uint_eq(info->domain_attr->auth_key_size, MRF_LIMIT_AUTH_KEY);
+	ck_assert_mem_eq(info->domain_attr->auth_key, hints->domain_attr->auth_key,
+			 MRF_LIMIT_AUTH_KEY);
+	/* Before 1.5 there were none. */
+	ck_assert_int_eq(get(FI_VERSION(1, 4), NULL, NULL, 0, hints), 0);
+	ck_assert_uint_eq(info->ep_attr->auth_key_size, 0);
+	ck_assert_ptr_null(info->ep_attr->auth_key);
+	ck_assert_uint_eq(info->domain_attr->auth_key_size, 0);
+	ck_assert_ptr_null(info->domain_attr->auth_key);
 }
 END_TEST
 
@@ -883,11 +914,6 @@ START_TEST(dupinfo_of_null_is_an_empty_info_with_all_attributes)
 }
 END_TEST
 
-static uint8_t *key(const char *bytes)
-{
-	return (uint8_t *)strdup(bytes);
-}
-
 START_TEST(dupinfo_copies_deeply_and_one_only)
 {
 	struct fi_info *dup;
@@ -1057,6 +1083,7 @@ static TCase *tcase_hints(void)
 	tcase_add_test(tc, getinfo_checks_every_transmit_hint);
 	tcase_add_test(tc, getinfo_checks_every_receive_hint);
 	tcase_add_test(tc, getinfo_checks_every_domain_hint);
+	tcase_add_test(tc, getinfo_answers_with_the_keys_that_it_was_hinted);
 	tcase_add_test(tc, getinfo_ignores_fields_younger_than_the_version);
 	tcase_add_test(tc, getinfo_says_all_that_is_wrong_at_once);
 	tcase_add_test(tc, getinfo_refuses_to_inherit_from_a_handle);

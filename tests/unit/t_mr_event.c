@@ -30,7 +30,7 @@ static void open_port(void)
 {
 	ep.fid.fclass = FI_CLASS_EP;
 	mrf_obj_init(&ep.obj, &ep.fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep.port, &ep.obj), 0);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep.port, &ep.obj, NULL, 0), 0);
 }
 
 static void close_port(void)
@@ -436,7 +436,7 @@ START_TEST(count_is_not_moved_by_numbers_that_were_made_up)
 
 		/* It is not bound to that one. */
 		mrf_obj_init(&other.obj, &other.fid, NULL);
-		ck_assert_int_eq(mrf_mr_port_open(&env.space, &other.port, &other.obj), 0);
+		ck_assert_int_eq(mrf_mr_port_open(&env.space, &other.port, &other.obj, NULL, 0), 0);
 		mrf_mr_event(&env.space, number, &other.port);
 		ck_assert_uint_eq(fi_cntr_read(one), 1);
 		ck_assert_int_eq(mrf_mr_port_close(&env.space, &other.port), 0);

@@ -464,7 +464,7 @@ START_TEST(regv_with_one_segment_of_bytes_gets_a_direct_provider_key)
 }
 END_TEST
 
-START_TEST(regattr_refuses_an_authorization_key_from_api_1_5)
+START_TEST(regattr_takes_an_authorization_key_from_api_1_5)
 {
 	struct iovec iov;
 	uint8_t key[16] = { 1 };
@@ -477,11 +477,14 @@ START_TEST(regattr_refuses_an_authorization_key_from_api_1_5)
 
 	env_open_api(FI_MR_ALLOCATED, FI_VERSION(1, 5));
 	iov = (struct iovec){ mem, 8 };
-	refused(&attr, 0, -FI_ENOSYS, "MRF-E3013");
+	ck_assert_int_eq(fi_mr_regattr(&env.domain, &attr, 0, &mr), 0);
+	ck_assert_uint_eq(fake_verbs.live_pds, 2);
+	env_must_close(mr);
 	env_close();
 	env_open_api(FI_MR_ALLOCATED, API_1_4);
 	iov = (struct iovec){ mem, 8 };
 	ck_assert_int_eq(fi_mr_regattr(&env.domain, &attr, 0, &mr), 0);
+	ck_assert_uint_eq(fake_verbs.live_pds, 1);
 	env_must_close(mr);
 	env_close();
 }
@@ -833,7 +836,7 @@ static TCase *arguments(void)
 	tcase_add_test(tc, reg_of_zero_length_gets_a_provider_key);
 	tcase_add_test(tc, regv_leaves_out_empty_segments);
 	tcase_add_test(tc, regv_with_one_segment_of_bytes_gets_a_direct_provider_key);
-	tcase_add_test(tc, regattr_refuses_an_authorization_key_from_api_1_5);
+	tcase_add_test(tc, regattr_takes_an_authorization_key_from_api_1_5);
 	tcase_add_test(tc, regattr_ignores_the_memory_interface);
 	return tc;
 }

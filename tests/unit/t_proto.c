@@ -49,6 +49,40 @@ START_TEST(proto_greetings_survive_the_round_trip)
 }
 END_TEST
 
+START_TEST(proto_challenge_and_proofs_survive_the_round_trip)
+{
+	struct mrf_hello hello = { .flags = 5, .instance = 6, .number = 7, .salt = 8,
+				   .proof = { 1, 2, [15] = 16 } }, h;
+	struct mrf_welcome welcome = { .instance = 9, .asks = 8, .flags = MRF_WELCOME_PROOF,
+				       .proof = { 3, 4, [31] = 32 } }, w;
+	struct mrf_challenge challenge = { .number = 7, .instance = 9,
+					   .nonce = { 5, 6, [31] = 33 } }, c;
+	uint8_t buf[196] = { 0 };
+	uint32_t reason;
+
+	ck_assert_uint_eq(mrf_hello_encode(&hello, buf), MRF_PROTO_HELLO_MAX);
+	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), 0);
+	ck_assert(h.flags == 5 && h.instance == 6 && h.number == 7 && h.salt == 8);
+	ck_assert_mem_eq(h.proof, hello.proof, sizeof(h.proof));
+	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf), MRF_PROTO_WELCOME_MAX);
+	ck_assert_int_eq(mrf_welcome_decode(buf, 196, &w), 0);
+	ck_assert(w.instance == 9 && w.flags == MRF_WELCOME_PROOF);
+	ck_assert_mem_eq(w.proof, welcome.proof, sizeof(w.proof));
+	ck_assert_uint_eq(mrf_challenge_encode(&challenge, buf), MRF_PROTO_CHALLENGE_LEN);
+	ck_assert_int_eq(mrf_challenge_decode(buf, 148, &c), 0);
+	ck_assert(c.number == 7 && c.instance == 9);
+	ck_assert_mem_eq(c.nonce, challenge.nonce, sizeof(c.nonce));
+	ck_assert_int_eq(mrf_refuse_decode(buf, 148, &reason), 0);
+	ck_assert_uint_eq(reason, MRF_REFUSE_CHALLENGE);
+	/* Another refusal is no challenge, nor is one without a number. */
+	mrf_refuse_encode(MRF_REFUSE_KEY, buf);
+	ck_assert_int_lt(mrf_challenge_decode(buf, 148, &c), 0);
+	challenge.number = 0;
+	ck_assert_int_lt(mrf_challenge_decode(buf, mrf_challenge_encode(&challenge, buf), &c),
+			 0);
+}
+END_TEST
+
 START_TEST(proto_question_and_answer_survive_the_round_trip)
 {
 	struct mrf_ask ask = { .cookie = 3, .key = 0, .serial = 4, .addr = UINT64_MAX,
@@ -105,7 +139,7 @@ START_TEST(proto_truncated_messages_are_refused_at_every_length)
 {
 	struct mrf_answer answer = sample_answer(3), out;
 	struct mrf_ask ask = { .cookie = 1, .key = 2 }, a;
-	struct mrf_hello hello = { 1, 2 }, h;
+	struct mrf_hello hello = { .flags = 1, .instance = 2 }, h;
 	uint8_t full[MRF_PROTO_MAX_MSG];
 	size_t len, cut;
 
@@ -126,9 +160,45 @@ START_TEST(proto_truncated_messages_are_refused_at_every_length)
 }
 END_TEST
 
+/* Cut off, or with a length that leaves the proof out. */
+START_TEST(proto_truncated_proofs_are_refused_at_every_length)
+{
+	struct mrf_hello hello = { .number = 1, .proof = { 1 } }, h = { .number = 77 };
+	struct mrf_welcome welcome = { .asks = 1, .flags = MRF_WELCOME_PROOF },
+			   w = { .asks = 77 };
+	struct mrf_challenge challenge = { .number = 1 }, c = { .number = 77 };
+	uint8_t full[196] = { 0 };
+	size_t len, cut;
+
+	len = mrf_hello_encode(&hello, full);
+	for (cut = 0; cut < len; cut++) {
+		ck_assert_int_lt(mrf_hello_decode(full, cut, &h), 0);
+		full[6] = (uint8_t)cut;
+		ck_assert_int_lt(mrf_hello_decode(full, sizeof(full), &h), 0);
+		full[6] = (uint8_t)len;
+	}
+	len = mrf_welcome_encode(&welcome, full);
+	for (cut = 0; cut < len; cut++) {
+		ck_assert_int_lt(mrf_welcome_decode(full, cut, &w), 0);
+		full[6] = (uint8_t)cut;
+		ck_assert_int_lt(mrf_welcome_decode(full, sizeof(full), &w), 0);
+		full[6] = (uint8_t)len;
+	}
+	len = mrf_challenge_encode(&challenge, full);
+	for (cut = 0; cut < len; cut++) {
+		ck_assert_int_lt(mrf_challenge_decode(full, cut, &c), 0);
+		full[6] = (uint8_t)cut;
+		ck_assert_int_lt(mrf_challenge_decode(full, sizeof(full), &c), 0);
+		full[6] = (uint8_t)len;
+	}
+	ck_assert(h.number == 77 && w.asks == 77 && c.number == 77);
+}
+END_TEST
+
 START_TEST(proto_foreign_bytes_and_versions_are_told_apart)
 {
-	struct mrf_hello hello = { 1, 2 }, h = { 77, 77 };
+	struct mrf_hello hello = { .flags = 1, .instance = 2 };
+	struct mrf_hello h = { .flags = 77, .instance = 77 };
 	struct mrf_ask ask = { .cookie = 1, .key = 2 }, a;
 	uint8_t buf[64] = { 0 };
 
@@ -328,6 +398,8 @@ static TCase *tcase_proto(void)
 
 	tcase_add_test(tc, proto_greetings_survive_the_round_trip);
 	tcase_add_test(tc, proto_data_survive_the_round_trip_and_nothing_shorter_does);
+	tcase_add_test(tc, proto_challenge_and_proofs_survive_the_round_trip);
+	tcase_add_test(tc, proto_truncated_proofs_are_refused_at_every_length);
 	tcase_add_test(tc, proto_question_and_answer_survive_the_round_trip);
 	tcase_add_test(tc, proto_truncated_messages_are_refused_at_every_length);
 	tcase_add_test(tc, proto_foreign_bytes_and_versions_are_told_apart);

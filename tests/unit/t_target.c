@@ -4,148 +4,13 @@
  * hand-made initiators against an endpoint of ours, hand-made targets that it connects
  * to.
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include "contract/limits.h"
-#include "ep_fixture.h"
-
-#define SLOTS 128
-#define SLOT 512
+#include "raw.h"
 
 static struct pair p;
 static struct unit_capture cap;
 
-/* A process without our library: a device, a channel, one connection. */
-struct raw {
-	struct mrf_vdev *dev;
-	struct mrf_vpd *pd;
-	struct mrf_vcq *cq;
-	struct mrf_vcm *cm;
-	struct mrf_vconn *conn; /* NULL: none (any more) */
-	struct mrf_vconn *listener;
-	struct mrf_vmr mr;
-	uint8_t slots[SLOTS][SLOT];
-	uint16_t port;
-};
-
 static struct raw raw;
-
-static struct sockaddr_in at_port(uint16_t port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(port),
-				     .sin_addr.s_addr = htonl(0x0a630101) };
-}
-
-static void raw_open(struct raw *r)
-{
-	struct sockaddr_in addr = at_port(0);
-
-	memset(r, 0, sizeof(*r));
-	ck_assert_int_eq(mrf_vdev_open((struct sockaddr *)&addr, &r->dev), 0);
-	ck_assert_int_eq(mrf_vpd_alloc(r->dev, &r->pd), 0);
-	ck_assert_int_eq(mrf_vcq_open(r->dev, 4096, &r->cq), 0);
-	ck_assert_int_eq(mrf_vcm_open(&r->cm), 0);
-	ck_assert_int_eq(mrf_vmr_reg(r->pd, r->slots, sizeof(r->slots),
-				     (uintptr_t)r->slots, MRF_RIGHT_LOCAL_WRITE, &r->mr),
-			 0);
-}
-
-static void raw_hang_up(struct raw *r)
-{
-	if (r->conn)
-		mrf_vconn_close(r->conn);
-	r->conn = NULL;
-}
-
-static void raw_close(struct raw *r)
-{
-	raw_hang_up(r);
-	if (r->listener)
-		mrf_vconn_close(r->listener);
-	mrf_vmr_dereg(&r->mr);
-	mrf_vcm_close(r->cm);
-	mrf_vcq_close(r->cq);
-	mrf_vpd_free(r->pd);
-	mrf_vdev_close(r->dev);
-}
-
-static struct mrf_cm_event raw_event(struct raw *r)
-{
-	struct mrf_cm_event event = { 0 };
-
-	want_soon(!mrf_vcm_next(r->cm, &event));
-	return event;
-}
-
-static void raw_post_recv(struct raw *r, unsigned slot)
-{
-	struct mrf_sge sge = { (uintptr_t)r->slots[slot], SLOT, r->mr.lkey };
-
-	ck_assert_int_eq(mrf_vconn_post_recv(r->conn, slot, &sge), 0);
-}
-
-static void raw_qp(struct raw *r)
-{
-	struct mrf_vqp_attr attr = { r->pd, r->cq, r->cq, SLOTS, SLOTS, 1, SLOT };
-	unsigned i;
-
-	ck_assert_int_eq(mrf_vconn_create_qp(r->conn, &attr), 0);
-	for (i = 0; i < SLOTS; i++)
-		raw_post_recv(r, i);
-}
-
-/* Connects with these private data; what came of it. */
-static struct mrf_cm_event raw_connect(struct raw *r, uint16_t port, const void *data,
-				       size_t len)
-{
-	struct sockaddr_in src = at_port(0), dst = at_port(port);
-	struct mrf_cm_event event;
-
-	ck_assert_int_eq(mrf_vconn_open(r->cm, NULL, &r->conn), 0);
-	ck_assert_int_eq(mrf_vconn_resolve(r->conn, (struct sockaddr *)&src,
-					   (struct sockaddr *)&dst, 1000, 14),
-			 0);
-	ck_assert_int_eq(raw_event(r).type, MRF_CM_ADDR_RESOLVED);
-	raw_qp(r);
-	ck_assert_int_eq(mrf_vconn_route(r->conn, 1000), 0);
-	ck_assert_int_eq(raw_event(r).type, MRF_CM_ROUTE_RESOLVED);
-	ck_assert_int_eq(mrf_vconn_connect(r->conn, data, len, 6), 0);
-	event = raw_event(r);
-	if (event.type == MRF_CM_RESPONSE)
-		ck_assert_int_eq(mrf_vconn_establish(r->conn), 0);
-	return event;
-}
-
-static struct mrf_cm_event raw_greet(struct raw *r, uint16_t port)
-{
-	struct mrf_hello hello = { .instance = 1 };
-	uint8_t data[MRF_PROTO_HELLO_LEN];
-
-	return raw_connect(r, port, data, mrf_hello_encode(&hello, data));
-}
-
-static int raw_send(struct raw *r, const void *data, size_t len)
-{
-	struct mrf_sge sge = { (uintptr_t)data, (uint32_t)len, 0 };
-	struct mrf_vwr wr = { .wr_id = SLOTS,
-			      .op = MRF_VWR_SEND,
-			      .is_inline = true,
-			      .nsge = 1,
-			      .sge = &sge };
-
-	return mrf_vconn_post(r->conn, &wr);
-}
-
-static struct mrf_wc raw_recv(struct raw *r)
-{
-	struct mrf_wc wc = { 0 };
-
-	do {
-		want_soon(mrf_vcq_poll(r->cq, &wc, 1) == 1);
-	} while (wc.wr_id == SLOTS && wc.status == MRF_WC_OK);
-	return wc;
-}
 
 static size_t ask_for(uint64_t key, uint8_t *msg)
 {
@@ -483,44 +348,6 @@ END_TEST
 /* --- hand-made targets
  * ---------------------------------------------------------------------- */
 
-static fi_addr_t raw_listen(struct raw *r)
-{
-	struct sockaddr_in addr = at_port(0);
-
-	ck_assert_int_eq(mrf_vconn_open(r->cm, NULL, &r->listener), 0);
-	ck_assert_int_eq(mrf_vconn_bind(r->listener, (struct sockaddr *)&addr), 0);
-	ck_assert_int_eq(mrf_vconn_listen(r->listener), 0);
-	return node_insert_port(&p.a, ntohs(addr.sin_port));
-}
-
-static struct mrf_hello raw_take_request(struct raw *r)
-{
-	struct mrf_cm_event event;
-	struct mrf_hello hello = { 0 };
-
-	do {
-		event = raw_event(r);
-	} while (event.type != MRF_CM_REQUEST);
-	ck_assert_int_eq(mrf_hello_decode(event.data, event.len, &hello), 0);
-	raw_hang_up(r);
-	r->conn = event.incoming;
-	raw_qp(r);
-	return hello;
-}
-
-static void raw_accept(struct raw *r, uint32_t asks)
-{
-	struct mrf_welcome welcome = { .mr_mode = 0,
-				       .instance = 5,
-				       .asks = asks ? asks : 1 };
-	uint8_t data[MRF_PROTO_WELCOME_LEN];
-	size_t len = mrf_welcome_encode(&welcome, data);
-
-	if (!asks)
-		data[24] = 0;
-	ck_assert_int_eq(mrf_vconn_accept(r->conn, data, len), 0);
-}
-
 static void begin(fi_addr_t to)
 {
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, to, 0, 1, &raw), 0);
@@ -530,7 +357,7 @@ START_TEST(initiator_gives_up_on_a_target_of_another_kind)
 {
 	static const uint8_t junk[196] = { 'h', 'e', 'l', 'l', 'o' };
 	uint8_t data[MRF_PROTO_REFUSE_LEN];
-	fi_addr_t to = raw_listen(&raw);
+	fi_addr_t to = raw_listen(&raw, &p.a);
 
 	begin(to);
 	raw_take_request(&raw);
@@ -566,7 +393,7 @@ START_TEST(initiator_hangs_up_on_a_malformed_answer)
 {
 	uint8_t msg[SLOT] = { 0 };
 	struct mrf_answer answer = { .cookie = 1, .key = 1, .nseg = 1 };
-	fi_addr_t to = raw_listen(&raw);
+	fi_addr_t to = raw_listen(&raw, &p.a);
 	size_t len = mrf_answer_encode(&answer, msg);
 	int i;
 
@@ -613,7 +440,7 @@ START_TEST(initiator_ignores_an_answer_before_there_is_a_question)
 {
 	uint8_t msg[MRF_PROTO_MAX_MSG];
 	struct mrf_answer answer = { .cookie = 1, .key = 1, .status = MRF_MR_DISABLED };
-	fi_addr_t to = raw_listen(&raw);
+	fi_addr_t to = raw_listen(&raw, &p.a);
 	struct mrf_ask ask;
 	struct mrf_wc wc;
 
@@ -633,7 +460,7 @@ START_TEST(initiator_hangs_up_on_junk_that_was_sent_before_it_had_connected)
 {
 	uint8_t msg[MRF_PROTO_MAX_MSG];
 	struct mrf_answer answer = { .key = 1, .status = MRF_MR_CLOSED };
-	fi_addr_t to = raw_listen(&raw);
+	fi_addr_t to = raw_listen(&raw, &p.a);
 	struct mrf_ask ask;
 	struct mrf_wc wc;
 
@@ -655,7 +482,7 @@ END_TEST
 
 START_TEST(initiator_gives_up_on_a_target_that_hangs_up_each_time)
 {
-	fi_addr_t to = raw_listen(&raw);
+	fi_addr_t to = raw_listen(&raw, &p.a);
 	int i;
 
 	begin(to);
@@ -673,7 +500,7 @@ END_TEST
 
 START_TEST(initiator_asks_no_more_at_a_time_than_the_target_allows)
 {
-	fi_addr_t to = raw_listen(&raw);
+	fi_addr_t to = raw_listen(&raw, &p.a);
 	struct mrf_wc wc;
 	uint64_t key;
 

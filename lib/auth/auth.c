@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <endian.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include <sodium.h>
+#include "auth/auth.h"
+
+_Static_assert(MRF_AUTH_PROOF == crypto_auth_hmacsha256_BYTES, "a proof is an HMAC");
+
+struct mrf_auth {
+	atomic_uint refs;
+	size_t size;
+	uint8_t key[];
+};
+
+int mrf_auth_new(const void *key, size_t size, struct mrf_auth **out)
+{
+	struct mrf_auth *auth;
+
+	if (sodium_init() < 0)
+		return -FI_EIO;
+	auth = malloc(sizeof(*auth) + size);
+	if (!auth)
+		return -FI_ENOMEM;
+	atomic_init(&auth->refs, 1);
+	auth->size = size;
+	memcpy(auth->key, key, size);
+	*out = auth;
+	return 0;
+}
+
+void mrf_auth_get(struct mrf_auth *auth)
+{
+	atomic_fetch_add_explicit(&auth->refs, 1, memory_order_relaxed);
+}
+
+void mrf_auth_put(struct mrf_auth *auth)
+{
+	if (!auth || atomic_fetch_sub_explicit(&auth->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	sodium_memzero(auth->key, auth->size);
+	free(auth);
+}
+
+bool mrf_auth_is(const struct mrf_auth *auth, const void *key, size_t size)
+{
+	if (!auth || !size)
+		return !auth && !size;
+	return auth->size == size && !sodium_memcmp(auth->key, key, size);
+}
+
+void mrf_auth_wipe(void *mem, size_t len)
+{
+	sodium_memzero(mem, len);
+}
+
+void mrf_auth_random(void *mem, size_t len)
+{
+	randombytes_buf(mem, len);
+}
+
+/* --- proofs ----------------------------------------------------------------------- */
+
+/* Of one length, so that what follows begins at one place. */
+#define LABEL_LEN 24
+static const char labels[][LABEL_LEN + 1] = {
+	[MRF_AUTH_INITIATOR] = "mrfab auth 1, initiator ",
+	[MRF_AUTH_TARGET] = "mrfab auth 1, target    ",
+};
+
+static void add(crypto_auth_hmacsha256_state *state, const void *mem, size_t len)
+{
+	crypto_auth_hmacsha256_update(state, mem, len);
+}
+
+static void add64(crypto_auth_hmacsha256_state *state, uint64_t value)
+{
+	value = htole64(value);
+	add(state, &value, sizeof(value));
+}
+
+void mrf_auth_prove(const struct mrf_auth *auth, enum mrf_auth_role role,
+		    const struct mrf_auth_talk *talk, uint8_t proof[MRF_AUTH_PROOF])
+{
+	crypto_auth_hmacsha256_state state;
+
+	crypto_auth_hmacsha256_init(&state, auth->key, auth->size);
+	add(&state, labels[role], LABEL_LEN);
+	add(&state, talk->nonce, sizeof(talk->nonce));
+	add64(&state, talk->number);
+	add64(&state, talk->salt);
+	add64(&state, talk->initiator);
+	add64(&state, talk->target);
+	add64(&state, talk->initiator_qpn);
+	add64(&state, talk->target_qpn);
+	add(&state, talk->addr, sizeof(talk->addr));
+	add64(&state, talk->port);
+	crypto_auth_hmacsha256_final(&state, proof);
+	sodium_memzero(&state, sizeof(state));
+}
+
+bool mrf_auth_proves(const struct mrf_auth *auth, enum mrf_auth_role role,
+		     const struct mrf_auth_talk *talk, const uint8_t *proof, size_t len)
+{
+	uint8_t right[MRF_AUTH_PROOF];
+
+	mrf_auth_prove(auth, role, talk, right);
+	return !sodium_memcmp(right, proof, len);
+}

@@ -6,6 +6,8 @@
 #include <string.h>
 #include "fab.h"
 
+uint64_t func_caps;
+
 const char *provider(void)
 {
 	const char *name = getenv("MRFAB_FUNC_PROVIDER");
@@ -19,7 +21,7 @@ struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt)
 
 	if (!h)
 		case_fail("fi_allocinfo: no memory");
-	h->caps = FI_RMA | mode->caps;
+	h->caps = FI_RMA | mode->caps | func_caps;
 	h->addr_format = opt->addr_format ? opt->addr_format : FI_SOCKADDR_IN;
 	h->ep_attr->type = FI_EP_RDM;
 	h->domain_attr->mr_mode = mode->hint;

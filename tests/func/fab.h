@@ -59,6 +59,9 @@ struct fab {
 	unsigned nleft;
 };
 
+/* Capabilities that a program wants in every mode. */
+extern uint64_t func_caps;
+
 const char *provider(void);
 struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt);
 /* fi_getinfo with those hints. */

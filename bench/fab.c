@@ -146,6 +146,16 @@ void fab_register(struct fab *fab, const struct work_register *work)
 	}
 }
 
+/* What is added; with FI_MR_LOCAL it has to be registered. */
+static uint64_t one = 1;
+
+static void *desc_of_one(struct fab *fab)
+{
+	if (!fab->one)
+		fab->one = fab_register_one(fab, &one, sizeof(one));
+	return fi_mr_desc(fab->one);
+}
+
 /* False: no room just now. */
 static int start(struct fab *fab, const struct work_access *work, void *desc,
 		 void *context)
@@ -153,7 +163,12 @@ static int start(struct fab *fab, const struct work_access *work, void *desc,
 	const struct work_remote *remote = &work->remote;
 	ssize_t ret;
 
-	ret = work->write ? fi_write(fab->ep, work->buf, work->len, desc, fab->peer,
+	if (work->fetch_add)
+		ret = fi_fetch_atomic(fab->ep, &one, 1, desc_of_one(fab), work->buf, desc,
+				      fab->peer, remote->addr, remote->key, FI_UINT64,
+				      FI_SUM, context);
+	else
+		ret = work->write ? fi_write(fab->ep, work->buf, work->len, desc, fab->peer,
 				     remote->addr, remote->key, context)
 			  : fi_read(fab->ep, work->buf, work->len, desc, fab->peer,
 				    remote->addr, remote->key, context);

@@ -8,6 +8,7 @@
 #define BENCH_FAB_H
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -37,6 +38,7 @@ struct fab {
 	struct fid_ep *ep;
 	struct fid_mr *mr; /* of the buffer that takes part in accesses */
 	struct fid_cntr *cntr; /* of writes to mr by peers, with the capability */
+	struct fid_mr *one;    /* of the operand of atomic operations */
 	fi_addr_t peer;
 	uint64_t next_key;
 };

@@ -38,7 +38,8 @@ static void open_fab(struct lanes *lanes, enum lane_id id)
 
 	if (id == LANE_OTHER && !fab_find_other(&lanes->other))
 		return;
-	ret = fab_open(fab, lib, id == LANE_DEFAULT ? 0 : FAB_NATIVE, 0, lanes->buf,
+	ret = fab_open(fab, lib, id == LANE_DEFAULT ? 0 : FAB_NATIVE,
+		       id == LANE_OTHER ? 0 : FI_ATOMIC, lanes->buf,
 		       BENCH_MAX_LEN);
 	if (id == LANE_OTHER && ret) {
 		fprintf(stderr, "bench: without libfabric: it gives error %d\n", -ret);

@@ -2,7 +2,7 @@
 /*
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
- * Usage: mrfab_bench [open] [register] [alive] [rawkey] [access] [event]    only these parts
+ * Usage: mrfab_bench [open] [register] [alive] [rawkey] [access] [atomic] [event]    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
 #include <string.h>
@@ -47,6 +47,8 @@ int main(int argc, char **argv)
 	lanes_connect(&lanes);
 	if (wanted("access"))
 		part_access(&lanes);
+	if (wanted("atomic"))
+		part_atomic(&lanes);
 	if (wanted("event"))
 		part_event(&lanes);
 	else

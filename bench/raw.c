@@ -181,6 +181,12 @@ static void post(struct raw *raw, const struct work_access *work)
 			     .rkey = (uint32_t)work->remote.key },
 	};
 
+	if (work->fetch_add) {
+		wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+		wr.wr.atomic.remote_addr = work->remote.addr;
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.rkey = (uint32_t)work->remote.key;
+	}
 	bench_must("ibv_post_send", ibv_post_send(raw->id->qp, &wr, &bad));
 }
 

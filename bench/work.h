@@ -29,6 +29,7 @@ struct work_access {
 	unsigned depth; /* in flight at a time, <= WORK_DEPTH */
 	unsigned times;
 	struct work_remote remote;
+	int fetch_add;	/* neither: 1 is added to its first 8 bytes, the old ones come back */
 	int use_inline; /* raw: the data travels in the work request */
 	int use_imm;	/* raw: with immediate data, which the target takes */
 	int use_desc;	/* the local buffer is registered, say where; raw always does */

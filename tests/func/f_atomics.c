@@ -138,8 +138,7 @@ static void sweep(struct env *e, struct scene *s, unsigned type)
 	check_all(e, s, what);
 }
 
-IN_MODES(MODES_TWO | MODE(12) | MODE(MODE_RAW_NATIVE) | MODE(MODE_NOTIFY) |
-	 MODE(MODE_ENDPOINT))
+IN_MODES(MODES_TWO | MODE(MODE_RAW_NATIVE) | MODE(MODE_ENDPOINT))
 
 CASE(every_operation_on_every_integer)
 {

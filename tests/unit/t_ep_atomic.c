@@ -1151,6 +1151,48 @@ START_TEST(atomics_whose_local_region_is_closed_meanwhile_fail_alone)
 }
 END_TEST
 
+/* --- everything fails once ------------------------------------------------------------ */
+
+/* Any end will do, if there is one, and just one. */
+static void want_end(void)
+{
+	struct fi_cq_data_entry entry;
+	struct fi_cq_err_entry err = { 0 };
+	ssize_t ret = fi_cq_sread(p.a.cq, &entry, 1, NULL, LONG_MS);
+
+	if (ret == -FI_EAVAIL)
+		ck_assert_int_eq(fi_cq_readerr(p.a.cq, &err, 0), 1);
+	else
+		ck_assert_int_eq(ret, 1);
+}
+
+/* The nth call of the device, at either end, until an operation does without so many. */
+START_TEST(atomics_that_any_call_of_the_device_fails_end_and_leave_all_in_order)
+{
+	struct call c = simple(MRF_ATOMIC_FETCH, FI_UINT64, _i ? FI_SUM : FI_BXOR, 3,
+			       _i == 2 ? AT + 4 : AT);
+	unsigned nth;
+	bool failed = true;
+
+	for (nth = 1; failed; nth++) {
+		open_mode(nth % 2 ? FI_MR_ALLOCATED : 0);
+		put_values(&c);
+		fake_fail_any(nth, nth % 3 ? FI_ENOMEM : FI_EIO);
+		if (!call(&c))
+			want_end();
+		failed = fake_failed();
+		fake_heal();
+		/* One that may have been done may be done just now. */
+		usleep(20000);
+		memcpy(shadow, p.dst, PAIR_LEN);
+		run_call(&c);
+		want_idle();
+		close_all();
+	}
+	ck_assert_uint_gt(nth, 8);
+}
+END_TEST
+
 /* --- counted -------------------------------------------------------------------------- */
 
 static struct fid_cntr *cntr;
@@ -1348,6 +1390,8 @@ static TCase *tcase_counted(void)
 
 	tcase_add_loop_test(tc, atomics_that_change_a_counted_region_count_once, 0, NMODES);
 	tcase_add_test(tc, atomics_over_several_counted_regions_count_in_each);
+	tcase_add_loop_test(
+		tc, atomics_that_any_call_of_the_device_fails_end_and_leave_all_in_order, 0, 3);
 	return tc;
 }
 

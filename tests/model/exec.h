@@ -14,7 +14,10 @@
 #include "model.h"
 
 #define NAME_MAX_LEN 64
-#define SOON_MS 30000 /* nothing takes longer, unless it hangs */
+/* Nothing takes longer, unless it hangs. Less when it is known to fail. */
+#define SOON_MS 30000
+#define HASTY_MS 1500
+extern unsigned patience_ms;
 
 enum peer_what {
 	PEER_WRITE,

@@ -213,6 +213,7 @@ bool trace_do(struct trace *trace, const struct backend *backend, enum how how,
 		/* What a shortening does again need not be told again. */
 		if (how != RECORD && !freopen("/dev/null", "w", stderr))
 			_exit(2);
+		patience_ms = how == RECORD ? SOON_MS : HASTY_MS;
 		child(backend, how);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

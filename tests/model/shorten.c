@@ -8,6 +8,7 @@
 /* What depends on the order of threads does not fail each time. */
 #define FIRST_TRIES 300
 #define LEAST_TRIES 12
+#define FEW 16 /* steps, of which each two are left out */
 
 struct hunt {
 	struct trace *trace;
@@ -50,6 +51,27 @@ static bool leave_out(struct hunt *h, unsigned from, unsigned len)
 	return false;
 }
 
+static bool leave_out_two(struct hunt *h, unsigned i, unsigned j)
+{
+	struct trace *t = h->trace;
+	struct step kept[FEW];
+	struct failure failure = t->failure;
+	unsigned n = t->n, to = 0;
+
+	memcpy(kept, t->steps, n * sizeof(*kept));
+	for (unsigned from = 0; from < n; from++) {
+		if (from != i && from != j)
+			t->steps[to++] = kept[from];
+	}
+	t->n = to;
+	if (fails(h))
+		return true;
+	t->n = n;
+	memcpy(t->steps, kept, n * sizeof(*kept));
+	t->failure = failure;
+	return false;
+}
+
 static bool in_time(const struct hunt *h)
 {
 	return time(NULL) < h->end;
@@ -78,6 +100,21 @@ static void shorten(struct hunt *h)
 	while (len && in_time(h)) {
 		if (!pass(h, len) || len > 1)
 			len /= 2;
+	}
+}
+
+/* Some steps are needed only because of each other: opened, and closed again. */
+static void leave_out_pairs(struct hunt *h)
+{
+	struct trace *t = h->trace;
+	unsigned i = 0, j;
+
+	while (t->n <= FEW && i < t->n) {
+		bool out = false;
+
+		for (j = i + 1; j < t->n && in_time(h) && !out; j++)
+			out = leave_out_two(h, i, j);
+		i += !out;
 	}
 }
 
@@ -156,6 +193,7 @@ bool trace_shorten(struct trace *trace, const struct backend *backend, unsigned 
 		simplify_mode(&h);
 		simplify_steps(&h);
 		shorten(&h);
+		leave_out_pairs(&h);
 	}
 	free(h.steps);
 	*how = h.how;

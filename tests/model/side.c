@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include "exec.h"
 
+unsigned patience_ms = SOON_MS;
+
 void endpoint_open(struct side *side, struct fid_cq *cq, struct endpoint *ep)
 {
 	size_t len = sizeof(ep->name);
@@ -41,7 +43,7 @@ static int64_t now_ms(void);
 void cntr_check(struct fid_cntr *cntr, const struct tally *tally)
 {
 	unsigned least = atomic_load(&tally->least), most = atomic_load(&tally->most);
-	int64_t end = now_ms() + SOON_MS;
+	int64_t end = now_ms() + patience_ms;
 	uint64_t count;
 
 	while ((count = fi_cntr_read(cntr)) < least && now_ms() < end)
@@ -258,7 +260,7 @@ static int64_t now_ms(void)
 
 int completion(struct fid_cq *cq, char *text)
 {
-	int64_t end = now_ms() + SOON_MS;
+	int64_t end = now_ms() + patience_ms;
 	struct fi_cq_data_entry entry;
 	struct fi_cq_err_entry err = { 0 };
 	ssize_t ret;

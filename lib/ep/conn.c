@@ -76,8 +76,9 @@ static void fail_addr(struct mrf_peer *peer, int err, int code, const char *why)
 {
 	char addr[64], text[MRF_ERR_TEXT];
 
-	snprintf(text, sizeof(text), "%s: %s",
-		 mrf_addr_text(&peer->addr, addr, sizeof(addr)), why);
+	snprintf(text, sizeof(text), "%.*s: %.*s", (int)sizeof(addr),
+		 mrf_addr_text(&peer->addr, addr, sizeof(addr)),
+		 (int)(sizeof(text) - sizeof(addr) - 3), why);
 	mrf_peer_fail(peer, err, code, text);
 }
 

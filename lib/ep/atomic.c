@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "contract/limits.h"
 #include "ep/atomic.h"
+#include "ep/atomic_short.h"
 
 #define MSG_FLAGS                                                                              \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |     \

@@ -99,7 +99,7 @@ void mrf_atomic_loop_close(struct mrf_ep *ep);
 
 extern struct fi_ops_atomic mrf_ep_atomic_ops;
 
-/* The short way of the calls with one element; false: nothing was done, go the long way. */
+/* What a call with one buffer of each kind asks for. */
 struct mrf_atomic_one {
 	enum mrf_atomic_family family;
 	enum fi_datatype datatype;
@@ -113,6 +113,5 @@ struct mrf_atomic_one {
 	uint64_t key;
 	void *context;
 };
-bool mrf_atomic_short(struct mrf_ep *ep, const struct mrf_atomic_one *one);
 
 #endif

@@ -403,19 +403,19 @@ const struct mrf_msg mrf_atomic_msg = { MRF_MSG_ATOMIC, fill_request, take_reply
 
 bool mrf_atomic_deliver(struct mrf_ep *ep, struct mrf_op *op)
 {
-	struct mrf_desc desc;
 	const uint8_t *from;
 	int i;
 
 	/* One native element, as most are. */
-	if (mrf_likely(op->total == sizeof(uint64_t) && op->nuser == 1 && !op->ndesc &&
-		       op->atomic.landed)) {
+	if (mrf_likely(op->total == sizeof(uint64_t) && op->nuser == 1 && op->atomic.landed)) {
+		if (op->ndesc && !mrf_desc_live(&ep->domain->space, op->desc[0]))
+			return false;
 		memcpy(op->user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
 		return true;
 	}
 	for (i = 0; i < op->ndesc; i++) {
 		if (op->user[i].iov_len &&
-		    !mrf_desc_get(&ep->domain->space, op->desc[i], &desc))
+		    !mrf_desc_live(&ep->domain->space, op->desc[i]))
 			return false;
 	}
 	mrf_atomic_collect(ep, op);

@@ -8,7 +8,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/atomic.h \
 	lib/ep/atomic_op.c \
 	lib/ep/atomic_serve.c \
-	lib/ep/atomic_short.c \
+	lib/ep/atomic_short.h \
 	lib/ep/commit.c \
 	lib/ep/commit.h \
 	lib/ep/conn.c \

@@ -329,6 +329,9 @@ struct mrf_desc {
 bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
 		  struct mrf_desc *out);
 
+/* The same, and nothing more is wanted. */
+bool mrf_desc_live(const struct mrf_mr_space *space, const void *desc);
+
 /*
  * Short form for a region of one segment: true when desc is live, grants the right (FI_READ
  * or FI_WRITE) and contains all of [addr, addr + len); then where the kernel has it.

@@ -94,6 +94,13 @@ bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
 	return atomic_load_explicit(&mr->live, memory_order_relaxed) == live;
 }
 
+bool mrf_desc_live(const struct mrf_mr_space *space, const void *desc)
+{
+	uint32_t live;
+
+	return find_live(space->pool, (uintptr_t)desc, &live);
+}
+
 bool mrf_desc_local(const struct mrf_mr_space *space, const void *desc, uint64_t right,
 		    uint64_t addr, uint64_t len, uint64_t *iova, uint32_t *lkey)
 {

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The shortest way for one native element, as in short.c. The operation that it leaves behind
- * is the one that atomic_op.c would have made.
+ * is the one that atomic_op.c would have made. For atomic.c alone; inline, so that the family is
+ * known when it is compiled.
  */
+#ifndef MRF_EP_ATOMIC_SHORT_H
+#define MRF_EP_ATOMIC_SHORT_H
+
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "ep/atomic.h"
 #include "ep/short.h"
 
-static bool is_native(const struct mrf_atomic_one *one)
+static inline bool mrf_one_is_native(const struct mrf_atomic_one *one)
 {
 	if (one->datatype != FI_UINT64 && one->datatype != FI_INT64)
 		return false;
@@ -23,7 +27,7 @@ static bool is_native(const struct mrf_atomic_one *one)
 }
 
 /* With FI_MR_LOCAL each buffer has to be inside the region of its descriptor. */
-static bool descs_fit(const struct mrf_ep *ep, const struct mrf_atomic_one *one)
+static inline bool mrf_one_descs_fit(const struct mrf_ep *ep, const struct mrf_atomic_one *one)
 {
 	const struct mrf_mr_space *space = &ep->domain->space;
 	uint64_t iova;
@@ -41,7 +45,7 @@ static bool descs_fit(const struct mrf_ep *ep, const struct mrf_atomic_one *one)
 			       &lkey));
 }
 
-static void fill_result(const struct mrf_ep *ep, struct mrf_op *op,
+static inline void mrf_one_fill_result(const struct mrf_ep *ep, struct mrf_op *op,
 			const struct mrf_atomic_one *one)
 {
 	op->nuser = 1;
@@ -53,7 +57,7 @@ static void fill_result(const struct mrf_ep *ep, struct mrf_op *op,
 	}
 }
 
-static void fill(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_one *one)
+static inline void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_one *one)
 {
 	op->kind = MRF_OP_ATOMIC;
 	op->local = MRF_LOCAL_INLINE;
@@ -80,10 +84,10 @@ static void fill(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_o
 	if (one->family == MRF_ATOMIC_COMPARE)
 		memcpy(op->data + sizeof(uint64_t), one->compare, sizeof(uint64_t));
 	if (one->family != MRF_ATOMIC_BASE)
-		fill_result(ep, op, one);
+		mrf_one_fill_result(ep, op, one);
 }
 
-static int send_off(struct mrf_ep *ep, struct mrf_conn *conn, const struct mrf_op *op,
+static inline int mrf_one_send_off(struct mrf_ep *ep, struct mrf_conn *conn, const struct mrf_op *op,
 		    uint32_t rkey, uint64_t remote_addr)
 {
 	struct mrf_sge sge = { .addr = (uintptr_t)ep->cells->cell[op->number],
@@ -101,7 +105,7 @@ static int send_off(struct mrf_ep *ep, struct mrf_conn *conn, const struct mrf_o
 	return mrf_vconn_atomic(conn->vconn, &wr);
 }
 
-static bool post(struct mrf_ep *ep, struct mrf_peer *peer, const struct mrf_atomic_one *one)
+static inline bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *peer, const struct mrf_atomic_one *one)
 {
 	uint64_t remote_addr;
 	struct mrf_op *op;
@@ -116,9 +120,9 @@ static bool post(struct mrf_ep *ep, struct mrf_peer *peer, const struct mrf_atom
 	op = mrf_short_take(ep);
 	if (mrf_unlikely(!op))
 		return false;
-	fill(ep, op, one);
+	mrf_one_fill(ep, op, one);
 	op->peer = peer;
-	ret = send_off(ep, peer->conn, op, rkey, remote_addr);
+	ret = mrf_one_send_off(ep, peer->conn, op, rkey, remote_addr);
 	if (mrf_unlikely(ret && ret != -FI_EACCES)) {
 		mrf_list_add_head(&op->node, &ep->free_ops);
 		return false;
@@ -130,18 +134,20 @@ static bool post(struct mrf_ep *ep, struct mrf_peer *peer, const struct mrf_atom
 	return true;
 }
 
-bool mrf_atomic_short(struct mrf_ep *ep, const struct mrf_atomic_one *one)
+static inline bool mrf_atomic_short(struct mrf_ep *ep, const struct mrf_atomic_one *one)
 {
 	struct mrf_peer *peer;
 	bool posted;
 
-	if (!is_native(one) || !one->operand || !ep->short_atomic[one->family] ||
+	if (!mrf_one_is_native(one) || !one->operand || !ep->short_atomic[one->family] ||
 	    !mrf_fork_ours(ep->obj.owner) || (ep->op_flags & ~MRF_SHORT_FLAGS) ||
-	    !mrf_range_ok(one->remote, sizeof(uint64_t)) || !descs_fit(ep, one))
+	    !mrf_range_ok(one->remote, sizeof(uint64_t)) || !mrf_one_descs_fit(ep, one))
 		return false;
 	mrf_lock_take(&ep->lock);
 	peer = ep->cells ? mrf_short_peer(ep, one->addr) : NULL;
-	posted = peer && post(ep, peer, one);
+	posted = peer && mrf_one_post(ep, peer, one);
 	mrf_lock_release(&ep->lock);
 	return posted;
 }
+
+#endif

@@ -174,12 +174,16 @@ static void challenge(struct mrf_ep *ep, struct mrf_vconn *vconn)
 
 static void warn_key(const struct mrf_vconn *vconn)
 {
-	union mrf_addr addr;
-	char text[64];
+	/* It is filled in to its end, which a union mrf_addr alone does not reach. */
+	union {
+		struct sockaddr_storage room;
+		union mrf_addr addr;
+	} peer;
+	char text[MRF_ADDR_TEXT];
 
-	mrf_vconn_peer_addr(vconn, (struct sockaddr_storage *)&addr);
+	mrf_vconn_peer_addr(vconn, &peer.room);
 	mrf_warn(FI_LOG_EP_CTRL, 4210, "%s: has another authorization key: rejected",
-		 mrf_addr_text(&addr, text, sizeof(text)));
+		 mrf_addr_text(&peer.addr, text, sizeof(text)));
 }
 
 /* Takes in who has proved what there is to prove. */

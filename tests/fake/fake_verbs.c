@@ -77,19 +77,23 @@ unsigned fake_verbs_live(void)
 
 const struct fake_mr *fake_verbs_find(uint32_t rkey)
 {
-	const struct fake_mr *mr = mrs;
+	const struct fake_mr *mr;
 
-	while (mr && mr->mr.rkey != rkey)
-		mr = mr->next;
+	pthread_mutex_lock(&lock);
+	for (mr = mrs; mr && mr->mr.rkey != rkey; mr = mr->next)
+		;
+	pthread_mutex_unlock(&lock);
 	return mr;
 }
 
 const struct fake_mr *fake_verbs_by_lkey(uint32_t lkey)
 {
-	const struct fake_mr *mr = mrs;
+	const struct fake_mr *mr;
 
-	while (mr && mr->mr.lkey != lkey)
-		mr = mr->next;
+	pthread_mutex_lock(&lock);
+	for (mr = mrs; mr && mr->mr.lkey != lkey; mr = mr->next)
+		;
+	pthread_mutex_unlock(&lock);
 	return mr;
 }
 

@@ -371,8 +371,11 @@ int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->answered = remote->ask;
 	remote->status = answer->status;
 	remote->instance = answer->serial;
-	/* What a raw key grants is known for good, and nobody can tell when it is closed. */
-	if (!remote->serial || answer->status == MRF_MR_OK)
+	/*
+	 * What a raw key grants is known for good, and nobody can tell when it is closed. One
+	 * that is there grants something, whatever is wrong with the range.
+	 */
+	if (!remote->serial || answer->access)
 		remote->access = answer->access;
 	remote->event = peer->events ? answer->event : 0;
 	remote->base = answer->base;

@@ -24,7 +24,7 @@ static struct fi_info *hints_make(const struct conf *conf)
 
 	if (!hints)
 		abort();
-	hints->caps = FI_RMA | (conf->event ? FI_RMA_EVENT : 0);
+	hints->caps = FI_RMA | FI_ATOMIC | (conf->event ? FI_RMA_EVENT : 0);
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR |

@@ -21,6 +21,7 @@ const char *const kind_names[KINDS] = {
 	[UNMAP] = "fi_mr_unmap_key",
 	[WRITE] = "fi_write",
 	[READ] = "fi_read",
+	[ATOMIC] = "fi_fetch_atomic",
 	[PUT] = "fi_write from here",
 	[GET] = "fi_read to here",
 	[EP] = "endpoint",
@@ -125,12 +126,12 @@ static void check_shown(struct actor *a, struct region *r)
 /* --- steps -------------------------------------------------------------------------- */
 
 static void (*const runs[KINDS])(struct actor *a, const struct step *step) = {
-	[REG] = run_reg,       [CLOSE] = run_close,	    [BIND] = run_bind,
-	[ENABLE] = run_enable, [REFRESH] = run_refresh,	    [RAW] = run_raw,
-	[MAP] = run_map,       [UNMAP] = run_unmap,	    [WRITE] = run_access,
-	[READ] = run_access,   [PUT] = run_local,	    [GET] = run_local,
-	[EP] = run_ep,	       [BIND_CNTR] = run_bind_cntr, [CNTR] = run_cntr,
-	[COUNT] = run_count,   [DOMAIN] = run_domain,
+	[REG] = run_reg,       [CLOSE] = run_close,	[BIND] = run_bind,
+	[ENABLE] = run_enable, [REFRESH] = run_refresh, [RAW] = run_raw,
+	[MAP] = run_map,       [UNMAP] = run_unmap,	[WRITE] = run_access,
+	[READ] = run_access,   [ATOMIC] = run_access,	[PUT] = run_local,
+	[GET] = run_local,     [EP] = run_ep,		[BIND_CNTR] = run_bind_cntr,
+	[CNTR] = run_cntr,     [COUNT] = run_count,	[DOMAIN] = run_domain,
 };
 
 /* Steps that can be done while an access of the peer is under way. */

@@ -22,6 +22,7 @@ extern unsigned patience_ms;
 enum peer_what {
 	PEER_WRITE,
 	PEER_READ,
+	PEER_ATOMIC,
 	PEER_MAP,
 	PEER_UNMAP,
 	PEER_BOARD, /* where its own region is: base and raw key */
@@ -38,6 +39,7 @@ struct peer_ask {
 	uint64_t base;
 	uint64_t flags;
 	uint64_t size;
+	uint32_t op, type, count; /* PEER_ATOMIC */
 	uint8_t raw[RAW_MAX];
 };
 

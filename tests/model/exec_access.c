@@ -68,6 +68,28 @@ static void check_read(struct actor *a, const struct step *step,
 	}
 }
 
+/* The memory becomes what the operation makes of it; it brought what was there. */
+static void atomic_done(struct actor *a, const struct step *step,
+			const struct peer_answer *answer)
+{
+	const struct region *r = a->limb->flight_region;
+	uint8_t *at = a->shadow + place_of(&a->world->conf, r, step->off[0], 0);
+	unsigned size = atomic_size(step->type);
+	bool changed = false;
+	uint8_t operand[8];
+
+	if (memcmp(answer->bytes, at, step->len[0]))
+		model_fail("fetched", "an atomic operation did not bring what was there");
+	for (unsigned i = 0; i < step->n; i++) {
+		for (unsigned j = 0; j < size; j++)
+			operand[j] = byte_of(step->seed, i * size + j);
+		changed |= atomic_do(step->op, size, at + i * size, operand);
+	}
+	if (step->op != FI_ATOMIC_READ)
+		did_write(a, a->limb->flight_region, a->limb->flight_counters, step,
+			  changed);
+}
+
 static void access_start(struct actor *a, const struct step *step)
 {
 	const struct region *r = region_of(a, step);
@@ -75,6 +97,12 @@ static void access_start(struct actor *a, const struct step *step)
 				.len = step->len[0],
 				.seed = step->seed };
 
+	if (step->kind == ATOMIC) {
+		ask.what = PEER_ATOMIC;
+		ask.op = step->op;
+		ask.type = step->type;
+		ask.count = step->n;
+	}
 	ask.addr = address_of(&a->world->conf, r, step->off[0], a->limb->mem);
 	if (step->way == BY_MAPPING)
 		ask.key = a->mappings[step->slot].key;
@@ -100,6 +128,8 @@ static void access_end(struct actor *a, const struct step *step, const struct wa
 		check_read(a, step, &answer);
 	else if (step->kind == WRITE && !answer.err)
 		wrote(a, step);
+	else if (step->kind == ATOMIC && !answer.err)
+		atomic_done(a, step, &answer);
 	else if (step->kind == WRITE && cut)
 		wrote_maybe(a, step);
 	if (step->kind == WRITE && (!answer.err || cut))

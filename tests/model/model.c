@@ -83,7 +83,7 @@ struct region *region_of(struct actor *a, const struct step *step)
 	const struct mapping *m = &a->mappings[step->slot % MAPPINGS];
 	struct region *r = &a->regions[step->slot % REGIONS], *other;
 
-	if (step->kind != WRITE && step->kind != READ)
+	if (step->kind != WRITE && step->kind != READ && step->kind != ATOMIC)
 		return r;
 	if (step->way == BY_MAPPING)
 		return &a->regions[m->slot];
@@ -399,6 +399,22 @@ static bool access_applies(const struct actor *a, const struct step *step)
 	       (r->serial != m->serial || is_open(r) || a->clock - r->closed < STALE);
 }
 
+/* Where an element is in two segments, it is not one. */
+static bool in_one_piece(const struct actor *a, const struct step *step)
+{
+	const struct region *r = region_of((struct actor *)a, step);
+	const struct conf *conf = &a->world->conf;
+	long first = place_of(conf, r, step->off[0], 0);
+
+	for (uint32_t i = 0; i < step->len[0]; i++) {
+		long place = place_of(conf, r, step->off[0], i);
+
+		if (place >= 0 && place != first + (long)i)
+			return false;
+	}
+	return true;
+}
+
 bool step_applies(const struct actor *a, const struct step *step)
 {
 	const struct region *r = &a->regions[step->slot % REGIONS];
@@ -426,6 +442,8 @@ bool step_applies(const struct actor *a, const struct step *step)
 	case WRITE:
 	case READ:
 		return access_applies(a, step);
+	case ATOMIC:
+		return access_applies(a, step) && in_one_piece(a, step);
 	case PUT:
 	case GET:
 		return r->state != NONE && is_there(step->off[0], step->len[0]);

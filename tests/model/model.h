@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 
@@ -63,8 +64,9 @@ enum kind {
 	UNMAP,
 	WRITE,
 	READ,
-	PUT, /* the thread writes to its peer, from a region by its descriptor */
-	GET, /* reads, likewise */
+	ATOMIC, /* fetching: like a write, and brings what was there */
+	PUT,	/* the thread writes to its peer, from a region by its descriptor */
+	GET,	/* reads, likewise */
 	BIND_CNTR,
 	CNTR,	/* opens or closes a counter of the thread */
 	COUNT,	/* looks at one */
@@ -108,6 +110,7 @@ struct step {
 	uint64_t access;
 	uint64_t key;
 	uint64_t seed;	    /* of what is written */
+	uint8_t op, type;   /* ATOMIC: enum fi_op, enum fi_datatype; n elements */
 	uint32_t off[SEGS]; /* in the thread's memory; of WRITE and READ: in the region */
 	uint32_t len[SEGS];
 };
@@ -133,7 +136,7 @@ struct region {
 	uint64_t serial; /* of the registration, in this thread */
 	uint64_t access;
 	uint64_t key; /* as requested */
-	bool secret; /* has an authorization key, and its peers have none */
+	bool secret;  /* has an authorization key, and its peers have none */
 	bool keyed;   /* has one */
 	bool demand;  /* is pinned on demand */
 	unsigned n;
@@ -244,6 +247,13 @@ void did_close(struct actor *a, const struct step *step);
 void did_ep(struct actor *a, const struct step *step);
 
 struct tally *tally_of(struct actor *a, unsigned cntr);
+
+/*
+ * One element of an atomic operation in place; false: the operation is such that nothing
+ * was stored, or what was there before.
+ */
+bool atomic_do(enum fi_op op, unsigned size, uint8_t *at, const uint8_t *operand);
+unsigned atomic_size(enum fi_datatype type);
 
 /* --- questions about the state ----------------------------------------------------- */
 

@@ -197,6 +197,8 @@ static void paint(uint8_t *at, const struct peer_ask *ask)
 		at[i] = byte_of(ask->seed, i);
 }
 
+#define RESULTS 1024 /* where they are in the buffer */
+
 static ssize_t post(struct mate *p, fi_addr_t to)
 {
 	struct fid_ep *ep = p->side.shared[0].ep;
@@ -205,6 +207,10 @@ static ssize_t post(struct mate *p, fi_addr_t to)
 	if (ask->what == PEER_READ)
 		return fi_read(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
 	paint(p->buf, ask);
+	if (ask->what == PEER_ATOMIC)
+		return fi_fetch_atomic(ep, p->buf, ask->count, p->desc, p->buf + RESULTS,
+				       p->desc, to, ask->addr, ask->key, ask->type,
+				       ask->op, p);
 	return fi_write(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
 }
 
@@ -279,13 +285,15 @@ int completion(struct fid_cq *cq, char *text)
 
 void mate_end(struct mate *p, struct peer_answer *answer)
 {
-	bool access = p->ask.what == PEER_WRITE || p->ask.what == PEER_READ;
+	bool access = p->ask.what <= PEER_ATOMIC;
 
 	if (access && !p->answer.rc)
 		p->answer.err = completion(p->side.cq, p->answer.text);
 	memcpy(answer, &p->answer, offsetof(struct peer_answer, bytes));
 	if (p->ask.what == PEER_READ)
 		memcpy(answer->bytes, p->buf, p->ask.len);
+	if (p->ask.what == PEER_ATOMIC)
+		memcpy(answer->bytes, p->buf + RESULTS, p->ask.len);
 	if (p->ask.what == PEER_SHOW)
 		memcpy(answer->bytes, p->board, p->ask.len);
 }

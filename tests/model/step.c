@@ -19,10 +19,10 @@ static bool one_in(struct actor *a, uint32_t n)
 /* --- making ------------------------------------------------------------------------ */
 
 static const uint8_t weights[KINDS] = {
-	[REG] = 22,  [CLOSE] = 10, [BIND] = 16, [ENABLE] = 12, [REFRESH] = 12,
-	[SHOW] = 1,  [RAW] = 14,   [MAP] = 14,	[UNMAP] = 5,   [WRITE] = 30,
-	[READ] = 22, [PUT] = 5,	   [GET] = 5,	[EP] = 3,      [BIND_CNTR] = 10,
-	[CNTR] = 3,  [COUNT] = 4,  [DOMAIN] = 1
+	[REG] = 22,	  [CLOSE] = 10, [BIND] = 16,   [ENABLE] = 12, [REFRESH] = 12,
+	[SHOW] = 1,	  [RAW] = 14,	[MAP] = 14,    [UNMAP] = 5,   [WRITE] = 30,
+	[READ] = 22,	  [PUT] = 5,	[ATOMIC] = 14, [GET] = 5,     [EP] = 3,
+	[BIND_CNTR] = 10, [CNTR] = 3,	[COUNT] = 4,   [DOMAIN] = 1
 };
 
 static uint8_t kind_make(struct actor *a)
@@ -174,6 +174,24 @@ static void access_step_make(struct actor *a, struct step *step)
 	bytes_make(a, region_of(a, step)->total, step);
 }
 
+static void atomic_make(struct actor *a, struct step *step)
+{
+	static const uint8_t ops[] = { FI_SUM,	FI_BXOR,	 FI_MAX,
+				       FI_LAND, FI_ATOMIC_WRITE, FI_ATOMIC_READ };
+	static const uint8_t types[] = { FI_UINT64, FI_UINT64, FI_UINT32, FI_UINT16,
+					 FI_UINT8 };
+
+	access_step_make(a, step);
+	step->overlap = 0;
+	step->op = ops[below(a, sizeof(ops))];
+	step->type = types[below(a, sizeof(types))];
+	step->n = (uint8_t)(1 + below(a, 4));
+	step->len[0] = step->n * atomic_size(step->type);
+	/* Mostly where the device can do it. */
+	if (!one_in(a, 3))
+		step->off[0] -= step->off[0] % 8;
+}
+
 /* A buffer that is most often inside the region. */
 static void local_make(struct actor *a, struct step *step)
 {
@@ -246,6 +264,10 @@ static void args_make(struct actor *a, struct step *step)
 		access_step_make(a, step);
 		ep_choose(a, step);
 		break;
+	case ATOMIC:
+		atomic_make(a, step);
+		ep_choose(a, step);
+		break;
 	case PUT:
 	case GET:
 		local_make(a, step);
@@ -304,7 +326,7 @@ static bool is_vain(struct actor *a, const struct step *step)
 
 	if (!step_applies(a, step))
 		return true;
-	if (step->kind != WRITE && step->kind != READ)
+	if (step->kind != WRITE && step->kind != READ && step->kind != ATOMIC)
 		return false;
 	want_access(a, step, &want);
 	return !wanted(&want, 0) && !one_in(a, 5);
@@ -412,6 +434,13 @@ static void put_ranges(struct text *t, const struct step *step)
 		put(t, "%s0x%x + %u", i ? ", " : "", step->off[i], step->len[i]);
 }
 
+static void put_atomic(struct text *t, const struct step *step)
+{
+	put(t, "fi_fetch_atomic(endpoint %u, %s %u: 0x%x, %u of %u bytes, op %u)",
+	    step->ep, step->way == BY_KEY ? "key of region" : "mapped key", step->slot,
+	    step->off[0], step->n, atomic_size(step->type), step->op);
+}
+
 static void put_access_step(struct text *t, const struct step *step)
 {
 	put(t, "fi_%s(endpoint %u, %s %u: 0x%x + %u bytes)%s",
@@ -484,6 +513,8 @@ void step_print(const struct step *step, char *buf, size_t size)
 	put(&t, "thread %u: ", step->thread);
 	if (step->kind == WRITE || step->kind == READ)
 		put_access_step(&t, step);
+	else if (step->kind == ATOMIC)
+		put_atomic(&t, step);
 	else if (step->kind == PUT || step->kind == GET)
 		put_local(&t, step);
 	else

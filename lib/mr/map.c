@@ -4,7 +4,6 @@
 #include <rdma/fi_errno.h>
 #include "mr/map.h"
 
-#define NONE MRF_MAP_SLOTS
 #define TAG_PREFIX 0xc0000000u
 
 struct mrf_map *mrf_map_new(uint64_t seed)
@@ -16,7 +15,6 @@ struct mrf_map *mrf_map_new(uint64_t seed)
 	map->tag = TAG_PREFIX | (uint32_t)(seed >> 32);
 	if (map->tag == UINT32_MAX)
 		map->tag--; /* else it would have FI_KEY_NOTAVAIL */
-	map->spare = NONE;
 	mrf_lock_init(&map->lock, MRF_RANK_MR);
 	return map;
 }
@@ -29,10 +27,14 @@ static struct mrf_map_slot *slot_at(struct mrf_map *map, uint32_t index)
 	return (struct mrf_map_slot *)mrf_map_slot(map, key);
 }
 
-static void drop(struct mrf_map_slot *slot, struct mrf_rawkey *raw)
+static bool is_mapped(const struct mrf_map_slot *slot)
 {
-	if (mrf_unlikely(raw != (void *)slot->own))
-		free(raw);
+	return atomic_load_explicit(&slot->state, memory_order_relaxed) & 1;
+}
+
+void mrf_map_drop(struct mrf_rawkey *raw)
+{
+	free(raw);
 }
 
 void mrf_map_free(struct mrf_map *map)
@@ -41,8 +43,10 @@ void mrf_map_free(struct mrf_map *map)
 
 	if (!map)
 		return;
-	for (i = 0; i < map->used; i++)
-		drop(slot_at(map, i), slot_at(map, i)->raw);
+	for (i = 0; i < map->used; i++) {
+		if (is_mapped(slot_at(map, i)))
+			mrf_map_drop(slot_at(map, i)->raw);
+	}
 	for (i = 0; i < MRF_MAP_CHUNKS; i++)
 		free(map->chunk[i]);
 	mrf_lock_fini(&map->lock);
@@ -65,118 +69,66 @@ static struct mrf_map_slot *extend(struct mrf_map *map)
 	return slots;
 }
 
-/* A slot that is not mapped. -FI_ENOMEM, -FI_ENOSPC. The caller holds map->lock. */
-static int take_locked(struct mrf_map *map, uint32_t *index, struct mrf_map_slot **slot)
+int mrf_map_extend_locked(struct mrf_map *map, struct mrf_map_slot **slot)
 {
-	if (mrf_likely(map->spare != NONE)) {
-		*index = map->spare;
-		*slot = slot_at(map, *index);
-		map->spare = (*slot)->next;
-		return 0;
-	}
 	if (map->used == MRF_MAP_SLOTS)
 		return -FI_ENOSPC;
 	*slot = extend(map);
 	if (!*slot)
 		return -FI_ENOMEM;
-	*index = map->used++;
+	(*slot)->index = map->used++;
 	return 0;
 }
 
-static uint64_t set_locked(struct mrf_map *map, struct mrf_map_slot *slot, uint32_t index,
-			   struct mrf_rawkey *raw)
+/* Of a raw key that does not fit into a slot. */
+static int add_beside(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key)
 {
-	uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
-
-	slot->raw = raw;
-	atomic_store_explicit(&slot->state, state | 1, memory_order_release);
-	map->count++;
-	return (uint64_t)map->tag << MRF_MAP_TAG_SHIFT |
-	       (uint64_t)(state >> 1) << MRF_MAP_INDEX_BITS | index;
-}
-
-int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key)
-{
-	struct mrf_rawkey *copy = NULL;
 	size_t size = mrf_rawkey_stored(raw);
+	struct mrf_rawkey *copy = malloc(size);
 	struct mrf_map_slot *slot;
-	uint32_t index;
 	int ret;
 
-	if (mrf_unlikely(size > MRF_MAP_OWN)) {
-		copy = malloc(size);
-		if (!copy)
-			return -FI_ENOMEM;
-		memcpy(copy, raw, size);
-	}
+	if (!copy)
+		return -FI_ENOMEM;
+	memcpy(copy, raw, size);
 	mrf_lock_take(&map->lock);
-	ret = take_locked(map, &index, &slot);
-	if (mrf_likely(!ret)) {
-		if (mrf_likely(!copy)) {
-			copy = (void *)slot->own;
-			/* Of all that fit, so that it takes no loop. */
-			memcpy(copy, raw, MRF_MAP_OWN);
-		}
-		*key = set_locked(map, slot, index, copy);
+	ret = mrf_map_take_locked(map, &slot);
+	if (!ret) {
+		slot->raw = copy;
+		*key = mrf_map_set_locked(map, slot);
 	}
 	mrf_lock_release(&map->lock);
-	if (mrf_unlikely(ret))
+	if (ret)
 		free(copy);
 	return ret;
 }
 
-/* Leaves the slot to the next one, unless its generations are used up. */
-static struct mrf_rawkey *clear_locked(struct mrf_map *map, struct mrf_map_slot *slot,
-				       uint64_t key)
+int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key)
 {
-	uint32_t index = (uint32_t)key & MRF_MAP_INDEX_MASK;
-	struct mrf_rawkey *raw = slot->raw;
-	uint32_t gen = mrf_map_gen(key) + 1;
+	struct mrf_rawkey_one one;
 
-	slot->raw = NULL;
-	atomic_store_explicit(&slot->state, gen << 1, memory_order_release);
-	if (gen <= MRF_MAP_GEN_MAX) {
-		slot->next = map->spare;
-		map->spare = index;
-	}
-	map->count--;
-	return raw;
+	if (raw->nseg != 1)
+		return add_beside(map, raw, key);
+	mrf_rawkey_encode(raw, (uint8_t *)&one);
+	return mrf_map_add_one(map, &one, key);
 }
 
-static bool is_live(const struct mrf_map_slot *slot, uint64_t key)
+static void copy_locked(const struct mrf_map_slot *slot, struct mrf_rawkey *out)
 {
-	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
-	       (mrf_map_gen(key) << 1 | 1);
-}
-
-bool mrf_map_remove(struct mrf_map *map, uint64_t key)
-{
-	struct mrf_rawkey *raw = NULL;
-	struct mrf_map_slot *slot;
-
-	mrf_lock_take(&map->lock);
-	/* Slots never move. */
-	slot = (struct mrf_map_slot *)mrf_map_slot(map, key);
-	if (mrf_likely(slot && is_live(slot, key)))
-		raw = clear_locked(map, slot, key);
-	mrf_lock_release(&map->lock);
-	if (mrf_unlikely(!raw))
-		return false;
-	drop(slot, raw);
-	return true;
+	if (slot->raw)
+		memcpy(out, slot->raw, mrf_rawkey_stored(slot->raw));
+	else
+		mrf_rawkey_one_expand(&slot->one, out);
 }
 
 bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out)
 {
-	const struct mrf_rawkey *raw;
 	bool live;
 
 	mrf_lock_take(&map->lock);
 	live = mrf_map_live(map, key);
-	if (live) {
-		raw = mrf_map_slot(map, key)->raw;
-		memcpy(out, raw, mrf_rawkey_stored(raw));
-	}
+	if (live)
+		copy_locked(mrf_map_slot(map, key), out);
 	mrf_lock_release(&map->lock);
 	return live;
 }
@@ -187,13 +139,13 @@ static void name_one_locked(struct mrf_map *map, uint64_t *key, struct mrf_rawke
 	const struct mrf_map_slot *slot;
 	uint32_t i = 0;
 
-	while (!(slot = slot_at(map, i))->raw)
+	while (!is_mapped(slot = slot_at(map, i)))
 		i++;
 	*key = (uint64_t)map->tag << MRF_MAP_TAG_SHIFT |
 	       (uint64_t)(atomic_load_explicit(&slot->state, memory_order_relaxed) >> 1)
 		       << MRF_MAP_INDEX_BITS |
 	       i;
-	memcpy(raw, slot->raw, mrf_rawkey_stored(slot->raw));
+	copy_locked(slot, raw);
 }
 
 uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *raw)

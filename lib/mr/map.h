@@ -2,8 +2,9 @@
 /*
  * The raw keys that the application has mapped (fi_mr_map_raw), and the 64-bit keys that
  * it got for them. One map a domain: space->map, from mrf_mr_space_init to _fini; small
- * until it is used. Memory per mapped key: a slot of 104 bytes, which stays; a raw key with
- * more than one segment is beside it, and goes when it is unmapped.
+ * until it is used. Memory per mapped key: a slot of 80 bytes, which stays and has the
+ * compact form of the raw key in it; one that has no such form (several segments, or none
+ * that it tells of) is beside it, and goes when it is unmapped.
  *
  * A key: tag in bits 63..32, generation in 31..20, index of the slot in 19..0. The tag
  * begins with 11, which no provider key does, is never all ones, and random otherwise; an
@@ -24,7 +25,7 @@
 #include <stdint.h>
 #include "base/compiler.h"
 #include "base/lock.h"
-#include "proto/rawkey.h"
+#include "proto/rawkey_one.h"
 
 #define MRF_MAP_INDEX_BITS 20
 #define MRF_MAP_GEN_BITS 12
@@ -40,16 +41,16 @@
 _Static_assert(MRF_MAP_TAG_SHIFT == 32, "32 bits are left for the tag");
 _Static_assert(MRF_MAP_SLOTS <= MRF_MAP_INDEX_MASK + 1, "every slot has an index");
 
-/* A key with one segment. */
-#define MRF_MAP_OWN (offsetof(struct mrf_rawkey, seg) + sizeof(struct mrf_wire_seg))
-
+/* Guarded by the lock, but for state. */
 struct mrf_map_slot {
 	/* Generation (of the next key, or the mapped one) << 1 | mapped. */
 	_Atomic uint32_t state;
-	uint32_t next;		/* spare: index of the next one; guarded by the lock */
-	struct mrf_rawkey *raw; /* with seg[nseg] only; NULL: not mapped; ditto */
-	/* What raw points to if it fits, as nearly all do. */
-	_Alignas(8) uint8_t own[MRF_MAP_OWN];
+	uint32_t index; /* immutable once it was used */
+	union {
+		struct mrf_rawkey *raw; /* mapped: with seg[nseg] only; NULL: it is one */
+		struct mrf_map_slot *next; /* spare */
+	};
+	struct mrf_rawkey_one one;
 };
 
 struct mrf_map {
@@ -57,7 +58,7 @@ struct mrf_map {
 	struct mrf_lock lock;
 	uint32_t used;	/* slots ever handed out */
 	uint32_t count; /* keys mapped */
-	uint32_t spare; /* index of a slot; MRF_MAP_SLOTS: none */
+	struct mrf_map_slot *spare;
 	/* Chunks never move and live as long as the map. */
 	_Atomic(struct mrf_map_slot *) chunk[MRF_MAP_CHUNKS];
 };
@@ -69,8 +70,6 @@ void mrf_map_free(struct mrf_map *map);
 
 /* -FI_ENOMEM, or -FI_ENOSPC when all slots are in use or retired: *key is untouched. */
 int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key);
-/* False: was not mapped. */
-bool mrf_map_remove(struct mrf_map *map, uint64_t key);
 
 /* What there is, for messages; *key and *raw are written unless there is none. */
 uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *raw);
@@ -132,5 +131,98 @@ static inline bool mrf_map_was(const struct mrf_map *map, uint64_t key)
  * - the question carries key and serial; space_id tells whose agent can answer it.
  */
 bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out);
+
+/* --- mapping and unmapping -------------------------------------------------------- */
+
+/* A slot that nobody has used, when none is spare; the caller holds map->lock. */
+int mrf_map_extend_locked(struct mrf_map *map, struct mrf_map_slot **slot);
+
+/* A slot that is not mapped. -FI_ENOMEM, -FI_ENOSPC. The caller holds map->lock. */
+static inline int mrf_map_take_locked(struct mrf_map *map, struct mrf_map_slot **slot)
+{
+	struct mrf_map_slot *spare = map->spare;
+
+	if (mrf_unlikely(!spare))
+		return mrf_map_extend_locked(map, slot);
+	map->spare = spare->next;
+	*slot = spare;
+	return 0;
+}
+
+/* What slot->raw, or slot->one if that is NULL, has gets a key. Likewise. */
+static inline uint64_t mrf_map_set_locked(struct mrf_map *map, struct mrf_map_slot *slot)
+{
+	uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+
+	atomic_store_explicit(&slot->state, state | 1, memory_order_release);
+	map->count++;
+	/* The generation is above the lowest bit, which is not set. */
+	return (uint64_t)map->tag << MRF_MAP_TAG_SHIFT |
+	       (state << (MRF_MAP_INDEX_BITS - 1) | slot->index);
+}
+
+/* As mrf_map_add, of what mrf_rawkey_one_ok let pass. */
+static inline int mrf_map_add_one(struct mrf_map *map, const struct mrf_rawkey_one *one,
+				  uint64_t *key)
+{
+	struct mrf_map_slot *slot;
+	uint64_t given;
+	int ret;
+
+	mrf_lock_take(&map->lock);
+	ret = mrf_map_take_locked(map, &slot);
+	if (mrf_unlikely(ret)) {
+		mrf_lock_release(&map->lock);
+		return ret;
+	}
+	slot->raw = NULL;
+	slot->one = *one;
+	given = mrf_map_set_locked(map, slot);
+	mrf_lock_release(&map->lock);
+	*key = given;
+	return 0;
+}
+
+/* Leaves the slot to the next one; returns what was beside it. Likewise. */
+static inline struct mrf_rawkey *mrf_map_clear_locked(struct mrf_map *map,
+						      struct mrf_map_slot *slot,
+						      uint32_t state)
+{
+	struct mrf_rawkey *raw = slot->raw;
+
+	/* The next generation, not mapped. */
+	atomic_store_explicit(&slot->state, ++state, memory_order_release);
+	map->count--;
+	if (mrf_unlikely(state >> 1 > MRF_MAP_GEN_MAX))
+		return raw; /* all are used up */
+	slot->next = map->spare;
+	map->spare = slot;
+	return raw;
+}
+
+void mrf_map_drop(struct mrf_rawkey *raw);
+
+/* False: was not mapped. */
+static inline bool mrf_map_remove(struct mrf_map *map, uint64_t key)
+{
+	/* Slots never move. */
+	struct mrf_map_slot *slot = (struct mrf_map_slot *)mrf_map_slot(map, key);
+	uint32_t state = mrf_map_gen(key) << 1 | 1;
+	struct mrf_rawkey *raw;
+
+	if (mrf_unlikely(!slot))
+		return false;
+	mrf_lock_take(&map->lock);
+	if (mrf_unlikely(atomic_load_explicit(&slot->state, memory_order_relaxed) !=
+			 state)) {
+		mrf_lock_release(&map->lock);
+		return false;
+	}
+	raw = mrf_map_clear_locked(map, slot, state);
+	mrf_lock_release(&map->lock);
+	if (mrf_unlikely(raw))
+		mrf_map_drop(raw);
+	return true;
+}
 
 #endif

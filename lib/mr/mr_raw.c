@@ -9,8 +9,12 @@
 #include "base/log.h"
 #include "mr/face.h"
 #include "mr/map.h"
+#include "proto/rawkey_one.h"
 
 _Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");
+
+/* What is not usual stays out of the way of what is. */
+#define COLD __attribute__((noinline, cold))
 
 /* --- fi_mr_raw_attr --------------------------------------------------------------- */
 
@@ -21,13 +25,6 @@ static void take_segs(const struct mrf_mr *mr, const struct mrf_mr_face *face, b
 	unsigned i;
 
 	raw->nseg = mr->nseg;
-	if (mrf_likely(mr->nseg == 1 && !face)) {
-		raw->seg[0].pos = raw->base;
-		raw->seg[0].len = mr->seg.len;
-		raw->seg[0].rkey = raw->access ? mr->seg.rkey : 0;
-		raw->seg[0].iova_off = virt ? 0 : (uint32_t)mr->seg.iova;
-		return;
-	}
 	for (i = 0; i < mr->nseg; i++) {
 		const struct mrf_mr_seg *seg = &mr->segs[i];
 
@@ -103,7 +100,8 @@ static void put_key(const struct mrf_rawkey *raw, uint8_t *buf, size_t room)
 		memset(buf + len, 0, room - len);
 }
 
-int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
+/* Whatever there is to be said of whatever region. */
+static COLD int raw_attr_closely(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
 	enum mrf_mr_state state;
 	struct mrf_rawkey raw;
@@ -130,6 +128,61 @@ int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 	put_key(&raw, attr->raw_key, room);
 	if (attr->base_addr)
 		*attr->base_addr = raw.base;
+	return 0;
+}
+
+/* Enabled, and what peers may know of it fits into the compact form. */
+static inline bool is_usual(struct mrf_mr *mr)
+{
+	bool usual = mr->nseg == 1 && !mrf_mr_faced(mr);
+
+	/* The rest of what is told stays until the region is closed. */
+	mrf_lock_take(&mr->space->lock);
+	usual = usual && mr->state == MRF_STATE_ENABLED && !mr->back && !mr->event;
+	mrf_lock_release(&mr->space->lock);
+	return usual;
+}
+
+static inline struct mrf_rawkey_terms terms_of(const struct mrf_mr *mr)
+{
+	const struct mrf_mr_space *space = mr->space;
+	uint64_t access = mr->access & MRF_MR_REMOTE;
+	bool virt = space->mode & FI_MR_VIRT_ADDR;
+
+	return (struct mrf_rawkey_terms){
+		.space_id = space->id,
+		.key = mr->key,
+		.serial = mr->serial,
+		.base = virt ? mr->seg.addr : 0,
+		.len = mr->len,
+		.bits = mrf_rawkey_bits(space->mode, access, virt ? 0 : mr->seg.iova),
+		/* The kernel may have given it one that is good for nothing. */
+		.rkey = access ? mr->seg.rkey : 0,
+	};
+}
+
+static COLD void clear_rest(uint8_t *buf, size_t room)
+{
+	memset(buf + MRF_RAWKEY_ONE_LEN, 0,
+	       mrf_min(room, MRF_RAWKEY_MAX) - MRF_RAWKEY_ONE_LEN);
+}
+
+int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
+{
+	struct mrf_rawkey_terms terms;
+	size_t room;
+
+	if (mrf_unlikely(!attr || !attr->key_size || attr->flags || !attr->raw_key ||
+			 *attr->key_size < MRF_RAWKEY_ONE_LEN || !is_usual(mr)))
+		return raw_attr_closely(mr, attr);
+	room = *attr->key_size;
+	terms = terms_of(mr);
+	*attr->key_size = MRF_RAWKEY_ONE_LEN;
+	if (attr->base_addr)
+		*attr->base_addr = terms.base;
+	mrf_rawkey_one_put(attr->raw_key, terms);
+	if (mrf_unlikely(room > MRF_RAWKEY_ONE_LEN))
+		clear_rest(attr->raw_key, room);
 	return 0;
 }
 
@@ -173,7 +226,19 @@ static int read_key(const struct fi_mr_map_raw *attr, struct mrf_rawkey *raw)
 	return 0;
 }
 
-int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
+static COLD int refuse_add(int ret)
+{
+	if (ret == -FI_ENOSPC)
+		return mrf_refuse(FI_ENOSPC, FI_LOG_MR, 3116,
+				  "fi_mr_map_raw: no key is left, at most %u can be "
+				  "mapped",
+				  MRF_MAP_SLOTS);
+	return mrf_refuse(-ret, FI_LOG_MR, 3115,
+			  "fi_mr_map_raw: no memory for a mapped key");
+}
+
+/* Of whatever form, with or without faults. */
+static COLD int map_closely(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 {
 	struct mrf_rawkey raw;
 	int ret;
@@ -185,26 +250,33 @@ int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 	if (ret)
 		return ret;
 	ret = mrf_map_add(space->map, &raw, attr->key);
-	if (ret == -FI_ENOSPC)
-		return mrf_refuse(FI_ENOSPC, FI_LOG_MR, 3116,
-				  "fi_mr_map_raw: no key is left, at most %u can be "
-				  "mapped",
-				  MRF_MAP_SLOTS);
-	if (ret)
-		return mrf_refuse(-ret, FI_LOG_MR, 3115,
-				  "fi_mr_map_raw: no memory for a mapped key");
-	return 0;
+	return ret ? refuse_add(ret) : 0;
+}
+
+int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
+{
+	struct mrf_rawkey_one one;
+	int ret;
+
+	if (mrf_unlikely(!attr || !attr->raw_key || !attr->key || attr->flags ||
+			 attr->key_size != MRF_RAWKEY_ONE_LEN))
+		return map_closely(space, attr);
+	/* What is checked is what is kept, whoever writes there. */
+	memcpy(&one, attr->raw_key, sizeof(one));
+	if (mrf_unlikely(!mrf_rawkey_one_ok(&one) ||
+			 mrf_rawkey_word(&one, MRF_RAWKEY_BASE) != attr->base_addr))
+		return map_closely(space, attr);
+	ret = mrf_map_add_one(space->map, &one, attr->key);
+	return mrf_unlikely(ret) ? refuse_add(ret) : 0;
 }
 
 /* --- fi_mr_unmap_key -------------------------------------------------------------- */
 
-int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key)
+static COLD int refuse_unmap(struct mrf_mr_space *space, const uint64_t *key)
 {
 	if (!key)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3120,
 				  "fi_mr_unmap_key: key=NULL: must be given");
-	if (mrf_map_remove(space->map, *key))
-		return 0;
 	if (mrf_map_was(space->map, *key))
 		return mrf_refuse(
 			FI_ENOKEY, FI_LOG_MR, 3122,
@@ -213,6 +285,13 @@ int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key)
 			  "fi_mr_unmap_key: key=%#" PRIx64
 			  ": did not come from fi_mr_map_raw on this domain",
 			  *key);
+}
+
+int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key)
+{
+	if (mrf_likely(key && mrf_map_remove(space->map, *key)))
+		return 0;
+	return refuse_unmap(space, key);
 }
 
 int mrf_mr_space_mapped(struct mrf_mr_space *space)

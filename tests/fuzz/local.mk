@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	tests/fuzz/corpus-rawkey/on-demand \
 	tests/fuzz/corpus-rawkey/on-demand-virt \
 	tests/fuzz/corpus-rawkey/one \
+	tests/fuzz/corpus-rawkey/one-not-compact \
 	tests/fuzz/corpus-rawkey/other-version \
 	tests/fuzz/corpus-rawkey/padded \
 	tests/fuzz/corpus-rawkey/padded-more \

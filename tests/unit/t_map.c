@@ -47,8 +47,10 @@ static struct mrf_rawkey sample(uint64_t key, uint32_t nseg)
 				  .nseg = nseg };
 	uint32_t i;
 
-	for (i = 0; i < nseg; i++)
-		raw.seg[i] = (struct mrf_wire_seg){ raw.len, 4096, i + 1, i };
+	for (i = 0; i < nseg; i++) {
+		raw.seg[i] = (struct mrf_wire_seg){ raw.len, 4096, i + 1, i + 7 };
+		raw.len += 4096;
+	}
 	return raw;
 }
 
@@ -86,6 +88,12 @@ START_TEST(key_gives_back_what_was_mapped)
 		ck_assert(mrf_map_get(map, key[n], &out));
 		ck_assert_uint_eq(out.key, want.key);
 		ck_assert_uint_eq(out.serial, want.serial);
+		ck_assert_uint_eq(out.space_id, want.space_id);
+		ck_assert_uint_eq(out.access, want.access);
+		ck_assert_uint_eq(out.mr_mode, want.mr_mode);
+		ck_assert_uint_eq(out.base, want.base);
+		ck_assert_uint_eq(out.len, want.len);
+		ck_assert_int_eq(out.complete, want.complete);
 		ck_assert_uint_eq(out.nseg, n);
 		ck_assert_mem_eq(out.seg, want.seg, n * sizeof(out.seg[0]));
 	}

@@ -134,21 +134,48 @@ START_TEST(layout_is_the_documented_one)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
-		'm', 'r', 'f', 'k', 2, 1, 96, 0, /* version, complete, length */
-		0, 0, 0, 0, 1, 0, 0, 0, /* checksum, segments */
+		'm', 'r', 'f', 'k', 3, 3, 64, 0, /* version, complete and compact, length */
+		0, 0, 0, 0, 0x34, 0x12, 0, 0, /* checksum, rkey */
+		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* domain */
+		0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, /* key */
+		3, 0, 0, 0, 0, 0, 0, 0, /* serial */
+		0, 0, 0, 0, 0, 0, 0, 0, /* base */
+		0, 0x10, 0, 0, 0, 0, 0, 0, /* length */
+		0x08, 0, 0, 0x30, 0x10, 0, 0, 0 /* FI_MR_RAW, rights, iova, 0 */
+	};
+	/* clang-format on */
+	struct mrf_rawkey in = sample(FI_MR_RAW, 1);
+	uint8_t buf[MRF_RAWKEY_MAX], expect[sizeof(want)];
+
+	ck_assert_uint_eq(mrf_rawkey_encode(&in, buf), sizeof(want));
+	memcpy(expect, want, sizeof(want));
+	sum(expect, sizeof(expect));
+	ck_assert_mem_eq(buf, expect, sizeof(want));
+}
+END_TEST
+
+START_TEST(layout_of_several_segments_is_the_documented_one)
+{
+	/* clang-format off */
+	static const uint8_t want[] = {
+		'm', 'r', 'f', 'k', 3, 1, 120, 0, /* version, complete, length */
+		0, 0, 0, 0, 2, 0, 0, 0, /* checksum, segments */
 		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* domain */
 		0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, /* key */
 		3, 0, 0, 0, 0, 0, 0, 0, /* serial */
 		0x08, 0, 0, 0, 0, 0, 0, 0, /* FI_MR_RAW */
 		0, 0x30, 0, 0, 0, 0, 0, 0, /* rights */
 		0, 0, 0, 0, 0, 0, 0, 0, /* base */
-		0, 0x10, 0, 0, 0, 0, 0, 0, /* length of the region */
+		1, 0x20, 0, 0, 0, 0, 0, 0, /* length of the region */
 		0, 0, 0, 0, 0, 0, 0, 0, /* segment: position */
 		0, 0x10, 0, 0, 0, 0, 0, 0, /* length */
-		0x34, 0x12, 0, 0, 0x10, 0, 0, 0 /* rkey, iova */
+		0x34, 0x12, 0, 0, 0x10, 0, 0, 0, /* rkey, iova */
+		0, 0x10, 0, 0, 0, 0, 0, 0, /* the next one */
+		1, 0x10, 0, 0, 0, 0, 0, 0,
+		0x35, 0x12, 0, 0, 0x11, 0, 0, 0
 	};
 	/* clang-format on */
-	struct mrf_rawkey in = sample(FI_MR_RAW, 1);
+	struct mrf_rawkey in = sample(FI_MR_RAW, 2);
 	uint8_t buf[MRF_RAWKEY_MAX], expect[sizeof(want)];
 
 	ck_assert_uint_eq(mrf_rawkey_encode(&in, buf), sizeof(want));
@@ -286,24 +313,43 @@ static const struct {
 	{ 0, 2, 12, 4, 3 },	     /* more */
 	{ 0, 16, 12, 4, 17 },	     /* more than there may be */
 	{ 0, 2, 12, 4, 0x0aaaaaad }, /* times 24 it is 72 again */
-	{ 0, 1, 16, 8, 0 },	     /* no domain */
+	{ 0, 2, 16, 8, 0 },	     /* no domain */
 	{ 0, 0, 32, 8, 0 },	     /* no registration */
-	{ 0, 1, 48, 8, RW | 1 },     /* a right that is none */
+	{ 0, 2, 48, 8, RW | 1 },     /* a right that is none */
 	{ 0, 0, 48, 8, FI_REMOTE_READ | FI_READ },
-	{ 0, 1, 56, 8, 0x1000 }, /* base without FI_MR_VIRT_ADDR */
+	{ 0, 2, 56, 8, 0x1000 }, /* base without FI_MR_VIRT_ADDR */
 	{ 0, 0, 56, 8, 1 },
-	{ 0, 1, 64, 8, 0x1001 },	  /* longer than its segments */
+	{ 0, 2, 64, 8, 0x2002 },	  /* longer than its segments */
 	{ 0, 2, 64, 8, 0x1000 },	  /* shorter */
-	{ 0, 1, 72, 8, 1 },		  /* does not begin at 0 */
+	{ 0, 2, 72, 8, 1 },		  /* does not begin at 0 */
 	{ 0, 2, 96, 8, 0x1001 },	  /* hole */
 	{ 0, 2, 96, 8, 0xfff },		  /* overlap */
 	{ 0, 2, 80, 8, 0 },		  /* empty one among others */
-	{ 0, 1, 80, 8, UINT64_MAX },	  /* iova wraps, and the sum is wrong */
-	{ 0, 1, 92, 4, 0x10000 },	  /* not within a page */
-	{ FI_MR_VIRT_ADDR, 1, 92, 4, 1 }, /* iova apart from the address */
-	{ FI_MR_VIRT_ADDR, 1, 72, 8, 0 }, /* does not begin at base */
+	{ 0, 2, 80, 8, UINT64_MAX },	  /* iova wraps, and the sum is wrong */
+	{ 0, 2, 92, 4, 0x10000 },	  /* not within a page */
+	{ FI_MR_VIRT_ADDR, 2, 92, 4, 1 }, /* iova apart from the address */
+	{ FI_MR_VIRT_ADDR, 2, 72, 8, 0 }, /* does not begin at base */
 	{ FI_MR_VIRT_ADDR, 2, 96, 8, UINT64_MAX - 0x1000 }, /* wraps */
 	{ FI_MR_VIRT_ADDR, 2, 104, 8, UINT64_MAX - 0xfff }, /* sum wraps */
+	/* The compact form. */
+	{ 0, 1, 5, 1, 0 },
+	{ 0, 1, 5, 1, 1 },	   /* not compact, but as short */
+	{ 0, 1, 5, 1, 2 },	   /* compact, but not complete */
+	{ 0, 1, 5, 1, 7 },	   /* a flag that is none */
+	{ 0, 2, 5, 1, 3 },	   /* compact, but longer */
+	{ 0, 0, 5, 1, 3 },	   /* compact, but empty */
+	{ 0, 1, 16, 8, 0 },	   /* no domain */
+	{ 0, 1, 32, 8, 0 },	   /* no registration */
+	{ 0, 1, 40, 8, 0x1000 },   /* base without FI_MR_VIRT_ADDR */
+	{ 0, 1, 48, 8, UINT64_MAX }, /* iova wraps */
+	{ 0, 1, 58, 2, RW | 1 },   /* a right that is none */
+	{ 0, 1, 58, 2, 0x8000 },   /* another one */
+	{ 0, 1, 62, 2, 1 },	   /* what is 0: nothing to be ignored */
+	{ 0, 1, 62, 2, 0x8000 },
+	{ FI_MR_VIRT_ADDR, 1, 60, 2, 1 }, /* iova apart from the address */
+	{ FI_MR_VIRT_ADDR, 1, 62, 2, 1 },
+	{ FI_MR_VIRT_ADDR, 1, 40, 8, UINT64_MAX - 0xffe }, /* wraps */
+	{ FI_MR_VIRT_ADDR, 1, 56, 2, 0 }, /* base, and the bit is gone */
 };
 
 START_TEST(nonsense_is_refused)
@@ -316,6 +362,21 @@ START_TEST(nonsense_is_refused)
 	put(buf + nonsense[_i].at, nonsense[_i].value, nonsense[_i].bytes);
 	sum(buf, len);
 	refused(buf, len, -FI_EINVAL);
+}
+END_TEST
+
+/* Else there were two ways to say the same. */
+START_TEST(one_segment_is_only_taken_in_the_compact_form)
+{
+	struct mrf_rawkey in = sample(0, 2);
+	uint8_t buf[MRF_RAWKEY_MAX] = { 0 };
+
+	mrf_rawkey_encode(&in, buf);
+	put(buf + 6, 96, 2);
+	put(buf + 12, 1, 4);
+	put(buf + 64, in.seg[0].len, 8);
+	sum(buf, 96);
+	refused(buf, 96, -FI_EINVAL);
 }
 END_TEST
 
@@ -381,6 +442,7 @@ static TCase *tcase_good(void)
 	tcase_add_loop_test(tc, key_comes_out_as_it_went_in, 0, 4);
 	tcase_add_test(tc, region_without_bytes_or_rights_has_a_key_too);
 	tcase_add_test(tc, layout_is_the_documented_one);
+	tcase_add_test(tc, layout_of_several_segments_is_the_documented_one);
 	tcase_add_test(tc, zeros_may_follow_and_nothing_else);
 	return tc;
 }
@@ -398,6 +460,7 @@ static TCase *tcase_bad(void)
 	tcase_add_test(tc, other_version_is_told_apart_from_damage);
 	tcase_add_loop_test(tc, nonsense_is_refused, 0,
 			    (int)(sizeof(nonsense) / sizeof(nonsense[0])));
+	tcase_add_test(tc, one_segment_is_only_taken_in_the_compact_form);
 	tcase_add_test(tc, seventeen_segments_are_refused_though_all_else_is_right);
 	tcase_add_loop_test(tc, empty_segment_among_others_is_refused, 0, 2);
 	tcase_add_test(tc, lengths_that_add_up_beyond_64_bits_are_refused);

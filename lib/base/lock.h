@@ -75,6 +75,29 @@ static inline void mrf_lock_release(struct mrf_lock *lock)
 		mrf_lock_wake(lock);
 }
 
+/*
+ * The two halves of what is to be so short that it cannot afford to save a register for the
+ * slow halves: it leaves what they are for to another function, in its last call. Try, 0: it
+ * is taken. Leave, not 0: given back, and mrf_lock_wake has to follow.
+ */
+static inline int mrf_lock_try(struct mrf_lock *lock)
+{
+	int nobody = 0;
+
+	if (!atomic_compare_exchange_strong_explicit(&lock->state, &nobody, 1,
+						     memory_order_acquire,
+						     memory_order_relaxed))
+		return 0;
+	mrf_lock_rank_push(lock);
+	return 1;
+}
+
+static inline int mrf_lock_leave(struct mrf_lock *lock)
+{
+	mrf_lock_rank_pop(lock);
+	return atomic_exchange_explicit(&lock->state, 0, memory_order_release) == 2;
+}
+
 static inline void mrf_lock_fini(struct mrf_lock *lock)
 {
 	(void)lock;

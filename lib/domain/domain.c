@@ -68,7 +68,9 @@ static int domain_close(struct fid *fid)
 	return 0;
 }
 
-static int domain_control(struct fid *fid, int command, void *arg)
+/* noinline: what is usual is not to save registers for it. */
+static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int command,
+							   void *arg)
 {
 	int ret = mrf_obj_check(&from_fid(fid)->obj, "fi_control");
 
@@ -88,6 +90,19 @@ static int domain_control(struct fid *fid, int command, void *arg)
 	default:
 		return mrf_no_control(fid, command, arg);
 	}
+}
+
+static int domain_control(struct fid *fid, int command, void *arg)
+{
+	struct mrf_domain *domain = from_fid(fid);
+
+	if (mrf_likely(mrf_fork_ours(domain->obj.owner))) {
+		if (command == FI_MAP_RAW_MR)
+			return mrf_mr_map_raw(&domain->space, arg);
+		if (command == FI_UNMAP_KEY)
+			return mrf_mr_unmap_key(&domain->space, arg);
+	}
+	return control_closely(fid, command, arg);
 }
 
 static struct fi_ops domain_fid_ops = {

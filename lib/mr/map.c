@@ -32,11 +32,6 @@ static bool is_mapped(const struct mrf_map_slot *slot)
 	return atomic_load_explicit(&slot->state, memory_order_relaxed) & 1;
 }
 
-void mrf_map_drop(struct mrf_rawkey *raw)
-{
-	free(raw);
-}
-
 void mrf_map_free(struct mrf_map *map)
 {
 	uint32_t i;
@@ -45,7 +40,7 @@ void mrf_map_free(struct mrf_map *map)
 		return;
 	for (i = 0; i < map->used; i++) {
 		if (is_mapped(slot_at(map, i)))
-			mrf_map_drop(slot_at(map, i)->raw);
+			free(slot_at(map, i)->raw);
 	}
 	for (i = 0; i < MRF_MAP_CHUNKS; i++)
 		free(map->chunk[i]);
@@ -69,8 +64,14 @@ static struct mrf_map_slot *extend(struct mrf_map *map)
 	return slots;
 }
 
-int mrf_map_extend_locked(struct mrf_map *map, struct mrf_map_slot **slot)
+/* A slot that is not mapped. -FI_ENOMEM, -FI_ENOSPC. The caller holds map->lock. */
+static int take_locked(struct mrf_map *map, struct mrf_map_slot **slot)
 {
+	if (map->spare) {
+		*slot = map->spare;
+		map->spare = (*slot)->next;
+		return 0;
+	}
 	if (map->used == MRF_MAP_SLOTS)
 		return -FI_ENOSPC;
 	*slot = extend(map);
@@ -92,7 +93,7 @@ static int add_beside(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_
 		return -FI_ENOMEM;
 	memcpy(copy, raw, size);
 	mrf_lock_take(&map->lock);
-	ret = mrf_map_take_locked(map, &slot);
+	ret = take_locked(map, &slot);
 	if (!ret) {
 		slot->raw = copy;
 		*key = mrf_map_set_locked(map, slot);
@@ -100,6 +101,22 @@ static int add_beside(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_
 	mrf_lock_release(&map->lock);
 	if (ret)
 		free(copy);
+	return ret;
+}
+
+int mrf_map_add_one(struct mrf_map *map, const struct mrf_rawkey_one *one, uint64_t *key)
+{
+	struct mrf_map_slot *slot;
+	int ret;
+
+	mrf_lock_take(&map->lock);
+	ret = take_locked(map, &slot);
+	if (!ret) {
+		slot->raw = NULL;
+		slot->one = *one;
+		*key = mrf_map_set_locked(map, slot);
+	}
+	mrf_lock_release(&map->lock);
 	return ret;
 }
 
@@ -111,6 +128,35 @@ int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key
 		return add_beside(map, raw, key);
 	mrf_rawkey_encode(raw, (uint8_t *)&one);
 	return mrf_map_add_one(map, &one, key);
+}
+
+/* Leaves the slot to the next one, unless its generations are used up. */
+static void clear_locked(struct mrf_map *map, struct mrf_map_slot *slot, uint32_t gen)
+{
+	atomic_store_explicit(&slot->state, gen << 1, memory_order_release);
+	if (gen <= MRF_MAP_GEN_MAX) {
+		slot->next = map->spare;
+		map->spare = slot;
+	}
+	map->count--;
+}
+
+bool mrf_map_remove(struct mrf_map *map, uint64_t key)
+{
+	struct mrf_rawkey *raw = NULL;
+	struct mrf_map_slot *slot;
+	bool live;
+
+	mrf_lock_take(&map->lock);
+	live = mrf_map_live(map, key);
+	if (live) {
+		slot = slot_at(map, (uint32_t)key & MRF_MAP_INDEX_MASK);
+		raw = slot->raw;
+		clear_locked(map, slot, mrf_map_gen(key) + 1);
+	}
+	mrf_lock_release(&map->lock);
+	free(raw);
+	return live;
 }
 
 static void copy_locked(const struct mrf_map_slot *slot, struct mrf_rawkey *out)

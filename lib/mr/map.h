@@ -134,22 +134,7 @@ bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out);
 
 /* --- mapping and unmapping -------------------------------------------------------- */
 
-/* A slot that nobody has used, when none is spare; the caller holds map->lock. */
-int mrf_map_extend_locked(struct mrf_map *map, struct mrf_map_slot **slot);
-
-/* A slot that is not mapped. -FI_ENOMEM, -FI_ENOSPC. The caller holds map->lock. */
-static inline int mrf_map_take_locked(struct mrf_map *map, struct mrf_map_slot **slot)
-{
-	struct mrf_map_slot *spare = map->spare;
-
-	if (mrf_unlikely(!spare))
-		return mrf_map_extend_locked(map, slot);
-	map->spare = spare->next;
-	*slot = spare;
-	return 0;
-}
-
-/* What slot->raw, or slot->one if that is NULL, has gets a key. Likewise. */
+/* What slot->raw, or slot->one if that is NULL, has gets a key; map->lock is held. */
 static inline uint64_t mrf_map_set_locked(struct mrf_map *map, struct mrf_map_slot *slot)
 {
 	uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
@@ -162,67 +147,63 @@ static inline uint64_t mrf_map_set_locked(struct mrf_map *map, struct mrf_map_sl
 }
 
 /* As mrf_map_add, of what mrf_rawkey_one_ok let pass. */
-static inline int mrf_map_add_one(struct mrf_map *map, const struct mrf_rawkey_one *one,
-				  uint64_t *key)
+int mrf_map_add_one(struct mrf_map *map, const struct mrf_rawkey_one *one, uint64_t *key);
+/* False: was not mapped. */
+bool mrf_map_remove(struct mrf_map *map, uint64_t key);
+
+/*
+ * Bits of what the short ways below have left to do: they do all that is usual, and call
+ * nothing. 0: it is done.
+ */
+#define MRF_MAP_LONG 1 /* all of it: the way is not this short */
+#define MRF_MAP_WAKE 2 /* mrf_lock_wake, first of all */
+
+static inline int mrf_map_leave(struct mrf_map *map)
+{
+	return mrf_lock_leave(&map->lock) ? MRF_MAP_WAKE : 0;
+}
+
+/* mrf_map_add_one into a slot that is spare. */
+static inline int mrf_map_add_short(struct mrf_map *map, const struct mrf_rawkey_one *one,
+				    uint64_t *key)
 {
 	struct mrf_map_slot *slot;
 	uint64_t given;
-	int ret;
+	int left;
 
-	mrf_lock_take(&map->lock);
-	ret = mrf_map_take_locked(map, &slot);
-	if (mrf_unlikely(ret)) {
-		mrf_lock_release(&map->lock);
-		return ret;
-	}
+	if (mrf_unlikely(!mrf_lock_try(&map->lock)))
+		return MRF_MAP_LONG;
+	slot = map->spare;
+	if (mrf_unlikely(!slot))
+		return MRF_MAP_LONG | mrf_map_leave(map);
+	map->spare = slot->next;
 	slot->raw = NULL;
 	slot->one = *one;
 	given = mrf_map_set_locked(map, slot);
-	mrf_lock_release(&map->lock);
+	left = mrf_map_leave(map);
 	*key = given;
-	return 0;
+	return left;
 }
 
-/* Leaves the slot to the next one; returns what was beside it. Likewise. */
-static inline struct mrf_rawkey *mrf_map_clear_locked(struct mrf_map *map,
-						      struct mrf_map_slot *slot,
-						      uint32_t state)
-{
-	struct mrf_rawkey *raw = slot->raw;
-
-	/* The next generation, not mapped. */
-	atomic_store_explicit(&slot->state, ++state, memory_order_release);
-	map->count--;
-	if (mrf_unlikely(state >> 1 > MRF_MAP_GEN_MAX))
-		return raw; /* all are used up */
-	slot->next = map->spare;
-	map->spare = slot;
-	return raw;
-}
-
-void mrf_map_drop(struct mrf_rawkey *raw);
-
-/* False: was not mapped. */
-static inline bool mrf_map_remove(struct mrf_map *map, uint64_t key)
+/* mrf_map_remove of what has nothing beside it. */
+static inline int mrf_map_remove_short(struct mrf_map *map, uint64_t key)
 {
 	/* Slots never move. */
 	struct mrf_map_slot *slot = (struct mrf_map_slot *)mrf_map_slot(map, key);
 	uint32_t state = mrf_map_gen(key) << 1 | 1;
-	struct mrf_rawkey *raw;
 
-	if (mrf_unlikely(!slot))
-		return false;
-	mrf_lock_take(&map->lock);
+	if (mrf_unlikely(!slot || !mrf_lock_try(&map->lock)))
+		return MRF_MAP_LONG;
 	if (mrf_unlikely(atomic_load_explicit(&slot->state, memory_order_relaxed) !=
-			 state)) {
-		mrf_lock_release(&map->lock);
-		return false;
-	}
-	raw = mrf_map_clear_locked(map, slot, state);
-	mrf_lock_release(&map->lock);
-	if (mrf_unlikely(raw))
-		mrf_map_drop(raw);
-	return true;
+				 state ||
+			 slot->raw || state >> 1 == MRF_MAP_GEN_MAX))
+		return MRF_MAP_LONG | mrf_map_leave(map);
+	/* The next generation, not mapped. */
+	atomic_store_explicit(&slot->state, state + 1, memory_order_release);
+	map->count--;
+	slot->next = map->spare;
+	map->spare = slot;
+	return mrf_map_leave(map);
 }
 
 #endif

@@ -4,7 +4,8 @@
 #include "base/log.h"
 #include "mr/mr_int.h"
 
-int mrf_mr_control(struct fid *fid, int command, void *arg)
+static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int command,
+							   void *arg)
 {
 	struct mrf_mr *mr = mrf_mr_from_fid(fid);
 	int ret = mrf_mr_check(mr, "fi_control");
@@ -21,6 +22,15 @@ int mrf_mr_control(struct fid *fid, int command, void *arg)
 	default:
 		return mrf_no_control(fid, command, arg);
 	}
+}
+
+int mrf_mr_control(struct fid *fid, int command, void *arg)
+{
+	struct mrf_mr *mr = mrf_mr_from_fid(fid);
+
+	if (mrf_likely(command == FI_GET_RAW_MR && mrf_fork_ours(mr->space->owner)))
+		return mrf_mr_raw_attr(mr, arg);
+	return control_closely(fid, command, arg);
 }
 
 static int reg_attr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,

@@ -131,16 +131,27 @@ static COLD int raw_attr_closely(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 	return 0;
 }
 
-/* Enabled, and what peers may know of it fits into the compact form. */
-static inline bool is_usual(struct mrf_mr *mr)
+/* What the short way left: bits as of mrf_map_add_short. */
+static COLD int raw_attr_rest(struct mrf_mr *mr, struct fi_mr_raw_attr *attr, int left)
 {
-	bool usual = mr->nseg == 1 && !mrf_mr_faced(mr);
+	if (left & MRF_MAP_WAKE)
+		mrf_lock_wake(&mr->space->lock);
+	return raw_attr_closely(mr, attr);
+}
 
+/* 0: it is enabled, and what peers may know of it fits into the compact form. */
+static inline int is_unusual(struct mrf_mr *mr)
+{
+	struct mrf_mr_space *space = mr->space;
+	bool usual;
+
+	if (mrf_unlikely(mr->nseg != 1 || mrf_mr_faced(mr) || !mrf_lock_try(&space->lock)))
+		return MRF_MAP_LONG;
 	/* The rest of what is told stays until the region is closed. */
-	mrf_lock_take(&mr->space->lock);
-	usual = usual && mr->state == MRF_STATE_ENABLED && !mr->back && !mr->event;
-	mrf_lock_release(&mr->space->lock);
-	return usual;
+	usual = mr->state == MRF_STATE_ENABLED && !mr->back && !mr->event;
+	if (mrf_unlikely(mrf_lock_leave(&space->lock)))
+		return MRF_MAP_LONG | MRF_MAP_WAKE;
+	return usual ? 0 : MRF_MAP_LONG;
 }
 
 static inline struct mrf_rawkey_terms terms_of(const struct mrf_mr *mr)
@@ -161,29 +172,34 @@ static inline struct mrf_rawkey_terms terms_of(const struct mrf_mr *mr)
 	};
 }
 
-static COLD void clear_rest(uint8_t *buf, size_t room)
+static COLD int clear_rest(uint8_t *buf, size_t room)
 {
 	memset(buf + MRF_RAWKEY_ONE_LEN, 0,
 	       mrf_min(room, MRF_RAWKEY_MAX) - MRF_RAWKEY_ONE_LEN);
+	return 0;
 }
 
 int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
 	struct mrf_rawkey_terms terms;
+	uint8_t *buf;
 	size_t room;
+	int left;
 
 	if (mrf_unlikely(!attr || !attr->key_size || attr->flags || !attr->raw_key ||
-			 *attr->key_size < MRF_RAWKEY_ONE_LEN || !is_usual(mr)))
+			 *attr->key_size < MRF_RAWKEY_ONE_LEN))
 		return raw_attr_closely(mr, attr);
+	left = is_unusual(mr);
+	if (mrf_unlikely(left))
+		return raw_attr_rest(mr, attr, left);
 	room = *attr->key_size;
+	buf = attr->raw_key;
 	terms = terms_of(mr);
 	*attr->key_size = MRF_RAWKEY_ONE_LEN;
 	if (attr->base_addr)
 		*attr->base_addr = terms.base;
-	mrf_rawkey_one_put(attr->raw_key, terms);
-	if (mrf_unlikely(room > MRF_RAWKEY_ONE_LEN))
-		clear_rest(attr->raw_key, room);
-	return 0;
+	mrf_rawkey_one_put(buf, terms);
+	return mrf_unlikely(room > MRF_RAWKEY_ONE_LEN) ? clear_rest(buf, room) : 0;
 }
 
 /* --- fi_mr_map_raw ---------------------------------------------------------------- */
@@ -253,10 +269,19 @@ static COLD int map_closely(struct mrf_mr_space *space, const struct fi_mr_map_r
 	return ret ? refuse_add(ret) : 0;
 }
 
+/* What the short way left. */
+static COLD int map_rest(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr,
+			 int left)
+{
+	if (left & MRF_MAP_WAKE)
+		mrf_lock_wake(&space->map->lock);
+	return left & MRF_MAP_LONG ? map_closely(space, attr) : 0;
+}
+
 int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 {
 	struct mrf_rawkey_one one;
-	int ret;
+	int left;
 
 	if (mrf_unlikely(!attr || !attr->raw_key || !attr->key || attr->flags ||
 			 attr->key_size != MRF_RAWKEY_ONE_LEN))
@@ -266,8 +291,8 @@ int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 	if (mrf_unlikely(!mrf_rawkey_one_ok(&one) ||
 			 mrf_rawkey_word(&one, MRF_RAWKEY_BASE) != attr->base_addr))
 		return map_closely(space, attr);
-	ret = mrf_map_add_one(space->map, &one, attr->key);
-	return mrf_unlikely(ret) ? refuse_add(ret) : 0;
+	left = mrf_map_add_short(space->map, &one, attr->key);
+	return mrf_unlikely(left) ? map_rest(space, attr, left) : 0;
 }
 
 /* --- fi_mr_unmap_key -------------------------------------------------------------- */
@@ -287,11 +312,22 @@ static COLD int refuse_unmap(struct mrf_mr_space *space, const uint64_t *key)
 			  *key);
 }
 
-int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key)
+/* What the short way left. */
+static COLD int unmap_rest(struct mrf_mr_space *space, const uint64_t *key, int left)
 {
-	if (mrf_likely(key && mrf_map_remove(space->map, *key)))
+	if (left & MRF_MAP_WAKE)
+		mrf_lock_wake(&space->map->lock);
+	if (!(left & MRF_MAP_LONG) || (key && mrf_map_remove(space->map, *key)))
 		return 0;
 	return refuse_unmap(space, key);
+}
+
+int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key)
+{
+	int left = mrf_likely(key) ? mrf_map_remove_short(space->map, *key) :
+				     MRF_MAP_LONG;
+
+	return mrf_unlikely(left) ? unmap_rest(space, key, left) : 0;
 }
 
 int mrf_mr_space_mapped(struct mrf_mr_space *space)

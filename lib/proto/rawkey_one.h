@@ -2,8 +2,8 @@
 /*
  * The compact form of a raw key: complete and of one segment, as nearly all are. It is
  * eight words of 64 bits, little-endian, and small enough to be made, checked and kept as
- * it is; docs/WIRE.md has the layout. Here, because fi_mr_raw_attr and fi_mr_map_raw are to
- * cost a few instructions; all other forms are in proto/rawkey.c. Pure.
+ * it is; docs/WIRE.md has the layout. Here, because fi_mr_raw_attr and fi_mr_map_raw are
+ * to cost a few instructions; all other forms are in proto/rawkey.c. Pure.
  */
 #ifndef MRF_PROTO_RAWKEY_ONE_H
 #define MRF_PROTO_RAWKEY_ONE_H

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fi_mr_raw_attr, fi_mr_map_raw, fi_mr_unmap_key: what regions tell, what is taken. */
+#include <pthread.h>
 #include "mr/map.h"
 #include "mr/mr_int.h"
+#include "proto/rawkey_one.h"
 #include "mr_fixture.h"
 
 #define RW (FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -482,6 +484,83 @@ START_TEST(space_says_how_many_keys_are_mapped_and_names_one)
 }
 END_TEST
 
+/* More often than a slot has generations. */
+START_TEST(slot_that_was_used_before_stands_for_what_is_mapped_now)
+{
+	uint64_t key = 0, last = 0;
+	struct mrf_rawkey out;
+	unsigned i;
+
+	for (i = 0; i < 2 * (MRF_MAP_GEN_MAX + 1) + 3; i++) {
+		struct mrf_rawkey want = must_tell(own);
+
+		ck_assert_int_eq(map_raw(buf, size, base, &key), 0);
+		ck_assert_uint_ne(key, last);
+		ck_assert(mrf_map_get(env.space.map, key, &out));
+		ck_assert_uint_eq(out.space_id, want.space_id);
+		ck_assert_uint_eq(out.key, want.key);
+		ck_assert_uint_eq(out.serial, want.serial);
+		ck_assert_uint_eq(out.mr_mode, want.mr_mode);
+		ck_assert_uint_eq(out.access, want.access);
+		ck_assert_uint_eq(out.base, want.base);
+		ck_assert_uint_eq(out.len, want.len);
+		ck_assert_mem_eq(&out.seg[0], &want.seg[0], sizeof(out.seg[0]));
+		ck_assert_int_eq(mrf_mr_unmap_key(&env.space, &key), 0);
+		ck_assert(mrf_map_was(env.space.map, key));
+		ck_assert_uint_eq(env.space.map->count, 0);
+		last = key;
+	}
+	ck_assert_uint_eq(env.space.map->used, 3);
+	close_with_key();
+}
+END_TEST
+
+#define THREADS 4
+#define TURNS 5000
+
+static void *get_map_unmap(void *arg)
+{
+	uint8_t raw[MRF_RAWKEY_ONE_LEN];
+	uint64_t at, key;
+	unsigned i;
+
+	(void)arg;
+	for (i = 0; i < TURNS; i++) {
+		struct mrf_rawkey out;
+		size_t room = sizeof(raw);
+		struct fi_mr_map_raw map = { .raw_key = raw, .key = &key };
+
+		if (fi_mr_raw_attr(own, &at, raw, &room, 0))
+			return (void *)"raw_attr";
+		map.base_addr = at;
+		map.key_size = room;
+		if (mrf_mr_map_raw(&env.space, &map))
+			return (void *)"map_raw";
+		if (!mrf_map_get(env.space.map, key, &out) || out.key != 7)
+			return (void *)"get";
+		if (mrf_mr_unmap_key(&env.space, &key))
+			return (void *)"unmap_key";
+	}
+	return NULL;
+}
+
+START_TEST(threads_get_map_and_unmap_side_by_side)
+{
+	pthread_t thread[THREADS];
+	void *failed;
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, get_map_unmap, NULL), 0);
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], &failed);
+		ck_assert_msg(!failed, "%s", (const char *)failed);
+	}
+	ck_assert_uint_eq(env.space.map->count, 0);
+	close_with_key();
+}
+END_TEST
+
 static TCase *tcase_attr(void)
 {
 	TCase *tc = tcase_create("attr");
@@ -522,6 +601,8 @@ static TCase *tcase_map(void)
 	tcase_add_test(tc, map_raw_says_when_no_key_is_left);
 	tcase_add_test(tc, unmapping_twice_is_found_out);
 	tcase_add_test(tc, unmapping_what_was_not_mapped_here_is_refused);
+	tcase_add_test(tc, slot_that_was_used_before_stands_for_what_is_mapped_now);
+	tcase_add_test(tc, threads_get_map_and_unmap_side_by_side);
 	tcase_add_test(tc, space_says_how_many_keys_are_mapped_and_names_one);
 	return tc;
 }

@@ -487,12 +487,13 @@ END_TEST
 /* More often than a slot has generations. */
 START_TEST(slot_that_was_used_before_stands_for_what_is_mapped_now)
 {
+	struct fid_mr *mr[] = { own, env_must_reg(mem + 300, 55, FI_REMOTE_READ, 8) };
 	uint64_t key = 0, last = 0;
 	struct mrf_rawkey out;
 	unsigned i;
 
 	for (i = 0; i < 2 * (MRF_MAP_GEN_MAX + 1) + 3; i++) {
-		struct mrf_rawkey want = must_tell(own);
+		struct mrf_rawkey want = must_tell(mr[i % 2]);
 
 		ck_assert_int_eq(map_raw(buf, size, base, &key), 0);
 		ck_assert_uint_ne(key, last);
@@ -511,6 +512,7 @@ START_TEST(slot_that_was_used_before_stands_for_what_is_mapped_now)
 		last = key;
 	}
 	ck_assert_uint_eq(env.space.map->used, 3);
+	env_must_close(mr[1]);
 	close_with_key();
 }
 END_TEST

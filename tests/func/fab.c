@@ -28,6 +28,10 @@ struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt)
 	h->domain_attr->av_type = opt->av;
 	h->tx_attr->op_flags = opt->tx_flags;
 	h->fabric_attr->prov_name = strdup(provider());
+	if (opt->auth_key[0]) {
+		h->domain_attr->auth_key = (uint8_t *)strdup(opt->auth_key);
+		h->domain_attr->auth_key_size = strlen(opt->auth_key);
+	}
 	return h;
 }
 

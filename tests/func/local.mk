@@ -9,7 +9,7 @@ noinst_PROGRAMS += tests/func/f_access tests/func/f_refuse tests/func/f_close \
 	tests/func/f_peers tests/func/f_ops tests/func/f_desc tests/func/f_self \
 	tests/func/f_object tests/func/f_modes tests/func/f_memory tests/func/f_refresh \
 	tests/func/f_segments tests/func/f_raw tests/func/f_keys \
-	tests/func/f_endpoint tests/func/f_events tests/func/f_fork tests/func/f_apart \
+	tests/func/f_endpoint tests/func/f_events tests/func/f_fork tests/func/f_apart tests/func/f_auth \
 	tests/func/f_async tests/func/foreign tests/func/hammer \
 	tests/func/commit
 
@@ -59,6 +59,9 @@ tests_func_f_apart_SOURCES = tests/func/f_apart.c tests/func/stranger.c \
 tests_func_f_apart_LDADD = libmrfab.la
 tests_func_f_async_SOURCES = tests/func/f_async.c $(func_harness)
 tests_func_f_async_LDADD = libmrfab.la
+tests_func_f_auth_SOURCES = tests/func/f_auth.c tests/func/stranger.c \
+	tests/func/stranger.h $(func_harness)
+tests_func_f_auth_LDADD = libmrfab.la
 tests_func_foreign_SOURCES = tests/func/foreign.c lib/proto/proto.c
 tests_func_foreign_CFLAGS = $(AM_CFLAGS)
 tests_func_foreign_LDADD = $(VERBS_LIBS)

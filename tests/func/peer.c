@@ -147,6 +147,7 @@ static void peer_open(struct peer *p, const struct mode *mode, const struct fab_
 
 	memcpy(o->node, opt->node, sizeof(o->node));
 	memcpy(o->monitor, opt->monitor, sizeof(o->monitor));
+	memcpy(o->auth_key, opt->auth_key, sizeof(o->auth_key));
 	snprintf(o->required, sizeof(o->required), "%s",
 		 mode->required ? mode->required : "");
 	ask(p, &m);

@@ -56,7 +56,7 @@ bool ctl_send(int fd, const struct ctl *m);
 bool ctl_recv(int fd, struct ctl *m);
 
 struct ctl_open {
-	char node[NAME_LEN], required[128], monitor[16];
+	char node[NAME_LEN], required[128], monitor[16], auth_key[32];
 };
 
 struct peer {

@@ -63,6 +63,7 @@ static void do_open(struct ctl *m)
 
 	memcpy(&o, m->text, sizeof(o));
 	memcpy(opt.node, o.node, sizeof(opt.node));
+	memcpy(opt.auth_key, o.auth_key, sizeof(opt.auth_key));
 	mode = (struct mode){ "served", (uint32_t)m->a[0], (int)m->a[1],
 			      m->a[2] ? o.required : NULL, m->a[6] };
 	become(m, &o);

@@ -21,7 +21,7 @@ static atomic_uint secrets_freed; /* blocks that had it when they were given bac
 static inline int has_secret(const void *mem, size_t len)
 {
 	return memmem(mem, len, SECRET, SECRET_LEN / 2) ||
-	       memmem(mem, len, SECRET + SECRET_LEN / 2, SECRET_LEN / 2);
+	       memmem(mem, len, &SECRET[SECRET_LEN / 2], SECRET_LEN / 2);
 }
 
 /* valgrind minds that some of what is given back was never written; others look. */

@@ -248,11 +248,30 @@ static void xor_u64(size_t at, uint64_t value)
 				   FI_UINT64, FI_BXOR, p.src + at), 0);
 }
 
+/* Operations and work requests of the initiator that have not ended. */
+static unsigned busy(void)
+{
+	struct mrf_ep *ep = node_ep(&p.a);
+	unsigned n;
+
+	mrf_lock_take(&ep->lock);
+	n = ep->nops + ep->scq_used;
+	mrf_lock_release(&ep->lock);
+	return n;
+}
+
 static void want_idle(void)
 {
 	want_none(&p.a);
-	ck_assert_uint_eq(node_ep(&p.a)->nops, 0);
-	want_soon(node_ep(&p.a)->scq_used == 0);
+	want_soon(busy() == 0);
+}
+
+/* What was started before has been done when this has. */
+static void read_behind(void)
+{
+	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, NULL, 1, NULL, mine.result, desc(), p.to,
+					 p.base + AT, p.key, FI_UINT64, FI_ATOMIC_READ, &p), 0);
+	want_ok(&p.a, &p);
 }
 
 /* How many device operations the target's memory saw since the log had from entries. */
@@ -406,7 +425,7 @@ END_TEST
 /* --- at once -------------------------------------------------------------------------- */
 
 static uint64_t *contended;
-static int meddle;
+static atomic_int meddle;
 
 /* Just before the agent stores, a peer's device adds 2^32 to the same word. */
 static void add_between(enum mrf_vwr_op op, void *remote)
@@ -821,12 +840,14 @@ START_TEST(atomics_inject_copies_and_tells_of_failures_only)
 	ck_assert_int_eq(fi_inject_atomic(p.a.ep, &one, 1, p.to, p.base + AT, p.key, FI_UINT64,
 					  FI_SUM), 0);
 	one = 0xdead;
-	want_soon(u64_at(AT) == 1);
+	read_behind();
+	ck_assert_uint_eq(u64_at(AT), 1);
 	one = 2;
 	ck_assert_int_eq(fi_inject_atomic(p.a.ep, &one, 1, p.to, p.base + AT, p.key, FI_UINT64,
 					  FI_BOR), 0);
 	one = 0xdead;
-	want_soon(u64_at(AT) == 3);
+	read_behind();
+	ck_assert_uint_eq(u64_at(AT), 3);
 	ck_assert_int_eq(fi_inject_atomic(p.a.ep, bytes, 256, p.to, p.base + AT, p.key, FI_UINT8,
 					  FI_SUM), 0);
 	want_none(&p.a);

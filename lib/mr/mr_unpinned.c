@@ -30,8 +30,8 @@ int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 	unsigned i;
 	int ret;
 
-	/* That it is pinned in a moment is as good. */
-	if (!plan->pending && !(plan->at_once && !plan->demand)) {
+	/* That it is pinned in a moment is as good; without a right it is not. */
+	if (!plan->pending && !(plan->at_once && !plan->demand && plan->access)) {
 		ret = mrf_mr_check_memory(space, pins->seg, pins->nseg, plan->access);
 		if (ret)
 			return ret;

@@ -218,10 +218,12 @@ static void local_make(struct actor *a, struct step *step)
 static void slot_choose(struct actor *a, struct step *step)
 {
 	unsigned modulus = step->kind == UNMAP ? MAPPINGS : REGIONS;
+	bool of_cntrs =
+		step->kind == BIND_CNTR || step->kind == CNTR || step->kind == COUNT;
 
 	for (int i = 0; i < 6; i++) {
 		step->slot = (uint8_t)below(a, modulus);
-		step->ep = (uint8_t)below(a, step->kind == BIND_CNTR ? CNTRS : EPS);
+		step->ep = (uint8_t)below(a, of_cntrs ? CNTRS : EPS);
 		if (step_applies(a, step))
 			return;
 	}

@@ -163,10 +163,10 @@ suite_docs() {
 
 # On soft-RoCE: the functional tests, the demonstration in its two modes, some unit tests.
 suite_rxe() {
-	local kernel=$1 share=$2 log=$out/func.log status=0
-	[ "$fresh" = no ] || share=all
-	scripts/with-rxe --kernel "$kernel" --timeout 1200 -- \
-		scripts/lib/on-rxe "$out" "$share" >"$log" 2>&1 </dev/null || status=$?
+	local kernel=$1 share=$2 matrix=$2 log=$out/func.log status=0
+	[ "$fresh" = no ] || matrix=all
+	scripts/with-rxe --kernel "$kernel" --timeout 2400 -- \
+		scripts/lib/on-rxe "$out" "$share" "$matrix" >"$log" 2>&1 </dev/null || status=$?
 	counted "$status" "$log"
 	counts check-modes "$top/scripts/check-modes" "$log"
 	for log in "$out"/demo*.log "$out"/unit-*.log; do

@@ -93,13 +93,14 @@ static inline int mrf_one_send_off(struct mrf_ep *ep, struct mrf_conn *conn, con
 	struct mrf_sge sge = { .addr = (uintptr_t)ep->cells->cell[op->number],
 			       .len = sizeof(uint64_t),
 			       .lkey = ep->cells->mr.lkey };
-	struct mrf_vwr wr;
+	bool compare = op->atomic.family == MRF_ATOMIC_COMPARE;
+	struct mrf_vwr wr = { .wr_id = conn->owner.id,
+			      .op = compare ? MRF_VWR_CMP_SWP : MRF_VWR_FETCH_ADD,
+			      .nsge = 1,
+			      .sge = &sge,
+			      .remote_addr = remote_addr,
+			      .rkey = rkey };
 
-	wr.wr_id = conn->owner.id;
-	wr.op = op->atomic.family == MRF_ATOMIC_COMPARE ? MRF_VWR_CMP_SWP : MRF_VWR_FETCH_ADD;
-	wr.sge = &sge;
-	wr.remote_addr = remote_addr;
-	wr.rkey = rkey;
 	memcpy(&wr.operand, op->data, sizeof(wr.operand));
 	memcpy(&wr.compare, op->data + sizeof(wr.operand), sizeof(wr.compare));
 	return mrf_vconn_atomic(conn->vconn, &wr);

@@ -190,7 +190,7 @@ static bool in_word(const struct place *place, size_t size)
 /* Operand, comparand, and where the old value goes. */
 struct values {
 	const uint8_t *operand;
-	const uint8_t *compare;
+	const uint8_t *compare; /* NULL: there is none */
 	uint8_t *result;
 };
 
@@ -344,13 +344,14 @@ static uint32_t change_all(struct job *job, uint64_t *done, uint8_t *results)
 {
 	const uint8_t *body = job->request->body;
 	bool fetch = job->family != MRF_ATOMIC_BASE;
+	bool compare = job->family == MRF_ATOMIC_COMPARE;
 	uint8_t nowhere[MRF_ATOMIC_MAX_SIZE];
 	uint32_t status = MRF_REPLY_DONE;
 	uint64_t len = job->request->len;
 
 	while (!status && *done < len && job->swaps < MANY_SWAPS) {
 		struct values values = { .operand = body + *done,
-					 .compare = body + len + *done,
+					 .compare = compare ? body + len + *done : NULL,
 					 .result = fetch ? results + *done : nowhere };
 		bool changed = false;
 

@@ -184,7 +184,7 @@ suite_rxe-6.12() {
 
 # Between two hosts; on the second kernel only where all is wanted, and in one mode.
 suite_hosts() {
-	local on=(--hosts 2 --timeout 600 --kernel)
+	local on=(--hosts 2 --timeout 1800 --kernel)
 	export MRFAB_TEST_STRICT=1 MRFAB_FUNC_SHARE=quick
 	counts func-6.1 scripts/with-rxe "${on[@]}" 6.1 -- scripts/run-func --hosts
 	counts commit-6.1 tests/runner/t_commit.sh build/main/tests/func/commit 6.1

@@ -238,6 +238,10 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		return;
 	}
 	ret = mrf_vconn_establish(conn->vconn);
+	if (ret == -FI_ECONNRESET) {
+		give_up_addr(peer, FI_ECONNRESET, 4127, "went away while connecting");
+		return;
+	}
 	if (ret) {
 		give_up_addr(peer, -ret, 4201, "the connection cannot be completed");
 		return;

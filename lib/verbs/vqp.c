@@ -14,6 +14,14 @@ _Static_assert(offsetof(struct mrf_sge, lkey) == offsetof(struct ibv_sge, lkey),
 
 #define MIN_RNR_TIMER 6 /* 0.12 ms; rdma_cm's default 0 means 655 ms */
 
+/* Its arguments are always in order: EINVAL is that the connection is gone already. */
+static int cm_errno(void)
+{
+	int ret = mrf_verbs_errno();
+
+	return ret == -FI_EINVAL ? -FI_ECONNRESET : ret;
+}
+
 /*
  * What the connection manager says of a state. Only the peer of an incoming connection may
  * access memory through it.
@@ -24,7 +32,7 @@ static int to_state(struct mrf_vconn *conn, enum ibv_qp_state state)
 	int mask;
 
 	if (rdma_init_qp_attr(conn->id, &attr, &mask))
-		return mrf_verbs_errno();
+		return cm_errno();
 	if (mask & IBV_QP_ACCESS_FLAGS && !conn->incoming)
 		attr.qp_access_flags = 0;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
@@ -77,7 +85,7 @@ int mrf_vconn_establish(struct mrf_vconn *conn)
 	if (!ret)
 		ret = to_state(conn, IBV_QPS_RTS);
 	if (!ret && MRF_GATED(rdma_establish(conn->id)))
-		ret = mrf_verbs_errno();
+		ret = cm_errno();
 	return ret;
 }
 

@@ -130,7 +130,10 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 /* retry: 1..6 resends without an answer, then MRF_WC_TIMEOUT (rxe takes 7 as for ever). */
 int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsigned retry);
 int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len);
-/* After RESPONSE: only from now on anything goes either way. */
+/*
+ * After RESPONSE: only from now on anything goes either way. -FI_ECONNRESET: the target has
+ * gone since.
+ */
 int mrf_vconn_establish(struct mrf_vconn *conn);
 void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len);
 /* After mrf_vconn_accept: see rxe's 655 ms otherwise. */

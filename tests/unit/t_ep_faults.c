@@ -432,6 +432,19 @@ START_TEST(fault_address_that_cannot_be_reached_is_said_at_once)
 }
 END_TEST
 
+START_TEST(fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone)
+{
+	pair_open(&p, NULL);
+	fake_fail(FAKE_ESTABLISH, 1, FI_ECONNRESET);
+	pair_write(&p, 0, 8);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET,
+				  "went away while connecting"),
+			 4127);
+	warm_up();
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(fault_stopped_target_ends_in_a_timeout_of_the_connection)
 {
 	int64_t begin;
@@ -670,6 +683,7 @@ static TCase *tcase_peers(void)
 	tcase_add_test(tc, fault_target_that_listens_later_is_waited_for);
 	tcase_add_test(tc, fault_nobody_listens_is_said_after_some_tries);
 	tcase_add_test(tc, fault_address_that_cannot_be_reached_is_said_at_once);
+	tcase_add_test(tc, fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone);
 	tcase_add_test(tc, fault_stopped_target_ends_in_a_timeout_of_the_connection);
 	tcase_add_test(tc, fault_stopped_target_still_serves_what_is_known);
 	return tc;

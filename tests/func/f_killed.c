@@ -336,8 +336,9 @@ static void wait_for_moment(uint64_t *state, enum role role, bool early,
 
 static void moment(struct env *e, unsigned number, uint64_t *state, pid_t survivor_pid)
 {
-	enum role role = rnd(state) % ROLES;
-	bool early = rnd(state) % 3 == 0;
+	/* The first ones make the survivor allocate what it keeps. */
+	enum role role = number < WARM ? BOTH : rnd(state) % ROLES;
+	bool early = number >= WARM && rnd(state) % 3 == 0;
 	pid_t pid;
 
 	atomic_store(&sh->victim.there, 0);

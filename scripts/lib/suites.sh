@@ -13,7 +13,8 @@ suites_rxe=(rxe-6.1 rxe-6.12 runner hosts)
 declare -A stamped=(
 	[lockrank]=${code[*]} [asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
 	[clang]=${code[*]} [dist]=. [runner]="scripts tests/runner"
-	[hosts]="${code[*]} scripts"
+	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
+	[rxe-6.12]="${code[*]} scripts docs"
 )
 
 # counted STATUS LOG: one program's result.

@@ -25,6 +25,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/none.c \
 	lib/ep/none.h \
 	lib/ep/op.c \
+	lib/ep/op_local.c \
 	lib/ep/op.h \
 	lib/ep/peer.c \
 	lib/ep/peer.h \

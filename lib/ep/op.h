@@ -136,6 +136,14 @@ void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op);
 /* Failure: always a completion with err (FI_E*), reason code and text; free. */
 void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text);
 
+/* --- op_local.c ---------------------------------------------------------------------------- */
+
+/*
+ * Finds or makes the registrations of a request's buffers. The errors of mrf_op_new; then the
+ * operation holds nothing.
+ */
+int mrf_op_local_take(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op);
+void mrf_op_local_drop(struct mrf_ep *ep, struct mrf_op *op);
 /* False when a region that the operation uses on this side has been closed. */
 bool mrf_op_local_open(const struct mrf_ep *ep, const struct mrf_op *op);
 

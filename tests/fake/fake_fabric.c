@@ -49,7 +49,7 @@ struct mrf_vcq {
 	struct mrf_wc *ring;
 	size_t depth, head, tail;
 	int fd;
-	bool armed, stopped;
+	bool armed, stopped, deaf;
 };
 
 struct event {
@@ -592,7 +592,7 @@ static void complete(struct mrf_vcq *cq, struct mrf_wc wc)
 	}
 	wc.raw_status = raw_of(wc.status);
 	cq->ring[cq->tail++ % cq->depth] = wc;
-	if (cq->armed && !cq->stopped) {
+	if (cq->armed && !cq->stopped && !cq->deaf) {
 		cq->armed = false;
 		ring_fd(cq->fd);
 	}
@@ -1705,5 +1705,14 @@ void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop)
 		if (!stop && cq->head != cq->tail)
 			ring_fd(cq->fd);
 	}
+	leave();
+}
+
+void fake_deafen(struct mrf_vcq *cq, bool deaf)
+{
+	enter();
+	cq->deaf = deaf;
+	if (!deaf && cq->head != cq->tail)
+		ring_fd(cq->fd);
 	leave();
 }

@@ -629,6 +629,36 @@ START_TEST(close_of_the_endpoint_returns_when_all_is_counted)
 }
 END_TEST
 
+/* The agent, before it was told of the completions: whoever closes has it look for them. */
+START_TEST(close_counts_what_the_agent_was_not_woken_for)
+{
+	struct fid_ep *ep;
+	int i, n = 20;
+
+	open_counted_api(FI_MR_ALLOCATED, FI_VERSION(2, 3));
+	write_ok(0, 8);
+	want_count(1);
+	fake_deafen(node_agent(&p.b)->cq, true);
+	for (i = 0; i < n; i++)
+		write_ok((size_t)i * 100, 100);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	ep = p.b.ep;
+	if (_i)
+		must_close(&p.mr->fid);
+	else
+		must_close(&ep->fid);
+	ck_assert_uint_eq(fi_cntr_read(cntr), (uint64_t)n + 1);
+	p.mr = _i ? NULL : p.mr;
+	p.b.ep = _i ? ep : NULL;
+	fake_deafen(node_agent(&p.b)->cq, false);
+	if (p.mr)
+		must_close(&p.mr->fid);
+	p.mr = NULL;
+	must_close(&cntr->fid);
+	pair_close(&p);
+}
+END_TEST
+
 static TCase *tcase_count(void)
 {
 	TCase *tc = tcase_create("count");
@@ -674,6 +704,7 @@ static TCase *tcase_close(void)
 	tcase_add_test(tc, close_from_api_2_3_on_goes_from_the_region_to_the_endpoint);
 	tcase_add_test(tc, close_returns_when_all_is_counted);
 	tcase_add_loop_test(tc, close_of_the_endpoint_returns_when_all_is_counted, 0, 2);
+	tcase_add_loop_test(tc, close_counts_what_the_agent_was_not_woken_for, 0, 2);
 	return tc;
 }
 

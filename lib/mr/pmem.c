@@ -19,20 +19,20 @@
 
 /* --- what memory it is ------------------------------------------------------------ */
 
-/* "\012" and the like, as /proc has them in paths. */
+/*
+ * A newline is "\012" in /proc's paths, and nothing else is changed there: not even a
+ * backslash, so a name that has these four characters itself is taken for another.
+ */
 static void unescape(char *path)
 {
-	unsigned byte;
-	char *to = path;
+	static const char newline[] = "\\012";
+	size_t len = sizeof(newline) - 1;
+	char *at;
 
-	for (; *path; path++, to++) {
-		*to = *path;
-		if (*path == '\\' && sscanf(path + 1, "%3o", &byte) == 1) {
-			*to = (char)byte;
-			path += 3;
-		}
+	for (at = path; (at = strstr(at, newline)); at++) {
+		*at = '\n';
+		memmove(at + 1, at + len, strlen(at + len) + 1);
 	}
-	*to = '\0';
 }
 
 static const char *why_not_file(char *path)

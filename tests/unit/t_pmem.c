@@ -102,6 +102,26 @@ START_TEST(other_memory_is_not_and_it_is_said_why)
 }
 END_TEST
 
+/* The kernel writes a newline in /proc as "\\012", and a backslash as it is. */
+START_TEST(file_of_whatever_name_is_persistent)
+{
+	static const char *const names[] = { "t_pmem.\\1", "t_pmem.\n.tmp", "t_pmem.\\101",
+					     "t_pmem.\\", "t_pmem.\\01" };
+	const char *name = names[_i];
+	void *at;
+	int fd;
+
+	if (!kept_here())
+		return;
+	fd = file_new(name);
+	at = map(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+	ck_assert_ptr_eq(why(at, LEN), NULL);
+	munmap(at, LEN);
+	close(fd);
+	unlink(name);
+}
+END_TEST
+
 START_TEST(file_on_tmpfs_is_not_persistent)
 {
 	struct statfs fs;
@@ -311,6 +331,7 @@ static TCase *tcase_memory(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, shared_mapping_of_a_file_is_persistent);
 	tcase_add_test(tc, other_memory_is_not_and_it_is_said_why);
+	tcase_add_loop_test(tc, file_of_whatever_name_is_persistent, 0, 5);
 	tcase_add_test(tc, file_on_tmpfs_is_not_persistent);
 	tcase_add_test(tc, region_of_other_memory_is_refused);
 	tcase_add_test(tc, kernel_that_does_not_pin_files_is_named_as_the_reason);

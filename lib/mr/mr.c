@@ -85,7 +85,7 @@ static int unpin(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nse
 	return first;
 }
 
-/* And frees what the region has allocated. */
+/* And frees what the region has allocated, but for what its counters need. */
 static int unpin_all(struct mrf_mr *mr)
 {
 	int ret = mrf_mr_faces_drop(&mr->faces);
@@ -96,8 +96,6 @@ static int unpin_all(struct mrf_mr *mr)
 		ret = unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
 	if (ret)
 		return ret;
-	mrf_mr_group_put(mr->group);
-	mr->group = NULL;
 	if (mr->nseg > 1)
 		free(mr->segs);
 	if (mr->back) {
@@ -128,9 +126,14 @@ static int close_unusual(struct mrf_mr *mr)
 	if (ret)
 		return ret;
 	ret = unpin_all(mr);
-	if (!ret && mr->event)
+	if (ret)
+		return finish(mr, ret);
+	if (mr->event)
 		mrf_mr_event_close(mr);
-	return finish(mr, ret);
+	/* Last: what comes in late counts only if it comes from one of the group. */
+	mrf_mr_group_put(mr->group);
+	mr->group = NULL;
+	return finish(mr, 0);
 }
 
 /* Enabled, nobody inside, one pin, nothing besides. The caller holds space->lock. */

@@ -64,6 +64,9 @@ static bool may_count(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 {
 	if (mr->group != port->group)
 		return false;
+	/* Nobody was told its number. */
+	if (mr->state == MRF_STATE_PENDING)
+		return false;
 	if (!mr->keyed || mrf_list_empty(&port->node))
 		return true;
 	return mrf_mr_state_serves(mr->state) &&
@@ -113,13 +116,19 @@ static bool lets_bind(const struct mrf_mr *mr)
 	return mrf_mr_state_lets(mr->state, MRF_CALL_BIND);
 }
 
-/* -FI_EOPBADSTATE: because it is in *state. */
+/* -FI_EOPBADSTATE: because it is in *state. -FI_ENOSYS: its writes are not counted. */
 static int bind_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
 	struct mrf_cntr_bonds *bonds = mrf_cntr_bonds(cntr);
 	struct mrf_mr_meter *meter;
 
 	*state = mr->state;
+	if (*state == MRF_STATE_CLOSED)
+		return -FI_EOPBADSTATE;
+	if (!mr->event)
+		return -FI_ENOSYS;
+	if (mrf_cntr_domain(cntr) != mr->space->domain)
+		return -FI_EDOMAIN;
 	if (!lets_bind(mr))
 		return -FI_EOPBADSTATE;
 	if (is_bound(mr, cntr))
@@ -134,15 +143,6 @@ static int bind_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_sta
 	bonds->closing = counter_closing;
 	bonds->arg = mr->space;
 	return 0;
-}
-
-static int refuse_bond(const struct mrf_mr *mr, const struct fid *cntr, int err)
-{
-	if (err == -FI_EINVAL)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3238,
-				  "fi_mr_bind(region %p, counter %p): are bound already",
-				  (const void *)mr, (const void *)cntr);
-	return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
 }
 
 /* Why its writes are not counted. */
@@ -168,6 +168,25 @@ static int refuse_region(const struct mrf_mr *mr, const struct fid *cntr)
 			  region, counter);
 }
 
+static int refuse_bond(const struct mrf_mr *mr, const struct fid *cntr, int err)
+{
+	switch (err) {
+	case -FI_ENOSYS:
+		return refuse_region(mr, cntr);
+	case -FI_EDOMAIN:
+		return mrf_refuse(FI_EDOMAIN, FI_LOG_MR, 3233,
+				  "fi_mr_bind(region %p, counter %p): is not a counter of "
+				  "the region's domain",
+				  (const void *)mr, (const void *)cntr);
+	case -FI_EINVAL:
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3238,
+				  "fi_mr_bind(region %p, counter %p): are bound already",
+				  (const void *)mr, (const void *)cntr);
+	default:
+		return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
+	}
+}
+
 int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 {
 	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
@@ -180,13 +199,6 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 			"fi_mr_bind(region %p, counter %p): flags=%#llx: must be "
 			"FI_REMOTE_WRITE, nothing else is counted",
 			(void *)mr, (void *)fid, (unsigned long long)flags);
-	if (!mr->event)
-		return refuse_region(mr, fid);
-	if (mrf_cntr_domain(cntr) != mr->space->domain)
-		return mrf_refuse(FI_EDOMAIN, FI_LOG_MR, 3233,
-				  "fi_mr_bind(region %p, counter %p): is not a counter of "
-				  "the region's domain",
-				  (void *)mr, (void *)fid);
 	mrf_lock_take(&mr->space->lock);
 	ret = bind_locked(mr, cntr, &state);
 	mrf_lock_release(&mr->space->lock);

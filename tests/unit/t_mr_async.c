@@ -5,6 +5,7 @@
 #include <rdma/fi_eq.h>
 #include "back_fixture.h"
 #include "mr/mr_async.h"
+#include "obj/cntr.h"
 #include "obj/eq.h"
 
 #define PINNED FI_MR_ALLOCATED
@@ -709,6 +710,39 @@ START_TEST(the_unread_event_of_a_closed_region_is_taken_back)
 }
 END_TEST
 
+/* Nobody has been told the number yet. */
+START_TEST(a_pending_region_counts_nothing)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_NONE };
+	struct fid ep = { .fclass = FI_CLASS_EP };
+	struct fid_cntr *cntr;
+	struct mrf_obj obj;
+	struct mrf_mr_port port;
+	struct fid_mr *mr;
+
+	open_async(_i ? PINNED | FI_MR_PROV_KEY : PINNED);
+	mrf_obj_init(&obj, &ep, NULL);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &obj, NULL, 0), 0);
+	ck_assert_int_eq(mrf_cntr_open(&env.obj, &env.domain, &attr, &cntr, NULL), 0);
+	hold(1);
+	ck_assert_int_eq(reg_flags(mem, PAGE, KEY, FI_RMA_EVENT, &mr), 0);
+	await_hold();
+	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	mrf_mr_event(&env.space, mrf_mr_from_fid(&mr->fid)->event->number, &port);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 0);
+	let_go();
+	must_complete(mr);
+	mrf_mr_event(&env.space, mrf_mr_from_fid(&mr->fid)->event->number, &port);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	ck_assert_int_eq(mrf_mr_port_close(&env.space, &port), 0);
+	mrf_mr_port_free(&port);
+	mrf_obj_fini(&obj);
+	env_must_close(mr);
+	close_async();
+}
+END_TEST
+
 START_TEST(the_domain_is_busy_while_a_region_is_pending)
 {
 	struct fid_mr *mr;
@@ -892,6 +926,7 @@ static TCase *closing(void)
 		tc, what_the_kernel_keeps_of_a_region_closed_meanwhile_is_closed_later, 0,
 		2);
 	tcase_add_loop_test(tc, the_unread_event_of_a_closed_region_is_taken_back, 0, 2);
+	tcase_add_loop_test(tc, a_pending_region_counts_nothing, 0, 2);
 	tcase_add_test(tc, the_domain_is_busy_while_a_region_is_pending);
 	return tc;
 }

@@ -9,6 +9,7 @@
 
 static struct unit_capture cap;
 static struct fid_cntr *one, *two;
+static const char *auth_key = ""; /* of the endpoint and the regions; none */
 
 /* The endpoint that peers come through. */
 static struct endpoint {
@@ -30,7 +31,9 @@ static void open_port(void)
 {
 	ep.fid.fclass = FI_CLASS_EP;
 	mrf_obj_init(&ep.obj, &ep.fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep.port, &ep.obj, NULL, 0), 0);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep.port, &ep.obj, auth_key,
+					  strlen(auth_key)),
+			 0);
 }
 
 static void close_port(void)
@@ -72,10 +75,16 @@ static void close_all(void)
 
 static struct fid_mr *reg_key(uint64_t access, uint64_t key, uint64_t flags)
 {
+	struct iovec iov = { mem, PAGE };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = access,
+				   .requested_key = key,
+				   .auth_key = (uint8_t *)auth_key,
+				   .auth_key_size = strlen(auth_key) };
 	struct fid_mr *mr = NULL;
 
-	ck_assert_int_eq(
-		fi_mr_reg(&env.domain, mem, PAGE, access, 0, key, flags, &mr, NULL), 0);
+	ck_assert_int_eq(fi_mr_regattr(&env.domain, &attr, flags, &mr), 0);
 	return mr;
 }
 
@@ -321,6 +330,7 @@ START_TEST(bind_of_a_counter_that_cannot_be_is_refused_with_its_reason)
 	mr = env_must_reg(mem, PAGE, RW, KEY);
 	refused(fi_mr_bind(mr, &two->fid, FI_REMOTE_WRITE), -FI_ENOSYS, "MRF-E3041");
 	env_must_close(mr);
+	refused(fi_mr_bind(mr, &two->fid, FI_REMOTE_WRITE), -FI_EINVAL, "MRF-E3252");
 	close_cntr(&foreign);
 	close_all();
 }
@@ -536,13 +546,15 @@ START_TEST(from_api_2_3_closing_counts_what_was_written_before)
 {
 	struct fid_mr *mr;
 
-	open_with(_i ? PLAIN | FI_MR_ENDPOINT : PLAIN, FI_VERSION(2, 3));
+	if (_i & 2)
+		auth_key = "sesame";
+	open_with(_i & 1 ? PLAIN | FI_MR_ENDPOINT : PLAIN, FI_VERSION(2, 3));
 	env.space.settle = take_late;
 	env.space.settle_arg = &late;
 	settled = 0;
 	mr = reg_event();
 	must_bind(mr, one);
-	if (_i) {
+	if (_i & 1) {
 		ck_assert_int_eq(fi_mr_bind(mr, &ep.fid, 0), 0);
 		ck_assert_int_eq(fi_mr_enable(mr), 0);
 	}
@@ -558,6 +570,7 @@ START_TEST(from_api_2_3_closing_counts_what_was_written_before)
 	env_must_close(mr);
 	ck_assert_uint_eq(settled, 1);
 	close_all();
+	auth_key = "";
 }
 END_TEST
 
@@ -618,7 +631,7 @@ static TCase *tcase_close(void)
 
 	tcase_add_loop_test(tc, before_api_2_3_the_counter_is_closed_first, 0, 2);
 	tcase_add_test(tc, from_api_2_3_the_region_is_closed_before_its_counter);
-	tcase_add_loop_test(tc, from_api_2_3_closing_counts_what_was_written_before, 0, 2);
+	tcase_add_loop_test(tc, from_api_2_3_closing_counts_what_was_written_before, 0, 4);
 	tcase_add_test(tc, region_that_the_kernel_keeps_counts_until_it_is_closed);
 	return tc;
 }

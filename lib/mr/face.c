@@ -94,23 +94,25 @@ int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_mr_face **faces)
 	return ret;
 }
 
-static int pin_plain(const struct mrf_mr *mr, struct mrf_mr_face *face)
+static int pin_plain(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
+		     struct mrf_mr_face *face)
 {
 	unsigned rights = mrf_mr_access_kernel(mr->space, mr->access & MRF_MR_REMOTE);
 	struct mrf_mr_pins pins;
 	int ret;
 
-	ret = mrf_mr_pin(mr->space, face->class->pd, mr->segs, mr->nseg, rights, &pins);
+	ret = mrf_mr_pin(mr->space, face->class->pd, segs, mr->nseg, rights, &pins);
 	if (ret)
 		return ret;
 	memcpy(face->vmr, pins.vmr, face->nseg * sizeof(face->vmr[0]));
 	return 0;
 }
 
-static int pin_one(const struct mrf_mr *mr, struct mrf_mr_face *face)
+static int pin_one(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
+		   struct mrf_mr_face *face)
 {
 	if (!mr->back)
-		return pin_plain(mr, face);
+		return pin_plain(mr, segs, face);
 	face->back = mrf_mr_back_face(mr->back, face->class,
 				      mrf_mr_access_kernel(mr->space, mr->access & MRF_MR_REMOTE));
 	if (face->back)
@@ -118,12 +120,13 @@ static int pin_one(const struct mrf_mr *mr, struct mrf_mr_face *face)
 	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
 }
 
-int mrf_mr_faces_pin(struct mrf_mr *mr, struct mrf_mr_face *faces)
+int mrf_mr_faces_pin(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
+		     struct mrf_mr_face *faces)
 {
 	int ret = 0;
 
 	for (; faces && !ret; faces = faces->next)
-		ret = pin_one(mr, faces);
+		ret = pin_one(mr, segs, faces);
 	return ret;
 }
 

@@ -108,8 +108,12 @@ static inline uint64_t mrf_mr_own_access(const struct mrf_mr *mr)
  * hold some. Not logged. space->lock held.
  */
 int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_mr_face **faces);
-/* Registers with the kernel what is planned. Logs why not. No lock held. */
-int mrf_mr_faces_pin(struct mrf_mr *mr, struct mrf_mr_face *faces);
+/*
+ * Registers with the kernel what is planned; segs: a copy of the region's segments. Logs why
+ * not. No lock held.
+ */
+int mrf_mr_faces_pin(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
+		     struct mrf_mr_face *faces);
 /*
  * Makes the faces the region's, and leaves those that are not needed any more. False: one
  * is missing, plan anew. space->lock held.

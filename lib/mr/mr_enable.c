@@ -18,7 +18,8 @@ void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 	if (mr->nseg > 1)
 		memcpy(mr->segs, pins->seg, pins->nseg * sizeof(pins->seg[0]));
 	memcpy(mrf_mr_vmrs(mr), pins->vmr, pins->nseg * sizeof(pins->vmr[0]));
-	mrf_mr_set(mr, mr->access, mr->nseg, pins->seg, mr->nseg > 1 ? mr->segs : NULL);
+	/* The rest is as it was, and threads that pin for it, too, look at it. */
+	mrf_mr_set_keys(mr, &pins->seg[0]);
 }
 
 void mrf_mr_open_locked(struct mrf_mr *mr)
@@ -45,11 +46,14 @@ static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins,
 	return 0;
 }
 
-static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_face **faces)
+/* segs: a copy, because another thread may be the first to enable it. */
+static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state,
+		      struct mrf_mr_seg *segs, struct mrf_mr_face **faces)
 {
 	int ret = 0;
 
 	mrf_lock_take(&mr->space->lock);
+	memcpy(segs, mr->segs, mr->nseg * sizeof(*segs));
 	if (mr->state == state)
 		ret = mrf_mr_faces_plan(mr, faces);
 	mrf_lock_release(&mr->space->lock);
@@ -64,7 +68,8 @@ static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_
 }
 
 /* What is in the process's own protection domain. */
-static int pin_own(struct mrf_mr *mr, struct mrf_mr_pins *pins)
+static int pin_own(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
+		   struct mrf_mr_pins *pins)
 {
 	struct mrf_mr_space *space = mr->space;
 	uint64_t access = mrf_mr_own_access(mr);
@@ -73,10 +78,10 @@ static int pin_own(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 	if (mr->back)
 		return 0;
 	if (access || !mrf_mr_faced(mr))
-		return mrf_mr_pin(space, space->pd, mr->segs, mr->nseg,
+		return mrf_mr_pin(space, space->pd, segs, mr->nseg,
 				  mrf_mr_access_kernel(mr->space, access), pins);
 	pins->nseg = mr->nseg;
-	memcpy(pins->seg, mr->segs, mr->nseg * sizeof(pins->seg[0]));
+	memcpy(pins->seg, segs, mr->nseg * sizeof(*segs));
 	for (i = 0; i < mr->nseg; i++)
 		pins->vmr[i] = (struct mrf_vmr){ 0 };
 	return 0;
@@ -85,13 +90,14 @@ static int pin_own(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 int mrf_mr_make(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_pins *pins,
 		struct mrf_mr_face **faces)
 {
+	struct mrf_mr_seg segs[MRF_MR_IOV_LIMIT];
 	int ret;
 
 	pins->nseg = 0;
-	ret = plan_faces(mr, state, faces);
+	ret = plan_faces(mr, state, segs, faces);
 	if (!ret)
-		ret = mrf_mr_faces_pin(mr, *faces);
-	return ret ? ret : pin_own(mr, pins);
+		ret = mrf_mr_faces_pin(mr, segs, *faces);
+	return ret ? ret : pin_own(mr, segs, pins);
 }
 
 /* What was there when the region was to become enabled: 0 if it could. */
@@ -188,8 +194,13 @@ static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 
 int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 {
-	int ret = mrf_mr_enter(mr, MRF_CALL_REFRESH, NULL);
+	int ret;
 
+	if (!modify)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3520,
+				  "fi_control(region %p, FI_REFRESH): attr=NULL: must be given",
+				  (void *)mr);
+	ret = mrf_mr_enter(mr, MRF_CALL_REFRESH, NULL);
 	if (ret)
 		return ret;
 	ret = refresh(mr, modify);

@@ -97,6 +97,13 @@ static inline void mrf_mr_set(struct mrf_mr *mr, uint64_t access, unsigned nseg,
 	MRF_MR_PUT(mr->seg.lkey, seg->lkey);
 }
 
+/* Only the first segment's keys, which are those of the kernel region it has got. */
+static inline void mrf_mr_set_keys(struct mrf_mr *mr, const struct mrf_mr_seg *seg)
+{
+	MRF_MR_PUT(mr->seg.rkey, seg->rkey);
+	MRF_MR_PUT(mr->seg.lkey, seg->lkey);
+}
+
 /* Makes fid.mem_desc, which mrf_desc_get knows until mrf_mr_set_dead. */
 static inline void mrf_mr_set_live(const struct mrf_mr_pool *pool, struct mrf_mr *mr)
 {

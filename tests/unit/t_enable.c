@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Regions that are created disabled: FI_MR_ENDPOINT, FI_RMA_EVENT, fi_mr_bind,
  * fi_mr_enable. */
+#include <pthread.h>
 #include "back_fixture.h"
 
 static struct unit_capture cap;
@@ -345,6 +346,49 @@ START_TEST(several_segments_are_pinned_when_they_are_enabled)
 }
 END_TEST
 
+static pthread_barrier_t together;
+
+static void *enable_it(void *mr)
+{
+	pthread_barrier_wait(&together);
+	return (void *)(intptr_t)fi_mr_enable(mr);
+}
+
+/* Whoever comes second finds it enabled; what it pinned in vain is let go. */
+START_TEST(several_threads_may_enable_a_region_at_once)
+{
+	struct iovec iov[2];
+	pthread_t thread[2];
+	struct fid_mr *mr;
+	unsigned round, i;
+	void *ret;
+
+	open_mode(PLAIN);
+	iov[0] = (struct iovec){ mem, PAGE };
+	iov[1] = (struct iovec){ mem + 2 * PAGE, PAGE };
+	for (round = 0; round < 50; round++) {
+		mr = env_must_regv(iov, 1 + round % 2, RW | FI_READ, KEY);
+		must_bind(mr, &one);
+		pthread_barrier_init(&together, NULL, 2);
+		for (i = 0; i < 2; i++)
+			pthread_create(&thread[i], NULL, enable_it, mr);
+		for (i = 0; i < 2; i++) {
+			pthread_join(thread[i], &ret);
+			ck_assert_int_eq((int)(intptr_t)ret, 0);
+		}
+		pthread_barrier_destroy(&together);
+		ck_assert_uint_eq(fi_mr_key(mr), KEY);
+		ck_assert_int_eq(reach_by(&one, KEY), MRF_MR_OK);
+		/* Per segment the process's own and the endpoint's. */
+		ck_assert_uint_eq(fake_verbs.live_mrs, 2 * (1 + round % 2));
+		ep_close(&one);
+		env_must_close(mr);
+		ep_open(&one);
+	}
+	close_all();
+}
+END_TEST
+
 START_TEST(provider_keys_of_regions_enabled_later_say_nothing)
 {
 	struct mrf_key_direct direct;
@@ -499,6 +543,7 @@ static TCase *enabling(void)
 
 	tcase_add_test(tc, memory_is_checked_at_registration_and_again_when_it_is_pinned);
 	tcase_add_test(tc, several_segments_are_pinned_when_they_are_enabled);
+	tcase_add_test(tc, several_threads_may_enable_a_region_at_once);
 	tcase_add_loop_test(tc, provider_keys_of_regions_enabled_later_say_nothing, 0, 2);
 	tcase_add_loop_test(tc, raw_keys_stay_hidden_when_a_region_is_enabled, 0, 2);
 	tcase_add_loop_test(tc, only_regions_that_say_rma_event_are_created_disabled, 0,

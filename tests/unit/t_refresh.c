@@ -154,6 +154,9 @@ START_TEST(wrong_ranges_are_refused_and_change_nothing)
 	iov[0] = (struct iovec){ mem, PAGE };
 	iov[1] = (struct iovec){ mem + 4 * PAGE, PAGE };
 	mr = env_must_regv(iov, 2, RW, KEY);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_control(&mr->fid, FI_REFRESH, NULL), -FI_EINVAL);
+	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-E3520"));
 	refused(mr, iov, 2, 1, -FI_EBADFLAGS, "MRF-E3058");
 	refused(mr, iov, 0, 0, -FI_EINVAL, "MRF-E3059");
 	refused(mr, NULL, 2, 0, -FI_EINVAL, "MRF-E3059");

@@ -235,7 +235,106 @@ CASE(refused_ones_change_nothing_and_those_around_them_are_done_once)
 	check_all(e, &s, "refusals");
 }
 
+/* --- counted ------------------------------------------------------------------------------ */
+
+/* The driver's own region, reached through its own endpoint. */
+struct counted {
+	struct fab *f;
+	fi_addr_t to;
+	struct buf mem;
+	struct fid_mr *mr;
+	struct fid_cntr *cntr;
+	struct buf *b;
+};
+
+static void counted_open(struct counted *c, struct env *e)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
+	uint64_t flags;
+
+	*c = (struct counted){ .f = me(e), .b = buf(e, PAGE, 1) };
+	flags = c->f->bits & FI_MR_RMA_EVENT ? FI_RMA_EVENT : 0;
+	c->to = fab_insert(c->f, c->f->name);
+	buf_open(&c->mem, 2 * PAGE, 7);
+	must_ok(fi_cntr_open(c->f->domain, &attr, &c->cntr, NULL));
+	must_ok(fi_mr_reg(c->f->domain, c->mem.mem, PAGE, REMOTE_RW, 0, 9, flags, &c->mr, NULL));
+	must_ok(fi_mr_bind(c->mr, &c->cntr->fid, FI_REMOTE_WRITE));
+	must_ok(fi_mr_enable(c->mr));
+	fab_ready(c->f, c->mr);
+}
+
+static void counted_close(struct counted *c)
+{
+	must_ok(fi_close(&c->cntr->fid));
+	must_ok(fi_close(&c->mr->fid));
+	buf_close(&c->mem);
+}
+
+/* Operands, and the value compared with in each of them, from the beginning of b. */
+static int counted_do(struct counted *c, unsigned type, unsigned op, size_t count, uint64_t at)
+{
+	uint64_t to = (c->f->virt ? (uint64_t)(uintptr_t)c->mem.mem : 0) + at;
+	uint8_t *m = c->b->mem;
+	void *desc = c->b->desc;
+	struct done d;
+
+	if (op == FI_CSWAP)
+		must_ok((int)fi_compare_atomic(c->f->ep, m, count, desc, m + 1024, desc, m + 2048,
+					       desc, c->to, to, fi_mr_key(c->mr), type, op, c));
+	else
+		must_ok((int)fi_fetch_atomic(c->f->ep, m, count, desc, m + 2048, desc, c->to, to,
+					     fi_mr_key(c->mr), type, op, c));
+	must(fab_done(c->f, &d, SOON), "no completion");
+	return d.err;
+}
+
+static void must_count(struct counted *c, uint64_t n)
+{
+	must_ok(fi_cntr_wait(c->cntr, n, SOON));
+	nap(20);
+	must(fi_cntr_read(c->cntr) == n, "counted %lu instead of %lu",
+	     (unsigned long)fi_cntr_read(c->cntr), (unsigned long)n);
+}
+
+IN_MODES(MODE(MODE_EVENT) | MODE(MODE_EVENT_NATIVE) | MODE(MODE_EVENT_NOTIFY))
+
+CASE(those_that_change_a_counted_region_count_once)
+{
+	struct counted c;
+	uint64_t was, *there;
+	int i;
+
+	counted_open(&c, e);
+	there = (uint64_t *)(void *)(c.mem.mem + 64);
+	was = *there;
+	memset(c.b->mem, 0, PAGE);
+	c.b->mem[0] = 1;
+	for (i = 0; i < 50; i++)
+		must_ok(counted_do(&c, FI_UINT64, FI_SUM, 1, 64));
+	must(*there == was + 50, "not all sums were done");
+	must_count(&c, 50);
+	/* However many elements it has, of which not all change, and whoever does it. */
+	must_ok(counted_do(&c, FI_UINT8, FI_BXOR, 500, 65));
+	must_count(&c, 51);
+	memcpy(c.b->mem + 1024, there, 8);
+	must_ok(counted_do(&c, FI_UINT64, FI_CSWAP, 1, 64));
+	must(*there == 1, "not swapped");
+	must_count(&c, 52);
+	/* What stores nothing, what only reads, and what is refused. */
+	must_ok(counted_do(&c, FI_UINT64, FI_CSWAP, 1, 64));
+	must_ok(counted_do(&c, FI_UINT64, FI_ATOMIC_READ, 20, 64));
+	must_ok(counted_do(&c, FI_UINT16, FI_ATOMIC_READ, 20, 64));
+	must_ok(counted_do(&c, FI_UINT64, FI_MAX, 1, 64));
+	must_be(counted_do(&c, FI_UINT64, FI_SUM, 1, PAGE - 4), FI_EACCES);
+	must(*there == 1, "changed");
+	must_count(&c, 52);
+	fab_quiet(c.f);
+	counted_close(&c);
+}
+
 /* --- at once ------------------------------------------------------------------------------ */
+
+IN_MODES(MODES_TWO | MODE(12) | MODE(MODE_RAW_NATIVE) | MODE(MODE_NOTIFY))
 
 #define SUMS 400
 #define HALVES 150

@@ -5,6 +5,7 @@
  * does not get through must fail alike whether or not there is a region.
  */
 #include "harness.h"
+#include "proto/proto.h"
 #include "stranger.h"
 
 #define SIZE (4 * PAGE)
@@ -205,25 +206,49 @@ CASE(region_of_the_domains_key_is_nothing_to_an_endpoint_with_its_own)
 
 IN_MODES(MODES_ONE)
 
+/* Why the library refused, and the number of its challenge, if it made one (docs/WIRE.md). */
+static unsigned refusal(const char *said, char number[17])
+{
+	char data[400] = "";
+	unsigned version = 0, reason = 0;
+
+	must(sscanf(said, "rejected %*d %399s", data) == 1, "%s", said);
+	must(sscanf(data, "6d72666203%2x%*4c%2x", &version, &reason) == 2, "%s", said);
+	must(version == MRF_PROTO_VERSION, "version %u", version);
+	if (number && strlen(data) >= 48)
+		snprintf(number, 17, "%.16s", data + 32);
+	return reason;
+}
+
 /* A program without the library and without the key: it is turned away at the door. */
 CASE(stranger_without_the_key_is_not_let_in)
 {
+	char number[17] = "", first[17] = "", proof[120];
 	struct stranger t;
 	struct scene s;
-	const char *said;
 
 	scene_open(&s, e, ONE, ONE);
 	reg(&s, NULL);
 	stranger_start(&t);
 	for (int i = 0; i < 3; i++) {
-		said = stranger_do(&t, "connect 0 %s -", stranger_addr(s.f.name));
-		must(!strncmp(said, "rejected", 8), "%s", said);
+		memcpy(first, number, sizeof(first));
+		must_be(refusal(stranger_do(&t, "connect 0 %s -", stranger_addr(s.f.name)),
+				number),
+			MRF_REFUSE_CHALLENGE);
+		must(strlen(number) == 16 && strcmp(number, first), "challenge %s", number);
 	}
-	/* A proof that is one in form only. */
-	said = stranger_do(&t, "connect 0 %s %s", stranger_addr(s.f.name),
-			   "6d726662010338000000000000000000010000000000000001000000000000"
-			   "000200000000000000000102030405060708090a0b0c0d0e0f");
-	must(!strncmp(said, "rejected", 8), "%s", said);
+	/* A proof that is one in form only, of that challenge, and of none. */
+	snprintf(proof, sizeof(proof),
+		 "6d72666201%02x3800%016d0500000000000000%s0200000000000000"
+		 "000102030405060708090a0b0c0d0e0f",
+		 MRF_PROTO_VERSION, 0, number);
+	must_be(refusal(stranger_do(&t, "connect 0 %s %s", stranger_addr(s.f.name), proof),
+			NULL),
+		MRF_REFUSE_KEY);
+	memset(proof + 48, 'e', 16);
+	must_be(refusal(stranger_do(&t, "connect 0 %s %s", stranger_addr(s.f.name), proof),
+			NULL),
+		MRF_REFUSE_CHALLENGE);
 	must_ok(access_by(&s, WRITE, s.to, fi_mr_key(s.mr), 100));
 	stranger_stop(&t);
 	scene_close(&s, e);

@@ -3,6 +3,8 @@
  * What regions are bound to, as endpoints see it: writes that counters of regions count,
  * whatever happens to them on their way, and closing orders.
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include "contract/limits.h"
@@ -289,6 +291,43 @@ START_TEST(event_endpoint_without_the_capability_counts_nothing)
 	e = want_ok(&p.b, NULL);
 	ck_assert_uint_eq(e.data, 1);
 	want_count(0);
+	close_counted();
+}
+END_TEST
+
+static void write_by(fi_addr_t to)
+{
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, to, p.base, p.key, &p), 0);
+	want_ok(&p.a, &p);
+}
+
+/* Two endpoints of a domain, and an initiator that need not have the capability. */
+START_TEST(event_is_counted_by_what_the_endpoint_that_is_reached_was_opened_with)
+{
+	struct node_opt plain = { .mr_mode = FI_MR_ALLOCATED }, with = plain;
+	struct fid_ep *silent;
+	struct sockaddr_in name;
+	size_t len = sizeof(name), from;
+
+	with.caps = CAPS;
+	open_counted(FI_MR_ALLOCATED);
+	if (_i) {
+		node_close(&p.a);
+		node_open(&p.a, &plain);
+		p.to = node_insert(&p.a, &p.b);
+	}
+	p.b.info->caps = MRF_CAPS;
+	ck_assert_int_eq(node_try_ep(&p.b, &with, &silent), 0);
+	ck_assert_int_eq(fi_getname(&silent->fid, &name, &len), 0);
+	write_by(p.to);
+	want_count(1);
+	from = fake_nlog();
+	write_by(node_insert_port(&p.a, ntohs(name.sin_port)));
+	ck_assert_uint_eq(told(from), 0);
+	want_count(1);
+	write_by(p.to);
+	want_count(2);
+	must_close(&silent->fid);
 	close_counted();
 }
 END_TEST
@@ -671,6 +710,8 @@ static TCase *tcase_count(void)
 	tcase_add_loop_test(tc, event_write_to_several_regions_counts_once_for_each, 0, 2);
 	tcase_add_test(tc, event_write_by_two_raw_keys_of_a_region_counts_once);
 	tcase_add_loop_test(tc, event_endpoint_without_the_capability_counts_nothing, 0, 2);
+	tcase_add_loop_test(
+		tc, event_is_counted_by_what_the_endpoint_that_is_reached_was_opened_with, 0, 2);
 	tcase_add_loop_test(tc, event_data_of_the_application_come_beside_the_count, 0, NMODES);
 	return tc;
 }

@@ -258,6 +258,50 @@ START_TEST(the_domains_key_is_that_of_whoever_says_none)
 }
 END_TEST
 
+static struct fid_mr *reg_bytes(uint64_t key, const char *bytes, size_t size)
+{
+	struct iovec iov = { mem, PAGE };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = RW,
+				   .requested_key = key,
+				   .auth_key = (uint8_t *)bytes,
+				   .auth_key_size = size };
+	struct fid_mr *mr = NULL;
+
+	ck_assert_int_eq(fi_mr_regattr(&env.domain, &attr, 0, &mr), 0);
+	return mr;
+}
+
+/* Wherever the key points: none of it is the key, some of it, or a zero in the middle. */
+START_TEST(the_size_says_which_bytes_are_the_key)
+{
+	static const char zeros[] = "a\0b", others[] = "a\0c";
+	struct fid_mr *mr;
+
+	open_mode(PINNED);
+	mr = reg_bytes(KEY, SECRET, 0);
+	met_by(&plain, KEY);
+	ck_assert_int_eq(ask_for(&same, KEY), MRF_MR_UNKNOWN);
+	env_must_close(mr);
+	mr = reg_bytes(KEY + 1, SECRET, SECRET_LEN - 1);
+	ck_assert_int_eq(ask_for(&same, KEY + 1), MRF_MR_UNKNOWN);
+	ck_assert_int_eq(ask_for(&plain, KEY + 1), MRF_MR_UNKNOWN);
+	env_must_close(mr);
+	ep_close(&other);
+	other.fid.fclass = FI_CLASS_EP;
+	mrf_obj_init(&other.obj, &other.fid, NULL);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &other.port, &other.obj, zeros, 3), 0);
+	mr = reg_bytes(KEY + 2, others, 3);
+	ck_assert_int_eq(ask_for(&other, KEY + 2), MRF_MR_UNKNOWN);
+	env_must_close(mr);
+	mr = reg_bytes(KEY + 3, zeros, 3);
+	met_by(&other, KEY + 3);
+	env_must_close(mr);
+	close_all();
+}
+END_TEST
+
 START_TEST(a_key_and_its_protection_domain_go_with_the_last_that_has_it)
 {
 	struct fid_mr *mr;
@@ -491,6 +535,7 @@ static TCase *groups(void)
 			    3);
 	tcase_add_loop_test(tc, others_flush_nothing_and_learn_nothing_by_it, 0, 3);
 	tcase_add_loop_test(tc, the_domains_key_is_that_of_whoever_says_none, 0, 3);
+	tcase_add_test(tc, the_size_says_which_bytes_are_the_key);
 	tcase_add_loop_test(
 		tc, a_key_and_its_protection_domain_go_with_the_last_that_has_it, 0, 3);
 	tcase_add_test(tc, the_slot_of_a_region_with_a_key_is_used_again_without_it);

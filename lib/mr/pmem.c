@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <rdma/fi_errno.h>
+#include "base/compiler.h"
 #include "base/page.h"
 #include "mr/face.h"
 #include "mr/pmem.h"
@@ -35,7 +36,8 @@ static void unescape(char *path)
 	}
 }
 
-static const char *why_not_file(char *path)
+/* end: of the bytes, in the file. */
+static const char *why_not_file(char *path, uint64_t end)
 {
 	struct statfs fs;
 	struct stat st;
@@ -51,16 +53,16 @@ static const char *why_not_file(char *path)
 	if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC ||
 	    fs.f_type == HUGETLBFS_MAGIC)
 		return "is of a file that is kept in memory only";
-	return NULL;
+	return end > (uint64_t)st.st_size ? "passes the end of its file" : NULL;
 }
 
-static const char *why_not_line(const char *perms, char *path)
+static const char *why_not_line(const char *perms, char *path, uint64_t end)
 {
 	if (perms[3] != 's')
 		return "is not a shared mapping";
 	if (perms[1] != 'w')
 		return "is not mapped for writing";
-	return why_not_file(path);
+	return why_not_file(path, end);
 }
 
 static const char *look(FILE *maps, uint64_t addr, uint64_t end, char **line)
@@ -68,18 +70,18 @@ static const char *look(FILE *maps, uint64_t addr, uint64_t end, char **line)
 	size_t room = 0;
 
 	while (addr < end && getline(line, &room, maps) > 0) {
-		uint64_t from, to;
+		uint64_t from, to, offset;
 		const char *why;
 		char perms[5];
 		int path = 0;
 
-		if (sscanf(*line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n", &from, &to,
-			   perms, &path) < 3 ||
+		if (sscanf(*line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n",
+			   &from, &to, perms, &offset, &path) < 4 ||
 		    to <= addr)
 			continue;
 		if (from > addr)
 			break;
-		why = why_not_line(perms, *line + path);
+		why = why_not_line(perms, *line + path, offset + mrf_min(to, end) - from);
 		if (why)
 			return why;
 		addr = to;

@@ -10,8 +10,8 @@
 
 /*
  * Whether all of [addr, addr + len) is mapped shared and for writing from files that are
- * kept by a file system (no tmpfs, no memfd, no file that was removed). NULL, or what is in
- * the way, in words.
+ * kept by a file system (no tmpfs, no memfd, no file that was removed), and inside them. NULL,
+ * or what is in the way, in words.
  */
 const char *mrf_pmem_why_not(uint64_t addr, uint64_t len);
 /* Returns when the file system has them on its storage; positive FI_E*. */

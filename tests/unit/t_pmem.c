@@ -132,6 +132,25 @@ START_TEST(file_of_whatever_name_is_persistent)
 }
 END_TEST
 
+/* What is written behind the end, in the last page as well, is not the file's. */
+START_TEST(bytes_behind_the_end_of_a_file_are_not_persistent)
+{
+	void *second;
+
+	if (!kept_here())
+		return;
+	ck_assert_int_eq(ftruncate(file, LEN - 100), 0);
+	ck_assert_ptr_eq(why(mem, LEN - 100), NULL);
+	ck_assert_str_eq(why(mem, LEN - 99), "passes the end of its file");
+	ck_assert_str_eq(why(mem + LEN - 100, 1), "passes the end of its file");
+	second = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 3 * PAGE);
+	ck_assert_ptr_ne(second, MAP_FAILED);
+	ck_assert_ptr_eq(why(second, PAGE - 100), NULL);
+	ck_assert_str_eq(why(second, PAGE - 99), "passes the end of its file");
+	munmap(second, PAGE);
+}
+END_TEST
+
 START_TEST(file_on_tmpfs_is_not_persistent)
 {
 	struct statfs fs;
@@ -342,6 +361,7 @@ static TCase *tcase_memory(void)
 	tcase_add_test(tc, shared_mapping_of_a_file_is_persistent);
 	tcase_add_test(tc, other_memory_is_not_and_it_is_said_why);
 	tcase_add_loop_test(tc, file_of_whatever_name_is_persistent, 0, 5);
+	tcase_add_test(tc, bytes_behind_the_end_of_a_file_are_not_persistent);
 	tcase_add_test(tc, file_on_tmpfs_is_not_persistent);
 	tcase_add_test(tc, region_of_other_memory_is_refused);
 	tcase_add_test(tc, kernel_that_does_not_pin_files_is_named_as_the_reason);

@@ -69,6 +69,7 @@ struct mrf_op {
 	bool ask_first;		/* even a key that carries its rkey must be resolved */
 	bool resolved;		/* all keys known good; holds until the next requeue */
 	bool imm_posted;
+	bool told;		/* the target counts it as it lands: never done twice */
 	bool commit;		/* by commit: what was written is to be flushed, too */
 	uint8_t timeouts;
 	uint8_t empty_known;	/* by rma: no bytes, and an answer allowed that */

@@ -80,6 +80,7 @@ static int post_piece(struct mrf_peer *peer, struct mrf_op *op)
 		return ret;
 	op->pos += len;
 	op->inflight++;
+	op->told |= wr.op == MRF_VWR_WRITE_IMM;
 	op->imm_posted = op->has_imm && !peer->events && op->pos == op->total;
 	return 0;
 }

@@ -116,7 +116,8 @@ static void follower(struct mrf_peer *peer, struct mrf_op *op)
 {
 	switch (peer->conn->cause) {
 	case MRF_WC_LOCAL:
-		if (peer->conn->late && (op->has_imm || op->kind == MRF_OP_ATOMIC)) {
+		if (peer->conn->late &&
+		    (op->has_imm || op->told || op->kind == MRF_OP_ATOMIC)) {
 			lost(peer, op, MRF_WC_OTHER);
 			break;
 		}

@@ -66,10 +66,12 @@ static inline int send_off(struct mrf_conn *conn, struct mrf_op *op, const struc
 	struct mrf_sge here = { .addr = req->buf, .len = (uint32_t)req->len };
 	bool few = req->kind == MRF_OP_WRITE && req->len <= FEW_BYTES;
 
-	if (req->kind == MRF_OP_WRITE && ends->event)
+	if (req->kind == MRF_OP_WRITE && ends->event) {
+		op->told = true;
 		return mrf_vconn_write_imm(conn->vconn, conn->owner.id, few,
 					   few ? &here : op->sge, ends->remote_addr, ends->rkey,
 					   ends->event);
+	}
 	return mrf_vconn_access(conn->vconn, conn->owner.id,
 				req->kind == MRF_OP_READ ? MRF_VWR_READ : MRF_VWR_WRITE, few,
 				few ? &here : op->sge, ends->remote_addr, ends->rkey);

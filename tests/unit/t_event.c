@@ -428,6 +428,49 @@ START_TEST(event_refused_and_flushed_writes_count_once_when_they_are_done)
 }
 END_TEST
 
+/* The bytes of a read find out that they have no place when what is behind it has run. */
+START_TEST(event_write_behind_a_read_to_a_closed_buffer_is_not_repeated)
+{
+	struct fid_mr *doomed;
+	int i, failed = 0;
+
+	open_counted(FI_MR_ALLOCATED);
+	write_ok(0, 8);
+	pair_read(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	doomed = node_reg(&p.a, p.src, PAIR_LEN, FI_READ, 2);
+	fake.flush_local = _i & 1;
+	fake_hold(true);
+	ck_assert_int_eq(fi_read(p.a.ep, p.src, 400, fi_mr_desc(doomed), p.to, p.base, p.key,
+				 &p),
+			 0);
+	/* The short way, and the long one. */
+	if (_i & 2) {
+		pair_write(&p, 1000, 8);
+	} else {
+		struct fi_rma_iov rma = { p.base + 1000, 8, p.key };
+
+		ck_assert_int_eq(write_msg(&rma, 1, 0, 0), 0);
+	}
+	must_close(&doomed->fid);
+	fake_hold(false);
+	for (i = 0; i < 2; i++) {
+		struct fi_cq_data_entry e;
+		struct fi_cq_err_entry got = { 0 };
+
+		if (fi_cq_sread(p.a.cq, &e, 1, NULL, LONG_MS) != -FI_EAVAIL)
+			continue;
+		ck_assert_int_eq(fi_cq_readerr(p.a.cq, &got, 0), 1);
+		failed += got.err == (got.flags & FI_READ ? FI_EFAULT : FI_EIO);
+	}
+	ck_assert_int_eq(failed, 2);
+	want_count(1);
+	write_ok(0, 8);
+	want_count(2);
+	close_counted();
+}
+END_TEST
+
 START_TEST(event_write_that_was_never_done_counts_nothing)
 {
 	open_counted(FI_MR_ALLOCATED);
@@ -725,6 +768,8 @@ static TCase *tcase_between(void)
 	tcase_add_loop_test(tc, event_data_that_were_flushed_are_sent_again_and_once, 0, 2);
 	tcase_add_loop_test(tc, event_refused_and_flushed_writes_count_once_when_they_are_done,
 			    0, 8);
+	tcase_add_loop_test(tc, event_write_behind_a_read_to_a_closed_buffer_is_not_repeated,
+			    0, 4);
 	tcase_add_loop_test(tc, event_write_that_was_never_done_counts_nothing, 0, 2);
 	tcase_add_loop_test(tc, event_count_goes_on_over_refreshes_and_new_registrations, 0,
 			    2);

@@ -321,7 +321,11 @@ void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		on_response(conn, event);
 		break;
 	case MRF_CM_REJECTED:
-		on_rejected(conn, event);
+		/* It may have let us in first: then something is in flight. */
+		if (connecting)
+			on_rejected(conn, event);
+		else
+			on_gone(conn, true);
 		break;
 	case MRF_CM_FAILED:
 		if (connecting)

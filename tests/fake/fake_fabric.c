@@ -1607,7 +1607,8 @@ int mrf_vconn_establish(struct mrf_vconn *conn)
 void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
 {
 	enter();
-	if (conn->peer && conn->state == REQUESTED) {
+	/* Also of one that was accepted: so says the kernel while the peer is not heard. */
+	if (conn->peer && (conn->state == REQUESTED || conn->state == CONNECTED)) {
 		struct mrf_vconn *peer = conn->peer;
 
 		see(data, len);

@@ -480,6 +480,44 @@ START_TEST(initiator_hangs_up_on_junk_that_was_sent_before_it_had_connected)
 }
 END_TEST
 
+/* What rdma_reject does between the acceptance and its confirmation. */
+START_TEST(initiator_that_was_let_in_and_then_rejected_completes_what_is_in_flight)
+{
+	struct mrf_answer answer = { .status = MRF_MR_OK,
+				     .flags = MRF_ANSWER_COMPLETE,
+				     .access = FI_REMOTE_WRITE,
+				     .len = SLOT,
+				     .nseg = 1,
+				     .seg = { { .len = SLOT, .rkey = raw.mr.rkey } } };
+	uint8_t msg[MRF_PROTO_MAX_MSG], data[MRF_PROTO_CHALLENGE_LEN];
+	fi_addr_t to = raw_listen(&raw, &p.a);
+	struct mrf_challenge challenge = { .number = 1 };
+	struct mrf_ask ask;
+	size_t len;
+
+	fake_hold(true);
+	begin(to);
+	raw_take_request(&raw);
+	raw_accept(&raw, 8);
+	raw_recv(&raw);
+	ck_assert_int_eq(mrf_ask_decode(raw.slots[0], SLOT, &ask), 0);
+	answer.cookie = ask.cookie;
+	answer.key = ask.key;
+	ck_assert_int_eq(raw_send(&raw, msg, mrf_answer_encode(&answer, msg)), 0);
+	want_soon(fake_queued());
+	if (_i == 0)
+		len = mrf_refuse_encode(MRF_REFUSE_VERSION, data);
+	else
+		len = mrf_challenge_encode(&challenge, data);
+	mrf_vconn_reject(raw.conn, data, _i == 2 ? 0 : len);
+	/* Nobody knows what the kernel there has done by then. */
+	want_err(&p.a, &raw, FI_ECONNRESET, "may or may not");
+	want_none(&p.a);
+	fake_hold(false);
+	target_works();
+}
+END_TEST
+
 START_TEST(initiator_gives_up_on_a_target_that_hangs_up_each_time)
 {
 	fi_addr_t to = raw_listen(&raw, &p.a);
@@ -555,6 +593,9 @@ static TCase *tcase_initiator(void)
 	tcase_add_loop_test(tc, initiator_hangs_up_on_a_malformed_answer, 0, 4);
 	tcase_add_test(tc, initiator_ignores_an_answer_before_there_is_a_question);
 	tcase_add_test(tc, initiator_hangs_up_on_junk_that_was_sent_before_it_had_connected);
+	tcase_add_loop_test(
+		tc, initiator_that_was_let_in_and_then_rejected_completes_what_is_in_flight, 0,
+		3);
 	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_that_hangs_up_each_time, 0,
 			    2);
 	tcase_add_test(tc, initiator_asks_no_more_at_a_time_than_the_target_allows);

@@ -20,18 +20,24 @@ static inline void put_head(uint8_t *buf, enum mrf_msg_type type, size_t len)
 	put16(buf + 2, (uint16_t)len);
 }
 
-/* Of len bytes that came: are they such a message, and at least so many? */
-static inline int check_head(const uint8_t *head, size_t len, int type, size_t at_least)
+/* Of len bytes that came: are they such a message of any version, and at least so many? */
+static inline int check_type(const uint8_t *head, size_t len, int type, size_t at_least)
 {
 	size_t says = get16(head + 2);
 
-	if (head[1] != MRF_PROTO_VERSION)
-		return -FI_ENOSYS;
 	if (head[0] != type)
 		return -FI_EREMOTEIO;
 	if (says > len || says < at_least)
 		return -FI_EINVAL;
 	return 0;
+}
+
+/* ... of the one that we speak? */
+static inline int check_head(const uint8_t *head, size_t len, int type, size_t at_least)
+{
+	if (head[1] != MRF_PROTO_VERSION)
+		return -FI_ENOSYS;
+	return check_type(head, len, type, at_least);
 }
 
 #endif

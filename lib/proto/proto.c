@@ -22,9 +22,14 @@ static void put_greeting(uint8_t *buf, enum mrf_msg_type type, size_t len)
 	put_head(buf + MAGIC_LEN, type, len);
 }
 
+static bool is_greeting(const uint8_t *buf, size_t len)
+{
+	return buf && len >= MAGIC_LEN + HEAD_LEN && !memcmp(buf, magic, MAGIC_LEN);
+}
+
 static int check_greeting(const uint8_t *buf, size_t len, int type, size_t at_least)
 {
-	if (!buf || len < MAGIC_LEN + HEAD_LEN || memcmp(buf, magic, MAGIC_LEN))
+	if (!is_greeting(buf, len))
 		return -FI_EREMOTEIO;
 	return check_head(buf + MAGIC_LEN, len, type, at_least);
 }
@@ -138,8 +143,11 @@ int mrf_challenge_decode(const void *data, size_t len, struct mrf_challenge *cha
 int mrf_refuse_decode(const void *data, size_t len, uint32_t *reason)
 {
 	const uint8_t *buf = data;
-	int ret = check_greeting(buf, len, MRF_MSG_REFUSE, MRF_PROTO_REFUSE_LEN);
+	int ret;
 
+	if (!is_greeting(buf, len))
+		return -FI_EREMOTEIO;
+	ret = check_type(buf + MAGIC_LEN, len, MRF_MSG_REFUSE, MRF_PROTO_REFUSE_LEN);
 	if (ret)
 		return ret;
 	*reason = get32(buf + 8);

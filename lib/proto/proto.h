@@ -144,6 +144,7 @@ size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf);
 /* Decoders: the output is written on success only. */
 int mrf_hello_decode(const void *buf, size_t len, struct mrf_hello *hello);
 int mrf_welcome_decode(const void *buf, size_t len, struct mrf_welcome *welcome);
+/* Of any version: that there is no common one is said in the target's. */
 int mrf_refuse_decode(const void *buf, size_t len, uint32_t *reason);
 /* Of a refusal with that reason. */
 int mrf_challenge_decode(const void *buf, size_t len, struct mrf_challenge *challenge);

@@ -201,6 +201,7 @@ START_TEST(proto_foreign_bytes_and_versions_are_told_apart)
 	struct mrf_hello h = { .flags = 77, .instance = 77 };
 	struct mrf_ask ask = { .cookie = 1, .key = 2 }, a;
 	uint8_t buf[64] = { 0 };
+	uint32_t reason = 77;
 
 	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), -FI_EREMOTEIO);
 	ck_assert_int_eq(mrf_hello_decode(NULL, 0, &h), -FI_EREMOTEIO);
@@ -211,6 +212,13 @@ START_TEST(proto_foreign_bytes_and_versions_are_told_apart)
 	buf[4] = MRF_MSG_WELCOME;
 	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), -FI_EREMOTEIO);
 	ck_assert_uint_eq(h.flags, 77);
+	/* Only a refusal says something to every version: that it is another one. */
+	mrf_refuse_encode(MRF_REFUSE_VERSION, buf);
+	buf[5]++;
+	ck_assert_int_eq(mrf_refuse_decode(buf, sizeof(buf), &reason), 0);
+	ck_assert_uint_eq(reason, MRF_REFUSE_VERSION);
+	buf[6] = MRF_PROTO_REFUSE_LEN - 1;
+	ck_assert_int_eq(mrf_refuse_decode(buf, sizeof(buf), &reason), -FI_EINVAL);
 	mrf_ask_encode(&ask, buf);
 	buf[1] = 0;
 	ck_assert_int_eq(mrf_ask_decode(buf, sizeof(buf), &a), -FI_ENOSYS);

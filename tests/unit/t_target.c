@@ -376,6 +376,13 @@ START_TEST(initiator_gives_up_on_a_target_of_another_kind)
 		want_err(&p.a, &raw, FI_EREMOTEIO, "another version");
 		break;
 	case 3:
+		/* As one of that other version says it. */
+		mrf_refuse_encode(MRF_REFUSE_VERSION, data);
+		data[5]++;
+		mrf_vconn_reject(raw.conn, data, sizeof(data));
+		want_err(&p.a, &raw, FI_EREMOTEIO, "another version");
+		break;
+	case 4:
 		mrf_vconn_reject(raw.conn, data,
 				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
 		want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources");
@@ -589,7 +596,7 @@ static TCase *tcase_initiator(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_of_another_kind, 0, 5);
+	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_of_another_kind, 0, 6);
 	tcase_add_loop_test(tc, initiator_hangs_up_on_a_malformed_answer, 0, 4);
 	tcase_add_test(tc, initiator_ignores_an_answer_before_there_is_a_question);
 	tcase_add_test(tc, initiator_hangs_up_on_junk_that_was_sent_before_it_had_connected);

@@ -79,6 +79,7 @@ void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event);
 void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc);
 /* Its peer is gone: takes in what came before, and ends it. */
 void mrf_pasv_gone(struct mrf_pasv *pasv);
+/* Likewise of all that an endpoint has. */
 void mrf_pasv_destroy_all(struct mrf_ep *ep);
 /* Destroys those that are doomed. Nothing that was polled may be unhandled. */
 void mrf_pasv_bury(struct mrf_agent *agent);

@@ -217,7 +217,6 @@ int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
 static int ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
 {
 	mrf_vconn_close(ep->listener);
-	mrf_agent_poll(agent);
 	mrf_pasv_destroy_all(ep);
 	mrf_atomic_loop_close(ep);
 	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, mrf_vcq_fd(ep->scq), NULL);

@@ -83,6 +83,10 @@ void mrf_pasv_destroy_all(struct mrf_ep *ep)
 {
 	struct mrf_list *node;
 
+	/* First nothing lands any more; what has is taken in, for its peer knows of it. */
+	mrf_list_each(pos, &ep->passive)
+		mrf_vconn_disconnect(mrf_list_entry(pos, struct mrf_pasv, node)->vconn);
+	mrf_agent_poll(ep->agent);
 	while ((node = mrf_list_first(&ep->passive)))
 		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, node));
 }
@@ -243,8 +247,10 @@ void mrf_pasv_gone(struct mrf_pasv *pasv)
 	struct mrf_agent *agent = pasv->ep->agent;
 	uint64_t id = pasv->owner.id;
 
-	if (wants_events(pasv->ep))
+	if (wants_events(pasv->ep)) {
+		mrf_vconn_disconnect(pasv->vconn);
 		mrf_agent_poll(agent);
+	}
 	/* What came may have been malformed. */
 	if (mrf_idmap_find(&agent->owners, id))
 		pasv_destroy(pasv);

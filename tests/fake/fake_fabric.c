@@ -127,7 +127,7 @@ static struct {
 	bool break_ran;
 	unsigned unreachable_nth;
 	int unreachable_err;
-	bool hold, run_on_arm;
+	bool hold, run_on_arm, run_on_disconnect;
 } f = { .conns = { &f.conns, &f.conns },
 	.kept = { &f.kept, &f.kept },
 	.next_port = 40000 };
@@ -187,7 +187,7 @@ void fake_reset(void)
 	enter();
 	memset(&fake, 0, sizeof(fake));
 	fake.max_msg_size = 8u << 20;
-	f.hold = f.run_on_arm = false;
+	f.hold = f.run_on_arm = f.run_on_disconnect = false;
 	leave();
 	if (fake_live()) {
 		fprintf(stderr, "fake_fabric: %u things left over\n", fake_live());
@@ -1003,6 +1003,13 @@ void fake_run_on_arm(void)
 	leave();
 }
 
+void fake_run_on_disconnect(void)
+{
+	enter();
+	f.run_on_disconnect = true;
+	leave();
+}
+
 static void run_one(struct mrf_vcq *cq)
 {
 	mrf_list_each (node, &f.conns) {
@@ -1622,6 +1629,11 @@ void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
 void mrf_vconn_disconnect(struct mrf_vconn *conn)
 {
 	enter();
+	if (f.run_on_disconnect) {
+		f.run_on_disconnect = f.hold = false;
+		if (conn->peer)
+			run_queue(conn->peer);
+	}
 	if (conn->state == CONNECTED && !conn->cm->denied) {
 		part(conn);
 		conn->state = GONE;

@@ -127,6 +127,9 @@ void fake_hold(bool hold);
 /* The next arming of a completion queue carries out one of those held for it, just after.
  */
 void fake_run_on_arm(void);
+/* The next disconnecting is too late for what its peer has in a queue: it is carried out.
+ */
+void fake_run_on_disconnect(void);
 /* How many are in queues of connected queue pairs; any time. */
 unsigned fake_queued(void);
 /* Messages whose fate was FAKE_KEEP arrive now. */

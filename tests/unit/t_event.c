@@ -741,6 +741,23 @@ START_TEST(close_counts_what_the_agent_was_not_woken_for)
 }
 END_TEST
 
+/* What comes while it is being closed is done for its peer, and so it counts. */
+START_TEST(close_of_the_endpoint_counts_what_was_faster)
+{
+	open_counted(FI_MR_ALLOCATED);
+	write_ok(0, 8);
+	fake_hold(true);
+	pair_write(&p, 0, 8);
+	fake_run_on_disconnect();
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert_uint_eq(fi_cntr_read(cntr), 2);
+	must_close(&cntr->fid);
+	pair_close(&p);
+}
+END_TEST
+
 static TCase *tcase_count(void)
 {
 	TCase *tc = tcase_create("count");
@@ -791,6 +808,7 @@ static TCase *tcase_close(void)
 	tcase_add_test(tc, close_returns_when_all_is_counted);
 	tcase_add_loop_test(tc, close_of_the_endpoint_returns_when_all_is_counted, 0, 2);
 	tcase_add_loop_test(tc, close_counts_what_the_agent_was_not_woken_for, 0, 2);
+	tcase_add_test(tc, close_of_the_endpoint_counts_what_was_faster);
 	return tc;
 }
 

@@ -10,7 +10,11 @@
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "domain/domain.h"
+#include "proto/proto.h"
 #include "proto/rawkey.h"
+
+_Static_assert(MRF_PROTOCOL_VERSION == MRF_PROTO_VERSION,
+	       "applications are told what goes over the wire");
 
 static const struct fi_tx_attr tx_offer = {
 	.op_flags = 0,

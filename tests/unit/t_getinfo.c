@@ -10,6 +10,7 @@
 #include "base/param.h"
 #include "contract/limits.h"
 #include "domain/domain.h"
+#include "proto/proto.h"
 #include "unit.h"
 
 #define V17 FI_VERSION(1, 17)
@@ -421,7 +422,9 @@ START_TEST(getinfo_checks_every_endpoint_hint)
 {
 	CK_FIELD(ep_attr->type, FI_EP_MSG, FI_EP_RDM);
 	CK_FIELD(ep_attr->protocol, FI_PROTO_RXM, MRF_PROTOCOL);
-	CK_FIELD(ep_attr->protocol_version, 2, 1);
+	CK_FIELD(ep_attr->protocol_version, MRF_PROTO_VERSION + 1, MRF_PROTO_VERSION);
+	ck_assert_int_eq(get_hints(), 0);
+	ck_assert_uint_eq(info->ep_attr->protocol_version, MRF_PROTO_VERSION);
 	CK_FIELD(ep_attr->max_msg_size, MRF_LIMIT_MSG_SIZE + 1, MRF_LIMIT_MSG_SIZE);
 	CK_FIELD(ep_attr->max_order_raw_size, MRF_LIMIT_MSG_SIZE + 1, MRF_LIMIT_MSG_SIZE);
 	CK_FIELD(ep_attr->max_order_war_size, 1, 0);

@@ -363,7 +363,8 @@ bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_requ
 	if (!remote || !remote->known)
 		return false;
 	request->key = remote->peer_key;
-	request->serial = remote->serial;
+	/* The registration that was answered for: its successor may have other bounds. */
+	request->serial = remote->instance;
 	return true;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "exec_int.h"
@@ -13,6 +14,7 @@ const char *const kind_names[KINDS] = {
 	[BIND_CNTR] = "fi_mr_bind of a counter",
 	[CNTR] = "counter",
 	[COUNT] = "fi_cntr_read",
+	[AWAIT] = "event of fi_mr_reg",
 	[ENABLE] = "fi_mr_enable",
 	[REFRESH] = "fi_mr_refresh",
 	[SHOW] = "fi_mr_key",
@@ -78,11 +80,22 @@ static void check_own_key(struct actor *a, struct region *r, uint64_t key)
 	r->told = key;
 }
 
+/* The worker may be about to write them: the calls are there for such a moment, too. */
+static __attribute__((no_sanitize("thread"))) uint64_t key_shown(const struct region *r)
+{
+	return r->mr->key;
+}
+
+static __attribute__((no_sanitize("thread"))) void *desc_of(const struct region *r)
+{
+	return r->mr->mem_desc;
+}
+
 static void check_key(struct actor *a, struct region *r)
 {
-	uint64_t mode = a->world->conf.mode, key = fi_mr_key(r->mr);
+	uint64_t mode = a->world->conf.mode, key = key_shown(r);
 
-	if (r->state == DISABLED || mode & FI_MR_RAW) {
+	if (r->state != ENABLED || mode & FI_MR_RAW) {
 		if (key != FI_KEY_NOTAVAIL)
 			key_wrong(r, key, "it should have none to show");
 	} else if (!(mode & FI_MR_PROV_KEY)) {
@@ -98,7 +111,7 @@ static void check_key(struct actor *a, struct region *r)
 
 static void check_desc(struct actor *a, struct region *r)
 {
-	void *desc = fi_mr_desc(r->mr);
+	void *desc = desc_of(r);
 
 	if ((desc != NULL) != (r->state == ENABLED))
 		model_fail("fi_mr_desc", "fi_mr_desc: %p of a region that is %s", desc,
@@ -117,10 +130,16 @@ static void check_desc(struct actor *a, struct region *r)
 
 static void check_shown(struct actor *a, struct region *r)
 {
-	if (r->state != DISABLED && r->state != ENABLED)
+	if (r->state != DISABLED && r->state != ENABLED && r->state != FAILED)
+		return;
+	/* Key first, descriptor then: what is enabled has both. */
+	if (r->pending && desc_of(r))
+		did_register(r);
+	if (r->pending && key_shown(r) == FI_KEY_NOTAVAIL)
 		return;
 	check_key(a, r);
-	check_desc(a, r);
+	if (!r->pending)
+		check_desc(a, r);
 }
 
 /* --- steps -------------------------------------------------------------------------- */
@@ -132,6 +151,7 @@ static void (*const runs[KINDS])(struct actor *a, const struct step *step) = {
 	[READ] = run_access,   [ATOMIC] = run_access,	[PUT] = run_local,
 	[GET] = run_local,     [EP] = run_ep,		[BIND_CNTR] = run_bind_cntr,
 	[CNTR] = run_cntr,     [COUNT] = run_count,	[DOMAIN] = run_domain,
+	[AWAIT] = run_await,
 };
 
 /* Steps that can be done while an access of the peer is under way. */
@@ -172,7 +192,7 @@ void step_run(struct actor *a, const struct step *step)
 		runs[step->kind](a, step);
 	if (flew)
 		land(a);
-	if (step->kind <= RAW || step->kind == BIND_CNTR)
+	if (step->kind <= RAW || step->kind == BIND_CNTR || step->kind == AWAIT)
 		check_shown(a, &a->regions[step->slot]);
 }
 
@@ -208,6 +228,7 @@ void actor_open(struct actor *a, struct world *world, unsigned number)
 		a->ep_open[i] = true;
 	for (unsigned i = 0; i < SHARED_CNTRS; i++)
 		a->cntr_open[i] = true;
+	limb->tickets = calloc(world->conf.steps + 1, sizeof(*limb->tickets));
 	memory_open(a, world->side->backend->memory);
 	limb->peer = world->side->backend->peer_open(&world->conf, number);
 }
@@ -311,4 +332,5 @@ void actor_close(struct actor *a)
 	check_memory(a);
 	a->world->side->backend->peer_close(a->limb->peer);
 	munmap(a->limb->mem, MEM);
+	free(a->limb->tickets);
 }

@@ -10,6 +10,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
 #include <rdma/fi_rma.h>
 #include "model.h"
 
@@ -91,6 +92,7 @@ struct side {
 		char name[NAME_MAX_LEN];
 	} shared[SHARED_EPS];
 	struct fid_cntr *cntrs[SHARED_CNTRS];
+	struct fid_eq *eq; /* of registrations, see exec_async.c; or NULL */
 };
 
 void side_open(struct side *side, const struct backend *backend, const struct conf *conf,
@@ -103,6 +105,22 @@ void endpoint_close(struct endpoint *ep);
 struct fid_cntr *cntr_open(struct side *side);
 /* Fails unless the counter comes to show what it has to. */
 void cntr_check(struct fid_cntr *cntr, const struct tally *tally);
+
+/*
+ * What an event has said of a registration: its context. Written by whichever thread reads
+ * it.
+ */
+struct ticket {
+	const struct actor *owner;
+	unsigned long number; /* of the owner's, upwards */
+	struct fid *fid;      /* NULL: nothing was said so far */
+	int rc;
+	bool over;
+};
+
+/* Binds the domain to an event queue, if the world wants it. */
+void async_open(struct side *side);
+void async_close(struct side *side);
 
 /* What the library has of one thread. */
 struct limb {
@@ -118,6 +136,8 @@ struct limb {
 		uint64_t key;
 		uint64_t addr;
 	} hand;
+	struct ticket *tickets; /* by the thread's clock */
+	unsigned long last_ticket; /* of which there was an event */
 	bool flying; /* an access goes on during this step */
 	struct step flight;
 	struct region *flight_region;

@@ -135,6 +135,8 @@ static void access_end(struct actor *a, const struct step *step, const struct wa
 	if (step->kind == WRITE && (!answer.err || cut))
 		did_write(a, a->limb->flight_region, a->limb->flight_counters, step,
 			  !answer.err);
+	if (!answer.err)
+		did_register(a->limb->flight_region);
 	check_memory(a);
 }
 

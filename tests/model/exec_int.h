@@ -11,6 +11,13 @@ void check_answer(const struct step *step, const struct want *want, int rc,
 /* The memory is as the model has it. */
 void check_memory(const struct actor *a);
 
+/* The registration that this step is; its event comes with that context. */
+struct ticket *ticket_of(const struct actor *a);
+/* No event speaks of it from now on: refused, or closed. */
+void ticket_end(struct ticket *ticket);
+/* Takes the region's key from those that several threads want, if it has one. */
+void shared_leave(struct actor *a, struct region *r);
+
 struct fid_domain *domain_of(const struct actor *a);
 struct endpoint *endpoint_of(const struct actor *a, unsigned ep);
 /* The key of the region if all threads want it, else NULL. */
@@ -25,6 +32,7 @@ void run_close(struct actor *a, const struct step *step);
 void run_bind_cntr(struct actor *a, const struct step *step);
 void run_cntr(struct actor *a, const struct step *step);
 void run_count(struct actor *a, const struct step *step);
+void run_await(struct actor *a, const struct step *step);
 void run_ep(struct actor *a, const struct step *step);
 void run_domain(struct actor *a, const struct step *step);
 void run_raw(struct actor *a, const struct step *step);

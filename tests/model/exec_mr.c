@@ -10,10 +10,7 @@
 
 struct shared_key *shared_of(const struct actor *a, const struct region *r)
 {
-	int i = r->keyed && !(a->world->conf.mode & FI_MR_PROV_KEY) ? shared_key(r->key)
-								    : -1;
-
-	return i < 0 ? NULL : &a->world->keys[i];
+	return r->claims ? &a->world->keys[shared_key(r->key)] : NULL;
 }
 
 /* Before the region may get the key. */
@@ -36,6 +33,15 @@ static void shared_got(struct shared_key *k, uint64_t key)
 	if (!atomic_compare_exchange_strong(&k->held, &nobody, 1))
 		model_fail("two hold a key", "two regions were given key 0x%llx",
 			   (unsigned long long)key);
+}
+
+void shared_leave(struct actor *a, struct region *r)
+{
+	struct shared_key *k = shared_of(a, r);
+
+	if (k)
+		shared_end(k);
+	r->claims = false;
 }
 
 /* --- registering -------------------------------------------------------------------- */
@@ -82,6 +88,7 @@ static void reg_args(const struct actor *a, const struct step *step,
 	attr->iov_count = step->n;
 	if (step->fault == BAD_COUNT)
 		attr->iov_count = step->seed & 1 ? 0 : 17;
+	attr->context = ticket_of(a);
 	attr->access = step->access;
 	if (step->fault == BAD_ACCESS)
 		attr->access |= FI_RMA_EVENT;
@@ -110,10 +117,10 @@ static int reg_call(const struct actor *a, const struct step *step, struct reg_a
 	if (call == 1)
 		return fi_mr_regv(domain_of(a), attr->mr_iov, attr->iov_count,
 				  attr->access, attr->offset, attr->requested_key,
-				  args->flags, mr, NULL);
+				  args->flags, mr, attr->context);
 	return fi_mr_reg(domain_of(a), attr->mr_iov->iov_base, attr->mr_iov->iov_len,
 			 attr->access, attr->offset, attr->requested_key, args->flags, mr,
-			 NULL);
+			 attr->context);
 }
 
 /* The key may be somebody else's: then that is what has to be said. */
@@ -128,7 +135,7 @@ static int reg_shared(struct actor *a, const struct step *step, struct reg_args 
 	rc = reg_call(a, step, args, mr);
 	if (rc)
 		shared_end(k);
-	else
+	else if (!is_doomed(a, step))
 		shared_got(k, step->key);
 	/* The one more is our own. */
 	if (maybe || atomic_load(&k->changes) != changes + 1)
@@ -155,10 +162,14 @@ void run_reg(struct actor *a, const struct step *step)
 	check_answer(step, &want, rc, "");
 	if (rc && mr != untouched)
 		model_fail("mr written", "a registration that failed has written *mr");
-	if (rc)
+	if (rc) {
+		ticket_end(ticket_of(a));
 		return;
+	}
 	did_reg(a, step);
 	r->mr = mr;
+	r->claims = k;
+	r->ticket = ticket_of(a);
 }
 
 /* --- binding, enabling, refreshing, closing ----------------------------------------- */
@@ -226,7 +237,7 @@ void run_refresh(struct actor *a, const struct step *step)
 void run_close(struct actor *a, const struct step *step)
 {
 	struct region *r = &a->regions[step->slot];
-	struct shared_key *k = shared_of(a, r);
+	struct shared_key *k = r->state == FAILED ? NULL : shared_of(a, r);
 	struct want want = { 0 };
 	int rc;
 
@@ -236,8 +247,8 @@ void run_close(struct actor *a, const struct step *step)
 	rc = fi_close(&r->mr->fid);
 	check_answer(step, &want, rc, "");
 	if (!rc) {
-		if (k)
-			shared_end(k);
+		shared_leave(a, r);
+		ticket_end(r->ticket);
 		did_close(a, step);
 	} else if (k) {
 		shared_got(k, r->key);

@@ -58,7 +58,7 @@ bool is_there(uint32_t off, uint32_t len)
 
 bool is_open(const struct region *r)
 {
-	return r->state == DISABLED || r->state == ENABLED;
+	return r->state == DISABLED || r->state == ENABLED || r->state == FAILED;
 }
 
 /* What it is called by peers, as far as anybody can know. */
@@ -72,7 +72,8 @@ struct region *find_key(struct actor *a, uint64_t key)
 	for (unsigned i = 0; i < REGIONS; i++) {
 		struct region *r = &a->regions[i];
 
-		if (is_open(r) && r->keyed && key_of(&a->world->conf, r) == key)
+		if (is_open(r) && !has_failed(r) && r->keyed &&
+		    key_of(&a->world->conf, r) == key)
 			return r;
 	}
 	return NULL;
@@ -128,14 +129,15 @@ uint64_t address_of(const struct conf *conf, const struct region *r, uint32_t of
 
 /* --- registering ------------------------------------------------------------------- */
 
-/* Without what only other threads know: shared keys. */
+/* Without what only other threads know: shared keys; and of doomed regions. */
 static void want_key(const struct actor *a, const struct step *step, struct want *want)
 {
 	if (a->world->conf.mode & FI_MR_PROV_KEY || !(step->access & REMOTE))
 		return;
 	if (step->fault == BAD_KEY)
 		want_add(want, -FI_EKEYREJECTED);
-	else if (shared_key(step->key) < 0 && find_key((struct actor *)a, step->key))
+	else if (shared_key(step->key) < 0 && find_key((struct actor *)a, step->key) &&
+		 find_key((struct actor *)a, step->key)->state != FAILED)
 		want_add(want, -FI_ENOKEY);
 }
 
@@ -146,7 +148,7 @@ static void want_memory(const struct actor *a, const struct step *step, struct w
 	for (unsigned i = 0; i < step->n; i++) {
 		total += step->len[i];
 		if (!is_there(step->off[i], step->len[i]) &&
-		    a->world->conf.mode & FI_MR_ALLOCATED)
+		    a->world->conf.mode & FI_MR_ALLOCATED && !a->world->conf.async)
 			want_add(want, -FI_EFAULT);
 	}
 	if (!total && FI_VERSION_GE(a->world->conf.api, FI_VERSION(1, 13)))
@@ -174,14 +176,20 @@ void want_reg(const struct actor *a, const struct step *step, struct want *want)
 	want_key(a, step, want);
 	want_memory(a, step, want);
 	want_done(want);
+	if (step->access & REMOTE && shared_key(step->key) < 0 &&
+	    find_doomed((struct actor *)a, step->key))
+		want_add(want, -FI_ENOKEY);
 }
 
 void did_reg(struct actor *a, const struct step *step)
 {
 	uint64_t mode = a->world->conf.mode;
 	struct region *r = &a->regions[step->slot];
+	struct region *doomed = find_doomed(a, step->key);
 	struct raw raw = r->raw;
 
+	if (doomed && step->access & REMOTE)
+		did_register(doomed);
 	memset(r, 0, sizeof(*r));
 	r->raw = raw; /* of the one before: stale */
 	r->serial = ++a->serials;
@@ -195,6 +203,9 @@ void did_reg(struct actor *a, const struct step *step)
 	if (mode & FI_MR_ENDPOINT ||
 	    (mode & FI_MR_RMA_EVENT && step->fault == OTHER_EVENT))
 		r->state = DISABLED;
+	if (is_doomed(a, step))
+		r->state = FAILED;
+	r->pending = r->unread = a->world->conf.async;
 	r->told = FI_KEY_NOTAVAIL;
 	r->event = step->access & FI_REMOTE_WRITE &&
 		   (step->fault == OTHER_EVENT ||
@@ -226,7 +237,7 @@ void want_bind(const struct actor *a, const struct step *step, struct want *want
 	} else {
 		if (step->fault == BAD_FLAG)
 			want_add(want, -FI_EBADFLAGS);
-		if (r->state == ENABLED)
+		if (r->state == ENABLED || has_failed(r))
 			want_add(want, -FI_EOPBADSTATE);
 		if (r->bound >> step->ep & 1)
 			want_add(want, -FI_EINVAL);
@@ -234,6 +245,8 @@ void want_bind(const struct actor *a, const struct step *step, struct want *want
 			want_add(want, -FI_EINVAL);
 	}
 	want_done(want);
+	if (a->world->conf.mode & FI_MR_ENDPOINT && r->state == FAILED)
+		want_state(r, want);
 }
 
 void did_bind(struct actor *a, const struct step *step)
@@ -247,12 +260,15 @@ void want_enable(const struct actor *a, const struct step *step, struct want *wa
 
 	if (r->state == DISABLED && a->world->conf.mode & FI_MR_ENDPOINT && !r->bound)
 		want_add(want, -FI_EINVAL);
-	want_done(want);
+	if (r->state != FAILED)
+		want_done(want);
+	want_state(r, want);
 }
 
 void did_enable(struct actor *a, const struct step *step)
 {
 	a->regions[step->slot].state = ENABLED;
+	did_register(&a->regions[step->slot]);
 }
 
 void want_close(const struct actor *a, const struct step *step, struct want *want)
@@ -271,6 +287,7 @@ void did_close(struct actor *a, const struct step *step)
 
 	r->state = CLOSED;
 	r->bound = r->counters = 0;
+	r->pending = r->unread = false;
 	r->closed = a->clock;
 	r->mr = NULL;
 }
@@ -322,13 +339,16 @@ void want_refresh(const struct actor *a, const struct step *step, struct want *w
 		if (!range_inside(r, step->off[i], step->len[i]))
 			want_add(want, -FI_EINVAL);
 	}
-	want_done(want);
+	if (r->state != FAILED)
+		want_done(want);
+	want_state(r, want);
 }
 
 void did_refresh(struct actor *a, const struct step *step)
 {
 	struct region *r = &a->regions[step->slot];
 
+	did_register(r);
 	for (unsigned i = 0; i < step->n; i++)
 		memset(r->refreshed + step->off[i], 1, step->len[i]);
 	for (unsigned i = 0; i < r->n && !step->n; i++)
@@ -346,6 +366,7 @@ void want_raw(const struct actor *a, const struct step *step, struct want *want)
 	else if (step->fault == NO_ROOM)
 		want_add(want, -FI_ETOOSMALL);
 	want_done(want);
+	want_state(&a->regions[step->slot], want);
 }
 
 void want_map(const struct actor *a, const struct step *step, struct want *want)
@@ -381,8 +402,9 @@ static bool key_applies(const struct actor *a, const struct step *step)
 	if (r->state == NONE || key == FI_KEY_NOTAVAIL)
 		return false;
 	other = find_key((struct actor *)a, key);
+	/* One that fails may lose a shared key to anybody. */
 	if (other)
-		return true;
+		return shared_key(key) < 0 || other->state != FAILED;
 	return shared_key(key) < 0 && (is_open(r) || a->clock - r->closed < STALE);
 }
 
@@ -429,6 +451,8 @@ bool step_applies(const struct actor *a, const struct step *step)
 		return is_open(r) && a->cntr_open[step->ep];
 	case COUNT:
 		return a->cntr_open[step->ep];
+	case AWAIT:
+		return is_open(r) && r->unread;
 	case CLOSE:
 	case ENABLE:
 	case REFRESH:

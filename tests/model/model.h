@@ -46,6 +46,7 @@ struct conf {
 	uint64_t mode; /* FI_MR_* */
 	uint32_t api;
 	bool event; /* opened with the capability FI_RMA_EVENT */
+	bool async; /* bound to an event queue with FI_REG_MR */
 	unsigned threads;
 	unsigned steps; /* of all threads together */
 };
@@ -70,6 +71,7 @@ enum kind {
 	BIND_CNTR,
 	CNTR,	/* opens or closes a counter of the thread */
 	COUNT,	/* looks at one */
+	AWAIT,	/* the event that says what became of a registration */
 	EP,	/* opens or closes an endpoint of the thread */
 	DOMAIN, /* tries to close the domain */
 	KINDS
@@ -120,7 +122,11 @@ void step_print(const struct step *step, char *buf, size_t size);
 
 /* --- state ------------------------------------------------------------------------ */
 
-enum state { NONE, DISABLED, ENABLED, CLOSED };
+/*
+ * Of one whose registration goes on (pending), what it will be. A call then finds it as it
+ * is, or as it will be; the latter once one has shown that it is done.
+ */
+enum state { NONE, DISABLED, ENABLED, FAILED, CLOSED };
 
 /* As a raw key was when it was taken. */
 struct raw {
@@ -139,6 +145,9 @@ struct region {
 	bool secret;  /* has an authorization key, and its peers have none */
 	bool keyed;   /* has one */
 	bool demand;  /* is pinned on demand */
+	bool pending; /* may not be registered yet */
+	bool claims;  /* is one of struct shared_key.maybe */
+	bool unread;  /* the event that it is has not been read */
 	unsigned n;
 	uint32_t off[SEGS], len[SEGS], total;
 	unsigned bound;		/* endpoints, a bit each */
@@ -152,6 +161,7 @@ struct region {
 	uint64_t told; /* its key; FI_KEY_NOTAVAIL: none so far */
 	void *desc;
 	struct raw raw;
+	struct ticket *ticket; /* exec.h */
 };
 
 struct mapping {
@@ -227,6 +237,7 @@ void want_close(const struct actor *a, const struct step *step, struct want *wan
 void want_raw(const struct actor *a, const struct step *step, struct want *want);
 void want_map(const struct actor *a, const struct step *step, struct want *want);
 void want_unmap(const struct actor *a, const struct step *step, struct want *want);
+void want_await(const struct actor *a, const struct step *step, struct want *want);
 void want_ep(const struct actor *a, const struct step *step, struct want *want);
 /* Of the call; of what comes after it nothing but success. */
 void want_local(const struct actor *a, const struct step *step, struct want *want);
@@ -244,6 +255,8 @@ void did_write(struct actor *a, struct region *r, unsigned counters,
 void did_enable(struct actor *a, const struct step *step);
 void did_refresh(struct actor *a, const struct step *step);
 void did_close(struct actor *a, const struct step *step);
+/* Something has shown that the region is not pending any more. */
+void did_register(struct region *r);
 void did_ep(struct actor *a, const struct step *step);
 
 struct tally *tally_of(struct actor *a, unsigned cntr);
@@ -257,6 +270,8 @@ unsigned atomic_size(enum fi_datatype type);
 
 /* --- questions about the state ----------------------------------------------------- */
 
+/* Will the registration fail when the call has returned? */
+bool is_doomed(const struct actor *a, const struct step *step);
 /* Is it of SHARED_KEYS? Its number, or -1. */
 int shared_key(uint64_t key);
 /* Where the bytes of an access are: in the thread's memory, or -1: outside. */

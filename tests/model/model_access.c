@@ -48,10 +48,15 @@ static void want_by_key(const struct actor *a, const struct step *step, struct w
 {
 	const struct region *r = region_of((struct actor *)a, step);
 
-	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || !r->keyed || r->secret)
+	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || has_failed(r) || !r->keyed ||
+	    r->secret)
 		want_add(want, -FI_EKEYREJECTED);
 	else
 		want_region(a, r, step, want);
+	if (is_open(r) && r->pending)
+		want_add(want, -FI_EACCES);
+	if (is_open(r) && r->state == FAILED)
+		want_add(want, -FI_EKEYREJECTED);
 }
 
 static void want_by_mapping(const struct actor *a, const struct step *step,
@@ -85,7 +90,7 @@ void want_local(const struct actor *a, const struct step *step, struct want *wan
 	uint64_t right = step->kind == GET ? FI_READ : FI_WRITE;
 
 	if (a->world->conf.mode & FI_MR_LOCAL && step->len[0]) {
-		if (r->state != ENABLED || step->fault)
+		if (r->state != ENABLED || !r->desc || step->fault)
 			want_add(want, -FI_EINVAL);
 		else if (!(r->access & right))
 			want_add(want, -FI_EACCES);

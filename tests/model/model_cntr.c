@@ -29,7 +29,11 @@ void want_bind_cntr(const struct actor *a, const struct step *step, struct want 
 		want_add(want, -FI_EOPBADSTATE);
 	if (r->counters >> step->ep & 1)
 		want_add(want, -FI_EINVAL);
+	if (has_failed(r))
+		want_add(want, -FI_EOPBADSTATE);
 	want_done(want);
+	if (r->state == FAILED)
+		want_state(r, want);
 }
 
 void did_bind_cntr(struct actor *a, const struct step *step)

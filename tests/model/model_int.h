@@ -10,6 +10,14 @@
 
 /* A success, when nothing was found to be wrong. */
 void want_done(struct want *want);
+/*
+ * A registration that goes on refuses what needs a region; one that has failed refuses
+ * everything, too. After what else there is to want.
+ */
+void want_state(const struct region *r, struct want *want);
+bool has_failed(const struct region *r);
+/* A region of the thread that is about to fail and has this key until then, or NULL. */
+struct region *find_doomed(struct actor *a, uint64_t key);
 /* Not closed. */
 bool is_open(const struct region *r);
 /* What the region is called by peers, as far as anybody can know. */

@@ -119,6 +119,18 @@ static void leave_out_pairs(struct hunt *h)
 }
 
 /* The world, too: fewer bits of mr_mode, steps of fewer threads. */
+static void simplify_flag(struct hunt *h, bool *flag)
+{
+	h->failure = h->trace->failure;
+	if (!*flag || !in_time(h))
+		return;
+	*flag = false;
+	if (fails(h))
+		return;
+	*flag = true;
+	h->trace->failure = h->failure;
+}
+
 static void simplify_mode(struct hunt *h)
 {
 	uint64_t *mode = &h->trace->conf.mode;
@@ -190,6 +202,7 @@ bool trace_shorten(struct trace *trace, const struct backend *backend, unsigned 
 	again = comes_again(&h);
 	if (again) {
 		shorten(&h);
+		simplify_flag(&h, &trace->conf.async);
 		simplify_mode(&h);
 		simplify_steps(&h);
 		shorten(&h);

@@ -68,6 +68,8 @@ void side_open(struct side *side, const struct backend *backend, const struct co
 	side->info->fabric_attr->api_version = conf->api;
 	must(fi_fabric(side->info->fabric_attr, &side->fabric, NULL));
 	must(fi_domain(side->fabric, side->info, &side->domain, NULL));
+	if (endpoints == SHARED_EPS)
+		async_open(side);
 	must(fi_av_open(side->domain, &av, &side->av, NULL));
 	must(fi_cq_open(side->domain, &cq, &side->cq, NULL));
 	for (unsigned i = 0; i < endpoints; i++)
@@ -89,6 +91,7 @@ void side_close(struct side *side)
 	must(fi_close(&side->cq->fid));
 	must(fi_close(&side->av->fid));
 	must(fi_close(&side->domain->fid));
+	async_close(side);
 	must(fi_close(&side->fabric->fid));
 	fi_freeinfo(side->info);
 }

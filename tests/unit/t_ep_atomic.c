@@ -569,6 +569,32 @@ START_TEST(atomics_past_the_end_are_refused_and_nothing_is_done)
 }
 END_TEST
 
+/* What is known of a key may be of the region that had it before, a larger one. */
+START_TEST(atomics_past_the_end_of_a_smaller_successor_do_nothing)
+{
+	static const size_t counts[] = { 16, 1000 };
+	struct call c;
+	unsigned i;
+
+	open_mode(modes[_i] & ~FI_MR_PROV_KEY);
+	for (i = 0; i < 2; i++) {
+		struct fid_mr *mr = node_reg(&p.b, p.dst, 2 * counts[i], REMOTE_RW, 5);
+
+		p.key = 5;
+		c = simple(MRF_ATOMIC_FETCH, FI_UINT8, FI_BXOR, counts[i], 0);
+		run_call(&c);
+		must_close(&mr->fid);
+		mr = node_reg(&p.b, p.dst, counts[i] - 1, REMOTE_RW, 5);
+		ck_assert_int_eq(call(&c), 0);
+		want_err(&p.a, &p, FI_EACCES, "past the end");
+		ck_assert_int_eq(memcmp(p.dst, shadow, PAIR_LEN), 0);
+		must_close(&mr->fid);
+	}
+	want_idle();
+	close_all();
+}
+END_TEST
+
 START_TEST(atomics_cross_the_segments_of_a_region)
 {
 	struct iovec iov[] = { { NULL, 13 }, { NULL, 1 }, { NULL, 3 }, { NULL, 47 } };
@@ -1377,6 +1403,8 @@ static TCase *tcase_bounds(void)
 
 	tcase_add_loop_test(tc, atomics_at_the_ends_of_a_region_touch_nothing_outside, 0, 2);
 	tcase_add_loop_test(tc, atomics_past_the_end_are_refused_and_nothing_is_done, 0, NMODES);
+	tcase_add_loop_test(tc, atomics_past_the_end_of_a_smaller_successor_do_nothing, 0,
+			    NMODES);
 	tcase_add_test(tc, atomics_cross_the_segments_of_a_region);
 	tcase_add_loop_test(tc, atomics_need_the_right_to_write_remotely, 0, NMODES);
 	tcase_add_loop_test(tc, atomics_of_closed_and_unknown_keys_are_refused, 0, NMODES);

@@ -24,6 +24,9 @@ const char *const kind_names[KINDS] = {
 	[WRITE] = "fi_write",
 	[READ] = "fi_read",
 	[ATOMIC] = "fi_fetch_atomic",
+	[CHANGE] = "fi_atomic",
+	[INJECT] = "fi_inject_atomic",
+	[COMPARE] = "fi_compare_atomic",
 	[PUT] = "fi_write from here",
 	[GET] = "fi_read to here",
 	[EP] = "endpoint",
@@ -152,6 +155,7 @@ static void (*const runs[KINDS])(struct actor *a, const struct step *step) = {
 	[GET] = run_local,     [EP] = run_ep,		[BIND_CNTR] = run_bind_cntr,
 	[CNTR] = run_cntr,     [COUNT] = run_count,	[DOMAIN] = run_domain,
 	[AWAIT] = run_await,
+	[CHANGE] = run_access, [INJECT] = run_access,	[COMPARE] = run_access,
 };
 
 /* Steps that can be done while an access of the peer is under way. */

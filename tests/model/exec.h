@@ -24,6 +24,9 @@ enum peer_what {
 	PEER_WRITE,
 	PEER_READ,
 	PEER_ATOMIC,
+	PEER_FETCH,
+	PEER_COMPARE,
+	PEER_INJECT, /* the last access */
 	PEER_MAP,
 	PEER_UNMAP,
 	PEER_BOARD, /* where its own region is: base and raw key */
@@ -40,8 +43,8 @@ struct peer_ask {
 	uint64_t base;
 	uint64_t flags;
 	uint64_t size;
-	uint32_t op, type, count; /* PEER_ATOMIC */
-	uint8_t raw[RAW_MAX];
+	uint32_t op, type, count; /* of the atomic ones */
+	uint8_t raw[RAW_MAX];	  /* PEER_COMPARE: the comparands */
 };
 
 struct peer_answer {
@@ -92,7 +95,8 @@ struct side {
 		char name[NAME_MAX_LEN];
 	} shared[SHARED_EPS];
 	struct fid_cntr *cntrs[SHARED_CNTRS];
-	struct fid_eq *eq; /* of registrations, see exec_async.c; or NULL */
+	struct fid_cntr *writes; /* of a peer's endpoint; or NULL */
+	struct fid_eq *eq;	 /* of registrations, see exec_async.c; or NULL */
 };
 
 void side_open(struct side *side, const struct backend *backend, const struct conf *conf,

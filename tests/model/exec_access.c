@@ -68,26 +68,74 @@ static void check_read(struct actor *a, const struct step *step,
 	}
 }
 
+/*
+ * The comparands: half of them what is there, so that the comparison holds now and then.
+ */
+static void comparands(const struct actor *a, const struct step *step, uint8_t *to)
+{
+	const struct region *r = region_of((struct actor *)a, step);
+
+	for (uint32_t i = 0; i < step->len[0]; i++) {
+		long place = place_of(&a->world->conf, r, step->off[0], i);
+
+		to[i] = place >= 0 && step->seed % 2 ? a->shadow[place]
+						     : byte_of(step->seed + 5, i);
+	}
+}
+
+/* True: something else is there now, for sure. */
+static bool atomic_change(struct actor *a, const struct step *step, uint8_t *at)
+{
+	unsigned size = atomic_size(step->type);
+	uint8_t operand[8], compare[SEGS * 8];
+	bool changed = false;
+
+	comparands(a, step, compare);
+	for (unsigned i = 0; i < step->n; i++) {
+		uint8_t *element = at + i * size;
+		const uint8_t *there = a->limb->mem + (element - a->shadow);
+
+		for (unsigned j = 0; j < size; j++)
+			operand[j] = byte_of(step->seed, i * size + j);
+		changed |= atomic_do(step->op, step->type, element, operand,
+				     compare + i * size);
+		if (atomic_is_nan(step->type, element) &&
+		    atomic_is_nan(step->type, there))
+			memcpy(element, there, size);
+	}
+	return changed;
+}
+
 /* The memory becomes what the operation makes of it; it brought what was there. */
 static void atomic_done(struct actor *a, const struct step *step,
 			const struct peer_answer *answer)
 {
 	const struct region *r = a->limb->flight_region;
 	uint8_t *at = a->shadow + place_of(&a->world->conf, r, step->off[0], 0);
-	unsigned size = atomic_size(step->type);
-	bool changed = false;
-	uint8_t operand[8];
+	bool changed;
 
-	if (memcmp(answer->bytes, at, step->len[0]))
+	if ((step->kind == ATOMIC || step->kind == COMPARE) &&
+	    memcmp(answer->bytes, at, step->len[0]))
 		model_fail("fetched", "an atomic operation did not bring what was there");
-	for (unsigned i = 0; i < step->n; i++) {
-		for (unsigned j = 0; j < size; j++)
-			operand[j] = byte_of(step->seed, i * size + j);
-		changed |= atomic_do(step->op, size, at + i * size, operand);
-	}
+	changed = atomic_change(a, step, at);
 	if (step->op != FI_ATOMIC_READ)
 		did_write(a, a->limb->flight_region, a->limb->flight_counters, step,
 			  changed);
+}
+
+static void ask_atomic(const struct actor *a, const struct step *step,
+		       struct peer_ask *ask)
+{
+	static const uint8_t whats[KINDS] = { [ATOMIC] = PEER_FETCH,
+					      [CHANGE] = PEER_ATOMIC,
+					      [INJECT] = PEER_INJECT,
+					      [COMPARE] = PEER_COMPARE };
+
+	ask->what = whats[step->kind];
+	ask->op = step->op;
+	ask->type = step->type;
+	ask->count = step->n;
+	comparands(a, step, ask->raw);
 }
 
 static void access_start(struct actor *a, const struct step *step)
@@ -97,12 +145,8 @@ static void access_start(struct actor *a, const struct step *step)
 				.len = step->len[0],
 				.seed = step->seed };
 
-	if (step->kind == ATOMIC) {
-		ask.what = PEER_ATOMIC;
-		ask.op = step->op;
-		ask.type = step->type;
-		ask.count = step->n;
-	}
+	if (is_atomic(step))
+		ask_atomic(a, step, &ask);
 	ask.addr = address_of(&a->world->conf, r, step->off[0], a->limb->mem);
 	if (step->way == BY_MAPPING)
 		ask.key = a->mappings[step->slot].key;
@@ -128,7 +172,7 @@ static void access_end(struct actor *a, const struct step *step, const struct wa
 		check_read(a, step, &answer);
 	else if (step->kind == WRITE && !answer.err)
 		wrote(a, step);
-	else if (step->kind == ATOMIC && !answer.err)
+	else if (is_atomic(step) && !answer.err)
 		atomic_done(a, step, &answer);
 	else if (step->kind == WRITE && cut)
 		wrote_maybe(a, step);

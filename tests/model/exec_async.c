@@ -33,7 +33,7 @@ void async_close(struct side *side)
 
 /* --- tickets ------------------------------------------------------------------------ */
 
-struct ticket *ticket_of(const struct actor *a)
+struct ticket *ticket_new(const struct actor *a)
 {
 	struct ticket *ticket = &a->limb->tickets[a->clock];
 

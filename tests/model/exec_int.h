@@ -12,7 +12,7 @@ void check_answer(const struct step *step, const struct want *want, int rc,
 void check_memory(const struct actor *a);
 
 /* The registration that this step is; its event comes with that context. */
-struct ticket *ticket_of(const struct actor *a);
+struct ticket *ticket_new(const struct actor *a);
 /* No event speaks of it from now on: refused, or closed. */
 void ticket_end(struct ticket *ticket);
 /* Takes the region's key from those that several threads want, if it has one. */

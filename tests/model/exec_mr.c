@@ -88,7 +88,7 @@ static void reg_args(const struct actor *a, const struct step *step,
 	attr->iov_count = step->n;
 	if (step->fault == BAD_COUNT)
 		attr->iov_count = step->seed & 1 ? 0 : 17;
-	attr->context = ticket_of(a);
+	attr->context = ticket_new(a);
 	attr->access = step->access;
 	if (step->fault == BAD_ACCESS)
 		attr->access |= FI_RMA_EVENT;
@@ -163,13 +163,13 @@ void run_reg(struct actor *a, const struct step *step)
 	if (rc && mr != untouched)
 		model_fail("mr written", "a registration that failed has written *mr");
 	if (rc) {
-		ticket_end(ticket_of(a));
+		ticket_end(args.attr.context);
 		return;
 	}
 	did_reg(a, step);
 	r->mr = mr;
 	r->claims = k;
-	r->ticket = ticket_of(a);
+	r->ticket = args.attr.context;
 }
 
 /* --- binding, enabling, refreshing, closing ----------------------------------------- */

@@ -79,12 +79,17 @@ struct region *find_key(struct actor *a, uint64_t key)
 	return NULL;
 }
 
+bool is_access(const struct step *step)
+{
+	return step->kind == WRITE || step->kind == READ || is_atomic(step);
+}
+
 struct region *region_of(struct actor *a, const struct step *step)
 {
 	const struct mapping *m = &a->mappings[step->slot % MAPPINGS];
 	struct region *r = &a->regions[step->slot % REGIONS], *other;
 
-	if (step->kind != WRITE && step->kind != READ && step->kind != ATOMIC)
+	if (!is_access(step))
 		return r;
 	if (step->way == BY_MAPPING)
 		return &a->regions[m->slot];
@@ -467,6 +472,9 @@ bool step_applies(const struct actor *a, const struct step *step)
 	case READ:
 		return access_applies(a, step);
 	case ATOMIC:
+	case CHANGE:
+	case INJECT:
+	case COMPARE:
 		return access_applies(a, step) && in_one_piece(a, step);
 	case PUT:
 	case GET:

@@ -65,7 +65,10 @@ enum kind {
 	UNMAP,
 	WRITE,
 	READ,
-	ATOMIC, /* fetching: like a write, and brings what was there */
+	ATOMIC,	 /* fetching: like a write, and brings what was there */
+	CHANGE,	 /* an atomic operation that brings nothing */
+	INJECT,	 /* such a one of which no completion tells */
+	COMPARE, /* brings what was there; stores where a comparison holds */
 	PUT,	/* the thread writes to its peer, from a region by its descriptor */
 	GET,	/* reads, likewise */
 	BIND_CNTR,
@@ -112,7 +115,7 @@ struct step {
 	uint64_t access;
 	uint64_t key;
 	uint64_t seed;	    /* of what is written */
-	uint8_t op, type;   /* ATOMIC: enum fi_op, enum fi_datatype; n elements */
+	uint8_t op, type;   /* atomic: enum fi_op, enum fi_datatype; n elements */
 	uint32_t off[SEGS]; /* in the thread's memory; of WRITE and READ: in the region */
 	uint32_t len[SEGS];
 };
@@ -262,11 +265,19 @@ void did_ep(struct actor *a, const struct step *step);
 struct tally *tally_of(struct actor *a, unsigned cntr);
 
 /*
- * One element of an atomic operation in place; false: the operation is such that nothing
- * was stored, or what was there before.
+ * One element of an atomic operation in place; compare: of COMPARE. False: nothing may
+ * have been stored, or what was there before.
  */
-bool atomic_do(enum fi_op op, unsigned size, uint8_t *at, const uint8_t *operand);
+bool atomic_do(enum fi_op op, enum fi_datatype type, uint8_t *at, const uint8_t *operand,
+	       const uint8_t *compare);
 unsigned atomic_size(enum fi_datatype type);
+/* Of these types: is there such an operation? */
+bool atomic_exists(enum kind kind, enum fi_datatype type, enum fi_op op);
+/* One is as good as another. */
+bool atomic_is_nan(enum fi_datatype type, const uint8_t *at);
+bool is_atomic(const struct step *step);
+/* Of a peer: WRITE, READ, or an atomic one. */
+bool is_access(const struct step *step);
 
 /* --- questions about the state ----------------------------------------------------- */
 

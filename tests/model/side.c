@@ -17,6 +17,8 @@ void endpoint_open(struct side *side, struct fid_cq *cq, struct endpoint *ep)
 	must(fi_endpoint(side->domain, side->info, &ep->ep, NULL));
 	must(fi_ep_bind(ep->ep, &side->av->fid, 0));
 	must(fi_ep_bind(ep->ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	if (side->writes)
+		must(fi_ep_bind(ep->ep, &side->writes->fid, FI_WRITE));
 	must(fi_enable(ep->ep));
 	memset(ep->name, 0, sizeof(ep->name));
 	must(fi_getname(&ep->ep->fid, ep->name, &len));
@@ -70,6 +72,8 @@ void side_open(struct side *side, const struct backend *backend, const struct co
 	must(fi_domain(side->fabric, side->info, &side->domain, NULL));
 	if (endpoints == SHARED_EPS)
 		async_open(side);
+	else
+		side->writes = cntr_open(side);
 	must(fi_av_open(side->domain, &av, &side->av, NULL));
 	must(fi_cq_open(side->domain, &cq, &side->cq, NULL));
 	for (unsigned i = 0; i < endpoints; i++)
@@ -88,6 +92,8 @@ void side_close(struct side *side)
 		if (side->cntrs[i])
 			must(fi_close(&side->cntrs[i]->fid));
 	}
+	if (side->writes)
+		must(fi_close(&side->writes->fid));
 	must(fi_close(&side->cq->fid));
 	must(fi_close(&side->av->fid));
 	must(fi_close(&side->domain->fid));
@@ -105,6 +111,7 @@ struct mate {
 	uint8_t *buf, *board; /* MAX_ACCESS bytes */
 	struct fid_mr *mr, *board_mr;
 	void *desc;
+	uint64_t written, failed; /* by the endpoint, before it injected something */
 	unsigned naddrs;
 	struct {
 		char name[NAME_MAX_LEN];
@@ -200,7 +207,35 @@ static void paint(uint8_t *at, const struct peer_ask *ask)
 		at[i] = byte_of(ask->seed, i);
 }
 
-#define RESULTS 1024 /* where they are in the buffer */
+/* Where they are in the buffer. */
+#define RESULTS 1024
+#define COMPARANDS 2048
+
+static ssize_t post_atomic(struct mate *p, struct fid_ep *ep, fi_addr_t to)
+{
+	const struct peer_ask *ask = &p->ask;
+
+	switch (ask->what) {
+	case PEER_ATOMIC:
+		return fi_atomic(ep, p->buf, ask->count, p->desc, to, ask->addr, ask->key,
+				 ask->type, ask->op, p);
+	case PEER_INJECT:
+		p->written = fi_cntr_read(p->side.writes);
+		p->failed = fi_cntr_readerr(p->side.writes);
+		return fi_inject_atomic(ep, p->buf, ask->count, to, ask->addr, ask->key,
+					ask->type, ask->op);
+	case PEER_FETCH:
+		return fi_fetch_atomic(ep, p->buf, ask->count, p->desc, p->buf + RESULTS,
+				       p->desc, to, ask->addr, ask->key, ask->type,
+				       ask->op, p);
+	default:
+		memcpy(p->buf + COMPARANDS, ask->raw, ask->len);
+		return fi_compare_atomic(ep, p->buf, ask->count, p->desc,
+					 p->buf + COMPARANDS, p->desc, p->buf + RESULTS,
+					 p->desc, to, ask->addr, ask->key, ask->type,
+					 ask->op, p);
+	}
+}
 
 static ssize_t post(struct mate *p, fi_addr_t to)
 {
@@ -210,10 +245,8 @@ static ssize_t post(struct mate *p, fi_addr_t to)
 	if (ask->what == PEER_READ)
 		return fi_read(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
 	paint(p->buf, ask);
-	if (ask->what == PEER_ATOMIC)
-		return fi_fetch_atomic(ep, p->buf, ask->count, p->desc, p->buf + RESULTS,
-				       p->desc, to, ask->addr, ask->key, ask->type,
-				       ask->op, p);
+	if (ask->what != PEER_WRITE)
+		return post_atomic(p, ep, to);
 	return fi_write(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
 }
 
@@ -286,16 +319,34 @@ int completion(struct fid_cq *cq, char *text)
 	return err.err;
 }
 
+/* A counter tells of a success, the queue of failures only. */
+static void await_injected(struct mate *p)
+{
+	struct fid_cntr *writes = p->side.writes;
+	int64_t end = now_ms() + patience_ms;
+
+	while (fi_cntr_read(writes) == p->written &&
+	       fi_cntr_readerr(writes) == p->failed) {
+		if (now_ms() > end)
+			model_fail("no count", "an injected operation was not counted");
+		fi_cntr_wait(writes, p->written + 1, 20);
+	}
+	if (fi_cntr_read(writes) == p->written)
+		p->answer.err = completion(p->side.cq, p->answer.text);
+}
+
 void mate_end(struct mate *p, struct peer_answer *answer)
 {
-	bool access = p->ask.what <= PEER_ATOMIC;
+	bool access = p->ask.what <= PEER_INJECT;
 
-	if (access && !p->answer.rc)
+	if (p->ask.what == PEER_INJECT && !p->answer.rc)
+		await_injected(p);
+	else if (access && !p->answer.rc)
 		p->answer.err = completion(p->side.cq, p->answer.text);
 	memcpy(answer, &p->answer, offsetof(struct peer_answer, bytes));
 	if (p->ask.what == PEER_READ)
 		memcpy(answer->bytes, p->buf, p->ask.len);
-	if (p->ask.what == PEER_ATOMIC)
+	if (p->ask.what == PEER_FETCH || p->ask.what == PEER_COMPARE)
 		memcpy(answer->bytes, p->buf + RESULTS, p->ask.len);
 	if (p->ask.what == PEER_SHOW)
 		memcpy(answer->bytes, p->board, p->ask.len);

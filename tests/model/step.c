@@ -18,9 +18,9 @@ static bool one_in(struct actor *a, uint32_t n)
 static const uint8_t weights[KINDS] = {
 	[REG] = 22,	  [CLOSE] = 10, [BIND] = 16,   [ENABLE] = 12, [REFRESH] = 12,
 	[SHOW] = 1,	  [RAW] = 14,	[MAP] = 14,    [UNMAP] = 5,   [WRITE] = 30,
-	[READ] = 22,	  [PUT] = 5,	[ATOMIC] = 14, [GET] = 5,     [EP] = 3,
+	[READ] = 22,	  [PUT] = 5,	[ATOMIC] = 8, [GET] = 5,     [EP] = 3,
 	[BIND_CNTR] = 10, [CNTR] = 3,	[COUNT] = 4,   [DOMAIN] = 1,
-	[AWAIT] = 16
+	[AWAIT] = 16,	  [CHANGE] = 4,	[INJECT] = 4,  [COMPARE] = 6
 };
 
 static uint8_t kind_make(struct actor *a)
@@ -174,15 +174,19 @@ static void access_step_make(struct actor *a, struct step *step)
 
 static void atomic_make(struct actor *a, struct step *step)
 {
-	static const uint8_t ops[] = { FI_SUM,	FI_BXOR,	 FI_MAX,
-				       FI_LAND, FI_ATOMIC_WRITE, FI_ATOMIC_READ };
-	static const uint8_t types[] = { FI_UINT64, FI_UINT64, FI_UINT32, FI_UINT16,
-					 FI_UINT8 };
+	static const uint8_t types[] = { FI_UINT64, FI_INT64, FI_UINT64, FI_INT64,
+					 FI_UINT32, FI_INT32, FI_UINT16, FI_INT16,
+					 FI_UINT8,  FI_INT8,  FI_FLOAT,	 FI_DOUBLE };
 
 	access_step_make(a, step);
 	step->overlap = 0;
-	step->op = ops[below(a, sizeof(ops))];
 	step->type = types[below(a, sizeof(types))];
+	do
+		step->op = (uint8_t)below(a, FI_MSWAP + 1);
+	while (!atomic_exists(step->kind, step->type, step->op));
+	/* What the device does itself comes more often. */
+	if (one_in(a, 4) && step->kind != INJECT)
+		step->op = step->kind == COMPARE ? FI_CSWAP : FI_SUM;
 	step->n = (uint8_t)(1 + below(a, 4));
 	step->len[0] = step->n * atomic_size(step->type);
 	/* Mostly where the device can do it. */
@@ -265,6 +269,9 @@ static void args_make(struct actor *a, struct step *step)
 		ep_choose(a, step);
 		break;
 	case ATOMIC:
+	case CHANGE:
+	case INJECT:
+	case COMPARE:
 		atomic_make(a, step);
 		ep_choose(a, step);
 		break;
@@ -328,7 +335,7 @@ static bool is_vain(struct actor *a, const struct step *step)
 
 	if (!step_applies(a, step))
 		return true;
-	if (step->kind != WRITE && step->kind != READ && step->kind != ATOMIC)
+	if (!is_access(step))
 		return false;
 	want_access(a, step, &want);
 	return !wanted(&want, 0) && !one_in(a, 5);

@@ -98,9 +98,16 @@ static void put_ranges(struct text *t, const struct step *step)
 
 static void put_atomic(struct text *t, const struct step *step)
 {
-	put(t, "fi_fetch_atomic(endpoint %u, %s %u: 0x%x, %u of %u bytes, op %u)",
-	    step->ep, step->way == BY_KEY ? "key of region" : "mapped key", step->slot,
-	    step->off[0], step->n, atomic_size(step->type), step->op);
+	static const char *const names[KINDS] = { [ATOMIC] = "fetch_",
+						  [CHANGE] = "",
+						  [INJECT] = "inject_",
+						  [COMPARE] = "compare_" };
+
+	put(t,
+	    "fi_%satomic(endpoint %u, %s %u: 0x%x, %u of datatype %u (%u bytes), op %u)",
+	    names[step->kind], step->ep,
+	    step->way == BY_KEY ? "key of region" : "mapped key", step->slot,
+	    step->off[0], step->n, step->type, atomic_size(step->type), step->op);
 }
 
 static void put_access_step(struct text *t, const struct step *step)
@@ -176,7 +183,7 @@ void step_print(const struct step *step, char *buf, size_t size)
 	put(&t, "thread %u: ", step->thread);
 	if (step->kind == WRITE || step->kind == READ)
 		put_access_step(&t, step);
-	else if (step->kind == ATOMIC)
+	else if (is_atomic(step))
 		put_atomic(&t, step);
 	else if (step->kind == PUT || step->kind == GET)
 		put_local(&t, step);

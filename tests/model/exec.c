@@ -148,14 +148,14 @@ static void check_shown(struct actor *a, struct region *r)
 /* --- steps -------------------------------------------------------------------------- */
 
 static void (*const runs[KINDS])(struct actor *a, const struct step *step) = {
-	[REG] = run_reg,       [CLOSE] = run_close,	[BIND] = run_bind,
-	[ENABLE] = run_enable, [REFRESH] = run_refresh, [RAW] = run_raw,
-	[MAP] = run_map,       [UNMAP] = run_unmap,	[WRITE] = run_access,
-	[READ] = run_access,   [ATOMIC] = run_access,	[PUT] = run_local,
-	[GET] = run_local,     [EP] = run_ep,		[BIND_CNTR] = run_bind_cntr,
-	[CNTR] = run_cntr,     [COUNT] = run_count,	[DOMAIN] = run_domain,
-	[AWAIT] = run_await,
-	[CHANGE] = run_access, [INJECT] = run_access,	[COMPARE] = run_access,
+	[REG] = run_reg,	[CLOSE] = run_close,	 [BIND] = run_bind,
+	[ENABLE] = run_enable,	[REFRESH] = run_refresh, [RAW] = run_raw,
+	[MAP] = run_map,	[UNMAP] = run_unmap,	 [WRITE] = run_access,
+	[READ] = run_access,	[ATOMIC] = run_access,	 [PUT] = run_local,
+	[GET] = run_local,	[EP] = run_ep,		 [BIND_CNTR] = run_bind_cntr,
+	[CNTR] = run_cntr,	[COUNT] = run_count,	 [DOMAIN] = run_domain,
+	[AWAIT] = run_await,	[CHANGE] = run_access,	 [INJECT] = run_access,
+	[COMPARE] = run_access,
 };
 
 /* Steps that can be done while an access of the peer is under way. */

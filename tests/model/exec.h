@@ -111,8 +111,8 @@ struct fid_cntr *cntr_open(struct side *side);
 void cntr_check(struct fid_cntr *cntr, const struct tally *tally);
 
 /*
- * What an event has said of a registration: its context. Written by whichever thread reads
- * it.
+ * What an event has said of a registration: its context. Written by whichever thread
+ * reads it.
  */
 struct ticket {
 	const struct actor *owner;
@@ -140,9 +140,9 @@ struct limb {
 		uint64_t key;
 		uint64_t addr;
 	} hand;
-	struct ticket *tickets; /* by the thread's clock */
+	struct ticket *tickets;	   /* by the thread's clock */
 	unsigned long last_ticket; /* of which there was an event */
-	bool flying; /* an access goes on during this step */
+	bool flying;		   /* an access goes on during this step */
 	struct step flight;
 	struct region *flight_region;
 	unsigned flight_counters; /* that it had when the access began */

@@ -49,7 +49,8 @@ void ticket_end(struct ticket *ticket)
 	pthread_mutex_unlock(&reading);
 }
 
-/* Events come in the order of the calls; of a thread's, that is the order of its steps. */
+/* Events come in the order of the calls; of a thread's, that is the order of its steps.
+ */
 static void note(struct ticket *ticket, struct fid *fid, int rc)
 {
 	struct limb *limb = ticket->owner->limb;

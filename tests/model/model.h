@@ -69,8 +69,8 @@ enum kind {
 	CHANGE,	 /* an atomic operation that brings nothing */
 	INJECT,	 /* such a one of which no completion tells */
 	COMPARE, /* brings what was there; stores where a comparison holds */
-	PUT,	/* the thread writes to its peer, from a region by its descriptor */
-	GET,	/* reads, likewise */
+	PUT,	 /* the thread writes to its peer, from a region by its descriptor */
+	GET,	 /* reads, likewise */
 	BIND_CNTR,
 	CNTR,	/* opens or closes a counter of the thread */
 	COUNT,	/* looks at one */
@@ -126,8 +126,8 @@ void step_print(const struct step *step, char *buf, size_t size);
 /* --- state ------------------------------------------------------------------------ */
 
 /*
- * Of one whose registration goes on (pending), what it will be. A call then finds it as it
- * is, or as it will be; the latter once one has shown that it is done.
+ * Of one whose registration goes on (pending), what it will be. A call then finds it as
+ * it is, or as it will be; the latter once one has shown that it is done.
  */
 enum state { NONE, DISABLED, ENABLED, FAILED, CLOSED };
 

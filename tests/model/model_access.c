@@ -48,8 +48,8 @@ static void want_by_key(const struct actor *a, const struct step *step, struct w
 {
 	const struct region *r = region_of((struct actor *)a, step);
 
-	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || has_failed(r) || !r->keyed ||
-	    r->secret)
+	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || has_failed(r) ||
+	    !r->keyed || r->secret)
 		want_add(want, -FI_EKEYREJECTED);
 	else
 		want_region(a, r, step, want);

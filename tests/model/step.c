@@ -16,11 +16,11 @@ static bool one_in(struct actor *a, uint32_t n)
 /* --- making ------------------------------------------------------------------------ */
 
 static const uint8_t weights[KINDS] = {
-	[REG] = 22,	  [CLOSE] = 10, [BIND] = 16,   [ENABLE] = 12, [REFRESH] = 12,
-	[SHOW] = 1,	  [RAW] = 14,	[MAP] = 14,    [UNMAP] = 5,   [WRITE] = 30,
+	[REG] = 22,	  [CLOSE] = 10, [BIND] = 16,  [ENABLE] = 12, [REFRESH] = 12,
+	[SHOW] = 1,	  [RAW] = 14,	[MAP] = 14,   [UNMAP] = 5,   [WRITE] = 30,
 	[READ] = 22,	  [PUT] = 5,	[ATOMIC] = 8, [GET] = 5,     [EP] = 3,
-	[BIND_CNTR] = 10, [CNTR] = 3,	[COUNT] = 4,   [DOMAIN] = 1,
-	[AWAIT] = 16,	  [CHANGE] = 4,	[INJECT] = 4,  [COMPARE] = 6
+	[BIND_CNTR] = 10, [CNTR] = 3,	[COUNT] = 4,  [DOMAIN] = 1,  [AWAIT] = 16,
+	[CHANGE] = 4,	  [INJECT] = 4, [COMPARE] = 6
 };
 
 static uint8_t kind_make(struct actor *a)

@@ -67,7 +67,7 @@ void mrf_atomic_cells_free(struct mrf_ep *ep)
 {
 	if (!ep->cells)
 		return;
-	mrf_vmr_dereg(&ep->cells->mr);
+	mrf_vmr_drop(&ep->cells->mr);
 	free(ep->cells);
 }
 

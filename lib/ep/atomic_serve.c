@@ -80,7 +80,7 @@ void mrf_atomic_loop_close(struct mrf_ep *ep)
 	if (!ep->loop)
 		return;
 	loop_drop(ep->loop);
-	mrf_vmr_dereg(&ep->loop->mr);
+	mrf_vmr_drop(&ep->loop->mr);
 	free(ep->loop);
 	ep->loop = NULL;
 }

@@ -65,7 +65,7 @@ void mrf_conn_destroy(struct mrf_conn *conn)
 	if (ep->last == conn)
 		ep->last = NULL;
 	mrf_agent_disown(ep->agent, &conn->owner, NSLOTS);
-	mrf_vmr_dereg(&conn->slots_mr);
+	mrf_vmr_drop(&conn->slots_mr);
 	free(conn->slots);
 	free(conn);
 	peer->conn = NULL;
@@ -149,7 +149,7 @@ static int conn_new(struct mrf_peer *peer, struct mrf_conn **out)
 	return 0;
 
 err_slots:
-	mrf_vmr_dereg(&conn->slots_mr);
+	mrf_vmr_drop(&conn->slots_mr);
 err_unmap:
 	free(conn->slots);
 	mrf_idmap_remove(&peer->ep->conns, conn->owner.id);

@@ -118,7 +118,7 @@ void mrf_bounce_fini(struct mrf_bounce_pool *pool)
 	while ((node = mrf_list_pop(&pool->slabs))) {
 		struct slab *slab = mrf_list_entry(node, struct slab, node);
 
-		mrf_vmr_dereg(&slab->mr);
+		mrf_vmr_drop(&slab->mr);
 		free(slab->memory);
 		free(slab);
 	}
@@ -202,7 +202,7 @@ static int use_bounce(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_o
 static void drop_temp(struct mrf_op *op)
 {
 	while (op->ntemp)
-		mrf_vmr_dereg(&op->temp[--op->ntemp]);
+		mrf_vmr_drop(&op->temp[--op->ntemp]);
 	free(op->temp);
 	op->temp = NULL;
 }

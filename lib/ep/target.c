@@ -54,7 +54,7 @@ static void pasv_destroy(struct mrf_pasv *pasv)
 	mrf_vconn_close(pasv->vconn);
 	mrf_mr_lease_end(&pasv->lease);
 	mrf_agent_disown(pasv->ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
-	mrf_vmr_dereg(&pasv->slots_mr);
+	mrf_vmr_drop(&pasv->slots_mr);
 	free(pasv);
 }
 
@@ -147,7 +147,7 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 	return 0;
 
 err_dereg:
-	mrf_vmr_dereg(&pasv->slots_mr);
+	mrf_vmr_drop(&pasv->slots_mr);
 err_disown:
 	mrf_agent_disown(ep->agent, &pasv->owner, NSLOTS + SEND_DEPTH);
 err_free:

@@ -76,26 +76,37 @@ void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp)
 	mrf_wait_signal(&cq->wait);
 }
 
+void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
+{
+	if (cq->spare)
+		free(err);
+	else
+		cq->spare = err;
+}
+
 void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err)
 {
 	struct mrf_comp_err *copy = malloc(sizeof(*copy));
 	struct mrf_cq_slot *slot;
 
-	if (copy)
-		*copy = *err;
 	mrf_lock_take(&cq->lock);
+	/* That there is no memory may be just what is to be told. */
+	if (mrf_unlikely(!copy)) {
+		copy = cq->spare;
+		cq->spare = NULL;
+	}
 	slot = copy ? append_locked(cq) : NULL;
 	if (slot) {
+		*copy = *err;
 		slot->comp = err->comp;
 		slot->err = copy;
 		cq->nerr++;
-		copy = NULL;
 	} else {
+		mrf_cq_spare_locked(cq, copy);
 		lose_locked(cq);
 	}
 	mrf_cq_publish_locked(cq);
 	mrf_lock_release(&cq->lock);
-	free(copy);
 	mrf_wait_signal(&cq->wait);
 }
 
@@ -118,6 +129,7 @@ static void ring_free(struct mrf_cq *cq)
 		free(mrf_cq_slot_at(cq, i)->err);
 	free(cq->ring);
 	free(cq->last_err);
+	free(cq->spare);
 }
 
 static int cq_close(struct fid *fid)
@@ -211,7 +223,9 @@ static struct mrf_cq *cq_new(const struct fi_cq_attr *attr, void *context)
 	if (!cq)
 		return NULL;
 	cq->ring = ring_new(n);
-	if (!cq->ring) {
+	cq->spare = malloc(sizeof(*cq->spare));
+	if (!cq->ring || !cq->spare) {
+		ring_free(cq);
 		free(cq);
 		return NULL;
 	}

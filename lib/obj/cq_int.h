@@ -33,6 +33,7 @@ struct mrf_cq {
 	size_t nerr;		       /* errors between head and tail */
 	size_t lost;		       /* completions without memory; not 0: overrun */
 	struct mrf_comp_err *last_err; /* owns the text of the last fi_cq_readerr */
+	struct mrf_comp_err *spare;    /* for an error that finds no memory; NULL: in use */
 	struct mrf_comp_err overrun;
 	unsigned sreads;   /* threads in a blocking read */
 	unsigned signals;  /* fi_cq_signal calls so far */
@@ -59,6 +60,9 @@ static inline void mrf_cq_publish_locked(struct mrf_cq *cq)
 	atomic_store_explicit(&cq->pending, mrf_cq_used(cq) + !!cq->lost,
 			      memory_order_release);
 }
+
+/* Gives one that is not used any more (or NULL) back, as the spare if that is missing. */
+void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err);
 
 /* --- cq_read: the calls of fi_cq(3) ------------------------------------------------- */
 

@@ -257,7 +257,7 @@ static struct mrf_comp_err *take_err_locked(struct mrf_cq *cq)
 	cq->head++;
 	cq->nerr--;
 	mrf_cq_publish_locked(cq);
-	free(cq->last_err);
+	mrf_cq_spare_locked(cq, cq->last_err);
 	cq->last_err = err;
 	return err;
 }

@@ -5,6 +5,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/vcq.c \
 	lib/verbs/vloop.c \
 	lib/verbs/vloop.h \
+	lib/verbs/vmr_drop.c \
 	lib/verbs/vqp.c \
 	lib/verbs/vqp.h
 include lib/verbs/vdev.mk

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "verbs/gate.h"
 #include "verbs/vcm.h"
+#include "verbs/verbs_int.h"
 
 struct mrf_vcm {
 	struct rdma_event_channel *channel;
@@ -24,27 +25,28 @@ struct mrf_vcm {
 int mrf_vcm_open(struct mrf_vcm **out)
 {
 	struct mrf_vcm *cm = calloc(1, sizeof(*cm));
-	int flags, err;
+	int flags, ret;
 
 	if (!cm)
 		return -FI_ENOMEM;
 	cm->channel = MRF_GATED(rdma_create_event_channel());
-	if (!cm->channel)
+	if (!cm->channel) {
+		ret = mrf_verbs_errno();
 		goto err_free;
+	}
 	flags = fcntl(cm->channel->fd, F_GETFL);
-	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK))
+	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK)) {
+		ret = mrf_verbs_errno();
 		goto err_channel;
+	}
 	*out = cm;
 	return 0;
 
 err_channel:
-	err = errno;
 	rdma_destroy_event_channel(cm->channel);
-	errno = err;
 err_free:
-	err = errno;
 	free(cm);
-	return -err;
+	return ret;
 }
 
 void mrf_vcm_close(struct mrf_vcm *cm)
@@ -160,7 +162,7 @@ static int next_event(struct mrf_vcm *cm, struct mrf_cm_event *event)
 	struct rdma_cm_id *drop = NULL;
 
 	if (rdma_get_cm_event(cm->channel, &got))
-		return -errno;
+		return mrf_verbs_errno();
 	translate(got, event);
 	if (got->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		event->conn = got->listen_id->context;
@@ -188,10 +190,10 @@ int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
 	if (!conn)
 		return -FI_ENOMEM;
 	if (MRF_GATED(rdma_create_id(cm->channel, &conn->id, conn, RDMA_PS_TCP))) {
-		int err = errno;
+		int ret = mrf_verbs_errno();
 
 		free(conn);
-		return -err;
+		return ret;
 	}
 	conn->owner = owner;
 	*out = conn;
@@ -201,7 +203,7 @@ int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
 void mrf_vconn_close(struct mrf_vconn *conn)
 {
 	if (conn->qp)
-		ibv_destroy_qp(conn->qp);
+		mrf_qp_destroy(conn->qp);
 	conn->id->qp = NULL;
 	(void)MRF_GATED(rdma_destroy_id(conn->id));
 	free(conn);
@@ -222,7 +224,7 @@ int mrf_vconn_bind(struct mrf_vconn *conn, struct sockaddr *addr)
 	uint16_t port;
 
 	if (MRF_GATED(rdma_bind_addr(conn->id, addr)))
-		return -errno;
+		return mrf_verbs_errno();
 	port = rdma_get_src_port(conn->id);
 	if (addr->sa_family == AF_INET)
 		((struct sockaddr_in *)(void *)addr)->sin_port = port;
@@ -233,7 +235,7 @@ int mrf_vconn_bind(struct mrf_vconn *conn, struct sockaddr *addr)
 
 int mrf_vconn_listen(struct mrf_vconn *conn)
 {
-	return MRF_GATED(rdma_listen(conn->id, BACKLOG)) ? -errno : 0;
+	return MRF_GATED(rdma_listen(conn->id, BACKLOG)) ? mrf_verbs_errno() : 0;
 }
 
 int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
@@ -244,16 +246,16 @@ int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 	/* Only what is set before the address is resolved reaches the queue pair. */
 	if (rdma_set_option(conn->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack,
 			    sizeof(ack)))
-		return -errno;
+		return mrf_verbs_errno();
 	if (MRF_GATED(rdma_resolve_addr(conn->id, (struct sockaddr *)(uintptr_t)src,
 					(struct sockaddr *)(uintptr_t)dst, timeout_ms)))
-		return -errno;
+		return mrf_verbs_errno();
 	return 0;
 }
 
 int mrf_vconn_route(struct mrf_vconn *conn, int timeout_ms)
 {
-	return MRF_GATED(rdma_resolve_route(conn->id, timeout_ms)) ? -errno : 0;
+	return MRF_GATED(rdma_resolve_route(conn->id, timeout_ms)) ? mrf_verbs_errno() : 0;
 }
 
 int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsigned retry)
@@ -268,7 +270,7 @@ int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsi
 		.qp_num = conn->qp->qp_num,
 	};
 
-	return MRF_GATED(rdma_connect(conn->id, &param)) ? -errno : 0;
+	return MRF_GATED(rdma_connect(conn->id, &param)) ? mrf_verbs_errno() : 0;
 }
 
 int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
@@ -281,7 +283,7 @@ int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
 		.rnr_retry_count = RNR_FOR_EVER,
 	};
 
-	return MRF_GATED(rdma_accept(conn->id, &param)) ? -errno : 0;
+	return MRF_GATED(rdma_accept(conn->id, &param)) ? mrf_verbs_errno() : 0;
 }
 
 void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)

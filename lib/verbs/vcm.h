@@ -18,6 +18,8 @@ struct mrf_vcq {
 	struct ibv_comp_channel *channel; /* does not block */
 };
 
+/* For ever: what the kernel keeps of it is said, and forgotten. */
+void mrf_qp_destroy(struct ibv_qp *qp);
 /* mrf_vconn_post and mrf_vconn_atomic, of any queue pair. */
 int mrf_qp_post(struct ibv_qp *qp, const struct mrf_vwr *wr);
 int mrf_qp_atomic(struct ibv_qp *qp, const struct mrf_vwr *wr);

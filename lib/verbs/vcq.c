@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/log.h"
 #include "verbs/vcm.h"
 #include "verbs/verbs_int.h"
 
@@ -16,13 +17,13 @@ static int open_channel(struct mrf_vdev *dev, struct ibv_comp_channel **channel)
 	int flags;
 
 	if (!ch)
-		return -errno;
+		return mrf_verbs_errno();
 	flags = fcntl(ch->fd, F_GETFL);
 	if (flags < 0 || fcntl(ch->fd, F_SETFL, flags | O_NONBLOCK)) {
-		int err = errno;
+		int ret = mrf_verbs_errno();
 
 		ibv_destroy_comp_channel(ch);
-		return -err;
+		return ret;
 	}
 	*channel = ch;
 	return 0;
@@ -40,7 +41,7 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
 		goto err_free;
 	cq->cq = ibv_create_cq(dev->ctx, (int)depth, cq, cq->channel, 0);
 	if (!cq->cq) {
-		ret = -errno;
+		ret = mrf_verbs_errno();
 		goto err_channel;
 	}
 	*out = cq;
@@ -55,8 +56,13 @@ err_free:
 
 void mrf_vcq_close(struct mrf_vcq *cq)
 {
+	int ret;
+
 	mrf_vcq_ack(cq);
-	ibv_destroy_cq(cq->cq);
+	ret = mrf_verbs_ret(ibv_destroy_cq(cq->cq));
+	if (ret)
+		mrf_warn(FI_LOG_CQ, 3492, "completion queue not released by the kernel: error %d",
+			 -ret);
 	ibv_destroy_comp_channel(cq->channel);
 	free(cq);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
+#include "base/log.h"
 #include "verbs/gate.h"
 #include "verbs/verbs_int.h"
 
@@ -123,7 +124,10 @@ err_free:
 
 void mrf_vdev_close(struct mrf_vdev *dev)
 {
-	ibv_close_device(dev->ctx);
+	int ret = mrf_verbs_ret(ibv_close_device(dev->ctx));
+
+	if (ret)
+		mrf_warn(FI_LOG_DOMAIN, 3493, "device not closed by the kernel: error %d", -ret);
 	free(dev);
 }
 

@@ -63,8 +63,10 @@ int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
 		unsigned rights, struct mrf_vmr *vmr);
 /* On return the kernel lets nobody through to the memory. Harmless when not registered. */
 int mrf_vmr_dereg(struct mrf_vmr *vmr);
+/* The same for memory of the library's own: what the kernel keeps is said, and forgotten. */
+void mrf_vmr_drop(struct mrf_vmr *vmr);
 /*
- * The same for one that is registered, but gives no memory back to the allocator (which
+ * mrf_vmr_dereg for one that is registered, but gives no memory back to the allocator (which
  * might be locked by the thread that waits for this); mrf_vmr_free does, later.
  */
 int mrf_vmr_revoke(struct mrf_vmr *vmr);

@@ -193,9 +193,9 @@ int mrf_vloop_open(struct mrf_vdev *dev, const struct sockaddr *addr, struct mrf
 void mrf_vloop_close(struct mrf_vloop *loop)
 {
 	if (loop->here)
-		ibv_destroy_qp(loop->here);
+		mrf_qp_destroy(loop->here);
 	if (loop->there)
-		ibv_destroy_qp(loop->there);
+		mrf_qp_destroy(loop->there);
 	if (loop->cq)
 		mrf_vcq_close(loop->cq);
 	free(loop);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/log.h"
 #include "verbs/gate.h"
 #include "verbs/vcm.h"
 #include "verbs/vqp.h"
@@ -40,6 +41,15 @@ static int to_state(struct mrf_vconn *conn, enum ibv_qp_state state)
 	return mrf_verbs_ret(ibv_modify_qp(conn->qp, &attr, mask));
 }
 
+void mrf_qp_destroy(struct ibv_qp *qp)
+{
+	int ret = mrf_verbs_ret(ibv_destroy_qp(qp));
+
+	if (ret)
+		mrf_warn(FI_LOG_EP_CTRL, 3491,
+			 "queue pair not released by the kernel: error %d", -ret);
+}
+
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 {
 	struct ibv_qp_init_attr init = {
@@ -60,7 +70,7 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 		return mrf_verbs_errno();
 	ret = to_state(conn, IBV_QPS_INIT);
 	if (ret) {
-		ibv_destroy_qp(conn->qp);
+		mrf_qp_destroy(conn->qp);
 		conn->qp = NULL;
 		return ret;
 	}
@@ -99,7 +109,8 @@ int mrf_vconn_tune(struct mrf_vconn *conn)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
 				    .min_rnr_timer = MIN_RNR_TIMER };
 
-	return -ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+	return mrf_verbs_ret(
+		ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER));
 }
 
 static int to_fi(int err)

@@ -30,11 +30,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct mr {
 	struct mrf_vpd *pd; /* NULL: free */
+	struct mrf_vdev *dev;
 	uintptr_t addr;
 	size_t len;
 	uint64_t iova;
 	unsigned rights;
 	uint32_t key;
+	bool kept; /* was to go, but that failed */
 };
 
 struct mrf_vdev {
@@ -116,6 +118,8 @@ static struct {
 	uint16_t next_port;
 	uint32_t last_qpn;
 	unsigned live[FAKE_CALLS];
+	unsigned calls[FAKE_CALLS];
+	unsigned forgotten;
 	unsigned fail_nth[FAKE_CALLS];
 	int fail_err[FAKE_CALLS];
 	bool fail_always[FAKE_CALLS];
@@ -145,6 +149,7 @@ static void leave(void)
 /* 0, or the error that was ordered for this call. */
 static int ordered(enum fake_call call)
 {
+	f.calls[call]++;
 	if (f.any_nth && !--f.any_nth) {
 		f.failed = true;
 		return -f.any_err;
@@ -188,11 +193,51 @@ void fake_reset(void)
 	memset(&fake, 0, sizeof(fake));
 	fake.max_msg_size = 8u << 20;
 	f.hold = f.run_on_arm = f.run_on_disconnect = false;
+	memset(f.calls, 0, sizeof(f.calls));
+	f.forgotten = 0;
 	leave();
 	if (fake_live()) {
 		fprintf(stderr, "fake_fabric: %u things left over\n", fake_live());
 		abort();
 	}
+}
+
+static unsigned number(const unsigned *what)
+{
+	unsigned n;
+
+	enter();
+	n = *what;
+	leave();
+	return n;
+}
+
+unsigned fake_calls(enum fake_call call)
+{
+	return number(&f.calls[call]);
+}
+
+unsigned fake_forgotten(void)
+{
+	return number(&f.forgotten);
+}
+
+const char *fake_call_name(enum fake_call call)
+{
+	static const char *const name[FAKE_CALLS] = {
+		[FAKE_VDEV_OPEN] = "vdev_open",	  [FAKE_VPD_ALLOC] = "vpd_alloc",
+		[FAKE_VMR_REG] = "vmr_reg",	  [FAKE_VMR_DEREG] = "vmr_dereg",
+		[FAKE_VCQ_OPEN] = "vcq_open",	  [FAKE_VCM_OPEN] = "vcm_open",
+		[FAKE_VCONN_OPEN] = "vconn_open", [FAKE_BIND] = "bind",
+		[FAKE_LISTEN] = "listen",	  [FAKE_RESOLVE] = "resolve",
+		[FAKE_ROUTE] = "route",		  [FAKE_CREATE_QP] = "create_qp",
+		[FAKE_CONNECT] = "connect",	  [FAKE_ACCEPT] = "accept",
+		[FAKE_ESTABLISH] = "establish",	  [FAKE_TUNE] = "tune",
+		[FAKE_POST] = "post",		  [FAKE_POST_RECV] = "post_recv",
+		[FAKE_VLOOP_OPEN] = "vloop_open", [FAKE_VLOOP_RUN] = "vloop_run",
+	};
+
+	return name[call];
 }
 
 unsigned fake_live_of(enum fake_call call)
@@ -328,6 +373,13 @@ static void unmake(enum fake_call call, void *object)
 	free(object);
 }
 
+static void mr_end(struct mr *mr)
+{
+	mr->pd = NULL;
+	mr->kept = false;
+	f.live[FAKE_VMR_REG]--;
+}
+
 int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
 {
 	struct mrf_vdev *dev;
@@ -351,6 +403,16 @@ int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
 
 void mrf_vdev_close(struct mrf_vdev *dev)
 {
+	unsigned i;
+
+	enter();
+	for (i = 0; i < MAX_MRS; i++) {
+		if (f.mrs[i].kept && f.mrs[i].dev == dev) {
+			mr_end(&f.mrs[i]);
+			f.forgotten++;
+		}
+	}
+	leave();
 	unmake(FAKE_VDEV_OPEN, dev);
 }
 
@@ -384,7 +446,7 @@ static void must_be_unused(const struct mrf_vpd *pd)
 
 	enter();
 	for (i = 0; i < MAX_MRS; i++) {
-		if (f.mrs[i].pd == pd)
+		if (f.mrs[i].pd == pd && !f.mrs[i].kept)
 			abort();
 	}
 	mrf_list_each (node, &f.conns) {
@@ -437,6 +499,7 @@ int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
 		if (rights & (MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC))
 			rights |= MRF_RIGHT_LOCAL_WRITE;
 		*mr = (struct mr){ .pd = pd,
+				   .dev = pd->dev,
 				   .addr = (uintptr_t)addr,
 				   .len = len,
 				   .iova = iova,
@@ -451,14 +514,21 @@ int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
 
 int mrf_vmr_dereg(struct mrf_vmr *vmr)
 {
-	if (!vmr->handle)
+	struct mr *mr = vmr->handle;
+	int ret;
+
+	if (!mr)
 		return 0;
 	enter();
-	((struct mr *)vmr->handle)->pd = NULL;
-	f.live[FAKE_VMR_REG]--;
+	ret = ordered(FAKE_VMR_DEREG);
+	if (ret)
+		mr->kept = true;
+	else
+		mr_end(mr);
 	leave();
-	vmr->handle = NULL;
-	return 0;
+	if (!ret)
+		vmr->handle = NULL;
+	return ret;
 }
 
 int mrf_vmr_revoke(struct mrf_vmr *vmr)
@@ -610,6 +680,10 @@ int mrf_vcm_open(struct mrf_vcm **out)
 		return ret;
 	mrf_list_init(&cm->events);
 	cm->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (cm->fd < 0) {
+		unmake(FAKE_VCM_OPEN, cm);
+		return -FI_ENOMEM;
+	}
 	*out = cm;
 	return 0;
 }
@@ -1107,8 +1181,13 @@ uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn)
 
 int mrf_vconn_tune(struct mrf_vconn *conn)
 {
+	int ret;
+
 	(void)conn;
-	return 0;
+	enter();
+	ret = ordered(FAKE_TUNE);
+	leave();
+	return ret;
 }
 
 static int wr_copy(const struct mrf_vwr *from, struct wr *to)

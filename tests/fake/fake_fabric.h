@@ -27,6 +27,7 @@ enum fake_call {
 	FAKE_VDEV_OPEN,
 	FAKE_VPD_ALLOC,
 	FAKE_VMR_REG,
+	FAKE_VMR_DEREG,
 	FAKE_VCQ_OPEN,
 	FAKE_VCM_OPEN,
 	FAKE_VCONN_OPEN,
@@ -38,6 +39,7 @@ enum fake_call {
 	FAKE_CONNECT,
 	FAKE_ACCEPT,
 	FAKE_ESTABLISH,
+	FAKE_TUNE,
 	FAKE_POST,
 	FAKE_POST_RECV,
 	FAKE_VLOOP_OPEN,
@@ -112,6 +114,15 @@ void fake_fail_always(enum fake_call call, int err);
 void fake_fail_any(unsigned nth, int err);
 bool fake_failed(void);
 void fake_heal(void);
+/* How often it was called since the last reset, failures included; and what it is called.
+ */
+unsigned fake_calls(enum fake_call call);
+const char *fake_call_name(enum fake_call call);
+/*
+ * Registrations that the device did not let go of when it was told to, and nobody told it
+ * again until it was closed, which ends them.
+ */
+unsigned fake_forgotten(void);
 
 /*
  * The nth access from now on (messages are not counted) completes with status, and so do

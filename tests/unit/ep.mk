@@ -27,6 +27,7 @@ check_PROGRAMS += \
 	tests/unit/t_fuzz_proto \
 	tests/unit/t_keyed \
 	tests/unit/t_msg \
+	tests/unit/t_path_faults \
 	tests/unit/t_pmem \
 	tests/unit/t_resolve \
 	tests/unit/t_target
@@ -46,12 +47,16 @@ tests_unit_t_ep_atomic_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_faults_SOURCES = tests/unit/t_ep_faults.c tests/unit/fail_once.h $(EP_FIXTURE)
 tests_unit_t_ep_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 FAIL_ONCE_WRAP = $(AM_LDFLAGS) \
-	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign,--wrap=aligned_alloc
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign,--wrap=aligned_alloc \
+	-Wl,--wrap=strdup,--wrap=eventfd,--wrap=epoll_create1,--wrap=pthread_create
 tests_unit_t_ep_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 tests_unit_t_event_SOURCES = tests/unit/t_event.c $(EP_FIXTURE)
 tests_unit_t_event_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_path_faults_SOURCES = tests/unit/t_path_faults.c tests/unit/fail_once.h $(EP_FIXTURE)
+tests_unit_t_path_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_path_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 tests_unit_t_fork_SOURCES = tests/unit/t_fork.c $(EP_FIXTURE)
 tests_unit_t_fork_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_pmem_SOURCES = tests/unit/t_pmem.c $(EP_FIXTURE)

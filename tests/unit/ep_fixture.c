@@ -48,11 +48,12 @@ void must_close(struct fid *fid)
 }
 
 /* The info's own copy; what was there goes. NULL: none. */
-static void set_key(uint8_t **key, size_t *size, const char *text)
+static int set_key(uint8_t **key, size_t *size, const char *text)
 {
 	free(*key);
 	*key = text ? (uint8_t *)strdup(text) : NULL;
-	*size = text ? strlen(text) : 0;
+	*size = *key ? strlen(text) : 0;
+	return text && !*key ? -FI_ENOMEM : 0;
 }
 
 static int open_domain(struct node *n, const struct node_opt *opt)
@@ -72,8 +73,9 @@ static int open_domain(struct node *n, const struct node_opt *opt)
 	if (!n->info)
 		return -FI_ENOMEM;
 	n->info->domain_attr->mr_mode = opt->mr_mode;
-	set_key(&n->info->domain_attr->auth_key, &n->info->domain_attr->auth_key_size,
-		opt->auth_key);
+	if (set_key(&n->info->domain_attr->auth_key, &n->info->domain_attr->auth_key_size,
+		    opt->auth_key))
+		return -FI_ENOMEM;
 	n->info->addr_format = FI_SOCKADDR_IN;
 	n->info->tx_attr->op_flags = opt->op_flags;
 	n->info->caps = opt->caps;
@@ -123,8 +125,9 @@ int node_try_ep(struct node *n, const struct node_opt *opt, struct fid_ep **out)
 	struct fid_ep *ep;
 	int ret;
 
-	set_key(&n->info->ep_attr->auth_key, &n->info->ep_attr->auth_key_size,
-		opt->ep_key);
+	if (set_key(&n->info->ep_attr->auth_key, &n->info->ep_attr->auth_key_size,
+		    opt->ep_key))
+		return -FI_ENOMEM;
 	ret = fi_endpoint(n->domain, n->info, &ep, NULL);
 	if (ret)
 		return ret;

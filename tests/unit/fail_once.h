@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One allocation that fails, wherever in the library and in whichever thread. The test is
+ * One allocation that fails, of memory, a descriptor or a thread, wherever in the library and
+ * in whichever thread. The test is
  * linked with $(FAIL_ONCE_WRAP) and includes this once.
  */
 #ifndef FAIL_ONCE_H
 #define FAIL_ONCE_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 /*
  * The nth allocation that the library makes fails: those of this thread count between
@@ -21,11 +26,21 @@ void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *old, size_t size);
 int __real_posix_memalign(void **out, size_t align, size_t size);
 void *__real_aligned_alloc(size_t align, size_t size);
+char *__real_strdup(const char *text);
+int __real_eventfd(unsigned count, int flags);
+int __real_epoll_create1(int flags);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*start)(void *), void *arg);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 int __wrap_posix_memalign(void **out, size_t align, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
+char *__wrap_strdup(const char *text);
+int __wrap_eventfd(unsigned count, int flags);
+int __wrap_epoll_create1(int flags);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*start)(void *), void *arg);
 
 static atomic_int alloc_left; /* 0: none fails */
 static atomic_bool alloc_failed;
@@ -62,6 +77,33 @@ int __wrap_posix_memalign(void **out, size_t align, size_t size)
 void *__wrap_aligned_alloc(size_t align, size_t size)
 {
 	return alloc_fails() ? NULL : __real_aligned_alloc(align, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return alloc_fails() ? NULL : __real_strdup(text);
+}
+
+static int no_memory(void)
+{
+	errno = ENOMEM;
+	return -1;
+}
+
+int __wrap_eventfd(unsigned count, int flags)
+{
+	return alloc_fails() ? no_memory() : __real_eventfd(count, flags);
+}
+
+int __wrap_epoll_create1(int flags)
+{
+	return alloc_fails() ? no_memory() : __real_epoll_create1(flags);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*start)(void *), void *arg)
+{
+	return alloc_fails() ? ENOMEM : __real_pthread_create(thread, attr, start, arg);
 }
 
 static void alloc_order(unsigned nth)

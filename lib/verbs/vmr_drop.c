@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/log.h"
+#include "verbs/verbs.h"
+
+/*
+ * It grants nothing to peers, and it ends with the domain's device at the latest: nobody has
+ * to do anything about it.
+ */
+void mrf_vmr_drop(struct mrf_vmr *vmr)
+{
+	int ret = mrf_vmr_dereg(vmr);
+
+	if (ret)
+		mrf_warn(FI_LOG_MR, 3490,
+			 "a memory region of the library's own was not released by the kernel: "
+			 "error %d",
+			 -ret);
+	vmr->handle = NULL;
+}

@@ -140,24 +140,28 @@ static void sweep(struct env *e, struct scene *s, unsigned type)
 
 IN_MODES(MODES_TWO | MODE(MODE_RAW_NATIVE) | MODE(MODE_ENDPOINT))
 
-CASE(every_operation_on_every_integer)
+static void sweep_all(struct env *e, unsigned first, unsigned last)
 {
 	static struct scene s;
-	unsigned type;
 
 	scene_open(&s, e);
-	for (type = FI_INT8; type <= FI_UINT64; type++)
+	for (unsigned type = first; type <= last; type++)
 		sweep(e, &s, type);
+}
+
+CASE(every_operation_on_integers_of_1_and_2_bytes)
+{
+	sweep_all(e, FI_INT8, FI_UINT16);
+}
+
+CASE(every_operation_on_integers_of_4_and_8_bytes)
+{
+	sweep_all(e, FI_INT32, FI_UINT64);
 }
 
 CASE(every_operation_on_every_other_datatype)
 {
-	static struct scene s;
-	unsigned type;
-
-	scene_open(&s, e);
-	for (type = FI_FLOAT; type <= FI_UINT128; type++)
-		sweep(e, &s, type);
+	sweep_all(e, FI_FLOAT, FI_UINT128);
 }
 
 CASE(vectors_as_long_as_promised)

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <rdma/fi_atomic.h>
 #include "base/fork.h"
 #include "base/log.h"
 #include "ep_fixture.h"
@@ -166,6 +167,62 @@ CALL(do_writedata,
      fi_writedata(p.a.ep, p.src, 8, p.desc, 1, p.to, p.base, p.key, NULL))
 CALL(do_injectdata, fi_inject_writedata(p.a.ep, p.src, 8, 1, p.to, p.base, p.key))
 
+static long atomic_v(enum fi_op op, bool compare, bool fetch)
+{
+	struct fi_ioc ioc = { p.src, 1 }, result = { p.src + 8, 1 };
+
+	if (compare)
+		return fi_compare_atomicv(p.a.ep, &ioc, &p.desc, 1, &ioc, &p.desc, 1, &result,
+					  &p.desc, 1, p.to, p.base, p.key, FI_UINT64, op, NULL);
+	if (fetch)
+		return fi_fetch_atomicv(p.a.ep, &ioc, &p.desc, 1, &result, &p.desc, 1, p.to,
+					p.base, p.key, FI_UINT64, op, NULL);
+	return fi_atomicv(p.a.ep, &ioc, &p.desc, 1, p.to, p.base, p.key, FI_UINT64, op, NULL);
+}
+
+static long atomic_msg(enum fi_op op, bool compare, bool fetch)
+{
+	struct fi_ioc ioc = { p.src, 1 }, result = { p.src + 8, 1 };
+	struct fi_rma_ioc there = { p.base, 1, p.key };
+	struct fi_msg_atomic msg = { .msg_iov = &ioc,
+				     .desc = &p.desc,
+				     .iov_count = 1,
+				     .addr = p.to,
+				     .rma_iov = &there,
+				     .rma_iov_count = 1,
+				     .datatype = FI_UINT64,
+				     .op = op };
+
+	if (compare)
+		return fi_compare_atomicmsg(p.a.ep, &msg, &ioc, &p.desc, 1, &result, &p.desc, 1,
+					    0);
+	if (fetch)
+		return fi_fetch_atomicmsg(p.a.ep, &msg, &result, &p.desc, 1, 0);
+	return fi_atomicmsg(p.a.ep, &msg, 0);
+}
+
+/* One that goes to the device, and one that goes to the peer's agent. */
+CALL(do_atomic, fi_atomic(p.a.ep, p.src, 1, p.desc, p.to, p.base, p.key, FI_UINT64, FI_SUM,
+			  NULL))
+CALL(do_atomic_min, fi_atomic(p.a.ep, p.src, 1, p.desc, p.to, p.base, p.key, FI_UINT64,
+			      FI_MIN, NULL))
+CALL(do_atomicv, atomic_v(FI_SUM, false, false))
+CALL(do_atomicmsg, atomic_msg(FI_SUM, false, false))
+CALL(do_inject_atomic, fi_inject_atomic(p.a.ep, p.src, 1, p.to, p.base, p.key, FI_UINT64,
+					FI_SUM))
+CALL(do_fetch, fi_fetch_atomic(p.a.ep, p.src, 1, p.desc, p.src + 8, p.desc, p.to, p.base, p.key,
+			       FI_UINT64, FI_SUM, NULL))
+CALL(do_fetchv, atomic_v(FI_SUM, false, true))
+CALL(do_fetchmsg, atomic_msg(FI_SUM, false, true))
+CALL(do_compare, fi_compare_atomic(p.a.ep, p.src, 1, p.desc, p.src, p.desc, p.src + 8, p.desc,
+				   p.to, p.base, p.key, FI_UINT64, FI_CSWAP, NULL))
+CALL(do_comparev, atomic_v(FI_CSWAP, true, false))
+CALL(do_comparemsg, atomic_msg(FI_CSWAP, true, false))
+CALL(atomic_valid, fi_atomicvalid(p.a.ep, FI_UINT64, FI_SUM, &(size_t){ 0 }))
+CALL(fetch_valid, fi_fetch_atomicvalid(p.a.ep, FI_UINT64, FI_SUM, &(size_t){ 0 }))
+CALL(compare_valid, fi_compare_atomicvalid(p.a.ep, FI_UINT64, FI_CSWAP, &(size_t){ 0 }))
+CALL(query_atomic, fi_query_atomic(p.a.domain, FI_UINT64, FI_SUM, (void *)text, 0))
+
 CALL(cq_read, fi_cq_read(p.a.cq, text, 1))
 CALL(cq_readfrom, fi_cq_readfrom(p.a.cq, text, 1, NULL))
 CALL(cq_readerr, fi_cq_readerr(p.a.cq, (void *)text, 0))
@@ -233,7 +290,11 @@ static const struct {
 	ROW(enable_region), ROW(refresh),	 ROW(raw_attr),	    ROW(map_raw),
 	ROW(unmap),	    ROW(do_read),	 ROW(do_write),	    ROW(do_readv),
 	ROW(do_writev),	    ROW(do_readmsg),	 ROW(do_writemsg),  ROW(do_inject),
-	ROW(do_writedata),  ROW(do_injectdata),	 ROW(cq_read),	    ROW(cq_readfrom),
+	ROW(do_writedata),  ROW(do_injectdata),	 ROW(do_atomic),    ROW(do_atomic_min),
+	ROW(do_atomicv),    ROW(do_atomicmsg),	 ROW(do_fetch),	    ROW(do_inject_atomic),
+	ROW(do_fetchv),	    ROW(do_fetchmsg),	 ROW(do_compare),   ROW(do_comparev),
+	ROW(do_comparemsg), ROW(atomic_valid),	 ROW(fetch_valid),  ROW(compare_valid),
+	ROW(query_atomic),  ROW(cq_read),	 ROW(cq_readfrom),
 	ROW(cq_readerr),    ROW(cq_sread),	 ROW(cq_sreadfrom), ROW(cq_signal),
 	ROW(cq_getwait),    ROW(cntr_wait),	 ROW(cntr_add),	    ROW(cntr_adderr),
 	ROW(cntr_set),	    ROW(cntr_seterr),	 ROW(cntr_getwait), ROW(eq_read),

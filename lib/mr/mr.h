@@ -82,7 +82,7 @@ struct mrf_mr_space {
 	uint32_t last_event;	 /* number that was given out last */
 	/*
 	 * Counts all that peers have done so far. Set by ep/ when the agent starts (NULL
-	 * before), under lock; called by the application's threads with no lock held.
+	 * before and after), under lock; called by the application's threads with no lock held.
 	 */
 	void (*settle)(void *arg);
 	void *settle_arg;

@@ -590,6 +590,38 @@ START_TEST(region_that_the_kernel_keeps_counts_until_it_is_closed)
 }
 END_TEST
 
+/* It cannot reach the region, whatever number it has heard of, open or closing. */
+START_TEST(endpoint_with_another_key_counts_nothing)
+{
+	struct endpoint other = { .fid.fclass = FI_CLASS_EP };
+	struct fid_mr *mr;
+	uint32_t number;
+
+	if (_i)
+		auth_key = "sesame";
+	open_with(PLAIN, FI_VERSION(2, 3));
+	mrf_obj_init(&other.obj, &other.fid, NULL);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &other.port, &other.obj, "wheat", 5), 0);
+	mr = reg_event();
+	must_bind(mr, one);
+	number = number_of(mr);
+	mrf_mr_event(&env.space, number, &other.port);
+	ck_assert_uint_eq(fi_cntr_read(one), 0);
+	fake_verbs_fail(FAKE_DEREG_MR, 1, EIO);
+	refused(fi_close(&mr->fid), -FI_EIO, "MRF-E3030");
+	mrf_mr_event(&env.space, number, &other.port);
+	ck_assert_uint_eq(fi_cntr_read(one), 0);
+	written(number);
+	ck_assert_uint_eq(fi_cntr_read(one), 1);
+	env_must_close(mr);
+	ck_assert_int_eq(mrf_mr_port_close(&env.space, &other.port), 0);
+	mrf_mr_port_free(&other.port);
+	mrf_obj_fini(&other.obj);
+	close_all();
+	auth_key = "";
+}
+END_TEST
+
 static TCase *tcase_numbers(void)
 {
 	TCase *tc = tcase_create("numbers");
@@ -633,6 +665,7 @@ static TCase *tcase_close(void)
 	tcase_add_test(tc, from_api_2_3_the_region_is_closed_before_its_counter);
 	tcase_add_loop_test(tc, from_api_2_3_closing_counts_what_was_written_before, 0, 4);
 	tcase_add_test(tc, region_that_the_kernel_keeps_counts_until_it_is_closed);
+	tcase_add_loop_test(tc, endpoint_with_another_key_counts_nothing, 0, 2);
 	return tc;
 }
 

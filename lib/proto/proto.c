@@ -170,6 +170,7 @@ size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf)
 size_t mrf_data_encode(const struct mrf_data *data, uint8_t *buf)
 {
 	put_head(buf, MRF_MSG_DATA, MRF_PROTO_DATA_LEN);
+	put32(buf + 4, 0);
 	put64(buf + 8, data->data);
 	put64(buf + 16, data->len);
 	return MRF_PROTO_DATA_LEN;

@@ -115,6 +115,43 @@ START_TEST(proto_question_and_answer_survive_the_round_trip)
 }
 END_TEST
 
+/* Otherwise bytes of ours that mean nothing would go to the peer. */
+START_TEST(proto_encoders_set_every_byte)
+{
+	const struct mrf_hello hello = { .instance = 1 }, proof = { .number = 1 };
+	const struct mrf_welcome welcome = { .asks = 1 },
+				 proved = { .asks = 1, .flags = MRF_WELCOME_PROOF };
+	const struct mrf_challenge challenge = { .number = 1 };
+	const struct mrf_ask ask = { .key = 1 };
+	const struct mrf_answer answer = sample_answer(MRF_PROTO_MAX_SEG);
+	const struct mrf_data data = { .data = 1 };
+	const struct mrf_request request = { .type = MRF_MSG_ATOMIC };
+	const struct mrf_reply reply = { .status = MRF_REPLY_DONE };
+	uint8_t buf[2][MRF_PROTO_MAX_MSG];
+	size_t len = 0;
+	int i, j;
+
+	for (i = 0; i < 12; i++) {
+		for (j = 0; j < 2; j++) {
+			memset(buf[j], j ? 0xff : 0, sizeof(buf[j]));
+			len = i == 0 ? mrf_hello_encode(&hello, buf[j]) :
+			      i == 1 ? mrf_hello_encode(&proof, buf[j]) :
+			      i == 2 ? mrf_welcome_encode(&welcome, buf[j]) :
+			      i == 3 ? mrf_welcome_encode(&proved, buf[j]) :
+			      i == 4 ? mrf_refuse_encode(MRF_REFUSE_KEY, buf[j]) :
+			      i == 5 ? mrf_challenge_encode(&challenge, buf[j]) :
+			      i == 6 ? mrf_ask_encode(&ask, buf[j]) :
+			      i == 7 ? mrf_answer_encode(&answer, buf[j]) :
+			      i == 8 ? mrf_note_encode(MRF_MSG_FORGET, buf[j]) :
+			      i == 9 ? mrf_data_encode(&data, buf[j]) :
+			      i == 10 ? mrf_request_encode(&request, buf[j]) :
+					mrf_reply_encode(&reply, buf[j]);
+		}
+		ck_assert_msg(len && !memcmp(buf[0], buf[1], len), "encoder %d", i);
+	}
+}
+END_TEST
+
 START_TEST(proto_data_survive_the_round_trip_and_nothing_shorter_does)
 {
 	struct mrf_data in = { .data = UINT64_MAX - 2, .len = 1ull << 40 }, out = { 0 };
@@ -405,6 +442,7 @@ static TCase *tcase_proto(void)
 	TCase *tc = tcase_create("proto");
 
 	tcase_add_test(tc, proto_greetings_survive_the_round_trip);
+	tcase_add_test(tc, proto_encoders_set_every_byte);
 	tcase_add_test(tc, proto_data_survive_the_round_trip_and_nothing_shorter_does);
 	tcase_add_test(tc, proto_challenge_and_proofs_survive_the_round_trip);
 	tcase_add_test(tc, proto_truncated_proofs_are_refused_at_every_length);

@@ -90,9 +90,9 @@ static void proves(enum mrf_auth_role role, const char *hex)
 START_TEST(auth_proof_is_the_hmac_that_it_is_said_to_be)
 {
 	proves(MRF_AUTH_INITIATOR,
-	       "923ffee88c5699affeda06168dbfeedba8b80dda4ea950416e8314b1b7e2d3e9");
+	       "5ca97e44a569a386b2e8609dc2bb1c6599b1ba43b506e9b98d95faee0fd15fa7");
 	proves(MRF_AUTH_TARGET,
-	       "38d42806931b2bb8e4e2a28b31d1b61e33201339215cc328fc7f35774ce22761");
+	       "79dac563d0b71b999c15b7b66a430f3c1d530a3fbaafed74dd2842bee3ccded2");
 }
 END_TEST
 
@@ -111,6 +111,20 @@ START_TEST(auth_proof_is_of_one_key_and_one_role)
 	ck_assert(!mrf_auth_proves(one, MRF_AUTH_INITIATOR, &talk, proof, 16));
 	mrf_auth_put(one);
 	mrf_auth_put(other);
+}
+END_TEST
+
+/* To an HMAC zeros at the end of a key are nothing, and a long key is its hash. */
+START_TEST(auth_proof_is_of_a_key_of_one_length)
+{
+	struct mrf_auth *one = new_auth("one", 3), *longer = new_auth("one\0", 4);
+	struct mrf_auth_talk talk = sample();
+	uint8_t proof[MRF_AUTH_PROOF];
+
+	mrf_auth_prove(one, MRF_AUTH_INITIATOR, &talk, proof);
+	ck_assert(!mrf_auth_proves(longer, MRF_AUTH_INITIATOR, &talk, proof, 16));
+	mrf_auth_put(one);
+	mrf_auth_put(longer);
 }
 END_TEST
 
@@ -193,6 +207,7 @@ static TCase *auth(void)
 	tcase_add_test(tc, auth_key_is_a_copy_that_is_wiped_when_the_last_user_lets_go);
 	tcase_add_test(tc, auth_proof_is_the_hmac_that_it_is_said_to_be);
 	tcase_add_test(tc, auth_proof_is_of_one_key_and_one_role);
+	tcase_add_test(tc, auth_proof_is_of_a_key_of_one_length);
 	tcase_add_test(tc, auth_proof_is_of_one_connection);
 	tcase_add_test(tc, nonces_are_good_once_and_not_for_ever);
 	tcase_add_test(tc, nonces_of_two_endpoints_have_nothing_in_common);

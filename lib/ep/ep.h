@@ -12,6 +12,7 @@
 #ifndef MRF_EP_EP_H
 #define MRF_EP_EP_H
 
+#include <stdatomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
 #include "auth/nonce.h"
@@ -46,7 +47,7 @@ struct mrf_ep {
 	union mrf_addr addr;	/* where it listens; immutable after open */
 	uint64_t instance;	/* random */
 	uint64_t caps;
-	uint64_t op_flags;	/* of fi_write and the like; FI_GET/SETOPSFLAG */
+	_Atomic uint64_t op_flags; /* of fi_write and the like; FI_GET/SETOPSFLAG */
 	bool enabled;
 	size_t short_max[2];	/* by kind: bytes that may go the short way; 0 until enabled */
 	bool short_atomic[3];	/* by family: may they */

@@ -79,11 +79,8 @@ static int bind_cq(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 static int bind_one_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, struct mrf_cntr **slot,
 			 struct mrf_hold *hold, struct mrf_wait_link *link)
 {
-	int ret;
+	int ret = bind_wait(ep, mrf_cntr_wait(cntr), link);
 
-	if (*slot)
-		return bound_already("a counter for this");
-	ret = bind_wait(ep, mrf_cntr_wait(cntr), link);
 	if (ret)
 		return ret;
 	*slot = cntr;
@@ -103,6 +100,8 @@ static int bind_cntr(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 				  "flags %#lx: an endpoint's counter counts FI_READ, FI_WRITE "
 				  "(what peers do is counted by region, see fi_mr_bind)",
 				  (unsigned long)flags);
+	if ((flags & FI_WRITE && ep->wr_cntr) || (flags & FI_READ && ep->rd_cntr))
+		return bound_already("a counter for this");
 	if (flags & FI_WRITE)
 		ret = bind_one_cntr(ep, cntr, &ep->wr_cntr, &ep->hold_wr, &ep->link_wr);
 	if (!ret && (flags & FI_READ))

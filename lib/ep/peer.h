@@ -211,7 +211,7 @@ void mrf_ask_forget(struct mrf_peer *peer);
 /* Ends the leases when nothing uses them; READY. True: they have ended. */
 bool mrf_ask_release(struct mrf_peer *peer);
 
-/* --- post.c ---------------------------------------------------------------------------- */
+/* --- posting --------------------------------------------------------------------------- */
 
 /* Room for one more work request on the connection and in the endpoint's CQ. */
 static inline bool mrf_conn_room(const struct mrf_conn *conn)

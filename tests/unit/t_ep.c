@@ -577,6 +577,57 @@ START_TEST(ep_is_not_usable_before_it_is_enabled)
 }
 END_TEST
 
+START_TEST(ep_counter_that_cannot_count_all_of_it_counts_nothing)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *one = NULL, *other = NULL;
+	struct fid_ep *ep;
+	struct node n;
+
+	node_open(&n, NULL);
+	ck_assert_int_eq(fi_endpoint(n.domain, n.info, &ep, NULL), 0);
+	ck_assert_int_eq(fi_cntr_open(n.domain, &attr, &one, NULL), 0);
+	ck_assert_int_eq(fi_cntr_open(n.domain, &attr, &other, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &one->fid, FI_READ), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &other->fid, FI_READ | FI_WRITE), -FI_EINVAL);
+	must_close(&other->fid);
+	ck_assert_int_eq(fi_ep_bind(ep, &one->fid, FI_WRITE), 0);
+	must_close(&ep->fid);
+	must_close(&one->fid);
+	node_close(&n);
+}
+END_TEST
+
+static void *change_flags(void *arg)
+{
+	const uint64_t silent = FI_TRANSMIT, usual = FI_TRANSMIT | FI_DELIVERY_COMPLETE;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		uint64_t flags = i & 1 ? usual : silent;
+
+		ck_assert_int_eq(fi_control(arg, FI_SETOPSFLAG, &flags), 0);
+	}
+	return NULL;
+}
+
+/* All of it is safe for threads; a sanitizer would say if not. */
+START_TEST(ep_flags_may_change_while_others_write)
+{
+	pthread_t thread;
+	int i;
+
+	pair_open(&p, PLAIN);
+	ck_assert_int_eq(pthread_create(&thread, NULL, change_flags, &p.a.ep->fid), 0);
+	for (i = 0; i < 100; i++) {
+		pair_write(&p, 0, 8);
+		want_ok(&p.a, pair_ctx(&p, 0));
+	}
+	pthread_join(thread, NULL);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(ep_port_that_is_taken_is_refused)
 {
 	struct node_opt opt = { .port = 4711 };
@@ -984,6 +1035,8 @@ static TCase *tcase_transfer(void)
 	tcase_add_test(tc, ep_ignores_any_descriptor_where_none_is_needed);
 	tcase_add_test(tc, ep_bad_arguments_are_refused_by_the_call);
 	tcase_add_test(tc, ep_is_not_usable_before_it_is_enabled);
+	tcase_add_test(tc, ep_counter_that_cannot_count_all_of_it_counts_nothing);
+	tcase_add_test(tc, ep_flags_may_change_while_others_write);
 	tcase_add_test(tc, ep_port_that_is_taken_is_refused);
 	return tc;
 }

@@ -6,7 +6,7 @@
 
 hosts_port=7470		# that connection's; program N has the port N + 1 further
 hosts_patience=60	# seconds for the other host to be ready
-hosts_modes=mode0,native,raw-native,notify-virt,endpoint	# one of each kind
+hosts_modes=mode0,native,raw-native,notify-virt,endpoint,event-2.3	# one of each kind
 hosts_targets=()
 hosts_except=		# names, parted by commas
 

@@ -182,18 +182,20 @@ CASE(vectors_as_long_as_promised)
 
 /* --- refused ------------------------------------------------------------------------------ */
 
-static void refused(struct scene *s, const struct region *r, unsigned type, unsigned op,
-		    size_t count, uint64_t at, int err)
+/* By err, for a reason that has these words. */
+static void refused(struct scene *s, const struct region *r, unsigned op, size_t count,
+		    uint64_t at, int err, const char *why)
 {
 	struct done d;
 
-	must_ok((int)post(s, r, MRF_ATOMIC_FETCH, type, op, count, at));
+	must_ok((int)post(s, r, MRF_ATOMIC_FETCH, FI_UINT64, op, count, at));
 	d = wait_one(s);
 	must(d.err == err, "err %d instead of %d: %s", d.err, err, d.text);
+	must(strstr(d.text, why), "the reason \"%s\" does not say \"%s\"", d.text, why);
 }
 
 /* Where a region can be closed while its endpoint is open. */
-IN_MODES(MODES_TWO | MODE(12) | MODE(MODE_RAW_NATIVE) | MODE(MODE_NOTIFY))
+IN_MODES(MODES_TWO | MODE(12) | MODE(MODE_RAW) | MODE(MODE_RAW_NATIVE) | MODE(MODE_NOTIFY))
 
 CASE(refused_ones_change_nothing_and_those_around_them_are_done_once)
 {
@@ -208,13 +210,17 @@ CASE(refused_ones_change_nothing_and_those_around_them_are_done_once)
 		unsigned op = i ? FI_BXOR : FI_SUM;
 
 		one(&s, &s.all, 0, MRF_ATOMIC_FETCH, FI_UINT64, op, 1, 64);
-		refused(&s, &s.part, FI_UINT64, op, 1, LEN - 7, FI_EACCES);
-		refused(&s, &s.part, FI_UINT64, op, 5, LEN - 32, FI_EACCES);
-		refused(&s, &none, FI_UINT64, op, 1, 0, FI_EACCES);
+		refused(&s, &s.part, op, 1, LEN - 7, FI_EACCES, "past the end");
+		refused(&s, &s.part, op, 5, LEN - 32, FI_EACCES, "past the end");
+		refused(&s, &none, op, 1, 0, FI_EACCES, "FI_REMOTE_WRITE");
 		one(&s, &s.all, 0, MRF_ATOMIC_FETCH, FI_UINT64, op, 1, 64);
 	}
-	memset(s.b->mem + OPERAND, 1, PAGE);
 	peer_unreg(&closed);
+	for (i = 0; i < 2; i++) {
+		refused(&s, &closed, i ? FI_BXOR : FI_SUM, 1, 64, FI_EKEYREJECTED, "closed");
+		one(&s, &s.all, 0, MRF_ATOMIC_FETCH, FI_UINT64, i ? FI_BXOR : FI_SUM, 1, 64);
+	}
+	memset(s.b->mem + OPERAND, 1, PAGE);
 	/* Without waiting in between: a sum, one that is refused, an agent's, a sum. */
 	must_ok((int)post(&s, &s.all, MRF_ATOMIC_BASE, FI_UINT64, FI_SUM, 1, 64));
 	must_ok((int)post(&s, &closed, MRF_ATOMIC_BASE, FI_UINT64, FI_SUM, 1, 64));

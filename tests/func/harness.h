@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "atomics.h"
 #include "env.h"
 #include "far.h"
 
@@ -69,6 +70,9 @@
 #define far_access(...) AT(far_access(__VA_ARGS__))
 #define far_lands(...) AT(far_lands(__VA_ARGS__))
 #define far_brings(...) AT(far_brings(__VA_ARGS__))
+#define peer_atomic_start(...) AT(peer_atomic_start(__VA_ARGS__))
+#define peer_atomic_end(...) AT(peer_atomic_end(__VA_ARGS__))
+#define peer_atomic(...) AT(peer_atomic(__VA_ARGS__))
 #define far_refused(...) AT(far_refused(__VA_ARGS__))
 
 #endif

@@ -3,7 +3,7 @@
 func_harness = tests/func/case.c tests/func/case.h tests/func/buf.c tests/func/buf.h \
 	tests/func/fab.c tests/func/fab.h tests/func/peer.c tests/func/peer.h \
 	tests/func/serve.c tests/func/serve.h tests/func/env.c tests/func/env.h \
-	tests/func/far.c tests/func/far.h tests/func/harness.h
+	tests/func/far.c tests/func/far.h tests/func/atomics.c tests/func/atomics.h tests/func/harness.h
 
 noinst_PROGRAMS += tests/func/f_access tests/func/f_refuse tests/func/f_close \
 	tests/func/f_peers tests/func/f_ops tests/func/f_desc tests/func/f_self \
@@ -22,6 +22,9 @@ noinst_PROGRAMS += tests/func/f_atomics
 tests_func_f_atomics_SOURCES = tests/func/f_atomics.c lib/atomic/atomic.c $(func_harness)
 tests_func_f_atomics_CFLAGS = $(AM_CFLAGS)
 tests_func_f_atomics_LDADD = libmrfab.la -lpthread
+noinst_PROGRAMS += tests/func/f_atomic_rules
+tests_func_f_atomic_rules_SOURCES = tests/func/f_atomic_rules.c $(func_harness)
+tests_func_f_atomic_rules_LDADD = libmrfab.la
 tests_func_f_refuse_SOURCES = tests/func/f_refuse.c $(func_harness)
 tests_func_f_refuse_LDADD = libmrfab.la
 tests_func_f_close_SOURCES = tests/func/f_close.c $(func_harness)

@@ -137,6 +137,16 @@ void peer_ask(struct peer *p, struct ctl *m)
 	ask(p, m);
 }
 
+void peer_tell(struct peer *p, const struct ctl *m)
+{
+	tell(p, m);
+}
+
+void peer_hear(struct peer *p, struct ctl *m)
+{
+	hear(p, m);
+}
+
 static void peer_open(struct peer *p, const struct mode *mode, const struct fab_opt *opt)
 {
 	struct ctl m = { .cmd = CTL_OPEN,

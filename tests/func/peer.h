@@ -39,6 +39,7 @@ enum ctl_cmd {
 	CTL_CLOSE,  /* a: id -> rc */
 	CTL_INSERT, /* text: name -> a: fi_addr */
 	CTL_RMA, /* a: read, slot, off, len, fi_addr, addr, key, count -> a: err; text */
+	CTL_ATOMIC, /* text: struct peer_atomic -> a: err, what was fetched; text */
 	CTL_CQ,	 /* a: ms -> rc 0 or -FI_EAGAIN; a: flags, len, data, err */
 	CTL_DIE, /* a: ms from now; no answer */
 	CTL_QUIT /* closes everything */
@@ -87,8 +88,10 @@ enum reg_call { REG_PLAIN, REG_V, REG_ATTR };
 /* NULL: a child of this process. Else HOST:PORT of a process with --role target. */
 extern const char *peer_control;
 
-/* As the driver's messages do it; for far.c. Fails the case when the peer is gone. */
+/* As the driver's messages do it; for far.c and atomics.c. The case fails when the peer is gone. */
 void peer_ask(struct peer *p, struct ctl *m);
+void peer_tell(struct peer *p, const struct ctl *m);
+void peer_hear(struct peer *p, struct ctl *m);
 
 /*
  * Forks n processes that peer_start uses first, which is much faster than executing the

@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+#include "atomics.h"
 #include "far.h"
 #include "serve.h"
 
@@ -304,6 +305,11 @@ static void do_rma(struct ctl *m)
 		take(&flying, m);
 }
 
+static void do_atomic(struct ctl *m)
+{
+	atomics_serve(&fab, &slots[SLOTS - 1], m);
+}
+
 static void do_cq(struct ctl *m)
 {
 	struct done d = { 0 };
@@ -387,7 +393,7 @@ static void (*const does[])(struct ctl *m) = {
 	[CTL_POKE] = do_poke,	    [CTL_PEEK] = do_peek,     [CTL_PINNED] = do_pinned,
 	[CTL_STACK] = do_stack,	    [CTL_CLOSE] = do_close,   [CTL_INSERT] = do_insert,
 	[CTL_RMA] = do_rma,	    [CTL_CQ] = do_cq,	      [CTL_DIE] = do_die,
-	[CTL_QUIT] = do_quit,
+	[CTL_QUIT] = do_quit,	    [CTL_ATOMIC] = do_atomic,
 };
 
 static void carry_out(struct ctl *m)

@@ -10,7 +10,8 @@
 #define ROOM 512u /* for operands, for comparands, for results */
 #define FLYING 32
 
-/* --- in the driver ------------------------------------------------------------------------ */
+/* --- in the driver
+ * ------------------------------------------------------------------------ */
 
 void peer_atomic_start(struct peer *p, const struct peer_atomic *a)
 {
@@ -38,7 +39,8 @@ int peer_atomic(struct peer *p, const struct peer_atomic *a, uint64_t *old)
 	return peer_atomic_end(p, old, NULL);
 }
 
-/* --- in the peer -------------------------------------------------------------------------- */
+/* --- in the peer
+ * -------------------------------------------------------------------------- */
 
 static ssize_t call(struct fab *f, const struct buf *b, const struct peer_atomic *a)
 {
@@ -47,14 +49,15 @@ static ssize_t call(struct fab *f, const struct buf *b, const struct peer_atomic
 
 	switch (a->family) {
 	case PLAIN:
-		return fi_atomic(f->ep, operand, a->count, d, a->to, a->addr, a->key, a->datatype,
-				 a->op, NULL);
+		return fi_atomic(f->ep, operand, a->count, d, a->to, a->addr, a->key,
+				 a->datatype, a->op, NULL);
 	case FETCH:
-		return fi_fetch_atomic(f->ep, operand, a->count, d, result, d, a->to, a->addr,
-				       a->key, a->datatype, a->op, NULL);
+		return fi_fetch_atomic(f->ep, operand, a->count, d, result, d, a->to,
+				       a->addr, a->key, a->datatype, a->op, NULL);
 	default:
-		return fi_compare_atomic(f->ep, operand, a->count, d, compare, d, result, d, a->to,
-					 a->addr, a->key, a->datatype, a->op, NULL);
+		return fi_compare_atomic(f->ep, operand, a->count, d, compare, d, result,
+					 d, a->to, a->addr, a->key, a->datatype, a->op,
+					 NULL);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Atomic operations of a peer: what drivers ask for whose own regions are to be operated on.
- * The peer has FI_ATOMIC in func_caps, as the driver has.
+ * Atomic operations of a peer: what drivers ask for whose own regions are to be operated
+ * on. The peer has FI_ATOMIC in func_caps, as the driver has.
  */
 #ifndef FUNC_ATOMICS_H
 #define FUNC_ATOMICS_H
@@ -16,15 +16,17 @@ struct peer_atomic {
 	size_t count;	       /* elements; 512 bytes at most */
 	fi_addr_t to;
 	uint64_t addr, key;
-	uint64_t operand, compare; /* all operands and comparands are made of these 8 bytes */
-	unsigned times;		   /* the same again and again */
+	uint64_t operand,
+		compare; /* all operands and comparands are made of these 8 bytes */
+	unsigned times;	 /* the same again and again */
 };
 
 /* Start and end are separate so that several peers can be at it at once. */
 void peer_atomic_start(struct peer *p, const struct peer_atomic *a);
 /*
- * Returns 0 or the positive FI_E* of the first failure, whose text is kept in text (500 bytes)
- * unless that is NULL. *old (unless NULL): the first 8 bytes that the last one fetched.
+ * Returns 0 or the positive FI_E* of the first failure, whose text is kept in text (500
+ * bytes) unless that is NULL. *old (unless NULL): the first 8 bytes that the last one
+ * fetched.
  */
 int peer_atomic_end(struct peer *p, uint64_t *old, char *text);
 int peer_atomic(struct peer *p, const struct peer_atomic *a, uint64_t *old);

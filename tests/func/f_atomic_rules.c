@@ -65,7 +65,8 @@ static void peer_with(struct scene *s, struct env *e, const char *key)
 	s->to[0] = peer_insert(s->p[0], s->f->name, s->f->name_len);
 }
 
-/* A domain of the case's own, with an authorization key, and a peer with another or the same. */
+/* A domain of the case's own, with an authorization key, and a peer with another or the
+ * same. */
 static void keyed_open(struct scene *s, struct env *e, const char *mine, const char *its)
 {
 	struct fab_opt opt = with(mine);
@@ -147,7 +148,8 @@ static void same(const struct scene *s)
 	must(!buf_diff(&s->mem), "own memory: %s", buf_diff(&s->mem));
 }
 
-/* --- who may --------------------------------------------------------------------------- */
+/* --- who may ---------------------------------------------------------------------------
+ */
 
 #define AT_NATIVE 512u
 #define AT_AGENT 1028u
@@ -158,8 +160,13 @@ static void same(const struct scene *s)
  */
 static int adds(struct scene *s, fi_addr_t to, uint64_t key)
 {
-	struct peer_atomic a = { .family = FETCH, .op = FI_SUM, .count = 1, .to = to, .key = key,
-				 .operand = 3, .times = 1 };
+	struct peer_atomic a = { .family = FETCH,
+				 .op = FI_SUM,
+				 .count = 1,
+				 .to = to,
+				 .key = key,
+				 .operand = 3,
+				 .times = 1 };
 	uint64_t old, was;
 	uint32_t half;
 	int native, agent;
@@ -243,7 +250,8 @@ CASE(atomics_reach_a_region_through_its_endpoints_only)
 
 	scene_open(&s, e, 1);
 	second_open(&s, NONE);
-	must_ok(fi_mr_reg(s.f->domain, s.mem.mem, SIZE, REMOTE_RW, 0, KEY, 0, &s.mr, NULL));
+	must_ok(fi_mr_reg(s.f->domain, s.mem.mem, SIZE, REMOTE_RW, 0, KEY, 0, &s.mr,
+			  NULL));
 	must_ok(fi_mr_bind(s.mr, &s.ep->fid, 0));
 	must_ok(fi_mr_enable(s.mr));
 	must_ok(adds(&s, s.to_ep, fi_mr_key(s.mr)));
@@ -253,7 +261,8 @@ CASE(atomics_reach_a_region_through_its_endpoints_only)
 	scene_close(&s);
 }
 
-/* --- counting -------------------------------------------------------------------------- */
+/* --- counting --------------------------------------------------------------------------
+ */
 
 static void reg_counted(struct scene *s)
 {
@@ -278,12 +287,17 @@ static void must_count(struct scene *s, uint64_t n)
 	must(fi_cntr_readerr(s->cntr) == 0, "errors are counted");
 }
 
-static struct peer_atomic on(const struct scene *s, enum atomic_family family, unsigned datatype,
-			     unsigned op, size_t at)
+static struct peer_atomic on(const struct scene *s, enum atomic_family family,
+			     unsigned datatype, unsigned op, size_t at)
 {
-	return (struct peer_atomic){ .family = family, .datatype = datatype, .op = op, .count = 1,
-				     .to = s->to[0], .addr = addr_of(s, at),
-				     .key = fi_mr_key(s->mr), .times = 1 };
+	return (struct peer_atomic){ .family = family,
+				     .datatype = datatype,
+				     .op = op,
+				     .count = 1,
+				     .to = s->to[0],
+				     .addr = addr_of(s, at),
+				     .key = fi_mr_key(s->mr),
+				     .times = 1 };
 }
 
 static void want_word(struct scene *s, size_t at, uint64_t value)
@@ -354,9 +368,9 @@ IN_MODES(MODE(MODE_EVENT_FLAG))
 #define UNCOUNTED 300
 
 /*
- * All three at the same 8 bytes: two peers' operations count, one by whole words and one by
- * their lower halves. The third's go through another region, which does not count, so that it is
- * the device that does them.
+ * All three at the same 8 bytes: two peers' operations count, one by whole words and one
+ * by their lower halves. The third's go through another region, which does not count, so
+ * that it is the device that does them.
  */
 CASE(thousand_atomics_of_two_peers_count_a_thousand_beside_a_third)
 {
@@ -366,7 +380,8 @@ CASE(thousand_atomics_of_two_peers_count_a_thousand_beside_a_third)
 
 	scene_open(&s, e, PEERS);
 	reg_counted(&s);
-	must_ok(fi_mr_reg(s.f->domain, s.mem.mem, SIZE, REMOTE_RW, 0, KEY + 1, 0, &silent, NULL));
+	must_ok(fi_mr_reg(s.f->domain, s.mem.mem, SIZE, REMOTE_RW, 0, KEY + 1, 0, &silent,
+			  NULL));
 	a[0] = on(&s, PLAIN, FI_UINT64, FI_SUM, 64);
 	a[0].operand = 1ull << 32;
 	a[1] = on(&s, FETCH, FI_UINT32, FI_SUM, 64);

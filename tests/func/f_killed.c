@@ -5,15 +5,22 @@
  * of transfers. Whatever the survivor had begun with one ends in time, the next one finds
  * it in order, and in the end it has the kernel objects that it had before the first.
  *
+ * Beside reads and writes there are, in some of the parts, atomic operations, a counter
+ * of what modifies the survivor's region, an authorization key, and committed writes.
+ * What victims knew to be done is in sums and count then, and nothing that they never
+ * began.
+ *
  * The worker forks all of them, with memory that they share, and calls nothing of the
  * library itself. 13 moments a case, 208 in all; MRFAB_SEED makes others (1).
  */
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <rdma/fi_atomic.h>
 #include "harness.h"
 
 #define MOMENTS 13u
@@ -23,16 +30,36 @@
 #define AREA 16384ul
 #define PIECE 512ul
 #define FLYING 8
-#define HALF (AREA / 2) /* peers read the first half and write the second */
+#define HALF (AREA / 2)	    /* peers read the first half and write the second */
+#define SUM AREA	    /* behind it: 8 bytes that the device adds 1 to */
+#define PART_SUM (AREA + 8) /* 4 bytes that the agent adds 1 to */
+#define WHOLE (AREA + PAGE) /* what is registered */
 
 #define SURVIVOR_SEED 11
 #define VICTIM_SEED 22
 /* Words that victim number n writes. */
 #define WORD(n) (0xdeadull << 48 | (uint64_t)(n))
 
+/* What there is beside reads and writes. */
+enum { ATOMICS = 1, COUNTED = 2, KEYED = 4, COMMITTED = 8 };
+static const unsigned extras[] = { [1] = 0,
+				   [2] = ATOMICS,
+				   [3] = COUNTED,
+				   [4] = KEYED,
+				   [5] = ATOMICS | COUNTED,
+				   [6] = ATOMICS | KEYED | COMMITTED,
+				   [7] = COUNTED | COMMITTED,
+				   [8] = ATOMICS | COUNTED | KEYED | COMMITTED };
+static unsigned extra; /* of the part that runs */
+
+/* Operations, and which of them modify. */
+enum kind { READS, WRITES, COMMITS, SUMS, PART_SUMS, KINDS };
+
 /* What peers need to know of a process. */
 struct card {
 	atomic_int there;
+	bool commits;  /* the region is persistent */
+	char file[64]; /* that it is in, if it can be */
 	char name[NAME_LEN];
 	uint64_t key, base;
 };
@@ -50,6 +77,8 @@ struct shared {
 	atomic_uint done;   /* the survivor is done with this one */
 	atomic_uint served; /* transfers of the current victim, by either */
 	atomic_uint served_by_victim, served_by_survivor;
+	/* Of each kind: all that victims began, and what they had completions of. */
+	atomic_ulong begun[KINDS], known[KINDS];
 	/* For people. */
 	long worst_ms;
 	unsigned errors, finished;
@@ -70,61 +99,167 @@ static void tell_failure(const char *text)
 
 struct self {
 	struct fab fab;
-	uint8_t *area; /* of AREA bytes, registered for the others */
+	uint8_t *area; /* of WHOLE bytes, registered for the others */
 	struct fid_mr *mr;
+	struct fid_cntr *cntr; /* of the survivor's region, or NULL */
+	bool victim;
 	struct buf buf; /* what comes and goes; PIECE bytes for each in flight */
-	bool busy[FLYING], reading[FLYING];
+	bool busy[FLYING];
+	enum kind kind[FLYING];
 	unsigned flying;
 	uint64_t state; /* of rnd */
 };
 
+static uint8_t *map_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	void *mem = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, WHOLE))
+		mem = mmap(NULL, WHOLE, RW, MAP_SHARED, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+static int reg(struct self *s, uint64_t flags)
+{
+	return fi_mr_reg(s->fab.domain, s->area, WHOLE, REMOTE_RW, 0, 7, flags, &s->mr,
+			 NULL);
+}
+
+/* In a file, if files can be registered so that writes to them are committed. */
+static void area_open(struct self *s, struct card *card)
+{
+	card->commits = false;
+	s->area = extra & COMMITTED ? map_file(card->file) : NULL;
+	if (s->area && !reg(s, FI_RMA_PMEM)) {
+		card->commits = true;
+		return;
+	}
+	s->area = mmap(NULL, WHOLE, RW, ANON, -1, 0);
+	must(s->area != MAP_FAILED, "no memory");
+	must_ok(reg(s, 0));
+}
+
 static void self_open(struct self *s, const struct mode *mode, uint64_t seed,
 		      struct card *card)
 {
-	static const struct fab_opt usual;
+	struct fab_opt opt = { 0 };
 
-	fab_open(&s->fab, mode, &usual);
-	s->area = mmap(NULL, AREA, RW, ANON, -1, 0);
-	must(s->area != MAP_FAILED, "no memory");
+	if (extra & KEYED)
+		snprintf(opt.auth_key, sizeof(opt.auth_key), "known to all of them");
+	fab_open(&s->fab, mode, &opt);
+	area_open(s, card);
 	pattern(s->area, seed, 0, HALF);
-	must_ok(fi_mr_reg(s->fab.domain, s->area, AREA, REMOTE_RW, 0, 7, 0, &s->mr,
-			  NULL));
 	fab_ready(&s->fab, s->mr);
 	fab_buf(&s->fab, &s->buf, FLYING * PIECE, 3);
 	memcpy(card->name, s->fab.name, sizeof(card->name));
 	card->key = fi_mr_key(s->mr);
 	card->base = s->fab.virt ? (uint64_t)(uintptr_t)s->area : 0;
-	atomic_store(&card->there, 1);
 }
 
 static void self_close(struct self *s)
 {
 	fab_buf_close(&s->buf);
+	if (s->cntr)
+		must_ok(fi_close(&s->cntr->fid));
 	must_ok(fab_mr_close(&s->fab, s->mr));
 	fab_close(&s->fab);
 }
 
+static enum kind choose(struct self *s, const struct card *other)
+{
+	uint64_t n = rnd(&s->state);
+
+	if (extra & ATOMICS && n % 3 == 0)
+		return n >> 8 & 1 ? SUMS : PART_SUMS;
+	if (n >> 9 & 1)
+		return READS;
+	return other->commits && n >> 10 & 1 ? COMMITS : WRITES;
+}
+
+static ssize_t commit(struct self *s, const struct op *op)
+{
+	struct iovec iov = { op->buf->mem + op->off, op->len };
+	struct fi_rma_iov to = { op->addr, op->len, op->key };
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .desc = &op->buf->desc,
+				  .iov_count = 1,
+				  .addr = op->to,
+				  .rma_iov = &to,
+				  .rma_iov_count = 1,
+				  .context = op->ctx };
+
+	return fi_writemsg(s->fab.ep, &msg, FI_COMPLETION | FI_COMMIT_COMPLETE);
+}
+
+static ssize_t add_one(struct self *s, const struct op *op, bool part)
+{
+	return fi_atomic(s->fab.ep, op->buf->mem + op->off, 1, op->buf->desc, op->to,
+			 op->addr, op->key, part ? FI_UINT32 : FI_UINT64, FI_SUM,
+			 op->ctx);
+}
+
+static ssize_t post_kind(struct self *s, const struct op *op, enum kind kind)
+{
+	long end = now_ms() + SOON;
+	ssize_t rc;
+
+	do {
+		if (kind == READS || kind == WRITES)
+			rc = op_post(&s->fab, op);
+		else
+			rc = kind == COMMITS ? commit(s, op)
+					     : add_one(s, op, kind == PART_SUMS);
+	} while (rc == -FI_EAGAIN && !fi_cq_read(s->fab.cq, NULL, 0) && now_ms() < end);
+	return rc;
+}
+
+/* Where in the other one's area, what at the place of ours. */
+static void prepare(struct self *s, struct op *op, enum kind kind, uint64_t number)
+{
+	uint64_t *words = (uint64_t *)(s->buf.mem + op->off);
+	uint64_t piece = rnd(&s->state) % (HALF / PIECE) * PIECE;
+
+	op->read = kind == READS;
+	if (kind == SUMS || kind == PART_SUMS) {
+		op->addr += kind == SUMS ? SUM : PART_SUM;
+		words[0] = 1;
+		return;
+	}
+	op->addr += piece + (op->read ? 0 : HALF);
+	for (size_t i = 0; i < PIECE / 8; i++)
+		words[i] = op->read ? 0 : number;
+}
+
 /* One more in flight; number fills what is written. */
-static void post(struct self *s, fi_addr_t to, const struct card *other, uint64_t number)
+static void post_one(struct self *s, fi_addr_t to, const struct card *other,
+		     uint64_t number, enum kind kind)
 {
 	unsigned slot = 0;
-	struct op op = { .buf = &s->buf, .len = PIECE, .to = to, .key = other->key };
-	uint64_t *words;
+	struct op op = { .buf = &s->buf,
+			 .len = PIECE,
+			 .to = to,
+			 .addr = other->base,
+			 .key = other->key };
 
 	while (s->busy[slot])
 		slot++;
 	op.off = slot * PIECE;
-	op.read = rnd(&s->state) % 2;
-	op.addr = other->base + rnd(&s->state) % (HALF / PIECE) * PIECE;
-	op.addr += op.read ? 0 : HALF;
 	op.ctx = &s->busy[slot];
-	words = (uint64_t *)(s->buf.mem + op.off);
-	for (size_t i = 0; i < PIECE / 8; i++)
-		words[i] = op.read ? 0 : number;
-	must_ok(op_post(&s->fab, &op));
+	prepare(s, &op, kind, number);
+	if (s->victim)
+		atomic_fetch_add(&sh->begun[kind], 1);
+	must_ok(post_kind(s, &op, kind));
 	s->busy[slot] = true;
-	s->reading[slot] = op.read;
+	s->kind[slot] = kind;
 	s->flying++;
+}
+
+static void post(struct self *s, fi_addr_t to, const struct card *other, uint64_t number)
+{
+	post_one(s, to, other, number, choose(s, other));
 }
 
 /* What was read is the other one's pattern, at one place or another. */
@@ -153,7 +288,9 @@ static bool take(struct self *s, uint64_t seed, int *err)
 	s->busy[slot] = false;
 	s->flying--;
 	*err = d.err;
-	if (!d.err && s->reading[slot])
+	if (!d.err && s->victim)
+		atomic_fetch_add(&sh->known[s->kind[slot]], 1);
+	if (!d.err && s->kind[slot] == READS)
 		must(is_pattern(s->buf.mem + slot * PIECE, seed),
 		     "a read brought what is not there");
 	return true;
@@ -163,12 +300,13 @@ static bool take(struct self *s, uint64_t seed, int *err)
 
 static void __attribute__((noreturn)) victim(const struct mode *mode, unsigned number)
 {
-	struct self s = { .state = number };
+	struct self s = { .state = number, .victim = true };
 	enum role role = atomic_load(&sh->role);
 	fi_addr_t to;
 	int err;
 
 	self_open(&s, mode, VICTIM_SEED, &sh->victim);
+	atomic_store(&sh->victim.there, 1);
 	to = fab_insert(&s.fab, sh->survivor.name);
 	for (;;) {
 		while (role != SURVIVOR_ONLY && s.flying < FLYING)
@@ -184,6 +322,41 @@ static void __attribute__((noreturn)) victim(const struct mode *mode, unsigned n
 }
 
 /* --- the survivor ------------------------------------------------------------------- */
+
+/* All that victims knew of, and no more than they began. */
+static void between(const char *what, uint64_t value, uint64_t known, uint64_t begun)
+{
+	must(value >= known && value <= begun,
+	     "%s is %lu, of %lu that victims began and %lu that they knew to be done",
+	     what, (unsigned long)value, (unsigned long)begun, (unsigned long)known);
+}
+
+static uint64_t modified(const atomic_ulong *of)
+{
+	uint64_t n = 0;
+
+	for (int kind = WRITES; kind < KINDS; kind++)
+		n += atomic_load(&of[kind]);
+	return n;
+}
+
+/* What the last one knew to be done may still be on its way to the counter. */
+static void look_at_sums(const struct self *s)
+{
+	const atomic_ulong *begun = sh->begun, *known = sh->known;
+	uint64_t sum;
+	uint32_t part;
+
+	memcpy(&sum, s->area + SUM, sizeof(sum));
+	memcpy(&part, s->area + PART_SUM, sizeof(part));
+	between("the sum", sum, atomic_load(&known[SUMS]), atomic_load(&begun[SUMS]));
+	between("the agent's sum", part, atomic_load(&known[PART_SUMS]),
+		atomic_load(&begun[PART_SUMS]));
+	if (!s->cntr)
+		return;
+	must_ok(fi_cntr_wait(s->cntr, modified(known), IN_TIME));
+	between("the count", fi_cntr_read(s->cntr), modified(known), modified(begun));
+}
 
 /* Only victims up to this one have written, in their half, whole words. */
 static void look(const struct self *s, unsigned number)
@@ -261,12 +434,40 @@ static void deal_with(struct self *s, unsigned number)
 	must_ok(fi_av_remove(s->fab.av, &to, 1, 0));
 }
 
+static void count_from_here(struct self *s)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
+				     .wait_obj = FI_WAIT_UNSPEC };
+
+	must_ok(fi_cntr_open(s->fab.domain, &attr, &s->cntr, NULL));
+	must_ok(fi_mr_bind(s->mr, &s->cntr->fid, FI_REMOTE_WRITE));
+}
+
+/* Its agent has then what it needs for all that is to come, and keeps. */
+static void add_to_itself(struct self *s)
+{
+	fi_addr_t to = fab_insert(&s->fab, s->fab.name);
+
+	s->victim = true;
+	post_one(s, to, &sh->survivor, 0, PART_SUMS);
+	s->victim = false;
+	fab_wait_ok(&s->fab, 1);
+	s->flying = 0;
+	s->busy[0] = false;
+	atomic_fetch_add(&sh->known[PART_SUMS], 1);
+}
+
 static void __attribute__((noreturn)) survivor(const struct mode *mode)
 {
 	struct self s = { .state = 77 };
 	unsigned number = 0, next;
 
 	self_open(&s, mode, SURVIVOR_SEED, &sh->survivor);
+	if (extra & COUNTED)
+		count_from_here(&s);
+	if (extra & ATOMICS)
+		add_to_itself(&s);
+	atomic_store(&sh->survivor.there, 1);
 	while ((next = atomic_load(&sh->current)) || !number) {
 		if (next == number || !next) {
 			usleep(200);
@@ -275,6 +476,7 @@ static void __attribute__((noreturn)) survivor(const struct mode *mode)
 		number = next;
 		deal_with(&s, number);
 		look(&s, number);
+		look_at_sums(&s);
 		sh->finished++;
 		*(number <= WARM ? &sh->heap_early : &sh->heap_late) =
 			mallinfo2().uordblks;
@@ -380,7 +582,8 @@ static void leaves_nothing(uint64_t pid, struct objects before)
 	while (now.mrs > before.mrs + SPARE_PINS || now.others > before.others) {
 		must(now_ms() < end,
 		     "the survivor had %d regions and %d other kernel objects, and has "
-		     "%d and %d", before.mrs, before.others, now.mrs, now.others);
+		     "%d and %d",
+		     before.mrs, before.others, now.mrs, now.others);
 		nap(100);
 		now = count(pid);
 	}
@@ -394,6 +597,20 @@ static unsigned moments(void)
 	return !share || !strcmp(share, "all") ? MOMENTS : MOMENTS / 2;
 }
 
+static void files_name(void)
+{
+	snprintf(sh->survivor.file, sizeof(sh->survivor.file),
+		 "/var/tmp/f_killed.%d.survivor", getpid());
+	snprintf(sh->victim.file, sizeof(sh->victim.file), "/var/tmp/f_killed.%d.victim",
+		 getpid());
+}
+
+static void files_remove(void)
+{
+	unlink(sh->survivor.file);
+	unlink(sh->victim.file);
+}
+
 static void survivor_outlives(struct env *e, unsigned part)
 {
 	const char *text = getenv("MRFAB_SEED");
@@ -405,6 +622,12 @@ static void survivor_outlives(struct env *e, unsigned part)
 
 	sh = mmap(NULL, sizeof(*sh), RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(sh != MAP_FAILED, "no memory");
+	extra = extras[part];
+	func_caps = (extra & ATOMICS ? FI_ATOMIC : 0) |
+		    (extra & COUNTED ? FI_RMA_EVENT : 0) |
+		    (extra & COMMITTED ? FI_RMA_PMEM : 0);
+	files_name();
+	at_failure = files_remove;
 	pid = child_start(e, 0);
 	while (!atomic_load(&sh->survivor.there)) {
 		must_be_well(pid);
@@ -426,6 +649,13 @@ static void survivor_outlives(struct env *e, unsigned part)
 	       "after %ld ms at most\n",
 	       (unsigned long long)seed, part, e->mode->name, sh->finished, sh->errors,
 	       sh->worst_ms);
+	if (extra)
+		printf("# killed: victims knew of %lu writes, %lu commits, %lu and %lu "
+		       "sums\n",
+		       atomic_load(&sh->known[WRITES]), atomic_load(&sh->known[COMMITS]),
+		       atomic_load(&sh->known[SUMS]), atomic_load(&sh->known[PART_SUMS]));
+	at_failure = NULL;
+	files_remove();
 	munmap(sh, sizeof(*sh));
 }
 

@@ -326,7 +326,7 @@ static void idle(struct scene *s, unsigned datatype)
 	must_be(peer_atomic(s->p[0], &a, NULL), FI_EKEYREJECTED);
 }
 
-IN_MODES(MODE(MODE_EVENT) | MODE(MODE_EVENT_NATIVE) | MODE(MODE_EVENT_FLAG))
+IN_MODES(MODE(MODE_EVENT_FLAG))
 
 CASE(atomics_count_once_each_and_not_what_modifies_nothing)
 {
@@ -361,8 +361,6 @@ CASE(atomics_count_once_each_and_not_what_modifies_nothing)
 	same(&s);
 	scene_close(&s);
 }
-
-IN_MODES(MODE(MODE_EVENT_FLAG))
 
 #define EACH 500
 #define UNCOUNTED 300

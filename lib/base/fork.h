@@ -19,7 +19,8 @@
 struct mrf_fork_page {
 	_Alignas(4096) _Atomic uint64_t word; /* 0: nothing was opened since the fork */
 };
-extern struct mrf_fork_page mrf_fork_page;
+/* Hidden, or every look at it went through a table. */
+extern __attribute__((visibility("hidden"))) struct mrf_fork_page mrf_fork_page;
 
 /* The number of this process, for what it opens: never 0, and no ancestor's. */
 uint64_t mrf_fork_here(void);

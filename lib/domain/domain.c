@@ -9,6 +9,7 @@
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
 #include "domain/domain_int.h"
+#include "mr/raw.h"
 
 static struct mrf_domain *from_fid(const struct fid *fid)
 {
@@ -97,10 +98,12 @@ static int domain_control(struct fid *fid, int command, void *arg)
 	struct mrf_domain *domain = from_fid(fid);
 
 	if (mrf_likely(mrf_fork_ours(domain->obj.owner))) {
-		if (command == FI_MAP_RAW_MR)
-			return mrf_mr_map_raw(&domain->space, arg);
-		if (command == FI_UNMAP_KEY)
-			return mrf_mr_unmap_key(&domain->space, arg);
+		if (command == FI_MAP_RAW_MR &&
+		    mrf_likely(mrf_mr_map_usually(&domain->space, arg)))
+			return 0;
+		if (command == FI_UNMAP_KEY &&
+		    mrf_likely(mrf_mr_unmap_usually(&domain->space, arg)))
+			return 0;
 	}
 	return control_closely(fid, command, arg);
 }

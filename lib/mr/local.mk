@@ -1,6 +1,7 @@
 libmrfab_internal_la_SOURCES += \
 	lib/mr/map.c \
 	lib/mr/map.h \
+	lib/mr/raw.h \
 	lib/mr/back.c \
 	lib/mr/back.h \
 	lib/mr/face.c \

@@ -2,9 +2,9 @@
 /*
  * The raw keys that the application has mapped (fi_mr_map_raw), and the 64-bit keys that
  * it got for them. One map a domain: space->map, from mrf_mr_space_init to _fini; small
- * until it is used. Memory per mapped key: a slot of 80 bytes, which stays and has the
- * compact form of the raw key in it; one that has no such form (several segments, or none
- * that it tells of) is beside it, and goes when it is unmapped.
+ * until it is used. Memory per mapped key: a slot of 64 bytes, which stays and has in it
+ * what the compact form of the raw key says; one that has no such form (several segments,
+ * or none that it tells of) is beside it, and goes when it is unmapped.
  *
  * A key: tag in bits 63..32, generation in 31..20, index of the slot in 19..0. The tag
  * begins with 11, which no provider key does, is never all ones, and random otherwise; an
@@ -13,8 +13,10 @@
  * comes back: a slot that has used up all of them is retired. So a key is never mistaken
  * for an older one, and everything is O(1).
  *
- * Any thread; map->lock (rank MR, never together with space->lock) guards what is not
- * said to be lock-free.
+ * The head of the list of spare slots is its own lock: who exchanges it for MRF_MAP_BUSY
+ * has the list, and gives it back with a store. It guards what is not said to be
+ * lock-free. Any thread; with any lock held; nothing is called while the list is taken,
+ * but malloc when there is no spare slot.
  */
 #ifndef MRF_MR_MAP_H
 #define MRF_MR_MAP_H
@@ -24,7 +26,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/compiler.h"
-#include "base/lock.h"
 #include "proto/rawkey_one.h"
 
 #define MRF_MAP_INDEX_BITS 20
@@ -41,26 +42,45 @@
 _Static_assert(MRF_MAP_TAG_SHIFT == 32, "32 bits are left for the tag");
 _Static_assert(MRF_MAP_SLOTS <= MRF_MAP_INDEX_MASK + 1, "every slot has an index");
 
-/* Guarded by the lock, but for state. */
 struct mrf_map_slot {
-	/* Generation (of the next key, or the mapped one) << 1 | mapped. */
-	_Atomic uint32_t state;
-	uint32_t index; /* immutable once it was used */
+	/*
+	 * Mapped: the key. Else the next key without its tag, and one more, so that it has
+	 * the index of another slot: a key that leads here and is found here is mapped.
+	 * Retired: bit 32 is set, as no generation is left. Read without the lock.
+	 */
+	_Atomic uint64_t name;
 	union {
-		struct mrf_rawkey *raw; /* mapped: with seg[nseg] only; NULL: it is one */
+		struct mrf_rawkey *raw; /* beside: with seg[nseg] only */
 		struct mrf_map_slot *next; /* spare */
 	};
-	struct mrf_rawkey_one one;
+	/* Mapped; a serial of 0, which no region has: it is beside. */
+	struct mrf_rawkey_said said;
 };
 
+_Static_assert(sizeof(struct mrf_map_slot) == 64, "a line of the cache");
+
+/* Set in keys, but in no name of what is not mapped. */
+#define MRF_MAP_MAPPED (1ull << 63)
+/* From the lower half of a key to the name of its slot afterwards. */
+#define MRF_MAP_TO_NEXT ((1u << MRF_MAP_INDEX_BITS) + 1)
+
+/* In the place of the spare slots: somebody has them. */
+#define MRF_MAP_BUSY ((struct mrf_map_slot *)1)
+
 struct mrf_map {
-	uint32_t tag; /* immutable */
-	struct mrf_lock lock;
-	uint32_t used;	/* slots ever handed out */
-	uint32_t count; /* keys mapped */
-	struct mrf_map_slot *spare;
-	/* Chunks never move and live as long as the map. */
-	_Atomic(struct mrf_map_slot *) chunk[MRF_MAP_CHUNKS];
+	_Atomic(struct mrf_map_slot *) spare;
+	/*
+	 * Chunks never move and live as long as the map. An index and MRF_MAP_FIRST have as
+	 * many bits as it takes to tell the chunk, and are as many slots behind what is
+	 * here; 0: is not there (yet). Lock-free.
+	 */
+	_Atomic uintptr_t chunk[MRF_MAP_INDEX_BITS + 1];
+	void *memory[MRF_MAP_CHUNKS]; /* what is to be freed */
+	/* Taken, and given back unused. Pushed lock-free, taken all at once. */
+	_Atomic(struct mrf_map_slot *) returned;
+	uint64_t tag;	 /* where it is in keys, the rest is 0; immutable */
+	uint64_t to_key; /* what the name of a slot lacks to be a key; immutable */
+	uint32_t used;	 /* slots ever handed out */
 };
 
 /* The tag is made from seed: space->id. NULL: no memory. */
@@ -70,8 +90,13 @@ void mrf_map_free(struct mrf_map *map);
 
 /* -FI_ENOMEM, or -FI_ENOSPC when all slots are in use or retired: *key is untouched. */
 int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key);
+/* False: was not mapped. */
+bool mrf_map_remove(struct mrf_map *map, uint64_t key);
 
-/* What there is, for messages; *key and *raw are written unless there is none. */
+/*
+ * How many are mapped, for messages; *key and *raw are written unless there is none. Looks
+ * at every slot.
+ */
 uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *raw);
 
 /* --- for operations --------------------------------------------------------------- */
@@ -79,21 +104,19 @@ uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *ra
 /* False: certainly no key of this map. One compare, for each access. */
 static inline bool mrf_map_maybe(const struct mrf_map *map, uint64_t key)
 {
-	return key >> MRF_MAP_TAG_SHIFT == map->tag;
+	return (key ^ map->tag) >> MRF_MAP_TAG_SHIFT == 0;
 }
 
-/* NULL: no key of this map. The slot may be mapped under another generation. */
-static inline const struct mrf_map_slot *mrf_map_slot(const struct mrf_map *map,
-						      uint64_t key)
+/* Where a key with this index is, whatever else it has. False: nowhere. Lock-free. */
+static MRF_ALWAYS_INLINE bool mrf_map_find(const struct mrf_map *map, uint64_t key,
+					   struct mrf_map_slot **slot)
 {
-	uint32_t index = ((uint32_t)key & MRF_MAP_INDEX_MASK) + MRF_MAP_FIRST;
-	unsigned n = 31u - MRF_MAP_FIRST_BITS - (unsigned)__builtin_clz(index);
-	const struct mrf_map_slot *slots;
+	uint64_t index = (key & MRF_MAP_INDEX_MASK) + MRF_MAP_FIRST;
+	unsigned long bit = (unsigned long)__builtin_clzll(index) ^ 63;
+	uintptr_t chunk = atomic_load_explicit(&map->chunk[bit], memory_order_acquire);
 
-	if (!mrf_map_maybe(map, key) || n >= MRF_MAP_CHUNKS)
-		return NULL;
-	slots = atomic_load_explicit(&map->chunk[n], memory_order_acquire);
-	return slots ? &slots[index - (MRF_MAP_FIRST << n)] : NULL;
+	*slot = (struct mrf_map_slot *)(chunk + index * sizeof(**slot));
+	return mrf_likely(chunk);
 }
 
 static inline uint32_t mrf_map_gen(uint64_t key)
@@ -104,27 +127,18 @@ static inline uint32_t mrf_map_gen(uint64_t key)
 /* Is mapped at this moment. Lock-free, for each access. */
 static inline bool mrf_map_live(const struct mrf_map *map, uint64_t key)
 {
-	const struct mrf_map_slot *slot = mrf_map_slot(map, key);
+	struct mrf_map_slot *slot;
 
-	return slot && atomic_load_explicit(&slot->state, memory_order_acquire) ==
-			       (mrf_map_gen(key) << 1 | 1);
+	return mrf_map_find(map, key, &slot) &&
+	       atomic_load_explicit(&slot->name, memory_order_acquire) == key;
 }
 
 /* Was mapped once and is not any more: for the text of an error. Lock-free. */
-static inline bool mrf_map_was(const struct mrf_map *map, uint64_t key)
-{
-	const struct mrf_map_slot *slot = mrf_map_slot(map, key);
-	uint32_t state;
-
-	if (!slot)
-		return false;
-	state = atomic_load_explicit(&slot->state, memory_order_acquire);
-	return mrf_map_gen(key) < state >> 1;
-}
+bool mrf_map_was(const struct mrf_map *map, uint64_t key);
 
 /*
  * Copies what the peer's raw key says, as mrf_rawkey_decode let it pass; false: not
- * mapped (see mrf_map_was). Takes map->lock. To be done with it:
+ * mapped (see mrf_map_was). Takes the list. To be done with it:
  * - access is for good: what it does not grant is refused without a question, also when
  *   nseg is 0 (a region without a remote right is not known to the agent at all);
  * - pos and addresses are read by raw.mr_mode, not by the peer's greeting;
@@ -132,78 +146,90 @@ static inline bool mrf_map_was(const struct mrf_map *map, uint64_t key)
  */
 bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out);
 
-/* --- mapping and unmapping -------------------------------------------------------- */
+/* --- the short ways of mapping and unmapping -------------------------------------- */
 
-/* What slot->raw, or slot->one if that is NULL, has gets a key; map->lock is held. */
-static inline uint64_t mrf_map_set_locked(struct mrf_map *map, struct mrf_map_slot *slot)
+/* They do what is usual, and call nothing. */
+
+/* MRF_MAP_BUSY: somebody else has the list. Else it is the caller's, until _leave. */
+static inline struct mrf_map_slot *mrf_map_try(struct mrf_map *map)
 {
-	uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
-
-	atomic_store_explicit(&slot->state, state | 1, memory_order_release);
-	map->count++;
-	/* The generation is above the lowest bit, which is not set. */
-	return (uint64_t)map->tag << MRF_MAP_TAG_SHIFT |
-	       (state << (MRF_MAP_INDEX_BITS - 1) | slot->index);
+	return atomic_exchange_explicit(&map->spare, MRF_MAP_BUSY, memory_order_acquire);
 }
 
-/* As mrf_map_add, of what mrf_rawkey_one_ok let pass. */
-int mrf_map_add_one(struct mrf_map *map, const struct mrf_rawkey_one *one, uint64_t *key);
-/* False: was not mapped. */
-bool mrf_map_remove(struct mrf_map *map, uint64_t key);
-
-/*
- * Bits of what the short ways below have left to do: they do all that is usual, and call
- * nothing. 0: it is done.
- */
-#define MRF_MAP_LONG 1 /* all of it: the way is not this short */
-#define MRF_MAP_WAKE 2 /* mrf_lock_wake, first of all */
-
-static inline int mrf_map_leave(struct mrf_map *map)
+static inline void mrf_map_leave(struct mrf_map *map, struct mrf_map_slot *spare)
 {
-	return mrf_lock_leave(&map->lock) ? MRF_MAP_WAKE : 0;
+	atomic_store_explicit(&map->spare, spare, memory_order_release);
 }
 
-/* mrf_map_add_one into a slot that is spare. */
-static inline int mrf_map_add_short(struct mrf_map *map, const struct mrf_rawkey_one *one,
-				    uint64_t *key)
+/* A slot that becomes the caller's. NULL: there is none, or somebody else has the list. */
+static MRF_ALWAYS_INLINE struct mrf_map_slot *mrf_map_take_short(struct mrf_map *map)
 {
-	struct mrf_map_slot *slot;
-	uint64_t given;
-	int left;
+	struct mrf_map_slot *slot = mrf_map_try(map);
 
-	if (mrf_unlikely(!mrf_lock_try(&map->lock)))
-		return MRF_MAP_LONG;
-	slot = map->spare;
-	if (mrf_unlikely(!slot))
-		return MRF_MAP_LONG | mrf_map_leave(map);
-	map->spare = slot->next;
-	slot->raw = NULL;
-	slot->one = *one;
-	given = mrf_map_set_locked(map, slot);
-	left = mrf_map_leave(map);
-	*key = given;
-	return left;
+	if (mrf_likely((uintptr_t)slot > (uintptr_t)MRF_MAP_BUSY)) {
+		mrf_map_leave(map, slot->next);
+		return slot;
+	}
+	if (!slot)
+		mrf_map_leave(map, NULL);
+	return NULL;
 }
 
-/* mrf_map_remove of what has nothing beside it. */
-static inline int mrf_map_remove_short(struct mrf_map *map, uint64_t key)
+/* Gives a slot back that was taken and not published. */
+static inline void mrf_map_untake(struct mrf_map *map, struct mrf_map_slot *slot)
 {
-	/* Slots never move. */
-	struct mrf_map_slot *slot = (struct mrf_map_slot *)mrf_map_slot(map, key);
-	uint32_t state = mrf_map_gen(key) << 1 | 1;
+	slot->next = atomic_load_explicit(&map->returned, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&map->returned, &slot->next, slot,
+						      memory_order_release,
+						      memory_order_relaxed))
+		;
+}
 
-	if (mrf_unlikely(!slot || !mrf_lock_try(&map->lock)))
-		return MRF_MAP_LONG;
-	if (mrf_unlikely(atomic_load_explicit(&slot->state, memory_order_relaxed) !=
-				 state ||
-			 slot->raw || state >> 1 == MRF_MAP_GEN_MAX))
-		return MRF_MAP_LONG | mrf_map_leave(map);
-	/* The next generation, not mapped. */
-	atomic_store_explicit(&slot->state, state + 1, memory_order_release);
-	map->count--;
-	slot->next = map->spare;
-	map->spare = slot;
-	return mrf_map_leave(map);
+/* The caller's slot stands for what is said there now, or is beside it. Its key. */
+static inline uint64_t mrf_map_publish(const struct mrf_map *map, struct mrf_map_slot *slot)
+{
+	uint64_t key = atomic_load_explicit(&slot->name, memory_order_relaxed) +
+		       map->to_key;
+
+	/* Who sees the key sees what it stands for. */
+	atomic_store_explicit(&slot->name, key, memory_order_release);
+	return key;
+}
+
+/* By who has the list, which is left. False: is beside it, or not mapped; nothing was done. */
+static MRF_ALWAYS_INLINE bool mrf_map_remove_locked(struct mrf_map *map,
+						    struct mrf_map_slot *list,
+						    struct mrf_map_slot *slot, uint64_t key)
+{
+	uint32_t next = (uint32_t)key + MRF_MAP_TO_NEXT;
+
+	if (mrf_unlikely(atomic_load_explicit(&slot->name, memory_order_acquire) != key))
+		return false;
+	if (mrf_unlikely(!slot->said.word[MRF_RAWKEY_SERIAL]))
+		return false;
+	/* The last generation. */
+	if (mrf_unlikely(next < MRF_MAP_TO_NEXT))
+		return false;
+	atomic_store_explicit(&slot->name, next, memory_order_release);
+	slot->next = list;
+	mrf_map_leave(map, slot);
+	return true;
+}
+
+/* mrf_map_remove of what has nothing beside it. False: not that, or not now. */
+static MRF_ALWAYS_INLINE bool mrf_map_remove_short(struct mrf_map *map, uint64_t key)
+{
+	struct mrf_map_slot *slot, *list;
+
+	if (mrf_unlikely(!mrf_map_find(map, key, &slot)))
+		return false;
+	list = mrf_map_try(map);
+	if (mrf_unlikely(list == MRF_MAP_BUSY))
+		return false;
+	if (mrf_likely(mrf_map_remove_locked(map, list, slot, key)))
+		return true;
+	mrf_map_leave(map, list);
+	return false;
 }
 
 #endif

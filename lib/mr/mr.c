@@ -14,7 +14,7 @@
 
 static void hold_domain_locked(struct mrf_mr *mr)
 {
-	mrf_list_add_tail(&mr->parent.node, &mr->space->regions.holds);
+	mrf_list_add_tail(&mr->held, &mr->space->regions.holds);
 }
 
 /*
@@ -24,7 +24,7 @@ static void hold_domain_locked(struct mrf_mr *mr)
  */
 static MRF_ALWAYS_INLINE void withdraw_locked(struct mrf_mr *mr)
 {
-	mrf_list_del(&mr->parent.node);
+	mrf_list_del(&mr->held);
 	mrf_mr_key_release(mr);
 	mrf_mr_set_dead(mr);
 	mrf_mr_move(mr, MRF_STATE_CLOSED);
@@ -253,8 +253,6 @@ static void set_up(struct mrf_mr *mr, struct mrf_mr_space *space)
 {
 	mr->fid.fid.ops = &mr_fid_ops;
 	mr->space = space;
-	mr->parent.holder = &mr->fid.fid;
-	mr->parent.describe = mrf_mr_describe;
 	mrf_list_init(&mr->bonds);
 	mr->faces = NULL;
 	mr->group = NULL;

@@ -51,8 +51,8 @@ struct mrf_mr_space {
 	struct mrf_lock lock; /* rank MR */
 	/*
 	 * Every region's hold on the domain. Apart from obj's, so that registering
-	 * takes one lock and not two: regions.holds is guarded by the lock above, not
-	 * by its own.
+	 * takes one lock and not two: regions.holds (struct mrf_mr.held) is guarded by
+	 * the lock above, not by its own.
 	 */
 	struct mrf_obj regions;
 	struct mrf_idmap keys;	  /* key -> struct mrf_mr; regions with a remote right */

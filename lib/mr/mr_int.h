@@ -31,8 +31,16 @@
 struct mrf_mr {
 	struct fid_mr fid;	    /* class UNSPEC: closed */
 	struct mrf_mr_space *space; /* NULL: never used */
-	struct mrf_hold parent;	    /* in space->regions; guarded by space->lock */
+	struct mrf_list held;	    /* in space->regions.holds; guarded by space->lock */
 	struct mrf_vmr vmr;	    /* of the only segment; faced: with local rights */
+	/*
+	 * What fi_mr_raw_attr tells and is not here anyway, made when it is asked for the
+	 * first time: then raw_told is space->owner, until the region is no longer enabled.
+	 * Written under space->lock, read without.
+	 */
+	_Atomic uint64_t raw_told;
+	uint64_t raw_sum;
+	uint64_t raw_bits;
 	uint64_t len;		    /* bytes in all */
 	uint64_t key;		    /* the real one, which FI_MR_RAW hides from fid.key */
 	uint64_t serial;	    /* of this registration, never 0 */
@@ -58,6 +66,9 @@ struct mrf_mr {
 	struct mrf_mr_seg seg; /* the first segment */
 };
 
+/* The number of no process; nor 0, which a forked child may have. */
+#define MRF_MR_RAW_UNTOLD UINT64_MAX
+
 /*
  * A descriptor's index is turned into an address for every access: by a shift alone. One that
  * has to be larger is padded to a multiple of 64, which takes one instruction more.
@@ -74,6 +85,7 @@ static inline void mrf_mr_move(struct mrf_mr *mr, enum mrf_mr_state to)
 {
 	mrf_mr_move_check(mr->state, to);
 	mr->state = to;
+	atomic_store_explicit(&mr->raw_told, MRF_MR_RAW_UNTOLD, memory_order_relaxed);
 }
 
 /* That a region is bound to an endpoint; allocated; in both lists. */

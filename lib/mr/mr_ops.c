@@ -2,7 +2,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
-#include "mr/mr_int.h"
+#include "mr/raw.h"
 
 static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int command,
 							   void *arg)
@@ -28,8 +28,8 @@ int mrf_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct mrf_mr *mr = mrf_mr_from_fid(fid);
 
-	if (mrf_likely(command == FI_GET_RAW_MR && mrf_fork_ours(mr->space->owner)))
-		return mrf_mr_raw_attr(mr, arg);
+	if (mrf_likely(command == FI_GET_RAW_MR && mrf_mr_raw_usually(mr, arg)))
+		return 0;
 	return control_closely(fid, command, arg);
 }
 

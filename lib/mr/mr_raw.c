@@ -8,7 +8,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/face.h"
-#include "mr/map.h"
+#include "mr/raw.h"
 #include "proto/rawkey_one.h"
 
 _Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");
@@ -63,15 +63,30 @@ static void tell(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 		take_segs(mr, face, virt, raw);
 }
 
+/* Until the region is no longer enabled, mrf_mr_raw_told knows all that raw says. */
+static void remember_locked(struct mrf_mr *mr, const struct mrf_rawkey *raw)
+{
+	struct mrf_rawkey_said said;
+
+	mrf_rawkey_one_say(raw, &said);
+	mr->raw_sum = mrf_rawkey_one_sum(&said);
+	mr->raw_bits = mrf_rawkey_word(&said, MRF_RAWKEY_BITS);
+	atomic_store_explicit(&mr->raw_told, mr->space->owner, memory_order_release);
+}
+
 /* raw is filled in only if the state allows the call. */
-static enum mrf_mr_state look(const struct mrf_mr *mr, struct mrf_rawkey *raw)
+static enum mrf_mr_state look(struct mrf_mr *mr, struct mrf_rawkey *raw)
 {
 	enum mrf_mr_state state;
 
 	mrf_lock_take(&mr->space->lock);
 	state = mr->state;
-	if (mrf_mr_state_lets(state, MRF_CALL_RAW_ATTR))
+	if (mrf_mr_state_lets(state, MRF_CALL_RAW_ATTR)) {
 		tell(mr, raw);
+		/* Faces come and go with endpoints. */
+		if (raw->nseg == 1 && !mrf_mr_faced(mr))
+			remember_locked(mr, raw);
+	}
 	mrf_lock_release(&mr->space->lock);
 	return state;
 }
@@ -90,18 +105,32 @@ static int check_raw_attr(const struct fi_mr_raw_attr *attr)
 }
 
 /* The rest of the room is cleared, so that it may travel along: see mrf_rawkey_decode. */
-static void put_key(const struct mrf_rawkey *raw, uint8_t *buf, size_t room)
+static void clear_rest(uint8_t *buf, size_t len, size_t room)
 {
-	size_t len = mrf_rawkey_encode(raw, buf);
-
 	if (room > MRF_RAWKEY_MAX)
 		room = MRF_RAWKEY_MAX;
 	if (room > len)
 		memset(buf + len, 0, room - len);
 }
 
+/* What is remembered, into more room than it needs. False: nothing was done. */
+static bool put_into_room(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
+{
+	size_t room = *attr->key_size;
+
+	if (room < MRF_RAWKEY_ONE_LEN)
+		return false;
+	*attr->key_size = MRF_RAWKEY_ONE_LEN;
+	if (!mrf_mr_raw_usually(mr, attr)) {
+		*attr->key_size = room;
+		return false;
+	}
+	clear_rest(attr->raw_key, MRF_RAWKEY_ONE_LEN, room);
+	return true;
+}
+
 /* Whatever there is to be said of whatever region. */
-static COLD int raw_attr_closely(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
+COLD int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
 	enum mrf_mr_state state;
 	struct mrf_rawkey raw;
@@ -111,6 +140,8 @@ static COLD int raw_attr_closely(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 	ret = check_raw_attr(attr);
 	if (ret)
 		return ret;
+	if (put_into_room(mr, attr))
+		return 0;
 	state = look(mr, &raw);
 	if (!mrf_mr_state_lets(state, MRF_CALL_RAW_ATTR))
 		return mrf_mr_state_refuse(mr, state, MRF_CALL_RAW_ATTR);
@@ -125,81 +156,10 @@ static COLD int raw_attr_closely(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 			  (void *)&mr->fid, need, attr->raw_key ? room : 0);
 		return -FI_ETOOSMALL;
 	}
-	put_key(&raw, attr->raw_key, room);
+	clear_rest(attr->raw_key, mrf_rawkey_encode(&raw, attr->raw_key), room);
 	if (attr->base_addr)
 		*attr->base_addr = raw.base;
 	return 0;
-}
-
-/* What the short way left: bits as of mrf_map_add_short. */
-static COLD int raw_attr_rest(struct mrf_mr *mr, struct fi_mr_raw_attr *attr, int left)
-{
-	if (left & MRF_MAP_WAKE)
-		mrf_lock_wake(&mr->space->lock);
-	return raw_attr_closely(mr, attr);
-}
-
-/* 0: it is enabled, and what peers may know of it fits into the compact form. */
-static inline int is_unusual(struct mrf_mr *mr)
-{
-	struct mrf_mr_space *space = mr->space;
-	bool usual;
-
-	if (mrf_unlikely(mr->nseg != 1 || mrf_mr_faced(mr) || !mrf_lock_try(&space->lock)))
-		return MRF_MAP_LONG;
-	/* The rest of what is told stays until the region is closed. */
-	usual = mr->state == MRF_STATE_ENABLED && !mr->back && !mr->event;
-	if (mrf_unlikely(mrf_lock_leave(&space->lock)))
-		return MRF_MAP_LONG | MRF_MAP_WAKE;
-	return usual ? 0 : MRF_MAP_LONG;
-}
-
-static inline struct mrf_rawkey_terms terms_of(const struct mrf_mr *mr)
-{
-	const struct mrf_mr_space *space = mr->space;
-	uint64_t access = mr->access & MRF_MR_REMOTE;
-	bool virt = space->mode & FI_MR_VIRT_ADDR;
-
-	return (struct mrf_rawkey_terms){
-		.space_id = space->id,
-		.key = mr->key,
-		.serial = mr->serial,
-		.base = virt ? mr->seg.addr : 0,
-		.len = mr->len,
-		.bits = mrf_rawkey_bits(space->mode, access, virt ? 0 : mr->seg.iova),
-		/* The kernel may have given it one that is good for nothing. */
-		.rkey = access ? mr->seg.rkey : 0,
-	};
-}
-
-static COLD int clear_rest(uint8_t *buf, size_t room)
-{
-	memset(buf + MRF_RAWKEY_ONE_LEN, 0,
-	       mrf_min(room, MRF_RAWKEY_MAX) - MRF_RAWKEY_ONE_LEN);
-	return 0;
-}
-
-int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
-{
-	struct mrf_rawkey_terms terms;
-	uint8_t *buf;
-	size_t room;
-	int left;
-
-	if (mrf_unlikely(!attr || !attr->key_size || attr->flags || !attr->raw_key ||
-			 *attr->key_size < MRF_RAWKEY_ONE_LEN))
-		return raw_attr_closely(mr, attr);
-	left = is_unusual(mr);
-	if (mrf_unlikely(left))
-		return raw_attr_rest(mr, attr, left);
-	room = *attr->key_size;
-	buf = attr->raw_key;
-	terms = terms_of(mr);
-	*attr->key_size = MRF_RAWKEY_ONE_LEN;
-	if (attr->base_addr)
-		*attr->base_addr = terms.base;
-	mrf_rawkey_one_put(buf, terms);
-	return mrf_unlikely(room > MRF_RAWKEY_ONE_LEN) ? clear_rest(buf, room) : 0;
 }
 
 /* --- fi_mr_map_raw ---------------------------------------------------------------- */
@@ -269,30 +229,9 @@ static COLD int map_closely(struct mrf_mr_space *space, const struct fi_mr_map_r
 	return ret ? refuse_add(ret) : 0;
 }
 
-/* What the short way left. */
-static COLD int map_rest(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr,
-			 int left)
-{
-	if (left & MRF_MAP_WAKE)
-		mrf_lock_wake(&space->map->lock);
-	return left & MRF_MAP_LONG ? map_closely(space, attr) : 0;
-}
-
 int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 {
-	struct mrf_rawkey_one one;
-	int left;
-
-	if (mrf_unlikely(!attr || !attr->raw_key || !attr->key || attr->flags ||
-			 attr->key_size != MRF_RAWKEY_ONE_LEN))
-		return map_closely(space, attr);
-	/* What is checked is what is kept, whoever writes there. */
-	memcpy(&one, attr->raw_key, sizeof(one));
-	if (mrf_unlikely(!mrf_rawkey_one_ok(&one) ||
-			 mrf_rawkey_word(&one, MRF_RAWKEY_BASE) != attr->base_addr))
-		return map_closely(space, attr);
-	left = mrf_map_add_short(space->map, &one, attr->key);
-	return mrf_unlikely(left) ? map_rest(space, attr, left) : 0;
+	return mrf_mr_map_usually(space, attr) ? 0 : map_closely(space, attr);
 }
 
 /* --- fi_mr_unmap_key -------------------------------------------------------------- */
@@ -312,22 +251,11 @@ static COLD int refuse_unmap(struct mrf_mr_space *space, const uint64_t *key)
 			  *key);
 }
 
-/* What the short way left. */
-static COLD int unmap_rest(struct mrf_mr_space *space, const uint64_t *key, int left)
-{
-	if (left & MRF_MAP_WAKE)
-		mrf_lock_wake(&space->map->lock);
-	if (!(left & MRF_MAP_LONG) || (key && mrf_map_remove(space->map, *key)))
-		return 0;
-	return refuse_unmap(space, key);
-}
-
 int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key)
 {
-	int left = mrf_likely(key) ? mrf_map_remove_short(space->map, *key) :
-				     MRF_MAP_LONG;
-
-	return mrf_unlikely(left) ? unmap_rest(space, key, left) : 0;
+	if (mrf_mr_unmap_usually(space, key) || (key && mrf_map_remove(space->map, *key)))
+		return 0;
+	return refuse_unmap(space, key);
 }
 
 int mrf_mr_space_mapped(struct mrf_mr_space *space)

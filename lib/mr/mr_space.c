@@ -35,6 +35,12 @@ static int init_kind(struct mrf_mr_space *space)
 	return space->backs ? 0 : -FI_ENOMEM;
 }
 
+static void name_region(const struct mrf_list *node, struct mrf_hold *hold)
+{
+	hold->holder = &mrf_container_of(node, struct mrf_mr, held)->fid.fid;
+	hold->describe = mrf_mr_describe;
+}
+
 int mrf_mr_space_init(struct mrf_mr_space *space)
 {
 	int ret;
@@ -67,6 +73,7 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	atomic_init(&space->warned, 0);
 	mrf_idmap_init(&space->keys);
 	mrf_obj_init(&space->regions, space->obj->fid, space->obj->describe);
+	space->regions.holder = name_region;
 	mrf_lock_init(&space->lock, MRF_RANK_MR);
 	space->map = mrf_map_new(space->id);
 	ret = init_kind(space);

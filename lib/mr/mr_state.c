@@ -185,7 +185,7 @@ void mrf_mr_wait_left(struct mrf_mr *mr)
 static bool holds_domain(const struct mrf_mr *mr)
 {
 	mrf_list_each (node, &mr->space->regions.holds) {
-		if (node == &mr->parent.node)
+		if (node == &mr->held)
 			return true;
 	}
 	return false;

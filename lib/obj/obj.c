@@ -54,6 +54,7 @@ void mrf_obj_init(struct mrf_obj *obj, struct fid *fid,
 {
 	obj->fid = fid;
 	obj->describe = describe;
+	obj->holder = NULL;
 	obj->api_version = 0;
 	obj->owner = mrf_fork_here();
 	mrf_lock_init(&obj->lock, MRF_RANK_OBJ);
@@ -98,12 +99,16 @@ static unsigned name_holders_locked(const struct mrf_obj *obj, char *buf, size_t
 
 	*buf = '\0';
 	mrf_list_each (node, &obj->holds) {
-		struct mrf_hold *hold = mrf_list_entry(node, struct mrf_hold, node);
+		struct mrf_hold hold;
 		char name[NAME_TEXT];
 
 		if (n++ >= NAMED_HOLDERS)
 			continue;
-		name_fid(hold->holder, hold->describe, name, sizeof(name));
+		if (obj->holder)
+			obj->holder(node, &hold);
+		else
+			hold = *mrf_list_entry(node, struct mrf_hold, node);
+		name_fid(hold.holder, hold.describe, name, sizeof(name));
 		used += (size_t)snprintf(buf + used, len - used, "%s%s", used ? ", " : "",
 					 name);
 	}

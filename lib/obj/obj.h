@@ -16,6 +16,8 @@
 #include "base/list.h"
 #include "base/lock.h"
 
+struct mrf_hold;
+
 struct mrf_obj {
 	struct fid *fid;       /* immutable; its class names the object in messages */
 	uint64_t owner;	       /* immutable; the process that opened it: base/fork.h */
@@ -26,6 +28,11 @@ struct mrf_obj {
 	 * NULL. Runs under the lock of a held object, so it takes no lock of its own.
 	 */
 	void (*describe)(const struct fid *fid, char *buf, size_t len);
+	/*
+	 * NULL, or: the nodes of holds are in no struct mrf_hold, and this makes one of a
+	 * node, for messages. Set after mrf_obj_init by who manages holds itself.
+	 */
+	void (*holder)(const struct mrf_list *node, struct mrf_hold *hold);
 	/*
 	 * What the application asked for in fi_getinfo; 0: not set, see
 	 * mrf_obj_api_version. Set by fabric and domain after mrf_obj_init, immutable

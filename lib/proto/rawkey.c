@@ -12,64 +12,77 @@ static const char magic[4] = { 'm', 'r', 'f', 'k' };
 #define VERSION_AT 4
 #define FLAGS_AT 5
 #define LENGTH_AT 6
-#define SUM_AT 8
-#define SUM_LEN 4
-#define FRAME_LEN (SUM_AT + SUM_LEN)
+#define FRAME_LEN (MRF_RAWKEY_SUM_AT + 8)
 
-/* But in the compact form. */
+/* Behind the frame the head is a compact key's, but for this in the place of rkey. */
+#define NSEG_AT 60
+#define WORD_AT(which) (MRF_RAWKEY_SAID_AT + 8 * (which))
 #define SEG_AT(i) (MRF_RAWKEY_HEAD_LEN + (i) * MRF_WIRE_SEG_LEN)
 
-/* Over all of it but the sum, eight bytes at a time. */
-static uint32_t checksum(const uint8_t *buf, size_t len)
+/* Over all of it but the sum, of at least FRAME_LEN bytes. */
+static uint64_t checksum(const uint8_t *buf, size_t len)
 {
-	uint64_t sum = mrf_rawkey_step(0, get64(buf)), tail = 0;
+	uint64_t sum = get64(buf), factor = 1, tail = 0;
 	size_t i;
 
-	sum = mrf_rawkey_step(sum, len >= 16 ? get32(buf + FRAME_LEN) : 0);
-	for (i = 16; i + 8 <= len; i += 8)
-		sum = mrf_rawkey_step(sum, get64(buf + i));
+	for (i = MRF_RAWKEY_SAID_AT; i + 8 <= len; i += 8) {
+		sum += get64(buf + i) * factor;
+		factor = MRF_RAWKEY_FACTOR(factor);
+	}
 	/* Only keys of another version end within a word. */
 	if (i < len) {
 		memcpy(&tail, buf + i, len - i);
-		sum = mrf_rawkey_step(sum, le64toh(tail));
+		sum += le64toh(tail) * factor;
 	}
-	return mrf_rawkey_fold(sum);
+	return sum;
 }
 
 /* --- the compact form ------------------------------------------------------------- */
 
+void mrf_rawkey_one_say(const struct mrf_rawkey *raw, struct mrf_rawkey_said *said)
+{
+	bool virt = raw->mr_mode & FI_MR_VIRT_ADDR;
+
+	said->word[MRF_RAWKEY_SPACE] = htole64(raw->space_id);
+	said->word[MRF_RAWKEY_KEY] = htole64(raw->key);
+	said->word[MRF_RAWKEY_SERIAL] = htole64(raw->serial);
+	said->word[MRF_RAWKEY_LEN] = htole64(raw->len);
+	said->word[MRF_RAWKEY_BASE] = htole64(virt ? raw->base : raw->seg[0].iova_off);
+	said->word[MRF_RAWKEY_BITS] = htole64(
+		mrf_rawkey_bits(raw->mr_mode, raw->access, raw->seg[0].rkey));
+}
+
 static size_t encode_one(const struct mrf_rawkey *raw, uint8_t *buf)
 {
-	mrf_rawkey_one_put(buf, (struct mrf_rawkey_terms){
-					.space_id = raw->space_id,
-					.key = raw->key,
-					.serial = raw->serial,
-					.base = raw->base,
-					.len = raw->len,
-					.bits = mrf_rawkey_bits(raw->mr_mode, raw->access,
-								raw->seg[0].iova_off),
-					.rkey = raw->seg[0].rkey });
+	struct mrf_rawkey_said said;
+
+	mrf_rawkey_one_say(raw, &said);
+	put64(buf, mrf_rawkey_one_frame());
+	put64(buf + MRF_RAWKEY_SUM_AT, mrf_rawkey_one_sum(&said));
+	memcpy(buf + MRF_RAWKEY_SAID_AT, &said, sizeof(said));
 	return MRF_RAWKEY_ONE_LEN;
 }
 
-void mrf_rawkey_one_expand(const struct mrf_rawkey_one *one, struct mrf_rawkey *out)
+void mrf_rawkey_one_expand(const struct mrf_rawkey_said *said, struct mrf_rawkey *out)
 {
-	uint64_t bits = mrf_rawkey_word(one, MRF_RAWKEY_BITS);
+	uint64_t bits = mrf_rawkey_word(said, MRF_RAWKEY_BITS);
+	uint64_t iova = mrf_rawkey_word(said, MRF_RAWKEY_BASE);
+	bool virt = bits & FI_MR_VIRT_ADDR;
 
-	out->space_id = mrf_rawkey_word(one, MRF_RAWKEY_SPACE);
-	out->key = mrf_rawkey_word(one, MRF_RAWKEY_KEY);
-	out->serial = mrf_rawkey_word(one, MRF_RAWKEY_SERIAL);
+	out->space_id = mrf_rawkey_word(said, MRF_RAWKEY_SPACE);
+	out->key = mrf_rawkey_word(said, MRF_RAWKEY_KEY);
+	out->serial = mrf_rawkey_word(said, MRF_RAWKEY_SERIAL);
 	out->mr_mode = (uint16_t)bits;
 	out->access = (uint16_t)(bits >> MRF_RAWKEY_ACCESS_SHIFT);
-	out->base = mrf_rawkey_word(one, MRF_RAWKEY_BASE);
-	out->len = mrf_rawkey_word(one, MRF_RAWKEY_LEN);
+	out->base = virt ? iova : 0;
+	out->len = mrf_rawkey_word(said, MRF_RAWKEY_LEN);
 	out->complete = true;
 	out->nseg = 1;
 	out->seg[0].pos = out->base;
 	out->seg[0].len = out->len;
-	out->seg[0].rkey = (uint32_t)(mrf_rawkey_word(one, MRF_RAWKEY_SUM) >> 32);
-	/* With the bits above it, so that they are not overlooked. */
-	out->seg[0].iova_off = (uint32_t)(bits >> MRF_RAWKEY_IOVA_SHIFT);
+	out->seg[0].rkey = (uint32_t)(bits >> MRF_RAWKEY_RKEY_SHIFT);
+	/* One that does not fit is none, and must not look as if it were. */
+	out->seg[0].iova_off = virt ? 0 : (uint32_t)mrf_min(iova, UINT32_MAX);
 }
 
 /* --- all -------------------------------------------------------------------------- */
@@ -83,17 +96,16 @@ static size_t encode(const struct mrf_rawkey *raw, uint8_t *buf)
 	buf[VERSION_AT] = MRF_RAWKEY_VERSION;
 	buf[FLAGS_AT] = raw->complete ? MRF_RAWKEY_COMPLETE : 0;
 	put16(buf + LENGTH_AT, (uint16_t)len);
-	put32(buf + 12, raw->nseg);
-	put64(buf + 16, raw->space_id);
-	put64(buf + 24, raw->key);
-	put64(buf + 32, raw->serial);
-	put64(buf + 40, raw->mr_mode);
-	put64(buf + 48, raw->access);
-	put64(buf + 56, raw->base);
-	put64(buf + 64, raw->len);
+	put64(buf + WORD_AT(MRF_RAWKEY_SPACE), raw->space_id);
+	put64(buf + WORD_AT(MRF_RAWKEY_KEY), raw->key);
+	put64(buf + WORD_AT(MRF_RAWKEY_SERIAL), raw->serial);
+	put64(buf + WORD_AT(MRF_RAWKEY_LEN), raw->len);
+	put64(buf + WORD_AT(MRF_RAWKEY_BASE), raw->base);
+	put64(buf + WORD_AT(MRF_RAWKEY_BITS),
+	      mrf_rawkey_bits(raw->mr_mode, raw->access, raw->nseg));
 	for (i = 0; i < raw->nseg; i++)
 		put_seg(buf + SEG_AT(i), &raw->seg[i]);
-	put32(buf + SUM_AT, checksum(buf, len));
+	put64(buf + MRF_RAWKEY_SUM_AT, checksum(buf, len));
 	return len;
 }
 
@@ -116,7 +128,7 @@ static const char *frame_fault(const uint8_t *buf, size_t len)
 	says = get16(buf + LENGTH_AT);
 	if (says < FRAME_LEN || says > len)
 		return "is cut off, or its length is damaged";
-	if (get32(buf + SUM_AT) != checksum(buf, says))
+	if (get64(buf + MRF_RAWKEY_SUM_AT) != checksum(buf, says))
 		return "is damaged, its checksum is wrong";
 	return NULL;
 }
@@ -137,7 +149,7 @@ static const char *nseg_fault(const uint8_t *buf, size_t says)
 			       "has another length than its segments";
 	if (says < MRF_RAWKEY_HEAD_LEN || flags & ~MRF_RAWKEY_COMPLETE)
 		return "has no sense in its head";
-	nseg = get32(buf + 12);
+	nseg = get32(buf + NSEG_AT);
 	if (nseg > MRF_RAWKEY_MAX_SEG || nseg == 1 || !nseg != !flags)
 		return "has a number of segments that cannot be";
 	if (says != mrf_rawkey_size(nseg))
@@ -162,23 +174,16 @@ static const char *length_fault(const uint8_t *buf, size_t len)
 /* The length is in order. */
 static void take(const uint8_t *buf, struct mrf_rawkey *raw)
 {
-	struct mrf_rawkey_one one;
+	struct mrf_rawkey_said said;
 	uint32_t i;
 
-	if (is_compact(buf)) {
-		memcpy(&one, buf, sizeof(one));
-		mrf_rawkey_one_expand(&one, raw);
+	memcpy(&said, buf + MRF_RAWKEY_SAID_AT, sizeof(said));
+	mrf_rawkey_one_expand(&said, raw);
+	if (is_compact(buf))
 		return;
-	}
 	raw->complete = buf[FLAGS_AT] & MRF_RAWKEY_COMPLETE;
-	raw->nseg = get32(buf + 12);
-	raw->space_id = get64(buf + 16);
-	raw->key = get64(buf + 24);
-	raw->serial = get64(buf + 32);
-	raw->mr_mode = get64(buf + 40);
-	raw->access = get64(buf + 48);
-	raw->base = get64(buf + 56);
-	raw->len = get64(buf + 64);
+	raw->nseg = get32(buf + NSEG_AT);
+	raw->base = get64(buf + WORD_AT(MRF_RAWKEY_BASE));
 	for (i = 0; i < raw->nseg; i++)
 		raw->seg[i] = get_seg(buf + SEG_AT(i));
 }

@@ -15,9 +15,9 @@
 #include <stdint.h>
 #include "proto/seg.h"
 
-#define MRF_RAWKEY_VERSION 3
+#define MRF_RAWKEY_VERSION 4
 #define MRF_RAWKEY_MAX_SEG 16
-#define MRF_RAWKEY_HEAD_LEN 72
+#define MRF_RAWKEY_HEAD_LEN 64
 #define MRF_RAWKEY_ONE_LEN 64 /* with one segment: proto/rawkey_one.h */
 /* No raw key is longer: mr_key_size where FI_MR_RAW is in force. */
 #define MRF_RAWKEY_MAX (MRF_RAWKEY_HEAD_LEN + MRF_RAWKEY_MAX_SEG * MRF_WIRE_SEG_LEN)
@@ -27,7 +27,7 @@ struct mrf_rawkey {
 	uint64_t key;	   /* what the target is asked about */
 	uint64_t serial;   /* which registration of that key is meant; never 0 */
 	uint64_t mr_mode;  /* of the domain that made it: how pos is to be read; 16 bits */
-	uint64_t access;   /* FI_REMOTE_READ | FI_REMOTE_WRITE, what the region grants */
+	uint64_t access;   /* FI_REMOTE_READ | FI_REMOTE_WRITE, what it grants; 16 bits */
 	uint64_t base;	   /* base_addr of fi_mr_raw_attr; 0 without FI_MR_VIRT_ADDR */
 	uint64_t len;	   /* bytes in all */
 	bool complete;	   /* seg is all there is, for good; else nseg is 0: ask */

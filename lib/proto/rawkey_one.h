@@ -9,54 +9,58 @@
 #define MRF_PROTO_RAWKEY_ONE_H
 
 #include <endian.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
 #include <rdma/fabric.h>
+#include "base/compiler.h"
 #include "proto/bytes.h"
 #include "proto/rawkey.h"
 
-/* What each word is. */
+/* Where what it says begins: behind the frame, which is the same in all, and the sum. */
+#define MRF_RAWKEY_SUM_AT 8
+#define MRF_RAWKEY_SAID_AT 16
+
+/* What each word says. */
 enum mrf_rawkey_word {
-	MRF_RAWKEY_FRAME,  /* the same in all of them */
-	MRF_RAWKEY_SUM,	   /* checksum, and rkey in the upper half */
 	MRF_RAWKEY_SPACE,  /* space_id */
 	MRF_RAWKEY_KEY,	   /* key */
 	MRF_RAWKEY_SERIAL, /* serial */
-	MRF_RAWKEY_BASE,   /* base, and where the segment begins */
 	MRF_RAWKEY_LEN,	   /* len, and that of the segment */
-	MRF_RAWKEY_BITS,   /* mr_mode, access, iova_off: 16 bits each; the rest is 0 */
+	MRF_RAWKEY_BASE,   /* iova of the first byte; FI_MR_VIRT_ADDR: that is, base */
+	MRF_RAWKEY_BITS,   /* mr_mode and access, 16 bits each; rkey in the upper half */
 	MRF_RAWKEY_WORDS
 };
 
-_Static_assert(MRF_RAWKEY_WORDS * 8 == MRF_RAWKEY_ONE_LEN, "eight words");
+_Static_assert(MRF_RAWKEY_SAID_AT + MRF_RAWKEY_WORDS * 8 == MRF_RAWKEY_ONE_LEN,
+	       "eight words");
 
 /* As it travels. */
-struct mrf_rawkey_one {
+struct mrf_rawkey_said {
 	uint64_t word[MRF_RAWKEY_WORDS];
 };
 
 #define MRF_RAWKEY_ACCESS_SHIFT 16
-#define MRF_RAWKEY_IOVA_SHIFT 32
+#define MRF_RAWKEY_RKEY_SHIFT 32
 #define MRF_RAWKEY_RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_RAWKEY_NO_RIGHTS (0xffff & ~MRF_RAWKEY_RIGHTS)
 /* Pages of 64 KiB are the largest there are. */
 #define MRF_RAWKEY_IOVA_OFF_MAX 0xffffu
-#define MRF_RAWKEY_BITS_MASK                                        \
-	(0xffffull | MRF_RAWKEY_RIGHTS << MRF_RAWKEY_ACCESS_SHIFT | \
-	 (uint64_t)MRF_RAWKEY_IOVA_OFF_MAX << MRF_RAWKEY_IOVA_SHIFT)
 
 #define MRF_RAWKEY_COMPLETE 1u
 #define MRF_RAWKEY_COMPACT 2u
 
-/* Odd, so that no two words lead from one sum to the same next one. */
-#define MRF_RAWKEY_FACTOR 0x9e3779b97f4a7c15ull
-
-static inline uint64_t mrf_rawkey_step(uint64_t sum, uint64_t word)
-{
-	return (sum ^ word) * MRF_RAWKEY_FACTOR;
-}
-
-static inline uint32_t mrf_rawkey_fold(uint64_t sum)
-{
-	return (uint32_t)(sum >> 32) ^ (uint32_t)sum;
-}
+/*
+ * The checksum is the sum of all words, each times a factor of its own; that of the frame
+ * and of the first word behind the checksum is 1. All factors are odd, so that no change of a
+ * single word is overlooked, and small, so that it takes one instruction.
+ */
+#define MRF_RAWKEY_FACTOR(last) ((last) * 0x5851f42dull & 0x7fffffff)
+#define MRF_RAWKEY_FACTOR_1 MRF_RAWKEY_FACTOR(1)
+#define MRF_RAWKEY_FACTOR_2 MRF_RAWKEY_FACTOR(MRF_RAWKEY_FACTOR_1)
+#define MRF_RAWKEY_FACTOR_3 MRF_RAWKEY_FACTOR(MRF_RAWKEY_FACTOR_2)
+#define MRF_RAWKEY_FACTOR_4 MRF_RAWKEY_FACTOR(MRF_RAWKEY_FACTOR_3)
+#define MRF_RAWKEY_FACTOR_5 MRF_RAWKEY_FACTOR(MRF_RAWKEY_FACTOR_4)
 
 /* Magic, version, flags and length. */
 static inline uint64_t mrf_rawkey_one_frame(void)
@@ -68,82 +72,79 @@ static inline uint64_t mrf_rawkey_one_frame(void)
 }
 
 /* Of the host's byte order. */
-static inline uint64_t mrf_rawkey_word(const struct mrf_rawkey_one *one,
+static inline uint64_t mrf_rawkey_word(const struct mrf_rawkey_said *said,
 				       enum mrf_rawkey_word which)
 {
-	return le64toh(one->word[which]);
+	return le64toh(said->word[which]);
 }
 
-static inline uint32_t mrf_rawkey_one_sum(const struct mrf_rawkey_one *one)
+static inline uint64_t mrf_rawkey_one_sum(const struct mrf_rawkey_said *said)
 {
-	uint64_t sum = mrf_rawkey_step(0, mrf_rawkey_word(one, MRF_RAWKEY_FRAME));
-
-	sum = mrf_rawkey_step(sum, mrf_rawkey_word(one, MRF_RAWKEY_SUM) >> 32);
-	sum = mrf_rawkey_step(sum, mrf_rawkey_word(one, MRF_RAWKEY_SPACE));
-	sum = mrf_rawkey_step(sum, mrf_rawkey_word(one, MRF_RAWKEY_KEY));
-	sum = mrf_rawkey_step(sum, mrf_rawkey_word(one, MRF_RAWKEY_SERIAL));
-	sum = mrf_rawkey_step(sum, mrf_rawkey_word(one, MRF_RAWKEY_BASE));
-	sum = mrf_rawkey_step(sum, mrf_rawkey_word(one, MRF_RAWKEY_LEN));
-	sum = mrf_rawkey_step(sum, mrf_rawkey_word(one, MRF_RAWKEY_BITS));
-	return mrf_rawkey_fold(sum);
+	return mrf_rawkey_one_frame() + mrf_rawkey_word(said, 0) +
+	       mrf_rawkey_word(said, 1) * MRF_RAWKEY_FACTOR_1 +
+	       mrf_rawkey_word(said, 2) * MRF_RAWKEY_FACTOR_2 +
+	       mrf_rawkey_word(said, 3) * MRF_RAWKEY_FACTOR_3 +
+	       mrf_rawkey_word(said, 4) * MRF_RAWKEY_FACTOR_4 +
+	       mrf_rawkey_word(said, 5) * MRF_RAWKEY_FACTOR_5;
 }
 
-/* What mrf_rawkey_one_put makes a key of. */
-struct mrf_rawkey_terms {
-	uint64_t space_id, key, serial, base, len;
-	uint64_t bits; /* mrf_rawkey_bits */
-	uint32_t rkey;
-};
-
-static inline uint64_t mrf_rawkey_bits(uint64_t mr_mode, uint64_t access,
-				       uint64_t iova_off)
+static inline uint64_t mrf_rawkey_bits(uint64_t mr_mode, uint64_t access, uint64_t rkey)
 {
-	return mr_mode | access << MRF_RAWKEY_ACCESS_SHIFT |
-	       iova_off << MRF_RAWKEY_IOVA_SHIFT;
+	return mr_mode | access << MRF_RAWKEY_ACCESS_SHIFT | rkey << MRF_RAWKEY_RKEY_SHIFT;
 }
 
-/* MRF_RAWKEY_ONE_LEN bytes, at any address. */
-static inline void mrf_rawkey_one_put(uint8_t *buf, struct mrf_rawkey_terms t)
+/* Can a region begin there, if fi_mr_raw_attr has said base of it? */
+static MRF_ALWAYS_INLINE bool mrf_rawkey_base_ok(const struct mrf_rawkey_said *said,
+						 const uint64_t *base)
 {
-	uint64_t sum = mrf_rawkey_step(0, mrf_rawkey_one_frame());
-
-	put64(buf, mrf_rawkey_one_frame());
-	put32(buf + 12, t.rkey);
-	sum = mrf_rawkey_step(sum, t.rkey);
-	put64(buf + 16, t.space_id);
-	sum = mrf_rawkey_step(sum, t.space_id);
-	put64(buf + 24, t.key);
-	sum = mrf_rawkey_step(sum, t.key);
-	put64(buf + 32, t.serial);
-	sum = mrf_rawkey_step(sum, t.serial);
-	put64(buf + 40, t.base);
-	sum = mrf_rawkey_step(sum, t.base);
-	put64(buf + 48, t.len);
-	sum = mrf_rawkey_step(sum, t.len);
-	put64(buf + 56, t.bits);
-	sum = mrf_rawkey_step(sum, t.bits);
-	put32(buf + 8, mrf_rawkey_fold(sum));
+	if (mrf_likely((uint32_t)mrf_rawkey_word(said, MRF_RAWKEY_BITS) & FI_MR_VIRT_ADDR))
+		return mrf_rawkey_word(said, MRF_RAWKEY_BASE) == *base;
+	return mrf_rawkey_word(said, MRF_RAWKEY_BASE) <= MRF_RAWKEY_IOVA_OFF_MAX && !*base;
 }
 
-/* False: not this form, or something is wrong; mrf_rawkey_decode knows what. */
-static inline bool mrf_rawkey_one_ok(const struct mrf_rawkey_one *one)
+/*
+ * Else the compiler reads all words into registers, more than it has: they would have to be
+ * saved first, and are in the processor's hands anyway.
+ */
+static MRF_ALWAYS_INLINE void mrf_rawkey_look_again(void)
 {
-	uint64_t bits = mrf_rawkey_word(one, MRF_RAWKEY_BITS);
-	uint64_t base = mrf_rawkey_word(one, MRF_RAWKEY_BASE);
-	uint64_t iova_off = bits >> MRF_RAWKEY_IOVA_SHIFT, end;
+	atomic_signal_fence(memory_order_seq_cst);
+}
 
-	return mrf_rawkey_word(one, MRF_RAWKEY_FRAME) == mrf_rawkey_one_frame() &&
-	       (uint32_t)mrf_rawkey_word(one, MRF_RAWKEY_SUM) ==
-		       mrf_rawkey_one_sum(one) &&
-	       !(bits & ~MRF_RAWKEY_BITS_MASK) &&
-	       !(bits & FI_MR_VIRT_ADDR ? iova_off : base) &&
-	       /* One of them is 0. */
-	       !__builtin_add_overflow(base | iova_off,
-				       mrf_rawkey_word(one, MRF_RAWKEY_LEN), &end) &&
-	       one->word[MRF_RAWKEY_SPACE] && one->word[MRF_RAWKEY_SERIAL];
+/*
+ * Is this key, of MRF_RAWKEY_ONE_LEN bytes, of this form, with nothing wrong? said: a copy of
+ * what it says, which is what is checked; base: as with it. False: mrf_rawkey_decode knows
+ * what is wrong, if it is not the base.
+ */
+static MRF_ALWAYS_INLINE bool mrf_rawkey_one_ok(const uint8_t *key,
+						const struct mrf_rawkey_said *said,
+						const uint64_t *base)
+{
+	uint64_t end;
+
+	if (mrf_unlikely(get64(key) != mrf_rawkey_one_frame()))
+		return false;
+	if (mrf_unlikely(!mrf_rawkey_base_ok(said, base)))
+		return false;
+	if (mrf_unlikely(__builtin_add_overflow(mrf_rawkey_word(said, MRF_RAWKEY_BASE),
+						mrf_rawkey_word(said, MRF_RAWKEY_LEN),
+						&end)))
+		return false;
+	mrf_rawkey_look_again();
+	if (mrf_unlikely((uint32_t)mrf_rawkey_word(said, MRF_RAWKEY_BITS) &
+			 MRF_RAWKEY_NO_RIGHTS << MRF_RAWKEY_ACCESS_SHIFT))
+		return false;
+	if (mrf_unlikely(!said->word[MRF_RAWKEY_SPACE]))
+		return false;
+	if (mrf_unlikely(!said->word[MRF_RAWKEY_SERIAL]))
+		return false;
+	mrf_rawkey_look_again();
+	return mrf_likely(get64(key + MRF_RAWKEY_SUM_AT) == mrf_rawkey_one_sum(said));
 }
 
 /* What it says, right or wrong. */
-void mrf_rawkey_one_expand(const struct mrf_rawkey_one *one, struct mrf_rawkey *out);
+void mrf_rawkey_one_expand(const struct mrf_rawkey_said *said, struct mrf_rawkey *out);
+/* The reverse, of what is complete and has one segment. */
+void mrf_rawkey_one_say(const struct mrf_rawkey *raw, struct mrf_rawkey_said *said);
 
 #endif

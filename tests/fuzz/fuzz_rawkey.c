@@ -17,7 +17,7 @@
 #include "fuzz.h"
 #include "proto/rawkey.h"
 
-#define FRAME 12
+#define FRAME 16
 
 static void must(int ok)
 {
@@ -25,19 +25,19 @@ static void must(int ok)
 		abort();
 }
 
-static uint64_t word_at(const uint8_t *buf, size_t len, size_t at, size_t from)
+static uint64_t word_at(const uint8_t *buf, size_t len, size_t at)
 {
 	uint64_t word = 0;
 	size_t i;
 
-	for (i = from; i < 8 && at + i < len; i++)
-		word |= (uint64_t)buf[at + i] << 8 * (i - from);
+	for (i = 0; i < 8 && at + i < len; i++)
+		word |= (uint64_t)buf[at + i] << 8 * i;
 	return word;
 }
 
 static void mend(uint8_t *buf, size_t len)
 {
-	uint64_t hash = 0;
+	uint64_t sum, factor = 1;
 	size_t i;
 
 	if (len < FRAME || len > UINT16_MAX)
@@ -46,11 +46,13 @@ static void mend(uint8_t *buf, size_t len)
 	buf[4] = MRF_RAWKEY_VERSION;
 	buf[6] = (uint8_t)len;
 	buf[7] = (uint8_t)(len >> 8);
-	for (i = 0; i < len; i += 8)
-		hash = (hash ^ word_at(buf, len, i, i == 8 ? 4 : 0)) * 0x9e3779b97f4a7c15;
-	hash = (hash >> 32 ^ hash) & 0xffffffff;
-	for (i = 0; i < 4; i++)
-		buf[8 + i] = (uint8_t)(hash >> 8 * i);
+	sum = word_at(buf, len, 0);
+	for (i = FRAME; i < len; i += 8) {
+		sum += word_at(buf, len, i) * factor;
+		factor = factor * 0x5851f42d & 0x7fffffff;
+	}
+	for (i = 0; i < 8; i++)
+		buf[8 + i] = (uint8_t)(sum >> 8 * i);
 }
 
 /* What users of the structure rely on. */

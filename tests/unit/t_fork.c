@@ -131,6 +131,15 @@ static long raw_attr(void)
 	return fi_mr_raw_attr(p.mr, &base, raw, &size, 0);
 }
 
+/* As large as it is: what was told before the fork is remembered. */
+static long raw_attr_again(void)
+{
+	uint64_t base;
+	size_t size = 64;
+
+	return fi_mr_raw_attr(p.mr, &base, raw, &size, 0);
+}
+
 static long map_raw(void)
 {
 	uint64_t key;
@@ -288,7 +297,7 @@ static const struct {
 	ROW(close_av),	    ROW(close_eq),	 ROW(close_domain), ROW(close_fabric),
 	ROW(reg),	    ROW(regv),		 ROW(regattr),	    ROW(bind_region),
 	ROW(enable_region), ROW(refresh),	 ROW(raw_attr),	    ROW(map_raw),
-	ROW(unmap),	    ROW(do_read),	 ROW(do_write),	    ROW(do_readv),
+	ROW(raw_attr_again), ROW(unmap),	 ROW(do_read),	 ROW(do_write),	    ROW(do_readv),
 	ROW(do_writev),	    ROW(do_readmsg),	 ROW(do_writemsg),  ROW(do_inject),
 	ROW(do_writedata),  ROW(do_injectdata),	 ROW(do_atomic),    ROW(do_atomic_min),
 	ROW(do_atomicv),    ROW(do_atomicmsg),	 ROW(do_fetch),	    ROW(do_inject_atomic),
@@ -362,6 +371,7 @@ static void open_all(void)
 	ck_assert_int_eq(fi_eq_open(p.a.fabric, &attr, &eq, NULL), 0);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, NULL);
+	ck_assert_int_eq(raw_attr_again(), 0);
 }
 
 static void close_all(void)

@@ -2,6 +2,7 @@
 /* Mapped raw keys: what they are, how long they live, what they cost. */
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
@@ -64,6 +65,14 @@ static uint64_t must_add(uint64_t key, uint32_t nseg)
 	return mapped;
 }
 
+static uint32_t count(void)
+{
+	struct mrf_rawkey raw;
+	uint64_t key;
+
+	return mrf_map_count(map, &key, &raw);
+}
+
 static void gone(uint64_t key)
 {
 	struct mrf_rawkey out;
@@ -109,7 +118,7 @@ START_TEST(key_looks_like_no_provider_key_and_is_never_notavail)
 
 	ck_assert_int_eq(mrf_map_add(other, &raw, &key), 0);
 	ck_assert_uint_eq(key >> 62, 3);
-	ck_assert_uint_lt(other->tag, UINT32_MAX);
+	ck_assert_uint_lt(other->tag >> 32, UINT32_MAX);
 	ck_assert(mrf_map_maybe(other, key));
 	ck_assert(!mrf_map_maybe(other, FI_KEY_NOTAVAIL));
 	mrf_map_free(other);
@@ -144,7 +153,7 @@ START_TEST(key_never_comes_back)
 	}
 	/* All generations of three slots: they are retired. */
 	ck_assert_uint_eq(map->used, 4);
-	ck_assert_uint_eq(map->count, 1);
+	ck_assert_uint_eq(count(), 1);
 }
 END_TEST
 
@@ -175,6 +184,26 @@ START_TEST(key_that_was_never_given_is_not_known)
 	gone(key ^ 1ull << 40);
 	ck_assert(!mrf_map_maybe(map, key ^ 1ull << 40));
 	gone(FI_KEY_NOTAVAIL);
+}
+END_TEST
+
+/* What is in a slot that stands for nothing must not be found by who makes it up. */
+START_TEST(name_of_a_spare_slot_is_no_key)
+{
+	uint64_t key = must_add(1, 1), other = must_add(2, 1), name;
+	struct mrf_map_slot *slot;
+
+	ck_assert(mrf_map_remove(map, key));
+	ck_assert(mrf_map_find(map, key, &slot));
+	name = atomic_load(&slot->name);
+	gone(name);
+	gone(name - 1);
+	gone(name | map->tag);
+	gone((uint32_t)key);
+	gone((uint32_t)other);
+	gone(0);
+	ck_assert(mrf_map_live(map, other));
+	ck_assert_uint_eq(count(), 1);
 }
 END_TEST
 
@@ -222,7 +251,7 @@ START_TEST(failed_allocation_changes_nothing)
 	ck_assert_int_eq(failing_after(0, mrf_map_add(map, &raw, &key)), -FI_ENOMEM);
 	ck_assert_int_eq(failing_after(1, mrf_map_add(map, &raw, &key)), -FI_ENOMEM);
 	ck_assert_uint_eq(key, 42);
-	ck_assert_uint_eq(map->count, 0);
+	ck_assert_uint_eq(count(), 0);
 	ck_assert_uint_eq(map->used, 0);
 	must_add(1, 3);
 }
@@ -238,7 +267,7 @@ START_TEST(map_says_when_it_is_full)
 	ck_assert_int_eq(mrf_map_add(map, &raw, &key), -FI_ENOSPC);
 	map->used = used;
 	ck_assert_uint_eq(key, 42);
-	ck_assert_uint_eq(map->count, 0);
+	ck_assert_uint_eq(count(), 0);
 }
 END_TEST
 
@@ -307,7 +336,7 @@ START_TEST(hundred_thousand_keys_cost_the_same_each_and_leave_nothing)
 	frees = atomic_load(&freed);
 	unmap_many(key);
 	ck_assert_int_ge(atomic_load(&freed) - frees, MANY / 2);
-	ck_assert_uint_eq(map->count, 0);
+	ck_assert_uint_eq(count(), 0);
 	map_many(key);
 	ck_assert_uint_eq(map->used, used);
 	unmap_many(key);
@@ -377,7 +406,80 @@ START_TEST(threads_map_and_unmap_side_by_side)
 		pthread_join(thread[i], &failed);
 		ck_assert_msg(!failed, "%s", (const char *)failed);
 	}
-	ck_assert_uint_eq(map->count, 0);
+	ck_assert_uint_eq(count(), 0);
+}
+END_TEST
+
+static atomic_int done;
+
+static void *late(void *arg)
+{
+	struct mrf_rawkey raw = sample(7, 1), out;
+	uint64_t key;
+
+	(void)arg;
+	if (mrf_map_add(map, &raw, &key))
+		return (void *)"add";
+	atomic_store(&done, 1);
+	if (!mrf_map_get(map, key, &out) || out.key != 7)
+		return (void *)"get";
+	return mrf_map_remove(map, key) ? NULL : (void *)"remove";
+}
+
+START_TEST(who_finds_the_slots_taken_waits_for_them)
+{
+	uint64_t key = must_add(1, 1);
+	struct mrf_map_slot *list;
+	pthread_t thread;
+	void *failed;
+
+	ck_assert(mrf_map_remove(map, key));
+	list = mrf_map_try(map);
+	ck_assert_ptr_ne(list, MRF_MAP_BUSY);
+	ck_assert_ptr_nonnull(list);
+	/* The short ways do not wait. */
+	ck_assert_ptr_eq(mrf_map_try(map), MRF_MAP_BUSY);
+	ck_assert_ptr_null(mrf_map_take_short(map));
+	ck_assert(!mrf_map_remove_short(map, key));
+	ck_assert_ptr_eq(mrf_map_try(map), MRF_MAP_BUSY);
+	ck_assert_int_eq(pthread_create(&thread, NULL, late, NULL), 0);
+	usleep(20000);
+	ck_assert_int_eq(atomic_load(&done), 0);
+	mrf_map_leave(map, list);
+	pthread_join(thread, &failed);
+	ck_assert_msg(!failed, "%s", (const char *)failed);
+	/* It took the slot that there was. */
+	ck_assert_uint_eq(map->used, 1);
+}
+END_TEST
+
+START_TEST(slot_that_is_given_back_unused_is_used_again)
+{
+	uint64_t key = must_add(1, 1), next;
+	struct mrf_map_slot *slot;
+
+	ck_assert(mrf_map_remove(map, key));
+	slot = mrf_map_take_short(map);
+	ck_assert_ptr_nonnull(slot);
+	/* It was the only one. */
+	ck_assert_ptr_null(mrf_map_take_short(map));
+	mrf_map_untake(map, slot);
+	next = must_add(2, 1);
+	ck_assert_uint_eq(map->used, 1);
+	ck_assert_uint_eq(mrf_map_gen(next), mrf_map_gen(key) + 1);
+	ck_assert_uint_eq(next & MRF_MAP_INDEX_MASK, key & MRF_MAP_INDEX_MASK);
+}
+END_TEST
+
+START_TEST(every_slot_is_in_one_line_of_the_cache)
+{
+	struct mrf_map_slot *slot;
+	unsigned i;
+
+	for (i = 0; i < 4 * MRF_MAP_FIRST; i++) {
+		ck_assert(mrf_map_find(map, must_add(i, 1), &slot));
+		ck_assert_uint_eq((uintptr_t)slot % 64, 0);
+	}
 }
 END_TEST
 
@@ -392,7 +494,10 @@ static TCase *tcase_keys(void)
 	tcase_add_test(tc, unmapped_key_is_gone_and_remembered);
 	tcase_add_test(tc, key_never_comes_back);
 	tcase_add_test(tc, key_that_was_never_given_is_not_known);
+	tcase_add_test(tc, name_of_a_spare_slot_is_no_key);
 	tcase_add_test(tc, foreign_key_is_not_known);
+	tcase_add_test(tc, slot_that_is_given_back_unused_is_used_again);
+	tcase_add_test(tc, every_slot_is_in_one_line_of_the_cache);
 	tcase_add_test(tc, count_names_one_that_is_mapped);
 	tcase_add_test(tc, failed_allocation_changes_nothing);
 	tcase_add_test(tc, map_says_when_it_is_full);
@@ -405,6 +510,7 @@ static TCase *tcase_many(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, hundred_thousand_keys_cost_the_same_each_and_leave_nothing);
+	tcase_add_test(tc, who_finds_the_slots_taken_waits_for_them);
 	tcase_add_test(tc, threads_map_and_unmap_side_by_side);
 	tcase_set_timeout(tc, 120);
 	return tc;

@@ -55,6 +55,14 @@ static int map_raw(const void *key, size_t len, uint64_t addr, uint64_t *mapped)
 	return ret;
 }
 
+static uint32_t mapped(void)
+{
+	struct mrf_rawkey raw;
+	uint64_t key;
+
+	return mrf_map_count(env.space.map, &key, &raw);
+}
+
 /* One line, with this code. */
 #define refuses(err, code, call)                                           \
 	do {                                                               \
@@ -172,6 +180,56 @@ START_TEST(every_mode_has_raw_keys)
 		ck_assert_uint_eq(raw.key, fi_mr_key(mr));
 	ck_assert_uint_ne(raw.key, FI_KEY_NOTAVAIL);
 	env_must_close(mr);
+	env_close();
+}
+END_TEST
+
+/* What is asked for again is remembered: into whatever room, and wherever it is. */
+START_TEST(region_tells_the_same_each_time)
+{
+	uint8_t first[BIG], cleared[MRF_RAWKEY_MAX - MRF_RAWKEY_ONE_LEN] = { 0 };
+	uint64_t first_base;
+	struct fid_mr *mr;
+	size_t room;
+
+	env_open(_i & 1 ? PLAIN | FI_MR_VIRT_ADDR : PLAIN);
+	mr = env_must_reg(mem + 100, 5000, _i & 2 ? RW : FI_RECV, 0x77);
+	ck_assert_int_eq(raw_attr(mr, MRF_RAWKEY_ONE_LEN), 0);
+	first_base = base;
+	memcpy(first, buf, sizeof(first));
+	for (room = MRF_RAWKEY_ONE_LEN; room <= MRF_RAWKEY_MAX; room += 32) {
+		ck_assert_int_eq(raw_attr(mr, room), 0);
+		ck_assert_uint_eq(size, MRF_RAWKEY_ONE_LEN);
+		ck_assert_uint_eq(base, first_base);
+		ck_assert_mem_eq(buf, first, MRF_RAWKEY_ONE_LEN);
+		ck_assert_mem_eq(buf + MRF_RAWKEY_ONE_LEN, cleared,
+				 room - MRF_RAWKEY_ONE_LEN);
+		ck_assert_uint_eq(buf[room], 0xee);
+	}
+	ck_assert_int_eq(fi_mr_raw_attr(mr, NULL, buf + 1, &size, 0), 0);
+	ck_assert_mem_eq(buf + 1, first, MRF_RAWKEY_ONE_LEN);
+	env_must_close(mr);
+	env_close();
+}
+END_TEST
+
+/* Its body may be that of the region which was asked before. */
+START_TEST(what_was_told_of_a_closed_region_is_not_told_of_the_next)
+{
+	struct fid_mr *mr = env_must_reg(mem, 100, RW, 1), *next;
+	struct mrf_rawkey raw;
+
+	must_tell(mr);
+	env_must_close(mr);
+	refuses(-FI_EINVAL, "MRF-E3101", raw_attr(mr, MRF_RAWKEY_ONE_LEN));
+	next = env_must_reg(mem + 4096, 200, FI_REMOTE_READ, 2);
+	ck_assert_ptr_eq(next, mr);
+	raw = must_tell(next);
+	ck_assert_uint_eq(raw.key, 2);
+	ck_assert_uint_eq(raw.len, 200);
+	ck_assert_uint_eq(raw.access, FI_REMOTE_READ);
+	ck_assert_uint_eq(raw.seg[0].rkey, fake_verbs.last.mr.rkey);
+	env_must_close(next);
 	env_close();
 }
 END_TEST
@@ -366,7 +424,7 @@ START_TEST(map_raw_refuses_what_makes_no_sense)
 	refuses(-FI_EINVAL, "MRF-E3114", map_raw(buf, size, base + 1, &key));
 	refuses(-FI_EINVAL, "MRF-E3114", map_raw(buf, size, 0, &key));
 	ck_assert_uint_eq(key, 42);
-	ck_assert_uint_eq(env.space.map->count, 0);
+	ck_assert_uint_eq(mapped(), 0);
 	close_with_key();
 }
 END_TEST
@@ -385,7 +443,7 @@ START_TEST(damaged_raw_key_is_refused)
 	buf[size] = 1;
 	refuses(-FI_EINVAL, "MRF-E3112", map_raw(buf, size + 1, base, &key));
 	ck_assert_uint_eq(key, 42);
-	ck_assert_uint_eq(env.space.map->count, 0);
+	ck_assert_uint_eq(mapped(), 0);
 	close_with_key();
 }
 END_TEST
@@ -393,18 +451,11 @@ END_TEST
 START_TEST(raw_key_of_another_version_is_told_apart)
 {
 	/* Nothing but what all versions have: magic, version, length, checksum. */
-	uint8_t other[12] = { 'm', 'r', 'f', 'k', MRF_RAWKEY_VERSION + 1, 0, 12 };
-	uint64_t hash = 0, key = 42;
-	unsigned i;
+	uint8_t other[16] = { 'm', 'r', 'f', 'k', MRF_RAWKEY_VERSION + 1, 0, 16 };
+	uint64_t key = 42;
 
-	for (i = 0; i < 8; i++)
-		hash |= (uint64_t)other[i] << 8 * i;
-	/* The second word is empty. */
-	hash *= 0x9e3779b97f4a7c15;
-	hash *= 0x9e3779b97f4a7c15;
-	hash ^= hash >> 32;
-	for (i = 0; i < 4; i++)
-		other[8 + i] = (uint8_t)(hash >> 8 * i);
+	/* There is no other word to be summed up. */
+	memcpy(other + 8, other, 8);
 	refuses(-FI_ENOSYS, "MRF-E3113", map_raw(other, sizeof(other), 0, &key));
 	ck_assert_uint_eq(key, 42);
 	close_with_key();
@@ -420,7 +471,7 @@ START_TEST(map_raw_without_memory_leaves_nothing)
 	refuses(-FI_ENOMEM, "MRF-E3115", map_raw(buf, size, base, &key));
 	fail_alloc(0);
 	ck_assert_uint_eq(key, 42);
-	ck_assert_uint_eq(env.space.map->count, 0);
+	ck_assert_uint_eq(mapped(), 0);
 	close_with_key();
 }
 END_TEST
@@ -508,7 +559,7 @@ START_TEST(slot_that_was_used_before_stands_for_what_is_mapped_now)
 		ck_assert_mem_eq(&out.seg[0], &want.seg[0], sizeof(out.seg[0]));
 		ck_assert_int_eq(mrf_mr_unmap_key(&env.space, &key), 0);
 		ck_assert(mrf_map_was(env.space.map, key));
-		ck_assert_uint_eq(env.space.map->count, 0);
+		ck_assert_uint_eq(mapped(), 0);
 		last = key;
 	}
 	ck_assert_uint_eq(env.space.map->used, 3);
@@ -558,7 +609,7 @@ START_TEST(threads_get_map_and_unmap_side_by_side)
 		pthread_join(thread[i], &failed);
 		ck_assert_msg(!failed, "%s", (const char *)failed);
 	}
-	ck_assert_uint_eq(env.space.map->count, 0);
+	ck_assert_uint_eq(mapped(), 0);
 	close_with_key();
 }
 END_TEST
@@ -570,6 +621,7 @@ static TCase *tcase_attr(void)
 	tcase_add_checked_fixture(tc, open_plain, NULL);
 	tcase_add_test(tc, plain_region_tells_all_that_an_access_needs);
 	tcase_add_test(tc, sixteen_segments_are_packed_one_after_the_other);
+	tcase_add_test(tc, what_was_told_of_a_closed_region_is_not_told_of_the_next);
 	tcase_add_test(tc, size_is_told_without_a_complaint);
 	tcase_add_test(tc, room_beyond_the_key_is_cleared_so_that_it_may_travel_along);
 	tcase_add_test(tc, raw_attr_refuses_what_makes_no_sense);
@@ -584,6 +636,7 @@ static TCase *tcase_modes(void)
 
 	tcase_add_test(tc, base_address_is_that_of_the_first_segment_with_virt_addr);
 	tcase_add_loop_test(tc, every_mode_has_raw_keys, 0, 64);
+	tcase_add_loop_test(tc, region_tells_the_same_each_time, 0, 4);
 	tcase_add_test(tc, region_that_is_not_enabled_has_no_raw_key);
 	tcase_add_test(tc, region_that_is_bound_to_endpoints_has_to_be_asked_about);
 	return tc;

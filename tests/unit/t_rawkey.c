@@ -19,18 +19,21 @@ static void put(uint8_t *at, uint64_t value, unsigned bytes)
 /* The checksum as docs/WIRE.md has it, for keys that are wrong in another way. */
 static void sum(uint8_t *buf, size_t len)
 {
-	uint64_t hash = 0;
+	uint64_t total = 0, factor = 1;
 	size_t i, j;
 
 	for (i = 0; i < len; i += 8) {
 		uint64_t word = 0;
 
-		/* The second word without the checksum: the number of segments. */
-		for (j = i == 8 ? 4 : 0; j < 8 && i + j < len; j++)
-			word |= (uint64_t)buf[i + j] << 8 * (i == 8 ? j - 4 : j);
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+		for (j = 0; j < 8 && i + j < len; j++)
+			word |= (uint64_t)buf[i + j] << 8 * j;
+		if (i == 8)
+			continue;
+		total += word * factor;
+		if (i)
+			factor = factor * 0x5851f42d & 0x7fffffff;
 	}
-	put(buf + 8, (uint32_t)(hash >> 32) ^ (uint32_t)hash, 4);
+	put(buf + 8, total, 8);
 }
 
 static struct mrf_rawkey sample(uint64_t mode, uint32_t nseg)
@@ -134,14 +137,14 @@ START_TEST(layout_is_the_documented_one)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
-		'm', 'r', 'f', 'k', 3, 3, 64, 0, /* version, complete and compact, length */
-		0, 0, 0, 0, 0x34, 0x12, 0, 0, /* checksum, rkey */
+		'm', 'r', 'f', 'k', 4, 3, 64, 0, /* version, complete and compact, length */
+		0, 0, 0, 0, 0, 0, 0, 0, /* checksum */
 		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* domain */
 		0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, /* key */
 		3, 0, 0, 0, 0, 0, 0, 0, /* serial */
-		0, 0, 0, 0, 0, 0, 0, 0, /* base */
 		0, 0x10, 0, 0, 0, 0, 0, 0, /* length */
-		0x08, 0, 0, 0x30, 0x10, 0, 0, 0 /* FI_MR_RAW, rights, iova, 0 */
+		0x10, 0, 0, 0, 0, 0, 0, 0, /* iova */
+		0x08, 0, 0, 0x30, 0x34, 0x12, 0, 0 /* FI_MR_RAW, rights, rkey */
 	};
 	/* clang-format on */
 	struct mrf_rawkey in = sample(FI_MR_RAW, 1);
@@ -158,15 +161,14 @@ START_TEST(layout_of_several_segments_is_the_documented_one)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
-		'm', 'r', 'f', 'k', 3, 1, 120, 0, /* version, complete, length */
-		0, 0, 0, 0, 2, 0, 0, 0, /* checksum, segments */
+		'm', 'r', 'f', 'k', 4, 1, 112, 0, /* version, complete, length */
+		0, 0, 0, 0, 0, 0, 0, 0, /* checksum */
 		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* domain */
 		0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, /* key */
 		3, 0, 0, 0, 0, 0, 0, 0, /* serial */
-		0x08, 0, 0, 0, 0, 0, 0, 0, /* FI_MR_RAW */
-		0, 0x30, 0, 0, 0, 0, 0, 0, /* rights */
-		0, 0, 0, 0, 0, 0, 0, 0, /* base */
 		1, 0x20, 0, 0, 0, 0, 0, 0, /* length of the region */
+		0, 0, 0, 0, 0, 0, 0, 0, /* base */
+		0x08, 0, 0, 0x30, 2, 0, 0, 0, /* FI_MR_RAW, rights, segments */
 		0, 0, 0, 0, 0, 0, 0, 0, /* segment: position */
 		0, 0x10, 0, 0, 0, 0, 0, 0, /* length */
 		0x34, 0x12, 0, 0, 0x10, 0, 0, 0, /* rkey, iova */
@@ -254,7 +256,7 @@ START_TEST(truncated_key_that_says_so_is_refused)
 	uint8_t buf[MRF_RAWKEY_MAX];
 	size_t len = mrf_rawkey_encode(&in, buf), cut;
 
-	for (cut = 12; cut < len; cut++) {
+	for (cut = 16; cut < len; cut++) {
 		mrf_rawkey_encode(&in, buf);
 		put(buf + 6, cut, 2);
 		sum(buf, cut);
@@ -291,12 +293,12 @@ START_TEST(other_version_is_told_apart_from_damage)
 	sum(buf, len);
 	refused(buf, len, -FI_ENOSYS);
 	/* Whatever that version means by the rest, and however long it is. */
-	memset(buf + 12, 0xee, len - 12);
-	sum(buf, len);
-	refused(buf, len, -FI_ENOSYS);
-	put(buf + 6, 12, 2);
-	sum(buf, 12);
-	refused(buf, 12, -FI_ENOSYS);
+	memset(buf + 16, 0xee, len - 16);
+	for (len = 16; len <= 64; len++) {
+		put(buf + 6, len, 2);
+		sum(buf, len);
+		refused(buf, len, -FI_ENOSYS);
+	}
 }
 END_TEST
 
@@ -306,49 +308,46 @@ static const struct {
 	unsigned nseg, at, bytes;
 	uint64_t value;
 } nonsense[] = {
-	{ 0, 2, 5, 1, 3 },	     /* a flag that is none */
+	{ 0, 2, 5, 1, 5 },	     /* a flag that is none */
 	{ 0, 2, 5, 1, 0 },	     /* segments, but not complete */
 	{ 0, 0, 5, 1, 1 },	     /* complete, but no segments */
-	{ 0, 2, 12, 4, 1 },	     /* fewer segments than bytes */
-	{ 0, 2, 12, 4, 3 },	     /* more */
-	{ 0, 16, 12, 4, 17 },	     /* more than there may be */
-	{ 0, 2, 12, 4, 0x0aaaaaad }, /* times 24 it is 72 again */
+	{ 0, 2, 60, 4, 1 },	     /* fewer segments than bytes */
+	{ 0, 2, 60, 4, 3 },	     /* more */
+	{ 0, 16, 60, 4, 17 },	     /* more than there may be */
+	{ 0, 2, 60, 4, 0x20000002 }, /* times 24 it is 48 again, in 32 bits */
 	{ 0, 2, 16, 8, 0 },	     /* no domain */
 	{ 0, 0, 32, 8, 0 },	     /* no registration */
-	{ 0, 2, 48, 8, RW | 1 },     /* a right that is none */
-	{ 0, 0, 48, 8, FI_REMOTE_READ | FI_READ },
-	{ 0, 2, 56, 8, 0x1000 }, /* base without FI_MR_VIRT_ADDR */
-	{ 0, 0, 56, 8, 1 },
-	{ 0, 2, 64, 8, 0x2002 },	  /* longer than its segments */
-	{ 0, 2, 64, 8, 0x1000 },	  /* shorter */
-	{ 0, 2, 72, 8, 1 },		  /* does not begin at 0 */
-	{ 0, 2, 96, 8, 0x1001 },	  /* hole */
-	{ 0, 2, 96, 8, 0xfff },		  /* overlap */
-	{ 0, 2, 80, 8, 0 },		  /* empty one among others */
-	{ 0, 2, 80, 8, UINT64_MAX },	  /* iova wraps, and the sum is wrong */
-	{ 0, 2, 92, 4, 0x10000 },	  /* not within a page */
-	{ FI_MR_VIRT_ADDR, 2, 92, 4, 1 }, /* iova apart from the address */
-	{ FI_MR_VIRT_ADDR, 2, 72, 8, 0 }, /* does not begin at base */
-	{ FI_MR_VIRT_ADDR, 2, 96, 8, UINT64_MAX - 0x1000 }, /* wraps */
-	{ FI_MR_VIRT_ADDR, 2, 104, 8, UINT64_MAX - 0xfff }, /* sum wraps */
+	{ 0, 2, 58, 2, RW | 1 },     /* a right that is none */
+	{ 0, 0, 58, 2, FI_REMOTE_READ | FI_READ },
+	{ 0, 2, 48, 8, 0x1000 }, /* base without FI_MR_VIRT_ADDR */
+	{ 0, 0, 48, 8, 1 },
+	{ 0, 2, 40, 8, 0x2002 },	  /* longer than its segments */
+	{ 0, 2, 40, 8, 0x1000 },	  /* shorter */
+	{ 0, 2, 64, 8, 1 },		  /* does not begin at 0 */
+	{ 0, 2, 88, 8, 0x1001 },	  /* hole */
+	{ 0, 2, 88, 8, 0xfff },		  /* overlap */
+	{ 0, 2, 72, 8, 0 },		  /* empty one among others */
+	{ 0, 2, 72, 8, UINT64_MAX },	  /* iova wraps, and the sum is wrong */
+	{ 0, 2, 84, 4, 0x10000 },	  /* not within a page */
+	{ FI_MR_VIRT_ADDR, 2, 84, 4, 1 }, /* iova apart from the address */
+	{ FI_MR_VIRT_ADDR, 2, 64, 8, 0 }, /* does not begin at base */
+	{ FI_MR_VIRT_ADDR, 2, 88, 8, UINT64_MAX - 0x1000 }, /* wraps */
+	{ FI_MR_VIRT_ADDR, 2, 96, 8, UINT64_MAX - 0xfff }, /* sum wraps */
 	/* The compact form. */
 	{ 0, 1, 5, 1, 0 },
 	{ 0, 1, 5, 1, 1 },	   /* not compact, but as short */
 	{ 0, 1, 5, 1, 2 },	   /* compact, but not complete */
 	{ 0, 1, 5, 1, 7 },	   /* a flag that is none */
 	{ 0, 2, 5, 1, 3 },	   /* compact, but longer */
-	{ 0, 0, 5, 1, 3 },	   /* compact, but empty */
 	{ 0, 1, 16, 8, 0 },	   /* no domain */
 	{ 0, 1, 32, 8, 0 },	   /* no registration */
-	{ 0, 1, 40, 8, 0x1000 },   /* base without FI_MR_VIRT_ADDR */
-	{ 0, 1, 48, 8, UINT64_MAX }, /* iova wraps */
+	{ 0, 1, 48, 8, 0x10000 },  /* iova not within a page */
+	{ 0, 1, 48, 8, 1ull << 32 },
+	{ 0, 1, 48, 8, UINT64_MAX },
+	{ 0, 1, 40, 8, UINT64_MAX }, /* iova wraps */
 	{ 0, 1, 58, 2, RW | 1 },   /* a right that is none */
 	{ 0, 1, 58, 2, 0x8000 },   /* another one */
-	{ 0, 1, 62, 2, 1 },	   /* what is 0: nothing to be ignored */
-	{ 0, 1, 62, 2, 0x8000 },
-	{ FI_MR_VIRT_ADDR, 1, 60, 2, 1 }, /* iova apart from the address */
-	{ FI_MR_VIRT_ADDR, 1, 62, 2, 1 },
-	{ FI_MR_VIRT_ADDR, 1, 40, 8, UINT64_MAX - 0xffe }, /* wraps */
+	{ FI_MR_VIRT_ADDR, 1, 48, 8, UINT64_MAX - 0xffe }, /* wraps */
 	{ FI_MR_VIRT_ADDR, 1, 56, 2, 0 }, /* base, and the bit is gone */
 };
 
@@ -372,11 +371,11 @@ START_TEST(one_segment_is_only_taken_in_the_compact_form)
 	uint8_t buf[MRF_RAWKEY_MAX] = { 0 };
 
 	mrf_rawkey_encode(&in, buf);
-	put(buf + 6, 96, 2);
-	put(buf + 12, 1, 4);
-	put(buf + 64, in.seg[0].len, 8);
-	sum(buf, 96);
-	refused(buf, 96, -FI_EINVAL);
+	put(buf + 6, 88, 2);
+	put(buf + 60, 1, 4);
+	put(buf + 40, in.seg[0].len, 8);
+	sum(buf, 88);
+	refused(buf, 88, -FI_EINVAL);
 }
 END_TEST
 
@@ -389,8 +388,8 @@ START_TEST(seventeen_segments_are_refused_though_all_else_is_right)
 	put(buf + MRF_RAWKEY_MAX, in.len, 8);
 	put(buf + MRF_RAWKEY_MAX + 8, 1, 8);
 	put(buf + 6, sizeof(buf), 2);
-	put(buf + 12, MRF_RAWKEY_MAX_SEG + 1, 4);
-	put(buf + 64, in.len + 1, 8);
+	put(buf + 60, MRF_RAWKEY_MAX_SEG + 1, 4);
+	put(buf + 40, in.len + 1, 8);
 	sum(buf, sizeof(buf));
 	refused(buf, sizeof(buf), -FI_EINVAL);
 }

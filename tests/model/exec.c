@@ -228,8 +228,10 @@ void actor_open(struct actor *a, struct world *world, unsigned number)
 	a->world = world;
 	a->number = number;
 	a->dice = world->conf.seed * 1000003u + number;
-	for (unsigned i = 0; i < SHARED_EPS; i++)
+	for (unsigned i = 0; i < SHARED_EPS; i++) {
 		a->ep_open[i] = true;
+		a->ep_group[i] = (uint8_t)group_of(&world->conf, 0);
+	}
 	for (unsigned i = 0; i < SHARED_CNTRS; i++)
 		a->cntr_open[i] = true;
 	limb->tickets = calloc(world->conf.steps + 1, sizeof(*limb->tickets));
@@ -256,7 +258,7 @@ void actor_hand(struct actor *a)
 	struct peer_answer answer;
 
 	must(fi_cq_open(domain_of(a), &cq, &hand->cq, NULL));
-	endpoint_open(a->world->side, hand->cq, &hand->ep);
+	endpoint_open(a->world->side, hand->cq, 0, &hand->ep);
 	peer_call(a, &ask, &answer);
 	hand_map(a, &answer);
 }

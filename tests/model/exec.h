@@ -43,6 +43,7 @@ struct peer_ask {
 	uint64_t base;
 	uint64_t flags;
 	uint64_t size;
+	uint32_t auth;
 	uint32_t op, type, count; /* of the atomic ones */
 	uint8_t raw[RAW_MAX];	  /* PEER_COMPARE: the comparands */
 };
@@ -102,7 +103,10 @@ struct side {
 void side_open(struct side *side, const struct backend *backend, const struct conf *conf,
 	       unsigned endpoints);
 void side_close(struct side *side);
-void endpoint_open(struct side *side, struct fid_cq *cq, struct endpoint *ep);
+/* auth: number of its authorization key; 0: none is given. */
+void endpoint_open(struct side *side, struct fid_cq *cq, unsigned auth,
+		   struct endpoint *ep);
+const char *auth_key(unsigned auth);
 /* The positive FI_E* of the next completion, or 0; text has room for 300. */
 int completion(struct fid_cq *cq, char *text);
 void endpoint_close(struct endpoint *ep);

@@ -143,6 +143,7 @@ static void access_start(struct actor *a, const struct step *step)
 	const struct region *r = region_of(a, step);
 	struct peer_ask ask = { .what = step->kind == READ ? PEER_READ : PEER_WRITE,
 				.len = step->len[0],
+				.auth = step->auth,
 				.seed = step->seed };
 
 	if (is_atomic(step))

@@ -94,9 +94,9 @@ static void reg_args(const struct actor *a, const struct step *step,
 		attr->access |= FI_RMA_EVENT;
 	attr->offset = step->fault == BAD_OFFSET ? 8 : 0;
 	attr->requested_key = step->fault == BAD_KEY ? FI_KEY_NOTAVAIL : step->key;
-	if (step->fault == WITH_AUTH) {
-		attr->auth_key = (uint8_t *)"secret";
-		attr->auth_key_size = 6;
+	if (step->auth) {
+		attr->auth_key = (uint8_t *)auth_key(step->auth);
+		attr->auth_key_size = strlen(auth_key(step->auth));
 	}
 	args->flags = reg_flags(step);
 }
@@ -108,7 +108,7 @@ static int reg_call(const struct actor *a, const struct step *step, struct reg_a
 	const struct fi_mr_attr *attr = &args->attr;
 	unsigned call = step->call;
 
-	if (step->fault == WITH_AUTH)
+	if (step->auth)
 		call = 2;
 	else if (!call && (step->fault == NO_IOV || step->fault == BAD_COUNT))
 		call = 1;
@@ -265,7 +265,7 @@ void run_ep(struct actor *a, const struct step *step)
 	if (a->ep_open[step->ep])
 		rc = fi_close(&ep->ep->fid);
 	else
-		endpoint_open(a->world->side, a->world->side->cq, ep);
+		endpoint_open(a->world->side, a->world->side->cq, step->auth, ep);
 	check_answer(step, &want, rc, "");
 	if (!rc)
 		did_ep(a, step);

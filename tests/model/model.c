@@ -54,6 +54,11 @@ bool is_there(uint32_t off, uint32_t len)
 	return !len || off + len <= HOLE * PAGE || off >= (HOLE + 1) * PAGE;
 }
 
+unsigned group_of(const struct conf *conf, unsigned auth)
+{
+	return auth ? auth : conf->auth;
+}
+
 /* --- regions ----------------------------------------------------------------------- */
 
 bool is_open(const struct region *r)
@@ -201,8 +206,7 @@ void did_reg(struct actor *a, const struct step *step)
 	r->access = step->access;
 	r->key = step->fault == BAD_KEY ? FI_KEY_NOTAVAIL : step->key;
 	r->keyed = step->access & REMOTE;
-	r->secret = step->fault == WITH_AUTH &&
-		    FI_VERSION_GE(a->world->conf.api, FI_VERSION(1, 5));
+	r->group = group_of(&a->world->conf, step->auth);
 	r->demand = !(mode & FI_MR_ALLOCATED) || mode & FI_MR_MMU_NOTIFY;
 	r->state = ENABLED;
 	if (mode & FI_MR_ENDPOINT ||
@@ -246,7 +250,7 @@ void want_bind(const struct actor *a, const struct step *step, struct want *want
 			want_add(want, -FI_EOPBADSTATE);
 		if (r->bound >> step->ep & 1)
 			want_add(want, -FI_EINVAL);
-		if (r->secret)
+		if (r->group != a->ep_group[step->ep])
 			want_add(want, -FI_EINVAL);
 	}
 	want_done(want);
@@ -311,6 +315,7 @@ void want_ep(const struct actor *a, const struct step *step, struct want *want)
 void did_ep(struct actor *a, const struct step *step)
 {
 	a->ep_open[step->ep] = !a->ep_open[step->ep];
+	a->ep_group[step->ep] = (uint8_t)group_of(&a->world->conf, step->auth);
 	if (a->ep_open[step->ep])
 		return;
 	for (unsigned i = 0; i < REGIONS; i++)

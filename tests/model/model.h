@@ -33,6 +33,7 @@
 #define SHARED_KEYS 2 /* all threads ask for them */
 #define PRIVATE_KEYS 6
 #define RAW_MAX 512
+#define AUTH_KEYS 2 /* authorization keys */
 
 /* A thread's memory: pages, one of which is a hole that cannot be accessed. */
 #define PAGE 4096u
@@ -46,6 +47,7 @@ struct conf {
 	uint64_t mode; /* FI_MR_* */
 	uint32_t api;
 	bool event; /* opened with the capability FI_RMA_EVENT */
+	bool auth;  /* the domains have the first authorization key */
 	bool async; /* bound to an event queue with FI_REG_MR */
 	unsigned threads;
 	unsigned steps; /* of all threads together */
@@ -93,7 +95,6 @@ enum fault {
 			of PUT and GET: a descriptor that never was */
 	BAD_BASE,    /* of a map */
 	NO_ROOM,     /* of RAW */
-	WITH_AUTH,   /* an authorization key */
 	OTHER_EVENT, /* FI_RMA_EVENT */
 	OTHER_PMEM,
 	OTHER_HMEM,
@@ -115,6 +116,8 @@ struct step {
 	uint64_t access;
 	uint64_t key;
 	uint64_t seed;	    /* of what is written */
+	uint8_t auth;	    /* authorization key: 0 none given, 1 to AUTH_KEYS; of REG,
+			       EP, and of the peer that makes an access */
 	uint8_t op, type;   /* atomic: enum fi_op, enum fi_datatype; n elements */
 	uint32_t off[SEGS]; /* in the thread's memory; of WRITE and READ: in the region */
 	uint32_t len[SEGS];
@@ -144,13 +147,13 @@ struct region {
 	enum state state;
 	uint64_t serial; /* of the registration, in this thread */
 	uint64_t access;
-	uint64_t key; /* as requested */
-	bool secret;  /* has an authorization key, and its peers have none */
-	bool keyed;   /* has one */
-	bool demand;  /* is pinned on demand */
-	bool pending; /* may not be registered yet */
-	bool claims;  /* is one of struct shared_key.maybe */
-	bool unread;  /* the event that it is has not been read */
+	uint64_t key;	/* as requested */
+	unsigned group; /* by its authorization key */
+	bool keyed;	/* has one */
+	bool demand;	/* is pinned on demand */
+	bool pending;	/* may not be registered yet */
+	bool claims;	/* is one of struct shared_key.maybe */
+	bool unread;	/* the event that it is has not been read */
 	unsigned n;
 	uint32_t off[SEGS], len[SEGS], total;
 	unsigned bound;		/* endpoints, a bit each */
@@ -208,6 +211,7 @@ struct actor {
 	struct region regions[REGIONS];
 	struct mapping mappings[MAPPINGS];
 	bool ep_open[EPS];
+	uint8_t ep_group[EPS];
 	bool cntr_open[CNTRS];
 	struct tally tallies[CNTRS - SHARED_CNTRS];
 	uint8_t shadow[MEM]; /* what the memory has to hold */
@@ -283,6 +287,11 @@ bool is_access(const struct step *step);
 
 /* Will the registration fail when the call has returned? */
 bool is_doomed(const struct actor *a, const struct step *step);
+/*
+ * Endpoints and regions with one authorization key are a group, and reach nothing of
+ * others. No key given: the domain's; none at all is as good as one.
+ */
+unsigned group_of(const struct conf *conf, unsigned auth);
 /* Is it of SHARED_KEYS? Its number, or -1. */
 int shared_key(uint64_t key);
 /* Where the bytes of an access are: in the thread's memory, or -1: outside. */

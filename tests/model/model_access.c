@@ -49,7 +49,7 @@ static void want_by_key(const struct actor *a, const struct step *step, struct w
 	const struct region *r = region_of((struct actor *)a, step);
 
 	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || has_failed(r) ||
-	    !r->keyed || r->secret)
+	    !r->keyed || r->group != group_of(&a->world->conf, step->auth))
 		want_add(want, -FI_EKEYREJECTED);
 	else
 		want_region(a, r, step, want);
@@ -65,7 +65,8 @@ static void want_by_mapping(const struct actor *a, const struct step *step,
 	const struct mapping *m = &a->mappings[step->slot];
 	const struct region *r = &a->regions[m->slot];
 
-	bool lost = !is_open(r) || r->serial != m->serial || !r->keyed || r->secret;
+	bool lost = !is_open(r) || r->serial != m->serial || !r->keyed ||
+		    r->group != group_of(&a->world->conf, step->auth);
 
 	if (!m->mapped || lost)
 		want_add(want, -FI_EKEYREJECTED);
@@ -78,10 +79,16 @@ static void want_by_mapping(const struct actor *a, const struct step *step,
 
 void want_access(const struct actor *a, const struct step *step, struct want *want)
 {
-	if (step->way == BY_MAPPING)
+	/* Who has another authorization key learns nothing, not even of its own key. */
+	if (group_of(&a->world->conf, step->auth) != a->ep_group[step->ep]) {
+		want_add(want, -FI_EACCES);
+		if (step->way == BY_MAPPING && !a->mappings[step->slot].mapped)
+			want_add(want, -FI_EKEYREJECTED);
+	} else if (step->way == BY_MAPPING) {
 		want_by_mapping(a, step, want);
-	else
+	} else {
 		want_by_key(a, step, want);
+	}
 }
 
 void want_local(const struct actor *a, const struct step *step, struct want *want)

@@ -247,6 +247,7 @@ static void conf_make(const struct plan *plan, unsigned number, struct conf *con
 	for (unsigned i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
 		conf->mode |= dice(&state) % 2 ? bits[i] : 0;
 	conf->async = dice(&state) % 3 == 0;
+	conf->auth = dice(&state) % 4 == 0;
 }
 
 static void conf_tell(FILE *out, const struct conf *conf)
@@ -254,9 +255,10 @@ static void conf_tell(FILE *out, const struct conf *conf)
 	char mode[128];
 
 	mode_print(conf->mode, mode, sizeof(mode));
-	fprintf(out, "mr_mode %s, API %u.%u%s%s, %u threads", mode, FI_MAJOR(conf->api),
+	fprintf(out, "mr_mode %s, API %u.%u%s%s%s, %u threads", mode, FI_MAJOR(conf->api),
 		FI_MINOR(conf->api), conf->event ? ", FI_RMA_EVENT" : "",
-		conf->async ? ", FI_REG_MR" : "", conf->threads);
+		conf->async ? ", FI_REG_MR" : "",
+		conf->auth ? ", authorization key 1" : "", conf->threads);
 }
 
 static void tell(const struct plan *plan, unsigned world, const struct trace *trace)

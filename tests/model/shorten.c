@@ -203,6 +203,7 @@ bool trace_shorten(struct trace *trace, const struct backend *backend, unsigned 
 	if (again) {
 		shorten(&h);
 		simplify_flag(&h, &trace->conf.async);
+		simplify_flag(&h, &trace->conf.auth);
 		simplify_mode(&h);
 		simplify_steps(&h);
 		shorten(&h);

@@ -10,11 +10,29 @@
 
 unsigned patience_ms = SOON_MS;
 
-void endpoint_open(struct side *side, struct fid_cq *cq, struct endpoint *ep)
+const char *auth_key(unsigned auth)
 {
+	static const char *const keys[] = { "", "the first key", "another one" };
+
+	return keys[auth];
+}
+
+static void with_key(struct fi_info *info, unsigned auth)
+{
+	info->ep_attr->auth_key = (uint8_t *)strdup(auth_key(auth));
+	info->ep_attr->auth_key_size = strlen(auth_key(auth));
+}
+
+void endpoint_open(struct side *side, struct fid_cq *cq, unsigned auth,
+		   struct endpoint *ep)
+{
+	struct fi_info *info = fi_dupinfo(side->info);
 	size_t len = sizeof(ep->name);
 
-	must(fi_endpoint(side->domain, side->info, &ep->ep, NULL));
+	if (auth)
+		with_key(info, auth);
+	must(fi_endpoint(side->domain, info, &ep->ep, NULL));
+	fi_freeinfo(info);
 	must(fi_ep_bind(ep->ep, &side->av->fid, 0));
 	must(fi_ep_bind(ep->ep, &cq->fid, FI_TRANSMIT | FI_RECV));
 	if (side->writes)
@@ -77,7 +95,7 @@ void side_open(struct side *side, const struct backend *backend, const struct co
 	must(fi_av_open(side->domain, &av, &side->av, NULL));
 	must(fi_cq_open(side->domain, &cq, &side->cq, NULL));
 	for (unsigned i = 0; i < endpoints; i++)
-		endpoint_open(side, side->cq, &side->shared[i]);
+		endpoint_open(side, side->cq, 0, &side->shared[i]);
 	for (unsigned i = 0; i < SHARED_CNTRS; i++)
 		side->cntrs[i] = cntr_open(side);
 }
@@ -111,6 +129,7 @@ struct mate {
 	uint8_t *buf, *board; /* MAX_ACCESS bytes */
 	struct fid_mr *mr, *board_mr;
 	void *desc;
+	struct endpoint with_key[AUTH_KEYS]; /* opened when they are needed */
 	uint64_t written, failed; /* by the endpoint, before it injected something */
 	unsigned naddrs;
 	struct {
@@ -177,6 +196,10 @@ void mate_free(struct mate *p)
 	if (!rc && p->mr)
 		must(fi_close(&p->mr->fid));
 	endpoint_close(&p->side.shared[0]);
+	for (unsigned i = 0; i < AUTH_KEYS; i++) {
+		if (p->with_key[i].ep)
+			endpoint_close(&p->with_key[i]);
+	}
 	if (rc) {
 		must(fi_close(&p->board_mr->fid));
 		if (p->mr)
@@ -237,9 +260,18 @@ static ssize_t post_atomic(struct mate *p, struct fid_ep *ep, fi_addr_t to)
 	}
 }
 
+static struct fid_ep *ep_with(struct mate *p, unsigned auth)
+{
+	struct endpoint *ep = auth ? &p->with_key[auth - 1] : &p->side.shared[0];
+
+	if (!ep->ep)
+		endpoint_open(&p->side, p->side.cq, auth, ep);
+	return ep->ep;
+}
+
 static ssize_t post(struct mate *p, fi_addr_t to)
 {
-	struct fid_ep *ep = p->side.shared[0].ep;
+	struct fid_ep *ep = ep_with(p, p->ask.auth);
 	const struct peer_ask *ask = &p->ask;
 
 	if (ask->what == PEER_READ)

@@ -79,11 +79,15 @@ static uint64_t key_make(struct actor *a)
 	return a->number * 64 + below(a, PRIVATE_KEYS);
 }
 
+static uint8_t auth_make(struct actor *a, unsigned seldom)
+{
+	return (uint8_t)(one_in(a, seldom) ? 1 + below(a, AUTH_KEYS) : 0);
+}
+
 static void reg_make(struct actor *a, struct step *step)
 {
-	static const uint8_t faults[] = { BAD_FLAG,   NO_IOV,	  BAD_COUNT,
-					  BAD_ACCESS, BAD_OFFSET, BAD_WRAP,
-					  BAD_KEY,    WITH_AUTH,  OTHER_HMEM };
+	static const uint8_t faults[] = { BAD_FLAG,   NO_IOV,	BAD_COUNT, BAD_ACCESS,
+					  BAD_OFFSET, BAD_WRAP, BAD_KEY,   OTHER_HMEM };
 
 	step->call = (uint8_t)below(a, 3);
 	step->n = (uint8_t)(step->call && one_in(a, 2) ? 1 + below(a, SEGS) : 1);
@@ -91,6 +95,7 @@ static void reg_make(struct actor *a, struct step *step)
 		range_make(a, &step->off[i], &step->len[i]);
 	step->access = access_make(a);
 	step->key = key_make(a);
+	step->auth = auth_make(a, 6);
 	if (one_in(a, 10))
 		step->fault = faults[below(a, sizeof(faults))];
 	else if (one_in(a, a->world->conf.mode & FI_MR_RMA_EVENT ? 2 : 6))
@@ -231,15 +236,28 @@ static void slot_choose(struct actor *a, struct step *step)
 	}
 }
 
+/* A peer most often has the key that the endpoint wants. */
+static void peer_choose(struct actor *a, struct step *step)
+{
+	unsigned group = a->ep_group[step->ep];
+
+	step->auth = auth_make(a, 4);
+	if (group_of(&a->world->conf, step->auth) != group && !one_in(a, 8))
+		step->auth = (uint8_t)(group == a->world->conf.auth ? 0 : group);
+}
+
 /* Regions are bound where they have to be, so that some come to be used. */
 static void ep_choose(struct actor *a, struct step *step)
 {
 	const struct region *r = region_of(a, step);
 
+	for (int i = 0; i < 4 && a->ep_group[step->ep] != r->group; i++)
+		step->ep = (uint8_t)below(a, EPS);
 	if (!one_in(a, 8) && r->bound) {
 		while (!(r->bound >> step->ep & 1))
 			step->ep = (uint8_t)((step->ep + 1) % EPS);
 	}
+	peer_choose(a, step);
 }
 
 static void args_make(struct actor *a, struct step *step)
@@ -291,6 +309,7 @@ static void args_make(struct actor *a, struct step *step)
 		break;
 	case EP:
 		step->ep = (uint8_t)(SHARED_EPS + below(a, EPS - SHARED_EPS));
+		step->auth = auth_make(a, 3);
 		break;
 	default:
 		break;

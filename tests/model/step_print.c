@@ -84,7 +84,6 @@ static const char *const fault_names[FAULTS] = {
 	[BAD_KEY] = "a wrong key",
 	[BAD_BASE] = "a wrong base address",
 	[NO_ROOM] = "no room",
-	[WITH_AUTH] = "an authorization key",
 	[OTHER_EVENT] = "flags=FI_RMA_EVENT",
 	[OTHER_PMEM] = "flags=FI_RMA_PMEM",
 	[OTHER_HMEM] = "flags=FI_HMEM_DEVICE_ONLY",
@@ -94,6 +93,12 @@ static void put_ranges(struct text *t, const struct step *step)
 {
 	for (unsigned i = 0; i < step->n; i++)
 		put(t, "%s0x%x + %u", i ? ", " : "", step->off[i], step->len[i]);
+}
+
+static void put_auth(struct text *t, const struct step *step)
+{
+	if (step->auth)
+		put(t, ", authorization key %u", step->auth);
 }
 
 static void put_atomic(struct text *t, const struct step *step)
@@ -108,6 +113,7 @@ static void put_atomic(struct text *t, const struct step *step)
 	    names[step->kind], step->ep,
 	    step->way == BY_KEY ? "key of region" : "mapped key", step->slot,
 	    step->off[0], step->n, step->type, atomic_size(step->type), step->op);
+	put_auth(t, step);
 }
 
 static void put_access_step(struct text *t, const struct step *step)
@@ -116,6 +122,7 @@ static void put_access_step(struct text *t, const struct step *step)
 	    step->kind == READ ? "read" : "write", step->ep,
 	    step->way == BY_KEY ? "key of region" : "mapped key", step->slot,
 	    step->off[0], step->len[0], step->overlap ? ", during the next step" : "");
+	put_auth(t, step);
 }
 
 static void put_local(struct text *t, const struct step *step)
@@ -134,6 +141,7 @@ static void put_reg(struct text *t, const struct step *step)
 	put(t, ", access=");
 	put_access(t, step->access);
 	put(t, ", key=0x%llx", (unsigned long long)step->key);
+	put_auth(t, step);
 }
 
 static void put_call(struct text *t, const struct step *step)
@@ -163,6 +171,8 @@ static void put_call(struct text *t, const struct step *step)
 		put(t, "fi_close(domain");
 	else
 		put(t, names[step->kind], step->slot);
+	if (step->kind == EP)
+		put_auth(t, step);
 	if (step->kind == BIND_CNTR)
 		put(t, "counter %u", step->ep);
 	if (step->kind == BIND)

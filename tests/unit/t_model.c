@@ -24,6 +24,10 @@ static struct fi_info *info(const struct conf *conf)
 	info->fabric_attr->name = strdup("f");
 	info->fabric_attr->prov_name = strdup("mrfab");
 	info->domain_attr->mr_mode = (int)conf->mode;
+	if (conf->auth) {
+		info->domain_attr->auth_key = (uint8_t *)strdup(auth_key(1));
+		info->domain_attr->auth_key_size = strlen(auth_key(1));
+	}
 	info->caps = MRF_CAPS | (conf->event ? FI_RMA_EVENT : 0);
 	info->addr_format = FI_SOCKADDR_IN;
 	info->src_addr = malloc(sizeof(addr));

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "exec_int.h"
 
 /* --- saying what is wrong ----------------------------------------------------------- */
@@ -22,6 +24,7 @@ const char *const kind_names[KINDS] = {
 	[MAP] = "fi_mr_map_raw",
 	[UNMAP] = "fi_mr_unmap_key",
 	[WRITE] = "fi_write",
+	[COMMIT] = "fi_writemsg with FI_COMMIT_COMPLETE",
 	[READ] = "fi_read",
 	[ATOMIC] = "fi_fetch_atomic",
 	[CHANGE] = "fi_atomic",
@@ -148,14 +151,14 @@ static void check_shown(struct actor *a, struct region *r)
 /* --- steps -------------------------------------------------------------------------- */
 
 static void (*const runs[KINDS])(struct actor *a, const struct step *step) = {
-	[REG] = run_reg,	[CLOSE] = run_close,	 [BIND] = run_bind,
-	[ENABLE] = run_enable,	[REFRESH] = run_refresh, [RAW] = run_raw,
-	[MAP] = run_map,	[UNMAP] = run_unmap,	 [WRITE] = run_access,
-	[READ] = run_access,	[ATOMIC] = run_access,	 [PUT] = run_local,
-	[GET] = run_local,	[EP] = run_ep,		 [BIND_CNTR] = run_bind_cntr,
-	[CNTR] = run_cntr,	[COUNT] = run_count,	 [DOMAIN] = run_domain,
-	[AWAIT] = run_await,	[CHANGE] = run_access,	 [INJECT] = run_access,
-	[COMPARE] = run_access,
+	[REG] = run_reg,       [CLOSE] = run_close,	[BIND] = run_bind,
+	[ENABLE] = run_enable, [REFRESH] = run_refresh, [RAW] = run_raw,
+	[MAP] = run_map,       [UNMAP] = run_unmap,	[WRITE] = run_access,
+	[READ] = run_access,   [ATOMIC] = run_access,	[PUT] = run_local,
+	[GET] = run_local,     [EP] = run_ep,		[BIND_CNTR] = run_bind_cntr,
+	[CNTR] = run_cntr,     [COUNT] = run_count,	[DOMAIN] = run_domain,
+	[AWAIT] = run_await,   [COMMIT] = run_access,	[CHANGE] = run_access,
+	[INJECT] = run_access, [COMPARE] = run_access,
 };
 
 /* Steps that can be done while an access of the peer is under way. */
@@ -204,6 +207,23 @@ void step_run(struct actor *a, const struct step *step)
 
 #define APART (1ul << 44) /* the memory of one thread from that of the next */
 
+/* By the name of the process that forks worlds: the next one takes it again. */
+static void file_map(struct actor *a)
+{
+	size_t len = (PAGES - KEPT) * PAGE;
+	char *name = a->limb->file;
+	int fd;
+
+	snprintf(name, sizeof(a->limb->file), "t_model.%d.%u.tmp", (int)getppid(),
+		 a->number);
+	fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	must(ftruncate(fd, (off_t)len));
+	if (mmap(a->limb->mem + KEPT * PAGE, len, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		model_fail("harness", "no file");
+	close(fd);
+}
+
 static void memory_open(struct actor *a, uintptr_t at)
 {
 	uint8_t **mem = &a->limb->mem;
@@ -213,6 +233,8 @@ static void memory_open(struct actor *a, uintptr_t at)
 		    MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 	if (*mem == MAP_FAILED)
 		model_fail("harness", "no memory");
+	if (a->world->conf.files)
+		file_map(a);
 	for (uint32_t i = 0; i < MEM; i++)
 		(*mem)[i] = a->shadow[i] = byte_of(a->number + 77, i);
 	if (at)
@@ -338,5 +360,7 @@ void actor_close(struct actor *a)
 	check_memory(a);
 	a->world->side->backend->peer_close(a->limb->peer);
 	munmap(a->limb->mem, MEM);
+	if (a->world->conf.files)
+		unlink(a->limb->file);
 	free(a->limb->tickets);
 }

@@ -133,6 +133,7 @@ void async_close(struct side *side);
 /* What the library has of one thread. */
 struct limb {
 	uint8_t *mem;
+	char file[64]; /* of which some of it is */
 	struct endpoint own[EPS - SHARED_EPS];
 	struct fid_cntr *cntrs[CNTRS - SHARED_CNTRS];
 	void *peer;

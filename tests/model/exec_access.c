@@ -144,6 +144,7 @@ static void access_start(struct actor *a, const struct step *step)
 	struct peer_ask ask = { .what = step->kind == READ ? PEER_READ : PEER_WRITE,
 				.len = step->len[0],
 				.auth = step->auth,
+				.flags = step->kind == COMMIT ? FI_COMMIT_COMPLETE : 0,
 				.seed = step->seed };
 
 	if (is_atomic(step))
@@ -171,13 +172,13 @@ static void access_end(struct actor *a, const struct step *step, const struct wa
 	check_answer(step, want, -answer.err, answer.text);
 	if (step->kind == READ && !answer.err)
 		check_read(a, step, &answer);
-	else if (step->kind == WRITE && !answer.err)
+	else if (is_write(step) && !answer.err)
 		wrote(a, step);
 	else if (is_atomic(step) && !answer.err)
 		atomic_done(a, step, &answer);
-	else if (step->kind == WRITE && cut)
+	else if (is_write(step) && cut)
 		wrote_maybe(a, step);
-	if (step->kind == WRITE && (!answer.err || cut))
+	if (is_write(step) && (!answer.err || cut))
 		did_write(a, a->limb->flight_region, a->limb->flight_counters, step,
 			  !answer.err);
 	if (!answer.err)

@@ -59,6 +59,11 @@ unsigned group_of(const struct conf *conf, unsigned auth)
 	return auth ? auth : conf->auth;
 }
 
+bool is_kept(const struct conf *conf, uint32_t off, uint32_t len)
+{
+	return !len || (conf->files && off >= KEPT * PAGE);
+}
+
 /* --- regions ----------------------------------------------------------------------- */
 
 bool is_open(const struct region *r)
@@ -84,9 +89,14 @@ struct region *find_key(struct actor *a, uint64_t key)
 	return NULL;
 }
 
+bool is_write(const struct step *step)
+{
+	return step->kind == WRITE || step->kind == COMMIT;
+}
+
 bool is_access(const struct step *step)
 {
-	return step->kind == WRITE || step->kind == READ || is_atomic(step);
+	return is_write(step) || step->kind == READ || is_atomic(step);
 }
 
 struct region *region_of(struct actor *a, const struct step *step)
@@ -157,6 +167,9 @@ static void want_memory(const struct actor *a, const struct step *step, struct w
 
 	for (unsigned i = 0; i < step->n; i++) {
 		total += step->len[i];
+		if (step->fault == OTHER_PMEM && a->world->conf.mode & FI_MR_ALLOCATED &&
+		    !is_kept(&a->world->conf, step->off[i], step->len[i]))
+			want_add(want, -FI_EINVAL);
 		if (!is_there(step->off[i], step->len[i]) &&
 		    a->world->conf.mode & FI_MR_ALLOCATED && !a->world->conf.async)
 			want_add(want, -FI_EFAULT);
@@ -169,7 +182,6 @@ void want_reg(const struct actor *a, const struct step *step, struct want *want)
 {
 	switch (step->fault) {
 	case BAD_FLAG:
-	case OTHER_PMEM:
 	case OTHER_HMEM:
 		want_add(want, -FI_EBADFLAGS);
 		break;
@@ -207,6 +219,7 @@ void did_reg(struct actor *a, const struct step *step)
 	r->key = step->fault == BAD_KEY ? FI_KEY_NOTAVAIL : step->key;
 	r->keyed = step->access & REMOTE;
 	r->group = group_of(&a->world->conf, step->auth);
+	r->pmem = step->fault == OTHER_PMEM;
 	r->demand = !(mode & FI_MR_ALLOCATED) || mode & FI_MR_MMU_NOTIFY;
 	r->state = ENABLED;
 	if (mode & FI_MR_ENDPOINT ||
@@ -474,6 +487,7 @@ bool step_applies(const struct actor *a, const struct step *step)
 	case UNMAP:
 		return step->fault == BAD_KEY || m->mapped || m->was;
 	case WRITE:
+	case COMMIT:
 	case READ:
 		return access_applies(a, step);
 	case ATOMIC:

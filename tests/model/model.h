@@ -35,11 +35,15 @@
 #define RAW_MAX 512
 #define AUTH_KEYS 2 /* authorization keys */
 
-/* A thread's memory: pages, one of which is a hole that cannot be accessed. */
+/*
+ * A thread's memory: pages, one of which is a hole that cannot be accessed; the last are
+ * of a file, where there is one.
+ */
 #define PAGE 4096u
 #define PAGES 9u
 #define HOLE 4u /* number of the page */
 #define MEM (PAGES * PAGE)
+#define KEPT 7u		 /* number of the first that is of the file */
 #define MAX_ACCESS 6000u /* bytes of one access */
 
 struct conf {
@@ -48,6 +52,7 @@ struct conf {
 	uint32_t api;
 	bool event; /* opened with the capability FI_RMA_EVENT */
 	bool auth;  /* the domains have the first authorization key */
+	bool files; /* there is a file */
 	bool async; /* bound to an event queue with FI_REG_MR */
 	unsigned threads;
 	unsigned steps; /* of all threads together */
@@ -66,6 +71,7 @@ enum kind {
 	MAP,
 	UNMAP,
 	WRITE,
+	COMMIT, /* writes what is persistent when it is done */
 	READ,
 	ATOMIC,	 /* fetching: like a write, and brings what was there */
 	CHANGE,	 /* an atomic operation that brings nothing */
@@ -150,6 +156,7 @@ struct region {
 	uint64_t key;	/* as requested */
 	unsigned group; /* by its authorization key */
 	bool keyed;	/* has one */
+	bool pmem;	/* can be written so that it is persistent */
 	bool demand;	/* is pinned on demand */
 	bool pending;	/* may not be registered yet */
 	bool claims;	/* is one of struct shared_key.maybe */
@@ -280,7 +287,9 @@ bool atomic_exists(enum kind kind, enum fi_datatype type, enum fi_op op);
 /* One is as good as another. */
 bool atomic_is_nan(enum fi_datatype type, const uint8_t *at);
 bool is_atomic(const struct step *step);
-/* Of a peer: WRITE, READ, or an atomic one. */
+/* WRITE or COMMIT. */
+bool is_write(const struct step *step);
+/* Of a peer: these, READ, or an atomic one. */
 bool is_access(const struct step *step);
 
 /* --- questions about the state ----------------------------------------------------- */
@@ -301,6 +310,8 @@ uint64_t address_of(const struct conf *conf, const struct region *r, uint32_t of
 		    const void *base);
 /* The region that a step is about; with BY_MAPPING, the one that the mapping is of. */
 struct region *region_of(struct actor *a, const struct step *step);
+/* Are they all of the file? */
+bool is_kept(const struct conf *conf, uint32_t off, uint32_t len);
 /* Is the memory of these bytes there? */
 bool is_there(uint32_t off, uint32_t len);
 /* Byte i of what is written with this seed. */

@@ -30,6 +30,22 @@ static void want_bytes(const struct actor *a, const struct region *r,
 	}
 }
 
+/* Nothing is written where it could not be made persistent. */
+static void want_kept(const struct actor *a, const struct region *r,
+		      const struct step *step, struct want *want)
+{
+	const struct conf *conf = &a->world->conf;
+
+	if (!r->pmem)
+		want_add(want, -FI_EOPNOTSUPP);
+	for (uint32_t i = 0; i < step->len[0] && r->pmem; i++) {
+		long place = place_of(conf, r, step->off[0], i);
+
+		if (place >= 0 && !is_kept(conf, (uint32_t)place, 1))
+			want_add(want, -FI_EFAULT);
+	}
+}
+
 static void want_region(const struct actor *a, const struct region *r,
 			const struct step *step, struct want *want)
 {
@@ -41,6 +57,8 @@ static void want_region(const struct actor *a, const struct region *r,
 	if (conf->mode & FI_MR_ENDPOINT && !(r->bound >> step->ep & 1))
 		want_add(want, -FI_EACCES);
 	want_bytes(a, r, step, want);
+	if (step->kind == COMMIT && step->len[0])
+		want_kept(a, r, step, want);
 	want_done(want);
 }
 

@@ -241,6 +241,7 @@ static void conf_make(const struct plan *plan, unsigned number, struct conf *con
 
 	*conf = (struct conf){ .seed = plan->seed + number,
 			       .threads = plan->threads,
+			       .files = plan->files,
 			       .steps = plan->steps };
 	conf->api = apis[dice(&state) % (sizeof(apis) / sizeof(apis[0]))];
 	conf->event = dice(&state) % 4;
@@ -315,6 +316,7 @@ static bool tell_counts(const struct plan *plan, struct trace *trace)
 
 		fprintf(plan->out, "%s %u %s (%u refused)", kind ? "," : "", done,
 			kind_names[kind], refused);
+		done |= kind == COMMIT && !plan->files;
 		all = all && (done || kind == SHOW || kind == DOMAIN) &&
 		      (refused || kind == SHOW || kind == COUNT);
 	}

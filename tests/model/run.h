@@ -19,6 +19,7 @@ struct plan {
 	unsigned threads;
 	unsigned seconds; /* for one world; longer is a hang */
 	unsigned budget;  /* seconds to shorten what fails */
+	bool files;	  /* where it runs, a file is kept */
 	FILE *out;
 };
 

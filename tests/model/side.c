@@ -260,6 +260,22 @@ static ssize_t post_atomic(struct mate *p, struct fid_ep *ep, fi_addr_t to)
 	}
 }
 
+static ssize_t post_message(struct mate *p, struct fid_ep *ep, fi_addr_t to)
+{
+	const struct peer_ask *ask = &p->ask;
+	struct iovec iov = { p->buf, ask->len };
+	struct fi_rma_iov there = { ask->addr, ask->len, ask->key };
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .desc = &p->desc,
+				  .iov_count = 1,
+				  .addr = to,
+				  .rma_iov = &there,
+				  .rma_iov_count = 1,
+				  .context = p };
+
+	return fi_writemsg(ep, &msg, ask->flags);
+}
+
 static struct fid_ep *ep_with(struct mate *p, unsigned auth)
 {
 	struct endpoint *ep = auth ? &p->with_key[auth - 1] : &p->side.shared[0];
@@ -279,6 +295,8 @@ static ssize_t post(struct mate *p, fi_addr_t to)
 	paint(p->buf, ask);
 	if (ask->what != PEER_WRITE)
 		return post_atomic(p, ep, to);
+	if (ask->flags)
+		return post_message(p, ep, to);
 	return fi_write(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
 }
 

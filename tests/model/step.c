@@ -16,11 +16,11 @@ static bool one_in(struct actor *a, uint32_t n)
 /* --- making ------------------------------------------------------------------------ */
 
 static const uint8_t weights[KINDS] = {
-	[REG] = 22,	  [CLOSE] = 10, [BIND] = 16,  [ENABLE] = 12, [REFRESH] = 12,
-	[SHOW] = 1,	  [RAW] = 14,	[MAP] = 14,   [UNMAP] = 5,   [WRITE] = 30,
-	[READ] = 22,	  [PUT] = 5,	[ATOMIC] = 8, [GET] = 5,     [EP] = 3,
-	[BIND_CNTR] = 10, [CNTR] = 3,	[COUNT] = 4,  [DOMAIN] = 1,  [AWAIT] = 16,
-	[CHANGE] = 4,	  [INJECT] = 4, [COMPARE] = 6
+	[REG] = 22,   [CLOSE] = 10,	[BIND] = 16,  [ENABLE] = 12, [REFRESH] = 12,
+	[SHOW] = 1,   [RAW] = 14,	[MAP] = 14,   [UNMAP] = 5,   [WRITE] = 26,
+	[COMMIT] = 6, [READ] = 22,	[PUT] = 5,    [ATOMIC] = 8,  [GET] = 5,
+	[EP] = 3,     [BIND_CNTR] = 10, [CNTR] = 3,   [COUNT] = 4,   [DOMAIN] = 1,
+	[AWAIT] = 16, [CHANGE] = 4,	[INJECT] = 4, [COMPARE] = 6
 };
 
 static uint8_t kind_make(struct actor *a)
@@ -84,6 +84,19 @@ static uint8_t auth_make(struct actor *a, unsigned seldom)
 	return (uint8_t)(one_in(a, seldom) ? 1 + below(a, AUTH_KEYS) : 0);
 }
 
+/* Most often of the file. */
+static void pmem_make(struct actor *a, struct step *step)
+{
+	const uint32_t room = (PAGES - KEPT) * PAGE;
+
+	step->fault = OTHER_PMEM;
+	for (unsigned i = 0; i < step->n && !one_in(a, 5); i++) {
+		if (step->len[i] > room)
+			step->len[i] = room;
+		step->off[i] = KEPT * PAGE + below(a, room - step->len[i] + 1);
+	}
+}
+
 static void reg_make(struct actor *a, struct step *step)
 {
 	static const uint8_t faults[] = { BAD_FLAG,   NO_IOV,	BAD_COUNT, BAD_ACCESS,
@@ -94,8 +107,12 @@ static void reg_make(struct actor *a, struct step *step)
 	for (unsigned i = 0; i < step->n; i++)
 		range_make(a, &step->off[i], &step->len[i]);
 	step->access = access_make(a);
+	if (one_in(a, 7))
+		pmem_make(a, step);
 	step->key = key_make(a);
 	step->auth = auth_make(a, 6);
+	if (step->fault)
+		return;
 	if (one_in(a, 10))
 		step->fault = faults[below(a, sizeof(faults))];
 	else if (one_in(a, a->world->conf.mode & FI_MR_RMA_EVENT ? 2 : 6))
@@ -282,6 +299,7 @@ static void args_make(struct actor *a, struct step *step)
 		step->fault = one_in(a, 8) ? BAD_KEY : RIGHT;
 		break;
 	case WRITE:
+	case COMMIT:
 	case READ:
 		access_step_make(a, step);
 		ep_choose(a, step);

@@ -119,8 +119,10 @@ static void put_atomic(struct text *t, const struct step *step)
 static void put_access_step(struct text *t, const struct step *step)
 {
 	put(t, "fi_%s(endpoint %u, %s %u: 0x%x + %u bytes)%s",
-	    step->kind == READ ? "read" : "write", step->ep,
-	    step->way == BY_KEY ? "key of region" : "mapped key", step->slot,
+	    step->kind == READ	  ? "read"
+	    : step->kind == WRITE ? "write"
+				  : "writemsg with FI_COMMIT_COMPLETE",
+	    step->ep, step->way == BY_KEY ? "key of region" : "mapped key", step->slot,
 	    step->off[0], step->len[0], step->overlap ? ", during the next step" : "");
 	put_auth(t, step);
 }
@@ -191,7 +193,7 @@ void step_print(const struct step *step, char *buf, size_t size)
 	struct text t = { buf, size };
 
 	put(&t, "thread %u: ", step->thread);
-	if (step->kind == WRITE || step->kind == READ)
+	if (is_write(step) || step->kind == READ)
 		put_access_step(&t, step);
 	else if (is_atomic(step))
 		put_atomic(&t, step);

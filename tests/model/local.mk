@@ -2,7 +2,7 @@
 MODEL = tests/model/exec.c tests/model/exec.h tests/model/exec_access.c \
 	tests/model/exec_async.c tests/model/model_async.c \
 	tests/model/exec_cntr.c tests/model/exec_int.h tests/model/exec_mr.c tests/model/model.c tests/model/model.h \
-	tests/model/model_access.c tests/model/model_atomic.c \
+	tests/model/model_access.c tests/model/model_applies.c tests/model/model_atomic.c \
 	tests/model/model_cntr.c tests/model/model_int.h \
 	tests/model/run.c tests/model/run.h tests/model/shorten.c tests/model/side.c \
 	tests/model/step.c tests/model/step_print.c tests/model/trace.h

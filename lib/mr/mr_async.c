@@ -51,7 +51,8 @@ static int make(struct mrf_mr_job *job, struct made *made)
 	struct mrf_mr *mr = job->mr;
 	int ret = 0;
 
-	if (job->deferred || mr->back)
+	/* One without rights that has an authorization key is nowhere in the kernel. */
+	if (job->deferred || mr->back || !(mr->access & MRF_MR_RIGHTS))
 		ret = mrf_mr_check_memory(mr->space, mr->segs, mr->nseg, mr->access);
 	if (ret || job->deferred)
 		return ret;

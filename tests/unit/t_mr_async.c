@@ -517,6 +517,29 @@ START_TEST(whatever_the_kernel_answers_is_an_error_event)
 }
 END_TEST
 
+/* The kernel would have nothing to do with such a region. */
+START_TEST(memory_of_a_region_without_rights_has_to_be_there_whatever_its_key)
+{
+	struct iovec iov = { .iov_len = PAGE };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .requested_key = KEY,
+				   .context = &context,
+				   .auth_key = (uint8_t *)"sesame",
+				   .auth_key_size = _i ? 6 : 0 };
+	struct fid_mr *mr;
+
+	open_async(PINNED);
+	iov.iov_base = mem;
+	fake_verbs_fail(FAKE_REG_MR, 1, EFAULT);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_mr_regattr(&env.domain, &attr, 0, &mr), 0);
+	must_fail(mr, FI_EFAULT, 3016, "0x");
+	env_must_close(mr);
+	close_async();
+}
+END_TEST
+
 START_TEST(a_segment_that_fails_takes_the_others_with_it)
 {
 	struct iovec iov[2] = { { mem, PAGE }, { mem + 2 * PAGE, PAGE } };
@@ -911,6 +934,9 @@ static TCase *failing(void)
 	tcase_add_test(tc, the_reason_goes_into_the_buffer_of_the_reader);
 	tcase_add_loop_test(tc, whatever_the_kernel_answers_is_an_error_event, 0,
 			    sizeof(kernel_says) / sizeof(kernel_says[0]));
+	tcase_add_loop_test(
+		tc, memory_of_a_region_without_rights_has_to_be_there_whatever_its_key, 0,
+		2);
 	tcase_add_test(tc, a_segment_that_fails_takes_the_others_with_it);
 	tcase_add_loop_test(tc, each_allocation_may_fail_once, 0, 4);
 	return tc;

@@ -116,6 +116,55 @@ START_TEST(model_library_does_what_the_manual_says_in_any_order_of_calls)
 }
 END_TEST
 
+/* As a library would be that cannot register some memory. */
+static bool some_is_gone(const void *addr, size_t len)
+{
+	return model_memory_there(addr, len) && len % 8 != 5;
+}
+
+/* What a run that fails says: in a mode in which registering says so at once. */
+static void fail_run(char *said, size_t size)
+{
+	FILE *out = tmpfile();
+	struct plan plan = { .backend = &backend,
+			     .seed = 12,
+			     .first = 1,
+			     .worlds = 1,
+			     .steps = 300,
+			     .threads = 1,
+			     .seconds = 60,
+			     .budget = 60,
+			     .out = out };
+
+	fake.is_there = some_is_gone;
+	ck_assert(!model_run(&plan));
+	rewind(out);
+	said[fread(said, 1, size - 1, out)] = 0;
+	fclose(out);
+}
+
+START_TEST(model_failing_sequence_is_shortened_and_comes_again_with_its_seed)
+{
+	static char said[4000], again[4000];
+	unsigned after, enough;
+	const char *text;
+
+	fail_run(said, sizeof(said));
+	text = strstr(said, "after ");
+	ck_assert_msg(text && sscanf(text, "after %u steps", &after) == 1, "%s", said);
+	text = strstr(said, "these ");
+	ck_assert_msg(text && sscanf(text, "these %u steps are enough", &enough) == 1,
+		      "%s", said);
+	ck_assert_msg(after > 1 && enough == 1, "%s", said);
+	ck_assert_msg(strstr(said, "fi_mr_reg") && strstr(said, "MRFAB_SEED=12 "), "%s",
+		      said);
+	fail_run(again, sizeof(again));
+	text = strstr(again, "these ");
+	ck_assert_msg(text && !strncmp(said, again, (size_t)(text - again)), "%s%s", said,
+		      again);
+}
+END_TEST
+
 static TCase *tcase_model(void)
 {
 	TCase *tc = tcase_create("model");
@@ -123,6 +172,8 @@ static TCase *tcase_model(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 600);
 	tcase_add_test(tc, model_library_does_what_the_manual_says_in_any_order_of_calls);
+	tcase_add_test(tc,
+		       model_failing_sequence_is_shortened_and_comes_again_with_its_seed);
 	return tc;
 }
 

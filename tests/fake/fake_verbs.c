@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <stdarg.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -34,6 +35,11 @@ static struct {
 	bool always;
 	int err;
 } order[FAKE_CALLS];
+static unsigned any_nth;
+static int any_err;
+static enum fake_call any_failed = FAKE_CALLS;
+static void *kept[16];
+static unsigned nkept;
 static struct fake_mr *mrs;
 static uint32_t handles;
 
@@ -47,6 +53,10 @@ void fake_verbs_reset(void)
 {
 	memset(&fake_verbs, 0, sizeof(fake_verbs));
 	memset(order, 0, sizeof(order));
+	any_nth = 0;
+	any_failed = FAKE_CALLS;
+	while (nkept)
+		free(kept[--nkept]);
 	fake_verbs.max_mr = FAKE_MAX_MR;
 	fake_verbs.next_key = 0x100;
 	mrs = NULL;
@@ -72,7 +82,7 @@ void fake_verbs_fail_always(enum fake_call call, int err)
 unsigned fake_verbs_live(void)
 {
 	return fake_verbs.live_channels + fake_verbs.live_ids + fake_verbs.live_contexts +
-	       fake_verbs.live_pds + fake_verbs.live_mrs;
+	       fake_verbs.live_pds + fake_verbs.live_mrs + fake_verbs.live_queues;
 }
 
 const struct fake_mr *fake_verbs_find(uint32_t rkey)
@@ -125,10 +135,87 @@ unsigned fake_verbs_covering(const void *addr, size_t len)
 static bool goes_on(enum fake_call call)
 {
 	fake_verbs.calls[call]++;
+	if (any_nth && !--any_nth && (any_err || fake_verbs_name(call)[0] == 'r')) {
+		any_failed = call;
+		errno = any_err;
+		return false;
+	}
 	if (!order[call].always && (!order[call].nth || --order[call].nth))
 		return true;
 	errno = order[call].err;
 	return false;
+}
+
+bool fake_verbs_goes_on(enum fake_call call)
+{
+	bool on;
+
+	pthread_mutex_lock(&lock);
+	on = goes_on(call);
+	pthread_mutex_unlock(&lock);
+	return on;
+}
+
+void fake_verbs_fail_any(unsigned nth, int err)
+{
+	pthread_mutex_lock(&lock);
+	any_nth = nth;
+	any_err = err;
+	any_failed = FAKE_CALLS;
+	pthread_mutex_unlock(&lock);
+}
+
+enum fake_call fake_verbs_failed(void)
+{
+	enum fake_call call;
+
+	pthread_mutex_lock(&lock);
+	call = any_failed;
+	pthread_mutex_unlock(&lock);
+	return call;
+}
+
+const char *fake_verbs_name(enum fake_call call)
+{
+	static const char *const name[FAKE_CALLS] = {
+		[FAKE_CREATE_CHANNEL] = "rdma_create_event_channel",
+		[FAKE_CREATE_ID] = "rdma_create_id",
+		[FAKE_BIND_ADDR] = "rdma_bind_addr",
+		[FAKE_OPEN_DEVICE] = "ibv_open_device",
+		[FAKE_QUERY_DEVICE] = "ibv_query_device",
+		[FAKE_ALLOC_PD] = "ibv_alloc_pd",
+		[FAKE_DEALLOC_PD] = "ibv_dealloc_pd",
+		[FAKE_REG_MR] = "ibv_reg_mr",
+		[FAKE_DEREG_MR] = "ibv_dereg_mr",
+		[FAKE_REVOKE_MR] = "ioctl",
+		[FAKE_CLOSE_DEVICE] = "ibv_close_device",
+		[FAKE_DESTROY_ID] = "rdma_destroy_id",
+		[FAKE_CREATE_COMP_CHANNEL] = "ibv_create_comp_channel",
+		[FAKE_CREATE_CQ] = "ibv_create_cq",
+		[FAKE_DESTROY_CQ] = "ibv_destroy_cq",
+		[FAKE_POLL_CQ] = "ibv_poll_cq",
+		[FAKE_REQ_NOTIFY_CQ] = "ibv_req_notify_cq",
+		[FAKE_CREATE_QP] = "ibv_create_qp",
+		[FAKE_MODIFY_QP] = "ibv_modify_qp",
+		[FAKE_DESTROY_QP] = "ibv_destroy_qp",
+		[FAKE_POST_SEND] = "ibv_post_send",
+		[FAKE_POST_RECV] = "ibv_post_recv",
+		[FAKE_QUERY_PORT] = "ibv_query_port",
+		[FAKE_QUERY_GID] = "ibv_query_gid",
+		[FAKE_LISTEN] = "rdma_listen",
+		[FAKE_SET_OPTION] = "rdma_set_option",
+		[FAKE_RESOLVE_ADDR] = "rdma_resolve_addr",
+		[FAKE_RESOLVE_ROUTE] = "rdma_resolve_route",
+		[FAKE_CONNECT] = "rdma_connect",
+		[FAKE_GET_CM_EVENT] = "rdma_get_cm_event",
+		[FAKE_INIT_QP_ATTR] = "rdma_init_qp_attr",
+		[FAKE_ACCEPT] = "rdma_accept",
+		[FAKE_ESTABLISH] = "rdma_establish",
+		[FAKE_REJECT] = "rdma_reject",
+		[FAKE_DISCONNECT] = "rdma_disconnect",
+	};
+
+	return name[call];
 }
 
 /* Not malloc: a test that makes the library's allocations fail does not mean these. */
@@ -141,6 +228,18 @@ static void *zalloc(size_t size)
 	return memset(mem, 0, size);
 }
 
+void *fake_verbs_zalloc(size_t size)
+{
+	return zalloc(size);
+}
+
+void fake_verbs_keep(void *object)
+{
+	if (nkept == sizeof(kept) / sizeof(kept[0]))
+		abort();
+	kept[nkept++] = object;
+}
+
 /* --- rdma_cm ---------------------------------------------------------------------- */
 
 struct rdma_event_channel *rdma_create_event_channel(void)
@@ -150,7 +249,7 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	pthread_mutex_lock(&lock);
 	if (goes_on(FAKE_CREATE_CHANNEL)) {
 		channel = zalloc(sizeof(*channel));
-		channel->fd = -1;
+		channel->fd = eventfd(0, EFD_CLOEXEC);
 		fake_verbs.live_channels++;
 	}
 	pthread_mutex_unlock(&lock);
@@ -162,6 +261,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	pthread_mutex_lock(&lock);
 	fake_verbs.live_channels--;
 	pthread_mutex_unlock(&lock);
+	close(channel->fd);
 	free(channel);
 }
 
@@ -185,11 +285,17 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
+	bool on;
+
 	pthread_mutex_lock(&lock);
-	fake_verbs.live_ids--;
+	on = goes_on(FAKE_DESTROY_ID);
+	fake_verbs.live_ids -= on;
 	pthread_mutex_unlock(&lock);
-	free(id);
-	return 0;
+	if (on)
+		free(id);
+	else
+		fake_verbs_keep(id);
+	return on ? 0 : -1;
 }
 
 /* 10.0.0.0/8 and fd00::/8 are on the device; the wildcards on none; others not here. */
@@ -216,15 +322,17 @@ static int bind_to(struct rdma_cm_id *id, const struct sockaddr *addr)
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	int err;
+	bool on;
+	int err = 0;
 
 	pthread_mutex_lock(&lock);
-	err = goes_on(FAKE_BIND_ADDR) ? bind_to(id, addr) : errno;
+	on = goes_on(FAKE_BIND_ADDR);
+	if (on)
+		err = bind_to(id, addr);
 	pthread_mutex_unlock(&lock);
-	if (!err)
-		return 0;
-	errno = err;
-	return -1;
+	if (err)
+		errno = err;
+	return on && !err ? 0 : -1;
 }
 
 /* --- verbs ------------------------------------------------------------------------ */
@@ -247,10 +355,15 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 
 int ibv_close_device(struct ibv_context *ctx)
 {
+	int ret = 0;
+
 	pthread_mutex_lock(&lock);
-	fake_verbs.live_contexts -= ctx == &own_context;
+	if (goes_on(FAKE_CLOSE_DEVICE))
+		fake_verbs.live_contexts -= ctx == &own_context;
+	else
+		ret = errno;
 	pthread_mutex_unlock(&lock);
-	return 0;
+	return ret;
 }
 
 int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
@@ -311,6 +424,8 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	pthread_mutex_unlock(&lock);
 	if (!ret)
 		free(pd);
+	else
+		fake_verbs_keep(pd);
 	return ret;
 }
 

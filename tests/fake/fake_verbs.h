@@ -28,6 +28,32 @@ enum fake_call {
 	FAKE_REG_MR,
 	FAKE_DEREG_MR,
 	FAKE_REVOKE_MR, /* the kernel half of it alone, by ioctl */
+	FAKE_CLOSE_DEVICE,
+	FAKE_DESTROY_ID,
+	/* From here on: fake_qp.c */
+	FAKE_CREATE_COMP_CHANNEL,
+	FAKE_CREATE_CQ,
+	FAKE_DESTROY_CQ,
+	FAKE_POLL_CQ,
+	FAKE_REQ_NOTIFY_CQ,
+	FAKE_CREATE_QP,
+	FAKE_MODIFY_QP,
+	FAKE_DESTROY_QP,
+	FAKE_POST_SEND,
+	FAKE_POST_RECV,
+	FAKE_QUERY_PORT,
+	FAKE_QUERY_GID,
+	FAKE_LISTEN,
+	FAKE_SET_OPTION,
+	FAKE_RESOLVE_ADDR,
+	FAKE_RESOLVE_ROUTE,
+	FAKE_CONNECT,
+	FAKE_GET_CM_EVENT,
+	FAKE_INIT_QP_ATTR,
+	FAKE_ACCEPT,
+	FAKE_ESTABLISH,
+	FAKE_REJECT,
+	FAKE_DISCONNECT,
 	FAKE_CALLS
 };
 
@@ -47,6 +73,7 @@ struct fake_verbs {
 	unsigned live_contexts;
 	unsigned live_pds;
 	unsigned live_mrs;
+	unsigned live_queues; /* of fake_qp.c: completion channels, queues, queue pairs */
 	unsigned max_mr;	/* registering more fails with ENOMEM; may be lowered */
 	uint32_t next_key;	/* lkey, and rkey with a remote right; may be set */
 	struct fake_mr last;	/* copy of the last successful registration */
@@ -69,6 +96,22 @@ void fake_verbs_reset(void);
 void fake_verbs_fail(enum fake_call call, unsigned nth, int err);
 /* All of them, until taken back. */
 void fake_verbs_fail_always(enum fake_call call, int err);
+/*
+ * The nth call of any kind fails. 0: take it back. err 0: if it is one of librdmacm, and
+ * then it does not say why.
+ */
+void fake_verbs_fail_any(unsigned nth, int err);
+/* Which did, or FAKE_CALLS. */
+enum fake_call fake_verbs_failed(void);
+/* "ibv_reg_mr" and the like. */
+const char *fake_verbs_name(enum fake_call call);
+/*
+ * For fake_qp.c: counts a call; false: it is to fail, errno is set. Memory, zeroed, that no
+ * test makes fail; and what is kept of an object that was not destroyed, until the reset.
+ */
+bool fake_verbs_goes_on(enum fake_call call);
+void *fake_verbs_zalloc(size_t size);
+void fake_verbs_keep(void *object);
 /* Things alive of any kind. */
 unsigned fake_verbs_live(void);
 /* A live registration by its rkey, or NULL. */

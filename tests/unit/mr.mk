@@ -17,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/t_mr_space \
 	tests/unit/t_mr_state \
 	tests/unit/t_refresh \
+	tests/unit/t_verbs_faults \
 	tests/unit/t_vmr
 
 FAKE_VERBS = tests/fake/fake_verbs.c tests/fake/fake_verbs.h tests/unit/unit.h
@@ -73,5 +74,9 @@ tests_unit_t_mr_space_LDFLAGS = $(MR_WRAP)
 tests_unit_t_mr_state_SOURCES = tests/unit/t_mr_state.c $(BACK_FIXTURE)
 tests_unit_t_mr_state_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_state_LDFLAGS = $(MR_WRAP)
+tests_unit_t_verbs_faults_SOURCES = tests/unit/t_verbs_faults.c tests/unit/fail_alloc.h \
+	tests/fake/fake_qp.c $(FAKE_VERBS)
+tests_unit_t_verbs_faults_LDADD = $(UNIT_LDADD)
+tests_unit_t_verbs_faults_LDFLAGS = $(MR_WRAP),--wrap=aligned_alloc
 tests_unit_t_vmr_SOURCES = tests/unit/t_vmr.c $(FAKE_VERBS)
 tests_unit_t_vmr_LDADD = $(UNIT_LDADD)

@@ -35,6 +35,11 @@ static void explain_check(const struct mrf_op *op, const struct mrf_reply *reply
 			    "key 0x%" PRIx64 ": FI_COMMIT_COMPLETE: its region was registered "
 			    "without FI_RMA_PMEM; nothing was written",
 			    op->rma[0].key);
+	else if (err != FI_EFAULT)
+		mrf_why_set(why, err, 4240,
+			    "key 0x%" PRIx64 ": FI_COMMIT_COMPLETE: the peer could not look at "
+			    "these bytes: %s; nothing was written",
+			    op->rma[0].key, mrf_errtext(err));
 	else
 		mrf_why_set(why, err, 4271,
 			    "key 0x%" PRIx64 ": FI_COMMIT_COMPLETE: there is no persistent memory "

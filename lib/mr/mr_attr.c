@@ -107,8 +107,14 @@ static int check_pmem(const struct mrf_mr_space *space, const struct fi_mr_attr 
 
 	for (i = 0; i < attr->iov_count && space->mode & FI_MR_ALLOCATED; i++) {
 		const struct iovec *iov = &attr->mr_iov[i];
-		const char *why = mrf_pmem_why_not((uintptr_t)iov->iov_base, iov->iov_len);
+		int err;
+		const char *why = mrf_pmem_why_not((uintptr_t)iov->iov_base, iov->iov_len,
+						   &err);
 
+		if (why && err)
+			return mrf_refuse(err, FI_LOG_MR, 3494,
+					  "mr_iov[%zu]: %p + %zu bytes: FI_RMA_PMEM: this %s", i,
+					  iov->iov_base, iov->iov_len, why);
 		if (why)
 			return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3280,
 					  "mr_iov[%zu]: %p + %zu bytes: FI_RMA_PMEM wants a "

@@ -35,13 +35,14 @@ static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 {
 	bool write = rights & MRF_RIGHTS_WRITE;
 	char text[TEXT];
+	int lookup;
 
 	if (!addr)
 		return mrf_refuse(-err, FI_LOG_MR, 3014,
 				  "buf=NULL, len=%zu: memory must be there when it is "
 				  "registered",
 				  len);
-	if (write && !mrf_pmem_why_not((uintptr_t)addr, len))
+	if (write && !mrf_pmem_why_not((uintptr_t)addr, len, &lookup))
 		return mrf_refuse(-err, FI_LOG_MR, 3281,
 				  "%p + %zu bytes cannot be pinned for writing: is a shared "
 				  "mapping of a file, which newer kernels pin for reading "

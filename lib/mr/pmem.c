@@ -65,11 +65,13 @@ static const char *why_not_line(const char *perms, char *path, uint64_t end)
 	return why_not_file(path, end);
 }
 
-static const char *look(FILE *maps, uint64_t addr, uint64_t end, char **line)
+static const char not_to_be_known[] = "cannot be looked up in /proc/self/maps";
+
+static const char *look(FILE *maps, uint64_t addr, uint64_t end, char **line, int *err)
 {
 	size_t room = 0;
 
-	while (addr < end && getline(line, &room, maps) > 0) {
+	while (addr < end && (errno = 0, getline(line, &room, maps)) > 0) {
 		uint64_t from, to, offset;
 		const char *why;
 		char perms[5];
@@ -80,24 +82,31 @@ static const char *look(FILE *maps, uint64_t addr, uint64_t end, char **line)
 		    to <= addr)
 			continue;
 		if (from > addr)
-			break;
+			return "is not mapped";
 		why = why_not_line(perms, *line + path, offset + mrf_min(to, end) - from);
 		if (why)
 			return why;
 		addr = to;
 	}
+	if (addr < end && errno) {
+		*err = errno;
+		return not_to_be_known;
+	}
 	return addr < end ? "is not mapped" : NULL;
 }
 
-const char *mrf_pmem_why_not(uint64_t addr, uint64_t len)
+const char *mrf_pmem_why_not(uint64_t addr, uint64_t len, int *err)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char *line = NULL;
 	const char *why;
 
-	if (!maps)
-		return "cannot be looked up in /proc/self/maps";
-	why = len ? look(maps, addr, addr + len, &line) : NULL;
+	*err = 0;
+	if (!maps) {
+		*err = errno;
+		return not_to_be_known;
+	}
+	why = len ? look(maps, addr, addr + len, &line, err) : NULL;
 	free(line);
 	fclose(maps);
 	return why;
@@ -171,15 +180,15 @@ static int commit(const struct mrf_mr *mr, const struct place *place, unsigned n
 		  bool flush)
 {
 	unsigned i;
-	int err = 0;
+	int err = 0, lookup;
 
 	if (!(mr->access & FI_RMA_PMEM))
 		return FI_EOPNOTSUPP;
 	for (i = 0; i < n && !err; i++) {
 		if (flush)
 			err = mrf_pmem_flush(place[i].addr, place[i].len);
-		else if (mrf_pmem_why_not(place[i].addr, place[i].len))
-			err = FI_EFAULT;
+		else if (mrf_pmem_why_not(place[i].addr, place[i].len, &lookup))
+			err = lookup ? lookup : FI_EFAULT;
 	}
 	return err;
 }

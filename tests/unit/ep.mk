@@ -48,7 +48,8 @@ tests_unit_t_ep_faults_SOURCES = tests/unit/t_ep_faults.c tests/unit/fail_once.h
 tests_unit_t_ep_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 FAIL_ONCE_WRAP = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign,--wrap=aligned_alloc \
-	-Wl,--wrap=strdup,--wrap=eventfd,--wrap=epoll_create1,--wrap=pthread_create
+	-Wl,--wrap=strdup,--wrap=eventfd,--wrap=epoll_create1,--wrap=pthread_create \
+	-Wl,--wrap=fopen,--wrap=getline
 tests_unit_t_ep_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 tests_unit_t_event_SOURCES = tests/unit/t_event.c $(EP_FIXTURE)
 tests_unit_t_event_LDADD = $(UNIT_LDADD) $(NL_LIBS)

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -27,6 +28,8 @@ void *__real_realloc(void *old, size_t size);
 int __real_posix_memalign(void **out, size_t align, size_t size);
 void *__real_aligned_alloc(size_t align, size_t size);
 char *__real_strdup(const char *text);
+FILE *__real_fopen(const char *path, const char *mode);
+ssize_t __real_getline(char **line, size_t *room, FILE *file);
 int __real_eventfd(unsigned count, int flags);
 int __real_epoll_create1(int flags);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
@@ -37,6 +40,8 @@ void *__wrap_realloc(void *old, size_t size);
 int __wrap_posix_memalign(void **out, size_t align, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 char *__wrap_strdup(const char *text);
+FILE *__wrap_fopen(const char *path, const char *mode);
+ssize_t __wrap_getline(char **line, size_t *room, FILE *file);
 int __wrap_eventfd(unsigned count, int flags);
 int __wrap_epoll_create1(int flags);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
@@ -88,6 +93,16 @@ static int no_memory(void)
 {
 	errno = ENOMEM;
 	return -1;
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	return alloc_fails() ? (no_memory(), NULL) : __real_fopen(path, mode);
+}
+
+ssize_t __wrap_getline(char **line, size_t *room, FILE *file)
+{
+	return alloc_fails() ? no_memory() : __real_getline(line, room, file);
 }
 
 int __wrap_eventfd(unsigned count, int flags)

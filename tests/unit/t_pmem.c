@@ -70,7 +70,11 @@ static void teardown(void)
 
 static const char *why(const void *at, uint64_t len)
 {
-	return mrf_pmem_why_not((uintptr_t)at, len);
+	int err;
+	const char *text = mrf_pmem_why_not((uintptr_t)at, len, &err);
+
+	ck_assert_int_eq(err, 0);
+	return text;
 }
 
 START_TEST(shared_mapping_of_a_file_is_persistent)

@@ -129,6 +129,7 @@ static bool met_call[FAKE_CALLS];
 struct path {
 	const char *name;
 	int mr_mode;
+	bool keys; /* authorization keys keep regions apart, not endpoints */
 	void (*live)(void);
 	const char *calls; /* of the device, that it has to meet, and no others */
 };
@@ -506,13 +507,16 @@ static void live_commits(void)
 	file_close();
 }
 
-/* --- keys, counters, the worker ------------------------------------------------------- */
+/* --- keys or endpoints, counters, the worker ------------------------------------------ */
 
 #define SECRET "Open, sesame"
 #define OTHER "Open, wheat"
 #define REGIONS 2
 
-/* Region and endpoints 0 have the domain's key, 1 their own. */
+/*
+ * Region and endpoints 0 have the domain's key, 1 their own. Without keys, region 0 is bound to
+ * both endpoints of the target, region 1 to the second.
+ */
 static struct fid_ep *eps_a[2], *eps_b[2];
 static struct fid_mr *mr[REGIONS];
 static fi_addr_t to[2];
@@ -523,16 +527,18 @@ static uint8_t *bytes_of(size_t i)
 	return p.dst + i * 4 * PAGE;
 }
 
-static int reg_keyed(size_t i)
+static int reg_apart(size_t i)
 {
 	struct iovec iov[2] = { { bytes_of(i), PAGE }, { bytes_of(i) + 2 * PAGE, PAGE } };
 	struct fi_mr_attr attr = { .mr_iov = iov,
 				   .iov_count = 2,
 				   .access = REMOTE_RW | FI_WRITE,
-				   .requested_key = PAIR_KEY + i,
-				   .auth_key = (uint8_t *)(i ? OTHER : SECRET),
-				   .auth_key_size = i ? strlen(OTHER) : strlen(SECRET) };
+				   .requested_key = PAIR_KEY + i };
 
+	if (path->keys) {
+		attr.auth_key = (uint8_t *)(i ? OTHER : SECRET);
+		attr.auth_key_size = strlen(i ? OTHER : SECRET);
+	}
 	return fi_mr_regattr(p.b.domain, &attr, FI_RMA_EVENT, &mr[i]);
 }
 
@@ -559,17 +565,29 @@ static bool registered(size_t i)
 static void reg_all(void)
 {
 	for (size_t i = 0; i < REGIONS; i++) {
-		DO(reg_keyed(i));
+		DO(reg_apart(i));
 		if (!registered(i)) {
 			DO(fi_close(&mr[i]->fid));
-			DO(reg_keyed(i));
+			DO(reg_apart(i));
 			if (!registered(i))
 				ck_abort_msg("%s, failure %u: twice", where, nth);
 		}
 		DO(fi_mr_bind(mr[i], &cntr->fid, FI_REMOTE_WRITE));
 		if (path->mr_mode & FI_MR_ENDPOINT)
 			DO(fi_mr_bind(mr[i], &eps_b[i]->fid, 0));
+		if (!path->keys && !i)
+			DO(fi_mr_bind(mr[0], &eps_b[1]->fid, 0));
 		DO(fi_mr_enable(mr[i]));
+	}
+}
+
+static void refresh_all(void)
+{
+	for (size_t i = 0; i < REGIONS; i++) {
+		struct iovec iov[2] = { { bytes_of(i), PAGE },
+					{ bytes_of(i) + 2 * PAGE, PAGE } };
+
+		DO(fi_mr_refresh(mr[i], iov, 2, 0));
 	}
 }
 
@@ -585,16 +603,16 @@ static int insert(size_t i)
 	return ret == 1 ? 0 : ret ? ret : -FI_ENOMEM;
 }
 
-static void open_keyed(void)
+static void open_apart(void)
 {
 	struct node_opt opt = { .mr_mode = path->mr_mode,
-				.auth_key = SECRET,
+				.auth_key = path->keys ? SECRET : NULL,
 				.caps = MRF_CAPS | FI_RMA_EVENT };
 	struct node_opt own = opt;
 	struct fi_cntr_attr cntr_attr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_eq_attr eq_attr = { .wait_obj = FI_WAIT_UNSPEC };
 
-	own.ep_key = OTHER;
+	own.ep_key = path->keys ? OTHER : NULL;
 	DO(node_try_open(&p.a, &opt));
 	DO(node_try_open(&p.b, &opt));
 	eps_a[0] = p.a.ep;
@@ -622,6 +640,19 @@ static bool write_to(size_t i)
 	return done;
 }
 
+/* Region 0 by the second endpoint, where it is bound to that, too. */
+static void write_by_second(void)
+{
+	bool done;
+
+	memset(bytes_of(0), 0, 600);
+	DO(fi_write(eps_a[1], p.src, 600, NULL, to[1], 0, PAIR_KEY, &p));
+	done = complete("write by the second endpoint", &p);
+	sure[0] += done;
+	maybe[0] += !done;
+	ck_assert(!done || !memcmp(bytes_of(0), p.src, 600));
+}
+
 static bool add_to(size_t i)
 {
 	bool done;
@@ -636,7 +667,7 @@ static bool add_to(size_t i)
 	return done;
 }
 
-/* Region i by the endpoint of the other's key: never, whatever fails. */
+/* Region i by the other's endpoint: never, whatever fails. */
 static void must_not_reach(size_t i)
 {
 	struct fi_cq_err_entry err = { 0 };
@@ -644,16 +675,18 @@ static void must_not_reach(size_t i)
 	uint8_t was = bytes_of(i)[5000 - PAGE];
 	ssize_t ret;
 
+	if (!path->keys && !i)
+		return;
 	DO(fi_write(eps_a[!i], p.src + 77, 8, NULL, to[!i], 5000 - PAGE, PAIR_KEY + i, &p));
 	DO(ret = fi_cq_sread(p.a.cq, &e, 1, NULL, LONG_MS));
 	ck_assert_int_eq(ret, -FI_EAVAIL);
 	ck_assert_int_eq(LIBRARY(fi_cq_readerr(p.a.cq, &err, 0)), 1);
 	if (!met() || healed)
-		ck_assert_int_eq(err.err, FI_EKEYREJECTED);
+		ck_assert_int_eq(err.err, path->keys ? FI_EKEYREJECTED : FI_EACCES);
 	ck_assert_uint_eq(bytes_of(i)[5000 - PAGE], was);
 }
 
-static void close_keyed(void)
+static void close_apart(void)
 {
 	struct fid_fabric *fabric = p.b.fabric;
 
@@ -672,7 +705,7 @@ static void close_keyed(void)
 	must_close(&fabric->fid);
 }
 
-static void live_keyed(void)
+static void live_apart(void)
 {
 	memset(&p, 0, sizeof(p));
 	memset(sure, 0, sizeof(sure));
@@ -681,20 +714,26 @@ static void live_keyed(void)
 	p.dst = pages(PAIR_LEN);
 	fill(p.src, PAIR_LEN, 1);
 	begin_failing();
-	open_keyed();
+	open_apart();
 	reg_all();
+	if (path->mr_mode & FI_MR_MMU_NOTIFY)
+		refresh_all();
 	for (size_t i = 0; i < REGIONS; i++) {
 		write_to(i);
 		add_to(i);
 		must_not_reach(i);
 	}
+	if (!path->keys)
+		write_by_second();
+	if (!(path->mr_mode & FI_MR_ALLOCATED))
+		refresh_all();
 	for (size_t i = 0; met() && i < REGIONS; i++) {
 		must_work(write_to, i);
 		must_work(add_to, i);
 		must_not_reach(i);
 	}
 	check_count();
-	close_keyed();
+	close_apart();
 	munmap(p.src, PAIR_LEN);
 	munmap(p.dst, PAIR_LEN);
 }
@@ -711,17 +750,20 @@ static void live_keyed(void)
 	"vloop_open vloop_run"
 
 static const struct path paths[] = {
-	{ "atomics, pinned", FI_MR_ALLOCATED, live_atomics, ATOMICS },
-	{ "atomics, on demand", 0, live_atomics, ATOMICS },
+	{ "atomics, pinned", FI_MR_ALLOCATED, false, live_atomics, ATOMICS },
+	{ "atomics, on demand", 0, false, live_atomics, ATOMICS },
 	{ "atomics, with descriptors",
-	  FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, live_atomics,
+	  FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, false, live_atomics,
 	  ATOMICS },
-	{ "atomics, counted", FI_MR_ALLOCATED | FI_MR_RMA_EVENT, live_atomics, ATOMICS },
-	{ "commits, pinned", FI_MR_ALLOCATED, live_commits, COMMITS },
-	{ "commits, on demand", 0, live_commits, COMMITS },
-	{ "keys, pinned", FI_MR_ALLOCATED, live_keyed, ALL },
-	{ "keys, on demand", 0, live_keyed, ALL },
-	{ "keys, of endpoints", FI_MR_ALLOCATED | FI_MR_ENDPOINT, live_keyed, ALL },
+	{ "atomics, counted", FI_MR_ALLOCATED | FI_MR_RMA_EVENT, false, live_atomics, ATOMICS },
+	{ "commits, pinned", FI_MR_ALLOCATED, false, live_commits, COMMITS },
+	{ "commits, on demand", 0, false, live_commits, COMMITS },
+	{ "keys, pinned", FI_MR_ALLOCATED, true, live_apart, ALL },
+	{ "keys, on demand", 0, true, live_apart, ALL },
+	{ "keys, of endpoints", FI_MR_ALLOCATED | FI_MR_ENDPOINT, true, live_apart, ALL },
+	{ "endpoints, pinned", FI_MR_ALLOCATED | FI_MR_ENDPOINT, false, live_apart, ALL },
+	{ "endpoints, on demand", FI_MR_ENDPOINT, false, live_apart, ALL },
+	{ "endpoints, refreshed", FI_MR_ENDPOINT | FI_MR_MMU_NOTIFY, false, live_apart, ALL },
 };
 
 #define PATHS ((int)MRF_ARRAY_SIZE(paths))

@@ -1107,6 +1107,14 @@ void mrf_vcq_arm(struct mrf_vcq *cq)
 	leave();
 }
 
+void fake_freeze(bool freeze)
+{
+	if (freeze)
+		enter();
+	else
+		leave();
+}
+
 unsigned fake_queued(void)
 {
 	unsigned n = 0;

@@ -133,6 +133,8 @@ void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ra
 /* The next nth address resolution ends in MRF_CM_FAILED with err. */
 void fake_unreachable(unsigned nth, int err);
 
+/* Nothing lands anywhere between true and false: for a look at memory that it might move. */
+void fake_freeze(bool freeze);
 /* Posted work requests stay in their queues until released. Messages go on. */
 void fake_hold(bool hold);
 /* The next arming of a completion queue carries out one of those held for it, just after.

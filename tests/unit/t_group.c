@@ -449,6 +449,21 @@ START_TEST(keys_that_are_none_are_refused)
 }
 END_TEST
 
+/* With FI_MR_ENDPOINT the protection domain is the endpoint's, and the key's group is new. */
+START_TEST(an_endpoint_that_does_not_open_leaves_no_group)
+{
+	struct mrf_mr_port port;
+
+	open_mode(_i ? PINNED | FI_MR_ENDPOINT : PINNED);
+	ep_close(&same);
+	fake_verbs_fail(FAKE_ALLOC_PD, 1, ENOMEM);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &same.obj, SECRET, strlen(SECRET)),
+			 -FI_ENOMEM);
+	ep_open(&same, SECRET);
+	close_all();
+}
+END_TEST
+
 START_TEST(registering_that_fails_leaves_nothing)
 {
 	struct fid_mr *mr = NULL;
@@ -550,6 +565,7 @@ static TCase *failures(void)
 	TCase *tc = tcase_create("failures");
 
 	tcase_add_test(tc, keys_that_are_none_are_refused);
+	tcase_add_loop_test(tc, an_endpoint_that_does_not_open_leaves_no_group, 0, 2);
 	tcase_add_loop_test(tc, registering_that_fails_leaves_nothing, 0, 3);
 	tcase_add_test(tc, registering_that_the_kernel_refuses_leaves_nothing);
 	tcase_add_test(tc, a_region_that_the_kernel_keeps_is_closed_in_the_end);

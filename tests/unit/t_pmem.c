@@ -172,6 +172,100 @@ START_TEST(file_on_tmpfs_is_not_persistent)
 }
 END_TEST
 
+/* --- flushing ------------------------------------------------------------------------- */
+
+int __real_madvise(void *at, size_t len, int advice);
+int __wrap_madvise(void *at, size_t len, int advice);
+int __real_msync(void *at, size_t len, int flags);
+int __wrap_msync(void *at, size_t len, int flags);
+
+/* What the kernel was asked for, and what it answers; all 0 outside of a test. */
+static struct {
+	bool on;
+	int madvise_err, msync_err;
+	unsigned calls;
+	struct {
+		char what;
+		void *at;
+		size_t len;
+	} call[4];
+} flushes;
+
+static int flush_call(char what, void *at, size_t len, int err)
+{
+	ck_assert_uint_lt(flushes.calls, 4);
+	flushes.call[flushes.calls].what = what;
+	flushes.call[flushes.calls].at = at;
+	flushes.call[flushes.calls++].len = len;
+	errno = err;
+	return err ? -1 : 0;
+}
+
+int __wrap_madvise(void *at, size_t len, int advice)
+{
+	if (!flushes.on)
+		return __real_madvise(at, len, advice);
+	ck_assert_int_eq(advice, 23); /* MADV_POPULATE_WRITE */
+	return flush_call('p', at, len, flushes.madvise_err);
+}
+
+int __wrap_msync(void *at, size_t len, int flags)
+{
+	if (!flushes.on)
+		return __real_msync(at, len, flags);
+	ck_assert_int_eq(flags, MS_SYNC);
+	return flush_call('s', at, len, flushes.msync_err);
+}
+
+static int flush(uint64_t addr, uint64_t len)
+{
+	int err;
+
+	flushes.on = true;
+	flushes.calls = 0;
+	err = mrf_pmem_flush(addr, len);
+	flushes.on = false;
+	return err;
+}
+
+/*
+ * What the device has written is in no page table: without the first call there would be
+ * nothing for the second.
+ */
+START_TEST(flush_makes_the_pages_dirty_and_has_them_written)
+{
+	static const struct {
+		size_t at, len, page, pages;
+	} cases[] = { { 0, 1, 0, 1 },	     { PAGE - 1, 1, 0, 1 }, { PAGE - 1, 2, 0, 2 },
+		      { PAGE, PAGE, 1, 1 },  { 1, PAGE, 0, 2 },	    { 0, LEN, 0, 4 },
+		      { 1, LEN - 1, 0, 4 } };
+	size_t i, n;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ck_assert_int_eq(flush((uintptr_t)mem + cases[i].at, cases[i].len), 0);
+		ck_assert_uint_eq(flushes.calls, 2);
+		ck_assert_int_eq(flushes.call[0].what, 'p');
+		ck_assert_int_eq(flushes.call[1].what, 's');
+		for (n = 0; n < 2; n++) {
+			ck_assert_ptr_eq(flushes.call[n].at, mem + cases[i].page * PAGE);
+			ck_assert_uint_eq(flushes.call[n].len, cases[i].pages * PAGE);
+		}
+	}
+}
+END_TEST
+
+START_TEST(flush_that_fails_says_so)
+{
+	flushes.madvise_err = EFAULT;
+	ck_assert_int_eq(flush((uintptr_t)mem, 8), FI_EFAULT);
+	ck_assert_uint_eq(flushes.calls, 1);
+	flushes.madvise_err = 0;
+	flushes.msync_err = EIO;
+	ck_assert_int_eq(flush((uintptr_t)mem, 8), FI_EIO);
+	flushes.msync_err = 0;
+}
+END_TEST
+
 /* --- registering ---------------------------------------------------------------------- */
 
 static int reg_pmem(void *at, size_t len, uint64_t key)
@@ -367,6 +461,8 @@ static TCase *tcase_memory(void)
 	tcase_add_loop_test(tc, file_of_whatever_name_is_persistent, 0, 5);
 	tcase_add_test(tc, bytes_behind_the_end_of_a_file_are_not_persistent);
 	tcase_add_test(tc, file_on_tmpfs_is_not_persistent);
+	tcase_add_test(tc, flush_makes_the_pages_dirty_and_has_them_written);
+	tcase_add_test(tc, flush_that_fails_says_so);
 	tcase_add_test(tc, region_of_other_memory_is_refused);
 	tcase_add_test(tc, kernel_that_does_not_pin_files_is_named_as_the_reason);
 	return tc;

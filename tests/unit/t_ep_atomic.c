@@ -1169,6 +1169,39 @@ START_TEST(atomics_with_fi_mr_local_want_a_descriptor_for_each_buffer)
 }
 END_TEST
 
+/* Whatever stands there: what is no descriptor, and one of something else. */
+START_TEST(atomics_without_fi_mr_local_look_at_no_descriptor)
+{
+	static const unsigned ops[] = { FI_CSWAP, FI_CSWAP_LT };
+	struct fid_mr *read_only;
+	uint64_t was;
+	void *d[3];
+	unsigned i;
+
+	open_mode(_i ? 0 : FI_MR_ALLOCATED);
+	read_only = node_reg(&p.a, p.src, PAGE, FI_READ, 1);
+	d[0] = (void *)0x1234;
+	d[1] = fi_mr_desc(read_only);
+	d[2] = (void *)-1;
+	for (i = 0; i < 6; i++) {
+		was = u64_at(AT);
+		memset(mine.operand, 0x70 + (int)i, 8);
+		memcpy(mine.compare, &was, 8);
+		mine.compare[0] -= i % 2;
+		memset(mine.result, 0xcc, 8);
+		ck_assert_int_eq(fi_compare_atomic(p.a.ep, mine.operand, 1, d[i % 3], mine.compare,
+						   d[(i + 1) % 3], mine.result, d[(i + 2) % 3],
+						   p.to, p.base + AT, p.key, FI_UINT64,
+						   ops[i % 2], &p), 0);
+		want_ok(&p.a, &p);
+		ck_assert_mem_eq(mine.result, &was, 8);
+		ck_assert_mem_eq(p.dst + AT, mine.operand, 8);
+	}
+	must_close(&read_only->fid);
+	close_all();
+}
+END_TEST
+
 /* Nothing is written where somebody has taken his memory back, and nobody else suffers. */
 START_TEST(atomics_whose_local_region_is_closed_meanwhile_fail_alone)
 {
@@ -1429,6 +1462,7 @@ static TCase *tcase_calls(void)
 	tcase_add_test(tc, atomics_need_the_capability_and_its_direction);
 	tcase_add_loop_test(tc, atomics_on_a_domain_without_them_fail_and_say_so, 0, 2);
 	tcase_add_loop_test(tc, atomics_with_fi_mr_local_want_a_descriptor_for_each_buffer, 0, 2);
+	tcase_add_loop_test(tc, atomics_without_fi_mr_local_look_at_no_descriptor, 0, 2);
 	tcase_add_test(tc, atomics_whose_local_region_is_closed_meanwhile_fail_alone);
 	return tc;
 }

@@ -331,6 +331,49 @@ static void commit_at(size_t at, size_t len, uint64_t key, uint64_t more)
 	ck_assert_int_eq(fi_writemsg(p.a.ep, &msg, FI_COMMIT_COMPLETE | more), 0);
 }
 
+/* One of the three calls that register, with both flags, in a domain that needs them. */
+static int reg_by(unsigned call, uint64_t flags)
+{
+	struct iovec iov = { mem, LEN };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = REMOTE_RW,
+				   .requested_key = 9 };
+
+	switch (call) {
+	case 0:
+		return fi_mr_reg(p.b.domain, mem, LEN, REMOTE_RW, 0, 9, flags, &mr, NULL);
+	case 1:
+		return fi_mr_regv(p.b.domain, &iov, 1, REMOTE_RW, 0, 9, flags, &mr, NULL);
+	default:
+		return fi_mr_regattr(p.b.domain, &attr, flags, &mr);
+	}
+}
+
+START_TEST(each_of_the_three_calls_takes_the_flags)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr;
+
+	if (!kept_here())
+		return;
+	pair_open(&p, PLAIN);
+	ck_assert_int_eq(fi_cntr_open(p.b.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(reg_by((unsigned)_i, 0), 0);
+	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
+	commit_at(100, 500, 9, 0);
+	want_err(&p.a, pair_ctx(&p, 100), FI_EOPNOTSUPP, "without FI_RMA_PMEM");
+	must_close(&mr->fid);
+	ck_assert_int_eq(reg_by((unsigned)_i, FI_RMA_EVENT | FI_RMA_PMEM), 0);
+	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	commit_at(100, 500, 9, 0);
+	want_ok(&p.a, pair_ctx(&p, 100));
+	must_close(&cntr->fid);
+	must_close(&mr->fid);
+	pair_close(&p);
+}
+END_TEST
+
 /* Requests of type FLUSH as they pass: check or flush, and the bytes written by then. */
 static unsigned seen[8], nseen;
 static size_t written[8];
@@ -476,6 +519,7 @@ static TCase *tcase_write(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, committed_write_is_checked_written_and_flushed_in_this_order,
 			    0, 2);
+	tcase_add_loop_test(tc, each_of_the_three_calls_takes_the_flags, 0, 3);
 	tcase_add_loop_test(tc, committed_write_without_persistent_memory_writes_nothing, 0,
 			    2);
 	tcase_add_test(tc, committed_write_has_the_refusals_of_a_write);

@@ -280,7 +280,9 @@ START_TEST(domain_open_takes_an_authorization_key_from_api_1_5)
 	setup_api(FI_VERSION(1, 4));
 	info->domain_attr->auth_key = calloc(1, 8);
 	info->domain_attr->auth_key_size = 8;
-	must_close(must_open());
+	opened = must_open();
+	ck_assert_ptr_null(mrf_domain_from_fid(opened)->space.auth);
+	must_close(opened);
 }
 END_TEST
 

@@ -158,13 +158,13 @@ static void *desc_of_one(struct fab *fab)
 
 /* False: no room just now. */
 static int start(struct fab *fab, const struct work_access *work, void *desc,
-		 void *context)
+		 void *one_desc, void *context)
 {
 	const struct work_remote *remote = &work->remote;
 	ssize_t ret;
 
 	if (work->fetch_add)
-		ret = fi_fetch_atomic(fab->ep, &one, 1, desc_of_one(fab), work->buf, desc,
+		ret = fi_fetch_atomic(fab->ep, &one, 1, one_desc, work->buf, desc,
 				      fab->peer, remote->addr, remote->key, FI_UINT64,
 				      FI_SUM, context);
 	else
@@ -195,12 +195,13 @@ static unsigned collect(struct fab *fab)
 void fab_access(struct fab *fab, const struct work_access *work)
 {
 	void *desc = work->use_desc ? fi_mr_desc(fab->mr) : NULL;
+	void *one_desc = work->fetch_add ? desc_of_one(fab) : NULL;
 	static struct fi_context contexts[WORK_DEPTH];
 	unsigned posted = 0, done = 0;
 
 	while (done < work->times) {
 		while (posted < work->times && posted - done < work->depth &&
-		       start(fab, work, desc, &contexts[posted % WORK_DEPTH]))
+		       start(fab, work, desc, one_desc, &contexts[posted % WORK_DEPTH]))
 			posted++;
 		done += collect(fab);
 	}

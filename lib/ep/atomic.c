@@ -239,13 +239,22 @@ static int submit_one(struct mrf_ep *ep, const struct mrf_atomic_one *one, size_
 	return submit(ep, &req);
 }
 
-static inline ssize_t do_one(struct fid_ep *fid, const struct mrf_atomic_one *one, size_t count)
+/*
+ * The rest of a call that could not go the short way. Not inline, and what was asked for is put
+ * together again, so that the short way has it in registers only.
+ */
+static __attribute__((noinline)) ssize_t long_write(struct fid_ep *ep, const void *buf,
+						    size_t count, void *desc, fi_addr_t addr,
+						    uint64_t remote, uint64_t key,
+						    enum fi_datatype datatype, enum fi_op op,
+						    void *context)
 {
-	struct mrf_ep *ep = to_ep(fid);
+	const struct mrf_atomic_one one = {
+		MRF_ATOMIC_BASE,      datatype, op,	buf, NULL,   NULL,
+		{ desc, NULL, NULL }, addr,	remote, key, context
+	};
 
-	if (mrf_likely(count == 1 && mrf_atomic_short(ep, one)))
-		return 0;
-	return submit_one(ep, one, count, default_flags(ep, one->op), false);
+	return submit_one(to_ep(ep), &one, count, default_flags(to_ep(ep), op), false);
 }
 
 static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t count, void *desc,
@@ -257,7 +266,9 @@ static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t count, void *
 		{ desc, NULL, NULL }, addr,	remote, key, context
 	};
 
-	return do_one(ep, &one, count);
+	if (mrf_likely(count == 1 && mrf_atomic_short(to_ep(ep), &one)))
+		return 0;
+	return long_write(ep, buf, count, desc, addr, remote, key, datatype, op, context);
 }
 
 static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t addr,
@@ -272,24 +283,47 @@ static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t count, fi_ad
 	return submit_one(to_ep(ep), &one, count, FI_INJECT, true);
 }
 
+static __attribute__((noinline)) ssize_t
+long_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+	       void *result_desc, fi_addr_t addr, uint64_t remote, uint64_t key,
+	       enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	const struct mrf_atomic_one one = {
+		MRF_ATOMIC_FETCH,	     datatype, op,     buf, NULL,   result,
+		{ desc, NULL, result_desc }, addr,     remote, key, context
+	};
+
+	return submit_one(to_ep(ep), &one, count, default_flags(to_ep(ep), op), false);
+}
+
 static ssize_t ep_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			    void *result, void *result_desc, fi_addr_t addr, uint64_t remote,
 			    uint64_t key, enum fi_datatype datatype, enum fi_op op,
 			    void *context)
 {
-	const struct mrf_atomic_one one = { MRF_ATOMIC_FETCH,
-					    datatype,
-					    op,
-					    buf,
-					    NULL,
-					    result,
-					    { desc, NULL, result_desc },
-					    addr,
-					    remote,
-					    key,
-					    context };
+	const struct mrf_atomic_one one = {
+		MRF_ATOMIC_FETCH,	     datatype, op,     buf, NULL,   result,
+		{ desc, NULL, result_desc }, addr,     remote, key, context
+	};
 
-	return do_one(ep, &one, count);
+	if (mrf_likely(count == 1 && mrf_atomic_short(to_ep(ep), &one)))
+		return 0;
+	return long_readwrite(ep, buf, count, desc, result, result_desc, addr, remote, key,
+			      datatype, op, context);
+}
+
+static __attribute__((noinline)) ssize_t
+long_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+	       const void *compare, void *compare_desc, void *result, void *result_desc,
+	       fi_addr_t addr, uint64_t remote, uint64_t key, enum fi_datatype datatype,
+	       enum fi_op op, void *context)
+{
+	const struct mrf_atomic_one one = {
+		MRF_ATOMIC_COMPARE,		     datatype, op,     buf, compare, result,
+		{ desc, compare_desc, result_desc }, addr,     remote, key, context
+	};
+
+	return submit_one(to_ep(ep), &one, count, default_flags(to_ep(ep), op), false);
 }
 
 static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
@@ -297,19 +331,15 @@ static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 			    void *result_desc, fi_addr_t addr, uint64_t remote, uint64_t key,
 			    enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	const struct mrf_atomic_one one = { MRF_ATOMIC_COMPARE,
-					    datatype,
-					    op,
-					    buf,
-					    compare,
-					    result,
-					    { desc, compare_desc, result_desc },
-					    addr,
-					    remote,
-					    key,
-					    context };
+	const struct mrf_atomic_one one = {
+		MRF_ATOMIC_COMPARE,		     datatype, op,     buf, compare, result,
+		{ desc, compare_desc, result_desc }, addr,     remote, key, context
+	};
 
-	return do_one(ep, &one, count);
+	if (mrf_likely(count == 1 && mrf_atomic_short(to_ep(ep), &one)))
+		return 0;
+	return long_compwrite(ep, buf, count, desc, compare, compare_desc, result, result_desc,
+			      addr, remote, key, datatype, op, context);
 }
 
 /* --- vectors -------------------------------------------------------------------------- */

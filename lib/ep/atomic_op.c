@@ -6,6 +6,7 @@
 #include "base/page.h"
 #include "ep/atomic.h"
 #include "ep/peer_int.h"
+#include "mr/desc.h"
 
 /* --- what an operation carries -------------------------------------------------------- */
 
@@ -406,13 +407,6 @@ bool mrf_atomic_deliver(struct mrf_ep *ep, struct mrf_op *op)
 	const uint8_t *from;
 	int i;
 
-	/* One native element, as most are. */
-	if (mrf_likely(op->total == sizeof(uint64_t) && op->nuser == 1 && op->atomic.landed)) {
-		if (op->ndesc && !mrf_desc_live(&ep->domain->space, op->desc[0]))
-			return false;
-		memcpy(op->user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
-		return true;
-	}
 	for (i = 0; i < op->ndesc; i++) {
 		if (op->user[i].iov_len &&
 		    !mrf_desc_live(&ep->domain->space, op->desc[i]))

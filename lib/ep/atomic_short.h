@@ -11,8 +11,9 @@
 #include "base/iov.h"
 #include "ep/atomic.h"
 #include "ep/short.h"
+#include "mr/desc.h"
 
-static inline bool mrf_one_is_native(const struct mrf_atomic_one *one)
+static MRF_ALWAYS_INLINE bool mrf_one_is_native(const struct mrf_atomic_one *one)
 {
 	if (one->datatype != FI_UINT64 && one->datatype != FI_INT64)
 		return false;
@@ -26,27 +27,29 @@ static inline bool mrf_one_is_native(const struct mrf_atomic_one *one)
 	}
 }
 
+static inline bool mrf_one_desc_fits(const struct mrf_mr_space *space, const void *desc,
+				     uint64_t right, const void *buf)
+{
+	return mrf_desc_covers(space, desc, right, (uintptr_t)buf, sizeof(uint64_t));
+}
+
 /* With FI_MR_LOCAL each buffer has to be inside the region of its descriptor. */
-static inline bool mrf_one_descs_fit(const struct mrf_ep *ep, const struct mrf_atomic_one *one)
+static MRF_ALWAYS_INLINE bool mrf_one_descs_fit(const struct mrf_ep *ep,
+						const struct mrf_atomic_one *one)
 {
 	const struct mrf_mr_space *space = &ep->domain->space;
-	uint64_t iova;
-	uint32_t lkey;
 
 	if (!(space->mode & FI_MR_LOCAL))
 		return true;
-	return mrf_desc_local(space, one->desc[0], FI_WRITE, (uintptr_t)one->operand, 8, &iova,
-			      &lkey) &&
+	return mrf_one_desc_fits(space, one->desc[0], FI_WRITE, one->operand) &&
 	       (one->family != MRF_ATOMIC_COMPARE ||
-		mrf_desc_local(space, one->desc[1], FI_WRITE, (uintptr_t)one->compare, 8, &iova,
-			       &lkey)) &&
+		mrf_one_desc_fits(space, one->desc[1], FI_WRITE, one->compare)) &&
 	       (one->family == MRF_ATOMIC_BASE ||
-		mrf_desc_local(space, one->desc[2], FI_READ, (uintptr_t)one->result, 8, &iova,
-			       &lkey));
+		mrf_one_desc_fits(space, one->desc[2], FI_READ, one->result));
 }
 
-static inline void mrf_one_fill_result(const struct mrf_ep *ep, struct mrf_op *op,
-			const struct mrf_atomic_one *one)
+static MRF_ALWAYS_INLINE void mrf_one_fill_result(const struct mrf_ep *ep, struct mrf_op *op,
+						  const struct mrf_atomic_one *one)
 {
 	op->nuser = 1;
 	op->user[0].iov_base = one->result;
@@ -57,7 +60,8 @@ static inline void mrf_one_fill_result(const struct mrf_ep *ep, struct mrf_op *o
 	}
 }
 
-static inline void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_one *one)
+static MRF_ALWAYS_INLINE void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op,
+					   const struct mrf_atomic_one *one)
 {
 	op->kind = MRF_OP_ATOMIC;
 	op->local = MRF_LOCAL_INLINE;
@@ -70,7 +74,7 @@ static inline void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op, const stru
 	op->atomic.native = true;
 	op->atomic.landed = true;
 	op->resolved = true;
-	op->silent = ep->selective && !(ep->op_flags & FI_COMPLETION);
+	op->silent = ep->short_silent;
 	op->inflight = 1;
 	op->stamp = ++ep->clock;
 	op->total = sizeof(uint64_t);
@@ -87,17 +91,13 @@ static inline void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op, const stru
 		mrf_one_fill_result(ep, op, one);
 }
 
-static inline int mrf_one_send_off(struct mrf_ep *ep, struct mrf_conn *conn, const struct mrf_op *op,
-		    uint32_t rkey, uint64_t remote_addr)
+static inline int mrf_one_swap(struct mrf_conn *conn, const struct mrf_op *op,
+			       struct mrf_sge *sge, uint32_t rkey, uint64_t remote_addr)
 {
-	struct mrf_sge sge = { .addr = (uintptr_t)ep->cells->cell[op->number],
-			       .len = sizeof(uint64_t),
-			       .lkey = ep->cells->mr.lkey };
-	bool compare = op->atomic.family == MRF_ATOMIC_COMPARE;
 	struct mrf_vwr wr = { .wr_id = conn->owner.id,
-			      .op = compare ? MRF_VWR_CMP_SWP : MRF_VWR_FETCH_ADD,
+			      .op = MRF_VWR_CMP_SWP,
 			      .nsge = 1,
-			      .sge = &sge,
+			      .sge = sge,
 			      .remote_addr = remote_addr,
 			      .rkey = rkey };
 
@@ -106,7 +106,24 @@ static inline int mrf_one_send_off(struct mrf_ep *ep, struct mrf_conn *conn, con
 	return mrf_vconn_atomic(conn->vconn, &wr);
 }
 
-static inline bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *peer, const struct mrf_atomic_one *one)
+static MRF_ALWAYS_INLINE int mrf_one_send_off(struct mrf_ep *ep, struct mrf_conn *conn,
+					      const struct mrf_op *op,
+					      enum mrf_atomic_family family, uint32_t rkey,
+					      uint64_t remote_addr)
+{
+	struct mrf_sge sge = { .addr = (uintptr_t)ep->cells->cell[op->number],
+			       .len = sizeof(uint64_t),
+			       .lkey = ep->cells->mr.lkey };
+	uint64_t add;
+
+	if (family == MRF_ATOMIC_COMPARE)
+		return mrf_one_swap(conn, op, &sge, rkey, remote_addr);
+	memcpy(&add, op->data, sizeof(add));
+	return mrf_vconn_fetch_add(conn->vconn, conn->owner.id, &sge, remote_addr, rkey, add);
+}
+
+static MRF_ALWAYS_INLINE bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *peer,
+					   const struct mrf_atomic_one *one)
 {
 	uint64_t remote_addr;
 	struct mrf_op *op;
@@ -123,25 +140,26 @@ static inline bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *peer, const 
 		return false;
 	mrf_one_fill(ep, op, one);
 	op->peer = peer;
-	ret = mrf_one_send_off(ep, peer->conn, op, rkey, remote_addr);
+	ret = mrf_one_send_off(ep, peer->conn, op, one->family, rkey, remote_addr);
 	if (mrf_unlikely(ret && ret != -FI_EACCES)) {
 		mrf_list_add_head(&op->node, &ep->free_ops);
 		return false;
 	}
 	if (mrf_unlikely(ret))
 		mrf_conn_denied(peer->conn);
-	mrf_conn_posted(peer->conn, op, sizeof(uint64_t));
+	mrf_conn_posted_of(ep, peer->conn, op, sizeof(uint64_t));
 	ep->nops++;
 	return true;
 }
 
-static inline bool mrf_atomic_short(struct mrf_ep *ep, const struct mrf_atomic_one *one)
+static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep,
+					       const struct mrf_atomic_one *one)
 {
 	struct mrf_peer *peer;
 	bool posted;
 
 	if (!mrf_one_is_native(one) || !one->operand || !ep->short_atomic[one->family] ||
-	    !mrf_fork_ours(ep->obj.owner) || (ep->op_flags & ~MRF_SHORT_FLAGS) ||
+	    !mrf_fork_ours(ep->obj.owner) ||
 	    !mrf_range_ok(one->remote, sizeof(uint64_t)) || !mrf_one_descs_fit(ep, one))
 		return false;
 	mrf_lock_take(&ep->lock);

@@ -10,6 +10,7 @@
 #include "ep/denied.h"
 #include "ep/greet.h"
 #include "ep/none.h"
+#include "ep/short.h"
 
 /* --- progress ------------------------------------------------------------------------------ */
 
@@ -23,7 +24,7 @@ static void completed(struct mrf_ep *ep, const struct mrf_wc *wc)
 		mrf_peer_completed(ep->last, wc);
 }
 
-void mrf_ep_progress(struct mrf_ep *ep)
+static MRF_ALWAYS_INLINE void progress(struct mrf_ep *ep)
 {
 	struct mrf_wc wc[BATCH];
 	int i, n;
@@ -35,12 +36,17 @@ void mrf_ep_progress(struct mrf_ep *ep)
 	} while (mrf_unlikely(n == BATCH));
 }
 
+void mrf_ep_progress(struct mrf_ep *ep)
+{
+	progress(ep);
+}
+
 static void source_poll(struct mrf_source *source)
 {
 	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
 
 	mrf_lock_take(&ep->lock);
-	mrf_ep_progress(ep);
+	progress(ep);
 	mrf_lock_release(&ep->lock);
 }
 
@@ -58,13 +64,14 @@ static void source_arm(struct mrf_source *source)
 
 static void allow_short(struct mrf_ep *ep)
 {
-	size_t max = mrf_vdev_limits(ep->domain->vdev)->max_msg_size;
-
-	bool reads = ep->caps & FI_READ, writes = ep->caps & FI_WRITE;
+	bool may = ep->enabled && !(ep->op_flags & ~MRF_SHORT_FLAGS);
+	bool reads = may && ep->caps & FI_READ, writes = may && ep->caps & FI_WRITE;
 	bool atomics = ep->caps & FI_ATOMIC;
+	size_t max = ep->caps & FI_RMA ? mrf_vdev_limits(ep->domain->vdev)->max_msg_size : 0;
 
-	ep->short_max[MRF_OP_READ] = ep->caps & FI_RMA && reads ? max : 0;
-	ep->short_max[MRF_OP_WRITE] = ep->caps & FI_RMA && writes ? max : 0;
+	ep->short_silent = ep->selective && !(ep->op_flags & FI_COMPLETION);
+	ep->short_max[MRF_OP_READ] = reads ? max : 0;
+	ep->short_max[MRF_OP_WRITE] = writes ? max : 0;
 	ep->short_atomic[MRF_ATOMIC_BASE] = atomics && writes;
 	ep->short_atomic[MRF_ATOMIC_FETCH] = atomics && writes && reads;
 	ep->short_atomic[MRF_ATOMIC_COMPARE] = atomics && writes && reads;
@@ -104,8 +111,10 @@ static int opsflag(struct mrf_ep *ep, int command, uint64_t *flags)
 	else if (tx && (*flags & ~(FI_TRANSMIT | MRF_OP_FLAGS_TX)))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4052, "operation flags %#lx",
 				  (unsigned long)*flags);
-	else if (tx)
+	else if (tx) {
 		ep->op_flags = *flags & ~FI_TRANSMIT;
+		allow_short(ep);
+	}
 	return 0;
 }
 

@@ -178,6 +178,7 @@ bool mrf_greet_welcomed(struct mrf_conn *conn, const struct mrf_cm_event *event,
 	peer->instance = welcome.instance;
 	peer->space_id = welcome.space_id;
 	peer->mr_mode = welcome.mr_mode;
+	peer->key_form = mrf_key_form(welcome.mr_mode);
 	peer->events = welcome.flags & MRF_WELCOME_EVENTS;
 	peer->max_asks = (unsigned)mrf_min(welcome.asks, MRF_ASKS);
 	return true;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "ep/atomic.h"
 #include "ep/commit.h"
+#include "mr/desc.h"
 
 static struct mrf_op *one_more(struct mrf_ep *ep)
 {
@@ -80,7 +81,16 @@ void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op)
 	ep->nops--;
 }
 
-static bool deliver(struct mrf_ep *ep, struct mrf_op *op)
+/* One native element, as most are: straight out of its cell. */
+static inline bool deliver_one(const struct mrf_ep *ep, const struct mrf_op *op)
+{
+	if (op->ndesc && mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->desc[0])))
+		return false;
+	memcpy(op->user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
+	return true;
+}
+
+static __attribute__((noinline)) bool deliver_more(struct mrf_ep *ep, struct mrf_op *op)
 {
 	const char *from = op->bounce;
 	int i;
@@ -95,6 +105,13 @@ static bool deliver(struct mrf_ep *ep, struct mrf_op *op)
 	return true;
 }
 
+static inline bool deliver(struct mrf_ep *ep, struct mrf_op *op)
+{
+	if (mrf_likely(op->atomic.landed && op->total == sizeof(uint64_t) && op->nuser == 1))
+		return deliver_one(ep, op);
+	return deliver_more(ep, op);
+}
+
 static struct mrf_cntr *cntr_of(const struct mrf_ep *ep, const struct mrf_op *op)
 {
 	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
@@ -102,23 +119,23 @@ static struct mrf_cntr *cntr_of(const struct mrf_ep *ep, const struct mrf_op *op
 
 #define UNDELIVERED "done, but the region for what it brought back was closed meanwhile"
 
+static __attribute__((noinline)) void undelivered(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4260, UNDELIVERED);
+	mrf_op_fail(ep, op, FI_EFAULT, 4260, UNDELIVERED);
+}
+
 void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op)
 {
-	struct mrf_cntr *cntr = cntr_of(ep, op);
+	struct mrf_cntr *cntr;
 
 	if (op->nuser && mrf_unlikely(!deliver(ep, op))) {
-		mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4260, UNDELIVERED);
-		mrf_op_fail(ep, op, FI_EFAULT, 4260, UNDELIVERED);
+		undelivered(ep, op);
 		return;
 	}
-	if (ep->tx_cq && !op->silent) {
-		struct mrf_comp comp = { .op_context = op->context,
-					 .flags = op->comp_flags,
-					 .len = op->total,
-					 .src_addr = FI_ADDR_NOTAVAIL };
-
-		mrf_cq_write(ep->tx_cq, &comp);
-	}
+	if (ep->tx_cq && !op->silent)
+		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
+	cntr = cntr_of(ep, op);
 	if (cntr)
 		mrf_cntr_add(cntr, 1);
 	mrf_op_free(ep, op);

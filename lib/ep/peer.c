@@ -269,6 +269,13 @@ static void settle(struct mrf_peer *peer, struct mrf_op *op)
 	}
 }
 
+static __attribute__((noinline)) void failed(struct mrf_conn *conn, struct mrf_op *op,
+					     const struct mrf_wc *wc)
+{
+	mrf_conn_failed(conn, op, wc);
+	mrf_msg_sent(conn, conn->head - 1, wc);
+}
+
 void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
 {
 	struct mrf_peer *peer = conn->peer;
@@ -280,8 +287,7 @@ void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
 	if (op)
 		op->inflight--;
 	if (mrf_unlikely(wc->status != MRF_WC_OK)) {
-		mrf_conn_failed(conn, op, wc);
-		mrf_msg_sent(conn, conn->head - 1, wc);
+		failed(conn, op, wc);
 	} else if (op) {
 		op->acked += posted->len;
 		peer->losses = 0;

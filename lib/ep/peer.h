@@ -53,6 +53,7 @@ struct mrf_peer {
 	uint64_t instance;	/* of the peer's endpoint, 0 before the first welcome */
 	uint64_t space_id;	/* of the peer's domain: whose raw keys are its */
 	uint64_t mr_mode;	/* of the peer's domain */
+	struct mrf_key_form key_form; /* in it; READY */
 	bool events;		/* immediate data are event numbers there */
 	unsigned tries;		/* connection attempts since the last success */
 	unsigned challenges;	/* likewise: how often a proof was asked for */
@@ -213,21 +214,31 @@ bool mrf_ask_release(struct mrf_peer *peer);
 
 /* --- posting --------------------------------------------------------------------------- */
 
-/* Room for one more work request on the connection and in the endpoint's CQ. */
-static inline bool mrf_conn_room(const struct mrf_conn *conn)
+/* Room for one more work request on the connection and in the CQ of its endpoint, ep. */
+static inline bool mrf_conn_room_of(const struct mrf_ep *ep, const struct mrf_conn *conn)
 {
-	return conn->tail - conn->head < MRF_CONN_RING - 1 &&
-	       conn->peer->ep->scq_used < MRF_EP_SCQ;
+	return conn->tail - conn->head < MRF_CONN_RING - 1 && ep->scq_used < MRF_EP_SCQ;
 }
 
-/* Remembers what was just posted. */
-static inline void mrf_conn_posted(struct mrf_conn *conn, struct mrf_op *op, uint64_t len)
+static inline bool mrf_conn_room(const struct mrf_conn *conn)
+{
+	return mrf_conn_room_of(conn->peer->ep, conn);
+}
+
+/* Remembers what was just posted on a connection of ep. */
+static inline void mrf_conn_posted_of(struct mrf_ep *ep, struct mrf_conn *conn,
+				      struct mrf_op *op, uint64_t len)
 {
 	struct mrf_posted *posted = &conn->ring[conn->tail++ % MRF_CONN_RING];
 
 	posted->op = op;
 	posted->len = len;
-	conn->peer->ep->scq_used++;
+	ep->scq_used++;
+}
+
+static inline void mrf_conn_posted(struct mrf_conn *conn, struct mrf_op *op, uint64_t len)
+{
+	mrf_conn_posted_of(conn->peer->ep, conn, op, len);
 }
 
 /* See denied.h. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include "base/iov.h"
 #include "ep/short.h"
+#include "mr/desc.h"
 
 struct request {
 	enum mrf_op_kind kind;
@@ -36,7 +37,7 @@ static inline void fill(struct mrf_ep *ep, struct mrf_op *op, const struct reque
 	op->kind = req->kind;
 	op->comp_flags = FI_RMA | (req->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->resolved = true;
-	op->silent = ep->selective && !(ep->op_flags & FI_COMPLETION);
+	op->silent = ep->short_silent;
 	op->inflight = 1;
 	op->stamp = ++ep->clock;
 	op->total = req->len;
@@ -98,7 +99,7 @@ static inline bool post(struct mrf_ep *ep, struct mrf_peer *peer, const struct r
 	}
 	if (mrf_unlikely(ret))
 		mrf_conn_denied(peer->conn);
-	mrf_conn_posted(peer->conn, op, req->len);
+	mrf_conn_posted_of(ep, peer->conn, op, req->len);
 	ep->nops++;
 	return true;
 }
@@ -111,7 +112,7 @@ static inline bool try_short(struct mrf_ep *ep, const struct request *req)
 	bool posted;
 
 	if (!req->len || req->len > ep->short_max[req->kind] ||
-	    !mrf_fork_ours(ep->obj.owner) || (ep->op_flags & ~MRF_SHORT_FLAGS) ||
+	    !mrf_fork_ours(ep->obj.owner) ||
 	    !mrf_range_ok(req->remote, req->len) ||
 	    !mrf_desc_local(&ep->domain->space, req->desc,
 			    req->kind == MRF_OP_READ ? FI_READ : FI_WRITE, req->buf, req->len,

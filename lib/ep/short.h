@@ -17,19 +17,19 @@ static inline struct mrf_peer *mrf_short_peer(struct mrf_ep *ep, fi_addr_t addr)
 {
 	struct mrf_peer *peer;
 
-	if (mrf_unlikely(addr >= ep->npeers || ep->nops >= MRF_EP_OPS))
+	if (mrf_unlikely(addr >= ep->npeers))
 		return NULL;
 	peer = ep->peers[addr];
 	if (mrf_unlikely(!peer || peer->state != MRF_PEER_READY ||
 			 peer->gen !=
 				 atomic_load_explicit(peer->gen_word, memory_order_acquire) ||
-			 !mrf_list_empty(&peer->queue) || !mrf_conn_room(peer->conn)))
+			 !mrf_list_empty(&peer->queue) || !mrf_conn_room_of(ep, peer->conn)))
 		return NULL;
 	return peer;
 }
 
-/* One that was used before, reset; NULL: there is none. */
-static inline struct mrf_op *mrf_short_take(struct mrf_ep *ep)
+/* One that was used before, reset; NULL: there is none, as when all that may be are in use. */
+static MRF_ALWAYS_INLINE struct mrf_op *mrf_short_take(struct mrf_ep *ep)
 {
 	struct mrf_list *node = mrf_list_first(&ep->free_ops);
 	struct mrf_op *op;
@@ -49,7 +49,7 @@ static inline bool mrf_short_aim(const struct mrf_peer *peer, enum mrf_op_kind k
 {
 	struct mrf_key_direct direct;
 
-	if (mrf_key_unpack(peer->mr_mode, key, &direct)) {
+	if (mrf_key_take(&peer->key_form, key, &direct)) {
 		*rkey = direct.rkey;
 		*remote_addr = direct.iova_base + remote;
 		*event = 0;

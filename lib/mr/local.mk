@@ -23,6 +23,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/mr_ops.c \
 	lib/mr/mr_pool.c \
 	lib/mr/mr_pool.h \
+	lib/mr/desc.h \
 	lib/mr/mr_raw.c \
 	lib/mr/mr_reach.c \
 	lib/mr/mr_space.c \

@@ -331,7 +331,7 @@ static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requeste
 	mrf_mr_move(mr, state);
 	if (mrf_likely(state == MRF_STATE_ENABLED)) {
 		mrf_mr_key_show(mr);
-		mrf_mr_set_live(mr->space->pool, mr);
+		mrf_mr_set_live(mr);
 	} else {
 		mr->fid.key = FI_KEY_NOTAVAIL;
 	}

@@ -187,23 +187,44 @@ struct mrf_key_direct {
 
 uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset);
 
-/*
- * target_mode: mr_mode of the domain that made the key. False: ask the target. Inline for
- * the sake of 8-byte accesses.
- */
-static inline bool mrf_key_unpack(uint64_t target_mode, uint64_t key,
-				  struct mrf_key_direct *direct)
+/* What keys look like that carry it, in the domains of one mr_mode. */
+struct mrf_key_form {
+	uint64_t fixed;	 /* the bits that are the same in all of them ... */
+	uint64_t want;	 /* ... and what they are; beside them: there is no such key */
+	uint64_t offset; /* the bits of the offset */
+};
+
+static inline struct mrf_key_form mrf_key_form(uint64_t target_mode)
 {
 	bool virt = target_mode & FI_MR_VIRT_ADDR;
 	uint64_t offset = virt ? 0 : MRF_KEY_OFFSET_MASK;
 
 	/* Where raw keys are required, no other will do. */
-	if ((target_mode & (FI_MR_PROV_KEY | FI_MR_RAW)) != FI_MR_PROV_KEY || !(uint32_t)key ||
-	    (key & ~(offset | UINT32_MAX)) != (virt ? 0 : MRF_KEY_DIRECT))
+	if ((target_mode & (FI_MR_PROV_KEY | FI_MR_RAW)) != FI_MR_PROV_KEY)
+		return (struct mrf_key_form){ .want = 1 };
+	return (struct mrf_key_form){ .fixed = ~(offset | UINT32_MAX),
+				      .want = virt ? 0 : MRF_KEY_DIRECT,
+				      .offset = offset };
+}
+
+/* False: ask the target. Inline for the sake of 8-byte accesses. */
+static inline bool mrf_key_take(const struct mrf_key_form *form, uint64_t key,
+				struct mrf_key_direct *direct)
+{
+	if ((key & form->fixed) != form->want || !(uint32_t)key)
 		return false;
 	direct->rkey = (uint32_t)key;
-	direct->iova_base = (key & offset) >> MRF_KEY_OFFSET_SHIFT;
+	direct->iova_base = (key & form->offset) >> MRF_KEY_OFFSET_SHIFT;
 	return true;
+}
+
+/* The same; target_mode: mr_mode of the domain that made the key. */
+static inline bool mrf_key_unpack(uint64_t target_mode, uint64_t key,
+				  struct mrf_key_direct *direct)
+{
+	struct mrf_key_form form = mrf_key_form(target_mode);
+
+	return mrf_key_take(&form, key, direct);
 }
 
 /* --- the target's side: what the agent answers ------------------------------------ */
@@ -325,18 +346,8 @@ struct mrf_desc {
 	struct mrf_mr_seg seg;
 };
 
-/* False: not a live descriptor of this space. Lock-free; fast path. */
+/* False: not a live descriptor of this space. Lock-free; fast path. Short forms: mr/desc.h. */
 bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
 		  struct mrf_desc *out);
-
-/* The same, and nothing more is wanted. */
-bool mrf_desc_live(const struct mrf_mr_space *space, const void *desc);
-
-/*
- * Short form for a region of one segment: true when desc is live, grants the right (FI_READ
- * or FI_WRITE) and contains all of [addr, addr + len); then where the kernel has it.
- */
-bool mrf_desc_local(const struct mrf_mr_space *space, const void *desc, uint64_t right,
-		    uint64_t addr, uint64_t len, uint64_t *iova, uint32_t *lkey);
 
 #endif

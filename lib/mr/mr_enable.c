@@ -26,7 +26,7 @@ void mrf_mr_open_locked(struct mrf_mr *mr)
 {
 	mrf_mr_key_show(mr);
 	mrf_mr_move(mr, MRF_STATE_ENABLED);
-	mrf_mr_set_live(mr->space->pool, mr);
+	mrf_mr_set_live(mr);
 }
 
 /*

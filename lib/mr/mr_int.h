@@ -23,10 +23,11 @@
  * nothing changes but its state (mr/mr_state.h) and, once, before it is enabled, its kernel
  * regions; the agent reads it under space->lock, through the key.
  *
- * mrf_desc_get reads the second half without a lock. live is generation << 1 | live;
- * the words below it change only while the region is not live, and a generation never
- * comes back (a region that has used up all of them is retired), so a reader that finds
- * the same live word before and after copying has a whole copy.
+ * mrf_desc_get reads the second half without a lock. live is the region's descriptor while
+ * it is live, else a word that no descriptor equals that leads to this region. The words
+ * below it, and nseg, change only while the region is not live, and no descriptor ever comes
+ * back (a region that has used up all of its generations is retired), so a reader that finds
+ * the descriptor there before and after copying has a whole copy.
  */
 struct mrf_mr {
 	struct fid_mr fid;	    /* class UNSPEC: closed */
@@ -57,9 +58,9 @@ struct mrf_mr {
 	uint32_t state; /* enum mrf_mr_state */
 	uint32_t users; /* threads between mrf_mr_enter and mrf_mr_leave */
 	bool keyed;	/* key is in space->keys; guarded by space->lock */
+	uint16_t nseg;	/* at least 1: no bytes at all are one empty segment */
 	uint32_t index; /* in the pool; immutable */
-	_Atomic uint32_t live;
-	uint32_t nseg;	 /* at least 1: no bytes at all are one empty segment */
+	_Atomic uint64_t live;
 	uint64_t access; /* FI_* rights, without what was only tolerated */
 	/* &seg; or nseg of them and nseg struct mrf_vmr, allocated. */
 	struct mrf_mr_seg *segs;

@@ -34,12 +34,13 @@ _Static_assert(MRF_DESC_TAG_SHIFT == 48, "16 bits are left for the tag");
 
 /* Chunks never move and live as long as the pool. All but returned: space->lock. */
 struct mrf_mr_pool {
+	/* First, where it is found with an instruction less. */
+	_Atomic(struct mrf_mr *) chunk[MRF_MR_CHUNKS];
 	uint32_t tag;  /* never 0: tells pools, and descriptors from pointers */
 	uint32_t used; /* regions ever handed out */
 	struct mrf_mr *spare;
 	_Atomic(struct mrf_mr *)
 		returned; /* pushed without the lock, taken all at once */
-	_Atomic(struct mrf_mr *) chunk[MRF_MR_CHUNKS];
 };
 
 struct mrf_mr_pool *mrf_mr_pool_new(void); /* NULL: no memory */
@@ -71,10 +72,10 @@ static inline void mrf_mr_pool_unget(struct mrf_mr_pool *pool, struct mrf_mr *mr
 /* Gives back one that was live. Needs no lock. */
 static inline void mrf_mr_pool_put(struct mrf_mr_pool *pool, struct mrf_mr *mr)
 {
-	uint32_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
+	uint64_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
 
 	/* Retired: another use would make a descriptor that was valid before. */
-	if (mrf_unlikely(live >> 1 > MRF_DESC_GEN_MAX))
+	if (mrf_unlikely(live >> MRF_DESC_TAG_SHIFT != pool->tag))
 		return;
 	mr->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
 	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &mr->next, mr,
@@ -104,25 +105,45 @@ static inline void mrf_mr_set_keys(struct mrf_mr *mr, const struct mrf_mr_seg *s
 	MRF_MR_PUT(mr->seg.lkey, seg->lkey);
 }
 
-/* Makes fid.mem_desc, which mrf_desc_get knows until mrf_mr_set_dead. */
-static inline void mrf_mr_set_live(const struct mrf_mr_pool *pool, struct mrf_mr *mr)
+/*
+ * What live is in a region that is not: the next descriptor, with each bit of the index turned
+ * over, so that whoever comes with that very word is led elsewhere.
+ */
+static inline uint64_t mrf_mr_dead_word(const struct mrf_mr_pool *pool, uint32_t gen,
+					uint32_t index)
 {
-	uint32_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
-	uintptr_t desc = (uintptr_t)pool->tag << MRF_DESC_TAG_SHIFT |
-			 (uintptr_t)(live >> 1) << MRF_DESC_GEN_SHIFT | mr->index;
+	return (uint64_t)pool->tag << MRF_DESC_TAG_SHIFT |
+	       (uint64_t)gen << MRF_DESC_GEN_SHIFT | (index ^ MRF_DESC_INDEX_MASK);
+}
 
-	atomic_store_explicit(&mr->live, live | 1, memory_order_release);
-	mr->fid.mem_desc = (void *)desc;
+static inline bool mrf_mr_is_live(const struct mrf_mr *mr)
+{
+	uint64_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
+
+	return (live & MRF_DESC_INDEX_MASK) == mr->index;
+}
+
+/* Makes fid.mem_desc, which mrf_desc_get knows until mrf_mr_set_dead. Not live before. */
+static inline void mrf_mr_set_live(struct mrf_mr *mr)
+{
+	uint64_t desc = atomic_load_explicit(&mr->live, memory_order_relaxed) ^
+			MRF_DESC_INDEX_MASK;
+
+	atomic_store_explicit(&mr->live, desc, memory_order_release);
+	mr->fid.mem_desc = (void *)(uintptr_t)desc;
 }
 
 /* Harmless when it is dead. The key is shown no more, either. */
 static inline void mrf_mr_set_dead(struct mrf_mr *mr)
 {
-	uint32_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
+	uint64_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
 
-	/* From live to not live in the next generation. */
-	if (live & 1)
-		atomic_store_explicit(&mr->live, live + 1, memory_order_release);
+	/* Not live in the next generation; behind the last one the tag is another. */
+	if (mrf_mr_is_live(mr))
+		atomic_store_explicit(&mr->live,
+				      (live ^ MRF_DESC_INDEX_MASK) +
+					      (1ull << MRF_DESC_GEN_SHIFT),
+				      memory_order_release);
 	mr->fid.mem_desc = NULL;
 	mr->fid.key = FI_KEY_NOTAVAIL;
 }

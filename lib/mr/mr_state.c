@@ -212,7 +212,7 @@ static bool shows_right(const struct mrf_mr *mr)
 {
 	bool serves = mrf_mr_state_serves(mr->state);
 	bool raw = mr->space->mode & FI_MR_RAW;
-	bool live = atomic_load_explicit(&mr->live, memory_order_relaxed) & 1;
+	bool live = mrf_mr_is_live(mr);
 
 	if (!serves || raw)
 		return mr->fid.key == FI_KEY_NOTAVAIL && live == serves &&

@@ -84,6 +84,55 @@ void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
 		cq->spare = err;
 }
 
+/* Whatever is not usual; nothing is done yet, and the lock is not held. */
+static __attribute__((noinline, cold)) void write_own_slow(struct mrf_cq *cq, void *op_context,
+							   uint64_t flags, size_t len)
+{
+	struct mrf_comp comp = { .op_context = op_context,
+				 .flags = flags,
+				 .len = len,
+				 .src_addr = FI_ADDR_NOTAVAIL };
+
+	mrf_cq_write(cq, &comp);
+}
+
+static __attribute__((noinline, cold)) void wake(struct mrf_cq *cq)
+{
+	mrf_lock_wake(&cq->lock);
+	mrf_wait_signal(&cq->wait);
+}
+
+static __attribute__((noinline, cold)) void write_own_locked(struct mrf_cq *cq, void *op_context,
+							     uint64_t flags, size_t len)
+{
+	mrf_lock_release(&cq->lock);
+	write_own_slow(cq, op_context, flags, len);
+}
+
+/* It calls nothing but in its last call, so that no register is saved. */
+void mrf_cq_write_own(struct mrf_cq *cq, void *op_context, uint64_t flags, size_t len)
+{
+	struct mrf_cq_slot *slot;
+	size_t used;
+
+	if (mrf_unlikely(!mrf_lock_try(&cq->lock)))
+		return write_own_slow(cq, op_context, flags, len);
+	used = mrf_cq_used(cq);
+	if (mrf_unlikely(cq->lost || used > cq->mask))
+		return write_own_locked(cq, op_context, flags, len);
+	slot = mrf_cq_slot_at(cq, cq->tail++);
+	slot->comp = (struct mrf_comp){ .op_context = op_context,
+					.flags = flags,
+					.len = len,
+					.src_addr = FI_ADDR_NOTAVAIL };
+	slot->err = NULL;
+	atomic_store_explicit(&cq->pending, used + 1, memory_order_release);
+	if (mrf_unlikely(mrf_lock_leave(&cq->lock)))
+		return wake(cq);
+	if (mrf_unlikely(mrf_wait_heard(&cq->wait)))
+		mrf_wait_signal(&cq->wait);
+}
+
 void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err)
 {
 	struct mrf_comp_err *copy = malloc(sizeof(*copy));

@@ -59,6 +59,8 @@ int mrf_cq_trywait(struct mrf_cq *cq);
  * -FI_EAVAIL with FI_EOVERRUN for ever, as fi_cq(3) "NOTES" has it: never silently.
  */
 void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp);
+/* The same of an operation of one's own, which has nothing but these, in fewer instructions. */
+void mrf_cq_write_own(struct mrf_cq *cq, void *op_context, uint64_t flags, size_t len);
 void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err);
 
 #endif

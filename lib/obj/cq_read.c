@@ -50,25 +50,24 @@ static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i,
 static inline ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count,
 			   fi_addr_t *src_addr)
 {
-	ssize_t n = 0;
+	size_t head = cq->head, most = mrf_min(count, mrf_cq_used(cq)), n;
 
-	if (cq->head == cq->tail)
+	if (head == cq->tail)
 		return cq->lost ? -FI_EAVAIL : -FI_EAGAIN;
-	while ((size_t)n < count && cq->head != cq->tail) {
-		struct mrf_cq_slot *slot = mrf_cq_slot_at(cq, cq->head);
+	for (n = 0; n < most; n++, head++) {
+		struct mrf_cq_slot *slot = mrf_cq_slot_at(cq, head);
 
 		if (mrf_unlikely(slot->err))
 			break;
-		copy_entry(cq, buf, (size_t)n, &slot->comp);
+		copy_entry(cq, buf, n, &slot->comp);
 		if (src_addr)
 			src_addr[n] = slot->comp.src_addr;
-		cq->head++;
-		n++;
 	}
 	if (!n)
 		return count ? -FI_EAVAIL : 0;
+	cq->head = head;
 	mrf_cq_publish_locked(cq);
-	return n;
+	return (ssize_t)n;
 }
 
 static int check_buf(const void *buf, size_t count)
@@ -79,8 +78,8 @@ static int check_buf(const void *buf, size_t count)
 			  "reading %zu completions into a NULL buffer", count);
 }
 
-static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count,
-			   fi_addr_t *src_addr)
+static MRF_ALWAYS_INLINE ssize_t read_some(struct fid_cq *fid, void *buf, size_t count,
+					   fi_addr_t *src_addr)
 {
 	struct mrf_cq *cq = mrf_cq_of(fid);
 	ssize_t ret = mrf_obj_check(&cq->obj, "fi_cq_read");
@@ -101,9 +100,15 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count,
 	return ret;
 }
 
+static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count,
+			   fi_addr_t *src_addr)
+{
+	return read_some(fid, buf, count, src_addr);
+}
+
 static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
 {
-	return cq_readfrom(fid, buf, count, NULL);
+	return read_some(fid, buf, count, NULL);
 }
 
 struct sread {

@@ -218,18 +218,6 @@ void mrf_wait_unlink(struct mrf_wait_link *link)
 	mrf_lock_release(&wait->lock);
 }
 
-void mrf_wait_poll(struct mrf_wait *wait)
-{
-	mrf_lock_take(&wait->lock);
-	mrf_list_each (node, &wait->links) {
-		struct mrf_wait_link *link =
-			mrf_list_entry(node, struct mrf_wait_link, node);
-
-		link->source->poll(link->source);
-	}
-	mrf_lock_release(&wait->lock);
-}
-
 static void arm(struct mrf_wait *wait, struct mrf_bell *bell)
 {
 	bell_silence(bell);
@@ -245,7 +233,7 @@ static void arm(struct mrf_wait *wait, struct mrf_bell *bell)
 
 void mrf_wait_signal(struct mrf_wait *wait)
 {
-	if (mrf_likely(!atomic_load(&wait->waiters)))
+	if (mrf_likely(!mrf_wait_heard(wait)))
 		return;
 	mrf_lock_take(&wait->wake_lock);
 	mrf_list_each (node, &wait->asleep)

@@ -85,12 +85,28 @@ int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
  */
 void mrf_wait_unlink(struct mrf_wait_link *link);
 
-/* Polls every source once. */
-void mrf_wait_poll(struct mrf_wait *wait);
+/* Polls every source once. Inline: every read of an empty queue does. */
+static inline void mrf_wait_poll(struct mrf_wait *wait)
+{
+	mrf_lock_take(&wait->lock);
+	mrf_list_each (node, &wait->links) {
+		struct mrf_wait_link *link =
+			mrf_list_entry(node, struct mrf_wait_link, node);
+
+		link->source->poll(link->source);
+	}
+	mrf_lock_release(&wait->lock);
+}
+
 /*
  * Wakes whoever is blocked on this wait; cheap when nobody is. Any thread, any lock held.
  */
 void mrf_wait_signal(struct mrf_wait *wait);
+/* Would it do anything? */
+static inline bool mrf_wait_heard(struct mrf_wait *wait)
+{
+	return atomic_load(&wait->waiters);
+}
 
 /*
  * Blocks until attempt(arg) answers something else than -FI_EAGAIN and returns that;

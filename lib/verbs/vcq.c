@@ -99,6 +99,21 @@ static enum mrf_wc_kind to_kind(enum ibv_wc_opcode opcode)
 	return opcode == IBV_WC_RECV ? MRF_WC_RECV : MRF_WC_SENT;
 }
 
+/* Only what the kind has: most are of something sent, which has no more than its end. */
+static inline void convert(const struct ibv_wc *wc, struct mrf_wc *out)
+{
+	out->wr_id = wc->wr_id;
+	out->status = mrf_likely(wc->status == IBV_WC_SUCCESS) ? MRF_WC_OK :
+								 to_status(wc->status);
+	out->raw_status = (int)wc->status;
+	out->kind = MRF_WC_SENT;
+	if (wc->opcode & IBV_WC_RECV) {
+		out->kind = to_kind(wc->opcode);
+		out->byte_len = wc->byte_len;
+		out->imm = ntohl(wc->imm_data);
+	}
+}
+
 int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *out, int n)
 {
 	struct ibv_wc wc[POLL_BATCH];
@@ -107,14 +122,8 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *out, int n)
 	got = ibv_poll_cq(cq->cq, n < POLL_BATCH ? n : POLL_BATCH, wc);
 	if (mrf_unlikely(got < 0))
 		return -FI_EIO;
-	for (i = 0; i < got; i++) {
-		out[i].wr_id = wc[i].wr_id;
-		out[i].status = to_status(wc[i].status);
-		out[i].kind = to_kind(wc[i].opcode);
-		out[i].raw_status = (int)wc[i].status;
-		out[i].byte_len = wc[i].byte_len;
-		out[i].imm = ntohl(wc[i].imm_data);
-	}
+	for (i = 0; i < got; i++)
+		convert(&wc[i], &out[i]);
 	return got;
 }
 

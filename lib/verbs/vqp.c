@@ -165,6 +165,25 @@ int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
 	return mrf_likely(!err) ? 0 : to_fi(err);
 }
 
+int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
+			uint64_t remote_addr, uint32_t rkey, uint64_t add)
+{
+	struct ibv_send_wr *bad, post;
+	int err;
+
+	post.wr_id = wr_id;
+	post.next = NULL;
+	post.sg_list = (struct ibv_sge *)sge;
+	post.num_sge = 1;
+	post.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	post.send_flags = IBV_SEND_SIGNALED;
+	post.wr.atomic.remote_addr = remote_addr;
+	post.wr.atomic.rkey = rkey;
+	post.wr.atomic.compare_add = add;
+	err = ibv_post_send(conn->qp, &post, &bad);
+	return mrf_likely(!err) ? 0 : to_fi(err);
+}
+
 int mrf_qp_post(struct ibv_qp *qp, const struct mrf_vwr *wr)
 {
 	/* Not initialised as a whole: what these operations do not use costs more than they do. */

@@ -193,6 +193,9 @@ int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
 			struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey,
 			uint32_t imm);
+/* FETCH_ADD; what was there comes into the piece, of 8 bytes. */
+int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
+			uint64_t remote_addr, uint32_t rkey, uint64_t add);
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge);
 
 #endif

@@ -1302,6 +1302,20 @@ int mrf_vconn_atomic(struct mrf_vconn *conn, const struct mrf_vwr *wr)
 	return mrf_vconn_post(conn, wr);
 }
 
+int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
+			uint64_t remote_addr, uint32_t rkey, uint64_t add)
+{
+	struct mrf_vwr wr = { .wr_id = wr_id,
+			      .op = MRF_VWR_FETCH_ADD,
+			      .nsge = 1,
+			      .sge = sge,
+			      .remote_addr = remote_addr,
+			      .rkey = rkey,
+			      .operand = add };
+
+	return mrf_vconn_atomic(conn, &wr);
+}
+
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
 {
 	struct recv *recv = calloc(1, sizeof(*recv));

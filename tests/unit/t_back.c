@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Regions that are pinned on demand: what is pinned when a peer asks, and until when. */
 #include <pthread.h>
+#include "mr/desc.h"
 #include "back_fixture.h"
 
 static struct unit_capture cap;

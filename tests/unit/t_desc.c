@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include "mr/desc.h"
 #include "mr_fixture.h"
 
 static void set_all(struct mrf_mr *mr, uint32_t value)
@@ -126,6 +127,79 @@ START_TEST(desc_garbage_is_recognised)
 }
 END_TEST
 
+/* What a slot holds while its region is not there is nobody's descriptor either. */
+START_TEST(desc_no_word_of_a_slot_without_a_region_passes)
+{
+	struct mrf_mr *slot;
+	struct fid_mr *mr;
+	uintptr_t i;
+
+	env_open(FI_MR_ALLOCATED);
+	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
+	slot = atomic_load(&env.space.pool->chunk[0]);
+	ck_assert(known((void *)(uintptr_t)atomic_load(&slot[0].live)));
+	env_must_close(mr);
+	for (i = 0; i < MRF_MR_CHUNK; i++) {
+		uint64_t word = atomic_load(&slot[i].live);
+
+		ck_assert(!known((void *)i));
+		ck_assert(!known((void *)(uintptr_t)word));
+		ck_assert(!known((void *)(uintptr_t)(word ^ MRF_DESC_INDEX_MASK)));
+	}
+	env_close();
+}
+END_TEST
+
+/* The short forms: one region, asked about this and that. */
+START_TEST(desc_short_forms_look_at_right_and_bounds)
+{
+	struct fid_mr *mr, *two;
+	struct iovec iov[2];
+	struct mrf_desc out;
+	uintptr_t at;
+	uint64_t iova;
+	uint32_t lkey;
+	void *d;
+
+	env_open(FI_MR_ALLOCATED);
+	at = (uintptr_t)mem + 100;
+	iov[0] = (struct iovec){ mem, 64 };
+	iov[1] = (struct iovec){ mem + PAGE, 64 };
+	mr = env_must_reg(mem + 100, 200, FI_WRITE, 0);
+	two = env_must_regv(iov, 2, FI_WRITE, 0);
+	d = fi_mr_desc(mr);
+#define COVERS(desc, right, addr, len) mrf_desc_covers(&env.space, desc, right, addr, len)
+#define LOCAL(desc, right, addr, len) \
+	mrf_desc_local(&env.space, desc, right, addr, len, &iova, &lkey)
+#define BOTH(yes, ...)                              \
+	do {                                        \
+		ck_assert(COVERS(__VA_ARGS__) == yes); \
+		ck_assert(LOCAL(__VA_ARGS__) == yes);  \
+	} while (0)
+	BOTH(true, d, FI_WRITE, at, 200);
+	BOTH(true, d, FI_WRITE, at + 192, 8);
+	ck_assert(mrf_desc_get(&env.space, d, &out));
+	ck_assert_uint_eq(iova, out.seg.iova + 192);
+	ck_assert_uint_eq(lkey, out.seg.lkey);
+	BOTH(false, d, FI_READ, at, 8);
+	BOTH(false, d, FI_WRITE, at - 1, 8);
+	BOTH(false, d, FI_WRITE, at + 193, 8);
+	BOTH(false, d, FI_WRITE, at, 201);
+	BOTH(false, d, FI_WRITE, at, UINT64_MAX);
+	BOTH(false, d, FI_WRITE, UINT64_MAX - 7, 8);
+	BOTH(false, NULL, FI_WRITE, at, 8);
+	/* Of several segments somebody else looks for the right one. */
+	BOTH(false, fi_mr_desc(two), FI_WRITE, (uintptr_t)mem, 8);
+	ck_assert(mrf_desc_live(&env.space, d));
+	env_must_close(mr);
+	ck_assert(!mrf_desc_live(&env.space, d));
+	BOTH(false, d, FI_WRITE, at, 8);
+	ck_assert(mrf_desc_live(&env.space, fi_mr_desc(two)));
+	env_must_close(two);
+	env_close();
+}
+END_TEST
+
 START_TEST(desc_of_another_domain_is_foreign)
 {
 	struct mrf_mr_space other = { 0 };
@@ -141,7 +215,7 @@ START_TEST(desc_of_another_domain_is_foreign)
 	theirs = mrf_mr_pool_get(other.pool);
 	ck_assert_ptr_nonnull(theirs);
 	set_all(theirs, 1);
-	mrf_mr_set_live(other.pool, theirs);
+	mrf_mr_set_live(theirs);
 	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
 	ck_assert(!mrf_desc_get(&other, fi_mr_desc(mr), &out));
 	ck_assert(mrf_desc_get(&other, theirs->fid.mem_desc, &out));
@@ -162,7 +236,7 @@ START_TEST(desc_slot_that_used_up_its_generations_is_retired)
 	env_open(FI_MR_ALLOCATED);
 	env_must_close(env_must_reg(mem, PAGE, FI_SEND, 0));
 	slot = atomic_load(&env.space.pool->chunk[0]);
-	atomic_store(&slot->live, MRF_DESC_GEN_MAX << 1);
+	atomic_store(&slot->live, mrf_mr_dead_word(env.space.pool, MRF_DESC_GEN_MAX, 0));
 	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
 	last = fi_mr_desc(mr);
 	ck_assert_uint_eq((uintptr_t)last & MRF_DESC_INDEX_MASK, 0);
@@ -243,7 +317,7 @@ START_TEST(desc_get_never_copies_half_of_a_change)
 		ck_assert_int_eq(pthread_create(&thread[i], NULL, reader, NULL), 0);
 	for (i = 1; i <= TURNS; i++) {
 		set_all(mr, i);
-		mrf_mr_set_live(env.space.pool, mr);
+		mrf_mr_set_live(mr);
 		atomic_store(&shared, mr->fid.mem_desc);
 		/* Alive for various times: readers are caught at every point. */
 		for (spin = i & 63; spin; spin--)
@@ -269,6 +343,8 @@ static TCase *desc(void)
 	tcase_add_test(tc, desc_of_several_segments_shows_all_of_them);
 	tcase_add_test(tc, desc_is_stale_after_close_even_when_the_slot_is_used_again);
 	tcase_add_test(tc, desc_garbage_is_recognised);
+	tcase_add_test(tc, desc_no_word_of_a_slot_without_a_region_passes);
+	tcase_add_test(tc, desc_short_forms_look_at_right_and_bounds);
 	tcase_add_test(tc, desc_of_another_domain_is_foreign);
 	tcase_add_test(tc, desc_slot_that_used_up_its_generations_is_retired);
 	tcase_add_test(tc, desc_table_grows_without_moving_what_is_there);

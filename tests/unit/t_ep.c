@@ -422,6 +422,35 @@ START_TEST(ep_default_flags_apply_to_plain_calls)
 }
 END_TEST
 
+static void set_flags(uint64_t flags)
+{
+	flags |= FI_TRANSMIT;
+	ck_assert_int_eq(fi_control(&p.a.ep->fid, FI_SETOPSFLAG, &flags), 0);
+}
+
+START_TEST(ep_default_flags_that_change_apply_to_the_next_call)
+{
+	pair_open(&p, &(struct node_opt){ .mr_mode = FI_MR_ALLOCATED | FI_MR_LOCAL,
+					  .selective = true,
+					  .op_flags = FI_COMPLETION });
+	pair_write(&p, 0, 10);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	set_flags(0);
+	pair_write(&p, 0, 10);
+	pair_read(&p, 0, 10);
+	want_none(&p.a);
+	set_flags(FI_COMPLETION | FI_INJECT);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 257, p.desc, p.to, p.base, p.key, &p),
+			 -FI_EMSGSIZE);
+	pair_write(&p, 0, 10);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	set_flags(FI_COMPLETION);
+	pair_write(&p, 0, 257);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(ep_reaches_its_own_memory)
 {
 	struct node n;
@@ -1029,6 +1058,7 @@ static TCase *tcase_transfer(void)
 	tcase_add_loop_test(tc, ep_counters_count_each_kind_and_injected_ones_too, 0, 2);
 	tcase_add_test(tc, ep_selective_completion_reports_what_was_asked_for_and_errors);
 	tcase_add_test(tc, ep_default_flags_apply_to_plain_calls);
+	tcase_add_test(tc, ep_default_flags_that_change_apply_to_the_next_call);
 	tcase_add_test(tc, ep_reaches_its_own_memory);
 	tcase_add_loop_test(tc, ep_local_mode_wants_the_descriptor_of_an_open_region,
 			    NMODES - 5, NMODES);

@@ -940,6 +940,35 @@ END_TEST
 
 #define SUM8 FI_UINT64, FI_SUM
 
+START_TEST(atomics_default_flags_that_change_apply_to_the_next_call)
+{
+	uint64_t flags[] = { FI_TRANSMIT, FI_TRANSMIT | FI_COMPLETION };
+	struct call c = simple(MRF_ATOMIC_FETCH, SUM8, 1, AT);
+	uint64_t unregistered = 1;
+
+	open_with(&(struct node_opt){ .mr_mode = FI_MR_ALLOCATED | FI_MR_LOCAL,
+				      .selective = true,
+				      .op_flags = FI_COMPLETION });
+	ck_assert_int_eq(call(&c), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(fi_control(&p.a.ep->fid, FI_SETOPSFLAG, &flags[0]), 0);
+	ck_assert_int_eq(call(&c), 0);
+	want_none(&p.a);
+	ck_assert_int_eq(fi_control(&p.a.ep->fid, FI_SETOPSFLAG, &flags[1]), 0);
+	ck_assert_int_eq(call(&c), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(fi_atomic(p.a.ep, &unregistered, 1, NULL, p.to, p.base + AT, p.key, SUM8,
+				   &p), -FI_EINVAL);
+	/* What is injected needs no descriptor. */
+	flags[1] |= FI_INJECT;
+	ck_assert_int_eq(fi_control(&p.a.ep->fid, FI_SETOPSFLAG, &flags[1]), 0);
+	ck_assert_int_eq(fi_atomic(p.a.ep, &unregistered, 1, NULL, p.to, p.base + AT, p.key, SUM8,
+				   &p), 0);
+	want_ok(&p.a, &p);
+	close_all();
+}
+END_TEST
+
 START_TEST(atomics_arguments_that_make_no_sense_are_refused)
 {
 	struct fi_ioc one = { mine.operand, 1 }, two = { mine.operand, 2 }, null = { NULL, 1 },
@@ -1457,6 +1486,7 @@ static TCase *tcase_calls(void)
 	tcase_add_loop_test(tc, atomics_inject_copies_and_tells_of_failures_only, 0, NMODES);
 	tcase_add_test(tc, atomics_count_as_writes_or_reads_by_whether_something_comes_back);
 	tcase_add_test(tc, atomics_flags_that_mean_something_are_taken);
+	tcase_add_test(tc, atomics_default_flags_that_change_apply_to_the_next_call);
 	tcase_add_test(tc, atomics_arguments_that_make_no_sense_are_refused);
 	tcase_add_test(tc, atomics_valid_calls_and_query_tell_what_there_is);
 	tcase_add_test(tc, atomics_need_the_capability_and_its_direction);

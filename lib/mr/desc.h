@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Short forms of mrf_desc_get, inline: every access asks one of them, and as calls they would
+ * cost more than what they do. All lock-free. The only header of lib/mr for others that shows
+ * what a region looks like inside; they are to use nothing of it but these functions.
+ */
+#ifndef MRF_MR_DESC_H
+#define MRF_MR_DESC_H
+
+#include "base/iov.h"
+#include "mr/mr_pool.h"
+
+static inline struct mrf_mr *mrf_desc_chunk(const struct mrf_mr_pool *pool, uint32_t index)
+{
+	return atomic_load_explicit(&pool->chunk[index / MRF_MR_CHUNK], memory_order_acquire);
+}
+
+/* The region of a descriptor that is live at this moment, or NULL. */
+static inline const struct mrf_mr *mrf_desc_find(const struct mrf_mr_pool *pool,
+						 const void *desc)
+{
+	uint32_t index = (uintptr_t)desc & MRF_DESC_INDEX_MASK;
+	const struct mrf_mr *mr = mrf_desc_chunk(pool, index);
+
+	if (mrf_unlikely(!mr))
+		return NULL;
+	mr += index % MRF_MR_CHUNK;
+	if (mrf_unlikely(atomic_load_explicit(&mr->live, memory_order_acquire) !=
+			 (uintptr_t)desc))
+		return NULL;
+	return mr;
+}
+
+/* What was read of the region since it was found is the descriptor's. */
+static inline bool mrf_desc_still(const struct mrf_mr *mr, const void *desc)
+{
+	return atomic_load_explicit(&mr->live, memory_order_relaxed) == (uintptr_t)desc;
+}
+
+/* False: not a live descriptor of this space. */
+static inline bool mrf_desc_live(const struct mrf_mr_space *space, const void *desc)
+{
+	return mrf_desc_find(space->pool, desc);
+}
+
+/*
+ * For a region of one segment: true when desc is live, grants the right (FI_READ or FI_WRITE)
+ * and contains all of [addr, addr + len). False of more segments, whatever is in them.
+ */
+static inline bool mrf_desc_covers(const struct mrf_mr_space *space, const void *desc,
+				   uint64_t right, uint64_t addr, uint64_t len)
+{
+	const struct mrf_mr *mr = mrf_desc_find(space->pool, desc);
+
+	return mrf_likely(mr && MRF_MR_GET(mr->nseg) == 1 && (MRF_MR_GET(mr->access) & right) &&
+			  mrf_range_inside(addr, len, MRF_MR_GET(mr->seg.addr),
+					   MRF_MR_GET(mr->seg.len)) &&
+			  mrf_desc_still(mr, desc));
+}
+
+/* The same of one that is pinned; then where the kernel has it. */
+static inline bool mrf_desc_local(const struct mrf_mr_space *space, const void *desc,
+				  uint64_t right, uint64_t addr, uint64_t len, uint64_t *iova,
+				  uint32_t *lkey)
+{
+	const struct mrf_mr *mr = mrf_desc_find(space->pool, desc);
+	uint64_t start;
+
+	if (mrf_unlikely(!mr || MRF_MR_GET(mr->nseg) != 1 || !(MRF_MR_GET(mr->access) & right)))
+		return false;
+	start = MRF_MR_GET(mr->seg.addr);
+	if (mrf_unlikely(!mrf_range_inside(addr, len, start, MRF_MR_GET(mr->seg.len))))
+		return false;
+	*iova = MRF_MR_GET(mr->seg.iova) + (addr - start);
+	*lkey = MRF_MR_GET(mr->seg.lkey);
+	return *lkey && mrf_desc_still(mr, desc);
+}
+
+#endif

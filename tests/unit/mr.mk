@@ -18,6 +18,7 @@ check_PROGRAMS += \
 	tests/unit/t_mr_state \
 	tests/unit/t_refresh \
 	tests/unit/t_verbs_faults \
+	tests/unit/t_vloop \
 	tests/unit/t_vmr
 
 FAKE_VERBS = tests/fake/fake_verbs.c tests/fake/fake_verbs.h tests/unit/unit.h
@@ -80,3 +81,8 @@ tests_unit_t_verbs_faults_LDADD = $(UNIT_LDADD)
 tests_unit_t_verbs_faults_LDFLAGS = $(MR_WRAP),--wrap=aligned_alloc
 tests_unit_t_vmr_SOURCES = tests/unit/t_vmr.c $(FAKE_VERBS)
 tests_unit_t_vmr_LDADD = $(UNIT_LDADD)
+# One that carries work requests out, and completes them when it is told to.
+tests_unit_t_vloop_SOURCES = tests/unit/t_vloop.c tests/fake/fake_loop.c tests/fake/fake_loop.h \
+	tests/unit/unit.h
+tests_unit_t_vloop_LDADD = $(UNIT_LDADD)
+tests_unit_t_vloop_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=poll

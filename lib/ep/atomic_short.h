@@ -54,7 +54,7 @@ static MRF_ALWAYS_INLINE void mrf_one_fill_result(const struct mrf_ep *ep, struc
 	op->nuser = 1;
 	op->user[0].iov_base = one->result;
 	op->user[0].iov_len = sizeof(uint64_t);
-	if (mrf_unlikely(ep->domain->space.mode & FI_MR_LOCAL)) {
+	if (ep->domain->space.mode & FI_MR_LOCAL) {
 		op->ndesc = 1;
 		op->desc[0] = one->desc[2];
 	}

@@ -43,11 +43,14 @@ static MRF_ALWAYS_INLINE struct mrf_op *mrf_short_take(struct mrf_ep *ep)
 }
 
 /* Where the access goes, from the key itself or from what the peer has answered about it. */
-static inline bool mrf_short_aim(const struct mrf_peer *peer, enum mrf_op_kind kind,
-				 uint64_t key, uint64_t remote, uint64_t len, uint32_t *rkey,
-				 uint64_t *remote_addr, uint32_t *event)
+static MRF_ALWAYS_INLINE bool mrf_short_aim(const struct mrf_peer *peer, enum mrf_op_kind kind,
+					    uint64_t key, uint64_t remote, uint64_t len,
+					    uint32_t *rkey, uint64_t *remote_addr,
+					    uint32_t *event)
 {
 	struct mrf_key_direct direct;
+	uint64_t known_addr;
+	uint32_t known_rkey, known_event;
 
 	if (mrf_key_take(&peer->key_form, key, &direct)) {
 		*rkey = direct.rkey;
@@ -55,7 +58,14 @@ static inline bool mrf_short_aim(const struct mrf_peer *peer, enum mrf_op_kind k
 		*event = 0;
 		return true;
 	}
-	return mrf_resolve_cached(peer, key, kind, remote, len, rkey, remote_addr, event);
+	/* Into variables of its own: the others stay in registers. */
+	if (!mrf_resolve_cached(peer, key, kind, remote, len, &known_rkey, &known_addr,
+				&known_event))
+		return false;
+	*rkey = known_rkey;
+	*remote_addr = known_addr;
+	*event = known_event;
+	return true;
 }
 
 #endif

@@ -911,9 +911,11 @@ static void keep(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 static bool run_send(struct mrf_vconn *conn, struct wr *wr)
 {
 	enum fake_fate fate = FAKE_DELIVER;
-	uint8_t msg[MAX_INLINE];
+	uint8_t msg[2 * MAX_INLINE];
 	size_t len = wr->len;
 
+	if (len > sizeof(msg))
+		abort();
 	if (mrf_list_empty(&conn->peer->rq))
 		return false;
 	fake.asks += !conn->passive;

@@ -121,12 +121,15 @@ static inline struct mrf_cm_event raw_greet(struct raw *r, uint16_t port)
 	return raw_connect(r, port, data, mrf_hello_encode(&hello, data));
 }
 
+/* More than a SLOT is anything. */
 static inline int raw_send(struct raw *r, const void *data, size_t len)
 {
-	struct mrf_sge sge = { (uintptr_t)data, (uint32_t)len, 0 };
+	bool is_inline = len <= SLOT;
+	struct mrf_sge sge = { (uintptr_t)(is_inline ? data : r->slots), (uint32_t)len,
+			       r->mr.lkey };
 	struct mrf_vwr wr = { .wr_id = SLOTS,
 			      .op = MRF_VWR_SEND,
-			      .is_inline = true,
+			      .is_inline = is_inline,
 			      .nsge = 1,
 			      .sge = &sge };
 

@@ -273,11 +273,15 @@ END_TEST
 
 START_TEST(connections_that_break_are_made_again_with_new_proofs)
 {
+	int i;
+
 	open_keys(SECRET, SECRET, FI_MR_ALLOCATED);
 	reaches(p.to, p.key, 0);
-	fake_break(1, 1, MRF_WC_REFUSED, false);
-	reaches(p.to, p.key, 300);
-	ck_assert_uint_eq(fake_connects(), 2);
+	for (i = 0; i < 6; i++) {
+		fake_break(1, 1, MRF_WC_REFUSED, false);
+		reaches(p.to, p.key, 300);
+	}
+	ck_assert_uint_eq(fake_connects(), 7);
 	pair_close(&p);
 }
 END_TEST
@@ -585,6 +589,52 @@ START_TEST(target_with_another_key_is_left_before_anything_is_said)
 }
 END_TEST
 
+/* Or who has it lets somebody else's name stand in the welcome. */
+START_TEST(target_is_the_one_that_asked_for_the_proof)
+{
+	struct mrf_challenge challenge = { .number = 1, .instance = 9 };
+	struct mrf_welcome welcome = { .instance = 9 + (uint64_t)_i,
+				       .asks = 1,
+				       .flags = MRF_WELCOME_PROOF };
+	struct mrf_auth_talk talk = { .number = 1, .target = 9, .addr = { 10, 99, 1, 1 } };
+	fi_addr_t to = raw_listen(&raw, &p.a);
+	uint8_t data[MRF_PROTO_WELCOME_MAX];
+	struct mrf_cm_event event;
+	struct sockaddr_in addr;
+	struct mrf_auth *auth = NULL;
+	struct mrf_hello hello;
+	size_t len = sizeof(addr);
+
+	ck_assert_int_eq(fi_av_lookup(p.a.av, to, &addr, &len), 0);
+	talk.port = ntohs(addr.sin_port);
+	begin(to);
+	take_hello();
+	send_challenge(&challenge);
+	do {
+		event = raw_event(&raw);
+	} while (event.type != MRF_CM_REQUEST);
+	ck_assert_int_eq(mrf_hello_decode(event.data, event.len, &hello), 0);
+	raw_hang_up(&raw);
+	raw.conn = event.incoming;
+	raw_qp(&raw);
+	talk.salt = hello.salt;
+	talk.initiator = hello.instance;
+	talk.initiator_qpn = event.qpn;
+	talk.target_qpn = mrf_vconn_qpn(raw.conn);
+	ck_assert_int_eq(mrf_auth_new(SECRET, SECRET_LEN, &auth), 0);
+	mrf_auth_prove(auth, MRF_AUTH_TARGET, &talk, welcome.proof);
+	mrf_auth_put(auth);
+	ck_assert_int_eq(
+		mrf_vconn_accept(raw.conn, data, mrf_welcome_encode(&welcome, data)), 0);
+	if (_i == 0) {
+		want_soon(fake_connects() == 1);
+		return;
+	}
+	want_err(&p.a, &raw, FI_EACCES, "another authorization key");
+	was_left();
+}
+END_TEST
+
 /* It asks for a proof only to show it to somebody else, and his answer to us. */
 START_TEST(go_between_gets_nothing_out_of_two_who_have_the_key)
 {
@@ -702,6 +752,7 @@ static TCase *tcase_targets(void)
 	tcase_add_test(tc, target_without_a_key_is_left_before_anything_is_said);
 	tcase_add_loop_test(tc, target_with_another_key_is_left_before_anything_is_said, 0,
 			    3);
+	tcase_add_loop_test(tc, target_is_the_one_that_asked_for_the_proof, 0, 2);
 	tcase_add_test(tc, go_between_gets_nothing_out_of_two_who_have_the_key);
 	tcase_add_test(tc, old_answer_of_the_target_is_of_no_use);
 	tcase_add_loop_test(tc, malformed_challenges_end_it, 0, 2);

@@ -516,10 +516,19 @@ static void other_cookie(uint8_t *reply, size_t *len)
 	reply[8] ^= 1;
 }
 
+/* With what would be right for the next request. */
 static void done_too_much(uint8_t *reply, size_t *len)
 {
+	reply[16] = reply[28] = CHUNK + 8;
+	*len += 8;
+	reply[2] = (uint8_t)*len;
+	memcpy(reply + MRF_PROTO_REPLY_HEAD + CHUNK, p.src + CHUNK, 8);
+}
+
+static void done_more_than_it_brings(uint8_t *reply, size_t *len)
+{
 	(void)len;
-	reply[16] = CHUNK + 1;
+	reply[16] = CHUNK - 1;
 }
 
 static void done_nothing(uint8_t *reply, size_t *len)
@@ -541,6 +550,7 @@ static void cut_off(uint8_t *reply, size_t *len)
 }
 
 static void (*const spoilers[])(uint8_t *, size_t *) = { other_cookie, done_too_much,
+							 done_more_than_it_brings,
 							 done_nothing, other_body,
 							 cut_off };
 
@@ -549,7 +559,7 @@ START_TEST(msg_reply_that_makes_no_sense_ends_the_connection_and_is_not_believed
 	pair_open(&p, PLAIN);
 	warm_up();
 	wire.spoil = spoilers[_i];
-	send_one(0);
+	send_len(0, 2 * CHUNK, 0);
 	want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET, "may or may not");
 	ck_assert_uint_eq(atomic_load(&t.served), 1);
 	wire.spoil = NULL;

@@ -5,6 +5,7 @@
  * to.
  */
 #include "contract/limits.h"
+#include "ep/commit.h"
 #include "raw.h"
 
 static struct pair p;
@@ -116,6 +117,7 @@ END_TEST
 
 static size_t bad_message(int which, uint8_t *msg)
 {
+	struct mrf_request request = { .type = MRF_MSG_FLUSH, .key = PAIR_KEY, .len = 8 };
 	const struct mrf_data data = { .len = 1 };
 	size_t len = ask_for(PAIR_KEY, msg);
 
@@ -144,14 +146,32 @@ static size_t bad_message(int which, uint8_t *msg)
 		return len;
 	case 8:
 		memset(msg, 0xaa, SLOT);
-		return 64; /* all that the target's slots take */
+		return SLOT; /* all that the target's slots take */
 	case 9:
 		return mrf_data_encode(&data, msg) - 1;
+	case 10:
+		return mrf_reply_encode(&(struct mrf_reply){ .cookie = 1 }, msg);
+	case 11:
+		request.len = 0;
+		return mrf_request_encode(&request, msg);
+	case 12:
+		request.what = MRF_FLUSH_DO + 1;
+		return mrf_request_encode(&request, msg);
+	case 13:
+		request.addr = UINT64_MAX;
+		return mrf_request_encode(&request, msg);
+	case 14:
+		len = mrf_request_encode(&request, msg);
+		msg[48] = 1; /* a body, which there is not */
+		return len;
+	case 15:
+		request.type = MRF_MSG_ATOMIC; /* an operation that has operands */
+		return mrf_request_encode(&request, msg);
 	default:
-		return SLOT; /* more than they take: its kernel says no */
+		return SLOT + 1; /* more than they take: its kernel says no */
 	}
 }
-#define BAD_MESSAGES 11
+#define BAD_MESSAGES 17
 
 START_TEST(target_hangs_up_on_a_malformed_message_and_serves_others)
 {

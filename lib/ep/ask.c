@@ -50,8 +50,8 @@ static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
 
 void mrf_ask_send(struct mrf_peer *peer)
 {
-	while (peer->state == MRF_PEER_READY && peer->asks < peer->max_asks && !mrf_list_empty(&peer->to_ask) &&
-	       mrf_conn_room(peer->conn)) {
+	while (peer->state == MRF_PEER_READY && peer->asks < peer->max_asks &&
+	       !mrf_list_empty(&peer->to_ask) && mrf_conn_room(peer->conn)) {
 		struct mrf_remote *remote = mrf_list_entry(mrf_list_first(&peer->to_ask),
 							   struct mrf_remote, node);
 		int ret = send_ask(peer, remote);

@@ -136,7 +136,8 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 	if (ret)
 		goto err_free;
 	ret = mrf_vmr_reg(mrf_mr_port_pd(&ep->domain->space, &ep->port), pasv->slots,
-			  sizeof(pasv->slots), (uintptr_t)pasv->slots, MRF_RIGHT_LOCAL_WRITE, &pasv->slots_mr);
+			  sizeof(pasv->slots), (uintptr_t)pasv->slots, MRF_RIGHT_LOCAL_WRITE,
+			  &pasv->slots_mr);
 	if (ret)
 		goto err_disown;
 	ret = create_qp(pasv);

@@ -80,7 +80,7 @@ struct mrf_map {
 	_Atomic(struct mrf_map_slot *) returned;
 	uint64_t tag;	 /* where it is in keys, the rest is 0; immutable */
 	uint64_t to_key; /* what the name of a slot lacks to be a key; immutable */
-	uint32_t used;	 /* slots ever handed out */
+	uint32_t used;	 /* slots that are or were spare */
 };
 
 /* The tag is made from seed: space->id. NULL: no memory. */

@@ -408,6 +408,15 @@ START_TEST(each_mapping_is_a_key_of_its_own)
 }
 END_TEST
 
+/* Without one, mapping goes the long way. */
+static void leave_a_spare_slot(void)
+{
+	uint64_t key;
+
+	ck_assert_int_eq(map_raw(buf, size, base, &key), 0);
+	ck_assert_int_eq(mrf_mr_unmap_key(&env.space, &key), 0);
+}
+
 START_TEST(map_raw_refuses_what_makes_no_sense)
 {
 	struct fi_mr_map_raw arg = { .base_addr = base,
@@ -415,6 +424,8 @@ START_TEST(map_raw_refuses_what_makes_no_sense)
 				     .key_size = size };
 	uint64_t key = 42;
 
+	if (_i)
+		leave_a_spare_slot();
 	refuses(-FI_EINVAL, "MRF-E3110", mrf_mr_map_raw(&env.space, NULL));
 	refuses(-FI_EINVAL, "MRF-E3110", mrf_mr_map_raw(&env.space, &arg));
 	refuses(-FI_EINVAL, "MRF-E3110", map_raw(NULL, size, base, &key));
@@ -429,11 +440,14 @@ START_TEST(map_raw_refuses_what_makes_no_sense)
 }
 END_TEST
 
+/* By either way. */
 START_TEST(damaged_raw_key_is_refused)
 {
 	uint64_t key = 42;
 	size_t i;
 
+	if (_i)
+		leave_a_spare_slot();
 	for (i = 0; i < size; i++) {
 		buf[i] ^= 0x10;
 		refuses(-FI_EINVAL, "MRF-E3112", map_raw(buf, size, base, &key));
@@ -562,7 +576,8 @@ START_TEST(slot_that_was_used_before_stands_for_what_is_mapped_now)
 		ck_assert_uint_eq(mapped(), 0);
 		last = key;
 	}
-	ck_assert_uint_eq(env.space.map->used, 3);
+	/* Two slots have been used up. */
+	ck_assert_uint_eq((uint32_t)key & MRF_MAP_INDEX_MASK, 2);
 	env_must_close(mr[1]);
 	close_with_key();
 }
@@ -649,8 +664,8 @@ static TCase *tcase_map(void)
 	tcase_add_checked_fixture(tc, open_with_key, NULL);
 	tcase_add_test(tc, mapped_key_stands_for_the_raw_key);
 	tcase_add_test(tc, each_mapping_is_a_key_of_its_own);
-	tcase_add_test(tc, map_raw_refuses_what_makes_no_sense);
-	tcase_add_test(tc, damaged_raw_key_is_refused);
+	tcase_add_loop_test(tc, map_raw_refuses_what_makes_no_sense, 0, 2);
+	tcase_add_loop_test(tc, damaged_raw_key_is_refused, 0, 2);
 	tcase_add_test(tc, raw_key_of_another_version_is_told_apart);
 	tcase_add_test(tc, map_raw_without_memory_leaves_nothing);
 	tcase_add_test(tc, map_raw_says_when_no_key_is_left);

@@ -130,7 +130,7 @@ static bool put_into_room(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 }
 
 /* Whatever there is to be said of whatever region. */
-COLD int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
+int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
 	enum mrf_mr_state state;
 	struct mrf_rawkey raw;

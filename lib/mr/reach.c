@@ -309,6 +309,25 @@ static enum mrf_pinned answer(struct quest *q)
 	return ret;
 }
 
+/*
+ * Answers with what is kept, if there is nothing else to the question: as long as a pin is
+ * kept, its memory has not changed. False, and nothing shown: there is more to it.
+ */
+static bool answer_kept(struct quest *q)
+{
+	uint64_t pos = q->pos, last = q->pos + (q->len - 1);
+
+	if (q->back->notify || q->lease_all)
+		return false;
+	while (pos <= last && q->view->nseg < MRF_MR_IOV_LIMIT) {
+		if (!show_kept(q, &pos)) {
+			q->view->nseg = 0;
+			return false;
+		}
+	}
+	return true;
+}
+
 static enum mrf_mr_status why_never(const struct mrf_mr_back *back)
 {
 	bool closed;
@@ -335,6 +354,8 @@ void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
 	if (view->status != MRF_MR_OK || !ask->len)
 		return;
 	mrf_pins_reap(back->space->backs);
+	if (answer_kept(&q))
+		return;
 	while (ret == MRF_PIN_AGAIN && tries++ < 2 * TRIES) {
 		view->nseg = 0;
 		view->once = false;

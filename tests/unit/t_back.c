@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Regions that are pinned on demand: what is pinned when a peer asks, and until when. */
 #include <pthread.h>
+#include <sys/resource.h>
 #include "mr/desc.h"
 #include "back_fixture.h"
 
@@ -103,6 +104,28 @@ START_TEST(an_access_pins_with_the_regions_rights_and_the_next_one_nothing)
 	ck_assert_uint_eq(fake_verbs.live_mrs, keeps() ? 1 : 2);
 	env_must_close(mr);
 	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+	back_close();
+}
+END_TEST
+
+/* Nor is looked up what is mapped there, which takes long and a file descriptor. */
+START_TEST(what_is_kept_is_answered_without_a_look_at_the_process)
+{
+	struct rlimit before;
+	struct fid_mr *mr;
+	enum mrf_mr_status kept, other;
+
+	back_open(0);
+	mr = env_must_reg(mem, 4096 * PAGE, FI_REMOTE_READ, KEY);
+	must_reach(KEY, 5, 10);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before.rlim_max }), 0);
+	kept = reach(KEY, 100, 10);
+	other = reach(KEY, 4095 * PAGE, 10);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	ck_assert_int_eq(kept, keeps() ? MRF_MR_OK : MRF_MR_NO_ROOM);
+	ck_assert_int_eq(other, MRF_MR_NO_ROOM);
+	env_must_close(mr);
 	back_close();
 }
 END_TEST
@@ -996,6 +1019,7 @@ static TCase *reaching(void)
 
 	tcase_add_test(tc,
 		       an_access_pins_with_the_regions_rights_and_the_next_one_nothing);
+	tcase_add_test(tc, what_is_kept_is_answered_without_a_look_at_the_process);
 	tcase_add_test(tc, a_pin_is_widened_but_never_beyond_the_region);
 	tcase_add_test(tc, a_pin_is_no_wider_than_the_window);
 	tcase_add_test(tc, positions_are_packed_over_the_segments);

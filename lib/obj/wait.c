@@ -46,6 +46,8 @@ static void bell_ring(struct mrf_bell *bell)
 /*
  * First the descriptor, then the flag: a ring in between that found the flag set is lost,
  * but the exchange makes what it announced visible to the caller, who looks after this.
+ * If there is nothing to read, who rings has set the flag and is about to write: the flag
+ * stays, so that the next time finds what is written then.
  */
 static void bell_silence(struct mrf_bell *bell)
 {
@@ -55,8 +57,8 @@ static void bell_silence(struct mrf_bell *bell)
 	if (!atomic_load(&bell->rung))
 		return;
 	ret = read(bell->fd, &count, sizeof(count));
-	(void)ret;
-	atomic_exchange(&bell->rung, false);
+	if (ret > 0)
+		atomic_exchange(&bell->rung, false);
 }
 
 static int check_kind(enum fi_wait_obj kind)
@@ -311,8 +313,12 @@ static int block(struct mrf_wait *wait, struct mrf_sleeper *sleeper, uint64_t de
 {
 	struct pollfd fds[] = { { .fd = sleeper->bell.fd, .events = POLLIN },
 				{ .fd = wait->source_fd, .events = POLLIN } };
-	int n = poll(fds, MRF_ARRAY_SIZE(fds), left_ms(deadline));
+	int left = left_ms(deadline), n;
 
+	/* However much there is to hear that is not for us. */
+	if (!left)
+		return -FI_ETIMEDOUT;
+	n = poll(fds, MRF_ARRAY_SIZE(fds), left);
 	if (n < 0)
 		return -errno;
 	return n ? 0 : -FI_ETIMEDOUT;

@@ -29,4 +29,4 @@ tests_unit_t_obj_LDADD = $(UNIT_LDADD)
 tests_unit_t_wait_SOURCES = tests/unit/t_wait.c $(obj_test_headers)
 tests_unit_t_wait_LDADD = $(UNIT_LDADD)
 tests_unit_t_wait_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=eventfd,--wrap=epoll_create1,--wrap=epoll_ctl
+	-Wl,--wrap=eventfd,--wrap=epoll_create1,--wrap=epoll_ctl,--wrap=write

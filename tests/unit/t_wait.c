@@ -44,6 +44,23 @@ int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 }
 
 /*
+ * --- a thread that is slow between two of its steps ------------------------------------
+ */
+
+static atomic_bool hold_write; /* a write does not happen while this is set */
+static atomic_bool writing;
+
+ssize_t __real_write(int fd, const void *buf, size_t count);
+ssize_t __wrap_write(int fd, const void *buf, size_t count);
+ssize_t __wrap_write(int fd, const void *buf, size_t count)
+{
+	atomic_store(&writing, true);
+	while (atomic_load(&hold_write))
+		sleep_ms(1);
+	return __real_write(fd, buf, count);
+}
+
+/*
  * --- a source: an eventfd that becomes progress --------------------------------------
  */
 
@@ -296,6 +313,22 @@ START_TEST(wait_timeout_is_neither_early_nor_endless)
 	ck_assert_int_eq(mrf_wait_until(&wait, 60, never, NULL), -FI_ETIMEDOUT);
 	ck_took(start, 60);
 	ck_assert_int_eq(atomic_load(&wait.waiters), 0);
+	mrf_wait_fini(&wait);
+}
+END_TEST
+
+static ssize_t ring_again(void *arg)
+{
+	mrf_wait_signal(arg);
+	return -FI_EAGAIN;
+}
+
+START_TEST(wait_that_is_woken_all_the_time_ends_in_time)
+{
+	struct mrf_wait wait;
+
+	ck_quiet(0, mrf_wait_init(&wait, FI_WAIT_UNSPEC));
+	ck_assert_int_eq(mrf_wait_until(&wait, 30, ring_again, &wait), -FI_ETIMEDOUT);
 	mrf_wait_fini(&wait);
 }
 END_TEST
@@ -580,6 +613,39 @@ START_TEST(wait_try_takes_back_old_signals_arms_and_polls)
 }
 END_TEST
 
+static void *signal_once(void *arg)
+{
+	mrf_wait_signal(arg);
+	return NULL;
+}
+
+START_TEST(wait_try_that_meets_a_signal_half_given_takes_it_back_later)
+{
+	struct mrf_wait wait;
+	pthread_t thread;
+	int fd;
+
+	ck_quiet(0, mrf_wait_init(&wait, FI_WAIT_FD));
+	fd = wait.epoll_fd;
+	ck_quiet(0, mrf_wait_try(&wait));
+	atomic_store(&writing, false);
+	atomic_store(&hold_write, true);
+	ck_assert_int_eq(pthread_create(&thread, NULL, signal_once, &wait), 0);
+	while (!atomic_load(&writing))
+		sleep_ms(1);
+	ck_quiet(0, mrf_wait_try(&wait));
+	ck_assert(!readable(fd));
+	atomic_store(&hold_write, false);
+	pthread_join(thread, NULL);
+	ck_assert(readable(fd));
+	ck_quiet(0, mrf_wait_try(&wait));
+	ck_assert(!readable(fd));
+	mrf_wait_signal(&wait);
+	ck_assert(readable(fd));
+	mrf_wait_fini(&wait);
+}
+END_TEST
+
 START_TEST(wait_blocked_thread_does_not_silence_the_descriptor)
 {
 	struct mrf_wait wait;
@@ -653,6 +719,7 @@ static TCase *tcase_blocking(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, wait_timeout_is_neither_early_nor_endless);
+	tcase_add_test(tc, wait_that_is_woken_all_the_time_ends_in_time);
 	tcase_add_test(tc, wait_arms_and_polls_before_it_tries);
 	tcase_add_test(tc, wait_source_event_wakes_a_blocked_thread);
 	tcase_add_test(tc, wait_source_linked_while_a_thread_blocks_wakes_it_too);
@@ -670,6 +737,7 @@ static TCase *tcase_descriptor(void)
 
 	tcase_add_test(tc, wait_signal_leaves_the_descriptor_alone_until_watched);
 	tcase_add_test(tc, wait_try_takes_back_old_signals_arms_and_polls);
+	tcase_add_test(tc, wait_try_that_meets_a_signal_half_given_takes_it_back_later);
 	tcase_add_test(tc, wait_blocked_thread_does_not_silence_the_descriptor);
 	tcase_add_test(tc, wait_control_answers_fd_and_kind);
 	tcase_add_test(tc, wait_none_can_neither_block_nor_be_tried);

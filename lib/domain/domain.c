@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include "auth/auth.h"
 #include "base/compiler.h"
+#include "base/errtext.h"
 #include "base/log.h"
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
@@ -203,7 +204,9 @@ static int take_key(struct mrf_domain *domain)
 	if (ep_attr)
 		forget_key(&ep_attr->auth_key, &ep_attr->auth_key_size);
 	if (ret)
-		return mrf_refuse(-ret, FI_LOG_DOMAIN, 2152, "fi_domain: no memory");
+		return mrf_refuse(-ret, FI_LOG_DOMAIN, 2152,
+				  "fi_domain: the authorization key cannot be kept: %s",
+				  mrf_errtext(-ret));
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <rdma/fi_errno.h>
+#include "base/errtext.h"
 #include "base/log.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
@@ -307,6 +308,13 @@ static void take_port(struct mrf_ep *ep, const struct fi_info *info)
 		ep->addr.in6.sin6_port = src->in6.sin6_port;
 }
 
+/* Memory, random bytes or a completion queue are not to be had. */
+static int cannot(int ret)
+{
+	return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4061, "cannot open an endpoint: %s",
+			  mrf_errtext(-ret));
+}
+
 int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out,
 		void *context)
 {
@@ -322,14 +330,14 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		return ret;
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
-		return -FI_ENOMEM;
+		return cannot(-FI_ENOMEM);
 	init_fid(ep, context);
 	init_own(ep, domain, info);
 	if (ep->caps & FI_ATOMIC)
 		ep->fid.atomic = &mrf_ep_atomic_ops;
 	take_port(ep, info);
 	if (getrandom(&ep->instance, sizeof(ep->instance), 0) != sizeof(ep->instance)) {
-		ret = -FI_EIO;
+		ret = cannot(-FI_EIO);
 		goto err_free;
 	}
 	ret = mrf_agent_get(domain, &ep->agent);
@@ -338,8 +346,10 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ret = mrf_vcq_open(domain->vdev,
 			   mrf_min(MRF_EP_SCQ, mrf_vdev_limits(domain->vdev)->max_cqe),
 			   &ep->scq);
-	if (ret)
+	if (ret) {
+		ret = cannot(ret);
 		goto err_free;
+	}
 	ep->source = (struct mrf_source){ source_poll, source_arm, mrf_vcq_fd(ep->scq) };
 	ret = open_port(ep, key, key_size);
 	if (ret)

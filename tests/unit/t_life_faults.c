@@ -7,8 +7,7 @@
  */
 #include <sys/mman.h>
 #include "contract/limits.h"
-#include "ep_fixture.h"
-#include "fail_once.h"
+#include "fail_walk.h"
 
 #define REGIONS 3
 
@@ -18,58 +17,7 @@ static struct fid_cntr *cntr;
 static struct fid_mr *mr[REGIONS];
 static uint64_t mapped[REGIONS], base[REGIONS];
 static int mode;
-static unsigned nth;	       /* what fails in this round */
-static int device_err;	       /* 0: an allocation fails */
 static unsigned landed, begun; /* writes that count */
-
-static bool healed; /* something has failed; nothing will any more */
-
-static bool met(void)
-{
-	return healed || (device_err ? fake_failed() : alloc_met());
-}
-
-static void order(void)
-{
-	healed = false;
-	if (device_err)
-		fake_fail_any(nth, device_err);
-	else
-		alloc_order(nth);
-}
-
-static void heal(void)
-{
-	healed = met();
-	if (device_err)
-		fake_fail_any(0, 0);
-	alloc_heal();
-}
-
-/* No more than one thing fails, and it is told as what it is. */
-static void may_fail(const char *what, long err)
-{
-	if (!met())
-		ck_abort_msg("mode %#x, failure %u: %s: %ld before anything failed", mode,
-			     nth, what, err);
-	if (err != FI_ENOMEM && (!device_err || err != device_err))
-		ck_abort_msg("mode %#x, failure %u: %s: %ld (%s)", mode, nth, what, err,
-			     fi_strerror((int)err));
-}
-
-/* A call that fails is done again, and then succeeds. */
-#define DO(call)                                                                       \
-	do {                                                                           \
-		long ret_ = LIBRARY(call);                                             \
-                                                                                       \
-		if (ret_ < 0 && ret_ != -FI_EAVAIL) {                                  \
-			may_fail(#call, -ret_);                                        \
-			ret_ = LIBRARY(call);                                          \
-		}                                                                      \
-		if (ret_ < 0 && ret_ != -FI_EAVAIL)                                    \
-			ck_abort_msg("mode %#x, failure %u: %s: %ld again", mode, nth, \
-				     #call, ret_);                                     \
-	} while (0)
 
 /* --- registering ------------------------------------------------------------------- */
 
@@ -175,13 +123,13 @@ static void completion_failed(void)
 
 	ck_assert_int_eq(LIBRARY(fi_cq_readerr(p.a.cq, &err, 0)), 1);
 	if (!met())
-		ck_abort_msg("mode %#x, failure %u: a completion in error: %d, %s", mode,
-			     nth, err.err, err.err_data ? (char *)err.err_data : "");
+		ck_abort_msg("%s, failure %u: a completion in error: %d, %s", where, nth,
+			     err.err, err.err_data ? (char *)err.err_data : "");
 	for (size_t i = 0; i < MRF_ARRAY_SIZE(known); i++) {
 		if (err.err == known[i])
 			return;
 	}
-	ck_abort_msg("mode %#x, failure %u: completion: %d (%s), %s", mode, nth, err.err,
+	ck_abort_msg("%s, failure %u: completion: %d (%s), %s", where, nth, err.err,
 		     fi_strerror(err.err), err.err_data ? (char *)err.err_data : "");
 }
 
@@ -197,7 +145,7 @@ static void complete(bool counts)
 	if (ret == -FI_EAVAIL)
 		completion_failed();
 	else if (ret != 1)
-		ck_abort_msg("mode %#x, failure %u: no completion: %zd", mode, nth, ret);
+		ck_abort_msg("%s, failure %u: no completion: %zd", where, nth, ret);
 }
 
 static uint64_t key_of(unsigned i, uint64_t *addr)
@@ -246,8 +194,8 @@ static void still_works(void)
 				completion_failed();
 		}
 		if (ret != 1)
-			ck_abort_msg("mode %#x, failure %u: region %u is not usable",
-				     mode, nth, i);
+			ck_abort_msg("%s, failure %u: region %u is not usable", where,
+				     nth, i);
 		landed++;
 		ck_assert(!memcmp(p.dst, p.src, 100));
 	}
@@ -265,8 +213,8 @@ static void counted(void)
 		fprintf(stderr, "nth %u met %d landed %u begun %u count %lu\n", nth,
 			met(), landed, begun, (unsigned long)count);
 	if (count < landed || count > begun)
-		ck_abort_msg("mode %#x, failure %u: %u of %u writes landed, counted %lu",
-			     mode, nth, landed, begun, (unsigned long)count);
+		ck_abort_msg("%s, failure %u: %u of %u writes landed, counted %lu", where,
+			     nth, landed, begun, (unsigned long)count);
 }
 
 /* --- one life ---------------------------------------------------------------------- */
@@ -355,8 +303,8 @@ static bool live(bool async)
 	counted();
 	close_all();
 	if (fake_live())
-		ck_abort_msg("mode %#x, failure %u: %u things of the device are left",
-			     mode, nth, fake_live());
+		ck_abort_msg("%s, failure %u: %u things of the device are left", where,
+			     nth, fake_live());
 	return failed;
 }
 
@@ -375,9 +323,12 @@ static const int modes[] = {
 /* In each mode, and when registration is asynchronous. */
 static void walk(int i, int err)
 {
+	static char name[32];
 	bool async = i >= MODES;
 
 	mode = modes[i % MODES] & ~(async ? FI_MR_LOCAL : 0);
+	snprintf(name, sizeof(name), "mode %#x%s", mode, async ? ", by the worker" : "");
+	where = name;
 	device_err = err;
 	outside = 1;
 	nth = 0;

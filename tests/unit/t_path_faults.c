@@ -14,61 +14,9 @@
 #include <sys/vfs.h>
 #include "contract/limits.h"
 #include "ep/atomic.h"
-#include "ep_fixture.h"
-#include "fail_once.h"
+#include "fail_walk.h"
 
 static struct pair p;
-static unsigned nth;   /* what fails in this round */
-static int device_err; /* 0: an allocation or the like fails */
-static bool healed;    /* something has failed; nothing will any more */
-static const char *where;
-
-static bool met(void)
-{
-	return healed || (device_err ? fake_failed() : alloc_met());
-}
-
-static void order(void)
-{
-	healed = false;
-	if (device_err)
-		fake_fail_any(nth, device_err);
-	else
-		alloc_order(nth);
-}
-
-static void heal(void)
-{
-	healed = met();
-	if (device_err)
-		fake_fail_any(0, 0);
-	alloc_heal();
-}
-
-/* One thing fails, and it is told as what it is. */
-static void may_fail(const char *what, long err)
-{
-	if (!met())
-		ck_abort_msg("%s, failure %u: %s: %ld before anything failed", where, nth,
-			     what, err);
-	if (err != FI_ENOMEM && (!device_err || err != device_err))
-		ck_abort_msg("%s, failure %u: %s: %ld (%s)", where, nth, what, err,
-			     fi_strerror((int)err));
-}
-
-/* A call that fails is done again, and then succeeds. */
-#define DO(call)                                                                         \
-	do {                                                                             \
-		long ret_ = LIBRARY(call);                                               \
-                                                                                         \
-		if (ret_ < 0 && ret_ != -FI_EAVAIL) {                                    \
-			may_fail(#call, -ret_);                                          \
-			ret_ = LIBRARY(call);                                            \
-		}                                                                        \
-		if (ret_ < 0 && ret_ != -FI_EAVAIL)                                      \
-			ck_abort_msg("%s, failure %u: %s: %ld again", where, nth, #call, \
-				     ret_);                                              \
-	} while (0)
 
 /* --- completions ---------------------------------------------------------------------- */
 

@@ -50,9 +50,9 @@ struct mrf_ep {
 	_Atomic uint64_t op_flags; /* of fi_write and the like; FI_GET/SETOPSFLAG */
 	bool enabled;
 	/* What enable and op_flags make of calls without flags; nothing until enabled. */
-	size_t short_max[2];	/* by kind: bytes that may go the short way */
-	bool short_atomic[3];	/* by family: may they */
-	bool short_silent;	/* no completion when they succeed */
+	_Atomic size_t short_max[2]; /* by kind: bytes that may go the short way */
+	atomic_bool short_atomic[3]; /* by family: may they */
+	atomic_bool short_silent;    /* no completion when they succeed */
 
 	/* bindings; immutable after enable */
 	struct mrf_av *av;

@@ -316,6 +316,17 @@ void fake_fail_any(unsigned nth, int err)
 	leave();
 }
 
+bool fake_fail_none(void)
+{
+	bool failed;
+
+	enter();
+	f.any_nth = 0;
+	failed = f.failed;
+	leave();
+	return failed;
+}
+
 bool fake_failed(void)
 {
 	bool failed;

@@ -112,6 +112,8 @@ void fake_fail_always(enum fake_call call, int err);
 /* The nth call of any kind fails. 0: take it back. Says whether the last order was met.
  */
 void fake_fail_any(unsigned nth, int err);
+/* Takes back fake_fail_any: has it been met? Afterwards it will not be. */
+bool fake_fail_none(void);
 bool fake_failed(void);
 void fake_heal(void);
 /* How often it was called since the last reset, failures included; and what it is called.

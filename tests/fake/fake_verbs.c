@@ -410,6 +410,15 @@ static bool in_use(const struct ibv_pd *pd)
 	return mr;
 }
 
+/* Done again, it has worked. */
+static void no_longer_kept(const void *object)
+{
+	for (unsigned i = 0; i < nkept; i++) {
+		if (kept[i] == object)
+			kept[i--] = kept[--nkept];
+	}
+}
+
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	int ret = 0;
@@ -421,6 +430,8 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 		ret = EBUSY;
 	else
 		fake_verbs.live_pds--;
+	if (!ret)
+		no_longer_kept(pd);
 	pthread_mutex_unlock(&lock);
 	if (!ret)
 		free(pd);

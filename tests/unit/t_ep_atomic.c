@@ -1293,7 +1293,9 @@ START_TEST(atomics_that_any_call_of_the_device_fails_end_and_leave_all_in_order)
 		fake_heal();
 		/* One that may have been done may be done just now. */
 		usleep(20000);
+		fake_freeze(true);
 		memcpy(shadow, p.dst, PAIR_LEN);
+		fake_freeze(false);
 		run_call(&c);
 		want_idle();
 		close_all();

@@ -18,7 +18,7 @@
 
 #define NAME_LEN 64
 #define SOON \
-	60000 /* ms: within that, every operation completes, one to a dead peer too */
+	20000 /* ms: within that, every operation completes, one to a dead peer too */
 
 /* How to open; all zero is the usual. */
 struct fab_opt {

@@ -294,6 +294,17 @@ void want_none(struct node *n)
 	ck_assert_int_eq(ret, -FI_EAGAIN);
 }
 
+unsigned node_in_flight(const struct node *n)
+{
+	struct mrf_ep *ep = node_ep(n);
+	unsigned in_flight;
+
+	mrf_lock_take(&ep->lock);
+	in_flight = ep->scq_used;
+	mrf_lock_release(&ep->lock);
+	return in_flight;
+}
+
 void fill(void *buf, size_t len, unsigned seed)
 {
 	uint8_t *p = buf;

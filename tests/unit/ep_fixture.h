@@ -104,6 +104,8 @@ struct fi_cq_data_entry want_ok(struct node *n, const void *context);
 int want_err(struct node *n, const void *context, int err, const char *text);
 /* Nothing is there and nothing comes. */
 void want_none(struct node *n);
+/* Work requests of its endpoint whose completions were not taken in. */
+unsigned node_in_flight(const struct node *n);
 /* Waits until cond holds; it is not looked at again then. */
 #define want_soon(cond)                                             \
 	do {                                                        \

@@ -248,22 +248,10 @@ static void xor_u64(size_t at, uint64_t value)
 				   FI_UINT64, FI_BXOR, p.src + at), 0);
 }
 
-/* Operations and work requests of the initiator that have not ended. */
-static unsigned busy(void)
-{
-	struct mrf_ep *ep = node_ep(&p.a);
-	unsigned n;
-
-	mrf_lock_take(&ep->lock);
-	n = ep->nops + ep->scq_used;
-	mrf_lock_release(&ep->lock);
-	return n;
-}
-
 static void want_idle(void)
 {
 	want_none(&p.a);
-	want_soon(busy() == 0);
+	want_soon(node_ep(&p.a)->nops == 0 && node_in_flight(&p.a) == 0);
 }
 
 /* What was started before has been done when this has. */

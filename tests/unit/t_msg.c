@@ -130,22 +130,11 @@ static void warm_up(void)
 	want_ok(&p.a, pair_ctx(&p, 0));
 }
 
-static unsigned in_flight(void)
-{
-	struct mrf_ep *ep = node_ep(&p.a);
-	unsigned n;
-
-	mrf_lock_take(&ep->lock);
-	n = ep->scq_used;
-	mrf_lock_release(&ep->lock);
-	return n;
-}
-
 static void want_idle(void)
 {
 	want_none(&p.a);
 	ck_assert_uint_eq(node_ep(&p.a)->nops, 0);
-	want_soon(in_flight() == 0);
+	want_soon(node_in_flight(&p.a) == 0);
 }
 
 /* --- what a message is ---------------------------------------------------------------- */
@@ -426,7 +415,7 @@ START_TEST(msg_without_a_reply_fails_when_the_peers_machine_goes)
 	atomic_store(&wire.keep_reply, true);
 	send_one(0);
 	want_soon(atomic_load(&wire.replies) == 1);
-	want_soon(in_flight() == 0);
+	want_soon(node_in_flight(&p.a) == 0);
 	fake_break(1, 1, MRF_WC_TIMEOUT, false);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "may or may not"),
 			 4111);

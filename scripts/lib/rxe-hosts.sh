@@ -81,7 +81,7 @@ host_run() {
 	vm_address=10.99.2.$((vm_host + 1))
 	shift
 	prog="$prog: host $vm_host"
-	[ -p "$dir/err.0" ] || ln -s "out.$vm_host" "$dir/err.$vm_host"
+	[ -p "$dir/err.$vm_host" ] || ln -s "out.$vm_host" "$dir/err.$vm_host"
 	exec >"$dir/out.$vm_host" 2>"$dir/err.$vm_host"
 	if [ "$vm_host" = 0 ]; then
 		vm_lan=$lan0

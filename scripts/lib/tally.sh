@@ -48,5 +48,5 @@ tally_complaints() {
 	local told='^not ok|^FAIL|:[FE]:|ERROR: AddressSanitizer|runtime error:|^==[0-9]+== '
 	told+='|WARNING: ThreadSanitizer|^skip |failed: |: error|: warning:'
 	echo "-- $1"
-	grep -E -A 3 "$told" "$1" | head -n 40 | grep . || tail -n 15 "$1"
+	grep -E -B 3 -A 3 "$told" "$1" | head -n 40 | grep . || tail -n 15 "$1"
 }

@@ -29,7 +29,7 @@ struct work {
 	unsigned gen;
 	int fd; /* shared memory of the size of the area */
 	bool is_shared[CELLS]; /* pages of the file: cannot go and be left alone */
-	struct moved moved[MOVED];
+	struct moved moved[MOVED], *fresh; /* fresh: by the change that goes on */
 	unsigned nmoved;
 };
 
@@ -157,6 +157,7 @@ static void move_away(struct work *w, unsigned c, size_t len)
 	m->copy = malloc(len);
 	must(m->copy, "no memory");
 	memcpy(m->copy, to, len);
+	w->fresh = m;
 	map(words(w, c), len, ANON, -1, 0);
 }
 
@@ -247,6 +248,10 @@ static void change(struct work *w)
 		fill(w, i);
 	if (w->s->notify)
 		refresh(w, c, n * CELL);
+	/* Until it is told, the library reaches what was mapped before. */
+	if (w->s->notify && w->fresh)
+		w->fresh->limit = atomic_load(&w->s->own->posted);
+	w->fresh = NULL;
 	for (unsigned i = c; i < c + n; i++) {
 		atomic_store(&w->cell[i].gen, what == UNMAP ? 0 : w->gen);
 		atomic_fetch_add(&w->cell[i].seq, 1);

@@ -239,22 +239,22 @@ static int submit_one(struct mrf_ep *ep, const struct mrf_atomic_one *one, size_
 	return submit(ep, &req);
 }
 
-/*
- * The rest of a call that could not go the short way. Not inline, and what was asked for is put
- * together again, so that the short way has it in registers only.
- */
-static __attribute__((noinline)) ssize_t long_write(struct fid_ep *ep, const void *buf,
-						    size_t count, void *desc, fi_addr_t addr,
-						    uint64_t remote, uint64_t key,
-						    enum fi_datatype datatype, enum fi_op op,
-						    void *context)
+static __attribute__((noinline)) ssize_t
+long_one(struct mrf_ep *ep, const struct mrf_atomic_one *one, size_t count)
 {
-	const struct mrf_atomic_one one = {
-		MRF_ATOMIC_BASE,      datatype, op,	buf, NULL,   NULL,
-		{ desc, NULL, NULL }, addr,	remote, key, context
-	};
+	return submit_one(ep, one, count, default_flags(ep, one->op), false);
+}
 
-	return submit_one(to_ep(ep), &one, count, default_flags(to_ep(ep), op), false);
+/* The long way gets a copy, so that the short way has all of it in registers only. */
+static MRF_ALWAYS_INLINE ssize_t start_one(struct mrf_ep *ep, const struct mrf_atomic_one *one,
+					   size_t count)
+{
+	struct mrf_atomic_one copy;
+
+	if (mrf_likely(count == 1 && mrf_atomic_short(ep, one)))
+		return 0;
+	copy = *one;
+	return long_one(ep, &copy, count);
 }
 
 static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t count, void *desc,
@@ -266,9 +266,7 @@ static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t count, void *
 		{ desc, NULL, NULL }, addr,	remote, key, context
 	};
 
-	if (mrf_likely(count == 1 && mrf_atomic_short(to_ep(ep), &one)))
-		return 0;
-	return long_write(ep, buf, count, desc, addr, remote, key, datatype, op, context);
+	return start_one(to_ep(ep), &one, count);
 }
 
 static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t addr,
@@ -283,19 +281,6 @@ static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t count, fi_ad
 	return submit_one(to_ep(ep), &one, count, FI_INJECT, true);
 }
 
-static __attribute__((noinline)) ssize_t
-long_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
-	       void *result_desc, fi_addr_t addr, uint64_t remote, uint64_t key,
-	       enum fi_datatype datatype, enum fi_op op, void *context)
-{
-	const struct mrf_atomic_one one = {
-		MRF_ATOMIC_FETCH,	     datatype, op,     buf, NULL,   result,
-		{ desc, NULL, result_desc }, addr,     remote, key, context
-	};
-
-	return submit_one(to_ep(ep), &one, count, default_flags(to_ep(ep), op), false);
-}
-
 static ssize_t ep_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			    void *result, void *result_desc, fi_addr_t addr, uint64_t remote,
 			    uint64_t key, enum fi_datatype datatype, enum fi_op op,
@@ -306,24 +291,7 @@ static ssize_t ep_readwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 		{ desc, NULL, result_desc }, addr,     remote, key, context
 	};
 
-	if (mrf_likely(count == 1 && mrf_atomic_short(to_ep(ep), &one)))
-		return 0;
-	return long_readwrite(ep, buf, count, desc, result, result_desc, addr, remote, key,
-			      datatype, op, context);
-}
-
-static __attribute__((noinline)) ssize_t
-long_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-	       const void *compare, void *compare_desc, void *result, void *result_desc,
-	       fi_addr_t addr, uint64_t remote, uint64_t key, enum fi_datatype datatype,
-	       enum fi_op op, void *context)
-{
-	const struct mrf_atomic_one one = {
-		MRF_ATOMIC_COMPARE,		     datatype, op,     buf, compare, result,
-		{ desc, compare_desc, result_desc }, addr,     remote, key, context
-	};
-
-	return submit_one(to_ep(ep), &one, count, default_flags(to_ep(ep), op), false);
+	return start_one(to_ep(ep), &one, count);
 }
 
 static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
@@ -336,10 +304,7 @@ static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 		{ desc, compare_desc, result_desc }, addr,     remote, key, context
 	};
 
-	if (mrf_likely(count == 1 && mrf_atomic_short(to_ep(ep), &one)))
-		return 0;
-	return long_compwrite(ep, buf, count, desc, compare, compare_desc, result, result_desc,
-			      addr, remote, key, datatype, op, context);
+	return start_one(to_ep(ep), &one, count);
 }
 
 /* --- vectors -------------------------------------------------------------------------- */

@@ -15,7 +15,8 @@
 #include <stdatomic.h>
 
 enum mrf_lock_rank {
-	MRF_RANK_WAIT = 1, /* obj/wait: the list of progress sources of a CQ or counter */
+	MRF_RANK_SETUP = 1, /* ep: bindings, enabling and operation flags of one endpoint */
+	MRF_RANK_WAIT,	   /* obj/wait: the list of progress sources of a CQ or counter */
 	MRF_RANK_EP,	   /* ep: peers, connections and operations of one endpoint */
 	MRF_RANK_AV,	   /* obj/av: inserting and removing addresses */
 	MRF_RANK_AGENT,	   /* domain/agent: commands and message buffers */

@@ -126,15 +126,12 @@ static int ep_control(struct fid *fid, int command, void *arg)
 
 	if (ret)
 		return ret;
-	switch (command) {
-	case FI_ENABLE:
-		return ep_enable(ep);
-	case FI_GETOPSFLAG:
-	case FI_SETOPSFLAG:
-		return opsflag(ep, command, arg);
-	default:
+	if (command != FI_ENABLE && command != FI_GETOPSFLAG && command != FI_SETOPSFLAG)
 		return mrf_no_control(fid, command, arg);
-	}
+	mrf_lock_take(&ep->setup);
+	ret = command == FI_ENABLE ? ep_enable(ep) : opsflag(ep, command, arg);
+	mrf_lock_release(&ep->setup);
+	return ret;
 }
 
 /* --- open and close --------------------------------------------------------------------------- */
@@ -174,6 +171,7 @@ static int ep_close(struct fid *fid)
 	mrf_idmap_fini(&ep->conns);
 	free(ep->peers);
 	mrf_lock_fini(&ep->lock);
+	mrf_lock_fini(&ep->setup);
 	mrf_obj_drop(&ep->parent);
 	close_port(ep);
 	free(ep);
@@ -230,6 +228,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->passive);
 	mrf_idmap_init(&ep->conns);
 	mrf_bounce_init(&ep->bounce);
+	mrf_lock_init(&ep->setup, MRF_RANK_SETUP);
 	mrf_lock_init(&ep->lock, MRF_RANK_EP);
 }
 
@@ -377,6 +376,7 @@ err_cq:
 	mrf_vcq_close(ep->scq);
 err_free:
 	mrf_lock_fini(&ep->lock);
+	mrf_lock_fini(&ep->setup);
 	free(ep);
 	return ret;
 }

@@ -48,7 +48,8 @@ struct mrf_ep {
 	uint64_t instance;	/* random */
 	uint64_t caps;
 	_Atomic uint64_t op_flags; /* of fi_write and the like; FI_GET/SETOPSFLAG */
-	bool enabled;
+	struct mrf_lock setup;	/* rank SETUP: one at a time of what follows, up to lock */
+	atomic_bool enabled;
 	/* What enable and op_flags make of calls without flags; nothing until enabled. */
 	_Atomic size_t short_max[2]; /* by kind: bytes that may go the short way */
 	atomic_bool short_atomic[3]; /* by family: may they */

@@ -121,15 +121,8 @@ static int bind_eq(struct mrf_ep *ep, struct fid *fid)
 	return 0;
 }
 
-int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+static int bind_any(struct mrf_ep *ep, struct fid *bfid, uint64_t flags)
 {
-	struct mrf_ep *ep = mrf_ep_of(fid);
-	int ret = mrf_obj_check(&ep->obj, "fi_ep_bind");
-
-	if (ret)
-		return ret;
-	if (!bfid)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4044, "nothing to bind (NULL)");
 	if (ep->enabled)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4045,
 				  "bind a %s before the endpoint is enabled",
@@ -148,6 +141,21 @@ int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 				  "a %s cannot be bound to an endpoint",
 				  mrf_obj_class_name(bfid->fclass));
 	}
+}
+
+int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct mrf_ep *ep = mrf_ep_of(fid);
+	int ret = mrf_obj_check(&ep->obj, "fi_ep_bind");
+
+	if (ret)
+		return ret;
+	if (!bfid)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4044, "nothing to bind (NULL)");
+	mrf_lock_take(&ep->setup);
+	ret = bind_any(ep, bfid, flags);
+	mrf_lock_release(&ep->setup);
+	return ret;
 }
 
 void mrf_ep_unlink_all(struct mrf_ep *ep)

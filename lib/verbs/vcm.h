@@ -16,6 +16,7 @@ struct mrf_vconn {
 struct mrf_vcq {
 	struct ibv_cq *cq;
 	struct ibv_comp_channel *channel; /* does not block */
+	bool deaf; /* it could not be armed the last time; guarded as arming is */
 };
 
 /* For ever: what the kernel keeps of it is said, and forgotten. */

@@ -129,7 +129,14 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *out, int n)
 
 void mrf_vcq_arm(struct mrf_vcq *cq)
 {
-	ibv_req_notify_cq(cq->cq, 0);
+	int err = ibv_req_notify_cq(cq->cq, 0);
+
+	if (mrf_unlikely(err) && !cq->deaf)
+		mrf_warn(FI_LOG_CQ, 3495,
+			 "the kernel does not tell of completions: error %d; they are found when "
+			 "somebody looks",
+			 err);
+	cq->deaf = err;
 }
 
 void mrf_vcq_ack(struct mrf_vcq *cq)

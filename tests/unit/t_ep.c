@@ -657,6 +657,52 @@ START_TEST(ep_flags_may_change_while_others_write)
 }
 END_TEST
 
+struct setter {
+	struct node *n;
+	struct fid_ep *ep;
+	pthread_barrier_t *start;
+	int got[3]; /* of each step */
+};
+
+static void *set_up(void *arg)
+{
+	struct setter *s = arg;
+
+	pthread_barrier_wait(s->start);
+	s->got[0] = fi_ep_bind(s->ep, &s->n->av->fid, 0);
+	s->got[1] = fi_ep_bind(s->ep, &s->n->cq->fid, FI_TRANSMIT);
+	s->got[2] = fi_enable(s->ep);
+	return NULL;
+}
+
+/* Two threads set up the same endpoint: of each step, one of them does it. */
+START_TEST(ep_is_bound_and_enabled_once_however_many_try)
+{
+	pthread_barrier_t start;
+	struct node n;
+	int round, i;
+
+	node_open(&n, PLAIN);
+	pthread_barrier_init(&start, NULL, 2);
+	for (round = 0; round < 50; round++) {
+		struct setter a = { .n = &n, .start = &start }, b;
+		pthread_t thread;
+
+		ck_assert_int_eq(fi_endpoint(n.domain, n.info, &a.ep, NULL), 0);
+		b = a;
+		ck_assert_int_eq(pthread_create(&thread, NULL, set_up, &b), 0);
+		set_up(&a);
+		pthread_join(thread, NULL);
+		for (i = 0; i < 3; i++)
+			ck_assert_msg(!a.got[i] != !b.got[i], "step %d: %d and %d", i,
+				      a.got[i], b.got[i]);
+		must_close(&a.ep->fid);
+	}
+	pthread_barrier_destroy(&start);
+	node_close(&n);
+}
+END_TEST
+
 START_TEST(ep_port_that_is_taken_is_refused)
 {
 	struct node_opt opt = { .port = 4711 };
@@ -1067,6 +1113,7 @@ static TCase *tcase_transfer(void)
 	tcase_add_test(tc, ep_is_not_usable_before_it_is_enabled);
 	tcase_add_test(tc, ep_counter_that_cannot_count_all_of_it_counts_nothing);
 	tcase_add_test(tc, ep_flags_may_change_while_others_write);
+	tcase_add_test(tc, ep_is_bound_and_enabled_once_however_many_try);
 	tcase_add_test(tc, ep_port_that_is_taken_is_refused);
 	return tc;
 }

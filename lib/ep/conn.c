@@ -17,6 +17,8 @@
 /* Nobody listens there (yet): it may only just be starting. */
 #define MAX_TRIES 5
 #define RETRY_MS 100
+/* The kernel looks for an address so long, and then again. */
+#define RESOLVE_MS 250
 /* A peer that takes connections and drops them again before anything was done. */
 #define MAX_LOSSES 5
 /* Flushes come within milliseconds; do not wait for ever for ones that never will. */
@@ -165,9 +167,18 @@ static int timeout_ms(void)
 	return (int)mrf_param_int(MRF_PARAM_CONN_TIMEOUT);
 }
 
+static void resolve(struct mrf_peer *peer)
+{
+	int ret = mrf_vconn_resolve(peer->conn->vconn, &peer->ep->domain->addr.sa,
+				    &peer->addr.sa, mrf_min(timeout_ms(), RESOLVE_MS),
+				    (unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
+
+	if (ret)
+		give_up_addr(peer, -ret, 4121, "no route from the domain's address");
+}
+
 static void start(struct mrf_peer *peer)
 {
-	struct mrf_domain *domain = peer->ep->domain;
 	int ret = peer->ep->agent->denied ? -FI_EACCES : conn_new(peer, &peer->conn);
 
 	if (mrf_unlikely(ret == -FI_EACCES)) {
@@ -180,10 +191,7 @@ static void start(struct mrf_peer *peer)
 	}
 	peer->state = MRF_PEER_CONNECTING;
 	set_deadline(peer->conn, timeout_ms());
-	ret = mrf_vconn_resolve(peer->conn->vconn, &domain->addr.sa, &peer->addr.sa,
-				timeout_ms(), (unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
-	if (ret)
-		give_up_addr(peer, -ret, 4121, "no route from the domain's address");
+	resolve(peer);
 }
 
 static int create_qp(struct mrf_conn *conn)
@@ -208,6 +216,7 @@ static void on_addr(struct mrf_conn *conn)
 {
 	int ret = create_qp(conn);
 
+	conn->found = true;
 	if (!ret)
 		ret = mrf_vconn_route(conn->vconn, timeout_ms());
 	if (ret)
@@ -313,6 +322,10 @@ void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	switch (event->type) {
 	case MRF_CM_ADDR_RESOLVED:
 		on_addr(conn);
+		break;
+	case MRF_CM_UNRESOLVED:
+		if (connecting)
+			resolve(peer);
 		break;
 	case MRF_CM_ROUTE_RESOLVED:
 		on_route(conn);
@@ -445,6 +458,8 @@ void mrf_conn_expired(struct mrf_conn *conn)
 	} else if (conn->waiting) {
 		mrf_conn_destroy(conn);
 		mrf_conn_service(peer);
+	} else if (!conn->found) {
+		give_up_addr(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
 	} else {
 		give_up_addr(peer, FI_ETIMEDOUT, 4129, "no answer to the connection request");
 	}

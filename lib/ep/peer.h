@@ -87,6 +87,7 @@ struct mrf_conn {
 	bool lost;		/* the peer disconnected or is gone */
 	bool disconnected;	/* we have put our queue pair into error */
 	bool waiting;		/* CONNECTING, but only for the next try */
+	bool found;		/* the peer's address was resolved */
 	struct mrf_auth_talk talk; /* what we have proved; number 0: nothing */
 	struct mrf_posted ring[MRF_CONN_RING];
 	unsigned head;		/* oldest in flight */

@@ -79,9 +79,9 @@ int mrf_vcm_fd(const struct mrf_vcm *cm)
 	return cm->channel->fd;
 }
 
-static enum mrf_cm_type to_type(enum rdma_cm_event_type type)
+static enum mrf_cm_type to_type(const struct rdma_cm_event *event)
 {
-	switch (type) {
+	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		return MRF_CM_ADDR_RESOLVED;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
@@ -95,6 +95,7 @@ static enum mrf_cm_type to_type(enum rdma_cm_event_type type)
 	case RDMA_CM_EVENT_REJECTED:
 		return MRF_CM_REJECTED;
 	case RDMA_CM_EVENT_ADDR_ERROR:
+		return event->status == -ETIMEDOUT ? MRF_CM_UNRESOLVED : MRF_CM_FAILED;
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
@@ -142,7 +143,7 @@ static void translate(const struct rdma_cm_event *from, struct mrf_cm_event *to)
 {
 	const struct rdma_conn_param *param = &from->param.conn;
 
-	to->type = to_type(from->event);
+	to->type = to_type(from);
 	to->conn = from->id->context;
 	to->incoming = NULL;
 	to->err = to_err(from);

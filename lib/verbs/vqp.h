@@ -57,6 +57,7 @@ const char *mrf_wc_status_text(int raw_status);
 
 enum mrf_cm_type {
 	MRF_CM_ADDR_RESOLVED,
+	MRF_CM_UNRESOLVED,  /* not in time: mrf_vconn_resolve may be called again */
 	MRF_CM_ROUTE_RESOLVED,
 	MRF_CM_REQUEST,	    /* conn is the listener, incoming the new connection */
 	MRF_CM_RESPONSE,    /* the target accepts: mrf_vconn_establish, or mrf_vconn_close */
@@ -107,7 +108,10 @@ void mrf_vconn_set_owner(struct mrf_vconn *conn, void *owner);
 int mrf_vconn_bind(struct mrf_vconn *conn, struct sockaddr *addr);
 int mrf_vconn_listen(struct mrf_vconn *conn);
 
-/* ack_timeout: exponent n of 4.096 us * 2^n. Each step reports by event. */
+/*
+ * ack_timeout: exponent n of 4.096 us * 2^n. Each step reports by event. While an address is
+ * being resolved the kernel may miss that it was found; when timeout_ms is over it looks again.
+ */
 int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 		      const struct sockaddr *dst, int timeout_ms, unsigned ack_timeout);
 int mrf_vconn_route(struct mrf_vconn *conn, int timeout_ms);

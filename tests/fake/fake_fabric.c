@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -131,6 +132,7 @@ static struct {
 	bool break_ran;
 	unsigned unreachable_nth;
 	int unreachable_err;
+	unsigned unresolved;
 	bool hold, run_on_arm, run_on_disconnect;
 } f = { .conns = { &f.conns, &f.conns },
 	.kept = { &f.kept, &f.kept },
@@ -183,6 +185,7 @@ void fake_heal(void)
 	f.failed = false;
 	f.break_nth = 0;
 	f.unreachable_nth = 0;
+	f.unresolved = 0;
 	leave();
 }
 
@@ -352,6 +355,13 @@ void fake_unreachable(unsigned nth, int err)
 	enter();
 	f.unreachable_nth = nth;
 	f.unreachable_err = err;
+	leave();
+}
+
+void fake_unresolved(unsigned times)
+{
+	enter();
+	f.unresolved = times;
 	leave();
 }
 
@@ -1602,6 +1612,18 @@ int mrf_vconn_listen(struct mrf_vconn *conn)
 	return ret;
 }
 
+static void resolved(struct mrf_vconn *conn)
+{
+	if (f.unresolved == UINT_MAX)
+		return;
+	if (f.unresolved && f.unresolved--)
+		tell(conn, MRF_CM_UNRESOLVED, NULL, 0, 0);
+	else if (f.unreachable_nth && !--f.unreachable_nth)
+		tell(conn, MRF_CM_FAILED, NULL, 0, 0)->err = f.unreachable_err;
+	else
+		tell(conn, MRF_CM_ADDR_RESOLVED, NULL, 0, 0);
+}
+
 int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 		      const struct sockaddr *dst, int timeout_ms, unsigned ack_timeout)
 {
@@ -1617,10 +1639,7 @@ int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 		conn->dst_port =
 			ntohs(((const struct sockaddr_in *)(const void *)dst)->sin_port);
 		conn->state = RESOLVED;
-		if (f.unreachable_nth && !--f.unreachable_nth)
-			tell(conn, MRF_CM_FAILED, NULL, 0, 0)->err = f.unreachable_err;
-		else
-			tell(conn, MRF_CM_ADDR_RESOLVED, NULL, 0, 0);
+		resolved(conn);
 	}
 	leave();
 	return ret;

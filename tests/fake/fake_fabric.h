@@ -134,6 +134,8 @@ unsigned fake_forgotten(void);
 void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
 /* The next nth address resolution ends in MRF_CM_FAILED with err. */
 void fake_unreachable(unsigned nth, int err);
+/* So many address resolutions from now on end in MRF_CM_UNRESOLVED; UINT_MAX: they never end. */
+void fake_unresolved(unsigned times);
 
 /* Nothing lands anywhere between true and false: for a look at memory that it might move. */
 void fake_freeze(bool freeze);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What an endpoint does when the device, the network, the peer or the memory fails it. */
+#include <limits.h>
 #include <sys/mman.h>
 #include "ep_fixture.h"
 #include "fail_once.h"
@@ -432,6 +433,33 @@ START_TEST(fault_address_that_cannot_be_reached_is_said_at_once)
 }
 END_TEST
 
+/* As when the kernel misses the neighbour's answer, or gets it late. */
+START_TEST(fault_address_that_is_not_found_in_time_is_looked_for_again)
+{
+	pair_open(&p, NULL);
+	fake_unresolved(3);
+	warm_up();
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(fault_address_that_nobody_has_ends_in_a_timeout_of_the_connection)
+{
+	int64_t begin;
+
+	pair_open(&p, NULL);
+	fake_unresolved(UINT_MAX);
+	begin = mrf_now_ms();
+	pair_write(&p, 0, 8);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "no machine answers"),
+			 4128);
+	ck_assert_int_ge(mrf_now_ms() - begin, 990);
+	fake_unresolved(0);
+	warm_up();
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone)
 {
 	pair_open(&p, NULL);
@@ -700,6 +728,8 @@ static TCase *tcase_peers(void)
 	tcase_add_test(tc, fault_target_that_listens_later_is_waited_for);
 	tcase_add_test(tc, fault_nobody_listens_is_said_after_some_tries);
 	tcase_add_test(tc, fault_address_that_cannot_be_reached_is_said_at_once);
+	tcase_add_test(tc, fault_address_that_is_not_found_in_time_is_looked_for_again);
+	tcase_add_test(tc, fault_address_that_nobody_has_ends_in_a_timeout_of_the_connection);
 	tcase_add_test(tc, fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone);
 	tcase_add_test(tc, fault_stopped_target_ends_in_a_timeout_of_the_connection);
 	tcase_add_test(tc, fault_stopped_target_still_serves_what_is_known);

@@ -47,8 +47,8 @@ programs_run() {
 program_run() {
 	local name=${1##*/} status=0 program=$1
 	shift
-	timeout 600 "$@" "$program" >"$out/$name.log" 2>&1 </dev/null || status=$?
-	[ $status != 124 ] || echo "not ok $name: no end after 600 s" >>"$out/$name.log"
+	timeout 1800 "$@" "$program" >"$out/$name.log" 2>&1 </dev/null || status=$?
+	[ $status != 124 ] || echo "not ok $name: no end after 1800 s" >>"$out/$name.log"
 	echo $status >"$out/$name.status"
 }
 

@@ -127,6 +127,8 @@ static struct {
 	unsigned any_nth;
 	int any_err;
 	bool failed;
+	unsigned probes;
+	enum mrf_wc_status probe_status; /* of the next one */
 	unsigned break_nth, break_times;
 	enum mrf_wc_status break_status;
 	bool break_ran;
@@ -183,6 +185,8 @@ void fake_heal(void)
 	memset(f.fail_always, 0, sizeof(f.fail_always));
 	f.any_nth = 0;
 	f.failed = false;
+	f.probes = 0;
+	f.probe_status = MRF_WC_OK;
 	f.break_nth = 0;
 	f.unreachable_nth = 0;
 	f.unresolved = 0;
@@ -356,6 +360,23 @@ void fake_unreachable(unsigned nth, int err)
 	f.unreachable_nth = nth;
 	f.unreachable_err = err;
 	leave();
+}
+
+void fake_break_probe(enum mrf_wc_status status)
+{
+	enter();
+	f.probe_status = status;
+	leave();
+}
+
+unsigned fake_probes(void)
+{
+	unsigned n;
+
+	enter();
+	n = f.probes;
+	leave();
+	return n;
 }
 
 void fake_unresolved(unsigned times)
@@ -886,8 +907,18 @@ static void move(const struct mrf_vconn *conn, struct wr *wr, uint8_t *there)
 	}
 }
 
+/* How an initiator asks whether the peer is there; applications' accesses have bytes. */
+static bool is_probe(const struct wr *wr)
+{
+	return wr->wr.op == MRF_VWR_WRITE && !wr->len;
+}
+
 static void remember(const struct wr *wr, const uint8_t *there)
 {
+	if (is_probe(wr)) {
+		f.probes++;
+		return;
+	}
 	if (fake.nlog == FAKE_LOG)
 		return;
 	fake.log[fake.nlog++] = (struct fake_done){ .op = wr->wr.op,
@@ -1049,7 +1080,10 @@ static bool run_access(struct mrf_vconn *conn, struct wr *wr)
 	if (status == MRF_WC_OK && wr->wr.op == MRF_VWR_WRITE_IMM &&
 	    mrf_list_empty(&conn->peer->rq))
 		return false;
-	if (status == MRF_WC_OK && f.break_nth && !--f.break_nth) {
+	if (status == MRF_WC_OK && is_probe(wr)) {
+		status = f.probe_status;
+		f.probe_status = MRF_WC_OK;
+	} else if (status == MRF_WC_OK && f.break_nth && !--f.break_nth) {
 		f.break_nth = --f.break_times ? 1 : 0;
 		if (f.break_ran)
 			do_access(conn, wr, there);

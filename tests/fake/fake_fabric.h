@@ -127,11 +127,17 @@ const char *fake_call_name(enum fake_call call);
 unsigned fake_forgotten(void);
 
 /*
- * The nth access from now on (messages are not counted) completes with status, and so do
- * those after it until there were times of them; ran: the target's memory sees it all the
+ * The nth access from now on (messages and probes do not count) completes with status, and so
+ * do those after it until there were times of them; ran: the target's memory sees it all the
  * same. The queue pair is broken then; after REFUSED both are.
  */
 void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
+/*
+ * Writes of no bytes, with which an initiator looks whether the peer is there, whenever an answer
+ * takes a second: not logged. How many there were; the next one completes with status.
+ */
+unsigned fake_probes(void);
+void fake_break_probe(enum mrf_wc_status status);
 /* The next nth address resolution ends in MRF_CM_FAILED with err. */
 void fake_unreachable(unsigned nth, int err);
 /* So many address resolutions from now on end in MRF_CM_UNRESOLVED; UINT_MAX: they never end. */

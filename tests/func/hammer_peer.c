@@ -11,6 +11,7 @@
 
 struct shot {
 	bool busy, read, beyond;
+	bool behind; /* a read of several packets was on its way before it */
 	unsigned area, cell, n;
 	size_t low, len; /* bytes from the beginning of the first cell */
 	uint64_t number; /* of a write */
@@ -100,6 +101,20 @@ static struct op op_of(struct gun *g, struct shot *t)
 			    .key = g->key[t->area][which], .ctx = t };
 }
 
+static bool is_long_read(const struct shot *t)
+{
+	return t->read && t->len > PAGE;
+}
+
+static bool long_read_flies(const struct gun *g)
+{
+	for (unsigned i = 0; i < FLYING; i++) {
+		if (g->shot[i].busy && is_long_read(&g->shot[i]))
+			return true;
+	}
+	return false;
+}
+
 static void shoot(struct gun *g, struct shot *t)
 {
 	struct op op;
@@ -107,6 +122,7 @@ static void shoot(struct gun *g, struct shot *t)
 	t->beyond = false;
 	if (!pick(g, t))
 		return;
+	t->behind = long_read_flies(g);
 	aim(g, t);
 	if (t->read && t->cell + t->n == CELLS && rnd(&g->state) % 4 == 0) {
 		for (unsigned i = 0; i + 1 < t->n; i++)
@@ -221,8 +237,11 @@ static void judge_refusal(struct gun *g, struct shot *t, const struct done *d)
 			 1);
 	if (t->beyond || !all_steady(g, t) || has_hole(t))
 		return;
-	/* The kernel does not say why a read of several packets came to no end. */
-	if (!lib && t->read && t->len > PAGE)
+	/*
+	 * The kernel does not say why a read of several packets came to no end, and what was
+	 * posted behind it goes with it.
+	 */
+	if (!lib && (is_long_read(t) || t->behind))
 		return;
 	hammer_fault(g->s, DENIED, "%s of %zu bytes in cell %u/%u (gen %u): err %d (%s), %s",
 		     t->read ? "read" : "write", t->len, t->area, t->cell, t->gen[0],

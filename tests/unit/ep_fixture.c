@@ -14,7 +14,7 @@ static void set_env(const char *name, const char *value)
 static void reload(const char *level)
 {
 	set_env("FI_LOG_LEVEL", level);
-	set_env("FI_MRFAB_CONN_TIMEOUT", "1000");
+	set_env("FI_MRFAB_CONN_TIMEOUT", "15000");
 	mrf_param_reload();
 	mrf_log_reload();
 }
@@ -25,6 +25,18 @@ void fixture_setup(void)
 	mrf_domain_up = (struct mrf_domain_up){ mrf_ep_open, mrf_agent_stop };
 	fake_reset();
 	reload("none");
+}
+
+void fixture_impatient(void)
+{
+	set_env("FI_MRFAB_CONN_TIMEOUT", "1000");
+	mrf_param_reload();
+}
+
+void fixture_setup_impatient(void)
+{
+	fixture_setup();
+	fixture_impatient();
 }
 
 void fixture_log(void)

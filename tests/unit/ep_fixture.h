@@ -48,8 +48,11 @@ struct node_opt {
 /* Regions pinned for good: what is posted, and when, does not depend on questions. */
 #define PLAIN (&(struct node_opt){ .mr_mode = FI_MR_ALLOCATED })
 
-/* Before each test: a fresh fake, no log, short timeouts. After it: nothing is alive. */
+/* Before each test: a fresh fake, no log. After it: nothing is alive. */
 void fixture_setup(void);
+/* Connecting may take one second only: for tests in which it will not end. No node is open. */
+void fixture_impatient(void);
+void fixture_setup_impatient(void);
 void fixture_teardown(void);
 /* Lines of the library reach standard error from here on; no node may be open. */
 void fixture_log(void);

@@ -119,9 +119,22 @@ START_TEST(ask_new_pages_are_reached_under_the_same_key)
 }
 END_TEST
 
+/* Goes up when the initiator has been told that regions have changed. */
+static uint64_t epoch_of_target(void)
+{
+	struct mrf_ep *ep = node_ep(&p.a);
+	uint64_t epoch;
+
+	mrf_lock_take(&ep->lock);
+	epoch = ep->peers[p.to]->epoch;
+	mrf_lock_release(&ep->lock);
+	return epoch;
+}
+
 START_TEST(ask_peers_are_told_and_need_no_new_connection)
 {
 	unsigned connects, asks;
+	uint64_t epoch;
 
 	open_pair(true, FI_MR_MMU_NOTIFY);
 	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
@@ -133,9 +146,10 @@ START_TEST(ask_peers_are_told_and_need_no_new_connection)
 	/* The window around the first access serves them all. */
 	ck_assert_uint_eq(fake_asks(), asks);
 	put_fresh_pages(p.dst, PAIR_LEN);
+	epoch = epoch_of_target();
 	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
 	want_soon(atomic_load(&forgets) == 1);
-	usleep(20000);
+	want_soon(epoch_of_target() != epoch);
 	write_ok(0, 100);
 	ck_assert_int_eq(memcmp(p.dst, p.src, 100), 0);
 	ck_assert_uint_eq(fake_connects(), connects);
@@ -166,12 +180,13 @@ END_TEST
 
 START_TEST(ask_leases_end_when_their_accesses_are_done)
 {
-	unsigned before;
+	unsigned before, deregs;
 
 	open_pair(false, 0);
+	deregs = fake_calls(FAKE_VMR_DEREG);
 	write_ok(0, 5000);
 	want_soon(atomic_load(&releases) == 1);
-	usleep(20000);
+	want_soon(fake_calls(FAKE_VMR_DEREG) > deregs);
 	before = fake_live_of(FAKE_VMR_REG);
 	write_ok(8000, 5000);
 	want_soon(atomic_load(&releases) == 2);

@@ -759,7 +759,7 @@ static atomic_bool reading;
 /* An entry is either gone or whole: host and port of one insertion belong together. */
 static void *read_names(void *arg)
 {
-	long *seen = arg;
+	atomic_long *seen = arg; /* -1: it was half */
 	union mrf_addr addr;
 	uint32_t n;
 	fi_addr_t i;
@@ -770,9 +770,9 @@ static void *read_names(void *arg)
 				continue;
 			n = ntohl(addr.in.sin_addr.s_addr) - 0x0a000001;
 			if (ntohs(addr.in.sin_port) != 1 + n % 60000)
-				*seen = -1;
-			else if (*seen >= 0)
-				++*seen;
+				atomic_store(seen, -1);
+			else if (atomic_load(seen) >= 0)
+				atomic_fetch_add(seen, 1);
 		}
 	}
 	return NULL;
@@ -781,7 +781,7 @@ static void *read_names(void *arg)
 START_TEST(av_readers_never_see_half_an_entry)
 {
 	pthread_t thread[2];
-	long seen[2] = { 0, 0 };
+	atomic_long seen[2] = { 0, 0 };
 	fi_addr_t name[NAMES];
 	uint32_t n;
 	int i;
@@ -797,11 +797,12 @@ START_TEST(av_readers_never_see_half_an_entry)
 		ck_assert_int_eq(fi_av_remove(av, &name[n % NAMES], 1, 0), 0);
 		name[n % NAMES] = add(n);
 	}
-	sleep_ms(20);
+	while (!atomic_load(&seen[0]) || !atomic_load(&seen[1]))
+		sleep_ms(1);
 	atomic_store(&reading, false);
 	for (i = 0; i < 2; i++) {
 		pthread_join(thread[i], NULL);
-		ck_assert_int_gt(seen[i], 0);
+		ck_assert_int_gt(atomic_load(&seen[i]), 0);
 	}
 	close_av();
 }

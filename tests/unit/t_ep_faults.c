@@ -373,6 +373,9 @@ END_TEST
 START_TEST(fault_target_that_listens_later_is_waited_for)
 {
 	struct node_opt opt = { .port = 4711 };
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_data_entry entry;
+	int64_t begin, late;
 	struct node n;
 
 	memset(&p, 0, sizeof(p));
@@ -383,13 +386,17 @@ START_TEST(fault_target_that_listens_later_is_waited_for)
 	p.dst = pages(PAIR_LEN);
 	fill(p.src, PAIR_LEN, 1);
 	p.key = PAIR_KEY;
+	begin = mrf_now_ms();
 	pair_write(&p, 0, 8);
 	usleep(120000);
 	node_open(&p.b, &opt);
+	late = mrf_now_ms() - begin;
 	pair_reg(&p, REMOTE_RW);
-	/* The region may have come too late for the question. */
-	if (fi_cq_sread(p.a.cq, &(struct fi_cq_data_entry){ 0 }, 1, NULL, LONG_MS) != 1)
-		want_err(&p.a, pair_ctx(&p, 0), FI_EKEYREJECTED, NULL);
+	/* The region may have come too late for the question; on slow machines all for the tries. */
+	if (fi_cq_sread(p.a.cq, &entry, 1, NULL, LONG_MS) != 1) {
+		ck_assert_int_eq(fi_cq_readerr(p.a.cq, &err, 0), 1);
+		ck_assert(err.err == FI_EKEYREJECTED || (late > 300 && err.err == FI_ECONNREFUSED));
+	}
 	warm_up();
 	pair_close(&p);
 }
@@ -447,6 +454,7 @@ START_TEST(fault_address_that_nobody_has_ends_in_a_timeout_of_the_connection)
 {
 	int64_t begin;
 
+	fixture_impatient();
 	pair_open(&p, NULL);
 	fake_unresolved(UINT_MAX);
 	begin = mrf_now_ms();
@@ -477,6 +485,7 @@ START_TEST(fault_stopped_target_ends_in_a_timeout_of_the_connection)
 {
 	int64_t begin;
 
+	fixture_impatient();
 	pair_open(&p, NULL);
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
 	begin = mrf_now_ms();
@@ -740,7 +749,7 @@ static TCase *tcase_sweep(void)
 {
 	TCase *tc = tcase_create("sweep");
 
-	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_checked_fixture(tc, fixture_setup_impatient, fixture_teardown);
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, fault_each_call_of_the_device_may_fail_once, 0, 3);
 	tcase_add_test(tc, fault_each_allocation_may_fail_once);

@@ -595,8 +595,7 @@ START_TEST(event_wakes_who_waits_for_the_counter)
 	ck_assert_int_eq(pthread_create(&waiter, NULL, wait_for_three, NULL), 0);
 	write_ok(0, 8);
 	write_ok(0, 8);
-	usleep(20000);
-	ck_assert_uint_eq(fi_cntr_read(cntr), 2);
+	want_count(2);
 	write_ok(0, 8);
 	pthread_join(waiter, &woke);
 	ck_assert_ptr_eq(woke, cntr);
@@ -723,7 +722,6 @@ START_TEST(close_counts_what_the_agent_was_not_woken_for)
 	fake_deafen(node_agent(&p.b)->cq, true);
 	for (i = 0; i < n; i++)
 		write_ok((size_t)i * 100, 100);
-	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
 	ep = p.b.ep;
 	if (_i)
 		must_close(&p.mr->fid);

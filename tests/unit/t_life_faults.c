@@ -354,7 +354,7 @@ static TCase *tcase_life(void)
 {
 	TCase *tc = tcase_create("life");
 
-	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_checked_fixture(tc, fixture_setup_impatient, fixture_teardown);
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, life_each_allocation_may_fail_once, 0, 2 * MODES);
 	tcase_add_loop_test(tc, life_each_call_of_the_device_may_fail_once, 0, 2 * MODES);

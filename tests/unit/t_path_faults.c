@@ -759,7 +759,7 @@ static TCase *tcase_paths(void)
 {
 	TCase *tc = tcase_create("paths");
 
-	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_checked_fixture(tc, fixture_setup_impatient, fixture_teardown);
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, path_each_allocation_may_fail_once, 0, PATHS);
 	tcase_add_loop_test(tc, path_each_call_of_the_device_may_fail_once, 0, PATHS);

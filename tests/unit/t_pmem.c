@@ -157,18 +157,20 @@ END_TEST
 
 START_TEST(file_on_tmpfs_is_not_persistent)
 {
+	char name[40];
 	struct statfs fs;
 	void *at;
 	int fd;
 
 	if (statfs("/dev/shm", &fs) || fs.f_type != TMPFS_MAGIC)
 		return;
-	fd = file_new("/dev/shm/t_pmem.tmp");
+	snprintf(name, sizeof(name), "/dev/shm/t_pmem.%d", (int)getpid());
+	fd = file_new(name);
 	at = map(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
 	ck_assert_str_eq(why(at, LEN), "is of a file that is kept in memory only");
 	munmap(at, LEN);
 	close(fd);
-	unlink("/dev/shm/t_pmem.tmp");
+	unlink(name);
 }
 END_TEST
 

@@ -166,7 +166,7 @@ suite_docs() {
 suite_rxe() {
 	local kernel=$1 share=$2 matrix=$2 log=$out/func.log status=0
 	[ "$fresh" = no ] || matrix=all
-	scripts/with-rxe --kernel "$kernel" --timeout 2400 -- \
+	scripts/with-rxe --kernel "$kernel" --timeout 4800 -- \
 		scripts/lib/on-rxe "$out" "$share" "$matrix" >"$log" 2>&1 </dev/null || status=$?
 	counted "$status" "$log"
 	counts check-modes "$top/scripts/check-modes" "$log"

@@ -457,7 +457,7 @@ CASE(refreshes_in_between_neither_lose_nor_double_a_count)
 		must_ok(peer_rma_end(s.p[i]));
 		want_writes(&s, i, (size_t)i * SIZE / 2, 256, 1500);
 	}
-	must(refreshes > 10, "only %d refreshes", refreshes);
+	must(refreshes > 2, "only %d refreshes", refreshes);
 	must_count(&s, s.cntr, 3000);
 	same(&s);
 	scene_close(&s);
@@ -566,7 +566,7 @@ IN_MODES(MODE(MODE_EVENT_ENDPOINT))
 
 CASE(before_api_2_3_endpoint_and_counter_close_under_way_and_then_the_region)
 {
-	size_t len = 512;
+	size_t len = 32; /* so many writes that there are some left */
 	struct scene s;
 	uint64_t key, n;
 
@@ -612,7 +612,7 @@ IN_MODES(MODE(MODE_EVENT_2_3))
 
 CASE(from_api_2_3_the_region_closes_under_way_and_then_endpoint_and_counter)
 {
-	size_t len = 512;
+	size_t len = 32; /* so many writes that there are some left */
 	struct scene s;
 	uint64_t key, n;
 

@@ -293,7 +293,7 @@ CASE(first_access_by_a_mapped_key_asks_nothing)
 	kill(s.p->pid, SIGSTOP);
 	waitpid(s.p->pid, NULL, WUNTRACED);
 	must_ok(op_post(s.f, &op));
-	came = fab_done(s.f, &d, 3000);
+	came = fab_done(s.f, &d, SOON);
 	kill(s.p->pid, SIGCONT);
 	must(came, "the access waits for the target's agent");
 	must(!d.err, "err %d, %s", d.err, d.text);
@@ -305,6 +305,8 @@ CASE(first_access_by_a_mapped_key_asks_nothing)
 	scene_close(&warm);
 }
 
+#define MANY 100000
+
 static double now_s(void)
 {
 	struct timespec t;
@@ -313,25 +315,31 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Seconds for some writes: the best of some tries, of more until it is below enough. */
-static double access_time(struct scene *s, uint64_t key, double enough)
+/* Seconds for some writes. */
+static double access_time(struct scene *s, uint64_t key)
 {
 	struct region r = s->r;
-	double best = 1e9;
+	double t = now_s();
 
 	r.key = key;
-	for (int i = 0; i < 100 && (i < 7 || best >= enough); i++) {
-		double t = now_s();
-
-		for (int j = 0; j < 30; j++)
-			must(!far_access(s->e, WRITE, s->b, 0, 64, &r, 0).err, "refused");
-		t = now_s() - t;
-		best = t < best ? t : best;
-	}
-	return best;
+	for (int j = 0; j < 30; j++)
+		must(!far_access(s->e, WRITE, s->b, 0, 64, &r, 0).err, "refused");
+	return now_s() - t;
 }
 
-#define MANY 100000
+/* In turn, so that what else goes on slows down both. */
+static void access_alike(struct scene *s, uint64_t one, uint64_t other)
+{
+	double least = 1e9, r;
+
+	for (int i = 0; i < 100 && least >= 3; i++) {
+		r = access_time(s, one);
+		r = access_time(s, other) / r;
+		least = r < least ? r : least;
+	}
+	must(least < 3, "accessing takes %.1f times as long with %d mapped", least, MANY);
+}
+
 #define PART 2500
 #define PARTS (MANY / PART)
 
@@ -345,9 +353,10 @@ static double best(const double *part, unsigned from)
 	return least;
 }
 
-static void ratio(const char *what, double first, double last, double limit)
+/* A search through all of them would be 30 times as slow and more; another guest makes it 4. */
+static void ratio(const char *what, double first, double last)
 {
-	must(last < limit * first, "%s: %.1f ms at first, %.1f ms with %d mapped", what,
+	must(last < 12 * first, "%s: %.1f ms at first, %.1f ms with %d mapped", what,
 	     first * 1e3, last * 1e3, MANY);
 }
 
@@ -356,27 +365,26 @@ IN_MODES(MODE(15) | MODE(MODE_RAW))
 CASE(hundred_thousand_mapped_keys_cost_what_one_does)
 {
 	static uint64_t keys[MANY];
-	double part[PARTS], few, t;
+	double part[PARTS], t;
 	struct scene s;
 
 	scene_open(&s, e, target(e));
 	must_ok(map(&s, &s.raw, &s.r.key));
-	few = access_time(&s, s.r.key, 1e9);
 	for (unsigned i = 0; i < MANY; i++) {
 		t = now_s();
 		must_ok(map(&s, &s.raw, &keys[i]));
 		part[i / PART] = (i % PART ? part[i / PART] : 0) + now_s() - t;
 	}
-	ratio("mapping", best(part, 0), best(part, PARTS - PARTS / 4), 4);
+	ratio("mapping", best(part, 0), best(part, PARTS - PARTS / 4));
 	for (unsigned i = 0; i < MANY; i += MANY / 3)
-		ratio("accessing", few, access_time(&s, keys[i], 3 * few), 3);
+		access_alike(&s, s.r.key, keys[i]);
 	for (unsigned i = 0; i < MANY; i++) {
 		t = now_s();
 		must_ok(fi_mr_unmap_key(s.f->domain, keys[(i * 7919ul) % MANY]));
 		part[i / PART] = (i % PART ? part[i / PART] : 0) + now_s() - t;
 	}
-	ratio("unmapping", best(part, 0), best(part, PARTS - PARTS / 4), 4);
-	ratio("unmapping", best(part, PARTS - PARTS / 4), best(part, 0), 4);
+	ratio("unmapping", best(part, 0), best(part, PARTS - PARTS / 4));
+	ratio("unmapping", best(part, PARTS - PARTS / 4), best(part, 0));
 	works(&s);
 	must_ok(fi_mr_unmap_key(s.f->domain, s.r.key));
 	scene_close(&s);

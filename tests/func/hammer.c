@@ -213,12 +213,17 @@ static bool anyone_ended(void)
 	return !waitid(P_ALL, 0, &info, WEXITED | WNOWAIT | WNOHANG) && info.si_pid;
 }
 
+static bool both_ready(struct shared *shared)
+{
+	return atomic_load(&shared->side[0].ready) && atomic_load(&shared->side[1].ready);
+}
+
 static bool mode_run(const char *name, const struct options *o)
 {
 	struct mode mode = { name, FI_VERSION(1, 17), MR_BITS, name, 0 };
 	struct shared *shared = mmap(NULL, sizeof(*shared), RW, MAP_SHARED | MAP_ANONYMOUS,
 				     -1, 0);
-	long start = now_ms();
+	long start = now_ms(), begin;
 	pid_t pid[2];
 	bool good;
 
@@ -227,7 +232,10 @@ static bool mode_run(const char *name, const struct options *o)
 	fflush(stdout);
 	for (int i = 0; i < 2; i++)
 		pid[i] = side_start(shared, i, &mode, o);
-	while (now_ms() < start + o->seconds * 1000L && !anyone_ended())
+	while (!both_ready(shared) && !anyone_ended())
+		usleep(20000);
+	begin = now_ms();
+	while (now_ms() < begin + o->seconds * 1000L && !anyone_ended())
 		usleep(20000);
 	atomic_store(&shared->stop, 1);
 	good = report(shared, name, sides_wait(shared, pid), now_ms() - start);

@@ -271,11 +271,11 @@ static void do_pinned(struct ctl *m)
 		fclose(f);
 }
 
-static void take(uint64_t *flying, struct ctl *m)
+static void take(uint64_t *flying, struct ctl *m, int wait)
 {
 	struct done d;
 
-	must(fab_done(&fab, &d, SOON), "no completion after %d ms", SOON);
+	must(fab_done(&fab, &d, wait), "no completion after %d ms", wait);
 	(*flying)--;
 	if (!d.err || m->a[0])
 		return;
@@ -288,6 +288,7 @@ static void do_rma(struct ctl *m)
 	struct op op = { m->a[0], &slots[m->a[1]], m->a[2], m->a[3],
 			 m->a[4], m->a[5],	   m->a[6], NULL };
 	uint64_t count = m->a[7], flying = 0;
+	int wait = SOON + (int)(op.len / 1024);
 	ssize_t rc;
 
 	m->a[0] = 0;
@@ -295,14 +296,14 @@ static void do_rma(struct ctl *m)
 		rc = op_post(&fab, &op);
 		must(rc == 0, "posting: %zd (%s)", rc, fi_strerror((int)-rc));
 		if (++flying == WINDOW)
-			take(&flying, m);
+			take(&flying, m, wait);
 		op.off += op.len;
 		op.addr += op.len;
 		if (op.off + op.len > op.buf->size)
 			op.off = 0;
 	}
 	while (flying)
-		take(&flying, m);
+		take(&flying, m, wait);
 }
 
 static void do_atomic(struct ctl *m)

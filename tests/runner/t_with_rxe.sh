@@ -56,12 +56,12 @@ leftovers_check() {
 # One boot answers many questions.
 t_device() {
 	local out
-	out=$(rxe -- bash -c 'rdma link show; ibv_devices; ip -o addr show dev dummy0
+	out=$(rxe --timeout 120 -- bash -c 'rdma link show; ibv_devices; ip -o addr show dev dummy0
 		cat /sys/class/infiniband/rxe0/ports/1/{state,gids/*} | sort -u; ulimit -l
 		ls -l /dev/infiniband /dev/fd /dev/shm -d; uname -r; hostname; getent hosts localhost
 		: </dev/kmsg && echo kmsg-readable
-		rping -s -a 10.99.1.1 -C 3 & sleep 2
-		rping -c -a 10.99.1.1 -C 3 -v; rc=$?; wait; echo rping $rc' 2>&1)
+		rping -s -a 10.99.1.1 -C 3 &
+		until rping -c -a 10.99.1.1 -C 3 -v; do sleep 0.3; done; rc=$?; wait; echo rping $rc' 2>&1)
 	grep -q 'rxe0/1 state ACTIVE' <<<"$out"
 	check "rdma link shows rxe0 active" $?
 	grep -qE '^ +rxe0' <<<"$out"
@@ -169,7 +169,8 @@ t_time() {
 	rxe --timeout 2 -- sleep 100 2>/dev/null
 	rc=$?
 	same "timeout" 124 $rc
-	[ $((SECONDS - began)) -lt 60 ]
+	# A boot, and not 100 s more.
+	[ $((SECONDS - began)) -lt 100 ]
 	check "timeout in time" $?
 	rxe --timeout 2 -- bash -c 'trap "" TERM; while :; do sleep 1; done' 2>/dev/null
 	same "timeout of a command that ignores SIGTERM" 124 $?
@@ -375,7 +376,7 @@ t_hosts() {
 		until rping -c -a $MRFAB_PEER_ADDR6 -C 3 -S 5000; do sleep 0.3; done 2>/dev/null
 		echo over both >rping.0
 	END
-	ODD='odd one' hosts --timeout 90 --label --keep-dmesg "$work/dmesg" -- bash two.sh >"$work/out" \
+	ODD='odd one' hosts --timeout 300 --label --keep-dmesg "$work/dmesg" -- bash two.sh >"$work/out" \
 		2>"$work/err" <<<'for host 0'
 	rc=$?
 	same "two hosts: status is that of host 1 if host 0 has 0" 6 $rc
@@ -402,13 +403,13 @@ t_hosts() {
 # What ends one does not end the other.
 t_hosts_apart() {
 	local out rc
-	out=$(hosts --timeout 6 -- bash -c 'cd / && if [ $MRFAB_HOST = 1 ]; then sleep 100; else
+	out=$(hosts --timeout 20 -- bash -c 'cd / && if [ $MRFAB_HOST = 1 ]; then sleep 100; else
 		echo 1 >/proc/sys/kernel/sysrq; sleep 1; echo c >/proc/sysrq-trigger; sleep 100
 		fi' 2>&1)
 	same "guest panic on host 0" 91 $?
 	grep -q 'sysrq triggered crash' <<<"$out" && grep -q '^with-rxe: host 0: the guest died' <<<"$out"
 	check "the panic is shown, and whose it is" $?
-	grep -q '^with-rxe: host 1: the command ran longer than 6 s' <<<"$out"
+	grep -q '^with-rxe: host 1: the command ran longer than 20 s' <<<"$out"
 	rc=$?
 	check "host 1 goes on, until its time is over" $rc
 	[ $rc = 0 ] || grep '^with-rxe: ' <<<"$out"

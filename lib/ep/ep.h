@@ -47,8 +47,8 @@ struct mrf_ep {
 	union mrf_addr addr;	/* where it listens; immutable after open */
 	uint64_t instance;	/* random */
 	uint64_t caps;
+	struct mrf_lock setup;	/* rank SETUP: who changes what follows, up to lock */
 	_Atomic uint64_t op_flags; /* of fi_write and the like; FI_GET/SETOPSFLAG */
-	struct mrf_lock setup;	/* rank SETUP: one at a time of what follows, up to lock */
 	atomic_bool enabled;
 	/* What enable and op_flags make of calls without flags; nothing until enabled. */
 	_Atomic size_t short_max[2]; /* by kind: bytes that may go the short way */

@@ -71,6 +71,8 @@ hosts_join() {
 		hosts_joins+=($!)
 		exec {hosts_to}>&-
 	done
+	[ "$stream" = err ] || ln -s out.0 "$hosts_dir/err.0"
+	[ "$stream" = err ] || ln -s out.1 "$hosts_dir/err.1"
 }
 
 # host_run HOST COMMAND...: in a process of its own, with its end of the network only.
@@ -81,7 +83,6 @@ host_run() {
 	vm_address=10.99.2.$((vm_host + 1))
 	shift
 	prog="$prog: host $vm_host"
-	[ -p "$dir/err.$vm_host" ] || ln -s "out.$vm_host" "$dir/err.$vm_host"
 	exec >"$dir/out.$vm_host" 2>"$dir/err.$vm_host"
 	if [ "$vm_host" = 0 ]; then
 		vm_lan=$lan0

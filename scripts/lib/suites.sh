@@ -47,8 +47,8 @@ programs_run() {
 program_run() {
 	local name=${1##*/} status=0 program=$1
 	shift
-	timeout 1800 "$@" "$program" >"$out/$name.log" 2>&1 </dev/null || status=$?
-	[ $status != 124 ] || echo "not ok $name: no end after 1800 s" >>"$out/$name.log"
+	timeout 600 "$@" "$program" >"$out/$name.log" 2>&1 </dev/null || status=$?
+	[ $status != 124 ] || echo "not ok $name: no end after 600 s" >>"$out/$name.log"
 	echo $status >"$out/$name.status"
 }
 
@@ -166,7 +166,7 @@ suite_docs() {
 suite_rxe() {
 	local kernel=$1 share=$2 matrix=$2 log=$out/func.log status=0
 	[ "$fresh" = no ] || matrix=all
-	scripts/with-rxe --kernel "$kernel" --timeout 4800 -- \
+	scripts/with-rxe --kernel "$kernel" --timeout 2400 -- \
 		scripts/lib/on-rxe "$out" "$share" "$matrix" >"$log" 2>&1 </dev/null || status=$?
 	counted "$status" "$log"
 	counts check-modes "$top/scripts/check-modes" "$log"

@@ -185,7 +185,6 @@ void fake_heal(void)
 	memset(f.fail_always, 0, sizeof(f.fail_always));
 	f.any_nth = 0;
 	f.failed = false;
-	f.probes = 0;
 	f.probe_status = MRF_WC_OK;
 	f.break_nth = 0;
 	f.unreachable_nth = 0;
@@ -201,7 +200,7 @@ void fake_reset(void)
 	fake.max_msg_size = 8u << 20;
 	f.hold = f.run_on_arm = f.run_on_disconnect = false;
 	memset(f.calls, 0, sizeof(f.calls));
-	f.forgotten = 0;
+	f.forgotten = f.probes = 0;
 	leave();
 	if (fake_live()) {
 		fprintf(stderr, "fake_fabric: %u things left over\n", fake_live());
@@ -371,12 +370,7 @@ void fake_break_probe(enum mrf_wc_status status)
 
 unsigned fake_probes(void)
 {
-	unsigned n;
-
-	enter();
-	n = f.probes;
-	leave();
-	return n;
+	return number(&f.probes);
 }
 
 void fake_unresolved(unsigned times)

@@ -96,7 +96,7 @@ struct options {
 static struct tcase cases[MAX_CASES];
 static int ncases;
 static unsigned modes_now = MODES_TWO;
-static struct options options = { .timeout = 400 };
+static struct options options = { .timeout = 120 };
 static int counts[4];
 
 /* Of the worker. */
@@ -512,7 +512,7 @@ static int usage(FILE *out)
 	      "  --case NAME        this case only, with or without [MODE]; repeatable\n"
 	      "  --except NAME,...  not these cases\n"
 	      "  --mode MODE,...    in these modes only\n"
-	      "  --timeout SECONDS  for each case (400)\n"
+	      "  --timeout SECONDS  for each case (120)\n"
 	      "  --verbose          do not capture stderr\n"
 	      "  --control ADDRESS  targets are started by the --role target there, "
 	      "HOST:PORT\n"

@@ -79,12 +79,11 @@ static ssize_t post(struct scene *s, const struct region *r, unsigned family, un
 	}
 }
 
-/* Of count elements, for each of which the agent needs the device several times. */
-static struct done wait_one(struct scene *s, size_t count)
+static struct done wait_one(struct scene *s)
 {
 	struct done d;
 
-	must(fab_done(s->f, &d, SOON + 8 * (int)count), "no completion");
+	must(fab_done(s->f, &d, SOON), "no completion");
 	return d;
 }
 
@@ -105,7 +104,7 @@ static void one(struct scene *s, const struct region *r, size_t off, unsigned fa
 	memset(m + RESULT, 0xcc, 2 * PAGE);
 	memcpy(old, there, n);
 	must_ok((int)post(s, r, family, type, op, count, at));
-	d = wait_one(s, count);
+	d = wait_one(s);
 	must(!d.err, "family %u, datatype %u, op %u: %s", family, type, op, d.text);
 	for (i = 0; i < n; i += size) {
 		if (mrf_atomic_apply(type, op, there + i, m + OPERAND + i, m + COMPARE + i, value))
@@ -190,7 +189,7 @@ static void refused(struct scene *s, const struct region *r, unsigned op, size_t
 	struct done d;
 
 	must_ok((int)post(s, r, MRF_ATOMIC_FETCH, FI_UINT64, op, count, at));
-	d = wait_one(s, count);
+	d = wait_one(s);
 	must(d.err == err, "err %d instead of %d: %s", d.err, err, d.text);
 	must(strstr(d.text, why), "the reason \"%s\" does not say \"%s\"", d.text, why);
 }
@@ -228,7 +227,7 @@ CASE(refused_ones_change_nothing_and_those_around_them_are_done_once)
 	must_ok((int)post(&s, &s.all, MRF_ATOMIC_BASE, FI_UINT32, FI_SUM, 2, 64));
 	must_ok((int)post(&s, &s.all, MRF_ATOMIC_BASE, FI_UINT64, FI_SUM, 1, 64));
 	for (i = 0; i < 4; i++) {
-		struct done d = wait_one(&s, 2);
+		struct done d = wait_one(&s);
 
 		must(!d.err || d.err == FI_EKEYREJECTED, "err %d: %s", d.err, d.text);
 	}
@@ -454,6 +453,6 @@ CASE(operations_of_a_killed_peer_end_in_time)
 	begin = now_ms();
 	peer_kill(s.p);
 	for (i = 0; i < 2; i++)
-		wait_one(&s, 1);
+		wait_one(&s);
 	must(now_ms() - begin < 10000, "%ld ms", now_ms() - begin);
 }

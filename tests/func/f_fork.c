@@ -365,7 +365,7 @@ static void fails(struct changed *c, const struct op *op)
 
 	op_run(&c->f, op, &d);
 	must(d.err == FI_EACCES && strstr(d.text, "credentials"), "err %d, %s", d.err, d.text);
-	must(now_ms() - begin < 10000, "%ld ms", now_ms() - begin);
+	must(now_ms() - begin < 3000, "%ld ms", now_ms() - begin);
 }
 
 /* Regions are another matter: the kernel goes on taking and giving back those. */
@@ -441,7 +441,7 @@ static void change_with_many_in_flight(struct env *e, void *arg)
 	for (int i = 0; i < 100; i++)
 		must_ok(op_post(&c.f, &op));
 	for (int i = 0; i < 200; i++) {
-		must(fab_done(&c.f, &d, SOON), "%d of 200 completions", i);
+		must(fab_done(&c.f, &d, 5000), "%d of 200 completions", i);
 		must(!d.err || d.err == FI_EACCES, "err %d, %s", d.err, d.text);
 		failed += d.err != 0;
 	}

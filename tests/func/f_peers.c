@@ -110,8 +110,6 @@ static void dead_leaves_nothing(uint64_t os_pid)
 static void write_until_failure(struct env *e, const struct op *op, struct peer *victim)
 {
 	unsigned flying = 0, done = 0, failed = 0;
-	/* Four are on their way at a time. */
-	int wait = SOON + (int)(4 * op->len / 1024);
 	long killed = 0;
 	struct done d;
 
@@ -120,7 +118,7 @@ static void write_until_failure(struct env *e, const struct op *op, struct peer 
 			must_ok(op_post(me(e), op));
 			flying++;
 		}
-		must(fab_done(me(e), &d, wait), "the completion of a write never comes");
+		must(fab_done(me(e), &d, SOON), "the completion of a write never comes");
 		must(!d.err || d.text[3], "an error without a reason");
 		flying--;
 		failed += d.err != 0;
@@ -130,7 +128,7 @@ static void write_until_failure(struct env *e, const struct op *op, struct peer 
 			peer_kill(victim);
 			killed = now_ms();
 		}
-		must(!killed || now_ms() - killed <= wait, "not reported after %ld ms",
+		must(!killed || now_ms() - killed <= SOON, "not reported after %ld ms",
 		     now_ms() - killed);
 	}
 }

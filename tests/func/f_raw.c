@@ -315,31 +315,6 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Seconds for some writes. */
-static double access_time(struct scene *s, uint64_t key)
-{
-	struct region r = s->r;
-	double t = now_s();
-
-	r.key = key;
-	for (int j = 0; j < 30; j++)
-		must(!far_access(s->e, WRITE, s->b, 0, 64, &r, 0).err, "refused");
-	return now_s() - t;
-}
-
-/* In turn, so that what else goes on slows down both. */
-static void access_alike(struct scene *s, uint64_t one, uint64_t other)
-{
-	double least = 1e9, r;
-
-	for (int i = 0; i < 100 && least >= 3; i++) {
-		r = access_time(s, one);
-		r = access_time(s, other) / r;
-		least = r < least ? r : least;
-	}
-	must(least < 3, "accessing takes %.1f times as long with %d mapped", least, MANY);
-}
-
 #define PART 2500
 #define PARTS (MANY / PART)
 
@@ -353,38 +328,94 @@ static double best(const double *part, unsigned from)
 	return least;
 }
 
-/* A search through all of them would be 30 times as slow and more; another guest makes it 4. */
-static void ratio(const char *what, double first, double last)
+static void ratio(const char *what, double first, double last, double limit)
 {
-	must(last < 12 * first, "%s: %.1f ms at first, %.1f ms with %d mapped", what,
+	must(last < limit * first, "%s: %.1f ms at first, %.1f ms with %d mapped", what,
 	     first * 1e3, last * 1e3, MANY);
+}
+
+/* Seconds for some writes. */
+static double access_time(struct scene *s, uint64_t key)
+{
+	struct region r = s->r;
+	double t = now_s();
+
+	r.key = key;
+	for (int j = 0; j < 30; j++)
+		must(!far_access(s->e, WRITE, s->b, 0, 64, &r, 0).err, "refused");
+	return now_s() - t;
+}
+
+/*
+ * The best of some tries of each, of more until they are alike; in turn, so that what else goes
+ * on slows down both.
+ */
+static void access_alike(struct scene *s, uint64_t one, uint64_t other)
+{
+	double few = 1e9, many = 1e9, t;
+
+	for (int i = 0; i < 100 && (i < 7 || many >= 3 * few); i++) {
+		t = access_time(s, one);
+		few = t < few ? t : few;
+		t = access_time(s, other);
+		many = t < many ? t : many;
+	}
+	ratio("accessing", few, many, 3);
+}
+
+static double first(const double *part)
+{
+	return best(part, 0);
+}
+
+static double last(const double *part)
+{
+	return best(part, PARTS - PARTS / 4);
+}
+
+static void map_all(struct scene *s, uint64_t *keys, double *part)
+{
+	for (unsigned i = 0; i < MANY; i++) {
+		double t = now_s();
+
+		must_ok(map(s, &s->raw, &keys[i]));
+		part[i / PART] = (i % PART ? part[i / PART] : 0) + now_s() - t;
+	}
+}
+
+static void unmap_all(struct scene *s, const uint64_t *keys, double *part)
+{
+	for (unsigned i = 0; i < MANY; i++) {
+		double t = now_s();
+
+		must_ok(fi_mr_unmap_key(s->f->domain, keys[(i * 7919ul) % MANY]));
+		part[i / PART] = (i % PART ? part[i / PART] : 0) + now_s() - t;
+	}
 }
 
 IN_MODES(MODE(15) | MODE(MODE_RAW))
 
+/* All of it again when it is not flat: another guest may have begun or ended meanwhile. */
 CASE(hundred_thousand_mapped_keys_cost_what_one_does)
 {
 	static uint64_t keys[MANY];
-	double part[PARTS], t;
+	double mapping[PARTS], unmapping[PARTS];
 	struct scene s;
+	int tries = 3;
 
 	scene_open(&s, e, target(e));
 	must_ok(map(&s, &s.raw, &s.r.key));
-	for (unsigned i = 0; i < MANY; i++) {
-		t = now_s();
-		must_ok(map(&s, &s.raw, &keys[i]));
-		part[i / PART] = (i % PART ? part[i / PART] : 0) + now_s() - t;
-	}
-	ratio("mapping", best(part, 0), best(part, PARTS - PARTS / 4));
-	for (unsigned i = 0; i < MANY; i += MANY / 3)
-		access_alike(&s, s.r.key, keys[i]);
-	for (unsigned i = 0; i < MANY; i++) {
-		t = now_s();
-		must_ok(fi_mr_unmap_key(s.f->domain, keys[(i * 7919ul) % MANY]));
-		part[i / PART] = (i % PART ? part[i / PART] : 0) + now_s() - t;
-	}
-	ratio("unmapping", best(part, 0), best(part, PARTS - PARTS / 4));
-	ratio("unmapping", best(part, PARTS - PARTS / 4), best(part, 0));
+	do {
+		map_all(&s, keys, mapping);
+		for (unsigned i = 0; i < MANY; i += MANY / 3)
+			access_alike(&s, s.r.key, keys[i]);
+		unmap_all(&s, keys, unmapping);
+	} while (--tries && !(last(mapping) < 4 * first(mapping) &&
+			      last(unmapping) < 4 * first(unmapping) &&
+			      first(unmapping) < 4 * last(unmapping)));
+	ratio("mapping", first(mapping), last(mapping), 4);
+	ratio("unmapping", first(unmapping), last(unmapping), 4);
+	ratio("unmapping", last(unmapping), first(unmapping), 4);
 	works(&s);
 	must_ok(fi_mr_unmap_key(s.f->domain, s.r.key));
 	scene_close(&s);

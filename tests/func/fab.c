@@ -307,11 +307,15 @@ ssize_t op_post(struct fab *f, const struct op *op)
 	return rc;
 }
 
+int op_patience(const struct op *op)
+{
+	return SOON + (int)(op->len / 1024);
+}
+
 void op_run(struct fab *f, const struct op *op, struct done *d)
 {
 	ssize_t rc = op_post(f, op);
-	/* Four emulated machines at once move a few MiB in a second. */
-	int wait = SOON + (int)(op->len / 1024);
+	int wait = op_patience(op);
 
 	if (rc)
 		case_fail("posting: %zd (%s)", rc, fi_strerror((int)-rc));

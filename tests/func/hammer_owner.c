@@ -50,15 +50,12 @@ static uint64_t *words(const struct work *w, unsigned c)
 
 /* --- looking ----------------------------------------------------------------------- */
 
-/*
- * A word on its way may be seen in halves, for as long as its emulated processor gets no time:
- * what is wrong has to stay wrong.
- */
+/* A word on its way may be seen in halves: what is wrong has to stay wrong. */
 static bool stays(const volatile uint64_t *at, bool (*bad)(const struct work *, unsigned,
 							   size_t, uint64_t),
 		  const struct work *w, unsigned c, size_t i)
 {
-	for (int tries = 0; tries < 1000; tries++) {
+	for (int tries = 0; tries < 50; tries++) {
 		if (!bad(w, c, i, *at))
 			return false;
 		usleep(1000);

@@ -9,9 +9,16 @@
 #define FLYING 4
 #define SPAN 3 /* cells of the longest read */
 
+/* Cells, as they were when an access began. */
+struct span {
+	unsigned area, cell, n, seq[SPAN];
+};
+
 struct shot {
 	bool busy, read, beyond;
-	bool behind; /* a read of several packets was on its way before it */
+	/* Reads of several packets that were on their way before it. */
+	struct span ahead[FLYING];
+	unsigned nahead;
 	unsigned area, cell, n;
 	size_t low, len; /* bytes from the beginning of the first cell */
 	uint64_t number; /* of a write */
@@ -106,13 +113,19 @@ static bool is_long_read(const struct shot *t)
 	return t->read && t->len > PAGE;
 }
 
-static bool long_read_flies(const struct gun *g)
+static void note_ahead(const struct gun *g, struct shot *t)
 {
+	t->nahead = 0;
 	for (unsigned i = 0; i < FLYING; i++) {
-		if (g->shot[i].busy && is_long_read(&g->shot[i]))
-			return true;
+		const struct shot *o = &g->shot[i];
+		struct span *span = &t->ahead[t->nahead];
+
+		if (!o->busy || !is_long_read(o))
+			continue;
+		*span = (struct span){ .area = o->area, .cell = o->cell, .n = o->n };
+		memcpy(span->seq, o->seq, sizeof(span->seq));
+		t->nahead++;
 	}
-	return false;
 }
 
 static void shoot(struct gun *g, struct shot *t)
@@ -122,7 +135,7 @@ static void shoot(struct gun *g, struct shot *t)
 	t->beyond = false;
 	if (!pick(g, t))
 		return;
-	t->behind = long_read_flies(g);
+	note_ahead(g, t);
 	aim(g, t);
 	if (t->read && t->cell + t->n == CELLS && rnd(&g->state) % 4 == 0) {
 		for (unsigned i = 0; i + 1 < t->n; i++)
@@ -229,6 +242,21 @@ static void judge_words(struct gun *g, struct shot *t)
 	}
 }
 
+/* A read ahead of it may have been cut: its cells have changed since. */
+static bool ahead_was_cut(const struct gun *g, const struct shot *t)
+{
+	for (unsigned i = 0; i < t->nahead; i++) {
+		const struct span *s = &t->ahead[i];
+
+		for (unsigned c = 0; c < s->n; c++) {
+			if (s->seq[c] % 2 ||
+			    atomic_load(&cell_of(g, s->area, s->cell + c)->seq) != s->seq[c])
+				return true;
+		}
+	}
+	return false;
+}
+
 static void judge_refusal(struct gun *g, struct shot *t, const struct done *d)
 {
 	bool lib = d->err == FI_EFAULT || d->err == FI_EACCES || d->err == FI_EKEYREJECTED;
@@ -241,7 +269,7 @@ static void judge_refusal(struct gun *g, struct shot *t, const struct done *d)
 	 * The kernel does not say why a read of several packets came to no end, and what was
 	 * posted behind it goes with it.
 	 */
-	if (!lib && (is_long_read(t) || t->behind))
+	if (!lib && (is_long_read(t) || ahead_was_cut(g, t)))
 		return;
 	hammer_fault(g->s, DENIED, "%s of %zu bytes in cell %u/%u (gen %u): err %d (%s), %s",
 		     t->read ? "read" : "write", t->len, t->area, t->cell, t->gen[0],

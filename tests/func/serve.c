@@ -288,7 +288,7 @@ static void do_rma(struct ctl *m)
 	struct op op = { m->a[0], &slots[m->a[1]], m->a[2], m->a[3],
 			 m->a[4], m->a[5],	   m->a[6], NULL };
 	uint64_t count = m->a[7], flying = 0;
-	int wait = SOON + (int)(op.len / 1024);
+	int wait = op_patience(&op);
 	ssize_t rc;
 
 	m->a[0] = 0;

@@ -61,7 +61,7 @@ t_device() {
 		ls -l /dev/infiniband /dev/fd /dev/shm -d; uname -r; hostname; getent hosts localhost
 		: </dev/kmsg && echo kmsg-readable
 		rping -s -a 10.99.1.1 -C 3 &
-		until rping -c -a 10.99.1.1 -C 3 -v; do sleep 0.3; done; rc=$?; wait; echo rping $rc' 2>&1)
+		until rping -c -a 10.99.1.1 -C 3 -v; do sleep 0.3; done; wait; echo rping over' 2>&1)
 	grep -q 'rxe0/1 state ACTIVE' <<<"$out"
 	check "rdma link shows rxe0 active" $?
 	grep -qE '^ +rxe0' <<<"$out"
@@ -76,7 +76,7 @@ t_device() {
 	check "kernel version" $?
 	grep -q localhost <<<"$out" && grep -q kmsg-readable <<<"$out"
 	check "localhost and /dev/kmsg" $?
-	grep -q '^rping 0' <<<"$out"
+	grep -q '^rping over' <<<"$out"
 	check "rping over 10.99.1.1" $?
 }
 
@@ -169,8 +169,7 @@ t_time() {
 	rxe --timeout 2 -- sleep 100 2>/dev/null
 	rc=$?
 	same "timeout" 124 $rc
-	# A boot, and not 100 s more.
-	[ $((SECONDS - began)) -lt 100 ]
+	[ $((SECONDS - began)) -lt 60 ]
 	check "timeout in time" $?
 	rxe --timeout 2 -- bash -c 'trap "" TERM; while :; do sleep 1; done' 2>/dev/null
 	same "timeout of a command that ignores SIGTERM" 124 $?
@@ -376,7 +375,7 @@ t_hosts() {
 		until rping -c -a $MRFAB_PEER_ADDR6 -C 3 -S 5000; do sleep 0.3; done 2>/dev/null
 		echo over both >rping.0
 	END
-	ODD='odd one' hosts --timeout 300 --label --keep-dmesg "$work/dmesg" -- bash two.sh >"$work/out" \
+	ODD='odd one' hosts --timeout 90 --label --keep-dmesg "$work/dmesg" -- bash two.sh >"$work/out" \
 		2>"$work/err" <<<'for host 0'
 	rc=$?
 	same "two hosts: status is that of host 1 if host 0 has 0" 6 $rc

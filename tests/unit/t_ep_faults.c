@@ -395,6 +395,7 @@ START_TEST(fault_target_that_listens_later_is_waited_for)
 	/* The region may have come too late for the question; on slow machines all for the tries. */
 	if (fi_cq_sread(p.a.cq, &entry, 1, NULL, LONG_MS) != 1) {
 		ck_assert_int_eq(fi_cq_readerr(p.a.cq, &err, 0), 1);
+		ck_assert_ptr_eq(err.op_context, pair_ctx(&p, 0));
 		ck_assert(err.err == FI_EKEYREJECTED || (late > 300 && err.err == FI_ECONNREFUSED));
 	}
 	warm_up();

@@ -713,6 +713,7 @@ END_TEST
 /* The agent, before it was told of the completions: whoever closes has it look for them. */
 START_TEST(close_counts_what_the_agent_was_not_woken_for)
 {
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED };
 	struct fid_ep *ep;
 	int i, n = 20;
 
@@ -720,8 +721,12 @@ START_TEST(close_counts_what_the_agent_was_not_woken_for)
 	write_ok(0, 8);
 	want_count(1);
 	fake_deafen(node_agent(&p.b)->cq, true);
+	/* What the agent was busy with is over when it has done this. */
+	ck_assert_int_eq(node_try_ep(&p.b, &opt, &ep), 0);
+	must_close(&ep->fid);
 	for (i = 0; i < n; i++)
 		write_ok((size_t)i * 100, 100);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
 	ep = p.b.ep;
 	if (_i)
 		must_close(&p.mr->fid);

@@ -446,15 +446,19 @@ END_TEST
 
 START_TEST(msg_slow_agent_is_waited_for)
 {
-	unsigned before;
+	unsigned before, looked;
+	int64_t begin;
 
 	pair_open(&p, PLAIN);
 	warm_up();
+	begin = mrf_now_ms();
 	before = fake_probes();
 	fake_stop(NULL, node_agent(&p.b)->cq, true);
 	send_one(0);
 	/* We look every second whether it is there, */
 	want_soon(fake_probes() >= before + 2);
+	looked = fake_probes() - before;
+	ck_assert_int_ge(mrf_now_ms() - begin, (looked - 1) * 1000 - 10);
 	fake_stop(NULL, node_agent(&p.b)->cq, false);
 	want_done(0);
 	/* and no more when it has answered. */

@@ -306,15 +306,27 @@ void want_none(struct node *n)
 	ck_assert_int_eq(ret, -FI_EAGAIN);
 }
 
-unsigned node_in_flight(const struct node *n)
+struct node_state node_state(const struct node *n, fi_addr_t to)
 {
 	struct mrf_ep *ep = node_ep(n);
-	unsigned in_flight;
+	const struct mrf_peer *peer;
+	struct node_state state;
 
 	mrf_lock_take(&ep->lock);
-	in_flight = ep->scq_used;
+	peer = to < ep->npeers ? ep->peers[to] : NULL;
+	state = (struct node_state){ .ops = ep->nops,
+				     .work_requests = ep->scq_used,
+				     .epoch = peer ? peer->epoch : 0,
+				     .connection = peer && peer->conn };
 	mrf_lock_release(&ep->lock);
-	return in_flight;
+	return state;
+}
+
+bool node_idle(const struct node *n)
+{
+	struct node_state state = node_state(n, 0);
+
+	return !state.ops && !state.work_requests;
 }
 
 void fill(void *buf, size_t len, unsigned seed)

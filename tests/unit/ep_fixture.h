@@ -107,8 +107,16 @@ struct fi_cq_data_entry want_ok(struct node *n, const void *context);
 int want_err(struct node *n, const void *context, int err, const char *text);
 /* Nothing is there and nothing comes. */
 void want_none(struct node *n);
-/* Work requests of its endpoint whose completions were not taken in. */
-unsigned node_in_flight(const struct node *n);
+/* What its endpoint has at this moment, and what it knows of a peer. */
+struct node_state {
+	unsigned ops;
+	unsigned work_requests; /* whose completions were not taken in */
+	uint64_t epoch;	 /* goes up when the peer has told that regions have changed */
+	bool connection; /* there is one */
+};
+struct node_state node_state(const struct node *n, fi_addr_t to);
+/* No operation, no work request. */
+bool node_idle(const struct node *n);
 /* Waits until cond holds; it is not looked at again then. */
 #define want_soon(cond)                                             \
 	do {                                                        \

@@ -119,18 +119,6 @@ START_TEST(ask_new_pages_are_reached_under_the_same_key)
 }
 END_TEST
 
-/* Goes up when the initiator has been told that regions have changed. */
-static uint64_t epoch_of_target(void)
-{
-	struct mrf_ep *ep = node_ep(&p.a);
-	uint64_t epoch;
-
-	mrf_lock_take(&ep->lock);
-	epoch = ep->peers[p.to]->epoch;
-	mrf_lock_release(&ep->lock);
-	return epoch;
-}
-
 START_TEST(ask_peers_are_told_and_need_no_new_connection)
 {
 	unsigned connects, asks;
@@ -146,10 +134,10 @@ START_TEST(ask_peers_are_told_and_need_no_new_connection)
 	/* The window around the first access serves them all. */
 	ck_assert_uint_eq(fake_asks(), asks);
 	put_fresh_pages(p.dst, PAIR_LEN);
-	epoch = epoch_of_target();
+	epoch = node_state(&p.a, p.to).epoch;
 	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
 	want_soon(atomic_load(&forgets) == 1);
-	want_soon(epoch_of_target() != epoch);
+	want_soon(node_state(&p.a, p.to).epoch != epoch);
 	write_ok(0, 100);
 	ck_assert_int_eq(memcmp(p.dst, p.src, 100), 0);
 	ck_assert_uint_eq(fake_connects(), connects);

@@ -150,17 +150,6 @@ START_TEST(question_that_is_not_taken_fails_what_waits_for_it)
 }
 END_TEST
 
-static bool has_connection(void)
-{
-	struct mrf_ep *ep = node_ep(&p.a);
-	bool has;
-
-	mrf_lock_take(&ep->lock);
-	has = ep->peers[p.to]->conn;
-	mrf_lock_release(&ep->lock);
-	return has;
-}
-
 START_TEST(credentials_of_one_thread_end_its_operation_but_not_the_endpoint)
 {
 	pair_open(&p, PLAIN);
@@ -169,7 +158,7 @@ START_TEST(credentials_of_one_thread_end_its_operation_but_not_the_endpoint)
 	write_that_is_not_run(1000);
 	want_denied(pair_ctx(&p, 1000));
 	/* What is queued until then ends with it. */
-	want_soon(!has_connection());
+	want_soon(!node_state(&p.a, p.to).connection);
 	/* Such as another thread's. */
 	pair_write(&p, 2000, 100);
 	want_ok(&p.a, pair_ctx(&p, 2000));

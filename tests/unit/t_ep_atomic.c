@@ -251,7 +251,7 @@ static void xor_u64(size_t at, uint64_t value)
 static void want_idle(void)
 {
 	want_none(&p.a);
-	want_soon(node_ep(&p.a)->nops == 0 && node_in_flight(&p.a) == 0);
+	want_soon(node_idle(&p.a));
 }
 
 /* What was started before has been done when this has. */

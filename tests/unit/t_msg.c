@@ -133,8 +133,8 @@ static void warm_up(void)
 static void want_idle(void)
 {
 	want_none(&p.a);
-	ck_assert_uint_eq(node_ep(&p.a)->nops, 0);
-	want_soon(node_in_flight(&p.a) == 0);
+	ck_assert_uint_eq(node_state(&p.a, p.to).ops, 0);
+	want_soon(node_idle(&p.a));
 }
 
 /* --- what a message is ---------------------------------------------------------------- */
@@ -415,7 +415,7 @@ START_TEST(msg_without_a_reply_fails_when_the_peers_machine_goes)
 	atomic_store(&wire.keep_reply, true);
 	send_one(0);
 	want_soon(atomic_load(&wire.replies) == 1);
-	want_soon(node_in_flight(&p.a) == 0);
+	want_soon(node_state(&p.a, p.to).work_requests == 0);
 	fake_break_probe(MRF_WC_TIMEOUT);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "may or may not"),
 			 4111);

@@ -10,6 +10,7 @@
 #include "ep/denied.h"
 #include "ep/greet.h"
 #include "ep/msg.h"
+#include "ep/peer_int.h"
 
 #define SLOT_SIZE MRF_PROTO_MAX_REQUEST
 /* An answer to each question, a reply, and a note or two. */
@@ -23,13 +24,8 @@
 #define MAX_LOSSES 5
 /* Flushes come within milliseconds; do not wait for ever for ones that never will. */
 #define DRAIN_MS 5000
-/*
- * A peer that owes an answer or a reply is asked so often whether it is there, in a way that its
- * kernel answers: its machine may go without a word.
- */
-#define PROBE_MS 1000
 
-static void set_deadline(struct mrf_conn *conn, int64_t ms)
+void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms)
 {
 	struct mrf_agent *agent = conn->peer->ep->agent;
 
@@ -42,7 +38,7 @@ static void set_deadline(struct mrf_conn *conn, int64_t ms)
 static void drain(struct mrf_conn *conn)
 {
 	conn->draining = true;
-	set_deadline(conn, DRAIN_MS);
+	mrf_conn_set_deadline(conn, DRAIN_MS);
 }
 
 static void clear_deadline(struct mrf_conn *conn)
@@ -190,7 +186,7 @@ static void start(struct mrf_peer *peer)
 		return;
 	}
 	peer->state = MRF_PEER_CONNECTING;
-	set_deadline(peer->conn, timeout_ms());
+	mrf_conn_set_deadline(peer->conn, timeout_ms());
 	resolve(peer);
 }
 
@@ -288,7 +284,7 @@ static void on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	}
 	/* The id is spent; wait with a new one that does nothing yet. */
 	conn->waiting = true;
-	set_deadline(conn, RETRY_MS);
+	mrf_conn_set_deadline(conn, RETRY_MS);
 }
 
 static const char *why_failed(int err)
@@ -379,39 +375,6 @@ static void take_down(struct mrf_peer *peer)
 	fail_addr(peer, FI_ECONNRESET, 4131, "connects, but drops the connection each time");
 }
 
-void mrf_conn_probe(struct mrf_conn *conn)
-{
-	if (conn->probed)
-		return;
-	conn->probed = true;
-	mrf_agent_kick(conn->peer);
-}
-
-static void begin_probing(struct mrf_peer *peer)
-{
-	struct mrf_conn *conn = peer->conn;
-
-	if (peer->state == MRF_PEER_READY && conn->probed && mrf_list_empty(&conn->timed))
-		set_deadline(conn, PROBE_MS);
-}
-
-/* A write of no bytes, which no kernel refuses, and which none answers but the peer's. */
-static void probe(struct mrf_conn *conn)
-{
-	struct mrf_peer *peer = conn->peer;
-	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
-
-	conn->probed = conn->awaited.op || peer->asks;
-	if (!conn->probed)
-		return;
-	set_deadline(conn, PROBE_MS);
-	mrf_ep_progress(peer->ep);
-	/* What is in flight is acknowledged or not: that tells as much. */
-	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room(conn))
-		mrf_conn_post(conn, &wr, NULL, 0);
-	mrf_agent_watch(peer);
-}
-
 void mrf_conn_service(struct mrf_peer *peer)
 {
 	/* Whoever kicked may have found the endpoint's CQ too full to post. */
@@ -429,7 +392,7 @@ void mrf_conn_service(struct mrf_peer *peer)
 		start(peer);
 	else
 		mrf_peer_advance(peer);
-	begin_probing(peer);
+	mrf_probe_begin(peer);
 }
 
 /* What the device never gave back: nobody knows whether it ran. */
@@ -454,7 +417,7 @@ void mrf_conn_expired(struct mrf_conn *conn)
 		if (conn->head != conn->tail && conn->draining)
 			force_drain(conn);
 	} else if (peer->state == MRF_PEER_READY) {
-		probe(conn);
+		mrf_probe(conn);
 	} else if (conn->waiting) {
 		mrf_conn_destroy(conn);
 		mrf_conn_service(peer);

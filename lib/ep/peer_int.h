@@ -23,4 +23,19 @@ void mrf_peer_refused(struct mrf_peer *peer, struct mrf_op *op);
 /* Nothing of op is in flight any more, and op->fatal says how it ended. */
 void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op);
 
+/* --- conn: agent thread ----------------------------------------------------------------- */
+
+/* mrf_conn_expired comes in so many ms, unless this is called again. */
+void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms);
+
+/* --- probe: agent thread ---------------------------------------------------------------- */
+
+/* A connection that mrf_conn_probe asked to watch gets its deadline, unless it has one. */
+void mrf_probe_begin(struct mrf_peer *peer);
+/*
+ * The deadline of a connection that works is over: while something is owed, posts a write of no
+ * bytes, which no kernel refuses, and which none answers but the peer's.
+ */
+void mrf_probe(struct mrf_conn *conn);
+
 #endif

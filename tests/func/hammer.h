@@ -54,6 +54,7 @@ struct side_shared {
 	uint64_t area[AREAS];
 	struct region_key region[AREAS][REGIONS];
 	struct cell cell[AREAS][CELLS];
+	atomic_uint begun, ended; /* changes of its memory, wherever */
 	atomic_ullong posted; /* writes by the peer into this side, the last number */
 };
 

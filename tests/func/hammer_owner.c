@@ -230,6 +230,7 @@ static void change(struct work *w)
 	unsigned c = hammer_cell(&w->state, n);
 	bool hole = false;
 
+	atomic_fetch_add(&w->s->own->begun, 1);
 	for (unsigned i = c; i < c + n; i++) {
 		unsigned seq = atomic_fetch_add(&w->cell[i].seq, 1);
 
@@ -256,6 +257,7 @@ static void change(struct work *w)
 		atomic_store(&w->cell[i].gen, what == UNMAP ? 0 : w->gen);
 		atomic_fetch_add(&w->cell[i].seq, 1);
 	}
+	atomic_fetch_add(&w->s->own->ended, 1);
 	atomic_fetch_add(&w->s->shared->counts.changes, 1);
 }
 

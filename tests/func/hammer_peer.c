@@ -9,16 +9,13 @@
 #define FLYING 4
 #define SPAN 3 /* cells of the longest read */
 
-/* Cells, as they were when an access began. */
-struct span {
-	unsigned area, cell, n, seq[SPAN];
-};
-
 struct shot {
 	bool busy, read, beyond;
-	/* Reads of several packets that were on their way before it. */
-	struct span ahead[FLYING];
-	unsigned nahead;
+	/* The other side's changes that were over when it began. */
+	unsigned ended;
+	/* When the first of the reads of several packets did that were on their way before it. */
+	bool behind;
+	unsigned ahead;
 	unsigned area, cell, n;
 	size_t low, len; /* bytes from the beginning of the first cell */
 	uint64_t number; /* of a write */
@@ -115,16 +112,16 @@ static bool is_long_read(const struct shot *t)
 
 static void note_ahead(const struct gun *g, struct shot *t)
 {
-	t->nahead = 0;
+	t->ended = t->ahead = atomic_load(&g->s->other->ended);
+	t->behind = false;
 	for (unsigned i = 0; i < FLYING; i++) {
 		const struct shot *o = &g->shot[i];
-		struct span *span = &t->ahead[t->nahead];
 
 		if (!o->busy || !is_long_read(o))
 			continue;
-		*span = (struct span){ .area = o->area, .cell = o->cell, .n = o->n };
-		memcpy(span->seq, o->seq, sizeof(span->seq));
-		t->nahead++;
+		t->behind = true;
+		if (o->ended < t->ahead)
+			t->ahead = o->ended;
 	}
 }
 
@@ -242,19 +239,16 @@ static void judge_words(struct gun *g, struct shot *t)
 	}
 }
 
-/* A read ahead of it may have been cut: its cells have changed since. */
-static bool ahead_was_cut(const struct gun *g, const struct shot *t)
+/*
+ * The kernel does not say why a read of several packets came to no end, and what was posted
+ * behind it goes with it. The library gives up all that it has pinned when some of it changes:
+ * where does not matter, but a change there must be.
+ */
+static bool was_cut(const struct gun *g, const struct shot *t)
 {
-	for (unsigned i = 0; i < t->nahead; i++) {
-		const struct span *s = &t->ahead[i];
+	unsigned begun = atomic_load(&g->s->other->begun);
 
-		for (unsigned c = 0; c < s->n; c++) {
-			if (s->seq[c] % 2 ||
-			    atomic_load(&cell_of(g, s->area, s->cell + c)->seq) != s->seq[c])
-				return true;
-		}
-	}
-	return false;
+	return (is_long_read(t) && begun != t->ended) || (t->behind && begun != t->ahead);
 }
 
 static void judge_refusal(struct gun *g, struct shot *t, const struct done *d)
@@ -265,11 +259,7 @@ static void judge_refusal(struct gun *g, struct shot *t, const struct done *d)
 			 1);
 	if (t->beyond || !all_steady(g, t) || has_hole(t))
 		return;
-	/*
-	 * The kernel does not say why a read of several packets came to no end, and what was
-	 * posted behind it goes with it.
-	 */
-	if (!lib && (is_long_read(t) || ahead_was_cut(g, t)))
+	if (!lib && was_cut(g, t))
 		return;
 	hammer_fault(g->s, DENIED, "%s of %zu bytes in cell %u/%u (gen %u): err %d (%s), %s",
 		     t->read ? "read" : "write", t->len, t->area, t->cell, t->gen[0],

@@ -28,10 +28,10 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/op_local.c \
 	lib/ep/op.h \
 	lib/ep/peer.c \
-	lib/ep/probe.c \
 	lib/ep/peer.h \
 	lib/ep/peer_fail.c \
 	lib/ep/peer_int.h \
+	lib/ep/probe.c \
 	lib/ep/remote.c \
 	lib/ep/remote.h \
 	lib/ep/request.c \

@@ -71,8 +71,10 @@ hosts_join() {
 		hosts_joins+=($!)
 		exec {hosts_to}>&-
 	done
-	[ "$stream" = err ] || ln -s out.0 "$hosts_dir/err.0"
-	[ "$stream" = err ] || ln -s out.1 "$hosts_dir/err.1"
+	if [ "$stream" = out ]; then
+		ln -s out.0 "$hosts_dir/err.0"
+		ln -s out.1 "$hosts_dir/err.1"
+	fi
 }
 
 # host_run HOST COMMAND...: in a process of its own, with its end of the network only.

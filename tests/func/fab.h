@@ -116,9 +116,9 @@ struct op {
 
 /* Posts, again and again on -FI_EAGAIN. Any other answer is returned. */
 ssize_t op_post(struct fab *f, const struct op *op);
-/* Posts and waits for its completion. */
 /* Within so many ms it completes: emulated machines, four at once, move a few MiB in a second. */
 int op_patience(const struct op *op);
+/* Posts and waits for its completion. */
 void op_run(struct fab *f, const struct op *op, struct done *d);
 /* Waits for n completions, which must be successes. */
 void fab_wait_ok(struct fab *f, unsigned n);

@@ -13,7 +13,7 @@ struct shot {
 	bool busy, read, beyond;
 	/* The other side's changes that were over when it began. */
 	unsigned ended;
-	/* When the first of the reads of several packets did that were on their way before it. */
+	/* Reads of several packets were on their way before it; ended, of the first to begin. */
 	bool behind;
 	unsigned ahead;
 	unsigned area, cell, n;
@@ -246,9 +246,7 @@ static void judge_words(struct gun *g, struct shot *t)
  */
 static bool was_cut(const struct gun *g, const struct shot *t)
 {
-	unsigned begun = atomic_load(&g->s->other->begun);
-
-	return (is_long_read(t) && begun != t->ended) || (t->behind && begun != t->ahead);
+	return (is_long_read(t) || t->behind) && atomic_load(&g->s->other->begun) != t->ahead;
 }
 
 static void judge_refusal(struct gun *g, struct shot *t, const struct done *d)

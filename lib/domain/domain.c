@@ -42,6 +42,8 @@ static void domain_free(struct mrf_domain *domain)
 	mrf_obj_fini(&domain->obj);
 	fi_freeinfo(domain->info);
 	mrf_auth_put(domain->space.auth);
+	mrf_obj_drop(&domain->eq);
+	mrf_obj_drop(&domain->parent);
 	free(domain);
 }
 
@@ -62,10 +64,8 @@ static int domain_close(struct fid *fid)
 	if (domain->agent)
 		mrf_domain_up.agent_stop(domain->agent);
 	mrf_mr_space_fini(&domain->space);
-	mrf_obj_drop(&domain->eq);
 	mrf_vpd_free(domain->pd);
 	mrf_vdev_close(domain->vdev);
-	mrf_obj_drop(&domain->parent);
 	domain_free(domain);
 	return 0;
 }

@@ -160,10 +160,12 @@ static int ep_close(struct fid *fid)
 		ret = mrf_mr_port_close(&ep->domain->space, &ep->port);
 	if (ret)
 		return ret;
-	/* First nobody polls it any more, then the agent lets go of it, then it of its CQs. */
+	/*
+	 * First nobody polls it any more, then the agent lets go of it. It lets go of its queues
+	 * and its domain when only its own memory is left: others may be waiting to close them.
+	 */
 	mrf_ep_unlink_all(ep);
 	mrf_agent_ep_close(ep->agent, ep);
-	mrf_ep_drop_all(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
 	mrf_atomic_cells_free(ep);
@@ -172,8 +174,9 @@ static int ep_close(struct fid *fid)
 	free(ep->peers);
 	mrf_lock_fini(&ep->lock);
 	mrf_lock_fini(&ep->setup);
-	mrf_obj_drop(&ep->parent);
 	close_port(ep);
+	mrf_ep_drop_all(ep);
+	mrf_obj_drop(&ep->parent);
 	free(ep);
 	return 0;
 }

@@ -19,12 +19,11 @@ static void hold_domain_locked(struct mrf_mr *mr)
 
 /*
  * Lets no peer find the region and no operation use its descriptor any more. Before the
- * kernel regions go: the kernel may hand out their numbers again at once. The caller
- * holds space->lock.
+ * kernel regions go: the kernel may hand out their numbers again at once. The domain is
+ * held until nothing of the region is left. The caller holds space->lock.
  */
 static MRF_ALWAYS_INLINE void withdraw_locked(struct mrf_mr *mr)
 {
-	mrf_list_del(&mr->held);
 	mrf_mr_key_release(mr);
 	mrf_mr_set_dead(mr);
 	mrf_mr_move(mr, MRF_STATE_CLOSED);
@@ -43,7 +42,7 @@ static int withdraw(struct mrf_mr *mr)
 	if (mr->state == MRF_STATE_CLOSED)
 		ret = mrf_mr_state_refuse(mr, MRF_STATE_CLOSED, MRF_CALL_CLOSE);
 	else
-		ret = mrf_mr_unbind(mr);
+		ret = mrf_mr_bound(mr);
 	if (!ret) {
 		withdraw_locked(mr);
 		mrf_mr_job_drop_locked(mr);
@@ -52,14 +51,6 @@ static int withdraw(struct mrf_mr *mr)
 	if (!ret)
 		mrf_mr_wait_left(mr);
 	return ret;
-}
-
-static void keep_failed(struct mrf_mr *mr)
-{
-	mrf_lock_take(&mr->space->lock);
-	hold_domain_locked(mr);
-	mrf_mr_move(mr, MRF_STATE_FAILED);
-	mrf_lock_release(&mr->space->lock);
 }
 
 static MRF_ALWAYS_INLINE int unpin_one(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
@@ -107,16 +98,25 @@ static int unpin_all(struct mrf_mr *mr)
 	return 0;
 }
 
-/* If the kernel keeps it, the region stays as a failed one and may be closed again. */
+/*
+ * If the kernel keeps it, the region stays as a failed one and may be closed again. Else this
+ * is the end of its hold on the domain, which another thread may be waiting to close: with
+ * the lock all use of the space ends.
+ */
 static MRF_ALWAYS_INLINE int finish(struct mrf_mr *mr, int ret)
 {
-	if (mrf_unlikely(ret)) {
-		keep_failed(mr);
-		return ret;
+	struct mrf_mr_space *space = mr->space;
+
+	mrf_lock_take(&space->lock);
+	if (mrf_likely(!ret)) {
+		mr->fid.fid.fclass = FI_CLASS_UNSPEC;
+		mrf_list_del(&mr->held);
+		mrf_mr_pool_put(space->pool, mr);
+	} else {
+		mrf_mr_move(mr, MRF_STATE_FAILED);
 	}
-	mr->fid.fid.fclass = FI_CLASS_UNSPEC;
-	mrf_mr_pool_put(mr->space->pool, mr);
-	return 0;
+	mrf_lock_release(&space->lock);
+	return ret;
 }
 
 static int close_unusual(struct mrf_mr *mr)
@@ -133,6 +133,7 @@ static int close_unusual(struct mrf_mr *mr)
 	/* Last: what comes in late counts only if it comes from one of the group. */
 	mrf_mr_group_put(mr->group);
 	mr->group = NULL;
+	mrf_mr_unbind(mr);
 	return finish(mr, 0);
 }
 

@@ -179,20 +179,26 @@ static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 			  (const void *)mr, name);
 }
 
-int mrf_mr_unbind(struct mrf_mr *mr)
+int mrf_mr_bound(struct mrf_mr *mr)
 {
-	struct mrf_mr_bond *bond;
+	const struct mrf_mr_bond *bond;
 	int ret = mrf_mr_event_busy(mr);
 
-	if (ret)
+	if (ret || mrf_list_empty(&mr->bonds) ||
+	    mrf_rule_region_closes_first(mr->space->api_version))
 		return ret;
-	while (!mrf_list_empty(&mr->bonds)) {
-		bond = mrf_list_entry(mr->bonds.next, struct mrf_mr_bond, mine);
-		if (!mrf_rule_region_closes_first(mr->space->api_version))
-			return refuse_close(mr, bond->port);
-		unbind(bond);
-	}
-	return 0;
+	bond = mrf_list_entry(mr->bonds.next, struct mrf_mr_bond, mine);
+	return refuse_close(mr, bond->port);
+}
+
+void mrf_mr_unbind(struct mrf_mr *mr)
+{
+	struct mrf_list *node;
+
+	mrf_lock_take(&mr->space->lock);
+	while ((node = mrf_list_first(&mr->bonds)))
+		unbind(mrf_list_entry(node, struct mrf_mr_bond, mine));
+	mrf_lock_release(&mr->space->lock);
 }
 
 /* --- fi_mr_bind ------------------------------------------------------------------- */

@@ -122,13 +122,15 @@ int mrf_mr_control(struct fid *fid, int command, void *arg);
 /* fi_mr_raw_attr, in mr_raw.c. */
 int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr);
 
-/* --- mr_bind: endpoints; the caller holds space->lock ------------------------------ */
+/* --- mr_bind: endpoints ----------------------------------------------------------- */
 
 /*
- * Unbinds a region that is being closed from its endpoints. -FI_EBUSY: they have to be closed
- * before (logged, with the name of one).
+ * -FI_EBUSY: endpoints or counters have to be closed before the region (logged, with the name
+ * of one). The caller holds space->lock.
  */
-int mrf_mr_unbind(struct mrf_mr *mr);
+int mrf_mr_bound(struct mrf_mr *mr);
+/* Unbinds a region of which nothing else is left from its endpoints. No lock held. */
+void mrf_mr_unbind(struct mrf_mr *mr);
 
 /* --- mr_event: counters ------------------------------------------------------------- */
 

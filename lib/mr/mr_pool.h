@@ -32,15 +32,13 @@ _Static_assert(MRF_DESC_TAG_SHIFT == 48, "16 bits are left for the tag");
 #define MRF_MR_PUT(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELEASE)
 #define MRF_MR_GET(word) __atomic_load_n(&(word), __ATOMIC_ACQUIRE)
 
-/* Chunks never move and live as long as the pool. All but returned: space->lock. */
+/* Chunks never move and live as long as the pool. Guarded by space->lock. */
 struct mrf_mr_pool {
 	/* First, where it is found with an instruction less. */
 	_Atomic(struct mrf_mr *) chunk[MRF_MR_CHUNKS];
 	uint32_t tag;  /* never 0: tells pools, and descriptors from pointers */
 	uint32_t used; /* regions ever handed out */
 	struct mrf_mr *spare;
-	_Atomic(struct mrf_mr *)
-		returned; /* pushed without the lock, taken all at once */
 };
 
 struct mrf_mr_pool *mrf_mr_pool_new(void); /* NULL: no memory */
@@ -53,9 +51,6 @@ static inline struct mrf_mr *mrf_mr_pool_get(struct mrf_mr_pool *pool)
 {
 	struct mrf_mr *mr = pool->spare;
 
-	if (!mr)
-		mr = atomic_exchange_explicit(&pool->returned, NULL,
-					      memory_order_acquire);
 	if (mrf_unlikely(!mr))
 		return mrf_mr_pool_extend(pool);
 	pool->spare = mr->next;
@@ -69,19 +64,14 @@ static inline void mrf_mr_pool_unget(struct mrf_mr_pool *pool, struct mrf_mr *mr
 	pool->spare = mr;
 }
 
-/* Gives back one that was live. Needs no lock. */
+/* Gives back one that was live. The caller holds space->lock. */
 static inline void mrf_mr_pool_put(struct mrf_mr_pool *pool, struct mrf_mr *mr)
 {
 	uint64_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
 
 	/* Retired: another use would make a descriptor that was valid before. */
-	if (mrf_unlikely(live >> MRF_DESC_TAG_SHIFT != pool->tag))
-		return;
-	mr->next = atomic_load_explicit(&pool->returned, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &mr->next, mr,
-						      memory_order_release,
-						      memory_order_relaxed))
-		;
+	if (mrf_likely(live >> MRF_DESC_TAG_SHIFT == pool->tag))
+		mrf_mr_pool_unget(pool, mr);
 }
 
 /* Writes what mrf_desc_get reads; segs NULL: seg is all. The region is not live. */

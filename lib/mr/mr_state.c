@@ -222,8 +222,8 @@ static bool shows_right(const struct mrf_mr *mr)
 
 bool mrf_mr_state_right(const struct mrf_mr *mr)
 {
-	bool closed = mr->state == MRF_STATE_CLOSED;
+	bool gone = mr->state == MRF_STATE_CLOSED && mr->fid.fid.fclass == FI_CLASS_UNSPEC;
 
-	return holds_domain(mr) == !closed && key_right(mr) && shows_right(mr) &&
+	return holds_domain(mr) == !gone && key_right(mr) && shows_right(mr) &&
 	       (mr->users || mr->state != MRF_STATE_REFRESHING);
 }

@@ -39,7 +39,7 @@
  *
  *		    holds the	in space->keys	fi_mr_key and	peers
  *		    domain			fi_mr_desc
- *	closed	    no		no		none		"closed", "unknown"
+ *	closed	    till gone	no		none		"closed", "unknown"
  *	pending	    yes		if requested	none		"disabled"
  *	disabled    yes		yes		none		"disabled"
  *	enabled	    yes		yes		as the mode is	served
@@ -48,7 +48,8 @@
  *
  * (keys: of regions with a remote right). Kernel regions are there in enabled and
  * refreshing only, but for those of a failed one that the kernel keeps, and while a
- * thread that will change the state makes or drops them.
+ * thread that will change the state makes or drops them. A closed region is gone, and
+ * its fid of class UNSPEC, when its kernel regions are and nothing else of it is left.
  */
 #ifndef MRF_MR_MR_STATE_H
 #define MRF_MR_MR_STATE_H

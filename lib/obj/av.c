@@ -169,11 +169,11 @@ static int av_close(struct fid *fid)
 
 	if (ret)
 		return ret;
-	mrf_obj_drop(&av->eq_hold);
-	mrf_obj_drop(&av->parent);
 	mrf_obj_fini(&av->obj);
 	mrf_lock_fini(&av->lock);
 	mrf_av_table_fini(av);
+	mrf_obj_drop(&av->eq_hold);
+	mrf_obj_drop(&av->parent);
 	free(av);
 	return 0;
 }

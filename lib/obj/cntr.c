@@ -169,9 +169,9 @@ static int cntr_close(struct fid *fid)
 		ret = cntr->bonds.closing(cntr, cntr->bonds.arg);
 	if (ret)
 		return ret;
-	mrf_obj_drop(&cntr->parent);
 	mrf_wait_fini(&cntr->wait);
 	mrf_obj_fini(&cntr->obj);
+	mrf_obj_drop(&cntr->parent);
 	free(cntr);
 	return 0;
 }

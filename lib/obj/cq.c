@@ -190,11 +190,11 @@ static int cq_close(struct fid *fid)
 		ret = mrf_wait_busy(&cq->wait);
 	if (ret)
 		return ret;
-	mrf_obj_drop(&cq->parent);
 	mrf_wait_fini(&cq->wait);
 	mrf_obj_fini(&cq->obj);
 	mrf_lock_fini(&cq->lock);
 	ring_free(cq);
+	mrf_obj_drop(&cq->parent);
 	free(cq);
 	return 0;
 }

@@ -365,13 +365,13 @@ static int eq_close(struct fid *fid)
 		ret = mrf_wait_busy(&eq->wait);
 	if (ret)
 		return ret;
-	mrf_obj_drop(&eq->parent);
 	while ((node = mrf_list_pop(&eq->events)))
 		free(mrf_list_entry(node, struct mrf_eq_event, node));
 	free(eq->last_err);
 	mrf_wait_fini(&eq->wait);
 	mrf_obj_fini(&eq->obj);
 	mrf_lock_fini(&eq->lock);
+	mrf_obj_drop(&eq->parent);
 	free(eq);
 	return 0;
 }

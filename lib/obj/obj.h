@@ -4,6 +4,9 @@
  * domain), a user holds what it is bound to (an endpoint its CQ). An object that is held
  * cannot be closed: mrf_obj_busy answers -FI_EBUSY and the log names the holders.
  *
+ * Another thread may be closing what is held again and again until it is free to go. So a hold
+ * ends as the last step of closing its holder, when only the holder's own memory is left.
+ *
  * An object and its holds live inside the structures that embed them and own nothing.
  * Any thread may hold and drop; obj->lock guards the list.
  */

@@ -555,6 +555,8 @@ int mrf_vmr_dereg(struct mrf_vmr *vmr)
 
 	if (!mr)
 		return 0;
+	if (fake.on_dereg)
+		fake.on_dereg();
 	enter();
 	ret = ordered(FAKE_VMR_DEREG);
 	if (ret)

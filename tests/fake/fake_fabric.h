@@ -76,6 +76,8 @@ struct fake_fabric {
 	void (*on_private)(const uint8_t *data, size_t len);
 	/* Whether these bytes are there to be pinned; NULL: all are. Any thread. */
 	bool (*is_there)(const void *addr, size_t len);
+	/* Called before a registration ends, without the lock. May be NULL. */
+	void (*on_dereg)(void);
 
 	/*
 	 * Called before a work request of a loop is carried out: op, and what is at the

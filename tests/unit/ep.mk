@@ -18,6 +18,7 @@ EP_FIXTURE = tests/fake/fake_fabric.c tests/fake/fake_fabric.h \
 check_PROGRAMS += \
 	tests/unit/t_apart \
 	tests/unit/t_ask \
+	tests/unit/t_close \
 	tests/unit/t_denied \
 	tests/unit/t_ep \
 	tests/unit/t_ep_atomic \
@@ -38,6 +39,9 @@ tests_unit_t_keyed_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_keyed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)
 tests_unit_t_ask_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_close_SOURCES = tests/unit/t_close.c $(EP_FIXTURE)
+tests_unit_t_close_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_close_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free,--wrap=close
 tests_unit_t_denied_SOURCES = tests/unit/t_denied.c $(EP_FIXTURE)
 tests_unit_t_denied_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_SOURCES = tests/unit/t_ep.c $(EP_FIXTURE)

@@ -19,4 +19,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/page.c \
 	lib/base/page.h \
 	lib/base/param.c \
-	lib/base/param.h
+	lib/base/param.h \
+	lib/base/user.c \
+	lib/base/user.h

@@ -5,6 +5,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "base/user.h"
 #include "contract/limits.h"
 #include "ep/atomic.h"
 #include "ep/atomic_short.h"
@@ -237,6 +238,17 @@ static int submit_one(struct mrf_ep *ep, const struct mrf_atomic_one *one, size_
 	};
 
 	return submit(ep, &req);
+}
+
+__attribute__((noinline)) bool mrf_one_copy(const void *operand, const void *compare,
+					    uint64_t copy[2])
+{
+	const struct iovec from[2] = {
+		{ .iov_base = (void *)operand, .iov_len = sizeof(uint64_t) },
+		{ .iov_base = (void *)compare, .iov_len = compare ? sizeof(uint64_t) : 0 }
+	};
+
+	return !mrf_user_get(copy, from, compare ? 2 : 1);
 }
 
 static __attribute__((noinline)) ssize_t

@@ -82,8 +82,11 @@ void mrf_atomic_cells_free(struct mrf_ep *ep);
  * flight of it is back; else as mrf_msg_post.
  */
 int mrf_atomic_post(struct mrf_peer *peer, struct mrf_op *op);
-/* All is done: hands over what came back. False: a region it was to go to is closed. */
-bool mrf_atomic_deliver(struct mrf_ep *ep, struct mrf_op *op);
+/*
+ * All is done: hands over what came back. -FI_ECANCELED: a region it was to go to is closed;
+ * -FI_EFAULT: a buffer is not there.
+ */
+int mrf_atomic_deliver(struct mrf_ep *ep, struct mrf_op *op);
 /* Part of it was done and the rest will be posted again: keeps what came back. */
 void mrf_atomic_collect(struct mrf_ep *ep, struct mrf_op *op);
 

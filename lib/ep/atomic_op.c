@@ -4,6 +4,8 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/page.h"
+#include "base/user.h"
+#include "contract/limits.h"
 #include "ep/atomic.h"
 #include "ep/peer_int.h"
 #include "mr/desc.h"
@@ -113,21 +115,33 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_r
 	op->local = MRF_LOCAL_INLINE;
 }
 
-static void gather(uint8_t *to, const struct mrf_atomic_iov *from, size_t size)
+/* In bytes; returns how many buffers. */
+static int in_bytes(const struct mrf_atomic_iov *from, size_t size, struct iovec *iov)
 {
 	size_t i;
 
-	for (i = 0; i < from->count; i++) {
-		if (from->iov[i].count)
-			memcpy(to, from->iov[i].addr, from->iov[i].count * size);
-		to += from->iov[i].count * size;
-	}
+	for (i = 0; i < from->count; i++)
+		iov[i] = (struct iovec){ .iov_base = from->iov[i].addr,
+					 .iov_len = from->iov[i].count * size };
+	return (int)from->count;
+}
+
+static int gather(uint8_t *to, const struct mrf_atomic_iov *from, size_t size, const char *what)
+{
+	struct iovec iov[MRF_LIMIT_IOV];
+	int n = in_bytes(from, size, iov);
+
+	if (mrf_likely(!mrf_user_get(to, iov, (size_t)n)))
+		return 0;
+	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4263,
+			  "a buffer of %s, the first is at %p, is not there or must not be read",
+			  what, iov[0].iov_base);
 }
 
 static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
 {
 	unsigned kinds = req->family == MRF_ATOMIC_COMPARE ? 3 : fetches(op) ? 2 : 1;
-	size_t i;
+	int ret = 0;
 
 	if (kinds * op->total > sizeof(op->data)) {
 		op->bounce = malloc(kinds * op->total);
@@ -136,14 +150,12 @@ static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
 		op->local = MRF_LOCAL_COPY;
 	}
 	if (req->op != FI_ATOMIC_READ)
-		gather(operands(op), &req->operand, op->atomic.size);
-	if (req->family == MRF_ATOMIC_COMPARE)
-		gather(comparands(op), &req->compare, op->atomic.size);
-	for (i = 0; fetches(op) && i < req->result.count; i++)
-		op->user[op->nuser++] =
-			(struct iovec){ .iov_base = req->result.iov[i].addr,
-					.iov_len = req->result.iov[i].count * op->atomic.size };
-	return 0;
+		ret = gather(operands(op), &req->operand, op->atomic.size, "operands");
+	if (!ret && req->family == MRF_ATOMIC_COMPARE)
+		ret = gather(comparands(op), &req->compare, op->atomic.size, "comparands");
+	if (!ret && fetches(op))
+		op->nuser = in_bytes(&req->result, op->atomic.size, op->user);
+	return ret;
 }
 
 /* --- descriptors: with FI_MR_LOCAL each buffer has to have one ------------------------ */
@@ -402,22 +414,15 @@ const struct mrf_msg mrf_atomic_msg = { MRF_MSG_ATOMIC, fill_request, take_reply
 
 /* --- the end -------------------------------------------------------------------------- */
 
-bool mrf_atomic_deliver(struct mrf_ep *ep, struct mrf_op *op)
+int mrf_atomic_deliver(struct mrf_ep *ep, struct mrf_op *op)
 {
-	const uint8_t *from;
 	int i;
 
 	for (i = 0; i < op->ndesc; i++) {
 		if (op->user[i].iov_len &&
 		    !mrf_desc_live(&ep->domain->space, op->desc[i]))
-			return false;
+			return -FI_ECANCELED;
 	}
 	mrf_atomic_collect(ep, op);
-	from = results(op);
-	for (i = 0; i < op->nuser; i++) {
-		if (op->user[i].iov_len)
-			memcpy(op->user[i].iov_base, from, op->user[i].iov_len);
-		from += op->user[i].iov_len;
-	}
-	return true;
+	return mrf_user_put(op->user, (size_t)op->nuser, results(op));
 }

@@ -27,6 +27,14 @@ static MRF_ALWAYS_INLINE bool mrf_one_is_native(const struct mrf_atomic_one *one
 	}
 }
 
+/* Where the values are that go to the peer; compare: if the family has one. */
+struct mrf_one_values {
+	const void *operand, *compare;
+};
+
+/* NULL: no such value. False: one of them is not there; the long way says so. */
+bool mrf_one_copy(const void *operand, const void *compare, uint64_t copy[2]);
+
 static inline bool mrf_one_desc_fits(const struct mrf_mr_space *space, const void *desc,
 				     uint64_t right, const void *buf)
 {
@@ -61,7 +69,8 @@ static MRF_ALWAYS_INLINE void mrf_one_fill_result(const struct mrf_ep *ep, struc
 }
 
 static MRF_ALWAYS_INLINE void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op,
-					   const struct mrf_atomic_one *one)
+					   const struct mrf_atomic_one *one,
+					   const struct mrf_one_values *from)
 {
 	op->kind = MRF_OP_ATOMIC;
 	op->local = MRF_LOCAL_INLINE;
@@ -84,9 +93,9 @@ static MRF_ALWAYS_INLINE void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op,
 	op->rma[0].addr = one->remote;
 	op->rma[0].len = sizeof(uint64_t);
 	op->rma[0].key = one->key;
-	memcpy(op->data, one->operand, sizeof(uint64_t));
+	memcpy(op->data, from->operand, sizeof(uint64_t));
 	if (one->family == MRF_ATOMIC_COMPARE)
-		memcpy(op->data + sizeof(uint64_t), one->compare, sizeof(uint64_t));
+		memcpy(op->data + sizeof(uint64_t), from->compare, sizeof(uint64_t));
 	if (one->family != MRF_ATOMIC_BASE)
 		mrf_one_fill_result(ep, op, one);
 }
@@ -123,7 +132,8 @@ static MRF_ALWAYS_INLINE int mrf_one_send_off(struct mrf_ep *ep, struct mrf_conn
 }
 
 static MRF_ALWAYS_INLINE bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *peer,
-					   const struct mrf_atomic_one *one)
+					   const struct mrf_atomic_one *one,
+					   const struct mrf_one_values *from)
 {
 	uint64_t remote_addr;
 	struct mrf_op *op;
@@ -138,7 +148,7 @@ static MRF_ALWAYS_INLINE bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *p
 	op = mrf_short_take(ep);
 	if (mrf_unlikely(!op))
 		return false;
-	mrf_one_fill(ep, op, one);
+	mrf_one_fill(ep, op, one, from);
 	op->peer = peer;
 	ret = mrf_one_send_off(ep, peer->conn, op, one->family, rkey, remote_addr);
 	if (mrf_unlikely(ret && ret != -FI_EACCES)) {
@@ -155,6 +165,8 @@ static MRF_ALWAYS_INLINE bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *p
 static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep,
 					       const struct mrf_atomic_one *one)
 {
+	struct mrf_one_values from = { one->operand, one->compare };
+	uint64_t copy[2];
 	struct mrf_peer *peer;
 	bool posted;
 
@@ -162,9 +174,16 @@ static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep,
 	    !mrf_fork_ours(ep->obj.owner) ||
 	    !mrf_range_ok(one->remote, sizeof(uint64_t)) || !mrf_one_descs_fit(ep, one))
 		return false;
+	/* What is in a region is there. */
+	if (!(ep->domain->space.mode & FI_MR_LOCAL)) {
+		if (!mrf_one_copy(from.operand,
+				  one->family == MRF_ATOMIC_COMPARE ? from.compare : NULL, copy))
+			return false;
+		from = (struct mrf_one_values){ &copy[0], &copy[1] };
+	}
 	mrf_lock_take(&ep->lock);
 	peer = ep->cells ? mrf_short_peer(ep, one->addr) : NULL;
-	posted = peer && mrf_one_post(ep, peer, one);
+	posted = peer && mrf_one_post(ep, peer, one, &from);
 	mrf_lock_release(&ep->lock);
 	return posted;
 }

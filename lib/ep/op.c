@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "base/log.h"
+#include "base/user.h"
 #include "ep/atomic.h"
 #include "ep/commit.h"
 #include "mr/desc.h"
@@ -81,31 +82,26 @@ void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op)
 	ep->nops--;
 }
 
-/* One native element, as most are: straight out of its cell. */
-static inline bool deliver_one(const struct mrf_ep *ep, const struct mrf_op *op)
+/* What comes back goes where the application wants it. The errors of mrf_atomic_deliver. */
+static __attribute__((noinline)) int deliver_more(struct mrf_ep *ep, struct mrf_op *op)
 {
-	if (op->ndesc && mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->desc[0])))
-		return false;
-	memcpy(op->user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
-	return true;
-}
-
-static __attribute__((noinline)) bool deliver_more(struct mrf_ep *ep, struct mrf_op *op)
-{
-	const char *from = op->bounce;
-	int i;
-
 	if (op->kind == MRF_OP_ATOMIC)
 		return mrf_atomic_deliver(ep, op);
-	for (i = 0; i < op->nuser; i++) {
-		if (op->user[i].iov_len)
-			memcpy(op->user[i].iov_base, from, op->user[i].iov_len);
-		from += op->user[i].iov_len;
-	}
-	return true;
+	return mrf_user_put(op->user, (size_t)op->nuser, op->bounce);
 }
 
-static inline bool deliver(struct mrf_ep *ep, struct mrf_op *op)
+/* One native element, as most are: straight out of its cell, into memory that is pinned. */
+static inline int deliver_one(struct mrf_ep *ep, struct mrf_op *op)
+{
+	if (!op->ndesc)
+		return deliver_more(ep, op);
+	if (mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->desc[0])))
+		return -FI_ECANCELED;
+	memcpy(op->user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
+	return 0;
+}
+
+static inline int deliver(struct mrf_ep *ep, struct mrf_op *op)
 {
 	if (mrf_likely(op->atomic.landed && op->total == sizeof(uint64_t) && op->nuser == 1))
 		return deliver_one(ep, op);
@@ -117,20 +113,26 @@ static struct mrf_cntr *cntr_of(const struct mrf_ep *ep, const struct mrf_op *op
 	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
 }
 
-#define UNDELIVERED "done, but the region for what it brought back was closed meanwhile"
-
-static __attribute__((noinline)) void undelivered(struct mrf_ep *ep, struct mrf_op *op)
+static __attribute__((noinline, cold)) void undelivered(struct mrf_ep *ep, struct mrf_op *op,
+							int why)
 {
-	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4260, UNDELIVERED);
-	mrf_op_fail(ep, op, FI_EFAULT, 4260, UNDELIVERED);
+	int code = why == -FI_ECANCELED ? 4260 : 4261;
+	const char *text =
+		code == 4260 ? "done, but the region for what it brought back was closed meanwhile"
+			     : "done, but what it brought back cannot be stored: the local buffer "
+			       "is not there, or must not be written";
+
+	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
+	mrf_op_fail(ep, op, FI_EFAULT, code, text);
 }
 
 void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op)
 {
+	int ret = op->nuser ? deliver(ep, op) : 0;
 	struct mrf_cntr *cntr;
 
-	if (op->nuser && mrf_unlikely(!deliver(ep, op))) {
-		undelivered(ep, op);
+	if (mrf_unlikely(ret)) {
+		undelivered(ep, op, ret);
 		return;
 	}
 	if (ep->tx_cq && !op->silent)

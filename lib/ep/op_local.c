@@ -8,6 +8,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/page.h"
+#include "base/user.h"
 #include "ep/ep.h"
 
 /* --- local buffers that the application registered ------------------------------------ */
@@ -154,18 +155,6 @@ err_free:
 	return ret;
 }
 
-static void gather(void *to, const struct iovec *iov, size_t count)
-{
-	char *p = to;
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		if (iov[i].iov_len)
-			memcpy(p, iov[i].iov_base, iov[i].iov_len);
-		p += iov[i].iov_len;
-	}
-}
-
 static void one_sge(struct mrf_op *op, const void *addr, uint32_t lkey)
 {
 	op->sge[0] = (struct mrf_sge){ .addr = (uintptr_t)addr,
@@ -180,7 +169,7 @@ static void keep_user(struct mrf_op *op, const struct mrf_req *req)
 	memcpy(op->user, req->iov, req->count * sizeof(*req->iov));
 }
 
-/* 1 when there is no slot (left); the caller has another way. */
+/* 1 when there is no slot (left); the caller has another way. -FI_EFAULT. */
 static int use_bounce(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
 	struct slot *slot;
@@ -188,15 +177,23 @@ static int use_bounce(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_o
 	if (!ep->bounce.free && (ep->bounce.nslabs == MAX_SLABS || add_slab(ep)))
 		return 1;
 	slot = ep->bounce.free;
+	if (op->kind == MRF_OP_READ)
+		keep_user(op, req);
+	else if (mrf_user_get(slot->data, req->iov, req->count))
+		return -FI_EFAULT;
 	ep->bounce.free = slot->next;
 	op->local = MRF_LOCAL_BOUNCE;
 	op->bounce = slot;
 	one_sge(op, slot->data, slot->slab->mr.lkey);
-	if (op->kind != MRF_OP_READ)
-		gather(slot->data, req->iov, req->count);
-	else
-		keep_user(op, req);
 	return 0;
+}
+
+/* -FI_EFAULT. */
+static int use_inline(const struct mrf_req *req, struct mrf_op *op)
+{
+	op->local = MRF_LOCAL_INLINE;
+	one_sge(op, op->data, 0);
+	return mrf_user_get(op->data, req->iov, req->count);
 }
 
 static void drop_temp(struct mrf_op *op)
@@ -297,19 +294,17 @@ static int explain_local(const struct mrf_req *req, int err)
 
 static int use_unregistered(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
-	int ret;
+	int ret = 1;
 
-	if (op->total <= MRF_OP_INLINE && op->kind != MRF_OP_READ) {
-		op->local = MRF_LOCAL_INLINE;
-		gather(op->data, req->iov, req->count);
-		one_sge(op, op->data, 0);
-		return 0;
+	if (op->total <= MRF_OP_INLINE && op->kind != MRF_OP_READ)
+		ret = use_inline(req, op);
+	else if (op->total <= MRF_BOUNCE_SIZE)
+		ret = use_bounce(ep, req, op);
+	if (ret == 1) {
+		ret = use_temp(ep, req, op);
+		if (ret == -FI_EFAULT && op->kind != MRF_OP_READ)
+			ret = use_copy(ep, req, op);
 	}
-	if (op->total <= MRF_BOUNCE_SIZE && !use_bounce(ep, req, op))
-		return 0;
-	ret = use_temp(ep, req, op);
-	if (ret == -FI_EFAULT && op->kind != MRF_OP_READ)
-		ret = use_copy(ep, req, op);
 	return ret ? explain_local(req, ret) : 0;
 }
 
@@ -331,6 +326,7 @@ int mrf_op_local_take(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_o
 	}
 	return use_unregistered(ep, req, op);
 }
+
 void mrf_op_local_drop(struct mrf_ep *ep, struct mrf_op *op)
 {
 	if (op->temp)

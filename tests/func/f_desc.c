@@ -295,6 +295,41 @@ CASE(unregistered_local_memory_of_any_kind)
 	must(!memcmp(stack, text, sizeof(text)), "other bytes of the program");
 }
 
+/* What is read into memory that is not there: at once where it is to be pinned. */
+static void unreadable(struct scene *s, void *p, size_t len)
+{
+	ssize_t ret = call(s, 3, p, len, NULL);
+	struct done d;
+
+	if (ret == -FI_EFAULT)
+		return;
+	must_ok(ret);
+	must(fab_done(me(s->e), &d, 5000), "no completion");
+	must(d.err == FI_EFAULT, "err %d, %s", d.err, d.text);
+}
+
+/* As an error, not as a signal. */
+CASE(local_memory_that_is_not_there)
+{
+	static const size_t lens[] = { 64, 3000, 8192, 20000 };
+	uint8_t *read_only = mmap(NULL, 20000, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct scene s;
+
+	scene_open(&s, e);
+	must(read_only != MAP_FAILED, "mmap");
+	for (size_t i = 0; i < 4; i++) {
+		must_be(call(&s, 0, NULL, lens[i], NULL), -FI_EFAULT);
+		must_be(call(&s, 1, (void *)0x1000, lens[i], NULL), -FI_EFAULT);
+		unreadable(&s, NULL, lens[i]);
+		unreadable(&s, read_only, lens[i]);
+	}
+	must_be(fi_inject_write(me(e)->ep, NULL, 64, s.t->addr, s.r.base, s.r.key), -FI_EFAULT);
+	fab_quiet(me(e));
+	peer_same(s.t, 0);
+	works(&s);
+	munmap(read_only, 20000);
+}
+
 /* The same address, other memory behind it: what is read now counts. */
 CASE(local_address_mapped_anew)
 {

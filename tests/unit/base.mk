@@ -13,6 +13,7 @@ check_PROGRAMS += \
 	tests/unit/t_param \
 	tests/unit/t_strerror \
 	tests/unit/t_tostr \
+	tests/unit/t_user \
 	tests/unit/t_version
 
 tests_unit_t_auth_SOURCES = tests/unit/t_auth.c tests/unit/secret.h tests/unit/unit.h
@@ -37,6 +38,9 @@ tests_unit_t_strerror_SOURCES = tests/unit/t_strerror.c tests/unit/unit.h
 tests_unit_t_strerror_LDADD = $(UNIT_LDADD)
 tests_unit_t_tostr_SOURCES = tests/unit/t_tostr.c tests/unit/unit.h
 tests_unit_t_tostr_LDADD = $(UNIT_LDADD)
+tests_unit_t_user_SOURCES = tests/unit/t_user.c tests/unit/unit.h
+tests_unit_t_user_LDADD = $(UNIT_LDADD)
+tests_unit_t_user_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev
 tests_unit_t_version_SOURCES = tests/unit/t_version.c tests/unit/unit.h
 tests_unit_t_version_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_symbols_SOURCES = tests/unit/t_mr_symbols.c tests/unit/unit.h

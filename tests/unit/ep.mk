@@ -27,6 +27,7 @@ check_PROGRAMS += \
 	tests/unit/t_fork \
 	tests/unit/t_fuzz_proto \
 	tests/unit/t_keyed \
+	tests/unit/t_local \
 	tests/unit/t_msg \
 	tests/unit/t_path_faults \
 	tests/unit/t_pmem \
@@ -57,6 +58,8 @@ FAIL_ONCE_WRAP = $(AM_LDFLAGS) \
 tests_unit_t_ep_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 tests_unit_t_event_SOURCES = tests/unit/t_event.c $(EP_FIXTURE)
 tests_unit_t_event_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_local_SOURCES = tests/unit/t_local.c $(EP_FIXTURE)
+tests_unit_t_local_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_path_faults_SOURCES = tests/unit/t_path_faults.c tests/unit/fail_walk.h tests/unit/fail_once.h $(EP_FIXTURE)

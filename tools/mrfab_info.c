@@ -439,6 +439,7 @@ int main(int argc, char **argv)
 	ret = opt.variables ? print_variables() : print_infos(&opt);
 	fi_freeinfo(opt.hints);
 	if (ret)
-		fprintf(stderr, "mrfab_info: %s\n", fi_strerror(-ret));
+		fprintf(stderr, "mrfab_info: %s%s\n", fi_strerror(-ret),
+			ret == -FI_ENODATA && !opt.explain ? "; --explain says why" : "");
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -105,6 +105,29 @@ static void path_text(const struct mrf_vnl_path *path, char *buf, size_t len)
 	snprintf(buf, len, "%s%s%s", path->dev.name, *text ? " " : "", text);
 }
 
+/* Could any of them be used by somebody? If not, that is more than an answer: warn. */
+static bool any_usable(const struct answer *answer)
+{
+	size_t i;
+
+	for (i = 0; i < answer->count; i++) {
+		if (answer->paths[i].state == MRF_VNL_USABLE)
+			return true;
+	}
+	return false;
+}
+
+static void tell_mismatch(const struct answer *answer, unsigned code, const char *name,
+			  const char *why)
+{
+	if (answer->head)
+		mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, why);
+	else if (any_usable(answer))
+		mrf_decline(FI_ENODATA, FI_LOG_FABRIC, code, "%s: %s", name, why);
+	else
+		mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, code, "%s: %s", name, why);
+}
+
 /*
  * One line for each path that does not match: a refusal when nothing else matched
  * either.
@@ -122,10 +145,7 @@ static void tell_mismatches(const struct answer *answer)
 		if (!code)
 			continue;
 		path_text(&answer->paths[i], name, sizeof(name));
-		if (answer->head)
-			mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, why);
-		else
-			mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, code, "%s: %s", name, why);
+		tell_mismatch(answer, code, name, why);
 	}
 }
 
@@ -192,7 +212,7 @@ MRF_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *servic
 		return answer_provider(info);
 	listed = mrf_param_str(MRF_PARAM_PROVIDER);
 	if (!mrf_info_listed(listed, MRF_PROV_NAME))
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1011,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1011,
 				  "FI_PROVIDER=%s leaves out \"%s\"", listed,
 				  MRF_PROV_NAME);
 	ret = mrf_info_mode_set(&query);

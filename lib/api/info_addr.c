@@ -116,7 +116,7 @@ static int refuse_name(const struct mrf_info_query *query, int error)
 	if (error == EAI_MEMORY)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1005, "getaddrinfo: %s",
 				  reason);
-	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1005, "node=%s service=%s%s: %s",
+	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1005, "node=%s service=%s%s: %s",
 			  or_null(query->node), or_null(query->service),
 			  query->flags & FI_NUMERICHOST ? " (FI_NUMERICHOST)" : "",
 			  reason);
@@ -156,8 +156,7 @@ static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void
 				  "hints->%slen=%zu: too short for hints->%s", field, len,
 				  field);
 	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
-		return mrf_refuse(
-			FI_ENODATA, FI_LOG_FABRIC, 1008,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1008,
 			"hints->%s has family %u: only IPv4 and IPv6 are offered", field,
 			sa->sa_family);
 	need = sa->sa_family == AF_INET ? sizeof(struct sockaddr_in)
@@ -181,8 +180,7 @@ static int check_format(const struct fi_info *hints)
 	case FI_SOCKADDR_IN6:
 		return 0;
 	default:
-		return mrf_refuse(
-			FI_ENODATA, FI_LOG_FABRIC, 1009,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1009,
 			"hints->addr_format=%u (%s): offered are FI_SOCKADDR_IN and "
 			"FI_SOCKADDR_IN6",
 			hints->addr_format,

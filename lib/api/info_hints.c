@@ -157,8 +157,7 @@ static int refuse_row(const struct row *row, uint64_t asked)
 	char missing[256], offered[256];
 
 	if (row->kind == BITS)
-		return mrf_refuse(
-			FI_ENODATA, FI_LOG_FABRIC, 1021,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1021,
 			"hints->%s=%#lx: not offered: %s; offered: %s%s", row->field,
 			asked,
 			set_text(row, asked & ~row->offered, missing, sizeof(missing)),
@@ -168,18 +167,18 @@ static int refuse_row(const struct row *row, uint64_t asked)
 				  "the host can be registered"
 				: "");
 	if (row->kind == EQUAL && row->names)
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1022,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
 				  "hints->%s=%lu (%s): only %s is offered", row->field,
 				  asked, mrf_names_enum(row->names, asked),
 				  mrf_names_enum(row->names, row->offered));
 	if (row->kind == EQUAL)
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1022,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
 				  "hints->%s=%#lx: only %#lx is offered", row->field,
 				  asked, row->offered);
 	if (row->kind == KNOWN)
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1023,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1023,
 				  "hints->%s=%lu: no such value", row->field, asked);
-	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1020,
+	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020,
 			  "hints->%s=%lu: at most %lu is offered", row->field, asked,
 			  row->offered);
 }
@@ -205,12 +204,11 @@ static int check_rows(const struct mrf_info_query *query)
 static int check_provider(const struct fi_fabric_attr *attr)
 {
 	if (!mrf_info_listed(attr->prov_name, MRF_PROV_NAME))
-		return mrf_refuse(
-			FI_ENODATA, FI_LOG_FABRIC, 1010,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1010,
 			"hints->fabric_attr->prov_name=\"%s\" leaves out \"%s\"",
 			attr->prov_name, MRF_PROV_NAME);
 	if (attr->prov_version > mrf_info_prov_version())
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1020,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020,
 				  "hints->fabric_attr->prov_version=%u.%u: this is %u.%u",
 				  FI_MAJOR(attr->prov_version),
 				  FI_MINOR(attr->prov_version),
@@ -236,8 +234,7 @@ static int check_objects(const struct fi_info *hints)
 				  "hints->domain_attr->domain is not a domain but a %s",
 				  mrf_obj_class_name(domain->fid.fclass));
 	if (hints->handle)
-		return mrf_refuse(
-			FI_ENODATA, FI_LOG_FABRIC, 1024,
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1024,
 			"hints->handle=%p: only endpoints of type FI_EP_RDM are "
 			"offered, which inherit from no other object",
 			(void *)hints->handle);

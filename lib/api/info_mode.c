@@ -75,7 +75,10 @@ static int refuse(const struct mrf_info_query *query, enum mrf_mr_mode_verdict v
 			  sizeof(asked_text)),
 		 FI_MAJOR(query->version), FI_MINOR(query->version),
 		 mrf_mr_mode_verdict_text(verdict));
-	if (!query->offer.exact || breaks_rule(verdict))
+	if (!query->offer.exact)
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1030, "%s", line);
+	/* Who sets the variable tests a program, and this is what the test has found. */
+	if (breaks_rule(verdict))
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1030, "%s", line);
 	set_text(missing, "", missing_text, sizeof(missing_text));
 	return mrf_refuse(

@@ -2,6 +2,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/compiler.h \
 	lib/base/errtext.c \
 	lib/base/errtext.h \
+	lib/base/flood.c \
+	lib/base/flood.h \
 	lib/base/fork.c \
 	lib/base/fork.h \
 	lib/base/idmap.c \

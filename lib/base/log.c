@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/log.h"
 #include "base/errtext.h"
+#include "base/flood.h"
 #include "base/names.h"
 #include "base/param.h"
 #include <rdma/fi_errno.h>
@@ -188,6 +189,7 @@ void mrf_log_reload(void)
 	static const pthread_once_t fresh = PTHREAD_ONCE_INIT;
 
 	mrf_param_reload();
+	mrf_flood_reset();
 	config.once = fresh;
 }
 
@@ -246,21 +248,66 @@ static bool catches(unsigned code)
 	return true;
 }
 
-static int refuse(char *buf, size_t len, int err, enum fi_log_subsys subsys,
-		  unsigned code, const char *fmt, va_list ap) MRF_PRINTF(6, 0);
+static void tell_left_out(struct mrf_flood_line line, unsigned left_out)
+{
+	char text[128];
 
-static int refuse(char *buf, size_t len, int err, enum fi_log_subsys subsys,
-		  unsigned code, const char *fmt, va_list ap)
+	if (!mrf_log_enabled(FI_LOG_WARN, line.subsys))
+		return;
+	snprintf(text, sizeof(text), "MRF-%c%04u: %u more lines like it were left out",
+		 line.kind, line.code, left_out);
+	log_own(FI_LOG_WARN, line.subsys, text);
+}
+
+__attribute__((destructor)) static void tell_the_rest(void)
+{
+	mrf_flood_rest(true, tell_left_out);
+}
+
+/* The line is complete but for what was left out before it. */
+static void log_coded(struct line *line, enum fi_log_level level,
+		      enum fi_log_subsys subsys, unsigned left_out)
+{
+	if (left_out)
+		line_add(line, "; %u more lines like it were left out before", left_out);
+	log_own(level, subsys, line->buf);
+	mrf_flood_rest(false, tell_left_out);
+}
+
+struct what {
+	enum fi_log_level level;
+	enum fi_log_subsys subsys;
+	unsigned code;
+	char kind;
+};
+
+/* False: it is off, or there are too many like it. */
+static bool to_be_logged(const struct what *what, unsigned *left_out)
+{
+	struct mrf_flood_line line = { what->kind, (unsigned char)what->subsys,
+				       what->code };
+
+	return mrf_log_enabled(what->level, what->subsys) &&
+	       mrf_flood_passes(line, left_out);
+}
+
+static int refuse(const struct what *what, char *buf, size_t len, int err,
+		  const char *fmt, va_list ap) MRF_PRINTF(5, 0);
+
+static int refuse(const struct what *what, char *buf, size_t len, int err,
+		  const char *fmt, va_list ap)
 {
 	char text[LINE_MAX_BYTES];
 	struct line line = { .buf = text, .size = sizeof(text) };
-	bool caught = catches(code);
+	bool caught = catches(what->code), logged;
 	int saved = errno;
+	unsigned left_out;
 
 	if (err > 0)
 		err = -err;
-	if (buf || caught || mrf_log_enabled(FI_LOG_WARN, subsys)) {
-		line_add(&line, "MRF-E%04u: ", code);
+	logged = to_be_logged(what, &left_out);
+	if (buf || caught || logged) {
+		line_add(&line, "MRF-%c%04u: ", what->kind, what->code);
 		line_vadd(&line, fmt, ap);
 		line_flatten(&line);
 	}
@@ -269,9 +316,9 @@ static int refuse(char *buf, size_t len, int err, enum fi_log_subsys subsys,
 	if (caught)
 		snprintf(catching->text, sizeof(catching->text), "%.*s",
 			 (int)sizeof(catching->text) - 1, text);
-	if (mrf_log_enabled(FI_LOG_WARN, subsys)) {
+	if (logged) {
 		line_add(&line, " (%d, %s)", err, mrf_errtext(err));
-		log_own(FI_LOG_WARN, subsys, text);
+		log_coded(&line, what->level, what->subsys, left_out);
 	}
 	errno = saved;
 	return err;
@@ -279,11 +326,24 @@ static int refuse(char *buf, size_t len, int err, enum fi_log_subsys subsys,
 
 int mrf_refuse(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 {
+	struct what what = { FI_LOG_WARN, subsys, code, 'E' };
 	va_list ap;
 	int ret;
 
 	va_start(ap, fmt);
-	ret = refuse(NULL, 0, err, subsys, code, fmt, ap);
+	ret = refuse(&what, NULL, 0, err, fmt, ap);
+	va_end(ap);
+	return ret;
+}
+
+int mrf_decline(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
+{
+	struct what what = { FI_LOG_INFO, subsys, code, 'E' };
+	va_list ap;
+	int ret;
+
+	va_start(ap, fmt);
+	ret = refuse(&what, NULL, 0, err, fmt, ap);
 	va_end(ap);
 	return ret;
 }
@@ -291,28 +351,31 @@ int mrf_refuse(int err, enum fi_log_subsys subsys, unsigned code, const char *fm
 int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys,
 		    unsigned code, const char *fmt, ...)
 {
+	struct what what = { FI_LOG_WARN, subsys, code, 'E' };
 	va_list ap;
 	int ret;
 
 	va_start(ap, fmt);
-	ret = refuse(buf, len, err, subsys, code, fmt, ap);
+	ret = refuse(&what, buf, len, err, fmt, ap);
 	va_end(ap);
 	return ret;
 }
 
 void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 {
+	struct what what = { FI_LOG_WARN, subsys, code, 'W' };
 	char text[LINE_MAX_BYTES];
 	struct line line = { .buf = text, .size = sizeof(text) };
 	int saved = errno;
+	unsigned left_out;
 	va_list ap;
 
-	if (mrf_log_enabled(FI_LOG_WARN, subsys)) {
+	if (to_be_logged(&what, &left_out)) {
 		line_add(&line, "MRF-W%04u: ", code);
 		va_start(ap, fmt);
 		line_vadd(&line, fmt, ap);
 		va_end(ap);
-		log_own(FI_LOG_WARN, subsys, text);
+		log_coded(&line, FI_LOG_WARN, subsys, left_out);
 	}
 	errno = saved;
 }

@@ -2,7 +2,8 @@
 /*
  * The log: one line a message, to standard error, in libfabric's way (FI_LOG_LEVEL,
  * FI_LOG_PROV, FI_LOG_SUBSYS). Level "warn" is on by default, because every refusal says
- * why. Any thread may log; a line is written with one write(2).
+ * why. Any thread may log; a line is written with one write(2). Lines with a code that
+ * come in floods are thinned out (base/flood.h).
  *
  * A refusal is a line with a stable code such as MRF-E1003 that the manual explains, the
  * offending value, and the rule. Codes: 1xxx discovery and negotiation, 2xxx objects and
@@ -30,6 +31,13 @@ void mrf_log(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt
  * Leaves errno alone.
  */
 int mrf_refuse(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
+	MRF_PRINTF(4, 5);
+
+/*
+ * As mrf_refuse, but at level info: for a question whose answer is no. Asking is no
+ * mistake, and a program that probes asks many times.
+ */
+int mrf_decline(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 	MRF_PRINTF(4, 5);
 
 /*

@@ -22,8 +22,8 @@ static const struct own_row {
 	int value, min, max; /* of FI_PARAM_INT: default and range */
 } own[MRF_PARAM_COUNT] = {
 	[MRF_PARAM_LOG_INTERVAL] = { "FI_LOG_INTERVAL", FI_PARAM_INT,
-				     "Milliseconds between log lines that may come in "
-				     "floods (default: 2000)",
+				     "Milliseconds between log lines that come in floods; 0 "
+				     "logs all of them (default: 2000)",
 				     2000, 0, INT_MAX },
 	[MRF_PARAM_LOG_LEVEL] = { "FI_LOG_LEVEL", FI_PARAM_STRING,
 				  "What to log: none, warn, trace, info or debug "

@@ -115,7 +115,7 @@ static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum 
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2170,
 				  "fi_query_atomic: attr is NULL");
 	if (flags & FI_TAGGED)
-		return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2171,
+		return mrf_decline(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2171,
 				  "fi_query_atomic: FI_TAGGED: tagged atomic operations are "
 				  "not offered");
 	if (flags != 0 && flags != FI_FETCH_ATOMIC && flags != FI_COMPARE_ATOMIC)
@@ -124,7 +124,7 @@ static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum 
 				  "FI_COMPARE_ATOMIC",
 				  (unsigned long long)flags);
 	if (!mrf_atomic_valid(family, datatype, op))
-		return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2173,
+		return mrf_decline(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2173,
 				  "fi_query_atomic: %s on %s, flags=%#llx: there is no such "
 				  "operation",
 				  mrf_names_enum(&mrf_names_atomic_op, op),

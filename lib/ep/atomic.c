@@ -24,14 +24,17 @@ static const char *const family_name[] = { "fi_atomic", "fi_fetch_atomic",
 
 /* --- which there are ------------------------------------------------------------------ */
 
-static int check_kind(enum mrf_atomic_family family, unsigned datatype, unsigned op)
+/* say: mrf_refuse for who does it, mrf_decline for who asks whether it can be done. */
+static int check_kind(enum mrf_atomic_family family, unsigned datatype, unsigned op,
+		      int (*say)(int err, enum fi_log_subsys subsys, unsigned code,
+				 const char *fmt, ...) MRF_PRINTF(4, 5))
 {
 	if (mrf_atomic_valid(family, datatype, op))
 		return 0;
-	return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4241,
-			  "%s: %s on %s: there is no such operation", family_name[family],
-			  mrf_names_enum(&mrf_names_atomic_op, op),
-			  mrf_names_enum(&mrf_names_atomic_type, datatype));
+	return say(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4241,
+		   "%s: %s on %s: there is no such operation", family_name[family],
+		   mrf_names_enum(&mrf_names_atomic_op, op),
+		   mrf_names_enum(&mrf_names_atomic_type, datatype));
 }
 
 static int valid(struct fid_ep *fid, enum mrf_atomic_family family, enum fi_datatype datatype,
@@ -43,7 +46,7 @@ static int valid(struct fid_ep *fid, enum mrf_atomic_family family, enum fi_data
 		ret = mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4242, "%svalid: count is NULL",
 				 family_name[family]);
 	if (!ret)
-		ret = check_kind(family, datatype, op);
+		ret = check_kind(family, datatype, op, mrf_decline);
 	if (!ret)
 		*count = MRF_LIMIT_ATOMIC_SIZE / mrf_atomic_size(datatype);
 	return ret;
@@ -190,7 +193,7 @@ int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 	if (!ret)
 		ret = check_state(ep, req);
 	if (!ret)
-		ret = check_kind(req->family, req->datatype, req->op);
+		ret = check_kind(req->family, req->datatype, req->op, mrf_refuse);
 	if (!ret)
 		ret = check_flags(req);
 	if (!ret)

@@ -82,7 +82,20 @@ static int watch_fd(int epoll_fd, int fd)
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static int open_fds(struct mrf_wait *wait)
+static int watch_links_locked(struct mrf_wait *wait);
+
+static void close_fds(struct mrf_wait *wait)
+{
+	if (wait->epoll_fd >= 0)
+		close(wait->epoll_fd);
+	if (wait->source_fd >= 0)
+		close(wait->source_fd);
+	if (wait->bell.fd >= 0)
+		close(wait->bell.fd);
+	wait->epoll_fd = wait->source_fd = wait->bell.fd = -1;
+}
+
+static int open_fds_locked(struct mrf_wait *wait)
 {
 	int ret = bell_init(&wait->bell);
 
@@ -90,27 +103,33 @@ static int open_fds(struct mrf_wait *wait)
 		return ret;
 	wait->source_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (wait->source_fd < 0)
-		goto err_bell;
+		return -errno;
 	wait->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (wait->epoll_fd < 0)
-		goto err_source;
-	if (watch_fd(wait->epoll_fd, wait->bell.fd) ||
-	    watch_fd(wait->epoll_fd, wait->source_fd))
-		goto err_epoll;
-	return 0;
+		return -errno;
+	ret = watch_fd(wait->epoll_fd, wait->bell.fd);
+	if (!ret)
+		ret = watch_fd(wait->epoll_fd, wait->source_fd);
+	return ret ? ret : watch_links_locked(wait);
+}
 
-err_epoll:
-	ret = -errno;
-	close(wait->epoll_fd);
-	errno = -ret;
-err_source:
-	ret = -errno;
-	close(wait->source_fd);
-	errno = -ret;
-err_bell:
-	ret = -errno;
-	close(wait->bell.fd);
-	return ret;
+/* Once it has returned 0 the descriptors stay until the object is closed. */
+static int need_fds(struct mrf_wait *wait)
+{
+	int ret = 0;
+
+	mrf_lock_take(&wait->lock);
+	if (wait->epoll_fd < 0) {
+		ret = open_fds_locked(wait);
+		if (ret)
+			close_fds(wait);
+	}
+	mrf_lock_release(&wait->lock);
+	if (!ret)
+		return 0;
+	return mrf_refuse(-ret, FI_LOG_FABRIC, 2012,
+			  "no file descriptors for a wait object: an object that is "
+			  "waited for needs three, and one for each waiting thread");
 }
 
 int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
@@ -122,12 +141,6 @@ int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
 	wait->kind = kind;
 	wait->epoll_fd = wait->source_fd = wait->bell.fd = -1;
 	atomic_init(&wait->bell.rung, false);
-	if (kind != FI_WAIT_NONE) {
-		ret = open_fds(wait);
-		if (ret)
-			return mrf_refuse(-ret, FI_LOG_FABRIC, 2012,
-					  "no file descriptors for a wait object");
-	}
 	mrf_lock_init(&wait->lock, MRF_RANK_WAIT);
 	mrf_lock_init(&wait->wake_lock, MRF_RANK_WAKE);
 	mrf_list_init(&wait->links);
@@ -135,7 +148,7 @@ int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
 	mrf_list_init(&wait->spare);
 	atomic_init(&wait->waiters, 0);
 	atomic_init(&wait->watched, false);
-	return 0;
+	return kind == FI_WAIT_FD ? need_fds(wait) : 0;
 }
 
 void mrf_wait_fini(struct mrf_wait *wait)
@@ -149,11 +162,7 @@ void mrf_wait_fini(struct mrf_wait *wait)
 		close(sleeper->bell.fd);
 		free(sleeper);
 	}
-	if (wait->kind != FI_WAIT_NONE) {
-		close(wait->epoll_fd);
-		close(wait->source_fd);
-		close(wait->bell.fd);
-	}
+	close_fds(wait);
 	mrf_lock_fini(&wait->wake_lock);
 	mrf_lock_fini(&wait->lock);
 }
@@ -180,6 +189,24 @@ static bool is_linked_locked(const struct mrf_wait *wait, const struct mrf_sourc
 			return true;
 	}
 	return false;
+}
+
+/* Watches those that were linked before there were descriptors; each source once. */
+static int watch_links_locked(struct mrf_wait *wait)
+{
+	int ret;
+
+	mrf_list_each (node, &wait->links) {
+		struct mrf_wait_link *link =
+			mrf_list_entry(node, struct mrf_wait_link, node);
+
+		if (link->source->fd < 0)
+			continue;
+		ret = watch_fd(wait->source_fd, link->source->fd);
+		if (ret && ret != -EEXIST)
+			return ret;
+	}
+	return 0;
 }
 
 int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
@@ -335,6 +362,9 @@ ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(vo
 		return -FI_ETIMEDOUT;
 	if (timeout > 0)
 		deadline = now_ns() + (uint64_t)timeout * NS_PER_MS;
+	ret = need_fds(wait);
+	if (ret)
+		return ret;
 	sleeper = fall_asleep(wait);
 	if (!sleeper)
 		return -errno;
@@ -358,10 +388,15 @@ static void watch(struct mrf_wait *wait)
 
 int mrf_wait_try(struct mrf_wait *wait)
 {
+	int ret;
+
 	if (wait->kind == FI_WAIT_NONE)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2016,
 				  "fi_trywait on an object with FI_WAIT_NONE: there is "
 				  "nothing to block on");
+	ret = need_fds(wait);
+	if (ret)
+		return ret;
 	watch(wait);
 	arm(wait, &wait->bell);
 	mrf_wait_poll(wait);
@@ -370,10 +405,15 @@ int mrf_wait_try(struct mrf_wait *wait)
 
 static int get_fd(struct mrf_wait *wait, int *fd)
 {
+	int ret;
+
 	if (wait->kind == FI_WAIT_NONE)
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 2017,
 				  "FI_GETWAIT on an object with FI_WAIT_NONE: it has no "
 				  "wait object");
+	ret = need_fds(wait);
+	if (ret)
+		return ret;
 	watch(wait);
 	*fd = wait->epoll_fd;
 	return 0;

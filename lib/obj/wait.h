@@ -54,10 +54,12 @@ struct mrf_sleeper {
 
 struct mrf_wait {
 	enum fi_wait_obj kind; /* NONE, UNSPEC or FD; immutable */
-	int epoll_fd;	       /* what the application may poll; -1 with kind NONE */
-	int source_fd;	       /* epoll of the sources' fds; inside epoll_fd */
-	struct mrf_bell bell;  /* inside epoll_fd; rung once the application watches */
-	struct mrf_lock lock;  /* rank WAIT: guards links, held while polling */
+	/* The next three are opened, under lock, when they are first needed; -1 until
+	 * then. */
+	int epoll_fd;	      /* what the application may poll */
+	int source_fd;	      /* epoll of the sources' fds; inside epoll_fd */
+	struct mrf_bell bell; /* inside epoll_fd; rung once the application watches */
+	struct mrf_lock lock; /* rank WAIT: guards links, held while polling */
 	struct mrf_list links;
 	atomic_int waiters;	   /* sleepers, and 1 if watched: signal is free when 0 */
 	atomic_bool watched;	   /* the application has the fd, or called fi_trywait */
@@ -68,7 +70,9 @@ struct mrf_wait {
 
 /*
  * -FI_ENOSYS (with its reason) for the kinds of fi_eq(3) other than NONE, UNSPEC and FD,
- * -FI_EINVAL for what is none of them, or why the kernel gave no descriptor.
+ * -FI_EINVAL for what is none of them. Opens descriptors for FI_WAIT_FD only, or fails as
+ * the kernel does: most objects are opened with FI_WAIT_UNSPEC and never waited for, and
+ * a program with thousands of counters would run out of descriptors for nothing.
  */
 int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind);
 /* Nothing may be linked and nobody asleep. */
@@ -77,7 +81,10 @@ void mrf_wait_fini(struct mrf_wait *wait);
  * them. */
 int mrf_wait_busy(struct mrf_wait *wait);
 
-/* -FI_ENOMEM or another errno of epoll_ctl(2). A source may be linked twice. */
+/*
+ * A source may be linked twice. Once there are descriptors it fails with -FI_ENOMEM or
+ * another errno of epoll_ctl(2).
+ */
 int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
 		  struct mrf_source *source);
 /*
@@ -113,6 +120,7 @@ static inline bool mrf_wait_heard(struct mrf_wait *wait)
  * -FI_ETIMEDOUT after timeout ms (negative: never), -FI_EINTR when a signal handler ran.
  * Before each attempt the caller counts as a waiter, sources are armed and then polled,
  * so that whatever attempt does not see yet wakes the thread. The caller holds no lock.
+ * Fails with its reason where the kernel gives no descriptor to wait with.
  */
 ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(void *arg),
 		       void *arg);

@@ -6,6 +6,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
+#include "base/log.h"
 #include "contract/limits.h"
 #include "contract/mr_mode.h"
 #include "one_device.h"
@@ -59,6 +60,12 @@ static int ask_getinfo(uint32_t api, int *mr_mode, uint64_t *mode, const char **
 
 /* --- alone --- */
 
+static void log_level(const char *level)
+{
+	setenv("FI_LOG_LEVEL", level, 1);
+	mrf_log_reload();
+}
+
 static void refuses_companions(int legacy, const char *name)
 {
 	const char *text;
@@ -66,6 +73,7 @@ static void refuses_companions(int legacy, const char *name)
 	int bit, mr_mode;
 	size_t i;
 
+	log_level("info"); /* where a reason stands why nothing matches */
 	for (i = 0; i < NAPIS; i++) {
 		for (bit = 1; bit <= MODERN; bit <<= 1) {
 			mr_mode = legacy | bit;

@@ -33,6 +33,12 @@ static void setup(void)
 	configure_with(NULL, NULL, NULL);
 }
 
+static void interval(const char *ms)
+{
+	setenv("FI_LOG_INTERVAL", ms, 1);
+	mrf_log_reload();
+}
+
 /* The greatest level that is on for our own lines; -1: none. */
 static int level_on(enum fi_log_subsys subsys)
 {
@@ -393,6 +399,7 @@ START_TEST(log_lines_of_threads_do_not_mix)
 	int fds[2], i, lines = 0, saved = dup(STDERR_FILENO);
 	FILE *in;
 
+	interval("0");
 	ck_assert_int_eq(pipe(fds), 0);
 	dup2(fds[1], STDERR_FILENO);
 	close(fds[1]);
@@ -415,6 +422,250 @@ START_TEST(log_lines_of_threads_do_not_mix)
 	ck_assert_int_eq(lines, THREADS * EACH);
 }
 END_TEST
+
+/* --- lines that repeat ------------------------------------------------------------ */
+
+#define FIRST 10 /* that are logged as they come */
+
+static void refuse_times(unsigned code, int n)
+{
+	while (n--)
+		ck_assert_int_eq(mrf_refuse(FI_EMFILE, FI_LOG_MR, code, "none left"),
+				 -FI_EMFILE);
+}
+
+/* How often it stands in what was captured. */
+static unsigned times(const char *what)
+{
+	const char *at = cap.text;
+	unsigned n = 0;
+
+	while ((at = strstr(at, what))) {
+		at++;
+		n++;
+	}
+	return n;
+}
+
+START_TEST(flood_is_logged_ten_times_and_then_counted)
+{
+	interval("60000");
+	unit_capture(&cap);
+	refuse_times(2012, 46053);
+	refuse_times(2015, 3);
+	unit_captured(&cap);
+	ck_assert_uint_eq(times("MRF-E2012: none left (-24, "), FIRST);
+	ck_assert_uint_eq(times("MRF-E2015"), 3); /* another code is another matter */
+	ck_assert_uint_eq(unit_lines(cap.text), FIRST + 3);
+}
+END_TEST
+
+START_TEST(flood_goes_on_with_a_line_an_interval_that_has_the_count)
+{
+	interval("100");
+	unit_capture(&cap);
+	refuse_times(2012, FIRST + 7);
+	usleep(150000); /* pays for one line, not for two */
+	refuse_times(2012, 4);
+	unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(cap.text), FIRST + 1);
+	ck_assert_ptr_nonnull(strstr(
+		cap.text, "MRF-E2012: none left (-24, Too many open files); 7 more "
+			  "lines like it were left out before\n"));
+}
+END_TEST
+
+START_TEST(flood_that_ended_long_ago_is_forgotten)
+{
+	interval("20");
+	unit_capture(&cap);
+	refuse_times(2012, FIRST);
+	usleep(20000 * (FIRST + 2));
+	refuse_times(2012, FIRST);
+	unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(cap.text), 2 * FIRST);
+	ck_assert_uint_eq(times("left out"), 0);
+}
+END_TEST
+
+START_TEST(flood_is_counted_behind_a_line_of_another_code)
+{
+	interval("50");
+	unit_capture(&cap);
+	refuse_times(2012, FIRST + 5);
+	mrf_warn(FI_LOG_CQ, 4020, "too early");
+	usleep(60000);
+	mrf_warn(FI_LOG_CQ, 4020, "in time");
+	mrf_warn(FI_LOG_CQ, 4020, "nothing to tell");
+	unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(cap.text), FIRST + 4);
+	ck_assert_uint_eq(times("left out"), 1);
+	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W4020: in time\n"
+					       "libmrfab:"));
+	ck_assert_ptr_nonnull(strstr(
+		cap.text, ":mr<warn> MRF-E2012: 5 more lines like it were left out\n"));
+}
+END_TEST
+
+/* Runs body in a child that ends as programs do. */
+static void in_child(void (*body)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		body();
+		exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+static void flood_and_end(void)
+{
+	refuse_times(2012, 1000);
+}
+
+START_TEST(flood_is_counted_when_the_process_ends)
+{
+	interval("60000");
+	unit_capture(&cap);
+	in_child(flood_and_end);
+	unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(cap.text), FIRST + 1);
+	ck_assert_ptr_nonnull(
+		strstr(cap.text, "MRF-E2012: 990 more lines like it were left out\n"));
+}
+END_TEST
+
+static void log_once(void)
+{
+	mrf_warn(FI_LOG_CQ, 4020, "a child's own");
+}
+
+START_TEST(flood_of_a_parent_is_not_the_childs_to_tell)
+{
+	interval("60000");
+	unit_capture(&cap);
+	refuse_times(2012, FIRST + 1);
+	in_child(log_once);
+	unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(cap.text), FIRST + 1);
+	ck_assert_uint_eq(times("left out"), 0);
+}
+END_TEST
+
+START_TEST(flood_leaves_no_caller_without_its_text)
+{
+	char buf[32];
+	int i;
+
+	interval("60000");
+	unit_capture(&cap);
+	for (i = 0; i < 3 * FIRST; i++) {
+		memset(buf, 0, sizeof(buf));
+		mrf_refuse_text(buf, sizeof(buf), FI_EACCES, FI_LOG_EP_DATA, 4001, "n=%d",
+				i);
+		ck_assert_int_eq(atoi(buf + sizeof("MRF-E4001: n=") - 1), i);
+	}
+	unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(cap.text), FIRST);
+}
+END_TEST
+
+START_TEST(flood_without_an_interval_is_logged_whole)
+{
+	interval("0");
+	unit_capture(&cap);
+	refuse_times(2012, 100);
+	unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(cap.text), 100);
+	ck_assert_uint_eq(times("left out"), 0);
+}
+END_TEST
+
+static void *flood_thread(void *arg)
+{
+	(void)arg;
+	refuse_times(2012, 2000);
+	return NULL;
+}
+
+static void flood_from_threads(void)
+{
+	pthread_t threads[THREADS];
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, flood_thread, NULL);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* What "N more lines" say, all together. */
+static unsigned long counted(void)
+{
+	const char *at = cap.text;
+	unsigned long sum = 0;
+
+	while ((at = strstr(at, " more lines"))) {
+		const char *digit = at;
+
+		while (digit[-1] >= '0' && digit[-1] <= '9')
+			digit--;
+		sum += strtoul(digit, NULL, 10);
+		at++;
+	}
+	return sum;
+}
+
+START_TEST(flood_of_threads_loses_no_line_and_counts_none_twice)
+{
+	interval("5");
+	unit_capture(&cap);
+	in_child(flood_from_threads);
+	unit_captured(&cap);
+	ck_assert_uint_eq(times("none left") + counted(), THREADS * 2000);
+	ck_assert_uint_gt(counted(), 0);
+}
+END_TEST
+
+START_TEST(decline_is_a_refusal_that_is_told_at_level_info)
+{
+	struct mrf_refusal caught;
+
+	unit_capture(&cap);
+	mrf_refuse_catch(&caught);
+	ck_assert_int_eq(mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020, "at most %d", 7),
+			 -FI_ENODATA);
+	mrf_refuse_catch(NULL);
+	configure_with("info", NULL, NULL);
+	mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020, "at most %d", 8);
+	unit_captured(&cap);
+	ck_assert_str_eq(caught.text, "MRF-E1020: at most 7");
+	ck_assert_uint_eq(unit_lines(cap.text), 1);
+	ck_assert_ptr_nonnull(
+		strstr(cap.text, "fabric<info> MRF-E1020: at most 8 (-61, No data"));
+}
+END_TEST
+
+static TCase *tcase_floods(void)
+{
+	TCase *tcase = tcase_create("floods");
+
+	tcase_add_checked_fixture(tcase, setup, setup);
+	tcase_add_test(tcase, flood_is_logged_ten_times_and_then_counted);
+	tcase_add_test(tcase, flood_goes_on_with_a_line_an_interval_that_has_the_count);
+	tcase_add_test(tcase, flood_that_ended_long_ago_is_forgotten);
+	tcase_add_test(tcase, flood_is_counted_behind_a_line_of_another_code);
+	tcase_add_test(tcase, flood_is_counted_when_the_process_ends);
+	tcase_add_test(tcase, flood_of_a_parent_is_not_the_childs_to_tell);
+	tcase_add_test(tcase, flood_leaves_no_caller_without_its_text);
+	tcase_add_test(tcase, flood_without_an_interval_is_logged_whole);
+	tcase_add_test(tcase, flood_of_threads_loses_no_line_and_counts_none_twice);
+	tcase_add_test(tcase, decline_is_a_refusal_that_is_told_at_level_info);
+	return tcase;
+}
 
 static TCase *tcase_config(void)
 {
@@ -452,4 +703,4 @@ static TCase *tcase_lines(void)
 	return tcase;
 }
 
-UNIT_MAIN("log", tcase_config, tcase_lines)
+UNIT_MAIN("log", tcase_config, tcase_lines, tcase_floods)

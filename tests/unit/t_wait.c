@@ -147,6 +147,7 @@ START_TEST(wait_offers_none_unspec_and_fd_only)
 	ck_assert_int_eq(wait.epoll_fd, -1);
 	mrf_wait_fini(&wait);
 	ck_quiet(0, mrf_wait_init(&wait, FI_WAIT_UNSPEC));
+	ck_assert_int_eq(wait.epoll_fd, -1);
 	mrf_wait_fini(&wait);
 	ck_quiet(0, mrf_wait_init(&wait, FI_WAIT_FD));
 	ck_assert_int_ge(wait.epoll_fd, 0);
@@ -177,6 +178,85 @@ START_TEST(wait_without_descriptors_fails_and_leaves_none_open)
 	ck_assert_int_eq(failed, 5);
 	mrf_wait_fini(&wait);
 	ck_assert_int_eq(open_fds(), before);
+}
+END_TEST
+
+/* A source that is linked before there are descriptors, twice. */
+START_TEST(wait_unspec_needs_no_descriptor_until_somebody_waits)
+{
+	struct mrf_wait_link la = { .wait = NULL }, lb = { .wait = NULL };
+	struct mrf_wait wait;
+	struct fake a;
+	int before;
+
+	fake_init(&a, true);
+	before = open_fds();
+	ck_quiet(0, mrf_wait_init(&wait, FI_WAIT_UNSPEC));
+	ck_quiet(0, mrf_wait_link(&wait, &la, &a.source));
+	ck_quiet(0, mrf_wait_link(&wait, &lb, &a.source));
+	mrf_wait_poll(&wait);
+	mrf_wait_signal(&wait);
+	ck_assert_int_eq(open_fds(), before);
+	ck_quiet(0, mrf_wait_try(&wait));
+	ck_assert_int_ge(wait.epoll_fd, 0);
+	ck_assert(!readable(wait.epoll_fd));
+	fake_event(&a);
+	ck_assert(readable(wait.epoll_fd));
+	mrf_wait_unlink(&la);
+	ck_assert(readable(wait.epoll_fd));
+	mrf_wait_unlink(&lb);
+	ck_assert(!readable(wait.epoll_fd));
+	mrf_wait_fini(&wait);
+	ck_assert_int_eq(open_fds(), before);
+	fake_fini(&a);
+}
+END_TEST
+
+static int wait_in_vain(struct mrf_wait *wait)
+{
+	return (int)mrf_wait_until(wait, 1, never, NULL);
+}
+
+static int ask_for_fd(struct mrf_wait *wait)
+{
+	int fd = -2, ret = mrf_wait_control(wait, NULL, FI_GETWAIT, &fd);
+
+	ck_assert(ret ? fd == -2 : fd >= 0);
+	return ret;
+}
+
+/* Whichever way somebody waits, and whichever descriptor is missing. */
+START_TEST(wait_that_gets_no_descriptor_says_so_and_works_later)
+{
+	static const struct {
+		int (*wait)(struct mrf_wait *wait);
+		int works;
+	} ways[] = { { wait_in_vain, -FI_ETIMEDOUT },
+		     { mrf_wait_try, 0 },
+		     { ask_for_fd, 0 } };
+	struct mrf_wait_link link = { .wait = NULL };
+	struct mrf_wait wait;
+	struct fake a;
+	int before, n;
+	size_t i;
+
+	fake_init(&a, true);
+	before = open_fds();
+	for (i = 0; i < MRF_ARRAY_SIZE(ways); i++) {
+		ck_quiet(0, mrf_wait_init(&wait, FI_WAIT_UNSPEC));
+		ck_quiet(0, mrf_wait_link(&wait, &link, &a.source));
+		for (n = 0; n < 6; n++) {
+			fds_until_failure = n;
+			ck_refused(FI_EMFILE, 2012, ways[i].wait(&wait));
+			ck_assert_int_eq(open_fds(), before);
+		}
+		fds_until_failure = -1;
+		ck_quiet(ways[i].works, ways[i].wait(&wait));
+		mrf_wait_unlink(&link);
+		mrf_wait_fini(&wait);
+		ck_assert_int_eq(open_fds(), before);
+	}
+	fake_fini(&a);
 }
 END_TEST
 
@@ -537,7 +617,7 @@ START_TEST(wait_without_a_descriptor_for_the_thread_does_not_block)
 {
 	struct mrf_wait wait;
 
-	ck_assert_int_eq(mrf_wait_init(&wait, FI_WAIT_UNSPEC), 0);
+	ck_assert_int_eq(mrf_wait_init(&wait, FI_WAIT_FD), 0);
 	fds_until_failure = 0;
 	ck_refused(FI_EMFILE, 2015, mrf_wait_until(&wait, -1, never, NULL));
 	fds_until_failure = -1;
@@ -706,6 +786,8 @@ static TCase *tcase_sources(void)
 
 	tcase_add_test(tc, wait_offers_none_unspec_and_fd_only);
 	tcase_add_test(tc, wait_without_descriptors_fails_and_leaves_none_open);
+	tcase_add_test(tc, wait_unspec_needs_no_descriptor_until_somebody_waits);
+	tcase_add_test(tc, wait_that_gets_no_descriptor_says_so_and_works_later);
 	tcase_add_test(tc, wait_poll_polls_each_linked_source_once);
 	tcase_add_test(tc, wait_source_linked_twice_wakes_until_both_are_gone);
 	tcase_add_test(tc, wait_link_fails_when_the_descriptor_cannot_be_watched);

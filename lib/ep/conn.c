@@ -252,6 +252,7 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		return;
 	}
 	clear_deadline(conn);
+	mrf_vdev_retries(peer->ep->domain->vdev, &conn->retries);
 	peer->tries = 0;
 	peer->state = MRF_PEER_READY;
 	mrf_peer_advance(peer);

@@ -47,9 +47,7 @@ static bool certainly_unseen(const struct mrf_conn *conn, const struct mrf_wc *w
 {
 	if (wc->status == MRF_WC_REFUSED)
 		return true;
-	return wc->status == MRF_WC_FLUSHED &&
-	       (conn->cause == MRF_WC_REFUSED ||
-		(conn->cause == MRF_WC_LOCAL && !conn->late));
+	return wc->status == MRF_WC_FLUSHED && mrf_conn_stopped_there(conn);
 }
 
 void mrf_msg_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
@@ -92,8 +90,9 @@ static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_repl
 		op->msg->explain(op, reply, &why);
 	else
 		mrf_why_set(&why, err, 4240,
-			    "key 0x%" PRIx64 ": the peer could not do it: %s",
-			    op->rma[0].key, mrf_errtext(err));
+			    "key 0x%" PRIx64 ": the peer could not do it: %s%s",
+			    op->rma[0].key, mrf_errtext(err),
+			    err == FI_EIO ? " (it may or may not have been done)" : "");
 	mrf_op_leave(op);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
@@ -124,9 +123,11 @@ static void conclude(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_
 
 static bool belongs(const struct mrf_awaited *awaited, const struct mrf_reply *reply)
 {
-	return awaited->op && reply->cookie == awaited->cookie &&
-	       reply->done <= awaited->len &&
-	       (reply->done || reply->status != MRF_REPLY_DONE);
+	if (!awaited->op || reply->cookie != awaited->cookie)
+		return false;
+	/* Something is always done, or else something is left that was not. */
+	return reply->status == MRF_REPLY_DONE ? reply->done && reply->done <= awaited->len :
+						 reply->done < awaited->len;
 }
 
 int mrf_msg_replied(struct mrf_peer *peer, const struct mrf_reply *reply)

@@ -96,8 +96,9 @@ struct mrf_conn {
 	enum mrf_wc_status cause;
 	/* cause LOCAL, and it is not the first that came back: the one to blame, until it does */
 	struct mrf_op *blamed;
-	/* cause LOCAL, of a read: what was behind it may have run before it failed */
-	bool late;
+	/* what was behind the first failure may have run */
+	bool behind_ran;
+	struct mrf_vdev_retries retries; /* of the device, when the connection was made */
 	bool draining; /* has a deadline for what is in flight to come back */
 	bool probed; /* is asked now and then whether the peer is there */
 	struct mrf_awaited awaited;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The initiator's data path: what follows a failure. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
@@ -19,7 +20,16 @@ void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
 		why = (struct mrf_why){ FI_EFAULT, 4110, "" };
 		snprintf(why.text, sizeof(why.text),
 			 "the local buffer's registration does not allow this access (closed, "
-			 "or of another size)");
+			 "or of another size)%s",
+			 peer->conn->behind_ran && op->kind != MRF_OP_READ ?
+				 ": the access may or may not have been done" :
+				 "");
+		break;
+	case MRF_WC_UNSENT:
+		why = (struct mrf_why){ FI_ENETDOWN, 4114, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "the device cannot send to %s, its link is down or there is no route: "
+			 "the access may or may not have been done", addr);
 		break;
 	case MRF_WC_TIMEOUT:
 		why = (struct mrf_why){ FI_ETIMEDOUT, 4111, "" };
@@ -100,7 +110,6 @@ static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status
 		requeue(peer, op);
 		break;
 	case MRF_WC_LOCAL:
-		peer->conn->late = op->kind == MRF_OP_READ;
 		op->fatal = cause;
 		break;
 	default:
@@ -108,23 +117,28 @@ static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status
 	}
 }
 
-/*
- * One that was flushed behind it. After a refusal it has certainly not run. Behind a read whose
- * bytes had no place to go it may have: who must not run twice does not.
- */
+bool mrf_conn_stopped_there(const struct mrf_conn *conn)
+{
+	return (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
+		conn->cause == MRF_WC_UNSENT) &&
+	       !conn->behind_ran;
+}
+
+/* One that was flushed behind it. What may have run is not done again, unless it is a read. */
 static void follower(struct mrf_peer *peer, struct mrf_op *op)
 {
+	if (mrf_conn_stopped_there(peer->conn)) {
+		requeue(peer, op);
+		return;
+	}
 	switch (peer->conn->cause) {
-	case MRF_WC_LOCAL:
-		if (peer->conn->late &&
-		    (op->has_imm || op->told || op->kind == MRF_OP_ATOMIC)) {
-			lost(peer, op, MRF_WC_OTHER);
-			break;
-		}
-		requeue(peer, op);
-		break;
 	case MRF_WC_REFUSED:
-		requeue(peer, op);
+	case MRF_WC_LOCAL:
+	case MRF_WC_UNSENT:
+		if (op->kind == MRF_OP_READ)
+			requeue(peer, op);
+		else
+			lost(peer, op, MRF_WC_OTHER);
 		break;
 	case MRF_WC_DENIED:
 		op->fatal = MRF_WC_DENIED;
@@ -150,10 +164,41 @@ static void blame(struct mrf_conn *conn)
 		if (!op || mrf_op_local_open(ep, op))
 			continue;
 		conn->cause = MRF_WC_LOCAL;
-		conn->late = op->kind == MRF_OP_READ;
 		conn->blamed = op;
 		return;
 	}
+}
+
+/*
+ * May what is behind op, the first that failed, have run? The target carries out in order what
+ * it has not carried out before; and what comes back from a read may find its buffer closed
+ * after the target went on. (It does not look again at what a write or an atomic operation names
+ * that is sent a second time, but it does so for a read.)
+ */
+static bool may_have_run(const struct mrf_conn *conn, const struct mrf_op *op)
+{
+	bool read = op && op->kind == MRF_OP_READ;
+
+	if (conn->cause == MRF_WC_LOCAL && read)
+		return true;
+	if (conn->cause == MRF_WC_REFUSED && !read)
+		return false;
+	return mrf_vdev_sent_again(conn->peer->ep->domain->vdev, &conn->retries);
+}
+
+/* The first failure of a connection: what broke it? */
+static void diagnose(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
+{
+	conn->cause = wc->status;
+	mrf_info(FI_LOG_EP_DATA, "connection broken: %s", mrf_wc_status_text(wc->raw_status));
+	if (wc->status == MRF_WC_FLUSHED && !conn->disconnected)
+		blame(conn);
+	/* Linux 6.1 has one status for both. */
+	if (wc->status == MRF_WC_UNSENT && op && !mrf_op_local_open(conn->peer->ep, op))
+		conn->cause = MRF_WC_LOCAL;
+	if (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
+	    conn->cause == MRF_WC_UNSENT)
+		conn->behind_ran = may_have_run(conn, conn->blamed ? conn->blamed : op);
 }
 
 /* One that came back; the first of all decides. */
@@ -176,13 +221,8 @@ void mrf_conn_failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_
 {
 	bool first = conn->cause == MRF_WC_OK;
 
-	if (first) {
-		conn->cause = wc->status;
-		mrf_info(FI_LOG_EP_DATA, "connection broken: %s",
-			 mrf_wc_status_text(wc->raw_status));
-		if (wc->status == MRF_WC_FLUSHED && !conn->disconnected)
-			blame(conn);
-	}
+	if (first)
+		diagnose(conn, op, wc);
 	if (op && op->fatal == MRF_WC_OK)
 		flushed(conn, op, first);
 	mrf_peer_break(conn->peer);
@@ -220,6 +260,21 @@ void mrf_peer_rewind(struct mrf_peer *peer)
 	mrf_ask_lost(peer);
 }
 
+/* Fails op because it cannot go on; what was done of it before is not kept back. */
+static void fail_waiting(struct mrf_peer *peer, struct mrf_op *op, int err, int code,
+			 const char *text)
+{
+	char more[MRF_ERR_TEXT];
+
+	if (!op->acked || op->kind == MRF_OP_READ || op->kind == MRF_OP_MSG) {
+		mrf_op_fail(peer->ep, op, err, code, text);
+		return;
+	}
+	snprintf(more, sizeof(more), "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s",
+		 op->acked, op->total, text);
+	mrf_op_fail(peer->ep, op, err, code, more);
+}
+
 void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 {
 	const struct mrf_op *awaited = peer->conn ? peer->conn->awaited.op : NULL;
@@ -235,7 +290,7 @@ void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 		if (op->inflight)
 			op->fatal = MRF_WC_OTHER;
 		else
-			mrf_op_fail(peer->ep, op, err, code, text);
+			fail_waiting(peer, op, err, code, text);
 	}
 	if (peer->gone)
 		mrf_agent_kick(peer);

@@ -16,6 +16,13 @@ static inline void mrf_op_leave(struct mrf_op *op)
 
 /* A work request of op (NULL: a question) came back in error: what becomes of op, and of conn. */
 void mrf_conn_failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc);
+/*
+ * Nothing that was posted behind the first failure has run. That is so when the target refused
+ * it, or it was never sent, unless it had run before: when an acknowledgement is lost the
+ * device sends all again, what was done already included, and a buffer or region that has
+ * been closed meanwhile, or a link that went down, makes that fail.
+ */
+bool mrf_conn_stopped_there(const struct mrf_conn *conn);
 /* What was not acknowledged is posted again; nothing of op is in flight any more. */
 void mrf_peer_again(struct mrf_peer *peer, struct mrf_op *op);
 /* The target said no to op: ask why, and try again from the first byte that is not done. */

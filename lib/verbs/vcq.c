@@ -78,8 +78,9 @@ static enum mrf_wc_status to_status(enum ibv_wc_status status)
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_OP_ERR:
 		return MRF_WC_REFUSED;
-	case IBV_WC_LOC_LEN_ERR:
 	case IBV_WC_LOC_QP_OP_ERR:
+		return MRF_WC_UNSENT;
+	case IBV_WC_LOC_LEN_ERR:
 	case IBV_WC_LOC_PROT_ERR:
 	case IBV_WC_LOC_ACCESS_ERR:
 		return MRF_WC_LOCAL;

@@ -32,6 +32,20 @@ void mrf_vdev_close(struct mrf_vdev *dev);
 const struct mrf_vdev_limits *mrf_vdev_limits(const struct mrf_vdev *dev);
 const char *mrf_vdev_name(const struct mrf_vdev *dev);
 
+/*
+ * What a device has sent a second time, because no acknowledgement came: the target may have
+ * carried it out already.
+ */
+struct mrf_vdev_retries {
+	bool known;
+	uint64_t count;
+};
+
+/* How often that has happened on the device until now; not known when nobody tells. */
+void mrf_vdev_retries(struct mrf_vdev *dev, struct mrf_vdev_retries *now);
+/* Has it happened since? True as well where that is not known. */
+bool mrf_vdev_sent_again(struct mrf_vdev *dev, const struct mrf_vdev_retries *since);
+
 /* --- vpd: protection domains ------------------------------------------------------ */
 
 struct mrf_vpd;

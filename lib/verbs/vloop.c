@@ -235,6 +235,15 @@ static int wait_for(struct mrf_vcq *cq, struct mrf_wc *wc)
 	return n ? n : -FI_EIO;
 }
 
+/*
+ * It failed at this end. An atomic operation may have run all the same: its acknowledgement got
+ * lost, and it was to be sent again. A copy has not, unless some of its pieces were filled.
+ */
+static bool harmless(const struct mrf_vwr *wr)
+{
+	return wr->op == MRF_VWR_WRITE || (wr->op == MRF_VWR_READ && wr->nsge == 1);
+}
+
 int mrf_vloop_run(struct mrf_vloop *loop, const struct mrf_vwr *wr)
 {
 	struct mrf_wc wc;
@@ -251,9 +260,9 @@ int mrf_vloop_run(struct mrf_vloop *loop, const struct mrf_vwr *wr)
 	case MRF_WC_REFUSED:
 		return -FI_EACCES;
 	case MRF_WC_LOCAL:
+	case MRF_WC_UNSENT:
 	case MRF_WC_FLUSHED:
-		/* Of several pieces some may have been filled. */
-		return wr->op == MRF_VWR_WRITE || wr->nsge == 1 ? -FI_EACCES : -FI_EIO;
+		return harmless(wr) ? -FI_EACCES : -FI_EIO;
 	default:
 		return -FI_EIO;
 	}

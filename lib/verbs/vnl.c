@@ -200,17 +200,32 @@ static int ask_devs(struct nl_sock *sk, struct dev_list *list)
 	return ret;
 }
 
+/* A socket to ask the kernel by. NULL, and *err says why. */
+static struct nl_sock *connect_rdma(int *err)
+{
+	struct nl_sock *sk = nl_socket_alloc();
+
+	*err = -FI_ENOMEM;
+	if (!sk)
+		return NULL;
+	nl_socket_disable_auto_ack(sk);
+	nl_socket_disable_msg_peek(sk);
+	if (!nl_connect(sk, NETLINK_RDMA))
+		return sk;
+	nl_socket_free(sk);
+	*err = -FI_ENOSYS;
+	return NULL;
+}
+
 int mrf_vnl_kernel_devs(struct mrf_vnl_dev **devs, size_t *count)
 {
 	struct dev_list list = { 0 };
-	struct nl_sock *sk = nl_socket_alloc();
 	int ret;
+	struct nl_sock *sk = connect_rdma(&ret);
 
 	if (!sk)
-		return -FI_ENOMEM;
-	nl_socket_disable_auto_ack(sk);
-	nl_socket_disable_msg_peek(sk);
-	ret = nl_connect(sk, NETLINK_RDMA) ? -FI_ENOSYS : ask_devs(sk, &list);
+		return ret;
+	ret = ask_devs(sk, &list);
 	nl_socket_free(sk);
 	if (ret) {
 		free(list.devs);
@@ -219,6 +234,112 @@ int mrf_vnl_kernel_devs(struct mrf_vnl_dev **devs, size_t *count)
 	*devs = list.devs;
 	*count = list.count;
 	return 0;
+}
+
+/* --- what a device counts --------------------------------------------------- */
+
+#define RETRIES "completer_retry_err"
+
+/* Is this entry of the table of counters that one? */
+static bool is_retries(struct nlattr *entry, uint64_t *count)
+{
+	struct nlattr *tb[RDMA_NLDEV_ATTR_MAX], *name, *value;
+
+	if (nla_parse_nested(tb, RDMA_NLDEV_ATTR_MAX - 1, entry, NULL))
+		return false;
+	name = tb[RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME];
+	value = tb[RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE];
+	if (!name || nla_strcmp(name, RETRIES) || !value ||
+	    nla_len(value) < (int)sizeof(*count))
+		return false;
+	*count = nla_get_u64(value);
+	return true;
+}
+
+bool mrf_vnl_parse_retries(const void *attrs, size_t len, uint64_t *count)
+{
+	struct nlattr *all = nla_find((struct nlattr *)attrs, (int)len,
+				      RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	struct nlattr *entry;
+	int rest;
+
+	if (!all)
+		return false;
+	nla_for_each_nested(entry, all, rest) {
+		if (is_retries(entry, count))
+			return true;
+	}
+	return false;
+}
+
+/* What is looked for, and whether it was found. */
+struct search {
+	const char *name;
+	uint64_t value;
+	bool found;
+};
+
+static int on_name(struct nl_msg *msg, void *arg)
+{
+	struct search *search = arg;
+	struct mrf_vnl_dev dev = { .index = 0 };
+
+	if (parse_msg(msg, &dev) && !strcmp(dev.name, search->name)) {
+		search->value = dev.index;
+		search->found = true;
+	}
+	return NL_OK;
+}
+
+static int on_stat(struct nl_msg *msg, void *arg)
+{
+	struct nlmsghdr *hdr = nlmsg_hdr(msg);
+	struct search *search = arg;
+
+	search->found = mrf_vnl_parse_retries(nlmsg_data(hdr), (size_t)nlmsg_datalen(hdr),
+					      &search->value);
+	return NL_OK;
+}
+
+static int ask_index(struct nl_sock *sk, struct search *dev)
+{
+	struct nl_msg *msg =
+		nlmsg_alloc_simple(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
+	int ret = msg ? ask(sk, msg, on_name, dev) : -FI_ENOMEM;
+
+	return ret || dev->found ? ret : -FI_ENODEV;
+}
+
+static int ask_stat(struct nl_sock *sk, uint32_t index, struct search *stat)
+{
+	struct nl_msg *msg = detail_msg(RDMA_NLDEV_CMD_STAT_GET, index);
+	int ret;
+
+	if (!msg)
+		return -FI_ENOMEM;
+	if (nla_put_u32(msg, RDMA_NLDEV_ATTR_PORT_INDEX, 1)) {
+		nlmsg_free(msg);
+		return -FI_ENOMEM;
+	}
+	ret = ask(sk, msg, on_stat, stat);
+	return ret || stat->found ? ret : -FI_ENODATA;
+}
+
+int mrf_vnl_retries(const char *name, uint64_t *count)
+{
+	struct search dev = { .name = name }, stat = { .name = RETRIES };
+	int ret;
+	struct nl_sock *sk = connect_rdma(&ret);
+
+	if (!sk)
+		return ret;
+	ret = ask_index(sk, &dev);
+	if (!ret)
+		ret = ask_stat(sk, (uint32_t)dev.value, &stat);
+	nl_socket_free(sk);
+	if (!ret)
+		*count = stat.value;
+	return ret;
 }
 
 /* --- addresses of the network interfaces ----------------------------------- */

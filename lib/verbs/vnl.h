@@ -78,6 +78,14 @@ extern struct mrf_vnl_source mrf_vnl_source;
  */
 int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count);
 
+/*
+ * How often the queue pairs of the device of that name began to send again what was not
+ * acknowledged. -FI_ENODATA: the device does not count that; -FI_ENODEV; or as mrf_vnl_paths.
+ */
+int mrf_vnl_retries(const char *name, uint64_t *count);
+/* The same from the attributes of a STAT_GET answer. False: it is not in there. */
+bool mrf_vnl_parse_retries(const void *attrs, size_t len, uint64_t *count);
+
 /* The real look-ups. */
 int mrf_vnl_kernel_devs(struct mrf_vnl_dev **devs, size_t *count);
 int mrf_vnl_kernel_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count);

@@ -18,6 +18,7 @@ enum mrf_wc_status {
 	MRF_WC_FLUSHED, /* never ran, the queue pair was in error before it */
 	MRF_WC_REFUSED, /* the target's kernel said no: key, bounds or right */
 	MRF_WC_LOCAL,	/* the local buffer's registration did not fit */
+	MRF_WC_UNSENT,	/* the device could not send: no route, a link that is down; or LOCAL */
 	MRF_WC_TIMEOUT, /* no answer after all retries: may or may not have run */
 	MRF_WC_DENIED,	/* of no completion: a post ended in -FI_EACCES */
 	MRF_WC_OTHER

@@ -39,6 +39,12 @@ doctor_link() {
 	[ "$native_link" ] || [ $root = 0 ]
 	doctor_line $? native "an rxe link, or root to add one" \
 		"run as root, or let root add one: rdma link add rxe0 type rxe netdev DEVICE"
+	case $native_link,$(uname -r) in
+	?*,6.1.*)
+		echo "note: on Linux 6.1, when its interface was down and is up again, make the rxe" \
+			"link anew (rdma link delete, rdma link add): it answers no connection"
+		;;
+	esac
 	have rdma && rdma link show >/dev/null 2>&1
 	doctor_line $? note "rdma netlink" "package iproute2, module ib_core"
 }

@@ -78,6 +78,7 @@ struct wr {
 	struct mrf_sge sge[MAX_SGE];
 	uint8_t data[MAX_INLINE];
 	uint64_t len;
+	bool ran; /* and was not acknowledged: it is sent again */
 };
 
 struct recv {
@@ -450,6 +451,22 @@ void mrf_vdev_close(struct mrf_vdev *dev)
 	}
 	leave();
 	unmake(FAKE_VDEV_OPEN, dev);
+}
+
+void mrf_vdev_retries(struct mrf_vdev *dev, struct mrf_vdev_retries *now)
+{
+	(void)dev;
+	enter();
+	*now = (struct mrf_vdev_retries){ !fake.retries_unknown, fake.retries };
+	leave();
+}
+
+bool mrf_vdev_sent_again(struct mrf_vdev *dev, const struct mrf_vdev_retries *since)
+{
+	struct mrf_vdev_retries now;
+
+	mrf_vdev_retries(dev, &now);
+	return !since->known || !now.known || now.count != since->count;
 }
 
 const struct mrf_vdev_limits *mrf_vdev_limits(const struct mrf_vdev *dev)
@@ -955,8 +972,8 @@ static void keep(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 	mrf_list_add_tail(&kept->node, &f.kept);
 }
 
-/* False: there is no RECV, wait. */
-static bool run_send(struct mrf_vconn *conn, struct wr *wr)
+/* False: there is no RECV, wait. *refused: the target does not take it. */
+static bool deliver(struct mrf_vconn *conn, struct wr *wr, bool *refused)
 {
 	enum fake_fate fate = FAKE_DELIVER;
 	uint8_t msg[2 * MAX_INLINE];
@@ -970,13 +987,30 @@ static bool run_send(struct mrf_vconn *conn, struct wr *wr)
 	move(conn, wr, msg);
 	if (fake.on_send)
 		fate = fake.on_send(msg, &len, conn->passive);
+	*refused = fate == FAKE_REFUSE;
+	if (*refused)
+		return true;
 	if (fate == FAKE_KEEP)
 		keep(conn->peer, msg, len);
 	else if (fate != FAKE_DROP)
 		arrive(conn->peer, msg, len);
 	if (fate == FAKE_TWICE)
 		arrive(conn->peer, msg, len);
-	send_done(conn, wr, MRF_WC_OK);
+	return true;
+}
+
+static void break_both(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status);
+
+static bool run_send(struct mrf_vconn *conn, struct wr *wr)
+{
+	bool refused = false;
+
+	if (!wr->ran && !deliver(conn, wr, &refused))
+		return false;
+	if (refused)
+		break_both(conn, wr, MRF_WC_REFUSED);
+	else
+		send_done(conn, wr, MRF_WC_OK);
 	return true;
 }
 
@@ -997,7 +1031,8 @@ static enum mrf_wc_status check_remote(const struct mrf_vconn *conn, const struc
 	/* An initiator lets nobody through. */
 	if (conn->passive)
 		return MRF_WC_REFUSED;
-	if (!wr->len)
+	/* What was done is acknowledged again; a read is done again. */
+	if (!wr->len || (wr->ran && wr->wr.op != MRF_VWR_READ))
 		return MRF_WC_OK;
 	*there = reach(conn->peer->attr.pd, wr->wr.rkey, wr->wr.remote_addr, wr->len,
 		       right);
@@ -1006,6 +1041,8 @@ static enum mrf_wc_status check_remote(const struct mrf_vconn *conn, const struc
 
 static void do_access(struct mrf_vconn *conn, struct wr *wr, uint8_t *there)
 {
+	if (wr->ran)
+		return;
 	if (wr->len)
 		move(conn, wr, there);
 	remember(wr, there);
@@ -1120,6 +1157,36 @@ void fake_hold(bool hold)
 	f.hold = hold;
 	if (!hold)
 		run_all();
+	leave();
+}
+
+static void run_unacknowledged(struct mrf_vconn *conn)
+{
+	uint8_t *there;
+	bool refused;
+
+	if (conn->qp != QP_RTS || !conn->peer || conn->peer->qp != QP_RTS)
+		return;
+	mrf_list_each (node, &conn->sq) {
+		struct wr *wr = mrf_list_entry(node, struct wr, node);
+
+		if (wr->wr.op != MRF_VWR_SEND) {
+			if (!local_ok(conn, wr) || check_remote(conn, wr, &there) != MRF_WC_OK)
+				return;
+			do_access(conn, wr, there);
+		} else if (!deliver(conn, wr, &refused)) {
+			return;
+		}
+		wr->ran = true;
+	}
+}
+
+void fake_run_unacknowledged(void)
+{
+	enter();
+	mrf_list_each (node, &f.conns)
+		run_unacknowledged(mrf_list_entry(node, struct mrf_vconn, node));
+	fake.retries++;
 	leave();
 }
 
@@ -1736,6 +1803,7 @@ int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len,
 
 int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
 {
+	uint8_t welcome[196];
 	struct mrf_vconn *peer;
 	int ret;
 
@@ -1748,9 +1816,12 @@ int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
 		tell(conn, MRF_CM_DISCONNECTED, NULL, 0, 0);
 	} else if (!ret) {
 		see(data, len);
+		memcpy(welcome, data, len);
+		if (fake.on_accept)
+			fake.on_accept(welcome, len);
 		conn->state = peer->state = CONNECTED;
 		conn->qp = QP_RTS;
-		tell(peer, MRF_CM_RESPONSE, data, len, 196)->qpn = conn->qpn;
+		tell(peer, MRF_CM_RESPONSE, welcome, len, 196)->qpn = conn->qpn;
 	}
 	leave();
 	return ret;

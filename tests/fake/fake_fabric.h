@@ -48,7 +48,7 @@ enum fake_call {
 };
 
 /* What becomes of a message; see fake.on_send. */
-enum fake_fate { FAKE_DELIVER, FAKE_DROP, FAKE_TWICE, FAKE_KEEP };
+enum fake_fate { FAKE_DELIVER, FAKE_DROP, FAKE_TWICE, FAKE_KEEP, FAKE_REFUSE };
 
 /* One access or message that was carried out. */
 struct fake_done {
@@ -74,6 +74,8 @@ struct fake_fabric {
 	enum fake_fate (*on_send)(uint8_t *msg, size_t *len, bool from_target);
 	/* Sees all private data, as it was given; the rest as on_send. */
 	void (*on_private)(const uint8_t *data, size_t len);
+	/* What a target says while it accepts, which may be changed; likewise. */
+	void (*on_accept)(uint8_t *data, size_t len);
 	/* Whether these bytes are there to be pinned; NULL: all are. Any thread. */
 	bool (*is_there)(const void *addr, size_t len);
 	/* Called before a registration ends, without the lock. May be NULL. */
@@ -92,6 +94,8 @@ struct fake_fabric {
 	unsigned connects;  /* connections made */
 	unsigned denied;    /* posts that ended in EACCES */
 	unsigned loops;	    /* work requests of loops carried out */
+	unsigned retries;   /* work requests that were sent again */
+	bool retries_unknown; /* ... and nobody tells (to be set) */
 	unsigned asks;	    /* SENDs carried out that did not come from a target */
 };
 
@@ -155,6 +159,12 @@ void fake_run_on_arm(void);
 /* The next disconnecting is too late for what its peer has in a queue: it is carried out.
  */
 void fake_run_on_disconnect(void);
+/*
+ * What is held is carried out now, messages behind it too, but none of the acknowledgements
+ * comes: the device sends it all again when it is released, and the target, which has done it,
+ * only acknowledges; unless the local buffer is gone by then, or of a read the remote region.
+ */
+void fake_run_unacknowledged(void);
 /* How many are in queues of connected queue pairs; any time. */
 unsigned fake_queued(void);
 /* Messages whose fate was FAKE_KEEP arrive now. */

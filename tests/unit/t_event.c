@@ -761,6 +761,47 @@ START_TEST(close_of_the_endpoint_counts_what_was_faster)
 }
 END_TEST
 
+/* --- a target that is not honest -------------------------------------------------------- */
+
+static atomic_uint refusals;
+
+static enum fake_fate refuse_data(uint8_t *msg, size_t *len, bool from_target)
+{
+	if (from_target || mrf_msg_type(msg, *len) != MRF_MSG_DATA)
+		return FAKE_DELIVER;
+	refusals++;
+	return FAKE_REFUSE;
+}
+
+/* It welcomes an old acquaintance as an endpoint without FI_RMA_EVENT. */
+static void without_events(uint8_t *data, size_t len)
+{
+	(void)len;
+	if (refusals)
+		data[28] &= (uint8_t)~MRF_WELCOME_EVENTS;
+}
+
+START_TEST(event_target_that_refuses_data_and_takes_none_any_more_is_done_with)
+{
+	struct fi_cq_data_entry e;
+
+	refusals = 0;
+	open_counted(FI_MR_ALLOCATED);
+	write_ok(0, 8);
+	fake.on_send = refuse_data;
+	fake.on_accept = without_events;
+	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 10, NULL, 1, p.to, 0, p.key, &p), 0);
+	/* The bytes are there and counted; what was missing comes with no bytes. */
+	want_ok(&p.a, &p);
+	ck_assert_uint_eq(refusals, 1);
+	ck_assert_int_eq(fi_cq_sread(p.b.cq, &e, 1, NULL, 100), -FI_EAGAIN);
+	want_count(2);
+	fake.on_send = NULL;
+	fake.on_accept = NULL;
+	close_counted();
+}
+END_TEST
+
 static TCase *tcase_count(void)
 {
 	TCase *tc = tcase_create("count");
@@ -812,6 +853,7 @@ static TCase *tcase_close(void)
 	tcase_add_loop_test(tc, close_of_the_endpoint_returns_when_all_is_counted, 0, 2);
 	tcase_add_loop_test(tc, close_counts_what_the_agent_was_not_woken_for, 0, 2);
 	tcase_add_test(tc, close_of_the_endpoint_counts_what_was_faster);
+	tcase_add_test(tc, event_target_that_refuses_data_and_takes_none_any_more_is_done_with);
 	return tc;
 }
 

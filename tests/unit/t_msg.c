@@ -544,17 +544,24 @@ static void cut_off(uint8_t *reply, size_t *len)
 	(*len)--;
 }
 
+/* Then nothing would be left to be done again, and nobody to complete it. */
+static void done_and_refused(uint8_t *reply, size_t *len)
+{
+	(void)len;
+	reply[4] = MRF_REPLY_RIGHT;
+}
+
 static void (*const spoilers[])(uint8_t *, size_t *) = { other_cookie, done_too_much,
 							 done_more_than_it_brings,
 							 done_nothing, other_body,
-							 cut_off };
+							 cut_off, done_and_refused };
 
 START_TEST(msg_reply_that_makes_no_sense_ends_the_connection_and_is_not_believed)
 {
 	pair_open(&p, PLAIN);
 	warm_up();
 	wire.spoil = spoilers[_i];
-	send_len(0, 2 * CHUNK, 0);
+	send_len(0, spoilers[_i] == done_and_refused ? CHUNK : 2 * CHUNK, 0);
 	want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET, "may or may not");
 	ck_assert_uint_eq(atomic_load(&t.served), 1);
 	wire.spoil = NULL;

@@ -255,18 +255,19 @@ START_TEST(vloop_refusals_are_told_from_what_may_have_been_done)
 	static const struct {
 		enum ibv_wc_status status;
 		int one, several; /* pieces that are read */
-	} ends[] = { { IBV_WC_REM_ACCESS_ERR, -FI_EACCES, -FI_EACCES },
-		     { IBV_WC_REM_INV_REQ_ERR, -FI_EACCES, -FI_EACCES },
-		     { IBV_WC_REM_OP_ERR, -FI_EACCES, -FI_EACCES },
-		     { IBV_WC_LOC_PROT_ERR, -FI_EACCES, -FI_EIO },
-		     { IBV_WC_LOC_LEN_ERR, -FI_EACCES, -FI_EIO },
-		     { IBV_WC_LOC_QP_OP_ERR, -FI_EACCES, -FI_EIO },
-		     { IBV_WC_LOC_ACCESS_ERR, -FI_EACCES, -FI_EIO },
-		     { IBV_WC_WR_FLUSH_ERR, -FI_EACCES, -FI_EIO },
-		     { IBV_WC_RETRY_EXC_ERR, -FI_EIO, -FI_EIO },
-		     { IBV_WC_RNR_RETRY_EXC_ERR, -FI_EIO, -FI_EIO },
-		     { IBV_WC_RESP_TIMEOUT_ERR, -FI_EIO, -FI_EIO },
-		     { IBV_WC_GENERAL_ERR, -FI_EIO, -FI_EIO } };
+		int swap;
+	} ends[] = { { IBV_WC_REM_ACCESS_ERR, -FI_EACCES, -FI_EACCES, -FI_EACCES },
+		     { IBV_WC_REM_INV_REQ_ERR, -FI_EACCES, -FI_EACCES, -FI_EACCES },
+		     { IBV_WC_REM_OP_ERR, -FI_EACCES, -FI_EACCES, -FI_EACCES },
+		     { IBV_WC_LOC_PROT_ERR, -FI_EACCES, -FI_EIO, -FI_EIO },
+		     { IBV_WC_LOC_LEN_ERR, -FI_EACCES, -FI_EIO, -FI_EIO },
+		     { IBV_WC_LOC_QP_OP_ERR, -FI_EACCES, -FI_EIO, -FI_EIO },
+		     { IBV_WC_LOC_ACCESS_ERR, -FI_EACCES, -FI_EIO, -FI_EIO },
+		     { IBV_WC_WR_FLUSH_ERR, -FI_EACCES, -FI_EIO, -FI_EIO },
+		     { IBV_WC_RETRY_EXC_ERR, -FI_EIO, -FI_EIO, -FI_EIO },
+		     { IBV_WC_RNR_RETRY_EXC_ERR, -FI_EIO, -FI_EIO, -FI_EIO },
+		     { IBV_WC_RESP_TIMEOUT_ERR, -FI_EIO, -FI_EIO, -FI_EIO },
+		     { IBV_WC_GENERAL_ERR, -FI_EIO, -FI_EIO, -FI_EIO } };
 	unsigned i;
 
 	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -276,6 +277,9 @@ START_TEST(vloop_refusals_are_told_from_what_may_have_been_done)
 		ck_assert_int_eq(run(MRF_VWR_READ, 2), ends[i].several);
 		/* Of what is written nothing is filled. */
 		ck_assert_int_eq(run(MRF_VWR_WRITE, 2), ends[i].one);
+		/* What came back of an atomic operation may have got lost. */
+		ck_assert_int_eq(run(MRF_VWR_CMP_SWP, 1), ends[i].swap);
+		ck_assert_int_eq(run(MRF_VWR_FETCH_ADD, 1), ends[i].swap);
 		fake_loop.status = IBV_WC_SUCCESS;
 		must_close();
 	}

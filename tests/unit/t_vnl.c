@@ -225,6 +225,53 @@ static bool parse(struct nl_msg *msg, struct mrf_vnl_dev *dev)
 	return ok;
 }
 
+/* A counter as the kernel tells it; wide: 64 bits, as it should. */
+static void put_counter(struct nl_msg *msg, const char *name, uint64_t value, bool wide)
+{
+	struct nlattr *entry = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
+
+	nla_put_string(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, name);
+	if (wide)
+		nla_put_u64(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, value);
+	else
+		nla_put_u32(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, (uint32_t)value);
+	nla_nest_end(msg, entry);
+}
+
+static bool parse_retries(const char *name, bool wide, uint64_t *count)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(1, 0);
+	struct nlmsghdr *hdr = nlmsg_hdr(msg);
+	struct nlattr *all;
+	bool ok;
+
+	nla_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, 3);
+	if (name) {
+		all = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+		put_counter(msg, "sent_pkts", 1, true);
+		put_counter(msg, name, 1ull << 40 | 7, wide);
+		put_counter(msg, "link_downed", 2, true);
+		nla_nest_end(msg, all);
+	}
+	ok = mrf_vnl_parse_retries(nlmsg_data(hdr), (size_t)nlmsg_datalen(hdr), count);
+	nlmsg_free(msg);
+	return ok;
+}
+
+START_TEST(vnl_finds_how_often_a_device_sent_again)
+{
+	uint64_t count = 5;
+
+	ck_assert(!parse_retries(NULL, true, &count));
+	ck_assert(!parse_retries("retry_exceeded_err", true, &count));
+	ck_assert(!parse_retries("completer_retry_err", false, &count));
+	ck_assert_uint_eq(count, 5);
+	ck_assert(parse_retries("completer_retry_err", true, &count));
+	ck_assert_uint_eq(count, 1ull << 40 | 7);
+	ck_assert_int_ne(mrf_vnl_retries("no such device", &count), 0);
+}
+END_TEST
+
 START_TEST(vnl_reads_a_device)
 {
 	struct nl_msg *msg = nlmsg_alloc_simple(0, 0);
@@ -365,6 +412,7 @@ static TCase *tcase_parse(void)
 	tcase_add_test(tc, vnl_reads_a_port);
 	tcase_add_test(tc, vnl_reads_the_driver_in_either_width);
 	tcase_add_test(tc, vnl_passes_over_attributes_of_a_wrong_size);
+	tcase_add_test(tc, vnl_finds_how_often_a_device_sent_again);
 	tcase_add_test(tc, vnl_cuts_names_that_are_too_long);
 	tcase_add_test(tc, vnl_asks_the_real_kernel);
 	tcase_add_test(tc, vnl_finds_the_loopback_address_of_this_machine);

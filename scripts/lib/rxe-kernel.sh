@@ -5,116 +5,163 @@
 #   CACHE/VERSION/vmlinux  unpacked, because emulated unpacking takes 4 s (else the bzImage)
 #   CACHE/VERSION/mod/    the modules the guest loads; list: their order; wanted: guest_modules
 #   CACHE/VERSION/initrd  made of rxe-guest-init, busybox and mod/
+#   CACHE/newest          a link to the VERSION that `--kernel newest` found
+#   CACHE/tmp.*           where one is being made
 # A VERSION folder appears whole, by rename.
 
 cache=${MRFAB_RXE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/mrfab-rxe}
 
-# rxe computes its packet checksums with the crc32 crypto algorithm: without
-# crc32_generic, adding a link fails with ENOENT.
+# A module is a file, or built into the kernel. Older kernels' rxe computes its checksums with
+# the crc32 crypto algorithm: there adding a link fails with ENOENT without crc32_generic. Newer
+# kernels have no such module. veth is for tests.
 guest_modules=(virtio_pci virtio_console 9pnet_virtio 9p overlay dummy veth crc32_generic
 	crc32-pclmul rdma_rxe rdma_ucm virtio_net)
+guest_modules_optional=(veth crc32_generic crc32-pclmul)
 
-# kernel_prepare WANTED: sets kernel_version, kernel_image and kernel_initrd. WANTED is
-# 6.1, 6.12 (any prefix of a version), a folder with boot/vmlinuz-* and lib/modules, or
-# a .deb file.
+# kernel_prepare WANTED: sets kernel_version, kernel_image and kernel_initrd. WANTED is a version
+# or its beginning (6.1, 6.12), "newest", a folder, a .deb file, or nothing: the best that is in the
+# cache, else the best that can be fetched.
 kernel_prepare() {
 	local wanted=$1 lock
 	mkdir -p "$cache" || die "cannot make the cache folder $cache (set MRFAB_RXE_CACHE)"
 	exec {lock}>"$cache/lock" || die "cannot write to $cache (set MRFAB_RXE_CACHE)"
 	flock "$lock"
 	# What was left by somebody who was killed here.
-	rm -rf "$cache"/{fetch,tree,new,root}.??????
-	if [[ $wanted == */* || $wanted == *.deb || $wanted == . ]]; then
-		kernel_add_path "$wanted"
-	else
-		[ "${kernel_update:-no}" = yes ] || kernel_version=$(kernel_cached "$wanted")
-		[ "${kernel_version:-}" ] || kernel_fetch "$wanted"
+	rm -rf "$cache"/{fetch,tree,new,root,tmp}.??????
+	if kernel_is_path "$wanted"; then
+		[ -r "$wanted" ] || die "--kernel $wanted: no such folder or package"
+	elif [ "${kernel_update:-no}" = no ]; then
+		kernel_version=$(kernel_cached "$wanted")
 	fi
+	: "${kernel_version:=$(kernel_make "$wanted")}"
+	[ "$kernel_version" ] || exit 125
+	[ "$wanted" != newest ] || ln -sfn "$kernel_version" "$cache/newest"
 	kernel_image=$cache/$kernel_version/vmlinux
 	kernel_initrd=$cache/$kernel_version/initrd
 	initrd_refresh "$cache/$kernel_version"
 	exec {lock}>&-
 }
 
-# The newest cached version that starts with $1 and a dot or dash, if any. Two guests need all
-# of guest_modules, one does with what older versions of this script left there.
+kernel_is_path() {
+	[[ $1 == */* || $1 == *.deb || $1 == . ]]
+}
+
+# The best cached version that matches, if any. Two guests need all of guest_modules, one does
+# with what older versions of this script left there.
 kernel_cached() {
 	local d
-	for d in "$cache/$1"[.-]*/vmlinux; do
+	if [ "$1" = newest ]; then
+		[ ! -e "$cache/newest/vmlinux" ] || readlink "$cache/newest"
+		return
+	fi
+	for d in "$cache"/[0-9]*/vmlinux; do
 		[ -e "$d" ] && d=${d%/vmlinux} || continue
 		[ "$vm_hosts" = 1 ] || [ "${guest_modules[*]}" = "$(cat "$d/mod/wanted" 2>/dev/null)" ] ||
 			continue
 		printf '%s\n' "${d##*/}"
-	done | sort -V | tail -n 1
+	done | versions_best_first "$1" | head -n 1
 }
 
-# The newest package of a stock (not cloud, rt, unsigned) kernel whose version starts
-# with $1.
-kernel_package() {
-	apt-cache --names-only search '^linux-image-[0-9].*-amd64$' |
-		sed 's/ - .*//' | grep -Ev -- '-(cloud|rt)-' |
-		grep -E "^linux-image-${1//./\\.}(\\.[0-9]+|-[0-9])" | sort -V | tail -n 1
-}
-
-kernel_fetch() {
-	local wanted=$1 package tmp
-	have apt-get || die "no apt-get here: give --kernel a kernel package or its unpacked folder"
-	package=$(kernel_package "$wanted")
-	if [ -z "$package" ] && [ "$(id -u)" = 0 ]; then
-		say "fetching the package lists (apt-get update)"
-		apt-get -qq update >&2
-		package=$(kernel_package "$wanted")
-	fi
-	[ "$package" ] || die "apt knows no package linux-image-$wanted*-amd64:" \
-		"run 'apt-get update' as root, or give --kernel a .deb file"
-	tmp=$(mktemp -d "$cache/fetch.XXXXXX") || die "cannot write to $cache"
-	say "fetching $package into $cache"
-	# As root apt would rather download as the user _apt, who cannot write there.
-	if ! (cd "$tmp" && apt-get -qq -o APT::Sandbox::User=root download "$package" >&2); then
-		rm -rf "$tmp"
-		die "apt-get download $package failed: no network, or stale lists (apt-get update)"
-	fi
-	kernel_add_deb "$tmp"/*.deb
-	rm -rf "$tmp"
-}
-
-kernel_add_path() {
+# kernel_make WANTED: makes CACHE/VERSION, prints VERSION. In a process of its own, which leaves
+# nothing else in the cache however it ends.
+kernel_make() (
+	tmp=$(mktemp -d "$cache/tmp.XXXXXX") || die "cannot write to $cache"
+	trap 'rm -rf "$tmp"' EXIT
+	mkdir "$tmp/fetched" "$tmp/tree" "$tmp/new"
 	if [ -d "$1" ]; then
-		kernel_add_tree "$1"
-	elif [ -r "$1" ]; then
-		kernel_add_deb "$1"
+		kernel_add_tree "$(cd "$1" && pwd -P)"
+	elif kernel_is_path "$1"; then
+		kernel_add_debs "$1"
 	else
-		die "--kernel $1: no such folder or package"
+		(kernel_download "$1" "$tmp/fetched") || exit
+		kernel_add_debs "$tmp"/fetched/*.deb
 	fi
+)
+
+kernel_add_debs() {
+	local deb
+	for deb in "$@"; do
+		dpkg -x "$deb" "$tmp/tree" && continue
+		folder_full "$tmp" && die "cannot unpack $deb: $(disk_full)"
+		die "cannot unpack $deb: it is no whole Debian package"
+	done
+	kernel_add_tree "$tmp/tree"
 }
 
-kernel_add_deb() {
-	local tree
-	tree=$(mktemp -d "$cache/tree.XXXXXX") || die "cannot write to $cache"
-	if ! dpkg -x "$1" "$tree"; then
-		rm -rf "$tree"
-		die "cannot unpack $1: damaged package, or no space in $cache"
-	fi
-	kernel_add_tree "$tree"
-	rm -rf "$tree"
-}
-
-# kernel_add_tree TREE: copies what the guest needs into CACHE/VERSION, sets
-# kernel_version.
+# kernel_add_tree TREE: makes CACHE/VERSION of the newest kernel there, prints VERSION.
 kernel_add_tree() {
-	local tree=$1 image new
-	image=$(printf '%s\n' "$tree"/boot/vmlinuz-* | sort -V | tail -n 1)
-	[ -r "$image" ] || die "no readable boot/vmlinuz-* in $tree"
-	kernel_version=${image##*/vmlinuz-}
-	new=$(mktemp -d "$cache/new.XXXXXX") || die "cannot write to $cache"
-	chmod 755 "$new"
-	image_unpack "$image" "$new/vmlinux" || cp "$image" "$new/vmlinux"
-	if ! modules_copy "$tree" "$new/mod"; then
-		rm -rf "$new"
-		die "the kernel $kernel_version in $tree lacks a module that rxe needs"
+	local version image modules why
+	tree_search "$1"
+	image_unpack "$image" "$tmp/new/vmlinux" || cp "$image" "$tmp/new/vmlinux" || copy_failed
+	modules_root "$modules"
+	modules_copy "$tmp/new/mod"
+	chmod 755 "$tmp/new"
+	rm -rf "${cache:?}/$version"
+	mv "$tmp/new" "$cache/$version" && echo "$version"
+}
+
+copy_failed() {
+	folder_full "$tmp" && die "cannot make the guest's kernel: $(disk_full)"
+	die "cannot make the guest's kernel in $cache"
+}
+
+# tree_search TREE: sets version, image and modules (a folder). A kernel is
+# boot/vmlinuz-VERSION or lib/modules/VERSION/vmlinuz, its modules are in lib/modules/VERSION;
+# lib may be usr/lib.
+tree_search() {
+	local m i
+	while read -r m; do
+		for i in "$1/boot/vmlinuz-${m##*/}" "$m/vmlinuz"; do
+			[ -e "$i" ] || continue
+			[ -r "$i" ] || die "no access to the kernel $i (root has it)"
+			version=${m##*/} image=$i modules=$m
+			return
+		done
+	done < <(printf '%s\n' "$1"/{usr/,}lib/modules/* | awk -F / '{ print $NF, $0 }' |
+		sort -rV | cut -d ' ' -f 2-)
+	die "no kernel in $1: neither boot/vmlinuz-VERSION nor lib/modules/VERSION/vmlinuz," \
+		"with modules in lib/modules/VERSION (or usr/lib/modules/VERSION)"
+}
+
+# modules_root MODULES: makes tmp/root, where depmod and modprobe find them. A package has not
+# been through depmod; the folder itself is not ours to write to.
+modules_root() {
+	mkdir -p "$tmp/root/usr/lib/modules"
+	ln -s usr/lib "$tmp/root/lib"
+	if [ -e "$1/modules.dep.bin" ]; then
+		ln -s "$1" "$tmp/root/lib/modules/$version"
+	else
+		cp -rs "$1" "$tmp/root/lib/modules/$version" &&
+			depmod -b "$tmp/root" "$version" || copy_failed
 	fi
-	rm -rf "${cache:?}/$kernel_version"
-	mv "$new" "$cache/$kernel_version"
+}
+
+# modules_copy TO: guest_modules and what they depend on, decompressed, in loading order.
+modules_copy() {
+	local to=$1 f base
+	mkdir -p "$to"
+	modules_order >"$tmp/list" || exit
+	: >"$to/list"
+	while read -r f; do
+		base=${f##*/}
+		base=${base%.ko*}.ko
+		module_unpack "$f" >"$to/$base" || copy_failed
+		printf '%s\n' "$base" >>"$to/list"
+	done <"$tmp/list"
+	echo "${guest_modules[*]}" >"$to/wanted"
+}
+
+# The files of guest_modules and of their dependencies, each after those it needs.
+modules_order() {
+	local m steps out=
+	for m in "${guest_modules[@]}"; do
+		if steps=$(modprobe -d "$tmp/root" -S "$version" --show-depends "$m" 2>&1); then
+			out+=$steps$'\n'
+		elif [[ " ${guest_modules_optional[*]} " != *" $m "* ]]; then
+			die "the kernel $version lacks the module $m, which the guest needs: $steps"
+		fi
+	done
+	awk '$1 == "insmod" && !seen[$2]++ { print $2 }' <<<"$out"
 }
 
 # image_unpack BZIMAGE TO: the ELF file in it, which QEMU can start directly (PVH).
@@ -142,34 +189,6 @@ image_field() {
 	od -An -v -j "$(($2))" -N "$3" -t "u$3" "$1" | tr -d ' '
 }
 
-# modules_copy TREE TO: guest_modules and what they depend on, decompressed, in loading
-# order.
-modules_copy() {
-	local tree=$1 to=$2 f base
-	mkdir -p "$to"
-	[ -e "$tree/lib" ] || ln -s usr/lib "$tree/lib" || return 1
-	[ -e "$tree/lib/modules/$kernel_version/modules.dep" ] ||
-		depmod -b "$tree" "$kernel_version" || return 1
-	modules_order "$tree" >"$to/list.in" || return 1
-	while read -r f; do
-		base=${f##*/}
-		base=${base%.ko*}.ko
-		module_unpack "$f" >"$to/$base" || return 1
-		printf '%s\n' "$base" >>"$to/list"
-	done <"$to/list.in"
-	rm "$to/list.in"
-	echo "${guest_modules[*]}" >"$to/wanted"
-}
-
-# The files of guest_modules and of their dependencies, each after those it needs.
-modules_order() {
-	local m out=
-	for m in "${guest_modules[@]}"; do
-		out+=$(modprobe -d "$1" -S "$kernel_version" --show-depends "$m")$'\n' || return 1
-	done
-	awk '$1 == "insmod" && !seen[$2]++ { print $2 }' <<<"$out"
-}
-
 module_unpack() {
 	case $1 in
 	*.xz) xz -dc "$1" ;;
@@ -181,20 +200,25 @@ module_unpack() {
 
 # initrd_refresh DIR: (re)makes DIR/initrd when it is older than what it is made of.
 initrd_refresh() {
-	local dir=$1 root a
 	local init=$libdir/../rxe-guest-init
-	[ "$dir/initrd" -nt "$init" ] && [ "$dir/initrd" -nt "$dir/mod/list" ] && return
-	root=$(mktemp -d "$cache/root.XXXXXX") || die "cannot write to $cache"
+	[ "$1/initrd" -nt "$init" ] && [ "$1/initrd" -nt "$1/mod/list" ] && return
+	(initrd_make "$1" "$init") || exit
+}
+
+# initrd_make DIR INIT: in a process of its own, as kernel_make.
+initrd_make() {
+	local dir=$1 root a
+	tmp=$(mktemp -d "$cache/tmp.XXXXXX") || die "cannot write to $cache"
+	trap 'rm -rf "$tmp"' EXIT
+	root=$tmp/root
 	mkdir -p "$root"/{bin,dev,proc,sys,newroot,host,ov}
-	cp "$(command -v busybox)" "$root/bin/busybox"
+	cp "$(command -v busybox)" "$root/bin/busybox" && cp -r "$dir/mod" "$root/mod" &&
+		cp "$2" "$root/init" || copy_failed
 	for a in sh mount insmod mkdir switch_root sed echo sleep; do
 		ln -s busybox "$root/bin/$a"
 	done
-	cp -r "$dir/mod" "$root/mod"
-	cp "$init" "$root/init"
 	chmod 755 "$root/init" "$root"
-	(cd "$root" && find . -print0 | cpio -0 -o -H newc --quiet --owner=0:0) >"$dir/initrd.new" ||
-		die "cannot make the initramfs in $dir"
-	mv "$dir/initrd.new" "$dir/initrd"
-	rm -rf "$root"
+	(cd "$root" && find . -print0 | cpio -0 -o -H newc --quiet --owner=0:0) >"$tmp/initrd" ||
+		copy_failed
+	mv "$tmp/initrd" "$dir/initrd"
 }

@@ -9,12 +9,12 @@ code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scr
 
 # Suites in the order in which they are started; those with a row in stamped are recorded.
 suites_local=(unit lockrank asan tsan valgrind clang install dist scripts docs)
-suites_rxe=(rxe-6.1 rxe-6.12 runner hosts)
+suites_rxe=(rxe-6.1 rxe-6.12 rxe-newest runner hosts)
 declare -A stamped=(
 	[lockrank]=${code[*]} [asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
 	[clang]=${code[*]} [dist]=. [runner]="scripts tests/runner"
 	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
-	[rxe-6.12]="${code[*]} scripts docs"
+	[rxe-6.12]="${code[*]} scripts docs" [rxe-newest]="${code[*]} scripts"
 )
 
 # counted STATUS LOG: one program's result.
@@ -183,6 +183,15 @@ suite_rxe-6.12() {
 	suite_rxe 6.12 odd
 }
 
+# On the newest kernel of Debian's backports: what kernels may do differently.
+suite_rxe-newest() {
+	local programs=(build/main/tests/func/f_{modes,memory,refresh,refuse,access,atomics})
+	local modes=mode0,native,raw-native,notify-virt,endpoint,event-2.3	# one of each kind
+	local on=(--kernel newest --timeout 1500 --)
+	export MRFAB_TEST_STRICT=1 MRFAB_FUNC_SHARE=quick
+	counts func scripts/with-rxe "${on[@]}" scripts/run-func "${programs[@]}" -- --mode "$modes"
+}
+
 # Between two hosts; on the second kernel only where all is wanted, and in one mode.
 suite_hosts() {
 	local on=(--hosts 2 --timeout 1800 --kernel)
@@ -197,4 +206,5 @@ suite_hosts() {
 suite_runner() {
 	# Twice what it takes on a slow machine: a hang is a failure, not the end of all.
 	counts runner timeout 1500 tests/runner/t_with_rxe.sh
+	counts kernel timeout 600 tests/runner/t_kernel.sh
 }

@@ -10,33 +10,14 @@
 set -u
 here=$(dirname "$(readlink -f "$0")")
 runner=$here/../../scripts/with-rxe
-count=0
-failed=0
 work=
 kernel=
 signal_options=()
+# shellcheck source=tests/runner/checks.sh
+. "$here/checks.sh"
 
 rxe() {
 	"$runner" --quiet --kernel "$kernel" "$@"
-}
-
-# check NAME STATUS: reports a test whose commands ended with STATUS.
-check() {
-	count=$((count + 1))
-	if [ "$2" = 0 ]; then
-		printf 'ok %s %s\n' "$kernel" "$1"
-	else
-		printf 'not ok %s %s\n' "$kernel" "$1"
-		failed=$((failed + 1))
-	fi
-}
-
-# same NAME WANTED GOT
-same() {
-	[ "$2" = "$3" ]
-	local rc=$?
-	[ $rc = 0 ] || printf '  wanted: %q\n  got:    %q\n' "$2" "$3"
-	check "$1" $rc
 }
 
 # Whatever QEMU serves our folder: none may be left.

@@ -81,9 +81,20 @@ job_base() {
 
 # The guest finds the job folder by its path, given on the kernel command line.
 job_make() {
-	vm_job=$(mktemp -d "$(job_base)/mrfab-rxe.XXXXXX") || die "cannot make a temporary folder"
-	cp "$libdir/../rxe-guest-run" "$vm_job/guest-run"
-	mkfifo "$vm_job/ctl.in" "$vm_job/ctl.out" "$vm_job/stdin"
+	vm_job=$(mktemp -d "$(job_base)/mrfab-rxe.XXXXXX") || die "cannot make a temporary folder" \
+		"in $(job_base) (set TMPDIR)"
+	cp "$libdir/../rxe-guest-run" "$vm_job/guest-run" &&
+		mkfifo "$vm_job/ctl.in" "$vm_job/ctl.out" "$vm_job/stdin" || job_failed
+}
+
+job_failed() {
+	job_space_check
+	die "cannot write to $vm_job (set TMPDIR)"
+}
+
+# QEMU and the guest write there: on a full disk they would fail without a word.
+job_space_check() {
+	! folder_full "$vm_job" || die "the disk of $(job_base) is full (set TMPDIR)"
 }
 
 job_write() {
@@ -92,11 +103,11 @@ job_write() {
 	for o in c d f n s t v; do
 		limits+=("-H$o $(ulimit -H$o)" "-S$o $(ulimit -S$o)")
 	done
-	printf '%s\0' "$@" >"$vm_job/args"
+	printf '%s\0' "$@" >"$vm_job/args" || job_failed
 	{
 		grep -azv '^MRFAB_RXE_NETWORK=' "/proc/$$/environ"
 		[ -z "$vm_host" ] || host_variables
-	} >"$vm_job/env"
+	} >"$vm_job/env" || job_failed
 	{
 		local uid gid groups mask workdir=$PWD stdin
 		local shares=("${vm_shares[@]}") share_options=$vm_share_options hugepages=16
@@ -105,7 +116,8 @@ job_write() {
 		stdin=$(stdin_wanted)
 		declare -p uid gid groups mask workdir stdin merged shares share_options \
 			hugepages limits host
-	} >"$vm_job/meta"
+	} >"$vm_job/meta" || job_failed
+	job_space_check
 	vm_stdin=$(stdin_wanted)
 }
 
@@ -152,6 +164,7 @@ vm_boot_some_way() {
 	done
 	vm_state=failed
 	vm_status=125
+	job_space_check
 	warn "the guest does not boot; its last console lines:"
 	console_tail
 }

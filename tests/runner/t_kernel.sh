@@ -288,6 +288,12 @@ t_full() {
 		[[ $out == *"disk of $work/cache is full"*"status 125"$'\nlock' && $out != *network* ]]
 		check "a disk of $mb MB is full; nothing is left there" $?
 	done
+	mkdir "$work/small"
+	out=$(unshare -m bash -c 'mount -t tmpfs -o size=48k small "$1" && shift && "$@"
+		echo "status $?"; ls "$WORK/small"' small "$work/small" env TMPDIR="$work/small" \
+		"$runner" --kernel "${1:-6.1}" -- true 2>&1)
+	same "a full TMPDIR: it is said, and nothing is left there" \
+		"with-rxe: the disk of $work/small is full (set TMPDIR)"$'\nstatus 125' "$out"
 }
 
 main() {
@@ -297,7 +303,7 @@ main() {
 	trap 'rm -rf "$work"' EXIT
 	apt_make
 	for t in ${MRFAB_RUNNER_TESTS:-choice cached trees modules failures full fetched}; do
-		"t_$t"
+		"t_$t" "$@"
 	done
 	echo "$count tests, $failed failed"
 	[ "$failed" = 0 ]

@@ -41,8 +41,10 @@ t_device() {
 		cat /sys/class/infiniband/rxe0/ports/1/{state,gids/*} | sort -u; ulimit -l
 		ls -l /dev/infiniband /dev/fd /dev/shm -d; uname -r; hostname; getent hosts localhost
 		: </dev/kmsg && echo kmsg-readable
+		echo "<6>traps: prog[9] general protection fault ip:401106 sp:7ffd0 error:0" >/dev/kmsg
 		rping -s -a 10.99.1.1 -C 3 &
 		until rping -c -a 10.99.1.1 -C 3 -v; do sleep 0.3; done; wait; echo rping over' 2>&1)
+	same "a protection fault of a program is no warning of the kernel" 0 $?
 	grep -q 'rxe0/1 state ACTIVE' <<<"$out"
 	check "rdma link shows rxe0 active" $?
 	grep -qE '^ +rxe0' <<<"$out"
@@ -236,8 +238,11 @@ t_kernel_log() {
 }
 
 t_kernel_log_options() {
-	rxe -- bash -c 'echo "$0" >/dev/kmsg; exit 3' "$warned" 2>/dev/null
+	rxe -- bash -c 'echo "$0" >/dev/kmsg; exit 3' "<4>general protection fault, probably made up" \
+		2>"$work/err"
 	same "a kernel warning keeps a failure's status" 3 $?
+	grep -q 'probably made up' "$work/err"
+	check "a protection fault of the kernel is a warning" $?
 	rxe --no-dmesg-check --keep-dmesg "$work/dmesg" -- bash -c 'echo "$0" >/dev/kmsg' "$warned"
 	same "--no-dmesg-check" 0 $?
 	grep -q 'Linux version' "$work/dmesg" && grep -q 'made up by a test' "$work/dmesg"
@@ -302,13 +307,21 @@ t_parallel() {
 t_native() {
 	local out
 	out=$(rxe -- bash -c '"$0" --kernel native -- rdma link; echo status $?
-		"$0" --doctor; echo doctor $?' "$runner" 2>&1)
+		"$0" --doctor; echo doctor $?; chmod 600 /dev/infiniband/uverbs0
+		echo nobody; setpriv --reuid 65534 --clear-groups "$0" --doctor' "$runner" 2>&1)
 	[[ $out == *rxe0/1*"status 0"* ]]
 	check "native with a link" $?
-	[[ $out == *"doctor 0" ]]
+	[[ $out == *"doctor 0"* ]]
 	check "--doctor" $?
-	grep -q '^ok: .*rxe0' <<<"$out"
+	grep -q '^ok: .*rxe0' <<<"$out" && grep -qx 'ok: rdma_rxe is loaded' <<<"$out" &&
+		grep -qx 'ok: access to /dev/infiniband/uverbs0' <<<"$out"
 	check "--doctor finds rxe0" $?
+	grep -q '^missing for this kernel: access to /dev/infiniband/uverbs0 -> it is root:.* 600: chmod' \
+		<<<"${out#*nobody}"
+	check "--doctor of one who has no access to its node says so" $?
+	grep -q 'note: once dummy0 has been down, .* until the link is made anew' <<<"$out"
+	same "--doctor tells of a link that has to be made anew, on 6.1" \
+		"$([[ $kernel != 6.1 ]]; echo $?)" "$((! $?))"
 	out=$(rxe -- bash -c 'rdma link delete rxe0; ip link del dummy0
 		"$0" -- bash -c "rdma link; ip -o addr; exit 9"; echo status $?
 		rdma link; ip -o link; echo end' "$runner" 2>&1)
@@ -317,6 +330,8 @@ t_native() {
 	check "native without a link: added and removed" $?
 	"$runner" --doctor >"$work/out"
 	same "--doctor on this machine" 0 $?
+	grep -q 'in a guest: yes$' "$work/out" && ! grep '^missing: \|guest:.* -> ' "$work/out"
+	check "--doctor misses nothing for a guest that can be had" $?
 }
 
 # hosts COMMAND...: the same on two hosts.

@@ -187,7 +187,7 @@ static struct fi_ops ep_fi_ops = {
 	.bind = mrf_ep_bind,
 	.control = ep_control,
 	.ops_open = mrf_no_ops_open,
-	.tostr = mrf_no_tostr,
+	.tostr = mrf_obj_tostr,
 	.ops_set = mrf_no_ops_set,
 };
 

@@ -184,7 +184,7 @@ static struct fi_ops av_fid_ops = {
 	.bind = av_bind,
 	.control = mrf_no_control,
 	.ops_open = mrf_no_ops_open,
-	.tostr = mrf_no_tostr,
+	.tostr = mrf_obj_tostr,
 	.ops_set = mrf_no_ops_set,
 };
 

@@ -131,7 +131,7 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	w.err = atomic_load(&cntr->err);
 	ret = wait_attempt(&w);
 	if (ret == -FI_EAGAIN) {
-		mrf_wait_poll(&cntr->wait);
+		mrf_wait_poll_first(&cntr->wait);
 		ret = wait_attempt(&w);
 	}
 	if (ret == -FI_EAGAIN)
@@ -209,7 +209,7 @@ static struct fi_ops cntr_fid_ops = {
 	.bind = mrf_no_bind,
 	.control = cntr_control,
 	.ops_open = mrf_no_ops_open,
-	.tostr = mrf_no_tostr,
+	.tostr = mrf_obj_tostr,
 	.ops_set = mrf_no_ops_set,
 };
 

@@ -172,13 +172,26 @@ static void cq_describe(const struct fid *fid, char *buf, size_t len)
 
 static void ring_free(struct mrf_cq *cq)
 {
+	struct mrf_list *node;
 	size_t i;
 
 	for (i = cq->head; i != cq->tail; i++)
 		free(mrf_cq_slot_at(cq, i)->err);
 	free(cq->ring);
-	free(cq->last_err);
+	while ((node = mrf_list_pop(&cq->lent)))
+		free(mrf_list_entry(node, struct mrf_comp_err, lent));
 	free(cq->spare);
+}
+
+/* Threads in a blocking read, those on their way out of it among them. */
+static int read_busy(struct mrf_cq *cq)
+{
+	unsigned sreads;
+
+	mrf_lock_take(&cq->lock);
+	sreads = cq->sreads;
+	mrf_lock_release(&cq->lock);
+	return sreads ? mrf_wait_refuse_close(sreads) : 0;
 }
 
 static int cq_close(struct fid *fid)
@@ -187,7 +200,7 @@ static int cq_close(struct fid *fid)
 	int ret = mrf_obj_busy(&cq->obj);
 
 	if (!ret)
-		ret = mrf_wait_busy(&cq->wait);
+		ret = read_busy(cq);
 	if (ret)
 		return ret;
 	mrf_wait_fini(&cq->wait);
@@ -213,7 +226,7 @@ static struct fi_ops cq_fid_ops = {
 	.bind = mrf_no_bind,
 	.control = cq_control,
 	.ops_open = mrf_no_ops_open,
-	.tostr = mrf_no_tostr,
+	.tostr = mrf_obj_tostr,
 	.ops_set = mrf_no_ops_set,
 };
 
@@ -271,6 +284,7 @@ static struct mrf_cq *cq_new(const struct fi_cq_attr *attr, void *context)
 
 	if (!cq)
 		return NULL;
+	mrf_list_init(&cq->lent);
 	cq->ring = ring_new(n);
 	cq->spare = malloc(sizeof(*cq->spare));
 	if (!cq->ring || !cq->spare) {

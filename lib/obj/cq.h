@@ -31,6 +31,9 @@ struct mrf_comp_err {
 	int err;		 /* positive FI_E* */
 	int prov_errno;		 /* stable reason code, see fi_cq_strerror */
 	char text[MRF_ERR_TEXT]; /* why, for people; becomes err_data */
+	/* The queue's own, once it has been read: by mrf_obj_reader, in cq->lent. */
+	const void *reader;
+	struct mrf_list lent;
 };
 
 struct mrf_cq;

@@ -32,7 +32,7 @@ struct mrf_cq {
 	size_t tail;		       /* next to write */
 	size_t nerr;		       /* errors between head and tail */
 	size_t lost;		       /* completions without memory; not 0: overrun */
-	struct mrf_comp_err *last_err; /* owns the text of the last fi_cq_readerr */
+	struct mrf_list lent;	       /* struct mrf_comp_err.lent; one a thread at most */
 	struct mrf_comp_err *spare;    /* for an error that finds no memory; NULL: in use */
 	struct mrf_comp_err overrun;
 	unsigned sreads;   /* threads in a blocking read */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queue: reading entries and errors, with and without waiting. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,25 @@ static ssize_t sread_end(struct sread *s, ssize_t ret, bool counted)
 	return ret;
 }
 
+static void sread_cancelled(void *arg)
+{
+	struct mrf_cq *cq = ((struct sread *)arg)->cq;
+
+	mrf_lock_take(&cq->lock);
+	cq->sreads--;
+	mrf_lock_release(&cq->lock);
+}
+
+static __attribute__((noinline)) ssize_t sread_asleep(struct sread *s, int timeout)
+{
+	ssize_t ret;
+
+	pthread_cleanup_push(sread_cancelled, s);
+	ret = mrf_wait_until(&s->cq->wait, timeout, sread_attempt, s);
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
 static size_t entries_wanted(const struct mrf_cq *cq, const void *cond, size_t count)
 {
 	if (!cq->threshold || !count)
@@ -198,13 +218,13 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 		return ret;
 	s.want = entries_wanted(cq, cond, count);
 	if (is_empty(cq))
-		mrf_wait_poll(&cq->wait);
+		mrf_wait_poll_first(&cq->wait);
 	ret = sread_begin(&s);
 	if (ret == -FI_ECANCELED)
 		return sread_end(&s, ret, false);
 	if (ret != -FI_EAGAIN)
 		return ret;
-	ret = mrf_wait_until(&cq->wait, timeout, sread_attempt, &s);
+	ret = sread_asleep(&s, timeout);
 	return sread_end(&s, ret, true);
 }
 
@@ -235,11 +255,13 @@ static int cq_signal(struct fid_cq *fid)
  * --- errors --------------------------------------------------------------------------
  */
 
+/* Made once: threads look at its text without the lock. */
 static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 {
 	struct mrf_comp_err *err = &cq->overrun;
 
-	memset(err, 0, sizeof(*err));
+	if (err->err)
+		return err;
 	err->err = FI_EOVERRUN;
 	err->prov_errno = 2020;
 	snprintf(err->text, sizeof(err->text),
@@ -247,6 +269,23 @@ static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 		 "of memory",
 		 cq->lost);
 	return err;
+}
+
+/* Its text is the thread's until it reads the next one; the one before is nobody's any more. */
+static void lend_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
+{
+	struct mrf_comp_err *before;
+
+	err->reader = mrf_obj_reader();
+	mrf_list_each (node, &cq->lent) {
+		before = mrf_list_entry(node, struct mrf_comp_err, lent);
+		if (before->reader != err->reader)
+			continue;
+		mrf_list_del(node);
+		mrf_cq_spare_locked(cq, before);
+		break;
+	}
+	mrf_list_add_tail(&err->lent, &cq->lent);
 }
 
 /* The error that is next, or NULL. */
@@ -262,8 +301,7 @@ static struct mrf_comp_err *take_err_locked(struct mrf_cq *cq)
 	cq->head++;
 	cq->nerr--;
 	mrf_cq_publish_locked(cq);
-	mrf_cq_spare_locked(cq, cq->last_err);
-	cq->last_err = err;
+	lend_locked(cq, err);
 	return err;
 }
 

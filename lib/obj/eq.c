@@ -10,7 +10,8 @@
 #include "obj/wait.h"
 
 struct mrf_eq_event {
-	struct mrf_list node;
+	struct mrf_list node; /* in eq->events or eq->lent */
+	const void *reader; /* once it is in lent: mrf_obj_reader */
 	struct mrf_eq_event **slot; /* of who may take it back; NULL: nobody */
 	uint32_t type;
 	bool error; /* data is a struct fi_eq_err_entry and its text */
@@ -28,7 +29,7 @@ struct mrf_eq {
 	atomic_size_t count;  /* events in the list; changed under lock */
 	struct mrf_lock lock; /* rank EQ: guards both below */
 	struct mrf_list events;
-	struct mrf_eq_event *last_err; /* owns the text of the last fi_eq_readerr */
+	struct mrf_list lent; /* errors that were read, one a thread at most: their texts */
 };
 
 static struct mrf_eq *to_eq(struct fid_eq *fid)
@@ -298,10 +299,28 @@ static void fill_err_entry(const struct mrf_eq *eq, const struct mrf_eq_event *e
 	buf->err_data_size = size;
 }
 
+/* As a completion queue lends its texts. Returns what is to be freed. */
+static struct mrf_eq_event *lend_locked(struct mrf_eq *eq, struct mrf_eq_event *event)
+{
+	struct mrf_eq_event *before = NULL;
+
+	event->reader = mrf_obj_reader();
+	mrf_list_each (node, &eq->lent) {
+		before = mrf_list_entry(node, struct mrf_eq_event, node);
+		if (before->reader == event->reader)
+			break;
+		before = NULL;
+	}
+	if (before)
+		mrf_list_del(&before->node);
+	mrf_list_add_tail(&event->node, &eq->lent);
+	return before;
+}
+
 static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint64_t flags)
 {
+	struct mrf_eq_event *event, *done = NULL;
 	struct mrf_eq *eq = to_eq(fid);
-	struct mrf_eq_event *event;
 	int ret = mrf_obj_check(&eq->obj, "fi_eq_readerr");
 
 	if (ret)
@@ -321,10 +340,10 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 		fill_err_entry(eq, event, buf);
 	if (event && !(flags & FI_PEEK)) {
 		unlink_locked(eq, event);
-		free(eq->last_err);
-		eq->last_err = event;
+		done = lend_locked(eq, event);
 	}
 	mrf_lock_release(&eq->lock);
+	free(done);
 	return event ? (ssize_t)sizeof(*buf) : -FI_EAGAIN;
 }
 
@@ -367,7 +386,8 @@ static int eq_close(struct fid *fid)
 		return ret;
 	while ((node = mrf_list_pop(&eq->events)))
 		free(mrf_list_entry(node, struct mrf_eq_event, node));
-	free(eq->last_err);
+	while ((node = mrf_list_pop(&eq->lent)))
+		free(mrf_list_entry(node, struct mrf_eq_event, node));
 	mrf_wait_fini(&eq->wait);
 	mrf_obj_fini(&eq->obj);
 	mrf_lock_fini(&eq->lock);
@@ -390,7 +410,7 @@ static struct fi_ops eq_fid_ops = {
 	.bind = mrf_no_bind,
 	.control = eq_control,
 	.ops_open = mrf_no_ops_open,
-	.tostr = mrf_no_tostr,
+	.tostr = mrf_obj_tostr,
 	.ops_set = mrf_no_ops_set,
 };
 
@@ -428,6 +448,7 @@ int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr,
 	if (ret)
 		goto err_alloc;
 	mrf_list_init(&eq->events);
+	mrf_list_init(&eq->lent);
 	mrf_lock_init(&eq->lock, MRF_RANK_EQ);
 	eq->writable = attr->flags & FI_WRITE;
 	eq->api_version = mrf_obj_api_version(fabric);

@@ -5,6 +5,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "base/names.h"
 #include "obj/obj.h"
 
 #define NAMED_HOLDERS 4
@@ -183,12 +184,11 @@ int mrf_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **op
 			  mrf_obj_class_name(fid->fclass), name ? name : "");
 }
 
-int mrf_no_tostr(const struct fid *fid, char *buf, size_t len)
+int mrf_obj_tostr(const struct fid *fid, char *buf, size_t len)
 {
-	(void)buf;
-	(void)len;
-	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2005, "a %s has no text form",
-			  mrf_obj_class_name(fid->fclass));
+	snprintf(buf, len, "%s %p", mrf_names_enum(&mrf_names_class, fid->fclass),
+		 (const void *)fid);
+	return 0;
 }
 
 int mrf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
@@ -215,6 +215,13 @@ void mrf_obj_err_data(uint32_t api_version, const char *text, void **data, size_
 	snprintf(*data, *size, "%s", text);
 	if (*size > len)
 		*size = len;
+}
+
+const void *mrf_obj_reader(void)
+{
+	static __thread char reader;
+
+	return &reader;
 }
 
 const char *mrf_obj_strerror(int prov_errno, const void *err_data, char *buf, size_t len)

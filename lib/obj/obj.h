@@ -90,6 +90,9 @@ uint32_t mrf_obj_api_version(const struct mrf_obj *obj);
 /* "memory region", "endpoint", ... for a FI_CLASS_* value. */
 const char *mrf_obj_class_name(size_t fclass);
 
+/* fi_tostr of an object that has no more to say than its class and its address. */
+int mrf_obj_tostr(const struct fid *fid, char *buf, size_t len);
+
 /*
  * Operations that answer -FI_ENOSYS with one line, for the slots of an ops table that an
  * object does not offer.
@@ -98,7 +101,6 @@ int mrf_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int mrf_no_control(struct fid *fid, int command, void *arg);
 int mrf_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 		    void *context);
-int mrf_no_tostr(const struct fid *fid, char *buf, size_t len);
 int mrf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
 		   void *context);
 
@@ -109,6 +111,12 @@ int mrf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
  * *data becomes text itself, which the caller keeps alive. *size: bytes in *data.
  */
 void mrf_obj_err_data(uint32_t api_version, const char *text, void **data, size_t *size);
+
+/*
+ * Stands for the calling thread as long as it lives. A queue keeps the text that it has lent to a
+ * thread until that thread takes the next error: what others read meanwhile must not free it.
+ */
+const void *mrf_obj_reader(void);
 
 /*
  * fi_cq_strerror and fi_eq_strerror: err_data is the text that mrf_obj_err_data handed

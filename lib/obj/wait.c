@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -167,6 +168,12 @@ void mrf_wait_fini(struct mrf_wait *wait)
 	mrf_lock_fini(&wait->lock);
 }
 
+int mrf_wait_refuse_close(unsigned threads)
+{
+	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2013,
+			  "cannot be closed: %u thread(s) are blocked on it", threads);
+}
+
 int mrf_wait_busy(struct mrf_wait *wait)
 {
 	unsigned n = 0;
@@ -175,10 +182,7 @@ int mrf_wait_busy(struct mrf_wait *wait)
 	mrf_list_each (node, &wait->asleep)
 		n++;
 	mrf_lock_release(&wait->wake_lock);
-	if (!n)
-		return 0;
-	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2013,
-			  "cannot be closed: %u thread(s) are blocked on it", n);
+	return n ? mrf_wait_refuse_close(n) : 0;
 }
 
 /* Caller holds wait->lock. */
@@ -336,47 +340,95 @@ static int left_ms(uint64_t deadline)
 	return now >= deadline ? 0 : (int)((deadline - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static int block(struct mrf_wait *wait, struct mrf_sleeper *sleeper, uint64_t deadline)
+/* A thread that sleeps. */
+struct sleep {
+	struct mrf_wait *wait;
+	struct mrf_sleeper *sleeper;
+	int cancel; /* whether it may be cancelled, as the application has it */
+};
+
+static void cancelled(void *arg)
 {
-	struct pollfd fds[] = { { .fd = sleeper->bell.fd, .events = POLLIN },
-				{ .fd = wait->source_fd, .events = POLLIN } };
+	const struct sleep *s = arg;
+
+	fall_awake(s->wait, s->sleeper);
+}
+
+/* noinline: the C library's macros save registers that the caller goes on using. */
+static __attribute__((noinline)) int poll_for(struct sleep *s, int ms)
+{
+	struct pollfd fds[] = { { .fd = s->sleeper->bell.fd, .events = POLLIN },
+				{ .fd = s->wait->source_fd, .events = POLLIN } };
+	int ignored, ret;
+
+	pthread_cleanup_push(cancelled, s);
+	pthread_setcancelstate(s->cancel, &ignored);
+	ret = poll(fds, MRF_ARRAY_SIZE(fds), ms);
+	if (ret < 0)
+		ret = -errno;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ignored);
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
+static int block(struct sleep *s, uint64_t deadline)
+{
 	int left = left_ms(deadline), n;
 
 	/* However much there is to hear that is not for us. */
 	if (!left)
 		return -FI_ETIMEDOUT;
-	n = poll(fds, MRF_ARRAY_SIZE(fds), left);
+	n = poll_for(s, left);
 	if (n < 0)
-		return -errno;
+		return n;
 	return n ? 0 : -FI_ETIMEDOUT;
+}
+
+void mrf_wait_poll_first(struct mrf_wait *wait)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	mrf_wait_poll(wait);
+	pthread_setcancelstate(state, &state);
+}
+
+static ssize_t sleep_until(struct sleep *s, uint64_t deadline, ssize_t (*attempt)(void *arg),
+			   void *arg)
+{
+	ssize_t ret;
+
+	s->sleeper = fall_asleep(s->wait);
+	if (!s->sleeper)
+		return -errno;
+	do {
+		arm(s->wait, &s->sleeper->bell);
+		mrf_wait_poll(s->wait);
+		ret = attempt(arg);
+		if (ret != -FI_EAGAIN)
+			break;
+		ret = block(s, deadline);
+	} while (!ret);
+	fall_awake(s->wait, s->sleeper);
+	return ret;
 }
 
 ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(void *arg),
 		       void *arg)
 {
 	uint64_t deadline = UINT64_MAX;
-	struct mrf_sleeper *sleeper;
+	struct sleep s = { .wait = wait };
 	ssize_t ret;
 
 	if (!timeout)
 		return -FI_ETIMEDOUT;
 	if (timeout > 0)
 		deadline = now_ns() + (uint64_t)timeout * NS_PER_MS;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &s.cancel);
 	ret = need_fds(wait);
-	if (ret)
-		return ret;
-	sleeper = fall_asleep(wait);
-	if (!sleeper)
-		return -errno;
-	do {
-		arm(wait, &sleeper->bell);
-		mrf_wait_poll(wait);
-		ret = attempt(arg);
-		if (ret != -FI_EAGAIN)
-			break;
-		ret = block(wait, sleeper, deadline);
-	} while (!ret);
-	fall_awake(wait, sleeper);
+	if (!ret)
+		ret = sleep_until(&s, deadline, attempt, arg);
+	pthread_setcancelstate(s.cancel, &s.cancel);
 	return ret;
 }
 

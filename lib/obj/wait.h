@@ -80,6 +80,8 @@ void mrf_wait_fini(struct mrf_wait *wait);
 /* 0, or -FI_EBUSY after one line when threads are blocked on it: closing would strand
  * them. */
 int mrf_wait_busy(struct mrf_wait *wait);
+/* The line of mrf_wait_busy, and its -FI_EBUSY. */
+int mrf_wait_refuse_close(unsigned threads);
 
 /*
  * A source may be linked twice. Once there are descriptors it fails with -FI_ENOMEM or
@@ -105,6 +107,9 @@ static inline void mrf_wait_poll(struct mrf_wait *wait)
 	mrf_lock_release(&wait->lock);
 }
 
+/* The same for a call that may block: it cannot be cancelled meanwhile. */
+void mrf_wait_poll_first(struct mrf_wait *wait);
+
 /*
  * Wakes whoever is blocked on this wait; cheap when nobody is. Any thread, any lock held.
  */
@@ -121,6 +126,8 @@ static inline bool mrf_wait_heard(struct mrf_wait *wait)
  * Before each attempt the caller counts as a waiter, sources are armed and then polled,
  * so that whatever attempt does not see yet wakes the thread. The caller holds no lock.
  * Fails with its reason where the kernel gives no descriptor to wait with.
+ * The thread can be cancelled (pthread_cancel) where it sleeps, and nowhere else: everywhere else
+ * it may hold a lock. Then it counts as a waiter no more.
  */
 ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(void *arg),
 		       void *arg);

@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/t_cq \
 	tests/unit/t_eq \
 	tests/unit/t_obj \
+	tests/unit/t_readers \
 	tests/unit/t_wait
 
 obj_test_headers = tests/unit/obj_fixture.h tests/unit/unit.h
@@ -26,6 +27,8 @@ tests_unit_t_eq_LDADD = $(UNIT_LDADD)
 tests_unit_t_eq_LDFLAGS = $(AM_LDFLAGS) $(wrap_alloc)
 tests_unit_t_obj_SOURCES = tests/unit/t_obj.c $(obj_test_headers)
 tests_unit_t_obj_LDADD = $(UNIT_LDADD)
+tests_unit_t_readers_SOURCES = tests/unit/t_readers.c $(obj_test_headers)
+tests_unit_t_readers_LDADD = $(UNIT_LDADD)
 tests_unit_t_wait_SOURCES = tests/unit/t_wait.c $(obj_test_headers)
 tests_unit_t_wait_LDADD = $(UNIT_LDADD)
 tests_unit_t_wait_LDFLAGS = $(AM_LDFLAGS) \

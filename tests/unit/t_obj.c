@@ -156,7 +156,6 @@ START_TEST(obj_operations_not_offered_answer_enosys_with_one_line)
 	ck_refused(FI_ENOSYS, 2003, mrf_no_control(&cq, FI_ENABLE, NULL));
 	ck_refused(FI_ENOSYS, 2004, mrf_no_ops_open(&cq, "x", 0, &ops, NULL));
 	ck_refused(FI_ENOSYS, 2004, mrf_no_ops_open(&cq, NULL, 0, &ops, NULL));
-	ck_refused(FI_ENOSYS, 2005, mrf_no_tostr(&cq, NULL, 0));
 	ck_refused(FI_ENOSYS, 2006, mrf_no_ops_set(&cq, "x", 0, &ops, NULL));
 	ck_refused(FI_ENOSYS, 2006, mrf_no_ops_set(&cq, NULL, 0, &ops, NULL));
 }

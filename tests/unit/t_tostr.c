@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "obj/obj.h"
 #include "unit.h"
 #include "base/compiler.h"
 #include "base/names.h"
@@ -109,6 +110,20 @@ START_TEST(tostr_of_enums_names_first_and_last_and_unknown)
 			 "Provider specific");
 	ck_assert_str_eq(number(FI_TYPE_ATOMIC_OP, FI_NOOP), "FI_NOOP");
 	ck_assert_str_eq(number(FI_TYPE_ATOMIC_TYPE, FI_VOID), "FI_VOID");
+}
+END_TEST
+
+START_TEST(tostr_of_an_object_says_class_and_address_and_logs_nothing)
+{
+	static struct fi_ops ops = { .size = sizeof(ops), .tostr = mrf_obj_tostr };
+	struct fid fid = { .fclass = FI_CLASS_CQ, .ops = &ops };
+	struct unit_capture cap;
+	char want[64];
+
+	snprintf(want, sizeof(want), "FI_CLASS_CQ %p", (void *)&fid);
+	unit_capture(&cap);
+	ck_assert_str_eq(fi_tostr(&fid, FI_TYPE_FID), want);
+	ck_assert_str_eq(unit_captured(&cap), "");
 }
 END_TEST
 
@@ -512,6 +527,7 @@ static TCase *tcase_constants(void)
 	tcase_add_test(tcase, tostr_of_bits_without_a_name_shows_them_in_hex);
 	tcase_add_test(tcase, tostr_of_mr_mode_reads_no_more_than_an_int);
 	tcase_add_test(tcase, tostr_of_enums_names_first_and_last_and_unknown);
+	tcase_add_test(tcase, tostr_of_an_object_says_class_and_address_and_logs_nothing);
 	tcase_add_test(tcase, tostr_of_version_starts_with_the_api_level);
 	return tcase;
 }

@@ -108,12 +108,36 @@ static bool is_bound(const struct mrf_mr *mr, const struct mrf_cntr *cntr)
 	return false;
 }
 
-/* One that starts enabled can be bound at any time; else before it is enabled. */
+/* Programs bind every region that they make: those that no peer writes to, too. */
+static bool is_written(const struct mrf_mr *mr)
+{
+	return mr->access & FI_REMOTE_WRITE;
+}
+
+/*
+ * One that starts enabled can be bound at any time; else before it is enabled, if there is
+ * anything to count.
+ */
 static bool lets_bind(const struct mrf_mr *mr)
 {
 	if (mrf_mr_state_serves(mr->state))
-		return !(mr->space->mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT));
+		return !is_written(mr) ||
+		       !(mr->space->mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT));
 	return mrf_mr_state_lets(mr->state, MRF_CALL_BIND);
+}
+
+/* The errors of bind_locked, but for those of a bond. */
+static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr,
+			enum mrf_mr_state *state)
+{
+	*state = mr->state;
+	if (*state == MRF_STATE_CLOSED)
+		return -FI_EOPBADSTATE;
+	if (is_written(mr) && !mr->event)
+		return -FI_ENOSYS;
+	if (mrf_cntr_domain(cntr) != mr->space->domain)
+		return -FI_EDOMAIN;
+	return lets_bind(mr) ? 0 : -FI_EOPBADSTATE;
 }
 
 /* -FI_EOPBADSTATE: because it is in *state. -FI_ENOSYS: its writes are not counted. */
@@ -121,16 +145,11 @@ static int bind_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_sta
 {
 	struct mrf_cntr_bonds *bonds = mrf_cntr_bonds(cntr);
 	struct mrf_mr_meter *meter;
+	int ret = check_locked(mr, cntr, state);
 
-	*state = mr->state;
-	if (*state == MRF_STATE_CLOSED)
-		return -FI_EOPBADSTATE;
-	if (!mr->event)
-		return -FI_ENOSYS;
-	if (mrf_cntr_domain(cntr) != mr->space->domain)
-		return -FI_EDOMAIN;
-	if (!lets_bind(mr))
-		return -FI_EOPBADSTATE;
+	/* Where there is nothing to count there is nothing to keep. */
+	if (ret || !is_written(mr))
+		return ret;
 	if (is_bound(mr, cntr))
 		return -FI_EINVAL;
 	meter = malloc(sizeof(*meter));
@@ -150,11 +169,6 @@ static int refuse_region(const struct mrf_mr *mr, const struct fid *cntr)
 {
 	const void *region = mr, *counter = cntr;
 
-	if (!(mr->access & FI_REMOTE_WRITE))
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3235,
-				  "fi_mr_bind(region %p, counter %p): there is nothing to "
-				  "count, the region was registered without FI_REMOTE_WRITE",
-				  region, counter);
 	if (mr->space->mode & FI_MR_RMA_EVENT)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3232,
 				  "fi_mr_bind(region %p, counter %p): the region was "

@@ -21,11 +21,9 @@ void want_bind_cntr(const struct actor *a, const struct step *step, struct want 
 
 	if (step->fault == BAD_FLAG)
 		want_add(want, -FI_EBADFLAGS);
-	if (!(r->access & FI_REMOTE_WRITE))
-		want_add(want, -FI_EINVAL);
-	else if (!r->event)
+	if (r->access & FI_REMOTE_WRITE && !r->event)
 		want_add(want, conf->mode & FI_MR_RMA_EVENT ? -FI_EINVAL : -FI_ENOSYS);
-	if (too_late(conf, r))
+	if (r->access & FI_REMOTE_WRITE && too_late(conf, r))
 		want_add(want, -FI_EOPBADSTATE);
 	if (r->counters >> step->ep & 1)
 		want_add(want, -FI_EINVAL);
@@ -40,6 +38,9 @@ void did_bind_cntr(struct actor *a, const struct step *step)
 {
 	struct region *r = &a->regions[step->slot];
 
+	/* Nothing is counted where peers cannot write. */
+	if (!(r->access & FI_REMOTE_WRITE))
+		return;
 	r->counters |= 1u << step->ep;
 	atomic_fetch_add(&tally_of(a, step->ep)->most, r->loose);
 }

@@ -325,13 +325,39 @@ START_TEST(bind_of_a_counter_that_cannot_be_is_refused_with_its_reason)
 	close_cntr(&one);
 	env_must_close(mr);
 	mr = reg_key(FI_REMOTE_READ, KEY, FI_RMA_EVENT);
-	refused(fi_mr_bind(mr, &two->fid, FI_REMOTE_WRITE), -FI_EINVAL, "MRF-E3235");
+	refused(fi_mr_bind(mr, &foreign->fid, FI_REMOTE_WRITE), -FI_EDOMAIN, "MRF-E3233");
+	refused(fi_mr_bind(mr, &two->fid, FI_READ), -FI_EBADFLAGS, "MRF-E3234");
 	env_must_close(mr);
 	mr = env_must_reg(mem, PAGE, RW, KEY);
 	refused(fi_mr_bind(mr, &two->fid, FI_REMOTE_WRITE), -FI_ENOSYS, "MRF-E3041");
 	env_must_close(mr);
 	refused(fi_mr_bind(mr, &two->fid, FI_REMOTE_WRITE), -FI_EINVAL, "MRF-E3252");
 	close_cntr(&foreign);
+	close_all();
+}
+END_TEST
+
+START_TEST(bind_to_a_region_that_no_peer_writes_to_is_in_order_and_counts_nothing)
+{
+	static const uint64_t access[] = { FI_REMOTE_READ, FI_WRITE, FI_READ | FI_REMOTE_READ };
+	struct fid_mr *mr;
+
+	open_mode(PLAIN);
+	mr = reg_key(access[_i], KEY, _i ? 0 : FI_RMA_EVENT);
+	must_bind(mr, one);
+	must_bind(mr, one);
+	/* Neither waits for the other. */
+	env_must_close(mr);
+	mr = reg_key(access[_i], KEY, 0);
+	must_bind(mr, one);
+	close_cntr(&one);
+	env_must_close(mr);
+	close_all();
+	/* Nor does it matter that it is enabled from the start. */
+	open_mode(EVENT);
+	mr = reg_key(access[_i], KEY, 0);
+	must_bind(mr, one);
+	env_must_close(mr);
 	close_all();
 }
 END_TEST
@@ -640,6 +666,7 @@ static TCase *tcase_bind(void)
 
 	tcase_add_test(tc, bind_of_a_counter_with_other_flags_is_refused);
 	tcase_add_test(tc, bind_of_a_counter_that_cannot_be_is_refused_with_its_reason);
+	tcase_add_loop_test(tc, bind_to_a_region_that_no_peer_writes_to_is_in_order_and_counts_nothing, 0, 3);
 	tcase_add_test(tc, bind_where_the_mode_wants_the_flag_wants_it);
 	tcase_add_loop_test(tc, bind_to_a_region_that_starts_disabled_ends_when_it_is_enabled,
 			    0, 2);

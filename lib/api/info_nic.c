@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
 #include "obj/obj.h"
 
 static void free_device_attr(struct fi_device_attr *attr)
@@ -39,11 +41,29 @@ static int nic_close(struct fid *fid)
 	return 0;
 }
 
+/* How others copy an fi_info of ours: nobody else knows what is in the nic. */
+static int nic_control(struct fid *fid, int command, void *arg)
+{
+	struct fid_nic *copy;
+
+	if (command != FI_DUP)
+		return mrf_no_control(fid, command, arg);
+	if (!arg)
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1012,
+				  "fi_control(nic, FI_DUP): arg=NULL: must be given");
+	copy = mrf_info_nic_dup(mrf_container_of(fid, struct fid_nic, fid));
+	if (!copy)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1013,
+				  "fi_control(nic, FI_DUP): no memory");
+	*(struct fid_nic **)arg = copy;
+	return 0;
+}
+
 static struct fi_ops nic_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = nic_close,
 	.bind = mrf_no_bind,
-	.control = mrf_no_control,
+	.control = nic_control,
 	.ops_open = mrf_no_ops_open,
 };
 

@@ -125,6 +125,7 @@ suite_install() {
 	rm -rf "$root"
 	counts make-install make -C "$top/build/main" install
 	export PKG_CONFIG_PATH=$root/lib/pkgconfig LD_LIBRARY_PATH=$root/lib
+	counts flags no_private_flags "$root"
 	counts consumer-c consumer "${CC:-cc}" "$top/tests/api/t_consumer.c"
 	counts consumer-c++ consumer "${CXX:-c++}" "$top/tests/api/t_consumer.cpp"
 	counts symbols sh "$top/tests/api/t_symbols.sh" "$root/lib/libmrfab.so"
@@ -142,6 +143,13 @@ consumer() {
 			grep -v "^$top/build/root/" || return
 		"$1" -Wall -Werror -o "$out/consumer" "$2" $flags
 	} && "$out/consumer"
+}
+
+# Of what the library itself is built with its users need nothing.
+no_private_flags() {
+	local flags
+	flags=$(pkg-config --cflags mrfab) || return
+	[ "$(echo $flags)" = "-I$1/include/mrfab" ] || { echo "cflags: $flags"; false; }
 }
 
 nothing_below() {

@@ -984,6 +984,27 @@ START_TEST(dupinfo_copies_deeply_and_one_only)
 }
 END_TEST
 
+/* What another library does that is given an fi_info of ours. */
+START_TEST(a_nic_makes_a_copy_of_itself)
+{
+	struct fid_nic *copy = NULL, *again = NULL;
+
+	ck_assert_int_eq(get_hints(), 0);
+	ck_assert_int_eq(fi_control(&info->nic->fid, FI_DUP, &copy), 0);
+	ck_assert_ptr_ne(copy, info->nic);
+	ck_assert_int_eq(fi_control(&copy->fid, FI_DUP, &again), 0);
+	ck_assert_int_eq(fi_close(&copy->fid), 0);
+	fi_freeinfo(info);
+	info = NULL;
+	ck_assert_str_eq(again->device_attr->name, "rxe0");
+	ck_assert_str_eq(again->link_attr->address, "10.99.1.1");
+	ck_assert_uint_eq(again->fid.fclass, FI_CLASS_NIC);
+	ck_assert_int_eq(fi_control(&again->fid, FI_DUP, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_control(&again->fid, FI_GETWAIT, &copy), -FI_ENOSYS);
+	ck_assert_int_eq(fi_close(&again->fid), 0);
+}
+END_TEST
+
 START_TEST(dupinfo_copies_an_info_with_holes)
 {
 	struct fi_info bare = { .caps = FI_RMA, .mode = 3, .addr_format = FI_SOCKADDR };
@@ -1169,6 +1190,7 @@ static TCase *tcase_arguments(void)
 	tcase_add_test(tc, getinfo_survives_every_failing_allocation);
 	tcase_add_test(tc, dupinfo_of_null_is_an_empty_info_with_all_attributes);
 	tcase_add_test(tc, dupinfo_copies_deeply_and_one_only);
+	tcase_add_test(tc, a_nic_makes_a_copy_of_itself);
 	tcase_add_test(tc, dupinfo_copies_an_info_with_holes);
 	tcase_add_test(tc, dupinfo_survives_every_failing_allocation);
 	return tc;

@@ -111,7 +111,7 @@ static const char *or_null(const char *text)
 
 static int refuse_name(const struct mrf_info_query *query, int error)
 {
-	const char *reason = error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error);
+	const char *reason = mrf_addr_unresolved(query->service, error);
 
 	if (error == EAI_MEMORY)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1005, "getaddrinfo: %s",
@@ -134,7 +134,7 @@ static int resolve_name(const struct mrf_info_query *query, struct mrf_info_addr
 	struct addrinfo *list, *ai;
 	int error;
 
-	error = getaddrinfo(query->node, query->service, &ask, &list);
+	error = mrf_addr_resolve(query->node, query->service, &ask, &list);
 	if (error)
 		return refuse_name(query, error);
 	for (ai = list; ai && addrs->count < MRF_INFO_ADDRS; ai = ai->ai_next) {

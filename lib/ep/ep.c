@@ -235,10 +235,11 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_lock_init(&ep->lock, MRF_RANK_EP);
 }
 
-static int check_info(const struct fi_info *info)
+static int check_info(const struct fi_info *info, struct fid_ep **out)
 {
-	if (!info)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4056, "info is NULL");
+	if (!info || !out)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4056,
+				  "fi_endpoint: %s=NULL: must be given", info ? "ep" : "info");
 	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM &&
 	    info->ep_attr->type != FI_EP_UNSPEC)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4057,
@@ -324,7 +325,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	const void *key;
 	size_t key_size;
 	struct mrf_ep *ep;
-	int ret = check_info(info);
+	int ret = check_info(info, out);
 
 	if (!ret)
 		ret = take_key(domain, info, &key, &key_size);

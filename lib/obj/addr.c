@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "obj/addr.h"
 
@@ -107,4 +110,33 @@ bool mrf_addr_advance(union mrf_addr *addr, uint64_t hosts, uint64_t ports)
 		return false;
 	mrf_addr_set_port(addr, (uint16_t)(port + ports));
 	return true;
+}
+
+/* As getaddrinfo reads it: a number is a port, anything else a name. */
+static bool is_no_port(const char *service)
+{
+	unsigned long port;
+	char *end;
+	int err = errno;
+
+	if (!service || !*service)
+		return false;
+	port = strtoul(service, &end, 10);
+	errno = err;
+	return !*end && port > UINT16_MAX;
+}
+
+int mrf_addr_resolve(const char *node, const char *service, const struct addrinfo *hints,
+		     struct addrinfo **list)
+{
+	return is_no_port(service) ? EAI_SERVICE : getaddrinfo(node, service, hints, list);
+}
+
+const char *mrf_addr_unresolved(const char *service, int error)
+{
+	if (error == EAI_SYSTEM)
+		return strerror(errno);
+	if (error == EAI_SERVICE && is_no_port(service))
+		return "the service is a number, but no port: the highest is 65535";
+	return gai_strerror(error);
 }

@@ -27,6 +27,15 @@ char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len);
 uint16_t mrf_addr_port(const union mrf_addr *addr);
 void mrf_addr_set_port(union mrf_addr *addr, uint16_t port);
 
+/*
+ * getaddrinfo(3), which takes a port of 70000 for 4464: here that is EAI_SERVICE. And what the
+ * error means, in words; errno is as it was left.
+ */
+struct addrinfo;
+int mrf_addr_resolve(const char *node, const char *service, const struct addrinfo *hints,
+		     struct addrinfo **list);
+const char *mrf_addr_unresolved(const char *service, int error);
+
 /* Why this cannot be the address of a peer in a domain of that family, or NULL. */
 const char *mrf_addr_fault(const union mrf_addr *addr, sa_family_t family);
 

@@ -192,7 +192,7 @@ static int resolve(const struct mrf_av *av, const char *node, const char *servic
 {
 	struct addrinfo hints = { .ai_family = av->family, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list;
-	int ret = getaddrinfo(node, service, &hints, &list);
+	int ret = mrf_addr_resolve(node, service, &hints, &list);
 
 	if (ret)
 		return ret;
@@ -251,7 +251,8 @@ int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service,
 	if (ret)
 		return ret;
 	if (gai)
-		insert_failed(&ins, FI_EADDRNOTAVAIL, 2211, node, gai_strerror(gai));
+		insert_failed(&ins, FI_EADDRNOTAVAIL, 2211, node,
+			      mrf_addr_unresolved(service, gai));
 	else
 		insert_one(&ins, &addr);
 	return insert_end(&ins);
@@ -348,7 +349,7 @@ static void insert_nodes(struct insertion *ins, const struct symmetric *sym)
 		}
 		for (s = 0; s < sym->svccnt; s++)
 			insert_failed(ins, FI_EADDRNOTAVAIL, 2211, name,
-				      gai_strerror(gai));
+				      mrf_addr_unresolved(sym->service, gai));
 	}
 }
 

@@ -417,6 +417,24 @@ START_TEST(av_insertsvc_that_does_not_resolve_inserts_nothing)
 }
 END_TEST
 
+START_TEST(av_insert_by_service_takes_no_port_above_the_highest)
+{
+	static const char *const bad[] = { "70000", "65536", "4294967376", " 70000", "-1" };
+	fi_addr_t name = 77;
+	int err = 0;
+
+	open_av(FI_AV_MAP, FI_SOCKADDR_IN, 0);
+	ck_assert_int_eq(insertsvc("10.1.1.1", bad[_i], &name, &err), 0);
+	ck_assert_int_eq(err, FI_EADDRNOTAVAIL);
+	ck_assert_uint_eq(name, FI_ADDR_NOTAVAIL);
+	ck_assert_int_eq(logged, 1);
+	ck_refused(0, 2211, fi_av_insertsym(av, "10.1.1.1", 1, bad[_i], 1, &name, 0, NULL));
+	ck_assert_uint_eq(name, FI_ADDR_NOTAVAIL);
+	ck_quiet(1, fi_av_insertsvc(av, "10.1.1.1", "65535", &name, 0, NULL));
+	close_av();
+}
+END_TEST
+
 START_TEST(av_insertsvc_refuses_bad_arguments)
 {
 	fi_addr_t name = 77;
@@ -881,6 +899,7 @@ static TCase *tcase_names(void)
 
 	tcase_add_test(tc, av_insertsvc_resolves_node_and_service);
 	tcase_add_test(tc, av_insertsvc_that_does_not_resolve_inserts_nothing);
+	tcase_add_loop_test(tc, av_insert_by_service_takes_no_port_above_the_highest, 0, 5);
 	tcase_add_test(tc, av_insertsvc_refuses_bad_arguments);
 	tcase_add_test(tc, av_insertsym_inserts_all_services_of_a_node_before_the_next);
 	tcase_add_test(tc, av_insertsym_counts_on_the_number_in_a_name);

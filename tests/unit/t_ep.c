@@ -586,6 +586,20 @@ START_TEST(ep_bad_arguments_are_refused_by_the_call)
 }
 END_TEST
 
+START_TEST(ep_is_not_opened_without_a_place_for_it)
+{
+	struct fid_ep *ep = NULL;
+	struct node n;
+
+	node_open(&n, NULL);
+	ck_assert_int_eq(fi_endpoint(n.domain, n.info, NULL, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_endpoint2(n.domain, n.info, NULL, 0, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_endpoint(n.domain, NULL, &ep, NULL), -FI_EINVAL);
+	ck_assert_ptr_null(ep);
+	node_close(&n);
+}
+END_TEST
+
 START_TEST(ep_is_not_usable_before_it_is_enabled)
 {
 	struct node n;
@@ -1109,6 +1123,7 @@ static TCase *tcase_transfer(void)
 			    NMODES - 5, NMODES);
 	tcase_add_test(tc, ep_ignores_any_descriptor_where_none_is_needed);
 	tcase_add_test(tc, ep_bad_arguments_are_refused_by_the_call);
+	tcase_add_test(tc, ep_is_not_opened_without_a_place_for_it);
 	tcase_add_test(tc, ep_is_not_usable_before_it_is_enabled);
 	tcase_add_test(tc, ep_counter_that_cannot_count_all_of_it_counts_nothing);
 	tcase_add_test(tc, ep_flags_may_change_while_others_write);

@@ -828,6 +828,9 @@ START_TEST(getinfo_says_what_cannot_be_resolved)
 	ck_has("MRF-E1005", "node=localhost service=(none) (FI_NUMERICHOST)");
 	ck_assert_int_eq(get(V17, "10.99.1.1", "no-such-service", 0, hints), -FI_ENODATA);
 	ck_has("MRF-E1005", "no-such-service");
+	ck_assert_int_eq(get(V17, "10.99.1.1", "70000", 0, hints), -FI_ENODATA);
+	ck_has("MRF-E1005", "service=70000: the service is a number, but no port");
+	ck_assert_int_eq(get(V17, NULL, "65536", FI_SOURCE, hints), -FI_ENODATA);
 	hints->addr_format = FI_SOCKADDR_IN6;
 	ck_assert_int_eq(get(V17, "10.99.1.1", NULL, 0, hints), -FI_ENODATA);
 }

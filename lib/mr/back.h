@@ -87,6 +87,11 @@ void mrf_mr_back_put(struct mrf_mr_back *back);
 int mrf_mr_back_close(struct mrf_mr_back *back);
 
 /*
+ * Of a new one with notify: all of its memory is there, so that none has to be refreshed before
+ * it changes. -FI_ENOMEM.
+ */
+int mrf_mr_back_present(struct mrf_mr_back *back);
+/*
  * fi_mr_refresh of an enabled region that has a backing. -FI_EINVAL and -FI_ENOMEM
  * (logged): nothing changed; or the error of a kernel that keeps a region. No lock held.
  */

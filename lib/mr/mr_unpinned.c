@@ -22,6 +22,22 @@ int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_se
 	return ret;
 }
 
+/* What holds the pins that peers will need. NULL: no memory. */
+static struct mrf_mr_back *new_back(struct mrf_mr_space *space,
+				    const struct mrf_mr_plan *plan,
+				    const struct mrf_mr_pins *pins)
+{
+	struct mrf_mr_back *back =
+		mrf_mr_back_new(space, mrf_mr_access_kernel(space, plan->access), pins->seg,
+				pins->nseg);
+
+	if (!back || !back->notify || !(space->mode & FI_MR_ALLOCATED) ||
+	    !mrf_mr_back_present(back))
+		return back;
+	mrf_mr_back_put(back);
+	return NULL;
+}
+
 int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
 			     struct fid_mr **out)
@@ -41,8 +57,7 @@ int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 		pins->seg[i].rkey = pins->seg[i].lkey = 0;
 	}
 	if (plan->demand) {
-		back = mrf_mr_back_new(space, mrf_mr_access_kernel(space, plan->access),
-				       pins->seg, pins->nseg);
+		back = new_back(space, plan, pins);
 		if (!back)
 			return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022,
 					  "no memory for a region");

@@ -299,7 +299,11 @@ static void refresh(struct scene *s)
 	int rc;
 
 	step(s, BEFORE_REFRESH, "-");
-	if (has(s, FI_MR_MMU_NOTIFY)) {
+	/* What had to be there and has not changed since needs none. */
+	if (has(s, FI_MR_MMU_NOTIFY) && has(s, FI_MR_ALLOCATED)) {
+		far_brings(s->e, &s->b, PAGE + 5, 700, &s->r, 0, 2, OFF);
+		step(s, BEFORE_REFRESH, "ok");
+	} else if (has(s, FI_MR_MMU_NOTIFY)) {
 		far_refused(s->e, WRITE, &s->b, 100, &s->r, 0, FI_EACCES, "refresh");
 		step(s, BEFORE_REFRESH, "refused");
 	}

@@ -239,6 +239,9 @@ void did_reg(struct actor *a, const struct step *step)
 		r->len[r->n++] = step->len[i];
 		r->total += step->len[i];
 	}
+	/* Memory that had to be there needs no refresh before it changes, which it never does. */
+	for (unsigned i = 0; i < r->n && mode & FI_MR_ALLOCATED; i++)
+		memset(r->refreshed + r->off[i], 1, r->len[i]);
 	/* One without bytes is where its first segment is. */
 	if (!r->n) {
 		r->off[0] = step->off[0];

@@ -1,2 +1,2 @@
 # Folders whole: every script belongs into a release.
-EXTRA_DIST += scripts tests/runner .ci
+EXTRA_DIST += scripts tests/runner tests/mutants .ci

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/*MODE(0) | SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Regions without FI_MR_ALLOCATED are address ranges: what is mapped there may come, go
  * and change while the region is registered. A peer reaches what is there at that moment,
@@ -470,6 +470,8 @@ static void terabyte(struct scene *s)
 	     (unsigned long)(far_pinned(s->p) - before));
 	far_unmap(s->p, at, 1ul << 40);
 }
+
+IN_MODES(MODE(0) | MODE(2) | MODE(MODE_RAW) | MODE(MODE_NOTIFY) | MODE(MODE_NOTIFY_VIRT))
 
 CASE(registering_a_terabyte_pins_nothing)
 {

@@ -59,6 +59,8 @@ said() {
 	"$program" "$work/file" >"$work/log" 2>&1 </dev/null &
 runner=$!
 if ! said committed 200 && grep -qx refused "$work/log" && grep -q MRF-E3281 "$work/log"; then
+	# This one does: a skip here would be a test that nobody runs.
+	[ "$kernel" != 6.1 ] || fail "file_is_pinned_for_writing"
 	echo "skip committed_bytes_outlive_the_machine: Linux $kernel pins no files for writing"
 	exit 77
 fi

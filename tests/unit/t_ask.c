@@ -443,6 +443,53 @@ START_TEST(ask_nothing_is_reached_before_a_refresh_covers_it)
 }
 END_TEST
 
+START_TEST(ask_refreshed_bytes_without_memory_are_refused)
+{
+	open_pair(true, FI_MR_MMU_NOTIFY | _i);
+	ck_assert_int_eq(munmap(p.dst + PAGE, PAGE), 0);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+	write_ok(0, PAGE);
+	pair_write(&p, PAGE, 100);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, PAGE), FI_EFAULT, "no memory"), 4145);
+	pair_read(&p, PAGE - 1, 2);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, PAGE - 1), FI_EFAULT, "no memory"), 4145);
+	put_fresh_pages(p.dst + PAGE, PAGE);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+	write_ok(PAGE, 100);
+	pair_close(&p);
+}
+END_TEST
+
+/*
+ * What peers have on its way when a region is refreshed is refused, by both rights, and done when
+ * they have asked anew. Without the refresh nothing of that happens.
+ */
+START_TEST(ask_what_is_on_its_way_when_a_region_is_refreshed_is_refused_first)
+{
+	unsigned connects, asks, round;
+
+	open_pair(true, FI_MR_MMU_NOTIFY | _i);
+	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+	for (round = 0; round < 4; round++) {
+		write_ok(0, 100);
+		connects = fake_connects();
+		asks = fake_asks();
+		fake_hold(true);
+		if (round & 1)
+			pair_read(&p, 0, 100);
+		else
+			pair_write(&p, 0, 100);
+		if (round & 2)
+			ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
+		fake_hold(false);
+		want_ok(&p.a, pair_ctx(&p, 0));
+		ck_assert_uint_eq(fake_connects() - connects, round >> 1);
+		ck_assert_int_eq(fake_asks() - asks > 0, round >> 1);
+	}
+	pair_close(&p);
+}
+END_TEST
+
 /* --- raw keys -------------------------------------------------------------------------------- */
 
 struct raw {
@@ -666,6 +713,13 @@ static TCase *tcase_modes(void)
 	tcase_add_loop_test(tc, ask_nothing_is_reached_before_a_refresh_covers_it, 0, 1);
 	tcase_add_loop_test(tc, ask_nothing_is_reached_before_a_refresh_covers_it, PROV_VIRT,
 			    PROV_VIRT + 1);
+	tcase_add_loop_test(tc, ask_refreshed_bytes_without_memory_are_refused, 0, 1);
+	tcase_add_loop_test(tc, ask_refreshed_bytes_without_memory_are_refused, PROV_VIRT,
+			    PROV_VIRT + 1);
+	tcase_add_loop_test(tc, ask_what_is_on_its_way_when_a_region_is_refreshed_is_refused_first,
+			    0, 1);
+	tcase_add_loop_test(tc, ask_what_is_on_its_way_when_a_region_is_refreshed_is_refused_first,
+			    PROV_VIRT, PROV_VIRT + 1);
 	tcase_add_loop_test(tc, ask_raw_key_of_a_pinned_region_needs_no_question, 0, 1);
 	tcase_add_loop_test(tc, ask_raw_key_of_a_pinned_region_needs_no_question, PROV_VIRT,
 			    PROV_VIRT + 1);

@@ -149,6 +149,66 @@ START_TEST(a_refresh_unpins_what_it_covers_and_the_key_goes_on)
 }
 END_TEST
 
+START_TEST(each_range_of_a_refresh_is_renewed)
+{
+	struct iovec iov[2], range[2];
+	struct fid_mr *mr;
+	unsigned i;
+
+	back_open(FI_MR_MMU_NOTIFY);
+	/* Apart, so that each has a pin of its own. */
+	for (i = 0; i < 2; i++) {
+		iov[i] = (struct iovec){ mem + 4 * i * PAGE, 2 * PAGE };
+		range[i] = (struct iovec){ mem + (4 * i + 1) * PAGE, 1 };
+	}
+	mr = env_must_regv(iov, 2, RW, KEY);
+	ck_assert_int_eq(fi_mr_refresh(mr, NULL, 0, 0), 0);
+	must_reach(KEY, 0, 4 * PAGE);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 2);
+	ck_assert_int_eq(fi_mr_refresh(mr, range, 2, 0), 0);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+	must_reach(KEY, 0, 4 * PAGE);
+	ck_assert_int_eq(fi_mr_refresh(mr, range + 1, 1, 0), 0);
+	ck_assert_uint_eq(fake_verbs_covering(mem, 2 * PAGE), 1);
+	ck_assert_uint_eq(fake_verbs_covering(mem + 4 * PAGE, 2 * PAGE), 0);
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
+static unsigned let_through; /* pins of mem when peers are told, the most */
+
+static void look_who_is_let_through(void *arg)
+{
+	unsigned pins = fake_verbs_covering(mem, 8 * PAGE);
+
+	tell(arg);
+	let_through = pins > let_through ? pins : let_through;
+}
+
+/* From the moment on at which peers are told, and not only when the call returns. */
+START_TEST(nobody_is_let_through_while_a_region_is_refreshed)
+{
+	struct fid_mr *mr;
+
+	back_open(FI_MR_MMU_NOTIFY);
+	env.space.dropped = look_who_is_let_through;
+	let_through = 0;
+	mr = env_must_reg(mem, 8 * PAGE, RW, KEY);
+	ck_assert_int_eq(refresh(mr, mem, 4 * PAGE), 0);
+	must_reach(KEY, 0, PAGE);
+	ck_assert_int_eq(refresh(mr, mem + 4 * PAGE, 4 * PAGE), 0);
+	must_reach(KEY, 4 * PAGE, PAGE);
+	ck_assert_uint_gt(fake_verbs_covering(mem, 8 * PAGE), 0);
+	ck_assert_int_eq(fi_mr_refresh(mr, NULL, 0, 0), 0);
+	ck_assert_uint_eq(atomic_load(&told), 1);
+	ck_assert_uint_eq(let_through, 0);
+	must_reach(KEY, 0, 8 * PAGE);
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
 START_TEST(no_monitor_is_used_where_the_application_tells)
 {
 	struct fid_mr *mr;
@@ -437,6 +497,8 @@ static TCase *refreshing(void)
 	tcase_add_test(tc, allocated_memory_is_checked_when_it_is_registered);
 	tcase_add_test(tc, ranges_may_be_bytes_and_grow_together);
 	tcase_add_test(tc, a_refresh_unpins_what_it_covers_and_the_key_goes_on);
+	tcase_add_test(tc, each_range_of_a_refresh_is_renewed);
+	tcase_add_test(tc, nobody_is_let_through_while_a_region_is_refreshed);
 	tcase_add_test(tc, no_monitor_is_used_where_the_application_tells);
 	tcase_add_test(tc, wrong_ranges_are_refused_and_change_nothing);
 	tcase_add_test(tc, a_range_may_run_over_segments_that_touch);

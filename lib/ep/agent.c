@@ -10,18 +10,24 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/agent_int.h"
+#include "ep/budget.h"
 #include "ep/denied.h"
 #include "ep/peer.h"
 
 /* What made epoll return; anything else is the address of an endpoint. */
 enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_LAST };
 
-int64_t mrf_now_ms(void)
+int64_t mrf_now_us(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t mrf_now_ms(void)
+{
+	return mrf_now_us() / 1000;
 }
 
 /* --- owners of work requests ------------------------------------------------------------- */
@@ -42,7 +48,16 @@ int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned wan
 void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had)
 {
 	mrf_idmap_remove(&agent->owners, owner->id);
-	agent->cq_used -= had;
+	agent->cq_owed += had;
+	agent->owed_until = agent->taken + MRF_AGENT_CQ;
+	agent->more = true;
+}
+
+/* Whatever those that are gone left in the queue has been taken out of it. */
+static void give_back(struct mrf_agent *agent)
+{
+	agent->cq_used -= agent->cq_owed;
+	agent->cq_owed = 0;
 }
 
 static struct mrf_conn *conn_of(struct mrf_owner *owner)
@@ -72,22 +87,38 @@ static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
 	mrf_lock_release(&ep->lock);
 }
 
-void mrf_agent_poll(struct mrf_agent *agent)
+/* At most max completions. False: all that were there were taken in. */
+static bool take_in(struct mrf_agent *agent, unsigned max)
 {
 	struct mrf_wc wc[16];
+	unsigned taken = 0;
 	int i, n;
 
 	while ((n = mrf_vcq_poll(agent->cq, wc, MRF_ARRAY_SIZE(wc))) > 0) {
 		for (i = 0; i < n; i++)
 			handle_message(agent, &wc[i]);
+		taken += (unsigned)n;
+		agent->taken += (unsigned)n;
+		if (agent->taken >= agent->owed_until)
+			give_back(agent);
+		if (taken >= max)
+			return true;
 	}
+	give_back(agent);
+	return false;
+}
+
+void mrf_agent_poll(struct mrf_agent *agent)
+{
+	/* There are never more at a time; what comes meanwhile need not be among them. */
+	agent->more |= take_in(agent, MRF_AGENT_CQ);
 }
 
 static void poll_cq(struct mrf_agent *agent)
 {
 	mrf_vcq_ack_one(agent->cq);
 	mrf_vcq_arm(agent->cq);
-	mrf_agent_poll(agent);
+	agent->more = true;
 }
 
 static void handle_cm(const struct mrf_cm_event *event)
@@ -115,12 +146,12 @@ static void handle_cm(const struct mrf_cm_event *event)
 static void poll_cm(struct mrf_agent *agent)
 {
 	struct mrf_cm_event event;
-	int ret;
+	int i, ret = 0;
 
 	agent->suspect = false;
 	if (agent->denied)
 		return;
-	while (!(ret = mrf_vcm_next(agent->cm, &event))) {
+	for (i = 0; i < MRF_TURN_EVENTS && !(ret = mrf_vcm_next(agent->cm, &event)); i++) {
 		if (event.type != MRF_CM_OTHER)
 			handle_cm(&event);
 	}
@@ -171,6 +202,8 @@ static int next_timeout(struct mrf_agent *agent)
 		if (conn->deadline < first)
 			first = conn->deadline;
 	}
+	if (agent->more || !mrf_list_empty(&agent->ready))
+		return 0;
 	if (first == INT64_MAX)
 		return -1;
 	now = mrf_now_ms();
@@ -208,26 +241,37 @@ static bool stopping(struct mrf_agent *agent)
 	return stop;
 }
 
-static void *agent_main(void *arg)
+/*
+ * What the application wants goes first, then what has a date, then what peers want; each has
+ * a bound (budget.h), so that the next turn is never far.
+ */
+static void turn(struct mrf_agent *agent)
 {
-	struct mrf_agent *agent = arg;
 	struct epoll_event events[16];
 	int i, n;
 
-	while (!stopping(agent)) {
-		n = epoll_wait(agent->epoll_fd, events, MRF_ARRAY_SIZE(events),
-			       next_timeout(agent));
-		mrf_agent_tell_peers(agent);
-		for (i = 0; i < n; i++)
-			handle_ready(agent, &events[i]);
-		expire(agent);
-		mrf_agent_run_kicks(agent);
-		if (mrf_unlikely(agent->suspect))
-			poll_cm(agent);
-		/* Last, because a command may free the endpoint that an event belongs to. */
-		mrf_agent_run_commands(agent);
-		mrf_pasv_bury(agent);
-	}
+	/* Before the wait, because a command may free the endpoint that an event belongs to. */
+	mrf_agent_run_commands(agent);
+	n = epoll_wait(agent->epoll_fd, events, MRF_ARRAY_SIZE(events), next_timeout(agent));
+	mrf_agent_tell_peers(agent);
+	for (i = 0; i < n; i++)
+		handle_ready(agent, &events[i]);
+	expire(agent);
+	if (agent->more)
+		agent->more = take_in(agent, MRF_TURN_TAKEN);
+	mrf_agent_run_kicks(agent);
+	if (mrf_unlikely(agent->suspect))
+		poll_cm(agent);
+	mrf_agent_serve(agent);
+	mrf_pasv_bury(agent);
+}
+
+static void *agent_main(void *arg)
+{
+	struct mrf_agent *agent = arg;
+
+	while (!stopping(agent))
+		turn(agent);
 	return NULL;
 }
 
@@ -292,6 +336,7 @@ static int agent_new(struct mrf_domain *domain, struct mrf_agent **out)
 	mrf_list_init(&agent->commands);
 	mrf_list_init(&agent->timed);
 	mrf_list_init(&agent->doomed);
+	mrf_list_init(&agent->ready);
 	mrf_idmap_init(&agent->owners);
 	ret = open_fds(agent);
 	if (ret)

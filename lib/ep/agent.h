@@ -46,6 +46,7 @@ struct mrf_agent {
 	struct mrf_list kicks; /* struct mrf_peer.kick */
 	struct mrf_list commands;
 	bool stop;
+	atomic_bool commanded; /* commands wait: peers' requests do not go before them */
 	atomic_bool denied; /* rdma_cm is lost: denied.h */
 	atomic_bool dropped; /* pins made on demand are gone: peers are to be told */
 
@@ -56,27 +57,43 @@ struct mrf_agent {
 	bool suspect_said;
 	struct mrf_list timed;	 /* struct mrf_conn.timed */
 	struct mrf_list doomed;	 /* struct mrf_pasv.doomed */
-	unsigned cq_used;	 /* completions that may come on cq; <= MRF_AGENT_CQ */
+	struct mrf_list ready;	 /* struct mrf_pasv.ready, in the order of their turns */
+	bool more;		 /* something is left of what was looked at in this turn */
+	/*
+	 * Completions that may be or come on cq; <= MRF_AGENT_CQ. Those of an owner that is gone
+	 * are owed until the queue was empty, or so many were taken that its own are out.
+	 */
+	unsigned cq_used;
+	unsigned cq_owed;
+	uint64_t taken; /* completions, ever */
+	uint64_t owed_until;
 };
 
 #define MRF_AGENT_CQ 16383
 
 int64_t mrf_now_ms(void);
+int64_t mrf_now_us(void);
 
 /* Gives the owner its id; want: completions it may have on agent->cq. -FI_ENOMEM, -FI_ENOSPC. */
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
+/* Its queue pair is gone. Its completions may still lie in the queue, and take their places there. */
 void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had);
 
-/* Takes in all messages and immediate data that are there; agent thread, no lock held. */
+/*
+ * Takes in all messages and immediate data that are there: what peers know to be done counts
+ * afterwards. Their questions and requests wait for their turns. Agent thread, no lock held.
+ */
 void mrf_agent_poll(struct mrf_agent *agent);
 
-/* The target's half, target.c; agent thread. */
+/* The target's half, target.c and target_serve.c; agent thread. */
 struct mrf_pasv;
 struct mrf_cm_event;
 struct mrf_wc;
 void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
 void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event);
 void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc);
+/* Serves peers, one question or request of each in turn: for a time, until a command comes. */
+void mrf_agent_serve(struct mrf_agent *agent);
 /* Its peer is gone: takes in what came before, and ends it. */
 void mrf_pasv_gone(struct mrf_pasv *pasv);
 /* Likewise of all that an endpoint has. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "ep/agent_int.h"
 #include "ep/atomic.h"
+#include "ep/budget.h"
 #include "ep/denied.h"
 #include "monitor/monitor.h"
 
@@ -32,15 +33,17 @@ static struct mrf_peer *next_kick(struct mrf_agent *agent)
 void mrf_agent_run_kicks(struct mrf_agent *agent)
 {
 	struct mrf_peer *peer;
+	int i;
 
 	/* Peers are freed by this thread only, so the pointer stays good without the lock. */
-	while ((peer = next_kick(agent))) {
+	for (i = 0; i < MRF_TURN_KICKS && (peer = next_kick(agent)); i++) {
 		struct mrf_ep *ep = peer->ep;
 
 		mrf_lock_take(&ep->lock);
 		mrf_conn_service(peer);
 		mrf_lock_release(&ep->lock);
 	}
+	agent->more |= i == MRF_TURN_KICKS;
 }
 
 void mrf_agent_run_commands(struct mrf_agent *agent)
@@ -48,6 +51,7 @@ void mrf_agent_run_commands(struct mrf_agent *agent)
 	struct mrf_list *node;
 
 	mrf_lock_take(&agent->lock);
+	atomic_store(&agent->commanded, false);
 	while ((node = mrf_list_pop(&agent->commands))) {
 		struct mrf_command *command = mrf_list_entry(node, struct mrf_command, node);
 
@@ -112,6 +116,7 @@ static int command(struct mrf_agent *agent, struct mrf_ep *ep,
 	sem_init(&command.done, 0, 0);
 	mrf_lock_take(&agent->lock);
 	mrf_list_add_tail(&command.node, &agent->commands);
+	atomic_store(&agent->commanded, true);
 	mrf_agent_wake(agent);
 	mrf_lock_release(&agent->lock);
 	while (sem_wait(&command.done))

@@ -9,6 +9,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/atomic_op.c \
 	lib/ep/atomic_serve.c \
 	lib/ep/atomic_short.h \
+	lib/ep/budget.h \
 	lib/ep/commit.c \
 	lib/ep/commit.h \
 	lib/ep/conn.c \
@@ -39,4 +40,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rma.c \
 	lib/ep/short.c \
 	lib/ep/short.h \
-	lib/ep/target.c
+	lib/ep/target.c \
+	lib/ep/target_int.h \
+	lib/ep/target_serve.c

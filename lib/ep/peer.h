@@ -20,13 +20,12 @@
 
 #include "auth/auth.h"
 #include "ep/agent.h"
+#include "ep/budget.h"
 #include "ep/ep.h"
 #include "ep/remote.h"
 #include "proto/proto.h"
 #include "proto/request.h"
 #include <rdma/fi_errno.h>
-
-#define MRF_ASKS 8 /* questions on the way per connection; the peer may allow fewer */
 
 enum mrf_peer_state { MRF_PEER_IDLE, MRF_PEER_CONNECTING, MRF_PEER_READY, MRF_PEER_BROKEN };
 

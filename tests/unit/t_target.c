@@ -6,7 +6,10 @@
  */
 #include "contract/limits.h"
 #include "ep/commit.h"
+#include "ep/msg.h"
 #include "raw.h"
+
+#define OWN_TYPE 13 /* of requests that tests serve in their own way */
 
 static struct pair p;
 static struct unit_capture cap;
@@ -198,19 +201,182 @@ START_TEST(target_hangs_up_on_a_malformed_message_and_serves_others)
 }
 END_TEST
 
-START_TEST(target_survives_more_questions_than_it_allows)
+/* As many as it allows are answered; one more, and it hangs up. */
+START_TEST(target_hangs_up_on_more_questions_than_it_allows)
 {
+	struct mrf_agent *agent = node_agent(&p.b);
 	uint8_t msg[MRF_PROTO_ASK_LEN];
+	const char *text;
 	int i;
 
 	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
-	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
-	for (i = 0; i < SLOTS; i++)
+	fake_stop(NULL, agent->cq, true);
+	for (i = 0; i < MRF_ASKS; i++)
 		ck_assert_int_eq(raw_send(&raw, msg, ask_for((uint64_t)i, msg)), 0);
-	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
-	for (i = 0; i < SLOTS; i++)
+	fake_stop(NULL, agent->cq, false);
+	for (i = 0; i < MRF_ASKS; i++)
 		ck_assert_int_eq(raw_recv(&raw).status, MRF_WC_OK);
+	unit_capture(&cap);
+	fake_stop(NULL, agent->cq, true);
+	for (i = 0; i < MRF_ASKS + 1; i++)
+		ck_assert_int_eq(raw_send(&raw, msg, ask_for((uint64_t)i, msg)), 0);
+	fake_stop(NULL, agent->cq, false);
+	ck_assert_int_eq(raw_event(&raw).type, MRF_CM_DISCONNECTED);
+	text = unit_captured(&cap);
+	ck_assert_msg(strstr(text, "4025") && unit_lines(text) == 1, "%s", text);
 	target_works();
+}
+END_TEST
+
+static size_t request_of(uint64_t cookie, uint8_t *msg)
+{
+	struct mrf_request request = { .type = OWN_TYPE, .cookie = cookie, .len = 1 };
+
+	return mrf_request_encode(&request, msg);
+}
+
+static int serve_nothing(struct mrf_ep *ep, const struct mrf_request *request,
+			 struct mrf_reply *reply, uint8_t *body)
+{
+	(void)ep;
+	(void)request;
+	(void)body;
+	reply->status = MRF_REPLY_FAILED;
+	return 0;
+}
+
+START_TEST(target_hangs_up_on_more_requests_than_it_allows)
+{
+	struct mrf_agent *agent = node_agent(&p.b);
+	uint8_t msg[SLOT];
+	const char *text;
+	int i;
+
+	mrf_request_serve[OWN_TYPE] = serve_nothing;
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
+	for (i = 0; i < MRF_REQUESTS; i++)
+		ck_assert_int_eq(raw_send(&raw, msg, request_of((uint64_t)i, msg)), 0);
+	for (i = 0; i < MRF_REQUESTS; i++)
+		ck_assert_int_eq(raw_recv(&raw).status, MRF_WC_OK);
+	unit_capture(&cap);
+	fake_stop(NULL, agent->cq, true);
+	for (i = 0; i < MRF_REQUESTS + 1; i++)
+		ck_assert_int_eq(raw_send(&raw, msg, request_of((uint64_t)i, msg)), 0);
+	fake_stop(NULL, agent->cq, false);
+	ck_assert_int_eq(raw_event(&raw).type, MRF_CM_DISCONNECTED);
+	text = unit_captured(&cap);
+	ck_assert_msg(strstr(text, "4025") && unit_lines(text) == 1, "%s", text);
+	mrf_request_serve[OWN_TYPE] = NULL;
+	target_works();
+}
+END_TEST
+
+/* In which order answers left: by the cookies of their questions. */
+static struct {
+	uint64_t cookies[2 * MRF_ASKS];
+	atomic_uint n;
+} answers;
+
+static enum fake_fate note_answer(uint8_t *msg, size_t *len, bool from_target)
+{
+	struct mrf_answer answer;
+
+	if (from_target && !mrf_answer_decode(msg, *len, &answer))
+		answers.cookies[answers.n++ % (2 * MRF_ASKS)] = answer.cookie;
+	return FAKE_DELIVER;
+}
+
+static void send_ask(struct raw *from, uint64_t cookie)
+{
+	struct mrf_ask ask = { .cookie = cookie, .key = PAIR_KEY, .len = 8 };
+	uint8_t msg[MRF_PROTO_ASK_LEN];
+
+	ck_assert_int_eq(raw_send(from, msg, mrf_ask_encode(&ask, msg)), 0);
+}
+
+/* Two have come with all that they may ask before the third comes with one question. */
+START_TEST(target_serves_connections_in_turn)
+{
+	struct raw *others = calloc(2, sizeof(*others));
+	uint64_t i;
+
+	raw_open(&others[0]);
+	raw_open(&others[1]);
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
+	ck_assert_int_eq(raw_greet(&others[0], node_port(&p.b)).type, MRF_CM_RESPONSE);
+	ck_assert_int_eq(raw_greet(&others[1], node_port(&p.b)).type, MRF_CM_RESPONSE);
+	answers.n = 0;
+	fake.on_send = note_answer;
+	fake_stop(NULL, node_agent(&p.b)->cq, true);
+	for (i = 0; i < MRF_ASKS - 1; i++)
+		send_ask(&raw, 100 + i);
+	for (i = 0; i < MRF_ASKS - 1; i++)
+		send_ask(&others[0], 200 + i);
+	send_ask(&others[1], 300);
+	fake_stop(NULL, node_agent(&p.b)->cq, false);
+	want_soon(answers.n == 2 * MRF_ASKS - 1);
+	fake.on_send = NULL;
+	ck_assert_uint_eq(answers.cookies[0], 100);
+	ck_assert_uint_eq(answers.cookies[1], 200);
+	ck_assert_uint_eq(answers.cookies[2], 300);
+	for (i = 1; i < MRF_ASKS - 1; i++) {
+		ck_assert_uint_eq(answers.cookies[1 + 2 * i], 100 + i);
+		ck_assert_uint_eq(answers.cookies[2 + 2 * i], 200 + i);
+	}
+	raw_close(&others[0]);
+	raw_close(&others[1]);
+	free(others);
+}
+END_TEST
+
+/* As long as it lasts a request is there whenever the agent looks for one. */
+static struct {
+	struct raw *from;
+	unsigned left; /* requests; agent thread */
+	atomic_uint served;
+} stream;
+
+static int serve_and_send_another(struct mrf_ep *ep, const struct mrf_request *request,
+				  struct mrf_reply *reply, uint8_t *body)
+{
+	uint8_t msg[SLOT];
+	struct mrf_wc wc;
+
+	while (mrf_vcq_poll(stream.from->cq, &wc, 1) == 1) {
+		if (wc.wr_id < SLOTS && wc.status == MRF_WC_OK)
+			raw_post_recv(stream.from, (unsigned)wc.wr_id);
+	}
+	stream.served++;
+	if (stream.left && stream.left--)
+		raw_send(stream.from, msg, request_of(request->cookie + 1, msg));
+	return serve_nothing(ep, request, reply, body);
+}
+
+START_TEST(commands_of_the_application_go_before_requests_of_peers)
+{
+	enum { MANY = 200000 };
+	struct fid_ep *ep = NULL;
+	uint8_t msg[SLOT];
+	unsigned before;
+
+	mrf_request_serve[OWN_TYPE] = serve_and_send_another;
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
+	stream.from = &raw;
+	stream.left = MANY;
+	stream.served = 0;
+	ck_assert_int_eq(raw_send(&raw, msg, request_of(1, msg)), 0);
+	want_soon(stream.served > 100);
+	before = stream.served;
+	ck_assert_int_eq(node_try_ep(&p.b, PLAIN, &ep), 0);
+	must_close(&ep->fid);
+	/* Opening, enabling, closing: each waits for the request that is being served. */
+	ck_assert_uint_lt(stream.served - before, MANY / 2);
+	/* A new peer gets in, and its question is answered. */
+	target_works();
+	ck_assert_uint_lt(stream.served, MANY);
+	raw_hang_up(&raw);
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
+	mrf_request_serve[OWN_TYPE] = NULL;
 }
 END_TEST
 
@@ -362,6 +528,43 @@ START_TEST(target_rejects_those_that_it_has_no_room_for)
 		mrf_vconn_close(crowd[i]);
 	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
 	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
+}
+END_TEST
+
+/*
+ * All at once: many leave, whose RECVs are flushed into the queue, and as many come that do not
+ * stay either. The fixture sees to it that the queue never overflows.
+ */
+START_TEST(target_has_room_for_what_those_that_left_have_left_behind)
+{
+	enum { MANY = 190 };
+	static struct mrf_vconn *crowd[MANY];
+	struct sockaddr_in src = at_port(0), dst = at_port(node_port(&p.b));
+	struct mrf_hello hello = { .instance = 1 };
+	uint8_t data[MRF_PROTO_HELLO_LEN];
+	size_t len = mrf_hello_encode(&hello, data);
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
+		crowd[i] = raw.conn;
+	}
+	fake_stop(node_agent(&p.b)->cm, NULL, true);
+	for (i = 0; i < MANY; i++)
+		mrf_vconn_close(crowd[i]);
+	for (i = 0; i < MANY; i++) {
+		ck_assert_int_eq(mrf_vconn_open(raw.cm, NULL, &crowd[i]), 0);
+		raw.conn = crowd[i];
+		mrf_vconn_resolve(raw.conn, (struct sockaddr *)&src,
+				  (struct sockaddr *)&dst, 1000, 14);
+		raw_qp(&raw);
+		ck_assert_int_eq(mrf_vconn_connect(raw.conn, data, len, 6), 0);
+		mrf_vconn_close(raw.conn);
+	}
+	raw.conn = NULL;
+	fake_stop(node_agent(&p.b)->cm, NULL, false);
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 0);
+	target_works();
 }
 END_TEST
 
@@ -601,12 +804,16 @@ static TCase *tcase_target(void)
 	tcase_add_loop_test(tc, target_rejects_a_greeting_that_is_not_ours, 0, 4);
 	tcase_add_loop_test(tc, target_hangs_up_on_a_malformed_message_and_serves_others,
 			    0, BAD_MESSAGES);
-	tcase_add_test(tc, target_survives_more_questions_than_it_allows);
+	tcase_add_test(tc, target_hangs_up_on_more_questions_than_it_allows);
+	tcase_add_test(tc, target_hangs_up_on_more_requests_than_it_allows);
+	tcase_add_test(tc, target_serves_connections_in_turn);
+	tcase_add_test(tc, commands_of_the_application_go_before_requests_of_peers);
 	tcase_add_test(tc, target_delivers_immediate_data_of_any_initiator_once);
 	tcase_add_test(tc, target_counts_by_number_and_no_write_of_nothing);
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies);
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies_before_it_is_accepted);
 	tcase_add_test(tc, target_rejects_those_that_it_has_no_room_for);
+	tcase_add_test(tc, target_has_room_for_what_those_that_left_have_left_behind);
 	return tc;
 }
 

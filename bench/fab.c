@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -163,7 +164,10 @@ static int start(struct fab *fab, const struct work_access *work, void *desc,
 	const struct work_remote *remote = &work->remote;
 	ssize_t ret;
 
-	if (work->fetch_add)
+	if (work->datatype)
+		ret = fi_atomic(fab->ep, &one, 1, one_desc, fab->peer, remote->addr, remote->key,
+				(enum fi_datatype)work->datatype, (enum fi_op)work->op, context);
+	else if (work->fetch_add)
 		ret = fi_fetch_atomic(fab->ep, &one, 1, one_desc, work->buf, desc,
 				      fab->peer, remote->addr, remote->key, FI_UINT64,
 				      FI_SUM, context);
@@ -195,14 +199,17 @@ static unsigned collect(struct fab *fab)
 void fab_access(struct fab *fab, const struct work_access *work)
 {
 	void *desc = work->use_desc ? fi_mr_desc(fab->mr) : NULL;
-	void *one_desc = work->fetch_add ? desc_of_one(fab) : NULL;
+	void *one_desc = work->fetch_add || work->datatype ? desc_of_one(fab) : NULL;
 	static struct fi_context contexts[WORK_DEPTH];
-	unsigned posted = 0, done = 0;
+	unsigned posted = 0, done = 0, got;
 
 	while (done < work->times) {
 		while (posted < work->times && posted - done < work->depth &&
 		       start(fab, work, desc, one_desc, &contexts[posted % WORK_DEPTH]))
 			posted++;
-		done += collect(fab);
+		got = collect(fab);
+		done += got;
+		if (!got && work->yield)
+			sched_yield();
 	}
 }

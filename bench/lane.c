@@ -101,6 +101,7 @@ static void target(struct lanes *lanes)
 			lanes_serve_fab(lanes, lanes->lane[id].fab);
 	}
 	event_serve(lanes);
+	agent_serve(lanes);
 	lanes_hear(lanes, &go, sizeof(go));
 	_exit(0);
 }

@@ -38,6 +38,8 @@ struct lanes {
 	/* Apart from the lanes: writes that the target counts; see part_event.c. */
 	struct raw event_raw;
 	struct fab event_fab;
+	/* Likewise: atomic operations that the device has not got; see part_agent.c. */
+	struct fab agent_fab[2];
 	uint8_t *buf; /* BENCH_MAX_LEN bytes, local end of all accesses */
 	pid_t target;
 	int socket; /* to the target */
@@ -64,6 +66,9 @@ void lanes_connect_raw(struct lanes *lanes, struct raw *raw, struct work_remote 
 
 /* The target's half of the part about events, in part_event.c. */
 void event_serve(struct lanes *lanes);
+
+/* Of the part about what the target's process does, in part_agent.c. */
+void agent_serve(struct lanes *lanes);
 
 /* The work of a series; arg is a struct lane whose reg or access says what. */
 void lane_register(void *arg);

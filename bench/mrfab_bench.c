@@ -2,7 +2,8 @@
 /*
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
- * Usage: mrfab_bench [open] [register] [alive] [rawkey] [access] [atomic] [event]    only these parts
+ * Usage: mrfab_bench [open] [register] [alive] [rawkey] [access] [atomic] [event] [agent]
+ *    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
 #include <string.h>
@@ -51,6 +52,10 @@ int main(int argc, char **argv)
 		part_atomic(&lanes);
 	if (wanted("event"))
 		part_event(&lanes);
+	else
+		lanes_tell(&lanes, "", 1);
+	if (wanted("agent"))
+		part_agent(&lanes);
 	else
 		lanes_tell(&lanes, "", 1);
 	lanes_close(&lanes);

@@ -16,5 +16,6 @@ void part_access(struct lanes *lanes);
 void part_atomic(struct lanes *lanes);
 /* Likewise; connects what it needs itself. */
 void part_event(struct lanes *lanes);
+void part_agent(struct lanes *lanes);
 
 #endif

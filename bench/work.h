@@ -30,6 +30,9 @@ struct work_access {
 	unsigned times;
 	struct work_remote remote;
 	int fetch_add;	/* neither: 1 is added to its first 8 bytes, the old ones come back */
+	int datatype;	/* neither, of libraries: an atomic operation, op, on an element ... */
+	int op;		/* ... of this type there; 0, FI_INT8: none */
+	int yield;	/* while nothing is done, others may run */
 	int use_inline; /* raw: the data travels in the work request */
 	int use_imm;	/* raw: with immediate data, which the target takes */
 	int use_desc;	/* the local buffer is registered, say where; raw always does */

@@ -3,9 +3,10 @@
  * Atomic operations at the target, by the agent, for what peers cannot do themselves.
  *
  * An element inside one of the 8-byte words that peers reach with the device's operations
- * is changed with these, too: the word is read, the element is replaced in it, and a
- * compare-and-swap stores it unless somebody was faster. So it is atomic with whatever peers do
- * to the word.
+ * is changed with these, too: the processor looks what the word holds, the element is replaced
+ * in that, and a compare-and-swap stores it unless the word holds something else; then it has
+ * told what, and is done again with that. So it is atomic with whatever peers do to the word, and
+ * what the processor saw need not be right.
  *
  * Any other element - longer than a word, across words, or in a word that the region has only
  * a part of - is copied here, changed, and copied back, by one agent of the process at a time.
@@ -15,6 +16,8 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/page.h"
@@ -194,37 +197,56 @@ struct values {
 	uint8_t *result;
 };
 
-/* 0, or what the loop says. */
-static int change_word(struct job *job, const struct place *place, const struct values *values)
+/*
+ * What the word that byte pos is in most likely holds. Any answer will do: the memory may not
+ * be there any more, or be other memory, or, in a region of several segments, lie elsewhere.
+ */
+static uint64_t guess(const struct job *job, uint64_t pos, uint64_t head)
 {
-	uint64_t head = place->iova % sizeof(uint64_t), seen, next;
+	bool virt = job->ep->domain->space.mode & FI_MR_VIRT_ADDR;
+	uint64_t addr = (virt ? pos : job->view.base + pos) - head, word = 0;
+	struct iovec here = { .iov_base = &word, .iov_len = sizeof(word) };
+	struct iovec there = { .iov_base = (void *)(uintptr_t)addr, .iov_len = sizeof(word) };
+	/* The kernel looks, so that nothing happens to us if nothing is there. */
+	ssize_t n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+
+	(void)n;
+	return word;
+}
+
+/* 0, or what the loop says. */
+static int change_word(struct job *job, uint64_t pos, const struct place *place,
+		       const struct values *values)
+{
+	uint64_t head = place->iova % sizeof(uint64_t);
 	struct mrf_sge sge = { .addr = (uintptr_t)&job->loop->word,
 			       .len = sizeof(uint64_t),
 			       .lkey = job->loop->mr.lkey };
-	struct mrf_vwr wr = { .op = MRF_VWR_FETCH_ADD,
+	struct mrf_vwr wr = { .op = MRF_VWR_CMP_SWP,
 			      .nsge = 1,
 			      .sge = &sge,
 			      .remote_addr = place->iova - head,
-			      .rkey = place->rkey };
-	int ret = run(job, &wr);
+			      .rkey = place->rkey,
+			      .compare = guess(job, pos, head) };
+	bool store;
+	int ret;
 
-	wr.op = MRF_VWR_CMP_SWP;
-	while (!ret) {
-		next = seen = job->loop->word;
-		memcpy(values->result, (uint8_t *)&seen + head, job->size);
-		if (!mrf_atomic_apply(job->datatype, job->op, values->result, values->operand,
-				      values->compare, (uint8_t *)&next + head))
-			return 0;
-		wr.compare = seen;
-		wr.operand = next;
+	for (;; wr.compare = job->loop->word) {
+		wr.operand = wr.compare;
+		memcpy(values->result, (uint8_t *)&wr.compare + head, job->size);
+		store = mrf_atomic_apply(job->datatype, job->op, values->result,
+					 values->operand, values->compare,
+					 (uint8_t *)&wr.operand + head);
 		job->swaps++;
+		/* Where nothing is stored the word is swapped for itself: that was it. */
 		ret = run(job, &wr);
-		if (!ret && job->loop->word == seen) {
-			job->stored = true;
-			return 0;
-		}
+		if (ret)
+			return ret;
+		if (job->loop->word == wr.compare)
+			break;
 	}
-	return ret;
+	job->stored |= store;
+	return 0;
 }
 
 /* Copies an element in pieces: op WRITE takes it out of the region, READ puts it there. */
@@ -322,7 +344,7 @@ static uint32_t change(struct job *job, uint64_t pos, const struct values *value
 	if (status)
 		return status;
 	if (in_word(&place, job->size)) {
-		ret = change_word(job, &place, values);
+		ret = change_word(job, pos, &place, values);
 	} else {
 		status = find_all(job, pos, &place, sge, &nsge);
 		if (status)

@@ -384,10 +384,14 @@ START_TEST(atomics_that_the_device_cannot_do_are_the_agents)
 	run_call(&c);
 	/* Across words: copied, out and back. */
 	ck_assert_uint_eq(fake.loops, 6);
+	/* In a word: one swap, whether or not something is stored. */
 	c = simple(MRF_ATOMIC_FETCH, FI_UINT64, FI_MAX, 1, AT);
 	run_call(&c);
+	run_call(&c);
+	ck_assert_uint_eq(fake.loops, 8);
 	c = simple(MRF_ATOMIC_BASE, FI_UINT32, FI_SUM, 2, AT);
 	run_call(&c);
+	ck_assert_uint_eq(fake.loops, 10);
 	ck_assert_uint_eq(native_since(log), 0);
 	close_all();
 }
@@ -444,6 +448,33 @@ START_TEST(atomics_of_agent_and_device_on_one_word_lose_nothing)
 	/* What comes back is what was there when it was stored. */
 	ck_assert_uint_eq(seen, 6);
 	ck_assert_uint_eq(u64_at(AT), (7ull << 32) + 1);
+	close_all();
+}
+END_TEST
+
+/* Of several segments the processor looks at the wrong place; and what it sees there is not used. */
+START_TEST(atomics_do_not_depend_on_what_the_processor_sees)
+{
+	struct iovec there[] = { { NULL, PAGE }, { NULL, PAGE } };
+	uint64_t value, at = PAGE + 16, wrong = 0x55, old = 0;
+	struct fid_mr *mr;
+
+	open_mode(FI_MR_ALLOCATED);
+	there[0].iov_base = p.dst + 8 * PAGE;
+	there[1].iov_base = p.dst + 2 * PAGE;
+	mr = node_regv(&p.b, there, 2, REMOTE_RW, 5);
+	value = 7;
+	memcpy(p.dst + 2 * PAGE + 16, &value, sizeof(value));
+	memcpy(p.dst + 8 * PAGE + at, &wrong, sizeof(wrong));
+	value = 5;
+	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &value, 1, NULL, &old, NULL, p.to, at, 5,
+					 FI_UINT64, FI_MIN, NULL), 0);
+	want_ok(&p.a, NULL);
+	ck_assert_uint_eq(old, 7);
+	ck_assert_uint_eq(u64_at(2 * PAGE + 16), 5);
+	ck_assert_uint_eq(u64_at(8 * PAGE + at), wrong);
+	ck_assert_uint_eq(fake.loops, 2);
+	must_close(&mr->fid);
 	close_all();
 }
 END_TEST
@@ -1465,6 +1496,7 @@ static TCase *tcase_all(void)
 	tcase_add_test(tc, atomics_that_the_device_cannot_do_are_the_agents);
 	tcase_add_test(tc, atomics_with_a_key_that_carries_its_rkey_ask_nothing);
 	tcase_add_test(tc, atomics_of_agent_and_device_on_one_word_lose_nothing);
+	tcase_add_test(tc, atomics_do_not_depend_on_what_the_processor_sees);
 	tcase_add_test(tc, atomics_of_an_agent_that_others_overtake_all_the_time_go_on);
 	return tc;
 }

@@ -205,6 +205,7 @@ suite_hosts() {
 	local on=(--hosts 2 --timeout 1800 --kernel)
 	export MRFAB_TEST_STRICT=1 MRFAB_FUNC_SHARE=quick
 	counts func-6.1 scripts/with-rxe "${on[@]}" 6.1 -- scripts/run-func --hosts
+	counts lost-6.1 scripts/with-rxe "${on[@]}" 6.1 -- build/main/tests/func/lost
 	counts commit-6.1 tests/runner/t_commit.sh build/main/tests/func/commit 6.1
 	[ "$fresh" = no ] ||
 		counts func-6.12 scripts/with-rxe "${on[@]}" 6.12 -- \

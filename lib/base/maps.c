@@ -6,15 +6,28 @@
 #include "base/compiler.h"
 #include "base/maps.h"
 
+/* Reads the rest of a line: does it begin with text, but for blanks? */
+static bool rest_begins(FILE *maps, const char *text)
+{
+	int c = getc(maps);
+
+	while (c == ' ')
+		c = getc(maps);
+	while (*text && c == *text) {
+		text++;
+		c = getc(maps);
+	}
+	while (c != '\n' && c != EOF)
+		c = getc(maps);
+	return !*text;
+}
+
 bool mrf_maps_next(FILE *maps, struct mrf_mapping *mapping)
 {
-	int c, n;
+	int n = fscanf(maps, "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64,
+		       &mapping->start, &mapping->end, mapping->perms, &mapping->inode);
 
-	n = fscanf(maps, "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64,
-		   &mapping->start, &mapping->end, mapping->perms, &mapping->inode);
-	do
-		c = getc(maps);
-	while (c != '\n' && c != EOF);
+	mapping->rdma = rest_begins(maps, "/dev/infiniband/");
 	return n == 4;
 }
 
@@ -22,6 +35,8 @@ bool mrf_maps_pinnable(const struct mrf_mapping *mapping, bool write)
 {
 	const char *perms = mapping->perms;
 
+	if (mapping->rdma)
+		return false;
 	return write ? perms[1] == 'w' : perms[0] == 'r' || perms[1] == 'w';
 }
 

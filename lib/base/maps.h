@@ -15,12 +15,16 @@ struct mrf_mapping {
 	uint64_t end;	/* exclusive */
 	char perms[5];	/* "rw-p" */
 	uint64_t inode; /* 0: no file */
+	bool rdma;	/* a queue of an RDMA device, this library's or another's */
 };
 
 /* The next one of an open /proc/self/maps, in order of address. False: no more. */
 bool mrf_maps_next(FILE *maps, struct mrf_mapping *mapping);
 
-/* Whether the kernel would pin some of it, for reading or for writing as well. */
+/*
+ * Whether some of it may be pinned, for reading or for writing as well. The kernel would pin
+ * queues, too: who can write there makes a library read whatever he likes.
+ */
 bool mrf_maps_pinnable(const struct mrf_mapping *mapping, bool write);
 /* Memory of this process alone and no file's: changes to it can be heard of. */
 bool mrf_maps_private(const struct mrf_mapping *mapping);

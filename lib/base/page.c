@@ -28,6 +28,7 @@ enum trouble {
 	TROUBLE_UNMAPPED,
 	TROUBLE_NO_RIGHT,
 	TROUBLE_READ_ONLY,
+	TROUBLE_RDMA,
 	TROUBLE_SHARED /* not wrong in itself: see trouble_of */
 };
 
@@ -35,6 +36,7 @@ static const char *const trouble_text[] = {
 	[TROUBLE_UNMAPPED] = "are not mapped",
 	[TROUBLE_NO_RIGHT] = "are mapped without any right",
 	[TROUBLE_READ_ONLY] = "are mapped read-only",
+	[TROUBLE_RDMA] = "are a queue of an RDMA device",
 	[TROUBLE_SHARED] = "are a shared mapping without the right to write, which some "
 			   "kernels do not pin, not even for reading",
 };
@@ -48,6 +50,8 @@ struct stretch {
 
 static enum trouble trouble_of(const struct mrf_mapping *map, bool write)
 {
+	if (map->rdma)
+		return TROUBLE_RDMA;
 	if (map->perms[0] != 'r' && map->perms[1] != 'w')
 		return TROUBLE_NO_RIGHT;
 	if (map->perms[1] == 'w')

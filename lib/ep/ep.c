@@ -25,16 +25,19 @@ static void completed(struct mrf_ep *ep, const struct mrf_wc *wc)
 		mrf_peer_completed(ep->last, wc);
 }
 
+/* Not for ever, whatever stands in the queue: it is memory that others may write to by mistake. */
+#define ROUNDS (MRF_EP_SCQ / BATCH + 1)
+
 static MRF_ALWAYS_INLINE void progress(struct mrf_ep *ep)
 {
+	int i, n, left = ROUNDS;
 	struct mrf_wc wc[BATCH];
-	int i, n;
 
 	do {
 		n = mrf_vcq_poll(ep->scq, wc, BATCH);
 		for (i = 0; i < n; i++)
 			completed(ep, &wc[i]);
-	} while (mrf_unlikely(n == BATCH));
+	} while (mrf_unlikely(n == BATCH) && --left);
 }
 
 void mrf_ep_progress(struct mrf_ep *ep)

@@ -52,7 +52,7 @@ struct mrf_vcq {
 	struct mrf_wc *ring;
 	size_t depth, head, tail;
 	int fd;
-	bool armed, stopped, deaf;
+	bool armed, stopped, deaf, spoilt;
 };
 
 struct event {
@@ -667,6 +667,8 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n)
 	enter();
 	while (!cq->stopped && got < n && cq->head != cq->tail)
 		wc[got++] = cq->ring[cq->head++ % cq->depth];
+	while (cq->spoilt && got < n)
+		wc[got++] = (struct mrf_wc){ .wr_id = UINT64_MAX };
 	leave();
 	return got;
 }
@@ -1952,6 +1954,13 @@ void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop)
 		if (!stop && cq->head != cq->tail)
 			ring_fd(cq->fd);
 	}
+	leave();
+}
+
+void fake_spoil(struct mrf_vcq *cq, bool spoilt)
+{
+	enter();
+	cq->spoilt = spoilt;
 	leave();
 }
 

@@ -184,6 +184,8 @@ unsigned fake_cm_asked(const struct mrf_vcm *cm);
 /* SIGSTOP and SIGCONT of the thread that polls these (or one): the kernel's part goes on.
  */
 void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop);
+/* It seems full, however often it is polled, of completions of nobody: its memory was spoilt. */
+void fake_spoil(struct mrf_vcq *cq, bool spoilt);
 /* Nobody is woken by completions meanwhile; who polls finds them. */
 void fake_deafen(struct mrf_vcq *cq, bool deaf);
 

@@ -586,6 +586,20 @@ START_TEST(ep_bad_arguments_are_refused_by_the_call)
 }
 END_TEST
 
+START_TEST(ep_ends_a_look_at_a_queue_that_never_gets_empty)
+{
+	struct fi_cq_data_entry entry;
+
+	pair_open(&p, NULL);
+	fake_spoil(node_ep(&p.a)->scq, true);
+	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
+	pair_write(&p, 0, 100);
+	fake_spoil(node_ep(&p.a)->scq, false);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(ep_is_not_opened_without_a_place_for_it)
 {
 	struct fid_ep *ep = NULL;
@@ -1123,6 +1137,7 @@ static TCase *tcase_transfer(void)
 			    NMODES - 5, NMODES);
 	tcase_add_test(tc, ep_ignores_any_descriptor_where_none_is_needed);
 	tcase_add_test(tc, ep_bad_arguments_are_refused_by_the_call);
+	tcase_add_test(tc, ep_ends_a_look_at_a_queue_that_never_gets_empty);
 	tcase_add_test(tc, ep_is_not_opened_without_a_place_for_it);
 	tcase_add_test(tc, ep_is_not_usable_before_it_is_enabled);
 	tcase_add_test(tc, ep_counter_that_cannot_count_all_of_it_counts_nothing);

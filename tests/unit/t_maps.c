@@ -108,6 +108,31 @@ START_TEST(rights_and_kinds_are_told_apart)
 }
 END_TEST
 
+START_TEST(queues_of_rdma_devices_are_not_pinned)
+{
+	static char text[] =
+		"7f0000000000-7f0000001000 rw-s 00000000 00:05 170   /dev/infiniband/uverbs0\n"
+		"7f0000001000-7f0000002000 rw-s 00000000 00:05 171   /dev/infinity\n"
+		"7f0000002000-7f0000003000 rw-p 00000000 00:00 0 \n"
+		"7f0000003000-7f0000004000 rw-s 00000000 00:05 172   /dev/infiniband/rdma_cm";
+	static const bool rdma[] = { true, false, false, true };
+	FILE *file = fmemopen(text, sizeof(text) - 1, "r");
+	struct mrf_mapping mapping;
+	unsigned i;
+
+	ck_assert_ptr_nonnull(file);
+	for (i = 0; i < 4; i++) {
+		ck_assert(mrf_maps_next(file, &mapping));
+		ck_assert_uint_eq(mapping.start, 0x7f0000000000 + i * PAGE);
+		ck_assert_int_eq(mapping.rdma, rdma[i]);
+		ck_assert_int_eq(mrf_maps_pinnable(&mapping, true), !rdma[i]);
+		ck_assert_int_eq(mrf_maps_pinnable(&mapping, false), !rdma[i]);
+	}
+	ck_assert(!mrf_maps_next(file, &mapping));
+	fclose(file);
+}
+END_TEST
+
 START_TEST(a_look_without_memory_says_so)
 {
 	char *mem = map(1, PROT_READ, MAP_PRIVATE);
@@ -128,6 +153,7 @@ static TCase *looks(void)
 	tcase_add_test(tc, a_look_finds_what_is_mapped_there_and_nothing_else);
 	tcase_add_test(tc, a_look_at_everything_sees_all_of_it);
 	tcase_add_test(tc, rights_and_kinds_are_told_apart);
+	tcase_add_test(tc, queues_of_rdma_devices_are_not_pinned);
 	tcase_add_test(tc, a_look_without_memory_says_so);
 	return tc;
 }

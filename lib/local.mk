@@ -19,7 +19,9 @@ lib_LTLIBRARIES += libmrfab.la
 libmrfab_la_SOURCES =
 include lib/api/local.mk
 libmrfab_la_LIBADD = libmrfab-internal.la $(VERBS_LIBS) $(NL_LIBS) -lpthread
-libmrfab_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MRF_ABI) \
+# dlclose leaves it where it is: librdmacm, which would go with it, never closes the two
+# descriptors that it opens, and would open two more the next time.
+libmrfab_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MRF_ABI) -Wl,-z,nodelete \
 	-Wl,--version-script=$(top_srcdir)/lib/libmrfab.map -Wl,--no-undefined-version
 if !SANITIZED
 libmrfab_la_LDFLAGS += -Wl,-z,defs

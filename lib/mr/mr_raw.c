@@ -206,9 +206,11 @@ static COLD int refuse_add(int ret)
 {
 	if (ret == -FI_ENOSPC)
 		return mrf_refuse(FI_ENOSPC, FI_LOG_MR, 3116,
-				  "fi_mr_map_raw: no key is left, at most %u can be "
-				  "mapped",
-				  MRF_MAP_SLOTS);
+				  "fi_mr_map_raw: no key is left: at most %u are mapped at a "
+				  "time, and a domain gives out at most %llu in its life, none "
+				  "of them twice",
+				  MRF_MAP_SLOTS,
+				  (unsigned long long)MRF_MAP_SLOTS * (MRF_MAP_GEN_MAX + 1));
 	return mrf_refuse(-ret, FI_LOG_MR, 3115,
 			  "fi_mr_map_raw: no memory for a mapped key");
 }

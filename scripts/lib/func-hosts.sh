@@ -6,7 +6,6 @@
 
 hosts_port=7470		# that connection's; program N has the port N + 1 further
 hosts_patience=60	# seconds for the other host to be ready
-hosts_modes=mode0,native,raw-native,notify-virt,endpoint,event-2.3	# one of each kind
 hosts_targets=()
 hosts_except=		# names, parted by commas
 
@@ -61,7 +60,7 @@ initiators_run() {
 	local n=0 p before
 	before=$(objects)
 	hosts_except_read
-	hosts_modes_take
+	[[ " ${options[*]} " == *" --mode "* ]] || kinds_take
 	if ! hosts_reach "$MRFAB_PEER_ADDR" "$hosts_port"; then
 		result 'not ok targets_are_ready: not after %d s\n' "$hosts_patience"
 		return
@@ -74,17 +73,6 @@ initiators_run() {
 	leaks_check "$before" _at_the_initiators
 	count 'not ok' >&"$hosts_connection"
 	exec {hosts_connection}>&-
-}
-
-# Unless modes are named, hosts_modes; one that no program knows would be none at all.
-hosts_modes_take() {
-	local mode
-	[[ " ${options[*]} " != *" --mode "* ]] || return 0
-	options+=(--mode "$hosts_modes")
-	for mode in ${hosts_modes//,/ }; do
-		grep -qx "$mode" <("${programs[0]}" --modes) ||
-			result 'not ok mode_exists: there is no mode %s\n' "$mode"
-	done
 }
 
 # Says what is left out and why; a name that is no case's is a failure.

@@ -1,33 +1,49 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 # The test suites, one function each, run in a subshell with stdout and stderr in $out/log.
-# A suite reports each of its programs with `counted STATUS LOG`; whatever else fails in it
-# makes it fail. Variables: top, out (the suite's own folder).
+# A suite reports each of its programs with `counted STATUS LOG`; whatever else fails in
+# it makes it fail. Variables: top, out (the suite's own folder), deep (yes: all is wanted).
+# A new suite is a function, a row in seconds, a name in suites_local or suites_rxe, in
+# suites_usual if every run is to have it, and a row in stamped if it takes long.
 
 # What the expensive suites depend on: unchanged, their recorded result stands.
 code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scripts/lib)
 
-# Suites in the order in which they are started; those with a row in stamped are recorded.
-suites_local=(unit lockrank asan tsan valgrind clang install dist scripts docs)
-suites_rxe=(rxe-6.1 rxe-6.12 rxe-newest runner hosts)
+suites_local=(unit asan tsan valgrind clang install dist scripts docs)
+suites_rxe=(rxe-6.1 rxe-6.12 rxe-newest hosts runner)
+suites_usual=(unit asan install scripts docs rxe-6.1)	# without --all
+suites_quick=(unit rxe-6.1)
+
+# How long each takes on a machine of two processors that emulates its guests and has another
+# suite beside it; suites begin with the longest. Deep: with --all.
+declare -A seconds=(
+	[rxe-6.1]=420 [rxe-6.12]=600 [rxe-newest]=300 [hosts]=300 [runner]=240
+	[unit]=60 [asan]=150 [tsan]=150 [valgrind]=240 [clang]=60 [install]=20 [dist]=120
+	[scripts]=20 [docs]=5
+)
+declare -A seconds_deep=([rxe-6.1]=600)
+seconds_build=60	# before the first of them
 declare -A stamped=(
-	[lockrank]=${code[*]} [asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
+	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
 	[clang]=${code[*]} [dist]=. [runner]="scripts tests/runner"
 	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
 	[rxe-6.12]="${code[*]} scripts docs" [rxe-newest]="${code[*]} scripts"
 )
 
-# counted STATUS LOG: one program's result.
+# counted STATUS LOG: one program's result, and how long it, or what it ran, took.
 counted() {
 	tally "$2" "$1" >>"$out/tallies"
+	tally_times "$2" "${out##*/}" >>"$out/times"
 	[ "$1" = 0 ] || [ "$1" = 77 ] || tally_complaints "$2" || true
 }
 
 # counts NAME COMMAND...: runs it with its own log.
 counts() {
-	local log=$out/${1//\//-}.log status=0
+	local name=${1//\//-} status=0 began=$SECONDS
+	local log=$out/$name.log
 	shift
 	"$@" >"$log" 2>&1 </dev/null || status=$?
+	grep -qE "$took" "$log" || echo "test: $name took $((SECONDS - began)) s" >>"$log"
 	counted "$status" "$log"
 }
 
@@ -47,7 +63,8 @@ programs_run() {
 program_run() {
 	local name=${1##*/} status=0 program=$1
 	shift
-	timeout 600 "$@" "$program" >"$out/$name.log" 2>&1 </dev/null || status=$?
+	timeout 600 "$top_srcdir/scripts/lib/timed" "$@" "$program" >"$out/$name.log" 2>&1 </dev/null ||
+		status=$?
 	[ $status != 124 ] || echo "not ok $name: no end after 600 s" >>"$out/$name.log"
 	echo $status >"$out/$name.status"
 }
@@ -71,7 +88,8 @@ tree_ready() {
 suite_unit() {
 	local trs status
 	declare -A statuses=([PASS]=0 [SKIP]=77)
-	make -C "$top/build/main" -k -j "$jobs_max" check >"$out/make.log" 2>&1 || true
+	make -C "$top/build/main" -k -j "$jobs_max" check-unit LOG_COMPILER="$top/scripts/lib/timed" \
+		>"$out/make.log" 2>&1 || true
 	while read -r trs; do
 		status=$(sed -n 's/^:global-test-result: //p' "$trs")
 		counted "${statuses[$status]:-1}" "${trs%.trs}.log"
@@ -79,38 +97,38 @@ suite_unit() {
 	[ -s "$out/tallies" ] || tail -n 30 "$out/make.log"
 }
 
-suite_lockrank() {
-	tree_ready lockrank --enable-werror --enable-lockrank
-	unit_programs | programs_run lockrank env
-}
-
-# What is random differs from suite to suite, and is the same every time.
+# What is random differs from suite to suite, and is the same every time. Optimisation costs
+# more time in the compiler than it saves in the tests.
 seed() {
 	export MRFAB_SEED=${MRFAB_SEED:-$1}
 }
 
+# And the order of locks.
 suite_asan() {
 	seed 2
-	tree_ready asan --enable-werror --enable-sanitize=address,undefined
+	tree_ready asan --enable-werror --enable-lockrank --enable-sanitize=address,undefined \
+		CFLAGS='-g -O1' CXXFLAGS='-g -O1'
 	unit_programs | programs_run asan env UBSAN_OPTIONS=print_stacktrace=1
 }
 
 # Those that start threads. With address randomisation of some kernels TSan does not start.
 suite_tsan() {
 	seed 3
-	tree_ready tsan --enable-werror --enable-sanitize=thread
+	tree_ready tsan --enable-werror --enable-sanitize=thread CFLAGS='-g -O1' CXXFLAGS='-g -O1'
 	unit_programs 'pthread_create|ep_fixture' |
 		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1
 }
 
+# What ASan does not see: values that nobody has set. Leaks it has found.
 suite_valgrind() {
+	seed 4
 	unit_programs | programs_run main env CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 \
 		MRFAB_MODEL_STEPS=5000 \
-		valgrind -q --fair-sched=yes --error-exitcode=66 --leak-check=full --errors-for-leak-kinds=definite
+		valgrind -q --fair-sched=yes --error-exitcode=66 --leak-check=no
 }
 
 suite_clang() {
-	tree_configure clang --enable-werror CC=clang CXX=clang++
+	tree_configure clang --enable-werror CC=clang CXX=clang++ CFLAGS=-O1 CXXFLAGS=-O1
 	counts clang-build tree_make clang check TESTS=
 }
 
@@ -170,14 +188,23 @@ suite_docs() {
 	counts check-modes "$top/scripts/check-modes"
 }
 
-# On soft-RoCE: the functional tests, the demonstration in its two modes, some unit tests.
+# suite_rxe KERNEL SHARE [PROGRAM...]: on soft-RoCE the functional tests (all of them, or these),
+# the demonstration in its two modes, some unit tests. Every kernel runs one mode of each kind;
+# SHARE (even, odd, none) is the part of the others that this one runs where all is wanted. What
+# is random has the seed of the share.
 suite_rxe() {
-	local kernel=$1 share=$2 matrix=$2 log=$out/func.log status=0
-	[ "$fresh" = no ] || matrix=all
+	local kernel=$1 share=$2 log=$out/func.log status=0
+	shift 2
+	case $share in
+	even) seed 1 ;;
+	odd) seed 2 ;;
+	*) seed 3 ;;
+	esac
+	[ "$deep" = yes ] || share=none
 	scripts/with-rxe --kernel "$kernel" --timeout 2400 -- \
-		scripts/lib/on-rxe "$out" "$share" "$matrix" >"$log" 2>&1 </dev/null || status=$?
+		scripts/lib/on-rxe "$out" "$share" "$@" >"$log" 2>&1 </dev/null || status=$?
 	counted "$status" "$log"
-	counts check-modes "$top/scripts/check-modes" "$log"
+	! grep -q '^modes: ' "$log" || counts check-modes "$top/scripts/check-modes" "$log"
 	for log in "$out"/demo*.log "$out"/unit-*.log; do
 		counted "$(cat "${log%.log}.status")" "$log"
 	done
@@ -194,22 +221,20 @@ suite_rxe-6.12() {
 # On the newest kernel of Debian's backports: what kernels may do differently.
 suite_rxe-newest() {
 	local programs=(build/main/tests/func/f_{modes,memory,refresh,refuse,access,atomics})
-	local modes=mode0,native,raw-native,notify-virt,endpoint,event-2.3	# one of each kind
 	local on=(--kernel newest --timeout 1500 --)
 	export MRFAB_TEST_STRICT=1 MRFAB_FUNC_SHARE=quick
-	counts func scripts/with-rxe "${on[@]}" scripts/run-func "${programs[@]}" -- --mode "$modes"
+	counts func scripts/with-rxe "${on[@]}" scripts/run-func --kinds "${programs[@]}"
 }
 
-# Between two hosts; on the second kernel only where all is wanted, and in one mode.
+# Between two hosts; on the second kernel in one mode.
 suite_hosts() {
 	local on=(--hosts 2 --timeout 1800 --kernel)
 	export MRFAB_TEST_STRICT=1 MRFAB_FUNC_SHARE=quick
 	counts func-6.1 scripts/with-rxe "${on[@]}" 6.1 -- scripts/run-func --hosts
 	counts lost-6.1 scripts/with-rxe "${on[@]}" 6.1 -- build/main/tests/func/lost
 	counts commit-6.1 tests/runner/t_commit.sh build/main/tests/func/commit 6.1
-	[ "$fresh" = no ] ||
-		counts func-6.12 scripts/with-rxe "${on[@]}" 6.12 -- \
-			scripts/run-func --hosts -- --mode native
+	counts func-6.12 scripts/with-rxe "${on[@]}" 6.12 -- \
+		scripts/run-func --hosts -- --mode native
 }
 
 suite_runner() {

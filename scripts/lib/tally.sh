@@ -38,6 +38,14 @@ tally() {
 		}' "$1"
 }
 
+# How a log says how long a program took; seconds may have a fraction.
+took='^[a-z_-]+: [^ ]+ took [0-9.]+ s$'
+
+# tally_times LOG SUITE: the lines of that kind, as "SECONDS SUITE PROGRAM".
+tally_times() {
+	sed -nE "/$took/s/^[^ ]+ ([^ ]+) took ([0-9.]+) s\$/\\2 $2 \\1/p" "$1"
+}
+
 # tally_sum: adds up such lines from stdin.
 tally_sum() {
 	awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }'

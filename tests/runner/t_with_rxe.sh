@@ -431,7 +431,7 @@ t_hosts_signals() {
 
 # run_kernel KERNEL TEST...: leaves "TESTS FAILED" in $work/sum.
 run_kernel() {
-	local t
+	local t began
 	kernel=$1
 	shift
 	work=$(mktemp -d)
@@ -443,7 +443,9 @@ run_kernel() {
 	echo old >appended
 	: >gone
 	for t in "$@"; do
+		began=$SECONDS
 		"t_$t"
+		echo "t_with_rxe: $t[$kernel] took $((SECONDS - began)) s"
 	done
 	leftovers_check "in the end"
 	echo "$count $failed" >&"$sums"

@@ -21,8 +21,8 @@
 #include <rdma/fi_errno.h>
 
 #ifdef __GNUC__
-#define FI_DEPRECATED_FUNC	__attribute__((deprecated))
-#define FI_DEPRECATED_FIELD	__attribute__((deprecated))
+#define FI_DEPRECATED_FUNC __attribute__((deprecated))
+#define FI_DEPRECATED_FIELD __attribute__((deprecated))
 #define FI_FORMAT_PRINTF(string, first) \
 	__attribute__((__format__(__printf__, (string), (first))))
 #else
@@ -33,7 +33,7 @@
 
 /* keeps a provider's entry point through whole-program optimisation; gcc only */
 #if defined(__GNUC__) && !defined(__clang__)
-#define EXTERNALLY_VISIBLE	externally_visible
+#define EXTERNALLY_VISIBLE externally_visible
 #else
 #define EXTERNALLY_VISIBLE
 #endif
@@ -58,15 +58,15 @@ extern "C" {
  * Versions. An application states the API version it was written for in
  * fi_getinfo(); the numbers below are those of this header.
  */
-#define FI_MAJOR_VERSION	1
-#define FI_MINOR_VERSION	17
-#define FI_REVISION_VERSION	0
+#define FI_MAJOR_VERSION 1
+#define FI_MINOR_VERSION 17
+#define FI_REVISION_VERSION 0
 
-#define FI_VERSION(major, minor)	(((major) << 16) | (minor))
-#define FI_MAJOR(version)		((version) >> 16)
-#define FI_MINOR(version)		((version) & 0xFFFF)
-#define FI_VERSION_GE(v1, v2)		((v1) >= (v2))
-#define FI_VERSION_LT(v1, v2)		((v1) < (v2))
+#define FI_VERSION(major, minor) (((major) << 16) | (minor))
+#define FI_MAJOR(version) ((version) >> 16)
+#define FI_MINOR(version) ((version) & 0xFFFF)
+#define FI_VERSION_GE(v1, v2) ((v1) >= (v2))
+#define FI_VERSION_LT(v1, v2) ((v1) < (v2))
 
 /* the API version of the library that is loaded, as FI_VERSION() packs it */
 uint32_t fi_version(void);
@@ -102,10 +102,10 @@ typedef struct fid *fid_t;
 /* an address as the data calls take it: index or handle given by an AV */
 typedef uint64_t fi_addr_t;
 
-#define FI_ADDR_UNSPEC		((uint64_t) -1)
-#define FI_ADDR_NOTAVAIL	((uint64_t) -1)
-#define FI_KEY_NOTAVAIL		((uint64_t) -1)
-#define FI_SHARED_CONTEXT	SIZE_MAX
+#define FI_ADDR_UNSPEC ((uint64_t) -1)
+#define FI_ADDR_NOTAVAIL ((uint64_t) -1)
+#define FI_KEY_NOTAVAIL ((uint64_t) -1)
+#define FI_SHARED_CONTEXT SIZE_MAX
 
 /* a vector element counted in elements of a data type, not in bytes */
 struct fi_ioc {
@@ -119,89 +119,89 @@ struct fi_ioc {
  * again by single calls (FI_REG_MR, FI_CLAIM, FI_SYMMETRIC, ...).
  */
 /* what an endpoint can do */
-#define FI_MSG			(1ULL << 1)
-#define FI_RMA			(1ULL << 2)
-#define FI_TAGGED		(1ULL << 3)
-#define FI_ATOMIC		(1ULL << 4)
-#define FI_ATOMICS		FI_ATOMIC
-#define FI_MULTICAST		(1ULL << 5)
-#define FI_COLLECTIVE		(1ULL << 6)
+#define FI_MSG (1ULL << 1)
+#define FI_RMA (1ULL << 2)
+#define FI_TAGGED (1ULL << 3)
+#define FI_ATOMIC (1ULL << 4)
+#define FI_ATOMICS FI_ATOMIC
+#define FI_MULTICAST (1ULL << 5)
+#define FI_COLLECTIVE (1ULL << 6)
 
 /* in which direction; also the access rights of a memory region */
-#define FI_READ			(1ULL << 8)
-#define FI_WRITE		(1ULL << 9)
-#define FI_RECV			(1ULL << 10)
-#define FI_SEND			(1ULL << 11)
-#define FI_TRANSMIT		FI_SEND
-#define FI_REMOTE_READ		(1ULL << 12)
-#define FI_REMOTE_WRITE		(1ULL << 13)
+#define FI_READ (1ULL << 8)
+#define FI_WRITE (1ULL << 9)
+#define FI_RECV (1ULL << 10)
+#define FI_SEND (1ULL << 11)
+#define FI_TRANSMIT FI_SEND
+#define FI_REMOTE_READ (1ULL << 12)
+#define FI_REMOTE_WRITE (1ULL << 13)
 
 /* how one operation is carried out */
-#define FI_MULTI_RECV		(1ULL << 16)
-#define FI_REMOTE_CQ_DATA	(1ULL << 17)
-#define FI_MORE			(1ULL << 18)
-#define FI_PEEK			(1ULL << 19)
-#define FI_TRIGGER		(1ULL << 20)
-#define FI_FENCE		(1ULL << 21)
-#define FI_PRIORITY		(1ULL << 22)
-#define FI_COMPLETION		(1ULL << 24)
-#define FI_EVENT		FI_COMPLETION
-#define FI_INJECT		(1ULL << 25)
-#define FI_AFFINITY		(1ULL << 29)
-#define FI_DISCARD		(1ULL << 58)
-#define FI_CLAIM		(1ULL << 59)
+#define FI_MULTI_RECV (1ULL << 16)
+#define FI_REMOTE_CQ_DATA (1ULL << 17)
+#define FI_MORE (1ULL << 18)
+#define FI_PEEK (1ULL << 19)
+#define FI_TRIGGER (1ULL << 20)
+#define FI_FENCE (1ULL << 21)
+#define FI_PRIORITY (1ULL << 22)
+#define FI_COMPLETION (1ULL << 24)
+#define FI_EVENT FI_COMPLETION
+#define FI_INJECT (1ULL << 25)
+#define FI_AFFINITY (1ULL << 29)
+#define FI_DISCARD (1ULL << 58)
+#define FI_CLAIM (1ULL << 59)
 
 /* how far an operation has come when it completes, weakest first */
-#define FI_INJECT_COMPLETE	(1ULL << 26)
-#define FI_TRANSMIT_COMPLETE	(1ULL << 27)
-#define FI_MATCH_COMPLETE	(1ULL << 31)
-#define FI_DELIVERY_COMPLETE	(1ULL << 28)
-#define FI_COMMIT_COMPLETE	(1ULL << 30)
+#define FI_INJECT_COMPLETE (1ULL << 26)
+#define FI_TRANSMIT_COMPLETE (1ULL << 27)
+#define FI_MATCH_COMPLETE (1ULL << 31)
+#define FI_DELIVERY_COMPLETE (1ULL << 28)
+#define FI_COMMIT_COMPLETE (1ULL << 30)
 
 /* objects shared between providers */
-#define FI_PEER_TRANSFER	(1ULL << 36)
-#define FI_AV_USER_ID		(1ULL << 41)
-#define FI_PEER			(1ULL << 43)
+#define FI_PEER_TRANSFER (1ULL << 36)
+#define FI_AV_USER_ID (1ULL << 41)
+#define FI_PEER (1ULL << 43)
 
 /* device memory */
-#define FI_XPU_TRIGGER		(1ULL << 44)
-#define FI_HMEM_HOST_ALLOC	(1ULL << 45)
-#define FI_HMEM_DEVICE_ONLY	(1ULL << 46)
-#define FI_HMEM			(1ULL << 47)
+#define FI_XPU_TRIGGER (1ULL << 44)
+#define FI_HMEM_HOST_ALLOC (1ULL << 45)
+#define FI_HMEM_DEVICE_ONLY (1ULL << 46)
+#define FI_HMEM (1ULL << 47)
 
 /* further capabilities, and flags of fi_getinfo() */
-#define FI_VARIABLE_MSG		(1ULL << 48)
-#define FI_RMA_PMEM		(1ULL << 49)
-#define FI_SOURCE_ERR		(1ULL << 50)
-#define FI_LOCAL_COMM		(1ULL << 51)
-#define FI_REMOTE_COMM		(1ULL << 52)
-#define FI_SHARED_AV		(1ULL << 53)
-#define FI_PROV_ATTR_ONLY	(1ULL << 54)
-#define FI_NUMERICHOST		(1ULL << 55)
-#define FI_RMA_EVENT		(1ULL << 56)
-#define FI_SOURCE		(1ULL << 57)
-#define FI_NAMED_RX_CTX		(1ULL << 58)
-#define FI_DIRECTED_RECV	(1ULL << 59)
+#define FI_VARIABLE_MSG (1ULL << 48)
+#define FI_RMA_PMEM (1ULL << 49)
+#define FI_SOURCE_ERR (1ULL << 50)
+#define FI_LOCAL_COMM (1ULL << 51)
+#define FI_REMOTE_COMM (1ULL << 52)
+#define FI_SHARED_AV (1ULL << 53)
+#define FI_PROV_ATTR_ONLY (1ULL << 54)
+#define FI_NUMERICHOST (1ULL << 55)
+#define FI_RMA_EVENT (1ULL << 56)
+#define FI_SOURCE (1ULL << 57)
+#define FI_NAMED_RX_CTX (1ULL << 58)
+#define FI_DIRECTED_RECV (1ULL << 59)
 
 /* binding a CQ: only operations that ask for FI_COMPLETION report success */
-#define FI_SELECTIVE_COMPLETION	(1ULL << 59)
+#define FI_SELECTIVE_COMPLETION (1ULL << 59)
 
 /* marks an enum value that belongs to one provider */
-#define FI_PROV_SPECIFIC	(1U << 31)
+#define FI_PROV_SPECIFIC (1U << 31)
 
 /*
  * Mode bits: what the provider asks of the application. A provider may only ask
  * what the hints offered.
  */
-#define FI_BUFFERED_RECV	(1ULL << 51)
-#define FI_CONTEXT2		(1ULL << 52)
-#define FI_RESTRICTED_COMP	(1ULL << 53)
-#define FI_NOTIFY_FLAGS_ONLY	(1ULL << 54)
-#define FI_LOCAL_MR		(1ULL << 55)	/* before FI_MR_LOCAL, API < 1.5 */
-#define FI_RX_CQ_DATA		(1ULL << 56)
-#define FI_ASYNC_IOV		(1ULL << 57)
-#define FI_MSG_PREFIX		(1ULL << 58)
-#define FI_CONTEXT		(1ULL << 59)
+#define FI_BUFFERED_RECV (1ULL << 51)
+#define FI_CONTEXT2 (1ULL << 52)
+#define FI_RESTRICTED_COMP (1ULL << 53)
+#define FI_NOTIFY_FLAGS_ONLY (1ULL << 54)
+#define FI_LOCAL_MR (1ULL << 55)	/* before FI_MR_LOCAL, API < 1.5 */
+#define FI_RX_CQ_DATA (1ULL << 56)
+#define FI_ASYNC_IOV (1ULL << 57)
+#define FI_MSG_PREFIX (1ULL << 58)
+#define FI_CONTEXT (1ULL << 59)
 
 /*
  * mr_mode. Either one of the two legacy values, or an or of the bits; 0 is the
@@ -213,41 +213,41 @@ enum fi_mr_mode {
 	FI_MR_SCALABLE,
 };
 
-#define FI_MR_LOCAL		(1 << 2)
-#define FI_MR_RAW		(1 << 3)
-#define FI_MR_VIRT_ADDR		(1 << 4)
-#define FI_MR_ALLOCATED		(1 << 5)
-#define FI_MR_PROV_KEY		(1 << 6)
-#define FI_MR_MMU_NOTIFY	(1 << 7)
-#define FI_MR_RMA_EVENT		(1 << 8)
-#define FI_MR_ENDPOINT		(1 << 9)
-#define FI_MR_HMEM		(1 << 10)
-#define FI_MR_COLLECTIVE	(1 << 11)
+#define FI_MR_LOCAL (1 << 2)
+#define FI_MR_RAW (1 << 3)
+#define FI_MR_VIRT_ADDR (1 << 4)
+#define FI_MR_ALLOCATED (1 << 5)
+#define FI_MR_PROV_KEY (1 << 6)
+#define FI_MR_MMU_NOTIFY (1 << 7)
+#define FI_MR_RMA_EVENT (1 << 8)
+#define FI_MR_ENDPOINT (1 << 9)
+#define FI_MR_HMEM (1 << 10)
+#define FI_MR_COLLECTIVE (1 << 11)
 
 /*
  * Order guarantees of msg_order and comp_order. The letter pairs read "second
  * after first": RAW is a read after a write.
  */
-#define FI_ORDER_NONE		0ULL
-#define FI_ORDER_RAR		(1ULL << 0)
-#define FI_ORDER_RAW		(1ULL << 1)
-#define FI_ORDER_RAS		(1ULL << 2)
-#define FI_ORDER_WAR		(1ULL << 3)
-#define FI_ORDER_WAW		(1ULL << 4)
-#define FI_ORDER_WAS		(1ULL << 5)
-#define FI_ORDER_SAR		(1ULL << 6)
-#define FI_ORDER_SAW		(1ULL << 7)
-#define FI_ORDER_SAS		(1ULL << 8)
-#define FI_ORDER_STRICT		0x1FF		/* all nine */
-#define FI_ORDER_DATA		(1ULL << 16)
-#define FI_ORDER_RMA_RAR	(1ULL << 32)
-#define FI_ORDER_RMA_RAW	(1ULL << 33)
-#define FI_ORDER_RMA_WAR	(1ULL << 34)
-#define FI_ORDER_RMA_WAW	(1ULL << 35)
-#define FI_ORDER_ATOMIC_RAR	(1ULL << 36)
-#define FI_ORDER_ATOMIC_RAW	(1ULL << 37)
-#define FI_ORDER_ATOMIC_WAR	(1ULL << 38)
-#define FI_ORDER_ATOMIC_WAW	(1ULL << 39)
+#define FI_ORDER_NONE 0ULL
+#define FI_ORDER_RAR (1ULL << 0)
+#define FI_ORDER_RAW (1ULL << 1)
+#define FI_ORDER_RAS (1ULL << 2)
+#define FI_ORDER_WAR (1ULL << 3)
+#define FI_ORDER_WAW (1ULL << 4)
+#define FI_ORDER_WAS (1ULL << 5)
+#define FI_ORDER_SAR (1ULL << 6)
+#define FI_ORDER_SAW (1ULL << 7)
+#define FI_ORDER_SAS (1ULL << 8)
+#define FI_ORDER_STRICT 0x1FF		/* all nine */
+#define FI_ORDER_DATA (1ULL << 16)
+#define FI_ORDER_RMA_RAR (1ULL << 32)
+#define FI_ORDER_RMA_RAW (1ULL << 33)
+#define FI_ORDER_RMA_WAR (1ULL << 34)
+#define FI_ORDER_RMA_WAW (1ULL << 35)
+#define FI_ORDER_ATOMIC_RAR (1ULL << 36)
+#define FI_ORDER_ATOMIC_RAW (1ULL << 37)
+#define FI_ORDER_ATOMIC_WAR (1ULL << 38)
+#define FI_ORDER_ATOMIC_WAW (1ULL << 39)
 
 /* addr_format of fi_info: what src_addr and dest_addr point at */
 enum {

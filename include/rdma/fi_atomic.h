@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 /* fi_query_atomic() flags: which family; neither asks for the plain one */
-#define FI_FETCH_ATOMIC		(1ULL << 58)
-#define FI_COMPARE_ATOMIC	(1ULL << 59)
+#define FI_FETCH_ATOMIC (1ULL << 58)
+#define FI_COMPARE_ATOMIC (1ULL << 59)
 
 struct fi_atomic_attr {
 	size_t	count;		/* most elements per operation */

@@ -85,7 +85,7 @@ struct fi_ops_mr {
 };
 
 /* fi_set_ops() name under which an application supplies device copies */
-#define FI_SET_OPS_HMEM_OVERRIDE	"hmem_override_ops"
+#define FI_SET_OPS_HMEM_OVERRIDE "hmem_override_ops"
 
 /* both return bytes copied or a negated FI_E* */
 struct fi_hmem_override_ops {
@@ -104,18 +104,18 @@ struct fi_hmem_override_ops {
 /* Address vectors. */
 
 /* flags of fi_av_open(), fi_av_insert() and of AV sets */
-#define FI_BARRIER_SET		(1ULL << 40)
-#define FI_BROADCAST_SET	(1ULL << 41)
-#define FI_ALLTOALL_SET		(1ULL << 42)
-#define FI_ALLREDUCE_SET	(1ULL << 43)
-#define FI_ALLGATHER_SET	(1ULL << 44)
-#define FI_REDUCE_SCATTER_SET	(1ULL << 45)
-#define FI_REDUCE_SET		(1ULL << 46)
-#define FI_SCATTER_SET		(1ULL << 47)
-#define FI_GATHER_SET		(1ULL << 48)
-#define FI_UNIVERSE		(1ULL << 57)
-#define FI_SYNC_ERR		(1ULL << 58)
-#define FI_SYMMETRIC		(1ULL << 59)
+#define FI_BARRIER_SET (1ULL << 40)
+#define FI_BROADCAST_SET (1ULL << 41)
+#define FI_ALLTOALL_SET (1ULL << 42)
+#define FI_ALLREDUCE_SET (1ULL << 43)
+#define FI_ALLGATHER_SET (1ULL << 44)
+#define FI_REDUCE_SCATTER_SET (1ULL << 45)
+#define FI_REDUCE_SET (1ULL << 46)
+#define FI_SCATTER_SET (1ULL << 47)
+#define FI_GATHER_SET (1ULL << 48)
+#define FI_UNIVERSE (1ULL << 57)
+#define FI_SYNC_ERR (1ULL << 58)
+#define FI_SYMMETRIC (1ULL << 59)
 
 struct fi_av_attr {
 	enum fi_av_type	type;
@@ -164,7 +164,7 @@ struct fid_av {
 };
 
 /* Element types and operations of atomics and collectives. */
-#define FI_COLLECTIVE_OFFSET	256
+#define FI_COLLECTIVE_OFFSET 256
 
 enum fi_datatype {
 	FI_INT8,
@@ -259,7 +259,7 @@ struct fid_domain {
 };
 
 /* fi_domain_bind() flag: regions registered from now on report to the bound EQ */
-#define FI_REG_MR		(1ULL << 59)
+#define FI_REG_MR (1ULL << 59)
 
 static inline int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, void *context)

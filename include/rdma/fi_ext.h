@@ -21,8 +21,8 @@ extern "C" {
 #endif
 
 /* bases of the option numbers that single providers define; used negated */
-#define FI_PROV_SPECIFIC_EFA	(0xefa << 16)
-#define FI_PROV_SPECIFIC_TCP	(0x7cb << 16)
+#define FI_PROV_SPECIFIC_EFA (0xefa << 16)
+#define FI_PROV_SPECIFIC_TCP (0x7cb << 16)
 
 enum {
 	FI_OPT_EFA_RNR_RETRY = -FI_PROV_SPECIFIC_EFA,
@@ -99,7 +99,7 @@ struct fid_mem_monitor {
 };
 
 /* Log sink, for fi_open("logging"). Texts are valid during the call only. */
-#define FI_LOG_PROV_FILTERED	(1ULL << 0)
+#define FI_LOG_PROV_FILTERED (1ULL << 0)
 
 struct fi_ops_log {
 	size_t	size;

@@ -6,6 +6,6 @@
 #ifndef FI_EXT_PSM2_H
 #define FI_EXT_PSM2_H
 
-#define FI_PSM2_DISCONNECT	(FI_PROV_SPECIFIC | 1U)
+#define FI_PSM2_DISCONNECT (FI_PROV_SPECIFIC | 1U)
 
 #endif /* FI_EXT_PSM2_H */

@@ -52,8 +52,8 @@ struct row {
 		  since)
 
 #define V1_5 FI_VERSION(1, 5)
-#define V1_9 FI_VERSION(1, 9)
 
+/* Traffic classes are wishes, which nobody has to grant: any will do. */
 static const struct row rows[] = {
 	INFO(caps, BITS, MRF_CAPS_ALL, &mrf_names_caps),
 	EP(type, EQUAL, FI_EP_RDM, &mrf_names_ep_type, 0),
@@ -74,7 +74,6 @@ static const struct row rows[] = {
 	TX(size, AT_MOST, MRF_LIMIT_TX_SIZE, NULL, 0),
 	TX(iov_limit, AT_MOST, MRF_LIMIT_IOV, NULL, 0),
 	TX(rma_iov_limit, AT_MOST, MRF_LIMIT_RMA_IOV, NULL, 0),
-	TX(tclass, EQUAL, FI_TC_BEST_EFFORT, NULL, V1_9),
 	RX(caps, BITS, MRF_CAPS_RX | MRF_CAPS_RX_EXTRA, &mrf_names_caps),
 	RX(op_flags, BITS, MRF_OP_FLAGS_RX, &mrf_names_op_flags),
 	RX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order),
@@ -97,7 +96,6 @@ static const struct row rows[] = {
 	DOMAIN(auth_key_size, AT_MOST, MRF_LIMIT_AUTH_KEY, NULL, V1_5),
 	DOMAIN(max_err_data, AT_MOST, MRF_LIMIT_ERR_DATA, NULL, V1_5),
 	DOMAIN(mr_cnt, AT_MOST, MRF_LIMIT_MR_CNT, NULL, V1_5),
-	DOMAIN(tclass, EQUAL, FI_TC_BEST_EFFORT, NULL, V1_9),
 };
 
 static const void *part_of(const struct fi_info *hints, enum part part)

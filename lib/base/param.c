@@ -70,6 +70,11 @@ static const struct own_row {
 				"mrfab: What tells of changes to memory that is pinned "
 				"on demand: userfaultfd or none (default: userfaultfd)",
 				0, 0, 0 },
+	[MRF_PARAM_STRICT] = { "FI_MRFAB_STRICT", FI_PARAM_STRING,
+			       "mrfab: Whether rules of fi_mr(3) that other providers do not "
+			       "enforce are enforced, on, or only warned of, off (default: "
+			       "on)",
+			       0, 0, 0 },
 };
 
 /* Read whenever it is asked for, so that a program can try one value after the other. */

@@ -32,8 +32,8 @@
 /* Transmit and receive. */
 #define MRF_LIMIT_INJECT 256 /* bytes */
 #define MRF_LIMIT_ATOMIC_SIZE ((size_t)4096) /* bytes of all elements of one operation */
-#define MRF_LIMIT_TX_SIZE 256
-#define MRF_LIMIT_RX_SIZE 256
+#define MRF_LIMIT_TX_SIZE 2048
+#define MRF_LIMIT_RX_SIZE 2048
 #define MRF_LIMIT_IOV 8
 #define MRF_LIMIT_RMA_IOV 8
 

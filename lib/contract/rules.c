@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "contract/rules.h"
 
+#include <stdatomic.h>
+#include <strings.h>
 #include <rdma/fabric.h>
+#include "base/log.h"
+#include "base/param.h"
 
 struct rule {
 	uint32_t since;
@@ -50,4 +54,19 @@ const char *mrf_rule_text(enum mrf_rule rule)
 const char *mrf_rule_section(enum mrf_rule rule)
 {
 	return rules[rule].section;
+}
+
+bool mrf_rule_strict(void)
+{
+	static atomic_bool said;
+	const char *how = mrf_param_str(MRF_PARAM_STRICT);
+
+	if (!how || !*how || !strcasecmp(how, "on"))
+		return true;
+	if (!strcasecmp(how, "off"))
+		return false;
+	if (!atomic_exchange(&said, true))
+		mrf_warn(FI_LOG_CORE, 5904,
+			 "FI_MRFAB_STRICT=\"%.64s\": must be on or off; on is in force", how);
+	return true;
 }

@@ -54,4 +54,11 @@ static inline bool mrf_rule_region_closes_first(uint32_t api)
 	return mrf_rule_holds(MRF_RULE_REGION_FIRST, api);
 }
 
+/*
+ * FI_MRFAB_STRICT: true unless it is "off". What is not is then only warned of: a region
+ * that closes before the counters and endpoints that it is bound to, where the version wants
+ * it the other way round.
+ */
+bool mrf_rule_strict(void);
+
 #endif

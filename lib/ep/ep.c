@@ -215,9 +215,16 @@ static void init_fid(struct mrf_ep *ep, void *context)
 
 #define DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
+/*
+ * Directions of messages, without FI_MSG or FI_TAGGED: there is nothing that they ask for, and
+ * programs name FI_RECV so that a queue for receives makes progress.
+ */
+#define MESSAGES (FI_SEND | FI_RECV)
+
 /* Nothing said is everything, and no direction is every direction. */
 static uint64_t all_caps(uint64_t caps)
 {
+	caps &= ~MESSAGES;
 	if (!caps)
 		return MRF_CAPS;
 	return caps & (FI_RMA | FI_ATOMIC) && !(caps & DIRECTIONS) ? caps | DIRECTIONS : caps;
@@ -253,10 +260,10 @@ static int check_info(const struct fi_info *info, struct fid_ep **out)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4058,
 				  "%zu transmit and %zu receive contexts: at most one each",
 				  info->ep_attr->tx_ctx_cnt, info->ep_attr->rx_ctx_cnt);
-	if (info->caps & ~MRF_CAPS_ALL)
+	if (info->caps & ~(MRF_CAPS_ALL | MESSAGES))
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps %#lx: %#lx not offered",
 				  (unsigned long)info->caps,
-				  (unsigned long)(info->caps & ~MRF_CAPS_ALL));
+				  (unsigned long)(info->caps & ~(MRF_CAPS_ALL | MESSAGES)));
 	return 0;
 }
 

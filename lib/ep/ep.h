@@ -18,6 +18,7 @@
 #include "auth/nonce.h"
 #include "base/idmap.h"
 #include "base/lock.h"
+#include "contract/limits.h"
 #include "domain/domain.h"
 #include "ep/agent.h"
 #include "ep/op.h"
@@ -27,7 +28,9 @@
 #include "obj/eq.h"
 #include "verbs/vqp.h"
 
-#define MRF_EP_OPS 512	   /* operations that an endpoint takes before -FI_EAGAIN */
+/* Operations that an endpoint takes before -FI_EAGAIN; those that its queue pairs have no
+ * room for wait in the peers' queues. */
+#define MRF_EP_OPS MRF_LIMIT_TX_SIZE
 #define MRF_EP_SCQ 4095	   /* work requests in flight on all connections of an endpoint */
 #define MRF_CONN_RING 256  /* ... on one connection */
 
@@ -55,14 +58,14 @@ struct mrf_ep {
 	atomic_bool short_atomic[3]; /* by family: may they */
 	atomic_bool short_silent;    /* no completion when they succeed */
 
-	/* bindings; immutable after enable */
+	/* bindings; immutable after enable, but for counters, which need lock, too */
 	struct mrf_av *av;
 	struct mrf_cq *tx_cq;
 	struct mrf_cq *rx_cq;
 	struct mrf_cntr *wr_cntr;
 	struct mrf_cntr *rd_cntr;
 	bool selective;		/* tx_cq bound with FI_SELECTIVE_COMPLETION */
-	struct mrf_hold hold_av, hold_tx, hold_rx, hold_wr, hold_rd, hold_eq;
+	struct mrf_hold hold_av, hold_tx, hold_rx, hold_wr, hold_rd, hold_rem, hold_eq;
 	struct mrf_wait_link link_tx, link_rx, link_wr, link_rd;
 	struct mrf_source source;
 

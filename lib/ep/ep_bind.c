@@ -74,38 +74,100 @@ static int bind_cq(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	return ret;
 }
 
-#define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+#define CNTR_FLAGS \
+	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-static int bind_one_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, struct mrf_cntr **slot,
-			 struct mrf_hold *hold, struct mrf_wait_link *link)
+/* False: there are operations of which it would count only a part. */
+static bool set_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
-	int ret = bind_wait(ep, mrf_cntr_wait(cntr), link);
+	bool idle;
 
+	mrf_lock_take(&ep->lock);
+	idle = !ep->nops;
+	if (idle && (flags & FI_WRITE))
+		ep->wr_cntr = cntr;
+	if (idle && (flags & FI_READ))
+		ep->rd_cntr = cntr;
+	mrf_lock_release(&ep->lock);
+	return idle;
+}
+
+static int link_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
+{
+	struct mrf_wait *wait = mrf_cntr_wait(cntr);
+	int ret = flags & FI_WRITE ? bind_wait(ep, wait, &ep->link_wr) : 0;
+
+	if (!ret && (flags & FI_READ))
+		ret = bind_wait(ep, wait, &ep->link_rd);
+	if (ret || set_cntr(ep, cntr, flags))
+		return ret;
+	return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4062,
+			  "a counter cannot be bound while operations of the endpoint are under "
+			  "way: it would count only some of them");
+}
+
+/* What the endpoint itself does. */
+static int bind_own(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
+{
+	int ret = link_cntr(ep, cntr, flags);
+
+	if (ret && (flags & FI_WRITE))
+		mrf_wait_unlink(&ep->link_wr);
+	if (ret && (flags & FI_READ))
+		mrf_wait_unlink(&ep->link_rd);
 	if (ret)
 		return ret;
-	*slot = cntr;
-	mrf_obj_hold(hold, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
+	if (flags & FI_WRITE)
+		mrf_obj_hold(&ep->hold_wr, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
+	if (flags & FI_READ)
+		mrf_obj_hold(&ep->hold_rd, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
 	return 0;
+}
+
+static int check_remote(const struct mrf_ep *ep, uint64_t flags)
+{
+	if (!(flags & FI_REMOTE_WRITE) || (ep->caps & FI_RMA_EVENT))
+		return 0;
+	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4064,
+			  "fi_ep_bind(counter, FI_REMOTE_WRITE): the endpoint was opened without "
+			  "FI_RMA_EVENT, so it is not told of writes by peers: ask for it in "
+			  "hints->caps");
+}
+
+/* What peers do. The device alone sees their reads, and reports them to nobody. */
+static void bind_remote(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
+{
+	if (flags & FI_REMOTE_READ)
+		mrf_warn(FI_LOG_EP_CTRL, 4063,
+			 "fi_ep_bind(counter, FI_REMOTE_READ): accepted, but it does not count "
+			 "reads by peers: the device does not report them");
+	if (!(flags & FI_REMOTE_WRITE))
+		return;
+	mrf_mr_port_count(&ep->domain->space, &ep->port, cntr);
+	mrf_obj_hold(&ep->hold_rem, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
 }
 
 static int bind_cntr(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 {
 	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
-	int ret = 0;
+	int ret;
 
 	if (mrf_cntr_domain(cntr) != &ep->domain->fid)
 		return other_domain("the counter");
 	if (!flags || (flags & ~CNTR_FLAGS))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4043,
-				  "flags %#lx: an endpoint's counter counts FI_READ, FI_WRITE "
-				  "(what peers do is counted by region, see fi_mr_bind)",
+				  "flags %#lx: an endpoint's counter is bound with FI_READ, "
+				  "FI_WRITE, FI_SEND, FI_RECV, FI_REMOTE_READ, "
+				  "FI_REMOTE_WRITE",
 				  (unsigned long)flags);
-	if ((flags & FI_WRITE && ep->wr_cntr) || (flags & FI_READ && ep->rd_cntr))
+	if ((flags & FI_WRITE && ep->wr_cntr) || (flags & FI_READ && ep->rd_cntr) ||
+	    (flags & FI_REMOTE_WRITE && ep->hold_rem.target))
 		return bound_already("a counter for this");
-	if (flags & FI_WRITE)
-		ret = bind_one_cntr(ep, cntr, &ep->wr_cntr, &ep->hold_wr, &ep->link_wr);
-	if (!ret && (flags & FI_READ))
-		ret = bind_one_cntr(ep, cntr, &ep->rd_cntr, &ep->hold_rd, &ep->link_rd);
+	ret = check_remote(ep, flags);
+	if (!ret)
+		ret = bind_own(ep, cntr, flags & (FI_READ | FI_WRITE));
+	if (!ret)
+		bind_remote(ep, cntr, flags);
 	return ret;
 }
 
@@ -123,7 +185,7 @@ static int bind_eq(struct mrf_ep *ep, struct fid *fid)
 
 static int bind_any(struct mrf_ep *ep, struct fid *bfid, uint64_t flags)
 {
-	if (ep->enabled)
+	if (ep->enabled && bfid->fclass != FI_CLASS_CNTR)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4045,
 				  "bind a %s before the endpoint is enabled",
 				  mrf_obj_class_name(bfid->fclass));
@@ -172,5 +234,6 @@ void mrf_ep_drop_all(struct mrf_ep *ep)
 	mrf_obj_drop(&ep->hold_rx);
 	mrf_obj_drop(&ep->hold_wr);
 	mrf_obj_drop(&ep->hold_rd);
+	mrf_obj_drop(&ep->hold_rem);
 	mrf_obj_drop(&ep->hold_eq);
 }

@@ -140,6 +140,8 @@ struct mrf_mr_port {
 	struct mrf_obj *ep;
 	struct mrf_mr_group *group; /* those with the same key; NULL: with the domain's */
 	struct mrf_mr_class *class; /* in which its peers meet regions: mr/face.h */
+	/* Counts what peers write through it to any region; NULL: none. Guarded by space->lock. */
+	struct mrf_cntr *writes;
 };
 
 /*
@@ -304,8 +306,16 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 		  struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
 /*
+ * From now on cntr counts what peers write through the endpoint at port, as far as the
+ * regions have numbers. It outlives the port. Once.
+ */
+struct mrf_cntr;
+void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port,
+		       struct mrf_cntr *cntr);
+
+/*
  * A peer's operation through the endpoint at port has modified the region that has this
- * number: its counters count it. Numbers that peers made up count nothing. Agent thread.
+ * number: its counters and the port's count it. Numbers that peers made up count nothing. Agent thread.
  */
 void mrf_mr_event(struct mrf_mr_space *space, uint32_t number,
 		  const struct mrf_mr_port *port);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
@@ -40,6 +41,7 @@ int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
 	if (ret)
 		return ret;
 	port->ep = ep;
+	port->writes = NULL;
 	mrf_list_init(&port->bonds);
 	mrf_lock_take(&space->lock);
 	mrf_list_add_tail(&port->node, &space->ports);
@@ -175,8 +177,23 @@ static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 	name_endpoint(port, name, sizeof(name));
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3063,
 			  "fi_close(region %p): is bound to endpoint %s, which has to be "
-			  "closed first (before API version 2.3)",
+			  "closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
 			  (const void *)mr, name);
+}
+
+bool mrf_mr_lets_go(const struct mrf_mr *mr, const char *bound_to)
+{
+	static atomic_bool said;
+
+	if (mrf_rule_strict())
+		return false;
+	if (!atomic_exchange(&said, true))
+		mrf_warn(FI_LOG_MR, 3065,
+			 "fi_close(region %p): is unbound from the %s that it is bound to, which "
+			 "fi_mr(3) wants closed first before API version 2.3 (FI_MRFAB_STRICT=off; "
+			 "said once)",
+			 (const void *)mr, bound_to);
+	return true;
 }
 
 int mrf_mr_bound(struct mrf_mr *mr)
@@ -185,7 +202,8 @@ int mrf_mr_bound(struct mrf_mr *mr)
 	int ret = mrf_mr_event_busy(mr);
 
 	if (ret || mrf_list_empty(&mr->bonds) ||
-	    mrf_rule_region_closes_first(mr->space->api_version))
+	    mrf_rule_region_closes_first(mr->space->api_version) ||
+	    mrf_mr_lets_go(mr, "endpoint"))
 		return ret;
 	bond = mrf_list_entry(mr->bonds.next, struct mrf_mr_bond, mine);
 	return refuse_close(mr, bond->port);

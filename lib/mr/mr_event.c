@@ -84,7 +84,17 @@ void mrf_mr_event(struct mrf_mr_space *space, uint32_t number,
 		mrf_list_each(node, &event->counters)
 			mrf_cntr_add(mrf_list_entry(node, struct mrf_mr_meter, mine)->cntr,
 				     1);
+		if (port->writes)
+			mrf_cntr_add(port->writes, 1);
 	}
+	mrf_lock_release(&space->lock);
+}
+
+void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port,
+		       struct mrf_cntr *cntr)
+{
+	mrf_lock_take(&space->lock);
+	port->writes = cntr;
 	mrf_lock_release(&space->lock);
 }
 
@@ -228,16 +238,30 @@ int mrf_mr_event_busy(const struct mrf_mr *mr)
 	const struct mrf_mr_meter *meter;
 
 	if (!mr->event || mrf_list_empty(&mr->event->counters) ||
-	    mrf_rule_region_closes_first(mr->space->api_version))
+	    mrf_rule_region_closes_first(mr->space->api_version) ||
+	    mrf_mr_lets_go(mr, "counter"))
 		return 0;
 	meter = mrf_list_entry(mr->event->counters.next, struct mrf_mr_meter, mine);
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3239,
 			  "fi_close(region %p): is bound to counter %p, which has to be closed "
-			  "first (before API version 2.3)",
+			  "first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
 			  (const void *)mr, (void *)mrf_cntr_obj(meter->cntr)->fid);
 }
 
-/* Only where regions close first can there be a counter still. */
+/* Does any endpoint count what is written through it? */
+static bool ports_count_locked(const struct mrf_mr_space *space)
+{
+	mrf_list_each(node, &space->ports) {
+		if (mrf_list_entry(node, struct mrf_mr_port, node)->writes)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What peers know to be written is counted before the region's number is gone. Only where
+ * regions close first can it have a counter still.
+ */
 static void settle(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
@@ -245,7 +269,7 @@ static void settle(struct mrf_mr *mr)
 	void *arg = NULL;
 
 	mrf_lock_take(&space->lock);
-	if (!mrf_list_empty(&mr->event->counters)) {
+	if (!mrf_list_empty(&mr->event->counters) || ports_count_locked(space)) {
 		call = space->settle;
 		arg = space->settle_arg;
 	}

@@ -131,6 +131,11 @@ int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr);
 int mrf_mr_bound(struct mrf_mr *mr);
 /* Unbinds a region of which nothing else is left from its endpoints. No lock held. */
 void mrf_mr_unbind(struct mrf_mr *mr);
+/*
+ * May it close before what it is bound to (a counter or an endpoint) though its version has
+ * the other order? With FI_MRFAB_STRICT=off, after a warning.
+ */
+bool mrf_mr_lets_go(const struct mrf_mr *mr, const char *bound_to);
 
 /* --- mr_event: counters ------------------------------------------------------------- */
 

@@ -40,6 +40,16 @@ source_of()
 	echo 'extern int t_headers_something;'
 }
 
+# Tools such as CMake's finders read constants with "#define NAME value": one blank, no tab.
+defines_have_one_blank()
+{
+	checks=$((checks + 1))
+	bad=$(grep -nE '^[[:space:]]*#[[:space:]]*define' -r "$inc/rdma" |
+		grep -vE ':#define [A-Za-z0-9_]+(\([^)]*\))?( [^[:space:]].*)?$') || return 0
+	fault "defines without exactly one blank before name and value:"
+	echo "$bad" | head -n 20
+}
+
 # works COMPILER SUFFIX - is it there, and does it compile anything?
 works()
 {
@@ -157,6 +167,8 @@ compilers()
 {
 	printf '%s\n' "$@" | awk 'NF && !seen[$0]++'
 }
+
+defines_have_one_blank
 
 compilers "${CC:-}" gcc clang >"$tmp/cc"
 compilers "${CXX:-}" g++ clang++ >"$tmp/cxx"

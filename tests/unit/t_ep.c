@@ -634,6 +634,65 @@ START_TEST(ep_is_not_usable_before_it_is_enabled)
 }
 END_TEST
 
+/* Named by programs that want a queue for receives to make progress. */
+START_TEST(ep_directions_of_messages_alone_ask_for_nothing)
+{
+	static const uint64_t more[] = { FI_RECV, FI_SEND, FI_SEND | FI_RECV };
+	struct fid_ep *ep;
+	struct node n;
+	size_t i;
+
+	node_open(&n, NULL);
+	for (i = 0; i < MRF_ARRAY_SIZE(more); i++) {
+		n.info->caps |= more[i];
+		n.info->tx_attr->caps |= more[i];
+		n.info->rx_attr->caps |= more[i];
+		ck_assert_int_eq(fi_endpoint(n.domain, n.info, &ep, NULL), 0);
+		ck_assert_uint_eq(mrf_ep_of(&ep->fid)->caps & more[i], 0);
+		must_close(&ep->fid);
+	}
+	n.info->caps |= FI_MSG;
+	ck_assert_int_eq(fi_endpoint(n.domain, n.info, &ep, NULL), -FI_EINVAL);
+	node_close(&n);
+}
+END_TEST
+
+START_TEST(ep_counter_can_be_bound_when_it_is_enabled_and_nothing_is_under_way)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *wr, *rd;
+
+	pair_open(&p, PLAIN);
+	ck_assert_int_eq(fi_cntr_open(p.a.domain, &attr, &wr, NULL), 0);
+	ck_assert_int_eq(fi_cntr_open(p.a.domain, &attr, &rd, NULL), 0);
+	pair_write(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	fake_hold(true);
+	pair_write(&p, 0, 8);
+	ck_assert_int_eq(fi_ep_bind(p.a.ep, &wr->fid, FI_WRITE), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_ep_bind(p.a.ep, &wr->fid, FI_WRITE | FI_READ), -FI_EOPBADSTATE);
+	fake_hold(false);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert_int_eq(fi_ep_bind(p.a.ep, &wr->fid, FI_WRITE), 0);
+	ck_assert_int_eq(fi_ep_bind(p.a.ep, &wr->fid, FI_WRITE), -FI_EINVAL);
+	ck_assert_int_eq(fi_ep_bind(p.a.ep, &rd->fid, FI_READ), 0);
+	pair_write(&p, 0, 8);
+	pair_write(&p, 8, 8);
+	pair_read(&p, 16, 8);
+	/* The counter alone moves the endpoint. */
+	ck_assert_int_eq(fi_cntr_wait(wr, 2, LONG_MS), 0);
+	ck_assert_int_eq(fi_cntr_wait(rd, 1, LONG_MS), 0);
+	ck_assert_uint_eq(fi_cntr_read(wr), 2);
+	ck_assert_uint_eq(fi_cntr_read(rd), 1);
+	ck_assert_int_eq(fi_close(&wr->fid), -FI_EBUSY);
+	must_close(&p.a.ep->fid);
+	p.a.ep = NULL;
+	must_close(&wr->fid);
+	must_close(&rd->fid);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(ep_counter_that_cannot_count_all_of_it_counts_nothing)
 {
 	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
@@ -760,6 +819,8 @@ START_TEST(ep_full_queue_says_again_and_moves_without_the_cq_being_read)
 	while (!fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p))
 		n++;
 	ck_assert_int_eq(n, MRF_EP_OPS);
+	ck_assert_int_ge(MRF_EP_OPS, MRF_LIMIT_TX_SIZE);
+	ck_assert_int_ge(MRF_EP_OPS, 2048);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p),
 			 -FI_EAGAIN);
 	ck_assert_int_eq(p.a.ep->ops->tx_size_left(p.a.ep), 0);
@@ -1140,6 +1201,8 @@ static TCase *tcase_transfer(void)
 	tcase_add_test(tc, ep_ends_a_look_at_a_queue_that_never_gets_empty);
 	tcase_add_test(tc, ep_is_not_opened_without_a_place_for_it);
 	tcase_add_test(tc, ep_is_not_usable_before_it_is_enabled);
+	tcase_add_test(tc, ep_directions_of_messages_alone_ask_for_nothing);
+	tcase_add_test(tc, ep_counter_can_be_bound_when_it_is_enabled_and_nothing_is_under_way);
 	tcase_add_test(tc, ep_counter_that_cannot_count_all_of_it_counts_nothing);
 	tcase_add_test(tc, ep_flags_may_change_while_others_write);
 	tcase_add_test(tc, ep_is_bound_and_enabled_once_however_many_try);

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include "base/param.h"
 #include "contract/limits.h"
 #include "ep_fixture.h"
 #include "proto/rawkey.h"
@@ -603,6 +604,102 @@ START_TEST(event_wakes_who_waits_for_the_counter)
 }
 END_TEST
 
+/* --- counters of endpoints --------------------------------------------------------- */
+
+/* As many as regions of the domain count, whatever region it is. */
+START_TEST(event_counter_of_the_endpoint_counts_every_write_by_peers)
+{
+	struct fid_cntr *all = NULL;
+	uint64_t n = 0;
+	size_t i;
+
+	open_counted(modes[_i]);
+	all = open_cntr();
+	ck_assert_int_eq(fi_ep_bind(p.b.ep, &all->fid, FI_REMOTE_WRITE), 0);
+	ck_assert_int_eq(fi_ep_bind(p.b.ep, &all->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+	for (i = 0; i < MRF_ARRAY_SIZE(sizes); i++) {
+		write_ok(0, sizes[i]);
+		n++;
+	}
+	pair_read(&p, 0, 64);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	want_count(n);
+	ck_assert_uint_eq(fi_cntr_read(all), n);
+	ck_assert_int_eq(fi_cntr_wait(all, n, LONG_MS), 0);
+	ck_assert_int_eq(fi_close(&all->fid), -FI_EBUSY);
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
+	must_close(&all->fid);
+	must_close(&cntr->fid);
+	pair_close(&p);
+}
+END_TEST
+
+/* No counter is bound to the region: what is known to be written counts though it closes. */
+START_TEST(event_counter_of_the_endpoint_has_all_when_the_region_is_closed)
+{
+	struct node_opt opt = { .mr_mode = _i ? FI_MR_ALLOCATED : 0, .caps = CAPS };
+	struct fid_cntr *all;
+
+	pair_open(&p, &opt);
+	all = open_cntr();
+	ck_assert_int_eq(fi_ep_bind(p.b.ep, &all->fid, FI_REMOTE_WRITE), 0);
+	write_ok(0, 64);
+	write_ok(64, 64);
+	must_close(&p.mr->fid);
+	p.mr = NULL;
+	ck_assert_uint_eq(fi_cntr_read(all), 2);
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
+	must_close(&all->fid);
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(event_counter_of_the_endpoint_needs_the_capability)
+{
+	struct fid_cntr *all;
+
+	fixture_log();
+	pair_open(&p, PLAIN);
+	all = open_cntr();
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_ep_bind(p.b.ep, &all->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS);
+	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-E4064"));
+	ck_assert_ptr_nonnull(strstr(cap.text, "FI_RMA_EVENT"));
+	must_close(&all->fid);
+	pair_close(&p);
+}
+END_TEST
+
+/* Taken, and never counts; that is said. */
+START_TEST(event_counter_of_the_endpoint_does_not_see_reads_and_says_so)
+{
+	struct fid_cntr *all;
+
+	fixture_log();
+	open_counted(FI_MR_ALLOCATED);
+	all = open_cntr();
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_ep_bind(p.b.ep, &all->fid,
+				    FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SEND | FI_RECV),
+			 0);
+	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-W4063"));
+	ck_assert_uint_eq(unit_lines(cap.text), 1);
+	pair_read(&p, 0, 64);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	write_ok(0, 64);
+	want_count(1);
+	ck_assert_uint_eq(fi_cntr_read(all), 1);
+	ck_assert_int_eq(fi_ep_bind(p.b.ep, &all->fid, FI_MULTI_RECV), -FI_EBADFLAGS);
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
+	must_close(&all->fid);
+	must_close(&cntr->fid);
+	pair_close(&p);
+}
+END_TEST
+
 /* --- closing ---------------------------------------------------------------------- */
 
 static void open_bound(uint32_t api)
@@ -802,6 +899,55 @@ START_TEST(event_target_that_refuses_data_and_takes_none_any_more_is_done_with)
 }
 END_TEST
 
+/* Region, endpoint, counter: up to API version 2.2 only where FI_MRFAB_STRICT says so. */
+START_TEST(close_in_any_order_is_warned_of_when_it_is_not_strict)
+{
+	fixture_log();
+	setenv("FI_MRFAB_STRICT", "OFF", 1);
+	mrf_param_reload();
+	open_counted(FI_MR_ENDPOINT | FI_MR_RMA_EVENT | (_i ? FI_MR_ALLOCATED : 0));
+	write_ok(0, 64);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&p.mr->fid), 0);
+	reg_counted();
+	ck_assert_int_eq(fi_close(&p.mr->fid), 0);
+	unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(cap.text), 1);
+	ck_assert_ptr_nonnull(strstr(cap.text, "<warn> MRF-W3065"));
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	/* Closed it is, for peers and for what it was bound to. */
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p), 0);
+	want_err(&p.a, &p, FI_EKEYREJECTED, NULL);
+	p.mr = NULL;
+	must_close(&cntr->fid);
+	pair_close(&p);
+	unsetenv("FI_MRFAB_STRICT");
+	mrf_param_reload();
+}
+END_TEST
+
+START_TEST(close_order_is_strict_unless_it_is_off)
+{
+	static const char *const values[] = { "on", "", "no", "2" };
+	size_t i;
+
+	fixture_log();
+	for (i = 0; i < MRF_ARRAY_SIZE(values); i++) {
+		setenv("FI_MRFAB_STRICT", values[i], 1);
+		mrf_param_reload();
+		open_counted(0);
+		unit_capture(&cap);
+		ck_assert_int_eq(fi_close(&p.mr->fid), -FI_EBUSY);
+		unit_captured(&cap);
+		ck_assert_ptr_nonnull(strstr(cap.text, "MRF-E3239"));
+		ck_assert_int_eq(i == 2, !!strstr(cap.text, "MRF-W5904")); /* said once */
+		close_counted();
+	}
+	unsetenv("FI_MRFAB_STRICT");
+	mrf_param_reload();
+}
+END_TEST
+
 static TCase *tcase_count(void)
 {
 	TCase *tc = tcase_create("count");
@@ -817,6 +963,12 @@ static TCase *tcase_count(void)
 	tcase_add_loop_test(
 		tc, event_is_counted_by_what_the_endpoint_that_is_reached_was_opened_with, 0, 2);
 	tcase_add_loop_test(tc, event_data_of_the_application_come_beside_the_count, 0, NMODES);
+	tcase_add_loop_test(tc, event_counter_of_the_endpoint_counts_every_write_by_peers, 0,
+			    NMODES);
+	tcase_add_loop_test(
+		tc, event_counter_of_the_endpoint_has_all_when_the_region_is_closed, 0, 2);
+	tcase_add_test(tc, event_counter_of_the_endpoint_needs_the_capability);
+	tcase_add_test(tc, event_counter_of_the_endpoint_does_not_see_reads_and_says_so);
 	return tc;
 }
 
@@ -849,6 +1001,8 @@ static TCase *tcase_close(void)
 	tcase_add_loop_test(tc, close_before_api_2_3_goes_from_the_endpoint_to_the_region, 0,
 			    2);
 	tcase_add_test(tc, close_from_api_2_3_on_goes_from_the_region_to_the_endpoint);
+	tcase_add_loop_test(tc, close_in_any_order_is_warned_of_when_it_is_not_strict, 0, 2);
+	tcase_add_test(tc, close_order_is_strict_unless_it_is_off);
 	tcase_add_test(tc, close_returns_when_all_is_counted);
 	tcase_add_loop_test(tc, close_of_the_endpoint_returns_when_all_is_counted, 0, 2);
 	tcase_add_loop_test(tc, close_counts_what_the_agent_was_not_woken_for, 0, 2);

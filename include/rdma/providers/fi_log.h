@@ -107,8 +107,8 @@ void fi_log(const struct fi_provider *prov, enum fi_log_level level,
 #define FI_DBG_TRACE(prov, subsystem, ...) \
 	FI_LOG(prov, FI_LOG_TRACE, subsystem, __VA_ARGS__)
 #else
-#define FI_DBG(prov, subsystem, ...)		do { } while (0)
-#define FI_DBG_TRACE(prov, subsystem, ...)	do { } while (0)
+#define FI_DBG(prov, subsystem, ...) do { } while (0)
+#define FI_DBG_TRACE(prov, subsystem, ...) do { } while (0)
 #endif
 
 #ifdef __cplusplus

@@ -13,8 +13,8 @@ extern "C" {
 #endif
 
 /* file names of loadable providers end in FI_LIB_SUFFIX: NAME-fi.so */
-#define FI_LIB_EXTENSION	"fi"
-#define FI_LIB_SUFFIX		FI_LIB_EXTENSION ".so"
+#define FI_LIB_EXTENSION "fi"
+#define FI_LIB_SUFFIX FI_LIB_EXTENSION ".so"
 
 /* head of a loadable provider's entry point */
 #define FI_EXT_INI \

@@ -5,8 +5,7 @@ tools_mrfab_info_CPPFLAGS = -include config.h -I$(top_builddir) -I$(top_srcdir)/
 tools_mrfab_info_LDADD = libmrfab.la
 
 # What scripts/demo runs, and the example in the README.
-noinst_PROGRAMS += tools/mrfab_demo
+bin_PROGRAMS += tools/mrfab_demo
 tools_mrfab_demo_SOURCES = tools/mrfab_demo.c
 tools_mrfab_demo_CPPFLAGS = -I$(top_srcdir)/include
 tools_mrfab_demo_LDADD = libmrfab.la
-tools_mrfab_demo_LDFLAGS = $(AM_LDFLAGS) -no-install

@@ -157,7 +157,7 @@ static int refuse_no_device(int err)
 	return mrf_refuse(
 		FI_ENODATA, FI_LOG_FABRIC, 1040,
 		"no soft-RoCE device%s: modprobe rdma_rxe; rdma link add rxe0 type rxe "
-		"netdev INTERFACE; or run the program under scripts/with-rxe",
+		"netdev INTERFACE; or run the program with mrfab_with_rxe",
 		err ? " (RDMA is not loaded)" : "");
 }
 

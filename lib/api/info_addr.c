@@ -364,7 +364,7 @@ unsigned mrf_info_match(const struct mrf_info_query *query,
 
 	memset(match, 0, sizeof(*match));
 	if (path->state != MRF_VNL_USABLE) {
-		snprintf(why, len, "%s", mrf_vnl_state_text(path->state));
+		mrf_vnl_why(path, why, len);
 		return 1040 + (unsigned)path->state;
 	}
 	code = match_names(query, path, why, len);

@@ -24,6 +24,7 @@ struct mrf_vnl_source mrf_vnl_source = {
 	.ifaddrs = mrf_vnl_kernel_ifaddrs,
 };
 
+/* Those that name no interface. */
 static const char *const state_texts[MRF_VNL_STATES] = {
 	[MRF_VNL_USABLE] = "usable",
 	[MRF_VNL_NO_DRIVER] = "the kernel does not tell its driver: modprobe ib_uverbs",
@@ -33,15 +34,25 @@ static const char *const state_texts[MRF_VNL_STATES] = {
 	[MRF_VNL_LOOPBACK] =
 		"it is on a loopback interface, where rdma_cm does not work: "
 		"put the rxe link on another one (a dummy will do)",
-	[MRF_VNL_PORT_DOWN] = "its port is not active: ip link set dev INTERFACE up",
-	[MRF_VNL_NO_ADDRESS] =
-		"its network interface has no IP address but link-local ones: "
-		"ip address add ADDRESS/PREFIX dev INTERFACE",
 };
 
-const char *mrf_vnl_state_text(enum mrf_vnl_state state)
+void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len)
 {
-	return state_texts[state];
+	const char *netdev = path->dev.netdev;
+
+	switch (path->state) {
+	case MRF_VNL_PORT_DOWN:
+		snprintf(why, len, "its port is not active: ip link set dev %s up", netdev);
+		return;
+	case MRF_VNL_NO_ADDRESS:
+		snprintf(why, len,
+			 "%s has no IP address but link-local ones: ip address add "
+			 "ADDRESS/PREFIX dev %s",
+			 netdev, netdev);
+		return;
+	default:
+		snprintf(why, len, "%s", state_texts[path->state]);
+	}
 }
 
 /* --- asking the kernel for devices ----------------------------------------- */

@@ -26,9 +26,6 @@ enum mrf_vnl_state {
 	MRF_VNL_STATES
 };
 
-/* One sentence; what to do about it included. */
-const char *mrf_vnl_state_text(enum mrf_vnl_state state);
-
 /* A device as the kernel describes it. */
 struct mrf_vnl_dev {
 	char name[64];	 /* "rxe0" */
@@ -61,6 +58,9 @@ struct mrf_vnl_path {
 	union mrf_vnl_addr addr; /* zeroed unless USABLE */
 	unsigned prefix;
 };
+
+/* Writes the state in one sentence; what to do about it included. */
+void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len);
 
 struct mrf_vnl_source {
 	/* Both return 0 and a malloc'ed array (NULL when *count is 0), or -FI_E*. */

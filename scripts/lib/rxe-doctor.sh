@@ -120,7 +120,7 @@ doctor_guest() {
 	local missing accel=tcg v kernels=
 	missing=$(vm_requirements | paste -sd ' ')
 	[ -z "$missing" ]
-	doctor_line $? vm "programs for the guest${missing:+: $missing}" "scripts/deps rxe, as root"
+	doctor_line $? vm "programs for the guest${missing:+: $missing}" "$deps rxe, as root"
 	[ -r /usr/share/qemu/qboot.rom ]
 	doctor_note $? "qboot.rom (a faster boot)" "no qboot.rom (a faster boot)" "package qemu-system-data"
 	for v in "$cache"/[0-9]*/vmlinux; do

@@ -40,7 +40,7 @@ vm_requirements() {
 vm_prepare() {
 	local missing
 	missing=$(vm_requirements | tr '\n' ' ')
-	[ -z "$missing" ] || die "missing: ${missing}-> run scripts/deps rxe as root"
+	[ -z "$missing" ] || die "missing: ${missing}-> run $deps rxe as root"
 	share_check
 	kernel_prepare "$kernel_wanted"
 }

@@ -147,6 +147,7 @@ suite_install() {
 	counts consumer-c consumer "${CC:-cc}" "$top/tests/api/t_consumer.c"
 	counts consumer-c++ consumer "${CXX:-c++}" "$top/tests/api/t_consumer.cpp"
 	counts symbols sh "$top/tests/api/t_symbols.sh" "$root/lib/libmrfab.so"
+	counts with-rxe "$root/bin/mrfab_with_rxe" --doctor
 	counts make-uninstall make -C "$top/build/main" uninstall
 	counts nothing-left nothing_below "$root"
 }

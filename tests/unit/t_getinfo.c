@@ -911,6 +911,7 @@ START_TEST(getinfo_without_a_device_says_what_to_do)
 	log_level("warn");
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_has("MRF-E1040", "modprobe rdma_rxe; rdma link add");
+	ck_has("MRF-E1040", "mrfab_with_rxe");
 	devs_err = -FI_ENOSYS;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_has("MRF-E1040", "RDMA is not loaded");

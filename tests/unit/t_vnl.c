@@ -207,10 +207,19 @@ END_TEST
 
 START_TEST(vnl_has_a_sentence_for_every_state)
 {
+	struct mrf_vnl_path path = { .dev.netdev = "eth7" };
+	char why[160];
 	int state;
 
-	for (state = 0; state < MRF_VNL_STATES; state++)
-		ck_assert_uint_gt(strlen(mrf_vnl_state_text(state)), 0);
+	for (state = 0; state < MRF_VNL_STATES; state++) {
+		path.state = state;
+		why[0] = '\0';
+		mrf_vnl_why(&path, why, sizeof(why));
+		ck_assert_uint_gt(strlen(why), 0);
+		ck_assert_ptr_null(strstr(why, "INTERFACE"));
+		if (state == MRF_VNL_PORT_DOWN || state == MRF_VNL_NO_ADDRESS)
+			ck_assert_ptr_nonnull(strstr(why, "dev eth7"));
+	}
 }
 END_TEST
 

@@ -1,28 +1,36 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
-# Debian packages that the project needs, by group.
+# Debian packages that the project needs, by group. a|b: a package that has another name in some
+# releases.
 
 package_groups=(build test rxe)
 declare -A packages=(
 	[build]="gcc g++ make libc6-dev autoconf automake libtool pkg-config check libsubunit-dev
 		libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev libsodium-dev"
-	[test]="clang libclang-rt-14-dev llvm valgrind libfabric-dev shellcheck perl procps git rdmacm-utils
-		ca-certificates"
+	[test]="clang libclang-rt-14-dev|libclang-rt-dev llvm valgrind libfabric-dev shellcheck perl procps git rdmacm-utils
+		ca-certificates mmdebstrap"
 	[rxe]="qemu-system-x86 qemu-system-data busybox-static kmod cpio iproute2 rdma-core
 		ibverbs-providers ibverbs-utils util-linux xz-utils"
 )
 
-# packages_missing GROUP...: the packages of the groups that are not installed, one a
-# line.
+# packages_missing GROUP...: the packages of the groups that are not installed, one a line.
 packages_missing() {
-	local group p all=() installed
+	local group p installed
+	installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null)
 	for group in "$@"; do
 		for p in ${packages[$group]}; do
-			all+=("$p")
+			grep -qxE "installed (${p//+/[+]})" <<<"$installed" || printf '%s\n' "$p"
 		done
 	done
-	installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${all[@]}" 2>/dev/null)
-	for p in "${all[@]}"; do
-		[[ $'\n'"$installed"$'\n' == *$'\n'"installed $p"$'\n'* ]] || printf '%s\n' "$p"
+}
+
+# packages_offered NAME...: of each a|b the one that apt offers.
+packages_offered() {
+	local names p
+	for names in "$@"; do
+		for p in ${names//|/ }; do
+			apt-cache show "$p" >/dev/null 2>&1 && break
+		done
+		printf '%s\n' "$p"
 	done
 }

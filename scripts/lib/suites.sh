@@ -9,7 +9,7 @@
 # What the expensive suites depend on: unchanged, their recorded result stands.
 code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scripts/lib)
 
-suites_local=(unit asan tsan valgrind clang install dist scripts docs)
+suites_local=(unit asan tsan valgrind clang debian13 install dist scripts docs)
 suites_rxe=(rxe-6.1 rxe-6.12 rxe-newest hosts runner)
 suites_usual=(unit asan install scripts docs rxe-6.1)	# without --all
 suites_quick=(unit rxe-6.1)
@@ -18,14 +18,14 @@ suites_quick=(unit rxe-6.1)
 # suite beside it; suites begin with the longest. Deep: with --all.
 declare -A seconds=(
 	[rxe-6.1]=420 [rxe-6.12]=600 [rxe-newest]=300 [hosts]=300 [runner]=240
-	[unit]=60 [asan]=150 [tsan]=150 [valgrind]=240 [clang]=60 [install]=20 [dist]=120
+	[unit]=60 [asan]=150 [tsan]=150 [valgrind]=240 [clang]=60 [debian13]=300 [install]=20 [dist]=120
 	[scripts]=20 [docs]=5
 )
 declare -A seconds_deep=([rxe-6.1]=600)
 seconds_build=60	# before the first of them
 declare -A stamped=(
 	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
-	[clang]=${code[*]} [dist]=. [runner]="scripts tests/runner"
+	[clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [runner]="scripts tests/runner"
 	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
 	[rxe-6.12]="${code[*]} scripts docs" [rxe-newest]="${code[*]} scripts"
 )
@@ -135,6 +135,15 @@ suite_clang() {
 suite_dist() {
 	tree_configure dist
 	counts distcheck make -C "$top/build/dist" -j "$jobs_max" distcheck
+}
+
+# What the README says, from nothing, and the unit tests with that compiler.
+suite_debian13() {
+	if [ "$(id -u)" != 0 ]; then
+		counts debian13 echo "skip debian13: only root can change the root folder"
+		return
+	fi
+	counts demo scripts/in-tree trixie scripts/lib/in-release
 }
 
 # The installed library, as a program that knows pkg-config only finds it.

@@ -14,7 +14,7 @@ libdir=$here/../../scripts/lib
 prog=with-rxe
 kernel=
 vm_hosts=1
-for part in say rxe-fetch rxe-kernel rxe-native rxe-vm rxe-doctor; do
+for part in say packages rxe-fetch rxe-kernel rxe-native rxe-vm rxe-doctor; do
 	# shellcheck source=/dev/null
 	. "$libdir/$part.sh"
 done
@@ -108,6 +108,15 @@ t_choice() {
 	same "newest: the archive's" linux-image-7.3.4+deb13-amd64 "$(chosen newest)"
 	[[ $(chosen 5.10) == *"offer a kernel 5.10: give --kernel"* ]]
 	check "a kernel that nobody offers" $?
+}
+
+t_packages() {
+	offers libclang-rt-dev clang
+	same "a package that has another name here" "clang libclang-rt-dev" \
+		"$(PATH=$work/bin:$PATH packages_offered clang "libclang-rt-14-dev|libclang-rt-dev" | paste -sd ' ')"
+	packages[made_up]="coreutils no-such-package|bash no-such-package libc++"
+	same "one of its names is installed" "no-such-package libc++" \
+		"$(packages_missing made_up | paste -sd ' ')"
 }
 
 # taken WANTED: which version kernel_prepare takes, or what it says.
@@ -302,7 +311,7 @@ main() {
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT
 	apt_make
-	for t in ${MRFAB_RUNNER_TESTS:-choice cached trees modules failures full fetched}; do
+	for t in ${MRFAB_RUNNER_TESTS:-packages choice cached trees modules failures full fetched}; do
 		"t_$t" "$@"
 	done
 	echo "$count tests, $failed failed"

@@ -21,13 +21,14 @@ enum mrf_lock_rank {
 	MRF_RANK_AV,	   /* obj/av: inserting and removing addresses */
 	MRF_RANK_AGENT,	   /* domain/agent: commands and message buffers */
 	MRF_RANK_MR,	   /* mr: key space and descriptor table of one domain */
-	MRF_RANK_PIN,	   /* monitor: pins made on demand, of all domains */
 	MRF_RANK_CQ,	   /* obj/cq: completion ring */
 	MRF_RANK_CNTR,	   /* obj/cntr: waiters (the value itself is atomic) */
 	MRF_RANK_EQ,	   /* obj/eq: event list */
 	MRF_RANK_WAKE,	   /* obj/wait: threads asleep; taken with any of the above held */
 	MRF_RANK_OBJ,	   /* obj/obj: who holds an object; nothing is taken under it ... */
-	MRF_RANK_LOG	   /* ... but the log */
+	MRF_RANK_LOG,	   /* ... but the log */
+	MRF_RANK_PIN	   /* monitor: pins made on demand, of all domains; last, because who
+			      frees memory under any other lock comes here (monitor/hooks.h) */
 };
 
 struct mrf_lock {

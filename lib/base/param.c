@@ -68,7 +68,8 @@ static const struct own_row {
 				0, 0, 0 },
 	[MRF_PARAM_MONITOR] = { "FI_MRFAB_MONITOR", FI_PARAM_STRING,
 				"mrfab: What tells of changes to memory that is pinned "
-				"on demand: userfaultfd or none (default: userfaultfd)",
+				"on demand: userfaultfd (with intercepted calls), memhooks "
+				"(these alone) or none (default: userfaultfd)",
 				0, 0, 0 },
 	[MRF_PARAM_STRICT] = { "FI_MRFAB_STRICT", FI_PARAM_STRING,
 			       "mrfab: Whether rules of fi_mr(3) that other providers do not "

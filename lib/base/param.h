@@ -27,7 +27,7 @@ enum mrf_param {
 	MRF_PARAM_RETRY,	/* FI_MRFAB_RETRY_COUNT: 1..6 */
 	MRF_PARAM_CONN_TIMEOUT, /* FI_MRFAB_CONN_TIMEOUT: ms for one connection attempt */
 	MRF_PARAM_MR_MODE,	/* FI_MRFAB_MR_MODE: what is required; asked for anew */
-	MRF_PARAM_MONITOR,	/* FI_MRFAB_MONITOR: userfaultfd or none */
+	MRF_PARAM_MONITOR,	/* FI_MRFAB_MONITOR: userfaultfd, memhooks or none */
 	MRF_PARAM_STRICT,	/* FI_MRFAB_STRICT: on or off; contract/rules.h */
 	MRF_PARAM_COUNT
 };

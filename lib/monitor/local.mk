@@ -1,7 +1,13 @@
 libmrfab_internal_la_SOURCES += \
+	lib/monitor/announce.c \
+	lib/monitor/announce.h \
 	lib/monitor/discard.c \
 	lib/monitor/discard.h \
+	lib/monitor/hooks.c \
+	lib/monitor/hooks.h \
 	lib/monitor/monitor.c \
 	lib/monitor/monitor.h \
+	lib/monitor/patch.c \
+	lib/monitor/patch.h \
 	lib/monitor/uffd.c \
 	lib/monitor/uffd.h

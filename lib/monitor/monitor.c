@@ -16,6 +16,7 @@
 #include "base/page.h"
 #include "base/param.h"
 #include "monitor/discard.h"
+#include "monitor/hooks.h"
 #include "monitor/monitor.h"
 #include "monitor/uffd.h"
 
@@ -33,23 +34,41 @@ static int stop_fd = -1;  /* admin */
 static bool said_unknown; /* admin: that FI_MRFAB_MONITOR is wrong */
 static bool said_why;	  /* admin: why there is none */
 
-static atomic_int owner; /* process that has the thread; 0: none */
+static atomic_int owner; /* process that has the monitor; 0: none */
 
 /* Guarded by lock. */
-static int fd = -1;
+static int fd = -1;    /* userfaultfd; -1: the hooks have to do */
 static uintptr_t trap; /* a page that cannot be read, see mrf_uffd_verify */
 static struct mrf_list clients = { &clients, &clients };
 static struct mrf_list watches = { &watches, &watches };
 static struct mrf_discards discards;
+static sigset_t signals; /* of the thread that holds the lock, before it took it */
 
+static atomic_uintptr_t holder; /* thread that holds the lock; 0: none */
+
+static void changing(uintptr_t start, uintptr_t end);
+/* armed: the number of watches */
+static struct mrf_hooks_listener listener = { .changing = changing };
+
+/* No handler may change mappings meanwhile: the hook would wait for this thread. */
 void mrf_monitor_lock(void)
 {
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	mrf_lock_take(&lock);
+	signals = before;
+	atomic_store_explicit(&holder, (uintptr_t)pthread_self(), memory_order_relaxed);
 }
 
 void mrf_monitor_unlock(void)
 {
+	sigset_t before = signals;
+
+	atomic_store_explicit(&holder, 0, memory_order_relaxed);
 	mrf_lock_release(&lock);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 bool mrf_monitor_usable(void)
@@ -75,23 +94,48 @@ static void arm(struct mrf_discard *entry)
 	entry->armed = !mrf_uffd_register(fd, entry->start, entry->end - entry->start);
 }
 
-int mrf_monitor_watch(struct mrf_watch *watch)
+/* How the kernel tells of what goes around the hooks. */
+static int watch_uffd(const struct mrf_watch *watch)
 {
-	struct mrf_discard *entry;
 	int ret;
 
-	if (!mrf_monitor_usable())
-		return -FI_ENOSYS;
-	entry = mrf_discard_find(&discards, watch->start, watch->start + watch->len);
-	if (entry) {
-		arm(entry);
-		return -FI_EINVAL;
-	}
+	if (fd < 0)
+		return 0;
 	ret = mrf_uffd_register(fd, watch->start, watch->len);
 	if (ret)
 		return ret == -FI_EBUSY ? ret : -FI_EINVAL;
+	return mrf_uffd_verify(fd, watch->start, watch->len, trap);
+}
+
+/* First the hooks are told to ask us, then it counts who may have passed them unasked. */
+static void enter(struct mrf_watch *watch)
+{
 	mrf_list_add_tail(&watch->node, &watches);
-	ret = mrf_uffd_verify(fd, watch->start, watch->len, trap);
+	atomic_fetch_add(&listener.armed, 1);
+}
+
+static void leave(struct mrf_watch *watch)
+{
+	mrf_list_del(&watch->node);
+	atomic_fetch_sub(&listener.armed, 1);
+}
+
+int mrf_monitor_watch(struct mrf_watch *watch)
+{
+	uintptr_t end = watch->start + watch->len;
+	struct mrf_discard *entry;
+	int ret = -FI_EINVAL;
+
+	if (!mrf_monitor_usable() || !mrf_hooks_in_force())
+		return -FI_ENOSYS;
+	entry = mrf_discard_find(&discards, watch->start, end);
+	if (entry) {
+		arm(entry);
+		return ret;
+	}
+	enter(watch);
+	if (mrf_hooks_quiet(watch->start, end))
+		ret = watch_uffd(watch);
 	if (ret)
 		mrf_monitor_unwatch(watch);
 	return ret;
@@ -119,23 +163,64 @@ void mrf_monitor_unwatch(struct mrf_watch *watch)
 {
 	if (mrf_list_empty(&watch->node))
 		return;
-	mrf_list_del(&watch->node);
-	if (mrf_monitor_usable())
+	leave(watch);
+	if (fd >= 0 && mrf_monitor_usable())
 		release(watch->start, watch->start + watch->len, watches.next);
 }
 
-/* --- events ----------------------------------------------------------------------- */
+/* --- changes ---------------------------------------------------------------------- */
 
-static void unwatch_all(void)
+static struct mrf_watch *watch_at(struct mrf_list *node)
 {
-	struct mrf_list *node;
+	return mrf_list_entry(node, struct mrf_watch, node);
+}
+
+static void drop(struct mrf_watch *watch)
+{
+	watch->client->hit = true;
+	watch->client->drop(watch);
+}
+
+static void tell_clients(void)
+{
+	mrf_list_each (node, &clients) {
+		struct mrf_monitor_client *client =
+			mrf_list_entry(node, struct mrf_monitor_client, node);
+
+		if (client->hit && client->dropped)
+			client->dropped(client->arg);
+		client->hit = false;
+	}
+}
+
+/* Who is about to change it is the one that calls. */
+static void changing(uintptr_t start, uintptr_t end)
+{
+	uintptr_t self = (uintptr_t)pthread_self();
+
+	if (atomic_load_explicit(&holder, memory_order_relaxed) == self ||
+	    !mrf_monitor_usable())
+		return;
+	mrf_monitor_lock();
+	mrf_list_each_safe (node, &watches) {
+		struct mrf_watch *watch = watch_at(node);
+
+		if (watch->start >= end || watch->start + watch->len <= start)
+			continue;
+		mrf_monitor_unwatch(watch);
+		drop(watch);
+	}
+	tell_clients();
+	mrf_monitor_unlock();
+}
+
+/* Lets go of all at the kernel; the watches stay in the list. */
+static void unregister_all(void)
+{
 	unsigned i;
 
-	while ((node = mrf_list_pop(&watches))) {
-		struct mrf_watch *watch = mrf_list_entry(node, struct mrf_watch, node);
-
-		mrf_uffd_unregister(fd, watch->start, watch->len);
-	}
+	mrf_list_each (node, &watches)
+		mrf_uffd_unregister(fd, watch_at(node)->start, watch_at(node)->len);
 	for (i = 0; i < discards.count; i++) {
 		struct mrf_discard *entry = &discards.entry[i];
 
@@ -147,20 +232,14 @@ static void unwatch_all(void)
 
 static void drop_all(void)
 {
-	unwatch_all();
-	mrf_list_each (node, &clients) {
-		struct mrf_monitor_client *client =
-			mrf_list_entry(node, struct mrf_monitor_client, node);
+	unregister_all();
+	while (!mrf_list_empty(&watches)) {
+		struct mrf_watch *watch = watch_at(watches.next);
 
-		client->drop(client->arg);
+		leave(watch);
+		drop(watch);
 	}
-	mrf_list_each (node, &clients) {
-		struct mrf_monitor_client *client =
-			mrf_list_entry(node, struct mrf_monitor_client, node);
-
-		if (client->dropped)
-			client->dropped(client->arg);
-	}
+	tell_clients();
 }
 
 static void take_in(const struct mrf_uffd_event *event)
@@ -218,7 +297,7 @@ static void in_child(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
-	if (atomic_exchange(&owner, 0)) {
+	if (atomic_exchange(&owner, 0) && fd >= 0) {
 		close(fd);
 		close(stop_fd);
 	}
@@ -229,8 +308,11 @@ static void in_child(void)
 	mrf_list_init(&clients);
 	mrf_list_init(&watches);
 	memset(&discards, 0, sizeof(discards));
+	atomic_store(&listener.armed, 0);
+	mrf_hooks_in_child();
 	/* Another thread may have had it at the time of the fork. */
 	atomic_store(&lock.state, 0);
+	atomic_store(&holder, 0);
 }
 
 static void once(void)
@@ -279,57 +361,83 @@ static void close_all(void)
 	memset(&discards, 0, sizeof(discards));
 }
 
-static bool wanted(void)
+/* What FI_MRFAB_MONITOR asks for. */
+enum wanted { NONE, HOOKS, BOTH };
+
+static enum wanted wanted(void)
 {
 	const char *which = mrf_param_str(MRF_PARAM_MONITOR);
 
 	if (!which || !strcmp(which, "userfaultfd"))
-		return true;
+		return BOTH;
+	if (!strcmp(which, "memhooks"))
+		return HOOKS;
 	if (strcmp(which, "none") && !said_unknown) {
 		mrf_warn(FI_LOG_MR, 3050,
-			 "FI_MRFAB_MONITOR=%s: must be userfaultfd or none; none it is",
+			 "FI_MRFAB_MONITOR=%s: must be userfaultfd, memhooks or none; "
+			 "none it is",
 			 which);
 		said_unknown = true;
 	}
-	return false;
+	return NONE;
+}
+
+/* 0, or why not; *what: what cannot be had. */
+static int start_parts(enum wanted parts, const char **what)
+{
+	int ret = mrf_hooks_listen(&listener);
+
+	*what = "the C library's calls cannot be intercepted";
+	if (ret || parts == HOOKS)
+		return ret;
+	*what = "userfaultfd cannot be had";
+	ret = open_all();
+	return ret ? ret : start_thread();
 }
 
 static void start(void)
 {
+	enum wanted parts = wanted();
+	const char *what;
 	int ret;
 
-	if (!wanted())
+	if (parts == NONE)
 		return;
-	ret = open_all();
-	if (!ret)
-		ret = start_thread();
+	ret = start_parts(parts, &what);
 	if (!ret) {
 		atomic_store_explicit(&owner, getpid(), memory_order_release);
 		return;
 	}
 	if (!said_why)
 		mrf_warn(FI_LOG_MR, 3051,
-			 "userfaultfd cannot be had (%s): memory that is not pinned for "
-			 "good is pinned anew for each remote access",
-			 strerror(-ret));
+			 "%s (%s): memory that is not pinned for good is pinned anew for "
+			 "each remote access",
+			 what, strerror(-ret));
 	said_why = true;
 	close_all();
 }
 
-static void stop(void)
+static void stop_thread(void)
 {
 	uint64_t one = 1;
 
-	if (!mrf_monitor_usable())
-		return;
 	/* The thread's own stack may be among what is registered still. */
 	mrf_monitor_lock();
-	unwatch_all();
+	unregister_all();
 	mrf_monitor_unlock();
-	if (write(stop_fd, &one, sizeof(one)) != sizeof(one))
+	if (write(stop_fd, &one, sizeof(one)) == sizeof(one))
+		pthread_join(thread, NULL);
+}
+
+static void stop(void)
+{
+	if (!mrf_monitor_usable())
 		return;
-	pthread_join(thread, NULL);
+	if (fd >= 0)
+		stop_thread();
 	mrf_monitor_lock();
+	while (!mrf_list_empty(&watches))
+		leave(watch_at(watches.next));
 	atomic_store_explicit(&owner, 0, memory_order_release);
 	mrf_monitor_unlock();
 	close_all();

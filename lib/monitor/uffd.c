@@ -42,11 +42,7 @@ static int open_device(void)
 	return fd < 0 ? -err : fd;
 }
 
-/*
- * Valgrind runs one thread at a time, and lets no other run while one is in munmap:
- * whoever waits there for the monitor would wait for ever.
- */
-static bool under_valgrind(void)
+bool mrf_under_valgrind(void)
 {
 	const char *preload = getenv("LD_PRELOAD");
 
@@ -57,7 +53,7 @@ int mrf_uffd_open(void)
 {
 	int fd;
 
-	if (under_valgrind())
+	if (mrf_under_valgrind())
 		return -FI_ENOSYS;
 	fd = (int)syscall(SYS_userfaultfd, FLAGS);
 	if (fd < 0)

@@ -5,6 +5,7 @@
 #ifndef MRF_MONITOR_UFFD_H
 #define MRF_MONITOR_UFFD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,12 @@ struct mrf_uffd_event {
 	uintptr_t start; /* remap: the new place */
 	uintptr_t end;
 };
+
+/*
+ * Valgrind runs one thread at a time, and lets no other run while one is in munmap:
+ * whoever waits there for the monitor would wait for ever. What is patched it does not see.
+ */
+bool mrf_under_valgrind(void);
 
 /* Non-blocking, tells of unmap, remove and remap. A descriptor, or -FI_E*. */
 int mrf_uffd_open(void);

@@ -8,22 +8,20 @@
 /* --- all of a space --------------------------------------------------------------- */
 
 /*
- * The memory behind some pin has changed. Called with the monitor's lock held, by its
- * thread, for which the thread that changes the memory waits: so no memory is given back.
+ * The memory behind a pin is about to change, or has. Called with the monitor's lock held,
+ * by or for the thread that changes it: so no memory is given back. One that is being
+ * made is found not to be watched any more when it is done.
  */
-static void drop(void *arg)
+static void drop(struct mrf_watch *watch)
 {
-	struct mrf_mr_backs *backs = arg;
-	struct mrf_list *node;
+	struct mrf_pin *pin = mrf_container_of(watch, struct mrf_pin, watch);
 
-	backs->drops++;
-	while ((node = mrf_list_pop(&backs->pins))) {
-		struct mrf_pin *pin = mrf_list_entry(node, struct mrf_pin, all);
-
-		mrf_list_del(&pin->node);
-		pin->revoked = !mrf_vmr_revoke(&pin->vmr);
-		mrf_list_add_tail(&pin->all, &backs->dead);
-	}
+	if (mrf_list_empty(&pin->all))
+		return;
+	mrf_list_del(&pin->all);
+	mrf_list_del(&pin->node);
+	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
+	mrf_list_add_tail(&pin->all, &pin->back->space->backs->dead);
 }
 
 static void dropped(void *arg)

@@ -58,7 +58,6 @@ struct mrf_mr_backs {
 	struct mrf_monitor_client client;
 	atomic_bool monitored; /* client is added */
 	/* guarded by the monitor's lock */
-	uint64_t drops;	      /* how often everything was dropped */
 	struct mrf_list pins; /* struct mrf_pin.all: all that is kept */
 	struct mrf_list dead; /* struct mrf_pin.all: to be given back, see reap */
 };

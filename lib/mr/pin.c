@@ -121,6 +121,7 @@ static struct mrf_pin *pin_new(struct mrf_mr_back *back)
 	mrf_list_init(&pin->lease);
 	mrf_list_init(&pin->all);
 	mrf_list_init(&pin->watch.node);
+	pin->watch.client = &back->space->backs->client;
 	return pin;
 }
 
@@ -139,6 +140,11 @@ static bool watch(struct mrf_pin *pin, enum mrf_pinned *result)
 
 	*result = ret == -FI_EAGAIN ? MRF_PIN_AGAIN : MRF_PIN_UNWATCHED;
 	return !ret;
+}
+
+static bool unchanged(const struct mrf_pin *pin)
+{
+	return pin->back->notify || !mrf_list_empty(&pin->watch.node);
 }
 
 /* Does nobody else have any of its bytes? */
@@ -171,7 +177,6 @@ static bool prepare(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t g
 	bool ok;
 
 	mrf_monitor_lock();
-	pin->drops = pin->back->space->backs->drops;
 	ok = fit(pin, hole, grain, result) && watch(pin, result);
 	if (ok)
 		mrf_list_add_tail(&pin->node, &pin->back->making);
@@ -186,8 +191,7 @@ static bool commit(struct mrf_pin *pin, int err)
 
 	mrf_monitor_lock();
 	mrf_list_del(&pin->node);
-	ok = !err && !pin->stale && pin->drops == pin->back->space->backs->drops &&
-	     fits_still(pin);
+	ok = !err && !pin->stale && unchanged(pin) && fits_still(pin);
 	if (ok)
 		insert(pin);
 	else

@@ -18,7 +18,6 @@ struct mrf_pin {
 	uint64_t len;
 	uint64_t iova;
 	uint64_t clock; /* leased: back->clock when it was asked for */
-	uint64_t drops; /* kept: backs->drops likewise */
 	bool stale;	/* being made, and the memory was refreshed or the region closed */
 	bool revoked;	/* only memory is left to be given back */
 	bool busy;	/* leased: somebody unpins it without the lock ... */

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The monitor on the real kernel: where it permits userfaultfd, what it tells; where not,
- * and with FI_MRFAB_MONITOR=none, that it says so and refuses.
+ * and with FI_MRFAB_MONITOR=none, that it says so and refuses. What is asked of libc comes
+ * to the hooks, what goes around it to userfaultfd.
  */
+#include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <rdma/fi_errno.h>
 #include "base/param.h"
+#include "monitor/announce.h"
 #include "monitor/discard.h"
+#include "monitor/hooks.h"
 #include "monitor/monitor.h"
 #include "monitor/uffd.h"
 #include "unit.h"
@@ -23,20 +29,23 @@ static struct mrf_monitor_client client;
 static struct mrf_watch watch;
 static atomic_int drops, tells;
 static bool have;
+static bool direct; /* changes go around the C library */
 static useconds_t delay_us;
 
-static void on_drop(void *arg)
+static void on_drop(struct mrf_watch *w)
 {
-	ck_assert_ptr_eq(arg, &client);
+	ck_assert_ptr_eq(w->client, &client);
+	ck_assert(mrf_list_empty(&w->node));
 	/* Time for the other thread to go on too early. */
 	usleep(delay_us);
 	atomic_fetch_add(&drops, 1);
 }
 
+/* Once for each change, when all is dropped. */
 static void on_dropped(void *arg)
 {
-	(void)arg;
-	ck_assert_int_eq(atomic_fetch_add(&tells, 1) + 1, atomic_load(&drops));
+	ck_assert_ptr_eq(arg, &client);
+	ck_assert_int_lt(atomic_fetch_add(&tells, 1), atomic_load(&drops));
 }
 
 /* Does this kernel let this process? */
@@ -61,6 +70,7 @@ static void setup(void)
 	unsetenv("FI_MRFAB_MONITOR");
 	mrf_param_reload();
 	have = permitted();
+	direct = false;
 	delay_us = 0;
 	atomic_store(&drops, 0);
 	atomic_store(&tells, 0);
@@ -88,6 +98,42 @@ static void *map(size_t pages)
 	return mem;
 }
 
+/* --- changes, by the C library or around it ---------------------------------------- */
+
+static void unmap(void *mem, size_t len)
+{
+	ck_assert_int_eq(direct ? (int)syscall(SYS_munmap, mem, len) : munmap(mem, len), 0);
+}
+
+static void advise(void *mem, size_t len, int advice)
+{
+	ck_assert_int_eq(direct ? (int)syscall(SYS_madvise, mem, len, advice)
+				: madvise(mem, len, advice),
+			 0);
+}
+
+static void map_over(void *mem, size_t len, int flags, int fd)
+{
+	int prot = fd < 0 ? PROT_READ | PROT_WRITE : PROT_READ;
+	void *got;
+
+	flags |= MAP_PRIVATE | MAP_FIXED;
+	got = direct ? (void *)syscall(SYS_mmap, mem, len, prot, flags, fd, 0)
+		     : mmap(mem, len, prot, flags, fd, 0);
+	ck_assert_ptr_eq(got, mem);
+}
+
+static void move(void *mem, size_t len, void *to)
+{
+	int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+	void *got = direct ? (void *)syscall(SYS_mremap, mem, len, len, flags, to)
+			   : mremap(mem, len, len, flags, to);
+
+	ck_assert_ptr_eq(got, to);
+}
+
+/* --- what is watched ---------------------------------------------------------------- */
+
 static int watch_it(struct mrf_watch *w, void *mem, size_t pages)
 {
 	int ret;
@@ -95,6 +141,7 @@ static int watch_it(struct mrf_watch *w, void *mem, size_t pages)
 	mrf_list_init(&w->node);
 	w->start = (uintptr_t)mem;
 	w->len = pages * PAGE;
+	w->client = &client;
 	mrf_monitor_lock();
 	ret = mrf_monitor_watch(w);
 	ck_assert_int_eq(mrf_list_empty(&w->node), ret != 0);
@@ -121,7 +168,7 @@ static void must_have_dropped(int n)
 {
 	ck_assert_int_eq(atomic_load(&drops), have ? n : 0);
 	ck_assert_int_eq(atomic_load(&tells), have ? n : 0);
-	/* The kernel has ordered what follows; race detectors know of locks only. */
+	/* The monitor or the kernel has ordered what follows; race detectors know of locks only. */
 	mrf_monitor_lock();
 	mrf_monitor_unlock();
 }
@@ -130,12 +177,13 @@ START_TEST(munmap_drops_before_it_returns)
 {
 	char *mem = map(4);
 
+	direct = _i;
 	delay_us = 20000;
 	must_watch(mem, 4);
-	munmap(mem + PAGE, PAGE);
+	unmap(mem + PAGE, PAGE);
 	must_have_dropped(1);
-	ck_assert(mrf_list_empty(&watch.node));
-	munmap(mem, 4 * PAGE);
+	ck_assert(mrf_list_empty(&watch.node) || !have);
+	unmap(mem, 4 * PAGE);
 	must_have_dropped(1);
 }
 END_TEST
@@ -144,10 +192,9 @@ START_TEST(a_mapping_over_it_drops)
 {
 	char *mem = map(4);
 
+	direct = _i;
 	must_watch(mem, 4);
-	ck_assert_ptr_eq(mmap(mem + PAGE, PAGE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-			 mem + PAGE);
+	map_over(mem + PAGE, PAGE, MAP_ANONYMOUS, -1);
 	must_have_dropped(1);
 	munmap(mem, 4 * PAGE);
 }
@@ -159,10 +206,9 @@ START_TEST(a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go)
 	FILE *file = tmpfile();
 
 	ck_assert_int_eq(ftruncate(fileno(file), PAGE), 0);
+	direct = _i;
 	must_watch(mem, 4);
-	ck_assert_ptr_eq(mmap(mem + PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED,
-			      fileno(file), 0),
-			 mem + PAGE);
+	map_over(mem + PAGE, PAGE, 0, fileno(file));
 	must_have_dropped(1);
 	munmap(mem, 4 * PAGE);
 	must_have_dropped(1);
@@ -170,19 +216,37 @@ START_TEST(a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go)
 }
 END_TEST
 
-START_TEST(discarding_drops_and_the_range_is_not_watched_again)
+/* Of these it is not known when the pages have gone. */
+START_TEST(discarding_around_the_hooks_drops_and_the_range_is_not_watched_again)
+{
+	char *mem = map(4);
+
+	direct = true;
+	delay_us = 20000;
+	must_watch(mem, 4);
+	advise(mem + PAGE, PAGE, MADV_DONTNEED);
+	must_have_dropped(1);
+	ck_assert_int_eq(watch_it(&watch, mem, 4), have ? -FI_EINVAL : -FI_ENOSYS);
+	ck_assert_int_eq(watch_it(&watch, mem + 2 * PAGE, 2), have ? 0 : -FI_ENOSYS);
+	advise(mem + 3 * PAGE, PAGE, MADV_FREE);
+	must_have_dropped(2);
+	unmap(mem, 4 * PAGE);
+	must_have_dropped(2);
+}
+END_TEST
+
+START_TEST(discarding_drops_and_the_range_may_be_watched_again)
 {
 	char *mem = map(4);
 
 	delay_us = 20000;
 	must_watch(mem, 4);
-	madvise(mem + PAGE, PAGE, MADV_DONTNEED);
+	advise(mem + PAGE, PAGE, MADV_DONTNEED);
 	must_have_dropped(1);
-	ck_assert_int_eq(watch_it(&watch, mem, 4), have ? -FI_EINVAL : -FI_ENOSYS);
-	ck_assert_int_eq(watch_it(&watch, mem + 2 * PAGE, 2), have ? 0 : -FI_ENOSYS);
-	madvise(mem + 3 * PAGE, PAGE, MADV_FREE);
+	ck_assert_int_eq(watch_it(&watch, mem, 4), have ? 0 : -FI_ENOSYS);
+	advise(mem + 3 * PAGE, PAGE, MADV_FREE);
 	must_have_dropped(2);
-	munmap(mem, 4 * PAGE);
+	unmap(mem, 4 * PAGE);
 	must_have_dropped(2);
 }
 END_TEST
@@ -192,13 +256,13 @@ START_TEST(moving_it_drops_and_the_new_place_is_free)
 	char *mem = map(4), *to = map(4);
 	int moved;
 
+	direct = _i;
 	must_watch(mem, 4);
-	ck_assert_ptr_eq(
-		mremap(mem, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to), to);
+	move(mem, 4 * PAGE, to);
 	/* Of one move the kernel may tell twice: what moved, and what is gone. */
-	moved = atomic_load(&drops);
+	moved = atomic_load(&tells);
 	ck_assert(have == (moved > 0));
-	munmap(to, 4 * PAGE);
+	unmap(to, 4 * PAGE);
 	must_have_dropped(moved);
 }
 END_TEST
@@ -226,19 +290,20 @@ START_TEST(pages_of_another_watch_stay_watched)
 
 	for (i = 0; i < 5; i++) {
 		char *mem = map(5);
-		int before = atomic_load(&drops);
+		int before = atomic_load(&tells);
 
+		direct = _i;
 		mrf_list_init(&watch.node);
 		watch_it(&watch, mem, 5);
 		watch_it(&one, mem + PAGE, 1);
 		watch_it(&other, mem + 3 * PAGE, 1);
 		unwatch(&watch);
-		munmap(mem + at[i].page * PAGE, PAGE);
-		ck_assert_int_eq(atomic_load(&drops) - before, have ? at[i].heard : 0);
+		unmap(mem + at[i].page * PAGE, PAGE);
+		ck_assert_int_eq(atomic_load(&tells) - before, have ? at[i].heard : 0);
 		unwatch(&one);
 		unwatch(&other);
-		munmap(mem, 5 * PAGE);
-		ck_assert_int_eq(atomic_load(&drops) - before, have ? at[i].heard : 0);
+		unmap(mem, 5 * PAGE);
+		ck_assert_int_eq(atomic_load(&tells) - before, have ? at[i].heard : 0);
 	}
 }
 END_TEST
@@ -305,20 +370,298 @@ START_TEST(watching_brings_no_page_in)
 }
 END_TEST
 
-START_TEST(every_client_drops)
-{
-	struct mrf_monitor_client other = client;
-	char *mem = map(1);
+static atomic_int others;
 
-	other.dropped = NULL;
-	client.dropped = forgiving;
+static void other_drop(struct mrf_watch *w)
+{
+	(void)w;
+	atomic_fetch_add(&others, 1);
+}
+
+/* The kernel does not say in time what an event is about. The hooks do. */
+START_TEST(every_client_drops_what_an_event_may_be_about)
+{
+	struct mrf_monitor_client other = { .drop = other_drop };
+	struct mrf_watch w;
+	char *mem = map(2);
+
+	direct = _i;
+	atomic_store(&others, 0);
 	mrf_monitor_add(&other);
 	must_watch(mem, 1);
-	munmap(mem, PAGE);
-	ck_assert_int_eq(atomic_load(&drops), have ? 2 : 0);
-	ck_assert_int_eq(atomic_load(&tells), have ? 1 : 0);
+	watch_it(&w, mem + PAGE, 1);
+	w.client = &other;
+	unmap(mem, PAGE);
+	must_have_dropped(1);
+	ck_assert_int_eq(atomic_load(&others), have && direct);
+	unmap(mem + PAGE, PAGE);
+	ck_assert_int_eq(atomic_load(&others), have);
+	must_have_dropped(1);
 	mrf_monitor_remove(&other);
 	ck_assert_int_eq(mrf_monitor_usable(), have);
+}
+END_TEST
+
+/* --- what only the hooks can do ------------------------------------------------------ */
+
+static unsigned char *seen; /* what was there when it was dropped */
+static unsigned char seen_byte;
+
+static void look_and_drop(struct mrf_watch *w)
+{
+	(void)w;
+	seen_byte = *seen;
+	atomic_fetch_add(&drops, 1);
+}
+
+static void by_munmap(unsigned char *mem)
+{
+	munmap(mem, 2 * PAGE);
+}
+
+static void by_mmap(unsigned char *mem)
+{
+	map_over(mem, 2 * PAGE, MAP_ANONYMOUS, -1);
+}
+
+static void by_mremap(unsigned char *mem)
+{
+	move(mem, 2 * PAGE, map(2));
+}
+
+static void by_mremap_over(unsigned char *mem)
+{
+	move(map(2), 2 * PAGE, mem);
+}
+
+static void by_shrinking(unsigned char *mem)
+{
+	ck_assert_ptr_eq(mremap(mem, 2 * PAGE, PAGE, 0), mem);
+}
+
+static void by_dontneed(unsigned char *mem)
+{
+	madvise(mem, 2 * PAGE, MADV_DONTNEED);
+}
+
+static void by_free_pages(unsigned char *mem)
+{
+	madvise(mem, 2 * PAGE, MADV_FREE);
+}
+
+/* From Linux 6.13 on; before that it is refused, and nothing is lost by being careful. */
+static void by_guard(unsigned char *mem)
+{
+	madvise(mem, 2 * PAGE, 102);
+}
+
+static void by_shmat(unsigned char *mem)
+{
+	int id = shmget(IPC_PRIVATE, 2 * PAGE, IPC_CREAT | 0600);
+
+	ck_assert_int_ge(id, 0);
+	ck_assert_ptr_eq(shmat(id, mem, SHM_REMAP), mem);
+	shmctl(id, IPC_RMID, NULL);
+}
+
+static void (*const ways[])(unsigned char *mem) = {
+	by_munmap,   by_mmap,	    by_mremap, by_mremap_over, by_shrinking,
+	by_dontneed, by_free_pages, by_guard,  by_shmat,
+};
+
+/* Watches the second page there. */
+static void watch_page(unsigned char *mem)
+{
+	seen = mem + PAGE;
+	seen_byte = 0;
+	client.drop = look_and_drop;
+	must_watch(mem + PAGE, 1);
+}
+
+/* The kernel may give the address away as soon as it has begun: so before that. */
+START_TEST(what_changes_is_dropped_while_it_is_still_there)
+{
+	unsigned char *mem = map(2);
+
+	memset(mem, 42, 2 * PAGE);
+	watch_page(mem);
+	ways[_i](mem);
+	must_have_dropped(1);
+	ck_assert_uint_eq(seen_byte, have ? 42 : 0);
+}
+END_TEST
+
+static void look_whether_it_is_there(struct mrf_watch *w)
+{
+	unsigned char there;
+
+	(void)w;
+	seen_byte = mincore(seen, PAGE, &there) ? 0 : 42;
+	atomic_fetch_add(&drops, 1);
+}
+
+/*
+ * What mrfab(7) says of system calls of a program's own: another thread might have mapped
+ * the page again by now.
+ */
+START_TEST(a_direct_system_call_is_heard_of_when_the_page_is_gone)
+{
+	unsigned char *mem = map(2);
+
+	direct = true;
+	watch_page(mem);
+	seen_byte = 42;
+	client.drop = look_whether_it_is_there;
+	unmap(mem, 2 * PAGE);
+	must_have_dropped(1);
+	ck_assert_uint_eq(seen_byte, have ? 0 : 42);
+}
+END_TEST
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* Allocators of sanitizers ask the kernel themselves. */
+
+static void *big(void)
+{
+	unsigned char *mem = malloc(1 << 20);
+
+	ck_assert_ptr_nonnull(mem);
+	memset(mem, 42, 1 << 20);
+	return mem;
+}
+
+static void *next_page(void *mem)
+{
+	return (void *)(((uintptr_t)mem + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+}
+
+static void by_free(unsigned char *mem)
+{
+	free(mem);
+}
+
+static void by_realloc(unsigned char *mem)
+{
+	ck_assert_ptr_nonnull(realloc(mem, 64 << 20));
+}
+
+static void (*const frees[])(unsigned char *mem) = { by_free, by_realloc };
+
+START_TEST(what_libc_unmaps_itself_is_dropped_while_it_is_still_there)
+{
+	unsigned char *mem;
+
+	/* It is a mapping of its own, also after others like it were freed. */
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
+	mem = big();
+	watch_page((unsigned char *)next_page(mem) - PAGE);
+	frees[_i](mem);
+	must_have_dropped(1);
+	ck_assert_uint_eq(seen_byte, have ? 42 : 0);
+}
+END_TEST
+
+/* The heap behind the break: by sbrk and, where it is the allocator's, by malloc_trim. */
+START_TEST(a_heap_that_shrinks_is_dropped_while_it_is_still_there)
+{
+	unsigned char *mem;
+
+	if (_i) {
+		mallopt(M_TRIM_THRESHOLD, 64 << 20);
+		mallopt(M_MMAP_THRESHOLD, 16 << 20);
+		mem = big();
+	} else {
+		mem = sbrk(1 << 20);
+		memset(mem, 42, 1 << 20);
+	}
+	watch_page((unsigned char *)next_page(mem + (512 << 10)) - PAGE);
+	if (_i) {
+		free(mem);
+		malloc_trim(0);
+	} else {
+		ck_assert_ptr_ne(sbrk(-(1 << 20)), (void *)-1);
+	}
+	must_have_dropped(1);
+	ck_assert_uint_eq(seen_byte, have ? 42 : 0);
+}
+END_TEST
+#endif
+
+START_TEST(nothing_is_watched_where_a_change_is_under_way)
+{
+	char *mem = map(4);
+	unsigned place = mrf_announce((uintptr_t)mem + PAGE, (uintptr_t)mem + 2 * PAGE);
+
+	ck_assert_int_eq(watch_it(&watch, mem, 4), have ? -FI_EINVAL : -FI_ENOSYS);
+	ck_assert_int_eq(watch_it(&watch, mem + 2 * PAGE, 2), have ? 0 : -FI_ENOSYS);
+	unwatch(&watch);
+	mrf_announce_end(place);
+	must_watch(mem, 4);
+	unwatch(&watch);
+	munmap(mem, 4 * PAGE);
+	must_have_dropped(0);
+}
+END_TEST
+
+START_TEST(only_what_changes_is_dropped)
+{
+	struct mrf_watch other;
+	char *mem = map(8);
+
+	must_watch(mem, 2);
+	watch_it(&other, mem + 4 * PAGE, 2);
+	munmap(mem + 2 * PAGE, 2 * PAGE);
+	must_have_dropped(0);
+	munmap(mem + PAGE, PAGE);
+	must_have_dropped(1);
+	ck_assert(!have || !mrf_list_empty(&other.node));
+	unwatch(&other);
+	munmap(mem, 8 * PAGE);
+	must_have_dropped(1);
+}
+END_TEST
+
+static char *handled;
+
+static void unmap_in_handler(int signo)
+{
+	(void)signo;
+	munmap(handled, PAGE);
+}
+
+/* A handler that meets the lock in its own thread would wait for ever. */
+START_TEST(a_signal_handler_may_unmap_whatever_it_interrupts)
+{
+	struct sigaction act = { .sa_handler = unmap_in_handler };
+
+	handled = map(2);
+	must_watch(handled, 2);
+	sigaction(SIGUSR1, &act, NULL);
+	mrf_monitor_lock();
+	raise(SIGUSR1);
+	ck_assert_int_eq(atomic_load(&drops), 0);
+	mrf_monitor_unlock();
+	must_have_dropped(1);
+}
+END_TEST
+
+START_TEST(errno_and_results_are_the_calls_own)
+{
+	char *mem = map(1);
+
+	must_watch(mem, 1);
+	errno = 77;
+	ck_assert_int_eq(munmap(mem, PAGE), 0);
+	ck_assert_int_eq(errno, 77);
+	ck_assert_int_eq(munmap(mem + 1, PAGE), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_ptr_eq(mremap(mem, PAGE, 2 * PAGE, 0), MAP_FAILED);
+	ck_assert_int_eq(errno, EFAULT);
+	ck_assert_ptr_eq(mmap(mem + 1, PAGE, PROT_READ,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 MAP_FAILED);
+	ck_assert_int_eq(errno, EINVAL);
+	must_have_dropped(1);
 }
 END_TEST
 
@@ -352,7 +695,7 @@ START_TEST(a_child_has_no_monitor_and_its_parent_keeps_it)
 	if (!pid) {
 		/* Nobody must wait for a monitor that is not there. */
 		munmap(mem, PAGE);
-		_exit(mrf_monitor_usable() || inherited());
+		_exit(mrf_monitor_usable() || inherited() || atomic_load(&drops));
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
@@ -363,16 +706,10 @@ END_TEST
 
 #ifndef __SANITIZE_THREAD__ /* which starts no thread after a fork of several */
 
-static void count(void *arg)
-{
-	atomic_fetch_add((atomic_int *)arg, 1);
-}
-
 /* In a child: 0 when what it watches itself is watched, and its parent's clients rest. */
 static int own_monitor(void)
 {
-	atomic_int heard = 0;
-	struct mrf_monitor_client own = { .drop = count, .arg = &heard };
+	struct mrf_monitor_client own = { .drop = other_drop };
 	char *mem = map(1);
 	int ret;
 
@@ -380,11 +717,13 @@ static int own_monitor(void)
 	mrf_monitor_add(&own);
 	if (mrf_monitor_usable() != have)
 		return 1;
+	atomic_store(&others, 0);
 	ret = watch_it(&watch, mem, 1);
-	munmap(mem, PAGE);
+	watch.client = &own;
+	unmap(mem, PAGE);
 	/* All that came before was heard when this returns. */
 	mrf_monitor_remove(&own);
-	return ret != (have ? 0 : -FI_ENOSYS) || heard != have || atomic_load(&drops) ||
+	return ret != (have ? 0 : -FI_ENOSYS) || atomic_load(&others) != have || atomic_load(&drops) ||
 	       mrf_monitor_usable();
 }
 
@@ -411,6 +750,7 @@ START_TEST(a_child_has_a_monitor_of_its_own_when_it_wants_one)
 	sem_init(&sem[1], 0, 0);
 	ck_assert_int_eq(pthread_create(&other, NULL, be_inside, sem), 0);
 	sem_wait(&sem[0]);
+	direct = _i;
 	pid = fork();
 	if (!pid)
 		_exit(own_monitor());
@@ -441,10 +781,10 @@ static void *churn(void *arg)
 
 		mem[0] = 1;
 		if (!watch_it(&w, mem, 8) && i % 3 == 0)
-			madvise(mem, PAGE, MADV_DONTNEED);
+			advise(mem, PAGE, MADV_DONTNEED);
 		else if (i % 3 == 1)
 			unwatch(&w);
-		munmap(mem, 8 * PAGE);
+		unmap(mem, 8 * PAGE);
 		mrf_monitor_lock();
 		ck_assert(mrf_list_empty(&w.node));
 		mrf_monitor_unlock();
@@ -473,6 +813,7 @@ START_TEST(a_storm_of_changes_ends)
 	pthread_t thread[4];
 	unsigned i;
 
+	direct = _i;
 	client.dropped = forgiving;
 	atomic_store(&stopping, false);
 	for (i = 0; i < 4; i++)
@@ -502,6 +843,42 @@ START_TEST(none_is_none_and_says_nothing)
 	setenv("FI_MRFAB_MONITOR", "none", 1);
 	mrf_param_reload();
 	ck_assert_str_eq(add_and_remove(), "");
+}
+END_TEST
+
+/* No thread, no userfaultfd: the calls alone, and the application's own is welcome. */
+START_TEST(memhooks_are_enough_for_whoever_says_so)
+{
+	bool possible = permitted();
+	char *mem = map(2);
+	int fd;
+
+	setenv("FI_MRFAB_MONITOR", "memhooks", 1);
+	mrf_param_reload();
+	direct = false;
+	have = possible;
+	atomic_store(&drops, 0);
+	atomic_store(&tells, 0);
+	client = (struct mrf_monitor_client){ .drop = on_drop,
+					      .dropped = on_dropped,
+					      .arg = &client };
+	unit_capture(&cap);
+	mrf_monitor_add(&client);
+	unit_captured(&cap);
+	ck_assert_int_eq(mrf_monitor_usable(), have);
+	must_watch(mem, 2);
+	if (have) {
+		fd = mrf_uffd_open();
+		ck_assert_int_eq(mrf_uffd_register(fd, (uintptr_t)mem, 2 * PAGE), 0);
+		close(fd);
+	}
+	madvise(mem, PAGE, MADV_DONTNEED);
+	must_have_dropped(1);
+	ck_assert_int_eq(watch_it(&watch, mem, 2), have ? 0 : -FI_ENOSYS);
+	munmap(mem, 2 * PAGE);
+	must_have_dropped(2);
+	mrf_monitor_remove(&client);
+	ck_assert(!mrf_monitor_usable());
 }
 END_TEST
 
@@ -602,23 +979,48 @@ static TCase *events(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, munmap_drops_before_it_returns);
-	tcase_add_test(tc, a_mapping_over_it_drops);
-	tcase_add_test(tc,
-		       a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go);
-	tcase_add_test(tc, discarding_drops_and_the_range_is_not_watched_again);
-	tcase_add_test(tc, moving_it_drops_and_the_new_place_is_free);
+	tcase_add_loop_test(tc, munmap_drops_before_it_returns, 0, 2);
+	tcase_add_loop_test(tc, a_mapping_over_it_drops, 0, 2);
+	tcase_add_loop_test(
+		tc, a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go, 0, 2);
+	tcase_add_test(
+		tc,
+		discarding_around_the_hooks_drops_and_the_range_is_not_watched_again);
+	tcase_add_test(tc, discarding_drops_and_the_range_may_be_watched_again);
+	tcase_add_loop_test(tc, moving_it_drops_and_the_new_place_is_free, 0, 2);
 	tcase_add_test(tc, what_is_not_watched_any_more_is_silent);
-	tcase_add_test(tc, pages_of_another_watch_stay_watched);
+	tcase_add_loop_test(tc, pages_of_another_watch_stay_watched, 0, 2);
 	tcase_add_test(tc, memory_that_cannot_be_watched_is_refused);
 	tcase_add_test(tc, memory_of_another_userfaultfd_is_refused);
 	tcase_add_test(tc, watching_brings_no_page_in);
-	tcase_add_test(tc, every_client_drops);
+	tcase_add_loop_test(tc, every_client_drops_what_an_event_may_be_about, 0, 2);
 	tcase_add_test(tc, a_child_has_no_monitor_and_its_parent_keeps_it);
 #ifndef __SANITIZE_THREAD__
-	tcase_add_test(tc, a_child_has_a_monitor_of_its_own_when_it_wants_one);
+	tcase_add_loop_test(tc, a_child_has_a_monitor_of_its_own_when_it_wants_one, 0, 2);
 #endif
-	tcase_add_test(tc, a_storm_of_changes_ends);
+	tcase_add_loop_test(tc, a_storm_of_changes_ends, 0, 2);
+	return tc;
+}
+
+static TCase *hooks(void)
+{
+	TCase *tc = tcase_create("hooks");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, what_changes_is_dropped_while_it_is_still_there, 0,
+			    MRF_ARRAY_SIZE(ways));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	tcase_add_loop_test(tc, what_libc_unmaps_itself_is_dropped_while_it_is_still_there,
+			    0, MRF_ARRAY_SIZE(frees));
+	tcase_add_loop_test(tc, a_heap_that_shrinks_is_dropped_while_it_is_still_there, 0,
+			    2);
+#endif
+	tcase_add_test(tc, a_direct_system_call_is_heard_of_when_the_page_is_gone);
+	tcase_add_test(tc, nothing_is_watched_where_a_change_is_under_way);
+	tcase_add_test(tc, only_what_changes_is_dropped);
+	tcase_add_test(tc, a_signal_handler_may_unmap_whatever_it_interrupts);
+	tcase_add_test(tc, errno_and_results_are_the_calls_own);
 	return tc;
 }
 
@@ -627,6 +1029,7 @@ static TCase *without(void)
 	TCase *tc = tcase_create("without");
 
 	tcase_add_test(tc, none_is_none_and_says_nothing);
+	tcase_add_test(tc, memhooks_are_enough_for_whoever_says_so);
 	tcase_add_test(tc, an_unknown_monitor_is_none_and_said_once);
 	tcase_add_test(tc, without_a_descriptor_there_is_none_and_it_says_why);
 	return tc;
@@ -643,4 +1046,4 @@ static TCase *discards(void)
 }
 
 /* What is said once is said by the first, also when all tests run in one process. */
-UNIT_MAIN("monitor", without, events, discards)
+UNIT_MAIN("monitor", without, events, hooks, discards)

@@ -111,7 +111,7 @@ static const char usage_text[] =
 	"Hints (sets are written FI_A|FI_B):\n"
 	"  -c, --caps=CAPS            capabilities\n"
 	"  -m, --mode=MODE            modes that the application supports\n"
-	"  -r, --mr-mode=MODE         registration modes (FI_MR_...), or a number\n"
+	"  -r, --mr-mode=MODE         registration modes (FI_MR_LOCAL or LOCAL), or a number\n"
 	"  -t, --ep-type=TYPE         endpoint type\n"
 	"  -a, --addr-format=FORMAT   address format\n"
 	"  -p, --provider=NAMES       provider names\n"
@@ -140,11 +140,20 @@ static int fail_usage(const char *what, const char *value)
 	return -EINVAL;
 }
 
+/* Is text the name, or what follows "FI_MR_" in it (as in FI_MRFAB_MR_MODE)? */
+static bool word_is(const char *name, const char *text, size_t len)
+{
+	if (strlen(name) == len && !strncasecmp(name, text, len))
+		return true;
+	return !strncmp(name, "FI_MR_", 6) && strlen(name + 6) == len &&
+	       !strncasecmp(name + 6, text, len);
+}
+
 static bool find_word(const struct word *words, const char *text, size_t len,
 		      uint64_t *value)
 {
 	for (; words->name; words++) {
-		if (strlen(words->name) == len && !strncasecmp(words->name, text, len)) {
+		if (word_is(words->name, text, len)) {
 			*value = words->value;
 			return true;
 		}
@@ -152,7 +161,7 @@ static bool find_word(const struct word *words, const char *text, size_t len,
 	return false;
 }
 
-/* "FI_A|FI_B", "0x30" or "0" */
+/* "FI_A|FI_B", "FI_A+FI_B", "FI_A,FI_B", "0x30" or "0" */
 static int parse_set(const struct word *words, const char *what, const char *text,
 		     uint64_t *set)
 {
@@ -167,7 +176,7 @@ static int parse_set(const struct word *words, const char *what, const char *tex
 		return 0;
 	}
 	for (;; at += len + 1) {
-		len = strcspn(at, "|,");
+		len = strcspn(at, "|,+");
 		if (!find_word(words, at, len, &value))
 			return fail_usage(what, text);
 		all |= value;

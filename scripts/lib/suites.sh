@@ -151,6 +151,7 @@ suite_install() {
 	local root=$top/build/root
 	rm -rf "$root"
 	counts make-install make -C "$top/build/main" install
+	counts installcheck make -C "$top/build/main" installcheck CHECK_RXE=no
 	export PKG_CONFIG_PATH=$root/lib/pkgconfig LD_LIBRARY_PATH=$root/lib
 	counts flags no_private_flags "$root"
 	counts consumer-c consumer "${CC:-cc}" "$top/tests/api/t_consumer.c"
@@ -251,4 +252,5 @@ suite_runner() {
 	# Twice what it takes on a slow machine: a hang is a failure, not the end of all.
 	counts runner timeout 1500 tests/runner/t_with_rxe.sh
 	counts kernel timeout 600 tests/runner/t_kernel.sh
+	counts check timeout 600 tests/runner/t_check.sh
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/maps.h"
 #include "base/page.h"
 #include "mr/face.h"
 #include "mr/pin.h"
@@ -210,6 +211,38 @@ static void discard(struct mrf_pin *pin)
 	mrf_pins_end(pin->back->space->backs, &list);
 }
 
+/*
+ * The maps were read before it was watched, and since then it may have become memory of
+ * another kind, which can be watched, too, but changes without a word. No lock held.
+ */
+static bool private_still(const struct mrf_pin *pin)
+{
+	uint64_t end = pin->watch.start + pin->watch.len, at = pin->watch.start;
+	const struct mrf_mapping *mapping;
+	struct mrf_maps maps = { 0 };
+
+	if (pin->back->notify)
+		return true;
+	if (mrf_maps_look(&maps, at, end))
+		end = 0;
+	for (; at < end; at = mapping->end) {
+		mapping = mrf_maps_at(&maps, at);
+		if (!mapping || !mrf_maps_private(mapping))
+			break;
+	}
+	mrf_maps_fini(&maps);
+	return end && at >= end;
+}
+
+/* Watched: what changes from now on is heard of. */
+static bool reg_watched(struct mrf_pin *pin, int *err)
+{
+	bool same = private_still(pin);
+
+	*err = same ? reg(pin) : 0;
+	return commit(pin, same ? *err : -FI_EAGAIN);
+}
+
 enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole,
 			     uint64_t grain, int *err)
 {
@@ -220,8 +253,7 @@ enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *ho
 	if (!pin)
 		return MRF_PIN_FAILED;
 	if (prepare(pin, hole, grain, &result)) {
-		*err = reg(pin);
-		if (commit(pin, *err))
+		if (reg_watched(pin, err))
 			return MRF_PINNED;
 		result = *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Regions that are pinned on demand: what is pinned when a peer asks, and until when. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -447,6 +448,54 @@ START_TEST(no_kept_pin_outlives_a_change_of_the_memory)
 	} else {
 		ck_assert_int_eq(reach(KEY, PAGE, 10), MRF_MR_NOT_MAPPED);
 	}
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
+/* --- what becomes of memory between the look and the watch -------------------------- */
+
+static void (*after_look)(void);
+
+/* Stands before libc's for the library, which ends its look at the maps with it. */
+int fclose(FILE *file)
+{
+	int (*libcs)(FILE *);
+	void (*change)(void) = after_look;
+	int ret;
+
+	*(void **)&libcs = dlsym(RTLD_NEXT, "fclose");
+	ret = libcs(file);
+	after_look = NULL;
+	if (change)
+		change();
+	return ret;
+}
+
+static void map_shared_over(void)
+{
+	int fd = memfd_create("t_back", 0);
+
+	ck_assert_int_eq(ftruncate(fd, 64 * PAGE), 0);
+	ck_assert_ptr_eq(mmap(mem, 64 * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_FIXED, fd, 0),
+			 mem);
+	close(fd);
+}
+
+/* It could be truncated without a word. */
+START_TEST(memory_that_becomes_shared_before_it_is_watched_is_not_kept)
+{
+	struct fid_mr *mr;
+
+	back_open(0);
+	mr = env_must_reg(mem, 8 * PAGE, RW, KEY);
+	after_look = map_shared_over;
+	must_reach(KEY, PAGE, 10);
+	ck_assert_ptr_null(after_look);
+	ck_assert(view.once);
+	mrf_mr_lease_end(&lease);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
 	env_must_close(mr);
 	back_close();
 }
@@ -1079,6 +1128,7 @@ static TCase *changing(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, no_kept_pin_outlives_a_change_of_the_memory, 0, 8);
+	tcase_add_test(tc, memory_that_becomes_shared_before_it_is_watched_is_not_kept);
 	tcase_add_test(tc, nothing_is_kept_of_what_is_being_changed);
 	tcase_add_test(tc, the_monitor_gives_no_memory_back);
 	tcase_add_loop_test(tc, memory_that_changes_while_it_is_pinned_is_pinned_anew, 0,

@@ -12,10 +12,11 @@
 #include "ep/agent_int.h"
 #include "ep/budget.h"
 #include "ep/denied.h"
+#include "ep/device.h"
 #include "ep/peer.h"
 
 /* What made epoll return; anything else is the address of an endpoint. */
-enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_LAST };
+enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_DEVICE, TAG_LAST };
 
 int64_t mrf_now_us(void)
 {
@@ -121,10 +122,14 @@ static void poll_cq(struct mrf_agent *agent)
 	agent->more = true;
 }
 
-static void handle_cm(const struct mrf_cm_event *event)
+static void handle_cm(struct mrf_agent *agent, const struct mrf_cm_event *event)
 {
 	struct mrf_owner *owner = mrf_vconn_owner(event->conn);
 	struct mrf_ep *ep;
+
+	/* It is told to each id, the listeners' too. */
+	if (mrf_unlikely(event->type == MRF_CM_REMOVED))
+		mrf_agent_gone(agent);
 
 	switch (owner->kind) {
 	case MRF_OWNER_EP:
@@ -153,7 +158,7 @@ static void poll_cm(struct mrf_agent *agent)
 		return;
 	for (i = 0; i < MRF_TURN_EVENTS && !(ret = mrf_vcm_next(agent->cm, &event)); i++) {
 		if (event.type != MRF_CM_OTHER)
-			handle_cm(&event);
+			handle_cm(agent, &event);
 	}
 	if (mrf_unlikely(ret == -FI_EACCES))
 		mrf_agent_denied(agent);
@@ -174,19 +179,29 @@ static void advance_all(struct mrf_ep *ep)
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
+void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms)
+{
+	timer->at = mrf_now_ms() + ms;
+	mrf_list_del(&timer->node);
+	mrf_list_add_tail(&timer->node, &agent->timed);
+}
+
+void mrf_timer_stop(struct mrf_timer *timer)
+{
+	mrf_list_del(&timer->node);
+}
+
 static void expire(struct mrf_agent *agent)
 {
 	int64_t now = mrf_now_ms();
 
 	mrf_list_each_safe(node, &agent->timed) {
-		struct mrf_conn *conn = mrf_list_entry(node, struct mrf_conn, timed);
-		struct mrf_ep *ep = conn->peer->ep;
+		struct mrf_timer *timer = mrf_list_entry(node, struct mrf_timer, node);
 
-		if (conn->deadline > now)
+		if (timer->at > now)
 			continue;
-		mrf_lock_take(&ep->lock);
-		mrf_conn_expired(conn);
-		mrf_lock_release(&ep->lock);
+		mrf_timer_stop(timer);
+		timer->over(timer);
 		/* The list may have changed under us: what else is due comes next time. */
 		return;
 	}
@@ -197,10 +212,10 @@ static int next_timeout(struct mrf_agent *agent)
 	int64_t first = INT64_MAX, now;
 
 	mrf_list_each(node, &agent->timed) {
-		struct mrf_conn *conn = mrf_list_entry(node, struct mrf_conn, timed);
+		const struct mrf_timer *timer = mrf_list_entry(node, struct mrf_timer, node);
 
-		if (conn->deadline < first)
-			first = conn->deadline;
+		if (timer->at < first)
+			first = timer->at;
 	}
 	if (agent->more || !mrf_list_empty(&agent->ready))
 		return 0;
@@ -225,6 +240,9 @@ static void handle_ready(struct mrf_agent *agent, const struct epoll_event *even
 		break;
 	case TAG_CQ:
 		poll_cq(agent);
+		break;
+	case TAG_DEVICE:
+		mrf_agent_device_event(agent);
 		break;
 	default:
 		advance_all(event->data.ptr);
@@ -305,6 +323,8 @@ static int watch_all(struct mrf_agent *agent)
 		ret = watch_fd(agent, mrf_vcm_fd(agent->cm), TAG_CM);
 	if (!ret)
 		ret = watch_fd(agent, mrf_vcq_fd(agent->cq), TAG_CQ);
+	if (!ret)
+		ret = watch_fd(agent, mrf_vdev_event_fd(agent->domain->vdev), TAG_DEVICE);
 	return ret;
 }
 
@@ -335,6 +355,7 @@ static int agent_new(struct mrf_domain *domain, struct mrf_agent **out)
 	mrf_list_init(&agent->kicks);
 	mrf_list_init(&agent->commands);
 	mrf_list_init(&agent->timed);
+	mrf_list_init(&agent->half);
 	mrf_list_init(&agent->doomed);
 	mrf_list_init(&agent->ready);
 	mrf_idmap_init(&agent->owners);

@@ -27,6 +27,13 @@ struct mrf_owner {
 	uint64_t id; /* never used twice in the life of an agent; 0: not known to it */
 };
 
+/* Calls over in the agent thread, no lock held, once its time has come. */
+struct mrf_timer {
+	struct mrf_list node; /* in agent->timed while it runs */
+	int64_t at;	      /* ms */
+	void (*over)(struct mrf_timer *timer);
+};
+
 #define MRF_WR_SLOT_BITS 8
 #define MRF_WR_ID(owner_id, slot) ((owner_id) << MRF_WR_SLOT_BITS | (slot))
 
@@ -48,6 +55,7 @@ struct mrf_agent {
 	bool stop;
 	atomic_bool commanded; /* commands wait: peers' requests do not go before them */
 	atomic_bool denied; /* rdma_cm is lost: denied.h */
+	atomic_bool gone;   /* the device was removed: device.h */
 	atomic_bool dropped; /* pins made on demand are gone: peers are to be told */
 
 	/* agent thread only */
@@ -55,7 +63,8 @@ struct mrf_agent {
 	uint64_t last_id;
 	bool suspect;	   /* the kernel refused something: look whether all is lost */
 	bool suspect_said;
-	struct mrf_list timed;	 /* struct mrf_conn.timed */
+	struct mrf_list timed;	 /* struct mrf_timer.node */
+	struct mrf_list half;	 /* struct mrf_pasv.half, the oldest first */
 	struct mrf_list doomed;	 /* struct mrf_pasv.doomed */
 	struct mrf_list ready;	 /* struct mrf_pasv.ready, in the order of their turns */
 	bool more;		 /* something is left of what was looked at in this turn */
@@ -84,6 +93,10 @@ void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned
  * afterwards. Their questions and requests wait for their turns. Agent thread, no lock held.
  */
 void mrf_agent_poll(struct mrf_agent *agent);
+
+/* Agent thread: the timer calls in so many ms, unless it is stopped or set again. */
+void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms);
+void mrf_timer_stop(struct mrf_timer *timer);
 
 /* The target's half, target.c and target_serve.c; agent thread. */
 struct mrf_pasv;

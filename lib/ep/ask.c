@@ -70,7 +70,7 @@ void mrf_ask_send(struct mrf_peer *peer)
 		peer->asks++;
 	}
 	if (!mrf_list_empty(&peer->to_ask) && !mrf_conn_room(peer->conn))
-		mrf_agent_watch(peer);
+		mrf_peer_await_room(peer);
 }
 
 static struct mrf_remote *whose(struct mrf_peer *peer, const struct mrf_answer *answer)
@@ -149,7 +149,7 @@ bool mrf_ask_release(struct mrf_peer *peer)
 		return false;
 	if (!mrf_conn_room(peer->conn) ||
 	    post_message(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg))) {
-		mrf_agent_watch(peer);
+		mrf_peer_await_room(peer);
 		return false;
 	}
 	peer->leases = 0;

@@ -38,6 +38,8 @@ static MRF_ALWAYS_INLINE void progress(struct mrf_ep *ep)
 		for (i = 0; i < n; i++)
 			completed(ep, &wc[i]);
 	} while (mrf_unlikely(n == BATCH) && --left);
+	if (mrf_unlikely(!mrf_list_empty(&ep->starved)))
+		mrf_peer_feed(ep);
 }
 
 void mrf_ep_progress(struct mrf_ep *ep)
@@ -237,6 +239,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->addr = domain->addr;
 	mrf_list_init(&ep->all_peers);
+	mrf_list_init(&ep->starved);
 	mrf_list_init(&ep->free_ops);
 	mrf_list_init(&ep->passive);
 	mrf_idmap_init(&ep->conns);

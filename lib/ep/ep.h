@@ -76,6 +76,7 @@ struct mrf_ep {
 	uint64_t clock;		/* stamps: goes up with each operation */
 	struct mrf_peer **peers; /* by fi_addr */
 	size_t npeers;
+	struct mrf_list starved; /* struct mrf_peer.starved, the longest waiting first */
 	struct mrf_list all_peers; /* struct mrf_peer.node; those of removed addresses too */
 	struct mrf_idmap conns;	/* id -> struct mrf_conn, for work completions */
 	struct mrf_conn *last;	/* the one of the last completion, most likely of the next */

@@ -15,6 +15,9 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/conn.c \
 	lib/ep/denied.c \
 	lib/ep/denied.h \
+	lib/ep/device.c \
+	lib/ep/device.h \
+	lib/ep/dial.c \
 	lib/ep/ep.c \
 	lib/ep/ep.h \
 	lib/ep/ep_bind.c \

@@ -86,6 +86,29 @@ static int post_piece(struct mrf_peer *peer, struct mrf_op *op)
 	return 0;
 }
 
+static bool queue_is_full(const struct mrf_ep *ep)
+{
+	return ep->scq_used >= MRF_EP_SCQ;
+}
+
+void mrf_peer_await_room(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	if (queue_is_full(ep) && mrf_list_empty(&peer->starved))
+		mrf_list_add_tail(&peer->starved, &ep->starved);
+	mrf_agent_watch(peer);
+}
+
+void mrf_peer_feed(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+
+	/* One that takes up all the room is behind the others the next time. */
+	while (!queue_is_full(ep) && (node = mrf_list_pop(&ep->starved)))
+		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, starved));
+}
+
 static void wait_for_completions(struct mrf_peer *peer)
 {
 	if (in_flight(peer->conn))
@@ -138,7 +161,7 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 		if (mrf_unlikely(peer->state != MRF_PEER_READY))
 			return -FI_EAGAIN;
 		if (!mrf_conn_room(peer->conn)) {
-			mrf_agent_watch(peer);
+			mrf_peer_await_room(peer);
 			return -FI_EAGAIN;
 		}
 		ret = post_next(peer, op);
@@ -325,6 +348,7 @@ static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t 
 	mrf_list_init(&peer->to_ask);
 	mrf_list_init(&peer->asked);
 	mrf_list_init(&peer->kick);
+	mrf_list_init(&peer->starved);
 	mrf_idmap_init(&peer->remotes);
 	mrf_list_add_tail(&peer->node, &ep->all_peers);
 	return peer;
@@ -333,6 +357,7 @@ static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t 
 void mrf_peer_free(struct mrf_peer *peer)
 {
 	mrf_agent_unkick(peer);
+	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->node);
 	mrf_remote_fini(peer);
 	free(peer);

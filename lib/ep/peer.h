@@ -38,6 +38,7 @@ struct mrf_peer {
 	union mrf_addr addr;
 	enum mrf_peer_state state;
 	bool gone;		/* removed from the address vector: freed when idle */
+	struct mrf_list starved; /* in ep->starved: waits for room in the endpoint's queue */
 	struct mrf_list kick;	/* in agent->kicks; guarded by agent->lock */
 	struct mrf_conn *conn;
 	struct mrf_list queue;	/* operations in order, not yet wholly posted */
@@ -55,6 +56,8 @@ struct mrf_peer {
 	struct mrf_key_form key_form; /* in it; READY */
 	bool events;		/* immediate data are event numbers there */
 	unsigned tries;		/* connection attempts since the last success */
+	unsigned dials;		/* likewise: those that got no answer */
+	int64_t dialled_until;	/* ms: no attempt goes beyond it; 0: none is being made */
 	unsigned challenges;	/* likewise: how often a proof was asked for */
 	bool challenged;	/* the next attempt has to meet the challenge */
 	struct mrf_challenge challenge;
@@ -81,12 +84,12 @@ struct mrf_conn {
 	struct mrf_owner owner; /* its id names it in work request ids */
 	struct mrf_peer *peer;
 	struct mrf_vconn *vconn;
-	struct mrf_list timed;	/* in agent->timed: has a deadline; agent thread */
-	int64_t deadline;	/* ms */
+	struct mrf_timer timer;	/* its deadline; agent thread */
 	bool lost;		/* the peer disconnected or is gone */
 	bool disconnected;	/* we have put our queue pair into error */
 	bool waiting;		/* CONNECTING, but only for the next try */
 	bool found;		/* the peer's address was resolved */
+	bool last;		/* there is no time for another attempt */
 	struct mrf_auth_talk talk; /* what we have proved; number 0: nothing */
 	struct mrf_posted ring[MRF_CONN_RING];
 	unsigned head;		/* oldest in flight */
@@ -113,6 +116,13 @@ void mrf_peer_free(struct mrf_peer *peer);
 
 /* An operation that was made for this peer: its turn comes. */
 void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op);
+/*
+ * It has found no room: goes on when completions have made some, be they its own or, in the
+ * endpoint's queue, other peers'.
+ */
+void mrf_peer_await_room(struct mrf_peer *peer);
+/* There is room in the endpoint's queue (again): those that wait for it go on. */
+void mrf_peer_feed(struct mrf_ep *ep);
 /* Posts what can be posted; asks what must be asked. */
 void mrf_peer_advance(struct mrf_peer *peer);
 /* A work completion of a connection of ours. */
@@ -131,8 +141,6 @@ void mrf_peer_rewind(struct mrf_peer *peer);
 /* Does what the state asks for: connects, takes down, frees. peer may be gone afterwards. */
 void mrf_conn_service(struct mrf_peer *peer);
 void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event);
-/* The deadline has passed. */
-void mrf_conn_expired(struct mrf_conn *conn);
 /* A message on the connection: an answer, or a flush. */
 void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc);
 /* Takes the connection down at once. */

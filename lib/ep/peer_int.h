@@ -32,8 +32,28 @@ void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op);
 
 /* --- conn: agent thread ----------------------------------------------------------------- */
 
-/* mrf_conn_expired comes in so many ms, unless this is called again. */
+/* The deadline of what the connection waits for is in so many ms. */
 void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms);
+
+/* Room for an answer to each question, replies, and a note or two. */
+#define MRF_CONN_SLOTS (MRF_ASKS + MRF_REQUESTS + 3)
+#define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REQUEST
+int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
+/* Its timer's. */
+void mrf_conn_deadline(struct mrf_timer *timer);
+/* What waits for the peer fails, for a reason that begins with its address. */
+void mrf_peer_fail_addr(struct mrf_peer *peer, int err, int code, const char *why);
+
+/* --- dial: agent thread ----------------------------------------------------------------- */
+
+/* IDLE -> CONNECTING. */
+void mrf_conn_dial(struct mrf_peer *peer);
+/* What rdma_cm says of a connection that is being made. The connection may be gone afterwards. */
+void mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event);
+/* Its deadline is over: dials again, or gives up. Likewise. */
+void mrf_dial_expired(struct mrf_conn *conn);
+/* It was lost before it was made. Likewise. */
+void mrf_dial_lost(struct mrf_conn *conn);
 
 /* --- probe: agent thread ---------------------------------------------------------------- */
 

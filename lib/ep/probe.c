@@ -19,7 +19,7 @@ void mrf_probe_begin(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
 
-	if (peer->state == MRF_PEER_READY && conn->probed && mrf_list_empty(&conn->timed))
+	if (peer->state == MRF_PEER_READY && conn->probed && mrf_list_empty(&conn->timer.node))
 		mrf_conn_set_deadline(conn, PROBE_MS);
 }
 

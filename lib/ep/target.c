@@ -8,6 +8,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/errtext.h"
 #include "base/log.h"
 #include "ep/greet.h"
 #include "ep/target_int.h"
@@ -22,6 +23,7 @@ static void pasv_destroy(struct mrf_pasv *pasv)
 	mrf_list_del(&pasv->node);
 	mrf_list_del(&pasv->doomed);
 	mrf_list_del(&pasv->ready);
+	mrf_pasv_established(pasv);
 	mrf_vconn_disconnect(pasv->vconn);
 	mrf_vconn_close(pasv->vconn);
 	mrf_mr_lease_end(&pasv->lease);
@@ -34,6 +36,7 @@ void mrf_pasv_doom(struct mrf_pasv *pasv)
 {
 	mrf_vconn_disconnect(pasv->vconn);
 	mrf_list_del(&pasv->ready);
+	mrf_list_del(&pasv->doomed);
 	mrf_list_add_tail(&pasv->doomed, &pasv->ep->agent->doomed);
 }
 
@@ -58,6 +61,84 @@ void mrf_pasv_destroy_all(struct mrf_ep *ep)
 	mrf_agent_poll(ep->agent);
 	while ((node = mrf_list_first(&ep->passive)))
 		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, node));
+}
+
+/* --- half open -------------------------------------------------------------------------------- */
+
+/*
+ * A connection has its places from the moment that its peer is let in. Until the peer has
+ * confirmed it, it need not have done more than send one message, so that such connections have
+ * a deadline and a quota.
+ */
+static void half_open(struct mrf_pasv *pasv)
+{
+	struct mrf_agent *agent = pasv->ep->agent;
+
+	mrf_list_add_tail(&pasv->half, &agent->half);
+	mrf_timer_set(agent, &pasv->until, MRF_HALF_MS);
+}
+
+void mrf_pasv_established(struct mrf_pasv *pasv)
+{
+	mrf_list_del(&pasv->half);
+	mrf_timer_stop(&pasv->until);
+}
+
+static void never_came(struct mrf_timer *timer)
+{
+	struct mrf_pasv *pasv = mrf_container_of(timer, struct mrf_pasv, until);
+
+	mrf_info(FI_LOG_EP_CTRL, "a peer asked for a connection and never confirmed it");
+	mrf_pasv_gone(pasv);
+}
+
+static bool same_addr(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *in = (const void *)a;
+	const struct sockaddr_in6 *in6 = (const void *)a;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET6)
+		return !memcmp(&in6->sin6_addr, &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
+			       sizeof(in6->sin6_addr));
+	return in->sin_addr.s_addr == ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
+}
+
+/* How many are half open, and the oldest: from this address, or (NULL) at all. */
+static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storage *addr,
+			   struct mrf_pasv **oldest)
+{
+	unsigned n = 0;
+
+	*oldest = NULL;
+	mrf_list_each(node, &agent->half) {
+		struct mrf_pasv *pasv = mrf_list_entry(node, struct mrf_pasv, half);
+
+		if (addr && !same_addr(addr, &pasv->addr))
+			continue;
+		*oldest = *oldest ? *oldest : pasv;
+		n++;
+	}
+	return n;
+}
+
+/* The oldest gives way to another one, if it had time enough. */
+static bool give_way(struct mrf_pasv *oldest)
+{
+	if (!oldest || oldest->until.at - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
+		return false;
+	mrf_pasv_gone(oldest);
+	return true;
+}
+
+static bool within_quota(struct mrf_agent *agent, const struct mrf_vconn *vconn)
+{
+	struct sockaddr_storage addr;
+	struct mrf_pasv *oldest;
+
+	mrf_vconn_peer_addr(vconn, &addr);
+	return count_half(agent, &addr, &oldest) < MRF_HALF_PER_ADDR || give_way(oldest);
 }
 
 /* --- taking in ------------------------------------------------------------------------------- */
@@ -92,6 +173,10 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 	pasv->owner.kind = MRF_OWNER_PASV;
 	mrf_list_init(&pasv->doomed);
 	mrf_list_init(&pasv->ready);
+	mrf_list_init(&pasv->half);
+	mrf_list_init(&pasv->until.node);
+	pasv->until.over = never_came;
+	mrf_vconn_peer_addr(vconn, &pasv->addr);
 	mrf_mr_lease_init(&pasv->lease);
 	ret = mrf_agent_own(ep->agent, &pasv->owner, MRF_PASV_PLACES);
 	if (ret)
@@ -147,6 +232,33 @@ static void warn_key(const struct mrf_vconn *vconn)
 		 mrf_addr_text(&peer.addr, text, sizeof(text)));
 }
 
+/* Somebody who only asked for a place goes. */
+static bool make_place(struct mrf_agent *agent)
+{
+	struct mrf_pasv *oldest;
+
+	count_half(agent, NULL, &oldest);
+	return give_way(oldest);
+}
+
+static void not_taken_in(struct mrf_agent *agent, struct mrf_vconn *vconn, int ret)
+{
+	if (ret == -FI_ECONNRESET) {
+		mrf_info(FI_LOG_EP_CTRL, "a peer went away while it was being connected");
+		mrf_vconn_close(vconn);
+		return;
+	}
+	if (ret == -FI_ENOSPC)
+		mrf_warn(FI_LOG_EP_CTRL, 4023,
+			 "no room for another peer: the connections of this domain take %u of "
+			 "%d places for messages: rejected",
+			 agent->cq_used, MRF_AGENT_CQ);
+	else
+		mrf_warn(FI_LOG_EP_CTRL, 4023, "no resources for another peer: %s: rejected",
+			 mrf_errtext(-ret));
+	reject(vconn, MRF_REFUSE_RESOURCES);
+}
+
 /* Takes in who has proved what there is to prove. */
 static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_talk *talk)
 {
@@ -157,21 +269,30 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_
 				       .asks = MRF_ASKS };
 	uint8_t data[MRF_PROTO_WELCOME_MAX];
 	struct mrf_pasv *pasv = NULL;
-	int ret = pasv_new(ep, vconn, &pasv);
+	int ret;
 
-	if (ret) {
-		mrf_warn(FI_LOG_EP_CTRL, 4023, "no resources for another peer (%d): rejected",
-			 ret);
+	if (!within_quota(ep->agent, vconn)) {
+		mrf_info(FI_LOG_EP_CTRL, "too many connections of one address are half open: "
+			 "another one has to wait");
 		reject(vconn, MRF_REFUSE_RESOURCES);
+		return;
+	}
+	ret = pasv_new(ep, vconn, &pasv);
+	if (ret == -FI_ENOSPC && make_place(ep->agent))
+		ret = pasv_new(ep, vconn, &pasv);
+	if (ret) {
+		not_taken_in(ep->agent, vconn, ret);
 		return;
 	}
 	mrf_greet_welcome(ep, talk, mrf_vconn_qpn(vconn), &welcome);
 	mrf_list_add_tail(&pasv->node, &ep->passive);
 	ret = mrf_vconn_accept(vconn, data, mrf_welcome_encode(&welcome, data));
-	if (ret)
+	if (ret) {
 		pasv_destroy(pasv);
-	else
-		mrf_vconn_tune(vconn);
+		return;
+	}
+	mrf_vconn_tune(vconn);
+	half_open(pasv);
 }
 
 void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
@@ -219,6 +340,9 @@ void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event)
 	case MRF_CM_DISCONNECTED:
 	case MRF_CM_REMOVED:
 		mrf_pasv_gone(pasv);
+		break;
+	case MRF_CM_ESTABLISHED:
+		mrf_pasv_established(pasv);
 		break;
 	default:
 		break;

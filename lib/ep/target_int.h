@@ -26,6 +26,9 @@ struct mrf_pasv {
 	struct mrf_owner owner;
 	struct mrf_list node; /* in ep->passive */
 	struct mrf_list doomed; /* in agent->doomed, or nowhere */
+	struct mrf_list half; /* in agent->half until its peer has confirmed the connection */
+	struct mrf_timer until; /* when it has to */
+	struct sockaddr_storage addr; /* of the peer */
 	struct mrf_list ready; /* in agent->ready while something waits that may be served */
 	struct mrf_ep *ep;
 	struct mrf_vconn *vconn;
@@ -63,5 +66,7 @@ int mrf_pasv_post_slot(struct mrf_pasv *pasv, unsigned slot);
  * the completions that are just being handled, still counts.
  */
 void mrf_pasv_doom(struct mrf_pasv *pasv);
+/* Something came over the connection: the peer has it. */
+void mrf_pasv_established(struct mrf_pasv *pasv);
 
 #endif

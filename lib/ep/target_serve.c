@@ -136,6 +136,9 @@ static int take_data(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	struct mrf_data data;
 	int ret = mrf_data_decode(msg, len, &data);
 
+	/* Others send it as immediate data, with a write that the kernel has seen. */
+	if (!mrf_pasv_wants_events(pasv))
+		return -FI_EINVAL;
 	if (!ret)
 		deliver(pasv, data.len, data.data);
 	return ret;
@@ -308,6 +311,7 @@ void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc 
 		sent(pasv, slot);
 		return;
 	}
+	mrf_pasv_established(pasv);
 	ret = slot < MRF_PASV_SLOTS ? take_message(pasv, slot, wc) : 0;
 	if (ret && mrf_list_empty(&pasv->doomed))
 		hang_up(pasv, wc->byte_len, ret);

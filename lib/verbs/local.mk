@@ -4,6 +4,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/vcm.h \
 	lib/verbs/vcq.c \
 	lib/verbs/vagain.c \
+	lib/verbs/vevent.c \
 	lib/verbs/vloop.c \
 	lib/verbs/vloop.h \
 	lib/verbs/vmr_drop.c \

@@ -53,6 +53,7 @@ void mrf_qp_destroy(struct ibv_qp *qp)
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 {
 	struct ibv_qp_init_attr init = {
+		.qp_context = conn,
 		.qp_type = IBV_QPT_RC,
 		.send_cq = attr->send_cq->cq,
 		.recv_cq = attr->recv_cq->cq,

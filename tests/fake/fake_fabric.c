@@ -42,6 +42,9 @@ struct mr {
 
 struct mrf_vdev {
 	struct mrf_vdev_limits limits;
+	int event_fd;
+	struct mrf_vdev_event events[8];
+	unsigned nevents;
 };
 
 struct mrf_vpd {
@@ -49,6 +52,7 @@ struct mrf_vpd {
 };
 
 struct mrf_vcq {
+	struct mrf_vdev *dev;
 	struct mrf_wc *ring;
 	size_t depth, head, tail;
 	int fd;
@@ -136,6 +140,7 @@ static struct {
 	unsigned unreachable_nth;
 	int unreachable_err;
 	unsigned unresolved;
+	unsigned lost; /* connection requests to be */
 	bool hold, run_on_arm, run_on_disconnect;
 } f = { .conns = { &f.conns, &f.conns },
 	.kept = { &f.kept, &f.kept },
@@ -189,7 +194,7 @@ void fake_heal(void)
 	f.probe_status = MRF_WC_OK;
 	f.break_nth = 0;
 	f.unreachable_nth = 0;
-	f.unresolved = 0;
+	f.unresolved = f.lost = 0;
 	leave();
 }
 
@@ -374,11 +379,34 @@ unsigned fake_probes(void)
 	return number(&f.probes);
 }
 
+void fake_lose_requests(unsigned times)
+{
+	enter();
+	f.lost = times;
+	leave();
+}
+
 void fake_unresolved(unsigned times)
 {
 	enter();
 	f.unresolved = times;
 	leave();
+}
+
+static void ring_fd(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n = write(fd, &one, sizeof(one));
+
+	(void)n;
+}
+
+static void silence_fd(int fd)
+{
+	uint64_t count;
+	ssize_t n = read(fd, &count, sizeof(count));
+
+	(void)n;
 }
 
 /* --- vdev, vpd, vmr -------------------------------------------------------------------
@@ -434,13 +462,49 @@ int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
 						.max_rd_atomic = 128,
 						.max_inline = MAX_INLINE,
 						.max_msg_size = fake.max_msg_size };
+	dev->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (dev->event_fd < 0) {
+		unmake(FAKE_VDEV_OPEN, dev);
+		return -FI_ENOMEM;
+	}
 	*out = dev;
 	return 0;
+}
+
+int mrf_vdev_event_fd(const struct mrf_vdev *dev)
+{
+	return dev->event_fd;
+}
+
+int mrf_vdev_next_event(struct mrf_vdev *dev, struct mrf_vdev_event *event)
+{
+	int ret = -FI_EAGAIN;
+
+	enter();
+	if (dev->nevents) {
+		*event = dev->events[--dev->nevents];
+		ret = 0;
+	}
+	if (!dev->nevents)
+		silence_fd(dev->event_fd);
+	leave();
+	return ret;
+}
+
+void fake_tell(struct mrf_vcq *cq, struct mrf_vdev_event event)
+{
+	enter();
+	event.text = event.text ? event.text : "something";
+	cq->dev->events[cq->dev->nevents++] = event;
+	ring_fd(cq->dev->event_fd);
+	leave();
 }
 
 void mrf_vdev_close(struct mrf_vdev *dev)
 {
 	unsigned i;
+
+	close(dev->event_fd);
 
 	enter();
 	for (i = 0; i < MAX_MRS; i++) {
@@ -613,22 +677,6 @@ static uint8_t *reach(struct mrf_vpd *pd, uint32_t key, uint64_t iova, uint64_t 
 /* --- vcq -------------------------------------------------------------------------------
  */
 
-static void ring_fd(int fd)
-{
-	uint64_t one = 1;
-	ssize_t n = write(fd, &one, sizeof(one));
-
-	(void)n;
-}
-
-static void silence_fd(int fd)
-{
-	uint64_t count;
-	ssize_t n = read(fd, &count, sizeof(count));
-
-	(void)n;
-}
-
 int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
 {
 	struct mrf_vcq *cq;
@@ -649,6 +697,7 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
 		return -FI_ENOMEM;
 	}
 	cq->depth = depth;
+	cq->dev = dev;
 	*out = cq;
 	return 0;
 }
@@ -1770,6 +1819,8 @@ static int request(struct mrf_vconn *conn, const void *data, size_t len)
 	int ret = 0;
 
 	see(data, len);
+	if (f.lost && f.lost--)
+		return 0;
 	if (!listener) {
 		tell(conn, MRF_CM_REJECTED, NULL, 0, 148)->status = 28;
 		return 0;
@@ -1896,6 +1947,18 @@ void fake_kill(struct mrf_vcm *cm)
 		part(conn);
 		conn->state = GONE;
 		qp_drop(conn);
+	}
+	leave();
+}
+
+void fake_remove(struct mrf_vcm *cm)
+{
+	enter();
+	mrf_list_each (node, &f.conns) {
+		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->cm == cm)
+			tell(conn, MRF_CM_REMOVED, NULL, 0, 0);
 	}
 	leave();
 }

@@ -146,6 +146,8 @@ unsigned fake_probes(void);
 void fake_break_probe(enum mrf_wc_status status);
 /* The next nth address resolution ends in MRF_CM_FAILED with err. */
 void fake_unreachable(unsigned nth, int err);
+/* So many connection requests from now on get lost. */
+void fake_lose_requests(unsigned times);
 /* So many address resolutions from now on end in MRF_CM_UNRESOLVED; UINT_MAX: they never end. */
 void fake_unresolved(unsigned times);
 
@@ -186,6 +188,10 @@ unsigned fake_cm_asked(const struct mrf_vcm *cm);
 void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop);
 /* It seems full, however often it is polled, of completions of nobody: its memory was spoilt. */
 void fake_spoil(struct mrf_vcq *cq, bool spoilt);
+/* The device that this completion queue is of tells something. text need not be given. */
+void fake_tell(struct mrf_vcq *cq, struct mrf_vdev_event event);
+/* The device is removed under the process that owns cm: each of its ids is told. */
+void fake_remove(struct mrf_vcm *cm);
 /* Nobody is woken by completions meanwhile; who polls finds them. */
 void fake_deafen(struct mrf_vcq *cq, bool deaf);
 

@@ -147,8 +147,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp *qp = made(FAKE_CREATE_QP, sizeof(*qp));
 
-	(void)attr;
 	if (qp) {
+		qp->qp_context = attr->qp_context;
 		qp->context = with_ops();
 		qp->pd = pd;
 	}
@@ -194,6 +194,35 @@ int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gi
 		.raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 99, [14] = 1, [15] = 1 }
 	};
 	return 0;
+}
+
+/* --- events of the device --------------------------------------------------------- */
+
+void fake_verbs_tell(struct ibv_async_event event)
+{
+	fake_verbs.event = event;
+	fake_verbs_context()->async_fd = eventfd(1, EFD_CLOEXEC);
+}
+
+int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
+{
+	close(ctx->async_fd);
+	ctx->async_fd = -1;
+	if (!fake_verbs_goes_on(FAKE_GET_ASYNC_EVENT))
+		return -1;
+	*event = fake_verbs.event;
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	(void)event;
+	fake_verbs.acked++;
+}
+
+const char *ibv_event_type_str(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_GID_CHANGE ? "GID table change" : "something";
 }
 
 /* --- rdma_cm ---------------------------------------------------------------------- */

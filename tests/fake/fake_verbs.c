@@ -47,7 +47,7 @@ static struct ibv_device device = { .name = FAKE_DEVICE };
 #define CMD_FD 0x7fff0000
 /* librdmacm's, and that of whoever opens the device. */
 static struct ibv_context context = { .device = &device, .cmd_fd = -1 };
-static struct ibv_context own_context = { .device = &device, .cmd_fd = CMD_FD };
+static struct ibv_context own_context = { .device = &device, .cmd_fd = CMD_FD, .async_fd = -1 };
 
 void fake_verbs_reset(void)
 {
@@ -213,6 +213,7 @@ const char *fake_verbs_name(enum fake_call call)
 		[FAKE_ESTABLISH] = "rdma_establish",
 		[FAKE_REJECT] = "rdma_reject",
 		[FAKE_DISCONNECT] = "rdma_disconnect",
+		[FAKE_GET_ASYNC_EVENT] = "ibv_get_async_event",
 	};
 
 	return name[call];
@@ -351,6 +352,11 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 	fake_verbs.live_contexts += opened;
 	pthread_mutex_unlock(&lock);
 	return opened ? &own_context : NULL;
+}
+
+struct ibv_context *fake_verbs_context(void)
+{
+	return &own_context;
 }
 
 int ibv_close_device(struct ibv_context *ctx)

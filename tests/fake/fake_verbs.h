@@ -54,6 +54,7 @@ enum fake_call {
 	FAKE_ESTABLISH,
 	FAKE_REJECT,
 	FAKE_DISCONNECT,
+	FAKE_GET_ASYNC_EVENT,
 	FAKE_CALLS
 };
 
@@ -80,6 +81,8 @@ struct fake_verbs {
 	struct ibv_pd *last_pd; /* of the last ibv_alloc_pd */
 	uint16_t last_port;	/* of the last rdma_bind_addr, network order */
 	bool check_memory;	/* registering what is not mapped fails with EFAULT */
+	struct ibv_async_event event; /* what the device tells next */
+	unsigned acked; /* events */
 	/* Called at the start of every ibv_dereg_mr and ibv_reg_mr*; may be NULL. */
 	void (*on_dereg)(const struct ibv_mr *mr);
 	void (*on_reg)(void *addr, size_t len);
@@ -109,9 +112,12 @@ const char *fake_verbs_name(enum fake_call call);
  * For fake_qp.c: counts a call; false: it is to fail, errno is set. Memory, zeroed, that no
  * test makes fail; and what is kept of an object that was not destroyed, until the reset.
  */
+struct ibv_context *fake_verbs_context(void);
 bool fake_verbs_goes_on(enum fake_call call);
 void *fake_verbs_zalloc(size_t size);
 void fake_verbs_keep(void *object);
+/* The device tells this. */
+void fake_verbs_tell(struct ibv_async_event event);
 /* Things alive of any kind. */
 unsigned fake_verbs_live(void);
 /* A live registration by its rkey, or NULL. */

@@ -20,6 +20,7 @@ check_PROGRAMS += \
 	tests/unit/t_ask \
 	tests/unit/t_close \
 	tests/unit/t_denied \
+	tests/unit/t_device \
 	tests/unit/t_ep \
 	tests/unit/t_ep_atomic \
 	tests/unit/t_ep_faults \
@@ -44,6 +45,8 @@ tests_unit_t_ask_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_close_SOURCES = tests/unit/t_close.c $(EP_FIXTURE)
 tests_unit_t_close_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_close_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free,--wrap=close
+tests_unit_t_device_SOURCES = tests/unit/t_device.c $(EP_FIXTURE)
+tests_unit_t_device_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_denied_SOURCES = tests/unit/t_denied.c $(EP_FIXTURE)
 tests_unit_t_denied_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ep_SOURCES = tests/unit/t_ep.c $(EP_FIXTURE)

@@ -91,12 +91,11 @@ static inline void raw_qp(struct raw *r)
 		raw_post_recv(r, i);
 }
 
-/* Connects with these private data; what came of it. */
-static inline struct mrf_cm_event raw_connect(struct raw *r, uint16_t port, const void *data,
+/* Asks for a connection with these private data; what came of it, which is not confirmed. */
+static inline struct mrf_cm_event raw_dial(struct raw *r, uint16_t port, const void *data,
 				       size_t len)
 {
 	struct sockaddr_in src = at_port(0), dst = at_port(port);
-	struct mrf_cm_event event;
 
 	ck_assert_int_eq(mrf_vconn_open(r->cm, NULL, &r->conn), 0);
 	ck_assert_int_eq(mrf_vconn_resolve(r->conn, (struct sockaddr *)&src,
@@ -107,7 +106,14 @@ static inline struct mrf_cm_event raw_connect(struct raw *r, uint16_t port, cons
 	ck_assert_int_eq(mrf_vconn_route(r->conn, 1000), 0);
 	ck_assert_int_eq(raw_event(r).type, MRF_CM_ROUTE_RESOLVED);
 	ck_assert_int_eq(mrf_vconn_connect(r->conn, data, len, 6), 0);
-	event = raw_event(r);
+	return raw_event(r);
+}
+
+static inline struct mrf_cm_event raw_connect(struct raw *r, uint16_t port, const void *data,
+					      size_t len)
+{
+	struct mrf_cm_event event = raw_dial(r, port, data, len);
+
 	if (event.type == MRF_CM_RESPONSE)
 		ck_assert_int_eq(mrf_vconn_establish(r->conn), 0);
 	return event;

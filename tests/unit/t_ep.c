@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Endpoints that work as they should: transfers of every shape, and coming and going. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include "ep_fixture.h"
@@ -855,6 +857,53 @@ START_TEST(ep_full_queue_moves_though_the_cq_was_read_in_vain)
 }
 END_TEST
 
+/* As many targets as it takes to fill the endpoint's queue, and one more. */
+#define CROWD (MRF_EP_SCQ / (MRF_CONN_RING - 1) + 2)
+
+/*
+ * The last one waits for room with nothing of its own in flight. The application takes in what
+ * makes room, and with it the event that the agent waits for.
+ */
+START_TEST(ep_peer_that_waits_for_others_goes_on_when_the_application_has_made_room)
+{
+	struct fid_ep *ep[CROWD];
+	fi_addr_t to[CROWD];
+	struct fi_cq_data_entry entry;
+	unsigned i, n = 0;
+
+	fake.max_msg_size = 8;
+	pair_open(&p, PLAIN);
+	for (i = 0; i < CROWD; i++) {
+		struct sockaddr_in addr;
+		size_t len = sizeof(addr);
+
+		ck_assert_int_eq(node_try_ep(&p.b, PLAIN, &ep[i]), 0);
+		ck_assert_int_eq(fi_getname(&ep[i]->fid, &addr, &len), 0);
+		to[i] = node_insert_port(&p.a, ntohs(addr.sin_port));
+		ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, to[i], p.base, p.key, &p), 0);
+		want_ok(&p.a, &p);
+	}
+	fake_hold(true);
+	for (i = 0; i < CROWD - 1; i++)
+		ck_assert_int_eq(fi_write(p.a.ep, p.src, 8 * (MRF_CONN_RING - 1), NULL, to[i],
+					  p.base, p.key, &p),
+				 0);
+	ck_assert_uint_eq(node_state(&p.a, to[0]).work_requests, MRF_EP_SCQ);
+	fake_deafen(node_ep(&p.a)->scq, true);
+	/* Through the agent's kick, too, the queue is full. */
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, to[CROWD - 1], p.base, p.key, &p), 0);
+	usleep(20000);
+	fake_hold(false);
+	for (i = 0; i < 1000 && n < CROWD; i++)
+		n += fi_cq_sread(p.a.cq, &entry, 1, NULL, 10) == 1;
+	ck_assert_uint_eq(n, CROWD);
+	fake_deafen(node_ep(&p.a)->scq, false);
+	for (i = 0; i < CROWD; i++)
+		must_close(&ep[i]->fid);
+	pair_close(&p);
+}
+END_TEST
+
 /* A queue that cannot move must not keep the agent from its other work. */
 START_TEST(ep_stuck_queue_leaves_the_agent_to_others)
 {
@@ -1220,6 +1269,7 @@ static TCase *tcase_many(void)
 			    ep_full_queue_says_again_and_moves_without_the_cq_being_read,
 			    0, NMODES);
 	tcase_add_test(tc, ep_full_queue_moves_though_the_cq_was_read_in_vain);
+	tcase_add_test(tc, ep_peer_that_waits_for_others_goes_on_when_the_application_has_made_room);
 	tcase_add_test(tc, ep_stuck_queue_leaves_the_agent_to_others);
 	tcase_add_test(
 		tc, ep_sleeper_wakes_though_another_completion_came_as_it_went_to_sleep);

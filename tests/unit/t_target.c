@@ -170,11 +170,13 @@ static size_t bad_message(int which, uint8_t *msg)
 	case 15:
 		request.type = MRF_MSG_ATOMIC; /* an operation that has operands */
 		return mrf_request_encode(&request, msg);
+	case 16:
+		return mrf_data_encode(&data, msg); /* to one that takes immediate data */
 	default:
 		return SLOT + 1; /* more than they take: its kernel says no */
 	}
 }
-#define BAD_MESSAGES 17
+#define BAD_MESSAGES 18
 
 START_TEST(target_hangs_up_on_a_malformed_message_and_serves_others)
 {
@@ -531,6 +533,46 @@ START_TEST(target_rejects_those_that_it_has_no_room_for)
 }
 END_TEST
 
+static struct mrf_cm_event dial_half(void)
+{
+	struct mrf_hello hello = { .instance = 1 };
+	uint8_t data[MRF_PROTO_HELLO_LEN];
+
+	return raw_dial(&raw, node_port(&p.b), data, mrf_hello_encode(&hello, data));
+}
+
+/* They hold no others back for long, and end when their time is over. */
+START_TEST(target_lets_half_open_connections_take_no_more_than_their_part)
+{
+	enum { MANY = MRF_HALF_PER_ADDR + 8 };
+	struct mrf_vconn *crowd[MANY];
+	uint32_t reason = 0;
+	int64_t since = mrf_now_ms();
+	int i, in = 0;
+
+	for (i = 0; i < MANY; i++) {
+		struct mrf_cm_event event = dial_half();
+
+		crowd[i] = raw.conn;
+		in += event.type == MRF_CM_RESPONSE;
+		if (event.type == MRF_CM_RESPONSE)
+			continue;
+		ck_assert_int_eq(mrf_refuse_decode(event.data, event.len, &reason), 0);
+		ck_assert_uint_eq(reason, MRF_REFUSE_RESOURCES);
+	}
+	if (mrf_now_ms() - since < MRF_HALF_GRACE_MS)
+		ck_assert_int_eq(in, MRF_HALF_PER_ADDR);
+	raw.conn = NULL;
+	/* One of them gives way to a peer of the same address, which comes again until then. */
+	target_works();
+	/* The raw ends of all, and both ends of the pair's connection. */
+	want_soon(fake_live_of(FAKE_CREATE_QP) == MANY + 2);
+	for (i = 0; i < MANY; i++)
+		mrf_vconn_close(crowd[i]);
+	target_works();
+}
+END_TEST
+
 /*
  * All at once: many leave, whose RECVs are flushed into the queue, and as many come that do not
  * stay either. The fixture sees to it that the queue never overflows.
@@ -605,17 +647,90 @@ START_TEST(initiator_gives_up_on_a_target_of_another_kind)
 		mrf_vconn_reject(raw.conn, data, sizeof(data));
 		want_err(&p.a, &raw, FI_EREMOTEIO, "another version");
 		break;
-	case 4:
-		mrf_vconn_reject(raw.conn, data,
-				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
-		want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources");
-		break;
 	default:
 		mrf_vconn_reject(raw.conn, data,
 				 mrf_refuse_encode(MRF_REFUSE_CLOSING, data));
 		want_err(&p.a, &raw, FI_ECONNREFUSED, "closing");
 	}
 	target_works();
+}
+END_TEST
+
+static void raw_has_no_room(void)
+{
+	uint8_t data[MRF_PROTO_REFUSE_LEN];
+
+	raw_take_request(&raw);
+	mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
+}
+
+START_TEST(initiator_comes_again_to_a_target_that_has_no_room)
+{
+	uint8_t msg[MRF_PROTO_MAX_MSG];
+	struct mrf_answer answer = { .status = MRF_MR_CLOSED };
+	fi_addr_t to = raw_listen(&raw, &p.a);
+	struct mrf_ask ask;
+	struct mrf_wc wc;
+	int i;
+
+	begin(to);
+	/* More often than to an address where nobody listens. */
+	for (i = 0; i < 2 * MRF_REFUSALS; i++)
+		raw_has_no_room();
+	raw_take_request(&raw);
+	raw_accept(&raw, 1);
+	do {
+		wc = raw_recv(&raw);
+	} while (wc.status != MRF_WC_OK);
+	ck_assert_int_eq(mrf_ask_decode(raw.slots[wc.wr_id], wc.byte_len, &ask), 0);
+	answer.cookie = ask.cookie;
+	answer.key = ask.key;
+	ck_assert_int_eq(raw_send(&raw, msg, mrf_answer_encode(&answer, msg)), 0);
+	want_err(&p.a, &raw, FI_EKEYREJECTED, "closed");
+	target_works();
+}
+END_TEST
+
+/* FI_MRFAB_CONN_TIMEOUT is 1000. */
+START_TEST(initiator_gives_up_on_a_target_that_has_no_room_for_long)
+{
+	struct mrf_hello hello;
+	struct mrf_cm_event event;
+	uint8_t data[MRF_PROTO_REFUSE_LEN];
+	int64_t since;
+	fi_addr_t to;
+
+	pair_close(&p);
+	fixture_impatient();
+	pair_open(&p, NULL);
+	to = raw_listen(&raw, &p.a);
+	since = mrf_now_ms();
+	begin(to);
+	while (node_state(&p.a, to).ops) {
+		if (mrf_vcm_next(raw.cm, &event) || event.type != MRF_CM_REQUEST) {
+			usleep(1000);
+			continue;
+		}
+		ck_assert_int_eq(mrf_hello_decode(event.data, event.len, &hello), 0);
+		mrf_vconn_reject(event.incoming, data,
+				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
+		mrf_vconn_close(event.incoming);
+	}
+	ck_assert_int_eq(want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources"), 4125);
+	ck_assert_int_ge(mrf_now_ms() - since, 1000 - 2 * MRF_RETRY_MS);
+	target_works();
+}
+END_TEST
+
+/* FI_MRFAB_CONN_TIMEOUT is 15000, and the kernel would repeat it after 4300. */
+START_TEST(initiator_asks_again_when_a_request_for_a_connection_may_be_lost)
+{
+	int64_t since = mrf_now_ms();
+
+	fake_lose_requests(1);
+	target_works();
+	ck_assert_int_ge(mrf_now_ms() - since, MRF_DIAL_MS);
+	ck_assert_int_lt(mrf_now_ms() - since, 4000);
 }
 END_TEST
 
@@ -813,6 +928,7 @@ static TCase *tcase_target(void)
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies);
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies_before_it_is_accepted);
 	tcase_add_test(tc, target_rejects_those_that_it_has_no_room_for);
+	tcase_add_test(tc, target_lets_half_open_connections_take_no_more_than_their_part);
 	tcase_add_test(tc, target_has_room_for_what_those_that_left_have_left_behind);
 	return tc;
 }
@@ -823,7 +939,10 @@ static TCase *tcase_initiator(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_of_another_kind, 0, 6);
+	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_of_another_kind, 0, 5);
+	tcase_add_test(tc, initiator_comes_again_to_a_target_that_has_no_room);
+	tcase_add_test(tc, initiator_gives_up_on_a_target_that_has_no_room_for_long);
+	tcase_add_test(tc, initiator_asks_again_when_a_request_for_a_connection_may_be_lost);
 	tcase_add_loop_test(tc, initiator_hangs_up_on_a_malformed_answer, 0, 4);
 	tcase_add_test(tc, initiator_ignores_an_answer_before_there_is_a_question);
 	tcase_add_test(tc, initiator_hangs_up_on_junk_that_was_sent_before_it_had_connected);

@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "verbs/vcm.h"
 #include "verbs/vloop.h"
 #include "verbs/vqp.h"
 #include "../fake/fake_verbs.h"
@@ -157,10 +158,73 @@ static int run_loop(void)
 	return ret ? ret : mrf_vloop_run(all.loop, &wr);
 }
 
+static int hear(void)
+{
+	struct mrf_vdev_event event;
+
+	fake_verbs_tell((struct ibv_async_event){ .event_type = IBV_EVENT_PORT_ACTIVE });
+	return mrf_vdev_next_event(all.dev, &event);
+}
+
+/* --- what the device tells ------------------------------------------------------------ */
+
+static struct mrf_vdev_event tells(enum ibv_event_type type, struct ibv_cq *cq,
+				  struct ibv_qp *qp)
+{
+	struct ibv_async_event event = { .event_type = type };
+	struct mrf_vdev_event got = { .type = MRF_VDEV_OTHER };
+	unsigned acked = fake_verbs.acked;
+
+	if (cq)
+		event.element.cq = cq;
+	else
+		event.element.qp = qp;
+	fake_verbs_tell(event);
+	ck_assert_int_eq(mrf_vdev_next_event(all.dev, &got), 0);
+	ck_assert_uint_eq(fake_verbs.acked, acked + 1);
+	ck_assert_ptr_nonnull(got.text);
+	ck_assert_int_eq(mrf_vdev_next_event(all.dev, &got), -FI_EAGAIN);
+	return got;
+}
+
+static int use_all(void);
+static int close_all(void);
+
+START_TEST(what_a_device_tells_is_named_with_what_it_is_of)
+{
+	struct mrf_vdev_event event;
+	struct ibv_qp qp = { 0 };
+	int me;
+
+	ck_assert_int_eq(use_all(), 0);
+	ck_assert_int_eq(mrf_vdev_next_event(all.dev, &event), -FI_EAGAIN);
+	event = tells(IBV_EVENT_CQ_ERR, all.cq->cq, NULL);
+	ck_assert(event.type == MRF_VDEV_CQ_ERR && event.cq == all.cq);
+	mrf_vconn_set_owner(all.to, &me);
+	event = tells(IBV_EVENT_QP_FATAL, NULL, all.to->qp);
+	ck_assert(event.type == MRF_VDEV_QP_ERR && event.owner == &me);
+	ck_assert_int_eq(tells(IBV_EVENT_QP_ACCESS_ERR, NULL, all.to->qp).type,
+			 MRF_VDEV_QP_ERR);
+	ck_assert_int_eq(tells(IBV_EVENT_QP_REQ_ERR, NULL, all.to->qp).type,
+			 MRF_VDEV_QP_ERR);
+	/* One that is no connection's. */
+	event = tells(IBV_EVENT_QP_FATAL, NULL, &qp);
+	ck_assert(event.type == MRF_VDEV_QP_ERR && !event.owner);
+	ck_assert_int_eq(tells(IBV_EVENT_DEVICE_FATAL, NULL, NULL).type, MRF_VDEV_GONE);
+	ck_assert_int_eq(tells(IBV_EVENT_PORT_ERR, NULL, NULL).type, MRF_VDEV_PORT_DOWN);
+	ck_assert_int_eq(tells(IBV_EVENT_GID_CHANGE, NULL, NULL).type, MRF_VDEV_OTHER);
+	fake_verbs_tell((struct ibv_async_event){ .event_type = IBV_EVENT_PORT_ERR });
+	fake_verbs_fail(FAKE_GET_ASYNC_EVENT, 1, EIO);
+	ck_assert_int_eq(mrf_vdev_next_event(all.dev, &event), -FI_EIO);
+	ck_assert_int_eq(close_all(), 0);
+}
+END_TEST
+
 static int use_all(void)
 {
 	static int (*const step[])(void) = { open_device, listen_there, connect_to, take_in,
-					     turn_away,	  transfer,	run_loop };
+					     turn_away,	  transfer,	run_loop,
+					     hear };
 	int ret = 0;
 
 	memset(&all, 0, sizeof(all));
@@ -376,6 +440,7 @@ static TCase *tcase_faults(void)
 	tcase_add_loop_test(tc, verbs_each_call_may_fail_once, 0, 3);
 	tcase_add_test(tc, verbs_failure_without_a_reason_is_no_success);
 	tcase_add_test(tc, verbs_each_allocation_may_fail);
+	tcase_add_test(tc, what_a_device_tells_is_named_with_what_it_is_of);
 	return tc;
 }
 

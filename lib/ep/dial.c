@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Making a connection to a peer: from nothing, or state IDLE, to READY. Agent thread, ep->lock held. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/param.h"
+#include "ep/budget.h"
+#include "ep/denied.h"
+#include "ep/device.h"
+#include "ep/greet.h"
+#include "ep/peer_int.h"
+
+/* The connection could not be made: whatever waits for it fails. */
+static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)
+{
+	mrf_conn_destroy(peer->conn);
+	mrf_peer_rewind(peer);
+	peer->tries = peer->challenges = peer->dials = 0;
+	peer->dialled_until = 0;
+	mrf_peer_fail_addr(peer, why->err, why->code, why->text);
+}
+
+static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *text)
+{
+	struct mrf_why why;
+
+	/* Of an address, or of all that this process asks for. */
+	peer->ep->agent->suspect |= err == FI_EACCES;
+	mrf_why_set(&why, err, code, "%s", text);
+	give_up_why(peer, &why);
+}
+
+/* --- making -------------------------------------------------------------------------------- */
+
+static int open_slots(struct mrf_conn *conn)
+{
+	conn->slots = calloc(MRF_CONN_SLOTS + 1, MRF_CONN_SLOT_SIZE);
+	if (!conn->slots)
+		return -FI_ENOMEM;
+	conn->outgoing = conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
+	return mrf_vmr_reg(conn->peer->ep->domain->pd, conn->slots, (MRF_CONN_SLOTS + 1) * MRF_CONN_SLOT_SIZE,
+			   (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
+}
+
+static int conn_new(struct mrf_peer *peer, struct mrf_conn **out)
+{
+	struct mrf_agent *agent = peer->ep->agent;
+	struct mrf_conn *conn = calloc(1, sizeof(*conn));
+	int ret;
+
+	if (!conn)
+		return -FI_ENOMEM;
+	conn->peer = peer;
+	conn->owner.kind = MRF_OWNER_CONN;
+	mrf_list_init(&conn->timer.node);
+	conn->timer.over = mrf_conn_deadline;
+	ret = mrf_agent_own(agent, &conn->owner, MRF_CONN_SLOTS);
+	if (ret)
+		goto err_free;
+	ret = mrf_idmap_insert(&peer->ep->conns, conn->owner.id, conn);
+	if (ret)
+		goto err_disown;
+	ret = open_slots(conn);
+	if (ret)
+		goto err_unmap;
+	ret = mrf_vconn_open(agent->cm, &conn->owner, &conn->vconn);
+	if (ret)
+		goto err_slots;
+	*out = conn;
+	return 0;
+
+err_slots:
+	mrf_vmr_drop(&conn->slots_mr);
+err_unmap:
+	free(conn->slots);
+	mrf_idmap_remove(&peer->ep->conns, conn->owner.id);
+err_disown:
+	mrf_agent_disown(agent, &conn->owner, MRF_CONN_SLOTS);
+err_free:
+	free(conn);
+	return ret;
+}
+
+static int timeout_ms(void)
+{
+	return (int)mrf_param_int(MRF_PARAM_CONN_TIMEOUT);
+}
+
+static void resolve(struct mrf_peer *peer)
+{
+	int ret = mrf_vconn_resolve(peer->conn->vconn, &peer->ep->domain->addr.sa,
+				    &peer->addr.sa, mrf_min(timeout_ms(), MRF_RESOLVE_MS),
+				    (unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
+
+	if (ret)
+		give_up_addr(peer, -ret, 4121, "no route from the domain's address");
+}
+
+void mrf_conn_dial(struct mrf_peer *peer)
+{
+	int ret;
+
+	if (mrf_unlikely(peer->ep->agent->gone)) {
+		mrf_peer_gone(peer);
+		return;
+	}
+	ret = peer->ep->agent->denied ? -FI_EACCES : conn_new(peer, &peer->conn);
+	if (mrf_unlikely(ret == -FI_EACCES)) {
+		mrf_peer_denied(peer);
+		return;
+	}
+	if (ret) {
+		mrf_peer_fail(peer, -ret, 4120, "no resources for another connection");
+		return;
+	}
+	peer->state = MRF_PEER_CONNECTING;
+	if (!peer->dialled_until)
+		peer->dialled_until = mrf_now_ms() + timeout_ms();
+	mrf_conn_set_deadline(peer->conn, peer->dialled_until - mrf_now_ms());
+	resolve(peer);
+}
+
+static int create_qp(struct mrf_conn *conn)
+{
+	struct mrf_ep *ep = conn->peer->ep;
+	struct mrf_vqp_attr attr = { .pd = ep->domain->pd,
+				     .send_cq = ep->scq,
+				     .recv_cq = ep->agent->cq,
+				     .send_depth = MRF_CONN_RING - 1,
+				     .recv_depth = MRF_CONN_SLOTS,
+				     .send_sge = MRF_OP_SGE,
+				     .max_inline = MRF_OP_INLINE };
+	unsigned i;
+	int ret = mrf_vconn_create_qp(conn->vconn, &attr);
+
+	for (i = 0; !ret && i < MRF_CONN_SLOTS; i++)
+		ret = mrf_conn_post_slot(conn, i);
+	return ret;
+}
+
+static void on_addr(struct mrf_conn *conn)
+{
+	int ret = create_qp(conn);
+
+	conn->found = true;
+	if (!ret)
+		ret = mrf_vconn_route(conn->vconn, timeout_ms());
+	if (ret)
+		give_up_addr(conn->peer, -ret, 4122, "no queue pair or no route");
+}
+
+/* For as long as it takes, or as there is time, or until it may have been lost. */
+static void await_answer(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+	int64_t left = peer->dialled_until - mrf_now_ms();
+	int64_t ms = (int64_t)MRF_DIAL_MS << mrf_min(peer->dials, 16u);
+
+	/* A little more would only be cut off. */
+	conn->last = left < ms + MRF_RETRY_MS;
+	mrf_conn_set_deadline(conn, conn->last ? left : ms);
+}
+
+static void on_route(struct mrf_conn *conn)
+{
+	struct mrf_hello hello = { .instance = conn->peer->ep->instance };
+	uint8_t data[MRF_PROTO_HELLO_MAX];
+	int ret;
+
+	mrf_greet_hello(conn, &hello);
+	ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),
+				(unsigned)mrf_param_int(MRF_PARAM_RETRY));
+	if (ret)
+		give_up_addr(conn->peer, -ret, 4123, "the connection request was not accepted");
+	else
+		await_answer(conn);
+}
+
+static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_why why;
+	int ret;
+
+	if (!mrf_greet_welcomed(conn, event, &why)) {
+		give_up_why(peer, &why);
+		return;
+	}
+	ret = mrf_vconn_establish(conn->vconn);
+	if (ret == -FI_ECONNRESET) {
+		give_up_addr(peer, FI_ECONNRESET, 4127, "went away while connecting");
+		return;
+	}
+	if (ret) {
+		give_up_addr(peer, -ret, 4201, "the connection cannot be completed");
+		return;
+	}
+	mrf_timer_stop(&conn->timer);
+	mrf_vdev_retries(peer->ep->domain->vdev, &conn->retries);
+	peer->tries = peer->dials = 0;
+	peer->dialled_until = 0;
+	peer->state = MRF_PEER_READY;
+	mrf_peer_advance(peer);
+}
+
+/* The id is spent; wait with a new one that does nothing yet. */
+static void wait_and_dial(struct mrf_conn *conn)
+{
+	conn->waiting = true;
+	mrf_conn_set_deadline(conn, MRF_RETRY_MS);
+}
+
+static void on_refused(struct mrf_peer *peer, uint32_t reason, const struct mrf_cm_event *event)
+{
+	struct mrf_why why;
+
+	/* Others may be let down soon. */
+	if (reason == MRF_REFUSE_RESOURCES &&
+	    mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
+		wait_and_dial(peer->conn);
+		return;
+	}
+	if (!mrf_greet_again(peer, event->data, event->len, &why)) {
+		give_up_why(peer, &why);
+		return;
+	}
+	mrf_conn_destroy(peer->conn);
+	mrf_conn_dial(peer);
+}
+
+static void on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+	uint32_t reason;
+
+	if (!mrf_refuse_decode(event->data, event->len, &reason)) {
+		on_refused(peer, reason, event);
+		return;
+	}
+	if (++peer->tries >= MRF_REFUSALS) {
+		give_up_addr(peer, FI_ECONNREFUSED, 4126, "no endpoint listens there");
+		return;
+	}
+	wait_and_dial(conn);
+}
+
+static const char *why_failed(int err)
+{
+	return err == FI_ETIMEDOUT ? "no answer to the connection request" :
+				     "the address cannot be reached over this device";
+}
+
+void mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	switch (event->type) {
+	case MRF_CM_ADDR_RESOLVED:
+		on_addr(conn);
+		break;
+	case MRF_CM_UNRESOLVED:
+		resolve(peer);
+		break;
+	case MRF_CM_ROUTE_RESOLVED:
+		on_route(conn);
+		break;
+	case MRF_CM_RESPONSE:
+		on_response(conn, event);
+		break;
+	case MRF_CM_REJECTED:
+		on_rejected(conn, event);
+		break;
+	case MRF_CM_FAILED:
+		give_up_addr(peer, event->err, 4128, why_failed(event->err));
+		break;
+	case MRF_CM_DISCONNECTED:
+	case MRF_CM_REMOVED:
+		mrf_dial_lost(conn);
+		break;
+	default:
+		break;
+	}
+}
+
+void mrf_dial_lost(struct mrf_conn *conn)
+{
+	give_up_addr(conn->peer, FI_ECONNRESET, 4127, "went away while connecting");
+}
+
+/* There was no answer, perhaps because it or the request got lost. */
+static bool may_dial_again(const struct mrf_conn *conn)
+{
+	return conn->found && !conn->last && mrf_now_ms() < conn->peer->dialled_until;
+}
+
+void mrf_dial_expired(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	if (conn->waiting || may_dial_again(conn)) {
+		peer->dials += !conn->waiting;
+		mrf_conn_destroy(conn);
+		mrf_conn_service(peer);
+	} else if (!conn->found) {
+		give_up_addr(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
+	} else {
+		give_up_addr(peer, FI_ETIMEDOUT, 4129, "no answer to the connection request");
+	}
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mrfab_info: what fi_getinfo offers on this machine, and why not more. Uses the public
- * interface only.
+ * interface only, and looks whether this user may open the devices.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include "verbs/vnode.h"
 
 #define REQUIRED "FI_MRFAB_MR_MODE"
 
@@ -369,13 +370,61 @@ static void print_short(const struct fi_info *info)
 		       addr_text(info->dest_addr, addr, sizeof(addr)));
 }
 
+/* The GIDs of the device's port, under which raw verbs know its addresses. */
+static void print_gids(const char *device)
+{
+	char path[160], gid[64];
+	FILE *file;
+	int i;
+
+	for (i = 0; i < 256; i++) {
+		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gids/%d", device,
+			 i);
+		file = fopen(path, "re");
+		if (!file)
+			return;
+		if (fgets(gid, sizeof(gid), file) && strspn(gid, "0:\n") < strlen(gid))
+			printf("    gid %d: %s", i, gid);
+		fclose(file);
+	}
+}
+
+static void print_link(const struct fi_info *info)
+{
+	const struct fi_link_attr *link = info->nic ? info->nic->link_attr : NULL;
+
+	if (link)
+		printf("link: %s\n    mtu: %zu bytes\n    speed: %.1f Gb/s\n",
+		       info->domain_attr->name, link->mtu, (double)link->speed / 1e9);
+	print_gids(info->domain_attr->name);
+}
+
 static void print_all(const struct fi_info *info, bool verbose)
 {
 	for (; info; info = info->next) {
-		if (verbose)
+		if (verbose) {
 			printf("---\n%s", fi_tostr(info, FI_TYPE_INFO));
-		else
+			if (info->domain_attr->name)
+				print_link(info);
+		} else
 			print_short(info);
+	}
+}
+
+/* A device that is offered may be out of this user's reach: better said here than by fi_domain. */
+static void tell_barred(const struct fi_info *info)
+{
+	const char *name, *last = "";
+	char why[320];
+
+	for (; info; info = info->next) {
+		name = info->domain_attr->name;
+		if (!name || !strcmp(name, last))
+			continue;
+		last = name;
+		if (mrf_vnode_bars(&mrf_vnode_dirs, name, why, sizeof(why)))
+			fprintf(stderr, "mrfab_info: fi_domain of %s will fail: %s\n", name,
+				why);
 	}
 }
 
@@ -405,6 +454,8 @@ static int print_infos(const struct options *opt)
 	if (ret)
 		return ret;
 	print_all(info, opt->verbose);
+	fflush(stdout);
+	tell_barred(info);
 	fi_freeinfo(info);
 	return 0;
 }

@@ -97,7 +97,8 @@ struct fi_info *mrf_info_make(const struct mrf_info_query *query,
 			      const struct mrf_info_match *match);
 
 /* A fid_nic with its own close operation; NULL when there is no memory. */
-struct fid_nic *mrf_info_nic_make(const char *device, const char *address);
+struct fid_nic *mrf_info_nic_make(const char *device, const char *netdev,
+				  const char *address);
 struct fid_nic *mrf_info_nic_dup(const struct fid_nic *nic);
 
 #endif

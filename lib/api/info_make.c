@@ -165,7 +165,8 @@ static bool make_names(struct fi_info *info, const struct mrf_vnl_path *path)
 	       info->domain_attr->name;
 }
 
-static bool make_addrs(struct fi_info *info, const struct mrf_info_match *match)
+static bool make_addrs(struct fi_info *info, const struct mrf_vnl_path *path,
+		       const struct mrf_info_match *match)
 {
 	char text[INET6_ADDRSTRLEN];
 	bool ip4 = match->src.sa.sa_family == AF_INET;
@@ -175,7 +176,7 @@ static bool make_addrs(struct fi_info *info, const struct mrf_info_match *match)
 		  ip4 ? (const void *)&match->src.in.sin_addr
 		      : (const void *)&match->src.in6.sin6_addr,
 		  text, sizeof(text));
-	info->nic = mrf_info_nic_make(info->domain_attr->name, text);
+	info->nic = mrf_info_nic_make(path->dev.name, path->dev.netdev, text);
 	if (!info->nic || !copy_addr(&info->src_addr, &info->src_addrlen, &match->src))
 		return false;
 	return !match->has_dest ||
@@ -265,7 +266,7 @@ struct fi_info *mrf_info_make(const struct mrf_info_query *query,
 	if (!info)
 		return NULL;
 	make_attrs(info, query);
-	if (make_names(info, path) && make_addrs(info, match) && make_keys(info, query))
+	if (make_names(info, path) && make_addrs(info, path, match) && make_keys(info, query))
 		return info;
 	fi_freeinfo(info);
 	return NULL;

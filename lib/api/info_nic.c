@@ -2,6 +2,7 @@
 #include "api/info.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -112,7 +113,49 @@ static bool dup_link(struct fi_link_attr *to, const struct fi_link_attr *from)
 	       dup_str(&to->network_type, from->network_type);
 }
 
-struct fid_nic *mrf_info_nic_make(const char *device, const char *address)
+#define RXE_HEADERS 80 /* bytes of a frame that rxe keeps for headers */
+
+/* The first line of a file of sysfs; "" when it cannot be read. */
+static void read_line(const char *path, char *line, size_t len)
+{
+	FILE *file = fopen(path, "re");
+
+	line[0] = '\0';
+	if (!file)
+		return;
+	if (!fgets(line, (int)len, file))
+		line[0] = '\0';
+	fclose(file);
+}
+
+/* What rxe makes of the interface's MTU: the next of 256, 512 ... 4096 below it. 0: unknown. */
+static size_t link_mtu(const char *netdev)
+{
+	char path[96], line[32];
+	size_t mtu = 4096, frame;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/mtu", netdev);
+	read_line(path, line, sizeof(line));
+	frame = strtoul(line, NULL, 10);
+	if (!frame)
+		return 0;
+	while (mtu > 256 && mtu + RXE_HEADERS > frame)
+		mtu /= 2;
+	return mtu;
+}
+
+/* Bits a second, as the device says it ("2.5 Gb/sec (1X SDR)"). 0: unknown. */
+static size_t link_speed(const char *device)
+{
+	char path[128], line[64];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/rate", device);
+	read_line(path, line, sizeof(line));
+	return (size_t)(strtod(line, NULL) * 1e9);
+}
+
+struct fid_nic *mrf_info_nic_make(const char *device, const char *netdev,
+				  const char *address)
 {
 	const struct fi_device_attr device_attr = {
 		.name = (char *)device,
@@ -120,6 +163,8 @@ struct fid_nic *mrf_info_nic_make(const char *device, const char *address)
 	};
 	const struct fi_link_attr link_attr = {
 		.address = (char *)address,
+		.mtu = link_mtu(netdev),
+		.speed = link_speed(device),
 		.state = FI_LINK_UP,
 		.network_type = (char *)"Ethernet",
 	};

@@ -11,6 +11,7 @@
 #include "contract/rules.h"
 #include "domain/domain_int.h"
 #include "mr/raw.h"
+#include "verbs/vnode.h"
 
 static struct mrf_domain *from_fid(const struct fid *fid)
 {
@@ -126,6 +127,26 @@ static void init_fid(struct mrf_domain *domain, void *context)
 	domain->fid.mr = &mrf_mr_ops;
 }
 
+/* The library below does not say which file it could not open. */
+static bool may_be_file(int err)
+{
+	return err != -FI_ENOMEM && err != -FI_EMFILE && err != -FI_EINVAL;
+}
+
+static int refuse_open(int err, const char *name, const char *addr)
+{
+	char why[320];
+
+	if (may_be_file(err) && mrf_vnode_bars(&mrf_vnode_dirs, name, why, sizeof(why)))
+		return mrf_refuse(-err, FI_LOG_DOMAIN, 5105,
+				  "fi_domain: the RDMA device at %s cannot be opened: %s", addr,
+				  why);
+	return mrf_refuse(-err, FI_LOG_DOMAIN, 5101,
+			  "fi_domain: no RDMA device can be opened at %s: it must be an "
+			  "address of the network interface that rxe was added to",
+			  addr);
+}
+
 /* The device at the domain's address, which must be the one that the info names. */
 static int open_device(struct mrf_domain *domain)
 {
@@ -136,11 +157,7 @@ static int open_device(struct mrf_domain *domain)
 	mrf_addr_text(&domain->addr, addr, sizeof(addr));
 	ret = mrf_vdev_open(&domain->addr.sa, &domain->vdev);
 	if (ret)
-		return mrf_refuse(
-			-ret, FI_LOG_DOMAIN, 5101,
-			"fi_domain: no RDMA device can be opened at %s: it must be an "
-			"address of the network interface that rxe was added to",
-			addr);
+		return refuse_open(ret, name, addr);
 	if (!name || !strcmp(name, mrf_vdev_name(domain->vdev)))
 		return 0;
 	ret = mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2151,

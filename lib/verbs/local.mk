@@ -8,6 +8,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/vloop.c \
 	lib/verbs/vloop.h \
 	lib/verbs/vmr_drop.c \
+	lib/verbs/vnode.c \
+	lib/verbs/vnode.h \
 	lib/verbs/vqp.c \
 	lib/verbs/vqp.h
 include lib/verbs/vdev.mk

@@ -15,6 +15,7 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include "fake_verbs.h"
+#include "verbs/vnode.h"
 
 /* The header wraps these calls in macros; here are the functions. */
 #undef ibv_reg_mr
@@ -592,4 +593,19 @@ int ioctl(int fd, unsigned long request, ...)
 	if (fd == CMD_FD && request == RDMA_VERBS_IOCTL)
 		return revoke_mr(arg);
 	return (int)syscall(SYS_ioctl, fd, request, arg);
+}
+
+/* --- files ------------------------------------------------------------------------ */
+
+const struct mrf_vnode_dirs mrf_vnode_dirs;
+
+bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why,
+		    size_t len)
+{
+	(void)dirs, (void)device;
+	if (!fake_verbs.barred)
+		return false;
+	strncpy(why, fake_verbs.barred, len - 1);
+	why[len - 1] = '\0';
+	return true;
 }

@@ -15,7 +15,8 @@ check_PROGRAMS += \
 	tests/unit/t_strerror \
 	tests/unit/t_tostr \
 	tests/unit/t_user \
-	tests/unit/t_version
+	tests/unit/t_version \
+	tests/unit/t_vnode
 
 tests_unit_t_auth_SOURCES = tests/unit/t_auth.c tests/unit/secret.h tests/unit/unit.h
 tests_unit_t_auth_LDADD = $(UNIT_LDADD)
@@ -55,3 +56,5 @@ tests_unit_t_patch_SOURCES = tests/unit/t_patch.c tests/unit/unit.h
 tests_unit_t_patch_LDADD = $(UNIT_LDADD)
 tests_unit_t_mutex_SOURCES = tests/unit/t_mutex.c tests/unit/unit.h
 tests_unit_t_mutex_LDADD = $(UNIT_LDADD)
+tests_unit_t_vnode_SOURCES = tests/unit/t_vnode.c tests/unit/unit.h
+tests_unit_t_vnode_LDADD = $(UNIT_LDADD)

@@ -313,6 +313,21 @@ START_TEST(domain_open_refuses_the_name_of_another_device)
 }
 END_TEST
 
+/* Not the address is to blame then. */
+START_TEST(domain_open_names_the_file_that_keeps_it_from_the_device)
+{
+	fake_verbs.barred = "/dev/infiniband/uverbs0: Permission denied: do something";
+	fake_verbs_fail(FAKE_OPEN_DEVICE, 1, EACCES);
+	refused(-FI_EACCES, "MRF-E5105: fi_domain: the RDMA device at 10.99.1.1:0 cannot be "
+			    "opened: /dev/infiniband/uverbs0: Permission denied");
+	fake_verbs_fail(FAKE_OPEN_DEVICE, 1, EMFILE);
+	refused(-FI_EMFILE, "MRF-E5101");
+	fake_verbs.barred = NULL;
+	fake_verbs_fail(FAKE_OPEN_DEVICE, 1, EACCES);
+	refused(-FI_EACCES, "MRF-E5101");
+}
+END_TEST
+
 START_TEST(domain_open_leaves_nothing_behind_when_a_call_fails)
 {
 	fake_verbs_fail(FAKE_CREATE_CHANNEL, 1, ENODEV);
@@ -776,6 +791,7 @@ static TCase *opening(void)
 	tcase_add_test(tc, domain_open_takes_an_authorization_key_from_api_1_5);
 	tcase_add_test(tc, domain_open_refuses_bad_addresses);
 	tcase_add_test(tc, domain_open_refuses_the_name_of_another_device);
+	tcase_add_test(tc, domain_open_names_the_file_that_keeps_it_from_the_device);
 	tcase_add_test(tc, domain_open_leaves_nothing_behind_when_a_call_fails);
 	tcase_add_test(tc, domain_open_without_address_finds_one_by_name_and_format);
 	return tc;

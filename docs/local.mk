@@ -27,3 +27,11 @@ dist_man_MANS = \
 
 # The script is in EXTRA_DIST with its folder.
 TESTS += scripts/check-docs
+
+# man fi_mr_reg finds fi_mr(3mrfab).
+MAN_LINKS = $(SHELL) $(top_srcdir)/scripts/man-links
+MAN_PAGES = `for p in $(dist_man_MANS); do echo "$(top_srcdir)/$$p"; done`
+install-data-hook:
+	$(MAN_LINKS) install "$(DESTDIR)$(man3dir)" $(MAN_PAGES)
+uninstall-hook:
+	$(MAN_LINKS) remove "$(DESTDIR)$(man3dir)" $(MAN_PAGES)

@@ -415,7 +415,7 @@ struct fi_domain_attr {
 	enum fi_resource_mgmt	resource_mgmt;
 	enum fi_av_type		av_type;
 	int			mr_mode;
-	size_t			mr_key_size;	/* of a requested key; at most 8 */
+	size_t			mr_key_size;	/* of the longest key: 8; with FI_MR_RAW 448 */
 	size_t			cq_data_size;
 	size_t			cq_cnt;
 	size_t			ep_cnt;

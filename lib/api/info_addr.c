@@ -378,8 +378,8 @@ unsigned mrf_info_match(const struct mrf_info_query *query,
 	if (!match_dest(query, path, match)) {
 		snprintf(why, len,
 			 "the destination asked for is %s: of the other address family, "
-			 "or a "
-			 "loopback address, which rdma_cm does not serve",
+			 "or a loopback address, which rdma_cm does not serve: name an "
+			 "address of the interface that rxe was added to",
 			 addrs_text(&query->dest, text, sizeof(text)));
 		return 1054;
 	}

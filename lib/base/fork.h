@@ -3,7 +3,7 @@
  * Which process is this? A forked child shares the kernel's objects with its parent, and
  * the rings of its queues: a call in the child would close the parent's regions or take
  * its completions, while the kernel takes no work request from the child at all. So every
- * object notes which process opened it, and every call looks whether it is that process:
+ * object records which process opened it, and every call looks whether it is that process:
  * a load, a comparison and a branch that is never taken.
  *
  * Any thread; no lock.

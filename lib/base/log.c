@@ -37,6 +37,8 @@ struct line {
 	size_t used; /* < size, the final newline not counted */
 };
 
+_Atomic int mrf_log_max = FI_LOG_DEBUG;
+
 /* --- writing ---------------------------------------------------------------------- */
 
 static void line_vadd(struct line *line, const char *fmt, va_list ap) MRF_PRINTF(2, 0);
@@ -174,6 +176,7 @@ static void configure(void)
 			 level);
 		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
 	}
+	atomic_store(&mrf_log_max, config.level);
 	if (subsys && !config.subsys) {
 		snprintf(text, sizeof(text),
 			 "MRF-W5902: FI_LOG_SUBSYS=\"%s\" names no subsystem: nothing "
@@ -190,6 +193,7 @@ void mrf_log_reload(void)
 
 	mrf_param_reload();
 	mrf_flood_reset();
+	atomic_store(&mrf_log_max, FI_LOG_DEBUG);
 	config.once = fresh;
 }
 

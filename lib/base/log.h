@@ -14,6 +14,7 @@
 #define MRF_BASE_LOG_H
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <rdma/providers/fi_log.h>
 #include "base/compiler.h"
@@ -60,17 +61,25 @@ void mrf_refuse_catch(struct mrf_refusal *refusal);
 void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 	MRF_PRINTF(3, 4);
 
-#define mrf_info(subsys, ...)                                           \
-	do {                                                            \
-		if (mrf_unlikely(mrf_log_enabled(FI_LOG_INFO, subsys))) \
-			mrf_log(FI_LOG_INFO, subsys, __VA_ARGS__);      \
+/*
+ * The highest level that is on for any subsystem; FI_LOG_DEBUG until the environment was
+ * read. What traces compare with, so that those that are off cost a load and a branch.
+ */
+extern __attribute__((visibility("hidden"))) _Atomic int mrf_log_max;
+
+#define MRF_TRACE(level, subsys, ...)                                                   \
+	do {                                                                            \
+		if (mrf_unlikely(                                                       \
+			    atomic_load_explicit(&mrf_log_max, memory_order_relaxed) >= \
+			    (level)) &&                                                 \
+		    mrf_log_enabled(level, subsys))                                     \
+			mrf_log(level, subsys, __VA_ARGS__);                            \
 	} while (0)
 
-#define mrf_debug(subsys, ...)                                           \
-	do {                                                             \
-		if (mrf_unlikely(mrf_log_enabled(FI_LOG_DEBUG, subsys))) \
-			mrf_log(FI_LOG_DEBUG, subsys, __VA_ARGS__);      \
-	} while (0)
+/* What happens: connections, retries, pins that were dropped. */
+#define mrf_info(subsys, ...) MRF_TRACE(FI_LOG_INFO, subsys, __VA_ARGS__)
+/* Each single thing: regions, questions, answers. */
+#define mrf_debug(subsys, ...) MRF_TRACE(FI_LOG_DEBUG, subsys, __VA_ARGS__)
 
 /* --- for fi_log and its kin: lines in the name of any provider ------------------- */
 

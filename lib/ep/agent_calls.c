@@ -4,6 +4,7 @@
 #include <semaphore.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "base/log.h"
 #include "ep/agent_int.h"
 #include "ep/atomic.h"
 #include "ep/budget.h"
@@ -176,8 +177,10 @@ static void forget_one(void *value, void *arg)
 
 void mrf_agent_tell_peers(struct mrf_agent *agent)
 {
-	if (mrf_unlikely(atomic_exchange(&agent->dropped, false)))
-		mrf_idmap_each(&agent->owners, forget_one, NULL);
+	if (mrf_likely(!atomic_exchange(&agent->dropped, false)))
+		return;
+	mrf_info(FI_LOG_MR, "memory changed, pins were dropped: peers are told to ask again");
+	mrf_idmap_each(&agent->owners, forget_one, NULL);
 }
 
 /* --- endpoints come and go ----------------------------------------------------------------- */

@@ -43,6 +43,8 @@ static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
 
 	if (ret)
 		return ret;
+	mrf_debug(FI_LOG_EP_DATA, "asks for key 0x%" PRIx64 ", 0x%" PRIx64 " + %" PRIu64,
+		  ask.key, ask.addr, ask.len);
 	remote->asked_at = ++peer->ep->clock;
 	mrf_conn_probe(peer->conn);
 	return 0;
@@ -93,6 +95,9 @@ void mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
 			 " that nobody asked for: ignored", answer->key);
 		return;
 	}
+	mrf_debug(FI_LOG_EP_DATA,
+		  "answer for key 0x%" PRIx64 ": status %u, %u segments, access 0x%" PRIx64,
+		  answer->key, answer->status, answer->nseg, answer->access);
 	mrf_list_del(&remote->node);
 	remote->asking = false;
 	peer->asks--;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
+#include "base/log.h"
 #include "base/param.h"
 #include "ep/budget.h"
 #include "ep/denied.h"
@@ -87,6 +88,14 @@ static int timeout_ms(void)
 	return (int)mrf_param_int(MRF_PARAM_CONN_TIMEOUT);
 }
 
+static void trace(const struct mrf_peer *peer, const char *what)
+{
+	char text[64];
+
+	mrf_info(FI_LOG_EP_CTRL, "peer %s: %s",
+		 mrf_addr_text(&peer->addr, text, sizeof(text)), what);
+}
+
 static void resolve(struct mrf_peer *peer)
 {
 	int ret = mrf_vconn_resolve(peer->conn->vconn, &peer->ep->domain->addr.sa,
@@ -94,7 +103,9 @@ static void resolve(struct mrf_peer *peer)
 				    (unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
 
 	if (ret)
-		give_up_addr(peer, -ret, 4121, "no route from the domain's address");
+		give_up_addr(peer, -ret, 4121,
+			     "no route from the domain's address: is its interface up, and the "
+			     "peer in a network that it reaches (ip route get)?");
 }
 
 void mrf_conn_dial(struct mrf_peer *peer)
@@ -117,6 +128,7 @@ void mrf_conn_dial(struct mrf_peer *peer)
 	peer->state = MRF_PEER_CONNECTING;
 	if (!peer->dialled_until)
 		peer->dialled_until = mrf_now_ms() + timeout_ms();
+	trace(peer, "connecting");
 	mrf_conn_set_deadline(peer->conn, peer->dialled_until - mrf_now_ms());
 	resolve(peer);
 }
@@ -201,12 +213,14 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	peer->tries = peer->dials = 0;
 	peer->dialled_until = 0;
 	peer->state = MRF_PEER_READY;
+	trace(peer, "connected");
 	mrf_peer_advance(peer);
 }
 
-/* The id is spent; wait with a new one that does nothing yet. */
+/* The id can no longer be used; wait with a new one that does nothing yet. */
 static void wait_and_dial(struct mrf_conn *conn)
 {
+	trace(conn->peer, "not yet: connecting again later");
 	conn->waiting = true;
 	mrf_conn_set_deadline(conn, MRF_RETRY_MS);
 }
@@ -305,6 +319,8 @@ void mrf_dial_expired(struct mrf_conn *conn)
 	} else if (!conn->found) {
 		give_up_addr(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
 	} else {
-		give_up_addr(peer, FI_ETIMEDOUT, 4129, "no answer to the connection request");
+		give_up_addr(peer, FI_ETIMEDOUT, 4129,
+			     "no answer to the connection request: does a process with an enabled "
+			     "endpoint run there, and does its rxe device work (rdma link)?");
 	}
 }

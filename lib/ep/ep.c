@@ -115,7 +115,8 @@ static int opsflag(struct mrf_ep *ep, int command, uint64_t *flags)
 	if (command == FI_GETOPSFLAG)
 		*flags = tx ? ep->op_flags : 0;
 	else if (tx && (*flags & ~(FI_TRANSMIT | MRF_OP_FLAGS_TX)))
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4052, "operation flags %#lx",
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4052, "operation flags %#lx: not all of them can be set for an "
+				  "endpoint",
 				  (unsigned long)*flags);
 	else if (tx) {
 		ep->op_flags = *flags & ~FI_TRANSMIT;

@@ -7,7 +7,7 @@
 
 static int no_call(const char *call)
 {
-	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_CTRL, 4053, "%s: not for an FI_EP_RDM endpoint here",
+	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_CTRL, 4053, "%s is not offered for FI_EP_RDM endpoints",
 			  call);
 }
 
@@ -25,7 +25,7 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 	(void)fid;
 	(void)optval;
 	(void)optlen;
-	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054, "option %d of level %d", optname,
+	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054, "option %d of level %d is not known: there are no options", optname,
 			  level);
 }
 
@@ -34,7 +34,7 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size
 	(void)fid;
 	(void)optval;
 	(void)optlen;
-	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054, "option %d of level %d", optname,
+	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054, "option %d of level %d is not known: there are no options", optname,
 			  level);
 }
 

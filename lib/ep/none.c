@@ -11,7 +11,7 @@ enum { NO_MSG = 4090, NO_TAGGED, NO_ATOMIC, NO_COLLECTIVE };
 static int no_call(unsigned code, const char *call, const char *cap)
 {
 	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, code,
-			  "%s needs %s: the endpoint has not got it", call, cap);
+			  "%s needs %s, which this endpoint was not opened with", call, cap);
 }
 
 /* Defines no_<kind>_<slot>, the function of one slot, and the call that reaches it. */

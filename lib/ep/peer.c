@@ -115,7 +115,7 @@ static void wait_for_completions(struct mrf_peer *peer)
 		mrf_agent_watch(peer);
 }
 
-#define NOT_TAKEN "the device does not take the work request"
+#define NOT_TAKEN "the device rejected the work request"
 
 /* Only completions make room; without any to come there will be none. */
 static bool is_full(const struct mrf_peer *peer, int ret)

@@ -167,7 +167,7 @@ struct mrf_why {
 void mrf_why_set(struct mrf_why *why, int err, int code, const char *fmt, ...)
 	MRF_PRINTF(4, 5);
 
-/* May the whole operation be? Every key of it is resolved or carries what is needed. */
+/* Is the whole operation allowed? Every key of it is resolved or carries what is needed. */
 enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
 /*
  * Where byte `from` of the operation goes: rkey, remote address, and how far that reaches. False

@@ -94,6 +94,9 @@ static void lost(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status st
 
 void mrf_peer_refused(struct mrf_peer *peer, struct mrf_op *op)
 {
+	mrf_info(FI_LOG_EP_DATA,
+		 "the peer's kernel refused an operation (%u): the key is asked about anew",
+		 op->refused + 1u);
 	peer->losses = 0;
 	op->refused++;
 	op->ask_first = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that owes an answer or a reply is asked every second whether it is there, in a way that
+ * A peer with an outstanding answer or reply is probed every second, in a way that
  * its kernel answers: its machine may go without a word. ep->lock is held throughout.
  */
 #include "ep/peer_int.h"

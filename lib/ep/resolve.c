@@ -66,6 +66,7 @@ static bool bounds_fail(const struct mrf_peer *peer, const struct mrf_remote *re
 	bool virt = peer_virt(peer);
 	const char *hint = "";
 	uint64_t base = virt ? remote->base : 0, end = base + remote->len;
+	uint64_t past = rma->len - (end - rma->addr);
 
 	if (virt && mrf_range_inside(rma->addr, rma->len, 0, remote->len))
 		hint = "; this looks like an offset, the peer's domain has FI_MR_VIRT_ADDR";
@@ -73,9 +74,9 @@ static bool bounds_fail(const struct mrf_peer *peer, const struct mrf_remote *re
 		hint = "; this looks like an address, the peer's domain takes offsets";
 	if (remote->nways <= 1 && rma->addr >= base && rma->addr <= end)
 		return FAIL(why, FI_EACCES, 4105,
-			    "key 0x%" PRIx64 ": %" PRIu64 " bytes past the end: 0x%" PRIx64
+			    "key 0x%" PRIx64 ": %" PRIu64 " byte%s past the end: 0x%" PRIx64
 			    " + %zu in a region of %" PRIu64 " bytes at 0x%" PRIx64 "%s",
-			    remote->key, rma->len - (end - rma->addr), rma->addr, rma->len,
+			    remote->key, past, past == 1 ? "" : "s", rma->addr, rma->len,
 			    remote->len, base, hint);
 	return FAIL(why, FI_EACCES, 4105,
 		    "key 0x%" PRIx64 ": out of bounds: 0x%" PRIx64 " + %zu is outside the region "

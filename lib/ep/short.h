@@ -28,7 +28,7 @@ static inline struct mrf_peer *mrf_short_peer(struct mrf_ep *ep, fi_addr_t addr)
 	return peer;
 }
 
-/* One that was used before, reset; NULL: there is none, as when all that may be are in use. */
+/* One that was used before, reset; NULL: none is left. */
 static MRF_ALWAYS_INLINE struct mrf_op *mrf_short_take(struct mrf_ep *ep)
 {
 	struct mrf_list *node = mrf_list_first(&ep->free_ops);

@@ -301,7 +301,7 @@ void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 	struct mrf_hello hello;
 
 	if (mrf_hello_decode(event->data, event->len, &hello)) {
-		mrf_warn(FI_LOG_EP_CTRL, 4022, "connection request of something that does not "
+		mrf_warn(FI_LOG_EP_CTRL, 4022, "connection request from something that does not "
 			 "speak our protocol: rejected");
 		reject(event->incoming, MRF_REFUSE_VERSION);
 		return;

@@ -67,6 +67,10 @@ static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
 	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
 
 	mrf_mr_reach(space, &question, &pasv->lease, &view);
+	mrf_debug(FI_LOG_EP_DATA,
+		  "a peer asks for key 0x%llx, 0x%llx + %llu: answers status %d",
+		  (unsigned long long)ask->key, (unsigned long long)ask->addr,
+		  (unsigned long long)ask->len, (int)view.status);
 	fill_answer(ask, &view, space->mode & FI_MR_VIRT_ADDR, answer);
 	answer->event = mrf_pasv_wants_events(pasv) ? view.event : 0;
 }

@@ -375,7 +375,7 @@ static enum wanted wanted(void)
 	if (strcmp(which, "none") && !said_unknown) {
 		mrf_warn(FI_LOG_MR, 3050,
 			 "FI_MRFAB_MONITOR=%s: must be userfaultfd, memhooks or none; "
-			 "none it is",
+			 "none is in force",
 			 which);
 		said_unknown = true;
 	}
@@ -410,7 +410,7 @@ static void start(void)
 	}
 	if (!said_why)
 		mrf_warn(FI_LOG_MR, 3051,
-			 "%s (%s): memory that is not pinned for good is pinned anew for "
+			 "%s (%s): memory that is not pinned for good is pinned again for "
 			 "each remote access",
 			 what, strerror(-ret));
 	said_why = true;

@@ -204,7 +204,7 @@ int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key
 	return 0;
 }
 
-/* By who has the list; returns it with the slot, unless its generations are used up. */
+/* Called with the free list held; returns it with the slot, unless its generations are used up. */
 static struct mrf_map_slot *clear(struct mrf_map_slot *list, struct mrf_map_slot *slot,
 				  uint64_t key)
 {
@@ -235,7 +235,7 @@ bool mrf_map_remove(struct mrf_map *map, uint64_t key)
 
 /* --- looking ---------------------------------------------------------------------- */
 
-/* By who has the list: the slot stays mapped, or at least as it is. */
+/* Called with the free list held: the slot stays mapped, or at least as it is. */
 static void copy(const struct mrf_map_slot *slot, struct mrf_rawkey *out)
 {
 	if (is_beside(slot))

@@ -196,7 +196,10 @@ static inline uint64_t mrf_map_publish(const struct mrf_map *map, struct mrf_map
 	return key;
 }
 
-/* By who has the list, which is left. False: is beside it, or not mapped; nothing was done. */
+/*
+ * Called with the free list held; releases it. False: the key is outside the table or not
+ * mapped, and nothing was done.
+ */
 static MRF_ALWAYS_INLINE bool mrf_map_remove_locked(struct mrf_map *map,
 						    struct mrf_map_slot *list,
 						    struct mrf_map_slot *slot, uint64_t key)

@@ -107,6 +107,7 @@ static MRF_ALWAYS_INLINE int finish(struct mrf_mr *mr, int ret)
 {
 	struct mrf_mr_space *space = mr->space;
 
+	mrf_debug(FI_LOG_MR, "region %p: closed (%d)", (void *)mr, ret);
 	mrf_lock_take(&space->lock);
 	if (mrf_likely(!ret)) {
 		mr->fid.fid.fclass = FI_CLASS_UNSPEC;
@@ -382,6 +383,11 @@ static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
 		free(segs);
 		return why_unpublished(attr->requested_key, &holder, ret);
 	}
+	mrf_debug(FI_LOG_MR,
+		  "region %p: registered at 0x%llx, %llu bytes, access 0x%llx, key 0x%llx",
+		  (void *)mr, (unsigned long long)(uintptr_t)attr->mr_iov->iov_base,
+		  (unsigned long long)mr->len, (unsigned long long)mr->access,
+		  (unsigned long long)mr->fid.key);
 	*out = &mr->fid;
 	return 0;
 }

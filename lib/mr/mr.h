@@ -30,7 +30,7 @@
 
 struct mrf_mr_closed {
 	uint64_t key;
-	uint64_t seq; /* 0: free slot; else the how-manieth close it was */
+	uint64_t seq; /* 0: free slot; otherwise the ordinal number of the close */
 	uint64_t group; /* whom it is no secret to: struct mrf_mr_group.id, or 0 */
 };
 
@@ -43,7 +43,7 @@ struct mrf_mr_space {
 	uint64_t owner;	      /* obj's: the process that may use all this; base/fork.h */
 	uint64_t id;	      /* random, never 0: tells this space's raw keys from others' */
 	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
-	bool atomics; /* the domain has FI_ATOMIC: what peers may write they may change so */
+	bool atomics; /* the domain has FI_ATOMIC: remote write implies remote atomics */
 	unsigned write_rights; /* enum mrf_right that go with FI_REMOTE_WRITE */
 	bool plain; /* regions without flags are pinned and enabled from the start */
 	uint32_t api_version; /* what the application asked for in fi_getinfo */

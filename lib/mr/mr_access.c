@@ -41,7 +41,7 @@ void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access)
 			 (unsigned long long)access, (unsigned long long)caps);
 	if (!(access & MRF_MR_RIGHTS) && first_time(space, WARNED_NO_RIGHT))
 		mrf_warn(FI_LOG_MR, 3006,
-			 "access=%#llx grants no right: the region is good for nothing "
+			 "access=%#llx grants no right: the region is of no use "
 			 "(said once per domain)",
 			 (unsigned long long)access);
 }

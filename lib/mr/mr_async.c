@@ -148,8 +148,8 @@ static struct mrf_mr_job *next_job(struct mrf_mr_worker *worker, bool *stop)
 }
 
 /*
- * Waking the worker must not put it in the place of who wakes it, who would wait for the
- * kernel then after all.
+ * Waking the worker must not let it preempt the caller: the caller would then wait for the
+ * kernel after all.
  */
 static void be_no_rush(void)
 {

@@ -279,7 +279,8 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 		return mrf_refuse(
 			FI_ENOSYS, FI_LOG_MR, 3042,
 			"fi_mr_bind(region %p, endpoint %p, flags %#llx): regions "
-			"belong to the domain, FI_MR_ENDPOINT is not in force",
+			"belong to the domain, FI_MR_ENDPOINT is not in force "
+			"(FI_MRFAB_MR_MODE=ENDPOINT requires it)",
 			(void *)mr, (const void *)ep, (unsigned long long)flags);
 	if (flags)
 		return mrf_refuse(

@@ -12,7 +12,7 @@ void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 {
 	unsigned i;
 
-	/* What peers use are its faces'; the kernel's may be good for nothing. */
+	/* What peers use are its faces'; the kernel's may be of no use. */
 	for (i = 0; i < pins->nseg && mrf_mr_faced(mr); i++)
 		pins->seg[i].rkey = 0;
 	if (mr->nseg > 1)

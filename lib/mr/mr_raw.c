@@ -30,7 +30,7 @@ static void take_segs(const struct mrf_mr *mr, const struct mrf_mr_face *face, b
 
 		raw->seg[i].pos = virt ? seg->addr : offset;
 		raw->seg[i].len = seg->len;
-		/* The kernel may have given it one that is good for nothing. */
+		/* The kernel may have given it one that is of no use. */
 		raw->seg[i].rkey = !raw->access ? 0 : face ? face->vmr[i].rkey : seg->rkey;
 		raw->seg[i].iova_off = virt ? 0 : (uint32_t)seg->iova;
 		offset += seg->len;

@@ -40,7 +40,7 @@ static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 	if (!addr)
 		return mrf_refuse(-err, FI_LOG_MR, 3014,
 				  "buf=NULL, len=%zu: memory must be there when it is "
-				  "registered",
+				  "registered, because FI_MR_ALLOCATED is in force",
 				  len);
 	if (write && !mrf_pmem_why_not((uintptr_t)addr, len, &lookup))
 		return mrf_refuse(-err, FI_LOG_MR, 3281,

@@ -1,5 +1,6 @@
 # Scripts that look at the public headers and at the library from outside.
 dist_check_SCRIPTS = \
+	tests/api/t_examples.sh \
 	tests/api/t_headers.sh \
 	tests/api/t_info.sh \
 	tests/api/t_inline \

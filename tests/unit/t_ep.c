@@ -4,9 +4,11 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include "base/log.h"
 #include "ep_fixture.h"
 
 static struct pair p;
+static const char *traces; /* what was logged */
 
 static const int modes[] = {
 	0,
@@ -695,6 +697,49 @@ START_TEST(ep_counter_can_be_bound_when_it_is_enabled_and_nothing_is_under_way)
 }
 END_TEST
 
+static void log_level(const char *level)
+{
+	setenv("FI_LOG_LEVEL", level, 1);
+	mrf_log_reload();
+}
+
+/* One write, and what of it is to be seen at this level. */
+static void traced(const char *level)
+{
+	static struct unit_capture cap;
+
+	log_level(level);
+	unit_capture(&cap);
+	pair_open(&p, PLAIN);
+	pair_write(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	pair_close(&p);
+	traces = unit_captured(&cap);
+	log_level("warn");
+}
+
+START_TEST(ep_traces_connections_at_info_and_single_things_at_debug)
+{
+	static const char *const info[] = { "<info> peer 10.99.1.1:", ": connecting\n",
+					    ": connected\n" };
+	static const char *const debug[] = { "registered at 0x", "asks for key 0x4d, 0x0 + 8",
+					     "a peer asks for key 0x4d", "answer for key 0x4d",
+					     "<debug> region " };
+	size_t i;
+
+	traced("warn");
+	ck_assert_str_eq(traces, "");
+	traced("info");
+	for (i = 0; i < MRF_ARRAY_SIZE(info); i++)
+		ck_assert_msg(strstr(traces, info[i]) != NULL, "no %s in: %s", info[i], traces);
+	ck_assert_ptr_null(strstr(traces, "<debug>"));
+	traced("debug");
+	for (i = 0; i < MRF_ARRAY_SIZE(debug); i++)
+		ck_assert_msg(strstr(traces, debug[i]) != NULL, "no %s in: %s", debug[i],
+			      traces);
+}
+END_TEST
+
 START_TEST(ep_counter_that_cannot_count_all_of_it_counts_nothing)
 {
 	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
@@ -1253,6 +1298,7 @@ static TCase *tcase_transfer(void)
 	tcase_add_test(tc, ep_directions_of_messages_alone_ask_for_nothing);
 	tcase_add_test(tc, ep_counter_can_be_bound_when_it_is_enabled_and_nothing_is_under_way);
 	tcase_add_test(tc, ep_counter_that_cannot_count_all_of_it_counts_nothing);
+	tcase_add_test(tc, ep_traces_connections_at_info_and_single_things_at_debug);
 	tcase_add_test(tc, ep_flags_may_change_while_others_write);
 	tcase_add_test(tc, ep_is_bound_and_enabled_once_however_many_try);
 	tcase_add_test(tc, ep_port_that_is_taken_is_refused);

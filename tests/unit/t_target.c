@@ -336,6 +336,7 @@ static struct {
 	struct raw *from;
 	unsigned left; /* requests; agent thread */
 	atomic_uint served;
+	atomic_bool stop, stopped; /* the raw connection is the test's again */
 } stream;
 
 static int serve_and_send_another(struct mrf_ep *ep, const struct mrf_request *request,
@@ -344,6 +345,10 @@ static int serve_and_send_another(struct mrf_ep *ep, const struct mrf_request *r
 	uint8_t msg[SLOT];
 	struct mrf_wc wc;
 
+	if (stream.stop) {
+		stream.stopped = true;
+		return serve_nothing(ep, request, reply, body);
+	}
 	while (mrf_vcq_poll(stream.from->cq, &wc, 1) == 1) {
 		if (wc.wr_id < SLOTS && wc.status == MRF_WC_OK)
 			raw_post_recv(stream.from, (unsigned)wc.wr_id);
@@ -366,6 +371,7 @@ START_TEST(commands_of_the_application_go_before_requests_of_peers)
 	stream.from = &raw;
 	stream.left = MANY;
 	stream.served = 0;
+	stream.stop = stream.stopped = false;
 	ck_assert_int_eq(raw_send(&raw, msg, request_of(1, msg)), 0);
 	want_soon(stream.served > 100);
 	before = stream.served;
@@ -376,6 +382,8 @@ START_TEST(commands_of_the_application_go_before_requests_of_peers)
 	/* A new peer gets in, and its question is answered. */
 	target_works();
 	ck_assert_uint_lt(stream.served, MANY);
+	stream.stop = true;
+	want_soon(stream.stopped);
 	raw_hang_up(&raw);
 	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
 	mrf_request_serve[OWN_TYPE] = NULL;

@@ -361,7 +361,7 @@ static int serve_and_send_another(struct mrf_ep *ep, const struct mrf_request *r
 
 START_TEST(commands_of_the_application_go_before_requests_of_peers)
 {
-	enum { MANY = 200000 };
+	enum { MANY = 2000000 };
 	struct fid_ep *ep = NULL;
 	uint8_t msg[SLOT];
 	unsigned before;

@@ -393,7 +393,7 @@ static void *write_many(void *arg)
 /* The first line of all comes from several threads at once, too. */
 START_TEST(log_lines_of_threads_do_not_mix)
 {
-	static char names[THREADS] = "abcd";
+	static char names[THREADS + 1] = "abcd";
 	static char line[256];
 	pthread_t threads[THREADS];
 	int fds[2], i, lines = 0, saved = dup(STDERR_FILENO);

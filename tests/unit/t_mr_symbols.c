@@ -132,7 +132,7 @@ END_TEST
 START_TEST(mr_symbols_control_with_every_argument)
 {
 	uint64_t base, key;
-	struct iovec iov;
+	struct iovec iov = { 0 };
 	uint8_t raw[4];
 	size_t size;
 

@@ -185,6 +185,12 @@ CASE(every_info_opens)
 	fi_freeinfo(hints);
 }
 
+/* What fi_getinfo declines is said at this level, which is settled with the first line. */
+__attribute__((constructor)) static void log_what_is_declined(void)
+{
+	setenv("FI_LOG_LEVEL", "info", 0);
+}
+
 CASE(source_selects_the_local_address)
 {
 	char text[INET_ADDRSTRLEN];

@@ -127,7 +127,23 @@ bool mrf_conn_stopped_there(const struct mrf_conn *conn)
 	       !conn->behind_ran;
 }
 
-/* One that was flushed behind it. What may have run is not done again, unless it is a read. */
+/* Whether it was done once or twice shows afterwards, whatever the bytes are. */
+static bool counts(const struct mrf_op *op)
+{
+	return op->kind == MRF_OP_ATOMIC || op->told || op->has_imm;
+}
+
+/*
+ * Is op done again, though it may have run? Behind a refused read that is next to certain not to
+ * be so (the read was answered, that answer was lost, and its region was closed before it was
+ * sent again), while devices send again for many reasons. So only what counts is kept from it.
+ */
+static bool again(const struct mrf_conn *conn, const struct mrf_op *op)
+{
+	return op->kind == MRF_OP_READ || (conn->cause == MRF_WC_REFUSED && !counts(op));
+}
+
+/* One that was flushed behind the first failure. */
 static void follower(struct mrf_peer *peer, struct mrf_op *op)
 {
 	if (mrf_conn_stopped_there(peer->conn)) {
@@ -138,7 +154,7 @@ static void follower(struct mrf_peer *peer, struct mrf_op *op)
 	case MRF_WC_REFUSED:
 	case MRF_WC_LOCAL:
 	case MRF_WC_UNSENT:
-		if (op->kind == MRF_OP_READ)
+		if (again(peer->conn, op))
 			requeue(peer, op);
 		else
 			lost(peer, op, MRF_WC_OTHER);

@@ -10,14 +10,16 @@ int mrf_vdev_event_fd(const struct mrf_vdev *dev)
 	return dev->ctx->async_fd;
 }
 
+/*
+ * That a target has refused something (QP_REQ_ERR, QP_ACCESS_ERR; newer kernels tell it) is for
+ * whoever began it to say, who has a completion with the reason and makes the connection anew.
+ */
 static enum mrf_vdev_event_type to_type(enum ibv_event_type type)
 {
 	switch (type) {
 	case IBV_EVENT_CQ_ERR:
 		return MRF_VDEV_CQ_ERR;
 	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
 		return MRF_VDEV_QP_ERR;
 	case IBV_EVENT_DEVICE_FATAL:
 		return MRF_VDEV_GONE;

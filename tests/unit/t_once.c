@@ -120,6 +120,13 @@ static const struct {
 
 #define AHEAD (int)(sizeof(ahead) / sizeof(ahead[0]))
 
+/* Behind a read that is refused, what nobody counts is done again. */
+static bool is_repeated(int a, int b)
+{
+	return behind[b].repeats ||
+	       (ahead[a].start == read_ahead && behind[b].start == write_one);
+}
+
 static atomic_bool no_replies;
 
 static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
@@ -209,11 +216,11 @@ START_TEST(once_what_is_sent_again_is_not_done_again)
 	open_all();
 	lose(a, b);
 	want_both(ahead[a].err, &err);
-	if (behind[b].repeats)
+	if (is_repeated(a, b))
 		ck_assert_int_eq(err, 0);
 	else
 		ck_assert_int_ne(err, 0);
-	ck_assert_uint_eq(cell(), LATER);
+	ck_assert_uint_eq(cell(), err || behind[b].repeats ? LATER : behind[b].value);
 	close_all();
 }
 END_TEST
@@ -222,7 +229,7 @@ START_TEST(once_that_it_may_have_been_done_is_not_forgotten_when_there_is_no_way
 {
 	int a = _i / BEHIND, b = _i % BEHIND, err = -1;
 
-	if (behind[b].repeats)
+	if (is_repeated(a, b))
 		return;
 	open_all();
 	fake_unreachable(1, FI_EHOSTUNREACH);

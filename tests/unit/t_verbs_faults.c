@@ -203,10 +203,10 @@ START_TEST(what_a_device_tells_is_named_with_what_it_is_of)
 	mrf_vconn_set_owner(all.to, &me);
 	event = tells(IBV_EVENT_QP_FATAL, NULL, all.to->qp);
 	ck_assert(event.type == MRF_VDEV_QP_ERR && event.owner == &me);
+	/* Refusals: the initiator's completion says more, and must come first. */
 	ck_assert_int_eq(tells(IBV_EVENT_QP_ACCESS_ERR, NULL, all.to->qp).type,
-			 MRF_VDEV_QP_ERR);
-	ck_assert_int_eq(tells(IBV_EVENT_QP_REQ_ERR, NULL, all.to->qp).type,
-			 MRF_VDEV_QP_ERR);
+			 MRF_VDEV_OTHER);
+	ck_assert_int_eq(tells(IBV_EVENT_QP_REQ_ERR, NULL, all.to->qp).type, MRF_VDEV_OTHER);
 	/* One that is no connection's. */
 	event = tells(IBV_EVENT_QP_FATAL, NULL, &qp);
 	ck_assert(event.type == MRF_VDEV_QP_ERR && !event.owner);

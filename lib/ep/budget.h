@@ -24,6 +24,7 @@
 #define MRF_HALF_GRACE_MS 500
 /* Nobody listens there (yet), or it has no room: it may only just be starting, or be let down. */
 #define MRF_RETRY_MS 100
+#define MRF_RETRY_FIRST_MS 5 /* where there is no room; twice as long each time, up to the above */
 /*
  * An answer to a request for a connection is awaited so long; then, as long as there is time, it is
  * asked for anew, and twice as long is waited: the kernel alone takes 4.3 s to repeat what got lost.

@@ -17,7 +17,7 @@ static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)
 {
 	mrf_conn_destroy(peer->conn);
 	mrf_peer_rewind(peer);
-	peer->tries = peer->challenges = peer->dials = 0;
+	peer->tries = peer->challenges = peer->dials = peer->turned_away = 0;
 	peer->dialled_until = 0;
 	mrf_peer_fail_addr(peer, why->err, why->code, why->text);
 }
@@ -210,7 +210,7 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	}
 	mrf_timer_stop(&conn->timer);
 	mrf_vdev_retries(peer->ep->domain->vdev, &conn->retries);
-	peer->tries = peer->dials = 0;
+	peer->tries = peer->dials = peer->turned_away = 0;
 	peer->dialled_until = 0;
 	peer->state = MRF_PEER_READY;
 	trace(peer, "connected");
@@ -218,11 +218,19 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 }
 
 /* The id can no longer be used; wait with a new one that does nothing yet. */
-static void wait_and_dial(struct mrf_conn *conn)
+static void wait_and_dial(struct mrf_conn *conn, int64_t ms)
 {
 	trace(conn->peer, "not yet: connecting again later");
 	conn->waiting = true;
-	mrf_conn_set_deadline(conn, MRF_RETRY_MS);
+	mrf_conn_set_deadline(conn, ms);
+}
+
+/* Most often there is room in a moment. */
+static int64_t until_there_is_room(struct mrf_peer *peer)
+{
+	unsigned n = peer->turned_away++;
+
+	return mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(n, 8u), MRF_RETRY_MS);
 }
 
 static void on_refused(struct mrf_peer *peer, uint32_t reason, const struct mrf_cm_event *event)
@@ -232,7 +240,7 @@ static void on_refused(struct mrf_peer *peer, uint32_t reason, const struct mrf_
 	/* Others may be let down soon. */
 	if (reason == MRF_REFUSE_RESOURCES &&
 	    mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
-		wait_and_dial(peer->conn);
+		wait_and_dial(peer->conn, until_there_is_room(peer));
 		return;
 	}
 	if (!mrf_greet_again(peer, event->data, event->len, &why)) {
@@ -256,7 +264,7 @@ static void on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		give_up_addr(peer, FI_ECONNREFUSED, 4126, "no endpoint listens there");
 		return;
 	}
-	wait_and_dial(conn);
+	wait_and_dial(conn, MRF_RETRY_MS);
 }
 
 static const char *why_failed(int err)

@@ -56,6 +56,7 @@ struct mrf_peer {
 	struct mrf_key_form key_form; /* in it; READY */
 	bool events;		/* immediate data are event numbers there */
 	unsigned tries;		/* connection attempts since the last success */
+	unsigned turned_away;	/* likewise: those for which there was no room */
 	unsigned dials;		/* likewise: those that got no answer */
 	int64_t dialled_until;	/* ms: no attempt goes beyond it; 0: none is being made */
 	unsigned challenges;	/* likewise: how often a proof was asked for */

@@ -267,7 +267,7 @@ START_TEST(fault_device_that_takes_nothing_fails_each_operation)
 	fake_fail_always(FAKE_POST, FI_EIO);
 	/* The first waits for a question that cannot be sent; or is posted itself. */
 	write_i(0);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EIO, "does not take"),
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EIO, "rejected the work"),
 			 4108);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, 0, 4711, &p), 0);
 	ck_assert_int_eq(want_err(&p.a, &p, FI_EIO, NULL), 4108);

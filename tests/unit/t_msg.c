@@ -601,7 +601,7 @@ START_TEST(msg_that_the_device_does_not_take_fails_or_waits)
 	warm_up();
 	fake_fail(FAKE_POST, 1, FI_EIO);
 	send_one(0);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EIO, "does not take"), 4108);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EIO, "rejected the work"), 4108);
 	fake_hold(true);
 	pair_write(&p, 1000, 8);
 	fake_fail(FAKE_POST, 1, FI_EAGAIN);

@@ -445,7 +445,7 @@ run_kernel() {
 	for t in "$@"; do
 		began=$SECONDS
 		"t_$t"
-		echo "t_with_rxe: $t[$kernel] took $((SECONDS - began)) s"
+		echo "t_with_rxe: ${t}[$kernel] took $((SECONDS - began)) s"
 	done
 	leftovers_check "in the end"
 	echo "$count $failed" >&"$sums"

@@ -111,15 +111,11 @@ suite_asan() {
 	unit_programs | programs_run asan env UBSAN_OPTIONS=print_stacktrace=1
 }
 
-# TSan has calls of its own in the place of those that the monitor's hooks are in; and in the other
-# two the fake of the device writes where the test looks, without a lock that TSan knows of.
-not_tsan='tests/unit/t_(back|monitor|local|once)'
-
 # Those that start threads. With address randomisation of some kernels TSan does not start.
 suite_tsan() {
 	seed 3
 	tree_ready tsan --enable-werror --enable-sanitize=thread CFLAGS='-g -O1' CXXFLAGS='-g -O1'
-	unit_programs 'pthread_create|ep_fixture' | grep -vxE "$not_tsan" |
+	unit_programs 'pthread_create|ep_fixture' |
 		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1
 }
 

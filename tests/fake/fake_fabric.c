@@ -184,6 +184,13 @@ static void *must_alloc(size_t size)
 /* --- for tests ------------------------------------------------------------------------
  */
 
+void fake_copy(void *to, const void *from, size_t len)
+{
+	enter();
+	memcpy(to, from, len);
+	leave();
+}
+
 void fake_heal(void)
 {
 	enter();

@@ -122,6 +122,8 @@ void fake_fail_any(unsigned nth, int err);
 bool fake_fail_none(void);
 bool fake_failed(void);
 void fake_heal(void);
+/* Copies bytes that the fake may be writing or reading, which it does not meanwhile. */
+void fake_copy(void *to, const void *from, size_t len);
 /* How often it was called since the last reset, failures included; and what it is called.
  */
 unsigned fake_calls(enum fake_call call);

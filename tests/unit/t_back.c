@@ -455,18 +455,17 @@ END_TEST
 
 /* --- what becomes of memory between the look and the watch -------------------------- */
 
-static void (*after_look)(void);
+static void (*_Atomic after_look)(void);
 
 /* Stands before libc's for the library, which ends its look at the maps with it. */
 int fclose(FILE *file)
 {
 	int (*libcs)(FILE *);
-	void (*change)(void) = after_look;
+	void (*change)(void) = atomic_exchange(&after_look, NULL);
 	int ret;
 
 	*(void **)&libcs = dlsym(RTLD_NEXT, "fclose");
 	ret = libcs(file);
-	after_look = NULL;
 	if (change)
 		change();
 	return ret;

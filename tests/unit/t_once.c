@@ -18,7 +18,7 @@ static uint64_t cell(void)
 {
 	uint64_t value;
 
-	memcpy(&value, p.dst + CELL, sizeof(value));
+	fake_copy(&value, p.dst + CELL, sizeof(value));
 	return value;
 }
 
@@ -204,7 +204,7 @@ static void lose(int a, int b)
 	behind[b].start();
 	fake_run_unacknowledged();
 	want_soon(cell() == behind[b].value);
-	memcpy(p.dst + CELL, &later, sizeof(later));
+	fake_copy(p.dst + CELL, &later, sizeof(later));
 	ahead[a].spoil();
 	fake_hold(false);
 }

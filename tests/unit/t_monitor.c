@@ -20,6 +20,7 @@
 #include "monitor/hooks.h"
 #include "monitor/monitor.h"
 #include "monitor/uffd.h"
+#include "child.h"
 #include "unit.h"
 
 #define PAGE 4096u
@@ -515,8 +516,11 @@ static void look_whether_it_is_there(struct mrf_watch *w)
  */
 START_TEST(a_direct_system_call_is_heard_of_when_the_page_is_gone)
 {
-	unsigned char *mem = map(2);
+	/* Far below where the kernel looks for room, which the sanitizers' calls take, too. */
+	unsigned char *mem = mmap((void *)0x20000000, 2 * PAGE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
+	ck_assert_ptr_eq(mem, (void *)0x20000000);
 	direct = true;
 	watch_page(mem);
 	seen_byte = 42;
@@ -601,6 +605,8 @@ START_TEST(nothing_is_watched_where_a_change_is_under_way)
 	char *mem = map(4);
 	unsigned place = mrf_announce((uintptr_t)mem + PAGE, (uintptr_t)mem + 2 * PAGE);
 
+	/* Halves of a mapping that had no page when it was cut are not joined by Linux 6.1. */
+	memset(mem, 1, 4 * PAGE);
 	ck_assert_int_eq(watch_it(&watch, mem, 4), have ? -FI_EINVAL : -FI_ENOSYS);
 	must_watch(mem + 2 * PAGE, 2);
 	unwatch(&watch);
@@ -694,7 +700,6 @@ static bool inherited(void)
 START_TEST(a_child_has_no_monitor_and_its_parent_keeps_it)
 {
 	char *mem = map(1);
-	int status;
 	pid_t pid;
 
 	client.dropped = forgiving;
@@ -706,8 +711,7 @@ START_TEST(a_child_has_no_monitor_and_its_parent_keeps_it)
 		munmap(mem, PAGE);
 		_exit(mrf_monitor_usable() || inherited() || atomic_load(&drops));
 	}
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
+	ck_assert(child_succeeded(pid));
 	munmap(mem, PAGE);
 	must_have_dropped(1);
 }
@@ -722,7 +726,6 @@ static int own_monitor(void)
 	char *mem = map(1);
 	int ret;
 
-	alarm(20);
 	mrf_monitor_add(&own);
 	if (mrf_monitor_usable() != have)
 		return 1;
@@ -732,8 +735,8 @@ static int own_monitor(void)
 	unmap(mem, PAGE);
 	/* All that came before was heard when this returns. */
 	mrf_monitor_remove(&own);
-	return ret != (have ? 0 : -FI_ENOSYS) || atomic_load(&others) != have || atomic_load(&drops) ||
-	       mrf_monitor_usable();
+	return ret != (have ? 0 : -FI_ENOSYS) || atomic_load(&others) != have ||
+	       atomic_load(&drops) || mrf_monitor_usable();
 }
 
 static void *be_inside(void *arg)
@@ -750,7 +753,6 @@ static void *be_inside(void *arg)
 START_TEST(a_child_has_a_monitor_of_its_own_when_it_wants_one)
 {
 	pthread_t other;
-	int status;
 	sem_t sem[2];
 	pid_t pid;
 
@@ -765,8 +767,7 @@ START_TEST(a_child_has_a_monitor_of_its_own_when_it_wants_one)
 		_exit(own_monitor());
 	sem_post(&sem[1]);
 	pthread_join(other, NULL);
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
+	ck_assert(child_succeeded(pid));
 	client.dropped = forgiving;
 	must_watch(map(1), 1);
 }

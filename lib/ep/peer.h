@@ -200,7 +200,10 @@ void mrf_resolve_forget(struct mrf_op *op);
 
 /* --- ask.c ---------------------------------------------------------------------------- */
 
-/* With so many answers that are good once no operation begins to ask: first they are used up. */
+/*
+ * With so many answers that are good once no operation begins to ask: first they are used up. One
+ * that holds some already goes on asking, for all of its buffers.
+ */
 #define MRF_LEASES 32
 
 /*

@@ -171,11 +171,14 @@ uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote
 	return done;
 }
 
-bool mrf_remote_too_many(const struct mrf_remote *remote, uint64_t addr, uint64_t done)
+bool mrf_remote_is_full(const struct mrf_remote *remote)
 {
-	return done && remote->nways + MRF_PROTO_MAX_SEG >= mrf_remote_max_ways &&
-	       first_after(remote, addr + (done - 1)) - first_after(remote, addr) +
-			       2 * MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
+	return remote->nways + MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
+}
+
+unsigned mrf_remote_ways(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
+{
+	return len ? first_after(remote, addr + (len - 1)) + 1 - first_after(remote, addr) : 0;
 }
 
 /* --- remembering ---------------------------------------------------------------------- */

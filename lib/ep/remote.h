@@ -86,8 +86,10 @@ uint64_t mrf_remote_locate(const struct mrf_peer *peer, const struct mrf_remote 
 uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote *remote,
 			    uint64_t stamp, uint64_t addr, uint64_t len);
 extern unsigned mrf_remote_max_ways; /* of one region; tests lower it */
-/* Are the ways of these bytes so many that no more of them can be remembered? */
-bool mrf_remote_too_many(const struct mrf_remote *remote, uint64_t addr, uint64_t done);
+/* Might another answer be too much to remember? Then the ways that are known are dropped. */
+bool mrf_remote_is_full(const struct mrf_remote *remote);
+/* Over how many ways these bytes go, all of which are covered. Of a region that is not complete. */
+unsigned mrf_remote_ways(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
 void mrf_remote_forget_all(struct mrf_peer *peer);
 void mrf_remote_fini(struct mrf_peer *peer);
 

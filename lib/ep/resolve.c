@@ -238,6 +238,52 @@ static bool empty_and_known(const struct mrf_op *op, const struct fi_rma_iov *rm
 	return !rma->len && (op->empty_known >> (rma - op->rma) & 1);
 }
 
+/* Has a lease for the first bytes of any of its buffers been collected? */
+static bool holds_leases(const struct mrf_op *op)
+{
+	const struct fi_rma_iov *rma;
+
+	for (rma = op->rma; rma < op->rma + op->nrma; rma++) {
+		const struct mrf_remote *remote = mrf_remote_find(op->peer, rma->key);
+
+		if (rma->len && remote && remote->known && remote->once &&
+		    mrf_remote_covered(op->peer, remote, op->stamp, rma->addr, 1))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Leases end together, and an operation is posted when it has all that it needs: one that has
+ * begun to collect some goes on, for whichever of its buffers. too_many ends it.
+ */
+static bool may_ask(const struct mrf_op *op, const struct mrf_remote *remote)
+{
+	return !remote->once || op->peer->leases < MRF_LEASES || holds_leases(op);
+}
+
+/* Ways that are known of all buffers of an operation that are in this region. */
+static unsigned count_ways(const struct mrf_op *op, const struct mrf_remote *remote)
+{
+	const struct fi_rma_iov *rma;
+	unsigned sum = 0;
+
+	for (rma = op->rma; rma < op->rma + op->nrma; rma++) {
+		if (rma->key == remote->key)
+			sum += mrf_remote_ways(remote, rma->addr,
+					       mrf_remote_covered(op->peer, remote, op->stamp,
+								  rma->addr, rma->len));
+	}
+	return sum;
+}
+
+/* Needs the operation more ways of this region than can be remembered? */
+static bool too_many(const struct mrf_op *op, const struct mrf_remote *remote)
+{
+	return mrf_unlikely(mrf_remote_is_full(remote)) &&
+	       count_ways(op, remote) + 2 * MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
+}
+
 static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov *rma,
 				     struct mrf_why *why)
 {
@@ -261,14 +307,13 @@ static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov 
 	}
 	if (verdict == BAD && is_fresh(op, remote))
 		return MRF_RESOLVE_FAIL;
-	if (mrf_unlikely(mrf_remote_too_many(remote, rma->addr, done))) {
+	if (mrf_unlikely(too_many(op, remote))) {
 		mrf_why_set(why, FI_EMSGSIZE, 4147,
 			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %zu: the peer has this memory in "
 			    "too many pieces for one access", rma->key, rma->addr, rma->len);
 		return MRF_RESOLVE_FAIL;
 	}
-	/* Leases end together; who has begun to collect some goes on. */
-	if (!remote->once || done || op->peer->leases < MRF_LEASES)
+	if (may_ask(op, remote))
 		mrf_ask_want(op->peer, remote, rma->addr + done, rma->len - done,
 			     op->refused > REFUSED_KEPT);
 	return MRF_RESOLVE_WAIT;

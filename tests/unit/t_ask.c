@@ -366,6 +366,81 @@ START_TEST(ask_access_over_too_many_pieces_is_refused)
 }
 END_TEST
 
+/* n pages, each in a mapping of its own, which nobody watches. */
+static uint8_t *scattered(size_t n)
+{
+	uint8_t *at = pages(n * PAGE);
+	size_t i;
+
+	fill(at, n * PAGE, 3);
+	for (i = 0; i < n; i += 2)
+		ck_assert_int_eq(mprotect(at + i * PAGE, PAGE, PROT_READ), 0);
+	return at;
+}
+
+#define SCATTERED 700 /* more pages than MRF_LEASES answers have room for */
+
+_Static_assert(SCATTERED > MRF_LEASES * MRF_PROTO_MAX_SEG, "it takes more leases");
+
+static void read_two(uint8_t *to, const struct fi_rma_iov *rma)
+{
+	struct iovec iov = { .iov_base = to, .iov_len = rma[0].len + rma[1].len };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .addr = p.to, .rma_iov = rma,
+				  .rma_iov_count = 2, .context = &p };
+
+	ck_assert_int_eq(fi_readmsg(p.a.ep, &msg, FI_COMPLETION), 0);
+}
+
+/* The leases that the first buffer takes are no reason not to ask for the second. */
+START_TEST(ask_several_buffers_with_more_leases_than_may_begin_get_done)
+{
+	const size_t len = SCATTERED * PAGE;
+	uint8_t *there = scattered(SCATTERED + 8), *to = pages(len + PAGE);
+	struct fi_rma_iov rma[2] = { { .len = len, .key = 4711 },
+				     { .addr = len + 4 * PAGE, .len = PAGE, .key = 4711 } };
+	struct fid_mr *mr;
+
+	open_pair(false, 0);
+	mr = node_reg(&p.b, there, len + 8 * PAGE, FI_REMOTE_READ, 4711);
+	read_two(to, rma);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(memcmp(to, there, len), 0);
+	ck_assert_int_eq(memcmp(to + len, there + rma[1].addr, PAGE), 0);
+	want_none(&p.a);
+	must_close(&mr->fid);
+	pair_close(&p);
+	munmap(there, len + 8 * PAGE);
+	munmap(to, len + PAGE);
+}
+END_TEST
+
+/* Each buffer alone is not too much, both together are. */
+START_TEST(ask_several_buffers_of_too_many_pieces_are_refused)
+{
+	const size_t half = 60 * PAGE;
+	unsigned most = mrf_remote_max_ways;
+	uint8_t *there = scattered(120), *to = pages(2 * half);
+	struct fi_rma_iov rma[2] = { { .len = half, .key = 4711 },
+				     { .addr = half, .len = half, .key = 4711 } };
+	struct fid_mr *mr;
+
+	open_pair(false, 0);
+	mr = node_reg(&p.b, there, 2 * half, FI_REMOTE_READ, 4711);
+	mrf_remote_max_ways = 100;
+	read_two(to, rma);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EMSGSIZE, "too many pieces"), 4147);
+	rma[0].len = rma[1].len = 20 * PAGE;
+	read_two(to, rma);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(memcmp(to + 20 * PAGE, there + half, 20 * PAGE), 0);
+	mrf_remote_max_ways = most;
+	must_close(&mr->fid);
+	pair_close(&p);
+	munmap(there, 2 * half);
+	munmap(to, 2 * half);
+}
+END_TEST
+
 START_TEST(ask_bounds_are_the_regions_not_the_pins)
 {
 	open_pair(_i, 0);
@@ -696,6 +771,8 @@ static TCase *tcase_ask(void)
 	tcase_add_loop_test(tc, ask_large_access_goes_over_many_pins, 0, 2);
 	tcase_add_loop_test(tc, ask_access_over_memory_of_several_kinds_gets_done, 0, 2);
 	tcase_add_test(tc, ask_access_over_too_many_pieces_is_refused);
+	tcase_add_test(tc, ask_several_buffers_with_more_leases_than_may_begin_get_done);
+	tcase_add_test(tc, ask_several_buffers_of_too_many_pieces_are_refused);
 	tcase_add_loop_test(tc, ask_bounds_are_the_regions_not_the_pins, 0, 2);
 	tcase_add_loop_test(tc, ask_access_of_nothing_at_several_places_gets_done, 0, 2);
 	tcase_add_test(tc, ask_descriptor_of_a_region_that_is_not_pinned_serves_locally);

@@ -17,11 +17,11 @@ suites_quick=(unit rxe-6.1)
 # How long each takes on a machine of two processors that emulates its guests and has another
 # suite beside it; suites begin with the longest. Deep: with --all.
 declare -A seconds=(
-	[rxe-6.1]=420 [rxe-6.12]=600 [rxe-newest]=300 [hosts]=300 [runner]=240
-	[unit]=60 [asan]=150 [tsan]=150 [valgrind]=240 [clang]=60 [debian13]=300 [install]=20 [dist]=120
-	[scripts]=20 [docs]=5
+	[rxe-6.1]=600 [rxe-6.12]=1250 [rxe-newest]=250 [hosts]=550 [runner]=600
+	[unit]=90 [asan]=280 [tsan]=160 [valgrind]=300 [clang]=50 [debian13]=250 [install]=5 [dist]=180
+	[scripts]=5 [docs]=5
 )
-declare -A seconds_deep=([rxe-6.1]=600)
+declare -A seconds_deep=([rxe-6.1]=1100)
 seconds_build=60	# before the first of them
 declare -A stamped=(
 	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
@@ -125,7 +125,7 @@ suite_valgrind() {
 	seed 4
 	grep -LE 'pthread_create|ep_fixture' "$top"/tests/unit/t_*.c |
 		sed 's|.*/\(.*\)\.c$|tests/unit/\1|' | programs_run main env CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 \
-		MRFAB_MODEL_STEPS=5000 \
+		MRFAB_MODEL_STEPS=5000 MRFAB_FAIL_EVERY=5 \
 		valgrind -q --fair-sched=yes --error-exitcode=66 --leak-check=no
 }
 

@@ -17,6 +17,15 @@ static int device_err;	  /* 0: an allocation or the like fails */
 static bool healed;	  /* something has failed; nothing will any more */
 static const char *where; /* what is walked, for messages */
 
+/* How far apart the rounds are: more than 1 where each takes long (MRFAB_FAIL_EVERY). */
+static unsigned every(void)
+{
+	const char *text = getenv("MRFAB_FAIL_EVERY");
+	int n = text ? atoi(text) : 0;
+
+	return n > 0 ? (unsigned)n : 1;
+}
+
 static bool met(void)
 {
 	return healed || (device_err ? fake_failed() : alloc_met());

@@ -902,6 +902,8 @@ END_TEST
 /* Region, endpoint, counter: up to API version 2.2 only where FI_MRFAB_STRICT says so. */
 START_TEST(close_in_any_order_is_warned_of_when_it_is_not_strict)
 {
+	static bool said;
+
 	fixture_log();
 	setenv("FI_MRFAB_STRICT", "OFF", 1);
 	mrf_param_reload();
@@ -912,8 +914,9 @@ START_TEST(close_in_any_order_is_warned_of_when_it_is_not_strict)
 	reg_counted();
 	ck_assert_int_eq(fi_close(&p.mr->fid), 0);
 	unit_captured(&cap);
-	ck_assert_uint_eq(unit_lines(cap.text), 1);
-	ck_assert_ptr_nonnull(strstr(cap.text, "<warn> MRF-W3065"));
+	ck_assert_uint_eq(unit_lines(cap.text), !said);
+	ck_assert_int_eq(!strstr(cap.text, "<warn> MRF-W3065"), said);
+	said = true; /* the process has */
 	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
 	/* Closed it is, for peers and for what it was bound to. */
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p), 0);

@@ -23,7 +23,8 @@ dist_man_MANS = \
 	docs/man/fi_rma.3mrfab \
 	docs/man/mrfab.7 \
 	docs/man/mrfab_info.1 \
-	docs/man/mrfab_messages.7
+	docs/man/mrfab_messages.7 \
+	docs/man/mrfab_with_rxe.1
 
 # The script is in EXTRA_DIST with its folder.
 TESTS += scripts/check-docs

@@ -9,6 +9,7 @@
 #include "ep/atomic.h"
 #include "ep/peer_int.h"
 #include "mr/desc.h"
+#include "mr/room.h"
 
 /* --- what an operation carries -------------------------------------------------------- */
 
@@ -48,7 +49,7 @@ static int cells_new(struct mrf_ep *ep, struct mrf_atomic_cells **out)
 
 	if (!cells)
 		return -FI_ENOMEM;
-	ret = mrf_vmr_reg(ep->domain->pd, cells->cell, sizeof(cells->cell),
+	ret = mrf_room_reg(ep->domain->pd, cells->cell, sizeof(cells->cell),
 			  (uintptr_t)cells->cell, MRF_RIGHT_LOCAL_WRITE, &cells->mr);
 	if (ret)
 		free(cells);

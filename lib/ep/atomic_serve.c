@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "ep/atomic.h"
+#include "mr/room.h"
 #include "verbs/vloop.h"
 
 struct mrf_atomic_loop {
@@ -47,7 +48,7 @@ static int loop_new(struct mrf_ep *ep, struct mrf_atomic_loop **out)
 
 	if (!loop)
 		return -FI_ENOMEM;
-	ret = mrf_vmr_reg(
+	ret = mrf_room_reg(
 		pd_of(ep), loop->element, sizeof(loop->element), (uintptr_t)loop->element,
 		MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_READ | MRF_RIGHT_REMOTE_WRITE,
 		&loop->mr);

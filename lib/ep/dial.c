@@ -11,6 +11,7 @@
 #include "ep/device.h"
 #include "ep/greet.h"
 #include "ep/peer_int.h"
+#include "mr/room.h"
 
 /* The connection could not be made: whatever waits for it fails. */
 static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)
@@ -40,7 +41,7 @@ static int open_slots(struct mrf_conn *conn)
 	if (!conn->slots)
 		return -FI_ENOMEM;
 	conn->outgoing = conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
-	return mrf_vmr_reg(conn->peer->ep->domain->pd, conn->slots, (MRF_CONN_SLOTS + 1) * MRF_CONN_SLOT_SIZE,
+	return mrf_room_reg(conn->peer->ep->domain->pd, conn->slots, (MRF_CONN_SLOTS + 1) * MRF_CONN_SLOT_SIZE,
 			   (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
 }
 

@@ -10,6 +10,7 @@
 #include "base/page.h"
 #include "base/user.h"
 #include "ep/ep.h"
+#include "mr/room.h"
 
 /* --- local buffers that the application registered ------------------------------------ */
 
@@ -134,7 +135,7 @@ static int add_slab(struct mrf_ep *ep)
 
 	if (!slab || posix_memalign(&slab->memory, mrf_page_size(), SLAB_SLOTS * sizeof(*slots)))
 		goto err_free;
-	ret = mrf_vmr_reg(ep->domain->pd, slab->memory, SLAB_SLOTS * sizeof(*slots),
+	ret = mrf_room_reg(ep->domain->pd, slab->memory, SLAB_SLOTS * sizeof(*slots),
 			  (uintptr_t)slab->memory, MRF_RIGHT_LOCAL_WRITE, &slab->mr);
 	if (ret)
 		goto err_memory;
@@ -208,7 +209,7 @@ static int register_one(struct mrf_ep *ep, struct mrf_op *op, void *addr, size_t
 {
 	unsigned rights = op->kind == MRF_OP_READ ? MRF_RIGHT_LOCAL_WRITE : 0;
 	struct mrf_vmr *mr = &op->temp[op->ntemp];
-	int ret = mrf_vmr_reg(ep->domain->pd, addr, len, (uintptr_t)addr, rights, mr);
+	int ret = mrf_room_reg(ep->domain->pd, addr, len, (uintptr_t)addr, rights, mr);
 
 	if (ret)
 		return ret;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "ep/greet.h"
 #include "ep/target_int.h"
+#include "mr/room.h"
 
 struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
 {
@@ -181,7 +182,7 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 	ret = mrf_agent_own(ep->agent, &pasv->owner, MRF_PASV_PLACES);
 	if (ret)
 		goto err_free;
-	ret = mrf_vmr_reg(mrf_mr_port_pd(&ep->domain->space, &ep->port), pasv->slots,
+	ret = mrf_room_reg(mrf_mr_port_pd(&ep->domain->space, &ep->port), pasv->slots,
 			  sizeof(pasv->slots), (uintptr_t)pasv->slots, MRF_RIGHT_LOCAL_WRITE,
 			  &pasv->slots_mr);
 	if (ret)

@@ -4,6 +4,7 @@
 #include "base/compiler.h"
 #include "mr/face.h"
 #include "mr/pin.h"
+#include "mr/room.h"
 
 /* --- all of a space --------------------------------------------------------------- */
 
@@ -16,12 +17,8 @@ static void drop(struct mrf_watch *watch)
 {
 	struct mrf_pin *pin = mrf_container_of(watch, struct mrf_pin, watch);
 
-	if (mrf_list_empty(&pin->all))
-		return;
-	mrf_list_del(&pin->all);
-	mrf_list_del(&pin->node);
-	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
-	mrf_list_add_tail(&pin->all, &pin->back->space->backs->dead);
+	if (!mrf_list_empty(&pin->all))
+		mrf_pin_drop(pin);
 }
 
 static void dropped(void *arg)
@@ -44,6 +41,7 @@ struct mrf_mr_backs *mrf_mr_backs_new(struct mrf_mr_space *space)
 	backs->client.arg = backs;
 	mrf_list_init(&backs->pins);
 	mrf_list_init(&backs->dead);
+	mrf_room_enter(backs);
 	return backs;
 }
 
@@ -51,6 +49,7 @@ void mrf_mr_backs_free(struct mrf_mr_backs *backs)
 {
 	if (!backs)
 		return;
+	mrf_room_leave(backs);
 	if (atomic_load(&backs->monitored))
 		mrf_monitor_remove(&backs->client);
 	mrf_pins_reap(backs);

@@ -55,6 +55,7 @@ struct mrf_mr_back {
 /* A space's backings as a whole. */
 struct mrf_mr_backs {
 	struct mrf_mr_space *space;
+	struct mrf_list node; /* mr/room.h */
 	struct mrf_monitor_client client;
 	atomic_bool monitored; /* client is added */
 	/* guarded by the monitor's lock */

@@ -37,6 +37,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/pmem.h \
 	lib/mr/reach.c \
 	lib/mr/refresh.c \
+	lib/mr/room.c \
+	lib/mr/room.h \
 	lib/mr/spans.c \
 	lib/mr/spans.h \
 	lib/mr/unpin.c

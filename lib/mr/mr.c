@@ -9,6 +9,7 @@
 #include "mr/face.h"
 #include "mr/mr_async.h"
 #include "mr/mr_pool.h"
+#include "mr/room.h"
 
 /* --- closing ---------------------------------------------------------------------- */
 
@@ -192,7 +193,7 @@ static MRF_ALWAYS_INLINE int pin_one(const struct mrf_mr_space *space,
 	int ret = 0;
 
 	if (mrf_likely(seg->len)) {
-		ret = mrf_vmr_reg(pd, addr, seg->len, seg->iova, rights, vmr);
+		ret = mrf_room_reg(pd, addr, seg->len, seg->iova, rights, vmr);
 		if (mrf_unlikely(ret))
 			return mrf_mr_why(space, addr, seg->len, rights, ret);
 	} else {

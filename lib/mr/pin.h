@@ -68,8 +68,12 @@ void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where);
  */
 void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
 		   struct mrf_list *list);
-/* Takes those of all regions. Lock held. */
-void mrf_pins_take_all(struct mrf_mr_backs *backs, struct mrf_list *list);
+/*
+ * A kept pin (or all of them) goes to backs->dead, its kernel MR at once; nothing is freed. Lock
+ * held. False: there was none.
+ */
+void mrf_pin_drop(struct mrf_pin *pin);
+bool mrf_pins_drop_all(struct mrf_mr_backs *backs);
 /*
  * Unpins and frees. What the kernel keeps (logged; the first error is returned) goes to
  * backs->dead. No lock held.

@@ -3,6 +3,7 @@
 #include "base/compiler.h"
 #include "base/maps.h"
 #include "mr/pin.h"
+#include "mr/room.h"
 
 /* So often the memory may change while it is being pinned; then it is leased. */
 #define TRIES 8
@@ -134,27 +135,16 @@ static enum mrf_mr_status look(struct quest *q)
 
 /* --- pinning ---------------------------------------------------------------------- */
 
-/* Unpins everything else of the space. False: there was nothing. */
-static bool make_room(const struct quest *q)
+/* Unpins everything else that this process keeps. False: there was nothing, or it is no help. */
+static bool make_room(const struct quest *q, int err)
 {
-	struct mrf_mr_space *space = q->back->space;
-	struct mrf_list list;
-	bool any;
-
-	mrf_list_init(&list);
-	mrf_monitor_lock();
-	mrf_pins_take_all(space->backs, &list);
-	any = !mrf_list_empty(&list);
-	if (any && space->dropped)
-		space->dropped(space->dropped_arg);
-	mrf_monitor_unlock();
-	mrf_pins_end(space->backs, &list);
-	return any;
-}
-
-static bool is_room(int err)
-{
-	return err == -FI_ENOMEM || err == -FI_EPERM;
+	/* A peer that may have no more leases. */
+	if (err == -FI_ENOSPC && q->lease->npins == MRF_MR_LEASE_PINS)
+		return false;
+	if (!mrf_room_lacks(err) || !mrf_room_make())
+		return false;
+	mrf_pins_reap(q->back->space->backs);
+	return true;
 }
 
 /* The kernel has refused even the pages that are needed. */
@@ -167,7 +157,7 @@ static enum mrf_pinned failed(struct quest *q, const struct mrf_hole *hole, int 
 	/* Part of it can be had. The peer does that, and asks for the rest. */
 	if (q->view->nseg)
 		return MRF_PIN_FAILED;
-	if (is_room(err) && make_room(q))
+	if (make_room(q, err))
 		return MRF_PIN_AGAIN;
 	q->view->status = MRF_MR_NO_ROOM;
 	mrf_mr_why(q->back->space, (const void *)(uintptr_t)hole->start,

@@ -43,10 +43,22 @@ void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
 	}
 }
 
-void mrf_pins_take_all(struct mrf_mr_backs *backs, struct mrf_list *list)
+void mrf_pin_drop(struct mrf_pin *pin)
 {
+	mrf_monitor_unwatch(&pin->watch);
+	mrf_list_del(&pin->all);
+	mrf_list_del(&pin->node);
+	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
+	mrf_list_add_tail(&pin->all, &pin->back->space->backs->dead);
+}
+
+bool mrf_pins_drop_all(struct mrf_mr_backs *backs)
+{
+	bool any = !mrf_list_empty(&backs->pins);
+
 	while (!mrf_list_empty(&backs->pins))
-		take(mrf_list_entry(backs->pins.next, struct mrf_pin, all), list);
+		mrf_pin_drop(mrf_list_entry(backs->pins.next, struct mrf_pin, all));
+	return any;
 }
 
 static int end(struct mrf_pin *pin)

@@ -477,6 +477,8 @@ static int kernel_rules(uint64_t addr, size_t len, uint64_t iova, unsigned acces
 		return EFAULT;
 	if (fake_verbs.check_memory && !is_mapped(addr, len))
 		return EFAULT;
+	if (fake_verbs.max_bytes && fake_verbs.live_bytes + len > fake_verbs.max_bytes)
+		return ENOMEM;
 	return fake_verbs.live_mrs >= fake_verbs.max_mr ? ENOMEM : 0;
 }
 
@@ -488,6 +490,7 @@ static void enter(struct fake_mr *mr)
 		mrs->prev = mr;
 	mrs = mr;
 	fake_verbs.live_mrs++;
+	fake_verbs.live_bytes += mr->mr.length;
 	fake_verbs.last = *mr;
 }
 
@@ -500,6 +503,7 @@ static void leave(struct fake_mr *mr)
 	else
 		mrs = mr->next;
 	fake_verbs.live_mrs--;
+	fake_verbs.live_bytes -= mr->mr.length;
 }
 
 struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,

@@ -76,6 +76,8 @@ struct fake_verbs {
 	unsigned live_mrs;
 	unsigned live_queues; /* of fake_qp.c: completion channels, queues, queue pairs */
 	unsigned max_mr;	/* registering more fails with ENOMEM; may be lowered */
+	size_t max_bytes;	/* registering more in all does, too; 0: no limit */
+	size_t live_bytes;
 	uint32_t next_key;	/* lkey, and rkey with a remote right; may be set */
 	struct fake_mr last;	/* copy of the last successful registration */
 	struct ibv_pd *last_pd; /* of the last ibv_alloc_pd */

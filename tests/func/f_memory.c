@@ -511,29 +511,68 @@ CASE(ten_thousand_regions_pin_nothing)
 
 /* --- limits ------------------------------------------------------------------------ */
 
+#define POOR (3ul << 20) /* bytes that it may have pinned */
+
+/* A target with a region of 32 MiB from *at on. */
+static struct region poor_open(struct scene *s, struct env *e, struct peer *p, uint64_t *at)
+{
+	struct fab_opt opt = { .uid = NOBODY, .memlock = POOR };
+
+	*s = (struct scene){ .e = e, .seed = 100, .p = p };
+	s->b = buf(e, SIZE + 2 * PAGE, 1);
+	me(e);
+	nodes_lend();
+	peer_start(p, e->mode, &opt);
+	nodes_restore();
+	p->addr = fab_insert(me(e), p->name);
+	p->mapper = me(e);
+	*at = far_map(p, 0, 32ul << 20, RW, ANON);
+	return far_reg(p, *at, 32ul << 20, REMOTE_RW, 1);
+}
+
 /* Pins of before make room for what is asked for now. */
 CASE(little_lockable_memory_is_enough_for_a_large_region)
 {
-	struct fab_opt opt = { .uid = NOBODY, .memlock = 3ul << 20 };
-	struct scene s = { .e = e, .seed = 100 };
+	struct scene s;
 	struct peer p;
-	struct region r;
 	uint64_t at;
+	struct region r = poor_open(&s, e, &p, &at);
 
-	s.b = buf(e, SIZE + 2 * PAGE, 1);
-	me(e);
-	nodes_lend();
-	peer_start(&p, e->mode, &opt);
-	nodes_restore();
-	p.addr = fab_insert(me(e), p.name);
-	p.mapper = me(e);
-	s.p = &p;
-	at = far_map(&p, 0, 32ul << 20, RW, ANON);
-	r = far_reg(&p, at, 32ul << 20, REMOTE_RW, 1);
 	for (unsigned i = 0; i < 16; i++)
 		reached(&s, &r, at, at + i * (2ul << 20) + 100, 3 * PAGE);
 	for (unsigned i = 0; i < 16; i++)
 		reached(&s, &r, at, at + (15 - i) * (2ul << 20) + PAGE, PAGE);
+	peer_unreg(&r);
+	peer_stop(&p);
+}
+
+/* The target's own writes and reads, for which it pins its buffer each time. */
+CASE(what_is_pinned_for_peers_gives_way_to_the_targets_own_accesses)
+{
+	struct peer_rma rma = { .len = POOR / 2, .key = 3, .count = 1 };
+	struct fid_mr *mr;
+	struct buf mine;
+	struct scene s;
+	struct peer p;
+	uint64_t at;
+	struct region r = poor_open(&s, e, &p, &at);
+
+	peer_alloc(&p, 0, rma.len, 5);
+	buf_open(&mine, rma.len, 1);
+	must_ok(fi_mr_reg(me(e)->domain, mine.mem, rma.len, REMOTE_RW, 0, 3, 0, &mr, NULL));
+	rma.to = peer_insert(&p, me(e)->name, me(e)->name_len);
+	for (unsigned i = 0; i < 4; i++) {
+		for (unsigned j = 0; j < 8; j++)
+			reached(&s, &r, at, at + j * (2ul << 20) + 100, PAGE);
+		must(far_pinned(&p) << 10 > POOR / 2, "there was room: the case shows nothing");
+		rma.read = i % 2;
+		must_ok(peer_rma(&p, &rma));
+	}
+	buf_want(&mine, 0, rma.len, 5, 0);
+	must(!buf_diff(&mine), "own memory: %s", buf_diff(&mine));
+	peer_same(&p, 0);
+	must_ok(fi_close(&mr->fid));
+	buf_close(&mine);
 	peer_unreg(&r);
 	peer_stop(&p);
 }

@@ -17,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/t_mr_space \
 	tests/unit/t_mr_state \
 	tests/unit/t_refresh \
+	tests/unit/t_room \
 	tests/unit/t_verbs_faults \
 	tests/unit/t_vloop \
 	tests/unit/t_vmr
@@ -44,6 +45,9 @@ tests_unit_t_group_LDFLAGS = $(MR_WRAP),--wrap=free
 tests_unit_t_refresh_SOURCES = tests/unit/t_refresh.c $(BACK_FIXTURE)
 tests_unit_t_refresh_LDADD = $(UNIT_LDADD)
 tests_unit_t_refresh_LDFLAGS = $(MR_WRAP)
+tests_unit_t_room_SOURCES = tests/unit/t_room.c $(BACK_FIXTURE)
+tests_unit_t_room_LDADD = $(UNIT_LDADD)
+tests_unit_t_room_LDFLAGS = $(MR_WRAP)
 tests_unit_t_desc_SOURCES = tests/unit/t_desc.c $(MR_FIXTURE)
 tests_unit_t_desc_LDADD = $(UNIT_LDADD)
 tests_unit_t_desc_LDFLAGS = $(MR_WRAP)

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include "mr_fixture.h"
 
-struct mr_env env;
+struct mr_env env, second;
 unsigned char *mem;
 
 static unsigned fail_at;
@@ -56,32 +56,39 @@ unsigned allocs(void)
 
 struct mrf_mr_space *mrf_domain_mr_space(struct fid *fid)
 {
+	if (fid == &second.domain.fid)
+		return &second.space;
 	return fid == &env.domain.fid ? &env.space : NULL;
 }
 
-void env_open_api(uint64_t mode, uint32_t api_version)
+static void open_space(struct mr_env *e, uint64_t mode, uint32_t api_version)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(0x0a630101) };
 
+	memset(e, 0, sizeof(*e));
+	e->domain.fid.fclass = FI_CLASS_DOMAIN;
+	e->domain.mr = &mrf_mr_ops;
+	mrf_obj_init(&e->obj, &e->domain.fid, NULL);
+	ck_assert_int_eq(mrf_vdev_open((struct sockaddr *)&addr, &e->dev), 0);
+	ck_assert_int_eq(mrf_vpd_alloc(e->dev, &e->space.pd), 0);
+	e->space.vdev = e->dev;
+	e->space.obj = &e->obj;
+	e->space.domain = &e->domain;
+	e->space.mode = mode;
+	e->space.api_version = api_version;
+	e->space.max_mr = mrf_vdev_limits(e->dev)->max_mr;
+	ck_assert_int_eq(mrf_mr_space_init(&e->space), 0);
+}
+
+void env_open_api(uint64_t mode, uint32_t api_version)
+{
 	fake_verbs_reset();
 	fail_alloc(0);
-	memset(&env, 0, sizeof(env));
 	mem = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		   -1, 0);
 	ck_assert_ptr_ne(mem, MAP_FAILED);
-	env.domain.fid.fclass = FI_CLASS_DOMAIN;
-	env.domain.mr = &mrf_mr_ops;
-	mrf_obj_init(&env.obj, &env.domain.fid, NULL);
-	ck_assert_int_eq(mrf_vdev_open((struct sockaddr *)&addr, &env.dev), 0);
-	ck_assert_int_eq(mrf_vpd_alloc(env.dev, &env.space.pd), 0);
-	env.space.vdev = env.dev;
-	env.space.obj = &env.obj;
-	env.space.domain = &env.domain;
-	env.space.mode = mode;
-	env.space.api_version = api_version;
-	env.space.max_mr = mrf_vdev_limits(env.dev)->max_mr;
-	ck_assert_int_eq(mrf_mr_space_init(&env.space), 0);
+	open_space(&env, mode, api_version);
 }
 
 void env_open(uint64_t mode)
@@ -89,16 +96,31 @@ void env_open(uint64_t mode)
 	env_open_api(mode, FI_VERSION(1, 17));
 }
 
+static void close_space(struct mr_env *e)
+{
+	ck_assert_uint_eq(e->space.keys.count, 0);
+	ck_assert_int_eq(mrf_mr_space_busy(&e->space), 0);
+	mrf_mr_space_fini(&e->space);
+	mrf_vpd_free(e->space.pd);
+	mrf_vdev_close(e->dev);
+	mrf_obj_fini(&e->obj);
+}
+
+void env_second_open(uint64_t mode)
+{
+	open_space(&second, mode, FI_VERSION(1, 17));
+}
+
+void env_second_close(void)
+{
+	close_space(&second);
+}
+
 void env_close(void)
 {
 	fail_alloc(0);
-	ck_assert_uint_eq(env.space.keys.count, 0);
-	ck_assert_int_eq(mrf_mr_space_busy(&env.space), 0);
 	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
-	mrf_mr_space_fini(&env.space);
-	mrf_vpd_free(env.space.pd);
-	mrf_vdev_close(env.dev);
-	mrf_obj_fini(&env.obj);
+	close_space(&env);
 	ck_assert_uint_eq(fake_verbs_live(), 0);
 	munmap(mem, 64 * PAGE);
 }

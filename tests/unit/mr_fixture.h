@@ -28,6 +28,8 @@ struct mr_env {
 
 /* The one that mrf_domain_mr_space finds for any fid of its own. */
 extern struct mr_env env;
+/* Another one, for env_second_*. */
+extern struct mr_env second;
 /* 64 pages of real memory, page-aligned. */
 extern unsigned char *mem;
 
@@ -36,6 +38,10 @@ void env_open(uint64_t mode);
 void env_open_api(uint64_t mode, uint32_t api_version);
 /* Asserts that no region is left, in the space or in the kernel. */
 void env_close(void);
+
+/* A second domain on the same device, while the first one is open. */
+void env_second_open(uint64_t mode);
+void env_second_close(void);
 
 /* Regions with everything in order but what the arguments say. */
 int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key,

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include "ep_fixture.h"
+#include "monitor/monitor.h"
 
 static struct pair p;
 /* A page that is there, and behind it PAIR_LEN bytes where nothing is, nor will be mapped. */
@@ -140,6 +141,28 @@ START_TEST(a_destination_that_goes_while_it_is_read_is_refused)
 }
 END_TEST
 
+/* Both nodes are of this process. */
+START_TEST(a_large_buffer_takes_the_room_of_what_is_pinned_for_peers)
+{
+	ssize_t ret;
+
+	fake_fail(FAKE_VMR_REG, 1, FI_ENOMEM);
+	ck_assert_int_eq(write_from(p.src, PAIR_LEN), -FI_ENOMEM);
+	pair_write(&p, 0, 100);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	fake_fail(FAKE_VMR_REG, 1, FI_ENOMEM);
+	ret = write_from(p.src, PAIR_LEN);
+	if (mrf_monitor_usable()) {
+		ck_assert_int_eq(ret, 0);
+		want_ok(&p.a, &p);
+		ck_assert(filled(p.dst, PAIR_LEN, 1));
+	} else {
+		ck_assert_int_eq(ret, -FI_ENOMEM);
+	}
+	fill(p.dst, PAIR_LEN, 9);
+}
+END_TEST
+
 /* Native, and one that the peer's agent does; the first of an endpoint goes the long way. */
 static const enum fi_op ops[] = { FI_SUM, FI_SUM, FI_BOR };
 
@@ -246,6 +269,7 @@ static TCase *tcase_local(void)
 	tcase_add_test(tc, what_is_injected_has_to_be_there);
 	tcase_add_loop_test(tc, a_destination_that_is_not_there_is_refused, 0, SIZES);
 	tcase_add_test(tc, a_destination_that_goes_while_it_is_read_is_refused);
+	tcase_add_test(tc, a_large_buffer_takes_the_room_of_what_is_pinned_for_peers);
 	tcase_add_loop_test(tc, operands_that_are_not_there_are_refused, 0, 3);
 	tcase_add_loop_test(tc, results_that_cannot_be_stored_are_said_to_be, 0, 3);
 	tcase_add_test(tc, buffers_that_another_thread_unmaps_do_no_harm);

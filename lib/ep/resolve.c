@@ -104,7 +104,8 @@ static bool range_fail(const struct mrf_peer *peer, const struct mrf_remote *rem
 	case MRF_MR_NO_ROOM:
 		return FAIL(why, FI_ENOMEM, 4146,
 			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": the peer cannot pin "
-			    "these bytes, its memlock limit or its regions are used up",
+			    "these bytes: its memlock limit, regions or file descriptors are "
+			    "used up, or it has no /proc; its own log says which",
 			    remote->key, range->addr, range->len);
 	default:
 		return bounds_fail(peer, remote, rma, why);

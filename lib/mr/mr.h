@@ -250,7 +250,7 @@ enum mrf_mr_status {
 	MRF_MR_OUTSIDE = 5,	  /* not wholly inside the region */
 	MRF_MR_NOT_REFRESHED = 6, /* FI_MR_MMU_NOTIFY: no refresh has covered it yet */
 	MRF_MR_NOT_MAPPED = 7,	  /* no memory there, or not writable as it would have to be */
-	MRF_MR_NO_ROOM = 8	  /* cannot be pinned: memlock, regions or memory used up */
+	MRF_MR_NO_ROOM = 8	  /* cannot be pinned: memlock, regions, memory, descriptors */
 };
 
 /* What a peer wants to know: may it access [addr, addr + len) of the region behind key? */

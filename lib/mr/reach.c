@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/log.h"
 #include "base/maps.h"
 #include "mr/pin.h"
 #include "mr/room.h"
@@ -110,11 +112,22 @@ static bool refreshed(const struct quest *q, const struct piece *piece)
 	return all;
 }
 
+/* Where there may be no memory nothing is tried: each failed pin is a line of the kernel's. */
+static enum mrf_mr_status blind(int err)
+{
+	mrf_refuse(-err, FI_LOG_MR, 3066,
+		   "a peer's access to memory that is pinned on demand is refused: what is "
+		   "mapped in this process cannot be looked up in /proc/self/maps (%s)",
+		   strerror(-err));
+	return MRF_MR_NO_ROOM;
+}
+
 static enum mrf_mr_status look(struct quest *q)
 {
 	enum mrf_mr_status worst = MRF_MR_OK;
 	uint64_t low = UINT64_MAX, high = 0, at;
 	struct piece piece;
+	int ret;
 
 	for (at = 0; at < q->len; at += piece.end - piece.start) {
 		piece = piece_at(q, q->first, q->pos + at);
@@ -123,8 +136,9 @@ static enum mrf_mr_status look(struct quest *q)
 		low = mrf_min(low, piece.start);
 		high = mrf_max(high, piece.end);
 	}
-	if (mrf_maps_look(&q->maps, low, high))
-		return MRF_MR_NO_ROOM;
+	ret = mrf_maps_look(&q->maps, low, high);
+	if (ret)
+		return blind(ret);
 	for (at = 0; at < q->len; at += piece.end - piece.start) {
 		piece = piece_at(q, q->first, q->pos + at);
 		if (!mapped(q, &piece))

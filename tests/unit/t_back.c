@@ -117,17 +117,22 @@ START_TEST(what_is_kept_is_answered_without_a_look_at_the_process)
 	struct rlimit before;
 	struct fid_mr *mr;
 	enum mrf_mr_status kept, other;
+	const char *text;
 
 	back_open(0);
 	mr = env_must_reg(mem, 4096 * PAGE, FI_REMOTE_READ, KEY);
 	must_reach(KEY, 5, 10);
 	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	unit_capture(&cap);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before.rlim_max }), 0);
 	kept = reach(KEY, 100, 10);
 	other = reach(KEY, 4095 * PAGE, 10);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	ck_assert_int_eq(kept, keeps() ? MRF_MR_OK : MRF_MR_NO_ROOM);
 	ck_assert_int_eq(other, MRF_MR_NO_ROOM);
+	text = unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E3066"));
+	ck_assert_ptr_nonnull(strstr(text, strerror(EMFILE)));
 	env_must_close(mr);
 	back_close();
 }

@@ -1,10 +1,106 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/maps.h"
+
+#define PATH "/proc/self/maps"
+
+/* --- the file --------------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* while the kept one is read, too */
+static int kept = -1;
+static unsigned keepers;
+static off_t kept_at; /* how far it is read */
+
+/* The descriptor is of the parent's maps. */
+static void in_child(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	if (kept >= 0)
+		close(kept);
+	kept = -1;
+	keepers = 0;
+	lock = fresh;
+}
+
+static void once(void)
+{
+	/* Without it, it works as long as nobody forks. */
+	(void)pthread_atfork(NULL, NULL, in_child);
+}
+
+void mrf_maps_keep(void)
+{
+	static pthread_once_t forks = PTHREAD_ONCE_INIT;
+
+	pthread_once(&forks, once);
+	pthread_mutex_lock(&lock);
+	if (!keepers++)
+		kept = open(PATH, O_RDONLY | O_CLOEXEC);
+	pthread_mutex_unlock(&lock);
+}
+
+void mrf_maps_let_go(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!--keepers && kept >= 0) {
+		close(kept);
+		kept = -1;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static ssize_t kept_read(void *cookie, char *buf, size_t len)
+{
+	ssize_t n = pread(kept, buf, len, kept_at);
+
+	(void)cookie;
+	kept_at += n > 0 ? n : 0;
+	return n;
+}
+
+static int kept_end(void *cookie)
+{
+	(void)cookie;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+/* What the kernel gives it continues at the same line only for one reader. */
+static FILE *kept_open(void)
+{
+	static const cookie_io_functions_t calls = { .read = kept_read, .close = kept_end };
+	FILE *file = NULL;
+
+	pthread_mutex_lock(&lock);
+	kept_at = 0;
+	if (kept >= 0)
+		file = fopencookie(NULL, "r", calls);
+	if (!file)
+		pthread_mutex_unlock(&lock);
+	return file;
+}
+
+FILE *mrf_maps_open(void)
+{
+	FILE *file = fopen(PATH, "re");
+	int err = errno;
+
+	if (!file)
+		file = kept_open();
+	if (!file)
+		errno = err;
+	return file;
+}
+
+/* --- one line --------------------------------------------------------------------- */
 
 /* Reads the rest of a line: does it begin with text, but for blanks? */
 static bool rest_begins(FILE *maps, const char *text)
@@ -45,6 +141,8 @@ bool mrf_maps_private(const struct mrf_mapping *mapping)
 	return !mapping->inode && mapping->perms[3] == 'p';
 }
 
+/* --- a look ----------------------------------------------------------------------- */
+
 static int append(struct mrf_maps *maps, const struct mrf_mapping *mapping)
 {
 	struct mrf_mapping *more;
@@ -64,7 +162,7 @@ static int append(struct mrf_maps *maps, const struct mrf_mapping *mapping)
 
 int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end)
 {
-	FILE *file = fopen("/proc/self/maps", "re");
+	FILE *file = mrf_maps_open();
 	struct mrf_mapping mapping;
 	int ret = 0;
 

@@ -18,8 +18,21 @@ struct mrf_mapping {
 	bool rdma;	/* a queue of an RDMA device, this library's or another's */
 };
 
-/* The next one of an open /proc/self/maps, in order of address. False: no more. */
+/*
+ * An open /proc/self/maps, for this thread, which closes it soon; NULL and errno. Where it cannot
+ * be opened it is read by the descriptor that is kept, by one thread at a time.
+ */
+FILE *mrf_maps_open(void);
+/* The next one of them, in order of address. False: no more. */
 bool mrf_maps_next(FILE *maps, struct mrf_mapping *mapping);
+
+/*
+ * Keeps one descriptor of it for the process, so that it can be read when no other descriptor is
+ * left or /proc has gone; if it cannot be had, it is done without. Counted. A child of fork
+ * starts with none.
+ */
+void mrf_maps_keep(void);
+void mrf_maps_let_go(void);
 
 /*
  * Whether some of it may be pinned, for reading or for writing as well. The kernel would pin

@@ -107,7 +107,7 @@ void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_
 {
 	uint64_t base = (uintptr_t)addr, end;
 	struct stretch s = { .trouble = TROUBLE_NONE };
-	FILE *maps = fopen("/proc/self/maps", "re");
+	FILE *maps = mrf_maps_open();
 
 	if (!maps) {
 		snprintf(buf, buflen, "how it is mapped cannot be found out: %m");

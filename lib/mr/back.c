@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
+#include "base/maps.h"
 #include "mr/face.h"
 #include "mr/pin.h"
 #include "mr/room.h"
@@ -41,6 +42,7 @@ struct mrf_mr_backs *mrf_mr_backs_new(struct mrf_mr_space *space)
 	backs->client.arg = backs;
 	mrf_list_init(&backs->pins);
 	mrf_list_init(&backs->dead);
+	mrf_maps_keep();
 	mrf_room_enter(backs);
 	return backs;
 }
@@ -50,6 +52,7 @@ void mrf_mr_backs_free(struct mrf_mr_backs *backs)
 	if (!backs)
 		return;
 	mrf_room_leave(backs);
+	mrf_maps_let_go();
 	if (atomic_load(&backs->monitored))
 		mrf_monitor_remove(&backs->client);
 	mrf_pins_reap(backs);

@@ -10,6 +10,7 @@
 #include <sys/vfs.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/maps.h"
 #include "base/page.h"
 #include "mr/face.h"
 #include "mr/pmem.h"
@@ -97,7 +98,7 @@ static const char *look(FILE *maps, uint64_t addr, uint64_t end, char **line, in
 
 const char *mrf_pmem_why_not(uint64_t addr, uint64_t len, int *err)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
+	FILE *maps = mrf_maps_open();
 	char *line = NULL;
 	const char *why;
 

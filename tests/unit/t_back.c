@@ -111,29 +111,65 @@ START_TEST(an_access_pins_with_the_regions_rights_and_the_next_one_nothing)
 }
 END_TEST
 
-/* Nor is looked up what is mapped there, which takes long and a file descriptor. */
+static struct rlimit files;
+
+/* No file can be opened any more. */
+static void use_up_files(void)
+{
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, files.rlim_max }), 0);
+}
+
+static void give_files_back(void)
+{
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+}
+
+/* Nor is looked up what is mapped there, which takes long. The space has had no descriptor for it. */
 START_TEST(what_is_kept_is_answered_without_a_look_at_the_process)
 {
-	struct rlimit before;
 	struct fid_mr *mr;
 	enum mrf_mr_status kept, other;
 	const char *text;
 
+	use_up_files();
 	back_open(0);
+	give_files_back();
 	mr = env_must_reg(mem, 4096 * PAGE, FI_REMOTE_READ, KEY);
 	must_reach(KEY, 5, 10);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
 	unit_capture(&cap);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before.rlim_max }), 0);
+	use_up_files();
 	kept = reach(KEY, 100, 10);
 	other = reach(KEY, 4095 * PAGE, 10);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	give_files_back();
 	ck_assert_int_eq(kept, keeps() ? MRF_MR_OK : MRF_MR_NO_ROOM);
 	ck_assert_int_eq(other, MRF_MR_NO_ROOM);
 	text = unit_captured(&cap);
 	ck_assert_ptr_nonnull(strstr(text, "MRF-E3066"));
 	ck_assert_ptr_nonnull(strstr(text, strerror(EMFILE)));
 	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
+START_TEST(a_process_without_a_free_descriptor_is_reached_still)
+{
+	struct fid_mr *mr, *before;
+	enum mrf_mr_status there, gone;
+
+	back_open(0);
+	before = env_must_reg(mem + 32 * PAGE, PAGE, RW, KEY + 1);
+	must_reach(KEY + 1, 0, PAGE);
+	mr = env_must_reg(mem, 4096 * PAGE, FI_REMOTE_READ, KEY);
+	use_up_files();
+	there = reach(KEY, 5 * PAGE, 3 * PAGE);
+	ck_assert_uint_ge(reached(5 * PAGE), 3 * PAGE);
+	gone = reach(KEY, 4095 * PAGE, 10);
+	give_files_back();
+	ck_assert_int_eq(there, MRF_MR_OK);
+	ck_assert_int_eq(gone, MRF_MR_NOT_MAPPED);
+	env_must_close(mr);
+	env_must_close(before);
 	back_close();
 }
 END_TEST
@@ -1112,6 +1148,7 @@ static TCase *reaching(void)
 	tcase_add_test(tc,
 		       an_access_pins_with_the_regions_rights_and_the_next_one_nothing);
 	tcase_add_test(tc, what_is_kept_is_answered_without_a_look_at_the_process);
+	tcase_add_test(tc, a_process_without_a_free_descriptor_is_reached_still);
 	tcase_add_test(tc, a_pin_is_widened_but_never_beyond_the_region);
 	tcase_add_test(tc, a_pin_is_no_wider_than_the_window);
 	tcase_add_test(tc, positions_are_packed_over_the_segments);

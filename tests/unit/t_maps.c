@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/maps.h"
 #include "unit.h"
@@ -146,6 +151,103 @@ START_TEST(a_look_without_memory_says_so)
 }
 END_TEST
 
+/* --- without a free descriptor ----------------------------------------------------- */
+
+/* With none left: does it find this page, and only where it is? False: it cannot look. */
+static bool finds(const char *page)
+{
+	struct rlimit before;
+	int ret;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before.rlim_max }), 0);
+	ret = mrf_maps_look(&maps, 0, UINT64_MAX);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	ck_assert(!ret || ret == -EMFILE);
+	return !ret && at(page) && at(page)->perms[1] == 'w';
+}
+
+START_TEST(the_descriptor_that_is_kept_shows_what_is_mapped_now)
+{
+	char *mem;
+
+	mrf_maps_keep();
+	mrf_maps_keep();
+	mem = map(1, PROT_READ | PROT_WRITE, MAP_SHARED);
+	ck_assert(finds(mem));
+	mrf_maps_let_go();
+	ck_assert(finds(mem));
+	mprotect(mem, PAGE, PROT_READ);
+	ck_assert(!finds(mem));
+	mprotect(mem, PAGE, PROT_READ | PROT_WRITE);
+	ck_assert(finds(mem));
+	mrf_maps_let_go();
+	ck_assert(!finds(mem));
+	mrf_maps_fini(&maps);
+	munmap(mem, PAGE);
+}
+END_TEST
+
+START_TEST(a_child_does_not_read_its_parents)
+{
+	char *mem;
+	int status;
+	pid_t pid;
+
+	mrf_maps_keep();
+	pid = fork();
+	if (!pid) {
+		mem = map(1, PROT_READ | PROT_WRITE, MAP_SHARED);
+		if (finds(mem))
+			_exit(1);
+		mrf_maps_keep();
+		_exit(finds(mem) ? 0 : 2);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	mrf_maps_let_go();
+}
+END_TEST
+
+/* So many mappings that it takes many reads. */
+static void *look_often(void *arg)
+{
+	char **mem = arg;
+	struct mrf_maps mine = { 0 };
+	unsigned i, n;
+
+	for (n = 0; n < 50; n++) {
+		ck_assert_int_eq(mrf_maps_look(&mine, 0, UINT64_MAX), 0);
+		for (i = 0; i < 300; i++)
+			ck_assert_ptr_nonnull(mrf_maps_at(&mine, (uintptr_t)mem[i]));
+	}
+	mrf_maps_fini(&mine);
+	return NULL;
+}
+
+START_TEST(threads_share_the_one_that_is_kept)
+{
+	struct rlimit before;
+	pthread_t thread[3];
+	char *mem[300];
+	unsigned i;
+
+	mrf_maps_keep();
+	for (i = 0; i < 300; i++)
+		mem[i] = map(1, i & 1 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before.rlim_max }), 0);
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, look_often, mem), 0);
+	for (i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	for (i = 0; i < 300; i++)
+		munmap(mem[i], PAGE);
+	mrf_maps_let_go();
+}
+END_TEST
+
 static TCase *looks(void)
 {
 	TCase *tc = tcase_create("looks");
@@ -155,6 +257,9 @@ static TCase *looks(void)
 	tcase_add_test(tc, rights_and_kinds_are_told_apart);
 	tcase_add_test(tc, queues_of_rdma_devices_are_not_pinned);
 	tcase_add_test(tc, a_look_without_memory_says_so);
+	tcase_add_test(tc, the_descriptor_that_is_kept_shows_what_is_mapped_now);
+	tcase_add_test(tc, a_child_does_not_read_its_parents);
+	tcase_add_test(tc, threads_share_the_one_that_is_kept);
 	return tc;
 }
 

@@ -22,5 +22,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/page.h \
 	lib/base/param.c \
 	lib/base/param.h \
+	lib/base/present.c \
+	lib/base/present.h \
 	lib/base/user.c \
 	lib/base/user.h

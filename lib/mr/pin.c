@@ -87,6 +87,12 @@ static void place(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t sta
 	pin->len = end - start;
 	pin->pos = start - hole->extent->addr + hole->extent->pos;
 	pin->iova = space->mode & FI_MR_VIRT_ADDR ? start : start & mask;
+}
+
+static void cover(struct mrf_pin *pin, uint64_t start, uint64_t end)
+{
+	uint64_t mask = pin->back->space->page_mask;
+
 	pin->watch.start = start & ~mask;
 	pin->watch.len = round_up(end, mask + 1) - pin->watch.start;
 }
@@ -104,8 +110,10 @@ static bool fit(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain
 	*result = MRF_PINNED;
 	if (!bound_by_pins(back, hole, &low, &high))
 		return false;
-	place(pin, hole, mrf_max(low, hole->start & ~(grain - 1)),
-	      mrf_min(high, round_up(hole->end, grain)));
+	bound(&low, &high, hole->start & ~(grain - 1), round_up(hole->end, grain));
+	cover(pin, low, high);
+	bound(&low, &high, hole->first, hole->last);
+	place(pin, hole, low, high);
 	return true;
 }
 

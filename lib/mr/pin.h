@@ -30,8 +30,10 @@ struct mrf_hole {
 	const struct mrf_extent *extent;
 	uint64_t start; /* addresses of the bytes: [start, end) */
 	uint64_t end;
-	uint64_t low; /* how far a pin around them may go */
+	uint64_t low; /* how far what is watched for a pin of them may go */
 	uint64_t high;
+	uint64_t first; /* how far the pin itself may go, if not so far: [first, last) */
+	uint64_t last;
 };
 
 enum mrf_pinned {
@@ -41,13 +43,18 @@ enum mrf_pinned {
 	MRF_PIN_FAILED	   /* *err says why */
 };
 
-/* Pages of which only some bytes are wanted are pinned in steps of so much. */
+/*
+ * Pages of which only some bytes are wanted are pinned in steps of so much; those that have no
+ * memory yet, which is allocated then, in steps of a block.
+ */
 #define MRF_PIN_WINDOW (1u << 20)
+#define MRF_PIN_BLOCK (1u << 16)
 
 /*
  * Pins a hole widened to multiples of grain, a power of two not below the page size, as
- * far as mapping, extent, neighbouring pins and refreshed bytes let it, for good. No lock
- * held.
+ * far as mapping, extent, neighbouring pins and refreshed bytes let it, for good. All of that is
+ * watched, also where the pin itself does not go so far: each edge of what is watched parts a mapping.
+ * No lock held.
  */
 enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole,
 			     uint64_t grain, int *err);

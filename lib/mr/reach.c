@@ -4,6 +4,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/maps.h"
+#include "base/present.h"
 #include "mr/pin.h"
 #include "mr/room.h"
 
@@ -179,15 +180,30 @@ static enum mrf_pinned failed(struct quest *q, const struct mrf_hole *hole, int 
 	return MRF_PIN_FAILED;
 }
 
+/* Around the blocks with the hole, what is there already; else a pin makes the kernel allocate it. */
+static struct mrf_hole with_what_is_there(struct mrf_hole hole)
+{
+	uint64_t block = MRF_PIN_BLOCK - 1, window = MRF_PIN_WINDOW - 1;
+	uint64_t first = hole.start & ~block, last = (hole.end - 1) | block;
+	uint64_t low = mrf_max(hole.low, hole.start & ~window);
+	uint64_t high = mrf_min(hole.high - 1, (hole.end - 1) | window);
+
+	hole.first = first > low ? mrf_present_down(first, low) : low;
+	hole.last = last < high ? mrf_present_up(last + 1, high) : high + 1;
+	return hole;
+}
+
 static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
 {
 	uint64_t page = q->back->space->page_mask + 1;
+	struct mrf_hole wide;
 	enum mrf_pinned ret;
 	int err;
 
 	/* A small pin has fewer bytes that somebody may refresh meanwhile. */
 	if (!q->hurry) {
-		ret = mrf_pin_keep(q->back, hole, MRF_PIN_WINDOW, &err);
+		wide = with_what_is_there(*hole);
+		ret = mrf_pin_keep(q->back, &wide, MRF_PIN_WINDOW, &err);
 		if (ret != MRF_PIN_FAILED)
 			return ret;
 	}
@@ -249,6 +265,7 @@ static struct mrf_hole hole_at(const struct quest *q, const struct piece *piece,
 		.end = mrf_min(next_pin(q, piece), mapping->end),
 		.low = mrf_max(extent->addr, mapping->start),
 		.high = mrf_min(extent->addr + extent->len, mapping->end),
+		.last = UINT64_MAX,
 	};
 }
 

@@ -193,23 +193,95 @@ START_TEST(a_pin_is_widened_but_never_beyond_the_region)
 }
 END_TEST
 
+/* Four windows of address space, from the beginning of one on. */
+static char *big_open(void)
+{
+	char *big = mmap(NULL, 5 * WINDOW, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	ck_assert_ptr_ne(big, MAP_FAILED);
+	return (char *)(((uintptr_t)big + WINDOW - 1) & ~(WINDOW - 1ul));
+}
+
+static void big_close(char *big)
+{
+	munmap(big, 4 * WINDOW);
+}
+
 START_TEST(a_pin_is_no_wider_than_the_window)
 {
-	char *big = mmap(NULL, 4 * WINDOW, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	char *aligned = (char *)(((uintptr_t)big + WINDOW - 1) & ~(WINDOW - 1ul));
+	char *big = big_open();
 	struct fid_mr *mr;
 
+	memset(big, 1, 4 * WINDOW);
 	back_open(FI_MR_VIRT_ADDR);
 	mr = env_must_reg(big, 4 * WINDOW, RW, KEY);
-	must_reach(KEY, (uintptr_t)aligned + 7, 8);
+	must_reach(KEY, (uintptr_t)big + WINDOW + 7, 8);
 	ck_assert_uint_eq(view.seg[0].len, keeps() ? WINDOW : PAGE);
-	ck_assert_uint_eq(view.seg[0].addr, (uintptr_t)aligned);
-	must_reach(KEY, (uintptr_t)aligned + WINDOW - 4, 8);
+	ck_assert_uint_eq(view.seg[0].addr, (uintptr_t)big + WINDOW);
+	must_reach(KEY, (uintptr_t)big + 2 * WINDOW - 4, 8);
 	ck_assert_uint_eq(view.nseg, keeps() ? 2 : 1);
 	env_must_close(mr);
 	back_close();
-	munmap(big, 4 * WINDOW);
+	big_close(big);
+}
+END_TEST
+
+/* What is asked for, in pages of a window, and what else is there: first and last. */
+static const struct {
+	unsigned first, last, there_first, there_last, pinned_first, pinned_last;
+} sparse[] = {
+	{ 100, 100, 100, 100, 96, 111 },  /* nothing else: the block */
+	{ 100, 130, 200, 255, 96, 143 },  /* a gap behind it */
+	{ 100, 100, 80, 120, 80, 120 },	  /* in the middle */
+	{ 100, 100, 0, 255, 0, 255 },	  /* all */
+	{ 0, 255, 300, 300, 0, 255 },	  /* asked for is what is pinned, there or not */
+	{ 250, 270, 200, 280, 200, 280 }, /* over the edge of the window */
+};
+
+START_TEST(what_is_pinned_beside_the_access_is_what_is_there)
+{
+	char *big = big_open();
+	size_t at, there = sparse[_i].there_first * PAGE;
+	struct fid_mr *mr;
+
+	memset(big + there, 1, (sparse[_i].there_last + 1) * PAGE - there);
+	back_open(_i & 1 ? FI_MR_MMU_NOTIFY : 0);
+	mr = env_must_reg(big, 4 * WINDOW, RW, KEY);
+	if (env.space.mode & FI_MR_MMU_NOTIFY)
+		ck_assert_int_eq(fi_mr_refresh(mr, NULL, 0, 0), 0);
+	at = sparse[_i].first * PAGE + 5;
+	must_reach(KEY, at, sparse[_i].last * PAGE + 6 - at);
+	if (keeps()) {
+		ck_assert_uint_eq(view.nseg, 1);
+		ck_assert_uint_eq(view.seg[0].addr, sparse[_i].pinned_first * PAGE);
+		ck_assert_uint_eq(view.seg[0].len,
+				  (sparse[_i].pinned_last + 1) * PAGE - view.seg[0].addr);
+	}
+	env_must_close(mr);
+	back_close();
+	big_close(big);
+}
+END_TEST
+
+/* mremap moves one mapping at a time, and the edge of what is watched parts one. */
+START_TEST(a_mapping_can_be_moved_by_system_call_though_little_of_it_is_pinned)
+{
+	int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+	char *from = big_open(), *to = from + 2 * WINDOW;
+	struct fid_mr *mr;
+
+	munmap(from + WINDOW, WINDOW);
+	back_open(FI_MR_VIRT_ADDR);
+	mr = env_must_reg(from, WINDOW, RW, KEY);
+	must_reach(KEY, (uintptr_t)from + 100 * PAGE, 8);
+	ck_assert_uint_eq(view.seg[0].len, keeps() ? MRF_PIN_BLOCK : PAGE);
+	ck_assert_ptr_eq((void *)syscall(SYS_mremap, from, WINDOW, WINDOW, flags, to), to);
+	settle();
+	ck_assert_int_eq(reach(KEY, (uintptr_t)from + 100 * PAGE, 8), MRF_MR_NOT_MAPPED);
+	env_must_close(mr);
+	back_close();
+	big_close(from);
 }
 END_TEST
 
@@ -1151,6 +1223,9 @@ static TCase *reaching(void)
 	tcase_add_test(tc, a_process_without_a_free_descriptor_is_reached_still);
 	tcase_add_test(tc, a_pin_is_widened_but_never_beyond_the_region);
 	tcase_add_test(tc, a_pin_is_no_wider_than_the_window);
+	tcase_add_test(tc, a_mapping_can_be_moved_by_system_call_though_little_of_it_is_pinned);
+	tcase_add_loop_test(tc, what_is_pinned_beside_the_access_is_what_is_there, 0,
+			    (int)MRF_ARRAY_SIZE(sparse));
 	tcase_add_test(tc, positions_are_packed_over_the_segments);
 	tcase_add_test(tc, with_addresses_each_byte_is_reached_at_its_own);
 	tcase_add_test(tc, what_is_outside_is_said_to_be_and_pins_nothing);

@@ -193,21 +193,29 @@ static struct mrf_hole with_what_is_there(struct mrf_hole hole)
 	return hole;
 }
 
+/* As widely as it can be watched: a page that cannot be is leased without its neighbours. */
+static enum mrf_pinned keep_around(struct quest *q, const struct mrf_hole *hole, int *err)
+{
+	uint64_t grain, page = q->back->space->page_mask + 1;
+	struct mrf_hole wide = with_what_is_there(*hole);
+	enum mrf_pinned ret = MRF_PIN_UNWATCHED;
+
+	for (grain = MRF_PIN_WINDOW; ret == MRF_PIN_UNWATCHED && grain > page; grain /= 4)
+		ret = mrf_pin_keep(q->back, &wide, grain, err);
+	return ret;
+}
+
 static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
 {
-	uint64_t page = q->back->space->page_mask + 1;
-	struct mrf_hole wide;
-	enum mrf_pinned ret;
+	enum mrf_pinned ret = MRF_PIN_UNWATCHED;
 	int err;
 
 	/* A small pin has fewer bytes that somebody may refresh meanwhile. */
-	if (!q->hurry) {
-		wide = with_what_is_there(*hole);
-		ret = mrf_pin_keep(q->back, &wide, MRF_PIN_WINDOW, &err);
-		if (ret != MRF_PIN_FAILED)
-			return ret;
-	}
-	ret = mrf_pin_keep(q->back, hole, page, &err);
+	if (!q->hurry)
+		ret = keep_around(q, hole, &err);
+	if (ret != MRF_PIN_UNWATCHED && ret != MRF_PIN_FAILED)
+		return ret;
+	ret = mrf_pin_keep(q->back, hole, q->back->space->page_mask + 1, &err);
 	return ret == MRF_PIN_FAILED ? failed(q, hole, err) : ret;
 }
 

@@ -838,6 +838,38 @@ START_TEST(memory_that_cannot_be_watched_is_leased)
 }
 END_TEST
 
+/* Around the hooks: nobody says when the page has gone. */
+START_TEST(a_discarded_page_is_leased_and_its_neighbours_are_kept)
+{
+	char *big = big_open();
+	struct fid_mr *mr;
+	uint64_t at;
+
+	memset(big, 1, WINDOW);
+	back_open(0);
+	mr = env_must_reg(big, WINDOW, RW, KEY);
+	must_reach(KEY, 0, 8);
+	ck_assert_int_eq(syscall(SYS_madvise, big + 200 * PAGE, PAGE, MADV_DONTNEED), 0);
+	settle();
+	big[200 * PAGE] = 1;
+	for (at = 0; at < WINDOW; at += 7 * PAGE) {
+		must_reach(KEY, at + 9, 8);
+		ck_assert_int_eq(view.once, !keeps() || at / PAGE == 200);
+	}
+	must_reach(KEY, 200 * PAGE + 9, 8);
+	ck_assert(view.once);
+	ck_assert_uint_eq(view.seg[0].len, PAGE);
+	/* Not in more pieces than need be. */
+	must_reach(KEY, 9, 8);
+	ck_assert_uint_eq(view.seg[0].len, keeps() ? WINDOW / 4 : PAGE);
+	must_reach(KEY, 199 * PAGE, 8);
+	ck_assert_uint_eq(view.seg[0].len, keeps() ? 4 * PAGE : PAGE);
+	env_must_close(mr);
+	back_close();
+	big_close(big);
+}
+END_TEST
+
 START_TEST(an_answer_is_kept_or_leased_and_never_both)
 {
 	struct fid_mr *mr;
@@ -1263,6 +1295,7 @@ static TCase *leases(void)
 
 	tcase_add_test(tc, without_a_monitor_each_access_is_leased);
 	tcase_add_test(tc, memory_that_cannot_be_watched_is_leased);
+	tcase_add_test(tc, a_discarded_page_is_leased_and_its_neighbours_are_kept);
 	tcase_add_test(tc, an_answer_is_kept_or_leased_and_never_both);
 	tcase_add_loop_test(tc, a_lease_is_given_to_who_asks_for_one, 0, 2);
 	tcase_add_test(tc, a_lease_may_end_after_its_region);

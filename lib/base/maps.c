@@ -160,21 +160,45 @@ static int append(struct mrf_maps *maps, const struct mrf_mapping *mapping)
 	return 0;
 }
 
+static unsigned lines_left(FILE *file)
+{
+	unsigned n = 0;
+	int c;
+
+	while ((c = getc_unlocked(file)) != EOF)
+		n += c == '\n';
+	return n;
+}
+
 int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end)
 {
 	FILE *file = mrf_maps_open();
-	struct mrf_mapping mapping;
+	struct mrf_mapping mapping = { 0 };
 	int ret = 0;
 
 	if (!file)
 		return -errno;
-	maps->count = 0;
-	while (!ret && mrf_maps_next(file, &mapping) && mapping.start < end) {
-		if (mapping.end > start)
+	maps->count = maps->total = 0;
+	while (!ret && mapping.start < end && mrf_maps_next(file, &mapping)) {
+		maps->total++;
+		if (mapping.end > start && mapping.start < end)
 			ret = append(maps, &mapping);
 	}
+	maps->total += lines_left(file);
 	fclose(file);
 	return ret;
+}
+
+unsigned mrf_maps_limit(void)
+{
+	FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+	unsigned limit = 65530; /* the kernel's own choice */
+
+	if (file) {
+		(void)!fscanf(file, "%u", &limit);
+		fclose(file);
+	}
+	return limit;
 }
 
 void mrf_maps_fini(struct mrf_maps *maps)

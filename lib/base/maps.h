@@ -46,6 +46,7 @@ bool mrf_maps_private(const struct mrf_mapping *mapping);
 struct mrf_maps {
 	unsigned count;
 	unsigned max;		     /* room */
+	unsigned total;		     /* how many the process has, with those elsewhere */
 	struct mrf_mapping *mapping; /* not cut to [start, end) */
 };
 
@@ -54,6 +55,8 @@ struct mrf_maps {
  * -FI_ENOMEM, or why it cannot be read.
  */
 int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end);
+/* How many a process may have at most (vm.max_map_count). */
+unsigned mrf_maps_limit(void);
 void mrf_maps_fini(struct mrf_maps *maps);
 /* The mapping that has this byte, or NULL. */
 const struct mrf_mapping *mrf_maps_at(const struct mrf_maps *maps, uint64_t addr);

@@ -13,6 +13,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/maps.h"
 #include "base/page.h"
 #include "base/param.h"
 #include "monitor/discard.h"
@@ -38,6 +39,7 @@ static atomic_int owner; /* process that has the monitor; 0: none */
 
 /* Guarded by lock. */
 static int fd = -1;    /* userfaultfd; -1: the hooks have to do */
+static unsigned mappings_max; /* that the kernel lets this process have */
 static uintptr_t trap; /* a page that cannot be read, see mrf_uffd_verify */
 static struct mrf_list clients = { &clients, &clients };
 static struct mrf_list watches = { &watches, &watches };
@@ -86,6 +88,11 @@ static uint64_t now_ms(void)
 
 /* --- watches ---------------------------------------------------------------------- */
 
+static struct mrf_watch *watch_at(struct mrf_list *node)
+{
+	return mrf_list_entry(node, struct mrf_watch, node);
+}
+
 /* A discarded range is registered again after a while, to hear when it is unmapped. */
 static void arm(struct mrf_discard *entry)
 {
@@ -105,6 +112,16 @@ static int watch_uffd(const struct mrf_watch *watch)
 	if (ret)
 		return ret == -FI_EBUSY ? ret : -FI_EINVAL;
 	return mrf_uffd_verify(fd, watch->start, watch->len, trap);
+}
+
+bool mrf_monitor_has_room(unsigned mappings)
+{
+	bool room;
+
+	mrf_monitor_lock();
+	room = fd < 0 || mappings < mappings_max / 2;
+	mrf_monitor_unlock();
+	return room;
 }
 
 /* First the hooks are told to ask us, then it counts who may have passed them unasked. */
@@ -141,22 +158,25 @@ int mrf_monitor_watch(struct mrf_watch *watch)
 	return ret;
 }
 
-/* Unregisters what of [start, end) no watch from pos on covers. */
-static void release(uintptr_t start, uintptr_t end, const struct mrf_list *pos)
+/* Unregisters what of [start, end) no watch covers. */
+static void release(uintptr_t start, uintptr_t end)
 {
-	for (; pos != &watches; pos = pos->next) {
-		const struct mrf_watch *other =
-			mrf_list_entry(pos, struct mrf_watch, node);
+	uintptr_t covered, next;
 
-		if (other->start >= end || other->start + other->len <= start)
-			continue;
-		if (start < other->start)
-			release(start, other->start, pos->next);
-		start = other->start + other->len;
-		if (start >= end)
-			return;
+	for (; start < end; start = covered > start ? covered : next) {
+		covered = start;
+		next = end;
+		mrf_list_each (node, &watches) {
+			const struct mrf_watch *other = watch_at(node);
+
+			if (other->start <= start)
+				covered = mrf_max(covered, other->start + other->len);
+			else
+				next = mrf_min(next, other->start);
+		}
+		if (covered == start)
+			mrf_uffd_unregister(fd, start, next - start);
 	}
-	mrf_uffd_unregister(fd, start, end - start);
 }
 
 void mrf_monitor_unwatch(struct mrf_watch *watch)
@@ -165,15 +185,10 @@ void mrf_monitor_unwatch(struct mrf_watch *watch)
 		return;
 	leave(watch);
 	if (fd >= 0 && mrf_monitor_usable())
-		release(watch->start, watch->start + watch->len, watches.next);
+		release(watch->start, watch->start + watch->len);
 }
 
 /* --- changes ---------------------------------------------------------------------- */
-
-static struct mrf_watch *watch_at(struct mrf_list *node)
-{
-	return mrf_list_entry(node, struct mrf_watch, node);
-}
 
 static void drop(struct mrf_watch *watch)
 {
@@ -344,6 +359,7 @@ static int open_all(void)
 	stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (stop_fd < 0)
 		return -errno;
+	mappings_max = mrf_maps_limit();
 	fd = mrf_uffd_open();
 	return fd < 0 ? fd : 0;
 }

@@ -63,6 +63,13 @@ struct mrf_monitor_client {
  */
 bool mrf_monitor_usable(void);
 
+/*
+ * May a process of so many mappings have more watched? userfaultfd parts a mapping at each edge of
+ * what it watches, and their number is limited (vm.max_map_count): beyond half of it the rest is
+ * left to the application. Lock not held.
+ */
+bool mrf_monitor_has_room(unsigned mappings);
+
 void mrf_monitor_lock(void);
 void mrf_monitor_unlock(void);
 

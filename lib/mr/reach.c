@@ -277,6 +277,12 @@ static struct mrf_hole hole_at(const struct quest *q, const struct piece *piece,
 	};
 }
 
+static bool can_be_watched(const struct quest *q, const struct mrf_mapping *mapping)
+{
+	return mrf_maps_private(mapping) && mrf_mr_backs_monitored(q->back->space->backs) &&
+	       mrf_monitor_has_room(q->maps.total);
+}
+
 /*
  * Pins what begins at pos and is not pinned. An answer is either of kept pins, which the
  * peer may go on using, or of leased ones: MRF_PIN_UNWATCHED ends it where that changes.
@@ -286,8 +292,7 @@ static enum mrf_pinned fill(struct quest *q, uint64_t pos)
 	struct piece piece = piece_at(q, q->first, pos);
 	const struct mrf_mapping *mapping = mrf_maps_at(&q->maps, piece.start);
 	struct mrf_hole hole = hole_at(q, &piece, mapping);
-	bool kept = q->back->notify || (!q->hurry && mrf_maps_private(mapping) &&
-					mrf_mr_backs_monitored(q->back->space->backs));
+	bool kept = q->back->notify || (!q->hurry && can_be_watched(q, mapping));
 	enum mrf_pinned ret = MRF_PIN_UNWATCHED;
 
 	if (kept && q->view->once)

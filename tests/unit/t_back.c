@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include "base/maps.h"
 #include "monitor/announce.h"
 #include "mr/desc.h"
 #include "back_fixture.h"
@@ -870,6 +871,66 @@ START_TEST(a_discarded_page_is_leased_and_its_neighbours_are_kept)
 }
 END_TEST
 
+/* --- how many mappings there may be -------------------------------------------------- */
+
+static char few[32]; /* vm.max_map_count, if not the kernel's */
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	if (*few && !strcmp(path, "/proc/sys/vm/max_map_count"))
+		return fmemopen(few, strlen(few), "r");
+	return __real_fopen(path, mode);
+}
+
+static unsigned mappings(void)
+{
+	struct mrf_maps maps = { 0 };
+	unsigned n;
+
+	ck_assert_int_eq(mrf_maps_look(&maps, 0, 1), 0);
+	n = maps.total;
+	mrf_maps_fini(&maps);
+	return n;
+}
+
+/* Many small regions on pages that are no neighbours: each part that is watched is a mapping. */
+START_TEST(watching_leaves_the_application_half_of_its_mappings)
+{
+	enum { MANY = 200 };
+	char *big = big_open();
+	struct fid_mr *mr[MANY];
+	unsigned i, leases = 0, before;
+
+	back_open(0);
+	if (_i) {
+		setenv("FI_MRFAB_MONITOR", "memhooks", 1);
+		mrf_param_reload();
+	}
+	before = mappings();
+	snprintf(few, sizeof(few), "%u\n", 2 * (before + 100));
+	for (i = 0; i < MANY; i++) {
+		mr[i] = env_must_reg(big + 2 * i * PAGE, 64, FI_REMOTE_READ, KEY + i);
+		must_reach(KEY + i, 0, 8);
+		leases += view.once;
+		mrf_mr_lease_end(&lease);
+		mrf_mr_lease_init(&lease);
+	}
+	ck_assert_uint_lt(mappings(), before + 100 + 20);
+	if (keeps()) {
+		ck_assert_uint_eq(leases > MANY / 4, !_i);
+		ck_assert_uint_lt(leases, MANY - 30);
+	}
+	for (i = 0; i < MANY; i++)
+		env_must_close(mr[i]);
+	back_close();
+	big_close(big);
+	*few = 0;
+}
+END_TEST
+
 START_TEST(an_answer_is_kept_or_leased_and_never_both)
 {
 	struct fid_mr *mr;
@@ -1296,6 +1357,7 @@ static TCase *leases(void)
 	tcase_add_test(tc, without_a_monitor_each_access_is_leased);
 	tcase_add_test(tc, memory_that_cannot_be_watched_is_leased);
 	tcase_add_test(tc, a_discarded_page_is_leased_and_its_neighbours_are_kept);
+	tcase_add_loop_test(tc, watching_leaves_the_application_half_of_its_mappings, 0, 2);
 	tcase_add_test(tc, an_answer_is_kept_or_leased_and_never_both);
 	tcase_add_loop_test(tc, a_lease_is_given_to_who_asks_for_one, 0, 2);
 	tcase_add_test(tc, a_lease_may_end_after_its_region);

@@ -77,12 +77,30 @@ START_TEST(a_look_at_everything_sees_all_of_it)
 	for (i = 0; i < 64; i++)
 		mem[i] = map(1, i & 1 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	ck_assert_int_eq(mrf_maps_look(&maps, 0, UINT64_MAX), 0);
+	ck_assert_uint_eq(maps.total, maps.count);
 	for (i = 0; i < 64; i++) {
 		ck_assert_ptr_nonnull(at(mem[i]));
 		munmap(mem[i], PAGE);
 	}
 	ck_assert_ptr_null(mrf_maps_at(&maps, 0));
 	mrf_maps_fini(&maps);
+}
+END_TEST
+
+START_TEST(a_look_counts_what_is_elsewhere_too)
+{
+	struct mrf_maps all = { 0 };
+	char *mem = map(3, PROT_READ, MAP_PRIVATE);
+
+	mprotect(mem + PAGE, PAGE, PROT_READ | PROT_WRITE);
+	look(mem + PAGE, 10);
+	ck_assert_int_eq(mrf_maps_look(&all, 0, UINT64_MAX), 0);
+	ck_assert_uint_eq(maps.count, 1);
+	ck_assert_uint_eq(maps.total, all.count);
+	ck_assert_uint_gt(mrf_maps_limit(), maps.total);
+	mrf_maps_fini(&all);
+	mrf_maps_fini(&maps);
+	munmap(mem, 3 * PAGE);
 }
 END_TEST
 
@@ -254,6 +272,7 @@ static TCase *looks(void)
 
 	tcase_add_test(tc, a_look_finds_what_is_mapped_there_and_nothing_else);
 	tcase_add_test(tc, a_look_at_everything_sees_all_of_it);
+	tcase_add_test(tc, a_look_counts_what_is_elsewhere_too);
 	tcase_add_test(tc, rights_and_kinds_are_told_apart);
 	tcase_add_test(tc, queues_of_rdma_devices_are_not_pinned);
 	tcase_add_test(tc, a_look_without_memory_says_so);

@@ -4,6 +4,7 @@
  * and with FI_MRFAB_MONITOR=none, that it says so and refuses. What is asked of libc comes
  * to the hooks, what goes around it to userfaultfd.
  */
+#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -14,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <rdma/fi_errno.h>
+#include "base/maps.h"
 #include "base/param.h"
 #include "monitor/announce.h"
 #include "monitor/discard.h"
@@ -315,6 +317,51 @@ START_TEST(pages_of_another_watch_stay_watched)
 		unmap(mem, 5 * PAGE);
 		ck_assert_int_eq(atomic_load(&tells) - before, have ? at[i].heard : 0);
 	}
+}
+END_TEST
+
+enum { NESTED = 4000 };
+
+/* One over them all, and pages inside, each of which keeps what it covers. */
+static void *watch_nested(void *mem)
+{
+	static struct mrf_watch inner[NESTED];
+	unsigned i;
+
+	mrf_list_init(&watch.node);
+	watch_it(&watch, mem, 2 * NESTED);
+	for (i = NESTED; i--;)
+		watch_it(&inner[i], (char *)mem + 2 * i * PAGE, 1);
+	unwatch(&watch);
+	for (i = 0; i < NESTED; i++)
+		unwatch(&inner[i]);
+	return NULL;
+}
+
+START_TEST(many_nested_watches_need_little_stack)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	char *mem = map(2 * NESTED);
+
+	pthread_attr_init(&attr);
+	ck_assert_int_eq(pthread_attr_setstacksize(&attr, 128 << 10), 0);
+	ck_assert_int_eq(pthread_create(&thread, &attr, watch_nested, mem), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+	munmap(mem, 2 * NESTED * PAGE);
+	must_have_dropped(0);
+}
+END_TEST
+
+START_TEST(half_of_all_mappings_is_the_applications)
+{
+	unsigned limit = mrf_maps_limit();
+
+	ck_assert(mrf_monitor_has_room(0));
+	ck_assert(mrf_monitor_has_room(limit / 2 - 1));
+	ck_assert_int_eq(mrf_monitor_has_room(limit / 2), !have);
+	ck_assert_int_eq(mrf_monitor_has_room(UINT_MAX), !have);
 }
 END_TEST
 
@@ -876,6 +923,7 @@ START_TEST(memhooks_are_enough_for_whoever_says_so)
 	mrf_monitor_add(&client);
 	unit_captured(&cap);
 	ck_assert_int_eq(mrf_monitor_usable(), have);
+	ck_assert(mrf_monitor_has_room(UINT_MAX));
 	must_watch(mem, 2);
 	if (have) {
 		fd = mrf_uffd_open();
@@ -1000,6 +1048,8 @@ static TCase *events(void)
 	tcase_add_loop_test(tc, moving_it_drops_and_the_new_place_is_free, 0, 2);
 	tcase_add_test(tc, what_is_not_watched_any_more_is_silent);
 	tcase_add_loop_test(tc, pages_of_another_watch_stay_watched, 0, 2);
+	tcase_add_test(tc, many_nested_watches_need_little_stack);
+	tcase_add_test(tc, half_of_all_mappings_is_the_applications);
 	tcase_add_test(tc, memory_that_cannot_be_watched_is_refused);
 	tcase_add_test(tc, memory_of_another_userfaultfd_is_refused);
 	tcase_add_test(tc, watching_brings_no_page_in);

@@ -180,15 +180,20 @@ static enum mrf_pinned failed(struct quest *q, const struct mrf_hole *hole, int 
 	return MRF_PIN_FAILED;
 }
 
-/* Around the blocks with the hole, what is there already; else a pin makes the kernel allocate it. */
+/*
+ * Around the blocks with the hole, what is there already. What is not, the kernel allocates: not
+ * more of it than is there right before, so that whoever writes from the beginning to the end
+ * gets whole windows soon, and whoever reads here and there no more than blocks.
+ */
 static struct mrf_hole with_what_is_there(struct mrf_hole hole)
 {
 	uint64_t block = MRF_PIN_BLOCK - 1, window = MRF_PIN_WINDOW - 1;
-	uint64_t first = hole.start & ~block, last = (hole.end - 1) | block;
-	uint64_t low = mrf_max(hole.low, hole.start & ~window);
+	uint64_t last = (hole.end - 1) | block, first = hole.start & ~block;
 	uint64_t high = mrf_min(hole.high - 1, (hole.end - 1) | window);
 
-	hole.first = first > low ? mrf_present_down(first, low) : low;
+	/* Also below what is watched, which is a mapping of its own. */
+	hole.first = mrf_present_down(first, hole.extent->addr);
+	last += first - hole.first;
 	hole.last = last < high ? mrf_present_up(last + 1, high) : high + 1;
 	return hole;
 }

@@ -234,10 +234,12 @@ static const struct {
 } sparse[] = {
 	{ 100, 100, 100, 100, 96, 111 },  /* nothing else: the block */
 	{ 100, 130, 200, 255, 96, 143 },  /* a gap behind it */
-	{ 100, 100, 80, 120, 80, 120 },	  /* in the middle */
+	{ 100, 100, 80, 120, 80, 127 },	  /* in the middle: as much again as before the block */
+	{ 112, 112, 96, 111, 96, 143 },	  /* goes on from there */
+	{ 256, 256, 0, 255, 256, 511 },	  /* and in the next window */
 	{ 100, 100, 0, 255, 0, 255 },	  /* all */
 	{ 0, 255, 300, 300, 0, 255 },	  /* asked for is what is pinned, there or not */
-	{ 250, 270, 200, 280, 200, 280 }, /* over the edge of the window */
+	{ 250, 270, 200, 280, 200, 311 }, /* over the edge of the window */
 };
 
 START_TEST(what_is_pinned_beside_the_access_is_what_is_there)
@@ -259,6 +261,28 @@ START_TEST(what_is_pinned_beside_the_access_is_what_is_there)
 		ck_assert_uint_eq(view.seg[0].len,
 				  (sparse[_i].pinned_last + 1) * PAGE - view.seg[0].addr);
 	}
+	env_must_close(mr);
+	back_close();
+	big_close(big);
+}
+END_TEST
+
+START_TEST(memory_used_from_the_beginning_to_the_end_is_soon_pinned_by_windows)
+{
+	char *big = big_open();
+	struct fid_mr *mr;
+	unsigned i;
+
+	back_open(0);
+	mr = env_must_reg(big, 4 * WINDOW, RW, KEY);
+	for (i = 0; i < 4 * WINDOW / PAGE; i++) {
+		must_reach(KEY, i * PAGE, PAGE);
+		/* As the kernel does that pins it. */
+		if (!view.once)
+			memset(big + view.seg[0].addr, 1, view.seg[0].len);
+	}
+	if (keeps())
+		ck_assert_uint_eq(fake_verbs.live_mrs, 5 + 3);
 	env_must_close(mr);
 	back_close();
 	big_close(big);
@@ -1316,6 +1340,7 @@ static TCase *reaching(void)
 	tcase_add_test(tc, a_process_without_a_free_descriptor_is_reached_still);
 	tcase_add_test(tc, a_pin_is_widened_but_never_beyond_the_region);
 	tcase_add_test(tc, a_pin_is_no_wider_than_the_window);
+	tcase_add_test(tc, memory_used_from_the_beginning_to_the_end_is_soon_pinned_by_windows);
 	tcase_add_test(tc, a_mapping_can_be_moved_by_system_call_though_little_of_it_is_pinned);
 	tcase_add_loop_test(tc, what_is_pinned_beside_the_access_is_what_is_there, 0,
 			    (int)MRF_ARRAY_SIZE(sparse));

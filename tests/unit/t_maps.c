@@ -89,18 +89,23 @@ END_TEST
 
 START_TEST(a_look_counts_what_is_elsewhere_too)
 {
-	struct mrf_maps all = { 0 };
-	char *mem = map(3, PROT_READ, MAP_PRIVATE);
+	char *here = map(3, PROT_READ, MAP_PRIVATE), *mem[64];
+	unsigned i, before;
 
-	mprotect(mem + PAGE, PAGE, PROT_READ | PROT_WRITE);
-	look(mem + PAGE, 10);
-	ck_assert_int_eq(mrf_maps_look(&all, 0, UINT64_MAX), 0);
+	mprotect(here + PAGE, PAGE, PROT_READ | PROT_WRITE);
+	look(here + PAGE, 10);
+	before = maps.total;
+	for (i = 0; i < 64; i++)
+		mem[i] = map(1, i & 1 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	look(here + PAGE, 10);
 	ck_assert_uint_eq(maps.count, 1);
-	ck_assert_uint_eq(maps.total, all.count);
+	/* Some may join what was there. */
+	ck_assert_uint_ge(maps.total, before + 32);
 	ck_assert_uint_gt(mrf_maps_limit(), maps.total);
-	mrf_maps_fini(&all);
+	for (i = 0; i < 64; i++)
+		munmap(mem[i], PAGE);
 	mrf_maps_fini(&maps);
-	munmap(mem, 3 * PAGE);
+	munmap(here, 3 * PAGE);
 }
 END_TEST
 

@@ -335,6 +335,12 @@ static bool lies_well(const struct mrf_op *op, uint64_t addr, uint64_t len)
 		!mrf_resolve_number(op, op->pos));
 }
 
+/* Where the target counts, a request says what came of those before it. */
+static bool awaits_count(const struct mrf_op *op)
+{
+	return op->awaiting && op->peer->events && mrf_resolve_number(op, op->pos);
+}
+
 int mrf_atomic_post(struct mrf_peer *peer, struct mrf_op *op)
 {
 	uint64_t addr = 0, len = 0;
@@ -344,6 +350,9 @@ int mrf_atomic_post(struct mrf_peer *peer, struct mrf_op *op)
 	if (op->atomic.native && !mrf_resolve_piece(op, op->pos, &rkey, &addr, &len))
 		return -FI_ENOKEY;
 	well = lies_well(op, addr, len);
+	/* Behind requests, nothing is posted that may be refused. */
+	if (well ? mrf_msg_awaited(peer->conn) : awaits_count(op))
+		return -FI_EAGAIN;
 	if (well && !window_full(op))
 		return post_native(peer, op, rkey, addr);
 	/* Elements are done in order, by whomever. */

@@ -10,7 +10,7 @@
 /* --- on one connection, kept by its initiator, enforced by its target --------------------- */
 
 #define MRF_ASKS 8     /* questions without an answer; the target may allow fewer */
-#define MRF_REQUESTS 1 /* requests without a reply */
+#define MRF_REQUESTS 8 /* requests without a reply, in one message or several */
 
 /* --- connections --------------------------------------------------------------------------- */
 

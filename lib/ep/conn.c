@@ -193,14 +193,13 @@ void mrf_conn_deadline(struct mrf_timer *timer)
 static bool take_message(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 {
 	struct mrf_answer answer;
-	struct mrf_reply reply;
 
 	switch (mrf_msg_type(msg, len)) {
 	case MRF_MSG_FORGET:
 		mrf_ask_forget(peer);
 		return true;
 	case MRF_MSG_REPLY:
-		return !mrf_reply_decode(msg, len, &reply) && !mrf_msg_replied(peer, &reply);
+		return !mrf_msg_replied(peer, msg, len);
 	default:
 		if (mrf_answer_decode(msg, len, &answer))
 			return false;

@@ -37,12 +37,13 @@ static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *t
 
 static int open_slots(struct mrf_conn *conn)
 {
-	conn->slots = calloc(MRF_CONN_SLOTS + 1, MRF_CONN_SLOT_SIZE);
+	conn->slots = calloc(MRF_CONN_SLOTS + 2, MRF_CONN_SLOT_SIZE);
 	if (!conn->slots)
 		return -FI_ENOMEM;
 	conn->outgoing = conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
-	return mrf_room_reg(conn->peer->ep->domain->pd, conn->slots, (MRF_CONN_SLOTS + 1) * MRF_CONN_SLOT_SIZE,
-			   (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
+	return mrf_room_reg(conn->peer->ep->domain->pd, conn->slots,
+			    (MRF_CONN_SLOTS + 2) * MRF_CONN_SLOT_SIZE,
+			    (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
 }
 
 static int conn_new(struct mrf_peer *peer, struct mrf_conn **out)

@@ -8,39 +8,177 @@
 #include "ep/commit.h"
 #include "ep/peer_int.h"
 
-static int send_off(struct mrf_conn *conn, const struct mrf_request *request)
-{
-	struct mrf_sge sge = { .addr = (uintptr_t)conn->outgoing,
-			       .lkey = conn->slots_mr.lkey };
-	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .nsge = 1, .sge = &sge };
+/* --- the window ------------------------------------------------------------------------- */
 
-	sge.len = (uint32_t)mrf_request_encode(request, conn->outgoing);
-	return mrf_conn_post(conn, &wr, NULL, 0);
+static struct mrf_awaited *awaited_at(struct mrf_window *window, unsigned i)
+{
+	return &window->awaited[i % MRF_REQUESTS];
+}
+
+static bool is_full(const struct mrf_window *window)
+{
+	return window->last - window->first == MRF_REQUESTS;
+}
+
+bool mrf_msg_lets(const struct mrf_conn *conn, const struct mrf_op *op)
+{
+	const struct mrf_window *window = &conn->window;
+	const struct mrf_op *first = window->awaited[window->first % MRF_REQUESTS].op;
+
+	if (!mrf_msg_awaited(conn))
+		return true;
+	/* A write that is to be persistent is a request, the write and another request. */
+	if (op->commit || (first && first->commit))
+		return false;
+	return (op->kind == MRF_OP_ATOMIC || op->kind == MRF_OP_MSG) && !window->stopped &&
+	       !is_full(window);
+}
+
+void mrf_msg_disown(struct mrf_conn *conn, struct mrf_op *op)
+{
+	struct mrf_window *window = &conn->window;
+	unsigned i;
+
+	for (i = window->first; i != window->last; i++) {
+		if (awaited_at(window, i)->op == op)
+			awaited_at(window, i)->op = NULL;
+	}
+	op->awaiting = 0;
+}
+
+/* What has gathered is not sent. */
+static void disperse(struct mrf_peer *peer)
+{
+	struct mrf_window *window = &peer->conn->window;
+
+	while (window->last != window->sent) {
+		struct mrf_op *op = awaited_at(window, --window->last)->op;
+
+		window->turn--;
+		if (op && !--op->awaiting)
+			mrf_peer_again(peer, op);
+	}
+	window->len = window->reply_len = 0;
+}
+
+/* The first has not been done wholly, so that none behind it is. */
+static void stop(struct mrf_peer *peer)
+{
+	struct mrf_window *window = &peer->conn->window;
+
+	disperse(peer);
+	window->stopped = true;
+	window->turn -= window->last - window->first;
+}
+
+/* Takes the first out. Its operation, which may go on; NULL: there is none (any more). */
+static struct mrf_op *take_first(struct mrf_window *window)
+{
+	struct mrf_op *op = awaited_at(window, window->first++)->op;
+
+	if (op)
+		op->awaiting--;
+	return op;
+}
+
+/* --- posting ---------------------------------------------------------------------------- */
+
+/* Do the request and its reply go into the messages of those that have gathered? */
+static bool fits(const struct mrf_window *window, const struct mrf_request *request)
+{
+	return !window->len ||
+	       (window->len + MRF_PROTO_REQUEST_HEAD + request->body_len <=
+			MRF_PROTO_MAX_REQUEST &&
+		request->len <= MRF_PROTO_REPLY_BODY &&
+		window->reply_len + MRF_PROTO_REPLY_HEAD + request->len <= MRF_PROTO_MAX_REPLY);
 }
 
 int mrf_msg_post(struct mrf_peer *peer, struct mrf_op *op)
 {
-	struct mrf_conn *conn = peer->conn;
-	uint8_t *body = conn->outgoing + MRF_PROTO_REQUEST_HEAD;
+	struct mrf_window *window = &peer->conn->window;
+	uint8_t body[MRF_PROTO_REQUEST_BODY];
 	struct mrf_request request = { .type = op->msg->type,
-				       .cookie = peer->ep->clock + 1,
+				       .cookie = ++peer->ep->clock,
+				       .turn = window->turn,
 				       .body = body };
-	int ret;
 
 	if (!mrf_resolve_request(op, op->pos, &request))
 		return -FI_ENOKEY;
 	request.len = op->msg->fill(op, request.len, &request, body);
-	ret = send_off(conn, &request);
-	if (ret)
-		return ret;
-	conn->awaited = (struct mrf_awaited){ .op = op,
-					      .cookie = ++peer->ep->clock,
-					      .len = request.len,
-					      .at = conn->tail - 1 };
+	if (!fits(window, &request))
+		return -FI_EAGAIN;
+	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
+	window->reply_len += MRF_PROTO_REPLY_HEAD + request.len;
+	*awaited_at(window, window->last++) = (struct mrf_awaited){
+		.op = op, .cookie = request.cookie, .len = request.len
+	};
+	window->turn++;
+	op->awaiting++;
 	op->pos += request.len;
-	mrf_conn_probe(conn);
 	return 0;
 }
+
+/* The other one of the two: this one is on its way, and may be sent again. */
+static void turn_over(struct mrf_conn *conn)
+{
+	uint8_t *first = conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
+
+	conn->outgoing = conn->outgoing == first ? first + MRF_CONN_SLOT_SIZE : first;
+}
+
+/* The device did not take what has gathered: all who are in it fail. */
+static void not_taken(struct mrf_peer *peer, int ret)
+{
+	struct mrf_window *window = &peer->conn->window;
+
+	while (window->last != window->sent) {
+		struct mrf_op *op = awaited_at(window, window->last - 1)->op;
+
+		if (op)
+			mrf_peer_no_post(peer, op, ret);
+		window->last--;
+		window->turn--;
+	}
+	window->len = window->reply_len = 0;
+}
+
+static void was_sent(struct mrf_conn *conn)
+{
+	struct mrf_window *window = &conn->window;
+
+	for (; window->sent != window->last; window->sent++)
+		awaited_at(window, window->sent)->at = conn->tail - 1;
+	window->len = window->reply_len = 0;
+	turn_over(conn);
+	mrf_conn_probe(conn);
+}
+
+bool mrf_msg_flush(struct mrf_peer *peer)
+{
+	struct mrf_conn *conn = peer->conn;
+	struct mrf_sge sge = { .addr = (uintptr_t)conn->outgoing,
+			       .len = (uint32_t)conn->window.len,
+			       .lkey = conn->slots_mr.lkey };
+	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .nsge = 1, .sge = &sge };
+	int ret;
+
+	if (peer->state != MRF_PEER_READY || !sge.len || conn->window.first != conn->window.sent)
+		return true;
+	if (!mrf_conn_room(conn)) {
+		mrf_peer_await_room(peer);
+		return true;
+	}
+	ret = mrf_conn_post(conn, &wr, NULL, 0);
+	if (!ret)
+		was_sent(conn);
+	else if (ret == -FI_EAGAIN && conn->head != conn->tail)
+		mrf_peer_await_room(peer);
+	else
+		not_taken(peer, ret);
+	return conn->window.first != conn->window.last;
+}
+
+/* --- the connection is lost --------------------------------------------------------------- */
 
 /* Was flushed behind something that had to run first and did not. */
 static bool certainly_unseen(const struct mrf_conn *conn, const struct mrf_wc *wc)
@@ -52,30 +190,48 @@ static bool certainly_unseen(const struct mrf_conn *conn, const struct mrf_wc *w
 
 void mrf_msg_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
 {
-	struct mrf_awaited *awaited = &conn->awaited;
+	struct mrf_window *window = &conn->window;
+	unsigned i;
 
-	if (!awaited->op || awaited->at != at || wc->status == MRF_WC_OK)
+	if (wc->status == MRF_WC_OK)
 		return;
-	awaited->unseen = certainly_unseen(conn, wc);
-	awaited->op->refused += wc->status == MRF_WC_REFUSED;
+	for (i = window->first; i != window->sent; i++) {
+		struct mrf_awaited *awaited = awaited_at(window, i);
+
+		if (awaited->at != at)
+			continue;
+		awaited->unseen = certainly_unseen(conn, wc);
+		if (awaited->op)
+			awaited->op->refused += wc->status == MRF_WC_REFUSED;
+	}
+}
+
+/* All that op had on the way is lost. */
+static void lost(struct mrf_conn *conn, struct mrf_op *op)
+{
+	if (op->fatal == MRF_WC_OK) {
+		mrf_peer_again(conn->peer, op);
+		return;
+	}
+	mrf_op_leave(op);
+	mrf_peer_op_fatal(conn->peer, op);
 }
 
 void mrf_msg_lost(struct mrf_conn *conn)
 {
-	struct mrf_op *op = conn->awaited.op;
+	struct mrf_window *window = &conn->window;
+	bool told = conn->cause == MRF_WC_TIMEOUT || conn->cause == MRF_WC_DENIED;
 
-	if (!op)
-		return;
-	conn->awaited.op = NULL;
-	if (conn->awaited.unseen) {
-		mrf_peer_again(conn->peer, op);
-		return;
+	disperse(conn->peer);
+	while (mrf_msg_awaited(conn)) {
+		bool unseen = awaited_at(window, window->first)->unseen;
+		struct mrf_op *op = take_first(window);
+
+		if (op && !unseen)
+			op->fatal = told ? conn->cause : MRF_WC_FLUSHED;
+		if (op && !op->awaiting)
+			lost(conn, op);
 	}
-	op->fatal = conn->cause == MRF_WC_TIMEOUT || conn->cause == MRF_WC_DENIED ?
-			    conn->cause :
-			    MRF_WC_FLUSHED;
-	mrf_op_leave(op);
-	mrf_peer_op_fatal(conn->peer, op);
 }
 
 /* --- replies -------------------------------------------------------------------------- */
@@ -93,57 +249,105 @@ static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_repl
 			    "key 0x%" PRIx64 ": the peer could not do it: %s%s",
 			    op->rma[0].key, mrf_errtext(err),
 			    err == FI_EIO ? " (it may or may not have been done)" : "");
+	mrf_msg_disown(peer->conn, op);
 	mrf_op_leave(op);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
 }
 
+/* All of op has been done. */
+static void finish(struct mrf_peer *peer, struct mrf_op *op)
+{
+	if (op->commit) {
+		mrf_commit_checked(op);
+		return;
+	}
+	mrf_op_leave(op);
+	mrf_op_done(peer->ep, op);
+}
+
 static void conclude(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
-	mrf_peer_again(peer, op);
+	op->acked += reply->done;
 	switch (reply->status) {
 	case MRF_REPLY_DONE:
-		if (op->acked != op->total)
-			break;
-		if (op->commit) {
-			mrf_commit_checked(op);
-			break;
-		}
-		mrf_op_leave(op);
-		mrf_op_done(peer->ep, op);
+	case MRF_REPLY_TURN:
 		break;
 	case MRF_REPLY_FAILED:
 		fail(peer, op, reply);
-		break;
+		return;
 	default:
 		/* As if the peer's kernel had refused: ask why. */
 		mrf_peer_refused(peer, op);
 	}
+	if (op->awaiting)
+		return;
+	if (peer->conn->window.stopped || op->commit || op->pos != op->total)
+		mrf_peer_again(peer, op);
+	if (op->acked == op->total)
+		finish(peer, op);
 }
 
-static bool belongs(const struct mrf_awaited *awaited, const struct mrf_reply *reply)
+/* Did the peer do all that was asked for? Otherwise it does none of what is behind it. */
+static bool is_whole(const struct mrf_awaited *awaited, const struct mrf_reply *reply)
 {
-	if (!awaited->op || reply->cookie != awaited->cookie)
+	return reply->status == MRF_REPLY_DONE && reply->done == awaited->len;
+}
+
+static bool belongs(struct mrf_window *window, const struct mrf_reply *reply)
+{
+	const struct mrf_awaited *awaited = awaited_at(window, window->first);
+
+	if (window->first == window->sent || reply->cookie != awaited->cookie ||
+	    window->stopped != (reply->status == MRF_REPLY_TURN))
 		return false;
+	if (reply->status == MRF_REPLY_TURN)
+		return !reply->done;
 	/* Something is always done, or else something is left that was not. */
 	return reply->status == MRF_REPLY_DONE ? reply->done && reply->done <= awaited->len :
 						 reply->done < awaited->len;
 }
 
-int mrf_msg_replied(struct mrf_peer *peer, const struct mrf_reply *reply)
+static bool take(struct mrf_op *op, const struct mrf_reply *reply)
 {
-	struct mrf_conn *conn = peer->conn;
-	struct mrf_op *op = conn->awaited.op;
+	return !op || reply->status == MRF_REPLY_TURN || !op->msg->take ||
+	       op->msg->take(op, reply);
+}
 
-	if (!belongs(&conn->awaited, reply) ||
-	    (op->msg->take && !op->msg->take(op, reply)))
+static int replied(struct mrf_peer *peer, const struct mrf_reply *reply)
+{
+	struct mrf_window *window = &peer->conn->window;
+	const struct mrf_awaited *first = awaited_at(window, window->first);
+	struct mrf_op *op;
+
+	if (!belongs(window, reply) || !take(first->op, reply))
 		return -FI_EINVAL;
+	if (!window->stopped && !is_whole(first, reply))
+		stop(peer);
+	op = take_first(window);
+	if (op)
+		conclude(peer, op, reply);
+	window->stopped &= mrf_msg_awaited(peer->conn);
+	return 0;
+}
+
+int mrf_msg_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len)
+{
+	struct mrf_reply reply;
+	size_t one;
+	int ret = 0;
+
 	/* What was ahead of it is done and completes first. */
 	mrf_ep_progress(peer->ep);
-	conn->awaited.op = NULL;
+	for (; !ret && len; msg += one, len -= one) {
+		ret = mrf_reply_decode(msg, len, &reply);
+		one = ret ? len : mrf_msg_len(msg);
+		if (!ret)
+			ret = replied(peer, &reply);
+	}
+	if (ret)
+		return ret;
 	peer->losses = 0;
-	op->acked += reply->done;
-	conclude(peer, op, reply);
 	mrf_peer_advance(peer);
 	return 0;
 }

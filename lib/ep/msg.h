@@ -3,11 +3,14 @@
  * Messages: operations, or parts of them, that the peer's agent does because RDMA has no
  * opcode for them. A message is done when its reply has come, not when it was delivered.
  *
- * One request is on the way per connection, and while its reply is awaited the operation
- * stays first in its peer's queue and nothing is posted that the peer's kernel may refuse.
- * So a connection breaks meanwhile only if the peer is gone: then the operation fails, for
- * nobody knows whether it was done. A request that was flushed behind a refused access has
- * not been seen and goes out again. All of it: ep->lock held.
+ * One message is on the way per connection. What is asked for meanwhile gathers, and goes out as the
+ * next one when all replies are there: many requests, one message, one wake-up of the peer.
+ * Each request has a turn: the peer does them in this order, and none behind one that it could not
+ * do wholly (docs/WIRE.md). Those that were not done go out again. While a
+ * reply is awaited the operation stays in its peer's queue, in its place, and nothing is
+ * posted that the peer's kernel may refuse. So a connection breaks meanwhile only if the peer is
+ * gone: then the operations fail, for nobody knows whether they were done. Requests that were
+ * flushed behind a refused access have not been seen and go out again. All of it: ep->lock held.
  */
 #ifndef MRF_EP_MSG_H
 #define MRF_EP_MSG_H
@@ -35,16 +38,31 @@ struct mrf_msg {
 			struct mrf_why *why);
 };
 
+static inline bool mrf_msg_awaited(const struct mrf_conn *conn)
+{
+	return conn->window.first != conn->window.last;
+}
+
 /*
- * Posts the request about what comes next of op, which is first in the queue. There is room.
- * -FI_ENOKEY: its key has ceased to be known; or the device's error.
+ * May anything of op be posted, as far as requests without a reply are concerned? If not, a
+ * reply changes that.
+ */
+bool mrf_msg_lets(const struct mrf_conn *conn, const struct mrf_op *op);
+/*
+ * Makes the request about what comes next of op, which is the first in the queue that is not
+ * wholly posted, and mrf_msg_lets. -FI_ENOKEY: its key has ceased to be known; -FI_EAGAIN: it
+ * does not go into the message any more.
  */
 int mrf_msg_post(struct mrf_peer *peer, struct mrf_op *op);
+/* Sends what has gathered, if it is time. False: it failed, and others may come first now. */
+bool mrf_msg_flush(struct mrf_peer *peer);
+/* op is about to fail: what comes back of its requests is of no interest. */
+void mrf_msg_disown(struct mrf_conn *conn, struct mrf_op *op);
 /* The work request at this place of the ring, which was no access, has come back. */
 void mrf_msg_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc);
-/* A reply came in. -FI_EINVAL: it is none to what was asked. */
-int mrf_msg_replied(struct mrf_peer *peer, const struct mrf_reply *reply);
-/* The connection is about to be taken down: what becomes of a message that has no reply. */
+/* A message with replies came in. -FI_EINVAL: it has none to what was asked. */
+int mrf_msg_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len);
+/* The connection is about to be taken down: what becomes of messages that have no reply. */
 void mrf_msg_lost(struct mrf_conn *conn);
 
 /*

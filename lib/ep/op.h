@@ -77,6 +77,7 @@ struct mrf_op {
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 	uint32_t imm;
 	uint32_t inflight;	/* work requests posted and not completed */
+	uint32_t awaiting;	/* requests to the agent without a reply */
 	uint64_t stamp;		/* only answers asked for at or after this may refuse it */
 	uint64_t total;
 	uint64_t pos;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "ep/atomic.h"
 #include "ep/commit.h"
+#include "ep/msg.h"
 #include "ep/peer_int.h"
 
 /* --- the ring of what is in flight -------------------------------------------------------- */
@@ -120,12 +121,13 @@ static void wait_for_completions(struct mrf_peer *peer)
 /* Only completions make room; without any to come there will be none. */
 static bool is_full(const struct mrf_peer *peer, int ret)
 {
-	return ret == -FI_EAGAIN && in_flight(peer->conn);
+	return ret == -FI_EAGAIN && (in_flight(peer->conn) || mrf_msg_awaited(peer->conn));
 }
 
-static void no_post(struct mrf_peer *peer, struct mrf_op *op, int ret)
+void mrf_peer_no_post(struct mrf_peer *peer, struct mrf_op *op, int ret)
 {
 	mrf_op_leave(op);
+	mrf_msg_disown(peer->conn, op);
 	if (op->inflight)
 		op->fatal = MRF_WC_OTHER;
 	else
@@ -164,24 +166,26 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 			mrf_peer_await_room(peer);
 			return -FI_EAGAIN;
 		}
-		ret = post_next(peer, op);
-		if (mrf_likely(!ret) && !peer->conn->awaited.op)
-			continue;
-		/* It stays first in the queue until its reply comes. */
-		if (!ret)
+		if (!mrf_msg_lets(peer->conn, op))
 			return -FI_EAGAIN;
+		ret = post_next(peer, op);
+		if (mrf_likely(!ret))
+			continue;
 		/* What was known of the key has changed: resolve anew, once nothing is in flight. */
 		op->resolved = false;
-		if (ret == -FI_ENOKEY && !op->inflight)
+		if (ret == -FI_ENOKEY && !op->inflight && !op->awaiting)
 			return 0;
 		if (ret != -FI_ENOKEY && !is_full(peer, ret)) {
-			no_post(peer, op, ret);
+			mrf_peer_no_post(peer, op, ret);
 			return 0;
 		}
-		wait_for_completions(peer);
+		if (!mrf_msg_awaited(peer->conn))
+			wait_for_completions(peer);
 		return -FI_EAGAIN;
 	}
-	mrf_op_leave(op);
+	/* It stays in the queue until its replies have come. */
+	if (mrf_likely(!op->awaiting))
+		mrf_op_leave(op);
 	return 0;
 }
 
@@ -190,10 +194,11 @@ static bool step(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why;
 
-	if (peer->conn->awaited.op)
+	if (!mrf_msg_lets(peer->conn, op))
 		return false;
-	if ((op->fence && in_flight(peer->conn) && !op->pos) ||
-	    (!op->resolved && op->inflight)) {
+	if ((op->fence && !op->pos &&
+	     (in_flight(peer->conn) || mrf_msg_awaited(peer->conn))) ||
+	    (!op->resolved && (op->inflight || op->awaiting))) {
 		wait_for_completions(peer);
 		return false;
 	}
@@ -216,6 +221,18 @@ static bool step(struct mrf_peer *peer, struct mrf_op *op)
 	return !post_op(peer, op);
 }
 
+/* The first in the queue that is not wholly posted: those before it await replies. */
+static struct mrf_list *next_of(struct mrf_peer *peer)
+{
+	mrf_list_each(node, &peer->queue) {
+		const struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		if (!op->awaiting || !posted_all(op))
+			return node;
+	}
+	return NULL;
+}
+
 /* Questions for operations that are not yet first, so that answers come together. */
 static void ask_ahead(struct mrf_peer *peer)
 {
@@ -225,6 +242,8 @@ static void ask_ahead(struct mrf_peer *peer)
 	mrf_list_each(node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
+		if (op->awaiting)
+			continue;
 		if (++n > MRF_ASKS)
 			break;
 		mrf_resolve_op(op, &why);
@@ -249,10 +268,12 @@ void mrf_peer_advance(struct mrf_peer *peer)
 		return;
 	}
 	do {
-		while (mrf_likely(peer->state == MRF_PEER_READY) &&
-		       (node = mrf_list_first(&peer->queue)) &&
-		       step(peer, mrf_list_entry(node, struct mrf_op, node)))
-			;
+		do {
+			while (mrf_likely(peer->state == MRF_PEER_READY) &&
+			       (node = next_of(peer)) &&
+			       step(peer, mrf_list_entry(node, struct mrf_op, node)))
+				;
+		} while (mrf_unlikely(mrf_msg_awaited(peer->conn)) && !mrf_msg_flush(peer));
 		if (mrf_unlikely(peer->state != MRF_PEER_READY))
 			return;
 		if (!mrf_list_empty(&peer->queue))

@@ -74,11 +74,25 @@ struct mrf_posted {
 
 /* A request to the peer's agent that has no reply yet: msg.h. */
 struct mrf_awaited {
-	struct mrf_op *op; /* NULL: there is none */
+	struct mrf_op *op; /* NULL: it has failed meanwhile */
 	uint64_t cookie;
 	uint64_t len;	   /* bytes of the operation that it is about */
 	unsigned at;	   /* its place in the ring */
 	bool unseen;	   /* it came back, and the peer has certainly not seen it */
+};
+
+/*
+ * The requests without a reply of one connection, in the order of their turns. One message is on the
+ * way; what is asked for meanwhile gathers for the next.
+ */
+struct mrf_window {
+	struct mrf_awaited awaited[MRF_REQUESTS];
+	unsigned first, last; /* of these */
+	unsigned sent;	      /* those before it are on the way, the others gather */
+	size_t len;	      /* bytes of those that gather, */
+	size_t reply_len;     /* and of their replies, at most */
+	uint32_t turn;	      /* of the next request */
+	bool stopped; /* one has to be sent again: the peer does none of those behind it */
 };
 
 struct mrf_conn {
@@ -104,10 +118,10 @@ struct mrf_conn {
 	struct mrf_vdev_retries retries; /* of the device, when the connection was made */
 	bool draining; /* has a deadline for what is in flight to come back */
 	bool probed; /* is asked now and then whether the peer is there */
-	struct mrf_awaited awaited;
-	/* answers and replies come in here; one more is outgoing */
+	struct mrf_window window;
+	/* answers and replies come in here; two more are requests, on their way and gathering */
 	uint8_t *slots;
-	uint8_t *outgoing;
+	uint8_t *outgoing;	/* where requests gather */
 	struct mrf_vmr slots_mr;
 };
 

@@ -296,14 +296,13 @@ static void fail_waiting(struct mrf_peer *peer, struct mrf_op *op, int err, int 
 
 void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 {
-	const struct mrf_op *awaited = peer->conn ? peer->conn->awaited.op : NULL;
-
 	if (!mrf_list_empty(&peer->queue))
 		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
 	mrf_list_each_safe(node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		if (op == awaited)
+		/* Its replies are on the way. */
+		if (op->awaiting)
 			continue;
 		mrf_op_leave(op);
 		if (op->inflight)

@@ -3,6 +3,7 @@
  * A peer with an outstanding answer or reply is probed every second, in a way that
  * its kernel answers: its machine may go without a word. ep->lock is held throughout.
  */
+#include "ep/msg.h"
 #include "ep/peer_int.h"
 
 #define PROBE_MS 1000
@@ -28,7 +29,7 @@ void mrf_probe(struct mrf_conn *conn)
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
 
-	conn->probed = conn->awaited.op || peer->asks;
+	conn->probed = mrf_msg_awaited(conn) || peer->asks;
 	if (!conn->probed)
 		return;
 	mrf_conn_set_deadline(conn, PROBE_MS);

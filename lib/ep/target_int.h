@@ -12,7 +12,7 @@
 /* Room for questions, and for writes with immediate data that come in bursts. */
 #define MRF_PASV_SLOTS 64
 #define MRF_PASV_SLOT_SIZE MRF_PROTO_MAX_REQUEST
-#define MRF_PASV_SENDS 16
+#define MRF_PASV_SENDS (MRF_ASKS + MRF_REQUESTS + 2)
 /* What may complete on agent->cq. */
 #define MRF_PASV_PLACES (MRF_PASV_SLOTS + MRF_PASV_SENDS)
 
@@ -42,6 +42,7 @@ struct mrf_pasv {
 	unsigned first, last; /* of these; both only go up */
 	unsigned asks;	      /* questions among them */
 	unsigned requests;    /* requests among them */
+	uint32_t turn;	      /* of the request that is to be done next */
 	struct mrf_vmr slots_mr;
 	uint8_t slots[MRF_PASV_SLOTS][MRF_PASV_SLOT_SIZE];
 };

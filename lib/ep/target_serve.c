@@ -108,19 +108,67 @@ static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	return send_back(pasv, out, mrf_answer_encode(&answer, out));
 }
 
-static int serve(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+static bool is_request(int type)
 {
-	uint8_t out[MRF_PROTO_MAX_REPLY], *body = out + MRF_PROTO_REPLY_HEAD;
+	return type >= 0 && type < MRF_REQUEST_TYPES && mrf_request_serve[type];
+}
+
+/*
+ * Requests are done in their turns. One that was not done wholly is sent again, and comes before
+ * all that its initiator had sent behind it already. -FI_EINVAL: that cannot be its turn.
+ */
+static int in_turn(struct mrf_pasv *pasv, const struct mrf_request *request,
+		   struct mrf_reply *reply, uint8_t *body)
+{
+	uint32_t behind = request->turn - pasv->turn;
+	int ret;
+
+	if (behind >= MRF_REQUESTS)
+		return -FI_EINVAL;
+	if (behind) {
+		reply->status = MRF_REPLY_TURN;
+		return 0;
+	}
+	ret = mrf_request_serve[request->type](pasv->ep, request, reply, body);
+	pasv->turn += reply->status == MRF_REPLY_DONE && reply->done == request->len;
+	return ret;
+}
+
+/* One request; its reply goes behind the *used bytes in out. */
+static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len, uint8_t *out,
+		     size_t *used)
+{
+	uint8_t *body = out + *used + MRF_PROTO_REPLY_HEAD;
 	struct mrf_reply reply = { .body = body };
 	struct mrf_request request;
 	int ret = mrf_request_decode(msg, len, &request);
 
-	if (!ret)
-		ret = mrf_request_serve[request.type](pasv->ep, &request, &reply, body);
+	if (ret || !is_request((int)request.type))
+		return -FI_EINVAL;
+	/* Several have their replies in one message. */
+	if (*used && (request.len > MRF_PROTO_REPLY_BODY ||
+		      *used + MRF_PROTO_REPLY_HEAD + request.len > MRF_PROTO_MAX_REPLY))
+		return -FI_EINVAL;
+	ret = in_turn(pasv, &request, &reply, body);
 	if (ret)
 		return ret;
 	reply.cookie = request.cookie;
-	return send_back(pasv, out, mrf_reply_encode(&reply, out));
+	*used += mrf_reply_encode(&reply, out + *used);
+	return 0;
+}
+
+static int serve(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	/* A body may be written before it is known how long it is. */
+	uint8_t out[2 * MRF_PROTO_MAX_REPLY];
+	size_t used = 0, one;
+	int ret = 0;
+
+	for (; !ret && len; msg += one, len -= one) {
+		ret = serve_one(pasv, msg, len, out, &used);
+		one = ret ? len : mrf_msg_len(msg);
+	}
+	return ret ? ret : send_back(pasv, out, used);
 }
 
 /* fi_writedata and the like: what the application there sends along. */
@@ -148,9 +196,18 @@ static int take_data(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	return ret;
 }
 
-static bool is_request(int type)
+/* Requests in a message of them. Whatever else is in it is found out when they are served. */
+static unsigned requests_in(const uint8_t *msg, size_t len)
 {
-	return type >= 0 && type < MRF_REQUEST_TYPES && mrf_request_serve[type];
+	unsigned n = 0;
+	size_t one;
+
+	for (; len >= MRF_PROTO_REQUEST_HEAD; msg += one, len -= one, n++) {
+		one = mrf_msg_len(msg);
+		if (one < MRF_PROTO_REQUEST_HEAD || one > len)
+			break;
+	}
+	return n;
 }
 
 /* One message whose turn has come. */
@@ -163,7 +220,7 @@ static int serve_message(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 		return 0;
 	}
 	if (is_request(type)) {
-		pasv->requests--;
+		pasv->requests -= requests_in(msg, len);
 		return serve(pasv, msg, len);
 	}
 	pasv->asks -= type == MRF_MSG_ASK;
@@ -221,7 +278,7 @@ static int wait_for_turn(struct mrf_pasv *pasv, unsigned slot, size_t len)
 {
 	int type = mrf_msg_type(pasv->slots[slot], len);
 
-	pasv->requests += is_request(type);
+	pasv->requests += is_request(type) ? requests_in(pasv->slots[slot], len) : 0;
 	pasv->asks += type == MRF_MSG_ASK;
 	if (pasv->requests > MRF_REQUESTS || pasv->asks > MRF_ASKS)
 		return -FI_E2BIG;

@@ -209,6 +209,11 @@ int mrf_msg_type(const void *data, size_t len)
 	return ret ? ret : buf[0];
 }
 
+size_t mrf_msg_len(const void *buf)
+{
+	return get16((const uint8_t *)buf + 2);
+}
+
 int mrf_ask_decode(const void *data, size_t len, struct mrf_ask *ask)
 {
 	const uint8_t *buf = data;

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include "proto/seg.h"
 
-#define MRF_PROTO_VERSION 3
+#define MRF_PROTO_VERSION 4
 
 #define MRF_PROTO_HELLO_LEN 32
 #define MRF_PROTO_HELLO_MAX 56	 /* with a proof; rdma_cm carries 56 bytes out */
@@ -153,5 +153,7 @@ int mrf_answer_decode(const void *buf, size_t len, struct mrf_answer *answer);
 int mrf_data_decode(const void *buf, size_t len, struct mrf_data *data);
 /* Type of a message that came by SEND, or -FI_E*: checks the common head only. */
 int mrf_msg_type(const void *buf, size_t len);
+/* How long the message is that begins here, as its head says: of one that was decoded. */
+size_t mrf_msg_len(const void *buf);
 
 #endif

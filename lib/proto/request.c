@@ -24,7 +24,7 @@ size_t mrf_request_encode(const struct mrf_request *request, uint8_t *buf)
 	put64(buf + 32, request->addr);
 	put64(buf + 40, request->len);
 	put32(buf + 48, request->body_len);
-	put32(buf + 52, 0);
+	put32(buf + 52, request->turn);
 	put_body(buf + MRF_PROTO_REQUEST_HEAD, request->body, request->body_len);
 	return len;
 }
@@ -48,6 +48,7 @@ int mrf_request_decode(const void *data, size_t len, struct mrf_request *request
 	got.addr = get64(buf + 32);
 	got.len = get64(buf + 40);
 	got.body_len = get32(buf + 48);
+	got.turn = get32(buf + 52);
 	got.body = buf + MRF_PROTO_REQUEST_HEAD;
 	if (got.body_len > get16(buf + 2) - (uint32_t)MRF_PROTO_REQUEST_HEAD ||
 	    !mrf_range_ok(got.addr, got.len))

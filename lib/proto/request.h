@@ -21,6 +21,7 @@ struct mrf_request {
 	enum mrf_msg_type type; /* what is to be done */
 	uint32_t what;		/* more of it; what it means the type says */
 	uint64_t cookie;	/* comes back in the reply */
+	uint32_t turn;		/* number of the request on its connection, which wraps */
 	uint64_t key;
 	uint64_t serial; /* the registration that is meant (raw keys); 0: any */
 	uint64_t addr;	 /* offset, or address with FI_MR_VIRT_ADDR */
@@ -33,7 +34,8 @@ struct mrf_request {
 enum mrf_reply_status {
 	MRF_REPLY_DONE = 0,
 	MRF_REPLY_RIGHT = 16, /* the region does not grant it, or not any more */
-	MRF_REPLY_FAILED = 17 /* for good: err tells why */
+	MRF_REPLY_FAILED = 17, /* for good: err tells why */
+	MRF_REPLY_TURN = 18 /* nothing was done: one before it has to be sent again first */
 };
 
 #define MRF_REPLY_STORED (1u << 0) /* the memory was changed */

@@ -237,6 +237,18 @@ static size_t request_of(uint64_t cookie, uint8_t *msg)
 	return mrf_request_encode(&request, msg);
 }
 
+static size_t requests_of(unsigned n, uint64_t len, uint8_t *msg)
+{
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct mrf_request request = { .type = OWN_TYPE, .turn = i, .len = len };
+
+		at += mrf_request_encode(&request, msg + at);
+	}
+	return at;
+}
+
 static int serve_nothing(struct mrf_ep *ep, const struct mrf_request *request,
 			 struct mrf_reply *reply, uint8_t *body)
 {
@@ -246,6 +258,47 @@ static int serve_nothing(struct mrf_ep *ep, const struct mrf_request *request,
 	reply->status = MRF_REPLY_FAILED;
 	return 0;
 }
+
+/* Several requests in one message, which the target allows: as many as their replies. */
+START_TEST(target_hangs_up_on_a_message_of_requests_that_is_none)
+{
+	uint8_t msg[SLOT];
+	struct mrf_wc wc;
+	size_t len;
+
+	mrf_request_serve[OWN_TYPE] = serve_nothing;
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
+	len = requests_of(8, 8, msg);
+	ck_assert_int_eq(raw_send(&raw, msg, len), 0);
+	wc = raw_recv(&raw);
+	ck_assert_int_eq(wc.status, MRF_WC_OK);
+	ck_assert_uint_eq(wc.byte_len, 8 * MRF_PROTO_REPLY_HEAD);
+	switch (_i) {
+	case 0: /* more than may be on the way */
+		len = requests_of(9, 1, msg);
+		break;
+	case 1: /* a tail that is none */
+		len -= 1;
+		break;
+	case 2:
+		memset(msg + len - MRF_PROTO_REQUEST_HEAD, 0, MRF_PROTO_REQUEST_HEAD);
+		break;
+	case 3: /* a question among them */
+		len = requests_of(2, 8, msg);
+		len += ask_for(PAIR_KEY, msg + len);
+		break;
+	case 4: /* replies that fit into no message */
+		len = requests_of(2, MRF_PROTO_REPLY_BODY, msg);
+		break;
+	default:
+		len = requests_of(2, UINT64_MAX - 8, msg);
+	}
+	ck_assert_int_eq(raw_send(&raw, msg, len), 0);
+	ck_assert_int_eq(raw_event(&raw).type, MRF_CM_DISCONNECTED);
+	mrf_request_serve[OWN_TYPE] = NULL;
+	target_works();
+}
+END_TEST
 
 START_TEST(target_hangs_up_on_more_requests_than_it_allows)
 {
@@ -929,6 +982,7 @@ static TCase *tcase_target(void)
 			    0, BAD_MESSAGES);
 	tcase_add_test(tc, target_hangs_up_on_more_questions_than_it_allows);
 	tcase_add_test(tc, target_hangs_up_on_more_requests_than_it_allows);
+	tcase_add_loop_test(tc, target_hangs_up_on_a_message_of_requests_that_is_none, 0, 6);
 	tcase_add_test(tc, target_serves_connections_in_turn);
 	tcase_add_test(tc, commands_of_the_application_go_before_requests_of_peers);
 	tcase_add_test(tc, target_delivers_immediate_data_of_any_initiator_once);

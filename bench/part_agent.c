@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Atomic operations that the device has not got. What the target's process does is part of
- * them: both processes share one processor. libmrfab has a thread there, which is woken; of
+ * them: both processes share one processor. libmrfab has a thread there, which is woken, and
+ * runs when the initiator has nothing to do but wait, as it does where each has a processor; of
  * libfabric somebody has to look all the time, and so does the target, for as long as it is
  * told to.
  */
@@ -43,10 +44,7 @@ void agent_serve(struct lanes *lanes)
 	if (!go)
 		return;
 	for (int way = 0; way < WAYS; way++) {
-		/* libmrfab's threads run when they are woken. */
-		bench_eager();
 		there = (char)open_way(lanes, way);
-		bench_yield();
 		lanes_tell(lanes, &there, sizeof(there));
 		if (there)
 			lanes_serve_fab(lanes, &lanes->agent_fab[way]);
@@ -87,9 +85,7 @@ static void connect_way(struct lanes *lanes, struct way *way, int which)
 	*way = (struct way){ .lanes = lanes, .tells = which == OTHER };
 	if (!there)
 		return;
-	bench_eager();
 	way->there = open_way(lanes, which);
-	bench_yield();
 	bench_must("opening both ends", !way->there);
 	way->lane.fab = &lanes->agent_fab[which];
 	lanes_connect_fab(lanes, way->lane.fab, &way->lane.access);

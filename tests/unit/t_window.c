@@ -27,8 +27,8 @@ static struct {
 static struct {
 	atomic_uint messages, requests; /* to the target */
 	atomic_uint replies;		/* messages with them */
-	unsigned kept_from; /* those from the so-manieth on wait for fake_deliver */
-	uint32_t skew;	    /* added to the turn of requests */
+	atomic_uint kept_from; /* those from the so-manieth on wait for fake_deliver */
+	atomic_uint skew;      /* added to the turn of requests */
 } wire;
 
 static int serve(struct mrf_ep *ep, const struct mrf_request *request,
@@ -66,6 +66,7 @@ static const struct mrf_msg message = { TYPE, fill_request, NULL, NULL };
 static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 {
 	int type = mrf_msg_type(msg, *len);
+	unsigned kept_from;
 
 	if (type == TYPE && !from_target) {
 		atomic_fetch_add(&wire.messages, 1);
@@ -75,9 +76,9 @@ static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 	}
 	if (type != MRF_MSG_REPLY || !from_target)
 		return FAKE_DELIVER;
-	return atomic_fetch_add(&wire.replies, 1) + 1 >= wire.kept_from && wire.kept_from ?
-		       FAKE_KEEP :
-		       FAKE_DELIVER;
+	kept_from = atomic_load(&wire.kept_from);
+	return atomic_fetch_add(&wire.replies, 1) + 1 >= kept_from && kept_from ? FAKE_KEEP :
+										  FAKE_DELIVER;
 }
 
 static void setup(void)

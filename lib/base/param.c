@@ -60,6 +60,11 @@ static const struct own_row {
 				     "mrfab: Milliseconds for one attempt to connect to "
 				     "a peer (default: 5000)",
 				     5000, 1, INT_MAX },
+	[MRF_PARAM_ANSWER_TIMEOUT] = { "FI_MRFAB_ANSWER_TIMEOUT", FI_PARAM_INT,
+				       "mrfab: Milliseconds after which an operation fails "
+				       "that a connected peer's process does not answer "
+				       "(default: 15000)",
+				       15000, 1, INT_MAX },
 	[MRF_PARAM_MR_MODE] = { "FI_MRFAB_MR_MODE", FI_PARAM_STRING,
 				"mrfab: Registration modes that an application must "
 				"offer and that then run, no others: names joined by + "

@@ -42,7 +42,7 @@
 
 struct mrf_atomic_cells {
 	struct mrf_vmr mr;
-	uint64_t cell[MRF_EP_OPS][MRF_ATOMIC_CELLS];
+	uint64_t cell[MRF_EP_ALL_OPS][MRF_ATOMIC_CELLS];
 };
 
 /* Buffers of one kind, on this side. */

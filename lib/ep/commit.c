@@ -88,6 +88,11 @@ void mrf_commit_written(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_list_add_head(&op->node, &peer->queue);
 }
 
+bool mrf_commit_is_written(const struct mrf_op *op)
+{
+	return op->kind == MRF_OP_MSG && op->msg == &flush;
+}
+
 /* --- the target --------------------------------------------------------------------------- */
 
 int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,

@@ -28,4 +28,7 @@ void mrf_commit_written(struct mrf_peer *peer, struct mrf_op *op);
 int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
 		     struct mrf_reply *reply, uint8_t *body);
 
+/* Has it been written, so that only the flush is missing? */
+bool mrf_commit_is_written(const struct mrf_op *op);
+
 #endif

@@ -89,6 +89,21 @@ static void on_gone(struct mrf_conn *conn)
 	mrf_vconn_disconnect(conn->vconn);
 }
 
+void mrf_conn_unanswered(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	conn->heard = mrf_now_ms();
+	mrf_peer_fail_addr(peer, FI_ETIMEDOUT, 4133,
+			   "its machine is there, but its process has not answered for "
+			   "FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
+	mrf_ask_unwant(peer);
+	if (!mrf_msg_awaited(conn))
+		return;
+	conn->cause = MRF_WC_TIMEOUT;
+	on_gone(conn);
+}
+
 void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	if (conn->peer->state == MRF_PEER_CONNECTING) {
@@ -199,10 +214,12 @@ static bool take_message(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 		mrf_ask_forget(peer);
 		return true;
 	case MRF_MSG_REPLY:
+		peer->conn->heard = mrf_now_ms();
 		return !mrf_msg_replied(peer, msg, len);
 	default:
 		if (mrf_answer_decode(msg, len, &answer))
 			return false;
+		peer->conn->heard = mrf_now_ms();
 		mrf_ask_answered(peer, &answer);
 		return true;
 	}

@@ -28,9 +28,14 @@
 #include "obj/eq.h"
 #include "verbs/vqp.h"
 
-/* Operations that an endpoint takes before -FI_EAGAIN; those that its queue pairs have no
- * room for wait in the peers' queues. */
+/*
+ * Operations that an endpoint takes before -FI_EAGAIN; those that its queue pairs have no
+ * room for wait in the peers' queues. All of them may be one peer's, who need not answer: there
+ * are more places, of which a peer gets one while it has few operations of its own.
+ */
 #define MRF_EP_OPS MRF_LIMIT_TX_SIZE
+#define MRF_EP_FEW_OPS 16
+#define MRF_EP_ALL_OPS (MRF_EP_OPS + 64 * MRF_EP_FEW_OPS)
 #define MRF_EP_SCQ 4095	   /* work requests in flight on all connections of an endpoint */
 #define MRF_CONN_RING 256  /* ... on one connection */
 
@@ -82,7 +87,7 @@ struct mrf_ep {
 	struct mrf_conn *last;	/* the one of the last completion, most likely of the next */
 	struct mrf_list free_ops;
 	unsigned nops;		/* in use */
-	unsigned made;		/* ever; <= MRF_EP_OPS */
+	unsigned made;		/* ever; <= MRF_EP_ALL_OPS */
 	struct mrf_atomic_cells *cells; /* atomic.h; NULL before the first */
 	struct mrf_bounce_pool bounce;
 

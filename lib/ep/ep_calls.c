@@ -3,7 +3,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/ep.h"
+#include "ep/peer.h"
 
 static int no_call(const char *call)
 {
@@ -13,11 +13,15 @@ static int no_call(const char *call)
 
 static ssize_t ep_cancel(fid_t fid, void *context)
 {
-	int ret = mrf_obj_check(&mrf_ep_of(fid)->obj, "fi_cancel");
+	struct mrf_ep *ep = mrf_ep_of(fid);
+	int ret = mrf_obj_check(&ep->obj, "fi_cancel");
 
-	(void)context;
-	/* Once posted, a one-sided access cannot be called back. */
-	return ret ? ret : -FI_ENOENT;
+	if (ret)
+		return ret;
+	mrf_lock_take(&ep->lock);
+	ret = mrf_peer_cancel(ep, context);
+	mrf_lock_release(&ep->lock);
+	return ret;
 }
 
 static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
@@ -74,7 +78,7 @@ static ssize_t ep_tx_size_left(struct fid_ep *fid)
 	if (left)
 		return left;
 	mrf_lock_take(&ep->lock);
-	left = MRF_EP_OPS - (ssize_t)ep->nops;
+	left = ep->nops < MRF_EP_OPS ? MRF_EP_OPS - (ssize_t)ep->nops : 0;
 	mrf_lock_release(&ep->lock);
 	return left;
 }

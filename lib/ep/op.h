@@ -58,7 +58,7 @@ struct mrf_op_atomic {
 struct mrf_op {
 	struct mrf_list node;	/* in peer->queue, peer->redo or ep->free_ops */
 	struct mrf_peer *peer;
-	unsigned number;	/* among those of the endpoint, < MRF_EP_OPS; immutable */
+	unsigned number;	/* among those of the endpoint, < MRF_EP_ALL_OPS; immutable */
 	/* from here to sge: see mrf_op_reset */
 	enum mrf_op_kind kind;
 	enum mrf_op_local local;
@@ -73,6 +73,7 @@ struct mrf_op {
 	bool commit;		/* by commit: what was written is to be flushed, too */
 	uint8_t timeouts;
 	uint8_t empty_known;	/* by rma: no bytes, and an answer allowed that */
+	bool posted;		/* once, and flushed; perhaps it ran */
 	uint16_t refused;	/* times that the target's kernel said no */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 	uint32_t imm;
@@ -131,15 +132,16 @@ struct mrf_req {
 };
 
 /*
- * An operation of this endpoint, which counts from now on, uninitialised. -FI_EAGAIN when the
- * endpoint is at its limit, -FI_ENOMEM.
+ * An operation of this endpoint against peer, which counts from now on, uninitialised. -FI_EAGAIN
+ * when the endpoint is at its limit and the peer has more than a few, -FI_ENOMEM.
  */
-int mrf_op_take(struct mrf_ep *ep, struct mrf_op **op);
+int mrf_op_take(struct mrf_ep *ep, const struct mrf_peer *peer, struct mrf_op **op);
 /*
- * Builds an operation from a checked request: finds or makes the local registrations. -FI_EAGAIN when the
- * endpoint is at its limit, -FI_EINVAL (descriptor), -FI_EACCES (its right), -FI_EFAULT, -FI_ENOMEM.
+ * Builds an operation from a checked request: finds or makes the local registrations. The errors of
+ * mrf_op_take, -FI_EINVAL (descriptor), -FI_EACCES (its right), -FI_EFAULT, -FI_ENOMEM.
  */
-int mrf_op_new(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op **op);
+int mrf_op_new(struct mrf_ep *ep, const struct mrf_peer *peer, const struct mrf_req *req,
+	       struct mrf_op **op);
 /* Gives back what it holds; no completion. */
 void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op);
 /* Success: delivers a read, completion as asked for, free. */

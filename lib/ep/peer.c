@@ -287,6 +287,18 @@ void mrf_peer_advance(struct mrf_peer *peer)
 	retire(peer);
 }
 
+bool mrf_peer_has_few(const struct mrf_peer *peer)
+{
+	/* One of several work requests counts several times: never too few. */
+	unsigned n = peer->conn ? in_flight(peer->conn) : 0;
+
+	mrf_list_each(node, &peer->queue) {
+		if (++n >= MRF_EP_FEW_OPS)
+			break;
+	}
+	return n < MRF_EP_FEW_OPS && mrf_list_empty(&peer->redo);
+}
+
 void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op)
 {
 	op->peer = peer;

@@ -118,6 +118,7 @@ struct mrf_conn {
 	struct mrf_vdev_retries retries; /* of the device, when the connection was made */
 	bool draining; /* has a deadline for what is in flight to come back */
 	bool probed; /* is asked now and then whether the peer is there */
+	int64_t heard; /* ms: when it last answered, or was first awaited; probed */
 	struct mrf_window window;
 	/* answers and replies come in here; two more are requests, on their way and gathering */
 	uint8_t *slots;
@@ -129,6 +130,13 @@ struct mrf_conn {
 int mrf_peer_get(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
 void mrf_peer_free(struct mrf_peer *peer);
 
+/* Fewer than MRF_EP_FEW_OPS operations are under way, or wait. */
+bool mrf_peer_has_few(const struct mrf_peer *peer);
+/*
+ * Ends an operation with this context that waits, and of which nothing was ever posted, with
+ * FI_ECANCELED. -FI_ENOENT: there is none.
+ */
+int mrf_peer_cancel(struct mrf_ep *ep, const void *context);
 /* An operation that was made for this peer: its turn comes. */
 void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op);
 /*

@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/atomic.h"
+#include "ep/commit.h"
 #include "ep/peer_int.h"
 
 /* --- what comes back in error --------------------------------------------------------- */
@@ -70,6 +71,7 @@ static void requeue(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_peer_again(peer, op);
 	op->imm_posted = false;
+	op->posted = true;
 	if (op->queued)
 		return;
 	op->queued = true;
@@ -312,6 +314,40 @@ void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 	}
 	if (peer->gone)
 		mrf_agent_kick(peer);
+}
+
+/* --- fi_cancel ------------------------------------------------------------------------- */
+
+/* Of what was written and is to be flushed nothing may be said to have been canceled, either. */
+static bool may_cancel(const struct mrf_op *op)
+{
+	return !op->posted && !op->pos && !op->inflight && !op->awaiting &&
+	       !mrf_commit_is_written(op);
+}
+
+static bool cancel_one(struct mrf_peer *peer, const void *context)
+{
+	mrf_list_each(node, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		if (op->context != context || !may_cancel(op))
+			continue;
+		mrf_op_leave(op);
+		mrf_op_fail(peer->ep, op, FI_ECANCELED, 4134,
+			    "canceled by fi_cancel: nothing was done");
+		mrf_peer_advance(peer);
+		return true;
+	}
+	return false;
+}
+
+int mrf_peer_cancel(struct mrf_ep *ep, const void *context)
+{
+	mrf_list_each(node, &ep->all_peers) {
+		if (cancel_one(mrf_list_entry(node, struct mrf_peer, node), context))
+			return 0;
+	}
+	return -FI_ENOENT;
 }
 
 /* --- the endpoint closes --------------------------------------------------------------- */

@@ -43,6 +43,11 @@ void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Its timer's. */
 void mrf_conn_deadline(struct mrf_timer *timer);
+/*
+ * The peer's agent has not answered for too long: what waits for it fails. Answers may come
+ * still; a reply that is given up may not, and ends the connection. READY.
+ */
+void mrf_conn_unanswered(struct mrf_conn *conn);
 /* What waits for the peer fails, for a reason that begins with its address. */
 void mrf_peer_fail_addr(struct mrf_peer *peer, int err, int code, const char *why);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A peer with an outstanding answer or reply is probed every second, in a way that
- * its kernel answers: its machine may go without a word. ep->lock is held throughout.
+ * its kernel answers: its machine may go without a word. Its process may have been stopped, so
+ * that its kernel goes on for ever: what is awaited of its agent has a deadline, too.
+ * ep->lock is held throughout.
  */
+#include "base/param.h"
 #include "ep/msg.h"
 #include "ep/peer_int.h"
 
@@ -13,6 +16,7 @@ void mrf_conn_probe(struct mrf_conn *conn)
 	if (conn->probed)
 		return;
 	conn->probed = true;
+	conn->heard = mrf_now_ms();
 	mrf_agent_kick(conn->peer);
 }
 
@@ -22,6 +26,16 @@ void mrf_probe_begin(struct mrf_peer *peer)
 
 	if (peer->state == MRF_PEER_READY && conn->probed && mrf_list_empty(&conn->timer.node))
 		mrf_conn_set_deadline(conn, PROBE_MS);
+}
+
+/* Nothing was answered for so long, while somebody waited. */
+static bool is_silent(struct mrf_conn *conn)
+{
+	int64_t now = mrf_now_ms();
+
+	if (mrf_list_empty(&conn->peer->queue))
+		conn->heard = now;
+	return now - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT);
 }
 
 void mrf_probe(struct mrf_conn *conn)
@@ -34,6 +48,8 @@ void mrf_probe(struct mrf_conn *conn)
 		return;
 	mrf_conn_set_deadline(conn, PROBE_MS);
 	mrf_ep_progress(peer->ep);
+	if (peer->state == MRF_PEER_READY && is_silent(conn))
+		mrf_conn_unanswered(conn);
 	/* What is in flight is acknowledged or not: that tells as much. */
 	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room(conn))
 		mrf_conn_post(conn, &wr, NULL, 0);

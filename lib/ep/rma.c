@@ -106,7 +106,7 @@ int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req)
 	ret = mrf_peer_get(ep, req->addr, &peer);
 	if (ret)
 		goto out;
-	ret = mrf_op_new(ep, req, &op);
+	ret = mrf_op_new(ep, peer, req, &op);
 	if (ret)
 		goto out;
 	mrf_peer_start(peer, op);

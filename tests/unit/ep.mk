@@ -31,6 +31,7 @@ check_PROGRAMS += \
 	tests/unit/t_local \
 	tests/unit/t_msg \
 	tests/unit/t_once \
+	tests/unit/t_silent \
 	tests/unit/t_path_faults \
 	tests/unit/t_pmem \
 	tests/unit/t_resolve \
@@ -69,6 +70,8 @@ tests_unit_t_local_SOURCES = tests/unit/t_local.c $(EP_FIXTURE)
 tests_unit_t_local_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_silent_SOURCES = tests/unit/t_silent.c $(EP_FIXTURE)
+tests_unit_t_silent_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_once_SOURCES = tests/unit/t_once.c $(EP_FIXTURE)
 tests_unit_t_once_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_path_faults_SOURCES = tests/unit/t_path_faults.c tests/unit/fail_walk.h tests/unit/fail_once.h $(EP_FIXTURE)

@@ -12,6 +12,15 @@
 #define MRF_ASKS 8     /* questions without an answer; the target may allow fewer */
 #define MRF_REQUESTS 8 /* requests without a reply, in one message or several */
 
+/* --- what peers tell the application ------------------------------------------------------- */
+
+/*
+ * With so many completions that the application has not read, no more of peers' data are taken
+ * in: they wait at the peer, on this connection with whatever it sends behind them.
+ */
+#define MRF_UNREAD_MAX 65536
+#define MRF_UNREAD_MS 10 /* between two looks whether they have been read */
+
 /* --- connections --------------------------------------------------------------------------- */
 
 /*

@@ -24,6 +24,7 @@ static void pasv_destroy(struct mrf_pasv *pasv)
 	mrf_list_del(&pasv->node);
 	mrf_list_del(&pasv->doomed);
 	mrf_list_del(&pasv->ready);
+	mrf_timer_stop(&pasv->look);
 	mrf_pasv_established(pasv);
 	mrf_vconn_disconnect(pasv->vconn);
 	mrf_vconn_close(pasv->vconn);
@@ -177,6 +178,8 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 	mrf_list_init(&pasv->half);
 	mrf_list_init(&pasv->until.node);
 	pasv->until.over = never_came;
+	mrf_list_init(&pasv->look.node);
+	pasv->look.over = mrf_pasv_look;
 	mrf_vconn_peer_addr(vconn, &pasv->addr);
 	mrf_mr_lease_init(&pasv->lease);
 	ret = mrf_agent_own(ep->agent, &pasv->owner, MRF_PASV_PLACES);

@@ -43,6 +43,10 @@ struct mrf_pasv {
 	unsigned asks;	      /* questions among them */
 	unsigned requests;    /* requests among them */
 	uint32_t turn;	      /* of the request that is to be done next */
+	/* Slots that are not posted until the application has read; and when to look. */
+	uint8_t held[MRF_PASV_SLOTS];
+	unsigned nheld;
+	struct mrf_timer look;
 	struct mrf_vmr slots_mr;
 	uint8_t slots[MRF_PASV_SLOTS][MRF_PASV_SLOT_SIZE];
 };
@@ -59,6 +63,8 @@ static inline bool mrf_pasv_wants_events(const struct mrf_pasv *pasv)
 /* --- target_serve ------------------------------------------------------------------------ */
 
 int mrf_pasv_post_slot(struct mrf_pasv *pasv, unsigned slot);
+/* Its look timer's. */
+void mrf_pasv_look(struct mrf_timer *timer);
 
 /* --- target ------------------------------------------------------------------------------ */
 

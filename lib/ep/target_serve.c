@@ -9,6 +9,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
+#include "contract/limits.h"
 #include "ep/denied.h"
 #include "ep/msg.h"
 #include "ep/target_int.h"
@@ -191,9 +192,10 @@ static int take_data(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	/* Others send it as immediate data, with a write that the kernel has seen. */
 	if (!mrf_pasv_wants_events(pasv))
 		return -FI_EINVAL;
-	if (!ret)
-		deliver(pasv, data.len, data.data);
-	return ret;
+	if (ret || data.len > MRF_LIMIT_MSG_SIZE)
+		return -FI_EINVAL;
+	deliver(pasv, data.len, data.data);
+	return 0;
 }
 
 /* Requests in a message of them. Whatever else is in it is found out when they are served. */
@@ -338,6 +340,52 @@ static void sent(struct mrf_pasv *pasv, unsigned slot)
 	take_place(pasv);
 }
 
+/* --- what the application does not read ---------------------------------------------------- */
+
+static bool has_unread(const struct mrf_pasv *pasv)
+{
+	return pasv->ep->rx_cq && mrf_cq_unread(pasv->ep->rx_cq) >= MRF_UNREAD_MAX;
+}
+
+static void look_later(struct mrf_pasv *pasv)
+{
+	mrf_timer_set(pasv->ep->agent, &pasv->look, MRF_UNREAD_MS);
+}
+
+void mrf_pasv_look(struct mrf_timer *timer)
+{
+	struct mrf_pasv *pasv = mrf_container_of(timer, struct mrf_pasv, look);
+
+	if (!mrf_list_empty(&pasv->doomed) || pasv->broken)
+		return;
+	if (has_unread(pasv)) {
+		look_later(pasv);
+		return;
+	}
+	while (pasv->nheld) {
+		if (mrf_pasv_post_slot(pasv, pasv->held[--pasv->nheld])) {
+			mrf_pasv_doom(pasv);
+			return;
+		}
+	}
+}
+
+/* The slot of a message that was taken in at once. */
+static int free_slot(struct mrf_pasv *pasv, unsigned slot)
+{
+	if (!has_unread(pasv))
+		return mrf_pasv_post_slot(pasv, slot);
+	pasv->held[pasv->nheld++] = (uint8_t)slot;
+	if (mrf_list_empty(&pasv->look.node))
+		look_later(pasv);
+	return 0;
+}
+
+static bool is_event(const struct mrf_pasv *pasv, const struct mrf_wc *wc)
+{
+	return wc->kind == MRF_WC_RECV_IMM && mrf_pasv_wants_events(pasv);
+}
+
 static int take_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
 {
 	const uint8_t *msg = pasv->slots[slot];
@@ -350,7 +398,10 @@ static int take_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_w
 		ret = take_data(pasv, msg, wc->byte_len);
 	else
 		return wait_for_turn(pasv, slot, wc->byte_len);
-	return ret ? ret : mrf_pasv_post_slot(pasv, slot);
+	if (ret)
+		return ret;
+	/* Events are counted, not queued. */
+	return is_event(pasv, wc) ? mrf_pasv_post_slot(pasv, slot) : free_slot(pasv, slot);
 }
 
 /* A broken connection is its initiator's business: it disconnects, and comes again. */

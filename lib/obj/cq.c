@@ -352,6 +352,11 @@ int mrf_cq_trywait(struct mrf_cq *cq)
 	return something ? -FI_EAGAIN : 0;
 }
 
+size_t mrf_cq_unread(const struct mrf_cq *cq)
+{
+	return atomic_load_explicit(&cq->pending, memory_order_relaxed);
+}
+
 struct mrf_cq *mrf_cq_from_fid(struct fid *fid)
 {
 	if (!fid || fid->fclass != FI_CLASS_CQ)

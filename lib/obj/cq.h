@@ -44,6 +44,8 @@ struct mrf_cq;
 int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 		const struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
 
+/* How many completions and errors nobody has read. Any thread, no lock. */
+size_t mrf_cq_unread(const struct mrf_cq *cq);
 /* The CQ behind a fid, or NULL when the fid is of another class. */
 struct mrf_cq *mrf_cq_from_fid(struct fid *fid);
 struct mrf_obj *mrf_cq_obj(struct mrf_cq *cq);

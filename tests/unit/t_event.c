@@ -870,6 +870,38 @@ static enum fake_fate refuse_data(uint8_t *msg, size_t *len, bool from_target)
 	return FAKE_REFUSE;
 }
 
+static enum fake_fate exaggerate(uint8_t *msg, size_t *len, bool from_target)
+{
+	struct mrf_data data;
+
+	if (!from_target && !mrf_data_decode(msg, *len, &data)) {
+		data.len = (size_t)1 << 60;
+		*len = mrf_data_encode(&data, msg);
+	}
+	return FAKE_DELIVER;
+}
+
+/* More than an operation may be: whoever says so is disconnected, and the application not told. */
+START_TEST(event_data_of_more_bytes_than_there_can_be_are_not_told)
+{
+	struct fi_cq_data_entry e;
+
+	open_counted(FI_MR_ALLOCATED);
+	write_ok(0, 8);
+	fake.on_send = exaggerate;
+	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 10, NULL, 1, p.to, 0, p.key, &p), 0);
+	want_soon(!node_state(&p.a, p.to).ops);
+	ck_assert_int_eq(fi_cq_sread(p.b.cq, &e, 1, NULL, 100), -FI_EAGAIN);
+	fi_cq_sread(p.a.cq, &e, 1, NULL, 0);
+	fake.on_send = NULL;
+	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 10, NULL, 1, p.to, 0, p.key, &p), 0);
+	want_ok(&p.a, &p);
+	ck_assert_uint_eq(want_ok(&p.b, NULL).data, 1);
+	want_soon(fake_connects() == 2);
+	close_counted();
+}
+END_TEST
+
 /* It welcomes an old acquaintance as an endpoint without FI_RMA_EVENT. */
 static void without_events(uint8_t *data, size_t len)
 {
@@ -1011,6 +1043,7 @@ static TCase *tcase_close(void)
 	tcase_add_loop_test(tc, close_counts_what_the_agent_was_not_woken_for, 0, 2);
 	tcase_add_test(tc, close_of_the_endpoint_counts_what_was_faster);
 	tcase_add_test(tc, event_target_that_refuses_data_and_takes_none_any_more_is_done_with);
+	tcase_add_test(tc, event_data_of_more_bytes_than_there_can_be_are_not_told);
 	return tc;
 }
 

@@ -671,6 +671,69 @@ START_TEST(target_has_room_for_what_those_that_left_have_left_behind)
 }
 END_TEST
 
+/* --- data that nobody reads ----------------------------------------------------------------- */
+
+#define SURPLUS 1000
+
+/* Writes of no bytes, which need no key, with data. Takes what has completed, posts what there is room for. */
+static void pour(unsigned *posted, unsigned *acked, unsigned total)
+{
+	struct mrf_vwr wr = { .wr_id = SLOTS, .op = MRF_VWR_WRITE_IMM, .imm = 7 };
+	struct mrf_wc wc[64];
+	int i, n;
+
+	while ((n = mrf_vcq_poll(raw.cq, wc, 64)) > 0) {
+		for (i = 0; i < n; i++)
+			ck_assert_int_eq(wc[i].status, MRF_WC_OK);
+		*acked += (unsigned)n;
+	}
+	for (; *posted < total && *posted - *acked < SLOTS - 1; ++*posted)
+		ck_assert_int_eq(mrf_vconn_post(raw.conn, &wr), 0);
+}
+
+static unsigned read_all(void)
+{
+	struct fi_cq_data_entry e[64];
+	unsigned sum = 0;
+	ssize_t n;
+
+	for (; (n = fi_cq_read(p.b.cq, e, 64)) > 0; sum += (unsigned)n)
+		ck_assert(e[0].data == 7 && !e[0].len);
+	return sum;
+}
+
+START_TEST(target_takes_in_no_more_data_than_it_may_keep_unread)
+{
+	const unsigned total = MRF_UNREAD_MAX + SURPLUS;
+	unsigned posted = 0, acked = 0, got = 0, was = 0;
+	const struct mrf_cq *cq = node_ep(&p.b)->rx_cq;
+	struct mrf_ask ask = { .cookie = 1, .key = PAIR_KEY };
+	uint8_t msg[MRF_PROTO_ASK_LEN];
+	int i;
+
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
+	for (i = 0; i < 40; i = acked == was ? i + 1 : 0) {
+		was = acked;
+		pour(&posted, &acked, total);
+		usleep(acked == was ? 5000 : 0);
+	}
+	ck_assert_uint_ge(mrf_cq_unread(cq), MRF_UNREAD_MAX);
+	ck_assert_uint_lt(mrf_cq_unread(cq), MRF_UNREAD_MAX + 64 + 1);
+	ck_assert_uint_lt(acked, total);
+	/* Others are served meanwhile. */
+	target_works();
+	for (i = 0; i < 20000 && got < total; i++) {
+		got += read_all();
+		pour(&posted, &acked, total);
+		usleep(1000);
+	}
+	ck_assert_uint_eq(got, total);
+	/* And so is it, again. */
+	ck_assert_int_eq(raw_send(&raw, msg, mrf_ask_encode(&ask, msg)), 0);
+	ck_assert_int_eq(mrf_msg_type(raw.slots[raw_recv(&raw).wr_id], SLOT), MRF_MSG_ANSWER);
+}
+END_TEST
+
 /* --- hand-made targets
  * ---------------------------------------------------------------------- */
 
@@ -977,6 +1040,7 @@ static TCase *tcase_target(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, target_greets_and_answers_by_the_book);
+	tcase_add_test(tc, target_takes_in_no_more_data_than_it_may_keep_unread);
 	tcase_add_loop_test(tc, target_rejects_a_greeting_that_is_not_ours, 0, 4);
 	tcase_add_loop_test(tc, target_hangs_up_on_a_malformed_message_and_serves_others,
 			    0, BAD_MESSAGES);

@@ -124,3 +124,14 @@ void mrf_idmap_each(const struct mrf_idmap *map, void (*visit)(void *value, void
 			visit(map->slots[i].value, arg);
 	}
 }
+
+void *mrf_idmap_sweep(const struct mrf_idmap *map, size_t *hand)
+{
+	void *value = NULL;
+
+	while (map->count && !value) {
+		*hand &= map->mask;
+		value = map->slots[(*hand)++].value;
+	}
+	return value;
+}

@@ -47,6 +47,7 @@ struct mrf_peer {
 	struct mrf_list to_ask;	/* struct mrf_remote.node */
 	struct mrf_list asked;	/* likewise */
 	struct mrf_idmap remotes;
+	size_t hand;		/* where to look for the next that may be forgotten */
 	uint64_t epoch;		/* goes up when regions pinned on demand may have moved */
 	uint64_t lease_epoch;	/* goes up when the leases are released */
 	unsigned leases;	/* answers that are good once, not yet released */

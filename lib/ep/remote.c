@@ -188,27 +188,28 @@ struct mrf_remote *mrf_remote_find(const struct mrf_peer *peer, uint64_t key)
 	return mrf_idmap_find(&peer->remotes, key);
 }
 
-static void list_idle(void *value, void *arg)
+static void forget(struct mrf_peer *peer, struct mrf_remote *remote)
 {
-	struct mrf_remote *remote = value;
-
-	if (!remote->asking && !remote->wanted)
-		mrf_list_add_tail(&remote->node, arg);
+	mrf_idmap_remove(&peer->remotes, remote->key);
+	mrf_remote_drop(remote);
+	free(remote);
 }
 
-/* Whoever still needs one of them asks again. */
+/*
+ * One goes that no question is about; whoever still needs it asks again. Any but the oldest: of
+ * keys that are used in turn that would always be the one that comes next.
+ */
 static void make_room(struct mrf_peer *peer)
 {
-	struct mrf_list idle, *node;
+	size_t i;
 
-	mrf_list_init(&idle);
-	mrf_idmap_each(&peer->remotes, list_idle, &idle);
-	while ((node = mrf_list_pop(&idle))) {
-		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
+	for (i = 0; i < peer->remotes.count; i++) {
+		struct mrf_remote *remote = mrf_idmap_sweep(&peer->remotes, &peer->hand);
 
-		mrf_idmap_remove(&peer->remotes, remote->key);
-		mrf_remote_drop(remote);
-		free(remote);
+		if (!remote->asking && !remote->wanted) {
+			forget(peer, remote);
+			return;
+		}
 	}
 }
 

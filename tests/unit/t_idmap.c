@@ -69,6 +69,33 @@ START_TEST(idmap_takes_zero_and_the_greatest_number_as_keys)
 }
 END_TEST
 
+START_TEST(idmap_sweep_comes_by_each_value_once_before_any_comes_again)
+{
+	enum { N = 500 };
+	static char what[N];
+	size_t hand = 0;
+	int i, round;
+
+	ck_assert_ptr_null(mrf_idmap_sweep(&map, &hand));
+	for (i = 0; i < N; i++)
+		ck_assert_int_eq(mrf_idmap_insert(&map, (uint64_t)i * 4096, &what[i]), 0);
+	for (round = 1; round <= 3; round++) {
+		for (i = 0; i < N; i++)
+			++*(char *)mrf_idmap_sweep(&map, &hand);
+		for (i = 0; i < N; i++)
+			ck_assert_int_eq(what[i], round);
+	}
+	/* Those that go while it comes by included. */
+	for (i = 0; i < N; i++) {
+		char *value = mrf_idmap_sweep(&map, &hand);
+
+		ck_assert_ptr_eq(mrf_idmap_remove(&map, (uint64_t)(value - what) * 4096), value);
+	}
+	ck_assert_uint_eq(map.count, 0);
+	ck_assert_ptr_null(mrf_idmap_sweep(&map, &hand));
+}
+END_TEST
+
 START_TEST(idmap_refuses_a_key_that_is_taken)
 {
 	int a, b;
@@ -260,6 +287,7 @@ static TCase *tcase_idmap(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, idmap_empty_finds_and_removes_nothing);
 	tcase_add_test(tcase, idmap_takes_zero_and_the_greatest_number_as_keys);
+	tcase_add_test(tcase, idmap_sweep_comes_by_each_value_once_before_any_comes_again);
 	tcase_add_test(tcase, idmap_refuses_a_key_that_is_taken);
 	tcase_add_test(tcase, idmap_without_memory_fails_and_stays_as_it_was);
 	tcase_add_test(tcase, idmap_agrees_with_a_naive_model_for_100000_steps);

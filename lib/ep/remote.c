@@ -120,6 +120,11 @@ static inline uint64_t served(const struct mrf_way *way, uint64_t addr, uint64_t
 	return offset < way->len ? mrf_min(len, way->len - offset) : 0;
 }
 
+static bool usable(const struct mrf_peer *peer, const struct mrf_way *way, uint64_t stamp)
+{
+	return holds(peer, way) && (!way->once || way->once >= stamp);
+}
+
 static const struct mrf_way *find_way(const struct mrf_peer *peer,
 				      const struct mrf_remote *remote, uint64_t stamp,
 				      uint64_t addr, uint64_t len)
@@ -138,7 +143,7 @@ static const struct mrf_way *find_way(const struct mrf_peer *peer,
 	if (i == remote->nways)
 		return NULL;
 	way = &remote->ways[i];
-	return holds(peer, way) && (!way->once || way->once >= stamp) ? way : NULL;
+	return usable(peer, way, stamp) ? way : NULL;
 }
 
 uint64_t mrf_remote_locate(const struct mrf_peer *peer, const struct mrf_remote *remote,
@@ -155,15 +160,31 @@ uint64_t mrf_remote_locate(const struct mrf_peer *peer, const struct mrf_remote 
 	return n;
 }
 
+/* They are few, but in any order. */
+static uint64_t covered_complete(const struct mrf_peer *peer, const struct mrf_remote *remote,
+				 uint64_t addr, uint64_t len)
+{
+	const struct mrf_way *way;
+	uint64_t done = 0;
+
+	while (done < len && (way = find_way(peer, remote, UINT64_MAX, addr + done, len - done)))
+		done += served(way, addr + done, len - done);
+	return done;
+}
+
 uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote *remote,
 			    uint64_t stamp, uint64_t addr, uint64_t len)
 {
-	uint64_t done = 0, n, where;
-	uint32_t rkey;
+	uint64_t done = 0, n;
+	unsigned i;
 
-	while (done < len) {
-		n = mrf_remote_locate(peer, remote, stamp, addr + done, len - done, &rkey,
-				      &where);
+	if (remote->complete)
+		return covered_complete(peer, remote, addr, len);
+	/* A peer may have its memory in many pieces: from each to the next, without a search. */
+	for (i = first_after(remote, addr); i < remote->nways && done < len; i++) {
+		const struct mrf_way *way = &remote->ways[i];
+
+		n = usable(peer, way, stamp) ? served(way, addr + done, len - done) : 0;
 		if (!n)
 			break;
 		done += n;

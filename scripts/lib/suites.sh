@@ -198,6 +198,7 @@ suite_docs() {
 	counts check-conformance timeout 120 "$top/scripts/check-conformance"
 	counts check-docs timeout 120 "$top/scripts/check-docs"
 	counts check-modes "$top/scripts/check-modes"
+	counts mutants timeout 120 "$top/scripts/check-mutants" --apply
 }
 
 # suite_rxe KERNEL SHARE [PROGRAM...]: on soft-RoCE the functional tests (all of them, or these),

@@ -25,6 +25,7 @@ static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 		       : FAKE_DELIVER;
 }
 
+/* Before there is an agent, which reads it whenever it likes. */
 static void answer_within(const char *ms)
 {
 	ck_assert_int_eq(setenv("FI_MRFAB_ANSWER_TIMEOUT", ms, 1), 0);
@@ -136,15 +137,14 @@ START_TEST(silent_peer_fails_what_waits_for_its_answer_and_may_answer_later)
 {
 	int64_t begin;
 
+	answer_within("2500");
 	open_all();
-	answer_within("1000");
 	stop(true);
 	ck_assert_int_eq(write_unknown(&p), 0);
 	ck_assert_int_eq(add_one(p.to, p.base, p.key), 0);
 	ck_assert_int_eq(want_err(&p.a, &p, FI_ETIMEDOUT, "FI_MRFAB_ANSWER_TIMEOUT"), 4133);
 	ck_assert_int_eq(want_err(&p.a, cells, FI_ETIMEDOUT, "FI_MRFAB_ANSWER_TIMEOUT"), 4133);
 	/* Nor what comes later, which has its own time: a look each second tells when it came. */
-	answer_within("2500");
 	usleep(2600000);
 	begin = mrf_now_ms();
 	ck_assert_int_eq(write_unknown(&p), 0);
@@ -167,8 +167,8 @@ START_TEST(silent_peer_fails_a_request_that_it_may_have_done)
 {
 	const uint64_t bits = 6;
 
+	answer_within("2000");
 	open_all();
-	answer_within("1000");
 	keep_replies = true;
 	ck_assert_int_eq(fi_atomic(p.a.ep, &bits, 1, NULL, other, 0, OTHER_KEY, FI_UINT64,
 				   FI_BXOR, &third),
@@ -191,8 +191,8 @@ START_TEST(silent_is_nobody_who_answers_now_and_then)
 	static const uint64_t ones[128] = { 1 }; /* more than one request has room for */
 	int i;
 
-	open_all();
 	answer_within("4000");
+	open_all();
 	keep_replies = true;
 	ck_assert_int_eq(fi_atomic(p.a.ep, ones, 128, NULL, p.to, p.base, p.key, FI_UINT64,
 				   FI_BXOR, &p),

@@ -272,6 +272,7 @@ static void turn(struct mrf_agent *agent)
 	mrf_agent_run_commands(agent);
 	n = epoll_wait(agent->epoll_fd, events, MRF_ARRAY_SIZE(events), next_timeout(agent));
 	mrf_agent_tell_peers(agent);
+	mrf_agent_let_go(agent);
 	for (i = 0; i < n; i++)
 		handle_ready(agent, &events[i]);
 	expire(agent);
@@ -355,6 +356,7 @@ static int agent_new(struct mrf_domain *domain, struct mrf_agent **out)
 	mrf_list_init(&agent->kicks);
 	mrf_list_init(&agent->commands);
 	mrf_list_init(&agent->timed);
+	mrf_list_init(&agent->eps);
 	mrf_list_init(&agent->half);
 	mrf_list_init(&agent->doomed);
 	mrf_list_init(&agent->ready);

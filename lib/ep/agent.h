@@ -57,6 +57,7 @@ struct mrf_agent {
 	atomic_bool denied; /* rdma_cm is lost: denied.h */
 	atomic_bool gone;   /* the device was removed: device.h */
 	atomic_bool dropped; /* pins made on demand are gone: peers are to be told */
+	atomic_bool removed; /* addresses were: their connections are to be closed */
 
 	/* agent thread only */
 	struct mrf_idmap owners; /* id -> struct mrf_owner */
@@ -64,6 +65,7 @@ struct mrf_agent {
 	bool suspect;	   /* the kernel refused something: look whether all is lost */
 	bool suspect_said;
 	struct mrf_list timed;	 /* struct mrf_timer.node */
+	struct mrf_list eps;	 /* struct mrf_ep.of_agent */
 	struct mrf_list half;	 /* struct mrf_pasv.half, the oldest first */
 	struct mrf_list doomed;	 /* struct mrf_pasv.doomed */
 	struct mrf_list ready;	 /* struct mrf_pasv.ready, in the order of their turns */
@@ -120,6 +122,10 @@ struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner);
 /* The domain's agent, started when needed. */
 int mrf_agent_get(struct mrf_domain *domain, struct mrf_agent **agent);
 void mrf_agent_stop(struct mrf_agent *agent);
+
+struct mrf_av_watch;
+/* Addresses were removed from an endpoint's address vector. Any thread, any lock up to the AV's. */
+void mrf_agent_av_removed(struct mrf_av_watch *watch);
 
 /* The peer's connection wants something of the agent; ep->lock held. Never blocks or fails. */
 void mrf_agent_kick(struct mrf_peer *peer);

@@ -184,6 +184,36 @@ void mrf_agent_tell_peers(struct mrf_agent *agent)
 	mrf_idmap_each(&agent->owners, forget_one, NULL);
 }
 
+/* --- addresses that are removed --------------------------------------------------- */
+
+void mrf_agent_av_removed(struct mrf_av_watch *watch)
+{
+	struct mrf_ep *ep = mrf_container_of(watch, struct mrf_ep, av_watch);
+
+	if (!atomic_exchange(&ep->agent->removed, true))
+		mrf_agent_wake(ep->agent);
+}
+
+static void let_go(struct mrf_ep *ep)
+{
+	mrf_lock_take(&ep->lock);
+	mrf_list_each_safe(node, &ep->all_peers) {
+		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
+
+		if (mrf_peer_let_go(peer))
+			mrf_conn_service(peer);
+	}
+	mrf_lock_release(&ep->lock);
+}
+
+void mrf_agent_let_go(struct mrf_agent *agent)
+{
+	if (mrf_likely(!atomic_exchange(&agent->removed, false)))
+		return;
+	mrf_list_each(node, &agent->eps)
+		let_go(mrf_list_entry(node, struct mrf_ep, of_agent));
+}
+
 /* --- endpoints come and go ----------------------------------------------------------------- */
 
 static int ep_open(struct mrf_agent *agent, struct mrf_ep *ep)
@@ -204,6 +234,8 @@ static int ep_open(struct mrf_agent *agent, struct mrf_ep *ep)
 		ret = -errno;
 	if (ret)
 		mrf_vconn_close(ep->listener);
+	else
+		mrf_list_add_tail(&ep->of_agent, &agent->eps);
 	return ret;
 }
 
@@ -225,6 +257,7 @@ int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
 
 static int ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
 {
+	mrf_list_del(&ep->of_agent);
 	mrf_vconn_close(ep->listener);
 	mrf_pasv_destroy_all(ep);
 	mrf_atomic_loop_close(ep);

@@ -13,6 +13,8 @@ void mrf_agent_run_kicks(struct mrf_agent *agent);
 void mrf_agent_run_commands(struct mrf_agent *agent);
 /* Tells the peers when pins that were made on demand are gone. */
 void mrf_agent_tell_peers(struct mrf_agent *agent);
+/* Closes the connections to addresses that were removed, once they have nothing to do. */
+void mrf_agent_let_go(struct mrf_agent *agent);
 
 /* --- agent_calls: any thread ----------------------------------------------------------- */
 

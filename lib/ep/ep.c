@@ -243,6 +243,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->starved);
 	mrf_list_init(&ep->free_ops);
 	mrf_list_init(&ep->passive);
+	mrf_list_init(&ep->of_agent);
 	mrf_idmap_init(&ep->conns);
 	mrf_bounce_init(&ep->bounce);
 	mrf_lock_init(&ep->setup, MRF_RANK_SETUP);

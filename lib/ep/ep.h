@@ -70,6 +70,7 @@ struct mrf_ep {
 	struct mrf_cntr *wr_cntr;
 	struct mrf_cntr *rd_cntr;
 	bool selective;		/* tx_cq bound with FI_SELECTIVE_COMPLETION */
+	struct mrf_av_watch av_watch; /* while av is not NULL */
 	struct mrf_hold hold_av, hold_tx, hold_rx, hold_wr, hold_rd, hold_rem, hold_eq;
 	struct mrf_wait_link link_tx, link_rx, link_wr, link_rd;
 	struct mrf_source source;
@@ -94,6 +95,7 @@ struct mrf_ep {
 	/* agent thread only */
 	struct mrf_owner owner;	 /* of the listener's events */
 	struct mrf_vconn *listener;
+	struct mrf_list of_agent; /* in agent->eps */
 	struct mrf_list passive; /* struct mrf_pasv.node */
 	struct mrf_atomic_loop *loop; /* NULL before it is needed */
 	struct mrf_nonces nonces; /* what it asks of its peers, if it has a key */

@@ -29,6 +29,8 @@ static int bind_av(struct mrf_ep *ep, struct fid *fid)
 	if (ep->av)
 		return bound_already("an address vector");
 	ep->av = av;
+	ep->av_watch.removed = mrf_agent_av_removed;
+	mrf_av_watch(av, &ep->av_watch);
 	mrf_obj_hold(&ep->hold_av, mrf_av_obj(av), &ep->fid.fid, NULL);
 	return 0;
 }
@@ -229,6 +231,8 @@ void mrf_ep_unlink_all(struct mrf_ep *ep)
 
 void mrf_ep_drop_all(struct mrf_ep *ep)
 {
+	if (ep->av)
+		mrf_av_unwatch(ep->av, &ep->av_watch);
 	mrf_obj_drop(&ep->hold_av);
 	mrf_obj_drop(&ep->hold_tx);
 	mrf_obj_drop(&ep->hold_rx);

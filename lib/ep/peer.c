@@ -409,6 +409,18 @@ static int grow(struct mrf_ep *ep, fi_addr_t fi_addr)
 	return 0;
 }
 
+bool mrf_peer_let_go(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	if (atomic_load(peer->gen_word) == peer->gen)
+		return false;
+	if (ep->peers[peer->fi_addr] == peer)
+		ep->peers[peer->fi_addr] = NULL;
+	peer->gone = true;
+	return true;
+}
+
 static int get_slow(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
 {
 	uint64_t gen = mrf_av_gen(ep->av, fi_addr);

@@ -130,6 +130,8 @@ struct mrf_conn {
 /* The peer behind an address, made when needed. -FI_EADDRNOTAVAIL, -FI_ENOMEM. */
 int mrf_peer_get(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
 void mrf_peer_free(struct mrf_peer *peer);
+/* Was its address removed? Then it may go, and nothing finds it by that address any more. */
+bool mrf_peer_let_go(struct mrf_peer *peer);
 
 /* Fewer than MRF_EP_FEW_OPS operations are under way, or wait. */
 bool mrf_peer_has_few(const struct mrf_peer *peer);

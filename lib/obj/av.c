@@ -17,6 +17,29 @@ static int no_entry(const char *call, fi_addr_t fi_addr)
 			  call, (unsigned long long)fi_addr);
 }
 
+void mrf_av_watch(struct mrf_av *av, struct mrf_av_watch *watch)
+{
+	mrf_lock_take(&av->lock);
+	mrf_list_add_tail(&watch->node, &av->watches);
+	mrf_lock_release(&av->lock);
+}
+
+void mrf_av_unwatch(struct mrf_av *av, struct mrf_av_watch *watch)
+{
+	mrf_lock_take(&av->lock);
+	mrf_list_del(&watch->node);
+	mrf_lock_release(&av->lock);
+}
+
+static void tell_watches(struct mrf_av *av)
+{
+	mrf_list_each(node, &av->watches) {
+		struct mrf_av_watch *watch = mrf_list_entry(node, struct mrf_av_watch, node);
+
+		watch->removed(watch);
+	}
+}
+
 static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint64_t flags)
 {
 	struct mrf_av *av = mrf_av_of(fid);
@@ -40,6 +63,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 		else
 			ret = no_entry("fi_av_remove", fi_addr[i]);
 	}
+	tell_watches(av);
 	mrf_lock_release(&av->lock);
 	return ret;
 }

@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <rdma/fi_domain.h>
+#include "base/list.h"
 #include "obj/addr.h"
 #include "obj/obj.h"
 
@@ -37,6 +38,16 @@ uint64_t mrf_av_gen(const struct mrf_av *av, fi_addr_t fi_addr);
  * address vector is closed, also when the entry is removed. NULL when there never was one.
  */
 const _Atomic uint64_t *mrf_av_gen_word(const struct mrf_av *av, fi_addr_t fi_addr);
+/*
+ * Whoever keeps something for each address: removed is called when some were, by the thread that
+ * removes them, with the address vector's lock held. Not any more once unwatch has returned.
+ */
+struct mrf_av_watch {
+	struct mrf_list node;
+	void (*removed)(struct mrf_av_watch *watch);
+};
+void mrf_av_watch(struct mrf_av *av, struct mrf_av_watch *watch);
+void mrf_av_unwatch(struct mrf_av *av, struct mrf_av_watch *watch);
 /* -FI_EADDRNOTAVAIL when fi_addr names no entry. */
 int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr);
 

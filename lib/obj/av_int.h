@@ -43,6 +43,7 @@ struct mrf_av {
 	struct mrf_lock lock; /* rank AV: guards all below, and changes of entries */
 	struct mrf_eq *eq;    /* bound, or NULL */
 	struct mrf_hold eq_hold;
+	struct mrf_list watches; /* struct mrf_av_watch.node */
 	uint64_t last_gen;
 	size_t used;	   /* indices handed out so far: the first fresh one */
 	size_t lowest;	   /* no index below is free; tables only */

@@ -10,6 +10,7 @@
 
 void mrf_av_table_init(struct mrf_av *av)
 {
+	mrf_list_init(&av->watches);
 	av->free_first = NO_INDEX;
 	av->free_last = NO_INDEX;
 }

@@ -1219,6 +1219,8 @@ START_TEST(ep_address_that_was_removed_is_refused_and_its_number_used_again)
 	ck_assert_int_eq(fi_av_remove(p.a.av, &p.to, 1, 0), 0);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, 0, PAIR_KEY, &p),
 			 -FI_EADDRNOTAVAIL);
+	/* The connection is not kept for whoever gets the number. */
+	want_soon(!fake_live_of(FAKE_CREATE_QP));
 	ck_assert_uint_eq(node_insert(&p.a, &third), p.to);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src + 1, 8, NULL, p.to, 0, PAIR_KEY, &p), 0);
 	want_ok(&p.a, &p);
@@ -1256,6 +1258,40 @@ START_TEST(ep_address_removed_under_operations_lets_them_finish)
 		want_ok(&p.a, NULL);
 	ck_assert_uint_eq(fake.nlog, (size_t)many + 2);
 	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
+	must_close(&mr->fid);
+	pair_close(&p);
+	node_close(&third);
+}
+END_TEST
+
+/* Those under way end first; others of the endpoint, and other addresses, notice nothing. */
+START_TEST(ep_address_that_was_removed_has_no_connection_any_more)
+{
+	struct node third;
+	struct fid_mr *mr;
+	uint8_t mem[64] = { 0 };
+	fi_addr_t other;
+	int i;
+
+	pair_open(&p, PLAIN);
+	node_open(&third, NULL);
+	mr = node_reg(&third, mem, sizeof(mem), REMOTE_RW, PAIR_KEY);
+	other = node_insert(&p.a, &third);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, other, 0, PAIR_KEY, mem), 0);
+	want_ok(&p.a, mem);
+	pair_write(&p, 0, 64);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert_uint_eq(fake_live_of(FAKE_CREATE_QP), 4);
+	fake_hold(true);
+	for (i = 0; i < 300; i++)
+		pair_write(&p, 0, 64);
+	ck_assert_int_eq(fi_av_remove(p.a.av, &p.to, 1, 0), 0);
+	fake_hold(false);
+	for (i = 0; i < 300; i++)
+		want_ok(&p.a, pair_ctx(&p, 0));
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, other, 0, PAIR_KEY, mem), 0);
+	want_ok(&p.a, mem);
 	must_close(&mr->fid);
 	pair_close(&p);
 	node_close(&third);
@@ -1339,6 +1375,7 @@ static TCase *tcase_going(void)
 		       ep_address_that_was_removed_is_refused_and_its_number_used_again);
 	tcase_add_loop_test(tc, ep_address_removed_under_operations_lets_them_finish, 0,
 			    2);
+	tcase_add_test(tc, ep_address_that_was_removed_has_no_connection_any_more);
 	return tc;
 }
 

@@ -334,10 +334,13 @@ static struct {
 
 static enum fake_fate note_answer(uint8_t *msg, size_t *len, bool from_target)
 {
+	unsigned n = atomic_load(&answers.n);
 	struct mrf_answer answer;
 
-	if (from_target && !mrf_answer_decode(msg, *len, &answer))
-		answers.cookies[answers.n++ % (2 * MRF_ASKS)] = answer.cookie;
+	if (from_target && !mrf_answer_decode(msg, *len, &answer)) {
+		answers.cookies[n % (2 * MRF_ASKS)] = answer.cookie;
+		atomic_store(&answers.n, n + 1); /* for whoever reads it */
+	}
 	return FAKE_DELIVER;
 }
 

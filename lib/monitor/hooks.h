@@ -35,8 +35,9 @@ struct mrf_hooks_listener {
 /*
  * Puts the hooks in, the first time in a process, and enters the listener. They stay
  * until the process ends. 0; or why changes are not heard of: -FI_ENOSYS (another machine
- * than x86-64, or Valgrind), -FI_EOPNOTSUPP (the C library's code is not of a known form,
- * or calls do not come there), or the error of a system call. Several threads may call.
+ * than x86-64, Valgrind or ThreadSanitizer), -FI_EOPNOTSUPP (the C library's code is not
+ * of a known form, or calls do not come there), or the error of a system call. Several
+ * threads may call.
  */
 int mrf_hooks_listen(struct mrf_hooks_listener *listener);
 

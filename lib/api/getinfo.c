@@ -7,7 +7,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "base/param.h"
+#include "base/env.h"
 #include "contract/limits.h"
 
 static int check_args(const struct mrf_info_query *query, struct fi_info **info)
@@ -210,7 +210,7 @@ MRF_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *servic
 	*info = NULL;
 	if (flags & FI_PROV_ATTR_ONLY)
 		return answer_provider(info);
-	listed = mrf_param_str(MRF_PARAM_PROVIDER);
+	listed = mrf_env_str(MRF_PARAM_PROVIDER);
 	if (!mrf_info_listed(listed, MRF_PROV_NAME))
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1011,
 				  "FI_PROVIDER=%s leaves out \"%s\"", listed,

@@ -11,7 +11,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/names.h"
-#include "base/param.h"
+#include "base/env.h"
 #include "domain/domain.h"
 
 bool mrf_info_listed(const char *list, const char *name)
@@ -335,7 +335,7 @@ static unsigned match_names(const struct mrf_info_query *query,
 			    const struct mrf_vnl_path *path, char *why, size_t len)
 {
 	const struct fi_info *hints = query->hints;
-	const char *iface = mrf_param_str(MRF_PARAM_IFACE);
+	const char *iface = mrf_env_str(MRF_PARAM_IFACE);
 	int family = hinted_family(hints);
 	unsigned code = 0;
 

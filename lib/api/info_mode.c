@@ -6,7 +6,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/names.h"
-#include "base/param.h"
+#include "base/env.h"
 #include "contract/limits.h"
 #include "domain/domain.h"
 
@@ -36,7 +36,7 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 
 	set_ask(query);
 	query->offer = mrf_mr_offer_default;
-	query->required = mrf_param_str(MRF_PARAM_MR_MODE);
+	query->required = mrf_env_str(MRF_PARAM_MR_MODE);
 	if (!query->required ||
 	    mrf_mr_offer_parse(query->required, &query->offer, why, sizeof(why)))
 		return 0;

@@ -2,11 +2,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
+#include "base/clock.h"
 #include "base/compiler.h"
+#include "base/env.h"
 #include "base/flood.h"
 #include "base/fork.h"
-#include "base/param.h"
 
 #define CODES                                                                          \
 	10000 /* codes have four digits; pages of codes that never come stay untouched \
@@ -22,17 +22,9 @@ static atomic_bool untold;	 /* some left_out is not 0 */
 static _Atomic uint64_t tell_at; /* ms: not before */
 static _Atomic uint64_t owner;	 /* mrf_fork_here() of who counted */
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static uint64_t interval_ms(void)
 {
-	return (uint64_t)mrf_param_int(MRF_PARAM_LOG_INTERVAL);
+	return (uint64_t)mrf_env_int(MRF_PARAM_LOG_INTERVAL);
 }
 
 void mrf_flood_reset(void)
@@ -87,7 +79,7 @@ bool mrf_flood_passes(struct mrf_flood_line line, unsigned *left_out)
 	if (!interval || line.code >= CODES)
 		return true;
 	notice_fork();
-	now = now_ms();
+	now = (uint64_t)mrf_now_ms();
 	if (pays(&floods[line.code], now, interval)) {
 		*left_out = atomic_exchange(&floods[line.code].left_out, 0);
 		return true;
@@ -128,7 +120,7 @@ void mrf_flood_rest(bool end, void (*tell)(struct mrf_flood_line line, unsigned 
 	if (mrf_likely(!atomic_load(&untold)))
 		return;
 	notice_fork();
-	if (!end && !time_to_tell(now_ms()))
+	if (!end && !time_to_tell((uint64_t)mrf_now_ms()))
 		return;
 	if (!atomic_exchange(&untold, false))
 		return;

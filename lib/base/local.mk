@@ -1,5 +1,8 @@
 libmrfab_internal_la_SOURCES += \
 	lib/base/compiler.h \
+	lib/base/clock.h \
+	lib/base/env.c \
+	lib/base/env.h \
 	lib/base/errtext.c \
 	lib/base/errtext.h \
 	lib/base/flood.c \

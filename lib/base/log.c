@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/log.h"
+#include "base/clock.h"
+#include "base/env.h"
 #include "base/errtext.h"
 #include "base/flood.h"
 #include "base/names.h"
-#include "base/param.h"
 #include <rdma/fi_errno.h>
 #include <ctype.h>
 #include <errno.h>
@@ -27,7 +28,7 @@ static struct {
 	pthread_once_t once;
 	int level;
 	unsigned subsys;   /* bit n: subsystem n is on */
-	const char *provs; /* FI_LOG_PROV or NULL; belongs to param.c */
+	const char *provs; /* FI_LOG_PROV or NULL; belongs to env.c */
 	bool ours;	   /* provs lets our own lines through */
 } config = { .once = PTHREAD_ONCE_INIT };
 
@@ -159,11 +160,12 @@ static int level_from(const char *name)
 /* Runs inside the once: must not come back here, hence log_own. */
 static void configure(void)
 {
-	const char *level = mrf_param_str(MRF_PARAM_LOG_LEVEL);
-	const char *subsys = mrf_param_str(MRF_PARAM_LOG_SUBSYS);
+	const char *level = mrf_env_str(MRF_PARAM_LOG_LEVEL);
+	const char *subsys = mrf_env_str(MRF_PARAM_LOG_SUBSYS);
+	const char *interval;
 	char text[256];
 
-	config.provs = mrf_param_str(MRF_PARAM_LOG_PROV);
+	config.provs = mrf_env_str(MRF_PARAM_LOG_PROV);
 	config.ours = filter_passes(config.provs, OUR_NAME);
 	config.subsys = subsys_from(subsys);
 	config.level = level_from(level);
@@ -177,6 +179,14 @@ static void configure(void)
 		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
 	}
 	atomic_store(&mrf_log_max, config.level);
+	interval = mrf_env_complaint(MRF_PARAM_LOG_INTERVAL);
+	if (interval) {
+		snprintf(text, sizeof(text),
+			 "MRF-W5903: FI_LOG_INTERVAL=\"%s\": must be a number of "
+			 "milliseconds; %ld is in force",
+			 interval, mrf_env_int(MRF_PARAM_LOG_INTERVAL));
+		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
+	}
 	if (subsys && !config.subsys) {
 		snprintf(text, sizeof(text),
 			 "MRF-W5902: FI_LOG_SUBSYS=\"%s\" names no subsystem: nothing "
@@ -191,7 +201,7 @@ void mrf_log_reload(void)
 {
 	static const pthread_once_t fresh = PTHREAD_ONCE_INIT;
 
-	mrf_param_reload();
+	mrf_env_reload();
 	mrf_flood_reset();
 	atomic_store(&mrf_log_max, FI_LOG_DEBUG);
 	config.once = fresh;
@@ -416,14 +426,12 @@ void mrf_log_prov(const char *prov, enum fi_log_level level, enum fi_log_subsys 
 
 bool mrf_log_due(uint64_t *showtime)
 {
-	uint64_t then = __atomic_load_n(showtime, __ATOMIC_RELAXED), now;
-	struct timespec ts;
+	uint64_t then = __atomic_load_n(showtime, __ATOMIC_RELAXED);
+	uint64_t now = (uint64_t)mrf_now_ms();
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 	if (now < then)
 		return false;
 	return __atomic_compare_exchange_n(
-		showtime, &then, now + (uint64_t)mrf_param_int(MRF_PARAM_LOG_INTERVAL),
+		showtime, &then, now + (uint64_t)mrf_env_int(MRF_PARAM_LOG_INTERVAL),
 		false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }

@@ -4,99 +4,11 @@
 #include "base/log.h"
 #include <rdma/fi_errno.h>
 #include <ctype.h>
-#include <errno.h>
-#include <limits.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-/* The library's own variables. A default that is a number is also what help must say. */
-static const struct own_row {
-	const char *env;
-	enum fi_param_type type;
-	const char *help;
-	int value, min, max; /* of FI_PARAM_INT: default and range */
-} own[MRF_PARAM_COUNT] = {
-	[MRF_PARAM_LOG_INTERVAL] = { "FI_LOG_INTERVAL", FI_PARAM_INT,
-				     "Milliseconds between log lines that come in floods; 0 "
-				     "logs all of them (default: 2000)",
-				     2000, 0, INT_MAX },
-	[MRF_PARAM_LOG_LEVEL] = { "FI_LOG_LEVEL", FI_PARAM_STRING,
-				  "What to log: none, warn, trace, info or debug "
-				  "(default: warn)",
-				  0, 0, 0 },
-	[MRF_PARAM_LOG_PROV] = { "FI_LOG_PROV", FI_PARAM_STRING,
-				 "Names of the providers to log, or after a ^ those not "
-				 "to log (default: all)",
-				 0, 0, 0 },
-	[MRF_PARAM_LOG_SUBSYS] = { "FI_LOG_SUBSYS", FI_PARAM_STRING,
-				   "Subsystems to log, or after a ^ those not to log: "
-				   "core, fabric, domain, ep_ctrl, ep_data, av, cq, eq, "
-				   "mr, cntr (default: all)",
-				   0, 0, 0 },
-	[MRF_PARAM_PROVIDER] = { "FI_PROVIDER", FI_PARAM_STRING,
-				 "Names of the providers to offer, or after a ^ those "
-				 "not to offer (default: all)",
-				 0, 0, 0 },
-	[MRF_PARAM_IFACE] = { "FI_MRFAB_IFACE", FI_PARAM_STRING,
-			      "mrfab: Only this device, named as an RDMA link (rxe0) or "
-			      "as a network interface (eth0) (default: all)",
-			      0, 0, 0 },
-	[MRF_PARAM_ACK_TIMEOUT] = { "FI_MRFAB_ACK_TIMEOUT", FI_PARAM_INT,
-				    "mrfab: How long to wait for a peer's "
-				    "acknowledgement before a packet is sent again: "
-				    "4.096 microseconds times 2 to the power of this "
-				    "(default: 17)",
-				    17, 8, 31 },
-	[MRF_PARAM_RETRY] = { "FI_MRFAB_RETRY_COUNT", FI_PARAM_INT,
-			      "mrfab: How often a packet is sent again before the peer "
-			      "counts as gone, 1 to 6 (default: 6)",
-			      6, 1, 6 },
-	[MRF_PARAM_CONN_TIMEOUT] = { "FI_MRFAB_CONN_TIMEOUT", FI_PARAM_INT,
-				     "mrfab: Milliseconds for one attempt to connect to "
-				     "a peer (default: 5000)",
-				     5000, 1, INT_MAX },
-	[MRF_PARAM_ANSWER_TIMEOUT] = { "FI_MRFAB_ANSWER_TIMEOUT", FI_PARAM_INT,
-				       "mrfab: Milliseconds after which an operation fails "
-				       "that a connected peer's process does not answer "
-				       "(default: 15000)",
-				       15000, 1, INT_MAX },
-	[MRF_PARAM_MR_MODE] = { "FI_MRFAB_MR_MODE", FI_PARAM_STRING,
-				"mrfab: Registration modes that an application must "
-				"offer and that then run, no others: names joined by + "
-				"as in LOCAL+PROV_KEY, or a number (default: nothing "
-				"is required)",
-				0, 0, 0 },
-	[MRF_PARAM_MONITOR] = { "FI_MRFAB_MONITOR", FI_PARAM_STRING,
-				"mrfab: What tells of changes to memory that is pinned "
-				"on demand: userfaultfd (with intercepted calls), memhooks "
-				"(these alone) or none (default: userfaultfd)",
-				0, 0, 0 },
-	[MRF_PARAM_STRICT] = { "FI_MRFAB_STRICT", FI_PARAM_STRING,
-			       "mrfab: Whether rules of fi_mr(3) that other providers do not "
-			       "enforce are enforced, on, or only warned of, off (default: "
-			       "on)",
-			       0, 0, 0 },
-};
-
-/* Read whenever it is asked for, so that a program can try one value after the other. */
-static bool is_live(enum mrf_param which)
-{
-	return which == MRF_PARAM_MR_MODE;
-}
-
-/* What the environment said about the others. Written once (or by a test). */
-static struct {
-	pthread_once_t once;
-	char *text[MRF_PARAM_COUNT]; /* NULL: not set */
-	int number[MRF_PARAM_COUNT];
-	bool bad[MRF_PARAM_COUNT];	   /* set, but not used */
-	atomic_bool told[MRF_PARAM_COUNT]; /* and said so */
-} now = { .once = PTHREAD_ONCE_INIT };
 
 /* Those of applications and providers. */
 struct param {
@@ -110,142 +22,18 @@ struct param {
 static pthread_mutex_t params_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct param *params_head;
 
-/* --- values ----------------------------------------------------------------------- */
-
-static int parse_bool(const char *text, int *value)
-{
-	static const char *const words[2][4] = { { "0", "no", "off", "false" },
-						 { "1", "yes", "on", "true" } };
-	size_t i;
-	int v;
-
-	for (v = 0; v < 2; v++) {
-		for (i = 0; i < MRF_ARRAY_SIZE(words[v]); i++) {
-			if (strcasecmp(text, words[v][i]))
-				continue;
-			*value = v;
-			return 0;
-		}
-	}
-	return -FI_EINVAL;
-}
-
-/* A number and nothing else but white space is in the text that strto* left at end. */
-static bool parsed_all(const char *text, const char *end)
-{
-	if (end == text)
-		return false;
-	while (isspace((unsigned char)*end))
-		end++;
-	return !*end;
-}
-
-static int parse_int(const char *text, int *value)
-{
-	char *end;
-	long v;
-
-	errno = 0;
-	v = strtol(text, &end, 0);
-	if (!parsed_all(text, end) || errno || v < INT_MIN || v > INT_MAX)
-		return -FI_EINVAL;
-	*value = (int)v;
-	return 0;
-}
-
-static int parse_size(const char *text, size_t *value)
-{
-	unsigned long long v;
-	char *end;
-
-	errno = 0;
-	v = strtoull(text, &end, 0);
-	if (!parsed_all(text, end) || errno || v > SIZE_MAX)
-		return -FI_EINVAL;
-	/* strtoull takes any "-n" for 2^64 - n; only "-1" is meant as "without a limit".
-	 */
-	if (strchr(text, '-') && v != ULLONG_MAX)
-		return -FI_EINVAL;
-	*value = (size_t)v;
-	return 0;
-}
-
-int mrf_param_parse(enum fi_param_type type, const char *text, void *value)
-{
-	int saved = errno, ret = -FI_EINVAL;
-
-	switch (type) {
-	case FI_PARAM_STRING:
-		*(const char **)value = text;
-		return 0;
-	case FI_PARAM_INT:
-		ret = parse_int(text, value);
-		break;
-	case FI_PARAM_BOOL:
-		ret = parse_bool(text, value);
-		break;
-	case FI_PARAM_SIZE_T:
-		ret = parse_size(text, value);
-		break;
-	}
-	errno = saved;
-	return ret;
-}
-
-/* --- our own ---------------------------------------------------------------------- */
-
-static void own_load(void)
-{
-	const char *text;
-	int i, v;
-
-	for (i = 0; i < MRF_PARAM_COUNT; i++) {
-		text = is_live((enum mrf_param)i) ? NULL : getenv(own[i].env);
-		/* The environment may change; without memory the default is as good. */
-		now.text[i] = text ? strdup(text) : NULL;
-		now.number[i] = own[i].value;
-		if (!now.text[i] || own[i].type != FI_PARAM_INT)
-			continue;
-		now.bad[i] = mrf_param_parse(FI_PARAM_INT, text, &v) || v < own[i].min ||
-			     v > own[i].max;
-		if (!now.bad[i])
-			now.number[i] = v;
-	}
-}
-
-void mrf_param_reload(void)
-{
-	static const pthread_once_t fresh = PTHREAD_ONCE_INIT;
-	int i;
-
-	for (i = 0; i < MRF_PARAM_COUNT; i++) {
-		free(now.text[i]);
-		now.text[i] = NULL;
-		now.bad[i] = false;
-		atomic_store(&now.told[i], false);
-	}
-	now.once = fresh;
-}
-
-/* Never logs: the log itself asks this at its first line. */
-const char *mrf_param_str(enum mrf_param which)
-{
-	if (is_live(which))
-		return getenv(own[which].env);
-	pthread_once(&now.once, own_load);
-	return now.text[which];
-}
-
 long mrf_param_int(enum mrf_param which)
 {
-	const struct own_row *row = &own[which];
+	const char *bad = mrf_env_complaint(which);
+	const struct mrf_env_row *row;
 
-	pthread_once(&now.once, own_load);
-	if (mrf_unlikely(now.bad[which]) && !atomic_exchange(&now.told[which], true))
+	if (mrf_unlikely(bad != NULL)) {
+		row = mrf_env_row(which);
 		mrf_warn(FI_LOG_CORE, 5903,
 			 "%s=\"%s\": must be a number from %d to %d; %d is in force",
-			 row->env, now.text[which], row->min, row->max, row->value);
-	return now.number[which];
+			 row->name, bad, row->min, row->max, row->value);
+	}
+	return mrf_env_int(which);
 }
 
 /* --- those of others --------------------------------------------------------------- */
@@ -267,7 +55,7 @@ static int own_find(const char *env)
 	int i;
 
 	for (i = 0; i < MRF_PARAM_COUNT; i++) {
-		if (!strcmp(own[i].env, env))
+		if (!strcmp(mrf_env_row((enum mrf_param)i)->name, env))
 			return i;
 	}
 	return -1;
@@ -379,7 +167,7 @@ static int type_of(const char *env)
 	struct param *param;
 
 	if (type >= 0)
-		return (int)own[type].type;
+		return (int)mrf_env_row((enum mrf_param)type)->type;
 	pthread_mutex_lock(&params_lock);
 	param = *find_locked(env);
 	type = param ? (int)param->type : -1;
@@ -406,7 +194,7 @@ int mrf_param_get(const char *prov, const char *name, void *value)
 	text = getenv(env);
 	if (!text)
 		return -FI_ENODATA;
-	if (mrf_param_parse((enum fi_param_type)type, text, value))
+	if (mrf_env_parse((enum fi_param_type)type, text, value))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_CORE, 5918, "%s=\"%s\": must be %s", env, text,
 			type == FI_PARAM_BOOL  ? "0, 1, no, yes, off, on, false or true"
@@ -430,12 +218,14 @@ static int list_row(struct fi_param *row, const char *env, enum fi_param_type ty
 
 static int list_fill_locked(struct fi_param *rows)
 {
+	const struct mrf_env_row *row;
 	const struct param *param;
 	int i;
 
 	for (i = 0; i < MRF_PARAM_COUNT; i++) {
-		if (list_row(rows++, own[i].env, own[i].type, own[i].help,
-			     mrf_param_str((enum mrf_param)i)))
+		row = mrf_env_row((enum mrf_param)i);
+		if (list_row(rows++, row->name, row->type, row->help,
+			     mrf_env_str((enum mrf_param)i)))
 			return -1;
 	}
 	for (param = params_head; param; param = param->next) {

@@ -5,7 +5,7 @@
 #include <strings.h>
 #include <rdma/fabric.h>
 #include "base/log.h"
-#include "base/param.h"
+#include "base/env.h"
 
 struct rule {
 	uint32_t since;
@@ -59,7 +59,7 @@ const char *mrf_rule_section(enum mrf_rule rule)
 bool mrf_rule_strict(void)
 {
 	static atomic_bool said;
-	const char *how = mrf_param_str(MRF_PARAM_STRICT);
+	const char *how = mrf_env_str(MRF_PARAM_STRICT);
 
 	if (!how || !*how || !strcasecmp(how, "on"))
 		return true;

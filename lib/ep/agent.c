@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "ep/agent_int.h"
 #include "ep/budget.h"
@@ -17,19 +18,6 @@
 
 /* What made epoll return; anything else is the address of an endpoint. */
 enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_DEVICE, TAG_LAST };
-
-int64_t mrf_now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-int64_t mrf_now_ms(void)
-{
-	return mrf_now_us() / 1000;
-}
 
 /* --- owners of work requests ------------------------------------------------------------- */
 

@@ -82,9 +82,6 @@ struct mrf_agent {
 
 #define MRF_AGENT_CQ 16383
 
-int64_t mrf_now_ms(void);
-int64_t mrf_now_us(void);
-
 /* Gives the owner its id; want: completions it may have on agent->cq. -FI_ENOMEM, -FI_ENOSPC. */
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
 /* Its queue pair is gone. Its completions may still lie in the queue, and take their places there. */

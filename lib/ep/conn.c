@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "ep/budget.h"

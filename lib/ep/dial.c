@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "ep/budget.h"

@@ -5,6 +5,7 @@
  * that its kernel goes on for ever: what is awaited of its agent has a deadline, too.
  * ep->lock is held throughout.
  */
+#include "base/clock.h"
 #include "base/param.h"
 #include "ep/msg.h"
 #include "ep/peer_int.h"

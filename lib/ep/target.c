@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/errtext.h"
 #include "base/log.h"

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
 #include "contract/limits.h"

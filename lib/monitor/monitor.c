@@ -7,15 +7,15 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/maps.h"
 #include "base/page.h"
-#include "base/param.h"
+#include "base/env.h"
 #include "monitor/discard.h"
 #include "monitor/hooks.h"
 #include "monitor/monitor.h"
@@ -78,14 +78,6 @@ bool mrf_monitor_usable(void)
 	return atomic_load_explicit(&owner, memory_order_acquire) == getpid();
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* --- watches ---------------------------------------------------------------------- */
 
 static struct mrf_watch *watch_at(struct mrf_list *node)
@@ -96,7 +88,7 @@ static struct mrf_watch *watch_at(struct mrf_list *node)
 /* A discarded range is registered again after a while, to hear when it is unmapped. */
 static void arm(struct mrf_discard *entry)
 {
-	if (entry->armed || now_ms() - entry->at < MRF_DISCARD_MS)
+	if (entry->armed || (uint64_t)mrf_now_ms() - entry->at < MRF_DISCARD_MS)
 		return;
 	entry->armed = !mrf_uffd_register(fd, entry->start, entry->end - entry->start);
 }
@@ -261,10 +253,10 @@ static void take_in(const struct mrf_uffd_event *event)
 {
 	switch (event->kind) {
 	case MRF_UFFD_REMOVE:
-		mrf_discard_add(&discards, event->start, event->end, now_ms());
+		mrf_discard_add(&discards, event->start, event->end, (uint64_t)mrf_now_ms());
 		break;
 	case MRF_UFFD_UNMAP:
-		mrf_discard_unmapped(&discards, event->start, event->end, now_ms());
+		mrf_discard_unmapped(&discards, event->start, event->end, (uint64_t)mrf_now_ms());
 		break;
 	case MRF_UFFD_REMAP:
 		/* What moved is registered still, at its new place. */
@@ -382,7 +374,7 @@ enum wanted { NONE, HOOKS, BOTH };
 
 static enum wanted wanted(void)
 {
-	const char *which = mrf_param_str(MRF_PARAM_MONITOR);
+	const char *which = mrf_env_str(MRF_PARAM_MONITOR);
 
 	if (!which || !strcmp(which, "userfaultfd"))
 		return BOTH;

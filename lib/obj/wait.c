@@ -4,11 +4,11 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "obj/obj.h"
 #include "obj/wait.h"
@@ -319,14 +319,6 @@ static void fall_awake(struct mrf_wait *wait, struct mrf_sleeper *sleeper)
 	mrf_lock_release(&wait->wake_lock);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 * NS_PER_MS + (uint64_t)ts.tv_nsec;
-}
-
 /*
  * Milliseconds left for poll(2), rounded up so that it never returns early; -1: for ever.
  */
@@ -336,7 +328,7 @@ static int left_ms(uint64_t deadline)
 
 	if (deadline == UINT64_MAX)
 		return -1;
-	now = now_ns();
+	now = (uint64_t)mrf_now_ns();
 	return now >= deadline ? 0 : (int)((deadline - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
@@ -423,7 +415,7 @@ ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(vo
 	if (!timeout)
 		return -FI_ETIMEDOUT;
 	if (timeout > 0)
-		deadline = now_ns() + (uint64_t)timeout * NS_PER_MS;
+		deadline = (uint64_t)mrf_now_ns() + (uint64_t)timeout * NS_PER_MS;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &s.cancel);
 	ret = need_fds(wait);
 	if (!ret)

@@ -46,7 +46,7 @@ static inline void align_mem(void)
 static inline void back_open(uint64_t mode)
 {
 	unsetenv("FI_MRFAB_MONITOR");
-	mrf_param_reload();
+	mrf_env_reload();
 	env_open(mode);
 	align_mem();
 	fake_verbs.check_memory = true;
@@ -64,7 +64,7 @@ static inline void back_close(void)
 static inline void use_no_monitor(void)
 {
 	setenv("FI_MRFAB_MONITOR", "none", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 }
 
 /*

@@ -15,7 +15,7 @@ static void reload(const char *level)
 {
 	set_env("FI_LOG_LEVEL", level);
 	set_env("FI_MRFAB_CONN_TIMEOUT", "15000");
-	mrf_param_reload();
+	mrf_env_reload();
 	mrf_log_reload();
 }
 
@@ -30,7 +30,7 @@ void fixture_setup(void)
 void fixture_impatient(void)
 {
 	set_env("FI_MRFAB_CONN_TIMEOUT", "1000");
-	mrf_param_reload();
+	mrf_env_reload();
 }
 
 void fixture_setup_impatient(void)

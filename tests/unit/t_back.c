@@ -933,7 +933,7 @@ START_TEST(watching_leaves_the_application_half_of_its_mappings)
 	back_open(0);
 	if (_i) {
 		setenv("FI_MRFAB_MONITOR", "memhooks", 1);
-		mrf_param_reload();
+		mrf_env_reload();
 	}
 	before = mappings();
 	snprintf(few, sizeof(few), "%u\n", 2 * (before + 100));

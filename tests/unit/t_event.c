@@ -938,7 +938,7 @@ START_TEST(close_in_any_order_is_warned_of_when_it_is_not_strict)
 
 	fixture_log();
 	setenv("FI_MRFAB_STRICT", "OFF", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	open_counted(FI_MR_ENDPOINT | FI_MR_RMA_EVENT | (_i ? FI_MR_ALLOCATED : 0));
 	write_ok(0, 64);
 	unit_capture(&cap);
@@ -957,7 +957,7 @@ START_TEST(close_in_any_order_is_warned_of_when_it_is_not_strict)
 	must_close(&cntr->fid);
 	pair_close(&p);
 	unsetenv("FI_MRFAB_STRICT");
-	mrf_param_reload();
+	mrf_env_reload();
 }
 END_TEST
 
@@ -969,7 +969,7 @@ START_TEST(close_order_is_strict_unless_it_is_off)
 	fixture_log();
 	for (i = 0; i < MRF_ARRAY_SIZE(values); i++) {
 		setenv("FI_MRFAB_STRICT", values[i], 1);
-		mrf_param_reload();
+		mrf_env_reload();
 		open_counted(0);
 		unit_capture(&cap);
 		ck_assert_int_eq(fi_close(&p.mr->fid), -FI_EBUSY);
@@ -979,7 +979,7 @@ START_TEST(close_order_is_strict_unless_it_is_off)
 		close_counted();
 	}
 	unsetenv("FI_MRFAB_STRICT");
-	mrf_param_reload();
+	mrf_env_reload();
 }
 END_TEST
 

@@ -621,21 +621,21 @@ END_TEST
 START_TEST(getinfo_honours_the_environment)
 {
 	setenv("FI_PROVIDER", "^mrfab", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_has("MRF-E1011", "FI_PROVIDER=^mrfab");
 	setenv("FI_PROVIDER", "mrfab,tcp", 1);
 	setenv("FI_MRFAB_IFACE", "rxe1", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	ck_assert_int_eq(get_hints(), 0);
 	ck_assert_uint_eq(count_infos(), 1);
 	ck_assert_str_eq(info->domain_attr->name, "rxe1");
 	setenv("FI_MRFAB_IFACE", "dummy0", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	ck_assert_int_eq(get_hints(), 0);
 	ck_assert_uint_eq(count_infos(), 3);
 	setenv("FI_MRFAB_IFACE", "rxe7", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_has("MRF-E1055", "FI_MRFAB_IFACE=rxe7");
 }
@@ -940,7 +940,7 @@ START_TEST(getinfo_that_matches_nothing_is_no_warning)
 			 -FI_ENODATA);
 	ck_assert_str_eq(text, "");
 	setenv("FI_PROVIDER", "verbs", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	ck_assert_int_eq(get(V17, NULL, NULL, 0, NULL), -FI_ENODATA);
 	ck_assert_str_eq(text, "");
 }
@@ -1095,7 +1095,7 @@ START_TEST(getinfo_survives_every_failing_allocation)
 	mrf_vnl_source.devs = lean_devs;
 	mrf_vnl_source.ifaddrs = lean_ifaddrs;
 	/* What the process has set is read once, and may fail: then the defaults stand. */
-	mrf_param_str(MRF_PARAM_MONITOR);
+	mrf_env_str(MRF_PARAM_MONITOR);
 	unit_capture(&capture);
 	for (tries = 0; ret && tries < 100; tries++) {
 		allocs_left = tries;

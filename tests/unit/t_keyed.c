@@ -135,7 +135,7 @@ START_TEST(a_target_says_who_had_another_key)
 	const char *text;
 
 	setenv("FI_LOG_LEVEL", "warn", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	mrf_log_reload();
 	open_keys(OTHER, SECRET, 0);
 	unit_capture(&cap);

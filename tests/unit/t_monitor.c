@@ -75,7 +75,7 @@ static void forgiving(void *arg)
 static void setup(void)
 {
 	unsetenv("FI_MRFAB_MONITOR");
-	mrf_param_reload();
+	mrf_env_reload();
 	have = permitted();
 	direct = false;
 	delay_us = 0;
@@ -898,7 +898,7 @@ static const char *add_and_remove(void)
 START_TEST(none_is_none_and_says_nothing)
 {
 	setenv("FI_MRFAB_MONITOR", "none", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	ck_assert_str_eq(add_and_remove(), "");
 }
 END_TEST
@@ -911,7 +911,7 @@ START_TEST(memhooks_are_enough_for_whoever_says_so)
 	int fd;
 
 	setenv("FI_MRFAB_MONITOR", "memhooks", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	direct = false;
 	have = possible;
 	atomic_store(&drops, 0);
@@ -945,7 +945,7 @@ START_TEST(an_unknown_monitor_is_none_and_said_once)
 	const char *text;
 
 	setenv("FI_MRFAB_MONITOR", "kprobes", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	text = add_and_remove();
 	ck_assert_ptr_nonnull(strstr(text, "MRF-W3050"));
 	ck_assert_uint_eq(unit_lines(text), 1);
@@ -959,7 +959,7 @@ START_TEST(without_a_descriptor_there_is_none_and_it_says_why)
 	const char *text;
 
 	unsetenv("FI_MRFAB_MONITOR");
-	mrf_param_reload();
+	mrf_env_reload();
 	unit_capture(&cap);
 	getrlimit(RLIMIT_NOFILE, &before);
 	none = before;

@@ -14,7 +14,7 @@ static void own_setup(void)
 {
 	unsetenv("FI_MRFAB_RETRY_COUNT");
 	unsetenv("FI_MRFAB_IFACE");
-	mrf_param_reload();
+	mrf_env_reload();
 }
 
 /* --- values ----------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ START_TEST(param_parse_int)
 	for (i = 0; i < MRF_ARRAY_SIZE(rows); i++) {
 		int value = 77;
 
-		ck_assert_msg(mrf_param_parse(FI_PARAM_INT, rows[i].text, &value) ==
+		ck_assert_msg(mrf_env_parse(FI_PARAM_INT, rows[i].text, &value) ==
 				      rows[i].ret,
 			      "'%s'", rows[i].text);
 		ck_assert_int_eq(value, rows[i].value);
@@ -79,7 +79,7 @@ START_TEST(param_parse_size)
 	for (i = 0; i < MRF_ARRAY_SIZE(rows); i++) {
 		size_t value = 77;
 
-		ck_assert_msg(mrf_param_parse(FI_PARAM_SIZE_T, rows[i].text, &value) ==
+		ck_assert_msg(mrf_env_parse(FI_PARAM_SIZE_T, rows[i].text, &value) ==
 				      rows[i].ret,
 			      "'%s'", rows[i].text);
 		ck_assert_uint_eq(value, rows[i].value);
@@ -102,14 +102,14 @@ START_TEST(param_parse_bool)
 
 	for (i = 0; i < MRF_ARRAY_SIZE(yes); i++) {
 		value = 77;
-		ck_assert_int_eq(mrf_param_parse(FI_PARAM_BOOL, yes[i], &value), 0);
+		ck_assert_int_eq(mrf_env_parse(FI_PARAM_BOOL, yes[i], &value), 0);
 		ck_assert_int_eq(value, 1);
-		ck_assert_int_eq(mrf_param_parse(FI_PARAM_BOOL, no[i], &value), 0);
+		ck_assert_int_eq(mrf_env_parse(FI_PARAM_BOOL, no[i], &value), 0);
 		ck_assert_int_eq(value, 0);
 	}
 	for (i = 0; i < MRF_ARRAY_SIZE(bad); i++) {
 		value = 77;
-		ck_assert_int_eq(mrf_param_parse(FI_PARAM_BOOL, bad[i], &value),
+		ck_assert_int_eq(mrf_env_parse(FI_PARAM_BOOL, bad[i], &value),
 				 -FI_EINVAL);
 		ck_assert_int_eq(value, 77);
 	}
@@ -120,9 +120,9 @@ START_TEST(param_parse_knows_four_types)
 {
 	const char *text = "a b", *value = NULL;
 
-	ck_assert_int_eq(mrf_param_parse(FI_PARAM_STRING, text, &value), 0);
+	ck_assert_int_eq(mrf_env_parse(FI_PARAM_STRING, text, &value), 0);
 	ck_assert_ptr_eq(value, text);
-	ck_assert_int_eq(mrf_param_parse((enum fi_param_type)4, "1", &value), -FI_EINVAL);
+	ck_assert_int_eq(mrf_env_parse((enum fi_param_type)4, "1", &value), -FI_EINVAL);
 	ck_assert_ptr_eq(value, text);
 }
 END_TEST
@@ -322,13 +322,13 @@ END_TEST
 
 START_TEST(param_own_text_is_read_once)
 {
-	ck_assert_ptr_null(mrf_param_str(MRF_PARAM_IFACE));
+	ck_assert_ptr_null(mrf_env_str(MRF_PARAM_IFACE));
 	setenv("FI_MRFAB_IFACE", "rxe0", 1);
-	ck_assert_ptr_null(mrf_param_str(MRF_PARAM_IFACE));
-	mrf_param_reload();
-	ck_assert_str_eq(mrf_param_str(MRF_PARAM_IFACE), "rxe0");
+	ck_assert_ptr_null(mrf_env_str(MRF_PARAM_IFACE));
+	mrf_env_reload();
+	ck_assert_str_eq(mrf_env_str(MRF_PARAM_IFACE), "rxe0");
 	unsetenv("FI_MRFAB_IFACE");
-	ck_assert_str_eq(mrf_param_str(MRF_PARAM_IFACE), "rxe0");
+	ck_assert_str_eq(mrf_env_str(MRF_PARAM_IFACE), "rxe0");
 }
 END_TEST
 
@@ -352,14 +352,14 @@ START_TEST(param_required_modes_are_read_each_time)
 	char buf[32];
 
 	unsetenv("FI_MRFAB_MR_MODE");
-	ck_assert_ptr_null(mrf_param_str(MRF_PARAM_MR_MODE));
+	ck_assert_ptr_null(mrf_env_str(MRF_PARAM_MR_MODE));
 	setenv("FI_MRFAB_MR_MODE", "RAW", 1);
-	ck_assert_str_eq(mrf_param_str(MRF_PARAM_MR_MODE), "RAW");
+	ck_assert_str_eq(mrf_env_str(MRF_PARAM_MR_MODE), "RAW");
 	setenv("FI_MRFAB_MR_MODE", "LOCAL", 1);
-	ck_assert_str_eq(mrf_param_str(MRF_PARAM_MR_MODE), "LOCAL");
+	ck_assert_str_eq(mrf_env_str(MRF_PARAM_MR_MODE), "LOCAL");
 	ck_assert_str_eq(listed("FI_MRFAB_MR_MODE", buf, sizeof(buf)), "LOCAL");
 	unsetenv("FI_MRFAB_MR_MODE");
-	ck_assert_ptr_null(mrf_param_str(MRF_PARAM_MR_MODE));
+	ck_assert_ptr_null(mrf_env_str(MRF_PARAM_MR_MODE));
 	ck_assert_str_eq(listed("FI_MRFAB_MR_MODE", buf, sizeof(buf)), "");
 }
 END_TEST
@@ -368,7 +368,7 @@ START_TEST(param_own_number_in_range_is_used)
 {
 	ck_assert_int_eq(mrf_param_int(MRF_PARAM_RETRY), 6);
 	setenv("FI_MRFAB_RETRY_COUNT", "1", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	ck_assert_int_eq(mrf_param_int(MRF_PARAM_RETRY), 1);
 }
 END_TEST
@@ -380,7 +380,7 @@ START_TEST(param_own_number_that_is_wrong_is_said_once_and_not_used)
 
 	for (i = 0; i < MRF_ARRAY_SIZE(bad); i++) {
 		setenv("FI_MRFAB_RETRY_COUNT", bad[i], 1);
-		mrf_param_reload();
+		mrf_env_reload();
 		unit_capture(&cap);
 		ck_assert_int_eq(mrf_param_int(MRF_PARAM_RETRY), 6);
 		ck_assert_int_eq(mrf_param_int(MRF_PARAM_RETRY), 6);

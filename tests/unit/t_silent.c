@@ -29,7 +29,7 @@ static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 static void answer_within(const char *ms)
 {
 	ck_assert_int_eq(setenv("FI_MRFAB_ANSWER_TIMEOUT", ms, 1), 0);
-	mrf_param_reload();
+	mrf_env_reload();
 }
 
 static void setup(void)

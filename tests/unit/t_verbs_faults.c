@@ -316,7 +316,7 @@ static struct unit_capture cap;
 static void setup(void)
 {
 	setenv("FI_LOG_LEVEL", "warn", 1);
-	mrf_param_reload();
+	mrf_env_reload();
 	mrf_log_reload();
 	fake_verbs_reset();
 }

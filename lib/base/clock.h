@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The clock that all waiting and all deadlines go by: CLOCK_MONOTONIC. */
+#ifndef MRF_BASE_CLOCK_H
+#define MRF_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t mrf_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static inline int64_t mrf_now_us(void)
+{
+	return mrf_now_ns() / 1000;
+}
+
+static inline int64_t mrf_now_ms(void)
+{
+	return mrf_now_ns() / 1000000;
+}
+
+#endif

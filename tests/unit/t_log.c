@@ -137,6 +137,20 @@ START_TEST(log_subsys_that_names_none_says_so)
 }
 END_TEST
 
+START_TEST(log_interval_that_is_wrong_is_said_once_and_not_used)
+{
+	unit_capture(&cap);
+	interval("often");
+	ck_assert_int_eq(level_on(FI_LOG_MR), FI_LOG_WARN);
+	ck_assert_int_eq(level_on(FI_LOG_CQ), FI_LOG_WARN);
+	unit_captured(&cap);
+	ck_assert_uint_eq(unit_lines(cap.text), 1);
+	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W5903: FI_LOG_INTERVAL=\"often\""));
+	ck_assert_ptr_nonnull(strstr(cap.text, "2000 is in force"));
+	unsetenv("FI_LOG_INTERVAL");
+}
+END_TEST
+
 START_TEST(log_prov_filters_by_name)
 {
 	static const struct {
@@ -677,6 +691,7 @@ static TCase *tcase_config(void)
 	tcase_add_test(tcase, log_level_that_is_none_says_so_once_and_stays_warn);
 	tcase_add_test(tcase, log_subsys_is_a_list_or_its_contrary);
 	tcase_add_test(tcase, log_subsys_that_names_none_says_so);
+	tcase_add_test(tcase, log_interval_that_is_wrong_is_said_once_and_not_used);
 	tcase_add_test(tcase, log_prov_filters_by_name);
 	tcase_add_test(tcase, log_enabled_refuses_what_is_no_level_or_subsystem);
 	return tcase;

@@ -14,10 +14,11 @@ include lib/monitor/local.mk
 include lib/mr/local.mk
 include lib/domain/local.mk
 include lib/ep/local.mk
+include lib/info/local.mk
+include lib/export/local.mk
 
 lib_LTLIBRARIES += libmrfab.la
 libmrfab_la_SOURCES =
-include lib/api/local.mk
 libmrfab_la_LIBADD = libmrfab-internal.la $(VERBS_LIBS) $(NL_LIBS) -lpthread
 # dlclose leaves it where it is: librdmacm, which would go with it, never closes the two
 # descriptors that it opens, and would open two more the next time.

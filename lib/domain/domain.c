@@ -41,7 +41,6 @@ static void domain_free(struct mrf_domain *domain)
 {
 	mrf_lock_fini(&domain->lock);
 	mrf_obj_fini(&domain->obj);
-	fi_freeinfo(domain->info);
 	mrf_auth_put(domain->space.auth);
 	mrf_obj_drop(&domain->eq);
 	mrf_obj_drop(&domain->parent);
@@ -63,7 +62,7 @@ static int domain_close(struct fid *fid)
 	if (regions || mapped || others)
 		return -FI_EBUSY;
 	if (domain->agent)
-		mrf_domain_up.agent_stop(domain->agent);
+		domain->fabric->up->agent_stop(domain->agent);
 	mrf_mr_space_fini(&domain->space);
 	mrf_vpd_free(domain->pd);
 	mrf_vdev_close(domain->vdev);
@@ -148,9 +147,8 @@ static int refuse_open(int err, const char *name, const char *addr)
 }
 
 /* The device at the domain's address, which must be the one that the info names. */
-static int open_device(struct mrf_domain *domain)
+static int open_device(struct mrf_domain *domain, const char *name)
 {
-	const char *name = domain->info->domain_attr->name;
 	char addr[64];
 	int ret;
 
@@ -167,7 +165,7 @@ static int open_device(struct mrf_domain *domain)
 	return ret;
 }
 
-static int open_space(struct mrf_domain *domain)
+static int open_space(struct mrf_domain *domain, const struct fi_info *info)
 {
 	struct mrf_mr_space *space = &domain->space;
 	int ret;
@@ -181,13 +179,11 @@ static int open_space(struct mrf_domain *domain)
 	space->domain = &domain->fid;
 	space->vdev = domain->vdev;
 	space->pd = domain->pd;
-	space->mode = mrf_mr_mode_runs((uint64_t)domain->info->domain_attr->mr_mode,
-				       domain->info->mode);
+	space->mode = mrf_mr_mode_runs((uint64_t)info->domain_attr->mr_mode, info->mode);
 	/* No capabilities at all is all of them. */
-	space->atomics = !domain->info->caps || (domain->info->caps & FI_ATOMIC);
+	space->atomics = !info->caps || (info->caps & FI_ATOMIC);
 	space->api_version = domain->fabric->api_version;
-	space->events_all = domain->info->caps & FI_RMA_EVENT &&
-			    !(space->mode & FI_MR_RMA_EVENT);
+	space->events_all = info->caps & FI_RMA_EVENT && !(space->mode & FI_MR_RMA_EVENT);
 	space->max_mr = mrf_vdev_limits(domain->vdev)->max_mr;
 	ret = mrf_mr_space_init(space);
 	if (ret) {
@@ -197,29 +193,14 @@ static int open_space(struct mrf_domain *domain)
 	return ret;
 }
 
-static void forget_key(uint8_t **key, size_t *size)
+static int take_key(struct mrf_domain *domain, const struct fi_domain_attr *attr)
 {
-	if (*key)
-		mrf_auth_wipe(*key, *size);
-	free(*key);
-	*key = NULL;
-	*size = 0;
-}
-
-/* From our copy of the info, which need not have it as well. */
-static int take_key(struct mrf_domain *domain)
-{
-	struct fi_domain_attr *attr = domain->info->domain_attr;
-	struct fi_ep_attr *ep_attr = domain->info->ep_attr;
 	int ret = 0;
 
 	if (attr->auth_key && attr->auth_key_size &&
 	    mrf_rule_auth_key(domain->fabric->api_version))
 		ret = mrf_auth_new(attr->auth_key, attr->auth_key_size,
 				   &domain->space.auth);
-	forget_key(&attr->auth_key, &attr->auth_key_size);
-	if (ep_attr)
-		forget_key(&ep_attr->auth_key, &ep_attr->auth_key_size);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_DOMAIN, 2152,
 				  "fi_domain: the authorization key cannot be kept: %s",
@@ -236,11 +217,7 @@ static struct mrf_domain *domain_new(struct mrf_fabric *fabric,
 	if (!domain)
 		return NULL;
 	domain->fabric = fabric;
-	domain->info = fi_dupinfo(info);
-	if (!domain->info) {
-		free(domain);
-		return NULL;
-	}
+	domain->mr_mode = info->domain_attr->mr_mode;
 	mrf_obj_init(&domain->obj, &domain->fid.fid, describe);
 	domain->obj.api_version = domain->fabric->api_version;
 	mrf_lock_init(&domain->lock, MRF_RANK_AGENT);
@@ -263,15 +240,15 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
 	domain = domain_new(fabric, info);
 	if (!domain)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_DOMAIN, 2152, "fi_domain: no memory");
-	ret = take_key(domain);
+	ret = take_key(domain, info->domain_attr);
 	if (!ret)
 		ret = mrf_domain_address(info, &domain->addr);
 	if (ret)
 		goto err_free;
-	ret = open_device(domain);
+	ret = open_device(domain, info->domain_attr->name);
 	if (ret)
 		goto err_free;
-	ret = open_space(domain);
+	ret = open_space(domain, info);
 	if (ret)
 		goto err_device;
 	init_fid(domain, context);

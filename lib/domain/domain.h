@@ -14,22 +14,30 @@
 #include "obj/av.h"
 #include "obj/obj.h"
 
+struct mrf_agent;
+
+/* What lies above the domain, which need not know ep: who opens a fabric says it. */
+struct mrf_domain_up {
+	int (*endpoint)(struct fid_domain *domain, struct fi_info *info,
+			struct fid_ep **ep, void *context);
+	void (*agent_stop)(struct mrf_agent *agent); /* before the device is closed */
+};
+
 struct mrf_fabric {
 	struct fid_fabric fid;
 	struct mrf_obj obj;
+	const struct mrf_domain_up *up;
 	uint32_t api_version;
 	char *name;
 };
-
-struct mrf_agent;
 
 struct mrf_domain {
 	struct fid_domain fid;
 	struct mrf_obj obj;
 	struct mrf_hold parent; /* the fabric */
 	struct mrf_fabric *fabric;
-	struct fi_info *info; /* own copy of what the domain was opened with */
-	union mrf_addr addr;  /* local address that all endpoints use (port 0) */
+	int mr_mode;	     /* as it was opened with */
+	union mrf_addr addr; /* local address that all endpoints use (port 0) */
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd; /* isolation class "default" */
 	struct mrf_mr_space space;
@@ -39,20 +47,9 @@ struct mrf_domain {
 };
 
 /* Open calls; the errors of fi_fabric(3), fi_domain(3). */
-int mrf_fabric_open(const struct fi_fabric_attr *attr, uint32_t api_version,
+int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_up *up,
 		    struct fid_fabric **fabric, void *context);
 
 struct mrf_domain *mrf_domain_from_fid(struct fid_domain *fid);
-
-/*
- * What lies above the domain, filled in by api/ before the first call so that domain/
- * need not know ep/: opening endpoints and stopping the agent when the domain closes.
- */
-struct mrf_domain_up {
-	int (*endpoint)(struct fid_domain *domain, struct fi_info *info,
-			struct fid_ep **ep, void *context);
-	void (*agent_stop)(struct mrf_agent *agent);
-};
-extern struct mrf_domain_up mrf_domain_up;
 
 #endif

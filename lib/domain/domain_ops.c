@@ -10,8 +10,6 @@
 #include "obj/cntr.h"
 #include "obj/cq.h"
 
-struct mrf_domain_up mrf_domain_up;
-
 static int open_av(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **av,
 		   void *context)
 {
@@ -44,14 +42,10 @@ static int open_cntr(struct fid_domain *fid, struct fi_cntr_attr *attr,
 static int open_ep(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep,
 		   void *context)
 {
-	int ret = mrf_obj_check(&mrf_domain_from_fid(fid)->obj, "fi_endpoint");
+	struct mrf_domain *domain = mrf_domain_from_fid(fid);
+	int ret = mrf_obj_check(&domain->obj, "fi_endpoint");
 
-	if (ret)
-		return ret;
-	if (!mrf_domain_up.endpoint)
-		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2131,
-				  "fi_endpoint: this build has no endpoints");
-	return mrf_domain_up.endpoint(fid, info, ep, context);
+	return ret ? ret : domain->fabric->up->endpoint(fid, info, ep, context);
 }
 
 static int open_ep2(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep,

@@ -166,9 +166,10 @@ static int check_attr(const struct fi_fabric_attr *attr, uint32_t api_version,
 	return 0;
 }
 
-int mrf_fabric_open(const struct fi_fabric_attr *attr, uint32_t api_version,
+int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_up *up,
 		    struct fid_fabric **out, void *context)
 {
+	uint32_t api_version = attr ? attr->api_version : 0;
 	struct mrf_fabric *fabric;
 	int ret;
 
@@ -183,6 +184,7 @@ int mrf_fabric_open(const struct fi_fabric_attr *attr, uint32_t api_version,
 		if (!fabric->name)
 			goto err_free;
 	}
+	fabric->up = up;
 	fabric->api_version = api_version;
 	fabric->fid.fid.fclass = FI_CLASS_FABRIC;
 	fabric->fid.fid.context = context;

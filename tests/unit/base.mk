@@ -39,7 +39,7 @@ tests_unit_t_param_LDADD = $(UNIT_LDADD)
 tests_unit_t_strerror_SOURCES = tests/unit/t_strerror.c tests/unit/unit.h
 tests_unit_t_strerror_LDADD = $(UNIT_LDADD)
 tests_unit_t_tostr_SOURCES = tests/unit/t_tostr.c tests/unit/unit.h
-tests_unit_t_tostr_LDADD = $(UNIT_LDADD)
+tests_unit_t_tostr_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_user_SOURCES = tests/unit/t_user.c tests/unit/unit.h
 tests_unit_t_user_LDADD = $(UNIT_LDADD)
 tests_unit_t_user_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev

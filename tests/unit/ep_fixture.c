@@ -21,8 +21,6 @@ static void reload(const char *level)
 
 void fixture_setup(void)
 {
-	/* What lib/api does when it is linked, which an archive does not force. */
-	mrf_domain_up = (struct mrf_domain_up){ mrf_ep_open, mrf_agent_stop };
 	fake_reset();
 	reload("none");
 }

@@ -23,6 +23,8 @@ check_PROGRAMS += \
 	tests/unit/t_vmr
 
 FAKE_VERBS = tests/fake/fake_verbs.c tests/fake/fake_verbs.h tests/unit/unit.h
+# With fabrics and domains, without endpoints.
+FAKE_FABRIC = $(FAKE_VERBS) tests/fake/fake_up.c tests/fake/fake_up.h
 MR_FIXTURE = $(FAKE_VERBS) tests/unit/mr_fixture.c tests/unit/mr_fixture.h
 BACK_FIXTURE = $(MR_FIXTURE) tests/unit/back_fixture.h
 MR_WRAP = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=malloc
@@ -51,9 +53,9 @@ tests_unit_t_room_LDFLAGS = $(MR_WRAP)
 tests_unit_t_desc_SOURCES = tests/unit/t_desc.c $(MR_FIXTURE)
 tests_unit_t_desc_LDADD = $(UNIT_LDADD)
 tests_unit_t_desc_LDFLAGS = $(MR_WRAP)
-tests_unit_t_domain_SOURCES = tests/unit/t_domain.c $(FAKE_VERBS)
+tests_unit_t_domain_SOURCES = tests/unit/t_domain.c $(FAKE_FABRIC)
 tests_unit_t_domain_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_fabric_SOURCES = tests/unit/t_fabric.c $(FAKE_VERBS)
+tests_unit_t_fabric_SOURCES = tests/unit/t_fabric.c $(FAKE_FABRIC)
 tests_unit_t_fabric_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_mr_async_SOURCES = tests/unit/t_mr_async.c $(BACK_FIXTURE)
 tests_unit_t_mr_async_LDADD = $(UNIT_LDADD)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The exported functions of fi_mr(3) pass every argument on, unchanged and in its place.
  */
-#include "api/mr_symbols.h"
+#include "export/mr_symbols.h"
 #include "unit.h"
 
 /* What arrived; the fakes return 1, 2, ... so that the return value counts, too. */

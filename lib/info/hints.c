@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/info.h"
+#include "info/hints.h"
 
 #include <string.h>
 #include <rdma/fi_domain.h>
@@ -9,7 +9,10 @@
 #include "base/names.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
-#include "domain/domain.h"
+#include "info/addr.h"
+#include "info/make.h"
+#include "info/mode.h"
+#include "obj/obj.h"
 
 /* How an asked value compares with the offer. 0 always means "whatever you have". */
 enum kind {

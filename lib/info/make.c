@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/info.h"
+#include "info/make.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,10 @@
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "domain/domain.h"
+#include "info/addr.h"
+#include "info/info.h"
+#include "info/mode.h"
+#include "info/nic.h"
 #include "proto/proto.h"
 #include "proto/rawkey.h"
 
@@ -218,8 +222,7 @@ static bool make_keys(struct fi_info *info, const struct mrf_info_query *query)
 static int mr_mode_for(const struct mrf_info_query *query, const struct fid_domain *open)
 {
 	if (open)
-		return mrf_container_of(open, struct mrf_domain, fid)
-			->info->domain_attr->mr_mode;
+		return mrf_container_of(open, struct mrf_domain, fid)->mr_mode;
 	return (int)mrf_info_mode_answer(query);
 }
 
@@ -261,13 +264,13 @@ struct fi_info *mrf_info_make(const struct mrf_info_query *query,
 			      const struct mrf_vnl_path *path,
 			      const struct mrf_info_match *match)
 {
-	struct fi_info *info = fi_allocinfo();
+	struct fi_info *info = mrf_info_dup(NULL);
 
 	if (!info)
 		return NULL;
 	make_attrs(info, query);
 	if (make_names(info, path) && make_addrs(info, path, match) && make_keys(info, query))
 		return info;
-	fi_freeinfo(info);
+	mrf_info_free(info);
 	return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/info.h"
+#include "info/info.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -7,6 +7,8 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include "auth/auth.h"
+#include "base/compiler.h"
+#include "info/nic.h"
 
 /* *to is NULL already and stays so when there is nothing to copy. */
 static bool copy_mem(void **to, const void *from, size_t len)
@@ -81,7 +83,7 @@ static void free_one(struct fi_info *info)
 	free(info);
 }
 
-MRF_EXPORT void fi_freeinfo(struct fi_info *info)
+void mrf_info_free(struct fi_info *info)
 {
 	struct fi_info *next;
 
@@ -178,7 +180,7 @@ static bool dup_nic(struct fi_info *to, const struct fid_nic *from)
 	return to->nic || !from;
 }
 
-MRF_EXPORT struct fi_info *fi_dupinfo(const struct fi_info *info)
+struct fi_info *mrf_info_dup(const struct fi_info *info)
 {
 	struct fi_info *dup;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/mr_symbols.h"
+#include "export/mr_symbols.h"
 #include "base/compiler.h"
 #include "base/log.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/info.h"
+#include "info/mode.h"
 
 #include <stdio.h>
 #include <rdma/fi_domain.h>
@@ -8,7 +8,6 @@
 #include "base/names.h"
 #include "base/env.h"
 #include "contract/limits.h"
-#include "domain/domain.h"
 
 /* --- what the application and the environment say ------------------------------ */
 

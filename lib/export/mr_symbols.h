@@ -6,8 +6,8 @@
  * the names are free. Two structures have the name of a call and are renamed with it:
  * fi_mr_raw_attr and fi_mr_map_raw. Include this before any other public header.
  */
-#ifndef MRF_API_MR_SYMBOLS_H
-#define MRF_API_MR_SYMBOLS_H
+#ifndef MRF_EXPORT_MR_SYMBOLS_H
+#define MRF_EXPORT_MR_SYMBOLS_H
 
 #define fi_close inline_fi_close
 #define fi_mr_bind inline_fi_mr_bind

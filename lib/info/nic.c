@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/info.h"
+#include "info/nic.h"
 
 #include <errno.h>
 #include <stdio.h>

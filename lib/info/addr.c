@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/info.h"
+#include "info/addr.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "base/env.h"
 #include "domain/domain.h"
+#include "info/mode.h"
 
 bool mrf_info_listed(const char *list, const char *name)
 {
@@ -296,7 +297,7 @@ static unsigned match_open_domain(const struct mrf_info_query *query,
 				  const struct mrf_domain *domain,
 				  const struct mrf_vnl_path *path, char *why, size_t len)
 {
-	uint64_t mode = (uint32_t)domain->info->domain_attr->mr_mode;
+	uint64_t mode = (uint32_t)domain->mr_mode;
 	uint64_t offer = mrf_info_mode_answer(query) | query->mr.mr_mode;
 	char addr[64];
 

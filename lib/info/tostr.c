@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * fi_tostr: structures and constants in words. A structure is a table of its fields, a
- * constant a table of base/names; the layout is close to libfabric's, so that scripts
- * that read one read the other.
- */
-#include "base/compiler.h"
-#include "base/names.h"
-#include <rdma/fabric.h>
+#include "info/tostr.h"
+
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include <arpa/inet.h>
@@ -15,6 +9,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/compiler.h"
+#include "base/names.h"
 
 #define TOSTR_BYTES 8192 /* of fi_tostr's own buffer */
 
@@ -474,9 +470,7 @@ static void put_data(struct out *out, enum fi_type type, const void *data)
 	}
 }
 
-/* Returns buf, or NULL without a buffer or without data where data is needed. */
-MRF_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data,
-			    enum fi_type datatype)
+char *mrf_info_tostr_r(char *buf, size_t len, const void *data, enum fi_type datatype)
 {
 	struct out out = { .buf = buf, .len = len };
 
@@ -487,10 +481,9 @@ MRF_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data,
 	return buf;
 }
 
-/* A buffer per thread, so that threads do not overwrite each other's text. */
-MRF_EXPORT char *fi_tostr(const void *data, enum fi_type datatype)
+char *mrf_info_tostr(const void *data, enum fi_type datatype)
 {
 	static _Thread_local char buf[TOSTR_BYTES];
 
-	return fi_tostr_r(buf, sizeof(buf), data, datatype);
+	return mrf_info_tostr_r(buf, sizeof(buf), data, datatype);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/info.h"
+#include "info/get.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,11 @@
 #include "base/log.h"
 #include "base/env.h"
 #include "contract/limits.h"
+#include "info/addr.h"
+#include "info/hints.h"
+#include "info/info.h"
+#include "info/make.h"
+#include "info/mode.h"
 
 static int check_args(const struct mrf_info_query *query, struct fi_info **info)
 {
@@ -46,14 +51,14 @@ static int refuse_memory(void)
 /* Who is there, whether it can be used or not. */
 static int answer_provider(struct fi_info **info)
 {
-	struct fi_info *one = fi_allocinfo();
+	struct fi_info *one = mrf_info_dup(NULL);
 
 	if (!one)
 		return refuse_memory();
 	one->fabric_attr->prov_name = strdup(MRF_PROV_NAME);
 	one->fabric_attr->prov_version = mrf_info_prov_version();
 	if (!one->fabric_attr->prov_name) {
-		fi_freeinfo(one);
+		mrf_info_free(one);
 		return refuse_memory();
 	}
 	*info = one;
@@ -181,7 +186,7 @@ static int answer_query(const struct mrf_info_query *query, struct fi_info **inf
 		tell_mismatches(&answer);
 	free(paths);
 	if (ret) {
-		fi_freeinfo(answer.head);
+		mrf_info_free(answer.head);
 		return ret;
 	}
 	if (!answer.head)
@@ -190,9 +195,8 @@ static int answer_query(const struct mrf_info_query *query, struct fi_info **inf
 	return 0;
 }
 
-MRF_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service,
-			  uint64_t flags, const struct fi_info *hints,
-			  struct fi_info **info)
+int mrf_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
+		 const struct fi_info *hints, struct fi_info **info)
 {
 	struct mrf_info_query query = {
 		.version = version,

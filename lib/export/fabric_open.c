@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fabric.h>
+#include "base/compiler.h"
+#include "domain/domain.h"
+#include "ep/agent.h"
+#include "ep/ep.h"
+
+/* What the layers below leave open: domains open endpoints, and stop their agent. */
+static const struct mrf_domain_up above_domain = {
+	.endpoint = mrf_ep_open,
+	.agent_stop = mrf_agent_stop,
+};
+
+MRF_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+			 void *context)
+{
+	return mrf_fabric_open(attr, &above_domain, fabric, context);
+}

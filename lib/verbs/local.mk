@@ -1,16 +1,27 @@
 libmrfab_internal_la_SOURCES += \
-	lib/verbs/verbs.h \
+	lib/verbs/gate.c \
+	lib/verbs/gate.h \
+	lib/verbs/vagain.c \
+	lib/verbs/vagain.h \
 	lib/verbs/vcm.c \
 	lib/verbs/vcm.h \
 	lib/verbs/vcq.c \
-	lib/verbs/vagain.c \
+	lib/verbs/vcq.h \
+	lib/verbs/vdev.c \
+	lib/verbs/vdev.h \
+	lib/verbs/verbs.h \
+	lib/verbs/verbs_int.h \
 	lib/verbs/vevent.c \
+	lib/verbs/vevent.h \
 	lib/verbs/vloop.c \
 	lib/verbs/vloop.h \
+	lib/verbs/vmr.c \
+	lib/verbs/vmr.h \
 	lib/verbs/vmr_drop.c \
+	lib/verbs/vmr_drop.h \
+	lib/verbs/vnl.c \
+	lib/verbs/vnl.h \
 	lib/verbs/vnode.c \
 	lib/verbs/vnode.h \
 	lib/verbs/vqp.c \
 	lib/verbs/vqp.h
-include lib/verbs/vdev.mk
-include lib/verbs/vnl.mk

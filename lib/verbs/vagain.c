@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Has the device sent anything a second time? The kernel counts that, per device. */
-#include "verbs/verbs.h"
+#include "verbs/vagain.h"
+#include "verbs/vdev.h"
 #include "verbs/vnl.h"
 
 void mrf_vdev_retries(struct mrf_vdev *dev, struct mrf_vdev_retries *now)

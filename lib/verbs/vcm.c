@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "verbs/gate.h"
 #include "verbs/vcm.h"
+#include "verbs/vqp.h"
 #include "verbs/verbs_int.h"
 
 struct mrf_vcm {

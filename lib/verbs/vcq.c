@@ -6,7 +6,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
-#include "verbs/vcm.h"
+#include "verbs/vcq.h"
 #include "verbs/verbs_int.h"
 
 #define POLL_BATCH 16

@@ -23,6 +23,19 @@ struct mrf_vpd {
 	struct ibv_pd *pd;
 };
 
+struct mrf_vconn {
+	struct rdma_cm_id *id; /* its context points back here */
+	struct ibv_qp *qp;     /* id->qp of one that was adopted; else ours alone */
+	void *owner;
+	bool incoming;
+};
+
+struct mrf_vcq {
+	struct ibv_cq *cq;
+	struct ibv_comp_channel *channel; /* does not block */
+	bool deaf; /* it could not be armed the last time; guarded as arming is */
+};
+
 /*
  * -FI_E* of a call that failed with errno: FI_E* below 256 are the system's numbers. A
  * call that failed without a reason is an I/O error, never a success.

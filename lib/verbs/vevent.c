@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a device tells of itself without being asked. */
 #include <poll.h>
 #include <rdma/fi_errno.h>
-#include "verbs/vcm.h"
 #include "verbs/verbs_int.h"
+#include "verbs/vevent.h"
 
 int mrf_vdev_event_fd(const struct mrf_vdev *dev)
 {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
-#include "verbs/vcm.h"
 #include "verbs/verbs_int.h"
 #include "verbs/vloop.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/log.h"
-#include "verbs/verbs.h"
+#include "verbs/vmr_drop.h"
 
 /*
  * It grants nothing to peers, and it ends with the domain's device at the latest: nobody has

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections, second half: the RC queue pair of an rdma_cm id. */
+/* Connections, the RC queue pair of an rdma_cm id. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
 #include "verbs/gate.h"
-#include "verbs/vcm.h"
 #include "verbs/vqp.h"
 #include "verbs/verbs_int.h"
 

@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "verbs/vcm.h"
+#include "verbs/verbs_int.h"
 #include "verbs/vloop.h"
 #include "verbs/vqp.h"
 #include "../fake/fake_verbs.h"

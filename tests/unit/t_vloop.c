@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
-#include "verbs/vcm.h"
+#include "verbs/verbs_int.h"
 #include "verbs/verbs_int.h"
 #include "verbs/vloop.h"
 #include "../fake/fake_loop.h"

@@ -10,7 +10,7 @@
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
 #include "domain/domain_int.h"
-#include "mr/raw.h"
+#include "mr/rawkey.h"
 #include "verbs/vnode.h"
 
 static struct mrf_domain *from_fid(const struct fid *fid)

@@ -9,7 +9,7 @@
 #include "ep/atomic.h"
 #include "ep/peer_int.h"
 #include "mr/desc.h"
-#include "mr/room.h"
+#include "mr/demand/backs.h"
 
 /* --- what an operation carries -------------------------------------------------------- */
 

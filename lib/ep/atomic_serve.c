@@ -22,7 +22,7 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "ep/atomic.h"
-#include "mr/room.h"
+#include "mr/demand/backs.h"
 #include "verbs/vloop.h"
 
 struct mrf_atomic_loop {

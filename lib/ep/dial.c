@@ -12,7 +12,7 @@
 #include "ep/device.h"
 #include "ep/greet.h"
 #include "ep/peer_int.h"
-#include "mr/room.h"
+#include "mr/demand/backs.h"
 
 /* The connection could not be made: whatever waits for it fails. */
 static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)

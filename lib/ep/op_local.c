@@ -10,7 +10,7 @@
 #include "base/page.h"
 #include "base/user.h"
 #include "ep/ep.h"
-#include "mr/room.h"
+#include "mr/demand/backs.h"
 
 /* --- local buffers that the application registered ------------------------------------ */
 

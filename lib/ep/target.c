@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "ep/greet.h"
 #include "ep/target_int.h"
-#include "mr/room.h"
+#include "mr/demand/backs.h"
 
 struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
 {

@@ -8,7 +8,7 @@
 #define MRF_MR_DESC_H
 
 #include "base/iov.h"
-#include "mr/mr_pool.h"
+#include "mr/pool.h"
 
 static inline struct mrf_mr *mrf_desc_chunk(const struct mrf_mr_pool *pool, uint32_t index)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "mr/back.h"
+#include "mr/demand/back.h"
 #include "mr/face.h"
 
 static void push(struct mrf_mr_face **faces, struct mrf_mr_face *face)

@@ -1,44 +1,44 @@
 libmrfab_internal_la_SOURCES += \
-	lib/mr/map.c \
-	lib/mr/map.h \
-	lib/mr/raw.h \
-	lib/mr/back.c \
-	lib/mr/back.h \
+	lib/mr/access.c \
+	lib/mr/attr.c \
+	lib/mr/bind.c \
+	lib/mr/class.c \
+	lib/mr/demand/back.c \
+	lib/mr/demand/back.h \
+	lib/mr/demand/backs.c \
+	lib/mr/demand/backs.h \
+	lib/mr/demand/pin.c \
+	lib/mr/demand/pin.h \
+	lib/mr/demand/reach.c \
+	lib/mr/demand/spans.c \
+	lib/mr/demand/spans.h \
+	lib/mr/demand/unpin.c \
+	lib/mr/desc.h \
+	lib/mr/enable.c \
+	lib/mr/event.c \
 	lib/mr/face.c \
 	lib/mr/face.h \
+	lib/mr/filemem.c \
+	lib/mr/filemem.h \
+	lib/mr/key.c \
+	lib/mr/keyed.c \
+	lib/mr/map.c \
+	lib/mr/map.h \
 	lib/mr/mr.h \
 	lib/mr/mr_int.h \
-	lib/mr/mr.c \
-	lib/mr/mr_access.c \
-	lib/mr/mr_async.c \
-	lib/mr/mr_async.h \
-	lib/mr/mr_attr.c \
-	lib/mr/mr_bind.c \
-	lib/mr/mr_class.c \
-	lib/mr/mr_enable.c \
-	lib/mr/mr_event.c \
-	lib/mr/mr_key.c \
-	lib/mr/mr_keyed.c \
-	lib/mr/mr_locate.c \
-	lib/mr/mr_ops.c \
-	lib/mr/mr_pool.c \
-	lib/mr/mr_pool.h \
-	lib/mr/desc.h \
-	lib/mr/mr_raw.c \
-	lib/mr/mr_reach.c \
-	lib/mr/mr_space.c \
-	lib/mr/mr_state.c \
-	lib/mr/mr_state.h \
-	lib/mr/mr_unpinned.c \
-	lib/mr/mr_why.c \
-	lib/mr/pin.c \
-	lib/mr/pin.h \
-	lib/mr/pmem.c \
-	lib/mr/pmem.h \
-	lib/mr/reach.c \
+	lib/mr/ops.c \
+	lib/mr/pool.c \
+	lib/mr/pool.h \
+	lib/mr/rawkey.c \
+	lib/mr/rawkey.h \
 	lib/mr/refresh.c \
-	lib/mr/room.c \
-	lib/mr/room.h \
-	lib/mr/spans.c \
-	lib/mr/spans.h \
-	lib/mr/unpin.c
+	lib/mr/register.c \
+	lib/mr/seg.c \
+	lib/mr/serve.c \
+	lib/mr/space.c \
+	lib/mr/state.c \
+	lib/mr/state.h \
+	lib/mr/unpinned.c \
+	lib/mr/why.c \
+	lib/mr/worker.c \
+	lib/mr/worker.h

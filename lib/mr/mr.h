@@ -3,7 +3,7 @@
  * Memory regions: the heart of the library, fi_mr(3). A region is one fid_mr and its
  * kernel MRs, with exactly the rights asked for, gone before fi_close returns: one per
  * segment, pinned when it is registered or enabled, or, when the memory need not be there
- * yet, as many as peers have reached so far (mr/back.h).
+ * yet, as many as peers have reached so far (mr/demand/back.h).
  *
  * mr/ never sees a domain or an endpoint, only a struct mrf_mr_space that the domain
  * lends: mode, limits, key space, descriptor table, protection domain. So all of it is
@@ -76,7 +76,7 @@ struct mrf_mr_space {
 	 */
 	void (*dropped)(void *arg);
 	void *dropped_arg;
-	/* Any region that peers may write to counts, if a counter is bound: mr_event.c. */
+	/* Any region that peers may write to counts, if a counter is bound: event.c. */
 	bool events_all;
 	struct mrf_idmap events; /* number -> struct mrf_mr_event; guarded by lock */
 	uint32_t last_event;	 /* number that was given out last */
@@ -119,7 +119,7 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 struct mrf_mr_space *mrf_domain_mr_space(struct fid *domain); /* defined by domain/ */
 extern struct fi_ops_mr mrf_mr_ops;
 
-/* fi_mr_map_raw and fi_mr_unmap_key, each with a line for every error. In mr_raw.c. */
+/* fi_mr_map_raw and fi_mr_unmap_key, each with a line for every error. In rawkey.c. */
 int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr);
 int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key);
 /* -FI_EBUSY after one line while keys are mapped. */
@@ -282,7 +282,7 @@ struct mrf_mr_view {
 	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
 };
 
-/* Pins for single accesses, where nobody tells of changes; see mr/back.h. */
+/* Pins for single accesses, where nobody tells of changes; see mr/demand/back.h. */
 struct mrf_mr_lease {
 	struct mrf_list pins;
 	unsigned npins; /* at most MRF_MR_LEASE_PINS: a peer may not use up all regions */

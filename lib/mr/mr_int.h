@@ -10,7 +10,7 @@
 #include "base/compiler.h"
 #include "base/iov.h"
 #include "mr/mr.h"
-#include "mr/mr_state.h"
+#include "mr/state.h"
 
 #define MRF_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_MR_RIGHTS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | MRF_MR_REMOTE)
@@ -20,7 +20,7 @@
  * looks at it too late finds out instead of reading memory that is somebody else's.
  *
  * It is taken from the pool and written under space->lock. From then on until fi_close
- * nothing changes but its state (mr/mr_state.h) and, once, before it is enabled, its kernel
+ * nothing changes but its state (mr/state.h) and, once, before it is enabled, its kernel
  * regions; the agent reads it under space->lock, through the key.
  *
  * mrf_desc_get reads the second half without a lock. live is the region's descriptor while
@@ -49,7 +49,7 @@ struct mrf_mr {
 		struct mrf_mr_back *back; /* NULL: plain, the kernel regions are its own */
 		struct mrf_mr *next;	  /* in the pool, while closed */
 	};
-	struct mrf_mr_job *job;	    /* NULL: was registered synchronously; mr/mr_async.h */
+	struct mrf_mr_job *job;	    /* NULL: was registered synchronously; mr/worker.h */
 	struct mrf_list bonds;	    /* struct mrf_mr_bond.mine; guarded by space->lock */
 	struct mrf_mr_face *faces;  /* mr/face.h; likewise */
 	struct mrf_mr_group *group; /* held; NULL: the default one */
@@ -119,7 +119,7 @@ static inline int mrf_mr_check(const struct mrf_mr *mr, const char *call)
 
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int mrf_mr_control(struct fid *fid, int command, void *arg);
-/* fi_mr_raw_attr, in mr_raw.c. */
+/* fi_mr_raw_attr, in rawkey.c. */
 int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr);
 
 /* --- mr_bind: endpoints ----------------------------------------------------------- */
@@ -235,7 +235,7 @@ struct mrf_mr_plan {
 	bool at_once;  /* ... but enabled before the call returns */
 	bool demand;   /* pinned on demand */
 	bool event;    /* writes to it are counted */
-	bool pending;  /* made by the worker, see mr/mr_async.h */
+	bool pending;  /* made by the worker, see mr/worker.h */
 	struct mrf_mr_group *group; /* of its authorization key; NULL: the default one */
 };
 

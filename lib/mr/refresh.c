@@ -5,7 +5,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "mr/face.h"
-#include "mr/pin.h"
+#include "mr/demand/pin.h"
 
 static int refuse_wrap(const struct iovec *iov, size_t i)
 {

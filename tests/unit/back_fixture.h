@@ -8,7 +8,7 @@
 
 #include <sys/mman.h>
 #include "base/param.h"
-#include "mr/pin.h"
+#include "mr/demand/pin.h"
 #include "mr_fixture.h"
 
 #define KEY 7

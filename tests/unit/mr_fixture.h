@@ -11,7 +11,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "mr/mr.h"
-#include "mr/mr_pool.h"
+#include "mr/pool.h"
 #include "../fake/fake_verbs.h"
 #include "unit.h"
 

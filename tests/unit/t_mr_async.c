@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Registration that goes on after its call has returned: mr/mr_async.h. */
+/* Registration that goes on after its call has returned: mr/worker.h. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <rdma/fi_eq.h>
 #include "back_fixture.h"
-#include "mr/mr_async.h"
+#include "mr/worker.h"
 #include "obj/cntr.h"
 #include "obj/eq.h"
 

@@ -6,7 +6,7 @@
 #include <sys/vfs.h>
 #include "ep/commit.h"
 #include "ep_fixture.h"
-#include "mr/pmem.h"
+#include "mr/filemem.h"
 
 #define LEN (4 * PAGE)
 

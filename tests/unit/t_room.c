@@ -5,7 +5,7 @@
  */
 #include <sys/wait.h>
 #include <unistd.h>
-#include "mr/room.h"
+#include "mr/demand/backs.h"
 #include "back_fixture.h"
 
 #define SECOND_KEY 8

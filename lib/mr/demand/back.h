@@ -16,13 +16,13 @@
  * Of a region that is faced (mr/face.h) nothing is pinned through its own backing; each
  * face has one with its own pins, and what they have in common is the region's.
  */
-#ifndef MRF_MR_BACK_H
-#define MRF_MR_BACK_H
+#ifndef MRF_MR_DEMAND_BACK_H
+#define MRF_MR_DEMAND_BACK_H
 
 #include <stdatomic.h>
 #include "monitor/monitor.h"
 #include "mr/mr_int.h"
-#include "mr/spans.h"
+#include "mr/demand/spans.h"
 
 /* A run of bytes that are consecutive for peers and in memory. Immutable. */
 struct mrf_extent {
@@ -55,7 +55,7 @@ struct mrf_mr_back {
 /* A space's backings as a whole. */
 struct mrf_mr_backs {
 	struct mrf_mr_space *space;
-	struct mrf_list node; /* mr/room.h */
+	struct mrf_list node; /* mr/demand/backs.h */
 	struct mrf_monitor_client client;
 	atomic_bool monitored; /* client is added */
 	/* guarded by the monitor's lock */

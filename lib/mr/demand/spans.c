@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include "base/compiler.h"
-#include "mr/spans.h"
+#include "mr/demand/spans.h"
 
 static int by_start(const void *a, const void *b)
 {

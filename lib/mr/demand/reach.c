@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/maps.h"
 #include "base/present.h"
-#include "mr/pin.h"
-#include "mr/room.h"
+#include "mr/demand/pin.h"
+#include "mr/demand/backs.h"
 
 /* So often the memory may change while it is being pinned; then it is leased. */
 #define TRIES 8

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "mr/mr_int.h"
-#include "mr/pmem.h"
+#include "mr/filemem.h"
 
 #define TEXT 256
 #define NAME_TEXT 96

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "mr/mr_pool.h"
+#include "mr/pool.h"
 
 #define BIT(n) (1u << (n))
 

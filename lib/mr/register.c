@@ -5,11 +5,11 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "contract/rules.h"
-#include "mr/back.h"
+#include "mr/demand/back.h"
 #include "mr/face.h"
-#include "mr/mr_async.h"
-#include "mr/mr_pool.h"
-#include "mr/room.h"
+#include "mr/worker.h"
+#include "mr/pool.h"
+#include "mr/demand/backs.h"
 
 /* --- closing ---------------------------------------------------------------------- */
 

@@ -11,8 +11,8 @@
  * takes it out, or keeps it from being written. No event speaks of a region that is
  * closed.
  */
-#ifndef MRF_MR_MR_ASYNC_H
-#define MRF_MR_MR_ASYNC_H
+#ifndef MRF_MR_WORKER_H
+#define MRF_MR_WORKER_H
 
 #include "mr/mr_int.h"
 #include "obj/eq.h"

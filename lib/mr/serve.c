@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
-#include "mr/back.h"
+#include "mr/demand/back.h"
 #include "mr/face.h"
-#include "mr/mr_pool.h"
+#include "mr/pool.h"
 
 /* Or of another group than who asks, to whom that must look the same. */
 static enum mrf_mr_status absent(const struct mrf_mr_space *space,

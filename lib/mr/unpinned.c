@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "mr/back.h"
+#include "mr/demand/back.h"
 
 int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
 			unsigned nseg, uint64_t access)

@@ -32,8 +32,8 @@
  *	failed	    -		-	      -		     -		     yes
  *
  * fi_close waits for whatever is being done with the region: pinning for it in another
- * thread, refreshing it. What can be bound where is the mode's affair (mr_bind.c); a
- * counter also to an enabled region that was not created disabled (mr_event.c).
+ * thread, refreshing it. What can be bound where is the mode's affair (bind.c); a
+ * counter also to an enabled region that was not created disabled (event.c).
  *
  * The invariant, whenever space->lock is free (mrf_mr_state_right):
  *
@@ -51,8 +51,8 @@
  * thread that will change the state makes or drops them. A closed region is gone, and
  * its fid of class UNSPEC, when its kernel regions are and nothing else of it is left.
  */
-#ifndef MRF_MR_MR_STATE_H
-#define MRF_MR_MR_STATE_H
+#ifndef MRF_MR_STATE_H
+#define MRF_MR_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,11 +4,11 @@
  * raw keys are: of one segment and complete. Inline, where fi_control finds out which of
  * them it is, because a call would cost as much as a part of their work. They call nothing,
  * so that no register is saved. False: nothing was done, it has to go the long way
- * (mr_raw.c), with or without a fault. That this is the process was checked before, but for
+ * (rawkey.c), with or without a fault. That this is the process was checked before, but for
  * fi_mr_raw_attr.
  */
-#ifndef MRF_MR_RAW_H
-#define MRF_MR_RAW_H
+#ifndef MRF_MR_RAWKEY_H
+#define MRF_MR_RAWKEY_H
 
 #include <string.h>
 #include "mr/map.h"

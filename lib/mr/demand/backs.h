@@ -7,13 +7,13 @@
  *
  * Leased pins do not give way: an access is under way there.
  */
-#ifndef MRF_MR_ROOM_H
-#define MRF_MR_ROOM_H
+#ifndef MRF_MR_DEMAND_BACKS_H
+#define MRF_MR_DEMAND_BACKS_H
 
 #include <stdbool.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
-#include "mr/back.h"
+#include "mr/demand/back.h"
 
 /* No lock held. Between the two, what these keep may have to give way. */
 void mrf_room_enter(struct mrf_mr_backs *backs);

@@ -2,9 +2,9 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "mr/back.h"
+#include "mr/demand/back.h"
 #include "mr/face.h"
-#include "mr/mr_pool.h"
+#include "mr/pool.h"
 
 /* --- fi_mr_enable ----------------------------------------------------------------- */
 

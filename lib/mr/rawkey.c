@@ -8,7 +8,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/face.h"
-#include "mr/raw.h"
+#include "mr/rawkey.h"
 #include "proto/rawkey_one.h"
 
 _Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");

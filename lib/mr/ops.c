@@ -2,7 +2,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
-#include "mr/raw.h"
+#include "mr/rawkey.h"
 
 static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int command,
 							   void *arg)

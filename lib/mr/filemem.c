@@ -13,7 +13,7 @@
 #include "base/maps.h"
 #include "base/page.h"
 #include "mr/face.h"
-#include "mr/pmem.h"
+#include "mr/filemem.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23

@@ -3,8 +3,8 @@
  * Persistent memory: regions with FI_RMA_PMEM, whose bytes are those of a file that is
  * mapped shared, and making what peers wrote there outlive a crash of the machine.
  */
-#ifndef MRF_MR_PMEM_H
-#define MRF_MR_PMEM_H
+#ifndef MRF_MR_FILEMEM_H
+#define MRF_MR_FILEMEM_H
 
 #include "mr/mr.h"
 

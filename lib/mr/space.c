@@ -4,10 +4,10 @@
 #include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/page.h"
-#include "mr/back.h"
+#include "mr/demand/back.h"
 #include "mr/map.h"
-#include "mr/mr_async.h"
-#include "mr/mr_pool.h"
+#include "mr/worker.h"
+#include "mr/pool.h"
 
 static uint64_t random_id(void)
 {

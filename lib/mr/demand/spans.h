@@ -3,8 +3,8 @@
  * Sets of addresses: sorted spans that neither overlap nor touch. Pure; the caller
  * serialises.
  */
-#ifndef MRF_MR_SPANS_H
-#define MRF_MR_SPANS_H
+#ifndef MRF_MR_DEMAND_SPANS_H
+#define MRF_MR_DEMAND_SPANS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
 #include "base/compiler.h"
 #include "base/maps.h"
 #include "mr/face.h"
-#include "mr/pin.h"
-#include "mr/room.h"
+#include "mr/demand/pin.h"
+#include "mr/demand/backs.h"
 
 /* --- all of a space --------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * The pool of a space's regions, and the descriptors that lead to them. Inline, because
  * every registration goes through all of it, and its calls would cost more than its work.
  */
-#ifndef MRF_MR_MR_POOL_H
-#define MRF_MR_MR_POOL_H
+#ifndef MRF_MR_POOL_H
+#define MRF_MR_POOL_H
 
 #include "base/compiler.h"
 #include "mr/mr_int.h"

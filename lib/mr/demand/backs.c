@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/fork.h"
-#include "mr/pin.h"
-#include "mr/room.h"
+#include "mr/demand/pin.h"
+#include "mr/demand/backs.h"
 
 /* Both guarded by the monitor's lock. */
 static struct mrf_list all; /* struct mrf_mr_backs.node */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pins of regions that are pinned on demand: mr/back.h. "Lock" is the monitor's.
+ * Pins of regions that are pinned on demand: mr/demand/back.h. "Lock" is the monitor's.
  */
-#ifndef MRF_MR_PIN_H
-#define MRF_MR_PIN_H
+#ifndef MRF_MR_DEMAND_PIN_H
+#define MRF_MR_DEMAND_PIN_H
 
-#include "mr/back.h"
+#include "mr/demand/back.h"
 
 struct mrf_pin {
 	struct mrf_list node;  /* in back->making, back->pins, back->leased, or nowhere */

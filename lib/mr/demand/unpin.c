@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include "base/compiler.h"
 #include "base/log.h"
-#include "mr/pin.h"
+#include "mr/demand/pin.h"
 
 static struct mrf_pin *pin_at(struct mrf_list *node)
 {

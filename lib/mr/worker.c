@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "mr/back.h"
+#include "mr/demand/back.h"
 #include "mr/face.h"
-#include "mr/mr_async.h"
-#include "mr/mr_pool.h"
+#include "mr/worker.h"
+#include "mr/pool.h"
 
 struct mrf_mr_worker {
 	struct mrf_mr_space *space;

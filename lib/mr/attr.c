@@ -6,7 +6,7 @@
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "mr/mr_int.h"
-#include "mr/pmem.h"
+#include "mr/filemem.h"
 
 _Static_assert(MRF_MR_IOV_LIMIT == MRF_LIMIT_MR_IOV, "what fi_getinfo promises");
 

@@ -18,16 +18,6 @@ static struct mrf_domain *from_fid(const struct fid *fid)
 	return mrf_container_of(fid, struct mrf_domain, fid.fid);
 }
 
-struct mrf_domain *mrf_domain_from_fid(struct fid_domain *fid)
-{
-	return from_fid(&fid->fid);
-}
-
-struct mrf_mr_space *mrf_domain_mr_space(struct fid *fid)
-{
-	return &from_fid(fid)->space;
-}
-
 static void describe(const struct fid *fid, char *buf, size_t len)
 {
 	const struct mrf_domain *domain = from_fid(fid);
@@ -123,7 +113,7 @@ static void init_fid(struct mrf_domain *domain, void *context)
 	domain->fid.fid.context = context;
 	domain->fid.fid.ops = &domain_fid_ops;
 	domain->fid.ops = &mrf_domain_ops;
-	domain->fid.mr = &mrf_mr_ops;
+	domain->fid.mr = &domain->space.ops;
 }
 
 /* The library below does not say which file it could not open. */

@@ -10,6 +10,7 @@
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
+#include "base/compiler.h"
 #include "mr/mr.h"
 #include "obj/av.h"
 #include "obj/obj.h"
@@ -50,6 +51,14 @@ struct mrf_domain {
 int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_up *up,
 		    struct fid_fabric **fabric, void *context);
 
-struct mrf_domain *mrf_domain_from_fid(struct fid_domain *fid);
+static inline struct mrf_domain *mrf_domain_from_fid(struct fid_domain *fid)
+{
+	return mrf_container_of(fid, struct mrf_domain, fid);
+}
+
+static inline struct mrf_mr_space *mrf_domain_mr_space(struct fid *domain)
+{
+	return &mrf_container_of(domain, struct mrf_domain, fid.fid)->space;
+}
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
@@ -179,21 +178,6 @@ static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 			  "fi_close(region %p): is bound to endpoint %s, which has to be "
 			  "closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
 			  (const void *)mr, name);
-}
-
-bool mrf_mr_lets_go(const struct mrf_mr *mr, const char *bound_to)
-{
-	static atomic_bool said;
-
-	if (mrf_rule_strict())
-		return false;
-	if (!atomic_exchange(&said, true))
-		mrf_warn(FI_LOG_MR, 3065,
-			 "fi_close(region %p): is unbound from the %s that it is bound to, which "
-			 "fi_mr(3) wants closed first before API version 2.3 (FI_MRFAB_STRICT=off; "
-			 "said once)",
-			 (const void *)mr, bound_to);
-	return true;
 }
 
 int mrf_mr_bound(struct mrf_mr *mr)

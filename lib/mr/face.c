@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "mr/demand/back.h"
 #include "mr/face.h"
+#include "mr/pins.h"
 
 static void push(struct mrf_mr_face **faces, struct mrf_mr_face *face)
 {

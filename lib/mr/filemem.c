@@ -12,7 +12,6 @@
 #include "base/compiler.h"
 #include "base/maps.h"
 #include "base/page.h"
-#include "mr/face.h"
 #include "mr/filemem.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -128,87 +127,4 @@ int mrf_pmem_flush(uint64_t addr, uint64_t len)
 	if (madvise(start, size, MADV_POPULATE_WRITE))
 		return errno;
 	return msync(start, size, MS_SYNC) ? errno : 0;
-}
-
-/* --- a peer's request ------------------------------------------------------------- */
-
-struct place {
-	uint64_t addr, len;
-};
-
-/* Where the bytes are; the number of places, 0: some are outside. */
-static unsigned find_places(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
-			    struct place *place)
-{
-	bool virt = mr->space->mode & FI_MR_VIRT_ADDR;
-	unsigned n = 0;
-
-	while (len && n < MRF_MR_IOV_LIMIT) {
-		uint64_t offset, got;
-		unsigned seg;
-
-		got = mrf_mr_locate(mr->segs, mr->nseg, virt, addr, len, &seg, &offset);
-		if (!got)
-			return 0;
-		place[n++] = (struct place){ mr->segs[seg].addr + offset, got };
-		addr += got;
-		len -= got;
-	}
-	return len ? 0 : n;
-}
-
-static enum mrf_mr_status enter_locked(struct mrf_mr *mr, const struct mrf_mr_ask *ask,
-				       struct place *place, unsigned *n)
-{
-	if (!mr || !mrf_mr_visible(mr, ask))
-		return MRF_MR_UNKNOWN;
-	if (ask->serial && ask->serial != mr->serial)
-		return MRF_MR_CLOSED;
-	if (!mrf_mr_state_serves(mr->state))
-		return MRF_MR_DISABLED;
-	if (mrf_mr_faced(mr) &&
-	    !(ask->port && mrf_mr_face_of(mr, ask->port->class)))
-		return MRF_MR_NOT_BOUND;
-	*n = find_places(mr, ask->addr, ask->len, place);
-	if (!*n)
-		return MRF_MR_OUTSIDE;
-	/* fi_close waits until this is over. */
-	mr->users++;
-	return MRF_MR_OK;
-}
-
-static int commit(const struct mrf_mr *mr, const struct place *place, unsigned n,
-		  bool flush)
-{
-	unsigned i;
-	int err = 0, lookup;
-
-	if (!(mr->access & FI_RMA_PMEM))
-		return FI_EOPNOTSUPP;
-	for (i = 0; i < n && !err; i++) {
-		if (flush)
-			err = mrf_pmem_flush(place[i].addr, place[i].len);
-		else if (mrf_pmem_why_not(place[i].addr, place[i].len, &lookup))
-			err = lookup ? lookup : FI_EFAULT;
-	}
-	return err;
-}
-
-enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				 bool flush, int *err)
-{
-	struct place place[MRF_MR_IOV_LIMIT];
-	enum mrf_mr_status status;
-	struct mrf_mr *mr;
-	unsigned n = 0;
-
-	mrf_lock_take(&space->lock);
-	mr = mrf_idmap_find(&space->keys, ask->key);
-	status = enter_locked(mr, ask, place, &n);
-	mrf_lock_release(&space->lock);
-	if (status != MRF_MR_OK)
-		return status;
-	*err = commit(mr, place, n, flush);
-	mrf_mr_leave(mr);
-	return MRF_MR_OK;
 }

@@ -68,11 +68,20 @@ int mrf_mr_key_take_own(struct mrf_mr *mr)
 	return mrf_mr_key_take(mr, 0, NULL);
 }
 
+static void remember_closed(struct mrf_mr_space *space, uint64_t key, uint64_t group)
+{
+	struct mrf_mr_closed *slot = &space->closed[space->nclosed % MRF_MR_CLOSED_KEYS];
+
+	slot->key = key;
+	slot->group = group;
+	slot->seq = ++space->nclosed;
+}
+
 void mrf_mr_key_release(struct mrf_mr *mr)
 {
 	if (!mr->keyed)
 		return;
 	mrf_idmap_remove(&mr->space->keys, mr->key);
-	mrf_mr_space_remember_closed(mr->space, mr->key, mrf_mr_group_id(mr->group));
+	remember_closed(mr->space, mr->key, mrf_mr_group_id(mr->group));
 	mr->keyed = false;
 }

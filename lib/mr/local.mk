@@ -3,6 +3,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/attr.c \
 	lib/mr/bind.c \
 	lib/mr/class.c \
+	lib/mr/close.c \
+	lib/mr/close.h \
 	lib/mr/demand/back.c \
 	lib/mr/demand/back.h \
 	lib/mr/demand/backs.c \
@@ -21,17 +23,20 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/filemem.c \
 	lib/mr/filemem.h \
 	lib/mr/key.c \
-	lib/mr/keyed.c \
 	lib/mr/map.c \
 	lib/mr/map.h \
 	lib/mr/mr.h \
 	lib/mr/mr_int.h \
 	lib/mr/ops.c \
+	lib/mr/ops.h \
+	lib/mr/pins.c \
+	lib/mr/pins.h \
 	lib/mr/pool.c \
 	lib/mr/pool.h \
 	lib/mr/rawkey.c \
 	lib/mr/rawkey.h \
 	lib/mr/refresh.c \
+	lib/mr/region.c \
 	lib/mr/register.c \
 	lib/mr/seg.c \
 	lib/mr/serve.c \
@@ -39,6 +44,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/state.c \
 	lib/mr/state.h \
 	lib/mr/unpinned.c \
+	lib/mr/unpinned.h \
 	lib/mr/why.c \
 	lib/mr/worker.c \
 	lib/mr/worker.h

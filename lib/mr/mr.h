@@ -89,6 +89,9 @@ struct mrf_mr_space {
 	uint64_t next_prov_key; /* for provider keys that cannot carry the rkey */
 	uint64_t page_mask;	/* page size - 1; immutable */
 	atomic_uint warned;	/* once-per-domain warnings already given */
+	/* What the domain's fid.mr has to point to: so its calls find the space. Immutable. */
+	struct fi_ops_mr ops;
+	struct fi_ops *region_ops; /* of every region; immutable */
 };
 
 /*
@@ -114,10 +117,6 @@ int mrf_mr_space_busy(struct mrf_mr_space *space);
  */
 int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		    uint64_t flags, struct fid_mr **mr);
-
-/* The three entries of struct fi_ops_mr, for a domain whose ops find space with this. */
-struct mrf_mr_space *mrf_domain_mr_space(struct fid *domain); /* defined by domain/ */
-extern struct fi_ops_mr mrf_mr_ops;
 
 /* fi_mr_map_raw and fi_mr_unmap_key, each with a line for every error. In rawkey.c. */
 int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr);

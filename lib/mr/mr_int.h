@@ -118,7 +118,6 @@ static inline int mrf_mr_check(const struct mrf_mr *mr, const char *call)
 }
 
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
-int mrf_mr_control(struct fid *fid, int command, void *arg);
 /* fi_mr_raw_attr, in rawkey.c. */
 int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr);
 
@@ -178,51 +177,6 @@ int mrf_mr_enable(struct mrf_mr *mr);
 int mrf_mr_make(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_pins *pins,
 		struct mrf_mr_face **faces);
 int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify);
-
-/* --- mr_unpinned: registering what is not pinned, or not yet ----------------------- */
-
-
-/* Is the memory there that the mode says has to be? Logs why not. */
-int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
-			unsigned nseg, uint64_t access);
-/* pins says where; the rest as mrf_mr_register. */
-int mrf_mr_register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
-			     struct fid_mr **out);
-
-/* --- mr_keyed: registering with an authorization key ------------------------------- */
-
-/* As mrf_mr_register_planned, for one that is given a key. */
-int mrf_mr_register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
-			  struct fid_mr **out);
-
-/* --- mr: registering -------------------------------------------------------------- */
-
-/* The rest of mrf_mr_register, after its checks. pins says where. */
-int mrf_mr_register_planned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			    struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
-			    struct fid_mr **out);
-
-/* What the kernel pinned for a registration that is under way. */
-struct mrf_mr_pins {
-	unsigned nseg;
-	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
-	struct mrf_vmr vmr[MRF_MR_IOV_LIMIT];
-};
-
-/* One kernel region for each of the segments, with these enum mrf_right. Logs why not. */
-int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd,
-	       const struct mrf_mr_seg *segs, unsigned nseg, unsigned rights,
-	       struct mrf_mr_pins *pins);
-void mrf_mr_unpin(struct mrf_mr_pins *pins);
-/*
- * Makes the region, with its key, and, unless it is deferred, its descriptor. Logs why not:
- * -FI_ENOKEY, -FI_ENOMEM. Then pins and back are the caller's still.
- */
-int mrf_mr_publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
-		   struct mrf_mr_back *back, struct fid_mr **out);
 
 /* --- mr_attr: arguments ----------------------------------------------------------- */
 
@@ -313,12 +267,6 @@ static inline void mrf_mr_key_show(struct mrf_mr *mr)
 }
 /* Takes it out and remembers it as closed. Harmless without a key. */
 void mrf_mr_key_release(struct mrf_mr *mr);
-
-/* --- mr_space --------------------------------------------------------------------- */
-
-/* The caller holds space->lock. */
-void mrf_mr_space_remember_closed(struct mrf_mr_space *space, uint64_t key,
-				  uint64_t group);
 
 /* --- mr_why: saying why the kernel refused ---------------------------------------- */
 

@@ -2,7 +2,11 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
+#include "mr/close.h"
+#include "mr/ops.h"
 #include "mr/rawkey.h"
+
+/* --- of a region ------------------------------------------------------------------ */
 
 static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int command,
 							   void *arg)
@@ -24,7 +28,7 @@ static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int 
 	}
 }
 
-int mrf_mr_control(struct fid *fid, int command, void *arg)
+static int mr_control(struct fid *fid, int command, void *arg)
 {
 	struct mrf_mr *mr = mrf_mr_from_fid(fid);
 
@@ -33,13 +37,31 @@ int mrf_mr_control(struct fid *fid, int command, void *arg)
 	return control_closely(fid, command, arg);
 }
 
+struct fi_ops mrf_mr_region_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = mrf_mr_close,
+	.bind = mrf_mr_bind,
+	.control = mr_control,
+	.ops_open = mrf_no_ops_open,
+};
+
+/* --- of a domain ------------------------------------------------------------------ */
+
+/* The one whose table the call came by. */
+static struct mrf_mr_space *space_of(struct fid *fid)
+{
+	struct fid_domain *domain = mrf_container_of(fid, struct fid_domain, fid);
+
+	return mrf_container_of(domain->mr, struct mrf_mr_space, ops);
+}
+
 static int reg_attr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
 		    struct fid_mr **mr)
 {
 	if (!fid)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001,
 				  "domain=NULL: must be given");
-	return mrf_mr_register(mrf_domain_mr_space(fid), attr, flags, mr);
+	return mrf_mr_register(space_of(fid), attr, flags, mr);
 }
 
 static int reg_v(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
@@ -68,7 +90,7 @@ static int reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
 	return reg_v(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
 }
 
-struct fi_ops_mr mrf_mr_ops = {
+const struct fi_ops_mr mrf_mr_ops = {
 	.size = sizeof(struct fi_ops_mr),
 	.reg = reg,
 	.regv = reg_v,

@@ -225,3 +225,50 @@ int mrf_mr_back_refresh(struct mrf_mr *mr, const struct iovec *iov, size_t count
 	free(spans.span);
 	return ret;
 }
+
+/* --- fi_mr_refresh ---------------------------------------------------------------- */
+
+static int refuse_list(const struct mrf_mr *mr, const struct iovec *iov, size_t count)
+{
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_MR, 3059,
+		"fi_mr_refresh(region %p): iov=%p, count=%zu: must be ranges, or "
+		"NULL and 0 for the whole region",
+		(const void *)mr, (const void *)iov, count);
+}
+
+static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
+{
+	const struct iovec *iov = modify->attr.mr_iov;
+	size_t count = modify->attr.iov_count;
+
+	if (!mr->back)
+		return mrf_refuse(
+			FI_ENOSYS, FI_LOG_MR, 3045,
+			"fi_mr_refresh(region %p): not offered, FI_MR_MMU_NOTIFY is "
+			"not in force and the region is pinned for good",
+			(void *)mr);
+	if (modify->flags)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3058,
+				  "fi_mr_refresh(region %p): flags=%#llx: must be 0",
+				  (void *)mr, (unsigned long long)modify->flags);
+	if (!iov != !count)
+		return refuse_list(mr, iov, count);
+	return mrf_mr_back_refresh(mr, iov, count);
+}
+
+int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
+{
+	int ret;
+
+	if (!modify)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3520,
+				  "fi_control(region %p, FI_REFRESH): attr=NULL: must be given",
+				  (void *)mr);
+	ret = mrf_mr_enter(mr, MRF_CALL_REFRESH, NULL);
+	if (ret)
+		return ret;
+	ret = refresh(mr, modify);
+	mrf_mr_leave(mr);
+	return ret;
+}

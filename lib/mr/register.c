@@ -7,172 +7,15 @@
 #include "contract/rules.h"
 #include "mr/demand/back.h"
 #include "mr/face.h"
-#include "mr/worker.h"
+#include "mr/pins.h"
 #include "mr/pool.h"
-#include "mr/demand/backs.h"
-
-/* --- closing ---------------------------------------------------------------------- */
+#include "mr/unpinned.h"
+#include "mr/worker.h"
 
 static void hold_domain_locked(struct mrf_mr *mr)
 {
 	mrf_list_add_tail(&mr->held, &mr->space->regions.holds);
 }
-
-/*
- * Lets no peer find the region and no operation use its descriptor any more. Before the
- * kernel regions go: the kernel may hand out their numbers again at once. The domain is
- * held until nothing of the region is left. The caller holds space->lock.
- */
-static MRF_ALWAYS_INLINE void withdraw_locked(struct mrf_mr *mr)
-{
-	mrf_mr_key_release(mr);
-	mrf_mr_set_dead(mr);
-	mrf_mr_move(mr, MRF_STATE_CLOSED);
-}
-
-/*
- * When it returns nobody is inside the region any more. -FI_EBUSY (logged): an endpoint
- * is in the way, nothing changed; or it is closed already.
- */
-static int withdraw(struct mrf_mr *mr)
-{
-	struct mrf_mr_space *space = mr->space;
-	int ret;
-
-	mrf_lock_take(&space->lock);
-	if (mr->state == MRF_STATE_CLOSED)
-		ret = mrf_mr_state_refuse(mr, MRF_STATE_CLOSED, MRF_CALL_CLOSE);
-	else
-		ret = mrf_mr_bound(mr);
-	if (!ret) {
-		withdraw_locked(mr);
-		mrf_mr_job_drop_locked(mr);
-	}
-	mrf_lock_release(&space->lock);
-	if (!ret)
-		mrf_mr_wait_left(mr);
-	return ret;
-}
-
-static MRF_ALWAYS_INLINE int unpin_one(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
-{
-	int ret = mrf_vmr_dereg(vmr);
-
-	if (mrf_likely(!ret))
-		return 0;
-	return mrf_refuse(-ret, FI_LOG_MR, 3030,
-			  "%#llx + %llu bytes: the kernel keeps the region",
-			  (unsigned long long)seg->addr, (unsigned long long)seg->len);
-}
-
-static int unpin(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nseg)
-{
-	int first = 0, ret;
-	unsigned i;
-
-	for (i = 0; i < nseg; i++) {
-		ret = unpin_one(&seg[i], &vmr[i]);
-		first = first ? first : ret;
-	}
-	return first;
-}
-
-/* And frees what the region has allocated, but for what its counters need. */
-static int unpin_all(struct mrf_mr *mr)
-{
-	int ret = mrf_mr_faces_drop(&mr->faces);
-
-	if (!ret && mr->back)
-		ret = mrf_mr_back_close(mr->back);
-	else if (!ret)
-		ret = unpin(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
-	if (ret)
-		return ret;
-	if (mr->nseg > 1)
-		free(mr->segs);
-	if (mr->back) {
-		mrf_mr_back_put(mr->back);
-		mr->back = NULL;
-	}
-	if (mr->job)
-		mrf_mr_job_free(mr);
-	return 0;
-}
-
-/*
- * If the kernel keeps it, the region stays as a failed one and may be closed again. Else this
- * is the end of its hold on the domain, which another thread may be waiting to close: with
- * the lock all use of the space ends.
- */
-static MRF_ALWAYS_INLINE int finish(struct mrf_mr *mr, int ret)
-{
-	struct mrf_mr_space *space = mr->space;
-
-	mrf_debug(FI_LOG_MR, "region %p: closed (%d)", (void *)mr, ret);
-	mrf_lock_take(&space->lock);
-	if (mrf_likely(!ret)) {
-		mr->fid.fid.fclass = FI_CLASS_UNSPEC;
-		mrf_list_del(&mr->held);
-		mrf_mr_pool_put(space->pool, mr);
-	} else {
-		mrf_mr_move(mr, MRF_STATE_FAILED);
-	}
-	mrf_lock_release(&space->lock);
-	return ret;
-}
-
-static int close_unusual(struct mrf_mr *mr)
-{
-	int ret = withdraw(mr);
-
-	if (ret)
-		return ret;
-	ret = unpin_all(mr);
-	if (ret)
-		return finish(mr, ret);
-	if (mr->event)
-		mrf_mr_event_close(mr);
-	/* Last: what comes in late counts only if it comes from one of the group. */
-	mrf_mr_group_put(mr->group);
-	mr->group = NULL;
-	mrf_mr_unbind(mr);
-	return finish(mr, 0);
-}
-
-/* Enabled, nobody inside, one pin, nothing besides. The caller holds space->lock. */
-static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
-{
-	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 &&
-	       !mr->back && !mr->job && !mr->event && !mr->group && !mr->faces &&
-	       mrf_list_empty(&mr->bonds);
-}
-
-static int mr_close(struct fid *fid)
-{
-	struct mrf_mr *mr = mrf_mr_from_fid(fid);
-	struct mrf_mr_space *space = mr->space;
-
-	if (mrf_unlikely(!mrf_fork_ours(space->owner)))
-		return mrf_obj_foreign(fid, space->owner, "fi_close");
-	mrf_lock_take(&space->lock);
-	if (mrf_unlikely(!closes_usually(mr))) {
-		mrf_lock_release(&space->lock);
-		return close_unusual(mr);
-	}
-	withdraw_locked(mr);
-	mrf_lock_release(&space->lock);
-	return finish(mr, unpin_one(&mr->seg, &mr->vmr));
-}
-
-static struct fi_ops mr_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = mr_close,
-	.bind = mrf_mr_bind,
-	.control = mrf_mr_control,
-	.ops_open = mrf_no_ops_open,
-};
-
-/* --- registering ------------------------------------------------------------------ */
 
 static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
 		     struct mrf_mr_seg *seg)
@@ -183,56 +26,6 @@ static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
 	seg->iova = seg->addr;
 	if (!(space->mode & FI_MR_VIRT_ADDR))
 		seg->iova &= space->page_mask;
-}
-
-static MRF_ALWAYS_INLINE int pin_one(const struct mrf_mr_space *space,
-				     struct mrf_vpd *pd, unsigned rights,
-				     struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
-{
-	const void *addr = (const void *)(uintptr_t)seg->addr;
-	int ret = 0;
-
-	if (mrf_likely(seg->len)) {
-		ret = mrf_room_reg(pd, addr, seg->len, seg->iova, rights, vmr);
-		if (mrf_unlikely(ret))
-			return mrf_mr_why(space, addr, seg->len, rights, ret);
-	} else {
-		*vmr = (struct mrf_vmr){ 0 };
-	}
-	seg->rkey = vmr->rkey;
-	seg->lkey = vmr->lkey;
-	return 0;
-}
-
-/* pins->seg says where. */
-static int pin(const struct mrf_mr_space *space, struct mrf_vpd *pd, unsigned rights,
-	       struct mrf_mr_pins *pins)
-{
-	unsigned n;
-	int ret;
-
-	for (n = 0; n < pins->nseg; n++) {
-		ret = pin_one(space, pd, rights, &pins->seg[n], &pins->vmr[n]);
-		if (mrf_unlikely(ret)) {
-			unpin(pins->seg, pins->vmr, n);
-			return ret;
-		}
-	}
-	return 0;
-}
-
-int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd,
-	       const struct mrf_mr_seg *segs, unsigned nseg, unsigned rights,
-	       struct mrf_mr_pins *pins)
-{
-	pins->nseg = nseg;
-	memcpy(pins->seg, segs, nseg * sizeof(*segs));
-	return pin(space, pd, rights, pins);
-}
-
-void mrf_mr_unpin(struct mrf_mr_pins *pins)
-{
-	unpin(pins->seg, pins->vmr, pins->nseg);
 }
 
 /*
@@ -254,7 +47,7 @@ static void plan_segs(const struct mrf_mr_space *space, const struct iovec *iov,
 /* What stays the same however often the pool hands the region out. */
 static void set_up(struct mrf_mr *mr, struct mrf_mr_space *space)
 {
-	mr->fid.fid.ops = &mr_fid_ops;
+	mr->fid.fid.ops = space->region_ops;
 	mr->space = space;
 	mrf_list_init(&mr->bonds);
 	mr->faces = NULL;
@@ -393,13 +186,6 @@ static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
 	return 0;
 }
 
-int mrf_mr_publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
-		   struct mrf_mr_back *back, struct fid_mr **out)
-{
-	return publish(space, attr, plan, pins, back, out);
-}
-
 /* What needs no lock: whether anybody could have this key. */
 static int check_key(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
 {
@@ -430,13 +216,13 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 		return ret;
 	pins.nseg = 1;
 	plan_seg(space, attr->mr_iov, &pins.seg[0]);
-	ret = pin_one(space, space->pd, mrf_mr_access_kernel(space, plan.access), &pins.seg[0],
+	ret = mrf_mr_pin_one(space, space->pd, mrf_mr_access_kernel(space, plan.access), &pins.seg[0],
 		      &pins.vmr[0]);
 	if (mrf_unlikely(ret))
 		return ret;
 	ret = publish(space, attr, &plan, &pins, NULL, out);
 	if (mrf_unlikely(ret))
-		unpin_one(&pins.seg[0], &pins.vmr[0]);
+		mrf_mr_unpin_one(&pins.seg[0], &pins.vmr[0]);
 	return ret;
 }
 
@@ -455,24 +241,108 @@ static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	return 0;
 }
 
-int mrf_mr_register_planned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+static int register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			     struct fid_mr **out)
+{
+	struct mrf_mr_back *back;
+	int ret = mrf_mr_unpinned(space, plan, pins, &back);
+
+	if (ret)
+		return ret;
+	ret = publish(space, attr, plan, pins, back, out);
+	if (ret && back)
+		mrf_mr_back_put(back);
+	return ret;
+}
+
+/* Makes a pending region and leaves the rest to the worker. */
+static int register_async(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			  struct fid_mr **out)
+{
+	struct mrf_mr_job *job = mrf_mr_job_new(plan->deferred);
+	int ret;
+
+	if (!job)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
+	plan->pending = true;
+	ret = register_unpinned(space, attr, plan, pins, out);
+	if (ret)
+		mrf_mr_job_free(space, job);
+	else
+		mrf_mr_job_start(mrf_mr_from_fid(&(*out)->fid), job);
+	return ret;
+}
+
+/* What is left when everything is checked. pins says where. */
+static int register_planned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			    struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
 			    struct fid_mr **out)
 {
 	int ret;
 
 	if (mrf_unlikely(space->worker != NULL))
-		return mrf_mr_register_async(space, attr, plan, pins, out);
+		return register_async(space, attr, plan, pins, out);
 	if (mrf_unlikely(plan->deferred || plan->demand))
-		return mrf_mr_register_unpinned(space, attr, plan, pins, out);
-	ret = pin(space, space->pd, mrf_mr_access_kernel(space, plan->access), pins);
+		return register_unpinned(space, attr, plan, pins, out);
+	ret = mrf_mr_pin_segs(space, space->pd, mrf_mr_access_kernel(space, plan->access), pins);
 	if (mrf_unlikely(ret))
 		return ret;
 	ret = publish(space, attr, plan, pins, NULL, out);
 	if (mrf_unlikely(ret))
-		unpin(pins->seg, pins->vmr, pins->nseg);
+		mrf_mr_unpin_segs(pins->seg, pins->vmr, pins->nseg);
 	return ret;
 }
+
+/* --- with an authorization key ---------------------------------------------------- */
+
+static int find_group(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		      struct mrf_mr_group **group)
+{
+	int ret = mrf_mr_group_get(space, attr->auth_key, attr->auth_key_size, group);
+
+	if (!ret)
+		return 0;
+	return mrf_refuse(-ret, FI_LOG_MR, 3203,
+			  "no memory or no protection domain for another authorization key");
+}
+
+/* It is nobody's yet. */
+static int enable_or_close(struct fid_mr *fid)
+{
+	int ret = mrf_mr_enable(mrf_mr_from_fid(&fid->fid));
+
+	if (ret)
+		fi_close(&fid->fid);
+	return ret;
+}
+
+static int register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
+			  struct fid_mr **out)
+{
+	struct fid_mr *fid = NULL;
+	int ret;
+
+	ret = find_group(space, attr, &plan->group);
+	if (ret)
+		return ret;
+	/* What a region of several protection domains needs is made when it is enabled. */
+	plan->at_once = plan->group && !plan->deferred && !space->worker;
+	plan->deferred |= plan->at_once;
+	ret = register_planned(space, attr, plan, pins, plan->at_once ? &fid : out);
+	if (ret)
+		mrf_mr_group_put(plan->group);
+	if (ret || !plan->at_once)
+		return ret;
+	ret = enable_or_close(fid);
+	if (!ret)
+		*out = fid;
+	return ret;
+}
+
+/* --- the call --------------------------------------------------------------------- */
 
 int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		    uint64_t flags, struct fid_mr **out)
@@ -495,6 +365,6 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	plan_segs(space, attr->mr_iov, &plan, &pins);
 	plan.pending = false;
 	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(space->api_version)))
-		return mrf_mr_register_keyed(space, attr, &plan, &pins, out);
-	return mrf_mr_register_planned(space, attr, &plan, &pins, out);
+		return register_keyed(space, attr, &plan, &pins, out);
+	return register_planned(space, attr, &plan, &pins, out);
 }

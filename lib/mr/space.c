@@ -4,8 +4,9 @@
 #include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/page.h"
-#include "mr/demand/back.h"
+#include "mr/demand/backs.h"
 #include "mr/map.h"
+#include "mr/ops.h"
 #include "mr/worker.h"
 #include "mr/pool.h"
 
@@ -46,6 +47,8 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	int ret;
 
 	space->owner = space->obj->owner;
+	space->ops = mrf_mr_ops;
+	space->region_ops = &mrf_mr_region_ops;
 	space->pool = mrf_mr_pool_new();
 	if (!space->pool)
 		return -FI_ENOMEM;
@@ -105,13 +108,4 @@ int mrf_mr_space_busy(struct mrf_mr_space *space)
 	ret = mrf_obj_busy(&space->regions);
 	mrf_lock_release(&space->lock);
 	return ret;
-}
-
-void mrf_mr_space_remember_closed(struct mrf_mr_space *space, uint64_t key, uint64_t group)
-{
-	struct mrf_mr_closed *slot = &space->closed[space->nclosed % MRF_MR_CLOSED_KEYS];
-
-	slot->key = key;
-	slot->group = group;
-	slot->seq = ++space->nclosed;
 }

@@ -7,29 +7,6 @@
 #include "mr/filemem.h"
 
 #define TEXT 256
-#define NAME_TEXT 96
-
-void mrf_mr_describe(const struct fid *fid, char *buf, size_t len)
-{
-	const struct mrf_mr *mr = mrf_mr_from_fid(fid);
-	int n;
-
-	n = snprintf(buf, len, "%#llx, %llu bytes", (unsigned long long)mr->seg.addr,
-		     (unsigned long long)mr->len);
-	if (n > 0 && (size_t)n < len && (mr->access & MRF_MR_REMOTE))
-		snprintf(buf + n, len - (size_t)n, ", key %#llx",
-			 (unsigned long long)mr->key);
-}
-
-void mrf_mr_name(const struct mrf_mr *mr, char *buf, size_t len)
-{
-	char detail[NAME_TEXT];
-
-	mrf_mr_describe(&mr->fid.fid, detail, sizeof(detail));
-	snprintf(buf, len, "%p (%s)", (const void *)&mr->fid, detail);
-}
-
-/* --- why ---------------------------------------------------------------------------- */
 
 static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 {

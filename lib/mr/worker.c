@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "mr/demand/back.h"
 #include "mr/face.h"
+#include "mr/pins.h"
 #include "mr/worker.h"
 #include "mr/pool.h"
 
@@ -257,20 +258,15 @@ void mrf_mr_space_report_end(struct mrf_mr_space *space)
 	space->worker = NULL;
 }
 
-/* --- registering ------------------------------------------------------------------ */
+/* --- jobs ------------------------------------------------------------------------- */
 
-static int refuse_memory(void)
-{
-	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
-}
-
-static struct mrf_mr_job *job_new(const struct mrf_mr_plan *plan)
+struct mrf_mr_job *mrf_mr_job_new(bool deferred)
 {
 	struct mrf_mr_job *job = calloc(1, sizeof(*job));
 
 	if (!job)
 		return NULL;
-	job->deferred = plan->deferred;
+	job->deferred = deferred;
 	job->event = mrf_eq_event_new();
 	if (job->event)
 		return job;
@@ -278,15 +274,16 @@ static struct mrf_mr_job *job_new(const struct mrf_mr_plan *plan)
 	return NULL;
 }
 
-static void job_free(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
+void mrf_mr_job_free(struct mrf_mr_space *space, struct mrf_mr_job *job)
 {
-	mrf_eq_retract(worker->eq, &job->event);
+	mrf_eq_retract(space->worker->eq, &job->event);
 	free(job);
 }
 
-static void enqueue(struct mrf_mr_worker *worker, struct mrf_mr *mr,
-		    struct mrf_mr_job *job)
+void mrf_mr_job_start(struct mrf_mr *mr, struct mrf_mr_job *job)
 {
+	struct mrf_mr_worker *worker = mr->space->worker;
+
 	mrf_lock_take(&worker->space->lock);
 	mr->job = job;
 	mr->users++;
@@ -297,26 +294,6 @@ static void enqueue(struct mrf_mr_worker *worker, struct mrf_mr *mr,
 	sem_post(&worker->work);
 }
 
-int mrf_mr_register_async(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
-			  struct fid_mr **out)
-{
-	struct mrf_mr_job *job = job_new(plan);
-	int ret;
-
-	if (!job)
-		return refuse_memory();
-	plan->pending = true;
-	ret = mrf_mr_register_unpinned(space, attr, plan, pins, out);
-	if (ret)
-		job_free(space->worker, job);
-	else
-		enqueue(space->worker, mrf_mr_from_fid(&(*out)->fid), job);
-	return ret;
-}
-
-/* --- closing ---------------------------------------------------------------------- */
-
 void mrf_mr_job_drop_locked(struct mrf_mr *mr)
 {
 	if (!mr->job || !mr->job->waits)
@@ -324,10 +301,4 @@ void mrf_mr_job_drop_locked(struct mrf_mr *mr)
 	mrf_list_del(&mr->job->node);
 	mr->job->waits = false;
 	mrf_mr_leave_locked(mr);
-}
-
-void mrf_mr_job_free(struct mrf_mr *mr)
-{
-	job_free(mr->space->worker, mr->job);
-	mr->job = NULL;
 }

@@ -30,20 +30,17 @@ struct mrf_mr_job {
 	struct mrf_eq_event *event; /* see obj/eq.h; NULL once it is read */
 };
 
-/*
- * Makes a pending region and leaves the rest to the worker. pins says where; the rest as
- * mrf_mr_register. space->worker is there.
- */
-int mrf_mr_register_async(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
-			  struct fid_mr **out);
+/* With all that reporting needs, so that no event is lost for want of memory. NULL: no memory. */
+struct mrf_mr_job *mrf_mr_job_new(bool deferred);
+/* Leaves the rest of a pending region to the worker. No lock held; space->worker is there. */
+void mrf_mr_job_start(struct mrf_mr *mr, struct mrf_mr_job *job);
 
 /* Stops the worker, which has nothing to do any more. Harmless without one. */
 void mrf_mr_space_report_end(struct mrf_mr_space *space);
 
 /* The region is closed: nothing that waits is begun. The caller holds space->lock. */
 void mrf_mr_job_drop_locked(struct mrf_mr *mr);
-/* Nobody is inside the region; takes back the event if nobody has read it. */
-void mrf_mr_job_free(struct mrf_mr *mr);
+/* Nobody is inside its region, if it has one; takes back the event if nobody has read it. */
+void mrf_mr_job_free(struct mrf_mr_space *space, struct mrf_mr_job *job);
 
 #endif

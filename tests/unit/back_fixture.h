@@ -8,6 +8,7 @@
 
 #include <sys/mman.h>
 #include "base/param.h"
+#include "mr/demand/backs.h"
 #include "mr/demand/pin.h"
 #include "mr_fixture.h"
 

@@ -54,13 +54,6 @@ unsigned allocs(void)
 	return atomic_load(&nallocs);
 }
 
-struct mrf_mr_space *mrf_domain_mr_space(struct fid *fid)
-{
-	if (fid == &second.domain.fid)
-		return &second.space;
-	return fid == &env.domain.fid ? &env.space : NULL;
-}
-
 static void open_space(struct mr_env *e, uint64_t mode, uint32_t api_version)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET,
@@ -68,7 +61,7 @@ static void open_space(struct mr_env *e, uint64_t mode, uint32_t api_version)
 
 	memset(e, 0, sizeof(*e));
 	e->domain.fid.fclass = FI_CLASS_DOMAIN;
-	e->domain.mr = &mrf_mr_ops;
+	e->domain.mr = &e->space.ops;
 	mrf_obj_init(&e->obj, &e->domain.fid, NULL);
 	ck_assert_int_eq(mrf_vdev_open((struct sockaddr *)&addr, &e->dev), 0);
 	ck_assert_int_eq(mrf_vpd_alloc(e->dev, &e->space.pd), 0);

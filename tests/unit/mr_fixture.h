@@ -26,7 +26,6 @@ struct mr_env {
 	struct mrf_mr_space space;
 };
 
-/* The one that mrf_domain_mr_space finds for any fid of its own. */
 extern struct mr_env env;
 /* Another one, for env_second_*. */
 extern struct mr_env second;

@@ -2,73 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
-#include "base/maps.h"
 #include "mr/face.h"
-#include "mr/demand/pin.h"
-#include "mr/demand/backs.h"
-
-/* --- all of a space --------------------------------------------------------------- */
-
-/*
- * The memory behind a pin is about to change, or has. Called with the monitor's lock held,
- * by or for the thread that changes it: so no memory is given back. One that is being
- * made is found not to be watched any more when it is done.
- */
-static void drop(struct mrf_watch *watch)
-{
-	struct mrf_pin *pin = mrf_container_of(watch, struct mrf_pin, watch);
-
-	if (!mrf_list_empty(&pin->all))
-		mrf_pin_drop(pin);
-}
-
-static void dropped(void *arg)
-{
-	struct mrf_mr_space *space = ((struct mrf_mr_backs *)arg)->space;
-
-	if (space->dropped)
-		space->dropped(space->dropped_arg);
-}
-
-struct mrf_mr_backs *mrf_mr_backs_new(struct mrf_mr_space *space)
-{
-	struct mrf_mr_backs *backs = calloc(1, sizeof(*backs));
-
-	if (!backs)
-		return NULL;
-	backs->space = space;
-	backs->client.drop = drop;
-	backs->client.dropped = dropped;
-	backs->client.arg = backs;
-	mrf_list_init(&backs->pins);
-	mrf_list_init(&backs->dead);
-	mrf_maps_keep();
-	mrf_room_enter(backs);
-	return backs;
-}
-
-void mrf_mr_backs_free(struct mrf_mr_backs *backs)
-{
-	if (!backs)
-		return;
-	mrf_room_leave(backs);
-	mrf_maps_let_go();
-	if (atomic_load(&backs->monitored))
-		mrf_monitor_remove(&backs->client);
-	mrf_pins_reap(backs);
-	free(backs);
-}
-
-bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs)
-{
-	if (mrf_unlikely(
-		    !atomic_load_explicit(&backs->monitored, memory_order_relaxed)) &&
-	    !atomic_exchange(&backs->monitored, true))
-		mrf_monitor_add(&backs->client);
-	return mrf_monitor_usable();
-}
-
-/* --- one -------------------------------------------------------------------------- */
+#include "mr/demand/back.h"
 
 static int by_addr(const void *a, const void *b)
 {
@@ -173,24 +108,4 @@ void mrf_mr_back_put(struct mrf_mr_back *back)
 	mrf_mr_class_put(back->class);
 	free(back->refreshed.span);
 	free(back);
-}
-
-int mrf_mr_back_close(struct mrf_mr_back *back)
-{
-	struct mrf_mr_backs *backs = back->space->backs;
-	struct mrf_list list;
-	int ret, more;
-
-	mrf_list_init(&list);
-	mrf_monitor_lock();
-	back->closed = true;
-	back->clock++;
-	mrf_pins_spoil(back, NULL);
-	mrf_pins_take(back, NULL, &list);
-	mrf_monitor_unlock();
-	ret = mrf_pins_end(backs, &list);
-	more = mrf_pins_end_leased(back, NULL, UINT64_MAX);
-	if (mrf_likely(!ret && !more))
-		return mrf_pins_reap(backs);
-	return ret ? ret : more;
 }

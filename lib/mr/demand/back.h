@@ -52,24 +52,6 @@ struct mrf_mr_back {
 	struct mrf_extent own[];
 };
 
-/* A space's backings as a whole. */
-struct mrf_mr_backs {
-	struct mrf_mr_space *space;
-	struct mrf_list node; /* mr/demand/backs.h */
-	struct mrf_monitor_client client;
-	atomic_bool monitored; /* client is added */
-	/* guarded by the monitor's lock */
-	struct mrf_list pins; /* struct mrf_pin.all: all that is kept */
-	struct mrf_list dead; /* struct mrf_pin.all: to be given back, see reap */
-};
-
-/* NULL: no memory. */
-struct mrf_mr_backs *mrf_mr_backs_new(struct mrf_mr_space *space);
-/* No backing may be left, no lease, no thread that pins. */
-void mrf_mr_backs_free(struct mrf_mr_backs *backs);
-/* Is there somebody who tells of changes? Starts the monitor at the first call. */
-bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs);
-
 /* For segs of a region, with one reference. NULL: no memory. */
 struct mrf_mr_back *mrf_mr_back_new(struct mrf_mr_space *space, unsigned rights,
 				    const struct mrf_mr_seg *segs, unsigned nseg);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include "base/compiler.h"
 #include "base/fork.h"
-#include "mr/demand/pin.h"
+#include "base/maps.h"
 #include "mr/demand/backs.h"
+#include "mr/demand/pin.h"
 
 /* Both guarded by the monitor's lock. */
 static struct mrf_list all; /* struct mrf_mr_backs.node */
 static uint64_t owner;	    /* the process whose they are; else all is void */
 
 /* A child does not know its parent's: what they keep is not for it to end. */
-void mrf_room_enter(struct mrf_mr_backs *backs)
+static void room_enter(struct mrf_mr_backs *backs)
 {
 	mrf_monitor_lock();
 	if (owner != backs->space->owner)
@@ -18,12 +21,75 @@ void mrf_room_enter(struct mrf_mr_backs *backs)
 	mrf_monitor_unlock();
 }
 
-void mrf_room_leave(struct mrf_mr_backs *backs)
+static void room_leave(struct mrf_mr_backs *backs)
 {
 	mrf_monitor_lock();
 	mrf_list_del(&backs->node);
 	mrf_monitor_unlock();
 }
+
+/* --- of a space ------------------------------------------------------------------- */
+
+/*
+ * The memory behind a pin is about to change, or has. Called with the monitor's lock held,
+ * by or for the thread that changes it: so no memory is given back. One that is being
+ * made is found not to be watched any more when it is done.
+ */
+static void drop(struct mrf_watch *watch)
+{
+	struct mrf_pin *pin = mrf_container_of(watch, struct mrf_pin, watch);
+
+	if (!mrf_list_empty(&pin->all))
+		mrf_pin_drop(pin);
+}
+
+static void dropped(void *arg)
+{
+	struct mrf_mr_space *space = ((struct mrf_mr_backs *)arg)->space;
+
+	if (space->dropped)
+		space->dropped(space->dropped_arg);
+}
+
+struct mrf_mr_backs *mrf_mr_backs_new(struct mrf_mr_space *space)
+{
+	struct mrf_mr_backs *backs = calloc(1, sizeof(*backs));
+
+	if (!backs)
+		return NULL;
+	backs->space = space;
+	backs->client.drop = drop;
+	backs->client.dropped = dropped;
+	backs->client.arg = backs;
+	mrf_list_init(&backs->pins);
+	mrf_list_init(&backs->dead);
+	mrf_maps_keep();
+	room_enter(backs);
+	return backs;
+}
+
+void mrf_mr_backs_free(struct mrf_mr_backs *backs)
+{
+	if (!backs)
+		return;
+	room_leave(backs);
+	mrf_maps_let_go();
+	if (atomic_load(&backs->monitored))
+		mrf_monitor_remove(&backs->client);
+	mrf_pins_reap(backs);
+	free(backs);
+}
+
+bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs)
+{
+	if (mrf_unlikely(
+		    !atomic_load_explicit(&backs->monitored, memory_order_relaxed)) &&
+	    !atomic_exchange(&backs->monitored, true))
+		mrf_monitor_add(&backs->client);
+	return mrf_monitor_usable();
+}
+
+/* --- room ------------------------------------------------------------------------- */
 
 /* Lock held. False: there was nothing. */
 static bool give_way(struct mrf_mr_backs *backs)

@@ -5,6 +5,7 @@
 #include "base/maps.h"
 #include "base/page.h"
 #include "mr/face.h"
+#include "mr/demand/backs.h"
 #include "mr/demand/pin.h"
 
 static struct mrf_pin *pin_at(struct mrf_list *node)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include "base/compiler.h"
 #include "base/log.h"
+#include "mr/demand/backs.h"
 #include "mr/demand/pin.h"
 
 static struct mrf_pin *pin_at(struct mrf_list *node)
@@ -215,4 +216,26 @@ void mrf_mr_lease_end(struct mrf_mr_lease *lease)
 		mrf_pins_end(back->space->backs, &list);
 		mrf_mr_back_put(back);
 	}
+}
+
+/* --- all of a region -------------------------------------------------------------- */
+
+int mrf_mr_back_close(struct mrf_mr_back *back)
+{
+	struct mrf_mr_backs *backs = back->space->backs;
+	struct mrf_list list;
+	int ret, more;
+
+	mrf_list_init(&list);
+	mrf_monitor_lock();
+	back->closed = true;
+	back->clock++;
+	mrf_pins_spoil(back, NULL);
+	mrf_pins_take(back, NULL, &list);
+	mrf_monitor_unlock();
+	ret = mrf_pins_end(backs, &list);
+	more = mrf_pins_end_leased(back, NULL, UINT64_MAX);
+	if (mrf_likely(!ret && !more))
+		return mrf_pins_reap(backs);
+	return ret ? ret : more;
 }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/log.h"
+#include "mr/close.h"
+#include "mr/demand/back.h"
+#include "mr/face.h"
+#include "mr/pins.h"
+#include "mr/pool.h"
+#include "mr/worker.h"
+
+/*
+ * Lets no peer find the region and no operation use its descriptor any more. Before the
+ * kernel regions go: the kernel may hand out their numbers again at once. The domain is
+ * held until nothing of the region is left. The caller holds space->lock.
+ */
+static MRF_ALWAYS_INLINE void withdraw_locked(struct mrf_mr *mr)
+{
+	mrf_mr_key_release(mr);
+	mrf_mr_set_dead(mr);
+	mrf_mr_move(mr, MRF_STATE_CLOSED);
+}
+
+/*
+ * When it returns nobody is inside the region any more. -FI_EBUSY (logged): an endpoint
+ * is in the way, nothing changed; or it is closed already.
+ */
+static int withdraw(struct mrf_mr *mr)
+{
+	struct mrf_mr_space *space = mr->space;
+	int ret;
+
+	mrf_lock_take(&space->lock);
+	if (mr->state == MRF_STATE_CLOSED)
+		ret = mrf_mr_state_refuse(mr, MRF_STATE_CLOSED, MRF_CALL_CLOSE);
+	else
+		ret = mrf_mr_bound(mr);
+	if (!ret) {
+		withdraw_locked(mr);
+		mrf_mr_job_drop_locked(mr);
+	}
+	mrf_lock_release(&space->lock);
+	if (!ret)
+		mrf_mr_wait_left(mr);
+	return ret;
+}
+
+/* And frees what the region has allocated, but for what its counters need. */
+static int unpin_all(struct mrf_mr *mr)
+{
+	int ret = mrf_mr_faces_drop(&mr->faces);
+
+	if (!ret && mr->back)
+		ret = mrf_mr_back_close(mr->back);
+	else if (!ret)
+		ret = mrf_mr_unpin_segs(mr->segs, mrf_mr_vmrs(mr), mr->nseg);
+	if (ret)
+		return ret;
+	if (mr->nseg > 1)
+		free(mr->segs);
+	if (mr->back) {
+		mrf_mr_back_put(mr->back);
+		mr->back = NULL;
+	}
+	if (mr->job)
+		mrf_mr_job_free(mr->space, mr->job);
+	mr->job = NULL;
+	return 0;
+}
+
+/*
+ * If the kernel keeps it, the region stays as a failed one and may be closed again. Else this
+ * is the end of its hold on the domain, which another thread may be waiting to close: with
+ * the lock all use of the space ends.
+ */
+static MRF_ALWAYS_INLINE int finish(struct mrf_mr *mr, int ret)
+{
+	struct mrf_mr_space *space = mr->space;
+
+	mrf_debug(FI_LOG_MR, "region %p: closed (%d)", (void *)mr, ret);
+	mrf_lock_take(&space->lock);
+	if (mrf_likely(!ret)) {
+		mr->fid.fid.fclass = FI_CLASS_UNSPEC;
+		mrf_list_del(&mr->held);
+		mrf_mr_pool_put(space->pool, mr);
+	} else {
+		mrf_mr_move(mr, MRF_STATE_FAILED);
+	}
+	mrf_lock_release(&space->lock);
+	return ret;
+}
+
+static int close_unusual(struct mrf_mr *mr)
+{
+	int ret = withdraw(mr);
+
+	if (ret)
+		return ret;
+	ret = unpin_all(mr);
+	if (ret)
+		return finish(mr, ret);
+	if (mr->event)
+		mrf_mr_event_close(mr);
+	/* Last: what comes in late counts only if it comes from one of the group. */
+	mrf_mr_group_put(mr->group);
+	mr->group = NULL;
+	mrf_mr_unbind(mr);
+	return finish(mr, 0);
+}
+
+/* Enabled, nobody inside, one pin, nothing besides. The caller holds space->lock. */
+static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
+{
+	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 &&
+	       !mr->back && !mr->job && !mr->event && !mr->group && !mr->faces &&
+	       mrf_list_empty(&mr->bonds);
+}
+
+int mrf_mr_close(struct fid *fid)
+{
+	struct mrf_mr *mr = mrf_mr_from_fid(fid);
+	struct mrf_mr_space *space = mr->space;
+
+	if (mrf_unlikely(!mrf_fork_ours(space->owner)))
+		return mrf_obj_foreign(fid, space->owner, "fi_close");
+	mrf_lock_take(&space->lock);
+	if (mrf_unlikely(!closes_usually(mr))) {
+		mrf_lock_release(&space->lock);
+		return close_unusual(mr);
+	}
+	withdraw_locked(mr);
+	mrf_lock_release(&space->lock);
+	return finish(mr, mrf_mr_unpin_one(&mr->seg, &mr->vmr));
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pinning for good: the kernel regions of a region's segments, with exactly the rights that
+ * it has. The short ways of registering and closing have one segment, inline.
+ */
+#ifndef MRF_MR_PINS_H
+#define MRF_MR_PINS_H
+
+#include "base/compiler.h"
+#include "base/log.h"
+#include "mr/demand/backs.h"
+#include "mr/mr_int.h"
+
+/* What the kernel pinned for a registration that is under way. */
+struct mrf_mr_pins {
+	unsigned nseg;
+	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
+	struct mrf_vmr vmr[MRF_MR_IOV_LIMIT];
+};
+
+/* One kernel region for each of the segments, with these enum mrf_right. Logs why not. */
+int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd,
+	       const struct mrf_mr_seg *segs, unsigned nseg, unsigned rights,
+	       struct mrf_mr_pins *pins);
+void mrf_mr_unpin(struct mrf_mr_pins *pins);
+/* The same where pins->seg says, with what it has there. */
+int mrf_mr_pin_segs(const struct mrf_mr_space *space, struct mrf_vpd *pd, unsigned rights,
+		    struct mrf_mr_pins *pins);
+/* The first error (logged); what the kernel keeps may be tried again. */
+int mrf_mr_unpin_segs(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nseg);
+/* Is the memory there that the mode says has to be? Logs why not. */
+int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
+			unsigned nseg, uint64_t access);
+
+static MRF_ALWAYS_INLINE int mrf_mr_pin_one(const struct mrf_mr_space *space,
+					    struct mrf_vpd *pd, unsigned rights,
+					    struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
+{
+	const void *addr = (const void *)(uintptr_t)seg->addr;
+	int ret = 0;
+
+	if (mrf_likely(seg->len)) {
+		ret = mrf_room_reg(pd, addr, seg->len, seg->iova, rights, vmr);
+		if (mrf_unlikely(ret))
+			return mrf_mr_why(space, addr, seg->len, rights, ret);
+	} else {
+		*vmr = (struct mrf_vmr){ 0 };
+	}
+	seg->rkey = vmr->rkey;
+	seg->lkey = vmr->lkey;
+	return 0;
+}
+
+static MRF_ALWAYS_INLINE int mrf_mr_unpin_one(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
+{
+	int ret = mrf_vmr_dereg(vmr);
+
+	if (mrf_likely(!ret))
+		return 0;
+	return mrf_refuse(-ret, FI_LOG_MR, 3030,
+			  "%#llx + %llu bytes: the kernel keeps the region",
+			  (unsigned long long)seg->addr, (unsigned long long)seg->len);
+}
+
+#endif

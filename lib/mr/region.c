@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdatomic.h>
+#include <stdio.h>
+#include "base/log.h"
+#include "contract/rules.h"
+#include "mr/mr_int.h"
+
+#define NAME_TEXT 96
+
+void mrf_mr_describe(const struct fid *fid, char *buf, size_t len)
+{
+	const struct mrf_mr *mr = mrf_mr_from_fid(fid);
+	int n;
+
+	n = snprintf(buf, len, "%#llx, %llu bytes", (unsigned long long)mr->seg.addr,
+		     (unsigned long long)mr->len);
+	if (n > 0 && (size_t)n < len && (mr->access & MRF_MR_REMOTE))
+		snprintf(buf + n, len - (size_t)n, ", key %#llx",
+			 (unsigned long long)mr->key);
+}
+
+void mrf_mr_name(const struct mrf_mr *mr, char *buf, size_t len)
+{
+	char detail[NAME_TEXT];
+
+	mrf_mr_describe(&mr->fid.fid, detail, sizeof(detail));
+	snprintf(buf, len, "%p (%s)", (const void *)&mr->fid, detail);
+}
+
+bool mrf_mr_lets_go(const struct mrf_mr *mr, const char *bound_to)
+{
+	static atomic_bool said;
+
+	if (mrf_rule_strict())
+		return false;
+	if (!atomic_exchange(&said, true))
+		mrf_warn(FI_LOG_MR, 3065,
+			 "fi_close(region %p): is unbound from the %s that it is bound to, which "
+			 "fi_mr(3) wants closed first before API version 2.3 (FI_MRFAB_STRICT=off; "
+			 "said once)",
+			 (const void *)mr, bound_to);
+	return true;
+}

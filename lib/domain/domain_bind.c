@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "domain/domain_int.h"
+#include "mr/worker.h"
 #include "obj/eq.h"
 
 static int refuse_kind(const struct fid *fid, const struct fid *bfid)

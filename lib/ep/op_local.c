@@ -11,6 +11,7 @@
 #include "base/user.h"
 #include "ep/ep.h"
 #include "mr/demand/backs.h"
+#include "mr/desc.h"
 
 /* --- local buffers that the application registered ------------------------------------ */
 

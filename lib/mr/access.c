@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/log.h"
-#include "mr/mr_int.h"
+#include "mr/access.h"
+#include "mr/region.h"
+#include "mr/space.h"
 
 /*
  * Applications hand in capabilities along with the rights, often all of fi_info.caps.

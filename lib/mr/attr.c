@@ -5,8 +5,12 @@
 #include "base/log.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
-#include "mr/mr_int.h"
+#include "mr/access.h"
+#include "mr/attr.h"
 #include "mr/filemem.h"
+#include "mr/region.h"
+#include "mr/seg.h"
+#include "mr/space.h"
 
 _Static_assert(MRF_MR_IOV_LIMIT == MRF_LIMIT_MR_IOV, "what fi_getinfo promises");
 

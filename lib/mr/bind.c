@@ -4,7 +4,13 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "contract/rules.h"
+#include "mr/bind.h"
+#include "mr/class.h"
+#include "mr/event.h"
 #include "mr/face.h"
+#include "mr/region.h"
+#include "mr/space.h"
+#include "mr/state.h"
 
 #define NAME_TEXT 128
 

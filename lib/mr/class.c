@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "auth/auth.h"
-#include "mr/face.h"
+#include "mr/class.h"
+#include "mr/space.h"
 
 int mrf_mr_class_new(struct mrf_mr_space *space, struct mrf_mr_class **out)
 {

@@ -3,11 +3,19 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
+#include "mr/bind.h"
+#include "mr/class.h"
 #include "mr/close.h"
 #include "mr/demand/back.h"
+#include "mr/demand/unpin.h"
+#include "mr/event.h"
 #include "mr/face.h"
+#include "mr/key.h"
 #include "mr/pins.h"
 #include "mr/pool.h"
+#include "mr/region.h"
+#include "mr/space.h"
+#include "mr/state.h"
 #include "mr/worker.h"
 
 /*

@@ -10,10 +10,23 @@
 #include "base/iov.h"
 #include "mr/pool.h"
 
-static inline struct mrf_mr *mrf_desc_chunk(const struct mrf_mr_pool *pool, uint32_t index)
-{
-	return atomic_load_explicit(&pool->chunk[index / MRF_MR_CHUNK], memory_order_acquire);
-}
+/*
+ * A descriptor is not a pointer but a slot number with a generation: one that is stale,
+ * foreign or garbage is recognised without touching memory that may be gone. Slots are
+ * copied out without a lock (a sequence number guards them).
+ */
+struct mrf_desc {
+	uint64_t access; /* FI_SEND | FI_RECV | FI_READ | FI_WRITE ... of the region */
+	unsigned nseg;
+	/* With nseg > 1 all of them, valid while the region is open; else NULL. */
+	const struct mrf_mr_seg *segs;
+	/* The first segment. lkey 0: not pinned; right and bounds hold, register as needed. */
+	struct mrf_mr_seg seg;
+};
+
+/* False: not a live descriptor of this space. Lock-free; fast path. */
+bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
+		  struct mrf_desc *out);
 
 /* The region of a descriptor that is live at this moment, or NULL. */
 static inline const struct mrf_mr *mrf_desc_find(const struct mrf_mr_pool *pool,

@@ -2,10 +2,15 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "mr/demand/back.h"
+#include "mr/access.h"
+#include "mr/enable.h"
 #include "mr/face.h"
 #include "mr/pins.h"
 #include "mr/pool.h"
+#include "mr/region.h"
+#include "mr/seg.h"
+#include "mr/space.h"
+#include "mr/state.h"
 
 void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 {

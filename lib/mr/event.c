@@ -9,7 +9,12 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "contract/rules.h"
+#include "mr/bind.h"
+#include "mr/event.h"
 #include "mr/face.h"
+#include "mr/region.h"
+#include "mr/space.h"
+#include "mr/state.h"
 #include "obj/cntr.h"
 
 #define NAME_TEXT 128

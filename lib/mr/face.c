@@ -3,9 +3,15 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "mr/access.h"
+#include "mr/bind.h"
+#include "mr/class.h"
 #include "mr/demand/back.h"
+#include "mr/demand/unpin.h"
 #include "mr/face.h"
 #include "mr/pins.h"
+#include "mr/region.h"
+#include "mr/seg.h"
 
 static void push(struct mrf_mr_face **faces, struct mrf_mr_face *face)
 {

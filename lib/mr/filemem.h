@@ -6,7 +6,7 @@
 #ifndef MRF_MR_FILEMEM_H
 #define MRF_MR_FILEMEM_H
 
-#include "mr/mr.h"
+#include "mr/space.h"
 
 /*
  * Whether all of [addr, addr + len) is mapped shared and for writing from files that are

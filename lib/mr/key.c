@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
-#include "mr/face.h"
+#include "mr/class.h"
+#include "mr/key.h"
+#include "mr/region.h"
+#include "mr/space.h"
 
 uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset)
 {

@@ -1,8 +1,12 @@
 libmrfab_internal_la_SOURCES += \
 	lib/mr/access.c \
+	lib/mr/access.h \
 	lib/mr/attr.c \
+	lib/mr/attr.h \
 	lib/mr/bind.c \
+	lib/mr/bind.h \
 	lib/mr/class.c \
+	lib/mr/class.h \
 	lib/mr/close.c \
 	lib/mr/close.h \
 	lib/mr/demand/back.c \
@@ -12,21 +16,26 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/demand/pin.c \
 	lib/mr/demand/pin.h \
 	lib/mr/demand/reach.c \
+	lib/mr/demand/reach.h \
 	lib/mr/demand/spans.c \
 	lib/mr/demand/spans.h \
 	lib/mr/demand/unpin.c \
+	lib/mr/demand/unpin.h \
+	lib/mr/desc.c \
 	lib/mr/desc.h \
 	lib/mr/enable.c \
+	lib/mr/enable.h \
 	lib/mr/event.c \
+	lib/mr/event.h \
 	lib/mr/face.c \
 	lib/mr/face.h \
 	lib/mr/filemem.c \
 	lib/mr/filemem.h \
 	lib/mr/key.c \
+	lib/mr/key.h \
 	lib/mr/map.c \
 	lib/mr/map.h \
 	lib/mr/mr.h \
-	lib/mr/mr_int.h \
 	lib/mr/ops.c \
 	lib/mr/ops.h \
 	lib/mr/pins.c \
@@ -36,15 +45,22 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/rawkey.c \
 	lib/mr/rawkey.h \
 	lib/mr/refresh.c \
+	lib/mr/refresh.h \
 	lib/mr/region.c \
+	lib/mr/region.h \
 	lib/mr/register.c \
+	lib/mr/register.h \
 	lib/mr/seg.c \
+	lib/mr/seg.h \
 	lib/mr/serve.c \
+	lib/mr/serve.h \
 	lib/mr/space.c \
+	lib/mr/space.h \
 	lib/mr/state.c \
 	lib/mr/state.h \
 	lib/mr/unpinned.c \
 	lib/mr/unpinned.h \
 	lib/mr/why.c \
+	lib/mr/why.h \
 	lib/mr/worker.c \
 	lib/mr/worker.h

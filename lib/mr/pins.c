@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
+#include "mr/access.h"
 #include "mr/pins.h"
+#include "mr/seg.h"
+#include "mr/space.h"
 
 int mrf_mr_unpin_segs(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nseg)
 {

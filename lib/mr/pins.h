@@ -9,7 +9,8 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "mr/demand/backs.h"
-#include "mr/mr_int.h"
+#include "mr/region.h"
+#include "mr/why.h"
 
 /* What the kernel pinned for a registration that is under way. */
 struct mrf_mr_pins {

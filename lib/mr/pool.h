@@ -7,7 +7,7 @@
 #define MRF_MR_POOL_H
 
 #include "base/compiler.h"
-#include "mr/mr_int.h"
+#include "mr/region.h"
 
 /*
  * A descriptor: tag in bits 63..48, generation in 47..22, index of the region in 21..0.
@@ -45,6 +45,11 @@ struct mrf_mr_pool *mrf_mr_pool_new(void); /* NULL: no memory */
 void mrf_mr_pool_free(struct mrf_mr_pool *pool);
 /* A region that was never used. NULL: no memory. The caller holds space->lock. */
 struct mrf_mr *mrf_mr_pool_extend(struct mrf_mr_pool *pool);
+
+static inline struct mrf_mr *mrf_desc_chunk(const struct mrf_mr_pool *pool, uint32_t index)
+{
+	return atomic_load_explicit(&pool->chunk[index / MRF_MR_CHUNK], memory_order_acquire);
+}
 
 /* A region that is not live. NULL: no memory. The caller holds space->lock. */
 static inline struct mrf_mr *mrf_mr_pool_get(struct mrf_mr_pool *pool)

@@ -8,7 +8,12 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/face.h"
+#include "mr/map.h"
 #include "mr/rawkey.h"
+#include "mr/region.h"
+#include "mr/seg.h"
+#include "mr/space.h"
+#include "mr/state.h"
 #include "proto/rawkey_one.h"
 
 _Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");

@@ -12,7 +12,7 @@
 
 #include <string.h>
 #include "mr/map.h"
-#include "mr/mr_int.h"
+#include "mr/region.h"
 #include "proto/rawkey_one.h"
 
 /* --- fi_mr_raw_attr --------------------------------------------------------------- */
@@ -90,5 +90,16 @@ static MRF_ALWAYS_INLINE bool mrf_mr_unmap_usually(const struct mrf_mr_space *sp
 {
 	return mrf_likely(key) && mrf_map_remove_short(space->map, *key);
 }
+
+/* --- the long ways ---------------------------------------------------------------- */
+
+/* fi_mr_map_raw and fi_mr_unmap_key, each with a line for every error. */
+int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr);
+int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key);
+/* -FI_EBUSY after one line while keys are mapped. */
+int mrf_mr_space_mapped(struct mrf_mr_space *space);
+
+/* fi_mr_raw_attr. */
+int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr);
 
 #endif

@@ -4,8 +4,15 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
+#include "mr/demand/back.h"
+#include "mr/demand/spans.h"
+#include "mr/demand/unpin.h"
 #include "mr/face.h"
-#include "mr/demand/pin.h"
+#include "mr/refresh.h"
+#include "mr/region.h"
+#include "mr/seg.h"
+#include "mr/space.h"
+#include "mr/state.h"
 
 static int refuse_wrap(const struct iovec *iov, size_t i)
 {
@@ -208,7 +215,11 @@ static int finish(struct mrf_mr_space *space, const struct mrf_spans *spans,
 	return first;
 }
 
-int mrf_mr_back_refresh(struct mrf_mr *mr, const struct iovec *iov, size_t count)
+/*
+ * Of an enabled region that has a backing. -FI_EINVAL and -FI_ENOMEM (logged): nothing changed;
+ * or the error of a kernel that keeps a region. No lock held.
+ */
+static int renew_ranges(struct mrf_mr *mr, const struct iovec *iov, size_t count)
 {
 	struct mrf_spans spans = { 0 };
 	struct mrf_list list;
@@ -254,7 +265,7 @@ static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 				  (void *)mr, (unsigned long long)modify->flags);
 	if (!iov != !count)
 		return refuse_list(mr, iov, count);
-	return mrf_mr_back_refresh(mr, iov, count);
+	return renew_ranges(mr, iov, count);
 }
 
 int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include "base/log.h"
 #include "contract/rules.h"
-#include "mr/mr_int.h"
+#include "mr/region.h"
 
 #define NAME_TEXT 96
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/compiler.h"
-#include "mr/mr.h"
+#include "mr/seg.h"
 
 /*
  * Bytes of [offset, offset + len) that a segment of size bytes serves; 0: none,

@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "mr/class.h"
 #include "mr/demand/back.h"
+#include "mr/demand/reach.h"
+#include "mr/demand/unpin.h"
+#include "mr/event.h"
 #include "mr/face.h"
 #include "mr/filemem.h"
-#include "mr/pool.h"
+#include "mr/region.h"
+#include "mr/seg.h"
+#include "mr/serve.h"
+#include "mr/space.h"
+#include "mr/state.h"
+
+/* The group of who asks. */
+static const struct mrf_mr_group *mrf_mr_asker(const struct mrf_mr_ask *ask)
+{
+	return ask->port ? ask->port->group : NULL;
+}
+
+/* Else the region is not there, whatever state it is in. */
+static bool mrf_mr_visible(const struct mrf_mr *mr, const struct mrf_mr_ask *ask)
+{
+	return mr->group == mrf_mr_asker(ask);
+}
 
 /* Or of another group than who asks, to whom that must look the same. */
 static enum mrf_mr_status absent(const struct mrf_mr_space *space,

@@ -7,8 +7,10 @@
 #include "mr/demand/backs.h"
 #include "mr/map.h"
 #include "mr/ops.h"
-#include "mr/worker.h"
 #include "mr/pool.h"
+#include "mr/region.h"
+#include "mr/space.h"
+#include "mr/worker.h"
 
 static uint64_t random_id(void)
 {

@@ -6,6 +6,9 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/pool.h"
+#include "mr/region.h"
+#include "mr/space.h"
+#include "mr/state.h"
 
 #define BIT(n) (1u << (n))
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "mr/access.h"
+#include "mr/attr.h"
 #include "mr/demand/back.h"
 #include "mr/pins.h"
+#include "mr/refresh.h"
+#include "mr/space.h"
 #include "mr/unpinned.h"
 
 /* What holds the pins that peers will need. NULL: no memory. */

@@ -2,7 +2,7 @@
 #ifndef MRF_MR_UNPINNED_H
 #define MRF_MR_UNPINNED_H
 
-#include "mr/mr_int.h"
+#include "mr/region.h"
 
 /*
  * What a region needs that is not pinned, or not yet: pins, which says where, gets no kernel

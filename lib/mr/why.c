@@ -3,8 +3,11 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/page.h"
-#include "mr/mr_int.h"
+#include "mr/access.h"
+#include "mr/demand/unpin.h"
 #include "mr/filemem.h"
+#include "mr/space.h"
+#include "mr/why.h"
 
 #define TEXT 256
 

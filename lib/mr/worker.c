@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "mr/demand/back.h"
+#include "mr/enable.h"
 #include "mr/face.h"
+#include "mr/key.h"
 #include "mr/pins.h"
+#include "mr/region.h"
+#include "mr/space.h"
+#include "mr/state.h"
 #include "mr/worker.h"
-#include "mr/pool.h"
 
 struct mrf_mr_worker {
 	struct mrf_mr_space *space;

@@ -14,7 +14,7 @@
 #ifndef MRF_MR_WORKER_H
 #define MRF_MR_WORKER_H
 
-#include "mr/mr_int.h"
+#include "mr/region.h"
 #include "obj/eq.h"
 
 /*
@@ -35,6 +35,12 @@ struct mrf_mr_job *mrf_mr_job_new(bool deferred);
 /* Leaves the rest of a pending region to the worker. No lock held; space->worker is there. */
 void mrf_mr_job_start(struct mrf_mr *mr, struct mrf_mr_job *job);
 
+/*
+ * From now on regions are registered by a thread, and eq tells when it is done (FI_REG_MR).
+ * Once; eq outlives the space. -FI_EOPBADSTATE: there are regions; -FI_ENOMEM; -FI_EAGAIN:
+ * no more threads. Not logged.
+ */
+int mrf_mr_space_report_to(struct mrf_mr_space *space, struct mrf_eq *eq);
 /* Stops the worker, which has nothing to do any more. Harmless without one. */
 void mrf_mr_space_report_end(struct mrf_mr_space *space);
 

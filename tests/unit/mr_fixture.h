@@ -10,6 +10,7 @@
 #include <check.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
+#include "mr/desc.h"
 #include "mr/mr.h"
 #include "mr/pool.h"
 #include "../fake/fake_verbs.h"

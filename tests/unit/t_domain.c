@@ -14,6 +14,7 @@
 #include "auth/auth.h"
 #include "contract/limits.h"
 #include "domain/domain.h"
+#include "mr/desc.h"
 #include "proto/rawkey.h"
 #include "obj/cq.h"
 #include "verbs/vnl.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which segment serves an access: packed offsets and virtual addresses. */
-#include "mr/mr.h"
+#include "mr/seg.h"
 #include "unit.h"
 
 static const struct mrf_mr_seg one[] = { { .addr = 0x10123, .len = 100 } };

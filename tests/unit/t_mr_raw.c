@@ -2,7 +2,8 @@
 /* fi_mr_raw_attr, fi_mr_map_raw, fi_mr_unmap_key: what regions tell, what is taken. */
 #include <pthread.h>
 #include "mr/map.h"
-#include "mr/mr_int.h"
+#include "mr/rawkey.h"
+#include "mr/region.h"
 #include "proto/rawkey_one.h"
 #include "mr_fixture.h"
 

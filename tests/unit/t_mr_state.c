@@ -2,6 +2,7 @@
 /* Every state of a region and every call on it: mr/state.h. */
 #include <pthread.h>
 #include <semaphore.h>
+#include "mr/worker.h"
 #include "back_fixture.h"
 #include "obj/eq.h"
 

@@ -2,8 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
-#include "mr/face.h"
+#include "mr/class.h"
 #include "mr/demand/back.h"
+#include "mr/seg.h"
+#include "mr/space.h"
 
 static int by_addr(const void *a, const void *b)
 {

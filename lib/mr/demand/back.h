@@ -21,7 +21,7 @@
 
 #include <stdatomic.h>
 #include "monitor/monitor.h"
-#include "mr/mr_int.h"
+#include "mr/region.h"
 #include "mr/demand/spans.h"
 
 /* A run of bytes that are consecutive for peers and in memory. Immutable. */
@@ -61,26 +61,5 @@ struct mrf_mr_back *mrf_mr_back_face(struct mrf_mr_back *master,
 void mrf_mr_back_get(struct mrf_mr_back *back);
 /* space->lock not held. */
 void mrf_mr_back_put(struct mrf_mr_back *back);
-
-/*
- * Unpins everything and lets nothing be pinned any more. No lock held. On failure (the
- * kernel keeps a region; logged) what is left may be tried again.
- */
-int mrf_mr_back_close(struct mrf_mr_back *back);
-
-/*
- * Of a new one with notify: all of its memory is there, so that none has to be refreshed before
- * it changes. -FI_ENOMEM.
- */
-int mrf_mr_back_present(struct mrf_mr_back *back);
-/*
- * fi_mr_refresh of an enabled region that has a backing. -FI_EINVAL and -FI_ENOMEM
- * (logged): nothing changed; or the error of a kernel that keeps a region. No lock held.
- */
-int mrf_mr_back_refresh(struct mrf_mr *mr, const struct iovec *iov, size_t count);
-
-/* Fills in what an answer says of a range: status, once, segments. No lock held. */
-void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
-		       struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
 #endif

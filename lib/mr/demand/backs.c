@@ -5,6 +5,8 @@
 #include "base/maps.h"
 #include "mr/demand/backs.h"
 #include "mr/demand/pin.h"
+#include "mr/demand/unpin.h"
+#include "mr/space.h"
 
 /* Both guarded by the monitor's lock. */
 static struct mrf_list all; /* struct mrf_mr_backs.node */

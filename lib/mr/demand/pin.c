@@ -4,9 +4,13 @@
 #include "base/compiler.h"
 #include "base/maps.h"
 #include "base/page.h"
-#include "mr/face.h"
+#include "mr/class.h"
+#include "mr/demand/back.h"
 #include "mr/demand/backs.h"
 #include "mr/demand/pin.h"
+#include "mr/demand/spans.h"
+#include "mr/demand/unpin.h"
+#include "mr/space.h"
 
 static struct mrf_pin *pin_at(struct mrf_list *node)
 {

@@ -6,6 +6,7 @@
 #define MRF_MR_DEMAND_PIN_H
 
 #include "mr/demand/back.h"
+#include "mr/demand/unpin.h"
 
 struct mrf_pin {
 	struct mrf_list node;  /* in back->making, back->pins, back->leased, or nowhere */
@@ -64,35 +65,5 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
 
 /* The kept pin that has this byte, or NULL. Lock held. */
 struct mrf_pin *mrf_pin_find(const struct mrf_mr_back *back, uint64_t pos);
-
-/* --- taking away ------------------------------------------------------------------ */
-
-/* The pins being made there (NULL: anywhere) are of no use any more. Lock held. */
-void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where);
-/*
- * Takes from the region the kept pins that have an address in these spans (NULL: all)
- * into list, for mrf_pins_end. Lock held.
- */
-void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
-		   struct mrf_list *list);
-/*
- * A kept pin (or all of them) goes to backs->dead, its kernel MR at once; nothing is freed. Lock
- * held. False: there was none.
- */
-void mrf_pin_drop(struct mrf_pin *pin);
-bool mrf_pins_drop_all(struct mrf_mr_backs *backs);
-/*
- * Unpins and frees. What the kernel keeps (logged; the first error is returned) goes to
- * backs->dead. No lock held.
- */
-int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list);
-/* Unpins leased pins older than clock; the rest as mrf_pins_end. No lock held. */
-int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
-			uint64_t clock);
-/*
- * Tries again what the kernel kept, frees what was dropped. No lock held. Cheap when
- * there is nothing. The first error.
- */
-int mrf_pins_reap(struct mrf_mr_backs *backs);
 
 #endif

@@ -5,8 +5,16 @@
 #include "base/log.h"
 #include "base/maps.h"
 #include "base/present.h"
-#include "mr/demand/pin.h"
+#include "mr/access.h"
+#include "mr/demand/back.h"
 #include "mr/demand/backs.h"
+#include "mr/demand/pin.h"
+#include "mr/demand/reach.h"
+#include "mr/demand/spans.h"
+#include "mr/demand/unpin.h"
+#include "mr/seg.h"
+#include "mr/serve.h"
+#include "mr/why.h"
 
 /* So often the memory may change while it is being pinned; then it is leased. */
 #define TRIES 8

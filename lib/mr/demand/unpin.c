@@ -2,8 +2,11 @@
 #include <stdlib.h>
 #include "base/compiler.h"
 #include "base/log.h"
+#include "mr/demand/back.h"
 #include "mr/demand/backs.h"
 #include "mr/demand/pin.h"
+#include "mr/demand/spans.h"
+#include "mr/demand/unpin.h"
 
 static struct mrf_pin *pin_at(struct mrf_list *node)
 {

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rights: FI_* and what the kernel needs for them. */
+#ifndef MRF_MR_ACCESS_H
+#define MRF_MR_ACCESS_H
+
+#include "mr/space.h"
+
+/* Bits of access that are no rights but let pass, and those that are neither. */
+uint64_t mrf_mr_access_tolerated(uint64_t access);
+uint64_t mrf_mr_access_unknown(uint64_t access);
+
+/* enum mrf_right bits for which the memory has to be writable. */
+#define MRF_RIGHTS_WRITE \
+	(MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC)
+
+/* enum mrf_right bits: exactly what the kernel needs for these FI_* rights. */
+static inline unsigned mrf_mr_access_kernel(const struct mrf_mr_space *space,
+					    uint64_t access)
+{
+	unsigned rights = 0;
+
+	/* The device reads for FI_SEND and FI_WRITE, which needs no right at all. */
+	if (access & (FI_RECV | FI_READ))
+		rights |= MRF_RIGHT_LOCAL_WRITE;
+	if (access & FI_REMOTE_READ)
+		rights |= MRF_RIGHT_REMOTE_READ;
+	if (access & FI_REMOTE_WRITE)
+		rights |= space->write_rights;
+	return rights;
+}
+
+/* Says once per domain that no right was asked for, or capabilities were. */
+void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The arguments of a registration. */
+#ifndef MRF_MR_ATTR_H
+#define MRF_MR_ATTR_H
+
+#include "base/iov.h"
+#include "mr/region.h"
+
+/* What is left of an attribute structure that is in order. */
+struct mrf_mr_plan {
+	uint64_t access;
+	uint64_t len;
+	unsigned nseg; /* segments with bytes in them; 1 when there are no bytes */
+	bool deferred; /* created disabled */
+	bool at_once;  /* ... but enabled before the call returns */
+	bool demand;   /* pinned on demand */
+	bool event;    /* writes to it are counted */
+	bool pending;  /* made by the worker, see mr/worker.h */
+	struct mrf_mr_group *group; /* of its authorization key; NULL: the default one */
+};
+
+/*
+ * Everything that can be said about a registration without looking at the memory or the
+ * key space. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOSYS, each with its line.
+ */
+int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		      uint64_t flags, struct mrf_mr_plan *plan);
+
+/*
+ * True for what nearly every registration is: pinned at once, one segment with bytes, rights
+ * and nothing else. mrf_mr_attr_check and mrf_mr_access_warn would find nothing to say about
+ * it.
+ */
+static inline bool mrf_mr_attr_usual(const struct mrf_mr_space *space,
+				     const struct fi_mr_attr *attr, uint64_t flags)
+{
+	const struct iovec *iov = attr->mr_iov;
+
+	return space->plain && !(flags | attr->offset | attr->auth_key_size) && iov &&
+	       attr->iov_count == 1 && iov->iov_len && attr->access &&
+	       !(attr->access & ~MRF_MR_RIGHTS) &&
+	       mrf_range_ok((uintptr_t)iov->iov_base, iov->iov_len);
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef MRF_MR_DEMAND_REACH_H
+#define MRF_MR_DEMAND_REACH_H
+
+#include "mr/serve.h"
+
+struct mrf_mr_back;
+
+/* Fills in what an answer says of a range: status, once, segments. No lock held. */
+void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
+		       struct mrf_mr_lease *lease, struct mrf_mr_view *view);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef MRF_MR_REGISTER_H
+#define MRF_MR_REGISTER_H
+
+#include <rdma/fi_domain.h>
+
+struct mrf_mr_space;
+
+/*
+ * fi_mr_reg, fi_mr_regv and fi_mr_regattr end here. Checks every argument (errno and one
+ * line each), registers, reserves the key, writes *mr on success only.
+ */
+int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		    uint64_t flags, struct fid_mr **mr);
+
+#endif

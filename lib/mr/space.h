@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a domain lends: mode, limits, key space, descriptors, protection domain. */
+#ifndef MRF_MR_SPACE_H
+#define MRF_MR_SPACE_H
+
+#include <stdatomic.h>
+#include <rdma/fi_domain.h>
+#include "base/idmap.h"
+#include "base/list.h"
+#include "base/lock.h"
+#include "obj/obj.h"
+#include "verbs/verbs.h"
+
+#define MRF_MR_CLOSED_KEYS 1024 /* closed keys that the space remembers, for messages */
+
+struct mrf_mr_closed {
+	uint64_t key;
+	uint64_t seq; /* 0: free slot; otherwise the ordinal number of the close */
+	uint64_t group; /* whom it is no secret to: struct mrf_mr_group.id, or 0 */
+};
+
+struct mrf_mr_space {
+	struct mrf_obj *obj;	   /* the domain */
+	struct fid_domain *domain; /* for fi_mr's that ask */
+	struct mrf_vdev *vdev;
+	struct mrf_vpd *pd;
+	struct mrf_auth *auth; /* the authorization key of who says none; NULL: no key */
+	uint64_t owner;	      /* obj's: the process that may use all this; base/fork.h */
+	uint64_t id;	      /* random, never 0: tells this space's raw keys from others' */
+	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
+	bool atomics; /* the domain has FI_ATOMIC: remote write implies remote atomics */
+	unsigned write_rights; /* enum mrf_right that go with FI_REMOTE_WRITE */
+	bool plain; /* regions without flags are pinned and enabled from the start */
+	uint32_t api_version; /* what the application asked for in fi_getinfo */
+	size_t max_mr;	      /* the device's limit, for messages; 0: unknown */
+	struct mrf_lock lock; /* rank MR */
+	/*
+	 * Every region's hold on the domain. Apart from obj's, so that registering
+	 * takes one lock and not two: regions.holds (struct mrf_mr.held) is guarded by
+	 * the lock above, not by its own.
+	 */
+	struct mrf_obj regions;
+	struct mrf_idmap keys;	  /* key -> struct mrf_mr; regions with a remote right */
+	struct mrf_mr_pool *pool;     /* regions, open and closed */
+	struct mrf_mr_closed *closed; /* ring of the last closed keys */
+	uint64_t nclosed;
+	uint64_t next_serial; /* of registrations; never 0, never used twice */
+	struct mrf_map *map;  /* raw keys of peers that the application mapped: mr/map.h */
+	struct mrf_list waiters; /* mr_state's: threads that close; guarded by lock */
+	struct mrf_list ports; /* struct mrf_mr_port.node; guarded by lock */
+	struct mrf_mr_worker *worker; /* mr_async's; NULL: registration is synchronous */
+	struct mrf_list groups; /* struct mrf_mr_group.node: mr/face.h; guarded by lock */
+	uint64_t last_group;
+	struct mrf_mr_backs *backs; /* of regions pinned on demand; NULL: has none */
+	/*
+	 * What peers were told of regions that are pinned on demand holds no longer: tell
+	 * them. Set by ep/ when the agent starts (NULL before and after), with the
+	 * monitor's lock held; called by any thread, the monitor's too, with that lock
+	 * held: must not block, allocate, free, or take a lock that others hold while they
+	 * do.
+	 */
+	void (*dropped)(void *arg);
+	void *dropped_arg;
+	/* Any region that peers may write to counts, if a counter is bound: event.c. */
+	bool events_all;
+	struct mrf_idmap events; /* number -> struct mrf_mr_event; guarded by lock */
+	uint32_t last_event;	 /* number that was given out last */
+	/*
+	 * Counts all that peers have done so far. Set by ep/ when the agent starts (NULL
+	 * before and after), under lock; called by the application's threads with no lock held.
+	 */
+	void (*settle)(void *arg);
+	void *settle_arg;
+	uint64_t next_prov_key; /* for provider keys that cannot carry the rkey */
+	uint64_t page_mask;	/* page size - 1; immutable */
+	atomic_uint warned;	/* once-per-domain warnings already given */
+	/* What the domain's fid.mr has to point to: so its calls find the space. Immutable. */
+	struct fi_ops_mr ops;
+	struct fi_ops *region_ops; /* of every region; immutable */
+};
+
+/*
+ * obj (initialised), domain, vdev, pd, auth, mode, atomics, api_version, max_mr and events_all
+ * are set by the caller, the rest here. -FI_ENOMEM.
+ */
+int mrf_mr_space_init(struct mrf_mr_space *space);
+/* No region may be left. */
+void mrf_mr_space_fini(struct mrf_mr_space *space);
+
+/* As mrf_obj_busy, for the regions that hold the domain. */
+int mrf_mr_space_busy(struct mrf_mr_space *space);
+
+#endif

@@ -18,7 +18,7 @@
 #define MRF_EP_ATOMIC_H
 
 #include "atomic/atomic.h"
-#include "ep/msg.h"
+#include "ep/rpc.h"
 
 /* Bytes of elements in one request: operands and comparands fit its body. */
 #define MRF_ATOMIC_REQUEST(family) ((family) == MRF_ATOMIC_COMPARE ? 192u : 384u)
@@ -66,7 +66,7 @@ struct mrf_atomic_req {
 	bool silent;
 };
 
-extern const struct mrf_msg mrf_atomic_msg;
+extern const struct mrf_rpc mrf_atomic_rpc;
 
 /* All checks of the arguments but those of descriptors; one line for each refusal. */
 int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req);
@@ -79,7 +79,7 @@ void mrf_atomic_cells_free(struct mrf_ep *ep);
 
 /*
  * Posts what comes next of op: one native element, or a request. -FI_EAGAIN: once what is in
- * flight of it is back; else as mrf_msg_post.
+ * flight of it is back; else as mrf_rpc_post.
  */
 int mrf_atomic_post(struct mrf_peer *peer, struct mrf_op *op);
 /*

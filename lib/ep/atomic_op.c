@@ -95,7 +95,7 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_r
 	mrf_op_reset(op);
 	mrf_list_init(&op->node);
 	op->kind = MRF_OP_ATOMIC;
-	op->msg = &mrf_atomic_msg;
+	op->rpc = &mrf_atomic_rpc;
 	op->comp_flags = comp_flags(req);
 	op->atomic.family = (uint8_t)req->family;
 	op->atomic.datatype = (uint8_t)req->datatype;
@@ -352,7 +352,7 @@ int mrf_atomic_post(struct mrf_peer *peer, struct mrf_op *op)
 		return -FI_ENOKEY;
 	well = lies_well(op, addr, len);
 	/* Behind requests, nothing is posted that may be refused. */
-	if (well ? mrf_msg_awaited(peer->conn) : awaits_count(op))
+	if (well ? mrf_rpc_awaited(peer->conn) : awaits_count(op))
 		return -FI_EAGAIN;
 	if (well && !window_full(op))
 		return post_native(peer, op, rkey, addr);
@@ -360,10 +360,10 @@ int mrf_atomic_post(struct mrf_peer *peer, struct mrf_op *op)
 	if (op->inflight)
 		return -FI_EAGAIN;
 	mrf_atomic_collect(peer->ep, op);
-	return well ? post_native(peer, op, rkey, addr) : mrf_msg_post(peer, op);
+	return well ? post_native(peer, op, rkey, addr) : mrf_rpc_post(peer, op);
 }
 
-/* --- messages ------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------- */
 
 /* The remote buffer that byte `from` is in. */
 static int rma_at(const struct mrf_op *op, uint64_t from)
@@ -421,7 +421,7 @@ static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 	return true;
 }
 
-const struct mrf_msg mrf_atomic_msg = { MRF_MSG_ATOMIC, fill_request, take_reply, NULL };
+const struct mrf_rpc mrf_atomic_rpc = { MRF_MSG_ATOMIC, fill_request, take_reply, NULL };
 
 /* --- the end -------------------------------------------------------------------------- */
 

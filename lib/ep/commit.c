@@ -57,21 +57,21 @@ static void explain_flush(const struct mrf_op *op, const struct mrf_reply *reply
 		    "persistent: %s", op->rma[0].key, mrf_errtext(err));
 }
 
-static void begin_again(struct mrf_op *op, enum mrf_op_kind kind, const struct mrf_msg *msg)
+static void begin_again(struct mrf_op *op, enum mrf_op_kind kind, const struct mrf_rpc *rpc)
 {
 	op->kind = kind;
-	op->msg = msg;
+	op->rpc = rpc;
 	op->pos = op->acked = 0;
 	op->resolved = false;
 }
 
-static const struct mrf_msg check = { MRF_MSG_FLUSH, fill_check, NULL, explain_check };
-static const struct mrf_msg flush = { MRF_MSG_FLUSH, fill_flush, NULL, explain_flush };
+static const struct mrf_rpc check = { MRF_MSG_FLUSH, fill_check, NULL, explain_check };
+static const struct mrf_rpc flush = { MRF_MSG_FLUSH, fill_flush, NULL, explain_flush };
 
 void mrf_commit_begin(struct mrf_op *op)
 {
 	op->commit = true;
-	begin_again(op, MRF_OP_MSG, &check);
+	begin_again(op, MRF_OP_RPC, &check);
 }
 
 void mrf_commit_checked(struct mrf_op *op)
@@ -83,14 +83,14 @@ void mrf_commit_written(struct mrf_peer *peer, struct mrf_op *op)
 {
 	op->commit = false;
 	op->refused = 0;
-	begin_again(op, MRF_OP_MSG, &flush);
+	begin_again(op, MRF_OP_RPC, &flush);
 	op->queued = true;
 	mrf_list_add_head(&op->node, &peer->queue);
 }
 
 bool mrf_commit_is_written(const struct mrf_op *op)
 {
-	return op->kind == MRF_OP_MSG && op->msg == &flush;
+	return op->kind == MRF_OP_RPC && op->rpc == &flush;
 }
 
 /* --- the target --------------------------------------------------------------------------- */

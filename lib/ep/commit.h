@@ -11,7 +11,7 @@
 #ifndef MRF_EP_COMMIT_H
 #define MRF_EP_COMMIT_H
 
-#include "ep/msg.h"
+#include "ep/rpc.h"
 
 /* what of a request of type FLUSH */
 #define MRF_FLUSH_CHECK 0

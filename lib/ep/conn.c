@@ -12,7 +12,7 @@
 #include "ep/denied.h"
 #include "ep/device.h"
 #include "ep/greet.h"
-#include "ep/msg.h"
+#include "ep/rpc.h"
 #include "ep/peer_int.h"
 
 void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms)
@@ -99,7 +99,7 @@ void mrf_conn_unanswered(struct mrf_conn *conn)
 			   "its machine is there, but its process has not answered for "
 			   "FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
 	mrf_ask_unwant(peer);
-	if (!mrf_msg_awaited(conn))
+	if (!mrf_rpc_awaited(conn))
 		return;
 	conn->cause = MRF_WC_TIMEOUT;
 	on_gone(conn);
@@ -136,7 +136,7 @@ static void take_down(struct mrf_peer *peer)
 		mrf_agent_watch(peer);
 		return;
 	}
-	mrf_msg_lost(conn);
+	mrf_rpc_lost(conn);
 	mrf_conn_destroy(conn);
 	mrf_peer_rewind(peer);
 	if (denied)
@@ -216,7 +216,7 @@ static bool take_message(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 		return true;
 	case MRF_MSG_REPLY:
 		peer->conn->heard = mrf_now_ms();
-		return !mrf_msg_replied(peer, msg, len);
+		return !mrf_rpc_replied(peer, msg, len);
 	default:
 		if (mrf_answer_decode(msg, len, &answer))
 			return false;

@@ -24,8 +24,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep_calls.c \
 	lib/ep/greet.c \
 	lib/ep/greet.h \
-	lib/ep/msg.c \
-	lib/ep/msg.h \
 	lib/ep/none.c \
 	lib/ep/none.h \
 	lib/ep/op.c \
@@ -41,6 +39,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/request.c \
 	lib/ep/resolve.c \
 	lib/ep/rma.c \
+	lib/ep/rpc.c \
+	lib/ep/rpc.h \
 	lib/ep/short.c \
 	lib/ep/short.h \
 	lib/ep/target.c \

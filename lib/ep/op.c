@@ -48,7 +48,7 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_req *req
 	mrf_op_reset(op);
 	mrf_list_init(&op->node);
 	op->kind = req->kind;
-	op->msg = req->msg;
+	op->rpc = req->rpc;
 	op->comp_flags = FI_RMA | (req->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;

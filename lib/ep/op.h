@@ -22,13 +22,13 @@
 #define MRF_OP_SGE 16 /* local pieces of one operation */
 
 struct mrf_ep;
-struct mrf_msg;
+struct mrf_rpc;
 struct mrf_peer;
 
 enum mrf_op_kind {
 	MRF_OP_READ,
 	MRF_OP_WRITE,
-	MRF_OP_MSG,   /* the peer's agent does it: msg.h */
+	MRF_OP_RPC,   /* the peer's agent does it: rpc.h */
 	MRF_OP_ATOMIC /* the device or the peer's agent: atomic.h */
 };
 
@@ -86,7 +86,7 @@ struct mrf_op {
 	uint64_t comp_flags;	/* of its completion; FI_READ: counts as one */
 	struct mrf_op_atomic atomic;
 	void *context;
-	const struct mrf_msg *msg; /* how the agent is asked for it */
+	const struct mrf_rpc *rpc; /* how the agent is asked for it */
 	void *bounce;		/* local == BOUNCE or COPY: the slot or the copy */
 	struct mrf_vmr *temp;	/* local == TEMP or COPY: ntemp registrations */
 	int ntemp;
@@ -118,7 +118,7 @@ static inline void mrf_op_reset(struct mrf_op *op)
 /* What a data transfer call asks for, from any fi_ops_rma entry. */
 struct mrf_req {
 	enum mrf_op_kind kind;
-	const struct mrf_msg *msg; /* of kind MSG */
+	const struct mrf_rpc *rpc; /* of kind RPC */
 	const struct iovec *iov;
 	void **desc; /* NULL, or one per iov */
 	size_t count;

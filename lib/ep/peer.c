@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "ep/atomic.h"
 #include "ep/commit.h"
-#include "ep/msg.h"
+#include "ep/rpc.h"
 #include "ep/peer_int.h"
 
 /* --- the ring of what is in flight -------------------------------------------------------- */
@@ -121,13 +121,13 @@ static void wait_for_completions(struct mrf_peer *peer)
 /* Only completions make room; without any to come there will be none. */
 static bool is_full(const struct mrf_peer *peer, int ret)
 {
-	return ret == -FI_EAGAIN && (in_flight(peer->conn) || mrf_msg_awaited(peer->conn));
+	return ret == -FI_EAGAIN && (in_flight(peer->conn) || mrf_rpc_awaited(peer->conn));
 }
 
 void mrf_peer_no_post(struct mrf_peer *peer, struct mrf_op *op, int ret)
 {
 	mrf_op_leave(op);
-	mrf_msg_disown(peer->conn, op);
+	mrf_rpc_disown(peer->conn, op);
 	if (op->inflight)
 		op->fatal = MRF_WC_OTHER;
 	else
@@ -147,8 +147,8 @@ static int post_next(struct mrf_peer *peer, struct mrf_op *op)
 	switch (op->kind) {
 	case MRF_OP_ATOMIC:
 		return mrf_atomic_post(peer, op);
-	case MRF_OP_MSG:
-		return mrf_msg_post(peer, op);
+	case MRF_OP_RPC:
+		return mrf_rpc_post(peer, op);
 	default:
 		return post_piece(peer, op);
 	}
@@ -166,7 +166,7 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 			mrf_peer_await_room(peer);
 			return -FI_EAGAIN;
 		}
-		if (!mrf_msg_lets(peer->conn, op))
+		if (!mrf_rpc_lets(peer->conn, op))
 			return -FI_EAGAIN;
 		ret = post_next(peer, op);
 		if (mrf_likely(!ret))
@@ -179,7 +179,7 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 			mrf_peer_no_post(peer, op, ret);
 			return 0;
 		}
-		if (!mrf_msg_awaited(peer->conn))
+		if (!mrf_rpc_awaited(peer->conn))
 			wait_for_completions(peer);
 		return -FI_EAGAIN;
 	}
@@ -194,10 +194,10 @@ static bool step(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why;
 
-	if (!mrf_msg_lets(peer->conn, op))
+	if (!mrf_rpc_lets(peer->conn, op))
 		return false;
 	if ((op->fence && !op->pos &&
-	     (in_flight(peer->conn) || mrf_msg_awaited(peer->conn))) ||
+	     (in_flight(peer->conn) || mrf_rpc_awaited(peer->conn))) ||
 	    (!op->resolved && (op->inflight || op->awaiting))) {
 		wait_for_completions(peer);
 		return false;
@@ -273,7 +273,7 @@ void mrf_peer_advance(struct mrf_peer *peer)
 			       (node = next_of(peer)) &&
 			       step(peer, mrf_list_entry(node, struct mrf_op, node)))
 				;
-		} while (mrf_unlikely(mrf_msg_awaited(peer->conn)) && !mrf_msg_flush(peer));
+		} while (mrf_unlikely(mrf_rpc_awaited(peer->conn)) && !mrf_rpc_flush(peer));
 		if (mrf_unlikely(peer->state != MRF_PEER_READY))
 			return;
 		if (!mrf_list_empty(&peer->queue))
@@ -330,7 +330,7 @@ static __attribute__((noinline)) void failed(struct mrf_conn *conn, struct mrf_o
 					     const struct mrf_wc *wc)
 {
 	mrf_conn_failed(conn, op, wc);
-	mrf_msg_sent(conn, conn->head - 1, wc);
+	mrf_rpc_sent(conn, conn->head - 1, wc);
 }
 
 void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)

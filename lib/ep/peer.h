@@ -73,7 +73,7 @@ struct mrf_posted {
 	uint64_t len;
 };
 
-/* A request to the peer's agent that has no reply yet: msg.h. */
+/* A request to the peer's agent that has no reply yet: rpc.h. */
 struct mrf_awaited {
 	struct mrf_op *op; /* NULL: it has failed meanwhile */
 	uint64_t cookie;

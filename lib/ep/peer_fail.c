@@ -287,7 +287,7 @@ static void fail_waiting(struct mrf_peer *peer, struct mrf_op *op, int err, int 
 {
 	char more[MRF_ERR_TEXT];
 
-	if (!op->acked || op->kind == MRF_OP_READ || op->kind == MRF_OP_MSG) {
+	if (!op->acked || op->kind == MRF_OP_READ || op->kind == MRF_OP_RPC) {
 		mrf_op_fail(peer->ep, op, err, code, text);
 		return;
 	}

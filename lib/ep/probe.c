@@ -7,7 +7,7 @@
  */
 #include "base/clock.h"
 #include "base/param.h"
-#include "ep/msg.h"
+#include "ep/rpc.h"
 #include "ep/peer_int.h"
 
 #define PROBE_MS 1000
@@ -44,7 +44,7 @@ void mrf_probe(struct mrf_conn *conn)
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
 
-	conn->probed = mrf_msg_awaited(conn) || peer->asks;
+	conn->probed = mrf_rpc_awaited(conn) || peer->asks;
 	if (!conn->probed)
 		return;
 	mrf_conn_set_deadline(conn, PROBE_MS);

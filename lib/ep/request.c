@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages to the agent, the target's half: who carries out which request. */
+/* Requests to the agent, the target's half: who carries out which request. */
 #include "ep/atomic.h"
 #include "ep/commit.h"
 

@@ -29,7 +29,7 @@ check_PROGRAMS += \
 	tests/unit/t_fuzz_proto \
 	tests/unit/t_keyed \
 	tests/unit/t_local \
-	tests/unit/t_msg \
+	tests/unit/t_rpc \
 	tests/unit/t_once \
 	tests/unit/t_silent \
 	tests/unit/t_path_faults \
@@ -68,8 +68,8 @@ tests_unit_t_event_SOURCES = tests/unit/t_event.c $(EP_FIXTURE)
 tests_unit_t_event_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_local_SOURCES = tests/unit/t_local.c $(EP_FIXTURE)
 tests_unit_t_local_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
-tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_rpc_SOURCES = tests/unit/t_rpc.c $(EP_FIXTURE)
+tests_unit_t_rpc_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_silent_SOURCES = tests/unit/t_silent.c $(EP_FIXTURE)
 tests_unit_t_silent_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_once_SOURCES = tests/unit/t_once.c $(EP_FIXTURE)

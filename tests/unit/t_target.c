@@ -6,7 +6,7 @@
  */
 #include "contract/limits.h"
 #include "ep/commit.h"
-#include "ep/msg.h"
+#include "ep/rpc.h"
 #include "raw.h"
 
 #define OWN_TYPE 13 /* of requests that tests serve in their own way */

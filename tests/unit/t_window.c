@@ -4,7 +4,7 @@
  * whichever of them is refused, done in part or lost.
  */
 #include "base/log.h"
-#include "ep/msg.h"
+#include "ep/rpc.h"
 #include "ep/target_int.h"
 #include "ep_fixture.h"
 
@@ -61,7 +61,7 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len,
 	return len;
 }
 
-static const struct mrf_msg message = { TYPE, fill_request, NULL, NULL };
+static const struct mrf_rpc message = { TYPE, fill_request, NULL, NULL };
 
 static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 {
@@ -108,8 +108,8 @@ static void send_len(size_t at, size_t len, uint64_t flags)
 {
 	struct iovec iov = { p.src + at, len };
 	struct fi_rma_iov rma = { p.base + at, len, p.key };
-	struct mrf_req req = { .kind = MRF_OP_MSG,
-			       .msg = &message,
+	struct mrf_req req = { .kind = MRF_OP_RPC,
+			       .rpc = &message,
 			       .iov = &iov,
 			       .count = 1,
 			       .rma = &rma,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages to a peer's agent, the initiator's half. */
+/* Requests to a peer's agent, the initiator's half. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <rdma/fi_errno.h>
@@ -20,21 +20,21 @@ static bool is_full(const struct mrf_window *window)
 	return window->last - window->first == MRF_REQUESTS;
 }
 
-bool mrf_msg_lets(const struct mrf_conn *conn, const struct mrf_op *op)
+bool mrf_rpc_lets(const struct mrf_conn *conn, const struct mrf_op *op)
 {
 	const struct mrf_window *window = &conn->window;
 	const struct mrf_op *first = window->awaited[window->first % MRF_REQUESTS].op;
 
-	if (!mrf_msg_awaited(conn))
+	if (!mrf_rpc_awaited(conn))
 		return true;
 	/* A write that is to be persistent is a request, the write and another request. */
 	if (op->commit || (first && first->commit))
 		return false;
-	return (op->kind == MRF_OP_ATOMIC || op->kind == MRF_OP_MSG) && !window->stopped &&
+	return (op->kind == MRF_OP_ATOMIC || op->kind == MRF_OP_RPC) && !window->stopped &&
 	       !is_full(window);
 }
 
-void mrf_msg_disown(struct mrf_conn *conn, struct mrf_op *op)
+void mrf_rpc_disown(struct mrf_conn *conn, struct mrf_op *op)
 {
 	struct mrf_window *window = &conn->window;
 	unsigned i;
@@ -93,18 +93,18 @@ static bool fits(const struct mrf_window *window, const struct mrf_request *requ
 		window->reply_len + MRF_PROTO_REPLY_HEAD + request->len <= MRF_PROTO_MAX_REPLY);
 }
 
-int mrf_msg_post(struct mrf_peer *peer, struct mrf_op *op)
+int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_window *window = &peer->conn->window;
 	uint8_t body[MRF_PROTO_REQUEST_BODY];
-	struct mrf_request request = { .type = op->msg->type,
+	struct mrf_request request = { .type = op->rpc->type,
 				       .cookie = ++peer->ep->clock,
 				       .turn = window->turn,
 				       .body = body };
 
 	if (!mrf_resolve_request(op, op->pos, &request))
 		return -FI_ENOKEY;
-	request.len = op->msg->fill(op, request.len, &request, body);
+	request.len = op->rpc->fill(op, request.len, &request, body);
 	if (!fits(window, &request))
 		return -FI_EAGAIN;
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
@@ -153,7 +153,7 @@ static void was_sent(struct mrf_conn *conn)
 	mrf_conn_probe(conn);
 }
 
-bool mrf_msg_flush(struct mrf_peer *peer)
+bool mrf_rpc_flush(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
 	struct mrf_sge sge = { .addr = (uintptr_t)conn->outgoing,
@@ -188,7 +188,7 @@ static bool certainly_unseen(const struct mrf_conn *conn, const struct mrf_wc *w
 	return wc->status == MRF_WC_FLUSHED && mrf_conn_stopped_there(conn);
 }
 
-void mrf_msg_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
+void mrf_rpc_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
 {
 	struct mrf_window *window = &conn->window;
 	unsigned i;
@@ -217,13 +217,13 @@ static void lost(struct mrf_conn *conn, struct mrf_op *op)
 	mrf_peer_op_fatal(conn->peer, op);
 }
 
-void mrf_msg_lost(struct mrf_conn *conn)
+void mrf_rpc_lost(struct mrf_conn *conn)
 {
 	struct mrf_window *window = &conn->window;
 	bool told = conn->cause == MRF_WC_TIMEOUT || conn->cause == MRF_WC_DENIED;
 
 	disperse(conn->peer);
-	while (mrf_msg_awaited(conn)) {
+	while (mrf_rpc_awaited(conn)) {
 		bool unseen = awaited_at(window, window->first)->unseen;
 		struct mrf_op *op = take_first(window);
 
@@ -242,14 +242,14 @@ static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_repl
 	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
 	struct mrf_why why;
 
-	if (op->msg->explain)
-		op->msg->explain(op, reply, &why);
+	if (op->rpc->explain)
+		op->rpc->explain(op, reply, &why);
 	else
 		mrf_why_set(&why, err, 4240,
 			    "key 0x%" PRIx64 ": the peer could not do it: %s%s",
 			    op->rma[0].key, mrf_errtext(err),
 			    err == FI_EIO ? " (it may or may not have been done)" : "");
-	mrf_msg_disown(peer->conn, op);
+	mrf_rpc_disown(peer->conn, op);
 	mrf_op_leave(op);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
@@ -310,8 +310,8 @@ static bool belongs(struct mrf_window *window, const struct mrf_reply *reply)
 
 static bool take(struct mrf_op *op, const struct mrf_reply *reply)
 {
-	return !op || reply->status == MRF_REPLY_TURN || !op->msg->take ||
-	       op->msg->take(op, reply);
+	return !op || reply->status == MRF_REPLY_TURN || !op->rpc->take ||
+	       op->rpc->take(op, reply);
 }
 
 static int replied(struct mrf_peer *peer, const struct mrf_reply *reply)
@@ -327,11 +327,11 @@ static int replied(struct mrf_peer *peer, const struct mrf_reply *reply)
 	op = take_first(window);
 	if (op)
 		conclude(peer, op, reply);
-	window->stopped &= mrf_msg_awaited(peer->conn);
+	window->stopped &= mrf_rpc_awaited(peer->conn);
 	return 0;
 }
 
-int mrf_msg_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len)
+int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 {
 	struct mrf_reply reply;
 	size_t one;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages: operations, or parts of them, that the peer's agent does because RDMA has no
- * opcode for them. A message is done when its reply has come, not when it was delivered.
+ * Remote procedure calls: operations, or parts of them, that the peer's agent does because RDMA
+ * has no opcode for them. One is done when its reply has come, not when it was delivered.
  *
  * One message is on the way per connection. What is asked for meanwhile gathers, and goes out as the
  * next one when all replies are there: many requests, one message, one wake-up of the peer.
@@ -12,14 +12,14 @@
  * gone: then the operations fail, for nobody knows whether they were done. Requests that were
  * flushed behind a refused access have not been seen and go out again. All of it: ep->lock held.
  */
-#ifndef MRF_EP_MSG_H
-#define MRF_EP_MSG_H
+#ifndef MRF_EP_RPC_H
+#define MRF_EP_RPC_H
 
 #include "ep/peer.h"
 #include "proto/request.h"
 
 /* What the initiator knows of a type of request. Constant. */
-struct mrf_msg {
+struct mrf_rpc {
 	enum mrf_msg_type type;
 	/*
 	 * Says what is to be done with the operation's bytes from pos on, of which the next
@@ -38,7 +38,7 @@ struct mrf_msg {
 			struct mrf_why *why);
 };
 
-static inline bool mrf_msg_awaited(const struct mrf_conn *conn)
+static inline bool mrf_rpc_awaited(const struct mrf_conn *conn)
 {
 	return conn->window.first != conn->window.last;
 }
@@ -47,23 +47,23 @@ static inline bool mrf_msg_awaited(const struct mrf_conn *conn)
  * May anything of op be posted, as far as requests without a reply are concerned? If not, a
  * reply changes that.
  */
-bool mrf_msg_lets(const struct mrf_conn *conn, const struct mrf_op *op);
+bool mrf_rpc_lets(const struct mrf_conn *conn, const struct mrf_op *op);
 /*
  * Makes the request about what comes next of op, which is the first in the queue that is not
- * wholly posted, and mrf_msg_lets. -FI_ENOKEY: its key has ceased to be known; -FI_EAGAIN: it
+ * wholly posted, and mrf_rpc_lets. -FI_ENOKEY: its key has ceased to be known; -FI_EAGAIN: it
  * does not go into the message any more.
  */
-int mrf_msg_post(struct mrf_peer *peer, struct mrf_op *op);
+int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op);
 /* Sends what has gathered, if it is time. False: it failed, and others may come first now. */
-bool mrf_msg_flush(struct mrf_peer *peer);
+bool mrf_rpc_flush(struct mrf_peer *peer);
 /* op is about to fail: what comes back of its requests is of no interest. */
-void mrf_msg_disown(struct mrf_conn *conn, struct mrf_op *op);
+void mrf_rpc_disown(struct mrf_conn *conn, struct mrf_op *op);
 /* The work request at this place of the ring, which was no access, has come back. */
-void mrf_msg_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc);
+void mrf_rpc_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc);
 /* A message with replies came in. -FI_EINVAL: it has none to what was asked. */
-int mrf_msg_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len);
+int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len);
 /* The connection is about to be taken down: what becomes of messages that have no reply. */
-void mrf_msg_lost(struct mrf_conn *conn);
+void mrf_rpc_lost(struct mrf_conn *conn);
 
 /*
  * The target's side: how requests are carried out, by type; NULL: not known here. Agent

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages to a peer's agent: a type of request that the tests add, which stores bytes at
+ * Requests to a peer's agent: a type of request that the tests add, which stores bytes at
  * the target, and what becomes of it when others are in flight, when the peer goes, and
  * when what comes back makes no sense.
  */
 #include "base/log.h"
-#include "ep/msg.h"
+#include "ep/rpc.h"
 #include "ep_fixture.h"
 
 #define TYPE 13
@@ -68,7 +68,7 @@ static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 	       !memcmp(op->data + op->acked, reply->body, reply->done);
 }
 
-static const struct mrf_msg message = { TYPE, fill_request, take_reply, NULL };
+static const struct mrf_rpc message = { TYPE, fill_request, take_reply, NULL };
 
 static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 {
@@ -100,8 +100,8 @@ static void send_len(size_t at, size_t len, uint64_t flags)
 {
 	struct iovec iov = { p.src + at, len };
 	struct fi_rma_iov rma = { p.base + at, len, p.key };
-	struct mrf_req req = { .kind = MRF_OP_MSG,
-			       .msg = &message,
+	struct mrf_req req = { .kind = MRF_OP_RPC,
+			       .rpc = &message,
 			       .iov = &iov,
 			       .count = 1,
 			       .rma = &rma,
@@ -717,4 +717,4 @@ static TCase *tcase_faults(void)
 	return tc;
 }
 
-UNIT_MAIN("msg", tcase_what, tcase_faults)
+UNIT_MAIN("rpc", tcase_what, tcase_faults)

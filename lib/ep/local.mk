@@ -45,4 +45,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/short.h \
 	lib/ep/target.c \
 	lib/ep/target_int.h \
-	lib/ep/target_serve.c
+	lib/ep/target_serve.c \
+	lib/ep/why.c \
+	lib/ep/why.h

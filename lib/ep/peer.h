@@ -23,6 +23,7 @@
 #include "ep/budget.h"
 #include "ep/ep.h"
 #include "ep/remote.h"
+#include "ep/why.h"
 #include "proto/proto.h"
 #include "proto/request.h"
 #include <rdma/fi_errno.h>
@@ -183,15 +184,6 @@ enum mrf_resolved {
 	MRF_RESOLVE_WAIT, /* a question is on the way, or waits for room */
 	MRF_RESOLVE_FAIL  /* the operation cannot be: err, code and text say why */
 };
-
-struct mrf_why {
-	int err;  /* FI_E* */
-	int code; /* MRF-E number, also the prov_errno */
-	char text[MRF_ERR_TEXT];
-};
-
-void mrf_why_set(struct mrf_why *why, int err, int code, const char *fmt, ...)
-	MRF_PRINTF(4, 5);
 
 /* Is the whole operation allowed? Every key of it is resolved or carries what is needed. */
 enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);

@@ -5,8 +5,6 @@
  * meantime is found.
  */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "base/log.h"
@@ -16,17 +14,6 @@
 static bool peer_virt(const struct mrf_peer *peer)
 {
 	return peer->mr_mode & FI_MR_VIRT_ADDR;
-}
-
-void mrf_why_set(struct mrf_why *why, int err, int code, const char *fmt, ...)
-{
-	va_list ap;
-
-	why->err = err;
-	why->code = code;
-	va_start(ap, fmt);
-	vsnprintf(why->text, sizeof(why->text), fmt, ap);
-	va_end(ap);
 }
 
 /* --- may it be? ------------------------------------------------------------------------- */

@@ -66,7 +66,7 @@ struct mrf_atomic_req {
 	bool silent;
 };
 
-extern const struct mrf_rpc mrf_atomic_rpc;
+extern const struct mrf_op_type mrf_op_atomic;
 
 /* All checks of the arguments but those of descriptors; one line for each refusal. */
 int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req);
@@ -76,19 +76,6 @@ int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req);
 /* Of mrf_atomic_cells: there, or made. -FI_ENOMEM and the like; logged. ep->lock held. */
 int mrf_atomic_cells_get(struct mrf_ep *ep);
 void mrf_atomic_cells_free(struct mrf_ep *ep);
-
-/*
- * Posts what comes next of op: one native element, or a request. -FI_EAGAIN: once what is in
- * flight of it is back; else as mrf_rpc_post.
- */
-int mrf_atomic_post(struct mrf_peer *peer, struct mrf_op *op);
-/*
- * All is done: hands over what came back. -FI_ECANCELED: a region it was to go to is closed;
- * -FI_EFAULT: a buffer is not there.
- */
-int mrf_atomic_deliver(struct mrf_ep *ep, struct mrf_op *op);
-/* Part of it was done and the rest will be posted again: keeps what came back. */
-void mrf_atomic_collect(struct mrf_ep *ep, struct mrf_op *op);
 
 /* --- the target's agent --------------------------------------------------------------- */
 

@@ -94,8 +94,7 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_r
 
 	mrf_op_reset(op);
 	mrf_list_init(&op->node);
-	op->kind = MRF_OP_ATOMIC;
-	op->rpc = &mrf_atomic_rpc;
+	op->type = &mrf_op_atomic;
 	op->comp_flags = comp_flags(req);
 	op->atomic.family = (uint8_t)req->family;
 	op->atomic.datatype = (uint8_t)req->datatype;
@@ -280,7 +279,8 @@ static uint64_t *cell_of(const struct mrf_ep *ep, const struct mrf_op *op, uint6
 	return &ep->cells->cell[op->number][(pos - op->atomic.collected) / sizeof(uint64_t)];
 }
 
-void mrf_atomic_collect(struct mrf_ep *ep, struct mrf_op *op)
+/* Part of it was done and the rest will be posted again: keeps what came back. */
+static void collect(struct mrf_ep *ep, struct mrf_op *op)
 {
 	uint64_t len = op->acked - op->atomic.collected;
 
@@ -342,7 +342,8 @@ static bool awaits_count(const struct mrf_op *op)
 	return op->awaiting && op->peer->events && mrf_resolve_number(op, op->pos);
 }
 
-int mrf_atomic_post(struct mrf_peer *peer, struct mrf_op *op)
+/* One native element, or a request. */
+static int post(struct mrf_peer *peer, struct mrf_op *op)
 {
 	uint64_t addr = 0, len = 0;
 	uint32_t rkey = 0;
@@ -359,7 +360,7 @@ int mrf_atomic_post(struct mrf_peer *peer, struct mrf_op *op)
 	/* Elements are done in order, by whomever. */
 	if (op->inflight)
 		return -FI_EAGAIN;
-	mrf_atomic_collect(peer->ep, op);
+	collect(peer->ep, op);
 	return well ? post_native(peer, op, rkey, addr) : mrf_rpc_post(peer, op);
 }
 
@@ -421,11 +422,11 @@ static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 	return true;
 }
 
-const struct mrf_rpc mrf_atomic_rpc = { MRF_MSG_ATOMIC, fill_request, take_reply, NULL };
+static const struct mrf_rpc request = { MRF_MSG_ATOMIC, fill_request, take_reply, NULL };
 
 /* --- the end -------------------------------------------------------------------------- */
 
-int mrf_atomic_deliver(struct mrf_ep *ep, struct mrf_op *op)
+static int deliver(struct mrf_ep *ep, struct mrf_op *op)
 {
 	int i;
 
@@ -434,6 +435,14 @@ int mrf_atomic_deliver(struct mrf_ep *ep, struct mrf_op *op)
 		    !mrf_desc_live(&ep->domain->space, op->desc[i]))
 			return -FI_ECANCELED;
 	}
-	mrf_atomic_collect(ep, op);
+	collect(ep, op);
 	return mrf_user_put(op->user, (size_t)op->nuser, results(op));
 }
+
+const struct mrf_op_type mrf_op_atomic = {
+	.kind = MRF_OP_ATOMIC,
+	.rpc = &request,
+	.post = post,
+	.again = collect,
+	.deliver = deliver,
+};

@@ -72,10 +72,9 @@ static MRF_ALWAYS_INLINE void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op,
 					   const struct mrf_atomic_one *one,
 					   const struct mrf_one_values *from)
 {
-	op->kind = MRF_OP_ATOMIC;
+	op->type = &mrf_op_atomic;
 	op->local = MRF_LOCAL_INLINE;
 	op->comp_flags = FI_ATOMIC | (one->family == MRF_ATOMIC_BASE ? FI_WRITE : FI_READ);
-	op->rpc = &mrf_atomic_rpc;
 	op->atomic.family = (uint8_t)one->family;
 	op->atomic.datatype = (uint8_t)one->datatype;
 	op->atomic.op = (uint8_t)one->op;

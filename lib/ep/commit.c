@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
+#include "ep/access.h"
 #include "ep/commit.h"
 #include "ep/peer_int.h"
 
@@ -57,41 +58,58 @@ static void explain_flush(const struct mrf_op *op, const struct mrf_reply *reply
 		    "persistent: %s", op->rma[0].key, mrf_errtext(err));
 }
 
-static void begin_again(struct mrf_op *op, enum mrf_op_kind kind, const struct mrf_rpc *rpc)
+static const struct mrf_op_type checking, writing, flushing;
+
+static void become(struct mrf_op *op, const struct mrf_op_type *type)
 {
-	op->kind = kind;
-	op->rpc = rpc;
+	op->type = type;
 	op->pos = op->acked = 0;
 	op->resolved = false;
+}
+
+void mrf_commit_begin(struct mrf_op *op)
+{
+	become(op, &checking);
+}
+
+/* What is first in the queue is now the write. */
+static void checked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	(void)peer;
+	become(op, &writing);
+}
+
+/* The write has been acknowledged: the flush goes first in the peer's queue. */
+static void written(struct mrf_peer *peer, struct mrf_op *op)
+{
+	op->refused = 0;
+	become(op, &flushing);
+	op->queued = true;
+	mrf_list_add_head(&op->node, &peer->queue);
 }
 
 static const struct mrf_rpc check = { MRF_MSG_FLUSH, fill_check, NULL, explain_check };
 static const struct mrf_rpc flush = { MRF_MSG_FLUSH, fill_flush, NULL, explain_flush };
 
-void mrf_commit_begin(struct mrf_op *op)
-{
-	op->commit = true;
-	begin_again(op, MRF_OP_RPC, &check);
-}
+static const struct mrf_op_type checking = {
+	.kind = MRF_OP_RPC,
+	.rpc = &check,
+	.post = mrf_rpc_post,
+	.done = checked,
+};
 
-void mrf_commit_checked(struct mrf_op *op)
-{
-	begin_again(op, MRF_OP_WRITE, NULL);
-}
+static const struct mrf_op_type writing = {
+	.kind = MRF_OP_WRITE,
+	.post = mrf_access_post,
+	.done = written,
+};
 
-void mrf_commit_written(struct mrf_peer *peer, struct mrf_op *op)
-{
-	op->commit = false;
-	op->refused = 0;
-	begin_again(op, MRF_OP_RPC, &flush);
-	op->queued = true;
-	mrf_list_add_head(&op->node, &peer->queue);
-}
-
-bool mrf_commit_is_written(const struct mrf_op *op)
-{
-	return op->kind == MRF_OP_RPC && op->rpc == &flush;
-}
+static const struct mrf_op_type flushing = {
+	.kind = MRF_OP_RPC,
+	.begun = true,
+	.rpc = &flush,
+	.post = mrf_rpc_post,
+};
 
 /* --- the target --------------------------------------------------------------------------- */
 

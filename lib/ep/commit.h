@@ -19,16 +19,9 @@
 
 /* Makes the new operation, a write, begin with the check. */
 void mrf_commit_begin(struct mrf_op *op);
-/* The check has been passed: what is first in the queue is now the write. */
-void mrf_commit_checked(struct mrf_op *op);
-/* The write has been acknowledged: the flush goes first in the peer's queue. */
-void mrf_commit_written(struct mrf_peer *peer, struct mrf_op *op);
 
 /* The target's side of requests of type FLUSH. */
 int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
 		     struct mrf_reply *reply, uint8_t *body);
-
-/* Has it been written, so that only the flush is missing? */
-bool mrf_commit_is_written(const struct mrf_op *op);
 
 #endif

@@ -1,4 +1,6 @@
 libmrfab_internal_la_SOURCES += \
+	lib/ep/access.c \
+	lib/ep/access.h \
 	lib/ep/agent.c \
 	lib/ep/agent.h \
 	lib/ep/agent_calls.c \

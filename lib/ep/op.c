@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/user.h"
 #include "ep/atomic.h"
-#include "ep/commit.h"
 #include "ep/peer.h"
 #include "mr/desc.h"
 
@@ -47,9 +46,8 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_req *req
 {
 	mrf_op_reset(op);
 	mrf_list_init(&op->node);
-	op->kind = req->kind;
-	op->rpc = req->rpc;
-	op->comp_flags = FI_RMA | (req->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
+	op->type = req->type;
+	op->comp_flags = FI_RMA | (req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;
 	op->has_imm = req->flags & FI_REMOTE_CQ_DATA;
@@ -76,8 +74,6 @@ int mrf_op_new(struct mrf_ep *ep, const struct mrf_peer *peer, const struct mrf_
 		ep->nops--;
 		return ret;
 	}
-	if (mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))
-		mrf_commit_begin(op);
 	*out = op;
 	return 0;
 }
@@ -90,11 +86,11 @@ void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op)
 	ep->nops--;
 }
 
-/* What comes back goes where the application wants it. The errors of mrf_atomic_deliver. */
+/* What comes back goes where the application wants it. Errors: mrf_op_type.deliver. */
 static __attribute__((noinline)) int deliver_more(struct mrf_ep *ep, struct mrf_op *op)
 {
-	if (op->kind == MRF_OP_ATOMIC)
-		return mrf_atomic_deliver(ep, op);
+	if (op->type->deliver)
+		return op->type->deliver(ep, op);
 	return mrf_user_put(op->user, (size_t)op->nuser, op->bounce);
 }
 

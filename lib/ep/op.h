@@ -22,6 +22,7 @@
 #define MRF_OP_SGE 16 /* local pieces of one operation */
 
 struct mrf_ep;
+struct mrf_op;
 struct mrf_rpc;
 struct mrf_peer;
 
@@ -30,6 +31,31 @@ enum mrf_op_kind {
 	MRF_OP_WRITE,
 	MRF_OP_RPC,   /* the peer's agent does it: rpc.h */
 	MRF_OP_ATOMIC /* the device or the peer's agent: atomic.h */
+};
+
+/*
+ * How the bytes of an operation go out, and what follows. Constant. An operation may become
+ * one of another type: with FI_COMMIT_COMPLETE it is a request, a write, and a request again.
+ */
+struct mrf_op_type {
+	enum mrf_op_kind kind;
+	bool begun; /* it was another type before, and is beyond canceling */
+	const struct mrf_rpc *rpc; /* how the agent is asked for it; NULL: it is not */
+	/*
+	 * Posts what comes next of op, of which something is left. -FI_ENOKEY: what was
+	 * known of its keys has changed; -FI_EAGAIN: once what is in flight of it is back;
+	 * otherwise what the device says.
+	 */
+	int (*post)(struct mrf_peer *peer, struct mrf_op *op);
+	/* What was not acknowledged will be posted again. NULL: that takes nothing. */
+	void (*again)(struct mrf_ep *ep, struct mrf_op *op);
+	/*
+	 * All is done: hands over what came back. -FI_ECANCELED: a region it was to go to is
+	 * closed; -FI_EFAULT: a buffer is not there. NULL: it is in op->bounce or in place.
+	 */
+	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op);
+	/* All is done, and op becomes another: its next type. NULL: it completes. */
+	void (*done)(struct mrf_peer *peer, struct mrf_op *op);
 };
 
 /* Where the bytes are on this side. */
@@ -60,7 +86,7 @@ struct mrf_op {
 	struct mrf_peer *peer;
 	unsigned number;	/* among those of the endpoint, < MRF_EP_ALL_OPS; immutable */
 	/* from here to sge: see mrf_op_reset */
-	enum mrf_op_kind kind;
+	const struct mrf_op_type *type;
 	enum mrf_op_local local;
 	bool queued;		/* in peer->queue or peer->redo */
 	bool has_imm;
@@ -70,7 +96,6 @@ struct mrf_op {
 	bool resolved;		/* all keys known good; holds until the next requeue */
 	bool imm_posted;
 	bool told;		/* the target counts it as it lands: never done twice */
-	bool commit;		/* by commit: what was written is to be flushed, too */
 	uint8_t timeouts;
 	uint8_t empty_known;	/* by rma: no bytes, and an answer allowed that */
 	bool posted;		/* once, and flushed; perhaps it ran */
@@ -86,7 +111,6 @@ struct mrf_op {
 	uint64_t comp_flags;	/* of its completion; FI_READ: counts as one */
 	struct mrf_op_atomic atomic;
 	void *context;
-	const struct mrf_rpc *rpc; /* how the agent is asked for it */
 	void *bounce;		/* local == BOUNCE or COPY: the slot or the copy */
 	struct mrf_vmr *temp;	/* local == TEMP or COPY: ntemp registrations */
 	int ntemp;
@@ -101,14 +125,14 @@ struct mrf_op {
 	uint8_t data[MRF_OP_INLINE];
 };
 
-#define MRF_OP_RESET (offsetof(struct mrf_op, sge) - offsetof(struct mrf_op, kind))
+#define MRF_OP_RESET (offsetof(struct mrf_op, sge) - offsetof(struct mrf_op, type))
 
 _Static_assert(MRF_OP_RESET >= 128 && MRF_OP_RESET <= 192, "see mrf_op_reset");
 
 /* In pieces so short that compilers store registers: a loop for all takes twice as long. */
 static inline void mrf_op_reset(struct mrf_op *op)
 {
-	uint8_t *at = (uint8_t *)op + offsetof(struct mrf_op, kind);
+	uint8_t *at = (uint8_t *)op + offsetof(struct mrf_op, type);
 
 	memset(at, 0, 64);
 	memset(at + 64, 0, 64);
@@ -117,8 +141,7 @@ static inline void mrf_op_reset(struct mrf_op *op)
 
 /* What a data transfer call asks for, from any fi_ops_rma entry. */
 struct mrf_req {
-	enum mrf_op_kind kind;
-	const struct mrf_rpc *rpc; /* of kind RPC */
+	const struct mrf_op_type *type;
 	const struct iovec *iov;
 	void **desc; /* NULL, or one per iov */
 	size_t count;

@@ -53,7 +53,7 @@ static bool add_desc(struct mrf_op *op, const struct mrf_desc *desc, const struc
 static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op,
 		    bool strict)
 {
-	uint64_t right = req->kind == MRF_OP_READ ? FI_READ : FI_WRITE;
+	uint64_t right = req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE;
 	bool pinned = true;
 	size_t i;
 
@@ -179,7 +179,7 @@ static int use_bounce(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_o
 	if (!ep->bounce.free && (ep->bounce.nslabs == MAX_SLABS || add_slab(ep)))
 		return 1;
 	slot = ep->bounce.free;
-	if (op->kind == MRF_OP_READ)
+	if (op->type->kind == MRF_OP_READ)
 		keep_user(op, req);
 	else if (mrf_user_get(slot->data, req->iov, req->count))
 		return -FI_EFAULT;
@@ -208,7 +208,7 @@ static void drop_temp(struct mrf_op *op)
 
 static int register_one(struct mrf_ep *ep, struct mrf_op *op, void *addr, size_t len)
 {
-	unsigned rights = op->kind == MRF_OP_READ ? MRF_RIGHT_LOCAL_WRITE : 0;
+	unsigned rights = op->type->kind == MRF_OP_READ ? MRF_RIGHT_LOCAL_WRITE : 0;
 	struct mrf_vmr *mr = &op->temp[op->ntemp];
 	int ret = mrf_room_reg(ep->domain->pd, addr, len, (uintptr_t)addr, rights, mr);
 
@@ -288,7 +288,7 @@ static int explain_local(const struct mrf_req *req, int err)
 	why[0] = '\0';
 	for (i = 0; i < req->count && !why[0]; i++)
 		mrf_page_explain(req->iov[i].iov_base, req->iov[i].iov_len,
-				 req->kind == MRF_OP_READ, why, sizeof(why));
+				 req->type->kind == MRF_OP_READ, why, sizeof(why));
 	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4013,
 			  "local buffer %p, %zu bytes in all: %s", req->iov[0].iov_base, total,
 			  why);
@@ -298,13 +298,13 @@ static int use_unregistered(struct mrf_ep *ep, const struct mrf_req *req, struct
 {
 	int ret = 1;
 
-	if (op->total <= MRF_OP_INLINE && op->kind != MRF_OP_READ)
+	if (op->total <= MRF_OP_INLINE && op->type->kind != MRF_OP_READ)
 		ret = use_inline(req, op);
 	else if (op->total <= MRF_BOUNCE_SIZE)
 		ret = use_bounce(ep, req, op);
 	if (ret == 1) {
 		ret = use_temp(ep, req, op);
-		if (ret == -FI_EFAULT && op->kind != MRF_OP_READ)
+		if (ret == -FI_EFAULT && op->type->kind != MRF_OP_READ)
 			ret = use_copy(ep, req, op);
 	}
 	return ret ? explain_local(req, ret) : 0;

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/atomic.h"
-#include "ep/commit.h"
 #include "ep/rpc.h"
 #include "ep/peer_int.h"
 
@@ -20,71 +18,6 @@ static unsigned in_flight(const struct mrf_conn *conn)
 static bool posted_all(const struct mrf_op *op)
 {
 	return op->pos == op->total && (!op->has_imm || op->imm_posted);
-}
-
-/* What goes with the bytes that end at upto. -FI_ENOKEY: look at the keys again. */
-static int add_imm(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t upto,
-		   struct mrf_vwr *wr)
-{
-	bool imm = op->has_imm && upto == op->total;
-
-	wr->imm = op->imm;
-	if (peer->events && upto) {
-		if (!mrf_resolve_event(op, upto, &wr->imm))
-			return -FI_ENOKEY;
-		imm = wr->imm;
-	}
-	wr->op = imm ? MRF_VWR_WRITE_IMM : MRF_VWR_WRITE;
-	return 0;
-}
-
-/* Where immediate data are event numbers: the application's, behind all bytes. */
-static int post_data(struct mrf_peer *peer, struct mrf_op *op)
-{
-	const struct mrf_data data = { .data = op->imm, .len = op->total };
-	uint8_t msg[MRF_PROTO_DATA_LEN];
-	struct mrf_sge sge = { .addr = (uintptr_t)msg };
-	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
-	int ret;
-
-	sge.len = (uint32_t)mrf_data_encode(&data, msg);
-	ret = mrf_conn_post(peer->conn, &wr, op, 0);
-	if (ret)
-		return ret;
-	op->inflight++;
-	op->imm_posted = true;
-	return 0;
-}
-
-/* One work request: bytes from pos on, as many as one segment and one message take. */
-static int post_piece(struct mrf_peer *peer, struct mrf_op *op)
-{
-	const struct mrf_vdev_limits *limits = mrf_vdev_limits(peer->ep->domain->vdev);
-	struct mrf_sge sge[MRF_OP_SGE];
-	struct mrf_vwr wr = { .sge = sge, .is_inline = op->local == MRF_LOCAL_INLINE };
-	uint64_t len = 0;
-	int ret;
-
-	if (op->has_imm && peer->events && op->pos == op->total)
-		return post_data(peer, op);
-	/* All bytes may be there, and only the data be missing: what the peer took changed. */
-	if (op->pos < op->total &&
-	    !mrf_resolve_piece(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
-		return -FI_ENOKEY;
-	len = mrf_min(mrf_min(len, op->total - op->pos), limits->max_msg_size);
-	wr.nsge = mrf_op_sges(op, op->pos, &len, sge, MRF_OP_SGE);
-	wr.op = MRF_VWR_READ;
-	ret = op->kind == MRF_OP_WRITE ? add_imm(peer, op, op->pos + len, &wr) : 0;
-	if (ret)
-		return ret;
-	ret = mrf_conn_post(peer->conn, &wr, op, len);
-	if (ret)
-		return ret;
-	op->pos += len;
-	op->inflight++;
-	op->told |= wr.op == MRF_VWR_WRITE_IMM;
-	op->imm_posted = op->has_imm && !peer->events && op->pos == op->total;
-	return 0;
 }
 
 static bool queue_is_full(const struct mrf_ep *ep)
@@ -142,18 +75,6 @@ void mrf_peer_no_ask(struct mrf_peer *peer, int ret)
 		mrf_peer_fail(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, NOT_TAKEN);
 }
 
-static int post_next(struct mrf_peer *peer, struct mrf_op *op)
-{
-	switch (op->kind) {
-	case MRF_OP_ATOMIC:
-		return mrf_atomic_post(peer, op);
-	case MRF_OP_RPC:
-		return mrf_rpc_post(peer, op);
-	default:
-		return post_piece(peer, op);
-	}
-}
-
 /* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
 static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -168,7 +89,7 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 		}
 		if (!mrf_rpc_lets(peer->conn, op))
 			return -FI_EAGAIN;
-		ret = post_next(peer, op);
+		ret = op->type->post(peer, op);
 		if (mrf_likely(!ret))
 			continue;
 		/* What was known of the key has changed: resolve anew, once nothing is in flight. */
@@ -319,8 +240,8 @@ static void settle(struct mrf_peer *peer, struct mrf_op *op)
 		peer->losses = 0;
 		mrf_peer_op_fatal(peer, op);
 	} else if (!op->queued && op->acked == op->total) {
-		if (mrf_unlikely(op->commit))
-			mrf_commit_written(peer, op);
+		if (mrf_unlikely(op->type->done != NULL))
+			op->type->done(peer, op);
 		else
 			mrf_op_done(peer->ep, op);
 	}

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/atomic.h"
-#include "ep/commit.h"
 #include "ep/peer_int.h"
 
 /* --- what comes back in error --------------------------------------------------------- */
@@ -22,7 +20,7 @@ void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
 		snprintf(why.text, sizeof(why.text),
 			 "the local buffer's registration does not allow this access (closed, "
 			 "or of another size)%s",
-			 peer->conn->behind_ran && op->kind != MRF_OP_READ ?
+			 peer->conn->behind_ran && op->type->kind != MRF_OP_READ ?
 				 ": the access may or may not have been done" :
 				 "");
 		break;
@@ -60,8 +58,8 @@ void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
 
 void mrf_peer_again(struct mrf_peer *peer, struct mrf_op *op)
 {
-	if (op->kind == MRF_OP_ATOMIC)
-		mrf_atomic_collect(peer->ep, op);
+	if (op->type->again)
+		op->type->again(peer->ep, op);
 	op->pos = op->acked;
 	op->resolved = false;
 	op->empty_known = 0;
@@ -83,7 +81,7 @@ static void requeue(struct mrf_peer *peer, struct mrf_op *op)
 /* A read may be done again; what a write did is not known, so it is not. */
 static void lost(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
 {
-	if (op->kind == MRF_OP_READ && op->timeouts < MAX_TIMEOUTS) {
+	if (op->type->kind == MRF_OP_READ && op->timeouts < MAX_TIMEOUTS) {
 		op->timeouts += status != MRF_WC_OK;
 		op->ask_first = true;
 		op->stamp = ++peer->ep->clock;
@@ -132,7 +130,7 @@ bool mrf_conn_stopped_there(const struct mrf_conn *conn)
 /* Whether it was done once or twice shows afterwards, whatever the bytes are. */
 static bool counts(const struct mrf_op *op)
 {
-	return op->kind == MRF_OP_ATOMIC || op->told || op->has_imm;
+	return op->type->kind == MRF_OP_ATOMIC || op->told || op->has_imm;
 }
 
 /*
@@ -142,7 +140,7 @@ static bool counts(const struct mrf_op *op)
  */
 static bool again(const struct mrf_conn *conn, const struct mrf_op *op)
 {
-	return op->kind == MRF_OP_READ || (conn->cause == MRF_WC_REFUSED && !counts(op));
+	return op->type->kind == MRF_OP_READ || (conn->cause == MRF_WC_REFUSED && !counts(op));
 }
 
 /* One that was flushed behind the first failure. */
@@ -198,7 +196,7 @@ static void blame(struct mrf_conn *conn)
  */
 static bool may_have_run(const struct mrf_conn *conn, const struct mrf_op *op)
 {
-	bool read = op && op->kind == MRF_OP_READ;
+	bool read = op && op->type->kind == MRF_OP_READ;
 
 	if (conn->cause == MRF_WC_LOCAL && read)
 		return true;
@@ -287,7 +285,7 @@ static void fail_waiting(struct mrf_peer *peer, struct mrf_op *op, int err, int 
 {
 	char more[MRF_ERR_TEXT];
 
-	if (!op->acked || op->kind == MRF_OP_READ || op->kind == MRF_OP_RPC) {
+	if (!op->acked || op->type->kind == MRF_OP_READ || op->type->kind == MRF_OP_RPC) {
 		mrf_op_fail(peer->ep, op, err, code, text);
 		return;
 	}
@@ -322,7 +320,7 @@ void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 static bool may_cancel(const struct mrf_op *op)
 {
 	return !op->posted && !op->pos && !op->inflight && !op->awaiting &&
-	       !mrf_commit_is_written(op);
+	       !op->type->begun;
 }
 
 static bool cancel_one(struct mrf_peer *peer, const void *context)

@@ -102,11 +102,12 @@ static bool range_fail(const struct mrf_peer *peer, const struct mrf_remote *rem
 static bool access_ok(const struct mrf_op *op, const struct mrf_remote *remote,
 		      struct mrf_why *why)
 {
-	uint64_t right = op->kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+	uint64_t right = op->type->kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
 
 	/* Raw keys do not tell; answers do. */
-	if (mrf_unlikely(op->kind == MRF_OP_ATOMIC && remote->known && remote->cookie &&
-			 (remote->access & right) && !(remote->access & FI_ATOMIC)))
+	if (mrf_unlikely(op->type->kind == MRF_OP_ATOMIC && remote->known &&
+			 remote->cookie && (remote->access & right) &&
+			 !(remote->access & FI_ATOMIC)))
 		return FAIL(why, FI_EOPNOTSUPP, 4258,
 			    "key 0x%" PRIx64 ": the peer's domain was opened without FI_ATOMIC",
 			    remote->key);
@@ -208,9 +209,10 @@ static bool direct(const struct mrf_op *op, const struct fi_rma_iov *rma,
 		   struct mrf_key_direct *key)
 {
 	/* Nor are several elements: the kernel would check, and do, them one by one. */
-	uint64_t max = op->kind == MRF_OP_ATOMIC ?
-			       op->atomic.size :
-			       mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
+	uint64_t max =
+		op->type->kind == MRF_OP_ATOMIC
+			? op->atomic.size
+			: mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
 
 	return !op->ask_first && !answered(op, rma->key) && op->nrma == 1 && op->total &&
 	       op->total <= max &&

@@ -4,7 +4,8 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "contract/limits.h"
-#include "ep/peer.h"
+#include "ep/access.h"
+#include "ep/commit.h"
 
 #define MSG_FLAGS                                                                        \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
@@ -56,18 +57,19 @@ static int check_flags(const struct mrf_req *req)
 {
 	uint64_t known = MSG_FLAGS;
 
-	if (req->kind == MRF_OP_READ)
+	if (req->type->kind == MRF_OP_READ)
 		known &= ~(FI_INJECT | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA);
 	if (!(req->flags & ~known))
 		return 0;
-	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4009, "flags %#lx: %#lx not for %s",
-			  (unsigned long)req->flags, (unsigned long)(req->flags & ~known),
-			  req->kind == MRF_OP_READ ? "a read" : "a write");
+	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4009,
+			  "flags %#lx: %#lx not for %s", (unsigned long)req->flags,
+			  (unsigned long)(req->flags & ~known),
+			  req->type->kind == MRF_OP_READ ? "a read" : "a write");
 }
 
 static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 {
-	uint64_t cap = req->kind == MRF_OP_READ ? FI_READ : FI_WRITE;
+	uint64_t cap = req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE;
 
 	if (!ep->enabled)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_DATA, 4015,
@@ -83,7 +85,8 @@ static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 
 static int check(struct mrf_ep *ep, const struct mrf_req *req)
 {
-	int ret = mrf_obj_check(&ep->obj, req->kind == MRF_OP_READ ? "fi_read" : "fi_write");
+	int ret = mrf_obj_check(&ep->obj,
+				req->type->kind == MRF_OP_READ ? "fi_read" : "fi_write");
 
 	if (!ret)
 		ret = check_state(ep, req);
@@ -109,6 +112,8 @@ int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req)
 	ret = mrf_op_new(ep, peer, req, &op);
 	if (ret)
 		goto out;
+	if (mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))
+		mrf_commit_begin(op);
 	mrf_peer_start(peer, op);
 out:
 	mrf_lock_release(&ep->lock);
@@ -116,9 +121,9 @@ out:
 }
 
 /* fi_read, fi_write and the vector forms: the endpoint's op_flags apply. */
-ssize_t mrf_ep_simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct iovec *iov,
-		      void **desc, size_t count, fi_addr_t addr, uint64_t remote, uint64_t key,
-		      void *context)
+ssize_t mrf_ep_simple(struct fid_ep *fid, const struct mrf_op_type *type,
+		      const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
+		      uint64_t remote, uint64_t key, void *context)
 {
 	struct mrf_ep *ep = to_ep(fid);
 	struct fi_rma_iov rma = { .addr = remote,
@@ -126,7 +131,7 @@ ssize_t mrf_ep_simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct io
 								    count :
 								    0),
 				  .key = key };
-	struct mrf_req req = { .kind = kind,
+	struct mrf_req req = { .type = type,
 			       .iov = iov,
 			       .desc = desc,
 			       .count = count,
@@ -136,7 +141,7 @@ ssize_t mrf_ep_simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct io
 			       .context = context,
 			       .flags = ep->op_flags };
 
-	if (kind == MRF_OP_READ)
+	if (type->kind == MRF_OP_READ)
 		req.flags &= ~(FI_INJECT | FI_COMMIT_COMPLETE);
 	return mrf_ep_submit(ep, &req);
 }
@@ -144,19 +149,21 @@ ssize_t mrf_ep_simple(struct fid_ep *fid, enum mrf_op_kind kind, const struct io
 static ssize_t ep_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
 {
-	return mrf_ep_simple(ep, MRF_OP_READ, iov, desc, count, addr, remote, key, context);
+	return mrf_ep_simple(ep, &mrf_op_read, iov, desc, count, addr, remote, key,
+			     context);
 }
 
 static ssize_t ep_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
 {
-	return mrf_ep_simple(ep, MRF_OP_WRITE, iov, desc, count, addr, remote, key, context);
+	return mrf_ep_simple(ep, &mrf_op_write, iov, desc, count, addr, remote, key,
+			     context);
 }
 
-static ssize_t message(struct fid_ep *fid, enum mrf_op_kind kind, const struct fi_msg_rma *msg,
-		       uint64_t flags)
+static ssize_t message(struct fid_ep *fid, const struct mrf_op_type *type,
+		       const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct mrf_req req = { .kind = kind, .flags = flags };
+	struct mrf_req req = { .type = type, .flags = flags };
 
 	if (!msg)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4017, "msg is NULL");
@@ -173,12 +180,12 @@ static ssize_t message(struct fid_ep *fid, enum mrf_op_kind kind, const struct f
 
 static ssize_t ep_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return message(ep, MRF_OP_READ, msg, flags);
+	return message(ep, &mrf_op_read, msg, flags);
 }
 
 static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return message(ep, MRF_OP_WRITE, msg, flags);
+	return message(ep, &mrf_op_write, msg, flags);
 }
 
 /* One buffer, written, with what more the call asks for. */
@@ -188,7 +195,7 @@ static ssize_t write_one(struct fid_ep *fid, const void *buf, size_t len, void *
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	struct fi_rma_iov rma = { .addr = remote, .len = len, .key = key };
 
-	req->kind = MRF_OP_WRITE;
+	req->type = &mrf_op_write;
 	req->iov = &iov;
 	req->desc = &desc;
 	req->count = 1;

@@ -5,8 +5,8 @@
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
 #include "base/log.h"
-#include "ep/commit.h"
 #include "ep/peer_int.h"
+#include "ep/rpc.h"
 
 /* --- the window ------------------------------------------------------------------------- */
 
@@ -27,11 +27,10 @@ bool mrf_rpc_lets(const struct mrf_conn *conn, const struct mrf_op *op)
 
 	if (!mrf_rpc_awaited(conn))
 		return true;
-	/* A write that is to be persistent is a request, the write and another request. */
-	if (op->commit || (first && first->commit))
+	/* One that becomes another type of operation goes alone. */
+	if (op->type->done || (first && first->type->done))
 		return false;
-	return (op->kind == MRF_OP_ATOMIC || op->kind == MRF_OP_RPC) && !window->stopped &&
-	       !is_full(window);
+	return op->type->rpc && !window->stopped && !is_full(window);
 }
 
 void mrf_rpc_disown(struct mrf_conn *conn, struct mrf_op *op)
@@ -97,14 +96,14 @@ int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_window *window = &peer->conn->window;
 	uint8_t body[MRF_PROTO_REQUEST_BODY];
-	struct mrf_request request = { .type = op->rpc->type,
+	struct mrf_request request = { .type = op->type->rpc->type,
 				       .cookie = ++peer->ep->clock,
 				       .turn = window->turn,
 				       .body = body };
 
 	if (!mrf_resolve_request(op, op->pos, &request))
 		return -FI_ENOKEY;
-	request.len = op->rpc->fill(op, request.len, &request, body);
+	request.len = op->type->rpc->fill(op, request.len, &request, body);
 	if (!fits(window, &request))
 		return -FI_EAGAIN;
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
@@ -242,8 +241,8 @@ static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_repl
 	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
 	struct mrf_why why;
 
-	if (op->rpc->explain)
-		op->rpc->explain(op, reply, &why);
+	if (op->type->rpc->explain)
+		op->type->rpc->explain(op, reply, &why);
 	else
 		mrf_why_set(&why, err, 4240,
 			    "key 0x%" PRIx64 ": the peer could not do it: %s%s",
@@ -258,8 +257,8 @@ static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_repl
 /* All of op has been done. */
 static void finish(struct mrf_peer *peer, struct mrf_op *op)
 {
-	if (op->commit) {
-		mrf_commit_checked(op);
+	if (op->type->done) {
+		op->type->done(peer, op);
 		return;
 	}
 	mrf_op_leave(op);
@@ -282,7 +281,7 @@ static void conclude(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_
 	}
 	if (op->awaiting)
 		return;
-	if (peer->conn->window.stopped || op->commit || op->pos != op->total)
+	if (peer->conn->window.stopped || op->type->done || op->pos != op->total)
 		mrf_peer_again(peer, op);
 	if (op->acked == op->total)
 		finish(peer, op);
@@ -310,8 +309,8 @@ static bool belongs(struct mrf_window *window, const struct mrf_reply *reply)
 
 static bool take(struct mrf_op *op, const struct mrf_reply *reply)
 {
-	return !op || reply->status == MRF_REPLY_TURN || !op->rpc->take ||
-	       op->rpc->take(op, reply);
+	return !op || reply->status == MRF_REPLY_TURN || !op->type->rpc->take ||
+	       op->type->rpc->take(op, reply);
 }
 
 static int replied(struct mrf_peer *peer, const struct mrf_reply *reply)

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include "base/iov.h"
+#include "ep/access.h"
 #include "ep/short.h"
 #include "mr/desc.h"
 
@@ -34,7 +35,7 @@ struct ends {
 static inline void fill(struct mrf_ep *ep, struct mrf_op *op, const struct request *req,
 			const struct ends *ends)
 {
-	op->kind = req->kind;
+	op->type = req->kind == MRF_OP_READ ? &mrf_op_read : &mrf_op_write;
 	op->comp_flags = FI_RMA | (req->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->resolved = true;
 	op->silent = ep->short_silent;
@@ -136,7 +137,8 @@ ssize_t mrf_ep_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_ad
 		return 0;
 	iov.iov_base = buf;
 	iov.iov_len = len;
-	return mrf_ep_simple(fid, MRF_OP_READ, &iov, &desc, 1, addr, remote, key, context);
+	return mrf_ep_simple(fid, &mrf_op_read, &iov, &desc, 1, addr, remote, key,
+			     context);
 }
 
 ssize_t mrf_ep_write(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t addr,
@@ -150,5 +152,6 @@ ssize_t mrf_ep_write(struct fid_ep *fid, const void *buf, size_t len, void *desc
 		return 0;
 	iov.iov_base = (void *)(uintptr_t)buf;
 	iov.iov_len = len;
-	return mrf_ep_simple(fid, MRF_OP_WRITE, &iov, &desc, 1, addr, remote, key, context);
+	return mrf_ep_simple(fid, &mrf_op_write, &iov, &desc, 1, addr, remote, key,
+			     context);
 }

@@ -69,6 +69,9 @@ static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 }
 
 static const struct mrf_rpc message = { TYPE, fill_request, take_reply, NULL };
+static const struct mrf_op_type type = { .kind = MRF_OP_RPC,
+					 .rpc = &message,
+					 .post = mrf_rpc_post };
 
 static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 {
@@ -100,8 +103,7 @@ static void send_len(size_t at, size_t len, uint64_t flags)
 {
 	struct iovec iov = { p.src + at, len };
 	struct fi_rma_iov rma = { p.base + at, len, p.key };
-	struct mrf_req req = { .kind = MRF_OP_RPC,
-			       .rpc = &message,
+	struct mrf_req req = { .type = &type,
 			       .iov = &iov,
 			       .count = 1,
 			       .rma = &rma,

@@ -50,7 +50,7 @@ static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
 	return 0;
 }
 
-void mrf_ask_send(struct mrf_peer *peer)
+int mrf_ask_send(struct mrf_peer *peer)
 {
 	while (peer->state == MRF_PEER_READY && peer->asks < peer->max_asks &&
 	       !mrf_list_empty(&peer->to_ask) && mrf_conn_room(peer->conn)) {
@@ -58,10 +58,8 @@ void mrf_ask_send(struct mrf_peer *peer)
 							   struct mrf_remote, node);
 		int ret = send_ask(peer, remote);
 
-		if (mrf_unlikely(ret)) {
-			mrf_peer_no_ask(peer, ret);
-			return;
-		}
+		if (mrf_unlikely(ret))
+			return ret;
 		mrf_list_del(&remote->node);
 		mrf_list_add_tail(&remote->node, &peer->asked);
 		remote->wanted = false;
@@ -73,6 +71,7 @@ void mrf_ask_send(struct mrf_peer *peer)
 	}
 	if (!mrf_list_empty(&peer->to_ask) && !mrf_conn_room(peer->conn))
 		mrf_peer_await_room(peer);
+	return 0;
 }
 
 static struct mrf_remote *whose(struct mrf_peer *peer, const struct mrf_answer *answer)
@@ -86,14 +85,14 @@ static struct mrf_remote *whose(struct mrf_peer *peer, const struct mrf_answer *
 	return NULL;
 }
 
-void mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
+bool mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
 {
 	struct mrf_remote *remote = whose(peer, answer);
 
 	if (!remote) {
 		mrf_warn(FI_LOG_EP_DATA, 4020, "answer for key 0x%" PRIx64
 			 " that nobody asked for: ignored", answer->key);
-		return;
+		return false;
 	}
 	mrf_debug(FI_LOG_EP_DATA,
 		  "answer for key 0x%" PRIx64 ": status %u, %u segments, access 0x%" PRIx64,
@@ -106,7 +105,7 @@ void mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
 		want_again(peer, remote);
 	else if (remote->once)
 		peer->leases++;
-	mrf_peer_advance(peer);
+	return true;
 }
 
 void mrf_ask_unwant(struct mrf_peer *peer)

@@ -70,7 +70,7 @@ extern const struct mrf_op_type mrf_op_atomic;
 
 /* All checks of the arguments but those of descriptors; one line for each refusal. */
 int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req);
-/* Starts a checked operation. The errors of mrf_op_new. */
+/* Starts a checked operation. The errors of mrf_op_new; -FI_EAGAIN: there is no place. */
 int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req);
 
 /* Of mrf_atomic_cells: there, or made. -FI_ENOMEM and the like; logged. ep->lock held. */

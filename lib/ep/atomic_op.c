@@ -235,11 +235,10 @@ static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_ato
 	return 0;
 }
 
-static int make(struct mrf_ep *ep, const struct mrf_peer *peer,
-		const struct mrf_atomic_req *req, struct mrf_op **out)
+static int make(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_op **out)
 {
 	struct mrf_op *op;
-	int ret = mrf_op_take(ep, peer, &op);
+	int ret = mrf_op_take(ep, &op);
 
 	if (ret)
 		return ret;
@@ -265,7 +264,7 @@ int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 	mrf_lock_take(&ep->lock);
 	ret = mrf_peer_get(ep, req->addr, &peer);
 	if (!ret)
-		ret = make(ep, peer, req, &op);
+		ret = mrf_peer_has_place(peer) ? make(ep, req, &op) : -FI_EAGAIN;
 	if (!ret)
 		mrf_peer_start(peer, op);
 	mrf_lock_release(&ep->lock);

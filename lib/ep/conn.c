@@ -216,12 +216,18 @@ static bool take_message(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 		return true;
 	case MRF_MSG_REPLY:
 		peer->conn->heard = mrf_now_ms();
-		return !mrf_rpc_replied(peer, msg, len);
+		/* What was ahead of it is done and completes first. */
+		mrf_ep_progress(peer->ep);
+		if (mrf_rpc_replied(peer, msg, len))
+			return false;
+		mrf_peer_advance(peer);
+		return true;
 	default:
 		if (mrf_answer_decode(msg, len, &answer))
 			return false;
 		peer->conn->heard = mrf_now_ms();
-		mrf_ask_answered(peer, &answer);
+		if (mrf_ask_answered(peer, &answer))
+			mrf_peer_advance(peer);
 		return true;
 	}
 }

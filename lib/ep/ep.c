@@ -15,44 +15,12 @@
 
 /* --- progress ------------------------------------------------------------------------------ */
 
-#define BATCH 16
-
-static void completed(struct mrf_ep *ep, const struct mrf_wc *wc)
-{
-	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id))
-		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
-	if (mrf_likely(ep->last != NULL))
-		mrf_peer_completed(ep->last, wc);
-}
-
-/* Not for ever, whatever stands in the queue: it is memory that others may write to by mistake. */
-#define ROUNDS (MRF_EP_SCQ / BATCH + 1)
-
-static MRF_ALWAYS_INLINE void progress(struct mrf_ep *ep)
-{
-	int i, n, left = ROUNDS;
-	struct mrf_wc wc[BATCH];
-
-	do {
-		n = mrf_vcq_poll(ep->scq, wc, BATCH);
-		for (i = 0; i < n; i++)
-			completed(ep, &wc[i]);
-	} while (mrf_unlikely(n == BATCH) && --left);
-	if (mrf_unlikely(!mrf_list_empty(&ep->starved)))
-		mrf_peer_feed(ep);
-}
-
-void mrf_ep_progress(struct mrf_ep *ep)
-{
-	progress(ep);
-}
-
 static void source_poll(struct mrf_source *source)
 {
 	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
 
 	mrf_lock_take(&ep->lock);
-	progress(ep);
+	mrf_ep_progress(ep);
 	mrf_lock_release(&ep->lock);
 }
 

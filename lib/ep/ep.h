@@ -109,9 +109,6 @@ static inline struct mrf_ep *mrf_ep_of(struct fid *fid)
 int mrf_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		void *context);
 
-/* Takes whatever the kernel has completed; ep->lock held. */
-void mrf_ep_progress(struct mrf_ep *ep);
-
 /* fi_ep_bind, in ep_bind.c; then the two halves of letting go: first nobody polls it, then
  * what it was bound to may close. */
 int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);

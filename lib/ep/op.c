@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/user.h"
 #include "ep/atomic.h"
-#include "ep/peer.h"
+#include "ep/ep.h"
 #include "mr/desc.h"
 
 static struct mrf_op *one_more(struct mrf_ep *ep)
@@ -18,21 +18,10 @@ static struct mrf_op *one_more(struct mrf_ep *ep)
 	return op;
 }
 
-static bool has_place(const struct mrf_ep *ep, const struct mrf_peer *peer)
-{
-	return ep->nops < MRF_EP_OPS ||
-	       (ep->nops < MRF_EP_ALL_OPS && mrf_peer_has_few(peer));
-}
-
-int mrf_op_take(struct mrf_ep *ep, const struct mrf_peer *peer, struct mrf_op **op)
+int mrf_op_take(struct mrf_ep *ep, struct mrf_op **op)
 {
 	struct mrf_list *node;
 
-	if (mrf_unlikely(ep->nops >= MRF_EP_OPS)) {
-		mrf_ep_progress(ep);
-		if (!has_place(ep, peer))
-			return -FI_EAGAIN;
-	}
 	node = mrf_list_pop(&ep->free_ops);
 	*op = node ? mrf_list_entry(node, struct mrf_op, node) : one_more(ep);
 	if (!*op)
@@ -59,11 +48,10 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_req *req
 	memcpy(op->rma, req->rma, req->rma_count * sizeof(*req->rma));
 }
 
-int mrf_op_new(struct mrf_ep *ep, const struct mrf_peer *peer, const struct mrf_req *req,
-	       struct mrf_op **out)
+int mrf_op_new(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op **out)
 {
 	struct mrf_op *op;
-	int ret = mrf_op_take(ep, peer, &op);
+	int ret = mrf_op_take(ep, &op);
 
 	if (ret)
 		return ret;

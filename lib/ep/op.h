@@ -155,16 +155,15 @@ struct mrf_req {
 };
 
 /*
- * An operation of this endpoint against peer, which counts from now on, uninitialised. -FI_EAGAIN
- * when the endpoint is at its limit and the peer has more than a few, -FI_ENOMEM.
+ * An operation of this endpoint, which counts from now on, uninitialised. There has to be place
+ * for it: mrf_peer_has_place. -FI_ENOMEM.
  */
-int mrf_op_take(struct mrf_ep *ep, const struct mrf_peer *peer, struct mrf_op **op);
+int mrf_op_take(struct mrf_ep *ep, struct mrf_op **op);
 /*
  * Builds an operation from a checked request: finds or makes the local registrations. The errors of
  * mrf_op_take, -FI_EINVAL (descriptor), -FI_EACCES (its right), -FI_EFAULT, -FI_ENOMEM.
  */
-int mrf_op_new(struct mrf_ep *ep, const struct mrf_peer *peer, const struct mrf_req *req,
-	       struct mrf_op **op);
+int mrf_op_new(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op **op);
 /* Gives back what it holds; no completion. */
 void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op);
 /* Success: delivers a read, completion as asked for, free. */

@@ -34,22 +34,11 @@ void mrf_peer_await_room(struct mrf_peer *peer)
 	mrf_agent_watch(peer);
 }
 
-void mrf_peer_feed(struct mrf_ep *ep)
-{
-	struct mrf_list *node;
-
-	/* One that takes up all the room is behind the others the next time. */
-	while (!queue_is_full(ep) && (node = mrf_list_pop(&ep->starved)))
-		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, starved));
-}
-
 static void wait_for_completions(struct mrf_peer *peer)
 {
 	if (in_flight(peer->conn))
 		mrf_agent_watch(peer);
 }
-
-#define NOT_TAKEN "the device rejected the work request"
 
 /* Only completions make room; without any to come there will be none. */
 static bool is_full(const struct mrf_peer *peer, int ret)
@@ -57,22 +46,12 @@ static bool is_full(const struct mrf_peer *peer, int ret)
 	return ret == -FI_EAGAIN && (in_flight(peer->conn) || mrf_rpc_awaited(peer->conn));
 }
 
-void mrf_peer_no_post(struct mrf_peer *peer, struct mrf_op *op, int ret)
-{
-	mrf_op_leave(op);
-	mrf_rpc_disown(peer->conn, op);
-	if (op->inflight)
-		op->fatal = MRF_WC_OTHER;
-	else
-		mrf_op_fail(peer->ep, op, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, NOT_TAKEN);
-}
-
 void mrf_peer_no_ask(struct mrf_peer *peer, int ret)
 {
 	if (is_full(peer, ret))
 		mrf_agent_watch(peer);
 	else
-		mrf_peer_fail(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, NOT_TAKEN);
+		mrf_peer_fail(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
 }
 
 /* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
@@ -97,6 +76,7 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 		if (ret == -FI_ENOKEY && !op->inflight && !op->awaiting)
 			return 0;
 		if (ret != -FI_ENOKEY && !is_full(peer, ret)) {
+			mrf_rpc_disown(peer->conn, op);
 			mrf_peer_no_post(peer, op, ret);
 			return 0;
 		}
@@ -158,7 +138,7 @@ static struct mrf_list *next_of(struct mrf_peer *peer)
 static void ask_ahead(struct mrf_peer *peer)
 {
 	struct mrf_why why;
-	int n = 0;
+	int n = 0, ret;
 
 	mrf_list_each(node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
@@ -169,7 +149,9 @@ static void ask_ahead(struct mrf_peer *peer)
 			break;
 		mrf_resolve_op(op, &why);
 	}
-	mrf_ask_send(peer);
+	ret = mrf_ask_send(peer);
+	if (mrf_unlikely(ret))
+		mrf_peer_no_ask(peer, ret);
 }
 
 /* One that was removed from the address vector has done its last. */
@@ -206,26 +188,6 @@ void mrf_peer_advance(struct mrf_peer *peer)
 	if (mrf_unlikely(peer->leases && in_flight(peer->conn)))
 		mrf_agent_watch(peer);
 	retire(peer);
-}
-
-bool mrf_peer_has_few(const struct mrf_peer *peer)
-{
-	/* One of several work requests counts several times: never too few. */
-	unsigned n = peer->conn ? in_flight(peer->conn) : 0;
-
-	mrf_list_each(node, &peer->queue) {
-		if (++n >= MRF_EP_FEW_OPS)
-			break;
-	}
-	return n < MRF_EP_FEW_OPS && mrf_list_empty(&peer->redo);
-}
-
-void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op)
-{
-	op->peer = peer;
-	op->queued = true;
-	mrf_list_add_tail(&op->node, &peer->queue);
-	mrf_peer_advance(peer);
 }
 
 /* --- completions --------------------------------------------------------------------------- */
@@ -278,6 +240,76 @@ void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
 	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone || peer->leases)) {
 		mrf_peer_advance(peer);
 	}
+}
+
+#define BATCH 16
+
+/* There is room in the queue (again): those that wait for it go on. */
+static void feed(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+
+	/* One that takes up all the room is behind the others the next time. */
+	while (!queue_is_full(ep) && (node = mrf_list_pop(&ep->starved)))
+		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, starved));
+}
+
+static void completed(struct mrf_ep *ep, const struct mrf_wc *wc)
+{
+	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id))
+		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
+	if (mrf_likely(ep->last != NULL))
+		mrf_peer_completed(ep->last, wc);
+}
+
+/* Not for ever, whatever stands in the queue: it is memory that others may write to by mistake. */
+#define ROUNDS (MRF_EP_SCQ / BATCH + 1)
+
+void mrf_ep_progress(struct mrf_ep *ep)
+{
+	int i, n, left = ROUNDS;
+	struct mrf_wc wc[BATCH];
+
+	do {
+		n = mrf_vcq_poll(ep->scq, wc, BATCH);
+		for (i = 0; i < n; i++)
+			completed(ep, &wc[i]);
+	} while (mrf_unlikely(n == BATCH) && --left);
+	if (mrf_unlikely(!mrf_list_empty(&ep->starved)))
+		feed(ep);
+}
+
+/* --- beginning ------------------------------------------------------------------------------- */
+
+/* Fewer than MRF_EP_FEW_OPS operations are under way, or wait. */
+static bool has_few(const struct mrf_peer *peer)
+{
+	/* One of several work requests counts several times: never too few. */
+	unsigned n = peer->conn ? in_flight(peer->conn) : 0;
+
+	mrf_list_each(node, &peer->queue) {
+		if (++n >= MRF_EP_FEW_OPS)
+			break;
+	}
+	return n < MRF_EP_FEW_OPS && mrf_list_empty(&peer->redo);
+}
+
+bool mrf_peer_has_place(const struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	if (mrf_likely(ep->nops < MRF_EP_OPS))
+		return true;
+	mrf_ep_progress(ep);
+	return ep->nops < MRF_EP_OPS || (ep->nops < MRF_EP_ALL_OPS && has_few(peer));
+}
+
+void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op)
+{
+	op->peer = peer;
+	op->queued = true;
+	mrf_list_add_tail(&op->node, &peer->queue);
+	mrf_peer_advance(peer);
 }
 
 /* --- making and freeing ---------------------------------------------------------------------- */

@@ -134,8 +134,11 @@ void mrf_peer_free(struct mrf_peer *peer);
 /* Was its address removed? Then it may go, and nothing finds it by that address any more. */
 bool mrf_peer_let_go(struct mrf_peer *peer);
 
-/* Fewer than MRF_EP_FEW_OPS operations are under way, or wait. */
-bool mrf_peer_has_few(const struct mrf_peer *peer);
+/*
+ * May another operation begin? The endpoint is not at its limit, or the peer has but a few. Takes
+ * in completions if that may make room.
+ */
+bool mrf_peer_has_place(const struct mrf_peer *peer);
 /*
  * Ends an operation with this context that waits, and of which nothing was ever posted, with
  * FI_ECANCELED. -FI_ENOENT: there is none.
@@ -148,10 +151,10 @@ void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op);
  * endpoint's queue, other peers'.
  */
 void mrf_peer_await_room(struct mrf_peer *peer);
-/* There is room in the endpoint's queue (again): those that wait for it go on. */
-void mrf_peer_feed(struct mrf_ep *ep);
 /* Posts what can be posted; asks what must be asked. */
 void mrf_peer_advance(struct mrf_peer *peer);
+/* Takes whatever the kernel has completed; operations end, and others go on. */
+void mrf_ep_progress(struct mrf_ep *ep);
 /* A work completion of a connection of ours. */
 void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc);
 /* Everything that waits fails; what is in flight does once it has come back. */
@@ -229,10 +232,10 @@ void mrf_resolve_forget(struct mrf_op *op);
  */
 void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
 		  uint64_t len, bool once);
-/* Sends the questions that wait, as far as there is room. */
-void mrf_ask_send(struct mrf_peer *peer);
-/* An answer came in; operations may go on. */
-void mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer);
+/* Sends the questions that wait, as far as there is room. Or what the device says. */
+int mrf_ask_send(struct mrf_peer *peer);
+/* An answer came in. True: operations may go on. */
+bool mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer);
 /* Nobody needs the questions that were not sent yet; who does after all wants them again. */
 void mrf_ask_unwant(struct mrf_peer *peer);
 /* The connection is gone, and with it the questions and the leases that were open. */

@@ -104,6 +104,15 @@ void mrf_peer_refused(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_resolve_forget(op);
 }
 
+void mrf_peer_no_post(struct mrf_peer *peer, struct mrf_op *op, int ret)
+{
+	mrf_op_leave(op);
+	if (op->inflight)
+		op->fatal = MRF_WC_OTHER;
+	else
+		mrf_op_fail(peer->ep, op, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
+}
+
 /* The work request that broke the connection. */
 static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status cause)
 {

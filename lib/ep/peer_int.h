@@ -27,8 +27,13 @@ bool mrf_conn_stopped_there(const struct mrf_conn *conn);
 void mrf_peer_again(struct mrf_peer *peer, struct mrf_op *op);
 /* The target said no to op: ask why, and try again from the first byte that is not done. */
 void mrf_peer_refused(struct mrf_peer *peer, struct mrf_op *op);
-/* The device did not take what came next of op, for the reason ret (-FI_E*): it fails. */
+/*
+ * The device did not take what came next of op, for the reason ret (-FI_E*): it fails. No reply
+ * to it is awaited (any more).
+ */
 void mrf_peer_no_post(struct mrf_peer *peer, struct mrf_op *op, int ret);
+#define MRF_NOT_TAKEN "the device rejected the work request"
+
 /* Nothing of op is in flight any more, and op->fatal says how it ended. */
 void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op);
 

@@ -109,7 +109,7 @@ int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req)
 	ret = mrf_peer_get(ep, req->addr, &peer);
 	if (ret)
 		goto out;
-	ret = mrf_op_new(ep, peer, req, &op);
+	ret = mrf_peer_has_place(peer) ? mrf_op_new(ep, req, &op) : -FI_EAGAIN;
 	if (ret)
 		goto out;
 	if (mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))

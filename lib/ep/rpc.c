@@ -133,8 +133,10 @@ static void not_taken(struct mrf_peer *peer, int ret)
 	while (window->last != window->sent) {
 		struct mrf_op *op = awaited_at(window, window->last - 1)->op;
 
-		if (op)
+		if (op) {
+			mrf_rpc_disown(peer->conn, op);
 			mrf_peer_no_post(peer, op, ret);
+		}
 		window->last--;
 		window->turn--;
 	}
@@ -336,8 +338,6 @@ int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 	size_t one;
 	int ret = 0;
 
-	/* What was ahead of it is done and completes first. */
-	mrf_ep_progress(peer->ep);
 	for (; !ret && len; msg += one, len -= one) {
 		ret = mrf_reply_decode(msg, len, &reply);
 		one = ret ? len : mrf_msg_len(msg);
@@ -347,6 +347,5 @@ int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 	if (ret)
 		return ret;
 	peer->losses = 0;
-	mrf_peer_advance(peer);
 	return 0;
 }

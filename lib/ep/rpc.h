@@ -60,7 +60,10 @@ bool mrf_rpc_flush(struct mrf_peer *peer);
 void mrf_rpc_disown(struct mrf_conn *conn, struct mrf_op *op);
 /* The work request at this place of the ring, which was no access, has come back. */
 void mrf_rpc_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc);
-/* A message with replies came in. -FI_EINVAL: it has none to what was asked. */
+/*
+ * A message with replies came in, and all that was ahead of them has completed: operations end,
+ * and others may go on. -FI_EINVAL: it has none to what was asked.
+ */
 int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len);
 /* The connection is about to be taken down: what becomes of messages that have no reply. */
 void mrf_rpc_lost(struct mrf_conn *conn);

@@ -392,7 +392,7 @@ START_TEST(window_waits_for_room_in_the_endpoints_queue)
 	want_none(&p.a);
 	mrf_lock_take(&ep->lock);
 	ep->scq_used -= MRF_EP_SCQ;
-	mrf_peer_feed(ep);
+	mrf_ep_progress(ep);
 	mrf_lock_release(&ep->lock);
 	want_done(1);
 }

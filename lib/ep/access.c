@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
 #include "ep/access.h"
+#include "ep/conn.h"
+#include "ep/resolve.h"
 
 /* What goes with the bytes that end at upto. -FI_ENOKEY: look at the keys again. */
 static int add_imm(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t upto,

@@ -14,7 +14,7 @@
 #include "ep/budget.h"
 #include "ep/denied.h"
 #include "ep/device.h"
-#include "ep/peer.h"
+#include "ep/service.h"
 
 /* What made epoll return; anything else is the address of an endpoint. */
 enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_DEVICE, TAG_LAST };

@@ -9,6 +9,7 @@
 #include "ep/atomic.h"
 #include "ep/budget.h"
 #include "ep/denied.h"
+#include "ep/service.h"
 #include "monitor/monitor.h"
 
 struct mrf_command {

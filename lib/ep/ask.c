@@ -2,7 +2,8 @@
 /* Questions to a peer about its regions, answers, and the leases that some answers open. */
 #include <inttypes.h>
 #include "base/log.h"
-#include "ep/peer.h"
+#include "ep/ask.h"
+#include "ep/conn.h"
 
 void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
 		  uint64_t len, bool once)

@@ -7,7 +7,8 @@
 #include "base/user.h"
 #include "contract/limits.h"
 #include "ep/atomic.h"
-#include "ep/peer_int.h"
+#include "ep/conn.h"
+#include "ep/resolve.h"
 #include "mr/desc.h"
 #include "mr/demand/backs.h"
 

@@ -4,7 +4,6 @@
 #include "base/errtext.h"
 #include "ep/access.h"
 #include "ep/commit.h"
-#include "ep/peer_int.h"
 
 /* --- the initiator ----------------------------------------------------------------------- */
 

@@ -2,35 +2,10 @@
 #include <sys/epoll.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "ep/ask.h"
+#include "ep/conn.h"
 #include "ep/denied.h"
-
-/* Why nothing is begun. */
-#define TEXT                                                                         \
-	"the kernel takes no work requests from this process (or thread), whose "    \
-	"credentials have changed since it opened the domain: nothing was done"
-
-void mrf_conn_denied(struct mrf_conn *conn)
-{
-	conn->cause = MRF_WC_DENIED;
-	mrf_peer_break(conn->peer);
-}
-
-bool mrf_conn_end_denied(struct mrf_conn *conn)
-{
-	if (mrf_likely(conn->cause != MRF_WC_DENIED))
-		return false;
-	if (!conn->disconnected)
-		mrf_vconn_disconnect(conn->vconn);
-	conn->disconnected = true;
-	return true;
-}
-
-void mrf_peer_denied(struct mrf_peer *peer)
-{
-	/* Of this thread alone, or of the agent's as well? */
-	peer->ep->agent->suspect = true;
-	mrf_peer_fail(peer, FI_EACCES, 5204, TEXT);
-}
+#include "ep/fail.h"
 
 void mrf_agent_suspect(struct mrf_agent *agent)
 {
@@ -112,5 +87,5 @@ void mrf_agent_denied(struct mrf_agent *agent)
 
 int mrf_agent_refuse(void)
 {
-	return mrf_refuse(FI_EACCES, FI_LOG_EP_CTRL, 5204, "%s", TEXT);
+	return mrf_refuse(FI_EACCES, FI_LOG_EP_CTRL, 5204, "%s", MRF_DENIED_TEXT);
 }

@@ -12,20 +12,12 @@
 #ifndef MRF_EP_DENIED_H
 #define MRF_EP_DENIED_H
 
-#include "ep/peer.h"
+#include "ep/agent.h"
 
-/* The connection whose work request was refused; it is posted all the same. ep->lock. */
-void mrf_conn_denied(struct mrf_conn *conn);
-/*
- * A broken connection: is that why? Then what is in flight is made to come back, since
- * nothing else broke the queue pair. Agent thread, ep->lock.
- */
-bool mrf_conn_end_denied(struct mrf_conn *conn);
-/*
- * Fails what waits, because the connection was ended by that or cannot be made. Agent
- * thread, ep->lock.
- */
-void mrf_peer_denied(struct mrf_peer *peer);
+/* Why nothing is begun. */
+#define MRF_DENIED_TEXT                                                                        \
+	"the kernel takes no work requests from this process (or thread), whose "              \
+	"credentials have changed since it opened the domain: nothing was done"
 
 /*
  * The kernel refused something of the agent's own: says so, once. Whether it refuses it

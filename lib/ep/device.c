@@ -3,7 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/device.h"
-#include "ep/peer.h"
+#include "ep/service.h"
 #include "ep/target_int.h"
 
 static const char *name_of(const struct mrf_agent *agent)
@@ -20,17 +20,6 @@ void mrf_agent_gone(struct mrf_agent *agent)
 		 "more, and their operations fail (close endpoints and domain, and open them "
 		 "again)",
 		 name_of(agent));
-}
-
-void mrf_peer_gone(struct mrf_peer *peer)
-{
-	char text[MRF_ERR_TEXT];
-
-	snprintf(text, sizeof(text),
-		 "the device %s was removed after the domain had been opened: the domain has to "
-		 "be closed and opened again",
-		 name_of(peer->ep->agent));
-	mrf_peer_fail(peer, FI_ENODEV, 4132, text);
 }
 
 /* --- connections that the device has broken ----------------------------------------------- */

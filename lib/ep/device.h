@@ -15,7 +15,5 @@
 void mrf_agent_device_event(struct mrf_agent *agent);
 /* The device was removed: says so, once. */
 void mrf_agent_gone(struct mrf_agent *agent);
-/* What waits for the peer fails because of that; ep->lock held. */
-void mrf_peer_gone(struct mrf_peer *peer);
 
 #endif

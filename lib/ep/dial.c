@@ -7,12 +7,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "ep/budget.h"
-#include "ep/denied.h"
-#include "ep/device.h"
+#include "ep/conn.h"
+#include "ep/dial.h"
+#include "ep/fail.h"
 #include "ep/greet.h"
-#include "ep/peer_int.h"
-#include "mr/demand/backs.h"
 
 /* The connection could not be made: whatever waits for it fails. */
 static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)
@@ -35,56 +33,6 @@ static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *t
 }
 
 /* --- making -------------------------------------------------------------------------------- */
-
-static int open_slots(struct mrf_conn *conn)
-{
-	conn->slots = calloc(MRF_CONN_SLOTS + 2, MRF_CONN_SLOT_SIZE);
-	if (!conn->slots)
-		return -FI_ENOMEM;
-	conn->outgoing = conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
-	return mrf_room_reg(conn->peer->ep->domain->pd, conn->slots,
-			    (MRF_CONN_SLOTS + 2) * MRF_CONN_SLOT_SIZE,
-			    (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
-}
-
-static int conn_new(struct mrf_peer *peer, struct mrf_conn **out)
-{
-	struct mrf_agent *agent = peer->ep->agent;
-	struct mrf_conn *conn = calloc(1, sizeof(*conn));
-	int ret;
-
-	if (!conn)
-		return -FI_ENOMEM;
-	conn->peer = peer;
-	conn->owner.kind = MRF_OWNER_CONN;
-	mrf_list_init(&conn->timer.node);
-	conn->timer.over = mrf_conn_deadline;
-	ret = mrf_agent_own(agent, &conn->owner, MRF_CONN_SLOTS);
-	if (ret)
-		goto err_free;
-	ret = mrf_idmap_insert(&peer->ep->conns, conn->owner.id, conn);
-	if (ret)
-		goto err_disown;
-	ret = open_slots(conn);
-	if (ret)
-		goto err_unmap;
-	ret = mrf_vconn_open(agent->cm, &conn->owner, &conn->vconn);
-	if (ret)
-		goto err_slots;
-	*out = conn;
-	return 0;
-
-err_slots:
-	mrf_vmr_drop(&conn->slots_mr);
-err_unmap:
-	free(conn->slots);
-	mrf_idmap_remove(&peer->ep->conns, conn->owner.id);
-err_disown:
-	mrf_agent_disown(agent, &conn->owner, MRF_CONN_SLOTS);
-err_free:
-	free(conn);
-	return ret;
-}
 
 static int timeout_ms(void)
 {
@@ -111,15 +59,27 @@ static void resolve(struct mrf_peer *peer)
 			     "peer in a network that it reaches (ip route get)?");
 }
 
-void mrf_conn_dial(struct mrf_peer *peer)
+/* The device was removed: what waits for the peer fails because of that. */
+static void device_gone(struct mrf_peer *peer)
+{
+	char text[MRF_ERR_TEXT];
+
+	snprintf(text, sizeof(text),
+		 "the device %s was removed after the domain had been opened: the domain has to "
+		 "be closed and opened again",
+		 mrf_vdev_name(peer->ep->domain->vdev));
+	mrf_peer_fail(peer, FI_ENODEV, 4132, text);
+}
+
+void mrf_conn_dial(struct mrf_peer *peer, void (*deadline)(struct mrf_timer *timer))
 {
 	int ret;
 
 	if (mrf_unlikely(peer->ep->agent->gone)) {
-		mrf_peer_gone(peer);
+		device_gone(peer);
 		return;
 	}
-	ret = peer->ep->agent->denied ? -FI_EACCES : conn_new(peer, &peer->conn);
+	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new(peer, deadline, &peer->conn);
 	if (mrf_unlikely(ret == -FI_EACCES)) {
 		mrf_peer_denied(peer);
 		return;
@@ -236,7 +196,9 @@ static int64_t until_there_is_room(struct mrf_peer *peer)
 	return mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(n, 8u), MRF_RETRY_MS);
 }
 
-static void on_refused(struct mrf_peer *peer, uint32_t reason, const struct mrf_cm_event *event)
+/* True: dial again at once, with a proof. */
+static bool on_refused(struct mrf_peer *peer, uint32_t reason,
+		       const struct mrf_cm_event *event)
 {
 	struct mrf_why why;
 
@@ -244,30 +206,30 @@ static void on_refused(struct mrf_peer *peer, uint32_t reason, const struct mrf_
 	if (reason == MRF_REFUSE_RESOURCES &&
 	    mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
 		wait_and_dial(peer->conn, until_there_is_room(peer));
-		return;
+		return false;
 	}
 	if (!mrf_greet_again(peer, event->data, event->len, &why)) {
 		give_up_why(peer, &why);
-		return;
+		return false;
 	}
 	mrf_conn_destroy(peer->conn);
-	mrf_conn_dial(peer);
+	return true;
 }
 
-static void on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
+/* Likewise. */
+static bool on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
 	uint32_t reason;
 
-	if (!mrf_refuse_decode(event->data, event->len, &reason)) {
-		on_refused(peer, reason, event);
-		return;
-	}
+	if (!mrf_refuse_decode(event->data, event->len, &reason))
+		return on_refused(peer, reason, event);
 	if (++peer->tries >= MRF_REFUSALS) {
 		give_up_addr(peer, FI_ECONNREFUSED, 4126, "no endpoint listens there");
-		return;
+		return false;
 	}
 	wait_and_dial(conn, MRF_RETRY_MS);
+	return false;
 }
 
 static const char *why_failed(int err)
@@ -276,7 +238,7 @@ static const char *why_failed(int err)
 				     "the address cannot be reached over this device";
 }
 
-void mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
+bool mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
 
@@ -294,8 +256,7 @@ void mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		on_response(conn, event);
 		break;
 	case MRF_CM_REJECTED:
-		on_rejected(conn, event);
-		break;
+		return on_rejected(conn, event);
 	case MRF_CM_FAILED:
 		give_up_addr(peer, event->err, 4128, why_failed(event->err));
 		break;
@@ -306,6 +267,7 @@ void mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	default:
 		break;
 	}
+	return false;
 }
 
 void mrf_dial_lost(struct mrf_conn *conn)
@@ -319,19 +281,20 @@ static bool may_dial_again(const struct mrf_conn *conn)
 	return conn->found && !conn->last && mrf_now_ms() < conn->peer->dialled_until;
 }
 
-void mrf_dial_expired(struct mrf_conn *conn)
+bool mrf_dial_expired(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 
 	if (conn->waiting || may_dial_again(conn)) {
 		peer->dials += !conn->waiting;
 		mrf_conn_destroy(conn);
-		mrf_conn_service(peer);
-	} else if (!conn->found) {
+		return true;
+	}
+	if (!conn->found)
 		give_up_addr(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
-	} else {
+	else
 		give_up_addr(peer, FI_ETIMEDOUT, 4129,
 			     "no answer to the connection request: does a process with an enabled "
 			     "endpoint run there, and does its rxe device work (rdma link)?");
-	}
+	return false;
 }

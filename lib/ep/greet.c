@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "ep/ask.h"
 #include "ep/greet.h"
 
 _Static_assert(MRF_PROTO_NONCE == MRF_AUTH_NONCE && MRF_PROTO_PROOF == MRF_AUTH_PROOF,

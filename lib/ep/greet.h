@@ -9,6 +9,7 @@
 
 #include "auth/auth.h"
 #include "ep/peer.h"
+#include "ep/why.h"
 
 /* The endpoint's key; NULL: none. */
 static inline const struct mrf_auth *mrf_ep_auth(const struct mrf_ep *ep)

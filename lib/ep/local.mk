@@ -6,6 +6,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/agent_calls.c \
 	lib/ep/agent_int.h \
 	lib/ep/ask.c \
+	lib/ep/ask.h \
 	lib/ep/atomic.c \
 	lib/ep/atomic.h \
 	lib/ep/atomic_op.c \
@@ -15,34 +16,40 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/commit.c \
 	lib/ep/commit.h \
 	lib/ep/conn.c \
+	lib/ep/conn.h \
 	lib/ep/denied.c \
 	lib/ep/denied.h \
 	lib/ep/device.c \
 	lib/ep/device.h \
 	lib/ep/dial.c \
+	lib/ep/dial.h \
 	lib/ep/ep.c \
 	lib/ep/ep.h \
 	lib/ep/ep_bind.c \
 	lib/ep/ep_calls.c \
+	lib/ep/fail.c \
+	lib/ep/fail.h \
 	lib/ep/greet.c \
 	lib/ep/greet.h \
 	lib/ep/none.c \
 	lib/ep/none.h \
 	lib/ep/op.c \
-	lib/ep/op_local.c \
 	lib/ep/op.h \
+	lib/ep/op_local.c \
 	lib/ep/peer.c \
 	lib/ep/peer.h \
-	lib/ep/peer_fail.c \
-	lib/ep/peer_int.h \
 	lib/ep/probe.c \
+	lib/ep/probe.h \
 	lib/ep/remote.c \
 	lib/ep/remote.h \
 	lib/ep/request.c \
 	lib/ep/resolve.c \
+	lib/ep/resolve.h \
 	lib/ep/rma.c \
 	lib/ep/rpc.c \
 	lib/ep/rpc.h \
+	lib/ep/service.c \
+	lib/ep/service.h \
 	lib/ep/short.c \
 	lib/ep/short.h \
 	lib/ep/target.c \

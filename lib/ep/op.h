@@ -171,6 +171,13 @@ void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op);
 /* Failure: always a completion with err (FI_E*), reason code and text; free. */
 void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text);
 
+/* op is no longer in peer->queue or peer->redo. */
+static inline void mrf_op_leave(struct mrf_op *op)
+{
+	mrf_list_del(&op->node);
+	op->queued = false;
+}
+
 /* --- op_local.c ---------------------------------------------------------------------------- */
 
 /*

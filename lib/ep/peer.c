@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "ep/ask.h"
+#include "ep/conn.h"
+#include "ep/fail.h"
+#include "ep/resolve.h"
 #include "ep/rpc.h"
-#include "ep/peer_int.h"
 
 /* --- the ring of what is in flight -------------------------------------------------------- */
 
@@ -18,20 +21,6 @@ static unsigned in_flight(const struct mrf_conn *conn)
 static bool posted_all(const struct mrf_op *op)
 {
 	return op->pos == op->total && (!op->has_imm || op->imm_posted);
-}
-
-static bool queue_is_full(const struct mrf_ep *ep)
-{
-	return ep->scq_used >= MRF_EP_SCQ;
-}
-
-void mrf_peer_await_room(struct mrf_peer *peer)
-{
-	struct mrf_ep *ep = peer->ep;
-
-	if (queue_is_full(ep) && mrf_list_empty(&peer->starved))
-		mrf_list_add_tail(&peer->starved, &ep->starved);
-	mrf_agent_watch(peer);
 }
 
 static void wait_for_completions(struct mrf_peer *peer)
@@ -250,7 +239,7 @@ static void feed(struct mrf_ep *ep)
 	struct mrf_list *node;
 
 	/* One that takes up all the room is behind the others the next time. */
-	while (!queue_is_full(ep) && (node = mrf_list_pop(&ep->starved)))
+	while (ep->scq_used < MRF_EP_SCQ && (node = mrf_list_pop(&ep->starved)))
 		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, starved));
 }
 
@@ -310,6 +299,64 @@ void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op)
 	op->queued = true;
 	mrf_list_add_tail(&op->node, &peer->queue);
 	mrf_peer_advance(peer);
+}
+
+/* --- fi_cancel ----------------------------------------------------------------------------- */
+
+/* Of what was written and is to be flushed nothing may be said to have been canceled, either. */
+static bool may_cancel(const struct mrf_op *op)
+{
+	return !op->posted && !op->pos && !op->inflight && !op->awaiting &&
+	       !op->type->begun;
+}
+
+static bool cancel_one(struct mrf_peer *peer, const void *context)
+{
+	mrf_list_each(node, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		if (op->context != context || !may_cancel(op))
+			continue;
+		mrf_op_leave(op);
+		mrf_op_fail(peer->ep, op, FI_ECANCELED, 4134,
+			    "canceled by fi_cancel: nothing was done");
+		mrf_peer_advance(peer);
+		return true;
+	}
+	return false;
+}
+
+int mrf_peer_cancel(struct mrf_ep *ep, const void *context)
+{
+	mrf_list_each(node, &ep->all_peers) {
+		if (cancel_one(mrf_list_entry(node, struct mrf_peer, node), context))
+			return 0;
+	}
+	return -FI_ENOENT;
+}
+
+/* --- the connection is lost -------------------------------------------------------------- */
+
+static void unresolve(struct mrf_op *op)
+{
+	op->resolved = false;
+	op->empty_known = 0;
+}
+
+void mrf_peer_rewind(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	/* Back to front, so that the order stays. */
+	while (!mrf_list_empty(&peer->redo)) {
+		node = peer->redo.prev;
+		mrf_list_del(node);
+		mrf_list_add_head(node, &peer->queue);
+	}
+	/* What was known may be another endpoint's by the time of the next connection. */
+	mrf_list_each(pos, &peer->queue)
+		unresolve(mrf_list_entry(pos, struct mrf_op, node));
+	mrf_ask_lost(peer);
 }
 
 /* --- making and freeing ---------------------------------------------------------------------- */

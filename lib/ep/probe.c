@@ -5,21 +5,15 @@
  * that its kernel goes on for ever: what is awaited of its agent has a deadline, too.
  * ep->lock is held throughout.
  */
+#include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/param.h"
+#include "ep/ask.h"
+#include "ep/fail.h"
+#include "ep/probe.h"
 #include "ep/rpc.h"
-#include "ep/peer_int.h"
 
 #define PROBE_MS 1000
-
-void mrf_conn_probe(struct mrf_conn *conn)
-{
-	if (conn->probed)
-		return;
-	conn->probed = true;
-	conn->heard = mrf_now_ms();
-	mrf_agent_kick(conn->peer);
-}
 
 void mrf_probe_begin(struct mrf_peer *peer)
 {
@@ -39,6 +33,25 @@ static bool is_silent(struct mrf_conn *conn)
 	return now - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT);
 }
 
+/*
+ * The peer's agent has not answered for too long: what waits for it fails. Answers may come
+ * still; a reply that is given up may not, and ends the connection. READY.
+ */
+static void unanswered(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	conn->heard = mrf_now_ms();
+	mrf_peer_fail_addr(peer, FI_ETIMEDOUT, 4133,
+			   "its machine is there, but its process has not answered for "
+			   "FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
+	mrf_ask_unwant(peer);
+	if (!mrf_rpc_awaited(conn))
+		return;
+	conn->cause = MRF_WC_TIMEOUT;
+	mrf_conn_gone(conn);
+}
+
 void mrf_probe(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
@@ -50,7 +63,7 @@ void mrf_probe(struct mrf_conn *conn)
 	mrf_conn_set_deadline(conn, PROBE_MS);
 	mrf_ep_progress(peer->ep);
 	if (peer->state == MRF_PEER_READY && is_silent(conn))
-		mrf_conn_unanswered(conn);
+		unanswered(conn);
 	/* What is in flight is acknowledged or not: that tells as much. */
 	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room(conn))
 		mrf_conn_post(conn, &wr, NULL, 0);

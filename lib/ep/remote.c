@@ -5,6 +5,8 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/peer.h"
+#include "ep/remote.h"
+#include "ep/why.h"
 #include "mr/map.h"
 #include "proto/rawkey.h"
 

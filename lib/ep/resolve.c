@@ -8,7 +8,8 @@
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "base/log.h"
-#include "ep/peer.h"
+#include "ep/ask.h"
+#include "ep/resolve.h"
 #include "mr/map.h"
 
 static bool peer_virt(const struct mrf_peer *peer)

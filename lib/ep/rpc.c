@@ -5,7 +5,9 @@
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
 #include "base/log.h"
-#include "ep/peer_int.h"
+#include "ep/conn.h"
+#include "ep/fail.h"
+#include "ep/resolve.h"
 #include "ep/rpc.h"
 
 /* --- the window ------------------------------------------------------------------------- */

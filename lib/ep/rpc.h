@@ -16,6 +16,7 @@
 #define MRF_EP_RPC_H
 
 #include "ep/peer.h"
+#include "ep/why.h"
 #include "proto/request.h"
 
 /* What the initiator knows of a type of request. Constant. */

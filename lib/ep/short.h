@@ -6,7 +6,8 @@
 #ifndef MRF_EP_SHORT_H
 #define MRF_EP_SHORT_H
 
-#include "ep/peer.h"
+#include "ep/conn.h"
+#include "ep/resolve.h"
 
 /* Flags of the endpoint that change nothing here: RC acknowledges what has been delivered. */
 #define MRF_SHORT_FLAGS                                                                        \

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The initiator's data path: what follows a failure. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/peer_int.h"
+#include "ep/conn.h"
+#include "ep/denied.h"
+#include "ep/fail.h"
+#include "ep/resolve.h"
 
 /* --- what comes back in error --------------------------------------------------------- */
 
@@ -256,37 +258,7 @@ void mrf_conn_failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_
 	mrf_peer_break(conn->peer);
 }
 
-/* --- the connection is lost -------------------------------------------------------------- */
-
-void mrf_peer_break(struct mrf_peer *peer)
-{
-	if (peer->state != MRF_PEER_READY)
-		return;
-	peer->state = MRF_PEER_BROKEN;
-	mrf_agent_kick(peer);
-}
-
-static void unresolve(struct mrf_op *op)
-{
-	op->resolved = false;
-	op->empty_known = 0;
-}
-
-void mrf_peer_rewind(struct mrf_peer *peer)
-{
-	struct mrf_list *node;
-
-	/* Back to front, so that the order stays. */
-	while (!mrf_list_empty(&peer->redo)) {
-		node = peer->redo.prev;
-		mrf_list_del(node);
-		mrf_list_add_head(node, &peer->queue);
-	}
-	/* What was known may be another endpoint's by the time of the next connection. */
-	mrf_list_each(pos, &peer->queue)
-		unresolve(mrf_list_entry(pos, struct mrf_op, node));
-	mrf_ask_lost(peer);
-}
+/* --- what waits ---------------------------------------------------------------------------- */
 
 /* Fails op because it cannot go on; what was done of it before is not kept back. */
 static void fail_waiting(struct mrf_peer *peer, struct mrf_op *op, int err, int code,
@@ -323,63 +295,19 @@ void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 		mrf_agent_kick(peer);
 }
 
-/* --- fi_cancel ------------------------------------------------------------------------- */
-
-/* Of what was written and is to be flushed nothing may be said to have been canceled, either. */
-static bool may_cancel(const struct mrf_op *op)
+void mrf_peer_fail_addr(struct mrf_peer *peer, int err, int code, const char *why)
 {
-	return !op->posted && !op->pos && !op->inflight && !op->awaiting &&
-	       !op->type->begun;
+	char addr[64], text[MRF_ERR_TEXT];
+
+	snprintf(text, sizeof(text), "%.*s: %.*s", (int)sizeof(addr),
+		 mrf_addr_text(&peer->addr, addr, sizeof(addr)),
+		 (int)(sizeof(text) - sizeof(addr) - 3), why);
+	mrf_peer_fail(peer, err, code, text);
 }
 
-static bool cancel_one(struct mrf_peer *peer, const void *context)
+void mrf_peer_denied(struct mrf_peer *peer)
 {
-	mrf_list_each(node, &peer->queue) {
-		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
-
-		if (op->context != context || !may_cancel(op))
-			continue;
-		mrf_op_leave(op);
-		mrf_op_fail(peer->ep, op, FI_ECANCELED, 4134,
-			    "canceled by fi_cancel: nothing was done");
-		mrf_peer_advance(peer);
-		return true;
-	}
-	return false;
-}
-
-int mrf_peer_cancel(struct mrf_ep *ep, const void *context)
-{
-	mrf_list_each(node, &ep->all_peers) {
-		if (cancel_one(mrf_list_entry(node, struct mrf_peer, node), context))
-			return 0;
-	}
-	return -FI_ENOENT;
-}
-
-/* --- the endpoint closes --------------------------------------------------------------- */
-
-static void collect(struct mrf_peer *peer, struct mrf_conn *conn)
-{
-	for (; conn->head != conn->tail; conn->head++) {
-		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
-
-		peer->ep->scq_used--;
-		if (op && !--op->inflight && !op->queued)
-			mrf_list_add_tail(&op->node, &peer->redo);
-	}
-}
-
-void mrf_peer_abandon(struct mrf_peer *peer)
-{
-	struct mrf_list *node;
-
-	if (peer->conn) {
-		collect(peer, peer->conn);
-		/* The device must have let go of the buffers before they are given back. */
-		mrf_conn_destroy(peer->conn);
-	}
-	while ((node = mrf_list_pop(&peer->redo)) || (node = mrf_list_pop(&peer->queue)))
-		mrf_op_free(peer->ep, mrf_list_entry(node, struct mrf_op, node));
-	mrf_peer_free(peer);
+	/* Of this thread alone, or of the agent's as well? */
+	peer->ep->agent->suspect = true;
+	mrf_peer_fail(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One connection that an endpoint of ours has opened, and what is posted on it; ep->lock held. Its
+ * agent, which alone talks to rdma_cm, makes it and takes it down: dial.h, service.h.
+ */
+#ifndef MRF_EP_CONN_H
+#define MRF_EP_CONN_H
+
+#include "ep/peer.h"
+
+/* Room for an answer to each question, replies, and a note or two. */
+#define MRF_CONN_SLOTS (MRF_ASKS + MRF_REQUESTS + 3)
+#define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REQUEST
+
+/* --- agent thread ----------------------------------------------------------------------- */
+
+/* Not connected yet, without a queue pair. deadline: its timer's, without the lock. */
+int mrf_conn_new(struct mrf_peer *peer, void (*deadline)(struct mrf_timer *timer),
+		 struct mrf_conn **out);
+/* Takes the connection down at once. The peer is IDLE. */
+void mrf_conn_destroy(struct mrf_conn *conn);
+int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
+/* The deadline of what the connection waits for is in so many ms. */
+void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms);
+void mrf_conn_clear_deadline(struct mrf_conn *conn);
+/* What is in flight has to come back now. */
+void mrf_conn_drain(struct mrf_conn *conn);
+/* The peer is gone, or is given up: what is in flight will come back. */
+void mrf_conn_gone(struct mrf_conn *conn);
+/*
+ * A broken connection: was it ended by mrf_conn_denied? Then what is in flight is made to come
+ * back, since nothing else broke the queue pair.
+ */
+bool mrf_conn_end_denied(struct mrf_conn *conn);
+
+/* --- any thread ------------------------------------------------------------------------- */
+
+/* READY -> BROKEN: what is in flight will come back, then the agent takes it down. */
+void mrf_peer_break(struct mrf_peer *peer);
+/* The connection whose work request was refused: denied.h. It is posted all the same. */
+void mrf_conn_denied(struct mrf_conn *conn);
+/* Something is awaited of the peer: finds out if it goes. */
+void mrf_conn_probe(struct mrf_conn *conn);
+/*
+ * The peer has found no room: goes on when completions have made some, be they its own or, in the
+ * endpoint's queue, other peers'.
+ */
+void mrf_peer_await_room(struct mrf_peer *peer);
+
+/* Room for one more work request on the connection and in the CQ of its endpoint, ep. */
+static inline bool mrf_conn_room_of(const struct mrf_ep *ep, const struct mrf_conn *conn)
+{
+	return conn->tail - conn->head < MRF_CONN_RING - 1 && ep->scq_used < MRF_EP_SCQ;
+}
+
+static inline bool mrf_conn_room(const struct mrf_conn *conn)
+{
+	return mrf_conn_room_of(conn->peer->ep, conn);
+}
+
+/* Remembers what was just posted on a connection of ep. */
+static inline void mrf_conn_posted_of(struct mrf_ep *ep, struct mrf_conn *conn,
+				      struct mrf_op *op, uint64_t len)
+{
+	struct mrf_posted *posted = &conn->ring[conn->tail++ % MRF_CONN_RING];
+
+	posted->op = op;
+	posted->len = len;
+	ep->scq_used++;
+}
+
+static inline void mrf_conn_posted(struct mrf_conn *conn, struct mrf_op *op, uint64_t len)
+{
+	mrf_conn_posted_of(conn->peer->ep, conn, op, len);
+}
+
+/*
+ * Posts and remembers. The caller has seen that there is room, and looks whether the peer
+ * is READY still before it posts more.
+ */
+static inline int mrf_conn_post(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op,
+				uint64_t len)
+{
+	int ret;
+
+	wr->wr_id = conn->owner.id;
+	ret = mrf_vconn_post(conn->vconn, wr);
+	if (mrf_unlikely(ret == -FI_EACCES)) {
+		mrf_conn_denied(conn);
+		ret = 0;
+	}
+	if (mrf_likely(!ret))
+		mrf_conn_posted(conn, op, len);
+	return ret;
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The initiator's connections: what only the agent thread does. ep->lock is held throughout. */
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "ep/ask.h"
+#include "ep/dial.h"
+#include "ep/fail.h"
+#include "ep/probe.h"
+#include "ep/rpc.h"
+#include "ep/service.h"
+
+/* --- what the state asks for ----------------------------------------------------------------- */
+
+static void deadline(struct mrf_timer *timer);
+
+static void take_down(struct mrf_peer *peer)
+{
+	struct mrf_conn *conn = peer->conn;
+	bool denied = mrf_conn_end_denied(conn);
+
+	if (conn->tail != conn->head) {
+		if (!conn->draining)
+			mrf_conn_drain(conn);
+		mrf_agent_watch(peer);
+		return;
+	}
+	mrf_rpc_lost(conn);
+	mrf_conn_destroy(conn);
+	mrf_peer_rewind(peer);
+	if (denied)
+		mrf_peer_denied(peer);
+	if (++peer->losses < MRF_LOSSES)
+		return;
+	peer->losses = 0;
+	mrf_peer_fail_addr(peer, FI_ECONNRESET, 4131, "connects, but drops the connection each time");
+}
+
+void mrf_conn_service(struct mrf_peer *peer)
+{
+	/* Whoever kicked may have found the endpoint's CQ too full to post. */
+	mrf_ep_progress(peer->ep);
+	if (peer->state == MRF_PEER_BROKEN)
+		take_down(peer);
+	if (peer->gone && mrf_list_empty(&peer->queue) &&
+	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
+		if (peer->conn)
+			mrf_conn_destroy(peer->conn);
+		mrf_peer_free(peer);
+		return;
+	}
+	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
+		mrf_conn_dial(peer, deadline);
+	else
+		mrf_peer_advance(peer);
+	mrf_probe_begin(peer);
+}
+
+/* --- the deadline is over -------------------------------------------------------------------- */
+
+/* What the device never gave back: nobody knows whether it ran. */
+static void force_drain(struct mrf_conn *conn)
+{
+	struct mrf_wc wc = { .wr_id = conn->owner.id, .status = MRF_WC_TIMEOUT };
+
+	mrf_warn(FI_LOG_EP_DATA, 4030, "%u work requests were never completed by the device",
+		 conn->tail - conn->head);
+	while (conn->head != conn->tail)
+		mrf_peer_completed(conn, &wc);
+}
+
+static void expired(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	mrf_conn_clear_deadline(conn);
+	if (peer->state == MRF_PEER_BROKEN) {
+		/* They may only have lain there, if nobody looked. */
+		mrf_ep_progress(peer->ep);
+		if (conn->head != conn->tail && conn->draining)
+			force_drain(conn);
+	} else if (peer->state == MRF_PEER_READY) {
+		mrf_probe(conn);
+	} else if (mrf_dial_expired(conn)) {
+		mrf_conn_service(peer);
+	}
+}
+
+static void deadline(struct mrf_timer *timer)
+{
+	struct mrf_conn *conn = mrf_container_of(timer, struct mrf_conn, timer);
+	struct mrf_ep *ep = conn->peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	expired(conn);
+	mrf_lock_release(&ep->lock);
+}
+
+/* --- what comes ----------------------------------------------------------------------------- */
+
+void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	if (peer->state == MRF_PEER_CONNECTING) {
+		if (mrf_dial_event(conn, event))
+			mrf_conn_dial(peer, deadline);
+		return;
+	}
+	switch (event->type) {
+	case MRF_CM_REJECTED: /* after it had let us in: then something is in flight */
+	case MRF_CM_FAILED:
+	case MRF_CM_DISCONNECTED:
+	case MRF_CM_REMOVED:
+		mrf_conn_gone(conn);
+		break;
+	default:
+		break;
+	}
+}
+
+/* False: it is none that belongs here. */
+static bool take_message(struct mrf_peer *peer, const uint8_t *msg, size_t len)
+{
+	struct mrf_answer answer;
+
+	switch (mrf_msg_type(msg, len)) {
+	case MRF_MSG_FORGET:
+		mrf_ask_forget(peer);
+		return true;
+	case MRF_MSG_REPLY:
+		peer->conn->heard = mrf_now_ms();
+		/* What was ahead of it is done and completes first. */
+		mrf_ep_progress(peer->ep);
+		if (mrf_rpc_replied(peer, msg, len))
+			return false;
+		mrf_peer_advance(peer);
+		return true;
+	default:
+		if (mrf_answer_decode(msg, len, &answer))
+			return false;
+		peer->conn->heard = mrf_now_ms();
+		if (mrf_ask_answered(peer, &answer))
+			mrf_peer_advance(peer);
+		return true;
+	}
+}
+
+void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc)
+{
+	struct mrf_peer *peer = conn->peer;
+	uint8_t msg[MRF_CONN_SLOT_SIZE];
+
+	/*
+	 * A flush tells, without anybody polling, that the queue pair broke: take in what broke
+	 * it. While connecting it is librdmacm that breaks it, and an event tells why.
+	 */
+	if (wc->status != MRF_WC_OK) {
+		if (peer->state == MRF_PEER_CONNECTING)
+			return;
+		mrf_ep_progress(peer->ep);
+		mrf_peer_break(peer);
+		return;
+	}
+	if (slot >= MRF_CONN_SLOTS)
+		return;
+	/* What it makes of the message may need the slot. */
+	memcpy(msg, conn->slots + slot * MRF_CONN_SLOT_SIZE, wc->byte_len);
+	if (mrf_conn_post_slot(conn, slot) || !take_message(peer, msg, wc->byte_len)) {
+		mrf_warn(FI_LOG_EP_DATA, 4021, "malformed message of %u bytes: disconnecting",
+			 wc->byte_len);
+		if (peer->state == MRF_PEER_CONNECTING)
+			mrf_dial_lost(conn);
+		else
+			mrf_conn_gone(conn);
+	}
+}
+
+/* --- the endpoint closes --------------------------------------------------------------------- */
+
+static void collect(struct mrf_peer *peer, struct mrf_conn *conn)
+{
+	for (; conn->head != conn->tail; conn->head++) {
+		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
+
+		peer->ep->scq_used--;
+		if (op && !--op->inflight && !op->queued)
+			mrf_list_add_tail(&op->node, &peer->redo);
+	}
+}
+
+void mrf_peer_abandon(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	if (peer->conn) {
+		collect(peer, peer->conn);
+		/* The device must have let go of the buffers before they are given back. */
+		mrf_conn_destroy(peer->conn);
+	}
+	while ((node = mrf_list_pop(&peer->redo)) || (node = mrf_list_pop(&peer->queue)))
+		mrf_op_free(peer->ep, mrf_list_entry(node, struct mrf_op, node));
+	mrf_peer_free(peer);
+}

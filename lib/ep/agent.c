@@ -10,11 +10,13 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/log.h"
-#include "ep/agent_int.h"
+#include "domain/domain.h"
+#include "ep/agent_calls.h"
 #include "ep/budget.h"
 #include "ep/denied.h"
 #include "ep/device.h"
-#include "ep/service.h"
+#include "monitor/monitor.h"
+#include "verbs/vqp.h"
 
 /* What made epoll return; anything else is the address of an endpoint. */
 enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_DEVICE, TAG_LAST };
@@ -49,11 +51,6 @@ static void give_back(struct mrf_agent *agent)
 	agent->cq_owed = 0;
 }
 
-static struct mrf_conn *conn_of(struct mrf_owner *owner)
-{
-	return mrf_container_of(owner, struct mrf_conn, owner);
-}
-
 /* --- events ------------------------------------------------------------------------------ */
 
 static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
@@ -61,19 +58,10 @@ static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
 	struct mrf_owner *owner =
 		mrf_idmap_find(&agent->owners, wc->wr_id >> MRF_WR_SLOT_BITS);
 	unsigned slot = wc->wr_id & ((1u << MRF_WR_SLOT_BITS) - 1);
-	struct mrf_ep *ep;
 
 	/* Completions of a connection that is gone may still come. */
-	if (!owner)
-		return;
-	if (owner->kind == MRF_OWNER_PASV) {
-		mrf_pasv_message(mrf_pasv_of(owner), slot, wc);
-		return;
-	}
-	ep = conn_of(owner)->peer->ep;
-	mrf_lock_take(&ep->lock);
-	mrf_conn_message(conn_of(owner), slot, wc);
-	mrf_lock_release(&ep->lock);
+	if (owner)
+		owner->calls->message(owner, slot, wc);
 }
 
 /* At most max completions. False: all that were there were taken in. */
@@ -113,27 +101,11 @@ static void poll_cq(struct mrf_agent *agent)
 static void handle_cm(struct mrf_agent *agent, const struct mrf_cm_event *event)
 {
 	struct mrf_owner *owner = mrf_vconn_owner(event->conn);
-	struct mrf_ep *ep;
 
 	/* It is told to each id, the listeners' too. */
 	if (mrf_unlikely(event->type == MRF_CM_REMOVED))
 		mrf_agent_gone(agent);
-
-	switch (owner->kind) {
-	case MRF_OWNER_EP:
-		if (event->type == MRF_CM_REQUEST)
-			mrf_pasv_request(mrf_container_of(owner, struct mrf_ep, owner), event);
-		break;
-	case MRF_OWNER_PASV:
-		mrf_pasv_event(mrf_pasv_of(owner), event);
-		break;
-	case MRF_OWNER_CONN:
-		ep = conn_of(owner)->peer->ep;
-		mrf_lock_take(&ep->lock);
-		mrf_conn_event(conn_of(owner), event);
-		mrf_lock_release(&ep->lock);
-		break;
-	}
+	owner->calls->event(owner, event);
 }
 
 static void poll_cm(struct mrf_agent *agent)
@@ -150,19 +122,6 @@ static void poll_cm(struct mrf_agent *agent)
 	}
 	if (mrf_unlikely(ret == -FI_EACCES))
 		mrf_agent_denied(agent);
-}
-
-static void advance_all(struct mrf_ep *ep)
-{
-	mrf_lock_take(&ep->lock);
-	ep->watched = false;
-	/* Armed anew for others who wait for it: the event was theirs, too. */
-	mrf_vcq_ack(ep->scq);
-	mrf_vcq_arm(ep->scq);
-	mrf_ep_progress(ep);
-	mrf_list_each(node, &ep->all_peers)
-		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, node));
-	mrf_lock_release(&ep->lock);
 }
 
 /* --- the thread ------------------------------------------------------------------------------ */
@@ -233,7 +192,7 @@ static void handle_ready(struct mrf_agent *agent, const struct epoll_event *even
 		mrf_agent_device_event(agent);
 		break;
 	default:
-		advance_all(event->data.ptr);
+		agent->guest->completed(event->data.ptr);
 	}
 }
 
@@ -260,7 +219,8 @@ static void turn(struct mrf_agent *agent)
 	mrf_agent_run_commands(agent);
 	n = epoll_wait(agent->epoll_fd, events, MRF_ARRAY_SIZE(events), next_timeout(agent));
 	mrf_agent_tell_peers(agent);
-	mrf_agent_let_go(agent);
+	if (mrf_unlikely(atomic_exchange(&agent->removed, false)))
+		agent->guest->removed(agent);
 	for (i = 0; i < n; i++)
 		handle_ready(agent, &events[i]);
 	expire(agent);
@@ -269,8 +229,8 @@ static void turn(struct mrf_agent *agent)
 	mrf_agent_run_kicks(agent);
 	if (mrf_unlikely(agent->suspect))
 		poll_cm(agent);
-	mrf_agent_serve(agent);
-	mrf_pasv_bury(agent);
+	agent->guest->serve(agent);
+	agent->guest->over(agent);
 }
 
 static void *agent_main(void *arg)
@@ -281,6 +241,49 @@ static void *agent_main(void *arg)
 		turn(agent);
 	return NULL;
 }
+
+/* --- pins that are gone ---------------------------------------------------------------------- */
+
+/* Any thread, the monitor's too, with its lock held: see mrf_mr_space.dropped. */
+static void pins_dropped(void *arg)
+{
+	struct mrf_agent *agent = arg;
+
+	if (!atomic_exchange(&agent->dropped, true))
+		mrf_agent_wake(agent);
+}
+
+static int settle(struct mrf_agent *agent, void *arg)
+{
+	(void)arg;
+	mrf_agent_poll(agent);
+	return 0;
+}
+
+/* What peers wrote before this was called is counted when it returns. */
+static void settle_now(void *arg)
+{
+	mrf_agent_command(arg, NULL, settle);
+}
+
+/* on: is told of pins that are gone. Off: is not, once this has returned. */
+static void listen_for_drops(struct mrf_agent *agent, bool on)
+{
+	struct mrf_mr_space *space = &agent->domain->space;
+
+	mrf_lock_take(&space->lock);
+	space->settle_arg = on ? agent : NULL;
+	space->settle = on ? settle_now : NULL;
+	mrf_lock_release(&space->lock);
+
+	/* The monitor calls under its lock, so that nobody is called once it was changed. */
+	mrf_monitor_lock();
+	space->dropped_arg = on ? agent : NULL;
+	space->dropped = on ? pins_dropped : NULL;
+	mrf_monitor_unlock();
+}
+
+/* --- starting and stopping ------------------------------------------------------------------- */
 
 static int start_thread(struct mrf_agent *agent)
 {
@@ -332,7 +335,8 @@ static int open_fds(struct mrf_agent *agent)
 	return 0;
 }
 
-static int agent_new(struct mrf_domain *domain, struct mrf_agent **out)
+static int agent_new(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
+		     struct mrf_agent **out)
 {
 	struct mrf_agent *agent = calloc(1, sizeof(*agent));
 	int ret;
@@ -340,6 +344,7 @@ static int agent_new(struct mrf_domain *domain, struct mrf_agent **out)
 	if (!agent)
 		return -FI_ENOMEM;
 	agent->domain = domain;
+	agent->guest = guest;
 	mrf_lock_init(&agent->lock, MRF_RANK_AGENT);
 	mrf_list_init(&agent->kicks);
 	mrf_list_init(&agent->commands);
@@ -364,7 +369,7 @@ static int agent_new(struct mrf_domain *domain, struct mrf_agent **out)
 		ret = start_thread(agent);
 	if (ret)
 		goto err_cq;
-	mrf_agent_listen(agent, true);
+	listen_for_drops(agent, true);
 	*out = agent;
 	return 0;
 
@@ -381,13 +386,14 @@ err_free:
 	return ret;
 }
 
-int mrf_agent_get(struct mrf_domain *domain, struct mrf_agent **agent)
+int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
+		  struct mrf_agent **agent)
 {
 	int ret = 0;
 
 	mrf_lock_take(&domain->lock);
 	if (!domain->agent)
-		ret = agent_new(domain, &domain->agent);
+		ret = agent_new(domain, guest, &domain->agent);
 	*agent = domain->agent;
 	mrf_lock_release(&domain->lock);
 	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001, "cannot start the agent thread") : 0;
@@ -395,7 +401,7 @@ int mrf_agent_get(struct mrf_domain *domain, struct mrf_agent **agent)
 
 void mrf_agent_stop(struct mrf_agent *agent)
 {
-	mrf_agent_listen(agent, false);
+	listen_for_drops(agent, false);
 	mrf_lock_take(&agent->lock);
 	agent->stop = true;
 	mrf_lock_release(&agent->lock);

@@ -19,12 +19,47 @@
 #include "base/list.h"
 #include "base/lock.h"
 
-/* What a work request id on agent->cq, or an rdma_cm event, belongs to. */
-enum mrf_owner_kind { MRF_OWNER_EP, MRF_OWNER_CONN, MRF_OWNER_PASV };
+struct mrf_agent;
+struct mrf_cm_event;
+struct mrf_domain;
+struct mrf_ep;
+struct mrf_owner;
+struct mrf_peer;
+struct mrf_vcq;
+struct mrf_wc;
 
+/* What the agent tells an owner. Agent thread, no lock held; the owner may go meanwhile. */
+struct mrf_owner_calls {
+	void (*event)(struct mrf_owner *owner, const struct mrf_cm_event *event);
+	void (*message)(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc);
+	/* The device has broken its connection. NULL: it has none. */
+	void (*broke)(struct mrf_owner *owner);
+	/* rdma_cm is lost: is something left to be ended? It is, then. */
+	bool (*going)(struct mrf_owner *owner);
+	void (*end)(struct mrf_owner *owner);
+	/* What its peer knows of regions pinned on demand is void. NULL: it knows nothing. */
+	void (*forget)(struct mrf_owner *owner);
+};
+
+/* What a work request id on agent->cq, or an rdma_cm event, belongs to. */
 struct mrf_owner {
-	enum mrf_owner_kind kind;
+	const struct mrf_owner_calls *calls;
+	const struct mrf_vcq *scq; /* where its work requests complete, beside agent->cq */
 	uint64_t id; /* never used twice in the life of an agent; 0: not known to it */
+};
+
+/* What the agent does for those above it, who start it. Agent thread, no lock held. Constant. */
+struct mrf_agent_guest {
+	/* mrf_agent_kick was called. */
+	void (*kicked)(struct mrf_peer *peer);
+	/* mrf_agent_watch was called, and something has completed. */
+	void (*completed)(struct mrf_ep *ep);
+	/* Addresses were removed. */
+	void (*removed)(struct mrf_agent *agent);
+	/* Serves peers for a time, until a command comes. */
+	void (*serve)(struct mrf_agent *agent);
+	/* The turn is over, and nothing that was polled is unhandled. */
+	void (*over)(struct mrf_agent *agent);
 };
 
 /* Calls over in the agent thread, no lock held, once its time has come. */
@@ -37,12 +72,9 @@ struct mrf_timer {
 #define MRF_WR_SLOT_BITS 8
 #define MRF_WR_ID(owner_id, slot) ((owner_id) << MRF_WR_SLOT_BITS | (slot))
 
-struct mrf_domain;
-struct mrf_ep;
-struct mrf_peer;
-
 struct mrf_agent {
 	struct mrf_domain *domain;
+	const struct mrf_agent_guest *guest;
 	pthread_t thread;
 	int epoll_fd;
 	int event_fd;	       /* raised when kicks or commands wait */
@@ -97,47 +129,9 @@ void mrf_agent_poll(struct mrf_agent *agent);
 void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms);
 void mrf_timer_stop(struct mrf_timer *timer);
 
-/* The target's half, target.c and target_serve.c; agent thread. */
-struct mrf_pasv;
-struct mrf_cm_event;
-struct mrf_wc;
-void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
-void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event);
-void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc);
-/* Serves peers, one question or request of each in turn: for a time, until a command comes. */
-void mrf_agent_serve(struct mrf_agent *agent);
-/* Its peer is gone: takes in what came before, and ends it. */
-void mrf_pasv_gone(struct mrf_pasv *pasv);
-/* Likewise of all that an endpoint has. */
-void mrf_pasv_destroy_all(struct mrf_ep *ep);
-/* Destroys those that are doomed. Nothing that was polled may be unhandled. */
-void mrf_pasv_bury(struct mrf_agent *agent);
-/* Tells the peer that what it knows of regions pinned on demand is void. */
-void mrf_pasv_forget(struct mrf_pasv *pasv);
-struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner);
-
-/* The domain's agent, started when needed. */
-int mrf_agent_get(struct mrf_domain *domain, struct mrf_agent **agent);
+/* The domain's agent, started when needed, with this guest. */
+int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
+		  struct mrf_agent **agent);
 void mrf_agent_stop(struct mrf_agent *agent);
-
-struct mrf_av_watch;
-/* Addresses were removed from an endpoint's address vector. Any thread, any lock up to the AV's. */
-void mrf_agent_av_removed(struct mrf_av_watch *watch);
-
-/* The peer's connection wants something of the agent; ep->lock held. Never blocks or fails. */
-void mrf_agent_kick(struct mrf_peer *peer);
-/* Takes that back, because the peer is about to be freed. Agent thread, ep->lock held. */
-void mrf_agent_unkick(struct mrf_peer *peer);
-/*
- * What comes next for the peer depends on completions: the agent waits for them, so that the
- * queue moves though the application does not read its CQ. ep->lock held.
- */
-void mrf_agent_watch(struct mrf_peer *peer);
-
-/* Binds and later listens, in the agent thread; each returns when it is done. */
-int mrf_agent_ep_open(struct mrf_agent *agent, struct mrf_ep *ep);
-int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep);
-/* Takes down all connections of ep, both ways. No callback for ep afterwards. */
-void mrf_agent_ep_close(struct mrf_agent *agent, struct mrf_ep *ep);
 
 #endif

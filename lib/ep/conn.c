@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
+#include "ep/agent_calls.h"
 #include "ep/conn.h"
 #include "mr/demand/backs.h"
 
@@ -54,7 +55,7 @@ static int open_slots(struct mrf_conn *conn)
 			    (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
 }
 
-int mrf_conn_new(struct mrf_peer *peer, void (*deadline)(struct mrf_timer *timer),
+int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 		 struct mrf_conn **out)
 {
 	struct mrf_agent *agent = peer->ep->agent;
@@ -64,9 +65,10 @@ int mrf_conn_new(struct mrf_peer *peer, void (*deadline)(struct mrf_timer *timer
 	if (!conn)
 		return -FI_ENOMEM;
 	conn->peer = peer;
-	conn->owner.kind = MRF_OWNER_CONN;
+	conn->owner.calls = &calls->owner;
+	conn->owner.scq = peer->ep->scq;
 	mrf_list_init(&conn->timer.node);
-	conn->timer.over = deadline;
+	conn->timer.over = calls->deadline;
 	ret = mrf_agent_own(agent, &conn->owner, MRF_CONN_SLOTS);
 	if (ret)
 		goto err_free;

@@ -12,10 +12,16 @@
 #define MRF_CONN_SLOTS (MRF_ASKS + MRF_REQUESTS + 3)
 #define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REQUEST
 
+/* What those above are told of a connection that they make. Constant. */
+struct mrf_conn_calls {
+	struct mrf_owner_calls owner;
+	void (*deadline)(struct mrf_timer *timer); /* its timer's */
+};
+
 /* --- agent thread ----------------------------------------------------------------------- */
 
-/* Not connected yet, without a queue pair. deadline: its timer's, without the lock. */
-int mrf_conn_new(struct mrf_peer *peer, void (*deadline)(struct mrf_timer *timer),
+/* Not connected yet, without a queue pair. */
+int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 		 struct mrf_conn **out);
 /* Takes the connection down at once. The peer is IDLE. */
 void mrf_conn_destroy(struct mrf_conn *conn);

@@ -2,10 +2,8 @@
 #include <sys/epoll.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/ask.h"
-#include "ep/conn.h"
 #include "ep/denied.h"
-#include "ep/fail.h"
+#include "verbs/vqp.h"
 
 void mrf_agent_suspect(struct mrf_agent *agent)
 {
@@ -21,54 +19,18 @@ void mrf_agent_suspect(struct mrf_agent *agent)
 
 /* --- letting go ----------------------------------------------------------------------- */
 
-/* The first owner that is not done with yet; what it takes may change the map. */
-struct search {
-	struct mrf_pasv *pasv;
-	struct mrf_conn *conn;
-};
-
-static bool has_to_end(struct mrf_conn *conn)
-{
-	struct mrf_ep *ep = conn->peer->ep;
-	enum mrf_peer_state state;
-
-	mrf_lock_take(&ep->lock);
-	state = conn->peer->state;
-	mrf_lock_release(&ep->lock);
-	return state == MRF_PEER_READY || state == MRF_PEER_CONNECTING;
-}
-
+/* One that is not done with yet; what it takes may change the map. */
 static void search_one(void *value, void *arg)
 {
-	struct mrf_owner *owner = value;
-	struct search *found = arg;
+	struct mrf_owner *owner = value, **found = arg;
 
-	if (owner->kind == MRF_OWNER_PASV)
-		found->pasv = mrf_pasv_of(owner);
-	else if (owner->kind == MRF_OWNER_CONN && !found->conn &&
-		 has_to_end(mrf_container_of(owner, struct mrf_conn, owner)))
-		found->conn = mrf_container_of(owner, struct mrf_conn, owner);
-}
-
-static void end_conn(struct mrf_conn *conn)
-{
-	struct mrf_peer *peer = conn->peer;
-	struct mrf_ep *ep = peer->ep;
-
-	mrf_lock_take(&ep->lock);
-	if (peer->state == MRF_PEER_READY) {
-		mrf_conn_denied(conn);
-	} else {
-		mrf_conn_destroy(conn);
-		mrf_peer_rewind(peer);
-		mrf_peer_denied(peer);
-	}
-	mrf_lock_release(&ep->lock);
+	if (!*found && owner->calls->going(owner))
+		*found = owner;
 }
 
 void mrf_agent_denied(struct mrf_agent *agent)
 {
-	struct search found;
+	struct mrf_owner *found;
 
 	if (atomic_exchange(&agent->denied, true))
 		return;
@@ -76,13 +38,11 @@ void mrf_agent_denied(struct mrf_agent *agent)
 	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, mrf_vcm_fd(agent->cm), NULL);
 	mrf_vcm_abandon(agent->cm);
 	do {
-		found = (struct search){ 0 };
+		found = NULL;
 		mrf_idmap_each(&agent->owners, search_one, &found);
-		if (found.pasv)
-			mrf_pasv_gone(found.pasv);
-		if (found.conn)
-			end_conn(found.conn);
-	} while (found.pasv || found.conn);
+		if (found)
+			found->calls->end(found);
+	} while (found);
 }
 
 int mrf_agent_refuse(void)

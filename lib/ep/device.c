@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdio.h>
-#include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "domain/domain.h"
+#include "ep/budget.h"
 #include "ep/device.h"
-#include "ep/service.h"
-#include "ep/target_int.h"
 
 static const char *name_of(const struct mrf_agent *agent)
 {
@@ -24,24 +22,10 @@ void mrf_agent_gone(struct mrf_agent *agent)
 
 /* --- connections that the device has broken ----------------------------------------------- */
 
-/* As if the peer had gone: what is in flight comes back, or is given up after a time. */
-static void lose(struct mrf_conn *conn)
-{
-	static const struct mrf_cm_event event = { .type = MRF_CM_DISCONNECTED };
-	struct mrf_ep *ep = conn->peer->ep;
-
-	mrf_lock_take(&ep->lock);
-	if (conn->peer->state == MRF_PEER_READY)
-		mrf_conn_event(conn, &event);
-	mrf_lock_release(&ep->lock);
-}
-
 static void lose_owner(struct mrf_owner *owner)
 {
-	if (owner->kind == MRF_OWNER_CONN)
-		lose(mrf_container_of(owner, struct mrf_conn, owner));
-	else if (owner->kind == MRF_OWNER_PASV)
-		mrf_pasv_doom(mrf_pasv_of(owner));
+	if (owner->calls->broke)
+		owner->calls->broke(owner);
 }
 
 struct spoilt {
@@ -54,10 +38,8 @@ static void lose_if_spoilt(void *value, void *arg)
 {
 	struct mrf_owner *owner = value;
 	const struct spoilt *spoilt = arg;
-	const struct mrf_conn *conn = mrf_container_of(owner, struct mrf_conn, owner);
 
-	if (spoilt->cq == spoilt->agent->cq ||
-	    (owner->kind == MRF_OWNER_CONN && conn->peer->ep->scq == spoilt->cq))
+	if (spoilt->cq == spoilt->agent->cq || spoilt->cq == owner->scq)
 		lose_owner(owner);
 }
 

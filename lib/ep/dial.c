@@ -71,7 +71,7 @@ static void device_gone(struct mrf_peer *peer)
 	mrf_peer_fail(peer, FI_ENODEV, 4132, text);
 }
 
-void mrf_conn_dial(struct mrf_peer *peer, void (*deadline)(struct mrf_timer *timer))
+void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 {
 	int ret;
 
@@ -79,7 +79,7 @@ void mrf_conn_dial(struct mrf_peer *peer, void (*deadline)(struct mrf_timer *tim
 		device_gone(peer);
 		return;
 	}
-	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new(peer, deadline, &peer->conn);
+	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new(peer, calls, &peer->conn);
 	if (mrf_unlikely(ret == -FI_EACCES)) {
 		mrf_peer_denied(peer);
 		return;

@@ -3,10 +3,10 @@
 #ifndef MRF_EP_DIAL_H
 #define MRF_EP_DIAL_H
 
-#include "ep/peer.h"
+#include "ep/conn.h"
 
-/* IDLE -> CONNECTING. deadline: for mrf_conn_new. */
-void mrf_conn_dial(struct mrf_peer *peer, void (*deadline)(struct mrf_timer *timer));
+/* IDLE -> CONNECTING. */
+void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls);
 /*
  * What rdma_cm says of a connection that is being made. The connection may be gone afterwards. True:
  * it is, and is to be dialled again.

@@ -10,6 +10,7 @@
 #include "ep/atomic.h"
 #include "ep/denied.h"
 #include "ep/greet.h"
+#include "ep/life.h"
 #include "ep/none.h"
 #include "ep/short.h"
 
@@ -326,7 +327,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		ret = cannot(-FI_EIO);
 		goto err_free;
 	}
-	ret = mrf_agent_get(domain, &ep->agent);
+	ret = mrf_agent_get(domain, &mrf_life_guest, &ep->agent);
 	if (ret)
 		goto err_free;
 	ret = mrf_vcq_open(domain->vdev,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "ep/agent_calls.h"
 #include "ep/conn.h"
 #include "ep/denied.h"
 #include "ep/fail.h"

@@ -4,7 +4,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/agent.c \
 	lib/ep/agent.h \
 	lib/ep/agent_calls.c \
-	lib/ep/agent_int.h \
+	lib/ep/agent_calls.h \
 	lib/ep/ask.c \
 	lib/ep/ask.h \
 	lib/ep/atomic.c \
@@ -31,11 +31,15 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/fail.h \
 	lib/ep/greet.c \
 	lib/ep/greet.h \
+	lib/ep/life.c \
+	lib/ep/life.h \
 	lib/ep/none.c \
 	lib/ep/none.h \
 	lib/ep/op.c \
 	lib/ep/op.h \
 	lib/ep/op_local.c \
+	lib/ep/pasv.c \
+	lib/ep/pasv.h \
 	lib/ep/peer.c \
 	lib/ep/peer.h \
 	lib/ep/probe.c \
@@ -53,7 +57,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/short.c \
 	lib/ep/short.h \
 	lib/ep/target.c \
-	lib/ep/target_int.h \
+	lib/ep/target.h \
 	lib/ep/target_serve.c \
+	lib/ep/target_serve.h \
 	lib/ep/why.c \
 	lib/ep/why.h

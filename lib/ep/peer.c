@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "ep/agent_calls.h"
 #include "ep/ask.h"
 #include "ep/conn.h"
 #include "ep/fail.h"

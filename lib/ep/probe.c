@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/param.h"
+#include "ep/agent_calls.h"
 #include "ep/ask.h"
 #include "ep/fail.h"
 #include "ep/probe.h"

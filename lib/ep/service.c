@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "ep/agent_calls.h"
 #include "ep/ask.h"
 #include "ep/dial.h"
 #include "ep/fail.h"
@@ -13,7 +14,7 @@
 
 /* --- what the state asks for ----------------------------------------------------------------- */
 
-static void deadline(struct mrf_timer *timer);
+static const struct mrf_conn_calls calls;
 
 static void take_down(struct mrf_peer *peer)
 {
@@ -51,7 +52,7 @@ void mrf_conn_service(struct mrf_peer *peer)
 		return;
 	}
 	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
-		mrf_conn_dial(peer, deadline);
+		mrf_conn_dial(peer, &calls);
 	else
 		mrf_peer_advance(peer);
 	mrf_probe_begin(peer);
@@ -99,13 +100,13 @@ static void deadline(struct mrf_timer *timer)
 
 /* --- what comes ----------------------------------------------------------------------------- */
 
-void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
+static void take_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
 
 	if (peer->state == MRF_PEER_CONNECTING) {
 		if (mrf_dial_event(conn, event))
-			mrf_conn_dial(peer, deadline);
+			mrf_conn_dial(peer, &calls);
 		return;
 	}
 	switch (event->type) {
@@ -147,7 +148,7 @@ static bool take_message(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 	}
 }
 
-void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc)
+static void take_completion(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc)
 {
 	struct mrf_peer *peer = conn->peer;
 	uint8_t msg[MRF_CONN_SLOT_SIZE];
@@ -176,6 +177,81 @@ void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc 
 			mrf_conn_gone(conn);
 	}
 }
+
+/* --- what the agent tells -------------------------------------------------------------------- */
+
+static struct mrf_conn *conn_of(struct mrf_owner *owner)
+{
+	return mrf_container_of(owner, struct mrf_conn, owner);
+}
+
+static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
+{
+	struct mrf_ep *ep = conn_of(owner)->peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	take_event(conn_of(owner), event);
+	mrf_lock_release(&ep->lock);
+}
+
+static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
+{
+	struct mrf_ep *ep = conn_of(owner)->peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	take_completion(conn_of(owner), slot, wc);
+	mrf_lock_release(&ep->lock);
+}
+
+/* As if the peer had gone: what is in flight comes back, or is given up after a time. */
+static void broke(struct mrf_owner *owner)
+{
+	struct mrf_conn *conn = conn_of(owner);
+	struct mrf_ep *ep = conn->peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	if (conn->peer->state == MRF_PEER_READY)
+		mrf_conn_gone(conn);
+	mrf_lock_release(&ep->lock);
+}
+
+static bool going(struct mrf_owner *owner)
+{
+	struct mrf_conn *conn = conn_of(owner);
+	struct mrf_ep *ep = conn->peer->ep;
+	enum mrf_peer_state state;
+
+	mrf_lock_take(&ep->lock);
+	state = conn->peer->state;
+	mrf_lock_release(&ep->lock);
+	return state == MRF_PEER_READY || state == MRF_PEER_CONNECTING;
+}
+
+static void end(struct mrf_owner *owner)
+{
+	struct mrf_conn *conn = conn_of(owner);
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	if (peer->state == MRF_PEER_READY) {
+		mrf_conn_denied(conn);
+	} else {
+		mrf_conn_destroy(conn);
+		mrf_peer_rewind(peer);
+		mrf_peer_denied(peer);
+	}
+	mrf_lock_release(&ep->lock);
+}
+
+static const struct mrf_conn_calls calls = {
+	.owner = { .event = event,
+		   .message = message,
+		   .broke = broke,
+		   .going = going,
+		   .end = end },
+	.deadline = deadline,
+};
 
 /* --- the endpoint closes --------------------------------------------------------------------- */
 

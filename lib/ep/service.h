@@ -10,9 +10,6 @@
 
 /* Does what the state asks for: connects, takes down, frees. peer may be gone afterwards. */
 void mrf_conn_service(struct mrf_peer *peer);
-void mrf_conn_event(struct mrf_conn *conn, const struct mrf_cm_event *event);
-/* A message on the connection: an answer, or a flush. */
-void mrf_conn_message(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc);
 /* The endpoint closes: no completions any more, all is given back. Frees the peer. */
 void mrf_peer_abandon(struct mrf_peer *peer);
 

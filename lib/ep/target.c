@@ -12,13 +12,9 @@
 #include "base/errtext.h"
 #include "base/log.h"
 #include "ep/greet.h"
-#include "ep/target_int.h"
+#include "ep/target.h"
+#include "ep/target_serve.h"
 #include "mr/demand/backs.h"
-
-struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
-{
-	return mrf_container_of(owner, struct mrf_pasv, owner);
-}
 
 static void pasv_destroy(struct mrf_pasv *pasv)
 {
@@ -33,14 +29,6 @@ static void pasv_destroy(struct mrf_pasv *pasv)
 	mrf_agent_disown(pasv->ep->agent, &pasv->owner, MRF_PASV_PLACES);
 	mrf_vmr_drop(&pasv->slots_mr);
 	free(pasv);
-}
-
-void mrf_pasv_doom(struct mrf_pasv *pasv)
-{
-	mrf_vconn_disconnect(pasv->vconn);
-	mrf_list_del(&pasv->ready);
-	mrf_list_del(&pasv->doomed);
-	mrf_list_add_tail(&pasv->doomed, &pasv->ep->agent->doomed);
 }
 
 void mrf_pasv_bury(struct mrf_agent *agent)
@@ -66,6 +54,19 @@ void mrf_pasv_destroy_all(struct mrf_ep *ep)
 		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, node));
 }
 
+/* What came before counts: a write that was acknowledged has its completion here. */
+static void gone(struct mrf_pasv *pasv)
+{
+	struct mrf_agent *agent = pasv->ep->agent;
+	uint64_t id = pasv->owner.id;
+
+	mrf_vconn_disconnect(pasv->vconn);
+	mrf_agent_poll(agent);
+	/* What came may have been malformed. */
+	if (mrf_idmap_find(&agent->owners, id))
+		pasv_destroy(pasv);
+}
+
 /* --- half open -------------------------------------------------------------------------------- */
 
 /*
@@ -81,18 +82,12 @@ static void half_open(struct mrf_pasv *pasv)
 	mrf_timer_set(agent, &pasv->until, MRF_HALF_MS);
 }
 
-void mrf_pasv_established(struct mrf_pasv *pasv)
-{
-	mrf_list_del(&pasv->half);
-	mrf_timer_stop(&pasv->until);
-}
-
 static void never_came(struct mrf_timer *timer)
 {
 	struct mrf_pasv *pasv = mrf_container_of(timer, struct mrf_pasv, until);
 
 	mrf_info(FI_LOG_EP_CTRL, "a peer asked for a connection and never confirmed it");
-	mrf_pasv_gone(pasv);
+	gone(pasv);
 }
 
 static bool same_addr(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
@@ -131,7 +126,7 @@ static bool give_way(struct mrf_pasv *oldest)
 {
 	if (!oldest || oldest->until.at - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
 		return false;
-	mrf_pasv_gone(oldest);
+	gone(oldest);
 	return true;
 }
 
@@ -143,6 +138,62 @@ static bool within_quota(struct mrf_agent *agent, const struct mrf_vconn *vconn)
 	mrf_vconn_peer_addr(vconn, &addr);
 	return count_half(agent, &addr, &oldest) < MRF_HALF_PER_ADDR || give_way(oldest);
 }
+
+/* --- what the agent tells --------------------------------------------------------------------- */
+
+static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
+{
+	struct mrf_pasv *pasv = mrf_pasv_of(owner);
+
+	switch (event->type) {
+	case MRF_CM_REJECTED:
+	case MRF_CM_FAILED:
+	case MRF_CM_DISCONNECTED:
+	case MRF_CM_REMOVED:
+		gone(pasv);
+		break;
+	case MRF_CM_ESTABLISHED:
+		mrf_pasv_established(pasv);
+		break;
+	default:
+		break;
+	}
+}
+
+static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
+{
+	mrf_pasv_message(mrf_pasv_of(owner), slot, wc);
+}
+
+static void broke(struct mrf_owner *owner)
+{
+	mrf_pasv_doom(mrf_pasv_of(owner));
+}
+
+static bool going(struct mrf_owner *owner)
+{
+	(void)owner;
+	return true;
+}
+
+static void end(struct mrf_owner *owner)
+{
+	gone(mrf_pasv_of(owner));
+}
+
+static void forget(struct mrf_owner *owner)
+{
+	mrf_pasv_forget(mrf_pasv_of(owner));
+}
+
+static const struct mrf_owner_calls calls = {
+	.event = event,
+	.message = message,
+	.broke = broke,
+	.going = going,
+	.end = end,
+	.forget = forget,
+};
 
 /* --- taking in ------------------------------------------------------------------------------- */
 
@@ -173,7 +224,8 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 		return -FI_ENOMEM;
 	pasv->ep = ep;
 	pasv->vconn = vconn;
-	pasv->owner.kind = MRF_OWNER_PASV;
+	pasv->owner.calls = &calls;
+	pasv->owner.scq = ep->agent->cq;
 	mrf_list_init(&pasv->doomed);
 	mrf_list_init(&pasv->ready);
 	mrf_list_init(&pasv->half);
@@ -321,35 +373,5 @@ void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 	case MRF_GREET_KEY:
 		warn_key(event->incoming);
 		reject(event->incoming, MRF_REFUSE_KEY);
-	}
-}
-
-/* What came before counts: a write that was acknowledged has its completion here. */
-void mrf_pasv_gone(struct mrf_pasv *pasv)
-{
-	struct mrf_agent *agent = pasv->ep->agent;
-	uint64_t id = pasv->owner.id;
-
-	mrf_vconn_disconnect(pasv->vconn);
-	mrf_agent_poll(agent);
-	/* What came may have been malformed. */
-	if (mrf_idmap_find(&agent->owners, id))
-		pasv_destroy(pasv);
-}
-
-void mrf_pasv_event(struct mrf_pasv *pasv, const struct mrf_cm_event *event)
-{
-	switch (event->type) {
-	case MRF_CM_REJECTED:
-	case MRF_CM_FAILED:
-	case MRF_CM_DISCONNECTED:
-	case MRF_CM_REMOVED:
-		mrf_pasv_gone(pasv);
-		break;
-	case MRF_CM_ESTABLISHED:
-		mrf_pasv_established(pasv);
-		break;
-	default:
-		break;
 	}
 }

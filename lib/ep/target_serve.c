@@ -13,22 +13,13 @@
 #include "contract/limits.h"
 #include "ep/denied.h"
 #include "ep/rpc.h"
-#include "ep/target_int.h"
+#include "ep/target_serve.h"
 
 /* The slot in the work request id of a FORGET; those of RECVs and answers are below. */
 #define FORGET_SLOT ((1u << MRF_WR_SLOT_BITS) - 1)
 
 _Static_assert(MRF_PASV_SLOTS < FORGET_SLOT, "slot numbers fit");
 _Static_assert(MRF_PROTO_MAX_SEG >= MRF_MR_IOV_LIMIT, "an answer can name all segments");
-
-int mrf_pasv_post_slot(struct mrf_pasv *pasv, unsigned slot)
-{
-	struct mrf_sge sge = { .addr = (uintptr_t)pasv->slots[slot],
-			       .len = MRF_PASV_SLOT_SIZE,
-			       .lkey = pasv->slots_mr.lkey };
-
-	return mrf_vconn_post_recv(pasv->vconn, MRF_WR_ID(pasv->owner.id, slot), &sge);
-}
 
 /* --- answering ------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  */
 #include "base/log.h"
 #include "ep/rpc.h"
-#include "ep/target_int.h"
+#include "ep/pasv.h"
 #include "ep_fixture.h"
 
 #define TYPE 13

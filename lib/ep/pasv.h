@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside lib/ep: a connection that a peer opened to an endpoint of ours. Agent thread. */
-#ifndef MRF_EP_TARGET_INT_H
-#define MRF_EP_TARGET_INT_H
+/* A connection that a peer opened to an endpoint of ours. Agent thread. */
+#ifndef MRF_EP_PASV_H
+#define MRF_EP_PASV_H
 
 #include "ep/agent.h"
 #include "ep/budget.h"
@@ -60,14 +60,12 @@ static inline bool mrf_pasv_wants_events(const struct mrf_pasv *pasv)
 	return pasv->ep->caps & FI_RMA_EVENT;
 }
 
-/* --- target_serve ------------------------------------------------------------------------ */
+static inline struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
+{
+	return mrf_container_of(owner, struct mrf_pasv, owner);
+}
 
 int mrf_pasv_post_slot(struct mrf_pasv *pasv, unsigned slot);
-/* Its look timer's. */
-void mrf_pasv_look(struct mrf_timer *timer);
-
-/* --- target ------------------------------------------------------------------------------ */
-
 /*
  * It is of no more use. Nothing lands from now on; what has landed before, and may be among
  * the completions that are just being handled, still counts.

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <rdma/fi_errno.h>
+#include "ep/agent_calls.h"
+#include "ep/atomic.h"
+#include "ep/denied.h"
+#include "ep/life.h"
+#include "ep/service.h"
+#include "ep/target.h"
+#include "ep/target_serve.h"
+
+/* --- what the agent does for endpoints ------------------------------------------------------- */
+
+static void kicked(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	mrf_conn_service(peer);
+	mrf_lock_release(&ep->lock);
+}
+
+static void completed(struct mrf_ep *ep)
+{
+	mrf_lock_take(&ep->lock);
+	ep->watched = false;
+	/* Armed anew for others who wait for it: the event was theirs, too. */
+	mrf_vcq_ack(ep->scq);
+	mrf_vcq_arm(ep->scq);
+	mrf_ep_progress(ep);
+	mrf_list_each(node, &ep->all_peers)
+		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, node));
+	mrf_lock_release(&ep->lock);
+}
+
+static void let_go(struct mrf_ep *ep)
+{
+	mrf_lock_take(&ep->lock);
+	mrf_list_each_safe(node, &ep->all_peers) {
+		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
+
+		if (mrf_peer_let_go(peer))
+			mrf_conn_service(peer);
+	}
+	mrf_lock_release(&ep->lock);
+}
+
+/* Closes the connections to addresses that were removed, once they have nothing to do. */
+static void removed(struct mrf_agent *agent)
+{
+	mrf_list_each(node, &agent->eps)
+		let_go(mrf_list_entry(node, struct mrf_ep, of_agent));
+}
+
+const struct mrf_agent_guest mrf_life_guest = {
+	.kicked = kicked,
+	.completed = completed,
+	.removed = removed,
+	.serve = mrf_agent_serve,
+	.over = mrf_pasv_bury,
+};
+
+/* --- endpoints come and go ------------------------------------------------------------------- */
+
+static void listener_event(struct mrf_owner *owner, const struct mrf_cm_event *event)
+{
+	if (event->type == MRF_CM_REQUEST)
+		mrf_pasv_request(mrf_container_of(owner, struct mrf_ep, owner), event);
+}
+
+static const struct mrf_owner_calls listener_calls = { .event = listener_event };
+
+static int ep_open(struct mrf_agent *agent, void *arg)
+{
+	struct mrf_ep *ep = arg;
+	struct epoll_event event = { .events = EPOLLONESHOT, .data.ptr = ep };
+	int ret;
+
+	ep->owner.calls = &listener_calls;
+	if (agent->denied)
+		return -FI_EACCES;
+	ret = mrf_vconn_open(agent->cm, &ep->owner, &ep->listener);
+	if (mrf_unlikely(ret == -FI_EACCES))
+		mrf_agent_denied(agent);
+	if (ret)
+		return ret;
+	ret = mrf_vconn_bind(ep->listener, &ep->addr.sa);
+	if (!ret && epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, mrf_vcq_fd(ep->scq), &event))
+		ret = -errno;
+	if (ret)
+		mrf_vconn_close(ep->listener);
+	else
+		mrf_list_add_tail(&ep->of_agent, &agent->eps);
+	return ret;
+}
+
+int mrf_agent_ep_open(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	return mrf_agent_command(agent, ep, ep_open);
+}
+
+static int ep_enable(struct mrf_agent *agent, void *arg)
+{
+	struct mrf_ep *ep = arg;
+
+	(void)agent;
+	return mrf_vconn_listen(ep->listener);
+}
+
+int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	return mrf_agent_command(agent, ep, ep_enable);
+}
+
+static int ep_close(struct mrf_agent *agent, void *arg)
+{
+	struct mrf_ep *ep = arg;
+
+	mrf_list_del(&ep->of_agent);
+	mrf_vconn_close(ep->listener);
+	mrf_pasv_destroy_all(ep);
+	mrf_atomic_loop_close(ep);
+	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, mrf_vcq_fd(ep->scq), NULL);
+	mrf_lock_take(&ep->lock);
+	mrf_list_each_safe(node, &ep->all_peers)
+		mrf_peer_abandon(mrf_list_entry(node, struct mrf_peer, node));
+	mrf_lock_release(&ep->lock);
+	return 0;
+}
+
+void mrf_agent_ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
+{
+	mrf_agent_command(agent, ep, ep_close);
+}

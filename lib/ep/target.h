@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The target's half: connections that peers open, or lose. Agent thread, no lock held. */
+#ifndef MRF_EP_TARGET_H
+#define MRF_EP_TARGET_H
+
+#include "ep/pasv.h"
+
+void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
+/* Takes in what came before, and ends all that an endpoint has. */
+void mrf_pasv_destroy_all(struct mrf_ep *ep);
+/* Destroys those that are doomed. Nothing that was polled may be unhandled. */
+void mrf_pasv_bury(struct mrf_agent *agent);
+
+#endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shortest way for one native element, as in short.c. The operation that it leaves behind
+ * The shortest way for one native element, as in rma_short.h. The operation that it leaves behind
  * is the one that atomic_op.c would have made. For atomic.c alone; inline, so that the family is
  * known when it is compiled.
  */

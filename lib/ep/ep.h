@@ -119,16 +119,6 @@ extern struct fi_ops_ep mrf_ep_ops;
 extern struct fi_ops_cm mrf_ep_cm_ops;
 extern struct fi_ops_rma mrf_ep_rma_ops;
 
-/* fi_read and fi_write, in short.c: the shortest way where it will do, else the long one. */
-ssize_t mrf_ep_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
-		    uint64_t remote, uint64_t key, void *context);
-ssize_t mrf_ep_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr,
-		     uint64_t remote, uint64_t key, void *context);
-/* The long way of these and of the vector forms: the endpoint's op_flags apply. */
-ssize_t mrf_ep_simple(struct fid_ep *ep, const struct mrf_op_type *type,
-		      const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
-		      uint64_t remote, uint64_t key, void *context);
-
 /* Starts an operation; all checks of fi_rma(3)'s arguments are done here. */
 int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req);
 

@@ -50,11 +50,11 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/resolve.c \
 	lib/ep/resolve.h \
 	lib/ep/rma.c \
+	lib/ep/rma_short.h \
 	lib/ep/rpc.c \
 	lib/ep/rpc.h \
 	lib/ep/service.c \
 	lib/ep/service.h \
-	lib/ep/short.c \
 	lib/ep/short.h \
 	lib/ep/target.c \
 	lib/ep/target.h \

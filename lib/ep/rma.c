@@ -6,6 +6,7 @@
 #include "contract/limits.h"
 #include "ep/access.h"
 #include "ep/commit.h"
+#include "ep/rma_short.h"
 
 #define MSG_FLAGS                                                                        \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
@@ -120,8 +121,8 @@ out:
 	return ret;
 }
 
-/* fi_read, fi_write and the vector forms: the endpoint's op_flags apply. */
-ssize_t mrf_ep_simple(struct fid_ep *fid, const struct mrf_op_type *type,
+/* fi_read and fi_write the long way, and the vector forms: the endpoint's op_flags apply. */
+static ssize_t submit_simple(struct fid_ep *fid, const struct mrf_op_type *type,
 		      const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
 		      uint64_t remote, uint64_t key, void *context)
 {
@@ -146,17 +147,47 @@ ssize_t mrf_ep_simple(struct fid_ep *fid, const struct mrf_op_type *type,
 	return mrf_ep_submit(ep, &req);
 }
 
+static ssize_t ep_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t addr,
+		    uint64_t remote, uint64_t key, void *context)
+{
+	const struct mrf_rma_one one = { MRF_OP_READ, (uintptr_t)buf, len, desc, addr, remote, key,
+				     context };
+	struct iovec iov;
+
+	if (mrf_likely(mrf_rma_short(to_ep(fid), &one)))
+		return 0;
+	iov.iov_base = buf;
+	iov.iov_len = len;
+	return submit_simple(fid, &mrf_op_read, &iov, &desc, 1, addr, remote, key,
+			     context);
+}
+
+static ssize_t ep_write(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t addr,
+		     uint64_t remote, uint64_t key, void *context)
+{
+	const struct mrf_rma_one one = { MRF_OP_WRITE, (uintptr_t)buf, len, desc, addr, remote, key,
+				     context };
+	struct iovec iov;
+
+	if (mrf_likely(mrf_rma_short(to_ep(fid), &one)))
+		return 0;
+	iov.iov_base = (void *)(uintptr_t)buf;
+	iov.iov_len = len;
+	return submit_simple(fid, &mrf_op_write, &iov, &desc, 1, addr, remote, key,
+			     context);
+}
+
 static ssize_t ep_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
 {
-	return mrf_ep_simple(ep, &mrf_op_read, iov, desc, count, addr, remote, key,
+	return submit_simple(ep, &mrf_op_read, iov, desc, count, addr, remote, key,
 			     context);
 }
 
 static ssize_t ep_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
 {
-	return mrf_ep_simple(ep, &mrf_op_write, iov, desc, count, addr, remote, key,
+	return submit_simple(ep, &mrf_op_write, iov, desc, count, addr, remote, key,
 			     context);
 }
 
@@ -236,10 +267,10 @@ static ssize_t ep_injectdata(struct fid_ep *ep, const void *buf, size_t len, uin
 
 struct fi_ops_rma mrf_ep_rma_ops = {
 	.size = sizeof(struct fi_ops_rma),
-	.read = mrf_ep_read,
+	.read = ep_read,
 	.readv = ep_readv,
 	.readmsg = ep_readmsg,
-	.write = mrf_ep_write,
+	.write = ep_write,
 	.writev = ep_writev,
 	.writemsg = ep_writemsg,
 	.inject = ep_inject,

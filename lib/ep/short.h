@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/ep: what the short ways of common operations share (short.c, atomic_short.c).
+ * Inside lib/ep: what the short ways of common operations share (rma_short.h, atomic_short.h).
  * Inline, so that the kind of access is known when they are compiled; ep->lock held.
  */
 #ifndef MRF_EP_SHORT_H

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The shortest way for the most common access: one registered buffer, a key whose rkey is
+ * known, a connection that is ready, nothing that waits. What op.c, resolve.c and peer.c would
+ * decide in a thousand instructions is decided here in a quarter of that. The operation that it
+ * leaves behind is the one that they would have made, so everything that follows a failure is
+ * theirs. For rma.c alone; inline, so that the kind of access is known when it is compiled.
+ */
+#ifndef MRF_EP_RMA_SHORT_H
+#define MRF_EP_RMA_SHORT_H
+
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "ep/access.h"
+#include "ep/short.h"
+#include "mr/desc.h"
+
+struct mrf_rma_one {
+	enum mrf_op_kind kind;
+	uintptr_t buf;
+	size_t len;
+	void *desc;
+	fi_addr_t addr;
+	uint64_t remote;
+	uint64_t key;
+	void *context;
+};
+
+/* The local and the remote end of an access. */
+struct mrf_rma_ends {
+	uint64_t iova;
+	uint64_t remote_addr;
+	uint32_t lkey;
+	uint32_t rkey;
+	uint32_t event; /* of a write to a region that counts, else 0 */
+};
+
+static inline void mrf_rma_fill(struct mrf_ep *ep, struct mrf_op *op,
+				const struct mrf_rma_one *one,
+				const struct mrf_rma_ends *ends)
+{
+	op->type = one->kind == MRF_OP_READ ? &mrf_op_read : &mrf_op_write;
+	op->comp_flags = FI_RMA | (one->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
+	op->resolved = true;
+	op->silent = ep->short_silent;
+	op->inflight = 1;
+	op->stamp = ++ep->clock;
+	op->total = one->len;
+	op->pos = one->len;
+	op->context = one->context;
+	op->nsge = 1;
+	op->nrma = 1;
+	op->sge[0].addr = ends->iova;
+	op->sge[0].len = (uint32_t)one->len;
+	op->sge[0].lkey = ends->lkey;
+	op->rma[0].addr = one->remote;
+	op->rma[0].len = one->len;
+	op->rma[0].key = one->key;
+	op->desc[0] = one->desc;
+	op->ndesc = 1;
+}
+
+/*
+ * A write of a few bytes: it costs less to put them into the work request than to have the
+ * kernel look up their registration.
+ */
+#define MRF_RMA_FEW_BYTES 64
+
+static inline int mrf_rma_send_off(struct mrf_conn *conn, struct mrf_op *op,
+				   const struct mrf_rma_one *one,
+				   const struct mrf_rma_ends *ends)
+{
+	struct mrf_sge here = { .addr = one->buf, .len = (uint32_t)one->len };
+	bool few = one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES;
+
+	if (one->kind == MRF_OP_WRITE && ends->event) {
+		op->told = true;
+		return mrf_vconn_write_imm(conn->vconn, conn->owner.id, few,
+					   few ? &here : op->sge, ends->remote_addr, ends->rkey,
+					   ends->event);
+	}
+	return mrf_vconn_access(conn->vconn, conn->owner.id,
+				one->kind == MRF_OP_READ ? MRF_VWR_READ : MRF_VWR_WRITE, few,
+				few ? &here : op->sge, ends->remote_addr, ends->rkey);
+}
+
+static inline bool mrf_rma_post(struct mrf_ep *ep, struct mrf_peer *peer,
+				const struct mrf_rma_one *one,
+				struct mrf_rma_ends *ends)
+{
+	struct mrf_op *op;
+	int ret;
+
+	if (mrf_unlikely(!mrf_short_aim(peer, one->kind, one->key, one->remote, one->len,
+					&ends->rkey, &ends->remote_addr, &ends->event)))
+		return false;
+	op = mrf_short_take(ep);
+	if (mrf_unlikely(!op))
+		return false;
+	mrf_rma_fill(ep, op, one, ends);
+	op->peer = peer;
+	ret = mrf_rma_send_off(peer->conn, op, one, ends);
+	if (mrf_unlikely(ret && ret != -FI_EACCES)) {
+		mrf_list_add_head(&op->node, &ep->free_ops);
+		return false;
+	}
+	if (mrf_unlikely(ret))
+		mrf_conn_denied(peer->conn);
+	mrf_conn_posted_of(ep, peer->conn, op, one->len);
+	ep->nops++;
+	return true;
+}
+
+/* False: nothing was done, go the long way. */
+static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *one)
+{
+	struct mrf_rma_ends ends;
+	struct mrf_peer *peer;
+	bool posted;
+
+	if (!one->len || one->len > ep->short_max[one->kind] ||
+	    !mrf_fork_ours(ep->obj.owner) ||
+	    !mrf_range_ok(one->remote, one->len) ||
+	    !mrf_desc_local(&ep->domain->space, one->desc,
+			    one->kind == MRF_OP_READ ? FI_READ : FI_WRITE, one->buf, one->len,
+			    &ends.iova, &ends.lkey))
+		return false;
+	mrf_lock_take(&ep->lock);
+	peer = mrf_short_peer(ep, one->addr);
+	posted = peer && mrf_rma_post(ep, peer, one, &ends);
+	mrf_lock_release(&ep->lock);
+	return posted;
+}
+
+#endif

@@ -2,6 +2,7 @@
 #include <rdma/fi_errno.h>
 #include "ep/access.h"
 #include "ep/conn.h"
+#include "ep/op_local.h"
 #include "ep/resolve.h"
 
 /* What goes with the bytes that end at upto. -FI_ENOKEY: look at the keys again. */

@@ -8,6 +8,7 @@
 #include "base/user.h"
 #include "contract/limits.h"
 #include "ep/atomic.h"
+#include "ep/atomic_op.h"
 #include "ep/atomic_short.h"
 
 #define MSG_FLAGS                                                                              \

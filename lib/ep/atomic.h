@@ -18,7 +18,7 @@
 #define MRF_EP_ATOMIC_H
 
 #include "atomic/atomic.h"
-#include "ep/rpc.h"
+#include "ep/ep.h"
 
 /* Bytes of elements in one request: operands and comparands fit its body. */
 #define MRF_ATOMIC_REQUEST(family) ((family) == MRF_ATOMIC_COMPARE ? 192u : 384u)
@@ -33,17 +33,6 @@
 #define MRF_ATOMIC_WHAT_COUNT (1u << 24)
 /* ... of which an earlier one has stored something. */
 #define MRF_ATOMIC_WHAT_STORED (1u << 25)
-
-/*
- * Results of native elements land here: a few for each operation that an endpoint can have,
- * by its number. Registered with the first atomic operation; ep->lock.
- */
-#define MRF_ATOMIC_CELLS 8 /* native elements of one operation in flight */
-
-struct mrf_atomic_cells {
-	struct mrf_vmr mr;
-	uint64_t cell[MRF_EP_ALL_OPS][MRF_ATOMIC_CELLS];
-};
 
 /* Buffers of one kind, on this side. */
 struct mrf_atomic_iov {
@@ -66,26 +55,8 @@ struct mrf_atomic_req {
 	bool silent;
 };
 
-extern const struct mrf_op_type mrf_op_atomic;
-
 /* All checks of the arguments but those of descriptors; one line for each refusal. */
 int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req);
-/* Starts a checked operation. The errors of mrf_op_new; -FI_EAGAIN: there is no place. */
-int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req);
-
-/* Of mrf_atomic_cells: there, or made. -FI_ENOMEM and the like; logged. ep->lock held. */
-int mrf_atomic_cells_get(struct mrf_ep *ep);
-void mrf_atomic_cells_free(struct mrf_ep *ep);
-
-/* --- the target's agent --------------------------------------------------------------- */
-
-struct mrf_atomic_loop; /* an endpoint's, with which its agent does what peers ask for */
-
-/* As mrf_request_serve wants it. */
-int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
-		     struct mrf_reply *reply, uint8_t *body);
-/* Agent thread, before the endpoint goes. */
-void mrf_atomic_loop_close(struct mrf_ep *ep);
 
 extern struct fi_ops_atomic mrf_ep_atomic_ops;
 
@@ -103,5 +74,11 @@ struct mrf_atomic_one {
 	uint64_t key;
 	void *context;
 };
+
+/*
+ * Copies an operand and a comparand that need not be there. compare NULL: there is none. False: one
+ * of them is not there; the long way says so.
+ */
+bool mrf_one_copy(const void *operand, const void *compare, uint64_t copy[2]);
 
 #endif

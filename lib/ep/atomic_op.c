@@ -7,6 +7,7 @@
 #include "base/user.h"
 #include "contract/limits.h"
 #include "ep/atomic.h"
+#include "ep/atomic_op.h"
 #include "ep/conn.h"
 #include "ep/resolve.h"
 #include "mr/desc.h"

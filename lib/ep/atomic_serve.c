@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "ep/atomic.h"
+#include "ep/atomic_serve.h"
 #include "mr/demand/backs.h"
 #include "verbs/vloop.h"
 

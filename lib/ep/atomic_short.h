@@ -9,7 +9,7 @@
 
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
-#include "ep/atomic.h"
+#include "ep/atomic_op.h"
 #include "ep/short.h"
 #include "mr/desc.h"
 
@@ -31,9 +31,6 @@ static MRF_ALWAYS_INLINE bool mrf_one_is_native(const struct mrf_atomic_one *one
 struct mrf_one_values {
 	const void *operand, *compare;
 };
-
-/* NULL: no such value. False: one of them is not there; the long way says so. */
-bool mrf_one_copy(const void *operand, const void *compare, uint64_t copy[2]);
 
 static inline bool mrf_one_desc_fits(const struct mrf_mr_space *space, const void *desc,
 				     uint64_t right, const void *buf)

@@ -109,17 +109,4 @@ static inline struct mrf_ep *mrf_ep_of(struct fid *fid)
 int mrf_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		void *context);
 
-/* fi_ep_bind, in ep_bind.c; then the two halves of letting go: first nobody polls it, then
- * what it was bound to may close. */
-int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
-void mrf_ep_unlink_all(struct mrf_ep *ep);
-void mrf_ep_drop_all(struct mrf_ep *ep);
-
-extern struct fi_ops_ep mrf_ep_ops;
-extern struct fi_ops_cm mrf_ep_cm_ops;
-extern struct fi_ops_rma mrf_ep_rma_ops;
-
-/* Starts an operation; all checks of fi_rma(3)'s arguments are done here. */
-int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req);
-
 #endif

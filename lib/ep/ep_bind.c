@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an endpoint is bound to: fi_ep_bind, and letting go of it. */
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/agent_calls.h"
-#include "ep/ep.h"
+#include "ep/ep_bind.h"
 
 static int bind_wait(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_link *link)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The small calls of fi_endpoint(3) and fi_cm(3). */
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "ep/ep_calls.h"
 #include "ep/peer.h"
 
 static int no_call(const char *call)

@@ -7,6 +7,7 @@
 #include "ep/conn.h"
 #include "ep/denied.h"
 #include "ep/fail.h"
+#include "ep/op_local.h"
 #include "ep/resolve.h"
 
 /* --- what comes back in error --------------------------------------------------------- */

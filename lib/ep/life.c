@@ -3,7 +3,7 @@
 #include <sys/epoll.h>
 #include <rdma/fi_errno.h>
 #include "ep/agent_calls.h"
-#include "ep/atomic.h"
+#include "ep/atomic_serve.h"
 #include "ep/denied.h"
 #include "ep/life.h"
 #include "ep/service.h"

@@ -10,7 +10,9 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/atomic.c \
 	lib/ep/atomic.h \
 	lib/ep/atomic_op.c \
+	lib/ep/atomic_op.h \
 	lib/ep/atomic_serve.c \
+	lib/ep/atomic_serve.h \
 	lib/ep/atomic_short.h \
 	lib/ep/budget.h \
 	lib/ep/commit.c \
@@ -26,7 +28,9 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep.c \
 	lib/ep/ep.h \
 	lib/ep/ep_bind.c \
+	lib/ep/ep_bind.h \
 	lib/ep/ep_calls.c \
+	lib/ep/ep_calls.h \
 	lib/ep/fail.c \
 	lib/ep/fail.h \
 	lib/ep/greet.c \
@@ -38,6 +42,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/op.c \
 	lib/ep/op.h \
 	lib/ep/op_local.c \
+	lib/ep/op_local.h \
 	lib/ep/pasv.c \
 	lib/ep/pasv.h \
 	lib/ep/peer.c \
@@ -50,6 +55,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/resolve.c \
 	lib/ep/resolve.h \
 	lib/ep/rma.c \
+	lib/ep/rma.h \
 	lib/ep/rma_short.h \
 	lib/ep/rpc.c \
 	lib/ep/rpc.h \

@@ -5,8 +5,9 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/user.h"
-#include "ep/atomic.h"
+#include "ep/atomic_op.h"
 #include "ep/ep.h"
+#include "ep/op_local.h"
 #include "mr/desc.h"
 
 static struct mrf_op *one_more(struct mrf_ep *ep)

@@ -178,24 +178,6 @@ static inline void mrf_op_leave(struct mrf_op *op)
 	op->queued = false;
 }
 
-/* --- op_local.c ---------------------------------------------------------------------------- */
-
-/*
- * Finds or makes the registrations of a request's buffers. The errors of mrf_op_new; then the
- * operation holds nothing.
- */
-int mrf_op_local_take(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op);
-void mrf_op_local_drop(struct mrf_ep *ep, struct mrf_op *op);
-/* False when a region that the operation uses on this side has been closed. */
-bool mrf_op_local_open(const struct mrf_ep *ep, const struct mrf_op *op);
-
-/*
- * The local pieces of bytes [from, from + len): fills at most max entries of sge, returns their
- * number and lowers *len to what they cover.
- */
-int mrf_op_sges(const struct mrf_op *op, uint64_t from, uint64_t *len, struct mrf_sge *sge,
-		int max);
-
 /* Registered slots for small unregistered buffers; one pool per endpoint. */
 #define MRF_BOUNCE_SIZE 16384
 
@@ -204,8 +186,5 @@ struct mrf_bounce_pool {
 	void *free; /* singly linked through the slots */
 	unsigned nslabs;
 };
-
-void mrf_bounce_init(struct mrf_bounce_pool *pool);
-void mrf_bounce_fini(struct mrf_bounce_pool *pool);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the bytes of an operation are on this side. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -10,6 +9,7 @@
 #include "base/page.h"
 #include "base/user.h"
 #include "ep/ep.h"
+#include "ep/op_local.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
 

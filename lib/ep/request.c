@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests to the agent, the target's half: who carries out which request. */
-#include "ep/atomic.h"
+#include "ep/atomic_serve.h"
 #include "ep/commit.h"
 
 int (*mrf_request_serve[MRF_REQUEST_TYPES])(struct mrf_ep *ep,

@@ -6,6 +6,7 @@
 #include "contract/limits.h"
 #include "ep/access.h"
 #include "ep/commit.h"
+#include "ep/rma.h"
 #include "ep/rma_short.h"
 
 #define MSG_FLAGS                                                                        \

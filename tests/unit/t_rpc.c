@@ -5,6 +5,7 @@
  * when what comes back makes no sense.
  */
 #include "base/log.h"
+#include "ep/rma.h"
 #include "ep/rpc.h"
 #include "ep_fixture.h"
 

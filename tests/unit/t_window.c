@@ -4,8 +4,9 @@
  * whichever of them is refused, done in part or lost.
  */
 #include "base/log.h"
-#include "ep/rpc.h"
 #include "ep/pasv.h"
+#include "ep/rma.h"
+#include "ep/rpc.h"
 #include "ep_fixture.h"
 
 #define TYPE 13

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Atomic operations that peers ask for. Agent thread. */
+#ifndef MRF_EP_ATOMIC_SERVE_H
+#define MRF_EP_ATOMIC_SERVE_H
+
+#include "ep/rpc.h"
+
+struct mrf_atomic_loop; /* an endpoint's, with which its agent does what peers ask for */
+
+/* As mrf_request_serve wants it. */
+int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
+		     struct mrf_reply *reply, uint8_t *body);
+/* Agent thread, before the endpoint goes. */
+void mrf_atomic_loop_close(struct mrf_ep *ep);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fi_rma(3) on an endpoint. */
+#ifndef MRF_EP_RMA_H
+#define MRF_EP_RMA_H
+
+#include "ep/ep.h"
+
+extern struct fi_ops_rma mrf_ep_rma_ops;
+
+/* Starts an operation; all checks of fi_rma(3)'s arguments are done here. */
+int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req);
+
+#endif

@@ -21,15 +21,6 @@
 
 /* --- progress ------------------------------------------------------------------------------ */
 
-static void source_poll(struct mrf_source *source)
-{
-	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
-
-	mrf_lock_take(&ep->lock);
-	mrf_ep_progress(ep);
-	mrf_lock_release(&ep->lock);
-}
-
 static void source_arm(struct mrf_source *source)
 {
 	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
@@ -342,7 +333,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		ret = cannot(ret);
 		goto err_free;
 	}
-	ep->source = (struct mrf_source){ source_poll, source_arm, mrf_vcq_fd(ep->scq) };
+	ep->source = (struct mrf_source){ mrf_ep_poll, source_arm, mrf_vcq_fd(ep->scq) };
 	ret = open_port(ep, key, key_size);
 	if (ret)
 		goto err_cq;

@@ -255,7 +255,7 @@ static void completed(struct mrf_ep *ep, const struct mrf_wc *wc)
 /* Not for ever, whatever stands in the queue: it is memory that others may write to by mistake. */
 #define ROUNDS (MRF_EP_SCQ / BATCH + 1)
 
-void mrf_ep_progress(struct mrf_ep *ep)
+static MRF_ALWAYS_INLINE void progress(struct mrf_ep *ep)
 {
 	int i, n, left = ROUNDS;
 	struct mrf_wc wc[BATCH];
@@ -267,6 +267,20 @@ void mrf_ep_progress(struct mrf_ep *ep)
 	} while (mrf_unlikely(n == BATCH) && --left);
 	if (mrf_unlikely(!mrf_list_empty(&ep->starved)))
 		feed(ep);
+}
+
+void mrf_ep_progress(struct mrf_ep *ep)
+{
+	progress(ep);
+}
+
+void mrf_ep_poll(struct mrf_source *source)
+{
+	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
+
+	mrf_lock_take(&ep->lock);
+	progress(ep);
+	mrf_lock_release(&ep->lock);
 }
 
 /* --- beginning ------------------------------------------------------------------------------- */

@@ -152,6 +152,8 @@ void mrf_peer_advance(struct mrf_peer *peer);
 void mrf_peer_no_ask(struct mrf_peer *peer, int ret);
 /* Takes whatever the kernel has completed; operations end, and others go on. */
 void mrf_ep_progress(struct mrf_ep *ep);
+/* The same for a queue that is read: mrf_source.poll. Takes ep->lock. */
+void mrf_ep_poll(struct mrf_source *source);
 /* A work completion of a connection of ours. */
 void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc);
 /* BROKEN -> IDLE, after the last completion: what was flushed goes back in front. */

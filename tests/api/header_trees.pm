@@ -27,7 +27,16 @@ sub compiler {
 	skip('no C compiler');
 }
 
-# (compiler, our include directory, libfabric's); exits 77 without the last.
+# "1.17" of a tree's headers.
+sub version {
+	my $text = slurp("$_[0]/rdma/fabric.h");
+
+	return join('.', map { $text =~ /^#define\s+FI_${_}_VERSION\s+(\d+)/m ? $1 : '?' }
+		    qw(MAJOR MINOR));
+}
+
+# (compiler, our include directory, libfabric's); exits 77 without the last, or where it is of
+# another release, whose headers have more names.
 sub setup {
 	my $top = $ENV{top_srcdir} || dirname(dirname(dirname(abs_path($0))));
 	my $theirs = $ENV{LIBFABRIC_INCLUDE} || '/usr/include';
@@ -39,6 +48,8 @@ sub setup {
 	my $cc = compiler();
 	my $ours = abs_path("$top/include");
 	die "both trees are $ours\n" if $ours eq abs_path($theirs);
+	my ($v, $w) = (version($ours), version($theirs));
+	skip("libfabric $w is installed: our headers are those of $v") if $v ne $w;
 	return ($cc, $ours, abs_path($theirs));
 }
 

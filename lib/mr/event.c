@@ -13,6 +13,7 @@
 #include "mr/event.h"
 #include "mr/face.h"
 #include "mr/region.h"
+#include "mr/serve.h"
 #include "mr/space.h"
 #include "mr/state.h"
 #include "obj/cntr.h"
@@ -67,15 +68,18 @@ void mrf_mr_event_drop(struct mrf_mr *mr)
  */
 static bool may_count(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 {
-	if (mr->group != port->group)
-		return false;
-	/* Nobody was told its number. */
-	if (mr->state == MRF_STATE_PENDING)
-		return false;
-	if (!mr->keyed || mrf_list_empty(&port->node))
+	const struct mrf_mr_ask ask = { .port = port };
+	const struct mrf_mr_face *face;
+
+	switch (mrf_mr_may(mr, &ask, FI_REMOTE_WRITE, &face)) {
+	case MRF_MR_OK:
+	case MRF_MR_CLOSED:
 		return true;
-	return mrf_mr_state_serves(mr->state) &&
-	       (!mrf_mr_faced(mr) || mrf_mr_face_of(mr, port->class));
+	case MRF_MR_NOT_BOUND:
+		return mrf_list_empty(&port->node);
+	default:
+		return false;
+	}
 }
 
 void mrf_mr_event(struct mrf_mr_space *space, uint32_t number,

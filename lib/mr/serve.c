@@ -14,23 +14,54 @@
 #include "mr/space.h"
 #include "mr/state.h"
 
-/* The group of who asks. */
-static const struct mrf_mr_group *mrf_mr_asker(const struct mrf_mr_ask *ask)
+/* --- may this peer? --------------------------------------------------------------- */
+
+static const struct mrf_mr_group *group_of(const struct mrf_mr_ask *ask)
 {
 	return ask->port ? ask->port->group : NULL;
 }
 
-/* Else the region is not there, whatever state it is in. */
-static bool mrf_mr_visible(const struct mrf_mr *mr, const struct mrf_mr_ask *ask)
+/* len > 0 */
+static bool inside(const struct mrf_mr *mr, uint64_t addr, uint64_t len)
 {
-	return mr->group == mrf_mr_asker(ask);
+	bool virt = mr->space->mode & FI_MR_VIRT_ADDR;
+	uint64_t offset, got = 1;
+	unsigned seg;
+
+	for (; len && got; addr += got, len -= got)
+		got = mrf_mr_locate(mr->segs, mr->nseg, virt, addr, len, &seg, &offset);
+	return got;
+}
+
+enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
+			      uint64_t right, const struct mrf_mr_face **face)
+{
+	*face = NULL;
+	/* To another group it must look as if it were not there, whatever state it is in. */
+	if (!mr || mr->group != group_of(ask))
+		return MRF_MR_UNKNOWN;
+	if (ask->serial && ask->serial != mr->serial)
+		return MRF_MR_CLOSED;
+	if (mr->state == MRF_STATE_CLOSED || mr->state == MRF_STATE_FAILED)
+		return MRF_MR_CLOSED;
+	if (!mrf_mr_state_serves(mr->state))
+		return MRF_MR_DISABLED;
+	if (mrf_mr_faced(mr) && ask->port)
+		*face = mrf_mr_face_of(mr, ask->port->class);
+	if (mrf_mr_faced(mr) && !*face)
+		return MRF_MR_NOT_BOUND;
+	if (right & ~mr->access)
+		return MRF_MR_NO_RIGHT;
+	if (right && ask->len && !inside(mr, ask->addr, ask->len))
+		return MRF_MR_OUTSIDE;
+	return MRF_MR_OK;
 }
 
 /* Or of another group than who asks, to whom that must look the same. */
 static enum mrf_mr_status absent(const struct mrf_mr_space *space,
 				 const struct mrf_mr_ask *ask)
 {
-	uint64_t group = mrf_mr_group_id(mrf_mr_asker(ask));
+	uint64_t group = mrf_mr_group_id(group_of(ask));
 	unsigned i;
 
 	for (i = 0; i < MRF_MR_CLOSED_KEYS; i++) {
@@ -41,6 +72,20 @@ static enum mrf_mr_status absent(const struct mrf_mr_space *space,
 	}
 	return MRF_MR_UNKNOWN;
 }
+
+/* *mr: the region, if the answer is not that it is not there. */
+static enum mrf_mr_status look_up(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+				  uint64_t right, struct mrf_mr **mr,
+				  const struct mrf_mr_face **face)
+{
+	enum mrf_mr_status status;
+
+	*mr = mrf_idmap_find(&space->keys, ask->key);
+	status = mrf_mr_may(*mr, ask, right, face);
+	return status == MRF_MR_UNKNOWN ? absent(space, ask) : status;
+}
+
+/* --- questions -------------------------------------------------------------------- */
 
 /* All of a plain region, at the positions that peers use. face: NULL if it has none. */
 static void show_all(const struct mrf_mr *mr, const struct mrf_mr_face *face,
@@ -62,22 +107,12 @@ static void show_all(const struct mrf_mr *mr, const struct mrf_mr_face *face,
 	}
 }
 
-/* *back: of a region that is pinned on demand; a reference for the caller. */
-static enum mrf_mr_status look_at(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
-				  struct mrf_mr_view *view, struct mrf_mr_back **back)
+/* The backing of a region that is pinned on demand, with a reference for the caller. */
+static struct mrf_mr_back *show(const struct mrf_mr *mr, const struct mrf_mr_face *face,
+				struct mrf_mr_view *view)
 {
-	const struct mrf_mr_face *face = NULL;
+	struct mrf_mr_back *back = face ? face->back : mr->back;
 
-
-	if (ask->serial && ask->serial != mr->serial)
-		return MRF_MR_CLOSED;
-	if (!mrf_mr_state_serves(mr->state))
-		return MRF_MR_DISABLED;
-	if (mrf_mr_faced(mr)) {
-		face = ask->port ? mrf_mr_face_of(mr, ask->port->class) : NULL;
-		if (!face)
-			return MRF_MR_NOT_BOUND;
-	}
 	view->serial = mr->serial;
 	view->event = mr->event ? mr->event->number : 0;
 	view->access = mr->access & MRF_MR_REMOTE;
@@ -85,41 +120,29 @@ static enum mrf_mr_status look_at(const struct mrf_mr *mr, const struct mrf_mr_a
 		view->access |= FI_ATOMIC;
 	view->base = mr->seg.addr;
 	view->len = mr->len;
-	*back = face ? face->back : mr->back;
-	if (*back)
-		mrf_mr_back_get(*back);
+	if (back)
+		mrf_mr_back_get(back);
 	else
 		show_all(mr, face, view);
-	return MRF_MR_OK;
-}
-
-/* With a reference to the backing, if the region is there and has one. */
-static struct mrf_mr_back *look_up(struct mrf_mr_space *space,
-				   const struct mrf_mr_ask *ask, struct mrf_mr_view *view)
-{
-	struct mrf_mr_back *back = NULL;
-	const struct mrf_mr *mr;
-
-	mrf_lock_take(&space->lock);
-	mr = mrf_idmap_find(&space->keys, ask->key);
-	if (mr && mrf_mr_visible(mr, ask))
-		view->status = look_at(mr, ask, view, &back);
-	else
-		view->status = absent(space, ask);
-	mrf_lock_release(&space->lock);
 	return back;
 }
 
 void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 		  struct mrf_mr_lease *lease, struct mrf_mr_view *view)
 {
-	struct mrf_mr_back *back;
+	const struct mrf_mr_face *face;
+	struct mrf_mr_back *back = NULL;
+	struct mrf_mr *mr;
 
 	view->complete = view->once = false;
 	view->serial = view->access = view->base = view->len = 0;
 	view->event = 0;
 	view->nseg = 0;
-	back = look_up(space, ask, view);
+	mrf_lock_take(&space->lock);
+	view->status = look_up(space, ask, 0, &mr, &face);
+	if (view->status == MRF_MR_OK)
+		back = show(mr, face, view);
+	mrf_lock_release(&space->lock);
 	if (!back)
 		return;
 	mrf_mr_back_reach(back, ask, lease, view);
@@ -153,26 +176,6 @@ static unsigned find_places(const struct mrf_mr *mr, uint64_t addr, uint64_t len
 	return len ? 0 : n;
 }
 
-static enum mrf_mr_status enter_locked(struct mrf_mr *mr, const struct mrf_mr_ask *ask,
-				       struct place *place, unsigned *n)
-{
-	if (!mr || !mrf_mr_visible(mr, ask))
-		return MRF_MR_UNKNOWN;
-	if (ask->serial && ask->serial != mr->serial)
-		return MRF_MR_CLOSED;
-	if (!mrf_mr_state_serves(mr->state))
-		return MRF_MR_DISABLED;
-	if (mrf_mr_faced(mr) &&
-	    !(ask->port && mrf_mr_face_of(mr, ask->port->class)))
-		return MRF_MR_NOT_BOUND;
-	*n = find_places(mr, ask->addr, ask->len, place);
-	if (!*n)
-		return MRF_MR_OUTSIDE;
-	/* fi_close waits until this is over. */
-	mr->users++;
-	return MRF_MR_OK;
-}
-
 static int commit(const struct mrf_mr *mr, const struct place *place, unsigned n,
 		  bool flush)
 {
@@ -194,16 +197,24 @@ enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr
 				 bool flush, int *err)
 {
 	struct place place[MRF_MR_IOV_LIMIT];
+	const struct mrf_mr_face *face;
 	enum mrf_mr_status status;
 	struct mrf_mr *mr;
 	unsigned n = 0;
 
 	mrf_lock_take(&space->lock);
-	mr = mrf_idmap_find(&space->keys, ask->key);
-	status = enter_locked(mr, ask, place, &n);
+	status = look_up(space, ask, FI_REMOTE_WRITE, &mr, &face);
+	if (status == MRF_MR_OK)
+		n = find_places(mr, ask->addr, ask->len, place);
+	if (n)
+		mrf_mr_enter_locked(mr);
 	mrf_lock_release(&space->lock);
-	if (status != MRF_MR_OK)
-		return status;
+	if (status == MRF_MR_NO_RIGHT) {
+		*err = FI_EACCES;
+		return MRF_MR_OK;
+	}
+	if (!n)
+		return status == MRF_MR_OK ? MRF_MR_OUTSIDE : status;
 	*err = commit(mr, place, n, flush);
 	mrf_mr_leave(mr);
 	return MRF_MR_OK;

@@ -19,7 +19,8 @@ enum mrf_mr_status {
 	MRF_MR_OUTSIDE = 5,	  /* not wholly inside the region */
 	MRF_MR_NOT_REFRESHED = 6, /* FI_MR_MMU_NOTIFY: no refresh has covered it yet */
 	MRF_MR_NOT_MAPPED = 7,	  /* no memory there, or not writable as it would have to be */
-	MRF_MR_NO_ROOM = 8	  /* cannot be pinned: memlock, regions, memory, descriptors */
+	MRF_MR_NO_ROOM = 8,	  /* cannot be pinned: memlock, regions, memory, descriptors */
+	MRF_MR_NO_RIGHT = 9	  /* never on the wire: peers know the rights, and look themselves */
 };
 
 /* What a peer wants to know: may it access [addr, addr + len) of the region behind key? */
@@ -51,6 +52,19 @@ struct mrf_mr_view {
 	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
 };
 
+struct mrf_mr;
+struct mrf_mr_face;
+
+/*
+ * May this peer? The one place where that is decided, for questions, commits and events, in this
+ * order: is there a region (NULL: no) for peers of this group, is it the registration that is
+ * meant, does its state serve, is it met by those of the port's class (*face: through what, or
+ * NULL), has it the rights (FI_REMOTE_*; 0: the peer wants to be told which), and with a right, are
+ * the bytes inside. Pure. space->lock held.
+ */
+enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
+			      uint64_t right, const struct mrf_mr_face **face);
+
 /*
  * Answers a peer: view->status says what is wrong, if anything is. Pins what is asked for
  * where the region is pinned on demand; pins that hold for this access only go into lease.
@@ -62,7 +76,8 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 /*
  * Is what is behind these bytes (len > 0) persistent memory; flush: and makes it so what was
  * written there. Any status but OK is about the region or the range, as in a view; with OK
- * *err is 0, FI_EOPNOTSUPP (registered without FI_RMA_PMEM), or why not. Agent thread; may
+ * *err is 0, FI_EOPNOTSUPP (registered without FI_RMA_PMEM), FI_EACCES (no peer may write
+ * there), or why not. Agent thread; may
  * take as long as the storage takes.
  */
 enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,

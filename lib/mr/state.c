@@ -120,6 +120,11 @@ struct waiter {
 	sem_t left;
 };
 
+void mrf_mr_enter_locked(struct mrf_mr *mr)
+{
+	mr->users++;
+}
+
 int mrf_mr_enter(struct mrf_mr *mr, enum mrf_mr_call call, enum mrf_mr_state *state)
 {
 	enum mrf_mr_state was;
@@ -129,7 +134,7 @@ int mrf_mr_enter(struct mrf_mr *mr, enum mrf_mr_call call, enum mrf_mr_state *st
 	was = mr->state;
 	ok = mrf_mr_state_lets(was, call);
 	if (ok) {
-		mr->users++;
+		mrf_mr_enter_locked(mr);
 		if (call == MRF_CALL_REFRESH && was == MRF_STATE_ENABLED)
 			mrf_mr_move(mr, MRF_STATE_REFRESHING);
 	}

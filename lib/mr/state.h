@@ -110,6 +110,8 @@ int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state,
  * leave_locked, whose caller holds space->lock.
  */
 int mrf_mr_enter(struct mrf_mr *mr, enum mrf_mr_call call, enum mrf_mr_state *state);
+/* For who has seen that the state lets it; the caller holds space->lock. */
+void mrf_mr_enter_locked(struct mrf_mr *mr);
 void mrf_mr_leave(struct mrf_mr *mr);
 void mrf_mr_leave_locked(struct mrf_mr *mr);
 /* Until nobody is between enter and leave. No lock held; the region is closed. */

@@ -289,7 +289,7 @@ void mrf_mr_job_start(struct mrf_mr *mr, struct mrf_mr_job *job)
 
 	mrf_lock_take(&worker->space->lock);
 	mr->job = job;
-	mr->users++;
+	mrf_mr_enter_locked(mr);
 	job->mr = mr;
 	job->waits = true;
 	mrf_list_add_tail(&job->node, &worker->jobs);

@@ -18,6 +18,7 @@ check_PROGRAMS += \
 	tests/unit/t_mr_state \
 	tests/unit/t_refresh \
 	tests/unit/t_room \
+	tests/unit/t_serve \
 	tests/unit/t_verbs_faults \
 	tests/unit/t_vloop \
 	tests/unit/t_vmr
@@ -50,6 +51,8 @@ tests_unit_t_refresh_LDFLAGS = $(MR_WRAP)
 tests_unit_t_room_SOURCES = tests/unit/t_room.c $(BACK_FIXTURE)
 tests_unit_t_room_LDADD = $(UNIT_LDADD)
 tests_unit_t_room_LDFLAGS = $(MR_WRAP)
+tests_unit_t_serve_SOURCES = tests/unit/t_serve.c $(FAKE_VERBS)
+tests_unit_t_serve_LDADD = $(UNIT_LDADD)
 tests_unit_t_desc_SOURCES = tests/unit/t_desc.c $(MR_FIXTURE)
 tests_unit_t_desc_LDADD = $(UNIT_LDADD)
 tests_unit_t_desc_LDFLAGS = $(MR_WRAP)

@@ -227,6 +227,41 @@ START_TEST(others_flush_nothing_and_learn_nothing_by_it)
 }
 END_TEST
 
+START_TEST(who_flushes_a_closed_region_is_told_so_as_who_asks_for_it)
+{
+	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE };
+	struct fid_mr *mr;
+	int err = 0;
+
+	open_mode(modes[_i]);
+	mr = reg(RW, KEY, SECRET);
+	env_must_close(mr);
+	ask.port = &same.port;
+	ck_assert_int_eq(ask_for(&same, KEY), MRF_MR_CLOSED);
+	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_CLOSED);
+	ask.port = &other.port;
+	ck_assert_int_eq(ask_for(&other, KEY), MRF_MR_UNKNOWN);
+	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_UNKNOWN);
+	ck_assert_int_eq(err, 0);
+	close_all();
+}
+END_TEST
+
+START_TEST(who_may_not_write_flushes_nothing)
+{
+	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE, .port = &same.port };
+	struct fid_mr *mr;
+	int err = 0;
+
+	open_mode(modes[_i]);
+	mr = reg(FI_REMOTE_READ, KEY, SECRET);
+	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_OK);
+	ck_assert_int_eq(err, FI_EACCES);
+	env_must_close(mr);
+	close_all();
+}
+END_TEST
+
 START_TEST(the_domains_key_is_that_of_whoever_says_none)
 {
 	struct mrf_auth *auth = NULL;
@@ -549,6 +584,9 @@ static TCase *groups(void)
 	tcase_add_loop_test(tc, others_are_told_of_a_region_what_they_are_told_of_none, 0,
 			    3);
 	tcase_add_loop_test(tc, others_flush_nothing_and_learn_nothing_by_it, 0, 3);
+	tcase_add_loop_test(tc, who_flushes_a_closed_region_is_told_so_as_who_asks_for_it, 0,
+			    3);
+	tcase_add_loop_test(tc, who_may_not_write_flushes_nothing, 0, 3);
 	tcase_add_loop_test(tc, the_domains_key_is_that_of_whoever_says_none, 0, 3);
 	tcase_add_test(tc, the_size_says_which_bytes_are_the_key);
 	tcase_add_loop_test(

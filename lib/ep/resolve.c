@@ -82,7 +82,8 @@ static bool range_fail(const struct mrf_peer *peer, const struct mrf_remote *rem
 	case MRF_MR_NOT_REFRESHED:
 		return FAIL(why, FI_EACCES, 4144,
 			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": no fi_mr_refresh has "
-			    "covered these bytes (the peer's domain has FI_MR_MMU_NOTIFY)",
+			    "covered these bytes, which were not there when the region was "
+			    "created (the peer's domain has FI_MR_MMU_NOTIFY)",
 			    remote->key, range->addr, range->len);
 	case MRF_MR_NOT_MAPPED:
 		return FAIL(why, FI_EFAULT, 4145,

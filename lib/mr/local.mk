@@ -15,6 +15,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/demand/backs.h \
 	lib/mr/demand/pin.c \
 	lib/mr/demand/pin.h \
+	lib/mr/demand/present.c \
+	lib/mr/demand/present.h \
 	lib/mr/demand/reach.c \
 	lib/mr/demand/reach.h \
 	lib/mr/demand/spans.c \

@@ -183,17 +183,6 @@ static struct renewed *renew(struct mrf_mr *mr, const struct mrf_spans *spans,
 	return all;
 }
 
-int mrf_mr_back_present(struct mrf_mr_back *back)
-{
-	struct mrf_spans all = { .span = calloc(back->nextent, sizeof(*all.span)) };
-
-	if (!all.span)
-		return -FI_ENOMEM;
-	all_of(back, &all);
-	back->refreshed = all;
-	return 0;
-}
-
 static int refuse_memory(void)
 {
 	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");

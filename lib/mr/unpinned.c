@@ -4,8 +4,8 @@
 #include "mr/access.h"
 #include "mr/attr.h"
 #include "mr/demand/back.h"
+#include "mr/demand/present.h"
 #include "mr/pins.h"
-#include "mr/refresh.h"
 #include "mr/space.h"
 #include "mr/unpinned.h"
 
@@ -18,8 +18,7 @@ static struct mrf_mr_back *new_back(struct mrf_mr_space *space,
 		mrf_mr_back_new(space, mrf_mr_access_kernel(space, plan->access), pins->seg,
 				pins->nseg);
 
-	if (!back || !back->notify || !(space->mode & FI_MR_ALLOCATED) ||
-	    !mrf_mr_back_present(back))
+	if (!back || !mrf_mr_back_present(back))
 		return back;
 	mrf_mr_back_put(back);
 	return NULL;

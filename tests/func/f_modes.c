@@ -17,6 +17,7 @@
 
 #define LEN 9000ul
 #define OFF (PAGE + 77) /* of the region in its slot, neither end on a page's */
+#define LATE (2 * PAGE) /* in its slot, inside of the region: a page that has no memory at first */
 
 enum step {
 	INFO,
@@ -193,10 +194,12 @@ static void open_both(struct scene *s)
 
 static uint64_t slot_address(struct scene *s)
 {
-	struct iovec iov = { NULL, 4 * PAGE };
-	uint64_t at = far_map(s->p, 0, iov.iov_len, RW, ANON);
+	uint64_t at = far_map(s->p, 0, 4 * PAGE, RW, ANON);
 
-	far_poke(s->p, at, iov.iov_len, 2, 0);
+	far_poke(s->p, at, 4 * PAGE, 2, 0);
+	/* One that the application has to tell of: see refresh. */
+	if (has(s, FI_MR_MMU_NOTIFY) && !has(s, FI_MR_ALLOCATED))
+		far_advise(s->p, at + LATE, PAGE, MADV_DONTNEED);
 	return at;
 }
 
@@ -293,19 +296,26 @@ static void key(struct scene *s)
 	step(s, KEY, has(s, FI_MR_RAW) ? "raw" : "ok");
 }
 
-static void refresh(struct scene *s)
+/* What was there when it was registered is reached, and what has come since is not. */
+static void before_refresh(struct scene *s, uint64_t at)
+{
+	step(s, BEFORE_REFRESH, "-");
+	if (!has(s, FI_MR_MMU_NOTIFY))
+		return;
+	far_brings(s->e, &s->b, PAGE + 5, 700, &s->r, 0, 2, OFF);
+	step(s, BEFORE_REFRESH, "ok");
+	if (has(s, FI_MR_ALLOCATED))
+		return;
+	far_poke(s->p, at + LATE, PAGE, 2, LATE);
+	far_refused(s->e, WRITE, &s->b, 100, &s->r, LATE - OFF, FI_EACCES, "refresh");
+	step(s, BEFORE_REFRESH, "refused");
+}
+
+static void refresh(struct scene *s, uint64_t at)
 {
 	int rc;
 
-	step(s, BEFORE_REFRESH, "-");
-	/* What had to be there and has not changed since needs none. */
-	if (has(s, FI_MR_MMU_NOTIFY) && has(s, FI_MR_ALLOCATED)) {
-		far_brings(s->e, &s->b, PAGE + 5, 700, &s->r, 0, 2, OFF);
-		step(s, BEFORE_REFRESH, "ok");
-	} else if (has(s, FI_MR_MMU_NOTIFY)) {
-		far_refused(s->e, WRITE, &s->b, 100, &s->r, 0, FI_EACCES, "refresh");
-		step(s, BEFORE_REFRESH, "refused");
-	}
+	before_refresh(s, at);
 	rc = far_refresh(&s->r, NULL, 0, 0);
 	if (on_demand(s))
 		must_ok(rc);
@@ -407,7 +417,7 @@ static void mode_run(struct scene *s)
 	bind_endpoint(s);
 	enable(s);
 	key(s);
-	refresh(s);
+	refresh(s, at);
 	accesses(s, at);
 	raw_key(s);
 	no_desc(s);

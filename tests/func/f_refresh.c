@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FI_MR_MMU_NOTIFY: what fi_mr_refresh has covered is reached, as it was mapped then, and
- * nothing else. The application tells of each change; nobody else does.
+ * FI_MR_MMU_NOTIFY: what was there when a region was created is reached, and what fi_mr_refresh has
+ * covered, as it was mapped then, and nothing else. The application tells of each change; nobody
+ * else does.
  */
 #include "harness.h"
 
@@ -16,18 +17,26 @@ struct scene {
 	uint64_t seed;
 };
 
-/* Registered and enabled, not refreshed. With FI_MR_ALLOCATED there is no need to. */
-static void scene_open(struct scene *s, struct env *e)
+/* Registered and enabled, not refreshed. So many bytes of it have memory before. */
+static void scene_open_with(struct scene *s, struct env *e, size_t there)
 {
 	*s = (struct scene){ .e = e, .p = target(e), .b = buf(e, SIZE + 2 * PAGE, 1) };
 	s->seed = 100;
 	s->at = far_map(s->p, 0, SIZE, RW, ANON);
+	if (there)
+		far_poke(s->p, s->at, there, ++s->seed, 0);
 	must_ok(far_try_reg(s->p, s->at, SIZE, REMOTE_RW, 9, &s->r));
 	if (s->p->bits & FI_MR_ENDPOINT) {
 		must_ok(far_bind(&s->r));
 		must_ok(far_enable(&s->r));
 	}
 	far_take_key(&s->r);
+}
+
+/* Nothing is there, or with FI_MR_ALLOCATED everything. */
+static void scene_open(struct scene *s, struct env *e)
+{
+	scene_open_with(s, e, 0);
 }
 
 static void scene_close(struct scene *s)
@@ -81,12 +90,41 @@ CASE(memory_that_was_there_and_has_not_changed_needs_no_refresh)
 {
 	struct scene s;
 
-	scene_open(&s, e);
-	if (s.p->bits & FI_MR_ALLOCATED) {
-		reached(&s, 0, 100);
-		reached(&s, SIZE - 1, 1);
-		reached(&s, 0, SIZE);
-	}
+	scene_open_with(&s, e, SIZE);
+	far_brings(e, s.b, PAGE, SIZE, &s.r, 0, s.seed, 0);
+	reached(&s, 0, 100);
+	reached(&s, SIZE - 1, 1);
+	reached(&s, 0, SIZE);
+	scene_close(&s);
+}
+
+CASE(memory_that_came_later_is_not_reached_before_a_refresh)
+{
+	struct scene s;
+
+	scene_open_with(&s, e, 5 * PAGE);
+	far_poke(s.p, s.at, SIZE, ++s.seed, 0);
+	reached(&s, 0, 5 * PAGE);
+	not_reached(&s, 5 * PAGE, 1);
+	not_reached(&s, SIZE - 1, 1);
+	not_reached(&s, 5 * PAGE - 1, 2);
+	reached(&s, 100, 4 * PAGE);
+	must_ok(refresh(&s, 5 * PAGE, SIZE - 5 * PAGE));
+	reached(&s, 0, SIZE);
+	scene_close(&s);
+}
+
+/* What was there is let go, and new pages are told of. */
+CASE(memory_that_was_there_and_is_replaced_is_reached_after_a_refresh)
+{
+	struct scene s;
+
+	scene_open_with(&s, e, SIZE);
+	reached(&s, 0, SIZE);
+	far_map(s.p, s.at, 4 * PAGE, RW, ANON);
+	must_ok(refresh(&s, 0, 4 * PAGE));
+	far_brings(e, s.b, PAGE, 4 * PAGE, &s.r, 0, 0, 0);
+	reached(&s, 0, SIZE);
 	scene_close(&s);
 }
 

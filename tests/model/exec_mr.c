@@ -2,6 +2,7 @@
 /* Regions and raw keys. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "exec_int.h"
 
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -143,6 +144,29 @@ static int reg_shared(struct actor *a, const struct step *step, struct reg_args 
 	return rc;
 }
 
+/* Each page has memory then. */
+static void touch(const struct actor *a)
+{
+	const volatile uint8_t *mem = a->limb->mem;
+
+	for (unsigned i = 0; i < PAGES; i++) {
+		if (i != HOLE)
+			(void)mem[i * PAGE];
+	}
+}
+
+static void empty(struct actor *a, const struct step *step)
+{
+	unsigned pages = emptied(a, step);
+
+	for (unsigned i = 0; i < PAGES; i++) {
+		if (!(pages >> i & 1))
+			continue;
+		must(madvise(a->limb->mem + i * PAGE, PAGE, MADV_DONTNEED));
+		memset(a->shadow + i * PAGE, 0, PAGE);
+	}
+}
+
 void run_reg(struct actor *a, const struct step *step)
 {
 	struct region *r = &a->regions[step->slot];
@@ -154,11 +178,14 @@ void run_reg(struct actor *a, const struct step *step)
 
 	want_reg(a, step, &want);
 	reg_args(a, step, &args);
+	touch(a);
+	empty(a, step);
 	if (step->access & REMOTE && !(a->world->conf.mode & FI_MR_PROV_KEY) &&
 	    step->fault != BAD_KEY && shared_key(step->key) >= 0)
 		k = &a->world->keys[shared_key(step->key)];
 	rc = k ? reg_shared(a, step, &args, k, &want, &mr)
 	       : reg_call(a, step, &args, &mr);
+	touch(a);
 	check_answer(step, &want, rc, "");
 	if (rc && mr != untouched)
 		model_fail("mr written", "a registration that failed has written *mr");

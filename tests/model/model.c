@@ -203,12 +203,37 @@ void want_reg(const struct actor *a, const struct step *step, struct want *want)
 		want_add(want, -FI_ENOKEY);
 }
 
+unsigned emptied(const struct actor *a, const struct step *step)
+{
+	unsigned pages = step->empty & ~(1u << HOLE);
+
+	/* What is of a file stays in memory without a process that has it. */
+	if (a->world->conf.files)
+		pages &= (1u << KEPT) - 1;
+	for (unsigned i = 0; i < REGIONS; i++) {
+		const struct region *r = &a->regions[i];
+
+		for (unsigned j = 0; j < r->n && is_open(r); j++) {
+			for (uint32_t at = 0; at < r->len[j]; at++)
+				pages &= ~(1u << (r->off[j] + at) / PAGE);
+		}
+	}
+	return pages;
+}
+
+static void refresh_there(struct region *r, uint32_t off, uint32_t len, unsigned empty)
+{
+	for (uint32_t at = off; at < off + len; at++)
+		r->refreshed[at] |= is_there(at, 1) && !(empty >> at / PAGE & 1);
+}
+
 void did_reg(struct actor *a, const struct step *step)
 {
 	uint64_t mode = a->world->conf.mode;
 	struct region *r = &a->regions[step->slot];
 	struct region *doomed = find_doomed(a, step->key);
 	struct raw raw = r->raw;
+	unsigned empty = emptied(a, step);
 
 	if (doomed && step->access & REMOTE)
 		did_register(doomed);
@@ -239,9 +264,9 @@ void did_reg(struct actor *a, const struct step *step)
 		r->len[r->n++] = step->len[i];
 		r->total += step->len[i];
 	}
-	/* Memory that had to be there needs no refresh before it changes, which it never does. */
-	for (unsigned i = 0; i < r->n && mode & FI_MR_ALLOCATED; i++)
-		memset(r->refreshed + r->off[i], 1, r->len[i]);
+	/* Memory that is there needs no refresh before it changes, which it never does. */
+	for (unsigned i = 0; i < r->n; i++)
+		refresh_there(r, r->off[i], r->len[i], empty);
 	/* One without bytes is where its first segment is. */
 	if (!r->n) {
 		r->off[0] = step->off[0];

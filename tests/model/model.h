@@ -121,6 +121,7 @@ struct step {
 	uint8_t n;	 /* segments, or ranges to refresh (0: all) */
 	uint64_t access;
 	uint64_t key;
+	uint16_t empty;	    /* REG: pages that are emptied before, a bit each: see emptied */
 	uint64_t seed;	    /* of what is written */
 	uint8_t auth;	    /* authorization key: 0 none given, 1 to AUTH_KEYS; of REG,
 			       EP, and of the peer that makes an access */
@@ -314,6 +315,11 @@ struct region *region_of(struct actor *a, const struct step *step);
 bool is_kept(const struct conf *conf, uint32_t off, uint32_t len);
 /* Is the memory of these bytes there? */
 bool is_there(uint32_t off, uint32_t len);
+/*
+ * The pages, a bit each, that have no memory when this region is registered, and are all 0
+ * afterwards. Not those that another region has, of which the library would have to be told.
+ */
+unsigned emptied(const struct actor *a, const struct step *step);
 /* Byte i of what is written with this seed. */
 uint8_t byte_of(uint64_t seed, uint32_t i);
 uint64_t dice(uint64_t *state);

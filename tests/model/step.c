@@ -97,6 +97,16 @@ static void pmem_make(struct actor *a, struct step *step)
 	}
 }
 
+/* Where that makes a difference: some of its pages, or all. */
+static void empty_make(struct actor *a, struct step *step)
+{
+	uint64_t mode = a->world->conf.mode;
+
+	if (!(mode & FI_MR_MMU_NOTIFY) || mode & FI_MR_ALLOCATED || one_in(a, 3))
+		return;
+	step->empty = (uint16_t)(one_in(a, 4) ? (1u << PAGES) - 1 : below(a, 1u << PAGES));
+}
+
 static void reg_make(struct actor *a, struct step *step)
 {
 	static const uint8_t faults[] = { BAD_FLAG,   NO_IOV,	BAD_COUNT, BAD_ACCESS,
@@ -111,6 +121,7 @@ static void reg_make(struct actor *a, struct step *step)
 		pmem_make(a, step);
 	step->key = key_make(a);
 	step->auth = auth_make(a, 6);
+	empty_make(a, step);
 	if (step->fault)
 		return;
 	if (one_in(a, 10))

@@ -143,6 +143,8 @@ static void put_reg(struct text *t, const struct step *step)
 	put(t, ", access=");
 	put_access(t, step->access);
 	put(t, ", key=0x%llx", (unsigned long long)step->key);
+	if (step->empty)
+		put(t, ", without memory: pages 0x%x", step->empty);
 	put_auth(t, step);
 }
 

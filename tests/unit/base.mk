@@ -12,6 +12,7 @@ check_PROGRAMS += \
 	tests/unit/t_mr_symbols \
 	tests/unit/t_page \
 	tests/unit/t_param \
+	tests/unit/t_present \
 	tests/unit/t_strerror \
 	tests/unit/t_tostr \
 	tests/unit/t_user \
@@ -36,6 +37,8 @@ tests_unit_t_page_SOURCES = tests/unit/t_page.c tests/unit/unit.h
 tests_unit_t_page_LDADD = $(UNIT_LDADD)
 tests_unit_t_param_SOURCES = tests/unit/t_param.c tests/unit/unit.h
 tests_unit_t_param_LDADD = $(UNIT_LDADD)
+tests_unit_t_present_SOURCES = tests/unit/t_present.c tests/unit/unit.h
+tests_unit_t_present_LDADD = $(UNIT_LDADD)
 tests_unit_t_strerror_SOURCES = tests/unit/t_strerror.c tests/unit/unit.h
 tests_unit_t_strerror_LDADD = $(UNIT_LDADD)
 tests_unit_t_tostr_SOURCES = tests/unit/t_tostr.c tests/unit/unit.h

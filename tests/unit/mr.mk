@@ -47,7 +47,7 @@ tests_unit_t_group_LDADD = $(UNIT_LDADD)
 tests_unit_t_group_LDFLAGS = $(MR_WRAP),--wrap=free
 tests_unit_t_refresh_SOURCES = tests/unit/t_refresh.c $(BACK_FIXTURE)
 tests_unit_t_refresh_LDADD = $(UNIT_LDADD)
-tests_unit_t_refresh_LDFLAGS = $(MR_WRAP)
+tests_unit_t_refresh_LDFLAGS = $(MR_WRAP) -Wl,--wrap=realloc,--wrap=mincore
 tests_unit_t_room_SOURCES = tests/unit/t_room.c $(BACK_FIXTURE)
 tests_unit_t_room_LDADD = $(UNIT_LDADD)
 tests_unit_t_room_LDFLAGS = $(MR_WRAP)

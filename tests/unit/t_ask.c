@@ -519,6 +519,23 @@ START_TEST(ask_nothing_is_reached_before_a_refresh_covers_it)
 }
 END_TEST
 
+/* Of the peer's region one half is there when it is registered. */
+START_TEST(ask_memory_that_was_there_is_reached_before_a_refresh)
+{
+	open_pair(true, FI_MR_MMU_NOTIFY | _i);
+	must_close(&p.mr->fid);
+	put_fresh_pages(p.dst, PAIR_LEN);
+	memset(p.dst, 1, 2 * PAGE);
+	pair_reg(&p, REMOTE_RW);
+	memset(p.dst, 2, PAIR_LEN);
+	write_ok(0, 2 * PAGE);
+	ck_assert_int_eq(memcmp(p.dst, p.src, 2 * PAGE), 0);
+	pair_write(&p, 2 * PAGE - 1, 2);
+	want_err(&p.a, pair_ctx(&p, 2 * PAGE - 1), FI_EACCES, "fi_mr_refresh");
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(ask_refreshed_bytes_without_memory_are_refused)
 {
 	open_pair(true, FI_MR_MMU_NOTIFY | _i);
@@ -790,6 +807,9 @@ static TCase *tcase_modes(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, ask_nothing_is_reached_before_a_refresh_covers_it, 0, 1);
 	tcase_add_loop_test(tc, ask_nothing_is_reached_before_a_refresh_covers_it, PROV_VIRT,
+			    PROV_VIRT + 1);
+	tcase_add_loop_test(tc, ask_memory_that_was_there_is_reached_before_a_refresh, 0, 1);
+	tcase_add_loop_test(tc, ask_memory_that_was_there_is_reached_before_a_refresh, PROV_VIRT,
 			    PROV_VIRT + 1);
 	tcase_add_loop_test(tc, ask_refreshed_bytes_without_memory_are_refused, 0, 1);
 	tcase_add_loop_test(tc, ask_refreshed_bytes_without_memory_are_refused, PROV_VIRT,

@@ -481,6 +481,25 @@ START_TEST(a_disabled_region_is_not_refreshed)
 }
 END_TEST
 
+/* Between creating and enabling it is a change that has to be told. */
+START_TEST(memory_counts_as_it_is_when_a_region_is_created_not_when_it_is_enabled)
+{
+	struct fid_mr *mr = NULL;
+
+	back_open(FI_MR_RMA_EVENT | FI_MR_MMU_NOTIFY);
+	mem[0] = 1;
+	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, 2 * PAGE, RW, 0, KEY, FI_RMA_EVENT,
+				   &mr, NULL),
+			 0);
+	mem[PAGE] = 1;
+	ck_assert_int_eq(enable(mr), 0);
+	must_reach(KEY, 0, PAGE);
+	ck_assert_int_eq(reach(KEY, PAGE, 1), MRF_MR_NOT_REFRESHED);
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
 /* Every mode that there is: what was registered and enabled as it says is reached. */
 START_TEST(all_256_modes_serve_a_region)
 {
@@ -546,6 +565,7 @@ static TCase *enabling(void)
 			    2);
 	tcase_add_loop_test(tc, rma_event_alone_leaves_a_region_enabled, 0, 2);
 	tcase_add_test(tc, a_disabled_region_is_not_refreshed);
+	tcase_add_test(tc, memory_counts_as_it_is_when_a_region_is_created_not_when_it_is_enabled);
 	tcase_add_loop_test(tc, all_256_modes_serve_a_region, 0, 256);
 	return tc;
 }

@@ -297,6 +297,23 @@ END_TEST
 static struct fid ep_fid = { .fclass = FI_CLASS_EP };
 
 /* Every mode that there is: pending first, then what it is when the call waits. */
+/* Whatever the worker finds. */
+START_TEST(memory_counts_as_it_is_when_the_registration_begins)
+{
+	struct fid_mr *mr = NULL;
+
+	open_async(FI_MR_MMU_NOTIFY);
+	mem[0] = 1;
+	ck_assert_int_eq(reg(mem, 2 * PAGE, KEY, &mr), 0);
+	mem[PAGE] = 1;
+	must_complete(mr);
+	must_reach(KEY, 0, PAGE);
+	ck_assert_int_eq(reach(KEY, PAGE, 1), MRF_MR_NOT_REFRESHED);
+	env_must_close(mr);
+	close_async();
+}
+END_TEST
+
 START_TEST(all_256_modes_serve_a_region_that_was_registered_asynchronously)
 {
 	uint64_t mode = (uint64_t)(_i % 256) * FI_MR_LOCAL;
@@ -917,6 +934,7 @@ static TCase *completing(void)
 	tcase_add_test(tc, regions_complete_in_the_order_of_the_calls);
 	tcase_add_test(tc, several_segments_complete_as_one_region);
 	tcase_add_loop_test(tc, a_provider_key_carries_the_rkey_once_it_is_there, 0, 2);
+	tcase_add_test(tc, memory_counts_as_it_is_when_the_registration_begins);
 	tcase_add_loop_test(
 		tc, all_256_modes_serve_a_region_that_was_registered_asynchronously, 0,
 		512);

@@ -28,6 +28,7 @@ static void refused(struct fid_mr *mr, const struct iovec *iov, size_t count,
 	ck_assert_uint_eq(unit_lines(text), 1);
 }
 
+/* The memory is new: it has no pages. */
 START_TEST(nothing_is_reached_before_it_was_refreshed)
 {
 	struct fid_mr *mr;
@@ -51,6 +52,163 @@ START_TEST(nothing_is_reached_before_it_was_refreshed)
 	back_close();
 }
 END_TEST
+
+/* --- what is there at first ------------------------------------------------------- */
+
+static void touch(size_t at, size_t len)
+{
+	memset(mem + at, 1, len);
+}
+
+START_TEST(what_is_there_when_it_is_registered_needs_no_refresh)
+{
+	struct fid_mr *mr;
+
+	back_open(FI_MR_MMU_NOTIFY);
+	touch(PAGE, 3 * PAGE);
+	mr = env_must_reg(mem + 10, 8 * PAGE, RW, KEY);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+	must_reach(KEY, PAGE - 10, 3 * PAGE);
+	ck_assert_uint_eq(view.nseg, 1);
+	ck_assert_ptr_eq(fake_verbs.last.mr.addr, mem + PAGE);
+	ck_assert_uint_eq(fake_verbs.last.mr.length, 3 * PAGE);
+	/* What has memory later has changed since. */
+	touch(0, 9 * PAGE);
+	ck_assert_int_eq(reach(KEY, 0, 1), MRF_MR_NOT_REFRESHED);
+	ck_assert_int_eq(reach(KEY, PAGE - 11, 2), MRF_MR_NOT_REFRESHED);
+	ck_assert_int_eq(reach(KEY, 4 * PAGE - 11, 2), MRF_MR_NOT_REFRESHED);
+	ck_assert_int_eq(refresh(mr, mem + 10, PAGE), 0);
+	must_reach(KEY, 0, 4 * PAGE - 10);
+	ck_assert_int_eq(reach(KEY, 4 * PAGE - 10, 1), MRF_MR_NOT_REFRESHED);
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
+/* Also the first and the last byte of a region within a page. */
+START_TEST(bytes_of_pages_that_are_there_need_no_refresh)
+{
+	struct iovec iov[3] = { { mem, 0 } };
+	struct fid_mr *mr;
+
+	back_open(FI_MR_MMU_NOTIFY);
+	touch(3 * PAGE, 1);
+	touch(9 * PAGE, 1);
+	iov[0] = (struct iovec){ mem + 9 * PAGE - 50, 100 };
+	iov[1] = (struct iovec){ mem + 3 * PAGE + 100, 200 };
+	iov[2] = (struct iovec){ mem + 9 * PAGE + 20, 100 };
+	mr = env_must_regv(iov, 3, RW, KEY);
+	ck_assert_int_eq(reach(KEY, 49, 1), MRF_MR_NOT_REFRESHED);
+	must_reach(KEY, 50, 350);
+	ck_assert_uint_eq(view.nseg, 3);
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
+START_TEST(memory_around_what_is_not_mapped_needs_no_refresh)
+{
+	uint64_t first, last, below;
+	struct fid_mr *mr;
+
+	back_open(FI_MR_MMU_NOTIFY | FI_MR_VIRT_ADDR);
+	touch(0, 64 * PAGE);
+	munmap(mem + 8 * PAGE, 8 * PAGE);
+	first = (uintptr_t)mem;
+	last = first + 64 * PAGE - 1;
+	/* Much as the whole address space, but for what a sanitizer has below. */
+	below = first > 1ul << 36 ? first - (1ul << 36) : 0;
+	mr = env_must_reg((void *)below, UINT64_MAX - below, RW, KEY);
+	must_reach(KEY, first, 8 * PAGE);
+	must_reach(KEY, first + 16 * PAGE, 48 * PAGE);
+	ck_assert_int_eq(reach(KEY, first + 8 * PAGE - 1, 2), MRF_MR_NOT_REFRESHED);
+	ck_assert_int_eq(reach(KEY, first + 16 * PAGE - 1, 2), MRF_MR_NOT_REFRESHED);
+	ck_assert_int_eq(reach(KEY, last, 4), MRF_MR_NOT_REFRESHED);
+	must_reach(KEY, last, 1);
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
+static unsigned looks;
+
+int __real_mincore(void *addr, size_t len, unsigned char *vec);
+int __wrap_mincore(void *addr, size_t len, unsigned char *vec);
+
+int __wrap_mincore(void *addr, size_t len, unsigned char *vec)
+{
+	looks++;
+	return __real_mincore(addr, len, vec);
+}
+
+/* 16 GiB without memory are looked at; it may be more that counts as not there. */
+START_TEST(registering_much_that_is_not_there_takes_few_looks)
+{
+	const size_t len = 24ul << 30;
+	struct fid_mr *mr;
+	char *at;
+
+	back_open(FI_MR_MMU_NOTIFY);
+	at = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ck_assert_ptr_ne(at, MAP_FAILED);
+	madvise(at, len, MADV_NOHUGEPAGE);
+	at[0] = at[1ul << 33] = at[len - 1] = 1;
+	looks = 0;
+	mr = env_must_reg(at, len, RW, KEY);
+	ck_assert_uint_le(looks, 1100);
+	must_reach(KEY, 0, 1);
+	must_reach(KEY, 1ul << 33, PAGE);
+	ck_assert_int_eq(reach(KEY, len - 1, 1), MRF_MR_NOT_REFRESHED);
+	ck_assert_int_eq(fi_mr_refresh(mr, NULL, 0, 0), 0);
+	must_reach(KEY, len - 1, 1);
+	env_must_close(mr);
+	munmap(at, len);
+	/* Without the bit, or where all has to be there, nobody looks. */
+	looks = 0;
+	fake_verbs.check_memory = false; /* it looks, too */
+	env.space.mode = FI_MR_MMU_NOTIFY | FI_MR_ALLOCATED;
+	env_must_close(env_must_reg(mem, PAGE, RW, KEY));
+	env.space.mode = 0;
+	env_must_close(env_must_reg(mem, PAGE, RW, KEY));
+	ck_assert_uint_eq(looks, 0);
+	back_close();
+}
+END_TEST
+
+static unsigned realloc_fails; /* the how-many-th */
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return realloc_fails && !--realloc_fails ? NULL : __real_realloc(old, size);
+}
+
+START_TEST(registering_without_memory_for_what_is_there_fails)
+{
+	struct fid_mr *mr = NULL;
+	unsigned i;
+
+	back_open(FI_MR_MMU_NOTIFY);
+	for (i = 0; i < 64; i += 2)
+		touch(i * PAGE, 1);
+	for (i = 1; i <= 3; i++) {
+		unit_capture(&cap);
+		realloc_fails = i;
+		ck_assert_int_eq(env_reg(mem, 64 * PAGE, RW, KEY, &mr), -FI_ENOMEM);
+		ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-E3022"));
+		ck_assert_ptr_null(mr);
+	}
+	mr = env_must_reg(mem, 64 * PAGE, RW, KEY);
+	must_reach(KEY, 62 * PAGE, PAGE);
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
+
+/* --- refreshing ------------------------------------------------------------------- */
 
 START_TEST(allocated_memory_is_reached_without_a_refresh_until_it_changes)
 {
@@ -488,6 +646,18 @@ START_TEST(spans_are_sorted_and_joined)
 }
 END_TEST
 
+static TCase *at_first(void)
+{
+	TCase *tc = tcase_create("at first");
+
+	tcase_add_test(tc, what_is_there_when_it_is_registered_needs_no_refresh);
+	tcase_add_test(tc, bytes_of_pages_that_are_there_need_no_refresh);
+	tcase_add_test(tc, memory_around_what_is_not_mapped_needs_no_refresh);
+	tcase_add_test(tc, registering_much_that_is_not_there_takes_few_looks);
+	tcase_add_test(tc, registering_without_memory_for_what_is_there_fails);
+	return tc;
+}
+
 static TCase *refreshing(void)
 {
 	TCase *tc = tcase_create("refreshing");
@@ -522,4 +692,4 @@ static TCase *sets(void)
 	return tc;
 }
 
-UNIT_MAIN("refresh", refreshing, sets)
+UNIT_MAIN("refresh", at_first, refreshing, sets)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/present.h"
+#include "mr/demand/present.h"
+#include "mr/space.h"
+
+/* Pages without memory; what is left then counts as not there. */
+#define PATIENCE (4u << 20)
+
+/* What is being found. */
+struct found {
+	struct mrf_spans spans;
+	unsigned room;
+	const struct mrf_extent *extent; /* where */
+};
+
+static int make_room(struct found *found)
+{
+	unsigned room = found->room ? 2 * found->room : 4;
+	struct mrf_span *span = realloc(found->spans.span, room * sizeof(*span));
+
+	if (!span)
+		return -FI_ENOMEM;
+	found->spans.span = span;
+	found->room = room;
+	return 0;
+}
+
+/* Whole pages; of them the bytes of the extent. */
+static int add(void *arg, uint64_t start, uint64_t end)
+{
+	struct found *found = arg;
+	struct mrf_spans *spans = &found->spans;
+	int ret = 0;
+
+	start = mrf_max(start, found->extent->addr);
+	end = mrf_min(end, found->extent->addr + found->extent->len);
+	if (start >= end)
+		return 0;
+	if (spans->count && spans->span[spans->count - 1].end == start) {
+		spans->span[spans->count - 1].end = end;
+		return 0;
+	}
+	if (spans->count == found->room)
+		ret = make_room(found);
+	if (!ret)
+		spans->span[spans->count++] = (struct mrf_span){ start, end };
+	return ret;
+}
+
+int mrf_mr_back_present(struct mrf_mr_back *back)
+{
+	struct found found = { .room = 0 };
+	struct mrf_present look = { .found = add, .arg = &found, .patience = PATIENCE };
+	unsigned i;
+	int ret = 0;
+
+	for (i = 0; i < back->nextent && back->notify && ret != -FI_ENOMEM; i++) {
+		const struct mrf_extent *extent = &back->extent[i];
+		uint64_t end = extent->addr + extent->len;
+
+		found.extent = extent;
+		/* Other errors: what cannot be known counts as not there. */
+		ret = back->space->mode & FI_MR_ALLOCATED
+			      ? add(&found, extent->addr, end)
+			      : mrf_present_look(&look, extent->addr, end);
+	}
+	mrf_spans_tidy(&found.spans);
+	back->refreshed = found.spans;
+	return ret == -FI_ENOMEM ? ret : 0;
+}

@@ -9,7 +9,10 @@
 #include "base/log.h"
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
-#include "domain/domain_int.h"
+#include "domain/domain.h"
+#include "domain/domain_bind.h"
+#include "domain/domain_info.h"
+#include "domain/domain_ops.h"
 #include "mr/rawkey.h"
 #include "verbs/vnode.h"
 

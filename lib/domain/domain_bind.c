@@ -5,7 +5,8 @@
  */
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "domain/domain_int.h"
+#include "domain/domain.h"
+#include "domain/domain_bind.h"
 #include "mr/worker.h"
 #include "obj/eq.h"
 

@@ -7,7 +7,7 @@
 #include "contract/limits.h"
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
-#include "domain/domain_int.h"
+#include "domain/domain_info.h"
 #include "verbs/vnl.h"
 
 static int check_mr_mode(uint64_t mode)

@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "contract/limits.h"
-#include "domain/domain_int.h"
+#include "domain/domain.h"
+#include "domain/domain_ops.h"
 #include "obj/cntr.h"
 #include "obj/cq.h"
 

@@ -52,6 +52,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/remote.c \
 	lib/ep/remote.h \
 	lib/ep/request.c \
+	lib/ep/request.h \
 	lib/ep/resolve.c \
 	lib/ep/resolve.h \
 	lib/ep/rma.c \

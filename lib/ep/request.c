@@ -2,6 +2,7 @@
 /* Requests to the agent, the target's half: who carries out which request. */
 #include "ep/atomic_serve.h"
 #include "ep/commit.h"
+#include "ep/request.h"
 
 int (*mrf_request_serve[MRF_REQUEST_TYPES])(struct mrf_ep *ep,
 					    const struct mrf_request *request,

@@ -69,16 +69,4 @@ int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len);
 /* The connection is about to be taken down: what becomes of messages that have no reply. */
 void mrf_rpc_lost(struct mrf_conn *conn);
 
-/*
- * The target's side: how requests are carried out, by type; NULL: not known here. Agent
- * thread, no lock held. reply comes with status DONE and nothing done; its body, of at most
- * MRF_PROTO_REPLY_BODY bytes, is to be written to body, and body_len set. Nonzero: the
- * request is malformed, and the connection ends. Tests add types of their own.
- */
-#define MRF_REQUEST_TYPES 16
-
-extern int (*mrf_request_serve[MRF_REQUEST_TYPES])(struct mrf_ep *ep,
-						   const struct mrf_request *request,
-						   struct mrf_reply *reply, uint8_t *body);
-
 #endif

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "contract/limits.h"
 #include "ep/denied.h"
-#include "ep/rpc.h"
+#include "ep/request.h"
 #include "ep/target_serve.h"
 
 /* The slot in the work request id of a FORGET; those of RECVs and answers are below. */

@@ -14,9 +14,8 @@
 #include <rdma/fi_domain.h>
 #include "base/list.h"
 #include "obj/addr.h"
+#include "obj/av_table.h"
 #include "obj/obj.h"
-
-struct mrf_av;
 
 /*
  * addr_format: the domain's, FI_SOCKADDR_IN or FI_SOCKADDR_IN6. The errors of fi_av(3);
@@ -30,14 +29,6 @@ struct mrf_av *mrf_av_from_fid(struct fid *fid);
 struct mrf_obj *mrf_av_obj(struct mrf_av *av);
 struct fid_domain *mrf_av_domain(struct mrf_av *av);
 
-/* Generation of an entry (never 0), or 0 when fi_addr names no entry. Lock-free, fast
- * path. */
-uint64_t mrf_av_gen(const struct mrf_av *av, fi_addr_t fi_addr);
-/*
- * Where that generation stands, for whoever looks at it with every access: valid until the
- * address vector is closed, also when the entry is removed. NULL when there never was one.
- */
-const _Atomic uint64_t *mrf_av_gen_word(const struct mrf_av *av, fi_addr_t fi_addr);
 /*
  * Whoever keeps something for each address: removed is called when some were, by the thread that
  * removes them, with the address vector's lock held. Not any more once unwatch has returned.
@@ -48,7 +39,5 @@ struct mrf_av_watch {
 };
 void mrf_av_watch(struct mrf_av *av, struct mrf_av_watch *watch);
 void mrf_av_unwatch(struct mrf_av *av, struct mrf_av_watch *watch);
-/* -FI_EADDRNOTAVAIL when fi_addr names no entry. */
-int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "obj/av_insert.h"
 #include "obj/av_int.h"
 
 /*

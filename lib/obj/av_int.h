@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/obj: the body of an address vector, and what its files do for each other.
- * The locks are those of av.h.
+ * Inside lib/obj: the body of an address vector. The locks are those of av.h.
  */
 #ifndef MRF_OBJ_AV_INT_H
 #define MRF_OBJ_AV_INT_H
@@ -56,24 +55,5 @@ static inline struct mrf_av *mrf_av_of(struct fid_av *fid)
 	return mrf_container_of(fid, struct mrf_av, fid);
 }
 
-/* --- av_table: entries; _locked: the caller holds av->lock ------------------------ */
-
-/* The lists of free indices are empty. */
-void mrf_av_table_init(struct mrf_av *av);
-void mrf_av_table_fini(struct mrf_av *av);
-/* A new entry for addr; *fi_addr is its index. -FI_ENOMEM. */
-int mrf_av_insert_locked(struct mrf_av *av, const union mrf_addr *addr,
-			 fi_addr_t *fi_addr);
-void mrf_av_remove_locked(struct mrf_av *av, size_t i);
-
-/* --- av_insert: the calls that insert ---------------------------------------------- */
-
-int mrf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *fi_addr,
-		  uint64_t flags, void *context);
-int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service,
-		     fi_addr_t *fi_addr, uint64_t flags, void *context);
-int mrf_av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt,
-		     const char *service, size_t svccnt, fi_addr_t *fi_addr,
-		     uint64_t flags, void *context);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "obj/av_int.h"
+#include "obj/av_table.h"
 
 #define NO_INDEX SIZE_MAX
 

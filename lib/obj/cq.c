@@ -7,6 +7,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "obj/cq_int.h"
+#include "obj/cq_read.h"
 
 #define DEFAULT_SIZE 256
 #define MIN_SIZE 16
@@ -74,14 +75,6 @@ void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp)
 	mrf_cq_publish_locked(cq);
 	mrf_lock_release(&cq->lock);
 	mrf_wait_signal(&cq->wait);
-}
-
-void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
-{
-	if (cq->spare)
-		free(err);
-	else
-		cq->spare = err;
 }
 
 /* Whatever is not usual; nothing is done yet, and the lock is not held. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/obj: the body of a completion queue, and what its files do for each other.
+ * Inside lib/obj: the body of a completion queue.
  * The ring is written in cq.c and read in cq_read.c.
  */
 #ifndef MRF_OBJ_CQ_INT_H
@@ -60,13 +60,5 @@ static inline void mrf_cq_publish_locked(struct mrf_cq *cq)
 	atomic_store_explicit(&cq->pending, mrf_cq_used(cq) + !!cq->lost,
 			      memory_order_release);
 }
-
-/* Gives one that is not used any more (or NULL) back, as the spare if that is missing. */
-void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err);
-
-/* --- cq_read: the calls of fi_cq(3) ------------------------------------------------- */
-
-/* What fid.ops points at. */
-extern struct fi_ops_cq mrf_cq_ops;
 
 #endif

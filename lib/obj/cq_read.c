@@ -7,6 +7,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "obj/cq_int.h"
+#include "obj/cq_read.h"
 
 /* The formats are prefixes of one another, and of struct mrf_comp. */
 _Static_assert(offsetof(struct mrf_comp, flags) ==
@@ -20,6 +21,14 @@ _Static_assert(offsetof(struct mrf_comp, flags) ==
 		       offsetof(struct mrf_comp, tag) ==
 			       offsetof(struct fi_cq_tagged_entry, tag),
 	       "entries are copied as prefixes of struct mrf_comp");
+
+void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
+{
+	if (cq->spare)
+		free(err);
+	else
+		cq->spare = err;
+}
 
 static bool is_empty(struct mrf_cq *cq)
 {

@@ -63,4 +63,13 @@ size_t mrf_rawkey_encode(const struct mrf_rawkey *raw, uint8_t *buf);
 int mrf_rawkey_decode(const void *buf, size_t len, struct mrf_rawkey *out,
 		      const char **why);
 
+/* --- the compact form, which proto/rawkey_one.h describes ----------------------------- */
+
+struct mrf_rawkey_said;
+
+/* What the compact form says, right or wrong. */
+void mrf_rawkey_one_expand(const struct mrf_rawkey_said *said, struct mrf_rawkey *out);
+/* The reverse, of what is complete and has one segment. */
+void mrf_rawkey_one_say(const struct mrf_rawkey *raw, struct mrf_rawkey_said *said);
+
 #endif

@@ -142,9 +142,4 @@ static MRF_ALWAYS_INLINE bool mrf_rawkey_one_ok(const uint8_t *key,
 	return mrf_likely(get64(key + MRF_RAWKEY_SUM_AT) == mrf_rawkey_one_sum(said));
 }
 
-/* What it says, right or wrong. */
-void mrf_rawkey_one_expand(const struct mrf_rawkey_said *said, struct mrf_rawkey *out);
-/* The reverse, of what is complete and has one segment. */
-void mrf_rawkey_one_say(const struct mrf_rawkey *raw, struct mrf_rawkey_said *said);
-
 #endif

@@ -95,6 +95,8 @@ suite_unit() {
 		counted "${statuses[$status]:-1}" "${trs%.trs}.log"
 	done < <(find "$top/build/main/tests" -name '*.trs' -newer "$out/started")
 	[ -s "$out/tallies" ] || tail -n 30 "$out/make.log"
+	counts check-layers "$top/scripts/check-layers" "$top/build/main"
+	counts layers "$top/tests/runner/t_layers.sh"
 }
 
 # What is random differs from suite to suite, and is the same every time. Optimisation costs

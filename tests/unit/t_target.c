@@ -6,6 +6,7 @@
  */
 #include "contract/limits.h"
 #include "ep/commit.h"
+#include "ep/request.h"
 #include "ep/rpc.h"
 #include "raw.h"
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "ep/pasv.h"
 #include "ep/rma.h"
+#include "ep/request.h"
 #include "ep/rpc.h"
 #include "ep_fixture.h"
 

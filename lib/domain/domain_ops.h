@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef MRF_DOMAIN_DOMAIN_OPS_H
+#define MRF_DOMAIN_DOMAIN_OPS_H
+
+#include <rdma/fi_domain.h>
+
+/* What an open domain offers: queues, address vectors, endpoints, what it answers. */
+extern struct fi_ops_domain mrf_domain_ops;
+
+#endif

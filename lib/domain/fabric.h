@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A fabric: a name, an API version, and who stands above its domains. */
+#ifndef MRF_DOMAIN_FABRIC_H
+#define MRF_DOMAIN_FABRIC_H
+
+#include <rdma/fabric.h>
+#include "obj/obj.h"
+
+struct mrf_agent;
+
+/* What lies above the domain, which need not know ep: who opens a fabric says it. */
+struct mrf_domain_up {
+	int (*endpoint)(struct fid_domain *domain, struct fi_info *info,
+			struct fid_ep **ep, void *context);
+	void (*agent_stop)(struct mrf_agent *agent); /* before the device is closed */
+};
+
+struct mrf_fabric {
+	struct fid_fabric fid;
+	struct mrf_obj obj;
+	const struct mrf_domain_up *up;
+	uint32_t api_version;
+	char *name;
+};
+
+/* fi_fabric(3) and its errors. up stays the caller's, as long as the fabric is open. */
+int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_up *up,
+		    struct fid_fabric **fabric, void *context);
+
+#endif

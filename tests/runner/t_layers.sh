@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# scripts/check-layers finds what it is for, in a library of three files that is right at first.
+# Prints "ok NAME" or "not ok NAME" for each; exit status 1 if any failed.
+
+set -u
+top=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd -P)
+failed=0
+here=$(mktemp -d)
+trap 'rm -rf "$here"' EXIT
+
+# A library whose layer up uses down, and down nothing.
+make_right() {
+	rm -rf "${here:?}"/*
+	mkdir -p "$here"/{docs,scripts,lib/{down,up},build/main/lib/{down,up}}
+	cp "$top/scripts/check-layers" "$here/scripts"
+	printf '%s\n' '## Layers' '| `lib/` | what | uses |' '|---|---|---|' \
+		'| `down` | below | |' '| `up` | above | down |' >"$here/docs/ARCHITECTURE.md"
+	echo 'int mrf_low(void);' >"$here/lib/down/low.h"
+	printf '%s\n' '#include "down/low.h"' 'int mrf_low(void)' '{' 'return 1;' '}' \
+		>"$here/lib/down/low.c"
+	printf '%s\n' 'int mrf_high(void);' 'extern int (*mrf_table[2])(void);' >"$here/lib/up/high.h"
+	printf '%s\n' '#include "down/low.h"' '#include "up/high.h"' \
+		'int (*mrf_table[2])(void) = { mrf_low };' 'int mrf_high(void)' '{' \
+		'return mrf_low();' '}' >"$here/lib/up/high.c"
+	echo 'int mrf_beside(void);' >"$here/lib/up/beside.h"
+	printf '%s\n' '#include "up/beside.h"' '#include "up/high.h"' 'int mrf_beside(void)' '{' \
+		'return mrf_high();' '}' >"$here/lib/up/beside.c"
+}
+
+layers() {
+	local source
+	for source in down/low up/high up/beside; do
+		${CC:-gcc} -I"$here/lib" -c "$here/lib/$source.c" -o "$here/build/main/lib/$source.o" || return
+	done
+	out=$("$here/scripts/check-layers" 2>&1)
+}
+
+# says NAME STATUS PATTERN
+says() {
+	local status=0
+	layers || status=$?
+	if [ "$status" = "$2" ] && grep -qE "$3" <<<"$out"; then
+		echo "ok $1"
+	else
+		echo "not ok $1"
+		sed 's/^/#   /' <<<"status $status: $out"
+		failed=1
+	fi
+}
+
+make_right
+says what_is_right_passes 0 '^layers: 2 layers, 3 files, 0 faults$'
+
+make_right
+sed -i '1i #include "up/high.h"' "$here/lib/down/low.c"
+says a_layer_includes_none_above_it 1 '^lib/down/low.c may not use lib/up/high.h \(includes it\)'
+
+make_right
+sed -i -e '1i int mrf_beside(void);' -e 's/return 1/return mrf_beside()/' "$here/lib/down/low.c"
+says a_layer_calls_none_above_it 1 '^lib/down/low.c may not use lib/up/beside.c \(calls mrf_beside\)'
+
+make_right
+sed -i -e '1i int mrf_beside(void);' -e 's/return mrf_low/return mrf_beside/' "$here/lib/up/high.c"
+says files_do_not_call_each_other_in_a_circle 1 \
+	'^lib/up/(beside|high).c and lib/up/(beside|high).c use each other in a circle'
+
+make_right
+cat "$here/lib/up/high.h" >>"$here/lib/up/beside.h"
+says a_header_declares_functions_of_its_own_file 1 \
+	'^lib/up/beside.h declares mrf_high, which lib/up/high.c defines$'
+says a_header_declares_data_of_its_own_file 1 \
+	'^lib/up/beside.h declares mrf_table, which lib/up/high.c defines$'
+
+make_right
+sed -i 's/| below | |/| below | up |/' "$here/docs/ARCHITECTURE.md"
+says the_table_has_no_circle 1 '^layers: (down|up) is in a circle'
+
+make_right
+sed -i '/`up`/d' "$here/docs/ARCHITECTURE.md"
+says each_folder_has_a_row 1 'no row for up'
+
+make_right
+echo '| `middle` | between | |' >>"$here/docs/ARCHITECTURE.md"
+says each_row_has_a_folder 1 '^layers: lib/middle does not exist$'
+
+exit $failed

@@ -268,8 +268,8 @@ static void tell_left_out(struct mrf_flood_line line, unsigned left_out)
 
 	if (!mrf_log_enabled(FI_LOG_WARN, line.subsys))
 		return;
-	snprintf(text, sizeof(text), "MRF-%c%04u: %u more lines like it were left out",
-		 line.kind, line.code, left_out);
+	snprintf(text, sizeof(text), "MRF-%c%04u: %u more line%s like it %s left out",
+		 line.kind, line.code, left_out, MRF_S(left_out), left_out == 1 ? "was" : "were");
 	log_own(FI_LOG_WARN, line.subsys, text);
 }
 
@@ -283,7 +283,8 @@ static void log_coded(struct line *line, enum fi_log_level level,
 		      enum fi_log_subsys subsys, unsigned left_out)
 {
 	if (left_out)
-		line_add(line, "; %u more lines like it were left out before", left_out);
+		line_add(line, "; %u more line%s like it %s left out before", left_out, MRF_S(left_out),
+			 left_out == 1 ? "was" : "were");
 	log_own(level, subsys, line->buf);
 	mrf_flood_rest(false, tell_left_out);
 }

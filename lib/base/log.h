@@ -57,6 +57,9 @@ struct mrf_refusal {
 /* The first refusal of this thread from now on is left there, too; NULL: no longer. */
 void mrf_refuse_catch(struct mrf_refusal *refusal);
 
+/* What a counted noun ends in: "%zu byte%s", n, MRF_S(n). */
+#define MRF_S(n) ((n) == 1 ? "" : "s")
+
 /* A tolerated misuse, or something the user should know: "MRF-Wnnnn: text". */
 void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 	MRF_PRINTF(3, 4);

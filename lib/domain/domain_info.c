@@ -109,9 +109,9 @@ static int given_address(const struct fi_info *info, union mrf_addr *addr)
 	len = family_len(sa->sa_family);
 	if (!len || info->src_addrlen < len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2126,
-				  "fi_domain: src_addr of family %d, %zu bytes: must be "
+				  "fi_domain: src_addr of family %d, %zu byte%s: must be "
 				  "sockaddr_in or sockaddr_in6",
-				  sa->sa_family, info->src_addrlen);
+				  sa->sa_family, info->src_addrlen, MRF_S(info->src_addrlen));
 	memset(addr, 0, sizeof(*addr));
 	memcpy(addr, sa, len);
 	clear_port(addr);

@@ -120,9 +120,9 @@ static int check_remote(const struct mrf_atomic_req *req, size_t *count)
 					  MRF_LIMIT_ATOMIC_SIZE / size);
 		if (!mrf_range_ok(ioc->addr, ioc->count * size))
 			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4248,
-					  "%s: remote buffer %zu: %#lx + %zu bytes wraps",
+					  "%s: remote buffer %zu: %#lx + %zu byte%s wraps",
 					  family_name[req->family], i, (unsigned long)ioc->addr,
-					  ioc->count * size);
+					  ioc->count * size, MRF_S(ioc->count * size));
 		*count += ioc->count;
 	}
 	return 0;
@@ -150,8 +150,8 @@ static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic
 		return 0;
 	return mrf_refuse(
 		FI_EINVAL, FI_LOG_EP_DATA, 4251,
-		"%s: %zu elements in the buffers of %s, %zu at the target: must be equal", name,
-		have, what, want);
+		"%s: %zu element%s in the buffers of %s, %zu at the target: must be equal", name,
+		have, MRF_S(have), what, want);
 }
 
 static int check_buffers(const struct mrf_atomic_req *req, size_t count)

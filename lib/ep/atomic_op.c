@@ -197,8 +197,8 @@ static int check_desc(struct mrf_ep *ep, const struct fi_ioc *ioc, void *value, 
 	if (!covers(&desc, (uintptr_t)iov.iov_base, iov.iov_len))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_EP_DATA, 4256,
-			"buffer of %s: %p, %zu bytes, is not inside the region of its desc",
-			what, iov.iov_base, iov.iov_len);
+			"buffer of %s: %p, %zu byte%s, is not inside the region of its desc",
+			what, iov.iov_base, iov.iov_len, MRF_S(iov.iov_len));
 	return 0;
 }
 

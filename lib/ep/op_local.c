@@ -80,9 +80,9 @@ static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op 
 		if (!add_desc(op, &desc, &req->iov[i], &pinned))
 			return !strict ? 1 :
 			       mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4012,
-					  "buffer %zu: %p, %zu bytes, is not inside the region "
+					  "buffer %zu: %p, %zu byte%s, is not inside the region "
 					  "of its desc", i, req->iov[i].iov_base,
-					  req->iov[i].iov_len);
+					  req->iov[i].iov_len, MRF_S(req->iov[i].iov_len));
 		op->desc[op->ndesc++] = value;
 	}
 	op->local = MRF_LOCAL_DESC;
@@ -283,15 +283,16 @@ static int explain_local(const struct mrf_req *req, int err)
 	if (err != -FI_EFAULT) {
 		mrf_page_explain_memlock(total, why, sizeof(why));
 		return mrf_refuse(-err, FI_LOG_EP_DATA, 4014,
-				  "local buffers of %zu bytes cannot be pinned: %s", total, why);
+				  "local buffers of %zu byte%s cannot be pinned: %s", total,
+				  MRF_S(total), why);
 	}
 	why[0] = '\0';
 	for (i = 0; i < req->count && !why[0]; i++)
 		mrf_page_explain(req->iov[i].iov_base, req->iov[i].iov_len,
 				 req->type->kind == MRF_OP_READ, why, sizeof(why));
 	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4013,
-			  "local buffer %p, %zu bytes in all: %s", req->iov[0].iov_base, total,
-			  why);
+			  "local buffer %p, %zu byte%s in all: %s", req->iov[0].iov_base,
+			  total, MRF_S(total), why);
 }
 
 static int use_unregistered(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)

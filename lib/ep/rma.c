@@ -44,8 +44,8 @@ static int check_lengths(const struct mrf_req *req)
 	}
 	if (here != there)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4006,
-				  "%zu bytes here but %zu bytes there: must be equal", here,
-				  there);
+				  "%zu byte%s here but %zu byte%s there: must be equal", here,
+				  MRF_S(here), there, MRF_S(there));
 	if (here > MRF_LIMIT_MSG_SIZE)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4007,
 				  "%zu bytes: max_msg_size is %zu", here, MRF_LIMIT_MSG_SIZE);

@@ -169,8 +169,8 @@ static void take_completion(struct mrf_conn *conn, unsigned slot, const struct m
 	/* What it makes of the message may need the slot. */
 	memcpy(msg, conn->slots + slot * MRF_CONN_SLOT_SIZE, wc->byte_len);
 	if (mrf_conn_post_slot(conn, slot) || !take_message(peer, msg, wc->byte_len)) {
-		mrf_warn(FI_LOG_EP_DATA, 4021, "malformed message of %u bytes: disconnecting",
-			 wc->byte_len);
+		mrf_warn(FI_LOG_EP_DATA, 4021, "malformed message of %u byte%s: disconnecting",
+			 wc->byte_len, MRF_S(wc->byte_len));
 		if (peer->state == MRF_PEER_CONNECTING)
 			mrf_dial_lost(conn);
 		else

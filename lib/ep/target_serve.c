@@ -293,7 +293,8 @@ static void hang_up(struct mrf_pasv *pasv, size_t len, int ret)
 			 MRF_ASKS, MRF_REQUESTS);
 	else
 		mrf_warn(FI_LOG_EP_CTRL, 4024,
-			 "malformed question of %zu bytes (%d): disconnecting", len, ret);
+			 "malformed question of %zu byte%s (%d): disconnecting", len,
+			 MRF_S(len), ret);
 	mrf_pasv_doom(pasv);
 }
 

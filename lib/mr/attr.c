@@ -63,8 +63,9 @@ static int refuse_wrap(const struct fi_mr_attr *attr, size_t i)
 {
 	return mrf_refuse(
 		FI_EINVAL, FI_LOG_MR, 3003,
-		"mr_iov[%zu]: %p + %zu bytes passes the end of the address space", i,
-		attr->mr_iov[i].iov_base, attr->mr_iov[i].iov_len);
+		"mr_iov[%zu]: %p + %zu byte%s passes the end of the address space", i,
+		attr->mr_iov[i].iov_base, attr->mr_iov[i].iov_len,
+		MRF_S(attr->mr_iov[i].iov_len));
 }
 
 /* Sums up the segments, leaving out empty ones. */
@@ -117,13 +118,13 @@ static int check_pmem(const struct mrf_mr_space *space, const struct fi_mr_attr 
 
 		if (why && err)
 			return mrf_refuse(err, FI_LOG_MR, 3494,
-					  "mr_iov[%zu]: %p + %zu bytes: FI_RMA_PMEM: this %s", i,
-					  iov->iov_base, iov->iov_len, why);
+					  "mr_iov[%zu]: %p + %zu byte%s: FI_RMA_PMEM: this %s", i,
+					  iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), why);
 		if (why)
 			return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3280,
-					  "mr_iov[%zu]: %p + %zu bytes: FI_RMA_PMEM wants a "
+					  "mr_iov[%zu]: %p + %zu byte%s: FI_RMA_PMEM wants a "
 					  "shared mapping of a file on storage, this %s",
-					  i, iov->iov_base, iov->iov_len, why);
+					  i, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), why);
 	}
 	return 0;
 }

@@ -197,8 +197,8 @@ static int read_key(const struct fi_mr_map_raw *attr, struct mrf_rawkey *raw)
 	ret = mrf_rawkey_decode(attr->raw_key, attr->key_size, raw, &why);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_MR, ret == -FI_ENOSYS ? 3113 : 3112,
-				  "fi_mr_map_raw: raw_key, %zu bytes: %s", attr->key_size,
-				  why);
+				  "fi_mr_map_raw: raw_key, %zu byte%s: %s", attr->key_size,
+				  MRF_S(attr->key_size), why);
 	if (attr->base_addr != raw->base)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3114,
 				  "fi_mr_map_raw: base_addr=%#" PRIx64

@@ -17,20 +17,21 @@
 static int refuse_wrap(const struct iovec *iov, size_t i)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3060,
-			  "fi_mr_refresh: iov[%zu]: %p + %zu bytes passes the end of the "
+			  "fi_mr_refresh: iov[%zu]: %p + %zu byte%s passes the end of the "
 			  "address space",
-			  i, iov[i].iov_base, iov[i].iov_len);
+			  i, iov[i].iov_base, iov[i].iov_len, MRF_S(iov[i].iov_len));
 }
 
 static int refuse_outside(const struct mrf_mr_back *back, const struct iovec *iov,
 			  size_t i)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3061,
-			  "fi_mr_refresh: iov[%zu]: %p + %zu bytes are not wholly inside "
-			  "the region, whose first segment is %#llx + %llu bytes",
-			  i, iov[i].iov_base, iov[i].iov_len,
+			  "fi_mr_refresh: iov[%zu]: %p + %zu byte%s is not wholly inside "
+			  "the region, whose first segment is %#llx + %llu byte%s",
+			  i, iov[i].iov_base, iov[i].iov_len, MRF_S(iov[i].iov_len),
 			  (unsigned long long)back->extent[0].addr,
-			  (unsigned long long)back->extent[0].len);
+			  (unsigned long long)back->extent[0].len,
+			  MRF_S(back->extent[0].len));
 }
 
 /* The addresses of the region. span has room for its extents. */

@@ -188,9 +188,9 @@ static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
 		return why_unpublished(attr->requested_key, &holder, ret);
 	}
 	mrf_debug(FI_LOG_MR,
-		  "region %p: registered at 0x%llx, %llu bytes, access 0x%llx, key 0x%llx",
+		  "region %p: registered at 0x%llx, %llu byte%s, access 0x%llx, key 0x%llx",
 		  (void *)mr, (unsigned long long)(uintptr_t)attr->mr_iov->iov_base,
-		  (unsigned long long)mr->len, (unsigned long long)mr->access,
+		  (unsigned long long)mr->len, MRF_S(mr->len), (unsigned long long)mr->access,
 		  (unsigned long long)mr->fid.key);
 	*out = &mr->fid;
 	return 0;

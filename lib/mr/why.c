@@ -24,13 +24,13 @@ static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 				  len);
 	if (write && !mrf_pmem_why_not((uintptr_t)addr, len, &lookup))
 		return mrf_refuse(-err, FI_LOG_MR, 3281,
-				  "%p + %zu bytes cannot be pinned for writing: is a shared "
-				  "mapping of a file, which newer kernels pin for reading "
-				  "only (6.12 for one, 6.1 does)",
-				  addr, len);
+				  "%p + %zu byte%s cannot be pinned for writing: it is a "
+				  "shared mapping of a file, which newer kernels pin for "
+				  "reading only (6.1 pins it, 6.12 does not)",
+				  addr, len, MRF_S(len));
 	mrf_page_explain(addr, len, write, text, sizeof(text));
 	return mrf_refuse(-err, FI_LOG_MR, write ? 3015 : 3016,
-			  "%p + %zu bytes cannot be pinned for %s: %s", addr, len,
+			  "%p + %zu byte%s cannot be pinned for %s: %s", addr, len, MRF_S(len),
 			  write ? "writing" : "reading", text);
 }
 
@@ -42,10 +42,10 @@ static int why_memory(const struct mrf_mr_space *space, const void *addr, size_t
 
 	mrf_page_explain_memlock(len, text, sizeof(text));
 	if (space->max_mr)
-		snprintf(limit, sizeof(limit), "; the device's limit is %zu regions",
-			 space->max_mr);
-	return mrf_refuse(-err, FI_LOG_MR, 3018, "%p + %zu bytes cannot be pinned: %s%s",
-			  addr, len, text, limit);
+		snprintf(limit, sizeof(limit), "; the device's limit is %zu region%s",
+			 space->max_mr, MRF_S(space->max_mr));
+	return mrf_refuse(-err, FI_LOG_MR, 3018, "%p + %zu byte%s cannot be pinned: %s%s",
+			  addr, len, MRF_S(len), text, limit);
 }
 
 int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len,
@@ -59,18 +59,18 @@ int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len,
 		return why_memory(space, addr, len, err);
 	case -FI_ENOSPC:
 		return mrf_refuse(FI_ENOSPC, FI_LOG_MR, 3064,
-				  "%p + %zu bytes: the peer that wants them has had %u "
-				  "pieces pinned for accesses that it has not ended",
-				  addr, len, MRF_MR_LEASE_PINS);
+				  "%p + %zu byte%s: the peer that wants this memory has had "
+				  "%u pieces pinned for accesses that it has not ended",
+				  addr, len, MRF_S(len), MRF_MR_LEASE_PINS);
 	case -FI_EINVAL:
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_MR, 3019,
-			"%p + %zu bytes: the device refuses a region of this address "
+			"%p + %zu byte%s: the device refuses a region of this address "
 			"and length",
-			addr, len);
+			addr, len, MRF_S(len));
 	default:
 		return mrf_refuse(-err, FI_LOG_MR, 3020,
-				  "%p + %zu bytes: the device failed to register", addr,
-				  len);
+				  "%p + %zu byte%s: the device failed to register", addr,
+				  len, MRF_S(len));
 	}
 }

@@ -310,8 +310,8 @@ int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	cq = cq_new(attr, context);
 	if (!cq)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_CQ, 2029,
-				  "no memory for a completion queue of %zu entries",
-				  attr->size);
+				  "no memory for a completion queue of %zu %s", attr->size,
+				  attr->size == 1 ? "entry" : "entries");
 	ret = mrf_wait_init(&cq->wait, attr->wait_obj);
 	if (ret)
 		goto err_new;

@@ -49,7 +49,7 @@ static struct mrf_eq_event *event_new(uint32_t type, size_t len)
 		event = malloc(sizeof(*event) + len);
 	if (!event) {
 		mrf_refuse(FI_ENOMEM, FI_LOG_EQ, 2060,
-			   "no memory for an event of %zu bytes", len);
+			   "no memory for an event of %zu byte%s", len, MRF_S(len));
 		return NULL;
 	}
 	event->slot = NULL;
@@ -177,7 +177,7 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 				  (unsigned long long)flags);
 	if (!buf && len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2063,
-				  "fi_eq_write of %zu bytes from a NULL buffer", len);
+				  "fi_eq_write of %zu byte%s from a NULL buffer", len, MRF_S(len));
 	ret = mrf_eq_write(eq, event, buf, len);
 	return ret ? ret : (ssize_t)len;
 }
@@ -247,7 +247,8 @@ static ssize_t read_result(const struct reading *r, ssize_t ret)
 	if (ret == -FI_ETOOSMALL)
 		return mrf_refuse(
 			FI_ETOOSMALL, FI_LOG_EQ, 2066,
-			"the next event does not fit into a buffer of %zu bytes", r->len);
+			"the next event does not fit into a buffer of %zu byte%s", r->len,
+			MRF_S(r->len));
 	return ret;
 }
 

@@ -521,6 +521,18 @@ START_TEST(flood_is_counted_behind_a_line_of_another_code)
 }
 END_TEST
 
+START_TEST(flood_of_one_line_too_many_is_one_line)
+{
+	interval("50");
+	unit_capture(&cap);
+	refuse_times(2012, FIRST + 1);
+	usleep(60000);
+	mrf_warn(FI_LOG_CQ, 4020, "in time");
+	unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-E2012: 1 more line like it was left out\n"));
+}
+END_TEST
+
 /* Runs body in a child that ends as programs do. */
 static void in_child(void (*body)(void))
 {
@@ -672,6 +684,7 @@ static TCase *tcase_floods(void)
 	tcase_add_test(tcase, flood_goes_on_with_a_line_an_interval_that_has_the_count);
 	tcase_add_test(tcase, flood_that_ended_long_ago_is_forgotten);
 	tcase_add_test(tcase, flood_is_counted_behind_a_line_of_another_code);
+	tcase_add_test(tcase, flood_of_one_line_too_many_is_one_line);
 	tcase_add_test(tcase, flood_is_counted_when_the_process_ends);
 	tcase_add_test(tcase, flood_of_a_parent_is_not_the_childs_to_tell);
 	tcase_add_test(tcase, flood_leaves_no_caller_without_its_text);

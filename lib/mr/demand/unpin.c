@@ -76,8 +76,9 @@ static int end(struct mrf_pin *pin)
 	ret = mrf_vmr_dereg(&pin->vmr);
 	if (mrf_unlikely(ret))
 		mrf_refuse(-ret, FI_LOG_MR, 3030,
-			   "%#llx + %llu bytes: the kernel keeps the region",
-			   (unsigned long long)pin->addr, (unsigned long long)pin->len);
+			   "%#llx + %llu byte%s: the kernel keeps the region",
+			   (unsigned long long)pin->addr, (unsigned long long)pin->len,
+			   MRF_S(pin->len));
 	return ret;
 }
 

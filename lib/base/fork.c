@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The number of this process is on a page that the kernel empties in a child
+ * (MADV_WIPEONFORK), and that a handler of fork(3) clears as well. It counts up, so that
+ * no descendant that was given an ancestor's pid takes it for its own. Every call on an
+ * object of another process is -FI_EPERM and one line; it looks at nothing else and takes
+ * no lock, since a thread that the child does not have may have held it.
+ *
+ * What a child opens itself works: each domain has an ibv_context of its own, not
+ * librdmacm's, which in a child is the parent's (verbs/vdev.c); the monitor starts from
+ * nothing; librdmacm is called inside a gate that a fork waits for (verbs/gate.h).
+ */
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The agent's thread: what it waits for, and what it does with what comes. */
+/*
+ * The agent's thread: what it waits for, and what it does with what comes.
+ *
+ * It works in turns, and everything in a turn has a bound (budget.h). The application's
+ * commands come first, because a thread waits for each of them; then events and
+ * completions, timers and kicks; then peers. Completions are only taken in: immediate
+ * data are counted, while questions and requests join the queue of their connection.
+ * Connections that have something in their queue are served in turn, one message each,
+ * until the time for peers is over or a command comes (target_serve.c). So opening an
+ * endpoint, or the first question of a new peer, waits for one request and not for all
+ * that peers can send.
+ *
+ * Places in agent->cq are counted (mrf_agent_own), so that it cannot overflow. A
+ * connection that is gone leaves flushed work requests there; its places are free again
+ * only when these have been taken out.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

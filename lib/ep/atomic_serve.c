@@ -2,17 +2,35 @@
 /*
  * Atomic operations at the target, by the agent, for what peers cannot do themselves.
  *
+ * rxe's atomic operations are plain loads and stores under a lock of its own: atomic with
+ * each other, not with the CPU. So the agent changes memory with the device's operations,
+ * too, through two queue pairs of its own that are connected with each other
+ * (verbs/vloop.h), in the protection domain of the endpoint, with the rkeys that peers
+ * use. Rights, bounds, closed regions, memory pinned on demand and leases are thereby
+ * checked as they are for peers (mrf_mr_reach).
+ *
  * An element inside one of the 8-byte words that peers reach with the device's operations
- * is changed with these, too: the processor looks what the word holds, the element is replaced
- * in that, and a compare-and-swap stores it unless the word holds something else; then it has
- * told what, and is done again with that. So it is atomic with whatever peers do to the word, and
- * what the processor saw need not be right.
+ * is changed with these, too: the processor looks at what the word holds, the element is
+ * replaced in that, and a compare-and-swap stores it unless the word holds something
+ * else; then the swap has told what, and is repeated with that. So it is atomic with
+ * whatever peers do to the word. The look goes by way of the kernel (process_vm_readv),
+ * because that costs much less than asking the device. What it sees may be wrong, for the
+ * application may have mapped other memory there by now; the swap, which is done even
+ * where nothing changes, corrects it.
  *
- * Any other element - longer than a word, across words, or in a word that the region has only
- * a part of - is copied here, changed, and copied back, by one agent of the process at a time.
+ * Any other element - longer than a word, across words, or in a word that the region has
+ * only a part of - is copied by RDMA between the region's local keys and a scratch
+ * buffer, exactly its bytes, changed, and copied back, by one agent of the process at a
+ * time. Peers cannot reach such a word as a whole natively through this region, and bytes
+ * outside the region are never touched. (Through another region that has all of the word
+ * they can; fi_atomic(3mrfab) says so.)
  *
- * Either way goes through the kernel regions that peers use: an element of a region that is
- * closed meanwhile is out of reach for the agent as it is for them. Agent thread.
+ * After MANY_SWAPS swaps the agent replies with what it has done, so that other peers get
+ * their turn; the initiator asks for the rest. For regions with an event number it counts
+ * an operation once, with the last request that goes to the region.
+ *
+ * Either way goes through the kernel regions that peers use: an element of a region that
+ * is closed meanwhile is out of reach for the agent as it is for them. Agent thread.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * FI_COMMIT_COMPLETE at both ends: check, write, flush (commit.h). The target's agent
+ * flushes and does nothing else meanwhile (mr/filemem.c); fi_close of the region waits
+ * for that.
+ *
+ * The device's FLUSH is not used. rxe has it from Linux 6.2 on; rdma-core 44 does not
+ * know it. With global visibility FLUSH promises nothing about persistence. For
+ * persistence the region has to be registered with IBV_ACCESS_FLUSH_PERSISTENT, which rxe
+ * accepts only for pages of an NVDIMM (resource type Persistent Memory, not the legacy
+ * one that memmap= makes). On 6.12, in a guest with an NVDIMM of QEMU's:
+ *
+ *   memory                                    remote writes         with FLUSH_PERSISTENT
+ *   anonymous                                 works                 EINVAL
+ *   shared mapping of a file, tmpfs or 9p     EFAULT (FOLL_LONGTERM)  EFAULT
+ *   the same, ext4 with dax=always on NVDIMM  EOPNOTSUPP            EOPNOTSUPP
+ *   /dev/dax0.0 on the NVDIMM                 works                 works
+ *   /dev/dax0.0, memory set aside by memmap=  works                 EINVAL
+ *
+ * So it is right for device DAX alone, which is no file: FI_RMA_PMEM refuses it, and
+ * msync(2) fails there with EINVAL. For every region that FI_RMA_PMEM accepts, the bytes
+ * become persistent only when the file system is told, by msync(2) in the process that
+ * has the mapping. That is the agent's part.
+ */
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"

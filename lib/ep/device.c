@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the device reports, and what the agent does about it.
+ *
+ * - A completion queue or a queue pair in error ends the connections that use it, which
+ *   are made anew. A queue pair at which a peer was refused, which newer kernels report
+ *   as well, is left alone (verbs/vevent.c): the peer has a completion with the reason,
+ *   and connects again.
+ * - A port that goes down is logged.
+ * - rdma_cm reports the removal of the device to each id, listeners included. The domain
+ *   logs it once, and its operations fail with what to do.
+ */
 #include "base/log.h"
 #include "domain/domain.h"
 #include "ep/budget.h"

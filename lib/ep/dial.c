@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making a connection to a peer: from nothing, or state IDLE, to READY. Agent thread, ep->lock held. */
+/*
+ * Making a connection to a peer: from nothing, or state IDLE, to READY. Agent thread,
+ * ep->lock held.
+ *
+ * The kernel looks for the peer's address for MRF_RESOLVE_MS at a time, again and again
+ * until FI_MRFAB_CONN_TIMEOUT: an answer that arrives before the kernel waits for one is
+ * found only by a new search.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

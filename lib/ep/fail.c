@@ -1,4 +1,43 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What becomes of operations when a work request fails.
+ *
+ * On rxe a refusal by the target's kernel puts the queue pairs at both ends into the
+ * error state, without an event at the target, and flushes what was queued behind it.
+ * Operations that have certainly not run are posted again, in order, on the next
+ * connection; others fail with "may or may not have been done". A connection error other
+ * than a refusal never repeats a write.
+ *
+ * What has certainly not run: a target carries out requests in order, and none behind one
+ * that it refuses. So what is behind a refusal, or behind a work request that could not
+ * be sent (its local buffer is closed, or there is no way to the peer), has not run,
+ * provided that it happened when the request was sent for the first time. When an
+ * acknowledgement is lost, the device sends again, from the first request that was not
+ * acknowledged. All behind it may have run long ago, and now a local region that was
+ * closed meanwhile, or a link that went down, makes it fail (LOC_PROT_ERR, LOC_QP_OP_ERR;
+ * on Linux 6.12 a flush). A target does not look again at what a repeated write or atomic
+ * operation names; it does carry out a read again, and refuses it if the region is closed
+ * by now.
+ *
+ * The kernel counts how often a device begins to send again (completer_retry_err,
+ * verbs/vagain.h). The count is taken when a connection is made. If it has changed when
+ * the connection breaks, or is not known, only reads are posted again behind a local
+ * failure. Behind a refused read, atomic operations, requests and writes that are counted
+ * or carry data fail; other writes are done again. The count is the whole device's, so
+ * healthy writes would otherwise fail for what others lost. The exact answer would be the
+ * target's (how far its queue pair came), which the protocol does not ask for yet. Behind
+ * a read whose own buffer was closed only reads are posted again, whatever the count is:
+ * that failure shows only when the data come back and find no place. LOC_QP_OP_ERR alone
+ * does not tell a local buffer from a missing route: the buffer is blamed only if the
+ * operation's local region is closed.
+ *
+ * Linux 6.1 answers a read of several packets short, without an error, when the memory
+ * that it reads from is no longer pinned. The read is done again; writes and atomic
+ * operations that were posted behind it end as "may or may not have been done" when the
+ * retries are over. Every event of userfaultfd drops every pin, so any change around the
+ * C library in the peer's watched memory can cause this. Linux 6.12 refuses such a read,
+ * and all of them are done again.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <rdma/fi_errno.h>

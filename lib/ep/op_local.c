@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the bytes of an operation are on this side. In this order:
+ *
+ * 1. the descriptors, if they are given and fit (with FI_MR_LOCAL they must);
+ * 2. a copy in the work request, of writes up to MRF_OP_INLINE bytes;
+ * 3. a registered slot of the endpoint, up to MRF_BOUNCE_SIZE bytes;
+ * 4. a registration for this operation alone, without any remote right;
+ * 5. a copy, for sources that can be read but not pinned.
+ *
+ * Unregistered memory may not be there, and other threads may unmap it meanwhile. So the
+ * kernel copies it (base/user.h) and answers EFAULT where a load would end in a SIGSEGV;
+ * in the same way it copies back what a read or an atomic operation brings.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer with an outstanding answer or reply is probed every second, in a way that
- * its kernel answers: its machine may go without a word. Its process may have been stopped, so
- * that its kernel goes on for ever: what is awaited of its agent has a deadline, too.
+ * A peer with an outstanding answer or reply is probed every second by a write of no
+ * bytes. A request that was acknowledged has nothing in flight that could time out, and
+ * nothing reports that a machine has gone. No kernel refuses that write, and only the
+ * peer's kernel acknowledges it.
+ *
+ * A peer's process may have been stopped while its kernel goes on. So what is awaited of
+ * its agent has a deadline, too (FI_MRFAB_ANSWER_TIMEOUT, from the last answer on). Then
+ * what waits fails. Questions stay open, because they may be answered later; a request is
+ * given up together with its connection, because its reply would be taken for another's.
  * ep->lock is held throughout.
  */
 #include <rdma/fi_errno.h>

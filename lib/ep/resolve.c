@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * May an access be, and where does it go? A refusal is only ever decided by an answer to a
- * question that was asked after the operation was, so that a region registered (again) in the
- * meantime is found.
+ * May an access be, and where does it go?
+ *
+ * A refusal is only ever decided by an answer that is younger than the operation: the
+ * cookie of a question is the endpoint's clock when it was asked. An older answer may
+ * speak of a region that was replaced since. An answer that allows is used whatever its
+ * age, because the kernel contradicts it if it is out of date. rxe does not check empty
+ * accesses at all, so they always need a fresh answer.
  */
 #include <inttypes.h>
 #include <rdma/fi_errno.h>

@@ -1,5 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests to a peer's agent, the initiator's half. */
+/*
+ * Requests to a peer's agent, the initiator's half.
+ *
+ * - Requests gather while a message with requests is on the way, up to MRF_REQUESTS in
+ *   all, which the target enforces. The requests of one message are about no more bytes
+ *   than a single one may be, so that a turn of the target's agent takes no longer.
+ * - While a reply is awaited, nothing is posted that a kernel could refuse. What is in
+ *   flight ahead of a request goes on; a request that is flushed behind a refused access
+ *   has certainly not been seen and is sent again. A request that the peer may have seen
+ *   is never repeated.
+ * - Each request has a turn (docs/WIRE.md). A request that is refused, fails or is done
+ *   in part keeps its turn, so that the target does none of those behind it: they all
+ *   come back, and go out again behind whatever became of the first. The target keeps no
+ *   record of them, since it has not done them.
+ * - A write that is to be persistent is alone until it is checked: what it writes goes
+ *   out after the reply (commit.h).
+ * - A reply with a status is treated like a refusal by the kernel: what is known of the
+ *   key is dropped, the key is asked about anew, the request is tried again a bounded
+ *   number of times, and then fails with the answer's reason.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <rdma/fi_errno.h>

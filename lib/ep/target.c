@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The target's half: connections that peers opened to an endpoint of ours. The kernel serves
- * their reads and writes; what they ask of us is in target_serve.c. Everything here runs in the
- * agent thread.
+ * The target's half: connections that peers opened to an endpoint of ours. The kernel
+ * serves their reads and writes; target_serve.c answers what they ask of us. Everything
+ * here runs in the agent thread.
+ *
+ * A connection takes its places in agent->cq when the target lets its initiator in. Until
+ * the initiator has confirmed it, or something came over it, the connection is half open:
+ * it has a deadline, each address has a quota of such connections, and when the quota or
+ * the places are used up the oldest gives way to a new one. An initiator that is told "no
+ * resources" dials again until FI_MRFAB_CONN_TIMEOUT is over. So a program that only asks
+ * for connections, without a key or a queue pair, keeps nobody out.
  */
 #include <stdlib.h>
 #include <string.h>

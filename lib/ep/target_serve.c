@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What peers ask of a target: questions, requests, immediate data. What costs little is taken in
- * as it comes. Questions and requests wait at their connection, in order, and connections take
- * turns, so that nobody's requests keep others waiting for longer than one request takes. Agent
- * thread.
+ * What peers ask of a target: questions, requests, immediate data. What costs little is
+ * taken in as it comes. Questions and requests wait at their connection, in order, and
+ * connections take turns, so that the requests of one keep the others waiting for no
+ * longer than one request takes. Agent thread.
+ *
+ * The target told each initiator how many questions and requests it may have under way,
+ * and disconnects one that sends more.
+ *
+ * Data for the application (FI_REMOTE_CQ_DATA) wait when nobody reads them. No key is
+ * needed to send them, so a peer could otherwise make the completion queue grow without
+ * end. While MRF_UNREAD_MAX of them are unread, the receives that they came in are not
+ * posted again: RC holds the peer back, on this connection only. Answers and replies,
+ * which go the other way, have receives of their own at the peer. Events of regions are
+ * counted, not queued, and never wait for that reason alone.
  */
 #include <string.h>
 #include <rdma/fi_errno.h>

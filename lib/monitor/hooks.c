@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The entries of munmap, mmap, mremap, madvise, brk and shmat in the C library's code get
+ * a jump (patch.h), as in UCX, Open MPI and libfabric. That is the only way to meet every
+ * caller. Symbols that the library exported, or entries of the tables through which
+ * objects call each other, miss what the C library does by its internal names (free,
+ * realloc, malloc_trim, the arenas of malloc, stacks of threads). So would wrappers of
+ * free and realloc, from outside of which nobody knows what is unmapped. A jump also
+ * meets objects that are loaded later, and needs no place in the order of symbols.
+ *
+ * A hook costs a look into one line of the cache that threads seldom share. It runs under
+ * the allocator's locks, in signal handlers, in children of fork: the one lock that it
+ * takes (rank PIN) is the last of all, nobody allocates or frees under it, and signals
+ * are blocked meanwhile.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>

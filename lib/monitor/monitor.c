@@ -1,4 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which changes are heard of, and how: by hooks and by userfaultfd, both by default.
+ *
+ * Hooks (hooks.c) drop exactly what overlaps the range, before the call; but a direct
+ * system call goes around them. userfaultfd is the net for these. It alone would not do:
+ * the thread that makes the change goes on the moment its event is read, while what the
+ * event says can only be known by reading it. Therefore every event drops all pins made
+ * on demand, and only then it is read. By then other threads may have the address
+ * already: a direct system call in a process of several threads can be late (BUGS in
+ * mrfab(7)). To drop less by an event would be faster for programs that change their
+ * mappings around the C library, and now and then wrong.
+ *
+ * A discard that userfaultfd tells of comes before the kernel takes the pages away, and
+ * nothing says when it has: pages that were discarded so are not watched again but
+ * leased.
+ *
+ * Watching by userfaultfd splits mappings. The kernel does not keep watched pages and
+ * others in one mapping, and mremap moves one mapping at a time: across the edge of what
+ * is watched it fails with EFAULT. So what is watched is the whole window, also where
+ * less is pinned (mr/demand/pin.h). The number of mappings is limited (vm.max_map_count):
+ * a process that has half of that many gets no more by watching, its memory is leased.
+ * Hooks alone split nothing; userfaultfd stays by default all the same, because an
+ * address space with 32,000 mappings is rare, and a system call around the hooks is not.
+ *
+ * One thread per process reads userfaultfd, started with the first pin that has to be
+ * watched. A forked child starts from nothing.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

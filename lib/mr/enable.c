@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fi_mr_enable. Several threads may enable a region at once: each pins from a copy of its
+ * segments, taken under space->lock, and the one that comes second lets go of what it
+ * pinned.
+ */
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"

@@ -1,8 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters of regions. A region whose writes are counted has a number, which peers get with
- * the answer to their question and send along with the last bytes of each write. Whether a
+ * Counters of regions. A region whose writes are counted (flag FI_RMA_EVENT, or any
+ * writable one in a domain with the capability FI_RMA_EVENT where FI_MR_RMA_EVENT is not
+ * in force) has an event number: 32 bits, never 0, not used again before all others were.
+ * Its provider key never carries an rkey and its raw key is never complete, so every peer
+ * asks, and the answer of an endpoint with FI_RMA_EVENT has the number.
+ *
+ * The initiator sends it as immediate data with the last bytes that an operation writes
+ * to the region: once for each region and operation, however the operation is split. What
+ * is refused or flushed on its way has not been counted and carries the number again when
+ * it is done again; what was acknowledged has its completion in the agent's queue. A
+ * write that carried a number is never done twice (ep/fail.c). Since immediate data are
+ * taken, FI_REMOTE_CQ_DATA go to such endpoints as a message behind the write. Whether a
  * counter is bound is this side's business alone.
+ *
+ * The agent looks up number, region and counters under space->lock. A number of a region
+ * that is not served, or not to that endpoint's class, counts nothing, and neither does
+ * one that comes with no bytes. The same lookup serves an endpoint's counter of remote
+ * writes.
+ *
+ * The count is exact at the edges: before a connection is destroyed the agent takes in
+ * what is in its queue; fi_close of a region has it do the same after the kernel regions
+ * are gone, and that of an endpoint first puts its peers' queue pairs into error, so that
+ * nothing lands any more. So what a peer knows to be done is in the count when fi_close
+ * returns. A closing region keeps its authorization key until then, because what comes in
+ * late counts only if it comes from a member of the key's group. A pending region counts
+ * nothing.
+ *
+ * A counter or endpoint that closes is unbound up to API version 2.2; from 2.3 on closing
+ * it is refused while a region is bound to it.
  */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which memory is persistent, and how it is flushed. A region with FI_RMA_PMEM is of
+ * shared, writable mappings of regular files that are not of tmpfs, hugetlbfs or memfd
+ * and not removed, and lies inside these files: what is written behind the end of a file,
+ * in its last page too, is not the file's. /proc/self/maps, stat and statfs tell.
+ *
+ * Flushing is MADV_POPULATE_WRITE and msync(MS_SYNC). What a device writes leaves no
+ * trace in the page tables, and without the former msync(2) writes nothing:
+ * tests/runner/t_commit.sh shows that. Kernels from about 6.5 on, 6.12 among those
+ * tested, do not pin shared file mappings for writing (FOLL_LONGTERM): there registering
+ * is refused with its reason.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/magic.h>

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fi_mr_reg, fi_mr_regv and fi_mr_regattr: arguments (attr.c), rights (access.c), pinning
+ * (pins.c) or what takes its place (unpinned.c), key (key.c), descriptor (pool.h). From
+ * then on the region is the application's. What was done is undone if a later step fails.
+ *
+ * With FI_MR_VIRT_ADDR the iova of a segment is its address. Otherwise it is the buffer's
+ * offset in its page, the value nearest to 0 that the kernel takes, because it wants iova
+ * and address congruent modulo the page; the initiator adds that offset to 0-based
+ * addresses.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>

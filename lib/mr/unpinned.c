@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Regions that are not pinned when they are registered: on demand, or disabled until
+ * fi_mr_enable. Where FI_MR_ALLOCATED asks that memory be there at registration but
+ * nothing is to be pinned yet, it is pinned and let go at once, so that the refusal comes
+ * where fi_mr(3) says.
+ */
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/access.h"

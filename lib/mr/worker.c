@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The worker of a space. Before it queues the job the call has checked the arguments,
+ * taken the requested key, allocated everything that reporting needs (so that no event is
+ * lost for want of memory), entered the region as pending and written *mr. The worker
+ * pins; then, under space->lock, it puts the kernel regions in, takes a provider key
+ * (which may carry the rkey), moves the state and writes the event. A failed job lets go
+ * of what it pinned before the event is written, and frees the key; code and reason of
+ * its log line become prov_errno and err_data.
+ *
+ * fi_close of a pending region takes its job out of the queue, or waits while the kernel
+ * is at it. Enabling and refreshing are always synchronous. In a space with a worker
+ * plain is false, so that the short way of registering never looks for it.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel's memory regions. There are no memory windows: rxe does not enforce their
+ * bounds, and can be made to crash by them.
+ */
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <rdma/ib_user_ioctl_cmds.h>

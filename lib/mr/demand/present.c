@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is there is found out by the call that creates the region (present.h): the first
+ * access would be too late, because it could not tell such pages from those that came in
+ * between.
+ *
+ * mincore(2) answers for 16 MiB at a time; where not all is mapped, the mappings are gone
+ * through. Looking at a page that is there costs much less than its first use did, so all
+ * of them are looked at. Of the pages without memory, of which a terabyte may be
+ * registered, 16 GiB are looked at (PATIENCE). What lies behind counts as not there,
+ * which costs a refresh and never shows a peer anything. (PAGEMAP_SCAN needs no such
+ * bound, but Linux 6.7.)
+ */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"

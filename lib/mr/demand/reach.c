@@ -1,4 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an answer says of bytes of a region that is pinned on demand: pins what is
+ * missing.
+ *
+ * What is pinned already is shown without a look at the maps: as long as a pin is kept,
+ * its memory has not changed. Otherwise /proc/self/maps tells what cannot be pinned (each
+ * failed pin is a line in the kernel's log). A queue of an RDMA device, which a region of
+ * the whole address space covers, too, is never pinned.
+ *
+ * A kept pin is widened to MRF_PIN_WINDOW within the same mapping, so that the next
+ * accesses nearby ask nothing. But pinning a page that was never used allocates it: of
+ * those only blocks of MRF_PIN_BLOCK are pinned, or as much as is there right before, and
+ * the pin ends where a page is not there (base/present.h). So a peer that reads here and
+ * there in a sparse mapping does not fill it. Around a page that cannot be watched the
+ * window is made smaller by steps, so that its neighbours are not leased with it.
+ */
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"

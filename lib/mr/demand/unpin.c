@@ -1,4 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How pins end. No pin may outlive a change of the memory behind it: as soon as the
+ * kernel has taken an address back, another thread may map it again and use it. So what
+ * is pinned is let go before the call that makes the change, and nothing may be pinned
+ * there until it has returned (monitor/monitor.c). Nothing is watched while pins are
+ * dropped, and no memory is given back to the allocator, whose lock the waiting thread
+ * may hold: the kernel MR is destroyed (mrf_vmr_revoke), and what libibverbs keeps of it
+ * is freed later.
+ *
+ * Peers are told by FORGET, and ask again when they next need something. A peer that was
+ * not told in time is refused by the kernel and asks again. It goes on from the first
+ * byte that was not acknowledged: an access in flight while pages move may have reached
+ * the old pages with what was acknowledged before they moved, or with all of it if its
+ * pin was made before. An access that begins after the change reaches only the new ones.
+ *
+ * Leases serve memory that cannot be watched: files and shared mappings (which can be
+ * truncated without an event), pages discarded around the hooks, and everything where
+ * hooks or userfaultfd cannot be had, or FI_MRFAB_MONITOR=none. A leased pin is made for
+ * the accesses that a peer has already begun and is given back when they are done
+ * (RELEASE, or the end of the connection). A page that is pinned after an access began is
+ * not an old one. A lease costs a question and a registration per batch of accesses.
+ */
 #include <stdlib.h>
 #include "base/compiler.h"
 #include "base/log.h"

@@ -10,12 +10,13 @@
  * accepts only for pages of an NVDIMM (resource type Persistent Memory, not the legacy
  * one that memmap= makes). On 6.12, in a guest with an NVDIMM of QEMU's:
  *
- *   memory                                    remote writes         with FLUSH_PERSISTENT
- *   anonymous                                 works                 EINVAL
- *   shared mapping of a file, tmpfs or 9p     EFAULT (FOLL_LONGTERM)  EFAULT
- *   the same, ext4 with dax=always on NVDIMM  EOPNOTSUPP            EOPNOTSUPP
- *   /dev/dax0.0 on the NVDIMM                 works                 works
- *   /dev/dax0.0, memory set aside by memmap=  works                 EINVAL
+ *   memory                                     remote writes   with FLUSH_PERSISTENT
+ *   anonymous                                  works           EINVAL
+ *   shared mapping of a file, tmpfs or 9p      EFAULT          EFAULT
+ *   the same, ext4 with dax=always on NVDIMM   EOPNOTSUPP      EOPNOTSUPP
+ *   /dev/dax0.0 on the NVDIMM                  works           works
+ *   /dev/dax0.0, memory set aside by memmap=   works           EINVAL
+ * (EFAULT for remote writes to a shared mapping is due to FOLL_LONGTERM.)
  *
  * So it is right for device DAX alone, which is no file: FI_RMA_PMEM refuses it, and
  * msync(2) fails there with EINVAL. For every region that FI_RMA_PMEM accepts, the bytes

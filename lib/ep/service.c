@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The initiator's connections: what only the agent thread does. ep->lock is held throughout. */
+/*
+ * The initiator's connections: what only the agent thread does. ep->lock is held
+ * throughout.
+ *
+ * A rejection of a connection that is up (the target's kernel gave up waiting for our
+ * confirmation, or the target accepts and then rejects) is a disconnection, since
+ * operations may be in flight.
+ */
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fi_mr_refresh: it drops the pins that it touches before it returns. Under
+ * FI_MR_MMU_NOTIFY neither the monitor nor leases are used.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>

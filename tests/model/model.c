@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the model answers: for each call the error numbers that may come back (want_*),
+ * and what a success changes (did_*) in regions, keys, bindings, refreshed bytes,
+ * counters and memory.
+ *
+ * A world's domain has one random mode and API version, with or without FI_RMA_EVENT, an
+ * event queue for registrations (FI_REG_MR) and an authorization key. Of the keys that
+ * all threads ask for: a thread that got one must have been alone with it, and a thread
+ * that was told that it is taken must have had a rival.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <rdma/fabric.h>

@@ -2,6 +2,10 @@
 /*
  * Asynchronous registration: the call checks its arguments and takes the key, an event
  * tells whether there is a region. Until then it is pending: it may be bound and closed.
+ *
+ * A pending region may be found as it is or as it will be; as soon as anything has shown
+ * that it is done, only as it is. An event must come once, in the order of a thread's
+ * calls, and never for a region that is closed.
  */
 #include "model_int.h"
 

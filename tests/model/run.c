@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A world runs in a process that is forked for it, so that a crash, a hang or a
+ * sanitizer's report is a failure like any other. With threads or asynchronous
+ * registrations a seed draws the same worlds, but what is drawn later depends on what was
+ * met; what failed is kept as it was done.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Delta debugging: parts are left out, large ones first, as long as it still fails. */
+/*
+ * Delta debugging: parts are left out, large ones first, as long as the same kind of
+ * failure comes, in one thread if it fails there, otherwise in threads; then mode bits
+ * and segments. What is left is printed as calls, with the seed.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making steps. */
+/*
+ * Making steps. They register in all three ways, with any authorization key, some of it
+ * memory of a file with FI_RMA_PMEM or, where it has to be told, pages that have no
+ * memory just then; wait for events of registrations; bind endpoints and counters,
+ * enable, refresh, take and map raw keys, close; have peers with the same or another
+ * authorization key read, write, commit and operate atomically; access with descriptors;
+ * open and close what regions are bound to. Each sometimes has a wrong argument.
+ */
 #include <string.h>
 #include "model_int.h"
 

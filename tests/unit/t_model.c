@@ -3,6 +3,9 @@
  * The model of fi_mr(3) (tests/model) against the library on the fake fabric: worlds of
  * several threads, each with a peer in the same process.
  *
+ * It breaks the fake library on purpose, too: the failing sequence has to come again with
+ * its seed, shortened to one call.
+ *
  *	MRFAB_SEED		another run (1)
  *	MRFAB_MODEL_STEPS	how many steps (100000)
  */

@@ -4,11 +4,11 @@
  * a jump (patch.h), as in UCX, Open MPI and libfabric. That is the only way to meet every
  * caller. Symbols that the library exported, or entries of the tables through which
  * objects call each other, miss what the C library does by its internal names (free,
- * realloc, malloc_trim, the arenas of malloc, stacks of threads). So would wrappers of
- * free and realloc, from outside of which nobody knows what is unmapped. A jump also
- * meets objects that are loaded later, and needs no place in the order of symbols.
+ * realloc, malloc_trim, the arenas of malloc, stacks of threads). Wrappers of free and
+ * realloc would not help: nobody outside knows what these unmap. A jump also meets the
+ * calls of objects that are loaded later, and needs no place in the order of symbols.
  *
- * A hook costs a look into one line of the cache that threads seldom share. It runs under
+ * A hook costs a look into one cache line that threads seldom share. It runs under
  * the allocator's locks, in signal handlers, in children of fork: the one lock that it
  * takes (rank PIN) is the last of all, nobody allocates or frees under it, and signals
  * are blocked meanwhile.

@@ -5,8 +5,8 @@
  * Hooks (hooks.c) drop exactly what overlaps the range, before the call; but a direct
  * system call goes around them. userfaultfd is the net for these. It alone would not do:
  * the thread that makes the change goes on the moment its event is read, while what the
- * event says can only be known by reading it. Therefore every event drops all pins made
- * on demand, and only then it is read. By then other threads may have the address
+ * event says can only be known by reading it. Therefore every event drops all kept pins,
+ * and only then it is read. By then other threads may have the address
  * already: a direct system call in a process of several threads can be late (BUGS in
  * mrfab(7)). To drop less by an event would be faster for programs that change their
  * mappings around the C library, and now and then wrong.

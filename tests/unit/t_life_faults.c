@@ -5,8 +5,8 @@
  * with the error number of the manual, is done again, and then works; nothing is left in
  * the end.
  *
- * In 12 kinds of domain: each kind of mode, with synchronous and asynchronous registration.
- * Counters count what landed.
+ * In 12 kinds of domain: each kind of mode, with synchronous and asynchronous
+ * registration. Counters count what landed.
  */
 #include <sys/mman.h>
 #include "contract/limits.h"

@@ -7,8 +7,8 @@
  * was, what was asked for is done exactly or not at all, everything works when it is done again,
  * and nothing is left. Each walk knows by name the calls of the device that it has to meet.
  *
- * An operation that fails may have been done, one that is reported done has been done, and
- * none is done twice.
+ * An operation that fails may have been done, one that is reported done has been
+ * done, and none is done twice.
  */
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads and writes, which the device does. */
+/* Reads and writes, carried out by the device. */
 #ifndef MRF_EP_ACCESS_H
 #define MRF_EP_ACCESS_H
 
@@ -8,8 +8,8 @@
 extern const struct mrf_op_type mrf_op_read, mrf_op_write;
 
 /*
- * One work request: bytes from pos on, as many as one segment and one message take. See
- * mrf_op_type.post; ep->lock held.
+ * Posts one work request for the bytes from op->pos on, as many as fit into one segment
+ * and one message. See mrf_op_type.post; ep->lock held.
  */
 int mrf_access_post(struct mrf_peer *peer, struct mrf_op *op);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent: one thread per domain that owns all rdma_cm traffic, answers peers' questions,
- * takes in answers, and drives connections and retries, so that neither a target nor an
- * initiator has to call anything for that. It starts with the first endpoint and stops when the
- * domain closes.
+ * The agent: one thread per domain that owns all rdma_cm traffic, answers peers'
+ * questions, receives their answers, and drives connections and retries, so that neither
+ * a target nor an initiator has to call anything to make progress. It starts with the
+ * first endpoint and stops when the domain closes.
  *
  * Messages (RECVs of all connections, SENDs of answers) complete on agent->cq, which only this
  * thread polls. Other threads reach it through commands: agent->lock (rank AGENT).
@@ -28,41 +28,56 @@ struct mrf_peer;
 struct mrf_vcq;
 struct mrf_wc;
 
-/* What the agent tells an owner. Agent thread, no lock held; the owner may go meanwhile. */
+/*
+ * What the agent tells an owner. Agent thread, no lock held; the owner may be freed by
+ * the call.
+ */
 struct mrf_owner_calls {
 	void (*event)(struct mrf_owner *owner, const struct mrf_cm_event *event);
 	void (*message)(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc);
-	/* The device has broken its connection. NULL: it has none. */
+	/*
+	 * The device has broken the owner's connection. NULL: the owner has no
+	 * connection.
+	 */
 	void (*broke)(struct mrf_owner *owner);
-	/* rdma_cm is lost: is something left to be ended? It is, then. */
+	/*
+	 * rdma_cm is lost. going: does the owner still have something to end? If so, end
+	 * ends it.
+	 */
 	bool (*going)(struct mrf_owner *owner);
 	void (*end)(struct mrf_owner *owner);
-	/* What its peer knows of regions pinned on demand is void. NULL: it knows nothing. */
+	/*
+	 * What the peer knows about regions pinned on demand is no longer valid. NULL:
+	 * the peer knows nothing about them.
+	 */
 	void (*forget)(struct mrf_owner *owner);
 };
 
-/* What a work request id on agent->cq, or an rdma_cm event, belongs to. */
+/* The object that a work request id on agent->cq, or an rdma_cm event, belongs to. */
 struct mrf_owner {
 	const struct mrf_owner_calls *calls;
-	const struct mrf_vcq *scq; /* where its work requests complete, beside agent->cq */
-	uint64_t id; /* never used twice in the life of an agent; 0: not known to it */
+	const struct mrf_vcq *scq; /* where its other work requests complete */
+	uint64_t id; /* never reused by the agent; 0: unknown to it */
 };
 
-/* What the agent does for those above it, who start it. Agent thread, no lock held. Constant. */
+/*
+ * What the layer that started the agent wants done in it. Agent thread, no lock held.
+ * Constant.
+ */
 struct mrf_agent_guest {
 	/* mrf_agent_kick was called. */
 	void (*kicked)(struct mrf_peer *peer);
 	/* mrf_agent_watch was called, and something has completed. */
 	void (*completed)(struct mrf_ep *ep);
-	/* Addresses were removed. */
+	/* mrf_agent_av_removed was called. */
 	void (*removed)(struct mrf_agent *agent);
-	/* Serves peers for a time, until a command comes. */
+	/* Serves peers for a limited time, or until a command comes. */
 	void (*serve)(struct mrf_agent *agent);
-	/* The turn is over, and nothing that was polled is unhandled. */
+	/* The turn is over, and everything that was polled has been handled. */
 	void (*over)(struct mrf_agent *agent);
 };
 
-/* Calls over in the agent thread, no lock held, once its time has come. */
+/* A timer: over is called in the agent thread, no lock held, when the time has come. */
 struct mrf_timer {
 	struct mrf_list node; /* in agent->timed while it runs */
 	int64_t at;	      /* ms */
@@ -77,7 +92,7 @@ struct mrf_agent {
 	const struct mrf_agent_guest *guest;
 	pthread_t thread;
 	int epoll_fd;
-	int event_fd;	       /* raised when kicks or commands wait */
+	int event_fd;	       /* signalled while kicks or commands wait */
 	struct mrf_vcm *cm;
 	struct mrf_vcq *cq;
 
@@ -85,51 +100,62 @@ struct mrf_agent {
 	struct mrf_list kicks; /* struct mrf_peer.kick */
 	struct mrf_list commands;
 	bool stop;
-	atomic_bool commanded; /* commands wait: peers' requests do not go before them */
+	atomic_bool commanded; /* commands wait: they go before peers' requests */
 	atomic_bool denied; /* rdma_cm is lost: denied.h */
 	atomic_bool gone;   /* the device was removed: device.h */
-	atomic_bool dropped; /* pins made on demand are gone: peers are to be told */
-	atomic_bool removed; /* addresses were: their connections are to be closed */
+	atomic_bool dropped; /* pins made on demand are gone: peers have to be told */
+	atomic_bool removed; /* addresses were removed: close their connections */
 
 	/* agent thread only */
 	struct mrf_idmap owners; /* id -> struct mrf_owner */
 	uint64_t last_id;
-	bool suspect;	   /* the kernel refused something: look whether all is lost */
+	bool suspect;	   /* something was refused: check whether rdma_cm is lost */
 	bool suspect_said;
 	struct mrf_list timed;	 /* struct mrf_timer.node */
 	struct mrf_list eps;	 /* struct mrf_ep.of_agent */
 	struct mrf_list half;	 /* struct mrf_pasv.half, the oldest first */
 	struct mrf_list doomed;	 /* struct mrf_pasv.doomed */
 	struct mrf_list ready;	 /* struct mrf_pasv.ready, in the order of their turns */
-	bool more;		 /* something is left of what was looked at in this turn */
+	bool more;		 /* this turn has left work for the next one */
 	/*
-	 * Completions that may be or come on cq; <= MRF_AGENT_CQ. Those of an owner that is gone
-	 * are owed until the queue was empty, or so many were taken that its own are out.
+	 * The number of completions that are, or may still arrive, on cq; <=
+	 * MRF_AGENT_CQ. Those of an owner that is gone stay counted, as owed, until the
+	 * queue has been seen empty or so many completions have been taken that the
+	 * owner's must be among them.
 	 */
 	unsigned cq_used;
 	unsigned cq_owed;
-	uint64_t taken; /* completions, ever */
+	uint64_t taken; /* completions taken so far */
 	uint64_t owed_until;
 };
 
 #define MRF_AGENT_CQ 16383
 
-/* Gives the owner its id; want: completions it may have on agent->cq. -FI_ENOMEM, -FI_ENOSPC. */
+/*
+ * Gives the owner its id; want: how many completions it may have on agent->cq.
+ * -FI_ENOMEM; -FI_ENOSPC: cq has no room for so many.
+ */
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
-/* Its queue pair is gone. Its completions may still lie in the queue, and take their places there. */
+/*
+ * The owner's queue pair is gone. Its completions, had at most, may still be in the queue
+ * and occupy room there.
+ */
 void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had);
 
 /*
- * Takes in all messages and immediate data that are there: what peers know to be done counts
- * afterwards. Their questions and requests wait for their turns. Agent thread, no lock held.
+ * Handles all messages and immediate data that have arrived, so that everything a peer
+ * knows to be done is counted when this returns. The peers' questions and requests still
+ * wait for their turn. Agent thread, no lock held.
  */
 void mrf_agent_poll(struct mrf_agent *agent);
 
-/* Agent thread: the timer calls in so many ms, unless it is stopped or set again. */
+/* Agent thread: the timer fires in so many ms, unless it is stopped or set again. */
 void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms);
 void mrf_timer_stop(struct mrf_timer *timer);
 
-/* The domain's agent, started when needed, with this guest. */
+/*
+ * Returns the domain's agent, after starting it with this guest if it does not run yet.
+ */
 int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
 		  struct mrf_agent **agent);
 void mrf_agent_stop(struct mrf_agent *agent);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Questions to a peer about its regions, answers, and the leases that some open; ep->lock held. */
+/*
+ * Questions to a peer about its regions, its answers, and the leases that come with some
+ * answers; ep->lock held.
+ */
 #ifndef MRF_EP_ASK_H
 #define MRF_EP_ASK_H
 
@@ -7,28 +10,36 @@
 #include "ep/remote.h"
 
 /*
- * With so many answers that are good once no operation begins to ask: first they are used up. One
- * that holds some already goes on asking, for all of its buffers.
+ * While this many leases are open, only an operation that holds some of them may ask for
+ * more, because it needs all of its buffers; every other operation waits until they are
+ * released. A lease is an answer that is good once.
  */
 #define MRF_LEASES 32
 
 /*
- * Wants the peer to be asked about these bytes, unless a question about the key is open; once:
- * rather for an answer that is good once.
+ * Queues a question about these bytes, unless one about the key is already open. once: an
+ * answer that is good once is preferred.
  */
 void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
 		  uint64_t len, bool once);
-/* Sends the questions that wait, as far as there is room. Or what the device says. */
+/*
+ * Sends the queued questions, as far as there is room. Returns 0 or the device's error.
+ */
 int mrf_ask_send(struct mrf_peer *peer);
-/* An answer came in. True: operations may go on. */
+/* Handles an answer. True: operations may go on. */
 bool mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer);
-/* Nobody needs the questions that were not sent yet; who does after all wants them again. */
+/*
+ * Withdraws the questions that were not sent yet; an operation that still needs one
+ * queues it again.
+ */
 void mrf_ask_unwant(struct mrf_peer *peer);
-/* The connection is gone, and with it the questions and the leases that were open. */
+/* The connection is gone, and with it all open questions and leases. */
 void mrf_ask_lost(struct mrf_peer *peer);
-/* What the peer said of regions that are pinned on demand is void. */
+/* What the peer said about regions pinned on demand is no longer valid. */
 void mrf_ask_forget(struct mrf_peer *peer);
-/* Ends the leases when nothing uses them; READY. True: they have ended. */
+/*
+ * Releases the leases if nothing uses them; the peer is READY. True: they were released.
+ */
 bool mrf_ask_release(struct mrf_peer *peer);
 
 #endif

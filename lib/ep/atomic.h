@@ -2,17 +2,18 @@
 /*
  * fi_atomic(3) on an endpoint.
  *
- * The device has two atomic operations, fetch-and-add and compare-and-swap, on 8 bytes at an
- * address divisible by 8. What they can do (FI_SUM, FI_CSWAP and FI_ATOMIC_READ of 64-bit
- * integers) is posted as such, an element each: "native". Everything else, and native
- * operations where the element lies otherwise, goes to the peer's agent as messages of at most
- * MRF_ATOMIC_REQUEST bytes of elements. The agent does them with the device's operations
- * through a loop (verbs/vloop.h), so that all are atomic with each other. One operation may be
- * both, element by element.
+ * The device has two atomic operations, fetch-and-add and compare-and-swap, on 8 bytes at
+ * an address divisible by 8. What they can do (FI_SUM, FI_CSWAP and FI_ATOMIC_READ of
+ * 64-bit integers) is posted as such, one work request per element: these elements are
+ * "native". Everything else, and every element at another address, goes to the peer's
+ * agent in messages of at most MRF_ATOMIC_REQUEST bytes of elements. The agent carries
+ * them out with the device's operations over a loopback connection (verbs/vloop.h), so
+ * that all are atomic with each other. One operation may contain elements of both sorts.
  *
- * All that an operation needs on this side is copied into it: operands, comparands, and
- * what comes back, which is delivered when all is done. So no buffer has to be registered,
- * and a local region that is closed too early harms nobody else.
+ * Everything that an operation needs on this side is copied into it: operands,
+ * comparands, and the results, which are delivered when the whole operation is done. So
+ * no buffer has to be registered, and closing a local region too early harms no other
+ * operation.
  */
 #ifndef MRF_EP_ATOMIC_H
 #define MRF_EP_ATOMIC_H
@@ -20,7 +21,9 @@
 #include "atomic/atomic.h"
 #include "ep/ep.h"
 
-/* Bytes of elements in one request: operands and comparands fit its body. */
+/*
+ * Bytes of elements in one request; operands and comparands together fit into its body.
+ */
 #define MRF_ATOMIC_REQUEST(family) ((family) == MRF_ATOMIC_COMPARE ? 192u : 384u)
 
 /* mrf_request.what of MRF_MSG_ATOMIC. */
@@ -29,15 +32,17 @@
 #define MRF_ATOMIC_WHAT_OP(what) ((what)&0xff)
 #define MRF_ATOMIC_WHAT_DATATYPE(what) ((what) >> 8 & 0xff)
 #define MRF_ATOMIC_WHAT_FAMILY(what) ((what) >> 16 & 0xff)
-/* The region counts: with this request all of the operation there is done, ... */
+/*
+ * For a region whose writes are counted: with this request the operation is done there.
+ */
 #define MRF_ATOMIC_WHAT_COUNT (1u << 24)
-/* ... of which an earlier one has stored something. */
+/* An earlier request of the same operation has stored something there. */
 #define MRF_ATOMIC_WHAT_STORED (1u << 25)
 
-/* Buffers of one kind, on this side. */
+/* Local buffers: those of the operands, the comparands or the results. */
 struct mrf_atomic_iov {
 	const struct fi_ioc *iov;
-	void **desc; /* NULL, or one each */
+	void **desc; /* NULL, or one per buffer */
 	size_t count;
 };
 
@@ -55,7 +60,7 @@ struct mrf_atomic_req {
 	bool silent;
 };
 
-/* All checks of the arguments but those of descriptors; one line for each refusal. */
+/* Checks all arguments except descriptors; logs one line for each refusal. */
 int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req);
 
 extern struct fi_ops_atomic mrf_ep_atomic_ops;
@@ -68,7 +73,7 @@ struct mrf_atomic_one {
 	const void *operand;
 	const void *compare;
 	void *result;
-	void *desc[3]; /* of these */
+	void *desc[3]; /* of operand, compare, result */
 	fi_addr_t addr;
 	uint64_t remote;
 	uint64_t key;
@@ -76,8 +81,8 @@ struct mrf_atomic_one {
 };
 
 /*
- * Copies an operand and a comparand that need not be there. compare NULL: there is none. False: one
- * of them is not there; the long way says so.
+ * Copies an operand and a comparand from addresses that may not be mapped. compare NULL:
+ * there is no comparand. False: one of them is not mapped; the general path reports that.
  */
 bool mrf_one_copy(const void *operand, const void *compare, uint64_t copy[2]);
 

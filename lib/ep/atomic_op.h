@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An atomic operation at the initiator. ep->lock held, but for mrf_atomic_submit. */
+/* An atomic operation at the initiator. ep->lock held, except for mrf_atomic_submit. */
 #ifndef MRF_EP_ATOMIC_OP_H
 #define MRF_EP_ATOMIC_OP_H
 
@@ -7,8 +7,9 @@
 #include "ep/rpc.h"
 
 /*
- * Results of native elements land here: a few for each operation that an endpoint can have,
- * by its number. Registered with the first atomic operation; ep->lock.
+ * Results of native elements land here: each operation that an endpoint can have owns a
+ * few cells, found by its number. Registered with the first atomic operation; guarded by
+ * ep->lock.
  */
 #define MRF_ATOMIC_CELLS 8 /* native elements of one operation in flight */
 
@@ -19,10 +20,16 @@ struct mrf_atomic_cells {
 
 extern const struct mrf_op_type mrf_op_atomic;
 
-/* Starts a checked operation. The errors of mrf_op_new; -FI_EAGAIN: there is no place. */
+/*
+ * Starts a checked operation. Fails like mrf_op_new, or with -FI_EAGAIN: too many
+ * operations are under way.
+ */
 int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req);
 
-/* Of mrf_atomic_cells: there, or made. -FI_ENOMEM and the like; logged. ep->lock held. */
+/*
+ * Makes ep->cells if they do not exist yet. -FI_ENOMEM or another error of registering
+ * memory; logged. ep->lock held.
+ */
 int mrf_atomic_cells_get(struct mrf_ep *ep);
 void mrf_atomic_cells_free(struct mrf_ep *ep);
 

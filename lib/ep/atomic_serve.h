@@ -5,12 +5,12 @@
 
 #include "ep/rpc.h"
 
-struct mrf_atomic_loop; /* an endpoint's, with which its agent does what peers ask for */
+struct mrf_atomic_loop; /* carries out peers' atomic operations */
 
-/* As mrf_request_serve wants it. */
+/* An entry of mrf_request_serve. */
 int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
 		     struct mrf_reply *reply, uint8_t *body);
-/* Agent thread, before the endpoint goes. */
+/* Agent thread, before the endpoint is freed. */
 void mrf_atomic_loop_close(struct mrf_ep *ep);
 
 #endif

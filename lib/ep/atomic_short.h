@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shortest way for one native element, as in rma_short.h. The operation that it leaves behind
- * is the one that atomic_op.c would have made. For atomic.c alone; inline, so that the family is
- * known when it is compiled.
+ * The fast path for one native element, built like rma_short.h. It leaves the same
+ * operation behind that atomic_op.c would have made. For atomic.c alone; inline, so that
+ * the family is known at compile time.
  */
 #ifndef MRF_EP_ATOMIC_SHORT_H
 #define MRF_EP_ATOMIC_SHORT_H
@@ -27,7 +27,10 @@ static MRF_ALWAYS_INLINE bool mrf_one_is_native(const struct mrf_atomic_one *one
 	}
 }
 
-/* Where the values are that go to the peer; compare: if the family has one. */
+/*
+ * Where the values are that go to the peer; compare is used only if the family has a
+ * comparand.
+ */
 struct mrf_one_values {
 	const void *operand, *compare;
 };
@@ -136,7 +139,7 @@ static MRF_ALWAYS_INLINE bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *p
 	uint32_t rkey, event;
 	int ret;
 
-	/* Where the target counts it is its agent that does it. */
+	/* Where the target counts writes, its agent has to carry the operation out. */
 	if (!mrf_short_aim(peer, MRF_OP_ATOMIC, one->key, one->remote, sizeof(uint64_t), &rkey,
 			   &remote_addr, &event) ||
 	    remote_addr % sizeof(uint64_t) || event)
@@ -170,7 +173,7 @@ static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep,
 	    !mrf_fork_ours(ep->obj.owner) ||
 	    !mrf_range_ok(one->remote, sizeof(uint64_t)) || !mrf_one_descs_fit(ep, one))
 		return false;
-	/* What is in a region is there. */
+	/* Under FI_MR_LOCAL the values are inside regions, so their memory is there. */
 	if (!(ep->domain->space.mode & FI_MR_LOCAL)) {
 		if (!mrf_one_copy(from.operand,
 				  one->family == MRF_ATOMIC_COMPARE ? from.compare : NULL, copy))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How much one peer may ask of another's agent, and how much the agent does for peers before
- * it looks at what else it has to do. All of it in one place, because together these numbers
- * decide how long anybody waits.
+ * How much one peer may ask of another's agent, and how much the agent does for peers
+ * before it turns to its other work. All of it is in one place, because together these
+ * numbers decide how long anybody waits.
  */
 #ifndef MRF_EP_BUDGET_H
 #define MRF_EP_BUDGET_H
@@ -15,46 +15,57 @@
 /* --- what peers tell the application ------------------------------------------------------- */
 
 /*
- * With so many completions that the application has not read, no more of peers' data are taken
- * in: they wait at the peer, on this connection with whatever it sends behind them.
+ * While the application has left this many completions unread, no more immediate data are
+ * accepted from peers: they wait at the peer, together with everything that it sends
+ * behind them on the same connection.
  */
 #define MRF_UNREAD_MAX 65536
-#define MRF_UNREAD_MS 10 /* between two looks whether they have been read */
+#define MRF_UNREAD_MS 10 /* how often to check whether they have been read */
 
 /* --- connections --------------------------------------------------------------------------- */
 
 /*
- * Those that were let in and have not said so: who takes up a place must come within this time.
- * The kernel repeats what gets lost after 4.3 s.
+ * An accepted peer occupies a place and has to confirm the connection within this time.
+ * The kernel repeats a lost message after 4.3 s.
  */
 #define MRF_HALF_MS 10000
-#define MRF_HALF_PER_ADDR 32 /* so many from one address */
-/* For another one the oldest goes, if it had this time; a peer that is well needs far less. */
-#define MRF_HALF_GRACE_MS 500
-/* Nobody listens there (yet), or it has no room: it may only just be starting, or be let down. */
-#define MRF_RETRY_MS 100
-#define MRF_RETRY_FIRST_MS 5 /* where there is no room; twice as long each time, up to the above */
+#define MRF_HALF_PER_ADDR 32 /* unconfirmed connections from one address */
 /*
- * An answer to a request for a connection is awaited so long; then, as long as there is time, it is
- * asked for anew, and twice as long is waited: the kernel alone takes 4.3 s to repeat what got lost.
+ * To accept one more, the oldest is dropped if it has had this long; a healthy peer needs
+ * far less.
+ */
+#define MRF_HALF_GRACE_MS 500
+/*
+ * The next attempt after a peer did not listen or had no room: it may just be starting,
+ * or room may be freed soon.
+ */
+#define MRF_RETRY_MS 100
+#define MRF_RETRY_FIRST_MS 5 /* if it had no room; doubles up to MRF_RETRY_MS */
+/*
+ * How long to wait for the answer to a connection request. After that, as long as there
+ * is time, a new request goes out and is given twice as long: the kernel alone takes 4.3
+ * s to repeat a lost message.
  */
 #define MRF_DIAL_MS 2000
-#define MRF_REFUSALS 5 /* by an address where nobody listens */
-/* A peer that takes connections and drops them again before anything was done. */
+#define MRF_REFUSALS 5 /* attempts at an address where nobody listens */
+/* Connections that a peer accepts and drops again before anything was done on them. */
 #define MRF_LOSSES 5
-/* The kernel looks for an address so long, and then again. */
+/* How long the kernel gets to resolve an address before it is asked again. */
 #define MRF_RESOLVE_MS 250
-/* Flushes come within milliseconds; do not wait for ever for ones that never will. */
+/*
+ * Flushed work requests come back within milliseconds; this ends the wait for any that
+ * never do.
+ */
 #define MRF_DRAIN_MS 5000
 
-/* --- one turn of the agent, after the application's commands were run --------------------- */
+/* --- one turn of the agent, after the application's commands --------------------- */
 
 #define MRF_TURN_EVENTS 8   /* events of the connection manager */
-#define MRF_TURN_KICKS 64   /* peers that the endpoints' operations want served */
-#define MRF_TURN_TAKEN 256  /* completions taken in */
+#define MRF_TURN_KICKS 64   /* peers whose operations need the agent */
+#define MRF_TURN_TAKEN 256  /* completions taken from agent->cq */
 /*
- * Time for peers' questions and requests, one of each connection in turn. The last one is
- * finished whatever it takes; a command of the application ends the time at once.
+ * Time for peers' questions and requests, one per connection in turn. The last one is
+ * finished however long it takes; a command of the application ends the time at once.
  */
 #define MRF_TURN_US 2000
 

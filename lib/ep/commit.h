@@ -4,20 +4,20 @@
  *
  *	MSG check --> WRITE --> MSG flush --> done
  *
- * First the peer's agent is asked whether the region is of persistent memory, so that
- * nothing is written if not; after the write has been acknowledged it is asked to flush.
- * All of it: ep->lock held.
+ * First the peer's agent is asked whether the region is persistent memory, so that
+ * nothing is written if it is not; after the write has been acknowledged the agent is
+ * asked to flush. ep->lock held, except for mrf_commit_serve.
  */
 #ifndef MRF_EP_COMMIT_H
 #define MRF_EP_COMMIT_H
 
 #include "ep/rpc.h"
 
-/* what of a request of type FLUSH */
+/* mrf_request.what of a request of type FLUSH */
 #define MRF_FLUSH_CHECK 0
 #define MRF_FLUSH_DO 1
 
-/* Makes the new operation, a write, begin with the check. */
+/* Makes a new operation, which is a write, begin with the check. */
 void mrf_commit_begin(struct mrf_op *op);
 
 /* The target's side of requests of type FLUSH. */

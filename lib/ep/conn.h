@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One connection that an endpoint of ours has opened, and what is posted on it; ep->lock held. Its
- * agent, which alone talks to rdma_cm, makes it and takes it down: dial.h, service.h.
+ * One connection that an endpoint of this process has opened, and what is posted on it;
+ * ep->lock held. Only the agent talks to rdma_cm, so it makes connections (dial.h) and
+ * takes them down (service.h).
  */
 #ifndef MRF_EP_CONN_H
 #define MRF_EP_CONN_H
@@ -12,44 +13,50 @@
 #define MRF_CONN_SLOTS (MRF_ASKS + MRF_REQUESTS + 3)
 #define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REQUEST
 
-/* What those above are told of a connection that they make. Constant. */
+/* What the owner of a connection is told about it. Constant. */
 struct mrf_conn_calls {
 	struct mrf_owner_calls owner;
-	void (*deadline)(struct mrf_timer *timer); /* its timer's */
+	void (*deadline)(struct mrf_timer *timer); /* mrf_conn.timer has fired */
 };
 
 /* --- agent thread ----------------------------------------------------------------------- */
 
-/* Not connected yet, without a queue pair. */
+/* Makes a connection that is not connected and has no queue pair yet. */
 int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 		 struct mrf_conn **out);
 /* Takes the connection down at once. The peer is IDLE. */
 void mrf_conn_destroy(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
-/* The deadline of what the connection waits for is in so many ms. */
+/* Sets the deadline of what the connection waits for, in ms from now. */
 void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms);
 void mrf_conn_clear_deadline(struct mrf_conn *conn);
-/* What is in flight has to come back now. */
+/* Sets a deadline for everything in flight to come back. */
 void mrf_conn_drain(struct mrf_conn *conn);
-/* The peer is gone, or is given up: what is in flight will come back. */
+/* The peer is gone or given up: everything in flight will come back. */
 void mrf_conn_gone(struct mrf_conn *conn);
 /*
- * A broken connection: was it ended by mrf_conn_denied? Then what is in flight is made to come
- * back, since nothing else broke the queue pair.
+ * Was this broken connection ended by mrf_conn_denied? If so, puts its queue pair into
+ * error, which nothing else has done, so that everything in flight comes back.
  */
 bool mrf_conn_end_denied(struct mrf_conn *conn);
 
 /* --- any thread ------------------------------------------------------------------------- */
 
-/* READY -> BROKEN: what is in flight will come back, then the agent takes it down. */
+/*
+ * READY -> BROKEN: once everything in flight has come back, the agent takes the
+ * connection down.
+ */
 void mrf_peer_break(struct mrf_peer *peer);
-/* The connection whose work request was refused: denied.h. It is posted all the same. */
+/*
+ * The kernel refused a work request of this connection (denied.h). The request counts as
+ * posted all the same.
+ */
 void mrf_conn_denied(struct mrf_conn *conn);
-/* Something is awaited of the peer: finds out if it goes. */
+/* Something is awaited from the peer: has the agent watch whether the peer goes away. */
 void mrf_conn_probe(struct mrf_conn *conn);
 /*
- * The peer has found no room: goes on when completions have made some, be they its own or, in the
- * endpoint's queue, other peers'.
+ * The peer found no room for a work request: it goes on when completions have made room,
+ * its own or, if the endpoint's queue was full, those of other peers.
  */
 void mrf_peer_await_room(struct mrf_peer *peer);
 
@@ -64,7 +71,7 @@ static inline bool mrf_conn_room(const struct mrf_conn *conn)
 	return mrf_conn_room_of(conn->peer->ep, conn);
 }
 
-/* Remembers what was just posted on a connection of ep. */
+/* Records what was just posted on a connection of ep. */
 static inline void mrf_conn_posted_of(struct mrf_ep *ep, struct mrf_conn *conn,
 				      struct mrf_op *op, uint64_t len)
 {
@@ -81,8 +88,8 @@ static inline void mrf_conn_posted(struct mrf_conn *conn, struct mrf_op *op, uin
 }
 
 /*
- * Posts and remembers. The caller has seen that there is room, and looks whether the peer
- * is READY still before it posts more.
+ * Posts a work request and records it. The caller has checked that there is room, and
+ * checks that the peer is still READY before it posts more.
  */
 static inline int mrf_conn_post(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op,
 				uint64_t len)

@@ -8,13 +8,16 @@
 /* IDLE -> CONNECTING. */
 void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls);
 /*
- * What rdma_cm says of a connection that is being made. The connection may be gone afterwards. True:
- * it is, and is to be dialled again.
+ * Handles an rdma_cm event of a connection that is being made. The connection may be gone
+ * afterwards. True: it is gone, and the caller has to dial again.
  */
 bool mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event);
-/* Its deadline is over: gives up, or likewise, true. */
+/*
+ * The connection's deadline has passed: gives up and returns false, or returns true if
+ * the connection is gone and the caller has to dial again.
+ */
 bool mrf_dial_expired(struct mrf_conn *conn);
-/* It was lost before it was made. The connection is gone afterwards. */
+/* The connection was lost before it was established. It is gone afterwards. */
 void mrf_dial_lost(struct mrf_conn *conn);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An RDM endpoint over RC queue pairs. Connections are one-way: what this endpoint starts
- * against a peer runs on a connection that it opened (struct mrf_conn); what peers start
- * against it runs on connections that they opened (struct mrf_pasv). So an access that is refused, which
- * on rxe breaks both queue pairs of a connection, never touches the other direction.
+ * An RDM endpoint over RC queue pairs. Connections are one-way: operations that this
+ * endpoint starts run on connections that it opened (struct mrf_conn); operations that
+ * peers start against it run on connections that they opened (struct mrf_pasv). A refused
+ * access breaks both queue pairs of its connection on rxe, and so never affects the other
+ * direction.
  *
  * ep->lock (rank EP) guards peers, connections, operations and resolved keys: the
  * application's threads and the agent both take it. Everything that talks to rdma_cm runs in
@@ -29,9 +30,10 @@
 #include "verbs/vqp.h"
 
 /*
- * Operations that an endpoint takes before -FI_EAGAIN; those that its queue pairs have no
- * room for wait in the peers' queues. All of them may be one peer's, who need not answer: there
- * are more places, of which a peer gets one while it has few operations of its own.
+ * An endpoint accepts MRF_EP_OPS operations before it answers -FI_EAGAIN; those that do
+ * not fit into its queue pairs wait in the peers' queues. One peer that does not answer
+ * may hold all of them, so there are more places beyond, which only peers with fewer than
+ * MRF_EP_FEW_OPS operations get.
  */
 #define MRF_EP_OPS MRF_LIMIT_TX_SIZE
 #define MRF_EP_FEW_OPS 16
@@ -55,15 +57,20 @@ struct mrf_ep {
 	union mrf_addr addr;	/* where it listens; immutable after open */
 	uint64_t instance;	/* random */
 	uint64_t caps;
-	struct mrf_lock setup;	/* rank SETUP: who changes what follows, up to lock */
+	struct mrf_lock setup;	/* rank SETUP: held to change the fields up to lock */
 	_Atomic uint64_t op_flags; /* of fi_write and the like; FI_GET/SETOPSFLAG */
 	atomic_bool enabled;
-	/* What enable and op_flags make of calls without flags; nothing until enabled. */
-	_Atomic size_t short_max[2]; /* by kind: bytes that may go the short way */
-	atomic_bool short_atomic[3]; /* by family: may they */
+	/*
+	 * The fast paths of calls without flags, set from enable and op_flags; off until
+	 * enabled.
+	 */
+	_Atomic size_t short_max[2]; /* by kind: the most bytes that a fast path takes */
+	atomic_bool short_atomic[3]; /* by family: may the fast path take it */
 	atomic_bool short_silent;    /* no completion when they succeed */
 
-	/* bindings; immutable after enable, but for counters, which need lock, too */
+	/*
+	 * bindings; immutable after enable, except counters, whose change needs lock, too
+	 */
 	struct mrf_av *av;
 	struct mrf_cq *tx_cq;
 	struct mrf_cq *rx_cq;
@@ -77,19 +84,19 @@ struct mrf_ep {
 
 	struct mrf_lock lock;	/* rank EP: guards all below */
 	struct mrf_vcq *scq;	/* completions of what this endpoint posted */
-	bool watched;		/* the agent waits for that fd, and nobody else ends it */
+	bool watched;		/* the agent waits for scq's fd, and only it stops that */
 	unsigned scq_used;	/* work requests in flight; <= MRF_EP_SCQ */
-	uint64_t clock;		/* stamps: goes up with each operation */
+	uint64_t clock;		/* for op->stamp: goes up with each operation */
 	struct mrf_peer **peers; /* by fi_addr */
 	size_t npeers;
 	struct mrf_list starved; /* struct mrf_peer.starved, the longest waiting first */
-	struct mrf_list all_peers; /* struct mrf_peer.node; those of removed addresses too */
+	struct mrf_list all_peers; /* struct mrf_peer.node, removed addresses included */
 	struct mrf_idmap conns;	/* id -> struct mrf_conn, for work completions */
-	struct mrf_conn *last;	/* the one of the last completion, most likely of the next */
+	struct mrf_conn *last;	/* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
 	unsigned nops;		/* in use */
 	unsigned made;		/* ever; <= MRF_EP_ALL_OPS */
-	struct mrf_atomic_cells *cells; /* atomic.h; NULL before the first */
+	struct mrf_atomic_cells *cells; /* atomic_op.h; NULL before the first use */
 	struct mrf_bounce_pool bounce;
 
 	/* agent thread only */
@@ -98,7 +105,7 @@ struct mrf_ep {
 	struct mrf_list of_agent; /* in agent->eps */
 	struct mrf_list passive; /* struct mrf_pasv.node */
 	struct mrf_atomic_loop *loop; /* NULL before it is needed */
-	struct mrf_nonces nonces; /* what it asks of its peers, if it has a key */
+	struct mrf_nonces nonces; /* for its challenges to peers, if it has a key */
 };
 
 static inline struct mrf_ep *mrf_ep_of(struct fid *fid)

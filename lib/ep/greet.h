@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The greeting of endpoints that have an authorization key: who connects to one is refused with
- * a challenge, comes again with a proof that he has the key, and is welcomed with a proof that
- * the target has it, too. Without a key at both ends there is none of this. docs/WIRE.md.
+ * The greeting of endpoints that have an authorization key: an initiator that connects to
+ * one is refused with a challenge, connects again with a proof that it has the key, and
+ * is welcomed with a proof that the target has the key, too. Without a key at both ends
+ * there is no such exchange. See docs/WIRE.md.
  */
 #ifndef MRF_EP_GREET_H
 #define MRF_EP_GREET_H
@@ -20,18 +21,18 @@ static inline const struct mrf_auth *mrf_ep_auth(const struct mrf_ep *ep)
 /* --- the target; agent thread ---------------------------------------------------------- */
 
 enum mrf_greeted {
-	MRF_GREET_OK,	     /* come in */
-	MRF_GREET_CHALLENGE, /* has proved nothing yet, or too late */
+	MRF_GREET_OK,	     /* accepted */
+	MRF_GREET_CHALLENGE, /* has not proved anything yet, or not in time */
 	MRF_GREET_KEY	     /* has another key */
 };
 
 /*
- * qpn: the initiator's queue pair. talk: what he has proved, for mrf_greet_welcome; only with
- * MRF_GREET_OK.
+ * Judges an initiator's hello. qpn: its queue pair. talk: the key exchange so far, for
+ * mrf_greet_welcome; set with MRF_GREET_OK only.
  */
 enum mrf_greeted mrf_greet_check(struct mrf_ep *ep, const struct mrf_hello *hello, uint32_t qpn,
 				 struct mrf_auth_talk *talk);
-/* The refusal that goes with MRF_GREET_CHALLENGE; its length. */
+/* Writes the refusal that goes with MRF_GREET_CHALLENGE; returns its length. */
 size_t mrf_greet_challenge(struct mrf_ep *ep, uint8_t buf[MRF_PROTO_CHALLENGE_LEN]);
 /* Adds our proof, if we have a key. */
 void mrf_greet_welcome(const struct mrf_ep *ep, struct mrf_auth_talk *talk, uint32_t own_qpn,
@@ -40,13 +41,16 @@ void mrf_greet_welcome(const struct mrf_ep *ep, struct mrf_auth_talk *talk, uint
 /* --- the initiator; agent thread, ep->lock held ------------------------------------------ */
 
 /*
- * The target has refused us. True: it wants a proof, and the next attempt will have it. False:
- * why says why not.
+ * The target has refused the connection. True: it wants a proof, and the next attempt
+ * will carry it. False: there is no use in another attempt; why holds the reason.
  */
 bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct mrf_why *why);
 /* Adds our proof if we were challenged. */
 void mrf_greet_hello(struct mrf_conn *conn, struct mrf_hello *hello);
-/* Takes in what the target says of itself. False: not to be trusted, why says why. */
+/*
+ * Checks the target's welcome and records what it says about the target. False: the
+ * target cannot be trusted; why holds the reason.
+ */
 bool mrf_greet_welcomed(struct mrf_conn *conn, const struct mrf_cm_event *event,
 			struct mrf_why *why);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an endpoint of ours does not offer: complete operation tables in which every call answers
- * -FI_ENOSYS after one line that names the call and the capability it would need. Constant,
- * shared by all endpoints; libfabric's endpoint structure wants them without const.
+ * The calls that endpoints of this library do not offer: complete operation tables in
+ * which every call returns -FI_ENOSYS and logs one line that names the call and the
+ * capability it would need. Constant and shared by all endpoints; not declared const
+ * because libfabric's endpoint structure has pointers without const.
  */
 #ifndef MRF_EP_NONE_H
 #define MRF_EP_NONE_H

@@ -6,9 +6,10 @@
  *            |                        ^                        |
  *            +--> refused (call)      +---(connection lost)----+--> failed (completion)
  *
- * An operation is a run of bytes [0, total). `pos` says how far it has been posted, `acked` how
- * far the target has acknowledged; acked <= pos <= total. After a lost connection pos goes back to
- * acked, so no acknowledged byte is ever sent twice. Belongs to its endpoint; the endpoint's lock guards it.
+ * An operation is a run of bytes [0, total). `pos` says how far it has been posted,
+ * `acked` how far the target has acknowledged; acked <= pos <= total. After a lost
+ * connection pos goes back to acked, so no acknowledged byte is ever sent twice. An
+ * operation belongs to its endpoint and is guarded by the endpoint's lock.
  */
 #ifndef MRF_EP_OP_H
 #define MRF_EP_OP_H
@@ -34,27 +35,31 @@ enum mrf_op_kind {
 };
 
 /*
- * How the bytes of an operation go out, and what follows. Constant. An operation may become
- * one of another type: with FI_COMMIT_COMPLETE it is a request, a write, and a request again.
+ * How the bytes of an operation are sent, and what follows. Constant. The type of an
+ * operation may change: with FI_COMMIT_COMPLETE it is first a request, then a write, then
+ * a request again.
  */
 struct mrf_op_type {
 	enum mrf_op_kind kind;
-	bool begun; /* it was another type before, and is beyond canceling */
-	const struct mrf_rpc *rpc; /* how the agent is asked for it; NULL: it is not */
+	bool begun; /* the operation had another type before: cannot be canceled */
+	const struct mrf_rpc *rpc; /* how to ask the peer's agent; NULL: never */
 	/*
-	 * Posts what comes next of op, of which something is left. -FI_ENOKEY: what was
-	 * known of its keys has changed; -FI_EAGAIN: once what is in flight of it is back;
-	 * otherwise what the device says.
+	 * Posts the next part of op, which is not wholly posted. -FI_ENOKEY: what was
+	 * known of its keys has changed; -FI_EAGAIN: try again when its parts in flight
+	 * are back; any other error is the device's.
 	 */
 	int (*post)(struct mrf_peer *peer, struct mrf_op *op);
-	/* What was not acknowledged will be posted again. NULL: that takes nothing. */
+	/*
+	 * The unacknowledged part will be posted again. NULL: that needs no preparation.
+	 */
 	void (*again)(struct mrf_ep *ep, struct mrf_op *op);
 	/*
-	 * All is done: hands over what came back. -FI_ECANCELED: a region it was to go to is
-	 * closed; -FI_EFAULT: a buffer is not there. NULL: it is in op->bounce or in place.
+	 * Everything is done: copies the results to the application's buffers.
+	 * -FI_ECANCELED: a region that they belong in is closed; -FI_EFAULT: a buffer is
+	 * not mapped. NULL: the data are in op->bounce or already in place.
 	 */
 	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op);
-	/* All is done, and op becomes another: its next type. NULL: it completes. */
+	/* Everything is done: changes op to its next type. NULL: op completes. */
 	void (*done)(struct mrf_peer *peer, struct mrf_op *op);
 };
 
@@ -75,16 +80,16 @@ struct mrf_op_atomic {
 	uint8_t datatype;
 	uint8_t op;
 	uint8_t size;	/* bytes of an element */
-	bool native;	/* the device can, where the element lies well */
-	uint8_t stored; /* by rma: a request has stored something there */
-	bool landed;	/* something came or comes back into cells */
-	uint64_t collected; /* how far what came back has been taken out of them */
+	bool native;	/* the device can do it at an aligned address */
+	uint8_t stored; /* a bit per rma entry: a request has stored something there */
+	bool landed;	/* results have come or will come back into cells */
+	uint64_t collected; /* how far results have been copied out of them */
 };
 
 struct mrf_op {
 	struct mrf_list node;	/* in peer->queue, peer->redo or ep->free_ops */
 	struct mrf_peer *peer;
-	unsigned number;	/* among those of the endpoint, < MRF_EP_ALL_OPS; immutable */
+	unsigned number;	/* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
 	/* from here to sge: see mrf_op_reset */
 	const struct mrf_op_type *type;
 	enum mrf_op_local local;
@@ -95,20 +100,20 @@ struct mrf_op {
 	bool ask_first;		/* even a key that carries its rkey must be resolved */
 	bool resolved;		/* all keys known good; holds until the next requeue */
 	bool imm_posted;
-	bool told;		/* the target counts it as it lands: never done twice */
+	bool told;		/* the target counts it: must never be done twice */
 	uint8_t timeouts;
-	uint8_t empty_known;	/* by rma: no bytes, and an answer allowed that */
-	bool posted;		/* once, and flushed; perhaps it ran */
-	uint16_t refused;	/* times that the target's kernel said no */
+	uint8_t empty_known;	/* a bit per rma entry: empty, and allowed by an answer */
+	bool posted;		/* was posted once and flushed; may have run */
+	uint16_t refused;	/* how often the target's kernel refused it */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 	uint32_t imm;
 	uint32_t inflight;	/* work requests posted and not completed */
 	uint32_t awaiting;	/* requests to the agent without a reply */
-	uint64_t stamp;		/* only answers asked for at or after this may refuse it */
+	uint64_t stamp;		/* only an answer asked for since then may refuse it */
 	uint64_t total;
 	uint64_t pos;
 	uint64_t acked;
-	uint64_t comp_flags;	/* of its completion; FI_READ: counts as one */
+	uint64_t comp_flags;	/* of its completion; FI_READ: counted as a read */
 	struct mrf_op_atomic atomic;
 	void *context;
 	void *bounce;		/* local == BOUNCE or COPY: the slot or the copy */
@@ -120,8 +125,8 @@ struct mrf_op {
 	int nuser;
 	struct mrf_sge sge[MRF_OP_SGE];
 	struct fi_rma_iov rma[8];
-	void *desc[8];		/* local == DESC: what sge was made of */
-	struct iovec user[8];	/* bounce or copy of a read: where it goes in the end */
+	void *desc[8];		/* local == DESC: sge was made from these */
+	struct iovec user[8];	/* bounce or copy of a read: its final destination */
 	uint8_t data[MRF_OP_INLINE];
 };
 
@@ -129,7 +134,10 @@ struct mrf_op {
 
 _Static_assert(MRF_OP_RESET >= 128 && MRF_OP_RESET <= 192, "see mrf_op_reset");
 
-/* In pieces so short that compilers store registers: a loop for all takes twice as long. */
+/*
+ * Cleared in pieces short enough for compilers to use register stores: a loop over all of
+ * it takes twice as long.
+ */
 static inline void mrf_op_reset(struct mrf_op *op)
 {
 	uint8_t *at = (uint8_t *)op + offsetof(struct mrf_op, type);
@@ -155,23 +163,30 @@ struct mrf_req {
 };
 
 /*
- * An operation of this endpoint, which counts from now on, uninitialised. There has to be place
- * for it: mrf_peer_has_place. -FI_ENOMEM.
+ * Returns an uninitialised operation of this endpoint, which counts as in use from now
+ * on. The caller has checked mrf_peer_has_place. -FI_ENOMEM.
  */
 int mrf_op_take(struct mrf_ep *ep, struct mrf_op **op);
 /*
- * Builds an operation from a checked request: finds or makes the local registrations. The errors of
- * mrf_op_take, -FI_EINVAL (descriptor), -FI_EACCES (its right), -FI_EFAULT, -FI_ENOMEM.
+ * Builds an operation from a checked request: finds or makes the local registrations.
+ * Fails like mrf_op_take, or with -FI_EINVAL (bad descriptor), -FI_EACCES (the descriptor
+ * lacks the right), -FI_EFAULT or -FI_ENOMEM.
  */
 int mrf_op_new(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op **op);
-/* Gives back what it holds; no completion. */
+/* Frees op and everything it holds; writes no completion. */
 void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op);
-/* Success: delivers a read, completion as asked for, free. */
+/*
+ * Success: delivers the data of a read, writes a completion if one is wanted, and frees
+ * op.
+ */
 void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op);
-/* Failure: always a completion with err (FI_E*), reason code and text; free. */
+/*
+ * Failure: always writes a completion with err (FI_E*), reason code and text, and frees
+ * op.
+ */
 void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text);
 
-/* op is no longer in peer->queue or peer->redo. */
+/* Takes op out of peer->queue or peer->redo. */
 static inline void mrf_op_leave(struct mrf_op *op)
 {
 	mrf_list_del(&op->node);

@@ -6,8 +6,8 @@
 #include "ep/op.h"
 
 /*
- * Finds or makes the registrations of a request's buffers. The errors of mrf_op_new; then the
- * operation holds nothing.
+ * Finds or makes the registrations of a request's buffers. Fails like mrf_op_new; the
+ * operation then holds nothing.
  */
 int mrf_op_local_take(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op);
 void mrf_op_local_drop(struct mrf_ep *ep, struct mrf_op *op);
@@ -15,8 +15,8 @@ void mrf_op_local_drop(struct mrf_ep *ep, struct mrf_op *op);
 bool mrf_op_local_open(const struct mrf_ep *ep, const struct mrf_op *op);
 
 /*
- * The local pieces of bytes [from, from + len): fills at most max entries of sge, returns their
- * number and lowers *len to what they cover.
+ * Finds the local pieces of bytes [from, from + len): fills at most max entries of sge,
+ * returns their number and lowers *len to what they cover.
  */
 int mrf_op_sges(const struct mrf_op *op, uint64_t from, uint64_t *len, struct mrf_sge *sge,
 		int max);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A connection that a peer opened to an endpoint of ours. Agent thread. */
+/*
+ * A passive connection: one that a peer opened to an endpoint of this process. Agent
+ * thread.
+ */
 #ifndef MRF_EP_PASV_H
 #define MRF_EP_PASV_H
 
@@ -13,10 +16,13 @@
 #define MRF_PASV_SLOTS 64
 #define MRF_PASV_SLOT_SIZE MRF_PROTO_MAX_REQUEST
 #define MRF_PASV_SENDS (MRF_ASKS + MRF_REQUESTS + 2)
-/* What may complete on agent->cq. */
+/* How many completions it may have on agent->cq. */
 #define MRF_PASV_PLACES (MRF_PASV_SLOTS + MRF_PASV_SENDS)
 
-/* A message that came and has not been served; its slot is posted again when it has. */
+/*
+ * A message that arrived and has not been served yet; its slot is posted again
+ * afterwards.
+ */
 struct mrf_waiting {
 	uint8_t slot;
 	uint16_t len;
@@ -27,23 +33,26 @@ struct mrf_pasv {
 	struct mrf_list node; /* in ep->passive */
 	struct mrf_list doomed; /* in agent->doomed, or nowhere */
 	struct mrf_list half; /* in agent->half until its peer has confirmed the connection */
-	struct mrf_timer until; /* when it has to */
+	struct mrf_timer until; /* the deadline for that */
 	struct sockaddr_storage addr; /* of the peer */
-	struct mrf_list ready; /* in agent->ready while something waits that may be served */
+	struct mrf_list ready; /* in agent->ready while a message can be served */
 	struct mrf_ep *ep;
 	struct mrf_vconn *vconn;
-	struct mrf_mr_lease lease; /* what was pinned for single accesses of this peer */
-	bool forgetting;   /* a FORGET is on the way */
-	bool forget_again; /* and another one is due */
+	struct mrf_mr_lease lease; /* pins for single accesses of this peer */
+	bool forgetting;   /* a FORGET message is on the way */
+	bool forget_again; /* another one is due afterwards */
 	bool broken;	   /* its queue pair is in error: nothing can be answered */
-	unsigned sending;  /* answers, replies and notes that are on the way */
-	/* in the order in which they came */
+	unsigned sending;  /* answers, replies and notes on the way */
+	/* messages in the order of their arrival */
 	struct mrf_waiting waiting[MRF_PASV_SLOTS];
-	unsigned first, last; /* of these; both only go up */
+	unsigned first, last; /* indices into waiting; both only go up */
 	unsigned asks;	      /* questions among them */
 	unsigned requests;    /* requests among them */
-	uint32_t turn;	      /* of the request that is to be done next */
-	/* Slots that are not posted until the application has read; and when to look. */
+	uint32_t turn;	      /* of the request that has to be done next */
+	/*
+	 * Slots held back until the application has read its completions, and the timer
+	 * to check.
+	 */
 	uint8_t held[MRF_PASV_SLOTS];
 	unsigned nheld;
 	struct mrf_timer look;
@@ -67,11 +76,11 @@ static inline struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
 
 int mrf_pasv_post_slot(struct mrf_pasv *pasv, unsigned slot);
 /*
- * It is of no more use. Nothing lands from now on; what has landed before, and may be among
- * the completions that are just being handled, still counts.
+ * Marks the connection for destruction. From now on nothing lands over it; writes that
+ * landed before, whose completions may just be being handled, still count.
  */
 void mrf_pasv_doom(struct mrf_pasv *pasv);
-/* Something came over the connection: the peer has it. */
+/* Something arrived over the connection, so the peer considers it established. */
 void mrf_pasv_established(struct mrf_pasv *pasv);
 
 #endif

@@ -7,10 +7,11 @@
 #include "proto/request.h"
 
 /*
- * The target's side: how requests are carried out, by type; NULL: not known here. Agent
- * thread, no lock held. reply comes with status DONE and nothing done; its body, of at most
- * MRF_PROTO_REPLY_BODY bytes, is to be written to body, and body_len set. Nonzero: the
- * request is malformed, and the connection ends. Tests add types of their own.
+ * The target's side: the functions that carry out requests, by type; NULL: the type is
+ * not known here. Agent thread, no lock held. reply arrives with status DONE and nothing
+ * done; the function writes the reply's body, of at most MRF_PROTO_REPLY_BODY bytes, to
+ * body and sets body_len. Nonzero: the request is malformed, and the connection is ended.
+ * Tests add types of their own.
  */
 #define MRF_REQUEST_TYPES 16
 

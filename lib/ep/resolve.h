@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* May an operation be, and where do its bytes go at the peer? ep->lock held. */
+/* Is an operation allowed, and where do its bytes go at the peer? ep->lock held. */
 #ifndef MRF_EP_RESOLVE_H
 #define MRF_EP_RESOLVE_H
 
@@ -9,10 +9,13 @@
 enum mrf_resolved {
 	MRF_RESOLVED,
 	MRF_RESOLVE_WAIT, /* a question is on the way, or waits for room */
-	MRF_RESOLVE_FAIL  /* the operation cannot be: err, code and text say why */
+	MRF_RESOLVE_FAIL  /* the operation is not allowed: why holds the reason */
 };
 
-/* Is the whole operation allowed? Every key of it is resolved or carries what is needed. */
+/*
+ * Is the whole operation allowed? MRF_RESOLVED: every key of it is resolved or carries
+ * its rkey.
+ */
 enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
 /*
  * Where byte `from` of the operation goes: rkey, remote address, and how far that reaches. False
@@ -20,26 +23,29 @@ enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
  */
 bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 		       uint64_t *remote_addr, uint64_t *len);
-/* The number of the region that byte `from` goes to; 0: it has none, or is not known. */
+/*
+ * The event number of the region that byte `from` goes to; 0: the region has none, or is
+ * not known.
+ */
 uint32_t mrf_resolve_number(const struct mrf_op *op, uint64_t from);
 /*
- * How the peer's agent calls byte `from` of the operation: sets key, serial, addr, and in len how
- * far that reaches. False when the key has ceased to be known.
+ * Names byte `from` of the operation for the peer's agent: sets key, serial and addr, and
+ * len to how far that reaches. False when the key has ceased to be known.
  */
 bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_request *request);
 /*
- * What number the target wants with the bytes of the operation, a write, that end at `upto`; 0:
- * none. False when a key has ceased to be known.
+ * Finds the event number that the target wants with the bytes of a write that end at
+ * `upto`; 0: none. False when a key has ceased to be known.
  */
 bool mrf_resolve_event(const struct mrf_op *op, uint64_t upto, uint32_t *event);
 /*
- * A cached answer that allows the whole access and serves it from one segment; false: go the
- * long way, whatever the reason.
+ * True if a cached answer allows the whole access and serves it from one segment. False,
+ * for whatever reason: take the general path.
  */
 bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,
 			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr,
 			uint32_t *event);
-/* What was known of the operation's keys is not to be trusted any more. */
+/* Forgets what was known of the operation's keys, which cannot be trusted any more. */
 void mrf_resolve_forget(struct mrf_op *op);
 
 #endif

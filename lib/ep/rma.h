@@ -7,7 +7,7 @@
 
 extern struct fi_ops_rma mrf_ep_rma_ops;
 
-/* Starts an operation; all checks of fi_rma(3)'s arguments are done here. */
+/* Starts an operation, after all checks of fi_rma(3)'s arguments. */
 int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req);
 
 #endif

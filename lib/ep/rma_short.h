@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shortest way for the most common access: one registered buffer, a key whose rkey is
- * known, a connection that is ready, nothing that waits. What op.c, resolve.c and peer.c would
- * decide in a thousand instructions is decided here in a quarter of that. The operation that it
- * leaves behind is the one that they would have made, so everything that follows a failure is
- * theirs. For rma.c alone; inline, so that the kind of access is known when it is compiled.
+ * The fast path for the most common access: one registered buffer, a key whose rkey is
+ * known, a connection that is ready, an empty queue. It decides in a quarter of the
+ * instructions what op.c, resolve.c and peer.c decide in a thousand. It leaves the same
+ * operation behind that they would have made, so they handle every failure. For rma.c
+ * alone; inline, so that the kind of access is known at compile time.
  */
 #ifndef MRF_EP_RMA_SHORT_H
 #define MRF_EP_RMA_SHORT_H
@@ -32,7 +32,7 @@ struct mrf_rma_ends {
 	uint64_t remote_addr;
 	uint32_t lkey;
 	uint32_t rkey;
-	uint32_t event; /* of a write to a region that counts, else 0 */
+	uint32_t event; /* for a write to a region that counts writes; otherwise 0 */
 };
 
 static inline void mrf_rma_fill(struct mrf_ep *ep, struct mrf_op *op,
@@ -61,8 +61,8 @@ static inline void mrf_rma_fill(struct mrf_ep *ep, struct mrf_op *op,
 }
 
 /*
- * A write of a few bytes: it costs less to put them into the work request than to have the
- * kernel look up their registration.
+ * Up to this many bytes it costs less to put a write's data into the work request than to
+ * have the kernel look up their registration.
  */
 #define MRF_RMA_FEW_BYTES 64
 
@@ -111,7 +111,7 @@ static inline bool mrf_rma_post(struct mrf_ep *ep, struct mrf_peer *peer,
 	return true;
 }
 
-/* False: nothing was done, go the long way. */
+/* False: nothing was done; take the general path. */
 static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *one)
 {
 	struct mrf_rma_ends ends;

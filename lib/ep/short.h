@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/ep: what the short ways of common operations share (rma_short.h, atomic_short.h).
- * Inline, so that the kind of access is known when they are compiled; ep->lock held.
+ * Shared by the fast paths of common operations (rma_short.h, atomic_short.h). Inline, so
+ * that the kind of access is known at compile time; ep->lock held.
  */
 #ifndef MRF_EP_SHORT_H
 #define MRF_EP_SHORT_H
@@ -13,7 +13,7 @@
 #define MRF_SHORT_FLAGS                                                                        \
 	(FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 
-/* The peer, if the operation would be posted at once. */
+/* The peer, if an operation to it can be posted at once; otherwise NULL. */
 static inline struct mrf_peer *mrf_short_peer(struct mrf_ep *ep, fi_addr_t addr)
 {
 	struct mrf_peer *peer;
@@ -29,7 +29,7 @@ static inline struct mrf_peer *mrf_short_peer(struct mrf_ep *ep, fi_addr_t addr)
 	return peer;
 }
 
-/* One that was used before, reset; NULL: none is left. */
+/* Takes a free operation that was used before, and resets it; NULL: none is left. */
 static MRF_ALWAYS_INLINE struct mrf_op *mrf_short_take(struct mrf_ep *ep)
 {
 	struct mrf_list *node = mrf_list_first(&ep->free_ops);
@@ -43,7 +43,7 @@ static MRF_ALWAYS_INLINE struct mrf_op *mrf_short_take(struct mrf_ep *ep)
 	return op;
 }
 
-/* Where the access goes, from the key itself or from what the peer has answered about it. */
+/* Finds where the access goes, from the key itself or from the peer's answer about it. */
 static MRF_ALWAYS_INLINE bool mrf_short_aim(const struct mrf_peer *peer, enum mrf_op_kind kind,
 					    uint64_t key, uint64_t remote, uint64_t len,
 					    uint32_t *rkey, uint64_t *remote_addr,
@@ -59,7 +59,10 @@ static MRF_ALWAYS_INLINE bool mrf_short_aim(const struct mrf_peer *peer, enum mr
 		*event = 0;
 		return true;
 	}
-	/* Into variables of its own: the others stay in registers. */
+	/*
+	 * Through variables whose address is taken, so that the caller's stay in
+	 * registers.
+	 */
 	if (!mrf_resolve_cached(peer, key, kind, remote, len, &known_rkey, &known_addr,
 				&known_event))
 		return false;

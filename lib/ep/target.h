@@ -6,9 +6,9 @@
 #include "ep/pasv.h"
 
 void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
-/* Takes in what came before, and ends all that an endpoint has. */
+/* Handles what arrived before, and destroys all passive connections of the endpoint. */
 void mrf_pasv_destroy_all(struct mrf_ep *ep);
-/* Destroys those that are doomed. Nothing that was polled may be unhandled. */
+/* Destroys the doomed connections. Everything that was polled must have been handled. */
 void mrf_pasv_bury(struct mrf_agent *agent);
 
 #endif

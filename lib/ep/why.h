@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Why an operation cannot be, or was not, done: what its completion and its line will say. */
+/*
+ * Why an operation cannot be or was not done: the content of its completion and its log
+ * line.
+ */
 #ifndef MRF_EP_WHY_H
 #define MRF_EP_WHY_H
 

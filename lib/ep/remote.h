@@ -52,7 +52,7 @@ struct mrf_remote {
 	bool complete;
 	bool once;	     /* the latest ways are good once */
 	uint64_t cookie;     /* of the question that was answered; 0: from a raw key */
-	struct mrf_range answered; /* what status is about, or the whole region */
+	struct mrf_range answered; /* status is about this range or the whole region */
 	uint32_t status;     /* enum mrf_mr_status */
 	uint64_t instance;   /* serial of the registration that answered */
 	uint64_t access;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rights: FI_* and what the kernel needs for them. */
+/* Access rights: the FI_* flags, and the kernel's rights for them. */
 #ifndef MRF_MR_ACCESS_H
 #define MRF_MR_ACCESS_H
 
 #include "mr/space.h"
 
-/* Bits of access that are no rights but let pass, and those that are neither. */
+/*
+ * The bits of access that are accepted though they are not rights, and the bits that are
+ * neither rights nor accepted.
+ */
 uint64_t mrf_mr_access_tolerated(uint64_t access);
 uint64_t mrf_mr_access_unknown(uint64_t access);
 
@@ -29,7 +32,7 @@ static inline unsigned mrf_mr_access_kernel(const struct mrf_mr_space *space,
 	return rights;
 }
 
-/* Says once per domain that no right was asked for, or capabilities were. */
+/* Warns, once per domain, that no right was asked for, or that capabilities were. */
 void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access);
 
 #endif

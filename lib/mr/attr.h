@@ -6,11 +6,11 @@
 #include "base/iov.h"
 #include "mr/region.h"
 
-/* What is left of an attribute structure that is in order. */
+/* What registering needs of a checked attribute structure. */
 struct mrf_mr_plan {
 	uint64_t access;
 	uint64_t len;
-	unsigned nseg; /* segments with bytes in them; 1 when there are no bytes */
+	unsigned nseg; /* segments with bytes in them; 1 if there are no bytes */
 	bool deferred; /* created disabled */
 	bool at_once;  /* ... but enabled before the call returns */
 	bool demand;   /* pinned on demand */
@@ -20,16 +20,15 @@ struct mrf_mr_plan {
 };
 
 /*
- * Everything that can be said about a registration without looking at the memory or the
- * key space. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOSYS, each with its line.
+ * Checks everything about a registration that does not depend on the memory or the key
+ * space. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOSYS, each logged with a line of its own.
  */
 int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		      uint64_t flags, struct mrf_mr_plan *plan);
 
 /*
- * True for what nearly every registration is: pinned at once, one segment with bytes, rights
- * and nothing else. mrf_mr_attr_check and mrf_mr_access_warn would find nothing to say about
- * it.
+ * True for the usual registration: pinned at once, one segment with bytes, rights and
+ * nothing else. mrf_mr_attr_check and mrf_mr_access_warn would find no fault with it.
  */
 static inline bool mrf_mr_attr_usual(const struct mrf_mr_space *space,
 				     const struct fi_mr_attr *attr, uint64_t flags)

@@ -23,35 +23,44 @@ struct mrf_mr_port {
 	struct mrf_list node;  /* in space->ports */
 	struct mrf_list bonds; /* of regions that are bound to it */
 	struct mrf_obj *ep;
-	struct mrf_mr_group *group; /* those with the same key; NULL: with the domain's */
+	struct mrf_mr_group *group; /* of its key; NULL: it has the domain's key */
 	struct mrf_mr_class *class; /* in which its peers meet regions: mr/face.h */
-	/* Counts what peers write through it to any region; NULL: none. Guarded by space->lock. */
+	/*
+	 * Counts peers' writes through the endpoint to any region; NULL: no counter is
+	 * bound. Guarded by space->lock.
+	 */
 	struct mrf_cntr *writes;
 };
 
 /*
- * ep (initialised) can be bound to from now on. key: its authorization key of size bytes;
- * 0: the domain's. -FI_ENOMEM, or the kernel's if it has no protection domain left;
- * nothing is logged then.
+ * From now on regions can be bound to ep, which is initialised. key: its authorization
+ * key of size bytes; size 0: the domain's key. -FI_ENOMEM, or the kernel's error if it
+ * has no protection domain left; neither is logged.
  */
 int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
 		     struct mrf_obj *ep, const void *key, size_t size);
-/* The key that its peers have to have; NULL: none. The port's. */
+/* The authorization key that peers need here; NULL: none. The key belongs to the port. */
 const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
 					const struct mrf_mr_port *port);
-/* What the queue pairs that serve its peers have to be in. */
+/* The protection domain for the queue pairs that serve the endpoint's peers. */
 struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space,
 			       const struct mrf_mr_port *port);
 /*
- * Before the endpoint goes: unbinds all regions from it; the kernel lets its peers through
- * to none. -FI_EBUSY, from API version 2.3 on: they have to be closed first (logged, with
- * the name of one); nothing changed.
+ * Called before the endpoint closes: unbinds all regions from it; afterwards the kernel
+ * lets its peers access none of them. -FI_EBUSY, from API version 2.3 on: the regions
+ * have to be closed first (logged with the name of one); nothing was changed.
  */
 int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port);
-/* After that, and when those queue pairs are gone. Before the endpoint is freed. */
+/*
+ * Called after mrf_mr_port_close, when the queue pairs that serve the endpoint's peers
+ * are gone, and before the endpoint is freed.
+ */
 void mrf_mr_port_free(struct mrf_mr_port *port);
 
-/* That a region is bound to an endpoint; allocated; in both lists. */
+/*
+ * The bond between a region and an endpoint that it is bound to; allocated; in a list of
+ * each.
+ */
 struct mrf_mr_bond {
 	struct mrf_list mine;	/* in mr->bonds */
 	struct mrf_list theirs; /* in port->bonds */
@@ -63,11 +72,11 @@ struct mrf_mr_bond {
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 
 /*
- * -FI_EBUSY: endpoints or counters have to be closed before the region (logged, with the name
- * of one). The caller holds space->lock.
+ * -FI_EBUSY: endpoints or counters have to be closed before the region (logged with the
+ * name of one). The caller holds space->lock.
  */
 int mrf_mr_bound(struct mrf_mr *mr);
-/* Unbinds a region of which nothing else is left from its endpoints. No lock held. */
+/* Unbinds a region from its endpoints, when nothing else is left of it. No lock held. */
 void mrf_mr_unbind(struct mrf_mr *mr);
 
 #endif

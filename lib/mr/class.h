@@ -6,16 +6,19 @@
 #include "mr/space.h"
 
 struct mrf_mr_class {
-	unsigned refs; /* guarded by space->lock: an endpoint, faces, their backings */
+	unsigned refs; /* by an endpoint, faces, their backings; guarded by space->lock */
 	struct mrf_mr_space *space;
 	struct mrf_vpd *pd;
 };
 
-/* One reference for the caller. -FI_ENOMEM, or the kernel's. No lock held. */
+/* Returns a class with one reference. -FI_ENOMEM, or the kernel's error. No lock held. */
 int mrf_mr_class_new(struct mrf_mr_space *space, struct mrf_mr_class **class);
-/* space->lock held. class may be NULL, as for mrf_mr_class_put. */
+/* Takes a reference. space->lock held. class may be NULL, also for mrf_mr_class_put. */
 void mrf_mr_class_get(struct mrf_mr_class *class);
-/* space->lock not held. The last one gives the protection domain back. */
+/*
+ * Drops a reference; dropping the last one frees the protection domain. space->lock not
+ * held.
+ */
 void mrf_mr_class_put(struct mrf_mr_class *class);
 
 static inline struct mrf_vpd *mrf_mr_class_pd(const struct mrf_mr_space *space,
@@ -26,7 +29,7 @@ static inline struct mrf_vpd *mrf_mr_class_pd(const struct mrf_mr_space *space,
 
 struct mrf_mr_group {
 	struct mrf_list node; /* in space->groups */
-	unsigned refs;	      /* guarded by space->lock: endpoints, regions */
+	unsigned refs;	      /* by endpoints, regions; guarded by space->lock */
 	uint64_t id;	      /* never 0, never used twice */
 	struct mrf_mr_space *space;
 	struct mrf_auth *auth;
@@ -34,13 +37,13 @@ struct mrf_mr_group {
 };
 
 /*
- * The group of this authorization key, or NULL for the default one, with a reference.
- * size 0: the domain's. -FI_ENOMEM, or the kernel's if it has no protection domain left;
- * not logged. No lock held.
+ * Returns the group of this authorization key with a reference, or NULL for the default
+ * group. size 0: the domain's key. -FI_ENOMEM, or the kernel's error if it has no
+ * protection domain left; neither is logged. No lock held.
  */
 int mrf_mr_group_get(struct mrf_mr_space *space, const void *key, size_t size,
 		     struct mrf_mr_group **group);
-/* Harmless with NULL. space->lock not held. */
+/* Drops a reference. Harmless with NULL. space->lock not held. */
 void mrf_mr_group_put(struct mrf_mr_group *group);
 
 static inline uint64_t mrf_mr_group_id(const struct mrf_mr_group *group)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Short forms of mrf_desc_get, inline: every access asks one of them, and as calls they would
- * cost more than what they do. All lock-free. The only header of lib/mr for others that shows
- * what a region looks like inside; they are to use nothing of it but these functions.
+ * Fast forms of mrf_desc_get, inline: every access calls one of them, and a function call
+ * would cost more than its work. All are lock-free. This is the only public header of
+ * lib/mr that exposes the inside of a region; other layers use nothing of it but these
+ * functions.
  */
 #ifndef MRF_MR_DESC_H
 #define MRF_MR_DESC_H
@@ -11,16 +12,19 @@
 #include "mr/pool.h"
 
 /*
- * A descriptor is not a pointer but a slot number with a generation: one that is stale,
- * foreign or garbage is recognised without touching memory that may be gone. Slots are
- * copied out without a lock (a sequence number guards them).
+ * A descriptor is not a pointer but a slot number with a generation: a stale, foreign or
+ * garbage descriptor is recognised without touching memory that may be gone. Slots are
+ * copied without a lock (a sequence number guards them).
  */
 struct mrf_desc {
 	uint64_t access; /* FI_SEND | FI_RECV | FI_READ | FI_WRITE ... of the region */
 	unsigned nseg;
-	/* With nseg > 1 all of them, valid while the region is open; else NULL. */
+	/* With nseg > 1 all segments, valid while the region is open; otherwise NULL. */
 	const struct mrf_mr_seg *segs;
-	/* The first segment. lkey 0: not pinned; right and bounds hold, register as needed. */
+	/*
+	 * The first segment. lkey 0: not pinned; rights and bounds are valid, and the
+	 * caller registers what it needs.
+	 */
 	struct mrf_mr_seg seg;
 };
 
@@ -44,7 +48,7 @@ static inline const struct mrf_mr *mrf_desc_find(const struct mrf_mr_pool *pool,
 	return mr;
 }
 
-/* What was read of the region since it was found is the descriptor's. */
+/* True: everything read of the region since mrf_desc_find belongs to this descriptor. */
 static inline bool mrf_desc_still(const struct mrf_mr *mr, const void *desc)
 {
 	return atomic_load_explicit(&mr->live, memory_order_relaxed) == (uintptr_t)desc;
@@ -57,8 +61,9 @@ static inline bool mrf_desc_live(const struct mrf_mr_space *space, const void *d
 }
 
 /*
- * For a region of one segment: true when desc is live, grants the right (FI_READ or FI_WRITE)
- * and contains all of [addr, addr + len). False of more segments, whatever is in them.
+ * For a region of one segment: true when desc is live, grants the right (FI_READ or
+ * FI_WRITE) and contains all of [addr, addr + len). Always false for a region of several
+ * segments.
  */
 static inline bool mrf_desc_covers(const struct mrf_mr_space *space, const void *desc,
 				   uint64_t right, uint64_t addr, uint64_t len)
@@ -71,7 +76,10 @@ static inline bool mrf_desc_covers(const struct mrf_mr_space *space, const void 
 			  mrf_desc_still(mr, desc));
 }
 
-/* The same of one that is pinned; then where the kernel has it. */
+/*
+ * As mrf_desc_covers, for a pinned region; sets the kernel's address and key of the
+ * bytes.
+ */
 static inline bool mrf_desc_local(const struct mrf_mr_space *space, const void *desc,
 				  uint64_t right, uint64_t addr, uint64_t len, uint64_t *iova,
 				  uint32_t *lkey)

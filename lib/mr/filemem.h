@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Persistent memory: regions with FI_RMA_PMEM, whose bytes are those of a file that is
- * mapped shared, and making what peers wrote there outlive a crash of the machine.
+ * mapped shared. Peers' writes to them can be made to survive a crash of the machine.
  */
 #ifndef MRF_MR_FILEMEM_H
 #define MRF_MR_FILEMEM_H
@@ -9,12 +9,13 @@
 #include "mr/space.h"
 
 /*
- * Whether all of [addr, addr + len) is mapped shared and for writing from files that are
- * kept by a file system (no tmpfs, no memfd, no file that was removed), and inside them. NULL,
- * or what is in the way, in words; err then: 0, or positive FI_E*, why it cannot be known.
+ * Is all of [addr, addr + len) mapped shared and for writing from files that a file
+ * system keeps (no tmpfs, no memfd, no removed file), and inside these files? NULL: yes.
+ * Otherwise the obstacle in words, with *err 0, or a positive FI_E* if that could not be
+ * found out.
  */
 const char *mrf_pmem_why_not(uint64_t addr, uint64_t len, int *err);
-/* Returns when the file system has them on its storage; positive FI_E*. */
+/* Returns 0 when the file system has these bytes on its storage, or a positive FI_E*. */
 int mrf_pmem_flush(uint64_t addr, uint64_t len);
 
 #endif

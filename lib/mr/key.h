@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys as peers see them, which initiators need, too, and the key space. */
+/* Keys as peers see them, which initiators also decode, and the key space. */
 #ifndef MRF_MR_KEY_H
 #define MRF_MR_KEY_H
 
@@ -10,13 +10,13 @@
 struct mrf_mr;
 
 /*
- * A provider key of a region with one segment carries what a peer needs, so that no
- * question is asked:
+ * The provider key of a region with one segment carries everything a peer needs, so that
+ * the peer asks no question:
  *   FI_MR_VIRT_ADDR:  the plain rkey (< 2^32), usable by any verbs program
  *   0-based:          01 in bits 63..62, in-page offset in bits 47..32, rkey
- * Any other provider key has 10 in bits 63..62 and is resolved by asking: that of several
- * segments, and every one where rkeys come and go (memory not pinned for good, regions
- * that are enabled later).
+ * Any other provider key has 10 in bits 63..62, and peers have to ask: for regions of
+ * several segments, and for all regions whose rkeys may change (memory that is not pinned
+ * for good, regions that are enabled later).
  */
 struct mrf_key_direct {
 	uint32_t rkey;
@@ -24,16 +24,16 @@ struct mrf_key_direct {
 };
 
 #define MRF_KEY_DIRECT (1ull << 62)  /* carries in-page offset and rkey */
-#define MRF_KEY_COUNTER (2ull << 62) /* says nothing: the target has to be asked */
+#define MRF_KEY_COUNTER (2ull << 62) /* carries nothing: the target has to be asked */
 #define MRF_KEY_OFFSET_SHIFT 32
 #define MRF_KEY_OFFSET_MASK (0xffffull << MRF_KEY_OFFSET_SHIFT)
 
 uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset);
 
-/* What keys look like that carry it, in the domains of one mr_mode. */
+/* The form of the keys that carry an rkey, in domains with one mr_mode. */
 struct mrf_key_form {
-	uint64_t fixed;	 /* the bits that are the same in all of them ... */
-	uint64_t want;	 /* ... and what they are; beside them: there is no such key */
+	uint64_t fixed;	 /* the bits that are the same in all such keys */
+	uint64_t want;	 /* their values; with other bits: there are no such keys */
 	uint64_t offset; /* the bits of the offset */
 };
 
@@ -42,7 +42,7 @@ static inline struct mrf_key_form mrf_key_form(uint64_t target_mode)
 	bool virt = target_mode & FI_MR_VIRT_ADDR;
 	uint64_t offset = virt ? 0 : MRF_KEY_OFFSET_MASK;
 
-	/* Where raw keys are required, no other will do. */
+	/* Where raw keys are required, no other key is valid. */
 	if ((target_mode & (FI_MR_PROV_KEY | FI_MR_RAW)) != FI_MR_PROV_KEY)
 		return (struct mrf_key_form){ .want = 1 };
 	return (struct mrf_key_form){ .fixed = ~(offset | UINT32_MAX),
@@ -50,7 +50,10 @@ static inline struct mrf_key_form mrf_key_form(uint64_t target_mode)
 				      .offset = offset };
 }
 
-/* False: ask the target. Inline for the sake of 8-byte accesses. */
+/*
+ * Decodes a key. False: the target has to be asked. Inline for the sake of 8-byte
+ * accesses.
+ */
 static inline bool mrf_key_take(const struct mrf_key_form *form, uint64_t key,
 				struct mrf_key_direct *direct)
 {
@@ -61,7 +64,7 @@ static inline bool mrf_key_take(const struct mrf_key_form *form, uint64_t key,
 	return true;
 }
 
-/* The same; target_mode: mr_mode of the domain that made the key. */
+/* As mrf_key_take; target_mode: mr_mode of the domain that made the key. */
 static inline bool mrf_key_unpack(uint64_t target_mode, uint64_t key,
 				  struct mrf_key_direct *direct)
 {
@@ -72,21 +75,29 @@ static inline bool mrf_key_unpack(uint64_t target_mode, uint64_t key,
 
 /* --- the key space; the caller holds space->lock ----------------------------------- */
 
-/* Who has the key that was asked for: copied under the lock, told after it. */
+/*
+ * The region that already has the requested key: copied under the lock, logged after it.
+ */
 struct mrf_mr_holder {
 	uint64_t addr;
 	uint64_t len;
 };
 
 /*
- * Enters a region with a remote right under the requested key or one of ours and sets
- * key and fid.key. -FI_ENOKEY (*holder filled in) or -FI_ENOMEM: nothing changed.
+ * Enters a region with a remote right into the key space, under the requested key or a
+ * provider key, and sets key and fid.key. -FI_ENOKEY (*holder filled in) or -FI_ENOMEM:
+ * nothing was changed.
  */
 int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder);
-/* For one that could not be told its provider key before it is pinned; else harmless. */
+/*
+ * For a region that could not get its provider key before it was pinned; otherwise does
+ * nothing.
+ */
 int mrf_mr_key_take_own(struct mrf_mr *mr);
 
-/* Takes it out and remembers it as closed. Harmless without a key. */
+/*
+ * Takes the key out of the key space and remembers it as closed. Harmless without a key.
+ */
 void mrf_mr_key_release(struct mrf_mr *mr);
 
 #endif

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The raw keys that the application has mapped (fi_mr_map_raw), and the 64-bit keys that
- * it got for them. One map a domain: space->map, from mrf_mr_space_init to _fini; small
- * until it is used. Memory per mapped key: a slot of 64 bytes, which stays and has in it
- * what the compact form of the raw key says; one that has no such form (several segments,
- * or none that it tells of) is beside it, and goes when it is unmapped.
+ * it got for them. There is one map per domain: space->map, from mrf_mr_space_init to
+ * _fini; small until it is used. Each mapped key takes a slot of 64 bytes, which is never
+ * freed and holds the content of the raw key's compact form. A raw key without a compact
+ * form (several segments, or none) is "beside" its slot, in memory of its own that is
+ * freed when the key is unmapped.
  *
  * A key: tag in bits 63..32, generation in 31..20, index of the slot in 19..0. The tag
- * begins with 11, which no provider key does, is never all ones, and random otherwise; an
- * application may have requested a key that looks the same, so that a key for which
- * mrf_map_maybe holds, but neither _live nor _was, is an ordinary one. A generation never
- * comes back: a slot that has used up all of them is retired. So a key is never mistaken
- * for an older one, and everything is O(1).
+ * begins with 11, as no provider key does, is never all ones, and is random otherwise. An
+ * application may have requested a key that looks like a mapped one, so a key for which
+ * mrf_map_maybe holds, but neither _live nor _was, is an ordinary key. A generation is
+ * never used again: a slot that has used up all of them is retired. So a key is never
+ * mistaken for an older one, and everything is O(1).
  *
- * The head of the list of spare slots is its own lock: who exchanges it for MRF_MAP_BUSY
- * has the list, and gives it back with a store. It guards what is not said to be
- * lock-free. Any thread; with any lock held; nothing is called while the list is taken,
- * but malloc when there is no spare slot.
+ * The head of the list of spare slots is also the lock: a thread takes the list by
+ * exchanging the head for MRF_MAP_BUSY, and returns it with a store. The lock guards
+ * everything that is not said to be lock-free. All functions may be called from any
+ * thread and with any lock held; while the list is taken nothing is called except malloc,
+ * when there is no spare slot.
  */
 #ifndef MRF_MR_MAP_H
 #define MRF_MR_MAP_H
@@ -44,70 +46,75 @@ _Static_assert(MRF_MAP_SLOTS <= MRF_MAP_INDEX_MASK + 1, "every slot has an index
 
 struct mrf_map_slot {
 	/*
-	 * Mapped: the key. Else the next key without its tag, and one more, so that it has
-	 * the index of another slot: a key that leads here and is found here is mapped.
-	 * Retired: bit 32 is set, as no generation is left. Read without the lock.
+	 * While mapped: the key. Otherwise the next key without its tag, plus one, so
+	 * that its index is that of another slot: a key that leads to this slot and
+	 * equals its name is mapped. Retired: bit 32 is set, because no generation is
+	 * left. Read without the lock.
 	 */
 	_Atomic uint64_t name;
 	union {
-		struct mrf_rawkey *raw; /* beside: with seg[nseg] only */
+		struct mrf_rawkey *raw; /* if beside: allocated with seg[nseg] only */
 		struct mrf_map_slot *next; /* spare */
 	};
-	/* Mapped; a serial of 0, which no region has: it is beside. */
+	/*
+	 * While mapped; a serial of 0, which no region has, means that the raw key is
+	 * beside.
+	 */
 	struct mrf_rawkey_said said;
 };
 
 _Static_assert(sizeof(struct mrf_map_slot) == 64, "a line of the cache");
 
-/* Set in keys, but in no name of what is not mapped. */
+/* Set in every key, and in no name of a slot that is not mapped. */
 #define MRF_MAP_MAPPED (1ull << 63)
-/* From the lower half of a key to the name of its slot afterwards. */
+/* Added to the lower half of a key, gives the name of its slot after unmapping. */
 #define MRF_MAP_TO_NEXT ((1u << MRF_MAP_INDEX_BITS) + 1)
 
-/* In the place of the spare slots: somebody has them. */
+/* In place of the list of spare slots: another thread has the list. */
 #define MRF_MAP_BUSY ((struct mrf_map_slot *)1)
 
 struct mrf_map {
 	_Atomic(struct mrf_map_slot *) spare;
 	/*
-	 * Chunks never move and live as long as the map. An index and MRF_MAP_FIRST have as
-	 * many bits as it takes to tell the chunk, and are as many slots behind what is
-	 * here; 0: is not there (yet). Lock-free.
+	 * Where to find slots, by the number of the highest bit of index + MRF_MAP_FIRST,
+	 * which tells the chunk: the slot is that many slots (index + MRF_MAP_FIRST)
+	 * behind the address here. 0: the chunk does not exist (yet). Chunks never move
+	 * and live as long as the map. Read lock-free.
 	 */
 	_Atomic uintptr_t chunk[MRF_MAP_INDEX_BITS + 1];
-	void *memory[MRF_MAP_CHUNKS]; /* what is to be freed */
-	/* Taken, and given back unused. Pushed lock-free, taken all at once. */
+	void *memory[MRF_MAP_CHUNKS]; /* the chunks as allocated, for free */
+	/* Slots taken and given back unused. Pushed lock-free, collected all at once. */
 	_Atomic(struct mrf_map_slot *) returned;
-	uint64_t tag;	 /* where it is in keys, the rest is 0; immutable */
-	uint64_t to_key; /* what the name of a slot lacks to be a key; immutable */
+	uint64_t tag;	 /* at its place in keys, the other bits 0; immutable */
+	uint64_t to_key; /* added to a spare slot's name, gives its next key; immutable */
 	uint32_t used;	 /* slots that are or were spare */
 };
 
-/* The tag is made from seed: space->id. NULL: no memory. */
+/* seed, from which the tag is made: space->id. NULL: no memory. */
 struct mrf_map *mrf_map_new(uint64_t seed);
-/* With everything that is mapped; harmless for NULL. */
+/* Frees the map with everything that is mapped; harmless with NULL. */
 void mrf_map_free(struct mrf_map *map);
 
 /* -FI_ENOMEM, or -FI_ENOSPC when all slots are in use or retired: *key is untouched. */
 int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key);
-/* False: was not mapped. */
+/* False: the key was not mapped. */
 bool mrf_map_remove(struct mrf_map *map, uint64_t key);
 
 /*
- * How many are mapped, for messages; *key and *raw are written unless there is none. Looks
- * at every slot.
+ * The number of mapped keys, for messages; sets *key and *raw to one of them, if there is
+ * any. Looks at every slot.
  */
 uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *raw);
 
 /* --- for operations --------------------------------------------------------------- */
 
-/* False: certainly no key of this map. One compare, for each access. */
+/* False: certainly not a key of this map. One comparison, done for each access. */
 static inline bool mrf_map_maybe(const struct mrf_map *map, uint64_t key)
 {
 	return (key ^ map->tag) >> MRF_MAP_TAG_SHIFT == 0;
 }
 
-/* Where a key with this index is, whatever else it has. False: nowhere. Lock-free. */
+/* Finds the slot of a key by its index alone. False: there is no such slot. Lock-free. */
 static MRF_ALWAYS_INLINE bool mrf_map_find(const struct mrf_map *map, uint64_t key,
 					   struct mrf_map_slot **slot)
 {
@@ -124,7 +131,7 @@ static inline uint32_t mrf_map_gen(uint64_t key)
 	return (uint32_t)key >> MRF_MAP_INDEX_BITS;
 }
 
-/* Is mapped at this moment. Lock-free, for each access. */
+/* Is the key mapped at this moment? Lock-free, done for each access. */
 static inline bool mrf_map_live(const struct mrf_map *map, uint64_t key)
 {
 	struct mrf_map_slot *slot;
@@ -133,24 +140,27 @@ static inline bool mrf_map_live(const struct mrf_map *map, uint64_t key)
 	       atomic_load_explicit(&slot->name, memory_order_acquire) == key;
 }
 
-/* Was mapped once and is not any more: for the text of an error. Lock-free. */
+/* Was the key mapped once, and is not any more? For the text of an error. Lock-free. */
 bool mrf_map_was(const struct mrf_map *map, uint64_t key);
 
 /*
- * Copies what the peer's raw key says, as mrf_rawkey_decode let it pass; false: not
- * mapped (see mrf_map_was). Takes the list. To be done with it:
- * - access is for good: what it does not grant is refused without a question, also when
- *   nseg is 0 (a region without a remote right is not known to the agent at all);
+ * Copies the content of the peer's raw key, as accepted by mrf_rawkey_decode. False: the
+ * key is not mapped (see mrf_map_was). Takes the list. Rules for the caller:
+ * - access is final: a right that it does not grant is refused without asking, also when
+ *   nseg is 0 (the agent does not know regions without a remote right);
  * - pos and addresses are read by raw.mr_mode, not by the peer's greeting;
- * - the question carries key and serial; space_id tells whose agent can answer it.
+ * - a question carries key and serial; space_id tells which agent can answer it.
  */
 bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out);
 
-/* --- the short ways of mapping and unmapping -------------------------------------- */
+/* --- fast paths of mapping and unmapping ------------------------------------------ */
 
-/* They do what is usual, and call nothing. */
+/* These functions handle the usual cases and call nothing. */
 
-/* MRF_MAP_BUSY: somebody else has the list. Else it is the caller's, until _leave. */
+/*
+ * Takes the list until mrf_map_leave and returns its first slot. MRF_MAP_BUSY: another
+ * thread has the list.
+ */
 static inline struct mrf_map_slot *mrf_map_try(struct mrf_map *map)
 {
 	return atomic_exchange_explicit(&map->spare, MRF_MAP_BUSY, memory_order_acquire);
@@ -161,7 +171,7 @@ static inline void mrf_map_leave(struct mrf_map *map, struct mrf_map_slot *spare
 	atomic_store_explicit(&map->spare, spare, memory_order_release);
 }
 
-/* A slot that becomes the caller's. NULL: there is none, or somebody else has the list. */
+/* Takes a slot for the caller. NULL: there is none, or another thread has the list. */
 static MRF_ALWAYS_INLINE struct mrf_map_slot *mrf_map_take_short(struct mrf_map *map)
 {
 	struct mrf_map_slot *slot = mrf_map_try(map);
@@ -175,7 +185,7 @@ static MRF_ALWAYS_INLINE struct mrf_map_slot *mrf_map_take_short(struct mrf_map 
 	return NULL;
 }
 
-/* Gives a slot back that was taken and not published. */
+/* Gives back a slot that was taken and not published. */
 static inline void mrf_map_untake(struct mrf_map *map, struct mrf_map_slot *slot)
 {
 	slot->next = atomic_load_explicit(&map->returned, memory_order_relaxed);
@@ -185,13 +195,13 @@ static inline void mrf_map_untake(struct mrf_map *map, struct mrf_map_slot *slot
 		;
 }
 
-/* The caller's slot stands for what is said there now, or is beside it. Its key. */
+/* Maps the caller's slot with the raw key in said, or beside; returns the key. */
 static inline uint64_t mrf_map_publish(const struct mrf_map *map, struct mrf_map_slot *slot)
 {
 	uint64_t key = atomic_load_explicit(&slot->name, memory_order_relaxed) +
 		       map->to_key;
 
-	/* Who sees the key sees what it stands for. */
+	/* A thread that sees the key also sees the content of the slot. */
 	atomic_store_explicit(&slot->name, key, memory_order_release);
 	return key;
 }
@@ -210,7 +220,7 @@ static MRF_ALWAYS_INLINE bool mrf_map_remove_locked(struct mrf_map *map,
 		return false;
 	if (mrf_unlikely(!slot->said.word[MRF_RAWKEY_SERIAL]))
 		return false;
-	/* The last generation. */
+	/* This was the slot's last generation. */
 	if (mrf_unlikely(next < MRF_MAP_TO_NEXT))
 		return false;
 	atomic_store_explicit(&slot->name, next, memory_order_release);
@@ -219,7 +229,10 @@ static MRF_ALWAYS_INLINE bool mrf_map_remove_locked(struct mrf_map *map,
 	return true;
 }
 
-/* mrf_map_remove of what has nothing beside it. False: not that, or not now. */
+/*
+ * mrf_map_remove for a raw key in its slot. False: the raw key is beside, or the list is
+ * taken, or the key is not mapped; nothing was done.
+ */
 static MRF_ALWAYS_INLINE bool mrf_map_remove_short(struct mrf_map *map, uint64_t key)
 {
 	struct mrf_map_slot *slot, *list;

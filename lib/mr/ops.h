@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables through which applications call: a region's, and a domain's for regions. A space
- * has them (mrf_mr_space_init), so that nothing below has to name what is above it.
+ * The operation tables through which applications call lib/mr: that of a region, and that
+ * of a domain for regions. mrf_mr_space_init puts them into the space, so that no lower
+ * file has to name them.
  */
 #ifndef MRF_MR_OPS_H
 #define MRF_MR_OPS_H
@@ -9,7 +10,7 @@
 #include <rdma/fi_domain.h>
 
 extern struct fi_ops mrf_mr_region_ops;
-/* To be copied into a space's ops, where its functions find the space. */
+/* Copied into each space's ops; from there its functions find the space. */
 extern const struct fi_ops_mr mrf_mr_ops;
 
 #endif

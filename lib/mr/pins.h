@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pinning for good: the kernel regions of a region's segments, with exactly the rights that
- * it has. The short ways of registering and closing have one segment, inline.
+ * Pinning for good: one kernel region per segment, with exactly the region's rights. For
+ * the fast paths of registering and closing, there are inline functions for one segment.
  */
 #ifndef MRF_MR_PINS_H
 #define MRF_MR_PINS_H
@@ -12,24 +12,27 @@
 #include "mr/region.h"
 #include "mr/why.h"
 
-/* What the kernel pinned for a registration that is under way. */
+/* The kernel regions of a registration that is under way. */
 struct mrf_mr_pins {
 	unsigned nseg;
 	struct mrf_mr_seg seg[MRF_MR_IOV_LIMIT];
 	struct mrf_vmr vmr[MRF_MR_IOV_LIMIT];
 };
 
-/* One kernel region for each of the segments, with these enum mrf_right. Logs why not. */
+/*
+ * Makes one kernel region for each segment, with these enum mrf_right. Failures are
+ * logged.
+ */
 int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd,
 	       const struct mrf_mr_seg *segs, unsigned nseg, unsigned rights,
 	       struct mrf_mr_pins *pins);
 void mrf_mr_unpin(struct mrf_mr_pins *pins);
-/* The same where pins->seg says, with what it has there. */
+/* As mrf_mr_pin, for the segments that are already in pins->seg. */
 int mrf_mr_pin_segs(const struct mrf_mr_space *space, struct mrf_vpd *pd, unsigned rights,
 		    struct mrf_mr_pins *pins);
-/* The first error (logged); what the kernel keeps may be tried again. */
+/* Returns the first error (logged); kernel regions that are left may be tried again. */
 int mrf_mr_unpin_segs(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigned nseg);
-/* Is the memory there that the mode says has to be? Logs why not. */
+/* Checks that the memory exists, if the mode requires it. Failures are logged. */
 int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
 			unsigned nseg, uint64_t access);
 

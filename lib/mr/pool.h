@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The pool of a space's regions, and the descriptors that lead to them. Inline, because
- * every registration goes through all of it, and its calls would cost more than its work.
+ * every registration goes through all of it, and function calls would cost more than the
+ * work.
  */
 #ifndef MRF_MR_POOL_H
 #define MRF_MR_POOL_H
@@ -25,25 +26,25 @@ _Static_assert(sizeof(void *) == 8, "a descriptor needs a pointer of 64 bits");
 _Static_assert(MRF_DESC_TAG_SHIFT == 48, "16 bits are left for the tag");
 
 /*
- * The words that are read without a lock. Release: who sees the new word also sees that
- * the region had gone dead before. Acquire: keeps the second look at the state behind
- * the copy.
+ * For the words that are read without a lock. Release: a reader that sees the new word
+ * also sees that the region was dead before. Acquire: keeps the second look at live
+ * behind the copy.
  */
 #define MRF_MR_PUT(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELEASE)
 #define MRF_MR_GET(word) __atomic_load_n(&(word), __ATOMIC_ACQUIRE)
 
 /* Chunks never move and live as long as the pool. Guarded by space->lock. */
 struct mrf_mr_pool {
-	/* First, where it is found with an instruction less. */
+	/* First in the structure, which saves an instruction. */
 	_Atomic(struct mrf_mr *) chunk[MRF_MR_CHUNKS];
-	uint32_t tag;  /* never 0: tells pools, and descriptors from pointers */
+	uint32_t tag;  /* never 0; differs between pools and from pointers */
 	uint32_t used; /* regions ever handed out */
 	struct mrf_mr *spare;
 };
 
 struct mrf_mr_pool *mrf_mr_pool_new(void); /* NULL: no memory */
 void mrf_mr_pool_free(struct mrf_mr_pool *pool);
-/* A region that was never used. NULL: no memory. The caller holds space->lock. */
+/* Makes a region that was never used. NULL: no memory. The caller holds space->lock. */
 struct mrf_mr *mrf_mr_pool_extend(struct mrf_mr_pool *pool);
 
 static inline struct mrf_mr *mrf_desc_chunk(const struct mrf_mr_pool *pool, uint32_t index)
@@ -51,7 +52,7 @@ static inline struct mrf_mr *mrf_desc_chunk(const struct mrf_mr_pool *pool, uint
 	return atomic_load_explicit(&pool->chunk[index / MRF_MR_CHUNK], memory_order_acquire);
 }
 
-/* A region that is not live. NULL: no memory. The caller holds space->lock. */
+/* Takes a region, which is not live. NULL: no memory. The caller holds space->lock. */
 static inline struct mrf_mr *mrf_mr_pool_get(struct mrf_mr_pool *pool)
 {
 	struct mrf_mr *mr = pool->spare;
@@ -62,24 +63,30 @@ static inline struct mrf_mr *mrf_mr_pool_get(struct mrf_mr_pool *pool)
 	return mr;
 }
 
-/* Gives back one that did not become live. The caller holds space->lock. */
+/* Gives back a region that did not become live. The caller holds space->lock. */
 static inline void mrf_mr_pool_unget(struct mrf_mr_pool *pool, struct mrf_mr *mr)
 {
 	mr->next = pool->spare;
 	pool->spare = mr;
 }
 
-/* Gives back one that was live. The caller holds space->lock. */
+/* Gives back a region that was live. The caller holds space->lock. */
 static inline void mrf_mr_pool_put(struct mrf_mr_pool *pool, struct mrf_mr *mr)
 {
 	uint64_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
 
-	/* Retired: another use would make a descriptor that was valid before. */
+	/*
+	 * Otherwise the region is retired: it could only get a descriptor that was valid
+	 * before.
+	 */
 	if (mrf_likely(live >> MRF_DESC_TAG_SHIFT == pool->tag))
 		mrf_mr_pool_unget(pool, mr);
 }
 
-/* Writes what mrf_desc_get reads; segs NULL: seg is all. The region is not live. */
+/*
+ * Writes the fields that mrf_desc_get reads; segs NULL: seg is the only segment. The
+ * region is not live.
+ */
 static inline void mrf_mr_set(struct mrf_mr *mr, uint64_t access, unsigned nseg,
 			      const struct mrf_mr_seg *seg, struct mrf_mr_seg *segs)
 {
@@ -93,7 +100,7 @@ static inline void mrf_mr_set(struct mrf_mr *mr, uint64_t access, unsigned nseg,
 	MRF_MR_PUT(mr->seg.lkey, seg->lkey);
 }
 
-/* Only the first segment's keys, which are those of the kernel region it has got. */
+/* Writes only the keys of the first segment, from the kernel region that it has got. */
 static inline void mrf_mr_set_keys(struct mrf_mr *mr, const struct mrf_mr_seg *seg)
 {
 	MRF_MR_PUT(mr->seg.rkey, seg->rkey);
@@ -101,8 +108,8 @@ static inline void mrf_mr_set_keys(struct mrf_mr *mr, const struct mrf_mr_seg *s
 }
 
 /*
- * What live is in a region that is not: the next descriptor, with each bit of the index turned
- * over, so that whoever comes with that very word is led elsewhere.
+ * The value of live in a region that is not live: its next descriptor with each bit of
+ * the index inverted, so that this word, used as a descriptor, leads to another region.
  */
 static inline uint64_t mrf_mr_dead_word(const struct mrf_mr_pool *pool, uint32_t gen,
 					uint32_t index)
@@ -118,7 +125,10 @@ static inline bool mrf_mr_is_live(const struct mrf_mr *mr)
 	return (live & MRF_DESC_INDEX_MASK) == mr->index;
 }
 
-/* Makes fid.mem_desc, which mrf_desc_get knows until mrf_mr_set_dead. Not live before. */
+/*
+ * Makes fid.mem_desc, which mrf_desc_get accepts until mrf_mr_set_dead. The region was
+ * not live.
+ */
 static inline void mrf_mr_set_live(struct mrf_mr *mr)
 {
 	uint64_t desc = atomic_load_explicit(&mr->live, memory_order_relaxed) ^
@@ -128,12 +138,12 @@ static inline void mrf_mr_set_live(struct mrf_mr *mr)
 	mr->fid.mem_desc = (void *)(uintptr_t)desc;
 }
 
-/* Harmless when it is dead. The key is shown no more, either. */
+/* Invalidates the descriptor and hides the key. Harmless if the region is dead. */
 static inline void mrf_mr_set_dead(struct mrf_mr *mr)
 {
 	uint64_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
 
-	/* Not live in the next generation; behind the last one the tag is another. */
+	/* Dead, in the next generation; after the last one this changes the tag. */
 	if (mrf_mr_is_live(mr))
 		atomic_store_explicit(&mr->live,
 				      (live ^ MRF_DESC_INDEX_MASK) +

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The short ways of fi_mr_raw_attr, fi_mr_map_raw and fi_mr_unmap_key, for what nearly all
- * raw keys are: of one segment and complete. Inline, where fi_control finds out which of
- * them it is, because a call would cost as much as a part of their work. They call nothing,
- * so that no register is saved. False: nothing was done, it has to go the long way
- * (rawkey.c), with or without a fault. That this is the process was checked before, but for
- * fi_mr_raw_attr.
+ * The fast paths of fi_mr_raw_attr, fi_mr_map_raw and fi_mr_unmap_key for the usual raw
+ * key, which is complete and has one segment. They are inlined into fi_control, because a
+ * call would cost a good part of their work, and they call nothing, so that no register
+ * has to be saved. False: nothing was done, and the call has to take the general path
+ * (rawkey.c), whether it is faulty or not. The caller has checked that this process
+ * opened the domain, except for fi_mr_raw_attr.
  */
 #ifndef MRF_MR_RAWKEY_H
 #define MRF_MR_RAWKEY_H
@@ -17,7 +17,7 @@
 
 /* --- fi_mr_raw_attr --------------------------------------------------------------- */
 
-/* Is what it tells remembered, by this process? */
+/* Has this process recorded the content of the region's raw key? */
 static MRF_ALWAYS_INLINE bool mrf_mr_raw_told(const struct mrf_mr *mr)
 {
 	return mrf_fork_ours(atomic_load_explicit(&mr->raw_told, memory_order_acquire));
@@ -43,7 +43,7 @@ static MRF_ALWAYS_INLINE void mrf_mr_raw_put(const struct mrf_mr *mr, uint8_t *b
 	put64(buf + 8 * MRF_RAWKEY_BITS, mr->raw_bits);
 }
 
-/* If it is remembered, and that is all there is to it. */
+/* fi_mr_raw_attr for a region whose raw key is recorded, with usual arguments. */
 static MRF_ALWAYS_INLINE bool mrf_mr_raw_usually(const struct mrf_mr *mr,
 						 const struct fi_mr_raw_attr *attr)
 {
@@ -75,7 +75,7 @@ static MRF_ALWAYS_INLINE bool mrf_mr_map_usually(const struct mrf_mr_space *spac
 	slot = mrf_map_take_short(map);
 	if (mrf_unlikely(!slot))
 		return false;
-	/* What is checked is what is kept, whoever writes there. */
+	/* Copied first, then checked: another thread may write to the raw key. */
 	memcpy(&slot->said, raw_key + MRF_RAWKEY_SAID_AT, sizeof(slot->said));
 	if (mrf_unlikely(!mrf_rawkey_one_ok(raw_key, &slot->said, &attr->base_addr))) {
 		mrf_map_untake(map, slot);
@@ -91,12 +91,12 @@ static MRF_ALWAYS_INLINE bool mrf_mr_unmap_usually(const struct mrf_mr_space *sp
 	return mrf_likely(key) && mrf_map_remove_short(space->map, *key);
 }
 
-/* --- the long ways ---------------------------------------------------------------- */
+/* --- the general paths ------------------------------------------------------------ */
 
-/* fi_mr_map_raw and fi_mr_unmap_key, each with a line for every error. */
+/* fi_mr_map_raw and fi_mr_unmap_key; each logs a line for every error. */
 int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr);
 int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key);
-/* -FI_EBUSY after one line while keys are mapped. */
+/* -FI_EBUSY, with a logged line, while keys are mapped. */
 int mrf_mr_space_mapped(struct mrf_mr_space *space);
 
 /* fi_mr_raw_attr. */

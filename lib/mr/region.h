@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The body of a region, which lib/mr alone looks into, and what is said of it in messages. */
+/* The structure of a region, which only lib/mr looks into, and its name in messages. */
 #ifndef MRF_MR_REGION_H
 #define MRF_MR_REGION_H
 
@@ -15,28 +15,29 @@
 #define MRF_MR_RIGHTS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | MRF_MR_REMOTE)
 
 /*
- * A region lives in its space's pool, at one place until the space goes, so that whoever
- * looks at it too late finds out instead of reading memory that is somebody else's.
+ * A region stays at one place in its space's pool until the space goes, so that a late
+ * access to it is detected and does not read foreign memory.
  *
  * It is taken from the pool and written under space->lock. From then on until fi_close
- * nothing changes but its state (mr/state.h) and, once, before it is enabled, its kernel
- * regions; the agent reads it under space->lock, through the key.
+ * only its state (mr/state.h) changes and, once, before it is enabled, its kernel
+ * regions; the agent finds it by its key and reads it under space->lock.
  *
- * mrf_desc_get reads the second half without a lock. live is the region's descriptor while
- * it is live, else a word that no descriptor equals that leads to this region. The words
- * below it, and nseg, change only while the region is not live, and no descriptor ever comes
- * back (a region that has used up all of its generations is retired), so a reader that finds
- * the descriptor there before and after copying has a whole copy.
+ * mrf_desc_get reads the second half without a lock. While the region is live, the field
+ * live is its descriptor; otherwise it differs from every descriptor that leads to this
+ * region. The words below it, and nseg, change only while the region is not live, and no
+ * descriptor is ever used again (a region that has used up all of its generations is
+ * retired). So a reader that finds the descriptor in live both before and after copying
+ * has a consistent copy.
  */
 struct mrf_mr {
 	struct fid_mr fid;	    /* class UNSPEC: closed */
 	struct mrf_mr_space *space; /* NULL: never used */
 	struct mrf_list held;	    /* in space->regions.holds; guarded by space->lock */
-	struct mrf_vmr vmr;	    /* of the only segment; faced: with local rights */
+	struct mrf_vmr vmr;	    /* of the only segment; if faced, only local rights */
 	/*
-	 * What fi_mr_raw_attr tells and is not here anyway, made when it is asked for the
-	 * first time: then raw_told is space->owner, until the region is no longer enabled.
-	 * Written under space->lock, read without.
+	 * The parts of the raw key that no other field holds. The first fi_mr_raw_attr
+	 * records them and sets raw_told to space->owner, until the region is no longer
+	 * enabled. Written under space->lock, read without it.
 	 */
 	_Atomic uint64_t raw_told;
 	uint64_t raw_sum;
@@ -50,28 +51,29 @@ struct mrf_mr {
 	};
 	struct mrf_mr_job *job;	    /* NULL: was registered synchronously; mr/worker.h */
 	struct mrf_list bonds;	    /* struct mrf_mr_bond.mine; guarded by space->lock */
-	struct mrf_mr_face *faces;  /* mr/face.h; likewise */
+	struct mrf_mr_face *faces;  /* mr/face.h; guarded by space->lock */
 	struct mrf_mr_group *group; /* held; NULL: the default one */
 	struct mrf_mr_event *event; /* NULL: writes to it are not counted */
-	/* Side by side, so that one look is enough for both; guarded by space->lock. */
+	/* Adjacent, so that one load reads both; guarded by space->lock. */
 	uint32_t state; /* enum mrf_mr_state */
 	uint32_t users; /* threads between mrf_mr_enter and mrf_mr_leave */
 	bool keyed;	/* key is in space->keys; guarded by space->lock */
-	uint16_t nseg;	/* at least 1: no bytes at all are one empty segment */
+	uint16_t nseg;	/* at least 1: a region of no bytes has one empty segment */
 	uint32_t index; /* in the pool; immutable */
 	_Atomic uint64_t live;
-	uint64_t access; /* FI_* rights, without what was only tolerated */
-	/* &seg; or nseg of them and nseg struct mrf_vmr, allocated. */
+	uint64_t access; /* FI_* rights, without bits that were only tolerated */
+	/* &seg; or nseg segments followed by nseg struct mrf_vmr, allocated. */
 	struct mrf_mr_seg *segs;
 	struct mrf_mr_seg seg; /* the first segment */
 };
 
-/* The number of no process; nor 0, which a forked child may have. */
+/* Equals no process's owner number, and not 0, which a forked child may have. */
 #define MRF_MR_RAW_UNTOLD UINT64_MAX
 
 /*
- * A descriptor's index is turned into an address for every access: by a shift alone. One that
- * has to be larger is padded to a multiple of 64, which takes one instruction more.
+ * Every access turns a descriptor's index into an address; with this size, a shift is
+ * enough. A larger structure would be padded to a multiple of 64, which takes one more
+ * instruction.
  */
 _Static_assert(sizeof(struct mrf_mr) == 256, "a power of two");
 
@@ -90,7 +92,10 @@ static inline void mrf_mr_move(struct mrf_mr *mr, enum mrf_mr_state to)
 
 /* "0x7f0000001000, 4096 bytes, key 0x7", for messages. */
 void mrf_mr_describe(const struct fid *fid, char *buf, size_t len);
-/* The same behind its address: "0x55d0 (0x7f0000001000, 4096 bytes, key 0x7)". */
+/*
+ * As mrf_mr_describe, preceded by the region's address: "0x55d0 (0x7f0000001000, 4096
+ * bytes, key 0x7)".
+ */
 void mrf_mr_name(const struct mrf_mr *mr, char *buf, size_t len);
 
 static inline struct mrf_mr *mrf_mr_from_fid(const struct fid *fid)
@@ -106,15 +111,15 @@ static inline int mrf_mr_check(const struct mrf_mr *mr, const char *call)
 		       mrf_obj_foreign(&mr->fid.fid, mr->space->owner, call);
 }
 
-/* What fi_mr_key tells: the key, unless it is a raw one. */
+/* Makes fi_mr_key return the key, unless the mode requires raw keys. */
 static inline void mrf_mr_key_show(struct mrf_mr *mr)
 {
 	mr->fid.key = mr->space->mode & FI_MR_RAW ? FI_KEY_NOTAVAIL : mr->key;
 }
 
 /*
- * May it close before what it is bound to (a counter or an endpoint) though its version has
- * the other order? With FI_MRFAB_STRICT=off, after a warning.
+ * May the region be closed before the counter or endpoint that it is bound to, though its
+ * API version demands the other order? Only with FI_MRFAB_STRICT=off, after a warning.
  */
 bool mrf_mr_lets_go(const struct mrf_mr *mr, const char *bound_to);
 

@@ -16,28 +16,28 @@
 struct mrf_mr_closed {
 	uint64_t key;
 	uint64_t seq; /* 0: free slot; otherwise the ordinal number of the close */
-	uint64_t group; /* whom it is no secret to: struct mrf_mr_group.id, or 0 */
+	uint64_t group; /* the group that may learn of it: struct mrf_mr_group.id, or 0 */
 };
 
 struct mrf_mr_space {
 	struct mrf_obj *obj;	   /* the domain */
-	struct fid_domain *domain; /* for fi_mr's that ask */
+	struct fid_domain *domain; /* the domain as the application sees it */
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd;
-	struct mrf_auth *auth; /* the authorization key of who says none; NULL: no key */
-	uint64_t owner;	      /* obj's: the process that may use all this; base/fork.h */
-	uint64_t id;	      /* random, never 0: tells this space's raw keys from others' */
+	struct mrf_auth *auth; /* the default authorization key; NULL: no key */
+	uint64_t owner;	      /* from obj: the process that may use it; base/fork.h */
+	uint64_t id;	      /* random, never 0; marks the raw keys of this space */
 	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
 	bool atomics; /* the domain has FI_ATOMIC: remote write implies remote atomics */
-	unsigned write_rights; /* enum mrf_right that go with FI_REMOTE_WRITE */
+	unsigned write_rights; /* enum mrf_right bits that FI_REMOTE_WRITE implies */
 	bool plain; /* regions without flags are pinned and enabled from the start */
 	uint32_t api_version; /* what the application asked for in fi_getinfo */
 	size_t max_mr;	      /* the device's limit, for messages; 0: unknown */
 	struct mrf_lock lock; /* rank MR */
 	/*
-	 * Every region's hold on the domain. Apart from obj's, so that registering
-	 * takes one lock and not two: regions.holds (struct mrf_mr.held) is guarded by
-	 * the lock above, not by its own.
+	 * The holds of all regions on the domain. Separate from obj's, so that
+	 * registering takes one lock instead of two: regions.holds (struct mrf_mr.held)
+	 * is guarded by the lock above, not by its own lock.
 	 */
 	struct mrf_obj regions;
 	struct mrf_idmap keys;	  /* key -> struct mrf_mr; regions with a remote right */
@@ -46,42 +46,48 @@ struct mrf_mr_space {
 	uint64_t nclosed;
 	uint64_t next_serial; /* of registrations; never 0, never used twice */
 	struct mrf_map *map;  /* raw keys of peers that the application mapped: mr/map.h */
-	struct mrf_list waiters; /* mr_state's: threads that close; guarded by lock */
+	struct mrf_list waiters; /* threads in fi_close, for state.c; guarded by lock */
 	struct mrf_list ports; /* struct mrf_mr_port.node; guarded by lock */
-	struct mrf_mr_worker *worker; /* mr_async's; NULL: registration is synchronous */
+	struct mrf_mr_worker *worker; /* worker.c; NULL: registration is synchronous */
 	struct mrf_list groups; /* struct mrf_mr_group.node: mr/face.h; guarded by lock */
 	uint64_t last_group;
-	struct mrf_mr_backs *backs; /* of regions pinned on demand; NULL: has none */
+	struct mrf_mr_backs *backs; /* of regions pinned on demand; NULL: none */
 	/*
-	 * What peers were told of regions that are pinned on demand holds no longer: tell
-	 * them. Set by ep/ when the agent starts (NULL before and after), with the
-	 * monitor's lock held; called by any thread, the monitor's too, with that lock
-	 * held: must not block, allocate, free, or take a lock that others hold while they
-	 * do.
+	 * Called when answers given to peers about regions pinned on demand are no longer
+	 * valid, so that the peers are told. Set by ep/ when the agent starts (NULL
+	 * before and after), with the monitor's lock held; called by any thread,
+	 * including the monitor's, with that lock held: it must not block, allocate,
+	 * free, or take a lock that another thread holds while it does so.
 	 */
 	void (*dropped)(void *arg);
 	void *dropped_arg;
-	/* Any region that peers may write to counts, if a counter is bound: event.c. */
+	/*
+	 * Every region that peers may write to counts writes, if a counter is bound:
+	 * event.c.
+	 */
 	bool events_all;
 	struct mrf_idmap events; /* number -> struct mrf_mr_event; guarded by lock */
-	uint32_t last_event;	 /* number that was given out last */
+	uint32_t last_event;	 /* the last number that was given out */
 	/*
-	 * Counts all that peers have done so far. Set by ep/ when the agent starts (NULL
-	 * before and after), under lock; called by the application's threads with no lock held.
+	 * Counts everything that peers have done so far. Set by ep/ when the agent starts
+	 * (NULL before and after), under lock; called by the application's threads with
+	 * no lock held.
 	 */
 	void (*settle)(void *arg);
 	void *settle_arg;
 	uint64_t next_prov_key; /* for provider keys that cannot carry the rkey */
 	uint64_t page_mask;	/* page size - 1; immutable */
-	atomic_uint warned;	/* once-per-domain warnings already given */
-	/* What the domain's fid.mr has to point to: so its calls find the space. Immutable. */
+	atomic_uint warned;	/* the once-per-domain warnings already given */
+	/*
+	 * The domain's fid.mr points here, so that its calls find the space. Immutable.
+	 */
 	struct fi_ops_mr ops;
-	struct fi_ops *region_ops; /* of every region; immutable */
+	struct fi_ops *region_ops; /* the table of every region; immutable */
 };
 
 /*
- * obj (initialised), domain, vdev, pd, auth, mode, atomics, api_version, max_mr and events_all
- * are set by the caller, the rest here. -FI_ENOMEM.
+ * obj (initialised), domain, vdev, pd, auth, mode, atomics, api_version, max_mr and
+ * events_all are set by the caller, the other fields here. -FI_ENOMEM.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);
 /* No region may be left. */

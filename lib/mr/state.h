@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The states of a region. mr->state is one of them, guarded by space->lock; everybody who
- * wants to know whether a region may be used asks here.
+ * The states of a region. mr->state is one of them, guarded by space->lock; this is the
+ * only place that decides whether a region may be used.
  *
  *	       fi_mr_reg                     fi_mr_reg, domain reports to an EQ
  *	    |		  |			     |
@@ -21,7 +21,8 @@
  *	all of them --- fi_close ---> closed <--- fi_close --------------' | keeps a MR
  *				       `-----------------------------------'
  *
- * What the application may call in each (the others are refused, with the reason):
+ * The calls that the application may make in each state (others are refused with the
+ * reason):
  *
  *		    fi_mr_bind	fi_mr_enable  fi_mr_refresh  fi_mr_raw_attr  fi_close
  *	closed	    -		-	      -		     -		     -
@@ -31,11 +32,11 @@
  *	refreshing  -		no effect     yes	     yes	     waits
  *	failed	    -		-	      -		     -		     yes
  *
- * fi_close waits for whatever is being done with the region: pinning for it in another
- * thread, refreshing it. What can be bound where is the mode's affair (bind.c); a
- * counter also to an enabled region that was not created disabled (event.c).
+ * fi_close waits for other threads that are pinning or refreshing the region. The mode
+ * decides which objects a region can be bound to (bind.c); a counter can also be bound to
+ * an enabled region that was not created disabled (event.c).
  *
- * The invariant, whenever space->lock is free (mrf_mr_state_right):
+ * The invariant that holds whenever space->lock is free (mrf_mr_state_right):
  *
  *		    holds the	in space->keys	fi_mr_key and	peers
  *		    domain			fi_mr_desc
@@ -46,10 +47,11 @@
  *	refreshing  yes		yes		as the mode is	served
  *	failed	    yes		no		none		"closed"
  *
- * (keys: of regions with a remote right). Kernel regions are there in enabled and
- * refreshing only, but for those of a failed one that the kernel keeps, and while a
- * thread that will change the state makes or drops them. A closed region is gone, and
- * its fid of class UNSPEC, when its kernel regions are and nothing else of it is left.
+ * Only regions with a remote right are in space->keys. Kernel regions exist in enabled
+ * and refreshing only, with two exceptions: those of a failed region that the kernel
+ * keeps, and while a thread that will change the state is making or dropping them. A
+ * closed region is gone, and its fid of class UNSPEC, when its kernel regions and
+ * everything else of it are gone.
  */
 #ifndef MRF_MR_STATE_H
 #define MRF_MR_STATE_H
@@ -76,7 +78,9 @@ enum mrf_mr_call {
 	MRF_CALLS
 };
 
-/* The first table above: by state, bits 1 << enum mrf_mr_call of what is let through. */
+/*
+ * The first table above: by state, the bits 1 << enum mrf_mr_call of the allowed calls.
+ */
 extern const uint8_t mrf_mr_state_calls[MRF_STATES];
 
 static inline bool mrf_mr_state_lets(enum mrf_mr_state state, enum mrf_mr_call call)
@@ -104,20 +108,22 @@ int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state,
 			enum mrf_mr_call call);
 
 /*
- * Around what a call does to a region without space->lock, so that the region stays what
- * it is: fi_close waits for mrf_mr_leave. Refused (logged) where the state does not let
- * the call through; *state (may be NULL) is what it was before. No lock held, but for
- * leave_locked, whose caller holds space->lock.
+ * Brackets the work that a call does on a region without space->lock; the region cannot
+ * go meanwhile, because fi_close waits for mrf_mr_leave. Refused (logged) if the state
+ * does not allow the call; *state (state may be NULL) is the state at that moment. No
+ * lock held, except for mrf_mr_leave_locked, whose caller holds space->lock.
  */
 int mrf_mr_enter(struct mrf_mr *mr, enum mrf_mr_call call, enum mrf_mr_state *state);
-/* For who has seen that the state lets it; the caller holds space->lock. */
+/* As mrf_mr_enter, for a caller that has checked the state; space->lock held. */
 void mrf_mr_enter_locked(struct mrf_mr *mr);
 void mrf_mr_leave(struct mrf_mr *mr);
 void mrf_mr_leave_locked(struct mrf_mr *mr);
-/* Until nobody is between enter and leave. No lock held; the region is closed. */
+/*
+ * Waits until no thread is between enter and leave. No lock held; the region is closed.
+ */
 void mrf_mr_wait_left(struct mrf_mr *mr);
 
-/* Whether the invariant holds for the region; for tests. The caller holds space->lock. */
+/* Does the invariant hold for the region? For tests. The caller holds space->lock. */
 bool mrf_mr_state_right(const struct mrf_mr *mr);
 
 #endif

@@ -5,9 +5,10 @@
 #include "mr/region.h"
 
 /*
- * What a region needs that is not pinned, or not yet: pins, which says where, gets no kernel
- * regions, *back what peers' pins will be held by (NULL: it is not pinned on demand). Where the
- * mode says that memory is there, it is. Logs why not.
+ * Prepares a region that is not pinned, or not yet. pins, whose seg holds the segments,
+ * gets no kernel regions; *back becomes the backing that will hold peers' pins (NULL: the
+ * region is not pinned on demand). Checks that the memory exists if the mode requires it.
+ * Failures are logged.
  */
 int mrf_mr_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
 		    struct mrf_mr_pins *pins, struct mrf_mr_back **back);

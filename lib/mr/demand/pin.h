@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pins of regions that are pinned on demand: mr/demand/back.h. "Lock" is the monitor's.
+ * Pins of regions that are pinned on demand: mr/demand/back.h. "Lock" means the monitor's
+ * lock.
  */
 #ifndef MRF_MR_DEMAND_PIN_H
 #define MRF_MR_DEMAND_PIN_H
@@ -10,60 +11,64 @@
 
 struct mrf_pin {
 	struct mrf_list node;  /* in back->making, back->pins, back->leased, or nowhere */
-	struct mrf_list lease; /* leased: in lease->pins, which is its user's */
+	struct mrf_list lease; /* leased: in lease->pins, a list of the lease's user */
 	struct mrf_list all;   /* kept: in backs->pins, or backs->dead */
 	struct mrf_watch watch;
-	struct mrf_mr_back *back; /* leased: with a reference */
+	struct mrf_mr_back *back; /* leased: holds a reference */
 	uint64_t pos;
 	uint64_t addr;
 	uint64_t len;
 	uint64_t iova;
-	uint64_t clock; /* leased: back->clock when it was asked for */
-	bool stale;	/* being made, and the memory was refreshed or the region closed */
-	bool revoked;	/* only memory is left to be given back */
-	bool busy;	/* leased: somebody unpins it without the lock ... */
-	bool orphan;	/* ... and frees it, because the lease has ended meanwhile */
+	uint64_t clock; /* leased: back->clock at the time of the question */
+	bool stale;	/* while made: the memory was refreshed or the region closed */
+	bool revoked;	/* the kernel MR is revoked; only memory is left to free */
+	bool busy;	/* leased: a thread unpins it without the lock ... */
+	bool orphan;	/* ... and has to free it, as the lease has ended meanwhile */
 	struct mrf_vmr vmr;
 };
 
-/* Bytes that peers want and that are not pinned: inside one extent and one mapping. */
+/* Bytes that a peer wants and that are not pinned, inside one extent and one mapping. */
 struct mrf_hole {
 	const struct mrf_extent *extent;
 	uint64_t start; /* addresses of the bytes: [start, end) */
 	uint64_t end;
-	uint64_t low; /* how far what is watched for a pin of them may go */
+	uint64_t low; /* limits of the range watched for it: [low, high) */
 	uint64_t high;
-	uint64_t first; /* how far the pin itself may go, if not so far: [first, last) */
+	uint64_t first; /* limits of the pin itself: [first, last) */
 	uint64_t last;
 };
 
 enum mrf_pinned {
-	MRF_PINNED,	   /* or somebody else did it meanwhile */
-	MRF_PIN_AGAIN,	   /* the memory or the region changed meanwhile: look again */
-	MRF_PIN_UNWATCHED, /* nobody would tell of changes: lease it */
+	MRF_PINNED,	   /* or another thread did it meanwhile */
+	MRF_PIN_AGAIN,	   /* the memory or the region has changed: look again */
+	MRF_PIN_UNWATCHED, /* changes would not be reported: lease it */
 	MRF_PIN_FAILED	   /* *err says why */
 };
 
 /*
- * Pages of which only some bytes are wanted are pinned in steps of so much; those that have no
- * memory yet, which is allocated then, in steps of a block.
+ * Pages of which only some bytes are wanted are pinned together with their surroundings,
+ * in steps of MRF_PIN_WINDOW bytes, or of MRF_PIN_BLOCK bytes where pinning has to
+ * allocate the memory.
  */
 #define MRF_PIN_WINDOW (1u << 20)
 #define MRF_PIN_BLOCK (1u << 16)
 
 /*
- * Pins a hole widened to multiples of grain, a power of two not below the page size, as
- * far as mapping, extent, neighbouring pins and refreshed bytes let it, for good. All of that is
- * watched, also where the pin itself does not go so far: each edge of what is watched parts a mapping.
- * No lock held.
+ * Pins a hole and keeps the pin. The hole is widened to multiples of grain, a power of
+ * two not below the page size, as far as mapping, extent, neighbouring pins and refreshed
+ * bytes allow. The whole widened range is watched, even if the pin itself is narrower,
+ * because each edge of a watched range splits a mapping. No lock held.
  */
 enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole,
 			     uint64_t grain, int *err);
-/* Pins exactly the pages of a hole, into lease; *pin until that ends. No lock held. */
+/*
+ * Pins exactly the pages of a hole, into lease; *pin is valid until the lease ends. No
+ * lock held.
+ */
 enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *hole,
 			      struct mrf_mr_lease *lease, struct mrf_pin **pin, int *err);
 
-/* The kept pin that has this byte, or NULL. Lock held. */
+/* The kept pin that contains this byte, or NULL. Lock held. */
 struct mrf_pin *mrf_pin_find(const struct mrf_mr_back *back, uint64_t pos);
 
 #endif

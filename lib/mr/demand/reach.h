@@ -6,7 +6,10 @@
 
 struct mrf_mr_back;
 
-/* Fills in what an answer says of a range: status, once, segments. No lock held. */
+/*
+ * Fills in the parts of an answer that are about the range: status, once, segments. No
+ * lock held.
+ */
 void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
 		       struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 

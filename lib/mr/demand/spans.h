@@ -20,13 +20,13 @@ struct mrf_spans {
 	struct mrf_span *span;
 };
 
-/* Makes a set of count spans in any order; empty ones vanish. */
+/* Turns count spans in any order into a set; empty spans are removed. */
 void mrf_spans_tidy(struct mrf_spans *spans);
-/* The span that has this address, or NULL. */
+/* The span that contains this address, or NULL. */
 const struct mrf_span *mrf_spans_at(const struct mrf_spans *spans, uint64_t addr);
-/* Is all of [start, end) in it? */
+/* Is all of [start, end) in the set? */
 bool mrf_spans_have(const struct mrf_spans *spans, uint64_t start, uint64_t end);
-/* Is any of [start, end) in it? */
+/* Is any of [start, end) in the set? */
 bool mrf_spans_meet(const struct mrf_spans *spans, uint64_t start, uint64_t end);
 
 #endif

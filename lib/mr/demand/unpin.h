@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Taking pins away: see mr/demand/pin.h. "Lock" is the monitor's. */
+/* Removing pins: see mr/demand/pin.h. "Lock" means the monitor's lock. */
 #ifndef MRF_MR_DEMAND_UNPIN_H
 #define MRF_MR_DEMAND_UNPIN_H
 
@@ -12,52 +12,52 @@ struct mrf_mr_backs;
 struct mrf_pin;
 struct mrf_spans;
 
-/* Pins for single accesses, where nobody tells of changes; see mr/demand/back.h. */
+/* Pins for single accesses, where changes are not reported; see mr/demand/back.h. */
 struct mrf_mr_lease {
 	struct mrf_list pins;
-	unsigned npins; /* at most MRF_MR_LEASE_PINS: a peer may not use up all regions */
+	unsigned npins; /* at most MRF_MR_LEASE_PINS: no peer may use up all regions */
 };
 
 #define MRF_MR_LEASE_PINS 65536
 
 void mrf_mr_lease_init(struct mrf_mr_lease *lease);
 /*
- * Unpins; what was answered with once is void. The lease may be used again. Not by the
- * monitor's thread; before the space goes.
+ * Unpins everything in the lease; answers marked once are no longer valid. The lease may
+ * be used again. Not called by the monitor's thread, and not after the space is gone.
  */
 void mrf_mr_lease_end(struct mrf_mr_lease *lease);
 
-/* The pins being made there (NULL: anywhere) are of no use any more. Lock held. */
+/* Marks the pins being made in these spans (NULL: anywhere) as useless. Lock held. */
 void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where);
 /*
- * Takes from the region the kept pins that have an address in these spans (NULL: all)
+ * Moves the region's kept pins that have an address in these spans (NULL: all kept pins)
  * into list, for mrf_pins_end. Lock held.
  */
 void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
 		   struct mrf_list *list);
 /*
- * A kept pin (or all of them) goes to backs->dead, its kernel MR at once; nothing is freed. Lock
- * held. False: there was none.
+ * Revokes the kernel MR of a kept pin (or of all) and moves the pin to backs->dead; frees
+ * nothing. Lock held. False: there was no pin.
  */
 void mrf_pin_drop(struct mrf_pin *pin);
 bool mrf_pins_drop_all(struct mrf_mr_backs *backs);
 /*
- * Unpins and frees. What the kernel keeps (logged; the first error is returned) goes to
- * backs->dead. No lock held.
+ * Unpins and frees the pins in list. A pin that the kernel keeps goes to backs->dead
+ * (logged; the first error is returned). No lock held.
  */
 int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list);
-/* Unpins leased pins older than clock; the rest as mrf_pins_end. No lock held. */
+/* Unpins leased pins older than clock, otherwise like mrf_pins_end. No lock held. */
 int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
 			uint64_t clock);
 /*
- * Tries again what the kernel kept, frees what was dropped. No lock held. Cheap when
- * there is nothing. The first error.
+ * Tries again to unpin what the kernel kept, and frees what was dropped. Cheap if there
+ * is nothing to do. Returns the first error. No lock held.
  */
 int mrf_pins_reap(struct mrf_mr_backs *backs);
 
 /*
- * Unpins everything and lets nothing be pinned any more. No lock held. On failure (the
- * kernel keeps a region; logged) what is left may be tried again.
+ * Unpins everything and prevents further pinning. No lock held. On failure (the kernel
+ * keeps a region; logged) the call may be repeated for what is left.
  */
 int mrf_mr_back_close(struct mrf_mr_back *back);
 

@@ -18,7 +18,7 @@ union mrf_addr {
 
 #define MRF_ADDR_TEXT 64 /* always enough for mrf_addr_text */
 
-/* Bytes of the address by its family: 16 or 28. */
+/* The length of the address in bytes, by its family: 16 or 28. */
 size_t mrf_addr_len(const union mrf_addr *addr);
 /* "10.99.1.1:4711", "[fd00::1]:4711"; returns buf. */
 char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len);
@@ -28,8 +28,9 @@ uint16_t mrf_addr_port(const union mrf_addr *addr);
 void mrf_addr_set_port(union mrf_addr *addr, uint16_t port);
 
 /*
- * getaddrinfo(3), which takes a port of 70000 for 4464: here that is EAI_SERVICE. And what the
- * error means, in words; errno is as it was left.
+ * getaddrinfo(3), except that a port above 65535 is EAI_SERVICE; getaddrinfo would take
+ * 70000 for 4464. mrf_addr_unresolved returns the meaning of the error in words; for it
+ * errno must still be as mrf_addr_resolve left it.
  */
 struct addrinfo;
 int mrf_addr_resolve(const char *node, const char *service, const struct addrinfo *hints,
@@ -40,8 +41,8 @@ const char *mrf_addr_unresolved(const char *service, int error);
 const char *mrf_addr_fault(const union mrf_addr *addr, sa_family_t family);
 
 /*
- * The address hosts further and ports higher; false when that is past the last address or
- * port (addr is then of no use).
+ * Advances the address by so many hosts and ports. False: that is past the last address
+ * or port, and addr must not be used any more.
  */
 bool mrf_addr_advance(union mrf_addr *addr, uint64_t hosts, uint64_t ports);
 

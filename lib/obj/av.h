@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Address vector: fi_addr_t <-> socket address (IPv4 or IPv6). FI_AV_MAP and FI_AV_TABLE
- * both hand out indices, from 0 in the order of insertion. A removed index comes back: in
- * a table the lowest one first, as fi_av(3) has it; in a map the one removed longest ago.
- * Every use of an index has its own generation, so that an endpoint sees that what it
- * knows under an index is gone. Reading is free of locks: entries never move. Inserting
- * and removing take the lock of rank AV. An address may be inserted more than once.
+ * both hand out indices, from 0 in the order of insertion. A removed index is used again:
+ * in a table the lowest one first, as fi_av(3) demands; in a map the one removed longest
+ * ago. Every use of an index has its own generation, so that an endpoint notices when the
+ * address it knows under an index is gone. Reading takes no lock: entries never move.
+ * Inserting and removing take the lock of rank AV. An address may be inserted more than
+ * once.
  */
 #ifndef MRF_OBJ_AV_H
 #define MRF_OBJ_AV_H
@@ -18,8 +19,8 @@
 #include "obj/obj.h"
 
 /*
- * addr_format: the domain's, FI_SOCKADDR_IN or FI_SOCKADDR_IN6. The errors of fi_av(3);
- * on success attr->type, if FI_AV_UNSPEC, becomes the type chosen.
+ * addr_format: the domain's, FI_SOCKADDR_IN or FI_SOCKADDR_IN6. Returns the errors of
+ * fi_av(3); on success an attr->type of FI_AV_UNSPEC is replaced by the type chosen.
  */
 int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 		uint32_t addr_format, struct fi_av_attr *attr, struct fid_av **av,
@@ -30,8 +31,9 @@ struct mrf_obj *mrf_av_obj(struct mrf_av *av);
 struct fid_domain *mrf_av_domain(struct mrf_av *av);
 
 /*
- * Whoever keeps something for each address: removed is called when some were, by the thread that
- * removes them, with the address vector's lock held. Not any more once unwatch has returned.
+ * Embedded in an object that keeps something for each address. removed is called after
+ * addresses were removed, by the thread that removes them, with the address vector's lock
+ * held; it is not called any more once mrf_av_unwatch has returned.
  */
 struct mrf_av_watch {
 	struct mrf_list node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The calls of fi_av(3) that insert; what they return is said there. */
+/* The calls of fi_av(3) that insert addresses; fi_av(3) documents their results. */
 #ifndef MRF_OBJ_AV_INSERT_H
 #define MRF_OBJ_AV_INSERT_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Inside lib/obj: the body of an address vector. The locks are those of av.h.
- */
+/* Inside lib/obj: the structure of an address vector. The locks are those of av.h. */
 #ifndef MRF_OBJ_AV_INT_H
 #define MRF_OBJ_AV_INT_H
 
@@ -32,9 +30,9 @@ struct mrf_av {
 	struct mrf_obj obj;
 	struct mrf_hold parent;
 	struct fid_domain *domain;
-	sa_family_t family; /* immutable, as the next three */
+	sa_family_t family; /* immutable, like the next three */
 	size_t addr_len;
-	bool table; /* else a map */
+	bool table; /* otherwise a map*/
 	bool async; /* FI_EVENT */
 	_Atomic(struct mrf_av_entry *) chunks[MRF_AV_CHUNKS];
 	atomic_size_t count; /* entries in use; changed under lock */
@@ -44,7 +42,7 @@ struct mrf_av {
 	struct mrf_hold eq_hold;
 	struct mrf_list watches; /* struct mrf_av_watch.node */
 	uint64_t last_gen;
-	size_t used;	   /* indices handed out so far: the first fresh one */
+	size_t used;	   /* indices handed out so far, and so the first fresh one */
 	size_t lowest;	   /* no index below is free; tables only */
 	size_t free_first; /* list of removed indices, oldest first; maps only */
 	size_t free_last;

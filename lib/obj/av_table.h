@@ -16,8 +16,9 @@ struct mrf_av;
  * path. */
 uint64_t mrf_av_gen(const struct mrf_av *av, fi_addr_t fi_addr);
 /*
- * Where that generation stands, for whoever looks at it with every access: valid until the
- * address vector is closed, also when the entry is removed. NULL when there never was one.
+ * The place where that generation is kept, for a caller that checks it with every access;
+ * valid until the address vector is closed, even after the entry was removed. NULL if
+ * there never was such an entry.
  */
 const _Atomic uint64_t *mrf_av_gen_word(const struct mrf_av *av, fi_addr_t fi_addr);
 /* -FI_EADDRNOTAVAIL when fi_addr names no entry. */
@@ -25,10 +26,10 @@ int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr)
 
 /* --- for lib/obj; _locked: the caller holds av->lock ------------------------------- */
 
-/* The lists of free indices are empty. */
+/* Initialises the table; the lists of free indices are empty. */
 void mrf_av_table_init(struct mrf_av *av);
 void mrf_av_table_fini(struct mrf_av *av);
-/* A new entry for addr; *fi_addr is its index. -FI_ENOMEM. */
+/* Makes a new entry for addr; *fi_addr is its index. -FI_ENOMEM. */
 int mrf_av_insert_locked(struct mrf_av *av, const union mrf_addr *addr,
 			 fi_addr_t *fi_addr);
 void mrf_av_remove_locked(struct mrf_av *av, size_t i);

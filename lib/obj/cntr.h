@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Counter: a value and an error value that only endpoints and the application move, and
- * threads that wait for a threshold. Values are atomic: no lock but the wait's own.
+ * threads that wait for a threshold. The values are atomic, so that no lock is needed
+ * except the wait's own.
  */
 #ifndef MRF_OBJ_CNTR_H
 #define MRF_OBJ_CNTR_H
@@ -13,14 +14,15 @@
 struct mrf_cntr;
 
 /*
- * Those that let it count what happens to them, for as long as both are open: lib/mr's, for
- * regions. All fields are theirs, guarded by a lock of theirs.
+ * The objects whose events this counter counts, while both are open; lib/mr uses it for
+ * regions. All fields belong to the layer of those objects and are guarded by its lock.
  */
 struct mrf_cntr_bonds {
 	struct mrf_list list;
 	/*
-	 * The counter is about to be closed; called with no lock held. 0: list is empty now. Or
-	 * -FI_EBUSY (logged): they have to be closed first. NULL: there never was anybody.
+	 * Called when the counter is about to be closed, with no lock held. Returns 0:
+	 * list is empty now; or -FI_EBUSY (logged): the objects have to be closed first.
+	 * NULL: there never was such an object.
 	 */
 	int (*closing)(struct mrf_cntr *cntr, void *arg);
 	void *arg;

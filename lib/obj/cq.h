@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Completion queue: an ordered ring of completions and errors. It grows when it is full,
- * so nothing is ever lost; attr->size is where it starts. All formats, wait objects NONE,
- * UNSPEC and FD. Endpoints bind themselves as progress sources and write into it; the
- * application reads. Thread-safe; lock of rank CQ.
+ * so nothing is ever lost; attr->size is only its first size. It supports all formats and
+ * the wait objects NONE, UNSPEC and FD. Endpoints bind themselves as progress sources and
+ * write into it; the application reads. Thread-safe; lock of rank CQ.
  */
 #ifndef MRF_OBJ_CQ_H
 #define MRF_OBJ_CQ_H
@@ -12,7 +12,7 @@
 #include "obj/obj.h"
 #include "obj/wait.h"
 
-/* One completion, in the neutral form from which every FI_CQ_FORMAT_* is cut. */
+/* One completion, in a neutral form that every FI_CQ_FORMAT_* is made from. */
 struct mrf_comp {
 	void *op_context;
 	uint64_t flags; /* FI_RMA | FI_WRITE, FI_REMOTE_CQ_DATA ... as in fi_cq(3) */
@@ -31,7 +31,10 @@ struct mrf_comp_err {
 	int err;		 /* positive FI_E* */
 	int prov_errno;		 /* stable reason code, see fi_cq_strerror */
 	char text[MRF_ERR_TEXT]; /* why, for people; becomes err_data */
-	/* The queue's own, once it has been read: by mrf_obj_reader, in cq->lent. */
+	/*
+	 * For the queue, once the error has been read: the thread that has the text lent
+	 * (mrf_obj_reader), and the node in cq->lent.
+	 */
 	const void *reader;
 	struct mrf_list lent;
 };
@@ -39,12 +42,13 @@ struct mrf_comp_err {
 struct mrf_cq;
 
 /*
- * domain: what the CQ holds as its parent. The errors of fi_cq(3); *cq only on success.
+ * domain: the parent that the CQ holds. Returns the errors of fi_cq(3); sets *cq on
+ * success only.
  */
 int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 		const struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
 
-/* How many completions and errors nobody has read. Any thread, no lock. */
+/* The number of unread completions and errors. Any thread, no lock. */
 size_t mrf_cq_unread(const struct mrf_cq *cq);
 /* The CQ behind a fid, or NULL when the fid is of another class. */
 struct mrf_cq *mrf_cq_from_fid(struct fid *fid);
@@ -59,12 +63,16 @@ struct mrf_wait *mrf_cq_wait(struct mrf_cq *cq);
 int mrf_cq_trywait(struct mrf_cq *cq);
 
 /*
- * Appends and wakes waiters. Without memory to grow the ring the entry is counted as
- * lost, and so is every later one; once what came before is read the CQ answers
- * -FI_EAVAIL with FI_EOVERRUN for ever, as fi_cq(3) "NOTES" has it: never silently.
+ * Appends a completion and wakes waiters. If there is no memory to grow the ring, this
+ * completion and every later one are counted as lost; once everything before them has
+ * been read, the CQ answers -FI_EAVAIL with FI_EOVERRUN for ever, as in fi_cq(3) "NOTES".
+ * No loss is silent.
  */
 void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp);
-/* The same of an operation of one's own, which has nothing but these, in fewer instructions. */
+/*
+ * As mrf_cq_write, in fewer instructions, for an operation that the endpoint itself
+ * started: the other fields of its completion are empty.
+ */
 void mrf_cq_write_own(struct mrf_cq *cq, void *op_context, uint64_t flags, size_t len);
 void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/obj: the body of a completion queue.
- * The ring is written in cq.c and read in cq_read.c.
+ * Inside lib/obj: the structure of a completion queue. The ring is written in cq.c and
+ * read in cq_read.c.
  */
 #ifndef MRF_OBJ_CQ_INT_H
 #define MRF_OBJ_CQ_INT_H
@@ -23,7 +23,7 @@ struct mrf_cq {
 	size_t entry_size;     /* of the format; immutable */
 	bool threshold;	       /* FI_CQ_COND_THRESHOLD; immutable */
 	uint32_t api_version;  /* immutable */
-	atomic_size_t pending; /* what a read would find; changed under lock */
+	atomic_size_t pending; /* entries that a read would find; changed under lock */
 
 	struct mrf_lock lock; /* rank CQ: guards all below */
 	struct mrf_cq_slot *ring;
@@ -32,12 +32,12 @@ struct mrf_cq {
 	size_t tail;		       /* next to write */
 	size_t nerr;		       /* errors between head and tail */
 	size_t lost;		       /* completions without memory; not 0: overrun */
-	struct mrf_list lent;	       /* struct mrf_comp_err.lent; one a thread at most */
-	struct mrf_comp_err *spare;    /* for an error that finds no memory; NULL: in use */
+	struct mrf_list lent;	       /* struct mrf_comp_err.lent; <= 1 per thread */
+	struct mrf_comp_err *spare;    /* for an error without memory; NULL: in use */
 	struct mrf_comp_err overrun;
 	unsigned sreads;   /* threads in a blocking read */
 	unsigned signals;  /* fi_cq_signal calls so far */
-	bool signal_waits; /* one came while nobody was blocked: for the next read */
+	bool signal_waits; /* signal without a blocked thread: for the next read */
 };
 
 static inline struct mrf_cq *mrf_cq_of(struct fid_cq *fid)

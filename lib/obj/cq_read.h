@@ -9,12 +9,12 @@
 struct mrf_cq;
 
 /*
- * Gives an error that is not used any more (or NULL) back, as the spare if that is missing.
- * The caller holds cq->lock.
+ * Frees an error that is not used any more (or NULL), or keeps it as the spare if that is
+ * missing. The caller holds cq->lock.
  */
 void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err);
 
-/* What fid.ops points at. */
+/* The table for fid.ops. */
 extern struct fi_ops_cq mrf_cq_ops;
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event queue: an unbounded list of control events (fi_eq(3)); the application may write
- * its own with fi_eq_write. Belongs to a fabric. Thread-safe; lock of rank EQ.
+ * Event queue: an unbounded list of control events (fi_eq(3)); the application may add
+ * its own with fi_eq_write. An event queue belongs to a fabric. Thread-safe; lock of rank
+ * EQ.
  */
 #ifndef MRF_OBJ_EQ_H
 #define MRF_OBJ_EQ_H
@@ -28,16 +29,17 @@ int mrf_eq_write(struct mrf_eq *eq, uint32_t event, const void *buf, size_t len)
 int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err,
 		     const char *text);
 
-/* --- events that are made before they happen -------------------------------------- */
+/* --- events that are allocated in advance ----------------------------------------- */
 
 /*
- * Reporting one cannot fail, and it can be taken back. Its maker keeps it in a slot, which is
- * given along and stays where it is until mrf_eq_retract; the queue clears the slot, under
- * its lock, when the event is read.
+ * Posting such an event cannot fail, and it can be taken back. The caller keeps a pointer
+ * to it, passes that pointer's address as slot, and leaves it in place until
+ * mrf_eq_retract; the queue sets the pointer to NULL, under its lock, when the event is
+ * read.
  */
 struct mrf_eq_event;
 
-#define MRF_EQ_TEXT 512 /* room for err_data; longer ones are cut */
+#define MRF_EQ_TEXT 512 /* room for err_data; longer texts are cut */
 
 struct mrf_eq_event *mrf_eq_event_new(void); /* NULL: no memory (logged) */
 void mrf_eq_post(struct mrf_eq *eq, struct mrf_eq_event **slot, uint32_t type,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What queues and counters have in common: sources of progress (the endpoints bound to
- * them) that are polled when the application reads, and a wait object.
+ * The common part of queues and counters: sources of progress (the endpoints bound to
+ * them), which are polled when the application reads, and a wait object.
  *
- * A source belongs to whoever bound it and is linked into any number of waits through
- * one mrf_wait_link each. Locks: mrf_wait.lock (rank WAIT) is held while sources are
- * polled, so a poll callback may take the endpoint's lock and write to CQs and counters.
+ * A source belongs to the object that was bound and is linked into any number of waits
+ * through one mrf_wait_link each. Locks: mrf_wait.lock (rank WAIT) is held while sources
+ * are polled, so a poll callback may take the endpoint's lock and write to CQs and
+ * counters.
  *
- * Nobody steals a wakeup: every thread that blocks has a bell of its own, and the
- * application's file descriptor has another one that only fi_trywait silences.
+ * No thread can steal another's wakeup: every thread that blocks has a bell of its own,
+ * and the application's file descriptor has another one, which only fi_trywait silences.
  */
 #ifndef MRF_OBJ_WAIT_H
 #define MRF_OBJ_WAIT_H
@@ -24,9 +25,8 @@ struct mrf_source {
 	/* Makes whatever progress is possible without blocking. */
 	void (*poll)(struct mrf_source *source);
 	/*
-	 * Asks for fd to become readable at the next event and takes back that it is now.
-	 * Events that came before may be missed, so the caller polls once more
-	 * afterwards.
+	 * Makes fd unreadable until the next event. Events that came before this call may
+	 * be missed, so the caller polls once more afterwards.
 	 */
 	void (*arm)(struct mrf_source *source);
 	int fd; /* readable when there is something to poll, or -1; owned by the source */
@@ -39,7 +39,8 @@ struct mrf_wait_link {
 };
 
 /*
- * An eventfd that many may ring and one silences; ringing it again costs no system call.
+ * An eventfd that many threads may ring and one silences; ringing it again costs no
+ * system call.
  */
 struct mrf_bell {
 	int fd;
@@ -54,14 +55,15 @@ struct mrf_sleeper {
 
 struct mrf_wait {
 	enum fi_wait_obj kind; /* NONE, UNSPEC or FD; immutable */
-	/* The next three are opened, under lock, when they are first needed; -1 until
-	 * then. */
-	int epoll_fd;	      /* what the application may poll */
+	/*
+	 * These three are opened, under lock, when they are first needed; -1 until then.
+	 */
+	int epoll_fd;	      /* the descriptor that the application may poll */
 	int source_fd;	      /* epoll of the sources' fds; inside epoll_fd */
 	struct mrf_bell bell; /* inside epoll_fd; rung once the application watches */
 	struct mrf_lock lock; /* rank WAIT: guards links, held while polling */
 	struct mrf_list links;
-	atomic_int waiters;	   /* sleepers, and 1 if watched: signal is free when 0 */
+	atomic_int waiters;	   /* sleepers, plus 1 if watched; 0: no signal needed */
 	atomic_bool watched;	   /* the application has the fd, or called fi_trywait */
 	struct mrf_lock wake_lock; /* rank WAKE: guards the two lists */
 	struct mrf_list asleep;	   /* struct mrf_sleeper: threads in mrf_wait_until */
@@ -69,32 +71,33 @@ struct mrf_wait {
 };
 
 /*
- * -FI_ENOSYS (with its reason) for the kinds of fi_eq(3) other than NONE, UNSPEC and FD,
- * -FI_EINVAL for what is none of them. Opens descriptors for FI_WAIT_FD only, or fails as
- * the kernel does: most objects are opened with FI_WAIT_UNSPEC and never waited for, and
- * a program with thousands of counters would run out of descriptors for nothing.
+ * -FI_ENOSYS (logged) for the kinds of fi_eq(3) other than NONE, UNSPEC and FD,
+ * -FI_EINVAL for an unknown kind, or the kernel's error. Opens descriptors for FI_WAIT_FD
+ * only: most objects are opened with FI_WAIT_UNSPEC and never waited for, and a program
+ * with thousands of counters would run out of descriptors for nothing.
  */
 int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind);
-/* Nothing may be linked and nobody asleep. */
+/* No source may be linked and no thread asleep. */
 void mrf_wait_fini(struct mrf_wait *wait);
 /* 0, or -FI_EBUSY after one line when threads are blocked on it: closing would strand
  * them. */
 int mrf_wait_busy(struct mrf_wait *wait);
-/* The line of mrf_wait_busy, and its -FI_EBUSY. */
+/* Logs the line of mrf_wait_busy and returns its -FI_EBUSY. */
 int mrf_wait_refuse_close(unsigned threads);
 
 /*
- * A source may be linked twice. Once there are descriptors it fails with -FI_ENOMEM or
- * another errno of epoll_ctl(2).
+ * Links a source, which may be linked twice. If the descriptors are already open, it may
+ * fail with -FI_ENOMEM or another error of epoll_ctl(2).
  */
 int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
 		  struct mrf_source *source);
 /*
- * On return no thread is inside source->poll through this link. Harmless when not linked.
+ * When this returns, no thread is inside source->poll through this link. Harmless when
+ * not linked.
  */
 void mrf_wait_unlink(struct mrf_wait_link *link);
 
-/* Polls every source once. Inline: every read of an empty queue does. */
+/* Polls every source once. Inline, because every read of an empty queue calls it. */
 static inline void mrf_wait_poll(struct mrf_wait *wait)
 {
 	mrf_lock_take(&wait->lock);
@@ -107,34 +110,37 @@ static inline void mrf_wait_poll(struct mrf_wait *wait)
 	mrf_lock_release(&wait->lock);
 }
 
-/* The same for a call that may block: it cannot be cancelled meanwhile. */
+/*
+ * As mrf_wait_poll, for a call that may block: the thread cannot be cancelled meanwhile.
+ */
 void mrf_wait_poll_first(struct mrf_wait *wait);
 
 /*
- * Wakes whoever is blocked on this wait; cheap when nobody is. Any thread, any lock held.
+ * Wakes all threads that are blocked on this wait; cheap if there are none. Any thread,
+ * any lock held.
  */
 void mrf_wait_signal(struct mrf_wait *wait);
-/* Would it do anything? */
+/* Would mrf_wait_signal do anything? */
 static inline bool mrf_wait_heard(struct mrf_wait *wait)
 {
 	return atomic_load(&wait->waiters);
 }
 
 /*
- * Blocks until attempt(arg) answers something else than -FI_EAGAIN and returns that;
+ * Blocks until attempt(arg) returns something other than -FI_EAGAIN and returns that;
  * -FI_ETIMEDOUT after timeout ms (negative: never), -FI_EINTR when a signal handler ran.
- * Before each attempt the caller counts as a waiter, sources are armed and then polled,
- * so that whatever attempt does not see yet wakes the thread. The caller holds no lock.
- * Fails with its reason where the kernel gives no descriptor to wait with.
- * The thread can be cancelled (pthread_cancel) where it sleeps, and nowhere else: everywhere else
- * it may hold a lock. Then it counts as a waiter no more.
+ * Before each attempt the caller is counted as a waiter, and the sources are armed and
+ * then polled, so that any event that attempt does not see yet wakes the thread. The
+ * caller holds no lock. Fails (logged) if the kernel has no descriptor left to wait with.
+ * The thread can be cancelled (pthread_cancel) only where it sleeps, because elsewhere it
+ * may hold a lock; it is then no longer counted as a waiter.
  */
 ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(void *arg),
 		       void *arg);
 
 /*
- * fi_trywait: after it whatever happens makes epoll_fd readable; the caller then looks
- * whether something is there already. -FI_EINVAL (with its reason) with kind NONE.
+ * fi_trywait: from now on every event makes epoll_fd readable; the caller then checks
+ * whether something is there already. -FI_EINVAL (logged) with kind NONE.
  */
 int mrf_wait_try(struct mrf_wait *wait);
 
@@ -142,8 +148,8 @@ int mrf_wait_try(struct mrf_wait *wait);
 int mrf_wait_control(struct mrf_wait *wait, struct fid *fid, int command, void *arg);
 
 /*
- * 0 for an object that may block, else -FI_EINVAL after one line: fi_cq(3), fi_cntr(3)
- * and fi_eq(3) call it invalid to block on FI_WAIT_NONE.
+ * 0 if threads may block on this object, otherwise -FI_EINVAL after one line: fi_cq(3),
+ * fi_cntr(3) and fi_eq(3) forbid blocking on FI_WAIT_NONE.
  */
 int mrf_wait_may_block(const struct mrf_wait *wait, const char *call);
 

@@ -78,8 +78,8 @@ void mrf_obj_hold(struct mrf_hold *hold, struct mrf_obj *target, const struct fi
 void mrf_obj_drop(struct mrf_hold *hold);
 
 /*
- * May the object be closed? 0, or -FI_EBUSY after a line that names the object, one
- * holder and the number of holders; or -FI_EPERM like mrf_obj_check.
+ * May the object be closed? 0, or -FI_EBUSY after a line that names the object, its
+ * holders and their number; or -FI_EPERM like mrf_obj_check.
  */
 int mrf_obj_busy(struct mrf_obj *obj);
 

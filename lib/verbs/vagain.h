@@ -9,17 +9,17 @@
 struct mrf_vdev;
 
 /*
- * What a device has sent a second time, because no acknowledgement came: the target may have
- * carried it out already.
+ * How often a device has sent packets a second time because no acknowledgement came; the
+ * target may have carried them out already.
  */
 struct mrf_vdev_retries {
 	bool known;
 	uint64_t count;
 };
 
-/* How often that has happened on the device until now; not known when nobody tells. */
+/* Reads the device's count up to now; not known if the kernel does not tell it. */
 void mrf_vdev_retries(struct mrf_vdev *dev, struct mrf_vdev_retries *now);
-/* Has it happened since? True as well where that is not known. */
+/* Has the device sent anything again since then? True also if that is not known. */
 bool mrf_vdev_sent_again(struct mrf_vdev *dev, const struct mrf_vdev_retries *since);
 
 #endif

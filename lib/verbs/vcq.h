@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues of the kernel. Whoever owns one sees to it that one thread at a time
+ * Completion queues of the kernel. The owner of a queue ensures that one thread at a time
  * polls it.
  */
 #ifndef MRF_VERBS_VCQ_H
@@ -13,12 +13,12 @@ struct mrf_vdev;
 
 enum mrf_wc_status {
 	MRF_WC_OK,
-	MRF_WC_FLUSHED, /* never ran, the queue pair was in error before it */
-	MRF_WC_REFUSED, /* the target's kernel said no: key, bounds or right */
+	MRF_WC_FLUSHED, /* never ran: the queue pair was in error before */
+	MRF_WC_REFUSED, /* refused by the target's kernel: key, bounds or right */
 	MRF_WC_LOCAL,	/* the local buffer's registration did not fit */
-	MRF_WC_UNSENT,	/* the device could not send: no route, a link that is down; or LOCAL */
+	MRF_WC_UNSENT,	/* the device could not send: no route, link down; or LOCAL */
 	MRF_WC_TIMEOUT, /* no answer after all retries: may or may not have run */
-	MRF_WC_DENIED,	/* of no completion: a post ended in -FI_EACCES */
+	MRF_WC_DENIED,	/* not from a completion: a post ended in -FI_EACCES */
 	MRF_WC_OTHER
 };
 
@@ -35,16 +35,22 @@ struct mrf_wc {
 
 struct mrf_vcq;
 
-/* depth: completions that may be outstanding; the queue is never overcommitted. */
+/* depth: the most completions that may be outstanding; the owner never exceeds it. */
 int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **cq);
 void mrf_vcq_close(struct mrf_vcq *cq);
-/* Number of completions written to wc, at most n; -FI_EIO when the queue is broken. */
+/*
+ * Returns the number of completions written to wc, at most n; -FI_EIO: the queue is
+ * broken.
+ */
 int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n);
-/* The next completion makes fd readable; those already there do not. */
+/*
+ * Arms the queue: the next completion makes fd readable; completions already there do
+ * not.
+ */
 void mrf_vcq_arm(struct mrf_vcq *cq);
-/* Takes the events off fd after it was readable, so that it can be armed anew. */
+/* Takes the events off fd after it was readable, so that the queue can be armed again. */
 void mrf_vcq_ack(struct mrf_vcq *cq);
-/* Only one: for whoever is told again if there is another. */
+/* Takes one event only: for a caller that is notified again if there is another. */
 void mrf_vcq_ack_one(struct mrf_vcq *cq);
 int mrf_vcq_fd(const struct mrf_vcq *cq);
 /* Name of a raw_status for messages. */

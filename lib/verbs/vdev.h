@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device and its protection domains. Each error is -FI_E*; refusals are not logged,
- * because the caller knows what it wanted.
+ * A device and its protection domains. Each error is -FI_E*; none is logged, because only
+ * the caller knows the purpose of the call.
  */
 #ifndef MRF_VERBS_VDEV_H
 #define MRF_VERBS_VDEV_H
@@ -18,8 +18,8 @@ struct mrf_vdev_limits {
 	size_t max_qp_wr;
 	size_t max_cqe;
 	size_t max_rd_atomic;
-	size_t max_inline;   /* bytes that every QP here asks for and gets */
-	size_t max_msg_size; /* bytes in one work request; longer ones are split */
+	size_t max_inline;   /* bytes that every queue pair here asks for and gets */
+	size_t max_msg_size; /* bytes in one work request; longer accesses are split */
 };
 
 /* Finds and opens the device that owns a local address (port ignored). -FI_ENODEV ... */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libibverbs and librdmacm, as the rest of the library sees them. Only lib/verbs includes
- * their headers; every error of theirs (NULL + errno, positive errno, -1 + errno) becomes
- * -FI_E* here. Nothing here logs refusals except where said: the caller knows what it
- * wanted. Queues and connections: verbs/vqp.h.
+ * their headers; each of their errors (NULL + errno, positive errno, -1 + errno) becomes
+ * -FI_E* here. Errors are not logged here except where documented, because only the
+ * caller knows the purpose of the call. Queues and connections: verbs/vqp.h.
  */
 #ifndef MRF_VERBS_VERBS_H
 #define MRF_VERBS_VERBS_H

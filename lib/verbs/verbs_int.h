@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Struct bodies and errno translation shared by the files of lib/verbs and by nobody
- * else.
- */
+/* Structures and errno translation shared by the files of lib/verbs only. */
 #ifndef MRF_VERBS_VERBS_INT_H
 #define MRF_VERBS_VERBS_INT_H
 
@@ -14,7 +11,7 @@
 
 /* Immutable after mrf_vdev_open. */
 struct mrf_vdev {
-	struct ibv_context *ctx; /* ours alone */
+	struct ibv_context *ctx; /* not shared*/
 	struct mrf_vdev_limits limits;
 };
 
@@ -25,7 +22,7 @@ struct mrf_vpd {
 
 struct mrf_vconn {
 	struct rdma_cm_id *id; /* its context points back here */
-	struct ibv_qp *qp;     /* id->qp of one that was adopted; else ours alone */
+	struct ibv_qp *qp;     /* also id->qp if incoming; otherwise unknown to id */
 	void *owner;
 	bool incoming;
 };
@@ -33,19 +30,19 @@ struct mrf_vconn {
 struct mrf_vcq {
 	struct ibv_cq *cq;
 	struct ibv_comp_channel *channel; /* does not block */
-	bool deaf; /* it could not be armed the last time; guarded as arming is */
+	bool deaf; /* the last arming failed; guarded like arming */
 };
 
 /*
- * -FI_E* of a call that failed with errno: FI_E* below 256 are the system's numbers. A
- * call that failed without a reason is an I/O error, never a success.
+ * The -FI_E* for a call that failed with errno: FI_E* below 256 are the system's numbers.
+ * A call that failed without setting errno is an I/O error, never a success.
  */
 static inline int mrf_verbs_errno(void)
 {
 	return errno > 0 ? -errno : -FI_EIO;
 }
 
-/* Same for the calls that return a positive errno, or -1 with errno set. */
+/* As mrf_verbs_errno, for calls that return 0, a positive errno, or -1 with errno set. */
 static inline int mrf_verbs_ret(int ret)
 {
 	if (!ret)

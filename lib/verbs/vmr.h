@@ -11,8 +11,8 @@ struct mrf_vpd;
 enum mrf_right {
 	MRF_RIGHT_LOCAL_WRITE = 1 << 0, /* the device may write for a local operation */
 	MRF_RIGHT_REMOTE_READ = 1 << 1,
-	MRF_RIGHT_REMOTE_WRITE = 1 << 2, /* the kernel wants LOCAL_WRITE with it: added */
-	MRF_RIGHT_REMOTE_ATOMIC = 1 << 3 /* likewise */
+	MRF_RIGHT_REMOTE_WRITE = 1 << 2, /* implies LOCAL_WRITE for the kernel: added */
+	MRF_RIGHT_REMOTE_ATOMIC = 1 << 3 /* LOCAL_WRITE is added here, too*/
 };
 
 struct mrf_vmr {
@@ -22,17 +22,20 @@ struct mrf_vmr {
 };
 
 /*
- * Pins [addr, addr + len) and registers it at iova, which must be congruent with addr modulo
- * the page size. len > 0. Exactly the rights asked for. -FI_EFAULT (not mapped, or not
- * writable though needed), -FI_ENOMEM (memlock, regions or memory), -FI_EPERM (memlock 0), -FI_EINVAL.
+ * Pins [addr, addr + len) and registers it at iova, which must be congruent with addr
+ * modulo the page size. len > 0. The region has exactly these rights. -FI_EFAULT (not
+ * mapped, or not writable although it has to be), -FI_ENOMEM (memlock, regions or memory
+ * used up), -FI_EPERM (memlock 0), -FI_EINVAL.
  */
 int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
 		unsigned rights, struct mrf_vmr *vmr);
-/* On return the kernel lets nobody through to the memory. Harmless when not registered. */
+/*
+ * After success the kernel lets nobody access the memory. Harmless when not registered.
+ */
 int mrf_vmr_dereg(struct mrf_vmr *vmr);
 /*
- * mrf_vmr_dereg for one that is registered, but gives no memory back to the allocator (which
- * might be locked by the thread that waits for this); mrf_vmr_free does, later.
+ * As mrf_vmr_dereg, for a registered region, but frees no memory, because the thread that
+ * waits for this call may hold the allocator's lock; mrf_vmr_free frees it later.
  */
 int mrf_vmr_revoke(struct mrf_vmr *vmr);
 void mrf_vmr_free(struct mrf_vmr *vmr);

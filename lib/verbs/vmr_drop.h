@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Apart from the other calls so that it is real over a device that is not. */
+/*
+ * In a file of its own, so that tests with a simulated device still use the real
+ * function.
+ */
 #ifndef MRF_VERBS_VMR_DROP_H
 #define MRF_VERBS_VMR_DROP_H
 
 #include "verbs/vmr.h"
 
 /*
- * mrf_vmr_dereg for memory of the library's own: what the kernel keeps is told to people
- * (MRF-W3490), and forgotten.
+ * mrf_vmr_dereg for the library's own memory: if the kernel keeps the region, logs a
+ * warning (MRF-W3490) and forgets it.
  */
 void mrf_vmr_drop(struct mrf_vmr *vmr);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which soft-RoCE devices there are, and through which IP addresses they are reached. The
- * kernel is asked over RDMA netlink, without opening a device, so discovery costs a few
- * system calls and needs no right.
+ * Finds the soft-RoCE devices and the IP addresses through which they are reached. It
+ * asks the kernel over RDMA netlink, without opening a device, so discovery costs a few
+ * system calls and needs no privilege.
  *
- * The two look-ups behind it go through mrf_vnl_source: a test puts its own there before
- * the first call. Nothing is kept between calls; any thread may call.
+ * The two look-ups go through mrf_vnl_source: a test puts its own functions there before
+ * the first call. No state is kept between calls; any thread may call.
  */
 #ifndef MRF_VERBS_VNL_H
 #define MRF_VERBS_VNL_H
@@ -17,12 +17,12 @@
 
 enum mrf_vnl_state {
 	MRF_VNL_USABLE,
-	MRF_VNL_NO_DRIVER, /* the kernel does not tell the driver: ib_uverbs not loaded */
+	MRF_VNL_NO_DRIVER, /* the kernel does not name the driver: ib_uverbs not loaded */
 	MRF_VNL_NOT_RXE,   /* some other kind of RDMA device */
 	MRF_VNL_NO_NETDEV, /* its network interface is in another network namespace */
 	MRF_VNL_LOOPBACK,  /* on a loopback interface, where rdma_cm does not work */
 	MRF_VNL_PORT_DOWN,
-	MRF_VNL_NO_ADDRESS, /* no IPv4 address and no IPv6 address but link-local ones */
+	MRF_VNL_NO_ADDRESS, /* no IPv4 address, and IPv6 addresses at most link-local */
 	MRF_VNL_STATES
 };
 
@@ -59,7 +59,7 @@ struct mrf_vnl_path {
 	unsigned prefix;
 };
 
-/* Writes the state in one sentence; what to do about it included. */
+/* Describes the state in one sentence, including the remedy. */
 void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len);
 
 struct mrf_vnl_source {
@@ -72,18 +72,18 @@ extern struct mrf_vnl_source mrf_vnl_source;
 
 /*
  * All paths, in the kernel's order of devices, IPv4 before IPv6; a device that cannot be
- * used has one path that says why. *paths is the caller's to free. -FI_ENOSYS: this
- * kernel has no RDMA subsystem loaded; -FI_ENOMEM; or what netlink answered. Logs
- * nothing.
+ * used has one path that says why. The caller frees *paths. -FI_ENOSYS: this kernel has
+ * no RDMA subsystem loaded; -FI_ENOMEM; or netlink's error. Logs nothing.
  */
 int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count);
 
 /*
- * How often the queue pairs of the device of that name began to send again what was not
- * acknowledged. -FI_ENODATA: the device does not count that; -FI_ENODEV; or as mrf_vnl_paths.
+ * Counts how often the queue pairs of the named device began to resend unacknowledged
+ * packets. -FI_ENODATA: the device does not count that; -FI_ENODEV; or the errors of
+ * mrf_vnl_paths.
  */
 int mrf_vnl_retries(const char *name, uint64_t *count);
-/* The same from the attributes of a STAT_GET answer. False: it is not in there. */
+/* Reads that count from the attributes of a STAT_GET answer. False: it is not there. */
 bool mrf_vnl_parse_retries(const void *attrs, size_t len, uint64_t *count);
 
 /* The real look-ups. */
@@ -92,8 +92,8 @@ int mrf_vnl_kernel_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count);
 
 /*
  * Reads one answer of the kernel into *dev: len bytes of attributes of a GET, PORT_GET or
- * GET_CHARDEV answer. Attributes of a wrong size are passed over. False: not readable as
- * attributes.
+ * GET_CHARDEV answer. Attributes of a wrong size are skipped. False: the bytes are not
+ * valid attributes.
  */
 bool mrf_vnl_parse(const void *attrs, size_t len, struct mrf_vnl_dev *dev);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The files through which a process reaches an RDMA device: /dev/infiniband/rdma_cm and
- * uverbsN. A user without access to them, or a container without them, meets errors of
- * librdmacm that do not name the file. Plain files, no verbs: mrfab_info uses this, too.
+ * uverbsN. A user without access to them, or in a container without them, gets errors
+ * from librdmacm that do not name the file. This code uses no verbs, so mrfab_info can
+ * use it, too.
  */
 #ifndef MRF_VERBS_VNODE_H
 #define MRF_VERBS_VNODE_H
@@ -10,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where the files are; tests have others. */
+/* The directories of the files; tests use others. */
 struct mrf_vnode_dirs {
 	const char *nodes;   /* "/dev/infiniband" */
 	const char *devices; /* "/sys/class/infiniband_verbs" */
@@ -19,8 +20,8 @@ struct mrf_vnode_dirs {
 extern const struct mrf_vnode_dirs mrf_vnode_dirs;
 
 /*
- * True: a file keeps this process from the device (NULL: from every device); why is which
- * one, the reason and what to do. Any thread; lock-free.
+ * True: a file denies this process the device (NULL: every device); why names the file,
+ * the reason and the remedy. Any thread; lock-free.
  */
 bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why,
 		    size_t len);

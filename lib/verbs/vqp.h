@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue pair of a connection (verbs/vcm.h): made, brought up, posted to. Calls are
- * serialised by whoever owns the connection.
+ * The queue pair of a connection (verbs/vcm.h): creating it, bringing it up, posting to
+ * it. The connection's owner serialises the calls.
  */
 #ifndef MRF_VERBS_VQP_H
 #define MRF_VERBS_VQP_H
@@ -23,16 +23,16 @@ struct mrf_vqp_attr {
 };
 
 /*
- * After ADDR_RESOLVED, or on an incoming connection. Only the queue pair of an incoming
- * one lets the peer access memory.
+ * Called after ADDR_RESOLVED, or on an incoming connection. Only the queue pair of an
+ * incoming connection lets the peer access memory.
  */
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr);
 /*
- * After RESPONSE: only from now on anything goes either way. -FI_ECONNRESET: the target has
- * gone since.
+ * Called after RESPONSE; no data can flow in either direction before. -FI_ECONNRESET: the
+ * target has gone meanwhile.
  */
 int mrf_vconn_establish(struct mrf_vconn *conn);
-/* After mrf_vconn_accept: see rxe's 655 ms otherwise. */
+/* Called after mrf_vconn_accept: sets the RNR timer, which would otherwise be 655 ms. */
 int mrf_vconn_tune(struct mrf_vconn *conn);
 /* The number of its queue pair. */
 uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn);
@@ -47,7 +47,7 @@ enum mrf_vwr_op {
 	MRF_VWR_WRITE,
 	MRF_VWR_WRITE_IMM,
 	MRF_VWR_SEND,
-	MRF_VWR_FETCH_ADD, /* on 8 bytes at an address divisible by 8, here: mrf_vconn_atomic */
+	MRF_VWR_FETCH_ADD, /* 8 bytes at an address divisible by 8: mrf_vconn_atomic */
 	MRF_VWR_CMP_SWP
 };
 
@@ -61,30 +61,37 @@ struct mrf_vwr {
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint32_t imm;	  /* host order */
-	uint64_t operand; /* FETCH_ADD: added; CMP_SWP: stored if compare is there */
+	uint64_t operand; /* FETCH_ADD: added; CMP_SWP: stored on a match */
 	uint64_t compare;
 };
 
 /*
- * Always signalled. -FI_EAGAIN when the queue is full. -FI_EACCES after a change of
- * credentials: the kernel does not start it, but it lies in the queue, may run with what is
- * ahead of it, and has its completion as every other.
+ * Posts a work request, which is always signalled. -FI_EAGAIN: the queue is full.
+ * -FI_EACCES, after a change of credentials: the kernel does not start the request, but
+ * it stays in the queue, may run together with those ahead of it, and completes like any
+ * other.
  */
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr);
-/* The same for FETCH_ADD and CMP_SWP: what was there comes into the one piece, of 8 bytes. */
+/*
+ * As mrf_vconn_post, for FETCH_ADD and CMP_SWP: the old value is written to the only
+ * piece, of 8 bytes.
+ */
 int mrf_vconn_atomic(struct mrf_vconn *conn, const struct mrf_vwr *wr);
 /*
- * The same for one piece and nothing special, in as few instructions as may be. is_inline: of a
- * write; sge is an address in this process and is read before the call returns.
+ * As mrf_vconn_post, in as few instructions as possible, for one piece and no special
+ * options. is_inline: only for a write; sge is then an address in this process, read
+ * before the call returns.
  */
 int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 		     bool is_inline, struct mrf_sge *sge, uint64_t remote_addr,
 		     uint32_t rkey);
-/* The same, a write with immediate data. */
+/* As mrf_vconn_access, for a write with immediate data. */
 int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
 			struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey,
 			uint32_t imm);
-/* FETCH_ADD; what was there comes into the piece, of 8 bytes. */
+/*
+ * As mrf_vconn_access, for FETCH_ADD: the old value is written to the piece, of 8 bytes.
+ */
 int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
 			uint64_t remote_addr, uint32_t rkey, uint64_t add);
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge);
@@ -93,9 +100,9 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 
 struct ibv_qp;
 
-/* For ever: what the kernel keeps of it is said, and forgotten. */
+/* Destroys a queue pair; if the kernel keeps it, logs that and forgets it. */
 void mrf_qp_destroy(struct ibv_qp *qp);
-/* mrf_vconn_post and mrf_vconn_atomic. */
+/* The work of mrf_vconn_post and mrf_vconn_atomic. */
 int mrf_qp_post(struct ibv_qp *qp, const struct mrf_vwr *wr);
 int mrf_qp_atomic(struct ibv_qp *qp, const struct mrf_vwr *wr);
 

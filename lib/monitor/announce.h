@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ranges whose mappings are being changed at the moment: a table of fixed size
- * without a lock, because those who write it hold the allocator's locks, or are signal
- * handlers, and may leave by siglongjmp (which at worst leaves an entry behind).
+ * without a lock, because threads that write it may hold the allocator's locks, or be in
+ * signal handlers, and may leave by siglongjmp (which at worst leaves an entry behind).
  *
- * All is sequentially consistent: of one that announces and then looks at a flag, and one
- * that sets the flag and then looks for announcements, at least one sees the other.
+ * All accesses are sequentially consistent: if one thread announces a range and then
+ * reads a flag, and another sets the flag and then looks for announcements, at least one
+ * of them sees the other's write.
  */
 #ifndef MRF_MONITOR_ANNOUNCE_H
 #define MRF_MONITOR_ANNOUNCE_H
@@ -17,13 +18,13 @@
 #define MRF_ANNOUNCE_CROWD MRF_ANNOUNCE_PLACES /* no place was free: counted only */
 #define MRF_ANNOUNCE_NONE (MRF_ANNOUNCE_PLACES + 1)
 
-/* A number for mrf_announce_end; the range is whole pages. */
+/* Announces a range of whole pages; returns a number for mrf_announce_end. */
 unsigned mrf_announce(uintptr_t start, uintptr_t end);
-/* MRF_ANNOUNCE_NONE does nothing. */
+/* Takes an announcement back; harmless with MRF_ANNOUNCE_NONE. */
 void mrf_announce_end(unsigned place);
-/* Does an announced range have a byte of this one? Anything, if some are only counted. */
+/* Does an announced range overlap this one? Always true while a range is only counted. */
 bool mrf_announced(uintptr_t start, uintptr_t end);
-/* Only in a forked child. */
+/* Forgets all announcements; only in a forked child. */
 void mrf_announce_clear(void);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The kernel's side of the monitor: userfaultfd(2), every error as -FI_E*.
- */
+/* The kernel's side of the monitor: userfaultfd(2). Every error is returned as -FI_E*. */
 #ifndef MRF_MONITOR_UFFD_H
 #define MRF_MONITOR_UFFD_H
 
@@ -18,23 +16,27 @@ struct mrf_uffd_event {
 };
 
 /*
- * Valgrind runs one thread at a time, and lets no other run while one is in munmap:
- * whoever waits there for the monitor would wait for ever. What is patched it does not see.
+ * Is this process running under Valgrind? Valgrind runs one thread at a time and lets no
+ * other run while one is in munmap, so a thread that waits there for the monitor would
+ * wait for ever. Valgrind also does not see patched code.
  */
 bool mrf_under_valgrind(void);
 
-/* Non-blocking, tells of unmap, remove and remap. A descriptor, or -FI_E*. */
+/* Returns a non-blocking descriptor that reports unmap, remove and remap, or -FI_E*. */
 int mrf_uffd_open(void);
-/* Pages that are there only; -FI_EINVAL, -FI_EBUSY, -FI_ENOMEM. */
+/* Registers a range, all of which has to be mapped; -FI_EINVAL, -FI_EBUSY, -FI_ENOMEM. */
 int mrf_uffd_register(int fd, uintptr_t start, size_t len);
 /*
- * 0 when all of the range lies inside one mapping that is registered here, and no event
- * waits to be read; else -FI_EAGAIN. trap: the address of a page that cannot be read.
+ * 0 if the whole range lies inside one mapping that is registered here, and no event
+ * waits to be read; otherwise -FI_EAGAIN. trap: the address of an unreadable page.
  */
 int mrf_uffd_verify(int fd, uintptr_t start, size_t len, uintptr_t trap);
-/* What cannot be unregistered stays, and raises an event that nobody needed. */
+/*
+ * Parts that cannot be unregistered stay registered and may raise events that nobody
+ * needs.
+ */
 void mrf_uffd_unregister(int fd, uintptr_t start, size_t len);
-/* 1: there was an event, 0: there is none. Whoever caused it goes on. */
+/* 1: read an event, so that the thread that caused it goes on. 0: there is none. */
 int mrf_uffd_read(int fd, struct mrf_uffd_event *event);
 
 #endif

@@ -52,7 +52,7 @@ static inline uint64_t get64(const uint8_t *p)
 	return le64toh(v);
 }
 
-/* Two numbers that are one behind the other. */
+/* Two adjacent numbers. */
 static inline void put_two(uint8_t *p, const void *numbers)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -20,7 +20,10 @@ static inline void put_head(uint8_t *buf, enum mrf_msg_type type, size_t len)
 	put16(buf + 2, (uint16_t)len);
 }
 
-/* Of len bytes that came: are they such a message of any version, and at least so many? */
+/*
+ * Checks len received bytes: are they a message of this type, in any version, and at
+ * least this long?
+ */
 static inline int check_type(const uint8_t *head, size_t len, int type, size_t at_least)
 {
 	size_t says = get16(head + 2);
@@ -32,7 +35,7 @@ static inline int check_type(const uint8_t *head, size_t len, int type, size_t a
 	return 0;
 }
 
-/* ... of the one that we speak? */
+/* As check_type, and is the version the one that this library speaks? */
 static inline int check_head(const uint8_t *head, size_t len, int type, size_t at_least)
 {
 	if (head[1] != MRF_PROTO_VERSION)

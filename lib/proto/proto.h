@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What two libraries say to each other: the greeting in rdma_cm's private data, and the
- * question "what is behind this key?" with its answer, as SENDs on the connection. Pure: bytes
- * in, structures out. Every byte from a peer is untrusted; decoders check all bounds and fail
- * with -FI_EINVAL (malformed), -FI_EREMOTEIO (not our protocol) or -FI_ENOSYS (a version we do not speak).
+ * The protocol between two instances of this library: the greeting in rdma_cm's private
+ * data, and the question "what is behind this key?" with its answer, as SENDs on the
+ * connection. Pure: bytes in, structures out. Every byte from a peer is untrusted;
+ * decoders check all bounds and fail with -FI_EINVAL (malformed), -FI_EREMOTEIO (not this
+ * protocol) or -FI_ENOSYS (an unknown version).
  *
  * All numbers are little-endian on the wire. Every message starts with
  *   0  u8  type     1  u8 version     2  u16 length of the whole message, bytes
@@ -20,10 +21,10 @@
 #define MRF_PROTO_VERSION 4
 
 #define MRF_PROTO_HELLO_LEN 32
-#define MRF_PROTO_HELLO_MAX 56	 /* with a proof; rdma_cm carries 56 bytes out */
+#define MRF_PROTO_HELLO_MAX 56	 /* with a proof; rdma_cm carries 56 bytes in a request */
 #define MRF_PROTO_WELCOME_LEN 40
-#define MRF_PROTO_WELCOME_MAX 72 /* likewise; ... and 196 back */
-#define MRF_PROTO_REFUSE_LEN 12	 /* ... 148 in a reject */
+#define MRF_PROTO_WELCOME_MAX 72 /* with a proof; rdma_cm carries 196 in a response */
+#define MRF_PROTO_REFUSE_LEN 12	 /* rdma_cm carries 148 in a reject*/
 #define MRF_PROTO_CHALLENGE_LEN 64
 #define MRF_PROTO_ASK_LEN 48
 #define MRF_PROTO_NOTE_LEN 16
@@ -32,7 +33,7 @@
 #define MRF_PROTO_DATA_LEN 24
 #define MRF_PROTO_MAX_MSG (MRF_PROTO_ANSWER_HEAD + MRF_PROTO_MAX_SEG * MRF_WIRE_SEG_LEN)
 
-/* As many bytes of a proof as there is room for. */
+/* The bytes of a proof that fit into a hello. */
 #define MRF_PROTO_HELLO_PROOF 16
 #define MRF_PROTO_PROOF 32
 #define MRF_PROTO_NONCE 32
@@ -41,36 +42,40 @@
 struct mrf_hello {
 	uint64_t flags;	   /* none defined; must be ignored */
 	uint64_t instance; /* random number of the initiator's endpoint */
-	/* Of an endpoint with a key that has been challenged: auth/auth.h. */
-	uint64_t number; /* of the challenge; 0: none, and no more fields */
+	/* Sent by an endpoint with a key that has been challenged: auth/auth.h. */
+	uint64_t number; /* of the challenge; 0: none, and no fields follow */
 	uint64_t salt;
 	uint8_t proof[MRF_PROTO_HELLO_PROOF];
 };
 
-/* Accepted: what the target needs its peers to know. */
+/*
+ * The connection is accepted; the properties of the target that its peers need to know.
+ */
 struct mrf_welcome {
-	uint64_t mr_mode;  /* of the target's domain: how its keys and addresses read */
+	uint64_t mr_mode;  /* of its domain: the form of its keys and addresses */
 	uint64_t instance; /* random number of the target's endpoint: changes when it restarts */
-	uint64_t space_id; /* of the target's key space, as its raw keys have it */
-	uint32_t asks;	   /* questions that may be on the way at a time, >= 1 */
+	uint64_t space_id; /* of the target's key space, as in its raw keys */
+	uint32_t asks;	   /* how many questions may be on the way at a time, >= 1 */
 	uint32_t flags;	   /* MRF_WELCOME_*; unknown ones are ignored */
 	uint8_t proof[MRF_PROTO_PROOF]; /* with MRF_WELCOME_PROOF */
 };
 
-/* Immediate data are event numbers here; FI_REMOTE_CQ_DATA come as messages. */
+/*
+ * The target takes immediate data as event numbers; FI_REMOTE_CQ_DATA travel in messages.
+ */
 #define MRF_WELCOME_EVENTS (1u << 0)
-/* The target has the key that the initiator has proved to have. */
+/* The target, too, has the key that the initiator has proved to have. */
 #define MRF_WELCOME_PROOF (1u << 1)
 
 enum mrf_refuse_reason {
-	MRF_REFUSE_VERSION = 1, /* cannot speak to each other */
+	MRF_REFUSE_VERSION = 1, /* no common version */
 	MRF_REFUSE_CLOSING = 2, /* the endpoint is being closed */
 	MRF_REFUSE_RESOURCES = 3,
-	MRF_REFUSE_CHALLENGE = 4, /* prove that you have the key: struct mrf_challenge */
-	MRF_REFUSE_KEY = 5	  /* you have another one */
+	MRF_REFUSE_CHALLENGE = 4, /* proof of the key is required: struct mrf_challenge */
+	MRF_REFUSE_KEY = 5	  /* the initiator has another key */
 };
 
-/* What comes with MRF_REFUSE_CHALLENGE. */
+/* The data that come with MRF_REFUSE_CHALLENGE. */
 struct mrf_challenge {
 	uint64_t number;   /* never 0 */
 	uint64_t instance; /* of the target's endpoint */
@@ -87,9 +92,9 @@ struct mrf_ask {
 	uint32_t flags;	 /* MRF_ASK_*; unknown ones are ignored */
 };
 
-#define MRF_ASK_ONCE (1u << 0) /* what is kept keeps moving: an answer that is good once */
+#define MRF_ASK_ONCE (1u << 0) /* prefer an answer that is good once: the memory changes */
 
-#define MRF_ANSWER_COMPLETE (1u << 0) /* these segments are the region, and stay as they are */
+#define MRF_ANSWER_COMPLETE (1u << 0) /* the segments are the whole region, for good */
 #define MRF_ANSWER_ONCE (1u << 1) /* for accesses begun before the question, until RELEASE */
 
 struct mrf_answer {
@@ -101,7 +106,7 @@ struct mrf_answer {
 	uint64_t base;
 	uint64_t len;
 	uint64_t serial; /* of the registration that has the key */
-	uint32_t event;	 /* goes with the last bytes of a write to the region; 0: nothing does */
+	uint32_t event;	 /* sent with the last bytes of a write to the region; 0: none */
 	uint32_t nseg;
 	struct mrf_wire_seg seg[MRF_PROTO_MAX_SEG];
 };
@@ -118,19 +123,25 @@ enum mrf_msg_type {
 	MRF_MSG_REFUSE = 3,
 	MRF_MSG_ASK = 4,
 	MRF_MSG_ANSWER = 5,
-	/* Target: what I said of regions that are pinned on demand is void. */
+	/*
+	 * From the target: its answers about regions pinned on demand are no longer
+	 * valid.
+	 */
 	MRF_MSG_FORGET = 6,
-	/* Initiator: I am done with all that I was answered "once". */
+	/* From the initiator: it is done with all answers that were good once. */
 	MRF_MSG_RELEASE = 7,
-	/* Initiator, behind the write that it is about. */
+	/* From the initiator, behind the write that the message is about. */
 	MRF_MSG_DATA = 9,
-	/* Requests, and what comes back for each: request.h. */
+	/* Requests and their replies: request.h. */
 	MRF_MSG_ATOMIC = 10,
 	MRF_MSG_REPLY = 11,
 	MRF_MSG_FLUSH = 12
 };
 
-/* Encoders: buf has room for the fixed or the maximal length; the bytes written are returned. */
+/*
+ * Encoders: buf has room for the fixed or the maximal length; each returns the number of
+ * bytes written.
+ */
 size_t mrf_hello_encode(const struct mrf_hello *hello, uint8_t *buf);
 size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf);
 size_t mrf_refuse_encode(enum mrf_refuse_reason reason, uint8_t *buf);
@@ -138,22 +149,22 @@ size_t mrf_challenge_encode(const struct mrf_challenge *challenge, uint8_t *buf)
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf);
 size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf);
 size_t mrf_data_encode(const struct mrf_data *data, uint8_t *buf);
-/* FORGET and RELEASE: a head and nothing else; mrf_msg_type is all there is to decode. */
+/* FORGET and RELEASE: only a head, for which mrf_msg_type is the only decoder needed. */
 size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf);
 
 /* Decoders: the output is written on success only. */
 int mrf_hello_decode(const void *buf, size_t len, struct mrf_hello *hello);
 int mrf_welcome_decode(const void *buf, size_t len, struct mrf_welcome *welcome);
-/* Of any version: that there is no common one is said in the target's. */
+/* Accepts every version, because a target without a common version refuses in its own. */
 int mrf_refuse_decode(const void *buf, size_t len, uint32_t *reason);
-/* Of a refusal with that reason. */
+/* Decodes a refusal with the reason MRF_REFUSE_CHALLENGE. */
 int mrf_challenge_decode(const void *buf, size_t len, struct mrf_challenge *challenge);
 int mrf_ask_decode(const void *buf, size_t len, struct mrf_ask *ask);
 int mrf_answer_decode(const void *buf, size_t len, struct mrf_answer *answer);
 int mrf_data_decode(const void *buf, size_t len, struct mrf_data *data);
 /* Type of a message that came by SEND, or -FI_E*: checks the common head only. */
 int mrf_msg_type(const void *buf, size_t len);
-/* How long the message is that begins here, as its head says: of one that was decoded. */
+/* The length of a message, from its head; the message has been decoded successfully. */
 size_t mrf_msg_len(const void *buf);
 
 #endif

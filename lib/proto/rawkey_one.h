@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The compact form of a raw key: complete and of one segment, as nearly all are. It is
- * eight words of 64 bits, little-endian, and small enough to be made, checked and kept as
- * it is; docs/WIRE.md has the layout. Here, because fi_mr_raw_attr and fi_mr_map_raw are
- * to cost a few instructions; all other forms are in proto/rawkey.c. Pure.
+ * The compact form of a raw key that is complete and has one segment, as nearly all have.
+ * It consists of eight little-endian words of 64 bits, small enough to be made, checked
+ * and stored in this form; docs/WIRE.md has the layout. It is inline, because
+ * fi_mr_raw_attr and fi_mr_map_raw should cost only a few instructions; all other forms
+ * are in proto/rawkey.c. Pure.
  */
 #ifndef MRF_PROTO_RAWKEY_ONE_H
 #define MRF_PROTO_RAWKEY_ONE_H
@@ -17,17 +18,20 @@
 #include "proto/bytes.h"
 #include "proto/rawkey.h"
 
-/* Where what it says begins: behind the frame, which is the same in all, and the sum. */
+/*
+ * Offsets: the frame, which is the same in all keys, is followed by the checksum and then
+ * by the content.
+ */
 #define MRF_RAWKEY_SUM_AT 8
 #define MRF_RAWKEY_SAID_AT 16
 
-/* What each word says. */
+/* The words of the content. */
 enum mrf_rawkey_word {
 	MRF_RAWKEY_SPACE,  /* space_id */
 	MRF_RAWKEY_KEY,	   /* key */
 	MRF_RAWKEY_SERIAL, /* serial */
-	MRF_RAWKEY_LEN,	   /* len, and that of the segment */
-	MRF_RAWKEY_BASE,   /* iova of the first byte; FI_MR_VIRT_ADDR: that is, base */
+	MRF_RAWKEY_LEN,	   /* len, also that of the segment */
+	MRF_RAWKEY_BASE,   /* iova of the first byte; with FI_MR_VIRT_ADDR that is base */
 	MRF_RAWKEY_BITS,   /* mr_mode and access, 16 bits each; rkey in the upper half */
 	MRF_RAWKEY_WORDS
 };
@@ -35,7 +39,7 @@ enum mrf_rawkey_word {
 _Static_assert(MRF_RAWKEY_SAID_AT + MRF_RAWKEY_WORDS * 8 == MRF_RAWKEY_ONE_LEN,
 	       "eight words");
 
-/* As it travels. */
+/* The content in wire format. */
 struct mrf_rawkey_said {
 	uint64_t word[MRF_RAWKEY_WORDS];
 };
@@ -44,16 +48,17 @@ struct mrf_rawkey_said {
 #define MRF_RAWKEY_RKEY_SHIFT 32
 #define MRF_RAWKEY_RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_RAWKEY_NO_RIGHTS (0xffff & ~MRF_RAWKEY_RIGHTS)
-/* Pages of 64 KiB are the largest there are. */
+/* The largest page size is 64 KiB. */
 #define MRF_RAWKEY_IOVA_OFF_MAX 0xffffu
 
 #define MRF_RAWKEY_COMPLETE 1u
 #define MRF_RAWKEY_COMPACT 2u
 
 /*
- * The checksum is the sum of all words, each times a factor of its own; that of the frame
- * and of the first word behind the checksum is 1. All factors are odd, so that no change of a
- * single word is overlooked, and small, so that it takes one instruction.
+ * The checksum is the sum of all words, each multiplied by a factor of its own; the
+ * factors of the frame and of the first word behind the checksum are 1. All factors are
+ * odd, so that every change of a single word is detected, and small, so that each takes
+ * one instruction.
  */
 #define MRF_RAWKEY_FACTOR(last) ((last) * 0x5851f42dull & 0x7fffffff)
 #define MRF_RAWKEY_FACTOR_1 MRF_RAWKEY_FACTOR(1)
@@ -71,7 +76,7 @@ static inline uint64_t mrf_rawkey_one_frame(void)
 	       (uint64_t)MRF_RAWKEY_ONE_LEN << 48;
 }
 
-/* Of the host's byte order. */
+/* A word in the host's byte order. */
 static inline uint64_t mrf_rawkey_word(const struct mrf_rawkey_said *said,
 				       enum mrf_rawkey_word which)
 {
@@ -93,7 +98,7 @@ static inline uint64_t mrf_rawkey_bits(uint64_t mr_mode, uint64_t access, uint64
 	return mr_mode | access << MRF_RAWKEY_ACCESS_SHIFT | rkey << MRF_RAWKEY_RKEY_SHIFT;
 }
 
-/* Can a region begin there, if fi_mr_raw_attr has said base of it? */
+/* Can a region begin at this iova, if fi_mr_raw_attr returned base for it? */
 static MRF_ALWAYS_INLINE bool mrf_rawkey_base_ok(const struct mrf_rawkey_said *said,
 						 const uint64_t *base)
 {
@@ -103,8 +108,9 @@ static MRF_ALWAYS_INLINE bool mrf_rawkey_base_ok(const struct mrf_rawkey_said *s
 }
 
 /*
- * Else the compiler reads all words into registers, more than it has: they would have to be
- * saved first, and are in the processor's hands anyway.
+ * Keeps the compiler from loading all words into registers at once. It would run out of
+ * registers and have to save some, although the words are in the processor's cache
+ * anyway.
  */
 static MRF_ALWAYS_INLINE void mrf_rawkey_look_again(void)
 {
@@ -112,9 +118,9 @@ static MRF_ALWAYS_INLINE void mrf_rawkey_look_again(void)
 }
 
 /*
- * Is this key, of MRF_RAWKEY_ONE_LEN bytes, of this form, with nothing wrong? said: a copy of
- * what it says, which is what is checked; base: as with it. False: mrf_rawkey_decode knows
- * what is wrong, if it is not the base.
+ * Is this key of MRF_RAWKEY_ONE_LEN bytes a valid key in compact form? said: a copy of
+ * its content, and the copy is checked; base: the base_addr that came with the key.
+ * False: mrf_rawkey_decode finds the fault, unless it is the base.
  */
 static MRF_ALWAYS_INLINE bool mrf_rawkey_one_ok(const uint8_t *key,
 						const struct mrf_rawkey_said *said,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests to a peer's agent, for what RDMA has no operation, and their replies. Each has
- * a head that all types share and a body that is the type's own. As pure, and as
- * suspicious, as proto.h.
+ * Requests to a peer's agent, for operations that RDMA does not have, and their replies.
+ * Each has a head that all types share and a body that depends on the type. Like proto.h,
+ * this is pure and trusts no byte from a peer.
  */
 #ifndef MRF_PROTO_REQUEST_H
 #define MRF_PROTO_REQUEST_H
@@ -16,10 +16,10 @@
 #define MRF_PROTO_REPLY_BODY 384
 #define MRF_PROTO_MAX_REPLY (MRF_PROTO_REPLY_HEAD + MRF_PROTO_REPLY_BODY)
 
-/* "Do this with these bytes of the region behind key." */
+/* A request to do something with these bytes of the region behind key. */
 struct mrf_request {
-	enum mrf_msg_type type; /* what is to be done */
-	uint32_t what;		/* more of it; what it means the type says */
+	enum mrf_msg_type type; /* the kind of operation */
+	uint32_t what;		/* details, which depend on the type */
 	uint64_t cookie;	/* comes back in the reply */
 	uint32_t turn;		/* number of the request on its connection, which wraps */
 	uint64_t key;
@@ -33,9 +33,9 @@ struct mrf_request {
 /* enum mrf_mr_status, or one of these. */
 enum mrf_reply_status {
 	MRF_REPLY_DONE = 0,
-	MRF_REPLY_RIGHT = 16, /* the region does not grant it, or not any more */
-	MRF_REPLY_FAILED = 17, /* for good: err tells why */
-	MRF_REPLY_TURN = 18 /* nothing was done: one before it has to be sent again first */
+	MRF_REPLY_RIGHT = 16, /* the region does not grant the right (any more) */
+	MRF_REPLY_FAILED = 17, /* permanently; err holds the reason */
+	MRF_REPLY_TURN = 18 /* not done: an earlier request must be sent again first */
 };
 
 #define MRF_REPLY_STORED (1u << 0) /* the memory was changed */
@@ -45,19 +45,19 @@ struct mrf_reply {
 	uint32_t err; /* FI_E*, positive; with FAILED */
 	uint32_t flags;	 /* MRF_REPLY_*; unknown ones are ignored */
 	uint64_t cookie;
-	uint64_t done; /* how many bytes were done, from the first on; <= len asked for */
+	uint64_t done; /* bytes done, from the first on; <= the request's len */
 	uint32_t body_len;
 	const uint8_t *body;
 };
 
 /*
- * Encoders: buf has room for the longest, body_len is in bounds, and body may lie in its
- * place in buf already. The bytes written are returned.
+ * Encoders: buf has room for the longest message, body_len is in bounds, and body may
+ * already be at its place in buf. Each returns the number of bytes written.
  */
 size_t mrf_request_encode(const struct mrf_request *request, uint8_t *buf);
 size_t mrf_reply_encode(const struct mrf_reply *reply, uint8_t *buf);
 
-/* Decoders, of any type of request: the output is written on success only. */
+/* Decoders for every type of request: the output is written on success only. */
 int mrf_request_decode(const void *buf, size_t len, struct mrf_request *request);
 int mrf_reply_decode(const void *buf, size_t len, struct mrf_reply *reply);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A segment of a region as peers say it: the same in answers and in raw keys. */
+/* A segment of a region on the wire, with the same format in answers and in raw keys. */
 #ifndef MRF_PROTO_SEG_H
 #define MRF_PROTO_SEG_H
 

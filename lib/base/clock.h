@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The clock that all waiting and all deadlines go by: CLOCK_MONOTONIC. */
+/* The clock for all waiting and all deadlines: CLOCK_MONOTONIC. */
 #ifndef MRF_BASE_CLOCK_H
 #define MRF_BASE_CLOCK_H
 

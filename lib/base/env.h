@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's own environment variables: rows of one table in env.c (name, type, default,
- * help), so that the parser, fi_getparams and the manual cannot part. They are read once,
- * at first use, except FI_MRFAB_MR_MODE, which a program may change from one fi_getinfo to
- * the next. Nothing here logs, because the log itself asks at its first line: whoever can
- * log reads numbers by mrf_param_int (base/param.h). Thread-safe, as far as the
- * environment is.
+ * The library's own environment variables: rows of one table in env.c (name, type,
+ * default, help), so that the parser, fi_getparams and the manual always agree. They are
+ * read once, at first use, except FI_MRFAB_MR_MODE, which a program may change from one
+ * fi_getinfo to the next. Nothing here logs, because the log itself reads variables for
+ * its first line; code that can log reads numbers with mrf_param_int (base/param.h).
+ * Thread-safe as far as the environment is.
  */
 #ifndef MRF_BASE_ENV_H
 #define MRF_BASE_ENV_H
@@ -13,7 +13,7 @@
 #include <rdma/providers/fi_prov.h>
 
 enum mrf_param {
-	MRF_PARAM_LOG_INTERVAL, /* FI_LOG_INTERVAL: ms, of lines that come in floods */
+	MRF_PARAM_LOG_INTERVAL, /* FI_LOG_INTERVAL: ms between repeated lines */
 	MRF_PARAM_LOG_LEVEL,	/* FI_LOG_LEVEL */
 	MRF_PARAM_LOG_PROV,	/* FI_LOG_PROV */
 	MRF_PARAM_LOG_SUBSYS,	/* FI_LOG_SUBSYS */
@@ -23,7 +23,7 @@ enum mrf_param {
 	MRF_PARAM_RETRY,	/* FI_MRFAB_RETRY_COUNT: 1..6 */
 	MRF_PARAM_CONN_TIMEOUT, /* FI_MRFAB_CONN_TIMEOUT: ms for one connection attempt */
 	MRF_PARAM_ANSWER_TIMEOUT, /* FI_MRFAB_ANSWER_TIMEOUT: ms for the peer's agent */
-	MRF_PARAM_MR_MODE,	/* FI_MRFAB_MR_MODE: what is required; asked for anew */
+	MRF_PARAM_MR_MODE,	/* FI_MRFAB_MR_MODE: required bits; read at each use */
 	MRF_PARAM_MONITOR,	/* FI_MRFAB_MONITOR: userfaultfd, memhooks or none */
 	MRF_PARAM_STRICT,	/* FI_MRFAB_STRICT: on or off; contract/rules.h */
 	MRF_PARAM_COUNT
@@ -39,8 +39,8 @@ struct mrf_env_row {
 const struct mrf_env_row *mrf_env_row(enum mrf_param which);
 
 /*
- * Value of a text variable, or NULL when unset. Of FI_MRFAB_MR_MODE it is what the
- * environment says now, and belongs to the environment.
+ * Value of a text variable, or NULL when unset. For FI_MRFAB_MR_MODE it is the present
+ * value, which belongs to the environment.
  */
 const char *mrf_env_str(enum mrf_param which);
 
@@ -48,19 +48,19 @@ const char *mrf_env_str(enum mrf_param which);
 long mrf_env_int(enum mrf_param which);
 
 /*
- * The text of a number that is malformed or out of range, to the first who asks; NULL to
- * everybody else and for all others.
+ * The text of a number that is malformed or out of range, at the first call only; NULL at
+ * later calls and for all other variables.
  */
 const char *mrf_env_complaint(enum mrf_param which);
 
 /*
- * Value of text as the type has it. Numbers may be decimal, 0x... or 0...; "-1" as a
- * size_t is the greatest one. -FI_EINVAL when text is not such a value or does not fit.
- * Pure.
+ * Converts text to a value of this type. Numbers may be decimal, 0x... or 0...; "-1" as a
+ * size_t is the greatest size_t. -FI_EINVAL when text is not such a value or does not
+ * fit. Pure.
  */
 int mrf_env_parse(enum fi_param_type type, const char *text, void *value);
 
-/* Reads the variables again, for tests: what mrf_env_str gave out is gone. */
+/* Reads the variables again, for tests; texts that mrf_env_str returned are freed. */
 void mrf_env_reload(void);
 
 #endif

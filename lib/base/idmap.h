@@ -23,14 +23,15 @@ void mrf_idmap_fini(struct mrf_idmap *map);
 int mrf_idmap_insert(struct mrf_idmap *map, uint64_t id, void *value);
 /* NULL when the id is not in the map. */
 void *mrf_idmap_find(const struct mrf_idmap *map, uint64_t id);
-/* Returns what was there, or NULL. */
+/* Returns the removed value, or NULL. */
 void *mrf_idmap_remove(struct mrf_idmap *map, uint64_t id);
 /* Calls visit for every value; visit must not change the map. */
 void mrf_idmap_each(const struct mrf_idmap *map, void (*visit)(void *value, void *arg),
 		    void *arg);
 /*
- * A value, another one with each call until all have been returned, in an order that has nothing
- * to do with that of the inserts. *hand (0 at first) is where to go on. NULL: the map is empty.
+ * Returns a value, a different one with each call until all have been returned, in an
+ * order unrelated to that of the inserts. *hand (0 at first) is the place to continue
+ * from. NULL: the map is empty.
  */
 void *mrf_idmap_sweep(const struct mrf_idmap *map, size_t *hand);
 

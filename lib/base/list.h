@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Intrusive doubly linked list with a head. The list owns nothing; whoever owns the
- * structure that embeds a node also says which lock guards it. Nothing can fail.
+ * Intrusive doubly linked list with a head. The list owns nothing; the owner of the
+ * structure that embeds a node also decides which lock guards it. Nothing can fail.
  */
 #ifndef MRF_BASE_LIST_H
 #define MRF_BASE_LIST_H

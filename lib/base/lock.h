@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A mutex with a rank. The mutex is one word, taken and given back inline, with the kernel's
- * futex behind it when threads meet: an 8-byte access takes five locks, which with
- * pthread_mutex were a fifth of all that the library adds to it.
+ * A mutex with a rank. The mutex is one word, taken and released inline, with a futex of
+ * the kernel for contention. An 8-byte access takes five locks; with pthread_mutex they
+ * made up a fifth of the library's overhead.
  *
- * The rank: A thread that holds a lock may only take locks of a higher rank:
- * this enum is the lock order of the library. A build with --enable-lockrank aborts with
- * both names when a thread breaks the order; other builds do not look at it.
- * mrf_lock_init cannot fail with the attributes used here.
+ * A thread that holds a lock may only take locks of a higher rank; the enum below is the
+ * lock order of the library. A build with --enable-lockrank aborts with both names when a
+ * thread breaks the order; other builds ignore ranks. mrf_lock_init cannot fail with the
+ * attributes used here.
  */
 #ifndef MRF_BASE_LOCK_H
 #define MRF_BASE_LOCK_H
@@ -25,20 +25,23 @@ enum mrf_lock_rank {
 	MRF_RANK_CNTR,	   /* obj/cntr: waiters (the value itself is atomic) */
 	MRF_RANK_EQ,	   /* obj/eq: event list */
 	MRF_RANK_WAKE,	   /* obj/wait: threads asleep; taken with any of the above held */
-	MRF_RANK_OBJ,	   /* obj/obj: who holds an object; nothing is taken under it ... */
-	MRF_RANK_LOG,	   /* ... but the log */
-	MRF_RANK_PIN	   /* monitor: pins made on demand, of all domains; last, because who
-			      frees memory under any other lock comes here (monitor/hooks.h) */
+	MRF_RANK_OBJ,	   /* obj/obj: holders of an object; only LOG comes after it */
+	MRF_RANK_LOG,	   /* the log */
+	MRF_RANK_PIN	   /* monitor: pins made on demand, of all domains; last, because
+			      freeing memory leads here (monitor/hooks.h) */
 };
 
 struct mrf_lock {
-	atomic_int state; /* 0: free, 1: taken, 2: taken and somebody may be waiting */
+	atomic_int state; /* 0: free, 1: taken, 2: taken, and a thread may be waiting */
 #ifdef MRF_LOCKRANK
 	enum mrf_lock_rank rank;
 #endif
 };
 
-/* The slow halves: waits until the lock is this thread's; wakes one that waits. */
+/*
+ * The slow parts: mrf_lock_wait waits until this thread has the lock; mrf_lock_wake wakes
+ * a waiting thread.
+ */
 void mrf_lock_wait(struct mrf_lock *lock);
 void mrf_lock_wake(struct mrf_lock *lock);
 
@@ -78,9 +81,10 @@ static inline void mrf_lock_release(struct mrf_lock *lock)
 }
 
 /*
- * The two halves of what is to be so short that it cannot afford to save a register for the
- * slow halves: it leaves what they are for to another function, in its last call. Try, 0: it
- * is taken. Leave, not 0: given back, and mrf_lock_wake has to follow.
+ * Taking and releasing without the slow parts, for functions so short that they cannot
+ * afford to save a register for a call: they leave the slow part to another function, in
+ * a tail call. mrf_lock_try returns 0 if the lock is taken already. mrf_lock_leave
+ * releases the lock; if it returns nonzero, the caller has to call mrf_lock_wake.
  */
 static inline int mrf_lock_try(struct mrf_lock *lock)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The log: one line a message, to standard error, in libfabric's way (FI_LOG_LEVEL,
- * FI_LOG_PROV, FI_LOG_SUBSYS). Level "warn" is on by default, because every refusal says
- * why. Any thread may log; a line is written with one write(2). Lines with a code that
- * come in floods are thinned out (base/flood.h).
+ * The log: one line per message, on standard error, controlled as in libfabric
+ * (FI_LOG_LEVEL, FI_LOG_PROV, FI_LOG_SUBSYS). Level "warn" is on by default, because
+ * every refusal logs its reason. Any thread may log; a line is written with one write(2).
+ * Repeated lines with the same code are limited (base/flood.h).
  *
  * A refusal is a line with a stable code such as MRF-E1003 that the manual explains, the
  * offending value, and the rule. Codes: 1xxx discovery and negotiation, 2xxx objects and
@@ -19,7 +19,7 @@
 #include <rdma/providers/fi_log.h>
 #include "base/compiler.h"
 
-/* Ours: the provider named "mrfab". */
+/* Does this library, as the provider "mrfab", log at this level for this subsystem? */
 bool mrf_log_enabled(enum fi_log_level level, enum fi_log_subsys subsys);
 
 void mrf_log(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt, ...)
@@ -35,8 +35,8 @@ int mrf_refuse(int err, enum fi_log_subsys subsys, unsigned code, const char *fm
 	MRF_PRINTF(4, 5);
 
 /*
- * As mrf_refuse, but at level info: for a question whose answer is no. Asking is no
- * mistake, and a program that probes asks many times.
+ * As mrf_refuse, but at level info: for a query whose answer is no. Such a query is not a
+ * mistake, and a probing program makes many.
  */
 int mrf_decline(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 	MRF_PRINTF(4, 5);
@@ -48,13 +48,13 @@ int mrf_decline(int err, enum fi_log_subsys subsys, unsigned code, const char *f
 int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys,
 		    unsigned code, const char *fmt, ...) MRF_PRINTF(6, 7);
 
-/* A refusal as it is kept for somebody who is told later. */
+/* A refusal kept for a later report. */
 struct mrf_refusal {
 	unsigned code;	/* 0: there was none */
 	char text[512]; /* "code: text" */
 };
 
-/* The first refusal of this thread from now on is left there, too; NULL: no longer. */
+/* From now on this thread's first refusal is also copied to *refusal; NULL: no longer. */
 void mrf_refuse_catch(struct mrf_refusal *refusal);
 
 /* What a counted noun ends in: "%zu byte%s", n, MRF_S(n). */
@@ -65,8 +65,9 @@ void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 	MRF_PRINTF(3, 4);
 
 /*
- * The highest level that is on for any subsystem; FI_LOG_DEBUG until the environment was
- * read. What traces compare with, so that those that are off cost a load and a branch.
+ * The highest level that is on for any subsystem; FI_LOG_DEBUG until the environment has
+ * been read. Traces compare their level with it, so that a trace that is off costs a load
+ * and a branch.
  */
 extern __attribute__((visibility("hidden"))) _Atomic int mrf_log_max;
 
@@ -79,24 +80,24 @@ extern __attribute__((visibility("hidden"))) _Atomic int mrf_log_max;
 			mrf_log(level, subsys, __VA_ARGS__);                            \
 	} while (0)
 
-/* What happens: connections, retries, pins that were dropped. */
+/* For events: connections, retries, dropped pins. */
 #define mrf_info(subsys, ...) MRF_TRACE(FI_LOG_INFO, subsys, __VA_ARGS__)
-/* Each single thing: regions, questions, answers. */
+/* For details: regions, questions, answers. */
 #define mrf_debug(subsys, ...) MRF_TRACE(FI_LOG_DEBUG, subsys, __VA_ARGS__)
 
-/* --- for fi_log and its kin: lines in the name of any provider ------------------- */
+/* --- for fi_log and related calls: lines in the name of any provider -------------- */
 
 bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level,
 			  enum fi_log_subsys subsys);
 
-/* Writes without asking whether it is wanted, as fi_log does. The text may have lines. */
+/* Writes without checking the level, like fi_log. The text may have several lines. */
 void mrf_log_prov(const char *prov, enum fi_log_level level, enum fi_log_subsys subsys,
 		  const char *func, int line, const char *fmt, va_list ap)
 	MRF_PRINTF(6, 0);
 
 /*
- * True when *showtime (ms, 0 at first) has passed, which is then moved FI_LOG_INTERVAL
- * ahead; of several threads that ask at once one is told so.
+ * True when the time *showtime (ms, 0 at first) has passed; *showtime is then moved
+ * FI_LOG_INTERVAL ahead. If several threads call at once, only one gets true.
  */
 bool mrf_log_due(uint64_t *showtime);
 

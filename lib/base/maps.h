@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is mapped in this process, as /proc/self/maps has it. A look is out of date as
- * soon as it is taken: it says what is worth trying, the kernel then says what is so.
+ * The mappings of this process, from /proc/self/maps. The result is out of date as soon
+ * as it is read: it shows what is worth trying, and then the kernel decides.
  */
 #ifndef MRF_BASE_MAPS_H
 #define MRF_BASE_MAPS_H
@@ -19,46 +19,48 @@ struct mrf_mapping {
 };
 
 /*
- * An open /proc/self/maps, for this thread, which closes it soon; NULL and errno. Where it cannot
- * be opened it is read by the descriptor that is kept, by one thread at a time.
+ * Opens /proc/self/maps for this thread, which should close it soon; NULL and errno on
+ * failure. If the file cannot be opened, the kept descriptor is used, by one thread at a
+ * time.
  */
 FILE *mrf_maps_open(void);
-/* The next one of them, in order of address. False: no more. */
+/* Reads the next mapping, in order of address. False: there are no more. */
 bool mrf_maps_next(FILE *maps, struct mrf_mapping *mapping);
 
 /*
- * Keeps one descriptor of it for the process, so that it can be read when no other descriptor is
- * left or /proc has gone; if it cannot be had, it is done without. Counted. A child of fork
- * starts with none.
+ * Keeps a descriptor of /proc/self/maps for the process, so that the file can be read
+ * even when no other descriptor is left or /proc is gone; failing to open it is not an
+ * error. Calls of keep and let_go are counted. A forked child starts with none.
  */
 void mrf_maps_keep(void);
 void mrf_maps_let_go(void);
 
 /*
- * Whether some of it may be pinned, for reading or for writing as well. The kernel would pin
- * queues, too: who can write there makes a library read whatever he likes.
+ * May memory of this mapping be pinned, for reading, or with write for writing as well?
+ * Queues of RDMA devices may not, though the kernel would pin them: a peer that can write
+ * to one makes a library read anything the peer likes.
  */
 bool mrf_maps_pinnable(const struct mrf_mapping *mapping, bool write);
-/* Memory of this process alone and no file's: changes to it can be heard of. */
+/* Is this private memory and not of a file? Only then can changes to it be detected. */
 bool mrf_maps_private(const struct mrf_mapping *mapping);
 
 /* In order of address. All 0: empty. */
 struct mrf_maps {
 	unsigned count;
 	unsigned max;		     /* room */
-	unsigned total;		     /* how many the process has, with those elsewhere */
+	unsigned total;		     /* mappings in the whole process */
 	struct mrf_mapping *mapping; /* not cut to [start, end) */
 };
 
 /*
- * Looks at [start, end): maps then has all mappings with a byte there, and no others.
- * -FI_ENOMEM, or why it cannot be read.
+ * Fills maps with exactly the mappings that overlap [start, end). -FI_ENOMEM, or the
+ * error of reading /proc/self/maps.
  */
 int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end);
-/* How many a process may have at most (vm.max_map_count). */
+/* The most mappings that a process may have (vm.max_map_count). */
 unsigned mrf_maps_limit(void);
 void mrf_maps_fini(struct mrf_maps *maps);
-/* The mapping that has this byte, or NULL. */
+/* The mapping that contains this byte, or NULL. */
 const struct mrf_mapping *mrf_maps_at(const struct mrf_maps *maps, uint64_t addr);
 
 #endif

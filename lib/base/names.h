@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of the interface's constants, for messages and fi_tostr(): a table each, a row a
- * value. Immutable; nothing can fail.
+ * Names of the interface's constants, for messages and fi_tostr(): one table per type,
+ * one row per value. Immutable; nothing can fail.
  */
 #ifndef MRF_BASE_NAMES_H
 #define MRF_BASE_NAMES_H
@@ -18,7 +18,7 @@ struct mrf_name {
 struct mrf_names {
 	const struct mrf_name *rows;
 	size_t count;
-	const char *zero; /* sets of bits: what an empty set is called */
+	const char *zero; /* for sets of bits: the name of the empty set */
 	bool prov;	  /* values with FI_PROV_SPECIFIC are a provider's own */
 };
 
@@ -56,8 +56,8 @@ extern const struct mrf_names mrf_names_threading;
 const char *mrf_names_enum(const struct mrf_names *names, uint64_t value);
 
 /*
- * Names of the bits of a set, "FI_READ, FI_WRITE", with what has no name in hex at the
- * end; always terminated, cut to len (> 0). Returns buf.
+ * Names of the bits of a set, "FI_READ, FI_WRITE", followed by the bits without a name in
+ * hex; always terminated, cut to len (> 0). Returns buf.
  */
 char *mrf_names_bits(const struct mrf_names *names, uint64_t value, char *buf,
 		     size_t len);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Pages of this process: rounding, and saying why a range cannot be pinned.
- */
+/* Pages of this process: their size, and explanations why a range cannot be pinned. */
 #ifndef MRF_BASE_PAGE_H
 #define MRF_BASE_PAGE_H
 
@@ -15,24 +13,24 @@ size_t mrf_page_size(void);
 /*
  * Explains in one phrase why [addr, addr + len) could not be pinned, from
  * /proc/self/maps: "bytes 4096..8191 of it are not mapped", "... are mapped read-only",
- * "... without any right";
- * "... a shared mapping without the right to write" (which Linux 6.1 does not pin even
- * for reading), or "all of it is mapped" when that is not the reason. write: the pin
- * needed write access. Slow; for error paths.
+ * "... without any right"; "... a shared mapping without the right to write" (which Linux
+ * 6.1 does not pin even for reading), or "all of it is mapped" if the reason is another
+ * one. write: the pin needed write access. Slow; for error paths.
  */
 void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_t buflen);
 
 /*
- * Explains a failed registration with ENOMEM or EPERM: the locked-memory limit and what
- * of it is in use (VmPin), or that another limit was met. Slow; for error paths.
+ * Explains a registration that failed with ENOMEM or EPERM: the locked-memory limit and
+ * how much of it is in use (VmPin), or that another limit was reached. Slow; for error
+ * paths.
  */
 void mrf_page_explain_memlock(size_t len, char *buf, size_t buflen);
 
-/* What the explanation is made of; apart from each other for tests. */
+/* The two parts of the explanation, reading and wording, separate for tests. */
 struct mrf_page_memlock {
 	uint64_t limit; /* bytes; UINT64_MAX: none */
 	uint64_t used;	/* bytes pinned by this process */
-	bool exempt;	/* the process may pass the limit */
+	bool exempt;	/* the process may exceed the limit */
 };
 
 void mrf_page_memlock_read(struct mrf_page_memlock *lock);

@@ -92,7 +92,7 @@ struct mrf_ask {
 	uint32_t flags;	 /* MRF_ASK_*; unknown ones are ignored */
 };
 
-#define MRF_ASK_ONCE (1u << 0) /* prefer an answer that is good once: the memory changes */
+#define MRF_ASK_ONCE (1u << 0) /* prefer an answer good once: the memory changes */
 
 #define MRF_ANSWER_COMPLETE (1u << 0) /* the segments are the whole region, for good */
 #define MRF_ANSWER_ONCE (1u << 1) /* for accesses begun before the question, until RELEASE */

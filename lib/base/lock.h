@@ -25,7 +25,7 @@ enum mrf_lock_rank {
 	MRF_RANK_CNTR,	   /* obj/cntr: waiters (the value itself is atomic) */
 	MRF_RANK_EQ,	   /* obj/eq: event list */
 	MRF_RANK_WAKE,	   /* obj/wait: threads asleep; taken with any of the above held */
-	MRF_RANK_OBJ,	   /* obj/obj: holders of an object; only LOG comes after it */
+	MRF_RANK_OBJ,	   /* obj/obj: holders of an object; only LOG is taken under it */
 	MRF_RANK_LOG,	   /* the log */
 	MRF_RANK_PIN	   /* monitor: pins made on demand, of all domains; last, because
 			      freeing memory leads here (monitor/hooks.h) */

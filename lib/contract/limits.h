@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The numbers that fi_getinfo promises, in one place: what discovery offers here,
- * endpoints and regions have to keep. Constants only.
+ * The numbers that fi_getinfo promises, in one place: endpoints and regions have to keep
+ * what discovery offers. Constants only.
  */
 #ifndef MRF_CONTRACT_LIMITS_H
 #define MRF_CONTRACT_LIMITS_H
@@ -11,23 +11,23 @@
 #define MRF_PROV_NAME "mrfab"
 
 /*
- * The libfabric release whose rules apply where the application's own version has no
- * say.
+ * The libfabric release whose rules apply where the application's own version does not
+ * matter.
  */
 #define MRF_API_VERSION FI_VERSION(1, 17)
 /*
- * The newest version that an application may ask for: its rules are known, while structures and
- * calls stay those of MRF_API_VERSION.
+ * The newest version that an application may ask for: its rules are implemented, while
+ * structures and calls remain those of MRF_API_VERSION.
  */
 #define MRF_API_RULES FI_VERSION(2, 3)
 
 /* Endpoint. */
-/* Bytes; what is longer than the device's own limit is split. */
+/* Bytes; operations longer than the device's own limit are split. */
 #define MRF_LIMIT_MSG_SIZE ((size_t)1 << 30)
 #define MRF_LIMIT_ORDER_SIZE MRF_LIMIT_MSG_SIZE
 #define MRF_LIMIT_CTX_CNT 1 /* transmit and receive contexts of one endpoint */
 #define MRF_PROTOCOL (FI_PROV_SPECIFIC | 0x6d7266)
-#define MRF_PROTOCOL_VERSION 4 /* that of the wire, MRF_PROTO_VERSION */
+#define MRF_PROTOCOL_VERSION 4 /* the same as MRF_PROTO_VERSION */
 
 /* Transmit and receive. */
 #define MRF_LIMIT_INJECT 256 /* bytes */
@@ -38,13 +38,12 @@
 #define MRF_LIMIT_RMA_IOV 8
 
 /*
- * Domain. The counts are what one process can sensibly have, not promises to the last
- * one.
+ * Domain. The counts are sensible for one process; they are not promised to the last one.
  */
 #define MRF_LIMIT_KEY_SIZE 8
 #define MRF_LIMIT_AUTH_KEY 256 /* bytes of an authorization key */
 #define MRF_LIMIT_MR_IOV 16
-#define MRF_LIMIT_MR_CNT 524287 /* what rxe says; two of them are the kernel's own */
+#define MRF_LIMIT_MR_CNT 524287 /* rxe's limit; the kernel uses two of them itself */
 #define MRF_LIMIT_CQ_DATA 4	/* bytes of immediate data */
 #define MRF_LIMIT_ERR_DATA 200	/* bytes of text that explain a failed operation */
 #define MRF_LIMIT_CQ_CNT 65536
@@ -55,7 +54,7 @@
 	(FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_CAPS_SECONDARY (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define MRF_CAPS (MRF_CAPS_PRIMARY | MRF_CAPS_SECONDARY)
-/* Granted to those who name them, because they cost something. */
+/* Granted only to applications that name them, because they have a cost. */
 #define MRF_CAPS_EXTRA (FI_RMA_EVENT | FI_RMA_PMEM)
 #define MRF_CAPS_ALL (MRF_CAPS | MRF_CAPS_EXTRA)
 #define MRF_CAPS_TX (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
@@ -67,7 +66,10 @@
 	 FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE)
 #define MRF_OP_FLAGS_RX FI_COMPLETION
 
-/* One reliable connection per pair of endpoints keeps everything but write-after-read. */
+/*
+ * One reliable connection per pair of endpoints keeps every order except
+ * write-after-read.
+ */
 #define MRF_MSG_ORDER                                                    \
 	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
 	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR |          \

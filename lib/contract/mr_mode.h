@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mr_mode negotiation: what fi_getinfo accepts and returns by libfabric's own rules, for
- * any provider, and what a domain makes of it. A provider is a "table": the bits that it
- * needs, together with the marker bits FI_MR_BASIC and FI_MR_SCALABLE of the legacy
- * models that it can run. Which table is ours: mr_offer.h. Pure.
+ * mr_mode negotiation: the values that fi_getinfo accepts and returns by libfabric's own
+ * rules, for any provider, and the mode that a domain then runs. A provider is described
+ * by a "table": the bits that it needs, together with the marker bits FI_MR_BASIC and
+ * FI_MR_SCALABLE for the legacy models that it can run. This library's table: mr_offer.h.
+ * Pure.
  */
 #ifndef MRF_CONTRACT_MR_MODE_H
 #define MRF_CONTRACT_MR_MODE_H
@@ -13,7 +14,7 @@
 #include <stdint.h>
 #include <rdma/fi_domain.h>
 
-/* What the application said about registration. */
+/* The application's request concerning registration. */
 struct mrf_mr_mode_ask {
 	uint32_t api;	  /* version passed to fi_getinfo */
 	uint32_t library; /* version of the library that is emulated */
@@ -24,13 +25,13 @@ struct mrf_mr_mode_ask {
 	uint64_t mode;	  /* hints->mode */
 };
 
-/* Why an offer was not accepted; 0 is acceptance. */
+/* Why an offer was not accepted; 0: it was accepted. */
 enum mrf_mr_mode_verdict {
 	MRF_MR_ACCEPTED,
 	MRF_MR_LOCAL_NEEDED,	/* neither FI_MR_LOCAL nor FI_LOCAL_MR is offered */
 	MRF_MR_NO_LEGACY,	/* before 1.5, and the provider has no legacy model */
-	MRF_MR_NO_BASIC,	/* FI_MR_BASIC, which the provider does not run */
-	MRF_MR_NO_SCALABLE,	/* FI_MR_SCALABLE, likewise */
+	MRF_MR_NO_BASIC,	/* FI_MR_BASIC, which the provider does not support */
+	MRF_MR_NO_SCALABLE,	/* FI_MR_SCALABLE, which the provider does not support */
 	MRF_MR_NOT_LEGACY,	/* before 1.5, and neither 0, BASIC nor SCALABLE alone */
 	MRF_MR_BASIC_NOT_ALONE, /* FI_MR_BASIC together with another bit */
 	MRF_MR_SCALABLE_NOT_ALONE,
@@ -53,20 +54,20 @@ uint64_t mrf_mr_mode_flag_needed(uint64_t table, const struct mrf_mr_mode_ask *a
 enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table,
 					   const struct mrf_mr_mode_ask *ask);
 /*
- * caps as answered; caps_in: what the application would get if it were not for
+ * The caps to return; caps_in: the caps that the application would get without regard to
  * registration.
  */
 uint64_t mrf_mr_mode_answer_caps(uint64_t table, const struct mrf_mr_mode_ask *ask,
 				 uint64_t caps_in);
-/* domain_attr->mr_mode as answered; caps: of mrf_mr_mode_answer_caps. */
+/* The domain_attr->mr_mode to return; caps: from mrf_mr_mode_answer_caps. */
 uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask,
 			    uint64_t caps);
-/* FI_LOCAL_MR if fi_info.mode as answered has it, or 0. */
+/* FI_LOCAL_MR if the fi_info.mode to return contains it, or 0. */
 uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_ask *ask);
 
-/* --- what a domain runs ------------------------------------------------------- */
+/* --- the mode of a domain ----------------------------------------------------- */
 
-/* Every bit that there is an implementation of. FI_MR_HMEM is not one of them. */
+/* Every bit that is implemented. FI_MR_HMEM is not one of them. */
 #define MRF_MR_MODES                                                                    \
 	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | \
 	 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT)
@@ -74,12 +75,12 @@ uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_ask *a
 /* True for any set of MRF_MR_MODES, and for one legacy value alone. */
 bool mrf_mr_mode_known(uint64_t mr_mode);
 
-/* What mr_mode stands for: BASIC and SCALABLE become bits. */
+/* The bits that mr_mode stands for: BASIC and SCALABLE are replaced. */
 uint64_t mrf_mr_mode_resolve(uint64_t mr_mode);
 
 /*
- * What a domain runs that is opened with this mr_mode and this fi_info.mode, where
- * FI_LOCAL_MR stands for FI_MR_LOCAL if mr_mode has no bits of its own.
+ * The mode of a domain that is opened with this mr_mode and this fi_info.mode;
+ * FI_LOCAL_MR in fi_info.mode stands for FI_MR_LOCAL if mr_mode has no bits of its own.
  */
 uint64_t mrf_mr_mode_runs(uint64_t mr_mode, uint64_t mode);
 

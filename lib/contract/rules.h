@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules of fi_mr(3) that changed over the years: one table, asked through these
- * functions. The version is what the application passed to fi_getinfo, unless a function
- * says otherwise. Pure; nothing fails.
+ * Rules of fi_mr(3) that changed over the years: one table, queried through these
+ * functions. The version is the one that the application passed to fi_getinfo, unless a
+ * function says otherwise. Pure; nothing fails.
  */
 #ifndef MRF_CONTRACT_RULES_H
 #define MRF_CONTRACT_RULES_H
@@ -15,15 +15,15 @@ enum mrf_rule {
 	MRF_RULE_AUTH_KEY,	  /* fi_mr_attr carries an authorization key */
 	MRF_RULE_LEN_ZERO,	  /* a region of no bytes is refused */
 	MRF_RULE_UNSPEC_ACCEPTED, /* mr_mode 0 is accepted though modes are required */
-	MRF_RULE_REGION_FIRST,	  /* a bound region closes before what it is bound to */
+	MRF_RULE_REGION_FIRST,	  /* a region closes before the objects it is bound to */
 	MRF_RULE_COUNT
 };
 
-/* In force for that version? */
+/* Is the rule in force for that version? */
 bool mrf_rule_holds(enum mrf_rule rule, uint32_t version);
 /* First version that has the rule. */
 uint32_t mrf_rule_since(enum mrf_rule rule);
-/* One sentence, and the section of the manual page that it stands in. */
+/* The rule in one sentence, and the section of the manual page that states it. */
 const char *mrf_rule_text(enum mrf_rule rule);
 const char *mrf_rule_section(enum mrf_rule rule);
 
@@ -42,22 +42,25 @@ static inline bool mrf_rule_len_zero_refused(uint32_t api)
 	return mrf_rule_holds(MRF_RULE_LEN_ZERO, api);
 }
 
-/* Asked with the version of the library that is emulated, not with the application's. */
+/* Takes the version of the library that is emulated, not the application's version. */
 static inline bool mrf_rule_unspec_accepted(uint32_t library)
 {
 	return mrf_rule_holds(MRF_RULE_UNSPEC_ACCEPTED, library);
 }
 
-/* False: endpoints and counters close first, a bound one makes fi_close(mr) -FI_EBUSY. */
+/*
+ * False: endpoints and counters close first; a bound one makes fi_close(mr) fail with
+ * -FI_EBUSY.
+ */
 static inline bool mrf_rule_region_closes_first(uint32_t api)
 {
 	return mrf_rule_holds(MRF_RULE_REGION_FIRST, api);
 }
 
 /*
- * FI_MRFAB_STRICT: true unless it is "off". What is not is then only warned of: a region
- * that closes before the counters and endpoints that it is bound to, where the version wants
- * it the other way round.
+ * FI_MRFAB_STRICT: true unless it is "off". With "off" one violation only causes a
+ * warning: closing a region before the counters and endpoints that it is bound to, where
+ * the version demands the opposite order.
  */
 bool mrf_rule_strict(void);
 

@@ -19,19 +19,19 @@ struct mrf_domain {
 	struct mrf_obj obj;
 	struct mrf_hold parent; /* the fabric */
 	struct mrf_fabric *fabric;
-	int mr_mode;	     /* as it was opened with */
+	int mr_mode;	     /* as given at opening*/
 	union mrf_addr addr; /* local address that all endpoints use (port 0) */
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd; /* isolation class "default" */
 	struct mrf_mr_space space;
-	struct mrf_hold eq;	 /* what fi_domain_bind has bound it to; guarded by lock */
-	struct mrf_agent *agent; /* ep/'s: started by the first endpoint, see below */
-	struct mrf_lock lock;	 /* rank AGENT: guards agent being started, eq */
+	struct mrf_hold eq;	 /* on the bound event queue; guarded by lock */
+	struct mrf_agent *agent; /* of ep/, started by the first endpoint */
+	struct mrf_lock lock;	 /* rank AGENT: guards eq, and starting the agent */
 };
 
 /*
- * fi_domain(3). The errors of mrf_domain_check, mrf_domain_address and the device's
- * own.
+ * fi_domain(3). Fails like mrf_domain_check and mrf_domain_address, or with the device's
+ * error.
  */
 int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
 		    struct fid_domain **out, void *context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a fi_info asks of the domain that is to be opened with it. */
+/* Evaluates the fi_info with which a domain is opened. */
 #ifndef MRF_DOMAIN_DOMAIN_INFO_H
 #define MRF_DOMAIN_DOMAIN_INFO_H
 
@@ -10,8 +10,8 @@
 int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info);
 
 /*
- * The local address to use: src_addr, or without one the first usable address that fits
- * the domain's name and the address format. Port 0. -FI_EINVAL, -FI_ENODEV.
+ * Finds the local address to use: src_addr, or without one the first usable address that
+ * fits the domain's name and the address format. The port is 0. -FI_EINVAL, -FI_ENODEV.
  */
 int mrf_domain_address(const struct fi_info *info, union mrf_addr *addr);
 

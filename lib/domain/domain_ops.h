@@ -4,7 +4,7 @@
 
 #include <rdma/fi_domain.h>
 
-/* What an open domain offers: queues, address vectors, endpoints, what it answers. */
+/* The calls of an open domain: queues, address vectors, endpoints and queries. */
 extern struct fi_ops_domain mrf_domain_ops;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A fabric: a name, an API version, and who stands above its domains. */
+/* A fabric: a name, an API version, and the layer above its domains. */
 #ifndef MRF_DOMAIN_FABRIC_H
 #define MRF_DOMAIN_FABRIC_H
 
@@ -8,7 +8,10 @@
 
 struct mrf_agent;
 
-/* What lies above the domain, which need not know ep: who opens a fabric says it. */
+/*
+ * The calls into the layer above, passed in when a fabric is opened, so that a domain
+ * need not know ep.
+ */
 struct mrf_domain_up {
 	int (*endpoint)(struct fid_domain *domain, struct fi_info *info,
 			struct fid_ep **ep, void *context);
@@ -23,7 +26,10 @@ struct mrf_fabric {
 	char *name;
 };
 
-/* fi_fabric(3) and its errors. up stays the caller's, as long as the fabric is open. */
+/*
+ * fi_fabric(3) and its errors. up belongs to the caller and stays valid while the fabric
+ * is open.
+ */
 int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_up *up,
 		    struct fid_fabric **fabric, void *context);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Authorization keys: held, compared, and proved to others without being shown. The only
- * place that includes <sodium.h>; it logs nothing, and a key is never part of a message.
+ * Authorization keys: storing and comparing them, and proving their possession without
+ * showing them. This is the only layer that includes <sodium.h>; it logs nothing, and a
+ * key is never part of a message.
  *
- * A key is immutable and counted; its bytes are overwritten when the last user lets go.
+ * A key is immutable and has a reference count; its bytes are overwritten when the last
+ * reference is dropped.
  */
 #ifndef MRF_AUTH_AUTH_H
 #define MRF_AUTH_AUTH_H
@@ -14,17 +16,23 @@
 
 struct mrf_auth;
 
-/* A copy of size > 0 bytes, with one reference. -FI_ENOMEM; -FI_EIO: no randomness. */
+/*
+ * Copies a key of size > 0 bytes; returns it with one reference. -FI_ENOMEM; -FI_EIO: no
+ * randomness.
+ */
 int mrf_auth_new(const void *key, size_t size, struct mrf_auth **auth);
 void mrf_auth_get(struct mrf_auth *auth);
-/* Harmless with NULL. */
+/* Drops a reference; harmless with NULL. */
 void mrf_auth_put(struct mrf_auth *auth);
-/* Takes as long whatever the bytes are. NULL is no key, and has 0 bytes. */
+/*
+ * Is auth this key? The comparison takes the same time whatever the bytes are. auth NULL:
+ * no key, which equals a size of 0.
+ */
 bool mrf_auth_is(const struct mrf_auth *auth, const void *key, size_t size);
 
-/* Overwrites memory that held a key, and is not optimised away. */
+/* Overwrites memory that held a key; the compiler cannot optimise this away. */
 void mrf_auth_wipe(void *mem, size_t len);
-/* Bytes that nobody can guess. */
+/* Fills memory with unpredictable bytes. */
 void mrf_auth_random(void *mem, size_t len);
 
 /* --- proofs ----------------------------------------------------------------------- */
@@ -32,14 +40,14 @@ void mrf_auth_random(void *mem, size_t len);
 #define MRF_AUTH_NONCE 32
 #define MRF_AUTH_PROOF 32
 
-/* Who says that he has the key: one's proof is never the other's. */
+/* The side that proves; a proof of one side is never valid for the other. */
 enum mrf_auth_role { MRF_AUTH_INITIATOR, MRF_AUTH_TARGET };
 
 /*
- * What a proof is about: this one connection of these two endpoints. The target chose
- * nonce and number, the initiator chose salt, so that neither can be given an old proof;
- * queue pairs and address tie it to the connection, so that nobody can use a proof that
- * was meant for him, or that he has heard, on a connection of his own.
+ * The content of a proof: one connection of two endpoints. The target chose nonce and
+ * number, the initiator chose salt, so that neither accepts an old proof. Queue pairs and
+ * address tie the proof to the connection, so that its recipient, or an eavesdropper,
+ * cannot use it on another connection.
  */
 struct mrf_auth_talk {
 	uint8_t nonce[MRF_AUTH_NONCE];
@@ -48,14 +56,14 @@ struct mrf_auth_talk {
 	uint64_t initiator;	/* instances of the endpoints */
 	uint64_t target;
 	uint32_t initiator_qpn;
-	uint32_t target_qpn;	/* 0 in the initiator's proof, which comes before it */
+	uint32_t target_qpn;	/* 0 in the initiator's proof, which is made before */
 	uint8_t addr[16];	/* of the target, as the initiator knows it */
 	uint16_t port;
 };
 
 void mrf_auth_prove(const struct mrf_auth *auth, enum mrf_auth_role role,
 		    const struct mrf_auth_talk *talk, uint8_t proof[MRF_AUTH_PROOF]);
-/* len: how many bytes of the proof there are, from its beginning; at least 16. */
+/* Is the proof valid? len: the proof may be cut to this many bytes, at least 16. */
 bool mrf_auth_proves(const struct mrf_auth *auth, enum mrf_auth_role role,
 		     const struct mrf_auth_talk *talk, const uint8_t *proof, size_t len);
 

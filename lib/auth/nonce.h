@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The challenges of an endpoint that has a key: numbers that go up, and for each a nonce that
- * nobody else can foretell. Nothing is remembered of those who were challenged, so that many
- * of them use up nothing; only which of the last numbers were answered, so that none is twice.
- * Belongs to its endpoint; used by the agent thread alone.
+ * The challenges of an endpoint that has a key: ascending numbers, each with a nonce that
+ * nobody else can predict. No state is kept per challenged peer, so that many of them use
+ * up nothing; only the recent numbers that were answered are recorded, so that none is
+ * used twice. Belongs to its endpoint; used by the agent thread only.
  */
 #ifndef MRF_AUTH_NONCE_H
 #define MRF_AUTH_NONCE_H
 
 #include "auth/auth.h"
 
-#define MRF_NONCE_WINDOW 4096 /* a number is good until so many others were given out */
+#define MRF_NONCE_WINDOW 4096 /* a number is valid until so many later ones were issued */
 
 struct mrf_nonces {
 	uint8_t secret[MRF_AUTH_NONCE];
@@ -20,12 +20,15 @@ struct mrf_nonces {
 
 void mrf_nonces_init(struct mrf_nonces *nonces);
 void mrf_nonces_fini(struct mrf_nonces *nonces);
-/* A number that was never given out, with its nonce. */
+/* Issues a new number with its nonce. */
 uint64_t mrf_nonce_next(struct mrf_nonces *nonces, uint8_t nonce[MRF_AUTH_NONCE]);
-/* False: was not given out, or too long ago, or is used. */
+/*
+ * Recomputes the nonce of a number. False: the number was never issued, was issued too
+ * long ago, or has been used.
+ */
 bool mrf_nonce_get(const struct mrf_nonces *nonces, uint64_t number,
 		   uint8_t nonce[MRF_AUTH_NONCE]);
-/* mrf_nonce_get has found it just now. */
+/* Marks a number as used; mrf_nonce_get has just accepted it. */
 void mrf_nonce_use(struct mrf_nonces *nonces, uint64_t number);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which paths to the fabric answer a query: names, networks and addresses. */
+/* Selects the paths to the fabric that match a query: names, networks and addresses. */
 #ifndef MRF_INFO_ADDR_H
 #define MRF_INFO_ADDR_H
 
@@ -15,13 +15,14 @@ bool mrf_info_listed(const char *list, const char *name);
 void mrf_info_network(const struct mrf_vnl_path *path, char *buf, size_t len);
 
 /*
- * Turns node, service and the addresses in hints into query->src and query->dest. Logs.
+ * Turns node, service and the addresses in hints into query->src and query->dest. Errors
+ * are logged.
  */
 int mrf_info_resolve(struct mrf_info_query *query);
 
 /*
- * Does the path answer the query? 0 and *match; else the code of the refusal, with the
- * reason in why.
+ * Does the path match the query? 0 and *match set; otherwise the code of the refusal,
+ * with the reason in why.
  */
 unsigned mrf_info_match(const struct mrf_info_query *query,
 			const struct mrf_vnl_path *path, struct mrf_info_match *match,

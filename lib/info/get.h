@@ -5,7 +5,7 @@
 
 #include <rdma/fabric.h>
 
-/* The errors of fi_getinfo(3); each says in the log what was in the way. */
+/* Returns the errors of fi_getinfo(3); the reason of each is logged. */
 int mrf_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		 const struct fi_info *hints, struct fi_info **info);
 

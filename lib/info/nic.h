@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is known of the network interface. */
+/* The description of a network interface (struct fid_nic). */
 #ifndef MRF_INFO_NIC_H
 #define MRF_INFO_NIC_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of fi_getinfo work on: what the caller asks (a query), and which paths to
- * the fabric answer it. A query borrows the caller's arguments and lives for one call;
- * nothing here is shared between threads.
+ * The data that the parts of fi_getinfo work on: the caller's request (a query), and the
+ * paths to the fabric that match it. A query borrows the caller's arguments and lives for
+ * one call; nothing here is shared between threads.
  */
 #ifndef MRF_INFO_QUERY_H
 #define MRF_INFO_QUERY_H
@@ -14,7 +14,7 @@
 #include "obj/addr.h"
 #include "verbs/vnl.h"
 
-#define MRF_INFO_ADDRS 16 /* addresses of one name that are looked at */
+#define MRF_INFO_ADDRS 16 /* addresses of one name that are tried */
 #define MRF_INFO_WHY 320  /* bytes of a reason */
 
 /*
@@ -22,7 +22,7 @@
  * one.
  */
 struct mrf_info_addrs {
-	unsigned count; /* 0: nothing asked */
+	unsigned count; /* 0: no restriction*/
 	union mrf_addr addr[MRF_INFO_ADDRS];
 };
 
@@ -34,7 +34,7 @@ struct mrf_info_query {
 	const struct fi_info *hints; /* or NULL */
 	struct mrf_mr_mode_ask mr;
 	struct mrf_mr_offer offer;
-	const char *required; /* FI_MRFAB_MR_MODE: the environment's, or NULL */
+	const char *required; /* FI_MRFAB_MR_MODE, owned by the environment, or NULL */
 	struct mrf_info_addrs src;
 	struct mrf_info_addrs dest;
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fi_mr(3) as functions that are really there, for callers without a C compiler (other
- * languages, dlsym). The public headers have them as inline functions of the same names;
- * this header includes those with their inline functions renamed to inline_..., so that
- * the names are free. Two structures have the name of a call and are renamed with it:
- * fi_mr_raw_attr and fi_mr_map_raw. Include this before any other public header.
+ * The calls of fi_mr(3) as real functions, for callers without a C compiler (other
+ * languages, dlsym). The public headers define them as inline functions of the same
+ * names; this header includes the public headers with the inline functions renamed to
+ * inline_..., so that the names are free. Two structures share the name of a call and are
+ * renamed with it: fi_mr_raw_attr and fi_mr_map_raw. Include this before any other public
+ * header.
  */
 #ifndef MRF_EXPORT_MR_SYMBOLS_H
 #define MRF_EXPORT_MR_SYMBOLS_H
@@ -38,8 +39,9 @@
 #undef fi_mr_unmap_key
 
 /*
- * As the inline ones, but these can afford to look at the object first: NULL is refused
- * with -FI_EINVAL and a line (fi_mr_desc: NULL, fi_mr_key: FI_KEY_NOTAVAIL).
+ * These functions do the same as the inline ones, but check the object first: NULL is
+ * refused with -FI_EINVAL and a logged line (fi_mr_desc returns NULL, fi_mr_key
+ * FI_KEY_NOTAVAIL).
  */
 int fi_close(struct fid *fid);
 int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len, uint64_t acs,

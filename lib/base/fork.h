@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* On a page of its own, because the kernel empties it in a child. */
+/* On a page of its own, because the kernel zeroes that page in a child. */
 struct mrf_fork_page {
 	_Alignas(4096) _Atomic uint64_t word; /* 0: nothing was opened since the fork */
 };

@@ -6,7 +6,7 @@
 #include "domain/fabric.h"
 #include "obj/addr.h"
 
-/* Can this fi_info be opened on this fabric? -FI_EINVAL, -FI_ENOSYS, with the reason. */
+/* Can this fi_info be opened on this fabric? -FI_EINVAL, -FI_ENOSYS, each logged. */
 int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info);
 
 /*

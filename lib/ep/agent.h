@@ -29,7 +29,7 @@ struct mrf_vcq;
 struct mrf_wc;
 
 /*
- * What the agent tells an owner. Agent thread, no lock held; the owner may be freed by
+ * The agent's calls to an owner. Agent thread, no lock held; the owner may be freed by
  * the call.
  */
 struct mrf_owner_calls {
@@ -61,8 +61,7 @@ struct mrf_owner {
 };
 
 /*
- * What the layer that started the agent wants done in it. Agent thread, no lock held.
- * Constant.
+ * The agent's calls to the layer that started it. Agent thread, no lock held. Constant.
  */
 struct mrf_agent_guest {
 	/* mrf_agent_kick was called. */
@@ -119,9 +118,9 @@ struct mrf_agent {
 	bool more;		 /* this turn has left work for the next one */
 	/*
 	 * The number of completions that are, or may still arrive, on cq; <=
-	 * MRF_AGENT_CQ. Those of an owner that is gone stay counted, as owed, until the
-	 * queue has been seen empty or so many completions have been taken that the
-	 * owner's must be among them.
+	 * MRF_AGENT_CQ. The completions of an owner that is gone stay counted, as owed,
+	 * until the queue has been seen empty or so many completions have been taken that
+	 * the owner's must be among them.
 	 */
 	unsigned cq_used;
 	unsigned cq_owed;

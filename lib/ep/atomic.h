@@ -3,12 +3,13 @@
  * fi_atomic(3) on an endpoint.
  *
  * The device has two atomic operations, fetch-and-add and compare-and-swap, on 8 bytes at
- * an address divisible by 8. What they can do (FI_SUM, FI_CSWAP and FI_ATOMIC_READ of
- * 64-bit integers) is posted as such, one work request per element: these elements are
- * "native". Everything else, and every element at another address, goes to the peer's
- * agent in messages of at most MRF_ATOMIC_REQUEST bytes of elements. The agent carries
- * them out with the device's operations over a loopback connection (verbs/vloop.h), so
- * that all are atomic with each other. One operation may contain elements of both sorts.
+ * an address divisible by 8. FI_SUM, FI_CSWAP and FI_ATOMIC_READ of 64-bit integers are
+ * posted to the device, one work request per element: these elements are "native".
+ * Everything else, and every such element at an address not divisible by 8, goes to the
+ * peer's agent in messages of at most MRF_ATOMIC_REQUEST bytes of elements. The agent
+ * carries them out with the device's operations over a loopback connection
+ * (verbs/vloop.h), so that all are atomic with each other. One operation may contain
+ * elements of both sorts.
  *
  * Everything that an operation needs on this side is copied into it: operands,
  * comparands, and the results, which are delivered when the whole operation is done. So
@@ -46,7 +47,7 @@ struct mrf_atomic_iov {
 	size_t count;
 };
 
-/* What an atomic call asks for, from any fi_ops_atomic entry. */
+/* The arguments of an atomic call, from any fi_ops_atomic entry. */
 struct mrf_atomic_req {
 	enum mrf_atomic_family family;
 	enum fi_datatype datatype;
@@ -65,7 +66,7 @@ int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req);
 
 extern struct fi_ops_atomic mrf_ep_atomic_ops;
 
-/* What a call with one buffer of each kind asks for. */
+/* The arguments of a call with one buffer of each kind. */
 struct mrf_atomic_one {
 	enum mrf_atomic_family family;
 	enum fi_datatype datatype;

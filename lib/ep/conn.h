@@ -13,7 +13,7 @@
 #define MRF_CONN_SLOTS (MRF_ASKS + MRF_REQUESTS + 3)
 #define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REQUEST
 
-/* What the owner of a connection is told about it. Constant. */
+/* The calls to the owner of a connection. Constant. */
 struct mrf_conn_calls {
 	struct mrf_owner_calls owner;
 	void (*deadline)(struct mrf_timer *timer); /* mrf_conn.timer has fired */
@@ -27,7 +27,7 @@ int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 /* Takes the connection down at once. The peer is IDLE. */
 void mrf_conn_destroy(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
-/* Sets the deadline of what the connection waits for, in ms from now. */
+/* Sets the deadline for the event that the connection waits for, in ms from now. */
 void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms);
 void mrf_conn_clear_deadline(struct mrf_conn *conn);
 /* Sets a deadline for everything in flight to come back. */
@@ -49,7 +49,7 @@ bool mrf_conn_end_denied(struct mrf_conn *conn);
 void mrf_peer_break(struct mrf_peer *peer);
 /*
  * The kernel refused a work request of this connection (denied.h). The request counts as
- * posted all the same.
+ * posted anyway.
  */
 void mrf_conn_denied(struct mrf_conn *conn);
 /* Something is awaited from the peer: has the agent watch whether the peer goes away. */
@@ -71,7 +71,7 @@ static inline bool mrf_conn_room(const struct mrf_conn *conn)
 	return mrf_conn_room_of(conn->peer->ep, conn);
 }
 
-/* Records what was just posted on a connection of ep. */
+/* Records the work request that was just posted on a connection of ep. */
 static inline void mrf_conn_posted_of(struct mrf_ep *ep, struct mrf_conn *conn,
 				      struct mrf_op *op, uint64_t len)
 {

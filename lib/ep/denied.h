@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What follows a change of credentials. The kernel accepts work requests, and calls of
- * rdma_cm, only with the credentials that opened the descriptor. After set*uid,
+ * The consequences of a change of credentials. The kernel accepts work requests, and
+ * calls of rdma_cm, only with the credentials that opened the descriptor. After set*uid,
  * setgroups, capset and the like it answers EACCES for ever, either to the thread that
  * changed its credentials or to all threads. A work request refused in this way is
  * already in the queue that process and kernel share, and may still run. So it counts as

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events of the device itself, and what follows when it is removed. Agent thread.
+ * Events of the device itself, and its removal. Agent thread.
  *
- * A removed device goes on for those that have it open, but its connections end, nobody
- * reaches its listeners, and it never comes back to this domain, even if one of the same
- * name is made: operations fail with a text that says that the domain has to be opened
- * again.
+ * A removed device keeps working for processes that have it open, but its connections
+ * end, no peer reaches its listeners, and it never comes back to this domain, even if one
+ * of the same name is made: operations fail with a text that says that the domain has to
+ * be opened again.
  */
 #ifndef MRF_EP_DEVICE_H
 #define MRF_EP_DEVICE_H

@@ -58,7 +58,7 @@ struct mrf_ep {
 	uint64_t instance;	/* random */
 	uint64_t caps;
 	struct mrf_lock setup;	/* rank SETUP: held to change the fields up to lock */
-	_Atomic uint64_t op_flags; /* of fi_write and the like; FI_GET/SETOPSFLAG */
+	_Atomic uint64_t op_flags; /* of calls without flags; FI_GET/SETOPSFLAG */
 	atomic_bool enabled;
 	/*
 	 * The fast paths of calls without flags, set from enable and op_flags; off until
@@ -83,7 +83,7 @@ struct mrf_ep {
 	struct mrf_source source;
 
 	struct mrf_lock lock;	/* rank EP: guards all below */
-	struct mrf_vcq *scq;	/* completions of what this endpoint posted */
+	struct mrf_vcq *scq;	/* completions of this endpoint's work requests */
 	bool watched;		/* the agent waits for scq's fd, and only it stops that */
 	unsigned scq_used;	/* work requests in flight; <= MRF_EP_SCQ */
 	uint64_t clock;		/* for op->stamp: goes up with each operation */
@@ -95,7 +95,7 @@ struct mrf_ep {
 	struct mrf_conn *last;	/* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
 	unsigned nops;		/* in use */
-	unsigned made;		/* ever; <= MRF_EP_ALL_OPS */
+	unsigned made;		/* made so far; <= MRF_EP_ALL_OPS*/
 	struct mrf_atomic_cells *cells; /* atomic_op.h; NULL before the first use */
 	struct mrf_bounce_pool bounce;
 

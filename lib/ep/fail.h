@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The initiator's data path: what follows a failure; ep->lock held. */
+/* The initiator's data path: handling failures; ep->lock held. */
 #ifndef MRF_EP_FAIL_H
 #define MRF_EP_FAIL_H
 

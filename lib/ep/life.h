@@ -5,7 +5,7 @@
 
 #include "ep/agent.h"
 
-/* What the agent of a domain does for its endpoints. */
+/* The calls from a domain's agent on behalf of its endpoints. */
 extern const struct mrf_agent_guest mrf_life_guest;
 
 /*

@@ -72,7 +72,7 @@ enum mrf_op_local {
 	MRF_LOCAL_COPY	  /* copied to memory of our own that is registered like TEMP */
 };
 
-#define MRF_OP_INLINE 256 /* bytes; what fi_getinfo offers as inject_size */
+#define MRF_OP_INLINE 256 /* bytes; fi_getinfo offers it as inject_size */
 
 /* Kind ATOMIC. */
 struct mrf_op_atomic {
@@ -147,7 +147,7 @@ static inline void mrf_op_reset(struct mrf_op *op)
 	memset(at + 128, 0, MRF_OP_RESET - 128);
 }
 
-/* What a data transfer call asks for, from any fi_ops_rma entry. */
+/* The arguments of a data transfer call, from any fi_ops_rma entry. */
 struct mrf_req {
 	const struct mrf_op_type *type;
 	const struct iovec *iov;

@@ -44,7 +44,7 @@ struct mrf_peer {
 	struct mrf_list redo;	/* flushed operations, in order; they go before queue */
 	unsigned asks;		/* questions on the way: the length of asked */
 	struct mrf_list to_ask;	/* struct mrf_remote.node */
-	struct mrf_list asked;	/* likewise */
+	struct mrf_list asked;	/* struct mrf_remote.node*/
 	struct mrf_idmap remotes;
 	size_t hand;		/* where to look for the next remote to forget */
 	uint64_t epoch;		/* goes up when regions pinned on demand may have moved */
@@ -118,7 +118,7 @@ struct mrf_conn {
 	struct mrf_op *blamed;
 	/* work requests behind the first failed one may have run */
 	bool behind_ran;
-	struct mrf_vdev_retries retries; /* of the device, when the connection was made */
+	struct mrf_vdev_retries retries; /* device's count when the connection was made */
 	bool draining; /* there is a deadline for everything in flight to come back */
 	bool probed; /* the peer is probed now and then */
 	int64_t heard; /* if probed, ms: when it last answered or was first awaited */

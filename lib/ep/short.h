@@ -9,7 +9,10 @@
 #include "ep/conn.h"
 #include "ep/resolve.h"
 
-/* Flags of the endpoint that change nothing here: RC acknowledges what has been delivered. */
+/*
+ * Flags of the endpoint that the fast paths need not check: RC acknowledges delivered
+ * data only.
+ */
 #define MRF_SHORT_FLAGS                                                                        \
 	(FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 

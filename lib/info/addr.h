@@ -6,8 +6,8 @@
 #include "info/query.h"
 
 /*
- * Is name in "a,b" (or not in "^a,b")? Case does not matter. NULL and "" list
- * everything.
+ * Is name in "a,b" (or not in "^a,b")? Case does not matter. NULL and "" match every
+ * name.
  */
 bool mrf_info_listed(const char *list, const char *name);
 

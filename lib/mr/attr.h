@@ -6,13 +6,13 @@
 #include "base/iov.h"
 #include "mr/region.h"
 
-/* What registering needs of a checked attribute structure. */
+/* The parts of a checked attribute structure that registering needs. */
 struct mrf_mr_plan {
 	uint64_t access;
 	uint64_t len;
 	unsigned nseg; /* segments with bytes in them; 1 if there are no bytes */
 	bool deferred; /* created disabled */
-	bool at_once;  /* ... but enabled before the call returns */
+	bool at_once;  /* created disabled, but enabled before the call returns */
 	bool demand;   /* pinned on demand */
 	bool event;    /* writes to it are counted */
 	bool pending;  /* made by the worker, see mr/worker.h */

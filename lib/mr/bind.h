@@ -16,15 +16,15 @@ struct mrf_mr_class;
 struct mrf_mr_group;
 
 /*
- * Inside every endpoint of the domain. All fields are lib/mr's; lists are guarded by
- * space->lock, the rest is immutable while it is open.
+ * Embedded in every endpoint of the domain. All fields belong to lib/mr; lists are
+ * guarded by space->lock, the rest is immutable while it is open.
  */
 struct mrf_mr_port {
 	struct mrf_list node;  /* in space->ports */
 	struct mrf_list bonds; /* of regions that are bound to it */
 	struct mrf_obj *ep;
 	struct mrf_mr_group *group; /* of its key; NULL: it has the domain's key */
-	struct mrf_mr_class *class; /* in which its peers meet regions: mr/face.h */
+	struct mrf_mr_class *class; /* its peers access regions through it: face.h */
 	/*
 	 * Counts peers' writes through the endpoint to any region; NULL: no counter is
 	 * bound. Guarded by space->lock.

@@ -46,7 +46,7 @@ struct mrf_mr {
 	uint64_t key;		    /* the real one, which FI_MR_RAW hides from fid.key */
 	uint64_t serial;	    /* of this registration, never 0 */
 	union {
-		struct mrf_mr_back *back; /* NULL: plain, the kernel regions are its own */
+		struct mrf_mr_back *back; /* NULL: not pinned on demand */
 		struct mrf_mr *next;	  /* in the pool, while closed */
 	};
 	struct mrf_mr_job *job;	    /* NULL: was registered synchronously; mr/worker.h */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What peers may do, and the answers to their questions. */
+/* Deciding what peers may do, and answering their questions. */
 #ifndef MRF_MR_SERVE_H
 #define MRF_MR_SERVE_H
 
@@ -23,7 +23,7 @@ enum mrf_mr_status {
 	MRF_MR_NO_RIGHT = 9	  /* never on the wire: peers check the rights */
 };
 
-/* What a peer wants to know: may it access [addr, addr + len) of the region behind key? */
+/* A peer's question: may it access [addr, addr + len) of the region behind key? */
 struct mrf_mr_ask {
 	uint64_t key;
 	uint64_t serial;   /* the registration that is meant; 0: any that has the key */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a domain lends: mode, limits, key space, descriptors, protection domain. */
+/*
+ * The part of a domain that lib/mr uses: mode, limits, key space, descriptors, protection
+ * domain.
+ */
 #ifndef MRF_MR_SPACE_H
 #define MRF_MR_SPACE_H
 
@@ -31,7 +34,7 @@ struct mrf_mr_space {
 	bool atomics; /* the domain has FI_ATOMIC: remote write implies remote atomics */
 	unsigned write_rights; /* enum mrf_right bits that FI_REMOTE_WRITE implies */
 	bool plain; /* regions without flags are pinned and enabled from the start */
-	uint32_t api_version; /* what the application asked for in fi_getinfo */
+	uint32_t api_version; /* the version requested in fi_getinfo */
 	size_t max_mr;	      /* the device's limit, for messages; 0: unknown */
 	struct mrf_lock lock; /* rank MR */
 	/*

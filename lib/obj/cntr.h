@@ -39,8 +39,7 @@ struct mrf_cntr_bonds *mrf_cntr_bonds(struct mrf_cntr *cntr);
 
 /*
  * fi_trywait: 0 when it is safe to block on the counter's fd, -FI_EAGAIN when a value
- * changed since the last -FI_EAGAIN, -FI_EINVAL (with its reason) when it has no wait
- * object.
+ * changed since the last -FI_EAGAIN, -FI_EINVAL (logged) when it has no wait object.
  */
 int mrf_cntr_trywait(struct mrf_cntr *cntr);
 

@@ -58,7 +58,7 @@ struct mrf_wait *mrf_cq_wait(struct mrf_cq *cq);
 
 /*
  * fi_trywait: 0 when it is safe to block on the CQ's fd, -FI_EAGAIN when something is
- * there, -FI_EINVAL (with its reason) when it has no wait object.
+ * there, -FI_EINVAL (logged) when it has no wait object.
  */
 int mrf_cq_trywait(struct mrf_cq *cq);
 

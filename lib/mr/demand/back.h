@@ -36,7 +36,7 @@ struct mrf_extent {
 struct mrf_mr_back {
 	atomic_uint refs; /* by the region, threads that pin for it, leased pins */
 	struct mrf_mr_space *space;
-	struct mrf_mr_back *master;  /* the region's: itself, or held */
+	struct mrf_mr_back *master;  /* the region's own backing: this one, or held */
 	struct mrf_mr_class *class;  /* held; pins are made in its pd; NULL: space->pd */
 	unsigned rights; /* enum mrf_right */
 	bool notify;	 /* FI_MR_MMU_NOTIFY: refreshed decides, not the monitor */

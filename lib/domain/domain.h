@@ -19,7 +19,7 @@ struct mrf_domain {
 	struct mrf_obj obj;
 	struct mrf_hold parent; /* the fabric */
 	struct mrf_fabric *fabric;
-	int mr_mode;	     /* as given at opening*/
+	int mr_mode;	     /* as given at opening */
 	union mrf_addr addr; /* local address that all endpoints use (port 0) */
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd; /* isolation class "default" */

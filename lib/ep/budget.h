@@ -12,7 +12,7 @@
 #define MRF_ASKS 8     /* questions without an answer; the target may allow fewer */
 #define MRF_REQUESTS 8 /* requests without a reply, in one message or several */
 
-/* --- immediate data from peers ------------------------------------------------------------- */
+/* --- immediate data from peers ----------------------------------------------------- */
 
 /*
  * While the application has left this many completions unread, no more immediate data are

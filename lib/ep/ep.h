@@ -95,7 +95,7 @@ struct mrf_ep {
 	struct mrf_conn *last;	/* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
 	unsigned nops;		/* in use */
-	unsigned made;		/* made so far; <= MRF_EP_ALL_OPS*/
+	unsigned made;		/* made so far; <= MRF_EP_ALL_OPS */
 	struct mrf_atomic_cells *cells; /* atomic_op.h; NULL before the first use */
 	struct mrf_bounce_pool bounce;
 

@@ -44,7 +44,7 @@ struct mrf_peer {
 	struct mrf_list redo;	/* flushed operations, in order; they go before queue */
 	unsigned asks;		/* questions on the way: the length of asked */
 	struct mrf_list to_ask;	/* struct mrf_remote.node */
-	struct mrf_list asked;	/* struct mrf_remote.node*/
+	struct mrf_list asked;	/* struct mrf_remote.node */
 	struct mrf_idmap remotes;
 	size_t hand;		/* where to look for the next remote to forget */
 	uint64_t epoch;		/* goes up when regions pinned on demand may have moved */

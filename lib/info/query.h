@@ -22,7 +22,7 @@
  * one.
  */
 struct mrf_info_addrs {
-	unsigned count; /* 0: no restriction*/
+	unsigned count; /* 0: no restriction */
 	union mrf_addr addr[MRF_INFO_ADDRS];
 };
 

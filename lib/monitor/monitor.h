@@ -65,7 +65,7 @@ struct mrf_monitor_client {
 	 */
 	void (*dropped)(void *arg);
 	void *arg;
-	bool hit; /* used by the monitor*/
+	bool hit; /* used by the monitor */
 };
 
 /*

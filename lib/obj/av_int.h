@@ -32,7 +32,7 @@ struct mrf_av {
 	struct fid_domain *domain;
 	sa_family_t family; /* immutable, like the next three */
 	size_t addr_len;
-	bool table; /* otherwise a map*/
+	bool table; /* otherwise a map */
 	bool async; /* FI_EVENT */
 	_Atomic(struct mrf_av_entry *) chunks[MRF_AV_CHUNKS];
 	atomic_size_t count; /* entries in use; changed under lock */

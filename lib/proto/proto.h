@@ -24,7 +24,7 @@
 #define MRF_PROTO_HELLO_MAX 56	 /* with a proof; rdma_cm carries 56 bytes in a request */
 #define MRF_PROTO_WELCOME_LEN 40
 #define MRF_PROTO_WELCOME_MAX 72 /* with a proof; rdma_cm carries 196 in a response */
-#define MRF_PROTO_REFUSE_LEN 12	 /* rdma_cm carries 148 in a reject*/
+#define MRF_PROTO_REFUSE_LEN 12	 /* rdma_cm carries 148 in a reject */
 #define MRF_PROTO_CHALLENGE_LEN 64
 #define MRF_PROTO_ASK_LEN 48
 #define MRF_PROTO_NOTE_LEN 16

@@ -11,7 +11,7 @@
 
 /* Immutable after mrf_vdev_open. */
 struct mrf_vdev {
-	struct ibv_context *ctx; /* not shared*/
+	struct ibv_context *ctx; /* not shared */
 	struct mrf_vdev_limits limits;
 };
 

@@ -12,7 +12,7 @@ enum mrf_right {
 	MRF_RIGHT_LOCAL_WRITE = 1 << 0, /* the device may write for a local operation */
 	MRF_RIGHT_REMOTE_READ = 1 << 1,
 	MRF_RIGHT_REMOTE_WRITE = 1 << 2, /* implies LOCAL_WRITE for the kernel: added */
-	MRF_RIGHT_REMOTE_ATOMIC = 1 << 3 /* LOCAL_WRITE is added here, too*/
+	MRF_RIGHT_REMOTE_ATOMIC = 1 << 3 /* LOCAL_WRITE is added here, too */
 };
 
 struct mrf_vmr {

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 enum mrf_lock_rank {
-	MRF_RANK_SETUP = 1, /* ep: bindings, enabling and operation flags of one endpoint */
+	MRF_RANK_SETUP = 1, /* ep: bindings, enabling and flags of one endpoint */
 	MRF_RANK_WAIT,	   /* obj/wait: the list of progress sources of a CQ or counter */
 	MRF_RANK_EP,	   /* ep: peers, connections and operations of one endpoint */
 	MRF_RANK_AV,	   /* obj/av: inserting and removing addresses */
@@ -24,7 +24,7 @@ enum mrf_lock_rank {
 	MRF_RANK_CQ,	   /* obj/cq: completion ring */
 	MRF_RANK_CNTR,	   /* obj/cntr: waiters (the value itself is atomic) */
 	MRF_RANK_EQ,	   /* obj/eq: event list */
-	MRF_RANK_WAKE,	   /* obj/wait: threads asleep; taken with any of the above held */
+	MRF_RANK_WAKE,	   /* obj/wait: threads asleep; any of the above may be held */
 	MRF_RANK_OBJ,	   /* obj/obj: holders of an object; only LOG is taken under it */
 	MRF_RANK_LOG,	   /* the log */
 	MRF_RANK_PIN	   /* monitor: pins made on demand, of all domains; last, because

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A domain owns the device, its protection domains, the key space (a struct
- * mrf_mr_space) and the agent thread, which answers peers and drives connections, so that an
+ * A domain owns the device, its protection domains, the key space (a struct mrf_mr_space)
+ * and the agent thread, which answers peers and drives connections, so that an
  * application that only registers memory need not call anything.
  */
 #ifndef MRF_DOMAIN_DOMAIN_H

@@ -5,8 +5,8 @@
  * a target nor an initiator has to call anything to make progress. It starts with the
  * first endpoint and stops when the domain closes.
  *
- * Messages (RECVs of all connections, SENDs of answers) complete on agent->cq, which only this
- * thread polls. Other threads reach it through commands: agent->lock (rank AGENT).
+ * Messages (RECVs of all connections, SENDs of answers) complete on agent->cq, which only
+ * this thread polls. Other threads reach it through commands: agent->lock (rank AGENT).
  */
 #ifndef MRF_EP_AGENT_H
 #define MRF_EP_AGENT_H

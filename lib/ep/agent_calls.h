@@ -5,7 +5,7 @@
 
 #include "ep/agent.h"
 
-/* --- any thread ------------------------------------------------------------------------- */
+/* --- any thread --------------------------------------------------------------------- */
 
 /* Makes the agent thread look (again) for kicks and commands. */
 void mrf_agent_wake(struct mrf_agent *agent);
@@ -17,7 +17,10 @@ int mrf_agent_command(struct mrf_agent *agent, void *arg,
 		      int (*run)(struct mrf_agent *agent, void *arg));
 
 struct mrf_av_watch;
-/* Addresses were removed from an endpoint's address vector. Any thread, any lock up to the AV's. */
+/*
+ * Addresses were removed from an endpoint's address vector. Any thread, any lock up to
+ * the AV's.
+ */
 void mrf_agent_av_removed(struct mrf_av_watch *watch);
 
 /*
@@ -33,7 +36,7 @@ void mrf_agent_unkick(struct mrf_peer *peer);
  */
 void mrf_agent_watch(struct mrf_peer *peer);
 
-/* --- the agent thread, no lock held ----------------------------------------------------- */
+/* --- the agent thread, no lock held ------------------------------------------------- */
 
 /* Attends to the peers that were kicked. */
 void mrf_agent_run_kicks(struct mrf_agent *agent);

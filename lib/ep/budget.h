@@ -7,7 +7,7 @@
 #ifndef MRF_EP_BUDGET_H
 #define MRF_EP_BUDGET_H
 
-/* --- on one connection, kept by its initiator, enforced by its target --------------------- */
+/* --- on one connection, kept by its initiator, enforced by its target --------------- */
 
 #define MRF_ASKS 8     /* questions without an answer; the target may allow fewer */
 #define MRF_REQUESTS 8 /* requests without a reply, in one message or several */
@@ -22,7 +22,7 @@
 #define MRF_UNREAD_MAX 65536
 #define MRF_UNREAD_MS 10 /* how often to check whether they have been read */
 
-/* --- connections --------------------------------------------------------------------------- */
+/* --- connections -------------------------------------------------------------------- */
 
 /*
  * An accepted peer occupies a place and has to confirm the connection within this time.

@@ -19,7 +19,7 @@ struct mrf_conn_calls {
 	void (*deadline)(struct mrf_timer *timer); /* mrf_conn.timer has fired */
 };
 
-/* --- agent thread ----------------------------------------------------------------------- */
+/* --- agent thread ------------------------------------------------------------------- */
 
 /* Makes a connection that is not connected and has no queue pair yet. */
 int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
@@ -40,7 +40,7 @@ void mrf_conn_gone(struct mrf_conn *conn);
  */
 bool mrf_conn_end_denied(struct mrf_conn *conn);
 
-/* --- any thread ------------------------------------------------------------------------- */
+/* --- any thread --------------------------------------------------------------------- */
 
 /*
  * READY -> BROKEN: once everything in flight has come back, the agent takes the

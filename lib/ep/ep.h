@@ -7,8 +7,8 @@
  * direction.
  *
  * ep->lock (rank EP) guards peers, connections, operations and resolved keys: the
- * application's threads and the agent both take it. Everything that talks to rdma_cm runs in
- * the agent thread.
+ * application's threads and the agent both take it. Everything that talks to rdma_cm runs
+ * in the agent thread.
  */
 #ifndef MRF_EP_EP_H
 #define MRF_EP_EP_H

@@ -18,7 +18,7 @@ static inline const struct mrf_auth *mrf_ep_auth(const struct mrf_ep *ep)
 	return mrf_mr_port_auth(&ep->domain->space, &ep->port);
 }
 
-/* --- the target; agent thread ---------------------------------------------------------- */
+/* --- the target; agent thread ------------------------------------------------------- */
 
 enum mrf_greeted {
 	MRF_GREET_OK,	     /* accepted */
@@ -38,7 +38,7 @@ size_t mrf_greet_challenge(struct mrf_ep *ep, uint8_t buf[MRF_PROTO_CHALLENGE_LE
 void mrf_greet_welcome(const struct mrf_ep *ep, struct mrf_auth_talk *talk, uint32_t own_qpn,
 		       struct mrf_welcome *welcome);
 
-/* --- the initiator; agent thread, ep->lock held ------------------------------------------ */
+/* --- the initiator; agent thread, ep->lock held ------------------------------------- */
 
 /*
  * The target has refused the connection. True: it wants a proof, and the next attempt

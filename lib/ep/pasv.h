@@ -32,7 +32,7 @@ struct mrf_pasv {
 	struct mrf_owner owner;
 	struct mrf_list node; /* in ep->passive */
 	struct mrf_list doomed; /* in agent->doomed, or nowhere */
-	struct mrf_list half; /* in agent->half until its peer has confirmed the connection */
+	struct mrf_list half; /* in agent->half until its peer has confirmed it */
 	struct mrf_timer until; /* the deadline for that */
 	struct sockaddr_storage addr; /* of the peer */
 	struct mrf_list ready; /* in agent->ready while a message can be served */

@@ -37,7 +37,7 @@ struct mrf_peer {
 	union mrf_addr addr;
 	enum mrf_peer_state state;
 	bool gone;		/* removed from the address vector: freed when idle */
-	struct mrf_list starved; /* in ep->starved: waits for room in the endpoint's queue */
+	struct mrf_list starved; /* in ep->starved: waits for room in ep->scq */
 	struct mrf_list kick;	/* in agent->kicks; guarded by agent->lock */
 	struct mrf_conn *conn;
 	struct mrf_list queue;	/* operations in order, not yet wholly posted */

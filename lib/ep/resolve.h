@@ -18,8 +18,8 @@ enum mrf_resolved {
  */
 enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
 /*
- * Where byte `from` of the operation goes: rkey, remote address, and how far that reaches. False
- * when the key has ceased to be known.
+ * Finds where byte `from` of the operation goes: rkey, remote address, and how far that
+ * reaches. False when the key has ceased to be known.
  */
 bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 		       uint64_t *remote_addr, uint64_t *len);

@@ -14,12 +14,12 @@ enum mrf_mr_status {
 	MRF_MR_UNKNOWN = 1,	  /* never seen here */
 	MRF_MR_CLOSED = 2,	  /* was here and was closed */
 	MRF_MR_DISABLED = 3,	  /* is here, but not enabled (yet) */
-	MRF_MR_NOT_BOUND = 4,	  /* FI_MR_ENDPOINT: not bound to the endpoint that asks */
+	MRF_MR_NOT_BOUND = 4,	  /* FI_MR_ENDPOINT: not bound to the endpoint asked */
 	/* These are about the range that was asked for, not about the region. */
 	MRF_MR_OUTSIDE = 5,	  /* not wholly inside the region */
 	MRF_MR_NOT_REFRESHED = 6, /* FI_MR_MMU_NOTIFY: no refresh has covered it yet */
 	MRF_MR_NOT_MAPPED = 7,	  /* no memory there, or not writable but has to be */
-	MRF_MR_NO_ROOM = 8,	  /* cannot be pinned: memlock, regions, memory, descriptors */
+	MRF_MR_NO_ROOM = 8,	  /* cannot pin: memlock, regions, memory, descriptors */
 	MRF_MR_NO_RIGHT = 9	  /* never on the wire: peers check the rights */
 };
 
@@ -42,7 +42,7 @@ struct mrf_mr_view {
 	 * cover.
 	 */
 	bool complete;
-	bool once;	 /* good for accesses begun before the question, until the lease ends */
+	bool once;	 /* for accesses begun before the question, within the lease */
 	uint64_t serial;
 	uint32_t event;	 /* number for writes to the region; 0: they are not counted */
 	uint64_t access; /* FI_REMOTE_*; FI_ATOMIC: REMOTE_WRITE implies atomics */

@@ -48,7 +48,7 @@ struct mrf_mr_space {
 	struct mrf_mr_closed *closed; /* ring of the last closed keys */
 	uint64_t nclosed;
 	uint64_t next_serial; /* of registrations; never 0, never used twice */
-	struct mrf_map *map;  /* raw keys of peers that the application mapped: mr/map.h */
+	struct mrf_map *map;  /* raw keys that the application mapped: mr/map.h */
 	struct mrf_list waiters; /* threads in fi_close, for state.c; guarded by lock */
 	struct mrf_list ports; /* struct mrf_mr_port.node; guarded by lock */
 	struct mrf_mr_worker *worker; /* worker.c; NULL: registration is synchronous */

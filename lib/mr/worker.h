@@ -33,7 +33,9 @@ struct mrf_mr_job {
  * memory. NULL: no memory.
  */
 struct mrf_mr_job *mrf_mr_job_new(bool deferred);
-/* Leaves the rest of a pending region to the worker. No lock held; space->worker is there. */
+/*
+ * Leaves the rest of a pending region to the worker. No lock held; space->worker is set.
+ */
 void mrf_mr_job_start(struct mrf_mr *mr, struct mrf_mr_job *job);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The entries of an address vector. Reading takes no lock: entries are in chunks that never
- * move.
+ * The entries of an address vector. Reading takes no lock: entries are in chunks that
+ * never move.
  */
 #ifndef MRF_OBJ_AV_TABLE_H
 #define MRF_OBJ_AV_TABLE_H

@@ -53,7 +53,7 @@ struct mrf_hello {
  */
 struct mrf_welcome {
 	uint64_t mr_mode;  /* of its domain: the form of its keys and addresses */
-	uint64_t instance; /* random number of the target's endpoint: changes when it restarts */
+	uint64_t instance; /* random number of the target's endpoint, new at each start */
 	uint64_t space_id; /* of the target's key space, as in its raw keys */
 	uint32_t asks;	   /* how many questions may be on the way at a time, >= 1 */
 	uint32_t flags;	   /* MRF_WELCOME_*; unknown ones are ignored */
@@ -95,7 +95,7 @@ struct mrf_ask {
 #define MRF_ASK_ONCE (1u << 0) /* prefer an answer good once: the memory changes */
 
 #define MRF_ANSWER_COMPLETE (1u << 0) /* the segments are the whole region, for good */
-#define MRF_ANSWER_ONCE (1u << 1) /* for accesses begun before the question, until RELEASE */
+#define MRF_ANSWER_ONCE (1u << 1) /* only for accesses begun earlier, until RELEASE */
 
 struct mrf_answer {
 	uint64_t cookie;

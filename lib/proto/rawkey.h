@@ -66,7 +66,7 @@ size_t mrf_rawkey_encode(const struct mrf_rawkey *raw, uint8_t *buf);
 int mrf_rawkey_decode(const void *buf, size_t len, struct mrf_rawkey *out,
 		      const char **why);
 
-/* --- the compact form, which proto/rawkey_one.h describes ----------------------------- */
+/* --- the compact form, which proto/rawkey_one.h describes --------------------------- */
 
 struct mrf_rawkey_said;
 

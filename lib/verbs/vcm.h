@@ -18,7 +18,7 @@ enum mrf_cm_type {
 	MRF_CM_UNRESOLVED,  /* not in time: mrf_vconn_resolve may be repeated */
 	MRF_CM_ROUTE_RESOLVED,
 	MRF_CM_REQUEST,	    /* conn is the listener, incoming the new connection */
-	MRF_CM_RESPONSE,    /* the target accepts: mrf_vconn_establish, or mrf_vconn_close */
+	MRF_CM_RESPONSE,    /* the target accepts: mrf_vconn_establish or _close */
 	MRF_CM_ESTABLISHED, /* the initiator has established it */
 	MRF_CM_REJECTED,
 	MRF_CM_FAILED,	    /* no address, no route, unreachable: see err */

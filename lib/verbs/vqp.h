@@ -96,7 +96,7 @@ int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 			uint64_t remote_addr, uint32_t rkey, uint64_t add);
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge);
 
-/* --- for lib/verbs only: of any queue pair ------------------------------------------- */
+/* --- for lib/verbs only: of any queue pair ------------------------------------------ */
 
 struct ibv_qp;
 

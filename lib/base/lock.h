@@ -28,7 +28,8 @@ enum mrf_lock_rank {
 	MRF_RANK_OBJ,	   /* obj/obj: holders of an object; only LOG is taken under it */
 	MRF_RANK_LOG,	   /* the log */
 	MRF_RANK_PIN	   /* monitor: pins made on demand, of all domains; last, because
-			      freeing memory leads here (monitor/hooks.h) */
+			      freeing memory under any other lock leads here:
+			      monitor/hooks.h */
 };
 
 struct mrf_lock {

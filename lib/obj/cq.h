@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Completion queue: an ordered ring of completions and errors. It grows when it is full,
- * so nothing is ever lost; attr->size is only its first size. It supports all formats and
+ * so nothing is ever lost; attr->size is its initial size. It supports all formats and
  * the wait objects NONE, UNSPEC and FD. Endpoints bind themselves as progress sources and
  * write into it; the application reads. Thread-safe; lock of rank CQ.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The compact form of a raw key that is complete and has one segment, as nearly all have.
- * It consists of eight little-endian words of 64 bits, small enough to be made, checked
- * and stored in this form; docs/WIRE.md has the layout. It is inline, because
+ * The compact form of a raw key that is complete and has one segment, as nearly all raw
+ * keys do. It consists of eight little-endian words of 64 bits, small enough to be made,
+ * checked and stored in this form; docs/WIRE.md has the layout. It is inline, because
  * fi_mr_raw_attr and fi_mr_map_raw should cost only a few instructions; all other forms
  * are in proto/rawkey.c. Pure.
  */

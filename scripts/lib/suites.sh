@@ -122,10 +122,12 @@ suite_tsan() {
 }
 
 # What ASan does not see: values that nobody has set. Leaks it has found. Not the monitor, whose
-# hooks valgrind's own copy of the code never meets, and whose bad arguments end valgrind.
+# hooks valgrind's own copy of the code never meets, and whose bad arguments end valgrind. The log
+# shows the check that failed even when what it left behind ends the program.
 suite_valgrind() {
 	seed 4
-	unit_programs . | grep -v /t_monitor | programs_run main env CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 \
+	unit_programs . | grep -v /t_monitor | programs_run main env CK_FORK=no \
+		CK_VERBOSITY=silent CK_LOG_FILE_NAME=- CK_TIMEOUT_MULTIPLIER=20 \
 		MRFAB_MODEL_STEPS=5000 MRFAB_FAIL_EVERY=5 \
 		valgrind -q --fair-sched=yes --error-exitcode=66 --leak-check=no
 }

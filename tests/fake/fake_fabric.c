@@ -141,7 +141,7 @@ static struct {
 	int unreachable_err;
 	unsigned unresolved;
 	unsigned lost; /* connection requests to be */
-	bool hold, run_on_arm, run_on_disconnect;
+	bool hold, hold_messages, run_on_arm, run_on_disconnect;
 } f = { .conns = { &f.conns, &f.conns },
 	.kept = { &f.kept, &f.kept },
 	.next_port = 40000 };
@@ -211,7 +211,7 @@ void fake_reset(void)
 	enter();
 	memset(&fake, 0, sizeof(fake));
 	fake.max_msg_size = 8u << 20;
-	f.hold = f.run_on_arm = f.run_on_disconnect = false;
+	f.hold = f.hold_messages = f.run_on_arm = f.run_on_disconnect = false;
 	memset(f.calls, 0, sizeof(f.calls));
 	f.forgotten = f.probes = 0;
 	leave();
@@ -1197,7 +1197,7 @@ static void run_queue(struct mrf_vconn *conn)
 	       (node = mrf_list_first(&conn->sq))) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
 
-		if (wr->wr.op == MRF_VWR_SEND ? !run_send(conn, wr)
+		if (wr->wr.op == MRF_VWR_SEND ? (f.hold_messages || !run_send(conn, wr))
 					      : (f.hold || !run_access(conn, wr)))
 			return;
 	}
@@ -1209,13 +1209,24 @@ static void run_all(void)
 		run_queue(mrf_list_entry(node, struct mrf_vconn, node));
 }
 
-void fake_hold(bool hold)
+static void hold_some(bool hold, bool messages)
 {
 	enter();
 	f.hold = hold;
+	f.hold_messages = messages;
 	if (!hold)
 		run_all();
 	leave();
+}
+
+void fake_hold(bool hold)
+{
+	hold_some(hold, false);
+}
+
+void fake_hold_all(bool hold)
+{
+	hold_some(hold, hold);
 }
 
 static void run_unacknowledged(struct mrf_vconn *conn)
@@ -1924,7 +1935,7 @@ void mrf_vconn_disconnect(struct mrf_vconn *conn)
 {
 	enter();
 	if (f.run_on_disconnect) {
-		f.run_on_disconnect = f.hold = false;
+		f.run_on_disconnect = f.hold = f.hold_messages = false;
 		if (conn->peer)
 			run_queue(conn->peer);
 	}

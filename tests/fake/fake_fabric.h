@@ -157,6 +157,8 @@ void fake_unresolved(unsigned times);
 void fake_freeze(bool freeze);
 /* Posted work requests stay in their queues until released. Messages go on. */
 void fake_hold(bool hold);
+/* The same for messages, too: no question is asked and answered meanwhile. */
+void fake_hold_all(bool hold);
 /* The next arming of a completion queue carries out one of those held for it, just after.
  */
 void fake_run_on_arm(void);

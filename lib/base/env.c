@@ -55,25 +55,26 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				     "a peer (default: 5000)",
 				     5000, 1, INT_MAX },
 	[MRF_PARAM_ANSWER_TIMEOUT] = { "FI_MRFAB_ANSWER_TIMEOUT", FI_PARAM_INT,
-				       "mrfab: Milliseconds after which an operation fails "
-				       "that a connected peer's process does not answer "
-				       "(default: 15000)",
+				       "mrfab: Milliseconds for which an operation waits "
+				       "for a connected peer's process to answer before "
+				       "it fails (default: 15000)",
 				       15000, 1, INT_MAX },
 	[MRF_PARAM_MR_MODE] = { "FI_MRFAB_MR_MODE", FI_PARAM_STRING,
 				"mrfab: Registration modes that an application must "
-				"offer and that then run, no others: names joined by + "
-				"as in LOCAL+PROV_KEY, or a number (default: nothing "
-				"is required)",
+				"offer and that are then the only ones in force: names "
+				"joined by + as in LOCAL+PROV_KEY, or a number (default: "
+				"nothing is required)",
 				0, 0, 0 },
 	[MRF_PARAM_MONITOR] = { "FI_MRFAB_MONITOR", FI_PARAM_STRING,
-				"mrfab: What tells of changes to memory that is pinned "
-				"on demand: userfaultfd (with intercepted calls), memhooks "
-				"(these alone) or none (default: userfaultfd)",
+				"mrfab: How changes to memory that is pinned on demand "
+				"are noticed: userfaultfd (with intercepted calls), "
+				"memhooks (intercepted calls alone) or none (default: "
+				"userfaultfd)",
 				0, 0, 0 },
 	[MRF_PARAM_STRICT] = { "FI_MRFAB_STRICT", FI_PARAM_STRING,
-			       "mrfab: Whether rules of fi_mr(3) that other providers do not "
-			       "enforce are enforced, on, or only warned of, off (default: "
-			       "on)",
+			       "mrfab: Whether rules of fi_mr(3) that other providers do "
+			       "not enforce are enforced (on) or only warned about (off) "
+			       "(default: on)",
 			       0, 0, 0 },
 };
 

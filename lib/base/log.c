@@ -172,9 +172,8 @@ static void configure(void)
 	if (config.level < LEVEL_NONE) {
 		config.level = FI_LOG_WARN;
 		snprintf(text, sizeof(text),
-			 "MRF-W5901: FI_LOG_LEVEL=\"%s\": none, warn, trace, info and "
-			 "debug are "
-			 "levels; warn is in force",
+			 "MRF-W5901: FI_LOG_LEVEL=\"%s\": must be none, warn, trace, "
+			 "info or debug; warn is in force",
 			 level);
 		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
 	}

@@ -37,8 +37,8 @@ static const char *const trouble_text[] = {
 	[TROUBLE_NO_RIGHT] = "are mapped without any right",
 	[TROUBLE_READ_ONLY] = "are mapped read-only",
 	[TROUBLE_RDMA] = "are a queue of an RDMA device",
-	[TROUBLE_SHARED] = "are a shared mapping without the right to write, which some "
-			   "kernels do not pin, not even for reading",
+	[TROUBLE_SHARED] = "are a read-only shared mapping, which some kernels do not "
+			   "pin even for reading",
 };
 
 /* The first stretch of one kind of trouble in [addr, end). */
@@ -110,7 +110,7 @@ void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_
 	FILE *maps = mrf_maps_open();
 
 	if (!maps) {
-		snprintf(buf, buflen, "how it is mapped cannot be found out: %m");
+		snprintf(buf, buflen, "its mapping cannot be looked up: %m");
 		return;
 	}
 	end = mrf_range_ok(base, len) ? base + len : UINT64_MAX;
@@ -156,14 +156,14 @@ void mrf_page_memlock_text(const struct mrf_page_memlock *lock, size_t len, char
 	if (lock->limit == UINT64_MAX || lock->exempt)
 		snprintf(buf, buflen,
 			 "locked memory is not limited here (%" PRIu64
-			 " bytes are in use), so "
-			 "memory or another limit ran out",
+			 " bytes are in use), so memory ran out or another limit was "
+			 "reached",
 			 lock->used);
 	else if (lock->used <= lock->limit && need <= lock->limit - lock->used)
 		snprintf(buf, buflen,
 			 "the locked-memory limit (ulimit -l) of %" PRIu64
 			 " bytes, %" PRIu64 " of them in use, leaves room for it, so "
-			 "memory or another limit ran out",
+					    "memory ran out or another limit was reached",
 			 lock->limit, lock->used);
 	else
 		snprintf(buf, buflen,

@@ -127,12 +127,13 @@ static int define_check(const char *prov, const char *name, enum fi_param_type t
 	if (env_name(env, len, prov, name))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_CORE, 5913,
-			"fi_param_define(%.64s...): name is longer than %zu bytes", name,
-			len - 1);
+			"fi_param_define(%.64s...): the name is longer than %zu bytes",
+			name, len - 1);
 	if (own_find(env) >= 0)
-		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 5914,
-				  "fi_param_define(%s): %s is the library's own", name,
-				  env);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_CORE, 5914,
+			"fi_param_define(%s): %s is one of the library's own variables",
+			name, env);
 	return 0;
 }
 
@@ -156,8 +157,9 @@ int mrf_param_define(const char *prov, const char *name, enum fi_param_type type
 		return 0;
 	free(help);
 	return mrf_refuse(ret, FI_LOG_CORE, 5916, "fi_param_define(%s): %s", name,
-			  ret == -FI_ENOMEM ? "out of memory"
-					    : "is defined already, with another type");
+			  ret == -FI_ENOMEM
+				  ? "out of memory"
+				  : "the variable is already defined, with another type");
 }
 
 /* -1: no such variable. */

@@ -137,8 +137,7 @@ static bool check_set(const struct parse *p, uint64_t set)
 	char names[128];
 
 	if (set & FI_MR_HMEM)
-		return fail(p, "FI_MR_HMEM is about memory of devices, which is not "
-			       "offered");
+		return fail(p, "FI_MR_HMEM is for device memory, which is not offered");
 	if (strange)
 		return fail(p, "not offered: %s",
 			    mrf_names_bits(&mrf_names_mr_mode, strange, names,

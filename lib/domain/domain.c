@@ -151,9 +151,10 @@ static int open_device(struct mrf_domain *domain, const char *name)
 		return refuse_open(ret, name, addr);
 	if (!name || !strcmp(name, mrf_vdev_name(domain->vdev)))
 		return 0;
-	ret = mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2151,
-			 "fi_domain: domain name \"%s\": the device at %s is \"%s\"",
-			 name, addr, mrf_vdev_name(domain->vdev));
+	ret = mrf_refuse(
+		FI_EINVAL, FI_LOG_DOMAIN, 2151,
+		"fi_domain: domain_attr->name is \"%s\", but the device at %s is \"%s\"",
+		name, addr, mrf_vdev_name(domain->vdev));
 	mrf_vdev_close(domain->vdev);
 	return ret;
 }
@@ -180,7 +181,8 @@ static int open_space(struct mrf_domain *domain, const struct fi_info *info)
 	space->max_mr = mrf_vdev_limits(domain->vdev)->max_mr;
 	ret = mrf_mr_space_init(space);
 	if (ret) {
-		mrf_refuse(-ret, FI_LOG_DOMAIN, 2152, "fi_domain: no memory");
+		mrf_refuse(-ret, FI_LOG_DOMAIN, 2152,
+			   "fi_domain: there is no memory for the domain");
 		mrf_vpd_free(domain->pd);
 	}
 	return ret;
@@ -232,7 +234,8 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
 		return ret;
 	domain = domain_new(fabric, info);
 	if (!domain)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_DOMAIN, 2152, "fi_domain: no memory");
+		return mrf_refuse(FI_ENOMEM, FI_LOG_DOMAIN, 2152,
+				  "fi_domain: there is no memory for the domain");
 	ret = take_key(domain, info->domain_attr);
 	if (!ret)
 		ret = mrf_domain_address(info, &domain->addr);

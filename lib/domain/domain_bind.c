@@ -13,7 +13,8 @@
 static int refuse_kind(const struct fid *fid, const struct fid *bfid)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2141,
-			  "fi_domain_bind(domain %p, %s %p): must be an event queue",
+			  "fi_domain_bind(domain %p, %s %p): only an event queue can be "
+			  "bound to a domain",
 			  (const void *)fid,
 			  bfid ? mrf_obj_class_name(bfid->fclass) : "fid",
 			  (const void *)bfid);
@@ -30,8 +31,8 @@ static int check(const struct mrf_domain *domain, const struct fid *bfid, uint64
 				  (unsigned long long)flags);
 	if (!mrf_eq_is_of(eq, &domain->fabric->obj))
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2161,
-				  "fi_domain_bind(domain %p, event queue %p): is of "
-				  "another fabric than the domain",
+				  "fi_domain_bind(domain %p, event queue %p): the event "
+				  "queue belongs to another fabric than the domain",
 				  (const void *)&domain->fid, (const void *)bfid);
 	return 0;
 }
@@ -39,8 +40,8 @@ static int check(const struct mrf_domain *domain, const struct fid *bfid, uint64
 static int refuse_again(const struct mrf_domain *domain, const struct fid *bfid)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2160,
-			  "fi_domain_bind(domain %p, event queue %p): is bound to event "
-			  "queue %p already",
+			  "fi_domain_bind(domain %p, event queue %p): the domain is "
+			  "already bound to event queue %p",
 			  (const void *)&domain->fid, (const void *)bfid,
 			  (const void *)domain->eq.target->fid);
 }
@@ -51,8 +52,9 @@ static int report_to(struct mrf_domain *domain, struct mrf_eq *eq)
 
 	if (ret == -FI_EOPBADSTATE)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_DOMAIN, 2162,
-				  "fi_domain_bind(domain %p, FI_REG_MR): has regions, "
-				  "must be bound before the first is registered",
+				  "fi_domain_bind(domain %p, FI_REG_MR): the domain has "
+				  "regions already: bind the event queue before the "
+				  "first one is registered",
 				  (const void *)&domain->fid);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_DOMAIN, 2163,

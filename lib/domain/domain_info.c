@@ -20,15 +20,15 @@ static int check_mr_mode(uint64_t mode)
 	if (mode & FI_MR_HMEM)
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_DOMAIN, 2127,
-			"fi_domain: mr_mode=%#llx (%s): FI_MR_HMEM is about memory of "
-			"devices, which is not offered: fi_getinfo clears the bit",
+			"fi_domain: mr_mode=%#llx (%s): FI_MR_HMEM is for device memory, "
+			"which is not offered; fi_getinfo clears the bit",
 			(unsigned long long)mode, names);
-	return mrf_refuse(
-		FI_EINVAL, FI_LOG_DOMAIN, 2121,
-		"fi_domain: mr_mode=%#llx (%s): must be FI_MR_BASIC or FI_MR_SCALABLE "
-		"alone, or of FI_MR_LOCAL, _RAW, _VIRT_ADDR, _ALLOCATED, _PROV_KEY, "
-		"_MMU_NOTIFY, _RMA_EVENT and _ENDPOINT, as fi_getinfo returns it",
-		(unsigned long long)mode, names);
+	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2121,
+			  "fi_domain: mr_mode=%#llx (%s): must be FI_MR_BASIC or "
+			  "FI_MR_SCALABLE alone, or a set of FI_MR_LOCAL, _RAW, "
+			  "_VIRT_ADDR, _ALLOCATED, _PROV_KEY, _MMU_NOTIFY, _RMA_EVENT "
+			  "and _ENDPOINT, as fi_getinfo returns it",
+			  (unsigned long long)mode, names);
 }
 
 static int check_auth_key(const struct mrf_fabric *fabric,
@@ -38,7 +38,7 @@ static int check_auth_key(const struct mrf_fabric *fabric,
 		return 0;
 	if (!attr->auth_key)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2154,
-				  "fi_domain: auth_key=NULL: must be given, "
+				  "fi_domain: auth_key=NULL: must be given, because "
 				  "auth_key_size is %zu",
 				  attr->auth_key_size);
 	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
@@ -54,9 +54,10 @@ static int check_fabric(const struct mrf_fabric *fabric,
 {
 	if (!attr || !attr->name || !fabric->name || !strcmp(attr->name, fabric->name))
 		return 0;
-	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2123,
-			  "fi_domain: info is for fabric \"%s\", this is fabric \"%s\"",
-			  attr->name, fabric->name);
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_DOMAIN, 2123,
+		"fi_domain: info is for fabric \"%s\", but this is fabric \"%s\"",
+		attr->name, fabric->name);
 }
 
 int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info)

@@ -58,7 +58,7 @@ static int open_ep2(struct fid_domain *fid, struct fi_info *info, struct fid_ep 
 				  (unsigned long long)flags);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2133,
-				  "fi_endpoint2: flags=%#llx: no such flag",
+				  "fi_endpoint2: flags=%#llx: there is no such flag",
 				  (unsigned long long)flags);
 	return open_ep(fid, info, ep, context);
 }
@@ -67,17 +67,18 @@ static int open_scalable_ep(struct fid_domain *fid, struct fi_info *info,
 			    struct fid_ep **sep, void *context)
 {
 	(void)fid, (void)info, (void)sep, (void)context;
-	return mrf_refuse(
-		FI_ENOSYS, FI_LOG_DOMAIN, 2134,
-		"fi_scalable_ep: not offered, max_ep_tx_ctx and max_ep_rx_ctx are 1");
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2134,
+			  "fi_scalable_ep: scalable endpoints are not offered: "
+			  "max_ep_tx_ctx and max_ep_rx_ctx are 1");
 }
 
 static int open_poll(struct fid_domain *fid, struct fi_poll_attr *attr,
 		     struct fid_poll **pollset)
 {
 	(void)fid, (void)attr, (void)pollset;
-	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2135,
-			  "fi_poll_open: poll sets are not offered, read the queues");
+	return mrf_refuse(
+		FI_ENOSYS, FI_LOG_DOMAIN, 2135,
+		"fi_poll_open: poll sets are not offered: read the queues one by one");
 }
 
 static int open_stx(struct fid_domain *fid, struct fi_tx_attr *attr, struct fid_stx **stx,
@@ -85,7 +86,8 @@ static int open_stx(struct fid_domain *fid, struct fi_tx_attr *attr, struct fid_
 {
 	(void)fid, (void)attr, (void)stx, (void)context;
 	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2136,
-			  "fi_stx_context: not offered, max_ep_stx_ctx is 0");
+			  "fi_stx_context: shared transmit contexts are not offered: "
+			  "max_ep_stx_ctx is 0");
 }
 
 static int open_srx(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep **srx,
@@ -93,7 +95,8 @@ static int open_srx(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_
 {
 	(void)fid, (void)attr, (void)srx, (void)context;
 	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2137,
-			  "fi_srx_context: not offered, max_ep_srx_ctx is 0");
+			  "fi_srx_context: shared receive contexts are not offered: "
+			  "max_ep_srx_ctx is 0");
 }
 
 static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum fi_op op,
@@ -115,8 +118,8 @@ static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum 
 				  "not offered");
 	if (flags != 0 && flags != FI_FETCH_ATOMIC && flags != FI_COMPARE_ATOMIC)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2172,
-				  "fi_query_atomic: flags=%#llx: 0, FI_FETCH_ATOMIC or "
-				  "FI_COMPARE_ATOMIC",
+				  "fi_query_atomic: flags=%#llx: must be 0, "
+				  "FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC",
 				  (unsigned long long)flags);
 	if (!mrf_atomic_valid(family, datatype, op))
 		return mrf_decline(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2173,

@@ -56,7 +56,7 @@ static int open_domain2(struct fid_fabric *fid, struct fi_info *info,
 				  (unsigned long long)flags);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_FABRIC, 2102,
-				  "fi_domain2: flags=%#llx: no such flag",
+				  "fi_domain2: flags=%#llx: there is no such flag",
 				  (unsigned long long)flags);
 	return open_domain(fid, info, domain, context);
 }
@@ -84,10 +84,9 @@ static int open_wait(struct fid_fabric *fid, struct fi_wait_attr *attr,
 		     struct fid_wait **waitset)
 {
 	(void)fid, (void)attr, (void)waitset;
-	return mrf_refuse(
-		FI_ENOSYS, FI_LOG_FABRIC, 2104,
-		"fi_wait_open: wait sets are not offered, open queues and counters "
-		"with FI_WAIT_FD");
+	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2104,
+			  "fi_wait_open: wait sets are not offered: open queues and "
+			  "counters with FI_WAIT_FD");
 }
 
 static int trywait_one(struct fid *fid)
@@ -114,10 +113,10 @@ static int trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 	if (ret)
 		return ret;
 	if (count < 0 || (count && !fids))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_FABRIC, 2106,
-			"fi_trywait: fids=%p, count=%d: must be an array of them",
-			(void *)fids, count);
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2106,
+				  "fi_trywait: fids=%p, count=%d: fids must be an array "
+				  "of count objects",
+				  (void *)fids, count);
 	for (i = 0; i < count; i++) {
 		ret = trywait_one(fids[i]);
 		if (ret)
@@ -199,5 +198,6 @@ int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_u
 err_free:
 	free(fabric);
 err_memory:
-	return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 2110, "fi_fabric: no memory");
+	return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 2110,
+			  "fi_fabric: there is no memory for the fabric");
 }

@@ -411,7 +411,9 @@ int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest
 		ret = agent_new(domain, guest, &domain->agent);
 	*agent = domain->agent;
 	mrf_lock_release(&domain->lock);
-	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001, "cannot start the agent thread") : 0;
+	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001,
+				"the agent's thread cannot be started")
+		   : 0;
 }
 
 void mrf_agent_stop(struct mrf_agent *agent)

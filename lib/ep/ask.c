@@ -44,7 +44,8 @@ static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
 
 	if (ret)
 		return ret;
-	mrf_debug(FI_LOG_EP_DATA, "asks for key 0x%" PRIx64 ", 0x%" PRIx64 " + %" PRIu64,
+	mrf_debug(FI_LOG_EP_DATA,
+		  "asking the peer about key 0x%" PRIx64 ", 0x%" PRIx64 " + %" PRIu64,
 		  ask.key, ask.addr, ask.len);
 	remote->asked_at = ++peer->ep->clock;
 	mrf_conn_probe(peer->conn);
@@ -91,12 +92,15 @@ bool mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
 	struct mrf_remote *remote = whose(peer, answer);
 
 	if (!remote) {
-		mrf_warn(FI_LOG_EP_DATA, 4020, "answer for key 0x%" PRIx64
-			 " that nobody asked for: ignored", answer->key);
+		mrf_warn(FI_LOG_EP_DATA, 4020,
+			 "a peer answered a question about key 0x%" PRIx64
+			 " that was not asked: the answer is ignored",
+			 answer->key);
 		return false;
 	}
 	mrf_debug(FI_LOG_EP_DATA,
-		  "answer for key 0x%" PRIx64 ": status %u, %u segments, access 0x%" PRIx64,
+		  "answer about key 0x%" PRIx64
+		  ": status %u, segments %u, access 0x%" PRIx64,
 		  answer->key, answer->status, answer->nseg, answer->access);
 	mrf_list_del(&remote->node);
 	remote->asking = false;

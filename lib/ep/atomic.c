@@ -95,7 +95,7 @@ static int check_flags(const struct mrf_atomic_req *req)
 	if (!(req->flags & ~MSG_FLAGS))
 		return 0;
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4245,
-			  "%s: flags %#lx: %#lx not for an atomic operation",
+			  "%s: flags=%#lx: %#lx is not for an atomic operation",
 			  family_name[req->family], (unsigned long)req->flags,
 			  (unsigned long)(req->flags & ~MSG_FLAGS));
 }
@@ -105,24 +105,28 @@ static int check_remote(const struct mrf_atomic_req *req, size_t *count)
 	size_t size = mrf_atomic_size(req->datatype), i;
 
 	if (!req->rma || !req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4246,
-				  "%s: %zu remote buffers at %p: 1 to %d",
-				  family_name[req->family], req->rma_count,
-				  (const void *)req->rma, MRF_LIMIT_RMA_IOV);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_DATA, 4246,
+			"%s: %zu remote buffer%s at %p: must be an array of 1 to %d",
+			family_name[req->family], req->rma_count, MRF_S(req->rma_count),
+			(const void *)req->rma, MRF_LIMIT_RMA_IOV);
 	*count = 0;
 	for (i = 0; i < req->rma_count; i++) {
 		const struct fi_rma_ioc *ioc = &req->rma[i];
 
 		if (ioc->count > MRF_LIMIT_ATOMIC_SIZE)
 			return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4247,
-					  "%s: %zu elements: at most %zu at once",
+					  "%s: %zu elements are too many: one call may "
+					  "have at most %zu",
 					  family_name[req->family], ioc->count,
 					  MRF_LIMIT_ATOMIC_SIZE / size);
 		if (!mrf_range_ok(ioc->addr, ioc->count * size))
 			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4248,
-					  "%s: remote buffer %zu: %#lx + %zu byte%s wraps",
-					  family_name[req->family], i, (unsigned long)ioc->addr,
-					  ioc->count * size, MRF_S(ioc->count * size));
+					  "%s: remote buffer %zu: %#lx + %zu byte%s "
+					  "passes the end of the address space",
+					  family_name[req->family], i,
+					  (unsigned long)ioc->addr, ioc->count * size,
+					  MRF_S(ioc->count * size));
 		*count += ioc->count;
 	}
 	return 0;
@@ -136,9 +140,11 @@ static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic
 	size_t have = 0, i;
 
 	if (!iov->iov || !iov->count || iov->count > MRF_LIMIT_IOV)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4249,
-				  "%s: %zu buffers of %s at %p: 1 to %d", name, iov->count,
-				  what, (const void *)iov->iov, MRF_LIMIT_IOV);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_DATA, 4249,
+			"%s: %zu buffer%s of %s at %p: must be an array of 1 to %d", name,
+			iov->count, MRF_S(iov->count), what, (const void *)iov->iov,
+			MRF_LIMIT_IOV);
 	for (i = 0; i < iov->count; i++) {
 		if (iov->iov[i].count && !iov->iov[i].addr)
 			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4250,
@@ -148,10 +154,10 @@ static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic
 	}
 	if (have == want)
 		return 0;
-	return mrf_refuse(
-		FI_EINVAL, FI_LOG_EP_DATA, 4251,
-		"%s: %zu element%s in the buffers of %s, %zu at the target: must be equal", name,
-		have, MRF_S(have), what, want);
+	return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4251,
+			  "%s: %zu element%s in the buffers of %s, %zu at the target: "
+			  "these numbers must be equal",
+			  name, have, MRF_S(have), what, want);
 }
 
 static int check_buffers(const struct mrf_atomic_req *req, size_t count)
@@ -172,17 +178,18 @@ static int check_size(const struct mrf_atomic_req *req, size_t count)
 	size_t size = mrf_atomic_size(req->datatype);
 
 	if (!count)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4252, "%s: no elements",
-				  family_name[req->family]);
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4252,
+				  "%s: there are no elements", family_name[req->family]);
 	if (count > MRF_LIMIT_ATOMIC_SIZE / size)
-		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4247,
-				  "%s: %zu elements: at most %zu at once",
-				  family_name[req->family], count,
-				  MRF_LIMIT_ATOMIC_SIZE / size);
+		return mrf_refuse(
+			FI_EMSGSIZE, FI_LOG_EP_DATA, 4247,
+			"%s: %zu elements are too many: one call may have at most %zu",
+			family_name[req->family], count, MRF_LIMIT_ATOMIC_SIZE / size);
 	if ((req->flags & FI_INJECT) && count * size > MRF_LIMIT_INJECT)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4253,
-				  "%s: %zu bytes: inject_size is %d", family_name[req->family],
-				  count * size, MRF_LIMIT_INJECT);
+				  "%s: %zu bytes are more than inject_size, which is %d",
+				  family_name[req->family], count * size,
+				  MRF_LIMIT_INJECT);
 	return 0;
 }
 

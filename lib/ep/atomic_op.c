@@ -94,7 +94,8 @@ int mrf_atomic_cells_get(struct mrf_ep *ep)
 	int ret = ep->cells ? 0 : cells_new(ep, &ep->cells);
 
 	return ret ? mrf_refuse(-ret, FI_LOG_EP_DATA, 4257,
-				"no registered memory for what atomic operations bring back")
+				"there is no registered memory for the results of atomic "
+				"operations")
 		   : 0;
 }
 
@@ -164,9 +165,10 @@ static int gather(uint8_t *to, const struct mrf_atomic_iov *from, size_t size, c
 
 	if (mrf_likely(!mrf_user_get(to, iov, (size_t)n)))
 		return 0;
-	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4263,
-			  "a buffer of %s, the first is at %p, is not there or must not be read",
-			  what, iov[0].iov_base);
+	return mrf_refuse(
+		FI_EFAULT, FI_LOG_EP_DATA, 4263,
+		"a buffer of %s (the first is at %p) is not mapped or may not be read",
+		what, iov[0].iov_base);
 }
 
 static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
@@ -214,20 +216,22 @@ static int check_desc(struct mrf_ep *ep, const struct fi_ioc *ioc, void *value, 
 	if (!value || !mrf_desc_get(&ep->domain->space, value, &desc))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_EP_DATA, 4254,
-			"desc %p of a buffer of %s is %s: the domain has FI_MR_LOCAL, so each "
+			"desc %p of a buffer of %s is %s: the domain has FI_MR_LOCAL, so "
+			"each "
 			"local buffer needs the fi_mr_desc of an open region of "
 			"this domain",
-			value, what, value ? "not a descriptor of it" : "missing");
+			value, what,
+			value ? "not a descriptor of this domain" : "missing");
 	if (!(desc.access & right))
 		return mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, 4255,
 				  "buffer of %s at %p: its region was registered without %s",
 				  what, iov.iov_base,
 				  right == FI_READ ? "FI_READ" : "FI_WRITE");
 	if (!covers(&desc, (uintptr_t)iov.iov_base, iov.iov_len))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_DATA, 4256,
-			"buffer of %s: %p, %zu byte%s, is not inside the region of its desc",
-			what, iov.iov_base, iov.iov_len, MRF_S(iov.iov_len));
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4256,
+				  "buffer of %s (%p, %zu byte%s) is not inside the "
+				  "region of its desc",
+				  what, iov.iov_base, iov.iov_len, MRF_S(iov.iov_len));
 	return 0;
 }
 

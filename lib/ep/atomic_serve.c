@@ -87,7 +87,9 @@ static int loop_get(struct mrf_ep *ep)
 				     &ep->loop->vloop);
 	if (ret)
 		mrf_warn(FI_LOG_EP_DATA, 4262,
-			 "no queue pairs or memory for a peer's atomic operation (%d)", ret);
+			 "there are no queue pairs or no memory for a peer's atomic "
+			 "operation: error %d",
+			 ret);
 	return ret;
 }
 

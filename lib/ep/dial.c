@@ -62,8 +62,9 @@ static void resolve(struct mrf_peer *peer)
 
 	if (ret)
 		give_up_addr(peer, -ret, 4121,
-			     "no route from the domain's address: is its interface up, and the "
-			     "peer in a network that it reaches (ip route get)?");
+			     "there is no route from the domain's address: is its "
+			     "interface up, and is the peer in a network that it reaches "
+			     "(ip route get)?");
 }
 
 /* The device was removed: what waits for the peer fails because of that. */
@@ -92,7 +93,8 @@ void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 		return;
 	}
 	if (ret) {
-		mrf_peer_fail(peer, -ret, 4120, "no resources for another connection");
+		mrf_peer_fail(peer, -ret, 4120,
+			      "there are no resources for another connection");
 		return;
 	}
 	peer->state = MRF_PEER_CONNECTING;
@@ -129,7 +131,8 @@ static void on_addr(struct mrf_conn *conn)
 	if (!ret)
 		ret = mrf_vconn_route(conn->vconn, timeout_ms());
 	if (ret)
-		give_up_addr(conn->peer, -ret, 4122, "no queue pair or no route");
+		give_up_addr(conn->peer, -ret, 4122,
+			     "no queue pair can be made, or there is no route");
 }
 
 /* For as long as it takes, or as there is time, or until it may have been lost. */
@@ -171,7 +174,8 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	}
 	ret = mrf_vconn_establish(conn->vconn);
 	if (ret == -FI_ECONNRESET) {
-		give_up_addr(peer, FI_ECONNRESET, 4127, "went away while connecting");
+		give_up_addr(peer, FI_ECONNRESET, 4127,
+			     "the peer went away while the connection was being made");
 		return;
 	}
 	if (ret) {
@@ -190,7 +194,7 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 /* The id can no longer be used; wait with a new one that does nothing yet. */
 static void wait_and_dial(struct mrf_conn *conn, int64_t ms)
 {
-	trace(conn->peer, "not yet: connecting again later");
+	trace(conn->peer, "the peer is not ready yet: connecting again later");
 	conn->waiting = true;
 	mrf_conn_set_deadline(conn, ms);
 }
@@ -232,7 +236,8 @@ static bool on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	if (!mrf_refuse_decode(event->data, event->len, &reason))
 		return on_refused(peer, reason, event);
 	if (++peer->tries >= MRF_REFUSALS) {
-		give_up_addr(peer, FI_ECONNREFUSED, 4126, "no endpoint listens there");
+		give_up_addr(peer, FI_ECONNREFUSED, 4126,
+			     "no endpoint listens at this address");
 		return false;
 	}
 	wait_and_dial(conn, MRF_RETRY_MS);
@@ -279,7 +284,8 @@ bool mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 
 void mrf_dial_lost(struct mrf_conn *conn)
 {
-	give_up_addr(conn->peer, FI_ECONNRESET, 4127, "went away while connecting");
+	give_up_addr(conn->peer, FI_ECONNRESET, 4127,
+		     "the peer went away while the connection was being made");
 }
 
 /* There was no answer, perhaps because it or the request got lost. */
@@ -301,7 +307,8 @@ bool mrf_dial_expired(struct mrf_conn *conn)
 		give_up_addr(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
 	else
 		give_up_addr(peer, FI_ETIMEDOUT, 4129,
-			     "no answer to the connection request: does a process with an enabled "
-			     "endpoint run there, and does its rxe device work (rdma link)?");
+			     "there is no answer to the connection request: does a "
+			     "process with an enabled endpoint run there, and does its "
+			     "rxe device work (rdma link)?");
 	return false;
 }

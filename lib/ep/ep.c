@@ -64,7 +64,8 @@ static int ep_enable(struct mrf_ep *ep)
 				  "nowhere to go");
 	ret = mrf_agent_ep_enable(ep->agent, ep);
 	if (ret)
-		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4050, "cannot listen for peers");
+		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4050,
+				  "the endpoint cannot listen for peers");
 	ep->enabled = true;
 	allow_short(ep);
 	return 0;
@@ -223,17 +224,19 @@ static int check_info(const struct fi_info *info, struct fid_ep **out)
 	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM &&
 	    info->ep_attr->type != FI_EP_UNSPEC)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4057,
-				  "endpoint type %d: only FI_EP_RDM (%d)", info->ep_attr->type,
-				  FI_EP_RDM);
+				  "endpoint type %d: only FI_EP_RDM (%d) is offered",
+				  info->ep_attr->type, FI_EP_RDM);
 	if (info->ep_attr && (info->ep_attr->tx_ctx_cnt > MRF_LIMIT_CTX_CNT ||
 			      info->ep_attr->rx_ctx_cnt > MRF_LIMIT_CTX_CNT))
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4058,
-				  "%zu transmit and %zu receive contexts: at most one each",
+				  "%zu transmit and %zu receive contexts: an endpoint "
+				  "has at most one of each",
 				  info->ep_attr->tx_ctx_cnt, info->ep_attr->rx_ctx_cnt);
 	if (info->caps & ~(MRF_CAPS_ALL | MESSAGES))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps %#lx: %#lx not offered",
-				  (unsigned long)info->caps,
-				  (unsigned long)(info->caps & ~(MRF_CAPS_ALL | MESSAGES)));
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps=%#lx: %#lx is not offered",
+			(unsigned long)info->caps,
+			(unsigned long)(info->caps & ~(MRF_CAPS_ALL | MESSAGES)));
 	return 0;
 }
 
@@ -249,9 +252,10 @@ static int take_key(const struct mrf_domain *domain, const struct fi_info *info,
 	    !mrf_rule_auth_key(domain->fabric->api_version))
 		return 0;
 	if (!attr->auth_key)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4206,
-				  "auth_key=NULL: must be given, auth_key_size is %zu",
-				  attr->auth_key_size);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_CTRL, 4206,
+			"auth_key=NULL: must be given, because auth_key_size is %zu",
+			attr->auth_key_size);
 	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4207,
 				  "auth_key_size=%zu: an authorization key has at most %d bytes",
@@ -271,7 +275,7 @@ static int open_port(struct mrf_ep *ep, const void *key, size_t key_size)
 	if (ret) {
 		mrf_obj_fini(&ep->obj);
 		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4200,
-				  "no protection domain for another endpoint");
+				  "there is no protection domain for another endpoint");
 	}
 	if (mrf_ep_auth(ep))
 		mrf_nonces_init(&ep->nonces);
@@ -294,7 +298,7 @@ static void take_port(struct mrf_ep *ep, const struct fi_info *info)
 /* Memory, random bytes or a completion queue are not to be had. */
 static int cannot(int ret)
 {
-	return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4061, "cannot open an endpoint: %s",
+	return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4061, "the endpoint cannot be opened: %s",
 			  mrf_errtext(-ret));
 }
 
@@ -345,7 +349,8 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	if (ret) {
 		char addr[64];
 
-		ret = mrf_refuse(-ret, FI_LOG_EP_CTRL, 4060, "cannot bind %s",
+		ret = mrf_refuse(-ret, FI_LOG_EP_CTRL, 4060,
+				 "the endpoint cannot be bound to %s",
 				 mrf_addr_text(&ep->addr, addr, sizeof(addr)));
 		goto err_port;
 	}

@@ -12,7 +12,7 @@ static int bind_wait(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_l
 static int other_domain(const char *what)
 {
 	return mrf_refuse(FI_EDOMAIN, FI_LOG_EP_CTRL, 4040,
-			  "%s is of another domain than the endpoint", what);
+			  "%s belongs to another domain than the endpoint", what);
 }
 
 static int bound_already(const char *what)
@@ -164,7 +164,7 @@ static int bind_cntr(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 				  (unsigned long)flags);
 	if ((flags & FI_WRITE && ep->wr_cntr) || (flags & FI_READ && ep->rd_cntr) ||
 	    (flags & FI_REMOTE_WRITE && ep->hold_rem.target))
-		return bound_already("a counter for this");
+		return bound_already("a counter for one of these flags");
 	ret = check_remote(ep, flags);
 	if (!ret)
 		ret = bind_own(ep, cntr, flags & (FI_READ | FI_WRITE));
@@ -189,7 +189,7 @@ static int bind_any(struct mrf_ep *ep, struct fid *bfid, uint64_t flags)
 {
 	if (ep->enabled && bfid->fclass != FI_CLASS_CNTR)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4045,
-				  "bind a %s before the endpoint is enabled",
+				  "the %s has to be bound before the endpoint is enabled",
 				  mrf_obj_class_name(bfid->fclass));
 	switch (bfid->fclass) {
 	case FI_CLASS_AV:
@@ -201,9 +201,10 @@ static int bind_any(struct mrf_ep *ep, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_EQ:
 		return bind_eq(ep, bfid);
 	default:
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4046,
-				  "a %s cannot be bound to an endpoint",
-				  mrf_obj_class_name(bfid->fclass));
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_CTRL, 4046,
+			"objects of class \"%s\" cannot be bound to an endpoint",
+			mrf_obj_class_name(bfid->fclass));
 	}
 }
 
@@ -215,7 +216,8 @@ int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	if (ret)
 		return ret;
 	if (!bfid)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4044, "nothing to bind (NULL)");
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4044,
+				  "fi_ep_bind: bfid=NULL: there is nothing to bind");
 	mrf_lock_take(&ep->setup);
 	ret = bind_any(ep, bfid, flags);
 	mrf_lock_release(&ep->setup);

@@ -111,7 +111,8 @@ static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
 	if (ret)
 		return ret;
 	if (!addrlen || (!addr && *addrlen))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4055, "NULL address or length");
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4055,
+				  "the address or its length is NULL");
 	room = *addrlen;
 	*addrlen = len;
 	if (room)

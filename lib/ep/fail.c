@@ -61,22 +61,24 @@ void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
 	case MRF_WC_LOCAL:
 		why = (struct mrf_why){ FI_EFAULT, 4110, "" };
 		snprintf(why.text, sizeof(why.text),
-			 "the local buffer's registration does not allow this access (closed, "
-			 "or of another size)%s",
-			 peer->conn->behind_ran && op->type->kind != MRF_OP_READ ?
-				 ": the access may or may not have been done" :
-				 "");
+			 "the local buffer's registration does not allow this access "
+			 "(its region was closed, or has another size)%s",
+			 peer->conn->behind_ran && op->type->kind != MRF_OP_READ
+				 ? ": the access may or may not have been done"
+				 : "");
 		break;
 	case MRF_WC_UNSENT:
 		why = (struct mrf_why){ FI_ENETDOWN, 4114, "" };
 		snprintf(why.text, sizeof(why.text),
-			 "the device cannot send to %s, its link is down or there is no route: "
-			 "the access may or may not have been done", addr);
+			 "the device cannot send to %s, because its link is down or "
+			 "there is no route: the access may or may not have been done",
+			 addr);
 		break;
 	case MRF_WC_TIMEOUT:
 		why = (struct mrf_why){ FI_ETIMEDOUT, 4111, "" };
 		snprintf(why.text, sizeof(why.text),
-			 "no answer from %s: the access may or may not have been done", addr);
+			 "there is no answer from %s: the access may or may not have been done",
+			 addr);
 		break;
 	case MRF_WC_FLUSHED:
 		why = (struct mrf_why){ FI_ECONNRESET, 4112, "" };

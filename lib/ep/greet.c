@@ -75,13 +75,15 @@ static void why_refused(uint32_t reason, struct mrf_why *why)
 			    "the endpoint there has another authorization key");
 		break;
 	case MRF_REFUSE_VERSION:
-		mrf_why_set(why, FI_EREMOTEIO, 4125, "speaks another version of the protocol");
+		mrf_why_set(why, FI_EREMOTEIO, 4125,
+			    "the endpoint there speaks another version of the protocol");
 		break;
 	case MRF_REFUSE_CLOSING:
 		mrf_why_set(why, FI_ECONNREFUSED, 4125, "the endpoint there is closing");
 		break;
 	default:
-		mrf_why_set(why, FI_ECONNREFUSED, 4125, "no resources there");
+		mrf_why_set(why, FI_ECONNREFUSED, 4125,
+			    "the endpoint there has no resources for another connection");
 	}
 }
 
@@ -95,13 +97,15 @@ bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct
 		return false;
 	}
 	if (mrf_challenge_decode(data, len, &peer->challenge)) {
-		mrf_why_set(why, FI_EREMOTEIO, 4124,
-			    "what listens there does not speak our protocol");
+		mrf_why_set(
+			why, FI_EREMOTEIO, 4124,
+			"the program that listens there does not speak this protocol");
 		return false;
 	}
 	if (!mrf_ep_auth(peer->ep)) {
 		mrf_why_set(why, FI_EACCES, 4202,
-			    "the endpoint there has an authorization key, this one has none");
+			    "the endpoint there has an authorization key, but this one "
+			    "has none");
 		return false;
 	}
 	if (++peer->challenges > MAX_CHALLENGES) {
@@ -145,7 +149,8 @@ static bool trusts(struct mrf_conn *conn, const struct mrf_welcome *welcome, uin
 		return true;
 	if (!(welcome->flags & MRF_WELCOME_PROOF) || !conn->talk.number) {
 		mrf_why_set(why, FI_EACCES, 4205,
-			    "the endpoint there has no authorization key, this one has");
+			    "the endpoint there has no authorization key, but this one "
+			    "has one");
 		return false;
 	}
 	conn->talk.target_qpn = qpn;
@@ -164,8 +169,9 @@ bool mrf_greet_welcomed(struct mrf_conn *conn, const struct mrf_cm_event *event,
 	struct mrf_welcome welcome;
 
 	if (mrf_welcome_decode(event->data, event->len, &welcome)) {
-		mrf_why_set(why, FI_EREMOTEIO, 4124,
-			    "what listens there does not speak our protocol");
+		mrf_why_set(
+			why, FI_EREMOTEIO, 4124,
+			"the program that listens there does not speak this protocol");
 		return false;
 	}
 	if (!trusts(conn, &welcome, event->qpn, why))

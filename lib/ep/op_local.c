@@ -79,23 +79,31 @@ static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op 
 		if (!req->iov[i].iov_len)
 			continue;
 		if (!value || !mrf_desc_get(&ep->domain->space, value, &desc))
-			return !strict ? 1 :
-			       mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4010,
-					  "desc %p of buffer %zu is %s: the domain has "
-					  "FI_MR_LOCAL, so each local buffer needs the "
-					  "fi_mr_desc of an open region of this domain",
-					  value, i, value ? "not a descriptor of it" : "missing");
+			return !strict ? 1
+				       : mrf_refuse(
+						 FI_EINVAL, FI_LOG_EP_DATA, 4010,
+						 "desc %p of buffer %zu is %s: the "
+						 "domain has "
+						 "FI_MR_LOCAL, so each local buffer "
+						 "needs the "
+						 "fi_mr_desc of an open region of this "
+						 "domain",
+						 value, i,
+						 value ? "not a descriptor of this domain"
+						       : "missing");
 		if (!(desc.access & right))
 			return !strict ? 1 :
 			       mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, 4011,
 					  "buffer %zu: its region was registered without %s", i,
 					  right == FI_READ ? "FI_READ" : "FI_WRITE");
 		if (!add_desc(op, &desc, &req->iov[i], &pinned))
-			return !strict ? 1 :
-			       mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4012,
-					  "buffer %zu: %p, %zu byte%s, is not inside the region "
-					  "of its desc", i, req->iov[i].iov_base,
-					  req->iov[i].iov_len, MRF_S(req->iov[i].iov_len));
+			return !strict ? 1
+				       : mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4012,
+						    "buffer %zu (%p, %zu byte%s) is not "
+						    "inside the region of its desc",
+						    i, req->iov[i].iov_base,
+						    req->iov[i].iov_len,
+						    MRF_S(req->iov[i].iov_len));
 		op->desc[op->ndesc++] = value;
 	}
 	op->local = MRF_LOCAL_DESC;

@@ -286,7 +286,8 @@ static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote,
 
 static struct mrf_remote *no_memory(uint64_t key, struct mrf_why *why)
 {
-	mrf_why_set(why, FI_ENOMEM, 4106, "no memory to resolve key 0x%" PRIx64, key);
+	mrf_why_set(why, FI_ENOMEM, 4106, "there is no memory to resolve key 0x%" PRIx64,
+		    key);
 	return NULL;
 }
 
@@ -326,8 +327,9 @@ struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mr
 	}
 	if (peer->mr_mode & FI_MR_RAW) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4140,
-			    "key 0x%" PRIx64 ": the peer's domain has FI_MR_RAW, only keys of "
-			    "fi_mr_map_raw reach its regions", key);
+			    "key 0x%" PRIx64 ": the peer's domain has FI_MR_RAW, so only "
+					     "keys from fi_mr_map_raw reach its regions",
+			    key);
 		return NULL;
 	}
 	remote = mrf_remote_find(peer, key);

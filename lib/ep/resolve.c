@@ -61,9 +61,11 @@ static bool bounds_fail(const struct mrf_peer *peer, const struct mrf_remote *re
 	uint64_t past = rma->len - (end - rma->addr);
 
 	if (virt && mrf_range_inside(rma->addr, rma->len, 0, remote->len))
-		hint = "; this looks like an offset, the peer's domain has FI_MR_VIRT_ADDR";
+		hint = "; this looks like an offset, but the peer's domain takes virtual "
+		       "addresses (FI_MR_VIRT_ADDR)";
 	else if (!virt && mrf_range_inside(rma->addr, rma->len, remote->base, remote->len))
-		hint = "; this looks like an address, the peer's domain takes offsets";
+		hint = "; this looks like an address, but the peer's domain takes "
+		       "offsets";
 	if (remote->nways <= 1 && rma->addr >= base && rma->addr <= end)
 		return FAIL(why, FI_EACCES, 4105,
 			    "key 0x%" PRIx64 ": %" PRIu64 " byte%s past the end: 0x%" PRIx64
@@ -91,9 +93,10 @@ static bool range_fail(const struct mrf_peer *peer, const struct mrf_remote *rem
 			    remote->key, range->addr, range->len);
 	case MRF_MR_NOT_MAPPED:
 		return FAIL(why, FI_EFAULT, 4145,
-			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": the peer has no memory "
-			    "there, or none that its rights would need", remote->key,
-			    range->addr, range->len);
+			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64
+			    ": the peer has no memory there, or not with the rights that "
+			    "the region grants",
+			    remote->key, range->addr, range->len);
 	case MRF_MR_NO_ROOM:
 		return FAIL(why, FI_ENOMEM, 4146,
 			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": the peer cannot pin "
@@ -342,8 +345,10 @@ enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why)
 		return MRF_RESOLVED;
 	if (refused_too_often(op)) {
 		mrf_why_set(why, FI_EACCES, 4107,
-			    "key 0x%" PRIx64 ": refused %u times by the peer's kernel although "
-			    "the peer's library would allow it", op->rma[0].key, op->refused);
+			    "key 0x%" PRIx64
+			    ": the peer's kernel refused the access %u times although "
+			    "the peer's library would allow it",
+			    op->rma[0].key, op->refused);
 		return MRF_RESOLVE_FAIL;
 	}
 	for (i = 0; i < op->nrma; i++) {

@@ -21,13 +21,17 @@ static struct mrf_ep *to_ep(struct fid_ep *fid)
 static int check_counts(const struct mrf_req *req)
 {
 	if (req->count > MRF_LIMIT_IOV || (req->count && !req->iov))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4003,
-				  "%zu local buffers at %p: at most %d", req->count,
-				  (const void *)req->iov, MRF_LIMIT_IOV);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_DATA, 4003,
+			"%zu local buffer%s at %p: must be an array of at most %d",
+			req->count, MRF_S(req->count), (const void *)req->iov,
+			MRF_LIMIT_IOV);
 	if (!req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV || !req->rma)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4004,
-				  "%zu remote buffers at %p: 1 to %d", req->rma_count,
-				  (const void *)req->rma, MRF_LIMIT_RMA_IOV);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_DATA, 4004,
+			"%zu remote buffer%s at %p: must be an array of 1 to %d",
+			req->rma_count, MRF_S(req->rma_count), (const void *)req->rma,
+			MRF_LIMIT_RMA_IOV);
 	return 0;
 }
 
@@ -39,19 +43,24 @@ static int check_lengths(const struct mrf_req *req)
 		if (__builtin_add_overflow(there, req->rma[i].len, &there) ||
 		    !mrf_range_ok(req->rma[i].addr, req->rma[i].len))
 			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4005,
-					  "remote buffer %zu: %#lx + %zu wraps", i,
-					  (unsigned long)req->rma[i].addr, req->rma[i].len);
+					  "remote buffer %zu: %#lx + %zu byte%s passes "
+					  "the end of the address space",
+					  i, (unsigned long)req->rma[i].addr,
+					  req->rma[i].len, MRF_S(req->rma[i].len));
 	}
 	if (here != there)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4006,
-				  "%zu byte%s here but %zu byte%s there: must be equal", here,
-				  MRF_S(here), there, MRF_S(there));
+				  "the local buffers have %zu byte%s and the remote ones "
+				  "%zu: these numbers must be equal",
+				  here, MRF_S(here), there);
 	if (here > MRF_LIMIT_MSG_SIZE)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4007,
-				  "%zu bytes: max_msg_size is %zu", here, MRF_LIMIT_MSG_SIZE);
+				  "%zu bytes are more than max_msg_size, which is %zu",
+				  here, MRF_LIMIT_MSG_SIZE);
 	if ((req->flags & FI_INJECT) && here > MRF_LIMIT_INJECT)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4008,
-				  "%zu bytes: inject_size is %d", here, MRF_LIMIT_INJECT);
+				  "%zu bytes are more than inject_size, which is %d",
+				  here, MRF_LIMIT_INJECT);
 	return 0;
 }
 
@@ -64,7 +73,7 @@ static int check_flags(const struct mrf_req *req)
 	if (!(req->flags & ~known))
 		return 0;
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4009,
-			  "flags %#lx: %#lx not for %s", (unsigned long)req->flags,
+			  "flags=%#lx: %#lx is not for %s", (unsigned long)req->flags,
 			  (unsigned long)(req->flags & ~known),
 			  req->type->kind == MRF_OP_READ ? "a read" : "a write");
 }

@@ -268,7 +268,8 @@ static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_repl
 		op->type->rpc->explain(op, reply, &why);
 	else
 		mrf_why_set(&why, err, 4240,
-			    "key 0x%" PRIx64 ": the peer could not do it: %s%s",
+			    "key 0x%" PRIx64
+			    ": the peer could not carry out the operation: %s%s",
 			    op->rma[0].key, mrf_errtext(err),
 			    err == FI_EIO ? " (it may or may not have been done)" : "");
 	mrf_rpc_disown(peer->conn, op);

@@ -42,7 +42,8 @@ static void take_down(struct mrf_peer *peer)
 	if (++peer->losses < MRF_LOSSES)
 		return;
 	peer->losses = 0;
-	mrf_peer_fail_addr(peer, FI_ECONNRESET, 4131, "connects, but drops the connection each time");
+	mrf_peer_fail_addr(peer, FI_ECONNRESET, 4131,
+			   "the peer accepts the connection, but drops it each time");
 }
 
 void mrf_conn_service(struct mrf_peer *peer)
@@ -72,8 +73,8 @@ static void force_drain(struct mrf_conn *conn)
 {
 	struct mrf_wc wc = { .wr_id = conn->owner.id, .status = MRF_WC_TIMEOUT };
 
-	mrf_warn(FI_LOG_EP_DATA, 4030, "%u work requests were never completed by the device",
-		 conn->tail - conn->head);
+	mrf_warn(FI_LOG_EP_DATA, 4030, "the device never completed %u work request%s",
+		 conn->tail - conn->head, MRF_S(conn->tail - conn->head));
 	while (conn->head != conn->tail)
 		mrf_peer_completed(conn, &wc);
 }
@@ -176,7 +177,9 @@ static void take_completion(struct mrf_conn *conn, unsigned slot, const struct m
 	/* What it makes of the message may need the slot. */
 	memcpy(msg, conn->slots + slot * MRF_CONN_SLOT_SIZE, wc->byte_len);
 	if (mrf_conn_post_slot(conn, slot) || !take_message(peer, msg, wc->byte_len)) {
-		mrf_warn(FI_LOG_EP_DATA, 4021, "malformed message of %u byte%s: disconnecting",
+		mrf_warn(FI_LOG_EP_DATA, 4021,
+			 "a peer sent a malformed message of %u byte%s: its connection "
+			 "is closed",
 			 wc->byte_len, MRF_S(wc->byte_len));
 		if (peer->state == MRF_PEER_CONNECTING)
 			mrf_dial_lost(conn);

@@ -292,7 +292,8 @@ static void warn_key(const struct mrf_vconn *vconn)
 	char text[MRF_ADDR_TEXT];
 
 	mrf_vconn_peer_addr(vconn, &peer.room);
-	mrf_warn(FI_LOG_EP_CTRL, 4210, "%s: has another authorization key: rejected",
+	mrf_warn(FI_LOG_EP_CTRL, 4210,
+		 "%s has another authorization key: its connection is rejected",
 		 mrf_addr_text(&peer.addr, text, sizeof(text)));
 }
 
@@ -314,11 +315,14 @@ static void not_taken_in(struct mrf_agent *agent, struct mrf_vconn *vconn, int r
 	}
 	if (ret == -FI_ENOSPC)
 		mrf_warn(FI_LOG_EP_CTRL, 4023,
-			 "no room for another peer: the connections of this domain take %u of "
-			 "%d places for messages: rejected",
+			 "there is no room for another peer, whose connection is "
+			 "rejected: the connections of this domain take %u of %d places "
+			 "for messages",
 			 agent->cq_used, MRF_AGENT_CQ);
 	else
-		mrf_warn(FI_LOG_EP_CTRL, 4023, "no resources for another peer: %s: rejected",
+		mrf_warn(FI_LOG_EP_CTRL, 4023,
+			 "there are no resources for another peer, whose connection is "
+			 "rejected: %s",
 			 mrf_errtext(-ret));
 	reject(vconn, MRF_REFUSE_RESOURCES);
 }
@@ -336,8 +340,8 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_
 	int ret;
 
 	if (!within_quota(ep->agent, vconn)) {
-		mrf_info(FI_LOG_EP_CTRL, "too many connections of one address are half open: "
-			 "another one has to wait");
+		mrf_info(FI_LOG_EP_CTRL, "too many connections from one address are half "
+					 "open: another one has to wait");
 		reject(vconn, MRF_REFUSE_RESOURCES);
 		return;
 	}
@@ -365,8 +369,9 @@ void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 	struct mrf_hello hello;
 
 	if (mrf_hello_decode(event->data, event->len, &hello)) {
-		mrf_warn(FI_LOG_EP_CTRL, 4022, "connection request from something that does not "
-			 "speak our protocol: rejected");
+		mrf_warn(FI_LOG_EP_CTRL, 4022,
+			 "a program that does not speak this protocol asked for a "
+			 "connection: it is rejected");
 		reject(event->incoming, MRF_REFUSE_VERSION);
 		return;
 	}

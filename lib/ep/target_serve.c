@@ -299,12 +299,13 @@ static void hang_up(struct mrf_pasv *pasv, size_t len, int ret)
 	else if (ret == -FI_E2BIG)
 		mrf_warn(FI_LOG_EP_CTRL, 4025,
 			 "a peer sends more than %d questions or %d requests at a time: "
-			 "disconnecting",
+			 "its connection is closed",
 			 MRF_ASKS, MRF_REQUESTS);
 	else
 		mrf_warn(FI_LOG_EP_CTRL, 4024,
-			 "malformed question of %zu byte%s (%d): disconnecting", len,
-			 MRF_S(len), ret);
+			 "a peer asked a malformed question of %zu byte%s (%d): its "
+			 "connection is closed",
+			 len, MRF_S(len), ret);
 	mrf_pasv_doom(pasv);
 }
 

@@ -22,7 +22,8 @@ MRF_EXPORT int fi_open(uint32_t version, const char *name, void *attr, size_t at
 				  "fi_open(\"%s\"): fid is NULL", name);
 	if (strcmp(name, "mr_cache"))
 		return mrf_refuse(FI_ENOSYS, FI_LOG_CORE, 2905,
-				  "fi_open(\"%s\"): no object of this name", name);
+				  "fi_open(\"%s\"): there is no object of this name",
+				  name);
 	if (attr_len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 2903,
 				  "fi_open(\"mr_cache\"): attr_len=%zu: must be 0",

@@ -115,8 +115,8 @@ static int refuse_name(const struct mrf_info_query *query, int error)
 	const char *reason = mrf_addr_unresolved(query->service, error);
 
 	if (error == EAI_MEMORY)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1005, "getaddrinfo: %s",
-				  reason);
+		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1005,
+				  "getaddrinfo failed: %s", reason);
 	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1005, "node=%s service=%s%s: %s",
 			  or_null(query->node), or_null(query->service),
 			  query->flags & FI_NUMERICHOST ? " (FI_NUMERICHOST)" : "",
@@ -154,8 +154,8 @@ static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void
 
 	if (len < sizeof(sa->sa_family))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1007,
-				  "hints->%slen=%zu: too short for hints->%s", field, len,
-				  field);
+				  "hints->%slen=%zu: is too short for hints->%s", field,
+				  len, field);
 	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1008,
 			"hints->%s has family %u: only IPv4 and IPv6 are offered", field,
@@ -287,7 +287,7 @@ static unsigned match_fabric(const struct fi_fabric_attr *attr,
 	}
 	if (!name || !strcmp(name, network))
 		return 0;
-	snprintf(why, len, "hints->fabric_attr->%s asks for \"%s\", this is \"%s\"",
+	snprintf(why, len, "hints->fabric_attr->%s asks for \"%s\", but this is \"%s\"",
 		 field, name, network);
 	return 1051;
 }
@@ -309,7 +309,8 @@ static unsigned match_open_domain(const struct mrf_info_query *query,
 	if ((offer & mode) == mode)
 		return 0;
 	snprintf(why, len,
-		 "hints->domain_attr->domain runs with mr_mode %#lx, %#lx is offered",
+		 "hints->domain_attr->domain runs with mr_mode %#lx, but only %#lx is "
+		 "offered",
 		 mode, offer);
 	return 1056;
 }
@@ -321,7 +322,7 @@ static unsigned match_domain(const struct mrf_info_query *query,
 
 	if (attr->name && strcmp(attr->name, path->dev.name)) {
 		snprintf(why, len,
-			 "hints->domain_attr->name asks for \"%s\", this is \"%s\"",
+			 "hints->domain_attr->name asks for \"%s\", but this is \"%s\"",
 			 attr->name, path->dev.name);
 		return 1050;
 	}
@@ -378,9 +379,9 @@ unsigned mrf_info_match(const struct mrf_info_query *query,
 	}
 	if (!match_dest(query, path, match)) {
 		snprintf(why, len,
-			 "the destination asked for is %s: of the other address family, "
-			 "or a loopback address, which rdma_cm does not serve: name an "
-			 "address of the interface that rxe was added to",
+			 "the destination asked for is %s, which is of the other address "
+			 "family or a loopback address (rdma_cm does not serve these): "
+			 "name an address of the interface that rxe was added to",
 			 addrs_text(&query->dest, text, sizeof(text)));
 		return 1054;
 	}

@@ -20,14 +20,15 @@ static int check_args(const struct mrf_info_query *query, struct fi_info **info)
 	const uint64_t known = FI_SOURCE | FI_NUMERICHOST | FI_PROV_ATTR_ONLY;
 
 	if (!info)
-		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1002,
-				  "info=NULL: nowhere to answer");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_FABRIC, 1002,
+			"info=NULL: must be given, because the answer goes there");
 	if (FI_VERSION_LT(MRF_API_RULES, query->version))
-		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 1001,
-				  "version=%u.%u: the newest whose rules are known here is "
-				  "%u.%u",
-				  FI_MAJOR(query->version), FI_MINOR(query->version),
-				  FI_MAJOR(MRF_API_RULES), FI_MINOR(MRF_API_RULES));
+		return mrf_refuse(
+			FI_ENOSYS, FI_LOG_FABRIC, 1001,
+			"version=%u.%u: the newest version that is known here is %u.%u",
+			FI_MAJOR(query->version), FI_MINOR(query->version),
+			FI_MAJOR(MRF_API_RULES), FI_MINOR(MRF_API_RULES));
 	if (query->flags & ~known)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_FABRIC, 1003,
 				  "flags=%#lx: only FI_SOURCE, FI_NUMERICHOST and "
@@ -45,7 +46,7 @@ static int check_args(const struct mrf_info_query *query, struct fi_info **info)
 static int refuse_memory(void)
 {
 	return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1060,
-			  "no memory for a struct fi_info");
+			  "there is no memory for a struct fi_info");
 }
 
 /* Who is there, whether it can be used or not. */
@@ -161,8 +162,8 @@ static int refuse_no_device(int err)
 				  "the RDMA devices cannot be listed over netlink");
 	return mrf_refuse(
 		FI_ENODATA, FI_LOG_FABRIC, 1040,
-		"no soft-RoCE device%s: modprobe rdma_rxe; rdma link add rxe0 type rxe "
-		"netdev INTERFACE; or run the program with mrfab_with_rxe",
+		"there is no soft-RoCE device%s: modprobe rdma_rxe; rdma link add rxe0 "
+		"type rxe netdev INTERFACE; or run the program with mrfab_with_rxe",
 		err ? " (RDMA is not loaded)" : "");
 }
 

@@ -158,15 +158,15 @@ static int refuse_row(const struct row *row, uint64_t asked)
 	char missing[256], offered[256];
 
 	if (row->kind == BITS)
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1021,
-			"hints->%s=%#lx: not offered: %s; offered: %s%s", row->field,
-			asked,
+		return mrf_decline(
+			FI_ENODATA, FI_LOG_FABRIC, 1021,
+			"hints->%s=%#lx: these bits are not offered: %s; offered: %s%s",
+			row->field, asked,
 			set_text(row, asked & ~row->offered, missing, sizeof(missing)),
 			set_text(row, row->offered, offered, sizeof(offered)),
-			asks_hmem(row, asked)
-				? "; FI_HMEM is about memory of devices, only that of "
-				  "the host can be registered"
-				: "");
+			asks_hmem(row, asked) ? "; FI_HMEM is for device memory, but "
+						"only host memory can be registered"
+					      : "");
 	if (row->kind == EQUAL && row->names)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
 				  "hints->%s=%lu (%s): only %s is offered", row->field,
@@ -178,7 +178,8 @@ static int refuse_row(const struct row *row, uint64_t asked)
 				  asked, row->offered);
 	if (row->kind == KNOWN)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1023,
-				  "hints->%s=%lu: no such value", row->field, asked);
+				   "hints->%s=%lu: there is no such value", row->field,
+				   asked);
 	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020,
 			  "hints->%s=%lu: at most %lu is offered", row->field, asked,
 			  row->offered);
@@ -209,12 +210,12 @@ static int check_provider(const struct fi_fabric_attr *attr)
 			"hints->fabric_attr->prov_name=\"%s\" leaves out \"%s\"",
 			attr->prov_name, MRF_PROV_NAME);
 	if (attr->prov_version > mrf_info_prov_version())
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020,
-				  "hints->fabric_attr->prov_version=%u.%u: this is %u.%u",
-				  FI_MAJOR(attr->prov_version),
-				  FI_MINOR(attr->prov_version),
-				  FI_MAJOR(mrf_info_prov_version()),
-				  FI_MINOR(mrf_info_prov_version()));
+		return mrf_decline(
+			FI_ENODATA, FI_LOG_FABRIC, 1020,
+			"hints->fabric_attr->prov_version=%u.%u: this library is %u.%u",
+			FI_MAJOR(attr->prov_version), FI_MINOR(attr->prov_version),
+			FI_MAJOR(mrf_info_prov_version()),
+			FI_MINOR(mrf_info_prov_version()));
 	return 0;
 }
 
@@ -227,13 +228,15 @@ static int check_objects(const struct fi_info *hints)
 		hints->domain_attr ? hints->domain_attr->domain : NULL;
 
 	if (fabric && fabric->fid.fclass != FI_CLASS_FABRIC)
-		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1006,
-				  "hints->fabric_attr->fabric is not a fabric but a %s",
-				  mrf_obj_class_name(fabric->fid.fclass));
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_FABRIC, 1006,
+			"hints->fabric_attr->fabric is not a fabric, but of class \"%s\"",
+			mrf_obj_class_name(fabric->fid.fclass));
 	if (domain && domain->fid.fclass != FI_CLASS_DOMAIN)
-		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1006,
-				  "hints->domain_attr->domain is not a domain but a %s",
-				  mrf_obj_class_name(domain->fid.fclass));
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_FABRIC, 1006,
+			"hints->domain_attr->domain is not a domain, but of class \"%s\"",
+			mrf_obj_class_name(domain->fid.fclass));
 	if (hints->handle)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1024,
 			"hints->handle=%p: only endpoints of type FI_EP_RDM are "
@@ -246,9 +249,10 @@ static int check_key(const char *part, const uint8_t *key, size_t size)
 {
 	if (!size || key)
 		return 0;
-	return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1025,
-			  "hints->%s->auth_key=NULL: must be given, auth_key_size is %zu",
-			  part, size);
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_FABRIC, 1025,
+		"hints->%s->auth_key=NULL: must be given, because auth_key_size is %zu",
+		part, size);
 }
 
 static int check_keys(const struct mrf_info_query *query)

@@ -54,8 +54,9 @@ static int nic_control(struct fid *fid, int command, void *arg)
 				  "fi_control(nic, FI_DUP): arg=NULL: must be given");
 	copy = mrf_info_nic_dup(mrf_container_of(fid, struct fid_nic, fid));
 	if (!copy)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1013,
-				  "fi_control(nic, FI_DUP): no memory");
+		return mrf_refuse(
+			FI_ENOMEM, FI_LOG_FABRIC, 1013,
+			"fi_control(nic, FI_DUP): there is no memory for the copy");
 	*(struct fid_nic **)arg = copy;
 	return 0;
 }

@@ -425,7 +425,7 @@ static int start_parts(enum wanted parts, const char **what)
 	*what = "the C library's calls cannot be intercepted";
 	if (ret || parts == HOOKS)
 		return ret;
-	*what = "userfaultfd cannot be had";
+	*what = "userfaultfd cannot be used";
 	ret = open_all();
 	return ret ? ret : start_thread();
 }

@@ -23,7 +23,7 @@ static int refuse_flags(uint64_t flags)
 			"memory can be registered",
 			(unsigned long long)flags);
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3009,
-			  "flags=%#llx: no such registration flag",
+			  "flags=%#llx: there is no such registration flag",
 			  (unsigned long long)flags);
 }
 
@@ -40,7 +40,7 @@ static int refuse_iov(const struct fi_mr_attr *attr)
 static int refuse_access(uint64_t access)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3005,
-			  "access=%#llx: bits %#llx are no access rights",
+			  "access=%#llx: bits %#llx are not access rights",
 			  (unsigned long long)access,
 			  (unsigned long long)mrf_mr_access_unknown(access));
 }
@@ -48,9 +48,10 @@ static int refuse_access(uint64_t access)
 static int check_auth_key(const struct fi_mr_attr *attr)
 {
 	if (!attr->auth_key)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3200,
-				  "auth_key=NULL: must be given, auth_key_size is %zu",
-				  attr->auth_key_size);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3200,
+			"auth_key=NULL: must be given, because auth_key_size is %zu",
+			attr->auth_key_size);
 	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3201,
 				  "auth_key_size=%zu: an authorization key has at most %d "
@@ -118,13 +119,16 @@ static int check_pmem(const struct mrf_mr_space *space, const struct fi_mr_attr 
 
 		if (why && err)
 			return mrf_refuse(err, FI_LOG_MR, 3494,
-					  "mr_iov[%zu]: %p + %zu byte%s: FI_RMA_PMEM: this %s", i,
-					  iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), why);
+					  "mr_iov[%zu]: %p + %zu byte%s: FI_RMA_PMEM: "
+					  "this memory %s",
+					  i, iov->iov_base, iov->iov_len,
+					  MRF_S(iov->iov_len), why);
 		if (why)
-			return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3280,
-					  "mr_iov[%zu]: %p + %zu byte%s: FI_RMA_PMEM wants a "
-					  "shared mapping of a file on storage, this %s",
-					  i, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), why);
+			return mrf_refuse(
+				FI_EINVAL, FI_LOG_MR, 3280,
+				"mr_iov[%zu]: %p + %zu byte%s: FI_RMA_PMEM needs a "
+				"shared mapping of a file on storage, but this memory %s",
+				i, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), why);
 	}
 	return 0;
 }

@@ -180,10 +180,11 @@ static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 	char name[NAME_TEXT];
 
 	name_endpoint(port, name, sizeof(name));
-	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3063,
-			  "fi_close(region %p): is bound to endpoint %s, which has to be "
-			  "closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
-			  (const void *)mr, name);
+	return mrf_refuse(
+		FI_EBUSY, FI_LOG_MR, 3063,
+		"fi_close(region %p): the region is bound to endpoint %s, which has to "
+		"be closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
+		(const void *)mr, name);
 }
 
 int mrf_mr_bound(struct mrf_mr *mr)
@@ -243,20 +244,22 @@ static int refuse_bond(const struct mrf_mr *mr, const struct fid *ep, int err)
 	switch (err) {
 	case -FI_EDOMAIN:
 		return mrf_refuse(FI_EDOMAIN, FI_LOG_MR, 3053,
-				  "fi_mr_bind(region %p, endpoint %p): is not an "
-				  "endpoint of the region's domain",
+				  "fi_mr_bind(region %p, endpoint %p): the endpoint does "
+				  "not belong to the region's domain",
 				  region, endpoint);
 	case -FI_EINVAL:
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3055,
-				  "fi_mr_bind(region %p, endpoint %p): are bound already",
-				  region, endpoint);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3055,
+			"fi_mr_bind(region %p, endpoint %p): the two are bound already",
+			region, endpoint);
 	case -FI_EACCES:
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3202,
-				  "fi_mr_bind(region %p, endpoint %p): have different "
-				  "authorization keys",
+				  "fi_mr_bind(region %p, endpoint %p): the two have "
+				  "different authorization keys",
 				  region, endpoint);
 	default:
-		return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
+		return mrf_refuse(-err, FI_LOG_MR, 3022,
+				  "there is no memory for a region");
 	}
 }
 
@@ -268,8 +271,8 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 	if (!(mr->space->mode & FI_MR_ENDPOINT))
 		return mrf_refuse(
 			FI_ENOSYS, FI_LOG_MR, 3042,
-			"fi_mr_bind(region %p, endpoint %p, flags %#llx): regions "
-			"belong to the domain, FI_MR_ENDPOINT is not in force "
+			"fi_mr_bind(region %p, endpoint %p, flags %#llx): regions belong "
+			"to the domain, because FI_MR_ENDPOINT is not in force "
 			"(FI_MRFAB_MR_MODE=ENDPOINT requires it)",
 			(void *)mr, (const void *)ep, (unsigned long long)flags);
 	if (flags)

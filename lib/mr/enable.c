@@ -67,12 +67,14 @@ static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state,
 		ret = mrf_mr_faces_plan(mr, faces);
 	mrf_lock_release(&mr->space->lock);
 	if (ret == -FI_EINVAL)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3057,
-				  "fi_mr_enable(region %p): has to be bound to an "
-				  "endpoint first, FI_MR_ENDPOINT is in force",
-				  (void *)mr);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3057,
+			"fi_mr_enable(region %p): the region has to be bound to an "
+			"endpoint first, because FI_MR_ENDPOINT is in force",
+			(void *)mr);
 	if (ret)
-		return mrf_refuse(-ret, FI_LOG_MR, 3022, "no memory for a region");
+		return mrf_refuse(-ret, FI_LOG_MR, 3022,
+				  "there is no memory for a region");
 	return 0;
 }
 

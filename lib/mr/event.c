@@ -234,15 +234,17 @@ static int refuse_bond(const struct mrf_mr *mr, const struct fid *cntr, int err)
 		return refuse_region(mr, cntr);
 	case -FI_EDOMAIN:
 		return mrf_refuse(FI_EDOMAIN, FI_LOG_MR, 3233,
-				  "fi_mr_bind(region %p, counter %p): is not a counter of "
-				  "the region's domain",
+				  "fi_mr_bind(region %p, counter %p): the counter does "
+				  "not belong to the region's domain",
 				  (const void *)mr, (const void *)cntr);
 	case -FI_EINVAL:
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3238,
-				  "fi_mr_bind(region %p, counter %p): are bound already",
-				  (const void *)mr, (const void *)cntr);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3238,
+			"fi_mr_bind(region %p, counter %p): the two are bound already",
+			(const void *)mr, (const void *)cntr);
 	default:
-		return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
+		return mrf_refuse(-err, FI_LOG_MR, 3022,
+				  "there is no memory for a region");
 	}
 }
 
@@ -253,11 +255,10 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 	int ret;
 
 	if (flags != FI_REMOTE_WRITE)
-		return mrf_refuse(
-			FI_EBADFLAGS, FI_LOG_MR, 3234,
-			"fi_mr_bind(region %p, counter %p): flags=%#llx: must be "
-			"FI_REMOTE_WRITE, nothing else is counted",
-			(void *)mr, (void *)fid, (unsigned long long)flags);
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3234,
+				  "fi_mr_bind(region %p, counter %p): flags=%#llx: must "
+				  "be FI_REMOTE_WRITE, because nothing else is counted",
+				  (void *)mr, (void *)fid, (unsigned long long)flags);
 	mrf_lock_take(&mr->space->lock);
 	ret = bind_locked(mr, cntr, &state);
 	mrf_lock_release(&mr->space->lock);
@@ -277,10 +278,11 @@ int mrf_mr_event_busy(const struct mrf_mr *mr)
 	    mrf_mr_lets_go(mr, "counter"))
 		return 0;
 	meter = mrf_list_entry(mr->event->counters.next, struct mrf_mr_meter, mine);
-	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3239,
-			  "fi_close(region %p): is bound to counter %p, which has to be closed "
-			  "first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
-			  (const void *)mr, (void *)mrf_cntr_obj(meter->cntr)->fid);
+	return mrf_refuse(
+		FI_EBUSY, FI_LOG_MR, 3239,
+		"fi_close(region %p): the region is bound to counter %p, which has to be "
+		"closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
+		(const void *)mr, (void *)mrf_cntr_obj(meter->cntr)->fid);
 }
 
 /* Does any endpoint count what is written through it? */

@@ -124,7 +124,7 @@ static int pin_one(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
 				      mrf_mr_access_kernel(mr->space, mr->access & MRF_MR_REMOTE));
 	if (face->back)
 		return 0;
-	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
+	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
 }
 
 int mrf_mr_faces_pin(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,

@@ -57,14 +57,14 @@ static const char *why_not_file(char *path, uint64_t end)
 	path[strcspn(path, "\n")] = '\0';
 	unescape(path);
 	if (*path != '/')
-		return "is no file's";
+		return "belongs to no file";
 	if (stat(path, &st) || statfs(path, &fs))
-		return "is of a file that has been removed, or of none";
+		return "belongs to a file that was removed, or to none";
 	if (!S_ISREG(st.st_mode))
-		return "is not of a regular file";
+		return "does not belong to a regular file";
 	if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC ||
 	    fs.f_type == HUGETLBFS_MAGIC)
-		return "is of a file that is kept in memory only";
+		return "belongs to a file that is kept in memory only";
 	return end > (uint64_t)st.st_size ? "passes the end of its file" : NULL;
 }
 

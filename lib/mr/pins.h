@@ -62,8 +62,9 @@ static MRF_ALWAYS_INLINE int mrf_mr_unpin_one(const struct mrf_mr_seg *seg, stru
 	if (mrf_likely(!ret))
 		return 0;
 	return mrf_refuse(-ret, FI_LOG_MR, 3030,
-			  "%#llx + %llu bytes: the kernel keeps the region",
-			  (unsigned long long)seg->addr, (unsigned long long)seg->len);
+			  "%#llx + %llu byte%s: the kernel keeps the region",
+			  (unsigned long long)seg->addr, (unsigned long long)seg->len,
+			  MRF_S(seg->len));
 }
 
 #endif

@@ -197,8 +197,8 @@ static int read_key(const struct fi_mr_map_raw *attr, struct mrf_rawkey *raw)
 	ret = mrf_rawkey_decode(attr->raw_key, attr->key_size, raw, &why);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_MR, ret == -FI_ENOSYS ? 3113 : 3112,
-				  "fi_mr_map_raw: raw_key, %zu byte%s: %s", attr->key_size,
-				  MRF_S(attr->key_size), why);
+				  "fi_mr_map_raw: the raw key of %zu byte%s %s",
+				  attr->key_size, MRF_S(attr->key_size), why);
 	if (attr->base_addr != raw->base)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3114,
 				  "fi_mr_map_raw: base_addr=%#" PRIx64
@@ -211,13 +211,14 @@ static COLD int refuse_add(int ret)
 {
 	if (ret == -FI_ENOSPC)
 		return mrf_refuse(FI_ENOSPC, FI_LOG_MR, 3116,
-				  "fi_mr_map_raw: no key is left: at most %u are mapped at a "
-				  "time, and a domain gives out at most %llu in its life, none "
-				  "of them twice",
+				  "fi_mr_map_raw: there is no key left: at most %u are "
+				  "mapped at a time, and a domain gives out at most %llu "
+				  "in its lifetime, none of them twice",
 				  MRF_MAP_SLOTS,
-				  (unsigned long long)MRF_MAP_SLOTS * (MRF_MAP_GEN_MAX + 1));
+				  (unsigned long long)MRF_MAP_SLOTS *
+					  (MRF_MAP_GEN_MAX + 1));
 	return mrf_refuse(-ret, FI_LOG_MR, 3115,
-			  "fi_mr_map_raw: no memory for a mapped key");
+			  "fi_mr_map_raw: there is no memory for a mapped key");
 }
 
 /* Of whatever form, with or without faults. */
@@ -275,8 +276,8 @@ int mrf_mr_space_mapped(struct mrf_mr_space *space)
 	if (!count)
 		return 0;
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3123,
-			  "the domain cannot be closed, %" PRIu32
-			  " raw key(s) are mapped, one of them to %#" PRIx64
+			  "the domain cannot be closed: %" PRIu32
+			  " raw key%s mapped, one of them to %#" PRIx64
 			  " (a peer's region of %" PRIu64 " bytes, key %#" PRIx64 ")",
-			  count, key, raw.len, raw.key);
+			  count, count == 1 ? " is" : "s are", key, raw.len, raw.key);
 }

@@ -190,7 +190,7 @@ static struct renewed *renew(struct mrf_mr *mr, const struct mrf_spans *spans,
 
 static int refuse_memory(void)
 {
-	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
+	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
 }
 
 /* Unpins what was taken and what was leased before, and lets go of the backings. */
@@ -248,11 +248,11 @@ static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 	size_t count = modify->attr.iov_count;
 
 	if (!mr->back)
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3045,
-			"fi_mr_refresh(region %p): not offered, FI_MR_MMU_NOTIFY is "
-			"not in force and the region is pinned for good",
-			(void *)mr);
+		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3045,
+				  "fi_mr_refresh(region %p): there is nothing to "
+				  "refresh, because FI_MR_MMU_NOTIFY is not in force and "
+				  "the region is pinned for good",
+				  (void *)mr);
 	if (modify->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3058,
 				  "fi_mr_refresh(region %p): flags=%#llx: must be 0",

@@ -35,9 +35,9 @@ bool mrf_mr_lets_go(const struct mrf_mr *mr, const char *bound_to)
 		return false;
 	if (!atomic_exchange(&said, true))
 		mrf_warn(FI_LOG_MR, 3065,
-			 "fi_close(region %p): is unbound from the %s that it is bound to, which "
-			 "fi_mr(3) wants closed first before API version 2.3 (FI_MRFAB_STRICT=off; "
-			 "said once)",
+			 "fi_close(region %p): the region is unbound from its %s, which "
+			 "has to be closed first before API version 2.3 "
+			 "(FI_MRFAB_STRICT=off; said once)",
 			 (const void *)mr, bound_to);
 	return true;
 }

@@ -157,13 +157,13 @@ static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requeste
 static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int err)
 {
 	if (err == -FI_ENOKEY)
-		return mrf_refuse(
-			FI_ENOKEY, FI_LOG_MR, 3021,
-			"requested_key=%#llx: is taken by the region at %#llx, %llu "
-			"bytes",
-			(unsigned long long)key, (unsigned long long)holder->addr,
-			(unsigned long long)holder->len);
-	return mrf_refuse(-err, FI_LOG_MR, 3022, "no memory for a region");
+		return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3021,
+				  "requested_key=%#llx: is taken by the region at %#llx, "
+				  "%llu byte%s",
+				  (unsigned long long)key,
+				  (unsigned long long)holder->addr,
+				  (unsigned long long)holder->len, MRF_S(holder->len));
+	return mrf_refuse(-err, FI_LOG_MR, 3022, "there is no memory for a region");
 }
 
 static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
@@ -285,7 +285,8 @@ static int register_async(struct mrf_mr_space *space, const struct fi_mr_attr *a
 	int ret;
 
 	if (!job)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
+		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022,
+				  "there is no memory for a region");
 	plan->pending = true;
 	ret = register_unpinned(space, attr, plan, pins, out);
 	if (ret)
@@ -325,7 +326,8 @@ static int find_group(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	if (!ret)
 		return 0;
 	return mrf_refuse(-ret, FI_LOG_MR, 3203,
-			  "no memory or no protection domain for another authorization key");
+			  "there is no memory or no protection domain for another "
+			  "authorization key");
 }
 
 /* It is nobody's yet. */

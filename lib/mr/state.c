@@ -66,21 +66,21 @@ static int refuse_closed(const struct mrf_mr *mr, enum mrf_mr_call call)
 		code = 3031;
 	else if (call == MRF_CALL_RAW_ATTR)
 		code = 3101;
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, code, "%s(region %p): is closed%s",
-			  call_names[call], (const void *)mr,
-			  call == MRF_CALL_CLOSE ? " already" : "");
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, code,
+			  "%s(region %p): the region is closed%s", call_names[call],
+			  (const void *)mr, call == MRF_CALL_CLOSE ? " already" : "");
 }
 
 static int refuse_disabled(const struct mrf_mr *mr, enum mrf_mr_call call)
 {
 	if (call == MRF_CALL_RAW_ATTR)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3103,
-				  "fi_mr_raw_attr(region %p): has no key, it is not "
-				  "enabled",
+				  "fi_mr_raw_attr(region %p): the region has no key, "
+				  "because it is not enabled",
 				  (const void *)mr);
 	return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3062,
-			  "%s(region %p): has to be enabled first", call_names[call],
-			  (const void *)mr);
+			  "%s(region %p): the region has to be enabled first",
+			  call_names[call], (const void *)mr);
 }
 
 int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state,
@@ -93,15 +93,14 @@ int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state,
 		return refuse_closed(mr, call);
 	case MRF_STATE_PENDING:
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3250,
-				  "%s(region %p): its registration is under way, the "
-				  "domain's event queue tells when it is done",
+				  "%s(region %p): the region's registration is under "
+				  "way; the domain's event queue tells when it is done",
 				  name, (const void *)mr);
 	case MRF_STATE_FAILED:
-		return mrf_refuse(
-			FI_EOPBADSTATE, FI_LOG_MR, 3251,
-			"%s(region %p): has failed, as was reported before, and "
-			"can only be closed",
-			name, (const void *)mr);
+		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3251,
+				  "%s(region %p): the region has failed, as was reported "
+				  "before, and can only be closed",
+				  name, (const void *)mr);
 	case MRF_STATE_DISABLED:
 		return refuse_disabled(mr, call);
 	default:

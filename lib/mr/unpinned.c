@@ -50,5 +50,7 @@ int mrf_mr_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
 	if (!plan->demand)
 		return 0;
 	*back = new_back(space, plan, pins);
-	return *back ? 0 : mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "no memory for a region");
+	return *back ? 0
+		     : mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022,
+				  "there is no memory for a region");
 }

@@ -69,8 +69,9 @@ int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len,
 			"and length",
 			addr, len, MRF_S(len));
 	default:
-		return mrf_refuse(-err, FI_LOG_MR, 3020,
-				  "%p + %zu byte%s: the device failed to register", addr,
-				  len, MRF_S(len));
+		return mrf_refuse(
+			-err, FI_LOG_MR, 3020,
+			"%p + %zu byte%s: the device failed to register this memory",
+			addr, len, MRF_S(len));
 	}
 }

@@ -135,7 +135,8 @@ static void run(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 	} else if (!ret) {
 		ret = open_locked(job, &made);
 		if (ret)
-			mrf_refuse(-ret, FI_LOG_MR, 3022, "no memory for a region");
+			mrf_refuse(-ret, FI_LOG_MR, 3022,
+				   "there is no memory for a region");
 	}
 	if (!ret) {
 		report(worker, job, 0, &why);

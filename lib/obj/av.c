@@ -51,12 +51,13 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 		return ret;
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2217,
-				  "fi_av_remove flags=%#llx: must be 0",
+				  "fi_av_remove: flags=%#llx: must be 0",
 				  (unsigned long long)flags);
 	if (!fi_addr && count)
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2218,
-				  "fi_av_remove of %zu addresses: fi_addr is NULL",
-				  count);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_AV, 2218,
+			"fi_av_remove: fi_addr=NULL: must be given, because count is %zu",
+			count);
 	mrf_lock_take(&av->lock);
 	for (i = 0; i < count; i++) {
 		if (mrf_av_gen(av, fi_addr[i]))
@@ -153,13 +154,12 @@ static int check_bind(const struct mrf_av *av, const struct mrf_eq *eq, uint64_t
 			"vector");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2223,
-				  "fi_av_bind flags=%#llx: must be 0",
+				  "fi_av_bind: flags=%#llx: must be 0",
 				  (unsigned long long)flags);
 	if (!av->async)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_AV, 2224,
-			"fi_av_bind: the address vector was opened without FI_EVENT, it "
-			"reports nothing");
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2224,
+				  "fi_av_bind: the address vector was opened without "
+				  "FI_EVENT, so it reports nothing");
 	return 0;
 }
 
@@ -221,11 +221,10 @@ static int check_attr(const struct fi_av_attr *attr)
 				  "fi_av_attr.type=%d is no type of fi_av(3)",
 				  (int)attr->type);
 	if (attr->rx_ctx_bits)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_AV, 2228,
-			"fi_av_attr.rx_ctx_bits=%d: must be 0, endpoints have one "
-			"receive context",
-			attr->rx_ctx_bits);
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2228,
+				  "fi_av_attr.rx_ctx_bits=%d: must be 0, because "
+				  "endpoints have one receive context",
+				  attr->rx_ctx_bits);
 	if (attr->name || (attr->flags & FI_READ))
 		return mrf_refuse(
 			FI_ENOSYS, FI_LOG_AV, 2229,
@@ -283,7 +282,7 @@ int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	av = av_new(addr_format, attr, context);
 	if (!av)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_AV, 2232,
-				  "no memory for an address vector");
+				  "there is no memory for an address vector");
 	av->domain = domain_fid;
 	mrf_obj_hold(&av->parent, domain, &av->fid.fid, av_describe);
 	if (attr->type == FI_AV_UNSPEC)

@@ -30,7 +30,7 @@ static int check_insert(const struct mrf_av *av, size_t count, const fi_addr_t *
 {
 	if (flags & ~(FI_MORE | FI_SYNC_ERR))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2200,
-				  "inserting addresses, flags=%#llx: only FI_MORE and "
+				  "inserting addresses: flags=%#llx: only FI_MORE and "
 				  "FI_SYNC_ERR are offered",
 				  (unsigned long long)flags);
 	if ((flags & FI_SYNC_ERR) && av->async)
@@ -38,13 +38,13 @@ static int check_insert(const struct mrf_av *av, size_t count, const fi_addr_t *
 				  "FI_SYNC_ERR is for address vectors without FI_EVENT");
 	if ((flags & FI_SYNC_ERR) && !context && count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2202,
-				  "FI_SYNC_ERR without an array of %zu int in context",
+				  "FI_SYNC_ERR: context=NULL: must be an array with one "
+				  "int for each address, of which there are %zu",
 				  count);
 	if (!fi_addr && !av->table && count)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_AV, 2203,
-			"fi_addr is NULL: in a FI_AV_MAP nothing else tells the "
-			"addresses' names");
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2203,
+				  "fi_addr=NULL: must be given, because an FI_AV_MAP has "
+				  "no other way to return the addresses");
 	if (count > INT_MAX)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2204,
 				  "%zu addresses are more than one call can count",
@@ -129,7 +129,7 @@ static void insert_one(struct insertion *ins, const union mrf_addr *addr)
 	if (mrf_av_insert_locked(ins->av, addr, &name)) {
 		insert_failed(ins, FI_ENOMEM, 2207,
 			      mrf_addr_text(addr, text, sizeof(text)),
-			      "no memory for the entry");
+			      "there is no memory for the entry");
 		return;
 	}
 	if (ins->fi_addr)
@@ -167,7 +167,9 @@ int mrf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t 
 
 	if (!addr && count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2208,
-				  "inserting %zu addresses from a NULL buffer", count);
+				  "inserting addresses: addr=NULL: must be given, "
+				  "because count is %zu",
+				  count);
 	ret = insert_begin(&ins, fid, count, fi_addr, flags, context);
 	if (ret)
 		return ret;
@@ -226,11 +228,10 @@ static int check_names(const char *call, const char **node, const char **service
 	if (*service)
 		return 0;
 	if (!split_addr_str(*node, node_buf, service_buf))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_AV, 2210,
-			"%s: service is NULL and node \"%s\" is no FI_ADDR_STR that "
-			"carries one",
-			call, *node);
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2210,
+				  "%s: service is NULL and node \"%s\" is not an "
+				  "FI_ADDR_STR that names one",
+				  call, *node);
 	*node = node_buf;
 	*service = service_buf;
 	return 0;
@@ -366,18 +367,17 @@ static int check_symmetric(const struct symmetric *sym, size_t *count)
 				  sym->node ? "service" : "node");
 	if (!sym->nodecnt || !sym->svccnt ||
 	    __builtin_mul_overflow(sym->nodecnt, sym->svccnt, count))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_AV, 2214,
-			"fi_av_insertsym: nodecnt=%zu svccnt=%zu: both must be at "
-			"least 1 and their product an int",
-			sym->nodecnt, sym->svccnt);
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2214,
+				  "fi_av_insertsym: nodecnt=%zu svccnt=%zu: both must be "
+				  "at least 1, and their product must fit in an int",
+				  sym->nodecnt, sym->svccnt);
 	if (sym->nodecnt > 1 && !sym->numeric &&
 	    !split_suffix(sym->node, &prefix, &number, &digits))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_AV, 2215,
-			"fi_av_insertsym: node \"%s\" is neither an address nor a name "
-			"that ends in a number, so there is no next of %zu",
-			sym->node, sym->nodecnt);
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2215,
+				  "fi_av_insertsym: node \"%s\" is neither an address "
+				  "nor a name that ends in a number, so no other node "
+				  "follows it (nodecnt is %zu)",
+				  sym->node, sym->nodecnt);
 	return 0;
 }
 

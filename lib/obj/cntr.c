@@ -186,7 +186,7 @@ static int ops_flags(int command, uint64_t *flags)
 		*flags = 0;
 	else if (*flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CNTR, 2041,
-				  "fi_control(FI_SETOPSFLAG) %#llx: must be 0",
+				  "fi_control(FI_SETOPSFLAG): flags=%#llx: must be 0",
 				  (unsigned long long)*flags);
 	return 0;
 }
@@ -225,9 +225,9 @@ static int check_attr(const struct fi_cntr_attr *attr)
 				  "fi_cntr_attr.flags=%#llx: must be 0",
 				  (unsigned long long)attr->flags);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_CNTR, 2045,
-			"fi_cntr_attr.wait_obj=FI_WAIT_SET with a NULL wait_set");
+		return mrf_refuse(FI_EINVAL, FI_LOG_CNTR, 2045,
+				  "fi_cntr_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: "
+				  "must be given");
 	return 0;
 }
 
@@ -247,7 +247,7 @@ int mrf_cntr_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_CNTR, 2046,
-				  "no memory for a counter");
+				  "there is no memory for a counter");
 	ret = mrf_wait_init(&cntr->wait, attr->wait_obj);
 	if (ret)
 		goto err_alloc;

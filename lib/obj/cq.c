@@ -54,9 +54,8 @@ static __attribute__((noinline)) void lose_locked(struct mrf_cq *cq)
 {
 	if (!cq->lost++)
 		mrf_log(FI_LOG_WARN, FI_LOG_CQ,
-			"MRF-E2020: completion queue %p overrun: no memory for more than "
-			"%zu "
-			"entries",
+			"MRF-E2020: completion queue %p was overrun: there is no memory "
+			"for more than %zu entries",
 			(void *)&cq->fid, mrf_cq_used(cq));
 }
 
@@ -251,8 +250,9 @@ static int check_attr(const struct fi_cq_attr *attr)
 				  "fi_cq_attr.format=%d is no format of fi_cq(3)",
 				  (int)attr->format);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
-		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2027,
-				  "fi_cq_attr.wait_obj=FI_WAIT_SET with a NULL wait_set");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_CQ, 2027,
+			"fi_cq_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: must be given");
 	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_cond != FI_CQ_COND_NONE &&
 	    attr->wait_cond != FI_CQ_COND_THRESHOLD)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2028,
@@ -310,8 +310,8 @@ int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	cq = cq_new(attr, context);
 	if (!cq)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_CQ, 2029,
-				  "no memory for a completion queue of %zu %s", attr->size,
-				  attr->size == 1 ? "entry" : "entries");
+				  "there is no memory for a completion queue of %zu %s",
+				  attr->size, attr->size == 1 ? "entry" : "entries");
 	ret = mrf_wait_init(&cq->wait, attr->wait_obj);
 	if (ret)
 		goto err_new;

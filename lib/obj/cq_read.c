@@ -84,8 +84,10 @@ static int check_buf(const void *buf, size_t count)
 {
 	if (mrf_likely(buf || !count))
 		return 0;
-	return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2021,
-			  "reading %zu completions into a NULL buffer", count);
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_CQ, 2021,
+		"reading completions: buf=NULL: must be given, because count is %zu",
+		count);
 }
 
 static MRF_ALWAYS_INLINE ssize_t read_some(struct fid_cq *fid, void *buf, size_t count,
@@ -274,9 +276,9 @@ static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 	err->err = FI_EOVERRUN;
 	err->prov_errno = 2020;
 	snprintf(err->text, sizeof(err->text),
-		 "MRF-E2020: completion queue overrun, %zu completion(s) lost for want "
-		 "of memory",
-		 cq->lost);
+		 "MRF-E2020: the completion queue was overrun: %zu completion%s lost for "
+		 "want of memory",
+		 cq->lost, MRF_S(cq->lost));
 	return err;
 }
 
@@ -345,10 +347,10 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 		return ret;
 	if (!buf)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2022,
-				  "fi_cq_readerr into a NULL buffer");
+				  "fi_cq_readerr: buf=NULL: must be given");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CQ, 2023,
-				  "fi_cq_readerr flags=%#llx: must be 0",
+				  "fi_cq_readerr: flags=%#llx: must be 0",
 				  (unsigned long long)flags);
 	mrf_lock_take(&cq->lock);
 	err = take_err_locked(cq);

@@ -49,7 +49,8 @@ static struct mrf_eq_event *event_new(uint32_t type, size_t len)
 		event = malloc(sizeof(*event) + len);
 	if (!event) {
 		mrf_refuse(FI_ENOMEM, FI_LOG_EQ, 2060,
-			   "no memory for an event of %zu byte%s", len, MRF_S(len));
+			   "there is no memory for an event of %zu byte%s", len,
+			   MRF_S(len));
 		return NULL;
 	}
 	event->slot = NULL;
@@ -170,10 +171,10 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 	if (!eq->writable)
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_EQ, 2061,
-			"fi_eq_write on an event queue opened without FI_WRITE");
+			"fi_eq_write: the event queue was opened without FI_WRITE");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2062,
-				  "fi_eq_write flags=%#llx: must be 0",
+				  "fi_eq_write: flags=%#llx: must be 0",
 				  (unsigned long long)flags);
 	if (!buf && len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2063,
@@ -236,7 +237,7 @@ static int check_read(const struct reading *r)
 				  r->event ? "buf" : "event");
 	if (r->flags & ~FI_PEEK)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2065,
-				  "reading an event, flags=%#llx: only FI_PEEK is known",
+				  "reading an event: flags=%#llx: only FI_PEEK is known",
 				  (unsigned long long)r->flags);
 	return 0;
 }
@@ -328,10 +329,10 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 		return ret;
 	if (!buf)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2067,
-				  "fi_eq_readerr into a NULL buffer");
+				  "fi_eq_readerr: buf=NULL: must be given");
 	if (flags & ~FI_PEEK)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2068,
-				  "fi_eq_readerr flags=%#llx: only FI_PEEK is known",
+				  "fi_eq_readerr: flags=%#llx: only FI_PEEK is known",
 				  (unsigned long long)flags);
 	mrf_lock_take(&eq->lock);
 	event = first_locked(eq);
@@ -424,8 +425,9 @@ static int check_attr(const struct fi_eq_attr *attr)
 			"known",
 			(unsigned long long)attr->flags);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2071,
-				  "fi_eq_attr.wait_obj=FI_WAIT_SET with a NULL wait_set");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EQ, 2071,
+			"fi_eq_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: must be given");
 	return 0;
 }
 
@@ -444,7 +446,7 @@ int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr,
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_EQ, 2072,
-				  "no memory for an event queue");
+				  "there is no memory for an event queue");
 	ret = mrf_wait_init(&eq->wait, attr->wait_obj);
 	if (ret)
 		goto err_alloc;

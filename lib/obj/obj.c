@@ -143,8 +143,8 @@ int mrf_obj_busy(struct mrf_obj *obj)
 	if (n > NAMED_HOLDERS)
 		snprintf(more, sizeof(more), " and %u more", n - NAMED_HOLDERS);
 	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2001,
-			  "%s cannot be closed, %u object(s) use it: %s%s", name, n,
-			  holders, more);
+			  "%s cannot be closed: %u object%s it: %s%s", name, n,
+			  n == 1 ? " uses" : "s use", holders, more);
 }
 
 uint32_t mrf_obj_api_version(const struct mrf_obj *obj)
@@ -159,7 +159,7 @@ uint32_t mrf_obj_api_version(const struct mrf_obj *obj)
 int mrf_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2002,
-			  "nothing can be bound to a %s (tried: %s, flags %#llx)",
+			  "nothing can be bound to this %s (tried: %s, flags %#llx)",
 			  mrf_obj_class_name(fid->fclass),
 			  bfid ? mrf_obj_class_name(bfid->fclass) : "NULL",
 			  (unsigned long long)flags);
@@ -169,7 +169,7 @@ int mrf_no_control(struct fid *fid, int command, void *arg)
 {
 	(void)arg;
 	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2003,
-			  "fi_control command %d is not offered by a %s", command,
+			  "fi_control command %d is not offered by this %s", command,
 			  mrf_obj_class_name(fid->fclass));
 }
 
@@ -180,7 +180,7 @@ int mrf_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **op
 	(void)ops;
 	(void)context;
 	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2004,
-			  "fi_open_ops: a %s has no operations named \"%s\"",
+			  "fi_open_ops: this %s has no operations named \"%s\"",
 			  mrf_obj_class_name(fid->fclass), name ? name : "");
 }
 
@@ -198,7 +198,7 @@ int mrf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
 	(void)ops;
 	(void)context;
 	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2006,
-			  "fi_set_ops: a %s takes no operations named \"%s\"",
+			  "fi_set_ops: this %s takes no operations named \"%s\"",
 			  mrf_obj_class_name(fid->fclass), name ? name : "");
 }
 

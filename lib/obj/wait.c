@@ -129,8 +129,8 @@ static int need_fds(struct mrf_wait *wait)
 	if (!ret)
 		return 0;
 	return mrf_refuse(-ret, FI_LOG_FABRIC, 2012,
-			  "no file descriptors for a wait object: an object that is "
-			  "waited for needs three, and one for each waiting thread");
+			  "there are no file descriptors for a wait object, which needs "
+			  "three, and one more for each waiting thread");
 }
 
 int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
@@ -171,7 +171,8 @@ void mrf_wait_fini(struct mrf_wait *wait)
 int mrf_wait_refuse_close(unsigned threads)
 {
 	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2013,
-			  "cannot be closed: %u thread(s) are blocked on it", threads);
+			  "the object cannot be closed: %u thread%s blocked on it",
+			  threads, threads == 1 ? " is" : "s are");
 }
 
 int mrf_wait_busy(struct mrf_wait *wait)

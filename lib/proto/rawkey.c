@@ -122,14 +122,14 @@ static const char *frame_fault(const uint8_t *buf, size_t len)
 	size_t says;
 
 	if (!buf || len < sizeof(magic) || memcmp(buf, magic, sizeof(magic)))
-		return "is no raw key of this library";
+		return "is not a raw key of this library";
 	if (len < FRAME_LEN)
 		return "is cut off";
 	says = get16(buf + LENGTH_AT);
 	if (says < FRAME_LEN || says > len)
 		return "is cut off, or its length is damaged";
 	if (get64(buf + MRF_RAWKEY_SUM_AT) != checksum(buf, says))
-		return "is damaged, its checksum is wrong";
+		return "is damaged: its checksum is wrong";
 	return NULL;
 }
 
@@ -148,10 +148,10 @@ static const char *nseg_fault(const uint8_t *buf, size_t says)
 			       NULL :
 			       "has another length than its segments";
 	if (says < MRF_RAWKEY_HEAD_LEN || flags & ~MRF_RAWKEY_COMPLETE)
-		return "has no sense in its head";
+		return "has a head that makes no sense";
 	nseg = get32(buf + NSEG_AT);
 	if (nseg > MRF_RAWKEY_MAX_SEG || nseg == 1 || !nseg != !flags)
-		return "has a number of segments that cannot be";
+		return "has an impossible number of segments";
 	if (says != mrf_rawkey_size(nseg))
 		return "has another length than its segments";
 	return NULL;
@@ -166,7 +166,7 @@ static const char *length_fault(const uint8_t *buf, size_t len)
 		return fault;
 	for (i = says; i < len; i++) {
 		if (buf[i])
-			return "is followed by bytes that are no part of it";
+			return "is followed by bytes that do not belong to it";
 	}
 	return NULL;
 }
@@ -209,7 +209,7 @@ static const char *segs_fault(const struct mrf_rawkey *raw)
 	for (i = 0; i < raw->nseg; i++) {
 		if (!seg_ok(raw, i, sum) ||
 		    __builtin_add_overflow(sum, raw->seg[i].len, &sum))
-			return "has a segment that cannot be";
+			return "has an impossible segment";
 	}
 	return sum == raw->len ? NULL : "has segments that do not add up";
 }
@@ -219,7 +219,7 @@ static const char *content_fault(const struct mrf_rawkey *raw)
 	if (!raw->space_id || !raw->serial)
 		return "names no domain or no region";
 	if (raw->access & ~MRF_RAWKEY_RIGHTS)
-		return "grants rights that are none";
+		return "grants rights that do not exist";
 	if (raw->base && !(raw->mr_mode & FI_MR_VIRT_ADDR))
 		return "has a base address without FI_MR_VIRT_ADDR";
 	return raw->complete ? segs_fault(raw) : NULL;

@@ -67,7 +67,8 @@ void mrf_vcm_abandon(struct mrf_vcm *cm)
 
 	if (pipe2(end, O_CLOEXEC | O_NONBLOCK)) {
 		/* Without a descriptor to put in its place, it is the only one to spare. */
-		mrf_info(FI_LOG_EP_CTRL, "no descriptor to let go of rdma_cm");
+		mrf_info(FI_LOG_EP_CTRL,
+			 "there is no file descriptor to let go of rdma_cm with");
 		return;
 	}
 	(void)MRF_GATED(dup3(end[0], cm->channel->fd, O_CLOEXEC));

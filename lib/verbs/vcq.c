@@ -61,8 +61,8 @@ void mrf_vcq_close(struct mrf_vcq *cq)
 	mrf_vcq_ack(cq);
 	ret = mrf_verbs_ret(ibv_destroy_cq(cq->cq));
 	if (ret)
-		mrf_warn(FI_LOG_CQ, 3492, "completion queue not released by the kernel: error %d",
-			 -ret);
+		mrf_warn(FI_LOG_CQ, 3492,
+			 "the kernel did not release a completion queue: error %d", -ret);
 	ibv_destroy_comp_channel(cq->channel);
 	free(cq);
 }
@@ -134,8 +134,8 @@ void mrf_vcq_arm(struct mrf_vcq *cq)
 
 	if (mrf_unlikely(err) && !cq->deaf)
 		mrf_warn(FI_LOG_CQ, 3495,
-			 "the kernel does not tell of completions: error %d; they are found when "
-			 "somebody looks",
+			 "the kernel does not announce completions: error %d; they are "
+			 "found when the application looks for them",
 			 err);
 	cq->deaf = err;
 }

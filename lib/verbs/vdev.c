@@ -128,7 +128,8 @@ void mrf_vdev_close(struct mrf_vdev *dev)
 	int ret = mrf_verbs_ret(ibv_close_device(dev->ctx));
 
 	if (ret)
-		mrf_warn(FI_LOG_DOMAIN, 3493, "device not closed by the kernel: error %d", -ret);
+		mrf_warn(FI_LOG_DOMAIN, 3493,
+			 "the kernel did not close a device: error %d", -ret);
 	free(dev);
 }
 
@@ -170,6 +171,7 @@ void mrf_vpd_free(struct mrf_vpd *vpd)
 	/* Nobody can do anything about it any more: say it, and let go. */
 	if (ret)
 		mrf_warn(FI_LOG_DOMAIN, 5201,
-			 "protection domain not released by the kernel: error %d", -ret);
+			 "the kernel did not release a protection domain: error %d",
+			 -ret);
 	free(vpd);
 }

@@ -12,8 +12,8 @@ void mrf_vmr_drop(struct mrf_vmr *vmr)
 
 	if (ret)
 		mrf_warn(FI_LOG_MR, 3490,
-			 "a memory region of the library's own was not released by the kernel: "
-			 "error %d",
+			 "the kernel did not release a memory region of the library's "
+			 "own: error %d",
 			 -ret);
 	vmr->handle = NULL;
 }

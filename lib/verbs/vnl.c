@@ -27,7 +27,7 @@ struct mrf_vnl_source mrf_vnl_source = {
 /* Those that name no interface. */
 static const char *const state_texts[MRF_VNL_STATES] = {
 	[MRF_VNL_USABLE] = "usable",
-	[MRF_VNL_NO_DRIVER] = "the kernel does not tell its driver: modprobe ib_uverbs",
+	[MRF_VNL_NO_DRIVER] = "the kernel does not name its driver: modprobe ib_uverbs",
 	[MRF_VNL_NOT_RXE] = "not a soft-RoCE (rdma_rxe) device",
 	[MRF_VNL_NO_NETDEV] = "its network interface is in another network namespace, "
 			      "where rxe does not work",

@@ -46,7 +46,7 @@ void mrf_qp_destroy(struct ibv_qp *qp)
 
 	if (ret)
 		mrf_warn(FI_LOG_EP_CTRL, 3491,
-			 "queue pair not released by the kernel: error %d", -ret);
+			 "the kernel did not release a queue pair: error %d", -ret);
 }
 
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)

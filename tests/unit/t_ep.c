@@ -722,8 +722,8 @@ START_TEST(ep_traces_connections_at_info_and_single_things_at_debug)
 {
 	static const char *const info[] = { "<info> peer 10.99.1.1:", ": connecting\n",
 					    ": connected\n" };
-	static const char *const debug[] = { "registered at 0x", "asks for key 0x4d, 0x0 + 8",
-					     "a peer asks for key 0x4d", "answer for key 0x4d",
+	static const char *const debug[] = { "registered at 0x", "asking the peer about key 0x4d, 0x0 + 8",
+					     "a peer asks for key 0x4d", "answer about key 0x4d",
 					     "<debug> region " };
 	size_t i;
 

@@ -475,7 +475,7 @@ START_TEST(fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone)
 	fake_fail(FAKE_ESTABLISH, 1, FI_ECONNRESET);
 	pair_write(&p, 0, 8);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET,
-				  "went away while connecting"),
+				  "the peer went away while the connection was being made"),
 			 4127);
 	warm_up();
 	pair_close(&p);

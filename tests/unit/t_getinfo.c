@@ -428,7 +428,7 @@ START_TEST(getinfo_refuses_device_memory_and_says_so)
 	hints->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_VIRT_ADDR;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_has("MRF-E1021", "not offered: FI_HMEM");
-	ck_has("MRF-E1021", "FI_HMEM is about memory of devices");
+	ck_has("MRF-E1021", "FI_HMEM is for device memory");
 	ck_assert_ptr_eq(strstr(text, "MRF-E"), strstr(text, "MRF-E1021"));
 	ck_assert_ptr_null(strstr(strstr(text, "MRF-E") + 1, "MRF-E"));
 	log_level("warn");
@@ -650,8 +650,8 @@ START_TEST(getinfo_honours_domain_and_fabric_names)
 	hints->fabric_attr->name = strdup("10.99.1.0/24");
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_assert_uint_eq(unit_lines(text), 4); /* one a path */
-	ck_has("MRF-E1051", "asks for \"10.99.1.0/24\", this is \"172.16.72.0/21\"");
-	ck_has("MRF-E1050", "asks for \"rxe1\", this is \"rxe0\"");
+	ck_has("MRF-E1051", "asks for \"10.99.1.0/24\", but this is \"172.16.72.0/21\"");
+	ck_has("MRF-E1050", "asks for \"rxe1\", but this is \"rxe0\"");
 	strcpy(hints->domain_attr->name, "rxe0");
 	ck_assert_int_eq(get_hints(), 0);
 	ck_assert_uint_eq(count_infos(), 2);
@@ -844,7 +844,7 @@ START_TEST(getinfo_says_what_cannot_be_resolved)
 	ck_assert_int_eq(get(V17, "10.99.1.1", "no-such-service", 0, hints), -FI_ENODATA);
 	ck_has("MRF-E1005", "no-such-service");
 	ck_assert_int_eq(get(V17, "10.99.1.1", "70000", 0, hints), -FI_ENODATA);
-	ck_has("MRF-E1005", "service=70000: the service is a number, but no port");
+	ck_has("MRF-E1005", "service=70000: the service is a number, but not a port");
 	ck_assert_int_eq(get(V17, NULL, "65536", FI_SOURCE, hints), -FI_ENODATA);
 	hints->addr_format = FI_SOCKADDR_IN6;
 	ck_assert_int_eq(get(V17, "10.99.1.1", NULL, 0, hints), -FI_ENODATA);
@@ -869,7 +869,7 @@ END_TEST
 START_TEST(getinfo_refuses_a_newer_version)
 {
 	ck_assert_int_eq(get(FI_VERSION(2, 4), NULL, NULL, 0, hints), -FI_ENOSYS);
-	ck_has("MRF-E1001", "version=2.4: the newest whose rules are known here is 2.3");
+	ck_has("MRF-E1001", "version=2.4: the newest version that is known here is 2.3");
 	ck_assert_int_eq(get(FI_VERSION(3, 0), NULL, NULL, 0, hints), -FI_ENOSYS);
 	ck_assert_int_eq(get(0, NULL, NULL, 0, hints), 0);
 	ck_assert_uint_eq(info->fabric_attr->api_version, 0);

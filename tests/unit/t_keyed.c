@@ -701,7 +701,7 @@ START_TEST(malformed_challenges_end_it)
 	begin(to);
 	take_hello();
 	mrf_vconn_reject(raw.conn, data, len);
-	want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak our protocol");
+	want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak this protocol");
 	was_left();
 }
 END_TEST

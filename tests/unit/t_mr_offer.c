@@ -255,9 +255,9 @@ START_TEST(mr_offer_refuses_a_malformed_value_and_quotes_it)
 		{ "6", "FI_MR_SCALABLE must be set alone" },
 		{ "UNSPEC+RAW", "FI_MR_UNSPEC must be set alone" },
 		{ "LOCAL+unspec", "FI_MR_UNSPEC must be set alone" },
-		{ "HMEM", "FI_MR_HMEM is about memory of devices" },
-		{ "LOCAL+FI_MR_HMEM", "FI_MR_HMEM is about memory of devices" },
-		{ "0x400", "FI_MR_HMEM is about memory of devices" },
+		{ "HMEM", "FI_MR_HMEM is for device memory" },
+		{ "LOCAL+FI_MR_HMEM", "FI_MR_HMEM is for device memory" },
+		{ "0x400", "FI_MR_HMEM is for device memory" },
 		{ "COLLECTIVE", "not offered: FI_MR_COLLECTIVE" },
 		{ "0x100000004", "not offered: 0x100000000" },
 	};

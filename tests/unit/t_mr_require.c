@@ -375,8 +375,8 @@ START_TEST(require_a_malformed_value_is_never_the_default)
 	} cases[] = {
 		{ "LOCAL+VIRTADDR", "\"VIRTADDR\" is not the name of a registration" },
 		{ "", "a name is missing" },
-		{ "0x400", "memory of devices" },
-		{ "LOCAL,HMEM", "memory of devices" },
+		{ "0x400", "device memory" },
+		{ "LOCAL,HMEM", "device memory" },
 		{ "BASIC+LOCAL", "FI_MR_BASIC must be set alone" },
 		{ "4096", "not offered: 0x1000" },
 		{ "12bits", "\"12bits\" is not a number" },

@@ -103,7 +103,7 @@ START_TEST(page_explain_mentions_a_shared_mapping_that_cannot_be_written)
 			      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
 			 MAP_FAILED);
 	explain(0, PAGES * page, false);
-	ck_assert_ptr_eq(strstr(text, bytes(page, 3 * page - 1, "are a shared mapping")),
+	ck_assert_ptr_eq(strstr(text, bytes(page, 3 * page - 1, "are a read-only shared mapping")),
 			 text);
 	/* What is wrong on every kernel goes first, wherever it is. */
 	munmap(mem + 6 * page, page);

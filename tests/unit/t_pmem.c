@@ -152,7 +152,7 @@ START_TEST(file_that_is_kept_in_memory_is_not_persistent)
 	static const long kinds[] = { TMPFS_MAGIC, RAMFS_MAGIC, HUGETLBFS_MAGIC };
 
 	kind = kinds[_i];
-	ck_assert_str_eq(why(mem, LEN), "is of a file that is kept in memory only");
+	ck_assert_str_eq(why(mem, LEN), "belongs to a file that is kept in memory only");
 }
 END_TEST
 

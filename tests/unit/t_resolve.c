@@ -331,7 +331,7 @@ START_TEST(resolve_gives_up_when_answers_and_kernel_disagree_for_ever)
 	fake.on_send = wrong_rkey;
 	ck_assert_int_eq(write_key(0, 8, 0, 99, &p), 0);
 	pair_write(&p, 0, 8);
-	ck_assert_int_eq(want_err(&p.a, &p, FI_EACCES, "refused 9 times"), 4107);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EACCES, "refused the access 9 times"), 4107);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	must_close(&mr->fid);
 	pair_close(&p);

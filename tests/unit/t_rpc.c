@@ -296,7 +296,7 @@ START_TEST(msg_that_failed_at_the_target_fails_here_with_its_error)
 	send_one(0);
 	pair_write(&p, 1000, 8);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), _i ? FI_EIO : FI_ENOSPC,
-				  "could not do it"),
+				  "could not carry out the operation"),
 			 4240);
 	want_ok(&p.a, pair_ctx(&p, 1000));
 	ck_assert_uint_eq(fake_connects(), 1);

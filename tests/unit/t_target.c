@@ -757,11 +757,11 @@ START_TEST(initiator_gives_up_on_a_target_of_another_kind)
 	switch (_i) {
 	case 0:
 		mrf_vconn_accept(raw.conn, junk, sizeof(junk));
-		want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak our protocol");
+		want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak this protocol");
 		break;
 	case 1:
 		raw_accept(&raw, 0);
-		want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak our protocol");
+		want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak this protocol");
 		break;
 	case 2:
 		mrf_vconn_reject(raw.conn, data,

@@ -628,13 +628,13 @@ static void flood_from_threads(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* What "N more lines" say, all together. */
+/* What "N more lines" and "1 more line" say, all together. */
 static unsigned long counted(void)
 {
 	const char *at = cap.text;
 	unsigned long sum = 0;
 
-	while ((at = strstr(at, " more lines"))) {
+	while ((at = strstr(at, " more line"))) {
 		const char *digit = at;
 
 		while (digit[-1] >= '0' && digit[-1] <= '9')

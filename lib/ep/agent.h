@@ -22,9 +22,7 @@
 struct mrf_agent;
 struct mrf_cm_event;
 struct mrf_domain;
-struct mrf_ep;
 struct mrf_owner;
-struct mrf_peer;
 struct mrf_vcq;
 struct mrf_wc;
 
@@ -60,15 +58,20 @@ struct mrf_owner {
 	uint64_t id; /* never reused by the agent; 0: unknown to it */
 };
 
+/* Something of the guest's that the agent shall look at: mrf_agent_kick. */
+struct mrf_kick {
+	struct mrf_list node; /* in agent->kicks; guarded by agent->lock */
+};
+
 /*
  * The agent's calls to the layer that started it. Agent thread, no lock held. Constant.
  */
 struct mrf_agent_guest {
 	/* mrf_agent_kick was called. */
-	void (*kicked)(struct mrf_peer *peer);
-	/* mrf_agent_watch was called, and something has completed. */
-	void (*completed)(struct mrf_ep *ep);
-	/* mrf_agent_av_removed was called. */
+	void (*kicked)(struct mrf_kick *kick);
+	/* mrf_agent_cq_watch was called, and something has completed. */
+	void (*completed)(void *watcher);
+	/* mrf_agent_removed was called. */
 	void (*removed)(struct mrf_agent *agent);
 	/* Serves peers for a limited time, or until a command comes. */
 	void (*serve)(struct mrf_agent *agent);
@@ -96,7 +99,7 @@ struct mrf_agent {
 	struct mrf_vcq *cq;
 
 	struct mrf_lock lock;  /* rank AGENT: guards the two lists and stop */
-	struct mrf_list kicks; /* struct mrf_peer.kick */
+	struct mrf_list kicks; /* struct mrf_kick.node */
 	struct mrf_list commands;
 	bool stop;
 	atomic_bool commanded; /* commands wait: they go before peers' requests */

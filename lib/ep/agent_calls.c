@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <semaphore.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "ep/agent_calls.h"
 #include "ep/budget.h"
-#include "ep/peer.h"
+#include "verbs/vcq.h"
 
 struct mrf_command {
 	struct mrf_list node;
@@ -17,24 +18,24 @@ struct mrf_command {
 
 /* --- what other threads want ------------------------------------------------------------- */
 
-static struct mrf_peer *next_kick(struct mrf_agent *agent)
+static struct mrf_kick *next_kick(struct mrf_agent *agent)
 {
 	struct mrf_list *node;
 
 	mrf_lock_take(&agent->lock);
 	node = mrf_list_pop(&agent->kicks);
 	mrf_lock_release(&agent->lock);
-	return node ? mrf_list_entry(node, struct mrf_peer, kick) : NULL;
+	return node ? mrf_list_entry(node, struct mrf_kick, node) : NULL;
 }
 
 void mrf_agent_run_kicks(struct mrf_agent *agent)
 {
-	struct mrf_peer *peer;
+	struct mrf_kick *kick;
 	int i;
 
-	/* Peers are freed by this thread only, so the pointer stays good without the lock. */
-	for (i = 0; i < MRF_TURN_KICKS && (peer = next_kick(agent)); i++)
-		agent->guest->kicked(peer);
+	/* Kicks end in this thread only, so the pointer stays good without the lock. */
+	for (i = 0; i < MRF_TURN_KICKS && (kick = next_kick(agent)); i++)
+		agent->guest->kicked(kick);
 	agent->more |= i == MRF_TURN_KICKS;
 }
 
@@ -63,41 +64,24 @@ void mrf_agent_wake(struct mrf_agent *agent)
 	(void)n; /* full is as good: it is readable */
 }
 
-void mrf_agent_kick(struct mrf_peer *peer)
+void mrf_agent_kick(struct mrf_agent *agent, struct mrf_kick *kick)
 {
-	struct mrf_agent *agent = peer->ep->agent;
 	bool first;
 
 	mrf_lock_take(&agent->lock);
-	first = mrf_list_empty(&peer->kick);
+	first = mrf_list_empty(&kick->node);
 	if (first)
-		mrf_list_add_tail(&peer->kick, &agent->kicks);
+		mrf_list_add_tail(&kick->node, &agent->kicks);
 	mrf_lock_release(&agent->lock);
 	if (first)
 		mrf_agent_wake(agent);
 }
 
-void mrf_agent_unkick(struct mrf_peer *peer)
+void mrf_agent_unkick(struct mrf_agent *agent, struct mrf_kick *kick)
 {
-	struct mrf_agent *agent = peer->ep->agent;
-
 	mrf_lock_take(&agent->lock);
-	mrf_list_del(&peer->kick);
+	mrf_list_del(&kick->node);
 	mrf_lock_release(&agent->lock);
-}
-
-void mrf_agent_watch(struct mrf_peer *peer)
-{
-	struct mrf_ep *ep = peer->ep;
-	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = ep };
-
-	if (ep->watched)
-		return;
-	ep->watched = true;
-	mrf_vcq_arm(ep->scq);
-	epoll_ctl(ep->agent->epoll_fd, EPOLL_CTL_MOD, mrf_vcq_fd(ep->scq), &event);
-	/* What completed before makes no event: the agent polls once to see. */
-	mrf_agent_kick(peer);
 }
 
 int mrf_agent_command(struct mrf_agent *agent, void *arg,
@@ -137,12 +121,36 @@ void mrf_agent_tell_peers(struct mrf_agent *agent)
 	mrf_idmap_each(&agent->owners, forget_one, NULL);
 }
 
+/* --- queues of the guest's -------------------------------------------------------- */
+
+static int control(struct mrf_agent *agent, int op, struct mrf_vcq *cq, uint32_t events,
+		   void *watcher)
+{
+	struct epoll_event event = { .events = events | EPOLLONESHOT, .data.ptr = watcher };
+
+	return epoll_ctl(agent->epoll_fd, op, mrf_vcq_fd(cq), &event) ? -errno : 0;
+}
+
+int mrf_agent_cq_add(struct mrf_agent *agent, struct mrf_vcq *cq, void *watcher)
+{
+	return control(agent, EPOLL_CTL_ADD, cq, 0, watcher);
+}
+
+void mrf_agent_cq_watch(struct mrf_agent *agent, struct mrf_vcq *cq, void *watcher)
+{
+	mrf_vcq_arm(cq);
+	control(agent, EPOLL_CTL_MOD, cq, EPOLLIN, watcher);
+}
+
+void mrf_agent_cq_remove(struct mrf_agent *agent, struct mrf_vcq *cq)
+{
+	control(agent, EPOLL_CTL_DEL, cq, 0, NULL);
+}
+
 /* --- addresses that are removed --------------------------------------------------- */
 
-void mrf_agent_av_removed(struct mrf_av_watch *watch)
+void mrf_agent_removed(struct mrf_agent *agent)
 {
-	struct mrf_ep *ep = mrf_container_of(watch, struct mrf_ep, av_watch);
-
-	if (!atomic_exchange(&ep->agent->removed, true))
-		mrf_agent_wake(ep->agent);
+	if (!atomic_exchange(&agent->removed, true))
+		mrf_agent_wake(agent);
 }

@@ -16,29 +16,27 @@ void mrf_agent_wake(struct mrf_agent *agent);
 int mrf_agent_command(struct mrf_agent *agent, void *arg,
 		      int (*run)(struct mrf_agent *agent, void *arg));
 
-struct mrf_av_watch;
-/*
- * Addresses were removed from an endpoint's address vector. Any thread, any lock up to
- * the AV's.
- */
-void mrf_agent_av_removed(struct mrf_av_watch *watch);
+/* Addresses were removed from an address vector. Any lock up to the AV's. */
+void mrf_agent_removed(struct mrf_agent *agent);
 
+/* The guest wants to be called about this. Never blocks or fails. */
+void mrf_agent_kick(struct mrf_agent *agent, struct mrf_kick *kick);
+/* Withdraws a kick whose object is about to be freed. Agent thread. */
+void mrf_agent_unkick(struct mrf_agent *agent, struct mrf_kick *kick);
 /*
- * The peer's connection needs the agent's attention; ep->lock held. Never blocks or
- * fails.
+ * The guest is told, once, when something has completed there since the queue was last
+ * polled empty; watcher is what mrf_agent_cq_add was given.
  */
-void mrf_agent_kick(struct mrf_peer *peer);
-/* Withdraws the kick of a peer that is about to be freed. Agent thread, ep->lock held. */
-void mrf_agent_unkick(struct mrf_peer *peer);
-/*
- * The peer's next step depends on completions: the agent waits for them, so that the
- * queue moves even if the application does not read its CQ. ep->lock held.
- */
-void mrf_agent_watch(struct mrf_peer *peer);
+void mrf_agent_cq_watch(struct mrf_agent *agent, struct mrf_vcq *cq, void *watcher);
 
 /* --- the agent thread, no lock held ------------------------------------------------- */
 
-/* Attends to the peers that were kicked. */
+/* Lends the agent a queue, which is not watched yet. Negative errno. */
+int mrf_agent_cq_add(struct mrf_agent *agent, struct mrf_vcq *cq, void *watcher);
+/* The guest is not told about this queue any more. */
+void mrf_agent_cq_remove(struct mrf_agent *agent, struct mrf_vcq *cq);
+
+/* Has the guest attend to what was kicked. */
 void mrf_agent_run_kicks(struct mrf_agent *agent);
 /*
  * Runs the commands; the thread that waited for one may free an endpoint as soon as it is

@@ -30,7 +30,7 @@ void mrf_conn_probe(struct mrf_conn *conn)
 		return;
 	conn->probed = true;
 	conn->heard = mrf_now_ms();
-	mrf_agent_kick(conn->peer);
+	mrf_peer_kick(conn->peer);
 }
 
 /* --- making and destroying ------------------------------------------------------------------ */
@@ -126,7 +126,19 @@ void mrf_peer_await_room(struct mrf_peer *peer)
 
 	if (ep->scq_used >= MRF_EP_SCQ && mrf_list_empty(&peer->starved))
 		mrf_list_add_tail(&peer->starved, &ep->starved);
-	mrf_agent_watch(peer);
+	mrf_peer_watch(peer);
+}
+
+void mrf_peer_watch(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	if (ep->watched)
+		return;
+	ep->watched = true;
+	mrf_agent_cq_watch(ep->agent, ep->scq, ep);
+	/* What completed before makes no event: the agent polls once to see. */
+	mrf_peer_kick(peer);
 }
 
 /* --- loss ---------------------------------------------------------------------------------- */
@@ -136,7 +148,7 @@ void mrf_peer_break(struct mrf_peer *peer)
 	if (peer->state != MRF_PEER_READY)
 		return;
 	peer->state = MRF_PEER_BROKEN;
-	mrf_agent_kick(peer);
+	mrf_peer_kick(peer);
 }
 
 void mrf_conn_denied(struct mrf_conn *conn)

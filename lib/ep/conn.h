@@ -7,6 +7,7 @@
 #ifndef MRF_EP_CONN_H
 #define MRF_EP_CONN_H
 
+#include "ep/agent_calls.h"
 #include "ep/peer.h"
 
 /* Room for an answer to each question, replies, and a note or two. */
@@ -59,6 +60,17 @@ void mrf_conn_probe(struct mrf_conn *conn);
  * its own or, if the endpoint's queue was full, those of other peers.
  */
 void mrf_peer_await_room(struct mrf_peer *peer);
+/*
+ * The peer's next step depends on completions: the agent waits for them, so that the
+ * queue moves even if the application does not read its CQ.
+ */
+void mrf_peer_watch(struct mrf_peer *peer);
+
+/* The peer's connection needs the agent's attention. Never blocks or fails. */
+static inline void mrf_peer_kick(struct mrf_peer *peer)
+{
+	mrf_agent_kick(peer->ep->agent, &peer->kick);
+}
 
 /* Room for one more work request on the connection and in the CQ of its endpoint, ep. */
 static inline bool mrf_conn_room_of(const struct mrf_ep *ep, const struct mrf_conn *conn)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "ep/ask.h"
 #include "ep/conn.h"
 #include "ep/dial.h"
 #include "ep/fail.h"
@@ -165,12 +166,18 @@ static void on_route(struct mrf_conn *conn)
 static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
+	uint64_t before = peer->instance;
 	struct mrf_why why;
 	int ret;
 
 	if (!mrf_greet_welcomed(conn, event, &why)) {
 		give_up_why(peer, &why);
 		return;
+	}
+	/* Another endpoint behind the same address knows nothing of what the old one said. */
+	if (peer->instance != before) {
+		mrf_remote_forget_all(peer);
+		mrf_ask_unwant(peer);
 	}
 	ret = mrf_vconn_establish(conn->vconn);
 	if (ret == -FI_ECONNRESET) {

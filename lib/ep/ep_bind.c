@@ -20,6 +20,13 @@ static int bound_already(const char *what)
 	return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4041, "%s is bound already", what);
 }
 
+static void av_removed(struct mrf_av_watch *watch)
+{
+	struct mrf_ep *ep = mrf_container_of(watch, struct mrf_ep, av_watch);
+
+	mrf_agent_removed(ep->agent);
+}
+
 static int bind_av(struct mrf_ep *ep, struct fid *fid)
 {
 	struct mrf_av *av = mrf_av_from_fid(fid);
@@ -29,7 +36,7 @@ static int bind_av(struct mrf_ep *ep, struct fid *fid)
 	if (ep->av)
 		return bound_already("an address vector");
 	ep->av = av;
-	ep->av_watch.removed = mrf_agent_av_removed;
+	ep->av_watch.removed = av_removed;
 	mrf_av_watch(av, &ep->av_watch);
 	mrf_obj_hold(&ep->hold_av, mrf_av_obj(av), &ep->fid.fid, NULL);
 	return 0;

@@ -42,7 +42,6 @@
 #include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/agent_calls.h"
 #include "ep/conn.h"
 #include "ep/denied.h"
 #include "ep/fail.h"
@@ -335,7 +334,7 @@ void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 			fail_waiting(peer, op, err, code, text);
 	}
 	if (peer->gone)
-		mrf_agent_kick(peer);
+		mrf_peer_kick(peer);
 }
 
 void mrf_peer_fail_addr(struct mrf_peer *peer, int err, int code, const char *why)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 #include <rdma/fi_errno.h>
-#include "ep/ask.h"
 #include "ep/greet.h"
 
 _Static_assert(MRF_PROTO_NONCE == MRF_AUTH_NONCE && MRF_PROTO_PROOF == MRF_AUTH_PROOF,
@@ -176,11 +175,6 @@ bool mrf_greet_welcomed(struct mrf_conn *conn, const struct mrf_cm_event *event,
 	}
 	if (!trusts(conn, &welcome, event->qpn, why))
 		return false;
-	/* Another endpoint behind the same address knows nothing of what the old one said. */
-	if (welcome.instance != peer->instance) {
-		mrf_remote_forget_all(peer);
-		mrf_ask_unwant(peer);
-	}
 	peer->challenges = 0;
 	peer->instance = welcome.instance;
 	peer->space_id = welcome.space_id;

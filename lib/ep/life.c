@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
-#include <sys/epoll.h>
 #include <rdma/fi_errno.h>
 #include "ep/agent_calls.h"
 #include "ep/atomic_serve.h"
@@ -12,8 +10,9 @@
 
 /* --- what the agent does for endpoints ------------------------------------------------------- */
 
-static void kicked(struct mrf_peer *peer)
+static void kicked(struct mrf_kick *kick)
 {
+	struct mrf_peer *peer = mrf_container_of(kick, struct mrf_peer, kick);
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_take(&ep->lock);
@@ -21,8 +20,10 @@ static void kicked(struct mrf_peer *peer)
 	mrf_lock_release(&ep->lock);
 }
 
-static void completed(struct mrf_ep *ep)
+static void completed(void *watcher)
 {
+	struct mrf_ep *ep = watcher;
+
 	mrf_lock_take(&ep->lock);
 	ep->watched = false;
 	/* Armed anew for others who wait for it: the event was theirs, too. */
@@ -74,7 +75,6 @@ static const struct mrf_owner_calls listener_calls = { .event = listener_event }
 static int ep_open(struct mrf_agent *agent, void *arg)
 {
 	struct mrf_ep *ep = arg;
-	struct epoll_event event = { .events = EPOLLONESHOT, .data.ptr = ep };
 	int ret;
 
 	ep->owner.calls = &listener_calls;
@@ -86,8 +86,8 @@ static int ep_open(struct mrf_agent *agent, void *arg)
 	if (ret)
 		return ret;
 	ret = mrf_vconn_bind(ep->listener, &ep->addr.sa);
-	if (!ret && epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, mrf_vcq_fd(ep->scq), &event))
-		ret = -errno;
+	if (!ret)
+		ret = mrf_agent_cq_add(agent, ep->scq, ep);
 	if (ret)
 		mrf_vconn_close(ep->listener);
 	else
@@ -121,7 +121,7 @@ static int ep_close(struct mrf_agent *agent, void *arg)
 	mrf_vconn_close(ep->listener);
 	mrf_pasv_destroy_all(ep);
 	mrf_atomic_loop_close(ep);
-	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, mrf_vcq_fd(ep->scq), NULL);
+	mrf_agent_cq_remove(agent, ep->scq);
 	mrf_lock_take(&ep->lock);
 	mrf_list_each_safe(node, &ep->all_peers)
 		mrf_peer_abandon(mrf_list_entry(node, struct mrf_peer, node));

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/agent_calls.h"
 #include "ep/ask.h"
 #include "ep/conn.h"
 #include "ep/fail.h"
@@ -27,7 +26,7 @@ static bool posted_all(const struct mrf_op *op)
 static void wait_for_completions(struct mrf_peer *peer)
 {
 	if (in_flight(peer->conn))
-		mrf_agent_watch(peer);
+		mrf_peer_watch(peer);
 }
 
 /* Only completions make room; without any to come there will be none. */
@@ -39,7 +38,7 @@ static bool is_full(const struct mrf_peer *peer, int ret)
 void mrf_peer_no_ask(struct mrf_peer *peer, int ret)
 {
 	if (is_full(peer, ret))
-		mrf_agent_watch(peer);
+		mrf_peer_watch(peer);
 	else
 		mrf_peer_fail(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
 }
@@ -148,7 +147,7 @@ static void ask_ahead(struct mrf_peer *peer)
 static void retire(struct mrf_peer *peer)
 {
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) && !in_flight(peer->conn)))
-		mrf_agent_kick(peer);
+		mrf_peer_kick(peer);
 }
 
 void mrf_peer_advance(struct mrf_peer *peer)
@@ -157,7 +156,7 @@ void mrf_peer_advance(struct mrf_peer *peer)
 
 	if (peer->state != MRF_PEER_READY) {
 		if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
-			mrf_agent_kick(peer);
+			mrf_peer_kick(peer);
 		return;
 	}
 	do {
@@ -176,7 +175,7 @@ void mrf_peer_advance(struct mrf_peer *peer)
 	} while (mrf_ask_release(peer) && !mrf_list_empty(&peer->queue));
 	/* The leases end when all is done, whether or not the application looks. */
 	if (mrf_unlikely(peer->leases && in_flight(peer->conn)))
-		mrf_agent_watch(peer);
+		mrf_peer_watch(peer);
 	retire(peer);
 }
 
@@ -226,7 +225,7 @@ void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
 		settle(peer, op);
 	if (mrf_unlikely(peer->state == MRF_PEER_BROKEN)) {
 		if (!in_flight(conn))
-			mrf_agent_kick(peer);
+			mrf_peer_kick(peer);
 	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone || peer->leases)) {
 		mrf_peer_advance(peer);
 	}
@@ -395,7 +394,7 @@ static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t 
 	mrf_list_init(&peer->redo);
 	mrf_list_init(&peer->to_ask);
 	mrf_list_init(&peer->asked);
-	mrf_list_init(&peer->kick);
+	mrf_list_init(&peer->kick.node);
 	mrf_list_init(&peer->starved);
 	mrf_idmap_init(&peer->remotes);
 	mrf_list_add_tail(&peer->node, &ep->all_peers);
@@ -404,7 +403,7 @@ static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t 
 
 void mrf_peer_free(struct mrf_peer *peer)
 {
-	mrf_agent_unkick(peer);
+	mrf_agent_unkick(peer->ep->agent, &peer->kick);
 	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->node);
 	mrf_remote_fini(peer);
@@ -450,7 +449,7 @@ static int get_slow(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
 	/* The address was removed, and its number is in use again. */
 	if (ep->peers[fi_addr]) {
 		ep->peers[fi_addr]->gone = true;
-		mrf_agent_kick(ep->peers[fi_addr]);
+		mrf_peer_kick(ep->peers[fi_addr]);
 	}
 	peer = peer_new(ep, fi_addr, gen);
 	ep->peers[fi_addr] = peer;

@@ -38,7 +38,7 @@ struct mrf_peer {
 	enum mrf_peer_state state;
 	bool gone;		/* removed from the address vector: freed when idle */
 	struct mrf_list starved; /* in ep->starved: waits for room in ep->scq */
-	struct mrf_list kick;	/* in agent->kicks; guarded by agent->lock */
+	struct mrf_kick kick;	/* the agent shall look at the peer */
 	struct mrf_conn *conn;
 	struct mrf_list queue;	/* operations in order, not yet wholly posted */
 	struct mrf_list redo;	/* flushed operations, in order; they go before queue */

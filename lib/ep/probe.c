@@ -14,7 +14,6 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/param.h"
-#include "ep/agent_calls.h"
 #include "ep/ask.h"
 #include "ep/fail.h"
 #include "ep/probe.h"
@@ -75,5 +74,5 @@ void mrf_probe(struct mrf_conn *conn)
 	/* What is in flight is acknowledged or not: that tells as much. */
 	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room(conn))
 		mrf_conn_post(conn, &wr, NULL, 0);
-	mrf_agent_watch(peer);
+	mrf_peer_watch(peer);
 }

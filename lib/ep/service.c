@@ -11,7 +11,6 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/log.h"
-#include "ep/agent_calls.h"
 #include "ep/ask.h"
 #include "ep/dial.h"
 #include "ep/fail.h"
@@ -31,7 +30,7 @@ static void take_down(struct mrf_peer *peer)
 	if (conn->tail != conn->head) {
 		if (!conn->draining)
 			mrf_conn_drain(conn);
-		mrf_agent_watch(peer);
+		mrf_peer_watch(peer);
 		return;
 	}
 	mrf_rpc_lost(conn);

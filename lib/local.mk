@@ -13,6 +13,7 @@ include lib/verbs/local.mk
 include lib/monitor/local.mk
 include lib/mr/local.mk
 include lib/domain/local.mk
+include lib/loop/local.mk
 include lib/ep/local.mk
 include lib/info/local.mk
 include lib/export/local.mk

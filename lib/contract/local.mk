@@ -1,4 +1,5 @@
 libmrfab_internal_la_SOURCES += \
+	lib/contract/budget.h \
 	lib/contract/limits.h \
 	lib/contract/mr_mode.c \
 	lib/contract/mr_mode.h \

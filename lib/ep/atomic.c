@@ -8,8 +8,8 @@
 #include "base/user.h"
 #include "contract/limits.h"
 #include "ep/atomic.h"
-#include "ep/atomic_op.h"
 #include "ep/atomic_short.h"
+#include "ep/tx/atomic_op.h"
 
 #define MSG_FLAGS                                                                              \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |     \

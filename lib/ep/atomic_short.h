@@ -9,8 +9,9 @@
 
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
-#include "ep/atomic_op.h"
+#include "ep/atomic.h"
 #include "ep/short.h"
+#include "ep/tx/atomic_op.h"
 #include "mr/desc.h"
 
 static MRF_ALWAYS_INLINE bool mrf_one_is_native(const struct mrf_atomic_one *one)

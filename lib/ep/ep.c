@@ -8,16 +8,18 @@
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "ep/atomic.h"
-#include "ep/atomic_op.h"
-#include "ep/denied.h"
+#include "ep/ep.h"
 #include "ep/ep_bind.h"
 #include "ep/ep_calls.h"
-#include "ep/greet.h"
 #include "ep/life.h"
+#include "ep/link/greet.h"
 #include "ep/none.h"
-#include "ep/op_local.h"
 #include "ep/rma.h"
 #include "ep/short.h"
+#include "ep/tx/atomic_op.h"
+#include "ep/tx/op_local.h"
+#include "ep/tx/peer.h"
+#include "loop/denied.h"
 
 /* --- progress ------------------------------------------------------------------------------ */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/agent_calls.h"
 #include "ep/ep_bind.h"
+#include "loop/agent_calls.h"
 
 static int bind_wait(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_link *link)
 {

@@ -3,7 +3,7 @@
 #ifndef MRF_EP_EP_BIND_H
 #define MRF_EP_EP_BIND_H
 
-#include "ep/ep.h"
+#include "ep/model/ep.h"
 
 /* fi_ep_bind. */
 int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);

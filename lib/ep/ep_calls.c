@@ -3,7 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/ep_calls.h"
-#include "ep/peer.h"
+#include "ep/tx/peer.h"
 
 static int no_call(const char *call)
 {

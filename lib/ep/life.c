@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
-#include "ep/agent_calls.h"
-#include "ep/atomic_serve.h"
-#include "ep/denied.h"
 #include "ep/life.h"
-#include "ep/service.h"
-#include "ep/target.h"
-#include "ep/target_serve.h"
+#include "ep/rx/atomic_serve.h"
+#include "ep/rx/target.h"
+#include "ep/rx/target_serve.h"
+#include "ep/tx/peer.h"
+#include "ep/tx/service.h"
+#include "loop/agent_calls.h"
+#include "loop/denied.h"
 
 /* --- what the agent does for endpoints ------------------------------------------------------- */
 

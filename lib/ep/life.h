@@ -3,7 +3,7 @@
 #ifndef MRF_EP_LIFE_H
 #define MRF_EP_LIFE_H
 
-#include "ep/agent.h"
+#include "ep/model/ep.h"
 
 /* The calls from a domain's agent on behalf of its endpoints. */
 extern const struct mrf_agent_guest mrf_life_guest;

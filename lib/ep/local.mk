@@ -1,71 +1,68 @@
 libmrfab_internal_la_SOURCES += \
-	lib/ep/access.c \
-	lib/ep/access.h \
-	lib/ep/agent.c \
-	lib/ep/agent.h \
-	lib/ep/agent_calls.c \
-	lib/ep/agent_calls.h \
-	lib/ep/ask.c \
-	lib/ep/ask.h \
 	lib/ep/atomic.c \
 	lib/ep/atomic.h \
-	lib/ep/atomic_op.c \
-	lib/ep/atomic_op.h \
-	lib/ep/atomic_serve.c \
-	lib/ep/atomic_serve.h \
 	lib/ep/atomic_short.h \
-	lib/ep/budget.h \
-	lib/ep/commit.c \
-	lib/ep/commit.h \
-	lib/ep/conn.c \
-	lib/ep/conn.h \
-	lib/ep/denied.c \
-	lib/ep/denied.h \
-	lib/ep/device.c \
-	lib/ep/device.h \
-	lib/ep/dial.c \
-	lib/ep/dial.h \
 	lib/ep/ep.c \
 	lib/ep/ep.h \
 	lib/ep/ep_bind.c \
 	lib/ep/ep_bind.h \
 	lib/ep/ep_calls.c \
 	lib/ep/ep_calls.h \
-	lib/ep/fail.c \
-	lib/ep/fail.h \
-	lib/ep/greet.c \
-	lib/ep/greet.h \
 	lib/ep/life.c \
 	lib/ep/life.h \
+	lib/ep/link/conn.c \
+	lib/ep/link/conn.h \
+	lib/ep/link/greet.c \
+	lib/ep/link/greet.h \
+	lib/ep/link/pasv.c \
+	lib/ep/link/pasv.h \
+	lib/ep/model/atomic.h \
+	lib/ep/model/ep.h \
+	lib/ep/model/op.h \
+	lib/ep/model/peer.h \
+	lib/ep/model/why.c \
+	lib/ep/model/why.h \
 	lib/ep/none.c \
 	lib/ep/none.h \
-	lib/ep/op.c \
-	lib/ep/op.h \
-	lib/ep/op_local.c \
-	lib/ep/op_local.h \
-	lib/ep/pasv.c \
-	lib/ep/pasv.h \
-	lib/ep/peer.c \
-	lib/ep/peer.h \
-	lib/ep/probe.c \
-	lib/ep/probe.h \
-	lib/ep/remote.c \
-	lib/ep/remote.h \
-	lib/ep/request.c \
-	lib/ep/request.h \
-	lib/ep/resolve.c \
-	lib/ep/resolve.h \
+	lib/ep/resolve/ask.c \
+	lib/ep/resolve/ask.h \
+	lib/ep/resolve/remote.c \
+	lib/ep/resolve/remote.h \
+	lib/ep/resolve/resolve.c \
+	lib/ep/resolve/resolve.h \
 	lib/ep/rma.c \
 	lib/ep/rma.h \
 	lib/ep/rma_short.h \
-	lib/ep/rpc.c \
-	lib/ep/rpc.h \
-	lib/ep/service.c \
-	lib/ep/service.h \
+	lib/ep/rx/atomic_serve.c \
+	lib/ep/rx/atomic_serve.h \
+	lib/ep/rx/commit_serve.c \
+	lib/ep/rx/commit_serve.h \
+	lib/ep/rx/request.c \
+	lib/ep/rx/request.h \
+	lib/ep/rx/target.c \
+	lib/ep/rx/target.h \
+	lib/ep/rx/target_serve.c \
+	lib/ep/rx/target_serve.h \
 	lib/ep/short.h \
-	lib/ep/target.c \
-	lib/ep/target.h \
-	lib/ep/target_serve.c \
-	lib/ep/target_serve.h \
-	lib/ep/why.c \
-	lib/ep/why.h
+	lib/ep/tx/access.c \
+	lib/ep/tx/access.h \
+	lib/ep/tx/atomic_op.c \
+	lib/ep/tx/atomic_op.h \
+	lib/ep/tx/commit.c \
+	lib/ep/tx/commit.h \
+	lib/ep/tx/dial.c \
+	lib/ep/tx/dial.h \
+	lib/ep/tx/fail.c \
+	lib/ep/tx/fail.h \
+	lib/ep/tx/op.c \
+	lib/ep/tx/op.h \
+	lib/ep/tx/op_local.c \
+	lib/ep/tx/op_local.h \
+	lib/ep/tx/peer.c \
+	lib/ep/tx/peer.h \
+	lib/ep/tx/probe.c \
+	lib/ep/tx/probe.h \
+	lib/ep/tx/rpc.c \
+	lib/ep/tx/rpc.h \
+	lib/ep/tx/service.c \
+	lib/ep/tx/service.h

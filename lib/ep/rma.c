@@ -4,10 +4,12 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "contract/limits.h"
-#include "ep/access.h"
-#include "ep/commit.h"
 #include "ep/rma.h"
 #include "ep/rma_short.h"
+#include "ep/tx/access.h"
+#include "ep/tx/commit.h"
+#include "ep/tx/op.h"
+#include "ep/tx/peer.h"
 
 #define MSG_FLAGS                                                                        \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \

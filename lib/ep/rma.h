@@ -3,7 +3,7 @@
 #ifndef MRF_EP_RMA_H
 #define MRF_EP_RMA_H
 
-#include "ep/ep.h"
+#include "ep/model/ep.h"
 
 extern struct fi_ops_rma mrf_ep_rma_ops;
 

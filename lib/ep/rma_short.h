@@ -11,8 +11,8 @@
 
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
-#include "ep/access.h"
 #include "ep/short.h"
+#include "ep/tx/access.h"
 #include "mr/desc.h"
 
 struct mrf_rma_one {

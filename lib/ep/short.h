@@ -6,8 +6,8 @@
 #ifndef MRF_EP_SHORT_H
 #define MRF_EP_SHORT_H
 
-#include "ep/conn.h"
-#include "ep/resolve.h"
+#include "ep/link/conn.h"
+#include "ep/resolve/resolve.h"
 
 /*
  * Flags of the endpoint that the fast paths need not check: RC acknowledges delivered

@@ -2,8 +2,8 @@
 #include <rdma/fabric.h>
 #include "base/compiler.h"
 #include "domain/domain.h"
-#include "ep/agent.h"
 #include "ep/ep.h"
+#include "loop/agent.h"
 
 /* What the layers below leave open: domains open endpoints, and stop their agent. */
 static const struct mrf_domain_up above_domain = {

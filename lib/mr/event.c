@@ -10,7 +10,7 @@
  * to the region: once for each region and operation, however the operation is split. What
  * is refused or flushed on its way has not been counted and carries the number again when
  * it is done again; what was acknowledged has its completion in the agent's queue. A
- * write that carried a number is never done twice (ep/fail.c). Since immediate data are
+ * write that carried a number is never done twice (ep/tx/fail.c). Since immediate data are
  * taken, FI_REMOTE_CQ_DATA go to such endpoints as a message behind the write. Whether a
  * counter is bound is this side's business alone.
  *

@@ -30,6 +30,10 @@ struct mrf_request {
 	const uint8_t *body; /* decoded: inside the message */
 };
 
+/* mrf_request.what of a request of type FLUSH */
+#define MRF_FLUSH_CHECK 0
+#define MRF_FLUSH_DO 1
+
 /* enum mrf_mr_status, or one of these. */
 enum mrf_reply_status {
 	MRF_REPLY_DONE = 0,

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# scripts/check-layers finds what it is for, in a library of three files that is right at first.
+# scripts/check-layers finds what it is for, in a library of three files, or four, that is
+# right at first.
 # Prints "ok NAME" or "not ok NAME" for each; exit status 1 if any failed.
 
 set -u
@@ -12,6 +13,7 @@ trap 'rm -rf "$here"' EXIT
 # A library whose layer up uses down, and down nothing.
 make_right() {
 	rm -rf "${here:?}"/*
+	sources=(down/low up/high up/beside)
 	mkdir -p "$here"/{docs,scripts,lib/{down,up},build/main/lib/{down,up}}
 	cp "$top/scripts/check-layers" "$here/scripts"
 	printf '%s\n' '## Layers' '| `lib/` | what | uses |' '|---|---|---|' \
@@ -30,7 +32,7 @@ make_right() {
 
 layers() {
 	local source
-	for source in down/low up/high up/beside; do
+	for source in "${sources[@]}"; do
 		${CC:-gcc} -I"$here/lib" -c "$here/lib/$source.c" -o "$here/build/main/lib/$source.o" || return
 	done
 	out=$("$here/scripts/check-layers" 2>&1)
@@ -83,5 +85,46 @@ says each_folder_has_a_row 1 'no row for up'
 make_right
 echo '| `middle` | between | |' >>"$here/docs/ARCHITECTURE.md"
 says each_row_has_a_folder 1 '^layers: lib/middle does not exist$'
+
+# The folder up/in is a layer of its own, which up may use and which may not use up.
+make_inner() {
+	make_right
+	mkdir -p "$here"/{lib,build/main/lib}/up/in
+	sed -i -e 's/| above | down |/| above | down up\/in |/' "$here/docs/ARCHITECTURE.md"
+	echo '| `up/in` | inside | down |' >>"$here/docs/ARCHITECTURE.md"
+	echo 'int mrf_inner(void);' >"$here/lib/up/in/inner.h"
+	printf '%s\n' '#include "down/low.h"' '#include "up/in/inner.h"' 'int mrf_inner(void)' '{' \
+		'return mrf_low();' '}' >"$here/lib/up/in/inner.c"
+	sed -i -e '1i #include "up/in/inner.h"' -e 's/return mrf_high()/return mrf_inner()/' \
+		"$here/lib/up/beside.c"
+	sources+=(up/in/inner)
+}
+
+make_inner
+says a_folder_inside_a_layer_may_be_one 0 '^layers: 3 layers, 4 files, 0 faults$'
+
+make_inner
+sed -i '1i #include "up/high.h"' "$here/lib/up/in/inner.c"
+says an_inner_layer_includes_none_above_it 1 \
+	'^lib/up/in/inner.c may not use lib/up/high.h \(includes it\): up/in does not name up$'
+
+make_inner
+sed -i -e '1i int mrf_high(void);' -e 's/return mrf_low/return mrf_high/' "$here/lib/up/in/inner.c"
+says an_inner_layer_calls_none_above_it 1 \
+	'^lib/up/in/inner.c may not use lib/up/high.c \(calls mrf_high\): up/in does not name up$'
+
+make_inner
+sed -i 's/ up\/in |/ |/' "$here/docs/ARCHITECTURE.md"
+says the_outer_layer_names_the_inner_one 1 \
+	'^lib/up/beside.c may not use lib/up/in/inner.c \(calls mrf_inner\): up does not name up/in$'
+
+make_inner
+sed -i 's/| inside | down |/| inside | down up |/' "$here/docs/ARCHITECTURE.md"
+says an_inner_layer_makes_no_circle 1 '^layers: (up|up/in) is in a circle'
+
+make_inner
+sed -i '/`up.in`/d' "$here/docs/ARCHITECTURE.md"
+sed -i 's/ up\/in |/ |/' "$here/docs/ARCHITECTURE.md"
+says a_folder_without_a_row_belongs_to_the_one_around_it 0 '^layers: 2 layers, 4 files, 0 faults$'
 
 exit $failed

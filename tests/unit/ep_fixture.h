@@ -13,7 +13,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include "base/clock.h"
-#include "ep/peer.h"
+#include "ep/model/peer.h"
 #include "unit.h"
 #include "../fake/fake_fabric.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "base/param.h"
-#include "ep/ask.h"
+#include "ep/resolve/ask.h"
 #include "ep_fixture.h"
 #include "monitor/monitor.h"
 

@@ -4,7 +4,6 @@
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
-#include "ep/commit.h"
 #include "ep_fixture.h"
 #include "mr/filemem.h"
 

@@ -6,8 +6,9 @@
  */
 #include "base/log.h"
 #include "ep/rma.h"
-#include "ep/request.h"
-#include "ep/rpc.h"
+#include "ep/rx/request.h"
+#include "ep/tx/peer.h"
+#include "ep/tx/rpc.h"
 #include "ep_fixture.h"
 
 #define TYPE 13

@@ -5,9 +5,8 @@
  * to.
  */
 #include "contract/limits.h"
-#include "ep/commit.h"
-#include "ep/request.h"
-#include "ep/rpc.h"
+#include "ep/rx/request.h"
+#include "ep/tx/rpc.h"
 #include "raw.h"
 
 #define OWN_TYPE 13 /* of requests that tests serve in their own way */

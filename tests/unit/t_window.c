@@ -4,10 +4,11 @@
  * whichever of them is refused, done in part or lost.
  */
 #include "base/log.h"
-#include "ep/pasv.h"
+#include "ep/link/pasv.h"
 #include "ep/rma.h"
-#include "ep/request.h"
-#include "ep/rpc.h"
+#include "ep/rx/request.h"
+#include "ep/tx/peer.h"
+#include "ep/tx/rpc.h"
 #include "ep_fixture.h"
 
 #define TYPE 13

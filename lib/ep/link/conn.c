@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/clock.h"
+#include "ep/link/conn.h"
+#include "loop/agent_calls.h"
+#include "mr/demand/backs.h"
+
+/* --- its deadline -------------------------------------------------------------------------- */
+
+void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms)
+{
+	mrf_timer_set(conn->peer->ep->agent, &conn->timer, ms);
+}
+
+void mrf_conn_clear_deadline(struct mrf_conn *conn)
+{
+	mrf_timer_stop(&conn->timer);
+}
+
+void mrf_conn_drain(struct mrf_conn *conn)
+{
+	conn->draining = true;
+	mrf_conn_set_deadline(conn, MRF_DRAIN_MS);
+}
+
+void mrf_conn_probe(struct mrf_conn *conn)
+{
+	if (conn->probed)
+		return;
+	conn->probed = true;
+	conn->heard = mrf_now_ms();
+	mrf_peer_kick(conn->peer);
+}
+
+/* --- making and destroying ------------------------------------------------------------------ */
+
+int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot)
+{
+	struct mrf_sge sge = { .addr = (uintptr_t)(conn->slots + slot * MRF_CONN_SLOT_SIZE),
+			       .len = MRF_CONN_SLOT_SIZE,
+			       .lkey = conn->slots_mr.lkey };
+
+	return mrf_vconn_post_recv(conn->vconn, MRF_WR_ID(conn->owner.id, slot), &sge);
+}
+
+static int open_slots(struct mrf_conn *conn)
+{
+	conn->slots = calloc(MRF_CONN_SLOTS + 2, MRF_CONN_SLOT_SIZE);
+	if (!conn->slots)
+		return -FI_ENOMEM;
+	conn->outgoing = conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
+	return mrf_room_reg(conn->peer->ep->domain->pd, conn->slots,
+			    (MRF_CONN_SLOTS + 2) * MRF_CONN_SLOT_SIZE,
+			    (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
+}
+
+int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
+		 struct mrf_conn **out)
+{
+	struct mrf_agent *agent = peer->ep->agent;
+	struct mrf_conn *conn = calloc(1, sizeof(*conn));
+	int ret;
+
+	if (!conn)
+		return -FI_ENOMEM;
+	conn->peer = peer;
+	conn->owner.calls = &calls->owner;
+	conn->owner.scq = peer->ep->scq;
+	mrf_list_init(&conn->timer.node);
+	conn->timer.over = calls->deadline;
+	ret = mrf_agent_own(agent, &conn->owner, MRF_CONN_SLOTS);
+	if (ret)
+		goto err_free;
+	ret = mrf_idmap_insert(&peer->ep->conns, conn->owner.id, conn);
+	if (ret)
+		goto err_disown;
+	ret = open_slots(conn);
+	if (ret)
+		goto err_unmap;
+	ret = mrf_vconn_open(agent->cm, &conn->owner, &conn->vconn);
+	if (ret)
+		goto err_slots;
+	*out = conn;
+	return 0;
+
+err_slots:
+	mrf_vmr_drop(&conn->slots_mr);
+err_unmap:
+	free(conn->slots);
+	mrf_idmap_remove(&peer->ep->conns, conn->owner.id);
+err_disown:
+	mrf_agent_disown(agent, &conn->owner, MRF_CONN_SLOTS);
+err_free:
+	free(conn);
+	return ret;
+}
+
+void mrf_conn_destroy(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_conn_clear_deadline(conn);
+	if (conn->vconn) {
+		mrf_vconn_disconnect(conn->vconn);
+		mrf_vconn_close(conn->vconn);
+	}
+	ep->scq_used -= conn->tail - conn->head;
+	mrf_idmap_remove(&ep->conns, conn->owner.id);
+	if (ep->last == conn)
+		ep->last = NULL;
+	mrf_agent_disown(ep->agent, &conn->owner, MRF_CONN_SLOTS);
+	mrf_vmr_drop(&conn->slots_mr);
+	free(conn->slots);
+	free(conn);
+	peer->conn = NULL;
+	peer->state = MRF_PEER_IDLE;
+}
+
+/* --- room ---------------------------------------------------------------------------------- */
+
+void mrf_peer_await_room(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	if (ep->scq_used >= MRF_EP_SCQ && mrf_list_empty(&peer->starved))
+		mrf_list_add_tail(&peer->starved, &ep->starved);
+	mrf_peer_watch(peer);
+}
+
+void mrf_peer_watch(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	if (ep->watched)
+		return;
+	ep->watched = true;
+	mrf_agent_cq_watch(ep->agent, ep->scq, ep);
+	/* What completed before makes no event: the agent polls once to see. */
+	mrf_peer_kick(peer);
+}
+
+/* --- loss ---------------------------------------------------------------------------------- */
+
+void mrf_peer_break(struct mrf_peer *peer)
+{
+	if (peer->state != MRF_PEER_READY)
+		return;
+	peer->state = MRF_PEER_BROKEN;
+	mrf_peer_kick(peer);
+}
+
+void mrf_conn_denied(struct mrf_conn *conn)
+{
+	conn->cause = MRF_WC_DENIED;
+	mrf_peer_break(conn->peer);
+}
+
+bool mrf_conn_end_denied(struct mrf_conn *conn)
+{
+	if (mrf_likely(conn->cause != MRF_WC_DENIED))
+		return false;
+	if (!conn->disconnected)
+		mrf_vconn_disconnect(conn->vconn);
+	conn->disconnected = true;
+	return true;
+}
+
+void mrf_conn_gone(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	if (conn->disconnected)
+		return;
+	conn->lost = true;
+	conn->disconnected = true;
+	mrf_peer_break(peer);
+	mrf_conn_drain(conn);
+	mrf_vconn_disconnect(conn->vconn);
+}

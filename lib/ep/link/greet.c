@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "ep/link/greet.h"
+
+_Static_assert(MRF_PROTO_NONCE == MRF_AUTH_NONCE && MRF_PROTO_PROOF == MRF_AUTH_PROOF,
+	       "as it is on the wire");
+
+/* A target forgets challenges when very many come to it. */
+#define MAX_CHALLENGES 3
+
+static void set_addr(struct mrf_auth_talk *talk, const union mrf_addr *addr)
+{
+	memset(talk->addr, 0, sizeof(talk->addr));
+	if (addr->sa.sa_family == AF_INET)
+		memcpy(talk->addr, &addr->in.sin_addr, sizeof(addr->in.sin_addr));
+	else
+		memcpy(talk->addr, &addr->in6.sin6_addr, sizeof(addr->in6.sin6_addr));
+	talk->port = mrf_addr_port(addr);
+}
+
+/* --- the target -------------------------------------------------------------------------- */
+
+enum mrf_greeted mrf_greet_check(struct mrf_ep *ep, const struct mrf_hello *hello, uint32_t qpn,
+				 struct mrf_auth_talk *talk)
+{
+	const struct mrf_auth *auth = mrf_ep_auth(ep);
+
+	if (!auth)
+		return MRF_GREET_OK;
+	*talk = (struct mrf_auth_talk){ .number = hello->number,
+					.salt = hello->salt,
+					.initiator = hello->instance,
+					.target = ep->instance,
+					.initiator_qpn = qpn };
+	if (!mrf_nonce_get(&ep->nonces, hello->number, talk->nonce))
+		return MRF_GREET_CHALLENGE;
+	set_addr(talk, &ep->addr);
+	if (!mrf_auth_proves(auth, MRF_AUTH_INITIATOR, talk, hello->proof,
+			     sizeof(hello->proof)))
+		return MRF_GREET_KEY;
+	/* Only now: else anybody could use up the numbers of others. */
+	mrf_nonce_use(&ep->nonces, hello->number);
+	return MRF_GREET_OK;
+}
+
+size_t mrf_greet_challenge(struct mrf_ep *ep, uint8_t buf[MRF_PROTO_CHALLENGE_LEN])
+{
+	struct mrf_challenge challenge = { .instance = ep->instance };
+
+	challenge.number = mrf_nonce_next(&ep->nonces, challenge.nonce);
+	return mrf_challenge_encode(&challenge, buf);
+}
+
+void mrf_greet_welcome(const struct mrf_ep *ep, struct mrf_auth_talk *talk, uint32_t own_qpn,
+		       struct mrf_welcome *welcome)
+{
+	const struct mrf_auth *auth = mrf_ep_auth(ep);
+
+	if (!auth)
+		return;
+	talk->target_qpn = own_qpn;
+	mrf_auth_prove(auth, MRF_AUTH_TARGET, talk, welcome->proof);
+	welcome->flags |= MRF_WELCOME_PROOF;
+}
+
+/* --- the initiator ------------------------------------------------------------------------- */
+
+static void why_refused(uint32_t reason, struct mrf_why *why)
+{
+	switch (reason) {
+	case MRF_REFUSE_KEY:
+		mrf_why_set(why, FI_EACCES, 4203,
+			    "the endpoint there has another authorization key");
+		break;
+	case MRF_REFUSE_VERSION:
+		mrf_why_set(why, FI_EREMOTEIO, 4125,
+			    "the endpoint there speaks another version of the protocol");
+		break;
+	case MRF_REFUSE_CLOSING:
+		mrf_why_set(why, FI_ECONNREFUSED, 4125, "the endpoint there is closing");
+		break;
+	default:
+		mrf_why_set(why, FI_ECONNREFUSED, 4125,
+			    "the endpoint there has no resources for another connection");
+	}
+}
+
+bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct mrf_why *why)
+{
+	uint32_t reason = 0;
+
+	mrf_refuse_decode(data, len, &reason);
+	if (reason != MRF_REFUSE_CHALLENGE) {
+		why_refused(reason, why);
+		return false;
+	}
+	if (mrf_challenge_decode(data, len, &peer->challenge)) {
+		mrf_why_set(
+			why, FI_EREMOTEIO, 4124,
+			"the program that listens there does not speak this protocol");
+		return false;
+	}
+	if (!mrf_ep_auth(peer->ep)) {
+		mrf_why_set(why, FI_EACCES, 4202,
+			    "the endpoint there has an authorization key, but this one "
+			    "has none");
+		return false;
+	}
+	if (++peer->challenges > MAX_CHALLENGES) {
+		mrf_why_set(why, FI_EACCES, 4204,
+			    "the endpoint there asks for another proof each time");
+		return false;
+	}
+	peer->challenged = true;
+	return true;
+}
+
+void mrf_greet_hello(struct mrf_conn *conn, struct mrf_hello *hello)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_auth_talk *talk = &conn->talk;
+	uint8_t proof[MRF_AUTH_PROOF];
+
+	if (!peer->challenged)
+		return;
+	peer->challenged = false;
+	*talk = (struct mrf_auth_talk){ .number = peer->challenge.number,
+					.initiator = hello->instance,
+					.target = peer->challenge.instance,
+					.initiator_qpn = mrf_vconn_qpn(conn->vconn) };
+	memcpy(talk->nonce, peer->challenge.nonce, sizeof(talk->nonce));
+	mrf_auth_random(&talk->salt, sizeof(talk->salt));
+	set_addr(talk, &peer->addr);
+	mrf_auth_prove(mrf_ep_auth(peer->ep), MRF_AUTH_INITIATOR, talk, proof);
+	hello->number = talk->number;
+	hello->salt = talk->salt;
+	memcpy(hello->proof, proof, sizeof(hello->proof));
+}
+
+/* Is it who has the key? False: why says what is wrong. */
+static bool trusts(struct mrf_conn *conn, const struct mrf_welcome *welcome, uint32_t qpn,
+		   struct mrf_why *why)
+{
+	const struct mrf_auth *auth = mrf_ep_auth(conn->peer->ep);
+
+	if (!auth)
+		return true;
+	if (!(welcome->flags & MRF_WELCOME_PROOF) || !conn->talk.number) {
+		mrf_why_set(why, FI_EACCES, 4205,
+			    "the endpoint there has no authorization key, but this one "
+			    "has one");
+		return false;
+	}
+	conn->talk.target_qpn = qpn;
+	if (welcome->instance == conn->talk.target &&
+	    mrf_auth_proves(auth, MRF_AUTH_TARGET, &conn->talk, welcome->proof,
+			    sizeof(welcome->proof)))
+		return true;
+	why_refused(MRF_REFUSE_KEY, why);
+	return false;
+}
+
+bool mrf_greet_welcomed(struct mrf_conn *conn, const struct mrf_cm_event *event,
+			struct mrf_why *why)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_welcome welcome;
+
+	if (mrf_welcome_decode(event->data, event->len, &welcome)) {
+		mrf_why_set(
+			why, FI_EREMOTEIO, 4124,
+			"the program that listens there does not speak this protocol");
+		return false;
+	}
+	if (!trusts(conn, &welcome, event->qpn, why))
+		return false;
+	peer->challenges = 0;
+	peer->instance = welcome.instance;
+	peer->space_id = welcome.space_id;
+	peer->mr_mode = welcome.mr_mode;
+	peer->key_form = mrf_key_form(welcome.mr_mode);
+	peer->events = welcome.flags & MRF_WELCOME_EVENTS;
+	peer->max_asks = (unsigned)mrf_min(welcome.asks, MRF_ASKS);
+	return true;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A passive connection: one that a peer opened to an endpoint of this process. Agent
+ * thread.
+ */
+#ifndef MRF_EP_LINK_PASV_H
+#define MRF_EP_LINK_PASV_H
+
+#include "contract/budget.h"
+#include "ep/model/ep.h"
+#include "loop/agent.h"
+#include "proto/proto.h"
+#include "proto/request.h"
+
+/* Room for questions, and for writes with immediate data that come in bursts. */
+#define MRF_PASV_SLOTS 64
+#define MRF_PASV_SLOT_SIZE MRF_PROTO_MAX_REQUEST
+#define MRF_PASV_SENDS (MRF_ASKS + MRF_REQUESTS + 2)
+/* How many completions it may have on agent->cq. */
+#define MRF_PASV_PLACES (MRF_PASV_SLOTS + MRF_PASV_SENDS)
+
+/*
+ * A message that arrived and has not been served yet; its slot is posted again
+ * afterwards.
+ */
+struct mrf_waiting {
+	uint8_t slot;
+	uint16_t len;
+};
+
+struct mrf_pasv {
+	struct mrf_owner owner;
+	struct mrf_list node; /* in ep->passive */
+	struct mrf_list doomed; /* in agent->doomed, or nowhere */
+	struct mrf_list half; /* in agent->half until its peer has confirmed it */
+	struct mrf_timer until; /* the deadline for that */
+	struct sockaddr_storage addr; /* of the peer */
+	struct mrf_list ready; /* in agent->ready while a message can be served */
+	struct mrf_ep *ep;
+	struct mrf_vconn *vconn;
+	struct mrf_mr_lease lease; /* pins for single accesses of this peer */
+	bool forgetting;   /* a FORGET message is on the way */
+	bool forget_again; /* another one is due afterwards */
+	bool broken;	   /* its queue pair is in error: nothing can be answered */
+	unsigned sending;  /* answers, replies and notes on the way */
+	/* messages in the order of their arrival */
+	struct mrf_waiting waiting[MRF_PASV_SLOTS];
+	unsigned first, last; /* indices into waiting; both only go up */
+	unsigned asks;	      /* questions among them */
+	unsigned requests;    /* requests among them */
+	uint32_t turn;	      /* of the request that has to be done next */
+	/*
+	 * Slots held back until the application has read its completions, and the timer
+	 * to check.
+	 */
+	uint8_t held[MRF_PASV_SLOTS];
+	unsigned nheld;
+	struct mrf_timer look;
+	struct mrf_vmr slots_mr;
+	uint8_t slots[MRF_PASV_SLOTS][MRF_PASV_SLOT_SIZE];
+};
+
+_Static_assert(MRF_PROTO_ASK_LEN <= MRF_PASV_SLOT_SIZE, "a question fits");
+_Static_assert(MRF_ASKS + MRF_REQUESTS + 1 < MRF_PASV_SENDS,
+	       "there is room for answers, replies and a note");
+
+static inline bool mrf_pasv_wants_events(const struct mrf_pasv *pasv)
+{
+	return pasv->ep->caps & FI_RMA_EVENT;
+}
+
+static inline struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
+{
+	return mrf_container_of(owner, struct mrf_pasv, owner);
+}
+
+int mrf_pasv_post_slot(struct mrf_pasv *pasv, unsigned slot);
+/*
+ * Marks the connection for destruction. From now on nothing lands over it; writes that
+ * landed before, whose completions may just be being handled, still count.
+ */
+void mrf_pasv_doom(struct mrf_pasv *pasv);
+/* Something arrived over the connection, so the peer considers it established. */
+void mrf_pasv_established(struct mrf_pasv *pasv);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An RDM endpoint over RC queue pairs. Connections are one-way: operations that this
+ * endpoint starts run on connections that it opened (struct mrf_conn); operations that
+ * peers start against it run on connections that they opened (struct mrf_pasv). A refused
+ * access breaks both queue pairs of its connection on rxe, and so never affects the other
+ * direction.
+ *
+ * ep->lock (rank EP) guards peers, connections, operations and resolved keys: the
+ * application's threads and the agent both take it. Everything that talks to rdma_cm runs
+ * in the agent thread.
+ */
+#ifndef MRF_EP_MODEL_EP_H
+#define MRF_EP_MODEL_EP_H
+
+#include <stdatomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include "auth/nonce.h"
+#include "base/idmap.h"
+#include "base/lock.h"
+#include "contract/limits.h"
+#include "domain/domain.h"
+#include "ep/model/op.h"
+#include "loop/agent.h"
+#include "obj/av.h"
+#include "obj/cntr.h"
+#include "obj/cq.h"
+#include "obj/eq.h"
+#include "verbs/vqp.h"
+
+/*
+ * An endpoint accepts MRF_EP_OPS operations before it answers -FI_EAGAIN; those that do
+ * not fit into its queue pairs wait in the peers' queues. One peer that does not answer
+ * may hold all of them, so there are more places beyond, which only peers with fewer than
+ * MRF_EP_FEW_OPS operations get.
+ */
+#define MRF_EP_OPS MRF_LIMIT_TX_SIZE
+#define MRF_EP_FEW_OPS 16
+#define MRF_EP_ALL_OPS (MRF_EP_OPS + 64 * MRF_EP_FEW_OPS)
+#define MRF_EP_SCQ 4095	   /* work requests in flight on all connections of an endpoint */
+#define MRF_CONN_RING 256  /* ... on one connection */
+
+struct mrf_agent;
+struct mrf_atomic_cells;
+struct mrf_atomic_loop;
+struct mrf_peer;
+struct mrf_pasv;
+
+struct mrf_ep {
+	struct fid_ep fid;
+	struct mrf_obj obj;
+	struct mrf_hold parent;
+	struct mrf_mr_port port; /* regions are bound to it */
+	struct mrf_domain *domain;
+	struct mrf_agent *agent;
+	union mrf_addr addr;	/* where it listens; immutable after open */
+	uint64_t instance;	/* random */
+	uint64_t caps;
+	struct mrf_lock setup;	/* rank SETUP: held to change the fields up to lock */
+	_Atomic uint64_t op_flags; /* of calls without flags; FI_GET/SETOPSFLAG */
+	atomic_bool enabled;
+	/*
+	 * The fast paths of calls without flags, set from enable and op_flags; off until
+	 * enabled.
+	 */
+	_Atomic size_t short_max[2]; /* by kind: the most bytes that a fast path takes */
+	atomic_bool short_atomic[3]; /* by family: may the fast path take it */
+	atomic_bool short_silent;    /* no completion when they succeed */
+
+	/*
+	 * bindings; immutable after enable, except counters, whose change needs lock, too
+	 */
+	struct mrf_av *av;
+	struct mrf_cq *tx_cq;
+	struct mrf_cq *rx_cq;
+	struct mrf_cntr *wr_cntr;
+	struct mrf_cntr *rd_cntr;
+	bool selective;		/* tx_cq bound with FI_SELECTIVE_COMPLETION */
+	struct mrf_av_watch av_watch; /* while av is not NULL */
+	struct mrf_hold hold_av, hold_tx, hold_rx, hold_wr, hold_rd, hold_rem, hold_eq;
+	struct mrf_wait_link link_tx, link_rx, link_wr, link_rd;
+	struct mrf_source source;
+
+	struct mrf_lock lock;	/* rank EP: guards all below */
+	struct mrf_vcq *scq;	/* completions of this endpoint's work requests */
+	bool watched;		/* the agent waits for scq's fd, and only it stops that */
+	unsigned scq_used;	/* work requests in flight; <= MRF_EP_SCQ */
+	uint64_t clock;		/* for op->stamp: goes up with each operation */
+	struct mrf_peer **peers; /* by fi_addr */
+	size_t npeers;
+	struct mrf_list starved; /* struct mrf_peer.starved, the longest waiting first */
+	struct mrf_list all_peers; /* struct mrf_peer.node, removed addresses included */
+	struct mrf_idmap conns;	/* id -> struct mrf_conn, for work completions */
+	struct mrf_conn *last;	/* of the last completion, and most likely of the next */
+	struct mrf_list free_ops;
+	unsigned nops;		/* in use */
+	unsigned made;		/* made so far; <= MRF_EP_ALL_OPS */
+	struct mrf_atomic_cells *cells; /* atomic_op.h; NULL before the first use */
+	struct mrf_bounce_pool bounce;
+
+	/* agent thread only */
+	struct mrf_owner owner;	 /* of the listener's events */
+	struct mrf_vconn *listener;
+	struct mrf_list of_agent; /* in agent->eps */
+	struct mrf_list passive; /* struct mrf_pasv.node */
+	struct mrf_atomic_loop *loop; /* NULL before it is needed */
+	struct mrf_nonces nonces; /* for its challenges to peers, if it has a key */
+};
+
+static inline struct mrf_ep *mrf_ep_of(struct fid *fid)
+{
+	return mrf_container_of(fid, struct mrf_ep, fid.fid);
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One data transfer at the initiator, from the call to its completion.
+ *
+ *   new --(local buffers ready)--> queued --(keys known)--> posted --(all acknowledged)--> done
+ *            |                        ^                        |
+ *            +--> refused (call)      +---(connection lost)----+--> failed (completion)
+ *
+ * An operation is a run of bytes [0, total). `pos` says how far it has been posted,
+ * `acked` how far the target has acknowledged; acked <= pos <= total. After a lost
+ * connection pos goes back to acked, so no acknowledged byte is ever sent twice. An
+ * operation belongs to its endpoint and is guarded by the endpoint's lock.
+ */
+#ifndef MRF_EP_MODEL_OP_H
+#define MRF_EP_MODEL_OP_H
+
+#include <string.h>
+#include <rdma/fi_rma.h>
+#include "base/list.h"
+#include "obj/cq.h"
+#include "verbs/vqp.h"
+
+#define MRF_OP_SGE 16 /* local pieces of one operation */
+
+struct mrf_ep;
+struct mrf_op;
+struct mrf_rpc;
+struct mrf_peer;
+
+enum mrf_op_kind {
+	MRF_OP_READ,
+	MRF_OP_WRITE,
+	MRF_OP_RPC,   /* the peer's agent does it: rpc.h */
+	MRF_OP_ATOMIC /* the device or the peer's agent: atomic.h */
+};
+
+/*
+ * How the bytes of an operation are sent, and what follows. Constant. The type of an
+ * operation may change: with FI_COMMIT_COMPLETE it is first a request, then a write, then
+ * a request again.
+ */
+struct mrf_op_type {
+	enum mrf_op_kind kind;
+	bool begun; /* the operation had another type before: cannot be canceled */
+	const struct mrf_rpc *rpc; /* how to ask the peer's agent; NULL: never */
+	/*
+	 * Posts the next part of op, which is not wholly posted. -FI_ENOKEY: what was
+	 * known of its keys has changed; -FI_EAGAIN: try again when its parts in flight
+	 * are back; any other error is the device's.
+	 */
+	int (*post)(struct mrf_peer *peer, struct mrf_op *op);
+	/*
+	 * The unacknowledged part will be posted again. NULL: that needs no preparation.
+	 */
+	void (*again)(struct mrf_ep *ep, struct mrf_op *op);
+	/*
+	 * Everything is done: copies the results to the application's buffers.
+	 * -FI_ECANCELED: a region that they belong in is closed; -FI_EFAULT: a buffer is
+	 * not mapped. NULL: the data are in op->bounce or already in place.
+	 */
+	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op);
+	/* Everything is done: changes op to its next type. NULL: op completes. */
+	void (*done)(struct mrf_peer *peer, struct mrf_op *op);
+};
+
+/* Where the bytes are on this side. */
+enum mrf_op_local {
+	MRF_LOCAL_DESC,	  /* registered by the application */
+	MRF_LOCAL_INLINE, /* copied into the operation */
+	MRF_LOCAL_BOUNCE, /* copied to or from a registered slot of the endpoint */
+	MRF_LOCAL_TEMP,	  /* registered for this operation only, without remote rights */
+	MRF_LOCAL_COPY	  /* copied to memory of our own that is registered like TEMP */
+};
+
+#define MRF_OP_INLINE 256 /* bytes; fi_getinfo offers it as inject_size */
+
+/* Kind ATOMIC. */
+struct mrf_op_atomic {
+	uint8_t family; /* enum mrf_atomic_family */
+	uint8_t datatype;
+	uint8_t op;
+	uint8_t size;	/* bytes of an element */
+	bool native;	/* the device can do it at an aligned address */
+	uint8_t stored; /* a bit per rma entry: a request has stored something there */
+	bool landed;	/* results have come or will come back into cells */
+	uint64_t collected; /* how far results have been copied out of them */
+};
+
+struct mrf_op {
+	struct mrf_list node;	/* in peer->queue, peer->redo or ep->free_ops */
+	struct mrf_peer *peer;
+	unsigned number;	/* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
+	/* from here to sge: see mrf_op_reset */
+	const struct mrf_op_type *type;
+	enum mrf_op_local local;
+	bool queued;		/* in peer->queue or peer->redo */
+	bool has_imm;
+	bool fence;
+	bool silent;		/* no completion when it succeeds */
+	bool ask_first;		/* even a key that carries its rkey must be resolved */
+	bool resolved;		/* all keys known good; holds until the next requeue */
+	bool imm_posted;
+	bool told;		/* the target counts it: must never be done twice */
+	uint8_t timeouts;
+	uint8_t empty_known;	/* a bit per rma entry: empty, and allowed by an answer */
+	bool posted;		/* was posted once and flushed; may have run */
+	uint16_t refused;	/* how often the target's kernel refused it */
+	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
+	uint32_t imm;
+	uint32_t inflight;	/* work requests posted and not completed */
+	uint32_t awaiting;	/* requests to the agent without a reply */
+	uint64_t stamp;		/* only an answer asked for since then may refuse it */
+	uint64_t total;
+	uint64_t pos;
+	uint64_t acked;
+	uint64_t comp_flags;	/* of its completion; FI_READ: counted as a read */
+	struct mrf_op_atomic atomic;
+	void *context;
+	void *bounce;		/* local == BOUNCE or COPY: the slot or the copy */
+	struct mrf_vmr *temp;	/* local == TEMP or COPY: ntemp registrations */
+	int ntemp;
+	int nsge;
+	int nrma;
+	int ndesc;
+	int nuser;
+	struct mrf_sge sge[MRF_OP_SGE];
+	struct fi_rma_iov rma[8];
+	void *desc[8];		/* local == DESC: sge was made from these */
+	struct iovec user[8];	/* bounce or copy of a read: its final destination */
+	uint8_t data[MRF_OP_INLINE];
+};
+
+#define MRF_OP_RESET (offsetof(struct mrf_op, sge) - offsetof(struct mrf_op, type))
+
+_Static_assert(MRF_OP_RESET >= 128 && MRF_OP_RESET <= 192, "see mrf_op_reset");
+
+/*
+ * Cleared in pieces short enough for compilers to use register stores: a loop over all of
+ * it takes twice as long.
+ */
+static inline void mrf_op_reset(struct mrf_op *op)
+{
+	uint8_t *at = (uint8_t *)op + offsetof(struct mrf_op, type);
+
+	memset(at, 0, 64);
+	memset(at + 64, 0, 64);
+	memset(at + 128, 0, MRF_OP_RESET - 128);
+}
+
+/* The arguments of a data transfer call, from any fi_ops_rma entry. */
+struct mrf_req {
+	const struct mrf_op_type *type;
+	const struct iovec *iov;
+	void **desc; /* NULL, or one per iov */
+	size_t count;
+	const struct fi_rma_iov *rma;
+	size_t rma_count;
+	fi_addr_t addr;
+	void *context;
+	uint64_t data;
+	uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_FENCE ... */
+	bool silent;	/* fi_inject_*: no completion when it succeeds */
+};
+
+/* Takes op out of peer->queue or peer->redo. */
+static inline void mrf_op_leave(struct mrf_op *op)
+{
+	mrf_list_del(&op->node);
+	op->queued = false;
+}
+
+/* Registered slots for small unregistered buffers; one pool per endpoint. */
+#define MRF_BOUNCE_SIZE 16384
+
+struct mrf_bounce_pool {
+	struct mrf_list slabs;
+	void *free; /* singly linked through the slots */
+	unsigned nslabs;
+};
+
+#endif

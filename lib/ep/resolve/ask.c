@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Questions to a peer about its regions, answers, and the leases that some answers open. */
+#include <inttypes.h>
+#include "base/log.h"
+#include "ep/link/conn.h"
+#include "ep/resolve/ask.h"
+
+void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
+		  uint64_t len, bool once)
+{
+	if (remote->wanted || remote->asking)
+		return;
+	remote->wanted = true;
+	remote->ask.addr = addr;
+	remote->ask.len = len;
+	remote->ask_once = once;
+	mrf_list_add_tail(&remote->node, &peer->to_ask);
+}
+
+static void want_again(struct mrf_peer *peer, struct mrf_remote *remote)
+{
+	remote->wanted = true;
+	mrf_list_add_tail(&remote->node, &peer->to_ask);
+}
+
+static int post_message(struct mrf_peer *peer, uint8_t *msg, size_t len)
+{
+	struct mrf_sge sge = { .addr = (uintptr_t)msg, .len = (uint32_t)len };
+	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
+
+	return mrf_conn_post(peer->conn, &wr, NULL, 0);
+}
+
+static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
+{
+	uint8_t msg[MRF_PROTO_ASK_LEN];
+	struct mrf_ask ask = { .cookie = peer->ep->clock + 1,
+			       .key = remote->peer_key,
+			       .serial = remote->serial,
+			       .addr = remote->ask.addr,
+			       .len = remote->ask.len,
+			       .flags = remote->ask_once ? MRF_ASK_ONCE : 0 };
+	int ret = post_message(peer, msg, mrf_ask_encode(&ask, msg));
+
+	if (ret)
+		return ret;
+	mrf_debug(FI_LOG_EP_DATA,
+		  "asking the peer about key 0x%" PRIx64 ", 0x%" PRIx64 " + %" PRIu64,
+		  ask.key, ask.addr, ask.len);
+	remote->asked_at = ++peer->ep->clock;
+	mrf_conn_probe(peer->conn);
+	return 0;
+}
+
+int mrf_ask_send(struct mrf_peer *peer)
+{
+	while (peer->state == MRF_PEER_READY && peer->asks < peer->max_asks &&
+	       !mrf_list_empty(&peer->to_ask) && mrf_conn_room(peer->conn)) {
+		struct mrf_remote *remote = mrf_list_entry(mrf_list_first(&peer->to_ask),
+							   struct mrf_remote, node);
+		int ret = send_ask(peer, remote);
+
+		if (mrf_unlikely(ret))
+			return ret;
+		mrf_list_del(&remote->node);
+		mrf_list_add_tail(&remote->node, &peer->asked);
+		remote->wanted = false;
+		remote->asking = true;
+		/* Of a region that is pinned on demand other bytes stay known. */
+		if (remote->complete)
+			mrf_remote_drop(remote);
+		peer->asks++;
+	}
+	if (!mrf_list_empty(&peer->to_ask) && !mrf_conn_room(peer->conn))
+		mrf_peer_await_room(peer);
+	return 0;
+}
+
+static struct mrf_remote *whose(struct mrf_peer *peer, const struct mrf_answer *answer)
+{
+	mrf_list_each(node, &peer->asked) {
+		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
+
+		if (remote->asked_at == answer->cookie && remote->peer_key == answer->key)
+			return remote;
+	}
+	return NULL;
+}
+
+bool mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
+{
+	struct mrf_remote *remote = whose(peer, answer);
+
+	if (!remote) {
+		mrf_warn(FI_LOG_EP_DATA, 4020,
+			 "a peer answered a question about key 0x%" PRIx64
+			 " that was not asked: the answer is ignored",
+			 answer->key);
+		return false;
+	}
+	mrf_debug(FI_LOG_EP_DATA,
+		  "answer about key 0x%" PRIx64
+		  ": status %u, segments %u, access 0x%" PRIx64,
+		  answer->key, answer->status, answer->nseg, answer->access);
+	mrf_list_del(&remote->node);
+	remote->asking = false;
+	peer->asks--;
+	peer->losses = 0;
+	if (mrf_remote_learn(peer, remote, answer))
+		want_again(peer, remote);
+	else if (remote->once)
+		peer->leases++;
+	return true;
+}
+
+void mrf_ask_unwant(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	while ((node = mrf_list_pop(&peer->to_ask)))
+		mrf_list_entry(node, struct mrf_remote, node)->wanted = false;
+}
+
+void mrf_ask_lost(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	while ((node = mrf_list_pop(&peer->asked))) {
+		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
+
+		remote->asking = false;
+		want_again(peer, remote);
+	}
+	peer->asks = 0;
+	/* The peer ended the leases with the connection; a FORGET may have been lost with it. */
+	peer->epoch++;
+	peer->lease_epoch++;
+	peer->leases = 0;
+}
+
+void mrf_ask_forget(struct mrf_peer *peer)
+{
+	peer->epoch++;
+}
+
+static bool in_use(const struct mrf_peer *peer)
+{
+	return peer->conn->tail != peer->conn->head || !mrf_list_empty(&peer->asked) ||
+	       !mrf_list_empty(&peer->to_ask) ||
+	       (!mrf_list_empty(&peer->queue) && peer->leases < MRF_LEASES);
+}
+
+bool mrf_ask_release(struct mrf_peer *peer)
+{
+	uint8_t msg[MRF_PROTO_NOTE_LEN];
+
+	if (mrf_likely(!peer->leases) || in_use(peer))
+		return false;
+	if (!mrf_conn_room(peer->conn) ||
+	    post_message(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg))) {
+		mrf_peer_await_room(peer);
+		return false;
+	}
+	peer->leases = 0;
+	peer->lease_epoch++;
+	return true;
+}

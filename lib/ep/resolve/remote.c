@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "ep/model/peer.h"
+#include "ep/model/why.h"
+#include "ep/resolve/remote.h"
+#include "mr/map.h"
+#include "proto/rawkey.h"
+
+/* Keys that a peer is remembered by; applications that use up keys must not use up memory. */
+#define MAX_REMOTES 16384
+/*
+ * Ways that are known of one region that is pinned on demand: as many as a process has
+ * mappings, where nobody has told its kernel otherwise.
+ */
+unsigned mrf_remote_max_ways = 65536;
+
+static bool peer_virt(const struct mrf_peer *peer)
+{
+	return peer->mr_mode & FI_MR_VIRT_ADDR;
+}
+
+static struct mrf_map *map_of(const struct mrf_peer *peer)
+{
+	return peer->ep->domain->space.map;
+}
+
+/* --- ways ----------------------------------------------------------------------------- */
+
+static void drop_ways(struct mrf_remote *remote)
+{
+	if (remote->ways != &remote->one)
+		free(remote->ways);
+	remote->ways = &remote->one;
+	remote->nways = 0;
+	remote->max = 1;
+}
+
+void mrf_remote_drop(struct mrf_remote *remote)
+{
+	drop_ways(remote);
+	remote->known = false;
+}
+
+static int make_room_for_ways(struct mrf_remote *remote, unsigned want)
+{
+	struct mrf_way *ways;
+	unsigned max = remote->max;
+
+	if (want <= max)
+		return 0;
+	while (max < want)
+		max *= 2;
+	ways = malloc(max * sizeof(*ways));
+	if (!ways)
+		return -FI_ENOMEM;
+	memcpy(ways, remote->ways, remote->nways * sizeof(*ways));
+	if (remote->ways != &remote->one)
+		free(remote->ways);
+	remote->ways = ways;
+	remote->max = max;
+	return 0;
+}
+
+/* Of sorted ways: the first that ends after addr. */
+static unsigned first_after(const struct mrf_remote *remote, uint64_t addr)
+{
+	unsigned low = 0, high = remote->nways;
+
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+		const struct mrf_way *way = &remote->ways[mid];
+
+		if (addr >= way->addr && addr - way->addr >= way->len)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Keeps the ways sorted and apart; what is new replaces what it overlaps. */
+static void insert_sorted(struct mrf_remote *remote, const struct mrf_way *way)
+{
+	unsigned from = first_after(remote, way->addr), to = from;
+
+	if (to < remote->nways && remote->ways[to].addr < way->addr)
+		to++;
+	while (to < remote->nways && remote->ways[to].addr - way->addr < way->len)
+		to++;
+	memmove(&remote->ways[from + 1], &remote->ways[to],
+		(remote->nways - to) * sizeof(*way));
+	remote->ways[from] = *way;
+	remote->nways = remote->nways + 1 - (to - from);
+}
+
+static struct mrf_way from_wire(const struct mrf_peer *peer, const struct mrf_wire_seg *seg)
+{
+	return (struct mrf_way){ .addr = seg->pos,
+				 .len = seg->len,
+				 .iova = peer_virt(peer) ? seg->pos : seg->iova_off,
+				 .rkey = seg->rkey };
+}
+
+static bool holds(const struct mrf_peer *peer, const struct mrf_way *way)
+{
+	return way->epoch == (way->once ? peer->lease_epoch : peer->epoch);
+}
+
+/* Bytes of [addr, addr + len) from its first on that this way serves. */
+static inline uint64_t served(const struct mrf_way *way, uint64_t addr, uint64_t len)
+{
+	uint64_t offset = addr - way->addr;
+
+	if (addr < way->addr)
+		return 0;
+	if (!len)
+		return offset <= way->len;
+	return offset < way->len ? mrf_min(len, way->len - offset) : 0;
+}
+
+static bool usable(const struct mrf_peer *peer, const struct mrf_way *way, uint64_t stamp)
+{
+	return holds(peer, way) && (!way->once || way->once >= stamp);
+}
+
+static const struct mrf_way *find_way(const struct mrf_peer *peer,
+				      const struct mrf_remote *remote, uint64_t stamp,
+				      uint64_t addr, uint64_t len)
+{
+	const struct mrf_way *way;
+	unsigned i;
+
+	/* Segments of a complete answer may overlap: the first that contains it. */
+	for (i = 0; remote->complete && i < remote->nways; i++) {
+		if (served(&remote->ways[i], addr, len))
+			return &remote->ways[i];
+	}
+	if (remote->complete)
+		return NULL;
+	i = first_after(remote, addr);
+	if (i == remote->nways)
+		return NULL;
+	way = &remote->ways[i];
+	return usable(peer, way, stamp) ? way : NULL;
+}
+
+uint64_t mrf_remote_locate(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			   uint64_t stamp, uint64_t addr, uint64_t len, uint32_t *rkey,
+			   uint64_t *remote_addr)
+{
+	const struct mrf_way *way = find_way(peer, remote, stamp, addr, len);
+	uint64_t n = way ? served(way, addr, len) : 0;
+
+	if (!n)
+		return 0;
+	*rkey = way->rkey;
+	*remote_addr = way->iova + (addr - way->addr);
+	return n;
+}
+
+/* They are few, but in any order. */
+static uint64_t covered_complete(const struct mrf_peer *peer, const struct mrf_remote *remote,
+				 uint64_t addr, uint64_t len)
+{
+	const struct mrf_way *way;
+	uint64_t done = 0;
+
+	while (done < len && (way = find_way(peer, remote, UINT64_MAX, addr + done, len - done)))
+		done += served(way, addr + done, len - done);
+	return done;
+}
+
+uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			    uint64_t stamp, uint64_t addr, uint64_t len)
+{
+	uint64_t done = 0, n;
+	unsigned i;
+
+	if (remote->complete)
+		return covered_complete(peer, remote, addr, len);
+	/* A peer may have its memory in many pieces: from each to the next, without a search. */
+	for (i = first_after(remote, addr); i < remote->nways && done < len; i++) {
+		const struct mrf_way *way = &remote->ways[i];
+
+		n = usable(peer, way, stamp) ? served(way, addr + done, len - done) : 0;
+		if (!n)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+bool mrf_remote_is_full(const struct mrf_remote *remote)
+{
+	return remote->nways + MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
+}
+
+unsigned mrf_remote_ways(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
+{
+	return len ? first_after(remote, addr + (len - 1)) + 1 - first_after(remote, addr) : 0;
+}
+
+/* --- remembering ---------------------------------------------------------------------- */
+
+struct mrf_remote *mrf_remote_find(const struct mrf_peer *peer, uint64_t key)
+{
+	return mrf_idmap_find(&peer->remotes, key);
+}
+
+static void forget(struct mrf_peer *peer, struct mrf_remote *remote)
+{
+	mrf_idmap_remove(&peer->remotes, remote->key);
+	mrf_remote_drop(remote);
+	free(remote);
+}
+
+/*
+ * One goes that no question is about; whoever still needs it asks again. Any but the oldest: of
+ * keys that are used in turn that would always be the one that comes next.
+ */
+static void make_room(struct mrf_peer *peer)
+{
+	size_t i;
+
+	for (i = 0; i < peer->remotes.count; i++) {
+		struct mrf_remote *remote = mrf_idmap_sweep(&peer->remotes, &peer->hand);
+
+		if (!remote->asking && !remote->wanted) {
+			forget(peer, remote);
+			return;
+		}
+	}
+}
+
+static struct mrf_remote *add(struct mrf_peer *peer, uint64_t key)
+{
+	struct mrf_remote *remote;
+
+	if (peer->remotes.count >= MAX_REMOTES)
+		make_room(peer);
+	remote = calloc(1, sizeof(*remote));
+	if (!remote)
+		return NULL;
+	remote->key = key;
+	remote->peer_key = key;
+	remote->ways = &remote->one;
+	remote->max = 1;
+	mrf_list_init(&remote->node);
+	if (mrf_idmap_insert(&peer->remotes, key, remote)) {
+		free(remote);
+		return NULL;
+	}
+	return remote;
+}
+
+/* What the raw key says is as good as an answer, but an old one. */
+static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote,
+		     const struct mrf_rawkey *raw)
+{
+	uint32_t i;
+
+	remote->peer_key = raw->key;
+	remote->serial = raw->serial;
+	remote->space_id = raw->space_id;
+	remote->instance = raw->serial;
+	remote->complete = raw->complete;
+	remote->access = raw->access;
+	remote->event = 0; /* one that has a number would not be complete */
+	remote->base = raw->base;
+	remote->len = raw->len;
+	remote->status = MRF_MR_OK;
+	if (!raw->complete)
+		return 0;
+	if (make_room_for_ways(remote, raw->nseg))
+		return -FI_ENOMEM;
+	for (i = 0; i < raw->nseg; i++)
+		remote->ways[i] = from_wire(peer, &raw->seg[i]);
+	remote->nways = raw->nseg;
+	remote->known = true;
+	return 0;
+}
+
+static struct mrf_remote *no_memory(uint64_t key, struct mrf_why *why)
+{
+	mrf_why_set(why, FI_ENOMEM, 4106, "there is no memory to resolve key 0x%" PRIx64,
+		    key);
+	return NULL;
+}
+
+/* The peer may be another process than it was, which numbers its regions as the old one did. */
+static struct mrf_remote *get_mapped(struct mrf_peer *peer, uint64_t key,
+				     const struct mrf_rawkey *raw, struct mrf_why *why)
+{
+	struct mrf_remote *remote;
+
+	if (raw->space_id != peer->space_id) {
+		mrf_why_set(why, FI_EKEYREJECTED, 4141,
+			    "key 0x%" PRIx64 " was mapped from a raw key of another peer's "
+			    "domain", key);
+		return NULL;
+	}
+	remote = mrf_remote_find(peer, key);
+	if (remote)
+		return remote;
+	remote = add(peer, key);
+	if (!remote || learn_raw(peer, remote, raw))
+		return no_memory(key, why);
+	return remote;
+}
+
+struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mrf_why *why)
+{
+	bool maybe = mrf_map_maybe(map_of(peer), key);
+	struct mrf_remote *remote;
+	struct mrf_rawkey raw;
+
+	if (maybe && mrf_map_get(map_of(peer), key, &raw))
+		return get_mapped(peer, key, &raw, why);
+	if (maybe && mrf_map_was(map_of(peer), key)) {
+		mrf_why_set(why, FI_EKEYREJECTED, 4142,
+			    "key 0x%" PRIx64 " was unmapped with fi_mr_unmap_key", key);
+		return NULL;
+	}
+	if (peer->mr_mode & FI_MR_RAW) {
+		mrf_why_set(why, FI_EKEYREJECTED, 4140,
+			    "key 0x%" PRIx64 ": the peer's domain has FI_MR_RAW, so only "
+					     "keys from fi_mr_map_raw reach its regions",
+			    key);
+		return NULL;
+	}
+	remote = mrf_remote_find(peer, key);
+	if (!remote)
+		remote = add(peer, key);
+	return remote ? remote : no_memory(key, why);
+}
+
+/* --- answers -------------------------------------------------------------------------- */
+
+/* May ways of earlier answers stay beside those of this one? */
+static bool adds_to(const struct mrf_remote *remote, const struct mrf_answer *answer)
+{
+	return remote->known && !remote->complete && answer->status != MRF_MR_CLOSED &&
+	       !(answer->flags & MRF_ANSWER_COMPLETE) && answer->serial == remote->instance &&
+	       remote->nways + answer->nseg < mrf_remote_max_ways;
+}
+
+static void drop_what_holds_no_longer(const struct mrf_peer *peer, struct mrf_remote *remote)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < remote->nways; i++) {
+		if (holds(peer, &remote->ways[i]))
+			remote->ways[n++] = remote->ways[i];
+	}
+	remote->nways = n;
+}
+
+static int take_ways(struct mrf_peer *peer, struct mrf_remote *remote,
+		     const struct mrf_answer *answer)
+{
+	uint32_t i;
+
+	if (make_room_for_ways(remote, remote->nways + answer->nseg + 1))
+		return -FI_ENOMEM;
+	for (i = 0; i < answer->nseg; i++) {
+		struct mrf_way way = from_wire(peer, &answer->seg[i]);
+
+		way.once = remote->once ? answer->cookie : 0;
+		way.epoch = remote->once ? peer->lease_epoch : peer->epoch;
+		if (remote->complete)
+			remote->ways[remote->nways++] = way;
+		else if (way.len)
+			insert_sorted(remote, &way);
+	}
+	return 0;
+}
+
+/* A yes that shows no way: better an error than to ask for ever. */
+static bool shows_nothing(const struct mrf_peer *peer, const struct mrf_remote *remote)
+{
+	return !remote->complete && remote->status == MRF_MR_OK && remote->ask.len &&
+	       !mrf_remote_covered(peer, remote, remote->cookie, remote->ask.addr,
+				   remote->ask.len);
+}
+
+int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
+		     const struct mrf_answer *answer)
+{
+	if (adds_to(remote, answer))
+		drop_what_holds_no_longer(peer, remote);
+	else
+		mrf_remote_drop(remote);
+	remote->complete = answer->flags & MRF_ANSWER_COMPLETE;
+	remote->once = !remote->complete && (answer->flags & MRF_ANSWER_ONCE);
+	remote->cookie = answer->cookie;
+	remote->answered = remote->ask;
+	remote->status = answer->status;
+	remote->instance = answer->serial;
+	/*
+	 * What a raw key grants is known for good, and nobody can tell when it is closed. One
+	 * that is there grants something, whatever is wrong with the range.
+	 */
+	if (!remote->serial || answer->access)
+		remote->access = answer->access;
+	remote->event = peer->events ? answer->event : 0;
+	remote->base = answer->base;
+	remote->len = answer->len;
+	if (take_ways(peer, remote, answer)) {
+		mrf_remote_drop(remote);
+		return -FI_ENOMEM;
+	}
+	if (shows_nothing(peer, remote))
+		remote->status = MRF_MR_OUTSIDE;
+	remote->known = true;
+	return 0;
+}
+
+/* --- forgetting ------------------------------------------------------------------------ */
+
+static void forget_one(void *value, void *arg)
+{
+	(void)arg;
+	mrf_remote_drop(value);
+}
+
+void mrf_remote_forget_all(struct mrf_peer *peer)
+{
+	mrf_idmap_each(&peer->remotes, forget_one, NULL);
+}
+
+static void free_one(void *value, void *arg)
+{
+	(void)arg;
+	mrf_remote_drop(value);
+	free(value);
+}
+
+void mrf_remote_fini(struct mrf_peer *peer)
+{
+	mrf_idmap_each(&peer->remotes, free_one, NULL);
+	mrf_idmap_fini(&peer->remotes);
+}

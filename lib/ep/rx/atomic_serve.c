@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Atomic operations at the target, by the agent, for what peers cannot do themselves.
+ *
+ * rxe's atomic operations are plain loads and stores under a lock of its own: atomic with
+ * each other, not with the CPU. So the agent changes memory with the device's operations,
+ * too, through two queue pairs of its own that are connected with each other
+ * (verbs/vloop.h), in the protection domain of the endpoint, with the rkeys that peers
+ * use. Rights, bounds, closed regions, memory pinned on demand and leases are thereby
+ * checked as they are for peers (mrf_mr_reach).
+ *
+ * An element inside one of the 8-byte words that peers reach with the device's operations
+ * is changed with these, too: the processor looks at what the word holds, the element is
+ * replaced in that, and a compare-and-swap stores it unless the word holds something
+ * else; then the swap has told what, and is repeated with that. So it is atomic with
+ * whatever peers do to the word. The look goes by way of the kernel (process_vm_readv),
+ * because that costs much less than asking the device. What it sees may be wrong, for the
+ * application may have mapped other memory there by now; the swap, which is done even
+ * where nothing changes, corrects it.
+ *
+ * Any other element - longer than a word, across words, or in a word that the region has
+ * only a part of - is copied by RDMA between the region's local keys and a scratch
+ * buffer, exactly its bytes, changed, and copied back, by one agent of the process at a
+ * time. Peers cannot reach such a word as a whole natively through this region, and bytes
+ * outside the region are never touched. (Through another region that has all of the word
+ * they can; fi_atomic(3mrfab) says so.)
+ *
+ * After MANY_SWAPS swaps the agent replies with what it has done, so that other peers get
+ * their turn; the initiator asks for the rest. For regions with an event number it counts
+ * an operation once, with the last request that goes to the region.
+ *
+ * Either way goes through the kernel regions that peers use: an element of a region that
+ * is closed meanwhile is out of reach for the agent as it is for them. Agent thread.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "base/page.h"
+#include "ep/model/atomic.h"
+#include "ep/rx/atomic_serve.h"
+#include "mr/demand/backs.h"
+#include "verbs/vloop.h"
+
+struct mrf_atomic_loop {
+	struct mrf_vloop *vloop; /* NULL: to be opened (again) */
+	struct mrf_vmr mr;	 /* of what follows */
+	union {
+		uint64_t word; /* what a device operation found */
+		uint8_t element[MRF_ATOMIC_MAX_SIZE];
+	};
+};
+
+/* --- the loop ------------------------------------------------------------------------- */
+
+static struct mrf_vpd *pd_of(const struct mrf_ep *ep)
+{
+	return mrf_mr_port_pd(&ep->domain->space, &ep->port);
+}
+
+static int loop_new(struct mrf_ep *ep, struct mrf_atomic_loop **out)
+{
+	struct mrf_atomic_loop *loop = calloc(1, sizeof(*loop));
+	int ret;
+
+	if (!loop)
+		return -FI_ENOMEM;
+	ret = mrf_room_reg(
+		pd_of(ep), loop->element, sizeof(loop->element), (uintptr_t)loop->element,
+		MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_READ | MRF_RIGHT_REMOTE_WRITE,
+		&loop->mr);
+	if (ret)
+		free(loop);
+	else
+		*out = loop;
+	return ret;
+}
+
+static int loop_get(struct mrf_ep *ep)
+{
+	int ret = ep->loop ? 0 : loop_new(ep, &ep->loop);
+
+	if (!ret && !ep->loop->vloop)
+		ret = mrf_vloop_open(ep->domain->vdev, &ep->domain->addr.sa, pd_of(ep),
+				     &ep->loop->vloop);
+	if (ret)
+		mrf_warn(FI_LOG_EP_DATA, 4262,
+			 "there are no queue pairs or no memory for a peer's atomic "
+			 "operation: error %d",
+			 ret);
+	return ret;
+}
+
+static void loop_drop(struct mrf_atomic_loop *loop)
+{
+	if (loop->vloop)
+		mrf_vloop_close(loop->vloop);
+	loop->vloop = NULL;
+}
+
+void mrf_atomic_loop_close(struct mrf_ep *ep)
+{
+	if (!ep->loop)
+		return;
+	loop_drop(ep->loop);
+	mrf_vmr_drop(&ep->loop->mr);
+	free(ep->loop);
+	ep->loop = NULL;
+}
+
+/* --- a request that is being carried out ---------------------------------------------- */
+
+struct job {
+	struct mrf_ep *ep;
+	struct mrf_atomic_loop *loop;
+	const struct mrf_request *request;
+	unsigned family, datatype, op;
+	size_t size; /* of an element */
+	struct mrf_mr_lease lease;
+	struct mrf_mr_view view; /* of some of the bytes from the next one on */
+	unsigned swaps;		 /* compare-and-swaps so far */
+	uint32_t event;	  /* number of the region, if it counts */
+	bool stored;	  /* something was */
+	unsigned refused;	 /* times that the kernel said no */
+};
+
+/* An operation of the loop that failed leaves none. */
+static int run(struct job *job, const struct mrf_vwr *wr)
+{
+	int ret = mrf_vloop_run(job->loop->vloop, wr);
+
+	if (ret)
+		loop_drop(job->loop);
+	return ret;
+}
+
+/* Status of the bytes from pos on, which are shown in job->view as far as they go. */
+static uint32_t look(struct job *job, uint64_t pos)
+{
+	const struct mrf_request *request = job->request;
+	struct mrf_mr_ask ask = { .key = request->key,
+				  .serial = request->serial,
+				  .addr = pos,
+				  .len = request->len - (pos - request->addr),
+				  .port = &job->ep->port };
+
+	mrf_mr_reach(&job->ep->domain->space, &ask, &job->lease, &job->view);
+	if (job->view.status != MRF_MR_OK)
+		return job->view.status;
+	job->event = job->view.event;
+	if (!(job->view.access & FI_REMOTE_WRITE) || !(job->view.access & FI_ATOMIC))
+		return MRF_REPLY_RIGHT;
+	return MRF_REPLY_DONE;
+}
+
+/* --- where an element is -------------------------------------------------------------- */
+
+/* Bytes that are together in one kernel region. */
+struct place {
+	uint64_t iova;
+	uint64_t len;
+	uint64_t before; /* bytes that the region has before and behind them */
+	uint64_t behind;
+	uint32_t lkey;
+	uint32_t rkey;
+};
+
+static bool in_view(const struct job *job, uint64_t pos, uint64_t len, struct place *place)
+{
+	const struct mrf_mr_seg *seg;
+	uint64_t n, offset;
+	unsigned i;
+
+	n = mrf_mr_locate(job->view.seg, job->view.nseg, true, pos, len, &i, &offset);
+	if (!n)
+		return false;
+	seg = &job->view.seg[i];
+	*place = (struct place){ .iova = seg->iova + offset,
+				 .len = n,
+				 .before = offset,
+				 .behind = seg->len - offset - n,
+				 .lkey = seg->lkey,
+				 .rkey = seg->rkey };
+	return true;
+}
+
+/* The first of at most len bytes from pos on. A status. */
+static uint32_t find(struct job *job, uint64_t pos, uint64_t len, struct place *place)
+{
+	uint32_t status;
+
+	if (in_view(job, pos, len, place))
+		return MRF_REPLY_DONE;
+	if (job->view.complete)
+		return MRF_MR_OUTSIDE;
+	status = look(job, pos);
+	if (status)
+		return status;
+	return in_view(job, pos, len, place) ? MRF_REPLY_DONE : MRF_MR_OUTSIDE;
+}
+
+/* Is the element in a word that peers can reach as a whole? */
+static bool in_word(const struct place *place, size_t size)
+{
+	uint64_t head = place->iova % sizeof(uint64_t);
+
+	return place->len == size && head + size <= sizeof(uint64_t) && place->before >= head &&
+	       place->behind >= sizeof(uint64_t) - head - size;
+}
+
+/* --- one element ---------------------------------------------------------------------- */
+
+/* Operand, comparand, and where the old value goes. */
+struct values {
+	const uint8_t *operand;
+	const uint8_t *compare; /* NULL: there is none */
+	uint8_t *result;
+};
+
+/*
+ * What the word that byte pos is in most likely holds. Any answer will do: the memory may not
+ * be there any more, or be other memory, or, in a region of several segments, lie elsewhere.
+ */
+static uint64_t guess(const struct job *job, uint64_t pos, uint64_t head)
+{
+	bool virt = job->ep->domain->space.mode & FI_MR_VIRT_ADDR;
+	uint64_t addr = (virt ? pos : job->view.base + pos) - head, word = 0;
+	struct iovec here = { .iov_base = &word, .iov_len = sizeof(word) };
+	struct iovec there = { .iov_base = (void *)(uintptr_t)addr, .iov_len = sizeof(word) };
+	/* The kernel looks, so that nothing happens to us if nothing is there. */
+	ssize_t n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+
+	(void)n;
+	return word;
+}
+
+/* 0, or what the loop says. */
+static int change_word(struct job *job, uint64_t pos, const struct place *place,
+		       const struct values *values)
+{
+	uint64_t head = place->iova % sizeof(uint64_t);
+	struct mrf_sge sge = { .addr = (uintptr_t)&job->loop->word,
+			       .len = sizeof(uint64_t),
+			       .lkey = job->loop->mr.lkey };
+	struct mrf_vwr wr = { .op = MRF_VWR_CMP_SWP,
+			      .nsge = 1,
+			      .sge = &sge,
+			      .remote_addr = place->iova - head,
+			      .rkey = place->rkey,
+			      .compare = guess(job, pos, head) };
+	bool store;
+	int ret;
+
+	for (;; wr.compare = job->loop->word) {
+		wr.operand = wr.compare;
+		memcpy(values->result, (uint8_t *)&wr.compare + head, job->size);
+		store = mrf_atomic_apply(job->datatype, job->op, values->result,
+					 values->operand, values->compare,
+					 (uint8_t *)&wr.operand + head);
+		job->swaps++;
+		/* Where nothing is stored the word is swapped for itself: that was it. */
+		ret = run(job, &wr);
+		if (ret)
+			return ret;
+		if (job->loop->word == wr.compare)
+			break;
+	}
+	job->stored |= store;
+	return 0;
+}
+
+/* Copies an element in pieces: op WRITE takes it out of the region, READ puts it there. */
+static int copy(struct job *job, enum mrf_vwr_op op, struct mrf_sge *sge, int nsge)
+{
+	struct mrf_vwr wr = { .op = op,
+			      .nsge = nsge,
+			      .sge = sge,
+			      .remote_addr = (uintptr_t)job->loop->element,
+			      .rkey = job->loop->mr.rkey };
+
+	return run(job, &wr);
+}
+
+/* One agent of the process at a time: their regions may be the same memory. */
+static pthread_mutex_t copying = PTHREAD_MUTEX_INITIALIZER;
+
+static void in_child(void)
+{
+	static const pthread_mutex_t nobody = PTHREAD_MUTEX_INITIALIZER;
+
+	copying = nobody;
+}
+
+static void copying_once(void)
+{
+	(void)pthread_atfork(NULL, NULL, in_child);
+}
+
+static int change_copy(struct job *job, struct mrf_sge *sge, int nsge,
+		       const struct values *values)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	uint8_t *element = job->loop->element;
+	bool stored;
+	int ret;
+
+	pthread_once(&once, copying_once);
+	pthread_mutex_lock(&copying);
+	ret = copy(job, MRF_VWR_WRITE, sge, nsge);
+	if (!ret) {
+		memcpy(values->result, element, job->size);
+		stored = mrf_atomic_apply(job->datatype, job->op, values->result,
+					  values->operand, values->compare, element);
+		if (stored)
+			ret = copy(job, MRF_VWR_READ, sge, nsge);
+		job->stored |= !ret && stored;
+	}
+	pthread_mutex_unlock(&copying);
+	return ret;
+}
+
+/* The pieces of an element of which the first is known. A status. */
+static uint32_t find_all(struct job *job, uint64_t pos, struct place *place,
+			 struct mrf_sge *sge, int *nsge)
+{
+	uint64_t done = 0;
+	uint32_t status;
+
+	for (*nsge = 0; *nsge < MRF_VLOOP_SGE;) {
+		sge[(*nsge)++] = (struct mrf_sge){ .addr = place->iova,
+						   .len = (uint32_t)place->len,
+						   .lkey = place->lkey };
+		done += place->len;
+		if (done == job->size)
+			return MRF_REPLY_DONE;
+		status = find(job, pos + done, job->size - done, place);
+		if (status)
+			return status;
+	}
+	return MRF_MR_OUTSIDE;
+}
+
+/* The next time it is looked at anew, with queue pairs that work. */
+static uint32_t refused(struct job *job)
+{
+	enum { TRIES = 8 };
+
+	job->view.nseg = 0;
+	job->view.complete = false;
+	if (++job->refused > TRIES)
+		return MRF_REPLY_RIGHT;
+	return loop_get(job->ep) ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
+}
+
+/* A status; *changed: it has been done. */
+static uint32_t change(struct job *job, uint64_t pos, const struct values *values,
+		       bool *changed)
+{
+	struct mrf_sge sge[MRF_VLOOP_SGE];
+	struct place place;
+	uint32_t status = find(job, pos, job->size, &place);
+	int nsge, ret;
+
+	if (status)
+		return status;
+	if (in_word(&place, job->size)) {
+		ret = change_word(job, pos, &place, values);
+	} else {
+		status = find_all(job, pos, &place, sge, &nsge);
+		if (status)
+			return status;
+		ret = change_copy(job, sge, nsge, values);
+	}
+	*changed = !ret;
+	if (ret == -FI_EACCES)
+		return refused(job);
+	return ret ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
+}
+
+/* --- all of them ---------------------------------------------------------------------- */
+
+/* A peer that does nothing else to these words may let us try for a long time. */
+#define MANY_SWAPS 1000
+
+static uint32_t change_all(struct job *job, uint64_t *done, uint8_t *results)
+{
+	const uint8_t *body = job->request->body;
+	bool fetch = job->family != MRF_ATOMIC_BASE;
+	bool compare = job->family == MRF_ATOMIC_COMPARE;
+	uint8_t nowhere[MRF_ATOMIC_MAX_SIZE];
+	uint32_t status = MRF_REPLY_DONE;
+	uint64_t len = job->request->len;
+
+	while (!status && *done < len && job->swaps < MANY_SWAPS) {
+		struct values values = { .operand = body + *done,
+					 .compare = compare ? body + len + *done : NULL,
+					 .result = fetch ? results + *done : nowhere };
+		bool changed = false;
+
+		status = change(job, job->request->addr + *done, &values, &changed);
+		*done += changed ? job->size : 0;
+	}
+	return status;
+}
+
+static bool understood(struct job *job)
+{
+	const struct mrf_request *request = job->request;
+	uint64_t want = job->op == FI_ATOMIC_READ ? 0 : request->len;
+
+	if (!mrf_atomic_valid(job->family, job->datatype, job->op))
+		return false;
+	job->size = mrf_atomic_size(job->datatype);
+	return request->len && request->len <= MRF_ATOMIC_REQUEST(job->family) &&
+	       !(request->len % job->size) &&
+	       request->body_len == (job->family == MRF_ATOMIC_COMPARE ? 2 : 1) * want;
+}
+
+/* Once for an operation that changed the region, with the last of its requests. */
+static void count(const struct job *job)
+{
+	uint32_t what = job->request->what;
+
+	if ((what & MRF_ATOMIC_WHAT_COUNT) &&
+	    (job->stored || (what & MRF_ATOMIC_WHAT_STORED)) && job->event &&
+	    (job->ep->caps & FI_RMA_EVENT))
+		mrf_mr_event(&job->ep->domain->space, job->event, &job->ep->port);
+}
+
+static void serve(struct job *job, struct mrf_reply *reply, uint8_t *body)
+{
+	mrf_mr_lease_init(&job->lease);
+	reply->status = change_all(job, &reply->done, body);
+	mrf_mr_lease_end(&job->lease);
+	if (job->family != MRF_ATOMIC_BASE)
+		reply->body_len = (uint32_t)reply->done;
+	if (reply->status == MRF_REPLY_FAILED)
+		reply->err = FI_EIO;
+	reply->flags = job->stored ? MRF_REPLY_STORED : 0;
+	if (reply->done == job->request->len)
+		count(job);
+}
+
+int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
+		     struct mrf_reply *reply, uint8_t *body)
+{
+	struct job job = { .ep = ep,
+			   .request = request,
+			   .family = MRF_ATOMIC_WHAT_FAMILY(request->what),
+			   .datatype = MRF_ATOMIC_WHAT_DATATYPE(request->what),
+			   .op = MRF_ATOMIC_WHAT_OP(request->what) };
+	int ret;
+
+	if (!understood(&job))
+		return -FI_EINVAL;
+	ret = loop_get(ep);
+	job.loop = ep->loop;
+	if (!ret) {
+		serve(&job, reply, body);
+	} else {
+		reply->status = MRF_REPLY_FAILED;
+		reply->err = (uint32_t)-ret;
+	}
+	return 0;
+}

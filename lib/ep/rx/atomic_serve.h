@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Atomic operations that peers ask for. Agent thread. */
+#ifndef MRF_EP_RX_ATOMIC_SERVE_H
+#define MRF_EP_RX_ATOMIC_SERVE_H
+
+#include "ep/model/ep.h"
+#include "proto/request.h"
+
+struct mrf_atomic_loop; /* carries out peers' atomic operations */
+
+/* An entry of mrf_request_serve. */
+int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
+		     struct mrf_reply *reply, uint8_t *body);
+/* Agent thread, before the endpoint is freed. */
+void mrf_atomic_loop_close(struct mrf_ep *ep);
+
+#endif

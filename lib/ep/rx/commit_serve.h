@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The target's half of FI_COMMIT_COMPLETE. Agent thread. */
+#ifndef MRF_EP_RX_COMMIT_SERVE_H
+#define MRF_EP_RX_COMMIT_SERVE_H
+
+#include "ep/model/ep.h"
+#include "proto/request.h"
+
+/* An entry of mrf_request_serve: requests of type FLUSH. */
+int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
+		     struct mrf_reply *reply, uint8_t *body);
+
+#endif

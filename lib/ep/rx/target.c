@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The target's half: connections that peers opened to an endpoint of ours. The kernel
+ * serves their reads and writes; target_serve.c answers what they ask of us. Everything
+ * here runs in the agent thread.
+ *
+ * A connection takes its places in agent->cq when the target lets its initiator in. Until
+ * the initiator has confirmed it, or something came over it, the connection is half open:
+ * it has a deadline, each address has a quota of such connections, and when the quota or
+ * the places are used up the oldest gives way to a new one. An initiator that is told "no
+ * resources" dials again until FI_MRFAB_CONN_TIMEOUT is over. So a program that only asks
+ * for connections, without a key or a queue pair, keeps nobody out.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/errtext.h"
+#include "base/log.h"
+#include "ep/link/greet.h"
+#include "ep/rx/target.h"
+#include "ep/rx/target_serve.h"
+#include "mr/demand/backs.h"
+
+static void pasv_destroy(struct mrf_pasv *pasv)
+{
+	mrf_list_del(&pasv->node);
+	mrf_list_del(&pasv->doomed);
+	mrf_list_del(&pasv->ready);
+	mrf_timer_stop(&pasv->look);
+	mrf_pasv_established(pasv);
+	mrf_vconn_disconnect(pasv->vconn);
+	mrf_vconn_close(pasv->vconn);
+	mrf_mr_lease_end(&pasv->lease);
+	mrf_agent_disown(pasv->ep->agent, &pasv->owner, MRF_PASV_PLACES);
+	mrf_vmr_drop(&pasv->slots_mr);
+	free(pasv);
+}
+
+void mrf_pasv_bury(struct mrf_agent *agent)
+{
+	struct mrf_list *node;
+
+	if (mrf_likely(mrf_list_empty(&agent->doomed)))
+		return;
+	mrf_agent_poll(agent);
+	while ((node = mrf_list_first(&agent->doomed)))
+		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, doomed));
+}
+
+void mrf_pasv_destroy_all(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+
+	/* First nothing lands any more; what has is taken in, for its peer knows of it. */
+	mrf_list_each(pos, &ep->passive)
+		mrf_vconn_disconnect(mrf_list_entry(pos, struct mrf_pasv, node)->vconn);
+	mrf_agent_poll(ep->agent);
+	while ((node = mrf_list_first(&ep->passive)))
+		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, node));
+}
+
+/* What came before counts: a write that was acknowledged has its completion here. */
+static void gone(struct mrf_pasv *pasv)
+{
+	struct mrf_agent *agent = pasv->ep->agent;
+	uint64_t id = pasv->owner.id;
+
+	mrf_vconn_disconnect(pasv->vconn);
+	mrf_agent_poll(agent);
+	/* What came may have been malformed. */
+	if (mrf_idmap_find(&agent->owners, id))
+		pasv_destroy(pasv);
+}
+
+/* --- half open -------------------------------------------------------------------------------- */
+
+/*
+ * A connection has its places from the moment that its peer is let in. Until the peer has
+ * confirmed it, it need not have done more than send one message, so that such connections have
+ * a deadline and a quota.
+ */
+static void half_open(struct mrf_pasv *pasv)
+{
+	struct mrf_agent *agent = pasv->ep->agent;
+
+	mrf_list_add_tail(&pasv->half, &agent->half);
+	mrf_timer_set(agent, &pasv->until, MRF_HALF_MS);
+}
+
+static void never_came(struct mrf_timer *timer)
+{
+	struct mrf_pasv *pasv = mrf_container_of(timer, struct mrf_pasv, until);
+
+	mrf_info(FI_LOG_EP_CTRL, "a peer asked for a connection and never confirmed it");
+	gone(pasv);
+}
+
+static bool same_addr(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *in = (const void *)a;
+	const struct sockaddr_in6 *in6 = (const void *)a;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET6)
+		return !memcmp(&in6->sin6_addr, &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
+			       sizeof(in6->sin6_addr));
+	return in->sin_addr.s_addr == ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
+}
+
+/* How many are half open, and the oldest: from this address, or (NULL) at all. */
+static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storage *addr,
+			   struct mrf_pasv **oldest)
+{
+	unsigned n = 0;
+
+	*oldest = NULL;
+	mrf_list_each(node, &agent->half) {
+		struct mrf_pasv *pasv = mrf_list_entry(node, struct mrf_pasv, half);
+
+		if (addr && !same_addr(addr, &pasv->addr))
+			continue;
+		*oldest = *oldest ? *oldest : pasv;
+		n++;
+	}
+	return n;
+}
+
+/* The oldest gives way to another one, if it had time enough. */
+static bool give_way(struct mrf_pasv *oldest)
+{
+	if (!oldest || oldest->until.at - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
+		return false;
+	gone(oldest);
+	return true;
+}
+
+static bool within_quota(struct mrf_agent *agent, const struct mrf_vconn *vconn)
+{
+	struct sockaddr_storage addr;
+	struct mrf_pasv *oldest;
+
+	mrf_vconn_peer_addr(vconn, &addr);
+	return count_half(agent, &addr, &oldest) < MRF_HALF_PER_ADDR || give_way(oldest);
+}
+
+/* --- what the agent tells --------------------------------------------------------------------- */
+
+static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
+{
+	struct mrf_pasv *pasv = mrf_pasv_of(owner);
+
+	switch (event->type) {
+	case MRF_CM_REJECTED:
+	case MRF_CM_FAILED:
+	case MRF_CM_DISCONNECTED:
+	case MRF_CM_REMOVED:
+		gone(pasv);
+		break;
+	case MRF_CM_ESTABLISHED:
+		mrf_pasv_established(pasv);
+		break;
+	default:
+		break;
+	}
+}
+
+static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
+{
+	mrf_pasv_message(mrf_pasv_of(owner), slot, wc);
+}
+
+static void broke(struct mrf_owner *owner)
+{
+	mrf_pasv_doom(mrf_pasv_of(owner));
+}
+
+static bool going(struct mrf_owner *owner)
+{
+	(void)owner;
+	return true;
+}
+
+static void end(struct mrf_owner *owner)
+{
+	gone(mrf_pasv_of(owner));
+}
+
+static void forget(struct mrf_owner *owner)
+{
+	mrf_pasv_forget(mrf_pasv_of(owner));
+}
+
+static const struct mrf_owner_calls calls = {
+	.event = event,
+	.message = message,
+	.broke = broke,
+	.going = going,
+	.end = end,
+	.forget = forget,
+};
+
+/* --- taking in ------------------------------------------------------------------------------- */
+
+static int create_qp(struct mrf_pasv *pasv)
+{
+	struct mrf_ep *ep = pasv->ep;
+	struct mrf_vqp_attr attr = { .pd = mrf_mr_port_pd(&ep->domain->space, &ep->port),
+				     .send_cq = ep->agent->cq,
+				     .recv_cq = ep->agent->cq,
+				     .send_depth = MRF_PASV_SENDS,
+				     .recv_depth = MRF_PASV_SLOTS,
+				     .send_sge = 1,
+				     .max_inline = MRF_PROTO_MAX_MSG };
+	unsigned i;
+	int ret = mrf_vconn_create_qp(pasv->vconn, &attr);
+
+	for (i = 0; !ret && i < MRF_PASV_SLOTS; i++)
+		ret = mrf_pasv_post_slot(pasv, i);
+	return ret;
+}
+
+static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv **out)
+{
+	struct mrf_pasv *pasv = calloc(1, sizeof(*pasv));
+	int ret;
+
+	if (!pasv)
+		return -FI_ENOMEM;
+	pasv->ep = ep;
+	pasv->vconn = vconn;
+	pasv->owner.calls = &calls;
+	pasv->owner.scq = ep->agent->cq;
+	mrf_list_init(&pasv->doomed);
+	mrf_list_init(&pasv->ready);
+	mrf_list_init(&pasv->half);
+	mrf_list_init(&pasv->until.node);
+	pasv->until.over = never_came;
+	mrf_list_init(&pasv->look.node);
+	pasv->look.over = mrf_pasv_look;
+	mrf_vconn_peer_addr(vconn, &pasv->addr);
+	mrf_mr_lease_init(&pasv->lease);
+	ret = mrf_agent_own(ep->agent, &pasv->owner, MRF_PASV_PLACES);
+	if (ret)
+		goto err_free;
+	ret = mrf_room_reg(mrf_mr_port_pd(&ep->domain->space, &ep->port), pasv->slots,
+			  sizeof(pasv->slots), (uintptr_t)pasv->slots, MRF_RIGHT_LOCAL_WRITE,
+			  &pasv->slots_mr);
+	if (ret)
+		goto err_disown;
+	ret = create_qp(pasv);
+	if (ret)
+		goto err_dereg;
+	mrf_vconn_set_owner(vconn, &pasv->owner);
+	*out = pasv;
+	return 0;
+
+err_dereg:
+	mrf_vmr_drop(&pasv->slots_mr);
+err_disown:
+	mrf_agent_disown(ep->agent, &pasv->owner, MRF_PASV_PLACES);
+err_free:
+	free(pasv);
+	return ret;
+}
+
+static void reject(struct mrf_vconn *vconn, enum mrf_refuse_reason reason)
+{
+	uint8_t data[MRF_PROTO_REFUSE_LEN];
+
+	mrf_vconn_reject(vconn, data, mrf_refuse_encode(reason, data));
+	mrf_vconn_close(vconn);
+}
+
+static void challenge(struct mrf_ep *ep, struct mrf_vconn *vconn)
+{
+	uint8_t data[MRF_PROTO_CHALLENGE_LEN];
+
+	mrf_vconn_reject(vconn, data, mrf_greet_challenge(ep, data));
+	mrf_vconn_close(vconn);
+}
+
+static void warn_key(const struct mrf_vconn *vconn)
+{
+	/* It is filled in to its end, which a union mrf_addr alone does not reach. */
+	union {
+		struct sockaddr_storage room;
+		union mrf_addr addr;
+	} peer;
+	char text[MRF_ADDR_TEXT];
+
+	mrf_vconn_peer_addr(vconn, &peer.room);
+	mrf_warn(FI_LOG_EP_CTRL, 4210,
+		 "%s has another authorization key: its connection is rejected",
+		 mrf_addr_text(&peer.addr, text, sizeof(text)));
+}
+
+/* Somebody who only asked for a place goes. */
+static bool make_place(struct mrf_agent *agent)
+{
+	struct mrf_pasv *oldest;
+
+	count_half(agent, NULL, &oldest);
+	return give_way(oldest);
+}
+
+static void not_taken_in(struct mrf_agent *agent, struct mrf_vconn *vconn, int ret)
+{
+	if (ret == -FI_ECONNRESET) {
+		mrf_info(FI_LOG_EP_CTRL, "a peer went away while it was being connected");
+		mrf_vconn_close(vconn);
+		return;
+	}
+	if (ret == -FI_ENOSPC)
+		mrf_warn(FI_LOG_EP_CTRL, 4023,
+			 "there is no room for another peer, whose connection is "
+			 "rejected: the connections of this domain take %u of %d places "
+			 "for messages",
+			 agent->cq_used, MRF_AGENT_CQ);
+	else
+		mrf_warn(FI_LOG_EP_CTRL, 4023,
+			 "there are no resources for another peer, whose connection is "
+			 "rejected: %s",
+			 mrf_errtext(-ret));
+	reject(vconn, MRF_REFUSE_RESOURCES);
+}
+
+/* Takes in who has proved what there is to prove. */
+static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_talk *talk)
+{
+	struct mrf_welcome welcome = { .mr_mode = ep->domain->space.mode,
+				       .instance = ep->instance,
+				       .space_id = ep->domain->space.id,
+				       .flags = ep->caps & FI_RMA_EVENT ? MRF_WELCOME_EVENTS : 0,
+				       .asks = MRF_ASKS };
+	uint8_t data[MRF_PROTO_WELCOME_MAX];
+	struct mrf_pasv *pasv = NULL;
+	int ret;
+
+	if (!within_quota(ep->agent, vconn)) {
+		mrf_info(FI_LOG_EP_CTRL, "too many connections from one address are half "
+					 "open: another one has to wait");
+		reject(vconn, MRF_REFUSE_RESOURCES);
+		return;
+	}
+	ret = pasv_new(ep, vconn, &pasv);
+	if (ret == -FI_ENOSPC && make_place(ep->agent))
+		ret = pasv_new(ep, vconn, &pasv);
+	if (ret) {
+		not_taken_in(ep->agent, vconn, ret);
+		return;
+	}
+	mrf_greet_welcome(ep, talk, mrf_vconn_qpn(vconn), &welcome);
+	mrf_list_add_tail(&pasv->node, &ep->passive);
+	ret = mrf_vconn_accept(vconn, data, mrf_welcome_encode(&welcome, data));
+	if (ret) {
+		pasv_destroy(pasv);
+		return;
+	}
+	mrf_vconn_tune(vconn);
+	half_open(pasv);
+}
+
+void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
+{
+	struct mrf_auth_talk talk;
+	struct mrf_hello hello;
+
+	if (mrf_hello_decode(event->data, event->len, &hello)) {
+		mrf_warn(FI_LOG_EP_CTRL, 4022,
+			 "a program that does not speak this protocol asked for a "
+			 "connection: it is rejected");
+		reject(event->incoming, MRF_REFUSE_VERSION);
+		return;
+	}
+	switch (mrf_greet_check(ep, &hello, event->qpn, &talk)) {
+	case MRF_GREET_OK:
+		take_in(ep, event->incoming, &talk);
+		break;
+	case MRF_GREET_CHALLENGE:
+		challenge(ep, event->incoming);
+		break;
+	case MRF_GREET_KEY:
+		warn_key(event->incoming);
+		reject(event->incoming, MRF_REFUSE_KEY);
+	}
+}

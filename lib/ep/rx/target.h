@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The target's half: connections that peers open, or lose. Agent thread, no lock held. */
+#ifndef MRF_EP_RX_TARGET_H
+#define MRF_EP_RX_TARGET_H
+
+#include "ep/link/pasv.h"
+
+void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
+/* Handles what arrived before, and destroys all passive connections of the endpoint. */
+void mrf_pasv_destroy_all(struct mrf_ep *ep);
+/* Destroys the doomed connections. Everything that was polled must have been handled. */
+void mrf_pasv_bury(struct mrf_agent *agent);
+
+#endif

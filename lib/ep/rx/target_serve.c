@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What peers ask of a target: questions, requests, immediate data. What costs little is
+ * taken in as it comes. Questions and requests wait at their connection, in order, and
+ * connections take turns, so that the requests of one keep the others waiting for no
+ * longer than one request takes. Agent thread.
+ *
+ * The target told each initiator how many questions and requests it may have under way,
+ * and disconnects one that sends more.
+ *
+ * Data for the application (FI_REMOTE_CQ_DATA) wait when nobody reads them. No key is
+ * needed to send them, so a peer could otherwise make the completion queue grow without
+ * end. While MRF_UNREAD_MAX of them are unread, the receives that they came in are not
+ * posted again: RC holds the peer back, on this connection only. Answers and replies,
+ * which go the other way, have receives of their own at the peer. Events of regions are
+ * counted, not queued, and never wait for that reason alone.
+ */
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "contract/limits.h"
+#include "ep/rx/request.h"
+#include "ep/rx/target_serve.h"
+#include "loop/denied.h"
+
+/* The slot in the work request id of a FORGET; those of RECVs and answers are below. */
+#define FORGET_SLOT ((1u << MRF_WR_SLOT_BITS) - 1)
+
+_Static_assert(MRF_PASV_SLOTS < FORGET_SLOT, "slot numbers fit");
+_Static_assert(MRF_PROTO_MAX_SEG >= MRF_MR_IOV_LIMIT, "an answer can name all segments");
+
+/* --- answering ------------------------------------------------------------------------------- */
+
+static void fill_answer(const struct mrf_ask *ask, const struct mrf_mr_view *view, bool virt,
+			struct mrf_answer *answer)
+{
+	unsigned i;
+
+	*answer = (struct mrf_answer){ .cookie = ask->cookie,
+				       .key = ask->key,
+				       .status = (uint32_t)view->status,
+				       .flags = (view->complete ? MRF_ANSWER_COMPLETE : 0) |
+						(view->once ? MRF_ANSWER_ONCE : 0),
+				       .access = view->access,
+				       .base = view->base,
+				       .len = view->len,
+				       .serial = view->serial,
+				       .nseg = view->nseg };
+	for (i = 0; i < view->nseg; i++)
+		answer->seg[i] = (struct mrf_wire_seg){
+			.pos = view->seg[i].addr,
+			.len = view->seg[i].len,
+			.rkey = view->seg[i].rkey,
+			.iova_off = virt ? 0 : (uint32_t)view->seg[i].iova,
+		};
+}
+
+static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
+			struct mrf_answer *answer)
+{
+	struct mrf_mr_space *space = &pasv->ep->domain->space;
+	struct mrf_mr_ask question = { .key = ask->key,
+				       .serial = ask->serial,
+				       .addr = ask->addr,
+				       .len = ask->len,
+				       .lease = ask->flags & MRF_ASK_ONCE,
+				       .port = &pasv->ep->port };
+	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
+
+	mrf_mr_reach(space, &question, &pasv->lease, &view);
+	mrf_debug(FI_LOG_EP_DATA,
+		  "a peer asks for key 0x%llx, 0x%llx + %llu: answers status %d",
+		  (unsigned long long)ask->key, (unsigned long long)ask->addr,
+		  (unsigned long long)ask->len, (int)view.status);
+	fill_answer(ask, &view, space->mode & FI_MR_VIRT_ADDR, answer);
+	answer->event = mrf_pasv_wants_events(pasv) ? view.event : 0;
+}
+
+static int post(struct mrf_pasv *pasv, const struct mrf_vwr *wr)
+{
+	int ret = mrf_vconn_post(pasv->vconn, wr);
+
+	pasv->sending += !ret;
+	return ret;
+}
+
+static int send_back(struct mrf_pasv *pasv, const uint8_t *out, size_t len)
+{
+	struct mrf_sge sge = { .addr = (uintptr_t)out, .len = (uint32_t)len };
+	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(pasv->owner.id, 0),
+			      .op = MRF_VWR_SEND,
+			      .is_inline = true,
+			      .nsge = 1,
+			      .sge = &sge };
+
+	return post(pasv, &wr);
+}
+
+static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	struct mrf_ask ask;
+	struct mrf_answer answer;
+	uint8_t out[MRF_PROTO_MAX_MSG];
+	int ret = mrf_ask_decode(msg, len, &ask);
+
+	if (ret)
+		return ret;
+	find_answer(pasv, &ask, &answer);
+	return send_back(pasv, out, mrf_answer_encode(&answer, out));
+}
+
+static bool is_request(int type)
+{
+	return type >= 0 && type < MRF_REQUEST_TYPES && mrf_request_serve[type];
+}
+
+/*
+ * Requests are done in their turns. One that was not done wholly is sent again, and comes before
+ * all that its initiator had sent behind it already. -FI_EINVAL: that cannot be its turn.
+ */
+static int in_turn(struct mrf_pasv *pasv, const struct mrf_request *request,
+		   struct mrf_reply *reply, uint8_t *body)
+{
+	uint32_t behind = request->turn - pasv->turn;
+	int ret;
+
+	if (behind >= MRF_REQUESTS)
+		return -FI_EINVAL;
+	if (behind) {
+		reply->status = MRF_REPLY_TURN;
+		return 0;
+	}
+	ret = mrf_request_serve[request->type](pasv->ep, request, reply, body);
+	pasv->turn += reply->status == MRF_REPLY_DONE && reply->done == request->len;
+	return ret;
+}
+
+/* One request; its reply goes behind the *used bytes in out. */
+static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len, uint8_t *out,
+		     size_t *used)
+{
+	uint8_t *body = out + *used + MRF_PROTO_REPLY_HEAD;
+	struct mrf_reply reply = { .body = body };
+	struct mrf_request request;
+	int ret = mrf_request_decode(msg, len, &request);
+
+	if (ret || !is_request((int)request.type))
+		return -FI_EINVAL;
+	/* Several have their replies in one message. */
+	if (*used && (request.len > MRF_PROTO_REPLY_BODY ||
+		      *used + MRF_PROTO_REPLY_HEAD + request.len > MRF_PROTO_MAX_REPLY))
+		return -FI_EINVAL;
+	ret = in_turn(pasv, &request, &reply, body);
+	if (ret)
+		return ret;
+	reply.cookie = request.cookie;
+	*used += mrf_reply_encode(&reply, out + *used);
+	return 0;
+}
+
+static int serve(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	/* A body may be written before it is known how long it is. */
+	uint8_t out[2 * MRF_PROTO_MAX_REPLY];
+	size_t used = 0, one;
+	int ret = 0;
+
+	for (; !ret && len; msg += one, len -= one) {
+		ret = serve_one(pasv, msg, len, out, &used);
+		one = ret ? len : mrf_msg_len(msg);
+	}
+	return ret ? ret : send_back(pasv, out, used);
+}
+
+/* fi_writedata and the like: what the application there sends along. */
+static void deliver(struct mrf_pasv *pasv, uint64_t len, uint64_t data)
+{
+	struct mrf_comp comp = { .flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+				 .len = len,
+				 .data = data,
+				 .src_addr = FI_ADDR_NOTAVAIL };
+
+	if (pasv->ep->rx_cq)
+		mrf_cq_write(pasv->ep->rx_cq, &comp);
+}
+
+static int take_data(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	struct mrf_data data;
+	int ret = mrf_data_decode(msg, len, &data);
+
+	/* Others send it as immediate data, with a write that the kernel has seen. */
+	if (!mrf_pasv_wants_events(pasv))
+		return -FI_EINVAL;
+	if (ret || data.len > MRF_LIMIT_MSG_SIZE)
+		return -FI_EINVAL;
+	deliver(pasv, data.len, data.data);
+	return 0;
+}
+
+/* Requests in a message of them. Whatever else is in it is found out when they are served. */
+static unsigned requests_in(const uint8_t *msg, size_t len)
+{
+	unsigned n = 0;
+	size_t one;
+
+	for (; len >= MRF_PROTO_REQUEST_HEAD; msg += one, len -= one, n++) {
+		one = mrf_msg_len(msg);
+		if (one < MRF_PROTO_REQUEST_HEAD || one > len)
+			break;
+	}
+	return n;
+}
+
+/* One message whose turn has come. */
+static int serve_message(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+{
+	int type = mrf_msg_type(msg, len);
+
+	if (type == MRF_MSG_RELEASE) {
+		mrf_mr_lease_end(&pasv->lease);
+		return 0;
+	}
+	if (is_request(type)) {
+		pasv->requests -= requests_in(msg, len);
+		return serve(pasv, msg, len);
+	}
+	pasv->asks -= type == MRF_MSG_ASK;
+	return answer_ask(pasv, msg, len);
+}
+
+/* One at a time: the peer has room for a few messages that it did not ask for. */
+void mrf_pasv_forget(struct mrf_pasv *pasv)
+{
+	uint8_t out[MRF_PROTO_NOTE_LEN];
+	struct mrf_sge sge = { .addr = (uintptr_t)out };
+	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(pasv->owner.id, FORGET_SLOT),
+			      .op = MRF_VWR_SEND,
+			      .is_inline = true,
+			      .nsge = 1,
+			      .sge = &sge };
+
+	pasv->forget_again = pasv->forgetting;
+	if (pasv->forgetting)
+		return;
+	sge.len = (uint32_t)mrf_note_encode(MRF_MSG_FORGET, out);
+	/* Without it the peer finds out when the kernel refuses: slower, not wrong. */
+	pasv->forgetting = !post(pasv, &wr);
+}
+
+static void forget_sent(struct mrf_pasv *pasv)
+{
+	pasv->forgetting = false;
+	if (pasv->forget_again)
+		mrf_pasv_forget(pasv);
+}
+
+static void take_imm(struct mrf_pasv *pasv, const struct mrf_wc *wc)
+{
+	if (!mrf_pasv_wants_events(pasv))
+		deliver(pasv, wc->byte_len, wc->imm);
+	else if (wc->byte_len) /* no bytes, nothing that was modified */
+		mrf_mr_event(&pasv->ep->domain->space, wc->imm, &pasv->ep->port);
+}
+
+/* --- taking turns ------------------------------------------------------------------------ */
+
+/* It gets turns while something waits, and what comes of it can be sent and a FORGET, too. */
+static void take_place(struct mrf_pasv *pasv)
+{
+	bool room = pasv->sending + 1 < MRF_PASV_SENDS;
+
+	if (pasv->first != pasv->last && room && mrf_list_empty(&pasv->ready) &&
+	    mrf_list_empty(&pasv->doomed) && !pasv->broken)
+		mrf_list_add_tail(&pasv->ready, &pasv->ep->agent->ready);
+}
+
+/* -FI_E2BIG: so many at a time were not agreed. */
+static int wait_for_turn(struct mrf_pasv *pasv, unsigned slot, size_t len)
+{
+	int type = mrf_msg_type(pasv->slots[slot], len);
+
+	pasv->requests += is_request(type) ? requests_in(pasv->slots[slot], len) : 0;
+	pasv->asks += type == MRF_MSG_ASK;
+	if (pasv->requests > MRF_REQUESTS || pasv->asks > MRF_ASKS)
+		return -FI_E2BIG;
+	pasv->waiting[pasv->last++ % MRF_PASV_SLOTS] =
+		(struct mrf_waiting){ (uint8_t)slot, (uint16_t)len };
+	take_place(pasv);
+	return 0;
+}
+
+static void hang_up(struct mrf_pasv *pasv, size_t len, int ret)
+{
+	if (ret == -FI_EACCES)
+		mrf_agent_suspect(pasv->ep->agent);
+	else if (ret == -FI_E2BIG)
+		mrf_warn(FI_LOG_EP_CTRL, 4025,
+			 "a peer sends more than %d questions or %d requests at a time: "
+			 "its connection is closed",
+			 MRF_ASKS, MRF_REQUESTS);
+	else
+		mrf_warn(FI_LOG_EP_CTRL, 4024,
+			 "a peer asked a malformed question of %zu byte%s (%d): its "
+			 "connection is closed",
+			 len, MRF_S(len), ret);
+	mrf_pasv_doom(pasv);
+}
+
+static void serve_next(struct mrf_pasv *pasv)
+{
+	const struct mrf_waiting *next = &pasv->waiting[pasv->first++ % MRF_PASV_SLOTS];
+	int ret = serve_message(pasv, pasv->slots[next->slot], next->len);
+
+	if (!ret)
+		ret = mrf_pasv_post_slot(pasv, next->slot);
+	if (ret)
+		hang_up(pasv, next->len, ret);
+	else
+		take_place(pasv);
+}
+
+void mrf_agent_serve(struct mrf_agent *agent)
+{
+	int64_t end = mrf_now_us() + MRF_TURN_US;
+	struct mrf_list *node;
+
+	while (!atomic_load(&agent->commanded) && (node = mrf_list_pop(&agent->ready))) {
+		serve_next(mrf_list_entry(node, struct mrf_pasv, ready));
+		if (mrf_now_us() >= end)
+			break;
+	}
+}
+
+/* --- taking in --------------------------------------------------------------------------- */
+
+static void sent(struct mrf_pasv *pasv, unsigned slot)
+{
+	pasv->sending--;
+	if (slot == FORGET_SLOT)
+		forget_sent(pasv);
+	take_place(pasv);
+}
+
+/* --- what the application does not read ---------------------------------------------------- */
+
+static bool has_unread(const struct mrf_pasv *pasv)
+{
+	return pasv->ep->rx_cq && mrf_cq_unread(pasv->ep->rx_cq) >= MRF_UNREAD_MAX;
+}
+
+static void look_later(struct mrf_pasv *pasv)
+{
+	mrf_timer_set(pasv->ep->agent, &pasv->look, MRF_UNREAD_MS);
+}
+
+void mrf_pasv_look(struct mrf_timer *timer)
+{
+	struct mrf_pasv *pasv = mrf_container_of(timer, struct mrf_pasv, look);
+
+	if (!mrf_list_empty(&pasv->doomed) || pasv->broken)
+		return;
+	if (has_unread(pasv)) {
+		look_later(pasv);
+		return;
+	}
+	while (pasv->nheld) {
+		if (mrf_pasv_post_slot(pasv, pasv->held[--pasv->nheld])) {
+			mrf_pasv_doom(pasv);
+			return;
+		}
+	}
+}
+
+/* The slot of a message that was taken in at once. */
+static int free_slot(struct mrf_pasv *pasv, unsigned slot)
+{
+	if (!has_unread(pasv))
+		return mrf_pasv_post_slot(pasv, slot);
+	pasv->held[pasv->nheld++] = (uint8_t)slot;
+	if (mrf_list_empty(&pasv->look.node))
+		look_later(pasv);
+	return 0;
+}
+
+static bool is_event(const struct mrf_pasv *pasv, const struct mrf_wc *wc)
+{
+	return wc->kind == MRF_WC_RECV_IMM && mrf_pasv_wants_events(pasv);
+}
+
+static int take_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
+{
+	const uint8_t *msg = pasv->slots[slot];
+	int ret = 0;
+
+	/* These count whatever becomes of the connection: the peer knows that they came. */
+	if (wc->kind == MRF_WC_RECV_IMM)
+		take_imm(pasv, wc);
+	else if (mrf_msg_type(msg, wc->byte_len) == MRF_MSG_DATA)
+		ret = take_data(pasv, msg, wc->byte_len);
+	else
+		return wait_for_turn(pasv, slot, wc->byte_len);
+	if (ret)
+		return ret;
+	/* Events are counted, not queued. */
+	return is_event(pasv, wc) ? mrf_pasv_post_slot(pasv, slot) : free_slot(pasv, slot);
+}
+
+/* A broken connection is its initiator's business: it disconnects, and comes again. */
+static void broken(struct mrf_pasv *pasv)
+{
+	pasv->broken = true;
+	mrf_list_del(&pasv->ready);
+}
+
+void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
+{
+	int ret;
+
+	if (wc->status != MRF_WC_OK) {
+		broken(pasv);
+		return;
+	}
+	if (wc->kind == MRF_WC_SENT) {
+		sent(pasv, slot);
+		return;
+	}
+	mrf_pasv_established(pasv);
+	ret = slot < MRF_PASV_SLOTS ? take_message(pasv, slot, wc) : 0;
+	if (ret && mrf_list_empty(&pasv->doomed))
+		hang_up(pasv, wc->byte_len, ret);
+}

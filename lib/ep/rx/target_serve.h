@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Serving the questions and requests of peers. Agent thread, no lock held. */
+#ifndef MRF_EP_RX_TARGET_SERVE_H
+#define MRF_EP_RX_TARGET_SERVE_H
+
+#include "ep/link/pasv.h"
+
+void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc);
+/* mrf_pasv.look has fired. */
+void mrf_pasv_look(struct mrf_timer *timer);
+/* Tells the peer that what it knows about regions pinned on demand is no longer valid. */
+void mrf_pasv_forget(struct mrf_pasv *pasv);
+/*
+ * Serves peers, one question or request of each in turn, for a limited time or until a
+ * command comes.
+ */
+void mrf_agent_serve(struct mrf_agent *agent);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fi_errno.h>
+#include "ep/link/conn.h"
+#include "ep/resolve/resolve.h"
+#include "ep/tx/access.h"
+#include "ep/tx/op_local.h"
+
+/* What goes with the bytes that end at upto. -FI_ENOKEY: look at the keys again. */
+static int add_imm(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t upto,
+		   struct mrf_vwr *wr)
+{
+	bool imm = op->has_imm && upto == op->total;
+
+	wr->imm = op->imm;
+	if (peer->events && upto) {
+		if (!mrf_resolve_event(op, upto, &wr->imm))
+			return -FI_ENOKEY;
+		imm = wr->imm;
+	}
+	wr->op = imm ? MRF_VWR_WRITE_IMM : MRF_VWR_WRITE;
+	return 0;
+}
+
+/* Where immediate data are event numbers: the application's, behind all bytes. */
+static int post_data(struct mrf_peer *peer, struct mrf_op *op)
+{
+	const struct mrf_data data = { .data = op->imm, .len = op->total };
+	uint8_t msg[MRF_PROTO_DATA_LEN];
+	struct mrf_sge sge = { .addr = (uintptr_t)msg };
+	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
+	int ret;
+
+	sge.len = (uint32_t)mrf_data_encode(&data, msg);
+	ret = mrf_conn_post(peer->conn, &wr, op, 0);
+	if (ret)
+		return ret;
+	op->inflight++;
+	op->imm_posted = true;
+	return 0;
+}
+
+int mrf_access_post(struct mrf_peer *peer, struct mrf_op *op)
+{
+	const struct mrf_vdev_limits *limits = mrf_vdev_limits(peer->ep->domain->vdev);
+	struct mrf_sge sge[MRF_OP_SGE];
+	struct mrf_vwr wr = { .sge = sge, .is_inline = op->local == MRF_LOCAL_INLINE };
+	uint64_t len = 0;
+	int ret;
+
+	if (op->has_imm && peer->events && op->pos == op->total)
+		return post_data(peer, op);
+	/* All bytes may be there, and only the data be missing: what the peer took changed. */
+	if (op->pos < op->total &&
+	    !mrf_resolve_piece(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
+		return -FI_ENOKEY;
+	len = mrf_min(mrf_min(len, op->total - op->pos), limits->max_msg_size);
+	wr.nsge = mrf_op_sges(op, op->pos, &len, sge, MRF_OP_SGE);
+	wr.op = MRF_VWR_READ;
+	ret = op->type->kind == MRF_OP_WRITE ? add_imm(peer, op, op->pos + len, &wr) : 0;
+	if (ret)
+		return ret;
+	ret = mrf_conn_post(peer->conn, &wr, op, len);
+	if (ret)
+		return ret;
+	op->pos += len;
+	op->inflight++;
+	op->told |= wr.op == MRF_VWR_WRITE_IMM;
+	op->imm_posted = op->has_imm && !peer->events && op->pos == op->total;
+	return 0;
+}
+
+const struct mrf_op_type mrf_op_read = { .kind = MRF_OP_READ, .post = mrf_access_post };
+const struct mrf_op_type mrf_op_write = { .kind = MRF_OP_WRITE, .post = mrf_access_post };

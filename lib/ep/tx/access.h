@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads and writes, carried out by the device. */
+#ifndef MRF_EP_TX_ACCESS_H
+#define MRF_EP_TX_ACCESS_H
+
+#include "ep/model/peer.h"
+
+extern const struct mrf_op_type mrf_op_read, mrf_op_write;
+
+/*
+ * Posts one work request for the bytes from op->pos on, as many as fit into one segment
+ * and one message. See mrf_op_type.post; ep->lock held.
+ */
+int mrf_access_post(struct mrf_peer *peer, struct mrf_op *op);
+
+#endif

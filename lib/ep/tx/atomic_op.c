@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An atomic operation at the initiator: made, posted, and what comes back delivered.
+ *
+ * What comes back lands in cells of the endpoint, never in the application's buffer, and
+ * is copied when everything is done. A local region that is closed too early would break
+ * the queue pair after the target has executed the operation, and what was behind it
+ * could not be repeated.
+ *
+ * Regions with an event number get no native operations but FI_ATOMIC_READ: their
+ * target's agent knows whether something was stored, and counts it once per operation.
+ *
+ * FI_ATOMIC_WRITE is done by compare-and-swap and not by the device's ATOMIC WRITE. rxe
+ * has that opcode from Linux 6.2 on, and rdma-core 44 can post it (ibv_wr_atomic_write).
+ * It was measured with two processors, on 6.12 and 7.3: one queue pair writes rising
+ * values and reads back after each acknowledgement, while others do fetch-and-add to the
+ * same word all the time. Two results rule it out:
+ *
+ * - It is not atomic with the other operations of the device. It stores without the lock
+ *   that they hold (rxe_mr_do_atomic_write takes none), so a fetch-and-add that has
+ *   loaded the word already overwrites what was acknowledged: 1 of 28,000 atomic writes
+ *   was lost on 6.12. Of 205,000 values written by compare-and-swap on 6.1, and 67,000 on
+ *   each of the other kernels, none was.
+ * - It fails on a busy machine. With two busy loops beside it the connection ended with
+ *   "transport retry counter exceeded" in 18 of 22 runs of 15 to 80 s, without them in 3
+ *   of 14; with compare-and-swap or plain writes under the same conditions in none of 26
+ *   runs. The cause was not looked for; an acknowledgement that is late and not repeated
+ *   would look like that.
+ *
+ * On 6.1 a queue pair that is to post it can be created, and the work request fails.
+ */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "base/page.h"
+#include "base/user.h"
+#include "contract/limits.h"
+#include "ep/link/conn.h"
+#include "ep/model/atomic.h"
+#include "ep/resolve/resolve.h"
+#include "ep/tx/atomic_op.h"
+#include "ep/tx/op.h"
+#include "ep/tx/peer.h"
+#include "mr/demand/backs.h"
+#include "mr/desc.h"
+
+/* --- what an operation carries -------------------------------------------------------- */
+
+/* One after the other, each of op->total bytes: operands, comparands, what comes back. */
+static uint8_t *values(const struct mrf_op *op)
+{
+	return op->bounce ? op->bounce : (uint8_t *)(uintptr_t)op->data;
+}
+
+static uint8_t *operands(const struct mrf_op *op)
+{
+	return values(op);
+}
+
+static uint8_t *comparands(const struct mrf_op *op)
+{
+	return values(op) + op->total;
+}
+
+static uint8_t *results(const struct mrf_op *op)
+{
+	return values(op) + (op->atomic.family == MRF_ATOMIC_COMPARE ? 2 : 1) * op->total;
+}
+
+static bool fetches(const struct mrf_op *op)
+{
+	return op->atomic.family != MRF_ATOMIC_BASE;
+}
+
+/* --- cells ---------------------------------------------------------------------------- */
+
+static int cells_new(struct mrf_ep *ep, struct mrf_atomic_cells **out)
+{
+	size_t page = mrf_page_size(), len = (sizeof(**out) + page - 1) & ~(page - 1);
+	struct mrf_atomic_cells *cells = aligned_alloc(page, len);
+	int ret;
+
+	if (!cells)
+		return -FI_ENOMEM;
+	ret = mrf_room_reg(ep->domain->pd, cells->cell, sizeof(cells->cell),
+			  (uintptr_t)cells->cell, MRF_RIGHT_LOCAL_WRITE, &cells->mr);
+	if (ret)
+		free(cells);
+	else
+		*out = cells;
+	return ret;
+}
+
+int mrf_atomic_cells_get(struct mrf_ep *ep)
+{
+	int ret = ep->cells ? 0 : cells_new(ep, &ep->cells);
+
+	return ret ? mrf_refuse(-ret, FI_LOG_EP_DATA, 4257,
+				"there is no registered memory for the results of atomic "
+				"operations")
+		   : 0;
+}
+
+void mrf_atomic_cells_free(struct mrf_ep *ep)
+{
+	if (!ep->cells)
+		return;
+	mrf_vmr_drop(&ep->cells->mr);
+	free(ep->cells);
+}
+
+/* --- making one ----------------------------------------------------------------------- */
+
+static bool native(const struct mrf_atomic_req *req)
+{
+	return (req->datatype == FI_INT64 || req->datatype == FI_UINT64) &&
+	       (req->op == FI_SUM || req->op == FI_CSWAP || req->op == FI_ATOMIC_READ);
+}
+
+static uint64_t comp_flags(const struct mrf_atomic_req *req)
+{
+	return FI_ATOMIC | (req->family == MRF_ATOMIC_BASE ? FI_WRITE : FI_READ);
+}
+
+static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_req *req)
+{
+	size_t size = mrf_atomic_size(req->datatype), i;
+
+	mrf_op_reset(op);
+	mrf_list_init(&op->node);
+	op->type = &mrf_op_atomic;
+	op->comp_flags = comp_flags(req);
+	op->atomic.family = (uint8_t)req->family;
+	op->atomic.datatype = (uint8_t)req->datatype;
+	op->atomic.op = (uint8_t)req->op;
+	op->atomic.size = (uint8_t)size;
+	op->atomic.native = native(req);
+	op->context = req->context;
+	op->fence = req->flags & FI_FENCE;
+	op->silent = req->silent || (ep->selective && !(req->flags & FI_COMPLETION));
+	op->stamp = ++ep->clock;
+	op->nrma = (int)req->rma_count;
+	for (i = 0; i < req->rma_count; i++) {
+		op->rma[i] = (struct fi_rma_iov){ .addr = req->rma[i].addr,
+						  .len = req->rma[i].count * size,
+						  .key = req->rma[i].key };
+		op->total += op->rma[i].len;
+	}
+	op->local = MRF_LOCAL_INLINE;
+}
+
+/* In bytes; returns how many buffers. */
+static int in_bytes(const struct mrf_atomic_iov *from, size_t size, struct iovec *iov)
+{
+	size_t i;
+
+	for (i = 0; i < from->count; i++)
+		iov[i] = (struct iovec){ .iov_base = from->iov[i].addr,
+					 .iov_len = from->iov[i].count * size };
+	return (int)from->count;
+}
+
+static int gather(uint8_t *to, const struct mrf_atomic_iov *from, size_t size, const char *what)
+{
+	struct iovec iov[MRF_LIMIT_IOV];
+	int n = in_bytes(from, size, iov);
+
+	if (mrf_likely(!mrf_user_get(to, iov, (size_t)n)))
+		return 0;
+	return mrf_refuse(
+		FI_EFAULT, FI_LOG_EP_DATA, 4263,
+		"a buffer of %s (the first is at %p) is not mapped or may not be read",
+		what, iov[0].iov_base);
+}
+
+static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
+{
+	unsigned kinds = req->family == MRF_ATOMIC_COMPARE ? 3 : fetches(op) ? 2 : 1;
+	int ret = 0;
+
+	if (kinds * op->total > sizeof(op->data)) {
+		op->bounce = malloc(kinds * op->total);
+		if (!op->bounce)
+			return -FI_ENOMEM;
+		op->local = MRF_LOCAL_COPY;
+	}
+	if (req->op != FI_ATOMIC_READ)
+		ret = gather(operands(op), &req->operand, op->atomic.size, "operands");
+	if (!ret && req->family == MRF_ATOMIC_COMPARE)
+		ret = gather(comparands(op), &req->compare, op->atomic.size, "comparands");
+	if (!ret && fetches(op))
+		op->nuser = in_bytes(&req->result, op->atomic.size, op->user);
+	return ret;
+}
+
+/* --- descriptors: with FI_MR_LOCAL each buffer has to have one ------------------------ */
+
+static bool covers(const struct mrf_desc *desc, uint64_t addr, uint64_t len)
+{
+	const struct mrf_mr_seg *segs = desc->nseg > 1 ? desc->segs : &desc->seg;
+	uint64_t n, offset;
+	unsigned i;
+
+	for (; len; addr += n, len -= n) {
+		n = mrf_mr_locate(segs, desc->nseg, true, addr, len, &i, &offset);
+		if (!n)
+			return false;
+	}
+	return true;
+}
+
+static int check_desc(struct mrf_ep *ep, const struct fi_ioc *ioc, void *value, size_t size,
+		      uint64_t right, const char *what)
+{
+	struct iovec iov = { .iov_base = ioc->addr, .iov_len = ioc->count * size };
+	struct mrf_desc desc;
+
+	if (!value || !mrf_desc_get(&ep->domain->space, value, &desc))
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_DATA, 4254,
+			"desc %p of a buffer of %s is %s: the domain has FI_MR_LOCAL, so "
+			"each "
+			"local buffer needs the fi_mr_desc of an open region of "
+			"this domain",
+			value, what,
+			value ? "not a descriptor of this domain" : "missing");
+	if (!(desc.access & right))
+		return mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, 4255,
+				  "buffer of %s at %p: its region was registered without %s",
+				  what, iov.iov_base,
+				  right == FI_READ ? "FI_READ" : "FI_WRITE");
+	if (!covers(&desc, (uintptr_t)iov.iov_base, iov.iov_len))
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4256,
+				  "buffer of %s (%p, %zu byte%s) is not inside the "
+				  "region of its desc",
+				  what, iov.iov_base, iov.iov_len, MRF_S(iov.iov_len));
+	return 0;
+}
+
+static int check_descs(struct mrf_ep *ep, const struct mrf_atomic_iov *iov, size_t size,
+		       uint64_t right, const char *what)
+{
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < iov->count; i++)
+		ret = !iov->iov[i].count
+			      ? 0
+			      : check_desc(ep, &iov->iov[i], iov->desc ? iov->desc[i] : NULL,
+					   size, right, what);
+	return ret;
+}
+
+/* What is injected is copied before the call returns; what comes back is not. */
+static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_req *req)
+{
+	size_t size = op->atomic.size;
+	int ret = 0;
+
+	if (!(ep->domain->space.mode & FI_MR_LOCAL))
+		return 0;
+	if (!(req->flags & FI_INJECT) && req->op != FI_ATOMIC_READ)
+		ret = check_descs(ep, &req->operand, size, FI_WRITE, "operands");
+	if (!ret && !(req->flags & FI_INJECT) && req->family == MRF_ATOMIC_COMPARE)
+		ret = check_descs(ep, &req->compare, size, FI_WRITE, "comparands");
+	if (!ret && fetches(op))
+		ret = check_descs(ep, &req->result, size, FI_READ, "results");
+	if (ret || !fetches(op))
+		return ret;
+	op->ndesc = (int)req->result.count;
+	memcpy(op->desc, req->result.desc, req->result.count * sizeof(*op->desc));
+	return 0;
+}
+
+static int make(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_op **out)
+{
+	struct mrf_op *op;
+	int ret = mrf_op_take(ep, &op);
+
+	if (ret)
+		return ret;
+	init(ep, op, req);
+	ret = take_descs(ep, op, req);
+	if (!ret)
+		ret = take_values(op, req);
+	if (!ret && op->atomic.native)
+		ret = mrf_atomic_cells_get(ep);
+	if (ret)
+		mrf_op_free(ep, op);
+	else
+		*out = op;
+	return ret;
+}
+
+int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
+{
+	struct mrf_peer *peer;
+	struct mrf_op *op;
+	int ret;
+
+	mrf_lock_take(&ep->lock);
+	ret = mrf_peer_get(ep, req->addr, &peer);
+	if (!ret)
+		ret = mrf_peer_has_place(peer) ? make(ep, req, &op) : -FI_EAGAIN;
+	if (!ret)
+		mrf_peer_start(peer, op);
+	mrf_lock_release(&ep->lock);
+	return ret;
+}
+
+/* --- native elements ------------------------------------------------------------------ */
+
+static uint64_t *cell_of(const struct mrf_ep *ep, const struct mrf_op *op, uint64_t pos)
+{
+	return &ep->cells->cell[op->number][(pos - op->atomic.collected) / sizeof(uint64_t)];
+}
+
+/* Part of it was done and the rest will be posted again: keeps what came back. */
+static void collect(struct mrf_ep *ep, struct mrf_op *op)
+{
+	uint64_t len = op->acked - op->atomic.collected;
+
+	/* What a reply brought is there already. */
+	if (op->atomic.landed && fetches(op))
+		memcpy(results(op) + op->atomic.collected,
+		       cell_of(ep, op, op->atomic.collected), len);
+	op->atomic.landed = false;
+	op->atomic.collected = op->acked;
+}
+
+static int post_native(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
+		       uint64_t remote_addr)
+{
+	struct mrf_ep *ep = peer->ep;
+	struct mrf_sge sge = { .len = sizeof(uint64_t), .lkey = ep->cells->mr.lkey };
+	struct mrf_vwr wr = { .wr_id = peer->conn->owner.id,
+			      .op = op->atomic.op == FI_CSWAP ? MRF_VWR_CMP_SWP
+							      : MRF_VWR_FETCH_ADD,
+			      .nsge = 1,
+			      .sge = &sge,
+			      .remote_addr = remote_addr,
+			      .rkey = rkey };
+	int ret;
+
+	sge.addr = (uintptr_t)cell_of(ep, op, op->pos);
+	if (op->atomic.op != FI_ATOMIC_READ)
+		memcpy(&wr.operand, operands(op) + op->pos, sizeof(wr.operand));
+	if (op->atomic.op == FI_CSWAP)
+		memcpy(&wr.compare, comparands(op) + op->pos, sizeof(wr.compare));
+	ret = mrf_vconn_atomic(peer->conn->vconn, &wr);
+	if (mrf_unlikely(ret == -FI_EACCES))
+		mrf_conn_denied(peer->conn);
+	else if (ret)
+		return ret;
+	mrf_conn_posted(peer->conn, op, sizeof(uint64_t));
+	op->pos += sizeof(uint64_t);
+	op->inflight++;
+	op->atomic.landed = true;
+	return 0;
+}
+
+static bool window_full(const struct mrf_op *op)
+{
+	return op->pos - op->atomic.collected == MRF_ATOMIC_CELLS * sizeof(uint64_t);
+}
+
+/* Can the device do the next element? Where the target counts, it has to know. */
+static bool lies_well(const struct mrf_op *op, uint64_t addr, uint64_t len)
+{
+	return op->atomic.native && len >= sizeof(uint64_t) && !(addr % sizeof(uint64_t)) &&
+	       (!op->peer->events || op->atomic.op == FI_ATOMIC_READ ||
+		!mrf_resolve_number(op, op->pos));
+}
+
+/* Where the target counts, a request says what came of those before it. */
+static bool awaits_count(const struct mrf_op *op)
+{
+	return op->awaiting && op->peer->events && mrf_resolve_number(op, op->pos);
+}
+
+/* One native element, or a request. */
+static int post(struct mrf_peer *peer, struct mrf_op *op)
+{
+	uint64_t addr = 0, len = 0;
+	uint32_t rkey = 0;
+	bool well;
+
+	if (op->atomic.native && !mrf_resolve_piece(op, op->pos, &rkey, &addr, &len))
+		return -FI_ENOKEY;
+	well = lies_well(op, addr, len);
+	/* Behind requests, nothing is posted that may be refused. */
+	if (well ? mrf_rpc_awaited(peer->conn) : awaits_count(op))
+		return -FI_EAGAIN;
+	if (well && !window_full(op))
+		return post_native(peer, op, rkey, addr);
+	/* Elements are done in order, by whomever. */
+	if (op->inflight)
+		return -FI_EAGAIN;
+	collect(peer->ep, op);
+	return well ? post_native(peer, op, rkey, addr) : mrf_rpc_post(peer, op);
+}
+
+/* --- requests ------------------------------------------------------------------------- */
+
+/* The remote buffer that byte `from` is in. */
+static int rma_at(const struct mrf_op *op, uint64_t from)
+{
+	int i;
+
+	for (i = 0; i < op->nrma - 1 && from >= op->rma[i].len; i++)
+		from -= op->rma[i].len;
+	return i;
+}
+
+/* What the target needs to count once for each of its regions, however many requests. */
+static uint32_t counting(const struct mrf_op *op, uint64_t len)
+{
+	uint32_t event = 0, number = mrf_resolve_number(op, op->pos), what = 0;
+	uint64_t from = 0;
+	int i;
+
+	if (!op->peer->events || !number)
+		return 0;
+	if (mrf_resolve_event(op, op->pos + len, &event) && event)
+		what |= MRF_ATOMIC_WHAT_COUNT;
+	for (i = 0; i < op->nrma; from += op->rma[i++].len) {
+		if (op->atomic.stored >> i & 1 && mrf_resolve_number(op, from) == number)
+			what |= MRF_ATOMIC_WHAT_STORED;
+	}
+	return what;
+}
+
+static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_request *request,
+			     uint8_t *body)
+{
+	len = mrf_min(len, MRF_ATOMIC_REQUEST(op->atomic.family));
+	request->what =
+		MRF_ATOMIC_WHAT(op->atomic.family, op->atomic.datatype, op->atomic.op) |
+		counting(op, len);
+	if (op->atomic.op == FI_ATOMIC_READ)
+		return len;
+	memcpy(body, operands(op) + op->pos, len);
+	request->body_len = (uint32_t)len;
+	if (op->atomic.family == MRF_ATOMIC_COMPARE) {
+		memcpy(body + len, comparands(op) + op->pos, len);
+		request->body_len += (uint32_t)len;
+	}
+	return len;
+}
+
+static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
+{
+	if (reply->done % op->atomic.size || reply->body_len != (fetches(op) ? reply->done : 0))
+		return false;
+	memcpy(results(op) + op->acked, reply->body, reply->body_len);
+	if (reply->flags & MRF_REPLY_STORED)
+		op->atomic.stored |= (uint8_t)(1u << rma_at(op, op->acked));
+	return true;
+}
+
+static const struct mrf_rpc request = { MRF_MSG_ATOMIC, fill_request, take_reply, NULL };
+
+/* --- the end -------------------------------------------------------------------------- */
+
+static int deliver(struct mrf_ep *ep, struct mrf_op *op)
+{
+	int i;
+
+	for (i = 0; i < op->ndesc; i++) {
+		if (op->user[i].iov_len &&
+		    !mrf_desc_live(&ep->domain->space, op->desc[i]))
+			return -FI_ECANCELED;
+	}
+	collect(ep, op);
+	return mrf_user_put(op->user, (size_t)op->nuser, results(op));
+}
+
+const struct mrf_op_type mrf_op_atomic = {
+	.kind = MRF_OP_ATOMIC,
+	.rpc = &request,
+	.post = post,
+	.again = collect,
+	.deliver = deliver,
+};

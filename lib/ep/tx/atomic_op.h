@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An atomic operation at the initiator. ep->lock held, except for mrf_atomic_submit. */
+#ifndef MRF_EP_TX_ATOMIC_OP_H
+#define MRF_EP_TX_ATOMIC_OP_H
+
+#include "ep/model/atomic.h"
+#include "ep/tx/rpc.h"
+
+/*
+ * Results of native elements land here: each operation that an endpoint can have owns a
+ * few cells, found by its number. Registered with the first atomic operation; guarded by
+ * ep->lock.
+ */
+#define MRF_ATOMIC_CELLS 8 /* native elements of one operation in flight */
+
+struct mrf_atomic_cells {
+	struct mrf_vmr mr;
+	uint64_t cell[MRF_EP_ALL_OPS][MRF_ATOMIC_CELLS];
+};
+
+extern const struct mrf_op_type mrf_op_atomic;
+
+/*
+ * Starts a checked operation. Fails like mrf_op_new, or with -FI_EAGAIN: too many
+ * operations are under way.
+ */
+int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req);
+
+/*
+ * Makes ep->cells if they do not exist yet. -FI_ENOMEM or another error of registering
+ * memory; logged. ep->lock held.
+ */
+int mrf_atomic_cells_get(struct mrf_ep *ep);
+void mrf_atomic_cells_free(struct mrf_ep *ep);
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Making a connection to a peer: from nothing, or state IDLE, to READY. Agent thread,
+ * ep->lock held.
+ *
+ * The kernel looks for the peer's address for MRF_RESOLVE_MS at a time, again and again
+ * until FI_MRFAB_CONN_TIMEOUT: an answer that arrives before the kernel waits for one is
+ * found only by a new search.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "ep/link/conn.h"
+#include "ep/link/greet.h"
+#include "ep/resolve/ask.h"
+#include "ep/tx/dial.h"
+#include "ep/tx/fail.h"
+#include "ep/tx/peer.h"
+
+/* The connection could not be made: whatever waits for it fails. */
+static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)
+{
+	mrf_conn_destroy(peer->conn);
+	mrf_peer_rewind(peer);
+	peer->tries = peer->challenges = peer->dials = peer->turned_away = 0;
+	peer->dialled_until = 0;
+	mrf_peer_fail_addr(peer, why->err, why->code, why->text);
+}
+
+static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *text)
+{
+	struct mrf_why why;
+
+	/* Of an address, or of all that this process asks for. */
+	peer->ep->agent->suspect |= err == FI_EACCES;
+	mrf_why_set(&why, err, code, "%s", text);
+	give_up_why(peer, &why);
+}
+
+/* --- making -------------------------------------------------------------------------------- */
+
+static int timeout_ms(void)
+{
+	return (int)mrf_param_int(MRF_PARAM_CONN_TIMEOUT);
+}
+
+static void trace(const struct mrf_peer *peer, const char *what)
+{
+	char text[64];
+
+	mrf_info(FI_LOG_EP_CTRL, "peer %s: %s",
+		 mrf_addr_text(&peer->addr, text, sizeof(text)), what);
+}
+
+static void resolve(struct mrf_peer *peer)
+{
+	int ret = mrf_vconn_resolve(peer->conn->vconn, &peer->ep->domain->addr.sa,
+				    &peer->addr.sa, mrf_min(timeout_ms(), MRF_RESOLVE_MS),
+				    (unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
+
+	if (ret)
+		give_up_addr(peer, -ret, 4121,
+			     "there is no route from the domain's address: is its "
+			     "interface up, and is the peer in a network that it reaches "
+			     "(ip route get)?");
+}
+
+/* The device was removed: what waits for the peer fails because of that. */
+static void device_gone(struct mrf_peer *peer)
+{
+	char text[MRF_ERR_TEXT];
+
+	snprintf(text, sizeof(text),
+		 "the device %s was removed after the domain had been opened: the domain has to "
+		 "be closed and opened again",
+		 mrf_vdev_name(peer->ep->domain->vdev));
+	mrf_peer_fail(peer, FI_ENODEV, 4132, text);
+}
+
+void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
+{
+	int ret;
+
+	if (mrf_unlikely(peer->ep->agent->gone)) {
+		device_gone(peer);
+		return;
+	}
+	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new(peer, calls, &peer->conn);
+	if (mrf_unlikely(ret == -FI_EACCES)) {
+		mrf_peer_denied(peer);
+		return;
+	}
+	if (ret) {
+		mrf_peer_fail(peer, -ret, 4120,
+			      "there are no resources for another connection");
+		return;
+	}
+	peer->state = MRF_PEER_CONNECTING;
+	if (!peer->dialled_until)
+		peer->dialled_until = mrf_now_ms() + timeout_ms();
+	trace(peer, "connecting");
+	mrf_conn_set_deadline(peer->conn, peer->dialled_until - mrf_now_ms());
+	resolve(peer);
+}
+
+static int create_qp(struct mrf_conn *conn)
+{
+	struct mrf_ep *ep = conn->peer->ep;
+	struct mrf_vqp_attr attr = { .pd = ep->domain->pd,
+				     .send_cq = ep->scq,
+				     .recv_cq = ep->agent->cq,
+				     .send_depth = MRF_CONN_RING - 1,
+				     .recv_depth = MRF_CONN_SLOTS,
+				     .send_sge = MRF_OP_SGE,
+				     .max_inline = MRF_OP_INLINE };
+	unsigned i;
+	int ret = mrf_vconn_create_qp(conn->vconn, &attr);
+
+	for (i = 0; !ret && i < MRF_CONN_SLOTS; i++)
+		ret = mrf_conn_post_slot(conn, i);
+	return ret;
+}
+
+static void on_addr(struct mrf_conn *conn)
+{
+	int ret = create_qp(conn);
+
+	conn->found = true;
+	if (!ret)
+		ret = mrf_vconn_route(conn->vconn, timeout_ms());
+	if (ret)
+		give_up_addr(conn->peer, -ret, 4122,
+			     "no queue pair can be made, or there is no route");
+}
+
+/* For as long as it takes, or as there is time, or until it may have been lost. */
+static void await_answer(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+	int64_t left = peer->dialled_until - mrf_now_ms();
+	int64_t ms = (int64_t)MRF_DIAL_MS << mrf_min(peer->dials, 16u);
+
+	/* A little more would only be cut off. */
+	conn->last = left < ms + MRF_RETRY_MS;
+	mrf_conn_set_deadline(conn, conn->last ? left : ms);
+}
+
+static void on_route(struct mrf_conn *conn)
+{
+	struct mrf_hello hello = { .instance = conn->peer->ep->instance };
+	uint8_t data[MRF_PROTO_HELLO_MAX];
+	int ret;
+
+	mrf_greet_hello(conn, &hello);
+	ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),
+				(unsigned)mrf_param_int(MRF_PARAM_RETRY));
+	if (ret)
+		give_up_addr(conn->peer, -ret, 4123, "the connection request was not accepted");
+	else
+		await_answer(conn);
+}
+
+static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+	uint64_t before = peer->instance;
+	struct mrf_why why;
+	int ret;
+
+	if (!mrf_greet_welcomed(conn, event, &why)) {
+		give_up_why(peer, &why);
+		return;
+	}
+	/* Another endpoint behind the same address knows nothing of what the old one said. */
+	if (peer->instance != before) {
+		mrf_remote_forget_all(peer);
+		mrf_ask_unwant(peer);
+	}
+	ret = mrf_vconn_establish(conn->vconn);
+	if (ret == -FI_ECONNRESET) {
+		give_up_addr(peer, FI_ECONNRESET, 4127,
+			     "the peer went away while the connection was being made");
+		return;
+	}
+	if (ret) {
+		give_up_addr(peer, -ret, 4201, "the connection cannot be completed");
+		return;
+	}
+	mrf_timer_stop(&conn->timer);
+	mrf_vdev_retries(peer->ep->domain->vdev, &conn->retries);
+	peer->tries = peer->dials = peer->turned_away = 0;
+	peer->dialled_until = 0;
+	peer->state = MRF_PEER_READY;
+	trace(peer, "connected");
+	mrf_peer_advance(peer);
+}
+
+/* The id can no longer be used; wait with a new one that does nothing yet. */
+static void wait_and_dial(struct mrf_conn *conn, int64_t ms)
+{
+	trace(conn->peer, "the peer is not ready yet: connecting again later");
+	conn->waiting = true;
+	mrf_conn_set_deadline(conn, ms);
+}
+
+/* Most often there is room in a moment. */
+static int64_t until_there_is_room(struct mrf_peer *peer)
+{
+	unsigned n = peer->turned_away++;
+
+	return mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(n, 8u), MRF_RETRY_MS);
+}
+
+/* True: dial again at once, with a proof. */
+static bool on_refused(struct mrf_peer *peer, uint32_t reason,
+		       const struct mrf_cm_event *event)
+{
+	struct mrf_why why;
+
+	/* Others may be let down soon. */
+	if (reason == MRF_REFUSE_RESOURCES &&
+	    mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
+		wait_and_dial(peer->conn, until_there_is_room(peer));
+		return false;
+	}
+	if (!mrf_greet_again(peer, event->data, event->len, &why)) {
+		give_up_why(peer, &why);
+		return false;
+	}
+	mrf_conn_destroy(peer->conn);
+	return true;
+}
+
+/* Likewise. */
+static bool on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+	uint32_t reason;
+
+	if (!mrf_refuse_decode(event->data, event->len, &reason))
+		return on_refused(peer, reason, event);
+	if (++peer->tries >= MRF_REFUSALS) {
+		give_up_addr(peer, FI_ECONNREFUSED, 4126,
+			     "no endpoint listens at this address");
+		return false;
+	}
+	wait_and_dial(conn, MRF_RETRY_MS);
+	return false;
+}
+
+static const char *why_failed(int err)
+{
+	return err == FI_ETIMEDOUT ? "no answer to the connection request" :
+				     "the address cannot be reached over this device";
+}
+
+bool mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	switch (event->type) {
+	case MRF_CM_ADDR_RESOLVED:
+		on_addr(conn);
+		break;
+	case MRF_CM_UNRESOLVED:
+		resolve(peer);
+		break;
+	case MRF_CM_ROUTE_RESOLVED:
+		on_route(conn);
+		break;
+	case MRF_CM_RESPONSE:
+		on_response(conn, event);
+		break;
+	case MRF_CM_REJECTED:
+		return on_rejected(conn, event);
+	case MRF_CM_FAILED:
+		give_up_addr(peer, event->err, 4128, why_failed(event->err));
+		break;
+	case MRF_CM_DISCONNECTED:
+	case MRF_CM_REMOVED:
+		mrf_dial_lost(conn);
+		break;
+	default:
+		break;
+	}
+	return false;
+}
+
+void mrf_dial_lost(struct mrf_conn *conn)
+{
+	give_up_addr(conn->peer, FI_ECONNRESET, 4127,
+		     "the peer went away while the connection was being made");
+}
+
+/* There was no answer, perhaps because it or the request got lost. */
+static bool may_dial_again(const struct mrf_conn *conn)
+{
+	return conn->found && !conn->last && mrf_now_ms() < conn->peer->dialled_until;
+}
+
+bool mrf_dial_expired(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	if (conn->waiting || may_dial_again(conn)) {
+		peer->dials += !conn->waiting;
+		mrf_conn_destroy(conn);
+		return true;
+	}
+	if (!conn->found)
+		give_up_addr(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
+	else
+		give_up_addr(peer, FI_ETIMEDOUT, 4129,
+			     "there is no answer to the connection request: does a "
+			     "process with an enabled endpoint run there, and does its "
+			     "rxe device work (rdma link)?");
+	return false;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What becomes of operations when a work request fails.
+ *
+ * On rxe a refusal by the target's kernel puts the queue pairs at both ends into the
+ * error state, without an event at the target, and flushes what was queued behind it.
+ * Operations that have certainly not run are posted again, in order, on the next
+ * connection; others fail with "may or may not have been done". A connection error other
+ * than a refusal never repeats a write.
+ *
+ * What has certainly not run: a target carries out requests in order, and none behind one
+ * that it refuses. So what is behind a refusal, or behind a work request that could not
+ * be sent (its local buffer is closed, or there is no way to the peer), has not run,
+ * provided that it happened when the request was sent for the first time. When an
+ * acknowledgement is lost, the device sends again, from the first request that was not
+ * acknowledged. All behind it may have run long ago, and now a local region that was
+ * closed meanwhile, or a link that went down, makes it fail (LOC_PROT_ERR, LOC_QP_OP_ERR;
+ * on Linux 6.12 a flush). A target does not look again at what a repeated write or atomic
+ * operation names; it does carry out a read again, and refuses it if the region is closed
+ * by now.
+ *
+ * The kernel counts how often a device begins to send again (completer_retry_err,
+ * verbs/vagain.h). The count is taken when a connection is made. If it has changed when
+ * the connection breaks, or is not known, only reads are posted again behind a local
+ * failure. Behind a refused read, atomic operations, requests and writes that are counted
+ * or carry data fail; other writes are done again. The count is the whole device's, so
+ * healthy writes would otherwise fail for what others lost. The exact answer would be the
+ * target's (how far its queue pair came), which the protocol does not ask for yet. Behind
+ * a read whose own buffer was closed only reads are posted again, whatever the count is:
+ * that failure shows only when the data come back and find no place. LOC_QP_OP_ERR alone
+ * does not tell a local buffer from a missing route: the buffer is blamed only if the
+ * operation's local region is closed.
+ *
+ * Linux 6.1 answers a read of several packets short, without an error, when the memory
+ * that it reads from is no longer pinned. The read is done again; writes and atomic
+ * operations that were posted behind it end as "may or may not have been done" when the
+ * retries are over. Every event of userfaultfd drops every pin, so any change around the
+ * C library in the peer's watched memory can cause this. Linux 6.12 refuses such a read,
+ * and all of them are done again.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "ep/link/conn.h"
+#include "ep/resolve/resolve.h"
+#include "ep/tx/fail.h"
+#include "ep/tx/op.h"
+#include "ep/tx/op_local.h"
+#include "loop/denied.h"
+
+/* --- what comes back in error --------------------------------------------------------- */
+
+void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
+{
+	struct mrf_why why = { .err = FI_EIO, .code = 4113 };
+	char addr[64];
+
+	mrf_addr_text(&peer->addr, addr, sizeof(addr));
+	switch (op->fatal) {
+	case MRF_WC_LOCAL:
+		why = (struct mrf_why){ FI_EFAULT, 4110, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "the local buffer's registration does not allow this access "
+			 "(its region was closed, or has another size)%s",
+			 peer->conn->behind_ran && op->type->kind != MRF_OP_READ
+				 ? ": the access may or may not have been done"
+				 : "");
+		break;
+	case MRF_WC_UNSENT:
+		why = (struct mrf_why){ FI_ENETDOWN, 4114, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "the device cannot send to %s, because its link is down or "
+			 "there is no route: the access may or may not have been done",
+			 addr);
+		break;
+	case MRF_WC_TIMEOUT:
+		why = (struct mrf_why){ FI_ETIMEDOUT, 4111, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "there is no answer from %s: the access may or may not have been done",
+			 addr);
+		break;
+	case MRF_WC_FLUSHED:
+		why = (struct mrf_why){ FI_ECONNRESET, 4112, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "%s went away: the access may or may not have been done", addr);
+		break;
+	case MRF_WC_DENIED:
+		why = (struct mrf_why){ FI_EACCES, 5203, "" };
+		snprintf(why.text, sizeof(why.text),
+			 "the kernel takes no more work requests from this process (or "
+			 "thread), whose credentials have changed since it opened the domain: "
+			 "the access may or may not have been done");
+		break;
+	default:
+		snprintf(why.text, sizeof(why.text),
+			 "the device reported an error on the connection to %s: the access may or "
+			 "may not have been done", addr);
+	}
+	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
+	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
+}
+
+void mrf_peer_again(struct mrf_peer *peer, struct mrf_op *op)
+{
+	if (op->type->again)
+		op->type->again(peer->ep, op);
+	op->pos = op->acked;
+	op->resolved = false;
+	op->empty_known = 0;
+}
+
+static void requeue(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_peer_again(peer, op);
+	op->imm_posted = false;
+	op->posted = true;
+	if (op->queued)
+		return;
+	op->queued = true;
+	mrf_list_add_tail(&op->node, &peer->redo);
+}
+
+#define MAX_TIMEOUTS 2
+
+/* A read may be done again; what a write did is not known, so it is not. */
+static void lost(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
+{
+	if (op->type->kind == MRF_OP_READ && op->timeouts < MAX_TIMEOUTS) {
+		op->timeouts += status != MRF_WC_OK;
+		op->ask_first = true;
+		op->stamp = ++peer->ep->clock;
+		mrf_resolve_forget(op);
+		requeue(peer, op);
+		return;
+	}
+	op->fatal = status == MRF_WC_OK ? peer->conn->cause : status;
+}
+
+void mrf_peer_refused(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_info(FI_LOG_EP_DATA,
+		 "the peer's kernel refused an operation (%u): the key is asked about anew",
+		 op->refused + 1u);
+	peer->losses = 0;
+	op->refused++;
+	op->ask_first = true;
+	op->stamp = ++peer->ep->clock;
+	mrf_resolve_forget(op);
+}
+
+void mrf_peer_no_post(struct mrf_peer *peer, struct mrf_op *op, int ret)
+{
+	mrf_op_leave(op);
+	if (op->inflight)
+		op->fatal = MRF_WC_OTHER;
+	else
+		mrf_op_fail(peer->ep, op, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
+}
+
+/* The work request that broke the connection. */
+static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status cause)
+{
+	switch (cause) {
+	case MRF_WC_REFUSED:
+		mrf_peer_refused(peer, op);
+		requeue(peer, op);
+		break;
+	case MRF_WC_LOCAL:
+		op->fatal = cause;
+		break;
+	default:
+		lost(peer, op, cause);
+	}
+}
+
+bool mrf_conn_stopped_there(const struct mrf_conn *conn)
+{
+	return (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
+		conn->cause == MRF_WC_UNSENT) &&
+	       !conn->behind_ran;
+}
+
+/* Whether it was done once or twice shows afterwards, whatever the bytes are. */
+static bool counts(const struct mrf_op *op)
+{
+	return op->type->kind == MRF_OP_ATOMIC || op->told || op->has_imm;
+}
+
+/*
+ * Is op done again, though it may have run? Behind a refused read that is next to certain not to
+ * be so (the read was answered, that answer was lost, and its region was closed before it was
+ * sent again), while devices send again for many reasons. So only what counts is kept from it.
+ */
+static bool again(const struct mrf_conn *conn, const struct mrf_op *op)
+{
+	return op->type->kind == MRF_OP_READ || (conn->cause == MRF_WC_REFUSED && !counts(op));
+}
+
+/* One that was flushed behind the first failure. */
+static void follower(struct mrf_peer *peer, struct mrf_op *op)
+{
+	if (mrf_conn_stopped_there(peer->conn)) {
+		requeue(peer, op);
+		return;
+	}
+	switch (peer->conn->cause) {
+	case MRF_WC_REFUSED:
+	case MRF_WC_LOCAL:
+	case MRF_WC_UNSENT:
+		if (again(peer->conn, op))
+			requeue(peer, op);
+		else
+			lost(peer, op, MRF_WC_OTHER);
+		break;
+	case MRF_WC_DENIED:
+		op->fatal = MRF_WC_DENIED;
+		break;
+	default:
+		lost(peer, op, MRF_WC_OK);
+	}
+}
+
+/*
+ * Linux 6.12 reports a bad local buffer as a flush, and with it all that was in flight, be it
+ * done already. Nobody else broke the queue pair: find out whose buffer it was. The first
+ * completion that failed is off the ring already.
+ */
+static void blame(struct mrf_conn *conn)
+{
+	const struct mrf_ep *ep = conn->peer->ep;
+	unsigned i;
+
+	for (i = conn->head - 1; i != conn->tail; i++) {
+		struct mrf_op *op = conn->ring[i % MRF_CONN_RING].op;
+
+		if (!op || mrf_op_local_open(ep, op))
+			continue;
+		conn->cause = MRF_WC_LOCAL;
+		conn->blamed = op;
+		return;
+	}
+}
+
+/*
+ * May what is behind op, the first that failed, have run? The target carries out in order what
+ * it has not carried out before; and what comes back from a read may find its buffer closed
+ * after the target went on. (It does not look again at what a write or an atomic operation names
+ * that is sent a second time, but it does so for a read.)
+ */
+static bool may_have_run(const struct mrf_conn *conn, const struct mrf_op *op)
+{
+	bool read = op && op->type->kind == MRF_OP_READ;
+
+	if (conn->cause == MRF_WC_LOCAL && read)
+		return true;
+	if (conn->cause == MRF_WC_REFUSED && !read)
+		return false;
+	return mrf_vdev_sent_again(conn->peer->ep->domain->vdev, &conn->retries);
+}
+
+/* The first failure of a connection: what broke it? */
+static void diagnose(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
+{
+	conn->cause = wc->status;
+	mrf_info(FI_LOG_EP_DATA, "connection broken: %s", mrf_wc_status_text(wc->raw_status));
+	if (wc->status == MRF_WC_FLUSHED && !conn->disconnected)
+		blame(conn);
+	/* Linux 6.1 has one status for both. */
+	if (wc->status == MRF_WC_UNSENT && op && !mrf_op_local_open(conn->peer->ep, op))
+		conn->cause = MRF_WC_LOCAL;
+	if (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
+	    conn->cause == MRF_WC_UNSENT)
+		conn->behind_ran = may_have_run(conn, conn->blamed ? conn->blamed : op);
+}
+
+/* One that came back; the first of all decides. */
+static void flushed(struct mrf_conn *conn, struct mrf_op *op, bool first)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	if (conn->blamed && conn->blamed != op) {
+		/* Ahead of the one to blame: it may have run. */
+		lost(peer, op, MRF_WC_OTHER);
+	} else if (first || conn->blamed) {
+		culprit(peer, op, conn->cause);
+		conn->blamed = NULL;
+	} else {
+		follower(peer, op);
+	}
+}
+
+void mrf_conn_failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
+{
+	bool first = conn->cause == MRF_WC_OK;
+
+	if (first)
+		diagnose(conn, op, wc);
+	if (op && op->fatal == MRF_WC_OK)
+		flushed(conn, op, first);
+	mrf_peer_break(conn->peer);
+}
+
+/* --- what waits ---------------------------------------------------------------------------- */
+
+/* Fails op because it cannot go on; what was done of it before is not kept back. */
+static void fail_waiting(struct mrf_peer *peer, struct mrf_op *op, int err, int code,
+			 const char *text)
+{
+	char more[MRF_ERR_TEXT];
+
+	if (!op->acked || op->type->kind == MRF_OP_READ || op->type->kind == MRF_OP_RPC) {
+		mrf_op_fail(peer->ep, op, err, code, text);
+		return;
+	}
+	snprintf(more, sizeof(more), "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s",
+		 op->acked, op->total, text);
+	mrf_op_fail(peer->ep, op, err, code, more);
+}
+
+void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
+{
+	if (!mrf_list_empty(&peer->queue))
+		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
+	mrf_list_each_safe(node, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		/* Its replies are on the way. */
+		if (op->awaiting)
+			continue;
+		mrf_op_leave(op);
+		if (op->inflight)
+			op->fatal = MRF_WC_OTHER;
+		else
+			fail_waiting(peer, op, err, code, text);
+	}
+	if (peer->gone)
+		mrf_peer_kick(peer);
+}
+
+void mrf_peer_fail_addr(struct mrf_peer *peer, int err, int code, const char *why)
+{
+	char addr[64], text[MRF_ERR_TEXT];
+
+	snprintf(text, sizeof(text), "%.*s: %.*s", (int)sizeof(addr),
+		 mrf_addr_text(&peer->addr, addr, sizeof(addr)),
+		 (int)(sizeof(text) - sizeof(addr) - 3), why);
+	mrf_peer_fail(peer, err, code, text);
+}
+
+void mrf_peer_denied(struct mrf_peer *peer)
+{
+	/* Of this thread alone, or of the agent's as well? */
+	peer->ep->agent->suspect = true;
+	mrf_peer_fail(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
+}

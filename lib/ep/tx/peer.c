@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The initiator's data path: posting in order, and completions. */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "ep/link/conn.h"
+#include "ep/resolve/ask.h"
+#include "ep/resolve/resolve.h"
+#include "ep/tx/fail.h"
+#include "ep/tx/op.h"
+#include "ep/tx/peer.h"
+#include "ep/tx/rpc.h"
+
+/* --- the ring of what is in flight -------------------------------------------------------- */
+
+static unsigned in_flight(const struct mrf_conn *conn)
+{
+	return conn->tail - conn->head;
+}
+
+/* --- posting ------------------------------------------------------------------------------- */
+
+static bool posted_all(const struct mrf_op *op)
+{
+	return op->pos == op->total && (!op->has_imm || op->imm_posted);
+}
+
+static void wait_for_completions(struct mrf_peer *peer)
+{
+	if (in_flight(peer->conn))
+		mrf_peer_watch(peer);
+}
+
+/* Only completions make room; without any to come there will be none. */
+static bool is_full(const struct mrf_peer *peer, int ret)
+{
+	return ret == -FI_EAGAIN && (in_flight(peer->conn) || mrf_rpc_awaited(peer->conn));
+}
+
+void mrf_peer_no_ask(struct mrf_peer *peer, int ret)
+{
+	if (is_full(peer, ret))
+		mrf_peer_watch(peer);
+	else
+		mrf_peer_fail(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
+}
+
+/* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
+static int post_op(struct mrf_peer *peer, struct mrf_op *op)
+{
+	while (!posted_all(op)) {
+		int ret;
+
+		if (mrf_unlikely(peer->state != MRF_PEER_READY))
+			return -FI_EAGAIN;
+		if (!mrf_conn_room(peer->conn)) {
+			mrf_peer_await_room(peer);
+			return -FI_EAGAIN;
+		}
+		if (!mrf_rpc_lets(peer->conn, op))
+			return -FI_EAGAIN;
+		ret = op->type->post(peer, op);
+		if (mrf_likely(!ret))
+			continue;
+		/* What was known of the key has changed: resolve anew, once nothing is in flight. */
+		op->resolved = false;
+		if (ret == -FI_ENOKEY && !op->inflight && !op->awaiting)
+			return 0;
+		if (ret != -FI_ENOKEY && !is_full(peer, ret)) {
+			mrf_rpc_disown(peer->conn, op);
+			mrf_peer_no_post(peer, op, ret);
+			return 0;
+		}
+		if (!mrf_rpc_awaited(peer->conn))
+			wait_for_completions(peer);
+		return -FI_EAGAIN;
+	}
+	/* It stays in the queue until its replies have come. */
+	if (mrf_likely(!op->awaiting))
+		mrf_op_leave(op);
+	return 0;
+}
+
+/* True when the next operation may be looked at. */
+static bool step(struct mrf_peer *peer, struct mrf_op *op)
+{
+	struct mrf_why why;
+
+	if (!mrf_rpc_lets(peer->conn, op))
+		return false;
+	if ((op->fence && !op->pos &&
+	     (in_flight(peer->conn) || mrf_rpc_awaited(peer->conn))) ||
+	    (!op->resolved && (op->inflight || op->awaiting))) {
+		wait_for_completions(peer);
+		return false;
+	}
+	switch (mrf_resolve_op(op, &why)) {
+	case MRF_RESOLVE_WAIT:
+		return false;
+	case MRF_RESOLVE_FAIL:
+		mrf_op_leave(op);
+		mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
+		mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
+		return true;
+	case MRF_RESOLVED:
+		break;
+	}
+	if (!op->total && !op->has_imm) {
+		mrf_op_leave(op);
+		mrf_op_done(peer->ep, op);
+		return true;
+	}
+	return !post_op(peer, op);
+}
+
+/* The first in the queue that is not wholly posted: those before it await replies. */
+static struct mrf_list *next_of(struct mrf_peer *peer)
+{
+	mrf_list_each(node, &peer->queue) {
+		const struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		if (!op->awaiting || !posted_all(op))
+			return node;
+	}
+	return NULL;
+}
+
+/* Questions for operations that are not yet first, so that answers come together. */
+static void ask_ahead(struct mrf_peer *peer)
+{
+	struct mrf_why why;
+	int n = 0, ret;
+
+	mrf_list_each(node, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		if (op->awaiting)
+			continue;
+		if (++n > MRF_ASKS)
+			break;
+		mrf_resolve_op(op, &why);
+	}
+	ret = mrf_ask_send(peer);
+	if (mrf_unlikely(ret))
+		mrf_peer_no_ask(peer, ret);
+}
+
+/* One that was removed from the address vector has done its last. */
+static void retire(struct mrf_peer *peer)
+{
+	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) && !in_flight(peer->conn)))
+		mrf_peer_kick(peer);
+}
+
+void mrf_peer_advance(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	if (peer->state != MRF_PEER_READY) {
+		if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
+			mrf_peer_kick(peer);
+		return;
+	}
+	do {
+		do {
+			while (mrf_likely(peer->state == MRF_PEER_READY) &&
+			       (node = next_of(peer)) &&
+			       step(peer, mrf_list_entry(node, struct mrf_op, node)))
+				;
+		} while (mrf_unlikely(mrf_rpc_awaited(peer->conn)) && !mrf_rpc_flush(peer));
+		if (mrf_unlikely(peer->state != MRF_PEER_READY))
+			return;
+		if (!mrf_list_empty(&peer->queue))
+			ask_ahead(peer);
+		else
+			mrf_ask_unwant(peer);
+	} while (mrf_ask_release(peer) && !mrf_list_empty(&peer->queue));
+	/* The leases end when all is done, whether or not the application looks. */
+	if (mrf_unlikely(peer->leases && in_flight(peer->conn)))
+		mrf_peer_watch(peer);
+	retire(peer);
+}
+
+/* --- completions --------------------------------------------------------------------------- */
+
+static void settle(struct mrf_peer *peer, struct mrf_op *op)
+{
+	if (op->inflight)
+		return;
+	if (mrf_unlikely(op->fatal != MRF_WC_OK)) {
+		if (op->queued)
+			mrf_op_leave(op);
+		peer->losses = 0;
+		mrf_peer_op_fatal(peer, op);
+	} else if (!op->queued && op->acked == op->total) {
+		if (mrf_unlikely(op->type->done != NULL))
+			op->type->done(peer, op);
+		else
+			mrf_op_done(peer->ep, op);
+	}
+}
+
+static __attribute__((noinline)) void failed(struct mrf_conn *conn, struct mrf_op *op,
+					     const struct mrf_wc *wc)
+{
+	mrf_conn_failed(conn, op, wc);
+	mrf_rpc_sent(conn, conn->head - 1, wc);
+}
+
+void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_posted *posted = &conn->ring[conn->head % MRF_CONN_RING];
+	struct mrf_op *op = posted->op;
+
+	conn->head++;
+	peer->ep->scq_used--;
+	if (op)
+		op->inflight--;
+	if (mrf_unlikely(wc->status != MRF_WC_OK)) {
+		failed(conn, op, wc);
+	} else if (op) {
+		op->acked += posted->len;
+		peer->losses = 0;
+	}
+	if (op)
+		settle(peer, op);
+	if (mrf_unlikely(peer->state == MRF_PEER_BROKEN)) {
+		if (!in_flight(conn))
+			mrf_peer_kick(peer);
+	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone || peer->leases)) {
+		mrf_peer_advance(peer);
+	}
+}
+
+#define BATCH 16
+
+/* There is room in the queue (again): those that wait for it go on. */
+static void feed(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+
+	/* One that takes up all the room is behind the others the next time. */
+	while (ep->scq_used < MRF_EP_SCQ && (node = mrf_list_pop(&ep->starved)))
+		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, starved));
+}
+
+static void completed(struct mrf_ep *ep, const struct mrf_wc *wc)
+{
+	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id))
+		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
+	if (mrf_likely(ep->last != NULL))
+		mrf_peer_completed(ep->last, wc);
+}
+
+/* Not for ever, whatever stands in the queue: it is memory that others may write to by mistake. */
+#define ROUNDS (MRF_EP_SCQ / BATCH + 1)
+
+static MRF_ALWAYS_INLINE void progress(struct mrf_ep *ep)
+{
+	int i, n, left = ROUNDS;
+	struct mrf_wc wc[BATCH];
+
+	do {
+		n = mrf_vcq_poll(ep->scq, wc, BATCH);
+		for (i = 0; i < n; i++)
+			completed(ep, &wc[i]);
+	} while (mrf_unlikely(n == BATCH) && --left);
+	if (mrf_unlikely(!mrf_list_empty(&ep->starved)))
+		feed(ep);
+}
+
+void mrf_ep_progress(struct mrf_ep *ep)
+{
+	progress(ep);
+}
+
+void mrf_ep_poll(struct mrf_source *source)
+{
+	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
+
+	mrf_lock_take(&ep->lock);
+	progress(ep);
+	mrf_lock_release(&ep->lock);
+}
+
+/* --- beginning ------------------------------------------------------------------------------- */
+
+/* Fewer than MRF_EP_FEW_OPS operations are under way, or wait. */
+static bool has_few(const struct mrf_peer *peer)
+{
+	/* One of several work requests counts several times: never too few. */
+	unsigned n = peer->conn ? in_flight(peer->conn) : 0;
+
+	mrf_list_each(node, &peer->queue) {
+		if (++n >= MRF_EP_FEW_OPS)
+			break;
+	}
+	return n < MRF_EP_FEW_OPS && mrf_list_empty(&peer->redo);
+}
+
+bool mrf_peer_has_place(const struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	if (mrf_likely(ep->nops < MRF_EP_OPS))
+		return true;
+	mrf_ep_progress(ep);
+	return ep->nops < MRF_EP_OPS || (ep->nops < MRF_EP_ALL_OPS && has_few(peer));
+}
+
+void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op)
+{
+	op->peer = peer;
+	op->queued = true;
+	mrf_list_add_tail(&op->node, &peer->queue);
+	mrf_peer_advance(peer);
+}
+
+/* --- fi_cancel ----------------------------------------------------------------------------- */
+
+/* Of what was written and is to be flushed nothing may be said to have been canceled, either. */
+static bool may_cancel(const struct mrf_op *op)
+{
+	return !op->posted && !op->pos && !op->inflight && !op->awaiting &&
+	       !op->type->begun;
+}
+
+static bool cancel_one(struct mrf_peer *peer, const void *context)
+{
+	mrf_list_each(node, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		if (op->context != context || !may_cancel(op))
+			continue;
+		mrf_op_leave(op);
+		mrf_op_fail(peer->ep, op, FI_ECANCELED, 4134,
+			    "canceled by fi_cancel: nothing was done");
+		mrf_peer_advance(peer);
+		return true;
+	}
+	return false;
+}
+
+int mrf_peer_cancel(struct mrf_ep *ep, const void *context)
+{
+	mrf_list_each(node, &ep->all_peers) {
+		if (cancel_one(mrf_list_entry(node, struct mrf_peer, node), context))
+			return 0;
+	}
+	return -FI_ENOENT;
+}
+
+/* --- the connection is lost -------------------------------------------------------------- */
+
+static void unresolve(struct mrf_op *op)
+{
+	op->resolved = false;
+	op->empty_known = 0;
+}
+
+void mrf_peer_rewind(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	/* Back to front, so that the order stays. */
+	while (!mrf_list_empty(&peer->redo)) {
+		node = peer->redo.prev;
+		mrf_list_del(node);
+		mrf_list_add_head(node, &peer->queue);
+	}
+	/* What was known may be another endpoint's by the time of the next connection. */
+	mrf_list_each(pos, &peer->queue)
+		unresolve(mrf_list_entry(pos, struct mrf_op, node));
+	mrf_ask_lost(peer);
+}
+
+/* --- making and freeing ---------------------------------------------------------------------- */
+
+/* NULL: no memory, or the address went away meanwhile. */
+static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t gen)
+{
+	struct mrf_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	if (mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen) {
+		free(peer);
+		return NULL;
+	}
+	peer->ep = ep;
+	peer->fi_addr = fi_addr;
+	peer->gen = gen;
+	peer->gen_word = mrf_av_gen_word(ep->av, fi_addr);
+	mrf_list_init(&peer->queue);
+	mrf_list_init(&peer->redo);
+	mrf_list_init(&peer->to_ask);
+	mrf_list_init(&peer->asked);
+	mrf_list_init(&peer->kick.node);
+	mrf_list_init(&peer->starved);
+	mrf_idmap_init(&peer->remotes);
+	mrf_list_add_tail(&peer->node, &ep->all_peers);
+	return peer;
+}
+
+void mrf_peer_free(struct mrf_peer *peer)
+{
+	mrf_agent_unkick(peer->ep->agent, &peer->kick);
+	mrf_list_del(&peer->starved);
+	mrf_list_del(&peer->node);
+	mrf_remote_fini(peer);
+	free(peer);
+}
+
+static int grow(struct mrf_ep *ep, fi_addr_t fi_addr)
+{
+	size_t n = mrf_max(ep->npeers * 2, fi_addr + 16);
+	struct mrf_peer **peers = realloc(ep->peers, n * sizeof(*peers));
+
+	if (!peers)
+		return -FI_ENOMEM;
+	while (ep->npeers < n)
+		peers[ep->npeers++] = NULL;
+	ep->peers = peers;
+	return 0;
+}
+
+bool mrf_peer_let_go(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	if (atomic_load(peer->gen_word) == peer->gen)
+		return false;
+	if (ep->peers[peer->fi_addr] == peer)
+		ep->peers[peer->fi_addr] = NULL;
+	peer->gone = true;
+	return true;
+}
+
+static int get_slow(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
+{
+	uint64_t gen = mrf_av_gen(ep->av, fi_addr);
+	struct mrf_peer *peer;
+
+	if (!gen)
+		return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_DATA, 4002,
+				  "fi_addr %#lx is not in the endpoint's address vector",
+				  (unsigned long)fi_addr);
+	if (fi_addr >= ep->npeers && grow(ep, fi_addr))
+		return -FI_ENOMEM;
+	/* The address was removed, and its number is in use again. */
+	if (ep->peers[fi_addr]) {
+		ep->peers[fi_addr]->gone = true;
+		mrf_peer_kick(ep->peers[fi_addr]);
+	}
+	peer = peer_new(ep, fi_addr, gen);
+	ep->peers[fi_addr] = peer;
+	if (!peer)
+		return -FI_ENOMEM;
+	*out = peer;
+	return 0;
+}
+
+int mrf_peer_get(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
+{
+	if (mrf_likely(fi_addr < ep->npeers && ep->peers[fi_addr] &&
+		       ep->peers[fi_addr]->gen == mrf_av_gen(ep->av, fi_addr))) {
+		*out = ep->peers[fi_addr];
+		return 0;
+	}
+	return get_slow(ep, fi_addr, out);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A peer with an outstanding answer or reply is probed every second by a write of no
+ * bytes. A request that was acknowledged has nothing in flight that could time out, and
+ * nothing reports that a machine has gone. No kernel refuses that write, and only the
+ * peer's kernel acknowledges it.
+ *
+ * A peer's process may have been stopped while its kernel goes on. So what is awaited of
+ * its agent has a deadline, too (FI_MRFAB_ANSWER_TIMEOUT, from the last answer on). Then
+ * what waits fails. Questions stay open, because they may be answered later; a request is
+ * given up together with its connection, because its reply would be taken for another's.
+ * ep->lock is held throughout.
+ */
+#include <rdma/fi_errno.h>
+#include "base/clock.h"
+#include "base/param.h"
+#include "ep/resolve/ask.h"
+#include "ep/tx/fail.h"
+#include "ep/tx/peer.h"
+#include "ep/tx/probe.h"
+#include "ep/tx/rpc.h"
+
+#define PROBE_MS 1000
+
+void mrf_probe_begin(struct mrf_peer *peer)
+{
+	struct mrf_conn *conn = peer->conn;
+
+	if (peer->state == MRF_PEER_READY && conn->probed && mrf_list_empty(&conn->timer.node))
+		mrf_conn_set_deadline(conn, PROBE_MS);
+}
+
+/* Nothing was answered for so long, while somebody waited. */
+static bool is_silent(struct mrf_conn *conn)
+{
+	int64_t now = mrf_now_ms();
+
+	if (mrf_list_empty(&conn->peer->queue))
+		conn->heard = now;
+	return now - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT);
+}
+
+/*
+ * The peer's agent has not answered for too long: what waits for it fails. Answers may come
+ * still; a reply that is given up may not, and ends the connection. READY.
+ */
+static void unanswered(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	conn->heard = mrf_now_ms();
+	mrf_peer_fail_addr(
+		peer, FI_ETIMEDOUT, 4133,
+		"the peer's machine is there, but its process has not answered for "
+		"FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
+	mrf_ask_unwant(peer);
+	if (!mrf_rpc_awaited(conn))
+		return;
+	conn->cause = MRF_WC_TIMEOUT;
+	mrf_conn_gone(conn);
+}
+
+void mrf_probe(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
+
+	conn->probed = mrf_rpc_awaited(conn) || peer->asks;
+	if (!conn->probed)
+		return;
+	mrf_conn_set_deadline(conn, PROBE_MS);
+	mrf_ep_progress(peer->ep);
+	if (peer->state == MRF_PEER_READY && is_silent(conn))
+		unanswered(conn);
+	/* What is in flight is acknowledged or not: that tells as much. */
+	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room(conn))
+		mrf_conn_post(conn, &wr, NULL, 0);
+	mrf_peer_watch(peer);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests to a peer's agent, the initiator's half.
+ *
+ * - Requests gather while a message with requests is on the way, up to MRF_REQUESTS in
+ *   all, which the target enforces. The requests of one message are about no more bytes
+ *   than a single one may be, so that a turn of the target's agent takes no longer.
+ * - While a reply is awaited, nothing is posted that a kernel could refuse. What is in
+ *   flight ahead of a request goes on; a request that is flushed behind a refused access
+ *   has certainly not been seen and is sent again. A request that the peer may have seen
+ *   is never repeated.
+ * - Each request has a turn (docs/WIRE.md). A request that is refused, fails or is done
+ *   in part keeps its turn, so that the target does none of those behind it: they all
+ *   come back, and go out again behind whatever became of the first. The target keeps no
+ *   record of them, since it has not done them.
+ * - A write that is to be persistent is alone until it is checked: what it writes goes
+ *   out after the reply (commit.h).
+ * - A reply with a status is treated like a refusal by the kernel: what is known of the
+ *   key is dropped, the key is asked about anew, the request is tried again a bounded
+ *   number of times, and then fails with the answer's reason.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <rdma/fi_errno.h>
+#include "base/errtext.h"
+#include "base/log.h"
+#include "ep/link/conn.h"
+#include "ep/resolve/resolve.h"
+#include "ep/tx/fail.h"
+#include "ep/tx/op.h"
+#include "ep/tx/rpc.h"
+
+/* --- the window ------------------------------------------------------------------------- */
+
+static struct mrf_awaited *awaited_at(struct mrf_window *window, unsigned i)
+{
+	return &window->awaited[i % MRF_REQUESTS];
+}
+
+static bool is_full(const struct mrf_window *window)
+{
+	return window->last - window->first == MRF_REQUESTS;
+}
+
+bool mrf_rpc_lets(const struct mrf_conn *conn, const struct mrf_op *op)
+{
+	const struct mrf_window *window = &conn->window;
+	const struct mrf_op *first = window->awaited[window->first % MRF_REQUESTS].op;
+
+	if (!mrf_rpc_awaited(conn))
+		return true;
+	/* One that becomes another type of operation goes alone. */
+	if (op->type->done || (first && first->type->done))
+		return false;
+	return op->type->rpc && !window->stopped && !is_full(window);
+}
+
+void mrf_rpc_disown(struct mrf_conn *conn, struct mrf_op *op)
+{
+	struct mrf_window *window = &conn->window;
+	unsigned i;
+
+	for (i = window->first; i != window->last; i++) {
+		if (awaited_at(window, i)->op == op)
+			awaited_at(window, i)->op = NULL;
+	}
+	op->awaiting = 0;
+}
+
+/* What has gathered is not sent. */
+static void disperse(struct mrf_peer *peer)
+{
+	struct mrf_window *window = &peer->conn->window;
+
+	while (window->last != window->sent) {
+		struct mrf_op *op = awaited_at(window, --window->last)->op;
+
+		window->turn--;
+		if (op && !--op->awaiting)
+			mrf_peer_again(peer, op);
+	}
+	window->len = window->reply_len = 0;
+}
+
+/* The first has not been done wholly, so that none behind it is. */
+static void stop(struct mrf_peer *peer)
+{
+	struct mrf_window *window = &peer->conn->window;
+
+	disperse(peer);
+	window->stopped = true;
+	window->turn -= window->last - window->first;
+}
+
+/* Takes the first out. Its operation, which may go on; NULL: there is none (any more). */
+static struct mrf_op *take_first(struct mrf_window *window)
+{
+	struct mrf_op *op = awaited_at(window, window->first++)->op;
+
+	if (op)
+		op->awaiting--;
+	return op;
+}
+
+/* --- posting ---------------------------------------------------------------------------- */
+
+/* Do the request and its reply go into the messages of those that have gathered? */
+static bool fits(const struct mrf_window *window, const struct mrf_request *request)
+{
+	return !window->len ||
+	       (window->len + MRF_PROTO_REQUEST_HEAD + request->body_len <=
+			MRF_PROTO_MAX_REQUEST &&
+		request->len <= MRF_PROTO_REPLY_BODY &&
+		window->reply_len + MRF_PROTO_REPLY_HEAD + request->len <= MRF_PROTO_MAX_REPLY);
+}
+
+int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
+{
+	struct mrf_window *window = &peer->conn->window;
+	uint8_t body[MRF_PROTO_REQUEST_BODY];
+	struct mrf_request request = { .type = op->type->rpc->type,
+				       .cookie = ++peer->ep->clock,
+				       .turn = window->turn,
+				       .body = body };
+
+	if (!mrf_resolve_request(op, op->pos, &request))
+		return -FI_ENOKEY;
+	request.len = op->type->rpc->fill(op, request.len, &request, body);
+	if (!fits(window, &request))
+		return -FI_EAGAIN;
+	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
+	window->reply_len += MRF_PROTO_REPLY_HEAD + request.len;
+	*awaited_at(window, window->last++) = (struct mrf_awaited){
+		.op = op, .cookie = request.cookie, .len = request.len
+	};
+	window->turn++;
+	op->awaiting++;
+	op->pos += request.len;
+	return 0;
+}
+
+/* The other one of the two: this one is on its way, and may be sent again. */
+static void turn_over(struct mrf_conn *conn)
+{
+	uint8_t *first = conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
+
+	conn->outgoing = conn->outgoing == first ? first + MRF_CONN_SLOT_SIZE : first;
+}
+
+/* The device did not take what has gathered: all who are in it fail. */
+static void not_taken(struct mrf_peer *peer, int ret)
+{
+	struct mrf_window *window = &peer->conn->window;
+
+	while (window->last != window->sent) {
+		struct mrf_op *op = awaited_at(window, window->last - 1)->op;
+
+		if (op) {
+			mrf_rpc_disown(peer->conn, op);
+			mrf_peer_no_post(peer, op, ret);
+		}
+		window->last--;
+		window->turn--;
+	}
+	window->len = window->reply_len = 0;
+}
+
+static void was_sent(struct mrf_conn *conn)
+{
+	struct mrf_window *window = &conn->window;
+
+	for (; window->sent != window->last; window->sent++)
+		awaited_at(window, window->sent)->at = conn->tail - 1;
+	window->len = window->reply_len = 0;
+	turn_over(conn);
+	mrf_conn_probe(conn);
+}
+
+bool mrf_rpc_flush(struct mrf_peer *peer)
+{
+	struct mrf_conn *conn = peer->conn;
+	struct mrf_sge sge = { .addr = (uintptr_t)conn->outgoing,
+			       .len = (uint32_t)conn->window.len,
+			       .lkey = conn->slots_mr.lkey };
+	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .nsge = 1, .sge = &sge };
+	int ret;
+
+	if (peer->state != MRF_PEER_READY || !sge.len || conn->window.first != conn->window.sent)
+		return true;
+	if (!mrf_conn_room(conn)) {
+		mrf_peer_await_room(peer);
+		return true;
+	}
+	ret = mrf_conn_post(conn, &wr, NULL, 0);
+	if (!ret)
+		was_sent(conn);
+	else if (ret == -FI_EAGAIN && conn->head != conn->tail)
+		mrf_peer_await_room(peer);
+	else
+		not_taken(peer, ret);
+	return conn->window.first != conn->window.last;
+}
+
+/* --- the connection is lost --------------------------------------------------------------- */
+
+/* Was flushed behind something that had to run first and did not. */
+static bool certainly_unseen(const struct mrf_conn *conn, const struct mrf_wc *wc)
+{
+	if (wc->status == MRF_WC_REFUSED)
+		return true;
+	return wc->status == MRF_WC_FLUSHED && mrf_conn_stopped_there(conn);
+}
+
+void mrf_rpc_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
+{
+	struct mrf_window *window = &conn->window;
+	unsigned i;
+
+	if (wc->status == MRF_WC_OK)
+		return;
+	for (i = window->first; i != window->sent; i++) {
+		struct mrf_awaited *awaited = awaited_at(window, i);
+
+		if (awaited->at != at)
+			continue;
+		awaited->unseen = certainly_unseen(conn, wc);
+		if (awaited->op)
+			awaited->op->refused += wc->status == MRF_WC_REFUSED;
+	}
+}
+
+/* All that op had on the way is lost. */
+static void lost(struct mrf_conn *conn, struct mrf_op *op)
+{
+	if (op->fatal == MRF_WC_OK) {
+		mrf_peer_again(conn->peer, op);
+		return;
+	}
+	mrf_op_leave(op);
+	mrf_peer_op_fatal(conn->peer, op);
+}
+
+void mrf_rpc_lost(struct mrf_conn *conn)
+{
+	struct mrf_window *window = &conn->window;
+	bool told = conn->cause == MRF_WC_TIMEOUT || conn->cause == MRF_WC_DENIED;
+
+	disperse(conn->peer);
+	while (mrf_rpc_awaited(conn)) {
+		bool unseen = awaited_at(window, window->first)->unseen;
+		struct mrf_op *op = take_first(window);
+
+		if (op && !unseen)
+			op->fatal = told ? conn->cause : MRF_WC_FLUSHED;
+		if (op && !op->awaiting)
+			lost(conn, op);
+	}
+}
+
+/* --- replies -------------------------------------------------------------------------- */
+
+static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
+{
+	/* Whatever came over the wire, it is to be an error number. */
+	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
+	struct mrf_why why;
+
+	if (op->type->rpc->explain)
+		op->type->rpc->explain(op, reply, &why);
+	else
+		mrf_why_set(&why, err, 4240,
+			    "key 0x%" PRIx64
+			    ": the peer could not carry out the operation: %s%s",
+			    op->rma[0].key, mrf_errtext(err),
+			    err == FI_EIO ? " (it may or may not have been done)" : "");
+	mrf_rpc_disown(peer->conn, op);
+	mrf_op_leave(op);
+	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
+	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
+}
+
+/* All of op has been done. */
+static void finish(struct mrf_peer *peer, struct mrf_op *op)
+{
+	if (op->type->done) {
+		op->type->done(peer, op);
+		return;
+	}
+	mrf_op_leave(op);
+	mrf_op_done(peer->ep, op);
+}
+
+static void conclude(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
+{
+	op->acked += reply->done;
+	switch (reply->status) {
+	case MRF_REPLY_DONE:
+	case MRF_REPLY_TURN:
+		break;
+	case MRF_REPLY_FAILED:
+		fail(peer, op, reply);
+		return;
+	default:
+		/* As if the peer's kernel had refused: ask why. */
+		mrf_peer_refused(peer, op);
+	}
+	if (op->awaiting)
+		return;
+	if (peer->conn->window.stopped || op->type->done || op->pos != op->total)
+		mrf_peer_again(peer, op);
+	if (op->acked == op->total)
+		finish(peer, op);
+}
+
+/* Did the peer do all that was asked for? Otherwise it does none of what is behind it. */
+static bool is_whole(const struct mrf_awaited *awaited, const struct mrf_reply *reply)
+{
+	return reply->status == MRF_REPLY_DONE && reply->done == awaited->len;
+}
+
+static bool belongs(struct mrf_window *window, const struct mrf_reply *reply)
+{
+	const struct mrf_awaited *awaited = awaited_at(window, window->first);
+
+	if (window->first == window->sent || reply->cookie != awaited->cookie ||
+	    window->stopped != (reply->status == MRF_REPLY_TURN))
+		return false;
+	if (reply->status == MRF_REPLY_TURN)
+		return !reply->done;
+	/* Something is always done, or else something is left that was not. */
+	return reply->status == MRF_REPLY_DONE ? reply->done && reply->done <= awaited->len :
+						 reply->done < awaited->len;
+}
+
+static bool take(struct mrf_op *op, const struct mrf_reply *reply)
+{
+	return !op || reply->status == MRF_REPLY_TURN || !op->type->rpc->take ||
+	       op->type->rpc->take(op, reply);
+}
+
+static int replied(struct mrf_peer *peer, const struct mrf_reply *reply)
+{
+	struct mrf_window *window = &peer->conn->window;
+	const struct mrf_awaited *first = awaited_at(window, window->first);
+	struct mrf_op *op;
+
+	if (!belongs(window, reply) || !take(first->op, reply))
+		return -FI_EINVAL;
+	if (!window->stopped && !is_whole(first, reply))
+		stop(peer);
+	op = take_first(window);
+	if (op)
+		conclude(peer, op, reply);
+	window->stopped &= mrf_rpc_awaited(peer->conn);
+	return 0;
+}
+
+int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len)
+{
+	struct mrf_reply reply;
+	size_t one;
+	int ret = 0;
+
+	for (; !ret && len; msg += one, len -= one) {
+		ret = mrf_reply_decode(msg, len, &reply);
+		one = ret ? len : mrf_msg_len(msg);
+		if (!ret)
+			ret = replied(peer, &reply);
+	}
+	if (ret)
+		return ret;
+	peer->losses = 0;
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Remote procedure calls: operations, or parts of them, that the peer's agent does
+ * because RDMA has no opcode for them. A request is done when its reply has arrived, not
+ * when it was delivered.
+ *
+ * One message is on the way per connection. Requests made meanwhile are gathered and go
+ * out as the next message when all replies have arrived: many requests, one message, one
+ * wake-up of the peer. Each request has a turn: the peer carries them out in this order,
+ * and none behind one that it could not finish (docs/WIRE.md). Requests that were not
+ * carried out are sent again. While a reply is awaited, the operation keeps its place in
+ * its peer's queue, and nothing is posted that the peer's kernel may refuse. So the
+ * connection breaks during that time only if the peer is gone: the operations then fail,
+ * because nobody knows whether they were done. Requests that were flushed behind a
+ * refused access have not been seen by the peer and are sent again. ep->lock held
+ * throughout.
+ */
+#ifndef MRF_EP_TX_RPC_H
+#define MRF_EP_TX_RPC_H
+
+#include "ep/model/peer.h"
+#include "ep/model/why.h"
+#include "proto/request.h"
+
+/* A type of request, on the initiator's side. Constant. */
+struct mrf_rpc {
+	enum mrf_msg_type type;
+	/*
+	 * Fills in a request about the operation's bytes from pos on, of which the next
+	 * len (> 0) are in one remote buffer: sets request's what and body_len, writes
+	 * the body (room for MRF_PROTO_REQUEST_BODY), and returns how many of these bytes
+	 * the request covers.
+	 */
+	uint64_t (*fill)(const struct mrf_op *op, uint64_t len, struct mrf_request *request,
+			 uint8_t *body);
+	/*
+	 * reply->done bytes from op->acked on have been done; reads the reply's body.
+	 * False: the body does not fit the request. NULL: replies have no body.
+	 */
+	bool (*take)(struct mrf_op *op, const struct mrf_reply *reply);
+	/* Explains status FAILED from reply->err. NULL: a general sentence is used. */
+	void (*explain)(const struct mrf_op *op, const struct mrf_reply *reply,
+			struct mrf_why *why);
+};
+
+static inline bool mrf_rpc_awaited(const struct mrf_conn *conn)
+{
+	return conn->window.first != conn->window.last;
+}
+
+/*
+ * Do the requests that await replies allow anything of op to be posted? If not, a reply
+ * will change that.
+ */
+bool mrf_rpc_lets(const struct mrf_conn *conn, const struct mrf_op *op);
+/*
+ * Makes the request for the next part of op, the first operation in the queue that is not
+ * wholly posted; mrf_rpc_lets allows it. -FI_ENOKEY: its key has ceased to be known;
+ * -FI_EAGAIN: the request does not fit into the gathered message any more.
+ */
+int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op);
+/*
+ * Sends the gathered requests if no reply is awaited. False: sending failed, and another
+ * operation may be first in the queue now.
+ */
+bool mrf_rpc_flush(struct mrf_peer *peer);
+/* op is about to fail: the replies to its requests will be ignored. */
+void mrf_rpc_disown(struct mrf_conn *conn, struct mrf_op *op);
+/* The work request at this place of the ring, which was a message, has come back. */
+void mrf_rpc_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc);
+/*
+ * A message with replies arrived, and everything posted before their requests has
+ * completed: operations end, and others may go on. -FI_EINVAL: the replies do not match
+ * the requests.
+ */
+int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len);
+/*
+ * The connection is about to be taken down: decides what becomes of requests without a
+ * reply.
+ */
+void mrf_rpc_lost(struct mrf_conn *conn);
+
+#endif

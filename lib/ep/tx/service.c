@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The initiator's connections: what only the agent thread does. ep->lock is held
+ * throughout.
+ *
+ * A rejection of a connection that is up (the target's kernel gave up waiting for our
+ * confirmation, or the target accepts and then rejects) is a disconnection, since
+ * operations may be in flight.
+ */
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "ep/resolve/ask.h"
+#include "ep/tx/dial.h"
+#include "ep/tx/fail.h"
+#include "ep/tx/op.h"
+#include "ep/tx/peer.h"
+#include "ep/tx/probe.h"
+#include "ep/tx/rpc.h"
+#include "ep/tx/service.h"
+
+/* --- what the state asks for ----------------------------------------------------------------- */
+
+static const struct mrf_conn_calls calls;
+
+static void take_down(struct mrf_peer *peer)
+{
+	struct mrf_conn *conn = peer->conn;
+	bool denied = mrf_conn_end_denied(conn);
+
+	if (conn->tail != conn->head) {
+		if (!conn->draining)
+			mrf_conn_drain(conn);
+		mrf_peer_watch(peer);
+		return;
+	}
+	mrf_rpc_lost(conn);
+	mrf_conn_destroy(conn);
+	mrf_peer_rewind(peer);
+	if (denied)
+		mrf_peer_denied(peer);
+	if (++peer->losses < MRF_LOSSES)
+		return;
+	peer->losses = 0;
+	mrf_peer_fail_addr(peer, FI_ECONNRESET, 4131,
+			   "the peer accepts the connection, but drops it each time");
+}
+
+void mrf_conn_service(struct mrf_peer *peer)
+{
+	/* Whoever kicked may have found the endpoint's CQ too full to post. */
+	mrf_ep_progress(peer->ep);
+	if (peer->state == MRF_PEER_BROKEN)
+		take_down(peer);
+	if (peer->gone && mrf_list_empty(&peer->queue) &&
+	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
+		if (peer->conn)
+			mrf_conn_destroy(peer->conn);
+		mrf_peer_free(peer);
+		return;
+	}
+	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
+		mrf_conn_dial(peer, &calls);
+	else
+		mrf_peer_advance(peer);
+	mrf_probe_begin(peer);
+}
+
+/* --- the deadline is over -------------------------------------------------------------------- */
+
+/* What the device never gave back: nobody knows whether it ran. */
+static void force_drain(struct mrf_conn *conn)
+{
+	struct mrf_wc wc = { .wr_id = conn->owner.id, .status = MRF_WC_TIMEOUT };
+
+	mrf_warn(FI_LOG_EP_DATA, 4030, "the device never completed %u work request%s",
+		 conn->tail - conn->head, MRF_S(conn->tail - conn->head));
+	while (conn->head != conn->tail)
+		mrf_peer_completed(conn, &wc);
+}
+
+static void expired(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	mrf_conn_clear_deadline(conn);
+	if (peer->state == MRF_PEER_BROKEN) {
+		/* They may only have lain there, if nobody looked. */
+		mrf_ep_progress(peer->ep);
+		if (conn->head != conn->tail && conn->draining)
+			force_drain(conn);
+	} else if (peer->state == MRF_PEER_READY) {
+		mrf_probe(conn);
+	} else if (mrf_dial_expired(conn)) {
+		mrf_conn_service(peer);
+	}
+}
+
+static void deadline(struct mrf_timer *timer)
+{
+	struct mrf_conn *conn = mrf_container_of(timer, struct mrf_conn, timer);
+	struct mrf_ep *ep = conn->peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	expired(conn);
+	mrf_lock_release(&ep->lock);
+}
+
+/* --- what comes ----------------------------------------------------------------------------- */
+
+static void take_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	if (peer->state == MRF_PEER_CONNECTING) {
+		if (mrf_dial_event(conn, event))
+			mrf_conn_dial(peer, &calls);
+		return;
+	}
+	switch (event->type) {
+	case MRF_CM_REJECTED: /* after it had let us in: then something is in flight */
+	case MRF_CM_FAILED:
+	case MRF_CM_DISCONNECTED:
+	case MRF_CM_REMOVED:
+		mrf_conn_gone(conn);
+		break;
+	default:
+		break;
+	}
+}
+
+/* False: it is none that belongs here. */
+static bool take_message(struct mrf_peer *peer, const uint8_t *msg, size_t len)
+{
+	struct mrf_answer answer;
+
+	switch (mrf_msg_type(msg, len)) {
+	case MRF_MSG_FORGET:
+		mrf_ask_forget(peer);
+		return true;
+	case MRF_MSG_REPLY:
+		peer->conn->heard = mrf_now_ms();
+		/* What was ahead of it is done and completes first. */
+		mrf_ep_progress(peer->ep);
+		if (mrf_rpc_replied(peer, msg, len))
+			return false;
+		mrf_peer_advance(peer);
+		return true;
+	default:
+		if (mrf_answer_decode(msg, len, &answer))
+			return false;
+		peer->conn->heard = mrf_now_ms();
+		if (mrf_ask_answered(peer, &answer))
+			mrf_peer_advance(peer);
+		return true;
+	}
+}
+
+static void take_completion(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc)
+{
+	struct mrf_peer *peer = conn->peer;
+	uint8_t msg[MRF_CONN_SLOT_SIZE];
+
+	/*
+	 * A flush tells, without anybody polling, that the queue pair broke: take in what broke
+	 * it. While connecting it is librdmacm that breaks it, and an event tells why.
+	 */
+	if (wc->status != MRF_WC_OK) {
+		if (peer->state == MRF_PEER_CONNECTING)
+			return;
+		mrf_ep_progress(peer->ep);
+		mrf_peer_break(peer);
+		return;
+	}
+	if (slot >= MRF_CONN_SLOTS)
+		return;
+	/* What it makes of the message may need the slot. */
+	memcpy(msg, conn->slots + slot * MRF_CONN_SLOT_SIZE, wc->byte_len);
+	if (mrf_conn_post_slot(conn, slot) || !take_message(peer, msg, wc->byte_len)) {
+		mrf_warn(FI_LOG_EP_DATA, 4021,
+			 "a peer sent a malformed message of %u byte%s: its connection "
+			 "is closed",
+			 wc->byte_len, MRF_S(wc->byte_len));
+		if (peer->state == MRF_PEER_CONNECTING)
+			mrf_dial_lost(conn);
+		else
+			mrf_conn_gone(conn);
+	}
+}
+
+/* --- what the agent tells -------------------------------------------------------------------- */
+
+static struct mrf_conn *conn_of(struct mrf_owner *owner)
+{
+	return mrf_container_of(owner, struct mrf_conn, owner);
+}
+
+static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
+{
+	struct mrf_ep *ep = conn_of(owner)->peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	take_event(conn_of(owner), event);
+	mrf_lock_release(&ep->lock);
+}
+
+static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
+{
+	struct mrf_ep *ep = conn_of(owner)->peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	take_completion(conn_of(owner), slot, wc);
+	mrf_lock_release(&ep->lock);
+}
+
+/* As if the peer had gone: what is in flight comes back, or is given up after a time. */
+static void broke(struct mrf_owner *owner)
+{
+	struct mrf_conn *conn = conn_of(owner);
+	struct mrf_ep *ep = conn->peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	if (conn->peer->state == MRF_PEER_READY)
+		mrf_conn_gone(conn);
+	mrf_lock_release(&ep->lock);
+}
+
+static bool going(struct mrf_owner *owner)
+{
+	struct mrf_conn *conn = conn_of(owner);
+	struct mrf_ep *ep = conn->peer->ep;
+	enum mrf_peer_state state;
+
+	mrf_lock_take(&ep->lock);
+	state = conn->peer->state;
+	mrf_lock_release(&ep->lock);
+	return state == MRF_PEER_READY || state == MRF_PEER_CONNECTING;
+}
+
+static void end(struct mrf_owner *owner)
+{
+	struct mrf_conn *conn = conn_of(owner);
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	if (peer->state == MRF_PEER_READY) {
+		mrf_conn_denied(conn);
+	} else {
+		mrf_conn_destroy(conn);
+		mrf_peer_rewind(peer);
+		mrf_peer_denied(peer);
+	}
+	mrf_lock_release(&ep->lock);
+}
+
+static const struct mrf_conn_calls calls = {
+	.owner = { .event = event,
+		   .message = message,
+		   .broke = broke,
+		   .going = going,
+		   .end = end },
+	.deadline = deadline,
+};
+
+/* --- the endpoint closes --------------------------------------------------------------------- */
+
+static void collect(struct mrf_peer *peer, struct mrf_conn *conn)
+{
+	for (; conn->head != conn->tail; conn->head++) {
+		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
+
+		peer->ep->scq_used--;
+		if (op && !--op->inflight && !op->queued)
+			mrf_list_add_tail(&op->node, &peer->redo);
+	}
+}
+
+void mrf_peer_abandon(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	if (peer->conn) {
+		collect(peer, peer->conn);
+		/* The device must have let go of the buffers before they are given back. */
+		mrf_conn_destroy(peer->conn);
+	}
+	while ((node = mrf_list_pop(&peer->redo)) || (node = mrf_list_pop(&peer->queue)))
+		mrf_op_free(peer->ep, mrf_list_entry(node, struct mrf_op, node));
+	mrf_peer_free(peer);
+}

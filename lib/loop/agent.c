@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The agent's thread: what it waits for, and what it does with what comes.
+ *
+ * It works in turns, and everything in a turn has a bound (budget.h). The application's
+ * commands come first, because a thread waits for each of them; then events and
+ * completions, timers and kicks; then peers. Completions are only taken in: immediate
+ * data are counted, while questions and requests join the queue of their connection.
+ * Connections that have something in their queue are served in turn, one message each,
+ * until the time for peers is over or a command comes (target_serve.c). So opening an
+ * endpoint, or the first question of a new peer, waits for one request and not for all
+ * that peers can send.
+ *
+ * Places in agent->cq are counted (mrf_agent_own), so that it cannot overflow. A
+ * connection that is gone leaves flushed work requests there; its places are free again
+ * only when these have been taken out.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "contract/budget.h"
+#include "domain/domain.h"
+#include "loop/agent_calls.h"
+#include "loop/denied.h"
+#include "loop/device.h"
+#include "monitor/monitor.h"
+#include "verbs/vqp.h"
+
+/* What made epoll return; anything else is the address of an endpoint. */
+enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_DEVICE, TAG_LAST };
+
+/* --- owners of work requests ------------------------------------------------------------- */
+
+int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want)
+{
+	int ret;
+
+	if (agent->cq_used + want > MRF_AGENT_CQ)
+		return -FI_ENOSPC;
+	owner->id = ++agent->last_id;
+	ret = mrf_idmap_insert(&agent->owners, owner->id, owner);
+	if (!ret)
+		agent->cq_used += want;
+	return ret;
+}
+
+void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had)
+{
+	mrf_idmap_remove(&agent->owners, owner->id);
+	agent->cq_owed += had;
+	agent->owed_until = agent->taken + MRF_AGENT_CQ;
+	agent->more = true;
+}
+
+/* Whatever those that are gone left in the queue has been taken out of it. */
+static void give_back(struct mrf_agent *agent)
+{
+	agent->cq_used -= agent->cq_owed;
+	agent->cq_owed = 0;
+}
+
+/* --- events ------------------------------------------------------------------------------ */
+
+static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
+{
+	struct mrf_owner *owner =
+		mrf_idmap_find(&agent->owners, wc->wr_id >> MRF_WR_SLOT_BITS);
+	unsigned slot = wc->wr_id & ((1u << MRF_WR_SLOT_BITS) - 1);
+
+	/* Completions of a connection that is gone may still come. */
+	if (owner)
+		owner->calls->message(owner, slot, wc);
+}
+
+/* At most max completions. False: all that were there were taken in. */
+static bool take_in(struct mrf_agent *agent, unsigned max)
+{
+	struct mrf_wc wc[16];
+	unsigned taken = 0;
+	int i, n;
+
+	while ((n = mrf_vcq_poll(agent->cq, wc, MRF_ARRAY_SIZE(wc))) > 0) {
+		for (i = 0; i < n; i++)
+			handle_message(agent, &wc[i]);
+		taken += (unsigned)n;
+		agent->taken += (unsigned)n;
+		if (agent->taken >= agent->owed_until)
+			give_back(agent);
+		if (taken >= max)
+			return true;
+	}
+	give_back(agent);
+	return false;
+}
+
+void mrf_agent_poll(struct mrf_agent *agent)
+{
+	/* There are never more at a time; what comes meanwhile need not be among them. */
+	agent->more |= take_in(agent, MRF_AGENT_CQ);
+}
+
+static void poll_cq(struct mrf_agent *agent)
+{
+	mrf_vcq_ack_one(agent->cq);
+	mrf_vcq_arm(agent->cq);
+	agent->more = true;
+}
+
+static void handle_cm(struct mrf_agent *agent, const struct mrf_cm_event *event)
+{
+	struct mrf_owner *owner = mrf_vconn_owner(event->conn);
+
+	/* It is told to each id, the listeners' too. */
+	if (mrf_unlikely(event->type == MRF_CM_REMOVED))
+		mrf_agent_gone(agent);
+	owner->calls->event(owner, event);
+}
+
+static void poll_cm(struct mrf_agent *agent)
+{
+	struct mrf_cm_event event;
+	int i, ret = 0;
+
+	agent->suspect = false;
+	if (agent->denied)
+		return;
+	for (i = 0; i < MRF_TURN_EVENTS && !(ret = mrf_vcm_next(agent->cm, &event)); i++) {
+		if (event.type != MRF_CM_OTHER)
+			handle_cm(agent, &event);
+	}
+	if (mrf_unlikely(ret == -FI_EACCES))
+		mrf_agent_denied(agent);
+}
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms)
+{
+	timer->at = mrf_now_ms() + ms;
+	mrf_list_del(&timer->node);
+	mrf_list_add_tail(&timer->node, &agent->timed);
+}
+
+void mrf_timer_stop(struct mrf_timer *timer)
+{
+	mrf_list_del(&timer->node);
+}
+
+static void expire(struct mrf_agent *agent)
+{
+	int64_t now = mrf_now_ms();
+
+	mrf_list_each_safe(node, &agent->timed) {
+		struct mrf_timer *timer = mrf_list_entry(node, struct mrf_timer, node);
+
+		if (timer->at > now)
+			continue;
+		mrf_timer_stop(timer);
+		timer->over(timer);
+		/* The list may have changed under us: what else is due comes next time. */
+		return;
+	}
+}
+
+static int next_timeout(struct mrf_agent *agent)
+{
+	int64_t first = INT64_MAX, now;
+
+	mrf_list_each(node, &agent->timed) {
+		const struct mrf_timer *timer = mrf_list_entry(node, struct mrf_timer, node);
+
+		if (timer->at < first)
+			first = timer->at;
+	}
+	if (agent->more || !mrf_list_empty(&agent->ready))
+		return 0;
+	if (first == INT64_MAX)
+		return -1;
+	now = mrf_now_ms();
+	return first > now ? (int)(first - now) : 0;
+}
+
+static void handle_ready(struct mrf_agent *agent, const struct epoll_event *event)
+{
+	uint64_t count;
+	ssize_t n;
+
+	switch (event->data.u64) {
+	case TAG_EVENT:
+		n = read(agent->event_fd, &count, sizeof(count));
+		(void)n;
+		break;
+	case TAG_CM:
+		poll_cm(agent);
+		break;
+	case TAG_CQ:
+		poll_cq(agent);
+		break;
+	case TAG_DEVICE:
+		mrf_agent_device_event(agent);
+		break;
+	default:
+		agent->guest->completed(event->data.ptr);
+	}
+}
+
+static bool stopping(struct mrf_agent *agent)
+{
+	bool stop;
+
+	mrf_lock_take(&agent->lock);
+	stop = agent->stop;
+	mrf_lock_release(&agent->lock);
+	return stop;
+}
+
+/*
+ * What the application wants goes first, then what has a date, then what peers want; each has
+ * a bound (budget.h), so that the next turn is never far.
+ */
+static void turn(struct mrf_agent *agent)
+{
+	struct epoll_event events[16];
+	int i, n;
+
+	/* Before the wait, because a command may free the endpoint that an event belongs to. */
+	mrf_agent_run_commands(agent);
+	n = epoll_wait(agent->epoll_fd, events, MRF_ARRAY_SIZE(events), next_timeout(agent));
+	mrf_agent_tell_peers(agent);
+	if (mrf_unlikely(atomic_exchange(&agent->removed, false)))
+		agent->guest->removed(agent);
+	for (i = 0; i < n; i++)
+		handle_ready(agent, &events[i]);
+	expire(agent);
+	if (agent->more)
+		agent->more = take_in(agent, MRF_TURN_TAKEN);
+	mrf_agent_run_kicks(agent);
+	if (mrf_unlikely(agent->suspect))
+		poll_cm(agent);
+	agent->guest->serve(agent);
+	agent->guest->over(agent);
+}
+
+static void *agent_main(void *arg)
+{
+	struct mrf_agent *agent = arg;
+
+	while (!stopping(agent))
+		turn(agent);
+	return NULL;
+}
+
+/* --- pins that are gone ---------------------------------------------------------------------- */
+
+/* Any thread, the monitor's too, with its lock held: see mrf_mr_space.dropped. */
+static void pins_dropped(void *arg)
+{
+	struct mrf_agent *agent = arg;
+
+	if (!atomic_exchange(&agent->dropped, true))
+		mrf_agent_wake(agent);
+}
+
+static int settle(struct mrf_agent *agent, void *arg)
+{
+	(void)arg;
+	mrf_agent_poll(agent);
+	return 0;
+}
+
+/* What peers wrote before this was called is counted when it returns. */
+static void settle_now(void *arg)
+{
+	mrf_agent_command(arg, NULL, settle);
+}
+
+/* on: is told of pins that are gone. Off: is not, once this has returned. */
+static void listen_for_drops(struct mrf_agent *agent, bool on)
+{
+	struct mrf_mr_space *space = &agent->domain->space;
+
+	mrf_lock_take(&space->lock);
+	space->settle_arg = on ? agent : NULL;
+	space->settle = on ? settle_now : NULL;
+	mrf_lock_release(&space->lock);
+
+	/* The monitor calls under its lock, so that nobody is called once it was changed. */
+	mrf_monitor_lock();
+	space->dropped_arg = on ? agent : NULL;
+	space->dropped = on ? pins_dropped : NULL;
+	mrf_monitor_unlock();
+}
+
+/* --- starting and stopping ------------------------------------------------------------------- */
+
+static int start_thread(struct mrf_agent *agent)
+{
+	sigset_t all, old;
+	int err;
+
+	/* The application's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&agent->thread, NULL, agent_main, agent);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err)
+		pthread_setname_np(agent->thread, "mrfab-agent");
+	return -err;
+}
+
+static int watch_fd(struct mrf_agent *agent, int fd, uint64_t tag)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
+
+	return epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int watch_all(struct mrf_agent *agent)
+{
+	int ret = watch_fd(agent, agent->event_fd, TAG_EVENT);
+
+	if (!ret)
+		ret = watch_fd(agent, mrf_vcm_fd(agent->cm), TAG_CM);
+	if (!ret)
+		ret = watch_fd(agent, mrf_vcq_fd(agent->cq), TAG_CQ);
+	if (!ret)
+		ret = watch_fd(agent, mrf_vdev_event_fd(agent->domain->vdev), TAG_DEVICE);
+	return ret;
+}
+
+static int open_fds(struct mrf_agent *agent)
+{
+	agent->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (agent->epoll_fd < 0)
+		return -errno;
+	agent->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (agent->event_fd < 0) {
+		int err = errno;
+
+		close(agent->epoll_fd);
+		return -err;
+	}
+	return 0;
+}
+
+static int agent_new(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
+		     struct mrf_agent **out)
+{
+	struct mrf_agent *agent = calloc(1, sizeof(*agent));
+	int ret;
+
+	if (!agent)
+		return -FI_ENOMEM;
+	agent->domain = domain;
+	agent->guest = guest;
+	mrf_lock_init(&agent->lock, MRF_RANK_AGENT);
+	mrf_list_init(&agent->kicks);
+	mrf_list_init(&agent->commands);
+	mrf_list_init(&agent->timed);
+	mrf_list_init(&agent->eps);
+	mrf_list_init(&agent->half);
+	mrf_list_init(&agent->doomed);
+	mrf_list_init(&agent->ready);
+	mrf_idmap_init(&agent->owners);
+	ret = open_fds(agent);
+	if (ret)
+		goto err_free;
+	ret = mrf_vcm_open(&agent->cm);
+	if (ret)
+		goto err_fds;
+	ret = mrf_vcq_open(domain->vdev, MRF_AGENT_CQ, &agent->cq);
+	if (ret)
+		goto err_cm;
+	mrf_vcq_arm(agent->cq);
+	ret = watch_all(agent);
+	if (!ret)
+		ret = start_thread(agent);
+	if (ret)
+		goto err_cq;
+	listen_for_drops(agent, true);
+	*out = agent;
+	return 0;
+
+err_cq:
+	mrf_vcq_close(agent->cq);
+err_cm:
+	mrf_vcm_close(agent->cm);
+err_fds:
+	close(agent->event_fd);
+	close(agent->epoll_fd);
+err_free:
+	mrf_lock_fini(&agent->lock);
+	free(agent);
+	return ret;
+}
+
+int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
+		  struct mrf_agent **agent)
+{
+	int ret = 0;
+
+	mrf_lock_take(&domain->lock);
+	if (!domain->agent)
+		ret = agent_new(domain, guest, &domain->agent);
+	*agent = domain->agent;
+	mrf_lock_release(&domain->lock);
+	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001,
+				"the agent's thread cannot be started")
+		   : 0;
+}
+
+void mrf_agent_stop(struct mrf_agent *agent)
+{
+	listen_for_drops(agent, false);
+	mrf_lock_take(&agent->lock);
+	agent->stop = true;
+	mrf_lock_release(&agent->lock);
+	mrf_agent_wake(agent);
+	pthread_join(agent->thread, NULL);
+	mrf_vcq_close(agent->cq);
+	mrf_vcm_close(agent->cm);
+	close(agent->event_fd);
+	close(agent->epoll_fd);
+	mrf_idmap_fini(&agent->owners);
+	mrf_lock_fini(&agent->lock);
+	free(agent);
+}

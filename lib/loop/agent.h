@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The agent: one thread per domain that owns all rdma_cm traffic, answers peers'
+ * questions, receives their answers, and drives connections and retries, so that neither
+ * a target nor an initiator has to call anything to make progress. It starts with the
+ * first endpoint and stops when the domain closes.
+ *
+ * Messages (RECVs of all connections, SENDs of answers) complete on agent->cq, which only
+ * this thread polls. Other threads reach it through commands: agent->lock (rank AGENT).
+ */
+#ifndef MRF_LOOP_AGENT_H
+#define MRF_LOOP_AGENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/idmap.h"
+#include "base/list.h"
+#include "base/lock.h"
+
+struct mrf_agent;
+struct mrf_cm_event;
+struct mrf_domain;
+struct mrf_owner;
+struct mrf_vcq;
+struct mrf_wc;
+
+/*
+ * The agent's calls to an owner. Agent thread, no lock held; the owner may be freed by
+ * the call.
+ */
+struct mrf_owner_calls {
+	void (*event)(struct mrf_owner *owner, const struct mrf_cm_event *event);
+	void (*message)(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc);
+	/*
+	 * The device has broken the owner's connection. NULL: the owner has no
+	 * connection.
+	 */
+	void (*broke)(struct mrf_owner *owner);
+	/*
+	 * rdma_cm is lost. going: does the owner still have something to end? If so, end
+	 * ends it.
+	 */
+	bool (*going)(struct mrf_owner *owner);
+	void (*end)(struct mrf_owner *owner);
+	/*
+	 * What the peer knows about regions pinned on demand is no longer valid. NULL:
+	 * the peer knows nothing about them.
+	 */
+	void (*forget)(struct mrf_owner *owner);
+};
+
+/* The object that a work request id on agent->cq, or an rdma_cm event, belongs to. */
+struct mrf_owner {
+	const struct mrf_owner_calls *calls;
+	const struct mrf_vcq *scq; /* where its other work requests complete */
+	uint64_t id; /* never reused by the agent; 0: unknown to it */
+};
+
+/* Something of the guest's that the agent shall look at: mrf_agent_kick. */
+struct mrf_kick {
+	struct mrf_list node; /* in agent->kicks; guarded by agent->lock */
+};
+
+/*
+ * The agent's calls to the layer that started it. Agent thread, no lock held. Constant.
+ */
+struct mrf_agent_guest {
+	/* mrf_agent_kick was called. */
+	void (*kicked)(struct mrf_kick *kick);
+	/* mrf_agent_cq_watch was called, and something has completed. */
+	void (*completed)(void *watcher);
+	/* mrf_agent_removed was called. */
+	void (*removed)(struct mrf_agent *agent);
+	/* Serves peers for a limited time, or until a command comes. */
+	void (*serve)(struct mrf_agent *agent);
+	/* The turn is over, and everything that was polled has been handled. */
+	void (*over)(struct mrf_agent *agent);
+};
+
+/* A timer: over is called in the agent thread, no lock held, when the time has come. */
+struct mrf_timer {
+	struct mrf_list node; /* in agent->timed while it runs */
+	int64_t at;	      /* ms */
+	void (*over)(struct mrf_timer *timer);
+};
+
+#define MRF_WR_SLOT_BITS 8
+#define MRF_WR_ID(owner_id, slot) ((owner_id) << MRF_WR_SLOT_BITS | (slot))
+
+struct mrf_agent {
+	struct mrf_domain *domain;
+	const struct mrf_agent_guest *guest;
+	pthread_t thread;
+	int epoll_fd;
+	int event_fd;	       /* signalled while kicks or commands wait */
+	struct mrf_vcm *cm;
+	struct mrf_vcq *cq;
+
+	struct mrf_lock lock;  /* rank AGENT: guards the two lists and stop */
+	struct mrf_list kicks; /* struct mrf_kick.node */
+	struct mrf_list commands;
+	bool stop;
+	atomic_bool commanded; /* commands wait: they go before peers' requests */
+	atomic_bool denied; /* rdma_cm is lost: denied.h */
+	atomic_bool gone;   /* the device was removed: device.h */
+	atomic_bool dropped; /* pins made on demand are gone: peers have to be told */
+	atomic_bool removed; /* addresses were removed: close their connections */
+
+	/* agent thread only */
+	struct mrf_idmap owners; /* id -> struct mrf_owner */
+	uint64_t last_id;
+	bool suspect;	   /* something was refused: check whether rdma_cm is lost */
+	bool suspect_said;
+	struct mrf_list timed;	 /* struct mrf_timer.node */
+	struct mrf_list eps;	 /* struct mrf_ep.of_agent */
+	struct mrf_list half;	 /* struct mrf_pasv.half, the oldest first */
+	struct mrf_list doomed;	 /* struct mrf_pasv.doomed */
+	struct mrf_list ready;	 /* struct mrf_pasv.ready, in the order of their turns */
+	bool more;		 /* this turn has left work for the next one */
+	/*
+	 * The number of completions that are, or may still arrive, on cq; <=
+	 * MRF_AGENT_CQ. The completions of an owner that is gone stay counted, as owed,
+	 * until the queue has been seen empty or so many completions have been taken that
+	 * the owner's must be among them.
+	 */
+	unsigned cq_used;
+	unsigned cq_owed;
+	uint64_t taken; /* completions taken so far */
+	uint64_t owed_until;
+};
+
+#define MRF_AGENT_CQ 16383
+
+/*
+ * Gives the owner its id; want: how many completions it may have on agent->cq.
+ * -FI_ENOMEM; -FI_ENOSPC: cq has no room for so many.
+ */
+int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
+/*
+ * The owner's queue pair is gone. Its completions, had at most, may still be in the queue
+ * and occupy room there.
+ */
+void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had);
+
+/*
+ * Handles all messages and immediate data that have arrived, so that everything a peer
+ * knows to be done is counted when this returns. The peers' questions and requests still
+ * wait for their turn. Agent thread, no lock held.
+ */
+void mrf_agent_poll(struct mrf_agent *agent);
+
+/* Agent thread: the timer fires in so many ms, unless it is stopped or set again. */
+void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms);
+void mrf_timer_stop(struct mrf_timer *timer);
+
+/*
+ * Returns the domain's agent, after starting it with this guest if it does not run yet.
+ */
+int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
+		  struct mrf_agent **agent);
+void mrf_agent_stop(struct mrf_agent *agent);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How other threads reach the agent: kicks, commands, and notice of what has changed. */
+#ifndef MRF_LOOP_AGENT_CALLS_H
+#define MRF_LOOP_AGENT_CALLS_H
+
+#include "loop/agent.h"
+
+/* --- any thread --------------------------------------------------------------------- */
+
+/* Makes the agent thread look (again) for kicks and commands. */
+void mrf_agent_wake(struct mrf_agent *agent);
+/*
+ * Calls run in the agent thread, no lock held, and returns its result. A command goes
+ * before everything that peers ask for.
+ */
+int mrf_agent_command(struct mrf_agent *agent, void *arg,
+		      int (*run)(struct mrf_agent *agent, void *arg));
+
+/* Addresses were removed from an address vector. Any lock up to the AV's. */
+void mrf_agent_removed(struct mrf_agent *agent);
+
+/* The guest wants to be called about this. Never blocks or fails. */
+void mrf_agent_kick(struct mrf_agent *agent, struct mrf_kick *kick);
+/* Withdraws a kick whose object is about to be freed. Agent thread. */
+void mrf_agent_unkick(struct mrf_agent *agent, struct mrf_kick *kick);
+/*
+ * The guest is told, once, when something has completed there since the queue was last
+ * polled empty; watcher is what mrf_agent_cq_add was given.
+ */
+void mrf_agent_cq_watch(struct mrf_agent *agent, struct mrf_vcq *cq, void *watcher);
+
+/* --- the agent thread, no lock held ------------------------------------------------- */
+
+/* Lends the agent a queue, which is not watched yet. Negative errno. */
+int mrf_agent_cq_add(struct mrf_agent *agent, struct mrf_vcq *cq, void *watcher);
+/* The guest is not told about this queue any more. */
+void mrf_agent_cq_remove(struct mrf_agent *agent, struct mrf_vcq *cq);
+
+/* Has the guest attend to what was kicked. */
+void mrf_agent_run_kicks(struct mrf_agent *agent);
+/*
+ * Runs the commands; the thread that waited for one may free an endpoint as soon as it is
+ * done.
+ */
+void mrf_agent_run_commands(struct mrf_agent *agent);
+/* Tells the peers if pins that were made on demand are gone. */
+void mrf_agent_tell_peers(struct mrf_agent *agent);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the device reports, and what the agent does about it.
+ *
+ * - A completion queue or a queue pair in error ends the connections that use it, which
+ *   are made anew. A queue pair at which a peer was refused, which newer kernels report
+ *   as well, is left alone (verbs/vevent.c): the peer has a completion with the reason,
+ *   and connects again.
+ * - A port that goes down is logged.
+ * - rdma_cm reports the removal of the device to each id, listeners included. The domain
+ *   logs it once, and its operations fail with what to do.
+ */
+#include "base/log.h"
+#include "contract/budget.h"
+#include "domain/domain.h"
+#include "loop/device.h"
+
+static const char *name_of(const struct mrf_agent *agent)
+{
+	return mrf_vdev_name(agent->domain->vdev);
+}
+
+void mrf_agent_gone(struct mrf_agent *agent)
+{
+	if (atomic_exchange(&agent->gone, true))
+		return;
+	mrf_warn(FI_LOG_EP_CTRL, 4026,
+		 "the device %s was removed: no peer reaches the endpoints of this domain any "
+		 "more, and their operations fail (close endpoints and domain, and open them "
+		 "again)",
+		 name_of(agent));
+}
+
+/* --- connections that the device has broken ----------------------------------------------- */
+
+static void lose_owner(struct mrf_owner *owner)
+{
+	if (owner->calls->broke)
+		owner->calls->broke(owner);
+}
+
+struct spoilt {
+	const struct mrf_agent *agent;
+	const struct mrf_vcq *cq;
+};
+
+/* Its completions come in there. */
+static void lose_if_spoilt(void *value, void *arg)
+{
+	struct mrf_owner *owner = value;
+	const struct spoilt *spoilt = arg;
+
+	if (spoilt->cq == spoilt->agent->cq || spoilt->cq == owner->scq)
+		lose_owner(owner);
+}
+
+/* Completions are lost, nobody knows whose: no connection that has any there can go on. */
+static void overflowed(struct mrf_agent *agent, const struct mrf_vcq *cq)
+{
+	struct spoilt spoilt = { agent, cq };
+
+	mrf_warn(FI_LOG_EP_CTRL, 4027,
+		 "%s: a completion queue is in error: the connections that use it are made anew",
+		 name_of(agent));
+	mrf_idmap_each(&agent->owners, lose_if_spoilt, &spoilt);
+}
+
+static void broke(struct mrf_agent *agent, const struct mrf_vdev_event *event)
+{
+	mrf_warn(FI_LOG_EP_CTRL, 4028, "%s: %s: the connection is made anew", name_of(agent),
+		 event->text);
+	if (event->owner)
+		lose_owner(event->owner);
+}
+
+static void handle(struct mrf_agent *agent, const struct mrf_vdev_event *event)
+{
+	switch (event->type) {
+	case MRF_VDEV_CQ_ERR:
+		overflowed(agent, event->cq);
+		break;
+	case MRF_VDEV_QP_ERR:
+		broke(agent, event);
+		break;
+	case MRF_VDEV_GONE:
+		mrf_agent_gone(agent);
+		break;
+	case MRF_VDEV_PORT_DOWN:
+		mrf_warn(FI_LOG_EP_CTRL, 4029,
+			 "%s: the port is down: operations wait for it, or end when their time is "
+			 "over",
+			 name_of(agent));
+		break;
+	default:
+		mrf_info(FI_LOG_EP_CTRL, "%s: %s", name_of(agent), event->text);
+	}
+}
+
+void mrf_agent_device_event(struct mrf_agent *agent)
+{
+	struct mrf_vdev_event event;
+	int i;
+
+	/* The descriptor stays readable while there are more. */
+	for (i = 0; i < MRF_TURN_EVENTS &&
+		    !mrf_vdev_next_event(agent->domain->vdev, &event); i++)
+		handle(agent, &event);
+}

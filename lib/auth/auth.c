@@ -70,7 +70,7 @@ static const char labels[][LABEL_LEN + 1] = {
 	[MRF_AUTH_TARGET] = "mrfab auth 1, target    ",
 };
 
-static void add(crypto_auth_hmacsha256_state *state, const void *mem, size_t len)
+static void add_bytes(crypto_auth_hmacsha256_state *state, const void *mem, size_t len)
 {
 	crypto_auth_hmacsha256_update(state, mem, len);
 }
@@ -78,7 +78,7 @@ static void add(crypto_auth_hmacsha256_state *state, const void *mem, size_t len
 static void add64(crypto_auth_hmacsha256_state *state, uint64_t value)
 {
 	value = htole64(value);
-	add(state, &value, sizeof(value));
+	add_bytes(state, &value, sizeof(value));
 }
 
 void mrf_auth_prove(const struct mrf_auth *auth, enum mrf_auth_role role,
@@ -87,15 +87,15 @@ void mrf_auth_prove(const struct mrf_auth *auth, enum mrf_auth_role role,
 	crypto_auth_hmacsha256_state state;
 
 	crypto_auth_hmacsha256_init(&state, auth->key, auth->size);
-	add(&state, labels[role], LABEL_LEN);
-	add(&state, talk->nonce, sizeof(talk->nonce));
+	add_bytes(&state, labels[role], LABEL_LEN);
+	add_bytes(&state, talk->nonce, sizeof(talk->nonce));
 	add64(&state, talk->number);
 	add64(&state, talk->salt);
 	add64(&state, talk->initiator);
 	add64(&state, talk->target);
 	add64(&state, talk->initiator_qpn);
 	add64(&state, talk->target_qpn);
-	add(&state, talk->addr, sizeof(talk->addr));
+	add_bytes(&state, talk->addr, sizeof(talk->addr));
 	add64(&state, talk->port);
 	/* An HMAC pads its key with zeros, and replaces one that is too long by its hash. */
 	add64(&state, auth->size);

@@ -20,7 +20,7 @@ void mrf_nonces_fini(struct mrf_nonces *nonces)
 	sodium_memzero(nonces, sizeof(*nonces));
 }
 
-static void make(const struct mrf_nonces *nonces, uint64_t number, uint8_t *nonce)
+static void make_nonce(const struct mrf_nonces *nonces, uint64_t number, uint8_t *nonce)
 {
 	uint64_t wire = htole64(number);
 
@@ -38,7 +38,7 @@ uint64_t mrf_nonce_next(struct mrf_nonces *nonces, uint8_t nonce[MRF_AUTH_NONCE]
 
 	/* It takes the place of one that is too old by now. */
 	*word_of(nonces, number) &= ~(1ull << number % 64);
-	make(nonces, number, nonce);
+	make_nonce(nonces, number, nonce);
 	return number;
 }
 
@@ -48,7 +48,7 @@ bool mrf_nonce_get(const struct mrf_nonces *nonces, uint64_t number,
 	if (!number || number >= nonces->next || nonces->next - number > MRF_NONCE_WINDOW ||
 	    *word_of(nonces, number) >> number % 64 & 1)
 		return false;
-	make(nonces, number, nonce);
+	make_nonce(nonces, number, nonce);
 	return true;
 }
 

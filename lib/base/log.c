@@ -206,7 +206,7 @@ void mrf_log_reload(void)
 	config.once = fresh;
 }
 
-static bool wanted(enum fi_log_level level, enum fi_log_subsys subsys)
+static bool is_wanted(enum fi_log_level level, enum fi_log_subsys subsys)
 {
 	pthread_once(&config.once, configure);
 	return (int)level >= 0 && (int)level <= config.level &&
@@ -215,13 +215,13 @@ static bool wanted(enum fi_log_level level, enum fi_log_subsys subsys)
 
 bool mrf_log_enabled(enum fi_log_level level, enum fi_log_subsys subsys)
 {
-	return wanted(level, subsys) && config.ours;
+	return is_wanted(level, subsys) && config.ours;
 }
 
 bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level,
 			  enum fi_log_subsys subsys)
 {
-	return wanted(level, subsys) && filter_passes(config.provs, prov);
+	return is_wanted(level, subsys) && filter_passes(config.provs, prov);
 }
 
 /* --- our own lines ---------------------------------------------------------------- */

@@ -19,7 +19,7 @@ static unsigned keepers;
 static off_t kept_at; /* how far it is read */
 
 /* The descriptor is of the parent's maps. */
-static void in_child(void)
+static void maps_in_child(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
@@ -30,17 +30,17 @@ static void in_child(void)
 	lock = fresh;
 }
 
-static void once(void)
+static void maps_notice_forks(void)
 {
 	/* Without it, it works as long as nobody forks. */
-	(void)pthread_atfork(NULL, NULL, in_child);
+	(void)pthread_atfork(NULL, NULL, maps_in_child);
 }
 
 void mrf_maps_keep(void)
 {
 	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 
-	pthread_once(&forks, once);
+	pthread_once(&forks, maps_notice_forks);
 	pthread_mutex_lock(&lock);
 	if (!keepers++)
 		kept = open(PATH, O_RDONLY | O_CLOEXEC);
@@ -143,7 +143,7 @@ bool mrf_maps_private(const struct mrf_mapping *mapping)
 
 /* --- a look ----------------------------------------------------------------------- */
 
-static int append(struct mrf_maps *maps, const struct mrf_mapping *mapping)
+static int append_mapping(struct mrf_maps *maps, const struct mrf_mapping *mapping)
 {
 	struct mrf_mapping *more;
 	unsigned max;
@@ -182,7 +182,7 @@ int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end)
 	while (!ret && mapping.start < end && mrf_maps_next(file, &mapping)) {
 		maps->total++;
 		if (mapping.end > start && mapping.start < end)
-			ret = append(maps, &mapping);
+			ret = append_mapping(maps, &mapping);
 	}
 	maps->total += lines_left(file);
 	fclose(file);

@@ -291,7 +291,7 @@ const char *mrf_names_enum(const struct mrf_names *names, uint64_t value)
 }
 
 /* Returns the room that is taken now: never more than len - 1. */
-static size_t append(char *buf, size_t len, size_t used, const char *text)
+static size_t append_text(char *buf, size_t len, size_t used, const char *text)
 {
 	int n = snprintf(buf + used, len - used, "%s%s", used ? ", " : "", text);
 
@@ -305,16 +305,16 @@ char *mrf_names_bits(const struct mrf_names *names, uint64_t value, char *buf, s
 
 	buf[0] = '\0';
 	if (!value && names->zero)
-		append(buf, len, 0, names->zero);
+		append_text(buf, len, 0, names->zero);
 	for (i = 0; i < names->count; i++) {
 		if ((value & names->rows[i].value) != names->rows[i].value)
 			continue;
-		used = append(buf, len, used, names->rows[i].name);
+		used = append_text(buf, len, used, names->rows[i].name);
 		value &= ~names->rows[i].value;
 	}
 	if (value) {
 		snprintf(rest, sizeof(rest), "0x%" PRIx64, value);
-		append(buf, len, used, rest);
+		append_text(buf, len, used, rest);
 	}
 	return buf;
 }

@@ -62,7 +62,7 @@ static int own_find(const char *env)
 }
 
 /* The place in the list that points at the variable, or its end. Lock held. */
-static struct param **find_locked(const char *env)
+static struct param **find_param_locked(const char *env)
 {
 	struct param **at = &params_head;
 
@@ -74,7 +74,7 @@ static struct param **find_locked(const char *env)
 /* Takes help over on success. */
 static int define_locked(const char *env, enum fi_param_type type, char *help)
 {
-	struct param **at = find_locked(env), *param = *at;
+	struct param **at = find_param_locked(env), *param = *at;
 	size_t len = strlen(env) + 1;
 
 	if (param) {
@@ -171,7 +171,7 @@ static int type_of(const char *env)
 	if (type >= 0)
 		return (int)mrf_env_row((enum mrf_param)type)->type;
 	pthread_mutex_lock(&params_lock);
-	param = *find_locked(env);
+	param = *find_param_locked(env);
 	type = param ? (int)param->type : -1;
 	pthread_mutex_unlock(&params_lock);
 	return type;

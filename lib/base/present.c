@@ -11,7 +11,7 @@
 /* --- around a page ---------------------------------------------------------------- */
 
 /* The pages of [start, end), or as many of them as there is room for. 0: not to be known. */
-static unsigned look(uint64_t start, uint64_t end, unsigned char *there)
+static unsigned look_at_pages(uint64_t start, uint64_t end, unsigned char *there)
 {
 	unsigned n = (unsigned)((end - start) / mrf_page_size());
 
@@ -25,7 +25,7 @@ uint64_t mrf_present_down(uint64_t addr, uint64_t min)
 	unsigned n;
 
 	room = mrf_min((room + page - 1) & ~(page - 1), PAGES * page);
-	for (n = look(addr - room, addr, there); n && there[n - 1] & 1; n--)
+	for (n = look_at_pages(addr - room, addr, there); n && there[n - 1] & 1; n--)
 		addr -= page;
 	return addr;
 }
@@ -37,7 +37,7 @@ uint64_t mrf_present_up(uint64_t addr, uint64_t max)
 	unsigned i, n;
 
 	room = mrf_min((room + page - 1) & ~(page - 1), PAGES * page);
-	n = look(addr, addr + room, there);
+	n = look_at_pages(addr, addr + room, there);
 	for (i = 0; i < n && there[i] & 1; i++)
 		addr += page;
 	return addr;
@@ -64,8 +64,8 @@ static unsigned run_of(const unsigned char *there, unsigned from, unsigned n, bo
 	return i - from;
 }
 
-static int tell(struct mrf_present *look, uint64_t addr, const unsigned char *there,
-		unsigned n)
+static int tell_runs(struct mrf_present *look, uint64_t addr, const unsigned char *there,
+		     unsigned n)
 {
 	uint64_t page = mrf_page_size();
 	unsigned i = 0, run;
@@ -96,7 +96,7 @@ static int walk(struct mrf_present *look, uint64_t *start, uint64_t end)
 
 		if (mincore((void *)(uintptr_t)*start, len, there))
 			break;
-		ret = tell(look, *start, there, (unsigned)(len / page));
+		ret = tell_runs(look, *start, there, (unsigned)(len / page));
 		*start += len;
 	}
 	return ret;

@@ -30,10 +30,10 @@ struct parse {
 	size_t why_len;
 };
 
-static bool fail(const struct parse *p, const char *fmt, ...) MRF_PRINTF(2, 3);
+static bool fail_parse(const struct parse *p, const char *fmt, ...) MRF_PRINTF(2, 3);
 
 /* Always false. */
-static bool fail(const struct parse *p, const char *fmt, ...)
+static bool fail_parse(const struct parse *p, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -84,9 +84,9 @@ static bool parse_name(const struct parse *p, uint64_t *value)
 			return true;
 	}
 	if (!p->len)
-		return fail(p, "a name is missing");
-	return fail(p, "\"%.*s\" is not the name of a registration mode", quoted(p),
-		    p->word);
+		return fail_parse(p, "a name is missing");
+	return fail_parse(p, "\"%.*s\" is not the name of a registration mode", quoted(p),
+			  p->word);
 }
 
 /* The whole value is one number. strtoull would take signs, and 010 for 8. */
@@ -101,7 +101,7 @@ static bool parse_number(const struct parse *p, uint64_t *set)
 	*set = strtoull(p->word, &end, hex ? 16 : 10);
 	ok = !errno && end == p->word + p->len;
 	errno = saved;
-	return ok || fail(p, "\"%.*s\" is not a number", quoted(p), p->word);
+	return ok || fail_parse(p, "\"%.*s\" is not a number", quoted(p), p->word);
 }
 
 /* "A+B,C" */
@@ -126,7 +126,7 @@ static bool parse_names(struct parse *p, uint64_t *set)
 			break;
 	}
 	if (unspec && *set)
-		return fail(p, "FI_MR_UNSPEC must be set alone");
+		return fail_parse(p, "FI_MR_UNSPEC must be set alone");
 	return true;
 }
 
@@ -137,15 +137,16 @@ static bool check_set(const struct parse *p, uint64_t set)
 	char names[128];
 
 	if (set & FI_MR_HMEM)
-		return fail(p, "FI_MR_HMEM is for device memory, which is not offered");
+		return fail_parse(
+			p, "FI_MR_HMEM is for device memory, which is not offered");
 	if (strange)
-		return fail(p, "not offered: %s",
-			    mrf_names_bits(&mrf_names_mr_mode, strange, names,
-					   sizeof(names)));
+		return fail_parse(p, "not offered: %s",
+				  mrf_names_bits(&mrf_names_mr_mode, strange, names,
+						 sizeof(names)));
 	if (mrf_mr_mode_known(set))
 		return true;
-	return fail(p, "%s must be set alone",
-		    set & FI_MR_BASIC ? "FI_MR_BASIC" : "FI_MR_SCALABLE");
+	return fail_parse(p, "%s must be set alone",
+			  set & FI_MR_BASIC ? "FI_MR_BASIC" : "FI_MR_SCALABLE");
 }
 
 /* A set that a legacy model stands for can be had under its name, too. */

@@ -20,8 +20,8 @@ static int refuse_kind(const struct fid *fid, const struct fid *bfid)
 			  (const void *)bfid);
 }
 
-static int check(const struct mrf_domain *domain, const struct fid *bfid, uint64_t flags,
-		 const struct mrf_eq *eq)
+static int check_queue(const struct mrf_domain *domain, const struct fid *bfid,
+		       uint64_t flags, const struct mrf_eq *eq)
 {
 	if (!eq)
 		return refuse_kind(&domain->fid.fid, bfid);
@@ -71,7 +71,7 @@ int mrf_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 	ret = mrf_obj_check(&domain->obj, "fi_domain_bind");
 	if (!ret)
-		ret = check(domain, bfid, flags, eq);
+		ret = check_queue(domain, bfid, flags, eq);
 	if (ret)
 		return ret;
 	mrf_lock_take(&domain->lock);

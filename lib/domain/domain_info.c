@@ -31,8 +31,8 @@ static int check_mr_mode(uint64_t mode)
 			  (unsigned long long)mode, names);
 }
 
-static int check_auth_key(const struct mrf_fabric *fabric,
-			  const struct fi_domain_attr *attr)
+static int check_domain_key(const struct mrf_fabric *fabric,
+			    const struct fi_domain_attr *attr)
 {
 	if (!attr->auth_key_size || !mrf_rule_auth_key(fabric->api_version))
 		return 0;
@@ -73,7 +73,7 @@ int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info
 	ret = check_mr_mode((uint64_t)(unsigned)info->domain_attr->mr_mode);
 	if (ret)
 		return ret;
-	return check_auth_key(fabric, info->domain_attr);
+	return check_domain_key(fabric, info->domain_attr);
 }
 
 /* 0 for a family that we do not speak. */
@@ -119,7 +119,7 @@ static int given_address(const struct fi_info *info, union mrf_addr *addr)
 	return 0;
 }
 
-static bool fits(const struct mrf_vnl_path *path, const struct fi_info *info)
+static bool path_fits(const struct mrf_vnl_path *path, const struct fi_info *info)
 {
 	const char *name = info->domain_attr->name;
 
@@ -147,7 +147,7 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 		return mrf_refuse(
 			-ret, FI_LOG_DOMAIN, 5103,
 			"fi_domain: src_addr=NULL, and RDMA devices cannot be listed");
-	for (i = 0; i < count && !fits(&paths[i], info); i++)
+	for (i = 0; i < count && !path_fits(&paths[i], info); i++)
 		;
 	if (i < count) {
 		memset(addr, 0, sizeof(*addr));

@@ -12,21 +12,21 @@
 #include "obj/cq.h"
 #include "obj/eq.h"
 
-static struct mrf_fabric *from_fid(const struct fid *fid)
+static struct mrf_fabric *to_fabric(const struct fid *fid)
 {
 	return mrf_container_of(fid, struct mrf_fabric, fid.fid);
 }
 
-static void describe(const struct fid *fid, char *buf, size_t len)
+static void describe_fabric(const struct fid *fid, char *buf, size_t len)
 {
-	const struct mrf_fabric *fabric = from_fid(fid);
+	const struct mrf_fabric *fabric = to_fabric(fid);
 
 	snprintf(buf, len, "%s", fabric->name ? fabric->name : "no name");
 }
 
 static int fabric_close(struct fid *fid)
 {
-	struct mrf_fabric *fabric = from_fid(fid);
+	struct mrf_fabric *fabric = to_fabric(fid);
 	int ret;
 
 	ret = mrf_obj_busy(&fabric->obj);
@@ -41,7 +41,7 @@ static int fabric_close(struct fid *fid)
 static int open_domain(struct fid_fabric *fid, struct fi_info *info,
 		       struct fid_domain **domain, void *context)
 {
-	struct mrf_fabric *fabric = from_fid(&fid->fid);
+	struct mrf_fabric *fabric = to_fabric(&fid->fid);
 	int ret = mrf_obj_check(&fabric->obj, "fi_domain");
 
 	return ret ? ret : mrf_domain_open(fabric, info, domain, context);
@@ -74,7 +74,7 @@ static int open_passive_ep(struct fid_fabric *fid, struct fi_info *info,
 static int open_eq(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_eq **eq,
 		   void *context)
 {
-	struct mrf_obj *fabric = &from_fid(&fid->fid)->obj;
+	struct mrf_obj *fabric = &to_fabric(&fid->fid)->obj;
 	int ret = mrf_obj_check(fabric, "fi_eq_open");
 
 	return ret ? ret : mrf_eq_open(fabric, attr, eq, context);
@@ -108,7 +108,7 @@ static int trywait_one(struct fid *fid)
 
 static int trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
-	int i, ret = mrf_obj_check(&from_fid(&fabric->fid)->obj, "fi_trywait");
+	int i, ret = mrf_obj_check(&to_fabric(&fabric->fid)->obj, "fi_trywait");
 
 	if (ret)
 		return ret;
@@ -143,8 +143,8 @@ static struct fi_ops_fabric fabric_ops = {
 	.domain2 = open_domain2,
 };
 
-static int check_attr(const struct fi_fabric_attr *attr, uint32_t api_version,
-		      struct fid_fabric **out)
+static int check_fabric_attr(const struct fi_fabric_attr *attr, uint32_t api_version,
+			     struct fid_fabric **out)
 {
 	if (!attr || !out)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2107,
@@ -173,7 +173,7 @@ int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_u
 	struct mrf_fabric *fabric;
 	int ret;
 
-	ret = check_attr(attr, api_version, out);
+	ret = check_fabric_attr(attr, api_version, out);
 	if (ret)
 		return ret;
 	fabric = calloc(1, sizeof(*fabric));
@@ -191,7 +191,7 @@ int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_u
 	fabric->fid.fid.ops = &fabric_fid_ops;
 	fabric->fid.ops = &fabric_ops;
 	fabric->fid.api_version = api_version;
-	mrf_obj_init(&fabric->obj, &fabric->fid.fid, describe);
+	mrf_obj_init(&fabric->obj, &fabric->fid.fid, describe_fabric);
 	*out = &fabric->fid;
 	return 0;
 

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include <stdarg.h>
 
-static const char *prov_name(const struct fi_provider *prov)
+static const char *name_or_core(const struct fi_provider *prov)
 {
 	return prov && prov->name ? prov->name : "core";
 }
@@ -12,13 +12,13 @@ static const char *prov_name(const struct fi_provider *prov)
 MRF_EXPORT int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
 			      enum fi_log_subsys subsys)
 {
-	return mrf_log_prov_enabled(prov_name(prov), level, subsys);
+	return mrf_log_prov_enabled(name_or_core(prov), level, subsys);
 }
 
 MRF_EXPORT int fi_log_ready(const struct fi_provider *prov, enum fi_log_level level,
 			    enum fi_log_subsys subsys, uint64_t *showtime)
 {
-	return mrf_log_prov_enabled(prov_name(prov), level, subsys) &&
+	return mrf_log_prov_enabled(name_or_core(prov), level, subsys) &&
 	       mrf_log_due(showtime);
 }
 
@@ -29,6 +29,6 @@ MRF_EXPORT void fi_log(const struct fi_provider *prov, enum fi_log_level level,
 	va_list ap;
 
 	va_start(ap, fmt);
-	mrf_log_prov(prov_name(prov), level, subsys, func, line, fmt, ap);
+	mrf_log_prov(name_or_core(prov), level, subsys, func, line, fmt, ap);
 	va_end(ap);
 }

@@ -43,7 +43,7 @@ static int check_args(const struct mrf_info_query *query, struct fi_info **info)
 	return 0;
 }
 
-static int refuse_memory(void)
+static int refuse_info_memory(void)
 {
 	return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1060,
 			  "there is no memory for a struct fi_info");
@@ -55,12 +55,12 @@ static int answer_provider(struct fi_info **info)
 	struct fi_info *one = mrf_info_dup(NULL);
 
 	if (!one)
-		return refuse_memory();
+		return refuse_info_memory();
 	one->fabric_attr->prov_name = strdup(MRF_PROV_NAME);
 	one->fabric_attr->prov_version = mrf_info_prov_version();
 	if (!one->fabric_attr->prov_name) {
 		mrf_info_free(one);
-		return refuse_memory();
+		return refuse_info_memory();
 	}
 	*info = one;
 	return 0;
@@ -91,7 +91,7 @@ static int append_matches(struct answer *answer, bool near)
 			continue;
 		info = mrf_info_make(answer->query, &answer->paths[i], &match);
 		if (!info)
-			return refuse_memory();
+			return refuse_info_memory();
 		*answer->tail = info;
 		answer->tail = &info->next;
 	}

@@ -143,7 +143,7 @@ static bool row_fits(const struct row *row, uint64_t asked)
 	return asked <= row->offered;
 }
 
-static const char *set_text(const struct row *row, uint64_t value, char *buf, size_t len)
+static const char *row_text(const struct row *row, uint64_t value, char *buf, size_t len)
 {
 	return value ? mrf_names_bits(row->names, value, buf, len) : "nothing";
 }
@@ -162,8 +162,8 @@ static int refuse_row(const struct row *row, uint64_t asked)
 			FI_ENODATA, FI_LOG_FABRIC, 1021,
 			"hints->%s=%#lx: these bits are not offered: %s; offered: %s%s",
 			row->field, asked,
-			set_text(row, asked & ~row->offered, missing, sizeof(missing)),
-			set_text(row, row->offered, offered, sizeof(offered)),
+			row_text(row, asked & ~row->offered, missing, sizeof(missing)),
+			row_text(row, row->offered, offered, sizeof(offered)),
 			asks_hmem(row, asked) ? "; FI_HMEM is for device memory, but "
 						"only host memory can be registered"
 					      : "");
@@ -245,7 +245,7 @@ static int check_objects(const struct fi_info *hints)
 	return 0;
 }
 
-static int check_key(const char *part, const uint8_t *key, size_t size)
+static int check_auth_key(const char *part, const uint8_t *key, size_t size)
 {
 	if (!size || key)
 		return 0;
@@ -264,9 +264,10 @@ static int check_keys(const struct mrf_info_query *query)
 	if (!mrf_rule_auth_key(query->version))
 		return 0;
 	if (domain)
-		ret = check_key("domain_attr", domain->auth_key, domain->auth_key_size);
+		ret = check_auth_key("domain_attr", domain->auth_key,
+				     domain->auth_key_size);
 	if (!ret && ep)
-		ret = check_key("ep_attr", ep->auth_key, ep->auth_key_size);
+		ret = check_auth_key("ep_attr", ep->auth_key, ep->auth_key_size);
 	return ret;
 }
 

@@ -27,7 +27,7 @@ static bool copy_str(char **to, const char *from)
 	return *to || !from;
 }
 
-static bool copy_key(uint8_t **to, const uint8_t *from, size_t len)
+static bool copy_auth_key(uint8_t **to, const uint8_t *from, size_t len)
 {
 	void *copy = NULL;
 	bool ok = copy_mem(&copy, from, len);
@@ -69,7 +69,7 @@ static void free_fabric_attr(struct fi_fabric_attr *attr)
 	free(attr);
 }
 
-static void free_one(struct fi_info *info)
+static void free_info(struct fi_info *info)
 {
 	free(info->src_addr);
 	free(info->dest_addr);
@@ -89,7 +89,7 @@ void mrf_info_free(struct fi_info *info)
 
 	for (; info; info = next) {
 		next = info->next;
-		free_one(info);
+		free_info(info);
 	}
 }
 
@@ -107,7 +107,7 @@ static struct fi_info *alloc_info(void)
 	if (info->tx_attr && info->rx_attr && info->ep_attr && info->domain_attr &&
 	    info->fabric_attr)
 		return info;
-	free_one(info);
+	free_info(info);
 	return NULL;
 }
 
@@ -137,7 +137,7 @@ static bool dup_ep_attr(struct fi_info *to, const struct fi_ep_attr *from)
 	if (!to->ep_attr)
 		return false;
 	*to->ep_attr = *from;
-	return copy_key(&to->ep_attr->auth_key, from->auth_key, from->auth_key_size);
+	return copy_auth_key(&to->ep_attr->auth_key, from->auth_key, from->auth_key_size);
 }
 
 static bool dup_domain_attr(struct fi_info *to, const struct fi_domain_attr *from)
@@ -151,7 +151,7 @@ static bool dup_domain_attr(struct fi_info *to, const struct fi_domain_attr *fro
 	if (!attr)
 		return false;
 	*attr = *from;
-	ok = copy_key(&attr->auth_key, from->auth_key, from->auth_key_size);
+	ok = copy_auth_key(&attr->auth_key, from->auth_key, from->auth_key_size);
 	ok = copy_str(&attr->name, from->name) && ok;
 	to->domain_attr = attr;
 	return ok;
@@ -201,6 +201,6 @@ struct fi_info *mrf_info_dup(const struct fi_info *info)
 	    dup_ep_attr(dup, info->ep_attr) && dup_domain_attr(dup, info->domain_attr) &&
 	    dup_fabric_attr(dup, info->fabric_attr) && dup_nic(dup, info->nic))
 		return dup;
-	free_one(dup);
+	free_info(dup);
 	return NULL;
 }

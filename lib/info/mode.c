@@ -49,7 +49,7 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 
 /* --- check ---------------------------------------------------------------------- */
 
-static const char *set_text(uint64_t set, const char *none, char *buf, size_t len)
+static const char *mode_text(uint64_t set, const char *none, char *buf, size_t len)
 {
 	return set ? mrf_names_bits(&mrf_names_mr_mode, set, buf, len) : none;
 }
@@ -61,7 +61,8 @@ static bool breaks_rule(enum mrf_mr_mode_verdict verdict)
 	       verdict == MRF_MR_SCALABLE_NOT_ALONE;
 }
 
-static int refuse(const struct mrf_info_query *query, enum mrf_mr_mode_verdict verdict)
+static int refuse_mode(const struct mrf_info_query *query,
+		       enum mrf_mr_mode_verdict verdict)
 {
 	uint64_t needed = query->offer.table & MRF_MR_MODES;
 	uint64_t missing = mrf_mr_offer_missing(&query->offer, &query->mr);
@@ -70,8 +71,8 @@ static int refuse(const struct mrf_info_query *query, enum mrf_mr_mode_verdict v
 	snprintf(line, sizeof(line),
 		 "hints->domain_attr->mr_mode=%#lx (%s) with version %u.%u: %s",
 		 query->mr.mr_mode,
-		 set_text(query->mr.mr_mode, "FI_MR_UNSPEC", asked_text,
-			  sizeof(asked_text)),
+		 mode_text(query->mr.mr_mode, "FI_MR_UNSPEC", asked_text,
+			   sizeof(asked_text)),
 		 FI_MAJOR(query->version), FI_MINOR(query->version),
 		 mrf_mr_mode_verdict_text(verdict));
 	if (!query->offer.exact)
@@ -79,11 +80,11 @@ static int refuse(const struct mrf_info_query *query, enum mrf_mr_mode_verdict v
 	/* Who sets the variable tests a program, and this is what the test has found. */
 	if (breaks_rule(verdict))
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1030, "%s", line);
-	set_text(missing, "", missing_text, sizeof(missing_text));
+	mode_text(missing, "", missing_text, sizeof(missing_text));
 	return mrf_refuse(
 		FI_ENODATA, FI_LOG_FABRIC, 1032,
 		"%s; FI_MRFAB_MR_MODE=%.128s requires %s%s%s", line, query->required,
-		set_text(needed, "no bit at all", needed_text, sizeof(needed_text)),
+		mode_text(needed, "no bit at all", needed_text, sizeof(needed_text)),
 		missing ? "; missing: " : "", missing ? missing_text : "");
 }
 
@@ -94,7 +95,7 @@ int mrf_info_mode_check(const struct mrf_info_query *query)
 	char names[256];
 
 	if (verdict != MRF_MR_ACCEPTED)
-		return refuse(query, verdict);
+		return refuse_mode(query, verdict);
 	cleared = query->mr.mr_mode & ~mrf_info_mode_answer(query);
 	if (cleared)
 		mrf_info(FI_LOG_FABRIC,
@@ -110,7 +111,7 @@ int mrf_info_mode_check(const struct mrf_info_query *query)
 #define DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /* FI_RMA and FI_ATOMIC without a direction mean all that are offered. */
-static uint64_t with_directions(uint64_t caps)
+static uint64_t with_all_directions(uint64_t caps)
 {
 	return caps & WHATS && !(caps & DIRECTIONS) ? caps | DIRECTIONS : caps;
 }
@@ -125,8 +126,8 @@ static uint64_t caps_granted(const struct fi_info *hints)
 	uint64_t primary = asked ? asked & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
 	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
 
-	return with_directions(primary) | (secondary ? secondary : MRF_CAPS_SECONDARY) |
-	       (asked & MRF_CAPS_EXTRA);
+	return with_all_directions(primary) |
+	       (secondary ? secondary : MRF_CAPS_SECONDARY) | (asked & MRF_CAPS_EXTRA);
 }
 
 bool mrf_info_mode_withheld(const struct mrf_info_query *query)

@@ -24,9 +24,9 @@ struct out {
 	size_t used; /* < len; buf[used] is the terminating 0 */
 };
 
-static void put(struct out *out, const char *fmt, ...) MRF_PRINTF(2, 3);
+static void print(struct out *out, const char *fmt, ...) MRF_PRINTF(2, 3);
 
-static void put(struct out *out, const char *fmt, ...)
+static void print(struct out *out, const char *fmt, ...)
 {
 	size_t room = out->len - out->used;
 	va_list ap;
@@ -202,24 +202,24 @@ LAYOUT(fi_link_attr);
 
 static void put_indent(struct out *out, unsigned depth)
 {
-	put(out, "%*s", (int)(depth * 4), "");
+	print(out, "%*s", (int)(depth * 4), "");
 }
 
 static void put_list(struct out *out, const struct mrf_names *names, uint64_t value)
 {
-	put(out, "[ ");
+	print(out, "[ ");
 	put_bits(out, names, value);
-	put(out, " ]");
+	print(out, " ]");
 }
 
 static void put_version(struct out *out, uint32_t version)
 {
-	put(out, "%u.%u", FI_MAJOR(version), FI_MINOR(version));
+	print(out, "%u.%u", FI_MAJOR(version), FI_MINOR(version));
 }
 
 static void put_str(struct out *out, const char *str)
 {
-	put(out, "%s", str ? str : "(null)");
+	print(out, "%s", str ? str : "(null)");
 }
 
 static void put_value(struct out *out, const struct field *field, const void *at)
@@ -232,25 +232,25 @@ static void put_value(struct out *out, const struct field *field, const void *at
 	case KIND_ENUM:
 		return put_str(out, mrf_names_enum(field->names, *(const uint32_t *)at));
 	case KIND_SIZE:
-		return put(out, "%zu", *(const size_t *)at);
+		return print(out, "%zu", *(const size_t *)at);
 	case KIND_U32:
-		return put(out, "%" PRIu32, *(const uint32_t *)at);
+		return print(out, "%" PRIu32, *(const uint32_t *)at);
 	case KIND_U16:
-		return put(out, "%u", *(const uint16_t *)at);
+		return print(out, "%u", *(const uint16_t *)at);
 	case KIND_U8:
-		return put(out, "%u", *(const uint8_t *)at);
+		return print(out, "%u", *(const uint8_t *)at);
 	case KIND_HEX32:
-		return put(out, "0x%" PRIx32, *(const uint32_t *)at);
+		return print(out, "0x%" PRIx32, *(const uint32_t *)at);
 	case KIND_TAG:
-		return put(out, "0x%016" PRIx64, *(const uint64_t *)at);
+		return print(out, "0x%016" PRIx64, *(const uint64_t *)at);
 	case KIND_STR:
 		return put_str(out, *(char *const *)at);
 	case KIND_VERSION:
 		return put_version(out, *(const uint32_t *)at);
 	case KIND_PTR:
-		return put(out, "%p", *(void *const *)at);
+		return print(out, "%p", *(void *const *)at);
 	case KIND_FID:
-		return put(out, "0x%" PRIxPTR, (uintptr_t) * (void *const *)at);
+		return print(out, "0x%" PRIxPTR, (uintptr_t) * (void *const *)at);
 	}
 }
 
@@ -258,9 +258,9 @@ static void put_field(struct out *out, const struct field *field, const void *ba
 		      unsigned depth)
 {
 	put_indent(out, depth);
-	put(out, "%s: ", field->name);
+	print(out, "%s: ", field->name);
 	put_value(out, field, (const char *)base + field->offset);
-	put(out, "\n");
+	print(out, "\n");
 }
 
 static void put_struct(struct out *out, const struct layout *layout, const void *base,
@@ -270,10 +270,10 @@ static void put_struct(struct out *out, const struct layout *layout, const void 
 
 	put_indent(out, depth);
 	if (!base) {
-		put(out, "%s: (null)\n", layout->name);
+		print(out, "%s: (null)\n", layout->name);
 		return;
 	}
-	put(out, "%s:\n", layout->name);
+	print(out, "%s:\n", layout->name);
 	for (i = 0; i < layout->count; i++)
 		put_field(out, &layout->fields[i], base, depth + 1);
 }
@@ -304,13 +304,13 @@ static bool put_inet(struct out *out, const void *addr, size_t len)
 	if (family == AF_INET && len >= sizeof(in4)) {
 		memcpy(&in4, addr, sizeof(in4));
 		inet_ntop(AF_INET, &in4.sin_addr, text, sizeof(text));
-		put(out, "fi_sockaddr_in://%s:%u", text, ntohs(in4.sin_port));
+		print(out, "fi_sockaddr_in://%s:%u", text, ntohs(in4.sin_port));
 		return true;
 	}
 	if (family == AF_INET6 && len >= sizeof(in6)) {
 		memcpy(&in6, addr, sizeof(in6));
 		inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof(text));
-		put(out, "fi_sockaddr_in6://[%s]:%u", text, ntohs(in6.sin6_port));
+		print(out, "fi_sockaddr_in6://[%s]:%u", text, ntohs(in6.sin6_port));
 		return true;
 	}
 	return false;
@@ -322,39 +322,39 @@ static void put_addr(struct out *out, uint32_t format, const void *addr, size_t 
 	size_t i;
 
 	if (!addr) {
-		put(out, "(null)");
+		print(out, "(null)");
 		return;
 	}
 	if (format == FI_ADDR_STR) {
-		put(out, "%.*s", (int)mrf_min(len, TOSTR_BYTES), (const char *)addr);
+		print(out, "%.*s", (int)mrf_min(len, TOSTR_BYTES), (const char *)addr);
 		return;
 	}
 	if ((format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR ||
 	     format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6) &&
 	    put_inet(out, addr, len))
 		return;
-	put(out, "0x");
+	print(out, "0x");
 	for (i = 0; i < len && out->used + 1 < out->len; i++)
-		put(out, "%02x", bytes[i]);
+		print(out, "%02x", bytes[i]);
 }
 
 static void put_info_addr(struct out *out, const char *name, uint32_t format,
 			  const void *addr, size_t len)
 {
 	put_indent(out, 1);
-	put(out, "%s: ", name);
+	print(out, "%s: ", name);
 	put_addr(out, format, addr, len);
-	put(out, "\n");
+	print(out, "\n");
 }
 
 static void put_nic(struct out *out, const struct fid_nic *nic, unsigned depth)
 {
 	put_indent(out, depth);
 	if (!nic) {
-		put(out, "nic: %p\n", NULL);
+		print(out, "nic: %p\n", NULL);
 		return;
 	}
-	put(out, "nic:\n");
+	print(out, "nic:\n");
 	put_struct(out, &fi_device_attr, nic->device_attr, depth + 1);
 	put_struct(out, &fi_bus_attr, nic->bus_attr, depth + 1);
 	if (nic->bus_attr && nic->bus_attr->bus_type == FI_BUS_PCI)
@@ -366,7 +366,7 @@ static void put_info(struct out *out, const struct fi_info *info)
 {
 	size_t i;
 
-	put(out, "fi_info:\n");
+	print(out, "fi_info:\n");
 	for (i = 0; i < MRF_ARRAY_SIZE(info_head); i++)
 		put_field(out, &info_head[i], info, 1);
 	put_info_addr(out, "src_addr", info->addr_format, info->src_addr,
@@ -394,8 +394,8 @@ static void put_fid(struct out *out, const struct fid *fid)
 	if (fid->fclass == FI_CLASS_NIC)
 		put_nic(out, mrf_container_of(fid, struct fid_nic, fid), 0);
 	else
-		put(out, "%s %p", mrf_names_enum(&mrf_names_class, fid->fclass),
-		    (const void *)fid);
+		print(out, "%s %p", mrf_names_enum(&mrf_names_class, fid->fclass),
+		      (const void *)fid);
 }
 
 /* --- by type ---------------------------------------------------------------------- */
@@ -435,7 +435,7 @@ static void put_constant(struct out *out, enum fi_type type, const void *data)
 	if ((unsigned)type < MRF_ARRAY_SIZE(constants))
 		names = constants[type].names;
 	if (!names)
-		put(out, "Unknown type");
+		print(out, "Unknown type");
 	else if (constants[type].kind == KIND_BITS)
 		put_bits(out, names, *(const uint64_t *)data);
 	else if (constants[type].kind == KIND_BITS_INT)
@@ -463,8 +463,8 @@ static void put_data(struct out *out, enum fi_type type, const void *data)
 		return put_fid(out, data);
 	case FI_TYPE_VERSION:
 		/* The API level first: that is what programs look for in it. */
-		return put(out, "%d.%d.%d (libmrfab " PACKAGE_VERSION ")",
-			   FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_REVISION_VERSION);
+		return print(out, "%d.%d.%d (libmrfab " PACKAGE_VERSION ")",
+			     FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_REVISION_VERSION);
 	default:
 		return put_constant(out, type, data);
 	}

@@ -19,7 +19,7 @@ static unsigned first_place(void)
 	return (unsigned)((uintptr_t)pthread_self() >> 12) % MRF_ANNOUNCE_PLACES;
 }
 
-static unsigned take(void)
+static unsigned claim_place(void)
 {
 	unsigned i, at = first_place(), free;
 
@@ -34,7 +34,7 @@ static unsigned take(void)
 
 unsigned mrf_announce(uintptr_t start, uintptr_t end)
 {
-	unsigned at = take();
+	unsigned at = claim_place();
 
 	if (at == MRF_ANNOUNCE_CROWD) {
 		atomic_fetch_add(&crowd, 1);

@@ -66,7 +66,7 @@ static bool probed(unsigned call, const void *addr)
 	return true;
 }
 
-static void tell(uintptr_t start, uintptr_t end)
+static void tell_listeners(uintptr_t start, uintptr_t end)
 {
 	struct mrf_hooks_listener *listener;
 	unsigned i;
@@ -79,7 +79,7 @@ static void tell(uintptr_t start, uintptr_t end)
 }
 
 /* errno is the call's, which leaves it alone when it succeeds. */
-static unsigned begin(const void *addr, size_t len)
+static unsigned begin_change(const void *addr, size_t len)
 {
 	uintptr_t mask = mrf_page_size() - 1, start = (uintptr_t)addr & ~mask;
 	uintptr_t end = (uintptr_t)addr + len;
@@ -89,12 +89,12 @@ static unsigned begin(const void *addr, size_t len)
 	end = end < start || end > UINTPTR_MAX - mask ? UINTPTR_MAX
 						      : (end + mask) & ~mask;
 	place = mrf_announce(start, end);
-	tell(start, end);
+	tell_listeners(start, end);
 	errno = err;
 	return place;
 }
 
-static void end(unsigned place)
+static void end_change(unsigned place)
 {
 	mrf_announce_end(place);
 }
@@ -111,9 +111,9 @@ static int hook_munmap(void *addr, size_t len)
 
 	if (probed(MUNMAP, addr))
 		return orig(addr, len);
-	place = begin(addr, len);
+	place = begin_change(addr, len);
 	ret = orig(addr, len);
-	end(place);
+	end_change(place);
 	return ret;
 }
 
@@ -127,9 +127,9 @@ static void *hook_mmap(void *addr, size_t len, int prot, int flags, int fd, off_
 	/* Any other takes room that is free. */
 	if (!(flags & MAP_FIXED) || probed(MMAP, addr))
 		return orig(addr, len, prot, flags, fd, offset);
-	place = begin(addr, len);
+	place = begin_change(addr, len);
 	ret = orig(addr, len, prot, flags, fd, offset);
-	end(place);
+	end_change(place);
 	return ret;
 }
 
@@ -143,11 +143,11 @@ static void *hook_mremap(void *addr, size_t len, size_t new_len, int flags, void
 
 	if (probed(MREMAP, addr))
 		return orig(addr, len, new_len, flags, to);
-	from_place = begin(addr, len);
-	to_place = over ? begin(to, new_len) : MRF_ANNOUNCE_NONE;
+	from_place = begin_change(addr, len);
+	to_place = over ? begin_change(to, new_len) : MRF_ANNOUNCE_NONE;
 	ret = orig(addr, len, new_len, flags, to);
-	end(to_place);
-	end(from_place);
+	end_change(to_place);
+	end_change(from_place);
 	return ret;
 }
 
@@ -172,9 +172,9 @@ static int hook_madvise(void *addr, size_t len, int advice)
 
 	if (!takes_pages(advice) || probed(MADVISE, addr))
 		return orig(addr, len, advice);
-	place = begin(addr, len);
+	place = begin_change(addr, len);
 	ret = orig(addr, len, advice);
-	end(place);
+	end_change(place);
 	return ret;
 }
 
@@ -188,9 +188,9 @@ static int hook_brk(void *addr)
 
 	if (probed(BRK, addr) || then >= now)
 		return orig(addr);
-	place = begin(then, (size_t)(now - then));
+	place = begin_change(then, (size_t)(now - then));
 	ret = orig(addr);
-	end(place);
+	end_change(place);
 	return ret;
 }
 
@@ -213,9 +213,9 @@ static void *hook_shmat(int id, const void *addr, int flags)
 
 	if (!(flags & SHM_REMAP) || probed(SHMAT, addr))
 		return orig(id, addr, flags);
-	place = begin(addr, segment_size(id));
+	place = begin_change(addr, segment_size(id));
 	ret = orig(id, addr, flags);
-	end(place);
+	end_change(place);
 	return ret;
 }
 
@@ -263,7 +263,7 @@ static int put_in(void)
 	return ret;
 }
 
-static int prepare(void *libc, unsigned char *room)
+static int prepare_patches(void *libc, unsigned char *room)
 {
 	unsigned i;
 	int ret;
@@ -301,7 +301,7 @@ static void stay(void)
 #define MRF_UNDER_TSAN false
 #endif
 
-static int install(void)
+static int install_hooks(void)
 {
 	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
 	void *room;
@@ -312,7 +312,7 @@ static int install(void)
 	room = mrf_patch_room(dlsym(libc, "munmap"));
 	if (!room)
 		return ret;
-	ret = prepare(libc, room);
+	ret = prepare_patches(libc, room);
 	if (!ret) {
 		stay();
 		ret = put_in();
@@ -328,7 +328,7 @@ int mrf_hooks_listen(struct mrf_hooks_listener *listener)
 
 	pthread_mutex_lock(&admin);
 	if (!tried) {
-		why = install();
+		why = install_hooks();
 		atomic_store_explicit(&installed, !why, memory_order_release);
 	}
 	tried = true;

@@ -113,7 +113,7 @@ static struct mrf_watch *watch_at(struct mrf_list *node)
 }
 
 /* A discarded range is registered again after a while, to hear when it is unmapped. */
-static void arm(struct mrf_discard *entry)
+static void arm_discard(struct mrf_discard *entry)
 {
 	if (entry->armed || (uint64_t)mrf_now_ms() - entry->at < MRF_DISCARD_MS)
 		return;
@@ -144,7 +144,7 @@ bool mrf_monitor_has_room(unsigned mappings)
 }
 
 /* First the hooks are told to ask us, then it counts who may have passed them unasked. */
-static void enter(struct mrf_watch *watch)
+static void enter_watch(struct mrf_watch *watch)
 {
 	mrf_list_add_tail(&watch->node, &watches);
 	atomic_fetch_add(&listener.armed, 1);
@@ -166,10 +166,10 @@ int mrf_monitor_watch(struct mrf_watch *watch)
 		return -FI_ENOSYS;
 	entry = mrf_discard_find(&discards, watch->start, end);
 	if (entry) {
-		arm(entry);
+		arm_discard(entry);
 		return ret;
 	}
-	enter(watch);
+	enter_watch(watch);
 	if (mrf_hooks_quiet(watch->start, end))
 		ret = watch_uffd(watch);
 	if (ret)
@@ -209,7 +209,7 @@ void mrf_monitor_unwatch(struct mrf_watch *watch)
 
 /* --- changes ---------------------------------------------------------------------- */
 
-static void drop(struct mrf_watch *watch)
+static void drop_watch(struct mrf_watch *watch)
 {
 	watch->client->hit = true;
 	watch->client->drop(watch);
@@ -242,7 +242,7 @@ static void changing(uintptr_t start, uintptr_t end)
 		if (watch->start >= end || watch->start + watch->len <= start)
 			continue;
 		mrf_monitor_unwatch(watch);
-		drop(watch);
+		drop_watch(watch);
 	}
 	tell_clients();
 	mrf_monitor_unlock();
@@ -271,12 +271,12 @@ static void drop_all(void)
 		struct mrf_watch *watch = watch_at(watches.next);
 
 		leave(watch);
-		drop(watch);
+		drop_watch(watch);
 	}
 	tell_clients();
 }
 
-static void take_in(const struct mrf_uffd_event *event)
+static void take_in_event(const struct mrf_uffd_event *event)
 {
 	switch (event->kind) {
 	case MRF_UFFD_REMOVE:
@@ -301,7 +301,7 @@ static void handle_events(void)
 	mrf_monitor_lock();
 	drop_all();
 	while (mrf_uffd_read(fd, &event))
-		take_in(&event);
+		take_in_event(&event);
 	mrf_monitor_unlock();
 }
 
@@ -327,7 +327,7 @@ static void *monitor_main(void *arg)
  * A child has neither the thread nor clients, and what it opens itself starts from
  * nothing. While it has the parent's descriptor, closing that one would wake nobody there.
  */
-static void in_child(void)
+static void monitor_in_child(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
@@ -349,13 +349,13 @@ static void in_child(void)
 	atomic_store(&holder, 0);
 }
 
-static void once(void)
+static void monitor_notice_forks(void)
 {
 	/* Without it, it works as long as nobody forks. */
-	(void)pthread_atfork(NULL, NULL, in_child);
+	(void)pthread_atfork(NULL, NULL, monitor_in_child);
 }
 
-static int start_thread(void)
+static int start_monitor_thread(void)
 {
 	sigset_t all, before;
 	int ret;
@@ -399,7 +399,7 @@ static void close_all(void)
 /* What FI_MRFAB_MONITOR asks for. */
 enum wanted { NONE, HOOKS, BOTH };
 
-static enum wanted wanted(void)
+static enum wanted wanted_monitor(void)
 {
 	const char *which = mrf_env_str(MRF_PARAM_MONITOR);
 
@@ -427,12 +427,12 @@ static int start_parts(enum wanted parts, const char **what)
 		return ret;
 	*what = "userfaultfd cannot be used";
 	ret = open_all();
-	return ret ? ret : start_thread();
+	return ret ? ret : start_monitor_thread();
 }
 
 static void start(void)
 {
-	enum wanted parts = wanted();
+	enum wanted parts = wanted_monitor();
 	const char *what;
 	int ret;
 
@@ -464,7 +464,7 @@ static void stop_thread(void)
 		pthread_join(thread, NULL);
 }
 
-static void stop(void)
+static void stop_monitor(void)
 {
 	if (!mrf_monitor_usable())
 		return;
@@ -482,7 +482,7 @@ void mrf_monitor_add(struct mrf_monitor_client *client)
 {
 	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 
-	pthread_once(&forks, once);
+	pthread_once(&forks, monitor_notice_forks);
 	pthread_mutex_lock(&admin);
 	if (!users++)
 		start();
@@ -499,6 +499,6 @@ void mrf_monitor_remove(struct mrf_monitor_client *client)
 	mrf_list_del(&client->node);
 	mrf_monitor_unlock();
 	if (!--users)
-		stop();
+		stop_monitor();
 	pthread_mutex_unlock(&admin);
 }

@@ -60,7 +60,7 @@ struct writer {
 	unsigned char *at;
 };
 
-static void put(struct writer *w, const void *bytes, size_t len)
+static void put_bytes(struct writer *w, const void *bytes, size_t len)
 {
 	memcpy(w->at, bytes, len);
 	w->at += len;
@@ -72,15 +72,15 @@ static void put_jump(struct writer *w, const void *to)
 	static const unsigned char jump[] = { 0xff, 0x25, 0, 0, 0, 0 };
 	uintptr_t addr = (uintptr_t)to;
 
-	put(w, jump, sizeof(jump));
-	put(w, &addr, sizeof(addr));
+	put_bytes(w, jump, sizeof(jump));
+	put_bytes(w, &addr, sizeof(addr));
 }
 
 static void put_undo(struct writer *w, const unsigned char *sub)
 {
 	unsigned char add[4] = { 0x48, 0x83, 0xc4, sub[3] };
 
-	put(w, add, sizeof(add));
+	put_bytes(w, add, sizeof(add));
 }
 
 static const unsigned char *target(const unsigned char *jump)
@@ -95,12 +95,12 @@ static const unsigned char *target(const unsigned char *jump)
 static void put_orig(struct writer *w, const unsigned char *function,
 		     const unsigned char *code, const struct shape *shape)
 {
-	put(w, function, (size_t)(code - function));
+	put_bytes(w, function, (size_t)(code - function));
 	if (shape->kind == JUMPS) {
 		put_jump(w, target(code));
 		return;
 	}
-	put(w, code, shape->len);
+	put_bytes(w, code, shape->len);
 	put_jump(w, code + shape->len);
 }
 
@@ -121,7 +121,7 @@ static void put_entry(struct writer *w, const unsigned char *function,
 /* --- a patch ---------------------------------------------------------------------- */
 
 /* The first instruction that has room for a jump, all before it being known. */
-static const unsigned char *place(const unsigned char *code)
+static const unsigned char *jump_place(const unsigned char *code)
 {
 	const unsigned char *end =
 		(const unsigned char *)(((uintptr_t)code & ~(uintptr_t)(BLOCK - 1)) +
@@ -140,7 +140,7 @@ static const unsigned char *place(const unsigned char *code)
 
 int mrf_patch_prepare(struct mrf_patch *patch, unsigned char *room)
 {
-	const unsigned char *function = patch->function, *code = place(function);
+	const unsigned char *function = patch->function, *code = jump_place(function);
 	struct writer w = { .at = room };
 	unsigned char *jump;
 	int32_t distance;

@@ -29,7 +29,7 @@ static int handshake(int fd)
 	return ret;
 }
 
-static int open_device(void)
+static int open_uffd_device(void)
 {
 	int dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
 	int fd, err;
@@ -57,7 +57,7 @@ int mrf_uffd_open(void)
 		return -FI_ENOSYS;
 	fd = (int)syscall(SYS_userfaultfd, FLAGS);
 	if (fd < 0)
-		fd = open_device();
+		fd = open_uffd_device();
 	return fd < 0 ? fd : handshake(fd);
 }
 

@@ -45,7 +45,7 @@ static int refuse_access(uint64_t access)
 			  (unsigned long long)mrf_mr_access_unknown(access));
 }
 
-static int check_auth_key(const struct fi_mr_attr *attr)
+static int check_mr_key(const struct fi_mr_attr *attr)
 {
 	if (!attr->auth_key)
 		return mrf_refuse(
@@ -151,7 +151,7 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 	if (mrf_unlikely(mrf_mr_access_unknown(attr->access)))
 		return refuse_access(attr->access);
 	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(api_version))) {
-		ret = check_auth_key(attr);
+		ret = check_mr_key(attr);
 		if (ret)
 			return ret;
 	}

@@ -60,7 +60,7 @@ struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space,
 	return mrf_mr_class_pd(space, port->class);
 }
 
-static void unbind(struct mrf_mr_bond *bond)
+static void unbind_bond(struct mrf_mr_bond *bond)
 {
 	mrf_list_del(&bond->mine);
 	mrf_list_del(&bond->theirs);
@@ -105,7 +105,7 @@ static bool unbind_first(struct mrf_mr_space *space, struct mrf_mr_port *port)
 			mrf_list_entry(node, struct mrf_mr_bond, theirs);
 
 		mrf_mr_face_end(bond->mr, port->class, &done);
-		unbind(bond);
+		unbind_bond(bond);
 	}
 	mrf_lock_release(&space->lock);
 	mrf_mr_faces_drop(&done);
@@ -206,14 +206,15 @@ void mrf_mr_unbind(struct mrf_mr *mr)
 
 	mrf_lock_take(&mr->space->lock);
 	while ((node = mrf_list_first(&mr->bonds)))
-		unbind(mrf_list_entry(node, struct mrf_mr_bond, mine));
+		unbind_bond(mrf_list_entry(node, struct mrf_mr_bond, mine));
 	mrf_lock_release(&mr->space->lock);
 }
 
 /* --- fi_mr_bind ------------------------------------------------------------------- */
 
 /* -FI_EOPBADSTATE: because it is in *state. */
-static int bind_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr_state *state)
+static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep,
+			    enum mrf_mr_state *state)
 {
 	struct mrf_mr_port *port = find_port(mr->space, ep);
 	struct mrf_mr_bond *bond;
@@ -281,7 +282,7 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 			"fi_mr_bind(region %p, endpoint %p): flags=%#llx: must be 0",
 			(void *)mr, (const void *)ep, (unsigned long long)flags);
 	mrf_lock_take(&mr->space->lock);
-	ret = bind_locked(mr, ep, &state);
+	ret = bind_port_locked(mr, ep, &state);
 	mrf_lock_release(&mr->space->lock);
 	if (ret == -FI_EOPBADSTATE)
 		return mrf_mr_state_refuse(mr, state, MRF_CALL_BIND);

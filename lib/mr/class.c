@@ -75,8 +75,8 @@ static int group_new(struct mrf_mr_space *space, const void *key, size_t size,
 }
 
 /* With a reference. */
-static struct mrf_mr_group *find_locked(struct mrf_mr_space *space, const void *key,
-					size_t size)
+static struct mrf_mr_group *find_group_locked(struct mrf_mr_space *space, const void *key,
+					      size_t size)
 {
 	mrf_list_each (node, &space->groups) {
 		struct mrf_mr_group *group =
@@ -90,24 +90,26 @@ static struct mrf_mr_group *find_locked(struct mrf_mr_space *space, const void *
 	return NULL;
 }
 
-static struct mrf_mr_group *find(struct mrf_mr_space *space, const void *key, size_t size)
+static struct mrf_mr_group *look_for_group(struct mrf_mr_space *space, const void *key,
+					   size_t size)
 {
 	struct mrf_mr_group *group;
 
 	mrf_lock_take(&space->lock);
-	group = find_locked(space, key, size);
+	group = find_group_locked(space, key, size);
 	mrf_lock_release(&space->lock);
 	return group;
 }
 
 /* Unless somebody else was faster. */
-static struct mrf_mr_group *enter(struct mrf_mr_space *space, struct mrf_mr_group *new,
-				  const void *key, size_t size)
+static struct mrf_mr_group *enter_group(struct mrf_mr_space *space,
+					struct mrf_mr_group *new, const void *key,
+					size_t size)
 {
 	struct mrf_mr_group *group;
 
 	mrf_lock_take(&space->lock);
-	group = find_locked(space, key, size);
+	group = find_group_locked(space, key, size);
 	if (!group) {
 		new->id = ++space->last_group;
 		mrf_list_add_tail(&new->node, &space->groups);
@@ -126,11 +128,11 @@ int mrf_mr_group_get(struct mrf_mr_space *space, const void *key, size_t size,
 	int ret = 0;
 
 	if (size && !mrf_auth_is(space->auth, key, size)) {
-		group = find(space, key, size);
+		group = look_for_group(space, key, size);
 		if (!group) {
 			ret = group_new(space, key, size, &group);
 			if (!ret)
-				group = enter(space, group, key, size);
+				group = enter_group(space, group, key, size);
 		}
 	}
 	if (!ret)

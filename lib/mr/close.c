@@ -82,7 +82,7 @@ static int unpin_all(struct mrf_mr *mr)
  * is the end of its hold on the domain, which another thread may be waiting to close: with
  * the lock all use of the space ends.
  */
-static MRF_ALWAYS_INLINE int finish(struct mrf_mr *mr, int ret)
+static MRF_ALWAYS_INLINE int finish_close(struct mrf_mr *mr, int ret)
 {
 	struct mrf_mr_space *space = mr->space;
 
@@ -107,14 +107,14 @@ static int close_unusual(struct mrf_mr *mr)
 		return ret;
 	ret = unpin_all(mr);
 	if (ret)
-		return finish(mr, ret);
+		return finish_close(mr, ret);
 	if (mr->event)
 		mrf_mr_event_close(mr);
 	/* Last: what comes in late counts only if it comes from one of the group. */
 	mrf_mr_group_put(mr->group);
 	mr->group = NULL;
 	mrf_mr_unbind(mr);
-	return finish(mr, 0);
+	return finish_close(mr, 0);
 }
 
 /* Enabled, nobody inside, one pin, nothing besides. The caller holds space->lock. */
@@ -139,5 +139,5 @@ int mrf_mr_close(struct fid *fid)
 	}
 	withdraw_locked(mr);
 	mrf_lock_release(&space->lock);
-	return finish(mr, mrf_mr_unpin_one(&mr->seg, &mr->vmr));
+	return finish_close(mr, mrf_mr_unpin_one(&mr->seg, &mr->vmr));
 }

@@ -4,7 +4,7 @@
 #include "mr/region.h"
 #include "mr/space.h"
 
-static void copy(const struct mrf_mr *mr, struct mrf_desc *out)
+static void copy_region(const struct mrf_mr *mr, struct mrf_desc *out)
 {
 	out->access = MRF_MR_GET(mr->access);
 	out->nseg = MRF_MR_GET(mr->nseg);
@@ -25,6 +25,6 @@ bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
 
 	if (!mr)
 		return false;
-	copy(mr, out);
+	copy_region(mr, out);
 	return mrf_desc_still(mr, desc);
 }

@@ -112,8 +112,8 @@ int mrf_mr_make(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_pins *
 }
 
 /* What was there when the region was to become enabled: 0 if it could. */
-static int commit(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf_mr_face **faces,
-		  enum mrf_mr_state *state)
+static int commit_enable(struct mrf_mr *mr, struct mrf_mr_pins *pins,
+			 struct mrf_mr_face **faces, enum mrf_mr_state *state)
 {
 	int ret;
 
@@ -137,7 +137,7 @@ static int try_to_enable(struct mrf_mr *mr, struct mrf_mr_face **faces, bool *on
 	ret = mrf_mr_make(mr, MRF_STATE_DISABLED, &pins, faces);
 	if (ret)
 		return ret;
-	ret = commit(mr, &pins, faces, &state);
+	ret = commit_enable(mr, &pins, faces, &state);
 	*once_more = ret == -FI_EAGAIN;
 	if (ret != -FI_EALREADY || mrf_mr_state_lets(state, MRF_CALL_ENABLE))
 		return 0;

@@ -135,7 +135,7 @@ void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port,
 
 /* --- binding ---------------------------------------------------------------------- */
 
-static void unbind(struct mrf_mr_meter *meter)
+static void unbind_meter(struct mrf_mr_meter *meter)
 {
 	mrf_list_del(&meter->mine);
 	mrf_list_del(&meter->theirs);
@@ -186,7 +186,8 @@ static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr,
 }
 
 /* -FI_EOPBADSTATE: because it is in *state. -FI_ENOSYS: its writes are not counted. */
-static int bind_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
+static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr,
+			       enum mrf_mr_state *state)
 {
 	struct mrf_cntr_bonds *bonds = mrf_cntr_bonds(cntr);
 	struct mrf_mr_meter *meter;
@@ -227,7 +228,7 @@ static int refuse_region(const struct mrf_mr *mr, const struct fid *cntr)
 			  region, counter);
 }
 
-static int refuse_bond(const struct mrf_mr *mr, const struct fid *cntr, int err)
+static int refuse_meter(const struct mrf_mr *mr, const struct fid *cntr, int err)
 {
 	switch (err) {
 	case -FI_ENOSYS:
@@ -260,11 +261,11 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 				  "be FI_REMOTE_WRITE, because nothing else is counted",
 				  (void *)mr, (void *)fid, (unsigned long long)flags);
 	mrf_lock_take(&mr->space->lock);
-	ret = bind_locked(mr, cntr, &state);
+	ret = bind_counter_locked(mr, cntr, &state);
 	mrf_lock_release(&mr->space->lock);
 	if (ret == -FI_EOPBADSTATE)
 		return mrf_mr_state_refuse(mr, state, MRF_CALL_BIND);
-	return ret ? refuse_bond(mr, fid, ret) : 0;
+	return ret ? refuse_meter(mr, fid, ret) : 0;
 }
 
 /* --- closing ---------------------------------------------------------------------- */
@@ -299,7 +300,7 @@ static bool ports_count_locked(const struct mrf_mr_space *space)
  * What peers know to be written is counted before the region's number is gone. Only where
  * regions close first can it have a counter still.
  */
-static void settle(struct mrf_mr *mr)
+static void settle_meters(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
 	void (*call)(void *arg) = NULL;
@@ -319,10 +320,10 @@ void mrf_mr_event_close(struct mrf_mr *mr)
 {
 	struct mrf_list *counters = &mr->event->counters;
 
-	settle(mr);
+	settle_meters(mr);
 	mrf_lock_take(&mr->space->lock);
 	while (!mrf_list_empty(counters))
-		unbind(mrf_list_entry(counters->next, struct mrf_mr_meter, mine));
+		unbind_meter(mrf_list_entry(counters->next, struct mrf_mr_meter, mine));
 	mrf_mr_event_drop(mr);
 	mrf_lock_release(&mr->space->lock);
 }
@@ -351,7 +352,7 @@ static int counter_closing(struct mrf_cntr *cntr, void *arg)
 		if (busy)
 			mrf_mr_name(meter->mr, region, sizeof(region));
 		else
-			unbind(meter);
+			unbind_meter(meter);
 	}
 	mrf_lock_release(&space->lock);
 	return busy ? refuse_counter_close(cntr, region) : 0;

@@ -29,7 +29,8 @@ static struct mrf_mr_face *pop(struct mrf_mr_face **faces)
 }
 
 /* Takes out the one of this class; NULL: there is none. */
-static struct mrf_mr_face *take(struct mrf_mr_face **faces, const struct mrf_mr_class *class)
+static struct mrf_mr_face *take_face(struct mrf_mr_face **faces,
+				     const struct mrf_mr_class *class)
 {
 	while (*faces && ((*faces)->class != class || (*faces)->dead))
 		faces = &(*faces)->next;
@@ -144,7 +145,7 @@ static bool take_bound(const struct mrf_mr *mr, struct mrf_mr_face **faces,
 	mrf_list_each (node, &mr->bonds) {
 		const struct mrf_mr_port *port =
 			mrf_list_entry(node, struct mrf_mr_bond, mine)->port;
-		struct mrf_mr_face *face = take(faces, port->class);
+		struct mrf_mr_face *face = take_face(faces, port->class);
 
 		if (!face)
 			return !(mr->access & MRF_MR_REMOTE);
@@ -170,7 +171,7 @@ bool mrf_mr_faces_take(struct mrf_mr *mr, struct mrf_mr_face **faces)
 /* --- ending ----------------------------------------------------------------------- */
 
 /* Peers are let through no more; memory is not given back. */
-static int end(struct mrf_mr_face *face)
+static int end_face(struct mrf_mr_face *face)
 {
 	int first = 0, ret;
 	unsigned i;
@@ -199,7 +200,7 @@ int mrf_mr_faces_drop(struct mrf_mr_face **faces)
 	int first = 0, ret;
 
 	while (*faces) {
-		ret = end(*faces);
+		ret = end_face(*faces);
 		if (ret)
 			faces = &(*faces)->next;
 		else
@@ -226,10 +227,10 @@ void mrf_mr_faces_undo(struct mrf_mr *mr, struct mrf_mr_face **faces)
 void mrf_mr_face_end(struct mrf_mr *mr, const struct mrf_mr_class *class,
 		     struct mrf_mr_face **done)
 {
-	struct mrf_mr_face *face = take(&mr->faces, class);
+	struct mrf_mr_face *face = take_face(&mr->faces, class);
 
 	if (!face)
 		return;
-	face->dead = end(face);
+	face->dead = end_face(face);
 	push(face->dead ? &mr->faces : done, face);
 }

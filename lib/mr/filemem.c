@@ -79,7 +79,8 @@ static const char *why_not_line(const char *perms, char *path, uint64_t end)
 
 static const char not_to_be_known[] = "cannot be looked up in /proc/self/maps";
 
-static const char *look(FILE *maps, uint64_t addr, uint64_t end, char **line, int *err)
+static const char *look_at_maps(FILE *maps, uint64_t addr, uint64_t end, char **line,
+				int *err)
 {
 	size_t room = 0;
 
@@ -118,7 +119,7 @@ const char *mrf_pmem_why_not(uint64_t addr, uint64_t len, int *err)
 		*err = errno;
 		return not_to_be_known;
 	}
-	why = len ? look(maps, addr, addr + len, &line, err) : NULL;
+	why = len ? look_at_maps(maps, addr, addr + len, &line, err) : NULL;
 	free(line);
 	fclose(maps);
 	return why;

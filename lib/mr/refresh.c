@@ -18,7 +18,7 @@
 #include "mr/space.h"
 #include "mr/state.h"
 
-static int refuse_wrap(const struct iovec *iov, size_t i)
+static int refuse_range(const struct iovec *iov, size_t i)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3060,
 			  "fi_mr_refresh: iov[%zu]: %p + %zu byte%s passes the end of the "
@@ -51,8 +51,8 @@ static void all_of(const struct mrf_mr_back *back, struct mrf_spans *all)
 	mrf_spans_tidy(all);
 }
 
-static int check(const struct mrf_mr_back *back, const struct mrf_spans *all,
-		 const struct iovec *iov, size_t count)
+static int check_covered(const struct mrf_mr_back *back, const struct mrf_spans *all,
+			 const struct iovec *iov, size_t count)
 {
 	size_t i;
 
@@ -60,7 +60,7 @@ static int check(const struct mrf_mr_back *back, const struct mrf_spans *all,
 		uint64_t start = (uintptr_t)iov[i].iov_base;
 
 		if (!mrf_range_ok(start, iov[i].iov_len))
-			return refuse_wrap(iov, i);
+			return refuse_range(iov, i);
 		if (!mrf_spans_have(all, start, start + iov[i].iov_len))
 			return refuse_outside(back, iov, i);
 	}
@@ -77,7 +77,7 @@ static int make_spans(const struct mrf_mr_back *back, const struct iovec *iov,
 	int ret;
 
 	all_of(back, &all);
-	ret = iov ? check(back, &all, iov, count) : 0;
+	ret = iov ? check_covered(back, &all, iov, count) : 0;
 	if (ret)
 		return ret;
 	spans->span = calloc(n, sizeof(*span));
@@ -131,7 +131,7 @@ struct renewed {
 };
 
 /* Allocated; NULL: no memory. space->lock held. */
-static struct renewed *gather(struct mrf_mr *mr, size_t *count)
+static struct renewed *gather_renewed(struct mrf_mr *mr, size_t *count)
 {
 	const struct mrf_mr_face *face;
 	struct renewed *all;
@@ -179,7 +179,7 @@ static struct renewed *renew(struct mrf_mr *mr, const struct mrf_spans *spans,
 
 	mrf_lock_take(&mr->space->lock);
 	if (!mr->back->notify || !unite(&mr->back->refreshed, spans, &both))
-		all = gather(mr, count);
+		all = gather_renewed(mr, count);
 	if (all)
 		renew_all(mr->back, &both, spans, all, *count, list);
 	else
@@ -188,14 +188,14 @@ static struct renewed *renew(struct mrf_mr *mr, const struct mrf_spans *spans,
 	return all;
 }
 
-static int refuse_memory(void)
+static int refuse_region_memory(void)
 {
 	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
 }
 
 /* Unpins what was taken and what was leased before, and lets go of the backings. */
-static int finish(struct mrf_mr_space *space, const struct mrf_spans *spans,
-		  struct mrf_list *list, struct renewed *all, size_t count)
+static int finish_refresh(struct mrf_mr_space *space, const struct mrf_spans *spans,
+			  struct mrf_list *list, struct renewed *all, size_t count)
 {
 	int first = mrf_pins_end(space->backs, list), ret;
 	size_t i;
@@ -223,10 +223,11 @@ static int renew_ranges(struct mrf_mr *mr, const struct iovec *iov, size_t count
 
 	ret = make_spans(mr->back, iov, count, &spans);
 	if (ret)
-		return ret == -FI_ENOMEM ? refuse_memory() : ret;
+		return ret == -FI_ENOMEM ? refuse_region_memory() : ret;
 	mrf_list_init(&list);
 	all = renew(mr, &spans, &list, &n);
-	ret = all ? finish(mr->space, &spans, &list, all, n) : refuse_memory();
+	ret = all ? finish_refresh(mr->space, &spans, &list, all, n)
+		  : refuse_region_memory();
 	free(spans.span);
 	return ret;
 }

@@ -207,7 +207,8 @@ static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
 }
 
 /* What needs no lock: whether anybody could have this key. */
-static int check_key(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
+static int check_requested_key(const struct mrf_mr_space *space,
+			       const struct fi_mr_attr *attr)
 {
 	if (mrf_likely(attr->requested_key != FI_KEY_NOTAVAIL) ||
 	    !(attr->access & MRF_MR_REMOTE) || (space->mode & FI_MR_PROV_KEY))
@@ -217,7 +218,7 @@ static int check_key(const struct mrf_mr_space *space, const struct fi_mr_attr *
 			  (unsigned long long)attr->requested_key);
 }
 
-static int refuse_null(const char *which)
+static int refuse_missing(const char *which)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "%s=NULL: must be given", which);
 }
@@ -230,7 +231,7 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 					  .len = attr->mr_iov->iov_len,
 					  .nseg = 1 };
 	struct mrf_mr_pins pins;
-	int ret = check_key(space, attr);
+	int ret = check_requested_key(space, attr);
 
 	if (mrf_unlikely(ret))
 		return ret;
@@ -246,15 +247,15 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 	return ret;
 }
 
-static int check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		 uint64_t flags, struct mrf_mr_plan *plan)
+static int check_request(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			 uint64_t flags, struct mrf_mr_plan *plan)
 {
 	int ret;
 
 	ret = mrf_mr_attr_check(space, attr, flags, plan);
 	if (ret)
 		return ret;
-	ret = check_key(space, attr);
+	ret = check_requested_key(space, attr);
 	if (ret)
 		return ret;
 	mrf_mr_access_warn(space, attr->access);
@@ -374,12 +375,12 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	int ret;
 
 	if (mrf_unlikely(!space || !attr || !out))
-		return refuse_null(!space ? "domain" : attr ? "mr" : "attr");
+		return refuse_missing(!space ? "domain" : attr ? "mr" : "attr");
 	if (mrf_unlikely(!mrf_fork_ours(space->owner)))
 		return mrf_obj_foreign(space->obj->fid, space->owner, "fi_mr_reg");
 	if (mrf_likely(mrf_mr_attr_usual(space, attr, flags)))
 		return register_usual(space, attr, out);
-	ret = check(space, attr, flags, &plan);
+	ret = check_request(space, attr, flags, &plan);
 	if (ret)
 		return ret;
 	plan.group = NULL;

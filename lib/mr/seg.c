@@ -6,7 +6,7 @@
  * Bytes of [offset, offset + len) that a segment of size bytes serves; 0: none,
  * outside.
  */
-static uint64_t served(uint64_t size, uint64_t offset, uint64_t len)
+static uint64_t served_bytes(uint64_t size, uint64_t offset, uint64_t len)
 {
 	if (!len)
 		return offset <= size ? 1 : 0;
@@ -23,7 +23,7 @@ uint64_t mrf_mr_locate(const struct mrf_mr_seg *segs, unsigned nseg, bool virt,
 	for (i = 0; i < nseg; i++) {
 		if (virt)
 			start = segs[i].addr;
-		n = addr >= start ? served(segs[i].len, addr - start, len) : 0;
+		n = addr >= start ? served_bytes(segs[i].len, addr - start, len) : 0;
 		if (n) {
 			*seg = i;
 			*offset = addr - start;

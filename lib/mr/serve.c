@@ -22,7 +22,7 @@ static const struct mrf_mr_group *group_of(const struct mrf_mr_ask *ask)
 }
 
 /* len > 0 */
-static bool inside(const struct mrf_mr *mr, uint64_t addr, uint64_t len)
+static bool inside_region(const struct mrf_mr *mr, uint64_t addr, uint64_t len)
 {
 	bool virt = mr->space->mode & FI_MR_VIRT_ADDR;
 	uint64_t offset, got = 1;
@@ -52,7 +52,7 @@ enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *
 		return MRF_MR_NOT_BOUND;
 	if (right & ~mr->access)
 		return MRF_MR_NO_RIGHT;
-	if (right && ask->len && !inside(mr, ask->addr, ask->len))
+	if (right && ask->len && !inside_region(mr, ask->addr, ask->len))
 		return MRF_MR_OUTSIDE;
 	return MRF_MR_OK;
 }
@@ -108,8 +108,9 @@ static void show_all(const struct mrf_mr *mr, const struct mrf_mr_face *face,
 }
 
 /* The backing of a region that is pinned on demand, with a reference for the caller. */
-static struct mrf_mr_back *show(const struct mrf_mr *mr, const struct mrf_mr_face *face,
-				struct mrf_mr_view *view)
+static struct mrf_mr_back *show_region(const struct mrf_mr *mr,
+				       const struct mrf_mr_face *face,
+				       struct mrf_mr_view *view)
 {
 	struct mrf_mr_back *back = face ? face->back : mr->back;
 
@@ -141,7 +142,7 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 	mrf_lock_take(&space->lock);
 	view->status = look_up(space, ask, 0, &mr, &face);
 	if (view->status == MRF_MR_OK)
-		back = show(mr, face, view);
+		back = show_region(mr, face, view);
 	mrf_lock_release(&space->lock);
 	if (!back)
 		return;
@@ -176,8 +177,8 @@ static unsigned find_places(const struct mrf_mr *mr, uint64_t addr, uint64_t len
 	return len ? 0 : n;
 }
 
-static int commit(const struct mrf_mr *mr, const struct place *place, unsigned n,
-		  bool flush)
+static int commit_places(const struct mrf_mr *mr, const struct place *place, unsigned n,
+			 bool flush)
 {
 	unsigned i;
 	int err = 0, lookup;
@@ -215,7 +216,7 @@ enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr
 	}
 	if (!n)
 		return status == MRF_MR_OK ? MRF_MR_OUTSIDE : status;
-	*err = commit(mr, place, n, flush);
+	*err = commit_places(mr, place, n, flush);
 	mrf_mr_leave(mr);
 	return MRF_MR_OK;
 }

@@ -63,7 +63,7 @@ struct made {
 };
 
 /* What the synchronous call does before it returns. */
-static int make(struct mrf_mr_job *job, struct made *made)
+static int make_region(struct mrf_mr_job *job, struct made *made)
 {
 	struct mrf_mr *mr = job->mr;
 	int ret = 0;
@@ -98,8 +98,8 @@ static int open_locked(struct mrf_mr_job *job, struct made *made)
 }
 
 /* The region does not serve: what is pinned for it goes, and its key is free again. */
-static void fail(struct mrf_mr_worker *worker, struct mrf_mr_job *job, struct made *made,
-		 int ret, const struct mrf_refusal *why)
+static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job,
+		     struct made *made, int ret, const struct mrf_refusal *why)
 {
 	struct mrf_mr_space *space = worker->space;
 	struct mrf_mr *mr = job->mr;
@@ -119,7 +119,7 @@ static void fail(struct mrf_mr_worker *worker, struct mrf_mr_job *job, struct ma
 	mrf_lock_release(&space->lock);
 }
 
-static void run(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
+static void run_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 {
 	struct mrf_mr_space *space = worker->space;
 	struct mrf_mr *mr = job->mr;
@@ -128,7 +128,7 @@ static void run(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 	int ret;
 
 	mrf_refuse_catch(&why);
-	ret = make(job, &made);
+	ret = make_region(job, &made);
 	mrf_lock_take(&space->lock);
 	if (!ret && mr->state != MRF_STATE_PENDING) {
 		ret = -FI_ECANCELED;
@@ -145,7 +145,7 @@ static void run(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 	mrf_lock_release(&space->lock);
 	mrf_refuse_catch(NULL);
 	if (ret)
-		fail(worker, job, &made, ret, &why);
+		fail_job(worker, job, &made, ret, &why);
 }
 
 /* NULL: there is none (any more). */
@@ -192,7 +192,7 @@ static void *worker_main(void *arg)
 			;
 		job = next_job(worker, &stop);
 		if (job)
-			run(worker, job);
+			run_job(worker, job);
 	}
 	return NULL;
 }
@@ -200,7 +200,7 @@ static void *worker_main(void *arg)
 /* --- starting and stopping it ----------------------------------------------------- */
 
 /* No signal handler of the application's runs on it. */
-static int start_thread(struct mrf_mr_worker *worker)
+static int start_worker_thread(struct mrf_mr_worker *worker)
 {
 	sigset_t all, old;
 	int err;
@@ -215,7 +215,7 @@ static int start_thread(struct mrf_mr_worker *worker)
 }
 
 /* -FI_EOPBADSTATE: there are regions. */
-static int install(struct mrf_mr_space *space, struct mrf_mr_worker *worker)
+static int install_worker(struct mrf_mr_space *space, struct mrf_mr_worker *worker)
 {
 	bool empty;
 
@@ -256,12 +256,12 @@ int mrf_mr_space_report_to(struct mrf_mr_space *space, struct mrf_eq *eq)
 	worker->eq = eq;
 	mrf_list_init(&worker->jobs);
 	sem_init(&worker->work, 0, 0);
-	ret = start_thread(worker);
+	ret = start_worker_thread(worker);
 	if (ret) {
 		worker_free(worker);
 		return ret;
 	}
-	ret = install(space, worker);
+	ret = install_worker(space, worker);
 	if (ret)
 		worker_stop(worker);
 	return ret;

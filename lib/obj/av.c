@@ -213,7 +213,7 @@ static struct fi_ops av_fid_ops = {
 	.ops_set = mrf_no_ops_set,
 };
 
-static int check_attr(const struct fi_av_attr *attr)
+static int check_av_attr(const struct fi_av_attr *attr)
 {
 	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP &&
 	    attr->type != FI_AV_TABLE)
@@ -276,7 +276,7 @@ int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2231,
 				  "fi_av_open: addresses of format %u are not offered",
 				  addr_format);
-	ret = check_attr(attr);
+	ret = check_av_attr(attr);
 	if (ret)
 		return ret;
 	av = av_new(addr_format, attr, context);

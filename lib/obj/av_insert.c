@@ -190,8 +190,8 @@ int mrf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t 
 #define SERVICE_TEXT 64
 
 /* 0, or an error of getaddrinfo(3). */
-static int resolve(const struct mrf_av *av, const char *node, const char *service,
-		   union mrf_addr *addr)
+static int resolve_node(const struct mrf_av *av, const char *node, const char *service,
+			union mrf_addr *addr)
 {
 	struct addrinfo hints = { .ai_family = av->family, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list;
@@ -248,7 +248,7 @@ int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service,
 	ret = check_names("fi_av_insertsvc", &node, &service, node_buf, service_buf);
 	if (ret)
 		return ret;
-	gai = resolve(mrf_av_of(fid), node, service, &addr);
+	gai = resolve_node(mrf_av_of(fid), node, service, &addr);
 	ret = insert_begin(&ins, fid, 1, fi_addr, flags, context);
 	if (ret)
 		return ret;
@@ -312,7 +312,7 @@ static int resolve_nth(const struct mrf_av *av, const struct symmetric *sym, siz
 	}
 	if (len >= HOST_TEXT)
 		return EAI_NONAME;
-	ret = resolve(av, name, sym->service, addr);
+	ret = resolve_node(av, name, sym->service, addr);
 	if (!ret && !count_on_name && !mrf_addr_advance(addr, n, 0))
 		ret = EAI_NONAME;
 	return ret;

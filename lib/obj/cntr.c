@@ -213,7 +213,7 @@ static struct fi_ops cntr_fid_ops = {
 	.ops_set = mrf_no_ops_set,
 };
 
-static int check_attr(const struct fi_cntr_attr *attr)
+static int check_cntr_attr(const struct fi_cntr_attr *attr)
 {
 	if (attr->events != FI_CNTR_EVENTS_COMP)
 		return mrf_refuse(
@@ -241,7 +241,7 @@ int mrf_cntr_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	if (!attr || !cntr_fid)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CNTR, 2042,
 				  "fi_cntr_open: %s is NULL", attr ? "cntr" : "attr");
-	ret = check_attr(attr);
+	ret = check_cntr_attr(attr);
 	if (ret)
 		return ret;
 	cntr = calloc(1, sizeof(*cntr));

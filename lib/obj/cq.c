@@ -239,7 +239,7 @@ static size_t format_size(enum fi_cq_format format)
 	return 0;
 }
 
-static int check_attr(const struct fi_cq_attr *attr)
+static int check_cq_attr(const struct fi_cq_attr *attr)
 {
 	if (attr->flags & ~FI_AFFINITY)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CQ, 2025,
@@ -304,7 +304,7 @@ int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	if (!attr || !cq_fid)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2024, "fi_cq_open: %s is NULL",
 				  attr ? "cq" : "attr");
-	ret = check_attr(attr);
+	ret = check_cq_attr(attr);
 	if (ret)
 		return ret;
 	cq = cq_new(attr, context);

@@ -283,7 +283,7 @@ static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 }
 
 /* Its text is the thread's until it reads the next one; the one before is nobody's any more. */
-static void lend_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
+static void lend_err_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
 {
 	struct mrf_comp_err *before;
 
@@ -312,12 +312,12 @@ static struct mrf_comp_err *take_err_locked(struct mrf_cq *cq)
 	cq->head++;
 	cq->nerr--;
 	mrf_cq_publish_locked(cq);
-	lend_locked(cq, err);
+	lend_err_locked(cq, err);
 	return err;
 }
 
-static void fill_err_entry(const struct mrf_cq *cq, const struct mrf_comp_err *err,
-			   struct fi_cq_err_entry *buf)
+static void fill_cq_err(const struct mrf_cq *cq, const struct mrf_comp_err *err,
+			struct fi_cq_err_entry *buf)
 {
 	bool old = FI_VERSION_LT(cq->api_version, FI_VERSION(1, 5));
 	size_t size = old ? 0 : buf->err_data_size;
@@ -355,7 +355,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	mrf_lock_take(&cq->lock);
 	err = take_err_locked(cq);
 	if (err)
-		fill_err_entry(cq, err, buf);
+		fill_cq_err(cq, err, buf);
 	mrf_lock_release(&cq->lock);
 	return err ? 1 : -FI_EAGAIN;
 }

@@ -68,7 +68,7 @@ static void unlink_locked(struct mrf_eq *eq, struct mrf_eq_event *event)
 		*event->slot = NULL;
 }
 
-static void append(struct mrf_eq *eq, struct mrf_eq_event *event)
+static void append_event(struct mrf_eq *eq, struct mrf_eq_event *event)
 {
 	mrf_lock_take(&eq->lock);
 	mrf_list_add_tail(&event->node, &eq->events);
@@ -77,7 +77,7 @@ static void append(struct mrf_eq *eq, struct mrf_eq_event *event)
 	mrf_wait_signal(&eq->wait);
 }
 
-static void fill(struct mrf_eq_event *event, const void *buf, size_t len)
+static void fill_event(struct mrf_eq_event *event, const void *buf, size_t len)
 {
 	event->len = len;
 	if (len)
@@ -100,8 +100,8 @@ int mrf_eq_write(struct mrf_eq *eq, uint32_t type, const void *buf, size_t len)
 
 	if (!event)
 		return -FI_ENOMEM;
-	fill(event, buf, len);
-	append(eq, event);
+	fill_event(event, buf, len);
+	append_event(eq, event);
 	return 0;
 }
 
@@ -114,7 +114,7 @@ int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err,
 	if (!event)
 		return -FI_ENOMEM;
 	fill_err(event, err, text ? text : "", len);
-	append(eq, event);
+	append_event(eq, event);
 	return 0;
 }
 
@@ -132,8 +132,8 @@ void mrf_eq_post(struct mrf_eq *eq, struct mrf_eq_event **slot, uint32_t type,
 
 	event->slot = slot;
 	event->type = type;
-	fill(event, entry, sizeof(*entry));
-	append(eq, event);
+	fill_event(event, entry, sizeof(*entry));
+	append_event(eq, event);
 }
 
 void mrf_eq_post_err(struct mrf_eq *eq, struct mrf_eq_event **slot,
@@ -144,7 +144,7 @@ void mrf_eq_post_err(struct mrf_eq *eq, struct mrf_eq_event **slot,
 
 	event->slot = slot;
 	fill_err(event, err, text, len < MRF_EQ_TEXT ? len : MRF_EQ_TEXT - 1);
-	append(eq, event);
+	append_event(eq, event);
 }
 
 void mrf_eq_retract(struct mrf_eq *eq, struct mrf_eq_event **slot)
@@ -288,8 +288,8 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	return read_result(&r, ret);
 }
 
-static void fill_err_entry(const struct mrf_eq *eq, const struct mrf_eq_event *event,
-			   struct fi_eq_err_entry *buf)
+static void fill_eq_err(const struct mrf_eq *eq, const struct mrf_eq_event *event,
+			struct fi_eq_err_entry *buf)
 {
 	void *data = buf->err_data;
 	size_t size = buf->err_data_size;
@@ -302,7 +302,8 @@ static void fill_err_entry(const struct mrf_eq *eq, const struct mrf_eq_event *e
 }
 
 /* As a completion queue lends its texts. Returns what is to be freed. */
-static struct mrf_eq_event *lend_locked(struct mrf_eq *eq, struct mrf_eq_event *event)
+static struct mrf_eq_event *lend_event_locked(struct mrf_eq *eq,
+					      struct mrf_eq_event *event)
 {
 	struct mrf_eq_event *before = NULL;
 
@@ -339,10 +340,10 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 	if (event && !event->error)
 		event = NULL;
 	if (event)
-		fill_err_entry(eq, event, buf);
+		fill_eq_err(eq, event, buf);
 	if (event && !(flags & FI_PEEK)) {
 		unlink_locked(eq, event);
-		done = lend_locked(eq, event);
+		done = lend_event_locked(eq, event);
 	}
 	mrf_lock_release(&eq->lock);
 	free(done);
@@ -416,7 +417,7 @@ static struct fi_ops eq_fid_ops = {
 	.ops_set = mrf_no_ops_set,
 };
 
-static int check_attr(const struct fi_eq_attr *attr)
+static int check_eq_attr(const struct fi_eq_attr *attr)
 {
 	if (attr->flags & ~(FI_WRITE | FI_AFFINITY))
 		return mrf_refuse(
@@ -440,7 +441,7 @@ int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr,
 	if (!attr || !eq_fid)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2069, "fi_eq_open: %s is NULL",
 				  attr ? "eq" : "attr");
-	ret = check_attr(attr);
+	ret = check_eq_attr(attr);
 	if (ret)
 		return ret;
 	eq = calloc(1, sizeof(*eq));

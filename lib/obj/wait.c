@@ -62,7 +62,7 @@ static void bell_silence(struct mrf_bell *bell)
 		atomic_exchange(&bell->rung, false);
 }
 
-static int check_kind(enum fi_wait_obj kind)
+static int check_wait_obj(enum fi_wait_obj kind)
 {
 	if (kind == FI_WAIT_NONE || kind == FI_WAIT_UNSPEC || kind == FI_WAIT_FD)
 		return 0;
@@ -135,7 +135,7 @@ static int need_fds(struct mrf_wait *wait)
 
 int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
 {
-	int ret = check_kind(kind);
+	int ret = check_wait_obj(kind);
 
 	if (ret)
 		return ret;
@@ -252,7 +252,7 @@ void mrf_wait_unlink(struct mrf_wait_link *link)
 	mrf_lock_release(&wait->lock);
 }
 
-static void arm(struct mrf_wait *wait, struct mrf_bell *bell)
+static void arm_bell(struct mrf_wait *wait, struct mrf_bell *bell)
 {
 	bell_silence(bell);
 	mrf_lock_take(&wait->lock);
@@ -395,7 +395,7 @@ static ssize_t sleep_until(struct sleep *s, uint64_t deadline, ssize_t (*attempt
 	if (!s->sleeper)
 		return -errno;
 	do {
-		arm(s->wait, &s->sleeper->bell);
+		arm_bell(s->wait, &s->sleeper->bell);
 		mrf_wait_poll(s->wait);
 		ret = attempt(arg);
 		if (ret != -FI_EAGAIN)
@@ -425,7 +425,7 @@ ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(vo
 	return ret;
 }
 
-static void watch(struct mrf_wait *wait)
+static void watch_wait(struct mrf_wait *wait)
 {
 	if (!atomic_exchange(&wait->watched, true))
 		atomic_fetch_add(&wait->waiters, 1);
@@ -442,8 +442,8 @@ int mrf_wait_try(struct mrf_wait *wait)
 	ret = need_fds(wait);
 	if (ret)
 		return ret;
-	watch(wait);
-	arm(wait, &wait->bell);
+	watch_wait(wait);
+	arm_bell(wait, &wait->bell);
 	mrf_wait_poll(wait);
 	return 0;
 }
@@ -459,7 +459,7 @@ static int get_fd(struct mrf_wait *wait, int *fd)
 	ret = need_fds(wait);
 	if (ret)
 		return ret;
-	watch(wait);
+	watch_wait(wait);
 	*fd = wait->epoll_fd;
 	return 0;
 }

@@ -10,7 +10,7 @@ static void in_parent(void)
 	pthread_mutex_unlock(&gate);
 }
 
-static void in_child(void)
+static void gate_in_child(void)
 {
 	static const pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
 
@@ -22,16 +22,16 @@ static void before_fork(void)
 	pthread_mutex_lock(&gate);
 }
 
-static void once(void)
+static void gate_notice_forks(void)
 {
-	(void)pthread_atfork(before_fork, in_parent, in_child);
+	(void)pthread_atfork(before_fork, in_parent, gate_in_child);
 }
 
 void mrf_gate_enter(void)
 {
 	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 
-	pthread_once(&forks, once);
+	pthread_once(&forks, gate_notice_forks);
 	pthread_mutex_lock(&gate);
 }
 

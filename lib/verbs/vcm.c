@@ -81,7 +81,7 @@ int mrf_vcm_fd(const struct mrf_vcm *cm)
 	return cm->channel->fd;
 }
 
-static enum mrf_cm_type to_type(const struct rdma_cm_event *event)
+static enum mrf_cm_type to_cm_type(const struct rdma_cm_event *event)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -145,7 +145,7 @@ static void translate(const struct rdma_cm_event *from, struct mrf_cm_event *to)
 {
 	const struct rdma_conn_param *param = &from->param.conn;
 
-	to->type = to_type(from);
+	to->type = to_cm_type(from);
 	to->conn = from->id->context;
 	to->incoming = NULL;
 	to->err = to_err(from);

@@ -13,7 +13,7 @@ int mrf_vdev_event_fd(const struct mrf_vdev *dev)
  * That a target has refused something (QP_REQ_ERR, QP_ACCESS_ERR; newer kernels tell it) is for
  * whoever began it to say, who has a completion with the reason and makes the connection anew.
  */
-static enum mrf_vdev_event_type to_type(enum ibv_event_type type)
+static enum mrf_vdev_event_type to_device_type(enum ibv_event_type type)
 {
 	switch (type) {
 	case IBV_EVENT_CQ_ERR:
@@ -47,7 +47,7 @@ int mrf_vdev_next_event(struct mrf_vdev *dev, struct mrf_vdev_event *event)
 		return -FI_EAGAIN;
 	if (ibv_get_async_event(dev->ctx, &got))
 		return mrf_verbs_errno();
-	*event = (struct mrf_vdev_event){ .type = to_type(got.event_type),
+	*event = (struct mrf_vdev_event){ .type = to_device_type(got.event_type),
 					  .text = ibv_event_type_str(got.event_type) };
 	if (event->type == MRF_VDEV_CQ_ERR)
 		event->cq = got.element.cq->cq_context;

@@ -202,7 +202,7 @@ void mrf_vloop_close(struct mrf_vloop *loop)
 
 /* --- running ---------------------------------------------------------------------- */
 
-static int post(struct mrf_vloop *loop, const struct mrf_vwr *wr)
+static int post_loop(struct mrf_vloop *loop, const struct mrf_vwr *wr)
 {
 	if (wr->op == MRF_VWR_FETCH_ADD || wr->op == MRF_VWR_CMP_SWP)
 		return mrf_qp_atomic(loop->here, wr);
@@ -246,7 +246,7 @@ static bool harmless(const struct mrf_vwr *wr)
 int mrf_vloop_run(struct mrf_vloop *loop, const struct mrf_vwr *wr)
 {
 	struct mrf_wc wc;
-	int ret = post(loop, wr);
+	int ret = post_loop(loop, wr);
 
 	if (ret)
 		return ret;

@@ -46,7 +46,7 @@ static void room_leave(struct mrf_mr_backs *backs)
  * by or for the thread that changes it: so no memory is given back. One that is being
  * made is found not to be watched any more when it is done.
  */
-static void drop(struct mrf_watch *watch)
+static void drop_watched(struct mrf_watch *watch)
 {
 	struct mrf_pin *pin = mrf_container_of(watch, struct mrf_pin, watch);
 
@@ -69,7 +69,7 @@ struct mrf_mr_backs *mrf_mr_backs_new(struct mrf_mr_space *space)
 	if (!backs)
 		return NULL;
 	backs->space = space;
-	backs->client.drop = drop;
+	backs->client.drop = drop_watched;
 	backs->client.dropped = dropped;
 	backs->client.arg = backs;
 	mrf_list_init(&backs->pins);
@@ -103,7 +103,7 @@ bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs)
 /* --- room ------------------------------------------------------------------------- */
 
 /* Lock held. False: there was nothing. */
-static bool give_way(struct mrf_mr_backs *backs)
+static bool backs_give_way(struct mrf_mr_backs *backs)
 {
 	struct mrf_mr_space *space = backs->space;
 
@@ -122,7 +122,8 @@ bool mrf_room_make(void)
 	mrf_monitor_lock();
 	if (owner == here) {
 		mrf_list_each (node, &all)
-			any |= give_way(mrf_list_entry(node, struct mrf_mr_backs, node));
+			any |= backs_give_way(
+				mrf_list_entry(node, struct mrf_mr_backs, node));
 	}
 	mrf_monitor_unlock();
 	return any;

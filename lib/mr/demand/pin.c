@@ -12,15 +12,10 @@
 #include "mr/demand/unpin.h"
 #include "mr/space.h"
 
-static struct mrf_pin *pin_at(struct mrf_list *node)
-{
-	return mrf_list_entry(node, struct mrf_pin, node);
-}
-
 struct mrf_pin *mrf_pin_find(const struct mrf_mr_back *back, uint64_t pos)
 {
 	mrf_list_each (node, &back->pins) {
-		struct mrf_pin *pin = pin_at(node);
+		struct mrf_pin *pin = mrf_pin_at(node);
 
 		if (pos < pin->pos)
 			return NULL;
@@ -45,7 +40,7 @@ static bool bound_by_pins(const struct mrf_mr_back *back, const struct mrf_hole 
 	uint64_t base = hole->extent->addr - hole->extent->pos;
 
 	mrf_list_each (node, &back->pins) {
-		const struct mrf_pin *pin = pin_at(node);
+		const struct mrf_pin *pin = mrf_pin_at(node);
 		uint64_t first = pin->pos + base, last = first + (pin->len - 1);
 
 		if (pin->pos < hole->extent->pos)
@@ -82,8 +77,8 @@ static uint64_t round_up(uint64_t addr, uint64_t grain)
 					       : (addr + grain - 1) & ~(grain - 1);
 }
 
-static void place(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t start,
-		  uint64_t end)
+static void place_pin(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t start,
+		      uint64_t end)
 {
 	const struct mrf_mr_space *space = pin->back->space;
 	uint64_t mask = space->page_mask;
@@ -118,7 +113,7 @@ static bool fit(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain
 	bound(&low, &high, hole->start & ~(grain - 1), round_up(hole->end, grain));
 	cover(pin, low, high);
 	bound(&low, &high, hole->first, hole->last);
-	place(pin, hole, low, high);
+	place_pin(pin, hole, low, high);
 	return true;
 }
 
@@ -139,7 +134,7 @@ static struct mrf_pin *pin_new(struct mrf_mr_back *back)
 	return pin;
 }
 
-static int reg(struct mrf_pin *pin)
+static int reg_pin(struct mrf_pin *pin)
 {
 	const struct mrf_mr_back *back = pin->back;
 
@@ -148,7 +143,7 @@ static int reg(struct mrf_pin *pin)
 			   back->rights, &pin->vmr);
 }
 
-static bool watch(struct mrf_pin *pin, enum mrf_pinned *result)
+static bool watch_pin(struct mrf_pin *pin, enum mrf_pinned *result)
 {
 	int ret = pin->back->notify ? 0 : mrf_monitor_watch(&pin->watch);
 
@@ -165,7 +160,7 @@ static bool unchanged(const struct mrf_pin *pin)
 static bool fits_still(const struct mrf_pin *pin)
 {
 	mrf_list_each (node, &pin->back->pins) {
-		const struct mrf_pin *other = pin_at(node);
+		const struct mrf_pin *other = mrf_pin_at(node);
 
 		if (other->pos < pin->pos ? pin->pos - other->pos < other->len
 					  : other->pos - pin->pos < pin->len)
@@ -178,20 +173,20 @@ static void insert(struct mrf_pin *pin)
 {
 	struct mrf_list *before = pin->back->pins.next;
 
-	while (before != &pin->back->pins && pin_at(before)->pos < pin->pos)
+	while (before != &pin->back->pins && mrf_pin_at(before)->pos < pin->pos)
 		before = before->next;
 	mrf_list_add_tail(&pin->node, before);
 	mrf_list_add_tail(&pin->all, &pin->back->space->backs->pins);
 }
 
 /* False: the pin is not to be made, *result says why. */
-static bool prepare(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain,
-		    enum mrf_pinned *result)
+static bool prepare_pin(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain,
+			enum mrf_pinned *result)
 {
 	bool ok;
 
 	mrf_monitor_lock();
-	ok = fit(pin, hole, grain, result) && watch(pin, result);
+	ok = fit(pin, hole, grain, result) && watch_pin(pin, result);
 	if (ok)
 		mrf_list_add_tail(&pin->node, &pin->back->making);
 	mrf_monitor_unlock();
@@ -199,7 +194,7 @@ static bool prepare(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t g
 }
 
 /* False: what was pinned is of no use. */
-static bool commit(struct mrf_pin *pin, int err)
+static bool commit_pin(struct mrf_pin *pin, int err)
 {
 	bool ok;
 
@@ -252,8 +247,8 @@ static bool reg_watched(struct mrf_pin *pin, int *err)
 {
 	bool same = private_still(pin);
 
-	*err = same ? reg(pin) : 0;
-	return commit(pin, same ? *err : -FI_EAGAIN);
+	*err = same ? reg_pin(pin) : 0;
+	return commit_pin(pin, same ? *err : -FI_EAGAIN);
 }
 
 enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole,
@@ -265,7 +260,7 @@ enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *ho
 	*err = -FI_ENOMEM;
 	if (!pin)
 		return MRF_PIN_FAILED;
-	if (prepare(pin, hole, grain, &result)) {
+	if (prepare_pin(pin, hole, grain, &result)) {
 		if (reg_watched(pin, err))
 			return MRF_PINNED;
 		result = *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
@@ -302,14 +297,14 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
 		free(pin);
 		return MRF_PIN_FAILED;
 	}
-	place(pin, hole, mrf_max(hole->low, hole->start & ~(page - 1)),
-	      mrf_min(hole->high, round_up(hole->end, page)));
+	place_pin(pin, hole, mrf_max(hole->low, hole->start & ~(page - 1)),
+		  mrf_min(hole->high, round_up(hole->end, page)));
 	mrf_monitor_lock();
 	pin->clock = back->clock;
 	pin->stale = back->closed;
 	mrf_list_add_tail(&pin->node, &back->making);
 	mrf_monitor_unlock();
-	*err = reg(pin);
+	*err = reg_pin(pin);
 	*out = pin;
 	if (commit_lease(pin, lease, *err))
 		return MRF_PINNED;

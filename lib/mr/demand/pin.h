@@ -27,6 +27,11 @@ struct mrf_pin {
 	struct mrf_vmr vmr;
 };
 
+static inline struct mrf_pin *mrf_pin_at(struct mrf_list *node)
+{
+	return mrf_list_entry(node, struct mrf_pin, node);
+}
+
 /* Bytes that a peer wants and that are not pinned, inside one extent and one mapping. */
 struct mrf_hole {
 	const struct mrf_extent *extent;

@@ -28,7 +28,7 @@ struct found {
 	const struct mrf_extent *extent; /* where */
 };
 
-static int make_room(struct found *found)
+static int make_span_room(struct found *found)
 {
 	unsigned room = found->room ? 2 * found->room : 4;
 	struct mrf_span *span = realloc(found->spans.span, room * sizeof(*span));
@@ -41,7 +41,7 @@ static int make_room(struct found *found)
 }
 
 /* Whole pages; of them the bytes of the extent. */
-static int add(void *arg, uint64_t start, uint64_t end)
+static int add_found(void *arg, uint64_t start, uint64_t end)
 {
 	struct found *found = arg;
 	struct mrf_spans *spans = &found->spans;
@@ -56,7 +56,7 @@ static int add(void *arg, uint64_t start, uint64_t end)
 		return 0;
 	}
 	if (spans->count == found->room)
-		ret = make_room(found);
+		ret = make_span_room(found);
 	if (!ret)
 		spans->span[spans->count++] = (struct mrf_span){ start, end };
 	return ret;
@@ -65,7 +65,9 @@ static int add(void *arg, uint64_t start, uint64_t end)
 int mrf_mr_back_present(struct mrf_mr_back *back)
 {
 	struct found found = { .room = 0 };
-	struct mrf_present look = { .found = add, .arg = &found, .patience = PATIENCE };
+	struct mrf_present look = { .found = add_found,
+				    .arg = &found,
+				    .patience = PATIENCE };
 	unsigned i;
 	int ret = 0;
 
@@ -76,7 +78,7 @@ int mrf_mr_back_present(struct mrf_mr_back *back)
 		found.extent = extent;
 		/* Other errors: what cannot be known counts as not there. */
 		ret = back->space->mode & FI_MR_ALLOCATED
-			      ? add(&found, extent->addr, end)
+			      ? add_found(&found, extent->addr, end)
 			      : mrf_present_look(&look, extent->addr, end);
 	}
 	mrf_spans_tidy(&found.spans);

@@ -51,7 +51,7 @@ struct quest {
 /* --- bounds ----------------------------------------------------------------------- */
 
 /* Is pos in the extent, or with len 0 at its end? */
-static bool inside(const struct mrf_extent *extent, uint64_t pos, uint64_t len)
+static bool inside_extent(const struct mrf_extent *extent, uint64_t pos, uint64_t len)
 {
 	uint64_t offset = pos - extent->pos;
 
@@ -65,7 +65,7 @@ static bool find_first(struct quest *q)
 	const struct mrf_extent *end = extent + q->back->nextent;
 	uint64_t left;
 
-	while (extent < end && !inside(extent, q->pos, q->len))
+	while (extent < end && !inside_extent(extent, q->pos, q->len))
 		extent++;
 	if (extent == end)
 		return false;
@@ -100,7 +100,7 @@ static struct piece piece_at(const struct quest *q, const struct mrf_extent *ext
 	uint64_t offset, left = q->len - (pos - q->pos);
 	struct piece piece;
 
-	while (!inside(extent, pos, 1))
+	while (!inside_extent(extent, pos, 1))
 		extent++;
 	offset = pos - extent->pos;
 	piece.extent = extent;
@@ -147,7 +147,7 @@ static enum mrf_mr_status blind(int err)
 	return MRF_MR_NO_ROOM;
 }
 
-static enum mrf_mr_status look(struct quest *q)
+static enum mrf_mr_status look_up_quest(struct quest *q)
 {
 	enum mrf_mr_status worst = MRF_MR_OK;
 	uint64_t low = UINT64_MAX, high = 0, at;
@@ -175,7 +175,7 @@ static enum mrf_mr_status look(struct quest *q)
 /* --- pinning ---------------------------------------------------------------------- */
 
 /* Unpins everything else that this process keeps. False: there was nothing, or it is no help. */
-static bool make_room(const struct quest *q, int err)
+static bool make_pin_room(const struct quest *q, int err)
 {
 	/* A peer that may have no more leases. */
 	if (err == -FI_ENOSPC && q->lease->npins == MRF_MR_LEASE_PINS)
@@ -196,7 +196,7 @@ static enum mrf_pinned failed(struct quest *q, const struct mrf_hole *hole, int 
 	/* Part of it can be had. The peer does that, and asks for the rest. */
 	if (q->view->nseg)
 		return MRF_PIN_FAILED;
-	if (make_room(q, err))
+	if (make_pin_room(q, err))
 		return MRF_PIN_AGAIN;
 	q->view->status = MRF_MR_NO_ROOM;
 	mrf_mr_why(q->back->space, (const void *)(uintptr_t)hole->start,
@@ -248,7 +248,7 @@ static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
 	return ret == MRF_PIN_FAILED ? failed(q, hole, err) : ret;
 }
 
-static void show(struct mrf_mr_view *view, const struct mrf_pin *pin)
+static void show_pin(struct mrf_mr_view *view, const struct mrf_pin *pin)
 {
 	view->seg[view->nseg++] = (struct mrf_mr_seg){ .addr = pin->pos,
 						       .len = pin->len,
@@ -265,7 +265,7 @@ static enum mrf_pinned lease(struct quest *q, const struct mrf_hole *hole)
 
 	ret = mrf_pin_lease(q->back, hole, q->lease, &pin, &err);
 	if (ret == MRF_PINNED)
-		show(q->view, pin);
+		show_pin(q->view, pin);
 	return ret == MRF_PIN_FAILED ? failed(q, hole, err) : ret;
 }
 
@@ -316,7 +316,7 @@ static bool can_be_watched(const struct quest *q, const struct mrf_mapping *mapp
  * Pins what begins at pos and is not pinned. An answer is either of kept pins, which the
  * peer may go on using, or of leased ones: MRF_PIN_UNWATCHED ends it where that changes.
  */
-static enum mrf_pinned fill(struct quest *q, uint64_t pos)
+static enum mrf_pinned fill_piece(struct quest *q, uint64_t pos)
 {
 	struct piece piece = piece_at(q, q->first, pos);
 	const struct mrf_mapping *mapping = mrf_maps_at(&q->maps, piece.start);
@@ -343,7 +343,7 @@ static bool show_kept(struct quest *q, uint64_t *pos)
 	mrf_monitor_lock();
 	pin = mrf_pin_find(q->back, *pos);
 	if (pin) {
-		show(q->view, pin);
+		show_pin(q->view, pin);
 		*pos = pin->pos + pin->len;
 	}
 	mrf_monitor_unlock();
@@ -365,7 +365,7 @@ static enum mrf_pinned answer(struct quest *q)
 		if (++steps > 2 * MRF_MR_IOV_LIMIT)
 			return MRF_PIN_AGAIN;
 		had = view->nseg;
-		ret = fill(q, pos);
+		ret = fill_piece(q, pos);
 		if (ret == MRF_PINNED && view->nseg > had)
 			pos = view->seg[had].addr + view->seg[had].len;
 	}
@@ -423,7 +423,7 @@ void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
 		view->nseg = 0;
 		view->once = false;
 		q.hurry = q.lease_all || tries > TRIES;
-		view->status = look(&q);
+		view->status = look_up_quest(&q);
 		if (view->status != MRF_MR_OK)
 			break;
 		ret = answer(&q);

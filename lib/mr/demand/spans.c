@@ -29,7 +29,7 @@ void mrf_spans_tidy(struct mrf_spans *spans)
 }
 
 /* The first span that ends behind addr, or count. */
-static unsigned find(const struct mrf_spans *spans, uint64_t addr)
+static unsigned find_span(const struct mrf_spans *spans, uint64_t addr)
 {
 	unsigned lo = 0, hi = spans->count, mid;
 
@@ -45,7 +45,7 @@ static unsigned find(const struct mrf_spans *spans, uint64_t addr)
 
 const struct mrf_span *mrf_spans_at(const struct mrf_spans *spans, uint64_t addr)
 {
-	unsigned i = find(spans, addr);
+	unsigned i = find_span(spans, addr);
 
 	return i < spans->count && spans->span[i].start <= addr ? &spans->span[i] : NULL;
 }
@@ -59,7 +59,7 @@ bool mrf_spans_have(const struct mrf_spans *spans, uint64_t start, uint64_t end)
 
 bool mrf_spans_meet(const struct mrf_spans *spans, uint64_t start, uint64_t end)
 {
-	unsigned i = find(spans, start);
+	unsigned i = find_span(spans, start);
 
 	return start < end && i < spans->count && spans->span[i].start < end;
 }

@@ -30,11 +30,6 @@
 #include "mr/demand/spans.h"
 #include "mr/demand/unpin.h"
 
-static struct mrf_pin *pin_at(struct mrf_list *node)
-{
-	return mrf_list_entry(node, struct mrf_pin, node);
-}
-
 static bool meets(const struct mrf_pin *pin, const struct mrf_spans *where)
 {
 	return !where || mrf_spans_meet(where, pin->addr, pin->addr + pin->len);
@@ -42,7 +37,7 @@ static bool meets(const struct mrf_pin *pin, const struct mrf_spans *where)
 
 /* --- kept ------------------------------------------------------------------------- */
 
-static void take(struct mrf_pin *pin, struct mrf_list *list)
+static void take_pin(struct mrf_pin *pin, struct mrf_list *list)
 {
 	mrf_monitor_unwatch(&pin->watch);
 	/* At once: whoever looks for it from now on finds nothing, and trusts in that. */
@@ -55,8 +50,8 @@ static void take(struct mrf_pin *pin, struct mrf_list *list)
 void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where)
 {
 	mrf_list_each (node, &back->making) {
-		if (meets(pin_at(node), where))
-			pin_at(node)->stale = true;
+		if (meets(mrf_pin_at(node), where))
+			mrf_pin_at(node)->stale = true;
 	}
 }
 
@@ -64,8 +59,8 @@ void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
 		   struct mrf_list *list)
 {
 	mrf_list_each_safe (node, &back->pins) {
-		if (meets(pin_at(node), where))
-			take(pin_at(node), list);
+		if (meets(mrf_pin_at(node), where))
+			take_pin(mrf_pin_at(node), list);
 	}
 }
 
@@ -87,7 +82,7 @@ bool mrf_pins_drop_all(struct mrf_mr_backs *backs)
 	return any;
 }
 
-static int end(struct mrf_pin *pin)
+static int end_pin(struct mrf_pin *pin)
 {
 	int ret;
 
@@ -117,11 +112,11 @@ int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list)
 	int first = 0, ret;
 
 	while ((node = mrf_list_pop(list))) {
-		ret = end(pin_at(node));
+		ret = end_pin(mrf_pin_at(node));
 		if (mrf_likely(!ret))
-			free(pin_at(node));
+			free(mrf_pin_at(node));
 		else
-			bury(backs, pin_at(node));
+			bury(backs, mrf_pin_at(node));
 		first = first ? first : ret;
 	}
 	return first;
@@ -147,7 +142,7 @@ static struct mrf_pin *next_leased(struct mrf_mr_back *back,
 				   const struct mrf_spans *where, uint64_t clock)
 {
 	mrf_list_each (node, &back->leased) {
-		struct mrf_pin *pin = pin_at(node);
+		struct mrf_pin *pin = mrf_pin_at(node);
 
 		if (pin->clock < clock && meets(pin, where)) {
 			mrf_list_del(node);
@@ -193,7 +188,7 @@ int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
 	mrf_monitor_lock();
 	while ((pin = next_leased(back, where, clock))) {
 		mrf_monitor_unlock();
-		ret = end(pin);
+		ret = end_pin(pin);
 		first = first ? first : ret;
 		end_orphan(pin, ret, &kept);
 		mrf_monitor_lock();

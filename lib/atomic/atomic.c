@@ -85,7 +85,7 @@ bool mrf_atomic_valid(unsigned family, unsigned datatype, unsigned op)
 
 #define LDBL_BYTES (LDBL_MANT_DIG == 64 ? 10u : (unsigned)sizeof(long double))
 
-/* A value of several parts, each of which fills only so many bytes of its place. */
+/* A value of several parts, each of which fills only some bytes of its place. */
 static void store(void *to, const void *value, size_t size, size_t part, size_t fills)
 {
 	size_t i;
@@ -95,8 +95,9 @@ static void store(void *to, const void *value, size_t size, size_t part, size_t 
 }
 
 /*
- * A function for each datatype. X has the operations that only some have, W is wide and
- * unsigned enough that integers wrap without surprise. CSWAPs only decide here.
+ * A function for each datatype. X has the operations that only some types have; W is a
+ * type that is wide enough, and unsigned, so that integers wrap as defined. The CSWAPs
+ * only decide here.
  */
 #define DEFINE(name, type, W, part, fills, X)                                     \
 	static bool apply_##name(unsigned op, const void *oldp, const void *srcp, \
@@ -175,7 +176,7 @@ static void store(void *to, const void *value, size_t size, size_t part, size_t 
 	DEFINE(name, type complex, type complex, sizeof(type), fills, )
 
 #pragma GCC diagnostic push
-/* That == of floating point is meant is what the header says. */
+/* The == of floating point is meant; the header says so. */
 #pragma GCC diagnostic ignored "-Wfloat-equal"
 INT(int8, int8_t, uint64_t)
 INT(uint8, uint8_t, uint64_t)

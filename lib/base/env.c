@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The library's own variables. A default that is a number is also what help must say. */
+/* The library's own variables. The help text repeats a default that is a number. */
 static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 	[MRF_PARAM_LOG_INTERVAL] = { "FI_LOG_INTERVAL", FI_PARAM_INT,
 				     "Milliseconds between log lines that come in floods; 0 "
@@ -78,7 +78,7 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 			       0, 0, 0 },
 };
 
-/* Read whenever it is asked for, so that a program can try one value after the other. */
+/* Read at each use, so that a program can try one value after another. */
 static bool is_live(enum mrf_param which)
 {
 	return which == MRF_PARAM_MR_MODE;
@@ -184,7 +184,10 @@ static void own_load(void)
 
 	for (i = 0; i < MRF_PARAM_COUNT; i++) {
 		text = is_live((enum mrf_param)i) ? NULL : getenv(rows[i].name);
-		/* The environment may change; without memory the default is as good. */
+		/*
+		 * The environment may change, so the text is copied; without memory the
+		 * default is used.
+		 */
 		now.text[i] = text ? strdup(text) : NULL;
 		now.number[i] = rows[i].value;
 		if (!now.text[i] || rows[i].type != FI_PARAM_INT)

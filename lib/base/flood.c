@@ -90,7 +90,7 @@ bool mrf_flood_passes(struct mrf_flood_line line, unsigned *left_out)
 	return false;
 }
 
-/* Of several threads that find the time has come one is told so. */
+/* If several threads find that the time has come, only one gets true. */
 static bool time_to_tell(uint64_t now)
 {
 	uint64_t at = atomic_load(&tell_at);

@@ -24,8 +24,8 @@ static void wipe(void)
 }
 
 /*
- * Two ways, because each misses some forks: the first those of kernels whose pages are
- * larger, the second those that do not go through fork(3).
+ * There are two ways, because each misses some forks: the first misses those of kernels
+ * with larger pages, the second those that do not go through fork(3).
  */
 static void notice_forks(void)
 {

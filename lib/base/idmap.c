@@ -12,8 +12,9 @@ struct mrf_idmap_slot {
 #define FIRST_SLOTS 64
 
 /*
- * Keys are often small and dense, or pointers, or differ in their upper half only: fold, then
- * spread (Fibonacci hashing). Costs a few instructions, and registering costs two of them.
+ * Keys are often small and dense, or pointers, or differ only in their upper half: fold,
+ * then spread (Fibonacci hashing). This costs a few instructions, and a registration does
+ * it twice.
  */
 static size_t home(const struct mrf_idmap *map, uint64_t id)
 {

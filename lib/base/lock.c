@@ -6,7 +6,10 @@
 #include <unistd.h>
 #include "base/lock.h"
 
-/* What a holder on another processor needs for a short section, in looks at the word. */
+/*
+ * How often to look at the word: about as long as a holder on another processor needs for
+ * a short section.
+ */
 #define SPINS 100
 
 void mrf_lock_wait(struct mrf_lock *lock)
@@ -20,7 +23,10 @@ void mrf_lock_wait(struct mrf_lock *lock)
 							  memory_order_relaxed))
 			return;
 	}
-	/* From here on 2, also when it is ours: another one may be waiting like us. */
+	/*
+	 * From here on the word is 2, even when we hold the lock: another thread may be
+	 * waiting, too.
+	 */
 	while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire))
 		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
 	errno = err;

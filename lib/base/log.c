@@ -108,7 +108,7 @@ static void log_own(enum fi_log_level level, enum fi_log_subsys subsys, const ch
 
 /* --- configuration ---------------------------------------------------------------- */
 
-/* Is name one of the words of list? The comparison minds no case. */
+/* Is name one of the words of list? Case does not matter. */
 static bool list_has(const char *list, const char *name)
 {
 	size_t want = strlen(name), len;
@@ -122,7 +122,7 @@ static bool list_has(const char *list, const char *name)
 	}
 }
 
-/* A filter is a list of names that are on, or after a '^' of those that are off. */
+/* A filter is a list of names that are on or, after a '^', of names that are off. */
 static bool filter_passes(const char *filter, const char *name)
 {
 	if (!filter || !*filter)

@@ -73,7 +73,7 @@ static int kept_end(void *cookie)
 	return 0;
 }
 
-/* What the kernel gives it continues at the same line only for one reader. */
+/* The kernel continues at the same line only if there is one reader. */
 static FILE *kept_open(void)
 {
 	static const cookie_io_functions_t calls = { .read = kept_read, .close = kept_end };
@@ -102,7 +102,7 @@ FILE *mrf_maps_open(void)
 
 /* --- one line --------------------------------------------------------------------- */
 
-/* Reads the rest of a line: does it begin with text, but for blanks? */
+/* Reads the rest of a line: does it begin with text, apart from blanks? */
 static bool rest_begins(FILE *maps, const char *text)
 {
 	int c = getc(maps);

@@ -290,7 +290,7 @@ const char *mrf_names_enum(const struct mrf_names *names, uint64_t value)
 	return "Unknown";
 }
 
-/* Returns the room that is taken now: never more than len - 1. */
+/* Returns the room that is used now: at most len - 1. */
 static size_t append_text(char *buf, size_t len, size_t used, const char *text)
 {
 	int n = snprintf(buf + used, len - used, "%s%s", used ? ", " : "", text);

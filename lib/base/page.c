@@ -62,8 +62,8 @@ static enum trouble trouble_of(const struct mrf_mapping *map, bool write)
 }
 
 /*
- * Notes the piece [from, to). A worse trouble found later replaces a shared mapping,
- * which is no trouble on every kernel. False when the rest need not be looked at.
+ * Notes the piece [from, to). A worse trouble that is found later replaces a shared
+ * mapping, which not every kernel refuses. False when the rest need not be looked at.
  */
 static bool stretch_note(struct stretch *s, enum trouble trouble, uint64_t from,
 			 uint64_t to)

@@ -177,7 +177,10 @@ static int type_of(const char *env)
 	return type;
 }
 
-/* "Not defined" and "not set" are answers, not refusals: asking is how one finds out. */
+/*
+ * "Not defined" and "not set" are answers, not refusals: a program asks in order to find
+ * out.
+ */
 int mrf_param_get(const char *prov, const char *name, void *value)
 {
 	char env[FI_PATH_MAX];
@@ -207,7 +210,7 @@ int mrf_param_get(const char *prov, const char *name, void *value)
 
 /* --- the list --------------------------------------------------------------------- */
 
-/* 0 or -1 without memory; what was copied so far is then in *row. */
+/* Returns 0, or -1 if there is no memory; *row then has what was copied so far. */
 static int list_row(struct fi_param *row, const char *env, enum fi_param_type type,
 		    const char *help, const char *value)
 {

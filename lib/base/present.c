@@ -10,7 +10,10 @@
 
 /* --- around a page ---------------------------------------------------------------- */
 
-/* The pages of [start, end), or as many of them as there is room for. 0: not to be known. */
+/*
+ * Looks at the pages of [start, end), or at as many of them as there is room for. 0:
+ * unknown.
+ */
 static unsigned look_at_pages(uint64_t start, uint64_t end, unsigned char *there)
 {
 	unsigned n = (unsigned)((end - start) / mrf_page_size());
@@ -84,7 +87,7 @@ static int tell_runs(struct mrf_present *look, uint64_t addr, const unsigned cha
 	return ret;
 }
 
-/* *start: how far it came, end or where something is not mapped. */
+/* *start: how far it came, which is end or a place that is not mapped. */
 static int walk(struct mrf_present *look, uint64_t *start, uint64_t end)
 {
 	uint64_t page = mrf_page_size();

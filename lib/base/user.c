@@ -23,7 +23,7 @@ static void copy_out(const struct iovec *to, size_t count, const char *from)
 	}
 }
 
-/* What the kernel has copied is not all: is it because the memory is not there? */
+/* The kernel has not copied all bytes: is that because the memory is not there? */
 static bool is_fault(ssize_t copied)
 {
 	return copied >= 0 || errno == EFAULT;

@@ -22,7 +22,10 @@ const struct mrf_mr_offer mrf_mr_offer_default = { .exact = false, .table = LEGA
 
 /* --- the value of FI_MRFAB_MR_MODE -------------------------------------------- */
 
-/* A part of the value, without the white space around it, and where to say why not. */
+/*
+ * A part of the value, without the white space around it, and the place for the reason of
+ * a refusal.
+ */
 struct parse {
 	const char *word;
 	size_t len;
@@ -188,7 +191,10 @@ enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
 
 	if (verdict != MRF_MR_ACCEPTED || !ask->hints)
 		return verdict;
-	/* The check of fi_info.mode, which libfabric makes apart from that of mr_mode. */
+	/*
+	 * The check of fi_info.mode, which libfabric makes separately from that of
+	 * mr_mode.
+	 */
 	if (mrf_mr_mode_flag_needed(offer->table, ask) & ~ask->mode)
 		return MRF_MR_LOCAL_NEEDED;
 	return MRF_MR_ACCEPTED;

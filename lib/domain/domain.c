@@ -48,7 +48,7 @@ static int domain_close(struct fid *fid)
 
 	if (ret)
 		return ret;
-	/* All of it, so that the log names everything that is in the way. */
+	/* Checks everything, so that the log names all that is in the way. */
 	regions = mrf_mr_space_busy(&domain->space);
 	mapped = mrf_mr_space_mapped(&domain->space);
 	others = mrf_obj_busy(&domain->obj);

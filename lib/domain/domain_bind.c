@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fi_domain_bind: the event queue that tells of registrations. Without FI_REG_MR it is
- * the default for events that endpoints have none of here: it is held, and nothing else.
+ * fi_domain_bind: the event queue that reports registrations. Without FI_REG_MR it would
+ * be the default for events of endpoints, of which there are none here: it is held, and
+ * nothing else.
  */
 #include <rdma/fi_errno.h>
 #include "base/log.h"

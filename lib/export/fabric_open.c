@@ -5,7 +5,9 @@
 #include "ep/ep.h"
 #include "loop/agent.h"
 
-/* What the layers below leave open: domains open endpoints, and stop their agent. */
+/*
+ * Provides what the layers below leave open: domains open endpoints and stop their agent.
+ */
 static const struct mrf_domain_up above_domain = {
 	.endpoint = mrf_ep_open,
 	.agent_stop = mrf_agent_stop,

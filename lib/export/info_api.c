@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fi_getinfo and its kin, and fi_tostr. The work is in info. */
+/* fi_getinfo and related calls, and fi_tostr. The work is done in info. */
 #include "base/compiler.h"
 #include "info/get.h"
 #include "info/info.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fi_log and its kin: for providers and applications that log through the library. */
+/*
+ * fi_log and related calls: for providers and applications that log through the library.
+ */
 #include "base/compiler.h"
 #include "base/log.h"
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 
 /*
  * Objects that are found by name rather than through a fabric. None is offered yet, so
- * what can go wrong with the arguments is said first and then that the name is not here.
+ * the arguments are checked first, and then the name is refused.
  */
 MRF_EXPORT int fi_open(uint32_t version, const char *name, void *attr, size_t attr_len,
 		       uint64_t flags, struct fid **fid, void *context)

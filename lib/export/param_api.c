@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fi_param_define and its kin, and what fi_info -e shows. The work is in base/param. */
+/*
+ * fi_param_define and related calls, and what fi_info -e shows. The work is done in
+ * base/param.
+ */
 #include "base/compiler.h"
 #include "base/param.h"
 #include <stdarg.h>

@@ -111,7 +111,7 @@ static void path_text(const struct mrf_vnl_path *path, char *buf, size_t len)
 	snprintf(buf, len, "%s%s%s", path->dev.name, *text ? " " : "", text);
 }
 
-/* Could any of them be used by somebody? If not, that is more than an answer: warn. */
+/* Can any of them be used at all? If not, that is worth a warning. */
 static bool any_usable(const struct answer *answer)
 {
 	size_t i;

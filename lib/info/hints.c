@@ -14,7 +14,7 @@
 #include "info/mode.h"
 #include "obj/obj.h"
 
-/* How an asked value compares with the offer. 0 always means "whatever you have". */
+/* How a requested value is compared with the offer. 0 always accepts any value. */
 enum kind {
 	AT_MOST, /* a number: not more than offered */
 	BITS,	 /* a set: every bit is in the offer */
@@ -56,7 +56,7 @@ struct row {
 
 #define V1_5 FI_VERSION(1, 5)
 
-/* Traffic classes are wishes, which nobody has to grant: any will do. */
+/* Traffic classes are wishes that need not be granted: any value is accepted. */
 static const struct row rows[] = {
 	INFO(caps, BITS, MRF_CAPS_ALL, &mrf_names_caps),
 	EP(type, EQUAL, FI_EP_RDM, &mrf_names_ep_type, 0),
@@ -219,7 +219,9 @@ static int check_provider(const struct fi_fabric_attr *attr)
 	return 0;
 }
 
-/* Objects that the application passes in have to be what the fields are for. */
+/*
+ * Objects that the application passes in have to be of the class that the field is for.
+ */
 static int check_objects(const struct fi_info *hints)
 {
 	const struct fid_fabric *fabric =
@@ -283,7 +285,7 @@ int mrf_info_check_hints(const struct mrf_info_query *query)
 		ret = check_provider(hints->fabric_attr);
 	if (ret)
 		return ret;
-	/* All that is wrong is said at once, so that one run shows it. */
+	/* All faults are reported at once, so that one run shows them. */
 	ret = check_rows(query);
 	mode_ret = mrf_info_mode_check(query);
 	ret = ret ? ret : mode_ret;

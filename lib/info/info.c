@@ -36,7 +36,9 @@ static bool copy_auth_key(uint8_t **to, const uint8_t *from, size_t len)
 	return ok;
 }
 
-/* Nothing of it stays behind; what says that it is longer than it is does no harm. */
+/*
+ * Overwrites the key before it is freed; a size that is larger than the key does no harm.
+ */
 static void free_key(uint8_t *key, size_t size)
 {
 	if (key)

@@ -87,8 +87,9 @@ static uint64_t with_directions(uint64_t caps, uint64_t offered)
 }
 
 /*
- * Of one side, transmit or receive: what is asked of it, or else its share of the whole;
- * FI_RMA or FI_ATOMIC without a direction would be no share.
+ * The capabilities of one side, transmit or receive: those that were asked of it,
+ * otherwise its share of the whole; FI_RMA or FI_ATOMIC without a direction would be no
+ * share.
  */
 static uint64_t part_caps(uint64_t asked, uint64_t info_caps, uint64_t offered)
 {
@@ -130,7 +131,10 @@ static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_att
 	rx->iov_limit = or_size(hint->iov_limit, rx->iov_limit);
 }
 
-/* What may be relaxed is answered as asked; progress is automatic all the same. */
+/*
+ * A requirement that may be relaxed is answered as asked; progress is automatic
+ * nevertheless.
+ */
 static void make_domain(struct fi_domain_attr *domain, const struct fi_domain_attr *hint)
 {
 	*domain = domain_offer;
@@ -226,7 +230,7 @@ static int mr_mode_for(const struct mrf_info_query *query, const struct fid_doma
 	return (int)mrf_info_mode_answer(query);
 }
 
-/* Where raw keys are in force they are what an application has to have room for. */
+/* Where raw keys are in force, the application needs room for the longest of them. */
 static size_t key_size_for(uint64_t mr_mode)
 {
 	return mr_mode & FI_MR_RAW ? MRF_RAWKEY_MAX : MRF_LIMIT_KEY_SIZE;

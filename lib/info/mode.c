@@ -39,8 +39,10 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 	if (!query->required ||
 	    mrf_mr_offer_parse(query->required, &query->offer, why, sizeof(why)))
 		return 0;
-	/* Not the default instead: a test that was to run in a mode must not pass in
-	 * another. */
+	/*
+	 * The default is not used instead: a test that was to run in one mode must not
+	 * pass in another.
+	 */
 	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1031,
 			  "FI_MRFAB_MR_MODE=\"%.128s\": %s; must be names such as "
 			  "LOCAL+PROV_KEY, or a number",
@@ -77,7 +79,10 @@ static int refuse_mode(const struct mrf_info_query *query,
 		 mrf_mr_mode_verdict_text(verdict));
 	if (!query->offer.exact)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1030, "%s", line);
-	/* Who sets the variable tests a program, and this is what the test has found. */
+	/*
+	 * A user who sets the variable tests a program, and this is the result of the
+	 * test.
+	 */
 	if (breaks_rule(verdict))
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1030, "%s", line);
 	mode_text(missing, "", missing_text, sizeof(missing_text));
@@ -117,8 +122,8 @@ static uint64_t with_all_directions(uint64_t caps)
 }
 
 /*
- * What is asked for and nothing else, but communication inside a node and between nodes
- * both work at no cost, so both are told unless the application named one.
+ * Returns what is asked for and nothing else. But communication inside a node and between
+ * nodes both work at no cost, so both are returned unless the application named one.
  */
 static uint64_t caps_granted(const struct fi_info *hints)
 {
@@ -145,7 +150,10 @@ uint64_t mrf_info_mode_caps(const struct mrf_info_query *query)
 	if (!mrf_info_mode_withheld(query))
 		return caps;
 	caps &= ~(FI_REMOTE_READ | FI_REMOTE_WRITE | MRF_CAPS_EXTRA);
-	/* Nothing but a target: what is left without a direction would mean every one. */
+	/*
+	 * The endpoint would only be a target: a capability that is left without a
+	 * direction would mean all directions.
+	 */
 	return caps & (FI_READ | FI_WRITE) ? caps : caps & ~(uint64_t)WHATS;
 }
 

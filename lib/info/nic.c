@@ -42,7 +42,7 @@ static int nic_close(struct fid *fid)
 	return 0;
 }
 
-/* How others copy an fi_info of ours: nobody else knows what is in the nic. */
+/* Lets other libraries copy an fi_info of ours: they do not know what is in the nic. */
 static int nic_control(struct fid *fid, int command, void *arg)
 {
 	struct fid_nic *copy;
@@ -129,7 +129,10 @@ static void read_line(const char *path, char *line, size_t len)
 	fclose(file);
 }
 
-/* What rxe makes of the interface's MTU: the next of 256, 512 ... 4096 below it. 0: unknown. */
+/*
+ * The MTU that rxe derives from the interface's: the next of 256, 512 ... 4096 below it.
+ * 0: unknown.
+ */
 static size_t link_mtu(const char *netdev)
 {
 	char path[96], line[32];
@@ -145,7 +148,7 @@ static size_t link_mtu(const char *netdev)
 	return mtu;
 }
 
-/* Bits a second, as the device says it ("2.5 Gb/sec (1X SDR)"). 0: unknown. */
+/* Bits per second, from the device's text ("2.5 Gb/sec (1X SDR)"). 0: unknown. */
 static size_t link_speed(const char *device)
 {
 	char path[128], line[64];

@@ -55,8 +55,8 @@ void mrf_announce_end(unsigned place)
 }
 
 /*
- * A place that is TAKEN will be looked at by who took it after it is TOLD: he sees what
- * the caller set. The same goes for one that changes hands while it is read here.
+ * A thread that has TAKEN a place looks at it again after it is TOLD, and sees what the
+ * caller set. The same holds for a place that changes hands while it is read here.
  */
 bool mrf_announced(uintptr_t start, uintptr_t end)
 {

@@ -54,7 +54,9 @@ static struct mrf_hooks_listener *_Atomic listeners[MRF_HOOKS_LISTENERS];
 
 /* --- what every call does ---------------------------------------------------------- */
 
-/* Of the calls that only ask whether they are heard: an address that no call accepts. */
+/*
+ * An address that no call accepts, for calls that only test whether the hooks hear them.
+ */
 #define PROBE 1u
 static atomic_uint heard;
 
@@ -78,7 +80,7 @@ static void tell_listeners(uintptr_t start, uintptr_t end)
 	}
 }
 
-/* errno is the call's, which leaves it alone when it succeeds. */
+/* errno belongs to the call, which does not change it when it succeeds. */
 static unsigned begin_change(const void *addr, size_t len)
 {
 	uintptr_t mask = mrf_page_size() - 1, start = (uintptr_t)addr & ~mask;
@@ -222,8 +224,8 @@ static void *hook_shmat(int id, const void *addr, int flags)
 /* --- putting them in ---------------------------------------------------------------- */
 
 /*
- * Each call as a program makes it, in a way that changes nothing: an emulator that runs a
- * copy of the code, or a library in front of the C library, may keep it from us.
+ * Makes each call as a program does, in a way that changes nothing: an emulator that runs
+ * a copy of the code, or a library in front of the C library, may keep the call from us.
  */
 static int ask_all(void)
 {
@@ -281,7 +283,7 @@ static int prepare_patches(void *libc, unsigned char *room)
 	return mrf_patch_seal(room);
 }
 
-/* The C library calls us from now on: whoever unloads this library must not end that. */
+/* The C library calls us from now on, so this library must not be unloaded. */
 static void stay(void)
 {
 	Dl_info info;

@@ -54,7 +54,7 @@ static struct mrf_lock lock = {
 #endif
 };
 
-/* Starting and ending the thread, which never takes this one. */
+/* Guards starting and ending the thread, which never takes this lock. */
 static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;	  /* admin */
 static pthread_t thread;  /* admin */
@@ -143,7 +143,7 @@ bool mrf_monitor_has_room(unsigned mappings)
 	return room;
 }
 
-/* First the hooks are told to ask us, then it counts who may have passed them unasked. */
+/* The hooks are told to ask us before the calls that may have passed them are counted. */
 static void enter_watch(struct mrf_watch *watch)
 {
 	mrf_list_add_tail(&watch->node, &watches);
@@ -248,7 +248,7 @@ static void changing(uintptr_t start, uintptr_t end)
 	mrf_monitor_unlock();
 }
 
-/* Lets go of all at the kernel; the watches stay in the list. */
+/* Unregisters everything from the kernel; the watches stay in the list. */
 static void unregister_all(void)
 {
 	unsigned i;
@@ -324,8 +324,9 @@ static void *monitor_main(void *arg)
 /* --- coming and going ------------------------------------------------------------- */
 
 /*
- * A child has neither the thread nor clients, and what it opens itself starts from
- * nothing. While it has the parent's descriptor, closing that one would wake nobody there.
+ * A child has neither the thread nor clients, and starts from nothing when it opens
+ * something. While it has the parent's descriptor, closing that descriptor would wake no
+ * thread of the parent.
  */
 static void monitor_in_child(void)
 {
@@ -456,7 +457,7 @@ static void stop_thread(void)
 {
 	uint64_t one = 1;
 
-	/* The thread's own stack may be among what is registered still. */
+	/* The thread's own stack may still be registered. */
 	mrf_monitor_lock();
 	unregister_all();
 	mrf_monitor_unlock();

@@ -104,7 +104,7 @@ static void put_orig(struct writer *w, const unsigned char *function,
 	put_jump(w, code + shape->len);
 }
 
-/* The way to the hook: as it was when the function was called. */
+/* The jump to the hook leaves everything as it was when the function was called. */
 static void put_entry(struct writer *w, const unsigned char *function,
 		      const unsigned char *code, const void *hook)
 {
@@ -120,7 +120,10 @@ static void put_entry(struct writer *w, const unsigned char *function,
 
 /* --- a patch ---------------------------------------------------------------------- */
 
-/* The first instruction that has room for a jump, all before it being known. */
+/*
+ * Finds the first instruction that has room for a jump, if all instructions before it are
+ * known.
+ */
 static const unsigned char *jump_place(const unsigned char *code)
 {
 	const unsigned char *end =
@@ -161,7 +164,10 @@ int mrf_patch_prepare(struct mrf_patch *patch, unsigned char *room)
 	return 0;
 }
 
-/* One store, because others run this code. False: it is not what it was. */
+/*
+ * Writes with one store, because other threads run this code. False: the code has
+ * changed.
+ */
 static bool swap(unsigned char *block, const unsigned char *from, const unsigned char *to)
 {
 	uint64_t was[2], new[2];

@@ -83,7 +83,10 @@ int mrf_uffd_verify(int fd, uintptr_t start, size_t len, uintptr_t trap)
 
 	if (!ioctl(fd, UFFDIO_COPY, &copy))
 		return -FI_EAGAIN;
-	/* EEXIST: a huge page is there, which is found out before the source is looked at. */
+	/*
+	 * EEXIST: a huge page is there, which the kernel notices before it looks at the
+	 * source.
+	 */
 	return errno == EFAULT || errno == EEXIST ? 0 : -FI_EAGAIN;
 }
 
@@ -94,7 +97,10 @@ static int unregister(int fd, uintptr_t start, size_t len)
 	return ioctl(fd, UFFDIO_UNREGISTER, &range) ? -errno : 0;
 }
 
-/* The kernel refuses all of it for one mapping of another kind in it: go around that. */
+/*
+ * The kernel refuses the whole range if one mapping in it is of another kind: go around
+ * that one.
+ */
 static void unregister_parts(int fd, uintptr_t start, size_t len, unsigned *tries)
 {
 	size_t page = mrf_page_size();

@@ -106,7 +106,7 @@ static void decide_kind(const struct mrf_mr_space *space, uint64_t flags,
 	plan->event = plan->access & FI_REMOTE_WRITE && (event || space->events_all);
 }
 
-/* Where the memory need not be there yet, peers are told when they write. */
+/* Where the memory need not be there yet, a peer's write is refused instead. */
 static int check_pmem(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
 {
 	size_t i;

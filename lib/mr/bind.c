@@ -67,7 +67,7 @@ static void unbind_bond(struct mrf_mr_bond *bond)
 	free(bond);
 }
 
-/* From API version 2.3 on: names a region that has to go before the endpoint. */
+/* From API version 2.3 on: names a region that has to be closed before the endpoint. */
 static int busy_locked(const struct mrf_mr_space *space, const struct mrf_mr_port *port,
 		       char *name, size_t len)
 {
@@ -90,8 +90,9 @@ static int refuse_port_close(const struct mrf_mr_port *port, const char *region)
 }
 
 /*
- * The first of its regions, and what peers met of it, under the lock: whoever closes the
- * region finds it unbound only when nothing of it is left. False: there is none.
+ * Unbinds the port's first region and ends its face, under the lock: a thread that closes
+ * the region finds it unbound only when nothing of the face is left. False: no region is
+ * bound.
  */
 static bool unbind_first(struct mrf_mr_space *space, struct mrf_mr_port *port)
 {

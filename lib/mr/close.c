@@ -31,8 +31,8 @@ static MRF_ALWAYS_INLINE void withdraw_locked(struct mrf_mr *mr)
 }
 
 /*
- * When it returns nobody is inside the region any more. -FI_EBUSY (logged): an endpoint
- * is in the way, nothing changed; or it is closed already.
+ * When it returns, no thread is inside the region any more. -FI_EBUSY (logged): an
+ * endpoint is in the way, and nothing changed; or the region is closed already.
  */
 static int withdraw(struct mrf_mr *mr)
 {
@@ -54,7 +54,7 @@ static int withdraw(struct mrf_mr *mr)
 	return ret;
 }
 
-/* And frees what the region has allocated, but for what its counters need. */
+/* Also frees what the region has allocated, except what its counters need. */
 static int unpin_all(struct mrf_mr *mr)
 {
 	int ret = mrf_mr_faces_drop(&mr->faces);
@@ -78,9 +78,9 @@ static int unpin_all(struct mrf_mr *mr)
 }
 
 /*
- * If the kernel keeps it, the region stays as a failed one and may be closed again. Else this
- * is the end of its hold on the domain, which another thread may be waiting to close: with
- * the lock all use of the space ends.
+ * If the kernel keeps it, the region stays as a failed one and may be closed again.
+ * Otherwise this ends its hold on the domain, which another thread may be waiting to
+ * close: the space must not be used after the lock is released.
  */
 static MRF_ALWAYS_INLINE int finish_close(struct mrf_mr *mr, int ret)
 {
@@ -110,14 +110,20 @@ static int close_unusual(struct mrf_mr *mr)
 		return finish_close(mr, ret);
 	if (mr->event)
 		mrf_mr_event_close(mr);
-	/* Last: what comes in late counts only if it comes from one of the group. */
+	/*
+	 * This comes last: a late write counts only if it comes from a member of the
+	 * group.
+	 */
 	mrf_mr_group_put(mr->group);
 	mr->group = NULL;
 	mrf_mr_unbind(mr);
 	return finish_close(mr, 0);
 }
 
-/* Enabled, nobody inside, one pin, nothing besides. The caller holds space->lock. */
+/*
+ * Is the region enabled, with no thread inside, one pin and nothing else? The caller
+ * holds space->lock.
+ */
 static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
 {
 	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 &&

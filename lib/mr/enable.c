@@ -21,13 +21,16 @@ void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 {
 	unsigned i;
 
-	/* What peers use are its faces'; the kernel's may be of no use. */
+	/* Peers use the rkeys of its faces; its own would be of no use to them. */
 	for (i = 0; i < pins->nseg && mrf_mr_faced(mr); i++)
 		pins->seg[i].rkey = 0;
 	if (mr->nseg > 1)
 		memcpy(mr->segs, pins->seg, pins->nseg * sizeof(pins->seg[0]));
 	memcpy(mrf_mr_vmrs(mr), pins->vmr, pins->nseg * sizeof(pins->vmr[0]));
-	/* The rest is as it was, and threads that pin for it, too, look at it. */
+	/*
+	 * The other members stay as they are: threads that pin for the same region read
+	 * them.
+	 */
 	mrf_mr_set_keys(mr, &pins->seg[0]);
 }
 
@@ -39,8 +42,8 @@ void mrf_mr_open_locked(struct mrf_mr *mr)
 }
 
 /*
- * -FI_EALREADY: another thread was faster, with enabling or with closing it. -FI_EAGAIN:
- * its endpoints have changed.
+ * -FI_EALREADY: another thread has enabled or closed it first. -FI_EAGAIN: its endpoints
+ * have changed.
  */
 static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins,
 			 struct mrf_mr_face **faces)
@@ -111,7 +114,7 @@ int mrf_mr_make(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_pins *
 	return ret ? ret : pin_own(mr, segs, pins);
 }
 
-/* What was there when the region was to become enabled: 0 if it could. */
+/* Enables the region if it still can be: 0. *state: its state then. */
 static int commit_enable(struct mrf_mr *mr, struct mrf_mr_pins *pins,
 			 struct mrf_mr_face **faces, enum mrf_mr_state *state)
 {
@@ -126,7 +129,7 @@ static int commit_enable(struct mrf_mr *mr, struct mrf_mr_pins *pins,
 	return ret;
 }
 
-/* *once_more: nothing is wrong, but what was pinned is not what is needed. */
+/* *once_more: nothing failed, but what was pinned is not what is needed any more. */
 static int try_to_enable(struct mrf_mr *mr, struct mrf_mr_face **faces, bool *once_more)
 {
 	enum mrf_mr_state state;
@@ -144,7 +147,7 @@ static int try_to_enable(struct mrf_mr *mr, struct mrf_mr_face **faces, bool *on
 	return mrf_mr_state_refuse(mr, state, MRF_CALL_ENABLE);
 }
 
-/* The region was entered, so that it stays while it is pinned without the lock. */
+/* The region was entered, so it stays while it is pinned without the lock. */
 static int enable(struct mrf_mr *mr)
 {
 	struct mrf_mr_face *faces = NULL;

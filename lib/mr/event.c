@@ -46,7 +46,9 @@
 
 #define NAME_TEXT 128
 
-/* That a counter counts what happens to a region; allocated; in both lists. */
+/*
+ * Says that a counter counts what happens to a region; allocated; in the lists of both.
+ */
 struct mrf_mr_meter {
 	struct mrf_list mine;	/* in event->counters */
 	struct mrf_list theirs; /* in the counter's bonds */
@@ -66,7 +68,10 @@ int mrf_mr_event_open(struct mrf_mr *mr)
 		return -FI_ENOMEM;
 	event->mr = mr;
 	mrf_list_init(&event->counters);
-	/* None comes back before all others were given out: a late write finds nobody. */
+	/*
+	 * No number is used again before all others were given out: a late write finds no
+	 * region.
+	 */
 	do {
 		event->number = ++space->last_event;
 		ret = event->number ? mrf_idmap_insert(&space->events, event->number, event)
@@ -89,8 +94,8 @@ void mrf_mr_event_drop(struct mrf_mr *mr)
 }
 
 /*
- * What was written before the region or the endpoint is closed counts; neither lets anybody
- * in any more then.
+ * Writes that came before the region or the endpoint was closed are counted; neither lets
+ * any peer in after that.
  */
 static bool may_count(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 {
@@ -160,8 +165,8 @@ static bool is_written(const struct mrf_mr *mr)
 }
 
 /*
- * One that starts enabled can be bound at any time; else before it is enabled, if there is
- * anything to count.
+ * A region that starts enabled can be bound at any time; any other one only before it is
+ * enabled, if it has anything to count.
  */
 static bool lets_bind(const struct mrf_mr *mr)
 {
@@ -185,7 +190,7 @@ static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr,
 	return lets_bind(mr) ? 0 : -FI_EOPBADSTATE;
 }
 
-/* -FI_EOPBADSTATE: because it is in *state. -FI_ENOSYS: its writes are not counted. */
+/* -FI_EOPBADSTATE: the region is in *state. -FI_ENOSYS: its writes are not counted. */
 static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr,
 			       enum mrf_mr_state *state)
 {
@@ -297,8 +302,8 @@ static bool ports_count_locked(const struct mrf_mr_space *space)
 }
 
 /*
- * What peers know to be written is counted before the region's number is gone. Only where
- * regions close first can it have a counter still.
+ * What peers know to be written is counted before the region's number is gone. The region
+ * can still have a counter only where regions close first.
  */
 static void settle_meters(struct mrf_mr *mr)
 {

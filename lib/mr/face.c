@@ -138,7 +138,10 @@ int mrf_mr_faces_pin(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
 	return ret;
 }
 
-/* Of those that were made the ones that the region's bonds ask for. False: one lacks. */
+/*
+ * Picks from the faces that were made those that the region's bonds need. False: one is
+ * missing.
+ */
 static bool take_bound(const struct mrf_mr *mr, struct mrf_mr_face **faces,
 		       struct mrf_mr_face **taken)
 {

@@ -28,7 +28,9 @@ static int take_requested(struct mrf_mr *mr, uint64_t key, struct mrf_mr_holder 
 	return -FI_ENOKEY;
 }
 
-/* Some key that peers can use; taken or not is never the application's problem. */
+/*
+ * Finds a key that peers can use and that is free, so that the application never has to.
+ */
 static int take_own(struct mrf_mr *mr, uint64_t *key)
 {
 	struct mrf_mr_space *space = mr->space;

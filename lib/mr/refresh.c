@@ -110,7 +110,7 @@ static int unite(const struct mrf_spans *a, const struct mrf_spans *b,
 	return 0;
 }
 
-/* Nobody pins old pages any more; what is pinned comes into list. Lock held. */
+/* From now on no thread pins old pages; the existing pins go into list. Lock held. */
 static uint64_t renew_locked(struct mrf_mr_back *back, const struct mrf_spans *spans,
 			     struct mrf_list *list)
 {
@@ -124,7 +124,7 @@ static uint64_t renew_locked(struct mrf_mr_back *back, const struct mrf_spans *s
 	return back->clock;
 }
 
-/* What a refresh is done to: the region's backing, and those of its faces. */
+/* A backing that a refresh is done to: the region's own, or one of its faces'. */
 struct renewed {
 	struct mrf_mr_back *back; /* with a reference */
 	uint64_t clock;
@@ -151,7 +151,7 @@ static struct renewed *gather_renewed(struct mrf_mr *mr, size_t *count)
 	return all;
 }
 
-/* All at once: who pins finds either nothing or all of it refreshed. */
+/* All of it at once: a thread that pins finds either nothing or all of it refreshed. */
 static void renew_all(struct mrf_mr_back *master, struct mrf_spans *both,
 		      const struct mrf_spans *spans, struct renewed *all, size_t count,
 		      struct mrf_list *list)
@@ -210,8 +210,8 @@ static int finish_refresh(struct mrf_mr_space *space, const struct mrf_spans *sp
 }
 
 /*
- * Of an enabled region that has a backing. -FI_EINVAL and -FI_ENOMEM (logged): nothing changed;
- * or the error of a kernel that keeps a region. No lock held.
+ * Refreshes an enabled region that has a backing. -FI_EINVAL and -FI_ENOMEM (logged):
+ * nothing changed; any other error is that of a kernel that keeps a region. No lock held.
  */
 static int renew_ranges(struct mrf_mr *mr, const struct iovec *iov, size_t count)
 {

@@ -49,8 +49,8 @@ static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
 }
 
 /*
- * Where the segments are; empty ones are left out, unless there is nothing else. Keys are
- * left to be set.
+ * Fills in where the segments are. Empty ones are left out, unless all are empty. The
+ * keys are set later.
  */
 static void plan_segs(const struct mrf_mr_space *space, const struct iovec *iov,
 		      const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins)
@@ -64,7 +64,7 @@ static void plan_segs(const struct mrf_mr_space *space, const struct iovec *iov,
 	pins->nseg = n;
 }
 
-/* What stays the same however often the pool hands the region out. */
+/* Sets what stays the same however often the pool hands the region out. */
 static void set_up(struct mrf_mr *mr, struct mrf_mr_space *space)
 {
 	mr->fid.fid.ops = space->region_ops;
@@ -122,8 +122,8 @@ static MRF_ALWAYS_INLINE enum mrf_mr_state first_state(const struct mrf_mr_plan 
 }
 
 /*
- * Gives the region its key and, if it is enabled from the start, its descriptor. A pending
- * one gets a provider key later, because that may have to carry the rkey.
+ * Gives the region its key and, if it is enabled from the start, its descriptor. A
+ * pending region gets a provider key later, because that may have to carry the rkey.
  */
 static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
 					    const struct mrf_mr_plan *plan,
@@ -223,7 +223,7 @@ static int refuse_missing(const char *which)
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "%s=NULL: must be given", which);
 }
 
-/* The short way of nearly every registration: what is known of it is left out. */
+/* The short way of nearly every registration: steps that it cannot need are left out. */
 static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			  struct fid_mr **out)
 {

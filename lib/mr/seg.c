@@ -3,8 +3,8 @@
 #include "mr/seg.h"
 
 /*
- * Bytes of [offset, offset + len) that a segment of size bytes serves; 0: none,
- * outside.
+ * The number of bytes of [offset, offset + len) that a segment of size bytes serves; 0:
+ * the range is outside.
  */
 static uint64_t served_bytes(uint64_t size, uint64_t offset, uint64_t len)
 {

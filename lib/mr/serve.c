@@ -37,7 +37,10 @@ enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *
 			      uint64_t right, const struct mrf_mr_face **face)
 {
 	*face = NULL;
-	/* To another group it must look as if it were not there, whatever state it is in. */
+	/*
+	 * To a peer of another group the region must seem not to exist, whatever its
+	 * state.
+	 */
 	if (!mr || mr->group != group_of(ask))
 		return MRF_MR_UNKNOWN;
 	if (ask->serial && ask->serial != mr->serial)
@@ -57,7 +60,10 @@ enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *
 	return MRF_MR_OK;
 }
 
-/* Or of another group than who asks, to whom that must look the same. */
+/*
+ * This also covers a region of another group than the peer's, which must look the same to
+ * it.
+ */
 static enum mrf_mr_status absent(const struct mrf_mr_space *space,
 				 const struct mrf_mr_ask *ask)
 {
@@ -73,7 +79,7 @@ static enum mrf_mr_status absent(const struct mrf_mr_space *space,
 	return MRF_MR_UNKNOWN;
 }
 
-/* *mr: the region, if the answer is not that it is not there. */
+/* *mr: the region, unless the answer is that there is none. */
 static enum mrf_mr_status look_up(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 				  uint64_t right, struct mrf_mr **mr,
 				  const struct mrf_mr_face **face)
@@ -87,7 +93,10 @@ static enum mrf_mr_status look_up(struct mrf_mr_space *space, const struct mrf_m
 
 /* --- questions -------------------------------------------------------------------- */
 
-/* All of a plain region, at the positions that peers use. face: NULL if it has none. */
+/*
+ * Shows all of a plain region, at the positions that peers use. face: NULL if it has
+ * none.
+ */
 static void show_all(const struct mrf_mr *mr, const struct mrf_mr_face *face,
 		     struct mrf_mr_view *view)
 {
@@ -156,7 +165,9 @@ struct place {
 	uint64_t addr, len;
 };
 
-/* Where the bytes are; the number of places, 0: some are outside. */
+/*
+ * Finds where the bytes are and returns the number of places; 0: some bytes are outside.
+ */
 static unsigned find_places(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
 			    struct place *place)
 {

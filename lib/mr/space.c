@@ -16,7 +16,10 @@ static uint64_t random_id(void)
 {
 	uint64_t id = 0;
 
-	/* Cannot fail for so few bytes, but may be interrupted before there is randomness. */
+	/*
+	 * getrandom(2) cannot fail for so few bytes, but may be interrupted before there
+	 * is randomness.
+	 */
 	while (!id) {
 		if (getrandom(&id, sizeof(id), 0) != sizeof(id))
 			id = 0;

@@ -36,7 +36,10 @@ int mrf_mr_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
 	unsigned i;
 	int ret;
 
-	/* That it is pinned in a moment is as good; without a right it is not. */
+	/*
+	 * Pinning follows in a moment and checks the same; without a right nothing is
+	 * pinned.
+	 */
 	if (!plan->pending && !(plan->at_once && !plan->demand && plan->access)) {
 		ret = mrf_mr_check_memory(space, pins->seg, pins->nseg, plan->access);
 		if (ret)

@@ -68,7 +68,10 @@ static int make_region(struct mrf_mr_job *job, struct made *made)
 	struct mrf_mr *mr = job->mr;
 	int ret = 0;
 
-	/* One without rights that has an authorization key is nowhere in the kernel. */
+	/*
+	 * The kernel has nothing of a region without rights that has an authorization
+	 * key.
+	 */
 	if (job->deferred || mr->back || !(mr->access & MRF_MR_RIGHTS))
 		ret = mrf_mr_check_memory(mr->space, mr->segs, mr->nseg, mr->access);
 	if (ret || job->deferred)
@@ -91,13 +94,18 @@ static int open_locked(struct mrf_mr_job *job, struct made *made)
 		mrf_mr_move(mr, MRF_STATE_DISABLED);
 		return 0;
 	}
-	/* One that is bound to endpoints is deferred: there is nothing that could change. */
+	/*
+	 * A region that is bound to endpoints is deferred, so nothing could have changed.
+	 */
 	mrf_mr_faces_take(mr, &made->faces);
 	mrf_mr_open_locked(mr);
 	return 0;
 }
 
-/* The region does not serve: what is pinned for it goes, and its key is free again. */
+/*
+ * The region cannot be used: what is pinned for it is unpinned, and its key is free
+ * again.
+ */
 static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job,
 		     struct made *made, int ret, const struct mrf_refusal *why)
 {
@@ -107,7 +115,7 @@ static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job,
 	mrf_mr_unpin(&made->pins);
 	mrf_mr_faces_undo(mr, &made->faces);
 	mrf_lock_take(&space->lock);
-	/* What the kernel keeps of it is tried again when the region is closed. */
+	/* If the kernel keeps some of it, closing the region tries again. */
 	if (made->pins.nseg)
 		mrf_mr_put_pins(mr, &made->pins);
 	if (mr->state == MRF_STATE_PENDING) {

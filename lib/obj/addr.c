@@ -112,7 +112,7 @@ bool mrf_addr_advance(union mrf_addr *addr, uint64_t hosts, uint64_t ports)
 	return true;
 }
 
-/* As getaddrinfo reads it: a number is a port, anything else a name. */
+/* Reads it like getaddrinfo: a number is a port, anything else a name. */
 static bool is_no_port(const char *service)
 {
 	unsigned long port;

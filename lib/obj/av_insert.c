@@ -69,8 +69,10 @@ static int insert_begin(struct insertion *ins, struct fid_av *fid, size_t count,
 		.errs = flags & FI_SYNC_ERR ? context : NULL,
 		.context = context,
 	};
-	/* For the whole call: its addresses get consecutive indices, its events stay
-	 * together. */
+	/*
+	 * Held for the whole call: its addresses get consecutive indices, and its events
+	 * stay together.
+	 */
 	mrf_lock_take(&av->lock);
 	if (av->async && !av->eq) {
 		mrf_lock_release(&av->lock);

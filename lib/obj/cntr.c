@@ -276,7 +276,10 @@ int mrf_cntr_trywait(struct mrf_cntr *cntr)
 		ret = mrf_wait_try(&cntr->wait);
 	if (ret)
 		return ret;
-	/* There is no queue to be empty: news is what nobody was told of yet. */
+	/*
+	 * A counter has no queue that could be empty: news is a change that no thread was
+	 * told of yet.
+	 */
 	value = atomic_load(&cntr->value);
 	err = atomic_load(&cntr->err);
 	if (atomic_exchange(&cntr->told_value, value) != value)

@@ -76,7 +76,7 @@ void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp)
 	mrf_wait_signal(&cq->wait);
 }
 
-/* Whatever is not usual; nothing is done yet, and the lock is not held. */
+/* Handles every unusual case. Nothing is done yet, and the lock is not held. */
 static __attribute__((noinline, cold)) void write_own_slow(struct mrf_cq *cq, void *op_context,
 							   uint64_t flags, size_t len)
 {
@@ -101,7 +101,7 @@ static __attribute__((noinline, cold)) void write_own_locked(struct mrf_cq *cq, 
 	write_own_slow(cq, op_context, flags, len);
 }
 
-/* It calls nothing but in its last call, so that no register is saved. */
+/* It makes a call only as its last step, so that no register is saved. */
 void mrf_cq_write_own(struct mrf_cq *cq, void *op_context, uint64_t flags, size_t len)
 {
 	struct mrf_cq_slot *slot;
@@ -175,7 +175,7 @@ static void ring_free(struct mrf_cq *cq)
 	free(cq->spare);
 }
 
-/* Threads in a blocking read, those on their way out of it among them. */
+/* Threads in a blocking read, including those on their way out of it. */
 static int read_busy(struct mrf_cq *cq)
 {
 	unsigned sreads;
@@ -338,7 +338,10 @@ int mrf_cq_trywait(struct mrf_cq *cq)
 		ret = mrf_wait_try(&cq->wait);
 	if (ret)
 		return ret;
-	/* Under the lock, so that a write not seen here saw that someone watches. */
+	/*
+	 * Under the lock, so that a write that is not seen here has seen that a thread
+	 * watches.
+	 */
 	mrf_lock_take(&cq->lock);
 	something = mrf_cq_used(cq) || cq->lost;
 	mrf_lock_release(&cq->lock);

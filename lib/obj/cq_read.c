@@ -173,7 +173,10 @@ static ssize_t sread_begin(struct sread *s)
 	return ret;
 }
 
-/* Out of time, signalled or interrupted: what is there, however little, or -FI_EAGAIN. */
+/*
+ * The wait was timed out, signalled or interrupted: returns the completions that are
+ * there, however few, or -FI_EAGAIN.
+ */
 static ssize_t sread_end(struct sread *s, ssize_t ret, bool counted)
 {
 	struct mrf_cq *cq = s->cq;
@@ -282,7 +285,10 @@ static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 	return err;
 }
 
-/* Its text is the thread's until it reads the next one; the one before is nobody's any more. */
+/*
+ * The thread may use the text until it reads the next error; the text of the one before
+ * is freed.
+ */
 static void lend_err_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
 {
 	struct mrf_comp_err *before;

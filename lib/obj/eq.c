@@ -301,7 +301,7 @@ static void fill_eq_err(const struct mrf_eq *eq, const struct mrf_eq_event *even
 	buf->err_data_size = size;
 }
 
-/* As a completion queue lends its texts. Returns what is to be freed. */
+/* Lends the text as a completion queue does. Returns the event that is to be freed. */
 static struct mrf_eq_event *lend_event_locked(struct mrf_eq *eq,
 					      struct mrf_eq_event *event)
 {

@@ -211,7 +211,10 @@ void mrf_obj_err_data(uint32_t api_version, const char *text, void **data, size_
 		*size = len;
 		return;
 	}
-	/* The terminator also when there is no text: fi_cq_strerror may be given this. */
+	/*
+	 * The terminator is written even if there is no text: fi_cq_strerror may get
+	 * this.
+	 */
 	snprintf(*data, *size, "%s", text);
 	if (*size > len)
 		*size = len;

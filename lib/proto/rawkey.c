@@ -8,13 +8,16 @@
 
 static const char magic[4] = { 'm', 'r', 'f', 'k' };
 
-/* The same in every version: magic, version, length, checksum. */
+/* These are the same in every version: magic, version, length, checksum. */
 #define VERSION_AT 4
 #define FLAGS_AT 5
 #define LENGTH_AT 6
 #define FRAME_LEN (MRF_RAWKEY_SUM_AT + 8)
 
-/* Behind the frame the head is a compact key's, but for this in the place of rkey. */
+/*
+ * After the frame the head is that of a compact key, except for this in the place of
+ * rkey.
+ */
 #define NSEG_AT 60
 #define WORD_AT(which) (MRF_RAWKEY_SAID_AT + 8 * (which))
 #define SEG_AT(i) (MRF_RAWKEY_HEAD_LEN + (i) * MRF_WIRE_SEG_LEN)
@@ -81,7 +84,7 @@ void mrf_rawkey_one_expand(const struct mrf_rawkey_said *said, struct mrf_rawkey
 	out->seg[0].pos = out->base;
 	out->seg[0].len = out->len;
 	out->seg[0].rkey = (uint32_t)(bits >> MRF_RAWKEY_RKEY_SHIFT);
-	/* One that does not fit is none, and must not look as if it were. */
+	/* A key that does not fit the compact form must not look like a compact one. */
 	out->seg[0].iova_off = virt ? 0 : (uint32_t)mrf_min(iova, UINT32_MAX);
 }
 
@@ -116,7 +119,7 @@ size_t mrf_rawkey_encode(const struct mrf_rawkey *raw, uint8_t *buf)
 	return encode(raw, buf);
 }
 
-/* What is wrong with that which all versions have in common, or NULL. */
+/* Says what is wrong with the part that all versions have in common, or NULL. */
 static const char *frame_fault(const uint8_t *buf, size_t len)
 {
 	size_t says;

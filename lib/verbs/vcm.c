@@ -20,7 +20,10 @@ struct mrf_vcm {
 #define BACKLOG 128
 /* Reads that one side may have in flight at the other; 0 would hang them for ever. */
 #define RD_ATOMIC 16
-/* rxe takes 7 as "for ever": while the target's kernel lives it says when to go on. */
+/*
+ * rxe takes 7 as "for ever", which is right here: the target's kernel says when to go on,
+ * as long as it lives.
+ */
 #define RNR_FOR_EVER 7
 
 int mrf_vcm_open(struct mrf_vcm **out)
@@ -66,7 +69,10 @@ void mrf_vcm_abandon(struct mrf_vcm *cm)
 	int end[2];
 
 	if (pipe2(end, O_CLOEXEC | O_NONBLOCK)) {
-		/* Without a descriptor to put in its place, it is the only one to spare. */
+		/*
+		 * If there is no other descriptor to put in its place, this one is given
+		 * up.
+		 */
 		mrf_info(FI_LOG_EP_CTRL,
 			 "there is no file descriptor to let go of rdma_cm with");
 		return;
@@ -246,7 +252,10 @@ int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 {
 	uint8_t ack = (uint8_t)ack_timeout;
 
-	/* Only what is set before the address is resolved reaches the queue pair. */
+	/*
+	 * A value has to be set before the address is resolved, otherwise it does not
+	 * reach the queue pair.
+	 */
 	if (rdma_set_option(conn->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack,
 			    sizeof(ack)))
 		return mrf_verbs_errno();
@@ -299,8 +308,8 @@ void mrf_vconn_disconnect(struct mrf_vconn *conn)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	/*
-	 * An id that is not connected (any more) refuses, and one knows only its own queue
-	 * pair; the flushes must come all the same.
+	 * An id that is not connected (any more) refuses, and an id knows only its own
+	 * queue pair; but the flushes must come in any case.
 	 */
 	(void)MRF_GATED(rdma_disconnect(conn->id));
 	if (conn->qp)

@@ -100,7 +100,10 @@ static enum mrf_wc_kind to_kind(enum ibv_wc_opcode opcode)
 	return opcode == IBV_WC_RECV ? MRF_WC_RECV : MRF_WC_SENT;
 }
 
-/* Only what the kind has: most are of something sent, which has no more than its end. */
+/*
+ * Fills in only what this kind has: most completions are of sends, which have nothing but
+ * their end.
+ */
 static inline void convert(const struct ibv_wc *wc, struct mrf_wc *out)
 {
 	out->wr_id = wc->wr_id;

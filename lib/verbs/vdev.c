@@ -62,8 +62,9 @@ static int query_limits(struct mrf_vdev *dev)
 }
 
 /*
- * A context of our own. That of the id is shared by all that the process does with
- * librdmacm, a forked child's too, for which the kernel takes no work requests on it.
+ * This is a context of our own. That of the id is shared by all that the process does
+ * with librdmacm, even in a forked child, from which the kernel takes no work requests on
+ * it.
  */
 static int open_own(const struct rdma_cm_id *id, struct ibv_context **ctx)
 {
@@ -168,7 +169,7 @@ void mrf_vpd_free(struct mrf_vpd *vpd)
 {
 	int ret = mrf_verbs_ret(ibv_dealloc_pd(vpd->pd));
 
-	/* Nobody can do anything about it any more: say it, and let go. */
+	/* Nothing can be done about it any more: log it, and let go. */
 	if (ret)
 		mrf_warn(FI_LOG_DOMAIN, 5201,
 			 "the kernel did not release a protection domain: error %d",

@@ -10,8 +10,9 @@ int mrf_vdev_event_fd(const struct mrf_vdev *dev)
 }
 
 /*
- * That a target has refused something (QP_REQ_ERR, QP_ACCESS_ERR; newer kernels tell it) is for
- * whoever began it to say, who has a completion with the reason and makes the connection anew.
+ * QP_REQ_ERR and QP_ACCESS_ERR, which newer kernels report, say that a target has refused
+ * something. The initiator logs that: it has a completion with the reason and makes the
+ * connection anew.
  */
 static enum mrf_vdev_event_type to_device_type(enum ibv_event_type type)
 {
@@ -53,7 +54,10 @@ int mrf_vdev_next_event(struct mrf_vdev *dev, struct mrf_vdev_event *event)
 		event->cq = got.element.cq->cq_context;
 	else if (event->type == MRF_VDEV_QP_ERR)
 		event->owner = owner_of(got.element.qp);
-	/* At once: an object of which an event is not acknowledged cannot be destroyed. */
+	/*
+	 * Acknowledged at once: an object with an event that is not acknowledged cannot
+	 * be destroyed.
+	 */
 	ibv_ack_async_event(&got);
 	return 0;
 }

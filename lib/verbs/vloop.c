@@ -11,7 +11,7 @@
 #define RD_ATOMIC 16
 #define TIMEOUT 14 /* 67 ms; nothing gets lost on the way to oneself */
 #define RETRY 6	   /* 7 would be for ever */
-/* Most are done by then; what is not waits for a thread of the kernel. */
+/* Most operations are done by then; the others wait for a thread of the kernel. */
 #define SPINS 200
 #define WAIT_MS 100
 #define WAITS 100 /* far more than all retries take */
@@ -45,7 +45,9 @@ static bool is_addr(const union ibv_gid *gid, const struct sockaddr *addr)
 		       &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
 }
 
-/* 0 when the address is at this port; else -FI_EADDRNOTAVAIL, or there is no such port.
+/*
+ * Returns 0 if the address is at this port, otherwise -FI_EADDRNOTAVAIL; any other error:
+ * there is no such port.
  */
 static int find_at_port(const struct mrf_vdev *dev, const struct sockaddr *addr,
 			struct self *self)
@@ -209,7 +211,7 @@ static int post_loop(struct mrf_vloop *loop, const struct mrf_vwr *wr)
 	return mrf_qp_post(loop->here, wr);
 }
 
-/* Sleeps until the CQ says something, unless it has already. */
+/* Sleeps until the CQ announces a completion, unless it already has. */
 static int poll_asleep(struct mrf_vcq *cq, struct mrf_wc *wc)
 {
 	struct pollfd fd = { .fd = mrf_vcq_fd(cq), .events = POLLIN };
@@ -235,8 +237,9 @@ static int wait_for(struct mrf_vcq *cq, struct mrf_wc *wc)
 }
 
 /*
- * It failed at this end. An atomic operation may have run all the same: its acknowledgement got
- * lost, and it was to be sent again. A copy has not, unless some of its pieces were filled.
+ * The work request failed at this end. An atomic operation may nevertheless have run: its
+ * acknowledgement was lost, and it was to be sent again. A copy has not run, unless some
+ * of its pieces were filled.
  */
 static bool harmless(const struct mrf_vwr *wr)
 {

@@ -74,7 +74,7 @@ int mrf_vmr_dereg(struct mrf_vmr *vmr)
 	return 0;
 }
 
-/* What ibv_dereg_mr asks of the kernel before it frees its structure. */
+/* The same command that ibv_dereg_mr gives the kernel before it frees its structure. */
 static int kernel_destroy(const struct ibv_mr *mr)
 {
 	enum { LEN = sizeof(struct ib_uverbs_ioctl_hdr) + sizeof(struct ib_uverbs_attr) };
@@ -94,7 +94,7 @@ static int kernel_destroy(const struct ibv_mr *mr)
 	return ioctl(mr->context->cmd_fd, RDMA_VERBS_IOCTL, &cmd);
 }
 
-/* A kernel that does not take it leaves only the usual way, with its risk. */
+/* If the kernel does not take the command, only the usual way is left, with its risk. */
 int mrf_vmr_revoke(struct mrf_vmr *vmr)
 {
 	return kernel_destroy(vmr->handle) ? mrf_vmr_dereg(vmr) : 0;

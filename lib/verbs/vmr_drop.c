@@ -3,8 +3,8 @@
 #include "verbs/vmr_drop.h"
 
 /*
- * It grants nothing to peers, and it ends with the domain's device at the latest: nobody has
- * to do anything about it.
+ * The region grants nothing to peers, and it ends with the domain's device at the latest,
+ * so nothing more has to be done.
  */
 void mrf_vmr_drop(struct mrf_vmr *vmr)
 {

@@ -173,7 +173,10 @@ static int ask_port(struct nl_sock *sk, struct mrf_vnl_dev *dev)
 	return ask(sk, msg, on_detail, dev);
 }
 
-/* The driver's number is told with the name of the device's uverbs node. */
+/*
+ * The kernel sends the driver's number together with the name of the device's uverbs
+ * node.
+ */
 static int ask_driver(struct nl_sock *sk, struct mrf_vnl_dev *dev)
 {
 	struct nl_msg *msg = detail_msg(RDMA_NLDEV_CMD_GET_CHARDEV, dev->index);
@@ -201,8 +204,8 @@ static int ask_devs(struct nl_sock *sk, struct dev_list *list)
 		ret = list->err;
 	for (i = 0; !ret && i < list->count; i++) {
 		/*
-		 * What the kernel does not tell stays unset and says so in the path's
-		 * state.
+		 * A value that the kernel does not send stays unset, and the path's state
+		 * says so.
 		 */
 		if (ask_driver(sk, &list->devs[i]) == -FI_ENOMEM ||
 		    ask_port(sk, &list->devs[i]) == -FI_ENOMEM)
@@ -453,7 +456,7 @@ add_path(struct path_list *list, const struct mrf_vnl_dev *dev, enum mrf_vnl_sta
 	return path;
 }
 
-/* The device's addresses; room for all of them and one more was made. */
+/* Adds the device's addresses; there is room for all of them and one more. */
 static void add_dev(struct path_list *list, const struct mrf_vnl_dev *dev,
 		    const struct mrf_vnl_ifaddr *addrs, size_t naddrs)
 {

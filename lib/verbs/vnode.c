@@ -63,7 +63,7 @@ static bool is_of(const struct mrf_vnode_dirs *dirs, const char *uverbs,
 	return !strcmp(name, device);
 }
 
-/* One that lets this process in is enough, unless a device is named. */
+/* One file that this process may open is enough, unless a device is named. */
 static bool uverbs_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why,
 			size_t len)
 {

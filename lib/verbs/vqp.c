@@ -14,7 +14,9 @@ _Static_assert(offsetof(struct mrf_sge, lkey) == offsetof(struct ibv_sge, lkey),
 
 #define MIN_RNR_TIMER 6 /* 0.12 ms; rdma_cm's default 0 means 655 ms */
 
-/* Its arguments are always in order: EINVAL is that the connection is gone already. */
+/*
+ * The arguments are always in order, so EINVAL means that the connection is gone already.
+ */
 static int cm_errno(void)
 {
 	int ret = mrf_verbs_errno();
@@ -23,8 +25,8 @@ static int cm_errno(void)
 }
 
 /*
- * What the connection manager says of a state. Only the peer of an incoming connection may
- * access memory through it.
+ * Sets what the connection manager says for a state. Only the peer of an incoming
+ * connection may access memory through it.
  */
 static int to_state(struct mrf_vconn *conn, enum ibv_qp_state state)
 {
@@ -75,9 +77,9 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 		return ret;
 	}
 	/*
-	 * librdmacm takes the queue pair of an id that it knows of through its states, whose
-	 * ever it is; on our side of a connection it would open it to the target before
-	 * anybody has seen the response.
+	 * librdmacm moves the queue pair of an id, if it knows of it, through its states,
+	 * whoever made it. On the initiator's side it would open the queue pair to the
+	 * target before anything of the response was checked.
 	 */
 	if (conn->incoming)
 		conn->id->qp = conn->qp;
@@ -88,7 +90,10 @@ int mrf_vconn_establish(struct mrf_vconn *conn)
 {
 	int ret;
 
-	/* What was set before there was an answer may differ from what it says. */
+	/*
+	 * Values that were set before the answer came may differ from those of the
+	 * answer.
+	 */
 	ret = to_state(conn, IBV_QPS_INIT);
 	if (!ret)
 		ret = to_state(conn, IBV_QPS_RTR);
@@ -186,7 +191,10 @@ int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 
 int mrf_qp_post(struct ibv_qp *qp, const struct mrf_vwr *wr)
 {
-	/* Not initialised as a whole: what these operations do not use costs more than they do. */
+	/*
+	 * Not initialised as a whole: clearing the members that these operations do not
+	 * use would cost more than the rest.
+	 */
 	struct ibv_send_wr *bad, post;
 	int err;
 

@@ -14,7 +14,7 @@ static int by_addr(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-/* Segments may overlap, and all of one address is one byte to peers. */
+/* Segments may overlap; all positions of one address are the same byte to peers. */
 static unsigned merge(struct mrf_extent *extent, unsigned count)
 {
 	unsigned i, n = 0;

@@ -21,7 +21,7 @@
 static struct mrf_list all; /* struct mrf_mr_backs.node */
 static uint64_t owner;	    /* the process whose they are; else all is void */
 
-/* A child does not know its parent's: what they keep is not for it to end. */
+/* A child forgets its parent's backs: it must not end the pins that they keep. */
 static void room_enter(struct mrf_mr_backs *backs)
 {
 	mrf_monitor_lock();
@@ -42,9 +42,9 @@ static void room_leave(struct mrf_mr_backs *backs)
 /* --- of a space ------------------------------------------------------------------- */
 
 /*
- * The memory behind a pin is about to change, or has. Called with the monitor's lock held,
- * by or for the thread that changes it: so no memory is given back. One that is being
- * made is found not to be watched any more when it is done.
+ * The memory behind a pin is about to change, or has changed. Called with the monitor's
+ * lock held, by or for the thread that changes it, so no memory is freed. A pin that is
+ * being made is found to be no longer watched when it is done.
  */
 static void drop_watched(struct mrf_watch *watch)
 {

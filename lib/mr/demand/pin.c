@@ -33,7 +33,10 @@ static void bound(uint64_t *low, uint64_t *high, uint64_t min, uint64_t max)
 	*high = mrf_min(*high, max);
 }
 
-/* Between the pins before and behind the hole. False: some of it is pinned. */
+/*
+ * Narrows the range to the gap between the pins before and behind the hole. False: some
+ * of the hole is pinned.
+ */
 static bool bound_by_pins(const struct mrf_mr_back *back, const struct mrf_hole *hole,
 			  uint64_t *low, uint64_t *high)
 {
@@ -97,7 +100,7 @@ static void cover(struct mrf_pin *pin, uint64_t start, uint64_t end)
 	pin->watch.len = round_up(end, mask + 1) - pin->watch.start;
 }
 
-/* Says where the pin goes. False: nowhere, *result says why. Lock held. */
+/* Decides which bytes the pin covers. False: none, and *result says why. Lock held. */
 static bool fit(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain,
 		enum mrf_pinned *result)
 {
@@ -220,8 +223,9 @@ static void discard(struct mrf_pin *pin)
 }
 
 /*
- * The maps were read before it was watched, and since then it may have become memory of
- * another kind, which can be watched, too, but changes without a word. No lock held.
+ * The maps were read before the range was watched. Since then it may have become memory
+ * of another kind, which can be watched, too, but whose changes are not reported. No lock
+ * held.
  */
 static bool private_still(const struct mrf_pin *pin)
 {

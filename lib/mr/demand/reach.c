@@ -32,7 +32,7 @@
 #include "mr/serve.h"
 #include "mr/why.h"
 
-/* So often the memory may change while it is being pinned; then it is leased. */
+/* If the memory changes this often while it is being pinned, it is leased. */
 #define TRIES 8
 
 /* A question that is being answered. */
@@ -58,7 +58,10 @@ static bool inside_extent(const struct mrf_extent *extent, uint64_t pos, uint64_
 	return pos >= extent->pos && (len ? offset < extent->len : offset <= extent->len);
 }
 
-/* Extents that follow each other in pos are one to a peer. False: passes the end. */
+/*
+ * To a peer, extents that follow each other in pos are one. False: the range passes the
+ * end.
+ */
 static bool find_first(struct quest *q)
 {
 	const struct mrf_extent *extent = q->back->extent;
@@ -137,7 +140,10 @@ static bool refreshed(const struct quest *q, const struct piece *piece)
 	return all;
 }
 
-/* Where there may be no memory nothing is tried: each failed pin is a line of the kernel's. */
+/*
+ * Where there may be no memory, pinning is not tried: each failed pin is a line in the
+ * kernel's log.
+ */
 static enum mrf_mr_status blind(int err)
 {
 	mrf_refuse(-err, FI_LOG_MR, 3066,
@@ -174,7 +180,10 @@ static enum mrf_mr_status look_up_quest(struct quest *q)
 
 /* --- pinning ---------------------------------------------------------------------- */
 
-/* Unpins everything else that this process keeps. False: there was nothing, or it is no help. */
+/*
+ * Unpins everything else that this process keeps. False: there was nothing, or it does
+ * not help.
+ */
 static bool make_pin_room(const struct quest *q, int err)
 {
 	/* A peer that may have no more leases. */
@@ -193,7 +202,10 @@ static enum mrf_pinned failed(struct quest *q, const struct mrf_hole *hole, int 
 		q->view->status = MRF_MR_NOT_MAPPED;
 		return MRF_PIN_FAILED;
 	}
-	/* Part of it can be had. The peer does that, and asks for the rest. */
+	/*
+	 * Part of the memory can be pinned. The peer accesses that part, and asks for the
+	 * rest.
+	 */
 	if (q->view->nseg)
 		return MRF_PIN_FAILED;
 	if (make_pin_room(q, err))
@@ -205,9 +217,10 @@ static enum mrf_pinned failed(struct quest *q, const struct mrf_hole *hole, int 
 }
 
 /*
- * Around the blocks with the hole, what is there already. What is not, the kernel allocates: not
- * more of it than is there right before, so that whoever writes from the beginning to the end
- * gets whole windows soon, and whoever reads here and there no more than blocks.
+ * Adds to the blocks with the hole the pages around them that have memory. The kernel
+ * allocates pages without memory, so not more of these are added than there are pages
+ * with memory right before: a peer that writes from the beginning to the end soon gets
+ * whole windows, and a peer that reads here and there no more than blocks.
  */
 static struct mrf_hole with_what_is_there(struct mrf_hole hole)
 {
@@ -215,14 +228,17 @@ static struct mrf_hole with_what_is_there(struct mrf_hole hole)
 	uint64_t last = (hole.end - 1) | block, first = hole.start & ~block;
 	uint64_t high = mrf_min(hole.high - 1, (hole.end - 1) | window);
 
-	/* Also below what is watched, which is a mapping of its own. */
+	/* Looks below the watched range, too, which is a mapping of its own. */
 	hole.first = mrf_present_down(first, hole.extent->addr);
 	last += first - hole.first;
 	hole.last = last < high ? mrf_present_up(last + 1, high) : high + 1;
 	return hole;
 }
 
-/* As widely as it can be watched: a page that cannot be is leased without its neighbours. */
+/*
+ * Pins the widest range that can be watched: a page that cannot be watched is leased
+ * without its neighbours.
+ */
 static enum mrf_pinned keep_around(struct quest *q, const struct mrf_hole *hole, int *err)
 {
 	uint64_t grain, page = q->back->space->page_mask + 1;
@@ -239,7 +255,7 @@ static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
 	enum mrf_pinned ret = MRF_PIN_UNWATCHED;
 	int err;
 
-	/* A small pin has fewer bytes that somebody may refresh meanwhile. */
+	/* A small pin has fewer bytes that another thread may refresh meanwhile. */
 	if (!q->hurry)
 		ret = keep_around(q, hole, &err);
 	if (ret != MRF_PIN_UNWATCHED && ret != MRF_PIN_FAILED)
@@ -313,8 +329,9 @@ static bool can_be_watched(const struct quest *q, const struct mrf_mapping *mapp
 }
 
 /*
- * Pins what begins at pos and is not pinned. An answer is either of kept pins, which the
- * peer may go on using, or of leased ones: MRF_PIN_UNWATCHED ends it where that changes.
+ * Pins the bytes from pos on that are not pinned. An answer consists either of kept pins,
+ * which the peer may go on using, or of leased ones: MRF_PIN_UNWATCHED ends it where that
+ * changes.
  */
 static enum mrf_pinned fill_piece(struct quest *q, uint64_t pos)
 {
@@ -350,7 +367,7 @@ static bool show_kept(struct quest *q, uint64_t *pos)
 	return pin;
 }
 
-/* Answers with as much as it can; MRF_PIN_AGAIN: the memory changed. */
+/* Answers with as many bytes as it can; MRF_PIN_AGAIN: the memory changed. */
 static enum mrf_pinned answer(struct quest *q)
 {
 	struct mrf_mr_view *view = q->view;
@@ -373,8 +390,8 @@ static enum mrf_pinned answer(struct quest *q)
 }
 
 /*
- * Answers with what is kept, if there is nothing else to the question: as long as a pin is
- * kept, its memory has not changed. False, and nothing shown: there is more to it.
+ * Answers from kept pins alone, if these cover the question: as long as a pin is kept,
+ * its memory has not changed. False: they do not, and nothing is shown.
  */
 static bool answer_kept(struct quest *q)
 {

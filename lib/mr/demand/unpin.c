@@ -40,7 +40,10 @@ static bool meets(const struct mrf_pin *pin, const struct mrf_spans *where)
 static void take_pin(struct mrf_pin *pin, struct mrf_list *list)
 {
 	mrf_monitor_unwatch(&pin->watch);
-	/* At once: whoever looks for it from now on finds nothing, and trusts in that. */
+	/*
+	 * Revoked at once: a thread that looks for the pin from now on finds none, and
+	 * relies on that.
+	 */
 	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
 	mrf_list_del(&pin->all);
 	mrf_list_del(&pin->node);
@@ -154,8 +157,8 @@ static struct mrf_pin *next_leased(struct mrf_mr_back *back,
 }
 
 /*
- * The lease may have ended meanwhile, and left the rest to us. What the kernel keeps
- * comes into kept.
+ * The lease may have ended meanwhile and left the rest to this thread. Pins that the
+ * kernel keeps go into kept.
  */
 static void end_orphan(struct mrf_pin *pin, int ret, struct mrf_list *kept)
 {
@@ -205,14 +208,16 @@ void mrf_mr_lease_init(struct mrf_mr_lease *lease)
 	lease->npins = 0;
 }
 
-/* False: somebody unpins it at the moment, who will free it. */
+/* False: another thread is unpinning it and will free it. */
 static bool leave_region(struct mrf_pin *pin)
 {
 	bool mine;
 
 	mrf_monitor_lock();
 	mine = !pin->busy;
-	/* Who closes the region now finds no pin of it, and there must be none. */
+	/*
+	 * A thread that closes the region now finds no pin of it, so none must be left.
+	 */
 	if (mine && pin->vmr.handle && !pin->revoked)
 		pin->revoked = !mrf_vmr_revoke(&pin->vmr);
 	pin->orphan = true;

@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	tests/unit/t_idmap \
 	tests/unit/t_iov \
 	tests/unit/t_list \
+	tests/unit/t_match \
 	tests/unit/t_lock \
 	tests/unit/t_log \
 	tests/unit/t_maps \
@@ -29,6 +30,8 @@ tests_unit_t_iov_SOURCES = tests/unit/t_iov.c tests/unit/unit.h
 tests_unit_t_iov_LDADD = $(UNIT_LDADD)
 tests_unit_t_list_SOURCES = tests/unit/t_list.c tests/unit/unit.h
 tests_unit_t_list_LDADD = $(UNIT_LDADD)
+tests_unit_t_match_SOURCES = tests/unit/t_match.c tests/unit/unit.h
+tests_unit_t_match_LDADD = $(UNIT_LDADD)
 tests_unit_t_lock_SOURCES = tests/unit/t_lock.c tests/unit/unit.h
 tests_unit_t_lock_LDADD = $(UNIT_LDADD)
 tests_unit_t_log_SOURCES = tests/unit/t_log.c tests/unit/unit.h

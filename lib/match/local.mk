@@ -1,0 +1,3 @@
+libmrfab_internal_la_SOURCES += \
+	lib/match/match.c \
+	lib/match/match.h

@@ -73,7 +73,7 @@ static int ep_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum 
 
 /* --- checks --------------------------------------------------------------------------- */
 
-static int check_state(struct mrf_ep *ep, const struct mrf_atomic_req *req)
+static int check_atomic_state(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 {
 	/* Something is stored, something comes back. */
 	bool writes = req->op != FI_ATOMIC_READ, reads = req->family != MRF_ATOMIC_BASE;
@@ -90,7 +90,7 @@ static int check_state(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 	return 0;
 }
 
-static int check_flags(const struct mrf_atomic_req *req)
+static int check_atomic_flags(const struct mrf_atomic_req *req)
 {
 	if (!(req->flags & ~MSG_FLAGS))
 		return 0;
@@ -100,7 +100,7 @@ static int check_flags(const struct mrf_atomic_req *req)
 			  (unsigned long)(req->flags & ~MSG_FLAGS));
 }
 
-static int check_remote(const struct mrf_atomic_req *req, size_t *count)
+static int check_remote_ioc(const struct mrf_atomic_req *req, size_t *count)
 {
 	size_t size = mrf_atomic_size(req->datatype), i;
 
@@ -199,13 +199,13 @@ int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 	int ret = mrf_obj_check(&ep->obj, family_name[req->family]);
 
 	if (!ret)
-		ret = check_state(ep, req);
+		ret = check_atomic_state(ep, req);
 	if (!ret)
 		ret = check_kind(req->family, req->datatype, req->op, mrf_refuse);
 	if (!ret)
-		ret = check_flags(req);
+		ret = check_atomic_flags(req);
 	if (!ret)
-		ret = check_remote(req, &count);
+		ret = check_remote_ioc(req, &count);
 	if (!ret)
 		ret = check_size(req, count);
 	return ret ? ret : check_buffers(req, count);
@@ -280,9 +280,9 @@ static MRF_ALWAYS_INLINE ssize_t start_one(struct mrf_ep *ep, const struct mrf_a
 	return long_one(ep, &copy, count);
 }
 
-static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-			fi_addr_t addr, uint64_t remote, uint64_t key,
-			enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t ep_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			 fi_addr_t addr, uint64_t remote, uint64_t key,
+			 enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	const struct mrf_atomic_one one = {
 		MRF_ATOMIC_BASE,      datatype, op,	buf, NULL,   NULL,
@@ -292,9 +292,9 @@ static ssize_t ep_write(struct fid_ep *ep, const void *buf, size_t count, void *
 	return start_one(to_ep(ep), &one, count);
 }
 
-static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t addr,
-			 uint64_t remote, uint64_t key, enum fi_datatype datatype,
-			 enum fi_op op)
+static ssize_t ep_inject_atomic(struct fid_ep *ep, const void *buf, size_t count,
+				fi_addr_t addr, uint64_t remote, uint64_t key,
+				enum fi_datatype datatype, enum fi_op op)
 {
 	const struct mrf_atomic_one one = {
 		MRF_ATOMIC_BASE,      datatype, op,	buf, NULL, NULL,
@@ -358,9 +358,9 @@ static ssize_t vector(struct fid_ep *fid, struct mrf_atomic_req *req, uint64_t r
 	return submit(to_ep(fid), req);
 }
 
-static ssize_t ep_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
-			 fi_addr_t addr, uint64_t remote, uint64_t key,
-			 enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t ep_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
+			  size_t count, fi_addr_t addr, uint64_t remote, uint64_t key,
+			  enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	struct mrf_atomic_req req = { .family = MRF_ATOMIC_BASE,
 				      .datatype = datatype,
@@ -406,8 +406,8 @@ static ssize_t ep_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void *
 	return vector(ep, &req, remote, key);
 }
 
-static ssize_t message(struct fid_ep *ep, struct mrf_atomic_req *req,
-		       const struct fi_msg_atomic *msg)
+static ssize_t atomic_message(struct fid_ep *ep, struct mrf_atomic_req *req,
+			      const struct fi_msg_atomic *msg)
 {
 	if (!msg)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4259, "%smsg: msg is NULL",
@@ -422,11 +422,12 @@ static ssize_t message(struct fid_ep *ep, struct mrf_atomic_req *req,
 	return submit(to_ep(ep), req);
 }
 
-static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
+static ssize_t ep_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+			    uint64_t flags)
 {
 	struct mrf_atomic_req req = { .family = MRF_ATOMIC_BASE, .flags = flags };
 
-	return message(ep, &req, msg);
+	return atomic_message(ep, &req, msg);
 }
 
 static ssize_t ep_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
@@ -437,7 +438,7 @@ static ssize_t ep_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *ms
 				      .result = { resultv, result_desc, result_count },
 				      .flags = flags };
 
-	return message(ep, &req, msg);
+	return atomic_message(ep, &req, msg);
 }
 
 static ssize_t ep_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
@@ -450,15 +451,15 @@ static ssize_t ep_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *ms
 				      .result = { resultv, result_desc, result_count },
 				      .flags = flags };
 
-	return message(ep, &req, msg);
+	return atomic_message(ep, &req, msg);
 }
 
 struct fi_ops_atomic mrf_ep_atomic_ops = {
 	.size = sizeof(struct fi_ops_atomic),
-	.write = ep_write,
-	.writev = ep_writev,
-	.writemsg = ep_writemsg,
-	.inject = ep_inject,
+	.write = ep_atomic,
+	.writev = ep_atomicv,
+	.writemsg = ep_atomicmsg,
+	.inject = ep_inject_atomic,
 	.readwrite = ep_readwrite,
 	.readwritev = ep_readwritev,
 	.readwritemsg = ep_readwritemsg,

@@ -8,7 +8,7 @@
 
 enum { NO_MSG = 4090, NO_TAGGED, NO_ATOMIC, NO_COLLECTIVE };
 
-static int no_call(unsigned code, const char *call, const char *cap)
+static int lacking(unsigned code, const char *call, const char *cap)
 {
 	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, code,
 			  "%s needs %s, which this endpoint was not opened with", call, cap);
@@ -18,25 +18,25 @@ static int no_call(unsigned code, const char *call, const char *cap)
 #define MSG(slot, call, ...)                                                             \
 	static ssize_t no_msg_##slot(struct fid_ep *ep, __VA_ARGS__)                     \
 	{                                                                                \
-		return no_call(NO_MSG, call, "FI_MSG");                                  \
+		return lacking(NO_MSG, call, "FI_MSG");                                  \
 	}
 
 #define TAGGED(slot, call, ...)                                                          \
 	static ssize_t no_tagged_##slot(struct fid_ep *ep, __VA_ARGS__)                  \
 	{                                                                                \
-		return no_call(NO_TAGGED, call, "FI_TAGGED");                            \
+		return lacking(NO_TAGGED, call, "FI_TAGGED");                            \
 	}
 
 #define ATOMIC(ret, slot, call, ...)                                                     \
 	static ret no_atomic_##slot(struct fid_ep *ep, __VA_ARGS__)                      \
 	{                                                                                \
-		return no_call(NO_ATOMIC, call, "FI_ATOMIC");                            \
+		return lacking(NO_ATOMIC, call, "FI_ATOMIC");                            \
 	}
 
 #define COLL(slot, call, ...)                                                            \
 	static ssize_t no_coll_##slot(struct fid_ep *ep, __VA_ARGS__)                    \
 	{                                                                                \
-		return no_call(NO_COLLECTIVE, call, "FI_COLLECTIVE");                    \
+		return lacking(NO_COLLECTIVE, call, "FI_COLLECTIVE");                    \
 	}
 
 /* Groups of parameters that come again and again. */

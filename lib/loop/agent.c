@@ -80,7 +80,7 @@ static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
 }
 
 /* At most max completions. False: all that were there were taken in. */
-static bool take_in(struct mrf_agent *agent, unsigned max)
+static bool take_completions(struct mrf_agent *agent, unsigned max)
 {
 	struct mrf_wc wc[16];
 	unsigned taken = 0;
@@ -103,7 +103,7 @@ static bool take_in(struct mrf_agent *agent, unsigned max)
 void mrf_agent_poll(struct mrf_agent *agent)
 {
 	/* There are never more at a time; what comes meanwhile need not be among them. */
-	agent->more |= take_in(agent, MRF_AGENT_CQ);
+	agent->more |= take_completions(agent, MRF_AGENT_CQ);
 }
 
 static void poll_cq(struct mrf_agent *agent)
@@ -240,7 +240,7 @@ static void turn(struct mrf_agent *agent)
 		handle_ready(agent, &events[i]);
 	expire(agent);
 	if (agent->more)
-		agent->more = take_in(agent, MRF_TURN_TAKEN);
+		agent->more = take_completions(agent, MRF_TURN_TAKEN);
 	mrf_agent_run_kicks(agent);
 	if (mrf_unlikely(agent->suspect))
 		poll_cm(agent);
@@ -268,7 +268,7 @@ static void pins_dropped(void *arg)
 		mrf_agent_wake(agent);
 }
 
-static int settle(struct mrf_agent *agent, void *arg)
+static int poll_once(struct mrf_agent *agent, void *arg)
 {
 	(void)arg;
 	mrf_agent_poll(agent);
@@ -278,7 +278,7 @@ static int settle(struct mrf_agent *agent, void *arg)
 /* What peers wrote before this was called is counted when it returns. */
 static void settle_now(void *arg)
 {
-	mrf_agent_command(arg, NULL, settle);
+	mrf_agent_command(arg, NULL, poll_once);
 }
 
 /* on: is told of pins that are gone. Off: is not, once this has returned. */
@@ -315,7 +315,7 @@ static int start_thread(struct mrf_agent *agent)
 	return -err;
 }
 
-static int watch_fd(struct mrf_agent *agent, int fd, uint64_t tag)
+static int epoll_add(struct mrf_agent *agent, int fd, uint64_t tag)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
 
@@ -324,14 +324,15 @@ static int watch_fd(struct mrf_agent *agent, int fd, uint64_t tag)
 
 static int watch_all(struct mrf_agent *agent)
 {
-	int ret = watch_fd(agent, agent->event_fd, TAG_EVENT);
+	int ret = epoll_add(agent, agent->event_fd, TAG_EVENT);
 
 	if (!ret)
-		ret = watch_fd(agent, mrf_vcm_fd(agent->cm), TAG_CM);
+		ret = epoll_add(agent, mrf_vcm_fd(agent->cm), TAG_CM);
 	if (!ret)
-		ret = watch_fd(agent, mrf_vcq_fd(agent->cq), TAG_CQ);
+		ret = epoll_add(agent, mrf_vcq_fd(agent->cq), TAG_CQ);
 	if (!ret)
-		ret = watch_fd(agent, mrf_vdev_event_fd(agent->domain->vdev), TAG_DEVICE);
+		ret = epoll_add(agent, mrf_vdev_event_fd(agent->domain->vdev),
+				TAG_DEVICE);
 	return ret;
 }
 

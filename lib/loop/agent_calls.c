@@ -103,7 +103,7 @@ int mrf_agent_command(struct mrf_agent *agent, void *arg,
 
 /* --- pins that are gone ----------------------------------------------------------- */
 
-static void forget_one(void *value, void *arg)
+static void forget_owner(void *value, void *arg)
 {
 	struct mrf_owner *owner = value;
 
@@ -118,7 +118,7 @@ void mrf_agent_tell_peers(struct mrf_agent *agent)
 		return;
 	mrf_info(FI_LOG_MR, "pins were dropped, because memory changed or room was needed: peers are told "
 			    "to ask again");
-	mrf_idmap_each(&agent->owners, forget_one, NULL);
+	mrf_idmap_each(&agent->owners, forget_owner, NULL);
 }
 
 /* --- queues of the guest's -------------------------------------------------------- */

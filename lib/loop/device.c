@@ -65,7 +65,7 @@ static void overflowed(struct mrf_agent *agent, const struct mrf_vcq *cq)
 	mrf_idmap_each(&agent->owners, lose_if_spoilt, &spoilt);
 }
 
-static void broke(struct mrf_agent *agent, const struct mrf_vdev_event *event)
+static void qp_broke(struct mrf_agent *agent, const struct mrf_vdev_event *event)
 {
 	mrf_warn(FI_LOG_EP_CTRL, 4028, "%s: %s: the connection is made anew", name_of(agent),
 		 event->text);
@@ -80,7 +80,7 @@ static void handle(struct mrf_agent *agent, const struct mrf_vdev_event *event)
 		overflowed(agent, event->cq);
 		break;
 	case MRF_VDEV_QP_ERR:
-		broke(agent, event);
+		qp_broke(agent, event);
 		break;
 	case MRF_VDEV_GONE:
 		mrf_agent_gone(agent);

@@ -9,8 +9,8 @@
 
 /* --- on one connection, kept by its initiator, enforced by its target --------------- */
 
-#define MRF_ASKS 8     /* questions without an answer; the target may allow fewer */
-#define MRF_REQUESTS 8 /* requests without a reply, in one message or several */
+#define MRF_ASKS 8      /* questions without an answer; the target may allow fewer */
+#define MRF_REQUESTS 16 /* requests without a reply, in one message or several */
 
 /* --- immediate data from peers ----------------------------------------------------- */
 

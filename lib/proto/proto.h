@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include "proto/seg.h"
 
-#define MRF_PROTO_VERSION 4
+#define MRF_PROTO_VERSION 5
 
 #define MRF_PROTO_HELLO_LEN 32
 #define MRF_PROTO_HELLO_MAX 56	 /* with a proof; rdma_cm carries 56 bytes in a request */

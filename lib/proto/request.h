@@ -9,19 +9,23 @@
 
 #include "proto/proto.h"
 
-#define MRF_PROTO_REQUEST_HEAD 56
-#define MRF_PROTO_MAX_REQUEST 512
+/*
+ * Messages of requests and of replies: sixteen compare-and-swaps of eight bytes fit into
+ * one, and so do their replies, which go inline.
+ */
+#define MRF_PROTO_MAX_REQUEST 1024
+#define MRF_PROTO_MAX_REPLY 512
+#define MRF_PROTO_REQUEST_HEAD 48
 #define MRF_PROTO_REQUEST_BODY (MRF_PROTO_MAX_REQUEST - MRF_PROTO_REQUEST_HEAD)
-#define MRF_PROTO_REPLY_HEAD 40
+#define MRF_PROTO_REPLY_HEAD 24
 #define MRF_PROTO_REPLY_BODY 384
-#define MRF_PROTO_MAX_REPLY (MRF_PROTO_REPLY_HEAD + MRF_PROTO_REPLY_BODY)
 
 /* A request to do something with these bytes of the region behind key. */
 struct mrf_request {
 	enum mrf_msg_type type; /* the kind of operation */
 	uint32_t what;		/* details, which depend on the type */
-	uint64_t cookie;	/* comes back in the reply */
-	uint32_t turn;		/* number of the request on its connection, which wraps */
+	/* number of the request on its connection, which wraps; comes back in the reply */
+	uint32_t turn;
 	uint64_t key;
 	uint64_t serial; /* the registration that is meant (raw keys); 0: any */
 	uint64_t addr;	 /* offset, or address with FI_MR_VIRT_ADDR */
@@ -46,9 +50,9 @@ enum mrf_reply_status {
 
 struct mrf_reply {
 	uint32_t status;
-	uint32_t err; /* FI_E*, positive; with FAILED */
-	uint32_t flags;	 /* MRF_REPLY_*; unknown ones are ignored */
-	uint64_t cookie;
+	uint32_t err;	/* FI_E*, positive, below 2^16; with FAILED */
+	uint32_t flags; /* MRF_REPLY_*, below 2^8; unknown ones are ignored */
+	uint32_t turn;	/* of the request */
 	uint64_t done; /* bytes done, from the first on; <= the request's len */
 	uint32_t body_len;
 	const uint8_t *body;

@@ -1034,7 +1034,7 @@ static void keep(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 static bool deliver(struct mrf_vconn *conn, struct wr *wr, bool *refused)
 {
 	enum fake_fate fate = FAKE_DELIVER;
-	uint8_t msg[2 * MAX_INLINE];
+	uint8_t msg[4 * MAX_INLINE];
 	size_t len = wr->len;
 
 	if (len > sizeof(msg))

@@ -123,7 +123,7 @@ static void request(const uint8_t *data, size_t len)
 	must(one.len <= UINT64_MAX - one.addr);
 	n = mrf_request_encode(&one, again);
 	must(n <= len && !mrf_request_decode(again, n, &two));
-	must(one.type == two.type && one.what == two.what && one.cookie == two.cookie &&
+	must(one.type == two.type && one.what == two.what && one.turn == two.turn &&
 	     one.key == two.key && one.serial == two.serial && one.addr == two.addr &&
 	     one.len == two.len && one.body_len == two.body_len);
 	must(!memcmp(one.body, two.body, one.body_len));
@@ -142,7 +142,7 @@ static void reply(const uint8_t *data, size_t len)
 	n = mrf_reply_encode(&one, again);
 	must(n <= len && !mrf_reply_decode(again, n, &two));
 	must(one.status == two.status && one.err == two.err && one.flags == two.flags &&
-	     one.cookie == two.cookie && one.done == two.done && one.body_len == two.body_len);
+	     one.turn == two.turn && one.done == two.done && one.body_len == two.body_len);
 	must(!memcmp(one.body, two.body, one.body_len));
 }
 

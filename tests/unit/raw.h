@@ -9,9 +9,11 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include "ep_fixture.h"
+#include "proto/request.h"
 
 #define SLOTS 128
-#define SLOT 512
+#define SLOT MRF_PROTO_MAX_REQUEST
+#define INLINE 512
 
 /* A process without our library: a device, a channel, one connection. */
 struct raw {
@@ -23,6 +25,7 @@ struct raw {
 	struct mrf_vconn *listener;
 	struct mrf_vmr mr;
 	uint8_t slots[SLOTS][SLOT];
+	uint8_t out[SLOT + 1]; /* a long message on its way; behind the slots, in mr, too */
 	uint16_t port;
 };
 
@@ -42,7 +45,7 @@ static inline void raw_open(struct raw *r)
 	ck_assert_int_eq(mrf_vpd_alloc(r->dev, &r->pd), 0);
 	ck_assert_int_eq(mrf_vcq_open(r->dev, 4096, &r->cq), 0);
 	ck_assert_int_eq(mrf_vcm_open(&r->cm), 0);
-	ck_assert_int_eq(mrf_vmr_reg(r->pd, r->slots, sizeof(r->slots),
+	ck_assert_int_eq(mrf_vmr_reg(r->pd, r->slots, sizeof(r->slots) + sizeof(r->out),
 				     (uintptr_t)r->slots, MRF_RIGHT_LOCAL_WRITE, &r->mr),
 			 0);
 }
@@ -83,7 +86,7 @@ static inline void raw_post_recv(struct raw *r, unsigned slot)
 
 static inline void raw_qp(struct raw *r)
 {
-	struct mrf_vqp_attr attr = { r->pd, r->cq, r->cq, SLOTS, SLOTS, 1, SLOT };
+	struct mrf_vqp_attr attr = { r->pd, r->cq, r->cq, SLOTS, SLOTS, 1, INLINE };
 	unsigned i;
 
 	ck_assert_int_eq(mrf_vconn_create_qp(r->conn, &attr), 0);
@@ -127,11 +130,11 @@ static inline struct mrf_cm_event raw_greet(struct raw *r, uint16_t port)
 	return raw_connect(r, port, data, mrf_hello_encode(&hello, data));
 }
 
-/* More than a SLOT is anything. */
+/* What is longer than INLINE is sent from r->out, where the caller has put it. */
 static inline int raw_send(struct raw *r, const void *data, size_t len)
 {
-	bool is_inline = len <= SLOT;
-	struct mrf_sge sge = { (uintptr_t)(is_inline ? data : r->slots), (uint32_t)len,
+	bool is_inline = len <= INLINE;
+	struct mrf_sge sge = { (uintptr_t)(is_inline ? data : r->out), (uint32_t)len,
 			       r->mr.lkey };
 	struct mrf_vwr wr = { .wr_id = SLOTS,
 			      .op = MRF_VWR_SEND,

@@ -573,7 +573,7 @@ static bool drain(int n)
 /* One of each kind of access; returns true when the CQ is beyond use. */
 static bool transfers(void)
 {
-	static const size_t len[] = { 8, 5000, 40000, 0 };
+	static const size_t len[] = { 8, 5000, 40000, 0, 1, 4096 };
 	size_t i;
 	int begun = 0;
 	ssize_t ret;

@@ -304,7 +304,7 @@ static struct mrf_request sample_request(const uint8_t *body, uint32_t len)
 {
 	return (struct mrf_request){ .type = MRF_MSG_ATOMIC,
 				     .what = 0x10203,
-				     .cookie = 0x1122334455667788ull,
+				     .turn = 0x11223344,
 				     .key = UINT64_MAX,
 				     .serial = 9,
 				     .addr = UINT64_MAX - 8,
@@ -317,7 +317,13 @@ START_TEST(proto_request_and_reply_survive_the_round_trip)
 {
 	uint8_t body[MRF_PROTO_REQUEST_BODY], buf[MRF_PROTO_MAX_REQUEST];
 	struct mrf_request in = sample_request(body, 0), out;
-	struct mrf_reply reply = { 17, FI_EIO, 9, 3, 4, 0, body }, r;
+	struct mrf_reply reply = { .status = 17,
+				   .err = FI_ERRNO_MAX,
+				   .flags = 9,
+				   .turn = UINT32_MAX - 1,
+				   .done = UINT64_MAX - 1,
+				   .body = body },
+			 r;
 	size_t len;
 
 	for (len = 0; len < sizeof(body); len++)
@@ -328,7 +334,7 @@ START_TEST(proto_request_and_reply_survive_the_round_trip)
 		ck_assert_int_eq(mrf_msg_type(buf, len), MRF_MSG_ATOMIC);
 		ck_assert_int_eq(mrf_request_decode(buf, len, &out), 0);
 		ck_assert(out.type == in.type && out.what == in.what &&
-			  out.cookie == in.cookie && out.key == in.key &&
+			  out.turn == in.turn && out.key == in.key &&
 			  out.serial == in.serial && out.addr == in.addr &&
 			  out.len == in.len && out.body_len == in.body_len);
 		ck_assert_int_eq(memcmp(out.body, body, in.body_len), 0);
@@ -338,8 +344,9 @@ START_TEST(proto_request_and_reply_survive_the_round_trip)
 		ck_assert_uint_eq(len, MRF_PROTO_REPLY_HEAD + reply.body_len);
 		ck_assert_int_eq(mrf_msg_type(buf, len), MRF_MSG_REPLY);
 		ck_assert_int_eq(mrf_reply_decode(buf, len, &r), 0);
-		ck_assert(r.status == 17 && r.err == FI_EIO && r.flags == 9 && r.cookie == 3 &&
-			  r.done == 4 && r.body_len == reply.body_len);
+		ck_assert(r.status == 17 && r.err == FI_ERRNO_MAX && r.flags == 9 &&
+			  r.turn == UINT32_MAX - 1 && r.done == UINT64_MAX - 1 &&
+			  r.body_len == reply.body_len);
 		ck_assert_int_eq(memcmp(r.body, body, r.body_len), 0);
 	}
 }
@@ -397,16 +404,16 @@ START_TEST(proto_requests_and_replies_with_impossible_numbers_are_refused)
 	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_EINVAL);
 	in.len = 8;
 	len = mrf_request_encode(&in, buf);
-	buf[48] = 9; /* more body than there is */
+	buf[40] = 9; /* more body than there is */
 	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_EINVAL);
-	memset(buf + 48, 0xff, 4);
+	memset(buf + 40, 0xff, 4);
 	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_EINVAL);
 	buf[1]--; /* another version */
 	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_ENOSYS);
 	len = mrf_reply_encode(&reply, buf);
-	buf[28] = 9;
+	buf[12] = 9;
 	ck_assert_int_eq(mrf_reply_decode(buf, len, &r), -FI_EINVAL);
-	memset(buf + 28, 0xff, 4);
+	memset(buf + 12, 0xff, 4);
 	ck_assert_int_eq(mrf_reply_decode(buf, len, &r), -FI_EINVAL);
 	buf[0] = MRF_MSG_ANSWER;
 	ck_assert_int_eq(mrf_reply_decode(buf, len, &r), -FI_EREMOTEIO);

@@ -510,7 +510,7 @@ END_TEST
 
 /* --- what makes no sense -------------------------------------------------------------- */
 
-static void other_cookie(uint8_t *reply, size_t *len)
+static void other_turn(uint8_t *reply, size_t *len)
 {
 	(void)len;
 	reply[8] ^= 1;
@@ -519,7 +519,7 @@ static void other_cookie(uint8_t *reply, size_t *len)
 /* With what would be right for the next request. */
 static void done_too_much(uint8_t *reply, size_t *len)
 {
-	reply[16] = reply[28] = CHUNK + 8;
+	reply[16] = reply[12] = CHUNK + 8;
 	*len += 8;
 	reply[2] = (uint8_t)*len;
 	memcpy(reply + MRF_PROTO_REPLY_HEAD + CHUNK, p.src + CHUNK, 8);
@@ -556,7 +556,7 @@ static void done_and_refused(uint8_t *reply, size_t *len)
 	reply[4] = MRF_REPLY_RIGHT;
 }
 
-static void (*const spoilers[])(uint8_t *, size_t *) = { other_cookie, done_too_much,
+static void (*const spoilers[])(uint8_t *, size_t *) = { other_turn, done_too_much,
 							 done_more_than_it_brings,
 							 done_nothing, other_body,
 							 cut_off, done_and_refused };

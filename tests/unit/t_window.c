@@ -16,6 +16,7 @@
 
 static struct pair p;
 static unsigned chunk; /* CHUNK, but where a test says otherwise */
+static unsigned copies; /* of it in a request's body: 1, but where a test says otherwise */
 
 /* What the target's agent did, in order, and how it is to behave. */
 static struct {
@@ -42,7 +43,7 @@ static int serve(struct mrf_ep *ep, const struct mrf_request *request,
 
 	(void)ep;
 	(void)body;
-	ck_assert_uint_eq(request->body_len, n);
+	ck_assert_uint_eq(request->body_len, copies * n);
 	t.at[nth] = request->addr - p.base;
 	if (nth + 1 == t.odd) {
 		reply->status = t.status;
@@ -59,8 +60,9 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len,
 			     struct mrf_request *request, uint8_t *body)
 {
 	len = mrf_min(len, chunk);
-	request->body_len = (uint32_t)len;
-	memcpy(body, op->data + op->pos, len);
+	for (unsigned i = 0; i < copies; i++)
+		memcpy(body + i * len, op->data + op->pos, len);
+	request->body_len = (uint32_t)(copies * len);
 	return len;
 }
 
@@ -78,7 +80,7 @@ static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 		atomic_fetch_add(&wire.messages, 1);
 		for (size_t at = 0; at < *len; at += mrf_msg_len(msg + at))
 			atomic_fetch_add(&wire.requests, 1);
-		msg[52] = (uint8_t)(msg[52] + wire.skew);
+		msg[44] = (uint8_t)(msg[44] + wire.skew);
 	}
 	if (type != MRF_MSG_REPLY || !from_target)
 		return FAKE_DELIVER;
@@ -93,6 +95,7 @@ static void setup(void)
 	memset(&t, 0, sizeof(t));
 	memset(&wire, 0, sizeof(wire));
 	chunk = CHUNK;
+	copies = 1;
 	mrf_request_serve[TYPE] = serve;
 	fake.on_send = on_send;
 	pair_open(&p, PLAIN);
@@ -178,8 +181,11 @@ static struct mrf_window window_of(void)
 
 START_TEST(window_gathers_what_is_asked_for_until_the_replies_are_there)
 {
-	static const unsigned order[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
+	unsigned order[MRF_REQUESTS + 4];
 
+	for (unsigned i = 0; i < MRF_REQUESTS + 4; i++)
+		order[i] = i;
+	copies = 1 + (unsigned)_i; /* as a compare-and-swap has */
 	keep_from(1);
 	send_many(0, MRF_REQUESTS + 4);
 	want_soon(atomic_load(&wire.replies) == 1);
@@ -205,19 +211,31 @@ START_TEST(window_takes_the_requests_of_one_operation_at_once)
 }
 END_TEST
 
-/* Of operations too long for one message, each goes on its own. */
+/* Of five operations: two fit into a message, just so, or each has to go on its own. */
+static const struct {
+	unsigned chunk, copies, messages;
+} holds[] = {
+	/* Their replies fit, */
+	{ MRF_PROTO_MAX_REPLY / 2 - MRF_PROTO_REPLY_HEAD, 1, 3 },
+	{ MRF_PROTO_MAX_REPLY / 2 - MRF_PROTO_REPLY_HEAD + 1, 1, 5 },
+	/* or the requests do. */
+	{ (MRF_PROTO_MAX_REQUEST / 2 - MRF_PROTO_REQUEST_HEAD) / 4, 4, 3 },
+	{ (MRF_PROTO_MAX_REQUEST / 2 - MRF_PROTO_REQUEST_HEAD) / 4 + 1, 4, 5 },
+};
+
 START_TEST(window_takes_no_more_than_a_message_holds)
 {
-	chunk = 200;
+	chunk = holds[_i].chunk;
+	copies = holds[_i].copies;
 	keep_from(1);
-	for (unsigned i = 0; i < 4; i++)
-		send_len(i * 200, 200, 0);
+	for (unsigned i = 0; i < 5; i++)
+		send_len(i * chunk, chunk, 0);
 	want_soon(atomic_load(&wire.replies) == 1);
 	deliver();
-	for (unsigned i = 0; i < 4; i++)
-		want_ok(&p.a, pair_ctx(&p, i * 200));
-	ck_assert_int_eq(memcmp(p.dst, p.src, 800), 0);
-	ck_assert_uint_eq(atomic_load(&wire.messages), 4);
+	for (unsigned i = 0; i < 5; i++)
+		want_ok(&p.a, pair_ctx(&p, i * chunk));
+	ck_assert_int_eq(memcmp(p.dst, p.src, 5ul * chunk), 0);
+	ck_assert_uint_eq(atomic_load(&wire.messages), holds[_i].messages);
 }
 END_TEST
 
@@ -497,9 +515,11 @@ static TCase *tcase_order(void)
 {
 	TCase *tc = tcase_new("order");
 
-	tcase_add_test(tc, window_gathers_what_is_asked_for_until_the_replies_are_there);
+	tcase_add_loop_test(
+		tc, window_gathers_what_is_asked_for_until_the_replies_are_there, 0, 2);
 	tcase_add_test(tc, window_takes_the_requests_of_one_operation_at_once);
-	tcase_add_test(tc, window_takes_no_more_than_a_message_holds);
+	tcase_add_loop_test(tc, window_takes_no_more_than_a_message_holds, 0,
+			    (int)MRF_ARRAY_SIZE(holds));
 	tcase_add_loop_test(tc, window_lets_no_access_and_no_fence_in, 0, 2);
 	tcase_add_loop_test(
 		tc, window_lets_nothing_in_behind_a_write_that_is_to_be_persistent, 0, 2);

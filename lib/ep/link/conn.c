@@ -46,12 +46,11 @@ int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot)
 
 static int open_slots(struct mrf_conn *conn)
 {
-	conn->slots = calloc(MRF_CONN_SLOTS + 2, MRF_CONN_SLOT_SIZE);
+	conn->slots = calloc(1, MRF_CONN_ROOM);
 	if (!conn->slots)
 		return -FI_ENOMEM;
-	conn->outgoing = conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
-	return mrf_room_reg(conn->peer->ep->domain->pd, conn->slots,
-			    (MRF_CONN_SLOTS + 2) * MRF_CONN_SLOT_SIZE,
+	conn->outgoing = mrf_conn_outgoing(conn);
+	return mrf_room_reg(conn->peer->ep->domain->pd, conn->slots, MRF_CONN_ROOM,
 			    (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
 }
 

@@ -9,10 +9,16 @@
 
 #include "ep/model/peer.h"
 #include "loop/agent_calls.h"
+#include "proto/request.h"
 
-/* Room for an answer to each question, replies, and a note or two. */
-#define MRF_CONN_SLOTS (MRF_ASKS + MRF_REQUESTS + 3)
-#define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REQUEST
+/*
+ * Room for an answer to each question, the message with all replies, and a note or two.
+ */
+#define MRF_CONN_SLOTS (MRF_ASKS + 4)
+#define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REPLY
+#define MRF_CONN_ROOM (MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE + 2 * MRF_PROTO_MAX_REQUEST)
+
+_Static_assert(MRF_PROTO_MAX_MSG <= MRF_CONN_SLOT_SIZE, "an answer fits");
 
 /* The calls to the owner of a connection. Constant. */
 struct mrf_conn_calls {
@@ -70,6 +76,12 @@ void mrf_peer_watch(struct mrf_peer *peer);
 static inline void mrf_peer_kick(struct mrf_peer *peer)
 {
 	mrf_agent_kick(peer->ep->agent, &peer->kick);
+}
+
+/* Behind the slots: the two that requests gather in. */
+static inline uint8_t *mrf_conn_outgoing(const struct mrf_conn *conn)
+{
+	return conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
 }
 
 /* Room for one more work request on the connection and in the CQ of its endpoint, ep. */

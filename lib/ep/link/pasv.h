@@ -12,8 +12,11 @@
 #include "proto/proto.h"
 #include "proto/request.h"
 
-/* Room for questions, and for writes with immediate data that come in bursts. */
-#define MRF_PASV_SLOTS 64
+/*
+ * Room for questions, a message of requests, and writes with immediate data that come in
+ * bursts. It is most of what a connected peer takes of the target's memory.
+ */
+#define MRF_PASV_SLOTS 32
 #define MRF_PASV_SLOT_SIZE MRF_PROTO_MAX_REQUEST
 #define MRF_PASV_SENDS (MRF_ASKS + MRF_REQUESTS + 2)
 /* How many completions it may have on agent->cq. */

@@ -75,7 +75,7 @@ struct mrf_posted {
 /* A request to the peer's agent that has not been replied to: rpc.h. */
 struct mrf_awaited {
 	struct mrf_op *op; /* NULL: it has failed meanwhile */
-	uint64_t cookie;
+	uint32_t turn;
 	uint64_t len;	   /* how many bytes of the operation it covers */
 	unsigned at;	   /* its place in the ring */
 	bool unseen;	   /* it was flushed, and the peer certainly did not see it */

@@ -213,7 +213,7 @@ static int create_qp(struct mrf_pasv *pasv)
 				     .send_depth = MRF_PASV_SENDS,
 				     .recv_depth = MRF_PASV_SLOTS,
 				     .send_sge = 1,
-				     .max_inline = MRF_PROTO_MAX_MSG };
+				     .max_inline = MRF_PROTO_MAX_REPLY };
 	unsigned i;
 	int ret = mrf_vconn_create_qp(pasv->vconn, &attr);
 

@@ -137,41 +137,53 @@ static int in_turn(struct mrf_pasv *pasv, const struct mrf_request *request,
 	return ret;
 }
 
-/* One request; its reply goes behind the *used bytes in out. */
-static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len, uint8_t *out,
-		     size_t *used)
+/* The replies to the requests of one message. */
+struct replies {
+	size_t used;  /* bytes of msg, */
+	size_t meant; /* and how many it would be if each brought as much as is meant */
+	/* A body may be written before it is known how long it is. */
+	uint8_t msg[2 * MRF_PROTO_MAX_REPLY];
+};
+
+/* Does the reply to one more request go into the message? A first one always does. */
+static bool fits(struct replies *replies, const struct mrf_request *request)
 {
-	uint8_t *body = out + *used + MRF_PROTO_REPLY_HEAD;
+	bool first = !replies->meant;
+
+	replies->meant += MRF_PROTO_REPLY_HEAD + mrf_min(request->len, MRF_PROTO_MAX_REPLY);
+	return first || replies->meant <= MRF_PROTO_MAX_REPLY;
+}
+
+static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len,
+		     struct replies *replies)
+{
+	uint8_t *out = replies->msg + replies->used, *body = out + MRF_PROTO_REPLY_HEAD;
 	struct mrf_reply reply = { .body = body };
 	struct mrf_request request;
 	int ret = mrf_request_decode(msg, len, &request);
 
-	if (ret || !is_request((int)request.type))
-		return -FI_EINVAL;
-	/* Several have their replies in one message. */
-	if (*used && (request.len > MRF_PROTO_REPLY_BODY ||
-		      *used + MRF_PROTO_REPLY_HEAD + request.len > MRF_PROTO_MAX_REPLY))
+	if (ret || !is_request((int)request.type) || !fits(replies, &request))
 		return -FI_EINVAL;
 	ret = in_turn(pasv, &request, &reply, body);
 	if (ret)
 		return ret;
-	reply.cookie = request.cookie;
-	*used += mrf_reply_encode(&reply, out + *used);
+	reply.turn = request.turn;
+	replies->used += mrf_reply_encode(&reply, out);
 	return 0;
 }
 
 static int serve(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 {
-	/* A body may be written before it is known how long it is. */
-	uint8_t out[2 * MRF_PROTO_MAX_REPLY];
-	size_t used = 0, one;
+	struct replies replies;
+	size_t one;
 	int ret = 0;
 
+	replies.used = replies.meant = 0;
 	for (; !ret && len; msg += one, len -= one) {
-		ret = serve_one(pasv, msg, len, out, &used);
+		ret = serve_one(pasv, msg, len, &replies);
 		one = ret ? len : mrf_msg_len(msg);
 	}
-	return ret ? ret : send_back(pasv, out, used);
+	return ret ? ret : send_back(pasv, replies.msg, replies.used);
 }
 
 /* fi_writedata and the like: what the application there sends along. */

@@ -3,8 +3,8 @@
  * Requests to a peer's agent, the initiator's half.
  *
  * - Requests gather while a message with requests is on the way, up to MRF_REQUESTS in
- *   all, which the target enforces. The requests of one message are about no more bytes
- *   than a single one may be, so that a turn of the target's agent takes no longer.
+ *   all, which the target enforces. The requests of one message are together about few
+ *   bytes, as a single one is, so that a turn of the target's agent takes hardly longer.
  * - While a reply is awaited, nothing is posted that a kernel could refuse. What is in
  *   flight ahead of a request goes on; a request that is flushed behind a refused access
  *   has certainly not been seen and is sent again. A request that the peer may have seen
@@ -119,7 +119,6 @@ int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_window *window = &peer->conn->window;
 	uint8_t body[MRF_PROTO_REQUEST_BODY];
 	struct mrf_request request = { .type = op->type->rpc->type,
-				       .cookie = ++peer->ep->clock,
 				       .turn = window->turn,
 				       .body = body };
 
@@ -131,7 +130,7 @@ int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
 	window->reply_len += MRF_PROTO_REPLY_HEAD + request.len;
 	*awaited_at(window, window->last++) = (struct mrf_awaited){
-		.op = op, .cookie = request.cookie, .len = request.len
+		.op = op, .turn = request.turn, .len = request.len
 	};
 	window->turn++;
 	op->awaiting++;
@@ -142,9 +141,9 @@ int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
 /* The other one of the two: this one is on its way, and may be sent again. */
 static void turn_over(struct mrf_conn *conn)
 {
-	uint8_t *first = conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
+	uint8_t *first = mrf_conn_outgoing(conn);
 
-	conn->outgoing = conn->outgoing == first ? first + MRF_CONN_SLOT_SIZE : first;
+	conn->outgoing = conn->outgoing == first ? first + MRF_PROTO_MAX_REQUEST : first;
 }
 
 /* The device did not take what has gathered: all who are in it fail. */
@@ -322,7 +321,7 @@ static bool belongs(struct mrf_window *window, const struct mrf_reply *reply)
 {
 	const struct mrf_awaited *awaited = awaited_at(window, window->first);
 
-	if (window->first == window->sent || reply->cookie != awaited->cookie ||
+	if (window->first == window->sent || reply->turn != awaited->turn ||
 	    window->stopped != (reply->status == MRF_REPLY_TURN))
 		return false;
 	if (reply->status == MRF_REPLY_TURN)

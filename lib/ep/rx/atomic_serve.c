@@ -16,7 +16,8 @@
  * whatever peers do to the word. The look goes by way of the kernel (process_vm_readv),
  * because that costs much less than asking the device. What it sees may be wrong, for the
  * application may have mapped other memory there by now; the swap, which is done even
- * where nothing changes, corrects it.
+ * where nothing changes, corrects it. The agent does not look at the word that it swapped
+ * last, because it knows what it left there, unless others were seen to change it.
  *
  * Any other element - longer than a word, across words, or in a word that the region has
  * only a part of - is copied by RDMA between the region's local keys and a scratch
@@ -46,7 +47,14 @@
 
 struct mrf_atomic_loop {
 	struct mrf_vloop *vloop; /* NULL: to be opened (again) */
-	struct mrf_vmr mr;	 /* of what follows */
+	/* What the last swap left in a word: it will most likely be there the next time. */
+	struct known {
+		bool valid;
+		uint32_t rkey;
+		uint64_t addr; /* of the word, as peers have it */
+		uint64_t word;
+	} known;
+	struct mrf_vmr mr; /* of what follows */
 	union {
 		uint64_t word; /* what a device operation found */
 		uint8_t element[MRF_ATOMIC_MAX_SIZE];
@@ -236,11 +244,26 @@ static uint64_t guess(const struct job *job, uint64_t pos, uint64_t head)
 	return word;
 }
 
+static bool is_known(const struct known *known, const struct mrf_vwr *wr)
+{
+	return known->valid && known->addr == wr->remote_addr && known->rkey == wr->rkey;
+}
+
+/* The word was swapped, but not for what it had been known to hold if it was overtaken. */
+static void remember(struct known *known, const struct mrf_vwr *wr, bool overtaken)
+{
+	*known = (struct known){ .valid = !overtaken, /* it may happen again soon */
+				 .rkey = wr->rkey,
+				 .addr = wr->remote_addr,
+				 .word = wr->operand };
+}
+
 /* 0, or what the loop says. */
 static int change_word(struct job *job, uint64_t pos, const struct place *place,
 		       const struct values *values)
 {
 	uint64_t head = place->iova % sizeof(uint64_t);
+	struct known *known = &job->loop->known;
 	struct mrf_sge sge = { .addr = (uintptr_t)&job->loop->word,
 			       .len = sizeof(uint64_t),
 			       .lkey = job->loop->mr.lkey };
@@ -248,11 +271,11 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 			      .nsge = 1,
 			      .sge = &sge,
 			      .remote_addr = place->iova - head,
-			      .rkey = place->rkey,
-			      .compare = guess(job, pos, head) };
-	bool store;
+			      .rkey = place->rkey };
+	bool was_known = is_known(known, &wr), overtaken = false, store;
 	int ret;
 
+	wr.compare = was_known ? known->word : guess(job, pos, head);
 	for (;; wr.compare = job->loop->word) {
 		wr.operand = wr.compare;
 		memcpy(values->result, (uint8_t *)&wr.compare + head, job->size);
@@ -266,7 +289,9 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 			return ret;
 		if (job->loop->word == wr.compare)
 			break;
+		overtaken = was_known;
 	}
+	remember(known, &wr, overtaken);
 	job->stored |= store;
 	return 0;
 }

@@ -50,7 +50,7 @@ void part_access(struct lanes *lanes)
 	report_add(
 		"\n## Reads and writes\n\n"
 		"A connected queue pair and its completion queue, polled, against an\n"
-		"`FI_EP_RDM` endpoint and `fi_cq_read`. The connection is there, the key "
+		"`FI_EP_RDM` endpoint and `fi_cq_read`. The connection is up, and the key "
 		"is known.\n*unregistered*: *default*, and no descriptor of the local "
 		"buffer. *raw inline*: with\n`IBV_SEND_INLINE`, which libmrfab uses for "
 		"small writes and *raw* does not.\n\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Atomic operations that the device has not got. What the target's process does is part of
+ * Atomic operations that the device does not have. What the target's process does is part of
  * them: both processes share one processor. libmrfab has a thread there, which is woken, and
  * runs when the initiator has nothing to do but wait, as it does where each has a processor; of
  * libfabric somebody has to look all the time, and so does the target, for as long as it is
@@ -127,9 +127,9 @@ void part_agent(struct lanes *lanes)
 	lanes_tell(lanes, "y", 1);
 	for (int i = 0; i < WAYS; i++)
 		connect_way(lanes, &ways[i], i);
-	report_add("\n## Atomic operations that the device has not got\n\n"
+	report_add("\n## Atomic operations that the device does not have\n\n"
 		   "`fi_atomic` on 8 bytes, in thousands of instructions of both processes. The target "
-		   "of libfabric\n(verbs;ofi_rxm) looks for them all the time, that of "
+		   "of libfabric\n(verbs;ofi_rxm) polls for them all the time, that of "
 		   "libmrfab sleeps.\n\n"
 		   "| | in flight | native | libfabric | native / libfabric |\n"
 		   "| --- | ---: | ---: | ---: | ---: |\n");

@@ -66,7 +66,7 @@ void part_open(void)
 	}
 	report_add("\n## From the start of a process to an open domain\n\n"
 		   "Raw: `rdma_bind_addr` and `ibv_alloc_pd`. The end of the process is "
-		   "in it.\n\n"
+		   "included.\n\n"
 		   "| | libmrfab / raw | libfabric / raw | raw again / raw |\n"
 		   "| --- | ---: | ---: | ---: |\n");
 	report_add("| processor time |");

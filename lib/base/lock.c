@@ -44,19 +44,19 @@ void mrf_lock_wake(struct mrf_lock *lock)
 
 #define MAX_HELD 16
 
-static __thread enum mrf_lock_rank held[MAX_HELD];
+static __thread const struct mrf_lock *held[MAX_HELD];
 static __thread int nheld;
 
 void mrf_lock_rank_push(const struct mrf_lock *lock)
 {
-	if (nheld && held[nheld - 1] >= lock->rank) {
+	if (nheld && held[nheld - 1]->rank >= lock->rank) {
 		fprintf(stderr, "mrfab: lock rank %d taken under rank %d\n", lock->rank,
-			held[nheld - 1]);
+			held[nheld - 1]->rank);
 		abort();
 	}
 	if (nheld == MAX_HELD)
 		abort();
-	held[nheld++] = lock->rank;
+	held[nheld++] = lock;
 }
 
 void mrf_lock_rank_pop(const struct mrf_lock *lock)
@@ -64,12 +64,23 @@ void mrf_lock_rank_pop(const struct mrf_lock *lock)
 	int i;
 
 	/* Locks may be released in any order: close the gap. */
-	for (i = nheld - 1; i >= 0 && held[i] != lock->rank; i--)
+	for (i = nheld - 1; i >= 0 && held[i] != lock; i--)
 		;
 	if (i < 0)
 		abort();
 	for (nheld--; i < nheld; i++)
 		held[i] = held[i + 1];
+}
+
+void mrf_lock_held(const struct mrf_lock *lock)
+{
+	int i;
+
+	for (i = 0; i < nheld; i++)
+		if (held[i] == lock)
+			return;
+	fprintf(stderr, "mrfab: a lock of rank %d is not held\n", lock->rank);
+	abort();
 }
 
 #endif

@@ -49,7 +49,13 @@ void mrf_lock_wake(struct mrf_lock *lock);
 #ifdef MRF_LOCKRANK
 void mrf_lock_rank_push(const struct mrf_lock *lock);
 void mrf_lock_rank_pop(const struct mrf_lock *lock);
+/*
+ * Aborts unless this thread holds the lock. A function whose name ends in _locked begins
+ * with it. Costs nothing in builds without --enable-lockrank.
+ */
+void mrf_lock_held(const struct mrf_lock *lock);
 #else
+#define mrf_lock_held(lock) ((void)(lock))
 #define mrf_lock_rank_push(lock) ((void)0)
 #define mrf_lock_rank_pop(lock) ((void)0)
 #endif

@@ -121,6 +121,38 @@ START_TEST(lock_release_of_one_not_held_aborts)
 }
 END_TEST
 
+static void held_both(void)
+{
+	mrf_lock_take(&low);
+	mrf_lock_take(&mid);
+	mrf_lock_held(&low);
+	mrf_lock_held(&mid);
+	mrf_lock_release(&low);
+	mrf_lock_held(&mid);
+}
+
+static void other_held(void)
+{
+	mrf_lock_take(&mid2);
+	mrf_lock_held(&mid);
+}
+
+static void held_no_more(void)
+{
+	mrf_lock_take(&low);
+	mrf_lock_take(&mid);
+	mrf_lock_release(&low);
+	mrf_lock_held(&low);
+}
+
+START_TEST(lock_held_aborts_unless_this_very_lock_is_held)
+{
+	ck_assert(!aborts(held_both));
+	ck_assert(aborts(other_held));
+	ck_assert(aborts(held_no_more));
+}
+END_TEST
+
 static long counter;
 
 static void *count_up(void *arg)
@@ -179,6 +211,7 @@ static TCase *tcase_lock(void)
 	tcase_add_test(tcase, lock_in_rank_order_is_fine_over_and_over);
 	tcase_add_test(tcase, lock_out_of_rank_order_aborts);
 	tcase_add_test(tcase, lock_release_of_one_not_held_aborts);
+	tcase_add_test(tcase, lock_held_aborts_unless_this_very_lock_is_held);
 	tcase_add_test(tcase, lock_lets_one_thread_in_at_a_time);
 	tcase_add_test(tcase, lock_ranks_are_kept_by_thread);
 	return tcase;

@@ -55,7 +55,7 @@ void mrf_lock_rank_pop(const struct mrf_lock *lock);
  */
 void mrf_lock_held(const struct mrf_lock *lock);
 #else
-#define mrf_lock_held(lock) ((void)(lock))
+#define mrf_lock_held(lock) ((void)sizeof(lock))
 #define mrf_lock_rank_push(lock) ((void)0)
 #define mrf_lock_rank_pop(lock) ((void)0)
 #endif

@@ -5,6 +5,7 @@
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
 #include "ep/tx/peer.h"
+#include "ep/tx/peers.h"
 #include "ep/tx/service.h"
 #include "loop/agent_calls.h"
 #include "loop/denied.h"

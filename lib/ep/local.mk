@@ -26,6 +26,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/none.h \
 	lib/ep/resolve/ask.c \
 	lib/ep/resolve/ask.h \
+	lib/ep/resolve/judge.c \
+	lib/ep/resolve/judge.h \
 	lib/ep/resolve/remote.c \
 	lib/ep/resolve/remote.h \
 	lib/ep/resolve/resolve.c \
@@ -60,6 +62,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/op_local.h \
 	lib/ep/tx/peer.c \
 	lib/ep/tx/peer.h \
+	lib/ep/tx/peers.c \
+	lib/ep/tx/peers.h \
 	lib/ep/tx/probe.c \
 	lib/ep/tx/probe.h \
 	lib/ep/tx/rpc.c \

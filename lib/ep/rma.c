@@ -10,6 +10,7 @@
 #include "ep/tx/commit.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
+#include "ep/tx/peers.h"
 
 #define MSG_FLAGS                                                                        \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \

@@ -41,6 +41,7 @@
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
+#include "ep/tx/peers.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
 

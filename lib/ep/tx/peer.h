@@ -8,15 +8,6 @@
 
 #include "ep/model/peer.h"
 
-/* Finds or makes the peer with this address. -FI_EADDRNOTAVAIL, -FI_ENOMEM. */
-int mrf_peer_get(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
-void mrf_peer_free(struct mrf_peer *peer);
-/*
- * Was the peer's address removed? If so, marks the peer gone, so that the address does
- * not lead to it any more.
- */
-bool mrf_peer_let_go(struct mrf_peer *peer);
-
 /*
  * May another operation begin? It may if the endpoint is below its limit, or if the peer
  * has only a few operations. Handles completions first if they may make room.

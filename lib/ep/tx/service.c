@@ -16,6 +16,7 @@
 #include "ep/tx/fail.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
+#include "ep/tx/peers.h"
 #include "ep/tx/probe.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/service.h"

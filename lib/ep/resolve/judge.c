@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * May an access be, by what the peer has answered?
+ *
+ * A refusal is only ever decided by an answer that is younger than the operation: the
+ * cookie of a question is the endpoint's clock when it was asked. An older answer may
+ * speak of a region that was replaced since. An answer that allows is used whatever its
+ * age, because the kernel contradicts it if it is out of date. rxe does not check empty
+ * accesses at all, so they always need a fresh answer.
+ */
+#include <inttypes.h>
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "ep/resolve/judge.h"
+
+static bool peer_virt(const struct mrf_peer *peer)
+{
+	return peer->mr_mode & FI_MR_VIRT_ADDR;
+}
+
+/* --- may it be?
+ * ------------------------------------------------------------------------- */
+
+#define FAIL(...) (mrf_why_set(__VA_ARGS__), false)
+
+/* What is wrong with the region, whatever bytes of it are meant. */
+static bool region_ok(const struct mrf_remote *remote, struct mrf_why *why)
+{
+	switch (remote->status) {
+	case MRF_MR_CLOSED:
+		return FAIL(why, FI_EKEYREJECTED, 4102,
+			    "key 0x%" PRIx64 ": its region was closed", remote->key);
+	case MRF_MR_DISABLED:
+		return FAIL(why, FI_EACCES, 4103,
+			    "key 0x%" PRIx64 ": its region is not enabled", remote->key);
+	case MRF_MR_NOT_BOUND:
+		return FAIL(why, FI_EACCES, 4143,
+			    "key 0x%" PRIx64
+			    ": its region is not bound to the endpoint that "
+			    "was addressed (FI_MR_ENDPOINT)",
+			    remote->key);
+	case MRF_MR_OK:
+	case MRF_MR_OUTSIDE:
+	case MRF_MR_NOT_REFRESHED:
+	case MRF_MR_NOT_MAPPED:
+	case MRF_MR_NO_ROOM:
+		return true;
+	default:
+		return FAIL(why, FI_EKEYREJECTED, 4101,
+			    "key 0x%" PRIx64 " is unknown: the peer has no such region",
+			    remote->key);
+	}
+}
+
+static bool bounds_fail(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			const struct fi_rma_iov *rma, struct mrf_why *why)
+{
+	bool virt = peer_virt(peer);
+	const char *hint = "";
+	uint64_t base = virt ? remote->base : 0, end = base + remote->len;
+	uint64_t past = rma->len - (end - rma->addr);
+
+	if (virt && mrf_range_inside(rma->addr, rma->len, 0, remote->len))
+		hint = "; this looks like an offset, but the peer's domain takes virtual "
+		       "addresses (FI_MR_VIRT_ADDR)";
+	else if (!virt &&
+		 mrf_range_inside(rma->addr, rma->len, remote->base, remote->len))
+		hint = "; this looks like an address, but the peer's domain takes "
+		       "offsets";
+	if (remote->nways <= 1 && rma->addr >= base && rma->addr <= end)
+		return FAIL(why, FI_EACCES, 4105,
+			    "key 0x%" PRIx64 ": %" PRIu64
+			    " byte%s past the end: 0x%" PRIx64
+			    " + %zu in a region of %" PRIu64 " bytes at 0x%" PRIx64 "%s",
+			    remote->key, past, past == 1 ? "" : "s", rma->addr, rma->len,
+			    remote->len, base, hint);
+	return FAIL(why, FI_EACCES, 4105,
+		    "key 0x%" PRIx64 ": out of bounds: 0x%" PRIx64
+		    " + %zu is outside the region "
+		    "of %" PRIu64 " bytes at 0x%" PRIx64 "%s",
+		    remote->key, rma->addr, rma->len, remote->len, base, hint);
+}
+
+/* What is wrong with these bytes of a region that is pinned on demand. */
+static bool range_fail(const struct mrf_peer *peer, const struct mrf_remote *remote,
+		       const struct fi_rma_iov *rma, struct mrf_why *why)
+{
+	const struct mrf_range *range = &remote->answered;
+
+	switch (remote->status) {
+	case MRF_MR_NOT_REFRESHED:
+		return FAIL(
+			why, FI_EACCES, 4144,
+			"key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64
+			": no fi_mr_refresh has "
+			"covered these bytes, which were not there when the region was "
+			"created (the peer's domain has FI_MR_MMU_NOTIFY)",
+			remote->key, range->addr, range->len);
+	case MRF_MR_NOT_MAPPED:
+		return FAIL(why, FI_EFAULT, 4145,
+			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64
+			    ": the peer has no memory there, or not with the rights that "
+			    "the region grants",
+			    remote->key, range->addr, range->len);
+	case MRF_MR_NO_ROOM:
+		return FAIL(
+			why, FI_ENOMEM, 4146,
+			"key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64
+			": the peer cannot pin "
+			"these bytes: its memlock limit, regions or file descriptors are "
+			"used up, or it has no /proc; its own log says which",
+			remote->key, range->addr, range->len);
+	default:
+		return bounds_fail(peer, remote, rma, why);
+	}
+}
+
+bool mrf_judge_access(const struct mrf_op *op, const struct mrf_remote *remote,
+		      struct mrf_why *why)
+{
+	uint64_t right = op->type->kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+
+	/* Raw keys do not tell; answers do. */
+	if (mrf_unlikely(op->type->kind == MRF_OP_ATOMIC && remote->known &&
+			 remote->cookie && (remote->access & right) &&
+			 !(remote->access & FI_ATOMIC)))
+		return FAIL(why, FI_EOPNOTSUPP, 4258,
+			    "key 0x%" PRIx64
+			    ": the peer's domain was opened without FI_ATOMIC",
+			    remote->key);
+	if (remote->access & right)
+		return true;
+	return FAIL(why, FI_EACCES, 4104,
+		    "key 0x%" PRIx64 ": its region was registered without %s",
+		    remote->key,
+		    right == FI_REMOTE_READ ? "FI_REMOTE_READ" : "FI_REMOTE_WRITE");
+}
+
+/* --- what an answer says of an operation
+ * ------------------------------------------------ */
+
+/* The last question was about bytes of this access, so what is wrong with them is wrong
+ * here. */
+static bool concerns(const struct mrf_remote *remote, const struct fi_rma_iov *rma)
+{
+	const struct mrf_range *range = &remote->answered;
+
+	if (!rma->len || !range->len)
+		return range->addr == rma->addr && range->len == rma->len;
+	return range->addr >= rma->addr && range->addr - rma->addr < rma->len &&
+	       range->len <= rma->len - (range->addr - rma->addr);
+}
+
+static enum mrf_verdict judge_complete(const struct mrf_op *op,
+				       const struct mrf_remote *remote,
+				       const struct fi_rma_iov *rma, struct mrf_why *why)
+{
+	uint64_t where;
+	uint32_t rkey;
+	bool inside;
+
+	if (rma->len)
+		inside = mrf_range_ok(rma->addr, rma->len) &&
+			 mrf_remote_covered(op->peer, remote, op->stamp, rma->addr,
+					    rma->len) == rma->len;
+	else
+		inside = mrf_remote_locate(op->peer, remote, op->stamp, rma->addr, 0,
+					   &rkey, &where);
+	if (!inside) {
+		bounds_fail(op->peer, remote, rma, why);
+		return MRF_JUDGED_BAD;
+	}
+	/* The kernel checks bytes, not their absence: an empty access needs a fresh
+	 * answer. */
+	return rma->len || mrf_judge_fresh(op, remote) ? MRF_JUDGED_GOOD
+						       : MRF_JUDGED_LACKS;
+}
+
+static enum mrf_verdict judge_on_demand(const struct mrf_op *op,
+					const struct mrf_remote *remote,
+					const struct fi_rma_iov *rma, uint64_t *done,
+					struct mrf_why *why)
+{
+	bool fresh = mrf_judge_fresh(op, remote);
+
+	if (fresh && concerns(remote, rma) && remote->status != MRF_MR_OK) {
+		range_fail(op->peer, remote, rma, why);
+		return MRF_JUDGED_BAD;
+	}
+	if (!rma->len)
+		return fresh && concerns(remote, rma) ? MRF_JUDGED_GOOD
+						      : MRF_JUDGED_LACKS;
+	*done = mrf_remote_covered(op->peer, remote, op->stamp, rma->addr, rma->len);
+	return *done == rma->len ? MRF_JUDGED_GOOD : MRF_JUDGED_LACKS;
+}
+
+enum mrf_verdict mrf_judge(const struct mrf_op *op, const struct mrf_remote *remote,
+			   const struct fi_rma_iov *rma, uint64_t *done,
+			   struct mrf_why *why)
+{
+	*done = 0;
+	if (!remote->known)
+		return MRF_JUDGED_LACKS;
+	if (!region_ok(remote, why) || !mrf_judge_access(op, remote, why))
+		return MRF_JUDGED_BAD;
+	return remote->complete ? judge_complete(op, remote, rma, why)
+				: judge_on_demand(op, remote, rma, done, why);
+}

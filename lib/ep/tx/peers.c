@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "ep/link/conn.h"
+#include "ep/resolve/remote.h"
+#include "ep/tx/peers.h"
+
+/* NULL: no memory, or the address went away meanwhile. */
+static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t gen)
+{
+	struct mrf_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	if (mrf_av_get(ep->av, fi_addr, &peer->addr) ||
+	    mrf_av_gen(ep->av, fi_addr) != gen) {
+		free(peer);
+		return NULL;
+	}
+	peer->ep = ep;
+	peer->fi_addr = fi_addr;
+	peer->gen = gen;
+	peer->gen_word = mrf_av_gen_word(ep->av, fi_addr);
+	mrf_list_init(&peer->queue);
+	mrf_list_init(&peer->redo);
+	mrf_list_init(&peer->to_ask);
+	mrf_list_init(&peer->asked);
+	mrf_list_init(&peer->kick.node);
+	mrf_list_init(&peer->starved);
+	mrf_idmap_init(&peer->remotes);
+	mrf_list_add_tail(&peer->node, &ep->all_peers);
+	return peer;
+}
+
+void mrf_peer_free(struct mrf_peer *peer)
+{
+	mrf_agent_unkick(peer->ep->agent, &peer->kick);
+	mrf_list_del(&peer->starved);
+	mrf_list_del(&peer->node);
+	mrf_remote_fini(peer);
+	free(peer);
+}
+
+static int grow(struct mrf_ep *ep, fi_addr_t fi_addr)
+{
+	size_t n = mrf_max(ep->npeers * 2, fi_addr + 16);
+	struct mrf_peer **peers = realloc(ep->peers, n * sizeof(*peers));
+
+	if (!peers)
+		return -FI_ENOMEM;
+	while (ep->npeers < n)
+		peers[ep->npeers++] = NULL;
+	ep->peers = peers;
+	return 0;
+}
+
+bool mrf_peer_let_go(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	if (atomic_load(peer->gen_word) == peer->gen)
+		return false;
+	if (ep->peers[peer->fi_addr] == peer)
+		ep->peers[peer->fi_addr] = NULL;
+	peer->gone = true;
+	return true;
+}
+
+static int get_slow(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
+{
+	uint64_t gen = mrf_av_gen(ep->av, fi_addr);
+	struct mrf_peer *peer;
+
+	if (!gen)
+		return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_DATA, 4002,
+				  "fi_addr %#lx is not in the endpoint's address vector",
+				  (unsigned long)fi_addr);
+	if (fi_addr >= ep->npeers && grow(ep, fi_addr))
+		return -FI_ENOMEM;
+	/* The address was removed, and its number is in use again. */
+	if (ep->peers[fi_addr]) {
+		ep->peers[fi_addr]->gone = true;
+		mrf_peer_kick(ep->peers[fi_addr]);
+	}
+	peer = peer_new(ep, fi_addr, gen);
+	ep->peers[fi_addr] = peer;
+	if (!peer)
+		return -FI_ENOMEM;
+	*out = peer;
+	return 0;
+}
+
+int mrf_peer_get(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
+{
+	if (mrf_likely(fi_addr < ep->npeers && ep->peers[fi_addr] &&
+		       ep->peers[fi_addr]->gen == mrf_av_gen(ep->av, fi_addr))) {
+		*out = ep->peers[fi_addr];
+		return 0;
+	}
+	return get_slow(ep, fi_addr, out);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The peers of an endpoint: found, made, freed; ep->lock held. */
+#ifndef MRF_EP_TX_PEERS_H
+#define MRF_EP_TX_PEERS_H
+
+#include "ep/model/peer.h"
+
+/* Finds or makes the peer with this address. -FI_EADDRNOTAVAIL, -FI_ENOMEM. */
+int mrf_peer_get(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
+void mrf_peer_free(struct mrf_peer *peer);
+/*
+ * Was the peer's address removed? If so, marks the peer gone, so that the address does
+ * not lead to it any more.
+ */
+bool mrf_peer_let_go(struct mrf_peer *peer);
+
+#endif

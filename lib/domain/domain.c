@@ -21,7 +21,7 @@ static struct mrf_domain *from_fid(const struct fid *fid)
 	return mrf_container_of(fid, struct mrf_domain, fid.fid);
 }
 
-static void describe(const struct fid *fid, char *buf, size_t len)
+static void describe_domain(const struct fid *fid, char *buf, size_t len)
 {
 	const struct mrf_domain *domain = from_fid(fid);
 	char addr[64];
@@ -110,7 +110,7 @@ static struct fi_ops domain_fid_ops = {
 	.ops_open = mrf_no_ops_open,
 };
 
-static void init_fid(struct mrf_domain *domain, void *context)
+static void init_domain_fid(struct mrf_domain *domain, void *context)
 {
 	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->fid.fid.context = context;
@@ -188,7 +188,7 @@ static int open_space(struct mrf_domain *domain, const struct fi_info *info)
 	return ret;
 }
 
-static int take_key(struct mrf_domain *domain, const struct fi_domain_attr *attr)
+static int take_domain_key(struct mrf_domain *domain, const struct fi_domain_attr *attr)
 {
 	int ret = 0;
 
@@ -213,7 +213,7 @@ static struct mrf_domain *domain_new(struct mrf_fabric *fabric,
 		return NULL;
 	domain->fabric = fabric;
 	domain->mr_mode = info->domain_attr->mr_mode;
-	mrf_obj_init(&domain->obj, &domain->fid.fid, describe);
+	mrf_obj_init(&domain->obj, &domain->fid.fid, describe_domain);
 	domain->obj.api_version = domain->fabric->api_version;
 	mrf_lock_init(&domain->lock, MRF_RANK_AGENT);
 	return domain;
@@ -236,7 +236,7 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
 	if (!domain)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_DOMAIN, 2152,
 				  "fi_domain: there is no memory for the domain");
-	ret = take_key(domain, info->domain_attr);
+	ret = take_domain_key(domain, info->domain_attr);
 	if (!ret)
 		ret = mrf_domain_address(info, &domain->addr);
 	if (ret)
@@ -247,8 +247,8 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
 	ret = open_space(domain, info);
 	if (ret)
 		goto err_device;
-	init_fid(domain, context);
-	mrf_obj_hold(&domain->parent, &fabric->obj, &domain->fid.fid, describe);
+	init_domain_fid(domain, context);
+	mrf_obj_hold(&domain->parent, &fabric->obj, &domain->fid.fid, describe_domain);
 	*out = &domain->fid;
 	return 0;
 

@@ -15,11 +15,6 @@
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |     \
 	 FI_DELIVERY_COMPLETE | FI_FENCE)
 
-static struct mrf_ep *to_ep(struct fid_ep *fid)
-{
-	return mrf_container_of(fid, struct mrf_ep, fid);
-}
-
 static const char *const family_name[] = { "fi_atomic", "fi_fetch_atomic",
 					   "fi_compare_atomic" };
 
@@ -41,7 +36,7 @@ static int check_kind(enum mrf_atomic_family family, unsigned datatype, unsigned
 static int valid(struct fid_ep *fid, enum mrf_atomic_family family, enum fi_datatype datatype,
 		 enum fi_op op, size_t *count)
 {
-	int ret = mrf_obj_check(&to_ep(fid)->obj, family_name[family]);
+	int ret = mrf_obj_check(&mrf_ep_of(&fid->fid)->obj, family_name[family]);
 
 	if (!ret && !count)
 		ret = mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4242, "%svalid: count is NULL",
@@ -289,7 +284,7 @@ static ssize_t ep_atomic(struct fid_ep *ep, const void *buf, size_t count, void 
 		{ desc, NULL, NULL }, addr,	remote, key, context
 	};
 
-	return start_one(to_ep(ep), &one, count);
+	return start_one(mrf_ep_of(&ep->fid), &one, count);
 }
 
 static ssize_t ep_inject_atomic(struct fid_ep *ep, const void *buf, size_t count,
@@ -301,7 +296,7 @@ static ssize_t ep_inject_atomic(struct fid_ep *ep, const void *buf, size_t count
 		{ NULL, NULL, NULL }, addr,	remote, key, NULL
 	};
 
-	return submit_one(to_ep(ep), &one, count, FI_INJECT, true);
+	return submit_one(mrf_ep_of(&ep->fid), &one, count, FI_INJECT, true);
 }
 
 static ssize_t ep_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
@@ -314,7 +309,7 @@ static ssize_t ep_readwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 		{ desc, NULL, result_desc }, addr,     remote, key, context
 	};
 
-	return start_one(to_ep(ep), &one, count);
+	return start_one(mrf_ep_of(&ep->fid), &one, count);
 }
 
 static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
@@ -327,7 +322,7 @@ static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 		{ desc, compare_desc, result_desc }, addr,     remote, key, context
 	};
 
-	return start_one(to_ep(ep), &one, count);
+	return start_one(mrf_ep_of(&ep->fid), &one, count);
 }
 
 /* --- vectors -------------------------------------------------------------------------- */
@@ -354,8 +349,8 @@ static ssize_t vector(struct fid_ep *fid, struct mrf_atomic_req *req, uint64_t r
 
 	req->rma = &rma;
 	req->rma_count = 1;
-	req->flags = default_flags(to_ep(fid), req->op);
-	return submit(to_ep(fid), req);
+	req->flags = default_flags(mrf_ep_of(&fid->fid), req->op);
+	return submit(mrf_ep_of(&fid->fid), req);
 }
 
 static ssize_t ep_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
@@ -419,7 +414,7 @@ static ssize_t atomic_message(struct fid_ep *ep, struct mrf_atomic_req *req,
 	req->rma_count = msg->rma_iov_count;
 	req->addr = msg->addr;
 	req->context = msg->context;
-	return submit(to_ep(ep), req);
+	return submit(mrf_ep_of(&ep->fid), req);
 }
 
 static ssize_t ep_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,

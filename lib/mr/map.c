@@ -151,7 +151,7 @@ static int extend(struct mrf_map *map, struct mrf_map_slot **list)
 }
 
 /* A slot that is the caller's. -FI_ENOMEM, -FI_ENOSPC. */
-static int take(struct mrf_map *map, struct mrf_map_slot **slot)
+static int take_slot(struct mrf_map *map, struct mrf_map_slot **slot)
 {
 	struct mrf_map_slot *list = lock(map);
 	int ret = 0;
@@ -178,7 +178,7 @@ static int add_beside(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_
 	if (!copy)
 		return -FI_ENOMEM;
 	memcpy(copy, raw, size);
-	ret = take(map, &slot);
+	ret = take_slot(map, &slot);
 	if (ret) {
 		free(copy);
 		return ret;
@@ -196,7 +196,7 @@ int mrf_map_add(struct mrf_map *map, const struct mrf_rawkey *raw, uint64_t *key
 
 	if (raw->nseg != 1)
 		return add_beside(map, raw, key);
-	ret = take(map, &slot);
+	ret = take_slot(map, &slot);
 	if (ret)
 		return ret;
 	mrf_rawkey_one_say(raw, &slot->said);
@@ -236,7 +236,7 @@ bool mrf_map_remove(struct mrf_map *map, uint64_t key)
 /* --- looking ---------------------------------------------------------------------- */
 
 /* Called with the free list held: the slot stays mapped, or at least as it is. */
-static void copy(const struct mrf_map_slot *slot, struct mrf_rawkey *out)
+static void copy_key(const struct mrf_map_slot *slot, struct mrf_rawkey *out)
 {
 	if (is_beside(slot))
 		memcpy(out, slot->raw, mrf_rawkey_stored(slot->raw));
@@ -250,7 +250,7 @@ bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out)
 	bool live = mrf_map_live(map, key);
 
 	if (live)
-		copy(slot_at(map, (uint32_t)key & MRF_MAP_INDEX_MASK), out);
+		copy_key(slot_at(map, (uint32_t)key & MRF_MAP_INDEX_MASK), out);
 	mrf_map_leave(map, list);
 	return live;
 }
@@ -266,7 +266,7 @@ uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *ra
 		if (!is_mapped(slot) || count++)
 			continue;
 		*key = atomic_load_explicit(&slot->name, memory_order_relaxed);
-		copy(slot, raw);
+		copy_key(slot, raw);
 	}
 	mrf_map_leave(map, list);
 	return count;

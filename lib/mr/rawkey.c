@@ -80,7 +80,7 @@ static void remember_locked(struct mrf_mr *mr, const struct mrf_rawkey *raw)
 }
 
 /* raw is filled in only if the state allows the call. */
-static enum mrf_mr_state look(struct mrf_mr *mr, struct mrf_rawkey *raw)
+static enum mrf_mr_state read_region(struct mrf_mr *mr, struct mrf_rawkey *raw)
 {
 	enum mrf_mr_state state;
 
@@ -147,7 +147,7 @@ int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 		return ret;
 	if (put_into_room(mr, attr))
 		return 0;
-	state = look(mr, &raw);
+	state = read_region(mr, &raw);
 	if (!mrf_mr_state_lets(state, MRF_CALL_RAW_ATTR))
 		return mrf_mr_state_refuse(mr, state, MRF_CALL_RAW_ATTR);
 	room = *attr->key_size;

@@ -18,11 +18,6 @@
  */
 unsigned mrf_remote_max_ways = 65536;
 
-static bool peer_virt(const struct mrf_peer *peer)
-{
-	return peer->mr_mode & FI_MR_VIRT_ADDR;
-}
-
 static struct mrf_map *map_of(const struct mrf_peer *peer)
 {
 	return peer->ep->domain->space.map;
@@ -101,7 +96,8 @@ static struct mrf_way from_wire(const struct mrf_peer *peer, const struct mrf_wi
 {
 	return (struct mrf_way){ .addr = seg->pos,
 				 .len = seg->len,
-				 .iova = peer_virt(peer) ? seg->pos : seg->iova_off,
+				 .iova = peer->mr_mode & FI_MR_VIRT_ADDR ? seg->pos
+									 : seg->iova_off,
 				 .rkey = seg->rkey };
 }
 
@@ -211,7 +207,7 @@ struct mrf_remote *mrf_remote_find(const struct mrf_peer *peer, uint64_t key)
 	return mrf_idmap_find(&peer->remotes, key);
 }
 
-static void forget(struct mrf_peer *peer, struct mrf_remote *remote)
+static void remove_remote(struct mrf_peer *peer, struct mrf_remote *remote)
 {
 	mrf_idmap_remove(&peer->remotes, remote->key);
 	mrf_remote_drop(remote);
@@ -230,7 +226,7 @@ static void make_room(struct mrf_peer *peer)
 		struct mrf_remote *remote = mrf_idmap_sweep(&peer->remotes, &peer->hand);
 
 		if (!remote->asking && !remote->wanted) {
-			forget(peer, remote);
+			remove_remote(peer, remote);
 			return;
 		}
 	}

@@ -78,7 +78,7 @@ static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
 	answer->event = mrf_pasv_wants_events(pasv) ? view.event : 0;
 }
 
-static int post(struct mrf_pasv *pasv, const struct mrf_vwr *wr)
+static int post_pasv(struct mrf_pasv *pasv, const struct mrf_vwr *wr)
 {
 	int ret = mrf_vconn_post(pasv->vconn, wr);
 
@@ -95,7 +95,7 @@ static int send_back(struct mrf_pasv *pasv, const uint8_t *out, size_t len)
 			      .nsge = 1,
 			      .sge = &sge };
 
-	return post(pasv, &wr);
+	return post_pasv(pasv, &wr);
 }
 
 static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
@@ -172,7 +172,7 @@ static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len,
 	return 0;
 }
 
-static int serve(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+static int serve_requests(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 {
 	struct replies replies;
 	size_t one;
@@ -187,7 +187,7 @@ static int serve(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 }
 
 /* fi_writedata and the like: what the application there sends along. */
-static void deliver(struct mrf_pasv *pasv, uint64_t len, uint64_t data)
+static void deliver_data(struct mrf_pasv *pasv, uint64_t len, uint64_t data)
 {
 	struct mrf_comp comp = { .flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
 				 .len = len,
@@ -208,7 +208,7 @@ static int take_data(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 		return -FI_EINVAL;
 	if (ret || data.len > MRF_LIMIT_MSG_SIZE)
 		return -FI_EINVAL;
-	deliver(pasv, data.len, data.data);
+	deliver_data(pasv, data.len, data.data);
 	return 0;
 }
 
@@ -237,7 +237,7 @@ static int serve_message(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	}
 	if (is_request(type)) {
 		pasv->requests -= requests_in(msg, len);
-		return serve(pasv, msg, len);
+		return serve_requests(pasv, msg, len);
 	}
 	pasv->asks -= type == MRF_MSG_ASK;
 	return answer_ask(pasv, msg, len);
@@ -259,7 +259,7 @@ void mrf_pasv_forget(struct mrf_pasv *pasv)
 		return;
 	sge.len = (uint32_t)mrf_note_encode(MRF_MSG_FORGET, out);
 	/* Without it the peer finds out when the kernel refuses: slower, not wrong. */
-	pasv->forgetting = !post(pasv, &wr);
+	pasv->forgetting = !post_pasv(pasv, &wr);
 }
 
 static void forget_sent(struct mrf_pasv *pasv)
@@ -272,7 +272,7 @@ static void forget_sent(struct mrf_pasv *pasv)
 static void take_imm(struct mrf_pasv *pasv, const struct mrf_wc *wc)
 {
 	if (!mrf_pasv_wants_events(pasv))
-		deliver(pasv, wc->byte_len, wc->imm);
+		deliver_data(pasv, wc->byte_len, wc->imm);
 	else if (wc->byte_len) /* no bytes, nothing that was modified */
 		mrf_mr_event(&pasv->ep->domain->space, wc->imm, &pasv->ep->port);
 }
@@ -402,7 +402,7 @@ static bool is_event(const struct mrf_pasv *pasv, const struct mrf_wc *wc)
 	return wc->kind == MRF_WC_RECV_IMM && mrf_pasv_wants_events(pasv);
 }
 
-static int take_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
+static int take_from_peer(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
 {
 	const uint8_t *msg = pasv->slots[slot];
 	int ret = 0;
@@ -440,7 +440,7 @@ void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc 
 		return;
 	}
 	mrf_pasv_established(pasv);
-	ret = slot < MRF_PASV_SLOTS ? take_message(pasv, slot, wc) : 0;
+	ret = slot < MRF_PASV_SLOTS ? take_from_peer(pasv, slot, wc) : 0;
 	if (ret && mrf_list_empty(&pasv->doomed))
 		hang_up(pasv, wc->byte_len, ret);
 }

@@ -37,7 +37,7 @@ static struct mrf_awaited *awaited_at(struct mrf_window *window, unsigned i)
 	return &window->awaited[i % MRF_REQUESTS];
 }
 
-static bool is_full(const struct mrf_window *window)
+static bool window_is_full(const struct mrf_window *window)
 {
 	return window->last - window->first == MRF_REQUESTS;
 }
@@ -52,7 +52,7 @@ bool mrf_rpc_lets(const struct mrf_conn *conn, const struct mrf_op *op)
 	/* One that becomes another type of operation goes alone. */
 	if (op->type->done || (first && first->type->done))
 		return false;
-	return op->type->rpc && !window->stopped && !is_full(window);
+	return op->type->rpc && !window->stopped && !window_is_full(window);
 }
 
 void mrf_rpc_disown(struct mrf_conn *conn, struct mrf_op *op)
@@ -105,7 +105,8 @@ static struct mrf_op *take_first(struct mrf_window *window)
 /* --- posting ---------------------------------------------------------------------------- */
 
 /* Do the request and its reply go into the messages of those that have gathered? */
-static bool fits(const struct mrf_window *window, const struct mrf_request *request)
+static bool request_fits(const struct mrf_window *window,
+			 const struct mrf_request *request)
 {
 	return !window->len ||
 	       (window->len + MRF_PROTO_REQUEST_HEAD + request->body_len <=
@@ -125,7 +126,7 @@ int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
 	if (!mrf_resolve_request(op, op->pos, &request))
 		return -FI_ENOKEY;
 	request.len = op->type->rpc->fill(op, request.len, &request, body);
-	if (!fits(window, &request))
+	if (!request_fits(window, &request))
 		return -FI_EAGAIN;
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
 	window->reply_len += MRF_PROTO_REPLY_HEAD + request.len;
@@ -229,7 +230,7 @@ void mrf_rpc_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
 }
 
 /* All that op had on the way is lost. */
-static void lost(struct mrf_conn *conn, struct mrf_op *op)
+static void lost_request(struct mrf_conn *conn, struct mrf_op *op)
 {
 	if (op->fatal == MRF_WC_OK) {
 		mrf_peer_again(conn->peer, op);
@@ -252,7 +253,7 @@ void mrf_rpc_lost(struct mrf_conn *conn)
 		if (op && !unseen)
 			op->fatal = told ? conn->cause : MRF_WC_FLUSHED;
 		if (op && !op->awaiting)
-			lost(conn, op);
+			lost_request(conn, op);
 	}
 }
 
@@ -331,7 +332,7 @@ static bool belongs(struct mrf_window *window, const struct mrf_reply *reply)
 						 reply->done < awaited->len;
 }
 
-static bool take(struct mrf_op *op, const struct mrf_reply *reply)
+static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 {
 	return !op || reply->status == MRF_REPLY_TURN || !op->type->rpc->take ||
 	       op->type->rpc->take(op, reply);
@@ -343,7 +344,7 @@ static int replied(struct mrf_peer *peer, const struct mrf_reply *reply)
 	const struct mrf_awaited *first = awaited_at(window, window->first);
 	struct mrf_op *op;
 
-	if (!belongs(window, reply) || !take(first->op, reply))
+	if (!belongs(window, reply) || !take_reply(first->op, reply))
 		return -FI_EINVAL;
 	if (!window->stopped && !is_whole(first, reply))
 		stop(peer);

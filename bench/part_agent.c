@@ -114,10 +114,14 @@ static void add_row(struct way ways[WAYS], const char *what, enum fi_datatype da
 	for (int i = 0; i < WAYS; i++)
 		us[i] = bench_middle(series[i].ns, ROUNDS) / TIMES / 1000;
 	report_add("| %s | %u | %.1f |", what, depth, us[OURS]);
-	if (ways[OTHER].there)
-		report_add(" %.1f | %.3f |\n", us[OTHER], us[OURS] / us[OTHER]);
-	else
+	if (!ways[OTHER].there) {
 		report_add(" - | - |\n");
+		return;
+	}
+	report_add(" %.1f | %.3f |\n", us[OTHER], us[OURS] / us[OTHER]);
+	if (depth > 1)
+		report_target(1.00, us[OURS] / us[OTHER], "%s, %u in flight, native / libfabric",
+			      what, depth);
 }
 
 void part_agent(struct lanes *lanes)

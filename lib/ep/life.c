@@ -22,7 +22,7 @@ static void kicked(struct mrf_kick *kick)
 	mrf_lock_release(&ep->lock);
 }
 
-static void completed(void *watcher)
+static void cq_has_news(void *watcher)
 {
 	struct mrf_ep *ep = watcher;
 
@@ -58,7 +58,7 @@ static void removed(struct mrf_agent *agent)
 
 const struct mrf_agent_guest mrf_life_guest = {
 	.kicked = kicked,
-	.completed = completed,
+	.completed = cq_has_news,
 	.removed = removed,
 	.serve = mrf_agent_serve,
 	.over = mrf_pasv_bury,
@@ -102,7 +102,7 @@ int mrf_agent_ep_open(struct mrf_agent *agent, struct mrf_ep *ep)
 	return mrf_agent_command(agent, ep, ep_open);
 }
 
-static int ep_enable(struct mrf_agent *agent, void *arg)
+static int enable_in_agent(struct mrf_agent *agent, void *arg)
 {
 	struct mrf_ep *ep = arg;
 
@@ -112,10 +112,10 @@ static int ep_enable(struct mrf_agent *agent, void *arg)
 
 int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
 {
-	return mrf_agent_command(agent, ep, ep_enable);
+	return mrf_agent_command(agent, ep, enable_in_agent);
 }
 
-static int ep_close(struct mrf_agent *agent, void *arg)
+static int close_in_agent(struct mrf_agent *agent, void *arg)
 {
 	struct mrf_ep *ep = arg;
 
@@ -133,5 +133,5 @@ static int ep_close(struct mrf_agent *agent, void *arg)
 
 void mrf_agent_ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
 {
-	mrf_agent_command(agent, ep, ep_close);
+	mrf_agent_command(agent, ep, close_in_agent);
 }

@@ -204,8 +204,8 @@ static ssize_t ep_writev(struct fid_ep *ep, const struct iovec *iov, void **desc
 			     context);
 }
 
-static ssize_t message(struct fid_ep *fid, const struct mrf_op_type *type,
-		       const struct fi_msg_rma *msg, uint64_t flags)
+static ssize_t rma_message(struct fid_ep *fid, const struct mrf_op_type *type,
+			   const struct fi_msg_rma *msg, uint64_t flags)
 {
 	struct mrf_req req = { .type = type, .flags = flags };
 
@@ -224,12 +224,12 @@ static ssize_t message(struct fid_ep *fid, const struct mrf_op_type *type,
 
 static ssize_t ep_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return message(ep, &mrf_op_read, msg, flags);
+	return rma_message(ep, &mrf_op_read, msg, flags);
 }
 
 static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return message(ep, &mrf_op_write, msg, flags);
+	return rma_message(ep, &mrf_op_write, msg, flags);
 }
 
 /* One buffer, written, with what more the call asks for. */

@@ -191,7 +191,8 @@ static bool make_addrs(struct fi_info *info, const struct mrf_vnl_path *path,
 	       copy_addr(&info->dest_addr, &info->dest_addrlen, &match->dest);
 }
 
-static bool copy_key(uint8_t **to, size_t *to_size, const uint8_t *from, size_t size)
+static bool copy_hinted_key(uint8_t **to, size_t *to_size, const uint8_t *from,
+			    size_t size)
 {
 	if (!size)
 		return true;
@@ -211,11 +212,12 @@ static bool make_keys(struct fi_info *info, const struct mrf_info_query *query)
 
 	if (!mrf_rule_auth_key(query->version))
 		return true;
-	if (domain && !copy_key(&info->domain_attr->auth_key,
-				&info->domain_attr->auth_key_size, domain->auth_key,
-				domain->auth_key_size))
+	if (domain && !copy_hinted_key(&info->domain_attr->auth_key,
+				       &info->domain_attr->auth_key_size,
+				       domain->auth_key, domain->auth_key_size))
 		return false;
-	return !ep || copy_key(&info->ep_attr->auth_key, &info->ep_attr->auth_key_size,
+	return !ep ||
+	       copy_hinted_key(&info->ep_attr->auth_key, &info->ep_attr->auth_key_size,
 			       ep->auth_key, ep->auth_key_size);
 }
 

@@ -170,7 +170,7 @@ enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why)
 }
 
 /* The remote buffer that byte *from of the operation is in; *from: where in it. */
-static const struct fi_rma_iov *rma_at(const struct mrf_op *op, uint64_t *from)
+static const struct fi_rma_iov *piece_rma(const struct mrf_op *op, uint64_t *from)
 {
 	const struct fi_rma_iov *rma = op->rma;
 
@@ -182,7 +182,7 @@ static const struct fi_rma_iov *rma_at(const struct mrf_op *op, uint64_t *from)
 bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 		       uint64_t *remote_addr, uint64_t *len)
 {
-	const struct fi_rma_iov *rma = rma_at(op, &from);
+	const struct fi_rma_iov *rma = piece_rma(op, &from);
 	struct mrf_key_direct key;
 	const struct mrf_remote *remote;
 
@@ -202,7 +202,7 @@ bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 
 bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_request *request)
 {
-	const struct fi_rma_iov *rma = rma_at(op, &from);
+	const struct fi_rma_iov *rma = piece_rma(op, &from);
 	const struct mrf_remote *remote;
 	struct mrf_key_direct key;
 
@@ -241,7 +241,7 @@ uint32_t mrf_resolve_number(const struct mrf_op *op, uint64_t from)
 {
 	uint32_t number;
 
-	return event_of(op, rma_at(op, &from), &number) ? number : 0;
+	return event_of(op, piece_rma(op, &from), &number) ? number : 0;
 }
 
 bool mrf_resolve_event(const struct mrf_op *op, uint64_t upto, uint32_t *event)

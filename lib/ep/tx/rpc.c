@@ -332,7 +332,7 @@ static bool belongs(struct mrf_window *window, const struct mrf_reply *reply)
 						 reply->done < awaited->len;
 }
 
-static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
+static bool type_takes(struct mrf_op *op, const struct mrf_reply *reply)
 {
 	return !op || reply->status == MRF_REPLY_TURN || !op->type->rpc->take ||
 	       op->type->rpc->take(op, reply);
@@ -344,7 +344,7 @@ static int replied(struct mrf_peer *peer, const struct mrf_reply *reply)
 	const struct mrf_awaited *first = awaited_at(window, window->first);
 	struct mrf_op *op;
 
-	if (!belongs(window, reply) || !take_reply(first->op, reply))
+	if (!belongs(window, reply) || !type_takes(first->op, reply))
 		return -FI_EINVAL;
 	if (!window->stopped && !is_whole(first, reply))
 		stop(peer);

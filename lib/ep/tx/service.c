@@ -267,7 +267,7 @@ static const struct mrf_conn_calls calls = {
 
 /* --- the endpoint closes --------------------------------------------------------------------- */
 
-static void collect(struct mrf_peer *peer, struct mrf_conn *conn)
+static void collect_ring(struct mrf_peer *peer, struct mrf_conn *conn)
 {
 	for (; conn->head != conn->tail; conn->head++) {
 		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
@@ -283,7 +283,7 @@ void mrf_peer_abandon(struct mrf_peer *peer)
 	struct mrf_list *node;
 
 	if (peer->conn) {
-		collect(peer, peer->conn);
+		collect_ring(peer, peer->conn);
 		/* The device must have let go of the buffers before they are given back. */
 		mrf_conn_destroy(peer->conn);
 	}

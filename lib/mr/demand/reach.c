@@ -196,7 +196,7 @@ static bool make_pin_room(const struct quest *q, int err)
 }
 
 /* The kernel has refused even the pages that are needed. */
-static enum mrf_pinned failed(struct quest *q, const struct mrf_hole *hole, int err)
+static enum mrf_pinned pin_failed(struct quest *q, const struct mrf_hole *hole, int err)
 {
 	if (err == -FI_EFAULT) {
 		q->view->status = MRF_MR_NOT_MAPPED;
@@ -261,7 +261,7 @@ static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
 	if (ret != MRF_PIN_UNWATCHED && ret != MRF_PIN_FAILED)
 		return ret;
 	ret = mrf_pin_keep(q->back, hole, q->back->space->page_mask + 1, &err);
-	return ret == MRF_PIN_FAILED ? failed(q, hole, err) : ret;
+	return ret == MRF_PIN_FAILED ? pin_failed(q, hole, err) : ret;
 }
 
 static void show_pin(struct mrf_mr_view *view, const struct mrf_pin *pin)
@@ -282,7 +282,7 @@ static enum mrf_pinned lease(struct quest *q, const struct mrf_hole *hole)
 	ret = mrf_pin_lease(q->back, hole, q->lease, &pin, &err);
 	if (ret == MRF_PINNED)
 		show_pin(q->view, pin);
-	return ret == MRF_PIN_FAILED ? failed(q, hole, err) : ret;
+	return ret == MRF_PIN_FAILED ? pin_failed(q, hole, err) : ret;
 }
 
 /* Where the next pin behind addr begins, or end. Lock not held. */

@@ -25,7 +25,7 @@ targets_run() {
 	done
 	failed=$(hosts_listen | tail -n 1)
 	if [ "$failed" != 0 ]; then
-		say "the last that the targets said:"
+		say "the last lines of the targets:"
 		tail -n 20 "$log.targets" | sed 's/^/#   /'
 	fi
 	if [ "$failed" ] && kill -0 "${hosts_targets[@]}"; then

@@ -83,7 +83,7 @@ kernel_add_debs() {
 	for deb in "$@"; do
 		dpkg -x "$deb" "$tmp/tree" && continue
 		folder_full "$tmp" && die "cannot unpack $deb: $(disk_full)"
-		die "cannot unpack $deb: it is no whole Debian package"
+		die "cannot unpack $deb: it is not a complete Debian package"
 	done
 	kernel_add_tree "$tmp/tree"
 }

@@ -383,7 +383,7 @@ vm_finish() {
 	elif [ "$vm_signal" ] && [ "$vm_state" != done ]; then
 		vm_status=$((128 + $(kill -l "$vm_signal")))
 	elif [ "$vm_state" = run ]; then
-		warn "the guest died under the command (status 91); its last console lines:"
+		warn "the guest died while the command ran (status 91); its last console lines:"
 		console_tail
 	fi
 	[ -z "$keep_dmesg" ] || cp "$vm_dmesg" "$keep_dmesg"

@@ -251,7 +251,7 @@ t_failures() {
 	debs_make
 	echo damaged >"$work/debs/linux-modules-extra-$real.deb"
 	out=$(taken "$real")
-	[[ $out == *"linux-modules-extra-$real.deb: it is no whole Debian package"* ]]
+	[[ $out == *"linux-modules-extra-$real.deb: it is not a complete Debian package"* ]]
 	check "a damaged package" $?
 	same "  nothing is left in the cache" "" "$(cache_holds)"
 	echo "E: Could not resolve 'deb.debian.org'" >"$work/apt-says"

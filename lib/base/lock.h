@@ -18,6 +18,7 @@ enum mrf_lock_rank {
 	MRF_RANK_SETUP = 1, /* ep: bindings, enabling and flags of one endpoint */
 	MRF_RANK_WAIT,	   /* obj/wait: the list of progress sources of a CQ or counter */
 	MRF_RANK_EP,	   /* ep: peers, connections and operations of one endpoint */
+	MRF_RANK_BOUNCE,   /* ep: free slots for small unregistered buffers, one endpoint's */
 	MRF_RANK_AV,	   /* obj/av: inserting and removing addresses */
 	MRF_RANK_AGENT,	   /* loop: kicks and commands; domain: its agent and event queue */
 	MRF_RANK_MR,	   /* mr: key space and descriptor table of one domain */

@@ -17,6 +17,7 @@
 #include "ep/rma.h"
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
+#include "ep/tx/op.h"
 #include "ep/tx/op_local.h"
 #include "ep/tx/peer.h"
 #include "loop/denied.h"
@@ -31,6 +32,11 @@ static void source_arm(struct mrf_source *source)
 	mrf_vcq_ack(ep->scq);
 	mrf_vcq_arm(ep->scq);
 	mrf_lock_release(&ep->lock);
+}
+
+static void source_finish(struct mrf_source *source)
+{
+	mrf_op_finish(mrf_container_of(source, struct mrf_ep, source));
 }
 
 /* --- control -------------------------------------------------------------------------------- */
@@ -140,6 +146,7 @@ static int ep_close(struct fid *fid)
 	 */
 	mrf_ep_unlink_all(ep);
 	mrf_agent_ep_close(ep->agent, ep);
+	mrf_op_finish(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
 	mrf_atomic_cells_free(ep);
@@ -210,6 +217,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->all_peers);
 	mrf_list_init(&ep->starved);
 	mrf_list_init(&ep->free_ops);
+	mrf_list_init(&ep->unfinished);
 	mrf_list_init(&ep->passive);
 	mrf_list_init(&ep->of_agent);
 	mrf_idmap_init(&ep->conns);
@@ -339,7 +347,10 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		ret = cannot(ret);
 		goto err_free;
 	}
-	ep->source = (struct mrf_source){ mrf_ep_poll, source_arm, mrf_vcq_fd(ep->scq) };
+	ep->source = (struct mrf_source){ .poll = mrf_ep_poll,
+					  .arm = source_arm,
+					  .finish = source_finish,
+					  .fd = mrf_vcq_fd(ep->scq) };
 	ret = open_port(ep, key, key_size);
 	if (ret)
 		goto err_cq;

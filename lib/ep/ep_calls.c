@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/ep_calls.h"
+#include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 
 static int no_call(const char *call)
@@ -20,7 +21,7 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 		return ret;
 	mrf_lock_take(&ep->lock);
 	ret = mrf_peer_cancel(ep, context);
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 	return ret;
 }
 

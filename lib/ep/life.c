@@ -4,6 +4,7 @@
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
+#include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/service.h"
@@ -19,7 +20,7 @@ static void kicked(struct mrf_kick *kick)
 
 	mrf_lock_take(&ep->lock);
 	mrf_conn_service(peer);
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 }
 
 static void cq_has_news(void *watcher)
@@ -34,7 +35,7 @@ static void cq_has_news(void *watcher)
 	mrf_ep_progress(ep);
 	mrf_list_each(node, &ep->all_peers)
 		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, node));
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 }
 
 static void let_go(struct mrf_ep *ep)
@@ -46,7 +47,7 @@ static void let_go(struct mrf_ep *ep)
 		if (mrf_peer_let_go(peer))
 			mrf_conn_service(peer);
 	}
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 }
 
 /* Closes the connections to addresses that were removed, once they have nothing to do. */
@@ -127,7 +128,7 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 	mrf_lock_take(&ep->lock);
 	mrf_list_each_safe(node, &ep->all_peers)
 		mrf_peer_abandon(mrf_list_entry(node, struct mrf_peer, node));
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 	return 0;
 }
 

@@ -10,7 +10,6 @@
 #include "ep/tx/commit.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
-#include "ep/tx/peers.h"
 
 #define MSG_FLAGS                                                                        \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
@@ -111,27 +110,21 @@ static int check(struct mrf_ep *ep, const struct mrf_req *req)
 	return ret ? ret : check_lengths(req);
 }
 
+/* The local bytes first, then the lock: they may have to be pinned, or read in. */
 int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req)
 {
-	struct mrf_peer *peer;
 	struct mrf_op *op;
 	int ret = check(ep, req);
 
 	if (mrf_unlikely(ret))
 		return ret;
-	mrf_lock_take(&ep->lock);
-	ret = mrf_peer_get(ep, req->addr, &peer);
+	ret = mrf_peer_begin(ep, req->addr, &op);
 	if (ret)
-		goto out;
-	ret = mrf_peer_has_place(peer) ? mrf_op_new(ep, req, &op) : -FI_EAGAIN;
-	if (ret)
-		goto out;
-	if (mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))
+		return ret;
+	ret = mrf_op_fill(ep, req, op);
+	if (!ret && mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))
 		mrf_commit_begin(op);
-	mrf_peer_start(peer, op);
-out:
-	mrf_lock_release(&ep->lock);
-	return ret;
+	return mrf_peer_start(ep, req->addr, op, ret);
 }
 
 /* fi_read and fi_write the long way, and the vector forms: the endpoint's op_flags apply. */

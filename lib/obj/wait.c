@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -147,6 +148,7 @@ int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
 	mrf_list_init(&wait->links);
 	mrf_list_init(&wait->asleep);
 	mrf_list_init(&wait->spare);
+	atomic_init(&wait->left, false);
 	atomic_init(&wait->waiters, 0);
 	atomic_init(&wait->watched, false);
 	return kind == FI_WAIT_FD ? need_fds(wait) : 0;
@@ -225,6 +227,7 @@ int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
 	if (!ret) {
 		link->source = source;
 		link->wait = wait;
+		link->inside = 0;
 		mrf_list_add_tail(&link->node, &wait->links);
 	}
 	mrf_lock_release(&wait->lock);
@@ -237,13 +240,56 @@ int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
 	return 0;
 }
 
+/* Lets go of wait->lock meanwhile. The link stays in the list, so that it leads on. */
+static void finish_locked(struct mrf_wait *wait, struct mrf_wait_link *link)
+{
+	link->inside++;
+	mrf_lock_release(&wait->lock);
+	link->source->finish(link->source);
+	mrf_lock_take(&wait->lock);
+	link->inside--;
+}
+
+void mrf_wait_leave(struct mrf_wait_link *link)
+{
+	struct mrf_wait *wait = atomic_load(&link->wait);
+
+	if (wait)
+		atomic_store(&wait->left, true);
+}
+
+void mrf_wait_finish(struct mrf_wait *wait)
+{
+	atomic_store(&wait->left, false);
+	mrf_lock_take(&wait->lock);
+	mrf_list_each (node, &wait->links) {
+		struct mrf_wait_link *link =
+			mrf_list_entry(node, struct mrf_wait_link, node);
+
+		if (atomic_load(&link->source->left))
+			finish_locked(wait, link);
+	}
+	mrf_lock_release(&wait->lock);
+}
+
+/* Takes wait->lock, and returns when no thread is inside the link. */
+static void take_when_left(struct mrf_wait *wait, const struct mrf_wait_link *link)
+{
+	mrf_lock_take(&wait->lock);
+	while (link->inside) {
+		mrf_lock_release(&wait->lock);
+		sched_yield();
+		mrf_lock_take(&wait->lock);
+	}
+}
+
 void mrf_wait_unlink(struct mrf_wait_link *link)
 {
 	struct mrf_wait *wait = link->wait;
 
 	if (!wait)
 		return;
-	mrf_lock_take(&wait->lock);
+	take_when_left(wait, link);
 	mrf_list_del(&link->node);
 	if (wait->source_fd >= 0 && link->source->fd >= 0 &&
 	    !is_linked_locked(wait, link->source))

@@ -6,7 +6,8 @@
  * A source belongs to the object that was bound and is linked into any number of waits
  * through one mrf_wait_link each. Locks: mrf_wait.lock (rank WAIT) is held while sources
  * are polled, so a poll callback may take the endpoint's lock and write to CQs and
- * counters.
+ * counters. What takes time it leaves to the finish callback, which is called without
+ * this lock, so that it delays no other thread that reads the same queue.
  *
  * No thread can steal another's wakeup: every thread that blocks has a bell of its own,
  * and the application's file descriptor has another one, which only fi_trywait silences.
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include <rdma/fi_eq.h>
+#include "base/compiler.h"
 #include "base/list.h"
 #include "base/lock.h"
 
@@ -29,13 +31,20 @@ struct mrf_source {
 	 * be missed, so the caller polls once more afterwards.
 	 */
 	void (*arm)(struct mrf_source *source);
+	/*
+	 * Does what poll left undone because it takes time; called without a lock. NULL:
+	 * poll never leaves anything.
+	 */
+	void (*finish)(struct mrf_source *source);
 	int fd; /* readable when there is something to poll, or -1; owned by the source */
+	atomic_bool left; /* something has left work to finish: mrf_wait_leave */
 };
 
 struct mrf_wait_link {
 	struct mrf_list node; /* in wait->links; guarded by wait->lock */
 	struct mrf_source *source;
-	struct mrf_wait *wait; /* NULL: not linked */
+	struct mrf_wait *_Atomic wait; /* NULL: not linked */
+	unsigned inside; /* threads in source->finish through it; guarded by wait->lock */
 };
 
 /*
@@ -63,6 +72,7 @@ struct mrf_wait {
 	struct mrf_bell bell; /* inside epoll_fd; rung once the application watches */
 	struct mrf_lock lock; /* rank WAIT: guards links, held while polling */
 	struct mrf_list links;
+	atomic_bool left;	   /* a source may have left work to finish */
 	atomic_int waiters;	   /* sleepers, plus 1 if watched; 0: no signal needed */
 	atomic_bool watched;	   /* the application has the fd, or called fi_trywait */
 	struct mrf_lock wake_lock; /* rank WAKE: guards the two lists */
@@ -92,12 +102,24 @@ int mrf_wait_refuse_close(unsigned threads);
 int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
 		  struct mrf_source *source);
 /*
- * When this returns, no thread is inside source->poll through this link. Harmless when
- * not linked.
+ * When this returns, no thread is inside source->poll or source->finish through this
+ * link. Harmless when not linked.
  */
 void mrf_wait_unlink(struct mrf_wait_link *link);
 
-/* Polls every source once. Inline, because every read of an empty queue calls it. */
+/*
+ * The source of this link has set its left: the next thread that polls the wait finishes.
+ * Any lock held; harmless when not linked.
+ */
+void mrf_wait_leave(struct mrf_wait_link *link);
+
+/* Finishes what the sources have left. The caller holds no lock. */
+void mrf_wait_finish(struct mrf_wait *wait);
+
+/*
+ * Polls every source once, and finishes what that leaves. The caller holds no lock.
+ * Inline, because every read of an empty queue calls it.
+ */
 static inline void mrf_wait_poll(struct mrf_wait *wait)
 {
 	mrf_lock_take(&wait->lock);
@@ -108,6 +130,8 @@ static inline void mrf_wait_poll(struct mrf_wait *wait)
 		link->source->poll(link->source);
 	}
 	mrf_lock_release(&wait->lock);
+	if (mrf_unlikely(atomic_load_explicit(&wait->left, memory_order_relaxed)))
+		mrf_wait_finish(wait);
 }
 
 /*

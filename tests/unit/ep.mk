@@ -36,6 +36,7 @@ check_PROGRAMS += \
 	tests/unit/t_pmem \
 	tests/unit/t_resolve \
 	tests/unit/t_target \
+	tests/unit/t_unlocked \
 	tests/unit/t_window
 tests_unit_t_apart_SOURCES = tests/unit/t_apart.c $(EP_FIXTURE)
 tests_unit_t_apart_LDADD = $(UNIT_LDADD) $(NL_LIBS)
@@ -66,6 +67,12 @@ FAIL_ONCE_WRAP = $(AM_LDFLAGS) \
 tests_unit_t_ep_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 tests_unit_t_event_SOURCES = tests/unit/t_event.c $(EP_FIXTURE)
 tests_unit_t_event_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_unlocked_SOURCES = tests/unit/t_unlocked.c $(EP_FIXTURE)
+tests_unit_t_unlocked_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_unlocked_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv \
+	-Wl,--wrap=mrf_vconn_open,--wrap=mrf_vconn_resolve,--wrap=mrf_vconn_create_qp \
+	-Wl,--wrap=mrf_vconn_route,--wrap=mrf_vconn_connect,--wrap=mrf_vconn_establish \
+	-Wl,--wrap=mrf_vconn_disconnect,--wrap=mrf_vconn_close
 tests_unit_t_local_SOURCES = tests/unit/t_local.c $(EP_FIXTURE)
 tests_unit_t_local_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_rpc_SOURCES = tests/unit/t_rpc.c $(EP_FIXTURE)

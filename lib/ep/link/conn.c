@@ -54,6 +54,29 @@ static int open_slots(struct mrf_conn *conn)
 			    (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
 }
 
+/* Without ep->lock: destroying a queue pair may take the kernel 50 ms. */
+static void close_vconn(struct mrf_conn *conn)
+{
+	if (conn->vconn) {
+		mrf_vconn_disconnect(conn->vconn);
+		mrf_vconn_close(conn->vconn);
+	}
+	mrf_vmr_drop(&conn->slots_mr);
+	free(conn->slots);
+}
+
+/* Without ep->lock. */
+static int open_vconn(struct mrf_conn *conn)
+{
+	int ret = open_slots(conn);
+
+	if (!ret)
+		ret = mrf_vconn_open(conn->peer->ep->agent->cm, &conn->owner, &conn->vconn);
+	if (ret)
+		close_vconn(conn);
+	return ret;
+}
+
 int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 		 struct mrf_conn **out)
 {
@@ -74,19 +97,15 @@ int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 	ret = mrf_idmap_insert(&peer->ep->conns, conn->owner.id, conn);
 	if (ret)
 		goto err_disown;
-	ret = open_slots(conn);
+	mrf_conn_unlock(conn);
+	ret = open_vconn(conn);
+	mrf_conn_lock(conn);
 	if (ret)
 		goto err_unmap;
-	ret = mrf_vconn_open(agent->cm, &conn->owner, &conn->vconn);
-	if (ret)
-		goto err_slots;
 	*out = conn;
 	return 0;
 
-err_slots:
-	mrf_vmr_drop(&conn->slots_mr);
 err_unmap:
-	free(conn->slots);
 	mrf_idmap_remove(&peer->ep->conns, conn->owner.id);
 err_disown:
 	mrf_agent_disown(agent, &conn->owner, MRF_CONN_SLOTS);
@@ -101,20 +120,17 @@ void mrf_conn_destroy(struct mrf_conn *conn)
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_conn_clear_deadline(conn);
-	if (conn->vconn) {
-		mrf_vconn_disconnect(conn->vconn);
-		mrf_vconn_close(conn->vconn);
-	}
 	ep->scq_used -= conn->tail - conn->head;
 	mrf_idmap_remove(&ep->conns, conn->owner.id);
 	if (ep->last == conn)
 		ep->last = NULL;
 	mrf_agent_disown(ep->agent, &conn->owner, MRF_CONN_SLOTS);
-	mrf_vmr_drop(&conn->slots_mr);
-	free(conn->slots);
-	free(conn);
 	peer->conn = NULL;
 	peer->state = MRF_PEER_IDLE;
+	mrf_conn_unlock(conn);
+	close_vconn(conn);
+	mrf_conn_lock(conn);
+	free(conn);
 }
 
 /* --- room ---------------------------------------------------------------------------------- */
@@ -156,13 +172,21 @@ void mrf_conn_denied(struct mrf_conn *conn)
 	mrf_peer_break(conn->peer);
 }
 
+/* Leaves ep->lock meanwhile. */
+static void disconnect(struct mrf_conn *conn)
+{
+	conn->disconnected = true;
+	mrf_conn_unlock(conn);
+	mrf_vconn_disconnect(conn->vconn);
+	mrf_conn_lock(conn);
+}
+
 bool mrf_conn_end_denied(struct mrf_conn *conn)
 {
 	if (mrf_likely(conn->cause != MRF_WC_DENIED))
 		return false;
 	if (!conn->disconnected)
-		mrf_vconn_disconnect(conn->vconn);
-	conn->disconnected = true;
+		disconnect(conn);
 	return true;
 }
 
@@ -173,8 +197,7 @@ void mrf_conn_gone(struct mrf_conn *conn)
 	if (conn->disconnected)
 		return;
 	conn->lost = true;
-	conn->disconnected = true;
 	mrf_peer_break(peer);
 	mrf_conn_drain(conn);
-	mrf_vconn_disconnect(conn->vconn);
+	disconnect(conn);
 }

@@ -3,6 +3,11 @@
  * One connection that an endpoint of this process has opened, and what is posted on it;
  * ep->lock held. Only the agent talks to rdma_cm, so it makes connections (dial.h) and
  * takes them down (service.h).
+ *
+ * These calls of the kernel take time, and the lock is not held over them. Other threads
+ * may queue operations for the peer meanwhile, cancel them and take in completions, but
+ * only the agent moves the peer out of IDLE, CONNECTING and BROKEN, frees it, and frees
+ * its connection. So the agent finds both as it left them, in one of these states.
  */
 #ifndef MRF_EP_LINK_CONN_H
 #define MRF_EP_LINK_CONN_H
@@ -28,10 +33,24 @@ struct mrf_conn_calls {
 
 /* --- agent thread ------------------------------------------------------------------- */
 
-/* Makes a connection that is not connected and has no queue pair yet. */
+/* Leave ep->lock around a call that takes time, and take it again. */
+static inline void mrf_conn_unlock(const struct mrf_conn *conn)
+{
+	mrf_lock_release(&conn->peer->ep->lock);
+}
+
+static inline void mrf_conn_lock(const struct mrf_conn *conn)
+{
+	mrf_lock_take(&conn->peer->ep->lock);
+}
+
+/*
+ * Makes a connection that is not connected and has no queue pair yet. This call and those
+ * marked * leave ep->lock meanwhile.
+ */
 int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 		 struct mrf_conn **out);
-/* Takes the connection down at once. The peer is IDLE. */
+/* * Takes the connection down at once. The peer is IDLE. */
 void mrf_conn_destroy(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Sets the deadline for the event that the connection waits for, in ms from now. */
@@ -39,10 +58,10 @@ void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms);
 void mrf_conn_clear_deadline(struct mrf_conn *conn);
 /* Sets a deadline for everything in flight to come back. */
 void mrf_conn_drain(struct mrf_conn *conn);
-/* The peer is gone or given up: everything in flight will come back. */
+/* * The peer is gone or given up: everything in flight will come back. */
 void mrf_conn_gone(struct mrf_conn *conn);
 /*
- * Was this broken connection ended by mrf_conn_denied? If so, puts its queue pair into
+ * * Was this broken connection ended by mrf_conn_denied? If so, puts its queue pair into
  * error, which nothing else has done, so that everything in flight comes back.
  */
 bool mrf_conn_end_denied(struct mrf_conn *conn);

@@ -94,10 +94,12 @@ struct mrf_ep {
 	struct mrf_idmap conns;	/* id -> struct mrf_conn, for work completions */
 	struct mrf_conn *last;	/* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
+	struct mrf_list unfinished; /* operations: mrf_op_finish; source.left */
 	unsigned nops;		/* in use */
 	unsigned made;		/* made so far; <= MRF_EP_ALL_OPS */
-	struct mrf_atomic_cells *cells; /* atomic_op.h; NULL before the first use */
-	struct mrf_bounce_pool bounce;
+	/* atomic_op.h; NULL before the first use, then immutable */
+	struct mrf_atomic_cells *cells;
+	struct mrf_bounce_pool bounce; /* has a lock of its own */
 
 	/* agent thread only */
 	struct mrf_owner owner;	 /* of the listener's events */

@@ -2,14 +2,18 @@
 /*
  * One data transfer at the initiator, from the call to its completion.
  *
- *   new --(local buffers ready)--> queued --(keys known)--> posted --(all acknowledged)--> done
- *            |                        ^                        |
- *            +--> refused (call)      +---(connection lost)----+--> failed (completion)
+ *   taken --(local buffers ready)--> queued --(keys known)--> posted --(acknowledged)--> done
+ *            |                          ^                        |
+ *            +--> refused (call)        +---(connection lost)----+--> failed (completion)
  *
  * An operation is a run of bytes [0, total). `pos` says how far it has been posted,
  * `acked` how far the target has acknowledged; acked <= pos <= total. After a lost
- * connection pos goes back to acked, so no acknowledged byte is ever sent twice. An
- * operation belongs to its endpoint and is guarded by the endpoint's lock.
+ * connection pos goes back to acked, so no acknowledged byte is ever sent twice.
+ *
+ * An operation belongs to its endpoint and is guarded by the endpoint's lock, except at
+ * its two ends, when one thread alone knows it: while its local buffers are brought
+ * within the device's reach (op_local.h), and when they are let go (mrf_op_finish). Both
+ * may take long and are done without the lock.
  */
 #ifndef MRF_EP_MODEL_OP_H
 #define MRF_EP_MODEL_OP_H
@@ -17,6 +21,7 @@
 #include <string.h>
 #include <rdma/fi_rma.h>
 #include "base/list.h"
+#include "base/lock.h"
 #include "obj/cq.h"
 #include "verbs/vqp.h"
 
@@ -87,7 +92,7 @@ struct mrf_op_atomic {
 };
 
 struct mrf_op {
-	struct mrf_list node;	/* in peer->queue, peer->redo or ep->free_ops */
+	struct mrf_list node;	/* in peer->queue or redo, ep->unfinished or free_ops */
 	struct mrf_peer *peer;
 	unsigned number;	/* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
 	/* from here to sge: see mrf_op_reset */
@@ -173,9 +178,10 @@ static inline void mrf_op_leave(struct mrf_op *op)
 #define MRF_BOUNCE_SIZE 16384
 
 struct mrf_bounce_pool {
+	struct mrf_lock lock; /* rank BOUNCE: guards all below */
 	struct mrf_list slabs;
 	void *free; /* singly linked through the slots */
-	unsigned nslabs;
+	unsigned nslabs; /* with those that are being made */
 };
 
 #endif

@@ -41,7 +41,6 @@
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
-#include "ep/tx/peers.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
 
@@ -92,22 +91,57 @@ static int cells_new(struct mrf_ep *ep, struct mrf_atomic_cells **out)
 	return ret;
 }
 
+static void cells_free(struct mrf_atomic_cells *cells)
+{
+	if (!cells)
+		return;
+	mrf_vmr_drop(&cells->mr);
+	free(cells);
+}
+
+static bool has_cells(struct mrf_ep *ep)
+{
+	bool has;
+
+	mrf_lock_take(&ep->lock);
+	has = ep->cells;
+	mrf_lock_release(&ep->lock);
+	return has;
+}
+
+/* NULL when they have become the endpoint's: another thread may have been faster. */
+static struct mrf_atomic_cells *give_cells(struct mrf_ep *ep, struct mrf_atomic_cells *cells)
+{
+	struct mrf_atomic_cells *left = cells;
+
+	mrf_lock_take(&ep->lock);
+	if (!ep->cells) {
+		ep->cells = cells;
+		left = NULL;
+	}
+	mrf_lock_release(&ep->lock);
+	return left;
+}
+
 int mrf_atomic_cells_get(struct mrf_ep *ep)
 {
-	int ret = ep->cells ? 0 : cells_new(ep, &ep->cells);
+	struct mrf_atomic_cells *cells;
+	int ret;
 
-	return ret ? mrf_refuse(-ret, FI_LOG_EP_DATA, 4257,
-				"there is no registered memory for the results of atomic "
-				"operations")
-		   : 0;
+	if (has_cells(ep))
+		return 0;
+	ret = cells_new(ep, &cells);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_EP_DATA, 4257,
+				  "there is no registered memory for the results of atomic "
+				  "operations");
+	cells_free(give_cells(ep, cells));
+	return 0;
 }
 
 void mrf_atomic_cells_free(struct mrf_ep *ep)
 {
-	if (!ep->cells)
-		return;
-	mrf_vmr_drop(&ep->cells->mr);
-	free(ep->cells);
+	cells_free(ep->cells);
 }
 
 /* --- making one ----------------------------------------------------------------------- */
@@ -127,8 +161,6 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_r
 {
 	size_t size = mrf_atomic_size(req->datatype), i;
 
-	mrf_op_reset(op);
-	mrf_list_init(&op->node);
 	op->type = &mrf_op_atomic;
 	op->comp_flags = comp_flags(req);
 	op->atomic.family = (uint8_t)req->family;
@@ -139,7 +171,6 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_r
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;
 	op->silent = req->silent || (ep->selective && !(req->flags & FI_COMPLETION));
-	op->stamp = ++ep->clock;
 	op->nrma = (int)req->rma_count;
 	for (i = 0; i < req->rma_count; i++) {
 		op->rma[i] = (struct fi_rma_iov){ .addr = req->rma[i].addr,
@@ -273,40 +304,26 @@ static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_ato
 	return 0;
 }
 
-static int make(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_op **out)
+/* Without ep->lock: values may have to be read in, and cells to be registered. */
+static int fill(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_op *op)
 {
-	struct mrf_op *op;
-	int ret = mrf_op_take(ep, &op);
+	int ret;
 
-	if (ret)
-		return ret;
 	init(ep, op, req);
 	ret = take_descs(ep, op, req);
 	if (!ret)
 		ret = take_values(op, req);
 	if (!ret && op->atomic.native)
 		ret = mrf_atomic_cells_get(ep);
-	if (ret)
-		mrf_op_free(ep, op);
-	else
-		*out = op;
 	return ret;
 }
 
 int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 {
-	struct mrf_peer *peer;
 	struct mrf_op *op;
-	int ret;
+	int ret = mrf_peer_begin(ep, req->addr, &op);
 
-	mrf_lock_take(&ep->lock);
-	ret = mrf_peer_get(ep, req->addr, &peer);
-	if (!ret)
-		ret = mrf_peer_has_place(peer) ? make(ep, req, &op) : -FI_EAGAIN;
-	if (!ret)
-		mrf_peer_start(peer, op);
-	mrf_lock_release(&ep->lock);
-	return ret;
+	return ret ? ret : mrf_peer_start(ep, req->addr, op, fill(ep, req, op));
 }
 
 /* --- native elements ------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An atomic operation at the initiator. ep->lock held, except for mrf_atomic_submit. */
+/* An atomic operation at the initiator. */
 #ifndef MRF_EP_TX_ATOMIC_OP_H
 #define MRF_EP_TX_ATOMIC_OP_H
 
@@ -8,8 +8,8 @@
 
 /*
  * Results of native elements land here: each operation that an endpoint can have owns a
- * few cells, found by its number. Registered with the first atomic operation; guarded by
- * ep->lock.
+ * few cells, found by its number. Registered with the first atomic operation; each is
+ * guarded like its operation.
  */
 #define MRF_ATOMIC_CELLS 8 /* native elements of one operation in flight */
 
@@ -21,14 +21,14 @@ struct mrf_atomic_cells {
 extern const struct mrf_op_type mrf_op_atomic;
 
 /*
- * Starts a checked operation. Fails like mrf_op_new, or with -FI_EAGAIN: too many
+ * Starts a checked operation. Fails like mrf_op_fill, or with -FI_EAGAIN: too many
  * operations are under way.
  */
 int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req);
 
 /*
  * Makes ep->cells if they do not exist yet. -FI_ENOMEM or another error of registering
- * memory; logged. ep->lock held.
+ * memory; logged. Any thread, and without ep->lock.
  */
 int mrf_atomic_cells_get(struct mrf_ep *ep);
 void mrf_atomic_cells_free(struct mrf_ep *ep);

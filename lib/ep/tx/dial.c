@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Making a connection to a peer: from nothing, or state IDLE, to READY. Agent thread,
- * ep->lock held.
+ * ep->lock held, but not over the calls of rdma_cm (conn.h).
  *
  * The kernel looks for the peer's address for MRF_RESOLVE_MS at a time, again and again
  * until FI_MRFAB_CONN_TIMEOUT: an answer that arrives before the kernel waits for one is
@@ -58,10 +58,14 @@ static void trace(const struct mrf_peer *peer, const char *what)
 
 static void resolve(struct mrf_peer *peer)
 {
-	int ret = mrf_vconn_resolve(peer->conn->vconn, &peer->ep->domain->addr.sa,
-				    &peer->addr.sa, mrf_min(timeout_ms(), MRF_RESOLVE_MS),
-				    (unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
+	struct mrf_conn *conn = peer->conn;
+	int ret;
 
+	mrf_conn_unlock(conn);
+	ret = mrf_vconn_resolve(conn->vconn, &peer->ep->domain->addr.sa, &peer->addr.sa,
+				mrf_min(timeout_ms(), MRF_RESOLVE_MS),
+				(unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
+	mrf_conn_lock(conn);
 	if (ret)
 		give_up_addr(peer, -ret, 4121,
 			     "there is no route from the domain's address: is its "
@@ -107,6 +111,7 @@ void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 	resolve(peer);
 }
 
+/* Without ep->lock. */
 static int create_qp(struct mrf_conn *conn)
 {
 	struct mrf_ep *ep = conn->peer->ep;
@@ -127,11 +132,14 @@ static int create_qp(struct mrf_conn *conn)
 
 static void on_addr(struct mrf_conn *conn)
 {
-	int ret = create_qp(conn);
+	int ret;
 
 	conn->found = true;
+	mrf_conn_unlock(conn);
+	ret = create_qp(conn);
 	if (!ret)
 		ret = mrf_vconn_route(conn->vconn, timeout_ms());
+	mrf_conn_lock(conn);
 	if (ret)
 		give_up_addr(conn->peer, -ret, 4122,
 			     "no queue pair can be made, or there is no route");
@@ -156,8 +164,10 @@ static void on_route(struct mrf_conn *conn)
 	int ret;
 
 	mrf_greet_hello(conn, &hello);
+	mrf_conn_unlock(conn);
 	ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),
 				(unsigned)mrf_param_int(MRF_PARAM_RETRY));
+	mrf_conn_lock(conn);
 	if (ret)
 		give_up_addr(conn->peer, -ret, 4123, "the connection request was not accepted");
 	else
@@ -180,7 +190,11 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		mrf_remote_forget_all(peer);
 		mrf_ask_unwant(peer);
 	}
+	mrf_conn_unlock(conn);
 	ret = mrf_vconn_establish(conn->vconn);
+	if (!ret)
+		mrf_vdev_retries(peer->ep->domain->vdev, &conn->retries);
+	mrf_conn_lock(conn);
 	if (ret == -FI_ECONNRESET) {
 		give_up_addr(peer, FI_ECONNRESET, 4127,
 			     "the peer went away while the connection was being made");
@@ -191,7 +205,6 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		return;
 	}
 	mrf_timer_stop(&conn->timer);
-	mrf_vdev_retries(peer->ep->domain->vdev, &conn->retries);
 	peer->tries = peer->dials = peer->turned_away = 0;
 	peer->dialled_until = 0;
 	peer->state = MRF_PEER_READY;

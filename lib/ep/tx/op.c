@@ -20,23 +20,22 @@ static struct mrf_op *one_more(struct mrf_ep *ep)
 	return op;
 }
 
-int mrf_op_take(struct mrf_ep *ep, struct mrf_op **op)
+int mrf_op_take(struct mrf_ep *ep, struct mrf_op **out)
 {
-	struct mrf_list *node;
+	struct mrf_list *node = mrf_list_pop(&ep->free_ops);
+	struct mrf_op *op = node ? mrf_list_entry(node, struct mrf_op, node) : one_more(ep);
 
-	node = mrf_list_pop(&ep->free_ops);
-	*op = node ? mrf_list_entry(node, struct mrf_op, node) : one_more(ep);
-	if (!*op)
+	if (!op)
 		return -FI_ENOMEM;
+	mrf_op_reset(op);
+	mrf_list_init(&op->node);
 	ep->nops++;
+	*out = op;
 	return 0;
 }
 
-/* Everything but the arrays, which have their counts. */
-static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_req *req)
+int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
-	mrf_op_reset(op);
-	mrf_list_init(&op->node);
 	op->type = req->type;
 	op->comp_flags = FI_RMA | (req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->context = req->context;
@@ -45,35 +44,47 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_req *req
 	op->imm = (uint32_t)req->data;
 	op->silent = req->silent || (ep->selective && !(req->flags & FI_COMPLETION));
 	op->total = mrf_iov_total(req->iov, req->count);
-	op->stamp = ++ep->clock;
 	op->nrma = (int)req->rma_count;
 	memcpy(op->rma, req->rma, req->rma_count * sizeof(*req->rma));
+	return mrf_op_local_take(ep, req, op);
 }
 
-int mrf_op_new(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op **out)
-{
-	struct mrf_op *op;
-	int ret = mrf_op_take(ep, &op);
+/* --- the end -------------------------------------------------------------------------- */
 
-	if (ret)
-		return ret;
-	init(ep, op, req);
-	ret = mrf_op_local_take(ep, req, op);
-	if (ret) {
-		mrf_list_add_head(&op->node, &ep->free_ops);
-		ep->nops--;
-		return ret;
+/* The next thread that reads any of its queues and counters calls mrf_op_finish. */
+static void leave_to_readers(struct mrf_ep *ep)
+{
+	atomic_store(&ep->source.left, true);
+	mrf_wait_leave(&ep->link_tx);
+	mrf_wait_leave(&ep->link_rx);
+	mrf_wait_leave(&ep->link_wr);
+	mrf_wait_leave(&ep->link_rd);
+}
+
+/* False: there are registrations to end first, which takes time: mrf_op_finish. */
+static __attribute__((noinline)) bool let_go(struct mrf_ep *ep, struct mrf_op *op)
+{
+	if (!op->temp) {
+		mrf_op_local_drop(ep, op);
+		return true;
 	}
-	*out = op;
-	return 0;
+	mrf_list_add_tail(&op->node, &ep->unfinished);
+	leave_to_readers(ep);
+	return false;
+}
+
+/* Inline for the sake of mrf_op_done. */
+static MRF_ALWAYS_INLINE void free_op(struct mrf_ep *ep, struct mrf_op *op)
+{
+	if (mrf_unlikely((op->temp || op->bounce) && !let_go(ep, op)))
+		return;
+	mrf_list_add_head(&op->node, &ep->free_ops);
+	ep->nops--;
 }
 
 void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op)
 {
-	if (op->temp || op->bounce)
-		mrf_op_local_drop(ep, op);
-	mrf_list_add_head(&op->node, &ep->free_ops);
-	ep->nops--;
+	free_op(ep, op);
 }
 
 /* What comes back goes where the application wants it. Errors: mrf_op_type.deliver. */
@@ -136,7 +147,7 @@ void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op)
 	cntr = cntr_of(ep, op);
 	if (cntr)
 		mrf_cntr_add(cntr, 1);
-	mrf_op_free(ep, op);
+	free_op(ep, op);
 }
 
 void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text)
@@ -158,4 +169,36 @@ void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const 
 	if (cntr)
 		mrf_cntr_adderr(cntr, 1);
 	mrf_op_free(ep, op);
+}
+
+/* Takes ep->lock; NULL: there is none. */
+static struct mrf_op *take_unfinished(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+
+	mrf_lock_take(&ep->lock);
+	node = mrf_list_pop(&ep->unfinished);
+	if (mrf_list_empty(&ep->unfinished))
+		atomic_store(&ep->source.left, false);
+	mrf_lock_release(&ep->lock);
+	return node ? mrf_list_entry(node, struct mrf_op, node) : NULL;
+}
+
+void mrf_op_finish(struct mrf_ep *ep)
+{
+	struct mrf_op *op;
+
+	while ((op = take_unfinished(ep))) {
+		mrf_op_local_drop(ep, op);
+		mrf_lock_take(&ep->lock);
+		mrf_op_free(ep, op);
+		mrf_lock_release(&ep->lock);
+	}
+}
+
+void mrf_op_unlock(struct mrf_ep *ep)
+{
+	mrf_lock_release(&ep->lock);
+	if (atomic_load(&ep->source.left))
+		mrf_op_finish(ep);
 }

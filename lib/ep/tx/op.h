@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making and ending operations; ep->lock held. */
+/* Making and ending operations; ep->lock held, unless a line says otherwise. */
 #ifndef MRF_EP_TX_OP_H
 #define MRF_EP_TX_OP_H
 
 #include "ep/model/op.h"
 
 /*
- * Returns an uninitialised operation of this endpoint, which counts as in use from now
- * on. The caller has checked mrf_peer_has_place. -FI_ENOMEM.
+ * Returns an operation of this endpoint, reset, which counts as in use from now on.
+ * -FI_ENOMEM.
  */
 int mrf_op_take(struct mrf_ep *ep, struct mrf_op **op);
 /*
- * Builds an operation from a checked request: finds or makes the local registrations.
- * Fails like mrf_op_take, or with -FI_EINVAL (bad descriptor), -FI_EACCES (the descriptor
- * lacks the right), -FI_EFAULT or -FI_ENOMEM.
+ * Fills an operation that was just taken from a checked request, and finds or makes the
+ * local registrations. Called without ep->lock. -FI_EINVAL (bad descriptor), -FI_EACCES
+ * (the descriptor lacks the right), -FI_EFAULT or -FI_ENOMEM; the operation then holds
+ * nothing.
  */
-int mrf_op_new(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op **op);
-/* Frees op and everything it holds; writes no completion. */
+int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op);
+/*
+ * Frees op and everything it holds; where that takes time, it is left to mrf_op_finish.
+ * Writes no completion.
+ */
 void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op);
 /*
  * Success: delivers the data of a read, writes a completion if one is wanted, and frees
@@ -28,5 +32,13 @@ void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op);
  * op.
  */
 void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text);
+
+/*
+ * Frees the operations in ep->unfinished, whose local buffers are still registered: the
+ * thread that made progress calls it, without any lock, before it does anything else.
+ */
+void mrf_op_finish(struct mrf_ep *ep);
+/* Releases ep->lock, under which operations may have ended; then as mrf_op_finish. */
+void mrf_op_unlock(struct mrf_ep *ep);
 
 #endif

@@ -130,6 +130,7 @@ struct slot {
 
 void mrf_bounce_init(struct mrf_bounce_pool *pool)
 {
+	mrf_lock_init(&pool->lock, MRF_RANK_BOUNCE);
 	mrf_list_init(&pool->slabs);
 	pool->free = NULL;
 	pool->nslabs = 0;
@@ -146,36 +147,83 @@ void mrf_bounce_fini(struct mrf_bounce_pool *pool)
 		free(slab->memory);
 		free(slab);
 	}
+	mrf_lock_fini(&pool->lock);
 }
 
-static int add_slab(struct mrf_ep *ep)
+/* NULL: no memory, or it cannot be registered. */
+static struct slab *slab_new(struct mrf_ep *ep)
 {
-	struct mrf_bounce_pool *pool = &ep->bounce;
 	struct slab *slab = calloc(1, sizeof(*slab));
-	struct slot *slots;
-	int i, ret = -FI_ENOMEM;
 
-	if (!slab || posix_memalign(&slab->memory, mrf_page_size(), SLAB_SLOTS * sizeof(*slots)))
+	if (!slab || posix_memalign(&slab->memory, mrf_page_size(),
+				    SLAB_SLOTS * sizeof(struct slot)))
 		goto err_free;
-	ret = mrf_room_reg(ep->domain->pd, slab->memory, SLAB_SLOTS * sizeof(*slots),
-			  (uintptr_t)slab->memory, MRF_RIGHT_LOCAL_WRITE, &slab->mr);
-	if (ret)
+	if (mrf_room_reg(ep->domain->pd, slab->memory, SLAB_SLOTS * sizeof(struct slot),
+			 (uintptr_t)slab->memory, MRF_RIGHT_LOCAL_WRITE, &slab->mr))
 		goto err_memory;
-	slots = slab->memory;
+	return slab;
+
+err_memory:
+	free(slab->memory);
+err_free:
+	free(slab);
+	return NULL;
+}
+
+static void add_slab_locked(struct mrf_bounce_pool *pool, struct slab *slab)
+{
+	struct slot *slots = slab->memory;
+	int i;
+
 	for (i = 0; i < SLAB_SLOTS; i++) {
 		slots[i].slab = slab;
 		slots[i].next = pool->free;
 		pool->free = &slots[i];
 	}
 	mrf_list_add_tail(&slab->node, &pool->slabs);
-	pool->nslabs++;
-	return 0;
+}
 
-err_memory:
-	free(slab->memory);
-err_free:
-	free(slab);
-	return ret;
+static struct slot *pop_slot_locked(struct mrf_bounce_pool *pool)
+{
+	struct slot *slot = pool->free;
+
+	if (slot)
+		pool->free = slot->next;
+	return slot;
+}
+
+/* NULL: all slots that may be are in use. Registers more of them without the lock. */
+static struct slot *take_slot(struct mrf_ep *ep)
+{
+	struct mrf_bounce_pool *pool = &ep->bounce;
+	struct slab *slab = NULL;
+	struct slot *slot;
+	bool more;
+
+	mrf_lock_take(&pool->lock);
+	slot = pop_slot_locked(pool);
+	more = !slot && pool->nslabs < MAX_SLABS;
+	pool->nslabs += more;
+	mrf_lock_release(&pool->lock);
+	if (!more)
+		return slot;
+	slab = slab_new(ep);
+	mrf_lock_take(&pool->lock);
+	if (slab)
+		add_slab_locked(pool, slab);
+	else
+		pool->nslabs--;
+	slot = pop_slot_locked(pool);
+	mrf_lock_release(&pool->lock);
+	return slot;
+}
+
+static void give_slot(struct mrf_ep *ep, struct slot *slot)
+{
+	mrf_lock_take(&ep->bounce.lock);
+	slot->next = ep->bounce.free;
+	ep->bounce.free = slot;
+	mrf_lock_release(&ep->bounce.lock);
 }
 
 static void one_sge(struct mrf_op *op, const void *addr, uint32_t lkey)
@@ -195,16 +243,16 @@ static void keep_user(struct mrf_op *op, const struct mrf_req *req)
 /* 1 when there is no slot (left); the caller has another way. -FI_EFAULT. */
 static int use_bounce(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
-	struct slot *slot;
+	struct slot *slot = take_slot(ep);
 
-	if (!ep->bounce.free && (ep->bounce.nslabs == MAX_SLABS || add_slab(ep)))
+	if (!slot)
 		return 1;
-	slot = ep->bounce.free;
-	if (op->type->kind == MRF_OP_READ)
+	if (op->type->kind == MRF_OP_READ) {
 		keep_user(op, req);
-	else if (mrf_user_get(slot->data, req->iov, req->count))
+	} else if (mrf_user_get(slot->data, req->iov, req->count)) {
+		give_slot(ep, slot);
 		return -FI_EFAULT;
-	ep->bounce.free = slot->next;
+	}
 	op->local = MRF_LOCAL_BOUNCE;
 	op->bounce = slot;
 	one_sge(op, slot->data, slot->slab->mr.lkey);
@@ -353,16 +401,12 @@ int mrf_op_local_take(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_o
 
 void mrf_op_local_drop(struct mrf_ep *ep, struct mrf_op *op)
 {
-	if (op->temp)
-		drop_temp(op);
-	if (op->local == MRF_LOCAL_COPY) {
+	drop_temp(op);
+	if (op->local == MRF_LOCAL_COPY)
 		free(op->bounce);
-	} else if (op->local == MRF_LOCAL_BOUNCE) {
-		struct slot *slot = op->bounce;
-
-		slot->next = ep->bounce.free;
-		ep->bounce.free = slot;
-	}
+	else if (op->local == MRF_LOCAL_BOUNCE)
+		give_slot(ep, op->bounce);
+	op->bounce = NULL;
 }
 
 bool mrf_op_local_open(const struct mrf_ep *ep, const struct mrf_op *op)

@@ -8,6 +8,7 @@
 #include "ep/tx/fail.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
+#include "ep/tx/peers.h"
 #include "ep/tx/rpc.h"
 
 /* --- the ring of what is in flight -------------------------------------------------------- */
@@ -298,7 +299,7 @@ static bool has_few(const struct mrf_peer *peer)
 	return n < MRF_EP_FEW_OPS && mrf_list_empty(&peer->redo);
 }
 
-bool mrf_peer_has_place(const struct mrf_peer *peer)
+static bool has_place(const struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
@@ -308,12 +309,41 @@ bool mrf_peer_has_place(const struct mrf_peer *peer)
 	return ep->nops < MRF_EP_OPS || (ep->nops < MRF_EP_ALL_OPS && has_few(peer));
 }
 
-void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op)
+int mrf_peer_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op)
 {
+	struct mrf_peer *peer;
+	int ret;
+
+	mrf_lock_take(&ep->lock);
+	ret = mrf_peer_get(ep, fi_addr, &peer);
+	if (!ret)
+		ret = has_place(peer) ? mrf_op_take(ep, op) : -FI_EAGAIN;
+	mrf_op_unlock(ep);
+	return ret;
+}
+
+static void enqueue(struct mrf_peer *peer, struct mrf_op *op)
+{
+	op->stamp = ++peer->ep->clock;
 	op->peer = peer;
 	op->queued = true;
 	mrf_list_add_tail(&op->node, &peer->queue);
 	mrf_peer_advance(peer);
+}
+
+int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int ret)
+{
+	struct mrf_peer *peer;
+
+	mrf_lock_take(&ep->lock);
+	if (!ret)
+		ret = mrf_peer_get(ep, fi_addr, &peer);
+	if (!ret)
+		enqueue(peer, op);
+	else
+		mrf_op_free(ep, op);
+	mrf_op_unlock(ep);
+	return ret;
 }
 
 /* --- fi_cancel ----------------------------------------------------------------------------- */

@@ -9,12 +9,18 @@
 #include "ep/model/peer.h"
 
 /*
- * May another operation begin? It may if the endpoint is below its limit, or if the peer
- * has only a few operations. Handles completions first if they may make room.
+ * An operation for the peer at this address begins, takes a place, and is the caller's
+ * alone until mrf_peer_start. Handles completions first if they may make room. -FI_EAGAIN:
+ * the endpoint is at its limit, and the peer has more than a few operations; or as
+ * mrf_peer_get and mrf_op_take. Takes ep->lock.
  */
-bool mrf_peer_has_place(const struct mrf_peer *peer);
-/* Queues an operation for this peer and posts it when its turn comes. */
-void mrf_peer_start(struct mrf_peer *peer, struct mrf_op *op);
+int mrf_peer_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op);
+/*
+ * Its local buffers are ready: queues op for the peer at this address and posts it when
+ * its turn comes. If they could not be made ready, ret says why: frees op and returns
+ * ret, as for an address that was removed meanwhile. Takes ep->lock.
+ */
+int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int ret);
 /*
  * Ends a waiting operation with this context, of which nothing was ever posted, with
  * FI_ECANCELED. -FI_ENOENT: there is no such operation.

@@ -105,7 +105,7 @@ static void deadline(struct mrf_timer *timer)
 
 	mrf_lock_take(&ep->lock);
 	expired(conn);
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 }
 
 /* --- what comes ----------------------------------------------------------------------------- */
@@ -203,7 +203,7 @@ static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
 
 	mrf_lock_take(&ep->lock);
 	take_event(conn_of(owner), event);
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 }
 
 static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
@@ -212,7 +212,7 @@ static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc 
 
 	mrf_lock_take(&ep->lock);
 	take_completion(conn_of(owner), slot, wc);
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 }
 
 /* As if the peer had gone: what is in flight comes back, or is given up after a time. */
@@ -224,7 +224,7 @@ static void broke(struct mrf_owner *owner)
 	mrf_lock_take(&ep->lock);
 	if (conn->peer->state == MRF_PEER_READY)
 		mrf_conn_gone(conn);
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 }
 
 static bool going(struct mrf_owner *owner)
@@ -235,7 +235,7 @@ static bool going(struct mrf_owner *owner)
 
 	mrf_lock_take(&ep->lock);
 	state = conn->peer->state;
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 	return state == MRF_PEER_READY || state == MRF_PEER_CONNECTING;
 }
 
@@ -253,7 +253,7 @@ static void end(struct mrf_owner *owner)
 		mrf_peer_rewind(peer);
 		mrf_peer_denied(peer);
 	}
-	mrf_lock_release(&ep->lock);
+	mrf_op_unlock(ep);
 }
 
 static const struct mrf_conn_calls calls = {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How much one peer may ask of another's agent, and how much the agent does for peers
- * before it turns to its other work. All of it is in one place, because together these
- * numbers decide how long anybody waits.
+ * How often something is tried, how long it is waited for, how much one peer may ask of
+ * another's agent, and how much the agent does for peers before it turns to its other
+ * work. All of it is in one place, because together these numbers decide how long anybody
+ * waits. mrfab(7) has the sums that a user sees ("HOW LONG AN OPERATION MAY TAKE"), with
+ * the variables FI_MRFAB_ACK_TIMEOUT, _RETRY_COUNT, _CONN_TIMEOUT and _ANSWER_TIMEOUT;
+ * tests/unit/t_budget.c compares them.
  */
 #ifndef MRF_CONTRACT_BUDGET_H
 #define MRF_CONTRACT_BUDGET_H
@@ -48,6 +51,8 @@
  */
 #define MRF_DIAL_MS 2000
 #define MRF_REFUSALS 5 /* attempts at an address where nobody listens */
+/* Proofs given before one connection: a target that is busy forgets its challenges. */
+#define MRF_CHALLENGES 3
 /* Connections that a peer accepts and drops again before anything was done on them. */
 #define MRF_LOSSES 5
 /* How long the kernel gets to resolve an address before it is asked again. */
@@ -57,6 +62,36 @@
  * never do.
  */
 #define MRF_DRAIN_MS 5000
+/* A peer that owes an answer is probed this often: does its machine still answer? */
+#define MRF_PROBE_MS 1000
+
+/* --- one operation ------------------------------------------------------------------ */
+
+/* How often a read is done again after nobody has answered. */
+#define MRF_TIMEOUTS 2
+/*
+ * How often the kernel may refuse an operation although each answer allows it: the region
+ * comes and goes faster than we ask, or answer and kernel disagree. Memory that is pinned
+ * on demand may move often; that is no reason to give up.
+ */
+#define MRF_OP_REFUSED 8
+#define MRF_OP_REFUSED_ON_DEMAND 200
+#define MRF_OP_REFUSED_KEPT 2 /* refused more often, it asks for pins of its own */
+/*
+ * While this many leases are open, only an operation that holds some of them may ask for
+ * more, because it needs all of its buffers; every other operation waits until they are
+ * released. A lease is an answer that is good once.
+ */
+#define MRF_LEASES 32
+
+/* --- one question or request, at the target ----------------------------------------- */
+
+#define MRF_PIN_TRIES 8 /* memory that changes while it is pinned this often is leased */
+/*
+ * Swaps for one request: peers that change the same words are not to keep the agent; the
+ * rest is asked for again.
+ */
+#define MRF_SWAPS 1000
 
 /* --- one turn of the agent, after the application's commands --------------------- */
 

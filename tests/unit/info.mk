@@ -1,4 +1,5 @@
 check_PROGRAMS += \
+	tests/unit/t_budget \
 	tests/unit/t_contract \
 	tests/unit/t_getinfo \
 	tests/unit/t_mr_mode \
@@ -7,6 +8,8 @@ check_PROGRAMS += \
 	tests/unit/t_vnl
 EXTRA_DIST += tests/data/mr_mode-1.17.csv
 
+tests_unit_t_budget_SOURCES = tests/unit/t_budget.c tests/unit/unit.h
+tests_unit_t_budget_LDADD = $(UNIT_LDADD)
 tests_unit_t_contract_SOURCES = tests/unit/t_contract.c tests/unit/unit.h
 tests_unit_t_contract_LDADD = $(UNIT_LDADD)
 tests_unit_t_getinfo_SOURCES = tests/unit/t_getinfo.c tests/unit/unit.h

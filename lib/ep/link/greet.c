@@ -6,9 +6,6 @@
 _Static_assert(MRF_PROTO_NONCE == MRF_AUTH_NONCE && MRF_PROTO_PROOF == MRF_AUTH_PROOF,
 	       "as it is on the wire");
 
-/* A target forgets challenges when very many come to it. */
-#define MAX_CHALLENGES 3
-
 static void set_addr(struct mrf_auth_talk *talk, const union mrf_addr *addr)
 {
 	memset(talk->addr, 0, sizeof(talk->addr));
@@ -107,7 +104,7 @@ bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct
 			    "has none");
 		return false;
 	}
-	if (++peer->challenges > MAX_CHALLENGES) {
+	if (++peer->challenges > MRF_CHALLENGES) {
 		mrf_why_set(why, FI_EACCES, 4204,
 			    "the endpoint there asks for another proof each time");
 		return false;

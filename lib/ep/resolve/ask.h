@@ -10,13 +10,6 @@
 #include "ep/resolve/remote.h"
 
 /*
- * While this many leases are open, only an operation that holds some of them may ask for
- * more, because it needs all of its buffers; every other operation waits until they are
- * released. A lease is an answer that is good once.
- */
-#define MRF_LEASES 32
-
-/*
  * Queues a question about these bytes, unless one about the key is already open. once: an
  * answer that is good once is preferred.
  */

@@ -34,9 +34,6 @@ static bool direct(const struct mrf_op *op, const struct fi_rma_iov *rma,
 	       mrf_key_unpack(op->peer->mr_mode, rma->key, key);
 }
 
-/* Refused so often, an operation does better with pins of its own. */
-#define REFUSED_KEPT 2
-
 /* An answer about no bytes is gone with the next one; the operation remembers it. */
 static bool empty_and_known(const struct mrf_op *op, const struct fi_rma_iov *rma)
 {
@@ -120,26 +117,18 @@ static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov 
 	}
 	if (may_ask(op, remote))
 		mrf_ask_want(op->peer, remote, rma->addr + done, rma->len - done,
-			     op->refused > REFUSED_KEPT);
+			     op->refused > MRF_OP_REFUSED_KEPT);
 	return MRF_RESOLVE_WAIT;
 }
-
-/*
- * An operation that the kernel keeps refusing although each answer said that it may be: the
- * region comes and goes faster than we ask, or answer and kernel disagree. Memory that is
- * pinned on demand may move often; that is no reason to give up.
- */
-#define MAX_REFUSED 8
-#define MAX_REFUSED_ON_DEMAND 200
 
 static bool refused_too_often(const struct mrf_op *op)
 {
 	const struct mrf_remote *remote;
 
-	if (mrf_likely(op->refused <= MAX_REFUSED))
+	if (mrf_likely(op->refused <= MRF_OP_REFUSED))
 		return false;
 	remote = mrf_remote_find(op->peer, op->rma[0].key);
-	return !remote || remote->complete || op->refused > MAX_REFUSED_ON_DEMAND;
+	return !remote || remote->complete || op->refused > MRF_OP_REFUSED_ON_DEMAND;
 }
 
 enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why)

@@ -26,7 +26,7 @@
  * outside the region are never touched. (Through another region that has all of the word
  * they can; fi_atomic(3mrfab) says so.)
  *
- * After MANY_SWAPS swaps the agent replies with what it has done, so that other peers get
+ * After MRF_SWAPS swaps the agent replies with what it has done, so that other peers get
  * their turn; the initiator asks for the rest. For regions with an event number it counts
  * an operation once, with the last request that goes to the region.
  *
@@ -40,6 +40,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/page.h"
+#include "contract/budget.h"
 #include "ep/model/atomic.h"
 #include "ep/rx/atomic_serve.h"
 #include "mr/demand/backs.h"
@@ -406,9 +407,6 @@ static uint32_t change(struct job *job, uint64_t pos, const struct values *value
 
 /* --- all of them ---------------------------------------------------------------------- */
 
-/* A peer that does nothing else to these words may let us try for a long time. */
-#define MANY_SWAPS 1000
-
 static uint32_t change_all(struct job *job, uint64_t *done, uint8_t *results)
 {
 	const uint8_t *body = job->request->body;
@@ -418,7 +416,7 @@ static uint32_t change_all(struct job *job, uint64_t *done, uint8_t *results)
 	uint32_t status = MRF_REPLY_DONE;
 	uint64_t len = job->request->len;
 
-	while (!status && *done < len && job->swaps < MANY_SWAPS) {
+	while (!status && *done < len && job->swaps < MRF_SWAPS) {
 		struct values values = { .operand = body + *done,
 					 .compare = compare ? body + len + *done : NULL,
 					 .result = fetch ? results + *done : nowhere };

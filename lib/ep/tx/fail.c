@@ -121,12 +121,10 @@ static void requeue(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_list_add_tail(&op->node, &peer->redo);
 }
 
-#define MAX_TIMEOUTS 2
-
 /* A read may be done again; what a write did is not known, so it is not. */
 static void lost(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
 {
-	if (op->type->kind == MRF_OP_READ && op->timeouts < MAX_TIMEOUTS) {
+	if (op->type->kind == MRF_OP_READ && op->timeouts < MRF_TIMEOUTS) {
 		op->timeouts += status != MRF_WC_OK;
 		op->ask_first = true;
 		op->stamp = ++peer->ep->clock;

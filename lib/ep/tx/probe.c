@@ -20,14 +20,12 @@
 #include "ep/tx/probe.h"
 #include "ep/tx/rpc.h"
 
-#define PROBE_MS 1000
-
 void mrf_probe_begin(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
 
 	if (peer->state == MRF_PEER_READY && conn->probed && mrf_list_empty(&conn->timer.node))
-		mrf_conn_set_deadline(conn, PROBE_MS);
+		mrf_conn_set_deadline(conn, MRF_PROBE_MS);
 }
 
 /* Nothing was answered for so long, while somebody waited. */
@@ -68,7 +66,7 @@ void mrf_probe(struct mrf_conn *conn)
 	conn->probed = mrf_rpc_awaited(conn) || peer->asks;
 	if (!conn->probed)
 		return;
-	mrf_conn_set_deadline(conn, PROBE_MS);
+	mrf_conn_set_deadline(conn, MRF_PROBE_MS);
 	mrf_ep_progress(peer->ep);
 	if (peer->state == MRF_PEER_READY && is_silent(conn))
 		unanswered(conn);

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/maps.h"
 #include "base/present.h"
+#include "contract/budget.h"
 #include "mr/access.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"
@@ -31,9 +32,6 @@
 #include "mr/seg.h"
 #include "mr/serve.h"
 #include "mr/why.h"
-
-/* If the memory changes this often while it is being pinned, it is leased. */
-#define TRIES 8
 
 /* A question that is being answered. */
 struct quest {
@@ -436,10 +434,10 @@ void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
 	mrf_pins_reap(back->space->backs);
 	if (answer_kept(&q))
 		return;
-	while (ret == MRF_PIN_AGAIN && tries++ < 2 * TRIES) {
+	while (ret == MRF_PIN_AGAIN && tries++ < 2 * MRF_PIN_TRIES) {
 		view->nseg = 0;
 		view->once = false;
-		q.hurry = q.lease_all || tries > TRIES;
+		q.hurry = q.lease_all || tries > MRF_PIN_TRIES;
 		view->status = look_up_quest(&q);
 		if (view->status != MRF_MR_OK)
 			break;

@@ -22,6 +22,7 @@ enum mrf_lock_rank {
 	MRF_RANK_AV,	   /* obj/av: inserting and removing addresses */
 	MRF_RANK_AGENT,	   /* loop: kicks and commands; domain: its agent and event queue */
 	MRF_RANK_MR,	   /* mr: key space and descriptor table of one domain */
+	MRF_RANK_MAP,	   /* mr/map: the raw keys that were mapped on one domain */
 	MRF_RANK_CQ,	   /* obj/cq: completion ring */
 	MRF_RANK_CNTR,	   /* obj/cntr: waiters (the value itself is atomic) */
 	MRF_RANK_EQ,	   /* obj/eq: event list */

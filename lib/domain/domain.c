@@ -63,9 +63,7 @@ static int domain_close(struct fid *fid)
 	return 0;
 }
 
-/* noinline: what is usual is not to save registers for it. */
-static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int command,
-							   void *arg)
+static int domain_control(struct fid *fid, int command, void *arg)
 {
 	int ret = mrf_obj_check(&from_fid(fid)->obj, "fi_control");
 
@@ -85,21 +83,6 @@ static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int 
 	default:
 		return mrf_no_control(fid, command, arg);
 	}
-}
-
-static int domain_control(struct fid *fid, int command, void *arg)
-{
-	struct mrf_domain *domain = from_fid(fid);
-
-	if (mrf_likely(mrf_fork_ours(domain->obj.owner))) {
-		if (command == FI_MAP_RAW_MR &&
-		    mrf_likely(mrf_mr_map_usually(&domain->space, arg)))
-			return 0;
-		if (command == FI_UNMAP_KEY &&
-		    mrf_likely(mrf_mr_unmap_usually(&domain->space, arg)))
-			return 0;
-	}
-	return control_closely(fid, command, arg);
 }
 
 static struct fi_ops domain_fid_ops = {

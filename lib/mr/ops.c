@@ -14,8 +14,7 @@
 
 /* --- of a region ------------------------------------------------------------------ */
 
-static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int command,
-							   void *arg)
+static int mr_control(struct fid *fid, int command, void *arg)
 {
 	struct mrf_mr *mr = mrf_mr_from_fid(fid);
 	int ret = mrf_mr_check(mr, "fi_control");
@@ -32,15 +31,6 @@ static __attribute__((noinline, cold)) int control_closely(struct fid *fid, int 
 	default:
 		return mrf_no_control(fid, command, arg);
 	}
-}
-
-static int mr_control(struct fid *fid, int command, void *arg)
-{
-	struct mrf_mr *mr = mrf_mr_from_fid(fid);
-
-	if (mrf_likely(command == FI_GET_RAW_MR && mrf_mr_raw_usually(mr, arg)))
-		return 0;
-	return control_closely(fid, command, arg);
 }
 
 struct fi_ops mrf_mr_region_ops = {

@@ -17,8 +17,10 @@ struct mrf_mr_pool *mrf_mr_pool_new(void)
 
 void mrf_mr_pool_free(struct mrf_mr_pool *pool)
 {
-	unsigned i;
+	uint32_t i;
 
+	for (i = 0; i < pool->used; i++)
+		free(mrf_desc_chunk(pool, i)[i % MRF_MR_CHUNK].raw);
 	for (i = 0; i < MRF_MR_CHUNKS && pool->chunk[i]; i++)
 		free(pool->chunk[i]);
 	free(pool);

@@ -4,6 +4,7 @@
  * of a raw key (proto/rawkey.h) and the keys that are mapped (mr/map.h).
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
@@ -18,8 +19,17 @@
 
 _Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");
 
-/* What is not usual stays out of the way of what is. */
-#define COLD __attribute__((noinline, cold))
+/*
+ * Each call does the usual thing first, in a function that calls nothing, so that no
+ * register has to be saved. Everything else is a function of its own, which begins anew.
+ */
+#define UNUSUAL __attribute__((noinline, cold))
+
+/* The end of what is usual. */
+static inline int end_usual(struct mrf_lock *lock)
+{
+	return mrf_lock_leave(lock) ? mrf_lock_wake(lock), 0 : 0;
+}
 
 /* --- fi_mr_raw_attr --------------------------------------------------------------- */
 
@@ -42,13 +52,14 @@ static void take_segs(const struct mrf_mr *mr, const struct mrf_mr_face *face, b
 	}
 }
 
-/* What peers may know of a region that is enabled. */
-static void tell(const struct mrf_mr *mr, struct mrf_rawkey *raw)
+/* What peers may know of a region that is enabled. The caller holds space->lock. */
+static void tell_locked(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 {
 	const struct mrf_mr_space *space = mr->space;
 	bool virt = space->mode & FI_MR_VIRT_ADDR;
 	const struct mrf_mr_face *face;
 
+	mrf_lock_held(&space->lock);
 	raw->space_id = space->id;
 	raw->key = mr->key;
 	raw->serial = mr->serial;
@@ -57,40 +68,49 @@ static void tell(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 	raw->base = virt ? mr->seg.addr : 0;
 	raw->len = mr->len;
 	/*
-	 * Of several faces which one is met, and which number a region has that counts, only
-	 * the answer knows.
+	 * Of several faces which one is met, and which number a region has that counts,
+	 * only the answer knows.
 	 */
 	face = mrf_mr_faced(mr) ? mrf_mr_face_sole(mr) : NULL;
-	raw->complete = !mr->back && !mr->event &&
-			(!mrf_mr_faced(mr) || face || !raw->access);
+	raw->complete =
+		!mr->back && !mr->event && (!mrf_mr_faced(mr) || face || !raw->access);
 	raw->nseg = 0;
 	if (raw->complete)
 		take_segs(mr, face, virt, raw);
 }
 
-/* Until the region is no longer enabled, mrf_mr_raw_told knows all that raw says. */
-static void remember_locked(struct mrf_mr *mr, const struct mrf_rawkey *raw)
+/* Keeps what fi_mr_raw_attr found, if that is good until the region is closed. */
+static void keep_locked(struct mrf_mr *mr, const struct mrf_rawkey *raw,
+			const uint8_t *key)
 {
-	struct mrf_rawkey_said said;
-
-	mrf_rawkey_one_say(raw, &said);
-	mr->raw_sum = mrf_rawkey_one_sum(&said);
-	mr->raw_bits = mrf_rawkey_word(&said, MRF_RAWKEY_BITS);
-	atomic_store_explicit(&mr->raw_told, mr->space->owner, memory_order_release);
+	mrf_lock_held(&mr->space->lock);
+	/* Faces come and go with endpoints. */
+	if (raw->nseg != 1 || mrf_mr_faced(mr))
+		return;
+	if (!mr->raw)
+		mr->raw = malloc(MRF_RAWKEY_ONE_LEN);
+	if (mr->raw)
+		memcpy(mr->raw, key, MRF_RAWKEY_ONE_LEN);
 }
 
-/* raw is filled in only if the state allows the call. */
-static enum mrf_mr_state read_region(struct mrf_mr *mr, struct mrf_rawkey *raw)
+static bool is_kept_locked(const struct mrf_mr *mr)
+{
+	mrf_lock_held(&mr->space->lock);
+	return mr->raw && get64(mr->raw + MRF_RAWKEY_SERIAL_AT) == mr->serial;
+}
+
+/* key: filled in only if the state allows the call. */
+static enum mrf_mr_state read_region(struct mrf_mr *mr, uint8_t *key)
 {
 	enum mrf_mr_state state;
+	struct mrf_rawkey raw;
 
 	mrf_lock_take(&mr->space->lock);
 	state = mr->state;
 	if (mrf_mr_state_lets(state, MRF_CALL_RAW_ATTR)) {
-		tell(mr, raw);
-		/* Faces come and go with endpoints. */
-		if (raw->nseg == 1 && !mrf_mr_faced(mr))
-			remember_locked(mr, raw);
+		tell_locked(mr, &raw);
+		mrf_rawkey_encode(&raw, key);
+		keep_locked(mr, &raw, key);
 	}
 	mrf_lock_release(&mr->space->lock);
 	return state;
@@ -109,7 +129,7 @@ static int check_raw_attr(const struct fi_mr_raw_attr *attr)
 	return 0;
 }
 
-/* The rest of the room is cleared, so that it may travel along: see mrf_rawkey_decode. */
+/* The rest of the room is cleared, so that it may travel along: see mrf_rawkey_check. */
 static void clear_rest(uint8_t *buf, size_t len, size_t room)
 {
 	if (room > MRF_RAWKEY_MAX)
@@ -118,40 +138,27 @@ static void clear_rest(uint8_t *buf, size_t len, size_t room)
 		memset(buf + len, 0, room - len);
 }
 
-/* What is remembered, into more room than it needs. False: nothing was done. */
-static bool put_into_room(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
+static uint64_t base_of(const struct mrf_mr *mr)
 {
-	size_t room = *attr->key_size;
-
-	if (room < MRF_RAWKEY_ONE_LEN)
-		return false;
-	*attr->key_size = MRF_RAWKEY_ONE_LEN;
-	if (!mrf_mr_raw_usually(mr, attr)) {
-		*attr->key_size = room;
-		return false;
-	}
-	clear_rest(attr->raw_key, MRF_RAWKEY_ONE_LEN, room);
-	return true;
+	return mr->space->mode & FI_MR_VIRT_ADDR ? mr->seg.addr : 0;
 }
 
-/* Whatever there is to be said of whatever region. */
-int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
+/* Of any region, into any room. */
+static UNUSUAL int raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
+	uint8_t key[MRF_RAWKEY_MAX];
 	enum mrf_mr_state state;
-	struct mrf_rawkey raw;
 	size_t room, need;
 	int ret;
 
 	ret = check_raw_attr(attr);
 	if (ret)
 		return ret;
-	if (put_into_room(mr, attr))
-		return 0;
-	state = read_region(mr, &raw);
+	state = read_region(mr, key);
 	if (!mrf_mr_state_lets(state, MRF_CALL_RAW_ATTR))
 		return mrf_mr_state_refuse(mr, state, MRF_CALL_RAW_ATTR);
 	room = *attr->key_size;
-	need = mrf_rawkey_size(raw.nseg);
+	need = mrf_rawkey_len(key);
 	*attr->key_size = need;
 	if (!attr->raw_key || room < need) {
 		/* How sizes are asked for; no fault. */
@@ -161,10 +168,34 @@ int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 			  (void *)&mr->fid, need, attr->raw_key ? room : 0);
 		return -FI_ETOOSMALL;
 	}
-	clear_rest(attr->raw_key, mrf_rawkey_encode(&raw, attr->raw_key), room);
+	memcpy(attr->raw_key, key, need);
+	clear_rest(attr->raw_key, need, room);
 	if (attr->base_addr)
-		*attr->base_addr = raw.base;
+		*attr->base_addr = base_of(mr);
 	return 0;
+}
+
+static UNUSUAL int raw_attr_after(struct mrf_lock *lock, struct mrf_mr *mr,
+				  struct fi_mr_raw_attr *attr)
+{
+	mrf_lock_release(lock);
+	return raw_attr(mr, attr);
+}
+
+/* Usually: a key that was asked for before, into as much room as it needs. */
+int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
+{
+	struct mrf_lock *lock = &mr->space->lock;
+
+	if (!attr || !attr->raw_key || !attr->key_size ||
+	    *attr->key_size != MRF_RAWKEY_ONE_LEN || attr->flags || !mrf_lock_try(lock))
+		return raw_attr(mr, attr);
+	if (!mrf_mr_state_lets(mr->state, MRF_CALL_RAW_ATTR) || !is_kept_locked(mr))
+		return raw_attr_after(lock, mr, attr);
+	memcpy(attr->raw_key, mr->raw, MRF_RAWKEY_ONE_LEN);
+	if (attr->base_addr)
+		*attr->base_addr = base_of(mr);
+	return end_usual(lock);
 }
 
 /* --- fi_mr_map_raw ---------------------------------------------------------------- */
@@ -189,25 +220,27 @@ static int check_map(const struct fi_mr_map_raw *attr)
 	return 0;
 }
 
-static int read_key(const struct fi_mr_map_raw *attr, struct mrf_rawkey *raw)
+static int check_key(const struct fi_mr_map_raw *attr)
 {
+	uint64_t base;
 	const char *why;
 	int ret;
 
-	ret = mrf_rawkey_decode(attr->raw_key, attr->key_size, raw, &why);
+	ret = mrf_rawkey_check(attr->raw_key, attr->key_size, &why);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_MR, ret == -FI_ENOSYS ? 3113 : 3112,
 				  "fi_mr_map_raw: the raw key of %zu byte%s %s",
 				  attr->key_size, MRF_S(attr->key_size), why);
-	if (attr->base_addr != raw->base)
+	base = mrf_rawkey_base(attr->raw_key);
+	if (attr->base_addr != base)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3114,
 				  "fi_mr_map_raw: base_addr=%#" PRIx64
 				  ": the raw key is of a region at %#" PRIx64,
-				  attr->base_addr, raw->base);
+				  attr->base_addr, base);
 	return 0;
 }
 
-static COLD int refuse_add(int ret)
+static int refuse_add(int ret)
 {
 	if (ret == -FI_ENOSPC)
 		return mrf_refuse(FI_ENOSPC, FI_LOG_MR, 3116,
@@ -222,30 +255,54 @@ static COLD int refuse_add(int ret)
 }
 
 /* Of whatever form, with or without faults. */
-static COLD int map_closely(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
+static UNUSUAL int map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 {
-	struct mrf_rawkey raw;
 	int ret;
 
 	ret = check_map(attr);
 	if (ret)
 		return ret;
-	ret = read_key(attr, &raw);
+	ret = check_key(attr);
 	if (ret)
 		return ret;
-	ret = mrf_map_add(space->map, &raw, attr->key);
+	ret = mrf_map_add(space->map, attr->raw_key, attr->key);
 	return ret ? refuse_add(ret) : 0;
+}
+
+static inline bool is_compact(const struct fi_mr_map_raw *attr)
+{
+	return attr && attr->raw_key && attr->key && !attr->flags &&
+	       attr->key_size == MRF_RAWKEY_ONE_LEN &&
+	       mrf_rawkey_is_compact(attr->raw_key) &&
+	       !mrf_rawkey_compact_fault(attr->raw_key) &&
+	       mrf_rawkey_base(attr->raw_key) == attr->base_addr;
+}
+
+static UNUSUAL int map_raw_after(struct mrf_lock *lock, struct mrf_mr_space *space,
+				 const struct fi_mr_map_raw *attr)
+{
+	mrf_lock_release(lock);
+	return map_raw(space, attr);
 }
 
 int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 {
-	return mrf_mr_map_usually(space, attr) ? 0 : map_closely(space, attr);
+	struct mrf_map *map = space->map;
+
+	if (!is_compact(attr) || !mrf_lock_try(&map->lock))
+		return map_raw(space, attr);
+	if (!map->spare)
+		return map_raw_after(&map->lock, space, attr);
+	*attr->key = mrf_map_add_locked(map, attr->raw_key);
+	return end_usual(&map->lock);
 }
 
 /* --- fi_mr_unmap_key -------------------------------------------------------------- */
 
-static COLD int refuse_unmap(struct mrf_mr_space *space, const uint64_t *key)
+static UNUSUAL int unmap_key(struct mrf_mr_space *space, const uint64_t *key)
 {
+	if (key && mrf_map_remove(space->map, *key))
+		return 0;
 	if (!key)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3120,
 				  "fi_mr_unmap_key: key=NULL: must be given");
@@ -259,11 +316,22 @@ static COLD int refuse_unmap(struct mrf_mr_space *space, const uint64_t *key)
 			  *key);
 }
 
+static UNUSUAL int unmap_key_after(struct mrf_lock *lock, struct mrf_mr_space *space,
+				   const uint64_t *key)
+{
+	mrf_lock_release(lock);
+	return unmap_key(space, key);
+}
+
 int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key)
 {
-	if (mrf_mr_unmap_usually(space, key) || (key && mrf_map_remove(space->map, *key)))
-		return 0;
-	return refuse_unmap(space, key);
+	struct mrf_map *map = space->map;
+
+	if (!key || !mrf_lock_try(&map->lock))
+		return unmap_key(space, key);
+	if (!mrf_map_remove_locked(map, *key))
+		return unmap_key_after(&map->lock, space, key);
+	return end_usual(&map->lock);
 }
 
 int mrf_mr_space_mapped(struct mrf_mr_space *space)

@@ -35,16 +35,15 @@ struct mrf_mr {
 	struct mrf_list held;	    /* in space->regions.holds; guarded by space->lock */
 	struct mrf_vmr vmr;	    /* of the only segment; if faced, only local rights */
 	/*
-	 * The parts of the raw key that no other field holds. The first fi_mr_raw_attr
-	 * records them and sets raw_told to space->owner, until the region is no longer
-	 * enabled. Written under space->lock, read without it.
+	 * The bytes of a raw key of MRF_RAWKEY_ONE_LEN that fi_mr_raw_attr made: this
+	 * registration's, if they have its serial. NULL: it never did. Freed with the
+	 * pool; guarded by space->lock.
 	 */
-	_Atomic uint64_t raw_told;
-	uint64_t raw_sum;
-	uint64_t raw_bits;
-	uint64_t len;		    /* bytes in all */
-	uint64_t key;		    /* the real one, which FI_MR_RAW hides from fid.key */
-	uint64_t serial;	    /* of this registration, never 0 */
+	uint8_t *raw;
+	uint64_t unused[2]; /* the size of the structure is checked below */
+	uint64_t len;	    /* bytes in all */
+	uint64_t key;	    /* the real one, which FI_MR_RAW hides from fid.key */
+	uint64_t serial;    /* of this registration, never 0 */
 	union {
 		struct mrf_mr_back *back; /* NULL: not pinned on demand */
 		struct mrf_mr *next;	  /* in the pool, while closed */
@@ -67,9 +66,6 @@ struct mrf_mr {
 	struct mrf_mr_seg seg; /* the first segment */
 };
 
-/* Equals no process's owner number, and not 0, which a forked child may have. */
-#define MRF_MR_RAW_UNTOLD UINT64_MAX
-
 /*
  * Every access turns a descriptor's index into an address; with this size, a shift is
  * enough. A larger structure would be padded to a multiple of 64, which takes one more
@@ -87,7 +83,6 @@ static inline void mrf_mr_move(struct mrf_mr *mr, enum mrf_mr_state to)
 {
 	mrf_mr_move_check(mr->state, to);
 	mr->state = to;
-	atomic_store_explicit(&mr->raw_told, MRF_MR_RAW_UNTOLD, memory_order_relaxed);
 }
 
 /* "0x7f0000001000, 4096 bytes, key 0x7", for messages. */

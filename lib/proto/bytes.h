@@ -52,20 +52,6 @@ static inline uint64_t get64(const uint8_t *p)
 	return le64toh(v);
 }
 
-/* Two adjacent numbers. */
-static inline void put_two(uint8_t *p, const void *numbers)
-{
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	memcpy(p, numbers, 16);
-#else
-	uint64_t v[2];
-
-	memcpy(v, numbers, sizeof(v));
-	put64(p, v[0]);
-	put64(p + 8, v[1]);
-#endif
-}
-
 /* MRF_WIRE_SEG_LEN bytes. */
 static inline void put_seg(uint8_t *p, const struct mrf_wire_seg *seg)
 {

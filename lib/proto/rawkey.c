@@ -8,116 +8,73 @@
 
 static const char magic[4] = { 'm', 'r', 'f', 'k' };
 
-/* These are the same in every version: magic, version, length, checksum. */
-#define VERSION_AT 4
-#define FLAGS_AT 5
-#define LENGTH_AT 6
-#define FRAME_LEN (MRF_RAWKEY_SUM_AT + 8)
-
-/*
- * After the frame the head is that of a compact key, except for this in the place of
- * rkey.
- */
-#define NSEG_AT 60
-#define WORD_AT(which) (MRF_RAWKEY_SAID_AT + 8 * (which))
-#define SEG_AT(i) (MRF_RAWKEY_HEAD_LEN + (i) * MRF_WIRE_SEG_LEN)
-
-/* Over all of it but the sum, of at least FRAME_LEN bytes. */
-static uint64_t checksum(const uint8_t *buf, size_t len)
+static uint32_t nseg_of(const uint8_t *buf)
 {
-	uint64_t sum = get64(buf), factor = 1, tail = 0;
-	size_t i;
-
-	for (i = MRF_RAWKEY_SAID_AT; i + 8 <= len; i += 8) {
-		sum += get64(buf + i) * factor;
-		factor = MRF_RAWKEY_FACTOR(factor);
-	}
-	/* Only keys of another version end within a word. */
-	if (i < len) {
-		memcpy(&tail, buf + i, len - i);
-		sum += le64toh(tail) * factor;
-	}
-	return sum;
+	return mrf_rawkey_is_compact(buf) ? 1 : get32(buf + MRF_RAWKEY_NSEG_AT);
 }
 
-/* --- the compact form ------------------------------------------------------------- */
-
-void mrf_rawkey_one_say(const struct mrf_rawkey *raw, struct mrf_rawkey_said *said)
+/* The ith segment; the only one of the compact form is in the head. */
+static struct mrf_wire_seg seg_at(const uint8_t *buf, uint32_t i)
 {
+	uint64_t iova = get64(buf + MRF_RAWKEY_BASE_AT);
+	bool virt = mrf_rawkey_is_virt(buf);
+
+	if (!mrf_rawkey_is_compact(buf))
+		return get_seg(buf + MRF_RAWKEY_SEG_AT(i));
+	return (struct mrf_wire_seg){
+		.pos = virt ? iova : 0,
+		.len = get64(buf + MRF_RAWKEY_LEN_AT),
+		.rkey = get32(buf + MRF_RAWKEY_NSEG_AT),
+		/* One that does not fit must not look as if it did. */
+		.iova_off = virt ? 0 : (uint32_t)mrf_min(iova, UINT32_MAX),
+	};
+}
+
+/* --- encoding --------------------------------------------------------------------- */
+
+static void put_only_seg(const struct mrf_rawkey *raw, uint8_t *buf)
+{
+	const struct mrf_wire_seg *seg = &raw->seg[0];
 	bool virt = raw->mr_mode & FI_MR_VIRT_ADDR;
 
-	said->word[MRF_RAWKEY_SPACE] = htole64(raw->space_id);
-	said->word[MRF_RAWKEY_KEY] = htole64(raw->key);
-	said->word[MRF_RAWKEY_SERIAL] = htole64(raw->serial);
-	said->word[MRF_RAWKEY_LEN] = htole64(raw->len);
-	said->word[MRF_RAWKEY_BASE] = htole64(virt ? raw->base : raw->seg[0].iova_off);
-	said->word[MRF_RAWKEY_BITS] = htole64(
-		mrf_rawkey_bits(raw->mr_mode, raw->access, raw->seg[0].rkey));
+	buf[MRF_RAWKEY_FLAGS_AT] = MRF_RAWKEY_COMPLETE | MRF_RAWKEY_COMPACT;
+	put64(buf + MRF_RAWKEY_BASE_AT, virt ? raw->base : seg->iova_off);
+	put32(buf + MRF_RAWKEY_NSEG_AT, seg->rkey);
 }
 
-static size_t encode_one(const struct mrf_rawkey *raw, uint8_t *buf)
+static void put_segs(const struct mrf_rawkey *raw, uint8_t *buf)
 {
-	struct mrf_rawkey_said said;
-
-	mrf_rawkey_one_say(raw, &said);
-	put64(buf, mrf_rawkey_one_frame());
-	put64(buf + MRF_RAWKEY_SUM_AT, mrf_rawkey_one_sum(&said));
-	memcpy(buf + MRF_RAWKEY_SAID_AT, &said, sizeof(said));
-	return MRF_RAWKEY_ONE_LEN;
-}
-
-void mrf_rawkey_one_expand(const struct mrf_rawkey_said *said, struct mrf_rawkey *out)
-{
-	uint64_t bits = mrf_rawkey_word(said, MRF_RAWKEY_BITS);
-	uint64_t iova = mrf_rawkey_word(said, MRF_RAWKEY_BASE);
-	bool virt = bits & FI_MR_VIRT_ADDR;
-
-	out->space_id = mrf_rawkey_word(said, MRF_RAWKEY_SPACE);
-	out->key = mrf_rawkey_word(said, MRF_RAWKEY_KEY);
-	out->serial = mrf_rawkey_word(said, MRF_RAWKEY_SERIAL);
-	out->mr_mode = (uint16_t)bits;
-	out->access = (uint16_t)(bits >> MRF_RAWKEY_ACCESS_SHIFT);
-	out->base = virt ? iova : 0;
-	out->len = mrf_rawkey_word(said, MRF_RAWKEY_LEN);
-	out->complete = true;
-	out->nseg = 1;
-	out->seg[0].pos = out->base;
-	out->seg[0].len = out->len;
-	out->seg[0].rkey = (uint32_t)(bits >> MRF_RAWKEY_RKEY_SHIFT);
-	/* A key that does not fit the compact form must not look like a compact one. */
-	out->seg[0].iova_off = virt ? 0 : (uint32_t)mrf_min(iova, UINT32_MAX);
-}
-
-/* --- all -------------------------------------------------------------------------- */
-
-static size_t encode(const struct mrf_rawkey *raw, uint8_t *buf)
-{
-	size_t len = mrf_rawkey_size(raw->nseg);
 	uint32_t i;
 
-	memcpy(buf, magic, sizeof(magic));
-	buf[VERSION_AT] = MRF_RAWKEY_VERSION;
-	buf[FLAGS_AT] = raw->complete ? MRF_RAWKEY_COMPLETE : 0;
-	put16(buf + LENGTH_AT, (uint16_t)len);
-	put64(buf + WORD_AT(MRF_RAWKEY_SPACE), raw->space_id);
-	put64(buf + WORD_AT(MRF_RAWKEY_KEY), raw->key);
-	put64(buf + WORD_AT(MRF_RAWKEY_SERIAL), raw->serial);
-	put64(buf + WORD_AT(MRF_RAWKEY_LEN), raw->len);
-	put64(buf + WORD_AT(MRF_RAWKEY_BASE), raw->base);
-	put64(buf + WORD_AT(MRF_RAWKEY_BITS),
-	      mrf_rawkey_bits(raw->mr_mode, raw->access, raw->nseg));
+	buf[MRF_RAWKEY_FLAGS_AT] = raw->complete ? MRF_RAWKEY_COMPLETE : 0;
+	put64(buf + MRF_RAWKEY_BASE_AT, raw->base);
+	put32(buf + MRF_RAWKEY_NSEG_AT, raw->nseg);
 	for (i = 0; i < raw->nseg; i++)
-		put_seg(buf + SEG_AT(i), &raw->seg[i]);
-	put64(buf + MRF_RAWKEY_SUM_AT, checksum(buf, len));
-	return len;
+		put_seg(buf + MRF_RAWKEY_SEG_AT(i), &raw->seg[i]);
 }
 
 size_t mrf_rawkey_encode(const struct mrf_rawkey *raw, uint8_t *buf)
 {
+	size_t len = mrf_rawkey_size(raw->nseg);
+
+	memcpy(buf, magic, sizeof(magic));
+	buf[MRF_RAWKEY_VERSION_AT] = MRF_RAWKEY_VERSION;
+	put16(buf + MRF_RAWKEY_LENGTH_AT, (uint16_t)len);
+	put64(buf + MRF_RAWKEY_SPACE_AT, raw->space_id);
+	put64(buf + MRF_RAWKEY_KEY_AT, raw->key);
+	put64(buf + MRF_RAWKEY_SERIAL_AT, raw->serial);
+	put64(buf + MRF_RAWKEY_LEN_AT, raw->len);
+	put16(buf + MRF_RAWKEY_MODE_AT, (uint16_t)raw->mr_mode);
+	put16(buf + MRF_RAWKEY_ACCESS_AT, (uint16_t)raw->access);
 	if (raw->nseg == 1)
-		return encode_one(raw, buf);
-	return encode(raw, buf);
+		put_only_seg(raw, buf);
+	else
+		put_segs(raw, buf);
+	put64(buf + MRF_RAWKEY_SUM_AT, mrf_rawkey_checksum(buf, len));
+	return len;
 }
+
+/* --- checking and decoding -------------------------------------------------------- */
 
 /* Says what is wrong with the part that all versions have in common, or NULL. */
 static const char *frame_fault(const uint8_t *buf, size_t len)
@@ -126,130 +83,141 @@ static const char *frame_fault(const uint8_t *buf, size_t len)
 
 	if (!buf || len < sizeof(magic) || memcmp(buf, magic, sizeof(magic)))
 		return "is not a raw key of this library";
-	if (len < FRAME_LEN)
+	if (len < MRF_RAWKEY_FRAME_LEN)
 		return "is cut off";
-	says = get16(buf + LENGTH_AT);
-	if (says < FRAME_LEN || says > len)
+	says = mrf_rawkey_len(buf);
+	if (says < MRF_RAWKEY_FRAME_LEN || says > len)
 		return "is cut off, or its length is damaged";
-	if (get64(buf + MRF_RAWKEY_SUM_AT) != checksum(buf, says))
-		return "is damaged: its checksum is wrong";
+	if (get64(buf + MRF_RAWKEY_SUM_AT) != mrf_rawkey_checksum(buf, says))
+		return MRF_RAWKEY_DAMAGED;
 	return NULL;
 }
 
-static bool is_compact(const uint8_t *buf)
+static const char *nseg_fault(const uint8_t *buf)
 {
-	return buf[FLAGS_AT] == (MRF_RAWKEY_COMPLETE | MRF_RAWKEY_COMPACT);
-}
-
-static const char *nseg_fault(const uint8_t *buf, size_t says)
-{
-	unsigned flags = buf[FLAGS_AT];
+	unsigned flags = buf[MRF_RAWKEY_FLAGS_AT];
 	uint32_t nseg;
 
-	if (is_compact(buf))
-		return says == MRF_RAWKEY_ONE_LEN ?
-			       NULL :
-			       "has another length than its segments";
-	if (says < MRF_RAWKEY_HEAD_LEN || flags & ~MRF_RAWKEY_COMPLETE)
+	if (mrf_rawkey_len(buf) < MRF_RAWKEY_HEAD_LEN || flags & ~MRF_RAWKEY_COMPLETE)
 		return "has a head that makes no sense";
-	nseg = get32(buf + NSEG_AT);
+	nseg = get32(buf + MRF_RAWKEY_NSEG_AT);
 	if (nseg > MRF_RAWKEY_MAX_SEG || nseg == 1 || !nseg != !flags)
 		return "has an impossible number of segments";
-	if (says != mrf_rawkey_size(nseg))
+	if (mrf_rawkey_len(buf) != mrf_rawkey_size(nseg))
 		return "has another length than its segments";
 	return NULL;
 }
 
-static const char *length_fault(const uint8_t *buf, size_t len)
+/* before: bytes of the segments before this one. */
+static bool seg_ok(const uint8_t *buf, uint32_t i, const struct mrf_wire_seg *seg,
+		   uint64_t before)
 {
-	size_t i, says = get16(buf + LENGTH_AT);
-	const char *fault = nseg_fault(buf, says);
+	if (!seg->len || !mrf_range_ok(seg->pos, seg->len) ||
+	    !mrf_range_ok(seg->iova_off, seg->len))
+		return false;
+	if (mrf_rawkey_is_virt(buf))
+		return !seg->iova_off &&
+		       (i || seg->pos == get64(buf + MRF_RAWKEY_BASE_AT));
+	return seg->iova_off <= MRF_RAWKEY_IOVA_OFF_MAX && seg->pos == before;
+}
 
-	if (fault)
-		return fault;
-	for (i = says; i < len; i++) {
+static const char *segs_fault(const uint8_t *buf)
+{
+	uint32_t i, nseg = get32(buf + MRF_RAWKEY_NSEG_AT);
+	uint64_t sum = 0;
+
+	if (get64(buf + MRF_RAWKEY_BASE_AT) && !mrf_rawkey_is_virt(buf))
+		return "has a base address without FI_MR_VIRT_ADDR";
+	for (i = 0; i < nseg; i++) {
+		struct mrf_wire_seg seg = get_seg(buf + MRF_RAWKEY_SEG_AT(i));
+
+		if (!seg_ok(buf, i, &seg, sum) ||
+		    __builtin_add_overflow(sum, seg.len, &sum))
+			return MRF_RAWKEY_BAD_SEGMENT;
+	}
+	if (nseg && sum != get64(buf + MRF_RAWKEY_LEN_AT))
+		return "has segments that do not add up";
+	return NULL;
+}
+
+static const char *tail_fault(const uint8_t *buf, size_t len)
+{
+	size_t i;
+
+	for (i = mrf_rawkey_len(buf); i < len; i++) {
 		if (buf[i])
 			return "is followed by bytes that do not belong to it";
 	}
 	return NULL;
 }
 
-/* The length is in order. */
-static void take(const uint8_t *buf, struct mrf_rawkey *raw)
+/* Of any other key of this version, whose frame is in order. */
+static const char *other_fault(const uint8_t *buf)
 {
-	struct mrf_rawkey_said said;
-	uint32_t i;
+	const char *fault = nseg_fault(buf);
 
-	memcpy(&said, buf + MRF_RAWKEY_SAID_AT, sizeof(said));
-	mrf_rawkey_one_expand(&said, raw);
-	if (is_compact(buf))
-		return;
-	raw->complete = buf[FLAGS_AT] & MRF_RAWKEY_COMPLETE;
-	raw->nseg = get32(buf + NSEG_AT);
-	raw->base = get64(buf + WORD_AT(MRF_RAWKEY_BASE));
-	for (i = 0; i < raw->nseg; i++)
-		raw->seg[i] = get_seg(buf + SEG_AT(i));
+	if (!fault)
+		fault = mrf_rawkey_head_fault(buf);
+	return fault ? fault : segs_fault(buf);
 }
 
-/* before: bytes of the segments before this one. */
-static bool seg_ok(const struct mrf_rawkey *raw, uint32_t i, uint64_t before)
+static int check_other(const uint8_t *buf, size_t len, const char **why)
 {
-	const struct mrf_wire_seg *seg = &raw->seg[i];
+	const char *fault = frame_fault(buf, len);
 
-	if ((!seg->len && raw->nseg > 1) || !mrf_range_ok(seg->pos, seg->len) ||
-	    !mrf_range_ok(seg->iova_off, seg->len))
-		return false;
-	if (raw->mr_mode & FI_MR_VIRT_ADDR)
-		return !seg->iova_off && (i || seg->pos == raw->base);
-	return seg->iova_off <= MRF_RAWKEY_IOVA_OFF_MAX && seg->pos == before;
-}
-
-static const char *segs_fault(const struct mrf_rawkey *raw)
-{
-	uint64_t sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < raw->nseg; i++) {
-		if (!seg_ok(raw, i, sum) ||
-		    __builtin_add_overflow(sum, raw->seg[i].len, &sum))
-			return "has an impossible segment";
-	}
-	return sum == raw->len ? NULL : "has segments that do not add up";
-}
-
-static const char *content_fault(const struct mrf_rawkey *raw)
-{
-	if (!raw->space_id || !raw->serial)
-		return "names no domain or no region";
-	if (raw->access & ~MRF_RAWKEY_RIGHTS)
-		return "grants rights that do not exist";
-	if (raw->base && !(raw->mr_mode & FI_MR_VIRT_ADDR))
-		return "has a base address without FI_MR_VIRT_ADDR";
-	return raw->complete ? segs_fault(raw) : NULL;
-}
-
-int mrf_rawkey_decode(const void *data, size_t len, struct mrf_rawkey *out,
-		      const char **why)
-{
-	struct mrf_rawkey got; /* only as many segments as there are */
-	const uint8_t *buf = data;
-	const char *fault;
-
-	fault = frame_fault(buf, len);
-	if (!fault && buf[VERSION_AT] != MRF_RAWKEY_VERSION) {
+	if (!fault && buf[MRF_RAWKEY_VERSION_AT] != MRF_RAWKEY_VERSION) {
 		*why = "is of a version that this library does not know";
 		return -FI_ENOSYS;
 	}
 	if (!fault)
-		fault = length_fault(buf, len);
-	if (!fault) {
-		take(buf, &got);
-		fault = content_fault(&got);
-	}
-	if (fault) {
-		*why = fault;
-		return -FI_EINVAL;
-	}
-	memcpy(out, &got, mrf_rawkey_stored(&got));
-	return 0;
+		fault = other_fault(buf);
+	if (!fault)
+		fault = tail_fault(buf, len);
+	if (!fault)
+		return 0;
+	*why = fault;
+	return -FI_EINVAL;
+}
+
+int mrf_rawkey_check(const void *data, size_t len, const char **why)
+{
+	const uint8_t *buf = data;
+	const char *fault;
+
+	if (!buf || len < MRF_RAWKEY_ONE_LEN || !mrf_rawkey_is_compact(buf))
+		return check_other(buf, len, why);
+	fault = mrf_rawkey_compact_fault(buf);
+	if (!fault)
+		fault = tail_fault(buf, len);
+	if (!fault)
+		return 0;
+	*why = fault;
+	return -FI_EINVAL;
+}
+
+static void take_raw_key(const uint8_t *buf, struct mrf_rawkey *raw)
+{
+	uint32_t i;
+
+	raw->space_id = get64(buf + MRF_RAWKEY_SPACE_AT);
+	raw->key = get64(buf + MRF_RAWKEY_KEY_AT);
+	raw->serial = get64(buf + MRF_RAWKEY_SERIAL_AT);
+	raw->mr_mode = get16(buf + MRF_RAWKEY_MODE_AT);
+	raw->access = get16(buf + MRF_RAWKEY_ACCESS_AT);
+	raw->base = mrf_rawkey_base(buf);
+	raw->len = get64(buf + MRF_RAWKEY_LEN_AT);
+	raw->complete = buf[MRF_RAWKEY_FLAGS_AT] & MRF_RAWKEY_COMPLETE;
+	raw->nseg = nseg_of(buf);
+	for (i = 0; i < raw->nseg; i++)
+		raw->seg[i] = seg_at(buf, i);
+}
+
+int mrf_rawkey_decode(const void *buf, size_t len, struct mrf_rawkey *out,
+		      const char **why)
+{
+	int ret = mrf_rawkey_check(buf, len, why);
+
+	if (!ret)
+		take_raw_key(buf, out);
+	return ret;
 }

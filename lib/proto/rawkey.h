@@ -18,7 +18,8 @@
 #define MRF_RAWKEY_VERSION 4
 #define MRF_RAWKEY_MAX_SEG 16
 #define MRF_RAWKEY_HEAD_LEN 64
-#define MRF_RAWKEY_ONE_LEN 64 /* with one segment: proto/rawkey_one.h */
+/* Complete and with one segment, as nearly all keys are: the compact form. */
+#define MRF_RAWKEY_ONE_LEN 64
 /* The length of the longest raw key: mr_key_size where FI_MR_RAW is in force. */
 #define MRF_RAWKEY_MAX (MRF_RAWKEY_HEAD_LEN + MRF_RAWKEY_MAX_SEG * MRF_WIRE_SEG_LEN)
 
@@ -31,21 +32,15 @@ struct mrf_rawkey {
 	uint64_t base;	   /* base_addr of fi_mr_raw_attr; 0 without FI_MR_VIRT_ADDR */
 	uint64_t len;	   /* bytes in all */
 	bool complete;	   /* seg is the whole region, for good; or nseg is 0: ask */
-	uint32_t nseg; /* if complete, at least 1: no bytes are one empty segment */
+	uint32_t nseg;	   /* if complete, at least 1: no bytes are one empty segment */
 	struct mrf_wire_seg seg[MRF_RAWKEY_MAX_SEG];
 };
 
 /* The length in bytes of a raw key with this many segments. */
 static inline size_t mrf_rawkey_size(uint32_t nseg)
 {
-	return nseg == 1 ? MRF_RAWKEY_ONE_LEN :
-			   MRF_RAWKEY_HEAD_LEN + (size_t)nseg * MRF_WIRE_SEG_LEN;
-}
-
-/* The bytes of the structure that are in use. */
-static inline size_t mrf_rawkey_stored(const struct mrf_rawkey *raw)
-{
-	return offsetof(struct mrf_rawkey, seg) + raw->nseg * sizeof(raw->seg[0]);
+	return nseg == 1 ? MRF_RAWKEY_ONE_LEN
+			 : MRF_RAWKEY_HEAD_LEN + (size_t)nseg * MRF_WIRE_SEG_LEN;
 }
 
 /*
@@ -55,24 +50,23 @@ static inline size_t mrf_rawkey_stored(const struct mrf_rawkey *raw)
 size_t mrf_rawkey_encode(const struct mrf_rawkey *raw, uint8_t *buf);
 
 /*
- * Decodes a raw key. Zeros may follow the key, because applications may send mr_key_size
- * bytes or their whole buffer. -FI_EINVAL: not a raw key, or a damaged one; -FI_ENOSYS: a
- * raw key of another version. *why (why is not NULL) then names the fault in words; out
- * is written on success only.
+ * Is this a raw key? Zeros may follow it, because applications may send mr_key_size bytes
+ * or their whole buffer. -FI_EINVAL: not a raw key, or a damaged one; -FI_ENOSYS: a raw
+ * key of another version. *why (why is not NULL) then names the fault in words.
  *
  * An accepted key has lengths and ranges that add up without wrapping, segments that are
  * packed without holes (or, with FI_MR_VIRT_ADDR, begin at base), and iova_off < 64 KiB.
  */
+int mrf_rawkey_check(const void *buf, size_t len, const char **why);
+
+/* The length of an accepted key, without the zeros behind it. */
+static inline size_t mrf_rawkey_len(const uint8_t *buf)
+{
+	return (size_t)(buf[6] | buf[7] << 8);
+}
+
+/* Checks a raw key and decodes it; out is written on success only. */
 int mrf_rawkey_decode(const void *buf, size_t len, struct mrf_rawkey *out,
 		      const char **why);
-
-/* --- the compact form, which proto/rawkey_one.h describes --------------------------- */
-
-struct mrf_rawkey_said;
-
-/* Expands the content of the compact form without checking it. */
-void mrf_rawkey_one_expand(const struct mrf_rawkey_said *said, struct mrf_rawkey *out);
-/* The reverse, for a raw key that is complete and has one segment. */
-void mrf_rawkey_one_say(const struct mrf_rawkey *raw, struct mrf_rawkey_said *said);
 
 #endif

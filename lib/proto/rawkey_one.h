@@ -1,151 +1,118 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The compact form of a raw key that is complete and has one segment, as nearly all raw
- * keys do. It consists of eight little-endian words of 64 bits, small enough to be made,
- * checked and stored in this form; docs/WIRE.md has the layout. It is inline, because
- * fi_mr_raw_attr and fi_mr_map_raw should cost only a few instructions; all other forms
- * are in proto/rawkey.c. Pure.
+ * Where things are in a raw key, and the compact form, which nearly all raw keys have: it
+ * is checked inline, because fi_mr_map_raw should cost a few instructions only. Pure.
  */
 #ifndef MRF_PROTO_RAWKEY_ONE_H
 #define MRF_PROTO_RAWKEY_ONE_H
 
-#include <endian.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <string.h>
 #include <rdma/fabric.h>
-#include "base/compiler.h"
+#include "base/iov.h"
 #include "proto/bytes.h"
 #include "proto/rawkey.h"
 
-/*
- * Offsets: the frame, which is the same in all keys, is followed by the checksum and then
- * by the content.
- */
+/* Offsets. Magic, version, length and checksum are the same in every version. */
+#define MRF_RAWKEY_VERSION_AT 4
+#define MRF_RAWKEY_FLAGS_AT 5
+#define MRF_RAWKEY_LENGTH_AT 6
 #define MRF_RAWKEY_SUM_AT 8
-#define MRF_RAWKEY_SAID_AT 16
-
-/* The words of the content. */
-enum mrf_rawkey_word {
-	MRF_RAWKEY_SPACE,  /* space_id */
-	MRF_RAWKEY_KEY,	   /* key */
-	MRF_RAWKEY_SERIAL, /* serial */
-	MRF_RAWKEY_LEN,	   /* len, also that of the segment */
-	MRF_RAWKEY_BASE,   /* iova of the first byte; with FI_MR_VIRT_ADDR that is base */
-	MRF_RAWKEY_BITS,   /* mr_mode and access, 16 bits each; rkey in the upper half */
-	MRF_RAWKEY_WORDS
-};
-
-_Static_assert(MRF_RAWKEY_SAID_AT + MRF_RAWKEY_WORDS * 8 == MRF_RAWKEY_ONE_LEN,
-	       "eight words");
-
-/* The content in wire format. */
-struct mrf_rawkey_said {
-	uint64_t word[MRF_RAWKEY_WORDS];
-};
-
-#define MRF_RAWKEY_ACCESS_SHIFT 16
-#define MRF_RAWKEY_RKEY_SHIFT 32
-#define MRF_RAWKEY_RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define MRF_RAWKEY_NO_RIGHTS (0xffff & ~MRF_RAWKEY_RIGHTS)
-/* The largest page size is 64 KiB. */
-#define MRF_RAWKEY_IOVA_OFF_MAX 0xffffu
+#define MRF_RAWKEY_FRAME_LEN 16
+#define MRF_RAWKEY_SPACE_AT 16
+#define MRF_RAWKEY_KEY_AT 24
+#define MRF_RAWKEY_SERIAL_AT 32
+#define MRF_RAWKEY_LEN_AT 40
+#define MRF_RAWKEY_BASE_AT 48 /* compact form: the iova of the first byte */
+#define MRF_RAWKEY_MODE_AT 56
+#define MRF_RAWKEY_ACCESS_AT 58
+#define MRF_RAWKEY_NSEG_AT 60 /* compact form: the rkey of the only segment */
+#define MRF_RAWKEY_SEG_AT(i) (MRF_RAWKEY_HEAD_LEN + (i)*MRF_WIRE_SEG_LEN)
 
 #define MRF_RAWKEY_COMPLETE 1u
 #define MRF_RAWKEY_COMPACT 2u
+#define MRF_RAWKEY_RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_RAWKEY_IOVA_OFF_MAX 0xffffu /* the largest page size is 64 KiB */
 
-/*
- * The checksum is the sum of all words, each multiplied by a factor of its own; the
- * factors of the frame and of the first word behind the checksum are 1. All factors are
- * odd, so that every change of a single word is detected, and small, so that each takes
- * one instruction.
- */
-#define MRF_RAWKEY_FACTOR(last) ((last) * 0x5851f42dull & 0x7fffffff)
-#define MRF_RAWKEY_FACTOR_1 MRF_RAWKEY_FACTOR(1)
-#define MRF_RAWKEY_FACTOR_2 MRF_RAWKEY_FACTOR(MRF_RAWKEY_FACTOR_1)
-#define MRF_RAWKEY_FACTOR_3 MRF_RAWKEY_FACTOR(MRF_RAWKEY_FACTOR_2)
-#define MRF_RAWKEY_FACTOR_4 MRF_RAWKEY_FACTOR(MRF_RAWKEY_FACTOR_3)
-#define MRF_RAWKEY_FACTOR_5 MRF_RAWKEY_FACTOR(MRF_RAWKEY_FACTOR_4)
+#define MRF_RAWKEY_DAMAGED "is damaged: its checksum is wrong"
+#define MRF_RAWKEY_BAD_SEGMENT "has an impossible segment"
 
-/* Magic, version, flags and length. */
-static inline uint64_t mrf_rawkey_one_frame(void)
+/* Over all of it but the sum, of at least MRF_RAWKEY_FRAME_LEN bytes. */
+static inline uint64_t mrf_rawkey_checksum(const uint8_t *buf, size_t len)
 {
-	return 'm' | 'r' << 8 | 'f' << 16 | (uint64_t)'k' << 24 |
-	       (uint64_t)MRF_RAWKEY_VERSION << 32 |
-	       (uint64_t)(MRF_RAWKEY_COMPLETE | MRF_RAWKEY_COMPACT) << 40 |
-	       (uint64_t)MRF_RAWKEY_ONE_LEN << 48;
+	uint64_t sum = get64(buf), factor = 1, tail = 0;
+	size_t i;
+
+	/* If len is a constant, the factors are, too. */
+#pragma GCC unroll 8
+	for (i = MRF_RAWKEY_FRAME_LEN; i + 8 <= len; i += 8) {
+		sum += get64(buf + i) * factor;
+		factor = factor * 0x5851f42dull & 0x7fffffff;
+	}
+	/* Only keys of another version end within a word. */
+	if (i < len) {
+		memcpy(&tail, buf + i, len - i);
+		sum += le64toh(tail) * factor;
+	}
+	return sum;
 }
 
-/* A word in the host's byte order. */
-static inline uint64_t mrf_rawkey_word(const struct mrf_rawkey_said *said,
-				       enum mrf_rawkey_word which)
+static inline bool mrf_rawkey_is_virt(const uint8_t *buf)
 {
-	return le64toh(said->word[which]);
+	return get16(buf + MRF_RAWKEY_MODE_AT) & FI_MR_VIRT_ADDR;
 }
 
-static inline uint64_t mrf_rawkey_one_sum(const struct mrf_rawkey_said *said)
+/* Has the key, of at least MRF_RAWKEY_ONE_LEN bytes, the frame of the compact form? */
+static inline bool mrf_rawkey_is_compact(const uint8_t *buf)
 {
-	return mrf_rawkey_one_frame() + mrf_rawkey_word(said, 0) +
-	       mrf_rawkey_word(said, 1) * MRF_RAWKEY_FACTOR_1 +
-	       mrf_rawkey_word(said, 2) * MRF_RAWKEY_FACTOR_2 +
-	       mrf_rawkey_word(said, 3) * MRF_RAWKEY_FACTOR_3 +
-	       mrf_rawkey_word(said, 4) * MRF_RAWKEY_FACTOR_4 +
-	       mrf_rawkey_word(said, 5) * MRF_RAWKEY_FACTOR_5;
+	static const uint8_t frame[] = { 'm',
+					 'r',
+					 'f',
+					 'k',
+					 MRF_RAWKEY_VERSION,
+					 MRF_RAWKEY_COMPLETE | MRF_RAWKEY_COMPACT,
+					 MRF_RAWKEY_ONE_LEN,
+					 0 };
+
+	return !memcmp(buf, frame, sizeof(frame));
 }
 
-static inline uint64_t mrf_rawkey_bits(uint64_t mr_mode, uint64_t access, uint64_t rkey)
+/* Of an accepted key. */
+static inline uint64_t mrf_rawkey_base(const uint8_t *buf)
 {
-	return mr_mode | access << MRF_RAWKEY_ACCESS_SHIFT | rkey << MRF_RAWKEY_RKEY_SHIFT;
+	return mrf_rawkey_is_virt(buf) || !mrf_rawkey_is_compact(buf)
+		       ? get64(buf + MRF_RAWKEY_BASE_AT)
+		       : 0;
 }
 
-/* Can a region begin at this iova, if fi_mr_raw_attr returned base for it? */
-static MRF_ALWAYS_INLINE bool mrf_rawkey_base_ok(const struct mrf_rawkey_said *said,
-						 const uint64_t *base)
+static inline const char *mrf_rawkey_head_fault(const uint8_t *buf)
 {
-	if (mrf_likely((uint32_t)mrf_rawkey_word(said, MRF_RAWKEY_BITS) & FI_MR_VIRT_ADDR))
-		return mrf_rawkey_word(said, MRF_RAWKEY_BASE) == *base;
-	return mrf_rawkey_word(said, MRF_RAWKEY_BASE) <= MRF_RAWKEY_IOVA_OFF_MAX && !*base;
+	if (!get64(buf + MRF_RAWKEY_SPACE_AT) || !get64(buf + MRF_RAWKEY_SERIAL_AT))
+		return "names no domain or no region";
+	if (get16(buf + MRF_RAWKEY_ACCESS_AT) & ~MRF_RAWKEY_RIGHTS)
+		return "grants rights that do not exist";
+	return NULL;
 }
 
-/*
- * Keeps the compiler from loading all words into registers at once. It would run out of
- * registers and have to save some, although the words are in the processor's cache
- * anyway.
- */
-static MRF_ALWAYS_INLINE void mrf_rawkey_look_again(void)
+/* Of the compact form. */
+static inline const char *mrf_rawkey_only_seg_fault(const uint8_t *buf)
 {
-	atomic_signal_fence(memory_order_seq_cst);
+	uint64_t iova = get64(buf + MRF_RAWKEY_BASE_AT);
+
+	if (!mrf_range_ok(iova, get64(buf + MRF_RAWKEY_LEN_AT)) ||
+	    (iova > MRF_RAWKEY_IOVA_OFF_MAX && !mrf_rawkey_is_virt(buf)))
+		return MRF_RAWKEY_BAD_SEGMENT;
+	return NULL;
 }
 
-/*
- * Is this key of MRF_RAWKEY_ONE_LEN bytes a valid key in compact form? said: a copy of
- * its content, and the copy is checked; base: the base_addr that came with the key.
- * False: mrf_rawkey_decode finds the fault, unless it is the base.
- */
-static MRF_ALWAYS_INLINE bool mrf_rawkey_one_ok(const uint8_t *key,
-						const struct mrf_rawkey_said *said,
-						const uint64_t *base)
+/* Of a key that has the frame of the compact form, but for its checksum. */
+static inline const char *mrf_rawkey_compact_fault(const uint8_t *buf)
 {
-	uint64_t end;
+	const char *fault;
 
-	if (mrf_unlikely(get64(key) != mrf_rawkey_one_frame()))
-		return false;
-	if (mrf_unlikely(!mrf_rawkey_base_ok(said, base)))
-		return false;
-	if (mrf_unlikely(__builtin_add_overflow(mrf_rawkey_word(said, MRF_RAWKEY_BASE),
-						mrf_rawkey_word(said, MRF_RAWKEY_LEN),
-						&end)))
-		return false;
-	mrf_rawkey_look_again();
-	if (mrf_unlikely((uint32_t)mrf_rawkey_word(said, MRF_RAWKEY_BITS) &
-			 MRF_RAWKEY_NO_RIGHTS << MRF_RAWKEY_ACCESS_SHIFT))
-		return false;
-	if (mrf_unlikely(!said->word[MRF_RAWKEY_SPACE]))
-		return false;
-	if (mrf_unlikely(!said->word[MRF_RAWKEY_SERIAL]))
-		return false;
-	mrf_rawkey_look_again();
-	return mrf_likely(get64(key + MRF_RAWKEY_SUM_AT) == mrf_rawkey_one_sum(said));
+	if (get64(buf + MRF_RAWKEY_SUM_AT) !=
+	    mrf_rawkey_checksum(buf, MRF_RAWKEY_ONE_LEN))
+		return MRF_RAWKEY_DAMAGED;
+	fault = mrf_rawkey_head_fault(buf);
+	return fault ? fault : mrf_rawkey_only_seg_fault(buf);
 }
 
 #endif

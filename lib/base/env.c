@@ -54,6 +54,10 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				     "mrfab: Milliseconds for one attempt to connect to "
 				     "a peer (default: 5000)",
 				     5000, 1, INT_MAX },
+	[MRF_PARAM_INBOUND] = { "FI_MRFAB_INBOUND", FI_PARAM_INT,
+				"mrfab: The most connections that peers may have to the "
+				"endpoints of one domain (default: 4096)",
+				4096, 1, 1000000 },
 	[MRF_PARAM_ANSWER_TIMEOUT] = { "FI_MRFAB_ANSWER_TIMEOUT", FI_PARAM_INT,
 				       "mrfab: Milliseconds for which an operation waits "
 				       "for a connected peer's process to answer before "

@@ -97,7 +97,7 @@
 
 #define MRF_TURN_EVENTS 8   /* events of the connection manager */
 #define MRF_TURN_KICKS 64   /* peers whose operations need the agent */
-#define MRF_TURN_TAKEN 256  /* completions taken from agent->cq */
+#define MRF_TURN_TAKEN 256  /* completions of messages */
 /*
  * Time for peers' questions and requests, one per connection in turn. The last one is
  * finished however long it takes; a command of the application ends the time at once.

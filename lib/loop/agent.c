@@ -10,10 +10,6 @@
  * until the time for peers is over or a command comes (target_serve.c). So opening an
  * endpoint, or the first question of a new peer, waits for one request and not for all
  * that peers can send.
- *
- * Places in agent->cq are counted (mrf_agent_own), so that it cannot overflow. A
- * connection that is gone leaves flushed work requests there; its places are free again
- * only when these have been taken out.
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,30 +36,22 @@ enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_DEVICE, TAG_LAST };
 
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want)
 {
-	int ret;
+	int ret = mrf_agent_cq_take(agent, want, &owner->cq);
 
-	if (agent->cq_used + want > MRF_AGENT_CQ)
-		return -FI_ENOSPC;
+	if (ret)
+		return ret;
 	owner->id = ++agent->last_id;
 	ret = mrf_idmap_insert(&agent->owners, owner->id, owner);
-	if (!ret)
-		agent->cq_used += want;
+	if (ret)
+		mrf_agent_cq_untake(owner->cq, want);
 	return ret;
 }
 
 void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had)
 {
 	mrf_idmap_remove(&agent->owners, owner->id);
-	agent->cq_owed += had;
-	agent->owed_until = agent->taken + MRF_AGENT_CQ;
+	mrf_agent_cq_owe(owner->cq, had);
 	agent->more = true;
-}
-
-/* Whatever those that are gone left in the queue has been taken out of it. */
-static void give_back(struct mrf_agent *agent)
-{
-	agent->cq_used -= agent->cq_owed;
-	agent->cq_owed = 0;
 }
 
 /* --- events ------------------------------------------------------------------------------ */
@@ -79,37 +67,15 @@ static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
 		owner->calls->message(owner, slot, wc);
 }
 
-/* At most max completions. False: all that were there were taken in. */
-static bool take_completions(struct mrf_agent *agent, unsigned max)
-{
-	struct mrf_wc wc[16];
-	unsigned taken = 0;
-	int i, n;
-
-	while ((n = mrf_vcq_poll(agent->cq, wc, MRF_ARRAY_SIZE(wc))) > 0) {
-		for (i = 0; i < n; i++)
-			handle_message(agent, &wc[i]);
-		taken += (unsigned)n;
-		agent->taken += (unsigned)n;
-		if (agent->taken >= agent->owed_until)
-			give_back(agent);
-		if (taken >= max)
-			return true;
-	}
-	give_back(agent);
-	return false;
-}
-
 void mrf_agent_poll(struct mrf_agent *agent)
 {
 	/* There are never more at a time; what comes meanwhile need not be among them. */
-	agent->more |= take_completions(agent, MRF_AGENT_CQ);
+	agent->more |= mrf_agent_cq_handle(agent, MRF_AGENT_CQ, handle_message);
 }
 
 static void poll_cq(struct mrf_agent *agent)
 {
-	mrf_vcq_ack_one(agent->cq);
-	mrf_vcq_arm(agent->cq);
+	mrf_agent_cq_event(agent);
 	agent->more = true;
 }
 
@@ -240,7 +206,8 @@ static void turn(struct mrf_agent *agent)
 		handle_ready(agent, &events[i]);
 	expire(agent);
 	if (agent->more)
-		agent->more = take_completions(agent, MRF_TURN_TAKEN);
+		agent->more = mrf_agent_cq_handle(agent, MRF_TURN_TAKEN / agent->ncqs,
+						  handle_message);
 	mrf_agent_run_kicks(agent);
 	if (mrf_unlikely(agent->suspect))
 		poll_cm(agent);
@@ -369,6 +336,7 @@ static int agent_new(struct mrf_domain *domain, const struct mrf_agent_guest *gu
 	mrf_list_init(&agent->half);
 	mrf_list_init(&agent->doomed);
 	mrf_list_init(&agent->ready);
+	mrf_list_init(&agent->cqs);
 	mrf_idmap_init(&agent->owners);
 	ret = open_fds(agent);
 	if (ret)
@@ -376,10 +344,9 @@ static int agent_new(struct mrf_domain *domain, const struct mrf_agent_guest *gu
 	ret = mrf_vcm_open(&agent->cm);
 	if (ret)
 		goto err_fds;
-	ret = mrf_vcq_open(domain->vdev, MRF_AGENT_CQ, &agent->cq);
+	ret = mrf_agent_cq_open(agent);
 	if (ret)
 		goto err_cm;
-	mrf_vcq_arm(agent->cq);
 	ret = watch_all(agent);
 	if (!ret)
 		ret = start_thread(agent);
@@ -390,7 +357,7 @@ static int agent_new(struct mrf_domain *domain, const struct mrf_agent_guest *gu
 	return 0;
 
 err_cq:
-	mrf_vcq_close(agent->cq);
+	mrf_agent_cq_close(agent);
 err_cm:
 	mrf_vcm_close(agent->cm);
 err_fds:
@@ -425,7 +392,7 @@ void mrf_agent_stop(struct mrf_agent *agent)
 	mrf_lock_release(&agent->lock);
 	mrf_agent_wake(agent);
 	pthread_join(agent->thread, NULL);
-	mrf_vcq_close(agent->cq);
+	mrf_agent_cq_close(agent);
 	mrf_vcm_close(agent->cm);
 	close(agent->event_fd);
 	close(agent->epoll_fd);

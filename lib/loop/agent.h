@@ -5,8 +5,9 @@
  * a target nor an initiator has to call anything to make progress. It starts with the
  * first endpoint and stops when the domain closes.
  *
- * Messages (RECVs of all connections, SENDs of answers) complete on agent->cq, which only
- * this thread polls. Other threads reach it through commands: agent->lock (rank AGENT).
+ * Messages (RECVs of all connections, SENDs of answers) complete on queues that only this
+ * thread polls (agent_cq.h). Other threads reach it through commands: agent->lock (rank
+ * AGENT).
  */
 #ifndef MRF_LOOP_AGENT_H
 #define MRF_LOOP_AGENT_H
@@ -18,6 +19,7 @@
 #include "base/idmap.h"
 #include "base/list.h"
 #include "base/lock.h"
+#include "loop/agent_cq.h"
 
 struct mrf_agent;
 struct mrf_cm_event;
@@ -51,10 +53,11 @@ struct mrf_owner_calls {
 	void (*forget)(struct mrf_owner *owner);
 };
 
-/* The object that a work request id on agent->cq, or an rdma_cm event, belongs to. */
+/* The object that the work request id of a message, or an rdma_cm event, belongs to. */
 struct mrf_owner {
 	const struct mrf_owner_calls *calls;
-	const struct mrf_vcq *scq; /* where its other work requests complete */
+	struct mrf_agent_cq *cq;   /* where its messages complete */
+	const struct mrf_vcq *scq; /* where its other work requests complete; or NULL */
 	uint64_t id; /* never reused by the agent; 0: unknown to it */
 };
 
@@ -96,7 +99,7 @@ struct mrf_agent {
 	int epoll_fd;
 	int event_fd;	       /* signalled while kicks or commands wait */
 	struct mrf_vcm *cm;
-	struct mrf_vcq *cq;
+	struct mrf_vcq *cq; /* the first of cqs, which has the descriptor of all */
 
 	struct mrf_lock lock;  /* rank AGENT: guards the two lists and stop */
 	struct mrf_list kicks; /* struct mrf_kick.node */
@@ -115,27 +118,18 @@ struct mrf_agent {
 	bool suspect_said;
 	struct mrf_list timed;	 /* struct mrf_timer.node */
 	struct mrf_list eps;	 /* struct mrf_ep.of_agent */
+	unsigned inbound;	 /* struct mrf_pasv made and not destroyed */
 	struct mrf_list half;	 /* struct mrf_pasv.half, the oldest first */
 	struct mrf_list doomed;	 /* struct mrf_pasv.doomed */
 	struct mrf_list ready;	 /* struct mrf_pasv.ready, in the order of their turns */
 	bool more;		 /* this turn has left work for the next one */
-	/*
-	 * The number of completions that are, or may still arrive, on cq; <=
-	 * MRF_AGENT_CQ. The completions of an owner that is gone stay counted, as owed,
-	 * until the queue has been seen empty or so many completions have been taken that
-	 * the owner's must be among them.
-	 */
-	unsigned cq_used;
-	unsigned cq_owed;
-	uint64_t taken; /* completions taken so far */
-	uint64_t owed_until;
+	struct mrf_list cqs;	 /* struct mrf_agent_cq.node */
+	unsigned ncqs;
 };
 
-#define MRF_AGENT_CQ 16383
-
 /*
- * Gives the owner its id; want: how many completions it may have on agent->cq.
- * -FI_ENOMEM; -FI_ENOSPC: cq has no room for so many.
+ * Gives the owner its id and its completion queue; want: how many completions it may have
+ * there. -FI_ENOMEM, and the device's errors: no queue has room for so many.
  */
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
 /*

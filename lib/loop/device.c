@@ -39,30 +39,23 @@ static void lose_owner(struct mrf_owner *owner)
 		owner->calls->broke(owner);
 }
 
-struct spoilt {
-	const struct mrf_agent *agent;
-	const struct mrf_vcq *cq;
-};
-
 /* Its completions come in there. */
 static void lose_if_spoilt(void *value, void *arg)
 {
 	struct mrf_owner *owner = value;
-	const struct spoilt *spoilt = arg;
+	const struct mrf_vcq *const *spoilt = arg;
 
-	if (spoilt->cq == spoilt->agent->cq || spoilt->cq == owner->scq)
+	if (*spoilt == owner->cq->vcq || *spoilt == owner->scq)
 		lose_owner(owner);
 }
 
 /* Completions are lost, nobody knows whose: no connection that has any there can go on. */
 static void overflowed(struct mrf_agent *agent, const struct mrf_vcq *cq)
 {
-	struct spoilt spoilt = { agent, cq };
-
 	mrf_warn(FI_LOG_EP_CTRL, 4027,
 		 "%s: a completion queue is in error: the connections that use it are made anew",
 		 name_of(agent));
-	mrf_idmap_each(&agent->owners, lose_if_spoilt, &spoilt);
+	mrf_idmap_each(&agent->owners, lose_if_spoilt, &cq);
 }
 
 static void qp_broke(struct mrf_agent *agent, const struct mrf_vdev_event *event)

@@ -115,6 +115,14 @@ size_t mrf_refuse_encode(enum mrf_refuse_reason reason, uint8_t *buf)
 	return MRF_PROTO_REFUSE_LEN;
 }
 
+size_t mrf_full_encode(enum mrf_full full, uint8_t *buf)
+{
+	put_greeting(buf, MRF_MSG_REFUSE, MRF_PROTO_FULL_LEN);
+	put32(buf + 8, MRF_REFUSE_RESOURCES);
+	put32(buf + 12, (uint32_t)full);
+	return MRF_PROTO_FULL_LEN;
+}
+
 size_t mrf_challenge_encode(const struct mrf_challenge *challenge, uint8_t *buf)
 {
 	put_greeting(buf, MRF_MSG_REFUSE, MRF_PROTO_CHALLENGE_LEN);
@@ -152,6 +160,17 @@ int mrf_refuse_decode(const void *data, size_t len, uint32_t *reason)
 		return ret;
 	*reason = get32(buf + 8);
 	return 0;
+}
+
+enum mrf_full mrf_full_decode(const void *data, size_t len)
+{
+	const uint8_t *buf = data;
+	uint32_t full;
+
+	if (check_type(buf + MAGIC_LEN, len, MRF_MSG_REFUSE, MRF_PROTO_FULL_LEN))
+		return MRF_FULL_UNKNOWN;
+	full = get32(buf + 12);
+	return full < MRF_FULL_COUNT ? (enum mrf_full)full : MRF_FULL_UNKNOWN;
 }
 
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf)

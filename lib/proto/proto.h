@@ -25,6 +25,7 @@
 #define MRF_PROTO_WELCOME_LEN 40
 #define MRF_PROTO_WELCOME_MAX 72 /* with a proof; rdma_cm carries 196 in a response */
 #define MRF_PROTO_REFUSE_LEN 12	 /* rdma_cm carries 148 in a reject */
+#define MRF_PROTO_FULL_LEN 16	 /* a refusal that names the limit that was met */
 #define MRF_PROTO_CHALLENGE_LEN 64
 #define MRF_PROTO_ASK_LEN 48
 #define MRF_PROTO_NOTE_LEN 16
@@ -73,6 +74,19 @@ enum mrf_refuse_reason {
 	MRF_REFUSE_RESOURCES = 3,
 	MRF_REFUSE_CHALLENGE = 4, /* proof of the key is required: struct mrf_challenge */
 	MRF_REFUSE_KEY = 5	  /* the initiator has another key */
+};
+
+/* With MRF_REFUSE_RESOURCES: the limit that was met at the target. */
+enum mrf_full {
+	MRF_FULL_UNKNOWN,
+	MRF_FULL_INBOUND, /* inbound connections of a domain: FI_MRFAB_INBOUND */
+	MRF_FULL_HALF,	  /* connections of one address that it has not confirmed */
+	MRF_FULL_LOCKED,  /* locked memory, or the device's regions */
+	MRF_FULL_QP,	  /* the device's queue pairs, or memory for one */
+	MRF_FULL_CQ,	  /* the device's completion queues, or memory for one */
+	MRF_FULL_FD,	  /* file descriptors: RLIMIT_NOFILE */
+	MRF_FULL_MEMORY,
+	MRF_FULL_COUNT
 };
 
 /* The data that come with MRF_REFUSE_CHALLENGE. */
@@ -145,6 +159,8 @@ enum mrf_msg_type {
 size_t mrf_hello_encode(const struct mrf_hello *hello, uint8_t *buf);
 size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf);
 size_t mrf_refuse_encode(enum mrf_refuse_reason reason, uint8_t *buf);
+/* MRF_REFUSE_RESOURCES, with the limit. */
+size_t mrf_full_encode(enum mrf_full full, uint8_t *buf);
 size_t mrf_challenge_encode(const struct mrf_challenge *challenge, uint8_t *buf);
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf);
 size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf);
@@ -157,6 +173,11 @@ int mrf_hello_decode(const void *buf, size_t len, struct mrf_hello *hello);
 int mrf_welcome_decode(const void *buf, size_t len, struct mrf_welcome *welcome);
 /* Accepts every version, because a target without a common version refuses in its own. */
 int mrf_refuse_decode(const void *buf, size_t len, uint32_t *reason);
+/*
+ * The limit that a decoded refusal with the reason MRF_REFUSE_RESOURCES names;
+ * MRF_FULL_UNKNOWN if it names none, or one that is not known here.
+ */
+enum mrf_full mrf_full_decode(const void *buf, size_t len);
 /* Decodes a refusal with the reason MRF_REFUSE_CHALLENGE. */
 int mrf_challenge_decode(const void *buf, size_t len, struct mrf_challenge *challenge);
 int mrf_ask_decode(const void *buf, size_t len, struct mrf_ask *ask);

@@ -29,41 +29,58 @@ static int open_channel(struct mrf_vdev *dev, struct ibv_comp_channel **channel)
 	return 0;
 }
 
-int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
+static int create(struct ibv_context *ctx, size_t depth, struct ibv_comp_channel *channel,
+		  struct mrf_vcq **out)
 {
 	struct mrf_vcq *cq = calloc(1, sizeof(*cq));
-	int ret;
 
 	if (!cq)
 		return -FI_ENOMEM;
-	ret = open_channel(dev, &cq->channel);
-	if (ret)
-		goto err_free;
-	cq->cq = ibv_create_cq(dev->ctx, (int)depth, cq, cq->channel, 0);
+	cq->channel = channel;
+	cq->cq = ibv_create_cq(ctx, (int)depth, cq, channel, 0);
 	if (!cq->cq) {
-		ret = mrf_verbs_errno();
-		goto err_channel;
+		int ret = mrf_verbs_errno();
+
+		free(cq);
+		return ret;
 	}
 	*out = cq;
 	return 0;
+}
 
-err_channel:
-	ibv_destroy_comp_channel(cq->channel);
-err_free:
-	free(cq);
+int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
+{
+	struct ibv_comp_channel *channel;
+	int ret = open_channel(dev, &channel);
+
+	if (ret)
+		return ret;
+	ret = create(dev->ctx, depth, channel, out);
+	if (ret)
+		ibv_destroy_comp_channel(channel);
+	else
+		(*out)->own_channel = true;
 	return ret;
+}
+
+int mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **out)
+{
+	return create(first->cq->context, depth, first->channel, out);
 }
 
 void mrf_vcq_close(struct mrf_vcq *cq)
 {
 	int ret;
 
-	mrf_vcq_ack(cq);
+	/* The kernel forgets what it has not told yet of a queue that shares its channel. */
+	if (cq->own_channel)
+		mrf_vcq_ack(cq);
 	ret = mrf_verbs_ret(ibv_destroy_cq(cq->cq));
 	if (ret)
 		mrf_warn(FI_LOG_CQ, 3492,
 			 "the kernel did not release a completion queue: error %d", -ret);
-	ibv_destroy_comp_channel(cq->channel);
+	if (cq->own_channel)
+		ibv_destroy_comp_channel(cq->channel);
 	free(cq);
 }
 
@@ -143,25 +160,21 @@ void mrf_vcq_arm(struct mrf_vcq *cq)
 	cq->deaf = err;
 }
 
-void mrf_vcq_ack(struct mrf_vcq *cq)
+struct mrf_vcq *mrf_vcq_ack_one(struct mrf_vcq *cq)
 {
 	struct ibv_cq *from;
 	void *context;
-	unsigned events = 0;
 
-	while (!ibv_get_cq_event(cq->channel, &from, &context))
-		events++;
-	if (events)
-		ibv_ack_cq_events(cq->cq, events);
+	if (ibv_get_cq_event(cq->channel, &from, &context))
+		return NULL;
+	ibv_ack_cq_events(from, 1);
+	return context;
 }
 
-void mrf_vcq_ack_one(struct mrf_vcq *cq)
+void mrf_vcq_ack(struct mrf_vcq *cq)
 {
-	struct ibv_cq *from;
-	void *context;
-
-	if (!ibv_get_cq_event(cq->channel, &from, &context))
-		ibv_ack_cq_events(cq->cq, 1);
+	while (mrf_vcq_ack_one(cq))
+		;
 }
 
 int mrf_vcq_fd(const struct mrf_vcq *cq)

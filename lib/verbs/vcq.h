@@ -37,6 +37,11 @@ struct mrf_vcq;
 
 /* depth: the most completions that may be outstanding; the owner never exceeds it. */
 int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **cq);
+/*
+ * As mrf_vcq_open, on the device of another queue: the new one shares the descriptor of
+ * first, which is closed last.
+ */
+int mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **cq);
 void mrf_vcq_close(struct mrf_vcq *cq);
 /*
  * Returns the number of completions written to wc, at most n; -FI_EIO: the queue is
@@ -50,8 +55,11 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n);
 void mrf_vcq_arm(struct mrf_vcq *cq);
 /* Takes the events off fd after it was readable, so that the queue can be armed again. */
 void mrf_vcq_ack(struct mrf_vcq *cq);
-/* Takes one event only: for a caller that is notified again if there is another. */
-void mrf_vcq_ack_one(struct mrf_vcq *cq);
+/*
+ * Takes one event only, for a caller that is notified again if there is another. Returns
+ * the queue that has to be armed again, cq or one opened beside it; NULL: no event.
+ */
+struct mrf_vcq *mrf_vcq_ack_one(struct mrf_vcq *cq);
 int mrf_vcq_fd(const struct mrf_vcq *cq);
 /* Name of a raw_status for messages. */
 const char *mrf_wc_status_text(int raw_status);

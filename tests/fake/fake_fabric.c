@@ -57,6 +57,8 @@ struct mrf_vcq {
 	size_t depth, head, tail;
 	int fd;
 	bool armed, stopped, deaf, spoilt;
+	bool told; /* there is an event of this queue on fd */
+	struct mrf_list of_fd; /* all queues that share fd */
 };
 
 struct event {
@@ -684,7 +686,8 @@ static uint8_t *reach(struct mrf_vpd *pd, uint32_t key, uint64_t iova, uint64_t 
 /* --- vcq -------------------------------------------------------------------------------
  */
 
-int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
+static int open_cq(struct mrf_vdev *dev, size_t depth, struct mrf_vcq *beside,
+		   struct mrf_vcq **out)
 {
 	struct mrf_vcq *cq;
 	int ret;
@@ -695,9 +698,9 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
 	if (!cq)
 		return ret;
 	cq->ring = calloc(depth, sizeof(*cq->ring));
-	cq->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	cq->fd = beside ? beside->fd : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (!cq->ring || cq->fd < 0) {
-		if (cq->fd >= 0)
+		if (cq->fd >= 0 && !beside)
 			close(cq->fd);
 		free(cq->ring);
 		unmake(FAKE_VCQ_OPEN, cq);
@@ -705,13 +708,35 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
 	}
 	cq->depth = depth;
 	cq->dev = dev;
+	enter();
+	mrf_list_init(&cq->of_fd);
+	if (beside)
+		mrf_list_add_tail(&cq->of_fd, &beside->of_fd);
+	leave();
 	*out = cq;
 	return 0;
 }
 
+int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **cq)
+{
+	return open_cq(dev, depth, NULL, cq);
+}
+
+int mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **cq)
+{
+	return open_cq(first->dev, depth, first, cq);
+}
+
 void mrf_vcq_close(struct mrf_vcq *cq)
 {
-	close(cq->fd);
+	bool last;
+
+	enter();
+	last = mrf_list_empty(&cq->of_fd);
+	mrf_list_del(&cq->of_fd);
+	leave();
+	if (last)
+		close(cq->fd);
 	free(cq->ring);
 	unmake(FAKE_VCQ_OPEN, cq);
 }
@@ -729,14 +754,35 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n)
 	return got;
 }
 
-void mrf_vcq_ack(struct mrf_vcq *cq)
+static void ring_cq(struct mrf_vcq *cq)
 {
-	silence_fd(cq->fd);
+	cq->told = true;
+	ring_fd(cq->fd);
 }
 
-void mrf_vcq_ack_one(struct mrf_vcq *cq)
+struct mrf_vcq *mrf_vcq_ack_one(struct mrf_vcq *cq)
 {
+	struct mrf_vcq *from = NULL, *at = cq;
+
+	enter();
 	silence_fd(cq->fd);
+	do {
+		if (at->told && from)
+			ring_fd(at->fd);
+		else if (at->told)
+			from = at;
+		at = mrf_list_entry(at->of_fd.next, struct mrf_vcq, of_fd);
+	} while (at != cq);
+	if (from)
+		from->told = false;
+	leave();
+	return from;
+}
+
+void mrf_vcq_ack(struct mrf_vcq *cq)
+{
+	while (mrf_vcq_ack_one(cq))
+		;
 }
 
 int mrf_vcq_fd(const struct mrf_vcq *cq)
@@ -777,7 +823,7 @@ static void complete(struct mrf_vcq *cq, struct mrf_wc wc)
 	cq->ring[cq->tail++ % cq->depth] = wc;
 	if (cq->armed && !cq->stopped && !cq->deaf) {
 		cq->armed = false;
-		ring_fd(cq->fd);
+		ring_cq(cq);
 	}
 }
 
@@ -2033,7 +2079,7 @@ void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop)
 	if (cq) {
 		cq->stopped = stop;
 		if (!stop && cq->head != cq->tail)
-			ring_fd(cq->fd);
+			ring_cq(cq);
 	}
 	leave();
 }
@@ -2050,6 +2096,6 @@ void fake_deafen(struct mrf_vcq *cq, bool deaf)
 	enter();
 	cq->deaf = deaf;
 	if (!deaf && cq->head != cq->tail)
-		ring_fd(cq->fd);
+		ring_cq(cq);
 	leave();
 }

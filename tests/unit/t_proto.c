@@ -46,6 +46,32 @@ START_TEST(proto_greetings_survive_the_round_trip)
 	ck_assert_uint_eq(mrf_refuse_encode(MRF_REFUSE_CLOSING, buf), MRF_PROTO_REFUSE_LEN);
 	ck_assert_int_eq(mrf_refuse_decode(buf, 148, &reason), 0);
 	ck_assert_uint_eq(reason, MRF_REFUSE_CLOSING);
+	ck_assert_uint_eq(mrf_full_decode(buf, 148), MRF_FULL_UNKNOWN);
+}
+END_TEST
+
+/* A refusal for want of room names the limit, to those who know it. */
+START_TEST(proto_refusal_names_the_limit_that_was_met)
+{
+	uint8_t buf[148] = { 0 };
+	uint32_t reason, full;
+
+	for (full = 0; full < MRF_FULL_COUNT; full++) {
+		ck_assert_uint_eq(mrf_full_encode((enum mrf_full)full, buf), MRF_PROTO_FULL_LEN);
+		ck_assert_int_eq(mrf_refuse_decode(buf, 148, &reason), 0);
+		ck_assert_uint_eq(reason, MRF_REFUSE_RESOURCES);
+		ck_assert_uint_eq(mrf_full_decode(buf, 148), full);
+	}
+	/* A later version's limit; and an earlier version, which names none. */
+	buf[12] = MRF_FULL_COUNT;
+	ck_assert_uint_eq(mrf_full_decode(buf, 148), MRF_FULL_UNKNOWN);
+	buf[12] = MRF_FULL_QP;
+	ck_assert_uint_eq(mrf_full_decode(buf, 148), MRF_FULL_QP);
+	mrf_refuse_encode(MRF_REFUSE_RESOURCES, buf);
+	ck_assert_uint_eq(mrf_full_decode(buf, 148), MRF_FULL_UNKNOWN);
+	/* Cut off. */
+	mrf_full_encode(MRF_FULL_QP, buf);
+	ck_assert_uint_eq(mrf_full_decode(buf, MRF_PROTO_FULL_LEN - 1), MRF_FULL_UNKNOWN);
 }
 END_TEST
 
@@ -452,6 +478,7 @@ static TCase *tcase_proto(void)
 	tcase_add_test(tc, proto_encoders_set_every_byte);
 	tcase_add_test(tc, proto_data_survive_the_round_trip_and_nothing_shorter_does);
 	tcase_add_test(tc, proto_challenge_and_proofs_survive_the_round_trip);
+	tcase_add_test(tc, proto_refusal_names_the_limit_that_was_met);
 	tcase_add_test(tc, proto_truncated_proofs_are_refused_at_every_length);
 	tcase_add_test(tc, proto_question_and_answer_survive_the_round_trip);
 	tcase_add_test(tc, proto_truncated_messages_are_refused_at_every_length);

@@ -8,6 +8,7 @@
 #include "ep/rx/request.h"
 #include "ep/tx/rpc.h"
 #include "raw.h"
+#include <limits.h>
 
 #define OWN_TYPE 13 /* of requests that tests serve in their own way */
 
@@ -576,34 +577,172 @@ START_TEST(target_forgets_an_initiator_that_dies_before_it_is_accepted)
 }
 END_TEST
 
-/* Completions of messages have room for so many connections. */
+/* More connections than one completion queue has room for, and more than INBOUND. */
 #define CROWD 350
+#define INBOUND 300
 
+static struct mrf_vconn *crowd[CROWD];
+
+static void setup_few(void)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", INBOUND);
+	ck_assert_int_eq(setenv("FI_MRFAB_INBOUND", text, 1), 0);
+	setup();
+}
+
+static void teardown_few(void)
+{
+	unsetenv("FI_MRFAB_INBOUND");
+	teardown();
+}
+
+/* How many of at most CROWD are let in; raw.conn is the last one tried. */
+static int let_in(struct mrf_cm_event *event)
+{
+	int n = 0;
+
+	do {
+		*event = raw_greet(&raw, node_port(&p.b));
+		crowd[n++] = raw.conn;
+	} while (event->type == MRF_CM_RESPONSE && n < CROWD);
+	return n;
+}
+
+static void leave(int n)
+{
+	while (n--)
+		mrf_vconn_close(crowd[n]);
+	raw.conn = NULL;
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
+}
+
+static void want_answer(void)
+{
+	struct mrf_answer answer;
+	uint8_t msg[MRF_PROTO_ASK_LEN];
+	struct mrf_wc wc;
+
+	ck_assert_int_eq(raw_send(&raw, msg, ask_for(PAIR_KEY, msg)), 0);
+	/* Connections that are gone have left their RECVs in the queue. */
+	do {
+		wc = raw_recv(&raw);
+	} while (wc.status == MRF_WC_FLUSHED);
+	ck_assert_int_eq(wc.status, MRF_WC_OK);
+	ck_assert_int_eq(mrf_answer_decode(raw.slots[wc.wr_id], wc.byte_len, &answer), 0);
+	ck_assert_uint_eq(answer.status, MRF_MR_OK);
+}
+
+/*
+ * The limit is named at both ends, and those who are connected go on. One who leaves makes
+ * room for another.
+ */
 START_TEST(target_rejects_those_that_it_has_no_room_for)
 {
-	static struct mrf_vconn *crowd[CROWD];
 	struct mrf_cm_event event;
 	const char *text;
 	uint32_t reason = 0;
-	int i, n = 0;
+	int n;
 
 	target_works();
 	unit_capture(&cap);
-	do {
-		event = raw_greet(&raw, node_port(&p.b));
-		crowd[n++] = raw.conn;
-	} while (event.type == MRF_CM_RESPONSE && n < CROWD);
+	n = let_in(&event);
 	text = unit_captured(&cap);
 	ck_assert_int_eq(event.type, MRF_CM_REJECTED);
-	ck_assert_int_gt(n, 270);
+	ck_assert_int_eq(n, INBOUND);
 	ck_assert_int_eq(mrf_refuse_decode(event.data, event.len, &reason), 0);
 	ck_assert_uint_eq(reason, MRF_REFUSE_RESOURCES);
-	ck_assert_msg(strstr(text, "4023") && unit_lines(text) == 1, "%s", text);
+	ck_assert_uint_eq(mrf_full_decode(event.data, event.len), MRF_FULL_INBOUND);
+	ck_assert_msg(strstr(text, "4023") && strstr(text, "FI_MRFAB_INBOUND") &&
+			      unit_lines(text) == 1,
+		      "%s", text);
 	target_works();
-	for (i = 0; i < n; i++)
-		mrf_vconn_close(crowd[i]);
-	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
+	leave(n);
+	target_works();
 	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
+	want_answer();
+}
+END_TEST
+
+/* The queue that was opened for them goes with them. (That none overflows, the fixture sees to.) */
+START_TEST(target_has_as_many_completion_queues_as_its_connections_need)
+{
+	unsigned queues = fake_live_of(FAKE_VCQ_OPEN);
+	struct mrf_cm_event event;
+	int n;
+
+	target_works();
+	n = let_in(&event);
+	ck_assert_int_eq(n, CROWD);
+	want_answer();
+	ck_assert_uint_gt(fake_live_of(FAKE_VCQ_OPEN), queues);
+	raw.conn = crowd[0];
+	want_answer();
+	target_works();
+	leave(n);
+	target_works();
+	ck_assert_uint_le(fake_live_of(FAKE_VCQ_OPEN), queues + 1);
+	n = let_in(&event);
+	ck_assert_int_eq(n, CROWD);
+	want_answer();
+	leave(n);
+}
+END_TEST
+
+/* What a connection needs is not to be had: the limit has a name at both ends. */
+static const struct {
+	enum fake_call call;
+	int err;
+	enum mrf_full full;
+	const char *name;
+} limits[] = {
+	{ FAKE_CREATE_QP, FI_ENOMEM, MRF_FULL_QP, "queue pairs" },
+	{ FAKE_VMR_REG, FI_ENOMEM, MRF_FULL_LOCKED, "RLIMIT_MEMLOCK" },
+	{ FAKE_VMR_REG, FI_EPERM, MRF_FULL_LOCKED, "RLIMIT_MEMLOCK" },
+	{ FAKE_VMR_REG, FI_EMFILE, MRF_FULL_FD, "RLIMIT_NOFILE" },
+};
+
+START_TEST(target_names_the_limit_that_it_has_met)
+{
+	struct mrf_cm_event event;
+	const char *text;
+
+	target_works();
+	unit_capture(&cap);
+	/* Room is made for a registration, again and again; of queue pairs the first is ours. */
+	if (limits[_i].call == FAKE_VMR_REG)
+		fake_fail_always(FAKE_VMR_REG, limits[_i].err);
+	else
+		fake_fail(FAKE_CREATE_QP, 2, limits[_i].err);
+	event = raw_greet(&raw, node_port(&p.b));
+	fake_fail_always(FAKE_VMR_REG, 0);
+	text = unit_captured(&cap);
+	ck_assert_int_eq(event.type, MRF_CM_REJECTED);
+	ck_assert_uint_eq(mrf_full_decode(event.data, event.len), limits[_i].full);
+	ck_assert_msg(strstr(text, "4023") && strstr(text, limits[_i].name) &&
+			      unit_lines(text) == 1,
+		      "%s", text);
+	target_works();
+}
+END_TEST
+
+/* A second queue is needed, and not to be had. */
+START_TEST(target_without_another_completion_queue_keeps_those_it_has)
+{
+	struct mrf_cm_event event;
+	int n;
+
+	target_works();
+	fake_fail(FAKE_VCQ_OPEN, 1, FI_ENOMEM);
+	n = let_in(&event);
+	ck_assert_int_lt(n, CROWD);
+	ck_assert_int_eq(event.type, MRF_CM_REJECTED);
+	ck_assert_uint_eq(mrf_full_decode(event.data, event.len), MRF_FULL_CQ);
+	raw.conn = crowd[n - 2];
+	want_answer();
+	target_works();
+	leave(n);
 }
 END_TEST
 
@@ -828,6 +967,32 @@ START_TEST(initiator_comes_again_to_a_target_that_has_no_room)
 }
 END_TEST
 
+/*
+ * The target has no room, and then nothing is heard of it, or its address is not found any
+ * more, until the time is over: what it said is the reason.
+ */
+START_TEST(initiator_reports_the_limit_though_the_target_does_not_say_it_again)
+{
+	uint8_t data[MRF_PROTO_FULL_LEN];
+	fi_addr_t to;
+
+	pair_close(&p);
+	fixture_impatient();
+	pair_open(&p, NULL);
+	to = raw_listen(&raw, &p.a);
+	begin(to);
+	raw_take_request(&raw);
+	fake_unresolved(_i ? UINT_MAX : 0);
+	mrf_vconn_reject(raw.conn, data, mrf_full_encode(MRF_FULL_INBOUND, data));
+	ck_assert_int_eq(want_err(&p.a, &raw, FI_ECONNREFUSED,
+				  "no resources for another connection: it is out of "
+				  "connections from peers (FI_MRFAB_INBOUND)"),
+			 4125);
+	fake_unresolved(0);
+	target_works();
+}
+END_TEST
+
 /* FI_MRFAB_CONN_TIMEOUT is 1000. */
 START_TEST(initiator_gives_up_on_a_target_that_has_no_room_for_long)
 {
@@ -853,7 +1018,7 @@ START_TEST(initiator_gives_up_on_a_target_that_has_no_room_for_long)
 				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
 		mrf_vconn_close(event.incoming);
 	}
-	ck_assert_int_eq(want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources"), 4125);
+	ck_assert_int_eq(want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources for another connection"), 4125);
 	ck_assert_int_ge(mrf_now_ms() - since, 1000 - 2 * MRF_RETRY_MS);
 	target_works();
 }
@@ -1066,9 +1231,23 @@ static TCase *tcase_target(void)
 	tcase_add_test(tc, target_counts_by_number_and_no_write_of_nothing);
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies);
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies_before_it_is_accepted);
-	tcase_add_test(tc, target_rejects_those_that_it_has_no_room_for);
+	tcase_add_test(tc, target_has_as_many_completion_queues_as_its_connections_need);
+	tcase_add_loop_test(tc, target_names_the_limit_that_it_has_met, 0,
+			    MRF_ARRAY_SIZE(limits));
+	tcase_add_test(tc, target_without_another_completion_queue_keeps_those_it_has);
 	tcase_add_test(tc, target_lets_half_open_connections_take_no_more_than_their_part);
 	tcase_add_test(tc, target_has_room_for_what_those_that_left_have_left_behind);
+	return tc;
+}
+
+/* A limit that is met early. */
+static TCase *tcase_full(void)
+{
+	TCase *tc = tcase_create("full");
+
+	tcase_add_checked_fixture(tc, setup_few, teardown_few);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, target_rejects_those_that_it_has_no_room_for);
 	return tc;
 }
 
@@ -1081,6 +1260,8 @@ static TCase *tcase_initiator(void)
 	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_of_another_kind, 0, 5);
 	tcase_add_test(tc, initiator_comes_again_to_a_target_that_has_no_room);
 	tcase_add_test(tc, initiator_gives_up_on_a_target_that_has_no_room_for_long);
+	tcase_add_loop_test(
+		tc, initiator_reports_the_limit_though_the_target_does_not_say_it_again, 0, 2);
 	tcase_add_test(tc, initiator_asks_again_when_a_request_for_a_connection_may_be_lost);
 	tcase_add_loop_test(tc, initiator_hangs_up_on_a_malformed_answer, 0, 4);
 	tcase_add_test(tc, initiator_ignores_an_answer_before_there_is_a_question);
@@ -1094,4 +1275,4 @@ static TCase *tcase_initiator(void)
 	return tc;
 }
 
-UNIT_MAIN("target", tcase_target, tcase_initiator)
+UNIT_MAIN("target", tcase_target, tcase_full, tcase_initiator)

@@ -16,6 +16,22 @@ static void set_addr(struct mrf_auth_talk *talk, const union mrf_addr *addr)
 	talk->port = mrf_addr_port(addr);
 }
 
+const char *mrf_full_text(enum mrf_full full)
+{
+	static const char *const text[] = {
+		[MRF_FULL_UNKNOWN] = "a limit that it does not name",
+		[MRF_FULL_INBOUND] = "connections from peers (FI_MRFAB_INBOUND)",
+		[MRF_FULL_HALF] = "connections from one address that it has not confirmed",
+		[MRF_FULL_LOCKED] = "locked memory (RLIMIT_MEMLOCK) or regions of the device",
+		[MRF_FULL_QP] = "queue pairs of the device, or memory for them",
+		[MRF_FULL_CQ] = "completion queues of the device, or memory for them",
+		[MRF_FULL_FD] = "file descriptors (RLIMIT_NOFILE)",
+		[MRF_FULL_MEMORY] = "memory",
+	};
+
+	return text[full];
+}
+
 /* --- the target -------------------------------------------------------------------------- */
 
 enum mrf_greeted mrf_greet_check(struct mrf_ep *ep, const struct mrf_hello *hello, uint32_t qpn,
@@ -78,9 +94,16 @@ static void why_refused(uint32_t reason, struct mrf_why *why)
 		mrf_why_set(why, FI_ECONNREFUSED, 4125, "the endpoint there is closing");
 		break;
 	default:
-		mrf_why_set(why, FI_ECONNREFUSED, 4125,
-			    "the endpoint there has no resources for another connection");
+		mrf_why_set(why, FI_EREMOTEIO, 4125,
+			    "the endpoint there refuses for a reason that is unknown here");
 	}
+}
+
+void mrf_greet_no_room(const struct mrf_peer *peer, struct mrf_why *why)
+{
+	mrf_why_set(why, FI_ECONNREFUSED, 4125,
+		    "the endpoint there has no resources for another connection: it is out of %s",
+		    mrf_full_text(peer->full));
 }
 
 bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct mrf_why *why)
@@ -88,6 +111,10 @@ bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct
 	uint32_t reason = 0;
 
 	mrf_refuse_decode(data, len, &reason);
+	if (reason == MRF_REFUSE_RESOURCES) {
+		mrf_greet_no_room(peer, why);
+		return false;
+	}
 	if (reason != MRF_REFUSE_CHALLENGE) {
 		why_refused(reason, why);
 		return false;

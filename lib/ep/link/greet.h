@@ -18,6 +18,9 @@ static inline const struct mrf_auth *mrf_ep_auth(const struct mrf_ep *ep)
 	return mrf_mr_port_auth(&ep->domain->space, &ep->port);
 }
 
+/* The name of a limit that was met at a target, for messages. */
+const char *mrf_full_text(enum mrf_full full);
+
 /* --- the target; agent thread ------------------------------------------------------- */
 
 enum mrf_greeted {
@@ -45,6 +48,8 @@ void mrf_greet_welcome(const struct mrf_ep *ep, struct mrf_auth_talk *talk, uint
  * will carry it. False: there is no use in another attempt; why holds the reason.
  */
 bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct mrf_why *why);
+/* Why a target that had no room for us, or has not answered since, is given up. */
+void mrf_greet_no_room(const struct mrf_peer *peer, struct mrf_why *why);
 /* Adds our proof if we were challenged. */
 void mrf_greet_hello(struct mrf_conn *conn, struct mrf_hello *hello);
 /*

@@ -19,7 +19,7 @@
 #define MRF_PASV_SLOTS 32
 #define MRF_PASV_SLOT_SIZE MRF_PROTO_MAX_REQUEST
 #define MRF_PASV_SENDS (MRF_ASKS + MRF_REQUESTS + 2)
-/* How many completions it may have on agent->cq. */
+/* How many completions of messages it may have. */
 #define MRF_PASV_PLACES (MRF_PASV_SLOTS + MRF_PASV_SENDS)
 
 /*

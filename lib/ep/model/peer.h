@@ -57,6 +57,7 @@ struct mrf_peer {
 	bool events;		/* the peer takes immediate data as event numbers */
 	unsigned tries;		/* connection attempts since the last success */
 	unsigned turned_away;	/* since then: attempts for which there was no room */
+	enum mrf_full full;	/* the limit that the last of them met */
 	unsigned dials;		/* since then: attempts that got no answer */
 	int64_t dialled_until;	/* ms: no attempt goes beyond it; 0: none is being made */
 	unsigned challenges;	/* since then: how often a proof was demanded */

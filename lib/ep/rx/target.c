@@ -4,12 +4,18 @@
  * serves their reads and writes; target_serve.c answers what they ask of us. Everything
  * here runs in the agent thread.
  *
- * A connection takes its places in agent->cq when the target lets its initiator in. Until
- * the initiator has confirmed it, or something came over it, the connection is half open:
- * it has a deadline, each address has a quota of such connections, and when the quota or
- * the places are used up the oldest gives way to a new one. An initiator that is told "no
- * resources" dials again until FI_MRFAB_CONN_TIMEOUT is over. So a program that only asks
- * for connections, without a key or a queue pair, keeps nobody out.
+ * A connection takes what it needs when the target lets its initiator in. Until the
+ * initiator has confirmed it, or something came over it, the connection is half open: it
+ * has a deadline, each address has a quota of such connections, and when the quota or a
+ * limit is met the oldest gives way to a new one. An initiator that is told "no
+ * resources", and which limit was met, dials again until FI_MRFAB_CONN_TIMEOUT is over. So
+ * a program that only asks for connections, without a key or a queue pair, keeps nobody
+ * out.
+ *
+ * A connection has receives of its own rather than a share of the endpoint's. RC then
+ * holds back a peer whose data nobody reads, and nobody else: with shared receives
+ * (ibv_create_srq) that peer would use up all of them, because the protocol has credits
+ * for questions and requests but none for data.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +24,7 @@
 #include "base/compiler.h"
 #include "base/errtext.h"
 #include "base/log.h"
+#include "base/param.h"
 #include "ep/link/greet.h"
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
@@ -35,6 +42,7 @@ static void pasv_destroy(struct mrf_pasv *pasv)
 	mrf_mr_lease_end(&pasv->lease);
 	mrf_agent_disown(pasv->ep->agent, &pasv->owner, MRF_PASV_PLACES);
 	mrf_vmr_drop(&pasv->slots_mr);
+	pasv->ep->agent->inbound--;
 	free(pasv);
 }
 
@@ -208,8 +216,8 @@ static int create_qp(struct mrf_pasv *pasv)
 {
 	struct mrf_ep *ep = pasv->ep;
 	struct mrf_vqp_attr attr = { .pd = mrf_mr_port_pd(&ep->domain->space, &ep->port),
-				     .send_cq = ep->agent->cq,
-				     .recv_cq = ep->agent->cq,
+				     .send_cq = pasv->owner.cq->vcq,
+				     .recv_cq = pasv->owner.cq->vcq,
 				     .send_depth = MRF_PASV_SENDS,
 				     .recv_depth = MRF_PASV_SLOTS,
 				     .send_sge = 1,
@@ -222,17 +230,15 @@ static int create_qp(struct mrf_pasv *pasv)
 	return ret;
 }
 
-static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv **out)
+static struct mrf_pasv *pasv_alloc(struct mrf_ep *ep, struct mrf_vconn *vconn)
 {
 	struct mrf_pasv *pasv = calloc(1, sizeof(*pasv));
-	int ret;
 
 	if (!pasv)
-		return -FI_ENOMEM;
+		return NULL;
 	pasv->ep = ep;
 	pasv->vconn = vconn;
 	pasv->owner.calls = &calls;
-	pasv->owner.scq = ep->agent->cq;
 	mrf_list_init(&pasv->doomed);
 	mrf_list_init(&pasv->ready);
 	mrf_list_init(&pasv->half);
@@ -242,28 +248,62 @@ static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_pasv 
 	pasv->look.over = mrf_pasv_look;
 	mrf_vconn_peer_addr(vconn, &pasv->addr);
 	mrf_mr_lease_init(&pasv->lease);
+	return pasv;
+}
+
+/* Brings about what the connection needs. *full: what there was not enough of. */
+static int pasv_equip(struct mrf_pasv *pasv, enum mrf_full *full)
+{
+	struct mrf_ep *ep = pasv->ep;
+	struct mrf_vpd *pd = mrf_mr_port_pd(&ep->domain->space, &ep->port);
+	int ret;
+
+	*full = MRF_FULL_CQ;
 	ret = mrf_agent_own(ep->agent, &pasv->owner, MRF_PASV_PLACES);
 	if (ret)
-		goto err_free;
-	ret = mrf_room_reg(mrf_mr_port_pd(&ep->domain->space, &ep->port), pasv->slots,
-			  sizeof(pasv->slots), (uintptr_t)pasv->slots, MRF_RIGHT_LOCAL_WRITE,
-			  &pasv->slots_mr);
+		return ret;
+	*full = MRF_FULL_LOCKED;
+	ret = mrf_room_reg(pd, pasv->slots, sizeof(pasv->slots), (uintptr_t)pasv->slots,
+			   MRF_RIGHT_LOCAL_WRITE, &pasv->slots_mr);
 	if (ret)
 		goto err_disown;
+	*full = MRF_FULL_QP;
 	ret = create_qp(pasv);
 	if (ret)
 		goto err_dereg;
-	mrf_vconn_set_owner(vconn, &pasv->owner);
-	*out = pasv;
 	return 0;
 
 err_dereg:
 	mrf_vmr_drop(&pasv->slots_mr);
 err_disown:
 	mrf_agent_disown(ep->agent, &pasv->owner, MRF_PASV_PLACES);
-err_free:
-	free(pasv);
 	return ret;
+}
+
+static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, enum mrf_full *full,
+		    struct mrf_pasv **out)
+{
+	struct mrf_pasv *pasv;
+	int ret;
+
+	*full = MRF_FULL_INBOUND;
+	if (ep->agent->inbound >= mrf_param_int(MRF_PARAM_INBOUND))
+		return -FI_ENOSPC;
+	*full = MRF_FULL_MEMORY;
+	pasv = pasv_alloc(ep, vconn);
+	if (!pasv)
+		return -FI_ENOMEM;
+	ret = pasv_equip(pasv, full);
+	if (ret) {
+		if (ret == -FI_EMFILE)
+			*full = MRF_FULL_FD;
+		free(pasv);
+		return ret;
+	}
+	ep->agent->inbound++;
+	mrf_vconn_set_owner(vconn, &pasv->owner);
+	*out = pasv;
+	return 0;
 }
 
 static void reject(struct mrf_vconn *vconn, enum mrf_refuse_reason reason)
@@ -271,6 +311,14 @@ static void reject(struct mrf_vconn *vconn, enum mrf_refuse_reason reason)
 	uint8_t data[MRF_PROTO_REFUSE_LEN];
 
 	mrf_vconn_reject(vconn, data, mrf_refuse_encode(reason, data));
+	mrf_vconn_close(vconn);
+}
+
+static void reject_full(struct mrf_vconn *vconn, enum mrf_full full)
+{
+	uint8_t data[MRF_PROTO_FULL_LEN];
+
+	mrf_vconn_reject(vconn, data, mrf_full_encode(full, data));
 	mrf_vconn_close(vconn);
 }
 
@@ -306,25 +354,18 @@ static bool make_place(struct mrf_agent *agent)
 	return give_way(oldest);
 }
 
-static void not_taken_in(struct mrf_agent *agent, struct mrf_vconn *vconn, int ret)
+static void not_taken_in(struct mrf_vconn *vconn, int ret, enum mrf_full full)
 {
 	if (ret == -FI_ECONNRESET) {
 		mrf_info(FI_LOG_EP_CTRL, "a peer went away while it was being connected");
 		mrf_vconn_close(vconn);
 		return;
 	}
-	if (ret == -FI_ENOSPC)
-		mrf_warn(FI_LOG_EP_CTRL, 4023,
-			 "there is no room for another peer, whose connection is "
-			 "rejected: the connections of this domain take %u of %d places "
-			 "for messages",
-			 agent->cq_used, MRF_AGENT_CQ);
-	else
-		mrf_warn(FI_LOG_EP_CTRL, 4023,
-			 "there are no resources for another peer, whose connection is "
-			 "rejected: %s",
-			 mrf_errtext(-ret));
-	reject(vconn, MRF_REFUSE_RESOURCES);
+	mrf_warn(FI_LOG_EP_CTRL, 4023,
+		 "there is no room for another peer, whose connection is rejected: out of %s "
+		 "(%s)",
+		 mrf_full_text(full), mrf_errtext(-ret));
+	reject_full(vconn, full);
 }
 
 /* Takes in who has proved what there is to prove. */
@@ -337,19 +378,20 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_
 				       .asks = MRF_ASKS };
 	uint8_t data[MRF_PROTO_WELCOME_MAX];
 	struct mrf_pasv *pasv = NULL;
+	enum mrf_full full;
 	int ret;
 
 	if (!within_quota(ep->agent, vconn)) {
 		mrf_info(FI_LOG_EP_CTRL, "too many connections from one address are half "
 					 "open: another one has to wait");
-		reject(vconn, MRF_REFUSE_RESOURCES);
+		reject_full(vconn, MRF_FULL_HALF);
 		return;
 	}
-	ret = pasv_new(ep, vconn, &pasv);
-	if (ret == -FI_ENOSPC && make_place(ep->agent))
-		ret = pasv_new(ep, vconn, &pasv);
+	ret = pasv_new(ep, vconn, &full, &pasv);
+	if (ret && ret != -FI_ECONNRESET && make_place(ep->agent))
+		ret = pasv_new(ep, vconn, &full, &pasv);
 	if (ret) {
-		not_taken_in(ep->agent, vconn, ret);
+		not_taken_in(vconn, ret, full);
 		return;
 	}
 	mrf_greet_welcome(ep, talk, mrf_vconn_qpn(vconn), &welcome);

@@ -41,6 +41,14 @@ static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *t
 	give_up_why(peer, &why);
 }
 
+static void give_up_full(struct mrf_peer *peer)
+{
+	struct mrf_why why;
+
+	mrf_greet_no_room(peer, &why);
+	give_up_why(peer, &why);
+}
+
 /* --- making -------------------------------------------------------------------------------- */
 
 static int timeout_ms(void)
@@ -117,7 +125,7 @@ static int create_qp(struct mrf_conn *conn)
 	struct mrf_ep *ep = conn->peer->ep;
 	struct mrf_vqp_attr attr = { .pd = ep->domain->pd,
 				     .send_cq = ep->scq,
-				     .recv_cq = ep->agent->cq,
+				     .recv_cq = conn->owner.cq->vcq,
 				     .send_depth = MRF_CONN_RING - 1,
 				     .recv_depth = MRF_CONN_SLOTS,
 				     .send_sge = MRF_OP_SGE,
@@ -221,9 +229,9 @@ static void wait_and_dial(struct mrf_conn *conn, int64_t ms)
 }
 
 /* Most often there is room in a moment. */
-static int64_t until_there_is_room(struct mrf_peer *peer)
+static int64_t until_there_is_room(const struct mrf_peer *peer)
 {
-	unsigned n = peer->turned_away++;
+	unsigned n = peer->turned_away - 1;
 
 	return mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(n, 8u), MRF_RETRY_MS);
 }
@@ -234,6 +242,10 @@ static bool on_refused(struct mrf_peer *peer, uint32_t reason,
 {
 	struct mrf_why why;
 
+	if (reason == MRF_REFUSE_RESOURCES) {
+		peer->turned_away++;
+		peer->full = mrf_full_decode(event->data, event->len);
+	}
 	/* Others may be let down soon. */
 	if (reason == MRF_REFUSE_RESOURCES &&
 	    mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
@@ -324,7 +336,10 @@ bool mrf_dial_expired(struct mrf_conn *conn)
 		mrf_conn_destroy(conn);
 		return true;
 	}
-	if (!conn->found)
+	/* What it said counts, not that there was no time to hear it once more. */
+	if (peer->turned_away)
+		give_up_full(peer);
+	else if (!conn->found)
 		give_up_addr(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
 	else
 		give_up_addr(peer, FI_ETIMEDOUT, 4129,

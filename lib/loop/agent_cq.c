@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "domain/domain.h"
+#include "loop/agent.h"
+#include "loop/agent_cq.h"
+#include "verbs/vcq.h"
+
+#define BATCH 16
+
+/* --- opening and closing --------------------------------------------------------------- */
+
+static int add(struct mrf_agent *agent, struct mrf_agent_cq **out)
+{
+	struct mrf_agent_cq *cq = calloc(1, sizeof(*cq));
+	int ret;
+
+	if (!cq)
+		return -FI_ENOMEM;
+	ret = agent->cq ? mrf_vcq_open_beside(agent->cq, MRF_AGENT_CQ, &cq->vcq) :
+			  mrf_vcq_open(agent->domain->vdev, MRF_AGENT_CQ, &cq->vcq);
+	if (ret) {
+		free(cq);
+		return ret;
+	}
+	mrf_vcq_arm(cq->vcq);
+	mrf_list_add_tail(&cq->node, &agent->cqs);
+	agent->ncqs++;
+	*out = cq;
+	return 0;
+}
+
+int mrf_agent_cq_open(struct mrf_agent *agent)
+{
+	struct mrf_agent_cq *cq;
+	int ret = add(agent, &cq);
+
+	if (!ret)
+		agent->cq = cq->vcq;
+	return ret;
+}
+
+static void close_one(struct mrf_agent *agent, struct mrf_agent_cq *cq)
+{
+	mrf_list_del(&cq->node);
+	agent->ncqs--;
+	mrf_vcq_close(cq->vcq);
+	free(cq);
+}
+
+void mrf_agent_cq_close(struct mrf_agent *agent)
+{
+	/* The first queue has the descriptor. */
+	while (!mrf_list_empty(&agent->cqs))
+		close_one(agent, mrf_list_entry(agent->cqs.prev, struct mrf_agent_cq, node));
+}
+
+/* --- places ------------------------------------------------------------------------------ */
+
+int mrf_agent_cq_take(struct mrf_agent *agent, unsigned want, struct mrf_agent_cq **out)
+{
+	struct mrf_agent_cq *cq;
+	int ret;
+
+	mrf_list_each(node, &agent->cqs) {
+		cq = mrf_list_entry(node, struct mrf_agent_cq, node);
+		if (cq->used + want <= MRF_AGENT_CQ)
+			goto found;
+	}
+	ret = add(agent, &cq);
+	if (ret)
+		return ret;
+found:
+	cq->used += want;
+	*out = cq;
+	return 0;
+}
+
+void mrf_agent_cq_untake(struct mrf_agent_cq *cq, unsigned had)
+{
+	cq->used -= had;
+}
+
+void mrf_agent_cq_owe(struct mrf_agent_cq *cq, unsigned had)
+{
+	cq->owed += had;
+	cq->owed_until = cq->taken + MRF_AGENT_CQ;
+}
+
+/* Whatever those that are gone left in the queue has been taken out of it. */
+static void give_back(struct mrf_agent_cq *cq)
+{
+	cq->used -= cq->owed;
+	cq->owed = 0;
+}
+
+/* One empty queue is kept for the connections to come. */
+static void close_spare(struct mrf_agent *agent)
+{
+	bool kept = false;
+
+	mrf_list_each_safe(node, &agent->cqs) {
+		struct mrf_agent_cq *cq = mrf_list_entry(node, struct mrf_agent_cq, node);
+
+		if (cq->vcq == agent->cq || cq->used)
+			continue;
+		if (kept)
+			close_one(agent, cq);
+		kept = true;
+	}
+}
+
+/* --- completions ------------------------------------------------------------------------- */
+
+/* Likewise, of one queue. */
+static bool handle_from(struct mrf_agent *agent, struct mrf_agent_cq *cq, unsigned max,
+			void (*handle)(struct mrf_agent *agent, const struct mrf_wc *wc))
+{
+	struct mrf_wc wc[BATCH];
+	unsigned taken = 0;
+	int i, n;
+
+	while ((n = mrf_vcq_poll(cq->vcq, wc, MRF_ARRAY_SIZE(wc))) > 0) {
+		for (i = 0; i < n; i++)
+			handle(agent, &wc[i]);
+		taken += (unsigned)n;
+		cq->taken += (unsigned)n;
+		if (cq->taken >= cq->owed_until)
+			give_back(cq);
+		if (taken >= max)
+			return true;
+	}
+	give_back(cq);
+	return false;
+}
+
+bool mrf_agent_cq_handle(struct mrf_agent *agent, unsigned max,
+			 void (*handle)(struct mrf_agent *agent, const struct mrf_wc *wc))
+{
+	bool more = false;
+
+	mrf_list_each(node, &agent->cqs)
+		more |= handle_from(agent, mrf_list_entry(node, struct mrf_agent_cq, node),
+				    max, handle);
+	if (mrf_unlikely(agent->ncqs > 2))
+		close_spare(agent);
+	return more;
+}
+
+void mrf_agent_cq_event(struct mrf_agent *agent)
+{
+	struct mrf_vcq *vcq = mrf_vcq_ack_one(agent->cq);
+
+	if (vcq)
+		mrf_vcq_arm(vcq);
+}

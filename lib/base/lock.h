@@ -52,8 +52,8 @@ void mrf_lock_wake(struct mrf_lock *lock);
 void mrf_lock_rank_push(const struct mrf_lock *lock);
 void mrf_lock_rank_pop(const struct mrf_lock *lock);
 /*
- * Aborts unless this thread holds the lock. A function whose name ends in _locked begins
- * with it. Costs nothing in builds without --enable-lockrank.
+ * Aborts unless this thread holds the lock: for the beginning of functions whose names end
+ * in _locked. Costs nothing in builds without --enable-lockrank.
  */
 void mrf_lock_held(const struct mrf_lock *lock);
 #else

@@ -120,7 +120,7 @@ void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 }
 
 /* Without ep->lock. */
-static int create_qp(struct mrf_conn *conn)
+static int create_conn_qp(struct mrf_conn *conn)
 {
 	struct mrf_ep *ep = conn->peer->ep;
 	struct mrf_vqp_attr attr = { .pd = ep->domain->pd,
@@ -144,7 +144,7 @@ static void on_addr(struct mrf_conn *conn)
 
 	conn->found = true;
 	mrf_conn_unlock(conn);
-	ret = create_qp(conn);
+	ret = create_conn_qp(conn);
 	if (!ret)
 		ret = mrf_vconn_route(conn->vconn, timeout_ms());
 	mrf_conn_lock(conn);

@@ -106,7 +106,7 @@ static inline int deliver_one(struct mrf_ep *ep, struct mrf_op *op)
 	return 0;
 }
 
-static inline int deliver(struct mrf_ep *ep, struct mrf_op *op)
+static inline int deliver_op(struct mrf_ep *ep, struct mrf_op *op)
 {
 	if (mrf_likely(op->atomic.landed && op->total == sizeof(uint64_t) && op->nuser == 1))
 		return deliver_one(ep, op);
@@ -135,7 +135,7 @@ static __attribute__((noinline, cold)) void undelivered(struct mrf_ep *ep, struc
 
 void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op)
 {
-	int ret = op->nuser ? deliver(ep, op) : 0;
+	int ret = op->nuser ? deliver_op(ep, op) : 0;
 	struct mrf_cntr *cntr;
 
 	if (mrf_unlikely(ret)) {

@@ -38,7 +38,7 @@ static void cq_has_news(void *watcher)
 	mrf_op_unlock(ep);
 }
 
-static void let_go(struct mrf_ep *ep)
+static void leave_agent(struct mrf_ep *ep)
 {
 	mrf_lock_take(&ep->lock);
 	mrf_list_each_safe(node, &ep->all_peers) {
@@ -54,7 +54,7 @@ static void let_go(struct mrf_ep *ep)
 static void removed(struct mrf_agent *agent)
 {
 	mrf_list_each(node, &agent->eps)
-		let_go(mrf_list_entry(node, struct mrf_ep, of_agent));
+		leave_agent(mrf_list_entry(node, struct mrf_ep, of_agent));
 }
 
 const struct mrf_agent_guest mrf_life_guest = {

@@ -193,7 +193,7 @@ static struct slot *pop_slot_locked(struct mrf_bounce_pool *pool)
 }
 
 /* NULL: all slots that may be are in use. Registers more of them without the lock. */
-static struct slot *take_slot(struct mrf_ep *ep)
+static struct slot *take_bounce_slot(struct mrf_ep *ep)
 {
 	struct mrf_bounce_pool *pool = &ep->bounce;
 	struct slab *slab = NULL;
@@ -243,7 +243,7 @@ static void keep_user(struct mrf_op *op, const struct mrf_req *req)
 /* 1 when there is no slot (left); the caller has another way. -FI_EFAULT. */
 static int use_bounce(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
-	struct slot *slot = take_slot(ep);
+	struct slot *slot = take_bounce_slot(ep);
 
 	if (!slot)
 		return 1;

@@ -11,7 +11,7 @@
 
 /* --- opening and closing --------------------------------------------------------------- */
 
-static int add(struct mrf_agent *agent, struct mrf_agent_cq **out)
+static int queue_add(struct mrf_agent *agent, struct mrf_agent_cq **out)
 {
 	struct mrf_agent_cq *cq = calloc(1, sizeof(*cq));
 	int ret;
@@ -34,7 +34,7 @@ static int add(struct mrf_agent *agent, struct mrf_agent_cq **out)
 int mrf_agent_cq_open(struct mrf_agent *agent)
 {
 	struct mrf_agent_cq *cq;
-	int ret = add(agent, &cq);
+	int ret = queue_add(agent, &cq);
 
 	if (!ret)
 		agent->cq = cq->vcq;
@@ -68,7 +68,7 @@ int mrf_agent_cq_take(struct mrf_agent *agent, unsigned want, struct mrf_agent_c
 		if (cq->used + want <= MRF_AGENT_CQ)
 			goto found;
 	}
-	ret = add(agent, &cq);
+	ret = queue_add(agent, &cq);
 	if (ret)
 		return ret;
 found:

@@ -29,7 +29,7 @@ static int open_channel(struct mrf_vdev *dev, struct ibv_comp_channel **channel)
 	return 0;
 }
 
-static int create(struct ibv_context *ctx, size_t depth, struct ibv_comp_channel *channel,
+static int cq_create(struct ibv_context *ctx, size_t depth, struct ibv_comp_channel *channel,
 		  struct mrf_vcq **out)
 {
 	struct mrf_vcq *cq = calloc(1, sizeof(*cq));
@@ -55,7 +55,7 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
 
 	if (ret)
 		return ret;
-	ret = create(dev->ctx, depth, channel, out);
+	ret = cq_create(dev->ctx, depth, channel, out);
 	if (ret)
 		ibv_destroy_comp_channel(channel);
 	else
@@ -65,7 +65,7 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
 
 int mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **out)
 {
-	return create(first->cq->context, depth, first->channel, out);
+	return cq_create(first->cq->context, depth, first->channel, out);
 }
 
 void mrf_vcq_close(struct mrf_vcq *cq)

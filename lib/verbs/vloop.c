@@ -79,7 +79,7 @@ static int find_self(const struct mrf_vdev *dev, const struct sockaddr *addr,
 	return ret;
 }
 
-static struct ibv_qp *create(struct mrf_vpd *pd, struct mrf_vcq *cq)
+static struct ibv_qp *loop_qp_create(struct mrf_vpd *pd, struct mrf_vcq *cq)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -160,10 +160,10 @@ static int connect_both(struct mrf_vloop *loop, const struct self *self)
 
 static int create_both(struct mrf_vloop *loop, struct mrf_vpd *pd)
 {
-	loop->here = create(pd, loop->cq);
+	loop->here = loop_qp_create(pd, loop->cq);
 	if (!loop->here)
 		return mrf_verbs_errno();
-	loop->there = create(pd, loop->cq);
+	loop->there = loop_qp_create(pd, loop->cq);
 	return loop->there ? 0 : mrf_verbs_errno();
 }
 

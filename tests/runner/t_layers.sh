@@ -74,6 +74,25 @@ says a_header_declares_functions_of_its_own_file 1 \
 says a_header_declares_data_of_its_own_file 1 \
 	'^lib/up/beside.h declares mrf_table, which lib/up/high.c defines$'
 
+# Files that define a static function look and put it into a table: the member for each file.
+both_define() {
+	local at
+	for at in "down/low $1" "up/high $2"; do
+		printf '%s\n' "struct calls { int (*$1)(void), (*other)(void); };" \
+			'static int look(void)' '{' 'return 2;' '}' \
+			"static const struct calls calls = { .${at#* } = look };" >>"$here/lib/${at% *}.c"
+	done
+}
+
+make_right
+both_define look other
+says static_functions_have_names_of_their_own 1 \
+	'^lib/down/low.c and lib/up/high.c both define the static function look$'
+
+make_right
+both_define look look
+says the_same_member_of_tables_may_have_the_same_name 0 '^layers: 2 layers, 3 files, 0 faults$'
+
 make_right
 sed -i 's/| below | |/| below | up |/' "$here/docs/ARCHITECTURE.md"
 says the_table_has_no_circle 1 '^layers: (down|up) is in a circle'

@@ -232,7 +232,7 @@ static void make_room(struct mrf_peer *peer)
 	}
 }
 
-static struct mrf_remote *add(struct mrf_peer *peer, uint64_t key)
+static struct mrf_remote *remote_add(struct mrf_peer *peer, uint64_t key)
 {
 	struct mrf_remote *remote;
 
@@ -302,7 +302,7 @@ static struct mrf_remote *get_mapped(struct mrf_peer *peer, uint64_t key,
 	remote = mrf_remote_find(peer, key);
 	if (remote)
 		return remote;
-	remote = add(peer, key);
+	remote = remote_add(peer, key);
 	if (!remote || learn_raw(peer, remote, raw))
 		return no_memory(key, why);
 	return remote;
@@ -330,7 +330,7 @@ struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mr
 	}
 	remote = mrf_remote_find(peer, key);
 	if (!remote)
-		remote = add(peer, key);
+		remote = remote_add(peer, key);
 	return remote ? remote : no_memory(key, why);
 }
 

@@ -30,16 +30,14 @@ void bench_yield(void)
 {
 	struct sched_param param = { 0 };
 
-	bench_must_errno("sched_setscheduler",
-			 !sched_setscheduler(0, SCHED_IDLE, &param));
+	bench_must_errno("sched_setscheduler", !sched_setscheduler(0, SCHED_IDLE, &param));
 }
 
 void bench_eager(void)
 {
 	struct sched_param param = { 0 };
 
-	bench_must_errno("sched_setscheduler",
-			 !sched_setscheduler(0, SCHED_OTHER, &param));
+	bench_must_errno("sched_setscheduler", !sched_setscheduler(0, SCHED_OTHER, &param));
 }
 
 void *bench_alloc(size_t len)

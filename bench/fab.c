@@ -42,15 +42,13 @@ static struct fi_info *wanted(const struct fab_lib *lib, int mr_mode, uint64_t c
 	return hints;
 }
 
-int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode,
-		    uint64_t caps)
+int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode, uint64_t caps)
 {
 	/* Never freed: what the process opens here it keeps. */
 	struct fi_info *hints = wanted(lib, mr_mode, caps);
 	int ret;
 
-	ret = lib->getinfo(FI_VERSION(1, 17), BENCH_ADDRESS, NULL, FI_SOURCE, hints,
-			   &fab->info);
+	ret = lib->getinfo(FI_VERSION(1, 17), BENCH_ADDRESS, NULL, FI_SOURCE, hints, &fab->info);
 	if (!ret)
 		ret = lib->fabric(fab->info->fabric_attr, &fab->fabric, NULL);
 	if (!ret)
@@ -77,15 +75,14 @@ static int open_endpoint(struct fab *fab)
 
 static void count(struct fab *fab)
 {
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
-				     .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
 
 	bench_must("fi_cntr_open", fi_cntr_open(fab->domain, &attr, &fab->cntr, NULL));
 	bench_must("fi_mr_bind", fi_mr_bind(fab->mr, &fab->cntr->fid, FI_REMOTE_WRITE));
 }
 
-int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, uint64_t caps,
-	     void *buf, size_t len)
+int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, uint64_t caps, void *buf,
+	     size_t len)
 {
 	int ret;
 
@@ -118,8 +115,7 @@ void fab_remote(const struct fab *fab, void *buf, struct work_remote *remote)
 
 void fab_insert(struct fab *fab, const char name[FAB_NAME_LEN])
 {
-	bench_must("fi_av_insert",
-		   fi_av_insert(fab->av, name, 1, &fab->peer, 0, NULL) - 1);
+	bench_must("fi_av_insert", fi_av_insert(fab->av, name, 1, &fab->peer, 0, NULL) - 1);
 }
 
 void fab_progress(struct fab *fab)
@@ -133,8 +129,8 @@ struct fid_mr *fab_register_one(struct fab *fab, void *buf, size_t len)
 {
 	struct fid_mr *mr;
 
-	bench_must("fi_mr_reg", fi_mr_reg(fab->domain, buf, len, RIGHTS, 0,
-					  fab->next_key++, 0, &mr, NULL));
+	bench_must("fi_mr_reg",
+		   fi_mr_reg(fab->domain, buf, len, RIGHTS, 0, fab->next_key++, 0, &mr, NULL));
 	return mr;
 }
 
@@ -158,8 +154,8 @@ static void *desc_of_one(struct fab *fab)
 }
 
 /* False: no room just now. */
-static int start(struct fab *fab, const struct work_access *work, void *desc,
-		 void *one_desc, void *context)
+static int start(struct fab *fab, const struct work_access *work, void *desc, void *one_desc,
+		 void *context)
 {
 	const struct work_remote *remote = &work->remote;
 	ssize_t ret;
@@ -168,14 +164,13 @@ static int start(struct fab *fab, const struct work_access *work, void *desc,
 		ret = fi_atomic(fab->ep, &one, 1, one_desc, fab->peer, remote->addr, remote->key,
 				(enum fi_datatype)work->datatype, (enum fi_op)work->op, context);
 	else if (work->fetch_add)
-		ret = fi_fetch_atomic(fab->ep, &one, 1, one_desc, work->buf, desc,
-				      fab->peer, remote->addr, remote->key, FI_UINT64,
-				      FI_SUM, context);
+		ret = fi_fetch_atomic(fab->ep, &one, 1, one_desc, work->buf, desc, fab->peer,
+				      remote->addr, remote->key, FI_UINT64, FI_SUM, context);
 	else
 		ret = work->write ? fi_write(fab->ep, work->buf, work->len, desc, fab->peer,
-				     remote->addr, remote->key, context)
-			  : fi_read(fab->ep, work->buf, work->len, desc, fab->peer,
-				    remote->addr, remote->key, context);
+					     remote->addr, remote->key, context)
+				  : fi_read(fab->ep, work->buf, work->len, desc, fab->peer,
+					    remote->addr, remote->key, context);
 	if (ret == -FI_EAGAIN)
 		return 0;
 	bench_must(work->write ? "fi_write" : "fi_read", ret);

@@ -17,11 +17,9 @@
 
 struct fab_lib {
 	const char *provider;
-	int (*getinfo)(uint32_t version, const char *node, const char *service,
-		       uint64_t flags, const struct fi_info *hints,
-		       struct fi_info **info);
-	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
-		      void *context);
+	int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
+		       const struct fi_info *hints, struct fi_info **info);
+	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 	struct fi_info *(*dupinfo)(const struct fi_info *info);
 	uint32_t (*version)(void);
 };
@@ -36,7 +34,7 @@ struct fab {
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
-	struct fid_mr *mr; /* of the buffer that takes part in accesses */
+	struct fid_mr *mr;     /* of the buffer that takes part in accesses */
 	struct fid_cntr *cntr; /* of writes to mr by peers, with the capability */
 	struct fid_mr *one;    /* of the operand of atomic operations */
 	fi_addr_t peer;
@@ -48,14 +46,13 @@ extern const struct fab_lib fab_ours;
 int fab_find_other(struct fab_lib *lib);
 
 /* fi_getinfo, fi_fabric, fi_domain. caps: beside FI_RMA. 0 or a negative FI_E*. */
-int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode,
-		    uint64_t caps);
+int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode, uint64_t caps);
 /*
  * The rest, up to an enabled endpoint, and the buffer registered; with FI_RMA_EVENT a counter
  * counts what peers write there.
  */
-int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, uint64_t caps,
-	     void *buf, size_t len);
+int fab_open(struct fab *fab, const struct fab_lib *lib, int mr_mode, uint64_t caps, void *buf,
+	     size_t len);
 void fab_name(const struct fab *fab, char name[FAB_NAME_LEN]);
 void fab_remote(const struct fab *fab, void *buf, struct work_remote *remote);
 void fab_insert(struct fab *fab, const char name[FAB_NAME_LEN]);

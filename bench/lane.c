@@ -39,8 +39,7 @@ static void open_fab(struct lanes *lanes, enum lane_id id)
 	if (id == LANE_OTHER && !fab_find_other(&lanes->other))
 		return;
 	ret = fab_open(fab, lib, id == LANE_DEFAULT ? 0 : FAB_NATIVE,
-		       id == LANE_OTHER ? 0 : FI_ATOMIC, lanes->buf,
-		       BENCH_MAX_LEN);
+		       id == LANE_OTHER ? 0 : FI_ATOMIC, lanes->buf, BENCH_MAX_LEN);
 	if (id == LANE_OTHER && ret) {
 		fprintf(stderr, "bench: without libfabric: it gives error %d\n", -ret);
 		return;
@@ -163,8 +162,7 @@ void lanes_connect(struct lanes *lanes)
 	connect_raw(lanes);
 	for (enum lane_id id = 0; id < LANES; id++) {
 		if (is_fab(id) && lanes->lane[id].fab)
-			lanes_connect_fab(lanes, lanes->lane[id].fab,
-					  &lanes->lane[id].access);
+			lanes_connect_fab(lanes, lanes->lane[id].fab, &lanes->lane[id].access);
 	}
 	unregistered->access = lanes->lane[LANE_DEFAULT].access;
 	unregistered->access.use_desc = 0;
@@ -199,15 +197,13 @@ void lane_access(void *arg)
 		fab_access(lane->fab, &lane->access);
 }
 
-void lanes_run(struct lanes *lanes, void (*work)(void *arg), int rounds,
-	       double ratio[LANES])
+void lanes_run(struct lanes *lanes, void (*work)(void *arg), int rounds, double ratio[LANES])
 {
 	struct bench_series series[LANES];
 	double raw;
 
 	for (enum lane_id id = 0; id < LANES; id++)
-		series[id] =
-			(struct bench_series){ .work = work, .arg = &lanes->lane[id] };
+		series[id] = (struct bench_series){ .work = work, .arg = &lanes->lane[id] };
 	bench_rounds(series, LANES, rounds);
 	raw = bench_middle(series[LANE_RAW].ns, rounds);
 	for (enum lane_id id = 0; id < LANES; id++) {
@@ -225,7 +221,6 @@ const char *lanes_other_version(const struct lanes *lanes)
 	if (!lanes->lane[LANE_OTHER].fab)
 		return "none";
 	version = lanes->other.version();
-	snprintf(text, sizeof(text), "release %u.%u", FI_MAJOR(version),
-		 FI_MINOR(version));
+	snprintf(text, sizeof(text), "release %u.%u", FI_MAJOR(version), FI_MINOR(version));
 	return text;
 }

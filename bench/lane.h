@@ -75,8 +75,7 @@ void lane_register(void *arg);
 void lane_access(void *arg);
 
 /* Runs one of the two on all lanes. The ratio is NAN for a lane that is not there. */
-void lanes_run(struct lanes *lanes, void (*work)(void *arg), int rounds,
-	       double ratio[LANES]);
+void lanes_run(struct lanes *lanes, void (*work)(void *arg), int rounds, double ratio[LANES]);
 
 /* What LANE_OTHER is, for the report. */
 const char *lanes_other_version(const struct lanes *lanes);

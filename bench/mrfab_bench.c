@@ -23,8 +23,7 @@ static int wanted(const char *part)
 		return 0;
 	if (!start)
 		start = bench_now();
-	fprintf(stderr, "bench: %5.1f s  %s\n", (double)(bench_now() - start) / 1e9,
-		part);
+	fprintf(stderr, "bench: %5.1f s  %s\n", (double)(bench_now() - start) / 1e9, part);
 	return 1;
 }
 

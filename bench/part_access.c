@@ -15,12 +15,10 @@ static const struct size sizes[] = {
 	{ 1048576, 16, 5, "1 MiB" },
 };
 
-static void add_row(struct lanes *lanes, int write, const struct size *size,
-		    unsigned depth)
+static void add_row(struct lanes *lanes, int write, const struct size *size, unsigned depth)
 {
-	static const enum lane_id shown[] = { LANE_NATIVE,	 LANE_DEFAULT,
-					      LANE_UNREGISTERED, LANE_OTHER,
-					      LANE_INLINE,	 LANE_AGAIN };
+	static const enum lane_id shown[] = { LANE_NATIVE, LANE_DEFAULT, LANE_UNREGISTERED,
+					      LANE_OTHER,  LANE_INLINE,	 LANE_AGAIN };
 	const char *name = write ? "write" : "read";
 	double ratio[LANES];
 
@@ -33,31 +31,29 @@ static void add_row(struct lanes *lanes, int write, const struct size *size,
 		access->depth = depth;
 		access->times = size->times;
 	}
-	lanes->lane[LANE_INLINE].raw =
-		write && size->bytes <= RAW_INLINE ? &lanes->raw : NULL;
+	lanes->lane[LANE_INLINE].raw = write && size->bytes <= RAW_INLINE ? &lanes->raw : NULL;
 	lanes_run(lanes, lane_access, size->rounds, ratio);
 	report_add("| %s | %s | %u |", name, size->name, depth);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		report_ratio(ratio[shown[i]]);
 	report_add("\n");
 	if (depth == 1)
-		report_target(1.05, ratio[LANE_NATIVE],
-			      "%s of %s, one at a time, native / raw", name, size->name);
+		report_target(1.05, ratio[LANE_NATIVE], "%s of %s, one at a time, native / raw",
+			      name, size->name);
 }
 
 void part_access(struct lanes *lanes)
 {
-	report_add(
-		"\n## Reads and writes\n\n"
-		"A connected queue pair and its completion queue, polled, against an\n"
-		"`FI_EP_RDM` endpoint and `fi_cq_read`. The connection is up, and the key "
-		"is known.\n*unregistered*: *default*, and no descriptor of the local "
-		"buffer. *raw inline*: with\n`IBV_SEND_INLINE`, which libmrfab uses for "
-		"small writes and *raw* does not.\n\n"
-		"| | length | in flight | native / raw | default / raw | "
-		"unregistered / raw | libfabric / raw | raw inline / raw | "
-		"raw again / raw |\n"
-		"| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+	report_add("\n## Reads and writes\n\n"
+		   "A connected queue pair and its completion queue, polled, against an\n"
+		   "`FI_EP_RDM` endpoint and `fi_cq_read`. The connection is up, and the key "
+		   "is known.\n*unregistered*: *default*, and no descriptor of the local "
+		   "buffer. *raw inline*: with\n`IBV_SEND_INLINE`, which libmrfab uses for "
+		   "small writes and *raw* does not.\n\n"
+		   "| | length | in flight | native / raw | default / raw | "
+		   "unregistered / raw | libfabric / raw | raw inline / raw | "
+		   "raw again / raw |\n"
+		   "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
 	for (int write = 0; write < 2; write++) {
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			add_row(lanes, write, &sizes[i], 1);

@@ -34,8 +34,8 @@ static void add_row(struct lanes *lanes, unsigned depth)
 		report_target(1.05, ratio[LANE_NATIVE],
 			      "fetch-and-add, one at a time, native / raw");
 	else
-		report_target(1.05, ratio[LANE_NATIVE],
-			      "fetch-and-add, %u in flight, native / raw", depth);
+		report_target(1.05, ratio[LANE_NATIVE], "fetch-and-add, %u in flight, native / raw",
+			      depth);
 }
 
 void part_atomic(struct lanes *lanes)

@@ -38,16 +38,14 @@ static void start(void *arg)
 
 	if (program->failed)
 		return;
-	bench_must(program->path,
-		   posix_spawn(&pid, program->path, NULL, NULL, argv, environ));
+	bench_must(program->path, posix_spawn(&pid, program->path, NULL, NULL, argv, environ));
 	bench_must_errno("waitpid", waitpid(pid, &status, 0) == pid);
 	program->failed = status;
 }
 
 void part_open(void)
 {
-	static const char *const names[] = { "open_raw", "open_ours", "open_other",
-					     "open_raw" };
+	static const char *const names[] = { "open_raw", "open_ours", "open_other", "open_raw" };
 	struct bench_series series[PROGRAMS];
 	struct program program[PROGRAMS];
 	double processor[PROGRAMS];
@@ -60,9 +58,7 @@ void part_open(void)
 	bench_must("open_raw", program[RAW].failed);
 	bench_must("open_ours", program[OURS].failed);
 	for (int i = 0; i < PROGRAMS; i++) {
-		processor[i] = program[i].failed
-				       ? NAN
-				       : bench_middle(series[i].children, ROUNDS);
+		processor[i] = program[i].failed ? NAN : bench_middle(series[i].children, ROUNDS);
 	}
 	report_add("\n## From the start of a process to an open domain\n\n"
 		   "Raw: `rdma_bind_addr` and `ibv_alloc_pd`. The end of the process is "

@@ -59,13 +59,11 @@ void part_rawkey(struct lanes *lanes)
 
 	way.fab = &lanes->fab[LANE_NATIVE];
 	way.size = ROOM;
-	bench_must("fi_mr_raw_attr",
-		   fi_mr_raw_attr(way.fab->mr, &base, way.raw, &way.size, 0));
+	bench_must("fi_mr_raw_attr", fi_mr_raw_attr(way.fab->mr, &base, way.raw, &way.size, 0));
 	bench_rounds(series, 2, ROUNDS);
 	ours = bench_middle(series[0].ns, ROUNDS) / TIMES;
 	least = bench_middle(series[1].ns, ROUNDS) / TIMES;
-	report_target(TARGET, ours,
-		      "instructions to get, map and unmap a raw key of %zu bytes",
+	report_target(TARGET, ours, "instructions to get, map and unmap a raw key of %zu bytes",
 		      way.size);
 	report_add("\n## Raw keys\n\n"
 		   "Instructions, of a region of *native*, %zu bytes of key: "

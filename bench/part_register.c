@@ -27,16 +27,14 @@ static const struct length lengths[] = {
 static void set_work(struct lanes *lanes, size_t len, unsigned times)
 {
 	for (enum lane_id id = 0; id < LANES; id++)
-		lanes->lane[id].reg = (struct work_register){ .buf = lanes->buf,
-							      .len = len,
-							      .times = times };
+		lanes->lane[id].reg =
+			(struct work_register){ .buf = lanes->buf, .len = len, .times = times };
 	lanes->lane[LANE_UNREGISTERED].reg.times = 0; /* is LANE_DEFAULT */
 }
 
 static void add_length(struct lanes *lanes, const struct length *length)
 {
-	static const enum lane_id shown[] = { LANE_DEFAULT, LANE_NATIVE, LANE_OTHER,
-					      LANE_AGAIN };
+	static const enum lane_id shown[] = { LANE_DEFAULT, LANE_NATIVE, LANE_OTHER, LANE_AGAIN };
 	double ratio[LANES];
 
 	set_work(lanes, length->bytes, length->times);
@@ -47,20 +45,18 @@ static void add_length(struct lanes *lanes, const struct length *length)
 	report_add("\n");
 	if (length->bytes > 4096)
 		return;
-	report_target(1.03, ratio[LANE_DEFAULT],
-		      "register and close 4 KiB, default / raw");
+	report_target(1.03, ratio[LANE_DEFAULT], "register and close 4 KiB, default / raw");
 	report_target(1.03, ratio[LANE_NATIVE], "register and close 4 KiB, native / raw");
 }
 
 void part_register(struct lanes *lanes)
 {
-	report_add(
-		"\n## Register and close a region\n\n"
-		"`ibv_reg_mr` and `ibv_dereg_mr` against `fi_mr_reg` and `fi_close`; all "
-		"remote access.\n\n"
-		"| length | default / raw | native / raw | libfabric / raw | "
-		"raw again / raw |\n"
-		"| --- | ---: | ---: | ---: | ---: |\n");
+	report_add("\n## Register and close a region\n\n"
+		   "`ibv_reg_mr` and `ibv_dereg_mr` against `fi_mr_reg` and `fi_close`; all "
+		   "remote access.\n\n"
+		   "| length | default / raw | native / raw | libfabric / raw | "
+		   "raw again / raw |\n"
+		   "| --- | ---: | ---: | ---: | ---: |\n");
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 		add_length(lanes, &lengths[i]);
 }
@@ -72,8 +68,7 @@ void part_register(struct lanes *lanes)
 #define ALIVE_ROUNDS 4
 #define ALIVE_TIMES 5000
 
-static const enum lane_id alive_lanes[] = { LANE_RAW, LANE_DEFAULT, LANE_NATIVE,
-					    LANE_AGAIN };
+static const enum lane_id alive_lanes[] = { LANE_RAW, LANE_DEFAULT, LANE_NATIVE, LANE_AGAIN };
 #define NALIVE (sizeof(alive_lanes) / sizeof(alive_lanes[0]))
 
 struct alive {
@@ -130,16 +125,14 @@ static void measure(struct alive *alive, unsigned n, double middle[NALIVE])
 
 	for (size_t i = 0; i < NALIVE; i++) {
 		fill(&alive[i], n);
-		series[i] = (struct bench_series){ .work = lane_register,
-						   .arg = alive[i].lane };
+		series[i] = (struct bench_series){ .work = lane_register, .arg = alive[i].lane };
 	}
 	bench_rounds(series, NALIVE, ALIVE_ROUNDS);
 	for (size_t i = 0; i < NALIVE; i++)
 		middle[i] = bench_middle(series[i].ns, ALIVE_ROUNDS);
 }
 
-static void add_ratios(const char *what, const double over[NALIVE],
-		       const double under[NALIVE])
+static void add_ratios(const char *what, const double over[NALIVE], const double under[NALIVE])
 {
 	report_add("| %s |", what);
 	for (size_t i = 0; i < NALIVE; i++)
@@ -156,12 +149,11 @@ static void add_bytes(const struct alive *alive)
 }
 
 /* Growth that the kernel has no part in. */
-static void add_target(const char *name, const double few[NALIVE],
-		       const double many[NALIVE], size_t i)
+static void add_target(const char *name, const double few[NALIVE], const double many[NALIVE],
+		       size_t i)
 {
 	report_target(1.02, many[i] / many[0] / (few[i] / few[0]),
-		      "the same, %s / raw, with %u regions alive / with %u", name, MANY,
-		      FEW);
+		      "the same, %s / raw, with %u regions alive / with %u", name, MANY, FEW);
 }
 
 static void add_alive(const struct alive *alive, const double few[NALIVE],

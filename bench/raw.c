@@ -24,8 +24,7 @@ void raw_open(struct raw *raw)
 	bench_must_errno("rdma_create_event_channel", !!raw->channel);
 	bench_must_errno("rdma_create_id",
 			 !rdma_create_id(raw->channel, &raw->bound, NULL, RDMA_PS_TCP));
-	bench_must_errno("rdma_bind_addr",
-			 !rdma_bind_addr(raw->bound, (struct sockaddr *)&addr));
+	bench_must_errno("rdma_bind_addr", !rdma_bind_addr(raw->bound, (struct sockaddr *)&addr));
 	raw->pd = ibv_alloc_pd(raw->bound->verbs);
 	bench_must_errno("ibv_alloc_pd", !!raw->pd);
 }
@@ -172,13 +171,11 @@ static void post(struct raw *raw, const struct work_access *work)
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
-		.opcode = work->use_imm ? IBV_WR_RDMA_WRITE_WITH_IMM :
-			  work->write	? IBV_WR_RDMA_WRITE :
-					  IBV_WR_RDMA_READ,
-		.send_flags =
-			IBV_SEND_SIGNALED | (work->use_inline ? IBV_SEND_INLINE : 0u),
-		.wr.rdma = { .remote_addr = work->remote.addr,
-			     .rkey = (uint32_t)work->remote.key },
+		.opcode = work->use_imm ? IBV_WR_RDMA_WRITE_WITH_IMM
+			  : work->write ? IBV_WR_RDMA_WRITE
+					: IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED | (work->use_inline ? IBV_SEND_INLINE : 0u),
+		.wr.rdma = { .remote_addr = work->remote.addr, .rkey = (uint32_t)work->remote.key },
 	};
 
 	if (work->fetch_add) {

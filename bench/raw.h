@@ -6,7 +6,7 @@
 #include <rdma/rdma_cma.h>
 #include "work.h"
 
-#define RAW_RIGHTS \
+#define RAW_RIGHTS                                                                   \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 

@@ -35,16 +35,16 @@ static const char *role = "demo";
 static int other;	/* socket to the other process */
 static size_t verified; /* bytes compared here */
 
-#define say(fmt, ...)                                                                    \
-	do {                                                                             \
-		printf("%-9s  " fmt "\n", role, ##__VA_ARGS__);                          \
-		fflush(stdout);                                                          \
+#define say(fmt, ...)                                           \
+	do {                                                    \
+		printf("%-9s  " fmt "\n", role, ##__VA_ARGS__); \
+		fflush(stdout);                                 \
 	} while (0)
 
-#define die(fmt, ...)                                                                    \
-	do {                                                                             \
-		fprintf(stderr, "mrfab_demo: %s: " fmt "\n", role, ##__VA_ARGS__);       \
-		_exit(1);                                                                \
+#define die(fmt, ...)                                                              \
+	do {                                                                       \
+		fprintf(stderr, "mrfab_demo: %s: " fmt "\n", role, ##__VA_ARGS__); \
+		_exit(1);                                                          \
 	} while (0)
 
 /* For calls of which the demonstration needs success. */
@@ -138,8 +138,7 @@ static struct fi_info *find_provider(int mr_mode)
 static void open_side(struct side *s, int mr_mode)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_UNSPEC };
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT,
-				      .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_UNSPEC };
 
 	s->info = find_provider(mr_mode);
 	must("fi_fabric", fi_fabric(s->info->fabric_attr, &s->fabric, NULL));
@@ -184,8 +183,8 @@ static struct fid_mr *register_for_peer(const struct side *s, uint8_t *buf, uint
 	struct offer offer;
 	struct fid_mr *mr;
 
-	must("fi_mr_reg", fi_mr_reg(s->domain, buf, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE,
-				    0, key, 0, &mr, NULL));
+	must("fi_mr_reg", fi_mr_reg(s->domain, buf, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key,
+				    0, &mr, NULL));
 	offer.key = fi_mr_key(mr);
 	offer.addr = 0;
 	if (s->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
@@ -261,8 +260,7 @@ enum access { READ, WRITE };
 /* Waits for one completion. 0, or the FI_E* with which the access failed. */
 static int take_completion(struct initiator *me)
 {
-	struct fi_cq_err_entry err = { .err_data = me->why,
-				       .err_data_size = sizeof(me->why) - 1 };
+	struct fi_cq_err_entry err = { .err_data = me->why, .err_data_size = sizeof(me->why) - 1 };
 	struct fi_cq_entry done;
 	ssize_t ret = fi_cq_sread(me->side.cq, &done, 1, NULL, WAIT_MS);
 
@@ -282,9 +280,9 @@ static int access_peer(struct initiator *me, enum access kind, uint64_t at)
 	ssize_t ret;
 
 	do {
-		ret = kind == READ ?
-			fi_read(ep, me->buf, LEN, me->desc, me->target, addr, key, NULL) :
-			fi_write(ep, me->buf, LEN, me->desc, me->target, addr, key, NULL);
+		ret = kind == READ
+			      ? fi_read(ep, me->buf, LEN, me->desc, me->target, addr, key, NULL)
+			      : fi_write(ep, me->buf, LEN, me->desc, me->target, addr, key, NULL);
 	} while (ret == -FI_EAGAIN); /* no room just now */
 	must(kind == READ ? "fi_read" : "fi_write", ret);
 	return take_completion(me);
@@ -351,8 +349,8 @@ static void initiator(int mr_mode)
 	if (fi_av_insert(me.side.av, name, 1, &me.target, 0, NULL) != 1)
 		die("fi_av_insert does not take the target's name");
 	if (me.side.info->domain_attr->mr_mode & FI_MR_LOCAL) {
-		must("fi_mr_reg", fi_mr_reg(me.side.domain, me.buf, LEN,
-					    FI_READ | FI_WRITE, 0, 0, 0, &me.local, NULL));
+		must("fi_mr_reg", fi_mr_reg(me.side.domain, me.buf, LEN, FI_READ | FI_WRITE, 0, 0,
+					    0, &me.local, NULL));
 		me.desc = fi_mr_desc(me.local);
 	}
 	initiator_steps(&me);
@@ -387,8 +385,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "--native"))
 		die("usage: mrfab_demo [--native]");
 	if (argc > 1)
-		mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-			  FI_MR_PROV_KEY;
+		mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	pid = split();
 	if (pid)
 		initiator(mr_mode);

@@ -82,28 +82,26 @@ struct options {
 
 enum { OPT_EXPLAIN = 256, OPT_NUMERIC };
 
-static const struct option long_options[] = {
-	{ "caps", required_argument, NULL, 'c' },
-	{ "mode", required_argument, NULL, 'm' },
-	{ "mr-mode", required_argument, NULL, 'r' },
-	{ "ep-type", required_argument, NULL, 't' },
-	{ "addr-format", required_argument, NULL, 'a' },
-	{ "provider", required_argument, NULL, 'p' },
-	{ "domain", required_argument, NULL, 'd' },
-	{ "fabric", required_argument, NULL, 'f' },
-	{ "node", required_argument, NULL, 'n' },
-	{ "port", required_argument, NULL, 'P' },
-	{ "source", no_argument, NULL, 's' },
-	{ "numeric", no_argument, NULL, OPT_NUMERIC },
-	{ "api", required_argument, NULL, 'A' },
-	{ "env", no_argument, NULL, 'e' },
-	{ "list", no_argument, NULL, 'l' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "explain", no_argument, NULL, OPT_EXPLAIN },
-	{ "version", no_argument, NULL, 'V' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 }
-};
+static const struct option long_options[] = { { "caps", required_argument, NULL, 'c' },
+					      { "mode", required_argument, NULL, 'm' },
+					      { "mr-mode", required_argument, NULL, 'r' },
+					      { "ep-type", required_argument, NULL, 't' },
+					      { "addr-format", required_argument, NULL, 'a' },
+					      { "provider", required_argument, NULL, 'p' },
+					      { "domain", required_argument, NULL, 'd' },
+					      { "fabric", required_argument, NULL, 'f' },
+					      { "node", required_argument, NULL, 'n' },
+					      { "port", required_argument, NULL, 'P' },
+					      { "source", no_argument, NULL, 's' },
+					      { "numeric", no_argument, NULL, OPT_NUMERIC },
+					      { "api", required_argument, NULL, 'A' },
+					      { "env", no_argument, NULL, 'e' },
+					      { "list", no_argument, NULL, 'l' },
+					      { "verbose", no_argument, NULL, 'v' },
+					      { "explain", no_argument, NULL, OPT_EXPLAIN },
+					      { "version", no_argument, NULL, 'V' },
+					      { "help", no_argument, NULL, 'h' },
+					      { NULL, 0, NULL, 0 } };
 
 static const char usage_text[] =
 	"Usage: mrfab_info [OPTION]...\n"
@@ -150,8 +148,7 @@ static bool word_is(const char *name, const char *text, size_t len)
 	       !strncasecmp(name + 6, text, len);
 }
 
-static bool find_word(const struct word *words, const char *text, size_t len,
-		      uint64_t *value)
+static bool find_word(const struct word *words, const char *text, size_t len, uint64_t *value)
 {
 	for (; words->name; words++) {
 		if (word_is(words->name, text, len)) {
@@ -163,8 +160,7 @@ static bool find_word(const struct word *words, const char *text, size_t len,
 }
 
 /* "FI_A|FI_B", "FI_A+FI_B", "FI_A,FI_B", "0x30" or "0" */
-static int parse_set(const struct word *words, const char *what, const char *text,
-		     uint64_t *set)
+static int parse_set(const struct word *words, const char *what, const char *text, uint64_t *set)
 {
 	uint64_t value, all = 0;
 	const char *at = text;
@@ -189,8 +185,7 @@ static int parse_set(const struct word *words, const char *what, const char *tex
 }
 
 /* Like a set, but of one value only. */
-static int parse_word(const struct word *words, const char *what, const char *text,
-		      uint64_t *value)
+static int parse_word(const struct word *words, const char *what, const char *text, uint64_t *value)
 {
 	if (find_word(words, text, strlen(text), value))
 		return 0;
@@ -202,8 +197,7 @@ static int parse_version(const char *text, uint32_t *version)
 	unsigned major, minor;
 	char rest;
 
-	if (sscanf(text, "%u.%u%c", &major, &minor, &rest) != 2 || major > 0xffff ||
-	    minor > 0xffff)
+	if (sscanf(text, "%u.%u%c", &major, &minor, &rest) != 2 || major > 0xffff || minor > 0xffff)
 		return fail_usage("not a version", text);
 	*version = FI_VERSION(major, minor);
 	return 0;
@@ -297,8 +291,8 @@ static int parse_all(struct options *opt, int argc, char **argv)
 {
 	int c, ret = 0;
 
-	while (!ret && (c = getopt_long(argc, argv, "c:m:r:t:a:p:d:f:n:P:sA:elvVh",
-					long_options, NULL)) != -1) {
+	while (!ret && (c = getopt_long(argc, argv, "c:m:r:t:a:p:d:f:n:P:sA:elvVh", long_options,
+					NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage_text, stdout);
 			return 1;
@@ -340,8 +334,7 @@ static void print_modes(const struct fi_info *info)
 {
 	const char *required = getenv(REQUIRED);
 
-	printf("    mr_mode: [ %s ]\n",
-	       fi_tostr(&info->domain_attr->mr_mode, FI_TYPE_MR_MODE));
+	printf("    mr_mode: [ %s ]\n", fi_tostr(&info->domain_attr->mr_mode, FI_TYPE_MR_MODE));
 	if (info->mode)
 		printf("    mode: [ %s ]\n", fi_tostr(&info->mode, FI_TYPE_MODE));
 	if (required)
@@ -361,13 +354,11 @@ static void print_short(const struct fi_info *info)
 	printf("    version: %u.%u\n", FI_MAJOR(version), FI_MINOR(version));
 	if (info->src_addr) {
 		printf("    type: %s\n", fi_tostr(&info->ep_attr->type, FI_TYPE_EP_TYPE));
-		printf("    address: %s\n",
-		       addr_text(info->src_addr, addr, sizeof(addr)));
+		printf("    address: %s\n", addr_text(info->src_addr, addr, sizeof(addr)));
 		print_modes(info);
 	}
 	if (info->dest_addr)
-		printf("    destination: %s\n",
-		       addr_text(info->dest_addr, addr, sizeof(addr)));
+		printf("    destination: %s\n", addr_text(info->dest_addr, addr, sizeof(addr)));
 }
 
 /* The GIDs of the device's port, under which raw verbs know its addresses. */
@@ -378,8 +369,7 @@ static void print_gids(const char *device)
 	int i;
 
 	for (i = 0; i < 256; i++) {
-		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gids/%d", device,
-			 i);
+		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gids/%d", device, i);
 		file = fopen(path, "re");
 		if (!file)
 			return;
@@ -423,8 +413,7 @@ static void tell_barred(const struct fi_info *info)
 			continue;
 		last = name;
 		if (mrf_vnode_bars(&mrf_vnode_dirs, name, why, sizeof(why)))
-			fprintf(stderr, "mrfab_info: fi_domain of %s will fail: %s\n", name,
-				why);
+			fprintf(stderr, "mrfab_info: fi_domain of %s will fail: %s\n", name, why);
 	}
 }
 
@@ -438,8 +427,7 @@ static int print_variables(void)
 		return ret;
 	for (i = 0; i < count; i++)
 		printf("# %s\n%s%s%s\n\n", params[i].help_string, params[i].name,
-		       params[i].value ? "=" : "",
-		       params[i].value ? params[i].value : "");
+		       params[i].value ? "=" : "", params[i].value ? params[i].value : "");
 	fi_freeparams(params);
 	return 0;
 }
@@ -466,8 +454,7 @@ static void offer_modes(struct options *opt)
 	const struct word *word = mr_words;
 	int all = 0;
 
-	if (opt->mr_mode || !getenv(REQUIRED) ||
-	    FI_VERSION_LT(opt->version, FI_VERSION(1, 5)))
+	if (opt->mr_mode || !getenv(REQUIRED) || FI_VERSION_LT(opt->version, FI_VERSION(1, 5)))
 		return;
 	for (; word->name; word++)
 		all |= (int)word->value;
@@ -476,8 +463,7 @@ static void offer_modes(struct options *opt)
 
 int main(int argc, char **argv)
 {
-	struct options opt = { .version =
-				       FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION) };
+	struct options opt = { .version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION) };
 	int ret;
 
 	opt.hints = fi_allocinfo();

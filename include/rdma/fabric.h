@@ -23,8 +23,7 @@
 #ifdef __GNUC__
 #define FI_DEPRECATED_FUNC __attribute__((deprecated))
 #define FI_DEPRECATED_FIELD __attribute__((deprecated))
-#define FI_FORMAT_PRINTF(string, first) \
-	__attribute__((__format__(__printf__, (string), (first))))
+#define FI_FORMAT_PRINTF(string, first) __attribute__((__format__(__printf__, (string), (first))))
 #else
 #define FI_DEPRECATED_FUNC
 #define FI_DEPRECATED_FIELD
@@ -44,14 +43,12 @@ extern "C" {
 
 /* the object of type `type` whose member `field` is at `ptr` */
 #ifndef container_of
-#define container_of(ptr, type, field) \
-	((type *) ((char *) (ptr) - offsetof(type, field)))
+#define container_of(ptr, type, field) ((type *)((char *)(ptr)-offsetof(type, field)))
 #endif
 
 /* elements of an array; divides by zero, at compile time, for most pointers */
 #ifndef count_of
-#define count_of(x) \
-	(sizeof(x) / sizeof((x)[0]) / (sizeof(x) % sizeof((x)[0]) ? 0 : 1))
+#define count_of(x) (sizeof(x) / sizeof((x)[0]) / (sizeof(x) % sizeof((x)[0]) ? 0 : 1))
 #endif
 
 /*
@@ -64,7 +61,7 @@ extern "C" {
 
 #define FI_VERSION(major, minor) (((major) << 16) | (minor))
 #define FI_MAJOR(version) ((version) >> 16)
-#define FI_MINOR(version) ((version) & 0xFFFF)
+#define FI_MINOR(version) ((version)&0xFFFF)
 #define FI_VERSION_GE(v1, v2) ((v1) >= (v2))
 #define FI_VERSION_LT(v1, v2) ((v1) < (v2))
 
@@ -72,11 +69,7 @@ extern "C" {
 uint32_t fi_version(void);
 
 /* bytes, terminator included */
-enum {
-	FI_PATH_MAX	= 256,
-	FI_NAME_MAX	= 64,
-	FI_VERSION_MAX	= 64
-};
+enum { FI_PATH_MAX = 256, FI_NAME_MAX = 64, FI_VERSION_MAX = 64 };
 
 /* objects; defined in the header of their subject */
 struct fid;
@@ -102,15 +95,15 @@ typedef struct fid *fid_t;
 /* an address as the data calls take it: index or handle given by an AV */
 typedef uint64_t fi_addr_t;
 
-#define FI_ADDR_UNSPEC ((uint64_t) -1)
-#define FI_ADDR_NOTAVAIL ((uint64_t) -1)
-#define FI_KEY_NOTAVAIL ((uint64_t) -1)
+#define FI_ADDR_UNSPEC ((uint64_t)-1)
+#define FI_ADDR_NOTAVAIL ((uint64_t)-1)
+#define FI_KEY_NOTAVAIL ((uint64_t)-1)
 #define FI_SHARED_CONTEXT SIZE_MAX
 
 /* a vector element counted in elements of a data type, not in bytes */
 struct fi_ioc {
-	void	*addr;
-	size_t	count;
+	void *addr;
+	size_t count;
 };
 
 /*
@@ -197,7 +190,7 @@ struct fi_ioc {
 #define FI_CONTEXT2 (1ULL << 52)
 #define FI_RESTRICTED_COMP (1ULL << 53)
 #define FI_NOTIFY_FLAGS_ONLY (1ULL << 54)
-#define FI_LOCAL_MR (1ULL << 55)	/* before FI_MR_LOCAL, API < 1.5 */
+#define FI_LOCAL_MR (1ULL << 55) /* before FI_MR_LOCAL, API < 1.5 */
 #define FI_RX_CQ_DATA (1ULL << 56)
 #define FI_ASYNC_IOV (1ULL << 57)
 #define FI_MSG_PREFIX (1ULL << 58)
@@ -238,7 +231,7 @@ enum fi_mr_mode {
 #define FI_ORDER_SAR (1ULL << 6)
 #define FI_ORDER_SAW (1ULL << 7)
 #define FI_ORDER_SAS (1ULL << 8)
-#define FI_ORDER_STRICT 0x1FF		/* all nine */
+#define FI_ORDER_STRICT 0x1FF /* all nine */
 #define FI_ORDER_DATA (1ULL << 16)
 #define FI_ORDER_RMA_RAR (1ULL << 32)
 #define FI_ORDER_RMA_RAW (1ULL << 33)
@@ -252,7 +245,7 @@ enum fi_mr_mode {
 /* addr_format of fi_info: what src_addr and dest_addr point at */
 enum {
 	FI_FORMAT_UNSPEC,
-	FI_SOCKADDR,		/* any struct sockaddr_*, told apart by sa_family */
+	FI_SOCKADDR, /* any struct sockaddr_*, told apart by sa_family */
 	FI_SOCKADDR_IN,
 	FI_SOCKADDR_IN6,
 	FI_SOCKADDR_IB,
@@ -260,7 +253,7 @@ enum {
 	FI_ADDR_GNI,
 	FI_ADDR_BGQ,
 	FI_ADDR_MLX,
-	FI_ADDR_STR,		/* a terminated string, protocol://node:service */
+	FI_ADDR_STR, /* a terminated string, protocol://node:service */
 	FI_ADDR_PSMX2,
 	FI_ADDR_IB_UD,
 	FI_ADDR_EFA,
@@ -269,17 +262,9 @@ enum {
 	FI_ADDR_CXI,
 };
 
-enum fi_av_type {
-	FI_AV_UNSPEC,
-	FI_AV_MAP,
-	FI_AV_TABLE
-};
+enum fi_av_type { FI_AV_UNSPEC, FI_AV_MAP, FI_AV_TABLE };
 
-enum fi_progress {
-	FI_PROGRESS_UNSPEC,
-	FI_PROGRESS_AUTO,
-	FI_PROGRESS_MANUAL
-};
+enum fi_progress { FI_PROGRESS_UNSPEC, FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL };
 
 /* the unit that the application guards itself, from none (SAFE) upwards */
 enum fi_threading {
@@ -291,17 +276,13 @@ enum fi_threading {
 	FI_THREAD_ENDPOINT,
 };
 
-enum fi_resource_mgmt {
-	FI_RM_UNSPEC,
-	FI_RM_DISABLED,
-	FI_RM_ENABLED
-};
+enum fi_resource_mgmt { FI_RM_UNSPEC, FI_RM_DISABLED, FI_RM_ENABLED };
 
 enum fi_ep_type {
 	FI_EP_UNSPEC,
-	FI_EP_MSG,		/* connected, reliable */
-	FI_EP_DGRAM,		/* unconnected, unreliable */
-	FI_EP_RDM,		/* unconnected, reliable */
+	FI_EP_MSG,   /* connected, reliable */
+	FI_EP_DGRAM, /* unconnected, unreliable */
+	FI_EP_RDM,   /* unconnected, reliable */
 	FI_EP_SOCK_STREAM,
 	FI_EP_SOCK_DGRAM,
 };
@@ -338,10 +319,10 @@ enum {
 
 /* traffic classes: a DSCP value marked by FI_TC_DSCP, or a label */
 enum {
-	FI_TC_UNSPEC		= 0,
-	FI_TC_DSCP		= 0x100,
-	FI_TC_LABEL		= 0x200,
-	FI_TC_BEST_EFFORT	= FI_TC_LABEL,
+	FI_TC_UNSPEC = 0,
+	FI_TC_DSCP = 0x100,
+	FI_TC_LABEL = 0x200,
+	FI_TC_BEST_EFFORT = FI_TC_LABEL,
 	FI_TC_LOW_LATENCY,
 	FI_TC_DEDICATED_ACCESS,
 	FI_TC_BULK_DATA,
@@ -351,13 +332,13 @@ enum {
 
 static inline uint32_t fi_tc_dscp_set(uint8_t dscp)
 {
-	return FI_TC_DSCP | (uint32_t) dscp;
+	return FI_TC_DSCP | (uint32_t)dscp;
 }
 
 /* 0 when tclass holds a label */
 static inline uint8_t fi_tc_dscp_get(uint32_t tclass)
 {
-	return (tclass & FI_TC_DSCP) ? (uint8_t) tclass : 0;
+	return (tclass & FI_TC_DSCP) ? (uint8_t)tclass : 0;
 }
 
 /*
@@ -367,99 +348,99 @@ static inline uint8_t fi_tc_dscp_get(uint32_t tclass)
  * Sizes are bytes, counts are entries; in hints, 0 and NULL mean "any".
  */
 struct fi_tx_attr {
-	uint64_t	caps;
-	uint64_t	mode;
-	uint64_t	op_flags;
-	uint64_t	msg_order;
-	uint64_t	comp_order;
-	size_t		inject_size;
-	size_t		size;		/* operations in flight */
-	size_t		iov_limit;
-	size_t		rma_iov_limit;
-	uint32_t	tclass;
+	uint64_t caps;
+	uint64_t mode;
+	uint64_t op_flags;
+	uint64_t msg_order;
+	uint64_t comp_order;
+	size_t inject_size;
+	size_t size; /* operations in flight */
+	size_t iov_limit;
+	size_t rma_iov_limit;
+	uint32_t tclass;
 };
 
 struct fi_rx_attr {
-	uint64_t	caps;
-	uint64_t	mode;
-	uint64_t	op_flags;
-	uint64_t	msg_order;
-	uint64_t	comp_order;
-	size_t		total_buffered_recv;
-	size_t		size;
-	size_t		iov_limit;
+	uint64_t caps;
+	uint64_t mode;
+	uint64_t op_flags;
+	uint64_t msg_order;
+	uint64_t comp_order;
+	size_t total_buffered_recv;
+	size_t size;
+	size_t iov_limit;
 };
 
 struct fi_ep_attr {
-	enum fi_ep_type	type;
-	uint32_t	protocol;
-	uint32_t	protocol_version;
-	size_t		max_msg_size;
-	size_t		msg_prefix_size;
-	size_t		max_order_raw_size;
-	size_t		max_order_war_size;
-	size_t		max_order_waw_size;
-	uint64_t	mem_tag_format;
-	size_t		tx_ctx_cnt;
-	size_t		rx_ctx_cnt;
-	size_t		auth_key_size;
-	uint8_t		*auth_key;
+	enum fi_ep_type type;
+	uint32_t protocol;
+	uint32_t protocol_version;
+	size_t max_msg_size;
+	size_t msg_prefix_size;
+	size_t max_order_raw_size;
+	size_t max_order_war_size;
+	size_t max_order_waw_size;
+	uint64_t mem_tag_format;
+	size_t tx_ctx_cnt;
+	size_t rx_ctx_cnt;
+	size_t auth_key_size;
+	uint8_t *auth_key;
 };
 
 struct fi_domain_attr {
-	struct fid_domain	*domain;
-	char			*name;
-	enum fi_threading	threading;
-	enum fi_progress	control_progress;
-	enum fi_progress	data_progress;
-	enum fi_resource_mgmt	resource_mgmt;
-	enum fi_av_type		av_type;
-	int			mr_mode;
-	size_t			mr_key_size;	/* of the longest key: 8; with FI_MR_RAW 448 */
-	size_t			cq_data_size;
-	size_t			cq_cnt;
-	size_t			ep_cnt;
-	size_t			tx_ctx_cnt;
-	size_t			rx_ctx_cnt;
-	size_t			max_ep_tx_ctx;
-	size_t			max_ep_rx_ctx;
-	size_t			max_ep_stx_ctx;
-	size_t			max_ep_srx_ctx;
-	size_t			cntr_cnt;
-	size_t			mr_iov_limit;
-	uint64_t		caps;
-	uint64_t		mode;
-	uint8_t			*auth_key;
-	size_t			auth_key_size;
-	size_t			max_err_data;
-	size_t			mr_cnt;
-	uint32_t		tclass;
+	struct fid_domain *domain;
+	char *name;
+	enum fi_threading threading;
+	enum fi_progress control_progress;
+	enum fi_progress data_progress;
+	enum fi_resource_mgmt resource_mgmt;
+	enum fi_av_type av_type;
+	int mr_mode;
+	size_t mr_key_size; /* of the longest key: 8; with FI_MR_RAW 448 */
+	size_t cq_data_size;
+	size_t cq_cnt;
+	size_t ep_cnt;
+	size_t tx_ctx_cnt;
+	size_t rx_ctx_cnt;
+	size_t max_ep_tx_ctx;
+	size_t max_ep_rx_ctx;
+	size_t max_ep_stx_ctx;
+	size_t max_ep_srx_ctx;
+	size_t cntr_cnt;
+	size_t mr_iov_limit;
+	uint64_t caps;
+	uint64_t mode;
+	uint8_t *auth_key;
+	size_t auth_key_size;
+	size_t max_err_data;
+	size_t mr_cnt;
+	uint32_t tclass;
 };
 
 struct fi_fabric_attr {
-	struct fid_fabric	*fabric;
-	char			*name;
-	char			*prov_name;
-	uint32_t		prov_version;
-	uint32_t		api_version;	/* as asked for in fi_getinfo() */
+	struct fid_fabric *fabric;
+	char *name;
+	char *prov_name;
+	uint32_t prov_version;
+	uint32_t api_version; /* as asked for in fi_getinfo() */
 };
 
 struct fi_info {
-	struct fi_info		*next;
-	uint64_t		caps;
-	uint64_t		mode;
-	uint32_t		addr_format;
-	size_t			src_addrlen;
-	size_t			dest_addrlen;
-	void			*src_addr;
-	void			*dest_addr;
-	fid_t			handle;		/* connection request or endpoint */
-	struct fi_tx_attr	*tx_attr;
-	struct fi_rx_attr	*rx_attr;
-	struct fi_ep_attr	*ep_attr;
-	struct fi_domain_attr	*domain_attr;
-	struct fi_fabric_attr	*fabric_attr;
-	struct fid_nic		*nic;		/* NULL when unknown */
+	struct fi_info *next;
+	uint64_t caps;
+	uint64_t mode;
+	uint32_t addr_format;
+	size_t src_addrlen;
+	size_t dest_addrlen;
+	void *src_addr;
+	void *dest_addr;
+	fid_t handle; /* connection request or endpoint */
+	struct fi_tx_attr *tx_attr;
+	struct fi_rx_attr *rx_attr;
+	struct fi_ep_attr *ep_attr;
+	struct fi_domain_attr *domain_attr;
+	struct fi_fabric_attr *fabric_attr;
+	struct fid_nic *nic; /* NULL when unknown */
 };
 
 /*
@@ -468,26 +449,24 @@ struct fi_info {
  * used by the call.
  */
 struct fi_ops {
-	size_t	size;
-	int	(*close)(struct fid *fid);
-	int	(*bind)(struct fid *fid, struct fid *bfid, uint64_t flags);
-	int	(*control)(struct fid *fid, int command, void *arg);
-	int	(*ops_open)(struct fid *fid, const char *name, uint64_t flags,
-			    void **ops, void *context);
-	int	(*tostr)(const struct fid *fid, char *buf, size_t len);
-	int	(*ops_set)(struct fid *fid, const char *name, uint64_t flags,
-			   void *ops, void *context);
+	size_t size;
+	int (*close)(struct fid *fid);
+	int (*bind)(struct fid *fid, struct fid *bfid, uint64_t flags);
+	int (*control)(struct fid *fid, int command, void *arg);
+	int (*ops_open)(struct fid *fid, const char *name, uint64_t flags, void **ops,
+			void *context);
+	int (*tostr)(const struct fid *fid, char *buf, size_t len);
+	int (*ops_set)(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
 };
 
 struct fid {
-	size_t		fclass;		/* FI_CLASS_* */
-	void		*context;	/* the application's */
-	struct fi_ops	*ops;
+	size_t fclass; /* FI_CLASS_* */
+	void *context; /* the application's */
+	struct fi_ops *ops;
 };
 
 /* does table `ops`, of type `opstype`, reach as far as `op`, and is it set? */
-#define FI_CHECK_OP(ops, opstype, op) \
-	((ops) && ((ops)->size > offsetof(opstype, op)) && (ops)->op)
+#define FI_CHECK_OP(ops, opstype, op) ((ops) && ((ops)->size > offsetof(opstype, op)) && (ops)->op)
 
 enum {
 	FI_CLASS_UNSPEC,
@@ -523,52 +502,52 @@ enum {
 
 /* control commands; the type of arg in brackets */
 enum {
-	FI_GETFIDFLAG,		/* uint64_t */
-	FI_SETFIDFLAG,		/* uint64_t */
-	FI_GETOPSFLAG,		/* uint64_t, in: which direction */
-	FI_SETOPSFLAG,		/* uint64_t */
-	FI_ALIAS,		/* struct fi_alias */
-	FI_GETWAIT,		/* what the wait object is: int, fi_mutex_cond, ... */
-	FI_ENABLE,		/* none */
-	FI_BACKLOG,		/* int */
-	FI_GET_RAW_MR,		/* struct fi_mr_raw_attr */
-	FI_MAP_RAW_MR,		/* struct fi_mr_map_raw */
-	FI_UNMAP_KEY,		/* uint64_t, the mapped key */
-	FI_QUEUE_WORK,		/* struct fi_deferred_work */
+	FI_GETFIDFLAG, /* uint64_t */
+	FI_SETFIDFLAG, /* uint64_t */
+	FI_GETOPSFLAG, /* uint64_t, in: which direction */
+	FI_SETOPSFLAG, /* uint64_t */
+	FI_ALIAS,      /* struct fi_alias */
+	FI_GETWAIT,    /* what the wait object is: int, fi_mutex_cond, ... */
+	FI_ENABLE,     /* none */
+	FI_BACKLOG,    /* int */
+	FI_GET_RAW_MR, /* struct fi_mr_raw_attr */
+	FI_MAP_RAW_MR, /* struct fi_mr_map_raw */
+	FI_UNMAP_KEY,  /* uint64_t, the mapped key */
+	FI_QUEUE_WORK, /* struct fi_deferred_work */
 	FI_CANCEL_WORK,
 	FI_FLUSH_WORK,
-	FI_REFRESH,		/* struct fi_mr_modify */
+	FI_REFRESH, /* struct fi_mr_modify */
 	FI_DUP,
-	FI_GETWAITOBJ,		/* enum fi_wait_obj */
-	FI_GET_VAL,		/* struct fi_fid_var */
-	FI_SET_VAL,		/* struct fi_fid_var */
-	FI_EXPORT_FID,		/* struct fi_fid_export */
+	FI_GETWAITOBJ, /* enum fi_wait_obj */
+	FI_GET_VAL,    /* struct fi_fid_var */
+	FI_SET_VAL,    /* struct fi_fid_var */
+	FI_EXPORT_FID, /* struct fi_fid_export */
 };
 
 struct fi_alias {
-	struct fid	**fid;		/* out */
-	uint64_t	flags;
+	struct fid **fid; /* out */
+	uint64_t flags;
 };
 
 struct fi_fid_var {
-	int	name;
-	void	*val;
+	int name;
+	void *val;
 };
 
 /* key_size is in: room at raw_key, out: bytes that the raw key takes */
 struct fi_mr_raw_attr {
-	uint64_t	flags;
-	uint64_t	*base_addr;
-	uint8_t		*raw_key;
-	size_t		*key_size;
+	uint64_t flags;
+	uint64_t *base_addr;
+	uint8_t *raw_key;
+	size_t *key_size;
 };
 
 struct fi_mr_map_raw {
-	uint64_t	flags;
-	uint64_t	base_addr;
-	uint8_t		*raw_key;
-	size_t		key_size;
-	uint64_t	*key;		/* out */
+	uint64_t flags;
+	uint64_t base_addr;
+	uint8_t *raw_key;
+	size_t key_size;
+	uint64_t *key; /* out */
 };
 
 /* Ends the object. -FI_EBUSY: something still refers to it, and it stays open. */
@@ -611,14 +590,14 @@ static inline int fi_set_val(struct fid *fid, int name, void *val)
 }
 
 /* Named extension tables; the table given out stays the provider's. */
-static inline int fi_open_ops(struct fid *fid, const char *name, uint64_t flags,
-			      void **ops, void *context)
+static inline int fi_open_ops(struct fid *fid, const char *name, uint64_t flags, void **ops,
+			      void *context)
 {
 	return fid->ops->ops_open(fid, name, flags, ops, context);
 }
 
-static inline int fi_set_ops(struct fid *fid, const char *name, uint64_t flags,
-			     void *ops, void *context)
+static inline int fi_set_ops(struct fid *fid, const char *name, uint64_t flags, void *ops,
+			     void *context)
 {
 	if (!FI_CHECK_OP(fid->ops, struct fi_ops, ops_set))
 		return -FI_ENOSYS;
@@ -629,8 +608,8 @@ static inline int fi_set_ops(struct fid *fid, const char *name, uint64_t flags,
  * Discovery. fi_getinfo() gives a list, best first, that the caller frees with
  * fi_freeinfo(); -FI_ENODATA when nothing matches. The hints are only read.
  */
-int fi_getinfo(uint32_t version, const char *node, const char *service,
-	       uint64_t flags, const struct fi_info *hints, struct fi_info **info);
+int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+	       const struct fi_info *hints, struct fi_info **info);
 void fi_freeinfo(struct fi_info *info);
 
 /* Copies one entry, not the list behind it; NULL gives a zeroed one. NULL: no memory. */
@@ -643,12 +622,12 @@ static inline struct fi_info *fi_allocinfo(void)
 
 /* The adapter that an fi_info is about; belongs to it. */
 struct fi_device_attr {
-	char	*name;
-	char	*device_id;
-	char	*device_version;
-	char	*vendor_id;
-	char	*driver;
-	char	*firmware;
+	char *name;
+	char *device_id;
+	char *device_version;
+	char *vendor_id;
+	char *driver;
+	char *firmware;
 };
 
 enum fi_bus_type {
@@ -658,16 +637,16 @@ enum fi_bus_type {
 };
 
 struct fi_pci_attr {
-	uint16_t	domain_id;
-	uint8_t		bus_id;
-	uint8_t		device_id;
-	uint8_t		function_id;
+	uint16_t domain_id;
+	uint8_t bus_id;
+	uint8_t device_id;
+	uint8_t function_id;
 };
 
 struct fi_bus_attr {
-	enum fi_bus_type	bus_type;	/* selects the member of attr */
+	enum fi_bus_type bus_type; /* selects the member of attr */
 	union {
-		struct fi_pci_attr	pci;
+		struct fi_pci_attr pci;
 	} attr;
 };
 
@@ -678,65 +657,65 @@ enum fi_link_state {
 };
 
 struct fi_link_attr {
-	char			*address;
-	size_t			mtu;		/* bytes */
-	size_t			speed;		/* bits per second */
-	enum fi_link_state	state;
-	char			*network_type;
+	char *address;
+	size_t mtu;   /* bytes */
+	size_t speed; /* bits per second */
+	enum fi_link_state state;
+	char *network_type;
 };
 
 struct fid_nic {
-	struct fid		fid;
-	struct fi_device_attr	*device_attr;
-	struct fi_bus_attr	*bus_attr;
-	struct fi_link_attr	*link_attr;
-	void			*prov_attr;
+	struct fid fid;
+	struct fi_device_attr *device_attr;
+	struct fi_bus_attr *bus_attr;
+	struct fi_link_attr *link_attr;
+	void *prov_attr;
 };
 
 /* The fabric: parent of domains, event queues and passive endpoints. */
 struct fi_ops_fabric {
-	size_t	size;
-	int	(*domain)(struct fid_fabric *fabric, struct fi_info *info,
-			  struct fid_domain **dom, void *context);
-	int	(*passive_ep)(struct fid_fabric *fabric, struct fi_info *info,
-			      struct fid_pep **pep, void *context);
-	int	(*eq_open)(struct fid_fabric *fabric, struct fi_eq_attr *attr,
-			   struct fid_eq **eq, void *context);
-	int	(*wait_open)(struct fid_fabric *fabric, struct fi_wait_attr *attr,
-			     struct fid_wait **waitset);
-	int	(*trywait)(struct fid_fabric *fabric, struct fid **fids, int count);
-	int	(*domain2)(struct fid_fabric *fabric, struct fi_info *info,
-			   struct fid_domain **dom, uint64_t flags, void *context);
+	size_t size;
+	int (*domain)(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom,
+		      void *context);
+	int (*passive_ep)(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
+			  void *context);
+	int (*eq_open)(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+		       void *context);
+	int (*wait_open)(struct fid_fabric *fabric, struct fi_wait_attr *attr,
+			 struct fid_wait **waitset);
+	int (*trywait)(struct fid_fabric *fabric, struct fid **fids, int count);
+	int (*domain2)(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom,
+		       uint64_t flags, void *context);
 };
 
 struct fid_fabric {
-	struct fid		fid;
-	struct fi_ops_fabric	*ops;
-	uint32_t		api_version;
+	struct fid fid;
+	struct fi_ops_fabric *ops;
+	uint32_t api_version;
 };
 
 int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 
 /* Opens an object of the library itself by name; -FI_ENOSYS: no such name. */
-int fi_open(uint32_t version, const char *name, void *attr, size_t attr_len,
-	    uint64_t flags, struct fid **fid, void *context);
+int fi_open(uint32_t version, const char *name, void *attr, size_t attr_len, uint64_t flags,
+	    struct fid **fid, void *context);
 
 /*
  * Room that an operation's context must offer under FI_CONTEXT and FI_CONTEXT2:
  * the provider's from posting to completion.
  */
 struct fi_context {
-	void	*internal[4];
+	void *internal[4];
 };
 
 struct fi_context2 {
-	void	*internal[8];
+	void *internal[8];
 };
 
 /* op_context of a completion under FI_BUFFERED_RECV */
 struct fi_recv_context {
-	struct fid_ep	*ep;
-	void		*context;
+	struct fid_ep *ep;
+	void *context;
 };
 
 /* What the first argument of fi_tostr() points at. */
@@ -785,10 +764,10 @@ enum fi_param_type {
 };
 
 struct fi_param {
-	const char		*name;
-	enum fi_param_type	type;
-	const char		*help_string;
-	const char		*value;		/* NULL when not set */
+	const char *name;
+	enum fi_param_type type;
+	const char *help_string;
+	const char *value; /* NULL when not set */
 };
 
 /* An array that the caller gives back with fi_freeparams(). */

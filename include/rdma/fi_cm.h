@@ -15,24 +15,22 @@ extern "C" {
 
 /* a joined group; left by closing it */
 struct fid_mc {
-	struct fid	fid;
-	fi_addr_t	fi_addr;
+	struct fid fid;
+	fi_addr_t fi_addr;
 };
 
 struct fi_ops_cm {
-	size_t	size;
-	int	(*setname)(fid_t fid, void *addr, size_t addrlen);
-	int	(*getname)(fid_t fid, void *addr, size_t *addrlen);
-	int	(*getpeer)(struct fid_ep *ep, void *addr, size_t *addrlen);
-	int	(*connect)(struct fid_ep *ep, const void *addr, const void *param,
-			   size_t paramlen);
-	int	(*listen)(struct fid_pep *pep);
-	int	(*accept)(struct fid_ep *ep, const void *param, size_t paramlen);
-	int	(*reject)(struct fid_pep *pep, fid_t handle, const void *param,
-			  size_t paramlen);
-	int	(*shutdown)(struct fid_ep *ep, uint64_t flags);
-	int	(*join)(struct fid_ep *ep, const void *addr, uint64_t flags,
-			struct fid_mc **mc, void *context);
+	size_t size;
+	int (*setname)(fid_t fid, void *addr, size_t addrlen);
+	int (*getname)(fid_t fid, void *addr, size_t *addrlen);
+	int (*getpeer)(struct fid_ep *ep, void *addr, size_t *addrlen);
+	int (*connect)(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen);
+	int (*listen)(struct fid_pep *pep);
+	int (*accept)(struct fid_ep *ep, const void *param, size_t paramlen);
+	int (*reject)(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen);
+	int (*shutdown)(struct fid_ep *ep, uint64_t flags);
+	int (*join)(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc,
+		    void *context);
 };
 
 /* The fid is an active or a passive endpoint's: cm is at the same place in both. */
@@ -73,8 +71,7 @@ static inline int fi_accept(struct fid_ep *ep, const void *param, size_t paramle
 }
 
 /* handle: of the fi_info that came with FI_CONNREQ. */
-static inline int fi_reject(struct fid_pep *pep, fid_t handle, const void *param,
-			    size_t paramlen)
+static inline int fi_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen)
 {
 	return pep->cm->reject(pep, handle, param, paramlen);
 }
@@ -84,8 +81,8 @@ static inline int fi_shutdown(struct fid_ep *ep, uint64_t flags)
 	return ep->cm->shutdown(ep, flags);
 }
 
-static inline int fi_join(struct fid_ep *ep, const void *addr, uint64_t flags,
-			  struct fid_mc **mc, void *context)
+static inline int fi_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc,
+			  void *context)
 {
 	if (!FI_CHECK_OP(ep->cm, struct fi_ops_cm, join))
 		return -FI_ENOSYS;

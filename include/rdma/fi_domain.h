@@ -42,46 +42,45 @@ enum fi_hmem_iface {
  * FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE.
  */
 struct fi_mr_attr {
-	const struct iovec	*mr_iov;
-	size_t			iov_count;
-	uint64_t		access;
-	uint64_t		offset;
-	uint64_t		requested_key;	/* not read under FI_MR_PROV_KEY */
-	void			*context;
-	size_t			auth_key_size;
-	uint8_t			*auth_key;
-	enum fi_hmem_iface	iface;
+	const struct iovec *mr_iov;
+	size_t iov_count;
+	uint64_t access;
+	uint64_t offset;
+	uint64_t requested_key; /* not read under FI_MR_PROV_KEY */
+	void *context;
+	size_t auth_key_size;
+	uint8_t *auth_key;
+	enum fi_hmem_iface iface;
 	union {
-		uint64_t	reserved;
-		int		cuda;
-		int		ze;
-		int		neuron;
-		int		synapseai;
+		uint64_t reserved;
+		int cuda;
+		int ze;
+		int neuron;
+		int synapseai;
 	} device;
 };
 
 struct fi_mr_modify {
-	uint64_t		flags;
-	struct fi_mr_attr	attr;
+	uint64_t flags;
+	struct fi_mr_attr attr;
 };
 
 /* key is FI_KEY_NOTAVAIL until known, or when it takes more than 64 bits */
 struct fid_mr {
-	struct fid	fid;
-	void		*mem_desc;	/* what the data calls take as desc */
-	uint64_t	key;		/* what a peer names the region by */
+	struct fid fid;
+	void *mem_desc; /* what the data calls take as desc */
+	uint64_t key;	/* what a peer names the region by */
 };
 
 struct fi_ops_mr {
-	size_t	size;
-	int	(*reg)(struct fid *fid, const void *buf, size_t len, uint64_t access,
-		       uint64_t offset, uint64_t requested_key, uint64_t flags,
-		       struct fid_mr **mr, void *context);
-	int	(*regv)(struct fid *fid, const struct iovec *iov, size_t count,
-			uint64_t access, uint64_t offset, uint64_t requested_key,
-			uint64_t flags, struct fid_mr **mr, void *context);
-	int	(*regattr)(struct fid *fid, const struct fi_mr_attr *attr,
-			   uint64_t flags, struct fid_mr **mr);
+	size_t size;
+	int (*reg)(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
+		   uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context);
+	int (*regv)(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
+		    uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		    void *context);
+	int (*regattr)(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+		       struct fid_mr **mr);
 };
 
 /* fi_set_ops() name under which an application supplies device copies */
@@ -89,16 +88,13 @@ struct fi_ops_mr {
 
 /* both return bytes copied or a negated FI_E* */
 struct fi_hmem_override_ops {
-	size_t	size;
-	ssize_t	(*copy_from_hmem_iov)(void *dest, size_t size,
-				      enum fi_hmem_iface iface, uint64_t device,
-				      const struct iovec *hmem_iov,
-				      size_t hmem_iov_count,
-				      uint64_t hmem_iov_offset);
-	ssize_t	(*copy_to_hmem_iov)(enum fi_hmem_iface iface, uint64_t device,
-				    const struct iovec *hmem_iov,
-				    size_t hmem_iov_count, uint64_t hmem_iov_offset,
-				    const void *src, size_t size);
+	size_t size;
+	ssize_t (*copy_from_hmem_iov)(void *dest, size_t size, enum fi_hmem_iface iface,
+				      uint64_t device, const struct iovec *hmem_iov,
+				      size_t hmem_iov_count, uint64_t hmem_iov_offset);
+	ssize_t (*copy_to_hmem_iov)(enum fi_hmem_iface iface, uint64_t device,
+				    const struct iovec *hmem_iov, size_t hmem_iov_count,
+				    uint64_t hmem_iov_offset, const void *src, size_t size);
 };
 
 /* Address vectors. */
@@ -118,49 +114,43 @@ struct fi_hmem_override_ops {
 #define FI_SYMMETRIC (1ULL << 59)
 
 struct fi_av_attr {
-	enum fi_av_type	type;
-	int		rx_ctx_bits;
-	size_t		count;
-	size_t		ep_per_node;
-	const char	*name;
-	void		*map_addr;
-	uint64_t	flags;
+	enum fi_av_type type;
+	int rx_ctx_bits;
+	size_t count;
+	size_t ep_per_node;
+	const char *name;
+	void *map_addr;
+	uint64_t flags;
 };
 
 struct fi_av_set_attr {
-	size_t		count;
-	fi_addr_t	start_addr;
-	fi_addr_t	end_addr;
-	uint64_t	stride;
-	size_t		comm_key_size;
-	uint8_t		*comm_key;
-	uint64_t	flags;
+	size_t count;
+	fi_addr_t start_addr;
+	fi_addr_t end_addr;
+	uint64_t stride;
+	size_t comm_key_size;
+	uint8_t *comm_key;
+	uint64_t flags;
 };
 
 struct fi_ops_av {
-	size_t		size;
-	int		(*insert)(struct fid_av *av, const void *addr, size_t count,
-				  fi_addr_t *fi_addr, uint64_t flags, void *context);
-	int		(*insertsvc)(struct fid_av *av, const char *node,
-				     const char *service, fi_addr_t *fi_addr,
-				     uint64_t flags, void *context);
-	int		(*insertsym)(struct fid_av *av, const char *node,
-				     size_t nodecnt, const char *service,
-				     size_t svccnt, fi_addr_t *fi_addr,
-				     uint64_t flags, void *context);
-	int		(*remove)(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
-				  uint64_t flags);
-	int		(*lookup)(struct fid_av *av, fi_addr_t fi_addr, void *addr,
-				  size_t *addrlen);
-	const char	*(*straddr)(struct fid_av *av, const void *addr, char *buf,
-				    size_t *len);
-	int		(*av_set)(struct fid_av *av, struct fi_av_set_attr *attr,
-				  struct fid_av_set **av_set, void *context);
+	size_t size;
+	int (*insert)(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr,
+		      uint64_t flags, void *context);
+	int (*insertsvc)(struct fid_av *av, const char *node, const char *service,
+			 fi_addr_t *fi_addr, uint64_t flags, void *context);
+	int (*insertsym)(struct fid_av *av, const char *node, size_t nodecnt, const char *service,
+			 size_t svccnt, fi_addr_t *fi_addr, uint64_t flags, void *context);
+	int (*remove)(struct fid_av *av, fi_addr_t *fi_addr, size_t count, uint64_t flags);
+	int (*lookup)(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen);
+	const char *(*straddr)(struct fid_av *av, const void *addr, char *buf, size_t *len);
+	int (*av_set)(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **av_set,
+		      void *context);
 };
 
 struct fid_av {
-	struct fid		fid;
-	struct fi_ops_av	*ops;
+	struct fid fid;
+	struct fi_ops_av *ops;
 };
 
 /* Element types and operations of atomics and collectives. */
@@ -181,10 +171,10 @@ enum fi_datatype {
 	FI_DOUBLE_COMPLEX,
 	FI_LONG_DOUBLE,
 	FI_LONG_DOUBLE_COMPLEX,
-	FI_DATATYPE_LAST,		/* end of the first set; FI_INT128 is the next */
+	FI_DATATYPE_LAST, /* end of the first set; FI_INT128 is the next */
 	FI_INT128 = FI_DATATYPE_LAST,
 	FI_UINT128,
-	FI_VOID = FI_COLLECTIVE_OFFSET,	/* collectives only */
+	FI_VOID = FI_COLLECTIVE_OFFSET, /* collectives only */
 };
 
 enum fi_op {
@@ -208,7 +198,7 @@ enum fi_op {
 	FI_CSWAP_GT,
 	FI_MSWAP,
 	FI_ATOMIC_OP_LAST,
-	FI_NOOP = FI_COLLECTIVE_OFFSET,	/* collectives only */
+	FI_NOOP = FI_COLLECTIVE_OFFSET, /* collectives only */
 };
 
 enum fi_collective_op {
@@ -225,37 +215,35 @@ enum fi_collective_op {
 
 /* The domain. */
 struct fi_ops_domain {
-	size_t	size;
-	int	(*av_open)(struct fid_domain *domain, struct fi_av_attr *attr,
-			   struct fid_av **av, void *context);
-	int	(*cq_open)(struct fid_domain *domain, struct fi_cq_attr *attr,
-			   struct fid_cq **cq, void *context);
-	int	(*endpoint)(struct fid_domain *domain, struct fi_info *info,
-			    struct fid_ep **ep, void *context);
-	int	(*scalable_ep)(struct fid_domain *domain, struct fi_info *info,
-			       struct fid_ep **sep, void *context);
-	int	(*cntr_open)(struct fid_domain *domain, struct fi_cntr_attr *attr,
-			     struct fid_cntr **cntr, void *context);
-	int	(*poll_open)(struct fid_domain *domain, struct fi_poll_attr *attr,
-			     struct fid_poll **pollset);
-	int	(*stx_ctx)(struct fid_domain *domain, struct fi_tx_attr *attr,
-			   struct fid_stx **stx, void *context);
-	int	(*srx_ctx)(struct fid_domain *domain, struct fi_rx_attr *attr,
-			   struct fid_ep **rx_ep, void *context);
-	int	(*query_atomic)(struct fid_domain *domain, enum fi_datatype datatype,
-				enum fi_op op, struct fi_atomic_attr *attr,
-				uint64_t flags);
-	int	(*query_collective)(struct fid_domain *domain,
-				    enum fi_collective_op coll,
-				    struct fi_collective_attr *attr, uint64_t flags);
-	int	(*endpoint2)(struct fid_domain *domain, struct fi_info *info,
-			     struct fid_ep **ep, uint64_t flags, void *context);
+	size_t size;
+	int (*av_open)(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
+		       void *context);
+	int (*cq_open)(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		       void *context);
+	int (*endpoint)(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+			void *context);
+	int (*scalable_ep)(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
+			   void *context);
+	int (*cntr_open)(struct fid_domain *domain, struct fi_cntr_attr *attr,
+			 struct fid_cntr **cntr, void *context);
+	int (*poll_open)(struct fid_domain *domain, struct fi_poll_attr *attr,
+			 struct fid_poll **pollset);
+	int (*stx_ctx)(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
+		       void *context);
+	int (*srx_ctx)(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+		       void *context);
+	int (*query_atomic)(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+			    struct fi_atomic_attr *attr, uint64_t flags);
+	int (*query_collective)(struct fid_domain *domain, enum fi_collective_op coll,
+				struct fi_collective_attr *attr, uint64_t flags);
+	int (*endpoint2)(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+			 uint64_t flags, void *context);
 };
 
 struct fid_domain {
-	struct fid		fid;
-	struct fi_ops_domain	*ops;
-	struct fi_ops_mr	*mr;
+	struct fid fid;
+	struct fi_ops_domain *ops;
+	struct fi_ops_mr *mr;
 };
 
 /* fi_domain_bind() flag: regions registered from now on report to the bound EQ */
@@ -269,8 +257,7 @@ static inline int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 
 /* As fi_domain(), with flags; without any it is fi_domain(). */
 static inline int fi_domain2(struct fid_fabric *fabric, struct fi_info *info,
-			     struct fid_domain **domain, uint64_t flags,
-			     void *context)
+			     struct fid_domain **domain, uint64_t flags, void *context)
 {
 	if (flags == 0)
 		return fi_domain(fabric, info, domain, context);
@@ -279,14 +266,13 @@ static inline int fi_domain2(struct fid_fabric *fabric, struct fi_info *info,
 	return fabric->ops->domain2(fabric, info, domain, flags, context);
 }
 
-static inline int fi_domain_bind(struct fid_domain *domain, struct fid *fid,
-				 uint64_t flags)
+static inline int fi_domain_bind(struct fid_domain *domain, struct fid *fid, uint64_t flags)
 {
 	return domain->fid.ops->bind(&domain->fid, fid, flags);
 }
 
-static inline int fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
-			     struct fid_cq **cq, void *context)
+static inline int fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+			     void *context)
 {
 	return domain->ops->cq_open(domain, attr, cq, context);
 }
@@ -313,26 +299,24 @@ static inline int fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *a
  * Registration. The region is the application's until fi_close(&mr->fid); the
  * memory must outlive it. -FI_ENOKEY: requested_key is in use.
  */
-static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len,
-			    uint64_t acs, uint64_t offset, uint64_t requested_key,
-			    uint64_t flags, struct fid_mr **mr, void *context)
+static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len, uint64_t acs,
+			    uint64_t offset, uint64_t requested_key, uint64_t flags,
+			    struct fid_mr **mr, void *context)
 {
-	return domain->mr->reg(&domain->fid, buf, len, acs, offset, requested_key,
-			       flags, mr, context);
+	return domain->mr->reg(&domain->fid, buf, len, acs, offset, requested_key, flags, mr,
+			       context);
 }
 
-static inline int fi_mr_regv(struct fid_domain *domain, const struct iovec *iov,
-			     size_t count, uint64_t acs, uint64_t offset,
-			     uint64_t requested_key, uint64_t flags,
+static inline int fi_mr_regv(struct fid_domain *domain, const struct iovec *iov, size_t count,
+			     uint64_t acs, uint64_t offset, uint64_t requested_key, uint64_t flags,
 			     struct fid_mr **mr, void *context)
 {
-	return domain->mr->regv(&domain->fid, iov, count, acs, offset,
-				requested_key, flags, mr, context);
+	return domain->mr->regv(&domain->fid, iov, count, acs, offset, requested_key, flags, mr,
+				context);
 }
 
-static inline int fi_mr_regattr(struct fid_domain *domain,
-				const struct fi_mr_attr *attr, uint64_t flags,
-				struct fid_mr **mr)
+static inline int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
+				uint64_t flags, struct fid_mr **mr)
 {
 	return domain->mr->regattr(&domain->fid, attr, flags, mr);
 }
@@ -348,8 +332,8 @@ static inline uint64_t fi_mr_key(struct fid_mr *mr)
 }
 
 /* The region's raw key; *key_size is in: room, out: size, also on -FI_ETOOSMALL. */
-static inline int fi_mr_raw_attr(struct fid_mr *mr, uint64_t *base_addr,
-				 uint8_t *raw_key, size_t *key_size, uint64_t flags)
+static inline int fi_mr_raw_attr(struct fid_mr *mr, uint64_t *base_addr, uint8_t *raw_key,
+				 size_t *key_size, uint64_t flags)
 {
 	struct fi_mr_raw_attr arg;
 
@@ -361,9 +345,8 @@ static inline int fi_mr_raw_attr(struct fid_mr *mr, uint64_t *base_addr,
 }
 
 /* Gives a peer's raw key a 64-bit name in this domain, until fi_mr_unmap_key(). */
-static inline int fi_mr_map_raw(struct fid_domain *domain, uint64_t base_addr,
-				uint8_t *raw_key, size_t key_size, uint64_t *key,
-				uint64_t flags)
+static inline int fi_mr_map_raw(struct fid_domain *domain, uint64_t base_addr, uint8_t *raw_key,
+				size_t key_size, uint64_t *key, uint64_t flags)
 {
 	struct fi_mr_map_raw arg;
 
@@ -387,8 +370,8 @@ static inline int fi_mr_bind(struct fid_mr *mr, struct fid *bfid, uint64_t flags
 }
 
 /* Tells that the pages behind these ranges of the region are new. */
-static inline int fi_mr_refresh(struct fid_mr *mr, const struct iovec *iov,
-				size_t count, uint64_t flags)
+static inline int fi_mr_refresh(struct fid_mr *mr, const struct iovec *iov, size_t count,
+				uint64_t flags)
 {
 	struct fi_mr_modify arg;
 
@@ -404,8 +387,8 @@ static inline int fi_mr_enable(struct fid_mr *mr)
 	return mr->fid.ops->control(&mr->fid, FI_ENABLE, NULL);
 }
 
-static inline int fi_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
-			     struct fid_av **av, void *context)
+static inline int fi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
+			     void *context)
 {
 	return domain->ops->av_open(domain, attr, av, context);
 }
@@ -422,38 +405,33 @@ static inline int fi_av_insert(struct fid_av *av, const void *addr, size_t count
 	return av->ops->insert(av, addr, count, fi_addr, flags, context);
 }
 
-static inline int fi_av_insertsvc(struct fid_av *av, const char *node,
-				  const char *service, fi_addr_t *fi_addr,
-				  uint64_t flags, void *context)
+static inline int fi_av_insertsvc(struct fid_av *av, const char *node, const char *service,
+				  fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
 	return av->ops->insertsvc(av, node, service, fi_addr, flags, context);
 }
 
 /* nodecnt nodes and svccnt services, counted up from the two names. */
 static inline int fi_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
-				  const char *service, size_t svccnt,
-				  fi_addr_t *fi_addr, uint64_t flags, void *context)
+				  const char *service, size_t svccnt, fi_addr_t *fi_addr,
+				  uint64_t flags, void *context)
 {
-	return av->ops->insertsym(av, node, nodecnt, service, svccnt, fi_addr, flags,
-				  context);
+	return av->ops->insertsym(av, node, nodecnt, service, svccnt, fi_addr, flags, context);
 }
 
-static inline int fi_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
-			       uint64_t flags)
+static inline int fi_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count, uint64_t flags)
 {
 	return av->ops->remove(av, fi_addr, count, flags);
 }
 
 /* *addrlen is in: room, out: size; a short buffer gets the first bytes. */
-static inline int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
-			       size_t *addrlen)
+static inline int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen)
 {
 	return av->ops->lookup(av, fi_addr, addr, addrlen);
 }
 
 /* Returns buf. */
-static inline const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
-					size_t *len)
+static inline const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf, size_t *len)
 {
 	return av->ops->straddr(av, addr, buf, len);
 }
@@ -461,7 +439,7 @@ static inline const char *fi_av_straddr(struct fid_av *av, const void *addr, cha
 /* A receive context of a scalable endpoint: its index in the top rx_ctx_bits. */
 static inline fi_addr_t fi_rx_addr(fi_addr_t fi_addr, int rx_index, int rx_ctx_bits)
 {
-	uint64_t index = (uint64_t) rx_index;
+	uint64_t index = (uint64_t)rx_index;
 
 	return fi_addr | (index << (64 - rx_ctx_bits));
 }

@@ -70,20 +70,20 @@ extern "C" {
 
 enum {
 	FI_EOTHER = FI_ERRNO_OFFSET,
-	FI_ETOOSMALL,		/* the caller's buffer does not hold the answer */
-	FI_EOPBADSTATE,		/* the object's state does not permit this call */
-	FI_EAVAIL,		/* an error entry waits: call the readerr variant */
+	FI_ETOOSMALL,	/* the caller's buffer does not hold the answer */
+	FI_EOPBADSTATE, /* the object's state does not permit this call */
+	FI_EAVAIL,	/* an error entry waits: call the readerr variant */
 	FI_EBADFLAGS,
-	FI_ENOEQ,		/* nothing bound yet: event queue ... */
-	FI_EDOMAIN,		/* objects of different domains */
-	FI_ENOCQ,		/* ... completion queue */
+	FI_ENOEQ,   /* nothing bound yet: event queue ... */
+	FI_EDOMAIN, /* objects of different domains */
+	FI_ENOCQ,   /* ... completion queue */
 	FI_ECRC,
-	FI_ETRUNC,		/* message longer than the posted buffer */
-	FI_ENOKEY,		/* the key is missing, taken, or not valid */
-	FI_ENOAV,		/* ... address vector */
-	FI_EOVERRUN,		/* a queue overflowed */
-	FI_ENORX,		/* the receiver is out of buffers */
-	FI_ERRNO_MAX		/* one past the last */
+	FI_ETRUNC,   /* message longer than the posted buffer */
+	FI_ENOKEY,   /* the key is missing, taken, or not valid */
+	FI_ENOAV,    /* ... address vector */
+	FI_EOVERRUN, /* a queue overflowed */
+	FI_ENORX,    /* the receiver is out of buffers */
+	FI_ERRNO_MAX /* one past the last */
 };
 
 /* A constant text, never NULL, owned by the library. */

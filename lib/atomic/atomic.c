@@ -170,10 +170,8 @@ static void store(void *to, const void *value, size_t size, size_t part, size_t 
 		break;
 
 #define INT(name, type, W) DEFINE(name, type, W, sizeof(type), sizeof(type), INTEGER_OPS)
-#define FLOAT(name, type, fills) \
-	DEFINE(name, type, type, sizeof(type), fills, ORDERED_OPS)
-#define CPLX(name, type, fills) \
-	DEFINE(name, type complex, type complex, sizeof(type), fills, )
+#define FLOAT(name, type, fills) DEFINE(name, type, type, sizeof(type), fills, ORDERED_OPS)
+#define CPLX(name, type, fills) DEFINE(name, type complex, type complex, sizeof(type), fills, )
 
 #pragma GCC diagnostic push
 /* The == of floating point is meant; the header says so. */
@@ -196,8 +194,8 @@ CPLX(double_complex, double, sizeof(double))
 CPLX(long_double_complex, long double, LDBL_BYTES)
 #pragma GCC diagnostic pop
 
-static bool (*const apply[])(unsigned op, const void *old, const void *operand,
-			     const void *compare, void *value) = {
+static bool (*const apply[])(unsigned op, const void *old, const void *operand, const void *compare,
+			     void *value) = {
 	[FI_INT8] = apply_int8,
 	[FI_UINT8] = apply_uint8,
 	[FI_INT16] = apply_int16,
@@ -221,8 +219,8 @@ static bool is_cswap(unsigned op)
 	return op >= FI_CSWAP && op <= FI_CSWAP_GT;
 }
 
-bool mrf_atomic_apply(unsigned datatype, unsigned op, const void *old,
-		      const void *operand, const void *compare, void *value)
+bool mrf_atomic_apply(unsigned datatype, unsigned op, const void *old, const void *operand,
+		      const void *compare, void *value)
 {
 	size_t size = mrf_atomic_size(datatype);
 

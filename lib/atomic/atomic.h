@@ -38,7 +38,7 @@ bool mrf_atomic_valid(unsigned family, unsigned datatype, unsigned op);
  * the family COMPARE only, and operand for all operations except FI_ATOMIC_READ. Padding
  * bytes of long double keep their old values, unless the whole element is replaced.
  */
-bool mrf_atomic_apply(unsigned datatype, unsigned op, const void *old,
-		      const void *operand, const void *compare, void *value);
+bool mrf_atomic_apply(unsigned datatype, unsigned op, const void *old, const void *operand,
+		      const void *compare, void *value);
 
 #endif

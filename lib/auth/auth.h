@@ -53,11 +53,11 @@ struct mrf_auth_talk {
 	uint8_t nonce[MRF_AUTH_NONCE];
 	uint64_t number;
 	uint64_t salt;
-	uint64_t initiator;	/* instances of the endpoints */
+	uint64_t initiator; /* instances of the endpoints */
 	uint64_t target;
 	uint32_t initiator_qpn;
-	uint32_t target_qpn;	/* 0 in the initiator's proof, which is made before */
-	uint8_t addr[16];	/* of the target, as the initiator knows it */
+	uint32_t target_qpn; /* 0 in the initiator's proof, which is made before */
+	uint8_t addr[16];    /* of the target, as the initiator knows it */
 	uint16_t port;
 };
 

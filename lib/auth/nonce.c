@@ -42,8 +42,7 @@ uint64_t mrf_nonce_next(struct mrf_nonces *nonces, uint8_t nonce[MRF_AUTH_NONCE]
 	return number;
 }
 
-bool mrf_nonce_get(const struct mrf_nonces *nonces, uint64_t number,
-		   uint8_t nonce[MRF_AUTH_NONCE])
+bool mrf_nonce_get(const struct mrf_nonces *nonces, uint64_t number, uint8_t nonce[MRF_AUTH_NONCE])
 {
 	if (!number || number >= nonces->next || nonces->next - number > MRF_NONCE_WINDOW ||
 	    *word_of(nonces, number) >> number % 64 & 1)

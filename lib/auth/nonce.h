@@ -26,8 +26,7 @@ uint64_t mrf_nonce_next(struct mrf_nonces *nonces, uint8_t nonce[MRF_AUTH_NONCE]
  * Recomputes the nonce of a number. False: the number was never issued, was issued too
  * long ago, or has been used.
  */
-bool mrf_nonce_get(const struct mrf_nonces *nonces, uint64_t number,
-		   uint8_t nonce[MRF_AUTH_NONCE]);
+bool mrf_nonce_get(const struct mrf_nonces *nonces, uint64_t number, uint8_t nonce[MRF_AUTH_NONCE]);
 /* Marks a number as used; mrf_nonce_get has just accepted it. */
 void mrf_nonce_use(struct mrf_nonces *nonces, uint64_t number);
 

@@ -21,8 +21,7 @@
 
 #define MRF_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-#define mrf_container_of(ptr, type, member)                                              \
-	((type *)((char *)(ptr) - offsetof(type, member)))
+#define mrf_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 #define MRF_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 

@@ -196,8 +196,8 @@ static void own_load(void)
 		now.number[i] = rows[i].value;
 		if (!now.text[i] || rows[i].type != FI_PARAM_INT)
 			continue;
-		now.bad[i] = mrf_env_parse(FI_PARAM_INT, text, &v) || v < rows[i].min ||
-			     v > rows[i].max;
+		now.bad[i] =
+			mrf_env_parse(FI_PARAM_INT, text, &v) || v < rows[i].min || v > rows[i].max;
 		if (!now.bad[i])
 			now.number[i] = v;
 	}

@@ -9,8 +9,7 @@
 static const char *const fabric_text[] = {
 	[FI_EOTHER - FI_ERRNO_OFFSET] = "Unspecified error",
 	[FI_ETOOSMALL - FI_ERRNO_OFFSET] = "Buffer is too small for the result",
-	[FI_EOPBADSTATE - FI_ERRNO_OFFSET] =
-		"Operation not possible in the present state",
+	[FI_EOPBADSTATE - FI_ERRNO_OFFSET] = "Operation not possible in the present state",
 	[FI_EAVAIL - FI_ERRNO_OFFSET] = "An error entry is waiting to be read",
 	[FI_EBADFLAGS - FI_ERRNO_OFFSET] = "Flags not supported",
 	[FI_ENOEQ - FI_ERRNO_OFFSET] = "No event queue, or it cannot be used",

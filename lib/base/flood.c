@@ -8,7 +8,7 @@
 #include "base/flood.h"
 #include "base/fork.h"
 
-#define CODES                                                                          \
+#define CODES \
 	10000 /* codes have four digits; pages of codes that never come stay untouched \
 	       */
 
@@ -95,16 +95,14 @@ static bool time_to_tell(uint64_t now)
 {
 	uint64_t at = atomic_load(&tell_at);
 
-	return now >= at &&
-	       atomic_compare_exchange_strong(&tell_at, &at, now + interval_ms());
+	return now >= at && atomic_compare_exchange_strong(&tell_at, &at, now + interval_ms());
 }
 
 static void tell_one(unsigned code, void (*tell)(struct mrf_flood_line, unsigned))
 {
 	struct flood *flood = &floods[code];
 	struct mrf_flood_line line = { .code = code };
-	unsigned n =
-		atomic_load(&flood->left_out) ? atomic_exchange(&flood->left_out, 0) : 0;
+	unsigned n = atomic_load(&flood->left_out) ? atomic_exchange(&flood->left_out, 0) : 0;
 
 	if (!n)
 		return;

@@ -34,8 +34,7 @@ bool mrf_flood_passes(struct mrf_flood_line line, unsigned *left_out);
  * Calls tell for each count that was not reported yet, and resets it: with end, at the
  * end of the process, for all counts; otherwise at most once per interval.
  */
-void mrf_flood_rest(bool end,
-		    void (*tell)(struct mrf_flood_line line, unsigned left_out));
+void mrf_flood_rest(bool end, void (*tell)(struct mrf_flood_line line, unsigned left_out));
 
 /* Forgets everything, for tests: no other thread may log meanwhile. */
 void mrf_flood_reset(void);

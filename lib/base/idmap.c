@@ -115,8 +115,7 @@ void *mrf_idmap_remove(struct mrf_idmap *map, uint64_t id)
 	return value;
 }
 
-void mrf_idmap_each(const struct mrf_idmap *map, void (*visit)(void *value, void *arg),
-		    void *arg)
+void mrf_idmap_each(const struct mrf_idmap *map, void (*visit)(void *value, void *arg), void *arg)
 {
 	size_t i;
 

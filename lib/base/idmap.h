@@ -26,8 +26,7 @@ void *mrf_idmap_find(const struct mrf_idmap *map, uint64_t id);
 /* Returns the removed value, or NULL. */
 void *mrf_idmap_remove(struct mrf_idmap *map, uint64_t id);
 /* Calls visit for every value; visit must not change the map. */
-void mrf_idmap_each(const struct mrf_idmap *map, void (*visit)(void *value, void *arg),
-		    void *arg);
+void mrf_idmap_each(const struct mrf_idmap *map, void (*visit)(void *value, void *arg), void *arg);
 /*
  * Returns a value, a different one with each call until all have been returned, in an
  * order unrelated to that of the inserts. *hand (0 at first) is the place to continue

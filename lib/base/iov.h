@@ -17,8 +17,7 @@ static inline bool mrf_range_ok(uint64_t addr, uint64_t len)
 }
 
 /* True when [addr, addr + len) lies inside [base, base + size). */
-static inline bool mrf_range_inside(uint64_t addr, uint64_t len, uint64_t base,
-				    uint64_t size)
+static inline bool mrf_range_inside(uint64_t addr, uint64_t len, uint64_t base, uint64_t size)
 {
 	return addr >= base && len <= size && addr - base <= size - len;
 }

@@ -16,11 +16,11 @@ struct mrf_list {
 
 #define mrf_list_entry(node, type, member) mrf_container_of(node, type, member)
 
-#define mrf_list_each(pos, head)                                                         \
+#define mrf_list_each(pos, head) \
 	for (struct mrf_list *pos = (head)->next; pos != (head); pos = pos->next)
 
 /* The body may unlink or free pos. */
-#define mrf_list_each_safe(pos, head)                                                    \
+#define mrf_list_each_safe(pos, head)                                                     \
 	for (struct mrf_list *pos = (head)->next, *pos##_next = pos->next; pos != (head); \
 	     pos = pos##_next, pos##_next = pos->next)
 

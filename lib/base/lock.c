@@ -18,9 +18,8 @@ void mrf_lock_wait(struct mrf_lock *lock)
 
 	for (i = 0; i < SPINS; i++) {
 		nobody = 0;
-		if (atomic_compare_exchange_weak_explicit(&lock->state, &nobody, 1,
-							  memory_order_acquire,
-							  memory_order_relaxed))
+		if (atomic_compare_exchange_weak_explicit(
+			    &lock->state, &nobody, 1, memory_order_acquire, memory_order_relaxed))
 			return;
 	}
 	/*

@@ -16,20 +16,20 @@
 
 enum mrf_lock_rank {
 	MRF_RANK_SETUP = 1, /* ep: bindings, enabling and flags of one endpoint */
-	MRF_RANK_WAIT,	   /* obj/wait: the list of progress sources of a CQ or counter */
-	MRF_RANK_EP,	   /* ep: peers, connections and operations of one endpoint */
-	MRF_RANK_BOUNCE,   /* ep: free slots for small unregistered buffers, one endpoint's */
-	MRF_RANK_AV,	   /* obj/av: inserting and removing addresses */
-	MRF_RANK_AGENT,	   /* loop: kicks and commands; domain: its agent and event queue */
-	MRF_RANK_MR,	   /* mr: key space and descriptor table of one domain */
-	MRF_RANK_MAP,	   /* mr/map: the raw keys that were mapped on one domain */
-	MRF_RANK_CQ,	   /* obj/cq: completion ring */
-	MRF_RANK_CNTR,	   /* obj/cntr: waiters (the value itself is atomic) */
-	MRF_RANK_EQ,	   /* obj/eq: event list */
-	MRF_RANK_WAKE,	   /* obj/wait: threads asleep; any of the above may be held */
-	MRF_RANK_OBJ,	   /* obj/obj: holders of an object; only LOG is taken under it */
-	MRF_RANK_LOG,	   /* the log */
-	MRF_RANK_PIN	   /* monitor: pins made on demand, of all domains; last, because
+	MRF_RANK_WAIT,	    /* obj/wait: the list of progress sources of a CQ or counter */
+	MRF_RANK_EP,	    /* ep: peers, connections and operations of one endpoint */
+	MRF_RANK_BOUNCE,    /* ep: free slots for small unregistered buffers, one endpoint's */
+	MRF_RANK_AV,	    /* obj/av: inserting and removing addresses */
+	MRF_RANK_AGENT,	    /* loop: kicks and commands; domain: its agent and event queue */
+	MRF_RANK_MR,	    /* mr: key space and descriptor table of one domain */
+	MRF_RANK_MAP,	    /* mr/map: the raw keys that were mapped on one domain */
+	MRF_RANK_CQ,	    /* obj/cq: completion ring */
+	MRF_RANK_CNTR,	    /* obj/cntr: waiters (the value itself is atomic) */
+	MRF_RANK_EQ,	    /* obj/eq: event list */
+	MRF_RANK_WAKE,	    /* obj/wait: threads asleep; any of the above may be held */
+	MRF_RANK_OBJ,	    /* obj/obj: holders of an object; only LOG is taken under it */
+	MRF_RANK_LOG,	    /* the log */
+	MRF_RANK_PIN	    /* monitor: pins made on demand, of all domains; last, because
 			      freeing memory under any other lock leads here:
 			      monitor/hooks.h */
 };
@@ -76,8 +76,7 @@ static inline void mrf_lock_take(struct mrf_lock *lock)
 	int nobody = 0;
 
 	mrf_lock_rank_push(lock);
-	if (!atomic_compare_exchange_strong_explicit(&lock->state, &nobody, 1,
-						     memory_order_acquire,
+	if (!atomic_compare_exchange_strong_explicit(&lock->state, &nobody, 1, memory_order_acquire,
 						     memory_order_relaxed))
 		mrf_lock_wait(lock);
 }
@@ -99,8 +98,7 @@ static inline int mrf_lock_try(struct mrf_lock *lock)
 {
 	int nobody = 0;
 
-	if (!atomic_compare_exchange_strong_explicit(&lock->state, &nobody, 1,
-						     memory_order_acquire,
+	if (!atomic_compare_exchange_strong_explicit(&lock->state, &nobody, 1, memory_order_acquire,
 						     memory_order_relaxed))
 		return 0;
 	mrf_lock_rank_push(lock);

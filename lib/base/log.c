@@ -87,8 +87,7 @@ static void line_flatten(struct line *line)
 	}
 }
 
-static void line_begin(struct line *line, enum fi_log_level level,
-		       enum fi_log_subsys subsys)
+static void line_begin(struct line *line, enum fi_log_level level, enum fi_log_subsys subsys)
 {
 	line_add(line, "libmrfab:%ld::" OUR_NAME ":%s<%s> ", (long)getpid(),
 		 mrf_names_enum(&mrf_names_log_subsys, subsys),
@@ -218,8 +217,7 @@ bool mrf_log_enabled(enum fi_log_level level, enum fi_log_subsys subsys)
 	return is_wanted(level, subsys) && config.ours;
 }
 
-bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level,
-			  enum fi_log_subsys subsys)
+bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level, enum fi_log_subsys subsys)
 {
 	return is_wanted(level, subsys) && filter_passes(config.provs, prov);
 }
@@ -267,8 +265,8 @@ static void tell_left_out(struct mrf_flood_line line, unsigned left_out)
 
 	if (!mrf_log_enabled(FI_LOG_WARN, line.subsys))
 		return;
-	snprintf(text, sizeof(text), "MRF-%c%04u: %u more line%s like it %s left out",
-		 line.kind, line.code, left_out, MRF_S(left_out), left_out == 1 ? "was" : "were");
+	snprintf(text, sizeof(text), "MRF-%c%04u: %u more line%s like it %s left out", line.kind,
+		 line.code, left_out, MRF_S(left_out), left_out == 1 ? "was" : "were");
 	log_own(FI_LOG_WARN, line.subsys, text);
 }
 
@@ -278,12 +276,12 @@ __attribute__((destructor)) static void tell_the_rest(void)
 }
 
 /* The line is complete but for what was left out before it. */
-static void log_coded(struct line *line, enum fi_log_level level,
-		      enum fi_log_subsys subsys, unsigned left_out)
+static void log_coded(struct line *line, enum fi_log_level level, enum fi_log_subsys subsys,
+		      unsigned left_out)
 {
 	if (left_out)
-		line_add(line, "; %u more line%s like it %s left out before", left_out, MRF_S(left_out),
-			 left_out == 1 ? "was" : "were");
+		line_add(line, "; %u more line%s like it %s left out before", left_out,
+			 MRF_S(left_out), left_out == 1 ? "was" : "were");
 	log_own(level, subsys, line->buf);
 	mrf_flood_rest(false, tell_left_out);
 }
@@ -298,18 +296,16 @@ struct what {
 /* False: it is off, or there are too many like it. */
 static bool to_be_logged(const struct what *what, unsigned *left_out)
 {
-	struct mrf_flood_line line = { what->kind, (unsigned char)what->subsys,
-				       what->code };
+	struct mrf_flood_line line = { what->kind, (unsigned char)what->subsys, what->code };
 
-	return mrf_log_enabled(what->level, what->subsys) &&
-	       mrf_flood_passes(line, left_out);
+	return mrf_log_enabled(what->level, what->subsys) && mrf_flood_passes(line, left_out);
 }
 
-static int refuse(const struct what *what, char *buf, size_t len, int err,
-		  const char *fmt, va_list ap) MRF_PRINTF(5, 0);
+static int refuse(const struct what *what, char *buf, size_t len, int err, const char *fmt,
+		  va_list ap) MRF_PRINTF(5, 0);
 
-static int refuse(const struct what *what, char *buf, size_t len, int err,
-		  const char *fmt, va_list ap)
+static int refuse(const struct what *what, char *buf, size_t len, int err, const char *fmt,
+		  va_list ap)
 {
 	char text[LINE_MAX_BYTES];
 	struct line line = { .buf = text, .size = sizeof(text) };
@@ -362,8 +358,8 @@ int mrf_decline(int err, enum fi_log_subsys subsys, unsigned code, const char *f
 	return ret;
 }
 
-int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys,
-		    unsigned code, const char *fmt, ...)
+int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys, unsigned code,
+		    const char *fmt, ...)
 {
 	struct what what = { FI_LOG_WARN, subsys, code, 'E' };
 	va_list ap;
@@ -415,9 +411,8 @@ void mrf_log_prov(const char *prov, enum fi_log_level level, enum fi_log_subsys 
 		out.size = (size_t)need + LINE_MAX_BYTES / 2;
 	}
 	line_add(&out, "libmrfab:%ld:%lld::%s:%s:%s():%d<%s> ", (long)getpid(),
-		 (long long)time(NULL), prov,
-		 mrf_names_enum(&mrf_names_log_subsys, subsys), func ? func : "?", line,
-		 mrf_names_enum(&mrf_names_log_level, level));
+		 (long long)time(NULL), prov, mrf_names_enum(&mrf_names_log_subsys, subsys),
+		 func ? func : "?", line, mrf_names_enum(&mrf_names_log_level, level));
 	line_vadd(&out, fmt, ap);
 	line_write(&out);
 	free(big);
@@ -431,7 +426,7 @@ bool mrf_log_due(uint64_t *showtime)
 
 	if (now < then)
 		return false;
-	return __atomic_compare_exchange_n(
-		showtime, &then, now + (uint64_t)mrf_env_int(MRF_PARAM_LOG_INTERVAL),
-		false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(showtime, &then,
+					   now + (uint64_t)mrf_env_int(MRF_PARAM_LOG_INTERVAL),
+					   false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }

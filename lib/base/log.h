@@ -45,8 +45,8 @@ int mrf_decline(int err, enum fi_log_subsys subsys, unsigned code, const char *f
  * As mrf_refuse, but also leaves "code: text" (without a newline, cut to len) in buf: for
  * errors that are reported through a queue's err_data as well.
  */
-int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys,
-		    unsigned code, const char *fmt, ...) MRF_PRINTF(6, 7);
+int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys, unsigned code,
+		    const char *fmt, ...) MRF_PRINTF(6, 7);
 
 /* A refusal kept for a later report. */
 struct mrf_refusal {
@@ -61,8 +61,7 @@ void mrf_refuse_catch(struct mrf_refusal *refusal);
 #define MRF_S(n) ((n) == 1 ? "" : "s")
 
 /* A tolerated misuse, or something the user should know: "MRF-Wnnnn: text". */
-void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
-	MRF_PRINTF(3, 4);
+void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...) MRF_PRINTF(3, 4);
 
 /*
  * The highest level that is on for any subsystem; FI_LOG_DEBUG until the environment has
@@ -71,13 +70,12 @@ void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
  */
 extern __attribute__((visibility("hidden"))) _Atomic int mrf_log_max;
 
-#define MRF_TRACE(level, subsys, ...)                                                   \
-	do {                                                                            \
-		if (mrf_unlikely(                                                       \
-			    atomic_load_explicit(&mrf_log_max, memory_order_relaxed) >= \
-			    (level)) &&                                                 \
-		    mrf_log_enabled(level, subsys))                                     \
-			mrf_log(level, subsys, __VA_ARGS__);                            \
+#define MRF_TRACE(level, subsys, ...)                                                        \
+	do {                                                                                 \
+		if (mrf_unlikely(atomic_load_explicit(&mrf_log_max, memory_order_relaxed) >= \
+				 (level)) &&                                                 \
+		    mrf_log_enabled(level, subsys))                                          \
+			mrf_log(level, subsys, __VA_ARGS__);                                 \
 	} while (0)
 
 /* For events: connections, retries, dropped pins. */
@@ -87,13 +85,11 @@ extern __attribute__((visibility("hidden"))) _Atomic int mrf_log_max;
 
 /* --- for fi_log and related calls: lines in the name of any provider -------------- */
 
-bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level,
-			  enum fi_log_subsys subsys);
+bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level, enum fi_log_subsys subsys);
 
 /* Writes without checking the level, like fi_log. The text may have several lines. */
 void mrf_log_prov(const char *prov, enum fi_log_level level, enum fi_log_subsys subsys,
-		  const char *func, int line, const char *fmt, va_list ap)
-	MRF_PRINTF(6, 0);
+		  const char *func, int line, const char *fmt, va_list ap) MRF_PRINTF(6, 0);
 
 /*
  * True when the time *showtime (ms, 0 at first) has passed; *showtime is then moved

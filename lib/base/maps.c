@@ -120,8 +120,8 @@ static bool rest_begins(FILE *maps, const char *text)
 
 bool mrf_maps_next(FILE *maps, struct mrf_mapping *mapping)
 {
-	int n = fscanf(maps, "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64,
-		       &mapping->start, &mapping->end, mapping->perms, &mapping->inode);
+	int n = fscanf(maps, "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64, &mapping->start,
+		       &mapping->end, mapping->perms, &mapping->inode);
 
 	mapping->rdma = rest_begins(maps, "/dev/infiniband/");
 	return n == 4;

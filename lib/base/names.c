@@ -15,10 +15,10 @@
 		(uint64_t)(constant), #constant \
 	}
 
-#define TABLE(which, ...)                                                                \
-	const struct mrf_names mrf_names_##which = {                                     \
-		.rows = which##_rows, .count = MRF_ARRAY_SIZE(which##_rows), __VA_ARGS__ \
-	}
+#define TABLE(which, ...)                                                                   \
+	const struct mrf_names mrf_names_##which = { .rows = which##_rows,                  \
+						     .count = MRF_ARRAY_SIZE(which##_rows), \
+						     __VA_ARGS__ }
 
 /* --- sets of bits ----------------------------------------------------------------- */
 
@@ -107,22 +107,19 @@ static const struct mrf_name mode_rows[] = {
 TABLE(mode);
 
 static const struct mrf_name mr_mode_rows[] = {
-	ROW(FI_MR_BASIC),    ROW(FI_MR_SCALABLE),   ROW(FI_MR_LOCAL),
-	ROW(FI_MR_RAW),	     ROW(FI_MR_VIRT_ADDR),  ROW(FI_MR_ALLOCATED),
-	ROW(FI_MR_PROV_KEY), ROW(FI_MR_MMU_NOTIFY), ROW(FI_MR_RMA_EVENT),
-	ROW(FI_MR_ENDPOINT), ROW(FI_MR_HMEM),	    ROW(FI_MR_COLLECTIVE),
+	ROW(FI_MR_BASIC),     ROW(FI_MR_SCALABLE),  ROW(FI_MR_LOCAL),	 ROW(FI_MR_RAW),
+	ROW(FI_MR_VIRT_ADDR), ROW(FI_MR_ALLOCATED), ROW(FI_MR_PROV_KEY), ROW(FI_MR_MMU_NOTIFY),
+	ROW(FI_MR_RMA_EVENT), ROW(FI_MR_ENDPOINT),  ROW(FI_MR_HMEM),	 ROW(FI_MR_COLLECTIVE),
 };
 TABLE(mr_mode);
 
 /* --- enumerations ----------------------------------------------------------------- */
 
 static const struct mrf_name addr_format_rows[] = {
-	ROW(FI_FORMAT_UNSPEC), ROW(FI_SOCKADDR),    ROW(FI_SOCKADDR_IN),
-	ROW(FI_SOCKADDR_IN6),  ROW(FI_SOCKADDR_IB), ROW(FI_ADDR_PSMX),
-	ROW(FI_ADDR_GNI),      ROW(FI_ADDR_BGQ),    ROW(FI_ADDR_MLX),
-	ROW(FI_ADDR_STR),      ROW(FI_ADDR_PSMX2),  ROW(FI_ADDR_IB_UD),
-	ROW(FI_ADDR_EFA),      ROW(FI_ADDR_PSMX3),  ROW(FI_ADDR_OPX),
-	ROW(FI_ADDR_CXI),
+	ROW(FI_FORMAT_UNSPEC), ROW(FI_SOCKADDR),   ROW(FI_SOCKADDR_IN), ROW(FI_SOCKADDR_IN6),
+	ROW(FI_SOCKADDR_IB),   ROW(FI_ADDR_PSMX),  ROW(FI_ADDR_GNI),	ROW(FI_ADDR_BGQ),
+	ROW(FI_ADDR_MLX),      ROW(FI_ADDR_STR),   ROW(FI_ADDR_PSMX2),	ROW(FI_ADDR_IB_UD),
+	ROW(FI_ADDR_EFA),      ROW(FI_ADDR_PSMX3), ROW(FI_ADDR_OPX),	ROW(FI_ADDR_CXI),
 };
 TABLE(addr_format, .prov = true);
 
@@ -222,11 +219,10 @@ static const struct mrf_name log_level_rows[] = {
 TABLE(log_level);
 
 static const struct mrf_name log_subsys_rows[] = {
-	{ FI_LOG_CORE, "core" },       { FI_LOG_FABRIC, "fabric" },
-	{ FI_LOG_DOMAIN, "domain" },   { FI_LOG_EP_CTRL, "ep_ctrl" },
-	{ FI_LOG_EP_DATA, "ep_data" }, { FI_LOG_AV, "av" },
-	{ FI_LOG_CQ, "cq" },	       { FI_LOG_EQ, "eq" },
-	{ FI_LOG_MR, "mr" },	       { FI_LOG_CNTR, "cntr" },
+	{ FI_LOG_CORE, "core" },       { FI_LOG_FABRIC, "fabric" },   { FI_LOG_DOMAIN, "domain" },
+	{ FI_LOG_EP_CTRL, "ep_ctrl" }, { FI_LOG_EP_DATA, "ep_data" }, { FI_LOG_AV, "av" },
+	{ FI_LOG_CQ, "cq" },	       { FI_LOG_EQ, "eq" },	      { FI_LOG_MR, "mr" },
+	{ FI_LOG_CNTR, "cntr" },
 };
 TABLE(log_subsys);
 

@@ -59,7 +59,6 @@ const char *mrf_names_enum(const struct mrf_names *names, uint64_t value);
  * Names of the bits of a set, "FI_READ, FI_WRITE", followed by the bits without a name in
  * hex; always terminated, cut to len (> 0). Returns buf.
  */
-char *mrf_names_bits(const struct mrf_names *names, uint64_t value, char *buf,
-		     size_t len);
+char *mrf_names_bits(const struct mrf_names *names, uint64_t value, char *buf, size_t len);
 
 #endif

@@ -65,8 +65,7 @@ static enum trouble trouble_of(const struct mrf_mapping *map, bool write)
  * Notes the piece [from, to). A worse trouble that is found later replaces a shared
  * mapping, which not every kernel refuses. False when the rest need not be looked at.
  */
-static bool stretch_note(struct stretch *s, enum trouble trouble, uint64_t from,
-			 uint64_t to)
+static bool stretch_note(struct stretch *s, enum trouble trouble, uint64_t from, uint64_t to)
 {
 	if (from >= to)
 		return true;
@@ -82,8 +81,7 @@ static bool stretch_note(struct stretch *s, enum trouble trouble, uint64_t from,
 	return true;
 }
 
-static void find_trouble(FILE *maps, uint64_t addr, uint64_t end, bool write,
-			 struct stretch *s)
+static void find_trouble(FILE *maps, uint64_t addr, uint64_t end, bool write, struct stretch *s)
 {
 	uint64_t at = addr; /* everything below it is looked at */
 	struct mrf_mapping map;
@@ -119,8 +117,8 @@ void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_
 	if (s.trouble == TROUBLE_NONE)
 		snprintf(buf, buflen, "all of it is mapped");
 	else
-		snprintf(buf, buflen, "bytes %" PRIu64 "..%" PRIu64 " of it %s",
-			 s.from - base, s.to - 1 - base, trouble_text[s.trouble]);
+		snprintf(buf, buflen, "bytes %" PRIu64 "..%" PRIu64 " of it %s", s.from - base,
+			 s.to - 1 - base, trouble_text[s.trouble]);
 }
 
 /* --- locked memory ----------------------------------------------------------------- */
@@ -161,15 +159,14 @@ void mrf_page_memlock_text(const struct mrf_page_memlock *lock, size_t len, char
 			 lock->used);
 	else if (lock->used <= lock->limit && need <= lock->limit - lock->used)
 		snprintf(buf, buflen,
-			 "the locked-memory limit (ulimit -l) of %" PRIu64
-			 " bytes, %" PRIu64 " of them in use, leaves room for it, so "
-					    "memory ran out or another limit was reached",
+			 "the locked-memory limit (ulimit -l) of %" PRIu64 " bytes, %" PRIu64
+			 " of them in use, leaves room for it, so "
+			 "memory ran out or another limit was reached",
 			 lock->limit, lock->used);
 	else
 		snprintf(buf, buflen,
-			 "the locked-memory limit (ulimit -l) is %" PRIu64
-			 " bytes, %" PRIu64 " of them are in use and %" PRIu64
-			 " more are needed",
+			 "the locked-memory limit (ulimit -l) is %" PRIu64 " bytes, %" PRIu64
+			 " of them are in use and %" PRIu64 " more are needed",
 			 lock->limit, lock->used, need);
 }
 

@@ -30,8 +30,8 @@ long mrf_param_int(enum mrf_param which)
 	if (mrf_unlikely(bad != NULL)) {
 		row = mrf_env_row(which);
 		mrf_warn(FI_LOG_CORE, 5903,
-			 "%s=\"%s\": must be a number from %d to %d; %d is in force",
-			 row->name, bad, row->min, row->max, row->value);
+			 "%s=\"%s\": must be a number from %d to %d; %d is in force", row->name,
+			 bad, row->min, row->max, row->value);
 	}
 	return mrf_env_int(which);
 }
@@ -120,25 +120,22 @@ static int define_check(const char *prov, const char *name, enum fi_param_type t
 				  "fi_param_define: name=%s, help=%s: both must be given",
 				  name ? name : "NULL", fmt ? fmt : "NULL");
 	if ((unsigned)type > FI_PARAM_SIZE_T)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_CORE, 5912,
-			"fi_param_define(%s): type=%d: must be one of FI_PARAM_*", name,
-			(int)type);
+		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 5912,
+				  "fi_param_define(%s): type=%d: must be one of FI_PARAM_*", name,
+				  (int)type);
 	if (env_name(env, len, prov, name))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_CORE, 5913,
-			"fi_param_define(%.64s...): the name is longer than %zu bytes",
-			name, len - 1);
+		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 5913,
+				  "fi_param_define(%.64s...): the name is longer than %zu bytes",
+				  name, len - 1);
 	if (own_find(env) >= 0)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_CORE, 5914,
-			"fi_param_define(%s): %s is one of the library's own variables",
-			name, env);
+		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 5914,
+				  "fi_param_define(%s): %s is one of the library's own variables",
+				  name, env);
 	return 0;
 }
 
-int mrf_param_define(const char *prov, const char *name, enum fi_param_type type,
-		     const char *fmt, va_list ap)
+int mrf_param_define(const char *prov, const char *name, enum fi_param_type type, const char *fmt,
+		     va_list ap)
 {
 	char env[FI_PATH_MAX], *help;
 	int ret;
@@ -157,9 +154,8 @@ int mrf_param_define(const char *prov, const char *name, enum fi_param_type type
 		return 0;
 	free(help);
 	return mrf_refuse(ret, FI_LOG_CORE, 5916, "fi_param_define(%s): %s", name,
-			  ret == -FI_ENOMEM
-				  ? "out of memory"
-				  : "the variable is already defined, with another type");
+			  ret == -FI_ENOMEM ? "out of memory"
+					    : "the variable is already defined, with another type");
 }
 
 /* -1: no such variable. */
@@ -200,11 +196,10 @@ int mrf_param_get(const char *prov, const char *name, void *value)
 	if (!text)
 		return -FI_ENODATA;
 	if (mrf_env_parse((enum fi_param_type)type, text, value))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_CORE, 5918, "%s=\"%s\": must be %s", env, text,
-			type == FI_PARAM_BOOL  ? "0, 1, no, yes, off, on, false or true"
-			: type == FI_PARAM_INT ? "an int"
-					       : "a size in bytes");
+		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 5918, "%s=\"%s\": must be %s", env, text,
+				  type == FI_PARAM_BOOL	 ? "0, 1, no, yes, off, on, false or true"
+				  : type == FI_PARAM_INT ? "an int"
+							 : "a size in bytes");
 	return 0;
 }
 
@@ -234,8 +229,7 @@ static int list_fill_locked(struct fi_param *rows)
 			return -1;
 	}
 	for (param = params_head; param; param = param->next) {
-		if (list_row(rows++, param->env, param->type, param->help,
-			     getenv(param->env)))
+		if (list_row(rows++, param->env, param->type, param->help, getenv(param->env)))
 			return -1;
 	}
 	return 0;
@@ -280,8 +274,7 @@ int mrf_param_list(struct fi_param **params, int *count)
 				  (void *)params, (void *)count);
 	rows = list_make(&n);
 	if (!rows)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_CORE, 5920,
-				  "fi_getparams: out of memory");
+		return mrf_refuse(FI_ENOMEM, FI_LOG_CORE, 5920, "fi_getparams: out of memory");
 	*params = rows;
 	*count = n;
 	return 0;

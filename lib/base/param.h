@@ -24,8 +24,8 @@ long mrf_param_int(enum mrf_param which);
  * its help. get: -FI_ENOENT not defined, -FI_ENODATA not set, -FI_EINVAL not a value of
  * its type.
  */
-int mrf_param_define(const char *prov, const char *name, enum fi_param_type type,
-		     const char *fmt, va_list ap) MRF_PRINTF(4, 0);
+int mrf_param_define(const char *prov, const char *name, enum fi_param_type type, const char *fmt,
+		     va_list ap) MRF_PRINTF(4, 0);
 int mrf_param_get(const char *prov, const char *name, void *value);
 
 /*

@@ -80,8 +80,7 @@ static int tell_runs(struct mrf_present *look, uint64_t addr, const unsigned cha
 		i += run;
 		run = look->patience ? run_of(there, i, n, true) : 0;
 		if (run)
-			ret = look->found(look->arg, addr + i * page,
-					  addr + (i + run) * page);
+			ret = look->found(look->arg, addr + i * page, addr + (i + run) * page);
 		i += run;
 	}
 	return ret;
@@ -105,8 +104,8 @@ static int walk(struct mrf_present *look, uint64_t *start, uint64_t end)
 	return ret;
 }
 
-static int walk_mappings(struct mrf_present *look, const struct mrf_maps *maps,
-			 uint64_t start, uint64_t end)
+static int walk_mappings(struct mrf_present *look, const struct mrf_maps *maps, uint64_t start,
+			 uint64_t end)
 {
 	int ret = 0;
 	unsigned i;

@@ -12,7 +12,7 @@
 
 /* --- on one connection, kept by its initiator, enforced by its target --------------- */
 
-#define MRF_ASKS 8      /* questions without an answer; the target may allow fewer */
+#define MRF_ASKS 8	/* questions without an answer; the target may allow fewer */
 #define MRF_REQUESTS 16 /* requests without a reply, in one message or several */
 
 /* --- immediate data from peers ----------------------------------------------------- */
@@ -95,9 +95,9 @@
 
 /* --- one turn of the agent, after the application's commands --------------------- */
 
-#define MRF_TURN_EVENTS 8   /* events of the connection manager */
-#define MRF_TURN_KICKS 64   /* peers whose operations need the agent */
-#define MRF_TURN_TAKEN 256  /* completions of messages */
+#define MRF_TURN_EVENTS 8  /* events of the connection manager */
+#define MRF_TURN_KICKS 64  /* peers whose operations need the agent */
+#define MRF_TURN_TAKEN 256 /* completions of messages */
 /*
  * Time for peers' questions and requests, one per connection in turn. The last one is
  * finished however long it takes; a command of the application ends the time at once.

@@ -30,7 +30,7 @@
 #define MRF_PROTOCOL_VERSION 5 /* the same as MRF_PROTO_VERSION */
 
 /* Transmit and receive. */
-#define MRF_LIMIT_INJECT 256 /* bytes */
+#define MRF_LIMIT_INJECT 256		     /* bytes */
 #define MRF_LIMIT_ATOMIC_SIZE ((size_t)4096) /* bytes of all elements of one operation */
 #define MRF_LIMIT_TX_SIZE 2048
 #define MRF_LIMIT_RX_SIZE 2048
@@ -70,10 +70,10 @@
  * One reliable connection per pair of endpoints keeps every order except
  * write-after-read.
  */
-#define MRF_MSG_ORDER                                                    \
-	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
-	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR |          \
-	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+#define MRF_MSG_ORDER                                                                         \
+	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |   \
+	 FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | \
+	 FI_ORDER_ATOMIC_WAW)
 #define MRF_COMP_ORDER FI_ORDER_NONE
 
 #endif

@@ -8,8 +8,7 @@
 /* What FI_MR_BASIC stands for. */
 #define BASIC_BITS ((uint64_t)(FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY))
 /* Bits that matter only to an application that is a target. */
-#define TARGET_BITS \
-	((uint64_t)(FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT))
+#define TARGET_BITS ((uint64_t)(FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT))
 
 static const char *const verdict_texts[MRF_MR_VERDICTS] = {
 	[MRF_MR_ACCEPTED] = "accepted",
@@ -19,9 +18,8 @@ static const char *const verdict_texts[MRF_MR_VERDICTS] = {
 			     "FI_MR_SCALABLE, and neither is offered here",
 	[MRF_MR_NO_BASIC] = "FI_MR_BASIC is not offered here",
 	[MRF_MR_NO_SCALABLE] = "FI_MR_SCALABLE is not offered here",
-	[MRF_MR_NOT_LEGACY] =
-		"before version 1.5 mr_mode is FI_MR_UNSPEC, FI_MR_BASIC or "
-		"FI_MR_SCALABLE, alone",
+	[MRF_MR_NOT_LEGACY] = "before version 1.5 mr_mode is FI_MR_UNSPEC, FI_MR_BASIC or "
+			      "FI_MR_SCALABLE, alone",
 	[MRF_MR_BASIC_NOT_ALONE] = "FI_MR_BASIC must be set alone",
 	[MRF_MR_SCALABLE_NOT_ALONE] = "FI_MR_SCALABLE must be set alone",
 	[MRF_MR_UNSPEC] = "mr_mode 0 offers none of the required bits",
@@ -86,8 +84,7 @@ static enum mrf_mr_mode_verdict check_legacy(uint64_t table, uint64_t mr_mode)
 	}
 }
 
-static enum mrf_mr_mode_verdict check_bits(uint64_t table,
-					   const struct mrf_mr_mode_ask *ask)
+static enum mrf_mr_mode_verdict check_bits(uint64_t table, const struct mrf_mr_mode_ask *ask)
 {
 	uint64_t need = mrf_mr_mode_for(ask->caps, table);
 
@@ -95,9 +92,8 @@ static enum mrf_mr_mode_verdict check_bits(uint64_t table,
 		return ask->mr_mode == FI_MR_BASIC ? check_legacy(table, FI_MR_BASIC)
 						   : MRF_MR_BASIC_NOT_ALONE;
 	if (ask->mr_mode & FI_MR_SCALABLE)
-		return ask->mr_mode == FI_MR_SCALABLE
-			       ? check_legacy(table, FI_MR_SCALABLE)
-			       : MRF_MR_SCALABLE_NOT_ALONE;
+		return ask->mr_mode == FI_MR_SCALABLE ? check_legacy(table, FI_MR_SCALABLE)
+						      : MRF_MR_SCALABLE_NOT_ALONE;
 	if (!ask->mr_mode) {
 		if (!need || mrf_rule_unspec_accepted(ask->library))
 			return MRF_MR_ACCEPTED;
@@ -106,13 +102,11 @@ static enum mrf_mr_mode_verdict check_bits(uint64_t table,
 	return (ask->mr_mode & need) == need ? MRF_MR_ACCEPTED : MRF_MR_BITS_MISSING;
 }
 
-enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table,
-					   const struct mrf_mr_mode_ask *ask)
+enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table, const struct mrf_mr_mode_ask *ask)
 {
 	if (!ask->domain_attr)
 		return MRF_MR_ACCEPTED;
-	if ((table & FI_MR_LOCAL) && !(ask->mode & FI_LOCAL_MR) &&
-	    !(ask->mr_mode & FI_MR_LOCAL))
+	if ((table & FI_MR_LOCAL) && !(ask->mode & FI_LOCAL_MR) && !(ask->mr_mode & FI_MR_LOCAL))
 		return MRF_MR_LOCAL_NEEDED;
 	if (!mrf_rule_mr_mode_bits(ask->api))
 		return check_legacy(table, ask->mr_mode);
@@ -135,8 +129,7 @@ uint64_t mrf_mr_mode_answer_caps(uint64_t table, const struct mrf_mr_mode_ask *a
 	return caps_in & ~(FI_REMOTE_READ | FI_REMOTE_WRITE);
 }
 
-uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask,
-			    uint64_t caps)
+uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask, uint64_t caps)
 {
 	uint64_t bits = table & ~LEGACY;
 

@@ -51,8 +51,7 @@ uint64_t mrf_mr_mode_for(uint64_t caps, uint64_t mr_mode);
 bool mrf_mr_mode_is_local(const struct mrf_mr_mode_ask *ask);
 /* FI_LOCAL_MR if fi_info.mode has to offer it, or 0. */
 uint64_t mrf_mr_mode_flag_needed(uint64_t table, const struct mrf_mr_mode_ask *ask);
-enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table,
-					   const struct mrf_mr_mode_ask *ask);
+enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table, const struct mrf_mr_mode_ask *ask);
 /*
  * The caps to return; caps_in: the caps that the application would get without regard to
  * registration.
@@ -60,8 +59,7 @@ enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table,
 uint64_t mrf_mr_mode_answer_caps(uint64_t table, const struct mrf_mr_mode_ask *ask,
 				 uint64_t caps_in);
 /* The domain_attr->mr_mode to return; caps: from mrf_mr_mode_answer_caps. */
-uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask,
-			    uint64_t caps);
+uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask, uint64_t caps);
 /* FI_LOCAL_MR if the fi_info.mode to return contains it, or 0. */
 uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_ask *ask);
 

@@ -88,8 +88,7 @@ static bool parse_name(const struct parse *p, uint64_t *value)
 	}
 	if (!p->len)
 		return fail_parse(p, "a name is missing");
-	return fail_parse(p, "\"%.*s\" is not the name of a registration mode", quoted(p),
-			  p->word);
+	return fail_parse(p, "\"%.*s\" is not the name of a registration mode", quoted(p), p->word);
 }
 
 /* The whole value is one number. strtoull would take signs, and 010 for 8. */
@@ -140,12 +139,11 @@ static bool check_set(const struct parse *p, uint64_t set)
 	char names[128];
 
 	if (set & FI_MR_HMEM)
-		return fail_parse(
-			p, "FI_MR_HMEM is for device memory, which is not offered");
+		return fail_parse(p, "FI_MR_HMEM is for device memory, which is not offered");
 	if (strange)
-		return fail_parse(p, "not offered: %s",
-				  mrf_names_bits(&mrf_names_mr_mode, strange, names,
-						 sizeof(names)));
+		return fail_parse(
+			p, "not offered: %s",
+			mrf_names_bits(&mrf_names_mr_mode, strange, names, sizeof(names)));
 	if (mrf_mr_mode_known(set))
 		return true;
 	return fail_parse(p, "%s must be set alone",
@@ -163,12 +161,9 @@ static uint64_t table_for(uint64_t set)
 	return remote == mrf_mr_mode_resolve(FI_MR_BASIC) ? bits | FI_MR_BASIC : bits;
 }
 
-bool mrf_mr_offer_parse(const char *text, struct mrf_mr_offer *offer, char *why,
-			size_t len)
+bool mrf_mr_offer_parse(const char *text, struct mrf_mr_offer *offer, char *why, size_t len)
 {
-	struct parse p = {
-		.word = text, .len = strlen(text), .why = why, .why_len = len
-	};
+	struct parse p = { .word = text, .len = strlen(text), .why = why, .why_len = len };
 	uint64_t set = 0;
 	bool ok;
 
@@ -200,8 +195,7 @@ enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
 	return MRF_MR_ACCEPTED;
 }
 
-uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer,
-			      const struct mrf_mr_mode_ask *ask)
+uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask)
 {
 	uint64_t have = mrf_mr_mode_resolve(ask->mr_mode);
 
@@ -210,8 +204,8 @@ uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer,
 	return mrf_mr_mode_for(ask->caps, offer->table) & ~have;
 }
 
-uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer,
-			     const struct mrf_mr_mode_ask *ask, uint64_t caps)
+uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask,
+			     uint64_t caps)
 {
 	uint64_t answer = mrf_mr_mode_answer(offer->table, ask, caps);
 

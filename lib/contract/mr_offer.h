@@ -32,18 +32,16 @@ extern const struct mrf_mr_offer mrf_mr_offer_default;
  * by + or a comma; or one number, decimal or 0x... False: text is none of these, or asks
  * for an impossible mode; *offer is unchanged, and why (cut to len) quotes the fault.
  */
-bool mrf_mr_offer_parse(const char *text, struct mrf_mr_offer *offer, char *why,
-			size_t len);
+bool mrf_mr_offer_parse(const char *text, struct mrf_mr_offer *offer, char *why, size_t len);
 
 enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
 					    const struct mrf_mr_mode_ask *ask);
 
 /* The needed bits that concern this application and that it does not offer. */
-uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer,
-			      const struct mrf_mr_mode_ask *ask);
+uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask);
 
 /* The domain_attr->mr_mode to return; caps: from mrf_mr_mode_answer_caps. */
-uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer,
-			     const struct mrf_mr_mode_ask *ask, uint64_t caps);
+uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask,
+			     uint64_t caps);
 
 #endif

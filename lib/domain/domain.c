@@ -78,8 +78,7 @@ static int domain_control(struct fid *fid, int command, void *arg)
 	case FI_CANCEL_WORK:
 	case FI_FLUSH_WORK:
 		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2146,
-				  "fi_control(%d): triggered operations are not offered",
-				  command);
+				  "fi_control(%d): triggered operations are not offered", command);
 	default:
 		return mrf_no_control(fid, command, arg);
 	}
@@ -134,10 +133,9 @@ static int open_device(struct mrf_domain *domain, const char *name)
 		return refuse_open(ret, name, addr);
 	if (!name || !strcmp(name, mrf_vdev_name(domain->vdev)))
 		return 0;
-	ret = mrf_refuse(
-		FI_EINVAL, FI_LOG_DOMAIN, 2151,
-		"fi_domain: domain_attr->name is \"%s\", but the device at %s is \"%s\"",
-		name, addr, mrf_vdev_name(domain->vdev));
+	ret = mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2151,
+			 "fi_domain: domain_attr->name is \"%s\", but the device at %s is \"%s\"",
+			 name, addr, mrf_vdev_name(domain->vdev));
 	mrf_vdev_close(domain->vdev);
 	return ret;
 }
@@ -175,10 +173,8 @@ static int take_domain_key(struct mrf_domain *domain, const struct fi_domain_att
 {
 	int ret = 0;
 
-	if (attr->auth_key && attr->auth_key_size &&
-	    mrf_rule_auth_key(domain->fabric->api_version))
-		ret = mrf_auth_new(attr->auth_key, attr->auth_key_size,
-				   &domain->space.auth);
+	if (attr->auth_key && attr->auth_key_size && mrf_rule_auth_key(domain->fabric->api_version))
+		ret = mrf_auth_new(attr->auth_key, attr->auth_key_size, &domain->space.auth);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_DOMAIN, 2152,
 				  "fi_domain: the authorization key cannot be kept: %s",
@@ -187,8 +183,7 @@ static int take_domain_key(struct mrf_domain *domain, const struct fi_domain_att
 }
 
 /* NULL: no memory. The domain holds nothing yet. */
-static struct mrf_domain *domain_new(struct mrf_fabric *fabric,
-				     const struct fi_info *info)
+static struct mrf_domain *domain_new(struct mrf_fabric *fabric, const struct fi_info *info)
 {
 	struct mrf_domain *domain = calloc(1, sizeof(*domain));
 
@@ -202,16 +197,15 @@ static struct mrf_domain *domain_new(struct mrf_fabric *fabric,
 	return domain;
 }
 
-int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
-		    struct fid_domain **out, void *context)
+int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info, struct fid_domain **out,
+		    void *context)
 {
 	struct mrf_domain *domain;
 	int ret;
 
 	if (!info || !out)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2153,
-				  "fi_domain: %s=NULL: must be given",
-				  info ? "domain" : "info");
+				  "fi_domain: %s=NULL: must be given", info ? "domain" : "info");
 	ret = mrf_domain_check(fabric, info);
 	if (ret)
 		return ret;

@@ -33,8 +33,8 @@ struct mrf_domain {
  * fi_domain(3). Fails like mrf_domain_check and mrf_domain_address, or with the device's
  * error.
  */
-int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info,
-		    struct fid_domain **out, void *context);
+int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info, struct fid_domain **out,
+		    void *context);
 
 static inline struct mrf_domain *mrf_domain_from_fid(struct fid_domain *fid)
 {

@@ -16,13 +16,12 @@ static int refuse_kind(const struct fid *fid, const struct fid *bfid)
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2141,
 			  "fi_domain_bind(domain %p, %s %p): only an event queue can be "
 			  "bound to a domain",
-			  (const void *)fid,
-			  bfid ? mrf_obj_class_name(bfid->fclass) : "fid",
+			  (const void *)fid, bfid ? mrf_obj_class_name(bfid->fclass) : "fid",
 			  (const void *)bfid);
 }
 
-static int check_queue(const struct mrf_domain *domain, const struct fid *bfid,
-		       uint64_t flags, const struct mrf_eq *eq)
+static int check_queue(const struct mrf_domain *domain, const struct fid *bfid, uint64_t flags,
+		       const struct mrf_eq *eq)
 {
 	if (!eq)
 		return refuse_kind(&domain->fid.fid, bfid);

@@ -18,11 +18,10 @@ static int check_mr_mode(uint64_t mode)
 		return 0;
 	mrf_names_bits(&mrf_names_mr_mode, mode, names, sizeof(names));
 	if (mode & FI_MR_HMEM)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_DOMAIN, 2127,
-			"fi_domain: mr_mode=%#llx (%s): FI_MR_HMEM is for device memory, "
-			"which is not offered; fi_getinfo clears the bit",
-			(unsigned long long)mode, names);
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2127,
+				  "fi_domain: mr_mode=%#llx (%s): FI_MR_HMEM is for device memory, "
+				  "which is not offered; fi_getinfo clears the bit",
+				  (unsigned long long)mode, names);
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2121,
 			  "fi_domain: mr_mode=%#llx (%s): must be FI_MR_BASIC or "
 			  "FI_MR_SCALABLE alone, or a set of FI_MR_LOCAL, _RAW, "
@@ -31,8 +30,7 @@ static int check_mr_mode(uint64_t mode)
 			  (unsigned long long)mode, names);
 }
 
-static int check_domain_key(const struct mrf_fabric *fabric,
-			    const struct fi_domain_attr *attr)
+static int check_domain_key(const struct mrf_fabric *fabric, const struct fi_domain_attr *attr)
 {
 	if (!attr->auth_key_size || !mrf_rule_auth_key(fabric->api_version))
 		return 0;
@@ -49,15 +47,13 @@ static int check_domain_key(const struct mrf_fabric *fabric,
 	return 0;
 }
 
-static int check_fabric(const struct mrf_fabric *fabric,
-			const struct fi_fabric_attr *attr)
+static int check_fabric(const struct mrf_fabric *fabric, const struct fi_fabric_attr *attr)
 {
 	if (!attr || !attr->name || !fabric->name || !strcmp(attr->name, fabric->name))
 		return 0;
-	return mrf_refuse(
-		FI_EINVAL, FI_LOG_DOMAIN, 2123,
-		"fi_domain: info is for fabric \"%s\", but this is fabric \"%s\"",
-		attr->name, fabric->name);
+	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2123,
+			  "fi_domain: info is for fabric \"%s\", but this is fabric \"%s\"",
+			  attr->name, fabric->name);
 }
 
 int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info)
@@ -103,10 +99,9 @@ static int given_address(const struct fi_info *info, union mrf_addr *addr)
 	size_t len;
 
 	if (info->src_addrlen < sizeof(sa->sa_family))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_DOMAIN, 2125,
-			"fi_domain: src_addrlen=%zu: is too short for an address",
-			info->src_addrlen);
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2125,
+				  "fi_domain: src_addrlen=%zu: is too short for an address",
+				  info->src_addrlen);
 	len = family_len(sa->sa_family);
 	if (!len || info->src_addrlen < len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2126,
@@ -144,9 +139,8 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 
 	ret = mrf_vnl_paths(&paths, &count);
 	if (ret)
-		return mrf_refuse(
-			-ret, FI_LOG_DOMAIN, 5103,
-			"fi_domain: src_addr=NULL, and RDMA devices cannot be listed");
+		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5103,
+				  "fi_domain: src_addr=NULL, and RDMA devices cannot be listed");
 	for (i = 0; i < count && !path_fits(&paths[i], info); i++)
 		;
 	if (i < count) {
@@ -157,11 +151,10 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 	free(paths);
 	if (i < count)
 		return 0;
-	return mrf_refuse(
-		FI_ENODEV, FI_LOG_DOMAIN, 5104,
-		"fi_domain: src_addr=NULL, and no usable device named \"%s\" has an "
-		"address of format %u",
-		name ? name : "(any)", info->addr_format);
+	return mrf_refuse(FI_ENODEV, FI_LOG_DOMAIN, 5104,
+			  "fi_domain: src_addr=NULL, and no usable device named \"%s\" has an "
+			  "address of format %u",
+			  name ? name : "(any)", info->addr_format);
 }
 
 int mrf_domain_address(const struct fi_info *info, union mrf_addr *addr)

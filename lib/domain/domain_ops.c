@@ -15,8 +15,7 @@ static int open_av(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_a
 		   void *context)
 {
 	struct mrf_domain *domain = mrf_domain_from_fid(fid);
-	uint32_t format =
-		domain->addr.sa.sa_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+	uint32_t format = domain->addr.sa.sa_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
 	int ret = mrf_obj_check(&domain->obj, "fi_av_open");
 
 	return ret ? ret : mrf_av_open(&domain->obj, fid, format, attr, av, context);
@@ -31,8 +30,8 @@ static int open_cq(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_c
 	return ret ? ret : mrf_cq_open(domain, fid, attr, cq, context);
 }
 
-static int open_cntr(struct fid_domain *fid, struct fi_cntr_attr *attr,
-		     struct fid_cntr **cntr, void *context)
+static int open_cntr(struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
+		     void *context)
 {
 	struct mrf_obj *domain = &mrf_domain_from_fid(fid)->obj;
 	int ret = mrf_obj_check(domain, "fi_cntr_open");
@@ -40,8 +39,7 @@ static int open_cntr(struct fid_domain *fid, struct fi_cntr_attr *attr,
 	return ret ? ret : mrf_cntr_open(domain, fid, attr, cntr, context);
 }
 
-static int open_ep(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep,
-		   void *context)
+static int open_ep(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep, void *context)
 {
 	struct mrf_domain *domain = mrf_domain_from_fid(fid);
 	int ret = mrf_obj_check(&domain->obj, "fi_endpoint");
@@ -63,8 +61,8 @@ static int open_ep2(struct fid_domain *fid, struct fi_info *info, struct fid_ep 
 	return open_ep(fid, info, ep, context);
 }
 
-static int open_scalable_ep(struct fid_domain *fid, struct fi_info *info,
-			    struct fid_ep **sep, void *context)
+static int open_scalable_ep(struct fid_domain *fid, struct fi_info *info, struct fid_ep **sep,
+			    void *context)
 {
 	(void)fid, (void)info, (void)sep, (void)context;
 	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2134,
@@ -72,13 +70,11 @@ static int open_scalable_ep(struct fid_domain *fid, struct fi_info *info,
 			  "max_ep_tx_ctx and max_ep_rx_ctx are 1");
 }
 
-static int open_poll(struct fid_domain *fid, struct fi_poll_attr *attr,
-		     struct fid_poll **pollset)
+static int open_poll(struct fid_domain *fid, struct fi_poll_attr *attr, struct fid_poll **pollset)
 {
 	(void)fid, (void)attr, (void)pollset;
-	return mrf_refuse(
-		FI_ENOSYS, FI_LOG_DOMAIN, 2135,
-		"fi_poll_open: poll sets are not offered: read the queues one by one");
+	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2135,
+			  "fi_poll_open: poll sets are not offered: read the queues one by one");
 }
 
 static int open_stx(struct fid_domain *fid, struct fi_tx_attr *attr, struct fid_stx **stx,
@@ -110,12 +106,11 @@ static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum 
 	if (ret)
 		return ret;
 	if (!attr)
-		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2170,
-				  "fi_query_atomic: attr is NULL");
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2170, "fi_query_atomic: attr is NULL");
 	if (flags & FI_TAGGED)
 		return mrf_decline(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2171,
-				  "fi_query_atomic: FI_TAGGED: tagged atomic operations are "
-				  "not offered");
+				   "fi_query_atomic: FI_TAGGED: tagged atomic operations are "
+				   "not offered");
 	if (flags != 0 && flags != FI_FETCH_ATOMIC && flags != FI_COMPARE_ATOMIC)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2172,
 				  "fi_query_atomic: flags=%#llx: must be 0, "
@@ -123,11 +118,11 @@ static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum 
 				  (unsigned long long)flags);
 	if (!mrf_atomic_valid(family, datatype, op))
 		return mrf_decline(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2173,
-				  "fi_query_atomic: %s on %s, flags=%#llx: there is no such "
-				  "operation",
-				  mrf_names_enum(&mrf_names_atomic_op, op),
-				  mrf_names_enum(&mrf_names_atomic_type, datatype),
-				  (unsigned long long)flags);
+				   "fi_query_atomic: %s on %s, flags=%#llx: there is no such "
+				   "operation",
+				   mrf_names_enum(&mrf_names_atomic_op, op),
+				   mrf_names_enum(&mrf_names_atomic_type, datatype),
+				   (unsigned long long)flags);
 	attr->size = mrf_atomic_size(datatype);
 	attr->count = MRF_LIMIT_ATOMIC_SIZE / attr->size;
 	return 0;
@@ -138,8 +133,7 @@ static int query_collective(struct fid_domain *fid, enum fi_collective_op coll,
 {
 	(void)fid, (void)attr, (void)flags;
 	return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2139,
-			  "fi_query_collective(%d): FI_COLLECTIVE is not offered",
-			  (int)coll);
+			  "fi_query_collective(%d): FI_COLLECTIVE is not offered", (int)coll);
 }
 
 struct fi_ops_domain mrf_domain_ops = {

@@ -38,8 +38,8 @@ static int fabric_close(struct fid *fid)
 	return 0;
 }
 
-static int open_domain(struct fid_fabric *fid, struct fi_info *info,
-		       struct fid_domain **domain, void *context)
+static int open_domain(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **domain,
+		       void *context)
 {
 	struct mrf_fabric *fabric = to_fabric(&fid->fid);
 	int ret = mrf_obj_check(&fabric->obj, "fi_domain");
@@ -47,8 +47,8 @@ static int open_domain(struct fid_fabric *fid, struct fi_info *info,
 	return ret ? ret : mrf_domain_open(fabric, info, domain, context);
 }
 
-static int open_domain2(struct fid_fabric *fid, struct fi_info *info,
-			struct fid_domain **domain, uint64_t flags, void *context)
+static int open_domain2(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **domain,
+			uint64_t flags, void *context)
 {
 	if (flags & FI_PEER)
 		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2101,
@@ -61,14 +61,13 @@ static int open_domain2(struct fid_fabric *fid, struct fi_info *info,
 	return open_domain(fid, info, domain, context);
 }
 
-static int open_passive_ep(struct fid_fabric *fid, struct fi_info *info,
-			   struct fid_pep **pep, void *context)
+static int open_passive_ep(struct fid_fabric *fid, struct fi_info *info, struct fid_pep **pep,
+			   void *context)
 {
 	(void)fid, (void)info, (void)pep, (void)context;
-	return mrf_refuse(
-		FI_ENOSYS, FI_LOG_FABRIC, 2103,
-		"fi_passive_ep: only FI_EP_RDM endpoints are offered, which connect "
-		"by themselves");
+	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2103,
+			  "fi_passive_ep: only FI_EP_RDM endpoints are offered, which connect "
+			  "by themselves");
 }
 
 static int open_eq(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_eq **eq,
@@ -80,8 +79,7 @@ static int open_eq(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_e
 	return ret ? ret : mrf_eq_open(fabric, attr, eq, context);
 }
 
-static int open_wait(struct fid_fabric *fid, struct fi_wait_attr *attr,
-		     struct fid_wait **waitset)
+static int open_wait(struct fid_fabric *fid, struct fi_wait_attr *attr, struct fid_wait **waitset)
 {
 	(void)fid, (void)attr, (void)waitset;
 	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2104,
@@ -101,8 +99,7 @@ static int trywait_one(struct fid *fid)
 	default:
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2105,
 				  "fi_trywait: %s %p: must be a CQ, a counter or an EQ",
-				  fid ? mrf_obj_class_name(fid->fclass) : "fid",
-				  (void *)fid);
+				  fid ? mrf_obj_class_name(fid->fclass) : "fid", (void *)fid);
 	}
 }
 
@@ -148,16 +145,14 @@ static int check_fabric_attr(const struct fi_fabric_attr *attr, uint32_t api_ver
 {
 	if (!attr || !out)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2107,
-				  "fi_fabric: %s=NULL: must be given",
-				  attr ? "fabric" : "attr");
+				  "fi_fabric: %s=NULL: must be given", attr ? "fabric" : "attr");
 	if (!attr->prov_name)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2108,
-				  "fi_fabric: prov_name=NULL: must be \"%s\"",
-				  MRF_PROV_NAME);
+				  "fi_fabric: prov_name=NULL: must be \"%s\"", MRF_PROV_NAME);
 	if (strcmp(attr->prov_name, MRF_PROV_NAME))
 		return mrf_refuse(FI_ENODEV, FI_LOG_FABRIC, 2108,
-				  "fi_fabric: prov_name=\"%s\": must be \"%s\"",
-				  attr->prov_name, MRF_PROV_NAME);
+				  "fi_fabric: prov_name=\"%s\": must be \"%s\"", attr->prov_name,
+				  MRF_PROV_NAME);
 	if (FI_VERSION_LT(MRF_API_RULES, api_version))
 		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2109,
 				  "fi_fabric: api_version=%u.%u: must not be above %u.%u",

@@ -13,8 +13,8 @@ struct mrf_agent;
  * need not know ep.
  */
 struct mrf_domain_up {
-	int (*endpoint)(struct fid_domain *domain, struct fi_info *info,
-			struct fid_ep **ep, void *context);
+	int (*endpoint)(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+			void *context);
 	void (*agent_stop)(struct mrf_agent *agent); /* before the device is closed */
 };
 

@@ -11,25 +11,23 @@
 #include "ep/atomic_short.h"
 #include "ep/tx/atomic_op.h"
 
-#define MSG_FLAGS                                                                              \
-	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |     \
+#define MSG_FLAGS                                                                          \
+	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 	 FI_DELIVERY_COMPLETE | FI_FENCE)
 
-static const char *const family_name[] = { "fi_atomic", "fi_fetch_atomic",
-					   "fi_compare_atomic" };
+static const char *const family_name[] = { "fi_atomic", "fi_fetch_atomic", "fi_compare_atomic" };
 
 /* --- which there are ------------------------------------------------------------------ */
 
 /* say: mrf_refuse for who does it, mrf_decline for who asks whether it can be done. */
 static int check_kind(enum mrf_atomic_family family, unsigned datatype, unsigned op,
-		      int (*say)(int err, enum fi_log_subsys subsys, unsigned code,
-				 const char *fmt, ...) MRF_PRINTF(4, 5))
+		      int (*say)(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt,
+				 ...) MRF_PRINTF(4, 5))
 {
 	if (mrf_atomic_valid(family, datatype, op))
 		return 0;
-	return say(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4241,
-		   "%s: %s on %s: there is no such operation", family_name[family],
-		   mrf_names_enum(&mrf_names_atomic_op, op),
+	return say(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4241, "%s: %s on %s: there is no such operation",
+		   family_name[family], mrf_names_enum(&mrf_names_atomic_op, op),
 		   mrf_names_enum(&mrf_names_atomic_type, datatype));
 }
 
@@ -48,8 +46,7 @@ static int valid(struct fid_ep *fid, enum mrf_atomic_family family, enum fi_data
 	return ret;
 }
 
-static int ep_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
-			 size_t *count)
+static int ep_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
 	return valid(ep, MRF_ATOMIC_BASE, datatype, op, count);
 }
@@ -100,11 +97,10 @@ static int check_remote_ioc(const struct mrf_atomic_req *req, size_t *count)
 	size_t size = mrf_atomic_size(req->datatype), i;
 
 	if (!req->rma || !req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_DATA, 4246,
-			"%s: %zu remote buffer%s at %p: must be an array of 1 to %d",
-			family_name[req->family], req->rma_count, MRF_S(req->rma_count),
-			(const void *)req->rma, MRF_LIMIT_RMA_IOV);
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4246,
+				  "%s: %zu remote buffer%s at %p: must be an array of 1 to %d",
+				  family_name[req->family], req->rma_count, MRF_S(req->rma_count),
+				  (const void *)req->rma, MRF_LIMIT_RMA_IOV);
 	*count = 0;
 	for (i = 0; i < req->rma_count; i++) {
 		const struct fi_rma_ioc *ioc = &req->rma[i];
@@ -119,9 +115,8 @@ static int check_remote_ioc(const struct mrf_atomic_req *req, size_t *count)
 			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4248,
 					  "%s: remote buffer %zu: %#lx + %zu byte%s "
 					  "passes the end of the address space",
-					  family_name[req->family], i,
-					  (unsigned long)ioc->addr, ioc->count * size,
-					  MRF_S(ioc->count * size));
+					  family_name[req->family], i, (unsigned long)ioc->addr,
+					  ioc->count * size, MRF_S(ioc->count * size));
 		*count += ioc->count;
 	}
 	return 0;
@@ -135,11 +130,10 @@ static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic
 	size_t have = 0, i;
 
 	if (!iov->iov || !iov->count || iov->count > MRF_LIMIT_IOV)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_DATA, 4249,
-			"%s: %zu buffer%s of %s at %p: must be an array of 1 to %d", name,
-			iov->count, MRF_S(iov->count), what, (const void *)iov->iov,
-			MRF_LIMIT_IOV);
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4249,
+				  "%s: %zu buffer%s of %s at %p: must be an array of 1 to %d", name,
+				  iov->count, MRF_S(iov->count), what, (const void *)iov->iov,
+				  MRF_LIMIT_IOV);
 	for (i = 0; i < iov->count; i++) {
 		if (iov->iov[i].count && !iov->iov[i].addr)
 			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4250,
@@ -173,18 +167,16 @@ static int check_size(const struct mrf_atomic_req *req, size_t count)
 	size_t size = mrf_atomic_size(req->datatype);
 
 	if (!count)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4252,
-				  "%s: there are no elements", family_name[req->family]);
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4252, "%s: there are no elements",
+				  family_name[req->family]);
 	if (count > MRF_LIMIT_ATOMIC_SIZE / size)
-		return mrf_refuse(
-			FI_EMSGSIZE, FI_LOG_EP_DATA, 4247,
-			"%s: %zu elements are too many: one call may have at most %zu",
-			family_name[req->family], count, MRF_LIMIT_ATOMIC_SIZE / size);
+		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4247,
+				  "%s: %zu elements are too many: one call may have at most %zu",
+				  family_name[req->family], count, MRF_LIMIT_ATOMIC_SIZE / size);
 	if ((req->flags & FI_INJECT) && count * size > MRF_LIMIT_INJECT)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4253,
 				  "%s: %zu bytes are more than inject_size, which is %d",
-				  family_name[req->family], count * size,
-				  MRF_LIMIT_INJECT);
+				  family_name[req->family], count * size, MRF_LIMIT_INJECT);
 	return 0;
 }
 
@@ -249,16 +241,15 @@ static int submit_one(struct mrf_ep *ep, const struct mrf_atomic_one *one, size_
 __attribute__((noinline)) bool mrf_one_copy(const void *operand, const void *compare,
 					    uint64_t copy[2])
 {
-	const struct iovec from[2] = {
-		{ .iov_base = (void *)operand, .iov_len = sizeof(uint64_t) },
-		{ .iov_base = (void *)compare, .iov_len = compare ? sizeof(uint64_t) : 0 }
-	};
+	const struct iovec from[2] = { { .iov_base = (void *)operand, .iov_len = sizeof(uint64_t) },
+				       { .iov_base = (void *)compare,
+					 .iov_len = compare ? sizeof(uint64_t) : 0 } };
 
 	return !mrf_user_get(copy, from, compare ? 2 : 1);
 }
 
-static __attribute__((noinline)) ssize_t
-long_one(struct mrf_ep *ep, const struct mrf_atomic_one *one, size_t count)
+static __attribute__((noinline)) ssize_t long_one(struct mrf_ep *ep,
+						  const struct mrf_atomic_one *one, size_t count)
 {
 	return submit_one(ep, one, count, default_flags(ep, one->op), false);
 }
@@ -276,8 +267,8 @@ static MRF_ALWAYS_INLINE ssize_t start_one(struct mrf_ep *ep, const struct mrf_a
 }
 
 static ssize_t ep_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-			 fi_addr_t addr, uint64_t remote, uint64_t key,
-			 enum fi_datatype datatype, enum fi_op op, void *context)
+			 fi_addr_t addr, uint64_t remote, uint64_t key, enum fi_datatype datatype,
+			 enum fi_op op, void *context)
 {
 	const struct mrf_atomic_one one = {
 		MRF_ATOMIC_BASE,      datatype, op,	buf, NULL,   NULL,
@@ -287,27 +278,31 @@ static ssize_t ep_atomic(struct fid_ep *ep, const void *buf, size_t count, void 
 	return start_one(mrf_ep_of(&ep->fid), &one, count);
 }
 
-static ssize_t ep_inject_atomic(struct fid_ep *ep, const void *buf, size_t count,
-				fi_addr_t addr, uint64_t remote, uint64_t key,
-				enum fi_datatype datatype, enum fi_op op)
+static ssize_t ep_inject_atomic(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t addr,
+				uint64_t remote, uint64_t key, enum fi_datatype datatype,
+				enum fi_op op)
 {
-	const struct mrf_atomic_one one = {
-		MRF_ATOMIC_BASE,      datatype, op,	buf, NULL, NULL,
-		{ NULL, NULL, NULL }, addr,	remote, key, NULL
-	};
+	const struct mrf_atomic_one one = { MRF_ATOMIC_BASE,	  datatype, op,	    buf, NULL, NULL,
+					    { NULL, NULL, NULL }, addr,	    remote, key, NULL };
 
 	return submit_one(mrf_ep_of(&ep->fid), &one, count, FI_INJECT, true);
 }
 
 static ssize_t ep_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			    void *result, void *result_desc, fi_addr_t addr, uint64_t remote,
-			    uint64_t key, enum fi_datatype datatype, enum fi_op op,
-			    void *context)
+			    uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	const struct mrf_atomic_one one = {
-		MRF_ATOMIC_FETCH,	     datatype, op,     buf, NULL,   result,
-		{ desc, NULL, result_desc }, addr,     remote, key, context
-	};
+	const struct mrf_atomic_one one = { MRF_ATOMIC_FETCH,
+					    datatype,
+					    op,
+					    buf,
+					    NULL,
+					    result,
+					    { desc, NULL, result_desc },
+					    addr,
+					    remote,
+					    key,
+					    context };
 
 	return start_one(mrf_ep_of(&ep->fid), &one, count);
 }
@@ -317,10 +312,17 @@ static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 			    void *result_desc, fi_addr_t addr, uint64_t remote, uint64_t key,
 			    enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	const struct mrf_atomic_one one = {
-		MRF_ATOMIC_COMPARE,		     datatype, op,     buf, compare, result,
-		{ desc, compare_desc, result_desc }, addr,     remote, key, context
-	};
+	const struct mrf_atomic_one one = { MRF_ATOMIC_COMPARE,
+					    datatype,
+					    op,
+					    buf,
+					    compare,
+					    result,
+					    { desc, compare_desc, result_desc },
+					    addr,
+					    remote,
+					    key,
+					    context };
 
 	return start_one(mrf_ep_of(&ep->fid), &one, count);
 }
@@ -340,11 +342,9 @@ static size_t elements(const struct fi_ioc *iov, size_t count)
 }
 
 /* Several buffers here, one there. */
-static ssize_t vector(struct fid_ep *fid, struct mrf_atomic_req *req, uint64_t remote,
-		      uint64_t key)
+static ssize_t vector(struct fid_ep *fid, struct mrf_atomic_req *req, uint64_t remote, uint64_t key)
 {
-	const struct mrf_atomic_iov *iov =
-		req->op == FI_ATOMIC_READ ? &req->result : &req->operand;
+	const struct mrf_atomic_iov *iov = req->op == FI_ATOMIC_READ ? &req->result : &req->operand;
 	struct fi_rma_ioc rma = { remote, elements(iov->iov, iov->count), key };
 
 	req->rma = &rma;
@@ -353,9 +353,9 @@ static ssize_t vector(struct fid_ep *fid, struct mrf_atomic_req *req, uint64_t r
 	return submit(mrf_ep_of(&fid->fid), req);
 }
 
-static ssize_t ep_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
-			  size_t count, fi_addr_t addr, uint64_t remote, uint64_t key,
-			  enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t ep_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+			  fi_addr_t addr, uint64_t remote, uint64_t key, enum fi_datatype datatype,
+			  enum fi_op op, void *context)
 {
 	struct mrf_atomic_req req = { .family = MRF_ATOMIC_BASE,
 				      .datatype = datatype,
@@ -367,9 +367,9 @@ static ssize_t ep_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **de
 	return vector(ep, &req, remote, key);
 }
 
-static ssize_t ep_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
-			     size_t count, struct fi_ioc *resultv, void **result_desc,
-			     size_t result_count, fi_addr_t addr, uint64_t remote, uint64_t key,
+static ssize_t ep_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+			     struct fi_ioc *resultv, void **result_desc, size_t result_count,
+			     fi_addr_t addr, uint64_t remote, uint64_t key,
 			     enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	struct mrf_atomic_req req = { .family = MRF_ATOMIC_FETCH,
@@ -383,8 +383,8 @@ static ssize_t ep_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void *
 	return vector(ep, &req, remote, key);
 }
 
-static ssize_t ep_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
-			     size_t count, const struct fi_ioc *comparev, void **compare_desc,
+static ssize_t ep_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+			     const struct fi_ioc *comparev, void **compare_desc,
 			     size_t compare_count, struct fi_ioc *resultv, void **result_desc,
 			     size_t result_count, fi_addr_t addr, uint64_t remote, uint64_t key,
 			     enum fi_datatype datatype, enum fi_op op, void *context)
@@ -417,8 +417,7 @@ static ssize_t atomic_message(struct fid_ep *ep, struct mrf_atomic_req *req,
 	return submit(mrf_ep_of(&ep->fid), req);
 }
 
-static ssize_t ep_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
-			    uint64_t flags)
+static ssize_t ep_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
 	struct mrf_atomic_req req = { .family = MRF_ATOMIC_BASE, .flags = flags };
 

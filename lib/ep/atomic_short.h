@@ -100,8 +100,8 @@ static MRF_ALWAYS_INLINE void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op,
 		mrf_one_fill_result(ep, op, one);
 }
 
-static inline int mrf_one_swap(struct mrf_conn *conn, const struct mrf_op *op,
-			       struct mrf_sge *sge, uint32_t rkey, uint64_t remote_addr)
+static inline int mrf_one_swap(struct mrf_conn *conn, const struct mrf_op *op, struct mrf_sge *sge,
+			       uint32_t rkey, uint64_t remote_addr)
 {
 	struct mrf_vwr wr = { .wr_id = conn->owner.id,
 			      .op = MRF_VWR_CMP_SWP,
@@ -162,8 +162,7 @@ static MRF_ALWAYS_INLINE bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *p
 	return true;
 }
 
-static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep,
-					       const struct mrf_atomic_one *one)
+static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep, const struct mrf_atomic_one *one)
 {
 	struct mrf_one_values from = { one->operand, one->compare };
 	uint64_t copy[2];
@@ -171,8 +170,8 @@ static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep,
 	bool posted;
 
 	if (!mrf_one_is_native(one) || !one->operand || !ep->short_atomic[one->family] ||
-	    !mrf_fork_ours(ep->obj.owner) ||
-	    !mrf_range_ok(one->remote, sizeof(uint64_t)) || !mrf_one_descs_fit(ep, one))
+	    !mrf_fork_ours(ep->obj.owner) || !mrf_range_ok(one->remote, sizeof(uint64_t)) ||
+	    !mrf_one_descs_fit(ep, one))
 		return false;
 	/* Under FI_MR_LOCAL the values are inside regions, so their memory is there. */
 	if (!(ep->domain->space.mode & FI_MR_LOCAL)) {

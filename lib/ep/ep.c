@@ -89,7 +89,8 @@ static int opsflag(struct mrf_ep *ep, int command, uint64_t *flags)
 	if (command == FI_GETOPSFLAG)
 		*flags = tx ? ep->op_flags : 0;
 	else if (tx && (*flags & ~(FI_TRANSMIT | MRF_OP_FLAGS_TX)))
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4052, "operation flags %#lx: not all of them can be set for an "
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4052,
+				  "operation flags %#lx: not all of them can be set for an "
 				  "endpoint",
 				  (unsigned long)*flags);
 	else if (tx) {
@@ -243,29 +244,26 @@ static int check_info(const struct fi_info *info, struct fid_ep **out)
 				  "has at most one of each",
 				  info->ep_attr->tx_ctx_cnt, info->ep_attr->rx_ctx_cnt);
 	if (info->caps & ~(MRF_CAPS_ALL | MESSAGES))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps=%#lx: %#lx is not offered",
-			(unsigned long)info->caps,
-			(unsigned long)(info->caps & ~(MRF_CAPS_ALL | MESSAGES)));
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps=%#lx: %#lx is not offered",
+				  (unsigned long)info->caps,
+				  (unsigned long)(info->caps & ~(MRF_CAPS_ALL | MESSAGES)));
 	return 0;
 }
 
 /* The key that the application gives the endpoint; size 0: none, so the domain's. */
-static int take_key(const struct mrf_domain *domain, const struct fi_info *info,
-		    const void **key, size_t *size)
+static int take_key(const struct mrf_domain *domain, const struct fi_info *info, const void **key,
+		    size_t *size)
 {
 	const struct fi_ep_attr *attr = info->ep_attr;
 
 	*key = NULL;
 	*size = 0;
-	if (!attr || !attr->auth_key_size ||
-	    !mrf_rule_auth_key(domain->fabric->api_version))
+	if (!attr || !attr->auth_key_size || !mrf_rule_auth_key(domain->fabric->api_version))
 		return 0;
 	if (!attr->auth_key)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_CTRL, 4206,
-			"auth_key=NULL: must be given, because auth_key_size is %zu",
-			attr->auth_key_size);
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4206,
+				  "auth_key=NULL: must be given, because auth_key_size is %zu",
+				  attr->auth_key_size);
 	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4207,
 				  "auth_key_size=%zu: an authorization key has at most %d bytes",
@@ -312,8 +310,7 @@ static int cannot(int ret)
 			  mrf_errtext(-ret));
 }
 
-int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out,
-		void *context)
+int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
 {
 	struct mrf_domain *domain = mrf_domain_from_fid(fid);
 	const void *key;
@@ -341,8 +338,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	if (ret)
 		goto err_free;
 	ret = mrf_vcq_open(domain->vdev,
-			   mrf_min(MRF_EP_SCQ, mrf_vdev_limits(domain->vdev)->max_cqe),
-			   &ep->scq);
+			   mrf_min(MRF_EP_SCQ, mrf_vdev_limits(domain->vdev)->max_cqe), &ep->scq);
 	if (ret) {
 		ret = cannot(ret);
 		goto err_free;
@@ -362,8 +358,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	if (ret) {
 		char addr[64];
 
-		ret = mrf_refuse(-ret, FI_LOG_EP_CTRL, 4060,
-				 "the endpoint cannot be bound to %s",
+		ret = mrf_refuse(-ret, FI_LOG_EP_CTRL, 4060, "the endpoint cannot be bound to %s",
 				 mrf_addr_text(&ep->addr, addr, sizeof(addr)));
 		goto err_port;
 	}

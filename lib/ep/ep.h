@@ -5,7 +5,6 @@
 
 #include "ep/model/ep.h"
 
-int mrf_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-		void *context);
+int mrf_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
 
 #endif

@@ -69,7 +69,8 @@ static int bind_cq(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	if (!(flags & (FI_TRANSMIT | FI_RECV)) || (flags & ~CQ_FLAGS))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4042,
 				  "flags %#lx: a CQ is bound with FI_TRANSMIT, FI_RECV, "
-				  "FI_SELECTIVE_COMPLETION", (unsigned long)flags);
+				  "FI_SELECTIVE_COMPLETION",
+				  (unsigned long)flags);
 	if ((flags & FI_RECV) && ep->rx_cq)
 		return bound_already("a CQ for receives");
 	if (flags & FI_TRANSMIT)
@@ -83,8 +84,7 @@ static int bind_cq(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	return ret;
 }
 
-#define CNTR_FLAGS \
-	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /* False: there are operations of which it would count only a part. */
 static bool set_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
@@ -208,10 +208,9 @@ static int bind_any(struct mrf_ep *ep, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_EQ:
 		return bind_eq(ep, bfid);
 	default:
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_CTRL, 4046,
-			"objects of class \"%s\" cannot be bound to an endpoint",
-			mrf_obj_class_name(bfid->fclass));
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4046,
+				  "objects of class \"%s\" cannot be bound to an endpoint",
+				  mrf_obj_class_name(bfid->fclass));
 	}
 }
 

@@ -8,8 +8,8 @@
 
 static int no_call(const char *call)
 {
-	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_CTRL, 4053, "%s is not offered for FI_EP_RDM endpoints",
-			  call);
+	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_CTRL, 4053,
+			  "%s is not offered for FI_EP_RDM endpoints", call);
 }
 
 static ssize_t ep_cancel(fid_t fid, void *context)
@@ -30,7 +30,8 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 	(void)fid;
 	(void)optval;
 	(void)optlen;
-	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054, "option %d of level %d is not known: there are no options", optname,
+	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054,
+			  "option %d of level %d is not known: there are no options", optname,
 			  level);
 }
 
@@ -39,12 +40,13 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size
 	(void)fid;
 	(void)optval;
 	(void)optlen;
-	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054, "option %d of level %d is not known: there are no options", optname,
+	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054,
+			  "option %d of level %d is not known: there are no options", optname,
 			  level);
 }
 
-static int ep_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr,
-		     struct fid_ep **tx_ep, void *context)
+static int ep_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep,
+		     void *context)
 {
 	(void)sep;
 	(void)index;
@@ -54,8 +56,8 @@ static int ep_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr,
 	return no_call("fi_tx_context");
 }
 
-static int ep_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr,
-		     struct fid_ep **rx_ep, void *context)
+static int ep_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+		     void *context)
 {
 	(void)sep;
 	(void)index;

@@ -33,7 +33,7 @@ static void cq_has_news(void *watcher)
 	mrf_vcq_ack(ep->scq);
 	mrf_vcq_arm(ep->scq);
 	mrf_ep_progress(ep);
-	mrf_list_each(node, &ep->all_peers)
+	mrf_list_each (node, &ep->all_peers)
 		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, node));
 	mrf_op_unlock(ep);
 }
@@ -41,7 +41,7 @@ static void cq_has_news(void *watcher)
 static void leave_agent(struct mrf_ep *ep)
 {
 	mrf_lock_take(&ep->lock);
-	mrf_list_each_safe(node, &ep->all_peers) {
+	mrf_list_each_safe (node, &ep->all_peers) {
 		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
 
 		if (mrf_peer_let_go(peer))
@@ -53,7 +53,7 @@ static void leave_agent(struct mrf_ep *ep)
 /* Closes the connections to addresses that were removed, once they have nothing to do. */
 static void removed(struct mrf_agent *agent)
 {
-	mrf_list_each(node, &agent->eps)
+	mrf_list_each (node, &agent->eps)
 		leave_agent(mrf_list_entry(node, struct mrf_ep, of_agent));
 }
 
@@ -126,7 +126,7 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 	mrf_atomic_loop_close(ep);
 	mrf_agent_cq_remove(agent, ep->scq);
 	mrf_lock_take(&ep->lock);
-	mrf_list_each_safe(node, &ep->all_peers)
+	mrf_list_each_safe (node, &ep->all_peers)
 		mrf_peer_abandon(mrf_list_entry(node, struct mrf_peer, node));
 	mrf_op_unlock(ep);
 	return 0;

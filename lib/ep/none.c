@@ -15,28 +15,28 @@ static int lacking(unsigned code, const char *call, const char *cap)
 }
 
 /* Defines no_<kind>_<slot>, the function of one slot, and the call that reaches it. */
-#define MSG(slot, call, ...)                                                             \
-	static ssize_t no_msg_##slot(struct fid_ep *ep, __VA_ARGS__)                     \
-	{                                                                                \
-		return lacking(NO_MSG, call, "FI_MSG");                                  \
+#define MSG(slot, call, ...)                                         \
+	static ssize_t no_msg_##slot(struct fid_ep *ep, __VA_ARGS__) \
+	{                                                            \
+		return lacking(NO_MSG, call, "FI_MSG");              \
 	}
 
-#define TAGGED(slot, call, ...)                                                          \
-	static ssize_t no_tagged_##slot(struct fid_ep *ep, __VA_ARGS__)                  \
-	{                                                                                \
-		return lacking(NO_TAGGED, call, "FI_TAGGED");                            \
+#define TAGGED(slot, call, ...)                                         \
+	static ssize_t no_tagged_##slot(struct fid_ep *ep, __VA_ARGS__) \
+	{                                                               \
+		return lacking(NO_TAGGED, call, "FI_TAGGED");           \
 	}
 
-#define ATOMIC(ret, slot, call, ...)                                                     \
-	static ret no_atomic_##slot(struct fid_ep *ep, __VA_ARGS__)                      \
-	{                                                                                \
-		return lacking(NO_ATOMIC, call, "FI_ATOMIC");                            \
+#define ATOMIC(ret, slot, call, ...)                                \
+	static ret no_atomic_##slot(struct fid_ep *ep, __VA_ARGS__) \
+	{                                                           \
+		return lacking(NO_ATOMIC, call, "FI_ATOMIC");       \
 	}
 
-#define COLL(slot, call, ...)                                                            \
-	static ssize_t no_coll_##slot(struct fid_ep *ep, __VA_ARGS__)                    \
-	{                                                                                \
-		return lacking(NO_COLLECTIVE, call, "FI_COLLECTIVE");                    \
+#define COLL(slot, call, ...)                                         \
+	static ssize_t no_coll_##slot(struct fid_ep *ep, __VA_ARGS__) \
+	{                                                             \
+		return lacking(NO_COLLECTIVE, call, "FI_COLLECTIVE"); \
 	}
 
 /* Groups of parameters that come again and again. */
@@ -79,10 +79,9 @@ TAGGED(send, "fi_tsend", SEND, fi_addr_t peer, uint64_t tag, void *ctx)
 TAGGED(sendv, "fi_tsendv", VEC, fi_addr_t peer, uint64_t tag, void *ctx)
 TAGGED(sendmsg, "fi_tsendmsg", const struct fi_msg_tagged *msg, uint64_t flags)
 TAGGED(inject, "fi_tinject", const void *buf, size_t len, fi_addr_t peer, uint64_t tag)
-TAGGED(senddata, "fi_tsenddata", SEND, uint64_t data, fi_addr_t peer, uint64_t tag,
-       void *ctx)
-TAGGED(injectdata, "fi_tinjectdata", const void *buf, size_t len, uint64_t data,
-       fi_addr_t peer, uint64_t tag)
+TAGGED(senddata, "fi_tsenddata", SEND, uint64_t data, fi_addr_t peer, uint64_t tag, void *ctx)
+TAGGED(injectdata, "fi_tinjectdata", const void *buf, size_t len, uint64_t data, fi_addr_t peer,
+       uint64_t tag)
 
 struct fi_ops_tagged mrf_no_tagged = {
 	.size = sizeof(struct fi_ops_tagged),
@@ -98,21 +97,21 @@ struct fi_ops_tagged mrf_no_tagged = {
 };
 
 ATOMIC(ssize_t, write, "fi_atomic", SEND, TARGET, KIND, void *ctx)
-ATOMIC(ssize_t, writev, "fi_atomicv", const struct fi_ioc *iov, void **desc, size_t n,
-       TARGET, KIND, void *ctx)
+ATOMIC(ssize_t, writev, "fi_atomicv", const struct fi_ioc *iov, void **desc, size_t n, TARGET, KIND,
+       void *ctx)
 ATOMIC(ssize_t, writemsg, "fi_atomicmsg", const struct fi_msg_atomic *msg, uint64_t flags)
 ATOMIC(ssize_t, inject, "fi_inject_atomic", const void *buf, size_t n, TARGET, KIND)
 ATOMIC(ssize_t, readwrite, "fi_fetch_atomic", FROM_TO, TARGET, KIND, void *ctx)
-ATOMIC(ssize_t, readwritev, "fi_fetch_atomicv", const struct fi_ioc *iov, void **desc,
-       size_t n, FETCHED, TARGET, KIND, void *ctx)
-ATOMIC(ssize_t, readwritemsg, "fi_fetch_atomicmsg", const struct fi_msg_atomic *msg,
+ATOMIC(ssize_t, readwritev, "fi_fetch_atomicv", const struct fi_ioc *iov, void **desc, size_t n,
+       FETCHED, TARGET, KIND, void *ctx)
+ATOMIC(ssize_t, readwritemsg, "fi_fetch_atomicmsg", const struct fi_msg_atomic *msg, FETCHED,
+       uint64_t flags)
+ATOMIC(ssize_t, compwrite, "fi_compare_atomic", SEND, const void *cmp, void *cmpd, void *res,
+       void *resd, TARGET, KIND, void *ctx)
+ATOMIC(ssize_t, compwritev, "fi_compare_atomicv", const struct fi_ioc *iov, void **desc, size_t n,
+       COMPARED, FETCHED, TARGET, KIND, void *ctx)
+ATOMIC(ssize_t, compwritemsg, "fi_compare_atomicmsg", const struct fi_msg_atomic *msg, COMPARED,
        FETCHED, uint64_t flags)
-ATOMIC(ssize_t, compwrite, "fi_compare_atomic", SEND, const void *cmp, void *cmpd,
-       void *res, void *resd, TARGET, KIND, void *ctx)
-ATOMIC(ssize_t, compwritev, "fi_compare_atomicv", const struct fi_ioc *iov, void **desc,
-       size_t n, COMPARED, FETCHED, TARGET, KIND, void *ctx)
-ATOMIC(ssize_t, compwritemsg, "fi_compare_atomicmsg", const struct fi_msg_atomic *msg,
-       COMPARED, FETCHED, uint64_t flags)
 ATOMIC(int, writevalid, "fi_atomicvalid", KIND, size_t *n)
 ATOMIC(int, readwritevalid, "fi_fetch_atomicvalid", KIND, size_t *n)
 ATOMIC(int, compwritevalid, "fi_compare_atomicvalid", KIND, size_t *n)
@@ -136,23 +135,20 @@ struct fi_ops_atomic mrf_no_atomic = {
 
 COLL(barrier, "fi_barrier", fi_addr_t coll, void *ctx)
 COLL(barrier2, "fi_barrier2", fi_addr_t coll, uint64_t flags, void *ctx)
-COLL(broadcast, "fi_broadcast", void *buf, size_t n, void *desc, fi_addr_t coll,
-     fi_addr_t root, enum fi_datatype type, uint64_t flags, void *ctx)
-COLL(alltoall, "fi_alltoall", FROM_TO, fi_addr_t coll, enum fi_datatype type,
-     uint64_t flags, void *ctx)
-COLL(allreduce, "fi_allreduce", FROM_TO, fi_addr_t coll, KIND, uint64_t flags, void *ctx)
-COLL(allgather, "fi_allgather", FROM_TO, fi_addr_t coll, enum fi_datatype type,
-     uint64_t flags, void *ctx)
-COLL(reduce_scatter, "fi_reduce_scatter", FROM_TO, fi_addr_t coll, KIND, uint64_t flags,
-     void *ctx)
-COLL(reduce, "fi_reduce", FROM_TO, fi_addr_t coll, fi_addr_t root, KIND, uint64_t flags,
-     void *ctx)
-COLL(scatter, "fi_scatter", FROM_TO, fi_addr_t coll, fi_addr_t root,
+COLL(broadcast, "fi_broadcast", void *buf, size_t n, void *desc, fi_addr_t coll, fi_addr_t root,
      enum fi_datatype type, uint64_t flags, void *ctx)
+COLL(alltoall, "fi_alltoall", FROM_TO, fi_addr_t coll, enum fi_datatype type, uint64_t flags,
+     void *ctx)
+COLL(allreduce, "fi_allreduce", FROM_TO, fi_addr_t coll, KIND, uint64_t flags, void *ctx)
+COLL(allgather, "fi_allgather", FROM_TO, fi_addr_t coll, enum fi_datatype type, uint64_t flags,
+     void *ctx)
+COLL(reduce_scatter, "fi_reduce_scatter", FROM_TO, fi_addr_t coll, KIND, uint64_t flags, void *ctx)
+COLL(reduce, "fi_reduce", FROM_TO, fi_addr_t coll, fi_addr_t root, KIND, uint64_t flags, void *ctx)
+COLL(scatter, "fi_scatter", FROM_TO, fi_addr_t coll, fi_addr_t root, enum fi_datatype type,
+     uint64_t flags, void *ctx)
 COLL(gather, "fi_gather", FROM_TO, fi_addr_t coll, fi_addr_t root, enum fi_datatype type,
      uint64_t flags, void *ctx)
-COLL(msg, "a collective message", const struct fi_msg_collective *msg, FETCHED,
-     uint64_t flags)
+COLL(msg, "a collective message", const struct fi_msg_collective *msg, FETCHED, uint64_t flags)
 
 struct fi_ops_collective mrf_no_collective = {
 	.size = sizeof(struct fi_ops_collective),

@@ -11,7 +11,7 @@
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 
-#define MSG_FLAGS                                                                        \
+#define MSG_FLAGS                                                                          \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 	 FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE)
 
@@ -23,17 +23,15 @@ static struct mrf_ep *to_ep(struct fid_ep *fid)
 static int check_counts(const struct mrf_req *req)
 {
 	if (req->count > MRF_LIMIT_IOV || (req->count && !req->iov))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_DATA, 4003,
-			"%zu local buffer%s at %p: must be an array of at most %d",
-			req->count, MRF_S(req->count), (const void *)req->iov,
-			MRF_LIMIT_IOV);
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4003,
+				  "%zu local buffer%s at %p: must be an array of at most %d",
+				  req->count, MRF_S(req->count), (const void *)req->iov,
+				  MRF_LIMIT_IOV);
 	if (!req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV || !req->rma)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_DATA, 4004,
-			"%zu remote buffer%s at %p: must be an array of 1 to %d",
-			req->rma_count, MRF_S(req->rma_count), (const void *)req->rma,
-			MRF_LIMIT_RMA_IOV);
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4004,
+				  "%zu remote buffer%s at %p: must be an array of 1 to %d",
+				  req->rma_count, MRF_S(req->rma_count), (const void *)req->rma,
+				  MRF_LIMIT_RMA_IOV);
 	return 0;
 }
 
@@ -47,8 +45,8 @@ static int check_lengths(const struct mrf_req *req)
 			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4005,
 					  "remote buffer %zu: %#lx + %zu byte%s passes "
 					  "the end of the address space",
-					  i, (unsigned long)req->rma[i].addr,
-					  req->rma[i].len, MRF_S(req->rma[i].len));
+					  i, (unsigned long)req->rma[i].addr, req->rma[i].len,
+					  MRF_S(req->rma[i].len));
 	}
 	if (here != there)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4006,
@@ -57,12 +55,12 @@ static int check_lengths(const struct mrf_req *req)
 				  here, MRF_S(here), there);
 	if (here > MRF_LIMIT_MSG_SIZE)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4007,
-				  "%zu bytes are more than max_msg_size, which is %zu",
-				  here, MRF_LIMIT_MSG_SIZE);
+				  "%zu bytes are more than max_msg_size, which is %zu", here,
+				  MRF_LIMIT_MSG_SIZE);
 	if ((req->flags & FI_INJECT) && here > MRF_LIMIT_INJECT)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4008,
-				  "%zu bytes are more than inject_size, which is %d",
-				  here, MRF_LIMIT_INJECT);
+				  "%zu bytes are more than inject_size, which is %d", here,
+				  MRF_LIMIT_INJECT);
 	return 0;
 }
 
@@ -74,9 +72,8 @@ static int check_flags(const struct mrf_req *req)
 		known &= ~(FI_INJECT | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA);
 	if (!(req->flags & ~known))
 		return 0;
-	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4009,
-			  "flags=%#lx: %#lx is not for %s", (unsigned long)req->flags,
-			  (unsigned long)(req->flags & ~known),
+	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4009, "flags=%#lx: %#lx is not for %s",
+			  (unsigned long)req->flags, (unsigned long)(req->flags & ~known),
 			  req->type->kind == MRF_OP_READ ? "a read" : "a write");
 }
 
@@ -90,16 +87,15 @@ static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 	if ((ep->caps & (cap | FI_RMA)) != (cap | FI_RMA))
 		return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4016,
 				  "the endpoint was opened without %s",
-				  !(ep->caps & FI_RMA) ? "FI_RMA" :
-				  cap == FI_READ       ? "FI_READ" :
-							 "FI_WRITE");
+				  !(ep->caps & FI_RMA) ? "FI_RMA"
+				  : cap == FI_READ     ? "FI_READ"
+						       : "FI_WRITE");
 	return 0;
 }
 
 static int check(struct mrf_ep *ep, const struct mrf_req *req)
 {
-	int ret = mrf_obj_check(&ep->obj,
-				req->type->kind == MRF_OP_READ ? "fi_read" : "fi_write");
+	int ret = mrf_obj_check(&ep->obj, req->type->kind == MRF_OP_READ ? "fi_read" : "fi_write");
 
 	if (!ret)
 		ret = check_state(ep, req);
@@ -129,14 +125,13 @@ int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req)
 
 /* fi_read and fi_write the long way, and the vector forms: the endpoint's op_flags apply. */
 static ssize_t submit_simple(struct fid_ep *fid, const struct mrf_op_type *type,
-		      const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
-		      uint64_t remote, uint64_t key, void *context)
+			     const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
+			     uint64_t remote, uint64_t key, void *context)
 {
 	struct mrf_ep *ep = to_ep(fid);
 	struct fi_rma_iov rma = { .addr = remote,
-				  .len = mrf_iov_total(iov, iov && count <= MRF_LIMIT_IOV ?
-								    count :
-								    0),
+				  .len = mrf_iov_total(iov,
+						       iov && count <= MRF_LIMIT_IOV ? count : 0),
 				  .key = key };
 	struct mrf_req req = { .type = type,
 			       .iov = iov,
@@ -154,47 +149,43 @@ static ssize_t submit_simple(struct fid_ep *fid, const struct mrf_op_type *type,
 }
 
 static ssize_t ep_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t addr,
-		    uint64_t remote, uint64_t key, void *context)
+		       uint64_t remote, uint64_t key, void *context)
 {
-	const struct mrf_rma_one one = { MRF_OP_READ, (uintptr_t)buf, len, desc, addr, remote, key,
-				     context };
+	const struct mrf_rma_one one = { MRF_OP_READ, (uintptr_t)buf, len, desc,
+					 addr,	      remote,	      key, context };
 	struct iovec iov;
 
 	if (mrf_likely(mrf_rma_short(to_ep(fid), &one)))
 		return 0;
 	iov.iov_base = buf;
 	iov.iov_len = len;
-	return submit_simple(fid, &mrf_op_read, &iov, &desc, 1, addr, remote, key,
-			     context);
+	return submit_simple(fid, &mrf_op_read, &iov, &desc, 1, addr, remote, key, context);
 }
 
 static ssize_t ep_write(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t addr,
-		     uint64_t remote, uint64_t key, void *context)
+			uint64_t remote, uint64_t key, void *context)
 {
-	const struct mrf_rma_one one = { MRF_OP_WRITE, (uintptr_t)buf, len, desc, addr, remote, key,
-				     context };
+	const struct mrf_rma_one one = { MRF_OP_WRITE, (uintptr_t)buf, len, desc,
+					 addr,	       remote,	       key, context };
 	struct iovec iov;
 
 	if (mrf_likely(mrf_rma_short(to_ep(fid), &one)))
 		return 0;
 	iov.iov_base = (void *)(uintptr_t)buf;
 	iov.iov_len = len;
-	return submit_simple(fid, &mrf_op_write, &iov, &desc, 1, addr, remote, key,
-			     context);
+	return submit_simple(fid, &mrf_op_write, &iov, &desc, 1, addr, remote, key, context);
 }
 
 static ssize_t ep_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
 {
-	return submit_simple(ep, &mrf_op_read, iov, desc, count, addr, remote, key,
-			     context);
+	return submit_simple(ep, &mrf_op_read, iov, desc, count, addr, remote, key, context);
 }
 
 static ssize_t ep_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t addr, uint64_t remote, uint64_t key, void *context)
 {
-	return submit_simple(ep, &mrf_op_write, iov, desc, count, addr, remote, key,
-			     context);
+	return submit_simple(ep, &mrf_op_write, iov, desc, count, addr, remote, key, context);
 }
 
 static ssize_t rma_message(struct fid_ep *fid, const struct mrf_op_type *type,

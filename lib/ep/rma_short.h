@@ -35,8 +35,7 @@ struct mrf_rma_ends {
 	uint32_t event; /* for a write to a region that counts writes; otherwise 0 */
 };
 
-static inline void mrf_rma_fill(struct mrf_ep *ep, struct mrf_op *op,
-				const struct mrf_rma_one *one,
+static inline void mrf_rma_fill(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_rma_one *one,
 				const struct mrf_rma_ends *ends)
 {
 	op->type = one->kind == MRF_OP_READ ? &mrf_op_read : &mrf_op_write;
@@ -67,17 +66,15 @@ static inline void mrf_rma_fill(struct mrf_ep *ep, struct mrf_op *op,
 #define MRF_RMA_FEW_BYTES 64
 
 static inline int mrf_rma_send_off(struct mrf_conn *conn, struct mrf_op *op,
-				   const struct mrf_rma_one *one,
-				   const struct mrf_rma_ends *ends)
+				   const struct mrf_rma_one *one, const struct mrf_rma_ends *ends)
 {
 	struct mrf_sge here = { .addr = one->buf, .len = (uint32_t)one->len };
 	bool few = one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES;
 
 	if (one->kind == MRF_OP_WRITE && ends->event) {
 		op->told = true;
-		return mrf_vconn_write_imm(conn->vconn, conn->owner.id, few,
-					   few ? &here : op->sge, ends->remote_addr, ends->rkey,
-					   ends->event);
+		return mrf_vconn_write_imm(conn->vconn, conn->owner.id, few, few ? &here : op->sge,
+					   ends->remote_addr, ends->rkey, ends->event);
 	}
 	return mrf_vconn_access(conn->vconn, conn->owner.id,
 				one->kind == MRF_OP_READ ? MRF_VWR_READ : MRF_VWR_WRITE, few,
@@ -85,8 +82,7 @@ static inline int mrf_rma_send_off(struct mrf_conn *conn, struct mrf_op *op,
 }
 
 static inline bool mrf_rma_post(struct mrf_ep *ep, struct mrf_peer *peer,
-				const struct mrf_rma_one *one,
-				struct mrf_rma_ends *ends)
+				const struct mrf_rma_one *one, struct mrf_rma_ends *ends)
 {
 	struct mrf_op *op;
 	int ret;
@@ -118,8 +114,7 @@ static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *on
 	struct mrf_peer *peer;
 	bool posted;
 
-	if (!one->len || one->len > ep->short_max[one->kind] ||
-	    !mrf_fork_ours(ep->obj.owner) ||
+	if (!one->len || one->len > ep->short_max[one->kind] || !mrf_fork_ours(ep->obj.owner) ||
 	    !mrf_range_ok(one->remote, one->len) ||
 	    !mrf_desc_local(&ep->domain->space, one->desc,
 			    one->kind == MRF_OP_READ ? FI_READ : FI_WRITE, one->buf, one->len,

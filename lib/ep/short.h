@@ -13,7 +13,7 @@
  * Flags of the endpoint that the fast paths need not check: RC acknowledges delivered
  * data only.
  */
-#define MRF_SHORT_FLAGS                                                                        \
+#define MRF_SHORT_FLAGS \
 	(FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 
 /* The peer, if an operation to it can be posted at once; otherwise NULL. */
@@ -25,8 +25,7 @@ static inline struct mrf_peer *mrf_short_peer(struct mrf_ep *ep, fi_addr_t addr)
 		return NULL;
 	peer = ep->peers[addr];
 	if (mrf_unlikely(!peer || peer->state != MRF_PEER_READY ||
-			 peer->gen !=
-				 atomic_load_explicit(peer->gen_word, memory_order_acquire) ||
+			 peer->gen != atomic_load_explicit(peer->gen_word, memory_order_acquire) ||
 			 !mrf_list_empty(&peer->queue) || !mrf_conn_room_of(ep, peer->conn)))
 		return NULL;
 	return peer;
@@ -49,8 +48,7 @@ static MRF_ALWAYS_INLINE struct mrf_op *mrf_short_take(struct mrf_ep *ep)
 /* Finds where the access goes, from the key itself or from the peer's answer about it. */
 static MRF_ALWAYS_INLINE bool mrf_short_aim(const struct mrf_peer *peer, enum mrf_op_kind kind,
 					    uint64_t key, uint64_t remote, uint64_t len,
-					    uint32_t *rkey, uint64_t *remote_addr,
-					    uint32_t *event)
+					    uint32_t *rkey, uint64_t *remote_addr, uint32_t *event)
 {
 	struct mrf_key_direct direct;
 	uint64_t known_addr;

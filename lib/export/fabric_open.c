@@ -13,8 +13,7 @@ static const struct mrf_domain_up above_domain = {
 	.agent_stop = mrf_agent_stop,
 };
 
-MRF_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
-			 void *context)
+MRF_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
 {
 	return mrf_fabric_open(attr, &above_domain, fabric, context);
 }

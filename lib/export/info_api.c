@@ -5,9 +5,8 @@
 #include "info/info.h"
 #include "info/tostr.h"
 
-MRF_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service,
-			  uint64_t flags, const struct fi_info *hints,
-			  struct fi_info **info)
+MRF_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+			  const struct fi_info *hints, struct fi_info **info)
 {
 	return mrf_info_get(version, node, service, flags, hints, info);
 }
@@ -22,8 +21,7 @@ MRF_EXPORT void fi_freeinfo(struct fi_info *info)
 	mrf_info_free(info);
 }
 
-MRF_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data,
-			    enum fi_type datatype)
+MRF_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type datatype)
 {
 	return mrf_info_tostr_r(buf, len, data, datatype);
 }

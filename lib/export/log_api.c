@@ -20,13 +20,11 @@ MRF_EXPORT int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level 
 MRF_EXPORT int fi_log_ready(const struct fi_provider *prov, enum fi_log_level level,
 			    enum fi_log_subsys subsys, uint64_t *showtime)
 {
-	return mrf_log_prov_enabled(name_or_core(prov), level, subsys) &&
-	       mrf_log_due(showtime);
+	return mrf_log_prov_enabled(name_or_core(prov), level, subsys) && mrf_log_due(showtime);
 }
 
 MRF_EXPORT void fi_log(const struct fi_provider *prov, enum fi_log_level level,
-		       enum fi_log_subsys subsys, const char *func, int line,
-		       const char *fmt, ...)
+		       enum fi_log_subsys subsys, const char *func, int line, const char *fmt, ...)
 {
 	va_list ap;
 

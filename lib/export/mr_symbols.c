@@ -13,25 +13,23 @@ MRF_EXPORT int fi_close(struct fid *fid)
 	return fid ? inline_fi_close(fid) : refuse_null("fi_close", "fid");
 }
 
-MRF_EXPORT int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len,
-			 uint64_t acs, uint64_t offset, uint64_t requested_key,
-			 uint64_t flags, struct fid_mr **mr, void *context)
+MRF_EXPORT int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len, uint64_t acs,
+			 uint64_t offset, uint64_t requested_key, uint64_t flags,
+			 struct fid_mr **mr, void *context)
 {
 	if (!domain)
 		return refuse_null("fi_mr_reg", "domain");
-	return inline_fi_mr_reg(domain, buf, len, acs, offset, requested_key, flags, mr,
-				context);
+	return inline_fi_mr_reg(domain, buf, len, acs, offset, requested_key, flags, mr, context);
 }
 
-MRF_EXPORT int fi_mr_regv(struct fid_domain *domain, const struct iovec *iov,
-			  size_t count, uint64_t acs, uint64_t offset,
-			  uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
-			  void *context)
+MRF_EXPORT int fi_mr_regv(struct fid_domain *domain, const struct iovec *iov, size_t count,
+			  uint64_t acs, uint64_t offset, uint64_t requested_key, uint64_t flags,
+			  struct fid_mr **mr, void *context)
 {
 	if (!domain)
 		return refuse_null("fi_mr_regv", "domain");
-	return inline_fi_mr_regv(domain, iov, count, acs, offset, requested_key, flags,
-				 mr, context);
+	return inline_fi_mr_regv(domain, iov, count, acs, offset, requested_key, flags, mr,
+				 context);
 }
 
 MRF_EXPORT int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
@@ -60,9 +58,8 @@ MRF_EXPORT int fi_mr_raw_attr(struct fid_mr *mr, uint64_t *base_addr, uint8_t *r
 	return inline_fi_mr_raw_attr(mr, base_addr, raw_key, key_size, flags);
 }
 
-MRF_EXPORT int fi_mr_map_raw(struct fid_domain *domain, uint64_t base_addr,
-			     uint8_t *raw_key, size_t key_size, uint64_t *key,
-			     uint64_t flags)
+MRF_EXPORT int fi_mr_map_raw(struct fid_domain *domain, uint64_t base_addr, uint8_t *raw_key,
+			     size_t key_size, uint64_t *key, uint64_t flags)
 {
 	if (!domain)
 		return refuse_null("fi_mr_map_raw", "domain");

@@ -44,24 +44,22 @@
  * FI_KEY_NOTAVAIL).
  */
 int fi_close(struct fid *fid);
-int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len, uint64_t acs,
-	      uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
-	      void *context);
-int fi_mr_regv(struct fid_domain *domain, const struct iovec *iov, size_t count,
-	       uint64_t acs, uint64_t offset, uint64_t requested_key, uint64_t flags,
-	       struct fid_mr **mr, void *context);
-int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
-		  uint64_t flags, struct fid_mr **mr);
+int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len, uint64_t acs, uint64_t offset,
+	      uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context);
+int fi_mr_regv(struct fid_domain *domain, const struct iovec *iov, size_t count, uint64_t acs,
+	       uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+	       void *context);
+int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
+		  struct fid_mr **mr);
 void *fi_mr_desc(struct fid_mr *mr);
 uint64_t fi_mr_key(struct fid_mr *mr);
-int fi_mr_raw_attr(struct fid_mr *mr, uint64_t *base_addr, uint8_t *raw_key,
-		   size_t *key_size, uint64_t flags);
-int fi_mr_map_raw(struct fid_domain *domain, uint64_t base_addr, uint8_t *raw_key,
-		  size_t key_size, uint64_t *key, uint64_t flags);
+int fi_mr_raw_attr(struct fid_mr *mr, uint64_t *base_addr, uint8_t *raw_key, size_t *key_size,
+		   uint64_t flags);
+int fi_mr_map_raw(struct fid_domain *domain, uint64_t base_addr, uint8_t *raw_key, size_t key_size,
+		  uint64_t *key, uint64_t flags);
 int fi_mr_unmap_key(struct fid_domain *domain, uint64_t key);
 int fi_mr_bind(struct fid_mr *mr, struct fid *bfid, uint64_t flags);
-int fi_mr_refresh(struct fid_mr *mr, const struct iovec *iov, size_t count,
-		  uint64_t flags);
+int fi_mr_refresh(struct fid_mr *mr, const struct iovec *iov, size_t count, uint64_t flags);
 int fi_mr_enable(struct fid_mr *mr);
 
 #endif

@@ -18,16 +18,14 @@ MRF_EXPORT int fi_open(uint32_t version, const char *name, void *attr, size_t at
 	if (!name)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 2901, "fi_open: name is NULL");
 	if (!fid)
-		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 2902,
-				  "fi_open(\"%s\"): fid is NULL", name);
+		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 2902, "fi_open(\"%s\"): fid is NULL",
+				  name);
 	if (strcmp(name, "mr_cache"))
 		return mrf_refuse(FI_ENOSYS, FI_LOG_CORE, 2905,
-				  "fi_open(\"%s\"): there is no object of this name",
-				  name);
+				  "fi_open(\"%s\"): there is no object of this name", name);
 	if (attr_len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 2903,
-				  "fi_open(\"mr_cache\"): attr_len=%zu: must be 0",
-				  attr_len);
+				  "fi_open(\"mr_cache\"): attr_len=%zu: must be 0", attr_len);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CORE, 2904,
 				  "fi_open(\"mr_cache\"): flags=0x%llx: must be 0",

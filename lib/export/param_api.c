@@ -19,14 +19,12 @@ MRF_EXPORT int fi_param_define(const struct fi_provider *provider, const char *p
 	int ret;
 
 	va_start(ap, help_string_fmt);
-	ret = mrf_param_define(prov_name(provider), param_name, type, help_string_fmt,
-			       ap);
+	ret = mrf_param_define(prov_name(provider), param_name, type, help_string_fmt, ap);
 	va_end(ap);
 	return ret;
 }
 
-MRF_EXPORT int fi_param_get(struct fi_provider *provider, const char *param_name,
-			    void *value)
+MRF_EXPORT int fi_param_get(struct fi_provider *provider, const char *param_name, void *value)
 {
 	return mrf_param_get(prov_name(provider), param_name, value);
 }

@@ -61,8 +61,7 @@ static bool addr_loopback(const union mrf_addr *addr)
 }
 
 /* Do the first bits of two addresses of one family agree? */
-static bool addr_same_bits(const struct sockaddr *a, const struct sockaddr *b,
-			   unsigned bits)
+static bool addr_same_bits(const struct sockaddr *a, const struct sockaddr *b, unsigned bits)
 {
 	size_t len, whole = bits / 8;
 	const uint8_t *x = addr_bytes(a, &len), *y = addr_bytes(b, &len);
@@ -115,12 +114,10 @@ static int refuse_name(const struct mrf_info_query *query, int error)
 	const char *reason = mrf_addr_unresolved(query->service, error);
 
 	if (error == EAI_MEMORY)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1005,
-				  "getaddrinfo failed: %s", reason);
+		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1005, "getaddrinfo failed: %s", reason);
 	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1005, "node=%s service=%s%s: %s",
-			  or_null(query->node), or_null(query->service),
-			  query->flags & FI_NUMERICHOST ? " (FI_NUMERICHOST)" : "",
-			  reason);
+			   or_null(query->node), or_null(query->service),
+			   query->flags & FI_NUMERICHOST ? " (FI_NUMERICHOST)" : "", reason);
 }
 
 /* Without a node the answer is "any local address", at either end. */
@@ -146,27 +143,24 @@ static int resolve_name(const struct mrf_info_query *query, struct mrf_info_addr
 	return 0;
 }
 
-static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void *hint,
-		     size_t len)
+static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void *hint, size_t len)
 {
 	const struct sockaddr *sa = hint;
 	size_t need;
 
 	if (len < sizeof(sa->sa_family))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1007,
-				  "hints->%slen=%zu: is too short for hints->%s", field,
-				  len, field);
+				  "hints->%slen=%zu: is too short for hints->%s", field, len,
+				  field);
 	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1008,
-			"hints->%s has family %u: only IPv4 and IPv6 are offered", field,
-			sa->sa_family);
-	need = sa->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-					: sizeof(struct sockaddr_in6);
+				   "hints->%s has family %u: only IPv4 and IPv6 are offered", field,
+				   sa->sa_family);
+	need = sa->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 	if (len < need)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_FABRIC, 1007,
-			"hints->%slen=%zu: an address of this family has %zu bytes",
-			field, len, need);
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1007,
+				  "hints->%slen=%zu: an address of this family has %zu bytes",
+				  field, len, need);
 	memcpy(&addrs->addr[0], hint, need);
 	addrs->count = 1;
 	return 0;
@@ -182,10 +176,10 @@ static int check_format(const struct fi_info *hints)
 		return 0;
 	default:
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1009,
-			"hints->addr_format=%u (%s): offered are FI_SOCKADDR_IN and "
-			"FI_SOCKADDR_IN6",
-			hints->addr_format,
-			mrf_names_enum(&mrf_names_addr_format, hints->addr_format));
+				   "hints->addr_format=%u (%s): offered are FI_SOCKADDR_IN and "
+				   "FI_SOCKADDR_IN6",
+				   hints->addr_format,
+				   mrf_names_enum(&mrf_names_addr_format, hints->addr_format));
 	}
 }
 
@@ -201,11 +195,9 @@ int mrf_info_resolve(struct mrf_info_query *query)
 	if (!ret && named)
 		ret = resolve_name(query, source ? &query->src : &query->dest);
 	if (!ret && hints && hints->src_addr && !source)
-		ret = take_hint(&query->src, "src_addr", hints->src_addr,
-				hints->src_addrlen);
+		ret = take_hint(&query->src, "src_addr", hints->src_addr, hints->src_addrlen);
 	if (!ret && hints && hints->dest_addr && (source || !named))
-		ret = take_hint(&query->dest, "dest_addr", hints->dest_addr,
-				hints->dest_addrlen);
+		ret = take_hint(&query->dest, "dest_addr", hints->dest_addr, hints->dest_addrlen);
 	return ret;
 }
 
@@ -231,8 +223,8 @@ static bool match_src(const struct mrf_info_query *query, const struct sockaddr 
 	return !asked->count;
 }
 
-static bool match_dest(const struct mrf_info_query *query,
-		       const struct mrf_vnl_path *path, struct mrf_info_match *match)
+static bool match_dest(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+		       struct mrf_info_match *match)
 {
 	const struct sockaddr *own = &path->addr.sa;
 	union mrf_addr want;
@@ -272,8 +264,8 @@ static char *addrs_text(const struct mrf_info_addrs *addrs, char *buf, size_t le
 	return buf;
 }
 
-static unsigned match_fabric(const struct fi_fabric_attr *attr,
-			     const struct mrf_vnl_path *path, char *why, size_t len)
+static unsigned match_fabric(const struct fi_fabric_attr *attr, const struct mrf_vnl_path *path,
+			     char *why, size_t len)
 {
 	const struct mrf_fabric *fabric;
 	char network[INET6_ADDRSTRLEN + 4];
@@ -287,15 +279,15 @@ static unsigned match_fabric(const struct fi_fabric_attr *attr,
 	}
 	if (!name || !strcmp(name, network))
 		return 0;
-	snprintf(why, len, "hints->fabric_attr->%s asks for \"%s\", but this is \"%s\"",
-		 field, name, network);
+	snprintf(why, len, "hints->fabric_attr->%s asks for \"%s\", but this is \"%s\"", field,
+		 name, network);
 	return 1051;
 }
 
 /* An open domain stays on its address and in its mode. */
 static unsigned match_open_domain(const struct mrf_info_query *query,
-				  const struct mrf_domain *domain,
-				  const struct mrf_vnl_path *path, char *why, size_t len)
+				  const struct mrf_domain *domain, const struct mrf_vnl_path *path,
+				  char *why, size_t len)
 {
 	uint64_t mode = (uint32_t)domain->mr_mode;
 	uint64_t offer = mrf_info_mode_answer(query) | query->mr.mr_mode;
@@ -315,26 +307,24 @@ static unsigned match_open_domain(const struct mrf_info_query *query,
 	return 1056;
 }
 
-static unsigned match_domain(const struct mrf_info_query *query,
-			     const struct mrf_vnl_path *path, char *why, size_t len)
+static unsigned match_domain(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+			     char *why, size_t len)
 {
 	const struct fi_domain_attr *attr = query->hints->domain_attr;
 
 	if (attr->name && strcmp(attr->name, path->dev.name)) {
-		snprintf(why, len,
-			 "hints->domain_attr->name asks for \"%s\", but this is \"%s\"",
+		snprintf(why, len, "hints->domain_attr->name asks for \"%s\", but this is \"%s\"",
 			 attr->name, path->dev.name);
 		return 1050;
 	}
 	if (!attr->domain)
 		return 0;
-	return match_open_domain(query,
-				 mrf_container_of(attr->domain, struct mrf_domain, fid),
+	return match_open_domain(query, mrf_container_of(attr->domain, struct mrf_domain, fid),
 				 path, why, len);
 }
 
-static unsigned match_names(const struct mrf_info_query *query,
-			    const struct mrf_vnl_path *path, char *why, size_t len)
+static unsigned match_names(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+			    char *why, size_t len)
 {
 	const struct fi_info *hints = query->hints;
 	const char *iface = mrf_env_str(MRF_PARAM_IFACE);
@@ -357,9 +347,8 @@ static unsigned match_names(const struct mrf_info_query *query,
 	return code;
 }
 
-unsigned mrf_info_match(const struct mrf_info_query *query,
-			const struct mrf_vnl_path *path, struct mrf_info_match *match,
-			char *why, size_t len)
+unsigned mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+			struct mrf_info_match *match, char *why, size_t len)
 {
 	char text[96];
 	unsigned code;

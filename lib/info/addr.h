@@ -24,8 +24,7 @@ int mrf_info_resolve(struct mrf_info_query *query);
  * Does the path match the query? 0 and *match set; otherwise the code of the refusal,
  * with the reason in why.
  */
-unsigned mrf_info_match(const struct mrf_info_query *query,
-			const struct mrf_vnl_path *path, struct mrf_info_match *match,
-			char *why, size_t len);
+unsigned mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+			struct mrf_info_match *match, char *why, size_t len);
 
 #endif

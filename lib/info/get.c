@@ -20,24 +20,21 @@ static int check_args(const struct mrf_info_query *query, struct fi_info **info)
 	const uint64_t known = FI_SOURCE | FI_NUMERICHOST | FI_PROV_ATTR_ONLY;
 
 	if (!info)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_FABRIC, 1002,
-			"info=NULL: must be given, because the answer goes there");
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1002,
+				  "info=NULL: must be given, because the answer goes there");
 	if (FI_VERSION_LT(MRF_API_RULES, query->version))
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_FABRIC, 1001,
-			"version=%u.%u: the newest version that is known here is %u.%u",
-			FI_MAJOR(query->version), FI_MINOR(query->version),
-			FI_MAJOR(MRF_API_RULES), FI_MINOR(MRF_API_RULES));
+		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 1001,
+				  "version=%u.%u: the newest version that is known here is %u.%u",
+				  FI_MAJOR(query->version), FI_MINOR(query->version),
+				  FI_MAJOR(MRF_API_RULES), FI_MINOR(MRF_API_RULES));
 	if (query->flags & ~known)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_FABRIC, 1003,
 				  "flags=%#lx: only FI_SOURCE, FI_NUMERICHOST and "
 				  "FI_PROV_ATTR_ONLY are known",
 				  query->flags);
 	if ((query->flags & FI_SOURCE) && !query->node && !query->service)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_FABRIC, 1004,
-			"FI_SOURCE: node or service has to name the local address");
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1004,
+				  "FI_SOURCE: node or service has to name the local address");
 	if ((query->flags & FI_NUMERICHOST) && !query->node)
 		mrf_info(FI_LOG_FABRIC, "FI_NUMERICHOST without a node has no effect");
 	return 0;
@@ -85,8 +82,7 @@ static int append_matches(struct answer *answer, bool near)
 	size_t i;
 
 	for (i = 0; i < answer->count; i++) {
-		if (mrf_info_match(answer->query, &answer->paths[i], &match, why,
-				   sizeof(why)) ||
+		if (mrf_info_match(answer->query, &answer->paths[i], &match, why, sizeof(why)) ||
 		    match.near != near)
 			continue;
 		info = mrf_info_make(answer->query, &answer->paths[i], &match);
@@ -146,8 +142,7 @@ static void tell_mismatches(const struct answer *answer)
 	size_t i;
 
 	for (i = 0; i < answer->count; i++) {
-		code = mrf_info_match(answer->query, &answer->paths[i], &match, why,
-				      sizeof(why));
+		code = mrf_info_match(answer->query, &answer->paths[i], &match, why, sizeof(why));
 		if (!code)
 			continue;
 		path_text(&answer->paths[i], name, sizeof(name));
@@ -160,11 +155,10 @@ static int refuse_no_device(int err)
 	if (err && err != -FI_ENOSYS)
 		return mrf_refuse(-err, FI_LOG_FABRIC, 1048,
 				  "the RDMA devices cannot be listed over netlink");
-	return mrf_refuse(
-		FI_ENODATA, FI_LOG_FABRIC, 1040,
-		"there is no soft-RoCE device%s: modprobe rdma_rxe; rdma link add rxe0 "
-		"type rxe netdev INTERFACE; or run the program with mrfab_with_rxe",
-		err ? " (RDMA is not loaded)" : "");
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1040,
+			  "there is no soft-RoCE device%s: modprobe rdma_rxe; rdma link add rxe0 "
+			  "type rxe netdev INTERFACE; or run the program with mrfab_with_rxe",
+			  err ? " (RDMA is not loaded)" : "");
 }
 
 static int answer_query(const struct mrf_info_query *query, struct fi_info **info)
@@ -218,8 +212,7 @@ int mrf_info_get(uint32_t version, const char *node, const char *service, uint64
 	listed = mrf_env_str(MRF_PARAM_PROVIDER);
 	if (!mrf_info_listed(listed, MRF_PROV_NAME))
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1011,
-				  "FI_PROVIDER=%s leaves out \"%s\"", listed,
-				  MRF_PROV_NAME);
+				   "FI_PROVIDER=%s leaves out \"%s\"", listed, MRF_PROV_NAME);
 	ret = mrf_info_mode_set(&query);
 	if (!ret)
 		ret = mrf_info_check_hints(&query);

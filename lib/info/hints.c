@@ -50,9 +50,8 @@ struct row {
 	ROW_SINCE(RX, "rx_attr->", fi_rx_attr, field, kind, offered, names, 0)
 #define EP(field, kind, offered, names, since) \
 	ROW_SINCE(EP, "ep_attr->", fi_ep_attr, field, kind, offered, names, since)
-#define DOMAIN(field, kind, offered, names, since)                                      \
-	ROW_SINCE(DOMAIN, "domain_attr->", fi_domain_attr, field, kind, offered, names, \
-		  since)
+#define DOMAIN(field, kind, offered, names, since) \
+	ROW_SINCE(DOMAIN, "domain_attr->", fi_domain_attr, field, kind, offered, names, since)
 
 #define V1_5 FI_VERSION(1, 5)
 
@@ -158,31 +157,28 @@ static int refuse_row(const struct row *row, uint64_t asked)
 	char missing[256], offered[256];
 
 	if (row->kind == BITS)
-		return mrf_decline(
-			FI_ENODATA, FI_LOG_FABRIC, 1021,
-			"hints->%s=%#lx: these bits are not offered: %s; offered: %s%s",
-			row->field, asked,
-			row_text(row, asked & ~row->offered, missing, sizeof(missing)),
-			row_text(row, row->offered, offered, sizeof(offered)),
-			asks_hmem(row, asked) ? "; FI_HMEM is for device memory, but "
-						"only host memory can be registered"
-					      : "");
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1021,
+				   "hints->%s=%#lx: these bits are not offered: %s; offered: %s%s",
+				   row->field, asked,
+				   row_text(row, asked & ~row->offered, missing, sizeof(missing)),
+				   row_text(row, row->offered, offered, sizeof(offered)),
+				   asks_hmem(row, asked) ? "; FI_HMEM is for device memory, but "
+							   "only host memory can be registered"
+							 : "");
 	if (row->kind == EQUAL && row->names)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
-				  "hints->%s=%lu (%s): only %s is offered", row->field,
-				  asked, mrf_names_enum(row->names, asked),
-				  mrf_names_enum(row->names, row->offered));
+				   "hints->%s=%lu (%s): only %s is offered", row->field, asked,
+				   mrf_names_enum(row->names, asked),
+				   mrf_names_enum(row->names, row->offered));
 	if (row->kind == EQUAL)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
-				  "hints->%s=%#lx: only %#lx is offered", row->field,
-				  asked, row->offered);
+				   "hints->%s=%#lx: only %#lx is offered", row->field, asked,
+				   row->offered);
 	if (row->kind == KNOWN)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1023,
-				   "hints->%s=%lu: there is no such value", row->field,
-				   asked);
-	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020,
-			  "hints->%s=%lu: at most %lu is offered", row->field, asked,
-			  row->offered);
+				   "hints->%s=%lu: there is no such value", row->field, asked);
+	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020, "hints->%s=%lu: at most %lu is offered",
+			   row->field, asked, row->offered);
 }
 
 static int check_rows(const struct mrf_info_query *query)
@@ -207,15 +203,14 @@ static int check_provider(const struct fi_fabric_attr *attr)
 {
 	if (!mrf_info_listed(attr->prov_name, MRF_PROV_NAME))
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1010,
-			"hints->fabric_attr->prov_name=\"%s\" leaves out \"%s\"",
-			attr->prov_name, MRF_PROV_NAME);
+				   "hints->fabric_attr->prov_name=\"%s\" leaves out \"%s\"",
+				   attr->prov_name, MRF_PROV_NAME);
 	if (attr->prov_version > mrf_info_prov_version())
-		return mrf_decline(
-			FI_ENODATA, FI_LOG_FABRIC, 1020,
-			"hints->fabric_attr->prov_version=%u.%u: this library is %u.%u",
-			FI_MAJOR(attr->prov_version), FI_MINOR(attr->prov_version),
-			FI_MAJOR(mrf_info_prov_version()),
-			FI_MINOR(mrf_info_prov_version()));
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020,
+				   "hints->fabric_attr->prov_version=%u.%u: this library is %u.%u",
+				   FI_MAJOR(attr->prov_version), FI_MINOR(attr->prov_version),
+				   FI_MAJOR(mrf_info_prov_version()),
+				   FI_MINOR(mrf_info_prov_version()));
 	return 0;
 }
 
@@ -224,26 +219,22 @@ static int check_provider(const struct fi_fabric_attr *attr)
  */
 static int check_objects(const struct fi_info *hints)
 {
-	const struct fid_fabric *fabric =
-		hints->fabric_attr ? hints->fabric_attr->fabric : NULL;
-	const struct fid_domain *domain =
-		hints->domain_attr ? hints->domain_attr->domain : NULL;
+	const struct fid_fabric *fabric = hints->fabric_attr ? hints->fabric_attr->fabric : NULL;
+	const struct fid_domain *domain = hints->domain_attr ? hints->domain_attr->domain : NULL;
 
 	if (fabric && fabric->fid.fclass != FI_CLASS_FABRIC)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_FABRIC, 1006,
-			"hints->fabric_attr->fabric is not a fabric, but of class \"%s\"",
-			mrf_obj_class_name(fabric->fid.fclass));
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1006,
+				  "hints->fabric_attr->fabric is not a fabric, but of class \"%s\"",
+				  mrf_obj_class_name(fabric->fid.fclass));
 	if (domain && domain->fid.fclass != FI_CLASS_DOMAIN)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_FABRIC, 1006,
-			"hints->domain_attr->domain is not a domain, but of class \"%s\"",
-			mrf_obj_class_name(domain->fid.fclass));
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1006,
+				  "hints->domain_attr->domain is not a domain, but of class \"%s\"",
+				  mrf_obj_class_name(domain->fid.fclass));
 	if (hints->handle)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1024,
-			"hints->handle=%p: only endpoints of type FI_EP_RDM are "
-			"offered, which inherit from no other object",
-			(void *)hints->handle);
+				   "hints->handle=%p: only endpoints of type FI_EP_RDM are "
+				   "offered, which inherit from no other object",
+				   (void *)hints->handle);
 	return 0;
 }
 
@@ -251,10 +242,9 @@ static int check_auth_key(const char *part, const uint8_t *key, size_t size)
 {
 	if (!size || key)
 		return 0;
-	return mrf_refuse(
-		FI_EINVAL, FI_LOG_FABRIC, 1025,
-		"hints->%s->auth_key=NULL: must be given, because auth_key_size is %zu",
-		part, size);
+	return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1025,
+			  "hints->%s->auth_key=NULL: must be given, because auth_key_size is %zu",
+			  part, size);
 }
 
 static int check_keys(const struct mrf_info_query *query)
@@ -266,8 +256,7 @@ static int check_keys(const struct mrf_info_query *query)
 	if (!mrf_rule_auth_key(query->version))
 		return 0;
 	if (domain)
-		ret = check_auth_key("domain_attr", domain->auth_key,
-				     domain->auth_key_size);
+		ret = check_auth_key("domain_attr", domain->auth_key, domain->auth_key_size);
 	if (!ret && ep)
 		ret = check_auth_key("ep_attr", ep->auth_key, ep->auth_key_size);
 	return ret;

@@ -169,8 +169,7 @@ static bool make_names(struct fi_info *info, const struct mrf_vnl_path *path)
 	info->fabric_attr->name = strdup(network);
 	info->fabric_attr->prov_name = strdup(MRF_PROV_NAME);
 	info->domain_attr->name = strdup(path->dev.name);
-	return info->fabric_attr->name && info->fabric_attr->prov_name &&
-	       info->domain_attr->name;
+	return info->fabric_attr->name && info->fabric_attr->prov_name && info->domain_attr->name;
 }
 
 static bool make_addrs(struct fi_info *info, const struct mrf_vnl_path *path,
@@ -187,12 +186,10 @@ static bool make_addrs(struct fi_info *info, const struct mrf_vnl_path *path,
 	info->nic = mrf_info_nic_make(path->dev.name, path->dev.netdev, text);
 	if (!info->nic || !copy_addr(&info->src_addr, &info->src_addrlen, &match->src))
 		return false;
-	return !match->has_dest ||
-	       copy_addr(&info->dest_addr, &info->dest_addrlen, &match->dest);
+	return !match->has_dest || copy_addr(&info->dest_addr, &info->dest_addrlen, &match->dest);
 }
 
-static bool copy_hinted_key(uint8_t **to, size_t *to_size, const uint8_t *from,
-			    size_t size)
+static bool copy_hinted_key(uint8_t **to, size_t *to_size, const uint8_t *from, size_t size)
 {
 	if (!size)
 		return true;
@@ -212,13 +209,12 @@ static bool make_keys(struct fi_info *info, const struct mrf_info_query *query)
 
 	if (!mrf_rule_auth_key(query->version))
 		return true;
-	if (domain && !copy_hinted_key(&info->domain_attr->auth_key,
-				       &info->domain_attr->auth_key_size,
-				       domain->auth_key, domain->auth_key_size))
+	if (domain &&
+	    !copy_hinted_key(&info->domain_attr->auth_key, &info->domain_attr->auth_key_size,
+			     domain->auth_key, domain->auth_key_size))
 		return false;
-	return !ep ||
-	       copy_hinted_key(&info->ep_attr->auth_key, &info->ep_attr->auth_key_size,
-			       ep->auth_key, ep->auth_key_size);
+	return !ep || copy_hinted_key(&info->ep_attr->auth_key, &info->ep_attr->auth_key_size,
+				      ep->auth_key, ep->auth_key_size);
 }
 
 /*
@@ -266,8 +262,7 @@ static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 	info->fabric_attr->api_version = query->version;
 }
 
-struct fi_info *mrf_info_make(const struct mrf_info_query *query,
-			      const struct mrf_vnl_path *path,
+struct fi_info *mrf_info_make(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
 			      const struct mrf_info_match *match)
 {
 	struct fi_info *info = mrf_info_dup(NULL);

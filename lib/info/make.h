@@ -9,8 +9,7 @@
 uint32_t mrf_info_prov_version(void);
 
 /* Makes the fi_info of a path, adapted to the hints; NULL when there is no memory. */
-struct fi_info *mrf_info_make(const struct mrf_info_query *query,
-			      const struct mrf_vnl_path *path,
+struct fi_info *mrf_info_make(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
 			      const struct mrf_info_match *match);
 
 #endif

@@ -63,18 +63,15 @@ static bool breaks_rule(enum mrf_mr_mode_verdict verdict)
 	       verdict == MRF_MR_SCALABLE_NOT_ALONE;
 }
 
-static int refuse_mode(const struct mrf_info_query *query,
-		       enum mrf_mr_mode_verdict verdict)
+static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verdict verdict)
 {
 	uint64_t needed = query->offer.table & MRF_MR_MODES;
 	uint64_t missing = mrf_mr_offer_missing(&query->offer, &query->mr);
 	char asked_text[256], needed_text[256], missing_text[256], line[420];
 
-	snprintf(line, sizeof(line),
-		 "hints->domain_attr->mr_mode=%#lx (%s) with version %u.%u: %s",
+	snprintf(line, sizeof(line), "hints->domain_attr->mr_mode=%#lx (%s) with version %u.%u: %s",
 		 query->mr.mr_mode,
-		 mode_text(query->mr.mr_mode, "FI_MR_UNSPEC", asked_text,
-			   sizeof(asked_text)),
+		 mode_text(query->mr.mr_mode, "FI_MR_UNSPEC", asked_text, sizeof(asked_text)),
 		 FI_MAJOR(query->version), FI_MINOR(query->version),
 		 mrf_mr_mode_verdict_text(verdict));
 	if (!query->offer.exact)
@@ -86,11 +83,10 @@ static int refuse_mode(const struct mrf_info_query *query,
 	if (breaks_rule(verdict))
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1030, "%s", line);
 	mode_text(missing, "", missing_text, sizeof(missing_text));
-	return mrf_refuse(
-		FI_ENODATA, FI_LOG_FABRIC, 1032,
-		"%s; FI_MRFAB_MR_MODE=%.128s requires %s%s%s", line, query->required,
-		mode_text(needed, "no bit at all", needed_text, sizeof(needed_text)),
-		missing ? "; missing: " : "", missing ? missing_text : "");
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1032,
+			  "%s; FI_MRFAB_MR_MODE=%.128s requires %s%s%s", line, query->required,
+			  mode_text(needed, "no bit at all", needed_text, sizeof(needed_text)),
+			  missing ? "; missing: " : "", missing ? missing_text : "");
 }
 
 int mrf_info_mode_check(const struct mrf_info_query *query)
@@ -103,10 +99,8 @@ int mrf_info_mode_check(const struct mrf_info_query *query)
 		return refuse_mode(query, verdict);
 	cleared = query->mr.mr_mode & ~mrf_info_mode_answer(query);
 	if (cleared)
-		mrf_info(FI_LOG_FABRIC,
-			 "mr_mode bits that are not needed and are cleared: %s",
-			 mrf_names_bits(&mrf_names_mr_mode, cleared, names,
-					sizeof(names)));
+		mrf_info(FI_LOG_FABRIC, "mr_mode bits that are not needed and are cleared: %s",
+			 mrf_names_bits(&mrf_names_mr_mode, cleared, names, sizeof(names)));
 	return 0;
 }
 
@@ -131,16 +125,15 @@ static uint64_t caps_granted(const struct fi_info *hints)
 	uint64_t primary = asked ? asked & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
 	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
 
-	return with_all_directions(primary) |
-	       (secondary ? secondary : MRF_CAPS_SECONDARY) | (asked & MRF_CAPS_EXTRA);
+	return with_all_directions(primary) | (secondary ? secondary : MRF_CAPS_SECONDARY) |
+	       (asked & MRF_CAPS_EXTRA);
 }
 
 bool mrf_info_mode_withheld(const struct mrf_info_query *query)
 {
 	uint64_t granted = caps_granted(query->hints);
 
-	return mrf_mr_mode_answer_caps(query->offer.table, &query->mr, granted) !=
-	       granted;
+	return mrf_mr_mode_answer_caps(query->offer.table, &query->mr, granted) != granted;
 }
 
 uint64_t mrf_info_mode_caps(const struct mrf_info_query *query)

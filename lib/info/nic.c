@@ -54,9 +54,8 @@ static int nic_control(struct fid *fid, int command, void *arg)
 				  "fi_control(nic, FI_DUP): arg=NULL: must be given");
 	copy = mrf_info_nic_dup(mrf_container_of(fid, struct fid_nic, fid));
 	if (!copy)
-		return mrf_refuse(
-			FI_ENOMEM, FI_LOG_FABRIC, 1013,
-			"fi_control(nic, FI_DUP): there is no memory for the copy");
+		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1013,
+				  "fi_control(nic, FI_DUP): there is no memory for the copy");
 	*(struct fid_nic **)arg = copy;
 	return 0;
 }
@@ -95,12 +94,11 @@ static bool dup_str(char **to, const char *from)
 
 static bool dup_device(struct fi_device_attr *to, const struct fi_device_attr *from)
 {
-	return !from || (dup_str(&to->name, from->name) &&
-			 dup_str(&to->device_id, from->device_id) &&
-			 dup_str(&to->device_version, from->device_version) &&
-			 dup_str(&to->vendor_id, from->vendor_id) &&
-			 dup_str(&to->driver, from->driver) &&
-			 dup_str(&to->firmware, from->firmware));
+	return !from ||
+	       (dup_str(&to->name, from->name) && dup_str(&to->device_id, from->device_id) &&
+		dup_str(&to->device_version, from->device_version) &&
+		dup_str(&to->vendor_id, from->vendor_id) && dup_str(&to->driver, from->driver) &&
+		dup_str(&to->firmware, from->firmware));
 }
 
 static bool dup_link(struct fi_link_attr *to, const struct fi_link_attr *from)
@@ -158,8 +156,7 @@ static size_t link_speed(const char *device)
 	return (size_t)(strtod(line, NULL) * 1e9);
 }
 
-struct fid_nic *mrf_info_nic_make(const char *device, const char *netdev,
-				  const char *address)
+struct fid_nic *mrf_info_nic_make(const char *device, const char *netdev, const char *address)
 {
 	const struct fi_device_attr device_attr = {
 		.name = (char *)device,
@@ -177,8 +174,7 @@ struct fid_nic *mrf_info_nic_make(const char *device, const char *netdev,
 	if (!nic)
 		return NULL;
 	nic->bus_attr->bus_type = FI_BUS_UNKNOWN;
-	if (dup_device(nic->device_attr, &device_attr) &&
-	    dup_link(nic->link_attr, &link_attr))
+	if (dup_device(nic->device_attr, &device_attr) && dup_link(nic->link_attr, &link_attr))
 		return nic;
 	nic_close(&nic->fid);
 	return NULL;

@@ -84,9 +84,8 @@ struct layout {
 	{                                                                        \
 #member, offsetof(struct type, member), kind, &mrf_names_##names \
 	}
-#define LAYOUT(type)                                              \
-	static const struct layout type = { #type, type##_fields, \
-					    MRF_ARRAY_SIZE(type##_fields) }
+#define LAYOUT(type) \
+	static const struct layout type = { #type, type##_fields, MRF_ARRAY_SIZE(type##_fields) }
 
 static const struct field fi_tx_attr_fields[] = {
 	N(fi_tx_attr, caps, KIND_BITS, caps),
@@ -115,18 +114,12 @@ static const struct field fi_rx_attr_fields[] = {
 LAYOUT(fi_rx_attr);
 
 static const struct field fi_ep_attr_fields[] = {
-	N(fi_ep_attr, type, KIND_ENUM, ep_type),
-	N(fi_ep_attr, protocol, KIND_ENUM, protocol),
-	F(fi_ep_attr, protocol_version, KIND_U32),
-	F(fi_ep_attr, max_msg_size, KIND_SIZE),
-	F(fi_ep_attr, msg_prefix_size, KIND_SIZE),
-	F(fi_ep_attr, max_order_raw_size, KIND_SIZE),
-	F(fi_ep_attr, max_order_war_size, KIND_SIZE),
-	F(fi_ep_attr, max_order_waw_size, KIND_SIZE),
-	F(fi_ep_attr, mem_tag_format, KIND_TAG),
-	F(fi_ep_attr, tx_ctx_cnt, KIND_SIZE),
-	F(fi_ep_attr, rx_ctx_cnt, KIND_SIZE),
-	F(fi_ep_attr, auth_key_size, KIND_SIZE),
+	N(fi_ep_attr, type, KIND_ENUM, ep_type),      N(fi_ep_attr, protocol, KIND_ENUM, protocol),
+	F(fi_ep_attr, protocol_version, KIND_U32),    F(fi_ep_attr, max_msg_size, KIND_SIZE),
+	F(fi_ep_attr, msg_prefix_size, KIND_SIZE),    F(fi_ep_attr, max_order_raw_size, KIND_SIZE),
+	F(fi_ep_attr, max_order_war_size, KIND_SIZE), F(fi_ep_attr, max_order_waw_size, KIND_SIZE),
+	F(fi_ep_attr, mem_tag_format, KIND_TAG),      F(fi_ep_attr, tx_ctx_cnt, KIND_SIZE),
+	F(fi_ep_attr, rx_ctx_cnt, KIND_SIZE),	      F(fi_ep_attr, auth_key_size, KIND_SIZE),
 };
 LAYOUT(fi_ep_attr);
 
@@ -169,12 +162,9 @@ static const struct field fi_fabric_attr_fields[] = {
 LAYOUT(fi_fabric_attr);
 
 static const struct field fi_device_attr_fields[] = {
-	F(fi_device_attr, name, KIND_STR),
-	F(fi_device_attr, device_id, KIND_STR),
-	F(fi_device_attr, device_version, KIND_STR),
-	F(fi_device_attr, vendor_id, KIND_STR),
-	F(fi_device_attr, driver, KIND_STR),
-	F(fi_device_attr, firmware, KIND_STR),
+	F(fi_device_attr, name, KIND_STR),	     F(fi_device_attr, device_id, KIND_STR),
+	F(fi_device_attr, device_version, KIND_STR), F(fi_device_attr, vendor_id, KIND_STR),
+	F(fi_device_attr, driver, KIND_STR),	     F(fi_device_attr, firmware, KIND_STR),
 };
 LAYOUT(fi_device_attr);
 
@@ -192,10 +182,8 @@ static const struct field fi_pci_attr_fields[] = {
 LAYOUT(fi_pci_attr);
 
 static const struct field fi_link_attr_fields[] = {
-	F(fi_link_attr, address, KIND_STR),
-	F(fi_link_attr, mtu, KIND_SIZE),
-	F(fi_link_attr, speed, KIND_SIZE),
-	N(fi_link_attr, state, KIND_ENUM, link_state),
+	F(fi_link_attr, address, KIND_STR),	 F(fi_link_attr, mtu, KIND_SIZE),
+	F(fi_link_attr, speed, KIND_SIZE),	 N(fi_link_attr, state, KIND_ENUM, link_state),
 	F(fi_link_attr, network_type, KIND_STR),
 };
 LAYOUT(fi_link_attr);
@@ -254,8 +242,7 @@ static void put_value(struct out *out, const struct field *field, const void *at
 	}
 }
 
-static void put_field(struct out *out, const struct field *field, const void *base,
-		      unsigned depth)
+static void put_field(struct out *out, const struct field *field, const void *base, unsigned depth)
 {
 	put_indent(out, depth);
 	print(out, "%s: ", field->name);
@@ -329,8 +316,8 @@ static void put_addr(struct out *out, uint32_t format, const void *addr, size_t 
 		print(out, "%.*s", (int)mrf_min(len, TOSTR_BYTES), (const char *)addr);
 		return;
 	}
-	if ((format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR ||
-	     format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6) &&
+	if ((format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR || format == FI_SOCKADDR_IN ||
+	     format == FI_SOCKADDR_IN6) &&
 	    put_inet(out, addr, len))
 		return;
 	print(out, "0x");
@@ -338,8 +325,8 @@ static void put_addr(struct out *out, uint32_t format, const void *addr, size_t 
 		print(out, "%02x", bytes[i]);
 }
 
-static void put_info_addr(struct out *out, const char *name, uint32_t format,
-			  const void *addr, size_t len)
+static void put_info_addr(struct out *out, const char *name, uint32_t format, const void *addr,
+			  size_t len)
 {
 	put_indent(out, 1);
 	print(out, "%s: ", name);
@@ -369,10 +356,8 @@ static void put_info(struct out *out, const struct fi_info *info)
 	print(out, "fi_info:\n");
 	for (i = 0; i < MRF_ARRAY_SIZE(info_head); i++)
 		put_field(out, &info_head[i], info, 1);
-	put_info_addr(out, "src_addr", info->addr_format, info->src_addr,
-		      info->src_addrlen);
-	put_info_addr(out, "dest_addr", info->addr_format, info->dest_addr,
-		      info->dest_addrlen);
+	put_info_addr(out, "src_addr", info->addr_format, info->src_addr, info->src_addrlen);
+	put_info_addr(out, "dest_addr", info->addr_format, info->dest_addr, info->dest_addrlen);
 	put_field(out, &info_handle, info, 1);
 	put_struct(out, &fi_tx_attr, info->tx_attr, 1);
 	put_struct(out, &fi_rx_attr, info->rx_attr, 1);
@@ -463,8 +448,8 @@ static void put_data(struct out *out, enum fi_type type, const void *data)
 		return put_fid(out, data);
 	case FI_TYPE_VERSION:
 		/* The API level first: that is what programs look for in it. */
-		return print(out, "%d.%d.%d (libmrfab " PACKAGE_VERSION ")",
-			     FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_REVISION_VERSION);
+		return print(out, "%d.%d.%d (libmrfab " PACKAGE_VERSION ")", FI_MAJOR_VERSION,
+			     FI_MINOR_VERSION, FI_REVISION_VERSION);
 	default:
 		return put_constant(out, type, data);
 	}

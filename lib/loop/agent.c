@@ -58,8 +58,7 @@ void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned
 
 static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
 {
-	struct mrf_owner *owner =
-		mrf_idmap_find(&agent->owners, wc->wr_id >> MRF_WR_SLOT_BITS);
+	struct mrf_owner *owner = mrf_idmap_find(&agent->owners, wc->wr_id >> MRF_WR_SLOT_BITS);
 	unsigned slot = wc->wr_id & ((1u << MRF_WR_SLOT_BITS) - 1);
 
 	/* Completions of a connection that is gone may still come. */
@@ -123,7 +122,7 @@ static void expire(struct mrf_agent *agent)
 {
 	int64_t now = mrf_now_ms();
 
-	mrf_list_each_safe(node, &agent->timed) {
+	mrf_list_each_safe (node, &agent->timed) {
 		struct mrf_timer *timer = mrf_list_entry(node, struct mrf_timer, node);
 
 		if (timer->at > now)
@@ -139,7 +138,7 @@ static int next_timeout(struct mrf_agent *agent)
 {
 	int64_t first = INT64_MAX, now;
 
-	mrf_list_each(node, &agent->timed) {
+	mrf_list_each (node, &agent->timed) {
 		const struct mrf_timer *timer = mrf_list_entry(node, struct mrf_timer, node);
 
 		if (timer->at < first)
@@ -206,8 +205,8 @@ static void turn(struct mrf_agent *agent)
 		handle_ready(agent, &events[i]);
 	expire(agent);
 	if (agent->more)
-		agent->more = mrf_agent_cq_handle(agent, MRF_TURN_TAKEN / agent->ncqs,
-						  handle_message);
+		agent->more =
+			mrf_agent_cq_handle(agent, MRF_TURN_TAKEN / agent->ncqs, handle_message);
 	mrf_agent_run_kicks(agent);
 	if (mrf_unlikely(agent->suspect))
 		poll_cm(agent);
@@ -298,8 +297,7 @@ static int watch_all(struct mrf_agent *agent)
 	if (!ret)
 		ret = epoll_add(agent, mrf_vcq_fd(agent->cq), TAG_CQ);
 	if (!ret)
-		ret = epoll_add(agent, mrf_vdev_event_fd(agent->domain->vdev),
-				TAG_DEVICE);
+		ret = epoll_add(agent, mrf_vdev_event_fd(agent->domain->vdev), TAG_DEVICE);
 	return ret;
 }
 
@@ -379,8 +377,7 @@ int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest
 		ret = agent_new(domain, guest, &domain->agent);
 	*agent = domain->agent;
 	mrf_lock_release(&domain->lock);
-	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001,
-				"the agent's thread cannot be started")
+	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001, "the agent's thread cannot be started")
 		   : 0;
 }
 

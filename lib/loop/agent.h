@@ -58,7 +58,7 @@ struct mrf_owner {
 	const struct mrf_owner_calls *calls;
 	struct mrf_agent_cq *cq;   /* where its messages complete */
 	const struct mrf_vcq *scq; /* where its other work requests complete; or NULL */
-	uint64_t id; /* never reused by the agent; 0: unknown to it */
+	uint64_t id;		   /* never reused by the agent; 0: unknown to it */
 };
 
 /* Something of the guest's that the agent shall look at: mrf_agent_kick. */
@@ -97,7 +97,7 @@ struct mrf_agent {
 	const struct mrf_agent_guest *guest;
 	pthread_t thread;
 	int epoll_fd;
-	int event_fd;	       /* signalled while kicks or commands wait */
+	int event_fd; /* signalled while kicks or commands wait */
 	struct mrf_vcm *cm;
 	struct mrf_vcq *cq; /* the first of cqs, which has the descriptor of all */
 
@@ -106,24 +106,24 @@ struct mrf_agent {
 	struct mrf_list commands;
 	bool stop;
 	atomic_bool commanded; /* commands wait: they go before peers' requests */
-	atomic_bool denied; /* rdma_cm is lost: denied.h */
-	atomic_bool gone;   /* the device was removed: device.h */
-	atomic_bool dropped; /* pins made on demand are gone: peers have to be told */
-	atomic_bool removed; /* addresses were removed: close their connections */
+	atomic_bool denied;    /* rdma_cm is lost: denied.h */
+	atomic_bool gone;      /* the device was removed: device.h */
+	atomic_bool dropped;   /* pins made on demand are gone: peers have to be told */
+	atomic_bool removed;   /* addresses were removed: close their connections */
 
 	/* agent thread only */
 	struct mrf_idmap owners; /* id -> struct mrf_owner */
 	uint64_t last_id;
-	bool suspect;	   /* something was refused: check whether rdma_cm is lost */
+	bool suspect; /* something was refused: check whether rdma_cm is lost */
 	bool suspect_said;
-	struct mrf_list timed;	 /* struct mrf_timer.node */
-	struct mrf_list eps;	 /* struct mrf_ep.of_agent */
-	unsigned inbound;	 /* struct mrf_pasv made and not destroyed */
-	struct mrf_list half;	 /* struct mrf_pasv.half, the oldest first */
-	struct mrf_list doomed;	 /* struct mrf_pasv.doomed */
-	struct mrf_list ready;	 /* struct mrf_pasv.ready, in the order of their turns */
-	bool more;		 /* this turn has left work for the next one */
-	struct mrf_list cqs;	 /* struct mrf_agent_cq.node */
+	struct mrf_list timed;	/* struct mrf_timer.node */
+	struct mrf_list eps;	/* struct mrf_ep.of_agent */
+	unsigned inbound;	/* struct mrf_pasv made and not destroyed */
+	struct mrf_list half;	/* struct mrf_pasv.half, the oldest first */
+	struct mrf_list doomed; /* struct mrf_pasv.doomed */
+	struct mrf_list ready;	/* struct mrf_pasv.ready, in the order of their turns */
+	bool more;		/* this turn has left work for the next one */
+	struct mrf_list cqs;	/* struct mrf_agent_cq.node */
 	unsigned ncqs;
 };
 

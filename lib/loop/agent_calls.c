@@ -116,8 +116,9 @@ void mrf_agent_tell_peers(struct mrf_agent *agent)
 {
 	if (mrf_likely(!atomic_exchange(&agent->dropped, false)))
 		return;
-	mrf_info(FI_LOG_MR, "pins were dropped, because memory changed or room was needed: peers are told "
-			    "to ask again");
+	mrf_info(FI_LOG_MR,
+		 "pins were dropped, because memory changed or room was needed: peers are told "
+		 "to ask again");
 	mrf_idmap_each(&agent->owners, forget_owner, NULL);
 }
 

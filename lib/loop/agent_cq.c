@@ -18,8 +18,8 @@ static int queue_add(struct mrf_agent *agent, struct mrf_agent_cq **out)
 
 	if (!cq)
 		return -FI_ENOMEM;
-	ret = agent->cq ? mrf_vcq_open_beside(agent->cq, MRF_AGENT_CQ, &cq->vcq) :
-			  mrf_vcq_open(agent->domain->vdev, MRF_AGENT_CQ, &cq->vcq);
+	ret = agent->cq ? mrf_vcq_open_beside(agent->cq, MRF_AGENT_CQ, &cq->vcq)
+			: mrf_vcq_open(agent->domain->vdev, MRF_AGENT_CQ, &cq->vcq);
 	if (ret) {
 		free(cq);
 		return ret;
@@ -63,7 +63,7 @@ int mrf_agent_cq_take(struct mrf_agent *agent, unsigned want, struct mrf_agent_c
 	struct mrf_agent_cq *cq;
 	int ret;
 
-	mrf_list_each(node, &agent->cqs) {
+	mrf_list_each (node, &agent->cqs) {
 		cq = mrf_list_entry(node, struct mrf_agent_cq, node);
 		if (cq->used + want <= MRF_AGENT_CQ)
 			goto found;
@@ -100,7 +100,7 @@ static void close_spare(struct mrf_agent *agent)
 {
 	bool kept = false;
 
-	mrf_list_each_safe(node, &agent->cqs) {
+	mrf_list_each_safe (node, &agent->cqs) {
 		struct mrf_agent_cq *cq = mrf_list_entry(node, struct mrf_agent_cq, node);
 
 		if (cq->vcq == agent->cq || cq->used)
@@ -140,9 +140,9 @@ bool mrf_agent_cq_handle(struct mrf_agent *agent, unsigned max,
 {
 	bool more = false;
 
-	mrf_list_each(node, &agent->cqs)
-		more |= handle_from(agent, mrf_list_entry(node, struct mrf_agent_cq, node),
-				    max, handle);
+	mrf_list_each (node, &agent->cqs)
+		more |= handle_from(agent, mrf_list_entry(node, struct mrf_agent_cq, node), max,
+				    handle);
 	if (mrf_unlikely(agent->ncqs > 2))
 		close_spare(agent);
 	return more;

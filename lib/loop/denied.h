@@ -16,8 +16,8 @@
 #include "loop/agent.h"
 
 /* The text of operations that are not started for this reason. */
-#define MRF_DENIED_TEXT                                                                        \
-	"the kernel takes no work requests from this process (or thread), whose "              \
+#define MRF_DENIED_TEXT                                                           \
+	"the kernel takes no work requests from this process (or thread), whose " \
 	"credentials have changed since it opened the domain: nothing was done"
 
 /*

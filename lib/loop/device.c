@@ -95,7 +95,6 @@ void mrf_agent_device_event(struct mrf_agent *agent)
 	int i;
 
 	/* The descriptor stays readable while there are more. */
-	for (i = 0; i < MRF_TURN_EVENTS &&
-		    !mrf_vdev_next_event(agent->domain->vdev, &event); i++)
+	for (i = 0; i < MRF_TURN_EVENTS && !mrf_vdev_next_event(agent->domain->vdev, &event); i++)
 		handle(agent, &event);
 }

@@ -5,16 +5,13 @@
 
 static void remove_at(struct mrf_discards *set, unsigned i, unsigned n)
 {
-	memmove(&set->entry[i], &set->entry[i + n],
-		(set->count - i - n) * sizeof(set->entry[0]));
+	memmove(&set->entry[i], &set->entry[i + n], (set->count - i - n) * sizeof(set->entry[0]));
 	set->count -= n;
 }
 
-static void insert_at(struct mrf_discards *set, unsigned i,
-		      const struct mrf_discard *entry)
+static void insert_at(struct mrf_discards *set, unsigned i, const struct mrf_discard *entry)
 {
-	memmove(&set->entry[i + 1], &set->entry[i],
-		(set->count - i) * sizeof(set->entry[0]));
+	memmove(&set->entry[i + 1], &set->entry[i], (set->count - i) * sizeof(set->entry[0]));
 	set->entry[i] = *entry;
 	set->count++;
 }
@@ -40,8 +37,7 @@ static void squeeze(struct mrf_discards *set)
 	remove_at(set, at + 1, 1);
 }
 
-void mrf_discard_add(struct mrf_discards *set, uintptr_t start, uintptr_t end,
-		     uint64_t now)
+void mrf_discard_add(struct mrf_discards *set, uintptr_t start, uintptr_t end, uint64_t now)
 {
 	struct mrf_discard entry = { .start = start, .end = end, .at = now };
 	unsigned i = 0, n = 0;
@@ -60,24 +56,21 @@ void mrf_discard_add(struct mrf_discards *set, uintptr_t start, uintptr_t end,
 		squeeze(set);
 }
 
-void mrf_discard_unmapped(struct mrf_discards *set, uintptr_t start, uintptr_t end,
-			  uint64_t now)
+void mrf_discard_unmapped(struct mrf_discards *set, uintptr_t start, uintptr_t end, uint64_t now)
 {
 	unsigned i = 0;
 
 	while (i < set->count) {
 		const struct mrf_discard *entry = &set->entry[i];
 
-		if (entry->start >= start && entry->end <= end &&
-		    now - entry->at >= MRF_DISCARD_MS)
+		if (entry->start >= start && entry->end <= end && now - entry->at >= MRF_DISCARD_MS)
 			remove_at(set, i, 1);
 		else
 			i++;
 	}
 }
 
-struct mrf_discard *mrf_discard_find(struct mrf_discards *set, uintptr_t start,
-				     uintptr_t end)
+struct mrf_discard *mrf_discard_find(struct mrf_discards *set, uintptr_t start, uintptr_t end)
 {
 	unsigned i;
 

@@ -27,13 +27,10 @@ struct mrf_discards {
 	struct mrf_discard entry[MRF_DISCARDS + 1];
 };
 
-void mrf_discard_add(struct mrf_discards *set, uintptr_t start, uintptr_t end,
-		     uint64_t now);
+void mrf_discard_add(struct mrf_discards *set, uintptr_t start, uintptr_t end, uint64_t now);
 /* Forgets entries that lie wholly inside the range and are older than MRF_DISCARD_MS. */
-void mrf_discard_unmapped(struct mrf_discards *set, uintptr_t start, uintptr_t end,
-			  uint64_t now);
+void mrf_discard_unmapped(struct mrf_discards *set, uintptr_t start, uintptr_t end, uint64_t now);
 /* The first entry that overlaps the range, or NULL. */
-struct mrf_discard *mrf_discard_find(struct mrf_discards *set, uintptr_t start,
-				     uintptr_t end);
+struct mrf_discard *mrf_discard_find(struct mrf_discards *set, uintptr_t start, uintptr_t end);
 
 #endif

@@ -88,8 +88,7 @@ static unsigned begin_change(const void *addr, size_t len)
 	unsigned place;
 	int err = errno;
 
-	end = end < start || end > UINTPTR_MAX - mask ? UINTPTR_MAX
-						      : (end + mask) & ~mask;
+	end = end < start || end > UINTPTR_MAX - mask ? UINTPTR_MAX : (end + mask) & ~mask;
 	place = mrf_announce(start, end);
 	tell_listeners(start, end);
 	errno = err;
@@ -208,8 +207,7 @@ static size_t segment_size(int id)
 
 static void *hook_shmat(int id, const void *addr, int flags)
 {
-	void *(*orig)(int, const void *, int) =
-		ORIG(SHMAT, void *(*)(int, const void *, int));
+	void *(*orig)(int, const void *, int) = ORIG(SHMAT, void *(*)(int, const void *, int));
 	unsigned place;
 	void *ret;
 
@@ -234,8 +232,7 @@ static int ask_all(void)
 
 	atomic_store(&heard, 0);
 	(void)munmap(probe, page);
-	(void)mmap(probe, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		   0);
+	(void)mmap(probe, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	(void)mremap(probe, page, page, 0);
 	(void)madvise(probe, page, MADV_DONTNEED);
 	(void)brk(probe);

@@ -65,9 +65,9 @@ static bool said_why;	  /* admin: why there is none */
 static atomic_int owner; /* process that has the monitor; 0: none */
 
 /* Guarded by lock. */
-static int fd = -1;    /* userfaultfd; -1: the hooks have to do */
+static int fd = -1;	      /* userfaultfd; -1: the hooks have to do */
 static unsigned mappings_max; /* that the kernel lets this process have */
-static uintptr_t trap; /* a page that cannot be read, see mrf_uffd_verify */
+static uintptr_t trap;	      /* a page that cannot be read, see mrf_uffd_verify */
 static struct mrf_list clients = { &clients, &clients };
 static struct mrf_list watches = { &watches, &watches };
 static struct mrf_discards discards;
@@ -182,7 +182,7 @@ static void release(uintptr_t start, uintptr_t end)
 {
 	uintptr_t covered, next;
 
-	for (; start < end; start = covered > start ? covered : next) {
+	for (; start<end; start = covered> start ? covered : next) {
 		covered = start;
 		next = end;
 		mrf_list_each (node, &watches) {
@@ -232,8 +232,7 @@ static void changing(uintptr_t start, uintptr_t end)
 {
 	uintptr_t self = (uintptr_t)pthread_self();
 
-	if (atomic_load_explicit(&holder, memory_order_relaxed) == self ||
-	    !mrf_monitor_usable())
+	if (atomic_load_explicit(&holder, memory_order_relaxed) == self || !mrf_monitor_usable())
 		return;
 	mrf_monitor_lock();
 	mrf_list_each_safe (node, &watches) {
@@ -370,8 +369,7 @@ static int start_monitor_thread(void)
 
 static int open_all(void)
 {
-	void *page = mmap(NULL, mrf_page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
+	void *page = mmap(NULL, mrf_page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
 		return -errno;

@@ -38,8 +38,8 @@ static const struct shape shapes[] = {
 	{ 5, 1, { 0xb8 }, COPY },		    /* mov $n,%eax */
 	{ 7, 3, { 0x41, 0xf7, 0xc1 }, COPY },	    /* test $n,%r9d */
 	{ 5, 4, { 0x4c, 0x89, 0x44, 0x24 }, COPY }, /* mov %r8,n(%rsp) */
-	{ 10, 2, { 0x49, 0xbb }, COPY }, /* movabs $n,%r11: a patch of others */
-	{ 10, 2, { 0x48, 0xb8 }, COPY }, /* movabs $n,%rax: likewise */
+	{ 10, 2, { 0x49, 0xbb }, COPY },	    /* movabs $n,%r11: a patch of others */
+	{ 10, 2, { 0x48, 0xb8 }, COPY },	    /* movabs $n,%rax: likewise */
 	{ 5, 1, { 0xe9 }, JUMPS },
 };
 
@@ -92,8 +92,8 @@ static const unsigned char *target(const unsigned char *jump)
 }
 
 /* The whole of the old beginning, and on from there. */
-static void put_orig(struct writer *w, const unsigned char *function,
-		     const unsigned char *code, const struct shape *shape)
+static void put_orig(struct writer *w, const unsigned char *function, const unsigned char *code,
+		     const struct shape *shape)
 {
 	put_bytes(w, function, (size_t)(code - function));
 	if (shape->kind == JUMPS) {
@@ -105,8 +105,8 @@ static void put_orig(struct writer *w, const unsigned char *function,
 }
 
 /* The jump to the hook leaves everything as it was when the function was called. */
-static void put_entry(struct writer *w, const unsigned char *function,
-		      const unsigned char *code, const void *hook)
+static void put_entry(struct writer *w, const unsigned char *function, const unsigned char *code,
+		      const void *hook)
 {
 	const struct shape *shape;
 
@@ -127,8 +127,7 @@ static void put_entry(struct writer *w, const unsigned char *function,
 static const unsigned char *jump_place(const unsigned char *code)
 {
 	const unsigned char *end =
-		(const unsigned char *)(((uintptr_t)code & ~(uintptr_t)(BLOCK - 1)) +
-					BLOCK - JUMP);
+		(const unsigned char *)(((uintptr_t)code & ~(uintptr_t)(BLOCK - 1)) + BLOCK - JUMP);
 	const struct shape *shape;
 
 	for (; code <= end; code += shape->len) {
@@ -182,8 +181,7 @@ static bool swap(unsigned char *block, const unsigned char *from, const unsigned
 	return same;
 }
 
-static int rewrite(unsigned char *block, const unsigned char *from,
-		   const unsigned char *to)
+static int rewrite(unsigned char *block, const unsigned char *from, const unsigned char *to)
 {
 	size_t page = mrf_page_size();
 	void *start = (void *)((uintptr_t)block & ~(page - 1));

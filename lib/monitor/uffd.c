@@ -13,8 +13,7 @@
 #include "monitor/uffd.h"
 
 #define FLAGS (O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)
-#define FEATURES \
-	(UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_REMAP)
+#define FEATURES (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_REMAP)
 #define UNREGISTER_TRIES 64
 
 static int handshake(int fd)
@@ -128,8 +127,7 @@ static void decode(const struct uffd_msg *msg, struct mrf_uffd_event *event)
 	switch (msg->event) {
 	case UFFD_EVENT_UNMAP:
 	case UFFD_EVENT_REMOVE:
-		event->kind =
-			msg->event == UFFD_EVENT_UNMAP ? MRF_UFFD_UNMAP : MRF_UFFD_REMOVE;
+		event->kind = msg->event == UFFD_EVENT_UNMAP ? MRF_UFFD_UNMAP : MRF_UFFD_REMOVE;
 		event->start = msg->arg.remove.start;
 		event->end = msg->arg.remove.end;
 		break;

@@ -10,10 +10,10 @@
  * as flags (FI_RMA_EVENT, FI_RMA_PMEM, FI_HMEM_DEVICE_ONLY) are not among them: there
  * they are a mistake.
  */
-#define TOLERATED                                                                 \
-	(FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_MULTICAST | FI_COLLECTIVE | \
-	 FI_MULTI_RECV | FI_TRIGGER | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM | \
-	 FI_SOURCE | FI_SOURCE_ERR | FI_DIRECTED_RECV | FI_NAMED_RX_CTX)
+#define TOLERATED                                                                                 \
+	(FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_MULTICAST | FI_COLLECTIVE | FI_MULTI_RECV | \
+	 FI_TRIGGER | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SOURCE | FI_SOURCE_ERR |     \
+	 FI_DIRECTED_RECV | FI_NAMED_RX_CTX)
 
 enum { WARNED_NO_RIGHT = 1 << 0, WARNED_CAPS = 1 << 1 };
 

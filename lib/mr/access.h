@@ -13,12 +13,10 @@ uint64_t mrf_mr_access_tolerated(uint64_t access);
 uint64_t mrf_mr_access_unknown(uint64_t access);
 
 /* enum mrf_right bits for which the memory has to be writable. */
-#define MRF_RIGHTS_WRITE \
-	(MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC)
+#define MRF_RIGHTS_WRITE (MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC)
 
 /* enum mrf_right bits: exactly what the kernel needs for these FI_* rights. */
-static inline unsigned mrf_mr_access_kernel(const struct mrf_mr_space *space,
-					    uint64_t access)
+static inline unsigned mrf_mr_access_kernel(const struct mrf_mr_space *space, uint64_t access)
 {
 	unsigned rights = 0;
 

@@ -17,11 +17,10 @@ _Static_assert(MRF_MR_IOV_LIMIT == MRF_LIMIT_MR_IOV, "what fi_getinfo promises")
 static int refuse_flags(uint64_t flags)
 {
 	if (flags & FI_HMEM_DEVICE_ONLY)
-		return mrf_refuse(
-			FI_EBADFLAGS, FI_LOG_MR, 3012,
-			"flags=%#llx: FI_HMEM_DEVICE_ONLY is not offered, only host "
-			"memory can be registered",
-			(unsigned long long)flags);
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3012,
+				  "flags=%#llx: FI_HMEM_DEVICE_ONLY is not offered, only host "
+				  "memory can be registered",
+				  (unsigned long long)flags);
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3009,
 			  "flags=%#llx: there is no such registration flag",
 			  (unsigned long long)flags);
@@ -30,28 +29,24 @@ static int refuse_flags(uint64_t flags)
 static int refuse_iov(const struct fi_mr_attr *attr)
 {
 	if (!attr->mr_iov)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001,
-				  "mr_iov=NULL: must be given");
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3002,
-			  "iov_count=%zu: must be 1..%d (mr_iov_limit)", attr->iov_count,
-			  MRF_MR_IOV_LIMIT);
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "mr_iov=NULL: must be given");
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3002, "iov_count=%zu: must be 1..%d (mr_iov_limit)",
+			  attr->iov_count, MRF_MR_IOV_LIMIT);
 }
 
 static int refuse_access(uint64_t access)
 {
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3005,
-			  "access=%#llx: bits %#llx are not access rights",
-			  (unsigned long long)access,
-			  (unsigned long long)mrf_mr_access_unknown(access));
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_MR, 3005, "access=%#llx: bits %#llx are not access rights",
+		(unsigned long long)access, (unsigned long long)mrf_mr_access_unknown(access));
 }
 
 static int check_mr_key(const struct fi_mr_attr *attr)
 {
 	if (!attr->auth_key)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_MR, 3200,
-			"auth_key=NULL: must be given, because auth_key_size is %zu",
-			attr->auth_key_size);
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3200,
+				  "auth_key=NULL: must be given, because auth_key_size is %zu",
+				  attr->auth_key_size);
 	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3201,
 				  "auth_key_size=%zu: an authorization key has at most %d "
@@ -62,11 +57,10 @@ static int check_mr_key(const struct fi_mr_attr *attr)
 
 static int refuse_wrap(const struct fi_mr_attr *attr, size_t i)
 {
-	return mrf_refuse(
-		FI_EINVAL, FI_LOG_MR, 3003,
-		"mr_iov[%zu]: %p + %zu byte%s passes the end of the address space", i,
-		attr->mr_iov[i].iov_base, attr->mr_iov[i].iov_len,
-		MRF_S(attr->mr_iov[i].iov_len));
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3003,
+			  "mr_iov[%zu]: %p + %zu byte%s passes the end of the address space", i,
+			  attr->mr_iov[i].iov_base, attr->mr_iov[i].iov_len,
+			  MRF_S(attr->mr_iov[i].iov_len));
 }
 
 /* Sums up the segments, leaving out empty ones. */
@@ -82,11 +76,10 @@ static int check_ranges(const struct fi_mr_attr *attr, struct mrf_mr_plan *plan)
 		if (mrf_unlikely(!mrf_range_ok((uintptr_t)iov->iov_base, iov->iov_len)))
 			return refuse_wrap(attr, i);
 		if (__builtin_add_overflow(total, (uint64_t)iov->iov_len, &total))
-			return mrf_refuse(
-				FI_EINVAL, FI_LOG_MR, 3003,
-				"the lengths of %zu segments add up to more than "
-				"2^64 bytes",
-				attr->iov_count);
+			return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3003,
+					  "the lengths of %zu segments add up to more than "
+					  "2^64 bytes",
+					  attr->iov_count);
 		nseg += iov->iov_len > 0;
 	}
 	plan->len = total;
@@ -95,8 +88,7 @@ static int check_ranges(const struct fi_mr_attr *attr, struct mrf_mr_plan *plan)
 }
 
 /* What kind of region the mode makes of it. */
-static void decide_kind(const struct mrf_mr_space *space, uint64_t flags,
-			struct mrf_mr_plan *plan)
+static void decide_kind(const struct mrf_mr_space *space, uint64_t flags, struct mrf_mr_plan *plan)
 {
 	uint64_t mode = space->mode;
 	bool event = flags & FI_RMA_EVENT;
@@ -114,21 +106,18 @@ static int check_pmem(const struct mrf_mr_space *space, const struct fi_mr_attr 
 	for (i = 0; i < attr->iov_count && space->mode & FI_MR_ALLOCATED; i++) {
 		const struct iovec *iov = &attr->mr_iov[i];
 		int err;
-		const char *why = mrf_pmem_why_not((uintptr_t)iov->iov_base, iov->iov_len,
-						   &err);
+		const char *why = mrf_pmem_why_not((uintptr_t)iov->iov_base, iov->iov_len, &err);
 
 		if (why && err)
 			return mrf_refuse(err, FI_LOG_MR, 3494,
 					  "mr_iov[%zu]: %p + %zu byte%s: FI_RMA_PMEM: "
 					  "this memory %s",
-					  i, iov->iov_base, iov->iov_len,
-					  MRF_S(iov->iov_len), why);
+					  i, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), why);
 		if (why)
-			return mrf_refuse(
-				FI_EINVAL, FI_LOG_MR, 3280,
-				"mr_iov[%zu]: %p + %zu byte%s: FI_RMA_PMEM needs a "
-				"shared mapping of a file on storage, but this memory %s",
-				i, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), why);
+			return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3280,
+					  "mr_iov[%zu]: %p + %zu byte%s: FI_RMA_PMEM needs a "
+					  "shared mapping of a file on storage, but this memory %s",
+					  i, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), why);
 	}
 	return 0;
 }
@@ -145,8 +134,7 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,
 				  "offset=%#llx: is reserved, must be 0",
 				  (unsigned long long)attr->offset);
-	if (mrf_unlikely(!attr->mr_iov || !attr->iov_count ||
-			 attr->iov_count > MRF_MR_IOV_LIMIT))
+	if (mrf_unlikely(!attr->mr_iov || !attr->iov_count || attr->iov_count > MRF_MR_IOV_LIMIT))
 		return refuse_iov(attr);
 	if (mrf_unlikely(mrf_mr_access_unknown(attr->access)))
 		return refuse_access(attr->access);

@@ -10,12 +10,12 @@
 struct mrf_mr_plan {
 	uint64_t access;
 	uint64_t len;
-	unsigned nseg; /* segments with bytes in them; 1 if there are no bytes */
-	bool deferred; /* created disabled */
-	bool at_once;  /* created disabled, but enabled before the call returns */
-	bool demand;   /* pinned on demand */
-	bool event;    /* writes to it are counted */
-	bool pending;  /* made by the worker, see mr/worker.h */
+	unsigned nseg;		    /* segments with bytes in them; 1 if there are no bytes */
+	bool deferred;		    /* created disabled */
+	bool at_once;		    /* created disabled, but enabled before the call returns */
+	bool demand;		    /* pinned on demand */
+	bool event;		    /* writes to it are counted */
+	bool pending;		    /* made by the worker, see mr/worker.h */
 	struct mrf_mr_group *group; /* of its authorization key; NULL: the default one */
 };
 

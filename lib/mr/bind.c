@@ -17,8 +17,8 @@
 /* --- endpoints -------------------------------------------------------------------- */
 
 /* Sets group and class. */
-static int port_place(struct mrf_mr_space *space, struct mrf_mr_port *port,
-		      const void *key, size_t size)
+static int port_place(struct mrf_mr_space *space, struct mrf_mr_port *port, const void *key,
+		      size_t size)
 {
 	int ret = mrf_mr_group_get(space, key, size, &port->group);
 
@@ -38,8 +38,8 @@ static int port_place(struct mrf_mr_space *space, struct mrf_mr_port *port,
 	return ret;
 }
 
-int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
-		     struct mrf_obj *ep, const void *key, size_t size)
+int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port, struct mrf_obj *ep,
+		     const void *key, size_t size)
 {
 	int ret = port_place(space, port, key, size);
 
@@ -54,8 +54,7 @@ int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
 	return 0;
 }
 
-struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space,
-			       const struct mrf_mr_port *port)
+struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space, const struct mrf_mr_port *port)
 {
 	return mrf_mr_class_pd(space, port->class);
 }
@@ -68,13 +67,12 @@ static void unbind_bond(struct mrf_mr_bond *bond)
 }
 
 /* From API version 2.3 on: names a region that has to be closed before the endpoint. */
-static int busy_locked(const struct mrf_mr_space *space, const struct mrf_mr_port *port,
-		       char *name, size_t len)
+static int busy_locked(const struct mrf_mr_space *space, const struct mrf_mr_port *port, char *name,
+		       size_t len)
 {
 	const struct mrf_mr_bond *bond;
 
-	if (mrf_list_empty(&port->bonds) ||
-	    !mrf_rule_region_closes_first(space->api_version))
+	if (mrf_list_empty(&port->bonds) || !mrf_rule_region_closes_first(space->api_version))
 		return 0;
 	bond = mrf_list_entry(port->bonds.next, struct mrf_mr_bond, theirs);
 	mrf_mr_name(bond->mr, name, len);
@@ -102,8 +100,7 @@ static bool unbind_first(struct mrf_mr_space *space, struct mrf_mr_port *port)
 	mrf_lock_take(&space->lock);
 	node = mrf_list_first(&port->bonds);
 	if (node) {
-		struct mrf_mr_bond *bond =
-			mrf_list_entry(node, struct mrf_mr_bond, theirs);
+		struct mrf_mr_bond *bond = mrf_list_entry(node, struct mrf_mr_bond, theirs);
 
 		mrf_mr_face_end(bond->mr, port->class, &done);
 		unbind_bond(bond);
@@ -181,11 +178,10 @@ static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 	char name[NAME_TEXT];
 
 	name_endpoint(port, name, sizeof(name));
-	return mrf_refuse(
-		FI_EBUSY, FI_LOG_MR, 3063,
-		"fi_close(region %p): the region is bound to endpoint %s, which has to "
-		"be closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
-		(const void *)mr, name);
+	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3063,
+			  "fi_close(region %p): the region is bound to endpoint %s, which has to "
+			  "be closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
+			  (const void *)mr, name);
 }
 
 int mrf_mr_bound(struct mrf_mr *mr)
@@ -194,8 +190,7 @@ int mrf_mr_bound(struct mrf_mr *mr)
 	int ret = mrf_mr_event_busy(mr);
 
 	if (ret || mrf_list_empty(&mr->bonds) ||
-	    mrf_rule_region_closes_first(mr->space->api_version) ||
-	    mrf_mr_lets_go(mr, "endpoint"))
+	    mrf_rule_region_closes_first(mr->space->api_version) || mrf_mr_lets_go(mr, "endpoint"))
 		return ret;
 	bond = mrf_list_entry(mr->bonds.next, struct mrf_mr_bond, mine);
 	return refuse_close(mr, bond->port);
@@ -214,8 +209,7 @@ void mrf_mr_unbind(struct mrf_mr *mr)
 /* --- fi_mr_bind ------------------------------------------------------------------- */
 
 /* -FI_EOPBADSTATE: because it is in *state. */
-static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep,
-			    enum mrf_mr_state *state)
+static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr_state *state)
 {
 	struct mrf_mr_port *port = find_port(mr->space, ep);
 	struct mrf_mr_bond *bond;
@@ -250,18 +244,16 @@ static int refuse_bond(const struct mrf_mr *mr, const struct fid *ep, int err)
 				  "not belong to the region's domain",
 				  region, endpoint);
 	case -FI_EINVAL:
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_MR, 3055,
-			"fi_mr_bind(region %p, endpoint %p): the two are bound already",
-			region, endpoint);
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3055,
+				  "fi_mr_bind(region %p, endpoint %p): the two are bound already",
+				  region, endpoint);
 	case -FI_EACCES:
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3202,
 				  "fi_mr_bind(region %p, endpoint %p): the two have "
 				  "different authorization keys",
 				  region, endpoint);
 	default:
-		return mrf_refuse(-err, FI_LOG_MR, 3022,
-				  "there is no memory for a region");
+		return mrf_refuse(-err, FI_LOG_MR, 3022, "there is no memory for a region");
 	}
 }
 
@@ -271,17 +263,15 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 	int ret;
 
 	if (!(mr->space->mode & FI_MR_ENDPOINT))
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3042,
-			"fi_mr_bind(region %p, endpoint %p, flags %#llx): regions belong "
-			"to the domain, because FI_MR_ENDPOINT is not in force "
-			"(FI_MRFAB_MR_MODE=ENDPOINT requires it)",
-			(void *)mr, (const void *)ep, (unsigned long long)flags);
+		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3042,
+				  "fi_mr_bind(region %p, endpoint %p, flags %#llx): regions belong "
+				  "to the domain, because FI_MR_ENDPOINT is not in force "
+				  "(FI_MRFAB_MR_MODE=ENDPOINT requires it)",
+				  (void *)mr, (const void *)ep, (unsigned long long)flags);
 	if (flags)
-		return mrf_refuse(
-			FI_EBADFLAGS, FI_LOG_MR, 3052,
-			"fi_mr_bind(region %p, endpoint %p): flags=%#llx: must be 0",
-			(void *)mr, (const void *)ep, (unsigned long long)flags);
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3052,
+				  "fi_mr_bind(region %p, endpoint %p): flags=%#llx: must be 0",
+				  (void *)mr, (const void *)ep, (unsigned long long)flags);
 	mrf_lock_take(&mr->space->lock);
 	ret = bind_port_locked(mr, ep, &state);
 	mrf_lock_release(&mr->space->lock);
@@ -297,19 +287,17 @@ int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	if (ret)
 		return ret;
 	if (!bfid)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_MR, 3040,
-			"fi_mr_bind: bfid=NULL: must be a counter or an endpoint");
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3040,
+				  "fi_mr_bind: bfid=NULL: must be a counter or an endpoint");
 	switch (bfid->fclass) {
 	case FI_CLASS_EP:
 		return bind_endpoint(mrf_mr_from_fid(fid), bfid, flags);
 	case FI_CLASS_CNTR:
 		return mrf_mr_bind_cntr(mrf_mr_from_fid(fid), bfid, flags);
 	default:
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_MR, 3043,
-			"fi_mr_bind(region %p, %s %p): only counters and endpoints "
-			"can be bound to a region",
-			(void *)fid, mrf_obj_class_name(bfid->fclass), (void *)bfid);
+		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3043,
+				  "fi_mr_bind(region %p, %s %p): only counters and endpoints "
+				  "can be bound to a region",
+				  (void *)fid, mrf_obj_class_name(bfid->fclass), (void *)bfid);
 	}
 }

@@ -37,14 +37,13 @@ struct mrf_mr_port {
  * key of size bytes; size 0: the domain's key. -FI_ENOMEM, or the kernel's error if it
  * has no protection domain left; neither is logged.
  */
-int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port,
-		     struct mrf_obj *ep, const void *key, size_t size);
+int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port, struct mrf_obj *ep,
+		     const void *key, size_t size);
 /* The authorization key that peers need here; NULL: none. The key belongs to the port. */
 const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
 					const struct mrf_mr_port *port);
 /* The protection domain for the queue pairs that serve the endpoint's peers. */
-struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space,
-			       const struct mrf_mr_port *port);
+struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space, const struct mrf_mr_port *port);
 /*
  * Called before the endpoint closes: unbinds all regions from it; afterwards the kernel
  * lets its peers access none of them. -FI_EBUSY, from API version 2.3 on: the regions

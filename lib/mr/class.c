@@ -79,8 +79,7 @@ static struct mrf_mr_group *find_group_locked(struct mrf_mr_space *space, const 
 					      size_t size)
 {
 	mrf_list_each (node, &space->groups) {
-		struct mrf_mr_group *group =
-			mrf_list_entry(node, struct mrf_mr_group, node);
+		struct mrf_mr_group *group = mrf_list_entry(node, struct mrf_mr_group, node);
 
 		if (!mrf_auth_is(group->auth, key, size))
 			continue;
@@ -90,8 +89,7 @@ static struct mrf_mr_group *find_group_locked(struct mrf_mr_space *space, const 
 	return NULL;
 }
 
-static struct mrf_mr_group *look_for_group(struct mrf_mr_space *space, const void *key,
-					   size_t size)
+static struct mrf_mr_group *look_for_group(struct mrf_mr_space *space, const void *key, size_t size)
 {
 	struct mrf_mr_group *group;
 
@@ -102,9 +100,8 @@ static struct mrf_mr_group *look_for_group(struct mrf_mr_space *space, const voi
 }
 
 /* Unless somebody else was faster. */
-static struct mrf_mr_group *enter_group(struct mrf_mr_space *space,
-					struct mrf_mr_group *new, const void *key,
-					size_t size)
+static struct mrf_mr_group *enter_group(struct mrf_mr_space *space, struct mrf_mr_group *new,
+					const void *key, size_t size)
 {
 	struct mrf_mr_group *group;
 

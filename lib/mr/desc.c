@@ -18,8 +18,7 @@ static void copy_region(const struct mrf_mr *mr, struct mrf_desc *out)
 	out->seg.lkey = MRF_MR_GET(mr->seg.lkey);
 }
 
-bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
-		  struct mrf_desc *out)
+bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc, struct mrf_desc *out)
 {
 	const struct mrf_mr *mr = mrf_desc_find(space->pool, desc);
 

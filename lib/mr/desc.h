@@ -29,12 +29,10 @@ struct mrf_desc {
 };
 
 /* False: not a live descriptor of this space. Lock-free; fast path. */
-bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc,
-		  struct mrf_desc *out);
+bool mrf_desc_get(const struct mrf_mr_space *space, const void *desc, struct mrf_desc *out);
 
 /* The region of a descriptor that is live at this moment, or NULL. */
-static inline const struct mrf_mr *mrf_desc_find(const struct mrf_mr_pool *pool,
-						 const void *desc)
+static inline const struct mrf_mr *mrf_desc_find(const struct mrf_mr_pool *pool, const void *desc)
 {
 	uint32_t index = (uintptr_t)desc & MRF_DESC_INDEX_MASK;
 	const struct mrf_mr *mr = mrf_desc_chunk(pool, index);
@@ -42,8 +40,7 @@ static inline const struct mrf_mr *mrf_desc_find(const struct mrf_mr_pool *pool,
 	if (mrf_unlikely(!mr))
 		return NULL;
 	mr += index % MRF_MR_CHUNK;
-	if (mrf_unlikely(atomic_load_explicit(&mr->live, memory_order_acquire) !=
-			 (uintptr_t)desc))
+	if (mrf_unlikely(atomic_load_explicit(&mr->live, memory_order_acquire) != (uintptr_t)desc))
 		return NULL;
 	return mr;
 }
@@ -70,10 +67,10 @@ static inline bool mrf_desc_covers(const struct mrf_mr_space *space, const void 
 {
 	const struct mrf_mr *mr = mrf_desc_find(space->pool, desc);
 
-	return mrf_likely(mr && MRF_MR_GET(mr->nseg) == 1 && (MRF_MR_GET(mr->access) & right) &&
-			  mrf_range_inside(addr, len, MRF_MR_GET(mr->seg.addr),
-					   MRF_MR_GET(mr->seg.len)) &&
-			  mrf_desc_still(mr, desc));
+	return mrf_likely(
+		mr && MRF_MR_GET(mr->nseg) == 1 && (MRF_MR_GET(mr->access) & right) &&
+		mrf_range_inside(addr, len, MRF_MR_GET(mr->seg.addr), MRF_MR_GET(mr->seg.len)) &&
+		mrf_desc_still(mr, desc));
 }
 
 /*

@@ -45,8 +45,7 @@ void mrf_mr_open_locked(struct mrf_mr *mr)
  * -FI_EALREADY: another thread has enabled or closed it first. -FI_EAGAIN: its endpoints
  * have changed.
  */
-static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins,
-			 struct mrf_mr_face **faces)
+static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf_mr_face **faces)
 {
 	if (mr->state != MRF_STATE_DISABLED)
 		return -FI_EALREADY;
@@ -59,8 +58,8 @@ static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins,
 }
 
 /* segs: a copy, because another thread may be the first to enable it. */
-static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state,
-		      struct mrf_mr_seg *segs, struct mrf_mr_face **faces)
+static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_seg *segs,
+		      struct mrf_mr_face **faces)
 {
 	int ret = 0;
 
@@ -70,20 +69,17 @@ static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state,
 		ret = mrf_mr_faces_plan(mr, faces);
 	mrf_lock_release(&mr->space->lock);
 	if (ret == -FI_EINVAL)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_MR, 3057,
-			"fi_mr_enable(region %p): the region has to be bound to an "
-			"endpoint first, because FI_MR_ENDPOINT is in force",
-			(void *)mr);
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3057,
+				  "fi_mr_enable(region %p): the region has to be bound to an "
+				  "endpoint first, because FI_MR_ENDPOINT is in force",
+				  (void *)mr);
 	if (ret)
-		return mrf_refuse(-ret, FI_LOG_MR, 3022,
-				  "there is no memory for a region");
+		return mrf_refuse(-ret, FI_LOG_MR, 3022, "there is no memory for a region");
 	return 0;
 }
 
 /* What is in the process's own protection domain. */
-static int pin_own(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
-		   struct mrf_mr_pins *pins)
+static int pin_own(const struct mrf_mr *mr, const struct mrf_mr_seg *segs, struct mrf_mr_pins *pins)
 {
 	struct mrf_mr_space *space = mr->space;
 	uint64_t access = mrf_mr_own_access(mr);
@@ -115,8 +111,8 @@ int mrf_mr_make(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_pins *
 }
 
 /* Enables the region if it still can be: 0. *state: its state then. */
-static int commit_enable(struct mrf_mr *mr, struct mrf_mr_pins *pins,
-			 struct mrf_mr_face **faces, enum mrf_mr_state *state)
+static int commit_enable(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf_mr_face **faces,
+			 enum mrf_mr_state *state)
 {
 	int ret;
 

@@ -113,25 +113,22 @@ static bool may_count(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 	}
 }
 
-void mrf_mr_event(struct mrf_mr_space *space, uint32_t number,
-		  const struct mrf_mr_port *port)
+void mrf_mr_event(struct mrf_mr_space *space, uint32_t number, const struct mrf_mr_port *port)
 {
 	const struct mrf_mr_event *event;
 
 	mrf_lock_take(&space->lock);
 	event = mrf_idmap_find(&space->events, number);
 	if (mrf_likely(event && may_count(event->mr, port))) {
-		mrf_list_each(node, &event->counters)
-			mrf_cntr_add(mrf_list_entry(node, struct mrf_mr_meter, mine)->cntr,
-				     1);
+		mrf_list_each (node, &event->counters)
+			mrf_cntr_add(mrf_list_entry(node, struct mrf_mr_meter, mine)->cntr, 1);
 		if (port->writes)
 			mrf_cntr_add(port->writes, 1);
 	}
 	mrf_lock_release(&space->lock);
 }
 
-void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port,
-		       struct mrf_cntr *cntr)
+void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port, struct mrf_cntr *cntr)
 {
 	mrf_lock_take(&space->lock);
 	port->writes = cntr;
@@ -151,7 +148,7 @@ static int counter_closing(struct mrf_cntr *cntr, void *arg);
 
 static bool is_bound(const struct mrf_mr *mr, const struct mrf_cntr *cntr)
 {
-	mrf_list_each(node, &mr->event->counters) {
+	mrf_list_each (node, &mr->event->counters) {
 		if (mrf_list_entry(node, struct mrf_mr_meter, mine)->cntr == cntr)
 			return true;
 	}
@@ -171,14 +168,12 @@ static bool is_written(const struct mrf_mr *mr)
 static bool lets_bind(const struct mrf_mr *mr)
 {
 	if (mrf_mr_state_serves(mr->state))
-		return !is_written(mr) ||
-		       !(mr->space->mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT));
+		return !is_written(mr) || !(mr->space->mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT));
 	return mrf_mr_state_lets(mr->state, MRF_CALL_BIND);
 }
 
 /* The errors of bind_locked, but for those of a bond. */
-static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr,
-			enum mrf_mr_state *state)
+static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
 	*state = mr->state;
 	if (*state == MRF_STATE_CLOSED)
@@ -191,8 +186,7 @@ static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr,
 }
 
 /* -FI_EOPBADSTATE: the region is in *state. -FI_ENOSYS: its writes are not counted. */
-static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr,
-			       enum mrf_mr_state *state)
+static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
 	struct mrf_cntr_bonds *bonds = mrf_cntr_bonds(cntr);
 	struct mrf_mr_meter *meter;
@@ -244,13 +238,11 @@ static int refuse_meter(const struct mrf_mr *mr, const struct fid *cntr, int err
 				  "not belong to the region's domain",
 				  (const void *)mr, (const void *)cntr);
 	case -FI_EINVAL:
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_MR, 3238,
-			"fi_mr_bind(region %p, counter %p): the two are bound already",
-			(const void *)mr, (const void *)cntr);
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3238,
+				  "fi_mr_bind(region %p, counter %p): the two are bound already",
+				  (const void *)mr, (const void *)cntr);
 	default:
-		return mrf_refuse(-err, FI_LOG_MR, 3022,
-				  "there is no memory for a region");
+		return mrf_refuse(-err, FI_LOG_MR, 3022, "there is no memory for a region");
 	}
 }
 
@@ -280,21 +272,19 @@ int mrf_mr_event_busy(const struct mrf_mr *mr)
 	const struct mrf_mr_meter *meter;
 
 	if (!mr->event || mrf_list_empty(&mr->event->counters) ||
-	    mrf_rule_region_closes_first(mr->space->api_version) ||
-	    mrf_mr_lets_go(mr, "counter"))
+	    mrf_rule_region_closes_first(mr->space->api_version) || mrf_mr_lets_go(mr, "counter"))
 		return 0;
 	meter = mrf_list_entry(mr->event->counters.next, struct mrf_mr_meter, mine);
-	return mrf_refuse(
-		FI_EBUSY, FI_LOG_MR, 3239,
-		"fi_close(region %p): the region is bound to counter %p, which has to be "
-		"closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
-		(const void *)mr, (void *)mrf_cntr_obj(meter->cntr)->fid);
+	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3239,
+			  "fi_close(region %p): the region is bound to counter %p, which has to be "
+			  "closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
+			  (const void *)mr, (void *)mrf_cntr_obj(meter->cntr)->fid);
 }
 
 /* Does any endpoint count what is written through it? */
 static bool ports_count_locked(const struct mrf_mr_space *space)
 {
-	mrf_list_each(node, &space->ports) {
+	mrf_list_each (node, &space->ports) {
 		if (mrf_list_entry(node, struct mrf_mr_port, node)->writes)
 			return true;
 	}

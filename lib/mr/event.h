@@ -16,7 +16,7 @@ struct mrf_mr_space;
  */
 struct mrf_mr_event {
 	struct mrf_mr *mr;
-	uint32_t number; /* in space->events; never 0 */
+	uint32_t number;	  /* in space->events; never 0 */
 	struct mrf_list counters; /* struct mrf_mr_meter.mine */
 };
 
@@ -43,15 +43,13 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *cntr, uint64_t flags);
  * From now on cntr counts peers' writes through the endpoint at port to regions that have
  * numbers. cntr outlives the port. Called at most once per port.
  */
-void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port,
-		       struct mrf_cntr *cntr);
+void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port, struct mrf_cntr *cntr);
 
 /*
  * A peer's operation through the endpoint at port has modified the region with this
  * number: the region's counters and the port's counter count it. A number that no region
  * has, which a peer may make up, counts nothing. Agent thread.
  */
-void mrf_mr_event(struct mrf_mr_space *space, uint32_t number,
-		  const struct mrf_mr_port *port);
+void mrf_mr_event(struct mrf_mr_space *space, uint32_t number, const struct mrf_mr_port *port);
 
 #endif

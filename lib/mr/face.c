@@ -29,16 +29,14 @@ static struct mrf_mr_face *pop(struct mrf_mr_face **faces)
 }
 
 /* Takes out the one of this class; NULL: there is none. */
-static struct mrf_mr_face *take_face(struct mrf_mr_face **faces,
-				     const struct mrf_mr_class *class)
+static struct mrf_mr_face *take_face(struct mrf_mr_face **faces, const struct mrf_mr_class *class)
 {
 	while (*faces && ((*faces)->class != class || (*faces)->dead))
 		faces = &(*faces)->next;
 	return pop(faces);
 }
 
-struct mrf_mr_face *mrf_mr_face_of(const struct mrf_mr *mr,
-				   const struct mrf_mr_class *class)
+struct mrf_mr_face *mrf_mr_face_of(const struct mrf_mr *mr, const struct mrf_mr_class *class)
 {
 	struct mrf_mr_face *face = mr->faces;
 
@@ -63,8 +61,7 @@ struct mrf_mr_face *mrf_mr_face_sole(const struct mrf_mr *mr)
 
 /* --- making ----------------------------------------------------------------------- */
 
-static int plan_one(const struct mrf_mr *mr, struct mrf_mr_class *class,
-		    struct mrf_mr_face **faces)
+static int plan_one(const struct mrf_mr *mr, struct mrf_mr_class *class, struct mrf_mr_face **faces)
 {
 	unsigned nseg = mr->back ? 0 : mr->nseg;
 	struct mrf_mr_face *face = calloc(1, sizeof(*face) + nseg * sizeof(face->vmr[0]));
@@ -94,8 +91,7 @@ int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_mr_face **faces)
 	if (!by_endpoint(mr))
 		return plan_one(mr, mr->group->class, faces);
 	mrf_list_each (node, &mr->bonds) {
-		struct mrf_mr_bond *bond =
-			mrf_list_entry(node, struct mrf_mr_bond, mine);
+		struct mrf_mr_bond *bond = mrf_list_entry(node, struct mrf_mr_bond, mine);
 
 		ret = ret ? ret : plan_one(mr, bond->port->class, faces);
 	}
@@ -116,8 +112,7 @@ static int pin_plain(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
 	return 0;
 }
 
-static int pin_one(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
-		   struct mrf_mr_face *face)
+static int pin_one(const struct mrf_mr *mr, const struct mrf_mr_seg *segs, struct mrf_mr_face *face)
 {
 	if (!mr->back)
 		return pin_plain(mr, segs, face);
@@ -227,8 +222,7 @@ void mrf_mr_faces_undo(struct mrf_mr *mr, struct mrf_mr_face **faces)
 	mrf_lock_release(&mr->space->lock);
 }
 
-void mrf_mr_face_end(struct mrf_mr *mr, const struct mrf_mr_class *class,
-		     struct mrf_mr_face **done)
+void mrf_mr_face_end(struct mrf_mr *mr, const struct mrf_mr_class *class, struct mrf_mr_face **done)
 {
 	struct mrf_mr_face *face = take_face(&mr->faces, class);
 

@@ -28,7 +28,7 @@
 #include "mr/region.h"
 
 struct mrf_mr_face {
-	struct mrf_mr_face *next; /* in mr->faces, or in a list of faces being made */
+	struct mrf_mr_face *next;   /* in mr->faces, or in a list of faces being made */
 	struct mrf_mr_class *class; /* held */
 	struct mrf_mr_back *back;   /* if pinned on demand; otherwise NULL, see vmr */
 	bool dead; /* serves nobody, but the kernel keeps it; until the region closes */
@@ -84,8 +84,7 @@ void mrf_mr_face_end(struct mrf_mr *mr, const struct mrf_mr_class *class,
 		     struct mrf_mr_face **done);
 
 /* The region's face for this class; NULL: there is none. space->lock held. */
-struct mrf_mr_face *mrf_mr_face_of(const struct mrf_mr *mr,
-				   const struct mrf_mr_class *class);
+struct mrf_mr_face *mrf_mr_face_of(const struct mrf_mr *mr, const struct mrf_mr_class *class);
 /* The region's only face, or NULL. space->lock held. */
 struct mrf_mr_face *mrf_mr_face_sole(const struct mrf_mr *mr);
 

@@ -62,8 +62,7 @@ static const char *why_not_file(char *path, uint64_t end)
 		return "belongs to a file that was removed, or to none";
 	if (!S_ISREG(st.st_mode))
 		return "does not belong to a regular file";
-	if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC ||
-	    fs.f_type == HUGETLBFS_MAGIC)
+	if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC)
 		return "belongs to a file that is kept in memory only";
 	return end > (uint64_t)st.st_size ? "passes the end of its file" : NULL;
 }
@@ -79,8 +78,7 @@ static const char *why_not_line(const char *perms, char *path, uint64_t end)
 
 static const char not_to_be_known[] = "cannot be looked up in /proc/self/maps";
 
-static const char *look_at_maps(FILE *maps, uint64_t addr, uint64_t end, char **line,
-				int *err)
+static const char *look_at_maps(FILE *maps, uint64_t addr, uint64_t end, char **line, int *err)
 {
 	size_t room = 0;
 
@@ -90,8 +88,8 @@ static const char *look_at_maps(FILE *maps, uint64_t addr, uint64_t end, char **
 		char perms[5];
 		int path = 0;
 
-		if (sscanf(*line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n",
-			   &from, &to, perms, &offset, &path) < 4 ||
+		if (sscanf(*line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &from, &to,
+			   perms, &offset, &path) < 4 ||
 		    to <= addr)
 			continue;
 		if (from > addr)

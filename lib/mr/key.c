@@ -9,8 +9,7 @@ uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset)
 {
 	if (mode & FI_MR_VIRT_ADDR)
 		return rkey;
-	return MRF_KEY_DIRECT | (page_offset << MRF_KEY_OFFSET_SHIFT & MRF_KEY_OFFSET_MASK) |
-	       rkey;
+	return MRF_KEY_DIRECT | (page_offset << MRF_KEY_OFFSET_SHIFT & MRF_KEY_OFFSET_MASK) | rkey;
 }
 
 static int take_requested(struct mrf_mr *mr, uint64_t key, struct mrf_mr_holder *holder)

@@ -65,8 +65,7 @@ static inline bool mrf_key_take(const struct mrf_key_form *form, uint64_t key,
 }
 
 /* As mrf_key_take; target_mode: mr_mode of the domain that made the key. */
-static inline bool mrf_key_unpack(uint64_t target_mode, uint64_t key,
-				  struct mrf_key_direct *direct)
+static inline bool mrf_key_unpack(uint64_t target_mode, uint64_t key, struct mrf_key_direct *direct)
 {
 	struct mrf_key_form form = mrf_key_form(target_mode);
 

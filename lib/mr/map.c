@@ -82,8 +82,7 @@ static int extend_map_locked(struct mrf_map *map)
 	return 0;
 }
 
-static int add_raw_locked(struct mrf_map *map, const uint8_t *raw, uint8_t *longer,
-		      uint64_t *key)
+static int add_raw_locked(struct mrf_map *map, const uint8_t *raw, uint8_t *longer, uint64_t *key)
 {
 	int ret = map->spare ? 0 : extend_map_locked(map);
 

@@ -44,7 +44,7 @@ _Static_assert(MRF_MAP_SLOTS <= MRF_MAP_INDEX_MASK + 1, "every slot has an index
 struct mrf_map_slot {
 	_Atomic uint64_t key; /* 0: not mapped. Read without the lock */
 	uint32_t index;
-	uint32_t keys; /* how many it has stood for; the generation of the next one */
+	uint32_t keys;		   /* how many it has stood for; the generation of the next one */
 	struct mrf_map_slot *next; /* spare */
 	uint8_t *longer;	   /* the raw key, if it has more bytes; otherwise NULL */
 	uint8_t bytes[MRF_RAWKEY_ONE_LEN];
@@ -87,8 +87,8 @@ static inline struct mrf_map_slot *mrf_map_find(const struct mrf_map *map, uint6
 {
 	uint32_t at = ((uint32_t)key & MRF_MAP_INDEX_MASK) + MRF_MAP_FIRST;
 	unsigned bit = (unsigned)__builtin_clz(at) ^ 31;
-	struct mrf_map_slot *chunk = atomic_load_explicit(
-		&map->chunk[bit - MRF_MAP_FIRST_BITS], memory_order_acquire);
+	struct mrf_map_slot *chunk =
+		atomic_load_explicit(&map->chunk[bit - MRF_MAP_FIRST_BITS], memory_order_acquire);
 
 	return mrf_likely(chunk) ? chunk + (at - (1u << bit)) : NULL;
 }
@@ -103,8 +103,7 @@ static inline bool mrf_map_live(const struct mrf_map *map, uint64_t key)
 {
 	const struct mrf_map_slot *slot = mrf_map_find(map, key);
 
-	return slot && key &&
-	       atomic_load_explicit(&slot->key, memory_order_acquire) == key;
+	return slot && key && atomic_load_explicit(&slot->key, memory_order_acquire) == key;
 }
 
 /* Was the key mapped once, and is not any more? For the text of an error. */

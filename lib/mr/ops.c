@@ -55,14 +55,13 @@ static int reg_attr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t fla
 		    struct fid_mr **mr)
 {
 	if (!fid)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001,
-				  "domain=NULL: must be given");
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "domain=NULL: must be given");
 	return mrf_mr_register(space_of(fid), attr, flags, mr);
 }
 
 static int reg_v(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
-		 uint64_t offset, uint64_t requested_key, uint64_t flags,
-		 struct fid_mr **mr, void *context)
+		 uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		 void *context)
 {
 	struct fi_mr_attr attr = {
 		.mr_iov = iov,
@@ -77,9 +76,8 @@ static int reg_v(struct fid *fid, const struct iovec *iov, size_t count, uint64_
 	return reg_attr(fid, &attr, flags, mr);
 }
 
-static int reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
-	       uint64_t offset, uint64_t requested_key, uint64_t flags,
-	       struct fid_mr **mr, void *context)
+static int reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
+	       uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
 {
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
 

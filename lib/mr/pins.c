@@ -33,9 +33,8 @@ int mrf_mr_pin_segs(const struct mrf_mr_space *space, struct mrf_vpd *pd, unsign
 	return 0;
 }
 
-int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd,
-	       const struct mrf_mr_seg *segs, unsigned nseg, unsigned rights,
-	       struct mrf_mr_pins *pins)
+int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd, const struct mrf_mr_seg *segs,
+	       unsigned nseg, unsigned rights, struct mrf_mr_pins *pins)
 {
 	pins->nseg = nseg;
 	memcpy(pins->seg, segs, nseg * sizeof(*segs));
@@ -57,9 +56,7 @@ int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_se
 	if (!(space->mode & FI_MR_ALLOCATED))
 		return 0;
 	/* Nobody is let through meanwhile. */
-	rights = mrf_mr_access_kernel(space, access) & MRF_RIGHTS_WRITE
-			 ? MRF_RIGHT_LOCAL_WRITE
-			 : 0;
+	rights = mrf_mr_access_kernel(space, access) & MRF_RIGHTS_WRITE ? MRF_RIGHT_LOCAL_WRITE : 0;
 	ret = mrf_mr_pin(space, space->pd, segs, nseg, rights, &pins);
 	if (!ret)
 		mrf_mr_unpin(&pins);

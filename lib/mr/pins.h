@@ -23,9 +23,8 @@ struct mrf_mr_pins {
  * Makes one kernel region for each segment, with these enum mrf_right. Failures are
  * logged.
  */
-int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd,
-	       const struct mrf_mr_seg *segs, unsigned nseg, unsigned rights,
-	       struct mrf_mr_pins *pins);
+int mrf_mr_pin(const struct mrf_mr_space *space, struct mrf_vpd *pd, const struct mrf_mr_seg *segs,
+	       unsigned nseg, unsigned rights, struct mrf_mr_pins *pins);
 void mrf_mr_unpin(struct mrf_mr_pins *pins);
 /* As mrf_mr_pin, for the segments that are already in pins->seg. */
 int mrf_mr_pin_segs(const struct mrf_mr_space *space, struct mrf_vpd *pd, unsigned rights,
@@ -36,9 +35,9 @@ int mrf_mr_unpin_segs(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigne
 int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
 			unsigned nseg, uint64_t access);
 
-static MRF_ALWAYS_INLINE int mrf_mr_pin_one(const struct mrf_mr_space *space,
-					    struct mrf_vpd *pd, unsigned rights,
-					    struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
+static MRF_ALWAYS_INLINE int mrf_mr_pin_one(const struct mrf_mr_space *space, struct mrf_vpd *pd,
+					    unsigned rights, struct mrf_mr_seg *seg,
+					    struct mrf_vmr *vmr)
 {
 	const void *addr = (const void *)(uintptr_t)seg->addr;
 	int ret = 0;
@@ -61,8 +60,7 @@ static MRF_ALWAYS_INLINE int mrf_mr_unpin_one(const struct mrf_mr_seg *seg, stru
 
 	if (mrf_likely(!ret))
 		return 0;
-	return mrf_refuse(-ret, FI_LOG_MR, 3030,
-			  "%#llx + %llu byte%s: the kernel keeps the region",
+	return mrf_refuse(-ret, FI_LOG_MR, 3030, "%#llx + %llu byte%s: the kernel keeps the region",
 			  (unsigned long long)seg->addr, (unsigned long long)seg->len,
 			  MRF_S(seg->len));
 }

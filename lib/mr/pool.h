@@ -114,8 +114,8 @@ static inline void mrf_mr_set_keys(struct mrf_mr *mr, const struct mrf_mr_seg *s
 static inline uint64_t mrf_mr_dead_word(const struct mrf_mr_pool *pool, uint32_t gen,
 					uint32_t index)
 {
-	return (uint64_t)pool->tag << MRF_DESC_TAG_SHIFT |
-	       (uint64_t)gen << MRF_DESC_GEN_SHIFT | (index ^ MRF_DESC_INDEX_MASK);
+	return (uint64_t)pool->tag << MRF_DESC_TAG_SHIFT | (uint64_t)gen << MRF_DESC_GEN_SHIFT |
+	       (index ^ MRF_DESC_INDEX_MASK);
 }
 
 static inline bool mrf_mr_is_live(const struct mrf_mr *mr)
@@ -131,8 +131,7 @@ static inline bool mrf_mr_is_live(const struct mrf_mr *mr)
  */
 static inline void mrf_mr_set_live(struct mrf_mr *mr)
 {
-	uint64_t desc = atomic_load_explicit(&mr->live, memory_order_relaxed) ^
-			MRF_DESC_INDEX_MASK;
+	uint64_t desc = atomic_load_explicit(&mr->live, memory_order_relaxed) ^ MRF_DESC_INDEX_MASK;
 
 	atomic_store_explicit(&mr->live, desc, memory_order_release);
 	mr->fid.mem_desc = (void *)(uintptr_t)desc;
@@ -146,8 +145,7 @@ static inline void mrf_mr_set_dead(struct mrf_mr *mr)
 	/* Dead, in the next generation; after the last one this changes the tag. */
 	if (mrf_mr_is_live(mr))
 		atomic_store_explicit(&mr->live,
-				      (live ^ MRF_DESC_INDEX_MASK) +
-					      (1ull << MRF_DESC_GEN_SHIFT),
+				      (live ^ MRF_DESC_INDEX_MASK) + (1ull << MRF_DESC_GEN_SHIFT),
 				      memory_order_release);
 	mr->fid.mem_desc = NULL;
 	mr->fid.key = FI_KEY_NOTAVAIL;

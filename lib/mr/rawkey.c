@@ -72,16 +72,14 @@ static void tell_locked(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 	 * only the answer knows.
 	 */
 	face = mrf_mr_faced(mr) ? mrf_mr_face_sole(mr) : NULL;
-	raw->complete =
-		!mr->back && !mr->event && (!mrf_mr_faced(mr) || face || !raw->access);
+	raw->complete = !mr->back && !mr->event && (!mrf_mr_faced(mr) || face || !raw->access);
 	raw->nseg = 0;
 	if (raw->complete)
 		take_segs(mr, face, virt, raw);
 }
 
 /* Keeps what fi_mr_raw_attr found, if that is good until the region is closed. */
-static void keep_locked(struct mrf_mr *mr, const struct mrf_rawkey *raw,
-			const uint8_t *key)
+static void keep_locked(struct mrf_mr *mr, const struct mrf_rawkey *raw, const uint8_t *key)
 {
 	mrf_lock_held(&mr->space->lock);
 	/* Faces come and go with endpoints. */
@@ -124,8 +122,7 @@ static int check_raw_attr(const struct fi_mr_raw_attr *attr)
 				  attr ? "key_size" : "attr");
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3102,
-				  "fi_mr_raw_attr: flags=%#" PRIx64 ": must be 0",
-				  attr->flags);
+				  "fi_mr_raw_attr: flags=%#" PRIx64 ": must be 0", attr->flags);
 	return 0;
 }
 
@@ -187,8 +184,8 @@ int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
 	struct mrf_lock *lock = &mr->space->lock;
 
-	if (!attr || !attr->raw_key || !attr->key_size ||
-	    *attr->key_size != MRF_RAWKEY_ONE_LEN || attr->flags || !mrf_lock_try(lock))
+	if (!attr || !attr->raw_key || !attr->key_size || *attr->key_size != MRF_RAWKEY_ONE_LEN ||
+	    attr->flags || !mrf_lock_try(lock))
 		return raw_attr(mr, attr);
 	if (!mrf_mr_state_lets(mr->state, MRF_CALL_RAW_ATTR) || !is_kept_locked(mr))
 		return raw_attr_after(lock, mr, attr);
@@ -215,8 +212,7 @@ static int check_map(const struct fi_mr_map_raw *attr)
 				  "fi_mr_map_raw: %s=NULL: must be given", null);
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3111,
-				  "fi_mr_map_raw: flags=%#" PRIx64 ": must be 0",
-				  attr->flags);
+				  "fi_mr_map_raw: flags=%#" PRIx64 ": must be 0", attr->flags);
 	return 0;
 }
 
@@ -229,8 +225,8 @@ static int check_key(const struct fi_mr_map_raw *attr)
 	ret = mrf_rawkey_check(attr->raw_key, attr->key_size, &why);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_MR, ret == -FI_ENOSYS ? 3113 : 3112,
-				  "fi_mr_map_raw: the raw key of %zu byte%s %s",
-				  attr->key_size, MRF_S(attr->key_size), why);
+				  "fi_mr_map_raw: the raw key of %zu byte%s %s", attr->key_size,
+				  MRF_S(attr->key_size), why);
 	base = mrf_rawkey_base(attr->raw_key);
 	if (attr->base_addr != base)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3114,
@@ -248,8 +244,7 @@ static int refuse_add(int ret)
 				  "mapped at a time, and a domain gives out at most %llu "
 				  "in its lifetime, none of them twice",
 				  MRF_MAP_SLOTS,
-				  (unsigned long long)MRF_MAP_SLOTS *
-					  (MRF_MAP_GEN_MAX + 1));
+				  (unsigned long long)MRF_MAP_SLOTS * (MRF_MAP_GEN_MAX + 1));
 	return mrf_refuse(-ret, FI_LOG_MR, 3115,
 			  "fi_mr_map_raw: there is no memory for a mapped key");
 }
@@ -272,8 +267,7 @@ static UNUSUAL int map_raw(struct mrf_mr_space *space, const struct fi_mr_map_ra
 static inline bool is_compact(const struct fi_mr_map_raw *attr)
 {
 	return attr && attr->raw_key && attr->key && !attr->flags &&
-	       attr->key_size == MRF_RAWKEY_ONE_LEN &&
-	       mrf_rawkey_is_compact(attr->raw_key) &&
+	       attr->key_size == MRF_RAWKEY_ONE_LEN && mrf_rawkey_is_compact(attr->raw_key) &&
 	       !mrf_rawkey_compact_fault(attr->raw_key) &&
 	       mrf_rawkey_base(attr->raw_key) == attr->base_addr;
 }
@@ -307,9 +301,8 @@ static UNUSUAL int unmap_key(struct mrf_mr_space *space, const uint64_t *key)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3120,
 				  "fi_mr_unmap_key: key=NULL: must be given");
 	if (mrf_map_was(space->map, *key))
-		return mrf_refuse(
-			FI_ENOKEY, FI_LOG_MR, 3122,
-			"fi_mr_unmap_key: key=%#" PRIx64 ": is unmapped already", *key);
+		return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3122,
+				  "fi_mr_unmap_key: key=%#" PRIx64 ": is unmapped already", *key);
 	return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3121,
 			  "fi_mr_unmap_key: key=%#" PRIx64
 			  ": did not come from fi_mr_map_raw on this domain",

@@ -26,16 +26,14 @@ static int refuse_range(const struct iovec *iov, size_t i)
 			  i, iov[i].iov_base, iov[i].iov_len, MRF_S(iov[i].iov_len));
 }
 
-static int refuse_outside(const struct mrf_mr_back *back, const struct iovec *iov,
-			  size_t i)
+static int refuse_outside(const struct mrf_mr_back *back, const struct iovec *iov, size_t i)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3061,
 			  "fi_mr_refresh: iov[%zu]: %p + %zu byte%s is not wholly inside "
 			  "the region, whose first segment is %#llx + %llu byte%s",
 			  i, iov[i].iov_base, iov[i].iov_len, MRF_S(iov[i].iov_len),
 			  (unsigned long long)back->extent[0].addr,
-			  (unsigned long long)back->extent[0].len,
-			  MRF_S(back->extent[0].len));
+			  (unsigned long long)back->extent[0].len, MRF_S(back->extent[0].len));
 }
 
 /* The addresses of the region. span has room for its extents. */
@@ -44,9 +42,9 @@ static void all_of(const struct mrf_mr_back *back, struct mrf_spans *all)
 	unsigned i;
 
 	for (i = 0; i < back->nextent; i++)
-		all->span[i] = (struct mrf_span){ .start = back->extent[i].addr,
-						  .end = back->extent[i].addr +
-							 back->extent[i].len };
+		all->span[i] =
+			(struct mrf_span){ .start = back->extent[i].addr,
+					   .end = back->extent[i].addr + back->extent[i].len };
 	all->count = back->nextent;
 	mrf_spans_tidy(all);
 }
@@ -68,8 +66,8 @@ static int check_covered(const struct mrf_mr_back *back, const struct mrf_spans 
 }
 
 /* What is to be refreshed; allocated. */
-static int make_spans(const struct mrf_mr_back *back, const struct iovec *iov,
-		      size_t count, struct mrf_spans *spans)
+static int make_spans(const struct mrf_mr_back *back, const struct iovec *iov, size_t count,
+		      struct mrf_spans *spans)
 {
 	struct mrf_span span[MRF_MR_IOV_LIMIT];
 	struct mrf_spans all = { .span = span };
@@ -95,8 +93,7 @@ static int make_spans(const struct mrf_mr_back *back, const struct iovec *iov,
 }
 
 /* The union of two sets, allocated. */
-static int unite(const struct mrf_spans *a, const struct mrf_spans *b,
-		 struct mrf_spans *both)
+static int unite(const struct mrf_spans *a, const struct mrf_spans *b, struct mrf_spans *both)
 {
 	both->count = a->count + b->count;
 	both->span = calloc(mrf_max(both->count, 1u), sizeof(*both->span));
@@ -226,8 +223,7 @@ static int renew_ranges(struct mrf_mr *mr, const struct iovec *iov, size_t count
 		return ret == -FI_ENOMEM ? refuse_region_memory() : ret;
 	mrf_list_init(&list);
 	all = renew(mr, &spans, &list, &n);
-	ret = all ? finish_refresh(mr->space, &spans, &list, all, n)
-		  : refuse_region_memory();
+	ret = all ? finish_refresh(mr->space, &spans, &list, all, n) : refuse_region_memory();
 	free(spans.span);
 	return ret;
 }
@@ -236,11 +232,10 @@ static int renew_ranges(struct mrf_mr *mr, const struct iovec *iov, size_t count
 
 static int refuse_list(const struct mrf_mr *mr, const struct iovec *iov, size_t count)
 {
-	return mrf_refuse(
-		FI_EINVAL, FI_LOG_MR, 3059,
-		"fi_mr_refresh(region %p): iov=%p, count=%zu: must be ranges, or "
-		"NULL and 0 for the whole region",
-		(const void *)mr, (const void *)iov, count);
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3059,
+			  "fi_mr_refresh(region %p): iov=%p, count=%zu: must be ranges, or "
+			  "NULL and 0 for the whole region",
+			  (const void *)mr, (const void *)iov, count);
 }
 
 static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
@@ -256,8 +251,8 @@ static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 				  (void *)mr);
 	if (modify->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3058,
-				  "fi_mr_refresh(region %p): flags=%#llx: must be 0",
-				  (void *)mr, (unsigned long long)modify->flags);
+				  "fi_mr_refresh(region %p): flags=%#llx: must be 0", (void *)mr,
+				  (unsigned long long)modify->flags);
 	if (!iov != !count)
 		return refuse_list(mr, iov, count);
 	return renew_ranges(mr, iov, count);

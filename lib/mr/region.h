@@ -101,9 +101,9 @@ static inline struct mrf_mr *mrf_mr_from_fid(const struct fid *fid)
 /* As mrf_obj_check, for a region. */
 static inline int mrf_mr_check(const struct mrf_mr *mr, const char *call)
 {
-	return mrf_likely(mrf_fork_ours(mr->space->owner)) ?
-		       0 :
-		       mrf_obj_foreign(&mr->fid.fid, mr->space->owner, call);
+	return mrf_likely(mrf_fork_ours(mr->space->owner))
+		       ? 0
+		       : mrf_obj_foreign(&mr->fid.fid, mr->space->owner, call);
 }
 
 /* Makes fi_mr_key return the key, unless the mode requires raw keys. */

@@ -160,16 +160,13 @@ static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int
 		return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3021,
 				  "requested_key=%#llx: is taken by the region at %#llx, "
 				  "%llu byte%s",
-				  (unsigned long long)key,
-				  (unsigned long long)holder->addr,
+				  (unsigned long long)key, (unsigned long long)holder->addr,
 				  (unsigned long long)holder->len, MRF_S(holder->len));
 	return mrf_refuse(-err, FI_LOG_MR, 3022, "there is no memory for a region");
 }
 
-static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
-				     const struct fi_mr_attr *attr,
-				     const struct mrf_mr_plan *plan,
-				     const struct mrf_mr_pins *pins,
+static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+				     const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
 				     struct mrf_mr_back *back, struct fid_mr **out)
 {
 	struct mrf_mr_seg *segs = NULL;
@@ -207,11 +204,10 @@ static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space,
 }
 
 /* What needs no lock: whether anybody could have this key. */
-static int check_requested_key(const struct mrf_mr_space *space,
-			       const struct fi_mr_attr *attr)
+static int check_requested_key(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
 {
-	if (mrf_likely(attr->requested_key != FI_KEY_NOTAVAIL) ||
-	    !(attr->access & MRF_MR_REMOTE) || (space->mode & FI_MR_PROV_KEY))
+	if (mrf_likely(attr->requested_key != FI_KEY_NOTAVAIL) || !(attr->access & MRF_MR_REMOTE) ||
+	    (space->mode & FI_MR_PROV_KEY))
 		return 0;
 	return mrf_refuse(FI_EKEYREJECTED, FI_LOG_MR, 3023,
 			  "requested_key=%#llx: is FI_KEY_NOTAVAIL, which is no key",
@@ -237,8 +233,8 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 		return ret;
 	pins.nseg = 1;
 	plan_seg(space, attr->mr_iov, &pins.seg[0]);
-	ret = mrf_mr_pin_one(space, space->pd, mrf_mr_access_kernel(space, plan.access), &pins.seg[0],
-		      &pins.vmr[0]);
+	ret = mrf_mr_pin_one(space, space->pd, mrf_mr_access_kernel(space, plan.access),
+			     &pins.seg[0], &pins.vmr[0]);
 	if (mrf_unlikely(ret))
 		return ret;
 	ret = publish(space, attr, &plan, &pins, NULL, out);
@@ -247,8 +243,8 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 	return ret;
 }
 
-static int check_request(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			 uint64_t flags, struct mrf_mr_plan *plan)
+static int check_request(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
+			 struct mrf_mr_plan *plan)
 {
 	int ret;
 
@@ -279,15 +275,13 @@ static int register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 
 /* Makes a pending region and leaves the rest to the worker. */
 static int register_async(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
-			  struct fid_mr **out)
+			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
 	struct mrf_mr_job *job = mrf_mr_job_new(plan->deferred);
 	int ret;
 
 	if (!job)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022,
-				  "there is no memory for a region");
+		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
 	plan->pending = true;
 	ret = register_unpinned(space, attr, plan, pins, out);
 	if (ret)
@@ -299,8 +293,7 @@ static int register_async(struct mrf_mr_space *space, const struct fi_mr_attr *a
 
 /* What is left when everything is checked. pins says where. */
 static int register_planned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			    struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
-			    struct fid_mr **out)
+			    struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
 	int ret;
 
@@ -342,8 +335,7 @@ static int enable_or_close(struct fid_mr *fid)
 }
 
 static int register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
-			  struct fid_mr **out)
+			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
 	struct fid_mr *fid = NULL;
 	int ret;
@@ -367,8 +359,8 @@ static int register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *a
 
 /* --- the call --------------------------------------------------------------------- */
 
-int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		    uint64_t flags, struct fid_mr **out)
+int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
+		    struct fid_mr **out)
 {
 	struct mrf_mr_plan plan;
 	struct mrf_mr_pins pins;

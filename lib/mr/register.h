@@ -11,7 +11,7 @@ struct mrf_mr_space;
  * errno and a logged line for each error), registers, reserves the key, and writes *mr on
  * success only.
  */
-int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		    uint64_t flags, struct fid_mr **mr);
+int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
+		    struct fid_mr **mr);
 
 #endif

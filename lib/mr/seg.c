@@ -13,8 +13,8 @@ static uint64_t served_bytes(uint64_t size, uint64_t offset, uint64_t len)
 	return offset < size ? mrf_min(len, size - offset) : 0;
 }
 
-uint64_t mrf_mr_locate(const struct mrf_mr_seg *segs, unsigned nseg, bool virt,
-		       uint64_t addr, uint64_t len, unsigned *seg, uint64_t *offset)
+uint64_t mrf_mr_locate(const struct mrf_mr_seg *segs, unsigned nseg, bool virt, uint64_t addr,
+		       uint64_t len, unsigned *seg, uint64_t *offset)
 {
 	uint64_t start = 0; /* packed: where segment i begins */
 	uint64_t n;

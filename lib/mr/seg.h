@@ -24,7 +24,7 @@ struct mrf_mr_seg {
  * in bounds up to and including the end; 1 is returned then, so that 0 always means out
  * of bounds. Pure.
  */
-uint64_t mrf_mr_locate(const struct mrf_mr_seg *segs, unsigned nseg, bool virt,
-		       uint64_t addr, uint64_t len, unsigned *seg, uint64_t *offset);
+uint64_t mrf_mr_locate(const struct mrf_mr_seg *segs, unsigned nseg, bool virt, uint64_t addr,
+		       uint64_t len, unsigned *seg, uint64_t *offset);
 
 #endif

@@ -33,8 +33,8 @@ static bool inside_region(const struct mrf_mr *mr, uint64_t addr, uint64_t len)
 	return got;
 }
 
-enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
-			      uint64_t right, const struct mrf_mr_face **face)
+enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *ask, uint64_t right,
+			      const struct mrf_mr_face **face)
 {
 	*face = NULL;
 	/*
@@ -64,8 +64,7 @@ enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *
  * This also covers a region of another group than the peer's, which must look the same to
  * it.
  */
-static enum mrf_mr_status absent(const struct mrf_mr_space *space,
-				 const struct mrf_mr_ask *ask)
+static enum mrf_mr_status absent(const struct mrf_mr_space *space, const struct mrf_mr_ask *ask)
 {
 	uint64_t group = mrf_mr_group_id(group_of(ask));
 	unsigned i;
@@ -117,8 +116,7 @@ static void show_all(const struct mrf_mr *mr, const struct mrf_mr_face *face,
 }
 
 /* The backing of a region that is pinned on demand, with a reference for the caller. */
-static struct mrf_mr_back *show_region(const struct mrf_mr *mr,
-				       const struct mrf_mr_face *face,
+static struct mrf_mr_back *show_region(const struct mrf_mr *mr, const struct mrf_mr_face *face,
 				       struct mrf_mr_view *view)
 {
 	struct mrf_mr_back *back = face ? face->back : mr->back;
@@ -188,8 +186,7 @@ static unsigned find_places(const struct mrf_mr *mr, uint64_t addr, uint64_t len
 	return len ? 0 : n;
 }
 
-static int commit_places(const struct mrf_mr *mr, const struct place *place, unsigned n,
-			 bool flush)
+static int commit_places(const struct mrf_mr *mr, const struct place *place, unsigned n, bool flush)
 {
 	unsigned i;
 	int err = 0, lookup;

@@ -11,10 +11,10 @@
 /* On the wire: never renumber. */
 enum mrf_mr_status {
 	MRF_MR_OK = 0,
-	MRF_MR_UNKNOWN = 1,	  /* never seen here */
-	MRF_MR_CLOSED = 2,	  /* was here and was closed */
-	MRF_MR_DISABLED = 3,	  /* is here, but not enabled (yet) */
-	MRF_MR_NOT_BOUND = 4,	  /* FI_MR_ENDPOINT: not bound to the endpoint asked */
+	MRF_MR_UNKNOWN = 1,   /* never seen here */
+	MRF_MR_CLOSED = 2,    /* was here and was closed */
+	MRF_MR_DISABLED = 3,  /* is here, but not enabled (yet) */
+	MRF_MR_NOT_BOUND = 4, /* FI_MR_ENDPOINT: not bound to the endpoint asked */
 	/* These are about the range that was asked for, not about the region. */
 	MRF_MR_OUTSIDE = 5,	  /* not wholly inside the region */
 	MRF_MR_NOT_REFRESHED = 6, /* FI_MR_MMU_NOTIFY: no refresh has covered it yet */
@@ -26,11 +26,11 @@ enum mrf_mr_status {
 /* A peer's question: may it access [addr, addr + len) of the region behind key? */
 struct mrf_mr_ask {
 	uint64_t key;
-	uint64_t serial;   /* the registration that is meant; 0: any that has the key */
-	uint64_t addr;	   /* as peers see it: offset, or address with FI_MR_VIRT_ADDR */
-	uint64_t len;	   /* bytes; 0: only the rest of the answer matters */
+	uint64_t serial; /* the registration that is meant; 0: any that has the key */
+	uint64_t addr;	 /* as peers see it: offset, or address with FI_MR_VIRT_ADDR */
+	uint64_t len;	 /* bytes; 0: only the rest of the answer matters */
 	const struct mrf_mr_port *port; /* of the endpoint that was asked; NULL: of any */
-	bool lease;	   /* prefer leased pins: the memory changes all the time */
+	bool lease;			/* prefer leased pins: the memory changes all the time */
 };
 
 struct mrf_mr_view {
@@ -42,7 +42,7 @@ struct mrf_mr_view {
 	 * cover.
 	 */
 	bool complete;
-	bool once;	 /* for accesses begun before the question, within the lease */
+	bool once; /* for accesses begun before the question, within the lease */
 	uint64_t serial;
 	uint32_t event;	 /* number for writes to the region; 0: they are not counted */
 	uint64_t access; /* FI_REMOTE_*; FI_ATOMIC: REMOTE_WRITE implies atomics */
@@ -66,8 +66,8 @@ struct mrf_mr_face;
  * wants to learn the rights); and, with a right, are the bytes inside? Pure. space->lock
  * held.
  */
-enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
-			      uint64_t right, const struct mrf_mr_face **face);
+enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *ask, uint64_t right,
+			      const struct mrf_mr_face **face);
 
 /*
  * Answers a peer: view->status says what is wrong, if anything is. Pins the range that

@@ -76,8 +76,8 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	space->last_group = 0;
 	mrf_list_init(&space->waiters);
 	space->page_mask = mrf_page_size() - 1;
-	space->write_rights = MRF_RIGHT_REMOTE_WRITE |
-			      (space->atomics ? MRF_RIGHT_REMOTE_ATOMIC : 0u);
+	space->write_rights =
+		MRF_RIGHT_REMOTE_WRITE | (space->atomics ? MRF_RIGHT_REMOTE_ATOMIC : 0u);
 	atomic_init(&space->warned, 0);
 	mrf_idmap_init(&space->keys);
 	mrf_obj_init(&space->regions, space->obj->fid, space->obj->describe);

@@ -18,7 +18,7 @@
 
 struct mrf_mr_closed {
 	uint64_t key;
-	uint64_t seq; /* 0: free slot; otherwise the ordinal number of the close */
+	uint64_t seq;	/* 0: free slot; otherwise the ordinal number of the close */
 	uint64_t group; /* the group that may learn of it: struct mrf_mr_group.id, or 0 */
 };
 
@@ -28,31 +28,31 @@ struct mrf_mr_space {
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd;
 	struct mrf_auth *auth; /* the default authorization key; NULL: no key */
-	uint64_t owner;	      /* from obj: the process that may use it; base/fork.h */
-	uint64_t id;	      /* random, never 0; marks the raw keys of this space */
-	uint64_t mode;	      /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
-	bool atomics; /* the domain has FI_ATOMIC: remote write implies remote atomics */
+	uint64_t owner;	       /* from obj: the process that may use it; base/fork.h */
+	uint64_t id;	       /* random, never 0; marks the raw keys of this space */
+	uint64_t mode;	       /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
+	bool atomics;	       /* the domain has FI_ATOMIC: remote write implies remote atomics */
 	unsigned write_rights; /* enum mrf_right bits that FI_REMOTE_WRITE implies */
-	bool plain; /* regions without flags are pinned and enabled from the start */
-	uint32_t api_version; /* the version requested in fi_getinfo */
-	size_t max_mr;	      /* the device's limit, for messages; 0: unknown */
-	struct mrf_lock lock; /* rank MR */
+	bool plain;	       /* regions without flags are pinned and enabled from the start */
+	uint32_t api_version;  /* the version requested in fi_getinfo */
+	size_t max_mr;	       /* the device's limit, for messages; 0: unknown */
+	struct mrf_lock lock;  /* rank MR */
 	/*
 	 * The holds of all regions on the domain. Separate from obj's, so that
 	 * registering takes one lock instead of two: regions.holds (struct mrf_mr.held)
 	 * is guarded by the lock above, not by its own lock.
 	 */
 	struct mrf_obj regions;
-	struct mrf_idmap keys;	  /* key -> struct mrf_mr; regions with a remote right */
+	struct mrf_idmap keys;	      /* key -> struct mrf_mr; regions with a remote right */
 	struct mrf_mr_pool *pool;     /* regions, open and closed */
 	struct mrf_mr_closed *closed; /* ring of the last closed keys */
 	uint64_t nclosed;
-	uint64_t next_serial; /* of registrations; never 0, never used twice */
-	struct mrf_map *map;  /* raw keys that the application mapped: mr/map.h */
-	struct mrf_list waiters; /* threads in fi_close, for state.c; guarded by lock */
-	struct mrf_list ports; /* struct mrf_mr_port.node; guarded by lock */
+	uint64_t next_serial;	      /* of registrations; never 0, never used twice */
+	struct mrf_map *map;	      /* raw keys that the application mapped: mr/map.h */
+	struct mrf_list waiters;      /* threads in fi_close, for state.c; guarded by lock */
+	struct mrf_list ports;	      /* struct mrf_mr_port.node; guarded by lock */
 	struct mrf_mr_worker *worker; /* worker.c; NULL: registration is synchronous */
-	struct mrf_list groups; /* struct mrf_mr_group.node: mr/face.h; guarded by lock */
+	struct mrf_list groups;	      /* struct mrf_mr_group.node: mr/face.h; guarded by lock */
 	uint64_t last_group;
 	struct mrf_mr_backs *backs; /* of regions pinned on demand; NULL: none */
 	/*

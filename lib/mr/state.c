@@ -15,8 +15,7 @@
 const uint8_t mrf_mr_state_calls[MRF_STATES] = {
 	[MRF_STATE_CLOSED] = 0,
 	[MRF_STATE_PENDING] = BIT(MRF_CALL_BIND) | BIT(MRF_CALL_CLOSE),
-	[MRF_STATE_DISABLED] =
-		BIT(MRF_CALL_BIND) | BIT(MRF_CALL_ENABLE) | BIT(MRF_CALL_CLOSE),
+	[MRF_STATE_DISABLED] = BIT(MRF_CALL_BIND) | BIT(MRF_CALL_ENABLE) | BIT(MRF_CALL_CLOSE),
 	[MRF_STATE_ENABLED] = BIT(MRF_CALL_ENABLE) | BIT(MRF_CALL_REFRESH) |
 			      BIT(MRF_CALL_RAW_ATTR) | BIT(MRF_CALL_CLOSE),
 	[MRF_STATE_REFRESHING] = BIT(MRF_CALL_ENABLE) | BIT(MRF_CALL_REFRESH) |
@@ -66,9 +65,9 @@ static int refuse_closed(const struct mrf_mr *mr, enum mrf_mr_call call)
 		code = 3031;
 	else if (call == MRF_CALL_RAW_ATTR)
 		code = 3101;
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, code,
-			  "%s(region %p): the region is closed%s", call_names[call],
-			  (const void *)mr, call == MRF_CALL_CLOSE ? " already" : "");
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, code, "%s(region %p): the region is closed%s",
+			  call_names[call], (const void *)mr,
+			  call == MRF_CALL_CLOSE ? " already" : "");
 }
 
 static int refuse_disabled(const struct mrf_mr *mr, enum mrf_mr_call call)
@@ -79,12 +78,11 @@ static int refuse_disabled(const struct mrf_mr *mr, enum mrf_mr_call call)
 				  "because it is not enabled",
 				  (const void *)mr);
 	return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3062,
-			  "%s(region %p): the region has to be enabled first",
-			  call_names[call], (const void *)mr);
+			  "%s(region %p): the region has to be enabled first", call_names[call],
+			  (const void *)mr);
 }
 
-int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state,
-			enum mrf_mr_call call)
+int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state, enum mrf_mr_call call)
 {
 	const char *name = call_names[call];
 

@@ -104,8 +104,7 @@ void mrf_mr_move_check(enum mrf_mr_state from, enum mrf_mr_state to);
 #endif
 
 /* Logs why the call is refused in this state and returns the errno. */
-int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state,
-			enum mrf_mr_call call);
+int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state, enum mrf_mr_call call);
 
 /*
  * Brackets the work that a call does on a region without space->lock; the region cannot

@@ -16,13 +16,11 @@
 #include "mr/unpinned.h"
 
 /* What holds the pins that peers will need. NULL: no memory. */
-static struct mrf_mr_back *new_back(struct mrf_mr_space *space,
-				    const struct mrf_mr_plan *plan,
+static struct mrf_mr_back *new_back(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
 				    const struct mrf_mr_pins *pins)
 {
-	struct mrf_mr_back *back =
-		mrf_mr_back_new(space, mrf_mr_access_kernel(space, plan->access), pins->seg,
-				pins->nseg);
+	struct mrf_mr_back *back = mrf_mr_back_new(space, mrf_mr_access_kernel(space, plan->access),
+						   pins->seg, pins->nseg);
 
 	if (!back || !mrf_mr_back_present(back))
 		return back;
@@ -54,6 +52,5 @@ int mrf_mr_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
 		return 0;
 	*back = new_back(space, plan, pins);
 	return *back ? 0
-		     : mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022,
-				  "there is no memory for a region");
+		     : mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
 }

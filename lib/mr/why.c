@@ -34,8 +34,7 @@ static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 			  write ? "writing" : "reading", text);
 }
 
-static int why_memory(const struct mrf_mr_space *space, const void *addr, size_t len,
-		      int err)
+static int why_memory(const struct mrf_mr_space *space, const void *addr, size_t len, int err)
 {
 	char limit[64] = "";
 	char text[TEXT];
@@ -44,12 +43,12 @@ static int why_memory(const struct mrf_mr_space *space, const void *addr, size_t
 	if (space->max_mr)
 		snprintf(limit, sizeof(limit), "; the device's limit is %zu region%s",
 			 space->max_mr, MRF_S(space->max_mr));
-	return mrf_refuse(-err, FI_LOG_MR, 3018, "%p + %zu byte%s cannot be pinned: %s%s",
-			  addr, len, MRF_S(len), text, limit);
+	return mrf_refuse(-err, FI_LOG_MR, 3018, "%p + %zu byte%s cannot be pinned: %s%s", addr,
+			  len, MRF_S(len), text, limit);
 }
 
-int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len,
-	       unsigned rights, int err)
+int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len, unsigned rights,
+	       int err)
 {
 	switch (err) {
 	case -FI_EFAULT:
@@ -63,15 +62,13 @@ int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len,
 				  "%u pieces pinned for accesses that it has not ended",
 				  addr, len, MRF_S(len), MRF_MR_LEASE_PINS);
 	case -FI_EINVAL:
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_MR, 3019,
-			"%p + %zu byte%s: the device refuses a region of this address "
-			"and length",
-			addr, len, MRF_S(len));
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3019,
+				  "%p + %zu byte%s: the device refuses a region of this address "
+				  "and length",
+				  addr, len, MRF_S(len));
 	default:
-		return mrf_refuse(
-			-err, FI_LOG_MR, 3020,
-			"%p + %zu byte%s: the device failed to register this memory",
-			addr, len, MRF_S(len));
+		return mrf_refuse(-err, FI_LOG_MR, 3020,
+				  "%p + %zu byte%s: the device failed to register this memory",
+				  addr, len, MRF_S(len));
 	}
 }

@@ -6,7 +6,7 @@
 #include "mr/space.h"
 
 /* Logs why pinning [addr, addr + len) failed with err (-FI_E*) and returns err. Slow. */
-int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len,
-	       unsigned rights, int err);
+int mrf_mr_why(const struct mrf_mr_space *space, const void *addr, size_t len, unsigned rights,
+	       int err);
 
 #endif

@@ -45,10 +45,9 @@ static void report(struct mrf_mr_worker *worker, struct mrf_mr_job *job, int ret
 {
 	struct fid *fid = &job->mr->fid.fid;
 	struct fi_eq_entry entry = { .fid = fid, .context = fid->context };
-	struct fi_eq_err_entry err = { .fid = fid,
-				       .context = fid->context,
-				       .err = -ret,
-				       .prov_errno = (int)why->code };
+	struct fi_eq_err_entry err = {
+		.fid = fid, .context = fid->context, .err = -ret, .prov_errno = (int)why->code
+	};
 
 	if (!ret)
 		mrf_eq_post(worker->eq, &job->event, FI_MR_COMPLETE, &entry);
@@ -106,8 +105,8 @@ static int open_locked(struct mrf_mr_job *job, struct made *made)
  * The region cannot be used: what is pinned for it is unpinned, and its key is free
  * again.
  */
-static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job,
-		     struct made *made, int ret, const struct mrf_refusal *why)
+static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job, struct made *made,
+		     int ret, const struct mrf_refusal *why)
 {
 	struct mrf_mr_space *space = worker->space;
 	struct mrf_mr *mr = job->mr;
@@ -143,8 +142,7 @@ static void run_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 	} else if (!ret) {
 		ret = open_locked(job, &made);
 		if (ret)
-			mrf_refuse(-ret, FI_LOG_MR, 3022,
-				   "there is no memory for a region");
+			mrf_refuse(-ret, FI_LOG_MR, 3022, "there is no memory for a region");
 	}
 	if (!ret) {
 		report(worker, job, 0, &why);
@@ -183,8 +181,7 @@ static void be_no_rush(void)
 	struct sched_param now;
 	int policy;
 
-	if (!pthread_getschedparam(pthread_self(), &policy, &now) &&
-	    policy == SCHED_OTHER)
+	if (!pthread_getschedparam(pthread_self(), &policy, &now) && policy == SCHED_OTHER)
 		pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
 }
 

@@ -36,8 +36,7 @@ char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len)
 
 uint16_t mrf_addr_port(const union mrf_addr *addr)
 {
-	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port
-						    : addr->in.sin_port);
+	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port : addr->in.sin_port);
 }
 
 void mrf_addr_set_port(union mrf_addr *addr, uint16_t port)

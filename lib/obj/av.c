@@ -14,8 +14,8 @@
 
 static int no_entry(const char *call, fi_addr_t fi_addr)
 {
-	return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2216, "%s: fi_addr %#llx names no entry",
-			  call, (unsigned long long)fi_addr);
+	return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2216, "%s: fi_addr %#llx names no entry", call,
+			  (unsigned long long)fi_addr);
 }
 
 void mrf_av_watch(struct mrf_av *av, struct mrf_av_watch *watch)
@@ -34,7 +34,7 @@ void mrf_av_unwatch(struct mrf_av *av, struct mrf_av_watch *watch)
 
 static void tell_watches(struct mrf_av *av)
 {
-	mrf_list_each(node, &av->watches) {
+	mrf_list_each (node, &av->watches) {
 		struct mrf_av_watch *watch = mrf_list_entry(node, struct mrf_av_watch, node);
 
 		watch->removed(watch);
@@ -54,10 +54,9 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 				  "fi_av_remove: flags=%#llx: must be 0",
 				  (unsigned long long)flags);
 	if (!fi_addr && count)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_AV, 2218,
-			"fi_av_remove: fi_addr=NULL: must be given, because count is %zu",
-			count);
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2218,
+				  "fi_av_remove: fi_addr=NULL: must be given, because count is %zu",
+				  count);
 	mrf_lock_take(&av->lock);
 	for (i = 0; i < count; i++) {
 		if (mrf_av_gen(av, fi_addr[i]))
@@ -89,8 +88,7 @@ static int av_lookup(struct fid_av *fid, fi_addr_t fi_addr, void *addr, size_t *
 	return 0;
 }
 
-static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf,
-			      size_t *len)
+static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf, size_t *len)
 {
 	char text[MRF_ADDR_TEXT];
 	union mrf_addr one = { 0 };
@@ -111,16 +109,15 @@ static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf,
 	return buf;
 }
 
-static int av_no_set(struct fid_av *fid, struct fi_av_set_attr *attr,
-		     struct fid_av_set **set, void *context)
+static int av_no_set(struct fid_av *fid, struct fi_av_set_attr *attr, struct fid_av_set **set,
+		     void *context)
 {
 	(void)fid;
 	(void)attr;
 	(void)set;
 	(void)context;
-	return mrf_refuse(
-		FI_ENOSYS, FI_LOG_AV, 2221,
-		"fi_av_set: address sets belong to collectives, which are not offered");
+	return mrf_refuse(FI_ENOSYS, FI_LOG_AV, 2221,
+			  "fi_av_set: address sets belong to collectives, which are not offered");
 }
 
 static struct fi_ops_av av_ops = {
@@ -148,14 +145,12 @@ static void av_describe(const struct fid *fid, char *buf, size_t len)
 static int check_bind(const struct mrf_av *av, const struct mrf_eq *eq, uint64_t flags)
 {
 	if (!eq)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_AV, 2222,
-			"fi_av_bind: only an event queue can be bound to an address "
-			"vector");
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2222,
+				  "fi_av_bind: only an event queue can be bound to an address "
+				  "vector");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2223,
-				  "fi_av_bind: flags=%#llx: must be 0",
-				  (unsigned long long)flags);
+				  "fi_av_bind: flags=%#llx: must be 0", (unsigned long long)flags);
 	if (!av->async)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2224,
 				  "fi_av_bind: the address vector was opened without "
@@ -215,33 +210,28 @@ static struct fi_ops av_fid_ops = {
 
 static int check_av_attr(const struct fi_av_attr *attr)
 {
-	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP &&
-	    attr->type != FI_AV_TABLE)
+	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP && attr->type != FI_AV_TABLE)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2227,
-				  "fi_av_attr.type=%d is no type of fi_av(3)",
-				  (int)attr->type);
+				  "fi_av_attr.type=%d is no type of fi_av(3)", (int)attr->type);
 	if (attr->rx_ctx_bits)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2228,
 				  "fi_av_attr.rx_ctx_bits=%d: must be 0, because "
 				  "endpoints have one receive context",
 				  attr->rx_ctx_bits);
 	if (attr->name || (attr->flags & FI_READ))
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_AV, 2229,
-			"fi_av_attr.%s: address vectors shared between processes are "
-			"not offered",
-			attr->name ? "name" : "flags has FI_READ");
+		return mrf_refuse(FI_ENOSYS, FI_LOG_AV, 2229,
+				  "fi_av_attr.%s: address vectors shared between processes are "
+				  "not offered",
+				  attr->name ? "name" : "flags has FI_READ");
 	if (attr->flags & ~(FI_EVENT | FI_SYMMETRIC))
-		return mrf_refuse(
-			FI_EBADFLAGS, FI_LOG_AV, 2230,
-			"fi_av_attr.flags=%#llx: only FI_EVENT and FI_SYMMETRIC are "
-			"offered",
-			(unsigned long long)attr->flags);
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2230,
+				  "fi_av_attr.flags=%#llx: only FI_EVENT and FI_SYMMETRIC are "
+				  "offered",
+				  (unsigned long long)attr->flags);
 	return 0;
 }
 
-static struct mrf_av *av_new(uint32_t addr_format, const struct fi_av_attr *attr,
-			     void *context)
+static struct mrf_av *av_new(uint32_t addr_format, const struct fi_av_attr *attr, void *context)
 {
 	struct mrf_av *av = calloc(1, sizeof(*av));
 
@@ -262,9 +252,8 @@ static struct mrf_av *av_new(uint32_t addr_format, const struct fi_av_attr *attr
 	return av;
 }
 
-int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
-		uint32_t addr_format, struct fi_av_attr *attr, struct fid_av **av_fid,
-		void *context)
+int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid, uint32_t addr_format,
+		struct fi_av_attr *attr, struct fid_av **av_fid, void *context)
 {
 	struct mrf_av *av;
 	int ret;

@@ -47,14 +47,13 @@ static int check_insert(const struct mrf_av *av, size_t count, const fi_addr_t *
 				  "no other way to return the addresses");
 	if (count > INT_MAX)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2204,
-				  "%zu addresses are more than one call can count",
-				  count);
+				  "%zu addresses are more than one call can count", count);
 	return 0;
 }
 
 /* 0 with the lock held until insert_end, or why the call is refused. */
-static int insert_begin(struct insertion *ins, struct fid_av *fid, size_t count,
-			fi_addr_t *fi_addr, uint64_t flags, void *context)
+static int insert_begin(struct insertion *ins, struct fid_av *fid, size_t count, fi_addr_t *fi_addr,
+			uint64_t flags, void *context)
 {
 	struct mrf_av *av = mrf_av_of(fid);
 	int ret = mrf_obj_check(&av->obj, "fi_av_insert");
@@ -76,16 +75,14 @@ static int insert_begin(struct insertion *ins, struct fid_av *fid, size_t count,
 	mrf_lock_take(&av->lock);
 	if (av->async && !av->eq) {
 		mrf_lock_release(&av->lock);
-		return mrf_refuse(
-			FI_ENOEQ, FI_LOG_AV, 2205,
-			"the address vector has FI_EVENT but no event queue is bound "
-			"to it yet");
+		return mrf_refuse(FI_ENOEQ, FI_LOG_AV, 2205,
+				  "the address vector has FI_EVENT but no event queue is bound "
+				  "to it yet");
 	}
 	return 0;
 }
 
-static void report_failure(struct insertion *ins, int err, unsigned code,
-			   const char *text)
+static void report_failure(struct insertion *ins, int err, unsigned code, const char *text)
 {
 	struct fi_eq_err_entry entry = {
 		.fid = &ins->av->fid.fid,
@@ -106,8 +103,8 @@ static void insert_failed(struct insertion *ins, int err, unsigned code, const c
 {
 	char text[256];
 
-	mrf_refuse_text(text, sizeof(text), err, FI_LOG_AV, code, "address %zu (%s): %s",
-			ins->i, what, why);
+	mrf_refuse_text(text, sizeof(text), err, FI_LOG_AV, code, "address %zu (%s): %s", ins->i,
+			what, why);
 	if (ins->fi_addr)
 		ins->fi_addr[ins->i] = FI_ADDR_NOTAVAIL;
 	if (ins->errs)
@@ -124,13 +121,11 @@ static void insert_one(struct insertion *ins, const union mrf_addr *addr)
 	fi_addr_t name;
 
 	if (fault) {
-		insert_failed(ins, FI_EINVAL, 2206,
-			      mrf_addr_text(addr, text, sizeof(text)), fault);
+		insert_failed(ins, FI_EINVAL, 2206, mrf_addr_text(addr, text, sizeof(text)), fault);
 		return;
 	}
 	if (mrf_av_insert_locked(ins->av, addr, &name)) {
-		insert_failed(ins, FI_ENOMEM, 2207,
-			      mrf_addr_text(addr, text, sizeof(text)),
+		insert_failed(ins, FI_ENOMEM, 2207, mrf_addr_text(addr, text, sizeof(text)),
 			      "there is no memory for the entry");
 		return;
 	}
@@ -212,18 +207,16 @@ static bool split_addr_str(const char *text, char *node, char *service)
 {
 	int end = 0;
 
-	if (sscanf(text, "fi_sockaddr_in://%255[^:]:%63[0-9]%n", node, service, &end) ==
-		    2 &&
-	    end && !text[end])
+	if (sscanf(text, "fi_sockaddr_in://%255[^:]:%63[0-9]%n", node, service, &end) == 2 && end &&
+	    !text[end])
 		return true;
 	end = 0;
-	return sscanf(text, "fi_sockaddr_in6://[%255[^]]]:%63[0-9]%n", node, service,
-		      &end) == 2 &&
+	return sscanf(text, "fi_sockaddr_in6://[%255[^]]]:%63[0-9]%n", node, service, &end) == 2 &&
 	       end && !text[end];
 }
 
-static int check_names(const char *call, const char **node, const char **service,
-		       char *node_buf, char *service_buf)
+static int check_names(const char *call, const char **node, const char **service, char *node_buf,
+		       char *service_buf)
 {
 	if (!*node)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2209, "%s: node is NULL", call);
@@ -239,8 +232,8 @@ static int check_names(const char *call, const char **node, const char **service
 	return 0;
 }
 
-int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service,
-		     fi_addr_t *fi_addr, uint64_t flags, void *context)
+int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *fi_addr,
+		     uint64_t flags, void *context)
 {
 	char node_buf[HOST_TEXT], service_buf[SERVICE_TEXT];
 	struct insertion ins;
@@ -263,8 +256,7 @@ int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service,
 }
 
 /* "host09" -> "host" and 9 with two digits; false: there is no number at its end. */
-static bool split_suffix(const char *node, size_t *prefix, unsigned long *number,
-			 int *digits)
+static bool split_suffix(const char *node, size_t *prefix, unsigned long *number, int *digits)
 {
 	size_t len = strlen(node);
 
@@ -297,8 +289,8 @@ struct symmetric {
 };
 
 /* Address of the n-th node at the first service. 0, or an error of getaddrinfo(3). */
-static int resolve_nth(const struct mrf_av *av, const struct symmetric *sym, size_t n,
-		       char *name, union mrf_addr *addr)
+static int resolve_nth(const struct mrf_av *av, const struct symmetric *sym, size_t n, char *name,
+		       union mrf_addr *addr)
 {
 	bool count_on_name = n && !sym->numeric;
 	unsigned long number;
@@ -307,8 +299,8 @@ static int resolve_nth(const struct mrf_av *av, const struct symmetric *sym, siz
 
 	if (count_on_name) {
 		split_suffix(sym->node, &prefix, &number, &digits);
-		len = snprintf(name, HOST_TEXT, "%.*s%0*lu", (int)prefix, sym->node,
-			       digits, number + n);
+		len = snprintf(name, HOST_TEXT, "%.*s%0*lu", (int)prefix, sym->node, digits,
+			       number + n);
 	} else {
 		len = snprintf(name, HOST_TEXT, "%s", sym->node);
 	}
@@ -364,8 +356,7 @@ static int check_symmetric(const struct symmetric *sym, size_t *count)
 	int digits;
 
 	if (!sym->node || !sym->service)
-		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2213,
-				  "fi_av_insertsym: %s is NULL",
+		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2213, "fi_av_insertsym: %s is NULL",
 				  sym->node ? "service" : "node");
 	if (!sym->nodecnt || !sym->svccnt ||
 	    __builtin_mul_overflow(sym->nodecnt, sym->svccnt, count))
@@ -383,9 +374,8 @@ static int check_symmetric(const struct symmetric *sym, size_t *count)
 	return 0;
 }
 
-int mrf_av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt,
-		     const char *service, size_t svccnt, fi_addr_t *fi_addr,
-		     uint64_t flags, void *context)
+int mrf_av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const char *service,
+		     size_t svccnt, fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
 	struct symmetric sym = {
 		.node = node, .service = service, .nodecnt = nodecnt, .svccnt = svccnt

@@ -11,8 +11,7 @@
 #define MRF_AV_CHUNKS 26
 #define MRF_AV_WORDS (sizeof(union mrf_addr) / sizeof(uint32_t))
 
-_Static_assert(sizeof(union mrf_addr) % sizeof(uint32_t) == 0,
-	       "addresses are copied in words");
+_Static_assert(sizeof(union mrf_addr) % sizeof(uint32_t) == 0, "addresses are copied in words");
 
 /*
  * Read without a lock: generation, words, generation again. Words are stored and loaded
@@ -52,6 +51,5 @@ static inline struct mrf_av *mrf_av_of(struct fid_av *fid)
 {
 	return mrf_container_of(fid, struct mrf_av, fid);
 }
-
 
 #endif

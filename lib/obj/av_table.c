@@ -28,8 +28,7 @@ void mrf_av_table_fini(struct mrf_av *av)
 static size_t chunk_of(size_t i, size_t *offset)
 {
 	size_t n = i + ((size_t)1 << MRF_AV_FIRST_BITS);
-	unsigned top =
-		(unsigned)(sizeof(long) * CHAR_BIT - 1) - (unsigned)__builtin_clzl(n);
+	unsigned top = (unsigned)(sizeof(long) * CHAR_BIT - 1) - (unsigned)__builtin_clzl(n);
 
 	*offset = n - ((size_t)1 << top);
 	return top - MRF_AV_FIRST_BITS;
@@ -40,8 +39,7 @@ static struct mrf_av_entry *entry_at(const struct mrf_av *av, fi_addr_t i)
 	struct mrf_av_entry *chunk;
 	size_t offset, c;
 
-	if (i >= ((fi_addr_t)1 << (MRF_AV_FIRST_BITS + MRF_AV_CHUNKS)) -
-			 (1 << MRF_AV_FIRST_BITS))
+	if (i >= ((fi_addr_t)1 << (MRF_AV_FIRST_BITS + MRF_AV_CHUNKS)) - (1 << MRF_AV_FIRST_BITS))
 		return NULL;
 	c = chunk_of(i, &offset);
 	chunk = atomic_load_explicit(&av->chunks[c], memory_order_acquire);
@@ -97,8 +95,7 @@ int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr)
 	return 0;
 }
 
-static void fill_locked(struct mrf_av *av, struct mrf_av_entry *entry,
-			const union mrf_addr *addr)
+static void fill_locked(struct mrf_av *av, struct mrf_av_entry *entry, const union mrf_addr *addr)
 {
 	uint32_t words[MRF_AV_WORDS];
 	size_t i;
@@ -130,8 +127,7 @@ static size_t oldest_free_locked(struct mrf_av *av)
 	return i;
 }
 
-int mrf_av_insert_locked(struct mrf_av *av, const union mrf_addr *addr,
-			 fi_addr_t *fi_addr)
+int mrf_av_insert_locked(struct mrf_av *av, const union mrf_addr *addr, fi_addr_t *fi_addr)
 {
 	size_t i = av->table ? lowest_free_locked(av) : oldest_free_locked(av);
 	struct mrf_av_entry *entry;

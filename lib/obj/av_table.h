@@ -30,8 +30,7 @@ int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr)
 void mrf_av_table_init(struct mrf_av *av);
 void mrf_av_table_fini(struct mrf_av *av);
 /* Makes a new entry for addr; *fi_addr is its index. -FI_ENOMEM. */
-int mrf_av_insert_locked(struct mrf_av *av, const union mrf_addr *addr,
-			 fi_addr_t *fi_addr);
+int mrf_av_insert_locked(struct mrf_av *av, const union mrf_addr *addr, fi_addr_t *fi_addr);
 void mrf_av_remove_locked(struct mrf_av *av, size_t i);
 
 #endif

@@ -154,8 +154,8 @@ static void cntr_describe(const struct fid *fid, char *buf, size_t len)
 {
 	struct mrf_cntr *cntr = mrf_container_of(fid, struct mrf_cntr, fid.fid);
 
-	snprintf(buf, len, "value %" PRIuFAST64 ", errors %" PRIuFAST64,
-		 atomic_load(&cntr->value), atomic_load(&cntr->err));
+	snprintf(buf, len, "value %" PRIuFAST64 ", errors %" PRIuFAST64, atomic_load(&cntr->value),
+		 atomic_load(&cntr->err));
 }
 
 static int cntr_close(struct fid *fid)
@@ -216,10 +216,9 @@ static struct fi_ops cntr_fid_ops = {
 static int check_cntr_attr(const struct fi_cntr_attr *attr)
 {
 	if (attr->events != FI_CNTR_EVENTS_COMP)
-		return mrf_refuse(
-			FI_ENOSYS, FI_LOG_CNTR, 2043,
-			"fi_cntr_attr.events=%d: only FI_CNTR_EVENTS_COMP is offered",
-			(int)attr->events);
+		return mrf_refuse(FI_ENOSYS, FI_LOG_CNTR, 2043,
+				  "fi_cntr_attr.events=%d: only FI_CNTR_EVENTS_COMP is offered",
+				  (int)attr->events);
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CNTR, 2044,
 				  "fi_cntr_attr.flags=%#llx: must be 0",
@@ -232,22 +231,20 @@ static int check_cntr_attr(const struct fi_cntr_attr *attr)
 }
 
 int mrf_cntr_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
-		  const struct fi_cntr_attr *attr, struct fid_cntr **cntr_fid,
-		  void *context)
+		  const struct fi_cntr_attr *attr, struct fid_cntr **cntr_fid, void *context)
 {
 	struct mrf_cntr *cntr;
 	int ret;
 
 	if (!attr || !cntr_fid)
-		return mrf_refuse(FI_EINVAL, FI_LOG_CNTR, 2042,
-				  "fi_cntr_open: %s is NULL", attr ? "cntr" : "attr");
+		return mrf_refuse(FI_EINVAL, FI_LOG_CNTR, 2042, "fi_cntr_open: %s is NULL",
+				  attr ? "cntr" : "attr");
 	ret = check_cntr_attr(attr);
 	if (ret)
 		return ret;
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_CNTR, 2046,
-				  "there is no memory for a counter");
+		return mrf_refuse(FI_ENOMEM, FI_LOG_CNTR, 2046, "there is no memory for a counter");
 	ret = mrf_wait_init(&cntr->wait, attr->wait_obj);
 	if (ret)
 		goto err_alloc;

@@ -80,10 +80,9 @@ void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp)
 static __attribute__((noinline, cold)) void write_own_slow(struct mrf_cq *cq, void *op_context,
 							   uint64_t flags, size_t len)
 {
-	struct mrf_comp comp = { .op_context = op_context,
-				 .flags = flags,
-				 .len = len,
-				 .src_addr = FI_ADDR_NOTAVAIL };
+	struct mrf_comp comp = {
+		.op_context = op_context, .flags = flags, .len = len, .src_addr = FI_ADDR_NOTAVAIL
+	};
 
 	mrf_cq_write(cq, &comp);
 }
@@ -113,10 +112,9 @@ void mrf_cq_write_own(struct mrf_cq *cq, void *op_context, uint64_t flags, size_
 	if (mrf_unlikely(cq->lost || used > cq->mask))
 		return write_own_locked(cq, op_context, flags, len);
 	slot = mrf_cq_slot_at(cq, cq->tail++);
-	slot->comp = (struct mrf_comp){ .op_context = op_context,
-					.flags = flags,
-					.len = len,
-					.src_addr = FI_ADDR_NOTAVAIL };
+	slot->comp = (struct mrf_comp){
+		.op_context = op_context, .flags = flags, .len = len, .src_addr = FI_ADDR_NOTAVAIL
+	};
 	slot->err = NULL;
 	atomic_store_explicit(&cq->pending, used + 1, memory_order_release);
 	if (mrf_unlikely(mrf_lock_leave(&cq->lock)))
@@ -250,9 +248,8 @@ static int check_cq_attr(const struct fi_cq_attr *attr)
 				  "fi_cq_attr.format=%d is no format of fi_cq(3)",
 				  (int)attr->format);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_CQ, 2027,
-			"fi_cq_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: must be given");
+		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2027,
+				  "fi_cq_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: must be given");
 	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_cond != FI_CQ_COND_NONE &&
 	    attr->wait_cond != FI_CQ_COND_THRESHOLD)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2028,
@@ -310,8 +307,8 @@ int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	cq = cq_new(attr, context);
 	if (!cq)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_CQ, 2029,
-				  "there is no memory for a completion queue of %zu %s",
-				  attr->size, attr->size == 1 ? "entry" : "entries");
+				  "there is no memory for a completion queue of %zu %s", attr->size,
+				  attr->size == 1 ? "entry" : "entries");
 	ret = mrf_wait_init(&cq->wait, attr->wait_obj);
 	if (ret)
 		goto err_new;

@@ -27,13 +27,13 @@ struct mrf_cq {
 
 	struct mrf_lock lock; /* rank CQ: guards all below */
 	struct mrf_cq_slot *ring;
-	size_t mask;		       /* slots - 1; a power of two minus one */
-	size_t head;		       /* next to read; counts up for ever */
-	size_t tail;		       /* next to write */
-	size_t nerr;		       /* errors between head and tail */
-	size_t lost;		       /* completions without memory; not 0: overrun */
-	struct mrf_list lent;	       /* struct mrf_comp_err.lent; <= 1 per thread */
-	struct mrf_comp_err *spare;    /* for an error without memory; NULL: in use */
+	size_t mask;		    /* slots - 1; a power of two minus one */
+	size_t head;		    /* next to read; counts up for ever */
+	size_t tail;		    /* next to write */
+	size_t nerr;		    /* errors between head and tail */
+	size_t lost;		    /* completions without memory; not 0: overrun */
+	struct mrf_list lent;	    /* struct mrf_comp_err.lent; <= 1 per thread */
+	struct mrf_comp_err *spare; /* for an error without memory; NULL: in use */
 	struct mrf_comp_err overrun;
 	unsigned sreads;   /* threads in a blocking read */
 	unsigned signals;  /* fi_cq_signal calls so far */
@@ -57,8 +57,7 @@ static inline struct mrf_cq_slot *mrf_cq_slot_at(const struct mrf_cq *cq, size_t
 
 static inline void mrf_cq_publish_locked(struct mrf_cq *cq)
 {
-	atomic_store_explicit(&cq->pending, mrf_cq_used(cq) + !!cq->lost,
-			      memory_order_release);
+	atomic_store_explicit(&cq->pending, mrf_cq_used(cq) + !!cq->lost, memory_order_release);
 }
 
 #endif

@@ -10,16 +10,12 @@
 #include "obj/cq_read.h"
 
 /* The formats are prefixes of one another, and of struct mrf_comp. */
-_Static_assert(offsetof(struct mrf_comp, flags) ==
-			       offsetof(struct fi_cq_tagged_entry, flags) &&
-		       offsetof(struct mrf_comp, len) ==
-			       offsetof(struct fi_cq_tagged_entry, len) &&
-		       offsetof(struct mrf_comp, buf) ==
-			       offsetof(struct fi_cq_tagged_entry, buf) &&
+_Static_assert(offsetof(struct mrf_comp, flags) == offsetof(struct fi_cq_tagged_entry, flags) &&
+		       offsetof(struct mrf_comp, len) == offsetof(struct fi_cq_tagged_entry, len) &&
+		       offsetof(struct mrf_comp, buf) == offsetof(struct fi_cq_tagged_entry, buf) &&
 		       offsetof(struct mrf_comp, data) ==
 			       offsetof(struct fi_cq_tagged_entry, data) &&
-		       offsetof(struct mrf_comp, tag) ==
-			       offsetof(struct fi_cq_tagged_entry, tag),
+		       offsetof(struct mrf_comp, tag) == offsetof(struct fi_cq_tagged_entry, tag),
 	       "entries are copied as prefixes of struct mrf_comp");
 
 void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
@@ -35,8 +31,7 @@ static bool is_empty(struct mrf_cq *cq)
 	return !atomic_load_explicit(&cq->pending, memory_order_acquire);
 }
 
-static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i,
-		       const struct mrf_comp *comp)
+static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i, const struct mrf_comp *comp)
 {
 	/* Constant sizes let the compiler copy in registers. */
 	switch (cq->entry_size) {
@@ -44,12 +39,10 @@ static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i,
 		memcpy((struct fi_cq_entry *)buf + i, comp, sizeof(struct fi_cq_entry));
 		break;
 	case sizeof(struct fi_cq_msg_entry):
-		memcpy((struct fi_cq_msg_entry *)buf + i, comp,
-		       sizeof(struct fi_cq_msg_entry));
+		memcpy((struct fi_cq_msg_entry *)buf + i, comp, sizeof(struct fi_cq_msg_entry));
 		break;
 	case sizeof(struct fi_cq_data_entry):
-		memcpy((struct fi_cq_data_entry *)buf + i, comp,
-		       sizeof(struct fi_cq_data_entry));
+		memcpy((struct fi_cq_data_entry *)buf + i, comp, sizeof(struct fi_cq_data_entry));
 		break;
 	default:
 		memcpy((struct fi_cq_tagged_entry *)buf + i, comp,
@@ -57,8 +50,7 @@ static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i,
 	}
 }
 
-static inline ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count,
-			   fi_addr_t *src_addr)
+static inline ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
 {
 	size_t head = cq->head, most = mrf_min(count, mrf_cq_used(cq)), n;
 
@@ -84,10 +76,9 @@ static int check_buf(const void *buf, size_t count)
 {
 	if (mrf_likely(buf || !count))
 		return 0;
-	return mrf_refuse(
-		FI_EINVAL, FI_LOG_CQ, 2021,
-		"reading completions: buf=NULL: must be given, because count is %zu",
-		count);
+	return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2021,
+			  "reading completions: buf=NULL: must be given, because count is %zu",
+			  count);
 }
 
 static MRF_ALWAYS_INLINE ssize_t read_some(struct fid_cq *fid, void *buf, size_t count,
@@ -112,8 +103,7 @@ static MRF_ALWAYS_INLINE ssize_t read_some(struct fid_cq *fid, void *buf, size_t
 	return ret;
 }
 
-static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count,
-			   fi_addr_t *src_addr)
+static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src_addr)
 {
 	return read_some(fid, buf, count, src_addr);
 }
@@ -128,7 +118,7 @@ struct sread {
 	void *buf;
 	size_t count;
 	fi_addr_t *src_addr;
-	size_t want; /* entries to wait for; an error or an overrun ends it as well */
+	size_t want;	  /* entries to wait for; an error or an overrun ends it as well */
 	unsigned signals; /* when the read began */
 };
 
@@ -217,8 +207,8 @@ static size_t entries_wanted(const struct mrf_cq *cq, const void *cond, size_t c
 	return mrf_max(1, mrf_min((uintptr_t)cond, count));
 }
 
-static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
-			    fi_addr_t *src_addr, const void *cond, int timeout)
+static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src_addr,
+			    const void *cond, int timeout)
 {
 	struct mrf_cq *cq = mrf_cq_of(fid);
 	struct sread s = { .cq = cq, .buf = buf, .count = count, .src_addr = src_addr };
@@ -242,8 +232,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	return sread_end(&s, ret, true);
 }
 
-static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond,
-			int timeout)
+static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond, int timeout)
 {
 	return cq_sreadfrom(fid, buf, count, NULL, cond, timeout);
 }
@@ -366,8 +355,8 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	return err ? 1 : -FI_EAGAIN;
 }
 
-static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data,
-			       char *buf, size_t len)
+static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data, char *buf,
+			       size_t len)
 {
 	(void)fid;
 	return mrf_obj_strerror(prov_errno, err_data, buf, len);

@@ -10,8 +10,8 @@
 #include "obj/wait.h"
 
 struct mrf_eq_event {
-	struct mrf_list node; /* in eq->events or eq->lent */
-	const void *reader; /* once it is in lent: mrf_obj_reader */
+	struct mrf_list node;	    /* in eq->events or eq->lent */
+	const void *reader;	    /* once it is in lent: mrf_obj_reader */
 	struct mrf_eq_event **slot; /* of who may take it back; NULL: nobody */
 	uint32_t type;
 	bool error; /* data is a struct fi_eq_err_entry and its text */
@@ -49,8 +49,7 @@ static struct mrf_eq_event *event_new(uint32_t type, size_t len)
 		event = malloc(sizeof(*event) + len);
 	if (!event) {
 		mrf_refuse(FI_ENOMEM, FI_LOG_EQ, 2060,
-			   "there is no memory for an event of %zu byte%s", len,
-			   MRF_S(len));
+			   "there is no memory for an event of %zu byte%s", len, MRF_S(len));
 		return NULL;
 	}
 	event->slot = NULL;
@@ -105,8 +104,7 @@ int mrf_eq_write(struct mrf_eq *eq, uint32_t type, const void *buf, size_t len)
 	return 0;
 }
 
-int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err,
-		     const char *text)
+int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err, const char *text)
 {
 	size_t len = text ? strlen(text) : 0;
 	struct mrf_eq_event *event = event_new(0, sizeof(*err) + len + 1);
@@ -169,13 +167,11 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 	if (ret)
 		return ret;
 	if (!eq->writable)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EQ, 2061,
-			"fi_eq_write: the event queue was opened without FI_WRITE");
+		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2061,
+				  "fi_eq_write: the event queue was opened without FI_WRITE");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2062,
-				  "fi_eq_write: flags=%#llx: must be 0",
-				  (unsigned long long)flags);
+				  "fi_eq_write: flags=%#llx: must be 0", (unsigned long long)flags);
 	if (!buf && len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2063,
 				  "fi_eq_write of %zu byte%s from a NULL buffer", len, MRF_S(len));
@@ -232,8 +228,7 @@ static ssize_t read_attempt(void *arg)
 static int check_read(const struct reading *r)
 {
 	if (!r->event || (!r->buf && r->len))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2064,
-				  "reading an event: %s is NULL",
+		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2064, "reading an event: %s is NULL",
 				  r->event ? "buf" : "event");
 	if (r->flags & ~FI_PEEK)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2065,
@@ -246,15 +241,13 @@ static int check_read(const struct reading *r)
 static ssize_t read_result(const struct reading *r, ssize_t ret)
 {
 	if (ret == -FI_ETOOSMALL)
-		return mrf_refuse(
-			FI_ETOOSMALL, FI_LOG_EQ, 2066,
-			"the next event does not fit into a buffer of %zu byte%s", r->len,
-			MRF_S(r->len));
+		return mrf_refuse(FI_ETOOSMALL, FI_LOG_EQ, 2066,
+				  "the next event does not fit into a buffer of %zu byte%s", r->len,
+				  MRF_S(r->len));
 	return ret;
 }
 
-static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t len,
-		       uint64_t flags)
+static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, uint64_t flags)
 {
 	struct reading r = {
 		.eq = to_eq(fid), .event = event, .buf = buf, .len = len, .flags = flags
@@ -266,8 +259,8 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 	return ret ? ret : read_result(&r, read_attempt(&r));
 }
 
-static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len,
-			int timeout, uint64_t flags)
+static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, int timeout,
+			uint64_t flags)
 {
 	struct reading r = {
 		.eq = to_eq(fid), .event = event, .buf = buf, .len = len, .flags = flags
@@ -295,15 +288,13 @@ static void fill_eq_err(const struct mrf_eq *eq, const struct mrf_eq_event *even
 	size_t size = buf->err_data_size;
 
 	memcpy(buf, event->data, sizeof(*buf));
-	mrf_obj_err_data(eq->api_version, (const char *)event->data + sizeof(*buf), &data,
-			 &size);
+	mrf_obj_err_data(eq->api_version, (const char *)event->data + sizeof(*buf), &data, &size);
 	buf->err_data = data;
 	buf->err_data_size = size;
 }
 
 /* Lends the text as a completion queue does. Returns the event that is to be freed. */
-static struct mrf_eq_event *lend_event_locked(struct mrf_eq *eq,
-					      struct mrf_eq_event *event)
+static struct mrf_eq_event *lend_event_locked(struct mrf_eq *eq, struct mrf_eq_event *event)
 {
 	struct mrf_eq_event *before = NULL;
 
@@ -350,8 +341,8 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 	return event ? (ssize_t)sizeof(*buf) : -FI_EAGAIN;
 }
 
-static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data,
-			       char *buf, size_t len)
+static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf,
+			       size_t len)
 {
 	(void)fid;
 	return mrf_obj_strerror(prov_errno, err_data, buf, len);
@@ -420,20 +411,18 @@ static struct fi_ops eq_fid_ops = {
 static int check_eq_attr(const struct fi_eq_attr *attr)
 {
 	if (attr->flags & ~(FI_WRITE | FI_AFFINITY))
-		return mrf_refuse(
-			FI_EBADFLAGS, FI_LOG_EQ, 2070,
-			"fi_eq_attr.flags=%#llx: only FI_WRITE and FI_AFFINITY are "
-			"known",
-			(unsigned long long)attr->flags);
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2070,
+				  "fi_eq_attr.flags=%#llx: only FI_WRITE and FI_AFFINITY are "
+				  "known",
+				  (unsigned long long)attr->flags);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EQ, 2071,
-			"fi_eq_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: must be given");
+		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2071,
+				  "fi_eq_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: must be given");
 	return 0;
 }
 
-int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr,
-		struct fid_eq **eq_fid, void *context)
+int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr, struct fid_eq **eq_fid,
+		void *context)
 {
 	struct mrf_eq *eq;
 	int ret;

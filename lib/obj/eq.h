@@ -26,8 +26,7 @@ int mrf_eq_trywait(struct mrf_eq *eq);
 /* Appends an event of len bytes (fi_eq_entry, fi_eq_cm_entry, ...). -FI_ENOMEM. */
 int mrf_eq_write(struct mrf_eq *eq, uint32_t event, const void *buf, size_t len);
 /* Appends an error; text (may be NULL) becomes its err_data. -FI_ENOMEM. */
-int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err,
-		     const char *text);
+int mrf_eq_write_err(struct mrf_eq *eq, const struct fi_eq_err_entry *err, const char *text);
 
 /* --- events that are allocated in advance ----------------------------------------- */
 

@@ -38,16 +38,15 @@ const char *mrf_obj_class_name(size_t fclass)
 }
 
 /* "memory region 0x55d0 (4096 bytes, key 0x7)" */
-static void name_fid(const struct fid *fid,
-		     void (*describe)(const struct fid *, char *, size_t), char *buf,
-		     size_t len)
+static void name_fid(const struct fid *fid, void (*describe)(const struct fid *, char *, size_t),
+		     char *buf, size_t len)
 {
 	char detail[NAME_TEXT / 2] = "";
 
 	if (describe)
 		describe(fid, detail, sizeof(detail));
-	snprintf(buf, len, "%s %p%s%s%s", mrf_obj_class_name(fid->fclass),
-		 (const void *)fid, *detail ? " (" : "", detail, *detail ? ")" : "");
+	snprintf(buf, len, "%s %p%s%s%s", mrf_obj_class_name(fid->fclass), (const void *)fid,
+		 *detail ? " (" : "", detail, *detail ? ")" : "");
 }
 
 void mrf_obj_init(struct mrf_obj *obj, struct fid *fid,
@@ -110,8 +109,7 @@ static unsigned name_holders_locked(const struct mrf_obj *obj, char *buf, size_t
 		else
 			hold = *mrf_list_entry(node, struct mrf_hold, node);
 		name_fid(hold.holder, hold.describe, name, sizeof(name));
-		used += (size_t)snprintf(buf + used, len - used, "%s%s", used ? ", " : "",
-					 name);
+		used += (size_t)snprintf(buf + used, len - used, "%s%s", used ? ", " : "", name);
 	}
 	return n;
 }
@@ -173,8 +171,7 @@ int mrf_no_control(struct fid *fid, int command, void *arg)
 			  mrf_obj_class_name(fid->fclass));
 }
 
-int mrf_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
-		    void *context)
+int mrf_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
 {
 	(void)flags;
 	(void)ops;
@@ -191,8 +188,7 @@ int mrf_obj_tostr(const struct fid *fid, char *buf, size_t len)
 	return 0;
 }
 
-int mrf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
-		   void *context)
+int mrf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context)
 {
 	(void)flags;
 	(void)ops;
@@ -233,8 +229,7 @@ const char *mrf_obj_strerror(int prov_errno, const void *err_data, char *buf, si
 	const char *text = err_data;
 
 	if (!text || !*text) {
-		snprintf(own, sizeof(own),
-			 prov_errno ? "MRF-E%d, see mrfab(7)" : "no reason known",
+		snprintf(own, sizeof(own), prov_errno ? "MRF-E%d, see mrfab(7)" : "no reason known",
 			 prov_errno);
 		text = own;
 	}

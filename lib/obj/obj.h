@@ -66,9 +66,8 @@ void mrf_obj_fini(struct mrf_obj *obj);
 int mrf_obj_foreign(const struct fid *fid, uint64_t owner, const char *call);
 static inline int mrf_obj_check(const struct mrf_obj *obj, const char *call)
 {
-	return mrf_likely(mrf_fork_ours(obj->owner)) ?
-		       0 :
-		       mrf_obj_foreign(obj->fid, obj->owner, call);
+	return mrf_likely(mrf_fork_ours(obj->owner)) ? 0
+						     : mrf_obj_foreign(obj->fid, obj->owner, call);
 }
 
 /* describe (may be NULL) describes the holder in the message of mrf_obj_busy. */
@@ -102,10 +101,8 @@ int mrf_obj_tostr(const struct fid *fid, char *buf, size_t len);
  */
 int mrf_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int mrf_no_control(struct fid *fid, int command, void *arg);
-int mrf_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
-		    void *context);
-int mrf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
-		   void *context);
+int mrf_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
+int mrf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
 
 /*
  * Copies a reason into the error entry of a queue, as fi_cq(3) and fi_eq(3) describe for

@@ -70,11 +70,10 @@ static int check_wait_obj(enum fi_wait_obj kind)
 	if ((size_t)kind >= MRF_ARRAY_SIZE(kind_names))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2010,
 				  "wait_obj=%d is no wait object of fi_eq(3)", (int)kind);
-	return mrf_refuse(
-		FI_ENOSYS, FI_LOG_FABRIC, 2011,
-		"wait_obj=%s: only FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
-		"offered",
-		kind_names[kind]);
+	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2011,
+			  "wait_obj=%s: only FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
+			  "offered",
+			  kind_names[kind]);
 }
 
 static int watch_fd(int epoll_fd, int fd)
@@ -159,8 +158,7 @@ void mrf_wait_fini(struct mrf_wait *wait)
 	struct mrf_list *node;
 
 	while ((node = mrf_list_pop(&wait->spare))) {
-		struct mrf_sleeper *sleeper =
-			mrf_list_entry(node, struct mrf_sleeper, node);
+		struct mrf_sleeper *sleeper = mrf_list_entry(node, struct mrf_sleeper, node);
 
 		close(sleeper->bell.fd);
 		free(sleeper);
@@ -173,8 +171,8 @@ void mrf_wait_fini(struct mrf_wait *wait)
 int mrf_wait_refuse_close(unsigned threads)
 {
 	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2013,
-			  "the object cannot be closed: %u thread%s blocked on it",
-			  threads, threads == 1 ? " is" : "s are");
+			  "the object cannot be closed: %u thread%s blocked on it", threads,
+			  threads == 1 ? " is" : "s are");
 }
 
 int mrf_wait_busy(struct mrf_wait *wait)
@@ -204,8 +202,7 @@ static int watch_links_locked(struct mrf_wait *wait)
 	int ret;
 
 	mrf_list_each (node, &wait->links) {
-		struct mrf_wait_link *link =
-			mrf_list_entry(node, struct mrf_wait_link, node);
+		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);
 
 		if (link->source->fd < 0)
 			continue;
@@ -216,8 +213,7 @@ static int watch_links_locked(struct mrf_wait *wait)
 	return 0;
 }
 
-int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
-		  struct mrf_source *source)
+int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link, struct mrf_source *source)
 {
 	int ret = 0;
 
@@ -233,8 +229,7 @@ int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
 	mrf_lock_release(&wait->lock);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_FABRIC, 2014,
-				  "descriptor %d of an endpoint cannot be waited for",
-				  source->fd);
+				  "descriptor %d of an endpoint cannot be waited for", source->fd);
 	/* Whoever sleeps already has not armed this source. */
 	mrf_wait_signal(wait);
 	return 0;
@@ -263,8 +258,7 @@ void mrf_wait_finish(struct mrf_wait *wait)
 	atomic_store(&wait->left, false);
 	mrf_lock_take(&wait->lock);
 	mrf_list_each (node, &wait->links) {
-		struct mrf_wait_link *link =
-			mrf_list_entry(node, struct mrf_wait_link, node);
+		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);
 
 		if (atomic_load(&link->source->left))
 			finish_locked(wait, link);
@@ -291,8 +285,7 @@ void mrf_wait_unlink(struct mrf_wait_link *link)
 		return;
 	take_when_left(wait, link);
 	mrf_list_del(&link->node);
-	if (wait->source_fd >= 0 && link->source->fd >= 0 &&
-	    !is_linked_locked(wait, link->source))
+	if (wait->source_fd >= 0 && link->source->fd >= 0 && !is_linked_locked(wait, link->source))
 		epoll_ctl(wait->source_fd, EPOLL_CTL_DEL, link->source->fd, NULL);
 	link->wait = NULL;
 	mrf_lock_release(&wait->lock);
@@ -303,8 +296,7 @@ static void arm_bell(struct mrf_wait *wait, struct mrf_bell *bell)
 	bell_silence(bell);
 	mrf_lock_take(&wait->lock);
 	mrf_list_each (node, &wait->links) {
-		struct mrf_wait_link *link =
-			mrf_list_entry(node, struct mrf_wait_link, node);
+		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);
 
 		link->source->arm(link->source);
 	}
@@ -452,8 +444,7 @@ static ssize_t sleep_until(struct sleep *s, uint64_t deadline, ssize_t (*attempt
 	return ret;
 }
 
-ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(void *arg),
-		       void *arg)
+ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(void *arg), void *arg)
 {
 	uint64_t deadline = UINT64_MAX;
 	struct sleep s = { .wait = wait };
@@ -515,10 +506,9 @@ int mrf_wait_control(struct mrf_wait *wait, struct fid *fid, int command, void *
 	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
 		return mrf_no_control(fid, command, arg);
 	if (!arg)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_FABRIC, 2018,
-			"fi_control(%s): arg is NULL, nowhere to write the answer",
-			command == FI_GETWAIT ? "FI_GETWAIT" : "FI_GETWAITOBJ");
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2018,
+				  "fi_control(%s): arg is NULL, nowhere to write the answer",
+				  command == FI_GETWAIT ? "FI_GETWAIT" : "FI_GETWAITOBJ");
 	if (command == FI_GETWAIT)
 		return get_fd(wait, arg);
 	/* What FI_GETWAIT hands out, also when the choice was left to the library. */

@@ -36,7 +36,7 @@ struct mrf_source {
 	 * poll never leaves anything.
 	 */
 	void (*finish)(struct mrf_source *source);
-	int fd; /* readable when there is something to poll, or -1; owned by the source */
+	int fd;		  /* readable when there is something to poll, or -1; owned by the source */
 	atomic_bool left; /* something has left work to finish: mrf_wait_leave */
 };
 
@@ -99,8 +99,7 @@ int mrf_wait_refuse_close(unsigned threads);
  * Links a source, which may be linked twice. If the descriptors are already open, it may
  * fail with -FI_ENOMEM or another error of epoll_ctl(2).
  */
-int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link,
-		  struct mrf_source *source);
+int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link, struct mrf_source *source);
 /*
  * When this returns, no thread is inside source->poll or source->finish through this
  * link. Harmless when not linked.
@@ -124,8 +123,7 @@ static inline void mrf_wait_poll(struct mrf_wait *wait)
 {
 	mrf_lock_take(&wait->lock);
 	mrf_list_each (node, &wait->links) {
-		struct mrf_wait_link *link =
-			mrf_list_entry(node, struct mrf_wait_link, node);
+		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);
 
 		link->source->poll(link->source);
 	}

@@ -283,8 +283,7 @@ static int decode_segs(const uint8_t *p, struct mrf_answer *answer)
 		struct mrf_wire_seg *seg = &answer->seg[i];
 
 		*seg = get_seg(p);
-		if (!mrf_range_ok(seg->pos, seg->len) ||
-		    !mrf_range_ok(seg->iova_off, seg->len))
+		if (!mrf_range_ok(seg->pos, seg->len) || !mrf_range_ok(seg->iova_off, seg->len))
 			return -FI_EINVAL;
 	}
 	return 0;

@@ -21,7 +21,7 @@
 #define MRF_PROTO_VERSION 5
 
 #define MRF_PROTO_HELLO_LEN 32
-#define MRF_PROTO_HELLO_MAX 56	 /* with a proof; rdma_cm carries 56 bytes in a request */
+#define MRF_PROTO_HELLO_MAX 56 /* with a proof; rdma_cm carries 56 bytes in a request */
 #define MRF_PROTO_WELCOME_LEN 40
 #define MRF_PROTO_WELCOME_MAX 72 /* with a proof; rdma_cm carries 196 in a response */
 #define MRF_PROTO_REFUSE_LEN 12	 /* rdma_cm carries 148 in a reject */
@@ -109,7 +109,7 @@ struct mrf_ask {
 #define MRF_ASK_ONCE (1u << 0) /* prefer an answer good once: the memory changes */
 
 #define MRF_ANSWER_COMPLETE (1u << 0) /* the segments are the whole region, for good */
-#define MRF_ANSWER_ONCE (1u << 1) /* only for accesses begun earlier, until RELEASE */
+#define MRF_ANSWER_ONCE (1u << 1)     /* only for accesses begun earlier, until RELEASE */
 
 struct mrf_answer {
 	uint64_t cookie;

@@ -109,15 +109,13 @@ static const char *nseg_fault(const uint8_t *buf)
 }
 
 /* before: bytes of the segments before this one. */
-static bool seg_ok(const uint8_t *buf, uint32_t i, const struct mrf_wire_seg *seg,
-		   uint64_t before)
+static bool seg_ok(const uint8_t *buf, uint32_t i, const struct mrf_wire_seg *seg, uint64_t before)
 {
 	if (!seg->len || !mrf_range_ok(seg->pos, seg->len) ||
 	    !mrf_range_ok(seg->iova_off, seg->len))
 		return false;
 	if (mrf_rawkey_is_virt(buf))
-		return !seg->iova_off &&
-		       (i || seg->pos == get64(buf + MRF_RAWKEY_BASE_AT));
+		return !seg->iova_off && (i || seg->pos == get64(buf + MRF_RAWKEY_BASE_AT));
 	return seg->iova_off <= MRF_RAWKEY_IOVA_OFF_MAX && seg->pos == before;
 }
 
@@ -131,8 +129,7 @@ static const char *segs_fault(const uint8_t *buf)
 	for (i = 0; i < nseg; i++) {
 		struct mrf_wire_seg seg = get_seg(buf + MRF_RAWKEY_SEG_AT(i));
 
-		if (!seg_ok(buf, i, &seg, sum) ||
-		    __builtin_add_overflow(sum, seg.len, &sum))
+		if (!seg_ok(buf, i, &seg, sum) || __builtin_add_overflow(sum, seg.len, &sum))
 			return MRF_RAWKEY_BAD_SEGMENT;
 	}
 	if (nseg && sum != get64(buf + MRF_RAWKEY_LEN_AT))
@@ -212,8 +209,7 @@ static void take_raw_key(const uint8_t *buf, struct mrf_rawkey *raw)
 		raw->seg[i] = seg_at(buf, i);
 }
 
-int mrf_rawkey_decode(const void *buf, size_t len, struct mrf_rawkey *out,
-		      const char **why)
+int mrf_rawkey_decode(const void *buf, size_t len, struct mrf_rawkey *out, const char **why)
 {
 	int ret = mrf_rawkey_check(buf, len, why);
 

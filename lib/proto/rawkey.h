@@ -66,7 +66,6 @@ static inline size_t mrf_rawkey_len(const uint8_t *buf)
 }
 
 /* Checks a raw key and decodes it; out is written on success only. */
-int mrf_rawkey_decode(const void *buf, size_t len, struct mrf_rawkey *out,
-		      const char **why);
+int mrf_rawkey_decode(const void *buf, size_t len, struct mrf_rawkey *out, const char **why);
 
 #endif

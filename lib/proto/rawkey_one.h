@@ -108,8 +108,7 @@ static inline const char *mrf_rawkey_compact_fault(const uint8_t *buf)
 {
 	const char *fault;
 
-	if (get64(buf + MRF_RAWKEY_SUM_AT) !=
-	    mrf_rawkey_checksum(buf, MRF_RAWKEY_ONE_LEN))
+	if (get64(buf + MRF_RAWKEY_SUM_AT) != mrf_rawkey_checksum(buf, MRF_RAWKEY_ONE_LEN))
 		return MRF_RAWKEY_DAMAGED;
 	fault = mrf_rawkey_head_fault(buf);
 	return fault ? fault : mrf_rawkey_only_seg_fault(buf);

@@ -73,8 +73,7 @@ void mrf_vcm_abandon(struct mrf_vcm *cm)
 		 * If there is no other descriptor to put in its place, this one is given
 		 * up.
 		 */
-		mrf_info(FI_LOG_EP_CTRL,
-			 "there is no file descriptor to let go of rdma_cm with");
+		mrf_info(FI_LOG_EP_CTRL, "there is no file descriptor to let go of rdma_cm with");
 		return;
 	}
 	(void)MRF_GATED(dup3(end[0], cm->channel->fd, O_CLOEXEC));
@@ -322,6 +321,6 @@ void mrf_vconn_peer_addr(const struct mrf_vconn *conn, struct sockaddr_storage *
 
 	memset(addr, 0, sizeof(*addr));
 	memcpy(addr, peer,
-	       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-					     sizeof(struct sockaddr_in));
+	       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
 }

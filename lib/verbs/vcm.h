@@ -15,15 +15,15 @@
 
 enum mrf_cm_type {
 	MRF_CM_ADDR_RESOLVED,
-	MRF_CM_UNRESOLVED,  /* not in time: mrf_vconn_resolve may be repeated */
+	MRF_CM_UNRESOLVED, /* not in time: mrf_vconn_resolve may be repeated */
 	MRF_CM_ROUTE_RESOLVED,
 	MRF_CM_REQUEST,	    /* conn is the listener, incoming the new connection */
 	MRF_CM_RESPONSE,    /* the target accepts: mrf_vconn_establish or _close */
 	MRF_CM_ESTABLISHED, /* the initiator has established it */
 	MRF_CM_REJECTED,
-	MRF_CM_FAILED,	    /* no address, no route, unreachable: see err */
+	MRF_CM_FAILED, /* no address, no route, unreachable: see err */
 	MRF_CM_DISCONNECTED,
-	MRF_CM_REMOVED,	    /* the device goes away */
+	MRF_CM_REMOVED, /* the device goes away */
 	MRF_CM_OTHER
 };
 

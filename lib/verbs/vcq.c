@@ -30,7 +30,7 @@ static int open_channel(struct mrf_vdev *dev, struct ibv_comp_channel **channel)
 }
 
 static int cq_create(struct ibv_context *ctx, size_t depth, struct ibv_comp_channel *channel,
-		  struct mrf_vcq **out)
+		     struct mrf_vcq **out)
 {
 	struct mrf_vcq *cq = calloc(1, sizeof(*cq));
 
@@ -77,8 +77,8 @@ void mrf_vcq_close(struct mrf_vcq *cq)
 		mrf_vcq_ack(cq);
 	ret = mrf_verbs_ret(ibv_destroy_cq(cq->cq));
 	if (ret)
-		mrf_warn(FI_LOG_CQ, 3492,
-			 "the kernel did not release a completion queue: error %d", -ret);
+		mrf_warn(FI_LOG_CQ, 3492, "the kernel did not release a completion queue: error %d",
+			 -ret);
 	if (cq->own_channel)
 		ibv_destroy_comp_channel(cq->channel);
 	free(cq);
@@ -124,8 +124,7 @@ static enum mrf_wc_kind to_kind(enum ibv_wc_opcode opcode)
 static inline void convert(const struct ibv_wc *wc, struct mrf_wc *out)
 {
 	out->wr_id = wc->wr_id;
-	out->status = mrf_likely(wc->status == IBV_WC_SUCCESS) ? MRF_WC_OK :
-								 to_status(wc->status);
+	out->status = mrf_likely(wc->status == IBV_WC_SUCCESS) ? MRF_WC_OK : to_status(wc->status);
 	out->raw_status = (int)wc->status;
 	out->kind = MRF_WC_SENT;
 	if (wc->opcode & IBV_WC_RECV) {

@@ -129,8 +129,7 @@ void mrf_vdev_close(struct mrf_vdev *dev)
 	int ret = mrf_verbs_ret(ibv_close_device(dev->ctx));
 
 	if (ret)
-		mrf_warn(FI_LOG_DOMAIN, 3493,
-			 "the kernel did not close a device: error %d", -ret);
+		mrf_warn(FI_LOG_DOMAIN, 3493, "the kernel did not close a device: error %d", -ret);
 	free(dev);
 }
 
@@ -172,7 +171,6 @@ void mrf_vpd_free(struct mrf_vpd *vpd)
 	/* Nothing can be done about it any more: log it, and let go. */
 	if (ret)
 		mrf_warn(FI_LOG_DOMAIN, 5201,
-			 "the kernel did not release a protection domain: error %d",
-			 -ret);
+			 "the kernel did not release a protection domain: error %d", -ret);
 	free(vpd);
 }

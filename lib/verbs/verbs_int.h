@@ -30,8 +30,8 @@ struct mrf_vconn {
 struct mrf_vcq {
 	struct ibv_cq *cq;
 	struct ibv_comp_channel *channel; /* does not block */
-	bool own_channel; /* false: that of the queue it was opened beside */
-	bool deaf; /* the last arming failed; guarded like arming */
+	bool own_channel;		  /* false: that of the queue it was opened beside */
+	bool deaf;			  /* the last arming failed; guarded like arming */
 };
 
 /*

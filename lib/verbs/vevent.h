@@ -7,11 +7,11 @@ struct mrf_vcq;
 struct mrf_vdev;
 
 enum mrf_vdev_event_type {
-	MRF_VDEV_CQ_ERR,    /* completions are lost */
-	MRF_VDEV_QP_ERR,    /* a queue pair is in error */
-	MRF_VDEV_GONE,	    /* the device does not work any more */
+	MRF_VDEV_CQ_ERR, /* completions are lost */
+	MRF_VDEV_QP_ERR, /* a queue pair is in error */
+	MRF_VDEV_GONE,	 /* the device does not work any more */
 	MRF_VDEV_PORT_DOWN,
-	MRF_VDEV_OTHER	    /* of interest to people only */
+	MRF_VDEV_OTHER /* of interest to people only */
 };
 
 struct mrf_vdev_event {

@@ -36,10 +36,9 @@ static bool is_addr(const union ibv_gid *gid, const struct sockaddr *addr)
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 
 	if (addr->sa_family == AF_INET6)
-		return !memcmp(
-			gid->raw,
-			&((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr,
-			sizeof(gid->raw));
+		return !memcmp(gid->raw,
+			       &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr,
+			       sizeof(gid->raw));
 	return !memcmp(gid->raw, mapped, sizeof(mapped)) &&
 	       !memcmp(gid->raw + sizeof(mapped),
 		       &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
@@ -49,8 +48,7 @@ static bool is_addr(const union ibv_gid *gid, const struct sockaddr *addr)
  * Returns 0 if the address is at this port, otherwise -FI_EADDRNOTAVAIL; any other error:
  * there is no such port.
  */
-static int find_at_port(const struct mrf_vdev *dev, const struct sockaddr *addr,
-			struct self *self)
+static int find_at_port(const struct mrf_vdev *dev, const struct sockaddr *addr, struct self *self)
 {
 	struct ibv_port_attr port;
 	int ret;
@@ -68,8 +66,7 @@ static int find_at_port(const struct mrf_vdev *dev, const struct sockaddr *addr,
 	return -FI_EADDRNOTAVAIL;
 }
 
-static int find_self(const struct mrf_vdev *dev, const struct sockaddr *addr,
-		     struct self *self)
+static int find_self(const struct mrf_vdev *dev, const struct sockaddr *addr, struct self *self)
 {
 	int ret;
 
@@ -101,9 +98,8 @@ static int to_init(struct ibv_qp *qp, const struct self *self, unsigned access)
 				    .port_num = self->port,
 				    .qp_access_flags = access };
 
-	return mrf_verbs_ret(ibv_modify_qp(qp, &attr,
-					   IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-						   IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	return mrf_verbs_ret(ibv_modify_qp(
+		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
 static int to_rtr(struct ibv_qp *qp, const struct self *self, uint32_t other)
@@ -121,11 +117,10 @@ static int to_rtr(struct ibv_qp *qp, const struct self *self, uint32_t other)
 				      .hop_limit = 1 } },
 	};
 
-	return mrf_verbs_ret(ibv_modify_qp(qp, &attr,
-					   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-						   IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						   IBV_QP_MAX_DEST_RD_ATOMIC |
-						   IBV_QP_MIN_RNR_TIMER));
+	return mrf_verbs_ret(ibv_modify_qp(
+		qp, &attr,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
 }
 
 static int to_rts(struct ibv_qp *qp)
@@ -136,14 +131,13 @@ static int to_rts(struct ibv_qp *qp)
 				    .rnr_retry = RETRY,
 				    .max_rd_atomic = RD_ATOMIC };
 
-	return mrf_verbs_ret(ibv_modify_qp(
-		qp, &attr,
-		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+	return mrf_verbs_ret(ibv_modify_qp(qp, &attr,
+					   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+						   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+						   IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-#define ALL_REMOTE \
-	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define ALL_REMOTE (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 static int connect_both(struct mrf_vloop *loop, const struct self *self)
 {

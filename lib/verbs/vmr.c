@@ -41,8 +41,8 @@ _Static_assert(MRF_RIGHT_LOCAL_WRITE == 1 && MRF_RIGHT_REMOTE_READ == 2 &&
 		       MRF_RIGHT_REMOTE_WRITE == 4 && MRF_RIGHT_REMOTE_ATOMIC == 8,
 	       "the order of the table");
 
-int mrf_vmr_reg(struct mrf_vpd *vpd, const void *addr, size_t len, uint64_t iova,
-		unsigned rights, struct mrf_vmr *vmr)
+int mrf_vmr_reg(struct mrf_vpd *vpd, const void *addr, size_t len, uint64_t iova, unsigned rights,
+		struct mrf_vmr *vmr)
 {
 	struct ibv_mr *mr;
 
@@ -51,8 +51,7 @@ int mrf_vmr_reg(struct mrf_vpd *vpd, const void *addr, size_t len, uint64_t iova
 	 * that are no compile-time constant, add a pass for optional access bits that
 	 * we never use.
 	 */
-	mr = (ibv_reg_mr_iova)(vpd->pd, (void *)addr, len, iova,
-			       kernel_access[rights & 15]);
+	mr = (ibv_reg_mr_iova)(vpd->pd, (void *)addr, len, iova, kernel_access[rights & 15]);
 	if (mrf_unlikely(!mr))
 		return mrf_verbs_errno();
 	vmr->handle = mr;

@@ -27,8 +27,8 @@ struct mrf_vmr {
  * mapped, or not writable although it has to be), -FI_ENOMEM (memlock, regions or memory
  * used up), -FI_EPERM (memlock 0), -FI_EINVAL.
  */
-int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
-		unsigned rights, struct mrf_vmr *vmr);
+int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova, unsigned rights,
+		struct mrf_vmr *vmr);
 /*
  * After success the kernel lets nobody access the memory. Harmless when not registered.
  */

@@ -31,9 +31,8 @@ static const char *const state_texts[MRF_VNL_STATES] = {
 	[MRF_VNL_NOT_RXE] = "not a soft-RoCE (rdma_rxe) device",
 	[MRF_VNL_NO_NETDEV] = "its network interface is in another network namespace, "
 			      "where rxe does not work",
-	[MRF_VNL_LOOPBACK] =
-		"it is on a loopback interface, where rdma_cm does not work: "
-		"put the rxe link on another one (a dummy will do)",
+	[MRF_VNL_LOOPBACK] = "it is on a loopback interface, where rdma_cm does not work: "
+			     "put the rxe link on another one (a dummy will do)",
 };
 
 void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len)
@@ -82,24 +81,22 @@ static void read_driver(struct nlattr *attr, struct mrf_vnl_dev *dev)
 	if (!attr || nla_len(attr) < (int)sizeof(uint32_t))
 		return;
 	dev->has_driver = true;
-	dev->driver = nla_len(attr) >= (int)sizeof(uint64_t) ? nla_get_u64(attr)
-							     : nla_get_u32(attr);
+	dev->driver =
+		nla_len(attr) >= (int)sizeof(uint64_t) ? nla_get_u64(attr) : nla_get_u32(attr);
 }
 
 bool mrf_vnl_parse(const void *attrs, size_t len, struct mrf_vnl_dev *dev)
 {
 	struct nlattr *tb[RDMA_NLDEV_ATTR_MAX];
 
-	if (nla_parse(tb, RDMA_NLDEV_ATTR_MAX - 1, (struct nlattr *)attrs, (int)len,
-		      NULL))
+	if (nla_parse(tb, RDMA_NLDEV_ATTR_MAX - 1, (struct nlattr *)attrs, (int)len, NULL))
 		return false;
 	read_u32(tb[RDMA_NLDEV_ATTR_DEV_INDEX], &dev->index);
 	read_string(tb[RDMA_NLDEV_ATTR_DEV_NAME], dev->name, sizeof(dev->name));
 	read_u32(tb[RDMA_NLDEV_ATTR_NDEV_INDEX], &dev->ifindex);
 	read_string(tb[RDMA_NLDEV_ATTR_NDEV_NAME], dev->netdev, sizeof(dev->netdev));
 	read_driver(tb[RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID], dev);
-	if (tb[RDMA_NLDEV_ATTR_PORT_STATE] &&
-	    nla_len(tb[RDMA_NLDEV_ATTR_PORT_STATE]) >= 1)
+	if (tb[RDMA_NLDEV_ATTR_PORT_STATE] && nla_len(tb[RDMA_NLDEV_ATTR_PORT_STATE]) >= 1)
 		dev->port_state = nla_get_u8(tb[RDMA_NLDEV_ATTR_PORT_STATE]);
 	return true;
 }
@@ -135,8 +132,7 @@ static int on_detail(struct nl_msg *msg, void *arg)
 }
 
 /* Sends msg, which it frees, and feeds the answers to visit. Returns -FI_E*. */
-static int ask(struct nl_sock *sk, struct nl_msg *msg, nl_recvmsg_msg_cb_t visit,
-	       void *arg)
+static int ask(struct nl_sock *sk, struct nl_msg *msg, nl_recvmsg_msg_cb_t visit, void *arg)
 {
 	int ret;
 
@@ -192,8 +188,7 @@ static int ask_driver(struct nl_sock *sk, struct mrf_vnl_dev *dev)
 
 static int ask_devs(struct nl_sock *sk, struct dev_list *list)
 {
-	struct nl_msg *msg =
-		nlmsg_alloc_simple(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
+	struct nl_msg *msg = nlmsg_alloc_simple(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
 	size_t i;
 	int ret;
 
@@ -263,8 +258,7 @@ static bool is_retries(struct nlattr *entry, uint64_t *count)
 		return false;
 	name = tb[RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME];
 	value = tb[RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE];
-	if (!name || nla_strcmp(name, RETRIES) || !value ||
-	    nla_len(value) < (int)sizeof(*count))
+	if (!name || nla_strcmp(name, RETRIES) || !value || nla_len(value) < (int)sizeof(*count))
 		return false;
 	*count = nla_get_u64(value);
 	return true;
@@ -272,14 +266,15 @@ static bool is_retries(struct nlattr *entry, uint64_t *count)
 
 bool mrf_vnl_parse_retries(const void *attrs, size_t len, uint64_t *count)
 {
-	struct nlattr *all = nla_find((struct nlattr *)attrs, (int)len,
-				      RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	struct nlattr *all =
+		nla_find((struct nlattr *)attrs, (int)len, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
 	struct nlattr *entry;
 	int rest;
 
 	if (!all)
 		return false;
-	nla_for_each_nested(entry, all, rest) {
+	nla_for_each_nested(entry, all, rest)
+	{
 		if (is_retries(entry, count))
 			return true;
 	}
@@ -310,15 +305,14 @@ static int on_stat(struct nl_msg *msg, void *arg)
 	struct nlmsghdr *hdr = nlmsg_hdr(msg);
 	struct search *search = arg;
 
-	search->found = mrf_vnl_parse_retries(nlmsg_data(hdr), (size_t)nlmsg_datalen(hdr),
-					      &search->value);
+	search->found =
+		mrf_vnl_parse_retries(nlmsg_data(hdr), (size_t)nlmsg_datalen(hdr), &search->value);
 	return NL_OK;
 }
 
 static int ask_index(struct nl_sock *sk, struct search *dev)
 {
-	struct nl_msg *msg =
-		nlmsg_alloc_simple(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
+	struct nl_msg *msg = nlmsg_alloc_simple(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
 	int ret = msg ? ask(sk, msg, on_name, dev) : -FI_ENOMEM;
 
 	return ret || dev->found ? ret : -FI_ENODEV;
@@ -389,8 +383,8 @@ static bool read_ifaddr(const struct ifaddrs *ifa, struct mrf_vnl_ifaddr *out)
 		return false;
 	}
 	/* An IPv4 address's name may be an alias label such as "eth0:1". */
-	snprintf(out->netdev, sizeof(out->netdev), "%.*s",
-		 (int)strcspn(ifa->ifa_name, ":"), ifa->ifa_name);
+	snprintf(out->netdev, sizeof(out->netdev), "%.*s", (int)strcspn(ifa->ifa_name, ":"),
+		 ifa->ifa_name);
 	out->loopback = ifa->ifa_flags & IFF_LOOPBACK;
 	return true;
 }
@@ -429,8 +423,7 @@ struct path_list {
 
 static bool addr_usable(const union mrf_vnl_addr *addr)
 {
-	return addr->sa.sa_family == AF_INET ||
-	       !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr);
+	return addr->sa.sa_family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr);
 }
 
 static enum mrf_vnl_state dev_state(const struct mrf_vnl_dev *dev)
@@ -446,8 +439,8 @@ static enum mrf_vnl_state dev_state(const struct mrf_vnl_dev *dev)
 	return MRF_VNL_USABLE;
 }
 
-static struct mrf_vnl_path *
-add_path(struct path_list *list, const struct mrf_vnl_dev *dev, enum mrf_vnl_state state)
+static struct mrf_vnl_path *add_path(struct path_list *list, const struct mrf_vnl_dev *dev,
+				     enum mrf_vnl_state state)
 {
 	struct mrf_vnl_path *path = &list->paths[list->count++];
 

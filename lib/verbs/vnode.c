@@ -7,8 +7,7 @@
 #include <unistd.h>
 #include "verbs/vnode.h"
 
-const struct mrf_vnode_dirs mrf_vnode_dirs = { "/dev/infiniband",
-					       "/sys/class/infiniband_verbs" };
+const struct mrf_vnode_dirs mrf_vnode_dirs = { "/dev/infiniband", "/sys/class/infiniband_verbs" };
 
 #define PATH_BYTES 512
 
@@ -34,8 +33,8 @@ static void explain(const char *path, const char *module, int err, char *why, si
 			 path, strerror(err), (unsigned)geteuid());
 }
 
-static bool node_bars(const struct mrf_vnode_dirs *dirs, const char *node,
-		      const char *module, char *why, size_t len)
+static bool node_bars(const struct mrf_vnode_dirs *dirs, const char *node, const char *module,
+		      char *why, size_t len)
 {
 	char path[PATH_BYTES];
 
@@ -47,8 +46,7 @@ static bool node_bars(const struct mrf_vnode_dirs *dirs, const char *node,
 }
 
 /* Is uverbsN the one of the device? */
-static bool is_of(const struct mrf_vnode_dirs *dirs, const char *uverbs,
-		  const char *device)
+static bool is_of(const struct mrf_vnode_dirs *dirs, const char *uverbs, const char *device)
 {
 	char path[PATH_BYTES], name[64] = "";
 	FILE *file;
@@ -83,14 +81,12 @@ static bool uverbs_bars(const struct mrf_vnode_dirs *dirs, const char *device, c
 	if (dir)
 		closedir(dir);
 	if (!found)
-		snprintf(why, len,
-			 "%s has no device%s%s: load the module (modprobe ib_uverbs)",
+		snprintf(why, len, "%s has no device%s%s: load the module (modprobe ib_uverbs)",
 			 dirs->devices, device ? " " : "", device ? device : "");
 	return bars || !found;
 }
 
-bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why,
-		    size_t len)
+bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why, size_t len)
 {
 	return uverbs_bars(dirs, device, why, len) ||
 	       node_bars(dirs, "rdma_cm", "rdma_ucm", why, len);

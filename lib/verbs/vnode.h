@@ -23,7 +23,6 @@ extern const struct mrf_vnode_dirs mrf_vnode_dirs;
  * True: a file denies this process the device (NULL: every device); why names the file,
  * the reason and the remedy. Any thread; lock-free.
  */
-bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why,
-		    size_t len);
+bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why, size_t len);
 
 #endif

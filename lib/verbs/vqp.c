@@ -47,8 +47,8 @@ void mrf_qp_destroy(struct ibv_qp *qp)
 	int ret = mrf_verbs_ret(ibv_destroy_qp(qp));
 
 	if (ret)
-		mrf_warn(FI_LOG_EP_CTRL, 3491,
-			 "the kernel did not release a queue pair: error %d", -ret);
+		mrf_warn(FI_LOG_EP_CTRL, 3491, "the kernel did not release a queue pair: error %d",
+			 -ret);
 }
 
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
@@ -111,11 +111,9 @@ uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn)
 
 int mrf_vconn_tune(struct mrf_vconn *conn)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
-				    .min_rnr_timer = MIN_RNR_TIMER };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .min_rnr_timer = MIN_RNR_TIMER };
 
-	return mrf_verbs_ret(
-		ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER));
+	return mrf_verbs_ret(ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER));
 }
 
 static int to_fi(int err)
@@ -131,9 +129,8 @@ static const enum ibv_wr_opcode opcode[] = {
 	[MRF_VWR_SEND] = IBV_WR_SEND,
 };
 
-int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
-		     bool is_inline, struct mrf_sge *sge, uint64_t remote_addr,
-		     uint32_t rkey)
+int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op, bool is_inline,
+		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey)
 {
 	struct ibv_send_wr *bad, post;
 	int err;
@@ -150,9 +147,8 @@ int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 	return mrf_likely(!err) ? 0 : to_fi(err);
 }
 
-int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
-			struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey,
-			uint32_t imm)
+int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline, struct mrf_sge *sge,
+			uint64_t remote_addr, uint32_t rkey, uint32_t imm)
 {
 	struct ibv_send_wr *bad, post;
 	int err;

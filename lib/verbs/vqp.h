@@ -82,13 +82,11 @@ int mrf_vconn_atomic(struct mrf_vconn *conn, const struct mrf_vwr *wr);
  * options. is_inline: only for a write; sge is then an address in this process, read
  * before the call returns.
  */
-int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
-		     bool is_inline, struct mrf_sge *sge, uint64_t remote_addr,
-		     uint32_t rkey);
+int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op, bool is_inline,
+		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey);
 /* As mrf_vconn_access, for a write with immediate data. */
-int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
-			struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey,
-			uint32_t imm);
+int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline, struct mrf_sge *sge,
+			uint64_t remote_addr, uint32_t rkey, uint32_t imm);
 /*
  * As mrf_vconn_access, for FETCH_ADD: the old value is written to the piece, of 8 bytes.
  */

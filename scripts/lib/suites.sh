@@ -203,6 +203,7 @@ suite_docs() {
 	counts check-conformance timeout 120 "$top/scripts/check-conformance"
 	counts check-docs timeout 120 "$top/scripts/check-docs"
 	counts check-modes "$top/scripts/check-modes"
+	counts check-format "$top/scripts/check-format"
 	counts mutants timeout 120 "$top/scripts/check-mutants" --apply
 }
 

@@ -7,7 +7,7 @@
  * Exit: 0, or 1 with a line for each fault.
  */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* strdup(), whatever the -std= */
+#define _GNU_SOURCE /* strdup(), whatever the -std= */
 #endif
 
 #include <rdma/fabric.h>
@@ -31,12 +31,12 @@
 
 static int faults;
 
-#define CHECK(cond) \
-	do { \
-		if (!(cond)) { \
+#define CHECK(cond)                                                       \
+	do {                                                              \
+		if (!(cond)) {                                            \
 			printf("not ok: line %d: %s\n", __LINE__, #cond); \
-			faults++; \
-		} \
+			faults++;                                         \
+		}                                                         \
 	} while (0)
 
 /* a domain and a region of the application's own making */
@@ -46,15 +46,15 @@ static int seen_command, seen_close;
 
 static int own_close(struct fid *fid)
 {
-	(void) fid;
+	(void)fid;
 	seen_close++;
 	return 0;
 }
 
 static int own_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	(void) fid;
-	(void) bfid;
+	(void)fid;
+	(void)bfid;
 	return flags == FI_REMOTE_WRITE ? 0 : -FI_EBADFLAGS;
 }
 
@@ -62,21 +62,19 @@ static int own_control(struct fid *fid, int command, void *arg)
 {
 	seen_command = command;
 	if (command == FI_REFRESH) {
-		const struct fi_mr_modify *modify = (const struct fi_mr_modify *) arg;
+		const struct fi_mr_modify *modify = (const struct fi_mr_modify *)arg;
 
-		return (int) modify->attr.iov_count;
+		return (int)modify->attr.iov_count;
 	}
 	if (command == FI_MAP_RAW_MR)
-		*((struct fi_mr_map_raw *) arg)->key = 99;
-	return fid->fclass == FI_CLASS_MR || fid->fclass == FI_CLASS_DOMAIN ?
-		0 : -FI_EINVAL;
+		*((struct fi_mr_map_raw *)arg)->key = 99;
+	return fid->fclass == FI_CLASS_MR || fid->fclass == FI_CLASS_DOMAIN ? 0 : -FI_EINVAL;
 }
 
-static int own_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
-		   uint64_t offset, uint64_t requested_key, uint64_t flags,
-		   struct fid_mr **mr, void *context)
+static int own_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
+		   uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
 {
-	(void) fid;
+	(void)fid;
 	if (!buf || !len || offset || flags)
 		return -FI_EINVAL;
 	seen_access = access;
@@ -96,14 +94,14 @@ static int own_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t 
 static ssize_t own_write(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 			 fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	(void) ep;
-	(void) buf;
-	(void) desc;
-	(void) dest_addr;
-	(void) addr;
-	(void) context;
+	(void)ep;
+	(void)buf;
+	(void)desc;
+	(void)dest_addr;
+	(void)addr;
+	(void)context;
 	seen_key = key;
-	return (ssize_t) len;
+	return (ssize_t)len;
 }
 
 static void check_regions(void)
@@ -134,8 +132,8 @@ static void check_regions(void)
 	own_mr.fid.fclass = FI_CLASS_MR;
 	own_mr.fid.ops = &ops;
 
-	CHECK(fi_mr_reg(&domain, buf, sizeof(buf), FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-			42, 0, &mr, buf) == 0);
+	CHECK(fi_mr_reg(&domain, buf, sizeof(buf), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 42, 0, &mr,
+			buf) == 0);
 	CHECK(mr == &own_mr && fi_mr_key(mr) == 42 && !fi_mr_desc(mr));
 	CHECK(seen_access == (FI_REMOTE_READ | FI_REMOTE_WRITE));
 
@@ -174,8 +172,8 @@ static void check_endpoint(void)
 	memset(&ep, 0, sizeof(ep));
 	ep.rma = &rma;
 	ep.cm = &cm;
-	CHECK(fi_write(&ep, &rma_iov, rma_iov.len, NULL, FI_ADDR_UNSPEC, rma_iov.addr,
-		       rma_iov.key, NULL) == 8);
+	CHECK(fi_write(&ep, &rma_iov, rma_iov.len, NULL, FI_ADDR_UNSPEC, rma_iov.addr, rma_iov.key,
+		       NULL) == 8);
 	CHECK(seen_key == 7);
 	CHECK(fi_join(&ep, NULL, 0, NULL, NULL) == -FI_ENOSYS);
 }
@@ -199,7 +197,7 @@ static void check_types(void)
 	CHECK(sizeof(error.err_data_size) == sizeof(size_t));
 	CHECK(sizeof(fi_param_get_int(NULL, NULL, NULL)) == sizeof(int));
 	CHECK(sizeof(&fi_log) == sizeof(void *));
-	CHECK(count_of(((struct fi_context2 *) 0)->internal) == 8);
+	CHECK(count_of(((struct fi_context2 *)0)->internal) == 8);
 	CHECK(FI_LOG_MAX > FI_LOG_DEBUG && FI_LOG_SUBSYS_MAX > FI_LOG_MR);
 	CHECK(FI_PSM2_DISCONNECT == (FI_PROV_SPECIFIC | 1));
 	CHECK(FI_DATATYPE_LAST == FI_INT128 && FI_BARRIER != FI_GATHER);

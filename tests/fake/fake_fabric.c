@@ -57,7 +57,7 @@ struct mrf_vcq {
 	size_t depth, head, tail;
 	int fd;
 	bool armed, stopped, deaf, spoilt;
-	bool told; /* there is an event of this queue on fd */
+	bool told;	       /* there is an event of this queue on fd */
 	struct mrf_list of_fd; /* all queues that share fd */
 };
 
@@ -144,9 +144,7 @@ static struct {
 	unsigned unresolved;
 	unsigned lost; /* connection requests to be */
 	bool hold, hold_messages, run_on_arm, run_on_disconnect;
-} f = { .conns = { &f.conns, &f.conns },
-	.kept = { &f.kept, &f.kept },
-	.next_port = 40000 };
+} f = { .conns = { &f.conns, &f.conns }, .kept = { &f.kept, &f.kept }, .next_port = 40000 };
 
 static void enter(void)
 {
@@ -246,16 +244,26 @@ unsigned fake_forgotten(void)
 const char *fake_call_name(enum fake_call call)
 {
 	static const char *const name[FAKE_CALLS] = {
-		[FAKE_VDEV_OPEN] = "vdev_open",	  [FAKE_VPD_ALLOC] = "vpd_alloc",
-		[FAKE_VMR_REG] = "vmr_reg",	  [FAKE_VMR_DEREG] = "vmr_dereg",
-		[FAKE_VCQ_OPEN] = "vcq_open",	  [FAKE_VCM_OPEN] = "vcm_open",
-		[FAKE_VCONN_OPEN] = "vconn_open", [FAKE_BIND] = "bind",
-		[FAKE_LISTEN] = "listen",	  [FAKE_RESOLVE] = "resolve",
-		[FAKE_ROUTE] = "route",		  [FAKE_CREATE_QP] = "create_qp",
-		[FAKE_CONNECT] = "connect",	  [FAKE_ACCEPT] = "accept",
-		[FAKE_ESTABLISH] = "establish",	  [FAKE_TUNE] = "tune",
-		[FAKE_POST] = "post",		  [FAKE_POST_RECV] = "post_recv",
-		[FAKE_VLOOP_OPEN] = "vloop_open", [FAKE_VLOOP_RUN] = "vloop_run",
+		[FAKE_VDEV_OPEN] = "vdev_open",
+		[FAKE_VPD_ALLOC] = "vpd_alloc",
+		[FAKE_VMR_REG] = "vmr_reg",
+		[FAKE_VMR_DEREG] = "vmr_dereg",
+		[FAKE_VCQ_OPEN] = "vcq_open",
+		[FAKE_VCM_OPEN] = "vcm_open",
+		[FAKE_VCONN_OPEN] = "vconn_open",
+		[FAKE_BIND] = "bind",
+		[FAKE_LISTEN] = "listen",
+		[FAKE_RESOLVE] = "resolve",
+		[FAKE_ROUTE] = "route",
+		[FAKE_CREATE_QP] = "create_qp",
+		[FAKE_CONNECT] = "connect",
+		[FAKE_ACCEPT] = "accept",
+		[FAKE_ESTABLISH] = "establish",
+		[FAKE_TUNE] = "tune",
+		[FAKE_POST] = "post",
+		[FAKE_POST_RECV] = "post_recv",
+		[FAKE_VLOOP_OPEN] = "vloop_open",
+		[FAKE_VLOOP_RUN] = "vloop_run",
 	};
 
 	return name[call];
@@ -576,8 +584,7 @@ static void must_be_unused(const struct mrf_vpd *pd)
 			abort();
 	}
 	mrf_list_each (node, &f.conns) {
-		const struct mrf_vconn *conn =
-			mrf_list_entry(node, struct mrf_vconn, node);
+		const struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
 
 		if (conn->qp != QP_NONE && conn->attr.pd == pd)
 			abort();
@@ -605,8 +612,8 @@ static struct mr *mr_take(void)
 	return NULL;
 }
 
-int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
-		unsigned rights, struct mrf_vmr *vmr)
+int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova, unsigned rights,
+		struct mrf_vmr *vmr)
 {
 	struct mr *mr = NULL;
 	int ret;
@@ -670,8 +677,7 @@ void mrf_vmr_free(struct mrf_vmr *vmr)
 }
 
 /* Where [iova, iova + len) of a key is; NULL: not to be had with these rights. */
-static uint8_t *reach(struct mrf_vpd *pd, uint32_t key, uint64_t iova, uint64_t len,
-		      unsigned right)
+static uint8_t *reach(struct mrf_vpd *pd, uint32_t key, uint64_t iova, uint64_t len, unsigned right)
 {
 	unsigned index = (key >> 8) - 1;
 	struct mr *mr = index < MAX_MRS ? &f.mrs[index] : NULL;
@@ -686,8 +692,7 @@ static uint8_t *reach(struct mrf_vpd *pd, uint32_t key, uint64_t iova, uint64_t 
 /* --- vcq -------------------------------------------------------------------------------
  */
 
-static int open_cq(struct mrf_vdev *dev, size_t depth, struct mrf_vcq *beside,
-		   struct mrf_vcq **out)
+static int open_cq(struct mrf_vdev *dev, size_t depth, struct mrf_vcq *beside, struct mrf_vcq **out)
 {
 	struct mrf_vcq *cq;
 	int ret;
@@ -870,8 +875,8 @@ int mrf_vcm_fd(const struct mrf_vcm *cm)
  * Queues an event of conn; padded: what rdma_cm makes of the length. What it returns may
  * be filled in further.
  */
-static struct mrf_cm_event *tell(struct mrf_vconn *conn, enum mrf_cm_type type,
-				 const void *data, size_t len, size_t padded)
+static struct mrf_cm_event *tell(struct mrf_vconn *conn, enum mrf_cm_type type, const void *data,
+				 size_t len, size_t padded)
 {
 	static struct mrf_cm_event unheard;
 	struct event *event;
@@ -895,16 +900,15 @@ static struct mrf_cm_event *tell(struct mrf_vconn *conn, enum mrf_cm_type type,
 
 static void send_done(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status)
 {
-	complete(conn->attr.send_cq, (struct mrf_wc){ .wr_id = wr->wr.wr_id,
-						      .status = status,
-						      .kind = MRF_WC_SENT });
+	complete(conn->attr.send_cq,
+		 (struct mrf_wc){ .wr_id = wr->wr.wr_id, .status = status, .kind = MRF_WC_SENT });
 	mrf_list_del(&wr->node);
 	free(wr);
 	conn->nsq--;
 }
 
-static void recv_done(struct mrf_vconn *conn, enum mrf_wc_status status,
-		      enum mrf_wc_kind kind, size_t len, uint32_t imm)
+static void recv_done(struct mrf_vconn *conn, enum mrf_wc_status status, enum mrf_wc_kind kind,
+		      size_t len, uint32_t imm)
 {
 	struct recv *recv = mrf_list_entry(mrf_list_pop(&conn->rq), struct recv, node);
 
@@ -975,8 +979,7 @@ static bool local_ok(const struct mrf_vconn *conn, const struct wr *wr)
 	for (i = 0; i < wr->wr.nsge; i++) {
 		const struct mrf_sge *sge = &wr->sge[i];
 
-		if (sge->len &&
-		    !reach(conn->attr.pd, sge->lkey, sge->addr, sge->len, right))
+		if (sge->len && !reach(conn->attr.pd, sge->lkey, sge->addr, sge->len, right))
 			return false;
 	}
 	return true;
@@ -987,9 +990,9 @@ static void do_atomic(const struct mrf_vwr *wr, void *there, void *here)
 	uint64_t old, new;
 
 	memcpy(&old, there, sizeof(old));
-	new = wr->op == MRF_VWR_FETCH_ADD ? old + wr->operand :
-	      old == wr->compare	  ? wr->operand :
-					    old;
+	new = wr->op == MRF_VWR_FETCH_ADD ? old + wr->operand
+	      : old == wr->compare	  ? wr->operand
+					  : old;
 	memcpy(there, &new, sizeof(new));
 	memcpy(here, &old, sizeof(old));
 }
@@ -1053,8 +1056,7 @@ static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 	if (to->qp != QP_RTS || mrf_list_empty(&to->rq))
 		return false;
 	recv = mrf_list_entry(mrf_list_first(&to->rq), struct recv, node);
-	slot = reach(to->attr.pd, recv->sge.lkey, recv->sge.addr, len,
-		     MRF_RIGHT_LOCAL_WRITE);
+	slot = reach(to->attr.pd, recv->sge.lkey, recv->sge.addr, len, MRF_RIGHT_LOCAL_WRITE);
 	if (len > recv->sge.len || !slot) {
 		recv_done(to, MRF_WC_LOCAL, MRF_WC_RECV, 0, 0);
 		qp_error(to);
@@ -1138,8 +1140,7 @@ static enum mrf_wc_status check_remote(const struct mrf_vconn *conn, const struc
 	/* What was done is acknowledged again; a read is done again. */
 	if (!wr->len || (wr->ran && wr->wr.op != MRF_VWR_READ))
 		return MRF_WC_OK;
-	*there = reach(conn->peer->attr.pd, wr->wr.rkey, wr->wr.remote_addr, wr->len,
-		       right);
+	*there = reach(conn->peer->attr.pd, wr->wr.rkey, wr->wr.remote_addr, wr->len, right);
 	return *there ? MRF_WC_OK : MRF_WC_REFUSED;
 }
 
@@ -1193,8 +1194,7 @@ static bool run_flushed(struct mrf_vconn *conn)
 
 		if (wr == bad)
 			break;
-		if (wr->wr.op != MRF_VWR_SEND &&
-		    check_remote(conn, wr, &there) == MRF_WC_OK)
+		if (wr->wr.op != MRF_VWR_SEND && check_remote(conn, wr, &there) == MRF_WC_OK)
 			do_access(conn, wr, there);
 	}
 	flush_all(conn);
@@ -1327,8 +1327,7 @@ static void run_one(struct mrf_vcq *cq)
 		if (conn->attr.send_cq != cq || !conn->nsq)
 			continue;
 		f.run_on_arm = false;
-		run_access(conn,
-			   mrf_list_entry(mrf_list_first(&conn->sq), struct wr, node));
+		run_access(conn, mrf_list_entry(mrf_list_first(&conn->sq), struct wr, node));
 		return;
 	}
 }
@@ -1498,9 +1497,8 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *vwr)
 	return ret;
 }
 
-int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
-		     bool is_inline, struct mrf_sge *sge, uint64_t remote_addr,
-		     uint32_t rkey)
+int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op, bool is_inline,
+		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey)
 {
 	struct mrf_vwr wr = { .wr_id = wr_id,
 			      .op = op,
@@ -1513,9 +1511,8 @@ int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 	return mrf_vconn_post(conn, &wr);
 }
 
-int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline,
-			struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey,
-			uint32_t imm)
+int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline, struct mrf_sge *sge,
+			uint64_t remote_addr, uint32_t rkey, uint32_t imm)
 {
 	struct mrf_vwr wr = { .wr_id = wr_id,
 			      .op = MRF_VWR_WRITE_IMM,
@@ -1619,8 +1616,8 @@ static uint64_t sge_total(const struct mrf_vwr *wr)
 
 static int loop_run(struct mrf_vloop *loop, const struct mrf_vwr *wr)
 {
-	uint8_t *there = reach(loop->pd, wr->rkey, wr->remote_addr, sge_total(wr),
-			       remote_right(wr->op));
+	uint8_t *there =
+		reach(loop->pd, wr->rkey, wr->remote_addr, sge_total(wr), remote_right(wr->op));
 	uint8_t *here[MRF_VLOOP_SGE];
 	int i;
 
@@ -1783,8 +1780,7 @@ static struct mrf_vconn *listener_at(uint16_t port)
 static bool port_taken(uint16_t port)
 {
 	mrf_list_each (node, &f.conns) {
-		const struct mrf_vconn *conn =
-			mrf_list_entry(node, struct mrf_vconn, node);
+		const struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
 
 		if (conn->port == port && !conn->passive)
 			return true;
@@ -1848,8 +1844,7 @@ int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 	ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_RESOLVE);
 	if (!ret) {
 		memcpy(&conn->dst, dst, sizeof(struct sockaddr_in));
-		conn->dst_port =
-			ntohs(((const struct sockaddr_in *)(const void *)dst)->sin_port);
+		conn->dst_port = ntohs(((const struct sockaddr_in *)(const void *)dst)->sin_port);
 		conn->state = RESOLVED;
 		resolved(conn);
 	}
@@ -1903,8 +1898,7 @@ static int request(struct mrf_vconn *conn, const void *data, size_t len)
 	return 0;
 }
 
-int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len,
-		      unsigned retry)
+int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsigned retry)
 {
 	int ret;
 

@@ -64,7 +64,7 @@ struct fake_done {
 struct fake_fabric {
 	/* How it behaves. */
 	size_t max_msg_size; /* 8 MiB */
-	bool flush_local; /* as 6.12: a bad local buffer completes as a flush, and so does
+	bool flush_local;    /* as 6.12: a bad local buffer completes as a flush, and so does
 			     everything that was in flight with it, done or not */
 	/*
 	 * Looks at every SEND, from whichever side, may change it (in place, *len <= 512)
@@ -90,13 +90,13 @@ struct fake_fabric {
 	/* What it saw. */
 	struct fake_done log[FAKE_LOG]; /* the first ones since the last reset */
 	size_t nlog;
-	unsigned overflows; /* completions that found their queue full */
-	unsigned connects;  /* connections made */
-	unsigned denied;    /* posts that ended in EACCES */
-	unsigned loops;	    /* work requests of loops carried out */
-	unsigned retries;   /* work requests that were sent again */
+	unsigned overflows;   /* completions that found their queue full */
+	unsigned connects;    /* connections made */
+	unsigned denied;      /* posts that ended in EACCES */
+	unsigned loops;	      /* work requests of loops carried out */
+	unsigned retries;     /* work requests that were sent again */
 	bool retries_unknown; /* ... and nobody tells (to be set) */
-	unsigned asks;	    /* SENDs carried out that did not come from a target */
+	unsigned asks;	      /* SENDs carried out that did not come from a target */
 };
 
 extern struct fake_fabric fake;

@@ -314,8 +314,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 
 static bool is_atomic(const struct ibv_send_wr *wr)
 {
-	return wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
-	       wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	return wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 }
 
 static void copy(const struct ibv_send_wr *wr)

@@ -40,15 +40,15 @@ struct fake_loop {
 	int late;
 	bool by_event; /* ... and only poll(2) sees that time passes */
 
-	unsigned live; /* channels, queues and queue pairs */
+	unsigned live;		  /* channels, queues and queue pairs */
 	unsigned calls[QP_CALLS]; /* failed ones included */
-	unsigned sleeps; /* calls of poll(2) */
-	unsigned bad_sleeps; /* ... that would have slept too long, or not at all */
-	unsigned events, acked; /* taken from channels, and given back to queues */
-	struct ibv_send_wr last; /* posted */
+	unsigned sleeps;	  /* calls of poll(2) */
+	unsigned bad_sleeps;	  /* ... that would have slept too long, or not at all */
+	unsigned events, acked;	  /* taken from channels, and given back to queues */
+	struct ibv_send_wr last;  /* posted */
 	struct ibv_sge last_sge[16];
 	struct ibv_qp_attr here, there; /* as the two were left: the first made, the second */
-	int mask_here, mask_there; /* all that was ever set */
+	int mask_here, mask_there;	/* all that was ever set */
 	/* What the next ibv_poll_cq returns, beside what was posted. */
 	struct ibv_wc extra;
 	bool has_extra;

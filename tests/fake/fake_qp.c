@@ -81,8 +81,7 @@ static int unmake(enum fake_call call, void *object)
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
 {
-	struct ibv_comp_channel *channel =
-		made(FAKE_CREATE_COMP_CHANNEL, sizeof(*channel));
+	struct ibv_comp_channel *channel = made(FAKE_CREATE_COMP_CHANNEL, sizeof(*channel));
 
 	if (channel) {
 		channel->context = ctx;

@@ -2,8 +2,8 @@
 #include <rdma/fi_errno.h>
 #include "fake_up.h"
 
-static int no_endpoint(struct fid_domain *domain, struct fi_info *info,
-		       struct fid_ep **ep, void *context)
+static int no_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		       void *context)
 {
 	(void)domain, (void)info, (void)ep, (void)context;
 	return -FI_ENOSYS;

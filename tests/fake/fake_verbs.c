@@ -24,8 +24,7 @@
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define REMOTE_ACCESS \
-	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define NEED_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 struct fake_verbs fake_verbs = { .max_mr = FAKE_MAX_MR, .next_key = 0x100 };
@@ -506,8 +505,7 @@ static void leave(struct fake_mr *mr)
 	fake_verbs.live_bytes -= mr->mr.length;
 }
 
-struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-			       int access)
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, int access)
 {
 	struct fake_mr *mr = NULL;
 	bool ok;
@@ -603,8 +601,7 @@ int ioctl(int fd, unsigned long request, ...)
 
 const struct mrf_vnode_dirs mrf_vnode_dirs;
 
-bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why,
-		    size_t len)
+bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why, size_t len)
 {
 	(void)dirs, (void)device;
 	if (!fake_verbs.barred)

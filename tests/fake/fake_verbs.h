@@ -75,17 +75,17 @@ struct fake_verbs {
 	unsigned live_pds;
 	unsigned live_mrs;
 	unsigned live_queues; /* of fake_qp.c: completion channels, queues, queue pairs */
-	unsigned max_mr;	/* registering more fails with ENOMEM; may be lowered */
-	size_t max_bytes;	/* registering more in all does, too; 0: no limit */
+	unsigned max_mr;      /* registering more fails with ENOMEM; may be lowered */
+	size_t max_bytes;     /* registering more in all does, too; 0: no limit */
 	size_t live_bytes;
-	uint32_t next_key;	/* lkey, and rkey with a remote right; may be set */
-	struct fake_mr last;	/* copy of the last successful registration */
-	struct ibv_pd *last_pd; /* of the last ibv_alloc_pd */
-	uint16_t last_port;	/* of the last rdma_bind_addr, network order */
-	const char *barred;	/* why the files of the device let nobody in; NULL: they do */
-	bool check_memory;	/* registering what is not mapped fails with EFAULT */
+	uint32_t next_key;	      /* lkey, and rkey with a remote right; may be set */
+	struct fake_mr last;	      /* copy of the last successful registration */
+	struct ibv_pd *last_pd;	      /* of the last ibv_alloc_pd */
+	uint16_t last_port;	      /* of the last rdma_bind_addr, network order */
+	const char *barred;	      /* why the files of the device let nobody in; NULL: they do */
+	bool check_memory;	      /* registering what is not mapped fails with EFAULT */
 	struct ibv_async_event event; /* what the device tells next */
-	unsigned acked; /* events */
+	unsigned acked;		      /* events */
 	/* Called at the start of every ibv_dereg_mr and ibv_reg_mr*; may be NULL. */
 	void (*on_dereg)(const struct ibv_mr *mr);
 	void (*on_reg)(void *addr, size_t len);

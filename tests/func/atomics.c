@@ -49,15 +49,14 @@ static ssize_t call(struct fab *f, const struct buf *b, const struct peer_atomic
 
 	switch (a->family) {
 	case PLAIN:
-		return fi_atomic(f->ep, operand, a->count, d, a->to, a->addr, a->key,
-				 a->datatype, a->op, NULL);
+		return fi_atomic(f->ep, operand, a->count, d, a->to, a->addr, a->key, a->datatype,
+				 a->op, NULL);
 	case FETCH:
-		return fi_fetch_atomic(f->ep, operand, a->count, d, result, d, a->to,
-				       a->addr, a->key, a->datatype, a->op, NULL);
+		return fi_fetch_atomic(f->ep, operand, a->count, d, result, d, a->to, a->addr,
+				       a->key, a->datatype, a->op, NULL);
 	default:
-		return fi_compare_atomic(f->ep, operand, a->count, d, compare, d, result,
-					 d, a->to, a->addr, a->key, a->datatype, a->op,
-					 NULL);
+		return fi_compare_atomic(f->ep, operand, a->count, d, compare, d, result, d, a->to,
+					 a->addr, a->key, a->datatype, a->op, NULL);
 	}
 }
 

@@ -16,9 +16,8 @@ struct peer_atomic {
 	size_t count;	       /* elements; 512 bytes at most */
 	fi_addr_t to;
 	uint64_t addr, key;
-	uint64_t operand,
-		compare; /* all operands and comparands are made of these 8 bytes */
-	unsigned times;	 /* the same again and again */
+	uint64_t operand, compare; /* all operands and comparands are made of these 8 bytes */
+	unsigned times;		   /* the same again and again */
 };
 
 /* Start and end are separate so that several peers can be at it at once. */

@@ -35,8 +35,7 @@ void pattern(void *dst, uint64_t seed, uint64_t from, size_t len)
  */
 static void *map(size_t size, bool huge)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		case_fail("no memory for a buffer of %zu bytes", size);

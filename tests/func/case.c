@@ -46,15 +46,16 @@ const struct mode modes[NMODES] = {
 	{ "basic", FI_VERSION(1, 4), FI_MR_BASIC, NULL, 0 },
 	{ "scalable", FI_VERSION(1, 4), FI_MR_SCALABLE, NULL, 0 },
 	[MODE_RAW] = { "raw", API, MR_BITS, "RAW", 0 },
-	[MODE_RAW_NATIVE] = { "raw-native", API, MR_BITS,
-			      "RAW+LOCAL+VIRT_ADDR+ALLOCATED+PROV_KEY", 0 },
+	[MODE_RAW_NATIVE] = { "raw-native", API, MR_BITS, "RAW+LOCAL+VIRT_ADDR+ALLOCATED+PROV_KEY",
+			      0 },
 	[MODE_NOTIFY] = { "notify", API, MR_BITS, "MMU_NOTIFY", 0 },
 	[MODE_NOTIFY_VIRT] = { "notify-virt", API, MR_BITS, "MMU_NOTIFY+VIRT_ADDR+PROV_KEY", 0 },
 	[MODE_NOTIFY_ALLOC] = { "notify-alloc", API, MR_BITS, "MMU_NOTIFY+ALLOCATED", 0 },
 	[MODE_ENDPOINT] = { "endpoint", API, MR_BITS, "ENDPOINT+VIRT_ADDR+ALLOCATED+PROV_KEY", 0 },
 	[MODE_EVERYTHING] = { "everything", API, MR_BITS,
 			      "LOCAL+RAW+VIRT_ADDR+ALLOCATED+PROV_KEY+MMU_NOTIFY+RMA_EVENT"
-			      "+ENDPOINT", 0 },
+			      "+ENDPOINT",
+			      0 },
 	[MODE_EVENT] = { "event", API, 0, NULL, FI_RMA_EVENT },
 	[MODE_EVENT_NATIVE] = { "event-native", API, L | V | A | K, NULL, FI_RMA_EVENT },
 	[MODE_EVENT_FLAG] = { "event-flag", API, MR_BITS, "RMA_EVENT+ALLOCATED+PROV_KEY",
@@ -153,8 +154,7 @@ void case_add(const char *name, const char *file, void (*run)(struct env *))
 	cases[ncases++] = (struct tcase){ name, file, run, modes_now, 0 };
 }
 
-void case_add_number(const char *name, const char *file, void (*run)(struct env *),
-		     unsigned number)
+void case_add_number(const char *name, const char *file, void (*run)(struct env *), unsigned number)
 {
 	case_add(name, file, run);
 	cases[ncases - 1].number = number;
@@ -278,8 +278,7 @@ static void log_show(int fd, off_t from)
 	char *log = log_read(fd, end - from > 4000 ? end - 4000 : from);
 	char *save = NULL;
 
-	for (char *l = log ? strtok_r(log, "\n", &save) : NULL; l;
-	     l = strtok_r(NULL, "\n", &save))
+	for (char *l = log ? strtok_r(log, "\n", &save) : NULL; l; l = strtok_r(NULL, "\n", &save))
 		fprintf(stderr, "#   %s\n", l);
 	free(log);
 }
@@ -431,8 +430,7 @@ static int worker_follow(int fd, pid_t pid, int log, char labels[][160], int nex
 			next = r.run + 1;
 	}
 	waitpid(pid, &status, 0);
-	if (cur.outcome != OUT_FAIL &&
-	    (status || (cur.outcome == OUT_START && cur.run >= 0))) {
+	if (cur.outcome != OUT_FAIL && (status || (cur.outcome == OUT_START && cur.run >= 0))) {
 		died_text(status, cur.text, sizeof(cur.text));
 		cur.outcome = OUT_FAIL;
 		show(&cur, label_of(labels, cur.run));
@@ -475,8 +473,7 @@ static void mode_run(int mode)
 		if (case_wanted(&cases[i], mode, labels[n], sizeof(labels[n])))
 			run[n++] = i;
 	}
-	snprintf(labels[MAX_CASES], sizeof(labels[0]), "everything_closes[%s]",
-		 modes[mode].name);
+	snprintf(labels[MAX_CASES], sizeof(labels[0]), "everything_closes[%s]", modes[mode].name);
 	for (int next = 0; next < n;)
 		next = worker_start(mode, run, next, n, labels);
 }
@@ -569,20 +566,18 @@ static void option_take(struct roles *r, int c)
 
 static void options_read(struct roles *r, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "list", no_argument, NULL, 'l' },
-		{ "modes", no_argument, NULL, 'M' },
-		{ "case", required_argument, NULL, 'c' },
-		{ "except", required_argument, NULL, 'x' },
-		{ "mode", required_argument, NULL, 'm' },
-		{ "timeout", required_argument, NULL, 't' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "control", required_argument, NULL, 'C' },
-		{ "control-fd", required_argument, NULL, 'F' },
-		{ "role", required_argument, NULL, 'r' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 }
-	};
+	static const struct option longs[] = { { "list", no_argument, NULL, 'l' },
+					       { "modes", no_argument, NULL, 'M' },
+					       { "case", required_argument, NULL, 'c' },
+					       { "except", required_argument, NULL, 'x' },
+					       { "mode", required_argument, NULL, 'm' },
+					       { "timeout", required_argument, NULL, 't' },
+					       { "verbose", no_argument, NULL, 'v' },
+					       { "control", required_argument, NULL, 'C' },
+					       { "control-fd", required_argument, NULL, 'F' },
+					       { "role", required_argument, NULL, 'r' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL, 0, NULL, 0 } };
 	int c;
 
 	while (r->status < 0 && (c = getopt_long(argc, argv, "", longs, NULL)) != -1)

@@ -51,8 +51,8 @@ enum {
 extern const struct mode modes[NMODES];
 
 /* The bits that an application can offer; HMEM is not among them. */
-#define MR_BITS                                                                           \
-	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |   \
+#define MR_BITS                                                                         \
+	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | \
 	 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT)
 
 /* The FI_MR_* bits that are in force when this mode is granted; BASIC is spelt out. */

@@ -25,7 +25,7 @@
 
 #define PAGE 4096ul
 #define SIZE (16 * PAGE)
-#define USUAL (2 * PAGE)	/* where the usual write goes, a page */
+#define USUAL (2 * PAGE)	   /* where the usual write goes, a page */
 #define COMMITTED (5 * PAGE + 100) /* and the other one */
 #define COMMITTED_LEN (3 * PAGE)
 #define PORT 7460
@@ -68,10 +68,9 @@ long now_ms(void)
 
 /* --- both sides --------------------------------------------------------------------- */
 
-static const struct mode mode = { .name = "commit",
-				  .api = FI_VERSION(1, 17),
-				  .hint = FI_MR_ALLOCATED,
-				  .caps = FI_RMA_PMEM };
+static const struct mode mode = {
+	.name = "commit", .api = FI_VERSION(1, 17), .hint = FI_MR_ALLOCATED, .caps = FI_RMA_PMEM
+};
 
 struct told {
 	char name[NAME_LEN];
@@ -171,15 +170,13 @@ static struct told hear(void)
 	return told;
 }
 
-static int write_there(struct fab *f, uint8_t *from, const struct fi_rma_iov *rma,
-		       fi_addr_t to, uint64_t flags)
+static int write_there(struct fab *f, uint8_t *from, const struct fi_rma_iov *rma, fi_addr_t to,
+		       uint64_t flags)
 {
 	struct iovec iov = { from + rma->addr, rma->len };
-	struct fi_msg_rma msg = { .msg_iov = &iov,
-				  .iov_count = 1,
-				  .addr = to,
-				  .rma_iov = rma,
-				  .rma_iov_count = 1 };
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = to, .rma_iov = rma, .rma_iov_count = 1
+	};
 	struct done d;
 
 	must_ok((int)fi_writemsg(f->ep, &msg, flags));

@@ -105,16 +105,15 @@ static void note(bool read, struct buf *b, size_t off, size_t len, const struct 
 		peer_want(r->peer, r->slot, r->off + at, len, b->seed, off);
 }
 
-void start(struct env *e, bool read, struct buf *b, size_t off, size_t len,
-	   const struct region *r, size_t at)
+void start(struct env *e, bool read, struct buf *b, size_t off, size_t len, const struct region *r,
+	   size_t at)
 {
 	struct op op = op_make(e, read, b, off, len, r, at);
 	ssize_t rc = op_post(me(e), &op);
 
 	if (rc)
-		case_fail("posting %s of %zu bytes at %zu: %zd (%s)",
-			  read ? "a read" : "a write", len, at, rc,
-			  fi_strerror((int)-rc));
+		case_fail("posting %s of %zu bytes at %zu: %zd (%s)", read ? "a read" : "a write",
+			  len, at, rc, fi_strerror((int)-rc));
 	note(read, b, off, len, r, at);
 }
 
@@ -126,9 +125,8 @@ void access_ok(struct env *e, bool read, struct buf *b, size_t off, size_t len,
 
 	op_run(me(e), &op, &d);
 	if (d.err)
-		case_fail("%s of %zu bytes at %zu: err %d (%s), %s",
-			  read ? "read" : "write", len, at, d.err, fi_strerror(d.err),
-			  d.text);
+		case_fail("%s of %zu bytes at %zu: err %d (%s), %s", read ? "read" : "write", len,
+			  at, d.err, fi_strerror(d.err), d.text);
 	note(read, b, off, len, r, at);
 }
 

@@ -53,8 +53,8 @@ struct op op_make(struct env *e, bool read, struct buf *b, size_t off, size_t le
  * and peer_same can tell. Completion: fab_wait_ok. A read expects the pattern that
  * its slot was filled with.
  */
-void start(struct env *e, bool read, struct buf *b, size_t off, size_t len,
-	   const struct region *r, size_t at);
+void start(struct env *e, bool read, struct buf *b, size_t off, size_t len, const struct region *r,
+	   size_t at);
 /* The same and waits. */
 void access_ok(struct env *e, bool read, struct buf *b, size_t off, size_t len,
 	       const struct region *r, size_t at);

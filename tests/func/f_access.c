@@ -136,8 +136,7 @@ CASE(requested_key_in_use_is_refused)
 
 	peer_alloc(p, 0, 3 * 4096, 4);
 	r = peer_reg(p, 0, 0, 4096, REMOTE_RW, 77);
-	must_be(peer_try_reg(p, 0, 4096, 4096, REMOTE_RW, 77, REG_PLAIN, &again),
-		-FI_ENOKEY);
+	must_be(peer_try_reg(p, 0, 4096, 4096, REMOTE_RW, 77, REG_PLAIN, &again), -FI_ENOKEY);
 	must(log_has("77") || log_has("0x4d"), "the line about it does not name the key");
 	peer_unreg(&r);
 	must_ok(peer_try_reg(p, 0, 4096, 4096, REMOTE_RW, 77, REG_PLAIN, &again));
@@ -156,8 +155,7 @@ CASE(provider_keys_are_distinct)
 		r[i] = peer_reg(p, 0, i * 4096 + i, 4000, REMOTE_RW, 77);
 		must(r[i].key && r[i].key != FI_KEY_NOTAVAIL, "key %zu is not a key", i);
 		for (size_t j = 0; j < i; j++)
-			must(r[i].key != r[j].key, "regions %zu and %zu share a key", i,
-			     j);
+			must(r[i].key != r[j].key, "regions %zu and %zu share a key", i, j);
 	}
 	for (size_t i = 0; i < 8; i++)
 		access_ok(e, WRITE, b, i * 100, 50, &r[i], 3950);

@@ -41,8 +41,8 @@ static void scene_open(struct scene *s, struct env *e)
 	stranger_start(&s->s);
 	open_second(s);
 	buf_open(&s->mem, SIZE, 1);
-	must_ok(fi_mr_reg(s->f->domain, s->mem.mem, SIZE, REMOTE_RW | FI_READ, 0, 0, 0,
-			  &s->mr, NULL));
+	must_ok(fi_mr_reg(s->f->domain, s->mem.mem, SIZE, REMOTE_RW | FI_READ, 0, 0, 0, &s->mr,
+			  NULL));
 }
 
 /* The second endpoint goes, and with it what holds the region. */
@@ -87,8 +87,7 @@ static struct way ask(struct scene *s, int slot)
 	struct way w = { 99, 0, 0, 0, 0 };
 	const char *said;
 
-	said = stranger_do(&s->s, "ask %d %#lx %#lx %lu", slot,
-			   (unsigned long)key_of(s),
+	said = stranger_do(&s->s, "ask %d %#lx %#lx %lu", slot, (unsigned long)key_of(s),
 			   s->f->virt ? (unsigned long)s->mem.mem : 0ul, SIZE);
 	must(sscanf(said, "answer %u %u %x %llx %x", &w.status, &w.nseg, &w.rkey, &w.pos,
 		    &w.iova_off) == 5,
@@ -103,8 +102,8 @@ static int access_at(struct scene *s, bool read, int slot, const struct way *w, 
 	const char *said;
 	int status = -1;
 
-	said = stranger_do(&s->s, "%s %d %#x %#lx 100 %#x", read ? "read" : "write", slot,
-			   w->rkey, (unsigned long)at, BYTE);
+	said = stranger_do(&s->s, "%s %d %#x %#lx 100 %#x", read ? "read" : "write", slot, w->rkey,
+			   (unsigned long)at, BYTE);
 	must(sscanf(said, "wc %d", &status) == 1, "%s", said);
 	must(!read || status || strstr(said, "same"), "it read something else");
 	return status;
@@ -200,10 +199,9 @@ CASE(target_reaches_nothing_through_the_connection_of_its_initiator)
 	memcpy(&to, s.f->name, sizeof(to));
 	sscanf(stranger_do(&s.s, "listen %s", stranger_addr(s.f->name)), "port %d", &port);
 	to.sin_port = htons((uint16_t)port);
-	op = (struct op){ .buf = buf(e, PAGE, 2),
-			  .len = 100,
-			  .to = fab_insert(s.f, &to),
-			  .key = 1 };
+	op = (struct op){
+		.buf = buf(e, PAGE, 2), .len = 100, .to = fab_insert(s.f, &to), .key = 1
+	};
 	must_ok(op_post(s.f, &op));
 	stranger_do(&s.s, "take 1");
 	/* At once, before this side can know what it was accepted with. */

@@ -83,8 +83,8 @@ static int access_by_key(struct scene *s, size_t off, uint64_t key)
 	return err;
 }
 
-IN_MODES(MODES_TWO | modes_with(FI_MR_ALLOCATED) | MODE(MODE_NOTIFY) |
-	 MODE(MODE_NOTIFY_ALLOC) | MODE(MODE_ENDPOINT))
+IN_MODES(MODES_TWO | modes_with(FI_MR_ALLOCATED) | MODE(MODE_NOTIFY) | MODE(MODE_NOTIFY_ALLOC) |
+	 MODE(MODE_ENDPOINT))
 
 CASE(region_is_reached_after_its_event)
 {
@@ -250,8 +250,8 @@ CASE(pending_regions_close_and_leave_nothing)
 	must_ok(fi_close(&c.mr->fid));
 	scene_close(&s);
 	must(kernel_objects((uint64_t)getpid(), "mr") == before,
-	     "the kernel has %d regions instead of %d",
-	     kernel_objects((uint64_t)getpid(), "mr"), before);
+	     "the kernel has %d regions instead of %d", kernel_objects((uint64_t)getpid(), "mr"),
+	     before);
 }
 
 CASE(memory_that_is_not_there_is_an_error_event_with_its_reason)

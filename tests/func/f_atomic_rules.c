@@ -250,8 +250,7 @@ CASE(atomics_reach_a_region_through_its_endpoints_only)
 
 	scene_open(&s, e, 1);
 	second_open(&s, NONE);
-	must_ok(fi_mr_reg(s.f->domain, s.mem.mem, SIZE, REMOTE_RW, 0, KEY, 0, &s.mr,
-			  NULL));
+	must_ok(fi_mr_reg(s.f->domain, s.mem.mem, SIZE, REMOTE_RW, 0, KEY, 0, &s.mr, NULL));
 	must_ok(fi_mr_bind(s.mr, &s.ep->fid, 0));
 	must_ok(fi_mr_enable(s.mr));
 	must_ok(adds(&s, s.to_ep, fi_mr_key(s.mr)));
@@ -266,8 +265,7 @@ CASE(atomics_reach_a_region_through_its_endpoints_only)
 
 static void reg_counted(struct scene *s)
 {
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
-				     .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
 
 	must_ok(fi_mr_reg(s->f->domain, s->mem.mem, SIZE, REMOTE_RW, 0, KEY,
 			  s->f->bits & FI_MR_RMA_EVENT ? FI_RMA_EVENT : 0, &s->mr, NULL));
@@ -287,8 +285,8 @@ static void must_count(struct scene *s, uint64_t n)
 	must(fi_cntr_readerr(s->cntr) == 0, "errors are counted");
 }
 
-static struct peer_atomic on(const struct scene *s, enum atomic_family family,
-			     unsigned datatype, unsigned op, size_t at)
+static struct peer_atomic on(const struct scene *s, enum atomic_family family, unsigned datatype,
+			     unsigned op, size_t at)
 {
 	return (struct peer_atomic){ .family = family,
 				     .datatype = datatype,
@@ -378,8 +376,7 @@ CASE(thousand_atomics_of_two_peers_count_a_thousand_beside_a_third)
 
 	scene_open(&s, e, PEERS);
 	reg_counted(&s);
-	must_ok(fi_mr_reg(s.f->domain, s.mem.mem, SIZE, REMOTE_RW, 0, KEY + 1, 0, &silent,
-			  NULL));
+	must_ok(fi_mr_reg(s.f->domain, s.mem.mem, SIZE, REMOTE_RW, 0, KEY + 1, 0, &silent, NULL));
 	a[0] = on(&s, PLAIN, FI_UINT64, FI_SUM, 64);
 	a[0].operand = 1ull << 32;
 	a[1] = on(&s, FETCH, FI_UINT32, FI_SUM, 64);

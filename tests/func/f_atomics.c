@@ -55,8 +55,8 @@ static void check_all(struct env *e, struct scene *s, const char *what)
 	must(!d.err, "reading back: %s", d.text);
 	for (i = 0; i < SIZE && s->b->mem[BACK + i] == s->want[i]; i++)
 		;
-	must(i == SIZE, "%s: byte %zu is 0x%02x instead of 0x%02x", what, i,
-	     s->b->mem[BACK + i], s->want[i]);
+	must(i == SIZE, "%s: byte %zu is 0x%02x instead of 0x%02x", what, i, s->b->mem[BACK + i],
+	     s->want[i]);
 }
 
 static ssize_t post(struct scene *s, const struct region *r, unsigned family, unsigned type,
@@ -88,8 +88,8 @@ static struct done wait_one(struct scene *s)
 }
 
 /* off: of the region in the slot, at: in the region. */
-static void one(struct scene *s, const struct region *r, size_t off, unsigned family,
-		unsigned type, unsigned op, size_t count, uint64_t at)
+static void one(struct scene *s, const struct region *r, size_t off, unsigned family, unsigned type,
+		unsigned op, size_t count, uint64_t at)
 {
 	size_t size = mrf_atomic_size(type), n = size * count, i;
 	uint8_t old[PAGE], value[MRF_ATOMIC_MAX_SIZE], *m = s->b->mem, *there = s->want + off + at;
@@ -183,8 +183,8 @@ CASE(vectors_as_long_as_promised)
 /* --- refused ------------------------------------------------------------------------------ */
 
 /* By err, for a reason that has these words. */
-static void refused(struct scene *s, const struct region *r, unsigned op, size_t count,
-		    uint64_t at, int err, const char *why)
+static void refused(struct scene *s, const struct region *r, unsigned op, size_t count, uint64_t at,
+		    int err, const char *why)
 {
 	struct done d;
 

@@ -232,8 +232,7 @@ CASE(stranger_without_the_key_is_not_let_in)
 	stranger_start(&t);
 	for (int i = 0; i < 3; i++) {
 		memcpy(first, number, sizeof(first));
-		must_be(refusal(stranger_do(&t, "connect 0 %s -", stranger_addr(s.f.name)),
-				number),
+		must_be(refusal(stranger_do(&t, "connect 0 %s -", stranger_addr(s.f.name)), number),
 			MRF_REFUSE_CHALLENGE);
 		must(strlen(number) == 16 && strcmp(number, first), "challenge %s", number);
 	}
@@ -242,12 +241,10 @@ CASE(stranger_without_the_key_is_not_let_in)
 		 "6d72666201%02x3800%016d0500000000000000%s0200000000000000"
 		 "000102030405060708090a0b0c0d0e0f",
 		 MRF_PROTO_VERSION, 0, number);
-	must_be(refusal(stranger_do(&t, "connect 0 %s %s", stranger_addr(s.f.name), proof),
-			NULL),
+	must_be(refusal(stranger_do(&t, "connect 0 %s %s", stranger_addr(s.f.name), proof), NULL),
 		MRF_REFUSE_KEY);
 	memset(proof + 48, 'e', 16);
-	must_be(refusal(stranger_do(&t, "connect 0 %s %s", stranger_addr(s.f.name), proof),
-			NULL),
+	must_be(refusal(stranger_do(&t, "connect 0 %s %s", stranger_addr(s.f.name), proof), NULL),
 		MRF_REFUSE_CHALLENGE);
 	must_ok(access_by(&s, WRITE, s.to, fi_mr_key(s.mr), 100));
 	stranger_stop(&t);

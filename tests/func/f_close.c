@@ -30,8 +30,8 @@ static void storm_take(struct storm *s)
 	s->flying--;
 	if (!d.err)
 		return;
-	cut = d.err == FI_ETIMEDOUT || d.err == FI_ECONNRESET ||
-	      d.err == FI_ECONNABORTED || d.err == FI_EIO;
+	cut = d.err == FI_ETIMEDOUT || d.err == FI_ECONNRESET || d.err == FI_ECONNABORTED ||
+	      d.err == FI_EIO;
 	must(d.err == FI_EKEYREJECTED || (s->read && cut), "err %d (%s), %s", d.err,
 	     fi_strerror(d.err), d.text);
 	s->refused++;

@@ -63,8 +63,7 @@ static void works(struct scene *s)
 	peer_same(s->t, 0);
 }
 
-static void *desc_of(struct scene *s, void *p, size_t len, uint64_t access,
-		     struct fid_mr **mr)
+static void *desc_of(struct scene *s, void *p, size_t len, uint64_t access, struct fid_mr **mr)
 {
 	static uint64_t key = 5000;
 
@@ -202,8 +201,7 @@ CASE(each_local_right_serves_its_calls)
 /* FI_WRITE reads the buffer only: memory that the process may not write will do. */
 CASE(source_may_be_read_only_memory)
 {
-	uint8_t *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
+	uint8_t *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct scene s;
 	struct fid_mr *mr;
 	void *desc;
@@ -254,8 +252,7 @@ CASE(descriptor_is_ignored_where_none_is_needed)
 	scene_open(&s, e);
 	for (int v = 0; v < 4; v++) {
 		for (int i = 0; i < 6; i++) {
-			must_ok(call(&s, i, s.b->mem + (i < 3 ? 0 : 8192), 100,
-				     (void *)values[v]));
+			must_ok(call(&s, i, s.b->mem + (i < 3 ? 0 : 8192), 100, (void *)values[v]));
 			fab_wait_ok(me(e), 1);
 			if (i < 3)
 				peer_want(s.t, 0, s.r.off, 100, 1, 0);
@@ -272,8 +269,8 @@ CASE(unregistered_local_memory_of_any_kind)
 {
 	static const char text[600] = "bytes of the program itself";
 	uint8_t stack[600];
-	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *page =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct scene s;
 
 	scene_open(&s, e);
@@ -338,9 +335,8 @@ CASE(local_address_mapped_anew)
 
 	scene_open(&s, e);
 	for (uint64_t i = 0; i < 20; i++) {
-		uint8_t *q =
-			mmap(p, 8192, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | (p ? MAP_FIXED : 0), -1, 0);
+		uint8_t *q = mmap(p, 8192, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | (p ? MAP_FIXED : 0), -1, 0);
 
 		must(q != MAP_FAILED, "mmap");
 		p = q;

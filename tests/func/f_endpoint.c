@@ -39,8 +39,7 @@ static void scene_open(struct scene *s, struct env *e)
 	peer_alloc(s->p, 0, PAGE, 5);
 	s->second = open_second(s);
 	buf_open(&s->mem, SIZE, 1);
-	must_ok(fi_mr_reg(s->f->domain, s->mem.mem, SIZE, REMOTE_RW, 0, 0, 0, &s->mr,
-			  NULL));
+	must_ok(fi_mr_reg(s->f->domain, s->mem.mem, SIZE, REMOTE_RW, 0, 0, 0, &s->mr, NULL));
 }
 
 /* The second endpoint goes, and with it what holds the region. */

@@ -23,8 +23,7 @@ struct scene {
 
 static struct fid_cntr *open_cntr(struct scene *s)
 {
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
-				     .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
 	struct fid_cntr *cntr;
 
 	must_ok(fi_cntr_open(s->f->domain, &attr, &cntr, NULL));
@@ -121,8 +120,7 @@ static uint64_t addr_of(const struct scene *s, size_t off)
 }
 
 /* Writer i writes count times len bytes from off of the region on, one after the other. */
-static struct peer_rma rma(const struct scene *s, int i, size_t off, size_t len,
-			   uint64_t count)
+static struct peer_rma rma(const struct scene *s, int i, size_t off, size_t len, uint64_t count)
 {
 	return (struct peer_rma){ .len = len,
 				  .to = s->to[i],
@@ -193,8 +191,8 @@ CASE(ten_thousand_writes_of_two_peers_count_ten_thousand)
 	scene_close(&s);
 }
 
-#define ALL_EVENT                                                                      \
-	(MODE(MODE_EVENT) | MODE(MODE_EVENT_NATIVE) | MODE(MODE_EVENT_FLAG) |          \
+#define ALL_EVENT                                                             \
+	(MODE(MODE_EVENT) | MODE(MODE_EVENT_NATIVE) | MODE(MODE_EVENT_FLAG) | \
 	 MODE(MODE_EVENT_NOTIFY) | MODE(MODE_EVENT_ENDPOINT) | MODE(MODE_EVENT_2_3))
 
 IN_MODES(ALL_EVENT)
@@ -295,8 +293,7 @@ CASE(wrong_bindings_of_counters_are_refused)
 	log_mark();
 	must_be(fi_mr_bind(s.mr, &late->fid, 0), -FI_EBADFLAGS);
 	must_be(fi_mr_bind(s.mr, &late->fid, FI_REMOTE_READ), -FI_EBADFLAGS);
-	must_be(fi_mr_bind(s.mr, &late->fid, FI_REMOTE_WRITE | FI_REMOTE_READ),
-		-FI_EBADFLAGS);
+	must_be(fi_mr_bind(s.mr, &late->fid, FI_REMOTE_WRITE | FI_REMOTE_READ), -FI_EBADFLAGS);
 	must(log_has("FI_REMOTE_WRITE"), "the line does not say which flag it takes");
 	must(fi_mr_bind(s.mr, &s.cntr->fid, FI_REMOTE_WRITE) < 0, "bound twice");
 	if (s.f->bits & FI_MR_RMA_EVENT)
@@ -356,8 +353,9 @@ CASE(write_to_several_places_counts_once_for_each_region)
 	struct fid_mr *other;
 	struct fi_rma_iov to[6];
 	struct iovec from;
-	struct fi_msg_rma msg = { .msg_iov = &from, .iov_count = 1, .rma_iov = to,
-				  .rma_iov_count = 6, .context = to };
+	struct fi_msg_rma msg = {
+		.msg_iov = &from, .iov_count = 1, .rma_iov = to, .rma_iov_count = 6, .context = to
+	};
 	struct scene s;
 	struct buf *b;
 	void *desc;
@@ -373,8 +371,7 @@ CASE(write_to_several_places_counts_once_for_each_region)
 	msg.desc = &desc;
 	msg.addr = fab_insert(s.f, s.f->name);
 	for (int i = 0; i < 6; i++) {
-		to[i] = (struct fi_rma_iov){ addr_of(&s, (size_t)i * 2000), 1000,
-					     fi_mr_key(s.mr) };
+		to[i] = (struct fi_rma_iov){ addr_of(&s, (size_t)i * 2000), 1000, fi_mr_key(s.mr) };
 		buf_want(&s.mem, (size_t)i * 2000, 1000, 3, (uint64_t)i * 1000);
 	}
 	must_ok(fi_writemsg(s.f->ep, &msg, FI_COMPLETION));
@@ -415,14 +412,12 @@ CASE(data_of_the_application_come_with_the_count)
 		must_ok(fi_inject_writedata(s.f->ep, b->mem, 100, 7, to, addr_of(&s, 0),
 					    fi_mr_key(s.mr)));
 	for (i = 0; i < 10; i++)
-		must_ok(fi_inject_write(s.f->ep, b->mem, 100, to, addr_of(&s, 0),
-					fi_mr_key(s.mr)));
+		must_ok(fi_inject_write(s.f->ep, b->mem, 100, to, addr_of(&s, 0), fi_mr_key(s.mr)));
 	buf_want(&s.mem, 0, 3000, 3, 0);
 	self_done(&s, 20, 30);
 	must_count(&s, s.cntr, 40);
 	/* Data without bytes: nothing was modified. */
-	must_ok(fi_writedata(s.f->ep, b->mem, 0, NULL, 7, to, addr_of(&s, 0),
-			     fi_mr_key(s.mr), b));
+	must_ok(fi_writedata(s.f->ep, b->mem, 0, NULL, 7, to, addr_of(&s, 0), fi_mr_key(s.mr), b));
 	self_done(&s, 1, 1);
 	must_count(&s, s.cntr, 40);
 	same(&s);
@@ -543,8 +538,9 @@ static void whole(struct scene *s, size_t len, uint64_t n)
 /* At once: nobody waits for what is gone. */
 static void gone(struct scene *s, uint64_t key, const char *what)
 {
-	struct peer_rma r = { .len = 8, .to = s->to[0], .addr = addr_of(s, 0), .key = key,
-			      .count = 1 };
+	struct peer_rma r = {
+		.len = 8, .to = s->to[0], .addr = addr_of(s, 0), .key = key, .count = 1
+	};
 	long start = now_ms();
 	int err = peer_rma(s->p[0], &r);
 

@@ -85,8 +85,7 @@ CASE(calls_and_new_peers_do_not_wait_for_peers_that_never_pause)
 	unsigned i;
 
 	memset(memory, 0, sizeof(memory));
-	must_ok(fi_mr_reg(me(e)->domain, memory, sizeof(memory), REMOTE_RW, 0, 4, 0, &mr,
-			  NULL));
+	must_ok(fi_mr_reg(me(e)->domain, memory, sizeof(memory), REMOTE_RW, 0, 4, 0, &mr, NULL));
 	/* The third one is there before they begin, but has never met this target. */
 	peer(e, 2);
 	for (i = 0; i < 2; i++)

@@ -92,8 +92,7 @@ static void scene_open(struct scene *s, struct env *e)
 	peer_alloc(s->p, 1, SIZE, 6);
 	s->r = peer_reg(s->p, 1, 100, 3 * PAGE, REMOTE_RW, 7);
 	buf_open(&s->mem, SIZE, 1);
-	must_ok(fi_mr_reg(s->f->domain, s->mem.mem, SIZE, REMOTE_RW, 0, 1, 0, &s->mr,
-			  NULL));
+	must_ok(fi_mr_reg(s->f->domain, s->mem.mem, SIZE, REMOTE_RW, 0, 1, 0, &s->mr, NULL));
 	fab_ready(s->f, s->mr);
 	s->key = fi_mr_key(s->mr);
 }
@@ -129,11 +128,11 @@ static void both_ways_work(struct env *e, struct scene *s, size_t off)
 
 /* --- what the child inherits -------------------------------------------------------- */
 
-#define REFUSED(call)                                                            \
-	do {                                                                     \
-		log_mark();                                                      \
-		must_be(call, -FI_EPERM);                                        \
-		must(log_has("MRF-E5202") && log_has("forked child"), "no line " \
+#define REFUSED(call)                                                                      \
+	do {                                                                               \
+		log_mark();                                                                \
+		must_be(call, -FI_EPERM);                                                  \
+		must(log_has("MRF-E5202") && log_has("forked child"), "no line "           \
 								      "says why: " #call); \
 	} while (0)
 
@@ -243,8 +242,7 @@ static void open_and_work(struct env *e, void *arg)
 	own.f = &f;
 	own.back = peer_insert(s->p, f.name, f.name_len);
 	buf_open(&own.mem, SIZE, 1);
-	must_ok(fi_mr_reg(f.domain, own.mem.mem, SIZE, REMOTE_RW, 0, 1, 0, &own.mr,
-			  NULL));
+	must_ok(fi_mr_reg(f.domain, own.mem.mem, SIZE, REMOTE_RW, 0, 1, 0, &own.mr, NULL));
 	fab_ready(&f, own.mr);
 	own.key = fi_mr_key(own.mr);
 	must_ok(reached(&own, 300));
@@ -555,8 +553,8 @@ static void be_a_target(struct env *e, void *arg)
 	buf_close(&b);
 }
 
-static int end_in_time(struct env *e, struct buf *b, fi_addr_t to,
-		       const struct target_told *t, uint64_t key)
+static int end_in_time(struct env *e, struct buf *b, fi_addr_t to, const struct target_told *t,
+		       uint64_t key)
 {
 	struct op op = { false, b, 0, 100, to, t->addr, key, b };
 	long begin = now_ms();

@@ -128,8 +128,7 @@ static const struct way ways[] = {
 	{ "madvise", mapped, discards, leave_mapped, true },
 };
 
-static const struct way around = { "a system call", mapped, unmaps_by_itself, leave_anew,
-				   false };
+static const struct way around = { "a system call", mapped, unmaps_by_itself, leave_anew, false };
 
 /* --- a round --------------------------------------------------------------------- */
 
@@ -146,8 +145,7 @@ static void scene_open(struct scene *s, struct env *e)
 	struct fab *f = me(e);
 
 	*s = (struct scene){ .e = e, .seed = 100 };
-	must_ok(fi_mr_reg(f->domain, NULL, UINT64_MAX, FI_REMOTE_READ, 0, KEY, 0, &s->mr,
-			  NULL));
+	must_ok(fi_mr_reg(f->domain, NULL, UINT64_MAX, FI_REMOTE_READ, 0, KEY, 0, &s->mr, NULL));
 	s->reader = peer(e, 0);
 	s->beside = peer(e, 1);
 	peer_alloc(s->reader, 0, LEN, 1);

@@ -4,13 +4,8 @@
 
 #define SIZE (16 * PAGE)
 
-static const uint64_t chosen[] = { 0,
-				   1ull << 63,
-				   1ull << 62,
-				   3ull << 62,
-				   UINT64_MAX - 1,
-				   UINT32_MAX,
-				   0x100 };
+static const uint64_t chosen[] = { 0,	       1ull << 63, 1ull << 62, 3ull << 62, UINT64_MAX - 1,
+				   UINT32_MAX, 0x100 };
 #define NCHOSEN (sizeof(chosen) / sizeof(*chosen))
 
 /* Several kinds of region; the provider does not choose in any. */
@@ -32,8 +27,7 @@ CASE(every_key_but_the_last_may_be_chosen)
 	for (size_t i = 0; i < NCHOSEN; i++)
 		far_lands(e, b, i * 50, 40, &r[i], 100, at + i * PAGE + i + 100);
 	log_mark();
-	must_be(far_try_reg(p, at, PAGE, REMOTE_RW, FI_KEY_NOTAVAIL, &bad),
-		-FI_EKEYREJECTED);
+	must_be(far_try_reg(p, at, PAGE, REMOTE_RW, FI_KEY_NOTAVAIL, &bad), -FI_EKEYREJECTED);
 	must(log_has("MRF-E"), "no line says why");
 	for (size_t i = 0; i < NCHOSEN; i++)
 		must_be(far_try_reg(p, at, PAGE, REMOTE_RW, chosen[i], &bad), -FI_ENOKEY);
@@ -98,8 +92,7 @@ CASE(key_of_a_region_that_is_not_refreshed_is_taken)
 	far_unmap(p, at, SIZE);
 }
 
-IN_MODES(MODE(8) | MODE(10) | MODE(12) | MODE(15) | MODE(MODE_NOTIFY_VIRT) |
-	 MODE(MODE_ENDPOINT))
+IN_MODES(MODE(8) | MODE(10) | MODE(12) | MODE(15) | MODE(MODE_NOTIFY_VIRT) | MODE(MODE_ENDPOINT))
 
 static int by_value(const void *a, const void *b)
 {
@@ -130,8 +123,7 @@ CASE(provider_keys_are_never_zero_and_not_used_again_soon)
 	}
 	qsort(keys, N, sizeof(*keys), by_value);
 	for (unsigned i = 1; i < N; i++)
-		must(keys[i] != keys[i - 1], "key 0x%lx came twice",
-		     (unsigned long)keys[i]);
+		must(keys[i] != keys[i - 1], "key 0x%lx came twice", (unsigned long)keys[i]);
 	far_unmap(p, at, SIZE);
 }
 

@@ -90,8 +90,8 @@ static struct shared *sh;
 
 static void tell_failure(const char *text)
 {
-	snprintf(sh->text, sizeof(sh->text), "%s: %s",
-		 getpid() == getpgrp() ? "worker" : "child", text);
+	snprintf(sh->text, sizeof(sh->text), "%s: %s", getpid() == getpgrp() ? "worker" : "child",
+		 text);
 	_exit(3);
 }
 
@@ -124,8 +124,7 @@ static uint8_t *map_file(const char *path)
 
 static int reg(struct self *s, uint64_t flags)
 {
-	return fi_mr_reg(s->fab.domain, s->area, WHOLE, REMOTE_RW, 0, 7, flags, &s->mr,
-			 NULL);
+	return fi_mr_reg(s->fab.domain, s->area, WHOLE, REMOTE_RW, 0, 7, flags, &s->mr, NULL);
 }
 
 /* In a file, if files can be registered so that writes to them are committed. */
@@ -142,8 +141,7 @@ static void area_open(struct self *s, struct card *card)
 	must_ok(reg(s, 0));
 }
 
-static void self_open(struct self *s, const struct mode *mode, uint64_t seed,
-		      struct card *card)
+static void self_open(struct self *s, const struct mode *mode, uint64_t seed, struct card *card)
 {
 	struct fab_opt opt = { 0 };
 
@@ -196,9 +194,8 @@ static ssize_t commit(struct self *s, const struct op *op)
 
 static ssize_t add_one(struct self *s, const struct op *op, bool part)
 {
-	return fi_atomic(s->fab.ep, op->buf->mem + op->off, 1, op->buf->desc, op->to,
-			 op->addr, op->key, part ? FI_UINT32 : FI_UINT64, FI_SUM,
-			 op->ctx);
+	return fi_atomic(s->fab.ep, op->buf->mem + op->off, 1, op->buf->desc, op->to, op->addr,
+			 op->key, part ? FI_UINT32 : FI_UINT64, FI_SUM, op->ctx);
 }
 
 static ssize_t post_kind(struct self *s, const struct op *op, enum kind kind)
@@ -210,8 +207,7 @@ static ssize_t post_kind(struct self *s, const struct op *op, enum kind kind)
 		if (kind == READS || kind == WRITES)
 			rc = op_post(&s->fab, op);
 		else
-			rc = kind == COMMITS ? commit(s, op)
-					     : add_one(s, op, kind == PART_SUMS);
+			rc = kind == COMMITS ? commit(s, op) : add_one(s, op, kind == PART_SUMS);
 	} while (rc == -FI_EAGAIN && !fi_cq_read(s->fab.cq, NULL, 0) && now_ms() < end);
 	return rc;
 }
@@ -234,15 +230,13 @@ static void prepare(struct self *s, struct op *op, enum kind kind, uint64_t numb
 }
 
 /* One more in flight; number fills what is written. */
-static void post_one(struct self *s, fi_addr_t to, const struct card *other,
-		     uint64_t number, enum kind kind)
+static void post_one(struct self *s, fi_addr_t to, const struct card *other, uint64_t number,
+		     enum kind kind)
 {
 	unsigned slot = 0;
-	struct op op = { .buf = &s->buf,
-			 .len = PIECE,
-			 .to = to,
-			 .addr = other->base,
-			 .key = other->key };
+	struct op op = {
+		.buf = &s->buf, .len = PIECE, .to = to, .addr = other->base, .key = other->key
+	};
 
 	while (s->busy[slot])
 		slot++;
@@ -327,8 +321,8 @@ static void __attribute__((noreturn)) victim(const struct mode *mode, unsigned n
 static void between(const char *what, uint64_t value, uint64_t known, uint64_t begun)
 {
 	must(value >= known && value <= begun,
-	     "%s is %lu, of %lu that victims began and %lu that they knew to be done",
-	     what, (unsigned long)value, (unsigned long)begun, (unsigned long)known);
+	     "%s is %lu, of %lu that victims began and %lu that they knew to be done", what,
+	     (unsigned long)value, (unsigned long)begun, (unsigned long)known);
 }
 
 static uint64_t modified(const atomic_ulong *of)
@@ -368,18 +362,16 @@ static void look(const struct self *s, unsigned number)
 	must(!memcmp(want, s->area, HALF), "what victims may only read has changed");
 	for (size_t i = 0; i < HALF / 8; i++)
 		must(!words[i] || (words[i] >= WORD(1) && words[i] <= WORD(number)),
-		     "word %zu is 0x%llx, which nobody wrote", i,
-		     (unsigned long long)words[i]);
+		     "word %zu is 0x%llx, which nobody wrote", i, (unsigned long long)words[i]);
 }
 
 static void error_taken(unsigned number, int err)
 {
-	must(atomic_load(&sh->dying), "with victim %u: err %d (%s) while both were well",
-	     number, err, fi_strerror(err));
+	must(atomic_load(&sh->dying), "with victim %u: err %d (%s) while both were well", number,
+	     err, fi_strerror(err));
 	must(err == FI_ECONNRESET || err == FI_ECONNREFUSED || err == FI_ETIMEDOUT ||
 		     err == FI_ECONNABORTED || err == FI_EHOSTUNREACH,
-	     "victim %u: err %d (%s) is none of a peer that goes", number, err,
-	     fi_strerror(err));
+	     "victim %u: err %d (%s) is none of a peer that goes", number, err, fi_strerror(err));
 	sh->errors++;
 }
 
@@ -436,8 +428,7 @@ static void deal_with(struct self *s, unsigned number)
 
 static void count_from_here(struct self *s)
 {
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
-				     .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
 
 	must_ok(fi_cntr_open(s->fab.domain, &attr, &s->cntr, NULL));
 	must_ok(fi_mr_bind(s->mr, &s->cntr->fid, FI_REMOTE_WRITE));
@@ -478,8 +469,7 @@ static void __attribute__((noreturn)) survivor(const struct mode *mode)
 		look(&s, number);
 		look_at_sums(&s);
 		sh->finished++;
-		*(number <= WARM ? &sh->heap_early : &sh->heap_late) =
-			mallinfo2().uordblks;
+		*(number <= WARM ? &sh->heap_early : &sh->heap_late) = mallinfo2().uordblks;
 		atomic_store(&sh->done, number);
 	}
 	self_close(&s);
@@ -508,8 +498,7 @@ static void must_be_well(pid_t pid)
 	int status = 0;
 
 	if (sh->text[0] || waitpid(pid, &status, WNOHANG) == pid)
-		case_fail("%s (status 0x%x)", sh->text[0] ? sh->text : "a process died",
-			  status);
+		case_fail("%s (status 0x%x)", sh->text[0] ? sh->text : "a process died", status);
 }
 
 static void await(atomic_uint *value, unsigned wanted, pid_t survivor_pid, pid_t other)
@@ -526,8 +515,8 @@ static void await(atomic_uint *value, unsigned wanted, pid_t survivor_pid, pid_t
 }
 
 /* Some die while they open and connect, some when they have been at work. */
-static void wait_for_moment(uint64_t *state, enum role role, bool early,
-			    pid_t survivor_pid, pid_t pid)
+static void wait_for_moment(uint64_t *state, enum role role, bool early, pid_t survivor_pid,
+			    pid_t pid)
 {
 	if (!early && role != VICTIM_ONLY)
 		await(&sh->served_by_survivor, 1, survivor_pid, pid);
@@ -568,8 +557,7 @@ struct objects {
 
 static struct objects count(uint64_t pid)
 {
-	struct objects o = { kernel_objects(pid, "mr"),
-			     kernel_objects(pid, "qp cq pd cm_id") };
+	struct objects o = { kernel_objects(pid, "mr"), kernel_objects(pid, "qp cq pd cm_id") };
 
 	return o;
 }
@@ -599,10 +587,9 @@ static unsigned moments(void)
 
 static void files_name(void)
 {
-	snprintf(sh->survivor.file, sizeof(sh->survivor.file),
-		 "/var/tmp/f_killed.%d.survivor", getpid());
-	snprintf(sh->victim.file, sizeof(sh->victim.file), "/var/tmp/f_killed.%d.victim",
+	snprintf(sh->survivor.file, sizeof(sh->survivor.file), "/var/tmp/f_killed.%d.survivor",
 		 getpid());
+	snprintf(sh->victim.file, sizeof(sh->victim.file), "/var/tmp/f_killed.%d.victim", getpid());
 }
 
 static void files_remove(void)
@@ -623,8 +610,7 @@ static void survivor_outlives(struct env *e, unsigned part)
 	sh = mmap(NULL, sizeof(*sh), RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(sh != MAP_FAILED, "no memory");
 	extra = extras[part];
-	func_caps = (extra & ATOMICS ? FI_ATOMIC : 0) |
-		    (extra & COUNTED ? FI_RMA_EVENT : 0) |
+	func_caps = (extra & ATOMICS ? FI_ATOMIC : 0) | (extra & COUNTED ? FI_RMA_EVENT : 0) |
 		    (extra & COMMITTED ? FI_RMA_PMEM : 0);
 	files_name();
 	at_failure = files_remove;
@@ -642,8 +628,7 @@ static void survivor_outlives(struct env *e, unsigned part)
 	must(waitpid(pid, &status, 0) == pid && !status && !sh->text[0],
 	     "the survivor ended with status 0x%x %s", status, sh->text);
 	must(sh->heap_late < sh->heap_early + HEAP_SLACK,
-	     "the survivor had %zu bytes in use, and has %zu", sh->heap_early,
-	     sh->heap_late);
+	     "the survivor had %zu bytes in use, and has %zu", sh->heap_early, sh->heap_late);
 	printf("# killed: seed %llu, part %u, %s: %u moments, %u errors, the last of "
 	       "them "
 	       "after %ld ms at most\n",

@@ -56,8 +56,7 @@ static struct peer *kind(struct env *e, int i)
 
 	if (p->up)
 		return p;
-	snprintf(opt.monitor, sizeof(opt.monitor), "%s",
-		 i == 1 ? "none" : "userfaultfd");
+	snprintf(opt.monitor, sizeof(opt.monitor), "%s", i == 1 ? "none" : "userfaultfd");
 	opt.uid = i == 2 ? NOBODY : 0;
 	me(e);
 	if (opt.uid)
@@ -91,8 +90,8 @@ static struct region whole(struct scene *s, uint64_t at)
 }
 
 /* New bytes at addr: a peer reads these, and what it writes is there. */
-static void reached(struct scene *s, const struct region *r, uint64_t start,
-		    uint64_t addr, size_t len)
+static void reached(struct scene *s, const struct region *r, uint64_t start, uint64_t addr,
+		    size_t len)
 {
 	uint64_t at = addr - start;
 
@@ -101,8 +100,8 @@ static void reached(struct scene *s, const struct region *r, uint64_t start,
 	far_lands(s->e, s->b, PAGE + 5, len, r, at, addr);
 }
 
-static void not_reached(struct scene *s, const struct region *r, uint64_t start,
-			uint64_t addr, size_t len)
+static void not_reached(struct scene *s, const struct region *r, uint64_t start, uint64_t addr,
+			size_t len)
 {
 	uint64_t at = addr - start;
 
@@ -198,8 +197,7 @@ static void moved(struct scene *s)
 		not_reached(s, &r, at, at + 10, 2 * PAGE);
 		far_poke(s->p, other, SIZE, ++s->seed, 0);
 		far_move(s->p, other, SIZE, at);
-		far_brings(s->e, s->b, PAGE, 2 * PAGE, &r, 10,
-			   s->seed, 10);
+		far_brings(s->e, s->b, PAGE, 2 * PAGE, &r, 10, s->seed, 10);
 	}
 	peer_unreg(&r);
 	far_unmap(s->p, at, SIZE);
@@ -398,10 +396,8 @@ static void read_only(struct scene *s)
 	r = far_reg(s->p, at, SIZE, FI_REMOTE_READ, 1);
 	rw = far_reg(s->p, at, SIZE, REMOTE_RW, 2);
 	far_brings(s->e, s->b, PAGE, 3 * PAGE, &r, 9, s->seed, 9);
-	far_refused(s->e, WRITE, s->b, 100, &r, 0, FI_EACCES,
-		    "FI_REMOTE_WRITE");
-	far_refused(s->e, WRITE, s->b, 100, &rw, 0, FI_EFAULT,
-		    "no memory");
+	far_refused(s->e, WRITE, s->b, 100, &r, 0, FI_EACCES, "FI_REMOTE_WRITE");
+	far_refused(s->e, WRITE, s->b, 100, &rw, 0, FI_EFAULT, "no memory");
 	far_peek(s->p, at, SIZE, s->seed, 0);
 	far_call(s->p, SYS_mprotect, at, SIZE, RW);
 	reached(s, &rw, at, at + 9, 3 * PAGE);
@@ -508,8 +504,7 @@ CASE(ten_thousand_regions_pin_nothing)
 	peer_reg_many(p, &first, STEP, REMOTE_RW, r, MANY);
 	must(far_pinned(p) <= before, "registering pinned");
 	if (objects >= 0)
-		must(kernel_objects(p->os_pid, "mr") <= objects,
-		     "registering made kernel regions");
+		must(kernel_objects(p->os_pid, "mr") <= objects, "registering made kernel regions");
 	for (unsigned i = 7; i < MANY; i += MANY / 7)
 		access_ok(e, WRITE, b, i % 3000, 150, &r[i], 50);
 	peer_same(p, 0);
@@ -628,8 +623,7 @@ CASE(refused_accesses_do_not_fill_the_kernel_log)
 	r = far_reg(s.p, 0, UINT64_MAX, REMOTE_RW, 1);
 	for (unsigned i = 0; i < 50; i++) {
 		far_refused(e, WRITE, s.b, 100, &r, hole + i, FI_EFAULT, "no memory");
-		far_refused(e, WRITE, s.b, 100, &r, ro + i, FI_EFAULT,
-			    "no memory");
+		far_refused(e, WRITE, s.b, 100, &r, ro + i, FI_EFAULT, "no memory");
 		if (i % 10 == 0)
 			reached(&s, &r, 0, at + 5, 3 * PAGE);
 	}

@@ -66,9 +66,8 @@ static const char *const step_names[STEPS] = {
 	[CLOSE] = "close all",
 };
 
-static const char *const bit_names[] = { "LOCAL",    "RAW",	   "VIRT_ADDR",
-					 "ALLOCATED", "PROV_KEY",   "MMU_NOTIFY",
-					 "RMA_EVENT", "ENDPOINT" };
+static const char *const bit_names[] = { "LOCAL",    "RAW",	   "VIRT_ADDR", "ALLOCATED",
+					 "PROV_KEY", "MMU_NOTIFY", "RMA_EVENT", "ENDPOINT" };
 
 struct scene {
 	struct env *e;
@@ -121,8 +120,8 @@ static bool wanted(unsigned number)
 {
 	const char *share = getenv("MRFAB_FUNC_SHARE");
 	int n = __builtin_popcount(number);
-	bool native = bits_of(number) == (FI_MR_LOCAL | FI_MR_VIRT_ADDR |
-					  FI_MR_ALLOCATED | FI_MR_PROV_KEY);
+	bool native = bits_of(number) ==
+		      (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY);
 
 	if (!share || !*share || number >= SETS)
 		return true;
@@ -290,8 +289,7 @@ static void key(struct scene *s)
 	else if (has(s, FI_MR_PROV_KEY))
 		must(key && key != FI_KEY_NOTAVAIL, "no key");
 	else
-		must(key == 70, "key 0x%lx instead of the requested one",
-		     (unsigned long)key);
+		must(key == 70, "key 0x%lx instead of the requested one", (unsigned long)key);
 	far_take_key(&s->r);
 	step(s, KEY, has(s, FI_MR_RAW) ? "raw" : "ok");
 }
@@ -381,8 +379,7 @@ static void limits(struct scene *s, uint64_t at)
 	far_brings(s->e, &s->b, 9, 90, &ro, 0, 2, OFF);
 	peer_unreg(&ro);
 	step(s, RIGHT, "refused");
-	far_refused(s->e, WRITE, &s->b, 100, &s->r, LEN - 99, FI_EACCES,
-		    "past|beyond|outside");
+	far_refused(s->e, WRITE, &s->b, 100, &s->r, LEN - 99, FI_EACCES, "past|beyond|outside");
 	step(s, BOUNDS, "refused");
 	far_peek(s->p, at, OFF + 1000, 2, 0);
 	far_peek(s->p, at + OFF + LEN, 4 * PAGE - OFF - LEN, 2, OFF + LEN);
@@ -458,10 +455,9 @@ static void __attribute__((constructor)) add_modes(void)
 
 	case_modes(MODES_ONE);
 	for (unsigned i = 1; i < ALL; i++) {
-		snprintf(names[i], sizeof(names[i]),
-			 "every_step_goes_as_the_mode_says(%s)", mode_name(i));
+		snprintf(names[i], sizeof(names[i]), "every_step_goes_as_the_mode_says(%s)",
+			 mode_name(i));
 		if (wanted(i))
-			case_add_number(names[i], __FILE__,
-					every_step_goes_as_the_mode_says, i);
+			case_add_number(names[i], __FILE__, every_step_goes_as_the_mode_says, i);
 	}
 }

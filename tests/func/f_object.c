@@ -149,11 +149,9 @@ CASE(info_tells_what_the_device_is)
 	must_ok(fab_info(e->mode, &usual, &info));
 	must(!strcmp(info->fabric_attr->prov_name, provider()), "provider %s",
 	     info->fabric_attr->prov_name);
-	must(info->fabric_attr->name && strchr(info->fabric_attr->name, '/'),
-	     "fabric name");
+	must(info->fabric_attr->name && strchr(info->fabric_attr->name, '/'), "fabric name");
 	must(info->domain_attr->name && *info->domain_attr->name, "domain name");
-	must(info->src_addr && info->src_addrlen == sizeof(struct sockaddr_in),
-	     "address");
+	must(info->src_addr && info->src_addrlen == sizeof(struct sockaddr_in), "address");
 	must(info->addr_format == FI_SOCKADDR_IN, "format %u", info->addr_format);
 	must(info->ep_attr->type == FI_EP_RDM, "endpoint type");
 	must(info->caps & FI_RMA, "caps 0x%llx", (unsigned long long)info->caps);

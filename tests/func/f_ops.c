@@ -39,14 +39,12 @@ static void own_close(struct own *o)
 	fab_close(&o->f);
 }
 
-static void want_written(struct own *o, const struct region *r, size_t at, size_t off,
-			 size_t len)
+static void want_written(struct own *o, const struct region *r, size_t at, size_t off, size_t len)
 {
 	peer_want(o->t, 0, r->off + at, len, o->b.seed, off);
 }
 
-static void want_read(struct own *o, size_t off, size_t len, const struct region *r,
-		      size_t at)
+static void want_read(struct own *o, size_t off, size_t len, const struct region *r, size_t at)
 {
 	buf_want(&o->b, off, len, 2, r->off + at);
 }
@@ -156,14 +154,12 @@ CASE(writev_gathers_and_readv_scatters)
 	for (size_t n = 1; n <= 8; n += n < 3 ? 1 : 5) {
 		own_open(&o, e, &opt);
 		pieces_make(&p, &o, n, 1);
-		must_ok(fi_readv(o.f.ep, p.iov, p.desc, n, o.to, p.rma[0].addr,
-				 p.rma[0].key, &p));
+		must_ok(fi_readv(o.f.ep, p.iov, p.desc, n, o.to, p.rma[0].addr, p.rma[0].key, &p));
 		must(next(&o).ctx == &p, "context");
 		pieces_want(&p, &o, READ);
 		buf_same(&o.b);
 		buf_fill(&o.b, 1);
-		must_ok(fi_writev(o.f.ep, p.iov, p.desc, n, o.to, p.rma[0].addr,
-				  p.rma[0].key, &p));
+		must_ok(fi_writev(o.f.ep, p.iov, p.desc, n, o.to, p.rma[0].addr, p.rma[0].key, &p));
 		must(next(&o).ctx == &p, "context");
 		pieces_want(&p, &o, WRITE);
 		own_close(&o);
@@ -173,9 +169,7 @@ CASE(writev_gathers_and_readv_scatters)
 CASE(messages_split_over_local_and_remote_pieces)
 {
 	static const struct fab_opt opt;
-	static const size_t counts[][2] = {
-		{ 1, 8 }, { 8, 1 }, { 8, 8 }, { 3, 5 }, { 5, 3 }
-	};
+	static const size_t counts[][2] = { { 1, 8 }, { 8, 1 }, { 8, 8 }, { 3, 5 }, { 5, 3 } };
 	struct pieces p;
 	struct own o;
 
@@ -202,8 +196,7 @@ CASE(bad_vectors_are_refused)
 
 	own_open(&o, e, &opt);
 	must(o.f.info->tx_attr->iov_limit == 8 && o.f.info->tx_attr->rma_iov_limit == 8,
-	     "limits %zu and %zu", o.f.info->tx_attr->iov_limit,
-	     o.f.info->tx_attr->rma_iov_limit);
+	     "limits %zu and %zu", o.f.info->tx_attr->iov_limit, o.f.info->tx_attr->rma_iov_limit);
 	pieces_make(&p, &o, 9, 1);
 	must_be(fi_writemsg(o.f.ep, &p.m, 0), -FI_EINVAL);
 	must_be(fi_readv(o.f.ep, p.iov, p.desc, 9, o.to, p.rma[0].addr, p.rma[0].key, &p),
@@ -254,8 +247,8 @@ CASE(writedata_tells_the_target)
 
 	own_open(&o, e, &opt);
 	must(o.f.info->domain_attr->cq_data_size >= 4, "cq_data_size");
-	must_ok(fi_writedata(o.f.ep, o.b.mem, 3000, o.b.desc, 0xcafef00d, o.to,
-			     o.r.base + 9, o.r.key, &o));
+	must_ok(fi_writedata(o.f.ep, o.b.mem, 3000, o.b.desc, 0xcafef00d, o.to, o.r.base + 9,
+			     o.r.key, &o));
 	want_written(&o, &o.r, 9, 0, 3000);
 	data_arrives(&o, 0xcafef00d);
 	peer_same(o.t, 0);
@@ -275,8 +268,7 @@ CASE(writedata_of_no_bytes_tells_the_target)
 	struct own o;
 
 	own_open(&o, e, &opt);
-	must_ok(fi_writedata(o.f.ep, o.b.mem, 0, o.b.desc, 77, o.to, o.r.base, o.r.key,
-			     &o));
+	must_ok(fi_writedata(o.f.ep, o.b.mem, 0, o.b.desc, 77, o.to, o.r.base, o.r.key, &o));
 	data_arrives(&o, 77);
 	must(next(&o).ctx == &o, "context");
 	own_close(&o);
@@ -291,9 +283,8 @@ CASE(writedata_200_in_a_row)
 	for (uint64_t i = 0; i < 200; i++) {
 		ssize_t rc;
 
-		while ((rc = fi_writedata(o.f.ep, o.b.mem + i, 64, o.b.desc,
-					  0xa0000000 + i, o.to, o.r.base + i * 100,
-					  o.r.key, &o)) == -FI_EAGAIN)
+		while ((rc = fi_writedata(o.f.ep, o.b.mem + i, 64, o.b.desc, 0xa0000000 + i, o.to,
+					  o.r.base + i * 100, o.r.key, &o)) == -FI_EAGAIN)
 			fi_cq_read(o.f.cq, NULL, 0);
 		must_ok(rc);
 		want_written(&o, &o.r, i * 100, i, 64);
@@ -312,11 +303,10 @@ CASE(refused_writedata_tells_the_target_nothing)
 	struct done d;
 
 	own_open(&o, e, &opt);
-	must_ok(fi_writedata(o.f.ep, o.b.mem, 10, o.b.desc, 99, o.to, o.r.base + SIZE,
-			     o.r.key, &o));
-	must(fab_done(&o.f, &d, SOON) && d.err == FI_EACCES, "err %d, %s", d.err, d.text);
-	must_ok(fi_writedata(o.f.ep, o.b.mem, 10, o.b.desc, 100, o.to, o.r.base, o.r.key,
+	must_ok(fi_writedata(o.f.ep, o.b.mem, 10, o.b.desc, 99, o.to, o.r.base + SIZE, o.r.key,
 			     &o));
+	must(fab_done(&o.f, &d, SOON) && d.err == FI_EACCES, "err %d, %s", d.err, d.text);
+	must_ok(fi_writedata(o.f.ep, o.b.mem, 10, o.b.desc, 100, o.to, o.r.base, o.r.key, &o));
 	want_written(&o, &o.r, 0, 0, 10);
 	data_arrives(&o, 100);
 	next(&o);
@@ -341,9 +331,8 @@ CASE(injected_buffer_is_free_at_once)
 		ssize_t rc;
 
 		pattern(own, 1, 500 + i, len);
-		while ((rc = fi_inject_write(o.f.ep, own, len, o.to,
-					     o.r.base + 300 + i * max, o.r.key)) ==
-		       -FI_EAGAIN)
+		while ((rc = fi_inject_write(o.f.ep, own, len, o.to, o.r.base + 300 + i * max,
+					     o.r.key)) == -FI_EAGAIN)
 			fi_cq_read(o.f.cq, NULL, 0);
 		must_ok(rc);
 		memset(own, 0xee, sizeof(own));
@@ -360,8 +349,7 @@ CASE(inject_flag_frees_the_buffer_and_completes)
 	struct msg s;
 
 	own_open(&o, e, &opt);
-	must_ok(fi_writemsg(o.f.ep, msg(&s, &o, 100, 60, &o.r, 50),
-			    FI_INJECT | FI_COMPLETION));
+	must_ok(fi_writemsg(o.f.ep, msg(&s, &o, 100, 60, &o.r, 50), FI_INJECT | FI_COMPLETION));
 	memset(o.b.mem + 100, 0xee, 60);
 	want_written(&o, &o.r, 50, 100, 60);
 	must(next(&o).ctx == &s, "context");
@@ -380,8 +368,8 @@ CASE(injected_data_tells_the_target)
 		uint8_t own[64];
 
 		pattern(own, 1, 7 * i, 64);
-		must_ok(fi_inject_writedata(o.f.ep, own, 64, 0x100 + i, o.to,
-					    o.r.base + 200 * i, o.r.key));
+		must_ok(fi_inject_writedata(o.f.ep, own, 64, 0x100 + i, o.to, o.r.base + 200 * i,
+					    o.r.key));
 		memset(own, 0xee, sizeof(own));
 		want_written(&o, &o.r, 200 * i, 7 * i, 64);
 		data_arrives(&o, 0x100 + i);
@@ -433,19 +421,16 @@ CASE(selective_completion_reports_what_was_asked_for)
 	struct done d;
 
 	own_open(&o, e, &opt);
-	must_ok(fi_write(o.f.ep, o.b.mem, 40, o.b.desc, o.to, o.r.base + 100, o.r.key,
-			 &o));
+	must_ok(fi_write(o.f.ep, o.b.mem, 40, o.b.desc, o.to, o.r.base + 100, o.r.key, &o));
 	want_written(&o, &o.r, 100, 0, 40);
 	must_ok(fi_writemsg(o.f.ep, msg(&s, &o, 40, 40, &o.r, 140), 0));
 	want_written(&o, &o.r, 140, 40, 40);
-	must_ok(fi_read(o.f.ep, o.b.mem + 900, 40, o.b.desc, o.to, o.r.base + 700,
-			o.r.key, &o));
+	must_ok(fi_read(o.f.ep, o.b.mem + 900, 40, o.b.desc, o.to, o.r.base + 700, o.r.key, &o));
 	want_read(&o, 900, 40, &o.r, 700);
 	settle(&o);
 	nap(20);
 	fab_quiet(&o.f);
-	must_ok(fi_write(o.f.ep, o.b.mem, 40, o.b.desc, o.to, o.r.base + SIZE, o.r.key,
-			 &d));
+	must_ok(fi_write(o.f.ep, o.b.mem, 40, o.b.desc, o.to, o.r.base + SIZE, o.r.key, &d));
 	must(fab_done(&o.f, &d, SOON) && d.err == FI_EACCES && d.ctx == &d,
 	     "errors are always reported: err %d", d.err);
 	own_close(&o);
@@ -453,14 +438,12 @@ CASE(selective_completion_reports_what_was_asked_for)
 
 CASE(default_flags_of_the_endpoint_hold_for_plain_calls)
 {
-	struct fab_opt opt = { .cq_flags = FI_SELECTIVE_COMPLETION,
-			       .tx_flags = FI_COMPLETION };
+	struct fab_opt opt = { .cq_flags = FI_SELECTIVE_COMPLETION, .tx_flags = FI_COMPLETION };
 	struct own o;
 	struct msg s;
 
 	own_open(&o, e, &opt);
-	must_ok(fi_write(o.f.ep, o.b.mem, 40, o.b.desc, o.to, o.r.base + 100, o.r.key,
-			 &opt));
+	must_ok(fi_write(o.f.ep, o.b.mem, 40, o.b.desc, o.to, o.r.base + 100, o.r.key, &opt));
 	want_written(&o, &o.r, 100, 0, 40);
 	must(next(&o).ctx == &opt, "context");
 	must_ok(fi_writemsg(o.f.ep, msg(&s, &o, 40, 40, &o.r, 140), 0));
@@ -478,16 +461,14 @@ CASE(completions_of_every_format)
 		struct done d;
 
 		own_open(&o, e, &opt);
-		must_ok(fi_write(o.f.ep, o.b.mem, 40, o.b.desc, o.to, o.r.base, o.r.key,
-				 &opt));
+		must_ok(fi_write(o.f.ep, o.b.mem, 40, o.b.desc, o.to, o.r.base, o.r.key, &opt));
 		want_written(&o, &o.r, 0, 0, 40);
 		d = next(&o);
 		must(d.ctx == &opt, "context");
-		must(format < FI_CQ_FORMAT_MSG ||
-			     (d.flags & FI_RMA && d.flags & FI_WRITE),
+		must(format < FI_CQ_FORMAT_MSG || (d.flags & FI_RMA && d.flags & FI_WRITE),
 		     "flags of a write 0x%llx", (unsigned long long)d.flags);
-		must_ok(fi_read(o.f.ep, o.b.mem + 99, 40, o.b.desc, o.to, o.r.base + 700,
-				o.r.key, &o));
+		must_ok(fi_read(o.f.ep, o.b.mem + 99, 40, o.b.desc, o.to, o.r.base + 700, o.r.key,
+				&o));
 		want_read(&o, 99, 40, &o.r, 700);
 		d = next(&o);
 		must(d.ctx == &o, "context");
@@ -505,24 +486,21 @@ CASE(counters_count_successes_and_errors)
 
 	own_open(&o, e, &opt);
 	for (size_t i = 0; i < 10; i++) {
-		must_ok(fi_write(o.f.ep, o.b.mem, 10, o.b.desc, o.to, o.r.base, o.r.key,
-				 NULL));
+		must_ok(fi_write(o.f.ep, o.b.mem, 10, o.b.desc, o.to, o.r.base, o.r.key, NULL));
 		must_ok(fi_inject_write(o.f.ep, o.b.mem, 10, o.to, o.r.base, o.r.key));
 	}
 	for (size_t i = 0; i < 5; i++)
-		must_ok(fi_read(o.f.ep, o.b.mem + 99, 10, o.b.desc, o.to, o.r.base + 700,
-				o.r.key, NULL));
+		must_ok(fi_read(o.f.ep, o.b.mem + 99, 10, o.b.desc, o.to, o.r.base + 700, o.r.key,
+				NULL));
 	want_written(&o, &o.r, 0, 0, 10);
 	want_read(&o, 99, 10, &o.r, 700);
 	must_ok(fi_cntr_wait(o.f.wrote, 20, SOON));
 	must_ok(fi_cntr_wait(o.f.did_read, 5, SOON));
 	for (int i = 0; i < 15; i++)
 		next(&o);
-	must_ok(fi_write(o.f.ep, o.b.mem, 10, o.b.desc, o.to, o.r.base + SIZE, o.r.key,
-			 NULL));
+	must_ok(fi_write(o.f.ep, o.b.mem, 10, o.b.desc, o.to, o.r.base + SIZE, o.r.key, NULL));
 	must(fab_done(&o.f, &d, SOON) && d.err == FI_EACCES, "err %d, %s", d.err, d.text);
-	must(fi_cntr_read(o.f.wrote) == 20, "%lu writes",
-	     (unsigned long)fi_cntr_read(o.f.wrote));
+	must(fi_cntr_read(o.f.wrote) == 20, "%lu writes", (unsigned long)fi_cntr_read(o.f.wrote));
 	must(fi_cntr_readerr(o.f.wrote) == 1, "%lu failed writes",
 	     (unsigned long)fi_cntr_readerr(o.f.wrote));
 	must(fi_cntr_read(o.f.did_read) == 5 && fi_cntr_readerr(o.f.did_read) == 0,
@@ -552,8 +530,7 @@ CASE(completion_levels_and_fence)
 	for (size_t i = 0; i < 7; i++)
 		must(next(&o).ctx == &s[i], "completion %zu is another one", i);
 	peer_same(o.t, 0);
-	must_ok(fi_readmsg(o.f.ep, msg(&s[0], &o, 9000, 70, &o.r2, 80),
-			   FI_FENCE | FI_COMPLETION));
+	must_ok(fi_readmsg(o.f.ep, msg(&s[0], &o, 9000, 70, &o.r2, 80), FI_FENCE | FI_COMPLETION));
 	want_read(&o, 9000, 70, &o.r2, 80);
 	next(&o);
 	own_close(&o);
@@ -568,8 +545,7 @@ CASE(fence_waits_for_what_went_before)
 
 	own_open(&o, e, &opt);
 	for (size_t i = 0; i < 20; i++) {
-		must_ok(fi_writemsg(o.f.ep, msg(&w, &o, i * 500, 400, &o.r, 0),
-				    FI_COMPLETION));
+		must_ok(fi_writemsg(o.f.ep, msg(&w, &o, i * 500, 400, &o.r, 0), FI_COMPLETION));
 		must_ok(fi_readmsg(o.f.ep, msg(&r, &o, 40000 + i * 400, 400, &o.r, 0),
 				   FI_FENCE | FI_COMPLETION));
 		want_written(&o, &o.r, 0, i * 500, 400);
@@ -593,11 +569,10 @@ CASE(sread_sleeps_until_the_completion_or_the_timeout)
 	own_open(&o, e, &opt);
 	start_ms = now_ms();
 	must_be(fi_cq_sread(o.f.cq, &c, 1, NULL, 150), -FI_EAGAIN);
-	must(now_ms() - start_ms >= 100 && now_ms() - start_ms < 5000,
-	     "%ld ms instead of 150", now_ms() - start_ms);
+	must(now_ms() - start_ms >= 100 && now_ms() - start_ms < 5000, "%ld ms instead of 150",
+	     now_ms() - start_ms);
 	for (size_t i = 0; i < 20; i++) {
-		must_ok(fi_write(o.f.ep, o.b.mem, 3000, o.b.desc, o.to, o.r.base, o.r.key,
-				 &o));
+		must_ok(fi_write(o.f.ep, o.b.mem, 3000, o.b.desc, o.to, o.r.base, o.r.key, &o));
 		must_be(fi_cq_sread(o.f.cq, &c, 1, NULL, SOON), 1);
 		must(c.op_context == &o, "context");
 	}
@@ -635,8 +610,7 @@ CASE(wait_descriptor_wakes)
 	must_ok(fi_control(&o.f.cq->fid, FI_GETWAIT, &fd));
 	must(fd >= 0, "descriptor %d", fd);
 	for (size_t i = 0; i < 20; i++) {
-		must_ok(fi_write(o.f.ep, o.b.mem, 3000, o.b.desc, o.to, o.r.base, o.r.key,
-				 &o));
+		must_ok(fi_write(o.f.ep, o.b.mem, 3000, o.b.desc, o.to, o.r.base, o.r.key, &o));
 		fd_wait(&o, fd, &c);
 		must(c.op_context == &o, "context");
 	}
@@ -652,8 +626,7 @@ CASE(refusal_wakes_a_sleeper)
 	struct done d;
 
 	own_open(&o, e, &opt);
-	must_ok(fi_write(o.f.ep, o.b.mem, 3, o.b.desc, o.to, o.r.base + SIZE, o.r.key,
-			 &o));
+	must_ok(fi_write(o.f.ep, o.b.mem, 3, o.b.desc, o.to, o.r.base + SIZE, o.r.key, &o));
 	must_be(fi_cq_sread(o.f.cq, &c, 1, NULL, SOON), -FI_EAVAIL);
 	must(fab_done(&o.f, &d, 0) && d.err == FI_EACCES, "err %d, %s", d.err, d.text);
 	own_close(&o);
@@ -676,9 +649,8 @@ CASE(posting_600_without_reading_the_cq)
 		long first = now_ms();
 		ssize_t rc;
 
-		while ((rc = fi_write(o.f.ep, o.b.mem + i, 40, o.b.desc, o.to,
-				      o.r.base + i * 50, o.r.key, (void *)i)) ==
-		       -FI_EAGAIN) {
+		while ((rc = fi_write(o.f.ep, o.b.mem + i, 40, o.b.desc, o.to, o.r.base + i * 50,
+				      o.r.key, (void *)i)) == -FI_EAGAIN) {
 			must(now_ms() - first < SOON, "-FI_EAGAIN for ever");
 			if (now_ms() - first > 1000)
 				fi_cq_read(o.f.cq, NULL, 0);
@@ -688,8 +660,7 @@ CASE(posting_600_without_reading_the_cq)
 		want_written(&o, &o.r, i * 50, i, 40);
 	}
 	for (uintptr_t i = 0; i < 600; i++)
-		must(next(&o).ctx == (void *)i, "completion %lu is another one",
-		     (unsigned long)i);
+		must(next(&o).ctx == (void *)i, "completion %lu is another one", (unsigned long)i);
 	own_close(&o);
 }
 
@@ -700,8 +671,7 @@ CASE(endpoint_closes_with_operations_in_flight)
 
 	own_open(&o, e, &opt);
 	for (size_t i = 0; i < 50; i++)
-		must_ok(fi_write(o.f.ep, o.b.mem, 8000, o.b.desc, o.to, o.r.base, o.r.key,
-				 NULL));
+		must_ok(fi_write(o.f.ep, o.b.mem, 8000, o.b.desc, o.to, o.r.base, o.r.key, NULL));
 	must_ok(fi_close(&o.f.ep->fid));
 	o.f.ep = NULL;
 	peer_same_outside(o.t, 0, 33, 8000);

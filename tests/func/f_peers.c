@@ -6,8 +6,8 @@
 #define MIB (1024 * 1024ul)
 
 /* This process writes or reads n pieces, one after the other, 32 in flight. */
-static void stream(struct env *e, bool read, struct buf *b, const struct region *r,
-		   size_t at, size_t len, unsigned n)
+static void stream(struct env *e, bool read, struct buf *b, const struct region *r, size_t at,
+		   size_t len, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		start(e, read, b, i * len, len, r, at + i * len);
@@ -72,8 +72,7 @@ CASE(both_directions_at_once)
 	peer_alloc(p, 0, 20000, 2);
 	peer_alloc(p, 1, 20000, 3);
 	r = peer_reg(p, 0, 0, 20000, REMOTE_RW, 4);
-	must_ok(fi_mr_reg(me(e)->domain, mine->mem, 20000, FI_REMOTE_WRITE, 0, 4, 0, &mr,
-			  NULL));
+	must_ok(fi_mr_reg(me(e)->domain, mine->mem, 20000, FI_REMOTE_WRITE, 0, 4, 0, &mr, NULL));
 	rma.to = peer_insert(p, me(e)->name, me(e)->name_len);
 	rma.addr = me(e)->virt ? (uintptr_t)mine->mem : 0;
 	rma.key = fi_mr_key(mr);
@@ -101,8 +100,7 @@ static void dead_leaves_nothing(uint64_t os_pid)
 {
 	if (kernel_objects(os_pid, "mr") < 0)
 		return; /* scripts/run-func counts at the end as well */
-	must(kernel_objects_gone(os_pid, 5000),
-	     "kernel objects of a dead process are left");
+	must(kernel_objects_gone(os_pid, 5000), "kernel objects of a dead process are left");
 }
 
 /* Writes go on from before the kill until one fails; returns when the last one has ended.
@@ -122,8 +120,8 @@ static void write_until_failure(struct env *e, const struct op *op, struct peer 
 		must(!d.err || d.text[3], "an error without a reason");
 		flying--;
 		failed += d.err != 0;
-		must(killed || !d.err, "err %d (%s) before the kill, %s", d.err,
-		     fi_strerror(d.err), d.text);
+		must(killed || !d.err, "err %d (%s) before the kill, %s", d.err, fi_strerror(d.err),
+		     d.text);
 		if (++done == 2) {
 			peer_kill(victim);
 			killed = now_ms();
@@ -217,17 +215,12 @@ CASE(initiator_killed_leaves_the_target_working)
 	peer_same(t, 1);
 	others_work(e, b);
 	dead_leaves_nothing(second->os_pid);
-	must(qps < 0 || fewer_qps(t->os_pid, qps),
-	     "the target keeps a dead peer's queue pair");
+	must(qps < 0 || fewer_qps(t->os_pid, qps), "the target keeps a dead peer's queue pair");
 	peer_alloc(peer(e, 2), 0, 8192, 6);
-	rma = (struct peer_rma){ false,
-				 0,
-				 0,
-				 80,
-				 peer_insert(second, t->name, t->name_len),
-				 safe.base + 200,
-				 safe.key,
-				 1 };
+	rma = (struct peer_rma){
+		false,		 0,	   0, 80, peer_insert(second, t->name, t->name_len),
+		safe.base + 200, safe.key, 1
+	};
 	must_ok(peer_rma(second, &rma));
 	peer_want(t, 1, safe.off + 200, 80, 6, 0);
 	peer_same(t, 1);
@@ -248,8 +241,7 @@ CASE(address_removed_and_inserted_again)
 	op = op_make(e, WRITE, b, 0, 100, &r, 0);
 	must_ok(fi_av_remove(me(e)->av, &old, 1, 0));
 	rc = op_post(me(e), &op);
-	must(rc == -FI_EINVAL || rc == -FI_EADDRNOTAVAIL,
-	     "posting to a removed address: %zd", rc);
+	must(rc == -FI_EINVAL || rc == -FI_EADDRNOTAVAIL, "posting to a removed address: %zd", rc);
 	p->addr = fab_insert(me(e), p->name);
 	for (size_t i = 1; i < 10; i++)
 		access_ok(e, WRITE, b, i * 100, 100, &r, i * 100);
@@ -293,8 +285,8 @@ CASE(address_not_in_the_av_is_refused)
 			op.to = bad[i];
 			op.read = read;
 			rc = op_post(me(e), &op);
-			must(rc == -FI_EINVAL || rc == -FI_EADDRNOTAVAIL,
-			     "fi_addr %llx: %zd", (unsigned long long)bad[i], rc);
+			must(rc == -FI_EINVAL || rc == -FI_EADDRNOTAVAIL, "fi_addr %llx: %zd",
+			     (unsigned long long)bad[i], rc);
 		}
 	}
 	others_work(e, b);
@@ -308,8 +300,7 @@ static void unreachable(struct env *e, const char *name, const char *why)
 
 	op.to = fab_insert(me(e), name);
 	op_run(me(e), &op, &d);
-	must(d.err == FI_ECONNREFUSED || d.err == FI_EHOSTUNREACH ||
-		     d.err == FI_ETIMEDOUT,
+	must(d.err == FI_ECONNREFUSED || d.err == FI_EHOSTUNREACH || d.err == FI_ETIMEDOUT,
 	     "err %d (%s), %s", d.err, fi_strerror(d.err), d.text);
 	must(strstr(d.text, why), "%s, not: %s", d.text, why);
 	others_work(e, b);

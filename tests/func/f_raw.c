@@ -63,10 +63,9 @@ static void works(struct scene *s)
 	far_brings(s->e, s->b, 50, 3000, &s->r, 70, FILL, 170);
 }
 
-#define SEVERAL                                                                          \
-	(MODE(0) | MODE(2) | MODE(4) | MODE(12) | MODE(15) | MODE(MODE_RAW) |            \
-	 MODE(MODE_RAW_NATIVE) | MODE(MODE_NOTIFY) | MODE(MODE_ENDPOINT) |               \
-	 MODE(MODE_EVERYTHING))
+#define SEVERAL                                                               \
+	(MODE(0) | MODE(2) | MODE(4) | MODE(12) | MODE(15) | MODE(MODE_RAW) | \
+	 MODE(MODE_RAW_NATIVE) | MODE(MODE_NOTIFY) | MODE(MODE_ENDPOINT) | MODE(MODE_EVERYTHING))
 
 IN_MODES(SEVERAL)
 
@@ -79,20 +78,19 @@ CASE(raw_key_size_can_be_asked_for)
 	size = s.raw.size;
 	must(size > 0 && size <= sizeof(s.raw.bytes), "%zu bytes", size);
 	if (s.f->bits & FI_MR_RAW)
-		must(s.f->info->domain_attr->mr_key_size >= size,
-		     "mr_key_size %zu, a key has %zu",
+		must(s.f->info->domain_attr->mr_key_size >= size, "mr_key_size %zu, a key has %zu",
 		     s.f->info->domain_attr->mr_key_size, size);
 	for (size_t room = 0; room < size; room += room ? size - 1 - room / 2 : 1) {
 		s.raw.size = room;
 		must_be(far_raw(&s.r, &s.raw), -FI_ETOOSMALL);
-		must(s.raw.size == size, "room %zu: %zu bytes needed, said before: %zu",
-		     room, s.raw.size, size);
+		must(s.raw.size == size, "room %zu: %zu bytes needed, said before: %zu", room,
+		     s.raw.size, size);
 	}
 	s.raw.size = size;
 	must_ok(far_raw(&s.r, &s.raw));
 	must(s.raw.size == size, "%zu bytes written", s.raw.size);
-	must(s.raw.base == s.r.base, "base 0x%lx, the region's is 0x%lx",
-	     (unsigned long)s.raw.base, (unsigned long)s.r.base);
+	must(s.raw.base == s.r.base, "base 0x%lx, the region's is 0x%lx", (unsigned long)s.raw.base,
+	     (unsigned long)s.r.base);
 	scene_close(&s);
 }
 
@@ -192,8 +190,7 @@ CASE(raw_calls_with_wrong_arguments_are_refused)
 	scene_open(&s, e, target(e));
 	must_be(fi_mr_map_raw(s.f->domain, s.raw.base, s.raw.bytes, s.raw.size, &key, 1),
 		-FI_EBADFLAGS);
-	must_be(fi_mr_map_raw(s.f->domain, s.raw.base, NULL, s.raw.size, &key, 0),
-		-FI_EINVAL);
+	must_be(fi_mr_map_raw(s.f->domain, s.raw.base, NULL, s.raw.size, &key, 0), -FI_EINVAL);
 	must_be(fi_mr_map_raw(s.f->domain, s.raw.base, s.raw.bytes, s.raw.size, NULL, 0),
 		-FI_EINVAL);
 	scene_close(&s);
@@ -410,9 +407,9 @@ CASE(hundred_thousand_mapped_keys_cost_what_one_does)
 		for (unsigned i = 0; i < MANY; i += MANY / 3)
 			access_alike(&s, s.r.key, keys[i]);
 		unmap_all(&s, keys, unmapping);
-	} while (--tries && !(last(mapping) < 4 * first(mapping) &&
-			      last(unmapping) < 4 * first(unmapping) &&
-			      first(unmapping) < 4 * last(unmapping)));
+	} while (--tries &&
+		 !(last(mapping) < 4 * first(mapping) && last(unmapping) < 4 * first(unmapping) &&
+		   first(unmapping) < 4 * last(unmapping)));
 	ratio("mapping", first(mapping), last(mapping), 4);
 	ratio("unmapping", first(unmapping), last(unmapping), 4);
 	ratio("unmapping", last(unmapping), first(unmapping), 4);

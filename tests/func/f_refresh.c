@@ -67,7 +67,7 @@ static void not_reached(struct scene *s, uint64_t off, size_t len)
 	far_refused(s->e, READ, s->b, len, &s->r, off, FI_EACCES, "refresh");
 }
 
-#define NOTIFY                                                                       \
+#define NOTIFY                                                                  \
 	(MODE(MODE_NOTIFY) | MODE(MODE_NOTIFY_VIRT) | MODE(MODE_NOTIFY_ALLOC) | \
 	 MODE(MODE_EVERYTHING))
 

@@ -65,12 +65,11 @@ static bool has_number(const char *text)
 static void check_error(const struct done *d, bool read, int err, const char *words)
 {
 	must(d->err, "an access that must be refused went through");
-	must(d->err == err, "err %d (%s) instead of %d; %s", d->err, fi_strerror(d->err),
-	     err, d->text);
-	must(d->flags & FI_RMA, "flags 0x%llx without FI_RMA",
+	must(d->err == err, "err %d (%s) instead of %d; %s", d->err, fi_strerror(d->err), err,
+	     d->text);
+	must(d->flags & FI_RMA, "flags 0x%llx without FI_RMA", (unsigned long long)d->flags);
+	must(d->flags & (read ? FI_READ : FI_WRITE), "flags 0x%llx of the wrong direction",
 	     (unsigned long long)d->flags);
-	must(d->flags & (read ? FI_READ : FI_WRITE),
-	     "flags 0x%llx of the wrong direction", (unsigned long long)d->flags);
 	must(d->prov_errno, "no prov_errno");
 	must(has_word(d->text, words), "reason \"%s\" has none of %s", d->text, words);
 	must(has_number(d->text), "reason \"%s\" names no value", d->text);
@@ -79,18 +78,13 @@ static void check_error(const struct done *d, bool read, int err, const char *wo
 /* After a refusal: this process, another initiator and the target itself go on. */
 static void still_works(struct scene *s)
 {
-	struct peer_rma from_second = { false,		0,
-					s->at,		40,
-					s->second_of_t, s->good.base + s->at + 40,
-					s->good.key,	1 };
-	struct peer_rma from_target = { true,
-					0,
-					s->good.off + s->at + 80,
-					40,
-					s->t_of_second,
-					s->back.base + s->at,
-					s->back.key,
-					1 };
+	struct peer_rma from_second = {
+		false, 0, s->at, 40, s->second_of_t, s->good.base + s->at + 40, s->good.key, 1
+	};
+	struct peer_rma from_target = {
+		true,	     0, s->good.off + s->at + 80, 40, s->t_of_second, s->back.base + s->at,
+		s->back.key, 1
+	};
 
 	access_ok(s->e, WRITE, s->src, s->at, 40, &s->good, s->at);
 	must_ok(peer_rma(s->second, &from_second));
@@ -101,8 +95,8 @@ static void still_works(struct scene *s)
 	s->at += 120;
 }
 
-static void refused(struct scene *s, bool read, const struct region *r, uint64_t at,
-		    size_t len, int err, const char *words)
+static void refused(struct scene *s, bool read, const struct region *r, uint64_t at, size_t len,
+		    int err, const char *words)
 {
 	struct op op = op_make(s->e, read, s->b, 64, len, r, at);
 	struct done d;
@@ -114,8 +108,8 @@ static void refused(struct scene *s, bool read, const struct region *r, uint64_t
 	buf_same(s->b);
 }
 
-static void refused_both(struct scene *s, const struct region *r, uint64_t at, size_t len,
-			 int err, const char *words)
+static void refused_both(struct scene *s, const struct region *r, uint64_t at, size_t len, int err,
+			 const char *words)
 {
 	refused(s, WRITE, r, at, len, err, words);
 	refused(s, READ, r, at, len, err, words);
@@ -180,9 +174,7 @@ CASE(closed_key_that_was_used_is_refused)
 
 CASE(guessed_keys_are_refused)
 {
-	static const uint64_t flip[] = {
-		1, 0x80, 0x100, 0x10000, 1ull << 31, 1ull << 63
-	};
+	static const uint64_t flip[] = { 1, 0x80, 0x100, 0x10000, 1ull << 31, 1ull << 63 };
 	struct scene s;
 	struct region r;
 
@@ -192,8 +184,7 @@ CASE(guessed_keys_are_refused)
 		struct region guess = r;
 
 		guess.key ^= flip[i];
-		refused(&s, i % 2, &guess, 0, 100, FI_EKEYREJECTED,
-			"unknown|no region|not a key");
+		refused(&s, i % 2, &guess, 0, 100, FI_EKEYREJECTED, "unknown|no region|not a key");
 	}
 	still_works(&s);
 	access_ok(e, WRITE, s.b, 0, 100, &r, 10);
@@ -223,8 +214,8 @@ CASE(far_out_is_refused)
 
 /* A range over the end of the 64-bit numbers: refused by the call already, or as any
  * other. */
-static void refused_wrapping(struct scene *s, bool read, const struct region *r,
-			     uint64_t at, size_t len)
+static void refused_wrapping(struct scene *s, bool read, const struct region *r, uint64_t at,
+			     size_t len)
 {
 	struct op op = op_make(s->e, read, s->b, 64, len, r, at);
 	struct done d;
@@ -325,8 +316,7 @@ CASE(region_without_remote_rights_is_not_reached)
 	for (int read = 0; read < 2; read++) {
 		op = op_make(e, read, s.b, 64, 100, &r, 0);
 		op_run(me(e), &op, &d);
-		must(d.err == FI_EKEYREJECTED || d.err == FI_EACCES, "err %d, %s", d.err,
-		     d.text);
+		must(d.err == FI_EKEYREJECTED || d.err == FI_EACCES, "err %d, %s", d.err, d.text);
 	}
 	peer_same(s.t, 1);
 	buf_same(s.b);
@@ -341,8 +331,7 @@ CASE(zero_length_to_a_bad_key_is_refused)
 	scene_open(&s, e);
 	r = unknown = victim(&s, REMOTE_RW);
 	unknown.key ^= 0x5a;
-	refused(&s, WRITE, &unknown, 0, 0, FI_EKEYREJECTED,
-		"unknown|no region|not a key");
+	refused(&s, WRITE, &unknown, 0, 0, FI_EKEYREJECTED, "unknown|no region|not a key");
 	refused(&s, READ, &unknown, 0, 0, FI_EKEYREJECTED, "unknown|no region|not a key");
 	access_ok(e, WRITE, s.b, 0, 0, &r, 0);
 	peer_unreg(&r);
@@ -397,13 +386,11 @@ static void line_take(struct env *e, unsigned n, uint64_t bad, int err, bool ord
 
 		must(fab_done(me(e), &d, SOON), "%u of %u completions", i, n);
 		ctx = (uintptr_t)d.ctx;
-		must(ctx >= 1 && ctx <= n && !(l.seen >> ctx & 1),
-		     "context %lu, seen 0x%lx", (unsigned long)ctx,
-		     (unsigned long)l.seen);
+		must(ctx >= 1 && ctx <= n && !(l.seen >> ctx & 1), "context %lu, seen 0x%lx",
+		     (unsigned long)ctx, (unsigned long)l.seen);
 		l.seen |= 1ull << ctx;
 		if (bad >> ctx & 1) {
-			must(d.err == err, "op %lu: err %d, %s", (unsigned long)ctx,
-			     d.err, d.text);
+			must(d.err == err, "op %lu: err %d, %s", (unsigned long)ctx, d.err, d.text);
 			continue;
 		}
 		must(!d.err, "op %lu: err %d (%s), %s", (unsigned long)ctx, d.err,
@@ -439,8 +426,7 @@ CASE(writes_behind_a_refused_one_are_done_once_in_order)
 	for (unsigned i = 0; i < 16; i++) {
 		bool is_bad = i == 4;
 
-		line_post(e, WRITE, s.b, i * 300, 290, is_bad ? &bad : &r, i * 200 + 8,
-			  i);
+		line_post(e, WRITE, s.b, i * 300, 290, is_bad ? &bad : &r, i * 200 + 8, i);
 		if (!is_bad)
 			peer_want(s.t, 1, r.off + i * 200 + 8, 290, 1, i * 300);
 	}
@@ -483,8 +469,7 @@ CASE(reads_see_the_writes_before_them_around_refused_ones)
 		bool refuse = i % 2;
 
 		line_post(e, WRITE, s.b, i * 100, 200, &r, i * 60, i);
-		line_post(e, WRITE, s.b, 9000, 100, refuse ? &ro : &r, i * 60 + 100,
-			  i + 1);
+		line_post(e, WRITE, s.b, 9000, 100, refuse ? &ro : &r, i * 60 + 100, i + 1);
 		line_post(e, READ, s.b, 16384 + i * 200, 200, &r, i * 60, i + 2);
 		buf_want(s.b, 16384 + i * 200, 200, 1, i * 100);
 		peer_want(s.t, 1, r.off + i * 60, 200, 1, i * 100);

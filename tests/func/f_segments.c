@@ -140,12 +140,10 @@ static void everywhere(struct scene *s)
 }
 
 /* Offset and address, pinned and on demand, several kinds of key. */
-#define SEVERAL                                                                       \
+#define SEVERAL                                                                         \
 	(MODE(0) | MODE(2) | MODE(4) | MODE(6) | MODE(12) | MODE(15) | MODE(MODE_RAW) | \
-	 MODE(MODE_RAW_NATIVE) | MODE(MODE_NOTIFY) | MODE(MODE_NOTIFY_VIRT) |         \
-	 MODE(MODE_ENDPOINT))
-#define OFFSETS                                                                        \
-	(MODE(0) | MODE(4) | MODE(12) | MODE(MODE_RAW) | MODE(MODE_NOTIFY))
+	 MODE(MODE_RAW_NATIVE) | MODE(MODE_NOTIFY) | MODE(MODE_NOTIFY_VIRT) | MODE(MODE_ENDPOINT))
+#define OFFSETS (MODE(0) | MODE(4) | MODE(12) | MODE(MODE_RAW) | MODE(MODE_NOTIFY))
 #define ADDRESSES (SEVERAL & ~OFFSETS)
 
 IN_MODES(SEVERAL)

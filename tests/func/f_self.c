@@ -18,8 +18,8 @@ static struct own own_reg(struct fab *f, struct buf *b, uint64_t access, uint64_
 	return o;
 }
 
-static void move(struct fab *f, bool read, struct buf *b, size_t off, size_t len,
-		 fi_addr_t to, const struct own *o, size_t at)
+static void move(struct fab *f, bool read, struct buf *b, size_t off, size_t len, fi_addr_t to,
+		 const struct own *o, size_t at)
 {
 	struct op op = { read, b, off, len, to, o->addr + at, o->key, b };
 	struct done d;
@@ -104,8 +104,7 @@ CASE(read_only_memory_can_be_read_by_a_peer)
 	struct fid_mr *mr;
 	struct own o;
 
-	must_ok(fi_mr_reg(me(e)->domain, text, sizeof(text), FI_REMOTE_READ, 0, 3, 0, &mr,
-			  NULL));
+	must_ok(fi_mr_reg(me(e)->domain, text, sizeof(text), FI_REMOTE_READ, 0, 3, 0, &mr, NULL));
 	o = (struct own){ mr, me(e)->virt ? (uintptr_t)text : 0, fi_mr_key(mr) };
 	move(me(e), READ, b, 100, sizeof(text), to, &o, 0);
 	must(!memcmp(b->mem + 100, text, sizeof(text)), "other bytes arrived");
@@ -155,8 +154,7 @@ CASE(address_vector_table_and_map)
 		addr = fab_insert(&f, p->name);
 		must(types[i] == FI_AV_MAP || addr == 0, "first index of a table");
 		must_ok(fi_av_lookup(f.av, addr, name, &len));
-		must(len == p->name_len && !memcmp(name, p->name, len),
-		     "another address");
+		must(len == p->name_len && !memcmp(name, p->name, len), "another address");
 		exchange(&f, &f);
 		exchange(&f, me(e));
 		fab_close(&f);

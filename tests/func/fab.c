@@ -84,8 +84,7 @@ static void queues_open(struct fab *f, const struct fab_opt *opt)
 {
 	struct fi_cq_attr cq = { .format = opt->format ? opt->format : FI_CQ_FORMAT_DATA,
 				 .wait_obj = opt->wait };
-	struct fi_cntr_attr cntr = { .events = FI_CNTR_EVENTS_COMP,
-				     .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cntr_attr cntr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_av_attr av = { .type = opt->av ? opt->av : FI_AV_MAP };
 
 	must_ok(fi_av_open(f->domain, &av, &f->av, NULL));
@@ -203,15 +202,13 @@ fi_addr_t fab_insert(struct fab *f, const void *name)
 
 void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed)
 {
-	static uint64_t key = 0x10ca1ull
-			      << 32; /* apart from the keys that cases choose */
+	static uint64_t key = 0x10ca1ull << 32; /* apart from the keys that cases choose */
 
 	buf_open(b, size, seed);
 	b->fab = f;
 	if (!f->local)
 		return;
-	must_ok(fi_mr_reg(f->domain, b->mem, size, FI_READ | FI_WRITE, 0, key++, 0,
-			  &b->mr, NULL));
+	must_ok(fi_mr_reg(f->domain, b->mem, size, FI_READ | FI_WRITE, 0, key++, 0, &b->mr, NULL));
 	fab_ready(f, b->mr);
 	b->desc = fi_mr_desc(b->mr);
 	must(b->desc, "fi_mr_desc of a local region is NULL");
@@ -230,19 +227,15 @@ void fab_buf_close(struct buf *b)
 static void take_error(struct fab *f, struct done *d)
 {
 	char data[300] = "", text[200] = "";
-	struct fi_cq_err_entry e = { .err_data = data,
-				     .err_data_size = sizeof(data) - 1 };
+	struct fi_cq_err_entry e = { .err_data = data, .err_data_size = sizeof(data) - 1 };
 	const char *t;
 	bool own;
 
 	must_be(fi_cq_readerr(f->cq, &e, 0), 1);
-	*d =
-		(struct done){ e.op_context, e.flags,	   e.len, e.data,
-			       e.err,	     e.prov_errno, "" };
+	*d = (struct done){ e.op_context, e.flags, e.len, e.data, e.err, e.prov_errno, "" };
 	must(e.err > 0, "error completion without an error: err %d", e.err);
 	own = e.err_data && e.err_data_size && e.err_data_size < sizeof(data);
-	t = fi_cq_strerror(f->cq, e.prov_errno, own ? e.err_data : NULL, text,
-			   sizeof(text));
+	t = fi_cq_strerror(f->cq, e.prov_errno, own ? e.err_data : NULL, text, sizeof(text));
 	snprintf(d->text, sizeof(d->text), "%.*s | %s", own ? (int)e.err_data_size : 0,
 		 own ? (const char *)e.err_data : "", t ? t : "");
 }
@@ -259,9 +252,7 @@ bool fab_poll(struct fab *f, struct done *d)
 		return true;
 	}
 	must(n == 1, "fi_cq_read: %zd (%s)", n, n < 0 ? fi_strerror((int)-n) : "not 1");
-	*d = (struct done){
-		.ctx = c.op_context, .flags = c.flags, .len = c.len, .data = c.data
-	};
+	*d = (struct done){ .ctx = c.op_context, .flags = c.flags, .len = c.len, .data = c.data };
 	return true;
 }
 
@@ -281,8 +272,7 @@ void fab_quiet(struct fab *f)
 {
 	struct done d;
 
-	must(!fab_poll(f, &d),
-	     "a completion too many: context %p, flags 0x%llx, err %d %s", d.ctx,
+	must(!fab_poll(f, &d), "a completion too many: context %p, flags 0x%llx, err %d %s", d.ctx,
 	     (unsigned long long)d.flags, d.err, d.text);
 }
 
@@ -294,11 +284,11 @@ ssize_t op_post(struct fab *f, const struct op *op)
 
 	do {
 		if (op->read)
-			rc = fi_read(f->ep, at, op->len, op->buf->desc, op->to, op->addr,
-				     op->key, op->ctx);
+			rc = fi_read(f->ep, at, op->len, op->buf->desc, op->to, op->addr, op->key,
+				     op->ctx);
 		else
-			rc = fi_write(f->ep, at, op->len, op->buf->desc, op->to, op->addr,
-				      op->key, op->ctx);
+			rc = fi_write(f->ep, at, op->len, op->buf->desc, op->to, op->addr, op->key,
+				      op->ctx);
 		if (rc != -FI_EAGAIN)
 			return rc;
 		fi_cq_read(f->cq, NULL, 0);

@@ -17,8 +17,7 @@
 #include "case.h"
 
 #define NAME_LEN 64
-#define SOON \
-	20000 /* ms: within that, every operation completes, one to a dead peer too */
+#define SOON 20000 /* ms: within that, every operation completes, one to a dead peer too */
 
 /* How to open; all zero is the usual. */
 struct fab_opt {

@@ -43,16 +43,14 @@ uint64_t far_map(struct peer *p, uint64_t at, size_t len, int prot, int flags)
 {
 	flags |= at ? MAP_FIXED : MAP_FIXED_NOREPLACE;
 	at = at ? at : new_place(len);
-	return far_call(p, SYS_mmap, at, len, (uint64_t)prot, (uint64_t)flags,
-			(uint64_t)-1, 0);
+	return far_call(p, SYS_mmap, at, len, (uint64_t)prot, (uint64_t)flags, (uint64_t)-1, 0);
 }
 
 uint64_t far_map_fd(struct peer *p, uint64_t at, size_t len, int prot, int flags, int fd)
 {
 	flags |= at ? MAP_FIXED : MAP_FIXED_NOREPLACE;
 	at = at ? at : new_place(len);
-	return far_call(p, SYS_mmap, at, len, (uint64_t)prot, (uint64_t)flags,
-			(uint64_t)fd, 0);
+	return far_call(p, SYS_mmap, at, len, (uint64_t)prot, (uint64_t)flags, (uint64_t)fd, 0);
 }
 
 uint64_t far_hole(size_t len)
@@ -130,8 +128,7 @@ int far_try_regv(struct peer *p, const struct iovec *iov, size_t count, uint64_t
 		case_fail("too many segments for the harness");
 	memcpy(m.text, iov, count * sizeof(*iov));
 	peer_ask(p, &m);
-	*r = (struct region){ .peer = p, .id = (unsigned)m.a[0], .key = m.a[1],
-			      .base = m.a[2] };
+	*r = (struct region){ .peer = p, .id = (unsigned)m.a[0], .key = m.a[1], .base = m.a[2] };
 	for (size_t i = 0; i < count; i++)
 		r->len += iov[i].iov_len;
 	return m.rc;
@@ -151,8 +148,8 @@ static void step(const char *call, int rc)
 		case_fail("%s at the target: %d (%s)", call, rc, fi_strerror(-rc));
 }
 
-struct region far_regv(struct peer *p, const struct iovec *iov, size_t count,
-		       uint64_t access, uint64_t key)
+struct region far_regv(struct peer *p, const struct iovec *iov, size_t count, uint64_t access,
+		       uint64_t key)
 {
 	struct region r;
 
@@ -167,8 +164,7 @@ struct region far_regv(struct peer *p, const struct iovec *iov, size_t count,
 	return r;
 }
 
-struct region far_reg(struct peer *p, uint64_t at, uint64_t len, uint64_t access,
-		      uint64_t key)
+struct region far_reg(struct peer *p, uint64_t at, uint64_t len, uint64_t access, uint64_t key)
 {
 	struct iovec iov = { (void *)at, len };
 
@@ -191,8 +187,7 @@ int far_enable(const struct region *r)
 	return m.rc;
 }
 
-int far_refresh(const struct region *r, const struct iovec *iov, size_t count,
-		uint64_t flags)
+int far_refresh(const struct region *r, const struct iovec *iov, size_t count, uint64_t flags)
 {
 	struct ctl m = { .cmd = CTL_REFRESH, .a = { r->id, count, flags, iov != NULL } };
 
@@ -252,12 +247,12 @@ struct done far_access(struct env *e, bool read, struct buf *b, size_t off, size
 static void went(const struct done *d, const char *what, size_t len, uint64_t at)
 {
 	if (d->err)
-		case_fail("%s of %zu bytes at 0x%lx: err %d (%s), %s", what, len,
-			  (unsigned long)at, d->err, fi_strerror(d->err), d->text);
+		case_fail("%s of %zu bytes at 0x%lx: err %d (%s), %s", what, len, (unsigned long)at,
+			  d->err, fi_strerror(d->err), d->text);
 }
 
-void far_lands(struct env *e, struct buf *b, size_t off, size_t len,
-	       const struct region *r, uint64_t at, uint64_t addr)
+void far_lands(struct env *e, struct buf *b, size_t off, size_t len, const struct region *r,
+	       uint64_t at, uint64_t addr)
 {
 	struct done d = far_access(e, WRITE, b, off, len, r, at);
 
@@ -265,8 +260,8 @@ void far_lands(struct env *e, struct buf *b, size_t off, size_t len,
 	far_peek(r->peer, addr, len, b->seed, off);
 }
 
-void far_brings(struct env *e, struct buf *b, size_t off, size_t len,
-		const struct region *r, uint64_t at, uint64_t seed, uint64_t from)
+void far_brings(struct env *e, struct buf *b, size_t off, size_t len, const struct region *r,
+		uint64_t at, uint64_t seed, uint64_t from)
 {
 	struct done d = far_access(e, READ, b, off, len, r, at);
 
@@ -291,17 +286,17 @@ static bool has_word(const char *text, const char *words)
 	return false;
 }
 
-void far_refused(struct env *e, bool read, struct buf *b, size_t len,
-		 const struct region *r, uint64_t at, int err, const char *words)
+void far_refused(struct env *e, bool read, struct buf *b, size_t len, const struct region *r,
+		 uint64_t at, int err, const char *words)
 {
 	struct done d = far_access(e, read, b, 64, len, r, at);
 
 	if (!d.err)
-		case_fail("%s of %zu bytes at 0x%lx went through",
-			  read ? "a read" : "a write", len, (unsigned long)at);
+		case_fail("%s of %zu bytes at 0x%lx went through", read ? "a read" : "a write", len,
+			  (unsigned long)at);
 	if (d.err != err)
-		case_fail("err %d (%s) instead of %d (%s); %s", d.err,
-			  fi_strerror(d.err), err, fi_strerror(err), d.text);
+		case_fail("err %d (%s) instead of %d (%s); %s", d.err, fi_strerror(d.err), err,
+			  fi_strerror(err), d.text);
 	if (!has_word(d.text, words))
 		case_fail("reason \"%s\" has none of %s", d.text, words);
 	buf_same(b);

@@ -52,15 +52,13 @@ int far_try_regv(struct peer *p, const struct iovec *iov, size_t count, uint64_t
 int far_try_reg(struct peer *p, uint64_t at, uint64_t len, uint64_t access, uint64_t key,
 		struct region *r);
 /* With all that the mode demands. */
-struct region far_regv(struct peer *p, const struct iovec *iov, size_t count,
-		       uint64_t access, uint64_t key);
-struct region far_reg(struct peer *p, uint64_t at, uint64_t len, uint64_t access,
-		      uint64_t key);
+struct region far_regv(struct peer *p, const struct iovec *iov, size_t count, uint64_t access,
+		       uint64_t key);
+struct region far_reg(struct peer *p, uint64_t at, uint64_t len, uint64_t access, uint64_t key);
 int far_bind(const struct region *r);
 int far_enable(const struct region *r);
 /* iov NULL: count and flags go as they are. */
-int far_refresh(const struct region *r, const struct iovec *iov, size_t count,
-		uint64_t flags);
+int far_refresh(const struct region *r, const struct iovec *iov, size_t count, uint64_t flags);
 /* fi_mr_key, fi_mr_desc. */
 uint64_t far_key(const struct region *r, uint64_t *desc);
 
@@ -79,13 +77,13 @@ void far_take_key(struct region *r);
 struct done far_access(struct env *e, bool read, struct buf *b, size_t off, size_t len,
 		       const struct region *r, uint64_t at);
 /* A write arrives where addr says, and nothing goes wrong. */
-void far_lands(struct env *e, struct buf *b, size_t off, size_t len,
-	       const struct region *r, uint64_t at, uint64_t addr);
+void far_lands(struct env *e, struct buf *b, size_t off, size_t len, const struct region *r,
+	       uint64_t at, uint64_t addr);
 /* A read brings this, and nothing else of b changes. */
-void far_brings(struct env *e, struct buf *b, size_t off, size_t len,
-		const struct region *r, uint64_t at, uint64_t seed, uint64_t from);
+void far_brings(struct env *e, struct buf *b, size_t off, size_t len, const struct region *r,
+		uint64_t at, uint64_t seed, uint64_t from);
 /* err (positive) with one of the words, parted by bars, in its text; b is unchanged. */
-void far_refused(struct env *e, bool read, struct buf *b, size_t len,
-		 const struct region *r, uint64_t at, int err, const char *words);
+void far_refused(struct env *e, bool read, struct buf *b, size_t len, const struct region *r,
+		 uint64_t at, int err, const char *words);
 
 #endif

@@ -54,10 +54,10 @@ static void die(const char *what)
 	exit(1);
 }
 
-#define must(ok)                   \
-	do {                       \
-		if (!(ok))         \
-			die(#ok);  \
+#define must(ok)                  \
+	do {                      \
+		if (!(ok))        \
+			die(#ok); \
 	} while (0)
 
 /* --- lines -------------------------------------------------------------------------- */
@@ -182,9 +182,7 @@ static struct sockaddr_in address(bool with_port)
 	return in;
 }
 
-#define DEPTH                                                                 \
-	.responder_resources = 4, .initiator_depth = 4, .retry_count = 5,     \
-	.rnr_retry_count = 7
+#define DEPTH .responder_resources = 4, .initiator_depth = 4, .retry_count = 5, .rnr_retry_count = 7
 
 static void do_connect(void)
 {
@@ -307,8 +305,7 @@ static struct ibv_wc wait_for_message(struct conn *c)
 	return wc;
 }
 
-static int post(struct conn *c, enum ibv_wr_opcode op, size_t len, uint32_t rkey,
-		uint64_t addr)
+static int post(struct conn *c, enum ibv_wr_opcode op, size_t len, uint32_t rkey, uint64_t addr)
 {
 	struct ibv_sge sge = { (uintptr_t)c->room, (uint32_t)len, c->mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = RECVS,
@@ -341,9 +338,8 @@ static void do_ask(void)
 			answer.cookie = 0;
 		post_recv(c, (unsigned)wc.wr_id);
 	} while (answer.cookie != ask.cookie);
-	printf("answer %u %u %#x %#llx %#x\n", answer.status, answer.nseg,
-	       answer.seg[0].rkey, (unsigned long long)answer.seg[0].pos,
-	       answer.seg[0].iova_off);
+	printf("answer %u %u %#x %#llx %#x\n", answer.status, answer.nseg, answer.seg[0].rkey,
+	       (unsigned long long)answer.seg[0].pos, answer.seg[0].iova_off);
 }
 
 static void do_access(bool read)

@@ -15,8 +15,7 @@
 #include <unistd.h>
 #include "hammer.h"
 
-static const char *const fault_names[FAULTS] = { "stale", "ghosts", "lost", "outside",
-						 "denied" };
+static const char *const fault_names[FAULTS] = { "stale", "ghosts", "lost", "outside", "denied" };
 
 /* --- what fab.c wants of the runner of cases (case.h) ------------------------------- */
 
@@ -127,8 +126,7 @@ static void side_run(struct side *s, const struct mode *mode)
 	await(s, &s->other->ready);
 	for (unsigned i = 0; i < AREAS; i++) {
 		owner[i] = (struct owner){ s, i };
-		must(!pthread_create(&thread[i], NULL, hammer_change, &owner[i]),
-		     "pthread_create");
+		must(!pthread_create(&thread[i], NULL, hammer_change, &owner[i]), "pthread_create");
 	}
 	hammer_access(s);
 	atomic_store(&s->own->finished, 1);
@@ -151,9 +149,12 @@ static pid_t side_start(struct shared *shared, int number, const struct mode *mo
 			const struct options *o)
 {
 	pid_t pid = fork();
-	struct side s = { .shared = shared, .own = &shared->side[number],
-			  .other = &shared->side[!number], .number = number,
-			  .seed = o->seed, .pace_us = o->pace_us };
+	struct side s = { .shared = shared,
+			  .own = &shared->side[number],
+			  .other = &shared->side[!number],
+			  .number = number,
+			  .seed = o->seed,
+			  .pace_us = o->pace_us };
 
 	if (pid)
 		return pid;
@@ -175,8 +176,7 @@ static bool sides_wait(struct shared *shared, const pid_t *pid)
 		if (done < 0 || !status)
 			continue;
 		if (well)
-			fprintf(say, "# side %d ended with status 0x%x\n",
-				done == pid[1], status);
+			fprintf(say, "# side %d ended with status 0x%x\n", done == pid[1], status);
 		well = false;
 		atomic_store(&shared->stop, 2);
 		kill(pid[done == pid[0]], SIGKILL);
@@ -194,9 +194,9 @@ static bool report(const struct shared *shared, const char *mode, bool well, lon
 
 	snprintf(name, sizeof(name), "%s%s%s", mode, monitor ? ", monitor " : "",
 		 monitor ? monitor : "");
-	printf("# hammer %s: %llu reads, %llu writes, %llu refused, %llu cut, %llu changes",
-	       name, atomic_load(&c->reads), atomic_load(&c->writes),
-	       atomic_load(&c->refused), atomic_load(&c->cut), atomic_load(&c->changes));
+	printf("# hammer %s: %llu reads, %llu writes, %llu refused, %llu cut, %llu changes", name,
+	       atomic_load(&c->reads), atomic_load(&c->writes), atomic_load(&c->refused),
+	       atomic_load(&c->cut), atomic_load(&c->changes));
 	for (int i = 0; i < FAULTS; i++) {
 		printf(", %llu %s", atomic_load(&c->fault[i]), fault_names[i]);
 		good = good && !atomic_load(&c->fault[i]);
@@ -221,8 +221,7 @@ static bool both_ready(struct shared *shared)
 static bool mode_run(const char *name, const struct options *o)
 {
 	struct mode mode = { name, FI_VERSION(1, 17), MR_BITS, name, 0 };
-	struct shared *shared = mmap(NULL, sizeof(*shared), RW, MAP_SHARED | MAP_ANONYMOUS,
-				     -1, 0);
+	struct shared *shared = mmap(NULL, sizeof(*shared), RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	long start = now_ms(), begin;
 	pid_t pid[2];
 	bool good;
@@ -282,15 +281,13 @@ static bool option_take(struct options *o, int c)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "mode", required_argument, NULL, 'm' },
-		{ "seconds", required_argument, NULL, 's' },
-		{ "seed", required_argument, NULL, 'S' },
-		{ "pace", required_argument, NULL, 'p' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 }
-	};
+	static const struct option longs[] = { { "mode", required_argument, NULL, 'm' },
+					       { "seconds", required_argument, NULL, 's' },
+					       { "seed", required_argument, NULL, 'S' },
+					       { "pace", required_argument, NULL, 'p' },
+					       { "verbose", no_argument, NULL, 'v' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL, 0, NULL, 0 } };
 	struct options o = { .seconds = 10, .seed = 1, .pace_us = 40000 };
 	bool good = true;
 	int c;

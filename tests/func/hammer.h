@@ -55,7 +55,7 @@ struct side_shared {
 	struct region_key region[AREAS][REGIONS];
 	struct cell cell[AREAS][CELLS];
 	atomic_uint begun, ended; /* changes of its memory, wherever */
-	atomic_ullong posted; /* writes by the peer into this side, the last number */
+	atomic_ullong posted;	  /* writes by the peer into this side, the last number */
 };
 
 enum fault {
@@ -95,7 +95,7 @@ struct side {
 #define IS_OWNER(word) ((word) >> 60 == 0xa)
 #define IS_PEER(word) ((word) >> 60 == 0xb)
 #define GEN(word) ((unsigned)((word) >> 16))
-#define PLACE(word) ((unsigned)(word) & 0xffff)
+#define PLACE(word) ((unsigned)(word)&0xffff)
 #define NUMBER(word) ((word) & ((1ull << 60) - 1))
 
 /* A cell for something that takes n of them. */

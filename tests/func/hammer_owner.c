@@ -27,8 +27,8 @@ struct work {
 	struct cell *cell;
 	uint64_t state;
 	unsigned gen;
-	int fd; /* shared memory of the size of the area */
-	bool is_shared[CELLS]; /* pages of the file: cannot go and be left alone */
+	int fd;				   /* shared memory of the size of the area */
+	bool is_shared[CELLS];		   /* pages of the file: cannot go and be left alone */
 	struct moved moved[MOVED], *fresh; /* fresh: by the change that goes on */
 	unsigned nmoved;
 };
@@ -51,8 +51,8 @@ static uint64_t *words(const struct work *w, unsigned c)
 /* --- looking ----------------------------------------------------------------------- */
 
 /* A word on its way may be seen in halves: what is wrong has to stay wrong. */
-static bool stays(const volatile uint64_t *at, bool (*bad)(const struct work *, unsigned,
-							   size_t, uint64_t),
+static bool stays(const volatile uint64_t *at,
+		  bool (*bad)(const struct work *, unsigned, size_t, uint64_t),
 		  const struct work *w, unsigned c, size_t i)
 {
 	for (int tries = 0; tries < 50; tries++) {
@@ -80,9 +80,8 @@ static void look_outside(struct work *w, unsigned c)
 	for (size_t i = 0; i < WORDS; i++) {
 		if (!outside_bad(w, c, i, at[i]) || !stays(&at[i], outside_bad, w, c, i))
 			continue;
-		hammer_fault(w->s, OUTSIDE,
-			     "cell %u/%u gen %u floor %llu: word %zu is 0x%llx", w->area, c,
-			     atomic_load(&w->cell[c].gen),
+		hammer_fault(w->s, OUTSIDE, "cell %u/%u gen %u floor %llu: word %zu is 0x%llx",
+			     w->area, c, atomic_load(&w->cell[c].gen),
 			     atomic_load(&w->cell[c].floor), i, (unsigned long long)at[i]);
 		return;
 	}
@@ -107,9 +106,8 @@ static void look_lost(struct work *w, unsigned c, unsigned seq)
 	for (size_t i = low / 8; i < high / 8; i++) {
 		if (!lost_bad(w, c, i, at[i]) || !stays(&at[i], lost_bad, w, c, i))
 			continue;
-		hammer_fault(w->s, LOST, "cell %u/%u: write %llu is not there, but 0x%llx",
-			     w->area, c, (unsigned long long)(stable >> 20),
-			     (unsigned long long)at[i]);
+		hammer_fault(w->s, LOST, "cell %u/%u: write %llu is not there, but 0x%llx", w->area,
+			     c, (unsigned long long)(stable >> 20), (unsigned long long)at[i]);
 		return;
 	}
 }
@@ -125,8 +123,9 @@ static void look_moved(struct work *w, struct moved *m)
 			continue;
 		hammer_fault(w->s, OUTSIDE,
 			     "memory moved away from area %u: word %zu is 0x%llx, was "
-			     "0x%llx, limit %llu", w->area, i, (unsigned long long)word,
-			     (unsigned long long)m->copy[i], (unsigned long long)m->limit);
+			     "0x%llx, limit %llu",
+			     w->area, i, (unsigned long long)word, (unsigned long long)m->copy[i],
+			     (unsigned long long)m->limit);
 		return;
 	}
 }
@@ -164,13 +163,12 @@ static void move_away(struct work *w, unsigned c, size_t len)
 /* Without what the cell held when it last was the file's: that would look like stale words. */
 static void share(struct work *w, unsigned c, size_t len)
 {
-	must(!fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, c * CELL,
-			(off_t)len), "no hole in the file");
+	must(!fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, c * CELL, (off_t)len),
+	     "no hole in the file");
 	map(words(w, c), len, MAP_SHARED, w->fd, c * CELL);
 }
 
-static void change_pages(struct work *w, enum change change, unsigned c, size_t len,
-			 bool hole)
+static void change_pages(struct work *w, enum change change, unsigned c, size_t len, bool hole)
 {
 	if ((hole && change != UNMAP) || (change == MOVE && w->is_shared[c]))
 		change = MAP_OVER;

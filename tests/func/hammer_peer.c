@@ -100,9 +100,13 @@ static struct op op_of(struct gun *g, struct shot *t)
 		which = REGION_INNER;
 		k = &g->s->other->region[t->area][which];
 	}
-	return (struct op){ .read = t->read, .buf = &t->buf, .len = t->len, .to = g->to,
+	return (struct op){ .read = t->read,
+			    .buf = &t->buf,
+			    .len = t->len,
+			    .to = g->to,
 			    .addr = k->base ? addr : addr - k->start,
-			    .key = g->key[t->area][which], .ctx = t };
+			    .key = g->key[t->area][which],
+			    .ctx = t };
 }
 
 static bool is_long_read(const struct shot *t)
@@ -233,8 +237,7 @@ static void judge_words(struct gun *g, struct shot *t)
 			     "cell %u/%u%s: gen %u floor %llu announced, word %zu of the "
 			     "read at %zu is 0x%llx",
 			     t->area, t->cell + i, is_steady ? "" : " (changing)", t->gen[i],
-			     (unsigned long long)t->floor[i], w, t->low,
-			     (unsigned long long)at[w]);
+			     (unsigned long long)t->floor[i], w, t->low, (unsigned long long)at[w]);
 		return;
 	}
 }
@@ -253,15 +256,14 @@ static void judge_refusal(struct gun *g, struct shot *t, const struct done *d)
 {
 	bool lib = d->err == FI_EFAULT || d->err == FI_EACCES || d->err == FI_EKEYREJECTED;
 
-	atomic_fetch_add(lib ? &g->s->shared->counts.refused : &g->s->shared->counts.cut,
-			 1);
+	atomic_fetch_add(lib ? &g->s->shared->counts.refused : &g->s->shared->counts.cut, 1);
 	if (t->beyond || !all_steady(g, t) || has_hole(t))
 		return;
 	if (!lib && was_cut(g, t))
 		return;
 	hammer_fault(g->s, DENIED, "%s of %zu bytes in cell %u/%u (gen %u): err %d (%s), %s",
-		     t->read ? "read" : "write", t->len, t->area, t->cell, t->gen[0],
-		     d->err, fi_strerror(d->err), d->text);
+		     t->read ? "read" : "write", t->len, t->area, t->cell, t->gen[0], d->err,
+		     fi_strerror(d->err), d->text);
 }
 
 static void judge(struct gun *g, struct shot *t, const struct done *d)
@@ -272,8 +274,7 @@ static void judge(struct gun *g, struct shot *t, const struct done *d)
 		judge_refusal(g, t, d);
 		return;
 	}
-	atomic_fetch_add(t->read ? &g->s->shared->counts.reads :
-				   &g->s->shared->counts.writes, 1);
+	atomic_fetch_add(t->read ? &g->s->shared->counts.reads : &g->s->shared->counts.writes, 1);
 	if (t->beyond || (has_hole(t) && all_steady(g, t)))
 		hammer_fault(g->s, GHOST, "%s of %zu bytes in cell %u/%u%s",
 			     t->read ? "read" : "write", t->len, t->area, t->cell,
@@ -314,8 +315,8 @@ static void gun_open(struct gun *g, struct side *s)
 
 			g->key[a][r] = k->key;
 			if (k->there && s->fab.bits & FI_MR_RAW)
-				g->key[a][r] = fab_map(&s->fab, k->raw.base, k->raw.bytes,
-						       k->raw.size);
+				g->key[a][r] =
+					fab_map(&s->fab, k->raw.base, k->raw.bytes, k->raw.size);
 		}
 	}
 }

@@ -65,10 +65,9 @@ long now_ms(void)
 
 /* --- both sides --------------------------------------------------------------------- */
 
-static const struct mode mode = { .name = "lost",
-				  .api = FI_VERSION(1, 17),
-				  .hint = FI_MR_ALLOCATED,
-				  .caps = FI_ATOMIC };
+static const struct mode mode = {
+	.name = "lost", .api = FI_VERSION(1, 17), .hint = FI_MR_ALLOCATED, .caps = FI_ATOMIC
+};
 
 struct told {
 	char name[NAME_LEN];
@@ -131,8 +130,8 @@ static void be_target(void)
 	int s;
 
 	fab_open(&f, &mode, &usual);
-	must_ok(fi_mr_reg(f.domain, mem, sizeof(mem), FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-			  told.key, 0, &mr, NULL));
+	must_ok(fi_mr_reg(f.domain, mem, sizeof(mem), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, told.key,
+			  0, &mr, NULL));
 	memcpy(told.name, f.name, sizeof(told.name));
 	s = await_other();
 	say(s, &told, sizeof(told));

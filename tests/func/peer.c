@@ -158,8 +158,7 @@ static void peer_open(struct peer *p, const struct mode *mode, const struct fab_
 	memcpy(o->node, opt->node, sizeof(o->node));
 	memcpy(o->monitor, opt->monitor, sizeof(o->monitor));
 	memcpy(o->auth_key, opt->auth_key, sizeof(o->auth_key));
-	snprintf(o->required, sizeof(o->required), "%s",
-		 mode->required ? mode->required : "");
+	snprintf(o->required, sizeof(o->required), "%s", mode->required ? mode->required : "");
 	ask(p, &m);
 	p->name_len = m.a[0];
 	p->os_pid = p->pid ? m.a[1] : 0;
@@ -254,8 +253,7 @@ void peer_reset(struct peer *p)
 
 	ask(p, &m);
 	if (m.a[0])
-		case_fail("the target has %llu completions too many",
-			  (unsigned long long)m.a[0]);
+		case_fail("the target has %llu completions too many", (unsigned long long)m.a[0]);
 }
 
 /* --- memory
@@ -277,8 +275,7 @@ void peer_fill(struct peer *p, unsigned slot, uint64_t seed)
 	ask(p, &m);
 }
 
-void peer_want(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t seed,
-	       uint64_t from)
+void peer_want(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t seed, uint64_t from)
 {
 	struct ctl m = { .cmd = CTL_WANT, .a = { slot, off, len, seed, from } };
 
@@ -302,8 +299,7 @@ void peer_same(struct peer *p, unsigned slot)
 /* The raw key came with the answer to the registration, if the mode is such. */
 static uint64_t raw_take(const struct region *r, const struct ctl *m)
 {
-	return m->a[3] ? fab_map(r->peer->mapper, r->base, m->text, m->a[3]) :
-			 FI_KEY_NOTAVAIL;
+	return m->a[3] ? fab_map(r->peer->mapper, r->base, m->text, m->a[3]) : FI_KEY_NOTAVAIL;
 }
 
 int peer_try_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t access,
@@ -318,8 +314,8 @@ int peer_try_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t
 	return m.rc;
 }
 
-struct region peer_reg(struct peer *p, unsigned slot, size_t off, size_t len,
-		       uint64_t access, uint64_t key)
+struct region peer_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t access,
+		       uint64_t key)
 {
 	struct region r;
 	int rc = peer_try_reg(p, slot, off, len, access, key, REG_PLAIN, &r);
@@ -352,8 +348,8 @@ static void reg_take(struct region *r)
 }
 
 /* Without waiting for each answer: a turn of both processes takes long in an emulator. */
-void peer_reg_many(struct peer *p, const struct region *like, size_t stride,
-		   uint64_t access, struct region *r, unsigned n)
+void peer_reg_many(struct peer *p, const struct region *like, size_t stride, uint64_t access,
+		   struct region *r, unsigned n)
 {
 	enum { FLYING = 50 };
 
@@ -419,9 +415,7 @@ bool peer_done(struct peer *p, struct done *d, long ms)
 	struct ctl m = { .cmd = CTL_CQ, .a = { (uint64_t)ms } };
 
 	ask(p, &m);
-	*d = (struct done){
-		.flags = m.a[0], .len = m.a[1], .data = m.a[2], .err = (int)m.a[3]
-	};
+	*d = (struct done){ .flags = m.a[0], .len = m.a[1], .data = m.a[2], .err = (int)m.a[3] };
 	return m.rc == 0;
 }
 
@@ -448,8 +442,7 @@ int kernel_objects(uint64_t pid, const char *kinds)
 	if (!pid)
 		return -1;
 	snprintf(command, sizeof(command),
-		 "for k in %s; do echo resource show $k; done | rdma -b - 2>/dev/null",
-		 kinds);
+		 "for k in %s; do echo resource show $k; done | rdma -b - 2>/dev/null", kinds);
 	f = popen(command, "re");
 	if (!f)
 		return -1;

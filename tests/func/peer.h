@@ -17,17 +17,17 @@ enum ctl_cmd {
 	/* a: api, hint, is required, addr_format, uid, memlock, caps; text: struct ctl_open
 	 * -> a: name_len, pid, bits; text: name */
 	CTL_OPEN,
-	CTL_SHUT,   /* closes everything, and may be opened again */
-	CTL_CASE,   /* a: timeout in seconds */
-	CTL_RESET,  /* closes regions and buffers -> a: completions nobody took */
-	CTL_ALLOC,  /* a: slot, size, seed */
-	CTL_FILL,   /* a: slot, seed */
-	CTL_WANT,   /* a: slot, off, len, seed, from; no answer */
-	CTL_DIFF,   /* a: slot, off, len to leave out -> text when different */
-	CTL_REG,    /* a: slot, off, len, access, key, call -> rc; a: id, key, address */
-	CTL_REGV,   /* a: count, access, key, flags; text: iovec -> rc; a: id, key, base */
-	CTL_BIND,   /* a: id -> rc */
-	CTL_ENABLE, /* a: id -> rc */
+	CTL_SHUT,    /* closes everything, and may be opened again */
+	CTL_CASE,    /* a: timeout in seconds */
+	CTL_RESET,   /* closes regions and buffers -> a: completions nobody took */
+	CTL_ALLOC,   /* a: slot, size, seed */
+	CTL_FILL,    /* a: slot, seed */
+	CTL_WANT,    /* a: slot, off, len, seed, from; no answer */
+	CTL_DIFF,    /* a: slot, off, len to leave out -> text when different */
+	CTL_REG,     /* a: slot, off, len, access, key, call -> rc; a: id, key, address */
+	CTL_REGV,    /* a: count, access, key, flags; text: iovec -> rc; a: id, key, base */
+	CTL_BIND,    /* a: id -> rc */
+	CTL_ENABLE,  /* a: id -> rc */
 	CTL_REFRESH, /* a: id, count, flags, with iov; text: iovec -> rc */
 	CTL_KEY,     /* a: id -> a: key, desc, base */
 	CTL_RAW,     /* a: id, room -> rc; a: size, base; text: raw key */
@@ -36,13 +36,13 @@ enum ctl_cmd {
 	CTL_PEEK,    /* a: address, len, seed, from -> text when different */
 	CTL_PINNED,  /* -> a: kB, by the kernel's count */
 	CTL_STACK,   /* -> a: address, size */
-	CTL_CLOSE,  /* a: id -> rc */
-	CTL_INSERT, /* text: name -> a: fi_addr */
-	CTL_RMA, /* a: read, slot, off, len, fi_addr, addr, key, count -> a: err; text */
-	CTL_ATOMIC, /* text: struct peer_atomic -> a: err, what was fetched; text */
-	CTL_CQ,	 /* a: ms -> rc 0 or -FI_EAGAIN; a: flags, len, data, err */
-	CTL_DIE, /* a: ms from now; no answer */
-	CTL_QUIT /* closes everything */
+	CTL_CLOSE,   /* a: id -> rc */
+	CTL_INSERT,  /* text: name -> a: fi_addr */
+	CTL_RMA,     /* a: read, slot, off, len, fi_addr, addr, key, count -> a: err; text */
+	CTL_ATOMIC,  /* text: struct peer_atomic -> a: err, what was fetched; text */
+	CTL_CQ,	     /* a: ms -> rc 0 or -FI_EAGAIN; a: flags, len, data, err */
+	CTL_DIE,     /* a: ms from now; no answer */
+	CTL_QUIT     /* closes everything */
 };
 
 struct ctl {
@@ -111,21 +111,20 @@ void peer_reset(struct peer *p);
 
 void peer_alloc(struct peer *p, unsigned slot, size_t size, uint64_t seed);
 void peer_fill(struct peer *p, unsigned slot, uint64_t seed);
-void peer_want(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t seed,
-	       uint64_t from);
+void peer_want(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t seed, uint64_t from);
 /* Every byte of the slot is as wanted; the second form leaves a range out. */
 void peer_same(struct peer *p, unsigned slot);
 void peer_same_outside(struct peer *p, unsigned slot, size_t off, size_t len);
 
 int peer_try_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t access,
 		 uint64_t key, enum reg_call call, struct region *r);
-struct region peer_reg(struct peer *p, unsigned slot, size_t off, size_t len,
-		       uint64_t access, uint64_t key);
+struct region peer_reg(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t access,
+		       uint64_t key);
 void peer_unreg(struct region *r);
 /* n regions like r, each begins stride bytes after the one before and asks for the next
  * key. */
-void peer_reg_many(struct peer *p, const struct region *like, size_t stride,
-		   uint64_t access, struct region *r, unsigned n);
+void peer_reg_many(struct peer *p, const struct region *like, size_t stride, uint64_t access,
+		   struct region *r, unsigned n);
 
 /* The peer's address for name, in its own AV. */
 fi_addr_t peer_insert(struct peer *p, const char *name, size_t len);

@@ -47,10 +47,8 @@ static void become(const struct ctl *m, const struct ctl_open *o)
 	if (m->a[5])
 		must(!setrlimit(RLIMIT_MEMLOCK, &lock), "setrlimit: %s", strerror(errno));
 	if (m->a[4])
-		must(!setgroups(0, NULL) && !setgid((gid_t)m->a[4]) &&
-			     !setuid((uid_t)m->a[4]),
-		     "cannot become user %lu: %s", (unsigned long)m->a[4],
-		     strerror(errno));
+		must(!setgroups(0, NULL) && !setgid((gid_t)m->a[4]) && !setuid((uid_t)m->a[4]),
+		     "cannot become user %lu: %s", (unsigned long)m->a[4], strerror(errno));
 	/* Both are reset with the user, and an ordinary program of his has them. */
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -126,8 +124,7 @@ static int reg(const struct ctl *m, struct iovec *iov, struct fid_mr **mr)
 		return fi_mr_regv(fab.domain, iov, 1, m->a[3], 0, m->a[4], 0, mr, NULL);
 	if (m->a[5] == REG_ATTR)
 		return fi_mr_regattr(fab.domain, &attr, 0, mr);
-	return fi_mr_reg(fab.domain, iov->iov_base, iov->iov_len, m->a[3], 0, m->a[4], 0,
-			 mr, NULL);
+	return fi_mr_reg(fab.domain, iov->iov_base, iov->iov_len, m->a[3], 0, m->a[4], 0, mr, NULL);
 }
 
 /* Something to name the region by in an answer. */
@@ -174,11 +171,11 @@ static void do_regv(struct ctl *m)
 	must(nregions < MAX_REGIONS, "too many regions for the harness");
 	memcpy(iov, m->text, m->a[0] * sizeof(*iov));
 	if (m->a[0] == 1)
-		m->rc = fi_mr_reg(fab.domain, iov->iov_base, iov->iov_len, m->a[1], 0,
-				  m->a[2], m->a[3], &mr, NULL);
+		m->rc = fi_mr_reg(fab.domain, iov->iov_base, iov->iov_len, m->a[1], 0, m->a[2],
+				  m->a[3], &mr, NULL);
 	else
-		m->rc = fi_mr_regv(fab.domain, iov, m->a[0], m->a[1], 0, m->a[2], m->a[3],
-				   &mr, NULL);
+		m->rc = fi_mr_regv(fab.domain, iov, m->a[0], m->a[1], 0, m->a[2], m->a[3], &mr,
+				   NULL);
 	if (!m->rc)
 		region_keep(m, mr, iov);
 }
@@ -204,8 +201,7 @@ static void do_raw(struct ctl *m)
 	size_t size = m->a[1];
 	uint64_t base = 0;
 
-	m->rc = fi_mr_raw_attr(regions[m->a[0]], &base,
-			       size ? (uint8_t *)m->text : NULL, &size, 0);
+	m->rc = fi_mr_raw_attr(regions[m->a[0]], &base, size ? (uint8_t *)m->text : NULL, &size, 0);
 	m->a[0] = size;
 	m->a[1] = base;
 }
@@ -249,8 +245,8 @@ static void do_peek(struct ctl *m)
 				continue;
 			snprintf(m->text, sizeof(m->text),
 				 "byte %lu of %lu at %p is 0x%02x instead of 0x%02x",
-				 (unsigned long)(i + j), (unsigned long)m->a[1], at,
-				 at[i + j], want[j]);
+				 (unsigned long)(i + j), (unsigned long)m->a[1], at, at[i + j],
+				 want[j]);
 			return;
 		}
 	}
@@ -285,8 +281,9 @@ static void take(uint64_t *flying, struct ctl *m, int wait)
 
 static void do_rma(struct ctl *m)
 {
-	struct op op = { m->a[0], &slots[m->a[1]], m->a[2], m->a[3],
-			 m->a[4], m->a[5],	   m->a[6], NULL };
+	struct op op = {
+		m->a[0], &slots[m->a[1]], m->a[2], m->a[3], m->a[4], m->a[5], m->a[6], NULL
+	};
 	uint64_t count = m->a[7], flying = 0;
 	int wait = op_patience(&op);
 	ssize_t rc;

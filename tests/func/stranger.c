@@ -74,8 +74,7 @@ const char *stranger_hear(struct stranger *s)
 {
 	size_t n = 0;
 
-	while (n < sizeof(s->said) - 1 && read(s->out, s->said + n, 1) == 1 &&
-	       s->said[n] != '\n')
+	while (n < sizeof(s->said) - 1 && read(s->out, s->said + n, 1) == 1 && s->said[n] != '\n')
 		n++;
 	s->said[n] = '\0';
 	must(n && strncmp(s->said, "error", 5), "the stranger: %s", s->said);
@@ -109,7 +108,6 @@ const char *stranger_addr(const void *name)
 
 	memcpy(&in, name, sizeof(in));
 	inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text));
-	snprintf(text + strlen(text), sizeof(text) - strlen(text), " %u",
-		 ntohs(in.sin_port));
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), " %u", ntohs(in.sin_port));
 	return text;
 }

@@ -19,8 +19,7 @@ void stranger_start(struct stranger *s);
 const char *stranger_do(struct stranger *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The two halves of that. */
-void stranger_tell(struct stranger *s, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void stranger_tell(struct stranger *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *stranger_hear(struct stranger *s);
 void stranger_stop(struct stranger *s);
 

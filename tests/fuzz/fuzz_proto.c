@@ -30,10 +30,9 @@ static void hello(const uint8_t *data, size_t len)
 	if (mrf_hello_decode(data, len, &one))
 		return;
 	must(!mrf_hello_decode(again, mrf_hello_encode(&one, again), &two));
-	must(one.flags == two.flags && one.instance == two.instance &&
-	     one.number == two.number);
-	must(!one.number || (one.salt == two.salt && !memcmp(one.proof, two.proof,
-							     sizeof(one.proof))));
+	must(one.flags == two.flags && one.instance == two.instance && one.number == two.number);
+	must(!one.number ||
+	     (one.salt == two.salt && !memcmp(one.proof, two.proof, sizeof(one.proof))));
 }
 
 static void welcome(const uint8_t *data, size_t len)
@@ -45,11 +44,9 @@ static void welcome(const uint8_t *data, size_t len)
 		return;
 	must(one.asks > 0);
 	must(!mrf_welcome_decode(again, mrf_welcome_encode(&one, again), &two));
-	must(one.mr_mode == two.mr_mode && one.instance == two.instance &&
-	     one.asks == two.asks && one.space_id == two.space_id &&
-	     one.flags == two.flags);
-	must(!(one.flags & MRF_WELCOME_PROOF) ||
-	     !memcmp(one.proof, two.proof, sizeof(one.proof)));
+	must(one.mr_mode == two.mr_mode && one.instance == two.instance && one.asks == two.asks &&
+	     one.space_id == two.space_id && one.flags == two.flags);
+	must(!(one.flags & MRF_WELCOME_PROOF) || !memcmp(one.proof, two.proof, sizeof(one.proof)));
 }
 
 static void challenge(const uint8_t *data, size_t len)
@@ -160,10 +157,9 @@ static void data(const uint8_t *buf, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
-	static void (*const decoders[])(const uint8_t *, size_t) = {
-		hello,	 welcome, refuse, ask,	   answer,
-		request, reply,	  data,	  challenge
-	};
+	static void (*const decoders[])(const uint8_t *, size_t) = { hello, welcome, refuse,
+								     ask,   answer,  request,
+								     reply, data,    challenge };
 	uint8_t *copy;
 
 	if (!size)

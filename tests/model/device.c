@@ -27,9 +27,9 @@ static struct fi_info *hints_make(const struct conf *conf)
 	hints->caps = FI_RMA | FI_ATOMIC | (conf->event ? FI_RMA_EVENT : 0);
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR |
-				      FI_MR_ALLOCATED | FI_MR_PROV_KEY |
-				      FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+				      FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT |
+				      FI_MR_ENDPOINT;
 	if (conf->auth) {
 		hints->domain_attr->auth_key = (uint8_t *)strdup(auth_key(1));
 		hints->domain_attr->auth_key_size = strlen(auth_key(1));

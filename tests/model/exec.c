@@ -42,13 +42,12 @@ static void print_wanted(const struct want *want, char *buf, size_t size)
 
 	buf[0] = 0;
 	for (unsigned i = 0; i < want->n && at < size; i++)
-		at += (size_t)snprintf(
-			buf + at, size - at, "%s%d (%s)", i ? " or " : "", want->rc[i],
-			want->rc[i] ? fi_strerror(-want->rc[i]) : "success");
+		at += (size_t)snprintf(buf + at, size - at, "%s%d (%s)", i ? " or " : "",
+				       want->rc[i],
+				       want->rc[i] ? fi_strerror(-want->rc[i]) : "success");
 }
 
-void check_answer(const struct step *step, const struct want *want, int rc,
-		  const char *text)
+void check_answer(const struct step *step, const struct want *want, int rc, const char *text)
 {
 	char kind[64], wanted_text[300];
 
@@ -58,16 +57,14 @@ void check_answer(const struct step *step, const struct want *want, int rc,
 	snprintf(kind, sizeof(kind), "%s: %d", kind_names[step->kind], rc);
 	print_wanted(want, wanted_text, sizeof(wanted_text));
 	model_fail(kind, "%s: %d (%s)%s%s instead of %s", kind_names[step->kind], rc,
-		   rc ? fi_strerror(-rc) : "success", *text ? ", " : "", text,
-		   wanted_text);
+		   rc ? fi_strerror(-rc) : "success", *text ? ", " : "", text, wanted_text);
 }
 
 /* --- what a region shows ------------------------------------------------------------ */
 
 static void key_wrong(const struct region *r, uint64_t key, const char *why)
 {
-	model_fail("fi_mr_key",
-		   "fi_mr_key: 0x%llx of a region with requested key 0x%llx: %s",
+	model_fail("fi_mr_key", "fi_mr_key: 0x%llx of a region with requested key 0x%llx: %s",
 		   (unsigned long long)key, (unsigned long long)r->key, why);
 }
 
@@ -126,8 +123,7 @@ static void check_desc(struct actor *a, struct region *r)
 		const struct region *other = &a->regions[i];
 
 		if (other != r && other->state == ENABLED && other->desc == desc)
-			model_fail("two descriptors", "two regions have descriptor %p",
-				   desc);
+			model_fail("two descriptors", "two regions have descriptor %p", desc);
 	}
 	if (r->desc && r->desc != desc)
 		model_fail("fi_mr_desc", "fi_mr_desc: was %p, is %p", r->desc, desc);
@@ -171,8 +167,7 @@ static bool may_overlap(const struct actor *a, const struct step *step)
 	case REG:
 		return flight->way == BY_MAPPING;
 	case CLOSE:
-		return flight->way == BY_MAPPING ||
-		       !shared_of(a, &a->regions[step->slot]);
+		return flight->way == BY_MAPPING || !shared_of(a, &a->regions[step->slot]);
 	case BIND:
 	case ENABLE:
 	case REFRESH:
@@ -214,12 +209,11 @@ static void file_map(struct actor *a)
 	char *name = a->limb->file;
 	int fd;
 
-	snprintf(name, sizeof(a->limb->file), "t_model.%d.%u.tmp", (int)getppid(),
-		 a->number);
+	snprintf(name, sizeof(a->limb->file), "t_model.%d.%u.tmp", (int)getppid(), a->number);
 	fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	must(ftruncate(fd, (off_t)len));
-	if (mmap(a->limb->mem + KEPT * PAGE, len, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+	if (mmap(a->limb->mem + KEPT * PAGE, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 fd, 0) == MAP_FAILED)
 		model_fail("harness", "no file");
 	close(fd);
 }
@@ -265,16 +259,14 @@ static void hand_map(struct actor *a, struct peer_answer *board)
 {
 	struct hand *hand = &a->limb->hand;
 
-	must(fi_mr_map_raw(domain_of(a), board->base, board->raw, board->size, &hand->key,
-			   0));
+	must(fi_mr_map_raw(domain_of(a), board->base, board->raw, board->size, &hand->key, 0));
 	hand->addr = board->base;
 	must_be(fi_av_insert(a->world->side->av, board->name, 1, &hand->to, 0, NULL), 1);
 }
 
 void actor_hand(struct actor *a)
 {
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA,
-				 .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC };
 	struct peer_ask ask = { .what = PEER_BOARD };
 	struct hand *hand = &a->limb->hand;
 	struct peer_answer answer;

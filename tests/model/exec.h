@@ -104,8 +104,7 @@ void side_open(struct side *side, const struct backend *backend, const struct co
 	       unsigned endpoints);
 void side_close(struct side *side);
 /* auth: number of its authorization key; 0: none is given. */
-void endpoint_open(struct side *side, struct fid_cq *cq, unsigned auth,
-		   struct endpoint *ep);
+void endpoint_open(struct side *side, struct fid_cq *cq, unsigned auth, struct endpoint *ep);
 const char *auth_key(unsigned auth);
 /* The positive FI_E* of the next completion, or 0; text has room for 300. */
 int completion(struct fid_cq *cq, char *text);
@@ -171,13 +170,12 @@ extern const char *const kind_names[KINDS];
 void model_count(enum kind kind, int rc);
 /* For calls that have to succeed. */
 #define must(call) must_be(call, 0)
-#define must_be(call, expected)                                                 \
-	do {                                                                    \
-		long rc_ = (long)(call);                                        \
-                                                                                \
-		if (rc_ != (expected))                                          \
-			model_fail(#call, "%s: %ld instead of %ld", #call, rc_, \
-				   (long)(expected));                           \
+#define must_be(call, expected)                                                                    \
+	do {                                                                                       \
+		long rc_ = (long)(call);                                                           \
+                                                                                                   \
+		if (rc_ != (expected))                                                             \
+			model_fail(#call, "%s: %ld instead of %ld", #call, rc_, (long)(expected)); \
 	} while (0)
 
 #endif

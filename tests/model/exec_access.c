@@ -8,8 +8,8 @@
 
 static void bytes_wrong(const struct actor *a, uint32_t place, uint8_t should)
 {
-	model_fail("bytes", "byte 0x%x of thread %u's memory is 0x%02x instead of 0x%02x",
-		   place, a->number, a->limb->mem[place], should);
+	model_fail("bytes", "byte 0x%x of thread %u's memory is 0x%02x instead of 0x%02x", place,
+		   a->number, a->limb->mem[place], should);
 }
 
 void check_memory(const struct actor *a)
@@ -53,8 +53,7 @@ static void wrote_maybe(struct actor *a, const struct step *step)
 	}
 }
 
-static void check_read(struct actor *a, const struct step *step,
-		       const struct peer_answer *answer)
+static void check_read(struct actor *a, const struct step *step, const struct peer_answer *answer)
 {
 	const struct region *r = a->limb->flight_region;
 
@@ -62,8 +61,7 @@ static void check_read(struct actor *a, const struct step *step,
 		long place = place_of(&a->world->conf, r, step->off[0], i);
 
 		if (place >= 0 && answer->bytes[i] != a->shadow[place])
-			model_fail("bytes read",
-				   "byte %u of a read is 0x%02x instead of 0x%02x", i,
+			model_fail("bytes read", "byte %u of a read is 0x%02x instead of 0x%02x", i,
 				   answer->bytes[i], a->shadow[place]);
 	}
 }
@@ -97,18 +95,15 @@ static bool atomic_change(struct actor *a, const struct step *step, uint8_t *at)
 
 		for (unsigned j = 0; j < size; j++)
 			operand[j] = byte_of(step->seed, i * size + j);
-		changed |= atomic_do(step->op, step->type, element, operand,
-				     compare + i * size);
-		if (atomic_is_nan(step->type, element) &&
-		    atomic_is_nan(step->type, there))
+		changed |= atomic_do(step->op, step->type, element, operand, compare + i * size);
+		if (atomic_is_nan(step->type, element) && atomic_is_nan(step->type, there))
 			memcpy(element, there, size);
 	}
 	return changed;
 }
 
 /* The memory becomes what the operation makes of it; it brought what was there. */
-static void atomic_done(struct actor *a, const struct step *step,
-			const struct peer_answer *answer)
+static void atomic_done(struct actor *a, const struct step *step, const struct peer_answer *answer)
 {
 	const struct region *r = a->limb->flight_region;
 	uint8_t *at = a->shadow + place_of(&a->world->conf, r, step->off[0], 0);
@@ -119,12 +114,10 @@ static void atomic_done(struct actor *a, const struct step *step,
 		model_fail("fetched", "an atomic operation did not bring what was there");
 	changed = atomic_change(a, step, at);
 	if (step->op != FI_ATOMIC_READ)
-		did_write(a, a->limb->flight_region, a->limb->flight_counters, step,
-			  changed);
+		did_write(a, a->limb->flight_region, a->limb->flight_counters, step, changed);
 }
 
-static void ask_atomic(const struct actor *a, const struct step *step,
-		       struct peer_ask *ask)
+static void ask_atomic(const struct actor *a, const struct step *step, struct peer_ask *ask)
 {
 	static const uint8_t whats[KINDS] = { [ATOMIC] = PEER_FETCH,
 					      [CHANGE] = PEER_ATOMIC,
@@ -160,15 +153,13 @@ static void access_start(struct actor *a, const struct step *step)
 	a->world->side->backend->start(a->limb->peer, &ask);
 }
 
-static void access_end(struct actor *a, const struct step *step, const struct want *want,
-		       bool cut)
+static void access_end(struct actor *a, const struct step *step, const struct want *want, bool cut)
 {
 	struct peer_answer answer;
 
 	a->world->side->backend->end(a->limb->peer, &answer);
 	if (answer.rc)
-		model_fail("posting", "the peer could not start an access: %d",
-			   answer.rc);
+		model_fail("posting", "the peer could not start an access: %d", answer.rc);
 	check_answer(step, want, -answer.err, answer.text);
 	if (step->kind == READ && !answer.err)
 		check_read(a, step, &answer);
@@ -179,8 +170,7 @@ static void access_end(struct actor *a, const struct step *step, const struct wa
 	else if (is_write(step) && cut)
 		wrote_maybe(a, step);
 	if (is_write(step) && (!answer.err || cut))
-		did_write(a, a->limb->flight_region, a->limb->flight_counters, step,
-			  !answer.err);
+		did_write(a, a->limb->flight_region, a->limb->flight_counters, step, !answer.err);
 	if (!answer.err)
 		did_register(a->limb->flight_region);
 	check_memory(a);
@@ -231,8 +221,7 @@ static ssize_t local_post(struct actor *a, const struct step *step)
 	if (step->kind == GET)
 		return fi_read(hand->ep.ep, buf, step->len[0], desc, hand->to, hand->addr,
 			       hand->key, a);
-	return fi_write(hand->ep.ep, buf, step->len[0], desc, hand->to, hand->addr,
-			hand->key, a);
+	return fi_write(hand->ep.ep, buf, step->len[0], desc, hand->to, hand->addr, hand->key, a);
 }
 
 static void check_board(struct actor *a, const struct step *step)
@@ -266,9 +255,7 @@ static void local_done(struct actor *a, const struct step *step)
 
 void run_local(struct actor *a, const struct step *step)
 {
-	struct peer_ask ask = { .what = PEER_PAINT,
-				.len = step->len[0],
-				.seed = step->seed };
+	struct peer_ask ask = { .what = PEER_PAINT, .len = step->len[0], .seed = step->seed };
 	struct peer_answer answer;
 	struct want want = { 0 };
 	int rc;

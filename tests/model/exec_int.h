@@ -6,8 +6,7 @@
 #include "exec.h"
 
 /* Counts the answer, and fails unless it is wanted; text: more of it, or "". */
-void check_answer(const struct step *step, const struct want *want, int rc,
-		  const char *text);
+void check_answer(const struct step *step, const struct want *want, int rc, const char *text);
 /* The memory is as the model has it. */
 void check_memory(const struct actor *a);
 

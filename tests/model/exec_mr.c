@@ -74,15 +74,13 @@ static uint64_t reg_flags(const struct step *step)
 	}
 }
 
-static void reg_args(const struct actor *a, const struct step *step,
-		     struct reg_args *args)
+static void reg_args(const struct actor *a, const struct step *step, struct reg_args *args)
 {
 	struct fi_mr_attr *attr = &args->attr;
 
 	memset(args, 0, sizeof(*args));
 	for (unsigned i = 0; i < step->n; i++)
-		args->iov[i] =
-			(struct iovec){ a->limb->mem + step->off[i], step->len[i] };
+		args->iov[i] = (struct iovec){ a->limb->mem + step->off[i], step->len[i] };
 	if (step->fault == BAD_WRAP)
 		args->iov[0] = (struct iovec){ (void *)(UINTPTR_MAX - 100), 4096 };
 	attr->mr_iov = step->fault == NO_IOV ? NULL : args->iov;
@@ -116,12 +114,11 @@ static int reg_call(const struct actor *a, const struct step *step, struct reg_a
 	if (call == 2)
 		return fi_mr_regattr(domain_of(a), attr, args->flags, mr);
 	if (call == 1)
-		return fi_mr_regv(domain_of(a), attr->mr_iov, attr->iov_count,
-				  attr->access, attr->offset, attr->requested_key,
-				  args->flags, mr, attr->context);
-	return fi_mr_reg(domain_of(a), attr->mr_iov->iov_base, attr->mr_iov->iov_len,
-			 attr->access, attr->offset, attr->requested_key, args->flags, mr,
-			 attr->context);
+		return fi_mr_regv(domain_of(a), attr->mr_iov, attr->iov_count, attr->access,
+				  attr->offset, attr->requested_key, args->flags, mr,
+				  attr->context);
+	return fi_mr_reg(domain_of(a), attr->mr_iov->iov_base, attr->mr_iov->iov_len, attr->access,
+			 attr->offset, attr->requested_key, args->flags, mr, attr->context);
 }
 
 /* The key may be somebody else's: then that is what has to be said. */
@@ -183,8 +180,7 @@ void run_reg(struct actor *a, const struct step *step)
 	if (step->access & REMOTE && !(a->world->conf.mode & FI_MR_PROV_KEY) &&
 	    step->fault != BAD_KEY && shared_key(step->key) >= 0)
 		k = &a->world->keys[shared_key(step->key)];
-	rc = k ? reg_shared(a, step, &args, k, &want, &mr)
-	       : reg_call(a, step, &args, &mr);
+	rc = k ? reg_shared(a, step, &args, k, &want, &mr) : reg_call(a, step, &args, &mr);
 	touch(a);
 	check_answer(step, &want, rc, "");
 	if (rc && mr != untouched)
@@ -203,8 +199,7 @@ void run_reg(struct actor *a, const struct step *step)
 
 struct endpoint *endpoint_of(const struct actor *a, unsigned ep)
 {
-	return ep < SHARED_EPS ? &a->world->side->shared[ep]
-			       : &a->limb->own[ep - SHARED_EPS];
+	return ep < SHARED_EPS ? &a->world->side->shared[ep] : &a->limb->own[ep - SHARED_EPS];
 }
 
 void run_bind(struct actor *a, const struct step *step)
@@ -252,9 +247,8 @@ void run_refresh(struct actor *a, const struct step *step)
 	if (step->fault == BAD_WRAP || step->fault == NO_IOV)
 		count = 1;
 	rc = fi_mr_refresh(a->regions[step->slot].mr,
-			   step->fault == NO_IOV || (!count && step->fault != BAD_COUNT)
-				   ? NULL
-				   : iov,
+			   step->fault == NO_IOV || (!count && step->fault != BAD_COUNT) ? NULL
+											 : iov,
 			   count, step->fault == BAD_FLAG ? FI_MORE : 0);
 	check_answer(step, &want, rc, "");
 	if (!rc)
@@ -309,13 +303,11 @@ void run_domain(struct actor *a, const struct step *step)
 
 static void check_raw(struct actor *a, const struct region *r, const struct raw *raw)
 {
-	uint64_t base = a->world->conf.mode & FI_MR_VIRT_ADDR
-				? (uintptr_t)a->limb->mem + r->off[0]
-				: 0;
+	uint64_t base =
+		a->world->conf.mode & FI_MR_VIRT_ADDR ? (uintptr_t)a->limb->mem + r->off[0] : 0;
 
 	if (raw->base != base)
-		model_fail("base_addr",
-			   "fi_mr_raw_attr: base_addr 0x%llx instead of 0x%llx",
+		model_fail("base_addr", "fi_mr_raw_attr: base_addr 0x%llx instead of 0x%llx",
 			   (unsigned long long)raw->base, (unsigned long long)base);
 	if (raw->size < 8 || raw->size > RAW_MAX)
 		model_fail("key_size", "fi_mr_raw_attr: key_size=%zu", raw->size);
@@ -357,8 +349,7 @@ void run_map(struct actor *a, const struct step *step)
 	want_map(a, step, &want);
 	memcpy(ask.raw, raw->bytes, raw->size);
 	if (step->fault == BAD_KEY)
-		ask.raw[step->seed % raw->size] ^=
-			(uint8_t)(1 + (step->seed >> 32) % 255);
+		ask.raw[step->seed % raw->size] ^= (uint8_t)(1 + (step->seed >> 32) % 255);
 	if (step->fault == BAD_BASE)
 		ask.base += 4096;
 	ask.flags = step->fault == BAD_FLAG ? FI_MORE : 0;
@@ -366,10 +357,9 @@ void run_map(struct actor *a, const struct step *step)
 	check_answer(step, &want, answer.rc, "");
 	if (answer.rc)
 		return;
-	*m = (struct mapping){ .mapped = true,
-			       .key = answer.key,
-			       .slot = step->slot,
-			       .serial = raw->serial };
+	*m = (struct mapping){
+		.mapped = true, .key = answer.key, .slot = step->slot, .serial = raw->serial
+	};
 }
 
 void run_unmap(struct actor *a, const struct step *step)

@@ -54,9 +54,7 @@ void want_done(struct want *want)
 
 int shared_key(uint64_t key)
 {
-	return key >= SHARED_KEY && key < SHARED_KEY + SHARED_KEYS
-		       ? (int)(key - SHARED_KEY)
-		       : -1;
+	return key >= SHARED_KEY && key < SHARED_KEY + SHARED_KEYS ? (int)(key - SHARED_KEY) : -1;
 }
 
 bool is_there(uint32_t off, uint32_t len)
@@ -92,8 +90,7 @@ struct region *find_key(struct actor *a, uint64_t key)
 	for (unsigned i = 0; i < REGIONS; i++) {
 		struct region *r = &a->regions[i];
 
-		if (is_open(r) && !has_failed(r) && r->keyed &&
-		    key_of(&a->world->conf, r) == key)
+		if (is_open(r) && !has_failed(r) && r->keyed && key_of(&a->world->conf, r) == key)
 			return r;
 	}
 	return NULL;
@@ -151,8 +148,7 @@ long place_of(const struct conf *conf, const struct region *r, uint32_t off, uin
 	return in_some(r, place, false) ? (long)place : -1;
 }
 
-uint64_t address_of(const struct conf *conf, const struct region *r, uint32_t off,
-		    const void *base)
+uint64_t address_of(const struct conf *conf, const struct region *r, uint32_t off, const void *base)
 {
 	return conf->mode & FI_MR_VIRT_ADDR ? (uintptr_t)base + unpack(r, off) : off;
 }
@@ -257,16 +253,15 @@ void did_reg(struct actor *a, const struct step *step)
 	r->pmem = step->fault == OTHER_PMEM;
 	r->demand = !(mode & FI_MR_ALLOCATED) || mode & FI_MR_MMU_NOTIFY;
 	r->state = ENABLED;
-	if (mode & FI_MR_ENDPOINT ||
-	    (mode & FI_MR_RMA_EVENT && step->fault == OTHER_EVENT))
+	if (mode & FI_MR_ENDPOINT || (mode & FI_MR_RMA_EVENT && step->fault == OTHER_EVENT))
 		r->state = DISABLED;
 	if (is_doomed(a, step))
 		r->state = FAILED;
 	r->pending = r->unread = a->world->conf.async;
 	r->told = FI_KEY_NOTAVAIL;
-	r->event = step->access & FI_REMOTE_WRITE &&
-		   (step->fault == OTHER_EVENT ||
-		    (a->world->conf.event && !(mode & FI_MR_RMA_EVENT)));
+	r->event =
+		step->access & FI_REMOTE_WRITE &&
+		(step->fault == OTHER_EVENT || (a->world->conf.event && !(mode & FI_MR_RMA_EVENT)));
 	for (unsigned i = 0; i < step->n; i++) {
 		if (!step->len[i])
 			continue;
@@ -335,8 +330,7 @@ void want_close(const struct actor *a, const struct step *step, struct want *wan
 {
 	const struct region *r = &a->regions[step->slot];
 
-	if ((r->bound || r->counters) &&
-	    !FI_VERSION_GE(a->world->conf.api, FI_VERSION(2, 3)))
+	if ((r->bound || r->counters) && !FI_VERSION_GE(a->world->conf.api, FI_VERSION(2, 3)))
 		want_add(want, -FI_EBUSY);
 	want_done(want);
 }

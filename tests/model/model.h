@@ -265,8 +265,8 @@ void did_bind(struct actor *a, const struct step *step);
 void did_bind_cntr(struct actor *a, const struct step *step);
 void did_cntr(struct actor *a, const struct step *step);
 /* A write to the region was done, which had these counters; sure: it came to its end. */
-void did_write(struct actor *a, struct region *r, unsigned counters,
-	       const struct step *step, bool sure);
+void did_write(struct actor *a, struct region *r, unsigned counters, const struct step *step,
+	       bool sure);
 void did_enable(struct actor *a, const struct step *step);
 void did_refresh(struct actor *a, const struct step *step);
 void did_close(struct actor *a, const struct step *step);

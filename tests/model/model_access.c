@@ -5,16 +5,15 @@
 /* --- accesses ---------------------------------------------------------------------- */
 
 /* What is wrong with the bytes themselves. */
-static void want_bytes(const struct actor *a, const struct region *r,
-		       const struct step *step, struct want *want)
+static void want_bytes(const struct actor *a, const struct region *r, const struct step *step,
+		       struct want *want)
 {
 	const struct conf *conf = &a->world->conf;
 	uint32_t off = step->off[0], len = step->len[0];
 
 	if (!len) {
-		bool inside = conf->mode & FI_MR_VIRT_ADDR
-				      ? in_some(r, unpack(r, off), true)
-				      : off <= r->total;
+		bool inside = conf->mode & FI_MR_VIRT_ADDR ? in_some(r, unpack(r, off), true)
+							   : off <= r->total;
 
 		if (!inside)
 			want_add(want, -FI_EACCES);
@@ -31,8 +30,8 @@ static void want_bytes(const struct actor *a, const struct region *r,
 }
 
 /* Nothing is written where it could not be made persistent. */
-static void want_kept(const struct actor *a, const struct region *r,
-		      const struct step *step, struct want *want)
+static void want_kept(const struct actor *a, const struct region *r, const struct step *step,
+		      struct want *want)
 {
 	const struct conf *conf = &a->world->conf;
 
@@ -46,8 +45,8 @@ static void want_kept(const struct actor *a, const struct region *r,
 	}
 }
 
-static void want_region(const struct actor *a, const struct region *r,
-			const struct step *step, struct want *want)
+static void want_region(const struct actor *a, const struct region *r, const struct step *step,
+			struct want *want)
 {
 	const struct conf *conf = &a->world->conf;
 	uint64_t right = step->kind == READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
@@ -66,8 +65,8 @@ static void want_by_key(const struct actor *a, const struct step *step, struct w
 {
 	const struct region *r = region_of((struct actor *)a, step);
 
-	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || has_failed(r) ||
-	    !r->keyed || r->group != group_of(&a->world->conf, step->auth))
+	if (a->world->conf.mode & FI_MR_RAW || !is_open(r) || has_failed(r) || !r->keyed ||
+	    r->group != group_of(&a->world->conf, step->auth))
 		want_add(want, -FI_EKEYREJECTED);
 	else
 		want_region(a, r, step, want);
@@ -77,8 +76,7 @@ static void want_by_key(const struct actor *a, const struct step *step, struct w
 		want_add(want, -FI_EKEYREJECTED);
 }
 
-static void want_by_mapping(const struct actor *a, const struct step *step,
-			    struct want *want)
+static void want_by_mapping(const struct actor *a, const struct step *step, struct want *want)
 {
 	const struct mapping *m = &a->mappings[step->slot];
 	const struct region *r = &a->regions[m->slot];

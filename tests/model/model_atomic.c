@@ -35,8 +35,7 @@ static bool is_float(enum fi_datatype type)
 
 static bool is_signed(enum fi_datatype type)
 {
-	return type == FI_INT8 || type == FI_INT16 || type == FI_INT32 ||
-	       type == FI_INT64;
+	return type == FI_INT8 || type == FI_INT16 || type == FI_INT32 || type == FI_INT64;
 }
 
 bool atomic_exists(enum kind kind, enum fi_datatype type, enum fi_op op)
@@ -104,8 +103,7 @@ bool atomic_is_nan(enum fi_datatype type, const uint8_t *at)
 /* --- operations --------------------------------------------------------------------- */
 
 /* Does the comparand let the operand take the place of what is there? */
-static bool swaps(enum fi_op op, enum fi_datatype type, const uint8_t *compare,
-		  const uint8_t *old)
+static bool swaps(enum fi_op op, enum fi_datatype type, const uint8_t *compare, const uint8_t *old)
 {
 	bool same = equal(type, compare, old);
 
@@ -136,8 +134,7 @@ static void put_float(enum fi_datatype type, uint8_t *at, double value)
 		memcpy(at, &small, sizeof(small));
 }
 
-static void calculate(enum fi_op op, enum fi_datatype type, uint8_t *at,
-		      const uint8_t *operand)
+static void calculate(enum fi_op op, enum fi_datatype type, uint8_t *at, const uint8_t *operand)
 {
 	uint64_t a = integer_at(type, at), b = integer_at(type, operand), c;
 
@@ -165,8 +162,7 @@ static void put_bool(enum fi_datatype type, uint8_t *at, bool value)
 		memcpy(at, &integer, atomic_size(type));
 }
 
-static void combine(enum fi_op op, enum fi_datatype type, uint8_t *at,
-		    const uint8_t *operand)
+static void combine(enum fi_op op, enum fi_datatype type, uint8_t *at, const uint8_t *operand)
 {
 	bool a = is_true(type, at), b = is_true(type, operand);
 

@@ -4,8 +4,7 @@
 
 struct tally *tally_of(struct actor *a, unsigned cntr)
 {
-	return cntr < SHARED_CNTRS ? &a->world->tallies[cntr]
-				   : &a->tallies[cntr - SHARED_CNTRS];
+	return cntr < SHARED_CNTRS ? &a->world->tallies[cntr] : &a->tallies[cntr - SHARED_CNTRS];
 }
 
 /* Only what starts disabled has to be configured before it is enabled. */
@@ -67,8 +66,8 @@ void did_cntr(struct actor *a, const struct step *step)
 		a->regions[i].counters &= ~(1u << step->ep);
 }
 
-void did_write(struct actor *a, struct region *r, unsigned counters,
-	       const struct step *step, bool sure)
+void did_write(struct actor *a, struct region *r, unsigned counters, const struct step *step,
+	       bool sure)
 {
 	if (!step->len[0] || !r->event || !a->world->conf.event)
 		return;

@@ -201,8 +201,7 @@ static void died(struct failure *failure, int status)
 	failure->step = trace_now->n;
 }
 
-bool trace_do(struct trace *trace, const struct backend *backend, enum how how,
-	      unsigned seconds)
+bool trace_do(struct trace *trace, const struct backend *backend, enum how how, unsigned seconds)
 {
 	int status;
 	pid_t pid;
@@ -237,11 +236,10 @@ bool trace_do(struct trace *trace, const struct backend *backend, enum how how,
 
 static void conf_make(const struct plan *plan, unsigned number, struct conf *conf)
 {
-	static const uint32_t apis[] = { FI_VERSION(1, 12), FI_VERSION(1, 17),
-					 FI_VERSION(2, 2), FI_VERSION(2, 3) };
-	static const uint64_t bits[] = { FI_MR_LOCAL,	  FI_MR_RAW,
-					 FI_MR_VIRT_ADDR, FI_MR_ALLOCATED,
-					 FI_MR_PROV_KEY,  FI_MR_MMU_NOTIFY,
+	static const uint32_t apis[] = { FI_VERSION(1, 12), FI_VERSION(1, 17), FI_VERSION(2, 2),
+					 FI_VERSION(2, 3) };
+	static const uint64_t bits[] = { FI_MR_LOCAL,	  FI_MR_RAW,	  FI_MR_VIRT_ADDR,
+					 FI_MR_ALLOCATED, FI_MR_PROV_KEY, FI_MR_MMU_NOTIFY,
 					 FI_MR_RMA_EVENT, FI_MR_ENDPOINT };
 	uint64_t state = plan->seed * 7919 + number;
 
@@ -264,14 +262,14 @@ static void conf_tell(FILE *out, const struct conf *conf)
 	mode_print(conf->mode, mode, sizeof(mode));
 	fprintf(out, "mr_mode %s, API %u.%u%s%s%s, %u threads", mode, FI_MAJOR(conf->api),
 		FI_MINOR(conf->api), conf->event ? ", FI_RMA_EVENT" : "",
-		conf->async ? ", FI_REG_MR" : "",
-		conf->auth ? ", authorization key 1" : "", conf->threads);
+		conf->async ? ", FI_REG_MR" : "", conf->auth ? ", authorization key 1" : "",
+		conf->threads);
 }
 
 static void tell(const struct plan *plan, unsigned world, const struct trace *trace)
 {
-	fprintf(plan->out, "# model failed: seed %llu, world %u (",
-		(unsigned long long)plan->seed, world);
+	fprintf(plan->out, "# model failed: seed %llu, world %u (", (unsigned long long)plan->seed,
+		world);
 	conf_tell(plan->out, &trace->conf);
 	fprintf(plan->out, ")\n#   after %u steps: %s\n", trace->failure.step + 1,
 		trace->failure.text);
@@ -314,14 +312,15 @@ static bool tell_counts(const struct plan *plan, struct trace *trace)
 {
 	bool all = true;
 
-	fprintf(plan->out, "# model: seed %llu, %u worlds of %u steps:",
-		(unsigned long long)plan->seed, plan->worlds, plan->steps);
+	fprintf(plan->out,
+		"# model: seed %llu, %u worlds of %u steps:", (unsigned long long)plan->seed,
+		plan->worlds, plan->steps);
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		unsigned done = atomic_load(&trace->counts[kind][0]);
 		unsigned refused = atomic_load(&trace->counts[kind][1]);
 
-		fprintf(plan->out, "%s %u %s (%u refused)", kind ? "," : "", done,
-			kind_names[kind], refused);
+		fprintf(plan->out, "%s %u %s (%u refused)", kind ? "," : "", done, kind_names[kind],
+			refused);
 		done |= kind == COMMIT && !plan->files;
 		all = all && (done || kind == SHOW || kind == DOMAIN) &&
 		      (refused || kind == SHOW || kind == COUNT);
@@ -334,8 +333,8 @@ static bool tell_counts(const struct plan *plan, struct trace *trace)
 bool model_run(const struct plan *plan)
 {
 	size_t size = sizeof(struct trace) + plan->steps * sizeof(struct step);
-	struct trace *trace = mmap(NULL, size, PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct trace *trace =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bool good = true;
 
 	if (trace == MAP_FAILED)

@@ -44,8 +44,7 @@ static bool leave_out(struct hunt *h, unsigned from, unsigned len)
 
 	memcpy(h->steps, t->steps, n * sizeof(*t->steps));
 	h->failure = t->failure;
-	memmove(t->steps + from, t->steps + from + len,
-		(n - from - len) * sizeof(*t->steps));
+	memmove(t->steps + from, t->steps + from + len, (n - from - len) * sizeof(*t->steps));
 	t->n = n - len;
 	if (fails(h))
 		return true;

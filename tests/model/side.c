@@ -23,8 +23,7 @@ static void with_key(struct fi_info *info, unsigned auth)
 	info->ep_attr->auth_key_size = strlen(auth_key(auth));
 }
 
-void endpoint_open(struct side *side, struct fid_cq *cq, unsigned auth,
-		   struct endpoint *ep)
+void endpoint_open(struct side *side, struct fid_cq *cq, unsigned auth, struct endpoint *ep)
 {
 	struct fi_info *info = fi_dupinfo(side->info);
 	size_t len = sizeof(ep->name);
@@ -50,8 +49,7 @@ void endpoint_close(struct endpoint *ep)
 
 struct fid_cntr *cntr_open(struct side *side)
 {
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
-				     .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
 	struct fid_cntr *cntr = NULL;
 
 	must(fi_cntr_open(side->domain, &attr, &cntr, NULL));
@@ -77,8 +75,7 @@ void cntr_check(struct fid_cntr *cntr, const struct tally *tally)
 void side_open(struct side *side, const struct backend *backend, const struct conf *conf,
 	       unsigned endpoints)
 {
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA,
-				 .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_av_attr av = { .type = FI_AV_TABLE };
 
 	memset(side, 0, sizeof(*side));
@@ -130,7 +127,7 @@ struct mate {
 	struct fid_mr *mr, *board_mr;
 	void *desc;
 	struct endpoint with_key[AUTH_KEYS]; /* opened when they are needed */
-	uint64_t written, failed; /* by the endpoint, before it injected something */
+	uint64_t written, failed;	     /* by the endpoint, before it injected something */
 	unsigned naddrs;
 	struct {
 		char name[NAME_MAX_LEN];
@@ -142,8 +139,8 @@ struct mate {
 
 static uint8_t *pages(void)
 {
-	void *p = mmap(NULL, MAX_ACCESS, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p =
+		mmap(NULL, MAX_ACCESS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		abort();
@@ -245,18 +242,16 @@ static ssize_t post_atomic(struct mate *p, struct fid_ep *ep, fi_addr_t to)
 	case PEER_INJECT:
 		p->written = fi_cntr_read(p->side.writes);
 		p->failed = fi_cntr_readerr(p->side.writes);
-		return fi_inject_atomic(ep, p->buf, ask->count, to, ask->addr, ask->key,
-					ask->type, ask->op);
+		return fi_inject_atomic(ep, p->buf, ask->count, to, ask->addr, ask->key, ask->type,
+					ask->op);
 	case PEER_FETCH:
-		return fi_fetch_atomic(ep, p->buf, ask->count, p->desc, p->buf + RESULTS,
-				       p->desc, to, ask->addr, ask->key, ask->type,
-				       ask->op, p);
+		return fi_fetch_atomic(ep, p->buf, ask->count, p->desc, p->buf + RESULTS, p->desc,
+				       to, ask->addr, ask->key, ask->type, ask->op, p);
 	default:
 		memcpy(p->buf + COMPARANDS, ask->raw, ask->len);
-		return fi_compare_atomic(ep, p->buf, ask->count, p->desc,
-					 p->buf + COMPARANDS, p->desc, p->buf + RESULTS,
-					 p->desc, to, ask->addr, ask->key, ask->type,
-					 ask->op, p);
+		return fi_compare_atomic(ep, p->buf, ask->count, p->desc, p->buf + COMPARANDS,
+					 p->desc, p->buf + RESULTS, p->desc, to, ask->addr,
+					 ask->key, ask->type, ask->op, p);
 	}
 }
 
@@ -304,8 +299,8 @@ static void map(struct mate *p)
 {
 	struct peer_ask *ask = &p->ask;
 
-	p->answer.rc = fi_mr_map_raw(p->side.domain, ask->base, ask->raw, ask->size,
-				     &p->answer.key, ask->flags);
+	p->answer.rc = fi_mr_map_raw(p->side.domain, ask->base, ask->raw, ask->size, &p->answer.key,
+				     ask->flags);
 }
 
 static void tell_board(struct mate *p)
@@ -375,8 +370,7 @@ static void await_injected(struct mate *p)
 	struct fid_cntr *writes = p->side.writes;
 	int64_t end = now_ms() + patience_ms;
 
-	while (fi_cntr_read(writes) == p->written &&
-	       fi_cntr_readerr(writes) == p->failed) {
+	while (fi_cntr_read(writes) == p->written && fi_cntr_readerr(writes) == p->failed) {
 		if (now_ms() > end)
 			model_fail("no count", "an injected operation was not counted");
 		fi_cntr_wait(writes, p->written + 1, 20);

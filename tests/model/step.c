@@ -23,11 +23,10 @@ static bool one_in(struct actor *a, uint32_t n)
 /* --- making ------------------------------------------------------------------------ */
 
 static const uint8_t weights[KINDS] = {
-	[REG] = 22,   [CLOSE] = 10,	[BIND] = 16,  [ENABLE] = 12, [REFRESH] = 12,
-	[SHOW] = 1,   [RAW] = 14,	[MAP] = 14,   [UNMAP] = 5,   [WRITE] = 26,
-	[COMMIT] = 6, [READ] = 22,	[PUT] = 5,    [ATOMIC] = 8,  [GET] = 5,
-	[EP] = 3,     [BIND_CNTR] = 10, [CNTR] = 3,   [COUNT] = 4,   [DOMAIN] = 1,
-	[AWAIT] = 16, [CHANGE] = 4,	[INJECT] = 4, [COMPARE] = 6
+	[REG] = 22,  [CLOSE] = 10, [BIND] = 16,	 [ENABLE] = 12, [REFRESH] = 12,	  [SHOW] = 1,
+	[RAW] = 14,  [MAP] = 14,   [UNMAP] = 5,	 [WRITE] = 26,	[COMMIT] = 6,	  [READ] = 22,
+	[PUT] = 5,   [ATOMIC] = 8, [GET] = 5,	 [EP] = 3,	[BIND_CNTR] = 10, [CNTR] = 3,
+	[COUNT] = 4, [DOMAIN] = 1, [AWAIT] = 16, [CHANGE] = 4,	[INJECT] = 4,	  [COMPARE] = 6
 };
 
 static uint8_t kind_make(struct actor *a)
@@ -203,8 +202,7 @@ static void bytes_make(struct actor *a, uint32_t total, struct step *step)
 
 static void access_step_make(struct actor *a, struct step *step)
 {
-	step->way =
-		one_in(a, a->world->conf.mode & FI_MR_RAW ? 8 : 2) ? BY_KEY : BY_MAPPING;
+	step->way = one_in(a, a->world->conf.mode & FI_MR_RAW ? 8 : 2) ? BY_KEY : BY_MAPPING;
 	if (step->way == BY_MAPPING)
 		step->slot %= MAPPINGS;
 	step->seed = dice(&a->dice);
@@ -260,8 +258,7 @@ static void local_make(struct actor *a, struct step *step)
 static void slot_choose(struct actor *a, struct step *step)
 {
 	unsigned modulus = step->kind == UNMAP ? MAPPINGS : REGIONS;
-	bool of_cntrs =
-		step->kind == BIND_CNTR || step->kind == CNTR || step->kind == COUNT;
+	bool of_cntrs = step->kind == BIND_CNTR || step->kind == CNTR || step->kind == COUNT;
 
 	for (int i = 0; i < 6; i++) {
 		step->slot = (uint8_t)below(a, modulus);
@@ -336,8 +333,7 @@ static void args_make(struct actor *a, struct step *step)
 	case BIND_CNTR:
 		step->fault = one_in(a, 10) ? BAD_FLAG : RIGHT;
 		if (step->ep < SHARED_CNTRS && !one_in(a, 4))
-			step->ep =
-				(uint8_t)(SHARED_CNTRS + below(a, CNTRS - SHARED_CNTRS));
+			step->ep = (uint8_t)(SHARED_CNTRS + below(a, CNTRS - SHARED_CNTRS));
 		break;
 	case CNTR:
 	case COUNT:

@@ -10,8 +10,7 @@ struct text {
 	size_t left;
 };
 
-static void __attribute__((format(printf, 2, 3)))
-put(struct text *t, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) put(struct text *t, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -103,16 +102,13 @@ static void put_auth(struct text *t, const struct step *step)
 
 static void put_atomic(struct text *t, const struct step *step)
 {
-	static const char *const names[KINDS] = { [ATOMIC] = "fetch_",
-						  [CHANGE] = "",
-						  [INJECT] = "inject_",
-						  [COMPARE] = "compare_" };
+	static const char *const names[KINDS] = {
+		[ATOMIC] = "fetch_", [CHANGE] = "", [INJECT] = "inject_", [COMPARE] = "compare_"
+	};
 
-	put(t,
-	    "fi_%satomic(endpoint %u, %s %u: 0x%x, %u of datatype %u (%u bytes), op %u)",
-	    names[step->kind], step->ep,
-	    step->way == BY_KEY ? "key of region" : "mapped key", step->slot,
-	    step->off[0], step->n, step->type, atomic_size(step->type), step->op);
+	put(t, "fi_%satomic(endpoint %u, %s %u: 0x%x, %u of datatype %u (%u bytes), op %u)",
+	    names[step->kind], step->ep, step->way == BY_KEY ? "key of region" : "mapped key",
+	    step->slot, step->off[0], step->n, step->type, atomic_size(step->type), step->op);
 	put_auth(t, step);
 }
 

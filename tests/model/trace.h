@@ -29,8 +29,7 @@ enum how {
 };
 
 /* In a child; false: failed, trace->failure says how. */
-bool trace_do(struct trace *trace, const struct backend *backend, enum how how,
-	      unsigned seconds);
+bool trace_do(struct trace *trace, const struct backend *backend, enum how how, unsigned seconds);
 /*
  * Leaves out what is not needed for the same kind of failure. False: it does not come
  * again, or not within budget seconds. *how: what it takes.

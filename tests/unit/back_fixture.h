@@ -29,8 +29,7 @@ static inline void tell(void *arg)
 /* Moves mem to where all of it is in one window. */
 static inline void align_mem(void)
 {
-	char *room =
-		mmap(NULL, 2 * WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *room = mmap(NULL, 2 * WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *start = (char *)(((uintptr_t)room + WINDOW - 1) & ~(WINDOW - 1ul));
 
 	ck_assert_ptr_ne(room, MAP_FAILED);
@@ -81,8 +80,7 @@ static inline void settle(void)
 /* Pins are kept; else each access is leased, here always or in this environment. */
 static inline bool keeps(void)
 {
-	return env.space.mode & FI_MR_MMU_NOTIFY ||
-	       mrf_mr_backs_monitored(env.space.backs);
+	return env.space.mode & FI_MR_MMU_NOTIFY || mrf_mr_backs_monitored(env.space.backs);
 }
 
 static inline enum mrf_mr_status reach(uint64_t key, uint64_t pos, uint64_t len)

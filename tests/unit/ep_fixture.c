@@ -99,8 +99,7 @@ static int open_domain(struct node *n, const struct node_opt *opt)
 
 static int open_queues(struct node *n, const struct node_opt *opt)
 {
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA,
-				 .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_cntr_attr cntr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_av_attr av = { .type = FI_AV_TABLE };
 	int ret = fi_av_open(n->domain, &av, &n->av, NULL);
@@ -135,8 +134,7 @@ int node_try_ep(struct node *n, const struct node_opt *opt, struct fid_ep **out)
 	struct fid_ep *ep;
 	int ret;
 
-	if (set_key(&n->info->ep_attr->auth_key, &n->info->ep_attr->auth_key_size,
-		    opt->ep_key))
+	if (set_key(&n->info->ep_attr->auth_key, &n->info->ep_attr->auth_key_size, opt->ep_key))
 		return -FI_ENOMEM;
 	ret = fi_endpoint(n->domain, n->info, &ep, NULL);
 	if (ret)
@@ -233,8 +231,7 @@ fi_addr_t node_insert(struct node *from, const struct node *to)
 	return node_insert_port(from, node_port(to));
 }
 
-struct fid_mr *node_reg(struct node *n, void *buf, size_t len, uint64_t access,
-			uint64_t key)
+struct fid_mr *node_reg(struct node *n, void *buf, size_t len, uint64_t access, uint64_t key)
 {
 	struct fid_mr *mr = NULL;
 
@@ -242,13 +239,12 @@ struct fid_mr *node_reg(struct node *n, void *buf, size_t len, uint64_t access,
 	return mr;
 }
 
-struct fid_mr *node_regv(struct node *n, const struct iovec *iov, size_t count,
-			 uint64_t access, uint64_t key)
+struct fid_mr *node_regv(struct node *n, const struct iovec *iov, size_t count, uint64_t access,
+			 uint64_t key)
 {
 	struct fid_mr *mr = NULL;
 
-	ck_assert_int_eq(fi_mr_regv(n->domain, iov, count, access, 0, key, 0, &mr, NULL),
-			 0);
+	ck_assert_int_eq(fi_mr_regv(n->domain, iov, count, access, 0, key, 0, &mr, NULL), 0);
 	return mr;
 }
 
@@ -257,8 +253,8 @@ static void unexpected_error(struct node *n)
 	struct fi_cq_err_entry err = { 0 };
 	ssize_t ret = fi_cq_readerr(n->cq, &err, 0);
 
-	ck_abort_msg("a completion in error came: %zd, context %p: %d, code %d, \"%s\"",
-		     ret, err.op_context, err.err, err.prov_errno,
+	ck_abort_msg("a completion in error came: %zd, context %p: %d, code %d, \"%s\"", ret,
+		     err.op_context, err.err, err.prov_errno,
 		     err.err_data ? (char *)err.err_data : "");
 }
 
@@ -284,8 +280,7 @@ int want_err(struct node *n, const void *context, int err, const char *text)
 	ck_assert_msg(ret == -FI_EAVAIL, "no completion in error: %zd, context %p", ret,
 		      ret == 1 ? entry.op_context : NULL);
 	ck_assert_int_eq(fi_cq_readerr(n->cq, &e, 0), 1);
-	ck_assert_msg(e.err == err, "err %d instead of %d: %s", e.err, err,
-		      (char *)e.err_data);
+	ck_assert_msg(e.err == err, "err %d instead of %d: %s", e.err, err, (char *)e.err_data);
 	if (context)
 		ck_assert_ptr_eq(e.op_context, context);
 	if (text)
@@ -350,8 +345,7 @@ bool filled(const void *buf, size_t len, unsigned seed)
 
 void *pages(size_t len)
 {
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		       0);
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ck_assert_ptr_ne(p, MAP_FAILED);
 	return p;
@@ -361,8 +355,7 @@ void pair_reg(struct pair *p, uint64_t access)
 {
 	p->mr = node_reg(&p->b, p->dst, PAIR_LEN, access, PAIR_KEY);
 	p->key = fi_mr_key(p->mr);
-	p->base = node_ep(&p->b)->domain->space.mode & FI_MR_VIRT_ADDR ? (uintptr_t)p->dst
-								       : 0;
+	p->base = node_ep(&p->b)->domain->space.mode & FI_MR_VIRT_ADDR ? (uintptr_t)p->dst : 0;
 }
 
 void pair_open(struct pair *p, const struct node_opt *opt)
@@ -403,14 +396,14 @@ void *pair_ctx(struct pair *p, size_t at)
 
 void pair_write(struct pair *p, size_t at, size_t len)
 {
-	ck_assert_int_eq(fi_write(p->a.ep, p->src + at, len, p->desc, p->to, p->base + at,
-				  p->key, pair_ctx(p, at)),
+	ck_assert_int_eq(fi_write(p->a.ep, p->src + at, len, p->desc, p->to, p->base + at, p->key,
+				  pair_ctx(p, at)),
 			 0);
 }
 
 void pair_read(struct pair *p, size_t at, size_t len)
 {
-	ck_assert_int_eq(fi_read(p->a.ep, p->src + at, len, p->desc, p->to, p->base + at,
-				 p->key, pair_ctx(p, at)),
+	ck_assert_int_eq(fi_read(p->a.ep, p->src + at, len, p->desc, p->to, p->base + at, p->key,
+				 pair_ctx(p, at)),
 			 0);
 }

@@ -70,10 +70,9 @@ uint16_t node_port(const struct node *n);
 /* to, in from's address vector. */
 fi_addr_t node_insert(struct node *from, const struct node *to);
 fi_addr_t node_insert_port(struct node *from, uint16_t port);
-struct fid_mr *node_reg(struct node *n, void *buf, size_t len, uint64_t access,
-			uint64_t key);
-struct fid_mr *node_regv(struct node *n, const struct iovec *iov, size_t count,
-			 uint64_t access, uint64_t key);
+struct fid_mr *node_reg(struct node *n, void *buf, size_t len, uint64_t access, uint64_t key);
+struct fid_mr *node_regv(struct node *n, const struct iovec *iov, size_t count, uint64_t access,
+			 uint64_t key);
 void must_close(struct fid *fid);
 
 /* Two nodes, a region of the second, and what the first needs to reach it. */
@@ -112,8 +111,8 @@ void want_none(struct node *n);
 struct node_state {
 	unsigned ops;
 	unsigned work_requests; /* whose completions were not taken in */
-	uint64_t epoch;	 /* goes up when the peer has told that regions have changed */
-	bool connection; /* there is one */
+	uint64_t epoch;		/* goes up when the peer has told that regions have changed */
+	bool connection;	/* there is one */
 };
 struct node_state node_state(const struct node *n, fi_addr_t to);
 /* No operation, no work request. */

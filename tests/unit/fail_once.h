@@ -32,8 +32,8 @@ FILE *__real_fopen(const char *path, const char *mode);
 ssize_t __real_getline(char **line, size_t *room, FILE *file);
 int __real_eventfd(unsigned count, int flags);
 int __real_epoll_create1(int flags);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-			  void *(*start)(void *), void *arg);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+			  void *arg);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
@@ -44,8 +44,8 @@ FILE *__wrap_fopen(const char *path, const char *mode);
 ssize_t __wrap_getline(char **line, size_t *room, FILE *file);
 int __wrap_eventfd(unsigned count, int flags);
 int __wrap_epoll_create1(int flags);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-			  void *(*start)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+			  void *arg);
 
 static atomic_int alloc_left; /* 0: none fails */
 static atomic_bool alloc_failed;
@@ -115,8 +115,8 @@ int __wrap_epoll_create1(int flags)
 	return alloc_fails() ? no_memory() : __real_epoll_create1(flags);
 }
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-			  void *(*start)(void *), void *arg)
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+			  void *arg)
 {
 	return alloc_fails() ? ENOMEM : __real_pthread_create(thread, attr, start, arg);
 }

@@ -51,25 +51,24 @@ static void heal(void)
 static void may_fail(const char *what, long err)
 {
 	if (!met())
-		ck_abort_msg("%s, failure %u: %s: %ld before anything failed", where, nth,
-			     what, err);
+		ck_abort_msg("%s, failure %u: %s: %ld before anything failed", where, nth, what,
+			     err);
 	if (err != FI_ENOMEM && (!device_err || err != device_err))
 		ck_abort_msg("%s, failure %u: %s: %ld (%s)", where, nth, what, err,
 			     fi_strerror((int)err));
 }
 
 /* A call that fails is done again, and then succeeds. */
-#define DO(call)                                                                         \
-	do {                                                                             \
-		long ret_ = LIBRARY(call);                                               \
-                                                                                         \
-		if (ret_ < 0 && ret_ != -FI_EAVAIL) {                                    \
-			may_fail(#call, -ret_);                                          \
-			ret_ = LIBRARY(call);                                            \
-		}                                                                        \
-		if (ret_ < 0 && ret_ != -FI_EAVAIL)                                      \
-			ck_abort_msg("%s, failure %u: %s: %ld again", where, nth, #call, \
-				     ret_);                                              \
+#define DO(call)                                                                                \
+	do {                                                                                    \
+		long ret_ = LIBRARY(call);                                                      \
+                                                                                                \
+		if (ret_ < 0 && ret_ != -FI_EAVAIL) {                                           \
+			may_fail(#call, -ret_);                                                 \
+			ret_ = LIBRARY(call);                                                   \
+		}                                                                               \
+		if (ret_ < 0 && ret_ != -FI_EAVAIL)                                             \
+			ck_abort_msg("%s, failure %u: %s: %ld again", where, nth, #call, ret_); \
 	} while (0)
 
 #endif

@@ -56,8 +56,7 @@ unsigned allocs(void)
 
 static void open_space(struct mr_env *e, uint64_t mode, uint32_t api_version)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(0x0a630101) };
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a630101) };
 
 	memset(e, 0, sizeof(*e));
 	e->domain.fid.fclass = FI_CLASS_DOMAIN;
@@ -78,8 +77,7 @@ void env_open_api(uint64_t mode, uint32_t api_version)
 {
 	fake_verbs_reset();
 	fail_alloc(0);
-	mem = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		   -1, 0);
+	mem = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(mem, MAP_FAILED);
 	open_space(&env, mode, api_version);
 }
@@ -118,8 +116,7 @@ void env_close(void)
 	munmap(mem, 64 * PAGE);
 }
 
-int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key,
-	    struct fid_mr **mr)
+int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key, struct fid_mr **mr)
 {
 	int ret;
 
@@ -138,13 +135,11 @@ struct fid_mr *env_must_reg(const void *buf, size_t len, uint64_t access, uint64
 	return mr;
 }
 
-struct fid_mr *env_must_regv(const struct iovec *iov, size_t count, uint64_t access,
-			     uint64_t key)
+struct fid_mr *env_must_regv(const struct iovec *iov, size_t count, uint64_t access, uint64_t key)
 {
 	struct fid_mr *mr = NULL;
 
-	ck_assert_int_eq(
-		fi_mr_regv(&env.domain, iov, count, access, 0, key, 0, &mr, NULL), 0);
+	ck_assert_int_eq(fi_mr_regv(&env.domain, iov, count, access, 0, key, 0, &mr, NULL), 0);
 	ck_assert_ptr_nonnull(mr);
 	return mr;
 }

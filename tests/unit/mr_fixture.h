@@ -17,8 +17,7 @@
 #include "unit.h"
 
 #define PAGE 4096u
-#define ALL_ACCESS \
-	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define ALL_ACCESS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 struct mr_env {
 	struct fid_domain domain;
@@ -44,11 +43,9 @@ void env_second_open(uint64_t mode);
 void env_second_close(void);
 
 /* Regions with everything in order but what the arguments say. */
-int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key,
-	    struct fid_mr **mr);
+int env_reg(const void *buf, size_t len, uint64_t access, uint64_t key, struct fid_mr **mr);
 struct fid_mr *env_must_reg(const void *buf, size_t len, uint64_t access, uint64_t key);
-struct fid_mr *env_must_regv(const struct iovec *iov, size_t count, uint64_t access,
-			     uint64_t key);
+struct fid_mr *env_must_regv(const struct iovec *iov, size_t count, uint64_t access, uint64_t key);
 void env_must_close(struct fid_mr *mr);
 
 /* What a peer is told that asks for the region behind key, without asking for bytes. */

@@ -42,19 +42,18 @@ static inline void parent_fini(struct parent *parent)
 }
 
 /* call must return -err and log exactly one line, which carries the code. */
-#define ck_refused(err, code, call)                                                    \
-	do {                                                                           \
-		struct unit_capture cap_;                                              \
-		const char *said_;                                                     \
-		long ret_;                                                             \
-                                                                                       \
-		unit_capture(&cap_);                                                   \
-		ret_ = (long)(call);                                                   \
-		said_ = unit_captured(&cap_);                                          \
-		ck_assert_msg(ret_ == -(err), "%s: %ld, not %d", #call, ret_, -(err)); \
-		ck_assert_msg(unit_lines(said_) == 1, "%s said: %s", #call, said_);    \
-		ck_assert_msg(strstr(said_, "MRF-E" #code) != NULL, "%s said: %s",     \
-			      #call, said_);                                           \
+#define ck_refused(err, code, call)                                                               \
+	do {                                                                                      \
+		struct unit_capture cap_;                                                         \
+		const char *said_;                                                                \
+		long ret_;                                                                        \
+                                                                                                  \
+		unit_capture(&cap_);                                                              \
+		ret_ = (long)(call);                                                              \
+		said_ = unit_captured(&cap_);                                                     \
+		ck_assert_msg(ret_ == -(err), "%s: %ld, not %d", #call, ret_, -(err));            \
+		ck_assert_msg(unit_lines(said_) == 1, "%s said: %s", #call, said_);               \
+		ck_assert_msg(strstr(said_, "MRF-E" #code) != NULL, "%s said: %s", #call, said_); \
 	} while (0)
 
 /* call must return want and say nothing. */
@@ -87,12 +86,12 @@ static inline void sleep_ms(long ms)
 }
 
 /* A blocked call may be late on a busy machine, but neither early nor for ever. */
-#define ck_took(since, at_least)                                                 \
-	do {                                                                     \
-		double took_ = now_ms() - (since);                               \
-                                                                                 \
-		ck_assert_msg(took_ >= (at_least) && took_ < (at_least) + 20000, \
-			      "took %.1f ms", took_);                            \
+#define ck_took(since, at_least)                                                                 \
+	do {                                                                                     \
+		double took_ = now_ms() - (since);                                               \
+                                                                                                 \
+		ck_assert_msg(took_ >= (at_least) && took_ < (at_least) + 20000, "took %.1f ms", \
+			      took_);                                                            \
 	} while (0)
 
 static inline int open_fds(void)

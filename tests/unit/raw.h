@@ -96,7 +96,7 @@ static inline void raw_qp(struct raw *r)
 
 /* Asks for a connection with these private data; what came of it, which is not confirmed. */
 static inline struct mrf_cm_event raw_dial(struct raw *r, uint16_t port, const void *data,
-				       size_t len)
+					   size_t len)
 {
 	struct sockaddr_in src = at_port(0), dst = at_port(port);
 
@@ -134,13 +134,10 @@ static inline struct mrf_cm_event raw_greet(struct raw *r, uint16_t port)
 static inline int raw_send(struct raw *r, const void *data, size_t len)
 {
 	bool is_inline = len <= INLINE;
-	struct mrf_sge sge = { (uintptr_t)(is_inline ? data : r->out), (uint32_t)len,
-			       r->mr.lkey };
-	struct mrf_vwr wr = { .wr_id = SLOTS,
-			      .op = MRF_VWR_SEND,
-			      .is_inline = is_inline,
-			      .nsge = 1,
-			      .sge = &sge };
+	struct mrf_sge sge = { (uintptr_t)(is_inline ? data : r->out), (uint32_t)len, r->mr.lkey };
+	struct mrf_vwr wr = {
+		.wr_id = SLOTS, .op = MRF_VWR_SEND, .is_inline = is_inline, .nsge = 1, .sge = &sge
+	};
 
 	return mrf_vconn_post(r->conn, &wr);
 }
@@ -183,9 +180,7 @@ static inline struct mrf_hello raw_take_request(struct raw *r)
 
 static inline void raw_accept(struct raw *r, uint32_t asks)
 {
-	struct mrf_welcome welcome = { .mr_mode = 0,
-				       .instance = 5,
-				       .asks = asks ? asks : 1 };
+	struct mrf_welcome welcome = { .mr_mode = 0, .instance = 5, .asks = asks ? asks : 1 };
 	uint8_t data[MRF_PROTO_WELCOME_LEN];
 	size_t len = mrf_welcome_encode(&welcome, data);
 

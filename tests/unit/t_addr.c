@@ -5,8 +5,7 @@
 
 static union mrf_addr v4(const char *host, uint16_t port)
 {
-	union mrf_addr addr = { .in = { .sin_family = AF_INET,
-					.sin_port = htons(port) } };
+	union mrf_addr addr = { .in = { .sin_family = AF_INET, .sin_port = htons(port) } };
 
 	ck_assert_int_eq(inet_pton(AF_INET, host, &addr.in.sin_addr), 1);
 	return addr;
@@ -14,9 +13,9 @@ static union mrf_addr v4(const char *host, uint16_t port)
 
 static union mrf_addr v6(const char *host, uint16_t port, uint32_t scope)
 {
-	union mrf_addr addr = { .in6 = { .sin6_family = AF_INET6,
-					 .sin6_port = htons(port),
-					 .sin6_scope_id = scope } };
+	union mrf_addr addr = {
+		.in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_scope_id = scope }
+	};
 
 	ck_assert_int_eq(inet_pton(AF_INET6, host, &addr.in6.sin6_addr), 1);
 	return addr;
@@ -32,8 +31,7 @@ static void ck_text(union mrf_addr addr, const char *want)
 
 START_TEST(addr_text_is_host_and_port)
 {
-	union mrf_addr none = { .sa = { .sa_family = AF_UNIX } },
-		       addr = v4("10.99.1.1", 4711);
+	union mrf_addr none = { .sa = { .sa_family = AF_UNIX } }, addr = v4("10.99.1.1", 4711);
 	char small[6];
 
 	ck_text(v4("10.99.1.1", 4711), "10.99.1.1:4711");
@@ -93,8 +91,7 @@ END_TEST
 
 START_TEST(addr_advance_counts_hosts_and_ports)
 {
-	union mrf_addr a = v4("10.1.1.255", 5000),
-		       b = v6("fd00::ffff:ffff:ffff:ffff", 1, 0);
+	union mrf_addr a = v4("10.1.1.255", 5000), b = v6("fd00::ffff:ffff:ffff:ffff", 1, 0);
 
 	ck_assert(mrf_addr_advance(&a, 0, 0));
 	ck_text(a, "10.1.1.255:5000");

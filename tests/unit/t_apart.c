@@ -79,8 +79,7 @@ START_TEST(a_region_of_two_endpoints_is_reached_through_either)
 	key = map_key(p.mr);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 100, NULL, p.to, 0, key, p.src), 0);
 	want_ok(&p.a, p.src);
-	ck_assert_int_eq(
-		fi_write(p.a.ep, p.src + 100, 50, NULL, to_second, 100, key, p.src), 0);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src + 100, 50, NULL, to_second, 100, key, p.src), 0);
 	want_ok(&p.a, p.src);
 	ck_assert(filled(p.dst, 150, 1));
 	/* Each had its own answer, so nothing was refused. */

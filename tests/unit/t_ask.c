@@ -49,7 +49,8 @@ static void open_pair(bool monitor, int mode)
 static void put_fresh_pages(void *at, size_t len)
 {
 	ck_assert_ptr_eq(mmap(at, len, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at);
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 at);
 }
 
 static void write_ok(size_t at, size_t len)
@@ -325,8 +326,7 @@ START_TEST(ask_access_over_memory_of_several_kinds_gets_done)
 		want_ok(&p.a, NULL);
 		ck_assert_int_eq(memcmp(dst + 5, src, 2 * PAGE - 5), 0);
 		ck_assert_int_eq(memcmp(dst + 2 * PAGE, src, 100), 0);
-		ck_assert_int_eq(memcmp(dst + 3 * PAGE, src + 3 * PAGE - 5, len - 7 - 3 * PAGE),
-				 0);
+		ck_assert_int_eq(memcmp(dst + 3 * PAGE, src + 3 * PAGE - 5, len - 7 - 3 * PAGE), 0);
 	}
 	must_close(&mr->fid);
 	pair_close(&p);
@@ -355,8 +355,8 @@ START_TEST(ask_access_over_too_many_pieces_is_refused)
 	ck_assert_int_eq(want_err(&p.a, &p, FI_EMSGSIZE, "too many pieces"), 4147);
 	/* What came before, or is shorter, does not count. */
 	for (i = 0; i < 4; i++) {
-		ck_assert_int_eq(fi_write(p.a.ep, src, 50 * PAGE, NULL, p.to, i * 50 * PAGE, 4711,
-					  &p), 0);
+		ck_assert_int_eq(
+			fi_write(p.a.ep, src, 50 * PAGE, NULL, p.to, i * 50 * PAGE, 4711, &p), 0);
 		want_ok(&p.a, &p);
 	}
 	mrf_remote_max_ways = most;
@@ -386,8 +386,12 @@ _Static_assert(SCATTERED > MRF_LEASES * MRF_PROTO_MAX_SEG, "it takes more leases
 static void read_two(uint8_t *to, const struct fi_rma_iov *rma)
 {
 	struct iovec iov = { .iov_base = to, .iov_len = rma[0].len + rma[1].len };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .addr = p.to, .rma_iov = rma,
-				  .rma_iov_count = 2, .context = &p };
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .iov_count = 1,
+				  .addr = p.to,
+				  .rma_iov = rma,
+				  .rma_iov_count = 2,
+				  .context = &p };
 
 	ck_assert_int_eq(fi_readmsg(p.a.ep, &msg, FI_COMPLETION), 0);
 }
@@ -463,8 +467,9 @@ START_TEST(ask_access_of_nothing_at_several_places_gets_done)
 {
 	struct iovec iov = { .iov_base = p.src, .iov_len = 0 };
 	struct fi_rma_iov rma[3];
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = rma,
-				  .rma_iov_count = 3, .context = &p };
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .rma_iov = rma, .rma_iov_count = 3, .context = &p
+	};
 	int i;
 
 	open_pair(_i, 0);
@@ -619,8 +624,8 @@ START_TEST(ask_raw_key_of_a_pinned_region_needs_no_question)
 	ck_assert_int_eq(memcmp(p.dst, p.src, 5000), 0);
 	ck_assert_uint_eq(fake_asks(), 0);
 	/* Bounds and rights are refused after a question, as ever. */
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, 2, p.desc, p.to, raw.base + PAIR_LEN - 1, key,
-				  &p), 0);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 2, p.desc, p.to, raw.base + PAIR_LEN - 1, key, &p),
+			 0);
 	want_err(&p.a, &p, FI_EACCES, "past the end");
 	ck_assert_int_eq(fi_mr_unmap_key(p.a.domain, key), 0);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, raw.base, key, &p), 0);
@@ -825,16 +830,16 @@ static TCase *tcase_modes(void)
 	tcase_add_loop_test(tc, ask_where_raw_keys_are_required_no_other_will_do, PROV_VIRT,
 			    PROV_VIRT + 1);
 	tcase_add_loop_test(tc, ask_raw_key_of_a_region_pinned_on_demand_is_asked_about, 0, 1);
-	tcase_add_loop_test(tc, ask_raw_key_of_a_region_pinned_on_demand_is_asked_about,
-			    PROV_VIRT, PROV_VIRT + 1);
+	tcase_add_loop_test(tc, ask_raw_key_of_a_region_pinned_on_demand_is_asked_about, PROV_VIRT,
+			    PROV_VIRT + 1);
 	tcase_add_loop_test(tc, ask_raw_key_is_of_one_registration, 0, 1);
 	tcase_add_loop_test(tc, ask_raw_key_is_of_one_registration, FI_MR_ALLOCATED,
 			    FI_MR_ALLOCATED + 1);
 	tcase_add_test(tc, ask_raw_key_of_another_peer_is_refused);
 	tcase_add_test(tc, ask_raw_key_of_the_process_before_is_refused);
 	tcase_add_loop_test(tc, ask_endpoint_region_is_reached_through_its_endpoint_only, 0, 1);
-	tcase_add_loop_test(tc, ask_endpoint_region_is_reached_through_its_endpoint_only,
-			    PROV_VIRT, PROV_VIRT + 1);
+	tcase_add_loop_test(tc, ask_endpoint_region_is_reached_through_its_endpoint_only, PROV_VIRT,
+			    PROV_VIRT + 1);
 	return tc;
 }
 

@@ -29,12 +29,10 @@ __extension__ typedef __float128 quad;
 static const char *const sorts = "iiiiiiiiffccfcii"; /* by datatype */
 static const size_t sizes[] = { 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16, 16, 32, 16, 16 };
 /* By operation: families, and datatypes by their sort. */
-static const char *const families[] = { "bf", "bf", "bf", "bf", "bf", "bf", "bf",
-					"bf", "bf", "bf", "f",	"bf", "c",  "c",
-					"c",  "c",  "c",  "c",	"c" };
-static const char *const on[] = { "if", "if",  "ifc", "ifc", "ifc", "ifc", "i",
-				  "i",	"ifc", "i",   "ifc", "ifc", "ifc", "ifc",
-				  "if", "if",  "if",  "if",  "i" };
+static const char *const families[] = { "bf", "bf", "bf", "bf", "bf", "bf", "bf", "bf", "bf", "bf",
+					"f",  "bf", "c",  "c",	"c",  "c",  "c",  "c",	"c" };
+static const char *const on[] = { "if",	 "if",	"ifc", "ifc", "ifc", "ifc", "i",  "i",	"ifc", "i",
+				  "ifc", "ifc", "ifc", "ifc", "if",  "if",  "if", "if", "i" };
 
 START_TEST(atomic_there_is_what_makes_sense_and_nothing_else)
 {
@@ -63,8 +61,8 @@ END_TEST
 
 static bool is_signed(unsigned type)
 {
-	return type == FI_INT8 || type == FI_INT16 || type == FI_INT32 ||
-	       type == FI_INT64 || type == FI_INT128;
+	return type == FI_INT8 || type == FI_INT16 || type == FI_INT32 || type == FI_INT64 ||
+	       type == FI_INT128;
 }
 
 /* Into 128 bits, with its sign. */
@@ -160,8 +158,8 @@ static unsigned int_values(u128 *v)
 }
 
 /* With bytes around the value that are not its business, at an odd address. */
-static bool apply(unsigned type, unsigned op, const void *old, const void *src,
-		  const void *cmp, void *new)
+static bool apply(unsigned type, unsigned op, const void *old, const void *src, const void *cmp,
+		  void *new)
 {
 	uint8_t buf[4][48];
 	size_t size = mrf_atomic_size(type);
@@ -171,8 +169,7 @@ static bool apply(unsigned type, unsigned op, const void *old, const void *src,
 	memcpy(buf[0] + 1, old, size);
 	memcpy(buf[1] + 3, src, size);
 	memcpy(buf[2] + 5, cmp, size);
-	stored = mrf_atomic_apply(type, op, buf[0] + 1, buf[1] + 3, buf[2] + 5,
-				  buf[3] + 7);
+	stored = mrf_atomic_apply(type, op, buf[0] + 1, buf[1] + 3, buf[2] + 5, buf[3] + 7);
 	MUST(!memcmp(buf[0] + 1, old, size), "old was changed");
 	MUST(buf[3][6] == 0x5a && buf[3][7 + size] == 0x5a, "written beside the element");
 	memcpy(new, buf[3] + 7, size);
@@ -184,10 +181,10 @@ static void check_int(unsigned type, unsigned op, u128 old, u128 src, u128 cmp)
 	u128 want, got = 0;
 	bool stored = want_int(type, op, &old, &src, &cmp, &want);
 
-	MUST(apply(type, op, &old, &src, &cmp, &got) == stored,
-	     "datatype %u, op %u: stored or not", type, op);
-	MUST(!stored || !memcmp(&got, &want, sizes[type]), "datatype %u, op %u: %llx",
-	     type, op, (unsigned long long)got);
+	MUST(apply(type, op, &old, &src, &cmp, &got) == stored, "datatype %u, op %u: stored or not",
+	     type, op);
+	MUST(!stored || !memcmp(&got, &want, sizes[type]), "datatype %u, op %u: %llx", type, op,
+	     (unsigned long long)got);
 }
 
 START_TEST(atomic_integers_of_every_size_wrap_and_compare_as_they_should)
@@ -271,8 +268,8 @@ static long double exact(unsigned type, unsigned op, long double a, long double 
 	return op == FI_SUM ? sum : prod;
 }
 
-static bool want_fp(unsigned type, unsigned op, long double old, long double src,
-		    long double cmp, long double *new)
+static bool want_fp(unsigned type, unsigned op, long double old, long double src, long double cmp,
+		    long double *new)
 {
 	bool unordered = isnan(old) || isnan(cmp), o = !(old == 0), s = !(src == 0);
 
@@ -321,8 +318,7 @@ static bool same_fp(long double a, long double b)
 	return isnan(a) ? isnan(b) : a == b && signbit(a) == signbit(b);
 }
 
-static void check_fp(unsigned type, unsigned op, long double old, long double src,
-		     long double cmp)
+static void check_fp(unsigned type, unsigned op, long double old, long double src, long double cmp)
 {
 	uint8_t b[4][16] = { { 0 } };
 	long double want;
@@ -331,14 +327,14 @@ static void check_fp(unsigned type, unsigned op, long double old, long double sr
 	put_fp(type, old, b[0]);
 	put_fp(type, src, b[1]);
 	put_fp(type, cmp, b[2]);
-	stored = want_fp(type, op, get_fp(type, b[0]), get_fp(type, b[1]),
-			 get_fp(type, b[2]), &want);
+	stored = want_fp(type, op, get_fp(type, b[0]), get_fp(type, b[1]), get_fp(type, b[2]),
+			 &want);
 	MUST(apply(type, op, b[0], b[1], b[2], b[3]) == stored,
-	     "datatype %u, op %u, old %Lg, src %Lg, cmp %Lg: stored or not", type, op,
-	     old, src, cmp);
+	     "datatype %u, op %u, old %Lg, src %Lg, cmp %Lg: stored or not", type, op, old, src,
+	     cmp);
 	MUST(!stored || same_fp(get_fp(type, b[3]), want),
-	     "datatype %u, op %u, old %Lg, src %Lg: %Lg instead of %Lg", type, op, old,
-	     src, get_fp(type, b[3]), want);
+	     "datatype %u, op %u, old %Lg, src %Lg: %Lg instead of %Lg", type, op, old, src,
+	     get_fp(type, b[3]), want);
 }
 
 START_TEST(atomic_floating_point_keeps_its_rules_for_nan_and_infinity)
@@ -417,33 +413,24 @@ START_TEST(atomic_complex_numbers_are_added_multiplied_and_compared)
 					put_complex(part, v[c], v[d], src);
 #define RE get_fp(part, new)
 #define IM get_fp(part, new + sizes[part])
-					ck_assert(
-						apply(type, FI_SUM, old, src, src, new));
+					ck_assert(apply(type, FI_SUM, old, src, src, new));
 					ck_assert(RE == v[a] + v[c] && IM == v[b] + v[d]);
-					ck_assert(
-						apply(type, FI_PROD, old, src, src, new));
+					ck_assert(apply(type, FI_PROD, old, src, src, new));
 					ck_assert(RE == v[a] * v[c] - v[b] * v[d] &&
 						  IM == v[a] * v[d] + v[b] * v[c]);
-					ck_assert(
-						apply(type, FI_LOR, old, src, src, new));
+					ck_assert(apply(type, FI_LOR, old, src, src, new));
 					ck_assert(RE == (o || s) && IM == 0);
-					ck_assert(
-						apply(type, FI_LAND, old, src, src, new));
+					ck_assert(apply(type, FI_LAND, old, src, src, new));
 					ck_assert(RE == (o && s) && IM == 0);
-					ck_assert(
-						apply(type, FI_LXOR, old, src, src, new));
+					ck_assert(apply(type, FI_LXOR, old, src, src, new));
 					ck_assert(RE == (o != s) && IM == 0);
-					ck_assert(apply(type, FI_CSWAP, old, old, src,
-							new) == eq);
-					ck_assert(apply(type, FI_CSWAP_NE, old, src, src,
-							new) == !eq);
+					ck_assert(apply(type, FI_CSWAP, old, old, src, new) == eq);
+					ck_assert(apply(type, FI_CSWAP_NE, old, src, src, new) ==
+						  !eq);
 					ck_assert(eq || !memcmp(new, src, sizes[type]));
-					ck_assert(!apply(type, FI_ATOMIC_READ, old, src,
-							 src, new));
-					ck_assert(apply(type, FI_ATOMIC_WRITE, old, src,
-							src, new));
-					ck_assert_int_eq(memcmp(new, src, sizes[type]),
-							 0);
+					ck_assert(!apply(type, FI_ATOMIC_READ, old, src, src, new));
+					ck_assert(apply(type, FI_ATOMIC_WRITE, old, src, src, new));
+					ck_assert_int_eq(memcmp(new, src, sizes[type]), 0);
 				}
 	put_complex(part, (long double)NAN, 0, old);
 	ck_assert(!apply(type, FI_CSWAP, old, src, old, new));
@@ -457,14 +444,11 @@ static TCase *tcase_atomic(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, atomic_there_is_what_makes_sense_and_nothing_else);
-	tcase_add_loop_test(tc,
-			    atomic_integers_of_every_size_wrap_and_compare_as_they_should,
-			    0, TYPES);
-	tcase_add_loop_test(
-		tc, atomic_floating_point_keeps_its_rules_for_nan_and_infinity, 0, 3);
+	tcase_add_loop_test(tc, atomic_integers_of_every_size_wrap_and_compare_as_they_should, 0,
+			    TYPES);
+	tcase_add_loop_test(tc, atomic_floating_point_keeps_its_rules_for_nan_and_infinity, 0, 3);
 	tcase_add_test(tc, atomic_padding_of_long_double_stays_unless_all_is_replaced);
-	tcase_add_loop_test(tc, atomic_complex_numbers_are_added_multiplied_and_compared,
-			    0, 3);
+	tcase_add_loop_test(tc, atomic_complex_numbers_are_added_multiplied_and_compared, 0, 3);
 	return tc;
 }
 

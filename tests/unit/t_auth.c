@@ -92,8 +92,7 @@ START_TEST(auth_proof_is_the_hmac_that_it_is_said_to_be)
 {
 	proves(MRF_AUTH_INITIATOR,
 	       "5ca97e44a569a386b2e8609dc2bb1c6599b1ba43b506e9b98d95faee0fd15fa7");
-	proves(MRF_AUTH_TARGET,
-	       "79dac563d0b71b999c15b7b66a430f3c1d530a3fbaafed74dd2842bee3ccded2");
+	proves(MRF_AUTH_TARGET, "79dac563d0b71b999c15b7b66a430f3c1d530a3fbaafed74dd2842bee3ccded2");
 }
 END_TEST
 

@@ -8,18 +8,18 @@
 #include "obj_fixture.h"
 
 /* Host names without a name service: "hostN" is 10.0.0.N, others do not exist. */
-int __real_getaddrinfo(const char *node, const char *service,
-		       const struct addrinfo *hints, struct addrinfo **list);
-int __wrap_getaddrinfo(const char *node, const char *service,
-		       const struct addrinfo *hints, struct addrinfo **list);
+int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
 
 static bool by_number(const char *node)
 {
 	return node[strspn(node, "0123456789.")] == '\0' || strchr(node, ':');
 }
 
-int __wrap_getaddrinfo(const char *node, const char *service,
-		       const struct addrinfo *hints, struct addrinfo **list)
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list)
 {
 	struct addrinfo numeric = *hints;
 	char address[32];
@@ -44,8 +44,7 @@ static void open_av(enum fi_av_type type, uint32_t format, uint64_t flags)
 	struct fi_av_attr attr = { .type = type, .flags = flags };
 
 	parent_init(&parent, 0);
-	ck_quiet(0,
-		 mrf_av_open(&parent.obj, &parent.domain, format, &attr, &av, &parent));
+	ck_quiet(0, mrf_av_open(&parent.obj, &parent.domain, format, &attr, &av, &parent));
 }
 
 static void close_av(void)
@@ -112,17 +111,13 @@ START_TEST(av_open_refuses_bad_attributes)
 	struct fid_av *none = NULL;
 
 	parent_init(&parent, 0);
-#define OPEN() \
-	mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, &none, NULL)
+#define OPEN() mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, &none, NULL)
 	ck_refused(FI_EINVAL, 2226,
-		   mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, NULL, &none,
-			       NULL));
+		   mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, NULL, &none, NULL));
 	ck_refused(FI_EINVAL, 2226,
-		   mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, NULL,
-			       NULL));
+		   mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, NULL, NULL));
 	ck_refused(FI_EINVAL, 2231,
-		   mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IB, &attr, &none,
-			       NULL));
+		   mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IB, &attr, &none, NULL));
 	attr.type = (enum fi_av_type)9;
 	ck_refused(FI_EINVAL, 2227, OPEN());
 	attr.type = FI_AV_MAP;
@@ -148,19 +143,16 @@ END_TEST
 
 START_TEST(av_open_tells_the_type_it_chose)
 {
-	struct fi_av_attr attr = { .type = FI_AV_UNSPEC,
-				   .flags = FI_SYMMETRIC,
-				   .count = SIZE_MAX,
-				   .ep_per_node = 4 };
+	struct fi_av_attr attr = {
+		.type = FI_AV_UNSPEC, .flags = FI_SYMMETRIC, .count = SIZE_MAX, .ep_per_node = 4
+	};
 
 	parent_init(&parent, 0);
-	ck_quiet(0, mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, &av,
-				NULL));
+	ck_quiet(0, mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, &av, NULL));
 	ck_assert_int_eq(attr.type, FI_AV_TABLE);
 	ck_quiet(0, fi_close(&av->fid));
 	attr.type = FI_AV_MAP;
-	ck_quiet(0, mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, &av,
-				NULL));
+	ck_quiet(0, mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, &av, NULL));
 	ck_assert_int_eq(attr.type, FI_AV_MAP);
 	close_av();
 }
@@ -176,9 +168,8 @@ START_TEST(av_operation_tables_are_complete)
 	ck_assert_uint_eq(av->ops->size, sizeof(struct fi_ops_av));
 	ck_assert(av->fid.ops->close && av->fid.ops->bind && av->fid.ops->control &&
 		  av->fid.ops->ops_open && av->fid.ops->tostr && av->fid.ops->ops_set);
-	ck_assert(av->ops->insert && av->ops->insertsvc && av->ops->insertsym &&
-		  av->ops->remove && av->ops->lookup && av->ops->straddr &&
-		  av->ops->av_set);
+	ck_assert(av->ops->insert && av->ops->insertsvc && av->ops->insertsym && av->ops->remove &&
+		  av->ops->lookup && av->ops->straddr && av->ops->av_set);
 	ck_assert_uint_eq(av->fid.fclass, FI_CLASS_AV);
 	ck_assert_ptr_eq(av->fid.context, &parent);
 	ck_assert_ptr_null(mrf_av_from_fid(NULL));
@@ -234,8 +225,7 @@ END_TEST
 START_TEST(av_insert_takes_ipv6)
 {
 	struct sockaddr_in6 in6[2] = { { .sin6_family = AF_INET6, .sin6_port = htons(1) },
-				       { .sin6_family = AF_INET6,
-					 .sin6_port = htons(2) } };
+				       { .sin6_family = AF_INET6, .sin6_port = htons(2) } };
 	fi_addr_t name[2];
 
 	inet_pton(AF_INET6, "fd00::1", &in6[0].sin6_addr);
@@ -246,8 +236,7 @@ START_TEST(av_insert_takes_ipv6)
 	ck_entry(name[1], "[fd00::2]:2");
 	ck_quiet(1, fi_av_insertsvc(av, "fd00::3", "3", name, 0, NULL));
 	ck_entry(name[0], "[fd00::3]:3");
-	ck_quiet(1, fi_av_insertsvc(av, "fi_sockaddr_in6://[fd00::4]:4", NULL, name, 0,
-				    NULL));
+	ck_quiet(1, fi_av_insertsvc(av, "fi_sockaddr_in6://[fd00::4]:4", NULL, name, 0, NULL));
 	ck_entry(name[0], "[fd00::4]:4");
 	close_av();
 }
@@ -293,12 +282,10 @@ START_TEST(av_insert_refuses_bad_arguments)
 	open_av(FI_AV_MAP, FI_SOCKADDR_IN, 0);
 	ck_refused(FI_EINVAL, 2208, fi_av_insert(av, NULL, 1, &name, 0, NULL));
 	ck_refused(FI_EBADFLAGS, 2200, fi_av_insert(av, &in, 1, &name, FI_READ, NULL));
-	ck_refused(FI_EBADFLAGS, 2200,
-		   fi_av_insert(av, &in, 1, &name, FI_AV_USER_ID, NULL));
+	ck_refused(FI_EBADFLAGS, 2200, fi_av_insert(av, &in, 1, &name, FI_AV_USER_ID, NULL));
 	ck_refused(FI_EINVAL, 2202, fi_av_insert(av, &in, 1, &name, FI_SYNC_ERR, NULL));
 	ck_refused(FI_EINVAL, 2203, fi_av_insert(av, &in, 1, NULL, 0, NULL));
-	ck_refused(FI_EINVAL, 2204,
-		   fi_av_insert(av, &in, (size_t)INT_MAX + 1, &name, 0, NULL));
+	ck_refused(FI_EINVAL, 2204, fi_av_insert(av, &in, (size_t)INT_MAX + 1, &name, 0, NULL));
 	ck_assert_uint_eq(name, 77);
 	ck_quiet(0, fi_av_insert(av, NULL, 0, NULL, 0, NULL));
 	close_av();
@@ -376,8 +363,7 @@ START_TEST(av_insertsvc_resolves_node_and_service)
 	ck_entry(name, "10.1.1.1:5000");
 	ck_quiet(1, fi_av_insertsvc(av, "host7", "5001", &name, 0, NULL));
 	ck_entry(name, "10.0.0.7:5001");
-	ck_quiet(1, fi_av_insertsvc(av, "fi_sockaddr_in://10.99.1.1:4711", NULL, &name, 0,
-				    NULL));
+	ck_quiet(1, fi_av_insertsvc(av, "fi_sockaddr_in://10.99.1.1:4711", NULL, &name, 0, NULL));
 	ck_entry(name, "10.99.1.1:4711");
 	close_av();
 }
@@ -441,16 +427,12 @@ START_TEST(av_insertsvc_refuses_bad_arguments)
 
 	open_av(FI_AV_MAP, FI_SOCKADDR_IN, 0);
 	ck_refused(FI_EINVAL, 2209, fi_av_insertsvc(av, NULL, "1", &name, 0, NULL));
+	ck_refused(FI_EINVAL, 2210, fi_av_insertsvc(av, "10.1.1.1", NULL, &name, 0, NULL));
 	ck_refused(FI_EINVAL, 2210,
-		   fi_av_insertsvc(av, "10.1.1.1", NULL, &name, 0, NULL));
-	ck_refused(
-		FI_EINVAL, 2210,
-		fi_av_insertsvc(av, "fi_sockaddr_in://10.1.1.1", NULL, &name, 0, NULL));
+		   fi_av_insertsvc(av, "fi_sockaddr_in://10.1.1.1", NULL, &name, 0, NULL));
 	ck_refused(FI_EINVAL, 2210,
-		   fi_av_insertsvc(av, "fi_sockaddr_in://10.1.1.1:5x", NULL, &name, 0,
-				   NULL));
-	ck_refused(FI_EBADFLAGS, 2200,
-		   fi_av_insertsvc(av, "10.1.1.1", "1", &name, FI_WRITE, NULL));
+		   fi_av_insertsvc(av, "fi_sockaddr_in://10.1.1.1:5x", NULL, &name, 0, NULL));
+	ck_refused(FI_EBADFLAGS, 2200, fi_av_insertsvc(av, "10.1.1.1", "1", &name, FI_WRITE, NULL));
 	ck_refused(FI_EINVAL, 2203, fi_av_insertsvc(av, "10.1.1.1", "1", NULL, 0, NULL));
 	ck_assert_uint_eq(name, 77);
 	close_av();
@@ -519,18 +501,14 @@ START_TEST(av_insertsym_refuses_bad_arguments)
 
 	open_av(FI_AV_MAP, FI_SOCKADDR_IN, 0);
 	ck_refused(FI_EINVAL, 2213, fi_av_insertsym(av, NULL, 1, "1", 1, &name, 0, NULL));
-	ck_refused(FI_EINVAL, 2213,
-		   fi_av_insertsym(av, "10.1.1.1", 1, NULL, 1, &name, 0, NULL));
-	ck_refused(FI_EINVAL, 2214,
-		   fi_av_insertsym(av, "10.1.1.1", 0, "1", 1, &name, 0, NULL));
-	ck_refused(FI_EINVAL, 2214,
-		   fi_av_insertsym(av, "10.1.1.1", 1, "1", 0, &name, 0, NULL));
+	ck_refused(FI_EINVAL, 2213, fi_av_insertsym(av, "10.1.1.1", 1, NULL, 1, &name, 0, NULL));
+	ck_refused(FI_EINVAL, 2214, fi_av_insertsym(av, "10.1.1.1", 0, "1", 1, &name, 0, NULL));
+	ck_refused(FI_EINVAL, 2214, fi_av_insertsym(av, "10.1.1.1", 1, "1", 0, &name, 0, NULL));
 	ck_refused(FI_EINVAL, 2214,
 		   fi_av_insertsym(av, "10.1.1.1", SIZE_MAX, "1", 2, &name, 0, NULL));
 	ck_refused(FI_EINVAL, 2204,
 		   fi_av_insertsym(av, "10.1.1.1", 1u << 31, "1", 1, &name, 0, NULL));
-	ck_refused(FI_EINVAL, 2215,
-		   fi_av_insertsym(av, "hostess", 2, "1", 1, &name, 0, NULL));
+	ck_refused(FI_EINVAL, 2215, fi_av_insertsym(av, "hostess", 2, "1", 1, &name, 0, NULL));
 	ck_refused(FI_EINVAL, 2215,
 		   fi_av_insertsym(av, "host1234567890", 2, "1", 1, &name, 0, NULL));
 	ck_assert_uint_eq(name, 77);
@@ -688,10 +666,8 @@ START_TEST(av_async_needs_an_event_queue_first)
 	open_av(FI_AV_TABLE, FI_SOCKADDR_IN, FI_EVENT);
 	ck_refused(FI_ENOEQ, 2205, fi_av_insert(av, &in, 1, &name, 0, NULL));
 	ck_refused(FI_ENOEQ, 2205, fi_av_insertsvc(av, "10.0.0.1", "1", &name, 0, NULL));
-	ck_refused(FI_ENOEQ, 2205,
-		   fi_av_insertsym(av, "10.0.0.1", 1, "1", 1, &name, 0, NULL));
-	ck_refused(FI_EBADFLAGS, 2201,
-		   fi_av_insert(av, &in, 1, &name, FI_SYNC_ERR, &err));
+	ck_refused(FI_ENOEQ, 2205, fi_av_insertsym(av, "10.0.0.1", 1, "1", 1, &name, 0, NULL));
+	ck_refused(FI_EBADFLAGS, 2201, fi_av_insert(av, &in, 1, &name, FI_SYNC_ERR, &err));
 	ck_assert_uint_eq(name, 77);
 	close_av();
 }
@@ -760,8 +736,7 @@ START_TEST(av_async_says_when_it_cannot_report)
 
 	open_async_av();
 	ck_quiet(0, fi_av_insert(av, &in, 1, &name, 0, NULL));
-	ck_refused(FI_ENOMEM, 2060,
-		   failing_after(0, fi_av_insert(av, &in, 1, &name, 0, NULL)));
+	ck_refused(FI_ENOMEM, 2060, failing_after(0, fi_av_insert(av, &in, 1, &name, 0, NULL)));
 	close_async_av();
 }
 END_TEST
@@ -809,8 +784,7 @@ START_TEST(av_readers_never_see_half_an_entry)
 		name[n] = add(n);
 	atomic_store(&reading, true);
 	for (i = 0; i < 2; i++)
-		ck_assert_int_eq(pthread_create(&thread[i], NULL, read_names, &seen[i]),
-				 0);
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, read_names, &seen[i]), 0);
 	for (; n < ROUNDS; n++) {
 		ck_assert_int_eq(fi_av_remove(av, &name[n % NAMES], 1, 0), 0);
 		name[n % NAMES] = add(n);
@@ -851,8 +825,7 @@ START_TEST(av_threads_insert_side_by_side)
 	memset(found, 0, sizeof(found));
 	open_av(FI_AV_TABLE, FI_SOCKADDR_IN, 0);
 	for (t = 0; t < 4; t++)
-		ck_assert_int_eq(pthread_create(&thread[t], NULL, add_many, (void *)t),
-				 0);
+		ck_assert_int_eq(pthread_create(&thread[t], NULL, add_many, (void *)t), 0);
 	for (t = 0; t < 4; t++) {
 		pthread_join(thread[t], &failed);
 		ck_assert_ptr_null(failed);

@@ -65,8 +65,8 @@ START_TEST(a_descriptor_that_is_not_pinned_goes_the_long_way)
 
 	back_open(0);
 	mr = env_must_reg(mem, PAGE, FI_READ | FI_WRITE, KEY);
-	ck_assert(!mrf_desc_local(&env.space, fi_mr_desc(mr), FI_READ, (uintptr_t)mem, 8,
-				  &iova, &lkey));
+	ck_assert(!mrf_desc_local(&env.space, fi_mr_desc(mr), FI_READ, (uintptr_t)mem, 8, &iova,
+				  &lkey));
 	env_must_close(mr);
 	back_close();
 }
@@ -326,10 +326,9 @@ static void *expected(const struct iovec *iov, unsigned count, uint64_t pos)
 
 START_TEST(positions_are_packed_over_the_segments)
 {
-	struct iovec iov[] = { { mem + 3 * PAGE + 5, 100 },
-			       { NULL, 0 },
-			       { mem, PAGE + 1 },
-			       { mem + 3 * PAGE, 200 } };
+	struct iovec iov[] = {
+		{ mem + 3 * PAGE + 5, 100 }, { NULL, 0 }, { mem, PAGE + 1 }, { mem + 3 * PAGE, 200 }
+	};
 	uint64_t pos, total = 300 + PAGE + 1;
 	struct fid_mr *mr;
 
@@ -528,9 +527,8 @@ static bool direct; /* around the C library */
 
 static void change_unmap(void)
 {
-	ck_assert_int_eq(direct ? (int)syscall(SYS_munmap, mem + PAGE, PAGE)
-				: munmap(mem + PAGE, PAGE),
-			 0);
+	ck_assert_int_eq(
+		direct ? (int)syscall(SYS_munmap, mem + PAGE, PAGE) : munmap(mem + PAGE, PAGE), 0);
 }
 
 static void change_replace(void)
@@ -583,8 +581,7 @@ START_TEST(no_kept_pin_outlives_a_change_of_the_memory)
 	if (change == change_replace || change == change_discard) {
 		must_reach(KEY, PAGE, 10);
 		/* Nobody tells when pages have gone that are discarded around the hooks. */
-		ck_assert(view.once ==
-			  (!keeps() || (direct && change == change_discard)));
+		ck_assert(view.once == (!keeps() || (direct && change == change_discard)));
 	} else {
 		ck_assert_int_eq(reach(KEY, PAGE, 10), MRF_MR_NOT_MAPPED);
 	}
@@ -616,9 +613,8 @@ static void map_shared_over(void)
 	int fd = memfd_create("t_back", 0);
 
 	ck_assert_int_eq(ftruncate(fd, 64 * PAGE), 0);
-	ck_assert_ptr_eq(mmap(mem, 64 * PAGE, PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_FIXED, fd, 0),
-			 mem);
+	ck_assert_ptr_eq(
+		mmap(mem, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), mem);
 	close(fd);
 }
 
@@ -841,8 +837,8 @@ END_TEST
 
 START_TEST(memory_that_cannot_be_watched_is_leased)
 {
-	char *shared = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char *shared =
+		mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	FILE *file = tmpfile();
 	struct fid_mr *mr;
 	char *text;
@@ -1266,9 +1262,8 @@ static void *register_others(void *arg)
 
 	(void)arg;
 	while (!atomic_load(&stopping)) {
-		ck_assert_int_eq(fi_mr_reg(&env.domain, mem, 32 * PAGE, RW, 0, KEY + 1, 0,
-					   &mr, NULL),
-				 0);
+		ck_assert_int_eq(
+			fi_mr_reg(&env.domain, mem, 32 * PAGE, RW, 0, KEY + 1, 0, &mr, NULL), 0);
 		fi_mr_refresh(mr, NULL, 0, 0);
 		ck_assert_int_eq(fi_close(&mr->fid), 0);
 	}
@@ -1336,8 +1331,7 @@ static TCase *reaching(void)
 {
 	TCase *tc = tcase_create("reaching");
 
-	tcase_add_test(tc,
-		       an_access_pins_with_the_regions_rights_and_the_next_one_nothing);
+	tcase_add_test(tc, an_access_pins_with_the_regions_rights_and_the_next_one_nothing);
 	tcase_add_test(tc, what_is_kept_is_answered_without_a_look_at_the_process);
 	tcase_add_test(tc, a_process_without_a_free_descriptor_is_reached_still);
 	tcase_add_test(tc, a_pin_is_widened_but_never_beyond_the_region);
@@ -1367,13 +1361,11 @@ static TCase *changing(void)
 	tcase_add_test(tc, memory_that_becomes_shared_before_it_is_watched_is_not_kept);
 	tcase_add_test(tc, nothing_is_kept_of_what_is_being_changed);
 	tcase_add_test(tc, the_monitor_gives_no_memory_back);
-	tcase_add_loop_test(tc, memory_that_changes_while_it_is_pinned_is_pinned_anew, 0,
-			    8);
+	tcase_add_loop_test(tc, memory_that_changes_while_it_is_pinned_is_pinned_anew, 0, 8);
 	tcase_add_test(tc, what_another_thread_has_pinned_meanwhile_is_not_pinned_twice);
 	tcase_add_test(tc, memory_that_never_rests_is_leased);
 	tcase_add_test(tc, a_region_closed_while_it_is_pinned_leaves_nothing);
-	tcase_add_loop_test(tc, a_storm_of_changes_and_questions_leaves_no_stale_pin, 0,
-			    2);
+	tcase_add_loop_test(tc, a_storm_of_changes_and_questions_leaves_no_stale_pin, 0, 2);
 	return tc;
 }
 

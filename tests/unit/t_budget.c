@@ -14,8 +14,7 @@ static char page[1 << 17];
 static void setup(void)
 {
 	static const char *const names[] = { "FI_MRFAB_ACK_TIMEOUT", "FI_MRFAB_RETRY_COUNT",
-					     "FI_MRFAB_CONN_TIMEOUT",
-					     "FI_MRFAB_ANSWER_TIMEOUT" };
+					     "FI_MRFAB_CONN_TIMEOUT", "FI_MRFAB_ANSWER_TIMEOUT" };
 	const char *dir = getenv("srcdir");
 	char path[4096];
 	FILE *file;
@@ -96,8 +95,10 @@ START_TEST(budget_what_is_counted_and_not_timed)
 {
 	char words[256];
 
-	snprintf(words, sizeof(words), "After %d refusals, or %d where the memory is pinned on "
-		 "demand,", MRF_OP_REFUSED, MRF_OP_REFUSED_ON_DEMAND);
+	snprintf(words, sizeof(words),
+		 "After %d refusals, or %d where the memory is pinned on "
+		 "demand,",
+		 MRF_OP_REFUSED, MRF_OP_REFUSED_ON_DEMAND);
 	want_words(words);
 	snprintf(words, sizeof(words), "At most %d proofs are given", MRF_CHALLENGES);
 	want_words(words);

@@ -95,8 +95,7 @@ struct setting {
 static void open_domain(const struct setting *s)
 {
 	struct fi_fabric_attr attr = { .prov_name = (char *)"mrfab", .api_version = s->api };
-	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(0x0a630101) };
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a630101) };
 	struct fi_eq_attr eq_attr = { .wait_obj = FI_WAIT_FD };
 
 	ck_assert_int_eq(fi_fabric(&attr, &fabric, NULL), 0);
@@ -116,7 +115,8 @@ static void open_domain(const struct setting *s)
 static struct fid *open_av(uint64_t flags)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE, .flags = flags };
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(7),
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_port = htons(7),
 				    .sin_addr.s_addr = htonl(0x0a630102) };
 
 	ck_assert_int_eq(fi_av_open(domain, &attr, &av, NULL), 0);
@@ -190,7 +190,7 @@ struct kind {
 	struct setting with;
 	struct fid *(*open)(struct fid **parent);
 	int (*close)(struct fid *child); /* NULL: fi_close */
-	bool used; /* by what it holds, which therefore is let go first */
+	bool used;			 /* by what it holds, which therefore is let go first */
 };
 
 #define OF_DOMAIN(name, expr)                        \
@@ -352,7 +352,11 @@ static const struct kind kinds[] = {
 	{ "endpoint, region", { PINNED | FI_MR_ENDPOINT, OLD, 0 }, endpoint_of_region, NULL, true },
 	{ "counter, region", { PINNED, OLD, 0 }, counter_of_region, NULL, true },
 	{ "endpoint, domain", { PINNED, OLD, 0 }, endpoint, NULL, false },
-	{ "endpoint with its own regions, domain", { FI_MR_ENDPOINT, OLD, 0 }, endpoint, NULL, false },
+	{ "endpoint with its own regions, domain",
+	  { FI_MR_ENDPOINT, OLD, 0 },
+	  endpoint,
+	  NULL,
+	  false },
 	{ "endpoint, address vector", { 0, OLD, 0 }, endpoint_of_av, NULL, false },
 	{ "endpoint, completion queue", { 0, OLD, 0 }, endpoint_of_cq, NULL, false },
 	{ "endpoint, counter", { 0, OLD, 0 }, endpoint_of_cntr, NULL, false },
@@ -391,11 +395,11 @@ static void forget(const struct fid *fid)
 		fabric = NULL;
 }
 
-#define CLOSE_REST(object)                         \
-	do {                                       \
-		if (object)                        \
+#define CLOSE_REST(object)                          \
+	do {                                        \
+		if (object)                         \
 			must_close(&(object)->fid); \
-		(object) = NULL;                   \
+		(object) = NULL;                    \
 	} while (0)
 
 static void close_rest(void)

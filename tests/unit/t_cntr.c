@@ -35,10 +35,8 @@ START_TEST(cntr_open_refuses_bad_attributes)
 
 	parent_init(&parent, 0);
 #define OPEN() mrf_cntr_open(&parent.obj, &parent.domain, &attr, &none, NULL)
-	ck_refused(FI_EINVAL, 2042,
-		   mrf_cntr_open(&parent.obj, &parent.domain, NULL, &none, NULL));
-	ck_refused(FI_EINVAL, 2042,
-		   mrf_cntr_open(&parent.obj, &parent.domain, &attr, NULL, NULL));
+	ck_refused(FI_EINVAL, 2042, mrf_cntr_open(&parent.obj, &parent.domain, NULL, &none, NULL));
+	ck_refused(FI_EINVAL, 2042, mrf_cntr_open(&parent.obj, &parent.domain, &attr, NULL, NULL));
 	attr.events = (enum fi_cntr_events)1; /* bytes, in later versions */
 	ck_refused(FI_ENOSYS, 2043, OPEN());
 	attr.events = FI_CNTR_EVENTS_COMP;
@@ -67,11 +65,9 @@ START_TEST(cntr_operation_tables_are_complete)
 	ck_assert_uint_eq(cntr->fid.ops->size, sizeof(struct fi_ops));
 	ck_assert_uint_eq(cntr->ops->size, sizeof(struct fi_ops_cntr));
 	ck_assert(cntr->fid.ops->close && cntr->fid.ops->bind && cntr->fid.ops->control &&
-		  cntr->fid.ops->ops_open && cntr->fid.ops->tostr &&
-		  cntr->fid.ops->ops_set);
-	ck_assert(cntr->ops->read && cntr->ops->readerr && cntr->ops->add &&
-		  cntr->ops->set && cntr->ops->wait && cntr->ops->adderr &&
-		  cntr->ops->seterr);
+		  cntr->fid.ops->ops_open && cntr->fid.ops->tostr && cntr->fid.ops->ops_set);
+	ck_assert(cntr->ops->read && cntr->ops->readerr && cntr->ops->add && cntr->ops->set &&
+		  cntr->ops->wait && cntr->ops->adderr && cntr->ops->seterr);
 	ck_assert_uint_eq(cntr->fid.fclass, FI_CLASS_CNTR);
 	ck_assert_ptr_eq(cntr->fid.context, &parent);
 	ck_assert_ptr_null(mrf_cntr_from_fid(NULL));

@@ -13,9 +13,9 @@
 #include "unit.h"
 
 #define VAK (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
-#define MODERN                                                                     \
-	(FI_MR_LOCAL | FI_MR_RAW | VAK | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT |      \
-	 FI_MR_ENDPOINT | FI_MR_HMEM)
+#define MODERN                                                                                 \
+	(FI_MR_LOCAL | FI_MR_RAW | VAK | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT | \
+	 FI_MR_HMEM)
 
 static const uint32_t apis[] = { FI_VERSION(1, 4), FI_VERSION(1, 5),  FI_VERSION(1, 7),
 				 FI_VERSION(1, 8), FI_VERSION(1, 13), FI_VERSION(1, 17) };
@@ -80,8 +80,7 @@ static void refuses_companions(int legacy, const char *name)
 			mode = 0;
 			if (bit == legacy)
 				continue;
-			ck_assert_msg(ask_getinfo(apis[i], &mr_mode, &mode, &text) ==
-					      -FI_ENODATA,
+			ck_assert_msg(ask_getinfo(apis[i], &mr_mode, &mode, &text) == -FI_ENODATA,
 				      "%s with bit %#x at %#x", name, bit, apis[i]);
 			ck_assert_ptr_nonnull(strstr(text, "MRF-E1030"));
 			ck_assert_ptr_nonnull(strstr(text, name));
@@ -106,10 +105,9 @@ END_TEST
 /* --- FI_LOCAL_MR --- */
 
 /* What a provider needs and has, as libfabric's rules take it. */
-static const uint64_t tables[] = {
-	FI_MR_BASIC | FI_MR_SCALABLE, FI_MR_BASIC | VAK | FI_MR_LOCAL,
-	FI_MR_BASIC | VAK, FI_MR_BASIC | FI_MR_ALLOCATED | FI_MR_LOCAL, FI_MR_SCALABLE
-};
+static const uint64_t tables[] = { FI_MR_BASIC | FI_MR_SCALABLE, FI_MR_BASIC | VAK | FI_MR_LOCAL,
+				   FI_MR_BASIC | VAK, FI_MR_BASIC | FI_MR_ALLOCATED | FI_MR_LOCAL,
+				   FI_MR_SCALABLE };
 
 /* From 1.5 on, where FI_MR_LOCAL is offered, FI_LOCAL_MR makes no difference. */
 START_TEST(conf_local_bit_makes_the_old_flag_irrelevant)
@@ -129,12 +127,10 @@ START_TEST(conf_local_bit_makes_the_old_flag_irrelevant)
 				ck_assert(mrf_mr_mode_is_local(&without));
 				ck_assert_int_eq(mrf_mr_mode_check(tables[t], &with),
 						 mrf_mr_mode_check(tables[t], &without));
-				ck_assert_uint_eq(
-					mrf_mr_mode_answer(tables[t], &with, caps),
-					mrf_mr_mode_answer(tables[t], &without, caps));
-				ck_assert_uint_eq(
-					mrf_mr_mode_answer_flag(tables[t], &with),
-					mrf_mr_mode_answer_flag(tables[t], &without));
+				ck_assert_uint_eq(mrf_mr_mode_answer(tables[t], &with, caps),
+						  mrf_mr_mode_answer(tables[t], &without, caps));
+				ck_assert_uint_eq(mrf_mr_mode_answer_flag(tables[t], &with),
+						  mrf_mr_mode_answer_flag(tables[t], &without));
 			}
 		}
 	}

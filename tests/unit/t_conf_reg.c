@@ -15,27 +15,24 @@ static struct unit_capture cap;
 static struct fid_mr *const untouched = (void *)&cap;
 
 /* The same request through fi_mr_reg, fi_mr_regv or fi_mr_regattr; one buffer. */
-static int call_reg(int call, const struct fi_mr_attr *attr, uint64_t flags,
-		    struct fid_mr **mr)
+static int call_reg(int call, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **mr)
 {
 	struct fid_domain *domain = &env.domain;
 
 	switch (call) {
 	case 0:
 		return fi_mr_reg(domain, attr->mr_iov->iov_base, attr->mr_iov->iov_len,
-				 attr->access, attr->offset, attr->requested_key, flags,
-				 mr, attr->context);
+				 attr->access, attr->offset, attr->requested_key, flags, mr,
+				 attr->context);
 	case 1:
-		return fi_mr_regv(domain, attr->mr_iov, attr->iov_count, attr->access,
-				  attr->offset, attr->requested_key, flags, mr,
-				  attr->context);
+		return fi_mr_regv(domain, attr->mr_iov, attr->iov_count, attr->access, attr->offset,
+				  attr->requested_key, flags, mr, attr->context);
 	default:
 		return fi_mr_regattr(domain, attr, flags, mr);
 	}
 }
 
-static void all_refuse(const struct fi_mr_attr *attr, uint64_t flags, int err,
-		       const char *code)
+static void all_refuse(const struct fi_mr_attr *attr, uint64_t flags, int err, const char *code)
 {
 	struct fid_mr *mr = untouched;
 	const char *text;
@@ -46,8 +43,7 @@ static void all_refuse(const struct fi_mr_attr *attr, uint64_t flags, int err,
 		ret = call_reg(call, attr, flags, &mr);
 		text = unit_captured(&cap);
 		ck_assert_msg(ret == err, "call %d: %d instead of %d", call, ret, err);
-		ck_assert_msg(strstr(text, code), "call %d: %s not in: %s", call, code,
-			      text);
+		ck_assert_msg(strstr(text, code), "call %d: %s not in: %s", call, code, text);
 		ck_assert_uint_eq(unit_lines(text), 1);
 		ck_assert_ptr_eq(mr, untouched);
 	}
@@ -57,8 +53,7 @@ static void all_refuse(const struct fi_mr_attr *attr, uint64_t flags, int err,
 START_TEST(conf_the_three_calls_refuse_the_same_with_the_same_error)
 {
 	struct iovec iov;
-	struct fi_mr_attr good = { .mr_iov = &iov, .iov_count = 1, .access = RW },
-			  bad;
+	struct fi_mr_attr good = { .mr_iov = &iov, .iov_count = 1, .access = RW }, bad;
 	unsigned bit;
 
 	env_open(FI_MR_ALLOCATED);
@@ -97,10 +92,8 @@ START_TEST(conf_a_count_of_zero_is_refused_by_both_calls_that_have_one)
 	env_open(FI_MR_ALLOCATED);
 	iov = (struct iovec){ mem, 8 };
 	unit_capture(&cap);
-	ck_assert_int_eq(fi_mr_regv(&env.domain, &iov, 0, RW, 0, 1, 0, &mr, NULL),
-			 -FI_EINVAL);
-	ck_assert_int_eq(fi_mr_regv(&env.domain, NULL, 1, RW, 0, 1, 0, &mr, NULL),
-			 -FI_EINVAL);
+	ck_assert_int_eq(fi_mr_regv(&env.domain, &iov, 0, RW, 0, 1, 0, &mr, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_mr_regv(&env.domain, NULL, 1, RW, 0, 1, 0, &mr, NULL), -FI_EINVAL);
 	text = unit_captured(&cap);
 	ck_assert_ptr_nonnull(strstr(text, "MRF-E3002"));
 	ck_assert_ptr_nonnull(strstr(text, "MRF-E3001"));
@@ -113,11 +106,11 @@ END_TEST
 /* Key, rights, range and context arrive whichever call carries them. */
 START_TEST(conf_the_three_calls_make_the_same_region)
 {
-	static const uint64_t modes[] = { 0, FI_MR_VIRT_ADDR,
-					  FI_MR_LOCAL | FI_MR_ALLOCATED };
+	static const uint64_t modes[] = { 0, FI_MR_VIRT_ADDR, FI_MR_LOCAL | FI_MR_ALLOCATED };
 	struct iovec iov;
-	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1,
-				   .access = FI_REMOTE_READ | FI_WRITE, .context = &iov };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = FI_REMOTE_READ | FI_WRITE, .context = &iov
+	};
 	struct mrf_mr_view view;
 	struct fid_mr *mr;
 	size_t m;
@@ -200,8 +193,8 @@ END_TEST
 static struct fi_mr_attr *at_the_edge(unsigned char **page, const struct fi_mr_attr *attr,
 				      size_t size)
 {
-	unsigned char *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *p =
+		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ck_assert_ptr_ne(p, MAP_FAILED);
 	ck_assert_int_eq(munmap(p + PAGE, PAGE), 0);
@@ -212,10 +205,12 @@ static struct fi_mr_attr *at_the_edge(unsigned char **page, const struct fi_mr_a
 /* The structure of 1.7 and 1.8 ends with auth_key. */
 START_TEST(conf_attr_of_an_old_program_is_not_read_beyond_auth_key)
 {
-	static const uint32_t apis[] = { FI_VERSION(1, 4), FI_VERSION(1, 7),
-					 FI_VERSION(1, 8), FI_VERSION(1, 17) };
+	static const uint32_t apis[] = { FI_VERSION(1, 4), FI_VERSION(1, 7), FI_VERSION(1, 8),
+					 FI_VERSION(1, 17) };
 	struct iovec iov;
-	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = RW,
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = RW,
 				   .requested_key = 3 },
 			  *edge;
 	unsigned char *page;
@@ -239,8 +234,9 @@ END_TEST
 START_TEST(conf_authorization_key_is_not_looked_at_before_api_1_5)
 {
 	struct iovec iov;
-	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = RW,
-				   .auth_key = (uint8_t *)8 };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = RW, .auth_key = (uint8_t *)8
+	};
 	struct fid_mr *mr;
 	size_t size;
 
@@ -286,8 +282,7 @@ END_TEST
 /* A peer that tries the wish instead of the answer finds nothing. */
 START_TEST(conf_requested_key_reaches_nothing_when_the_provider_chooses)
 {
-	static const uint64_t modes[] = { FI_MR_PROV_KEY,
-					  FI_MR_PROV_KEY | FI_MR_VIRT_ADDR };
+	static const uint64_t modes[] = { FI_MR_PROV_KEY, FI_MR_PROV_KEY | FI_MR_VIRT_ADDR };
 	static const uint64_t wishes[] = { 0, 0x7777777777777, UINT64_MAX - 1 };
 	struct mrf_key_direct direct;
 	struct mrf_mr_view view;

@@ -82,8 +82,7 @@ START_TEST(limits_agree_with_each_other)
 	ck_assert_uint_le(MRF_LIMIT_INJECT, 512); /* what every send queue here carries */
 	ck_assert_uint_eq(MRF_MSG_ORDER & (FI_ORDER_WAR | FI_ORDER_RMA_WAR), 0);
 	ck_assert(MRF_PROTOCOL & FI_PROV_SPECIFIC);
-	ck_assert_uint_eq(MRF_API_VERSION,
-			  FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
+	ck_assert_uint_eq(MRF_API_VERSION, FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
 }
 END_TEST
 

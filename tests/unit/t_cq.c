@@ -72,10 +72,8 @@ START_TEST(cq_open_refuses_bad_attributes)
 
 	parent_init(&parent, 0);
 #define OPEN() mrf_cq_open(&parent.obj, &parent.domain, &attr, &none, NULL)
-	ck_refused(FI_EINVAL, 2024,
-		   mrf_cq_open(&parent.obj, &parent.domain, NULL, &none, NULL));
-	ck_refused(FI_EINVAL, 2024,
-		   mrf_cq_open(&parent.obj, &parent.domain, &attr, NULL, NULL));
+	ck_refused(FI_EINVAL, 2024, mrf_cq_open(&parent.obj, &parent.domain, NULL, &none, NULL));
+	ck_refused(FI_EINVAL, 2024, mrf_cq_open(&parent.obj, &parent.domain, &attr, NULL, NULL));
 	attr.flags = FI_WRITE;
 	ck_refused(FI_EBADFLAGS, 2025, OPEN());
 	attr.flags = FI_PEER;
@@ -107,9 +105,7 @@ END_TEST
 
 START_TEST(cq_open_takes_every_format_any_size_and_affinity)
 {
-	static const size_t sizes[] = {
-		0, 1, 17, 32768, 65536, (size_t)1 << 40, SIZE_MAX
-	};
+	static const size_t sizes[] = { 0, 1, 17, 32768, 65536, (size_t)1 << 40, SIZE_MAX };
 	struct fi_cq_attr attr = { .flags = FI_AFFINITY, .signaling_vector = 3 };
 	size_t i;
 	int f;
@@ -121,8 +117,7 @@ START_TEST(cq_open_takes_every_format_any_size_and_affinity)
 			attr.size = sizes[i];
 			/* Ignored without a wait object: fi_cq(3) "wait_cond". */
 			attr.wait_cond = (enum fi_cq_wait_cond)9;
-			ck_quiet(0, mrf_cq_open(&parent.obj, &parent.domain, &attr, &cq,
-						&i));
+			ck_quiet(0, mrf_cq_open(&parent.obj, &parent.domain, &attr, &cq, &i));
 			ck_assert_ptr_eq(cq->fid.context, &i);
 			ck_assert_uint_eq(cq->fid.fclass, FI_CLASS_CQ);
 			ck_quiet(0, fi_close(&cq->fid));
@@ -162,9 +157,8 @@ START_TEST(cq_operation_tables_are_complete)
 	ck_assert_uint_eq(cq->ops->size, sizeof(struct fi_ops_cq));
 	ck_assert(cq->fid.ops->close && cq->fid.ops->bind && cq->fid.ops->control &&
 		  cq->fid.ops->ops_open && cq->fid.ops->tostr && cq->fid.ops->ops_set);
-	ck_assert(cq->ops->read && cq->ops->readfrom && cq->ops->readerr &&
-		  cq->ops->sread && cq->ops->sreadfrom && cq->ops->signal &&
-		  cq->ops->strerror);
+	ck_assert(cq->ops->read && cq->ops->readfrom && cq->ops->readerr && cq->ops->sread &&
+		  cq->ops->sreadfrom && cq->ops->signal && cq->ops->strerror);
 	ck_refused(FI_ENOSYS, 2002, cq->fid.ops->bind(&cq->fid, &cq->fid, 0));
 	ck_refused(FI_ENOSYS, 2003, fi_control(&cq->fid, FI_ENABLE, NULL));
 	close_cq();
@@ -328,9 +322,7 @@ static void arm_nothing(struct mrf_source *source)
 	(void)source;
 }
 
-static struct mrf_source counting = { .poll = poll_counting,
-				      .arm = arm_nothing,
-				      .fd = -1 };
+static struct mrf_source counting = { .poll = poll_counting, .arm = arm_nothing, .fd = -1 };
 
 START_TEST(cq_read_polls_sources_only_when_nothing_is_there)
 {
@@ -340,9 +332,8 @@ START_TEST(cq_read_polls_sources_only_when_nothing_is_there)
 	open_cq(FI_CQ_FORMAT_CONTEXT, FI_WAIT_NONE, 0);
 	polls = 0;
 	put_at_poll = 2;
-	ck_assert_int_eq(
-		mrf_wait_link(mrf_cq_wait(mrf_cq_from_fid(&cq->fid)), &link, &counting),
-		0);
+	ck_assert_int_eq(mrf_wait_link(mrf_cq_wait(mrf_cq_from_fid(&cq->fid)), &link, &counting),
+			 0);
 	put(1);
 	ck_assert_int_eq(fi_cq_read(cq, &e, 1), 1);
 	ck_assert_int_eq(polls, 0);
@@ -364,9 +355,8 @@ START_TEST(cq_read_of_nothing_makes_progress)
 	open_cq(FI_CQ_FORMAT_CONTEXT, FI_WAIT_NONE, 0);
 	polls = 0;
 	put_at_poll = 2;
-	ck_assert_int_eq(
-		mrf_wait_link(mrf_cq_wait(mrf_cq_from_fid(&cq->fid)), &link, &counting),
-		0);
+	ck_assert_int_eq(mrf_wait_link(mrf_cq_wait(mrf_cq_from_fid(&cq->fid)), &link, &counting),
+			 0);
 	ck_quiet(-FI_EAGAIN, fi_cq_read(cq, NULL, 0));
 	ck_quiet(0, fi_cq_read(cq, NULL, 0));
 	ck_quiet(0, fi_cq_read(cq, NULL, 0));
@@ -539,8 +529,7 @@ START_TEST(cq_strerror_writes_the_reason)
 	open_cq(FI_CQ_FORMAT_MSG, FI_WAIT_NONE, 0);
 	put_err(1, FI_EACCES, 4103, "outside by 8 bytes");
 	ck_assert_int_eq(fi_cq_readerr(cq, &err, 0), 1);
-	ck_assert_ptr_eq(
-		fi_cq_strerror(cq, err.prov_errno, err.err_data, buf, sizeof(buf)), buf);
+	ck_assert_ptr_eq(fi_cq_strerror(cq, err.prov_errno, err.err_data, buf, sizeof(buf)), buf);
 	ck_assert_str_eq(buf, "outside by 8 bytes");
 	ck_assert_ptr_nonnull(strstr(fi_cq_strerror(cq, 4103, NULL, NULL, 0), "4103"));
 	close_cq();
@@ -743,8 +732,7 @@ START_TEST(cq_signal_unblocks_every_sread_with_eagain)
 	open_cq(FI_CQ_FORMAT_CONTEXT, FI_WAIT_FD, 0);
 	for (i = 0; i < 3; i++) {
 		r[i] = (struct sreader){ .count = 1, .timeout = -1 };
-		ck_assert_int_eq(pthread_create(&thread[i], NULL, sread_thread, &r[i]),
-				 0);
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, sread_thread, &r[i]), 0);
 	}
 	await_blocked(3);
 	ck_quiet(0, fi_cq_signal(cq));
@@ -804,8 +792,7 @@ END_TEST
 
 static void open_threshold_cq(void)
 {
-	struct fi_cq_attr attr = { .wait_obj = FI_WAIT_UNSPEC,
-				   .wait_cond = FI_CQ_COND_THRESHOLD };
+	struct fi_cq_attr attr = { .wait_obj = FI_WAIT_UNSPEC, .wait_cond = FI_CQ_COND_THRESHOLD };
 
 	parent_init(&parent, 0);
 	ck_quiet(0, mrf_cq_open(&parent.obj, &parent.domain, &attr, &cq, NULL));
@@ -822,8 +809,7 @@ START_TEST(cq_threshold_waits_for_that_many)
 	put(1);
 	put(2);
 	sleep_ms(30);
-	ck_assert_int_eq(atomic_load(&mrf_cq_wait(mrf_cq_from_fid(&cq->fid))->waiters),
-			 1);
+	ck_assert_int_eq(atomic_load(&mrf_cq_wait(mrf_cq_from_fid(&cq->fid))->waiters), 1);
 	put(3);
 	pthread_join(thread, NULL);
 	ck_assert_int_eq(r.ret, 3);
@@ -878,8 +864,7 @@ START_TEST(cq_four_writers_and_one_sleeping_reader_keep_every_entry_in_order)
 	memset(next, 0, sizeof(next));
 	open_cq(FI_CQ_FORMAT_CONTEXT, FI_WAIT_UNSPEC, 1);
 	for (w = 0; w < WRITERS; w++)
-		ck_assert_int_eq(pthread_create(&thread[w], NULL, write_many, (void *)w),
-				 0);
+		ck_assert_int_eq(pthread_create(&thread[w], NULL, write_many, (void *)w), 0);
 	while (got < WRITERS * EACH) {
 		ret = fi_cq_sread(cq, e, 32, NULL, 30000);
 		ck_assert_int_gt(ret, 0);
@@ -920,8 +905,7 @@ START_TEST(cq_several_readers_share_every_entry_once)
 	for (w = 0; w < 2; w++)
 		ck_assert_int_eq(pthread_create(&reader[w], NULL, read_many, NULL), 0);
 	for (w = 0; w < WRITERS; w++)
-		ck_assert_int_eq(pthread_create(&writer[w], NULL, write_many, (void *)w),
-				 0);
+		ck_assert_int_eq(pthread_create(&writer[w], NULL, write_many, (void *)w), 0);
 	for (w = 0; w < WRITERS; w++)
 		pthread_join(writer[w], NULL);
 	for (w = 0; w < 2; w++)
@@ -965,9 +949,8 @@ START_TEST(cq_trywait_polls_the_sources)
 	open_cq(FI_CQ_FORMAT_CONTEXT, FI_WAIT_FD, 0);
 	polls = 0;
 	put_at_poll = 1;
-	ck_assert_int_eq(
-		mrf_wait_link(mrf_cq_wait(mrf_cq_from_fid(&cq->fid)), &link, &counting),
-		0);
+	ck_assert_int_eq(mrf_wait_link(mrf_cq_wait(mrf_cq_from_fid(&cq->fid)), &link, &counting),
+			 0);
 	ck_quiet(-FI_EAGAIN, mrf_cq_trywait(mrf_cq_from_fid(&cq->fid)));
 	mrf_wait_unlink(&link);
 	close_cq();
@@ -1079,8 +1062,7 @@ static TCase *tcase_block(void)
 	tcase_add_test(tc, cq_sread_interrupted_by_a_handler_answers_eagain);
 	tcase_add_test(tc, cq_threshold_waits_for_that_many);
 	tcase_add_test(tc, cq_threshold_yields_to_timeout_errors_and_the_buffer);
-	tcase_add_test(tc,
-		       cq_four_writers_and_one_sleeping_reader_keep_every_entry_in_order);
+	tcase_add_test(tc, cq_four_writers_and_one_sleeping_reader_keep_every_entry_in_order);
 	tcase_add_test(tc, cq_several_readers_share_every_entry_once);
 	return tc;
 }

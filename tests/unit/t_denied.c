@@ -55,16 +55,15 @@ START_TEST(write_after_a_change_of_credentials_fails_and_says_so)
 	deny(&p.a);
 	begin = mrf_now_ms();
 	write_that_is_not_run(1000);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 1000), FI_EACCES,
-				  "may or may not have been done"),
-			 5203);
+	ck_assert_int_eq(
+		want_err(&p.a, pair_ctx(&p, 1000), FI_EACCES, "may or may not have been done"),
+		5203);
 	/* What lies in the queue was not put there twice. */
 	ck_assert_uint_eq(fake.denied, 1);
 	ck_assert_int_lt(mrf_now_ms() - begin, 3000);
 	/* From here on none is begun, whichever way it takes. */
 	pair_write(&p, 2000, 100);
-	ck_assert_int_eq(
-		want_err(&p.a, pair_ctx(&p, 2000), FI_EACCES, "nothing was done"), 5204);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 2000), FI_EACCES, "nothing was done"), 5204);
 	pair_read(&p, 3000, 10000);
 	want_denied(pair_ctx(&p, 3000));
 	want_none(&p.a);
@@ -143,8 +142,7 @@ START_TEST(question_that_is_not_taken_fails_what_waits_for_it)
 	pair_open(&p, PLAIN);
 	fake_fail(FAKE_POST, 1, FI_EACCES);
 	pair_write(&p, 0, 100);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "nothing was done"),
-			 5204);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "nothing was done"), 5204);
 	want_none(&p.a);
 	pair_close(&p);
 }
@@ -300,16 +298,13 @@ static TCase *tcase_initiator(void)
 
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, write_after_a_change_of_credentials_fails_and_says_so, 0,
-			    2);
+	tcase_add_loop_test(tc, write_after_a_change_of_credentials_fails_and_says_so, 0, 2);
 	tcase_add_test(tc, operations_in_flight_each_complete_once);
 	tcase_add_test(tc, operation_of_several_pieces_fails_once);
 	tcase_add_test(tc, nothing_more_is_posted_on_a_connection_that_was_denied);
 	tcase_add_test(tc, question_that_is_not_taken_fails_what_waits_for_it);
-	tcase_add_test(tc,
-		       credentials_of_one_thread_end_its_operation_but_not_the_endpoint);
-	tcase_add_loop_test(tc, connecting_after_a_change_of_credentials_fails_at_once, 0,
-			    2);
+	tcase_add_test(tc, credentials_of_one_thread_end_its_operation_but_not_the_endpoint);
+	tcase_add_loop_test(tc, connecting_after_a_change_of_credentials_fails_at_once, 0, 2);
 	tcase_add_test(tc, agent_that_is_denied_rests);
 	tcase_add_test(tc, regions_go_on_and_new_domains_work);
 	return tc;

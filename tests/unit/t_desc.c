@@ -171,8 +171,8 @@ START_TEST(desc_short_forms_look_at_right_and_bounds)
 #define COVERS(desc, right, addr, len) mrf_desc_covers(&env.space, desc, right, addr, len)
 #define LOCAL(desc, right, addr, len) \
 	mrf_desc_local(&env.space, desc, right, addr, len, &iova, &lkey)
-#define BOTH(yes, ...)                              \
-	do {                                        \
+#define BOTH(yes, ...)                                 \
+	do {                                           \
 		ck_assert(COVERS(__VA_ARGS__) == yes); \
 		ck_assert(LOCAL(__VA_ARGS__) == yes);  \
 	} while (0)

@@ -185,8 +185,7 @@ START_TEST(domain_open_runs_every_set_of_modes)
 	for (mode = 0; mode < FI_MR_ENDPOINT << 1; mode += FI_MR_LOCAL) {
 		info->domain_attr->mr_mode = mode;
 		domain = must_open();
-		ck_assert_uint_eq(mrf_domain_from_fid(domain)->space.mode,
-				  (uint64_t)mode);
+		ck_assert_uint_eq(mrf_domain_from_fid(domain)->space.mode, (uint64_t)mode);
 		must_close(domain);
 	}
 }
@@ -200,8 +199,7 @@ START_TEST(domain_open_with_the_old_local_flag_runs_local)
 	info->domain_attr->mr_mode = FI_MR_BASIC;
 	domain = must_open();
 	ck_assert_uint_eq(mrf_domain_from_fid(domain)->space.mode,
-			  FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-				  FI_MR_PROV_KEY);
+			  FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY);
 	must_close(domain);
 }
 END_TEST
@@ -273,8 +271,8 @@ START_TEST(domain_open_takes_an_authorization_key_from_api_1_5)
 	refused(-FI_EINVAL, "MRF-E2155");
 	info->domain_attr->auth_key_size = 8;
 	opened = must_open();
-	ck_assert(mrf_auth_is(mrf_domain_from_fid(opened)->space.auth,
-			      info->domain_attr->auth_key, 8));
+	ck_assert(mrf_auth_is(mrf_domain_from_fid(opened)->space.auth, info->domain_attr->auth_key,
+			      8));
 	/* The application keeps its own. */
 	ck_assert_ptr_nonnull(info->domain_attr->auth_key);
 	must_close(opened);
@@ -402,8 +400,7 @@ START_TEST(domain_open_without_address_finds_one_by_name_and_format)
 	must_close(domain);
 	info->addr_format = FI_SOCKADDR_IN;
 	domain = must_open();
-	ck_assert_uint_eq(mrf_domain_from_fid(domain)->addr.in.sin_addr.s_addr,
-			  htonl(0x0a630107));
+	ck_assert_uint_eq(mrf_domain_from_fid(domain)->addr.in.sin_addr.s_addr, htonl(0x0a630107));
 	must_close(domain);
 	info->addr_format = FI_FORMAT_UNSPEC;
 	must_close(must_open());
@@ -536,8 +533,7 @@ START_TEST(domain_maps_no_raw_key_that_is_none)
 	const char *text;
 
 	unit_capture(&cap);
-	ck_assert_int_eq(fi_mr_map_raw(domain, 0, (uint8_t *)&key, 8, &key, 0),
-			 -FI_EINVAL);
+	ck_assert_int_eq(fi_mr_map_raw(domain, 0, (uint8_t *)&key, 8, &key, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_mr_unmap_key(domain, key), -FI_ENOKEY);
 	text = unit_captured(&cap);
 	ck_assert_uint_eq(key, 5);
@@ -563,10 +559,8 @@ END_TEST
 
 START_TEST(trywait_of_queues_and_counters_that_can_wait)
 {
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT,
-				      .wait_obj = FI_WAIT_FD };
-	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP,
-					  .wait_obj = FI_WAIT_FD };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_FD };
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_FD };
 	struct fid_domain *domain = must_open();
 	struct fid_cntr *cntr;
 	struct fid_cq *cq;
@@ -601,8 +595,7 @@ START_TEST(domain_names_what_it_does_not_offer)
 	ck_assert_int_eq(fi_poll_open(domain, &poll, &pollset), -FI_ENOSYS);
 	ck_assert_int_eq(fi_stx_context(domain, NULL, &stx, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_srx_context(domain, NULL, &ep, NULL), -FI_ENOSYS);
-	ck_assert_int_eq(domain->ops->query_collective(domain, FI_BARRIER, &coll, 0),
-			 -FI_ENOSYS);
+	ck_assert_int_eq(domain->ops->query_collective(domain, FI_BARRIER, &coll, 0), -FI_ENOSYS);
 	ck_assert_int_eq(fi_control(&domain->fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_control(&domain->fid, FI_GETWAIT, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_open_ops(&domain->fid, "x", 0, &ops, NULL), -FI_ENOSYS);
@@ -629,8 +622,8 @@ static struct fid_eq *open_eq(struct fid_fabric *of)
 	return eq;
 }
 
-static void not_bound(struct fid_domain *domain, struct fid *bfid, uint64_t flags,
-		      int err, const char *code)
+static void not_bound(struct fid_domain *domain, struct fid *bfid, uint64_t flags, int err,
+		      const char *code)
 {
 	const char *text;
 	int ret;
@@ -697,8 +690,7 @@ START_TEST(registration_is_asynchronous_where_the_queue_is_bound_with_reg_mr)
 	uint32_t event;
 
 	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, _i ? FI_REG_MR : 0), 0);
-	ck_assert_int_eq(fi_mr_reg(domain, mem, sizeof(mem), RW, 0, 7, 0, &mr, &event),
-			 0);
+	ck_assert_int_eq(fi_mr_reg(domain, mem, sizeof(mem), RW, 0, 7, 0, &mr, &event), 0);
 	if (_i) {
 		ck_assert_int_eq(fi_eq_sread(eq, &event, &entry, sizeof(entry), 10000, 0),
 				 sizeof(entry));
@@ -718,8 +710,8 @@ END_TEST
 static struct fid_domain *endpoint_domain;
 static struct mrf_agent *stopped;
 
-static int fake_endpoint(struct fid_domain *domain, struct fi_info *ep_info,
-			 struct fid_ep **ep, void *context)
+static int fake_endpoint(struct fid_domain *domain, struct fi_info *ep_info, struct fid_ep **ep,
+			 void *context)
 {
 	(void)ep_info, (void)ep, (void)context;
 	endpoint_domain = domain;
@@ -803,8 +795,7 @@ static TCase *offer(void)
 	TCase *tc = tcase_create("offer");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc,
-		       domain_opens_regions_queues_counters_and_vectors_and_they_hold_it);
+	tcase_add_test(tc, domain_opens_regions_queues_counters_and_vectors_and_they_hold_it);
 	tcase_add_test(tc, domain_close_is_refused_while_a_region_is_open);
 	tcase_add_test(tc, domain_close_is_refused_while_keys_are_mapped);
 	tcase_add_test(tc, domain_close_names_all_that_is_in_the_way);
@@ -812,12 +803,10 @@ static TCase *offer(void)
 	tcase_add_test(tc, domain_holds_its_fabric);
 	tcase_add_test(tc, trywait_of_queues_and_counters_that_can_wait);
 	tcase_add_test(tc, domain_names_what_it_does_not_offer);
-	tcase_add_loop_test(tc, domain_bind_takes_an_event_queue_of_its_fabric_once, 0,
-			    2);
+	tcase_add_loop_test(tc, domain_bind_takes_an_event_queue_of_its_fabric_once, 0, 2);
 	tcase_add_test(tc, a_domain_that_has_regions_is_not_bound_any_more);
-	tcase_add_loop_test(
-		tc, registration_is_asynchronous_where_the_queue_is_bound_with_reg_mr, 0,
-		2);
+	tcase_add_loop_test(tc, registration_is_asynchronous_where_the_queue_is_bound_with_reg_mr,
+			    0, 2);
 	tcase_add_test(tc, domain_passes_endpoints_up_and_stops_the_agent_last);
 	tcase_add_test(tc, domains_do_not_share_keys_or_descriptors);
 	return tc;

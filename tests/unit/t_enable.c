@@ -297,8 +297,7 @@ START_TEST(memory_is_checked_at_registration_and_again_when_it_is_pinned)
 	ck_assert_ptr_eq(mmap(mem, PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
 			 mem);
-	refused((fake_verbs_fail(FAKE_REG_MR, 1, ENOMEM), enable(mr)), -FI_ENOMEM,
-		"MRF-E3018");
+	refused((fake_verbs_fail(FAKE_REG_MR, 1, ENOMEM), enable(mr)), -FI_ENOMEM, "MRF-E3018");
 	ck_assert_int_eq(enable(mr), 0);
 	ck_assert_int_eq(reach_by(&one, KEY), MRF_MR_OK);
 	ep_close(&one);
@@ -330,10 +329,8 @@ START_TEST(several_segments_are_pinned_when_they_are_enabled)
 	ck_assert_uint_eq(view.nseg, 3);
 	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &desc));
 	for (i = 0; i < 3; i++) {
-		ck_assert_ptr_eq(fake_verbs_find(view.seg[i].rkey)->mr.addr,
-				 iov[i].iov_base);
-		ck_assert_uint_ne(desc.segs[i].lkey,
-				  fake_verbs_find(view.seg[i].rkey)->mr.lkey);
+		ck_assert_ptr_eq(fake_verbs_find(view.seg[i].rkey)->mr.addr, iov[i].iov_base);
+		ck_assert_uint_ne(desc.segs[i].lkey, fake_verbs_find(view.seg[i].rkey)->mr.lkey);
 	}
 	ep_close(&one);
 	env_must_close(mr);
@@ -488,8 +485,7 @@ START_TEST(memory_counts_as_it_is_when_a_region_is_created_not_when_it_is_enable
 
 	back_open(FI_MR_RMA_EVENT | FI_MR_MMU_NOTIFY);
 	mem[0] = 1;
-	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, 2 * PAGE, RW, 0, KEY, FI_RMA_EVENT,
-				   &mr, NULL),
+	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, 2 * PAGE, RW, 0, KEY, FI_RMA_EVENT, &mr, NULL),
 			 0);
 	mem[PAGE] = 1;
 	ck_assert_int_eq(enable(mr), 0);
@@ -547,8 +543,7 @@ static TCase *endpoints(void)
 	tcase_add_test(tc, wrong_bindings_are_refused);
 	tcase_add_loop_test(tc, before_api_2_3_the_endpoint_is_closed_first, 0, 3);
 	tcase_add_loop_test(tc, from_api_2_3_the_region_is_closed_first, 0, 3);
-	tcase_add_loop_test(tc, a_disabled_region_reserves_its_key_and_can_be_closed, 0,
-			    3);
+	tcase_add_loop_test(tc, a_disabled_region_reserves_its_key_and_can_be_closed, 0, 3);
 	return tc;
 }
 
@@ -561,8 +556,7 @@ static TCase *enabling(void)
 	tcase_add_test(tc, several_threads_may_enable_a_region_at_once);
 	tcase_add_loop_test(tc, provider_keys_of_regions_enabled_later_say_nothing, 0, 2);
 	tcase_add_loop_test(tc, raw_keys_stay_hidden_when_a_region_is_enabled, 0, 2);
-	tcase_add_loop_test(tc, only_regions_that_say_rma_event_are_created_disabled, 0,
-			    2);
+	tcase_add_loop_test(tc, only_regions_that_say_rma_event_are_created_disabled, 0, 2);
 	tcase_add_loop_test(tc, rma_event_alone_leaves_a_region_enabled, 0, 2);
 	tcase_add_test(tc, a_disabled_region_is_not_refreshed);
 	tcase_add_test(tc, memory_counts_as_it_is_when_a_region_is_created_not_when_it_is_enabled);

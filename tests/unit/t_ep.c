@@ -132,9 +132,8 @@ START_TEST(ep_vectors_gather_and_scatter)
 }
 END_TEST
 
-static ssize_t message(bool read, const struct iovec *iov, size_t n,
-		       const struct fi_rma_iov *rma, size_t nrma, uint64_t flags,
-		       uint64_t data)
+static ssize_t message(bool read, const struct iovec *iov, size_t n, const struct fi_rma_iov *rma,
+		       size_t nrma, uint64_t flags, uint64_t data)
 {
 	struct fi_msg_rma msg = { .msg_iov = iov,
 				  .desc = &p.desc,
@@ -254,24 +253,20 @@ START_TEST(ep_immediate_data_reaches_the_target)
 	uint32_t i;
 
 	pair_open(&p, NULL);
-	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 1000, NULL, 0xfeedbeef, p.to, p.base,
-				      p.key, &p),
-			 0);
+	ck_assert_int_eq(
+		fi_writedata(p.a.ep, p.src, 1000, NULL, 0xfeedbeef, p.to, p.base, p.key, &p), 0);
 	want_ok(&p.a, &p);
 	want_imm(1000, 0xfeedbeef);
 	ck_assert(filled(p.dst, 1000, 1));
-	ck_assert_int_eq(fi_writedata(p.a.ep, NULL, 0, NULL, 7, p.to, p.base, p.key, &p),
-			 0);
+	ck_assert_int_eq(fi_writedata(p.a.ep, NULL, 0, NULL, 7, p.to, p.base, p.key, &p), 0);
 	want_ok(&p.a, &p);
 	want_imm(0, 7);
-	ck_assert_int_eq(fi_inject_writedata(p.a.ep, p.src, 8, 9, p.to, p.base, p.key),
-			 0);
+	ck_assert_int_eq(fi_inject_writedata(p.a.ep, p.src, 8, 9, p.to, p.base, p.key), 0);
 	want_imm(8, 9);
 	/* More than the target has RECVs: they wait for the agent there. */
 	for (i = 0; i < 200; i++)
-		ck_assert_int_eq(
-			fi_writedata(p.a.ep, p.src, 16, NULL, i, p.to, p.base, p.key, &p),
-			0);
+		ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 16, NULL, i, p.to, p.base, p.key, &p),
+				 0);
 	for (i = 0; i < 200; i++)
 		want_imm(16, i);
 	for (i = 0; i < 200; i++)
@@ -314,9 +309,8 @@ START_TEST(ep_accesses_of_no_bytes_complete_without_touching_memory)
 	want_ok(&p.a, &p);
 	ck_assert_uint_eq(fake.nlog, 0);
 	/* What the kernel would let through: beyond the end, an unknown key. */
-	ck_assert_int_eq(
-		fi_write(p.a.ep, p.src, 0, NULL, p.to, p.base + PAIR_LEN + 1, p.key, &p),
-		0);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 0, NULL, p.to, p.base + PAIR_LEN + 1, p.key, &p),
+			 0);
 	want_err(&p.a, &p, FI_EACCES, "outside the region");
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 0, NULL, p.to, p.base, 4711, &p), 0);
 	want_err(&p.a, &p, FI_EKEYREJECTED, "unknown");
@@ -380,8 +374,7 @@ START_TEST(ep_counters_count_each_kind_and_injected_ones_too)
 	ck_assert_int_eq(fi_cntr_wait(p.a.rd, 3, LONG_MS), 0);
 	ck_assert_uint_eq(fi_cntr_read(p.a.wr), 6);
 	ck_assert_uint_eq(fi_cntr_read(p.a.rd), 3);
-	ck_assert_int_eq(
-		fi_read(p.a.ep, p.src, 8, NULL, p.to, p.base + PAIR_LEN, p.key, &p), 0);
+	ck_assert_int_eq(fi_read(p.a.ep, p.src, 8, NULL, p.to, p.base + PAIR_LEN, p.key, &p), 0);
 	want_soon(fi_cntr_readerr(p.a.rd) == 1);
 	ck_assert_uint_eq(fi_cntr_readerr(p.a.wr), 0);
 	pair_close(&p);
@@ -420,8 +413,7 @@ START_TEST(ep_default_flags_apply_to_plain_calls)
 	pair_open(&p, &opt);
 	pair_read(&p, 0, 10);
 	want_ok(&p.a, pair_ctx(&p, 0));
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, 257, NULL, p.to, p.base, p.key, &p),
-			 -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 257, NULL, p.to, p.base, p.key, &p), -FI_EMSGSIZE);
 	pair_close(&p);
 }
 END_TEST
@@ -561,19 +553,13 @@ START_TEST(ep_bad_arguments_are_refused_by_the_call)
 			 -FI_EADDRNOTAVAIL);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, FI_ADDR_UNSPEC, 0, p.key, &p),
 			 -FI_EADDRNOTAVAIL);
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, UINT64_MAX, p.key, &p),
-			 -FI_EINVAL);
-	ck_assert_int_eq(
-		fi_write(p.a.ep, p.src, ((size_t)1 << 30) + 1, NULL, p.to, 0, p.key, &p),
-		-FI_EMSGSIZE);
-	ck_assert_int_eq(fi_inject_write(p.a.ep, p.src, 257, p.to, 0, p.key),
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, UINT64_MAX, p.key, &p), -FI_EINVAL);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, ((size_t)1 << 30) + 1, NULL, p.to, 0, p.key, &p),
 			 -FI_EMSGSIZE);
-	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, 9, p.to, 0, p.key, &p),
-			 -FI_EINVAL);
-	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, SIZE_MAX, p.to, 0, p.key, &p),
-			 -FI_EINVAL);
-	ck_assert_int_eq(fi_writev(p.a.ep, NULL, NULL, 1, p.to, 0, p.key, &p),
-			 -FI_EINVAL);
+	ck_assert_int_eq(fi_inject_write(p.a.ep, p.src, 257, p.to, 0, p.key), -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, 9, p.to, 0, p.key, &p), -FI_EINVAL);
+	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, SIZE_MAX, p.to, 0, p.key, &p), -FI_EINVAL);
+	ck_assert_int_eq(fi_writev(p.a.ep, NULL, NULL, 1, p.to, 0, p.key, &p), -FI_EINVAL);
 	ck_assert_int_eq(message(false, here, 1, rma, 0, 0, 0), -FI_EINVAL);
 	ck_assert_int_eq(message(false, here, 1, rma, 9, 0, 0), -FI_EINVAL);
 	ck_assert_int_eq(message(false, here, 1, NULL, 1, 0, 0), -FI_EINVAL);
@@ -722,7 +708,8 @@ START_TEST(ep_traces_connections_at_info_and_single_things_at_debug)
 {
 	static const char *const info[] = { "<info> peer 10.99.1.1:", ": connecting\n",
 					    ": connected\n" };
-	static const char *const debug[] = { "registered at 0x", "asking the peer about key 0x4d, 0x0 + 8",
+	static const char *const debug[] = { "registered at 0x",
+					     "asking the peer about key 0x4d, 0x0 + 8",
 					     "a peer asks for key 0x4d", "answer about key 0x4d",
 					     "<debug> region " };
 	size_t i;
@@ -735,8 +722,7 @@ START_TEST(ep_traces_connections_at_info_and_single_things_at_debug)
 	ck_assert_ptr_null(strstr(traces, "<debug>"));
 	traced("debug");
 	for (i = 0; i < MRF_ARRAY_SIZE(debug); i++)
-		ck_assert_msg(strstr(traces, debug[i]) != NULL, "no %s in: %s", debug[i],
-			      traces);
+		ck_assert_msg(strstr(traces, debug[i]) != NULL, "no %s in: %s", debug[i], traces);
 }
 END_TEST
 
@@ -828,8 +814,8 @@ START_TEST(ep_is_bound_and_enabled_once_however_many_try)
 		set_up(&a);
 		pthread_join(thread, NULL);
 		for (i = 0; i < 3; i++)
-			ck_assert_msg(!a.got[i] != !b.got[i], "step %d: %d and %d", i,
-				      a.got[i], b.got[i]);
+			ck_assert_msg(!a.got[i] != !b.got[i], "step %d: %d and %d", i, a.got[i],
+				      b.got[i]);
 		must_close(&a.ep->fid);
 	}
 	pthread_barrier_destroy(&start);
@@ -868,8 +854,7 @@ START_TEST(ep_full_queue_says_again_and_moves_without_the_cq_being_read)
 	ck_assert_int_eq(n, MRF_EP_OPS);
 	ck_assert_int_ge(MRF_EP_OPS, MRF_LIMIT_TX_SIZE);
 	ck_assert_int_ge(MRF_EP_OPS, 2048);
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p),
-			 -FI_EAGAIN);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, &p), -FI_EAGAIN);
 	ck_assert_int_eq(p.a.ep->ops->tx_size_left(p.a.ep), 0);
 	/* No more is in flight than the connection takes. */
 	ck_assert_uint_lt(fake_queued(), MRF_CONN_RING);
@@ -1049,8 +1034,8 @@ static void *write_many(void *arg)
 		ssize_t ret;
 
 		do {
-			ret = fi_write(p.a.ep, p.src + w->at, 512, p.desc, p.to,
-				       p.base + w->at, p.key, w);
+			ret = fi_write(p.a.ep, p.src + w->at, 512, p.desc, p.to, p.base + w->at,
+				       p.key, w);
 		} while (ret == -FI_EAGAIN);
 		ck_assert_int_eq(ret, 0);
 	}
@@ -1059,15 +1044,13 @@ static void *write_many(void *arg)
 
 START_TEST(ep_two_threads_write_through_one_endpoint)
 {
-	struct writer w[2] = { { .at = 0, .count = 1500 },
-			       { .at = 8192, .count = 1500 } };
+	struct writer w[2] = { { .at = 0, .count = 1500 }, { .at = 8192, .count = 1500 } };
 	struct node_opt opt = mode_opt(modes[_i]);
 	int i, n[2] = { 0, 0 };
 
 	pair_open(&p, &opt);
 	for (i = 0; i < 2; i++)
-		ck_assert_int_eq(pthread_create(&w[i].thread, NULL, write_many, &w[i]),
-				 0);
+		ck_assert_int_eq(pthread_create(&w[i].thread, NULL, write_many, &w[i]), 0);
 	for (i = 0; i < 3000; i++)
 		n[want_ok(&p.a, NULL).op_context == &w[1]]++;
 	for (i = 0; i < 2; i++)
@@ -1162,8 +1145,8 @@ static int lost_one(void)
 	struct fi_cq_err_entry err = { 0 };
 
 	ck_assert_int_eq(fi_cq_readerr(p.a.cq, &err, 0), 1);
-	ck_assert_msg(err.err == FI_ECONNRESET || err.err == FI_ECONNREFUSED,
-		      "err %d: %s", err.err, (char *)err.err_data);
+	ck_assert_msg(err.err == FI_ECONNRESET || err.err == FI_ECONNREFUSED, "err %d: %s", err.err,
+		      (char *)err.err_data);
 	return 1;
 }
 
@@ -1308,8 +1291,7 @@ static TCase *tcase_transfer(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, ep_write_lands_in_every_mode_and_size, 0, NMODES);
 	tcase_add_loop_test(tc, ep_read_brings_every_mode_and_size, 0, NMODES);
-	tcase_add_loop_test(tc, ep_provider_keys_need_no_question_and_others_one, 0,
-			    NMODES);
+	tcase_add_loop_test(tc, ep_provider_keys_need_no_question_and_others_one, 0, NMODES);
 	tcase_add_test(tc, ep_vectors_gather_and_scatter);
 	tcase_add_loop_test(tc, ep_messages_cross_segments_and_remote_pieces, 0, NMODES);
 	tcase_add_test(tc, ep_messages_over_8_mib_are_split);
@@ -1324,8 +1306,8 @@ static TCase *tcase_transfer(void)
 	tcase_add_test(tc, ep_default_flags_apply_to_plain_calls);
 	tcase_add_test(tc, ep_default_flags_that_change_apply_to_the_next_call);
 	tcase_add_test(tc, ep_reaches_its_own_memory);
-	tcase_add_loop_test(tc, ep_local_mode_wants_the_descriptor_of_an_open_region,
-			    NMODES - 5, NMODES);
+	tcase_add_loop_test(tc, ep_local_mode_wants_the_descriptor_of_an_open_region, NMODES - 5,
+			    NMODES);
 	tcase_add_test(tc, ep_ignores_any_descriptor_where_none_is_needed);
 	tcase_add_test(tc, ep_bad_arguments_are_refused_by_the_call);
 	tcase_add_test(tc, ep_ends_a_look_at_a_queue_that_never_gets_empty);
@@ -1347,17 +1329,15 @@ static TCase *tcase_many(void)
 
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc,
-			    ep_full_queue_says_again_and_moves_without_the_cq_being_read,
-			    0, NMODES);
-	tcase_add_test(tc, ep_full_queue_moves_though_the_cq_was_read_in_vain);
-	tcase_add_test(tc, ep_peer_that_waits_for_others_goes_on_when_the_application_has_made_room);
-	tcase_add_test(tc, ep_stuck_queue_leaves_the_agent_to_others);
-	tcase_add_test(
-		tc, ep_sleeper_wakes_though_another_completion_came_as_it_went_to_sleep);
-	tcase_add_test(tc, ep_one_stuck_peer_does_not_stop_another);
-	tcase_add_loop_test(tc, ep_two_threads_write_through_one_endpoint, NMODES - 2,
+	tcase_add_loop_test(tc, ep_full_queue_says_again_and_moves_without_the_cq_being_read, 0,
 			    NMODES);
+	tcase_add_test(tc, ep_full_queue_moves_though_the_cq_was_read_in_vain);
+	tcase_add_test(tc,
+		       ep_peer_that_waits_for_others_goes_on_when_the_application_has_made_room);
+	tcase_add_test(tc, ep_stuck_queue_leaves_the_agent_to_others);
+	tcase_add_test(tc, ep_sleeper_wakes_though_another_completion_came_as_it_went_to_sleep);
+	tcase_add_test(tc, ep_one_stuck_peer_does_not_stop_another);
+	tcase_add_loop_test(tc, ep_two_threads_write_through_one_endpoint, NMODES - 2, NMODES);
 	return tc;
 }
 
@@ -1371,10 +1351,8 @@ static TCase *tcase_going(void)
 	tcase_add_test(tc, ep_closes_while_operations_wait_for_an_answer);
 	tcase_add_test(tc, ep_closes_at_any_point_of_connecting);
 	tcase_add_test(tc, ep_target_closes_under_load);
-	tcase_add_test(tc,
-		       ep_address_that_was_removed_is_refused_and_its_number_used_again);
-	tcase_add_loop_test(tc, ep_address_removed_under_operations_lets_them_finish, 0,
-			    2);
+	tcase_add_test(tc, ep_address_that_was_removed_is_refused_and_its_number_used_again);
+	tcase_add_loop_test(tc, ep_address_removed_under_operations_lets_them_finish, 0, 2);
 	tcase_add_test(tc, ep_address_that_was_removed_has_no_connection_any_more);
 	return tc;
 }

@@ -153,9 +153,9 @@ static ssize_t call_message(const struct call *c)
 
 static ssize_t call(const struct call *c)
 {
-	return c->form == PLAIN_CALL ? call_plain(c) :
-	       c->form == VECTOR     ? call_vector(c) :
-				       call_message(c);
+	return c->form == PLAIN_CALL ? call_plain(c)
+	       : c->form == VECTOR   ? call_vector(c)
+				     : call_message(c);
 }
 
 /* Small integers in each element, so that sums and products of any type mean something. */
@@ -191,9 +191,10 @@ static void check_reference(const struct call *c, const uint8_t *old)
 {
 	size_t n = c->family == MRF_ATOMIC_BASE ? 0 : bytes(c), i;
 
-	ck_assert_msg(!memcmp(p.dst, shadow, PAIR_LEN),
-		      "family %u, datatype %u, op %u, %zu at %zu: the region is not as it should be",
-		      c->family, c->datatype, c->op, c->count, c->at);
+	ck_assert_msg(
+		!memcmp(p.dst, shadow, PAIR_LEN),
+		"family %u, datatype %u, op %u, %zu at %zu: the region is not as it should be",
+		c->family, c->datatype, c->op, c->count, c->at);
 	ck_assert_msg(!memcmp(mine.result, old, n), "family %u, datatype %u, op %u: results",
 		      c->family, c->datatype, c->op);
 	for (i = n; i < sizeof(mine.result) && mine.result[i] == 0xcc; i++)
@@ -217,11 +218,9 @@ static void run_call(const struct call *c)
 
 static struct call simple(unsigned family, unsigned datatype, unsigned op, size_t count, size_t at)
 {
-	return (struct call){ .family = family,
-			      .datatype = datatype,
-			      .op = op,
-			      .count = count,
-			      .at = at };
+	return (struct call){
+		.family = family, .datatype = datatype, .op = op, .count = count, .at = at
+	};
 }
 
 /* A sum into the 8 bytes at this place; not waited for. */
@@ -229,7 +228,8 @@ static void add_u64(size_t at, uint64_t value)
 {
 	memcpy(mine.operand, &value, sizeof(value));
 	ck_assert_int_eq(fi_atomic(p.a.ep, mine.operand, 1, desc(), p.to, p.base + at, p.key,
-				   FI_UINT64, FI_SUM, p.src + at), 0);
+				   FI_UINT64, FI_SUM, p.src + at),
+			 0);
 }
 
 static uint64_t u64_at(size_t at)
@@ -245,7 +245,8 @@ static void xor_u64(size_t at, uint64_t value)
 {
 	memcpy(mine.operand, &value, sizeof(value));
 	ck_assert_int_eq(fi_atomic(p.a.ep, mine.operand, 1, desc(), p.to, p.base + at, p.key,
-				   FI_UINT64, FI_BXOR, p.src + at), 0);
+				   FI_UINT64, FI_BXOR, p.src + at),
+			 0);
 }
 
 static void want_idle(void)
@@ -258,7 +259,8 @@ static void want_idle(void)
 static void read_behind(void)
 {
 	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, NULL, 1, NULL, mine.result, desc(), p.to,
-					 p.base + AT, p.key, FI_UINT64, FI_ATOMIC_READ, &p), 0);
+					 p.base + AT, p.key, FI_UINT64, FI_ATOMIC_READ, &p),
+			 0);
 	want_ok(&p.a, &p);
 }
 
@@ -437,13 +439,15 @@ START_TEST(atomics_of_agent_and_device_on_one_word_lose_nothing)
 	fake.on_loop = add_between;
 	/* The lower half, by the agent, while the upper half is added to. */
 	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &one, 1, NULL, &old, NULL, p.to, p.base + AT,
-					 p.key, FI_UINT32, FI_SUM, NULL), 0);
+					 p.key, FI_UINT32, FI_SUM, NULL),
+			 0);
 	want_ok(&p.a, NULL);
 	ck_assert_uint_eq(old, 0);
 	ck_assert_uint_eq(u64_at(AT), (5ull << 32) + 1);
 	meddle = 1;
-	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &one, 1, NULL, &seen, NULL, p.to,
-					 p.base + AT + 4, p.key, FI_UINT32, FI_BOR, NULL), 0);
+	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &one, 1, NULL, &seen, NULL, p.to, p.base + AT + 4,
+					 p.key, FI_UINT32, FI_BOR, NULL),
+			 0);
 	want_ok(&p.a, NULL);
 	/* What comes back is what was there when it was stored. */
 	ck_assert_uint_eq(seen, 6);
@@ -468,7 +472,8 @@ START_TEST(atomics_do_not_depend_on_what_the_processor_sees)
 	memcpy(p.dst + 8 * PAGE + at, &wrong, sizeof(wrong));
 	value = 5;
 	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &value, 1, NULL, &old, NULL, p.to, at, 5,
-					 FI_UINT64, FI_MIN, NULL), 0);
+					 FI_UINT64, FI_MIN, NULL),
+			 0);
 	want_ok(&p.a, NULL);
 	ck_assert_uint_eq(old, 7);
 	ck_assert_uint_eq(u64_at(2 * PAGE + 16), 5);
@@ -505,8 +510,9 @@ START_TEST(atomics_on_a_word_go_on_from_what_the_agent_left_there)
 		unsigned before = fake.loops;
 
 		old = 0;
-		ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &one, 1, NULL, &old, NULL, p.to, at,
-						 5, steps[i].datatype, FI_SUM, NULL), 0);
+		ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &one, 1, NULL, &old, NULL, p.to, at, 5,
+						 steps[i].datatype, FI_SUM, NULL),
+				 0);
 		want_ok(&p.a, NULL);
 		ck_assert_uint_eq(old, i);
 		ck_assert_uint_eq(u64_at(2 * PAGE + 16), i + 1);
@@ -514,7 +520,8 @@ START_TEST(atomics_on_a_word_go_on_from_what_the_agent_left_there)
 	}
 	/* Another word is another one. */
 	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &one, 1, NULL, &old, NULL, p.to, at + 8, 5,
-					 FI_UINT32, FI_SUM, NULL), 0);
+					 FI_UINT32, FI_SUM, NULL),
+			 0);
 	want_ok(&p.a, NULL);
 	ck_assert_uint_eq(u64_at(2 * PAGE + 24), 1);
 	ck_assert_uint_eq(u64_at(8 * PAGE + at), wrong);
@@ -564,7 +571,8 @@ static void call_small(unsigned family, unsigned type, unsigned op, size_t count
 
 	ck_assert_uint_eq(family, MRF_ATOMIC_FETCH);
 	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, mine.operand, count, NULL, old, NULL, p.to, from,
-					 5, type, op, &p), 0);
+					 5, type, op, &p),
+			 0);
 	want_ok(&p.a, &p);
 }
 
@@ -625,8 +633,8 @@ START_TEST(atomics_past_the_end_are_refused_and_nothing_is_done)
 		want_err(&p.a, &p, FI_EACCES, "past the end");
 	}
 	ck_assert_int_eq(memcmp(p.dst, shadow, PAIR_LEN), 0);
-	run_call(&(struct call){ .family = 1, .datatype = FI_INT64, .op = FI_SUM, .count = 1,
-				 .at = PAIR_LEN - 8 });
+	run_call(&(struct call){
+		.family = 1, .datatype = FI_INT64, .op = FI_SUM, .count = 1, .at = PAIR_LEN - 8 });
 	want_idle();
 	close_all();
 }
@@ -683,7 +691,8 @@ START_TEST(atomics_cross_the_segments_of_a_region)
 			mrf_atomic_apply(type, FI_SUM, flat + from + i, mine.operand + i, NULL,
 					 want + from + i);
 		ck_assert_int_eq(fi_fetch_atomic(p.a.ep, mine.operand, 16 / size, NULL, old, NULL,
-						 p.to, from, 5, type, FI_SUM, &p), 0);
+						 p.to, from, 5, type, FI_SUM, &p),
+				 0);
 		want_ok(&p.a, &p);
 		ck_assert_msg(!memcmp(old, flat + from, 16), "from %u, size %zu", from, size);
 		memcpy(flat, want, sizeof(flat));
@@ -715,12 +724,12 @@ START_TEST(atomics_need_the_right_to_write_remotely)
 	/* That is all they need. */
 	must_close(&p.mr->fid);
 	pair_reg(&p, FI_REMOTE_WRITE);
-	run_call(&(struct call){ .family = 1, .datatype = FI_INT64, .op = FI_SUM, .count = 1,
-				 .at = AT });
-	run_call(&(struct call){ .family = 1, .datatype = FI_INT128, .op = FI_SUM, .count = 2,
-				 .at = AT + 1 });
-	run_call(&(struct call){ .family = 1, .datatype = FI_INT32, .op = FI_ATOMIC_READ,
-				 .count = 2, .at = AT });
+	run_call(&(struct call){
+		.family = 1, .datatype = FI_INT64, .op = FI_SUM, .count = 1, .at = AT });
+	run_call(&(struct call){
+		.family = 1, .datatype = FI_INT128, .op = FI_SUM, .count = 2, .at = AT + 1 });
+	run_call(&(struct call){
+		.family = 1, .datatype = FI_INT32, .op = FI_ATOMIC_READ, .count = 2, .at = AT });
 	close_all();
 }
 END_TEST
@@ -889,8 +898,9 @@ START_TEST(atomics_behind_a_read_to_a_closed_buffer_are_not_repeated)
 	for (i = 0; i < 2; i++) {
 		struct fi_cq_err_entry e = { 0 };
 
-		ck_assert_int_eq(fi_cq_sread(p.a.cq, &(struct fi_cq_data_entry){ 0 }, 1, NULL,
-					     LONG_MS), -FI_EAVAIL);
+		ck_assert_int_eq(
+			fi_cq_sread(p.a.cq, &(struct fi_cq_data_entry){ 0 }, 1, NULL, LONG_MS),
+			-FI_EAVAIL);
 		ck_assert_int_eq(fi_cq_readerr(p.a.cq, &e, 0), 1);
 		bad += e.op_context != &p;
 	}
@@ -927,24 +937,27 @@ START_TEST(atomics_inject_copies_and_tells_of_failures_only)
 
 	open_mode(modes[_i]);
 	memset(p.dst + AT, 0, 8);
-	ck_assert_int_eq(fi_inject_atomic(p.a.ep, &one, 1, p.to, p.base + AT, p.key, FI_UINT64,
-					  FI_SUM), 0);
+	ck_assert_int_eq(
+		fi_inject_atomic(p.a.ep, &one, 1, p.to, p.base + AT, p.key, FI_UINT64, FI_SUM), 0);
 	one = 0xdead;
 	read_behind();
 	ck_assert_uint_eq(u64_at(AT), 1);
 	one = 2;
-	ck_assert_int_eq(fi_inject_atomic(p.a.ep, &one, 1, p.to, p.base + AT, p.key, FI_UINT64,
-					  FI_BOR), 0);
+	ck_assert_int_eq(
+		fi_inject_atomic(p.a.ep, &one, 1, p.to, p.base + AT, p.key, FI_UINT64, FI_BOR), 0);
 	one = 0xdead;
 	read_behind();
 	ck_assert_uint_eq(u64_at(AT), 3);
-	ck_assert_int_eq(fi_inject_atomic(p.a.ep, bytes, 256, p.to, p.base + AT, p.key, FI_UINT8,
-					  FI_SUM), 0);
+	ck_assert_int_eq(
+		fi_inject_atomic(p.a.ep, bytes, 256, p.to, p.base + AT, p.key, FI_UINT8, FI_SUM),
+		0);
 	want_none(&p.a);
-	ck_assert_int_eq(fi_inject_atomic(p.a.ep, bytes, 257, p.to, p.base + AT, p.key, FI_UINT8,
-					  FI_SUM), -FI_EMSGSIZE);
+	ck_assert_int_eq(
+		fi_inject_atomic(p.a.ep, bytes, 257, p.to, p.base + AT, p.key, FI_UINT8, FI_SUM),
+		-FI_EMSGSIZE);
 	ck_assert_int_eq(fi_inject_atomic(p.a.ep, bytes, 1, p.to, p.base + PAIR_LEN, p.key,
-					  FI_UINT8, FI_SUM), 0);
+					  FI_UINT8, FI_SUM),
+			 0);
 	want_err(&p.a, NULL, FI_EACCES, NULL);
 	close_all();
 }
@@ -954,8 +967,8 @@ START_TEST(atomics_count_as_writes_or_reads_by_whether_something_comes_back)
 {
 	struct call c;
 
-	open_with(&(struct node_opt){ .mr_mode = FI_MR_ALLOCATED, .counters = true,
-				      .selective = true });
+	open_with(&(struct node_opt){
+		.mr_mode = FI_MR_ALLOCATED, .counters = true, .selective = true });
 	c = simple(MRF_ATOMIC_BASE, FI_UINT64, FI_SUM, 1, AT);
 	put_values(&c);
 	ck_assert_int_eq(call(&c), 0);
@@ -1021,13 +1034,14 @@ START_TEST(atomics_default_flags_that_change_apply_to_the_next_call)
 	ck_assert_int_eq(fi_control(&p.a.ep->fid, FI_SETOPSFLAG, &flags[1]), 0);
 	ck_assert_int_eq(call(&c), 0);
 	want_ok(&p.a, &p);
-	ck_assert_int_eq(fi_atomic(p.a.ep, &unregistered, 1, NULL, p.to, p.base + AT, p.key, SUM8,
-				   &p), -FI_EINVAL);
+	ck_assert_int_eq(
+		fi_atomic(p.a.ep, &unregistered, 1, NULL, p.to, p.base + AT, p.key, SUM8, &p),
+		-FI_EINVAL);
 	/* What is injected needs no descriptor. */
 	flags[1] |= FI_INJECT;
 	ck_assert_int_eq(fi_control(&p.a.ep->fid, FI_SETOPSFLAG, &flags[1]), 0);
-	ck_assert_int_eq(fi_atomic(p.a.ep, &unregistered, 1, NULL, p.to, p.base + AT, p.key, SUM8,
-				   &p), 0);
+	ck_assert_int_eq(
+		fi_atomic(p.a.ep, &unregistered, 1, NULL, p.to, p.base + AT, p.key, SUM8, &p), 0);
 	want_ok(&p.a, &p);
 	close_all();
 }
@@ -1038,8 +1052,12 @@ START_TEST(atomics_arguments_that_make_no_sense_are_refused)
 	struct fi_ioc one = { mine.operand, 1 }, two = { mine.operand, 2 }, null = { NULL, 1 },
 		      huge = { mine.operand, SIZE_MAX }, many[9];
 	struct fi_rma_ioc rma = { 0, 1, 1 }, wraps = { UINT64_MAX - 4, 1, 1 };
-	struct fi_msg_atomic msg = { .msg_iov = &one, .iov_count = 1, .rma_iov = &rma,
-				     .rma_iov_count = 1, .datatype = FI_UINT64, .op = FI_SUM };
+	struct fi_msg_atomic msg = { .msg_iov = &one,
+				     .iov_count = 1,
+				     .rma_iov = &rma,
+				     .rma_iov_count = 1,
+				     .datatype = FI_UINT64,
+				     .op = FI_SUM };
 	struct fid_ep *ep;
 	size_t n, i;
 
@@ -1058,7 +1076,8 @@ START_TEST(atomics_arguments_that_make_no_sense_are_refused)
 	ck_assert_int_eq(fi_atomic(ep, &one, 1, NULL, p.to, 0, 1, FI_VOID, FI_SUM, NULL),
 			 -FI_EOPNOTSUPP);
 	ck_assert_int_eq(fi_compare_atomic(ep, &one, 1, NULL, &one, NULL, &two, NULL, p.to, 0, 1,
-					   FI_UINT64, FI_SUM, NULL), -FI_EOPNOTSUPP);
+					   FI_UINT64, FI_SUM, NULL),
+			 -FI_EOPNOTSUPP);
 	/* Counts. */
 	ck_assert_int_eq(fi_atomic(ep, mine.operand, 0, NULL, p.to, 0, 1, SUM8, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_atomic(ep, mine.operand, 513, NULL, p.to, 0, 1, SUM8, NULL),
@@ -1072,18 +1091,22 @@ START_TEST(atomics_arguments_that_make_no_sense_are_refused)
 	ck_assert_int_eq(fi_fetch_atomicv(ep, &one, NULL, 1, &two, NULL, 1, p.to, 0, 1, SUM8, NULL),
 			 -FI_EINVAL);
 	ck_assert_int_eq(fi_compare_atomicv(ep, &one, NULL, 1, &two, NULL, 1, &one, NULL, 1, p.to,
-					    0, 1, FI_UINT64, FI_CSWAP, NULL), -FI_EINVAL);
-	ck_assert_int_eq(fi_fetch_atomicv(ep, &one, NULL, 1, NULL, NULL, 0, p.to, 0, 1, SUM8,
-					  NULL), -FI_EINVAL);
+					    0, 1, FI_UINT64, FI_CSWAP, NULL),
+			 -FI_EINVAL);
+	ck_assert_int_eq(fi_fetch_atomicv(ep, &one, NULL, 1, NULL, NULL, 0, p.to, 0, 1, SUM8, NULL),
+			 -FI_EINVAL);
 	/* Buffers. */
 	ck_assert_int_eq(fi_atomic(ep, NULL, 1, NULL, p.to, 0, 1, SUM8, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_atomicv(ep, &null, NULL, 1, p.to, 0, 1, SUM8, NULL), -FI_EINVAL);
-	ck_assert_int_eq(fi_fetch_atomic(ep, mine.operand, 1, NULL, NULL, NULL, p.to, 0, 1, SUM8,
-					 NULL), -FI_EINVAL);
+	ck_assert_int_eq(
+		fi_fetch_atomic(ep, mine.operand, 1, NULL, NULL, NULL, p.to, 0, 1, SUM8, NULL),
+		-FI_EINVAL);
 	ck_assert_int_eq(fi_fetch_atomic(ep, NULL, 1, NULL, NULL, NULL, p.to, 0, 1, FI_INT8,
-					 FI_ATOMIC_READ, NULL), -FI_EINVAL);
+					 FI_ATOMIC_READ, NULL),
+			 -FI_EINVAL);
 	ck_assert_int_eq(fi_compare_atomic(ep, mine.operand, 1, NULL, NULL, NULL, mine.result, NULL,
-					   p.to, 0, 1, FI_UINT64, FI_CSWAP, NULL), -FI_EINVAL);
+					   p.to, 0, 1, FI_UINT64, FI_CSWAP, NULL),
+			 -FI_EINVAL);
 	/* The target. */
 	ck_assert_int_eq(fi_atomic(ep, mine.operand, 1, NULL, p.to, UINT64_MAX - 4, 1, SUM8, NULL),
 			 -FI_EINVAL);
@@ -1133,9 +1156,10 @@ START_TEST(atomics_valid_calls_and_query_tell_what_there_is)
 
 				count = 77;
 				attr = (struct fi_atomic_attr){ 77, 77 };
-				ret = family == 0 ? fi_atomicvalid(p.a.ep, type, op, &count) :
-				      family == 1 ? fi_fetch_atomicvalid(p.a.ep, type, op, &count) :
-						    fi_compare_atomicvalid(p.a.ep, type, op, &count);
+				ret = family == 0 ? fi_atomicvalid(p.a.ep, type, op, &count)
+				      : family == 1
+					      ? fi_fetch_atomicvalid(p.a.ep, type, op, &count)
+					      : fi_compare_atomicvalid(p.a.ep, type, op, &count);
 				query = fi_query_atomic(p.a.domain, type, op, &attr, flags[family]);
 				ck_assert_int_eq(ret, there ? 0 : -FI_EOPNOTSUPP);
 				ck_assert_int_eq(query, ret);
@@ -1148,8 +1172,9 @@ START_TEST(atomics_valid_calls_and_query_tell_what_there_is)
 	ck_assert_str_eq(unit_captured(&cap), ""); /* asking is no mistake */
 	ck_assert_int_eq(fi_query_atomic(p.a.domain, SUM8, NULL, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_query_atomic(p.a.domain, SUM8, &attr, FI_TAGGED), -FI_EOPNOTSUPP);
-	ck_assert_int_eq(fi_query_atomic(p.a.domain, SUM8, &attr,
-					 FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC), -FI_EBADFLAGS);
+	ck_assert_int_eq(
+		fi_query_atomic(p.a.domain, SUM8, &attr, FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC),
+		-FI_EBADFLAGS);
 	ck_assert_int_eq(fi_query_atomic(p.a.domain, SUM8, &attr, FI_MORE), -FI_EBADFLAGS);
 	close_all();
 }
@@ -1179,10 +1204,12 @@ START_TEST(atomics_need_the_capability_and_its_direction)
 	ep = ep_with_caps(FI_ATOMIC | FI_READ);
 	ck_assert_int_eq(fi_atomic(ep, &value, 1, NULL, p.to, AT, p.key, SUM8, NULL),
 			 -FI_EOPNOTSUPP);
-	ck_assert_int_eq(fi_fetch_atomic(ep, &value, 1, NULL, &value, NULL, p.to, AT, p.key, SUM8,
-					 NULL), -FI_EOPNOTSUPP);
+	ck_assert_int_eq(
+		fi_fetch_atomic(ep, &value, 1, NULL, &value, NULL, p.to, AT, p.key, SUM8, NULL),
+		-FI_EOPNOTSUPP);
 	ck_assert_int_eq(fi_fetch_atomic(ep, NULL, 1, NULL, &value, NULL, p.to, AT, p.key, FI_INT64,
-					 FI_ATOMIC_READ, NULL), 0);
+					 FI_ATOMIC_READ, NULL),
+			 0);
 	want_ok(&p.a, NULL);
 	ck_assert_int_eq(memcmp(&value, p.dst + AT, 8), 0);
 	ck_assert_int_eq(fi_read(ep, &value, 8, NULL, p.to, 0, p.key, NULL), -FI_EOPNOTSUPP);
@@ -1191,12 +1218,14 @@ START_TEST(atomics_need_the_capability_and_its_direction)
 	ck_assert_int_eq(fi_atomic(ep, &value, 1, NULL, p.to, AT, p.key, SUM8, NULL), 0);
 	want_ok(&p.a, NULL);
 	ck_assert_int_eq(fi_fetch_atomic(ep, NULL, 1, NULL, &value, NULL, p.to, AT, p.key, FI_INT64,
-					 FI_ATOMIC_READ, NULL), -FI_EOPNOTSUPP);
+					 FI_ATOMIC_READ, NULL),
+			 -FI_EOPNOTSUPP);
 	must_close(&ep->fid);
 	/* Neither direction is both. */
 	ep = ep_with_caps(FI_ATOMIC);
 	ck_assert_int_eq(fi_fetch_atomic(ep, &half, 1, NULL, &half, NULL, p.to, AT, p.key,
-					 FI_UINT32, FI_SUM, NULL), 0);
+					 FI_UINT32, FI_SUM, NULL),
+			 0);
 	want_ok(&p.a, NULL);
 	must_close(&ep->fid);
 	p.a.info->caps = 0;
@@ -1238,8 +1267,8 @@ START_TEST(atomics_with_fi_mr_local_want_a_descriptor_for_each_buffer)
 	good = desc();
 	rd = fi_mr_desc(read_only);
 	wr = fi_mr_desc(write_only);
-#define CMP(o, c, r)                                                                             \
-	fi_compare_atomic(p.a.ep, mine.operand, 1, o, mine.compare, c, mine.result, r, p.to,     \
+#define CMP(o, c, r)                                                                         \
+	fi_compare_atomic(p.a.ep, mine.operand, 1, o, mine.compare, c, mine.result, r, p.to, \
 			  p.base + AT, p.key, FI_UINT64, _i ? FI_CSWAP : FI_CSWAP_LT, &p)
 	ck_assert_int_eq(CMP(NULL, good, good), -FI_EINVAL);
 	ck_assert_int_eq(CMP(good, NULL, good), -FI_EINVAL);
@@ -1254,10 +1283,11 @@ START_TEST(atomics_with_fi_mr_local_want_a_descriptor_for_each_buffer)
 	ck_assert_int_eq(fi_atomic(p.a.ep, p.src, 1, good, p.to, p.base + AT, p.key, SUM8, NULL),
 			 -FI_EINVAL);
 	/* What is injected needs none, and what is only read has no operand. */
-	ck_assert_int_eq(fi_inject_atomic(p.a.ep, mine.operand, 1, p.to, p.base + AT, p.key,
-					  SUM8), 0);
+	ck_assert_int_eq(fi_inject_atomic(p.a.ep, mine.operand, 1, p.to, p.base + AT, p.key, SUM8),
+			 0);
 	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, NULL, 1, NULL, mine.result, good, p.to,
-					 p.base + AT, p.key, FI_INT64, FI_ATOMIC_READ, &p), 0);
+					 p.base + AT, p.key, FI_INT64, FI_ATOMIC_READ, &p),
+			 0);
 	want_ok(&p.a, &p);
 	must_close(&read_only->fid);
 	must_close(&write_only->fid);
@@ -1287,8 +1317,9 @@ START_TEST(atomics_without_fi_mr_local_look_at_no_descriptor)
 		memset(mine.result, 0xcc, 8);
 		ck_assert_int_eq(fi_compare_atomic(p.a.ep, mine.operand, 1, d[i % 3], mine.compare,
 						   d[(i + 1) % 3], mine.result, d[(i + 2) % 3],
-						   p.to, p.base + AT, p.key, FI_UINT64,
-						   ops[i % 2], &p), 0);
+						   p.to, p.base + AT, p.key, FI_UINT64, ops[i % 2],
+						   &p),
+				 0);
 		want_ok(&p.a, &p);
 		ck_assert_mem_eq(mine.result, &was, 8);
 		ck_assert_mem_eq(p.dst + AT, mine.operand, 8);
@@ -1313,7 +1344,8 @@ START_TEST(atomics_whose_local_region_is_closed_meanwhile_fail_alone)
 	memset(mine.result, 0xcc, 8);
 	fake_hold(true);
 	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, mine.operand, 1, desc(), mine.result,
-					 fi_mr_desc(gone), p.to, p.base + AT, p.key, SUM8, &p), 0);
+					 fi_mr_desc(gone), p.to, p.base + AT, p.key, SUM8, &p),
+			 0);
 	add_u64(AT, 1);
 	must_close(&gone->fid);
 	fake_hold(false);
@@ -1396,8 +1428,9 @@ static struct fid_mr *reg_counted(size_t at, size_t len, uint64_t key)
 {
 	struct fid_mr *mr;
 
-	ck_assert_int_eq(fi_mr_reg(p.b.domain, p.dst + at, len, REMOTE_RW, 0, key,
-				   FI_RMA_EVENT, &mr, NULL), 0);
+	ck_assert_int_eq(
+		fi_mr_reg(p.b.domain, p.dst + at, len, REMOTE_RW, 0, key, FI_RMA_EVENT, &mr, NULL),
+		0);
 	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
 	ck_assert_int_eq(fi_mr_enable(mr), 0);
 	return mr;
@@ -1467,13 +1500,15 @@ START_TEST(atomics_that_change_a_counted_region_count_once)
 	run_call(&c);
 	memcpy(mine.operand, &huge, 8);
 	ck_assert_int_eq(fi_atomic(p.a.ep, mine.operand, 1, NULL, p.to, p.base + AT, p.key,
-				   FI_UINT64, FI_MIN, &p), 0);
+				   FI_UINT64, FI_MIN, &p),
+			 0);
 	want_ok(&p.a, &p);
 	memcpy(p.dst + AT, &zero, 8);
 	memcpy(mine.compare, &huge, 8);
 	ck_assert_int_eq(fi_compare_atomic(p.a.ep, mine.operand, 1, NULL, mine.compare, NULL,
 					   mine.result, NULL, p.to, p.base + AT, p.key, FI_UINT64,
-					   FI_CSWAP, &p), 0);
+					   FI_CSWAP, &p),
+			 0);
 	want_ok(&p.a, &p);
 	want_count(n);
 	/* Many, of which only one somewhere at the beginning does. */
@@ -1481,12 +1516,14 @@ START_TEST(atomics_that_change_a_counted_region_count_once)
 	memset(mine.operand, 0, 4096);
 	mine.operand[100] = 1;
 	ck_assert_int_eq(fi_atomic(p.a.ep, mine.operand, 4096, NULL, p.to, p.base + AT, p.key,
-				   FI_UINT8, FI_MAX, &p), 0);
+				   FI_UINT8, FI_MAX, &p),
+			 0);
 	want_ok(&p.a, &p);
 	want_count(++n);
 	/* Refused. */
 	ck_assert_int_eq(fi_atomic(p.a.ep, mine.operand, 1, NULL, p.to, p.base + PAIR_LEN, p.key,
-				   FI_UINT64, FI_SUM, &p), 0);
+				   FI_UINT64, FI_SUM, &p),
+			 0);
 	want_err(&p.a, &p, FI_EACCES, NULL);
 	want_count(n);
 	close_counted_with(NULL, NULL);
@@ -1498,8 +1535,12 @@ START_TEST(atomics_over_several_counted_regions_count_in_each)
 	struct fid_mr *one, *two;
 	struct fi_rma_ioc rma[] = { { 0, 8, 5 }, { 0, 8, 6 }, { 64, 8, 5 } };
 	struct fi_ioc operand = { mine.operand, 24 };
-	struct fi_msg_atomic msg = { .msg_iov = &operand, .iov_count = 1, .rma_iov = rma,
-				     .rma_iov_count = 3, .datatype = FI_UINT64, .op = FI_SUM,
+	struct fi_msg_atomic msg = { .msg_iov = &operand,
+				     .iov_count = 1,
+				     .rma_iov = rma,
+				     .rma_iov_count = 3,
+				     .datatype = FI_UINT64,
+				     .op = FI_SUM,
 				     .context = &p };
 
 	open_counted(FI_MR_ALLOCATED);
@@ -1553,8 +1594,7 @@ static TCase *tcase_bounds(void)
 
 	tcase_add_loop_test(tc, atomics_at_the_ends_of_a_region_touch_nothing_outside, 0, 2);
 	tcase_add_loop_test(tc, atomics_past_the_end_are_refused_and_nothing_is_done, 0, NMODES);
-	tcase_add_loop_test(tc, atomics_past_the_end_of_a_smaller_successor_do_nothing, 0,
-			    NMODES);
+	tcase_add_loop_test(tc, atomics_past_the_end_of_a_smaller_successor_do_nothing, 0, NMODES);
 	tcase_add_test(tc, atomics_cross_the_segments_of_a_region);
 	tcase_add_loop_test(tc, atomics_need_the_right_to_write_remotely, 0, NMODES);
 	tcase_add_loop_test(tc, atomics_of_closed_and_unknown_keys_are_refused, 0, NMODES);

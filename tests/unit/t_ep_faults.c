@@ -49,12 +49,10 @@ static void want_each(int n, const int *err)
 		}
 		which = (size_t)((uint8_t *)e.op_context - p.src) / 400;
 		ck_assert_uint_lt(which, (size_t)n);
-		ck_assert_msg(!(seen & 1ull << which), "operation %zu completed twice",
-			      which);
+		ck_assert_msg(!(seen & 1ull << which), "operation %zu completed twice", which);
 		seen |= 1ull << which;
-		ck_assert_msg(got.err == err[which],
-			      "operation %zu: %d instead of %d: %s", which, got.err,
-			      err[which], (char *)got.err_data);
+		ck_assert_msg(got.err == err[which], "operation %zu: %d instead of %d: %s", which,
+			      got.err, err[which], (char *)got.err_data);
 	}
 	want_none(&p.a);
 	ck_assert_uint_eq(node_ep(&p.a)->nops, 0);
@@ -113,8 +111,7 @@ START_TEST(fault_read_is_repeated_a_bounded_number_of_times)
 	want_ok(&p.a, pair_ctx(&p, place(1)));
 	fake_break(1, 3, MRF_WC_TIMEOUT, false);
 	read_i(1);
-	ck_assert_int_eq(
-		want_err(&p.a, pair_ctx(&p, place(1)), FI_ETIMEDOUT, "no answer"), 4111);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, place(1)), FI_ETIMEDOUT, "no answer"), 4111);
 	warm_up();
 	pair_close(&p);
 }
@@ -151,7 +148,7 @@ static void write_desc(struct fid_mr *mr, int i)
 START_TEST(fault_closed_local_buffer_fails_its_operation_only)
 {
 	struct node_opt opt = { .mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED |
-					     (_i & 2 ? FI_MR_PROV_KEY : 0) };
+					   (_i & 2 ? FI_MR_PROV_KEY : 0) };
 	int err[8] = { 0, 0, FI_EFAULT, 0, 0, 0, 0, 0 }, first = _i & 1 ? 2 : 0, i;
 	struct fid_mr *good, *doomed;
 
@@ -170,8 +167,7 @@ START_TEST(fault_closed_local_buffer_fails_its_operation_only)
 	if (first) {
 		for (i = first; i < 8; i++) {
 			if (err[i])
-				want_err(&p.a, pair_ctx(&p, place(i)), err[i],
-					 "local buffer");
+				want_err(&p.a, pair_ctx(&p, place(i)), err[i], "local buffer");
 			else
 				want_ok(&p.a, pair_ctx(&p, place(i)));
 		}
@@ -236,8 +232,7 @@ END_TEST
 START_TEST(fault_many_failures_in_a_row_do_not_count_against_the_others)
 {
 	struct node_opt opt = { .mr_mode =
-					FI_MR_LOCAL | FI_MR_ALLOCATED |
-					(_i ? FI_MR_PROV_KEY : 0) };
+					FI_MR_LOCAL | FI_MR_ALLOCATED | (_i ? FI_MR_PROV_KEY : 0) };
 	struct fid_mr *good, *doomed;
 	int err[20], i;
 
@@ -267,8 +262,7 @@ START_TEST(fault_device_that_takes_nothing_fails_each_operation)
 	fake_fail_always(FAKE_POST, FI_EIO);
 	/* The first waits for a question that cannot be sent; or is posted itself. */
 	write_i(0);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EIO, "rejected the work"),
-			 4108);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EIO, "rejected the work"), 4108);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, 0, 4711, &p), 0);
 	ck_assert_int_eq(want_err(&p.a, &p, FI_EIO, NULL), 4108);
 	fake_heal();
@@ -412,8 +406,7 @@ START_TEST(fault_nobody_listens_is_said_after_some_tries)
 	nowhere = node_insert_port(&p.a, 9);
 	for (i = 0; i < 3; i++)
 		ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, nowhere, 0, 1, &p), 0);
-	ck_assert_int_eq(want_err(&p.a, &p, FI_ECONNREFUSED, "no endpoint listens"),
-			 4126);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_ECONNREFUSED, "no endpoint listens"), 4126);
 	want_err(&p.a, &p, FI_ECONNREFUSED, NULL);
 	want_err(&p.a, &p, FI_ECONNREFUSED, NULL);
 	warm_up();
@@ -426,16 +419,14 @@ START_TEST(fault_address_that_cannot_be_reached_is_said_at_once)
 	pair_open(&p, NULL);
 	fake_unreachable(1, FI_EHOSTUNREACH);
 	pair_write(&p, 0, 8);
-	ck_assert_int_eq(
-		want_err(&p.a, pair_ctx(&p, 0), FI_EHOSTUNREACH, "cannot be reached"),
-		4128);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EHOSTUNREACH, "cannot be reached"),
+			 4128);
 	fake_unreachable(1, FI_ETIMEDOUT);
 	pair_write(&p, 0, 8);
 	want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "no answer");
 	fake_fail(FAKE_RESOLVE, 1, FI_ENETUNREACH);
 	pair_write(&p, 0, 8);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ENETUNREACH, "no route"),
-			 4121);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ENETUNREACH, "no route"), 4121);
 	warm_up();
 	pair_close(&p);
 }
@@ -460,8 +451,7 @@ START_TEST(fault_address_that_nobody_has_ends_in_a_timeout_of_the_connection)
 	fake_unresolved(UINT_MAX);
 	begin = mrf_now_ms();
 	pair_write(&p, 0, 8);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "no machine answers"),
-			 4128);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "no machine answers"), 4128);
 	ck_assert_int_ge(mrf_now_ms() - begin, 990);
 	fake_unresolved(0);
 	warm_up();
@@ -491,8 +481,7 @@ START_TEST(fault_stopped_target_ends_in_a_timeout_of_the_connection)
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
 	begin = mrf_now_ms();
 	pair_write(&p, 0, 8);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "no answer"),
-			 4129);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "no answer"), 4129);
 	ck_assert_int_ge(mrf_now_ms() - begin, 990);
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
 	warm_up();
@@ -511,8 +500,7 @@ START_TEST(fault_stopped_target_still_serves_what_is_known)
 		write_i(i);
 	want_soon(fake_nlog() == 10);
 	/* This one has to be asked about; it is answered when the target goes on. */
-	ck_assert_int_eq(
-		fi_write(p.a.ep, p.src, 0, NULL, p.to, 0, PAIR_KEY, p.src + place(9)), 0);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 0, NULL, p.to, 0, PAIR_KEY, p.src + place(9)), 0);
 	usleep(20000);
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
 	want_each(10, err);
@@ -528,14 +516,10 @@ static unsigned nth; /* call that fails in this round of the sweep */
 /* What one failure of the sweep may turn into, at a call or at a completion. */
 static void allowed(int err, const char *what)
 {
-	static const int known[] = { 0,
-				     FI_ENOMEM,
-				     FI_EIO,
-				     FI_ECONNREFUSED,
-				     FI_ECONNRESET,
-				     FI_ETIMEDOUT,
-				     FI_EOVERRUN,
-				     FI_EINVAL };
+	static const int known[] = {
+		0,	     FI_ENOMEM, FI_EIO, FI_ECONNREFUSED, FI_ECONNRESET, FI_ETIMEDOUT,
+		FI_EOVERRUN, FI_EINVAL
+	};
 	size_t i;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(known); i++) {
@@ -579,12 +563,10 @@ static bool transfers(void)
 	ssize_t ret;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(len); i++) {
-		ret = LIBRARY(
-			fi_write(p.a.ep, p.src, len[i], NULL, p.to, p.base, p.key, &p));
+		ret = LIBRARY(fi_write(p.a.ep, p.src, len[i], NULL, p.to, p.base, p.key, &p));
 		begun += !ret;
 		allowed((int)-ret, "fi_write");
-		ret = LIBRARY(
-			fi_read(p.a.ep, p.src, len[i], NULL, p.to, p.base, p.key, &p));
+		ret = LIBRARY(fi_read(p.a.ep, p.src, len[i], NULL, p.to, p.base, p.key, &p));
 		begun += !ret;
 		allowed((int)-ret, "fi_read");
 	}
@@ -649,12 +631,11 @@ static void scenario(bool (*met)(void), void (*heal)(void))
 	if (!ret) {
 		struct sockaddr_in addr = node_ep(&p.b)->addr.in;
 
-		ret = LIBRARY(fi_av_insert(p.a.av, &addr, 1, &p.to, 0, NULL)) == 1 ? 0
-										   : -1;
+		ret = LIBRARY(fi_av_insert(p.a.av, &addr, 1, &p.to, 0, NULL)) == 1 ? 0 : -1;
 	}
 	if (!ret)
-		ret = LIBRARY(fi_mr_reg(p.b.domain, p.dst, PAIR_LEN, REMOTE_RW, 0,
-					PAIR_KEY, 0, &p.mr, NULL));
+		ret = LIBRARY(fi_mr_reg(p.b.domain, p.dst, PAIR_LEN, REMOTE_RW, 0, PAIR_KEY, 0,
+					&p.mr, NULL));
 	p.key = PAIR_KEY;
 	if (!ret) {
 		overrun = transfers();
@@ -717,10 +698,8 @@ static TCase *tcase_requests(void)
 	tcase_add_loop_test(tc, fault_closed_local_buffer_fails_its_operation_only, 0, 4);
 	tcase_add_test(tc, fault_flush_without_a_culprit_up_front_repeats_no_write);
 	tcase_add_test(tc, fault_flush_that_nobody_caused_repeats_no_write);
-	tcase_add_loop_test(
-		tc, fault_many_failures_in_a_row_do_not_count_against_the_others, 0, 2);
-	tcase_add_loop_test(tc, fault_device_that_takes_nothing_fails_each_operation, 0,
-			    2);
+	tcase_add_loop_test(tc, fault_many_failures_in_a_row_do_not_count_against_the_others, 0, 2);
+	tcase_add_loop_test(tc, fault_device_that_takes_nothing_fails_each_operation, 0, 2);
 	tcase_add_test(tc, fault_device_that_is_full_is_asked_again);
 	return tc;
 }
@@ -732,8 +711,7 @@ static TCase *tcase_peers(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, fault_killed_peer_ends_everything_in_bounded_time);
-	tcase_add_loop_test(tc, fault_peer_killed_before_it_answers_ends_what_waits, 0,
-			    2);
+	tcase_add_loop_test(tc, fault_peer_killed_before_it_answers_ends_what_waits, 0, 2);
 	tcase_add_test(tc, fault_peer_that_comes_back_is_reached_again);
 	tcase_add_test(tc, fault_target_that_listens_later_is_waited_for);
 	tcase_add_test(tc, fault_nobody_listens_is_said_after_some_tries);

@@ -32,11 +32,9 @@ static struct mrf_eq *inner(void)
 
 static void put_err(int err, const char *text)
 {
-	struct fi_eq_err_entry e = { .fid = &eq->fid,
-				     .context = &parent,
-				     .data = 5,
-				     .err = err,
-				     .prov_errno = 2206 };
+	struct fi_eq_err_entry e = {
+		.fid = &eq->fid, .context = &parent, .data = 5, .err = err, .prov_errno = 2206
+	};
 
 	ck_assert_int_eq(mrf_eq_write_err(inner(), &e, text), 0);
 }
@@ -60,8 +58,7 @@ START_TEST(eq_open_refuses_bad_attributes)
 	attr.wait_obj = FI_WAIT_MUTEX_COND;
 	ck_refused(FI_ENOSYS, 2011, mrf_eq_open(&parent.obj, &attr, &none, NULL));
 	attr.wait_obj = FI_WAIT_FD;
-	ck_refused(FI_ENOMEM, 2072,
-		   failing_after(0, mrf_eq_open(&parent.obj, &attr, &none, NULL)));
+	ck_refused(FI_ENOMEM, 2072, failing_after(0, mrf_eq_open(&parent.obj, &attr, &none, NULL)));
 	ck_assert_ptr_null(none);
 	parent_fini(&parent);
 }
@@ -217,8 +214,7 @@ START_TEST(eq_error_is_reported_in_its_place_and_stays_until_taken)
 	ck_assert_int_eq(err.prov_errno, 2206);
 	ck_assert_str_eq(err.err_data, "no such host");
 	ck_assert_uint_eq(err.err_data_size, sizeof("no such host"));
-	ck_assert_str_eq(fi_eq_strerror(eq, err.prov_errno, err.err_data, NULL, 0),
-			 "no such host");
+	ck_assert_str_eq(fi_eq_strerror(eq, err.prov_errno, err.err_data, NULL, 0), "no such host");
 	ck_quiet(-FI_EAGAIN, fi_eq_readerr(eq, &err, 0));
 	ck_quiet(-FI_EAGAIN, fi_eq_read(eq, &event, text, 8, 0));
 	close_eq();
@@ -343,8 +339,7 @@ START_TEST(eq_write_without_memory_is_refused)
 
 	open_eq(FI_WAIT_NONE, FI_WRITE);
 	ck_refused(FI_ENOMEM, 2060, failing_after(0, fi_eq_write(eq, 1, "x", 1, 0)));
-	ck_refused(FI_ENOMEM, 2060,
-		   failing_after(0, mrf_eq_write_err(inner(), &err, "x")));
+	ck_refused(FI_ENOMEM, 2060, failing_after(0, mrf_eq_write_err(inner(), &err, "x")));
 	ck_quiet(-FI_EAGAIN, fi_eq_readerr(eq, &err, 0));
 	close_eq();
 }
@@ -491,11 +486,9 @@ START_TEST(eq_four_writers_and_one_sleeping_reader_keep_every_event_in_order)
 
 	open_eq(FI_WAIT_UNSPEC, FI_WRITE);
 	for (w = 0; w < WRITERS; w++)
-		ck_assert_int_eq(pthread_create(&thread[w], NULL, write_many, (void *)w),
-				 0);
+		ck_assert_int_eq(pthread_create(&thread[w], NULL, write_many, (void *)w), 0);
 	for (n = 0; n < WRITERS * EACH; n++) {
-		ck_assert_int_eq(fi_eq_sread(eq, &event, &i, sizeof(i), 30000, 0),
-				 sizeof(i));
+		ck_assert_int_eq(fi_eq_sread(eq, &event, &i, sizeof(i), 30000, 0), sizeof(i));
 		ck_assert_uint_lt(event, WRITERS);
 		ck_assert_uint_eq(i, next[event]++);
 	}
@@ -530,8 +523,7 @@ static TCase *tcase_eq(void)
 	tcase_add_test(tc, eq_sread_is_woken_by_an_event_and_by_an_error);
 	tcase_add_test(tc, eq_sread_interrupted_by_a_handler_answers_eagain);
 	tcase_add_test(tc, eq_trywait_says_when_it_is_safe_to_block);
-	tcase_add_test(tc,
-		       eq_four_writers_and_one_sleeping_reader_keep_every_event_in_order);
+	tcase_add_test(tc, eq_four_writers_and_one_sleeping_reader_keep_every_event_in_order);
 	return tc;
 }
 

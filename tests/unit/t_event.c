@@ -33,9 +33,9 @@ static void reg_counted(void)
 	uint64_t mode = node_ep(&p.b)->domain->space.mode;
 	uint64_t flags = mode & FI_MR_RMA_EVENT ? FI_RMA_EVENT : 0;
 
-	ck_assert_int_eq(fi_mr_reg(p.b.domain, p.dst, PAIR_LEN, REMOTE_RW, 0, PAIR_KEY, flags,
-				   &p.mr, NULL),
-			 0);
+	ck_assert_int_eq(
+		fi_mr_reg(p.b.domain, p.dst, PAIR_LEN, REMOTE_RW, 0, PAIR_KEY, flags, &p.mr, NULL),
+		0);
 	ck_assert_int_eq(fi_mr_bind(p.mr, &cntr->fid, FI_REMOTE_WRITE), 0);
 	if (mode & FI_MR_ENDPOINT)
 		ck_assert_int_eq(fi_mr_bind(p.mr, &p.b.ep->fid, 0), 0);
@@ -87,8 +87,7 @@ static void want_count(uint64_t n)
 	ck_assert_uint_eq(fi_cntr_readerr(cntr), 0);
 }
 
-static ssize_t write_msg(const struct fi_rma_iov *rma, size_t count, uint64_t flags,
-			 uint64_t data)
+static ssize_t write_msg(const struct fi_rma_iov *rma, size_t count, uint64_t flags, uint64_t data)
 {
 	struct iovec here = { .iov_base = p.src };
 	struct fi_msg_rma msg = { .msg_iov = &here,
@@ -158,12 +157,10 @@ START_TEST(event_every_write_counts_once_and_nothing_else_does)
 	}
 	pair_write(&p, 0, 0);
 	want_ok(&p.a, pair_ctx(&p, 0));
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, 100, p.desc, p.to, p.base + PAIR_LEN - 99,
-				  p.key, &p),
-			 0);
+	ck_assert_int_eq(
+		fi_write(p.a.ep, p.src, 100, p.desc, p.to, p.base + PAIR_LEN - 99, p.key, &p), 0);
 	want_err(&p.a, &p, FI_EACCES, NULL);
-	ck_assert_int_eq(fi_write(p.a.ep, p.src, 100, p.desc, p.to, p.base, p.key + 1, &p),
-			 0);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 100, p.desc, p.to, p.base, p.key + 1, &p), 0);
 	want_err(&p.a, &p, FI_EKEYREJECTED, NULL);
 	want_count(n);
 	/* Nothing came as the data of an application. */
@@ -351,9 +348,8 @@ START_TEST(event_data_of_the_application_come_beside_the_count)
 
 	fake.max_msg_size = 4096;
 	open_counted(modes[_i]);
-	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 1000, p.desc, 0xfeedbeef, p.to, p.base,
-				      p.key, &p),
-			 0);
+	ck_assert_int_eq(
+		fi_writedata(p.a.ep, p.src, 1000, p.desc, 0xfeedbeef, p.to, p.base, p.key, &p), 0);
 	want_ok(&p.a, &p);
 	want_data(1000, 0xfeedbeef);
 	/* What is reported has been counted. */
@@ -373,9 +369,8 @@ START_TEST(event_data_of_the_application_come_beside_the_count)
 	want_data(10000, 11);
 	want_count(3);
 	for (i = 0; i < 200; i++)
-		ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 16, p.desc, i, p.to, p.base,
-					      p.key, &p),
-				 0);
+		ck_assert_int_eq(
+			fi_writedata(p.a.ep, p.src, 16, p.desc, i, p.to, p.base, p.key, &p), 0);
 	for (i = 0; i < 200; i++)
 		want_data(16, i);
 	for (i = 0; i < 200; i++)
@@ -391,8 +386,7 @@ START_TEST(event_data_that_were_flushed_are_sent_again_and_once)
 	write_ok(0, 8);
 	fake_hold(true);
 	pair_write(&p, 0, 8);
-	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 16, NULL, 5, p.to, p.base, p.key, &p),
-			 0);
+	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 16, NULL, 5, p.to, p.base, p.key, &p), 0);
 	/* The first is refused, or the writedata itself. */
 	fake_break((unsigned)_i + 1, 1, MRF_WC_REFUSED, false);
 	fake_hold(false);
@@ -442,8 +436,7 @@ START_TEST(event_write_behind_a_read_to_a_closed_buffer_is_not_repeated)
 	doomed = node_reg(&p.a, p.src, PAIR_LEN, FI_READ, 2);
 	fake.flush_local = _i & 1;
 	fake_hold(true);
-	ck_assert_int_eq(fi_read(p.a.ep, p.src, 400, fi_mr_desc(doomed), p.to, p.base, p.key,
-				 &p),
+	ck_assert_int_eq(fi_read(p.a.ep, p.src, 400, fi_mr_desc(doomed), p.to, p.base, p.key, &p),
 			 0);
 	/* The short way, and the long one. */
 	if (_i & 2) {
@@ -681,9 +674,9 @@ START_TEST(event_counter_of_the_endpoint_does_not_see_reads_and_says_so)
 	open_counted(FI_MR_ALLOCATED);
 	all = open_cntr();
 	unit_capture(&cap);
-	ck_assert_int_eq(fi_ep_bind(p.b.ep, &all->fid,
-				    FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SEND | FI_RECV),
-			 0);
+	ck_assert_int_eq(
+		fi_ep_bind(p.b.ep, &all->fid, FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SEND | FI_RECV),
+		0);
 	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-W4063"));
 	ck_assert_uint_eq(unit_lines(cap.text), 1);
 	pair_read(&p, 0, 64);
@@ -1000,8 +993,8 @@ static TCase *tcase_count(void)
 	tcase_add_loop_test(tc, event_data_of_the_application_come_beside_the_count, 0, NMODES);
 	tcase_add_loop_test(tc, event_counter_of_the_endpoint_counts_every_write_by_peers, 0,
 			    NMODES);
-	tcase_add_loop_test(
-		tc, event_counter_of_the_endpoint_has_all_when_the_region_is_closed, 0, 2);
+	tcase_add_loop_test(tc, event_counter_of_the_endpoint_has_all_when_the_region_is_closed, 0,
+			    2);
 	tcase_add_test(tc, event_counter_of_the_endpoint_needs_the_capability);
 	tcase_add_test(tc, event_counter_of_the_endpoint_does_not_see_reads_and_says_so);
 	return tc;
@@ -1014,13 +1007,11 @@ static TCase *tcase_between(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, event_data_that_were_flushed_are_sent_again_and_once, 0, 2);
-	tcase_add_loop_test(tc, event_refused_and_flushed_writes_count_once_when_they_are_done,
-			    0, 8);
-	tcase_add_loop_test(tc, event_write_behind_a_read_to_a_closed_buffer_is_not_repeated,
-			    0, 4);
+	tcase_add_loop_test(tc, event_refused_and_flushed_writes_count_once_when_they_are_done, 0,
+			    8);
+	tcase_add_loop_test(tc, event_write_behind_a_read_to_a_closed_buffer_is_not_repeated, 0, 4);
 	tcase_add_loop_test(tc, event_write_that_was_never_done_counts_nothing, 0, 2);
-	tcase_add_loop_test(tc, event_count_goes_on_over_refreshes_and_new_registrations, 0,
-			    2);
+	tcase_add_loop_test(tc, event_count_goes_on_over_refreshes_and_new_registrations, 0, 2);
 	tcase_add_test(tc, event_what_was_acknowledged_counts_though_the_initiator_is_gone);
 	tcase_add_loop_test(tc, event_writes_of_two_peers_count_exactly, 0, 2);
 	tcase_add_test(tc, event_wakes_who_waits_for_the_counter);
@@ -1033,8 +1024,7 @@ static TCase *tcase_close(void)
 
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, close_before_api_2_3_goes_from_the_endpoint_to_the_region, 0,
-			    2);
+	tcase_add_loop_test(tc, close_before_api_2_3_goes_from_the_endpoint_to_the_region, 0, 2);
 	tcase_add_test(tc, close_from_api_2_3_on_goes_from_the_region_to_the_endpoint);
 	tcase_add_loop_test(tc, close_in_any_order_is_warned_of_when_it_is_not_strict, 0, 2);
 	tcase_add_test(tc, close_order_is_strict_unless_it_is_off);

@@ -130,8 +130,7 @@ START_TEST(each_endpoint_meets_a_region_in_a_protection_domain_of_its_own)
 	by_two = met_by(&two);
 	ck_assert_ptr_ne(by_one, by_two);
 	ck_assert_ptr_ne(by_one->mr.pd, by_two->mr.pd);
-	ck_assert_uint_eq(by_one->access, IBV_ACCESS_LOCAL_WRITE |
-						  IBV_ACCESS_REMOTE_READ |
+	ck_assert_uint_eq(by_one->access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
 						  IBV_ACCESS_REMOTE_WRITE);
 	ck_assert_uint_eq(by_two->access, by_one->access);
 	/* Where neither the process itself nor peers of a third have any business. */
@@ -472,12 +471,11 @@ static TCase *domains(void)
 {
 	TCase *tc = tcase_create("domains");
 
-	tcase_add_loop_test(
-		tc, each_endpoint_meets_a_region_in_a_protection_domain_of_its_own, 0, 3);
+	tcase_add_loop_test(tc, each_endpoint_meets_a_region_in_a_protection_domain_of_its_own, 0,
+			    3);
 	tcase_add_loop_test(tc, without_fi_mr_endpoint_all_meet_in_the_domains_own, 0, 2);
 	tcase_add_test(tc, what_the_process_uses_itself_lets_no_peer_through);
-	tcase_add_loop_test(
-		tc, a_region_without_remote_rights_is_in_no_endpoints_domain, 0, 3);
+	tcase_add_loop_test(tc, a_region_without_remote_rights_is_in_no_endpoints_domain, 0, 3);
 	tcase_add_test(tc, an_endpoint_without_a_protection_domain_does_not_open);
 	tcase_add_test(tc, a_raw_key_carries_the_rkeys_of_the_only_endpoint);
 	return tc;
@@ -487,21 +485,16 @@ static TCase *changes(void)
 {
 	TCase *tc = tcase_create("changes");
 
-	tcase_add_loop_test(tc, an_endpoint_that_closes_takes_its_kernel_regions_with_it,
-			    0, 3);
-	tcase_add_loop_test(tc, a_region_that_closes_leaves_nothing_with_any_endpoint, 0,
-			    3);
+	tcase_add_loop_test(tc, an_endpoint_that_closes_takes_its_kernel_regions_with_it, 0, 3);
+	tcase_add_loop_test(tc, a_region_that_closes_leaves_nothing_with_any_endpoint, 0, 3);
 	tcase_add_test(tc, refreshing_a_region_drops_what_every_endpoint_has_of_it);
 	tcase_add_test(tc, a_failed_refresh_changes_nothing_at_any_endpoint);
 	tcase_add_test(tc, memory_that_changes_is_gone_for_every_endpoint);
 	tcase_add_loop_test(tc, enabling_that_fails_leaves_nothing, 0, 3);
+	tcase_add_test(tc, an_endpoint_that_closes_while_its_region_is_enabled_is_left_out);
+	tcase_add_test(tc, an_endpoint_that_is_bound_while_its_region_is_enabled_is_served);
 	tcase_add_test(tc,
-		       an_endpoint_that_closes_while_its_region_is_enabled_is_left_out);
-	tcase_add_test(tc,
-		       an_endpoint_that_is_bound_while_its_region_is_enabled_is_served);
-	tcase_add_test(
-		tc,
-		an_endpoint_closes_though_the_kernel_keeps_a_region_which_goes_with_its_own);
+		       an_endpoint_closes_though_the_kernel_keeps_a_region_which_goes_with_its_own);
 	return tc;
 }
 

@@ -86,10 +86,10 @@ static long closes(struct fid *fid)
 	return fi_close(fid);
 }
 
-#define CALL(name, value)         \
-	static long name(void)    \
-	{                         \
-		return (value);   \
+#define CALL(name, value)       \
+	static long name(void)  \
+	{                       \
+		return (value); \
 	}
 
 CALL(close_region, closes(&p.mr->fid))
@@ -163,15 +163,13 @@ static long rma_msg(bool read)
 
 CALL(do_read, fi_read(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, NULL))
 CALL(do_write, fi_write(p.a.ep, p.src, 8, p.desc, p.to, p.base, p.key, NULL))
-CALL(do_readv, fi_readv(p.a.ep, &(struct iovec){ p.src, 8 }, &p.desc, 1, p.to, p.base,
-			p.key, NULL))
-CALL(do_writev, fi_writev(p.a.ep, &(struct iovec){ p.src, 8 }, &p.desc, 1, p.to, p.base,
-			  p.key, NULL))
+CALL(do_readv, fi_readv(p.a.ep, &(struct iovec){ p.src, 8 }, &p.desc, 1, p.to, p.base, p.key, NULL))
+CALL(do_writev,
+     fi_writev(p.a.ep, &(struct iovec){ p.src, 8 }, &p.desc, 1, p.to, p.base, p.key, NULL))
 CALL(do_readmsg, rma_msg(true))
 CALL(do_writemsg, rma_msg(false))
 CALL(do_inject, fi_inject_write(p.a.ep, p.src, 8, p.to, p.base, p.key))
-CALL(do_writedata,
-     fi_writedata(p.a.ep, p.src, 8, p.desc, 1, p.to, p.base, p.key, NULL))
+CALL(do_writedata, fi_writedata(p.a.ep, p.src, 8, p.desc, 1, p.to, p.base, p.key, NULL))
 CALL(do_injectdata, fi_inject_writedata(p.a.ep, p.src, 8, 1, p.to, p.base, p.key))
 
 static long atomic_v(enum fi_op op, bool compare, bool fetch)
@@ -182,8 +180,8 @@ static long atomic_v(enum fi_op op, bool compare, bool fetch)
 		return fi_compare_atomicv(p.a.ep, &ioc, &p.desc, 1, &ioc, &p.desc, 1, &result,
 					  &p.desc, 1, p.to, p.base, p.key, FI_UINT64, op, NULL);
 	if (fetch)
-		return fi_fetch_atomicv(p.a.ep, &ioc, &p.desc, 1, &result, &p.desc, 1, p.to,
-					p.base, p.key, FI_UINT64, op, NULL);
+		return fi_fetch_atomicv(p.a.ep, &ioc, &p.desc, 1, &result, &p.desc, 1, p.to, p.base,
+					p.key, FI_UINT64, op, NULL);
 	return fi_atomicv(p.a.ep, &ioc, &p.desc, 1, p.to, p.base, p.key, FI_UINT64, op, NULL);
 }
 
@@ -201,28 +199,25 @@ static long atomic_msg(enum fi_op op, bool compare, bool fetch)
 				     .op = op };
 
 	if (compare)
-		return fi_compare_atomicmsg(p.a.ep, &msg, &ioc, &p.desc, 1, &result, &p.desc, 1,
-					    0);
+		return fi_compare_atomicmsg(p.a.ep, &msg, &ioc, &p.desc, 1, &result, &p.desc, 1, 0);
 	if (fetch)
 		return fi_fetch_atomicmsg(p.a.ep, &msg, &result, &p.desc, 1, 0);
 	return fi_atomicmsg(p.a.ep, &msg, 0);
 }
 
 /* One that goes to the device, and one that goes to the peer's agent. */
-CALL(do_atomic, fi_atomic(p.a.ep, p.src, 1, p.desc, p.to, p.base, p.key, FI_UINT64, FI_SUM,
-			  NULL))
-CALL(do_atomic_min, fi_atomic(p.a.ep, p.src, 1, p.desc, p.to, p.base, p.key, FI_UINT64,
-			      FI_MIN, NULL))
+CALL(do_atomic, fi_atomic(p.a.ep, p.src, 1, p.desc, p.to, p.base, p.key, FI_UINT64, FI_SUM, NULL))
+CALL(do_atomic_min,
+     fi_atomic(p.a.ep, p.src, 1, p.desc, p.to, p.base, p.key, FI_UINT64, FI_MIN, NULL))
 CALL(do_atomicv, atomic_v(FI_SUM, false, false))
 CALL(do_atomicmsg, atomic_msg(FI_SUM, false, false))
-CALL(do_inject_atomic, fi_inject_atomic(p.a.ep, p.src, 1, p.to, p.base, p.key, FI_UINT64,
-					FI_SUM))
+CALL(do_inject_atomic, fi_inject_atomic(p.a.ep, p.src, 1, p.to, p.base, p.key, FI_UINT64, FI_SUM))
 CALL(do_fetch, fi_fetch_atomic(p.a.ep, p.src, 1, p.desc, p.src + 8, p.desc, p.to, p.base, p.key,
 			       FI_UINT64, FI_SUM, NULL))
 CALL(do_fetchv, atomic_v(FI_SUM, false, true))
 CALL(do_fetchmsg, atomic_msg(FI_SUM, false, true))
-CALL(do_compare, fi_compare_atomic(p.a.ep, p.src, 1, p.desc, p.src, p.desc, p.src + 8, p.desc,
-				   p.to, p.base, p.key, FI_UINT64, FI_CSWAP, NULL))
+CALL(do_compare, fi_compare_atomic(p.a.ep, p.src, 1, p.desc, p.src, p.desc, p.src + 8, p.desc, p.to,
+				   p.base, p.key, FI_UINT64, FI_CSWAP, NULL))
 CALL(do_comparev, atomic_v(FI_CSWAP, true, false))
 CALL(do_comparemsg, atomic_msg(FI_CSWAP, true, false))
 CALL(atomic_valid, fi_atomicvalid(p.a.ep, FI_UINT64, FI_SUM, &(size_t){ 0 }))
@@ -259,10 +254,8 @@ static long av_insert(void)
 	return fi_av_insert(p.a.av, &addr, 1, &fi_addr, 0, NULL);
 }
 
-CALL(av_insertsvc,
-     fi_av_insertsvc(p.a.av, "10.99.1.1", "7", (fi_addr_t *)raw, 0, NULL))
-CALL(av_insertsym,
-     fi_av_insertsym(p.a.av, "10.99.1.1", 1, "7", 1, (fi_addr_t *)raw, 0, NULL))
+CALL(av_insertsvc, fi_av_insertsvc(p.a.av, "10.99.1.1", "7", (fi_addr_t *)raw, 0, NULL))
+CALL(av_insertsym, fi_av_insertsym(p.a.av, "10.99.1.1", 1, "7", 1, (fi_addr_t *)raw, 0, NULL))
 CALL(av_remove, fi_av_remove(p.a.av, &p.to, 1, 0))
 CALL(av_lookup, fi_av_lookup(p.a.av, p.to, text, &(size_t){ sizeof(text) }))
 CALL(av_bind, fi_av_bind(p.a.av, &eq->fid, 0))
@@ -275,42 +268,49 @@ CALL(ep_cancel, fi_cancel(&p.a.ep->fid, NULL))
 
 CALL(open_domain, fi_domain(p.a.fabric, p.a.info, (struct fid_domain **)raw, NULL))
 CALL(open_ep, fi_endpoint(p.a.domain, p.a.info, (struct fid_ep **)raw, NULL))
-CALL(open_av, fi_av_open(p.a.domain, &(struct fi_av_attr){ 0 }, (struct fid_av **)raw,
-			 NULL))
-CALL(open_cq, fi_cq_open(p.a.domain, &(struct fi_cq_attr){ 0 }, (struct fid_cq **)raw,
-			 NULL))
-CALL(open_cntr, fi_cntr_open(p.a.domain, &(struct fi_cntr_attr){ 0 },
-			     (struct fid_cntr **)raw, NULL))
-CALL(open_eq, fi_eq_open(p.a.fabric, &(struct fi_eq_attr){ 0 }, (struct fid_eq **)raw,
-			 NULL))
+CALL(open_av, fi_av_open(p.a.domain, &(struct fi_av_attr){ 0 }, (struct fid_av **)raw, NULL))
+CALL(open_cq, fi_cq_open(p.a.domain, &(struct fi_cq_attr){ 0 }, (struct fid_cq **)raw, NULL))
+CALL(open_cntr,
+     fi_cntr_open(p.a.domain, &(struct fi_cntr_attr){ 0 }, (struct fid_cntr **)raw, NULL))
+CALL(open_eq, fi_eq_open(p.a.fabric, &(struct fi_eq_attr){ 0 }, (struct fid_eq **)raw, NULL))
 CALL(bind_domain, fi_domain_bind(p.a.domain, &eq->fid, FI_REG_MR))
 CALL(trywait, fi_trywait(p.a.fabric, (struct fid *[]){ &p.a.cq->fid }, 1))
 
-#define ROW(name) { #name, name }
+#define ROW(name)           \
+	{                   \
+#name, name \
+	}
 static const struct {
 	const char *name;
 	long (*call)(void);
 } calls[] = {
-	ROW(close_region),  ROW(close_ep),	 ROW(close_cq),	    ROW(close_cntr),
-	ROW(close_av),	    ROW(close_eq),	 ROW(close_domain), ROW(close_fabric),
-	ROW(reg),	    ROW(regv),		 ROW(regattr),	    ROW(bind_region),
-	ROW(enable_region), ROW(refresh),	 ROW(raw_attr),	    ROW(map_raw),
-	ROW(raw_attr_again), ROW(unmap),	 ROW(do_read),	 ROW(do_write),	    ROW(do_readv),
-	ROW(do_writev),	    ROW(do_readmsg),	 ROW(do_writemsg),  ROW(do_inject),
-	ROW(do_writedata),  ROW(do_injectdata),	 ROW(do_atomic),    ROW(do_atomic_min),
-	ROW(do_atomicv),    ROW(do_atomicmsg),	 ROW(do_fetch),	    ROW(do_inject_atomic),
-	ROW(do_fetchv),	    ROW(do_fetchmsg),	 ROW(do_compare),   ROW(do_comparev),
-	ROW(do_comparemsg), ROW(atomic_valid),	 ROW(fetch_valid),  ROW(compare_valid),
-	ROW(query_atomic),  ROW(cq_read),	 ROW(cq_readfrom),
-	ROW(cq_readerr),    ROW(cq_sread),	 ROW(cq_sreadfrom), ROW(cq_signal),
-	ROW(cq_getwait),    ROW(cntr_wait),	 ROW(cntr_add),	    ROW(cntr_adderr),
-	ROW(cntr_set),	    ROW(cntr_seterr),	 ROW(cntr_getwait), ROW(eq_read),
-	ROW(eq_sread),	    ROW(eq_readerr),	 ROW(eq_write),	    ROW(eq_getwait),
-	ROW(av_insert),	    ROW(av_insertsvc),	 ROW(av_insertsym), ROW(av_remove),
-	ROW(av_lookup),	    ROW(av_bind),	 ROW(ep_bind),	    ROW(ep_enable),
-	ROW(ep_name),	    ROW(ep_left),	 ROW(ep_cancel),    ROW(open_domain),
-	ROW(open_ep),	    ROW(open_av),	 ROW(open_cq),	    ROW(open_cntr),
-	ROW(open_eq),	    ROW(bind_domain),	 ROW(trywait),
+	ROW(close_region),  ROW(close_ep),	 ROW(close_cq),
+	ROW(close_cntr),    ROW(close_av),	 ROW(close_eq),
+	ROW(close_domain),  ROW(close_fabric),	 ROW(reg),
+	ROW(regv),	    ROW(regattr),	 ROW(bind_region),
+	ROW(enable_region), ROW(refresh),	 ROW(raw_attr),
+	ROW(map_raw),	    ROW(raw_attr_again), ROW(unmap),
+	ROW(do_read),	    ROW(do_write),	 ROW(do_readv),
+	ROW(do_writev),	    ROW(do_readmsg),	 ROW(do_writemsg),
+	ROW(do_inject),	    ROW(do_writedata),	 ROW(do_injectdata),
+	ROW(do_atomic),	    ROW(do_atomic_min),	 ROW(do_atomicv),
+	ROW(do_atomicmsg),  ROW(do_fetch),	 ROW(do_inject_atomic),
+	ROW(do_fetchv),	    ROW(do_fetchmsg),	 ROW(do_compare),
+	ROW(do_comparev),   ROW(do_comparemsg),	 ROW(atomic_valid),
+	ROW(fetch_valid),   ROW(compare_valid),	 ROW(query_atomic),
+	ROW(cq_read),	    ROW(cq_readfrom),	 ROW(cq_readerr),
+	ROW(cq_sread),	    ROW(cq_sreadfrom),	 ROW(cq_signal),
+	ROW(cq_getwait),    ROW(cntr_wait),	 ROW(cntr_add),
+	ROW(cntr_adderr),   ROW(cntr_set),	 ROW(cntr_seterr),
+	ROW(cntr_getwait),  ROW(eq_read),	 ROW(eq_sread),
+	ROW(eq_readerr),    ROW(eq_write),	 ROW(eq_getwait),
+	ROW(av_insert),	    ROW(av_insertsvc),	 ROW(av_insertsym),
+	ROW(av_remove),	    ROW(av_lookup),	 ROW(av_bind),
+	ROW(ep_bind),	    ROW(ep_enable),	 ROW(ep_name),
+	ROW(ep_left),	    ROW(ep_cancel),	 ROW(open_domain),
+	ROW(open_ep),	    ROW(open_av),	 ROW(open_cq),
+	ROW(open_cntr),	    ROW(open_eq),	 ROW(bind_domain),
+	ROW(trywait),
 };
 
 /* What the call said on standard error. */
@@ -340,8 +340,7 @@ static bool every_call_is_refused(void)
 
 		if (ret == -FI_EPERM && one_line(lines))
 			continue;
-		fprintf(stderr, "%s in a child: %ld, \"%s\"\n", calls[i].name, ret,
-			lines);
+		fprintf(stderr, "%s in a child: %ld, \"%s\"\n", calls[i].name, ret, lines);
 		good = false;
 	}
 	return good;
@@ -382,8 +381,8 @@ START_TEST(child_is_refused_every_call_on_what_its_parent_opened)
 {
 	open_all();
 	ck_assert(child_says(every_call_is_refused, fork()));
-	ck_assert(child_says(every_call_is_refused,
-			     (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)));
+	ck_assert(
+		child_says(every_call_is_refused, (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)));
 	pair_write(&p, 100, 8);
 	want_ok(&p.a, pair_ctx(&p, 100));
 	ck_assert(!memcmp(p.dst + 100, p.src + 100, 8));

@@ -54,8 +54,7 @@ static void set_addr(struct mrf_vnl_ifaddr *addr, const char *netdev, const char
 	addr->prefix = prefix;
 	addr->addr.sa.sa_family = ip4 ? AF_INET : AF_INET6;
 	inet_pton(addr->addr.sa.sa_family, text,
-		  ip4 ? (void *)&addr->addr.in.sin_addr
-		      : (void *)&addr->addr.in6.sin6_addr);
+		  ip4 ? (void *)&addr->addr.in.sin_addr : (void *)&addr->addr.in6.sin6_addr);
 }
 
 static int fake_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
@@ -147,8 +146,8 @@ static const char *addr_of(const void *addr)
 
 static void ck_has(const char *code, const char *words)
 {
-	ck_assert_msg(strstr(text, code) && strstr(text, words),
-		      "no %s with \"%s\" in: %s", code, words, text);
+	ck_assert_msg(strstr(text, code) && strstr(text, words), "no %s with \"%s\" in: %s", code,
+		      words, text);
 }
 
 static uint8_t *key(const char *bytes)
@@ -229,8 +228,7 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		{ 0, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
 		{ FI_RMA, MRF_CAPS & ~FI_ATOMIC, MRF_CAPS_TX & ~FI_ATOMIC,
 		  MRF_CAPS_RX & ~FI_ATOMIC },
-		{ FI_ATOMIC, MRF_CAPS & ~FI_RMA, MRF_CAPS_TX & ~FI_RMA,
-		  MRF_CAPS_RX & ~FI_RMA },
+		{ FI_ATOMIC, MRF_CAPS & ~FI_RMA, MRF_CAPS_TX & ~FI_RMA, MRF_CAPS_RX & ~FI_RMA },
 		{ FI_RMA | FI_ATOMIC, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
 		{ FI_RMA | FI_ATOMIC | FI_WRITE, FI_RMA | FI_ATOMIC | FI_WRITE | COMM,
 		  FI_RMA | FI_ATOMIC | FI_WRITE, 0 },
@@ -329,8 +327,8 @@ END_TEST
 
 START_TEST(getinfo_keeps_the_mr_mode_bits_that_are_offered)
 {
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RAW |
-				      FI_MR_ENDPOINT | FI_MR_HMEM;
+	hints->domain_attr->mr_mode =
+		FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RAW | FI_MR_ENDPOINT | FI_MR_HMEM;
 	log_level("warn");
 	ck_assert_int_eq(get_hints(), 0);
 	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
@@ -405,9 +403,9 @@ END_TEST
 /* What a program would like to have, not what it needs. */
 START_TEST(getinfo_takes_any_traffic_class_for_a_wish)
 {
-	static const uint32_t wishes[] = { FI_TC_UNSPEC,     FI_TC_BULK_DATA,
+	static const uint32_t wishes[] = { FI_TC_UNSPEC,      FI_TC_BULK_DATA,
 					   FI_TC_LOW_LATENCY, FI_TC_DEDICATED_ACCESS,
-					   FI_TC_SCAVENGER,  FI_TC_NETWORK_CTRL,
+					   FI_TC_SCAVENGER,   FI_TC_NETWORK_CTRL,
 					   UINT32_MAX };
 	size_t i;
 
@@ -498,8 +496,7 @@ END_TEST
 START_TEST(getinfo_checks_every_domain_hint)
 {
 	CK_FIELD(domain_attr->threading, FI_THREAD_ENDPOINT + 1, FI_THREAD_ENDPOINT);
-	CK_FIELD(domain_attr->control_progress, FI_PROGRESS_MANUAL + 1,
-		 FI_PROGRESS_MANUAL);
+	CK_FIELD(domain_attr->control_progress, FI_PROGRESS_MANUAL + 1, FI_PROGRESS_MANUAL);
 	CK_FIELD(domain_attr->data_progress, FI_PROGRESS_MANUAL + 1, FI_PROGRESS_AUTO);
 	CK_FIELD(domain_attr->resource_mgmt, FI_RM_ENABLED + 1, FI_RM_ENABLED);
 	CK_FIELD(domain_attr->av_type, FI_AV_TABLE + 1, FI_AV_MAP);
@@ -855,9 +852,8 @@ END_TEST
 
 START_TEST(getinfo_accepts_versions_whose_rules_are_known)
 {
-	static const uint32_t known[] = { FI_VERSION(1, 18), FI_VERSION(1, 22),
-					  FI_VERSION(2, 0), FI_VERSION(2, 2),
-					  FI_VERSION(2, 3) };
+	static const uint32_t known[] = { FI_VERSION(1, 18), FI_VERSION(1, 22), FI_VERSION(2, 0),
+					  FI_VERSION(2, 2), FI_VERSION(2, 3) };
 
 	ck_assert_int_eq(get(known[_i], NULL, NULL, 0, hints), 0);
 	ck_assert_uint_eq(info->fabric_attr->api_version, known[_i]);
@@ -935,8 +931,7 @@ START_TEST(getinfo_that_matches_nothing_is_no_warning)
 	hints->domain_attr->name = strdup("rxe7");
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_assert_str_eq(text, "");
-	ck_assert_int_eq(get(V17, "no.such.node.invalid", "1", FI_NUMERICHOST, NULL),
-			 -FI_ENODATA);
+	ck_assert_int_eq(get(V17, "no.such.node.invalid", "1", FI_NUMERICHOST, NULL), -FI_ENODATA);
 	ck_assert_str_eq(text, "");
 	setenv("FI_PROVIDER", "verbs", 1);
 	mrf_env_reload();

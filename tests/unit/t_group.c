@@ -28,9 +28,8 @@ static void ep_open(struct endpoint *ep, const char *key)
 {
 	ep->fid.fclass = FI_CLASS_EP;
 	mrf_obj_init(&ep->obj, &ep->fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep->port, &ep->obj, key,
-					  key ? strlen(key) : 0),
-			 0);
+	ck_assert_int_eq(
+		mrf_mr_port_open(&env.space, &ep->port, &ep->obj, key, key ? strlen(key) : 0), 0);
 }
 
 static void ep_close(struct endpoint *ep)
@@ -541,8 +540,7 @@ START_TEST(registering_that_the_kernel_refuses_leaves_nothing)
 	for (nth = 1; nth <= 2; nth++) {
 		fake_verbs_fail(FAKE_REG_MR, nth, ENOMEM);
 		unit_capture(&cap);
-		must_refuse(try_reg(RW | FI_READ, KEY, SECRET, &mr), -FI_ENOMEM,
-			    "MRF-E3018");
+		must_refuse(try_reg(RW | FI_READ, KEY, SECRET, &mr), -FI_ENOMEM, "MRF-E3018");
 		ck_assert_uint_eq(fake_verbs.live_mrs, 0);
 		ck_assert_uint_eq(fake_verbs.live_pds, 2);
 	}
@@ -581,16 +579,13 @@ static TCase *groups(void)
 
 	tcase_add_loop_test(tc, only_endpoints_with_its_key_meet_a_region, 0, 3);
 	tcase_add_loop_test(tc, each_key_has_a_protection_domain_of_its_own, 0, 3);
-	tcase_add_loop_test(tc, others_are_told_of_a_region_what_they_are_told_of_none, 0,
-			    3);
+	tcase_add_loop_test(tc, others_are_told_of_a_region_what_they_are_told_of_none, 0, 3);
 	tcase_add_loop_test(tc, others_flush_nothing_and_learn_nothing_by_it, 0, 3);
-	tcase_add_loop_test(tc, who_flushes_a_closed_region_is_told_so_as_who_asks_for_it, 0,
-			    3);
+	tcase_add_loop_test(tc, who_flushes_a_closed_region_is_told_so_as_who_asks_for_it, 0, 3);
 	tcase_add_loop_test(tc, who_may_not_write_flushes_nothing, 0, 3);
 	tcase_add_loop_test(tc, the_domains_key_is_that_of_whoever_says_none, 0, 3);
 	tcase_add_test(tc, the_size_says_which_bytes_are_the_key);
-	tcase_add_loop_test(
-		tc, a_key_and_its_protection_domain_go_with_the_last_that_has_it, 0, 3);
+	tcase_add_loop_test(tc, a_key_and_its_protection_domain_go_with_the_last_that_has_it, 0, 3);
 	tcase_add_test(tc, the_slot_of_a_region_with_a_key_is_used_again_without_it);
 	tcase_add_loop_test(tc, provider_keys_of_regions_with_a_key_say_nothing, 0, 2);
 	tcase_add_test(tc, raw_keys_of_regions_with_a_key_carry_the_rkeys_of_its_group);

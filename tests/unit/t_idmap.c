@@ -149,9 +149,7 @@ static uint64_t model_key(size_t i)
 	if (i == 1)
 		return UINT64_MAX;
 	/* Dense numbers, pointers and high bits only. */
-	return i % 3 == 0   ? i
-	       : i % 3 == 1 ? 0x7f0000000000 + i * 64
-			    : (uint64_t)i << 52 | i;
+	return i % 3 == 0 ? i : i % 3 == 1 ? 0x7f0000000000 + i * 64 : (uint64_t)i << 52 | i;
 }
 
 static void model_compare(void *const *model, size_t count)
@@ -175,9 +173,8 @@ START_TEST(idmap_agrees_with_a_naive_model_for_100000_steps)
 
 		i = (r >> 8) % KEYS;
 		if (r & 1) {
-			ck_assert_int_eq(
-				mrf_idmap_insert(&map, model_key(i), value_of(step)),
-				model[i] ? -FI_EALREADY : 0);
+			ck_assert_int_eq(mrf_idmap_insert(&map, model_key(i), value_of(step)),
+					 model[i] ? -FI_EALREADY : 0);
 			count += !model[i];
 			model[i] = model[i] ? model[i] : value_of(step);
 		} else {
@@ -233,8 +230,7 @@ START_TEST(idmap_survives_deletions_inside_a_cluster_that_wraps)
 			ck_assert_uint_eq(map.count, n - gone - 1);
 			for (i = gone + 1; i < n; i++) {
 				out = (from + i * 7) % n;
-				ck_assert_ptr_eq(mrf_idmap_find(&map, ids[out]),
-						 value_of(out));
+				ck_assert_ptr_eq(mrf_idmap_find(&map, ids[out]), value_of(out));
 			}
 		}
 	}
@@ -273,8 +269,7 @@ START_TEST(idmap_holds_100000_keys)
 	for (id = 0; id < 100000; id += 2)
 		ck_assert_ptr_eq(mrf_idmap_remove(&map, id << 12), value_of(id));
 	for (id = 0; id < 100000; id++)
-		ck_assert_ptr_eq(mrf_idmap_find(&map, id << 12),
-				 id % 2 ? value_of(id) : NULL);
+		ck_assert_ptr_eq(mrf_idmap_find(&map, id << 12), id % 2 ? value_of(id) : NULL);
 	ck_assert_uint_eq(map.count, 50000);
 }
 END_TEST

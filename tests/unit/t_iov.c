@@ -29,12 +29,10 @@ START_TEST(iov_range_inside_agrees_with_the_definition)
 			for (size = 0; size < 6; size++)
 				for (addr = 0; addr < 12; addr++)
 					for (len = 0; len < 8; len++)
-						ck_assert_int_eq(
-							mrf_range_inside(s + addr, len,
-									 s + base, size),
-							addr >= base &&
-								addr + len <=
-									base + size);
+						ck_assert_int_eq(mrf_range_inside(s + addr, len,
+										  s + base, size),
+								 addr >= base &&
+									 addr + len <= base + size);
 	}
 	ck_assert(!mrf_range_inside(10, TOP, 10, 100));
 	ck_assert(!mrf_range_inside(TOP, 2, 10, 100));

@@ -255,8 +255,7 @@ END_TEST
 
 START_TEST(before_api_1_5_keys_are_not_looked_at)
 {
-	struct node_opt target = { .auth_key = SECRET, .ep_key = OTHER,
-				   .api = FI_VERSION(1, 4) };
+	struct node_opt target = { .auth_key = SECRET, .ep_key = OTHER, .api = FI_VERSION(1, 4) };
 
 	memset(&p, 0, sizeof(p));
 	node_open(&p.a, NULL);
@@ -332,8 +331,7 @@ static struct mrf_cm_event prove(struct mrf_auth_talk *talk, const char *key)
 	ck_assert_int_eq(mrf_auth_new(key, strlen(key), &auth), 0);
 	raw_hang_up(&raw);
 	ck_assert_int_eq(mrf_vconn_open(raw.cm, NULL, &raw.conn), 0);
-	mrf_vconn_resolve(raw.conn, (struct sockaddr *)&src, (struct sockaddr *)&dst, 1000,
-			  14);
+	mrf_vconn_resolve(raw.conn, (struct sockaddr *)&src, (struct sockaddr *)&dst, 1000, 14);
 	ck_assert_int_eq(raw_event(&raw).type, MRF_CM_ADDR_RESOLVED);
 	raw_qp(&raw);
 	talk->initiator_qpn = mrf_vconn_qpn(raw.conn);
@@ -341,8 +339,7 @@ static struct mrf_cm_event prove(struct mrf_auth_talk *talk, const char *key)
 	memcpy(hello.proof, proof, sizeof(hello.proof));
 	ck_assert_int_eq(mrf_vconn_route(raw.conn, 1000), 0);
 	ck_assert_int_eq(raw_event(&raw).type, MRF_CM_ROUTE_RESOLVED);
-	ck_assert_int_eq(mrf_vconn_connect(raw.conn, data, mrf_hello_encode(&hello, data), 6),
-			 0);
+	ck_assert_int_eq(mrf_vconn_connect(raw.conn, data, mrf_hello_encode(&hello, data), 6), 0);
 	event = raw_event(&raw);
 	mrf_auth_put(auth);
 	return event;
@@ -544,8 +541,7 @@ static void welcome(const uint8_t *proof)
 		memcpy(welcome.proof, proof, sizeof(welcome.proof));
 	}
 	raw_qp(&raw);
-	ck_assert_int_eq(
-		mrf_vconn_accept(raw.conn, data, mrf_welcome_encode(&welcome, data)), 0);
+	ck_assert_int_eq(mrf_vconn_accept(raw.conn, data, mrf_welcome_encode(&welcome, data)), 0);
 }
 
 /* Nothing was sent to it, and it could send nothing. */
@@ -624,8 +620,7 @@ START_TEST(target_is_the_one_that_asked_for_the_proof)
 	ck_assert_int_eq(mrf_auth_new(SECRET, SECRET_LEN, &auth), 0);
 	mrf_auth_prove(auth, MRF_AUTH_TARGET, &talk, welcome.proof);
 	mrf_auth_put(auth);
-	ck_assert_int_eq(
-		mrf_vconn_accept(raw.conn, data, mrf_welcome_encode(&welcome, data)), 0);
+	ck_assert_int_eq(mrf_vconn_accept(raw.conn, data, mrf_welcome_encode(&welcome, data)), 0);
 	if (_i == 0) {
 		want_soon(fake_connects() == 1);
 		return;
@@ -717,8 +712,7 @@ static TCase *tcase_pairs(void)
 	tcase_add_test(tc, without_a_key_nobody_is_let_in_where_there_is_one);
 	tcase_add_test(tc, with_a_key_nobody_is_talked_to_who_has_none);
 	tcase_add_test(tc, a_target_says_who_had_another_key);
-	tcase_add_loop_test(tc, regions_and_endpoints_of_a_domain_may_have_keys_of_their_own,
-			    0, 2);
+	tcase_add_loop_test(tc, regions_and_endpoints_of_a_domain_may_have_keys_of_their_own, 0, 2);
 	tcase_add_test(tc, a_region_of_another_key_is_as_unknown_as_one_that_is_not_there);
 	tcase_add_test(tc, an_endpoint_of_the_initiator_may_have_a_key_of_its_own);
 	tcase_add_test(tc, bad_keys_of_endpoints_are_refused);
@@ -750,8 +744,7 @@ static TCase *tcase_targets(void)
 	tcase_add_checked_fixture(tc, setup_raw, teardown_raw);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, target_without_a_key_is_left_before_anything_is_said);
-	tcase_add_loop_test(tc, target_with_another_key_is_left_before_anything_is_said, 0,
-			    3);
+	tcase_add_loop_test(tc, target_with_another_key_is_left_before_anything_is_said, 0, 3);
 	tcase_add_loop_test(tc, target_is_the_one_that_asked_for_the_proof, 0, 2);
 	tcase_add_test(tc, go_between_gets_nothing_out_of_two_who_have_the_key);
 	tcase_add_test(tc, old_answer_of_the_target_is_of_no_use);

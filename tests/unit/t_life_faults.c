@@ -31,21 +31,18 @@ static uint64_t reg_flags(void)
 
 static int reg(unsigned i)
 {
-	struct iovec iov[3] = { { p.dst, 5000 },
-				{ p.dst + 20480, 100 },
-				{ p.dst + 28672, 9000 } };
-	struct fi_mr_attr attr = { .mr_iov = iov,
-				   .iov_count = 1,
-				   .access = REMOTE_RW,
-				   .requested_key = PAIR_KEY + i };
+	struct iovec iov[3] = { { p.dst, 5000 }, { p.dst + 20480, 100 }, { p.dst + 28672, 9000 } };
+	struct fi_mr_attr attr = {
+		.mr_iov = iov, .iov_count = 1, .access = REMOTE_RW, .requested_key = PAIR_KEY + i
+	};
 
 	if (i == 2)
 		return fi_mr_regattr(p.b.domain, &attr, reg_flags(), &mr[i]);
 	if (i == 1)
-		return fi_mr_regv(p.b.domain, iov, 3, REMOTE_RW, 0, PAIR_KEY + i,
-				  reg_flags(), &mr[i], NULL);
-	return fi_mr_reg(p.b.domain, p.dst, PAIR_LEN, REMOTE_RW, 0, PAIR_KEY, reg_flags(),
-			 &mr[i], NULL);
+		return fi_mr_regv(p.b.domain, iov, 3, REMOTE_RW, 0, PAIR_KEY + i, reg_flags(),
+				  &mr[i], NULL);
+	return fi_mr_reg(p.b.domain, p.dst, PAIR_LEN, REMOTE_RW, 0, PAIR_KEY, reg_flags(), &mr[i],
+			 NULL);
 }
 
 /* False: the event says that it failed. */
@@ -119,15 +116,14 @@ static void map_all(void)
 
 static void completion_failed(void)
 {
-	static const int known[] = { FI_ENOMEM,	      FI_EIO,	     FI_EINVAL,
-				     FI_ECONNREFUSED, FI_ECONNRESET, FI_ETIMEDOUT,
-				     FI_EREMOTEIO };
+	static const int known[] = { FI_ENOMEM,	    FI_EIO,	  FI_EINVAL,   FI_ECONNREFUSED,
+				     FI_ECONNRESET, FI_ETIMEDOUT, FI_EREMOTEIO };
 	struct fi_cq_err_entry err = { 0 };
 
 	ck_assert_int_eq(LIBRARY(fi_cq_readerr(p.a.cq, &err, 0)), 1);
 	if (!met())
-		ck_abort_msg("%s, failure %u: a completion in error: %d, %s", where, nth,
-			     err.err, err.err_data ? (char *)err.err_data : "");
+		ck_abort_msg("%s, failure %u: a completion in error: %d, %s", where, nth, err.err,
+			     err.err_data ? (char *)err.err_data : "");
 	for (size_t i = 0; i < MRF_ARRAY_SIZE(known); i++) {
 		if (err.err == known[i])
 			return;
@@ -188,17 +184,15 @@ static void still_works(void)
 
 		key = key_of(i, &addr);
 		for (int tries = 0; tries < 4 && ret != 1; tries++) {
-			ck_assert_int_eq(
-				fi_write(p.a.ep, p.src, 100, p.desc, p.to, addr, key, &p),
-				0);
+			ck_assert_int_eq(fi_write(p.a.ep, p.src, 100, p.desc, p.to, addr, key, &p),
+					 0);
 			begun++;
 			ret = fi_cq_sread(p.a.cq, &e, 1, NULL, LONG_MS);
 			if (ret == -FI_EAVAIL)
 				completion_failed();
 		}
 		if (ret != 1)
-			ck_abort_msg("%s, failure %u: region %u is not usable", where,
-				     nth, i);
+			ck_abort_msg("%s, failure %u: region %u is not usable", where, nth, i);
 		landed++;
 		ck_assert(!memcmp(p.dst, p.src, 100));
 	}
@@ -213,11 +207,11 @@ static void counted(void)
 		count = fi_cntr_read(cntr);
 	while (count < landed && mrf_now_ms() < end);
 	if (getenv("DBG"))
-		fprintf(stderr, "nth %u met %d landed %u begun %u count %lu\n", nth,
-			met(), landed, begun, (unsigned long)count);
+		fprintf(stderr, "nth %u met %d landed %u begun %u count %lu\n", nth, met(), landed,
+			begun, (unsigned long)count);
 	if (count < landed || count > begun)
-		ck_abort_msg("%s, failure %u: %u of %u writes landed, counted %lu", where,
-			     nth, landed, begun, (unsigned long)count);
+		ck_abort_msg("%s, failure %u: %u of %u writes landed, counted %lu", where, nth,
+			     landed, begun, (unsigned long)count);
 }
 
 /* --- one life ---------------------------------------------------------------------- */
@@ -240,9 +234,7 @@ static void use_source(void)
 
 static void open_all(bool async)
 {
-	struct node_opt opt = { .mr_mode = mode,
-				.caps = MRF_CAPS | FI_RMA_EVENT,
-				.api = api() };
+	struct node_opt opt = { .mr_mode = mode, .caps = MRF_CAPS | FI_RMA_EVENT, .api = api() };
 	struct fi_cntr_attr cntr_attr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_eq_attr eq_attr = { .wait_obj = FI_WAIT_UNSPEC };
 
@@ -306,8 +298,8 @@ static bool live(bool async)
 	counted();
 	close_all();
 	if (fake_live())
-		ck_abort_msg("%s, failure %u: %u things of the device are left", where,
-			     nth, fake_live());
+		ck_abort_msg("%s, failure %u: %u things of the device are left", where, nth,
+			     fake_live());
 	return failed;
 }
 

@@ -24,8 +24,8 @@ static void setup(void)
 	fixture_setup();
 	pair_open(&p, NULL);
 	fill(p.dst, PAIR_LEN, 9);
-	missing = mmap(NULL, PAGE + PAIR_LEN, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	missing = mmap(NULL, PAGE + PAIR_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
 	ck_assert_ptr_ne(missing, MAP_FAILED);
 	ck_assert_int_eq(mprotect(missing + PAGE, PAIR_LEN, PROT_NONE), 0);
 	read_only = mmap(NULL, PAIR_LEN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,8 +80,12 @@ START_TEST(one_missing_piece_of_a_vector_is_refused)
 {
 	struct iovec iov[3] = { { p.src, 30 }, { missing + PAGE - 1, 2 }, { p.src, 70 } };
 	struct fi_rma_iov rma = { p.base, 102, p.key };
-	struct fi_msg_rma msg = { .msg_iov = iov, .iov_count = 3, .addr = p.to,
-				  .rma_iov = &rma, .rma_iov_count = 1, .context = &p };
+	struct fi_msg_rma msg = { .msg_iov = iov,
+				  .iov_count = 3,
+				  .addr = p.to,
+				  .rma_iov = &rma,
+				  .rma_iov_count = 1,
+				  .context = &p };
 
 	ck_assert_int_eq(fi_writev(p.a.ep, iov, NULL, 3, p.to, p.base, p.key, &p), -FI_EFAULT);
 	ck_assert_int_eq(fi_writemsg(p.a.ep, &msg, 0), -FI_EFAULT);
@@ -95,8 +99,9 @@ START_TEST(what_is_injected_has_to_be_there)
 	ck_assert_int_eq(fi_inject_write(p.a.ep, NULL, 64, p.to, p.base, p.key), -FI_EFAULT);
 	ck_assert_int_eq(fi_inject_writedata(p.a.ep, missing + PAGE, 64, 7, p.to, p.base, p.key),
 			 -FI_EFAULT);
-	ck_assert_int_eq(fi_inject_atomic(p.a.ep, missing + PAGE, 1, p.to, p.base, p.key, FI_UINT64,
-					  FI_SUM), -FI_EFAULT);
+	ck_assert_int_eq(
+		fi_inject_atomic(p.a.ep, missing + PAGE, 1, p.to, p.base, p.key, FI_UINT64, FI_SUM),
+		-FI_EFAULT);
 	want_none(&p.a);
 }
 END_TEST
@@ -173,13 +178,16 @@ START_TEST(operands_that_are_not_there_are_refused)
 
 	if (_i) {
 		ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &zero, 1, NULL, &result, NULL, p.to,
-						 p.base, p.key, FI_UINT64, FI_SUM, &p), 0);
+						 p.base, p.key, FI_UINT64, FI_SUM, &p),
+				 0);
 		want_ok(&p.a, &p);
 	}
-	ck_assert_int_eq(fi_atomic(p.a.ep, missing + PAGE, 1, NULL, p.to, p.base, p.key, FI_UINT64,
-				   op, &p), -FI_EFAULT);
+	ck_assert_int_eq(
+		fi_atomic(p.a.ep, missing + PAGE, 1, NULL, p.to, p.base, p.key, FI_UINT64, op, &p),
+		-FI_EFAULT);
 	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, missing + PAGE, 1, NULL, &result, NULL, p.to,
-					 p.base, p.key, FI_UINT64, op, &p), -FI_EFAULT);
+					 p.base, p.key, FI_UINT64, op, &p),
+			 -FI_EFAULT);
 	ck_assert_int_eq(fi_compare_atomic(p.a.ep, &zero, 1, NULL, missing + PAGE, NULL, &result,
 					   NULL, p.to, p.base, p.key, FI_UINT64, FI_CSWAP, &p),
 			 -FI_EFAULT);
@@ -197,11 +205,13 @@ START_TEST(results_that_cannot_be_stored_are_said_to_be)
 
 	for (i = 0; i < 2; i++) {
 		ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &zero, 1, NULL, missing + PAGE, NULL, p.to,
-						 p.base, p.key, FI_UINT64, ops[_i], &p), 0);
+						 p.base, p.key, FI_UINT64, ops[_i], &p),
+				 0);
 		ck_assert_int_eq(want_err(&p.a, &p, FI_EFAULT, "done, but"), 4261);
 		ck_assert_int_eq(fi_compare_atomic(p.a.ep, &one, 1, NULL, &zero, NULL, read_only,
 						   NULL, p.to, p.base, p.key, FI_UINT64, FI_CSWAP,
-						   &p), 0);
+						   &p),
+				 0);
 		ck_assert_int_eq(want_err(&p.a, &p, FI_EFAULT, "cannot be stored"), 4261);
 	}
 	want_none(&p.a);
@@ -215,8 +225,7 @@ static void *come_and_go(void *arg)
 {
 	while (!atomic_load(&stop)) {
 		void *got = mmap(arg, PAGE, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-				 0);
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
 		ck_assert_ptr_eq(got, arg);
 		munmap(arg, PAGE);
@@ -238,10 +247,10 @@ START_TEST(buffers_that_another_thread_unmaps_do_no_harm)
 	for (i = 0; i < 2000 && time(NULL) < end; i++) {
 		struct fi_cq_data_entry entry;
 		struct fi_cq_err_entry err = { 0 };
-		ssize_t ret = i % 2 ? read_to(goes, 1 + i % 500) :
-			      fi_fetch_atomic(p.a.ep, i % 4 ? (void *)goes : &zero, 1, NULL, goes,
-					      NULL, p.to, p.base, p.key, FI_UINT64,
-					      i % 4 ? FI_ATOMIC_READ : FI_SUM, &p);
+		ssize_t ret = i % 2 ? read_to(goes, 1 + i % 500)
+				    : fi_fetch_atomic(p.a.ep, i % 4 ? (void *)goes : &zero, 1, NULL,
+						      goes, NULL, p.to, p.base, p.key, FI_UINT64,
+						      i % 4 ? FI_ATOMIC_READ : FI_SUM, &p);
 
 		if (ret == -FI_EFAULT)
 			continue;

@@ -169,8 +169,7 @@ START_TEST(log_prov_filters_by_name)
 	for (i = 0; i < MRF_ARRAY_SIZE(rows); i++) {
 		configure_with(NULL, rows[i].text, NULL);
 		ck_assert_int_eq(mrf_log_enabled(FI_LOG_WARN, FI_LOG_MR), rows[i].ours);
-		ck_assert_int_eq(fi_log_enabled(&other, FI_LOG_WARN, FI_LOG_MR),
-				 rows[i].others);
+		ck_assert_int_eq(fi_log_enabled(&other, FI_LOG_WARN, FI_LOG_MR), rows[i].others);
 	}
 	configure_with(NULL, "core", NULL);
 	ck_assert(fi_log_enabled(NULL, FI_LOG_WARN, FI_LOG_MR));
@@ -197,9 +196,8 @@ START_TEST(log_refuse_writes_one_line_and_returns_the_error)
 		 "(-22, Invalid argument)\n",
 		 (long)getpid());
 	unit_capture(&cap);
-	ck_assert_int_eq(
-		mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007, "offset=%#x: must be 0", 16),
-		-FI_EINVAL);
+	ck_assert_int_eq(mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007, "offset=%#x: must be 0", 16),
+			 -FI_EINVAL);
 	ck_assert_str_eq(unit_captured(&cap), want);
 	unit_capture(&cap);
 	ck_assert_int_eq(mrf_refuse(-FI_ENOKEY, FI_LOG_MR, 77, "x"), -FI_ENOKEY);
@@ -215,9 +213,8 @@ START_TEST(log_refuse_that_is_off_returns_the_error_in_silence)
 	configure_with("none", NULL, NULL);
 	unit_capture(&cap);
 	ck_assert_int_eq(mrf_refuse(FI_EBUSY, FI_LOG_MR, 1, "x"), -FI_EBUSY);
-	ck_assert_int_eq(
-		mrf_refuse_text(buf, sizeof(buf), FI_EBUSY, FI_LOG_MR, 2, "y%d", 1),
-		-FI_EBUSY);
+	ck_assert_int_eq(mrf_refuse_text(buf, sizeof(buf), FI_EBUSY, FI_LOG_MR, 2, "y%d", 1),
+			 -FI_EBUSY);
 	mrf_warn(FI_LOG_MR, 3, "z");
 	ck_assert_str_eq(unit_captured(&cap), "");
 	ck_assert_str_eq(buf, "MRF-E0002: y1");
@@ -230,16 +227,15 @@ START_TEST(log_refuse_text_leaves_the_text_cut_to_the_buffer)
 
 	memset(buf, 'x', sizeof(buf));
 	unit_capture(&cap);
-	ck_assert_int_eq(mrf_refuse_text(buf, 16, FI_EACCES, FI_LOG_EP_DATA, 4001,
-					 "no right to write"),
-			 -FI_EACCES);
+	ck_assert_int_eq(
+		mrf_refuse_text(buf, 16, FI_EACCES, FI_LOG_EP_DATA, 4001, "no right to write"),
+		-FI_EACCES);
 	unit_captured(&cap);
 	ck_assert_uint_eq(unit_lines(cap.text), 1);
 	ck_assert_ptr_nonnull(strstr(cap.text, "no right to write (-13"));
 	ck_assert_str_eq(buf, "MRF-E4001: no r");
 	ck_assert_int_eq(buf[16], 'x');
-	ck_assert_int_eq(mrf_refuse_text(buf, 0, FI_EACCES, FI_LOG_EP_DATA, 1, "gone"),
-			 -FI_EACCES);
+	ck_assert_int_eq(mrf_refuse_text(buf, 0, FI_EACCES, FI_LOG_EP_DATA, 1, "gone"), -FI_EACCES);
 	ck_assert_str_eq(buf, "MRF-E4001: no r");
 }
 END_TEST
@@ -292,8 +288,7 @@ END_TEST
 START_TEST(log_of_a_text_with_newlines_stays_one_line)
 {
 	unit_capture(&cap);
-	mrf_refuse(FI_EINVAL, FI_LOG_CORE, 1001, "name=\"%s\"",
-		   "a\nlibmrfab: forged\033[2J");
+	mrf_refuse(FI_EINVAL, FI_LOG_CORE, 1001, "name=\"%s\"", "a\nlibmrfab: forged\033[2J");
 	mrf_warn(FI_LOG_CORE, 1002, "b\nc\n");
 	unit_captured(&cap);
 	ck_assert_uint_eq(unit_lines(cap.text), 2);
@@ -345,8 +340,7 @@ START_TEST(log_of_others_has_time_function_and_line)
 	unit_capture(&cap);
 	fi_log(&other, FI_LOG_WARN, FI_LOG_AV, "work", 12, "hello %d\n", 3);
 	unit_captured(&cap);
-	snprintf(want, sizeof(want),
-		 "libmrfab:%ld:%%lld::Other:av:work():12<warn> hello 3%%n",
+	snprintf(want, sizeof(want), "libmrfab:%ld:%%lld::Other:av:work():12<warn> hello 3%%n",
 		 (long)getpid());
 	ck_assert_int_eq(sscanf(cap.text, want, &when, &at), 1);
 	ck_assert_str_eq(cap.text + at, "\n");
@@ -418,8 +412,7 @@ START_TEST(log_lines_of_threads_do_not_mix)
 	dup2(fds[1], STDERR_FILENO);
 	close(fds[1]);
 	for (i = 0; i < THREADS; i++)
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, write_many, &names[i]),
-				 0);
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, write_many, &names[i]), 0);
 	in = fdopen(fds[0], "r");
 	while (lines < THREADS * EACH && fgets(line, sizeof(line), in)) {
 		const char *end = strchr(line, '\n');
@@ -444,8 +437,7 @@ END_TEST
 static void refuse_times(unsigned code, int n)
 {
 	while (n--)
-		ck_assert_int_eq(mrf_refuse(FI_EMFILE, FI_LOG_MR, code, "none left"),
-				 -FI_EMFILE);
+		ck_assert_int_eq(mrf_refuse(FI_EMFILE, FI_LOG_MR, code, "none left"), -FI_EMFILE);
 }
 
 /* How often it stands in what was captured. */
@@ -483,9 +475,9 @@ START_TEST(flood_goes_on_with_a_line_an_interval_that_has_the_count)
 	refuse_times(2012, 4);
 	unit_captured(&cap);
 	ck_assert_uint_eq(unit_lines(cap.text), FIRST + 1);
-	ck_assert_ptr_nonnull(strstr(
-		cap.text, "MRF-E2012: none left (-24, Too many open files); 7 more "
-			  "lines like it were left out before\n"));
+	ck_assert_ptr_nonnull(strstr(cap.text,
+				     "MRF-E2012: none left (-24, Too many open files); 7 more "
+				     "lines like it were left out before\n"));
 }
 END_TEST
 
@@ -516,8 +508,8 @@ START_TEST(flood_is_counted_behind_a_line_of_another_code)
 	ck_assert_uint_eq(times("left out"), 1);
 	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W4020: in time\n"
 					       "libmrfab:"));
-	ck_assert_ptr_nonnull(strstr(
-		cap.text, ":mr<warn> MRF-E2012: 5 more lines like it were left out\n"));
+	ck_assert_ptr_nonnull(
+		strstr(cap.text, ":mr<warn> MRF-E2012: 5 more lines like it were left out\n"));
 }
 END_TEST
 
@@ -590,8 +582,7 @@ START_TEST(flood_leaves_no_caller_without_its_text)
 	unit_capture(&cap);
 	for (i = 0; i < 3 * FIRST; i++) {
 		memset(buf, 0, sizeof(buf));
-		mrf_refuse_text(buf, sizeof(buf), FI_EACCES, FI_LOG_EP_DATA, 4001, "n=%d",
-				i);
+		mrf_refuse_text(buf, sizeof(buf), FI_EACCES, FI_LOG_EP_DATA, 4001, "n=%d", i);
 		ck_assert_int_eq(atoi(buf + sizeof("MRF-E4001: n=") - 1), i);
 	}
 	unit_captured(&cap);
@@ -670,8 +661,7 @@ START_TEST(decline_is_a_refusal_that_is_told_at_level_info)
 	unit_captured(&cap);
 	ck_assert_str_eq(caught.text, "MRF-E1020: at most 7");
 	ck_assert_uint_eq(unit_lines(cap.text), 1);
-	ck_assert_ptr_nonnull(
-		strstr(cap.text, "fabric<info> MRF-E1020: at most 8 (-61, No data"));
+	ck_assert_ptr_nonnull(strstr(cap.text, "fabric<info> MRF-E1020: at most 8 (-61, No data"));
 }
 END_TEST
 

@@ -172,15 +172,10 @@ END_TEST
 
 START_TEST(key_that_was_never_given_is_not_known)
 {
-	static const uint64_t low[] = { 1,
-					63,
-					64,
-					65,
-					4096,
-					MRF_MAP_SLOTS - 1,
-					MRF_MAP_SLOTS,
-					MRF_MAP_INDEX_MASK,
-					UINT32_MAX };
+	static const uint64_t low[] = {
+		1,	   63, 64, 65, 4096, MRF_MAP_SLOTS - 1, MRF_MAP_SLOTS, MRF_MAP_INDEX_MASK,
+		UINT32_MAX
+	};
 	uint64_t key = must_add(1, 1), high = key & ~(uint64_t)UINT32_MAX;
 	unsigned i;
 
@@ -307,8 +302,8 @@ static int64_t cpu_ns(void)
 /* As many as the first BATCH cost, within reason, whatever there is already. */
 static void flat(int64_t first, int64_t last)
 {
-	ck_assert_msg(last < 20 * first + 20000000, "first %lld ns, last %lld ns",
-		      (long long)first, (long long)last);
+	ck_assert_msg(last < 20 * first + 20000000, "first %lld ns, last %lld ns", (long long)first,
+		      (long long)last);
 }
 
 static void map_many(uint64_t *key)
@@ -388,11 +383,9 @@ static void *mapper(void *arg)
 		if (add(map, &raw, &key))
 			return (void *)"add";
 		atomic_store(&published, key);
-		if (!mrf_map_live(map, key) || !mrf_map_get(map, key, &out) ||
-		    out.key != raw.key)
+		if (!mrf_map_live(map, key) || !mrf_map_get(map, key, &out) || out.key != raw.key)
 			return (void *)"get";
-		if (!mrf_map_remove(map, key) || mrf_map_live(map, key) ||
-		    !mrf_map_was(map, key))
+		if (!mrf_map_remove(map, key) || mrf_map_live(map, key) || !mrf_map_was(map, key))
 			return (void *)"remove";
 	}
 	return NULL;
@@ -423,10 +416,9 @@ START_TEST(threads_map_and_unmap_side_by_side)
 	void *failed;
 
 	for (i = 0; i <= THREADS; i++)
-		ck_assert_int_eq(pthread_create(&thread[i], NULL,
-						i < THREADS ? mapper : watcher,
-						(void *)i),
-				 0);
+		ck_assert_int_eq(
+			pthread_create(&thread[i], NULL, i < THREADS ? mapper : watcher, (void *)i),
+			0);
 	for (i = 0; i <= THREADS; i++) {
 		pthread_join(thread[i], &failed);
 		ck_assert_msg(!failed, "%s", (const char *)failed);
@@ -478,8 +470,7 @@ static TCase *tcase_keys(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, key_gives_back_what_was_mapped);
-	tcase_add_loop_test(tc, key_looks_like_no_provider_key_and_is_never_notavail, 0,
-			    4);
+	tcase_add_loop_test(tc, key_looks_like_no_provider_key_and_is_never_notavail, 0, 4);
 	tcase_add_test(tc, unmapped_key_is_gone_and_remembered);
 	tcase_add_test(tc, key_never_comes_back);
 	tcase_add_test(tc, key_that_was_never_given_is_not_known);

@@ -125,8 +125,7 @@ START_TEST(rights_and_kinds_are_told_apart)
 	ck_assert(mrf_maps_pinnable(at(both), true));
 	ck_assert(mrf_maps_private(at(both)));
 	ck_assert(!mrf_maps_private(at(shared)));
-	ck_assert(!mrf_maps_private(
-		at((void *)(uintptr_t)rights_and_kinds_are_told_apart)));
+	ck_assert(!mrf_maps_private(at((void *)(uintptr_t)rights_and_kinds_are_told_apart)));
 	ck_assert(mrf_maps_private(at(&none)));
 	munmap(none, PAGE);
 	munmap(read, PAGE);
@@ -166,8 +165,7 @@ START_TEST(a_look_without_memory_says_so)
 	char *mem = map(1, PROT_READ, MAP_PRIVATE);
 
 	fail_realloc = true;
-	ck_assert_int_eq(mrf_maps_look(&maps, (uintptr_t)mem, (uintptr_t)mem + 1),
-			 -FI_ENOMEM);
+	ck_assert_int_eq(mrf_maps_look(&maps, (uintptr_t)mem, (uintptr_t)mem + 1), -FI_ENOMEM);
 	fail_realloc = false;
 	mrf_maps_fini(&maps);
 	munmap(mem, PAGE);

@@ -22,8 +22,7 @@
 
 static struct fi_info *info(const struct conf *conf)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(0x0a630101) };
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a630101) };
 	struct fi_info *info = fi_allocinfo();
 
 	info->fabric_attr->name = strdup("f");
@@ -156,15 +155,12 @@ START_TEST(model_failing_sequence_is_shortened_and_comes_again_with_its_seed)
 	text = strstr(said, "after ");
 	ck_assert_msg(text && sscanf(text, "after %u steps", &after) == 1, "%s", said);
 	text = strstr(said, "these ");
-	ck_assert_msg(text && sscanf(text, "these %u steps are enough", &enough) == 1,
-		      "%s", said);
+	ck_assert_msg(text && sscanf(text, "these %u steps are enough", &enough) == 1, "%s", said);
 	ck_assert_msg(after > 1 && enough == 1, "%s", said);
-	ck_assert_msg(strstr(said, "fi_mr_reg") && strstr(said, "MRFAB_SEED=12 "), "%s",
-		      said);
+	ck_assert_msg(strstr(said, "fi_mr_reg") && strstr(said, "MRFAB_SEED=12 "), "%s", said);
 	fail_run(again, sizeof(again));
 	text = strstr(again, "these ");
-	ck_assert_msg(text && !strncmp(said, again, (size_t)(text - again)), "%s%s", said,
-		      again);
+	ck_assert_msg(text && !strncmp(said, again, (size_t)(text - again)), "%s%s", said, again);
 }
 END_TEST
 
@@ -175,8 +171,7 @@ static TCase *tcase_model(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 600);
 	tcase_add_test(tc, model_library_does_what_the_manual_says_in_any_order_of_calls);
-	tcase_add_test(tc,
-		       model_failing_sequence_is_shortened_and_comes_again_with_its_seed);
+	tcase_add_test(tc, model_failing_sequence_is_shortened_and_comes_again_with_its_seed);
 	return tc;
 }
 

@@ -98,8 +98,8 @@ static void teardown(void)
 
 static void *map(size_t pages)
 {
-	void *mem = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *mem = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
 
 	ck_assert_ptr_ne(mem, MAP_FAILED);
 	return mem;
@@ -368,8 +368,7 @@ END_TEST
 START_TEST(memory_that_cannot_be_watched_is_refused)
 {
 	char *mem = map(4);
-	void *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	/* A file that is certainly not in a tmpfs, which userfaultfd would take. */
 	FILE *file = fopen("/proc/self/exe", "r");
 	void *text;
@@ -719,9 +718,9 @@ START_TEST(errno_and_results_are_the_calls_own)
 	ck_assert_int_eq(errno, EINVAL);
 	ck_assert_ptr_eq(mremap(mem, PAGE, 2 * PAGE, 0), MAP_FAILED);
 	ck_assert_int_eq(errno, EFAULT);
-	ck_assert_ptr_eq(mmap(mem + 1, PAGE, PROT_READ,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-			 MAP_FAILED);
+	ck_assert_ptr_eq(
+		mmap(mem + 1, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+		MAP_FAILED);
 	ck_assert_int_eq(errno, EINVAL);
 	must_have_dropped(1);
 }
@@ -1008,8 +1007,7 @@ START_TEST(a_full_table_only_gets_more_cautious)
 
 	set.count = 0;
 	for (i = 0; i < 1000; i++)
-		mrf_discard_add(&set, (i * 37 % 1000) * 100, (i * 37 % 1000) * 100 + 10,
-				i);
+		mrf_discard_add(&set, (i * 37 % 1000) * 100, (i * 37 % 1000) * 100 + 10, i);
 	ck_assert_uint_eq(set.count, MRF_DISCARDS);
 	for (i = 0; i < 1000; i++)
 		ck_assert(in_set(i * 100) && in_set(i * 100 + 9));
@@ -1039,11 +1037,9 @@ static TCase *events(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, munmap_drops_before_it_returns, 0, 2);
 	tcase_add_loop_test(tc, a_mapping_over_it_drops, 0, 2);
-	tcase_add_loop_test(
-		tc, a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go, 0, 2);
-	tcase_add_test(
-		tc,
-		discarding_around_the_hooks_drops_and_the_range_is_not_watched_again);
+	tcase_add_loop_test(tc, a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go, 0,
+			    2);
+	tcase_add_test(tc, discarding_around_the_hooks_drops_and_the_range_is_not_watched_again);
 	tcase_add_test(tc, discarding_drops_and_the_range_may_be_watched_again);
 	tcase_add_loop_test(tc, moving_it_drops_and_the_new_place_is_free, 0, 2);
 	tcase_add_test(tc, what_is_not_watched_any_more_is_silent);
@@ -1071,10 +1067,9 @@ static TCase *hooks(void)
 	tcase_add_loop_test(tc, what_changes_is_dropped_while_it_is_still_there, 0,
 			    MRF_ARRAY_SIZE(ways));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	tcase_add_loop_test(tc, what_libc_unmaps_itself_is_dropped_while_it_is_still_there,
-			    0, MRF_ARRAY_SIZE(frees));
-	tcase_add_loop_test(tc, a_heap_that_shrinks_is_dropped_while_it_is_still_there, 0,
-			    2);
+	tcase_add_loop_test(tc, what_libc_unmaps_itself_is_dropped_while_it_is_still_there, 0,
+			    MRF_ARRAY_SIZE(frees));
+	tcase_add_loop_test(tc, a_heap_that_shrinks_is_dropped_while_it_is_still_there, 0, 2);
 #endif
 	tcase_add_test(tc, a_direct_system_call_is_heard_of_when_the_page_is_gone);
 	tcase_add_test(tc, nothing_is_watched_where_a_change_is_under_way);

@@ -22,8 +22,8 @@ int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *)
 
 static int no_thread;
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-			  void *(*start)(void *), void *arg)
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+			  void *arg)
 {
 	return no_thread ? no_thread : __real_pthread_create(thread, attr, start, arg);
 }
@@ -107,8 +107,7 @@ static void let_go(void)
 
 static const char *auth_key; /* of the regions of a test; NULL: none */
 
-static int reg_flags(void *addr, size_t len, uint64_t key, uint64_t flags,
-		     struct fid_mr **mr)
+static int reg_flags(void *addr, size_t len, uint64_t key, uint64_t flags, struct fid_mr **mr)
 {
 	struct iovec iov = { addr, len };
 	struct fi_mr_attr attr = { .mr_iov = &iov,
@@ -257,9 +256,8 @@ START_TEST(several_segments_complete_as_one_region)
 	open_async(PINNED);
 	for (i = 0; i < 3; i++)
 		iov[i] = (struct iovec){ mem + 2 * i * PAGE + i, 100 };
-	ck_assert_int_eq(
-		fi_mr_regv(&env.domain, iov, 3, RW | FI_READ, 0, KEY, 0, &mr, &context),
-		0);
+	ck_assert_int_eq(fi_mr_regv(&env.domain, iov, 3, RW | FI_READ, 0, KEY, 0, &mr, &context),
+			 0);
 	/* The list was the call's. */
 	memset(iov, 0, sizeof(iov));
 	must_complete(mr);
@@ -329,8 +327,7 @@ START_TEST(all_256_modes_serve_a_region_that_was_registered_asynchronously)
 	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &obj, auth_key,
 					  auth_key ? strlen(auth_key) : 0),
 			 0);
-	ck_assert_int_eq(reg_flags(mem, PAGE, KEY,
-				   mode & FI_MR_RMA_EVENT ? FI_RMA_EVENT : 0, &mr),
+	ck_assert_int_eq(reg_flags(mem, PAGE, KEY, mode & FI_MR_RMA_EVENT ? FI_RMA_EVENT : 0, &mr),
 			 0);
 	if (mode & FI_MR_ENDPOINT)
 		ck_assert_int_eq(fi_mr_bind(mr, &ep_fid, 0), 0);
@@ -411,8 +408,7 @@ START_TEST(mr_is_not_written_once_the_call_has_returned)
 	struct fid_mr **place, *mr;
 
 	open_async(PINNED);
-	place = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		     0);
+	place = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	hold(1);
 	ck_assert_int_eq(reg(mem, PAGE, KEY, place), 0);
 	mr = *place;
@@ -436,8 +432,7 @@ START_TEST(a_refused_call_makes_no_event)
 	unit_capture(&cap);
 	ck_assert_int_eq(reg(mem, 0, KEY, &mr), -FI_EINVAL);
 	ck_assert_int_eq(reg(mem, PAGE, FI_KEY_NOTAVAIL, &mr), -FI_EKEYREJECTED);
-	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, PAGE, RW, 1, KEY, 0, &mr, NULL),
-			 -FI_EINVAL);
+	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, PAGE, RW, 1, KEY, 0, &mr, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, PAGE, RW, 0, KEY, 1, &mr, NULL),
 			 -FI_EBADFLAGS);
 	hold(1);
@@ -465,8 +460,7 @@ START_TEST(memory_that_is_not_there_is_an_error_event)
 	unit_capture(&cap);
 	ck_assert_int_eq(reg(mem, 3 * PAGE, KEY, &mr), 0);
 	must_fail(mr, FI_EFAULT, 3015, "MRF-E3015: ");
-	ck_assert_ptr_nonnull(
-		strstr(unit_captured(&cap), "bytes 4096..8191 of it are not mapped"));
+	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "bytes 4096..8191 of it are not mapped"));
 	ck_assert_uint_eq(unit_lines(cap.text), 1);
 	must_be_silent();
 	ck_assert_int_eq(state_of(mr), MRF_STATE_FAILED);
@@ -510,9 +504,8 @@ END_TEST
 static const struct {
 	int kernel, err, code;
 } kernel_says[] = {
-	{ ENOMEM, FI_ENOMEM, 3018 }, { EPERM, FI_EPERM, 3018 },
-	{ EFAULT, FI_EFAULT, 3015 }, { EINVAL, FI_EINVAL, 3019 },
-	{ EIO, FI_EIO, 3020 },
+	{ ENOMEM, FI_ENOMEM, 3018 }, { EPERM, FI_EPERM, 3018 }, { EFAULT, FI_EFAULT, 3015 },
+	{ EINVAL, FI_EINVAL, 3019 }, { EIO, FI_EIO, 3020 },
 };
 
 START_TEST(whatever_the_kernel_answers_is_an_error_event)
@@ -567,8 +560,7 @@ START_TEST(a_segment_that_fails_takes_the_others_with_it)
 	iov[1].iov_base = mem + 2 * PAGE;
 	fake_verbs_fail(FAKE_REG_MR, 2, ENOMEM);
 	unit_capture(&cap);
-	ck_assert_int_eq(fi_mr_regv(&env.domain, iov, 2, RW, 0, KEY, 0, &mr, &context),
-			 0);
+	ck_assert_int_eq(fi_mr_regv(&env.domain, iov, 2, RW, 0, KEY, 0, &mr, &context), 0);
 	must_fail(mr, FI_ENOMEM, 3018, "");
 	unit_captured(&cap);
 	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
@@ -602,8 +594,7 @@ START_TEST(each_allocation_may_fail_once)
 		ret = fi_mr_regv(&env.domain, iov, 2, RW, 0, KEY, 0, &mr, &context);
 		library_leave();
 		err = (struct fi_eq_err_entry){ 0 };
-		if (!ret && fi_eq_sread(eq, &event, &entry, sizeof(entry), ASYNC_TIMEOUT,
-					0) < 0) {
+		if (!ret && fi_eq_sread(eq, &event, &entry, sizeof(entry), ASYNC_TIMEOUT, 0) < 0) {
 			ck_assert_int_eq(fi_eq_readerr(eq, &err, 0), sizeof(err));
 			ck_assert_int_eq(err.err, FI_ENOMEM);
 			ck_assert_int_eq(err.prov_errno, 3022);
@@ -935,9 +926,8 @@ static TCase *completing(void)
 	tcase_add_test(tc, several_segments_complete_as_one_region);
 	tcase_add_loop_test(tc, a_provider_key_carries_the_rkey_once_it_is_there, 0, 2);
 	tcase_add_test(tc, memory_counts_as_it_is_when_the_registration_begins);
-	tcase_add_loop_test(
-		tc, all_256_modes_serve_a_region_that_was_registered_asynchronously, 0,
-		512);
+	tcase_add_loop_test(tc, all_256_modes_serve_a_region_that_was_registered_asynchronously, 0,
+			    512);
 	tcase_add_loop_test(tc, mr_is_written_before_the_event_can_be_read, 0, 2);
 	tcase_add_test(tc, mr_is_not_written_once_the_call_has_returned);
 	return tc;
@@ -952,9 +942,8 @@ static TCase *failing(void)
 	tcase_add_test(tc, the_reason_goes_into_the_buffer_of_the_reader);
 	tcase_add_loop_test(tc, whatever_the_kernel_answers_is_an_error_event, 0,
 			    sizeof(kernel_says) / sizeof(kernel_says[0]));
-	tcase_add_loop_test(
-		tc, memory_of_a_region_without_rights_has_to_be_there_whatever_its_key, 0,
-		2);
+	tcase_add_loop_test(tc, memory_of_a_region_without_rights_has_to_be_there_whatever_its_key,
+			    0, 2);
 	tcase_add_test(tc, a_segment_that_fails_takes_the_others_with_it);
 	tcase_add_loop_test(tc, each_allocation_may_fail_once, 0, 4);
 	return tc;
@@ -966,9 +955,8 @@ static TCase *closing(void)
 
 	tcase_add_test(tc, a_region_that_waits_for_its_turn_is_closed_at_once);
 	tcase_add_loop_test(tc, closing_waits_for_the_kernel_and_leaves_nothing, 0, 2);
-	tcase_add_loop_test(
-		tc, what_the_kernel_keeps_of_a_region_closed_meanwhile_is_closed_later, 0,
-		2);
+	tcase_add_loop_test(tc, what_the_kernel_keeps_of_a_region_closed_meanwhile_is_closed_later,
+			    0, 2);
 	tcase_add_loop_test(tc, the_unread_event_of_a_closed_region_is_taken_back, 0, 2);
 	tcase_add_loop_test(tc, a_pending_region_counts_nothing, 0, 2);
 	tcase_add_test(tc, the_domain_is_busy_while_a_region_is_pending);

@@ -31,9 +31,8 @@ static void open_port(void)
 {
 	ep.fid.fclass = FI_CLASS_EP;
 	mrf_obj_init(&ep.obj, &ep.fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep.port, &ep.obj, auth_key,
-					  strlen(auth_key)),
-			 0);
+	ck_assert_int_eq(
+		mrf_mr_port_open(&env.space, &ep.port, &ep.obj, auth_key, strlen(auth_key)), 0);
 }
 
 static void close_port(void)
@@ -127,12 +126,12 @@ static void must_refuse(int ret, int err, const char *code)
 	} while (0)
 
 /* The line names the culprit. */
-#define refused_for(call, err, code, culprit)                                      \
-	do {                                                                       \
-		char name_[32];                                                    \
-                                                                                   \
-		refused(call, err, code);                                          \
-		snprintf(name_, sizeof(name_), "%p", (void *)(culprit));           \
+#define refused_for(call, err, code, culprit)                                            \
+	do {                                                                             \
+		char name_[32];                                                          \
+                                                                                         \
+		refused(call, err, code);                                                \
+		snprintf(name_, sizeof(name_), "%p", (void *)(culprit));                 \
 		ck_assert_msg(strstr(cap.text, name_), "%s not in %s", name_, cap.text); \
 	} while (0)
 
@@ -666,10 +665,11 @@ static TCase *tcase_bind(void)
 
 	tcase_add_test(tc, bind_of_a_counter_with_other_flags_is_refused);
 	tcase_add_test(tc, bind_of_a_counter_that_cannot_be_is_refused_with_its_reason);
-	tcase_add_loop_test(tc, bind_to_a_region_that_no_peer_writes_to_is_in_order_and_counts_nothing, 0, 3);
+	tcase_add_loop_test(
+		tc, bind_to_a_region_that_no_peer_writes_to_is_in_order_and_counts_nothing, 0, 3);
 	tcase_add_test(tc, bind_where_the_mode_wants_the_flag_wants_it);
-	tcase_add_loop_test(tc, bind_to_a_region_that_starts_disabled_ends_when_it_is_enabled,
-			    0, 2);
+	tcase_add_loop_test(tc, bind_to_a_region_that_starts_disabled_ends_when_it_is_enabled, 0,
+			    2);
 	tcase_add_loop_test(tc, bind_to_a_region_that_starts_enabled_may_come_later, 0, 2);
 	return tc;
 }

@@ -18,10 +18,8 @@ static enum mrf_mr_status status_of(uint64_t key)
 
 START_TEST(key_requested_is_the_key_over_the_whole_64_bits)
 {
-	static const uint64_t keys[] = { 0,	     1,
-					 0xc0de,     UINT32_MAX,
-					 1ull << 32, 1ull << 62,
-					 1ull << 63, UINT64_MAX - 1 };
+	static const uint64_t keys[] = { 0,	     1,		 0xc0de,     UINT32_MAX,
+					 1ull << 32, 1ull << 62, 1ull << 63, UINT64_MAX - 1 };
 	struct fid_mr *mr[8];
 	size_t i;
 
@@ -44,8 +42,7 @@ START_TEST(key_notavail_cannot_be_requested)
 
 	env_open(FI_MR_ALLOCATED);
 	unit_capture(&cap);
-	ck_assert_int_eq(env_reg(mem, PAGE, RR, FI_KEY_NOTAVAIL, &untouched),
-			 -FI_EKEYREJECTED);
+	ck_assert_int_eq(env_reg(mem, PAGE, RR, FI_KEY_NOTAVAIL, &untouched), -FI_EKEYREJECTED);
 	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-E3023"));
 	ck_assert_ptr_eq(untouched, (void *)&cap);
 	ck_assert_uint_eq(fake_verbs.calls[FAKE_REG_MR], 0);
@@ -63,8 +60,7 @@ START_TEST(key_in_use_is_refused_and_the_holder_named)
 
 	env_open(FI_MR_ALLOCATED);
 	mr = env_must_reg(mem + PAGE, 1234, RR, 0x77);
-	snprintf(holder, sizeof(holder), "%#llx",
-		 (unsigned long long)(uintptr_t)mem + PAGE);
+	snprintf(holder, sizeof(holder), "%#llx", (unsigned long long)(uintptr_t)mem + PAGE);
 	unit_capture(&cap);
 	ck_assert_int_eq(env_reg(mem, PAGE, RW, 0x77, &untouched), -FI_ENOKEY);
 	text = unit_captured(&cap);
@@ -181,8 +177,7 @@ START_TEST(key_of_provider_for_several_segments_is_asked_for_and_never_reused)
 			mr = env_must_regv(iov, 2, RW, 5);
 			ck_assert_uint_eq(fi_mr_key(mr) >> 62, 2);
 			ck_assert_uint_ne(fi_mr_key(mr), last);
-			ck_assert(
-				!mrf_key_unpack(env.space.mode, fi_mr_key(mr), &direct));
+			ck_assert(!mrf_key_unpack(env.space.mode, fi_mr_key(mr), &direct));
 			ck_assert_int_eq(status_of(fi_mr_key(mr)), MRF_MR_OK);
 			last = fi_mr_key(mr);
 			env_must_close(mr);
@@ -288,9 +283,8 @@ START_TEST(key_pack_and_unpack_are_inverse)
 			ck_assert_uint_eq(direct.rkey, rkeys[i]);
 			ck_assert_uint_eq(direct.iova_base, offsets[j]);
 		}
-		ck_assert_uint_eq(
-			mrf_key_pack(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, rkeys[i], 0x123),
-			rkeys[i]);
+		ck_assert_uint_eq(mrf_key_pack(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, rkeys[i], 0x123),
+				  rkeys[i]);
 	}
 }
 END_TEST
@@ -306,16 +300,15 @@ START_TEST(key_unpack_refuses_what_pack_never_made)
 					       1ull << 62 | 1ull << 48 | 1,
 					       1ull << 62 | 1ull << 61 | 1,
 					       FI_KEY_NOTAVAIL };
-	static const uint64_t virt[] = { 0, 1ull << 32 | 1, 1ull << 62 | 1,
-					 2ull << 62 | 1, FI_KEY_NOTAVAIL };
+	static const uint64_t virt[] = { 0, 1ull << 32 | 1, 1ull << 62 | 1, 2ull << 62 | 1,
+					 FI_KEY_NOTAVAIL };
 	struct mrf_key_direct direct;
 	size_t i;
 
 	for (i = 0; i < sizeof(zero_based) / sizeof(zero_based[0]); i++)
 		ck_assert(!mrf_key_unpack(FI_MR_PROV_KEY, zero_based[i], &direct));
 	for (i = 0; i < sizeof(virt) / sizeof(virt[0]); i++)
-		ck_assert(!mrf_key_unpack(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, virt[i],
-					  &direct));
+		ck_assert(!mrf_key_unpack(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, virt[i], &direct));
 	/* Requested keys never carry anything. */
 	ck_assert(!mrf_key_unpack(0, 1ull << 62 | 1, &direct));
 	ck_assert(!mrf_key_unpack(FI_MR_VIRT_ADDR, 1, &direct));
@@ -340,9 +333,7 @@ static TCase *provider(void)
 	tcase_add_test(tc, key_of_a_local_region_is_not_available_with_provider_keys);
 	tcase_add_test(tc, key_of_provider_with_virtual_addresses_is_the_rkey);
 	tcase_add_test(tc, key_of_provider_zero_based_carries_rkey_and_page_offset);
-	tcase_add_test(
-		tc,
-		key_of_provider_for_several_segments_is_asked_for_and_never_reused);
+	tcase_add_test(tc, key_of_provider_for_several_segments_is_asked_for_and_never_reused);
 	tcase_add_test(tc, key_clash_of_provider_keys_is_evaded);
 	tcase_add_test(tc, key_pack_and_unpack_are_inverse);
 	tcase_add_test(tc, key_unpack_refuses_what_pack_never_made);

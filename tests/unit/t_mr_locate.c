@@ -25,21 +25,19 @@ static const struct mrf_mr_seg wrapping[] = {
 	{ .addr = UINT64_MAX - 4, .len = 100 },
 };
 
-static void check_hit(const struct mrf_mr_seg *segs, unsigned nseg, bool virt,
-		      uint64_t addr, uint64_t len, uint64_t want, unsigned want_seg,
-		      uint64_t want_offset)
+static void check_hit(const struct mrf_mr_seg *segs, unsigned nseg, bool virt, uint64_t addr,
+		      uint64_t len, uint64_t want, unsigned want_seg, uint64_t want_offset)
 {
 	unsigned seg = 99;
 	uint64_t offset = 99;
 
-	ck_assert_uint_eq(mrf_mr_locate(segs, nseg, virt, addr, len, &seg, &offset),
-			  want);
+	ck_assert_uint_eq(mrf_mr_locate(segs, nseg, virt, addr, len, &seg, &offset), want);
 	ck_assert_uint_eq(seg, want_seg);
 	ck_assert_uint_eq(offset, want_offset);
 }
 
-static void check_miss(const struct mrf_mr_seg *segs, unsigned nseg, bool virt,
-		       uint64_t addr, uint64_t len)
+static void check_miss(const struct mrf_mr_seg *segs, unsigned nseg, bool virt, uint64_t addr,
+		       uint64_t len)
 {
 	unsigned seg = 99;
 	uint64_t offset = 99;
@@ -96,8 +94,8 @@ START_TEST(locate_walks_a_spanning_access_to_its_end)
 	for (addr = 0; addr < 60; addr++) {
 		for (len = 1; addr + len <= 60; len++) {
 			for (done = 0; done < len; done += n) {
-				n = mrf_mr_locate(three, 3, false, addr + done,
-						  len - done, &seg, &offset);
+				n = mrf_mr_locate(three, 3, false, addr + done, len - done, &seg,
+						  &offset);
 				ck_assert_uint_gt(n, 0);
 				ck_assert_uint_le(n, len - done);
 				ck_assert_uint_le(offset + n, three[seg].len);
@@ -167,8 +165,7 @@ static TCase *locate(void)
 	tcase_add_test(tc, locate_virtual_single_segment_boundaries);
 	tcase_add_test(tc, locate_packs_segments_in_the_order_given);
 	tcase_add_test(tc, locate_walks_a_spanning_access_to_its_end);
-	tcase_add_test(tc,
-		       locate_virtual_takes_the_first_segment_that_contains_the_address);
+	tcase_add_test(tc, locate_virtual_takes_the_first_segment_that_contains_the_address);
 	tcase_add_test(tc, locate_zero_length_is_in_bounds_up_to_the_end);
 	tcase_add_test(tc, locate_empty_region_serves_nothing_but_no_bytes);
 	tcase_add_test(tc, locate_does_not_wrap_at_the_top_of_the_address_space);

@@ -140,16 +140,15 @@ static void check_line(char *column[COLUMNS], unsigned line)
 	bool accepted = mrf_mr_mode_check(table, &ask) == MRF_MR_ACCEPTED;
 
 	if (strcmp(column[5], "n/a"))
-		ck_assert_msg(accepted == !strcmp(column[5], "ok"),
-			      "line %u: accepted %d", line, accepted);
+		ck_assert_msg(accepted == !strcmp(column[5], "ok"), "line %u: accepted %d", line,
+			      accepted);
 	else
 		ck_assert(accepted);
 	caps = mrf_mr_mode_answer_caps(table, &ask, caps_granted(&ask));
-	ck_assert_msg(!!(caps & REMOTE) == !strcmp(column[8], "yes"),
-		      "line %u: caps %#lx", line, caps);
+	ck_assert_msg(!!(caps & REMOTE) == !strcmp(column[8], "yes"), "line %u: caps %#lx", line,
+		      caps);
 	mode = mrf_mr_mode_answer(table, &ask, caps);
-	ck_assert_msg(mode == value_of(modes, column[6]), "line %u: mr_mode %#lx", line,
-		      mode);
+	ck_assert_msg(mode == value_of(modes, column[6]), "line %u: mr_mode %#lx", line, mode);
 	ck_assert_msg(!!mrf_mr_mode_answer_flag(table, &ask) == !strcmp(column[7], "set"),
 		      "line %u: FI_LOCAL_MR", line);
 }
@@ -284,8 +283,7 @@ START_TEST(mr_mode_says_which_rule_refuses)
 		{ FI_MR_BASIC, FI_MR_SCALABLE, V1_5, MRF_MR_NO_SCALABLE },
 		{ FI_MR_BASIC, FI_MR_VIRT_ADDR, V1_4, MRF_MR_NOT_LEGACY },
 		{ FI_MR_BASIC, FI_MR_BASIC | FI_MR_LOCAL, V1_5, MRF_MR_BASIC_NOT_ALONE },
-		{ FI_MR_BASIC, FI_MR_SCALABLE | FI_MR_RAW, V1_5,
-		  MRF_MR_SCALABLE_NOT_ALONE },
+		{ FI_MR_BASIC, FI_MR_SCALABLE | FI_MR_RAW, V1_5, MRF_MR_SCALABLE_NOT_ALONE },
 		{ VAK, FI_MR_VIRT_ADDR, V1_5, MRF_MR_BITS_MISSING },
 	};
 	struct mrf_mr_mode_ask ask;
@@ -295,8 +293,7 @@ START_TEST(mr_mode_says_which_rule_refuses)
 		ck_assert_ptr_nonnull(mrf_mr_mode_verdict_text(i));
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ask = ask_for(cases[i].api, cases[i].mr_mode);
-		ck_assert_int_eq(mrf_mr_mode_check(cases[i].table, &ask),
-				 cases[i].verdict);
+		ck_assert_int_eq(mrf_mr_mode_check(cases[i].table, &ask), cases[i].verdict);
 	}
 }
 END_TEST
@@ -320,8 +317,7 @@ START_TEST(mr_mode_hmem_is_needed_with_the_capability_only)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ask = ask_for(FI_VERSION(1, 17), cases[i].mr_mode);
 		ask.caps = cases[i].caps;
-		ck_assert_int_eq(mrf_mr_mode_check(VAK | FI_MR_HMEM, &ask),
-				 cases[i].verdict);
+		ck_assert_int_eq(mrf_mr_mode_check(VAK | FI_MR_HMEM, &ask), cases[i].verdict);
 	}
 }
 END_TEST
@@ -346,8 +342,7 @@ START_TEST(mr_mode_of_atomics_alone_is_that_of_rma)
 					 mrf_mr_mode_check(VAK | FI_MR_RAW, &atomic));
 			caps = mrf_mr_mode_answer_caps(VAK, &atomic, atomic.caps);
 			ck_assert_uint_eq(caps & ~FI_ATOMIC,
-					  mrf_mr_mode_answer_caps(VAK, &rma, rma.caps) &
-						  ~FI_RMA);
+					  mrf_mr_mode_answer_caps(VAK, &rma, rma.caps) & ~FI_RMA);
 		}
 	}
 }

@@ -34,13 +34,11 @@ static struct mrf_mr_mode_ask ask_for(uint32_t api, uint64_t mr_mode)
 }
 
 /* As fi_getinfo does: what comes back depends on the capabilities that do. */
-static uint64_t answer(const struct mrf_mr_offer *offer,
-		       const struct mrf_mr_mode_ask *ask)
+static uint64_t answer(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask)
 {
 	uint64_t caps = ask->caps && ask->caps != FI_RMA ? ask->caps : MRF_CAPS;
 
-	return mrf_mr_offer_answer(offer, ask,
-				   mrf_mr_mode_answer_caps(offer->table, ask, caps));
+	return mrf_mr_offer_answer(offer, ask, mrf_mr_mode_answer_caps(offer->table, ask, caps));
 }
 
 static bool accepted(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask)
@@ -66,9 +64,9 @@ END_TEST
 
 START_TEST(mr_mode_offer_does_not_claim_the_other_bits)
 {
-	struct mrf_mr_mode_ask ask = ask_for(
-		V17, FI_MR_RAW | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT |
-			     FI_MR_HMEM | FI_MR_COLLECTIVE | 1 << 30);
+	struct mrf_mr_mode_ask ask =
+		ask_for(V17, FI_MR_RAW | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT |
+				     FI_MR_HMEM | FI_MR_COLLECTIVE | 1 << 30);
 
 	ask.caps |= FI_HMEM;
 	ck_assert(accepted(dflt, &ask));
@@ -157,8 +155,7 @@ static struct mrf_mr_offer parsed(const char *text)
 	struct mrf_mr_offer offer = { .table = 77 };
 	char why[128] = "";
 
-	ck_assert_msg(mrf_mr_offer_parse(text, &offer, why, sizeof(why)), "%s: %s", text,
-		      why);
+	ck_assert_msg(mrf_mr_offer_parse(text, &offer, why, sizeof(why)), "%s: %s", text, why);
 	ck_assert(offer.exact);
 	ck_assert_str_eq(why, "");
 	return offer;
@@ -267,11 +264,9 @@ START_TEST(mr_offer_refuses_a_malformed_value_and_quotes_it)
 
 	for (i = 0; i < MRF_ARRAY_SIZE(cases); i++) {
 		offer = (struct mrf_mr_offer){ .exact = false, .table = 77 };
-		ck_assert_msg(
-			!mrf_mr_offer_parse(cases[i].text, &offer, why, sizeof(why)),
-			"\"%s\" is accepted", cases[i].text);
-		ck_assert_msg(strstr(why, cases[i].why), "\"%s\": %s", cases[i].text,
-			      why);
+		ck_assert_msg(!mrf_mr_offer_parse(cases[i].text, &offer, why, sizeof(why)),
+			      "\"%s\" is accepted", cases[i].text);
+		ck_assert_msg(strstr(why, cases[i].why), "\"%s\": %s", cases[i].text, why);
 		ck_assert(!offer.exact);
 		ck_assert_uint_eq(offer.table, 77);
 	}
@@ -343,11 +338,9 @@ START_TEST(mr_offer_each_bit_that_is_missing_is_named)
 			for (i = 0; i < MRF_ARRAY_SIZE(apis) && set & bit; i++) {
 				ask = ask_for(apis[i], ALL & ~bit);
 				ck_assert(!accepted(&offer, &ask));
-				ck_assert_uint_eq(mrf_mr_offer_missing(&offer, &ask),
-						  bit);
+				ck_assert_uint_eq(mrf_mr_offer_missing(&offer, &ask), bit);
 				ask.mr_mode = set & ~bit;
-				ck_assert_uint_eq(mrf_mr_offer_missing(&offer, &ask),
-						  bit);
+				ck_assert_uint_eq(mrf_mr_offer_missing(&offer, &ask), bit);
 				/* mr_mode 0 is another rule, below. */
 				if (ask.mr_mode)
 					ck_assert(!accepted(&offer, &ask));
@@ -377,8 +370,7 @@ END_TEST
 /* Of an initiator: what does not concern it is neither needed nor given. */
 START_TEST(mr_offer_an_initiator_need_not_offer_what_concerns_targets)
 {
-	const uint64_t target =
-		FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT;
+	const uint64_t target = FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT;
 	struct mrf_mr_offer offer = exactly(ALL);
 	struct mrf_mr_mode_ask ask = ask_for(V17, ALL & ~target);
 
@@ -397,8 +389,7 @@ END_TEST
 
 START_TEST(mr_offer_zero_is_taken_from_1_16_and_withholds_remote_access)
 {
-	const uint64_t target =
-		FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT;
+	const uint64_t target = FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT;
 	struct mrf_mr_offer offer;
 	struct mrf_mr_mode_ask ask;
 	uint64_t set, caps;
@@ -458,8 +449,7 @@ START_TEST(mr_offer_legacy_names_are_accepted_where_they_mean_the_set)
 			ck_assert(accepted(&offer, &ask) ==
 				  ((set & ~(uint64_t)FI_MR_LOCAL) == VAK));
 			ask.mr_mode = FI_MR_SCALABLE;
-			ck_assert(accepted(&offer, &ask) ==
-				  !(set & ~(uint64_t)FI_MR_LOCAL));
+			ck_assert(accepted(&offer, &ask) == !(set & ~(uint64_t)FI_MR_LOCAL));
 			ck_assert_uint_eq(answer(&offer, &ask), FI_MR_SCALABLE);
 			/* The other half of the set is in mode. */
 			ck_assert_uint_eq(mrf_mr_mode_answer_flag(offer.table, &ask),
@@ -528,8 +518,7 @@ static void every_answer_opens(const struct mrf_mr_offer *offer)
 			got = answer(offer, &ask);
 			ck_assert_msg(mrf_mr_mode_known(got) &&
 					      !(got & ~offer->table & ~LEGACY & ~asked),
-				      "table %#lx, asked %#lx: %#lx", offer->table, asked,
-				      got);
+				      "table %#lx, asked %#lx: %#lx", offer->table, asked, got);
 		}
 	}
 }
@@ -588,9 +577,8 @@ static TCase *tcase_exact(void)
 	tcase_add_test(tc, mr_offer_zero_is_taken_from_1_16_and_withholds_remote_access);
 	tcase_add_test(tc, mr_offer_of_nothing_gives_nothing);
 	tcase_add_test(tc, mr_offer_legacy_names_are_accepted_where_they_mean_the_set);
-	tcase_add_test(
-		tc,
-		mr_offer_before_1_5_needs_the_old_flag_for_local_even_without_attributes);
+	tcase_add_test(tc,
+		       mr_offer_before_1_5_needs_the_old_flag_for_local_even_without_attributes);
 	tcase_add_test(tc, mr_offer_without_hints_is_the_whole_set);
 	tcase_add_test(tc, mr_offer_whatever_comes_back_opens_a_domain);
 	return tc;

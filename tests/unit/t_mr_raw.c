@@ -43,10 +43,9 @@ static struct mrf_rawkey must_tell(struct fid_mr *mr)
 
 static int map_raw(const void *key, size_t len, uint64_t addr, uint64_t *mapped)
 {
-	struct fi_mr_map_raw arg = { .base_addr = addr,
-				     .raw_key = (uint8_t *)key,
-				     .key_size = len,
-				     .key = mapped };
+	struct fi_mr_map_raw arg = {
+		.base_addr = addr, .raw_key = (uint8_t *)key, .key_size = len, .key = mapped
+	};
 	int ret;
 
 	library_enter();
@@ -152,10 +151,8 @@ END_TEST
 
 START_TEST(every_mode_has_raw_keys)
 {
-	static const uint64_t bit[] = {
-		FI_MR_LOCAL,	 FI_MR_RAW,	 FI_MR_VIRT_ADDR,
-		FI_MR_ALLOCATED, FI_MR_PROV_KEY, FI_MR_MMU_NOTIFY
-	};
+	static const uint64_t bit[] = { FI_MR_LOCAL,	 FI_MR_RAW,	 FI_MR_VIRT_ADDR,
+					FI_MR_ALLOCATED, FI_MR_PROV_KEY, FI_MR_MMU_NOTIFY };
 	bool plain, virt;
 	struct mrf_rawkey raw;
 	struct fid_mr *mr;
@@ -202,8 +199,7 @@ START_TEST(region_tells_the_same_each_time)
 		ck_assert_uint_eq(size, MRF_RAWKEY_ONE_LEN);
 		ck_assert_uint_eq(base, first_base);
 		ck_assert_mem_eq(buf, first, MRF_RAWKEY_ONE_LEN);
-		ck_assert_mem_eq(buf + MRF_RAWKEY_ONE_LEN, cleared,
-				 room - MRF_RAWKEY_ONE_LEN);
+		ck_assert_mem_eq(buf + MRF_RAWKEY_ONE_LEN, cleared, room - MRF_RAWKEY_ONE_LEN);
 		ck_assert_uint_eq(buf[room], 0xee);
 	}
 	ck_assert_int_eq(fi_mr_raw_attr(mr, NULL, buf + 1, &size, 0), 0);
@@ -424,9 +420,7 @@ static void leave_a_spare_slot(void)
 
 START_TEST(map_raw_refuses_what_makes_no_sense)
 {
-	struct fi_mr_map_raw arg = { .base_addr = base,
-				     .raw_key = buf,
-				     .key_size = size };
+	struct fi_mr_map_raw arg = { .base_addr = base, .raw_key = buf, .key_size = size };
 	uint64_t key = 42;
 
 	if (_i)
@@ -501,8 +495,7 @@ START_TEST(map_raw_says_when_no_key_is_left)
 
 	env.space.map->used = MRF_MAP_SLOTS;
 	refuses(-FI_ENOSPC, "MRF-E3116", map_raw(buf, size, base, &key));
-	refuses(-FI_ENOSPC, "at most 4294705152 in its life",
-		map_raw(buf, size, base, &key));
+	refuses(-FI_ENOSPC, "at most 4294705152 in its life", map_raw(buf, size, base, &key));
 	env.space.map->used = 0;
 	ck_assert_uint_eq(key, 42);
 	close_with_key();
@@ -628,8 +621,7 @@ START_TEST(threads_get_map_and_unmap_side_by_side)
 	int i;
 
 	for (i = 0; i < THREADS; i++)
-		ck_assert_int_eq(pthread_create(&thread[i], NULL, get_map_unmap, NULL),
-				 0);
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, get_map_unmap, NULL), 0);
 	for (i = 0; i < THREADS; i++) {
 		pthread_join(thread[i], &failed);
 		ck_assert_msg(!failed, "%s", (const char *)failed);

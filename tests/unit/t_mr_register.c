@@ -16,8 +16,7 @@ static struct unit_capture cap;
 static struct fid_mr *const untouched = (void *)&cap;
 
 /* Registers with attr and flags; the refusal is one line with this code. */
-static void refused(const struct fi_mr_attr *attr, uint64_t flags, int err,
-		    const char *code)
+static void refused(const struct fi_mr_attr *attr, uint64_t flags, int err, const char *code)
 {
 	unsigned calls = fake_verbs.calls[FAKE_REG_MR];
 	struct fid_mr *mr = untouched;
@@ -63,8 +62,7 @@ START_TEST(reg_fills_in_the_fid)
 	int context;
 
 	env_open(FI_MR_ALLOCATED);
-	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, PAGE, RW, 0, 9, 0, &mr, &context),
-			 0);
+	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, PAGE, RW, 0, 9, 0, &mr, &context), 0);
 	ck_assert_uint_eq(mr->fid.fclass, FI_CLASS_MR);
 	ck_assert_ptr_eq(mr->fid.context, &context);
 	ck_assert_uint_eq(mr->fid.ops->size, sizeof(struct fi_ops));
@@ -78,11 +76,9 @@ END_TEST
 START_TEST(reg_regv_and_regattr_do_the_same)
 {
 	struct iovec iov;
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .access = RW,
-				   .requested_key = 9,
-				   .context = &iov };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = RW, .requested_key = 9, .context = &iov
+	};
 	struct fid_mr *mr;
 	int call, ret;
 
@@ -90,8 +86,7 @@ START_TEST(reg_regv_and_regattr_do_the_same)
 		env_open(FI_MR_ALLOCATED);
 		iov = (struct iovec){ mem + 8, 100 };
 		if (call == 0)
-			ret = fi_mr_reg(&env.domain, mem + 8, 100, RW, 0, 9, 0, &mr,
-					&iov);
+			ret = fi_mr_reg(&env.domain, mem + 8, 100, RW, 0, 9, 0, &mr, &iov);
 		else if (call == 1)
 			ret = fi_mr_regv(&env.domain, &iov, 1, RW, 0, 9, 0, &mr, &iov);
 		else
@@ -101,9 +96,9 @@ START_TEST(reg_regv_and_regattr_do_the_same)
 		ck_assert_ptr_eq(mr->fid.context, &iov);
 		ck_assert_ptr_eq(fake_verbs.last.mr.addr, mem + 8);
 		ck_assert_uint_eq(fake_verbs.last.mr.length, 100);
-		ck_assert_uint_eq(fake_verbs.last.access,
-				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-					  IBV_ACCESS_REMOTE_WRITE);
+		ck_assert_uint_eq(fake_verbs.last.access, IBV_ACCESS_LOCAL_WRITE |
+								  IBV_ACCESS_REMOTE_READ |
+								  IBV_ACCESS_REMOTE_WRITE);
 		env_must_close(mr);
 		env_close();
 	}
@@ -156,8 +151,7 @@ START_TEST(reg_uses_the_address_as_iova_only_with_virtual_addresses)
 	env_open(FI_MR_ALLOCATED | FI_MR_VIRT_ADDR);
 	for (i = 0; i < 4; i++) {
 		env_must_close(env_must_reg(mem + PAGE + offset[i], 5, RW, 1));
-		ck_assert_uint_eq(fake_verbs.last.iova,
-				  (uintptr_t)mem + PAGE + offset[i]);
+		ck_assert_uint_eq(fake_verbs.last.iova, (uintptr_t)mem + PAGE + offset[i]);
 	}
 	env_close();
 	env_open(FI_MR_ALLOCATED);
@@ -207,10 +201,8 @@ START_TEST(reg_refuses_null_arguments)
 	ck_assert_int_eq(mrf_mr_ops.regattr(NULL, &attr, 0, &mr), -FI_EINVAL);
 	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "domain=NULL"));
 	unit_capture(&cap);
-	ck_assert_int_eq(mrf_mr_ops.reg(NULL, mem, 8, RW, 0, 0, 0, &mr, NULL),
-			 -FI_EINVAL);
-	ck_assert_int_eq(mrf_mr_ops.regv(NULL, &iov, 1, RW, 0, 0, 0, &mr, NULL),
-			 -FI_EINVAL);
+	ck_assert_int_eq(mrf_mr_ops.reg(NULL, mem, 8, RW, 0, 0, 0, &mr, NULL), -FI_EINVAL);
+	ck_assert_int_eq(mrf_mr_ops.regv(NULL, &iov, 1, RW, 0, 0, 0, &mr, NULL), -FI_EINVAL);
 	unit_captured(&cap);
 	ck_assert_ptr_eq(mr, untouched);
 	env_close();
@@ -397,10 +389,8 @@ START_TEST(reg_of_zero_length_before_api_1_13_reaches_nothing_and_keeps_its_key)
 	ck_assert_uint_eq(view.base, (uintptr_t)mem + 5);
 	ck_assert_uint_eq(view.nseg, 1);
 	ck_assert_uint_eq(view.seg[0].rkey, 0);
-	ck_assert_uint_eq(mrf_mr_locate(view.seg, view.nseg, false, 0, 1, &seg, &offset),
-			  0);
-	ck_assert_uint_eq(mrf_mr_locate(view.seg, view.nseg, false, 0, 0, &seg, &offset),
-			  1);
+	ck_assert_uint_eq(mrf_mr_locate(view.seg, view.nseg, false, 0, 1, &seg, &offset), 0);
+	ck_assert_uint_eq(mrf_mr_locate(view.seg, view.nseg, false, 0, 0, &seg, &offset), 1);
 	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
 	ck_assert_uint_eq(out.seg.len, 0);
 	unit_capture(&cap);
@@ -526,8 +516,7 @@ START_TEST(reg_of_unmapped_memory_says_which_bytes)
 	env_open(FI_MR_ALLOCATED);
 	munmap(mem + 2 * PAGE, PAGE);
 	fake_verbs_fail(FAKE_REG_MR, 1, EFAULT);
-	refused_by_kernel(mem + PAGE, 3 * PAGE, RW, -FI_EFAULT, "MRF-E3015",
-			  "not mapped");
+	refused_by_kernel(mem + PAGE, 3 * PAGE, RW, -FI_EFAULT, "MRF-E3015", "not mapped");
 	fake_verbs_fail(FAKE_REG_MR, 1, EFAULT);
 	refused_by_kernel(mem + PAGE, 3 * PAGE, FI_REMOTE_READ, -FI_EFAULT, "MRF-E3016",
 			  "not mapped");
@@ -543,8 +532,7 @@ START_TEST(reg_of_read_only_memory_says_so)
 	env_open(FI_MR_ALLOCATED);
 	mprotect(mem + PAGE, PAGE, PROT_READ);
 	fake_verbs_fail(FAKE_REG_MR, 1, EFAULT);
-	refused_by_kernel(mem + PAGE, PAGE, FI_REMOTE_WRITE, -FI_EFAULT, "MRF-E3015",
-			  "read-only");
+	refused_by_kernel(mem + PAGE, PAGE, FI_REMOTE_WRITE, -FI_EFAULT, "MRF-E3015", "read-only");
 	fake_verbs_fail(FAKE_REG_MR, 1, EFAULT);
 	refused_by_kernel(shared, PAGE, FI_RECV, -FI_EFAULT, "MRF-E3015", "read-only");
 	/* Reading is no more than the mapping allows, and yet some kernels refuse. */
@@ -594,9 +582,9 @@ START_TEST(regv_undoes_the_segments_before_the_one_that_fails)
 	for (nth = 1; nth <= MRF_MR_IOV_LIMIT; nth++) {
 		fake_verbs_fail(FAKE_REG_MR, nth, EFAULT);
 		unit_capture(&cap);
-		ck_assert_int_eq(fi_mr_regv(&env.domain, iov, MRF_MR_IOV_LIMIT, RW, 0, 9,
-					    0, &mr, NULL),
-				 -FI_EFAULT);
+		ck_assert_int_eq(
+			fi_mr_regv(&env.domain, iov, MRF_MR_IOV_LIMIT, RW, 0, 9, 0, &mr, NULL),
+			-FI_EFAULT);
 		unit_captured(&cap);
 		ck_assert_ptr_eq(mr, untouched);
 		ck_assert_uint_eq(fake_verbs.live_mrs, 0);
@@ -832,8 +820,7 @@ static TCase *arguments(void)
 	tcase_add_test(tc, reg_accepts_no_access_at_all_with_one_warning);
 	tcase_add_test(tc, reg_refuses_ranges_that_wrap);
 	tcase_add_test(tc, reg_refuses_zero_length_from_api_1_13);
-	tcase_add_test(
-		tc, reg_of_zero_length_before_api_1_13_reaches_nothing_and_keeps_its_key);
+	tcase_add_test(tc, reg_of_zero_length_before_api_1_13_reaches_nothing_and_keeps_its_key);
 	tcase_add_test(tc, reg_of_zero_length_gets_a_provider_key);
 	tcase_add_test(tc, regv_leaves_out_empty_segments);
 	tcase_add_test(tc, regv_with_one_segment_of_bytes_gets_a_direct_provider_key);

@@ -84,8 +84,8 @@ static int offer(int mr_mode)
 /* The only line, with this code and these words. */
 static void ck_line(const char *code, const char *words)
 {
-	ck_assert_msg(strstr(text, code) && strstr(text, words),
-		      "no %s with \"%s\" in: %s", code, words, text);
+	ck_assert_msg(strstr(text, code) && strstr(text, words), "no %s with \"%s\" in: %s", code,
+		      words, text);
 	ck_assert_uint_eq(unit_lines(text), 1);
 }
 
@@ -131,14 +131,12 @@ START_TEST(require_every_missing_bit_is_named_with_the_variable)
 
 	for (set = 0; set <= ALL; set += FI_MR_LOCAL) {
 		require_set(set);
-		snprintf(variable, sizeof(variable), VAR "=%#x requires FI_MR_",
-			 (unsigned)set);
+		snprintf(variable, sizeof(variable), VAR "=%#x requires FI_MR_", (unsigned)set);
 		for (bit = FI_MR_LOCAL; bit <= FI_MR_ENDPOINT; bit <<= 1) {
 			if (!(set & bit))
 				continue;
 			ck_assert_int_eq(offer(ALL & ~bit), -FI_ENODATA);
-			mrf_names_bits(&mrf_names_mr_mode, (uint64_t)bit, names,
-				       sizeof(names));
+			mrf_names_bits(&mrf_names_mr_mode, (uint64_t)bit, names, sizeof(names));
 			snprintf(words, sizeof(words), "missing: %s (", names);
 			ck_line("MRF-E1032", words);
 			ck_line("MRF-E1032", variable);
@@ -440,8 +438,7 @@ static TCase *tcase_legacy(void)
 
 	tcase_add_test(tc, require_local_of_a_legacy_model_comes_back_as_the_old_flag);
 	tcase_add_test(tc, require_before_1_5_is_a_legacy_model_or_nothing);
-	tcase_add_test(tc,
-		       require_before_1_5_asks_for_the_old_flag_without_attributes_too);
+	tcase_add_test(tc, require_before_1_5_asks_for_the_old_flag_without_attributes_too);
 	return tc;
 }
 

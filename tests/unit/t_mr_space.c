@@ -167,8 +167,7 @@ static void *worker(void *arg)
 
 	for (round = 0; round < ROUNDS; round++) {
 		for (i = 0; i < HELD; i++) {
-			if (env_reg(mem + i, PAGE, RW | FI_SEND, base + (unsigned)i,
-				    &mr[i]))
+			if (env_reg(mem + i, PAGE, RW | FI_SEND, base + (unsigned)i, &mr[i]))
 				return NULL;
 		}
 		for (i = 0; i < HELD; i++) {
@@ -192,8 +191,7 @@ static void *looker(void *arg)
 		key = (uint64_t)(1 + i % THREADS) << 32 | (unsigned)(i % HELD);
 		env_look(key, &view);
 		if (view.status == MRF_MR_OK &&
-		    (view.base != (uintptr_t)mem + (unsigned)(i % HELD) ||
-		     view.nseg != 1))
+		    (view.base != (uintptr_t)mem + (unsigned)(i % HELD) || view.nseg != 1))
 			return NULL;
 	}
 	return arg;
@@ -207,8 +205,7 @@ START_TEST(space_serves_threads_that_register_close_and_look_up)
 
 	env_open(FI_MR_ALLOCATED);
 	for (i = 0; i < THREADS; i++)
-		ck_assert_int_eq(
-			pthread_create(&thread[i], NULL, worker, (void *)(i + 1)), 0);
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, worker, (void *)(i + 1)), 0);
 	ck_assert_int_eq(pthread_create(&thread[THREADS], NULL, looker, (void *)1), 0);
 	for (i = 0; i <= THREADS; i++) {
 		ck_assert_int_eq(pthread_join(thread[i], &ret), 0);

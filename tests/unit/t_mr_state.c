@@ -151,8 +151,7 @@ static void eq_open(void)
 	fabric.fid.fclass = FI_CLASS_FABRIC;
 	mrf_obj_init(&fabric_obj, &fabric.fid, NULL);
 	ck_assert_int_eq(mrf_eq_open(&fabric_obj, &attr, &eq, NULL), 0);
-	ck_assert_int_eq(mrf_mr_space_report_to(&env.space, mrf_eq_from_fid(&eq->fid)),
-			 0);
+	ck_assert_int_eq(mrf_mr_space_report_to(&env.space, mrf_eq_from_fid(&eq->fid)), 0);
 }
 
 /* It waits behind another one, for which the kernel takes its time until unblock. */
@@ -309,9 +308,8 @@ static void must_show(struct fid_mr *mr, enum mrf_mr_state state)
 	bool serves = state == ENABLED || state == REFRESHING;
 	struct mrf_mr_ask ask = { .key = KEY, .port = &port };
 	static const enum mrf_mr_status told_status[MRF_STATES] = {
-		[CLOSED] = MRF_MR_CLOSED,     [PENDING] = MRF_MR_DISABLED,
-		[DISABLED] = MRF_MR_DISABLED, [ENABLED] = MRF_MR_OK,
-		[REFRESHING] = MRF_MR_OK,     [FAILED] = MRF_MR_CLOSED,
+		[CLOSED] = MRF_MR_CLOSED, [PENDING] = MRF_MR_DISABLED, [DISABLED] = MRF_MR_DISABLED,
+		[ENABLED] = MRF_MR_OK,	  [REFRESHING] = MRF_MR_OK,    [FAILED] = MRF_MR_CLOSED,
 	};
 
 	ck_assert_int_eq(state_of(mr), state);
@@ -437,9 +435,7 @@ START_TEST(a_region_closed_while_it_is_enabled_is_closed)
 	void *ret;
 
 	back_open(FI_MR_RMA_EVENT | FI_MR_ALLOCATED);
-	ck_assert_int_eq(
-		fi_mr_reg(&env.domain, mem, PAGE, RW, 0, KEY, FI_RMA_EVENT, &mr, NULL),
-		0);
+	ck_assert_int_eq(fi_mr_reg(&env.domain, mem, PAGE, RW, 0, KEY, FI_RMA_EVENT, &mr, NULL), 0);
 	hold(1);
 	fake_verbs.on_reg = hold_up_reg;
 	unit_capture(&cap);
@@ -485,8 +481,7 @@ static TCase *walk(void)
 {
 	TCase *tc = tcase_create("walk");
 
-	tcase_add_loop_test(tc, every_call_in_every_state_does_what_the_table_says, 0,
-			    NPAIRS);
+	tcase_add_loop_test(tc, every_call_in_every_state_does_what_the_table_says, 0, NPAIRS);
 	return tc;
 }
 

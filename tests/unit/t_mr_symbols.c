@@ -47,9 +47,8 @@ static int take_control(struct fid *fid, int command, void *arg)
 	return 3;
 }
 
-static int take_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
-		    uint64_t offset, uint64_t requested_key, uint64_t flags,
-		    struct fid_mr **mr, void *context)
+static int take_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
+		    uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
 {
 	const uint64_t numbers[] = { len, access, offset, requested_key, flags };
 
@@ -61,9 +60,9 @@ static int take_reg(struct fid *fid, const void *buf, size_t len, uint64_t acces
 	return 4;
 }
 
-static int take_regv(struct fid *fid, const struct iovec *iov, size_t count,
-		     uint64_t access, uint64_t offset, uint64_t requested_key,
-		     uint64_t flags, struct fid_mr **mr, void *context)
+static int take_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
+		     uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		     void *context)
 {
 	take_reg(fid, iov, count, access, offset, requested_key, flags, mr, context);
 	return 5;
@@ -76,14 +75,12 @@ static int take_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t
 	return 6;
 }
 
-static struct fi_ops ops = { .size = sizeof(ops),
-			     .close = take_close,
-			     .bind = take_bind,
-			     .control = take_control };
-static struct fi_ops_mr mr_ops = { .size = sizeof(mr_ops),
-				   .reg = take_reg,
-				   .regv = take_regv,
-				   .regattr = take_regattr };
+static struct fi_ops ops = {
+	.size = sizeof(ops), .close = take_close, .bind = take_bind, .control = take_control
+};
+static struct fi_ops_mr mr_ops = {
+	.size = sizeof(mr_ops), .reg = take_reg, .regv = take_regv, .regattr = take_regattr
+};
 static struct fid_domain domain = { .fid.ops = &ops, .mr = &mr_ops };
 static struct fid_mr mr = { .fid.ops = &ops, .mem_desc = &seen, .key = 77 };
 static struct fid_mr *out;
@@ -143,9 +140,8 @@ START_TEST(mr_symbols_control_with_every_argument)
 		  seen.raw.key_size == &size);
 	ck_assert_int_eq(fi_mr_map_raw(&domain, 6, raw, 4, &key, 7), 3);
 	ck_assert_ptr_eq(seen.fid, &domain.fid);
-	ck_assert(seen.command == FI_MAP_RAW_MR && seen.map.flags == 7 &&
-		  seen.map.base_addr == 6 && seen.map.raw_key == raw &&
-		  seen.map.key_size == 4 && seen.map.key == &key);
+	ck_assert(seen.command == FI_MAP_RAW_MR && seen.map.flags == 7 && seen.map.base_addr == 6 &&
+		  seen.map.raw_key == raw && seen.map.key_size == 4 && seen.map.key == &key);
 	ck_assert_int_eq(fi_mr_unmap_key(&domain, 8), 3);
 	ck_assert(seen.command == FI_UNMAP_KEY && seen.numbers[0] == 8);
 	ck_assert_int_eq(fi_mr_refresh(&mr, &iov, 9, 10), 3);
@@ -159,8 +155,7 @@ END_TEST
 START_TEST(mr_symbols_bind_and_close)
 {
 	ck_assert_int_eq(fi_mr_bind(&mr, &domain.fid, 4), 2);
-	ck_assert(seen.fid == &mr.fid && seen.other == &domain.fid &&
-		  seen.numbers[0] == 4);
+	ck_assert(seen.fid == &mr.fid && seen.other == &domain.fid && seen.numbers[0] == 4);
 	ck_assert_int_eq(fi_close(&domain.fid), 1);
 	ck_assert_ptr_eq(seen.fid, &domain.fid);
 }
@@ -181,8 +176,7 @@ START_TEST(mr_symbols_without_an_object_refuse_with_one_line_each)
 	ck_assert_int_eq(fi_mr_enable(NULL), -FI_EINVAL);
 	unit_captured(&cap);
 	ck_assert_uint_eq(unit_lines(cap.text), 10);
-	ck_assert_ptr_nonnull(
-		strstr(cap.text, "MRF-E3901: fi_mr_regattr: domain is NULL"));
+	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-E3901: fi_mr_regattr: domain is NULL"));
 	ck_assert_ptr_null(fi_mr_desc(NULL));
 	ck_assert_uint_eq(fi_mr_key(NULL), FI_KEY_NOTAVAIL);
 }

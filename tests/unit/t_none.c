@@ -35,18 +35,18 @@ START_TEST(every_call_that_an_endpoint_lacks_has_a_function)
 }
 END_TEST
 
-#define REFUSED(name, cap, call)                                                         \
-	do {                                                                             \
-		struct unit_capture cap_;                                                \
-		const char *text_;                                                       \
-		ssize_t ret_;                                                            \
-                                                                                         \
-		unit_capture(&cap_);                                                     \
-		ret_ = (call);                                                           \
-		text_ = unit_captured(&cap_);                                            \
-		ck_assert_int_eq(ret_, -FI_ENOSYS);                                      \
-		ck_assert_uint_eq(unit_lines(text_), 1);                                 \
-		ck_assert_msg(strstr(text_, name " needs " cap), "said: %s", text_);     \
+#define REFUSED(name, cap, call)                                                     \
+	do {                                                                         \
+		struct unit_capture cap_;                                            \
+		const char *text_;                                                   \
+		ssize_t ret_;                                                        \
+                                                                                     \
+		unit_capture(&cap_);                                                 \
+		ret_ = (call);                                                       \
+		text_ = unit_captured(&cap_);                                        \
+		ck_assert_int_eq(ret_, -FI_ENOSYS);                                  \
+		ck_assert_uint_eq(unit_lines(text_), 1);                             \
+		ck_assert_msg(strstr(text_, name " needs " cap), "said: %s", text_); \
 	} while (0)
 
 START_TEST(messages_are_refused_by_name)
@@ -91,20 +91,17 @@ START_TEST(atomics_are_refused_by_name)
 	REFUSED("fi_atomic", "FI_ATOMIC", fi_atomic(&ep, NULL, 1, NULL, 0, 0, 0, SUM, NULL));
 	REFUSED("fi_atomicv", "FI_ATOMIC", fi_atomicv(&ep, NULL, NULL, 1, 0, 0, 0, SUM, NULL));
 	REFUSED("fi_atomicmsg", "FI_ATOMIC", fi_atomicmsg(&ep, &msg, 0));
-	REFUSED("fi_inject_atomic", "FI_ATOMIC",
-		fi_inject_atomic(&ep, NULL, 1, 0, 0, 0, SUM));
+	REFUSED("fi_inject_atomic", "FI_ATOMIC", fi_inject_atomic(&ep, NULL, 1, 0, 0, 0, SUM));
 	REFUSED("fi_fetch_atomic", "FI_ATOMIC",
 		fi_fetch_atomic(&ep, NULL, 1, NULL, NULL, NULL, 0, 0, 0, SUM, NULL));
 	REFUSED("fi_fetch_atomicv", "FI_ATOMIC",
 		fi_fetch_atomicv(&ep, NULL, NULL, 1, NULL, NULL, 1, 0, 0, 0, SUM, NULL));
-	REFUSED("fi_fetch_atomicmsg", "FI_ATOMIC",
-		fi_fetch_atomicmsg(&ep, &msg, NULL, NULL, 1, 0));
+	REFUSED("fi_fetch_atomicmsg", "FI_ATOMIC", fi_fetch_atomicmsg(&ep, &msg, NULL, NULL, 1, 0));
 	REFUSED("fi_compare_atomic", "FI_ATOMIC",
-		fi_compare_atomic(&ep, NULL, 1, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, SUM,
-				  NULL));
+		fi_compare_atomic(&ep, NULL, 1, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, SUM, NULL));
 	REFUSED("fi_compare_atomicv", "FI_ATOMIC",
-		fi_compare_atomicv(&ep, NULL, NULL, 1, NULL, NULL, 1, NULL, NULL, 1, 0, 0, 0,
-				   SUM, NULL));
+		fi_compare_atomicv(&ep, NULL, NULL, 1, NULL, NULL, 1, NULL, NULL, 1, 0, 0, 0, SUM,
+				   NULL));
 	REFUSED("fi_compare_atomicmsg", "FI_ATOMIC",
 		fi_compare_atomicmsg(&ep, &msg, NULL, NULL, 1, NULL, NULL, 1, 0));
 	REFUSED("fi_atomicvalid", "FI_ATOMIC", fi_atomicvalid(&ep, SUM, &n));

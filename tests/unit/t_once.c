@@ -27,9 +27,8 @@ static uint64_t cell(void)
 
 static void atomic(enum fi_op op)
 {
-	ck_assert_int_eq(fi_atomic(p.a.ep, &one, 1, NULL, p.to, p.base + CELL, p.key,
-				   FI_UINT64, op, &p),
-			 0);
+	ck_assert_int_eq(
+		fi_atomic(p.a.ep, &one, 1, NULL, p.to, p.base + CELL, p.key, FI_UINT64, op, &p), 0);
 }
 
 static void native(void)
@@ -44,23 +43,20 @@ static void by_agent(void)
 
 static void write_one(void)
 {
-	ck_assert_int_eq(
-		fi_write(p.a.ep, &one, sizeof(one), NULL, p.to, p.base + CELL, p.key, &p),
-		0);
+	ck_assert_int_eq(fi_write(p.a.ep, &one, sizeof(one), NULL, p.to, p.base + CELL, p.key, &p),
+			 0);
 }
 
 static void write_data(void)
 {
-	ck_assert_int_eq(fi_writedata(p.a.ep, &one, sizeof(one), NULL, 7, p.to,
-				      p.base + CELL, p.key, &p),
-			 0);
+	ck_assert_int_eq(
+		fi_writedata(p.a.ep, &one, sizeof(one), NULL, 7, p.to, p.base + CELL, p.key, &p),
+		0);
 }
 
 static void read_one(void)
 {
-	ck_assert_int_eq(
-		fi_read(p.a.ep, p.src + PAGE, 8, NULL, p.to, p.base + CELL, p.key, &p),
-		0);
+	ck_assert_int_eq(fi_read(p.a.ep, p.src + PAGE, 8, NULL, p.to, p.base + CELL, p.key, &p), 0);
 }
 
 static const struct {
@@ -79,9 +75,8 @@ static const struct {
 
 static void write_ahead(void)
 {
-	ck_assert_int_eq(
-		fi_write(p.a.ep, p.src, 400, fi_mr_desc(local), p.to, 0, OTHER_KEY, NULL),
-		0);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 400, fi_mr_desc(local), p.to, 0, OTHER_KEY, NULL),
+			 0);
 }
 
 static void read_ahead(void)
@@ -123,17 +118,15 @@ static const struct {
 /* Behind a read that is refused, what nobody counts is done again. */
 static bool is_repeated(int a, int b)
 {
-	return behind[b].repeats ||
-	       (ahead[a].start == read_ahead && behind[b].start == write_one);
+	return behind[b].repeats || (ahead[a].start == read_ahead && behind[b].start == write_one);
 }
 
 static atomic_bool no_replies;
 
 static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 {
-	return from_target && mrf_msg_type(msg, *len) == MRF_MSG_REPLY && no_replies
-		       ? FAKE_DROP
-		       : FAKE_DELIVER;
+	return from_target && mrf_msg_type(msg, *len) == MRF_MSG_REPLY && no_replies ? FAKE_DROP
+										     : FAKE_DELIVER;
 }
 
 static void open_all(void)
@@ -141,8 +134,7 @@ static void open_all(void)
 	int i;
 
 	fake.on_send = on_send;
-	pair_open(&p, &(struct node_opt){ .mr_mode = FI_MR_ALLOCATED,
-					  .caps = FI_RMA | FI_ATOMIC });
+	pair_open(&p, &(struct node_opt){ .mr_mode = FI_MR_ALLOCATED, .caps = FI_RMA | FI_ATOMIC });
 	local = node_reg(&p.a, p.src, PAIR_LEN, FI_READ | FI_WRITE, 2);
 	remote = node_reg(&p.b, p.dst + 2 * PAGE, PAGE, REMOTE_RW, OTHER_KEY);
 	/* Keys known, queue pairs made. */
@@ -302,12 +294,10 @@ static TCase *tcase_lost(void)
 
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, once_what_is_sent_again_is_not_done_again, 0,
-			    AHEAD * BEHIND);
+	tcase_add_loop_test(tc, once_what_is_sent_again_is_not_done_again, 0, AHEAD * BEHIND);
 	tcase_add_loop_test(
-		tc,
-		once_that_it_may_have_been_done_is_not_forgotten_when_there_is_no_way_back,
-		0, AHEAD * BEHIND);
+		tc, once_that_it_may_have_been_done_is_not_forgotten_when_there_is_no_way_back, 0,
+		AHEAD * BEHIND);
 	tcase_add_loop_test(tc, once_what_cannot_be_known_is_not_done_again, 0, BEHIND);
 	tcase_add_loop_test(tc, once_what_was_never_sent_is_done, 0, AHEAD * BEHIND);
 	tcase_add_test(tc, once_part_that_was_done_is_said);

@@ -14,8 +14,7 @@ static char text[256];
 static void setup(void)
 {
 	page = mrf_page_size();
-	mem = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mem = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(mem, MAP_FAILED);
 	/* What this allocates for good must not land in the holes that tests make. */
 	mrf_page_explain(mem, page, true, text, sizeof(text));
@@ -150,19 +149,15 @@ START_TEST(page_memlock_text_names_limit_use_and_need)
 		 4 * page, 3 * page, 2 * page);
 	ck_assert_str_eq(memlock(4 * page, 3 * page, false, page + 1), want);
 	ck_assert_ptr_nonnull(strstr(memlock(0, 0, false, 1), "is 0 bytes"));
-	ck_assert_ptr_nonnull(
-		strstr(memlock(page, 2 * page, false, 1), "more are needed"));
-	ck_assert_ptr_nonnull(
-		strstr(memlock(page, 0, false, SIZE_MAX), "more are needed"));
+	ck_assert_ptr_nonnull(strstr(memlock(page, 2 * page, false, 1), "more are needed"));
+	ck_assert_ptr_nonnull(strstr(memlock(page, 0, false, SIZE_MAX), "more are needed"));
 }
 END_TEST
 
 START_TEST(page_memlock_text_says_when_it_is_not_the_reason)
 {
-	ck_assert_ptr_nonnull(
-		strstr(memlock(4 * page, 3 * page, false, page), "leaves room"));
-	ck_assert_ptr_nonnull(
-		strstr(memlock(UINT64_MAX, 5, false, page), "not limited here (5"));
+	ck_assert_ptr_nonnull(strstr(memlock(4 * page, 3 * page, false, page), "leaves room"));
+	ck_assert_ptr_nonnull(strstr(memlock(UINT64_MAX, 5, false, page), "not limited here (5"));
 	ck_assert_ptr_nonnull(strstr(memlock(1, 0, true, 2 * page), "not limited here"));
 }
 END_TEST
@@ -180,8 +175,7 @@ START_TEST(page_memlock_reads_the_limit_in_force)
 	ck_assert_uint_eq(lock.limit, limit.rlim_cur);
 	ck_assert_uint_eq(lock.used, 0); /* nothing here pins memory */
 	mrf_page_explain_memlock(8 * page, text, sizeof(text));
-	ck_assert_ptr_nonnull(
-		strstr(text, lock.exempt ? "not limited" : "more are needed"));
+	ck_assert_ptr_nonnull(strstr(text, lock.exempt ? "not limited" : "more are needed"));
 	setrlimit(RLIMIT_MEMLOCK, &old);
 }
 END_TEST
@@ -197,8 +191,7 @@ static TCase *tcase_page(void)
 	tcase_add_test(tcase, page_explain_names_the_bytes_that_are_read_only);
 	tcase_add_test(tcase, page_explain_names_the_bytes_without_any_right);
 	tcase_add_test(tcase, page_explain_names_the_first_of_several_troubles);
-	tcase_add_test(tcase,
-		       page_explain_mentions_a_shared_mapping_that_cannot_be_written);
+	tcase_add_test(tcase, page_explain_mentions_a_shared_mapping_that_cannot_be_written);
 	tcase_add_test(tcase, page_explain_copes_with_the_end_of_the_address_space);
 	tcase_add_test(tcase, page_explain_is_cut_to_the_buffer);
 	tcase_add_test(tcase, page_memlock_text_names_limit_use_and_need);

@@ -48,8 +48,7 @@ START_TEST(param_parse_int)
 	for (i = 0; i < MRF_ARRAY_SIZE(rows); i++) {
 		int value = 77;
 
-		ck_assert_msg(mrf_env_parse(FI_PARAM_INT, rows[i].text, &value) ==
-				      rows[i].ret,
+		ck_assert_msg(mrf_env_parse(FI_PARAM_INT, rows[i].text, &value) == rows[i].ret,
 			      "'%s'", rows[i].text);
 		ck_assert_int_eq(value, rows[i].value);
 	}
@@ -79,8 +78,7 @@ START_TEST(param_parse_size)
 	for (i = 0; i < MRF_ARRAY_SIZE(rows); i++) {
 		size_t value = 77;
 
-		ck_assert_msg(mrf_env_parse(FI_PARAM_SIZE_T, rows[i].text, &value) ==
-				      rows[i].ret,
+		ck_assert_msg(mrf_env_parse(FI_PARAM_SIZE_T, rows[i].text, &value) == rows[i].ret,
 			      "'%s'", rows[i].text);
 		ck_assert_uint_eq(value, rows[i].value);
 	}
@@ -89,14 +87,9 @@ END_TEST
 
 START_TEST(param_parse_bool)
 {
-	static const char *const yes[] = {
-		"1", "yes", "YES", "on", "On", "true", "TRUE"
-	};
-	static const char *const no[] = {
-		"0", "no", "No", "off", "OFF", "false", "False"
-	};
-	static const char *const bad[] = { "2", "",  "maybe", "y", "n",
-					   "t", "f", "yesss", "-1" };
+	static const char *const yes[] = { "1", "yes", "YES", "on", "On", "true", "TRUE" };
+	static const char *const no[] = { "0", "no", "No", "off", "OFF", "false", "False" };
+	static const char *const bad[] = { "2", "", "maybe", "y", "n", "t", "f", "yesss", "-1" };
 	size_t i;
 	int value;
 
@@ -109,8 +102,7 @@ START_TEST(param_parse_bool)
 	}
 	for (i = 0; i < MRF_ARRAY_SIZE(bad); i++) {
 		value = 77;
-		ck_assert_int_eq(mrf_env_parse(FI_PARAM_BOOL, bad[i], &value),
-				 -FI_EINVAL);
+		ck_assert_int_eq(mrf_env_parse(FI_PARAM_BOOL, bad[i], &value), -FI_EINVAL);
 		ck_assert_int_eq(value, 77);
 	}
 }
@@ -272,8 +264,7 @@ START_TEST(param_list_has_ours_first_and_all_of_theirs)
 	ck_assert_int_eq(fi_getparams(&params, &before), 0);
 	ck_assert_int_ge(before, MRF_PARAM_COUNT);
 	fi_freeparams(params);
-	ck_assert_int_eq(fi_param_define(&prov, "listed", FI_PARAM_SIZE_T, "of %s", "x"),
-			 0);
+	ck_assert_int_eq(fi_param_define(&prov, "listed", FI_PARAM_SIZE_T, "of %s", "x"), 0);
 	ck_assert_int_eq(fi_param_define(NULL, "listed", FI_PARAM_STRING, "plain"), 0);
 	setenv("FI_FOO-BAR_LISTED", "nonsense is listed as it is", 1);
 	unsetenv("FI_LISTED");
@@ -308,8 +299,8 @@ START_TEST(param_list_of_ours_is_complete_and_says_the_defaults)
 			continue;
 		snprintf(fallback, sizeof(fallback), "(default: %ld)",
 			 mrf_param_int((enum mrf_param)i));
-		ck_assert_msg(strstr(params[i].help_string, fallback) || params[i].value,
-			      "%s: %s", params[i].name, params[i].help_string);
+		ck_assert_msg(strstr(params[i].help_string, fallback) || params[i].value, "%s: %s",
+			      params[i].name, params[i].help_string);
 	}
 	ck_assert_str_eq(params[MRF_PARAM_PROVIDER].name, "FI_PROVIDER");
 	ck_assert_str_eq(params[MRF_PARAM_LOG_LEVEL].name, "FI_LOG_LEVEL");
@@ -386,8 +377,7 @@ START_TEST(param_own_number_that_is_wrong_is_said_once_and_not_used)
 		ck_assert_int_eq(mrf_param_int(MRF_PARAM_RETRY), 6);
 		unit_captured(&cap);
 		ck_assert_uint_eq(unit_lines(cap.text), 1);
-		ck_assert_ptr_nonnull(
-			strstr(cap.text, "MRF-W5903: FI_MRFAB_RETRY_COUNT="));
+		ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W5903: FI_MRFAB_RETRY_COUNT="));
 		ck_assert_ptr_nonnull(strstr(cap.text, "from 1 to 6; 6 is in force"));
 	}
 }

@@ -24,19 +24,16 @@ static const struct form {
 	long answer; /* for d = 7 */
 } forms[] = {
 	{ "mov $42,%eax; ret", { 0xb8, 42, 0, 0, 0, 0xc3 }, 42 },
-	{ "endbr64; mov $42,%eax; ret",
-	  { 0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 42, 0, 0, 0, 0xc3 },
-	  42 },
+	{ "endbr64; mov $42,%eax; ret", { 0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 42, 0, 0, 0, 0xc3 }, 42 },
 	{ "mov %ecx,%r10d; test $0xfff,%r9d; mov %r10d,%eax; ret",
-	  { 0x41, 0x89, 0xca, 0x41, 0xf7, 0xc1, 0xff, 0x0f, 0, 0, 0x44, 0x89, 0xd0,
-	    0xc3 },
+	  { 0x41, 0x89, 0xca, 0x41, 0xf7, 0xc1, 0xff, 0x0f, 0, 0, 0x44, 0x89, 0xd0, 0xc3 },
 	  7 },
 	{ "mov %rcx,%r10; mov $1,%eax; mov %r10,%rax; ret",
 	  { 0x49, 0x89, 0xca, 0xb8, 1, 0, 0, 0, 0x4c, 0x89, 0xd0, 0xc3 },
 	  7 },
 	{ "sub $0x58,%rsp; mov %r8,0x40(%rsp); mov %rcx,%rax; add $0x58,%rsp; ret",
-	  { 0x48, 0x83, 0xec, 0x58, 0x4c, 0x89, 0x44, 0x24, 0x40, 0x48, 0x89, 0xc8, 0x48,
-	    0x83, 0xc4, 0x58, 0xc3 },
+	  { 0x48, 0x83, 0xec, 0x58, 0x4c, 0x89, 0x44, 0x24, 0x40, 0x48, 0x89, 0xc8, 0x48, 0x83,
+	    0xc4, 0x58, 0xc3 },
 	  7 },
 	/* Somebody else's jump, to the instruction behind some that must not run. */
 	{ "jmp +2; ud2; mov $42,%eax; ret",
@@ -53,8 +50,8 @@ static const struct form strange[] = {
 	{ "mov 0(%rip),%rax", { 0x48, 0x8b, 0x05, 0, 0, 0, 0, 0xc3 }, 0 },
 	{ "jmp, shorter than ours", { 0xeb, 0x10 }, 0 },
 	{ "the jump would pass the 16 bytes that are written at once",
-	  { 0xf3, 0x0f, 0x1e, 0xfa, 0xf3, 0x0f, 0x1e, 0xfa, 0xf3, 0x0f, 0x1e, 0xfa, 0xb8,
-	    1, 0, 0, 0, 0xc3 },
+	  { 0xf3, 0x0f, 0x1e, 0xfa, 0xf3, 0x0f, 0x1e, 0xfa, 0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 1, 0, 0,
+	    0, 0xc3 },
 	  0 },
 };
 
@@ -76,8 +73,7 @@ static long call(void)
 
 static void setup(void)
 {
-	code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		    0);
+	code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(code, MAP_FAILED);
 	room = mrf_patch_room(code);
 	ck_assert_ptr_nonnull(room);
@@ -119,8 +115,7 @@ START_TEST(what_is_not_known_is_left_alone)
 
 	put(&strange[_i]);
 	memcpy(before, code, PAGE);
-	ck_assert_msg(mrf_patch_prepare(&patch, room) == -FI_EOPNOTSUPP, "%s",
-		      strange[_i].what);
+	ck_assert_msg(mrf_patch_prepare(&patch, room) == -FI_EOPNOTSUPP, "%s", strange[_i].what);
 	ck_assert(!memcmp(before, code, PAGE));
 }
 END_TEST
@@ -192,8 +187,7 @@ static TCase *patches(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, the_hook_is_called_and_what_was_there_still_works, 0,
 			    MRF_ARRAY_SIZE(forms));
-	tcase_add_loop_test(tc, what_is_not_known_is_left_alone, 0,
-			    MRF_ARRAY_SIZE(strange));
+	tcase_add_loop_test(tc, what_is_not_known_is_left_alone, 0, MRF_ARRAY_SIZE(strange));
 	tcase_add_test(tc, another_patch_is_not_overwritten_and_is_noticed);
 	/* Those that answer 7. */
 	tcase_add_loop_test(tc, threads_may_be_in_it_meanwhile, 2, 5);

@@ -31,8 +31,8 @@ static void may_end(const char *what, const struct fi_cq_err_entry *err)
 	const char *text = err->err_data ? err->err_data : "";
 
 	if (!met())
-		ck_abort_msg("%s, failure %u: %s: %d before anything failed: %s", where, nth,
-			     what, err->err, text);
+		ck_abort_msg("%s, failure %u: %s: %d before anything failed: %s", where, nth, what,
+			     err->err, text);
 	for (size_t i = 0; i < MRF_ARRAY_SIZE(known); i++) {
 		if (err->err == known[i] || (device_err && err->err == device_err))
 			return;
@@ -67,8 +67,8 @@ static bool complete(const char *what, const void *context)
 		else if (ret == 1)
 			whose = e.op_context;
 		else
-			ck_abort_msg("%s, failure %u: %s: no completion: %zd", where, nth,
-				     what, ret);
+			ck_abort_msg("%s, failure %u: %s: no completion: %zd", where, nth, what,
+				     ret);
 	} while (ret == -FI_EAVAIL && !whose);
 	ck_assert_msg(whose == context, "%s, failure %u: %s: another's", where, nth, what);
 	return ret == 1;
@@ -170,8 +170,8 @@ static void walk(const struct path *which, int err)
 
 		path->live();
 		if (fake_live())
-			ck_abort_msg("%s, failure %u: %u things of the device are left",
-				     where, nth, fake_live());
+			ck_abort_msg("%s, failure %u: %u things of the device are left", where, nth,
+				     fake_live());
 		ck_assert_uint_le(fake_forgotten() - forgotten, 1);
 		if (!failed)
 			break;
@@ -249,8 +249,8 @@ static ssize_t call_atomic(const struct kind *k)
 		return fi_atomic(p.a.ep, OPERAND, k->count, p.desc, p.to, to, p.key, k->type,
 				 FI_SUM, (void *)(uintptr_t)k);
 	case FETCH:
-		return fi_fetch_atomic(p.a.ep, OPERAND, k->count, p.desc, RESULT, p.desc,
-				       p.to, to, p.key, k->type, FI_SUM, (void *)(uintptr_t)k);
+		return fi_fetch_atomic(p.a.ep, OPERAND, k->count, p.desc, RESULT, p.desc, p.to, to,
+				       p.key, k->type, FI_SUM, (void *)(uintptr_t)k);
 	case COMPARE:
 		copy(COMPARAND, p.dst + k->at, k->count * size_of(k));
 		memcpy(OPERAND, COMPARAND, k->count * size_of(k));
@@ -290,8 +290,8 @@ static bool do_atomic(size_t i)
 	/* What comes back is what was there, unless an earlier one came to it after all. */
 	if (done && (k->call == FETCH || k->call == VECTOR || k->call == COMPARE))
 		ck_assert_msg(RESULT[0] < element(k, 0),
-			      "%s, failure %u: %s: %u came back, %u is there", where, nth,
-			      k->name, RESULT[0], element(k, 0));
+			      "%s, failure %u: %s: %u came back, %u is there", where, nth, k->name,
+			      RESULT[0], element(k, 0));
 	return done;
 }
 
@@ -304,8 +304,7 @@ static void check_elements(void)
 			if (v < sure[i] || v > sure[i] + maybe[i])
 				ck_abort_msg("%s, failure %u: %s: element %zu is %u: done %u "
 					     "times, perhaps %u more",
-					     where, nth, kinds[i].name, j, v, sure[i],
-					     maybe[i]);
+					     where, nth, kinds[i].name, j, v, sure[i], maybe[i]);
 		}
 	}
 }
@@ -335,8 +334,7 @@ static void must_work(bool (*work)(size_t), size_t i)
 
 	while (!work(i)) {
 		if (++tries == 4)
-			ck_abort_msg("%s, failure %u: %zu does not work any more", where,
-				     nth, i);
+			ck_abort_msg("%s, failure %u: %zu does not work any more", where, nth, i);
 	}
 }
 
@@ -427,10 +425,9 @@ static void file_close(void)
 static int reg_file(void)
 {
 	struct iovec iov = { mem, FILE_LEN };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .access = REMOTE_RW,
-				   .requested_key = FILE_KEY };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = REMOTE_RW, .requested_key = FILE_KEY
+	};
 
 	return fi_mr_regattr(p.b.domain, &attr, FI_RMA_PMEM, &mem_mr);
 }
@@ -558,8 +555,7 @@ static void reg_all(void)
 static void refresh_all(void)
 {
 	for (size_t i = 0; i < REGIONS; i++) {
-		struct iovec iov[2] = { { bytes_of(i), PAGE },
-					{ bytes_of(i) + 2 * PAGE, PAGE } };
+		struct iovec iov[2] = { { bytes_of(i), PAGE }, { bytes_of(i) + 2 * PAGE, PAGE } };
 
 		DO(fi_mr_refresh(mr[i], iov, 2, 0));
 	}
@@ -632,8 +628,7 @@ static bool add_to(size_t i)
 	bool done;
 
 	put_ones(OPERAND, &kinds[0]);
-	DO(fi_atomic(eps_a[i], OPERAND, 1, NULL, to[i], 8, PAIR_KEY + i, FI_UINT64, FI_SUM,
-		     &p));
+	DO(fi_atomic(eps_a[i], OPERAND, 1, NULL, to[i], 8, PAIR_KEY + i, FI_UINT64, FI_SUM, &p));
 	done = complete("atomic", &p);
 	sure[0] += done;
 	maybe[0] += !done;
@@ -714,12 +709,11 @@ static void live_apart(void)
 
 /* --- all of them ---------------------------------------------------------------------- */
 
-#define CONNECT \
-	"vconn_open resolve route create_qp connect accept establish tune post post_recv"
+#define CONNECT "vconn_open resolve route create_qp connect accept establish tune post post_recv"
 #define ATOMICS "vmr_reg vmr_dereg " CONNECT " vloop_open vloop_run"
 #define COMMITS "vmr_reg vmr_dereg " CONNECT
-#define ALL                                                                           \
-	"vdev_open vpd_alloc vmr_reg vmr_dereg vcq_open vcm_open vconn_open bind "    \
+#define ALL                                                                            \
+	"vdev_open vpd_alloc vmr_reg vmr_dereg vcq_open vcm_open vconn_open bind "     \
 	"listen resolve route create_qp connect accept establish tune post post_recv " \
 	"vloop_open vloop_run"
 

@@ -219,8 +219,8 @@ START_TEST(flush_makes_the_pages_dirty_and_has_them_written)
 {
 	static const struct {
 		size_t at, len, page, pages;
-	} cases[] = { { 0, 1, 0, 1 },	     { PAGE - 1, 1, 0, 1 }, { PAGE - 1, 2, 0, 2 },
-		      { PAGE, PAGE, 1, 1 },  { 1, PAGE, 0, 2 },	    { 0, LEN, 0, 4 },
+	} cases[] = { { 0, 1, 0, 1 },	    { PAGE - 1, 1, 0, 1 }, { PAGE - 1, 2, 0, 2 },
+		      { PAGE, PAGE, 1, 1 }, { 1, PAGE, 0, 2 },	   { 0, LEN, 0, 4 },
 		      { 1, LEN - 1, 0, 4 } };
 	size_t i, n;
 
@@ -254,10 +254,9 @@ END_TEST
 static int reg_pmem(void *at, size_t len, uint64_t key)
 {
 	struct iovec iov = { at, len };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .access = REMOTE_RW,
-				   .requested_key = key };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = REMOTE_RW, .requested_key = key
+	};
 
 	return fi_mr_regattr(p.b.domain, &attr, FI_RMA_PMEM, &mr);
 }
@@ -316,10 +315,9 @@ static void commit_at(size_t at, size_t len, uint64_t key, uint64_t more)
 static int reg_by(unsigned call, uint64_t flags)
 {
 	struct iovec iov = { mem, LEN };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .access = REMOTE_RW,
-				   .requested_key = 9 };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = REMOTE_RW, .requested_key = 9
+	};
 
 	switch (call) {
 	case 0:
@@ -451,8 +449,7 @@ END_TEST
 
 START_TEST(commit_by_the_endpoints_flags_and_not_for_reads)
 {
-	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED,
-				.op_flags = FI_COMMIT_COMPLETE };
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED, .op_flags = FI_COMMIT_COMPLETE };
 
 	open_pmem(&opt);
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, 0, 9, NULL), 0);
@@ -488,11 +485,9 @@ static TCase *tcase_write(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, committed_write_is_checked_written_and_flushed_in_this_order,
-			    0, 2);
+	tcase_add_loop_test(tc, committed_write_is_checked_written_and_flushed_in_this_order, 0, 2);
 	tcase_add_loop_test(tc, each_of_the_three_calls_takes_the_flags, 0, 3);
-	tcase_add_loop_test(tc, committed_write_without_persistent_memory_writes_nothing, 0,
-			    2);
+	tcase_add_loop_test(tc, committed_write_without_persistent_memory_writes_nothing, 0, 2);
 	tcase_add_test(tc, committed_write_has_the_refusals_of_a_write);
 	tcase_add_test(tc, memory_that_was_replaced_is_found_out);
 	tcase_add_test(tc, commit_by_the_endpoints_flags_and_not_for_reads);

@@ -68,8 +68,7 @@ static void want(unsigned page, unsigned pages)
 
 static void map(void)
 {
-	mem = mmap(NULL, MANY * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		   -1, 0);
+	mem = mmap(NULL, MANY * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(mem, MAP_FAILED);
 	/* Else a page that is touched brings its neighbours. */
 	madvise(mem, MANY * PAGE, MADV_NOHUGEPAGE);
@@ -87,8 +86,8 @@ START_TEST(what_was_touched_is_found_and_nothing_else)
 		touch(at[i], 1);
 	look_at(MANY, 0, MANY);
 	for (i = 0; i < MANY; i++)
-		ck_assert_uint_eq(is[i], i < 2 || i == MANY - 1 || i == 8192 ||
-						 (i >= 4094 && i <= 4096));
+		ck_assert_uint_eq(is[i],
+				  i < 2 || i == MANY - 1 || i == 8192 || (i >= 4094 && i <= 4096));
 	touch(3, 5000);
 	look_at(MANY, 2, 5002);
 	want(3, 5000);

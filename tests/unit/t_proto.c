@@ -29,9 +29,12 @@ static struct mrf_answer sample_answer(uint32_t nseg)
 START_TEST(proto_greetings_survive_the_round_trip)
 {
 	struct mrf_hello hello = { .flags = 5, .instance = 0xfeedfacecafebeefull }, h;
-	struct mrf_welcome welcome = { .mr_mode = 0x74, .instance = 9,
-				       .space_id = 0x0102030405060708ull, .asks = 8,
-				       .flags = 0x80000001 }, w;
+	struct mrf_welcome welcome = { .mr_mode = 0x74,
+				       .instance = 9,
+				       .space_id = 0x0102030405060708ull,
+				       .asks = 8,
+				       .flags = 0x80000001 },
+			   w;
 	uint8_t buf[196] = { 0 };
 	uint32_t reason;
 
@@ -77,12 +80,21 @@ END_TEST
 
 START_TEST(proto_challenge_and_proofs_survive_the_round_trip)
 {
-	struct mrf_hello hello = { .flags = 5, .instance = 6, .number = 7, .salt = 8,
-				   .proof = { 1, 2, [15] = 16 } }, h;
-	struct mrf_welcome welcome = { .instance = 9, .asks = 8, .flags = MRF_WELCOME_PROOF,
-				       .proof = { 3, 4, [31] = 32 } }, w;
-	struct mrf_challenge challenge = { .number = 7, .instance = 9,
-					   .nonce = { 5, 6, [31] = 33 } }, c;
+	struct mrf_hello hello = { .flags = 5,
+				   .instance = 6,
+				   .number = 7,
+				   .salt = 8,
+				   .proof = { 1, 2, [15] = 16 } },
+			 h;
+	struct mrf_welcome welcome = { .instance = 9,
+				       .asks = 8,
+				       .flags = MRF_WELCOME_PROOF,
+				       .proof = { 3, 4, [31] = 32 } },
+			   w;
+	struct mrf_challenge challenge = { .number = 7,
+					   .instance = 9,
+					   .nonce = { 5, 6, [31] = 33 } },
+			     c;
 	uint8_t buf[196] = { 0 };
 	uint32_t reason;
 
@@ -104,15 +116,19 @@ START_TEST(proto_challenge_and_proofs_survive_the_round_trip)
 	mrf_refuse_encode(MRF_REFUSE_KEY, buf);
 	ck_assert_int_lt(mrf_challenge_decode(buf, 148, &c), 0);
 	challenge.number = 0;
-	ck_assert_int_lt(mrf_challenge_decode(buf, mrf_challenge_encode(&challenge, buf), &c),
-			 0);
+	ck_assert_int_lt(mrf_challenge_decode(buf, mrf_challenge_encode(&challenge, buf), &c), 0);
 }
 END_TEST
 
 START_TEST(proto_question_and_answer_survive_the_round_trip)
 {
-	struct mrf_ask ask = { .cookie = 3, .key = 0, .serial = 4, .addr = UINT64_MAX,
-			       .len = UINT64_MAX - 1, .flags = 5 }, a;
+	struct mrf_ask ask = { .cookie = 3,
+			       .key = 0,
+			       .serial = 4,
+			       .addr = UINT64_MAX,
+			       .len = UINT64_MAX - 1,
+			       .flags = 5 },
+		       a;
 	uint8_t buf[MRF_PROTO_MAX_MSG];
 	uint32_t n, i;
 
@@ -127,10 +143,9 @@ START_TEST(proto_question_and_answer_survive_the_round_trip)
 
 		ck_assert_uint_le(len, MRF_PROTO_MAX_MSG);
 		ck_assert_int_eq(mrf_answer_decode(buf, len, &out), 0);
-		ck_assert(out.cookie == in.cookie && out.key == in.key &&
-			  out.status == in.status && out.access == in.access &&
-			  out.base == in.base && out.len == in.len && out.nseg == n &&
-			  out.flags == in.flags && out.serial == in.serial &&
+		ck_assert(out.cookie == in.cookie && out.key == in.key && out.status == in.status &&
+			  out.access == in.access && out.base == in.base && out.len == in.len &&
+			  out.nseg == n && out.flags == in.flags && out.serial == in.serial &&
 			  out.event == in.event);
 		for (i = 0; i < n; i++)
 			ck_assert(out.seg[i].pos == in.seg[i].pos &&
@@ -160,18 +175,18 @@ START_TEST(proto_encoders_set_every_byte)
 	for (i = 0; i < 12; i++) {
 		for (j = 0; j < 2; j++) {
 			memset(buf[j], j ? 0xff : 0, sizeof(buf[j]));
-			len = i == 0 ? mrf_hello_encode(&hello, buf[j]) :
-			      i == 1 ? mrf_hello_encode(&proof, buf[j]) :
-			      i == 2 ? mrf_welcome_encode(&welcome, buf[j]) :
-			      i == 3 ? mrf_welcome_encode(&proved, buf[j]) :
-			      i == 4 ? mrf_refuse_encode(MRF_REFUSE_KEY, buf[j]) :
-			      i == 5 ? mrf_challenge_encode(&challenge, buf[j]) :
-			      i == 6 ? mrf_ask_encode(&ask, buf[j]) :
-			      i == 7 ? mrf_answer_encode(&answer, buf[j]) :
-			      i == 8 ? mrf_note_encode(MRF_MSG_FORGET, buf[j]) :
-			      i == 9 ? mrf_data_encode(&data, buf[j]) :
-			      i == 10 ? mrf_request_encode(&request, buf[j]) :
-					mrf_reply_encode(&reply, buf[j]);
+			len = i == 0	? mrf_hello_encode(&hello, buf[j])
+			      : i == 1	? mrf_hello_encode(&proof, buf[j])
+			      : i == 2	? mrf_welcome_encode(&welcome, buf[j])
+			      : i == 3	? mrf_welcome_encode(&proved, buf[j])
+			      : i == 4	? mrf_refuse_encode(MRF_REFUSE_KEY, buf[j])
+			      : i == 5	? mrf_challenge_encode(&challenge, buf[j])
+			      : i == 6	? mrf_ask_encode(&ask, buf[j])
+			      : i == 7	? mrf_answer_encode(&answer, buf[j])
+			      : i == 8	? mrf_note_encode(MRF_MSG_FORGET, buf[j])
+			      : i == 9	? mrf_data_encode(&data, buf[j])
+			      : i == 10 ? mrf_request_encode(&request, buf[j])
+					: mrf_reply_encode(&reply, buf[j]);
 		}
 		ck_assert_msg(len && !memcmp(buf[0], buf[1], len), "encoder %d", i);
 	}
@@ -227,8 +242,7 @@ END_TEST
 START_TEST(proto_truncated_proofs_are_refused_at_every_length)
 {
 	struct mrf_hello hello = { .number = 1, .proof = { 1 } }, h = { .number = 77 };
-	struct mrf_welcome welcome = { .asks = 1, .flags = MRF_WELCOME_PROOF },
-			   w = { .asks = 77 };
+	struct mrf_welcome welcome = { .asks = 1, .flags = MRF_WELCOME_PROOF }, w = { .asks = 77 };
 	struct mrf_challenge challenge = { .number = 1 }, c = { .number = 77 };
 	uint8_t full[196] = { 0 };
 	size_t len, cut;
@@ -359,9 +373,8 @@ START_TEST(proto_request_and_reply_survive_the_round_trip)
 		ck_assert_uint_eq(len, MRF_PROTO_REQUEST_HEAD + in.body_len);
 		ck_assert_int_eq(mrf_msg_type(buf, len), MRF_MSG_ATOMIC);
 		ck_assert_int_eq(mrf_request_decode(buf, len, &out), 0);
-		ck_assert(out.type == in.type && out.what == in.what &&
-			  out.turn == in.turn && out.key == in.key &&
-			  out.serial == in.serial && out.addr == in.addr &&
+		ck_assert(out.type == in.type && out.what == in.what && out.turn == in.turn &&
+			  out.key == in.key && out.serial == in.serial && out.addr == in.addr &&
 			  out.len == in.len && out.body_len == in.body_len);
 		ck_assert_int_eq(memcmp(out.body, body, in.body_len), 0);
 	}

@@ -325,34 +325,34 @@ static const struct {
 	{ 0, 0, 58, 2, FI_REMOTE_READ | FI_READ },
 	{ 0, 2, 48, 8, 0x1000 }, /* base without FI_MR_VIRT_ADDR */
 	{ 0, 0, 48, 8, 1 },
-	{ 0, 2, 40, 8, 0x2002 },	  /* longer than its segments */
-	{ 0, 2, 40, 8, 0x1000 },	  /* shorter */
-	{ 0, 2, 64, 8, 1 },		  /* does not begin at 0 */
-	{ 0, 2, 88, 8, 0x1001 },	  /* hole */
-	{ 0, 2, 88, 8, 0xfff },		  /* overlap */
-	{ 0, 2, 72, 8, 0 },		  /* empty one among others */
-	{ 0, 2, 72, 8, UINT64_MAX },	  /* iova wraps, and the sum is wrong */
-	{ 0, 2, 84, 4, 0x10000 },	  /* not within a page */
-	{ FI_MR_VIRT_ADDR, 2, 84, 4, 1 }, /* iova apart from the address */
-	{ FI_MR_VIRT_ADDR, 2, 64, 8, 0 }, /* does not begin at base */
+	{ 0, 2, 40, 8, 0x2002 },			    /* longer than its segments */
+	{ 0, 2, 40, 8, 0x1000 },			    /* shorter */
+	{ 0, 2, 64, 8, 1 },				    /* does not begin at 0 */
+	{ 0, 2, 88, 8, 0x1001 },			    /* hole */
+	{ 0, 2, 88, 8, 0xfff },				    /* overlap */
+	{ 0, 2, 72, 8, 0 },				    /* empty one among others */
+	{ 0, 2, 72, 8, UINT64_MAX },			    /* iova wraps, and the sum is wrong */
+	{ 0, 2, 84, 4, 0x10000 },			    /* not within a page */
+	{ FI_MR_VIRT_ADDR, 2, 84, 4, 1 },		    /* iova apart from the address */
+	{ FI_MR_VIRT_ADDR, 2, 64, 8, 0 },		    /* does not begin at base */
 	{ FI_MR_VIRT_ADDR, 2, 88, 8, UINT64_MAX - 0x1000 }, /* wraps */
-	{ FI_MR_VIRT_ADDR, 2, 96, 8, UINT64_MAX - 0xfff }, /* sum wraps */
+	{ FI_MR_VIRT_ADDR, 2, 96, 8, UINT64_MAX - 0xfff },  /* sum wraps */
 	/* The compact form. */
 	{ 0, 1, 5, 1, 0 },
-	{ 0, 1, 5, 1, 1 },	   /* not compact, but as short */
-	{ 0, 1, 5, 1, 2 },	   /* compact, but not complete */
-	{ 0, 1, 5, 1, 7 },	   /* a flag that is none */
-	{ 0, 2, 5, 1, 3 },	   /* compact, but longer */
-	{ 0, 1, 16, 8, 0 },	   /* no domain */
-	{ 0, 1, 32, 8, 0 },	   /* no registration */
-	{ 0, 1, 48, 8, 0x10000 },  /* iova not within a page */
+	{ 0, 1, 5, 1, 1 },	  /* not compact, but as short */
+	{ 0, 1, 5, 1, 2 },	  /* compact, but not complete */
+	{ 0, 1, 5, 1, 7 },	  /* a flag that is none */
+	{ 0, 2, 5, 1, 3 },	  /* compact, but longer */
+	{ 0, 1, 16, 8, 0 },	  /* no domain */
+	{ 0, 1, 32, 8, 0 },	  /* no registration */
+	{ 0, 1, 48, 8, 0x10000 }, /* iova not within a page */
 	{ 0, 1, 48, 8, 1ull << 32 },
 	{ 0, 1, 48, 8, UINT64_MAX },
-	{ 0, 1, 40, 8, UINT64_MAX }, /* iova wraps */
-	{ 0, 1, 58, 2, RW | 1 },   /* a right that is none */
-	{ 0, 1, 58, 2, 0x8000 },   /* another one */
+	{ 0, 1, 40, 8, UINT64_MAX },			   /* iova wraps */
+	{ 0, 1, 58, 2, RW | 1 },			   /* a right that is none */
+	{ 0, 1, 58, 2, 0x8000 },			   /* another one */
 	{ FI_MR_VIRT_ADDR, 1, 48, 8, UINT64_MAX - 0xffe }, /* wraps */
-	{ FI_MR_VIRT_ADDR, 1, 56, 2, 0 }, /* base, and the bit is gone */
+	{ FI_MR_VIRT_ADDR, 1, 56, 2, 0 },		   /* base, and the bit is gone */
 };
 
 START_TEST(nonsense_is_refused)
@@ -455,8 +455,7 @@ static TCase *tcase_bad(void)
 	TCase *tc = tcase_create("bad");
 
 	tcase_add_loop_test(tc, every_flipped_bit_is_found, 0, 6);
-	tcase_add_loop_test(tc, every_truncated_key_is_refused, 0,
-			    MRF_RAWKEY_MAX_SEG + 1);
+	tcase_add_loop_test(tc, every_truncated_key_is_refused, 0, MRF_RAWKEY_MAX_SEG + 1);
 	tcase_add_test(tc, truncated_key_that_says_so_is_refused);
 	tcase_add_loop_test(tc, key_that_says_to_be_longer_is_refused, 0, 3);
 	tcase_add_test(tc, bytes_of_another_kind_are_no_raw_key);

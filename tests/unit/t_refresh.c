@@ -16,8 +16,8 @@ static int refresh(struct fid_mr *mr, void *addr, size_t len)
 	return ret;
 }
 
-static void refused(struct fid_mr *mr, const struct iovec *iov, size_t count,
-		    uint64_t flags, int err, const char *code)
+static void refused(struct fid_mr *mr, const struct iovec *iov, size_t count, uint64_t flags,
+		    int err, const char *code)
 {
 	const char *text;
 
@@ -149,8 +149,8 @@ START_TEST(registering_much_that_is_not_there_takes_few_looks)
 	char *at;
 
 	back_open(FI_MR_MMU_NOTIFY);
-	at = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		  -1, 0);
 	ck_assert_ptr_ne(at, MAP_FAILED);
 	madvise(at, len, MADV_NOHUGEPAGE);
 	at[0] = at[1ul << 33] = at[len - 1] = 1;
@@ -223,7 +223,8 @@ START_TEST(allocated_memory_is_reached_without_a_refresh_until_it_changes)
 	must_reach(KEY, 0, 3 * PAGE);
 	/* Told of, new pages are reached, and the others as before. */
 	ck_assert_ptr_eq(mmap(mem + 4 * PAGE, PAGE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), mem + 4 * PAGE);
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 mem + 4 * PAGE);
 	ck_assert_int_eq(refresh(mr, mem + 4 * PAGE, PAGE), 0);
 	ck_assert_uint_eq(fake_verbs_covering(mem + 4 * PAGE, PAGE), 0);
 	must_reach(KEY, 0, 3 * PAGE);
@@ -594,8 +595,7 @@ static void *ask_often(void *arg)
 	for (i = 0; i < 200; i++) {
 		ask.addr = i % 8 * PAGE;
 		mrf_mr_reach(&env.space, &ask, &mine, &answer);
-		ck_assert(answer.status == MRF_MR_OK ||
-			  answer.status == MRF_MR_NOT_REFRESHED ||
+		ck_assert(answer.status == MRF_MR_OK || answer.status == MRF_MR_NOT_REFRESHED ||
 			  answer.status == MRF_MR_NO_ROOM);
 	}
 	mrf_mr_lease_end(&mine);
@@ -675,10 +675,8 @@ static TCase *refreshing(void)
 	tcase_add_loop_test(tc, without_mmu_notify_a_refresh_is_allowed_and_unpins, 0, 2);
 	tcase_add_test(tc, a_refresh_of_the_whole_address_space_is_one_range);
 	tcase_add_test(tc, a_failed_refresh_changes_nothing);
-	tcase_add_loop_test(tc, what_is_refreshed_while_it_is_pinned_is_pinned_anew, 0,
-			    2);
-	tcase_add_loop_test(tc, bytes_may_be_refreshed_all_the_time_while_others_are_pinned,
-			    0, 2);
+	tcase_add_loop_test(tc, what_is_refreshed_while_it_is_pinned_is_pinned_anew, 0, 2);
+	tcase_add_loop_test(tc, bytes_may_be_refreshed_all_the_time_while_others_are_pinned, 0, 2);
 	tcase_add_test(tc, a_refresh_leaves_alone_what_was_leased_after_it_began);
 	tcase_add_test(tc, threads_may_refresh_and_ask_at_once);
 	return tc;

@@ -17,8 +17,7 @@ static void warm_up(void)
 	want_ok(&p.a, pair_ctx(&p, 0));
 }
 
-static ssize_t write_key(size_t from, size_t len, uint64_t addr, uint64_t key,
-			 void *context)
+static ssize_t write_key(size_t from, size_t len, uint64_t addr, uint64_t key, void *context)
 {
 	return fi_write(p.a.ep, p.src + from, len, p.desc, p.to, addr, key, context);
 }
@@ -54,8 +53,7 @@ START_TEST(resolve_never_refuses_on_an_old_answer)
 	ck_assert_int_eq(want_err(&p.a, &p, FI_EKEYREJECTED, "unknown"), 4101);
 	pair_reg(&p, FI_REMOTE_READ);
 	pair_write(&p, 0, 8);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "FI_REMOTE_WRITE"),
-			 4104);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "FI_REMOTE_WRITE"), 4104);
 	must_close(&p.mr->fid);
 	pair_reg(&p, REMOTE_RW);
 	pair_write(&p, 0, 8);
@@ -75,16 +73,14 @@ START_TEST(resolve_says_by_how_much_an_access_is_out_of_bounds)
 	want_err(&p.a, &p, FI_EACCES, "out of bounds");
 	/* Offset and address mixed up. */
 	ck_assert_int_eq(write_key(0, 100, _i ? 16 : (uintptr_t)p.dst, p.key, &p), 0);
-	want_err(&p.a, &p, FI_EACCES,
-		 _i ? "looks like an offset" : "looks like an address");
+	want_err(&p.a, &p, FI_EACCES, _i ? "looks like an offset" : "looks like an address");
 	warm_up();
 	ck_assert_uint_eq(fake.nlog, 1);
 	pair_close(&p);
 }
 END_TEST
 
-START_TEST(
-	resolve_provider_key_of_a_closed_region_is_asked_about_after_the_kernel_refused)
+START_TEST(resolve_provider_key_of_a_closed_region_is_asked_about_after_the_kernel_refused)
 {
 	static const int modes[] = { FI_MR_BASIC, FI_MR_PROV_KEY };
 	struct node_opt opt = mode_opt(modes[_i]);
@@ -298,8 +294,7 @@ START_TEST(resolve_refused_halfway_sends_nothing_twice)
 	for (i = 0; i < 5; i++)
 		ck_assert_uint_eq(fake.log[10 + i].addr, (uintptr_t)p.dst + i * PAGE);
 	for (i = 0; mr && i < 5; i++)
-		ck_assert_uint_eq(fake.log[15 + i].addr,
-				  (uintptr_t)mem + each + i * PAGE);
+		ck_assert_uint_eq(fake.log[15 + i].addr, (uintptr_t)mem + each + i * PAGE);
 	ck_assert_int_eq(memcmp(p.dst, p.src, each), 0);
 	ck_assert(!mr || !memcmp(mem + each, p.src + each, each));
 	if (mr)
@@ -576,17 +571,13 @@ static TCase *tcase_changes(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, resolve_finds_the_region_registered_anew_under_the_same_key);
 	tcase_add_test(tc, resolve_never_refuses_on_an_old_answer);
-	tcase_add_loop_test(tc, resolve_says_by_how_much_an_access_is_out_of_bounds, 0,
-			    2);
+	tcase_add_loop_test(tc, resolve_says_by_how_much_an_access_is_out_of_bounds, 0, 2);
 	tcase_add_loop_test(
-		tc,
-		resolve_provider_key_of_a_closed_region_is_asked_about_after_the_kernel_refused,
+		tc, resolve_provider_key_of_a_closed_region_is_asked_about_after_the_kernel_refused,
 		0, 2);
 	tcase_add_test(tc, resolve_peer_that_starts_again_with_other_keys_is_learnt_anew);
-	tcase_add_loop_test(tc, resolve_refused_operation_does_not_harm_those_behind_it,
-			    0, 3);
-	tcase_add_loop_test(
-		tc, resolve_several_accesses_of_a_closed_region_are_all_refused, 0, 3);
+	tcase_add_loop_test(tc, resolve_refused_operation_does_not_harm_those_behind_it, 0, 3);
+	tcase_add_loop_test(tc, resolve_several_accesses_of_a_closed_region_are_all_refused, 0, 3);
 	tcase_add_loop_test(tc, resolve_refused_halfway_sends_nothing_twice, 0, 2);
 	tcase_add_test(tc, resolve_gives_up_when_answers_and_kernel_disagree_for_ever);
 	return tc;
@@ -599,15 +590,14 @@ static TCase *tcase_answers(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, resolve_second_copy_of_an_answer_is_ignored);
-	tcase_add_test(
-		tc, resolve_late_answer_of_a_region_that_is_gone_by_then_is_not_believed);
+	tcase_add_test(tc, resolve_late_answer_of_a_region_that_is_gone_by_then_is_not_believed);
 	tcase_add_test(tc, resolve_malformed_answer_costs_the_connection_only);
 	tcase_add_test(tc, resolve_malformed_answers_for_ever_end_in_an_error);
-	tcase_add_loop_test(
-		tc, resolve_without_an_answer_others_go_on_and_the_endpoint_closes, 0, 2);
+	tcase_add_loop_test(tc, resolve_without_an_answer_others_go_on_and_the_endpoint_closes, 0,
+			    2);
 	tcase_add_loop_test(tc, resolve_answer_without_segments_refuses_every_byte, 0, 1);
-	tcase_add_loop_test(tc, resolve_answer_without_segments_refuses_every_byte,
-			    FI_MR_ALLOCATED, FI_MR_ALLOCATED + 1);
+	tcase_add_loop_test(tc, resolve_answer_without_segments_refuses_every_byte, FI_MR_ALLOCATED,
+			    FI_MR_ALLOCATED + 1);
 	tcase_add_test(tc, resolve_remembers_a_bounded_number_of_keys);
 	tcase_add_test(tc, resolve_forgets_no_more_keys_than_it_has_to);
 	return tc;

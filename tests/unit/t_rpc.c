@@ -33,14 +33,13 @@ static struct {
 	unsigned char type; /* not 0: what the requests' type becomes */
 } wire;
 
-static int serve(struct mrf_ep *ep, const struct mrf_request *request,
-		 struct mrf_reply *reply, uint8_t *body)
+static int serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		 uint8_t *body)
 {
 	uint64_t n = mrf_min(request->len, atomic_load(&t.most));
 
 	(void)ep;
-	if (atomic_load(&t.malformed) || request->what != 7 ||
-	    request->body_len != request->len)
+	if (atomic_load(&t.malformed) || request->what != 7 || request->body_len != request->len)
 		return -FI_EINVAL;
 	atomic_fetch_add(&t.served, 1);
 	reply->status = atomic_exchange(&t.status, 0);
@@ -54,8 +53,8 @@ static int serve(struct mrf_ep *ep, const struct mrf_request *request,
 	return 0;
 }
 
-static uint64_t fill_request(const struct mrf_op *op, uint64_t len,
-			     struct mrf_request *request, uint8_t *body)
+static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_request *request,
+			     uint8_t *body)
 {
 	len = mrf_min(len, CHUNK);
 	request->what = 7;
@@ -256,8 +255,7 @@ START_TEST(msg_of_a_region_that_was_closed_meanwhile_fails_with_the_reason)
 	p.mr = NULL;
 	atomic_store(&t.status, MRF_MR_CLOSED);
 	send_one(0);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EKEYREJECTED, "was closed"),
-			 4102);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EKEYREJECTED, "was closed"), 4102);
 	ck_assert_uint_eq(atomic_load(&t.served), 1);
 	want_idle();
 	pair_close(&p);
@@ -344,13 +342,13 @@ static void close_local_ahead(bool flush, bool read, int err, unsigned served)
 	fake.flush_local = flush;
 	fake_hold(true);
 	if (read)
-		ck_assert_int_eq(fi_read(p.a.ep, p.src, 400, fi_mr_desc(doomed), p.to,
-					 p.base, p.key, &p),
-				 0);
+		ck_assert_int_eq(
+			fi_read(p.a.ep, p.src, 400, fi_mr_desc(doomed), p.to, p.base, p.key, &p),
+			0);
 	else
-		ck_assert_int_eq(fi_write(p.a.ep, p.src, 400, fi_mr_desc(doomed), p.to,
-					  p.base, p.key, &p),
-				 0);
+		ck_assert_int_eq(
+			fi_write(p.a.ep, p.src, 400, fi_mr_desc(doomed), p.to, p.base, p.key, &p),
+			0);
 	send_one(1000);
 	must_close(&doomed->fid);
 	fake_hold(false);
@@ -364,8 +362,7 @@ static void close_local_ahead(bool flush, bool read, int err, unsigned served)
 		if (got.op_context == &p)
 			ck_assert_int_eq(got.err, FI_EFAULT);
 		else
-			ck_assert_msg(got.err == err, "%d: %s", got.err,
-				      (char *)got.err_data);
+			ck_assert_msg(got.err == err, "%d: %s", got.err, (char *)got.err_data);
 	}
 	ck_assert_uint_eq(atomic_load(&t.served), served);
 	want_idle();
@@ -400,8 +397,7 @@ START_TEST(msg_without_a_reply_fails_when_the_peer_goes)
 	want_soon(atomic_load(&wire.replies) == 1);
 	begin = mrf_now_ms();
 	fake_kill(node_agent(&p.b)->cm);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET, "may or may not"),
-			 4112);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET, "may or may not"), 4112);
 	/* That one was never sent. */
 	want_err(&p.a, pair_ctx(&p, 1000), FI_ECONNREFUSED, NULL);
 	ck_assert_int_lt(mrf_now_ms() - begin, 5000);
@@ -422,8 +418,7 @@ START_TEST(msg_without_a_reply_fails_when_the_peers_machine_goes)
 	want_soon(atomic_load(&wire.replies) == 1);
 	want_soon(node_state(&p.a, p.to).work_requests == 0);
 	fake_break_probe(MRF_WC_TIMEOUT);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "may or may not"),
-			 4111);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "may or may not"), 4111);
 	ck_assert_uint_eq(atomic_load(&t.served), 1);
 	atomic_store(&wire.keep_reply, false);
 	send_one(1000);
@@ -556,10 +551,10 @@ static void done_and_refused(uint8_t *reply, size_t *len)
 	reply[4] = MRF_REPLY_RIGHT;
 }
 
-static void (*const spoilers[])(uint8_t *, size_t *) = { other_turn, done_too_much,
-							 done_more_than_it_brings,
-							 done_nothing, other_body,
-							 cut_off, done_and_refused };
+static void (*const spoilers[])(uint8_t *, size_t *) = {
+	other_turn, done_too_much, done_more_than_it_brings, done_nothing,
+	other_body, cut_off,	   done_and_refused
+};
 
 START_TEST(msg_reply_that_makes_no_sense_ends_the_connection_and_is_not_believed)
 {
@@ -679,19 +674,15 @@ static TCase *tcase_what(void)
 {
 	TCase *tc = tcase_new("what");
 
-	tcase_add_loop_test(
-		tc, msg_is_done_when_its_reply_comes_not_when_it_was_delivered, 0, 2);
+	tcase_add_loop_test(tc, msg_is_done_when_its_reply_comes_not_when_it_was_delivered, 0, 2);
 	tcase_add_test(tc, msg_nothing_is_posted_behind_one_that_has_no_reply);
 	tcase_add_test(tc, msg_waits_for_nothing_that_is_ahead_of_it);
 	tcase_add_loop_test(tc, msg_longer_than_a_request_goes_in_parts, 0, 2);
 	tcase_add_test(tc, msg_fence_behind_one_waits_for_its_reply);
-	tcase_add_loop_test(tc, msg_refused_by_the_agent_is_asked_about_and_done_again, 0,
-			    2);
-	tcase_add_test(tc,
-		       msg_of_a_region_that_was_closed_meanwhile_fails_with_the_reason);
+	tcase_add_loop_test(tc, msg_refused_by_the_agent_is_asked_about_and_done_again, 0, 2);
+	tcase_add_test(tc, msg_of_a_region_that_was_closed_meanwhile_fails_with_the_reason);
 	tcase_add_test(tc, msg_refused_again_and_again_fails_in_the_end);
-	tcase_add_loop_test(tc, msg_that_failed_at_the_target_fails_here_with_its_error,
-			    0, 2);
+	tcase_add_loop_test(tc, msg_that_failed_at_the_target_fails_here_with_its_error, 0, 2);
 	return tc;
 }
 
@@ -700,22 +691,19 @@ static TCase *tcase_faults(void)
 	TCase *tc = tcase_new("faults");
 
 	tcase_add_test(tc, msg_behind_a_refused_access_is_done_exactly_once);
-	tcase_add_loop_test(
-		tc, msg_behind_a_write_from_a_closed_buffer_is_done_exactly_once, 0, 2);
-	tcase_add_loop_test(tc, msg_behind_a_read_to_a_closed_buffer_is_not_repeated, 0,
-			    2);
+	tcase_add_loop_test(tc, msg_behind_a_write_from_a_closed_buffer_is_done_exactly_once, 0, 2);
+	tcase_add_loop_test(tc, msg_behind_a_read_to_a_closed_buffer_is_not_repeated, 0, 2);
 	tcase_add_test(tc, msg_without_a_reply_fails_when_the_peer_goes);
 	tcase_add_test(tc, msg_without_a_reply_fails_when_the_peers_machine_goes);
-	tcase_add_test(tc,
-		       msg_question_without_an_answer_fails_when_the_peers_machine_goes);
+	tcase_add_test(tc, msg_question_without_an_answer_fails_when_the_peers_machine_goes);
 	tcase_add_test(tc, msg_slow_agent_is_waited_for);
 	tcase_add_test(tc, msg_without_a_reply_goes_with_its_endpoint);
 	tcase_add_test(tc, msg_of_a_removed_address_is_waited_for);
-	tcase_add_loop_test(
-		tc, msg_reply_that_makes_no_sense_ends_the_connection_and_is_not_believed,
-		0, sizeof(spoilers) / sizeof(spoilers[0]));
-	tcase_add_loop_test(
-		tc, msg_that_the_target_does_not_understand_fails_and_harms_nobody, 0, 2);
+	tcase_add_loop_test(tc,
+			    msg_reply_that_makes_no_sense_ends_the_connection_and_is_not_believed,
+			    0, sizeof(spoilers) / sizeof(spoilers[0]));
+	tcase_add_loop_test(tc, msg_that_the_target_does_not_understand_fails_and_harms_nobody, 0,
+			    2);
 	tcase_add_test(tc, msg_that_the_device_does_not_take_fails_or_waits);
 	tcase_add_test(tc, msg_that_was_sent_outlives_a_device_that_takes_no_question);
 	tcase_add_test(tc, msg_reply_that_cannot_be_sent_ends_the_connection);

@@ -21,9 +21,9 @@ struct combination {
 };
 
 /* What each of them says alone. Of several that are not OK the first in this order counts. */
-static const enum mrf_mr_status by_serial[] = { [0] = MRF_MR_OK,
-						[SERIAL] = MRF_MR_OK,
-						[SERIAL + 1] = MRF_MR_CLOSED };
+static const enum mrf_mr_status by_serial[] = {
+	[0] = MRF_MR_OK, [SERIAL] = MRF_MR_OK, [SERIAL + 1] = MRF_MR_CLOSED
+};
 static const unsigned serials[] = { 0, SERIAL, SERIAL + 1 };
 static const enum mrf_mr_status by_state[MRF_STATES] = {
 	[MRF_STATE_CLOSED] = MRF_MR_CLOSED,	[MRF_STATE_PENDING] = MRF_MR_DISABLED,
@@ -31,8 +31,10 @@ static const enum mrf_mr_status by_state[MRF_STATES] = {
 	[MRF_STATE_REFRESHING] = MRF_MR_OK,	[MRF_STATE_FAILED] = MRF_MR_CLOSED,
 };
 static const enum mrf_mr_status by_met[METS] = {
-	[PLAIN] = MRF_MR_OK,	   [MET] = MRF_MR_OK,
-	[BY_ANOTHER] = MRF_MR_NOT_BOUND, [DEAD] = MRF_MR_NOT_BOUND,
+	[PLAIN] = MRF_MR_OK,
+	[MET] = MRF_MR_OK,
+	[BY_ANOTHER] = MRF_MR_NOT_BOUND,
+	[DEAD] = MRF_MR_NOT_BOUND,
 	[ASKED_BY_NOBODY] = MRF_MR_NOT_BOUND,
 };
 static const enum mrf_mr_status by_right[RIGHTS] = { [NONE] = MRF_MR_OK,
@@ -76,10 +78,9 @@ static struct mrf_mr region;
 
 static void make_region(const struct combination *c)
 {
-	const uint64_t lacking[RIGHTS] = { [NONE] = FI_REMOTE_READ,
-					   [HAS] = RW,
-					   [LACKS] = FI_SEND,
-					   [LACKS_ONE] = FI_REMOTE_READ };
+	const uint64_t lacking[RIGHTS] = {
+		[NONE] = FI_REMOTE_READ, [HAS] = RW, [LACKS] = FI_SEND, [LACKS_ONE] = FI_REMOTE_READ
+	};
 
 	segs[0] = (struct mrf_mr_seg){ .addr = 0x1000, .len = SEG };
 	segs[1] = (struct mrf_mr_seg){ .addr = 0x1000 + SEG, .len = SEG };
@@ -155,7 +156,12 @@ static struct combination nth(unsigned *n)
 {
 	struct combination c;
 
-#define DIGIT(base) ({ unsigned digit = *n % (base); *n /= (base); digit; })
+#define DIGIT(base)                           \
+	({                                    \
+		unsigned digit = *n % (base); \
+		*n /= (base);                 \
+		digit;                        \
+	})
 	c.there = DIGIT(2);
 	c.same_group = DIGIT(2);
 	c.grouped = DIGIT(2);

@@ -170,9 +170,9 @@ START_TEST(silent_peer_fails_a_request_that_it_may_have_done)
 	answer_within("2000");
 	open_all();
 	keep_replies = true;
-	ck_assert_int_eq(fi_atomic(p.a.ep, &bits, 1, NULL, other, 0, OTHER_KEY, FI_UINT64,
-				   FI_BXOR, &third),
-			 0);
+	ck_assert_int_eq(
+		fi_atomic(p.a.ep, &bits, 1, NULL, other, 0, OTHER_KEY, FI_UINT64, FI_BXOR, &third),
+		0);
 	ck_assert_int_eq(fi_write(p.a.ep, &bits, 8, NULL, other, 8, OTHER_KEY, &p), 0);
 	ck_assert_int_eq(want_err(&p.a, &p, FI_ETIMEDOUT, "FI_MRFAB_ANSWER_TIMEOUT"), 4133);
 	ck_assert_int_eq(want_err(&p.a, &third, FI_ETIMEDOUT, "may or may not"), 4111);
@@ -194,9 +194,8 @@ START_TEST(silent_is_nobody_who_answers_now_and_then)
 	answer_within("4000");
 	open_all();
 	keep_replies = true;
-	ck_assert_int_eq(fi_atomic(p.a.ep, ones, 128, NULL, p.to, p.base, p.key, FI_UINT64,
-				   FI_BXOR, &p),
-			 0);
+	ck_assert_int_eq(
+		fi_atomic(p.a.ep, ones, 128, NULL, p.to, p.base, p.key, FI_UINT64, FI_BXOR, &p), 0);
 	for (i = 0; i < 3; i++) {
 		usleep(1500000);
 		fake_deliver();
@@ -278,9 +277,9 @@ START_TEST(silent_what_was_requested_is_not_canceled)
 
 	open_all();
 	keep_replies = true;
-	ck_assert_int_eq(fi_atomic(p.a.ep, &bits, 1, NULL, other, 0, OTHER_KEY, FI_UINT64,
-				   FI_BXOR, &ctx[0]),
-			 0);
+	ck_assert_int_eq(
+		fi_atomic(p.a.ep, &bits, 1, NULL, other, 0, OTHER_KEY, FI_UINT64, FI_BXOR, &ctx[0]),
+		0);
 	ck_assert_int_eq(fi_write(p.a.ep, &bits, 8, NULL, other, 8, OTHER_KEY, &ctx[1]), 0);
 	want_soon(cell(0) == bits);
 	ck_assert_int_eq(fi_cancel(&p.a.ep->fid, &ctx[0]), -FI_ENOENT);

@@ -459,9 +459,7 @@ END_TEST
 
 START_TEST(target_delivers_immediate_data_of_any_initiator_once)
 {
-	struct mrf_vwr wr = { .wr_id = SLOTS,
-			      .op = MRF_VWR_WRITE_IMM,
-			      .imm = 0x11223344 };
+	struct mrf_vwr wr = { .wr_id = SLOTS, .op = MRF_VWR_WRITE_IMM, .imm = 0x11223344 };
 	struct fi_cq_data_entry e;
 
 	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
@@ -563,12 +561,10 @@ START_TEST(target_forgets_an_initiator_that_dies_before_it_is_accepted)
 	target_works();
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
 	ck_assert_int_eq(mrf_vconn_open(other->cm, NULL, &other->conn), 0);
-	mrf_vconn_resolve(other->conn, (struct sockaddr *)&src, (struct sockaddr *)&dst,
-			  1000, 14);
+	mrf_vconn_resolve(other->conn, (struct sockaddr *)&src, (struct sockaddr *)&dst, 1000, 14);
 	raw_qp(other);
-	ck_assert_int_eq(
-		mrf_vconn_connect(other->conn, data, mrf_hello_encode(&hello, data), 6),
-		0);
+	ck_assert_int_eq(mrf_vconn_connect(other->conn, data, mrf_hello_encode(&hello, data), 6),
+			 0);
 	raw_close(other);
 	free(other);
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
@@ -810,8 +806,8 @@ START_TEST(target_has_room_for_what_those_that_left_have_left_behind)
 	for (i = 0; i < MANY; i++) {
 		ck_assert_int_eq(mrf_vconn_open(raw.cm, NULL, &crowd[i]), 0);
 		raw.conn = crowd[i];
-		mrf_vconn_resolve(raw.conn, (struct sockaddr *)&src,
-				  (struct sockaddr *)&dst, 1000, 14);
+		mrf_vconn_resolve(raw.conn, (struct sockaddr *)&src, (struct sockaddr *)&dst, 1000,
+				  14);
 		raw_qp(&raw);
 		ck_assert_int_eq(mrf_vconn_connect(raw.conn, data, len, 6), 0);
 		mrf_vconn_close(raw.conn);
@@ -912,8 +908,7 @@ START_TEST(initiator_gives_up_on_a_target_of_another_kind)
 		want_err(&p.a, &raw, FI_EREMOTEIO, "does not speak this protocol");
 		break;
 	case 2:
-		mrf_vconn_reject(raw.conn, data,
-				 mrf_refuse_encode(MRF_REFUSE_VERSION, data));
+		mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_VERSION, data));
 		want_err(&p.a, &raw, FI_EREMOTEIO, "another version");
 		break;
 	case 3:
@@ -924,8 +919,7 @@ START_TEST(initiator_gives_up_on_a_target_of_another_kind)
 		want_err(&p.a, &raw, FI_EREMOTEIO, "another version");
 		break;
 	default:
-		mrf_vconn_reject(raw.conn, data,
-				 mrf_refuse_encode(MRF_REFUSE_CLOSING, data));
+		mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_CLOSING, data));
 		want_err(&p.a, &raw, FI_ECONNREFUSED, "closing");
 	}
 	target_works();
@@ -1018,7 +1012,8 @@ START_TEST(initiator_gives_up_on_a_target_that_has_no_room_for_long)
 				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
 		mrf_vconn_close(event.incoming);
 	}
-	ck_assert_int_eq(want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources for another connection"), 4125);
+	ck_assert_int_eq(
+		want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources for another connection"), 4125);
 	ck_assert_int_ge(mrf_now_ms() - since, 1000 - 2 * MRF_RETRY_MS);
 	target_works();
 }
@@ -1201,8 +1196,7 @@ START_TEST(initiator_asks_no_more_at_a_time_than_the_target_allows)
 		usleep(2000);
 		ck_assert_uint_le(fake_asks(), 2 + key);
 		wc = raw_recv(&raw);
-		ck_assert_int_eq(mrf_ask_decode(raw.slots[wc.wr_id], wc.byte_len, &ask),
-				 0);
+		ck_assert_int_eq(mrf_ask_decode(raw.slots[wc.wr_id], wc.byte_len, &ask), 0);
 		answer.cookie = ask.cookie;
 		answer.key = ask.key;
 		ck_assert_int_eq(raw_send(&raw, msg, mrf_answer_encode(&answer, msg)), 0);
@@ -1220,8 +1214,8 @@ static TCase *tcase_target(void)
 	tcase_add_test(tc, target_greets_and_answers_by_the_book);
 	tcase_add_test(tc, target_takes_in_no_more_data_than_it_may_keep_unread);
 	tcase_add_loop_test(tc, target_rejects_a_greeting_that_is_not_ours, 0, 4);
-	tcase_add_loop_test(tc, target_hangs_up_on_a_malformed_message_and_serves_others,
-			    0, BAD_MESSAGES);
+	tcase_add_loop_test(tc, target_hangs_up_on_a_malformed_message_and_serves_others, 0,
+			    BAD_MESSAGES);
 	tcase_add_test(tc, target_hangs_up_on_more_questions_than_it_allows);
 	tcase_add_test(tc, target_hangs_up_on_more_requests_than_it_allows);
 	tcase_add_loop_test(tc, target_hangs_up_on_a_message_of_requests_that_is_none, 0, 7);
@@ -1232,8 +1226,7 @@ static TCase *tcase_target(void)
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies);
 	tcase_add_test(tc, target_forgets_an_initiator_that_dies_before_it_is_accepted);
 	tcase_add_test(tc, target_has_as_many_completion_queues_as_its_connections_need);
-	tcase_add_loop_test(tc, target_names_the_limit_that_it_has_met, 0,
-			    MRF_ARRAY_SIZE(limits));
+	tcase_add_loop_test(tc, target_names_the_limit_that_it_has_met, 0, MRF_ARRAY_SIZE(limits));
 	tcase_add_test(tc, target_without_another_completion_queue_keeps_those_it_has);
 	tcase_add_test(tc, target_lets_half_open_connections_take_no_more_than_their_part);
 	tcase_add_test(tc, target_has_room_for_what_those_that_left_have_left_behind);
@@ -1260,17 +1253,15 @@ static TCase *tcase_initiator(void)
 	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_of_another_kind, 0, 5);
 	tcase_add_test(tc, initiator_comes_again_to_a_target_that_has_no_room);
 	tcase_add_test(tc, initiator_gives_up_on_a_target_that_has_no_room_for_long);
-	tcase_add_loop_test(
-		tc, initiator_reports_the_limit_though_the_target_does_not_say_it_again, 0, 2);
+	tcase_add_loop_test(tc, initiator_reports_the_limit_though_the_target_does_not_say_it_again,
+			    0, 2);
 	tcase_add_test(tc, initiator_asks_again_when_a_request_for_a_connection_may_be_lost);
 	tcase_add_loop_test(tc, initiator_hangs_up_on_a_malformed_answer, 0, 4);
 	tcase_add_test(tc, initiator_ignores_an_answer_before_there_is_a_question);
 	tcase_add_test(tc, initiator_hangs_up_on_junk_that_was_sent_before_it_had_connected);
 	tcase_add_loop_test(
-		tc, initiator_that_was_let_in_and_then_rejected_completes_what_is_in_flight, 0,
-		3);
-	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_that_hangs_up_each_time, 0,
-			    2);
+		tc, initiator_that_was_let_in_and_then_rejected_completes_what_is_in_flight, 0, 3);
+	tcase_add_loop_test(tc, initiator_gives_up_on_a_target_that_hangs_up_each_time, 0, 2);
 	tcase_add_test(tc, initiator_asks_no_more_at_a_time_than_the_target_allows);
 	return tc;
 }

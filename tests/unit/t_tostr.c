@@ -34,14 +34,11 @@ START_TEST(tostr_of_bits_lists_their_names)
 	ck_assert_str_eq(bits(FI_TYPE_CAPS, 0), "");
 	ck_assert_str_eq(bits(FI_TYPE_OP_FLAGS, FI_INJECT | FI_DELIVERY_COMPLETE),
 			 "FI_INJECT, FI_DELIVERY_COMPLETE");
-	ck_assert_str_eq(bits(FI_TYPE_OP_FLAGS, FI_COMMIT_COMPLETE),
-			 "FI_COMMIT_COMPLETE");
-	ck_assert_str_eq(bits(FI_TYPE_MODE, FI_CONTEXT | FI_CONTEXT2),
-			 "FI_CONTEXT, FI_CONTEXT2");
+	ck_assert_str_eq(bits(FI_TYPE_OP_FLAGS, FI_COMMIT_COMPLETE), "FI_COMMIT_COMPLETE");
+	ck_assert_str_eq(bits(FI_TYPE_MODE, FI_CONTEXT | FI_CONTEXT2), "FI_CONTEXT, FI_CONTEXT2");
 	ck_assert_str_eq(bits(FI_TYPE_MSG_ORDER, FI_ORDER_RAW | FI_ORDER_RMA_WAW),
 			 "FI_ORDER_RAW, FI_ORDER_RMA_WAW");
-	ck_assert_str_eq(bits(FI_TYPE_CQ_EVENT_FLAGS, FI_RMA | FI_WRITE),
-			 "FI_RMA, FI_WRITE");
+	ck_assert_str_eq(bits(FI_TYPE_CQ_EVENT_FLAGS, FI_RMA | FI_WRITE), "FI_RMA, FI_WRITE");
 	ck_assert_str_eq(number(FI_TYPE_MR_MODE, FI_MR_BASIC), "FI_MR_BASIC");
 	ck_assert_str_eq(number(FI_TYPE_MR_MODE, FI_MR_SCALABLE), "FI_MR_SCALABLE");
 	ck_assert_str_eq(number(FI_TYPE_MR_MODE, FI_MR_VIRT_ADDR | FI_MR_PROV_KEY),
@@ -63,10 +60,8 @@ START_TEST(tostr_of_mr_mode_reads_no_more_than_an_int)
 {
 	int mode[2] = { FI_MR_LOCAL, -1 };
 
-	ck_assert_str_eq(fi_tostr_r(buf, sizeof(buf), mode, FI_TYPE_MR_MODE),
-			 "FI_MR_LOCAL");
-	ck_assert_str_eq(fi_tostr_r(buf, sizeof(buf), mode, FI_TYPE_EP_TYPE),
-			 "FI_EP_SOCK_STREAM");
+	ck_assert_str_eq(fi_tostr_r(buf, sizeof(buf), mode, FI_TYPE_MR_MODE), "FI_MR_LOCAL");
+	ck_assert_str_eq(fi_tostr_r(buf, sizeof(buf), mode, FI_TYPE_EP_TYPE), "FI_EP_SOCK_STREAM");
 }
 END_TEST
 
@@ -104,10 +99,8 @@ START_TEST(tostr_of_enums_names_first_and_last_and_unknown)
 		ck_assert_str_eq(number(rows[i].type, rows[i].last + 1), "Unknown");
 	}
 	ck_assert_str_eq(number(FI_TYPE_EP_TYPE, FI_PROV_SPECIFIC), "Unknown");
-	ck_assert_str_eq(number(FI_TYPE_PROTOCOL, FI_PROV_SPECIFIC | 7),
-			 "Provider specific");
-	ck_assert_str_eq(number(FI_TYPE_ADDR_FORMAT, FI_PROV_SPECIFIC),
-			 "Provider specific");
+	ck_assert_str_eq(number(FI_TYPE_PROTOCOL, FI_PROV_SPECIFIC | 7), "Provider specific");
+	ck_assert_str_eq(number(FI_TYPE_ADDR_FORMAT, FI_PROV_SPECIFIC), "Provider specific");
 	ck_assert_str_eq(number(FI_TYPE_ATOMIC_OP, FI_NOOP), "FI_NOOP");
 	ck_assert_str_eq(number(FI_TYPE_ATOMIC_TYPE, FI_VOID), "FI_VOID");
 }
@@ -136,102 +129,101 @@ END_TEST
 
 /* --- structures ------------------------------------------------------------------- */
 
-static const char whole_info[] =
-	"fi_info:\n"
-	"    caps: [ FI_RMA, FI_READ ]\n"
-	"    mode: [ FI_CONTEXT ]\n"
-	"    addr_format: FI_SOCKADDR_IN\n"
-	"    src_addrlen: 16\n"
-	"    dest_addrlen: 0\n"
-	"    src_addr: fi_sockaddr_in://10.99.1.1:4711\n"
-	"    dest_addr: (null)\n"
-	"    handle: (nil)\n"
-	"    fi_tx_attr:\n"
-	"        caps: [ FI_RMA ]\n"
-	"        mode: [  ]\n"
-	"        op_flags: [ FI_COMPLETION ]\n"
-	"        msg_order: [ FI_ORDER_RAR, FI_ORDER_RAW ]\n"
-	"        comp_order: [ FI_ORDER_STRICT, FI_ORDER_DATA ]\n"
-	"        inject_size: 256\n"
-	"        size: 128\n"
-	"        iov_limit: 8\n"
-	"        rma_iov_limit: 7\n"
-	"        tclass: 0x202\n"
-	"    fi_rx_attr:\n"
-	"        caps: [ FI_REMOTE_READ ]\n"
-	"        mode: [  ]\n"
-	"        op_flags: [  ]\n"
-	"        msg_order: [  ]\n"
-	"        comp_order: [ FI_ORDER_NONE ]\n"
-	"        total_buffered_recv: 11\n"
-	"        size: 12\n"
-	"        iov_limit: 13\n"
-	"    fi_ep_attr:\n"
-	"        type: FI_EP_RDM\n"
-	"        protocol: Provider specific\n"
-	"        protocol_version: 1\n"
-	"        max_msg_size: 1073741824\n"
-	"        msg_prefix_size: 2\n"
-	"        max_order_raw_size: 3\n"
-	"        max_order_war_size: 4\n"
-	"        max_order_waw_size: 5\n"
-	"        mem_tag_format: 0x0000000000000123\n"
-	"        tx_ctx_cnt: 6\n"
-	"        rx_ctx_cnt: 7\n"
-	"        auth_key_size: 0\n"
-	"    fi_domain_attr:\n"
-	"        domain: 0x0\n"
-	"        name: rxe0\n"
-	"        threading: FI_THREAD_SAFE\n"
-	"        control_progress: FI_PROGRESS_AUTO\n"
-	"        data_progress: FI_PROGRESS_MANUAL\n"
-	"        resource_mgmt: FI_RM_ENABLED\n"
-	"        av_type: FI_AV_TABLE\n"
-	"        mr_mode: [ FI_MR_LOCAL, FI_MR_ALLOCATED ]\n"
-	"        mr_key_size: 8\n"
-	"        cq_data_size: 4\n"
-	"        cq_cnt: 1\n"
-	"        ep_cnt: 2\n"
-	"        tx_ctx_cnt: 3\n"
-	"        rx_ctx_cnt: 4\n"
-	"        max_ep_tx_ctx: 5\n"
-	"        max_ep_rx_ctx: 6\n"
-	"        max_ep_stx_ctx: 7\n"
-	"        max_ep_srx_ctx: 8\n"
-	"        cntr_cnt: 9\n"
-	"        mr_iov_limit: 16\n"
-	"        caps: [ FI_LOCAL_COMM ]\n"
-	"        mode: [  ]\n"
-	"        auth_key_size: 0\n"
-	"        max_err_data: 200\n"
-	"        mr_cnt: 524287\n"
-	"        tclass: 0x0\n"
-	"    fi_fabric_attr:\n"
-	"        name: 10.99.1.0/24\n"
-	"        prov_name: mrfab\n"
-	"        prov_version: 1.2\n"
-	"        api_version: 1.17\n"
-	"    nic:\n"
-	"        fi_device_attr:\n"
-	"            name: rxe0\n"
-	"            device_id: (null)\n"
-	"            device_version: v2\n"
-	"            vendor_id: ven\n"
-	"            driver: rdma_rxe\n"
-	"            firmware: fw\n"
-	"        fi_bus_attr:\n"
-	"            bus_type: FI_BUS_PCI\n"
-	"            fi_pci_attr:\n"
-	"                domain_id: 1\n"
-	"                bus_id: 2\n"
-	"                device_id: 3\n"
-	"                function_id: 4\n"
-	"        fi_link_attr:\n"
-	"            address: 10.99.1.1\n"
-	"            mtu: 4096\n"
-	"            speed: 10\n"
-	"            state: FI_LINK_UP\n"
-	"            network_type: Ethernet\n";
+static const char whole_info[] = "fi_info:\n"
+				 "    caps: [ FI_RMA, FI_READ ]\n"
+				 "    mode: [ FI_CONTEXT ]\n"
+				 "    addr_format: FI_SOCKADDR_IN\n"
+				 "    src_addrlen: 16\n"
+				 "    dest_addrlen: 0\n"
+				 "    src_addr: fi_sockaddr_in://10.99.1.1:4711\n"
+				 "    dest_addr: (null)\n"
+				 "    handle: (nil)\n"
+				 "    fi_tx_attr:\n"
+				 "        caps: [ FI_RMA ]\n"
+				 "        mode: [  ]\n"
+				 "        op_flags: [ FI_COMPLETION ]\n"
+				 "        msg_order: [ FI_ORDER_RAR, FI_ORDER_RAW ]\n"
+				 "        comp_order: [ FI_ORDER_STRICT, FI_ORDER_DATA ]\n"
+				 "        inject_size: 256\n"
+				 "        size: 128\n"
+				 "        iov_limit: 8\n"
+				 "        rma_iov_limit: 7\n"
+				 "        tclass: 0x202\n"
+				 "    fi_rx_attr:\n"
+				 "        caps: [ FI_REMOTE_READ ]\n"
+				 "        mode: [  ]\n"
+				 "        op_flags: [  ]\n"
+				 "        msg_order: [  ]\n"
+				 "        comp_order: [ FI_ORDER_NONE ]\n"
+				 "        total_buffered_recv: 11\n"
+				 "        size: 12\n"
+				 "        iov_limit: 13\n"
+				 "    fi_ep_attr:\n"
+				 "        type: FI_EP_RDM\n"
+				 "        protocol: Provider specific\n"
+				 "        protocol_version: 1\n"
+				 "        max_msg_size: 1073741824\n"
+				 "        msg_prefix_size: 2\n"
+				 "        max_order_raw_size: 3\n"
+				 "        max_order_war_size: 4\n"
+				 "        max_order_waw_size: 5\n"
+				 "        mem_tag_format: 0x0000000000000123\n"
+				 "        tx_ctx_cnt: 6\n"
+				 "        rx_ctx_cnt: 7\n"
+				 "        auth_key_size: 0\n"
+				 "    fi_domain_attr:\n"
+				 "        domain: 0x0\n"
+				 "        name: rxe0\n"
+				 "        threading: FI_THREAD_SAFE\n"
+				 "        control_progress: FI_PROGRESS_AUTO\n"
+				 "        data_progress: FI_PROGRESS_MANUAL\n"
+				 "        resource_mgmt: FI_RM_ENABLED\n"
+				 "        av_type: FI_AV_TABLE\n"
+				 "        mr_mode: [ FI_MR_LOCAL, FI_MR_ALLOCATED ]\n"
+				 "        mr_key_size: 8\n"
+				 "        cq_data_size: 4\n"
+				 "        cq_cnt: 1\n"
+				 "        ep_cnt: 2\n"
+				 "        tx_ctx_cnt: 3\n"
+				 "        rx_ctx_cnt: 4\n"
+				 "        max_ep_tx_ctx: 5\n"
+				 "        max_ep_rx_ctx: 6\n"
+				 "        max_ep_stx_ctx: 7\n"
+				 "        max_ep_srx_ctx: 8\n"
+				 "        cntr_cnt: 9\n"
+				 "        mr_iov_limit: 16\n"
+				 "        caps: [ FI_LOCAL_COMM ]\n"
+				 "        mode: [  ]\n"
+				 "        auth_key_size: 0\n"
+				 "        max_err_data: 200\n"
+				 "        mr_cnt: 524287\n"
+				 "        tclass: 0x0\n"
+				 "    fi_fabric_attr:\n"
+				 "        name: 10.99.1.0/24\n"
+				 "        prov_name: mrfab\n"
+				 "        prov_version: 1.2\n"
+				 "        api_version: 1.17\n"
+				 "    nic:\n"
+				 "        fi_device_attr:\n"
+				 "            name: rxe0\n"
+				 "            device_id: (null)\n"
+				 "            device_version: v2\n"
+				 "            vendor_id: ven\n"
+				 "            driver: rdma_rxe\n"
+				 "            firmware: fw\n"
+				 "        fi_bus_attr:\n"
+				 "            bus_type: FI_BUS_PCI\n"
+				 "            fi_pci_attr:\n"
+				 "                domain_id: 1\n"
+				 "                bus_id: 2\n"
+				 "                device_id: 3\n"
+				 "                function_id: 4\n"
+				 "        fi_link_attr:\n"
+				 "            address: 10.99.1.1\n"
+				 "            mtu: 4096\n"
+				 "            speed: 10\n"
+				 "            state: FI_LINK_UP\n"
+				 "            network_type: Ethernet\n";
 
 static struct fi_device_attr device = { .name = (char *)"rxe0",
 					.device_version = (char *)"v2",
@@ -329,50 +321,42 @@ START_TEST(tostr_of_an_empty_info_follows_no_pointer)
 	struct fi_info empty;
 
 	memset(&empty, 0, sizeof(empty));
-	ck_assert_str_eq(fi_tostr(&empty, FI_TYPE_INFO),
-			 "fi_info:\n"
-			 "    caps: [  ]\n"
-			 "    mode: [  ]\n"
-			 "    addr_format: FI_FORMAT_UNSPEC\n"
-			 "    src_addrlen: 0\n"
-			 "    dest_addrlen: 0\n"
-			 "    src_addr: (null)\n"
-			 "    dest_addr: (null)\n"
-			 "    handle: (nil)\n"
-			 "    fi_tx_attr: (null)\n"
-			 "    fi_rx_attr: (null)\n"
-			 "    fi_ep_attr: (null)\n"
-			 "    fi_domain_attr: (null)\n"
-			 "    fi_fabric_attr: (null)\n"
-			 "    nic: (nil)\n");
+	ck_assert_str_eq(fi_tostr(&empty, FI_TYPE_INFO), "fi_info:\n"
+							 "    caps: [  ]\n"
+							 "    mode: [  ]\n"
+							 "    addr_format: FI_FORMAT_UNSPEC\n"
+							 "    src_addrlen: 0\n"
+							 "    dest_addrlen: 0\n"
+							 "    src_addr: (null)\n"
+							 "    dest_addr: (null)\n"
+							 "    handle: (nil)\n"
+							 "    fi_tx_attr: (null)\n"
+							 "    fi_rx_attr: (null)\n"
+							 "    fi_ep_attr: (null)\n"
+							 "    fi_domain_attr: (null)\n"
+							 "    fi_fabric_attr: (null)\n"
+							 "    nic: (nil)\n");
 }
 END_TEST
 
 START_TEST(tostr_of_attributes_alone_is_not_indented)
 {
-	ck_assert_str_eq(fi_tostr(&fabric, FI_TYPE_FABRIC_ATTR),
-			 "fi_fabric_attr:\n"
-			 "    name: 10.99.1.0/24\n"
-			 "    prov_name: mrfab\n"
-			 "    prov_version: 1.2\n"
-			 "    api_version: 1.17\n");
+	ck_assert_str_eq(fi_tostr(&fabric, FI_TYPE_FABRIC_ATTR), "fi_fabric_attr:\n"
+								 "    name: 10.99.1.0/24\n"
+								 "    prov_name: mrfab\n"
+								 "    prov_version: 1.2\n"
+								 "    api_version: 1.17\n");
+	ck_assert_int_eq(strncmp(fi_tostr(&tx, FI_TYPE_TX_ATTR), "fi_tx_attr:\n    c", 17), 0);
+	ck_assert_int_eq(strncmp(fi_tostr(&rx, FI_TYPE_RX_ATTR), "fi_rx_attr:\n    c", 17), 0);
+	ck_assert_int_eq(strncmp(fi_tostr(&ep, FI_TYPE_EP_ATTR), "fi_ep_attr:\n    t", 17), 0);
 	ck_assert_int_eq(
-		strncmp(fi_tostr(&tx, FI_TYPE_TX_ATTR), "fi_tx_attr:\n    c", 17), 0);
-	ck_assert_int_eq(
-		strncmp(fi_tostr(&rx, FI_TYPE_RX_ATTR), "fi_rx_attr:\n    c", 17), 0);
-	ck_assert_int_eq(
-		strncmp(fi_tostr(&ep, FI_TYPE_EP_ATTR), "fi_ep_attr:\n    t", 17), 0);
-	ck_assert_int_eq(strncmp(fi_tostr(&domain, FI_TYPE_DOMAIN_ATTR),
-				 "fi_domain_attr:\n    d", 21),
-			 0);
+		strncmp(fi_tostr(&domain, FI_TYPE_DOMAIN_ATTR), "fi_domain_attr:\n    d", 21), 0);
 }
 END_TEST
 
 static const char *src_addr_of(uint32_t format, void *addr, size_t len)
 {
-	struct fi_info with = { .addr_format = format,
-				.src_addr = addr,
-				.src_addrlen = len };
+	struct fi_info with = { .addr_format = format, .src_addr = addr, .src_addrlen = len };
 	char *at, *end;
 
 	at = strstr(fi_tostr(&with, FI_TYPE_INFO), "src_addr: ") + 10;
@@ -459,8 +443,7 @@ START_TEST(tostr_of_nothing_is_nothing)
 	memset(buf, 'x', 2);
 	ck_assert_ptr_null(fi_tostr_r(buf, 0, &caps, FI_TYPE_CAPS));
 	ck_assert_int_eq(buf[0], 'x');
-	ck_assert_str_eq(fi_tostr(&caps, (enum fi_type)(FI_TYPE_LOG_SUBSYS + 1)),
-			 "Unknown type");
+	ck_assert_str_eq(fi_tostr(&caps, (enum fi_type)(FI_TYPE_LOG_SUBSYS + 1)), "Unknown type");
 	ck_assert_str_eq(fi_tostr(&caps, (enum fi_type) - 1), "Unknown type");
 }
 END_TEST

@@ -11,15 +11,25 @@
 
 enum where {
 	/* by the thread that starts or ends an operation */
-	REG, DEREG, GET,
+	REG,
+	DEREG,
+	GET,
 	/* by the agent, for a connection */
-	SLOTS, OPEN, RESOLVE, CREATE_QP, ROUTE, CONNECT, ESTABLISH, DISCONNECT, CLOSE,
+	SLOTS,
+	OPEN,
+	RESOLVE,
+	CREATE_QP,
+	ROUTE,
+	CONNECT,
+	ESTABLISH,
+	DISCONNECT,
+	CLOSE,
 	NOWHERE
 };
 
 static struct pair p;
 static pthread_t caller, other;
-static atomic_int where;	   /* the next such call runs hook, once */
+static atomic_int where; /* the next such call runs hook, once */
 static void (*hook)(void);
 static atomic_bool hooked, small_done, big_done;
 static bool unpinnable, in_time;
@@ -60,15 +70,12 @@ static void on_dereg(void)
 }
 
 ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long nto,
-				const struct iovec *from, unsigned long nfrom,
-				unsigned long flags);
+				const struct iovec *from, unsigned long nfrom, unsigned long flags);
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long nto,
-				const struct iovec *from, unsigned long nfrom,
-				unsigned long flags);
+				const struct iovec *from, unsigned long nfrom, unsigned long flags);
 
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long nto,
-				const struct iovec *from, unsigned long nfrom,
-				unsigned long flags)
+				const struct iovec *from, unsigned long nfrom, unsigned long flags)
 {
 	of_caller(GET);
 	return __real_process_vm_readv(pid, to, nto, from, nfrom, flags);
@@ -76,27 +83,25 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long
 
 /* --- calls of rdma_cm, by the caller's agent ------------------------------------------- */
 
-#define WRAP(type, name, where, params, ...)     \
-	type __real_mrf_vconn_##name params;     \
-	type __wrap_mrf_vconn_##name params;     \
-	type __wrap_mrf_vconn_##name params      \
-	{                                        \
-		of_agent(where);                 \
+#define WRAP(type, name, where, params, ...)                 \
+	type __real_mrf_vconn_##name params;                 \
+	type __wrap_mrf_vconn_##name params;                 \
+	type __wrap_mrf_vconn_##name params                  \
+	{                                                    \
+		of_agent(where);                             \
 		return __real_mrf_vconn_##name(__VA_ARGS__); \
 	}
 
-WRAP(int, open, OPEN, (struct mrf_vcm * cm, void *owner, struct mrf_vconn **conn), cm, owner,
-     conn)
+WRAP(int, open, OPEN, (struct mrf_vcm * cm, void *owner, struct mrf_vconn **conn), cm, owner, conn)
 WRAP(int, resolve, RESOLVE,
      (struct mrf_vconn * conn, const struct sockaddr *src, const struct sockaddr *dst, int ms,
       unsigned ack),
      conn, src, dst, ms, ack)
-WRAP(int, create_qp, CREATE_QP,
-     (struct mrf_vconn * conn, const struct mrf_vqp_attr *attr), conn, attr)
+WRAP(int, create_qp, CREATE_QP, (struct mrf_vconn * conn, const struct mrf_vqp_attr *attr), conn,
+     attr)
 WRAP(int, route, ROUTE, (struct mrf_vconn * conn, int ms), conn, ms)
-WRAP(int, connect, CONNECT,
-     (struct mrf_vconn * conn, const void *data, size_t len, unsigned retry), conn, data, len,
-     retry)
+WRAP(int, connect, CONNECT, (struct mrf_vconn * conn, const void *data, size_t len, unsigned retry),
+     conn, data, len, retry)
 WRAP(int, establish, ESTABLISH, (struct mrf_vconn * conn), conn)
 WRAP(void, disconnect, DISCONNECT, (struct mrf_vconn * conn), conn)
 WRAP(void, close, CLOSE, (struct mrf_vconn * conn), conn)
@@ -131,8 +136,8 @@ static int start(const struct step *step)
 	case READ:
 		return (int)fi_read(p.a.ep, p.src, step->len, NULL, p.to, p.base, p.key, &p);
 	default:
-		return (int)fi_fetch_atomic(p.a.ep, &operand, 1, NULL, &result, NULL, p.to,
-					    p.base, p.key, FI_UINT64,
+		return (int)fi_fetch_atomic(p.a.ep, &operand, 1, NULL, &result, NULL, p.to, p.base,
+					    p.key, FI_UINT64,
 					    step->op == FETCH_ADD ? FI_SUM : FI_BOR, &p);
 	}
 }
@@ -384,8 +389,7 @@ static TCase *tcase_unlocked(void)
 	TCase *tc = tcase_create("unlocked");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, other_threads_do_not_wait_while, 0,
-			    (int)MRF_ARRAY_SIZE(steps));
+	tcase_add_loop_test(tc, other_threads_do_not_wait_while, 0, (int)MRF_ARRAY_SIZE(steps));
 	tcase_add_loop_test(tc, other_threads_do_not_wait_while_a_connection, 0,
 			    (int)MRF_ARRAY_SIZE(dials));
 	tcase_add_test(tc, an_address_that_is_removed_while_a_source_is_pinned);

@@ -11,17 +11,17 @@
 #define PAGE 4096u
 #define PAGES 4
 
-static char *mem; /* the third page is not to be had, the fourth must not be written */
+static char *mem;   /* the third page is not to be had, the fourth must not be written */
 static int refused; /* errno of the kernel's copies, or 0 */
 
-ssize_t __real_process_vm_readv(pid_t, const struct iovec *, unsigned long,
-				const struct iovec *, unsigned long, unsigned long);
-ssize_t __wrap_process_vm_readv(pid_t, const struct iovec *, unsigned long,
-				const struct iovec *, unsigned long, unsigned long);
-ssize_t __real_process_vm_writev(pid_t, const struct iovec *, unsigned long,
-				 const struct iovec *, unsigned long, unsigned long);
-ssize_t __wrap_process_vm_writev(pid_t, const struct iovec *, unsigned long,
-				 const struct iovec *, unsigned long, unsigned long);
+ssize_t __real_process_vm_readv(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+				unsigned long, unsigned long);
+ssize_t __wrap_process_vm_readv(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+				unsigned long, unsigned long);
+ssize_t __real_process_vm_writev(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+				 unsigned long, unsigned long);
+ssize_t __wrap_process_vm_writev(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+				 unsigned long, unsigned long);
 
 static bool is_refused(void)
 {

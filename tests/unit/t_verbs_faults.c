@@ -168,8 +168,7 @@ static int hear(void)
 
 /* --- what the device tells ------------------------------------------------------------ */
 
-static struct mrf_vdev_event tells(enum ibv_event_type type, struct ibv_cq *cq,
-				  struct ibv_qp *qp)
+static struct mrf_vdev_event tells(enum ibv_event_type type, struct ibv_cq *cq, struct ibv_qp *qp)
 {
 	struct ibv_async_event event = { .event_type = type };
 	struct mrf_vdev_event got = { .type = MRF_VDEV_OTHER };
@@ -204,8 +203,7 @@ START_TEST(what_a_device_tells_is_named_with_what_it_is_of)
 	event = tells(IBV_EVENT_QP_FATAL, NULL, all.to->qp);
 	ck_assert(event.type == MRF_VDEV_QP_ERR && event.owner == &me);
 	/* Refusals: the initiator's completion says more, and must come first. */
-	ck_assert_int_eq(tells(IBV_EVENT_QP_ACCESS_ERR, NULL, all.to->qp).type,
-			 MRF_VDEV_OTHER);
+	ck_assert_int_eq(tells(IBV_EVENT_QP_ACCESS_ERR, NULL, all.to->qp).type, MRF_VDEV_OTHER);
 	ck_assert_int_eq(tells(IBV_EVENT_QP_REQ_ERR, NULL, all.to->qp).type, MRF_VDEV_OTHER);
 	/* One that is no connection's. */
 	event = tells(IBV_EVENT_QP_FATAL, NULL, &qp);
@@ -223,8 +221,7 @@ END_TEST
 static int use_all(void)
 {
 	static int (*const step[])(void) = { open_device, listen_there, connect_to, take_in,
-					     turn_away,	  transfer,	run_loop,
-					     hear };
+					     turn_away,	  transfer,	run_loop,   hear };
 	int ret = 0;
 
 	memset(&all, 0, sizeof(all));
@@ -272,14 +269,10 @@ static const struct {
 	const char *warning; /* NULL: nothing is said, and nobody has to know */
 	unsigned kept;	     /* objects that stay */
 } ends[] = {
-	{ FAKE_DEALLOC_PD, "MRF-W5201", 1 },
-	{ FAKE_DESTROY_QP, "MRF-W3491", 1 },
-	{ FAKE_DESTROY_CQ, "MRF-W3492", 1 },
-	{ FAKE_CLOSE_DEVICE, "MRF-W3493", 1 },
-	{ FAKE_DESTROY_ID, NULL, 1 },
-	{ FAKE_REJECT, NULL, 0 },
-	{ FAKE_DISCONNECT, NULL, 0 },
-	{ FAKE_REQ_NOTIFY_CQ, "MRF-W3495", 0 },
+	{ FAKE_DEALLOC_PD, "MRF-W5201", 1 }, { FAKE_DESTROY_QP, "MRF-W3491", 1 },
+	{ FAKE_DESTROY_CQ, "MRF-W3492", 1 }, { FAKE_CLOSE_DEVICE, "MRF-W3493", 1 },
+	{ FAKE_DESTROY_ID, NULL, 1 },	     { FAKE_REJECT, NULL, 0 },
+	{ FAKE_DISCONNECT, NULL, 0 },	     { FAKE_REQ_NOTIFY_CQ, "MRF-W3495", 0 },
 };
 
 /* Index in ends, or -1: its error is returned. */
@@ -342,26 +335,24 @@ static void check(unsigned nth, int err, int ret, int closed)
 	const char *warning = end < 0 ? NULL : ends[end].warning;
 
 	if (end < 0 && in_use)
-		ck_assert_msg(ret == told(call, err), "call %u, %s: %d", nth,
-			      fake_verbs_name(call), ret);
+		ck_assert_msg(ret == told(call, err), "call %u, %s: %d", nth, fake_verbs_name(call),
+			      ret);
 	else
 		ck_assert_msg(!ret, "call %u, %s: %d", nth, fake_verbs_name(call), ret);
 	ck_assert_int_eq(closed, call == FAKE_DEREG_MR ? -err : 0);
 	ck_assert_msg(unit_lines(cap.text) == (warning != NULL), "call %u, %s: %s", nth,
 		      fake_verbs_name(call), cap.text);
 	ck_assert(!warning || strstr(cap.text, warning));
-	ck_assert_msg(fake_verbs_live() == (end < 0 ? 0 : ends[end].kept),
-		      "call %u, %s: %u left", nth, fake_verbs_name(call),
-		      fake_verbs_live());
+	ck_assert_msg(fake_verbs_live() == (end < 0 ? 0 : ends[end].kept), "call %u, %s: %u left",
+		      nth, fake_verbs_name(call), fake_verbs_live());
 }
 
 /* All but the ioctl, which t_vmr sees. */
 static void must_have_met_all(void)
 {
 	for (int i = 0; i < FAKE_CALLS; i++)
-		ck_assert_msg((fake_verbs.calls[i] > 0) == (i != FAKE_REVOKE_MR),
-			      "%s was %scalled", fake_verbs_name(i),
-			      fake_verbs.calls[i] ? "" : "not ");
+		ck_assert_msg((fake_verbs.calls[i] > 0) == (i != FAKE_REVOKE_MR), "%s was %scalled",
+			      fake_verbs_name(i), fake_verbs.calls[i] ? "" : "not ");
 }
 
 START_TEST(verbs_each_call_may_fail_once)
@@ -404,8 +395,7 @@ START_TEST(verbs_failure_without_a_reason_is_no_success)
 		call = fake_verbs_failed();
 		if (call == FAKE_CALLS || end_of(call) >= 0)
 			continue;
-		ck_assert_msg(ret == -FI_EIO, "call %u, %s: %d", nth, fake_verbs_name(call),
-			      ret);
+		ck_assert_msg(ret == -FI_EIO, "call %u, %s: %d", nth, fake_verbs_name(call), ret);
 		ck_assert_uint_eq(fake_verbs_live(), 0);
 		failed++;
 	}

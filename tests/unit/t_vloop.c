@@ -116,7 +116,8 @@ START_TEST(vloop_connects_two_queue_pairs_at_the_address)
 	/* Only the end that answers lets anybody at memory. */
 	ck_assert_uint_eq(fake_loop.here.qp_access_flags, 0);
 	ck_assert_uint_eq(fake_loop.there.qp_access_flags, IBV_ACCESS_REMOTE_READ |
-			  IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+								   IBV_ACCESS_REMOTE_WRITE |
+								   IBV_ACCESS_REMOTE_ATOMIC);
 	/* As many as the one asks for the other answers, or it hangs; and none tries for ever. */
 	ck_assert_uint_ge(fake_loop.here.max_rd_atomic, 1);
 	ck_assert_uint_le(fake_loop.here.max_rd_atomic, fake_loop.there.max_dest_rd_atomic);
@@ -170,8 +171,11 @@ START_TEST(vloop_open_fails_with_any_call_and_leaves_nothing)
 	static const struct {
 		enum fake_loop_call call;
 		unsigned times;
-	} calls[] = { { QP_QUERY_PORT, 1 }, { QP_CREATE_CHANNEL, 1 }, { QP_CREATE_CQ, 1 },
-		      { QP_CREATE, 2 },	    { QP_MODIFY, 5 } };
+	} calls[] = { { QP_QUERY_PORT, 1 },
+		      { QP_CREATE_CHANNEL, 1 },
+		      { QP_CREATE_CQ, 1 },
+		      { QP_CREATE, 2 },
+		      { QP_MODIFY, 5 } };
 	static const int errors[] = { ENOMEM, EPERM, EIO };
 	unsigned i, nth, e;
 
@@ -350,8 +354,10 @@ START_TEST(vcq_says_what_came_in_and_what_was_sent)
 	static const struct {
 		enum ibv_wc_opcode opcode;
 		enum mrf_wc_kind kind;
-	} kinds[] = { { IBV_WC_RDMA_WRITE, MRF_WC_SENT }, { IBV_WC_FETCH_ADD, MRF_WC_SENT },
-		      { IBV_WC_SEND, MRF_WC_SENT },	  { IBV_WC_RECV, MRF_WC_RECV },
+	} kinds[] = { { IBV_WC_RDMA_WRITE, MRF_WC_SENT },
+		      { IBV_WC_FETCH_ADD, MRF_WC_SENT },
+		      { IBV_WC_SEND, MRF_WC_SENT },
+		      { IBV_WC_RECV, MRF_WC_RECV },
 		      { IBV_WC_RECV_RDMA_WITH_IMM, MRF_WC_RECV_IMM } };
 	struct mrf_vcq *cq;
 	struct mrf_wc wc;
@@ -360,9 +366,9 @@ START_TEST(vcq_says_what_came_in_and_what_was_sent)
 	ck_assert_int_eq(mrf_vcq_open(&dev, 8, &cq), 0);
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		fake_loop.extra = (struct ibv_wc){ .wr_id = 7 + i,
-						 .opcode = kinds[i].opcode,
-						 .byte_len = 99,
-						 .imm_data = htonl(0x12345678) };
+						   .opcode = kinds[i].opcode,
+						   .byte_len = 99,
+						   .imm_data = htonl(0x12345678) };
 		fake_loop.has_extra = true;
 		memset(&wc, 0xaa, sizeof(wc));
 		ck_assert_int_eq(mrf_vcq_poll(cq, &wc, 4), 1);
@@ -390,8 +396,12 @@ END_TEST
 START_TEST(vconn_fetch_add_posts_what_any_atomic_does)
 {
 	struct mrf_sge to = { (uintptr_t)here, 8, FAKE_LOOP_LKEY };
-	struct mrf_vwr any = { .wr_id = 77, .op = MRF_VWR_FETCH_ADD, .nsge = 1, .sge = &to,
-			       .remote_addr = (uintptr_t)there, .rkey = FAKE_LOOP_RKEY,
+	struct mrf_vwr any = { .wr_id = 77,
+			       .op = MRF_VWR_FETCH_ADD,
+			       .nsge = 1,
+			       .sge = &to,
+			       .remote_addr = (uintptr_t)there,
+			       .rkey = FAKE_LOOP_RKEY,
 			       .operand = 5 };
 	struct ibv_qp qp = { .context = &fake_loop.ctx };
 	struct mrf_vconn conn = { .qp = &qp };

@@ -115,9 +115,8 @@ END_TEST
 
 START_TEST(vdev_open_leaves_nothing_behind_when_a_call_fails)
 {
-	static const enum fake_call calls[] = { FAKE_CREATE_CHANNEL, FAKE_CREATE_ID,
-						FAKE_BIND_ADDR, FAKE_OPEN_DEVICE,
-						FAKE_QUERY_DEVICE };
+	static const enum fake_call calls[] = { FAKE_CREATE_CHANNEL, FAKE_CREATE_ID, FAKE_BIND_ADDR,
+						FAKE_OPEN_DEVICE, FAKE_QUERY_DEVICE };
 	struct mrf_vdev *untouched = (void *)&addr;
 	size_t i;
 
@@ -179,9 +178,8 @@ START_TEST(vmr_reg_asks_for_exactly_the_rights)
 			want |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
 		if (rights & MRF_RIGHT_LOCAL_WRITE)
 			want |= IBV_ACCESS_LOCAL_WRITE;
-		ck_assert_int_eq(
-			mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, rights, &vmr),
-			0);
+		ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, rights, &vmr),
+				 0);
 		ck_assert_uint_eq(fake_verbs.last.access, want);
 		ck_assert_ptr_eq(fake_verbs.last.mr.addr, buf);
 		ck_assert_uint_eq(fake_verbs.last.mr.length, sizeof(buf));
@@ -204,15 +202,13 @@ START_TEST(vmr_reg_passes_every_errno_on)
 	open_pd();
 	for (i = 0; i < sizeof(errs) / sizeof(errs[0]); i++) {
 		fake_verbs_fail(FAKE_REG_MR, 1, errs[i]);
-		ck_assert_int_eq(
-			mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr),
-			-errs[i]);
+		ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr),
+				 -errs[i]);
 		ck_assert_ptr_null(vmr.handle);
 	}
 	/* A failure without a reason is still a failure. */
 	fake_verbs_fail(FAKE_REG_MR, 1, 0);
-	ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr),
-			 -FI_EIO);
+	ck_assert_int_eq(mrf_vmr_reg(pd, buf, sizeof(buf), (uintptr_t)buf, 0, &vmr), -FI_EIO);
 	close_pd();
 }
 END_TEST
@@ -294,11 +290,9 @@ static TCase *regions(void)
 
 	tcase_add_test(tc, vmr_reg_asks_for_exactly_the_rights);
 	tcase_add_test(tc, vmr_reg_passes_every_errno_on);
-	tcase_add_test(tc,
-		       vmr_dereg_is_harmless_twice_and_can_be_repeated_after_a_failure);
+	tcase_add_test(tc, vmr_dereg_is_harmless_twice_and_can_be_repeated_after_a_failure);
 	tcase_add_test(tc, vmr_revoke_gives_no_memory_back_before_free);
-	tcase_add_test(tc,
-		       vmr_revoke_goes_the_usual_way_where_the_kernel_knows_no_other);
+	tcase_add_test(tc, vmr_revoke_goes_the_usual_way_where_the_kernel_knows_no_other);
 	return tc;
 }
 

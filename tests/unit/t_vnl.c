@@ -70,8 +70,7 @@ static struct mrf_vnl_dev *add_dev(const char *name, const char *netdev)
 	return dev;
 }
 
-static struct mrf_vnl_ifaddr *add_addr(const char *netdev, const char *text,
-				       unsigned prefix)
+static struct mrf_vnl_ifaddr *add_addr(const char *netdev, const char *text, unsigned prefix)
 {
 	struct mrf_vnl_ifaddr *addr = &world.addrs[world.naddrs++];
 

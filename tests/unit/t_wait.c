@@ -134,8 +134,8 @@ static ssize_t when_set(void *arg)
 
 START_TEST(wait_offers_none_unspec_and_fd_only)
 {
-	static const enum fi_wait_obj no[] = { FI_WAIT_SET, FI_WAIT_MUTEX_COND,
-					       FI_WAIT_YIELD, FI_WAIT_POLLFD };
+	static const enum fi_wait_obj no[] = { FI_WAIT_SET, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD,
+					       FI_WAIT_POLLFD };
 	struct mrf_wait wait;
 	size_t i;
 
@@ -231,9 +231,7 @@ START_TEST(wait_that_gets_no_descriptor_says_so_and_works_later)
 	static const struct {
 		int (*wait)(struct mrf_wait *wait);
 		int works;
-	} ways[] = { { wait_in_vain, -FI_ETIMEDOUT },
-		     { mrf_wait_try, 0 },
-		     { ask_for_fd, 0 } };
+	} ways[] = { { wait_in_vain, -FI_ETIMEDOUT }, { mrf_wait_try, 0 }, { ask_for_fd, 0 } };
 	struct mrf_wait_link link = { .wait = NULL };
 	struct mrf_wait wait;
 	struct fake a;
@@ -512,11 +510,8 @@ START_TEST(wait_one_signal_wakes_every_blocked_thread)
 
 	ck_assert_int_eq(mrf_wait_init(&wait, FI_WAIT_FD), 0);
 	for (i = 0; i < N; i++) {
-		b[i] = (struct blocked){ .wait = &wait,
-					 .attempt = when_set,
-					 .arg = &set };
-		ck_assert_int_eq(pthread_create(&thread[i], NULL, block_thread, &b[i]),
-				 0);
+		b[i] = (struct blocked){ .wait = &wait, .attempt = when_set, .arg = &set };
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, block_thread, &b[i]), 0);
 	}
 	await_waiters(&wait, N);
 	atomic_store(&set, 1);

@@ -15,7 +15,7 @@
 #define CHUNK 8u /* bytes of one request: MRF_REQUESTS of them go into a message */
 
 static struct pair p;
-static unsigned chunk; /* CHUNK, but where a test says otherwise */
+static unsigned chunk;	/* CHUNK, but where a test says otherwise */
 static unsigned copies; /* of it in a request's body: 1, but where a test says otherwise */
 
 /* What the target's agent did, in order, and how it is to behave. */
@@ -31,12 +31,12 @@ static struct {
 static struct {
 	atomic_uint messages, requests; /* to the target */
 	atomic_uint replies;		/* messages with them */
-	atomic_uint kept_from; /* those from the so-manieth on wait for fake_deliver */
-	atomic_uint skew;      /* added to the turn of requests */
+	atomic_uint kept_from;		/* those from the so-manieth on wait for fake_deliver */
+	atomic_uint skew;		/* added to the turn of requests */
 } wire;
 
-static int serve(struct mrf_ep *ep, const struct mrf_request *request,
-		 struct mrf_reply *reply, uint8_t *body)
+static int serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		 uint8_t *body)
 {
 	unsigned nth = atomic_load(&t.served);
 	uint64_t n = request->len;
@@ -56,8 +56,8 @@ static int serve(struct mrf_ep *ep, const struct mrf_request *request,
 	return 0;
 }
 
-static uint64_t fill_request(const struct mrf_op *op, uint64_t len,
-			     struct mrf_request *request, uint8_t *body)
+static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_request *request,
+			     uint8_t *body)
 {
 	len = mrf_min(len, chunk);
 	for (unsigned i = 0; i < copies; i++)
@@ -85,8 +85,8 @@ static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 	if (type != MRF_MSG_REPLY || !from_target)
 		return FAKE_DELIVER;
 	kept_from = atomic_load(&wire.kept_from);
-	return atomic_fetch_add(&wire.replies, 1) + 1 >= kept_from && kept_from ? FAKE_KEEP :
-										  FAKE_DELIVER;
+	return atomic_fetch_add(&wire.replies, 1) + 1 >= kept_from && kept_from ? FAKE_KEEP
+										: FAKE_DELIVER;
 }
 
 static void setup(void)
@@ -453,9 +453,9 @@ START_TEST(window_that_is_lost_fails_and_is_done_once_at_most)
 	send_many(3, 1);
 	fake_kill(node_agent(&p.b)->cm);
 	for (unsigned i = 1; i < 3; i++)
-		ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, place(i)), FI_ECONNRESET,
-					  "may or may not"),
-				 4112);
+		ck_assert_int_eq(
+			want_err(&p.a, pair_ctx(&p, place(i)), FI_ECONNRESET, "may or may not"),
+			4112);
 	want_err(&p.a, pair_ctx(&p, place(3)), FI_ECONNREFUSED, NULL);
 	ck_assert_uint_eq(atomic_load(&t.served), 3);
 }
@@ -515,14 +515,13 @@ static TCase *tcase_order(void)
 {
 	TCase *tc = tcase_new("order");
 
-	tcase_add_loop_test(
-		tc, window_gathers_what_is_asked_for_until_the_replies_are_there, 0, 2);
+	tcase_add_loop_test(tc, window_gathers_what_is_asked_for_until_the_replies_are_there, 0, 2);
 	tcase_add_test(tc, window_takes_the_requests_of_one_operation_at_once);
 	tcase_add_loop_test(tc, window_takes_no_more_than_a_message_holds, 0,
 			    (int)MRF_ARRAY_SIZE(holds));
 	tcase_add_loop_test(tc, window_lets_no_access_and_no_fence_in, 0, 2);
-	tcase_add_loop_test(
-		tc, window_lets_nothing_in_behind_a_write_that_is_to_be_persistent, 0, 2);
+	tcase_add_loop_test(tc, window_lets_nothing_in_behind_a_write_that_is_to_be_persistent, 0,
+			    2);
 	tcase_add_loop_test(tc, window_goes_on_where_the_number_of_the_turn_wraps, 0, 2);
 	tcase_add_loop_test(tc, window_of_a_refused_request_is_done_behind_it, 0, 2);
 	tcase_add_test(tc, window_of_a_request_that_was_done_in_part_is_done_behind_it);
@@ -539,8 +538,7 @@ static TCase *tcase_faults(void)
 
 	tcase_add_test(tc, window_that_is_lost_fails_and_is_done_once_at_most);
 	tcase_add_test(tc, window_behind_a_refused_access_is_done_exactly_once);
-	tcase_add_loop_test(tc, window_of_an_initiator_that_keeps_to_no_turns_is_not_served, 0,
-			    3);
+	tcase_add_loop_test(tc, window_of_an_initiator_that_keeps_to_no_turns_is_not_served, 0, 3);
 	return tc;
 }
 

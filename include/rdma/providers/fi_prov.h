@@ -17,21 +17,19 @@ extern "C" {
 #define FI_LIB_SUFFIX FI_LIB_EXTENSION ".so"
 
 /* head of a loadable provider's entry point */
-#define FI_EXT_INI \
-	__attribute__((visibility("default"), EXTERNALLY_VISIBLE)) \
-	struct fi_provider *fi_prov_ini(void)
+#define FI_EXT_INI                                                                      \
+	__attribute__((visibility("default"), EXTERNALLY_VISIBLE)) struct fi_provider * \
+	fi_prov_ini(void)
 
 struct fi_provider {
-	uint32_t		version;	/* its own */
-	uint32_t		fi_version;	/* of the API it was written for */
-	struct fi_context	context;	/* the library's */
-	const char		*name;
-	int	(*getinfo)(uint32_t version, const char *node, const char *service,
-			   uint64_t flags, const struct fi_info *hints,
-			   struct fi_info **info);
-	int	(*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
-			  void *context);
-	void	(*cleanup)(void);
+	uint32_t version;	   /* its own */
+	uint32_t fi_version;	   /* of the API it was written for */
+	struct fi_context context; /* the library's */
+	const char *name;
+	int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
+		       const struct fi_info *hints, struct fi_info **info);
+	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+	void (*cleanup)(void);
 };
 
 /* Makes parameter FI_<PROVIDER>_<PARAM_NAME> known; the help text is copied. */
@@ -44,26 +42,25 @@ int fi_param_define(const struct fi_provider *provider, const char *param_name,
  */
 int fi_param_get(struct fi_provider *provider, const char *param_name, void *value);
 
-static inline int fi_param_get_str(struct fi_provider *provider,
-				   const char *param_name, char **value)
+static inline int fi_param_get_str(struct fi_provider *provider, const char *param_name,
+				   char **value)
 {
 	return fi_param_get(provider, param_name, value);
 }
 
-static inline int fi_param_get_int(struct fi_provider *provider,
-				   const char *param_name, int *value)
+static inline int fi_param_get_int(struct fi_provider *provider, const char *param_name, int *value)
 {
 	return fi_param_get(provider, param_name, value);
 }
 
-static inline int fi_param_get_bool(struct fi_provider *provider,
-				    const char *param_name, int *value)
+static inline int fi_param_get_bool(struct fi_provider *provider, const char *param_name,
+				    int *value)
 {
 	return fi_param_get(provider, param_name, value);
 }
 
-static inline int fi_param_get_size_t(struct fi_provider *provider,
-				      const char *param_name, size_t *value)
+static inline int fi_param_get_size_t(struct fi_provider *provider, const char *param_name,
+				      size_t *value)
 {
 	return fi_param_get(provider, param_name, value);
 }

@@ -77,8 +77,7 @@ static int open_vconn(struct mrf_conn *conn)
 	return ret;
 }
 
-int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
-		 struct mrf_conn **out)
+int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls, struct mrf_conn **out)
 {
 	struct mrf_agent *agent = peer->ep->agent;
 	struct mrf_conn *conn = calloc(1, sizeof(*conn));

@@ -48,8 +48,7 @@ static inline void mrf_conn_lock(const struct mrf_conn *conn)
  * Makes a connection that is not connected and has no queue pair yet. This call and those
  * marked * leave ep->lock meanwhile.
  */
-int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
-		 struct mrf_conn **out);
+int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls, struct mrf_conn **out);
 /* * Takes the connection down at once. The peer is IDLE. */
 void mrf_conn_destroy(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
@@ -115,8 +114,8 @@ static inline bool mrf_conn_room(const struct mrf_conn *conn)
 }
 
 /* Records the work request that was just posted on a connection of ep. */
-static inline void mrf_conn_posted_of(struct mrf_ep *ep, struct mrf_conn *conn,
-				      struct mrf_op *op, uint64_t len)
+static inline void mrf_conn_posted_of(struct mrf_ep *ep, struct mrf_conn *conn, struct mrf_op *op,
+				      uint64_t len)
 {
 	struct mrf_posted *posted = &conn->ring[conn->tail++ % MRF_CONN_RING];
 

@@ -49,8 +49,7 @@ enum mrf_greeted mrf_greet_check(struct mrf_ep *ep, const struct mrf_hello *hell
 	if (!mrf_nonce_get(&ep->nonces, hello->number, talk->nonce))
 		return MRF_GREET_CHALLENGE;
 	set_addr(talk, &ep->addr);
-	if (!mrf_auth_proves(auth, MRF_AUTH_INITIATOR, talk, hello->proof,
-			     sizeof(hello->proof)))
+	if (!mrf_auth_proves(auth, MRF_AUTH_INITIATOR, talk, hello->proof, sizeof(hello->proof)))
 		return MRF_GREET_KEY;
 	/* Only now: else anybody could use up the numbers of others. */
 	mrf_nonce_use(&ep->nonces, hello->number);
@@ -120,9 +119,8 @@ bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct
 		return false;
 	}
 	if (mrf_challenge_decode(data, len, &peer->challenge)) {
-		mrf_why_set(
-			why, FI_EREMOTEIO, 4124,
-			"the program that listens there does not speak this protocol");
+		mrf_why_set(why, FI_EREMOTEIO, 4124,
+			    "the program that listens there does not speak this protocol");
 		return false;
 	}
 	if (!mrf_ep_auth(peer->ep)) {
@@ -192,9 +190,8 @@ bool mrf_greet_welcomed(struct mrf_conn *conn, const struct mrf_cm_event *event,
 	struct mrf_welcome welcome;
 
 	if (mrf_welcome_decode(event->data, event->len, &welcome)) {
-		mrf_why_set(
-			why, FI_EREMOTEIO, 4124,
-			"the program that listens there does not speak this protocol");
+		mrf_why_set(why, FI_EREMOTEIO, 4124,
+			    "the program that listens there does not speak this protocol");
 		return false;
 	}
 	if (!trusts(conn, &welcome, event->qpn, why))

@@ -33,19 +33,19 @@ struct mrf_waiting {
 
 struct mrf_pasv {
 	struct mrf_owner owner;
-	struct mrf_list node; /* in ep->passive */
-	struct mrf_list doomed; /* in agent->doomed, or nowhere */
-	struct mrf_list half; /* in agent->half until its peer has confirmed it */
-	struct mrf_timer until; /* the deadline for that */
+	struct mrf_list node;	      /* in ep->passive */
+	struct mrf_list doomed;	      /* in agent->doomed, or nowhere */
+	struct mrf_list half;	      /* in agent->half until its peer has confirmed it */
+	struct mrf_timer until;	      /* the deadline for that */
 	struct sockaddr_storage addr; /* of the peer */
-	struct mrf_list ready; /* in agent->ready while a message can be served */
+	struct mrf_list ready;	      /* in agent->ready while a message can be served */
 	struct mrf_ep *ep;
 	struct mrf_vconn *vconn;
 	struct mrf_mr_lease lease; /* pins for single accesses of this peer */
-	bool forgetting;   /* a FORGET message is on the way */
-	bool forget_again; /* another one is due afterwards */
-	bool broken;	   /* its queue pair is in error: nothing can be answered */
-	unsigned sending;  /* answers, replies and notes on the way */
+	bool forgetting;	   /* a FORGET message is on the way */
+	bool forget_again;	   /* another one is due afterwards */
+	bool broken;		   /* its queue pair is in error: nothing can be answered */
+	unsigned sending;	   /* answers, replies and notes on the way */
 	/* messages in the order of their arrival */
 	struct mrf_waiting waiting[MRF_PASV_SLOTS];
 	unsigned first, last; /* indices into waiting; both only go up */

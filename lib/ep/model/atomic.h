@@ -28,7 +28,7 @@
 #define MRF_ATOMIC_REQUEST(family) ((family) == MRF_ATOMIC_COMPARE ? 192u : 384u)
 
 /* mrf_request.what of MRF_MSG_ATOMIC. */
-#define MRF_ATOMIC_WHAT(family, datatype, op)                                                  \
+#define MRF_ATOMIC_WHAT(family, datatype, op) \
 	((uint32_t)(op) | (uint32_t)(datatype) << 8 | (uint32_t)(family) << 16)
 #define MRF_ATOMIC_WHAT_OP(what) ((what)&0xff)
 #define MRF_ATOMIC_WHAT_DATATYPE(what) ((what) >> 8 & 0xff)

@@ -38,8 +38,8 @@
 #define MRF_EP_OPS MRF_LIMIT_TX_SIZE
 #define MRF_EP_FEW_OPS 16
 #define MRF_EP_ALL_OPS (MRF_EP_OPS + 64 * MRF_EP_FEW_OPS)
-#define MRF_EP_SCQ 4095	   /* work requests in flight on all connections of an endpoint */
-#define MRF_CONN_RING 256  /* ... on one connection */
+#define MRF_EP_SCQ 4095	  /* work requests in flight on all connections of an endpoint */
+#define MRF_CONN_RING 256 /* ... on one connection */
 
 struct mrf_agent;
 struct mrf_atomic_cells;
@@ -54,10 +54,10 @@ struct mrf_ep {
 	struct mrf_mr_port port; /* regions are bound to it */
 	struct mrf_domain *domain;
 	struct mrf_agent *agent;
-	union mrf_addr addr;	/* where it listens; immutable after open */
-	uint64_t instance;	/* random */
+	union mrf_addr addr; /* where it listens; immutable after open */
+	uint64_t instance;   /* random */
 	uint64_t caps;
-	struct mrf_lock setup;	/* rank SETUP: held to change the fields up to lock */
+	struct mrf_lock setup;	   /* rank SETUP: held to change the fields up to lock */
 	_Atomic uint64_t op_flags; /* of calls without flags; FI_GET/SETOPSFLAG */
 	atomic_bool enabled;
 	/*
@@ -76,38 +76,38 @@ struct mrf_ep {
 	struct mrf_cq *rx_cq;
 	struct mrf_cntr *wr_cntr;
 	struct mrf_cntr *rd_cntr;
-	bool selective;		/* tx_cq bound with FI_SELECTIVE_COMPLETION */
+	bool selective;		      /* tx_cq bound with FI_SELECTIVE_COMPLETION */
 	struct mrf_av_watch av_watch; /* while av is not NULL */
 	struct mrf_hold hold_av, hold_tx, hold_rx, hold_wr, hold_rd, hold_rem, hold_eq;
 	struct mrf_wait_link link_tx, link_rx, link_wr, link_rd;
 	struct mrf_source source;
 
-	struct mrf_lock lock;	/* rank EP: guards all below */
-	struct mrf_vcq *scq;	/* completions of this endpoint's work requests */
-	bool watched;		/* the agent waits for scq's fd, and only it stops that */
-	unsigned scq_used;	/* work requests in flight; <= MRF_EP_SCQ */
-	uint64_t clock;		/* for op->stamp: goes up with each operation */
+	struct mrf_lock lock;	 /* rank EP: guards all below */
+	struct mrf_vcq *scq;	 /* completions of this endpoint's work requests */
+	bool watched;		 /* the agent waits for scq's fd, and only it stops that */
+	unsigned scq_used;	 /* work requests in flight; <= MRF_EP_SCQ */
+	uint64_t clock;		 /* for op->stamp: goes up with each operation */
 	struct mrf_peer **peers; /* by fi_addr */
 	size_t npeers;
-	struct mrf_list starved; /* struct mrf_peer.starved, the longest waiting first */
+	struct mrf_list starved;   /* struct mrf_peer.starved, the longest waiting first */
 	struct mrf_list all_peers; /* struct mrf_peer.node, removed addresses included */
-	struct mrf_idmap conns;	/* id -> struct mrf_conn, for work completions */
-	struct mrf_conn *last;	/* of the last completion, and most likely of the next */
+	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */
+	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
 	struct mrf_list unfinished; /* operations: mrf_op_finish; source.left */
-	unsigned nops;		/* in use */
-	unsigned made;		/* made so far; <= MRF_EP_ALL_OPS */
+	unsigned nops;		    /* in use */
+	unsigned made;		    /* made so far; <= MRF_EP_ALL_OPS */
 	/* atomic_op.h; NULL before the first use, then immutable */
 	struct mrf_atomic_cells *cells;
 	struct mrf_bounce_pool bounce; /* has a lock of its own */
 
 	/* agent thread only */
-	struct mrf_owner owner;	 /* of the listener's events */
+	struct mrf_owner owner; /* of the listener's events */
 	struct mrf_vconn *listener;
-	struct mrf_list of_agent; /* in agent->eps */
-	struct mrf_list passive; /* struct mrf_pasv.node */
+	struct mrf_list of_agent;     /* in agent->eps */
+	struct mrf_list passive;      /* struct mrf_pasv.node */
 	struct mrf_atomic_loop *loop; /* NULL before it is needed */
-	struct mrf_nonces nonces; /* for its challenges to peers, if it has a key */
+	struct mrf_nonces nonces;     /* for its challenges to peers, if it has a key */
 };
 
 static inline struct mrf_ep *mrf_ep_of(struct fid *fid)

@@ -46,7 +46,7 @@ enum mrf_op_kind {
  */
 struct mrf_op_type {
 	enum mrf_op_kind kind;
-	bool begun; /* the operation had another type before: cannot be canceled */
+	bool begun;		   /* the operation had another type before: cannot be canceled */
 	const struct mrf_rpc *rpc; /* how to ask the peer's agent; NULL: never */
 	/*
 	 * Posts the next part of op, which is not wholly posted. -FI_ENOKEY: what was
@@ -84,45 +84,45 @@ struct mrf_op_atomic {
 	uint8_t family; /* enum mrf_atomic_family */
 	uint8_t datatype;
 	uint8_t op;
-	uint8_t size;	/* bytes of an element */
-	bool native;	/* the device can do it at an aligned address */
-	uint8_t stored; /* a bit per rma entry: a request has stored something there */
-	bool landed;	/* results have come or will come back into cells */
+	uint8_t size;	    /* bytes of an element */
+	bool native;	    /* the device can do it at an aligned address */
+	uint8_t stored;	    /* a bit per rma entry: a request has stored something there */
+	bool landed;	    /* results have come or will come back into cells */
 	uint64_t collected; /* how far results have been copied out of them */
 };
 
 struct mrf_op {
-	struct mrf_list node;	/* in peer->queue or redo, ep->unfinished or free_ops */
+	struct mrf_list node; /* in peer->queue or redo, ep->unfinished or free_ops */
 	struct mrf_peer *peer;
-	unsigned number;	/* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
+	unsigned number; /* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
 	/* from here to sge: see mrf_op_reset */
 	const struct mrf_op_type *type;
 	enum mrf_op_local local;
-	bool queued;		/* in peer->queue or peer->redo */
+	bool queued; /* in peer->queue or peer->redo */
 	bool has_imm;
 	bool fence;
-	bool silent;		/* no completion when it succeeds */
-	bool ask_first;		/* even a key that carries its rkey must be resolved */
-	bool resolved;		/* all keys known good; holds until the next requeue */
+	bool silent;	/* no completion when it succeeds */
+	bool ask_first; /* even a key that carries its rkey must be resolved */
+	bool resolved;	/* all keys known good; holds until the next requeue */
 	bool imm_posted;
-	bool told;		/* the target counts it: must never be done twice */
+	bool told; /* the target counts it: must never be done twice */
 	uint8_t timeouts;
-	uint8_t empty_known;	/* a bit per rma entry: empty, and allowed by an answer */
-	bool posted;		/* was posted once and flushed; may have run */
-	uint16_t refused;	/* how often the target's kernel refused it */
+	uint8_t empty_known;	  /* a bit per rma entry: empty, and allowed by an answer */
+	bool posted;		  /* was posted once and flushed; may have run */
+	uint16_t refused;	  /* how often the target's kernel refused it */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 	uint32_t imm;
-	uint32_t inflight;	/* work requests posted and not completed */
-	uint32_t awaiting;	/* requests to the agent without a reply */
-	uint64_t stamp;		/* only an answer asked for since then may refuse it */
+	uint32_t inflight; /* work requests posted and not completed */
+	uint32_t awaiting; /* requests to the agent without a reply */
+	uint64_t stamp;	   /* only an answer asked for since then may refuse it */
 	uint64_t total;
 	uint64_t pos;
 	uint64_t acked;
-	uint64_t comp_flags;	/* of its completion; FI_READ: counted as a read */
+	uint64_t comp_flags; /* of its completion; FI_READ: counted as a read */
 	struct mrf_op_atomic atomic;
 	void *context;
-	void *bounce;		/* local == BOUNCE or COPY: the slot or the copy */
-	struct mrf_vmr *temp;	/* local == TEMP or COPY: ntemp registrations */
+	void *bounce;	      /* local == BOUNCE or COPY: the slot or the copy */
+	struct mrf_vmr *temp; /* local == TEMP or COPY: ntemp registrations */
 	int ntemp;
 	int nsge;
 	int nrma;
@@ -130,8 +130,8 @@ struct mrf_op {
 	int nuser;
 	struct mrf_sge sge[MRF_OP_SGE];
 	struct fi_rma_iov rma[8];
-	void *desc[8];		/* local == DESC: sge was made from these */
-	struct iovec user[8];	/* bounce or copy of a read: its final destination */
+	void *desc[8];	      /* local == DESC: sge was made from these */
+	struct iovec user[8]; /* bounce or copy of a read: its final destination */
 	uint8_t data[MRF_OP_INLINE];
 };
 
@@ -180,7 +180,7 @@ static inline void mrf_op_leave(struct mrf_op *op)
 struct mrf_bounce_pool {
 	struct mrf_lock lock; /* rank BOUNCE: guards all below */
 	struct mrf_list slabs;
-	void *free; /* singly linked through the slots */
+	void *free;	 /* singly linked through the slots */
 	unsigned nslabs; /* with those that are being made */
 };
 

@@ -30,40 +30,40 @@ enum mrf_peer_state { MRF_PEER_IDLE, MRF_PEER_CONNECTING, MRF_PEER_READY, MRF_PE
 
 struct mrf_peer {
 	struct mrf_ep *ep;
-	struct mrf_list node;	/* in ep->all_peers */
+	struct mrf_list node; /* in ep->all_peers */
 	fi_addr_t fi_addr;
-	uint64_t gen;		/* generation of the address vector's entry */
+	uint64_t gen;			  /* generation of the address vector's entry */
 	const _Atomic uint64_t *gen_word; /* differs from gen once the entry is gone */
 	union mrf_addr addr;
 	enum mrf_peer_state state;
-	bool gone;		/* removed from the address vector: freed when idle */
+	bool gone;		 /* removed from the address vector: freed when idle */
 	struct mrf_list starved; /* in ep->starved: waits for room in ep->scq */
-	struct mrf_kick kick;	/* the agent shall look at the peer */
+	struct mrf_kick kick;	 /* the agent shall look at the peer */
 	struct mrf_conn *conn;
 	struct mrf_list queue;	/* operations in order, not yet wholly posted */
 	struct mrf_list redo;	/* flushed operations, in order; they go before queue */
 	unsigned asks;		/* questions on the way: the length of asked */
-	struct mrf_list to_ask;	/* struct mrf_remote.node */
+	struct mrf_list to_ask; /* struct mrf_remote.node */
 	struct mrf_list asked;	/* struct mrf_remote.node */
 	struct mrf_idmap remotes;
-	size_t hand;		/* where to look for the next remote to forget */
-	uint64_t epoch;		/* goes up when regions pinned on demand may have moved */
-	uint64_t lease_epoch;	/* goes up when the leases are released */
-	unsigned leases;	/* answers that are good once, not yet released */
-	uint64_t instance;	/* of the peer's endpoint; 0 before the first welcome */
-	uint64_t space_id;	/* of the peer's domain; its raw keys carry it */
-	uint64_t mr_mode;	/* of the peer's domain */
+	size_t hand;		      /* where to look for the next remote to forget */
+	uint64_t epoch;		      /* goes up when regions pinned on demand may have moved */
+	uint64_t lease_epoch;	      /* goes up when the leases are released */
+	unsigned leases;	      /* answers that are good once, not yet released */
+	uint64_t instance;	      /* of the peer's endpoint; 0 before the first welcome */
+	uint64_t space_id;	      /* of the peer's domain; its raw keys carry it */
+	uint64_t mr_mode;	      /* of the peer's domain */
 	struct mrf_key_form key_form; /* of keys in that mr_mode; valid in READY */
-	bool events;		/* the peer takes immediate data as event numbers */
-	unsigned tries;		/* connection attempts since the last success */
-	unsigned turned_away;	/* since then: attempts for which there was no room */
-	enum mrf_full full;	/* the limit that the last of them met */
-	unsigned dials;		/* since then: attempts that got no answer */
-	int64_t dialled_until;	/* ms: no attempt goes beyond it; 0: none is being made */
-	unsigned challenges;	/* since then: how often a proof was demanded */
-	bool challenged;	/* the next attempt has to meet the challenge */
+	bool events;		      /* the peer takes immediate data as event numbers */
+	unsigned tries;		      /* connection attempts since the last success */
+	unsigned turned_away;	      /* since then: attempts for which there was no room */
+	enum mrf_full full;	      /* the limit that the last of them met */
+	unsigned dials;		      /* since then: attempts that got no answer */
+	int64_t dialled_until;	      /* ms: no attempt goes beyond it; 0: none is being made */
+	unsigned challenges;	      /* since then: how often a proof was demanded */
+	bool challenged;	      /* the next attempt has to meet the challenge */
 	struct mrf_challenge challenge;
-	unsigned losses;	/* connections lost since an operation last succeeded */
+	unsigned losses; /* connections lost since an operation last succeeded */
 	unsigned max_asks;
 };
 
@@ -77,9 +77,9 @@ struct mrf_posted {
 struct mrf_awaited {
 	struct mrf_op *op; /* NULL: it has failed meanwhile */
 	uint32_t turn;
-	uint64_t len;	   /* how many bytes of the operation it covers */
-	unsigned at;	   /* its place in the ring */
-	bool unseen;	   /* it was flushed, and the peer certainly did not see it */
+	uint64_t len; /* how many bytes of the operation it covers */
+	unsigned at;  /* its place in the ring */
+	bool unseen;  /* it was flushed, and the peer certainly did not see it */
 };
 
 /*
@@ -93,22 +93,22 @@ struct mrf_window {
 	size_t len;	      /* bytes of the gathered requests, */
 	size_t reply_len;     /* and of their replies, at most */
 	uint32_t turn;	      /* of the next request */
-	bool stopped; /* a request has to be sent again: the peer does none behind it */
+	bool stopped;	      /* a request has to be sent again: the peer does none behind it */
 };
 
 struct mrf_conn {
 	struct mrf_owner owner; /* its id names it in work request ids */
 	struct mrf_peer *peer;
 	struct mrf_vconn *vconn;
-	struct mrf_timer timer;	/* its deadline; agent thread */
-	bool lost;		/* the peer disconnected or is gone */
-	bool disconnected;	/* we have put our queue pair into error */
-	bool waiting;		/* CONNECTING, and the next attempt is not due yet */
-	bool found;		/* the peer's address was resolved */
-	bool last;		/* there is no time for another attempt */
+	struct mrf_timer timer;	   /* its deadline; agent thread */
+	bool lost;		   /* the peer disconnected or is gone */
+	bool disconnected;	   /* we have put our queue pair into error */
+	bool waiting;		   /* CONNECTING, and the next attempt is not due yet */
+	bool found;		   /* the peer's address was resolved */
+	bool last;		   /* there is no time for another attempt */
 	struct mrf_auth_talk talk; /* the key exchange so far; number 0: none */
 	struct mrf_posted ring[MRF_CONN_RING];
-	unsigned head;		/* oldest in flight */
+	unsigned head; /* oldest in flight */
 	unsigned tail;
 	/* the first failure, which decides what becomes of the rest */
 	enum mrf_wc_status cause;
@@ -121,7 +121,7 @@ struct mrf_conn {
 	bool behind_ran;
 	struct mrf_vdev_retries retries; /* device's count when the connection was made */
 	bool draining; /* there is a deadline for everything in flight to come back */
-	bool probed; /* the peer is probed now and then */
+	bool probed;   /* the peer is probed now and then */
 	int64_t heard; /* if probed, ms: when it last answered or was first awaited */
 	struct mrf_window window;
 	/*
@@ -129,7 +129,7 @@ struct mrf_conn {
 	 * gathered ones
 	 */
 	uint8_t *slots;
-	uint8_t *outgoing;	/* where requests are gathered */
+	uint8_t *outgoing; /* where requests are gathered */
 	struct mrf_vmr slots_mr;
 };
 

@@ -15,7 +15,6 @@ struct mrf_why {
 	char text[MRF_ERR_TEXT];
 };
 
-void mrf_why_set(struct mrf_why *why, int err, int code, const char *fmt, ...)
-	MRF_PRINTF(4, 5);
+void mrf_why_set(struct mrf_why *why, int err, int code, const char *fmt, ...) MRF_PRINTF(4, 5);
 
 #endif

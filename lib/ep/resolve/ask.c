@@ -5,8 +5,8 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/ask.h"
 
-void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
-		  uint64_t len, bool once)
+void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr, uint64_t len,
+		  bool once)
 {
 	if (remote->wanted || remote->asking)
 		return;
@@ -45,8 +45,8 @@ static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
 	if (ret)
 		return ret;
 	mrf_debug(FI_LOG_EP_DATA,
-		  "asking the peer about key 0x%" PRIx64 ", 0x%" PRIx64 " + %" PRIu64,
-		  ask.key, ask.addr, ask.len);
+		  "asking the peer about key 0x%" PRIx64 ", 0x%" PRIx64 " + %" PRIu64, ask.key,
+		  ask.addr, ask.len);
 	remote->asked_at = ++peer->ep->clock;
 	mrf_conn_probe(peer->conn);
 	return 0;
@@ -56,8 +56,8 @@ int mrf_ask_send(struct mrf_peer *peer)
 {
 	while (peer->state == MRF_PEER_READY && peer->asks < peer->max_asks &&
 	       !mrf_list_empty(&peer->to_ask) && mrf_conn_room(peer->conn)) {
-		struct mrf_remote *remote = mrf_list_entry(mrf_list_first(&peer->to_ask),
-							   struct mrf_remote, node);
+		struct mrf_remote *remote =
+			mrf_list_entry(mrf_list_first(&peer->to_ask), struct mrf_remote, node);
 		int ret = send_ask(peer, remote);
 
 		if (mrf_unlikely(ret))
@@ -78,7 +78,7 @@ int mrf_ask_send(struct mrf_peer *peer)
 
 static struct mrf_remote *whose(struct mrf_peer *peer, const struct mrf_answer *answer)
 {
-	mrf_list_each(node, &peer->asked) {
+	mrf_list_each (node, &peer->asked) {
 		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
 
 		if (remote->asked_at == answer->cookie && remote->peer_key == answer->key)
@@ -99,8 +99,7 @@ bool mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
 		return false;
 	}
 	mrf_debug(FI_LOG_EP_DATA,
-		  "answer about key 0x%" PRIx64
-		  ": status %u, segments %u, access 0x%" PRIx64,
+		  "answer about key 0x%" PRIx64 ": status %u, segments %u, access 0x%" PRIx64,
 		  answer->key, answer->status, answer->nseg, answer->access);
 	mrf_list_del(&remote->node);
 	remote->asking = false;

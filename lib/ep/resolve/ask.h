@@ -13,8 +13,8 @@
  * Queues a question about these bytes, unless one about the key is already open. once: an
  * answer that is good once is preferred.
  */
-void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
-		  uint64_t len, bool once);
+void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr, uint64_t len,
+		  bool once);
 /*
  * Sends the queued questions, as far as there is room. Returns 0 or the device's error.
  */

@@ -28,15 +28,14 @@ static bool region_ok(const struct mrf_remote *remote, struct mrf_why *why)
 {
 	switch (remote->status) {
 	case MRF_MR_CLOSED:
-		return FAIL(why, FI_EKEYREJECTED, 4102,
-			    "key 0x%" PRIx64 ": its region was closed", remote->key);
+		return FAIL(why, FI_EKEYREJECTED, 4102, "key 0x%" PRIx64 ": its region was closed",
+			    remote->key);
 	case MRF_MR_DISABLED:
-		return FAIL(why, FI_EACCES, 4103,
-			    "key 0x%" PRIx64 ": its region is not enabled", remote->key);
+		return FAIL(why, FI_EACCES, 4103, "key 0x%" PRIx64 ": its region is not enabled",
+			    remote->key);
 	case MRF_MR_NOT_BOUND:
 		return FAIL(why, FI_EACCES, 4143,
-			    "key 0x%" PRIx64
-			    ": its region is not bound to the endpoint that "
+			    "key 0x%" PRIx64 ": its region is not bound to the endpoint that "
 			    "was addressed (FI_MR_ENDPOINT)",
 			    remote->key);
 	case MRF_MR_OK:
@@ -63,20 +62,17 @@ static bool bounds_fail(const struct mrf_peer *peer, const struct mrf_remote *re
 	if (virt && mrf_range_inside(rma->addr, rma->len, 0, remote->len))
 		hint = "; this looks like an offset, but the peer's domain takes virtual "
 		       "addresses (FI_MR_VIRT_ADDR)";
-	else if (!virt &&
-		 mrf_range_inside(rma->addr, rma->len, remote->base, remote->len))
+	else if (!virt && mrf_range_inside(rma->addr, rma->len, remote->base, remote->len))
 		hint = "; this looks like an address, but the peer's domain takes "
 		       "offsets";
 	if (remote->nways <= 1 && rma->addr >= base && rma->addr <= end)
 		return FAIL(why, FI_EACCES, 4105,
-			    "key 0x%" PRIx64 ": %" PRIu64
-			    " byte%s past the end: 0x%" PRIx64
+			    "key 0x%" PRIx64 ": %" PRIu64 " byte%s past the end: 0x%" PRIx64
 			    " + %zu in a region of %" PRIu64 " bytes at 0x%" PRIx64 "%s",
 			    remote->key, past, past == 1 ? "" : "s", rma->addr, rma->len,
 			    remote->len, base, hint);
 	return FAIL(why, FI_EACCES, 4105,
-		    "key 0x%" PRIx64 ": out of bounds: 0x%" PRIx64
-		    " + %zu is outside the region "
+		    "key 0x%" PRIx64 ": out of bounds: 0x%" PRIx64 " + %zu is outside the region "
 		    "of %" PRIu64 " bytes at 0x%" PRIx64 "%s",
 		    remote->key, rma->addr, rma->len, remote->len, base, hint);
 }
@@ -89,13 +85,11 @@ static bool range_fail(const struct mrf_peer *peer, const struct mrf_remote *rem
 
 	switch (remote->status) {
 	case MRF_MR_NOT_REFRESHED:
-		return FAIL(
-			why, FI_EACCES, 4144,
-			"key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64
-			": no fi_mr_refresh has "
-			"covered these bytes, which were not there when the region was "
-			"created (the peer's domain has FI_MR_MMU_NOTIFY)",
-			remote->key, range->addr, range->len);
+		return FAIL(why, FI_EACCES, 4144,
+			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": no fi_mr_refresh has "
+			    "covered these bytes, which were not there when the region was "
+			    "created (the peer's domain has FI_MR_MMU_NOTIFY)",
+			    remote->key, range->addr, range->len);
 	case MRF_MR_NOT_MAPPED:
 		return FAIL(why, FI_EFAULT, 4145,
 			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64
@@ -103,37 +97,30 @@ static bool range_fail(const struct mrf_peer *peer, const struct mrf_remote *rem
 			    "the region grants",
 			    remote->key, range->addr, range->len);
 	case MRF_MR_NO_ROOM:
-		return FAIL(
-			why, FI_ENOMEM, 4146,
-			"key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64
-			": the peer cannot pin "
-			"these bytes: its memlock limit, regions or file descriptors are "
-			"used up, or it has no /proc; its own log says which",
-			remote->key, range->addr, range->len);
+		return FAIL(why, FI_ENOMEM, 4146,
+			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": the peer cannot pin "
+			    "these bytes: its memlock limit, regions or file descriptors are "
+			    "used up, or it has no /proc; its own log says which",
+			    remote->key, range->addr, range->len);
 	default:
 		return bounds_fail(peer, remote, rma, why);
 	}
 }
 
-bool mrf_judge_access(const struct mrf_op *op, const struct mrf_remote *remote,
-		      struct mrf_why *why)
+bool mrf_judge_access(const struct mrf_op *op, const struct mrf_remote *remote, struct mrf_why *why)
 {
 	uint64_t right = op->type->kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
 
 	/* Raw keys do not tell; answers do. */
-	if (mrf_unlikely(op->type->kind == MRF_OP_ATOMIC && remote->known &&
-			 remote->cookie && (remote->access & right) &&
-			 !(remote->access & FI_ATOMIC)))
+	if (mrf_unlikely(op->type->kind == MRF_OP_ATOMIC && remote->known && remote->cookie &&
+			 (remote->access & right) && !(remote->access & FI_ATOMIC)))
 		return FAIL(why, FI_EOPNOTSUPP, 4258,
-			    "key 0x%" PRIx64
-			    ": the peer's domain was opened without FI_ATOMIC",
+			    "key 0x%" PRIx64 ": the peer's domain was opened without FI_ATOMIC",
 			    remote->key);
 	if (remote->access & right)
 		return true;
-	return FAIL(why, FI_EACCES, 4104,
-		    "key 0x%" PRIx64 ": its region was registered without %s",
-		    remote->key,
-		    right == FI_REMOTE_READ ? "FI_REMOTE_READ" : "FI_REMOTE_WRITE");
+	return FAIL(why, FI_EACCES, 4104, "key 0x%" PRIx64 ": its region was registered without %s",
+		    remote->key, right == FI_REMOTE_READ ? "FI_REMOTE_READ" : "FI_REMOTE_WRITE");
 }
 
 /* --- what an answer says of an operation
@@ -151,8 +138,7 @@ static bool concerns(const struct mrf_remote *remote, const struct fi_rma_iov *r
 	       range->len <= rma->len - (range->addr - rma->addr);
 }
 
-static enum mrf_verdict judge_complete(const struct mrf_op *op,
-				       const struct mrf_remote *remote,
+static enum mrf_verdict judge_complete(const struct mrf_op *op, const struct mrf_remote *remote,
 				       const struct fi_rma_iov *rma, struct mrf_why *why)
 {
 	uint64_t where;
@@ -161,23 +147,21 @@ static enum mrf_verdict judge_complete(const struct mrf_op *op,
 
 	if (rma->len)
 		inside = mrf_range_ok(rma->addr, rma->len) &&
-			 mrf_remote_covered(op->peer, remote, op->stamp, rma->addr,
-					    rma->len) == rma->len;
+			 mrf_remote_covered(op->peer, remote, op->stamp, rma->addr, rma->len) ==
+				 rma->len;
 	else
-		inside = mrf_remote_locate(op->peer, remote, op->stamp, rma->addr, 0,
-					   &rkey, &where);
+		inside =
+			mrf_remote_locate(op->peer, remote, op->stamp, rma->addr, 0, &rkey, &where);
 	if (!inside) {
 		bounds_fail(op->peer, remote, rma, why);
 		return MRF_JUDGED_BAD;
 	}
 	/* The kernel checks bytes, not their absence: an empty access needs a fresh
 	 * answer. */
-	return rma->len || mrf_judge_fresh(op, remote) ? MRF_JUDGED_GOOD
-						       : MRF_JUDGED_LACKS;
+	return rma->len || mrf_judge_fresh(op, remote) ? MRF_JUDGED_GOOD : MRF_JUDGED_LACKS;
 }
 
-static enum mrf_verdict judge_on_demand(const struct mrf_op *op,
-					const struct mrf_remote *remote,
+static enum mrf_verdict judge_on_demand(const struct mrf_op *op, const struct mrf_remote *remote,
 					const struct fi_rma_iov *rma, uint64_t *done,
 					struct mrf_why *why)
 {
@@ -188,15 +172,13 @@ static enum mrf_verdict judge_on_demand(const struct mrf_op *op,
 		return MRF_JUDGED_BAD;
 	}
 	if (!rma->len)
-		return fresh && concerns(remote, rma) ? MRF_JUDGED_GOOD
-						      : MRF_JUDGED_LACKS;
+		return fresh && concerns(remote, rma) ? MRF_JUDGED_GOOD : MRF_JUDGED_LACKS;
 	*done = mrf_remote_covered(op->peer, remote, op->stamp, rma->addr, rma->len);
 	return *done == rma->len ? MRF_JUDGED_GOOD : MRF_JUDGED_LACKS;
 }
 
 enum mrf_verdict mrf_judge(const struct mrf_op *op, const struct mrf_remote *remote,
-			   const struct fi_rma_iov *rma, uint64_t *done,
-			   struct mrf_why *why)
+			   const struct fi_rma_iov *rma, uint64_t *done, struct mrf_why *why)
 {
 	*done = 0;
 	if (!remote->known)

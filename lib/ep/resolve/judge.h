@@ -14,8 +14,7 @@ enum mrf_verdict {
 };
 
 /* Was the answer asked for after the operation began? */
-static inline bool mrf_judge_fresh(const struct mrf_op *op,
-				   const struct mrf_remote *remote)
+static inline bool mrf_judge_fresh(const struct mrf_op *op, const struct mrf_remote *remote)
 {
 	return remote->cookie >= op->stamp;
 }
@@ -28,7 +27,6 @@ bool mrf_judge_access(const struct mrf_op *op, const struct mrf_remote *remote,
  * fresh.
  */
 enum mrf_verdict mrf_judge(const struct mrf_op *op, const struct mrf_remote *remote,
-			   const struct fi_rma_iov *rma, uint64_t *done,
-			   struct mrf_why *why);
+			   const struct fi_rma_iov *rma, uint64_t *done, struct mrf_why *why);
 
 #endif

@@ -86,8 +86,7 @@ static void insert_sorted(struct mrf_remote *remote, const struct mrf_way *way)
 		to++;
 	while (to < remote->nways && remote->ways[to].addr - way->addr < way->len)
 		to++;
-	memmove(&remote->ways[from + 1], &remote->ways[to],
-		(remote->nways - to) * sizeof(*way));
+	memmove(&remote->ways[from + 1], &remote->ways[to], (remote->nways - to) * sizeof(*way));
 	remote->ways[from] = *way;
 	remote->nways = remote->nways + 1 - (to - from);
 }
@@ -96,8 +95,7 @@ static struct mrf_way from_wire(const struct mrf_peer *peer, const struct mrf_wi
 {
 	return (struct mrf_way){ .addr = seg->pos,
 				 .len = seg->len,
-				 .iova = peer->mr_mode & FI_MR_VIRT_ADDR ? seg->pos
-									 : seg->iova_off,
+				 .iova = peer->mr_mode & FI_MR_VIRT_ADDR ? seg->pos : seg->iova_off,
 				 .rkey = seg->rkey };
 }
 
@@ -123,9 +121,8 @@ static bool usable(const struct mrf_peer *peer, const struct mrf_way *way, uint6
 	return holds(peer, way) && (!way->once || way->once >= stamp);
 }
 
-static const struct mrf_way *find_way(const struct mrf_peer *peer,
-				      const struct mrf_remote *remote, uint64_t stamp,
-				      uint64_t addr, uint64_t len)
+static const struct mrf_way *find_way(const struct mrf_peer *peer, const struct mrf_remote *remote,
+				      uint64_t stamp, uint64_t addr, uint64_t len)
 {
 	const struct mrf_way *way;
 	unsigned i;
@@ -254,8 +251,7 @@ static struct mrf_remote *remote_add(struct mrf_peer *peer, uint64_t key)
 }
 
 /* What the raw key says is as good as an answer, but an old one. */
-static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote,
-		     const struct mrf_rawkey *raw)
+static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote, const struct mrf_rawkey *raw)
 {
 	uint32_t i;
 
@@ -282,8 +278,7 @@ static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote,
 
 static struct mrf_remote *no_memory(uint64_t key, struct mrf_why *why)
 {
-	mrf_why_set(why, FI_ENOMEM, 4106, "there is no memory to resolve key 0x%" PRIx64,
-		    key);
+	mrf_why_set(why, FI_ENOMEM, 4106, "there is no memory to resolve key 0x%" PRIx64, key);
 	return NULL;
 }
 
@@ -296,7 +291,8 @@ static struct mrf_remote *get_mapped(struct mrf_peer *peer, uint64_t key,
 	if (raw->space_id != peer->space_id) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4141,
 			    "key 0x%" PRIx64 " was mapped from a raw key of another peer's "
-			    "domain", key);
+			    "domain",
+			    key);
 		return NULL;
 	}
 	remote = mrf_remote_find(peer, key);
@@ -324,7 +320,7 @@ struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mr
 	if (peer->mr_mode & FI_MR_RAW) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4140,
 			    "key 0x%" PRIx64 ": the peer's domain has FI_MR_RAW, so only "
-					     "keys from fi_mr_map_raw reach its regions",
+			    "keys from fi_mr_map_raw reach its regions",
 			    key);
 		return NULL;
 	}
@@ -379,8 +375,7 @@ static int take_ways(struct mrf_peer *peer, struct mrf_remote *remote,
 static bool shows_nothing(const struct mrf_peer *peer, const struct mrf_remote *remote)
 {
 	return !remote->complete && remote->status == MRF_MR_OK && remote->ask.len &&
-	       !mrf_remote_covered(peer, remote, remote->cookie, remote->ask.addr,
-				   remote->ask.len);
+	       !mrf_remote_covered(peer, remote, remote->cookie, remote->ask.addr, remote->ask.len);
 }
 
 int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,

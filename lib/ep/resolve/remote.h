@@ -37,30 +37,30 @@ struct mrf_way {
 };
 
 struct mrf_remote {
-	uint64_t key;	     /* the application's: plain, or mapped from a raw key */
-	uint64_t peer_key;   /* the key that the peer knows it by */
-	uint64_t serial;     /* the registration that a raw key stands for; 0: any */
-	uint64_t space_id;   /* the key space of that registration */
+	uint64_t key;	      /* the application's: plain, or mapped from a raw key */
+	uint64_t peer_key;    /* the key that the peer knows it by */
+	uint64_t serial;      /* the registration that a raw key stands for; 0: any */
+	uint64_t space_id;    /* the key space of that registration */
 	struct mrf_list node; /* in peer->to_ask if wanted, in peer->asked if asking */
-	bool wanted;	     /* ask (again) as soon as possible */
-	bool asking;	     /* a question is on the way */
-	uint64_t asked_at;   /* its cookie: the endpoint's clock when it was asked */
+	bool wanted;	      /* ask (again) as soon as possible */
+	bool asking;	      /* a question is on the way */
+	uint64_t asked_at;    /* its cookie: the endpoint's clock when it was asked */
 	struct mrf_range ask; /* the range to ask for, or that was asked for */
-	bool ask_once;	     /* an answer that is good once would be better */
+	bool ask_once;	      /* an answer that is good once would be better */
 
-	bool known;	     /* the fields below are an answer */
+	bool known; /* the fields below are an answer */
 	bool complete;
-	bool once;	     /* the latest ways are good once */
-	uint64_t cookie;     /* of the question that was answered; 0: from a raw key */
+	bool once;		   /* the latest ways are good once */
+	uint64_t cookie;	   /* of the question that was answered; 0: from a raw key */
 	struct mrf_range answered; /* status is about this range or the whole region */
-	uint32_t status;     /* enum mrf_mr_status */
-	uint64_t instance;   /* serial of the registration that answered */
+	uint32_t status;	   /* enum mrf_mr_status */
+	uint64_t instance;	   /* serial of the registration that answered */
 	uint64_t access;
-	uint32_t event;	     /* number to send with the last bytes of a write; 0: none */
+	uint32_t event; /* number to send with the last bytes of a write; 0: none */
 	uint64_t base;
 	uint64_t len;
-	unsigned nways;	     /* unless complete, sorted and not overlapping */
-	unsigned max;	     /* room in ways */
+	unsigned nways;	      /* unless complete, sorted and not overlapping */
+	unsigned max;	      /* room in ways */
 	struct mrf_way *ways; /* &one, or allocated */
 	struct mrf_way one;
 };

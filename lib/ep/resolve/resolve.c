@@ -24,14 +24,12 @@ static bool direct(const struct mrf_op *op, const struct fi_rma_iov *rma,
 		   struct mrf_key_direct *key)
 {
 	/* Nor are several elements: the kernel would check, and do, them one by one. */
-	uint64_t max =
-		op->type->kind == MRF_OP_ATOMIC
-			? op->atomic.size
-			: mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
+	uint64_t max = op->type->kind == MRF_OP_ATOMIC
+			       ? op->atomic.size
+			       : mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
 
 	return !op->ask_first && !answered(op, rma->key) && op->nrma == 1 && op->total &&
-	       op->total <= max &&
-	       mrf_key_unpack(op->peer->mr_mode, rma->key, key);
+	       op->total <= max && mrf_key_unpack(op->peer->mr_mode, rma->key, key);
 }
 
 /* An answer about no bytes is gone with the next one; the operation remembers it. */
@@ -112,7 +110,8 @@ static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov 
 	if (mrf_unlikely(too_many(op, remote))) {
 		mrf_why_set(why, FI_EMSGSIZE, 4147,
 			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %zu: the peer has this memory in "
-			    "too many pieces for one access", rma->key, rma->addr, rma->len);
+			    "too many pieces for one access",
+			    rma->key, rma->addr, rma->len);
 		return MRF_RESOLVE_FAIL;
 	}
 	if (may_ask(op, remote))
@@ -184,8 +183,8 @@ bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 	remote = mrf_remote_find(op->peer, rma->key);
 	if (!remote || !remote->known)
 		return false;
-	*len = mrf_remote_locate(op->peer, remote, op->stamp, rma->addr + from,
-				 rma->len - from, rkey, remote_addr);
+	*len = mrf_remote_locate(op->peer, remote, op->stamp, rma->addr + from, rma->len - from,
+				 rkey, remote_addr);
 	return *len;
 }
 

@@ -78,8 +78,7 @@ static int loop_new(struct mrf_ep *ep, struct mrf_atomic_loop **out)
 		return -FI_ENOMEM;
 	ret = mrf_room_reg(
 		pd_of(ep), loop->element, sizeof(loop->element), (uintptr_t)loop->element,
-		MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_READ | MRF_RIGHT_REMOTE_WRITE,
-		&loop->mr);
+		MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_READ | MRF_RIGHT_REMOTE_WRITE, &loop->mr);
 	if (ret)
 		free(loop);
 	else
@@ -130,8 +129,8 @@ struct job {
 	struct mrf_mr_lease lease;
 	struct mrf_mr_view view; /* of some of the bytes from the next one on */
 	unsigned swaps;		 /* compare-and-swaps so far */
-	uint32_t event;	  /* number of the region, if it counts */
-	bool stored;	  /* something was */
+	uint32_t event;		 /* number of the region, if it counts */
+	bool stored;		 /* something was */
 	unsigned refused;	 /* times that the kernel said no */
 };
 
@@ -280,9 +279,8 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 	for (;; wr.compare = job->loop->word) {
 		wr.operand = wr.compare;
 		memcpy(values->result, (uint8_t *)&wr.compare + head, job->size);
-		store = mrf_atomic_apply(job->datatype, job->op, values->result,
-					 values->operand, values->compare,
-					 (uint8_t *)&wr.operand + head);
+		store = mrf_atomic_apply(job->datatype, job->op, values->result, values->operand,
+					 values->compare, (uint8_t *)&wr.operand + head);
 		job->swaps++;
 		/* Where nothing is stored the word is swapped for itself: that was it. */
 		ret = run(job, &wr);
@@ -324,8 +322,7 @@ static void copying_once(void)
 	(void)pthread_atfork(NULL, NULL, in_child);
 }
 
-static int change_copy(struct job *job, struct mrf_sge *sge, int nsge,
-		       const struct values *values)
+static int change_copy(struct job *job, struct mrf_sge *sge, int nsge, const struct values *values)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	uint8_t *element = job->loop->element;
@@ -337,8 +334,8 @@ static int change_copy(struct job *job, struct mrf_sge *sge, int nsge,
 	ret = copy(job, MRF_VWR_WRITE, sge, nsge);
 	if (!ret) {
 		memcpy(values->result, element, job->size);
-		stored = mrf_atomic_apply(job->datatype, job->op, values->result,
-					  values->operand, values->compare, element);
+		stored = mrf_atomic_apply(job->datatype, job->op, values->result, values->operand,
+					  values->compare, element);
 		if (stored)
 			ret = copy(job, MRF_VWR_READ, sge, nsge);
 		job->stored |= !ret && stored;
@@ -348,8 +345,8 @@ static int change_copy(struct job *job, struct mrf_sge *sge, int nsge,
 }
 
 /* The pieces of an element of which the first is known. A status. */
-static uint32_t find_all(struct job *job, uint64_t pos, struct place *place,
-			 struct mrf_sge *sge, int *nsge)
+static uint32_t find_all(struct job *job, uint64_t pos, struct place *place, struct mrf_sge *sge,
+			 int *nsge)
 {
 	uint64_t done = 0;
 	uint32_t status;
@@ -381,8 +378,7 @@ static uint32_t refused(struct job *job)
 }
 
 /* A status; *changed: it has been done. */
-static uint32_t change(struct job *job, uint64_t pos, const struct values *values,
-		       bool *changed)
+static uint32_t change(struct job *job, uint64_t pos, const struct values *values, bool *changed)
 {
 	struct mrf_sge sge[MRF_VLOOP_SGE];
 	struct place place;
@@ -446,9 +442,8 @@ static void count(const struct job *job)
 {
 	uint32_t what = job->request->what;
 
-	if ((what & MRF_ATOMIC_WHAT_COUNT) &&
-	    (job->stored || (what & MRF_ATOMIC_WHAT_STORED)) && job->event &&
-	    (job->ep->caps & FI_RMA_EVENT))
+	if ((what & MRF_ATOMIC_WHAT_COUNT) && (job->stored || (what & MRF_ATOMIC_WHAT_STORED)) &&
+	    job->event && (job->ep->caps & FI_RMA_EVENT))
 		mrf_mr_event(&job->ep->domain->space, job->event, &job->ep->port);
 }
 
@@ -466,8 +461,8 @@ static void serve(struct job *job, struct mrf_reply *reply, uint8_t *body)
 		count(job);
 }
 
-int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
-		     struct mrf_reply *reply, uint8_t *body)
+int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		     uint8_t *body)
 {
 	struct job job = { .ep = ep,
 			   .request = request,

@@ -9,8 +9,8 @@
 struct mrf_atomic_loop; /* carries out peers' atomic operations */
 
 /* An entry of mrf_request_serve. */
-int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
-		     struct mrf_reply *reply, uint8_t *body);
+int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		     uint8_t *body);
 /* Agent thread, before the endpoint is freed. */
 void mrf_atomic_loop_close(struct mrf_ep *ep);
 

@@ -3,8 +3,8 @@
 #include <rdma/fi_errno.h>
 #include "ep/rx/commit_serve.h"
 
-int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-		     struct mrf_reply *reply, uint8_t *body)
+int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		     uint8_t *body)
 {
 	struct mrf_mr_ask ask = { .key = request->key,
 				  .serial = request->serial,
@@ -16,8 +16,8 @@ int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
 	(void)body;
 	if (!request->len || request->what > MRF_FLUSH_DO)
 		return -FI_EINVAL;
-	reply->status = mrf_mr_commit(&ep->domain->space, &ask, request->what == MRF_FLUSH_DO,
-				      &err);
+	reply->status =
+		mrf_mr_commit(&ep->domain->space, &ask, request->what == MRF_FLUSH_DO, &err);
 	if (reply->status != MRF_MR_OK)
 		return 0;
 	reply->status = err ? MRF_REPLY_FAILED : MRF_REPLY_DONE;

@@ -7,7 +7,7 @@
 #include "proto/request.h"
 
 /* An entry of mrf_request_serve: requests of type FLUSH. */
-int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-		     struct mrf_reply *reply, uint8_t *body);
+int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		     uint8_t *body);
 
 #endif

@@ -62,7 +62,7 @@ void mrf_pasv_destroy_all(struct mrf_ep *ep)
 	struct mrf_list *node;
 
 	/* First nothing lands any more; what has is taken in, for its peer knows of it. */
-	mrf_list_each(pos, &ep->passive)
+	mrf_list_each (pos, &ep->passive)
 		mrf_vconn_disconnect(mrf_list_entry(pos, struct mrf_pasv, node)->vconn);
 	mrf_agent_poll(ep->agent);
 	while ((node = mrf_list_first(&ep->passive)))
@@ -113,9 +113,11 @@ static bool same_addr(const struct sockaddr_storage *a, const struct sockaddr_st
 	if (a->ss_family != b->ss_family)
 		return false;
 	if (a->ss_family == AF_INET6)
-		return !memcmp(&in6->sin6_addr, &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
+		return !memcmp(&in6->sin6_addr,
+			       &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
 			       sizeof(in6->sin6_addr));
-	return in->sin_addr.s_addr == ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
+	return in->sin_addr.s_addr ==
+	       ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
 }
 
 /* How many are half open, and the oldest: from this address, or (NULL) at all. */
@@ -125,7 +127,7 @@ static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storag
 	unsigned n = 0;
 
 	*oldest = NULL;
-	mrf_list_each(node, &agent->half) {
+	mrf_list_each (node, &agent->half) {
 		struct mrf_pasv *pasv = mrf_list_entry(node, struct mrf_pasv, half);
 
 		if (addr && !same_addr(addr, &pasv->addr))

@@ -57,8 +57,7 @@ static void fill_answer(const struct mrf_ask *ask, const struct mrf_mr_view *vie
 		};
 }
 
-static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
-			struct mrf_answer *answer)
+static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask, struct mrf_answer *answer)
 {
 	struct mrf_mr_space *space = &pasv->ep->domain->space;
 	struct mrf_mr_ask question = { .key = ask->key,
@@ -70,8 +69,7 @@ static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask,
 	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
 
 	mrf_mr_reach(space, &question, &pasv->lease, &view);
-	mrf_debug(FI_LOG_EP_DATA,
-		  "a peer asks for key 0x%llx, 0x%llx + %llu: answers status %d",
+	mrf_debug(FI_LOG_EP_DATA, "a peer asks for key 0x%llx, 0x%llx + %llu: answers status %d",
 		  (unsigned long long)ask->key, (unsigned long long)ask->addr,
 		  (unsigned long long)ask->len, (int)view.status);
 	fill_answer(ask, &view, space->mode & FI_MR_VIRT_ADDR, answer);
@@ -154,8 +152,7 @@ static bool fits(struct replies *replies, const struct mrf_request *request)
 	return first || replies->meant <= MRF_PROTO_MAX_REPLY;
 }
 
-static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len,
-		     struct replies *replies)
+static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len, struct replies *replies)
 {
 	uint8_t *out = replies->msg + replies->used, *body = out + MRF_PROTO_REPLY_HEAD;
 	struct mrf_reply reply = { .body = body };

@@ -50,8 +50,7 @@ int mrf_access_post(struct mrf_peer *peer, struct mrf_op *op)
 	if (op->has_imm && peer->events && op->pos == op->total)
 		return post_data(peer, op);
 	/* All bytes may be there, and only the data be missing: what the peer took changed. */
-	if (op->pos < op->total &&
-	    !mrf_resolve_piece(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
+	if (op->pos < op->total && !mrf_resolve_piece(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
 		return -FI_ENOKEY;
 	len = mrf_min(mrf_min(len, op->total - op->pos), limits->max_msg_size);
 	wr.nsge = mrf_op_sges(op, op->pos, &len, sge, MRF_OP_SGE);

@@ -82,8 +82,8 @@ static int cells_new(struct mrf_ep *ep, struct mrf_atomic_cells **out)
 
 	if (!cells)
 		return -FI_ENOMEM;
-	ret = mrf_room_reg(ep->domain->pd, cells->cell, sizeof(cells->cell),
-			  (uintptr_t)cells->cell, MRF_RIGHT_LOCAL_WRITE, &cells->mr);
+	ret = mrf_room_reg(ep->domain->pd, cells->cell, sizeof(cells->cell), (uintptr_t)cells->cell,
+			   MRF_RIGHT_LOCAL_WRITE, &cells->mr);
 	if (ret)
 		free(cells);
 	else
@@ -199,10 +199,9 @@ static int gather(uint8_t *to, const struct mrf_atomic_iov *from, size_t size, c
 
 	if (mrf_likely(!mrf_user_get(to, iov, (size_t)n)))
 		return 0;
-	return mrf_refuse(
-		FI_EFAULT, FI_LOG_EP_DATA, 4263,
-		"a buffer of %s (the first is at %p) is not mapped or may not be read",
-		what, iov[0].iov_base);
+	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4263,
+			  "a buffer of %s (the first is at %p) is not mapped or may not be read",
+			  what, iov[0].iov_base);
 }
 
 static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
@@ -248,19 +247,17 @@ static int check_desc(struct mrf_ep *ep, const struct fi_ioc *ioc, void *value, 
 	struct mrf_desc desc;
 
 	if (!value || !mrf_desc_get(&ep->domain->space, value, &desc))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_DATA, 4254,
-			"desc %p of a buffer of %s is %s: the domain has FI_MR_LOCAL, so "
-			"each "
-			"local buffer needs the fi_mr_desc of an open region of "
-			"this domain",
-			value, what,
-			value ? "not a descriptor of this domain" : "missing");
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4254,
+				  "desc %p of a buffer of %s is %s: the domain has FI_MR_LOCAL, so "
+				  "each "
+				  "local buffer needs the fi_mr_desc of an open region of "
+				  "this domain",
+				  value, what,
+				  value ? "not a descriptor of this domain" : "missing");
 	if (!(desc.access & right))
 		return mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, 4255,
-				  "buffer of %s at %p: its region was registered without %s",
-				  what, iov.iov_base,
-				  right == FI_READ ? "FI_READ" : "FI_WRITE");
+				  "buffer of %s at %p: its region was registered without %s", what,
+				  iov.iov_base, right == FI_READ ? "FI_READ" : "FI_WRITE");
 	if (!covers(&desc, (uintptr_t)iov.iov_base, iov.iov_len))
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4256,
 				  "buffer of %s (%p, %zu byte%s) is not inside the "
@@ -278,8 +275,8 @@ static int check_descs(struct mrf_ep *ep, const struct mrf_atomic_iov *iov, size
 	for (i = 0; !ret && i < iov->count; i++)
 		ret = !iov->iov[i].count
 			      ? 0
-			      : check_desc(ep, &iov->iov[i], iov->desc ? iov->desc[i] : NULL,
-					   size, right, what);
+			      : check_desc(ep, &iov->iov[i], iov->desc ? iov->desc[i] : NULL, size,
+					   right, what);
 	return ret;
 }
 
@@ -340,8 +337,8 @@ static void collect(struct mrf_ep *ep, struct mrf_op *op)
 
 	/* What a reply brought is there already. */
 	if (op->atomic.landed && fetches(op))
-		memcpy(results(op) + op->atomic.collected,
-		       cell_of(ep, op, op->atomic.collected), len);
+		memcpy(results(op) + op->atomic.collected, cell_of(ep, op, op->atomic.collected),
+		       len);
 	op->atomic.landed = false;
 	op->atomic.collected = op->acked;
 }
@@ -352,8 +349,7 @@ static int post_native(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
 	struct mrf_ep *ep = peer->ep;
 	struct mrf_sge sge = { .len = sizeof(uint64_t), .lkey = ep->cells->mr.lkey };
 	struct mrf_vwr wr = { .wr_id = peer->conn->owner.id,
-			      .op = op->atomic.op == FI_CSWAP ? MRF_VWR_CMP_SWP
-							      : MRF_VWR_FETCH_ADD,
+			      .op = op->atomic.op == FI_CSWAP ? MRF_VWR_CMP_SWP : MRF_VWR_FETCH_ADD,
 			      .nsge = 1,
 			      .sge = &sge,
 			      .remote_addr = remote_addr,
@@ -452,9 +448,8 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_r
 			     uint8_t *body)
 {
 	len = mrf_min(len, MRF_ATOMIC_REQUEST(op->atomic.family));
-	request->what =
-		MRF_ATOMIC_WHAT(op->atomic.family, op->atomic.datatype, op->atomic.op) |
-		counting(op, len);
+	request->what = MRF_ATOMIC_WHAT(op->atomic.family, op->atomic.datatype, op->atomic.op) |
+			counting(op, len);
 	if (op->atomic.op == FI_ATOMIC_READ)
 		return len;
 	memcpy(body, operands(op) + op->pos, len);
@@ -485,8 +480,7 @@ static int deliver(struct mrf_ep *ep, struct mrf_op *op)
 	int i;
 
 	for (i = 0; i < op->ndesc; i++) {
-		if (op->user[i].iov_len &&
-		    !mrf_desc_live(&ep->domain->space, op->desc[i]))
+		if (op->user[i].iov_len && !mrf_desc_live(&ep->domain->space, op->desc[i]))
 			return -FI_ECANCELED;
 	}
 	collect(ep, op);

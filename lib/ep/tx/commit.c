@@ -78,7 +78,8 @@ static void explain_flush(const struct mrf_op *op, const struct mrf_reply *reply
 
 	mrf_why_set(why, err, 4272,
 		    "key 0x%" PRIx64 ": the bytes were written, but the peer could not make them "
-		    "persistent: %s", op->rma[0].key, mrf_errtext(err));
+		    "persistent: %s",
+		    op->rma[0].key, mrf_errtext(err));
 }
 
 static const struct mrf_op_type checking, writing, flushing;

@@ -60,8 +60,8 @@ static void trace(const struct mrf_peer *peer, const char *what)
 {
 	char text[64];
 
-	mrf_info(FI_LOG_EP_CTRL, "peer %s: %s",
-		 mrf_addr_text(&peer->addr, text, sizeof(text)), what);
+	mrf_info(FI_LOG_EP_CTRL, "peer %s: %s", mrf_addr_text(&peer->addr, text, sizeof(text)),
+		 what);
 }
 
 static void resolve(struct mrf_peer *peer)
@@ -107,8 +107,7 @@ void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 		return;
 	}
 	if (ret) {
-		mrf_peer_fail(peer, -ret, 4120,
-			      "there are no resources for another connection");
+		mrf_peer_fail(peer, -ret, 4120, "there are no resources for another connection");
 		return;
 	}
 	peer->state = MRF_PEER_CONNECTING;
@@ -237,8 +236,7 @@ static int64_t until_there_is_room(const struct mrf_peer *peer)
 }
 
 /* True: dial again at once, with a proof. */
-static bool on_refused(struct mrf_peer *peer, uint32_t reason,
-		       const struct mrf_cm_event *event)
+static bool on_refused(struct mrf_peer *peer, uint32_t reason, const struct mrf_cm_event *event)
 {
 	struct mrf_why why;
 
@@ -247,8 +245,7 @@ static bool on_refused(struct mrf_peer *peer, uint32_t reason,
 		peer->full = mrf_full_decode(event->data, event->len);
 	}
 	/* Others may be let down soon. */
-	if (reason == MRF_REFUSE_RESOURCES &&
-	    mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
+	if (reason == MRF_REFUSE_RESOURCES && mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
 		wait_and_dial(peer->conn, until_there_is_room(peer));
 		return false;
 	}
@@ -269,8 +266,7 @@ static bool on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	if (!mrf_refuse_decode(event->data, event->len, &reason))
 		return on_refused(peer, reason, event);
 	if (++peer->tries >= MRF_REFUSALS) {
-		give_up_addr(peer, FI_ECONNREFUSED, 4126,
-			     "no endpoint listens at this address");
+		give_up_addr(peer, FI_ECONNREFUSED, 4126, "no endpoint listens at this address");
 		return false;
 	}
 	wait_and_dial(conn, MRF_RETRY_MS);
@@ -279,8 +275,8 @@ static bool on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
 
 static const char *why_failed(int err)
 {
-	return err == FI_ETIMEDOUT ? "no answer to the connection request" :
-				     "the address cannot be reached over this device";
+	return err == FI_ETIMEDOUT ? "no answer to the connection request"
+				   : "the address cannot be reached over this device";
 }
 
 bool mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)

@@ -95,7 +95,8 @@ void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
 	default:
 		snprintf(why.text, sizeof(why.text),
 			 "the device reported an error on the connection to %s: the access may or "
-			 "may not have been done", addr);
+			 "may not have been done",
+			 addr);
 	}
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
@@ -320,7 +321,7 @@ void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 {
 	if (!mrf_list_empty(&peer->queue))
 		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
-	mrf_list_each_safe(node, &peer->queue) {
+	mrf_list_each_safe (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
 		/* Its replies are on the way. */

@@ -123,11 +123,10 @@ static __attribute__((noinline, cold)) void undelivered(struct mrf_ep *ep, struc
 {
 	int code = why == -FI_ECANCELED ? 4260 : 4261;
 	const char *text =
-		code == 4260
-			? "the operation was done, but the region for its results was "
-			  "closed meanwhile"
-			: "the operation was done, but its results cannot be stored: the "
-			  "local buffer is not mapped or may not be written";
+		code == 4260 ? "the operation was done, but the region for its results was "
+			       "closed meanwhile"
+			     : "the operation was done, but its results cannot be stored: the "
+			       "local buffer is not mapped or may not be written";
 
 	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
 	mrf_op_fail(ep, op, FI_EFAULT, code, text);

@@ -63,8 +63,7 @@ static bool add_desc(struct mrf_op *op, const struct mrf_desc *desc, const struc
  * when they are not usable, or in order but of regions that are pinned on demand: then the
  * operation registers the buffers like any others.
  */
-static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op,
-		    bool strict)
+static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op, bool strict)
 {
 	uint64_t right = req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE;
 	bool pinned = true;
@@ -80,29 +79,28 @@ static int use_desc(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op 
 			continue;
 		if (!value || !mrf_desc_get(&ep->domain->space, value, &desc))
 			return !strict ? 1
-				       : mrf_refuse(
-						 FI_EINVAL, FI_LOG_EP_DATA, 4010,
-						 "desc %p of buffer %zu is %s: the "
-						 "domain has "
-						 "FI_MR_LOCAL, so each local buffer "
-						 "needs the "
-						 "fi_mr_desc of an open region of this "
-						 "domain",
-						 value, i,
-						 value ? "not a descriptor of this domain"
-						       : "missing");
+				       : mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4010,
+						    "desc %p of buffer %zu is %s: the "
+						    "domain has "
+						    "FI_MR_LOCAL, so each local buffer "
+						    "needs the "
+						    "fi_mr_desc of an open region of this "
+						    "domain",
+						    value, i,
+						    value ? "not a descriptor of this domain"
+							  : "missing");
 		if (!(desc.access & right))
-			return !strict ? 1 :
-			       mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, 4011,
-					  "buffer %zu: its region was registered without %s", i,
-					  right == FI_READ ? "FI_READ" : "FI_WRITE");
+			return !strict ? 1
+				       : mrf_refuse(
+						 FI_EACCES, FI_LOG_EP_DATA, 4011,
+						 "buffer %zu: its region was registered without %s",
+						 i, right == FI_READ ? "FI_READ" : "FI_WRITE");
 		if (!add_desc(op, &desc, &req->iov[i], &pinned))
 			return !strict ? 1
 				       : mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4012,
 						    "buffer %zu (%p, %zu byte%s) is not "
 						    "inside the region of its desc",
-						    i, req->iov[i].iov_base,
-						    req->iov[i].iov_len,
+						    i, req->iov[i].iov_base, req->iov[i].iov_len,
 						    MRF_S(req->iov[i].iov_len));
 		op->desc[op->ndesc++] = value;
 	}
@@ -155,8 +153,8 @@ static struct slab *slab_new(struct mrf_ep *ep)
 {
 	struct slab *slab = calloc(1, sizeof(*slab));
 
-	if (!slab || posix_memalign(&slab->memory, mrf_page_size(),
-				    SLAB_SLOTS * sizeof(struct slot)))
+	if (!slab ||
+	    posix_memalign(&slab->memory, mrf_page_size(), SLAB_SLOTS * sizeof(struct slot)))
 		goto err_free;
 	if (mrf_room_reg(ep->domain->pd, slab->memory, SLAB_SLOTS * sizeof(struct slot),
 			 (uintptr_t)slab->memory, MRF_RIGHT_LOCAL_WRITE, &slab->mr))
@@ -284,9 +282,8 @@ static int register_one(struct mrf_ep *ep, struct mrf_op *op, void *addr, size_t
 	if (ret)
 		return ret;
 	op->ntemp++;
-	op->sge[op->nsge++] = (struct mrf_sge){ .addr = (uintptr_t)addr,
-						.len = (uint32_t)len,
-						.lkey = mr->lkey };
+	op->sge[op->nsge++] =
+		(struct mrf_sge){ .addr = (uintptr_t)addr, .len = (uint32_t)len, .lkey = mr->lkey };
 	return 0;
 }
 
@@ -326,8 +323,7 @@ static int use_copy(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op 
 	if (!to.iov_base || !op->temp)
 		goto err_free;
 	ret = -FI_EFAULT;
-	if (process_vm_readv(getpid(), &to, 1, req->iov, req->count, 0) !=
-	    (ssize_t)op->total)
+	if (process_vm_readv(getpid(), &to, 1, req->iov, req->count, 0) != (ssize_t)op->total)
 		goto err_free;
 	op->nsge = 0;
 	ret = register_one(ep, op, to.iov_base, op->total);
@@ -359,9 +355,8 @@ static int explain_local(const struct mrf_req *req, int err)
 	for (i = 0; i < req->count && !why[0]; i++)
 		mrf_page_explain(req->iov[i].iov_base, req->iov[i].iov_len,
 				 req->type->kind == MRF_OP_READ, why, sizeof(why));
-	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4013,
-			  "local buffer %p, %zu byte%s in all: %s", req->iov[0].iov_base,
-			  total, MRF_S(total), why);
+	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4013, "local buffer %p, %zu byte%s in all: %s",
+			  req->iov[0].iov_base, total, MRF_S(total), why);
 }
 
 static int use_unregistered(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
@@ -423,8 +418,7 @@ bool mrf_op_local_open(const struct mrf_ep *ep, const struct mrf_op *op)
 	return true;
 }
 
-int mrf_op_sges(const struct mrf_op *op, uint64_t from, uint64_t *len, struct mrf_sge *sge,
-		int max)
+int mrf_op_sges(const struct mrf_op *op, uint64_t from, uint64_t *len, struct mrf_sge *sge, int max)
 {
 	uint64_t covered = 0, skip = from;
 	int i, n = 0;

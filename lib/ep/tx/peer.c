@@ -88,8 +88,7 @@ static bool step(struct mrf_peer *peer, struct mrf_op *op)
 
 	if (!mrf_rpc_lets(peer->conn, op))
 		return false;
-	if ((op->fence && !op->pos &&
-	     (in_flight(peer->conn) || mrf_rpc_awaited(peer->conn))) ||
+	if ((op->fence && !op->pos && (in_flight(peer->conn) || mrf_rpc_awaited(peer->conn))) ||
 	    (!op->resolved && (op->inflight || op->awaiting))) {
 		wait_for_completions(peer);
 		return false;
@@ -116,7 +115,7 @@ static bool step(struct mrf_peer *peer, struct mrf_op *op)
 /* The first in the queue that is not wholly posted: those before it await replies. */
 static struct mrf_list *next_of(struct mrf_peer *peer)
 {
-	mrf_list_each(node, &peer->queue) {
+	mrf_list_each (node, &peer->queue) {
 		const struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
 		if (!op->awaiting || !posted_all(op))
@@ -131,7 +130,7 @@ static void ask_ahead(struct mrf_peer *peer)
 	struct mrf_why why;
 	int n = 0, ret;
 
-	mrf_list_each(node, &peer->queue) {
+	mrf_list_each (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
 		if (op->awaiting)
@@ -292,7 +291,7 @@ static bool has_few(const struct mrf_peer *peer)
 	/* One of several work requests counts several times: never too few. */
 	unsigned n = peer->conn ? in_flight(peer->conn) : 0;
 
-	mrf_list_each(node, &peer->queue) {
+	mrf_list_each (node, &peer->queue) {
 		if (++n >= MRF_EP_FEW_OPS)
 			break;
 	}
@@ -351,13 +350,12 @@ int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int 
 /* Of what was written and is to be flushed nothing may be said to have been canceled, either. */
 static bool may_cancel(const struct mrf_op *op)
 {
-	return !op->posted && !op->pos && !op->inflight && !op->awaiting &&
-	       !op->type->begun;
+	return !op->posted && !op->pos && !op->inflight && !op->awaiting && !op->type->begun;
 }
 
 static bool cancel_one(struct mrf_peer *peer, const void *context)
 {
-	mrf_list_each(node, &peer->queue) {
+	mrf_list_each (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
 		if (op->context != context || !may_cancel(op))
@@ -373,7 +371,7 @@ static bool cancel_one(struct mrf_peer *peer, const void *context)
 
 int mrf_peer_cancel(struct mrf_ep *ep, const void *context)
 {
-	mrf_list_each(node, &ep->all_peers) {
+	mrf_list_each (node, &ep->all_peers) {
 		if (cancel_one(mrf_list_entry(node, struct mrf_peer, node), context))
 			return 0;
 	}
@@ -399,7 +397,7 @@ void mrf_peer_rewind(struct mrf_peer *peer)
 		mrf_list_add_head(node, &peer->queue);
 	}
 	/* What was known may be another endpoint's by the time of the next connection. */
-	mrf_list_each(pos, &peer->queue)
+	mrf_list_each (pos, &peer->queue)
 		unresolve(mrf_list_entry(pos, struct mrf_op, node));
 	mrf_ask_lost(peer);
 }

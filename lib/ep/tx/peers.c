@@ -13,8 +13,7 @@ static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t 
 
 	if (!peer)
 		return NULL;
-	if (mrf_av_get(ep->av, fi_addr, &peer->addr) ||
-	    mrf_av_gen(ep->av, fi_addr) != gen) {
+	if (mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen) {
 		free(peer);
 		return NULL;
 	}

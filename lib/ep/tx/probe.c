@@ -47,10 +47,9 @@ static void unanswered(struct mrf_conn *conn)
 	struct mrf_peer *peer = conn->peer;
 
 	conn->heard = mrf_now_ms();
-	mrf_peer_fail_addr(
-		peer, FI_ETIMEDOUT, 4133,
-		"the peer's machine is there, but its process has not answered for "
-		"FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
+	mrf_peer_fail_addr(peer, FI_ETIMEDOUT, 4133,
+			   "the peer's machine is there, but its process has not answered for "
+			   "FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
 	mrf_ask_unwant(peer);
 	if (!mrf_rpc_awaited(conn))
 		return;

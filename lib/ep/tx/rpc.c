@@ -105,12 +105,10 @@ static struct mrf_op *take_first(struct mrf_window *window)
 /* --- posting ---------------------------------------------------------------------------- */
 
 /* Do the request and its reply go into the messages of those that have gathered? */
-static bool request_fits(const struct mrf_window *window,
-			 const struct mrf_request *request)
+static bool request_fits(const struct mrf_window *window, const struct mrf_request *request)
 {
 	return !window->len ||
-	       (window->len + MRF_PROTO_REQUEST_HEAD + request->body_len <=
-			MRF_PROTO_MAX_REQUEST &&
+	       (window->len + MRF_PROTO_REQUEST_HEAD + request->body_len <= MRF_PROTO_MAX_REQUEST &&
 		request->len <= MRF_PROTO_REPLY_BODY &&
 		window->reply_len + MRF_PROTO_REPLY_HEAD + request->len <= MRF_PROTO_MAX_REPLY);
 }
@@ -130,9 +128,8 @@ int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
 		return -FI_EAGAIN;
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
 	window->reply_len += MRF_PROTO_REPLY_HEAD + request.len;
-	*awaited_at(window, window->last++) = (struct mrf_awaited){
-		.op = op, .turn = request.turn, .len = request.len
-	};
+	*awaited_at(window, window->last++) =
+		(struct mrf_awaited){ .op = op, .turn = request.turn, .len = request.len };
 	window->turn++;
 	op->awaiting++;
 	op->pos += request.len;
@@ -269,8 +266,7 @@ static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_repl
 		op->type->rpc->explain(op, reply, &why);
 	else
 		mrf_why_set(&why, err, 4240,
-			    "key 0x%" PRIx64
-			    ": the peer could not carry out the operation: %s%s",
+			    "key 0x%" PRIx64 ": the peer could not carry out the operation: %s%s",
 			    op->rma[0].key, mrf_errtext(err),
 			    err == FI_EIO ? " (it may or may not have been done)" : "");
 	mrf_rpc_disown(peer->conn, op);
@@ -328,8 +324,8 @@ static bool belongs(struct mrf_window *window, const struct mrf_reply *reply)
 	if (reply->status == MRF_REPLY_TURN)
 		return !reply->done;
 	/* Something is always done, or else something is left that was not. */
-	return reply->status == MRF_REPLY_DONE ? reply->done && reply->done <= awaited->len :
-						 reply->done < awaited->len;
+	return reply->status == MRF_REPLY_DONE ? reply->done && reply->done <= awaited->len
+					       : reply->done < awaited->len;
 }
 
 static bool type_takes(struct mrf_op *op, const struct mrf_reply *reply)

@@ -257,11 +257,7 @@ static void end(struct mrf_owner *owner)
 }
 
 static const struct mrf_conn_calls calls = {
-	.owner = { .event = event,
-		   .message = message,
-		   .broke = broke,
-		   .going = going,
-		   .end = end },
+	.owner = { .event = event, .message = message, .broke = broke, .going = going, .end = end },
 	.deadline = deadline,
 };
 

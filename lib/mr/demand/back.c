@@ -24,16 +24,14 @@ static unsigned merge(struct mrf_extent *extent, unsigned count)
 		struct mrf_extent *last = &extent[n];
 
 		if (extent[i].addr - last->addr <= last->len)
-			last->len = mrf_max(last->len,
-					    extent[i].addr - last->addr + extent[i].len);
+			last->len = mrf_max(last->len, extent[i].addr - last->addr + extent[i].len);
 		else
 			extent[++n] = extent[i];
 	}
 	return n + 1;
 }
 
-static unsigned make_extents(struct mrf_mr_back *back, const struct mrf_mr_seg *segs,
-			     unsigned nseg)
+static unsigned make_extents(struct mrf_mr_back *back, const struct mrf_mr_seg *segs, unsigned nseg)
 {
 	bool virt = back->space->mode & FI_MR_VIRT_ADDR;
 	uint64_t pos = 0;
@@ -41,15 +39,14 @@ static unsigned make_extents(struct mrf_mr_back *back, const struct mrf_mr_seg *
 
 	for (i = 0; i < nseg; i++) {
 		back->own[i] = (struct mrf_extent){ .pos = virt ? segs[i].addr : pos,
-						       .addr = segs[i].addr,
-						       .len = segs[i].len };
+						    .addr = segs[i].addr,
+						    .len = segs[i].len };
 		pos += segs[i].len;
 	}
 	return virt ? merge(back->own, nseg) : nseg;
 }
 
-static struct mrf_mr_back *back_new(struct mrf_mr_space *space, unsigned rights,
-				    unsigned extents)
+static struct mrf_mr_back *back_new(struct mrf_mr_space *space, unsigned rights, unsigned extents)
 {
 	struct mrf_mr_back *back = calloc(1, sizeof(*back) + extents * sizeof(back->own[0]));
 
@@ -78,8 +75,8 @@ struct mrf_mr_back *mrf_mr_back_new(struct mrf_mr_space *space, unsigned rights,
 	return back;
 }
 
-struct mrf_mr_back *mrf_mr_back_face(struct mrf_mr_back *master,
-				     struct mrf_mr_class *class, unsigned rights)
+struct mrf_mr_back *mrf_mr_back_face(struct mrf_mr_back *master, struct mrf_mr_class *class,
+				     unsigned rights)
 {
 	struct mrf_mr_back *back = back_new(master->space, rights, 0);
 

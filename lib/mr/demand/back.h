@@ -36,16 +36,16 @@ struct mrf_extent {
 struct mrf_mr_back {
 	atomic_uint refs; /* by the region, threads that pin for it, leased pins */
 	struct mrf_mr_space *space;
-	struct mrf_mr_back *master;  /* the region's own backing: this one, or held */
-	struct mrf_mr_class *class;  /* held; pins are made in its pd; NULL: space->pd */
-	unsigned rights; /* enum mrf_right */
-	bool notify;	 /* FI_MR_MMU_NOTIFY: refreshed decides, not the monitor */
+	struct mrf_mr_back *master; /* the region's own backing: this one, or held */
+	struct mrf_mr_class *class; /* held; pins are made in its pd; NULL: space->pd */
+	unsigned rights;	    /* enum mrf_right */
+	bool notify;		    /* FI_MR_MMU_NOTIFY: refreshed decides, not the monitor */
 	/* guarded by the monitor's lock */
 	bool closed;
-	uint64_t clock;		    /* goes up with each refresh, and when it is closed */
-	struct mrf_list making;	    /* struct mrf_pin.node: the kernel is pinning them */
-	struct mrf_list pins;	    /* struct mrf_pin.node: kept, by pos */
-	struct mrf_list leased;	    /* struct mrf_pin.node */
+	uint64_t clock;		/* goes up with each refresh, and when it is closed */
+	struct mrf_list making; /* struct mrf_pin.node: the kernel is pinning them */
+	struct mrf_list pins;	/* struct mrf_pin.node: kept, by pos */
+	struct mrf_list leased; /* struct mrf_pin.node */
 	/* used in the master only: addresses; written with space->lock held, too */
 	struct mrf_spans refreshed;
 	/* immutable; by pos, not overlapping; one of no bytes if the region has none */
@@ -58,8 +58,8 @@ struct mrf_mr_back {
 struct mrf_mr_back *mrf_mr_back_new(struct mrf_mr_space *space, unsigned rights,
 				    const struct mrf_mr_seg *segs, unsigned nseg);
 /* Makes a backing for another class of peers, with one reference. NULL: no memory. */
-struct mrf_mr_back *mrf_mr_back_face(struct mrf_mr_back *master,
-				     struct mrf_mr_class *class, unsigned rights);
+struct mrf_mr_back *mrf_mr_back_face(struct mrf_mr_back *master, struct mrf_mr_class *class,
+				     unsigned rights);
 void mrf_mr_back_get(struct mrf_mr_back *back);
 /* Drops a reference. space->lock not held. */
 void mrf_mr_back_put(struct mrf_mr_back *back);

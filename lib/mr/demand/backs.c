@@ -93,8 +93,7 @@ void mrf_mr_backs_free(struct mrf_mr_backs *backs)
 
 bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs)
 {
-	if (mrf_unlikely(
-		    !atomic_load_explicit(&backs->monitored, memory_order_relaxed)) &&
+	if (mrf_unlikely(!atomic_load_explicit(&backs->monitored, memory_order_relaxed)) &&
 	    !atomic_exchange(&backs->monitored, true))
 		mrf_monitor_add(&backs->client);
 	return mrf_monitor_usable();
@@ -122,8 +121,7 @@ bool mrf_room_make(void)
 	mrf_monitor_lock();
 	if (owner == here) {
 		mrf_list_each (node, &all)
-			any |= backs_give_way(
-				mrf_list_entry(node, struct mrf_mr_backs, node));
+			any |= backs_give_way(mrf_list_entry(node, struct mrf_mr_backs, node));
 	}
 	mrf_monitor_unlock();
 	return any;

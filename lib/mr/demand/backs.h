@@ -49,8 +49,8 @@ static inline bool mrf_room_lacks(int err)
  * As mrf_vmr_reg, for all registrations except those that peers ask for; if there is no
  * room, makes room and tries once more. Any lock but the monitor's may be held.
  */
-static inline int mrf_room_reg(struct mrf_vpd *pd, const void *addr, size_t len,
-			       uint64_t iova, unsigned rights, struct mrf_vmr *vmr)
+static inline int mrf_room_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
+			       unsigned rights, struct mrf_vmr *vmr)
 {
 	int ret = mrf_vmr_reg(pd, addr, len, iova, rights, vmr);
 

@@ -76,8 +76,7 @@ static bool bound_by_refresh(const struct mrf_mr_back *back, const struct mrf_ho
 
 static uint64_t round_up(uint64_t addr, uint64_t grain)
 {
-	return addr > UINT64_MAX - (grain - 1) ? UINT64_MAX
-					       : (addr + grain - 1) & ~(grain - 1);
+	return addr > UINT64_MAX - (grain - 1) ? UINT64_MAX : (addr + grain - 1) & ~(grain - 1);
 }
 
 static void place_pin(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t start,
@@ -142,8 +141,8 @@ static int reg_pin(struct mrf_pin *pin)
 	const struct mrf_mr_back *back = pin->back;
 
 	return mrf_vmr_reg(mrf_mr_class_pd(back->space, back->class),
-			   (const void *)(uintptr_t)pin->addr, pin->len, pin->iova,
-			   back->rights, &pin->vmr);
+			   (const void *)(uintptr_t)pin->addr, pin->len, pin->iova, back->rights,
+			   &pin->vmr);
 }
 
 static bool watch_pin(struct mrf_pin *pin, enum mrf_pinned *result)
@@ -255,8 +254,8 @@ static bool reg_watched(struct mrf_pin *pin, int *err)
 	return commit_pin(pin, same ? *err : -FI_EAGAIN);
 }
 
-enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole,
-			     uint64_t grain, int *err)
+enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole, uint64_t grain,
+			     int *err)
 {
 	struct mrf_pin *pin = pin_new(back);
 	enum mrf_pinned result;

@@ -64,8 +64,8 @@ enum mrf_pinned {
  * bytes allow. The whole widened range is watched, even if the pin itself is narrower,
  * because each edge of a watched range splits a mapping. No lock held.
  */
-enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole,
-			     uint64_t grain, int *err);
+enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole, uint64_t grain,
+			     int *err);
 /*
  * Pins exactly the pages of a hole, into lease; *pin is valid until the lease ends. No
  * lock held.

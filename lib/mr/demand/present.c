@@ -65,9 +65,7 @@ static int add_found(void *arg, uint64_t start, uint64_t end)
 int mrf_mr_back_present(struct mrf_mr_back *back)
 {
 	struct found found = { .room = 0 };
-	struct mrf_present look = { .found = add_found,
-				    .arg = &found,
-				    .patience = PATIENCE };
+	struct mrf_present look = { .found = add_found, .arg = &found, .patience = PATIENCE };
 	unsigned i;
 	int ret = 0;
 

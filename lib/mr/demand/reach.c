@@ -95,8 +95,7 @@ struct piece {
 };
 
 /* The piece that begins at pos, which is in this extent or the next. */
-static struct piece piece_at(const struct quest *q, const struct mrf_extent *extent,
-			     uint64_t pos)
+static struct piece piece_at(const struct quest *q, const struct mrf_extent *extent, uint64_t pos)
 {
 	uint64_t offset, left = q->len - (pos - q->pos);
 	struct piece piece;
@@ -209,8 +208,8 @@ static enum mrf_pinned pin_failed(struct quest *q, const struct mrf_hole *hole, 
 	if (make_pin_room(q, err))
 		return MRF_PIN_AGAIN;
 	q->view->status = MRF_MR_NO_ROOM;
-	mrf_mr_why(q->back->space, (const void *)(uintptr_t)hole->start,
-		   hole->end - hole->start, q->back->rights, err);
+	mrf_mr_why(q->back->space, (const void *)(uintptr_t)hole->start, hole->end - hole->start,
+		   q->back->rights, err);
 	return MRF_PIN_FAILED;
 }
 

@@ -58,8 +58,7 @@ void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where)
 	}
 }
 
-void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
-		   struct mrf_list *list)
+void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where, struct mrf_list *list)
 {
 	mrf_list_each_safe (node, &back->pins) {
 		if (meets(mrf_pin_at(node), where))
@@ -132,8 +131,7 @@ int mrf_pins_reap(struct mrf_mr_backs *backs)
 	mrf_list_init(&list);
 	mrf_monitor_lock();
 	while ((node = mrf_list_pop(&backs->dead)))
-		mrf_list_add_tail(&mrf_list_entry(node, struct mrf_pin, all)->node,
-				  &list);
+		mrf_list_add_tail(&mrf_list_entry(node, struct mrf_pin, all)->node, &list);
 	mrf_monitor_unlock();
 	return mrf_pins_end(backs, &list);
 }
@@ -141,8 +139,8 @@ int mrf_pins_reap(struct mrf_mr_backs *backs)
 /* --- leased ----------------------------------------------------------------------- */
 
 /* Lock held. NULL: none is left. */
-static struct mrf_pin *next_leased(struct mrf_mr_back *back,
-				   const struct mrf_spans *where, uint64_t clock)
+static struct mrf_pin *next_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
+				   uint64_t clock)
 {
 	mrf_list_each (node, &back->leased) {
 		struct mrf_pin *pin = mrf_pin_at(node);
@@ -180,8 +178,7 @@ static void end_orphan(struct mrf_pin *pin, int ret, struct mrf_list *kept)
 	mrf_mr_back_put(back);
 }
 
-int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
-			uint64_t clock)
+int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where, uint64_t clock)
 {
 	struct mrf_list kept, *node;
 	struct mrf_pin *pin;

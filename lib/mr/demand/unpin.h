@@ -33,8 +33,7 @@ void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where);
  * Moves the region's kept pins that have an address in these spans (NULL: all kept pins)
  * into list, for mrf_pins_end. Lock held.
  */
-void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where,
-		   struct mrf_list *list);
+void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where, struct mrf_list *list);
 /*
  * Revokes the kernel MR of a kept pin (or of all) and moves the pin to backs->dead; frees
  * nothing. Lock held. False: there was no pin.
@@ -47,8 +46,7 @@ bool mrf_pins_drop_all(struct mrf_mr_backs *backs);
  */
 int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list);
 /* Unpins leased pins older than clock, otherwise like mrf_pins_end. No lock held. */
-int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
-			uint64_t clock);
+int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where, uint64_t clock);
 /*
  * Tries again to unpin what the kernel kept, and frees what was dropped. Cheap if there
  * is nothing to do. Returns the first error. No lock held.

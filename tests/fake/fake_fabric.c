@@ -1148,6 +1148,8 @@ static void do_access(struct mrf_vconn *conn, struct wr *wr, uint8_t *there)
 {
 	if (wr->ran)
 		return;
+	if (is_atomic(wr->wr.op) && fake.on_atomic)
+		fake.on_atomic(wr->wr.op, there);
 	if (wr->len)
 		move(conn, wr, there);
 	remember(wr, there);

@@ -86,6 +86,8 @@ struct fake_fabric {
 	 * remote end, or NULL where that is out of reach. As on_send otherwise.
 	 */
 	void (*on_loop)(enum mrf_vwr_op op, void *remote);
+	/* The same for atomic operations of peers. */
+	void (*on_atomic)(enum mrf_vwr_op op, void *remote);
 
 	/* What it saw. */
 	struct fake_done log[FAKE_LOG]; /* the first ones since the last reset */

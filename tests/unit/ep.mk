@@ -37,6 +37,7 @@ check_PROGRAMS += \
 	tests/unit/t_resolve \
 	tests/unit/t_target \
 	tests/unit/t_unlocked \
+	tests/unit/t_swap \
 	tests/unit/t_window
 tests_unit_t_apart_SOURCES = tests/unit/t_apart.c $(EP_FIXTURE)
 tests_unit_t_apart_LDADD = $(UNIT_LDADD) $(NL_LIBS)
@@ -45,6 +46,8 @@ tests_unit_t_keyed_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_keyed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free
 tests_unit_t_window_SOURCES = tests/unit/t_window.c $(EP_FIXTURE)
 tests_unit_t_window_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_swap_SOURCES = tests/unit/t_swap.c $(EP_FIXTURE)
+tests_unit_t_swap_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)
 tests_unit_t_ask_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_close_SOURCES = tests/unit/t_close.c $(EP_FIXTURE)

@@ -240,7 +240,7 @@ static uint64_t u64_at(size_t at)
 	return value;
 }
 
-/* Not a sum that the device could do: by the agent. */
+/* Not a sum that the device could do: by swaps if it is alone, otherwise by the agent. */
 static void xor_u64(size_t at, uint64_t value)
 {
 	memcpy(mine.operand, &value, sizeof(value));
@@ -387,13 +387,13 @@ START_TEST(atomics_that_the_device_cannot_do_are_the_agents)
 	/* Across words: copied, out and back. */
 	ck_assert_uint_eq(fake.loops, 6);
 	/* In a word: one swap, whether or not something is stored. */
-	c = simple(MRF_ATOMIC_FETCH, FI_UINT64, FI_MAX, 1, AT);
+	c = simple(MRF_ATOMIC_FETCH, FI_UINT64, FI_MAX, 2, AT);
 	run_call(&c);
-	run_call(&c);
-	ck_assert_uint_eq(fake.loops, 8);
-	c = simple(MRF_ATOMIC_BASE, FI_UINT32, FI_SUM, 2, AT);
 	run_call(&c);
 	ck_assert_uint_eq(fake.loops, 10);
+	c = simple(MRF_ATOMIC_BASE, FI_UINT32, FI_SUM, 2, AT);
+	run_call(&c);
+	ck_assert_uint_eq(fake.loops, 12);
 	ck_assert_uint_eq(native_since(log), 0);
 	close_all();
 }
@@ -401,6 +401,7 @@ END_TEST
 
 START_TEST(atomics_with_a_key_that_carries_its_rkey_ask_nothing)
 {
+	struct call c = simple(MRF_ATOMIC_FETCH, FI_UINT32, FI_BXOR, 1, AT + 16);
 	unsigned asks;
 
 	open_mode(FI_MR_PROV_KEY | FI_MR_ALLOCATED);
@@ -410,6 +411,9 @@ START_TEST(atomics_with_a_key_that_carries_its_rkey_ask_nothing)
 	asks = fake_asks();
 	xor_u64(AT, 1);
 	want_ok(&p.a, NULL);
+	ck_assert_uint_eq(fake_asks(), asks);
+	ck_assert_int_eq(call(&c), 0);
+	want_ok(&p.a, &p);
 	/* The request alone. */
 	ck_assert_uint_eq(fake_asks(), asks + 1);
 	close_all();
@@ -472,7 +476,7 @@ START_TEST(atomics_do_not_depend_on_what_the_processor_sees)
 	memcpy(p.dst + 8 * PAGE + at, &wrong, sizeof(wrong));
 	value = 5;
 	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &value, 1, NULL, &old, NULL, p.to, at, 5,
-					 FI_UINT64, FI_MIN, NULL),
+					 FI_UINT32, FI_MIN, NULL),
 			 0);
 	want_ok(&p.a, NULL);
 	ck_assert_uint_eq(old, 7);

@@ -5,7 +5,8 @@
  * The device has two atomic operations, fetch-and-add and compare-and-swap, on 8 bytes at
  * an address divisible by 8. FI_SUM, FI_CSWAP and FI_ATOMIC_READ of 64-bit integers are
  * posted to the device, one work request per element: these elements are "native".
- * Everything else, and every such element at an address not divisible by 8, goes to the
+ * Another operation on one element of 8 bytes at such an address is tried by
+ * compare-and-swap while it is alone (tx/atomic_swap.h). Everything else goes to the
  * peer's agent in messages of at most MRF_ATOMIC_REQUEST bytes of elements. The agent
  * carries them out with the device's operations over a loopback connection
  * (verbs/vloop.h), so that all are atomic with each other. One operation may contain

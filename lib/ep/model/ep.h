@@ -85,6 +85,8 @@ struct mrf_ep {
 	struct mrf_lock lock;	 /* rank EP: guards all below */
 	struct mrf_vcq *scq;	 /* completions of this endpoint's work requests */
 	bool watched;		 /* the agent waits for scq's fd, and only it stops that */
+	bool starting;		 /* a call posts what it has queued, and will poll scq itself */
+	bool waits;		 /* meanwhile: the next step depends on completions */
 	unsigned scq_used;	 /* work requests in flight; <= MRF_EP_SCQ */
 	uint64_t clock;		 /* for op->stamp: goes up with each operation */
 	struct mrf_peer **peers; /* by fi_addr */

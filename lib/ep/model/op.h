@@ -66,6 +66,11 @@ struct mrf_op_type {
 	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op);
 	/* Everything is done: changes op to its next type. NULL: op completes. */
 	void (*done)(struct mrf_peer *peer, struct mrf_op *op);
+	/*
+	 * What was posted of op is back, and more is to be posted: looks at what came
+	 * back, and may complete op. NULL: there is nothing to be seen.
+	 */
+	void (*back)(struct mrf_peer *peer, struct mrf_op *op);
 };
 
 /* Where the bytes are on this side. */
@@ -88,7 +93,10 @@ struct mrf_op_atomic {
 	bool native;	    /* the device can do it at an aligned address */
 	uint8_t stored;	    /* a bit per rma entry: a request has stored something there */
 	bool landed;	    /* results have come or will come back into cells */
+	uint8_t swaps;	    /* how often it may still be tried by compare-and-swap */
+	bool swapping;	    /* such a try is in flight */
 	uint64_t collected; /* how far results have been copied out of them */
+	uint64_t guess;	    /* what the word should hold for the try to succeed */
 };
 
 struct mrf_op {

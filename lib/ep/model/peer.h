@@ -64,6 +64,10 @@ struct mrf_peer {
 	bool challenged;	      /* the next attempt has to meet the challenge */
 	struct mrf_challenge challenge;
 	unsigned losses; /* connections lost since an operation last succeeded */
+	struct {
+		uint64_t addr, value;
+		uint32_t rkey;
+	} swapped; /* the word that a compare-and-swap last left there (tx/atomic_swap.h) */
 	unsigned max_asks;
 };
 

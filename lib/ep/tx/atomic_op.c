@@ -39,38 +39,11 @@
 #include "ep/model/atomic.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/atomic_op.h"
+#include "ep/tx/atomic_swap.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
-
-/* --- what an operation carries -------------------------------------------------------- */
-
-/* One after the other, each of op->total bytes: operands, comparands, what comes back. */
-static uint8_t *values(const struct mrf_op *op)
-{
-	return op->bounce ? op->bounce : (uint8_t *)(uintptr_t)op->data;
-}
-
-static uint8_t *operands(const struct mrf_op *op)
-{
-	return values(op);
-}
-
-static uint8_t *comparands(const struct mrf_op *op)
-{
-	return values(op) + op->total;
-}
-
-static uint8_t *results(const struct mrf_op *op)
-{
-	return values(op) + (op->atomic.family == MRF_ATOMIC_COMPARE ? 2 : 1) * op->total;
-}
-
-static bool fetches(const struct mrf_op *op)
-{
-	return op->atomic.family != MRF_ATOMIC_BASE;
-}
 
 /* --- cells ---------------------------------------------------------------------------- */
 
@@ -168,6 +141,7 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_r
 	op->atomic.op = (uint8_t)req->op;
 	op->atomic.size = (uint8_t)size;
 	op->atomic.native = native(req);
+	op->atomic.swaps = op->atomic.native ? 0 : mrf_atomic_swaps(req);
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;
 	op->silent = req->silent || (ep->selective && !(req->flags & FI_COMPLETION));
@@ -206,7 +180,7 @@ static int gather(uint8_t *to, const struct mrf_atomic_iov *from, size_t size, c
 
 static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
 {
-	unsigned kinds = req->family == MRF_ATOMIC_COMPARE ? 3 : fetches(op) ? 2 : 1;
+	unsigned kinds = req->family == MRF_ATOMIC_COMPARE ? 3 : mrf_atomic_fetches(op) ? 2 : 1;
 	int ret = 0;
 
 	if (kinds * op->total > sizeof(op->data)) {
@@ -216,10 +190,11 @@ static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
 		op->local = MRF_LOCAL_COPY;
 	}
 	if (req->op != FI_ATOMIC_READ)
-		ret = gather(operands(op), &req->operand, op->atomic.size, "operands");
+		ret = gather(mrf_atomic_operands(op), &req->operand, op->atomic.size, "operands");
 	if (!ret && req->family == MRF_ATOMIC_COMPARE)
-		ret = gather(comparands(op), &req->compare, op->atomic.size, "comparands");
-	if (!ret && fetches(op))
+		ret = gather(mrf_atomic_comparands(op), &req->compare, op->atomic.size,
+			     "comparands");
+	if (!ret && mrf_atomic_fetches(op))
 		op->nuser = in_bytes(&req->result, op->atomic.size, op->user);
 	return ret;
 }
@@ -292,9 +267,9 @@ static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_ato
 		ret = check_descs(ep, &req->operand, size, FI_WRITE, "operands");
 	if (!ret && !(req->flags & FI_INJECT) && req->family == MRF_ATOMIC_COMPARE)
 		ret = check_descs(ep, &req->compare, size, FI_WRITE, "comparands");
-	if (!ret && fetches(op))
+	if (!ret && mrf_atomic_fetches(op))
 		ret = check_descs(ep, &req->result, size, FI_READ, "results");
-	if (ret || !fetches(op))
+	if (ret || !mrf_atomic_fetches(op))
 		return ret;
 	op->ndesc = (int)req->result.count;
 	memcpy(op->desc, req->result.desc, req->result.count * sizeof(*op->desc));
@@ -310,7 +285,7 @@ static int fill(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_
 	ret = take_descs(ep, op, req);
 	if (!ret)
 		ret = take_values(op, req);
-	if (!ret && op->atomic.native)
+	if (!ret && (op->atomic.native || op->atomic.swaps))
 		ret = mrf_atomic_cells_get(ep);
 	return ret;
 }
@@ -325,21 +300,16 @@ int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 
 /* --- native elements ------------------------------------------------------------------ */
 
-static uint64_t *cell_of(const struct mrf_ep *ep, const struct mrf_op *op, uint64_t pos)
-{
-	return &ep->cells->cell[op->number][(pos - op->atomic.collected) / sizeof(uint64_t)];
-}
-
 /* Part of it was done and the rest will be posted again: keeps what came back. */
 static void collect(struct mrf_ep *ep, struct mrf_op *op)
 {
 	uint64_t len = op->acked - op->atomic.collected;
 
 	/* What a reply brought is there already. */
-	if (op->atomic.landed && fetches(op))
-		memcpy(results(op) + op->atomic.collected, cell_of(ep, op, op->atomic.collected),
-		       len);
-	op->atomic.landed = false;
+	if (op->atomic.landed && mrf_atomic_fetches(op))
+		memcpy(mrf_atomic_results(op) + op->atomic.collected,
+		       mrf_atomic_cell(ep, op, op->atomic.collected), len);
+	op->atomic.landed = op->atomic.swapping = false;
 	op->atomic.collected = op->acked;
 }
 
@@ -356,11 +326,11 @@ static int post_native(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
 			      .rkey = rkey };
 	int ret;
 
-	sge.addr = (uintptr_t)cell_of(ep, op, op->pos);
+	sge.addr = (uintptr_t)mrf_atomic_cell(ep, op, op->pos);
 	if (op->atomic.op != FI_ATOMIC_READ)
-		memcpy(&wr.operand, operands(op) + op->pos, sizeof(wr.operand));
+		memcpy(&wr.operand, mrf_atomic_operands(op) + op->pos, sizeof(wr.operand));
 	if (op->atomic.op == FI_CSWAP)
-		memcpy(&wr.compare, comparands(op) + op->pos, sizeof(wr.compare));
+		memcpy(&wr.compare, mrf_atomic_comparands(op) + op->pos, sizeof(wr.compare));
 	ret = mrf_vconn_atomic(peer->conn->vconn, &wr);
 	if (mrf_unlikely(ret == -FI_EACCES))
 		mrf_conn_denied(peer->conn);
@@ -392,15 +362,20 @@ static bool awaits_count(const struct mrf_op *op)
 	return op->awaiting && op->peer->events && mrf_resolve_number(op, op->pos);
 }
 
-/* One native element, or a request. */
+/* One native element, a swap, or a request. */
 static int post(struct mrf_peer *peer, struct mrf_op *op)
 {
 	uint64_t addr = 0, len = 0;
 	uint32_t rkey = 0;
 	bool well;
 
-	if (op->atomic.native && !mrf_resolve_piece(op, op->pos, &rkey, &addr, &len))
+	if (op->atomic.swapping)
+		return -FI_EAGAIN;
+	if ((op->atomic.native || op->atomic.swaps) &&
+	    !mrf_resolve_piece(op, op->pos, &rkey, &addr, &len))
 		return -FI_ENOKEY;
+	if (mrf_atomic_may_swap(peer, op, addr, len))
+		return mrf_atomic_swap(peer, op, rkey, addr);
 	well = lies_well(op, addr, len);
 	/* Behind requests, nothing is posted that may be refused. */
 	if (well ? mrf_rpc_awaited(peer->conn) : awaits_count(op))
@@ -452,10 +427,10 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_r
 			counting(op, len);
 	if (op->atomic.op == FI_ATOMIC_READ)
 		return len;
-	memcpy(body, operands(op) + op->pos, len);
+	memcpy(body, mrf_atomic_operands(op) + op->pos, len);
 	request->body_len = (uint32_t)len;
 	if (op->atomic.family == MRF_ATOMIC_COMPARE) {
-		memcpy(body + len, comparands(op) + op->pos, len);
+		memcpy(body + len, mrf_atomic_comparands(op) + op->pos, len);
 		request->body_len += (uint32_t)len;
 	}
 	return len;
@@ -463,9 +438,10 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_r
 
 static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 {
-	if (reply->done % op->atomic.size || reply->body_len != (fetches(op) ? reply->done : 0))
+	if (reply->done % op->atomic.size ||
+	    reply->body_len != (mrf_atomic_fetches(op) ? reply->done : 0))
 		return false;
-	memcpy(results(op) + op->acked, reply->body, reply->body_len);
+	memcpy(mrf_atomic_results(op) + op->acked, reply->body, reply->body_len);
 	if (reply->flags & MRF_REPLY_STORED)
 		op->atomic.stored |= (uint8_t)(1u << rma_at(op, op->acked));
 	return true;
@@ -484,7 +460,7 @@ static int deliver(struct mrf_ep *ep, struct mrf_op *op)
 			return -FI_ECANCELED;
 	}
 	collect(ep, op);
-	return mrf_user_put(op->user, (size_t)op->nuser, results(op));
+	return mrf_user_put(op->user, (size_t)op->nuser, mrf_atomic_results(op));
 }
 
 const struct mrf_op_type mrf_op_atomic = {
@@ -493,4 +469,5 @@ const struct mrf_op_type mrf_op_atomic = {
 	.post = post,
 	.again = collect,
 	.deliver = deliver,
+	.back = mrf_atomic_swap_back,
 };

@@ -21,6 +21,38 @@ struct mrf_atomic_cells {
 extern const struct mrf_op_type mrf_op_atomic;
 
 /*
+ * What an operation carries, one after the other, each of op->total bytes: operands,
+ * comparands, what comes back.
+ */
+static inline uint8_t *mrf_atomic_operands(const struct mrf_op *op)
+{
+	return op->bounce ? op->bounce : (uint8_t *)(uintptr_t)op->data;
+}
+
+static inline uint8_t *mrf_atomic_comparands(const struct mrf_op *op)
+{
+	return mrf_atomic_operands(op) + op->total;
+}
+
+static inline uint8_t *mrf_atomic_results(const struct mrf_op *op)
+{
+	return mrf_atomic_operands(op) +
+	       (op->atomic.family == MRF_ATOMIC_COMPARE ? 2 : 1) * op->total;
+}
+
+static inline bool mrf_atomic_fetches(const struct mrf_op *op)
+{
+	return op->atomic.family != MRF_ATOMIC_BASE;
+}
+
+/* Where the result of the element at byte pos of the operation lands. */
+static inline uint64_t *mrf_atomic_cell(const struct mrf_ep *ep, const struct mrf_op *op,
+					uint64_t pos)
+{
+	return &ep->cells->cell[op->number][(pos - op->atomic.collected) / sizeof(uint64_t)];
+}
+
+/*
  * Starts a checked operation. Fails like mrf_op_fill, or with -FI_EAGAIN: too many
  * operations are under way.
  */

@@ -27,7 +27,11 @@ static bool posted_all(const struct mrf_op *op)
 
 static void wait_for_completions(struct mrf_peer *peer)
 {
-	if (in_flight(peer->conn))
+	if (!in_flight(peer->conn))
+		return;
+	if (peer->ep->starting)
+		peer->ep->waits = true;
+	else
 		mrf_peer_watch(peer);
 }
 
@@ -196,6 +200,8 @@ static void settle(struct mrf_peer *peer, struct mrf_op *op)
 			op->type->done(peer, op);
 		else
 			mrf_op_done(peer->ep, op);
+	} else if (op->type->back) {
+		op->type->back(peer, op);
 	}
 }
 
@@ -327,7 +333,25 @@ static void enqueue(struct mrf_peer *peer, struct mrf_op *op)
 	op->peer = peer;
 	op->queued = true;
 	mrf_list_add_tail(&op->node, &peer->queue);
+}
+
+/*
+ * What the next step depends on may be there already: the caller looks itself, once, before the
+ * agent is woken to wait for it.
+ */
+static void post_queued(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	ep->starting = true;
 	mrf_peer_advance(peer);
+	ep->starting = false;
+	if (mrf_likely(!ep->waits))
+		return;
+	ep->waits = false;
+	mrf_ep_progress(ep);
+	if (peer->state == MRF_PEER_READY && !mrf_list_empty(&peer->queue))
+		wait_for_completions(peer);
 }
 
 int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int ret)
@@ -337,10 +361,12 @@ int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int 
 	mrf_lock_take(&ep->lock);
 	if (!ret)
 		ret = mrf_peer_get(ep, fi_addr, &peer);
-	if (!ret)
-		enqueue(peer, op);
-	else
+	if (ret) {
 		mrf_op_free(ep, op);
+	} else {
+		enqueue(peer, op);
+		post_queued(peer);
+	}
 	mrf_op_unlock(ep);
 	return ret;
 }

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fi_errno.h>
+#include "ep/link/conn.h"
+#include "ep/resolve/resolve.h"
+#include "ep/tx/atomic_op.h"
+#include "ep/tx/atomic_swap.h"
+#include "ep/tx/op.h"
+
+#define TRIES 3
+
+uint8_t mrf_atomic_swaps(const struct mrf_atomic_req *req)
+{
+	return req->rma_count == 1 && req->rma[0].count == 1 &&
+			       mrf_atomic_size(req->datatype) == sizeof(uint64_t)
+		       ? TRIES
+		       : 0;
+}
+
+/* Nothing is in flight to the peer, and nothing else waits. */
+static bool is_alone(const struct mrf_peer *peer, const struct mrf_op *op)
+{
+	const struct mrf_conn *conn = peer->conn;
+
+	return conn->head == conn->tail && conn->window.first == conn->window.last &&
+	       peer->queue.next == &op->node && peer->queue.prev == &op->node;
+}
+
+bool mrf_atomic_may_swap(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t addr,
+			 uint64_t len)
+{
+	return op->atomic.swaps && len >= sizeof(uint64_t) && !(addr % sizeof(uint64_t)) &&
+	       !(peer->events && mrf_resolve_number(op, 0)) && is_alone(peer, op);
+}
+
+/* What the word holds after op, if it held this before. */
+static uint64_t value_after(const struct mrf_op *op, uint64_t before)
+{
+	uint64_t value = before;
+
+	return mrf_atomic_apply(op->atomic.datatype, op->atomic.op, &before,
+				mrf_atomic_operands(op), mrf_atomic_comparands(op), &value)
+		       ? value
+		       : before;
+}
+
+/* A first guess: what was left there the last time, or else 0. */
+static void guess_first(const struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
+			uint64_t addr)
+{
+	if (op->atomic.swaps == TRIES)
+		op->atomic.guess = peer->swapped.rkey == rkey && peer->swapped.addr == addr
+					   ? peer->swapped.value
+					   : 0;
+}
+
+int mrf_atomic_swap(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t addr)
+{
+	struct mrf_ep *ep = peer->ep;
+	struct mrf_sge sge = { .addr = (uintptr_t)mrf_atomic_cell(ep, op, 0),
+			       .len = sizeof(uint64_t),
+			       .lkey = ep->cells->mr.lkey };
+	struct mrf_vwr wr = {
+		.op = MRF_VWR_CMP_SWP, .nsge = 1, .sge = &sge, .remote_addr = addr, .rkey = rkey
+	};
+	int ret;
+
+	guess_first(peer, op, rkey, addr);
+	wr.compare = op->atomic.guess;
+	wr.operand = value_after(op, op->atomic.guess);
+	wr.wr_id = peer->conn->owner.id;
+	ret = mrf_vconn_atomic(peer->conn->vconn, &wr);
+	if (mrf_unlikely(ret == -FI_EACCES))
+		mrf_conn_denied(peer->conn);
+	else if (ret)
+		return ret;
+	mrf_conn_posted(peer->conn, op, 0);
+	op->inflight++;
+	op->atomic.swaps--;
+	op->atomic.swapping = true;
+	peer->swapped.rkey = rkey;
+	peer->swapped.addr = addr;
+	return -FI_EAGAIN;
+}
+
+void mrf_atomic_swap_back(struct mrf_peer *peer, struct mrf_op *op)
+{
+	uint64_t found;
+
+	if (!op->atomic.swapping)
+		return;
+	op->atomic.swapping = false;
+	found = *mrf_atomic_cell(peer->ep, op, 0);
+	if (found != op->atomic.guess) {
+		op->atomic.guess = found;
+		return;
+	}
+	peer->swapped.value = value_after(op, found);
+	op->atomic.landed = true;
+	op->pos = op->acked = op->total;
+	mrf_op_leave(op);
+	mrf_op_done(peer->ep, op);
+}

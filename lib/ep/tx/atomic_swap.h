@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An element of 8 bytes for which the device has no operation, changed from here: by a
+ * compare-and-swap that expects what the word probably holds, and is tried again with what
+ * it found instead. That takes one or two operations of the device, and no agent. Only for
+ * an operation that is alone: it keeps everything behind it waiting until it has succeeded,
+ * for the order's sake, and requests of several operations share a message, which is
+ * cheaper than a swap for each (rpc.h). After a few tries the peer's agent does it, which
+ * is nearer to the word. ep->lock held.
+ */
+#ifndef MRF_EP_TX_ATOMIC_SWAP_H
+#define MRF_EP_TX_ATOMIC_SWAP_H
+
+#include "ep/model/atomic.h"
+#include "ep/model/peer.h"
+
+/* How often an operation may be tried so; 0: it is none of these. */
+uint8_t mrf_atomic_swaps(const struct mrf_atomic_req *req);
+/* Is this the way for op now, whose next byte goes to addr, where the region has len more? */
+bool mrf_atomic_may_swap(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t addr,
+			 uint64_t len);
+/*
+ * Posts a try. -FI_EAGAIN: op waits for it; any other error is the device's.
+ */
+int mrf_atomic_swap(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t addr);
+/* A try is back: completes op, or has it tried again. For mrf_op_type.back. */
+void mrf_atomic_swap_back(struct mrf_peer *peer, struct mrf_op *op);
+
+#endif

@@ -92,7 +92,7 @@ static bool set_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 	bool idle;
 
 	mrf_lock_take(&ep->lock);
-	idle = !ep->nops;
+	idle = ep->nops == atomic_load(&ep->ended);
 	if (idle && (flags & FI_WRITE))
 		ep->wr_cntr = cntr;
 	if (idle && (flags & FI_READ))
@@ -124,8 +124,12 @@ static int bind_own(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 		mrf_wait_unlink(&ep->link_wr);
 	if (ret && (flags & FI_READ))
 		mrf_wait_unlink(&ep->link_rd);
-	if (ret)
+	if (ret) {
+		/* A thread that has just ended an operation may still look at the links. */
+		mrf_lock_take(&ep->lock);
+		mrf_lock_release(&ep->lock);
 		return ret;
+	}
 	if (flags & FI_WRITE)
 		mrf_obj_hold(&ep->hold_wr, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
 	if (flags & FI_READ)

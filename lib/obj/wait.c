@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -272,7 +271,7 @@ static void take_when_left(struct mrf_wait *wait, const struct mrf_wait_link *li
 	mrf_lock_take(&wait->lock);
 	while (link->inside) {
 		mrf_lock_release(&wait->lock);
-		sched_yield();
+		usleep(20);
 		mrf_lock_take(&wait->lock);
 	}
 }

@@ -97,6 +97,7 @@ struct mrf_ep {
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
 	struct mrf_list unfinished; /* operations: mrf_op_finish; source.left */
+	atomic_uint ended;	    /* these, and those that a thread is finishing */
 	unsigned nops;		    /* in use */
 	unsigned made;		    /* made so far; <= MRF_EP_ALL_OPS */
 	/* atomic_op.h; NULL before the first use, then immutable */

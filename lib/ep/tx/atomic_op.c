@@ -104,6 +104,9 @@ int mrf_atomic_cells_get(struct mrf_ep *ep)
 	if (has_cells(ep))
 		return 0;
 	ret = cells_new(ep, &cells);
+	/* Another thread may have had them, and the room that was lacking. */
+	if (ret && has_cells(ep))
+		return 0;
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_EP_DATA, 4257,
 				  "there is no registered memory for the results of atomic "

@@ -24,11 +24,12 @@
 /* The connection could not be made: whatever waits for it fails. */
 static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)
 {
-	mrf_conn_destroy(peer->conn);
 	mrf_peer_rewind(peer);
 	peer->tries = peer->challenges = peer->dials = peer->turned_away = 0;
 	peer->dialled_until = 0;
 	mrf_peer_fail_addr(peer, why->err, why->code, why->text);
+	/* Last, because it leaves the lock: what is queued then is for the next connection. */
+	mrf_conn_destroy(peer->conn);
 }
 
 static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *text)

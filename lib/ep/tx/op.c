@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "base/log.h"
@@ -34,6 +35,19 @@ int mrf_op_take(struct mrf_ep *ep, struct mrf_op **out)
 	return 0;
 }
 
+/*
+ * The completion of an operation may be read before its buffer's registration has ended. The
+ * next buffer must not find that one in its memlock limit.
+ */
+static void finish_ended(struct mrf_ep *ep)
+{
+	while (mrf_unlikely(atomic_load(&ep->ended))) {
+		mrf_op_finish(ep);
+		if (atomic_load(&ep->ended))
+			usleep(20); /* another thread is at it */
+	}
+}
+
 int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
 	op->type = req->type;
@@ -46,6 +60,8 @@ int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 	op->total = mrf_iov_total(req->iov, req->count);
 	op->nrma = (int)req->rma_count;
 	memcpy(op->rma, req->rma, req->rma_count * sizeof(*req->rma));
+	if (op->total > MRF_BOUNCE_SIZE && !req->desc)
+		finish_ended(ep);
 	return mrf_op_local_take(ep, req, op);
 }
 
@@ -69,6 +85,7 @@ static __attribute__((noinline)) bool let_go(struct mrf_ep *ep, struct mrf_op *o
 		return true;
 	}
 	mrf_list_add_tail(&op->node, &ep->unfinished);
+	atomic_fetch_add(&ep->ended, 1);
 	leave_to_readers(ep);
 	return false;
 }
@@ -191,6 +208,7 @@ void mrf_op_finish(struct mrf_ep *ep)
 		mrf_op_local_drop(ep, op);
 		mrf_lock_take(&ep->lock);
 		mrf_op_free(ep, op);
+		atomic_fetch_sub(&ep->ended, 1);
 		mrf_lock_release(&ep->lock);
 	}
 }

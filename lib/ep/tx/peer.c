@@ -314,7 +314,8 @@ static bool has_place(const struct mrf_peer *peer)
 	return ep->nops < MRF_EP_OPS || (ep->nops < MRF_EP_ALL_OPS && has_few(peer));
 }
 
-int mrf_peer_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op)
+/* more: operations have ended, which are to be finished before their places are free. */
+static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool *more)
 {
 	struct mrf_peer *peer;
 	int ret;
@@ -323,8 +324,17 @@ int mrf_peer_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op)
 	ret = mrf_peer_get(ep, fi_addr, &peer);
 	if (!ret)
 		ret = has_place(peer) ? mrf_op_take(ep, op) : -FI_EAGAIN;
+	*more = !mrf_list_empty(&ep->unfinished);
 	mrf_op_unlock(ep);
 	return ret;
+}
+
+int mrf_peer_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op)
+{
+	bool more;
+	int ret = begin(ep, fi_addr, op, &more);
+
+	return ret == -FI_EAGAIN && more ? begin(ep, fi_addr, op, &more) : ret;
 }
 
 static void enqueue(struct mrf_peer *peer, struct mrf_op *op)

@@ -37,15 +37,16 @@ static void take_down(struct mrf_peer *peer)
 		return;
 	}
 	mrf_rpc_lost(conn);
-	mrf_conn_destroy(conn);
 	mrf_peer_rewind(peer);
 	if (denied)
 		mrf_peer_denied(peer);
-	if (++peer->losses < MRF_LOSSES)
-		return;
-	peer->losses = 0;
-	mrf_peer_fail_addr(peer, FI_ECONNRESET, 4131,
-			   "the peer accepts the connection, but drops it each time");
+	if (++peer->losses >= MRF_LOSSES) {
+		peer->losses = 0;
+		mrf_peer_fail_addr(peer, FI_ECONNRESET, 4131,
+				   "the peer accepts the connection, but drops it each time");
+	}
+	/* Last, because it leaves the lock: what is queued then is for the next connection. */
+	mrf_conn_destroy(conn);
 }
 
 void mrf_conn_service(struct mrf_peer *peer)
@@ -249,9 +250,9 @@ static void end(struct mrf_owner *owner)
 	if (peer->state == MRF_PEER_READY) {
 		mrf_conn_denied(conn);
 	} else {
-		mrf_conn_destroy(conn);
 		mrf_peer_rewind(peer);
 		mrf_peer_denied(peer);
+		mrf_conn_destroy(conn);
 	}
 	mrf_op_unlock(ep);
 }

@@ -93,14 +93,15 @@ static int add_raw_locked(struct mrf_map *map, const uint8_t *raw, uint8_t *long
 	return 0;
 }
 
-int mrf_map_add(struct mrf_map *map, const uint8_t *raw, uint64_t *key)
+int mrf_map_add(struct mrf_map *map, const uint8_t *raw, size_t size, uint64_t *key)
 {
-	size_t len = mrf_rawkey_len(raw);
+	/* Another thread may write to it, its length included, since it was accepted. */
+	size_t len = mrf_min(mrf_min(mrf_rawkey_len(raw), size), (size_t)MRF_RAWKEY_MAX);
 	uint8_t *longer = NULL;
 	int ret;
 
 	if (len > MRF_RAWKEY_ONE_LEN) {
-		longer = malloc(len);
+		longer = calloc(1, MRF_RAWKEY_MAX);
 		if (!longer)
 			return -FI_ENOMEM;
 		memcpy(longer, raw, len);
@@ -136,10 +137,10 @@ bool mrf_map_remove(struct mrf_map *map, uint64_t key)
 
 static bool decode_locked(const struct mrf_map_slot *slot, struct mrf_rawkey *out)
 {
-	const uint8_t *bytes = bytes_of(slot);
+	size_t room = slot->longer ? MRF_RAWKEY_MAX : MRF_RAWKEY_ONE_LEN;
 	const char *why;
 
-	return !mrf_rawkey_decode(bytes, mrf_rawkey_len(bytes), out, &why);
+	return !mrf_rawkey_decode(bytes_of(slot), room, out, &why);
 }
 
 bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out)
@@ -163,7 +164,8 @@ uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *ra
 		if (!key_of(slot) || count++)
 			continue;
 		*key = key_of(slot);
-		decode_locked(slot, raw);
+		if (!decode_locked(slot, raw))
+			*raw = (struct mrf_rawkey){ 0 };
 	}
 	mrf_lock_release(&map->lock);
 	return count;

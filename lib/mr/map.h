@@ -46,7 +46,7 @@ struct mrf_map_slot {
 	uint32_t index;
 	uint32_t keys;		   /* how many it has stood for; the generation of the next one */
 	struct mrf_map_slot *next; /* spare */
-	uint8_t *longer;	   /* the raw key, if it has more bytes; otherwise NULL */
+	uint8_t *longer;	   /* the raw key, if it has more bytes: MRF_RAWKEY_MAX, or NULL */
 	uint8_t bytes[MRF_RAWKEY_ONE_LEN];
 };
 
@@ -122,10 +122,10 @@ bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out);
 /* --- mapping and unmapping ---------------------------------------------------------- */
 
 /*
- * raw: accepted by mrf_rawkey_check. -FI_ENOMEM, or -FI_ENOSPC when all slots are in use
+ * raw: size bytes, accepted by mrf_rawkey_check. -FI_ENOMEM, or -FI_ENOSPC when all slots are in use
  * or retired: *key is untouched.
  */
-int mrf_map_add(struct mrf_map *map, const uint8_t *raw, uint64_t *key);
+int mrf_map_add(struct mrf_map *map, const uint8_t *raw, size_t size, uint64_t *key);
 /* False: the key was not mapped. */
 bool mrf_map_remove(struct mrf_map *map, uint64_t key);
 

@@ -260,7 +260,7 @@ static UNUSUAL int map_raw(struct mrf_mr_space *space, const struct fi_mr_map_ra
 	ret = check_key(attr);
 	if (ret)
 		return ret;
-	ret = mrf_map_add(space->map, attr->raw_key, attr->key);
+	ret = mrf_map_add(space->map, attr->raw_key, attr->key_size, attr->key);
 	return ret ? refuse_add(ret) : 0;
 }
 

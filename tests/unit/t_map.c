@@ -60,7 +60,7 @@ static int add(struct mrf_map *to, const struct mrf_rawkey *raw, uint64_t *key)
 	uint8_t bytes[MRF_RAWKEY_MAX];
 
 	mrf_rawkey_encode(raw, bytes);
-	return mrf_map_add(to, bytes, key);
+	return mrf_map_add(to, bytes, sizeof(bytes), key);
 }
 
 static uint64_t must_add(uint64_t key, uint32_t nseg)
@@ -251,12 +251,28 @@ END_TEST
 START_TEST(raw_key_that_is_damaged_after_all_is_not_believed)
 {
 	struct mrf_rawkey raw = sample(1, (uint32_t)_i), out;
-	uint8_t bytes[MRF_RAWKEY_MAX];
+	uint8_t bytes[MRF_RAWKEY_MAX] = { 0 };
+	struct mrf_map_slot *slot;
+	uint8_t *kept;
 	uint64_t key;
 
 	mrf_rawkey_encode(&raw, bytes);
 	bytes[24] ^= 1;
-	ck_assert_int_eq(mrf_map_add(map, bytes, &key), 0);
+	ck_assert_int_eq(mrf_map_add(map, bytes, sizeof(bytes), &key), 0);
+	ck_assert(!mrf_map_get(map, key, &out));
+	ck_assert(mrf_map_remove(map, key));
+	/* Its length, too: not a byte beyond what is there is looked at. */
+	bytes[24] ^= 1;
+	ck_assert_int_eq(mrf_map_add(map, bytes, sizeof(bytes), &key), 0);
+	slot = mrf_map_find(map, key);
+	kept = slot->longer ? slot->longer : slot->bytes;
+	kept[6] = kept[7] = 0xff;
+	ck_assert(!mrf_map_get(map, key, &out));
+	ck_assert_uint_eq(mrf_map_count(map, &key, &raw), 1);
+	ck_assert_uint_eq(raw.len, 0);
+	ck_assert(mrf_map_remove(map, key));
+	bytes[6] = bytes[7] = 0xff;
+	ck_assert_int_eq(mrf_map_add(map, bytes, sizeof(bytes), &key), 0);
 	ck_assert(!mrf_map_get(map, key, &out));
 	ck_assert(mrf_map_remove(map, key));
 }

@@ -518,7 +518,7 @@ START_TEST(unmapping_what_was_not_mapped_here_is_refused)
 	struct mrf_map *other = mrf_map_new(~env.space.id);
 	uint64_t foreign, real = 7;
 
-	ck_assert_int_eq(mrf_map_add(other, buf, &foreign), 0);
+	ck_assert_int_eq(mrf_map_add(other, buf, sizeof(buf), &foreign), 0);
 	refuses(-FI_ENOKEY, "MRF-E3121", mrf_mr_unmap_key(&env.space, &foreign));
 	refuses(-FI_ENOKEY, "MRF-E3121", mrf_mr_unmap_key(&env.space, &real));
 	refuses(-FI_EINVAL, "MRF-E3120", mrf_mr_unmap_key(&env.space, NULL));

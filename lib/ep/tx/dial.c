@@ -21,12 +21,17 @@
 #include "ep/tx/fail.h"
 #include "ep/tx/peer.h"
 
+void mrf_dial_forget(struct mrf_peer *peer)
+{
+	peer->tries = peer->challenges = peer->dials = peer->turned_away = 0;
+	peer->dialled_until = 0;
+}
+
 /* The connection could not be made: whatever waits for it fails. */
 static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)
 {
 	mrf_peer_rewind(peer);
-	peer->tries = peer->challenges = peer->dials = peer->turned_away = 0;
-	peer->dialled_until = 0;
+	mrf_dial_forget(peer);
 	mrf_peer_fail_addr(peer, why->err, why->code, why->text);
 	/* Last, because it leaves the lock: what is queued then is for the next connection. */
 	mrf_conn_destroy(peer->conn);
@@ -103,6 +108,8 @@ void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 		return;
 	}
 	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new(peer, calls, &peer->conn);
+	if (ret)
+		mrf_dial_forget(peer);
 	if (mrf_unlikely(ret == -FI_EACCES)) {
 		mrf_peer_denied(peer);
 		return;
@@ -242,6 +249,8 @@ static bool on_refused(struct mrf_peer *peer, uint32_t reason, const struct mrf_
 	struct mrf_why why;
 
 	if (reason == MRF_REFUSE_RESOURCES) {
+		/* It has taken the proof. The next attempt is another connection. */
+		peer->challenges = 0;
 		peer->turned_away++;
 		peer->full = mrf_full_decode(event->data, event->len);
 	}

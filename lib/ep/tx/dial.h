@@ -17,6 +17,8 @@ bool mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event);
  * the connection is gone and the caller has to dial again.
  */
 bool mrf_dial_expired(struct mrf_conn *conn);
+/* No attempt is being made any more: the next one begins anew, with all its time. */
+void mrf_dial_forget(struct mrf_peer *peer);
 /* The connection was lost before it was established. It is gone afterwards. */
 void mrf_dial_lost(struct mrf_conn *conn);
 

@@ -62,10 +62,14 @@ void mrf_conn_service(struct mrf_peer *peer)
 		mrf_peer_free(peer);
 		return;
 	}
-	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
+	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue)) {
 		mrf_conn_dial(peer, &calls);
-	else
+	} else {
+		/* What was dialled for may have been canceled. */
+		if (peer->state == MRF_PEER_IDLE)
+			mrf_dial_forget(peer);
 		mrf_peer_advance(peer);
+	}
 	mrf_probe_begin(peer);
 }
 

@@ -682,6 +682,28 @@ START_TEST(old_answer_of_the_target_is_of_no_use)
 }
 END_TEST
 
+/* Each time it is full once it has the proof, and asks for another one the next time. */
+START_TEST(target_that_is_full_may_ask_for_more_proofs)
+{
+	struct mrf_challenge challenge = { .number = 1, .instance = 9 };
+	fi_addr_t to = raw_listen(&raw, &p.a);
+	uint8_t data[MRF_PROTO_FULL_LEN];
+	int i;
+
+	begin(to);
+	for (i = 0; i < 6; i++) {
+		ck_assert_uint_eq(take_hello().number, 0);
+		send_challenge(&challenge);
+		ck_assert_uint_eq(take_hello().number, 1);
+		mrf_vconn_reject(raw.conn, data, mrf_full_encode(MRF_FULL_INBOUND, data));
+	}
+	take_hello();
+	mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_CLOSING, data));
+	want_err(&p.a, &raw, FI_ECONNREFUSED, "closing");
+	was_left();
+}
+END_TEST
+
 START_TEST(malformed_challenges_end_it)
 {
 	struct mrf_challenge challenge = { .number = 1, .instance = 9 };
@@ -748,6 +770,7 @@ static TCase *tcase_targets(void)
 	tcase_add_loop_test(tc, target_is_the_one_that_asked_for_the_proof, 0, 2);
 	tcase_add_test(tc, go_between_gets_nothing_out_of_two_who_have_the_key);
 	tcase_add_test(tc, old_answer_of_the_target_is_of_no_use);
+	tcase_add_test(tc, target_that_is_full_may_ask_for_more_proofs);
 	tcase_add_loop_test(tc, malformed_challenges_end_it, 0, 2);
 	return tc;
 }

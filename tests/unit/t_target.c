@@ -1019,6 +1019,47 @@ START_TEST(initiator_gives_up_on_a_target_that_has_no_room_for_long)
 }
 END_TEST
 
+/* What asks for a connection now is turned away. */
+static void raw_turns_all_away(void)
+{
+	uint8_t data[MRF_PROTO_REFUSE_LEN];
+	struct mrf_cm_event event;
+
+	while (!mrf_vcm_next(raw.cm, &event)) {
+		if (event.type != MRF_CM_REQUEST)
+			continue;
+		mrf_vconn_reject(event.incoming, data,
+				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
+		mrf_vconn_close(event.incoming);
+	}
+}
+
+/* The time that the canceled one had left, or not, is not the next one's. FI_MRFAB_CONN_TIMEOUT: 1000. */
+START_TEST(initiator_begins_anew_when_what_it_connected_for_was_canceled)
+{
+	uint8_t data[MRF_PROTO_REFUSE_LEN];
+	int64_t end;
+	fi_addr_t to;
+
+	pair_close(&p);
+	fixture_impatient();
+	pair_open(&p, NULL);
+	to = raw_listen(&raw, &p.a);
+	begin(to);
+	raw_has_no_room();
+	ck_assert_int_eq(fi_cancel(&p.a.ep->fid, &raw), 0);
+	want_err(&p.a, &raw, FI_ECANCELED, NULL);
+	for (end = mrf_now_ms() + 1200; mrf_now_ms() < end; usleep(5000))
+		raw_turns_all_away();
+	begin(to);
+	raw_hang_up(&raw);
+	raw_take_request(&raw);
+	mrf_vconn_reject(raw.conn, data, mrf_refuse_encode(MRF_REFUSE_CLOSING, data));
+	want_err(&p.a, &raw, FI_ECONNREFUSED, "closing");
+	target_works();
+}
+END_TEST
+
 /* FI_MRFAB_CONN_TIMEOUT is 15000, and the kernel would repeat it after 4300. */
 START_TEST(initiator_asks_again_when_a_request_for_a_connection_may_be_lost)
 {
@@ -1255,6 +1296,7 @@ static TCase *tcase_initiator(void)
 	tcase_add_test(tc, initiator_gives_up_on_a_target_that_has_no_room_for_long);
 	tcase_add_loop_test(tc, initiator_reports_the_limit_though_the_target_does_not_say_it_again,
 			    0, 2);
+	tcase_add_test(tc, initiator_begins_anew_when_what_it_connected_for_was_canceled);
 	tcase_add_test(tc, initiator_asks_again_when_a_request_for_a_connection_may_be_lost);
 	tcase_add_loop_test(tc, initiator_hangs_up_on_a_malformed_answer, 0, 4);
 	tcase_add_test(tc, initiator_ignores_an_answer_before_there_is_a_question);

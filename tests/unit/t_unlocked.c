@@ -384,6 +384,52 @@ START_TEST(closing_waits_for_the_thread_that_lets_a_buffer_go)
 }
 END_TEST
 
+static atomic_bool reading, may_go;
+
+static void wait_until_told(void)
+{
+	int64_t end = mrf_now_ms() + LONG_MS;
+
+	atomic_store(&reading, true);
+	while (!atomic_load(&may_go) && mrf_now_ms() < end)
+		usleep(500);
+}
+
+static void *write_big(void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(start(&steps[0]), 0);
+	atomic_store(&small_done, true);
+	return NULL;
+}
+
+/* The limit of locked memory may have room for one of them only. */
+START_TEST(the_next_buffer_is_pinned_when_the_last_has_been_let_go)
+{
+	struct fi_cq_data_entry entry;
+	pthread_t reader, writer;
+	unsigned regs;
+
+	atomic_store(&reading, false);
+	atomic_store(&may_go, false);
+	ck_assert_int_eq(start(&steps[0]), 0);
+	arm(DEREG, wait_until_told);
+	ck_assert_int_eq(pthread_create(&reader, NULL, read_queue, NULL), 0);
+	want_soon(atomic_load(&reading));
+	/* Its completion may have been read by now; it is still pinned. */
+	regs = fake_calls(FAKE_VMR_REG);
+	ck_assert_int_eq(pthread_create(&writer, NULL, write_big, NULL), 0);
+	usleep(20000);
+	ck_assert_uint_eq(fake_calls(FAKE_VMR_REG), regs);
+	ck_assert(!atomic_load(&small_done));
+	atomic_store(&may_go, true);
+	pthread_join(writer, NULL);
+	pthread_join(reader, NULL);
+	ck_assert_uint_gt(fake_calls(FAKE_VMR_REG), regs);
+	ck_assert_int_eq(fi_cq_sread(p.a.cq, &entry, 1, NULL, LONG_MS), 1);
+}
+END_TEST
+
 static TCase *tcase_unlocked(void)
 {
 	TCase *tc = tcase_create("unlocked");
@@ -396,6 +442,7 @@ static TCase *tcase_unlocked(void)
 	tcase_add_test(tc, what_has_not_begun_is_not_canceled);
 	tcase_add_test(tc, without_a_place_nothing_is_pinned);
 	tcase_add_test(tc, closing_waits_for_the_thread_that_lets_a_buffer_go);
+	tcase_add_test(tc, the_next_buffer_is_pinned_when_the_last_has_been_let_go);
 	return tc;
 }
 

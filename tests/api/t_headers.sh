@@ -41,11 +41,12 @@ source_of()
 }
 
 # Tools such as CMake's finders read constants with "#define NAME value": one blank, no tab.
+# A definition that begins on the next line is no constant.
 defines_have_one_blank()
 {
 	checks=$((checks + 1))
 	bad=$(grep -nE '^[[:space:]]*#[[:space:]]*define' -r "$inc/rdma" |
-		grep -vE ':#define [A-Za-z0-9_]+(\([^)]*\))?( [^[:space:]].*)?$') || return 0
+		grep -vE ':#define [A-Za-z0-9_]+(\([^)]*\))?( [^[:space:]].*| +\\)?$') || return 0
 	fault "defines without exactly one blank before name and value:"
 	echo "$bad" | head -n 20
 }

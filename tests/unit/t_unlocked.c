@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What takes time before and after an operation (memory is registered, let go, or copied
- * from where it may have to be read in) keeps no other thread from its operations on the same endpoint and queue: each such call waits
- * here until another thread has written 8 bytes and read the completion.
+ * What takes time before and after an operation (memory is registered, let go, or copied from
+ * where it may have to be read in) keeps no other thread from its operations on the same endpoint
+ * and queue: each such call waits here until another thread has written 8 bytes and read the
+ * completion.
  */
 #include <pthread.h>
 #include <rdma/fi_atomic.h>
@@ -29,10 +30,11 @@ enum where {
 
 static struct pair p;
 static pthread_t caller, other;
-static atomic_int where; /* the next such call runs hook, once */
+static _Atomic(pthread_t) agent; /* the caller's, while the pair is open */
+static atomic_int where;	 /* the next such call runs hook, once */
 static void (*hook)(void);
-static atomic_bool hooked, small_done, big_done;
-static bool unpinnable, in_time;
+static atomic_bool hooked, small_done, big_done, unpinnable;
+static bool in_time;
 static uint64_t small, operand = 1, result;
 
 static void at(enum where here)
@@ -53,7 +55,7 @@ static void of_caller(enum where here)
 
 static void of_agent(enum where here)
 {
-	if (p.a.ep && pthread_equal(pthread_self(), node_agent(&p.a)->thread))
+	if (pthread_equal(pthread_self(), atomic_load(&agent)))
 		at(here);
 }
 
@@ -61,7 +63,7 @@ static bool is_there(const void *addr, size_t len)
 {
 	of_caller(REG);
 	of_agent(SLOTS);
-	return !unpinnable || addr != p.src || len != PAIR_LEN;
+	return !atomic_load(&unpinnable) || addr != p.src || len != PAIR_LEN;
 }
 
 static void on_dereg(void)
@@ -195,8 +197,9 @@ static void setup(void)
 	atomic_store(&where, NOWHERE);
 	atomic_store(&small_done, false);
 	atomic_store(&big_done, false);
-	unpinnable = false;
+	atomic_store(&unpinnable, false);
 	pair_open(&p, &opt);
+	atomic_store(&agent, node_agent(&p.a)->thread);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	fake.is_there = is_there;
@@ -208,6 +211,7 @@ static void teardown(void)
 	want_soon(node_idle(&p.a));
 	fake.is_there = NULL;
 	fake.on_dereg = NULL;
+	atomic_store(&agent, 0);
 	pair_close(&p);
 	fixture_teardown();
 }
@@ -216,7 +220,7 @@ START_TEST(other_threads_do_not_wait_while)
 {
 	const struct step *step = &steps[_i];
 
-	unpinnable = step->unpinnable;
+	atomic_store(&unpinnable, step->unpinnable);
 	arm(step->where, let_another_go_first);
 	ck_assert_int_eq(start(step), 0);
 	ck_assert(wait_for(&big_done, LONG_MS));

@@ -36,6 +36,7 @@ tests_unit_t_lock_SOURCES = tests/unit/t_lock.c tests/unit/unit.h
 tests_unit_t_lock_LDADD = $(UNIT_LDADD)
 tests_unit_t_log_SOURCES = tests/unit/t_log.c tests/unit/unit.h
 tests_unit_t_log_LDADD = $(UNIT_LDADD)
+tests_unit_t_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_t_page_SOURCES = tests/unit/t_page.c tests/unit/unit.h
 tests_unit_t_page_LDADD = $(UNIT_LDADD)
 tests_unit_t_param_SOURCES = tests/unit/t_param.c tests/unit/unit.h

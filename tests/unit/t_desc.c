@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include "base/clock.h"
 #include "mr/desc.h"
 #include "mr_fixture.h"
 
@@ -278,6 +279,7 @@ START_TEST(desc_table_grows_without_moving_what_is_there)
 END_TEST
 
 #define TURNS 2000000
+#define TURNS_MS 20000 /* at most, on a machine that is busy */
 
 static atomic_bool stop;
 static _Atomic(void *) shared;
@@ -305,6 +307,7 @@ static void *reader(void *arg)
 START_TEST(desc_get_never_copies_half_of_a_change)
 {
 	pthread_t thread[2];
+	int64_t end = mrf_now_ms() + TURNS_MS;
 	struct mrf_mr *mr;
 	uint32_t i, spin;
 	void *whole;
@@ -315,7 +318,7 @@ START_TEST(desc_get_never_copies_half_of_a_change)
 	atomic_store(&stop, false);
 	for (i = 0; i < 2; i++)
 		ck_assert_int_eq(pthread_create(&thread[i], NULL, reader, NULL), 0);
-	for (i = 1; i <= TURNS; i++) {
+	for (i = 1; i <= TURNS && (i % 1024 || mrf_now_ms() < end); i++) {
 		set_all(mr, i);
 		mrf_mr_set_live(mr);
 		atomic_store(&shared, mr->fid.mem_desc);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unit.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include <rdma/fi_errno.h>
 #include <errno.h>
@@ -9,6 +10,32 @@
 
 static struct unit_capture cap;
 static const struct fi_provider other = { .name = "Other" };
+
+/* --- the library's clock, which a test may stop ------------------------------------------ */
+
+static int64_t stopped_at; /* in ns; 0: it goes */
+
+int __real_clock_gettime(clockid_t id, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	if (!stopped_at)
+		return __real_clock_gettime(id, ts);
+	*ts = (struct timespec){ .tv_sec = stopped_at / 1000000000,
+				 .tv_nsec = stopped_at % 1000000000 };
+	return 0;
+}
+
+static void stop_clock(void)
+{
+	stopped_at = mrf_now_ns();
+}
+
+static void later(int64_t ms)
+{
+	stopped_at += ms * 1000000;
+}
 
 /* NULL: not set. */
 static void set(const char *name, const char *value)
@@ -29,6 +56,7 @@ static void configure_with(const char *level, const char *prov, const char *subs
 
 static void setup(void)
 {
+	stopped_at = 0;
 	unsetenv("FI_LOG_INTERVAL");
 	configure_with(NULL, NULL, NULL);
 }
@@ -367,6 +395,7 @@ START_TEST(log_ready_lets_one_line_through_per_interval)
 {
 	uint64_t showtime = 0, on = 0, off = 0;
 
+	stop_clock();
 	ck_assert(fi_log_ready(&other, FI_LOG_WARN, FI_LOG_MR, &showtime));
 	ck_assert_uint_gt(showtime, 0);
 	ck_assert(!fi_log_ready(&other, FI_LOG_WARN, FI_LOG_MR, &showtime));
@@ -380,7 +409,9 @@ START_TEST(log_ready_lets_one_line_through_per_interval)
 	mrf_log_reload();
 	on = 0;
 	ck_assert(fi_log_ready(&other, FI_LOG_WARN, FI_LOG_MR, &on));
-	usleep(40000);
+	later(19);
+	ck_assert(!fi_log_ready(&other, FI_LOG_WARN, FI_LOG_MR, &on));
+	later(1);
 	ck_assert(fi_log_ready(&other, FI_LOG_WARN, FI_LOG_MR, &on));
 }
 END_TEST
@@ -469,9 +500,10 @@ END_TEST
 START_TEST(flood_goes_on_with_a_line_an_interval_that_has_the_count)
 {
 	interval("100");
+	stop_clock();
 	unit_capture(&cap);
 	refuse_times(2012, FIRST + 7);
-	usleep(150000); /* pays for one line, not for two */
+	later(150); /* pays for one line, not for two */
 	refuse_times(2012, 4);
 	unit_captured(&cap);
 	ck_assert_uint_eq(unit_lines(cap.text), FIRST + 1);
@@ -484,9 +516,10 @@ END_TEST
 START_TEST(flood_that_ended_long_ago_is_forgotten)
 {
 	interval("20");
+	stop_clock();
 	unit_capture(&cap);
 	refuse_times(2012, FIRST);
-	usleep(20000 * (FIRST + 2));
+	later(20 * (FIRST + 2));
 	refuse_times(2012, FIRST);
 	unit_captured(&cap);
 	ck_assert_uint_eq(unit_lines(cap.text), 2 * FIRST);
@@ -497,10 +530,11 @@ END_TEST
 START_TEST(flood_is_counted_behind_a_line_of_another_code)
 {
 	interval("50");
+	stop_clock();
 	unit_capture(&cap);
 	refuse_times(2012, FIRST + 5);
 	mrf_warn(FI_LOG_CQ, 4020, "too early");
-	usleep(60000);
+	later(60);
 	mrf_warn(FI_LOG_CQ, 4020, "in time");
 	mrf_warn(FI_LOG_CQ, 4020, "nothing to tell");
 	unit_captured(&cap);
@@ -516,9 +550,10 @@ END_TEST
 START_TEST(flood_of_one_line_too_many_is_one_line)
 {
 	interval("50");
+	stop_clock();
 	unit_capture(&cap);
 	refuse_times(2012, FIRST + 1);
-	usleep(60000);
+	later(60);
 	mrf_warn(FI_LOG_CQ, 4020, "in time");
 	unit_captured(&cap);
 	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-E2012: 1 more line like it was left out\n"));

@@ -14,7 +14,7 @@ static __attribute__((constructor)) void caps(void)
 	func_caps = FI_ATOMIC;
 }
 
-#define TIMES 120u
+#define TIMES 60u
 #define ELEMENTS 384u /* as many as one request takes */
 #define LATE 4096u    /* where the peer writes that comes later */
 

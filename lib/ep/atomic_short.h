@@ -57,9 +57,10 @@ static MRF_ALWAYS_INLINE bool mrf_one_descs_fit(const struct mrf_ep *ep,
 		mrf_one_desc_fits(space, one->desc[2], FI_READ, one->result));
 }
 
-static MRF_ALWAYS_INLINE void mrf_one_fill_result(const struct mrf_ep *ep, struct mrf_op *op,
-						  const struct mrf_atomic_one *one)
+static MRF_ALWAYS_INLINE void mrf_one_fill_result_locked(const struct mrf_ep *ep, struct mrf_op *op,
+							 const struct mrf_atomic_one *one)
 {
+	mrf_lock_held(&ep->lock);
 	op->nuser = 1;
 	op->user[0].iov_base = one->result;
 	op->user[0].iov_len = sizeof(uint64_t);
@@ -69,10 +70,11 @@ static MRF_ALWAYS_INLINE void mrf_one_fill_result(const struct mrf_ep *ep, struc
 	}
 }
 
-static MRF_ALWAYS_INLINE void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op,
-					   const struct mrf_atomic_one *one,
-					   const struct mrf_one_values *from)
+static MRF_ALWAYS_INLINE void mrf_one_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
+						  const struct mrf_atomic_one *one,
+						  const struct mrf_one_values *from)
 {
+	mrf_lock_held(&ep->lock);
 	op->type = &mrf_op_atomic;
 	op->local = MRF_LOCAL_INLINE;
 	op->comp_flags = FI_ATOMIC | (one->family == MRF_ATOMIC_BASE ? FI_WRITE : FI_READ);
@@ -97,11 +99,11 @@ static MRF_ALWAYS_INLINE void mrf_one_fill(struct mrf_ep *ep, struct mrf_op *op,
 	if (one->family == MRF_ATOMIC_COMPARE)
 		memcpy(op->data + sizeof(uint64_t), from->compare, sizeof(uint64_t));
 	if (one->family != MRF_ATOMIC_BASE)
-		mrf_one_fill_result(ep, op, one);
+		mrf_one_fill_result_locked(ep, op, one);
 }
 
-static inline int mrf_one_swap(struct mrf_conn *conn, const struct mrf_op *op, struct mrf_sge *sge,
-			       uint32_t rkey, uint64_t remote_addr)
+static inline int mrf_one_swap_locked(struct mrf_conn *conn, const struct mrf_op *op,
+				      struct mrf_sge *sge, uint32_t rkey, uint64_t remote_addr)
 {
 	struct mrf_vwr wr = { .wr_id = conn->owner.id,
 			      .op = MRF_VWR_CMP_SWP,
@@ -110,54 +112,57 @@ static inline int mrf_one_swap(struct mrf_conn *conn, const struct mrf_op *op, s
 			      .remote_addr = remote_addr,
 			      .rkey = rkey };
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	memcpy(&wr.operand, op->data, sizeof(wr.operand));
 	memcpy(&wr.compare, op->data + sizeof(wr.operand), sizeof(wr.compare));
 	return mrf_vconn_atomic(conn->vconn, &wr);
 }
 
-static MRF_ALWAYS_INLINE int mrf_one_send_off(struct mrf_ep *ep, struct mrf_conn *conn,
-					      const struct mrf_op *op,
-					      enum mrf_atomic_family family, uint32_t rkey,
-					      uint64_t remote_addr)
+static MRF_ALWAYS_INLINE int mrf_one_send_off_locked(struct mrf_ep *ep, struct mrf_conn *conn,
+						     const struct mrf_op *op,
+						     enum mrf_atomic_family family, uint32_t rkey,
+						     uint64_t remote_addr)
 {
 	struct mrf_sge sge = { .addr = (uintptr_t)ep->cells->cell[op->number],
 			       .len = sizeof(uint64_t),
 			       .lkey = ep->cells->mr.lkey };
 	uint64_t add;
 
+	mrf_lock_held(&ep->lock);
 	if (family == MRF_ATOMIC_COMPARE)
-		return mrf_one_swap(conn, op, &sge, rkey, remote_addr);
+		return mrf_one_swap_locked(conn, op, &sge, rkey, remote_addr);
 	memcpy(&add, op->data, sizeof(add));
 	return mrf_vconn_fetch_add(conn->vconn, conn->owner.id, &sge, remote_addr, rkey, add);
 }
 
-static MRF_ALWAYS_INLINE bool mrf_one_post(struct mrf_ep *ep, struct mrf_peer *peer,
-					   const struct mrf_atomic_one *one,
-					   const struct mrf_one_values *from)
+static MRF_ALWAYS_INLINE bool mrf_one_post_locked(struct mrf_ep *ep, struct mrf_peer *peer,
+						  const struct mrf_atomic_one *one,
+						  const struct mrf_one_values *from)
 {
 	uint64_t remote_addr;
 	struct mrf_op *op;
 	uint32_t rkey, event;
 	int ret;
 
+	mrf_lock_held(&ep->lock);
 	/* Where the target counts writes, its agent has to carry the operation out. */
-	if (!mrf_short_aim(peer, MRF_OP_ATOMIC, one->key, one->remote, sizeof(uint64_t), &rkey,
-			   &remote_addr, &event) ||
+	if (!mrf_short_aim_locked(peer, MRF_OP_ATOMIC, one->key, one->remote, sizeof(uint64_t),
+				  &rkey, &remote_addr, &event) ||
 	    remote_addr % sizeof(uint64_t) || event)
 		return false;
-	op = mrf_short_take(ep);
+	op = mrf_short_take_locked(ep);
 	if (mrf_unlikely(!op))
 		return false;
-	mrf_one_fill(ep, op, one, from);
+	mrf_one_fill_locked(ep, op, one, from);
 	op->peer = peer;
-	ret = mrf_one_send_off(ep, peer->conn, op, one->family, rkey, remote_addr);
+	ret = mrf_one_send_off_locked(ep, peer->conn, op, one->family, rkey, remote_addr);
 	if (mrf_unlikely(ret && ret != -FI_EACCES)) {
 		mrf_list_add_head(&op->node, &ep->free_ops);
 		return false;
 	}
 	if (mrf_unlikely(ret))
-		mrf_conn_denied(peer->conn);
-	mrf_conn_posted_of(ep, peer->conn, op, sizeof(uint64_t));
+		mrf_conn_denied_locked(peer->conn);
+	mrf_conn_posted_of_locked(ep, peer->conn, op, sizeof(uint64_t));
 	ep->nops++;
 	return true;
 }
@@ -181,8 +186,8 @@ static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep, const struct m
 		from = (struct mrf_one_values){ &copy[0], &copy[1] };
 	}
 	mrf_lock_take(&ep->lock);
-	peer = ep->cells ? mrf_short_peer(ep, one->addr) : NULL;
-	posted = peer && mrf_one_post(ep, peer, one, &from);
+	peer = ep->cells ? mrf_short_peer_locked(ep, one->addr) : NULL;
+	posted = peer && mrf_one_post_locked(ep, peer, one, &from);
 	mrf_lock_release(&ep->lock);
 	return posted;
 }

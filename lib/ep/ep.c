@@ -41,13 +41,14 @@ static void source_finish(struct mrf_source *source)
 
 /* --- control -------------------------------------------------------------------------------- */
 
-static void allow_short(struct mrf_ep *ep)
+static void allow_short_locked(struct mrf_ep *ep)
 {
 	bool may = ep->enabled && !(ep->op_flags & ~MRF_SHORT_FLAGS);
 	bool reads = may && ep->caps & FI_READ, writes = may && ep->caps & FI_WRITE;
 	bool atomics = ep->caps & FI_ATOMIC;
 	size_t max = ep->caps & FI_RMA ? mrf_vdev_limits(ep->domain->vdev)->max_msg_size : 0;
 
+	mrf_lock_held(&ep->setup);
 	ep->short_silent = ep->selective && !(ep->op_flags & FI_COMPLETION);
 	ep->short_max[MRF_OP_READ] = reads ? max : 0;
 	ep->short_max[MRF_OP_WRITE] = writes ? max : 0;
@@ -56,10 +57,11 @@ static void allow_short(struct mrf_ep *ep)
 	ep->short_atomic[MRF_ATOMIC_COMPARE] = atomics && writes && reads;
 }
 
-static int ep_enable(struct mrf_ep *ep)
+static int ep_enable_locked(struct mrf_ep *ep)
 {
 	int ret;
 
+	mrf_lock_held(&ep->setup);
 	if (ep->enabled)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4047,
 				  "the endpoint is enabled already");
@@ -75,14 +77,15 @@ static int ep_enable(struct mrf_ep *ep)
 		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4050,
 				  "the endpoint cannot listen for peers");
 	ep->enabled = true;
-	allow_short(ep);
+	allow_short_locked(ep);
 	return 0;
 }
 
-static int opsflag(struct mrf_ep *ep, int command, uint64_t *flags)
+static int opsflag_locked(struct mrf_ep *ep, int command, uint64_t *flags)
 {
 	bool tx = flags && (*flags & FI_TRANSMIT), rx = flags && (*flags & FI_RECV);
 
+	mrf_lock_held(&ep->setup);
 	if (tx == rx)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4051,
 				  "operation flags need exactly one of FI_TRANSMIT, FI_RECV");
@@ -95,7 +98,7 @@ static int opsflag(struct mrf_ep *ep, int command, uint64_t *flags)
 				  (unsigned long)*flags);
 	else if (tx) {
 		ep->op_flags = *flags & ~FI_TRANSMIT;
-		allow_short(ep);
+		allow_short_locked(ep);
 	}
 	return 0;
 }
@@ -110,7 +113,7 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	if (command != FI_ENABLE && command != FI_GETOPSFLAG && command != FI_SETOPSFLAG)
 		return mrf_no_control(fid, command, arg);
 	mrf_lock_take(&ep->setup);
-	ret = command == FI_ENABLE ? ep_enable(ep) : opsflag(ep, command, arg);
+	ret = command == FI_ENABLE ? ep_enable_locked(ep) : opsflag_locked(ep, command, arg);
 	mrf_lock_release(&ep->setup);
 	return ret;
 }

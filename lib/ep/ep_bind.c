@@ -4,8 +4,9 @@
 #include "ep/ep_bind.h"
 #include "loop/agent_calls.h"
 
-static int bind_wait(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_link *link)
+static int bind_wait_locked(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_link *link)
 {
+	mrf_lock_held(&ep->setup);
 	return link->wait ? 0 : mrf_wait_link(wait, link, &ep->source);
 }
 
@@ -27,10 +28,11 @@ static void av_removed(struct mrf_av_watch *watch)
 	mrf_agent_removed(ep->agent);
 }
 
-static int bind_av(struct mrf_ep *ep, struct fid *fid)
+static int bind_av_locked(struct mrf_ep *ep, struct fid *fid)
 {
 	struct mrf_av *av = mrf_av_from_fid(fid);
 
+	mrf_lock_held(&ep->setup);
 	if (mrf_av_domain(av) != &ep->domain->fid)
 		return other_domain("the address vector");
 	if (ep->av)
@@ -44,13 +46,14 @@ static int bind_av(struct mrf_ep *ep, struct fid *fid)
 
 #define CQ_FLAGS (FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
 
-static int bind_tx_cq(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flags)
+static int bind_tx_cq_locked(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flags)
 {
 	int ret;
 
+	mrf_lock_held(&ep->setup);
 	if (ep->tx_cq)
 		return bound_already("a CQ for transmits");
-	ret = bind_wait(ep, mrf_cq_wait(cq), &ep->link_tx);
+	ret = bind_wait_locked(ep, mrf_cq_wait(cq), &ep->link_tx);
 	if (ret)
 		return ret;
 	ep->tx_cq = cq;
@@ -59,11 +62,12 @@ static int bind_tx_cq(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flags)
 	return 0;
 }
 
-static int bind_cq(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
+static int bind_cq_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 {
 	struct mrf_cq *cq = mrf_cq_from_fid(fid);
 	int ret = 0;
 
+	mrf_lock_held(&ep->setup);
 	if (mrf_cq_domain(cq) != &ep->domain->fid)
 		return other_domain("the CQ");
 	if (!(flags & (FI_TRANSMIT | FI_RECV)) || (flags & ~CQ_FLAGS))
@@ -74,7 +78,7 @@ static int bind_cq(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	if ((flags & FI_RECV) && ep->rx_cq)
 		return bound_already("a CQ for receives");
 	if (flags & FI_TRANSMIT)
-		ret = bind_tx_cq(ep, cq, flags);
+		ret = bind_tx_cq_locked(ep, cq, flags);
 	if (!ret && (flags & FI_RECV)) {
 		ep->rx_cq = cq;
 		/* One line about an endpoint is enough. */
@@ -101,13 +105,14 @@ static bool set_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 	return idle;
 }
 
-static int link_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
+static int link_cntr_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
 	struct mrf_wait *wait = mrf_cntr_wait(cntr);
-	int ret = flags & FI_WRITE ? bind_wait(ep, wait, &ep->link_wr) : 0;
+	int ret = flags & FI_WRITE ? bind_wait_locked(ep, wait, &ep->link_wr) : 0;
 
+	mrf_lock_held(&ep->setup);
 	if (!ret && (flags & FI_READ))
-		ret = bind_wait(ep, wait, &ep->link_rd);
+		ret = bind_wait_locked(ep, wait, &ep->link_rd);
 	if (ret || set_cntr(ep, cntr, flags))
 		return ret;
 	return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4062,
@@ -116,10 +121,11 @@ static int link_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 }
 
 /* What the endpoint itself does. */
-static int bind_own(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
+static int bind_own_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
-	int ret = link_cntr(ep, cntr, flags);
+	int ret = link_cntr_locked(ep, cntr, flags);
 
+	mrf_lock_held(&ep->setup);
 	if (ret && (flags & FI_WRITE))
 		mrf_wait_unlink(&ep->link_wr);
 	if (ret && (flags & FI_READ))
@@ -148,8 +154,9 @@ static int check_remote(const struct mrf_ep *ep, uint64_t flags)
 }
 
 /* What peers do. The device alone sees their reads, and reports them to nobody. */
-static void bind_remote(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
+static void bind_remote_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
+	mrf_lock_held(&ep->setup);
 	if (flags & FI_REMOTE_READ)
 		mrf_warn(FI_LOG_EP_CTRL, 4063,
 			 "fi_ep_bind(counter, FI_REMOTE_READ): accepted, but it does not count "
@@ -160,11 +167,12 @@ static void bind_remote(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags
 	mrf_obj_hold(&ep->hold_rem, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
 }
 
-static int bind_cntr(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
+static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 {
 	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
 	int ret;
 
+	mrf_lock_held(&ep->setup);
 	if (mrf_cntr_domain(cntr) != &ep->domain->fid)
 		return other_domain("the counter");
 	if (!flags || (flags & ~CNTR_FLAGS))
@@ -178,16 +186,17 @@ static int bind_cntr(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 		return bound_already("a counter for one of these flags");
 	ret = check_remote(ep, flags);
 	if (!ret)
-		ret = bind_own(ep, cntr, flags & (FI_READ | FI_WRITE));
+		ret = bind_own_locked(ep, cntr, flags & (FI_READ | FI_WRITE));
 	if (!ret)
-		bind_remote(ep, cntr, flags);
+		bind_remote_locked(ep, cntr, flags);
 	return ret;
 }
 
-static int bind_eq(struct mrf_ep *ep, struct fid *fid)
+static int bind_eq_locked(struct mrf_ep *ep, struct fid *fid)
 {
 	int ret = mrf_obj_check(mrf_eq_obj(mrf_eq_from_fid(fid)), "fi_ep_bind");
 
+	mrf_lock_held(&ep->setup);
 	if (ret)
 		return ret;
 	if (ep->hold_eq.target)
@@ -196,21 +205,22 @@ static int bind_eq(struct mrf_ep *ep, struct fid *fid)
 	return 0;
 }
 
-static int bind_any(struct mrf_ep *ep, struct fid *bfid, uint64_t flags)
+static int bind_any_locked(struct mrf_ep *ep, struct fid *bfid, uint64_t flags)
 {
+	mrf_lock_held(&ep->setup);
 	if (ep->enabled && bfid->fclass != FI_CLASS_CNTR)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4045,
 				  "the %s has to be bound before the endpoint is enabled",
 				  mrf_obj_class_name(bfid->fclass));
 	switch (bfid->fclass) {
 	case FI_CLASS_AV:
-		return bind_av(ep, bfid);
+		return bind_av_locked(ep, bfid);
 	case FI_CLASS_CQ:
-		return bind_cq(ep, bfid, flags);
+		return bind_cq_locked(ep, bfid, flags);
 	case FI_CLASS_CNTR:
-		return bind_cntr(ep, bfid, flags);
+		return bind_cntr_locked(ep, bfid, flags);
 	case FI_CLASS_EQ:
-		return bind_eq(ep, bfid);
+		return bind_eq_locked(ep, bfid);
 	default:
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4046,
 				  "objects of class \"%s\" cannot be bound to an endpoint",
@@ -229,7 +239,7 @@ int mrf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4044,
 				  "fi_ep_bind: bfid=NULL: there is nothing to bind");
 	mrf_lock_take(&ep->setup);
-	ret = bind_any(ep, bfid, flags);
+	ret = bind_any_locked(ep, bfid, flags);
 	mrf_lock_release(&ep->setup);
 	return ret;
 }

@@ -20,7 +20,7 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 	if (ret)
 		return ret;
 	mrf_lock_take(&ep->lock);
-	ret = mrf_peer_cancel(ep, context);
+	ret = mrf_peer_cancel_locked(ep, context);
 	mrf_op_unlock(ep);
 	return ret;
 }

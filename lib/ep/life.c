@@ -19,7 +19,7 @@ static void kicked(struct mrf_kick *kick)
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_take(&ep->lock);
-	mrf_conn_service(peer);
+	mrf_conn_service_locked(peer);
 	mrf_op_unlock(ep);
 }
 
@@ -32,9 +32,9 @@ static void cq_has_news(void *watcher)
 	/* Armed anew for others who wait for it: the event was theirs, too. */
 	mrf_vcq_ack(ep->scq);
 	mrf_vcq_arm(ep->scq);
-	mrf_ep_progress(ep);
+	mrf_ep_progress_locked(ep);
 	mrf_list_each (node, &ep->all_peers)
-		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, node));
+		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, node));
 	mrf_op_unlock(ep);
 }
 
@@ -44,8 +44,8 @@ static void leave_agent(struct mrf_ep *ep)
 	mrf_list_each_safe (node, &ep->all_peers) {
 		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
 
-		if (mrf_peer_let_go(peer))
-			mrf_conn_service(peer);
+		if (mrf_peer_let_go_locked(peer))
+			mrf_conn_service_locked(peer);
 	}
 	mrf_op_unlock(ep);
 }
@@ -127,7 +127,7 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 	mrf_agent_cq_remove(agent, ep->scq);
 	mrf_lock_take(&ep->lock);
 	mrf_list_each_safe (node, &ep->all_peers)
-		mrf_peer_abandon(mrf_list_entry(node, struct mrf_peer, node));
+		mrf_peer_abandon_locked(mrf_list_entry(node, struct mrf_peer, node));
 	mrf_op_unlock(ep);
 	return 0;
 }

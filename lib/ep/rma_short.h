@@ -35,9 +35,11 @@ struct mrf_rma_ends {
 	uint32_t event; /* for a write to a region that counts writes; otherwise 0 */
 };
 
-static inline void mrf_rma_fill(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_rma_one *one,
-				const struct mrf_rma_ends *ends)
+static inline void mrf_rma_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
+				       const struct mrf_rma_one *one,
+				       const struct mrf_rma_ends *ends)
 {
+	mrf_lock_held(&ep->lock);
 	op->type = one->kind == MRF_OP_READ ? &mrf_op_read : &mrf_op_write;
 	op->comp_flags = FI_RMA | (one->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->resolved = true;
@@ -65,12 +67,14 @@ static inline void mrf_rma_fill(struct mrf_ep *ep, struct mrf_op *op, const stru
  */
 #define MRF_RMA_FEW_BYTES 64
 
-static inline int mrf_rma_send_off(struct mrf_conn *conn, struct mrf_op *op,
-				   const struct mrf_rma_one *one, const struct mrf_rma_ends *ends)
+static inline int mrf_rma_send_off_locked(struct mrf_conn *conn, struct mrf_op *op,
+					  const struct mrf_rma_one *one,
+					  const struct mrf_rma_ends *ends)
 {
 	struct mrf_sge here = { .addr = one->buf, .len = (uint32_t)one->len };
 	bool few = one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (one->kind == MRF_OP_WRITE && ends->event) {
 		op->told = true;
 		return mrf_vconn_write_imm(conn->vconn, conn->owner.id, few, few ? &here : op->sge,
@@ -81,28 +85,29 @@ static inline int mrf_rma_send_off(struct mrf_conn *conn, struct mrf_op *op,
 				few ? &here : op->sge, ends->remote_addr, ends->rkey);
 }
 
-static inline bool mrf_rma_post(struct mrf_ep *ep, struct mrf_peer *peer,
-				const struct mrf_rma_one *one, struct mrf_rma_ends *ends)
+static inline bool mrf_rma_post_locked(struct mrf_ep *ep, struct mrf_peer *peer,
+				       const struct mrf_rma_one *one, struct mrf_rma_ends *ends)
 {
 	struct mrf_op *op;
 	int ret;
 
-	if (mrf_unlikely(!mrf_short_aim(peer, one->kind, one->key, one->remote, one->len,
-					&ends->rkey, &ends->remote_addr, &ends->event)))
+	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely(!mrf_short_aim_locked(peer, one->kind, one->key, one->remote, one->len,
+					       &ends->rkey, &ends->remote_addr, &ends->event)))
 		return false;
-	op = mrf_short_take(ep);
+	op = mrf_short_take_locked(ep);
 	if (mrf_unlikely(!op))
 		return false;
-	mrf_rma_fill(ep, op, one, ends);
+	mrf_rma_fill_locked(ep, op, one, ends);
 	op->peer = peer;
-	ret = mrf_rma_send_off(peer->conn, op, one, ends);
+	ret = mrf_rma_send_off_locked(peer->conn, op, one, ends);
 	if (mrf_unlikely(ret && ret != -FI_EACCES)) {
 		mrf_list_add_head(&op->node, &ep->free_ops);
 		return false;
 	}
 	if (mrf_unlikely(ret))
-		mrf_conn_denied(peer->conn);
-	mrf_conn_posted_of(ep, peer->conn, op, one->len);
+		mrf_conn_denied_locked(peer->conn);
+	mrf_conn_posted_of_locked(ep, peer->conn, op, one->len);
 	ep->nops++;
 	return true;
 }
@@ -121,8 +126,8 @@ static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *on
 			    &ends.iova, &ends.lkey))
 		return false;
 	mrf_lock_take(&ep->lock);
-	peer = mrf_short_peer(ep, one->addr);
-	posted = peer && mrf_rma_post(ep, peer, one, &ends);
+	peer = mrf_short_peer_locked(ep, one->addr);
+	posted = peer && mrf_rma_post_locked(ep, peer, one, &ends);
 	mrf_lock_release(&ep->lock);
 	return posted;
 }

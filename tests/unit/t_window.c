@@ -69,7 +69,7 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_r
 static const struct mrf_rpc message = { TYPE, fill_request, NULL, NULL };
 static const struct mrf_op_type type = { .kind = MRF_OP_RPC,
 					 .rpc = &message,
-					 .post = mrf_rpc_post };
+					 .post = mrf_rpc_post_locked };
 
 static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 {
@@ -413,7 +413,7 @@ START_TEST(window_waits_for_room_in_the_endpoints_queue)
 	want_none(&p.a);
 	mrf_lock_take(&ep->lock);
 	ep->scq_used -= MRF_EP_SCQ;
-	mrf_ep_progress(ep);
+	mrf_ep_progress_locked(ep);
 	mrf_lock_release(&ep->lock);
 	want_done(1);
 }

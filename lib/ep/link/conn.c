@@ -8,29 +8,33 @@
 
 /* --- its deadline -------------------------------------------------------------------------- */
 
-void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms)
+void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_timer_set(conn->peer->ep->agent, &conn->timer, ms);
 }
 
-void mrf_conn_clear_deadline(struct mrf_conn *conn)
+void mrf_conn_clear_deadline_locked(struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_timer_stop(&conn->timer);
 }
 
-void mrf_conn_drain(struct mrf_conn *conn)
+void mrf_conn_drain_locked(struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	conn->draining = true;
-	mrf_conn_set_deadline(conn, MRF_DRAIN_MS);
+	mrf_conn_set_deadline_locked(conn, MRF_DRAIN_MS);
 }
 
-void mrf_conn_probe(struct mrf_conn *conn)
+void mrf_conn_probe_locked(struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (conn->probed)
 		return;
 	conn->probed = true;
 	conn->heard = mrf_now_ms();
-	mrf_peer_kick(conn->peer);
+	mrf_peer_kick_locked(conn->peer);
 }
 
 /* --- making and destroying ------------------------------------------------------------------ */
@@ -77,12 +81,14 @@ static int open_vconn(struct mrf_conn *conn)
 	return ret;
 }
 
-int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls, struct mrf_conn **out)
+int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
+			struct mrf_conn **out)
 {
 	struct mrf_agent *agent = peer->ep->agent;
 	struct mrf_conn *conn = calloc(1, sizeof(*conn));
 	int ret;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (!conn)
 		return -FI_ENOMEM;
 	conn->peer = peer;
@@ -113,12 +119,13 @@ err_free:
 	return ret;
 }
 
-void mrf_conn_destroy(struct mrf_conn *conn)
+void mrf_conn_destroy_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_ep *ep = peer->ep;
 
-	mrf_conn_clear_deadline(conn);
+	mrf_lock_held(&conn->peer->ep->lock);
+	mrf_conn_clear_deadline_locked(conn);
 	ep->scq_used -= conn->tail - conn->head;
 	mrf_idmap_remove(&ep->conns, conn->owner.id);
 	if (ep->last == conn)
@@ -134,69 +141,76 @@ void mrf_conn_destroy(struct mrf_conn *conn)
 
 /* --- room ---------------------------------------------------------------------------------- */
 
-void mrf_peer_await_room(struct mrf_peer *peer)
+void mrf_peer_await_room_locked(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (ep->scq_used >= MRF_EP_SCQ && mrf_list_empty(&peer->starved))
 		mrf_list_add_tail(&peer->starved, &ep->starved);
-	mrf_peer_watch(peer);
+	mrf_peer_watch_locked(peer);
 }
 
-void mrf_peer_watch(struct mrf_peer *peer)
+void mrf_peer_watch_locked(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (ep->watched)
 		return;
 	ep->watched = true;
 	mrf_agent_cq_watch(ep->agent, ep->scq, ep);
 	/* What completed before makes no event: the agent polls once to see. */
-	mrf_peer_kick(peer);
+	mrf_peer_kick_locked(peer);
 }
 
 /* --- loss ---------------------------------------------------------------------------------- */
 
-void mrf_peer_break(struct mrf_peer *peer)
+void mrf_peer_break_locked(struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	if (peer->state != MRF_PEER_READY)
 		return;
 	peer->state = MRF_PEER_BROKEN;
-	mrf_peer_kick(peer);
+	mrf_peer_kick_locked(peer);
 }
 
-void mrf_conn_denied(struct mrf_conn *conn)
+void mrf_conn_denied_locked(struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	conn->cause = MRF_WC_DENIED;
-	mrf_peer_break(conn->peer);
+	mrf_peer_break_locked(conn->peer);
 }
 
 /* Leaves ep->lock meanwhile. */
-static void disconnect(struct mrf_conn *conn)
+static void disconnect_locked(struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	conn->disconnected = true;
 	mrf_conn_unlock(conn);
 	mrf_vconn_disconnect(conn->vconn);
 	mrf_conn_lock(conn);
 }
 
-bool mrf_conn_end_denied(struct mrf_conn *conn)
+bool mrf_conn_end_denied_locked(struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (mrf_likely(conn->cause != MRF_WC_DENIED))
 		return false;
 	if (!conn->disconnected)
-		disconnect(conn);
+		disconnect_locked(conn);
 	return true;
 }
 
-void mrf_conn_gone(struct mrf_conn *conn)
+void mrf_conn_gone_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (conn->disconnected)
 		return;
 	conn->lost = true;
-	mrf_peer_break(peer);
-	mrf_conn_drain(conn);
-	disconnect(conn);
+	mrf_peer_break_locked(peer);
+	mrf_conn_drain_locked(conn);
+	disconnect_locked(conn);
 }

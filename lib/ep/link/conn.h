@@ -48,22 +48,23 @@ static inline void mrf_conn_lock(const struct mrf_conn *conn)
  * Makes a connection that is not connected and has no queue pair yet. This call and those
  * marked * leave ep->lock meanwhile.
  */
-int mrf_conn_new(struct mrf_peer *peer, const struct mrf_conn_calls *calls, struct mrf_conn **out);
+int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
+			struct mrf_conn **out);
 /* * Takes the connection down at once. The peer is IDLE. */
-void mrf_conn_destroy(struct mrf_conn *conn);
+void mrf_conn_destroy_locked(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Sets the deadline for the event that the connection waits for, in ms from now. */
-void mrf_conn_set_deadline(struct mrf_conn *conn, int64_t ms);
-void mrf_conn_clear_deadline(struct mrf_conn *conn);
+void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms);
+void mrf_conn_clear_deadline_locked(struct mrf_conn *conn);
 /* Sets a deadline for everything in flight to come back. */
-void mrf_conn_drain(struct mrf_conn *conn);
+void mrf_conn_drain_locked(struct mrf_conn *conn);
 /* * The peer is gone or given up: everything in flight will come back. */
-void mrf_conn_gone(struct mrf_conn *conn);
+void mrf_conn_gone_locked(struct mrf_conn *conn);
 /*
- * * Was this broken connection ended by mrf_conn_denied? If so, puts its queue pair into
+ * * Was this broken connection ended by mrf_conn_denied_locked? If so, puts its queue pair into
  * error, which nothing else has done, so that everything in flight comes back.
  */
-bool mrf_conn_end_denied(struct mrf_conn *conn);
+bool mrf_conn_end_denied_locked(struct mrf_conn *conn);
 
 /* --- any thread --------------------------------------------------------------------- */
 
@@ -71,28 +72,29 @@ bool mrf_conn_end_denied(struct mrf_conn *conn);
  * READY -> BROKEN: once everything in flight has come back, the agent takes the
  * connection down.
  */
-void mrf_peer_break(struct mrf_peer *peer);
+void mrf_peer_break_locked(struct mrf_peer *peer);
 /*
  * The kernel refused a work request of this connection (denied.h). The request counts as
  * posted anyway.
  */
-void mrf_conn_denied(struct mrf_conn *conn);
+void mrf_conn_denied_locked(struct mrf_conn *conn);
 /* Something is awaited from the peer: has the agent watch whether the peer goes away. */
-void mrf_conn_probe(struct mrf_conn *conn);
+void mrf_conn_probe_locked(struct mrf_conn *conn);
 /*
  * The peer found no room for a work request: it goes on when completions have made room,
  * its own or, if the endpoint's queue was full, those of other peers.
  */
-void mrf_peer_await_room(struct mrf_peer *peer);
+void mrf_peer_await_room_locked(struct mrf_peer *peer);
 /*
  * The peer's next step depends on completions: the agent waits for them, so that the
  * queue moves even if the application does not read its CQ.
  */
-void mrf_peer_watch(struct mrf_peer *peer);
+void mrf_peer_watch_locked(struct mrf_peer *peer);
 
 /* The peer's connection needs the agent's attention. Never blocks or fails. */
-static inline void mrf_peer_kick(struct mrf_peer *peer)
+static inline void mrf_peer_kick_locked(struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	mrf_agent_kick(peer->ep->agent, &peer->kick);
 }
 
@@ -103,49 +105,54 @@ static inline uint8_t *mrf_conn_outgoing(const struct mrf_conn *conn)
 }
 
 /* Room for one more work request on the connection and in the CQ of its endpoint, ep. */
-static inline bool mrf_conn_room_of(const struct mrf_ep *ep, const struct mrf_conn *conn)
+static inline bool mrf_conn_room_of_locked(const struct mrf_ep *ep, const struct mrf_conn *conn)
 {
+	mrf_lock_held(&ep->lock);
 	return conn->tail - conn->head < MRF_CONN_RING - 1 && ep->scq_used < MRF_EP_SCQ;
 }
 
-static inline bool mrf_conn_room(const struct mrf_conn *conn)
+static inline bool mrf_conn_room_locked(const struct mrf_conn *conn)
 {
-	return mrf_conn_room_of(conn->peer->ep, conn);
+	mrf_lock_held(&conn->peer->ep->lock);
+	return mrf_conn_room_of_locked(conn->peer->ep, conn);
 }
 
 /* Records the work request that was just posted on a connection of ep. */
-static inline void mrf_conn_posted_of(struct mrf_ep *ep, struct mrf_conn *conn, struct mrf_op *op,
-				      uint64_t len)
+static inline void mrf_conn_posted_of_locked(struct mrf_ep *ep, struct mrf_conn *conn,
+					     struct mrf_op *op, uint64_t len)
 {
 	struct mrf_posted *posted = &conn->ring[conn->tail++ % MRF_CONN_RING];
 
+	mrf_lock_held(&ep->lock);
 	posted->op = op;
 	posted->len = len;
 	ep->scq_used++;
 }
 
-static inline void mrf_conn_posted(struct mrf_conn *conn, struct mrf_op *op, uint64_t len)
+static inline void mrf_conn_posted_locked(struct mrf_conn *conn, struct mrf_op *op, uint64_t len)
 {
-	mrf_conn_posted_of(conn->peer->ep, conn, op, len);
+	mrf_lock_held(&conn->peer->ep->lock);
+	mrf_conn_posted_of_locked(conn->peer->ep, conn, op, len);
 }
 
 /*
  * Posts a work request and records it. The caller has checked that there is room, and
  * checks that the peer is still READY before it posts more.
  */
-static inline int mrf_conn_post(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op,
-				uint64_t len)
+static inline int mrf_conn_post_locked(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op,
+				       uint64_t len)
 {
 	int ret;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	wr->wr_id = conn->owner.id;
 	ret = mrf_vconn_post(conn->vconn, wr);
 	if (mrf_unlikely(ret == -FI_EACCES)) {
-		mrf_conn_denied(conn);
+		mrf_conn_denied_locked(conn);
 		ret = 0;
 	}
 	if (mrf_likely(!ret))
-		mrf_conn_posted(conn, op, len);
+		mrf_conn_posted_locked(conn, op, len);
 	return ret;
 }
 

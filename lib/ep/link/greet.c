@@ -98,20 +98,23 @@ static void why_refused(uint32_t reason, struct mrf_why *why)
 	}
 }
 
-void mrf_greet_no_room(const struct mrf_peer *peer, struct mrf_why *why)
+void mrf_greet_no_room_locked(const struct mrf_peer *peer, struct mrf_why *why)
 {
+	mrf_lock_held(&peer->ep->lock);
 	mrf_why_set(why, FI_ECONNREFUSED, 4125,
 		    "the endpoint there has no resources for another connection: it is out of %s",
 		    mrf_full_text(peer->full));
 }
 
-bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct mrf_why *why)
+bool mrf_greet_again_locked(struct mrf_peer *peer, const void *data, size_t len,
+			    struct mrf_why *why)
 {
 	uint32_t reason = 0;
 
+	mrf_lock_held(&peer->ep->lock);
 	mrf_refuse_decode(data, len, &reason);
 	if (reason == MRF_REFUSE_RESOURCES) {
-		mrf_greet_no_room(peer, why);
+		mrf_greet_no_room_locked(peer, why);
 		return false;
 	}
 	if (reason != MRF_REFUSE_CHALLENGE) {
@@ -138,12 +141,13 @@ bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct
 	return true;
 }
 
-void mrf_greet_hello(struct mrf_conn *conn, struct mrf_hello *hello)
+void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello)
 {
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_auth_talk *talk = &conn->talk;
 	uint8_t proof[MRF_AUTH_PROOF];
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (!peer->challenged)
 		return;
 	peer->challenged = false;
@@ -161,11 +165,12 @@ void mrf_greet_hello(struct mrf_conn *conn, struct mrf_hello *hello)
 }
 
 /* Is it who has the key? False: why says what is wrong. */
-static bool trusts(struct mrf_conn *conn, const struct mrf_welcome *welcome, uint32_t qpn,
-		   struct mrf_why *why)
+static bool trusts_locked(struct mrf_conn *conn, const struct mrf_welcome *welcome, uint32_t qpn,
+			  struct mrf_why *why)
 {
 	const struct mrf_auth *auth = mrf_ep_auth(conn->peer->ep);
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (!auth)
 		return true;
 	if (!(welcome->flags & MRF_WELCOME_PROOF) || !conn->talk.number) {
@@ -183,18 +188,19 @@ static bool trusts(struct mrf_conn *conn, const struct mrf_welcome *welcome, uin
 	return false;
 }
 
-bool mrf_greet_welcomed(struct mrf_conn *conn, const struct mrf_cm_event *event,
-			struct mrf_why *why)
+bool mrf_greet_welcomed_locked(struct mrf_conn *conn, const struct mrf_cm_event *event,
+			       struct mrf_why *why)
 {
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_welcome welcome;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (mrf_welcome_decode(event->data, event->len, &welcome)) {
 		mrf_why_set(why, FI_EREMOTEIO, 4124,
 			    "the program that listens there does not speak this protocol");
 		return false;
 	}
-	if (!trusts(conn, &welcome, event->qpn, why))
+	if (!trusts_locked(conn, &welcome, event->qpn, why))
 		return false;
 	peer->challenges = 0;
 	peer->instance = welcome.instance;

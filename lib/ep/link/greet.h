@@ -47,16 +47,17 @@ void mrf_greet_welcome(const struct mrf_ep *ep, struct mrf_auth_talk *talk, uint
  * The target has refused the connection. True: it wants a proof, and the next attempt
  * will carry it. False: there is no use in another attempt; why holds the reason.
  */
-bool mrf_greet_again(struct mrf_peer *peer, const void *data, size_t len, struct mrf_why *why);
+bool mrf_greet_again_locked(struct mrf_peer *peer, const void *data, size_t len,
+			    struct mrf_why *why);
 /* Why a target that had no room for us, or has not answered since, is given up. */
-void mrf_greet_no_room(const struct mrf_peer *peer, struct mrf_why *why);
+void mrf_greet_no_room_locked(const struct mrf_peer *peer, struct mrf_why *why);
 /* Adds our proof if we were challenged. */
-void mrf_greet_hello(struct mrf_conn *conn, struct mrf_hello *hello);
+void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello);
 /*
  * Checks the target's welcome and records what it says about the target. False: the
  * target cannot be trusted; why holds the reason.
  */
-bool mrf_greet_welcomed(struct mrf_conn *conn, const struct mrf_cm_event *event,
-			struct mrf_why *why);
+bool mrf_greet_welcomed_locked(struct mrf_conn *conn, const struct mrf_cm_event *event,
+			       struct mrf_why *why);
 
 #endif

@@ -5,9 +5,10 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/ask.h"
 
-void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr, uint64_t len,
-		  bool once)
+void mrf_ask_want_locked(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
+			 uint64_t len, bool once)
 {
+	mrf_lock_held(&peer->ep->lock);
 	if (remote->wanted || remote->asking)
 		return;
 	remote->wanted = true;
@@ -17,21 +18,23 @@ void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t add
 	mrf_list_add_tail(&remote->node, &peer->to_ask);
 }
 
-static void want_again(struct mrf_peer *peer, struct mrf_remote *remote)
+static void want_again_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 {
+	mrf_lock_held(&peer->ep->lock);
 	remote->wanted = true;
 	mrf_list_add_tail(&remote->node, &peer->to_ask);
 }
 
-static int post_message(struct mrf_peer *peer, uint8_t *msg, size_t len)
+static int post_message_locked(struct mrf_peer *peer, uint8_t *msg, size_t len)
 {
 	struct mrf_sge sge = { .addr = (uintptr_t)msg, .len = (uint32_t)len };
 	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
 
-	return mrf_conn_post(peer->conn, &wr, NULL, 0);
+	mrf_lock_held(&peer->ep->lock);
+	return mrf_conn_post_locked(peer->conn, &wr, NULL, 0);
 }
 
-static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
+static int send_ask_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 {
 	uint8_t msg[MRF_PROTO_ASK_LEN];
 	struct mrf_ask ask = { .cookie = peer->ep->clock + 1,
@@ -40,25 +43,27 @@ static int send_ask(struct mrf_peer *peer, struct mrf_remote *remote)
 			       .addr = remote->ask.addr,
 			       .len = remote->ask.len,
 			       .flags = remote->ask_once ? MRF_ASK_ONCE : 0 };
-	int ret = post_message(peer, msg, mrf_ask_encode(&ask, msg));
+	int ret = post_message_locked(peer, msg, mrf_ask_encode(&ask, msg));
 
+	mrf_lock_held(&peer->ep->lock);
 	if (ret)
 		return ret;
 	mrf_debug(FI_LOG_EP_DATA,
 		  "asking the peer about key 0x%" PRIx64 ", 0x%" PRIx64 " + %" PRIu64, ask.key,
 		  ask.addr, ask.len);
 	remote->asked_at = ++peer->ep->clock;
-	mrf_conn_probe(peer->conn);
+	mrf_conn_probe_locked(peer->conn);
 	return 0;
 }
 
-int mrf_ask_send(struct mrf_peer *peer)
+int mrf_ask_send_locked(struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	while (peer->state == MRF_PEER_READY && peer->asks < peer->max_asks &&
-	       !mrf_list_empty(&peer->to_ask) && mrf_conn_room(peer->conn)) {
+	       !mrf_list_empty(&peer->to_ask) && mrf_conn_room_locked(peer->conn)) {
 		struct mrf_remote *remote =
 			mrf_list_entry(mrf_list_first(&peer->to_ask), struct mrf_remote, node);
-		int ret = send_ask(peer, remote);
+		int ret = send_ask_locked(peer, remote);
 
 		if (mrf_unlikely(ret))
 			return ret;
@@ -68,16 +73,17 @@ int mrf_ask_send(struct mrf_peer *peer)
 		remote->asking = true;
 		/* Of a region that is pinned on demand other bytes stay known. */
 		if (remote->complete)
-			mrf_remote_drop(remote);
+			mrf_remote_drop_locked(remote);
 		peer->asks++;
 	}
-	if (!mrf_list_empty(&peer->to_ask) && !mrf_conn_room(peer->conn))
-		mrf_peer_await_room(peer);
+	if (!mrf_list_empty(&peer->to_ask) && !mrf_conn_room_locked(peer->conn))
+		mrf_peer_await_room_locked(peer);
 	return 0;
 }
 
-static struct mrf_remote *whose(struct mrf_peer *peer, const struct mrf_answer *answer)
+static struct mrf_remote *whose_locked(struct mrf_peer *peer, const struct mrf_answer *answer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->asked) {
 		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
 
@@ -87,10 +93,11 @@ static struct mrf_remote *whose(struct mrf_peer *peer, const struct mrf_answer *
 	return NULL;
 }
 
-bool mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
+bool mrf_ask_answered_locked(struct mrf_peer *peer, const struct mrf_answer *answer)
 {
-	struct mrf_remote *remote = whose(peer, answer);
+	struct mrf_remote *remote = whose_locked(peer, answer);
 
+	mrf_lock_held(&peer->ep->lock);
 	if (!remote) {
 		mrf_warn(FI_LOG_EP_DATA, 4020,
 			 "a peer answered a question about key 0x%" PRIx64
@@ -105,30 +112,32 @@ bool mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer)
 	remote->asking = false;
 	peer->asks--;
 	peer->losses = 0;
-	if (mrf_remote_learn(peer, remote, answer))
-		want_again(peer, remote);
+	if (mrf_remote_learn_locked(peer, remote, answer))
+		want_again_locked(peer, remote);
 	else if (remote->once)
 		peer->leases++;
 	return true;
 }
 
-void mrf_ask_unwant(struct mrf_peer *peer)
+void mrf_ask_unwant_locked(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
 
+	mrf_lock_held(&peer->ep->lock);
 	while ((node = mrf_list_pop(&peer->to_ask)))
 		mrf_list_entry(node, struct mrf_remote, node)->wanted = false;
 }
 
-void mrf_ask_lost(struct mrf_peer *peer)
+void mrf_ask_lost_locked(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
 
+	mrf_lock_held(&peer->ep->lock);
 	while ((node = mrf_list_pop(&peer->asked))) {
 		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
 
 		remote->asking = false;
-		want_again(peer, remote);
+		want_again_locked(peer, remote);
 	}
 	peer->asks = 0;
 	/* The peer ended the leases with the connection; a FORGET may have been lost with it. */
@@ -137,27 +146,30 @@ void mrf_ask_lost(struct mrf_peer *peer)
 	peer->leases = 0;
 }
 
-void mrf_ask_forget(struct mrf_peer *peer)
+void mrf_ask_forget_locked(struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	peer->epoch++;
 }
 
-static bool in_use(const struct mrf_peer *peer)
+static bool in_use_locked(const struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	return peer->conn->tail != peer->conn->head || !mrf_list_empty(&peer->asked) ||
 	       !mrf_list_empty(&peer->to_ask) ||
 	       (!mrf_list_empty(&peer->queue) && peer->leases < MRF_LEASES);
 }
 
-bool mrf_ask_release(struct mrf_peer *peer)
+bool mrf_ask_release_locked(struct mrf_peer *peer)
 {
 	uint8_t msg[MRF_PROTO_NOTE_LEN];
 
-	if (mrf_likely(!peer->leases) || in_use(peer))
+	mrf_lock_held(&peer->ep->lock);
+	if (mrf_likely(!peer->leases) || in_use_locked(peer))
 		return false;
-	if (!mrf_conn_room(peer->conn) ||
-	    post_message(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg))) {
-		mrf_peer_await_room(peer);
+	if (!mrf_conn_room_locked(peer->conn) ||
+	    post_message_locked(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg))) {
+		mrf_peer_await_room_locked(peer);
 		return false;
 	}
 	peer->leases = 0;

@@ -13,26 +13,26 @@
  * Queues a question about these bytes, unless one about the key is already open. once: an
  * answer that is good once is preferred.
  */
-void mrf_ask_want(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr, uint64_t len,
-		  bool once);
+void mrf_ask_want_locked(struct mrf_peer *peer, struct mrf_remote *remote, uint64_t addr,
+			 uint64_t len, bool once);
 /*
  * Sends the queued questions, as far as there is room. Returns 0 or the device's error.
  */
-int mrf_ask_send(struct mrf_peer *peer);
+int mrf_ask_send_locked(struct mrf_peer *peer);
 /* Handles an answer. True: operations may go on. */
-bool mrf_ask_answered(struct mrf_peer *peer, const struct mrf_answer *answer);
+bool mrf_ask_answered_locked(struct mrf_peer *peer, const struct mrf_answer *answer);
 /*
  * Withdraws the questions that were not sent yet; an operation that still needs one
  * queues it again.
  */
-void mrf_ask_unwant(struct mrf_peer *peer);
+void mrf_ask_unwant_locked(struct mrf_peer *peer);
 /* The connection is gone, and with it all open questions and leases. */
-void mrf_ask_lost(struct mrf_peer *peer);
+void mrf_ask_lost_locked(struct mrf_peer *peer);
 /* What the peer said about regions pinned on demand is no longer valid. */
-void mrf_ask_forget(struct mrf_peer *peer);
+void mrf_ask_forget_locked(struct mrf_peer *peer);
 /*
  * Releases the leases if nothing uses them; the peer is READY. True: they were released.
  */
-bool mrf_ask_release(struct mrf_peer *peer);
+bool mrf_ask_release_locked(struct mrf_peer *peer);
 
 #endif

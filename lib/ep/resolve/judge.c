@@ -13,8 +13,9 @@
 #include "base/iov.h"
 #include "ep/resolve/judge.h"
 
-static bool peer_virt(const struct mrf_peer *peer)
+static bool peer_virt_locked(const struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	return peer->mr_mode & FI_MR_VIRT_ADDR;
 }
 
@@ -24,7 +25,7 @@ static bool peer_virt(const struct mrf_peer *peer)
 #define FAIL(...) (mrf_why_set(__VA_ARGS__), false)
 
 /* What is wrong with the region, whatever bytes of it are meant. */
-static bool region_ok(const struct mrf_remote *remote, struct mrf_why *why)
+static bool region_ok_locked(const struct mrf_remote *remote, struct mrf_why *why)
 {
 	switch (remote->status) {
 	case MRF_MR_CLOSED:
@@ -51,14 +52,15 @@ static bool region_ok(const struct mrf_remote *remote, struct mrf_why *why)
 	}
 }
 
-static bool bounds_fail(const struct mrf_peer *peer, const struct mrf_remote *remote,
-			const struct fi_rma_iov *rma, struct mrf_why *why)
+static bool bounds_fail_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			       const struct fi_rma_iov *rma, struct mrf_why *why)
 {
-	bool virt = peer_virt(peer);
+	bool virt = peer_virt_locked(peer);
 	const char *hint = "";
 	uint64_t base = virt ? remote->base : 0, end = base + remote->len;
 	uint64_t past = rma->len - (end - rma->addr);
 
+	mrf_lock_held(&peer->ep->lock);
 	if (virt && mrf_range_inside(rma->addr, rma->len, 0, remote->len))
 		hint = "; this looks like an offset, but the peer's domain takes virtual "
 		       "addresses (FI_MR_VIRT_ADDR)";
@@ -78,11 +80,12 @@ static bool bounds_fail(const struct mrf_peer *peer, const struct mrf_remote *re
 }
 
 /* What is wrong with these bytes of a region that is pinned on demand. */
-static bool range_fail(const struct mrf_peer *peer, const struct mrf_remote *remote,
-		       const struct fi_rma_iov *rma, struct mrf_why *why)
+static bool range_fail_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			      const struct fi_rma_iov *rma, struct mrf_why *why)
 {
 	const struct mrf_range *range = &remote->answered;
 
+	mrf_lock_held(&peer->ep->lock);
 	switch (remote->status) {
 	case MRF_MR_NOT_REFRESHED:
 		return FAIL(why, FI_EACCES, 4144,
@@ -103,14 +106,16 @@ static bool range_fail(const struct mrf_peer *peer, const struct mrf_remote *rem
 			    "used up, or it has no /proc; its own log says which",
 			    remote->key, range->addr, range->len);
 	default:
-		return bounds_fail(peer, remote, rma, why);
+		return bounds_fail_locked(peer, remote, rma, why);
 	}
 }
 
-bool mrf_judge_access(const struct mrf_op *op, const struct mrf_remote *remote, struct mrf_why *why)
+bool mrf_judge_access_locked(const struct mrf_op *op, const struct mrf_remote *remote,
+			     struct mrf_why *why)
 {
 	uint64_t right = op->type->kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	/* Raw keys do not tell; answers do. */
 	if (mrf_unlikely(op->type->kind == MRF_OP_ATOMIC && remote->known && remote->cookie &&
 			 (remote->access & right) && !(remote->access & FI_ATOMIC)))
@@ -128,7 +133,7 @@ bool mrf_judge_access(const struct mrf_op *op, const struct mrf_remote *remote, 
 
 /* The last question was about bytes of this access, so what is wrong with them is wrong
  * here. */
-static bool concerns(const struct mrf_remote *remote, const struct fi_rma_iov *rma)
+static bool concerns_locked(const struct mrf_remote *remote, const struct fi_rma_iov *rma)
 {
 	const struct mrf_range *range = &remote->answered;
 
@@ -138,53 +143,58 @@ static bool concerns(const struct mrf_remote *remote, const struct fi_rma_iov *r
 	       range->len <= rma->len - (range->addr - rma->addr);
 }
 
-static enum mrf_verdict judge_complete(const struct mrf_op *op, const struct mrf_remote *remote,
-				       const struct fi_rma_iov *rma, struct mrf_why *why)
+static enum mrf_verdict judge_complete_locked(const struct mrf_op *op,
+					      const struct mrf_remote *remote,
+					      const struct fi_rma_iov *rma, struct mrf_why *why)
 {
 	uint64_t where;
 	uint32_t rkey;
 	bool inside;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	if (rma->len)
 		inside = mrf_range_ok(rma->addr, rma->len) &&
-			 mrf_remote_covered(op->peer, remote, op->stamp, rma->addr, rma->len) ==
-				 rma->len;
+			 mrf_remote_covered_locked(op->peer, remote, op->stamp, rma->addr,
+						   rma->len) == rma->len;
 	else
-		inside =
-			mrf_remote_locate(op->peer, remote, op->stamp, rma->addr, 0, &rkey, &where);
+		inside = mrf_remote_locate_locked(op->peer, remote, op->stamp, rma->addr, 0, &rkey,
+						  &where);
 	if (!inside) {
-		bounds_fail(op->peer, remote, rma, why);
+		bounds_fail_locked(op->peer, remote, rma, why);
 		return MRF_JUDGED_BAD;
 	}
 	/* The kernel checks bytes, not their absence: an empty access needs a fresh
 	 * answer. */
-	return rma->len || mrf_judge_fresh(op, remote) ? MRF_JUDGED_GOOD : MRF_JUDGED_LACKS;
+	return rma->len || mrf_judge_fresh_locked(op, remote) ? MRF_JUDGED_GOOD : MRF_JUDGED_LACKS;
 }
 
-static enum mrf_verdict judge_on_demand(const struct mrf_op *op, const struct mrf_remote *remote,
-					const struct fi_rma_iov *rma, uint64_t *done,
-					struct mrf_why *why)
+static enum mrf_verdict judge_on_demand_locked(const struct mrf_op *op,
+					       const struct mrf_remote *remote,
+					       const struct fi_rma_iov *rma, uint64_t *done,
+					       struct mrf_why *why)
 {
-	bool fresh = mrf_judge_fresh(op, remote);
+	bool fresh = mrf_judge_fresh_locked(op, remote);
 
-	if (fresh && concerns(remote, rma) && remote->status != MRF_MR_OK) {
-		range_fail(op->peer, remote, rma, why);
+	mrf_lock_held(&op->peer->ep->lock);
+	if (fresh && concerns_locked(remote, rma) && remote->status != MRF_MR_OK) {
+		range_fail_locked(op->peer, remote, rma, why);
 		return MRF_JUDGED_BAD;
 	}
 	if (!rma->len)
-		return fresh && concerns(remote, rma) ? MRF_JUDGED_GOOD : MRF_JUDGED_LACKS;
-	*done = mrf_remote_covered(op->peer, remote, op->stamp, rma->addr, rma->len);
+		return fresh && concerns_locked(remote, rma) ? MRF_JUDGED_GOOD : MRF_JUDGED_LACKS;
+	*done = mrf_remote_covered_locked(op->peer, remote, op->stamp, rma->addr, rma->len);
 	return *done == rma->len ? MRF_JUDGED_GOOD : MRF_JUDGED_LACKS;
 }
 
-enum mrf_verdict mrf_judge(const struct mrf_op *op, const struct mrf_remote *remote,
-			   const struct fi_rma_iov *rma, uint64_t *done, struct mrf_why *why)
+enum mrf_verdict mrf_judge_locked(const struct mrf_op *op, const struct mrf_remote *remote,
+				  const struct fi_rma_iov *rma, uint64_t *done, struct mrf_why *why)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	*done = 0;
 	if (!remote->known)
 		return MRF_JUDGED_LACKS;
-	if (!region_ok(remote, why) || !mrf_judge_access(op, remote, why))
+	if (!region_ok_locked(remote, why) || !mrf_judge_access_locked(op, remote, why))
 		return MRF_JUDGED_BAD;
-	return remote->complete ? judge_complete(op, remote, rma, why)
-				: judge_on_demand(op, remote, rma, done, why);
+	return remote->complete ? judge_complete_locked(op, remote, rma, why)
+				: judge_on_demand_locked(op, remote, rma, done, why);
 }

@@ -14,19 +14,21 @@ enum mrf_verdict {
 };
 
 /* Was the answer asked for after the operation began? */
-static inline bool mrf_judge_fresh(const struct mrf_op *op, const struct mrf_remote *remote)
+static inline bool mrf_judge_fresh_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	return remote->cookie >= op->stamp;
 }
 
 /* Does the region grant what the operation needs? False: why holds the reason. */
-bool mrf_judge_access(const struct mrf_op *op, const struct mrf_remote *remote,
-		      struct mrf_why *why);
+bool mrf_judge_access_locked(const struct mrf_op *op, const struct mrf_remote *remote,
+			     struct mrf_why *why);
 /*
  * Judges the bytes of one remote buffer. MRF_JUDGED_BAD counts only if the answer is
  * fresh.
  */
-enum mrf_verdict mrf_judge(const struct mrf_op *op, const struct mrf_remote *remote,
-			   const struct fi_rma_iov *rma, uint64_t *done, struct mrf_why *why);
+enum mrf_verdict mrf_judge_locked(const struct mrf_op *op, const struct mrf_remote *remote,
+				  const struct fi_rma_iov *rma, uint64_t *done,
+				  struct mrf_why *why);
 
 #endif

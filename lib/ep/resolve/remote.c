@@ -25,7 +25,7 @@ static struct mrf_map *map_of(const struct mrf_peer *peer)
 
 /* --- ways ----------------------------------------------------------------------------- */
 
-static void drop_ways(struct mrf_remote *remote)
+static void drop_ways_locked(struct mrf_remote *remote)
 {
 	if (remote->ways != &remote->one)
 		free(remote->ways);
@@ -34,13 +34,13 @@ static void drop_ways(struct mrf_remote *remote)
 	remote->max = 1;
 }
 
-void mrf_remote_drop(struct mrf_remote *remote)
+void mrf_remote_drop_locked(struct mrf_remote *remote)
 {
-	drop_ways(remote);
+	drop_ways_locked(remote);
 	remote->known = false;
 }
 
-static int make_room_for_ways(struct mrf_remote *remote, unsigned want)
+static int make_room_for_ways_locked(struct mrf_remote *remote, unsigned want)
 {
 	struct mrf_way *ways;
 	unsigned max = remote->max;
@@ -61,7 +61,7 @@ static int make_room_for_ways(struct mrf_remote *remote, unsigned want)
 }
 
 /* Of sorted ways: the first that ends after addr. */
-static unsigned first_after(const struct mrf_remote *remote, uint64_t addr)
+static unsigned first_after_locked(const struct mrf_remote *remote, uint64_t addr)
 {
 	unsigned low = 0, high = remote->nways;
 
@@ -78,9 +78,9 @@ static unsigned first_after(const struct mrf_remote *remote, uint64_t addr)
 }
 
 /* Keeps the ways sorted and apart; what is new replaces what it overlaps. */
-static void insert_sorted(struct mrf_remote *remote, const struct mrf_way *way)
+static void insert_sorted_locked(struct mrf_remote *remote, const struct mrf_way *way)
 {
-	unsigned from = first_after(remote, way->addr), to = from;
+	unsigned from = first_after_locked(remote, way->addr), to = from;
 
 	if (to < remote->nways && remote->ways[to].addr < way->addr)
 		to++;
@@ -99,8 +99,9 @@ static struct mrf_way from_wire(const struct mrf_peer *peer, const struct mrf_wi
 				 .rkey = seg->rkey };
 }
 
-static bool holds(const struct mrf_peer *peer, const struct mrf_way *way)
+static bool holds_locked(const struct mrf_peer *peer, const struct mrf_way *way)
 {
+	mrf_lock_held(&peer->ep->lock);
 	return way->epoch == (way->once ? peer->lease_epoch : peer->epoch);
 }
 
@@ -116,17 +117,20 @@ static inline uint64_t served(const struct mrf_way *way, uint64_t addr, uint64_t
 	return offset < way->len ? mrf_min(len, way->len - offset) : 0;
 }
 
-static bool usable(const struct mrf_peer *peer, const struct mrf_way *way, uint64_t stamp)
+static bool usable_locked(const struct mrf_peer *peer, const struct mrf_way *way, uint64_t stamp)
 {
-	return holds(peer, way) && (!way->once || way->once >= stamp);
+	mrf_lock_held(&peer->ep->lock);
+	return holds_locked(peer, way) && (!way->once || way->once >= stamp);
 }
 
-static const struct mrf_way *find_way(const struct mrf_peer *peer, const struct mrf_remote *remote,
-				      uint64_t stamp, uint64_t addr, uint64_t len)
+static const struct mrf_way *find_way_locked(const struct mrf_peer *peer,
+					     const struct mrf_remote *remote, uint64_t stamp,
+					     uint64_t addr, uint64_t len)
 {
 	const struct mrf_way *way;
 	unsigned i;
 
+	mrf_lock_held(&peer->ep->lock);
 	/* Segments of a complete answer may overlap: the first that contains it. */
 	for (i = 0; remote->complete && i < remote->nways; i++) {
 		if (served(&remote->ways[i], addr, len))
@@ -134,20 +138,21 @@ static const struct mrf_way *find_way(const struct mrf_peer *peer, const struct 
 	}
 	if (remote->complete)
 		return NULL;
-	i = first_after(remote, addr);
+	i = first_after_locked(remote, addr);
 	if (i == remote->nways)
 		return NULL;
 	way = &remote->ways[i];
-	return usable(peer, way, stamp) ? way : NULL;
+	return usable_locked(peer, way, stamp) ? way : NULL;
 }
 
-uint64_t mrf_remote_locate(const struct mrf_peer *peer, const struct mrf_remote *remote,
-			   uint64_t stamp, uint64_t addr, uint64_t len, uint32_t *rkey,
-			   uint64_t *remote_addr)
+uint64_t mrf_remote_locate_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
+				  uint64_t stamp, uint64_t addr, uint64_t len, uint32_t *rkey,
+				  uint64_t *remote_addr)
 {
-	const struct mrf_way *way = find_way(peer, remote, stamp, addr, len);
+	const struct mrf_way *way = find_way_locked(peer, remote, stamp, addr, len);
 	uint64_t n = way ? served(way, addr, len) : 0;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (!n)
 		return 0;
 	*rkey = way->rkey;
@@ -156,30 +161,34 @@ uint64_t mrf_remote_locate(const struct mrf_peer *peer, const struct mrf_remote 
 }
 
 /* They are few, but in any order. */
-static uint64_t covered_complete(const struct mrf_peer *peer, const struct mrf_remote *remote,
-				 uint64_t addr, uint64_t len)
+static uint64_t covered_complete_locked(const struct mrf_peer *peer,
+					const struct mrf_remote *remote, uint64_t addr,
+					uint64_t len)
 {
 	const struct mrf_way *way;
 	uint64_t done = 0;
 
-	while (done < len && (way = find_way(peer, remote, UINT64_MAX, addr + done, len - done)))
+	mrf_lock_held(&peer->ep->lock);
+	while (done < len &&
+	       (way = find_way_locked(peer, remote, UINT64_MAX, addr + done, len - done)))
 		done += served(way, addr + done, len - done);
 	return done;
 }
 
-uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote *remote,
-			    uint64_t stamp, uint64_t addr, uint64_t len)
+uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
+				   uint64_t stamp, uint64_t addr, uint64_t len)
 {
 	uint64_t done = 0, n;
 	unsigned i;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (remote->complete)
-		return covered_complete(peer, remote, addr, len);
+		return covered_complete_locked(peer, remote, addr, len);
 	/* A peer may have its memory in many pieces: from each to the next, without a search. */
-	for (i = first_after(remote, addr); i < remote->nways && done < len; i++) {
+	for (i = first_after_locked(remote, addr); i < remote->nways && done < len; i++) {
 		const struct mrf_way *way = &remote->ways[i];
 
-		n = usable(peer, way, stamp) ? served(way, addr + done, len - done) : 0;
+		n = usable_locked(peer, way, stamp) ? served(way, addr + done, len - done) : 0;
 		if (!n)
 			break;
 		done += n;
@@ -187,27 +196,31 @@ uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote
 	return done;
 }
 
-bool mrf_remote_is_full(const struct mrf_remote *remote)
+bool mrf_remote_is_full_locked(const struct mrf_remote *remote)
 {
 	return remote->nways + MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
 }
 
-unsigned mrf_remote_ways(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
+unsigned mrf_remote_ways_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
 {
-	return len ? first_after(remote, addr + (len - 1)) + 1 - first_after(remote, addr) : 0;
+	return len ? first_after_locked(remote, addr + (len - 1)) + 1 -
+			       first_after_locked(remote, addr)
+		   : 0;
 }
 
 /* --- remembering ---------------------------------------------------------------------- */
 
-struct mrf_remote *mrf_remote_find(const struct mrf_peer *peer, uint64_t key)
+struct mrf_remote *mrf_remote_find_locked(const struct mrf_peer *peer, uint64_t key)
 {
+	mrf_lock_held(&peer->ep->lock);
 	return mrf_idmap_find(&peer->remotes, key);
 }
 
-static void remove_remote(struct mrf_peer *peer, struct mrf_remote *remote)
+static void remove_remote_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 {
+	mrf_lock_held(&peer->ep->lock);
 	mrf_idmap_remove(&peer->remotes, remote->key);
-	mrf_remote_drop(remote);
+	mrf_remote_drop_locked(remote);
 	free(remote);
 }
 
@@ -215,26 +228,28 @@ static void remove_remote(struct mrf_peer *peer, struct mrf_remote *remote)
  * One goes that no question is about; whoever still needs it asks again. Any but the oldest: of
  * keys that are used in turn that would always be the one that comes next.
  */
-static void make_room(struct mrf_peer *peer)
+static void make_room_locked(struct mrf_peer *peer)
 {
 	size_t i;
 
+	mrf_lock_held(&peer->ep->lock);
 	for (i = 0; i < peer->remotes.count; i++) {
 		struct mrf_remote *remote = mrf_idmap_sweep(&peer->remotes, &peer->hand);
 
 		if (!remote->asking && !remote->wanted) {
-			remove_remote(peer, remote);
+			remove_remote_locked(peer, remote);
 			return;
 		}
 	}
 }
 
-static struct mrf_remote *remote_add(struct mrf_peer *peer, uint64_t key)
+static struct mrf_remote *remote_add_locked(struct mrf_peer *peer, uint64_t key)
 {
 	struct mrf_remote *remote;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (peer->remotes.count >= MAX_REMOTES)
-		make_room(peer);
+		make_room_locked(peer);
 	remote = calloc(1, sizeof(*remote));
 	if (!remote)
 		return NULL;
@@ -251,10 +266,12 @@ static struct mrf_remote *remote_add(struct mrf_peer *peer, uint64_t key)
 }
 
 /* What the raw key says is as good as an answer, but an old one. */
-static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote, const struct mrf_rawkey *raw)
+static int learn_raw_locked(struct mrf_peer *peer, struct mrf_remote *remote,
+			    const struct mrf_rawkey *raw)
 {
 	uint32_t i;
 
+	mrf_lock_held(&peer->ep->lock);
 	remote->peer_key = raw->key;
 	remote->serial = raw->serial;
 	remote->space_id = raw->space_id;
@@ -267,7 +284,7 @@ static int learn_raw(struct mrf_peer *peer, struct mrf_remote *remote, const str
 	remote->status = MRF_MR_OK;
 	if (!raw->complete)
 		return 0;
-	if (make_room_for_ways(remote, raw->nseg))
+	if (make_room_for_ways_locked(remote, raw->nseg))
 		return -FI_ENOMEM;
 	for (i = 0; i < raw->nseg; i++)
 		remote->ways[i] = from_wire(peer, &raw->seg[i]);
@@ -283,11 +300,12 @@ static struct mrf_remote *no_memory(uint64_t key, struct mrf_why *why)
 }
 
 /* The peer may be another process than it was, which numbers its regions as the old one did. */
-static struct mrf_remote *get_mapped(struct mrf_peer *peer, uint64_t key,
-				     const struct mrf_rawkey *raw, struct mrf_why *why)
+static struct mrf_remote *get_mapped_locked(struct mrf_peer *peer, uint64_t key,
+					    const struct mrf_rawkey *raw, struct mrf_why *why)
 {
 	struct mrf_remote *remote;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (raw->space_id != peer->space_id) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4141,
 			    "key 0x%" PRIx64 " was mapped from a raw key of another peer's "
@@ -295,23 +313,24 @@ static struct mrf_remote *get_mapped(struct mrf_peer *peer, uint64_t key,
 			    key);
 		return NULL;
 	}
-	remote = mrf_remote_find(peer, key);
+	remote = mrf_remote_find_locked(peer, key);
 	if (remote)
 		return remote;
-	remote = remote_add(peer, key);
-	if (!remote || learn_raw(peer, remote, raw))
+	remote = remote_add_locked(peer, key);
+	if (!remote || learn_raw_locked(peer, remote, raw))
 		return no_memory(key, why);
 	return remote;
 }
 
-struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mrf_why *why)
+struct mrf_remote *mrf_remote_get_locked(struct mrf_peer *peer, uint64_t key, struct mrf_why *why)
 {
 	bool maybe = mrf_map_maybe(map_of(peer), key);
 	struct mrf_remote *remote;
 	struct mrf_rawkey raw;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (maybe && mrf_map_get(map_of(peer), key, &raw))
-		return get_mapped(peer, key, &raw, why);
+		return get_mapped_locked(peer, key, &raw, why);
 	if (maybe && mrf_map_was(map_of(peer), key)) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4142,
 			    "key 0x%" PRIx64 " was unmapped with fi_mr_unmap_key", key);
@@ -324,39 +343,41 @@ struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mr
 			    key);
 		return NULL;
 	}
-	remote = mrf_remote_find(peer, key);
+	remote = mrf_remote_find_locked(peer, key);
 	if (!remote)
-		remote = remote_add(peer, key);
+		remote = remote_add_locked(peer, key);
 	return remote ? remote : no_memory(key, why);
 }
 
 /* --- answers -------------------------------------------------------------------------- */
 
 /* May ways of earlier answers stay beside those of this one? */
-static bool adds_to(const struct mrf_remote *remote, const struct mrf_answer *answer)
+static bool adds_to_locked(const struct mrf_remote *remote, const struct mrf_answer *answer)
 {
 	return remote->known && !remote->complete && answer->status != MRF_MR_CLOSED &&
 	       !(answer->flags & MRF_ANSWER_COMPLETE) && answer->serial == remote->instance &&
 	       remote->nways + answer->nseg < mrf_remote_max_ways;
 }
 
-static void drop_what_holds_no_longer(const struct mrf_peer *peer, struct mrf_remote *remote)
+static void drop_what_holds_no_longer_locked(const struct mrf_peer *peer, struct mrf_remote *remote)
 {
 	unsigned i, n = 0;
 
+	mrf_lock_held(&peer->ep->lock);
 	for (i = 0; i < remote->nways; i++) {
-		if (holds(peer, &remote->ways[i]))
+		if (holds_locked(peer, &remote->ways[i]))
 			remote->ways[n++] = remote->ways[i];
 	}
 	remote->nways = n;
 }
 
-static int take_ways(struct mrf_peer *peer, struct mrf_remote *remote,
-		     const struct mrf_answer *answer)
+static int take_ways_locked(struct mrf_peer *peer, struct mrf_remote *remote,
+			    const struct mrf_answer *answer)
 {
 	uint32_t i;
 
-	if (make_room_for_ways(remote, remote->nways + answer->nseg + 1))
+	mrf_lock_held(&peer->ep->lock);
+	if (make_room_for_ways_locked(remote, remote->nways + answer->nseg + 1))
 		return -FI_ENOMEM;
 	for (i = 0; i < answer->nseg; i++) {
 		struct mrf_way way = from_wire(peer, &answer->seg[i]);
@@ -366,25 +387,28 @@ static int take_ways(struct mrf_peer *peer, struct mrf_remote *remote,
 		if (remote->complete)
 			remote->ways[remote->nways++] = way;
 		else if (way.len)
-			insert_sorted(remote, &way);
+			insert_sorted_locked(remote, &way);
 	}
 	return 0;
 }
 
 /* A yes that shows no way: better an error than to ask for ever. */
-static bool shows_nothing(const struct mrf_peer *peer, const struct mrf_remote *remote)
+static bool shows_nothing_locked(const struct mrf_peer *peer, const struct mrf_remote *remote)
 {
+	mrf_lock_held(&peer->ep->lock);
 	return !remote->complete && remote->status == MRF_MR_OK && remote->ask.len &&
-	       !mrf_remote_covered(peer, remote, remote->cookie, remote->ask.addr, remote->ask.len);
+	       !mrf_remote_covered_locked(peer, remote, remote->cookie, remote->ask.addr,
+					  remote->ask.len);
 }
 
-int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
-		     const struct mrf_answer *answer)
+int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
+			    const struct mrf_answer *answer)
 {
-	if (adds_to(remote, answer))
-		drop_what_holds_no_longer(peer, remote);
+	mrf_lock_held(&peer->ep->lock);
+	if (adds_to_locked(remote, answer))
+		drop_what_holds_no_longer_locked(peer, remote);
 	else
-		mrf_remote_drop(remote);
+		mrf_remote_drop_locked(remote);
 	remote->complete = answer->flags & MRF_ANSWER_COMPLETE;
 	remote->once = !remote->complete && (answer->flags & MRF_ANSWER_ONCE);
 	remote->cookie = answer->cookie;
@@ -400,11 +424,11 @@ int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->event = peer->events ? answer->event : 0;
 	remote->base = answer->base;
 	remote->len = answer->len;
-	if (take_ways(peer, remote, answer)) {
-		mrf_remote_drop(remote);
+	if (take_ways_locked(peer, remote, answer)) {
+		mrf_remote_drop_locked(remote);
 		return -FI_ENOMEM;
 	}
-	if (shows_nothing(peer, remote))
+	if (shows_nothing_locked(peer, remote))
 		remote->status = MRF_MR_OUTSIDE;
 	remote->known = true;
 	return 0;
@@ -412,26 +436,28 @@ int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
 
 /* --- forgetting ------------------------------------------------------------------------ */
 
-static void forget_one(void *value, void *arg)
+static void forget_one_locked(void *value, void *arg)
 {
 	(void)arg;
-	mrf_remote_drop(value);
+	mrf_remote_drop_locked(value);
 }
 
-void mrf_remote_forget_all(struct mrf_peer *peer)
+void mrf_remote_forget_all_locked(struct mrf_peer *peer)
 {
-	mrf_idmap_each(&peer->remotes, forget_one, NULL);
+	mrf_lock_held(&peer->ep->lock);
+	mrf_idmap_each(&peer->remotes, forget_one_locked, NULL);
 }
 
-static void free_one(void *value, void *arg)
+static void free_one_locked(void *value, void *arg)
 {
 	(void)arg;
-	mrf_remote_drop(value);
+	mrf_remote_drop_locked(value);
 	free(value);
 }
 
-void mrf_remote_fini(struct mrf_peer *peer)
+void mrf_remote_fini_locked(struct mrf_peer *peer)
 {
-	mrf_idmap_each(&peer->remotes, free_one, NULL);
+	mrf_lock_held(&peer->ep->lock);
+	mrf_idmap_each(&peer->remotes, free_one_locked, NULL);
 	mrf_idmap_fini(&peer->remotes);
 }

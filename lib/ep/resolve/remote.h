@@ -66,38 +66,38 @@ struct mrf_remote {
 };
 
 /* NULL: nothing is known about the key, and nothing was asked. */
-struct mrf_remote *mrf_remote_find(const struct mrf_peer *peer, uint64_t key);
+struct mrf_remote *mrf_remote_find_locked(const struct mrf_peer *peer, uint64_t key);
 /*
- * As mrf_remote_find, but makes a missing entry, filled in from the raw key if there is
+ * As mrf_remote_find_locked, but makes a missing entry, filled in from the raw key if there is
  * one. NULL: the key cannot be used, and why holds the reason: the peer requires raw
  * keys, the raw key is another peer's or unmapped, or there is no memory.
  */
-struct mrf_remote *mrf_remote_get(struct mrf_peer *peer, uint64_t key, struct mrf_why *why);
-void mrf_remote_drop(struct mrf_remote *remote);
+struct mrf_remote *mrf_remote_get_locked(struct mrf_peer *peer, uint64_t key, struct mrf_why *why);
+void mrf_remote_drop_locked(struct mrf_remote *remote);
 /* Records an answer. -FI_ENOMEM: nothing is known about the region now. */
-int mrf_remote_learn(struct mrf_peer *peer, struct mrf_remote *remote,
-		     const struct mrf_answer *answer);
+int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
+			    const struct mrf_answer *answer);
 /*
  * Returns how many bytes from addr on, at most len, one work request of an operation with
  * this stamp can reach, and sets where they are; 0: no way is known. With a stamp of
  * UINT64_MAX only ways that are good for every operation count, none that is good once. A
  * len of 0 gives 1 if addr is in bounds.
  */
-uint64_t mrf_remote_locate(const struct mrf_peer *peer, const struct mrf_remote *remote,
-			   uint64_t stamp, uint64_t addr, uint64_t len, uint32_t *rkey,
-			   uint64_t *remote_addr);
+uint64_t mrf_remote_locate_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
+				  uint64_t stamp, uint64_t addr, uint64_t len, uint32_t *rkey,
+				  uint64_t *remote_addr);
 /* Returns how many bytes from addr on are reachable, over any number of ways. */
-uint64_t mrf_remote_covered(const struct mrf_peer *peer, const struct mrf_remote *remote,
-			    uint64_t stamp, uint64_t addr, uint64_t len);
+uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
+				   uint64_t stamp, uint64_t addr, uint64_t len);
 extern unsigned mrf_remote_max_ways; /* limit per region; tests lower it */
 /* Might another answer exceed the limit? The known ways are then dropped to make room. */
-bool mrf_remote_is_full(const struct mrf_remote *remote);
+bool mrf_remote_is_full_locked(const struct mrf_remote *remote);
 /*
  * Returns the number of ways that these bytes go over. The region is not complete, and
  * the bytes are all covered.
  */
-unsigned mrf_remote_ways(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
-void mrf_remote_forget_all(struct mrf_peer *peer);
-void mrf_remote_fini(struct mrf_peer *peer);
+unsigned mrf_remote_ways_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
+void mrf_remote_forget_all_locked(struct mrf_peer *peer);
+void mrf_remote_fini_locked(struct mrf_peer *peer);
 
 #endif

@@ -12,42 +12,46 @@
  * An answer for another operation that came after this one was asked for: what waited behind
  * a refused access need not break a connection each to learn the same.
  */
-static bool answered(const struct mrf_op *op, uint64_t key)
+static bool answered_locked(const struct mrf_op *op, uint64_t key)
 {
-	const struct mrf_remote *remote = mrf_remote_find(op->peer, key);
+	const struct mrf_remote *remote = mrf_remote_find_locked(op->peer, key);
 
-	return remote && remote->known && mrf_judge_fresh(op, remote);
+	mrf_lock_held(&op->peer->ep->lock);
+	return remote && remote->known && mrf_judge_fresh_locked(op, remote);
 }
 
 /* The key carries its rkey, and one work request does it all: the kernel checks. */
-static bool direct(const struct mrf_op *op, const struct fi_rma_iov *rma,
-		   struct mrf_key_direct *key)
+static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
+			  struct mrf_key_direct *key)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	/* Nor are several elements: the kernel would check, and do, them one by one. */
 	uint64_t max = op->type->kind == MRF_OP_ATOMIC
 			       ? op->atomic.size
 			       : mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
 
-	return !op->ask_first && !answered(op, rma->key) && op->nrma == 1 && op->total &&
+	return !op->ask_first && !answered_locked(op, rma->key) && op->nrma == 1 && op->total &&
 	       op->total <= max && mrf_key_unpack(op->peer->mr_mode, rma->key, key);
 }
 
 /* An answer about no bytes is gone with the next one; the operation remembers it. */
-static bool empty_and_known(const struct mrf_op *op, const struct fi_rma_iov *rma)
+static bool empty_and_known_locked(const struct mrf_op *op, const struct fi_rma_iov *rma)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	return !rma->len && (op->empty_known >> (rma - op->rma) & 1);
 }
 
 /* Has a lease for the first bytes of any of its buffers been collected? */
-static bool holds_leases(const struct mrf_op *op)
+static bool holds_leases_locked(const struct mrf_op *op)
 {
 	const struct fi_rma_iov *rma;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	for (rma = op->rma; rma < op->rma + op->nrma; rma++) {
-		const struct mrf_remote *remote = mrf_remote_find(op->peer, rma->key);
+		const struct mrf_remote *remote = mrf_remote_find_locked(op->peer, rma->key);
 
 		if (rma->len && remote && remote->known && remote->once &&
-		    mrf_remote_covered(op->peer, remote, op->stamp, rma->addr, 1))
+		    mrf_remote_covered_locked(op->peer, remote, op->stamp, rma->addr, 1))
 			return true;
 	}
 	return false;
@@ -57,87 +61,94 @@ static bool holds_leases(const struct mrf_op *op)
  * Leases end together, and an operation is posted when it has all that it needs: one that has
  * begun to collect some goes on, for whichever of its buffers. too_many ends it.
  */
-static bool may_ask(const struct mrf_op *op, const struct mrf_remote *remote)
+static bool may_ask_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
-	return !remote->once || op->peer->leases < MRF_LEASES || holds_leases(op);
+	mrf_lock_held(&op->peer->ep->lock);
+	return !remote->once || op->peer->leases < MRF_LEASES || holds_leases_locked(op);
 }
 
 /* Ways that are known of all buffers of an operation that are in this region. */
-static unsigned count_ways(const struct mrf_op *op, const struct mrf_remote *remote)
+static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
 	const struct fi_rma_iov *rma;
 	unsigned sum = 0;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	for (rma = op->rma; rma < op->rma + op->nrma; rma++) {
 		if (rma->key == remote->key)
-			sum += mrf_remote_ways(remote, rma->addr,
-					       mrf_remote_covered(op->peer, remote, op->stamp,
-								  rma->addr, rma->len));
+			sum += mrf_remote_ways_locked(
+				remote, rma->addr,
+				mrf_remote_covered_locked(op->peer, remote, op->stamp, rma->addr,
+							  rma->len));
 	}
 	return sum;
 }
 
 /* Needs the operation more ways of this region than can be remembered? */
-static bool too_many(const struct mrf_op *op, const struct mrf_remote *remote)
+static bool too_many_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
-	return mrf_unlikely(mrf_remote_is_full(remote)) &&
-	       count_ways(op, remote) + 2 * MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
+	mrf_lock_held(&op->peer->ep->lock);
+	return mrf_unlikely(mrf_remote_is_full_locked(remote)) &&
+	       count_ways_locked(op, remote) + 2 * MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
 }
 
-static enum mrf_resolved resolve_one(struct mrf_op *op, const struct fi_rma_iov *rma,
-				     struct mrf_why *why)
+static enum mrf_resolved resolve_one_locked(struct mrf_op *op, const struct fi_rma_iov *rma,
+					    struct mrf_why *why)
 {
 	struct mrf_key_direct key;
 	struct mrf_remote *remote;
 	enum mrf_verdict verdict;
 	uint64_t done;
 
-	if (direct(op, rma, &key) || empty_and_known(op, rma))
+	mrf_lock_held(&op->peer->ep->lock);
+	if (direct_locked(op, rma, &key) || empty_and_known_locked(op, rma))
 		return MRF_RESOLVED;
-	remote = mrf_remote_get(op->peer, rma->key, why);
+	remote = mrf_remote_get_locked(op->peer, rma->key, why);
 	if (!remote)
 		return MRF_RESOLVE_FAIL;
 	/* A raw key is of one registration, whose rights are for good. */
-	if (remote->serial && !remote->known && !mrf_judge_access(op, remote, why))
+	if (remote->serial && !remote->known && !mrf_judge_access_locked(op, remote, why))
 		return MRF_RESOLVE_FAIL;
-	verdict = mrf_judge(op, remote, rma, &done, why);
+	verdict = mrf_judge_locked(op, remote, rma, &done, why);
 	if (verdict == MRF_JUDGED_GOOD) {
 		op->empty_known |= (uint8_t)(!rma->len << (rma - op->rma));
 		return MRF_RESOLVED;
 	}
-	if (verdict == MRF_JUDGED_BAD && mrf_judge_fresh(op, remote))
+	if (verdict == MRF_JUDGED_BAD && mrf_judge_fresh_locked(op, remote))
 		return MRF_RESOLVE_FAIL;
-	if (mrf_unlikely(too_many(op, remote))) {
+	if (mrf_unlikely(too_many_locked(op, remote))) {
 		mrf_why_set(why, FI_EMSGSIZE, 4147,
 			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %zu: the peer has this memory in "
 			    "too many pieces for one access",
 			    rma->key, rma->addr, rma->len);
 		return MRF_RESOLVE_FAIL;
 	}
-	if (may_ask(op, remote))
-		mrf_ask_want(op->peer, remote, rma->addr + done, rma->len - done,
-			     op->refused > MRF_OP_REFUSED_KEPT);
+	if (may_ask_locked(op, remote))
+		mrf_ask_want_locked(op->peer, remote, rma->addr + done, rma->len - done,
+				    op->refused > MRF_OP_REFUSED_KEPT);
 	return MRF_RESOLVE_WAIT;
 }
 
-static bool refused_too_often(const struct mrf_op *op)
+static bool refused_too_often_locked(const struct mrf_op *op)
 {
 	const struct mrf_remote *remote;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	if (mrf_likely(op->refused <= MRF_OP_REFUSED))
 		return false;
-	remote = mrf_remote_find(op->peer, op->rma[0].key);
+	remote = mrf_remote_find_locked(op->peer, op->rma[0].key);
 	return !remote || remote->complete || op->refused > MRF_OP_REFUSED_ON_DEMAND;
 }
 
-enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why)
+enum mrf_resolved mrf_resolve_op_locked(struct mrf_op *op, struct mrf_why *why)
 {
 	enum mrf_resolved all = MRF_RESOLVED;
 	int i;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	if (op->resolved)
 		return MRF_RESOLVED;
-	if (refused_too_often(op)) {
+	if (refused_too_often_locked(op)) {
 		mrf_why_set(why, FI_EACCES, 4107,
 			    "key 0x%" PRIx64
 			    ": the peer's kernel refused the access %u times although "
@@ -146,7 +157,7 @@ enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why)
 		return MRF_RESOLVE_FAIL;
 	}
 	for (i = 0; i < op->nrma; i++) {
-		enum mrf_resolved one = resolve_one(op, &op->rma[i], why);
+		enum mrf_resolved one = resolve_one_locked(op, &op->rma[i], why);
 
 		if (one == MRF_RESOLVE_FAIL)
 			return one;
@@ -158,49 +169,52 @@ enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why)
 }
 
 /* The remote buffer that byte *from of the operation is in; *from: where in it. */
-static const struct fi_rma_iov *piece_rma(const struct mrf_op *op, uint64_t *from)
+static const struct fi_rma_iov *piece_rma_locked(const struct mrf_op *op, uint64_t *from)
 {
 	const struct fi_rma_iov *rma = op->rma;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	while (*from >= rma->len && rma < &op->rma[op->nrma - 1])
 		*from -= (rma++)->len;
 	return rma;
 }
 
-bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
-		       uint64_t *remote_addr, uint64_t *len)
+bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
+			      uint64_t *remote_addr, uint64_t *len)
 {
-	const struct fi_rma_iov *rma = piece_rma(op, &from);
+	const struct fi_rma_iov *rma = piece_rma_locked(op, &from);
 	struct mrf_key_direct key;
 	const struct mrf_remote *remote;
 
-	if (direct(op, rma, &key)) {
+	mrf_lock_held(&op->peer->ep->lock);
+	if (direct_locked(op, rma, &key)) {
 		*rkey = key.rkey;
 		*remote_addr = key.iova_base + rma->addr + from;
 		*len = rma->len - from;
 		return true;
 	}
-	remote = mrf_remote_find(op->peer, rma->key);
+	remote = mrf_remote_find_locked(op->peer, rma->key);
 	if (!remote || !remote->known)
 		return false;
-	*len = mrf_remote_locate(op->peer, remote, op->stamp, rma->addr + from, rma->len - from,
-				 rkey, remote_addr);
+	*len = mrf_remote_locate_locked(op->peer, remote, op->stamp, rma->addr + from,
+					rma->len - from, rkey, remote_addr);
 	return *len;
 }
 
-bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_request *request)
+bool mrf_resolve_request_locked(const struct mrf_op *op, uint64_t from, struct mrf_request *request)
 {
-	const struct fi_rma_iov *rma = piece_rma(op, &from);
+	const struct fi_rma_iov *rma = piece_rma_locked(op, &from);
 	const struct mrf_remote *remote;
 	struct mrf_key_direct key;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	request->key = rma->key;
 	request->serial = 0;
 	request->addr = rma->addr + from;
 	request->len = rma->len - from;
-	if (direct(op, rma, &key))
+	if (direct_locked(op, rma, &key))
 		return true;
-	remote = mrf_remote_find(op->peer, rma->key);
+	remote = mrf_remote_find_locked(op->peer, rma->key);
 	if (!remote || !remote->known)
 		return false;
 	request->key = remote->peer_key;
@@ -210,46 +224,49 @@ bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_requ
 }
 
 /* The number of a remote buffer's region; 0: it has none. False: the key is not known. */
-static bool event_of(const struct mrf_op *op, const struct fi_rma_iov *rma, uint32_t *event)
+static bool event_of_locked(const struct mrf_op *op, const struct fi_rma_iov *rma, uint32_t *event)
 {
 	const struct mrf_remote *remote;
 	struct mrf_key_direct key;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	*event = 0;
-	if (direct(op, rma, &key))
+	if (direct_locked(op, rma, &key))
 		return true;
-	remote = mrf_remote_find(op->peer, rma->key);
+	remote = mrf_remote_find_locked(op->peer, rma->key);
 	if (!remote || !remote->known)
 		return false;
 	*event = remote->event;
 	return true;
 }
 
-uint32_t mrf_resolve_number(const struct mrf_op *op, uint64_t from)
+uint32_t mrf_resolve_number_locked(const struct mrf_op *op, uint64_t from)
 {
 	uint32_t number;
 
-	return event_of(op, piece_rma(op, &from), &number) ? number : 0;
+	mrf_lock_held(&op->peer->ep->lock);
+	return event_of_locked(op, piece_rma_locked(op, &from), &number) ? number : 0;
 }
 
-bool mrf_resolve_event(const struct mrf_op *op, uint64_t upto, uint32_t *event)
+bool mrf_resolve_event_locked(const struct mrf_op *op, uint64_t upto, uint32_t *event)
 {
 	const struct fi_rma_iov *rma = op->rma, *end = &op->rma[op->nrma];
 	uint32_t later;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	while (upto > rma->len)
 		upto -= (rma++)->len;
 	if (upto < rma->len) {
 		*event = 0;
 		return true;
 	}
-	if (!event_of(op, rma, event))
+	if (!event_of_locked(op, rma, event))
 		return false;
 	/* Once for each region, when all that goes there is on its way. */
 	while (*event && ++rma < end) {
 		if (!rma->len)
 			continue;
-		if (!event_of(op, rma, &later))
+		if (!event_of_locked(op, rma, &later))
 			return false;
 		if (later == *event)
 			*event = 0;
@@ -257,13 +274,14 @@ bool mrf_resolve_event(const struct mrf_op *op, uint64_t upto, uint32_t *event)
 	return true;
 }
 
-bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,
-			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr,
-			uint32_t *event)
+bool mrf_resolve_cached_locked(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,
+			       uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr,
+			       uint32_t *event)
 {
 	const struct mrf_map *map = peer->ep->domain->space.map;
-	const struct mrf_remote *remote = mrf_remote_find(peer, key);
+	const struct mrf_remote *remote = mrf_remote_find_locked(peer, key);
 
+	mrf_lock_held(&peer->ep->lock);
 	if (!remote || !remote->known ||
 	    !(remote->access & (kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE)))
 		return false;
@@ -271,17 +289,19 @@ bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_k
 	    (!mrf_map_live(map, key) || remote->space_id != peer->space_id))
 		return false;
 	*event = kind == MRF_OP_READ ? 0 : remote->event;
-	return mrf_remote_locate(peer, remote, UINT64_MAX, addr, len, rkey, remote_addr) == len;
+	return mrf_remote_locate_locked(peer, remote, UINT64_MAX, addr, len, rkey, remote_addr) ==
+	       len;
 }
 
-void mrf_resolve_forget(struct mrf_op *op)
+void mrf_resolve_forget_locked(struct mrf_op *op)
 {
 	int i;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	for (i = 0; i < op->nrma; i++) {
-		struct mrf_remote *remote = mrf_remote_find(op->peer, op->rma[i].key);
+		struct mrf_remote *remote = mrf_remote_find_locked(op->peer, op->rma[i].key);
 
 		if (remote)
-			mrf_remote_drop(remote);
+			mrf_remote_drop_locked(remote);
 	}
 }

@@ -16,36 +16,37 @@ enum mrf_resolved {
  * Is the whole operation allowed? MRF_RESOLVED: every key of it is resolved or carries
  * its rkey.
  */
-enum mrf_resolved mrf_resolve_op(struct mrf_op *op, struct mrf_why *why);
+enum mrf_resolved mrf_resolve_op_locked(struct mrf_op *op, struct mrf_why *why);
 /*
  * Finds where byte `from` of the operation goes: rkey, remote address, and how far that
  * reaches. False when the key has ceased to be known.
  */
-bool mrf_resolve_piece(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
-		       uint64_t *remote_addr, uint64_t *len);
+bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
+			      uint64_t *remote_addr, uint64_t *len);
 /*
  * The event number of the region that byte `from` goes to; 0: the region has none, or is
  * not known.
  */
-uint32_t mrf_resolve_number(const struct mrf_op *op, uint64_t from);
+uint32_t mrf_resolve_number_locked(const struct mrf_op *op, uint64_t from);
 /*
  * Names byte `from` of the operation for the peer's agent: sets key, serial and addr, and
  * len to how far that reaches. False when the key has ceased to be known.
  */
-bool mrf_resolve_request(const struct mrf_op *op, uint64_t from, struct mrf_request *request);
+bool mrf_resolve_request_locked(const struct mrf_op *op, uint64_t from,
+				struct mrf_request *request);
 /*
  * Finds the event number that the target wants with the bytes of a write that end at
  * `upto`; 0: none. False when a key has ceased to be known.
  */
-bool mrf_resolve_event(const struct mrf_op *op, uint64_t upto, uint32_t *event);
+bool mrf_resolve_event_locked(const struct mrf_op *op, uint64_t upto, uint32_t *event);
 /*
  * True if a cached answer allows the whole access and serves it from one segment. False,
  * for whatever reason: take the general path.
  */
-bool mrf_resolve_cached(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,
-			uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr,
-			uint32_t *event);
+bool mrf_resolve_cached_locked(const struct mrf_peer *peer, uint64_t key, enum mrf_op_kind kind,
+			       uint64_t addr, uint64_t len, uint32_t *rkey, uint64_t *remote_addr,
+			       uint32_t *event);
 /* Forgets what was known of the operation's keys, which cannot be trusted any more. */
-void mrf_resolve_forget(struct mrf_op *op);
+void mrf_resolve_forget_locked(struct mrf_op *op);
 
 #endif

@@ -6,14 +6,15 @@
 #include "ep/tx/op_local.h"
 
 /* What goes with the bytes that end at upto. -FI_ENOKEY: look at the keys again. */
-static int add_imm(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t upto,
-		   struct mrf_vwr *wr)
+static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t upto,
+			  struct mrf_vwr *wr)
 {
 	bool imm = op->has_imm && upto == op->total;
 
+	mrf_lock_held(&peer->ep->lock);
 	wr->imm = op->imm;
 	if (peer->events && upto) {
-		if (!mrf_resolve_event(op, upto, &wr->imm))
+		if (!mrf_resolve_event_locked(op, upto, &wr->imm))
 			return -FI_ENOKEY;
 		imm = wr->imm;
 	}
@@ -22,7 +23,7 @@ static int add_imm(const struct mrf_peer *peer, const struct mrf_op *op, uint64_
 }
 
 /* Where immediate data are event numbers: the application's, behind all bytes. */
-static int post_data(struct mrf_peer *peer, struct mrf_op *op)
+static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	const struct mrf_data data = { .data = op->imm, .len = op->total };
 	uint8_t msg[MRF_PROTO_DATA_LEN];
@@ -30,8 +31,9 @@ static int post_data(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
 	int ret;
 
+	mrf_lock_held(&peer->ep->lock);
 	sge.len = (uint32_t)mrf_data_encode(&data, msg);
-	ret = mrf_conn_post(peer->conn, &wr, op, 0);
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0);
 	if (ret)
 		return ret;
 	op->inflight++;
@@ -39,7 +41,7 @@ static int post_data(struct mrf_peer *peer, struct mrf_op *op)
 	return 0;
 }
 
-int mrf_access_post(struct mrf_peer *peer, struct mrf_op *op)
+int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	const struct mrf_vdev_limits *limits = mrf_vdev_limits(peer->ep->domain->vdev);
 	struct mrf_sge sge[MRF_OP_SGE];
@@ -47,18 +49,20 @@ int mrf_access_post(struct mrf_peer *peer, struct mrf_op *op)
 	uint64_t len = 0;
 	int ret;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (op->has_imm && peer->events && op->pos == op->total)
-		return post_data(peer, op);
+		return post_data_locked(peer, op);
 	/* All bytes may be there, and only the data be missing: what the peer took changed. */
-	if (op->pos < op->total && !mrf_resolve_piece(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
+	if (op->pos < op->total &&
+	    !mrf_resolve_piece_locked(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
 		return -FI_ENOKEY;
 	len = mrf_min(mrf_min(len, op->total - op->pos), limits->max_msg_size);
 	wr.nsge = mrf_op_sges(op, op->pos, &len, sge, MRF_OP_SGE);
 	wr.op = MRF_VWR_READ;
-	ret = op->type->kind == MRF_OP_WRITE ? add_imm(peer, op, op->pos + len, &wr) : 0;
+	ret = op->type->kind == MRF_OP_WRITE ? add_imm_locked(peer, op, op->pos + len, &wr) : 0;
 	if (ret)
 		return ret;
-	ret = mrf_conn_post(peer->conn, &wr, op, len);
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, len);
 	if (ret)
 		return ret;
 	op->pos += len;
@@ -68,5 +72,5 @@ int mrf_access_post(struct mrf_peer *peer, struct mrf_op *op)
 	return 0;
 }
 
-const struct mrf_op_type mrf_op_read = { .kind = MRF_OP_READ, .post = mrf_access_post };
-const struct mrf_op_type mrf_op_write = { .kind = MRF_OP_WRITE, .post = mrf_access_post };
+const struct mrf_op_type mrf_op_read = { .kind = MRF_OP_READ, .post = mrf_access_post_locked };
+const struct mrf_op_type mrf_op_write = { .kind = MRF_OP_WRITE, .post = mrf_access_post_locked };

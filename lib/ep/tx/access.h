@@ -11,6 +11,6 @@ extern const struct mrf_op_type mrf_op_read, mrf_op_write;
  * Posts one work request for the bytes from op->pos on, as many as fit into one segment
  * and one message. See mrf_op_type.post; ep->lock held.
  */
-int mrf_access_post(struct mrf_peer *peer, struct mrf_op *op);
+int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op);
 
 #endif

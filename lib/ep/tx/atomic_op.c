@@ -316,8 +316,8 @@ static void collect(struct mrf_ep *ep, struct mrf_op *op)
 	op->atomic.collected = op->acked;
 }
 
-static int post_native(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
-		       uint64_t remote_addr)
+static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
+			      uint64_t remote_addr)
 {
 	struct mrf_ep *ep = peer->ep;
 	struct mrf_sge sge = { .len = sizeof(uint64_t), .lkey = ep->cells->mr.lkey };
@@ -329,6 +329,7 @@ static int post_native(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
 			      .rkey = rkey };
 	int ret;
 
+	mrf_lock_held(&peer->ep->lock);
 	sge.addr = (uintptr_t)mrf_atomic_cell(ep, op, op->pos);
 	if (op->atomic.op != FI_ATOMIC_READ)
 		memcpy(&wr.operand, mrf_atomic_operands(op) + op->pos, sizeof(wr.operand));
@@ -336,10 +337,10 @@ static int post_native(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
 		memcpy(&wr.compare, mrf_atomic_comparands(op) + op->pos, sizeof(wr.compare));
 	ret = mrf_vconn_atomic(peer->conn->vconn, &wr);
 	if (mrf_unlikely(ret == -FI_EACCES))
-		mrf_conn_denied(peer->conn);
+		mrf_conn_denied_locked(peer->conn);
 	else if (ret)
 		return ret;
-	mrf_conn_posted(peer->conn, op, sizeof(uint64_t));
+	mrf_conn_posted_locked(peer->conn, op, sizeof(uint64_t));
 	op->pos += sizeof(uint64_t);
 	op->inflight++;
 	op->atomic.landed = true;
@@ -352,44 +353,47 @@ static bool window_full(const struct mrf_op *op)
 }
 
 /* Can the device do the next element? Where the target counts, it has to know. */
-static bool lies_well(const struct mrf_op *op, uint64_t addr, uint64_t len)
+static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t len)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	return op->atomic.native && len >= sizeof(uint64_t) && !(addr % sizeof(uint64_t)) &&
 	       (!op->peer->events || op->atomic.op == FI_ATOMIC_READ ||
-		!mrf_resolve_number(op, op->pos));
+		!mrf_resolve_number_locked(op, op->pos));
 }
 
 /* Where the target counts, a request says what came of those before it. */
-static bool awaits_count(const struct mrf_op *op)
+static bool awaits_count_locked(const struct mrf_op *op)
 {
-	return op->awaiting && op->peer->events && mrf_resolve_number(op, op->pos);
+	mrf_lock_held(&op->peer->ep->lock);
+	return op->awaiting && op->peer->events && mrf_resolve_number_locked(op, op->pos);
 }
 
 /* One native element, a swap, or a request. */
-static int post(struct mrf_peer *peer, struct mrf_op *op)
+static int post_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	uint64_t addr = 0, len = 0;
 	uint32_t rkey = 0;
 	bool well;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (op->atomic.swapping)
 		return -FI_EAGAIN;
 	if ((op->atomic.native || op->atomic.swaps) &&
-	    !mrf_resolve_piece(op, op->pos, &rkey, &addr, &len))
+	    !mrf_resolve_piece_locked(op, op->pos, &rkey, &addr, &len))
 		return -FI_ENOKEY;
-	if (mrf_atomic_may_swap(peer, op, addr, len))
-		return mrf_atomic_swap(peer, op, rkey, addr);
-	well = lies_well(op, addr, len);
+	if (mrf_atomic_may_swap_locked(peer, op, addr, len))
+		return mrf_atomic_swap_locked(peer, op, rkey, addr);
+	well = lies_well_locked(op, addr, len);
 	/* Behind requests, nothing is posted that may be refused. */
-	if (well ? mrf_rpc_awaited(peer->conn) : awaits_count(op))
+	if (well ? mrf_rpc_awaited_locked(peer->conn) : awaits_count_locked(op))
 		return -FI_EAGAIN;
 	if (well && !window_full(op))
-		return post_native(peer, op, rkey, addr);
+		return post_native_locked(peer, op, rkey, addr);
 	/* Elements are done in order, by whomever. */
 	if (op->inflight)
 		return -FI_EAGAIN;
 	collect(peer->ep, op);
-	return well ? post_native(peer, op, rkey, addr) : mrf_rpc_post(peer, op);
+	return well ? post_native_locked(peer, op, rkey, addr) : mrf_rpc_post_locked(peer, op);
 }
 
 /* --- requests ------------------------------------------------------------------------- */
@@ -405,29 +409,31 @@ static int rma_at(const struct mrf_op *op, uint64_t from)
 }
 
 /* What the target needs to count once for each of its regions, however many requests. */
-static uint32_t counting(const struct mrf_op *op, uint64_t len)
+static uint32_t counting_locked(const struct mrf_op *op, uint64_t len)
 {
-	uint32_t event = 0, number = mrf_resolve_number(op, op->pos), what = 0;
+	uint32_t event = 0, number = mrf_resolve_number_locked(op, op->pos), what = 0;
 	uint64_t from = 0;
 	int i;
 
+	mrf_lock_held(&op->peer->ep->lock);
 	if (!op->peer->events || !number)
 		return 0;
-	if (mrf_resolve_event(op, op->pos + len, &event) && event)
+	if (mrf_resolve_event_locked(op, op->pos + len, &event) && event)
 		what |= MRF_ATOMIC_WHAT_COUNT;
 	for (i = 0; i < op->nrma; from += op->rma[i++].len) {
-		if (op->atomic.stored >> i & 1 && mrf_resolve_number(op, from) == number)
+		if (op->atomic.stored >> i & 1 && mrf_resolve_number_locked(op, from) == number)
 			what |= MRF_ATOMIC_WHAT_STORED;
 	}
 	return what;
 }
 
-static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_request *request,
-			     uint8_t *body)
+static uint64_t fill_request_locked(const struct mrf_op *op, uint64_t len,
+				    struct mrf_request *request, uint8_t *body)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	len = mrf_min(len, MRF_ATOMIC_REQUEST(op->atomic.family));
 	request->what = MRF_ATOMIC_WHAT(op->atomic.family, op->atomic.datatype, op->atomic.op) |
-			counting(op, len);
+			counting_locked(op, len);
 	if (op->atomic.op == FI_ATOMIC_READ)
 		return len;
 	memcpy(body, mrf_atomic_operands(op) + op->pos, len);
@@ -450,7 +456,7 @@ static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 	return true;
 }
 
-static const struct mrf_rpc request = { MRF_MSG_ATOMIC, fill_request, take_reply, NULL };
+static const struct mrf_rpc request = { MRF_MSG_ATOMIC, fill_request_locked, take_reply, NULL };
 
 /* --- the end -------------------------------------------------------------------------- */
 
@@ -469,8 +475,8 @@ static int deliver(struct mrf_ep *ep, struct mrf_op *op)
 const struct mrf_op_type mrf_op_atomic = {
 	.kind = MRF_OP_ATOMIC,
 	.rpc = &request,
-	.post = post,
+	.post = post_locked,
 	.again = collect,
 	.deliver = deliver,
-	.back = mrf_atomic_swap_back,
+	.back = mrf_atomic_swap_back_locked,
 };

@@ -17,19 +17,21 @@ uint8_t mrf_atomic_swaps(const struct mrf_atomic_req *req)
 }
 
 /* Nothing is in flight to the peer, and nothing else waits. */
-static bool is_alone(const struct mrf_peer *peer, const struct mrf_op *op)
+static bool is_alone_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
 	const struct mrf_conn *conn = peer->conn;
 
+	mrf_lock_held(&peer->ep->lock);
 	return conn->head == conn->tail && conn->window.first == conn->window.last &&
 	       peer->queue.next == &op->node && peer->queue.prev == &op->node;
 }
 
-bool mrf_atomic_may_swap(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t addr,
-			 uint64_t len)
+bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t addr,
+				uint64_t len)
 {
+	mrf_lock_held(&peer->ep->lock);
 	return op->atomic.swaps && len >= sizeof(uint64_t) && !(addr % sizeof(uint64_t)) &&
-	       !(peer->events && mrf_resolve_number(op, 0)) && is_alone(peer, op);
+	       !(peer->events && mrf_resolve_number_locked(op, 0)) && is_alone_locked(peer, op);
 }
 
 /* What the word holds after op, if it held this before. */
@@ -44,16 +46,17 @@ static uint64_t value_after(const struct mrf_op *op, uint64_t before)
 }
 
 /* A first guess: what was left there the last time, or else 0. */
-static void guess_first(const struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
-			uint64_t addr)
+static void guess_first_locked(const struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
+			       uint64_t addr)
 {
+	mrf_lock_held(&peer->ep->lock);
 	if (op->atomic.swaps == TRIES)
 		op->atomic.guess = peer->swapped.rkey == rkey && peer->swapped.addr == addr
 					   ? peer->swapped.value
 					   : 0;
 }
 
-int mrf_atomic_swap(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t addr)
+int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t addr)
 {
 	struct mrf_ep *ep = peer->ep;
 	struct mrf_sge sge = { .addr = (uintptr_t)mrf_atomic_cell(ep, op, 0),
@@ -64,16 +67,17 @@ int mrf_atomic_swap(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uin
 	};
 	int ret;
 
-	guess_first(peer, op, rkey, addr);
+	mrf_lock_held(&peer->ep->lock);
+	guess_first_locked(peer, op, rkey, addr);
 	wr.compare = op->atomic.guess;
 	wr.operand = value_after(op, op->atomic.guess);
 	wr.wr_id = peer->conn->owner.id;
 	ret = mrf_vconn_atomic(peer->conn->vconn, &wr);
 	if (mrf_unlikely(ret == -FI_EACCES))
-		mrf_conn_denied(peer->conn);
+		mrf_conn_denied_locked(peer->conn);
 	else if (ret)
 		return ret;
-	mrf_conn_posted(peer->conn, op, 0);
+	mrf_conn_posted_locked(peer->conn, op, 0);
 	op->inflight++;
 	op->atomic.swaps--;
 	op->atomic.swapping = true;
@@ -82,10 +86,11 @@ int mrf_atomic_swap(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uin
 	return -FI_EAGAIN;
 }
 
-void mrf_atomic_swap_back(struct mrf_peer *peer, struct mrf_op *op)
+void mrf_atomic_swap_back_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	uint64_t found;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (!op->atomic.swapping)
 		return;
 	op->atomic.swapping = false;
@@ -98,5 +103,5 @@ void mrf_atomic_swap_back(struct mrf_peer *peer, struct mrf_op *op)
 	op->atomic.landed = true;
 	op->pos = op->acked = op->total;
 	mrf_op_leave(op);
-	mrf_op_done(peer->ep, op);
+	mrf_op_done_locked(peer->ep, op);
 }

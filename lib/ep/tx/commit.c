@@ -97,15 +97,17 @@ void mrf_commit_begin(struct mrf_op *op)
 }
 
 /* What is first in the queue is now the write. */
-static void checked(struct mrf_peer *peer, struct mrf_op *op)
+static void checked_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
+	mrf_lock_held(&peer->ep->lock);
 	(void)peer;
 	become(op, &writing);
 }
 
 /* The write has been acknowledged: the flush goes first in the peer's queue. */
-static void written(struct mrf_peer *peer, struct mrf_op *op)
+static void written_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
+	mrf_lock_held(&peer->ep->lock);
 	op->refused = 0;
 	become(op, &flushing);
 	op->queued = true;
@@ -118,19 +120,19 @@ static const struct mrf_rpc flush = { MRF_MSG_FLUSH, fill_flush, NULL, explain_f
 static const struct mrf_op_type checking = {
 	.kind = MRF_OP_RPC,
 	.rpc = &check,
-	.post = mrf_rpc_post,
-	.done = checked,
+	.post = mrf_rpc_post_locked,
+	.done = checked_locked,
 };
 
 static const struct mrf_op_type writing = {
 	.kind = MRF_OP_WRITE,
-	.post = mrf_access_post,
-	.done = written,
+	.post = mrf_access_post_locked,
+	.done = written_locked,
 };
 
 static const struct mrf_op_type flushing = {
 	.kind = MRF_OP_RPC,
 	.begun = true,
 	.rpc = &flush,
-	.post = mrf_rpc_post,
+	.post = mrf_rpc_post_locked,
 };

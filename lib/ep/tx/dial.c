@@ -21,38 +21,42 @@
 #include "ep/tx/fail.h"
 #include "ep/tx/peer.h"
 
-void mrf_dial_forget(struct mrf_peer *peer)
+void mrf_dial_forget_locked(struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	peer->tries = peer->challenges = peer->dials = peer->turned_away = 0;
 	peer->dialled_until = 0;
 }
 
 /* The connection could not be made: whatever waits for it fails. */
-static void give_up_why(struct mrf_peer *peer, const struct mrf_why *why)
+static void give_up_why_locked(struct mrf_peer *peer, const struct mrf_why *why)
 {
-	mrf_peer_rewind(peer);
-	mrf_dial_forget(peer);
-	mrf_peer_fail_addr(peer, why->err, why->code, why->text);
+	mrf_lock_held(&peer->ep->lock);
+	mrf_peer_rewind_locked(peer);
+	mrf_dial_forget_locked(peer);
+	mrf_peer_fail_addr_locked(peer, why->err, why->code, why->text);
 	/* Last, because it leaves the lock: what is queued then is for the next connection. */
-	mrf_conn_destroy(peer->conn);
+	mrf_conn_destroy_locked(peer->conn);
 }
 
-static void give_up_addr(struct mrf_peer *peer, int err, int code, const char *text)
+static void give_up_addr_locked(struct mrf_peer *peer, int err, int code, const char *text)
 {
 	struct mrf_why why;
 
+	mrf_lock_held(&peer->ep->lock);
 	/* Of an address, or of all that this process asks for. */
 	peer->ep->agent->suspect |= err == FI_EACCES;
 	mrf_why_set(&why, err, code, "%s", text);
-	give_up_why(peer, &why);
+	give_up_why_locked(peer, &why);
 }
 
-static void give_up_full(struct mrf_peer *peer)
+static void give_up_full_locked(struct mrf_peer *peer)
 {
 	struct mrf_why why;
 
-	mrf_greet_no_room(peer, &why);
-	give_up_why(peer, &why);
+	mrf_lock_held(&peer->ep->lock);
+	mrf_greet_no_room_locked(peer, &why);
+	give_up_why_locked(peer, &why);
 }
 
 /* --- making -------------------------------------------------------------------------------- */
@@ -70,60 +74,64 @@ static void trace(const struct mrf_peer *peer, const char *what)
 		 what);
 }
 
-static void resolve(struct mrf_peer *peer)
+static void resolve_locked(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
 	int ret;
 
+	mrf_lock_held(&peer->ep->lock);
 	mrf_conn_unlock(conn);
 	ret = mrf_vconn_resolve(conn->vconn, &peer->ep->domain->addr.sa, &peer->addr.sa,
 				mrf_min(timeout_ms(), MRF_RESOLVE_MS),
 				(unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
 	mrf_conn_lock(conn);
 	if (ret)
-		give_up_addr(peer, -ret, 4121,
-			     "there is no route from the domain's address: is its "
-			     "interface up, and is the peer in a network that it reaches "
-			     "(ip route get)?");
+		give_up_addr_locked(peer, -ret, 4121,
+				    "there is no route from the domain's address: is its "
+				    "interface up, and is the peer in a network that it reaches "
+				    "(ip route get)?");
 }
 
 /* The device was removed: what waits for the peer fails because of that. */
-static void device_gone(struct mrf_peer *peer)
+static void device_gone_locked(struct mrf_peer *peer)
 {
 	char text[MRF_ERR_TEXT];
 
+	mrf_lock_held(&peer->ep->lock);
 	snprintf(text, sizeof(text),
 		 "the device %s was removed after the domain had been opened: the domain has to "
 		 "be closed and opened again",
 		 mrf_vdev_name(peer->ep->domain->vdev));
-	mrf_peer_fail(peer, FI_ENODEV, 4132, text);
+	mrf_peer_fail_locked(peer, FI_ENODEV, 4132, text);
 }
 
-void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
+void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 {
 	int ret;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (mrf_unlikely(peer->ep->agent->gone)) {
-		device_gone(peer);
+		device_gone_locked(peer);
 		return;
 	}
-	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new(peer, calls, &peer->conn);
+	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new_locked(peer, calls, &peer->conn);
 	if (ret)
-		mrf_dial_forget(peer);
+		mrf_dial_forget_locked(peer);
 	if (mrf_unlikely(ret == -FI_EACCES)) {
-		mrf_peer_denied(peer);
+		mrf_peer_denied_locked(peer);
 		return;
 	}
 	if (ret) {
-		mrf_peer_fail(peer, -ret, 4120, "there are no resources for another connection");
+		mrf_peer_fail_locked(peer, -ret, 4120,
+				     "there are no resources for another connection");
 		return;
 	}
 	peer->state = MRF_PEER_CONNECTING;
 	if (!peer->dialled_until)
 		peer->dialled_until = mrf_now_ms() + timeout_ms();
 	trace(peer, "connecting");
-	mrf_conn_set_deadline(peer->conn, peer->dialled_until - mrf_now_ms());
-	resolve(peer);
+	mrf_conn_set_deadline_locked(peer->conn, peer->dialled_until - mrf_now_ms());
+	resolve_locked(peer);
 }
 
 /* Without ep->lock. */
@@ -145,10 +153,11 @@ static int create_conn_qp(struct mrf_conn *conn)
 	return ret;
 }
 
-static void on_addr(struct mrf_conn *conn)
+static void on_addr_locked(struct mrf_conn *conn)
 {
 	int ret;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	conn->found = true;
 	mrf_conn_unlock(conn);
 	ret = create_conn_qp(conn);
@@ -156,54 +165,58 @@ static void on_addr(struct mrf_conn *conn)
 		ret = mrf_vconn_route(conn->vconn, timeout_ms());
 	mrf_conn_lock(conn);
 	if (ret)
-		give_up_addr(conn->peer, -ret, 4122,
-			     "no queue pair can be made, or there is no route");
+		give_up_addr_locked(conn->peer, -ret, 4122,
+				    "no queue pair can be made, or there is no route");
 }
 
 /* For as long as it takes, or as there is time, or until it may have been lost. */
-static void await_answer(struct mrf_conn *conn)
+static void await_answer_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 	int64_t left = peer->dialled_until - mrf_now_ms();
 	int64_t ms = (int64_t)MRF_DIAL_MS << mrf_min(peer->dials, 16u);
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	/* A little more would only be cut off. */
 	conn->last = left < ms + MRF_RETRY_MS;
-	mrf_conn_set_deadline(conn, conn->last ? left : ms);
+	mrf_conn_set_deadline_locked(conn, conn->last ? left : ms);
 }
 
-static void on_route(struct mrf_conn *conn)
+static void on_route_locked(struct mrf_conn *conn)
 {
 	struct mrf_hello hello = { .instance = conn->peer->ep->instance };
 	uint8_t data[MRF_PROTO_HELLO_MAX];
 	int ret;
 
-	mrf_greet_hello(conn, &hello);
+	mrf_lock_held(&conn->peer->ep->lock);
+	mrf_greet_hello_locked(conn, &hello);
 	mrf_conn_unlock(conn);
 	ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),
 				(unsigned)mrf_param_int(MRF_PARAM_RETRY));
 	mrf_conn_lock(conn);
 	if (ret)
-		give_up_addr(conn->peer, -ret, 4123, "the connection request was not accepted");
+		give_up_addr_locked(conn->peer, -ret, 4123,
+				    "the connection request was not accepted");
 	else
-		await_answer(conn);
+		await_answer_locked(conn);
 }
 
-static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
+static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
 	uint64_t before = peer->instance;
 	struct mrf_why why;
 	int ret;
 
-	if (!mrf_greet_welcomed(conn, event, &why)) {
-		give_up_why(peer, &why);
+	mrf_lock_held(&conn->peer->ep->lock);
+	if (!mrf_greet_welcomed_locked(conn, event, &why)) {
+		give_up_why_locked(peer, &why);
 		return;
 	}
 	/* Another endpoint behind the same address knows nothing of what the old one said. */
 	if (peer->instance != before) {
-		mrf_remote_forget_all(peer);
-		mrf_ask_unwant(peer);
+		mrf_remote_forget_all_locked(peer);
+		mrf_ask_unwant_locked(peer);
 	}
 	mrf_conn_unlock(conn);
 	ret = mrf_vconn_establish(conn->vconn);
@@ -211,12 +224,12 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 		mrf_vdev_retries(peer->ep->domain->vdev, &conn->retries);
 	mrf_conn_lock(conn);
 	if (ret == -FI_ECONNRESET) {
-		give_up_addr(peer, FI_ECONNRESET, 4127,
-			     "the peer went away while the connection was being made");
+		give_up_addr_locked(peer, FI_ECONNRESET, 4127,
+				    "the peer went away while the connection was being made");
 		return;
 	}
 	if (ret) {
-		give_up_addr(peer, -ret, 4201, "the connection cannot be completed");
+		give_up_addr_locked(peer, -ret, 4201, "the connection cannot be completed");
 		return;
 	}
 	mrf_timer_stop(&conn->timer);
@@ -224,30 +237,34 @@ static void on_response(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	peer->dialled_until = 0;
 	peer->state = MRF_PEER_READY;
 	trace(peer, "connected");
-	mrf_peer_advance(peer);
+	mrf_peer_advance_locked(peer);
 }
 
 /* The id can no longer be used; wait with a new one that does nothing yet. */
-static void wait_and_dial(struct mrf_conn *conn, int64_t ms)
+static void wait_and_dial_locked(struct mrf_conn *conn, int64_t ms)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	trace(conn->peer, "the peer is not ready yet: connecting again later");
 	conn->waiting = true;
-	mrf_conn_set_deadline(conn, ms);
+	mrf_conn_set_deadline_locked(conn, ms);
 }
 
 /* Most often there is room in a moment. */
-static int64_t until_there_is_room(const struct mrf_peer *peer)
+static int64_t until_there_is_room_locked(const struct mrf_peer *peer)
 {
 	unsigned n = peer->turned_away - 1;
 
+	mrf_lock_held(&peer->ep->lock);
 	return mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(n, 8u), MRF_RETRY_MS);
 }
 
 /* True: dial again at once, with a proof. */
-static bool on_refused(struct mrf_peer *peer, uint32_t reason, const struct mrf_cm_event *event)
+static bool on_refused_locked(struct mrf_peer *peer, uint32_t reason,
+			      const struct mrf_cm_event *event)
 {
 	struct mrf_why why;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (reason == MRF_REFUSE_RESOURCES) {
 		/* It has taken the proof. The next attempt is another connection. */
 		peer->challenges = 0;
@@ -256,30 +273,32 @@ static bool on_refused(struct mrf_peer *peer, uint32_t reason, const struct mrf_
 	}
 	/* Others may be let down soon. */
 	if (reason == MRF_REFUSE_RESOURCES && mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
-		wait_and_dial(peer->conn, until_there_is_room(peer));
+		wait_and_dial_locked(peer->conn, until_there_is_room_locked(peer));
 		return false;
 	}
-	if (!mrf_greet_again(peer, event->data, event->len, &why)) {
-		give_up_why(peer, &why);
+	if (!mrf_greet_again_locked(peer, event->data, event->len, &why)) {
+		give_up_why_locked(peer, &why);
 		return false;
 	}
-	mrf_conn_destroy(peer->conn);
+	mrf_conn_destroy_locked(peer->conn);
 	return true;
 }
 
 /* Likewise. */
-static bool on_rejected(struct mrf_conn *conn, const struct mrf_cm_event *event)
+static bool on_rejected_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
 	uint32_t reason;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (!mrf_refuse_decode(event->data, event->len, &reason))
-		return on_refused(peer, reason, event);
+		return on_refused_locked(peer, reason, event);
 	if (++peer->tries >= MRF_REFUSALS) {
-		give_up_addr(peer, FI_ECONNREFUSED, 4126, "no endpoint listens at this address");
+		give_up_addr_locked(peer, FI_ECONNREFUSED, 4126,
+				    "no endpoint listens at this address");
 		return false;
 	}
-	wait_and_dial(conn, MRF_RETRY_MS);
+	wait_and_dial_locked(conn, MRF_RETRY_MS);
 	return false;
 }
 
@@ -289,31 +308,32 @@ static const char *why_failed(int err)
 				   : "the address cannot be reached over this device";
 }
 
-bool mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
+bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	switch (event->type) {
 	case MRF_CM_ADDR_RESOLVED:
-		on_addr(conn);
+		on_addr_locked(conn);
 		break;
 	case MRF_CM_UNRESOLVED:
-		resolve(peer);
+		resolve_locked(peer);
 		break;
 	case MRF_CM_ROUTE_RESOLVED:
-		on_route(conn);
+		on_route_locked(conn);
 		break;
 	case MRF_CM_RESPONSE:
-		on_response(conn, event);
+		on_response_locked(conn, event);
 		break;
 	case MRF_CM_REJECTED:
-		return on_rejected(conn, event);
+		return on_rejected_locked(conn, event);
 	case MRF_CM_FAILED:
-		give_up_addr(peer, event->err, 4128, why_failed(event->err));
+		give_up_addr_locked(peer, event->err, 4128, why_failed(event->err));
 		break;
 	case MRF_CM_DISCONNECTED:
 	case MRF_CM_REMOVED:
-		mrf_dial_lost(conn);
+		mrf_dial_lost_locked(conn);
 		break;
 	default:
 		break;
@@ -321,36 +341,40 @@ bool mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	return false;
 }
 
-void mrf_dial_lost(struct mrf_conn *conn)
+void mrf_dial_lost_locked(struct mrf_conn *conn)
 {
-	give_up_addr(conn->peer, FI_ECONNRESET, 4127,
-		     "the peer went away while the connection was being made");
+	mrf_lock_held(&conn->peer->ep->lock);
+	give_up_addr_locked(conn->peer, FI_ECONNRESET, 4127,
+			    "the peer went away while the connection was being made");
 }
 
 /* There was no answer, perhaps because it or the request got lost. */
-static bool may_dial_again(const struct mrf_conn *conn)
+static bool may_dial_again_locked(const struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	return conn->found && !conn->last && mrf_now_ms() < conn->peer->dialled_until;
 }
 
-bool mrf_dial_expired(struct mrf_conn *conn)
+bool mrf_dial_expired_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 
-	if (conn->waiting || may_dial_again(conn)) {
+	mrf_lock_held(&conn->peer->ep->lock);
+	if (conn->waiting || may_dial_again_locked(conn)) {
 		peer->dials += !conn->waiting;
-		mrf_conn_destroy(conn);
+		mrf_conn_destroy_locked(conn);
 		return true;
 	}
 	/* What it said counts, not that there was no time to hear it once more. */
 	if (peer->turned_away)
-		give_up_full(peer);
+		give_up_full_locked(peer);
 	else if (!conn->found)
-		give_up_addr(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
+		give_up_addr_locked(peer, FI_ETIMEDOUT, 4128,
+				    "no machine answers for that address");
 	else
-		give_up_addr(peer, FI_ETIMEDOUT, 4129,
-			     "there is no answer to the connection request: does a "
-			     "process with an enabled endpoint run there, and does its "
-			     "rxe device work (rdma link)?");
+		give_up_addr_locked(peer, FI_ETIMEDOUT, 4129,
+				    "there is no answer to the connection request: does a "
+				    "process with an enabled endpoint run there, and does its "
+				    "rxe device work (rdma link)?");
 	return false;
 }

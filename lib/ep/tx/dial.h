@@ -6,20 +6,20 @@
 #include "ep/link/conn.h"
 
 /* IDLE -> CONNECTING. */
-void mrf_conn_dial(struct mrf_peer *peer, const struct mrf_conn_calls *calls);
+void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls);
 /*
  * Handles an rdma_cm event of a connection that is being made. The connection may be gone
  * afterwards. True: it is gone, and the caller has to dial again.
  */
-bool mrf_dial_event(struct mrf_conn *conn, const struct mrf_cm_event *event);
+bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *event);
 /*
  * The connection's deadline has passed: gives up and returns false, or returns true if
  * the connection is gone and the caller has to dial again.
  */
-bool mrf_dial_expired(struct mrf_conn *conn);
+bool mrf_dial_expired_locked(struct mrf_conn *conn);
 /* No attempt is being made any more: the next one begins anew, with all its time. */
-void mrf_dial_forget(struct mrf_peer *peer);
+void mrf_dial_forget_locked(struct mrf_peer *peer);
 /* The connection was lost before it was established. It is gone afterwards. */
-void mrf_dial_lost(struct mrf_conn *conn);
+void mrf_dial_lost_locked(struct mrf_conn *conn);
 
 #endif

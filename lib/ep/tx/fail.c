@@ -51,11 +51,12 @@
 
 /* --- what comes back in error --------------------------------------------------------- */
 
-void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
+void mrf_peer_op_fatal_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why = { .err = FI_EIO, .code = 4113 };
 	char addr[64];
 
+	mrf_lock_held(&peer->ep->lock);
 	mrf_addr_text(&peer->addr, addr, sizeof(addr));
 	switch (op->fatal) {
 	case MRF_WC_LOCAL:
@@ -99,11 +100,12 @@ void mrf_peer_op_fatal(struct mrf_peer *peer, struct mrf_op *op)
 			 addr);
 	}
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
+	mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
 }
 
-void mrf_peer_again(struct mrf_peer *peer, struct mrf_op *op)
+void mrf_peer_again_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
+	mrf_lock_held(&peer->ep->lock);
 	if (op->type->again)
 		op->type->again(peer->ep, op);
 	op->pos = op->acked;
@@ -111,9 +113,10 @@ void mrf_peer_again(struct mrf_peer *peer, struct mrf_op *op)
 	op->empty_known = 0;
 }
 
-static void requeue(struct mrf_peer *peer, struct mrf_op *op)
+static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_peer_again(peer, op);
+	mrf_lock_held(&peer->ep->lock);
+	mrf_peer_again_locked(peer, op);
 	op->imm_posted = false;
 	op->posted = true;
 	if (op->queued)
@@ -123,21 +126,23 @@ static void requeue(struct mrf_peer *peer, struct mrf_op *op)
 }
 
 /* A read may be done again; what a write did is not known, so it is not. */
-static void lost(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
+static void lost_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
 {
+	mrf_lock_held(&peer->ep->lock);
 	if (op->type->kind == MRF_OP_READ && op->timeouts < MRF_TIMEOUTS) {
 		op->timeouts += status != MRF_WC_OK;
 		op->ask_first = true;
 		op->stamp = ++peer->ep->clock;
-		mrf_resolve_forget(op);
-		requeue(peer, op);
+		mrf_resolve_forget_locked(op);
+		requeue_locked(peer, op);
 		return;
 	}
 	op->fatal = status == MRF_WC_OK ? peer->conn->cause : status;
 }
 
-void mrf_peer_refused(struct mrf_peer *peer, struct mrf_op *op)
+void mrf_peer_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
+	mrf_lock_held(&peer->ep->lock);
 	mrf_info(FI_LOG_EP_DATA,
 		 "the peer's kernel refused an operation (%u): the key is asked about anew",
 		 op->refused + 1u);
@@ -145,36 +150,40 @@ void mrf_peer_refused(struct mrf_peer *peer, struct mrf_op *op)
 	op->refused++;
 	op->ask_first = true;
 	op->stamp = ++peer->ep->clock;
-	mrf_resolve_forget(op);
+	mrf_resolve_forget_locked(op);
 }
 
-void mrf_peer_no_post(struct mrf_peer *peer, struct mrf_op *op, int ret)
+void mrf_peer_no_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret)
 {
+	mrf_lock_held(&peer->ep->lock);
 	mrf_op_leave(op);
 	if (op->inflight)
 		op->fatal = MRF_WC_OTHER;
 	else
-		mrf_op_fail(peer->ep, op, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
+		mrf_op_fail_locked(peer->ep, op, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108,
+				   MRF_NOT_TAKEN);
 }
 
 /* The work request that broke the connection. */
-static void culprit(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status cause)
+static void culprit_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status cause)
 {
+	mrf_lock_held(&peer->ep->lock);
 	switch (cause) {
 	case MRF_WC_REFUSED:
-		mrf_peer_refused(peer, op);
-		requeue(peer, op);
+		mrf_peer_refused_locked(peer, op);
+		requeue_locked(peer, op);
 		break;
 	case MRF_WC_LOCAL:
 		op->fatal = cause;
 		break;
 	default:
-		lost(peer, op, cause);
+		lost_locked(peer, op, cause);
 	}
 }
 
-bool mrf_conn_stopped_there(const struct mrf_conn *conn)
+bool mrf_conn_stopped_there_locked(const struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	return (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
 		conn->cause == MRF_WC_UNSENT) &&
 	       !conn->behind_ran;
@@ -191,32 +200,34 @@ static bool counts(const struct mrf_op *op)
  * be so (the read was answered, that answer was lost, and its region was closed before it was
  * sent again), while devices send again for many reasons. So only what counts is kept from it.
  */
-static bool again(const struct mrf_conn *conn, const struct mrf_op *op)
+static bool again_locked(const struct mrf_conn *conn, const struct mrf_op *op)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	return op->type->kind == MRF_OP_READ || (conn->cause == MRF_WC_REFUSED && !counts(op));
 }
 
 /* One that was flushed behind the first failure. */
-static void follower(struct mrf_peer *peer, struct mrf_op *op)
+static void follower_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	if (mrf_conn_stopped_there(peer->conn)) {
-		requeue(peer, op);
+	mrf_lock_held(&peer->ep->lock);
+	if (mrf_conn_stopped_there_locked(peer->conn)) {
+		requeue_locked(peer, op);
 		return;
 	}
 	switch (peer->conn->cause) {
 	case MRF_WC_REFUSED:
 	case MRF_WC_LOCAL:
 	case MRF_WC_UNSENT:
-		if (again(peer->conn, op))
-			requeue(peer, op);
+		if (again_locked(peer->conn, op))
+			requeue_locked(peer, op);
 		else
-			lost(peer, op, MRF_WC_OTHER);
+			lost_locked(peer, op, MRF_WC_OTHER);
 		break;
 	case MRF_WC_DENIED:
 		op->fatal = MRF_WC_DENIED;
 		break;
 	default:
-		lost(peer, op, MRF_WC_OK);
+		lost_locked(peer, op, MRF_WC_OK);
 	}
 }
 
@@ -225,11 +236,12 @@ static void follower(struct mrf_peer *peer, struct mrf_op *op)
  * done already. Nobody else broke the queue pair: find out whose buffer it was. The first
  * completion that failed is off the ring already.
  */
-static void blame(struct mrf_conn *conn)
+static void blame_locked(struct mrf_conn *conn)
 {
 	const struct mrf_ep *ep = conn->peer->ep;
 	unsigned i;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	for (i = conn->head - 1; i != conn->tail; i++) {
 		struct mrf_op *op = conn->ring[i % MRF_CONN_RING].op;
 
@@ -247,10 +259,11 @@ static void blame(struct mrf_conn *conn)
  * after the target went on. (It does not look again at what a write or an atomic operation names
  * that is sent a second time, but it does so for a read.)
  */
-static bool may_have_run(const struct mrf_conn *conn, const struct mrf_op *op)
+static bool may_have_run_locked(const struct mrf_conn *conn, const struct mrf_op *op)
 {
 	bool read = op && op->type->kind == MRF_OP_READ;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (conn->cause == MRF_WC_LOCAL && read)
 		return true;
 	if (conn->cause == MRF_WC_REFUSED && !read)
@@ -259,66 +272,71 @@ static bool may_have_run(const struct mrf_conn *conn, const struct mrf_op *op)
 }
 
 /* The first failure of a connection: what broke it? */
-static void diagnose(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
+static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	conn->cause = wc->status;
 	mrf_info(FI_LOG_EP_DATA, "connection broken: %s", mrf_wc_status_text(wc->raw_status));
 	if (wc->status == MRF_WC_FLUSHED && !conn->disconnected)
-		blame(conn);
+		blame_locked(conn);
 	/* Linux 6.1 has one status for both. */
 	if (wc->status == MRF_WC_UNSENT && op && !mrf_op_local_open(conn->peer->ep, op))
 		conn->cause = MRF_WC_LOCAL;
 	if (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
 	    conn->cause == MRF_WC_UNSENT)
-		conn->behind_ran = may_have_run(conn, conn->blamed ? conn->blamed : op);
+		conn->behind_ran = may_have_run_locked(conn, conn->blamed ? conn->blamed : op);
 }
 
 /* One that came back; the first of all decides. */
-static void flushed(struct mrf_conn *conn, struct mrf_op *op, bool first)
+static void flushed_locked(struct mrf_conn *conn, struct mrf_op *op, bool first)
 {
 	struct mrf_peer *peer = conn->peer;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (conn->blamed && conn->blamed != op) {
 		/* Ahead of the one to blame: it may have run. */
-		lost(peer, op, MRF_WC_OTHER);
+		lost_locked(peer, op, MRF_WC_OTHER);
 	} else if (first || conn->blamed) {
-		culprit(peer, op, conn->cause);
+		culprit_locked(peer, op, conn->cause);
 		conn->blamed = NULL;
 	} else {
-		follower(peer, op);
+		follower_locked(peer, op);
 	}
 }
 
-void mrf_conn_failed(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
+void mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
 {
 	bool first = conn->cause == MRF_WC_OK;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (first)
-		diagnose(conn, op, wc);
+		diagnose_locked(conn, op, wc);
 	if (op && op->fatal == MRF_WC_OK)
-		flushed(conn, op, first);
-	mrf_peer_break(conn->peer);
+		flushed_locked(conn, op, first);
+	mrf_peer_break_locked(conn->peer);
 }
 
 /* --- what waits ---------------------------------------------------------------------------- */
 
 /* Fails op because it cannot go on; what was done of it before is not kept back. */
-static void fail_waiting(struct mrf_peer *peer, struct mrf_op *op, int err, int code,
-			 const char *text)
+static void fail_waiting_locked(struct mrf_peer *peer, struct mrf_op *op, int err, int code,
+				const char *text)
 {
 	char more[MRF_ERR_TEXT];
 
+	mrf_lock_held(&peer->ep->lock);
 	if (!op->acked || op->type->kind == MRF_OP_READ || op->type->kind == MRF_OP_RPC) {
-		mrf_op_fail(peer->ep, op, err, code, text);
+		mrf_op_fail_locked(peer->ep, op, err, code, text);
 		return;
 	}
 	snprintf(more, sizeof(more), "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s",
 		 op->acked, op->total, text);
-	mrf_op_fail(peer->ep, op, err, code, more);
+	mrf_op_fail_locked(peer->ep, op, err, code, more);
 }
 
-void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
+void mrf_peer_fail_locked(struct mrf_peer *peer, int err, int code, const char *text)
 {
+	mrf_lock_held(&peer->ep->lock);
 	if (!mrf_list_empty(&peer->queue))
 		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
 	mrf_list_each_safe (node, &peer->queue) {
@@ -331,25 +349,27 @@ void mrf_peer_fail(struct mrf_peer *peer, int err, int code, const char *text)
 		if (op->inflight)
 			op->fatal = MRF_WC_OTHER;
 		else
-			fail_waiting(peer, op, err, code, text);
+			fail_waiting_locked(peer, op, err, code, text);
 	}
 	if (peer->gone)
-		mrf_peer_kick(peer);
+		mrf_peer_kick_locked(peer);
 }
 
-void mrf_peer_fail_addr(struct mrf_peer *peer, int err, int code, const char *why)
+void mrf_peer_fail_addr_locked(struct mrf_peer *peer, int err, int code, const char *why)
 {
 	char addr[64], text[MRF_ERR_TEXT];
 
+	mrf_lock_held(&peer->ep->lock);
 	snprintf(text, sizeof(text), "%.*s: %.*s", (int)sizeof(addr),
 		 mrf_addr_text(&peer->addr, addr, sizeof(addr)),
 		 (int)(sizeof(text) - sizeof(addr) - 3), why);
-	mrf_peer_fail(peer, err, code, text);
+	mrf_peer_fail_locked(peer, err, code, text);
 }
 
-void mrf_peer_denied(struct mrf_peer *peer)
+void mrf_peer_denied_locked(struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	/* Of this thread alone, or of the agent's as well? */
 	peer->ep->agent->suspect = true;
-	mrf_peer_fail(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
+	mrf_peer_fail_locked(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
 }

@@ -12,20 +12,22 @@
 #include "ep/tx/op_local.h"
 #include "mr/desc.h"
 
-static struct mrf_op *one_more(struct mrf_ep *ep)
+static struct mrf_op *one_more_locked(struct mrf_ep *ep)
 {
 	struct mrf_op *op = malloc(sizeof(*op));
 
+	mrf_lock_held(&ep->lock);
 	if (op)
 		op->number = ep->made++;
 	return op;
 }
 
-int mrf_op_take(struct mrf_ep *ep, struct mrf_op **out)
+int mrf_op_take_locked(struct mrf_ep *ep, struct mrf_op **out)
 {
 	struct mrf_list *node = mrf_list_pop(&ep->free_ops);
-	struct mrf_op *op = node ? mrf_list_entry(node, struct mrf_op, node) : one_more(ep);
+	struct mrf_op *op = node ? mrf_list_entry(node, struct mrf_op, node) : one_more_locked(ep);
 
+	mrf_lock_held(&ep->lock);
 	if (!op)
 		return -FI_ENOMEM;
 	mrf_op_reset(op);
@@ -68,8 +70,9 @@ int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 /* --- the end -------------------------------------------------------------------------- */
 
 /* The next thread that reads any of its queues and counters calls mrf_op_finish. */
-static void leave_to_readers(struct mrf_ep *ep)
+static void leave_to_readers_locked(struct mrf_ep *ep)
 {
+	mrf_lock_held(&ep->lock);
 	atomic_store(&ep->source.left, true);
 	mrf_wait_leave(&ep->link_tx);
 	mrf_wait_leave(&ep->link_rx);
@@ -78,30 +81,33 @@ static void leave_to_readers(struct mrf_ep *ep)
 }
 
 /* False: there are registrations to end first, which takes time: mrf_op_finish. */
-static __attribute__((noinline)) bool let_go(struct mrf_ep *ep, struct mrf_op *op)
+static __attribute__((noinline)) bool let_go_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
+	mrf_lock_held(&ep->lock);
 	if (!op->temp) {
 		mrf_op_local_drop(ep, op);
 		return true;
 	}
 	mrf_list_add_tail(&op->node, &ep->unfinished);
 	atomic_fetch_add(&ep->ended, 1);
-	leave_to_readers(ep);
+	leave_to_readers_locked(ep);
 	return false;
 }
 
-/* Inline for the sake of mrf_op_done. */
-static MRF_ALWAYS_INLINE void free_op(struct mrf_ep *ep, struct mrf_op *op)
+/* Inline for the sake of mrf_op_done_locked. */
+static MRF_ALWAYS_INLINE void free_op_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
-	if (mrf_unlikely((op->temp || op->bounce) && !let_go(ep, op)))
+	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely((op->temp || op->bounce) && !let_go_locked(ep, op)))
 		return;
 	mrf_list_add_head(&op->node, &ep->free_ops);
 	ep->nops--;
 }
 
-void mrf_op_free(struct mrf_ep *ep, struct mrf_op *op)
+void mrf_op_free_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
-	free_op(ep, op);
+	mrf_lock_held(&ep->lock);
+	free_op_locked(ep, op);
 }
 
 /* What comes back goes where the application wants it. Errors: mrf_op_type.deliver. */
@@ -113,8 +119,9 @@ static __attribute__((noinline)) int deliver_more(struct mrf_ep *ep, struct mrf_
 }
 
 /* One native element, as most are: straight out of its cell, into memory that is pinned. */
-static inline int deliver_one(struct mrf_ep *ep, struct mrf_op *op)
+static inline int deliver_one_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
+	mrf_lock_held(&ep->lock);
 	if (!op->ndesc)
 		return deliver_more(ep, op);
 	if (mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->desc[0])))
@@ -123,20 +130,22 @@ static inline int deliver_one(struct mrf_ep *ep, struct mrf_op *op)
 	return 0;
 }
 
-static inline int deliver_op(struct mrf_ep *ep, struct mrf_op *op)
+static inline int deliver_op_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
+	mrf_lock_held(&ep->lock);
 	if (mrf_likely(op->atomic.landed && op->total == sizeof(uint64_t) && op->nuser == 1))
-		return deliver_one(ep, op);
+		return deliver_one_locked(ep, op);
 	return deliver_more(ep, op);
 }
 
-static struct mrf_cntr *cntr_of(const struct mrf_ep *ep, const struct mrf_op *op)
+static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf_op *op)
 {
+	mrf_lock_held(&ep->lock);
 	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
 }
 
-static __attribute__((noinline, cold)) void undelivered(struct mrf_ep *ep, struct mrf_op *op,
-							int why)
+static __attribute__((noinline, cold)) void undelivered_locked(struct mrf_ep *ep, struct mrf_op *op,
+							       int why)
 {
 	int code = why == -FI_ECANCELED ? 4260 : 4261;
 	const char *text =
@@ -145,31 +154,34 @@ static __attribute__((noinline, cold)) void undelivered(struct mrf_ep *ep, struc
 			     : "the operation was done, but its results cannot be stored: the "
 			       "local buffer is not mapped or may not be written";
 
+	mrf_lock_held(&ep->lock);
 	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
-	mrf_op_fail(ep, op, FI_EFAULT, code, text);
+	mrf_op_fail_locked(ep, op, FI_EFAULT, code, text);
 }
 
-void mrf_op_done(struct mrf_ep *ep, struct mrf_op *op)
+void mrf_op_done_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
-	int ret = op->nuser ? deliver_op(ep, op) : 0;
+	int ret = op->nuser ? deliver_op_locked(ep, op) : 0;
 	struct mrf_cntr *cntr;
 
+	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(ret)) {
-		undelivered(ep, op, ret);
+		undelivered_locked(ep, op, ret);
 		return;
 	}
 	if (ep->tx_cq && !op->silent)
 		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
-	cntr = cntr_of(ep, op);
+	cntr = cntr_of_locked(ep, op);
 	if (cntr)
 		mrf_cntr_add(cntr, 1);
-	free_op(ep, op);
+	free_op_locked(ep, op);
 }
 
-void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text)
+void mrf_op_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text)
 {
-	struct mrf_cntr *cntr = cntr_of(ep, op);
+	struct mrf_cntr *cntr = cntr_of_locked(ep, op);
 
+	mrf_lock_held(&ep->lock);
 	if (ep->tx_cq) {
 		struct mrf_comp_err entry = {
 			.comp = { .op_context = op->context,
@@ -184,7 +196,7 @@ void mrf_op_fail(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const 
 	}
 	if (cntr)
 		mrf_cntr_adderr(cntr, 1);
-	mrf_op_free(ep, op);
+	mrf_op_free_locked(ep, op);
 }
 
 /* Takes ep->lock; NULL: there is none. */
@@ -207,7 +219,7 @@ void mrf_op_finish(struct mrf_ep *ep)
 	while ((op = take_unfinished(ep))) {
 		mrf_op_local_drop(ep, op);
 		mrf_lock_take(&ep->lock);
-		mrf_op_free(ep, op);
+		mrf_op_free_locked(ep, op);
 		atomic_fetch_sub(&ep->ended, 1);
 		mrf_lock_release(&ep->lock);
 	}

@@ -13,8 +13,9 @@
 
 /* --- the ring of what is in flight -------------------------------------------------------- */
 
-static unsigned in_flight(const struct mrf_conn *conn)
+static unsigned in_flight_locked(const struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	return conn->tail - conn->head;
 }
 
@@ -25,43 +26,48 @@ static bool posted_all(const struct mrf_op *op)
 	return op->pos == op->total && (!op->has_imm || op->imm_posted);
 }
 
-static void wait_for_completions(struct mrf_peer *peer)
+static void wait_for_completions_locked(struct mrf_peer *peer)
 {
-	if (!in_flight(peer->conn))
+	mrf_lock_held(&peer->ep->lock);
+	if (!in_flight_locked(peer->conn))
 		return;
 	if (peer->ep->starting)
 		peer->ep->waits = true;
 	else
-		mrf_peer_watch(peer);
+		mrf_peer_watch_locked(peer);
 }
 
 /* Only completions make room; without any to come there will be none. */
-static bool is_full(const struct mrf_peer *peer, int ret)
+static bool is_full_locked(const struct mrf_peer *peer, int ret)
 {
-	return ret == -FI_EAGAIN && (in_flight(peer->conn) || mrf_rpc_awaited(peer->conn));
+	mrf_lock_held(&peer->ep->lock);
+	return ret == -FI_EAGAIN &&
+	       (in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn));
 }
 
-void mrf_peer_no_ask(struct mrf_peer *peer, int ret)
+void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 {
-	if (is_full(peer, ret))
-		mrf_peer_watch(peer);
+	mrf_lock_held(&peer->ep->lock);
+	if (is_full_locked(peer, ret))
+		mrf_peer_watch_locked(peer);
 	else
-		mrf_peer_fail(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
+		mrf_peer_fail_locked(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
 }
 
 /* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
-static int post_op(struct mrf_peer *peer, struct mrf_op *op)
+static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
+	mrf_lock_held(&peer->ep->lock);
 	while (!posted_all(op)) {
 		int ret;
 
 		if (mrf_unlikely(peer->state != MRF_PEER_READY))
 			return -FI_EAGAIN;
-		if (!mrf_conn_room(peer->conn)) {
-			mrf_peer_await_room(peer);
+		if (!mrf_conn_room_locked(peer->conn)) {
+			mrf_peer_await_room_locked(peer);
 			return -FI_EAGAIN;
 		}
-		if (!mrf_rpc_lets(peer->conn, op))
+		if (!mrf_rpc_lets_locked(peer->conn, op))
 			return -FI_EAGAIN;
 		ret = op->type->post(peer, op);
 		if (mrf_likely(!ret))
@@ -70,13 +76,13 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 		op->resolved = false;
 		if (ret == -FI_ENOKEY && !op->inflight && !op->awaiting)
 			return 0;
-		if (ret != -FI_ENOKEY && !is_full(peer, ret)) {
-			mrf_rpc_disown(peer->conn, op);
-			mrf_peer_no_post(peer, op, ret);
+		if (ret != -FI_ENOKEY && !is_full_locked(peer, ret)) {
+			mrf_rpc_disown_locked(peer->conn, op);
+			mrf_peer_no_post_locked(peer, op, ret);
 			return 0;
 		}
-		if (!mrf_rpc_awaited(peer->conn))
-			wait_for_completions(peer);
+		if (!mrf_rpc_awaited_locked(peer->conn))
+			wait_for_completions_locked(peer);
 		return -FI_EAGAIN;
 	}
 	/* It stays in the queue until its replies have come. */
@@ -86,39 +92,42 @@ static int post_op(struct mrf_peer *peer, struct mrf_op *op)
 }
 
 /* True when the next operation may be looked at. */
-static bool step(struct mrf_peer *peer, struct mrf_op *op)
+static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why;
 
-	if (!mrf_rpc_lets(peer->conn, op))
+	mrf_lock_held(&peer->ep->lock);
+	if (!mrf_rpc_lets_locked(peer->conn, op))
 		return false;
-	if ((op->fence && !op->pos && (in_flight(peer->conn) || mrf_rpc_awaited(peer->conn))) ||
+	if ((op->fence && !op->pos &&
+	     (in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn))) ||
 	    (!op->resolved && (op->inflight || op->awaiting))) {
-		wait_for_completions(peer);
+		wait_for_completions_locked(peer);
 		return false;
 	}
-	switch (mrf_resolve_op(op, &why)) {
+	switch (mrf_resolve_op_locked(op, &why)) {
 	case MRF_RESOLVE_WAIT:
 		return false;
 	case MRF_RESOLVE_FAIL:
 		mrf_op_leave(op);
 		mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-		mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
+		mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
 		return true;
 	case MRF_RESOLVED:
 		break;
 	}
 	if (!op->total && !op->has_imm) {
 		mrf_op_leave(op);
-		mrf_op_done(peer->ep, op);
+		mrf_op_done_locked(peer->ep, op);
 		return true;
 	}
-	return !post_op(peer, op);
+	return !post_op_locked(peer, op);
 }
 
 /* The first in the queue that is not wholly posted: those before it await replies. */
-static struct mrf_list *next_of(struct mrf_peer *peer)
+static struct mrf_list *next_of_locked(struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->queue) {
 		const struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
@@ -129,11 +138,12 @@ static struct mrf_list *next_of(struct mrf_peer *peer)
 }
 
 /* Questions for operations that are not yet first, so that answers come together. */
-static void ask_ahead(struct mrf_peer *peer)
+static void ask_ahead_locked(struct mrf_peer *peer)
 {
 	struct mrf_why why;
 	int n = 0, ret;
 
+	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
@@ -141,143 +151,154 @@ static void ask_ahead(struct mrf_peer *peer)
 			continue;
 		if (++n > MRF_ASKS)
 			break;
-		mrf_resolve_op(op, &why);
+		mrf_resolve_op_locked(op, &why);
 	}
-	ret = mrf_ask_send(peer);
+	ret = mrf_ask_send_locked(peer);
 	if (mrf_unlikely(ret))
-		mrf_peer_no_ask(peer, ret);
+		mrf_peer_no_ask_locked(peer, ret);
 }
 
 /* One that was removed from the address vector has done its last. */
-static void retire(struct mrf_peer *peer)
+static void retire_locked(struct mrf_peer *peer)
 {
-	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) && !in_flight(peer->conn)))
-		mrf_peer_kick(peer);
+	mrf_lock_held(&peer->ep->lock);
+	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
+			 !in_flight_locked(peer->conn)))
+		mrf_peer_kick_locked(peer);
 }
 
-void mrf_peer_advance(struct mrf_peer *peer)
+void mrf_peer_advance_locked(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (peer->state != MRF_PEER_READY) {
 		if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
-			mrf_peer_kick(peer);
+			mrf_peer_kick_locked(peer);
 		return;
 	}
 	do {
 		do {
 			while (mrf_likely(peer->state == MRF_PEER_READY) &&
-			       (node = next_of(peer)) &&
-			       step(peer, mrf_list_entry(node, struct mrf_op, node)))
+			       (node = next_of_locked(peer)) &&
+			       step_locked(peer, mrf_list_entry(node, struct mrf_op, node)))
 				;
-		} while (mrf_unlikely(mrf_rpc_awaited(peer->conn)) && !mrf_rpc_flush(peer));
+		} while (mrf_unlikely(mrf_rpc_awaited_locked(peer->conn)) &&
+			 !mrf_rpc_flush_locked(peer));
 		if (mrf_unlikely(peer->state != MRF_PEER_READY))
 			return;
 		if (!mrf_list_empty(&peer->queue))
-			ask_ahead(peer);
+			ask_ahead_locked(peer);
 		else
-			mrf_ask_unwant(peer);
-	} while (mrf_ask_release(peer) && !mrf_list_empty(&peer->queue));
+			mrf_ask_unwant_locked(peer);
+	} while (mrf_ask_release_locked(peer) && !mrf_list_empty(&peer->queue));
 	/* The leases end when all is done, whether or not the application looks. */
-	if (mrf_unlikely(peer->leases && in_flight(peer->conn)))
-		mrf_peer_watch(peer);
-	retire(peer);
+	if (mrf_unlikely(peer->leases && in_flight_locked(peer->conn)))
+		mrf_peer_watch_locked(peer);
+	retire_locked(peer);
 }
 
 /* --- completions --------------------------------------------------------------------------- */
 
-static void settle(struct mrf_peer *peer, struct mrf_op *op)
+static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
+	mrf_lock_held(&peer->ep->lock);
 	if (op->inflight)
 		return;
 	if (mrf_unlikely(op->fatal != MRF_WC_OK)) {
 		if (op->queued)
 			mrf_op_leave(op);
 		peer->losses = 0;
-		mrf_peer_op_fatal(peer, op);
+		mrf_peer_op_fatal_locked(peer, op);
 	} else if (!op->queued && op->acked == op->total) {
 		if (mrf_unlikely(op->type->done != NULL))
 			op->type->done(peer, op);
 		else
-			mrf_op_done(peer->ep, op);
+			mrf_op_done_locked(peer->ep, op);
 	} else if (op->type->back) {
 		op->type->back(peer, op);
 	}
 }
 
-static __attribute__((noinline)) void failed(struct mrf_conn *conn, struct mrf_op *op,
-					     const struct mrf_wc *wc)
+static __attribute__((noinline)) void failed_locked(struct mrf_conn *conn, struct mrf_op *op,
+						    const struct mrf_wc *wc)
 {
-	mrf_conn_failed(conn, op, wc);
-	mrf_rpc_sent(conn, conn->head - 1, wc);
+	mrf_lock_held(&conn->peer->ep->lock);
+	mrf_conn_failed_locked(conn, op, wc);
+	mrf_rpc_sent_locked(conn, conn->head - 1, wc);
 }
 
-void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc)
+void mrf_peer_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)
 {
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_posted *posted = &conn->ring[conn->head % MRF_CONN_RING];
 	struct mrf_op *op = posted->op;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	conn->head++;
 	peer->ep->scq_used--;
 	if (op)
 		op->inflight--;
 	if (mrf_unlikely(wc->status != MRF_WC_OK)) {
-		failed(conn, op, wc);
+		failed_locked(conn, op, wc);
 	} else if (op) {
 		op->acked += posted->len;
 		peer->losses = 0;
 	}
 	if (op)
-		settle(peer, op);
+		settle_locked(peer, op);
 	if (mrf_unlikely(peer->state == MRF_PEER_BROKEN)) {
-		if (!in_flight(conn))
-			mrf_peer_kick(peer);
+		if (!in_flight_locked(conn))
+			mrf_peer_kick_locked(peer);
 	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone || peer->leases)) {
-		mrf_peer_advance(peer);
+		mrf_peer_advance_locked(peer);
 	}
 }
 
 #define BATCH 16
 
 /* There is room in the queue (again): those that wait for it go on. */
-static void feed(struct mrf_ep *ep)
+static void feed_locked(struct mrf_ep *ep)
 {
 	struct mrf_list *node;
 
+	mrf_lock_held(&ep->lock);
 	/* One that takes up all the room is behind the others the next time. */
 	while (ep->scq_used < MRF_EP_SCQ && (node = mrf_list_pop(&ep->starved)))
-		mrf_peer_advance(mrf_list_entry(node, struct mrf_peer, starved));
+		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, starved));
 }
 
-static void completed(struct mrf_ep *ep, const struct mrf_wc *wc)
+static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 {
+	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id))
 		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
 	if (mrf_likely(ep->last != NULL))
-		mrf_peer_completed(ep->last, wc);
+		mrf_peer_completed_locked(ep->last, wc);
 }
 
 /* Not for ever, whatever stands in the queue: it is memory that others may write to by mistake. */
 #define ROUNDS (MRF_EP_SCQ / BATCH + 1)
 
-static MRF_ALWAYS_INLINE void progress(struct mrf_ep *ep)
+static MRF_ALWAYS_INLINE void progress_locked(struct mrf_ep *ep)
 {
 	int i, n, left = ROUNDS;
 	struct mrf_wc wc[BATCH];
 
+	mrf_lock_held(&ep->lock);
 	do {
 		n = mrf_vcq_poll(ep->scq, wc, BATCH);
 		for (i = 0; i < n; i++)
-			completed(ep, &wc[i]);
+			completed_locked(ep, &wc[i]);
 	} while (mrf_unlikely(n == BATCH) && --left);
 	if (mrf_unlikely(!mrf_list_empty(&ep->starved)))
-		feed(ep);
+		feed_locked(ep);
 }
 
-void mrf_ep_progress(struct mrf_ep *ep)
+void mrf_ep_progress_locked(struct mrf_ep *ep)
 {
-	progress(ep);
+	mrf_lock_held(&ep->lock);
+	progress_locked(ep);
 }
 
 void mrf_ep_poll(struct mrf_source *source)
@@ -285,17 +306,18 @@ void mrf_ep_poll(struct mrf_source *source)
 	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
 
 	mrf_lock_take(&ep->lock);
-	progress(ep);
+	progress_locked(ep);
 	mrf_lock_release(&ep->lock);
 }
 
 /* --- beginning ------------------------------------------------------------------------------- */
 
 /* Fewer than MRF_EP_FEW_OPS operations are under way, or wait. */
-static bool has_few(const struct mrf_peer *peer)
+static bool has_few_locked(const struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	/* One of several work requests counts several times: never too few. */
-	unsigned n = peer->conn ? in_flight(peer->conn) : 0;
+	unsigned n = peer->conn ? in_flight_locked(peer->conn) : 0;
 
 	mrf_list_each (node, &peer->queue) {
 		if (++n >= MRF_EP_FEW_OPS)
@@ -304,14 +326,15 @@ static bool has_few(const struct mrf_peer *peer)
 	return n < MRF_EP_FEW_OPS && mrf_list_empty(&peer->redo);
 }
 
-static bool has_place(const struct mrf_peer *peer)
+static bool has_place_locked(const struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (mrf_likely(ep->nops < MRF_EP_OPS))
 		return true;
-	mrf_ep_progress(ep);
-	return ep->nops < MRF_EP_OPS || (ep->nops < MRF_EP_ALL_OPS && has_few(peer));
+	mrf_ep_progress_locked(ep);
+	return ep->nops < MRF_EP_OPS || (ep->nops < MRF_EP_ALL_OPS && has_few_locked(peer));
 }
 
 /* more: operations have ended, which are to be finished before their places are free. */
@@ -321,9 +344,9 @@ static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool 
 	int ret;
 
 	mrf_lock_take(&ep->lock);
-	ret = mrf_peer_get(ep, fi_addr, &peer);
+	ret = mrf_peer_get_locked(ep, fi_addr, &peer);
 	if (!ret)
-		ret = has_place(peer) ? mrf_op_take(ep, op) : -FI_EAGAIN;
+		ret = has_place_locked(peer) ? mrf_op_take_locked(ep, op) : -FI_EAGAIN;
 	*more = !mrf_list_empty(&ep->unfinished);
 	mrf_op_unlock(ep);
 	return ret;
@@ -337,8 +360,9 @@ int mrf_peer_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op)
 	return ret == -FI_EAGAIN && more ? begin(ep, fi_addr, op, &more) : ret;
 }
 
-static void enqueue(struct mrf_peer *peer, struct mrf_op *op)
+static void enqueue_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
+	mrf_lock_held(&peer->ep->lock);
 	op->stamp = ++peer->ep->clock;
 	op->peer = peer;
 	op->queued = true;
@@ -349,19 +373,20 @@ static void enqueue(struct mrf_peer *peer, struct mrf_op *op)
  * What the next step depends on may be there already: the caller looks itself, once, before the
  * agent is woken to wait for it.
  */
-static void post_queued(struct mrf_peer *peer)
+static void post_queued_locked(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
+	mrf_lock_held(&peer->ep->lock);
 	ep->starting = true;
-	mrf_peer_advance(peer);
+	mrf_peer_advance_locked(peer);
 	ep->starting = false;
 	if (mrf_likely(!ep->waits))
 		return;
 	ep->waits = false;
-	mrf_ep_progress(ep);
+	mrf_ep_progress_locked(ep);
 	if (peer->state == MRF_PEER_READY && !mrf_list_empty(&peer->queue))
-		wait_for_completions(peer);
+		wait_for_completions_locked(peer);
 }
 
 int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int ret)
@@ -370,12 +395,12 @@ int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int 
 
 	mrf_lock_take(&ep->lock);
 	if (!ret)
-		ret = mrf_peer_get(ep, fi_addr, &peer);
+		ret = mrf_peer_get_locked(ep, fi_addr, &peer);
 	if (ret) {
-		mrf_op_free(ep, op);
+		mrf_op_free_locked(ep, op);
 	} else {
-		enqueue(peer, op);
-		post_queued(peer);
+		enqueue_locked(peer, op);
+		post_queued_locked(peer);
 	}
 	mrf_op_unlock(ep);
 	return ret;
@@ -389,26 +414,28 @@ static bool may_cancel(const struct mrf_op *op)
 	return !op->posted && !op->pos && !op->inflight && !op->awaiting && !op->type->begun;
 }
 
-static bool cancel_one(struct mrf_peer *peer, const void *context)
+static bool cancel_one_locked(struct mrf_peer *peer, const void *context)
 {
+	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
 		if (op->context != context || !may_cancel(op))
 			continue;
 		mrf_op_leave(op);
-		mrf_op_fail(peer->ep, op, FI_ECANCELED, 4134,
-			    "canceled by fi_cancel: nothing was done");
-		mrf_peer_advance(peer);
+		mrf_op_fail_locked(peer->ep, op, FI_ECANCELED, 4134,
+				   "canceled by fi_cancel: nothing was done");
+		mrf_peer_advance_locked(peer);
 		return true;
 	}
 	return false;
 }
 
-int mrf_peer_cancel(struct mrf_ep *ep, const void *context)
+int mrf_peer_cancel_locked(struct mrf_ep *ep, const void *context)
 {
+	mrf_lock_held(&ep->lock);
 	mrf_list_each (node, &ep->all_peers) {
-		if (cancel_one(mrf_list_entry(node, struct mrf_peer, node), context))
+		if (cancel_one_locked(mrf_list_entry(node, struct mrf_peer, node), context))
 			return 0;
 	}
 	return -FI_ENOENT;
@@ -422,10 +449,11 @@ static void unresolve(struct mrf_op *op)
 	op->empty_known = 0;
 }
 
-void mrf_peer_rewind(struct mrf_peer *peer)
+void mrf_peer_rewind_locked(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
 
+	mrf_lock_held(&peer->ep->lock);
 	/* Back to front, so that the order stays. */
 	while (!mrf_list_empty(&peer->redo)) {
 		node = peer->redo.prev;
@@ -435,5 +463,5 @@ void mrf_peer_rewind(struct mrf_peer *peer)
 	/* What was known may be another endpoint's by the time of the next connection. */
 	mrf_list_each (pos, &peer->queue)
 		unresolve(mrf_list_entry(pos, struct mrf_op, node));
-	mrf_ask_lost(peer);
+	mrf_ask_lost_locked(peer);
 }

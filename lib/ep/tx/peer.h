@@ -12,7 +12,7 @@
  * An operation for the peer at this address begins, takes a place, and is the caller's
  * alone until mrf_peer_start. Handles completions first if they may make room. -FI_EAGAIN:
  * the endpoint is at its limit, and the peer has more than a few operations; or as
- * mrf_peer_get and mrf_op_take. Takes ep->lock.
+ * mrf_peer_get_locked and mrf_op_take_locked. Takes ep->lock.
  */
 int mrf_peer_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op);
 /*
@@ -25,21 +25,21 @@ int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int 
  * Ends a waiting operation with this context, of which nothing was ever posted, with
  * FI_ECANCELED. -FI_ENOENT: there is no such operation.
  */
-int mrf_peer_cancel(struct mrf_ep *ep, const void *context);
+int mrf_peer_cancel_locked(struct mrf_ep *ep, const void *context);
 /* Posts what can be posted and asks the questions that are needed. */
-void mrf_peer_advance(struct mrf_peer *peer);
+void mrf_peer_advance_locked(struct mrf_peer *peer);
 /* The device rejected a question with ret (-FI_E*). */
-void mrf_peer_no_ask(struct mrf_peer *peer, int ret);
+void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret);
 /* Handles all work completions: operations end, and others go on. */
-void mrf_ep_progress(struct mrf_ep *ep);
+void mrf_ep_progress_locked(struct mrf_ep *ep);
 /* Progress when the application reads a queue (mrf_source.poll). Takes ep->lock. */
 void mrf_ep_poll(struct mrf_source *source);
 /* Handles a work completion of an active connection. */
-void mrf_peer_completed(struct mrf_conn *conn, const struct mrf_wc *wc);
+void mrf_peer_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc);
 /*
  * BROKEN -> IDLE, after the last completion: flushed operations go back to the front of
  * the queue.
  */
-void mrf_peer_rewind(struct mrf_peer *peer);
+void mrf_peer_rewind_locked(struct mrf_peer *peer);
 
 #endif

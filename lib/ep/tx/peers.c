@@ -7,10 +7,11 @@
 #include "ep/tx/peers.h"
 
 /* NULL: no memory, or the address went away meanwhile. */
-static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t gen)
+static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t gen)
 {
 	struct mrf_peer *peer = calloc(1, sizeof(*peer));
 
+	mrf_lock_held(&ep->lock);
 	if (!peer)
 		return NULL;
 	if (mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen) {
@@ -32,20 +33,22 @@ static struct mrf_peer *peer_new(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t 
 	return peer;
 }
 
-void mrf_peer_free(struct mrf_peer *peer)
+void mrf_peer_free_locked(struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	mrf_agent_unkick(peer->ep->agent, &peer->kick);
 	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->node);
-	mrf_remote_fini(peer);
+	mrf_remote_fini_locked(peer);
 	free(peer);
 }
 
-static int grow(struct mrf_ep *ep, fi_addr_t fi_addr)
+static int grow_peers_locked(struct mrf_ep *ep, fi_addr_t fi_addr)
 {
 	size_t n = mrf_max(ep->npeers * 2, fi_addr + 16);
 	struct mrf_peer **peers = realloc(ep->peers, n * sizeof(*peers));
 
+	mrf_lock_held(&ep->lock);
 	if (!peers)
 		return -FI_ENOMEM;
 	while (ep->npeers < n)
@@ -54,10 +57,11 @@ static int grow(struct mrf_ep *ep, fi_addr_t fi_addr)
 	return 0;
 }
 
-bool mrf_peer_let_go(struct mrf_peer *peer)
+bool mrf_peer_let_go_locked(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (atomic_load(peer->gen_word) == peer->gen)
 		return false;
 	if (ep->peers[peer->fi_addr] == peer)
@@ -66,23 +70,24 @@ bool mrf_peer_let_go(struct mrf_peer *peer)
 	return true;
 }
 
-static int get_slow(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
+static int get_slow_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
 {
 	uint64_t gen = mrf_av_gen(ep->av, fi_addr);
 	struct mrf_peer *peer;
 
+	mrf_lock_held(&ep->lock);
 	if (!gen)
 		return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_DATA, 4002,
 				  "fi_addr %#lx is not in the endpoint's address vector",
 				  (unsigned long)fi_addr);
-	if (fi_addr >= ep->npeers && grow(ep, fi_addr))
+	if (fi_addr >= ep->npeers && grow_peers_locked(ep, fi_addr))
 		return -FI_ENOMEM;
 	/* The address was removed, and its number is in use again. */
 	if (ep->peers[fi_addr]) {
 		ep->peers[fi_addr]->gone = true;
-		mrf_peer_kick(ep->peers[fi_addr]);
+		mrf_peer_kick_locked(ep->peers[fi_addr]);
 	}
-	peer = peer_new(ep, fi_addr, gen);
+	peer = peer_new_locked(ep, fi_addr, gen);
 	ep->peers[fi_addr] = peer;
 	if (!peer)
 		return -FI_ENOMEM;
@@ -90,12 +95,13 @@ static int get_slow(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
 	return 0;
 }
 
-int mrf_peer_get(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
+int mrf_peer_get_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
 {
+	mrf_lock_held(&ep->lock);
 	if (mrf_likely(fi_addr < ep->npeers && ep->peers[fi_addr] &&
 		       ep->peers[fi_addr]->gen == mrf_av_gen(ep->av, fi_addr))) {
 		*out = ep->peers[fi_addr];
 		return 0;
 	}
-	return get_slow(ep, fi_addr, out);
+	return get_slow_locked(ep, fi_addr, out);
 }

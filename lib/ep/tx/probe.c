@@ -20,19 +20,21 @@
 #include "ep/tx/probe.h"
 #include "ep/tx/rpc.h"
 
-void mrf_probe_begin(struct mrf_peer *peer)
+void mrf_probe_begin_locked(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (peer->state == MRF_PEER_READY && conn->probed && mrf_list_empty(&conn->timer.node))
-		mrf_conn_set_deadline(conn, MRF_PROBE_MS);
+		mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
 }
 
 /* Nothing was answered for so long, while somebody waited. */
-static bool is_silent(struct mrf_conn *conn)
+static bool is_silent_locked(struct mrf_conn *conn)
 {
 	int64_t now = mrf_now_ms();
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (mrf_list_empty(&conn->peer->queue))
 		conn->heard = now;
 	return now - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT);
@@ -42,35 +44,38 @@ static bool is_silent(struct mrf_conn *conn)
  * The peer's agent has not answered for too long: what waits for it fails. Answers may come
  * still; a reply that is given up may not, and ends the connection. READY.
  */
-static void unanswered(struct mrf_conn *conn)
+static void unanswered_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	conn->heard = mrf_now_ms();
-	mrf_peer_fail_addr(peer, FI_ETIMEDOUT, 4133,
-			   "the peer's machine is there, but its process has not answered for "
-			   "FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
-	mrf_ask_unwant(peer);
-	if (!mrf_rpc_awaited(conn))
+	mrf_peer_fail_addr_locked(
+		peer, FI_ETIMEDOUT, 4133,
+		"the peer's machine is there, but its process has not answered for "
+		"FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
+	mrf_ask_unwant_locked(peer);
+	if (!mrf_rpc_awaited_locked(conn))
 		return;
 	conn->cause = MRF_WC_TIMEOUT;
-	mrf_conn_gone(conn);
+	mrf_conn_gone_locked(conn);
 }
 
-void mrf_probe(struct mrf_conn *conn)
+void mrf_probe_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
 
-	conn->probed = mrf_rpc_awaited(conn) || peer->asks;
+	mrf_lock_held(&conn->peer->ep->lock);
+	conn->probed = mrf_rpc_awaited_locked(conn) || peer->asks;
 	if (!conn->probed)
 		return;
-	mrf_conn_set_deadline(conn, MRF_PROBE_MS);
-	mrf_ep_progress(peer->ep);
-	if (peer->state == MRF_PEER_READY && is_silent(conn))
-		unanswered(conn);
+	mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
+	mrf_ep_progress_locked(peer->ep);
+	if (peer->state == MRF_PEER_READY && is_silent_locked(conn))
+		unanswered_locked(conn);
 	/* What is in flight is acknowledged or not: that tells as much. */
-	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room(conn))
-		mrf_conn_post(conn, &wr, NULL, 0);
-	mrf_peer_watch(peer);
+	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room_locked(conn))
+		mrf_conn_post_locked(conn, &wr, NULL, 0);
+	mrf_peer_watch_locked(peer);
 }

@@ -32,70 +32,74 @@
 
 /* --- the window ------------------------------------------------------------------------- */
 
-static struct mrf_awaited *awaited_at(struct mrf_window *window, unsigned i)
+static struct mrf_awaited *awaited_at_locked(struct mrf_window *window, unsigned i)
 {
 	return &window->awaited[i % MRF_REQUESTS];
 }
 
-static bool window_is_full(const struct mrf_window *window)
+static bool window_is_full_locked(const struct mrf_window *window)
 {
 	return window->last - window->first == MRF_REQUESTS;
 }
 
-bool mrf_rpc_lets(const struct mrf_conn *conn, const struct mrf_op *op)
+bool mrf_rpc_lets_locked(const struct mrf_conn *conn, const struct mrf_op *op)
 {
 	const struct mrf_window *window = &conn->window;
 	const struct mrf_op *first = window->awaited[window->first % MRF_REQUESTS].op;
 
-	if (!mrf_rpc_awaited(conn))
+	mrf_lock_held(&conn->peer->ep->lock);
+	if (!mrf_rpc_awaited_locked(conn))
 		return true;
 	/* One that becomes another type of operation goes alone. */
 	if (op->type->done || (first && first->type->done))
 		return false;
-	return op->type->rpc && !window->stopped && !window_is_full(window);
+	return op->type->rpc && !window->stopped && !window_is_full_locked(window);
 }
 
-void mrf_rpc_disown(struct mrf_conn *conn, struct mrf_op *op)
+void mrf_rpc_disown_locked(struct mrf_conn *conn, struct mrf_op *op)
 {
 	struct mrf_window *window = &conn->window;
 	unsigned i;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	for (i = window->first; i != window->last; i++) {
-		if (awaited_at(window, i)->op == op)
-			awaited_at(window, i)->op = NULL;
+		if (awaited_at_locked(window, i)->op == op)
+			awaited_at_locked(window, i)->op = NULL;
 	}
 	op->awaiting = 0;
 }
 
 /* What has gathered is not sent. */
-static void disperse(struct mrf_peer *peer)
+static void disperse_locked(struct mrf_peer *peer)
 {
 	struct mrf_window *window = &peer->conn->window;
 
+	mrf_lock_held(&peer->ep->lock);
 	while (window->last != window->sent) {
-		struct mrf_op *op = awaited_at(window, --window->last)->op;
+		struct mrf_op *op = awaited_at_locked(window, --window->last)->op;
 
 		window->turn--;
 		if (op && !--op->awaiting)
-			mrf_peer_again(peer, op);
+			mrf_peer_again_locked(peer, op);
 	}
 	window->len = window->reply_len = 0;
 }
 
 /* The first has not been done wholly, so that none behind it is. */
-static void stop(struct mrf_peer *peer)
+static void stop_locked(struct mrf_peer *peer)
 {
 	struct mrf_window *window = &peer->conn->window;
 
-	disperse(peer);
+	mrf_lock_held(&peer->ep->lock);
+	disperse_locked(peer);
 	window->stopped = true;
 	window->turn -= window->last - window->first;
 }
 
 /* Takes the first out. Its operation, which may go on; NULL: there is none (any more). */
-static struct mrf_op *take_first(struct mrf_window *window)
+static struct mrf_op *take_first_locked(struct mrf_window *window)
 {
-	struct mrf_op *op = awaited_at(window, window->first++)->op;
+	struct mrf_op *op = awaited_at_locked(window, window->first++)->op;
 
 	if (op)
 		op->awaiting--;
@@ -105,7 +109,7 @@ static struct mrf_op *take_first(struct mrf_window *window)
 /* --- posting ---------------------------------------------------------------------------- */
 
 /* Do the request and its reply go into the messages of those that have gathered? */
-static bool request_fits(const struct mrf_window *window, const struct mrf_request *request)
+static bool request_fits_locked(const struct mrf_window *window, const struct mrf_request *request)
 {
 	return !window->len ||
 	       (window->len + MRF_PROTO_REQUEST_HEAD + request->body_len <= MRF_PROTO_MAX_REQUEST &&
@@ -113,7 +117,7 @@ static bool request_fits(const struct mrf_window *window, const struct mrf_reque
 		window->reply_len + MRF_PROTO_REPLY_HEAD + request->len <= MRF_PROTO_MAX_REPLY);
 }
 
-int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
+int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_window *window = &peer->conn->window;
 	uint8_t body[MRF_PROTO_REQUEST_BODY];
@@ -121,14 +125,15 @@ int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
 				       .turn = window->turn,
 				       .body = body };
 
-	if (!mrf_resolve_request(op, op->pos, &request))
+	mrf_lock_held(&peer->ep->lock);
+	if (!mrf_resolve_request_locked(op, op->pos, &request))
 		return -FI_ENOKEY;
 	request.len = op->type->rpc->fill(op, request.len, &request, body);
-	if (!request_fits(window, &request))
+	if (!request_fits_locked(window, &request))
 		return -FI_EAGAIN;
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
 	window->reply_len += MRF_PROTO_REPLY_HEAD + request.len;
-	*awaited_at(window, window->last++) =
+	*awaited_at_locked(window, window->last++) =
 		(struct mrf_awaited){ .op = op, .turn = request.turn, .len = request.len };
 	window->turn++;
 	op->awaiting++;
@@ -137,24 +142,26 @@ int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op)
 }
 
 /* The other one of the two: this one is on its way, and may be sent again. */
-static void turn_over(struct mrf_conn *conn)
+static void turn_over_locked(struct mrf_conn *conn)
 {
 	uint8_t *first = mrf_conn_outgoing(conn);
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	conn->outgoing = conn->outgoing == first ? first + MRF_PROTO_MAX_REQUEST : first;
 }
 
 /* The device did not take what has gathered: all who are in it fail. */
-static void not_taken(struct mrf_peer *peer, int ret)
+static void not_taken_locked(struct mrf_peer *peer, int ret)
 {
 	struct mrf_window *window = &peer->conn->window;
 
+	mrf_lock_held(&peer->ep->lock);
 	while (window->last != window->sent) {
-		struct mrf_op *op = awaited_at(window, window->last - 1)->op;
+		struct mrf_op *op = awaited_at_locked(window, window->last - 1)->op;
 
 		if (op) {
-			mrf_rpc_disown(peer->conn, op);
-			mrf_peer_no_post(peer, op, ret);
+			mrf_rpc_disown_locked(peer->conn, op);
+			mrf_peer_no_post_locked(peer, op, ret);
 		}
 		window->last--;
 		window->turn--;
@@ -162,18 +169,19 @@ static void not_taken(struct mrf_peer *peer, int ret)
 	window->len = window->reply_len = 0;
 }
 
-static void was_sent(struct mrf_conn *conn)
+static void was_sent_locked(struct mrf_conn *conn)
 {
 	struct mrf_window *window = &conn->window;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	for (; window->sent != window->last; window->sent++)
-		awaited_at(window, window->sent)->at = conn->tail - 1;
+		awaited_at_locked(window, window->sent)->at = conn->tail - 1;
 	window->len = window->reply_len = 0;
-	turn_over(conn);
-	mrf_conn_probe(conn);
+	turn_over_locked(conn);
+	mrf_conn_probe_locked(conn);
 }
 
-bool mrf_rpc_flush(struct mrf_peer *peer)
+bool mrf_rpc_flush_locked(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
 	struct mrf_sge sge = { .addr = (uintptr_t)conn->outgoing,
@@ -182,82 +190,88 @@ bool mrf_rpc_flush(struct mrf_peer *peer)
 	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .nsge = 1, .sge = &sge };
 	int ret;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (peer->state != MRF_PEER_READY || !sge.len || conn->window.first != conn->window.sent)
 		return true;
-	if (!mrf_conn_room(conn)) {
-		mrf_peer_await_room(peer);
+	if (!mrf_conn_room_locked(conn)) {
+		mrf_peer_await_room_locked(peer);
 		return true;
 	}
-	ret = mrf_conn_post(conn, &wr, NULL, 0);
+	ret = mrf_conn_post_locked(conn, &wr, NULL, 0);
 	if (!ret)
-		was_sent(conn);
+		was_sent_locked(conn);
 	else if (ret == -FI_EAGAIN && conn->head != conn->tail)
-		mrf_peer_await_room(peer);
+		mrf_peer_await_room_locked(peer);
 	else
-		not_taken(peer, ret);
+		not_taken_locked(peer, ret);
 	return conn->window.first != conn->window.last;
 }
 
 /* --- the connection is lost --------------------------------------------------------------- */
 
 /* Was flushed behind something that had to run first and did not. */
-static bool certainly_unseen(const struct mrf_conn *conn, const struct mrf_wc *wc)
+static bool certainly_unseen_locked(const struct mrf_conn *conn, const struct mrf_wc *wc)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (wc->status == MRF_WC_REFUSED)
 		return true;
-	return wc->status == MRF_WC_FLUSHED && mrf_conn_stopped_there(conn);
+	return wc->status == MRF_WC_FLUSHED && mrf_conn_stopped_there_locked(conn);
 }
 
-void mrf_rpc_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
+void mrf_rpc_sent_locked(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
 {
 	struct mrf_window *window = &conn->window;
 	unsigned i;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (wc->status == MRF_WC_OK)
 		return;
 	for (i = window->first; i != window->sent; i++) {
-		struct mrf_awaited *awaited = awaited_at(window, i);
+		struct mrf_awaited *awaited = awaited_at_locked(window, i);
 
 		if (awaited->at != at)
 			continue;
-		awaited->unseen = certainly_unseen(conn, wc);
+		awaited->unseen = certainly_unseen_locked(conn, wc);
 		if (awaited->op)
 			awaited->op->refused += wc->status == MRF_WC_REFUSED;
 	}
 }
 
 /* All that op had on the way is lost. */
-static void lost_request(struct mrf_conn *conn, struct mrf_op *op)
+static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (op->fatal == MRF_WC_OK) {
-		mrf_peer_again(conn->peer, op);
+		mrf_peer_again_locked(conn->peer, op);
 		return;
 	}
 	mrf_op_leave(op);
-	mrf_peer_op_fatal(conn->peer, op);
+	mrf_peer_op_fatal_locked(conn->peer, op);
 }
 
-void mrf_rpc_lost(struct mrf_conn *conn)
+void mrf_rpc_lost_locked(struct mrf_conn *conn)
 {
 	struct mrf_window *window = &conn->window;
 	bool told = conn->cause == MRF_WC_TIMEOUT || conn->cause == MRF_WC_DENIED;
 
-	disperse(conn->peer);
-	while (mrf_rpc_awaited(conn)) {
-		bool unseen = awaited_at(window, window->first)->unseen;
-		struct mrf_op *op = take_first(window);
+	mrf_lock_held(&conn->peer->ep->lock);
+	disperse_locked(conn->peer);
+	while (mrf_rpc_awaited_locked(conn)) {
+		bool unseen = awaited_at_locked(window, window->first)->unseen;
+		struct mrf_op *op = take_first_locked(window);
 
 		if (op && !unseen)
 			op->fatal = told ? conn->cause : MRF_WC_FLUSHED;
 		if (op && !op->awaiting)
-			lost_request(conn, op);
+			lost_request_locked(conn, op);
 	}
 }
 
 /* --- replies -------------------------------------------------------------------------- */
 
-static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
+static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
+	mrf_lock_held(&peer->ep->lock);
 	/* Whatever came over the wire, it is to be an error number. */
 	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
 	struct mrf_why why;
@@ -269,43 +283,45 @@ static void fail(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_repl
 			    "key 0x%" PRIx64 ": the peer could not carry out the operation: %s%s",
 			    op->rma[0].key, mrf_errtext(err),
 			    err == FI_EIO ? " (it may or may not have been done)" : "");
-	mrf_rpc_disown(peer->conn, op);
+	mrf_rpc_disown_locked(peer->conn, op);
 	mrf_op_leave(op);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-	mrf_op_fail(peer->ep, op, why.err, why.code, why.text);
+	mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
 }
 
 /* All of op has been done. */
-static void finish(struct mrf_peer *peer, struct mrf_op *op)
+static void finish_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
+	mrf_lock_held(&peer->ep->lock);
 	if (op->type->done) {
 		op->type->done(peer, op);
 		return;
 	}
 	mrf_op_leave(op);
-	mrf_op_done(peer->ep, op);
+	mrf_op_done_locked(peer->ep, op);
 }
 
-static void conclude(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
+static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
+	mrf_lock_held(&peer->ep->lock);
 	op->acked += reply->done;
 	switch (reply->status) {
 	case MRF_REPLY_DONE:
 	case MRF_REPLY_TURN:
 		break;
 	case MRF_REPLY_FAILED:
-		fail(peer, op, reply);
+		fail_locked(peer, op, reply);
 		return;
 	default:
 		/* As if the peer's kernel had refused: ask why. */
-		mrf_peer_refused(peer, op);
+		mrf_peer_refused_locked(peer, op);
 	}
 	if (op->awaiting)
 		return;
 	if (peer->conn->window.stopped || op->type->done || op->pos != op->total)
-		mrf_peer_again(peer, op);
+		mrf_peer_again_locked(peer, op);
 	if (op->acked == op->total)
-		finish(peer, op);
+		finish_op_locked(peer, op);
 }
 
 /* Did the peer do all that was asked for? Otherwise it does none of what is behind it. */
@@ -314,9 +330,9 @@ static bool is_whole(const struct mrf_awaited *awaited, const struct mrf_reply *
 	return reply->status == MRF_REPLY_DONE && reply->done == awaited->len;
 }
 
-static bool belongs(struct mrf_window *window, const struct mrf_reply *reply)
+static bool belongs_locked(struct mrf_window *window, const struct mrf_reply *reply)
 {
-	const struct mrf_awaited *awaited = awaited_at(window, window->first);
+	const struct mrf_awaited *awaited = awaited_at_locked(window, window->first);
 
 	if (window->first == window->sent || reply->turn != awaited->turn ||
 	    window->stopped != (reply->status == MRF_REPLY_TURN))
@@ -334,34 +350,36 @@ static bool type_takes(struct mrf_op *op, const struct mrf_reply *reply)
 	       op->type->rpc->take(op, reply);
 }
 
-static int replied(struct mrf_peer *peer, const struct mrf_reply *reply)
+static int replied_locked(struct mrf_peer *peer, const struct mrf_reply *reply)
 {
 	struct mrf_window *window = &peer->conn->window;
-	const struct mrf_awaited *first = awaited_at(window, window->first);
+	const struct mrf_awaited *first = awaited_at_locked(window, window->first);
 	struct mrf_op *op;
 
-	if (!belongs(window, reply) || !type_takes(first->op, reply))
+	mrf_lock_held(&peer->ep->lock);
+	if (!belongs_locked(window, reply) || !type_takes(first->op, reply))
 		return -FI_EINVAL;
 	if (!window->stopped && !is_whole(first, reply))
-		stop(peer);
-	op = take_first(window);
+		stop_locked(peer);
+	op = take_first_locked(window);
 	if (op)
-		conclude(peer, op, reply);
-	window->stopped &= mrf_rpc_awaited(peer->conn);
+		conclude_locked(peer, op, reply);
+	window->stopped &= mrf_rpc_awaited_locked(peer->conn);
 	return 0;
 }
 
-int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len)
+int mrf_rpc_replied_locked(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 {
 	struct mrf_reply reply;
 	size_t one;
 	int ret = 0;
 
+	mrf_lock_held(&peer->ep->lock);
 	for (; !ret && len; msg += one, len -= one) {
 		ret = mrf_reply_decode(msg, len, &reply);
 		one = ret ? len : mrf_msg_len(msg);
 		if (!ret)
-			ret = replied(peer, &reply);
+			ret = replied_locked(peer, &reply);
 	}
 	if (ret)
 		return ret;

@@ -43,8 +43,9 @@ struct mrf_rpc {
 			struct mrf_why *why);
 };
 
-static inline bool mrf_rpc_awaited(const struct mrf_conn *conn)
+static inline bool mrf_rpc_awaited_locked(const struct mrf_conn *conn)
 {
+	mrf_lock_held(&conn->peer->ep->lock);
 	return conn->window.first != conn->window.last;
 }
 
@@ -52,32 +53,32 @@ static inline bool mrf_rpc_awaited(const struct mrf_conn *conn)
  * Do the requests that await replies allow anything of op to be posted? If not, a reply
  * will change that.
  */
-bool mrf_rpc_lets(const struct mrf_conn *conn, const struct mrf_op *op);
+bool mrf_rpc_lets_locked(const struct mrf_conn *conn, const struct mrf_op *op);
 /*
  * Makes the request for the next part of op, the first operation in the queue that is not
- * wholly posted; mrf_rpc_lets allows it. -FI_ENOKEY: its key has ceased to be known;
+ * wholly posted; mrf_rpc_lets_locked allows it. -FI_ENOKEY: its key has ceased to be known;
  * -FI_EAGAIN: the request does not fit into the gathered message any more.
  */
-int mrf_rpc_post(struct mrf_peer *peer, struct mrf_op *op);
+int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op);
 /*
  * Sends the gathered requests if no reply is awaited. False: sending failed, and another
  * operation may be first in the queue now.
  */
-bool mrf_rpc_flush(struct mrf_peer *peer);
+bool mrf_rpc_flush_locked(struct mrf_peer *peer);
 /* op is about to fail: the replies to its requests will be ignored. */
-void mrf_rpc_disown(struct mrf_conn *conn, struct mrf_op *op);
+void mrf_rpc_disown_locked(struct mrf_conn *conn, struct mrf_op *op);
 /* The work request at this place of the ring, which was a message, has come back. */
-void mrf_rpc_sent(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc);
+void mrf_rpc_sent_locked(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc);
 /*
  * A message with replies arrived, and everything posted before their requests has
  * completed: operations end, and others may go on. -FI_EINVAL: the replies do not match
  * the requests.
  */
-int mrf_rpc_replied(struct mrf_peer *peer, const uint8_t *msg, size_t len);
+int mrf_rpc_replied_locked(struct mrf_peer *peer, const uint8_t *msg, size_t len);
 /*
  * The connection is about to be taken down: decides what becomes of requests without a
  * reply.
  */
-void mrf_rpc_lost(struct mrf_conn *conn);
+void mrf_rpc_lost_locked(struct mrf_conn *conn);
 
 #endif

@@ -25,81 +25,86 @@
 
 static const struct mrf_conn_calls calls;
 
-static void take_down(struct mrf_peer *peer)
+static void take_down_locked(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
-	bool denied = mrf_conn_end_denied(conn);
+	bool denied = mrf_conn_end_denied_locked(conn);
 
+	mrf_lock_held(&peer->ep->lock);
 	if (conn->tail != conn->head) {
 		if (!conn->draining)
-			mrf_conn_drain(conn);
-		mrf_peer_watch(peer);
+			mrf_conn_drain_locked(conn);
+		mrf_peer_watch_locked(peer);
 		return;
 	}
-	mrf_rpc_lost(conn);
-	mrf_peer_rewind(peer);
+	mrf_rpc_lost_locked(conn);
+	mrf_peer_rewind_locked(peer);
 	if (denied)
-		mrf_peer_denied(peer);
+		mrf_peer_denied_locked(peer);
 	if (++peer->losses >= MRF_LOSSES) {
 		peer->losses = 0;
-		mrf_peer_fail_addr(peer, FI_ECONNRESET, 4131,
-				   "the peer accepts the connection, but drops it each time");
+		mrf_peer_fail_addr_locked(
+			peer, FI_ECONNRESET, 4131,
+			"the peer accepts the connection, but drops it each time");
 	}
 	/* Last, because it leaves the lock: what is queued then is for the next connection. */
-	mrf_conn_destroy(conn);
+	mrf_conn_destroy_locked(conn);
 }
 
-void mrf_conn_service(struct mrf_peer *peer)
+void mrf_conn_service_locked(struct mrf_peer *peer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	/* Whoever kicked may have found the endpoint's CQ too full to post. */
-	mrf_ep_progress(peer->ep);
+	mrf_ep_progress_locked(peer->ep);
 	if (peer->state == MRF_PEER_BROKEN)
-		take_down(peer);
+		take_down_locked(peer);
 	if (peer->gone && mrf_list_empty(&peer->queue) &&
 	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
 		if (peer->conn)
-			mrf_conn_destroy(peer->conn);
-		mrf_peer_free(peer);
+			mrf_conn_destroy_locked(peer->conn);
+		mrf_peer_free_locked(peer);
 		return;
 	}
 	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue)) {
-		mrf_conn_dial(peer, &calls);
+		mrf_conn_dial_locked(peer, &calls);
 	} else {
 		/* What was dialled for may have been canceled. */
 		if (peer->state == MRF_PEER_IDLE)
-			mrf_dial_forget(peer);
-		mrf_peer_advance(peer);
+			mrf_dial_forget_locked(peer);
+		mrf_peer_advance_locked(peer);
 	}
-	mrf_probe_begin(peer);
+	mrf_probe_begin_locked(peer);
 }
 
 /* --- the deadline is over -------------------------------------------------------------------- */
 
 /* What the device never gave back: nobody knows whether it ran. */
-static void force_drain(struct mrf_conn *conn)
+static void force_drain_locked(struct mrf_conn *conn)
 {
 	struct mrf_wc wc = { .wr_id = conn->owner.id, .status = MRF_WC_TIMEOUT };
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_warn(FI_LOG_EP_DATA, 4030, "the device never completed %u work request%s",
 		 conn->tail - conn->head, MRF_S(conn->tail - conn->head));
 	while (conn->head != conn->tail)
-		mrf_peer_completed(conn, &wc);
+		mrf_peer_completed_locked(conn, &wc);
 }
 
-static void expired(struct mrf_conn *conn)
+static void expired_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 
-	mrf_conn_clear_deadline(conn);
+	mrf_lock_held(&conn->peer->ep->lock);
+	mrf_conn_clear_deadline_locked(conn);
 	if (peer->state == MRF_PEER_BROKEN) {
 		/* They may only have lain there, if nobody looked. */
-		mrf_ep_progress(peer->ep);
+		mrf_ep_progress_locked(peer->ep);
 		if (conn->head != conn->tail && conn->draining)
-			force_drain(conn);
+			force_drain_locked(conn);
 	} else if (peer->state == MRF_PEER_READY) {
-		mrf_probe(conn);
-	} else if (mrf_dial_expired(conn)) {
-		mrf_conn_service(peer);
+		mrf_probe_locked(conn);
+	} else if (mrf_dial_expired_locked(conn)) {
+		mrf_conn_service_locked(peer);
 	}
 }
 
@@ -109,19 +114,20 @@ static void deadline(struct mrf_timer *timer)
 	struct mrf_ep *ep = conn->peer->ep;
 
 	mrf_lock_take(&ep->lock);
-	expired(conn);
+	expired_locked(conn);
 	mrf_op_unlock(ep);
 }
 
 /* --- what comes ----------------------------------------------------------------------------- */
 
-static void take_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
+static void take_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (peer->state == MRF_PEER_CONNECTING) {
-		if (mrf_dial_event(conn, event))
-			mrf_conn_dial(peer, &calls);
+		if (mrf_dial_event_locked(conn, event))
+			mrf_conn_dial_locked(peer, &calls);
 		return;
 	}
 	switch (event->type) {
@@ -129,7 +135,7 @@ static void take_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 	case MRF_CM_FAILED:
 	case MRF_CM_DISCONNECTED:
 	case MRF_CM_REMOVED:
-		mrf_conn_gone(conn);
+		mrf_conn_gone_locked(conn);
 		break;
 	default:
 		break;
@@ -137,37 +143,39 @@ static void take_event(struct mrf_conn *conn, const struct mrf_cm_event *event)
 }
 
 /* False: it is none that belongs here. */
-static bool take_message(struct mrf_peer *peer, const uint8_t *msg, size_t len)
+static bool take_message_locked(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 {
 	struct mrf_answer answer;
 
+	mrf_lock_held(&peer->ep->lock);
 	switch (mrf_msg_type(msg, len)) {
 	case MRF_MSG_FORGET:
-		mrf_ask_forget(peer);
+		mrf_ask_forget_locked(peer);
 		return true;
 	case MRF_MSG_REPLY:
 		peer->conn->heard = mrf_now_ms();
 		/* What was ahead of it is done and completes first. */
-		mrf_ep_progress(peer->ep);
-		if (mrf_rpc_replied(peer, msg, len))
+		mrf_ep_progress_locked(peer->ep);
+		if (mrf_rpc_replied_locked(peer, msg, len))
 			return false;
-		mrf_peer_advance(peer);
+		mrf_peer_advance_locked(peer);
 		return true;
 	default:
 		if (mrf_answer_decode(msg, len, &answer))
 			return false;
 		peer->conn->heard = mrf_now_ms();
-		if (mrf_ask_answered(peer, &answer))
-			mrf_peer_advance(peer);
+		if (mrf_ask_answered_locked(peer, &answer))
+			mrf_peer_advance_locked(peer);
 		return true;
 	}
 }
 
-static void take_completion(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc)
+static void take_completion_locked(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc)
 {
 	struct mrf_peer *peer = conn->peer;
 	uint8_t msg[MRF_CONN_SLOT_SIZE];
 
+	mrf_lock_held(&conn->peer->ep->lock);
 	/*
 	 * A flush tells, without anybody polling, that the queue pair broke: take in what broke
 	 * it. While connecting it is librdmacm that breaks it, and an event tells why.
@@ -175,23 +183,23 @@ static void take_completion(struct mrf_conn *conn, unsigned slot, const struct m
 	if (wc->status != MRF_WC_OK) {
 		if (peer->state == MRF_PEER_CONNECTING)
 			return;
-		mrf_ep_progress(peer->ep);
-		mrf_peer_break(peer);
+		mrf_ep_progress_locked(peer->ep);
+		mrf_peer_break_locked(peer);
 		return;
 	}
 	if (slot >= MRF_CONN_SLOTS)
 		return;
 	/* What it makes of the message may need the slot. */
 	memcpy(msg, conn->slots + slot * MRF_CONN_SLOT_SIZE, wc->byte_len);
-	if (mrf_conn_post_slot(conn, slot) || !take_message(peer, msg, wc->byte_len)) {
+	if (mrf_conn_post_slot(conn, slot) || !take_message_locked(peer, msg, wc->byte_len)) {
 		mrf_warn(FI_LOG_EP_DATA, 4021,
 			 "a peer sent a malformed message of %u byte%s: its connection "
 			 "is closed",
 			 wc->byte_len, MRF_S(wc->byte_len));
 		if (peer->state == MRF_PEER_CONNECTING)
-			mrf_dial_lost(conn);
+			mrf_dial_lost_locked(conn);
 		else
-			mrf_conn_gone(conn);
+			mrf_conn_gone_locked(conn);
 	}
 }
 
@@ -207,7 +215,7 @@ static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
 	struct mrf_ep *ep = conn_of(owner)->peer->ep;
 
 	mrf_lock_take(&ep->lock);
-	take_event(conn_of(owner), event);
+	take_event_locked(conn_of(owner), event);
 	mrf_op_unlock(ep);
 }
 
@@ -216,7 +224,7 @@ static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc 
 	struct mrf_ep *ep = conn_of(owner)->peer->ep;
 
 	mrf_lock_take(&ep->lock);
-	take_completion(conn_of(owner), slot, wc);
+	take_completion_locked(conn_of(owner), slot, wc);
 	mrf_op_unlock(ep);
 }
 
@@ -228,7 +236,7 @@ static void broke(struct mrf_owner *owner)
 
 	mrf_lock_take(&ep->lock);
 	if (conn->peer->state == MRF_PEER_READY)
-		mrf_conn_gone(conn);
+		mrf_conn_gone_locked(conn);
 	mrf_op_unlock(ep);
 }
 
@@ -252,11 +260,11 @@ static void end(struct mrf_owner *owner)
 
 	mrf_lock_take(&ep->lock);
 	if (peer->state == MRF_PEER_READY) {
-		mrf_conn_denied(conn);
+		mrf_conn_denied_locked(conn);
 	} else {
-		mrf_peer_rewind(peer);
-		mrf_peer_denied(peer);
-		mrf_conn_destroy(conn);
+		mrf_peer_rewind_locked(peer);
+		mrf_peer_denied_locked(peer);
+		mrf_conn_destroy_locked(conn);
 	}
 	mrf_op_unlock(ep);
 }
@@ -268,8 +276,9 @@ static const struct mrf_conn_calls calls = {
 
 /* --- the endpoint closes --------------------------------------------------------------------- */
 
-static void collect_ring(struct mrf_peer *peer, struct mrf_conn *conn)
+static void collect_ring_locked(struct mrf_peer *peer, struct mrf_conn *conn)
 {
+	mrf_lock_held(&peer->ep->lock);
 	for (; conn->head != conn->tail; conn->head++) {
 		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
 
@@ -279,16 +288,17 @@ static void collect_ring(struct mrf_peer *peer, struct mrf_conn *conn)
 	}
 }
 
-void mrf_peer_abandon(struct mrf_peer *peer)
+void mrf_peer_abandon_locked(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
 
+	mrf_lock_held(&peer->ep->lock);
 	if (peer->conn) {
-		collect_ring(peer, peer->conn);
+		collect_ring_locked(peer, peer->conn);
 		/* The device must have let go of the buffers before they are given back. */
-		mrf_conn_destroy(peer->conn);
+		mrf_conn_destroy_locked(peer->conn);
 	}
 	while ((node = mrf_list_pop(&peer->redo)) || (node = mrf_list_pop(&peer->queue)))
-		mrf_op_free(peer->ep, mrf_list_entry(node, struct mrf_op, node));
-	mrf_peer_free(peer);
+		mrf_op_free_locked(peer->ep, mrf_list_entry(node, struct mrf_op, node));
+	mrf_peer_free_locked(peer);
 }

@@ -11,11 +11,11 @@
 /*
  * Does what the state requires: connects, takes down, frees. peer may be gone afterwards.
  */
-void mrf_conn_service(struct mrf_peer *peer);
+void mrf_conn_service_locked(struct mrf_peer *peer);
 /*
  * The endpoint closes: releases everything without writing completions, and frees the
  * peer.
  */
-void mrf_peer_abandon(struct mrf_peer *peer);
+void mrf_peer_abandon_locked(struct mrf_peer *peer);
 
 #endif

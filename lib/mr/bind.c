@@ -72,6 +72,7 @@ static int busy_locked(const struct mrf_mr_space *space, const struct mrf_mr_por
 {
 	const struct mrf_mr_bond *bond;
 
+	mrf_lock_held(&space->lock);
 	if (mrf_list_empty(&port->bonds) || !mrf_rule_region_closes_first(space->api_version))
 		return 0;
 	bond = mrf_list_entry(port->bonds.next, struct mrf_mr_bond, theirs);
@@ -214,6 +215,7 @@ static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr
 	struct mrf_mr_port *port = find_port(mr->space, ep);
 	struct mrf_mr_bond *bond;
 
+	mrf_lock_held(&mr->space->lock);
 	if (!port)
 		return -FI_EDOMAIN;
 	*state = mr->state;

@@ -78,6 +78,7 @@ static int group_new(struct mrf_mr_space *space, const void *key, size_t size,
 static struct mrf_mr_group *find_group_locked(struct mrf_mr_space *space, const void *key,
 					      size_t size)
 {
+	mrf_lock_held(&space->lock);
 	mrf_list_each (node, &space->groups) {
 		struct mrf_mr_group *group = mrf_list_entry(node, struct mrf_mr_group, node);
 

@@ -25,6 +25,7 @@
  */
 static MRF_ALWAYS_INLINE void withdraw_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	mrf_mr_key_release(mr);
 	mrf_mr_set_dead(mr);
 	mrf_mr_move(mr, MRF_STATE_CLOSED);

@@ -36,6 +36,7 @@ void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 
 void mrf_mr_open_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	mrf_mr_key_show(mr);
 	mrf_mr_move(mr, MRF_STATE_ENABLED);
 	mrf_mr_set_live(mr);
@@ -47,6 +48,7 @@ void mrf_mr_open_locked(struct mrf_mr *mr)
  */
 static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf_mr_face **faces)
 {
+	mrf_lock_held(&mr->space->lock);
 	if (mr->state != MRF_STATE_DISABLED)
 		return -FI_EALREADY;
 	if (!mrf_mr_faces_take(mr, faces))

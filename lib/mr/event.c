@@ -175,6 +175,7 @@ static bool lets_bind(const struct mrf_mr *mr)
 /* The errors of bind_locked, but for those of a bond. */
 static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
+	mrf_lock_held(&mr->space->lock);
 	*state = mr->state;
 	if (*state == MRF_STATE_CLOSED)
 		return -FI_EOPBADSTATE;
@@ -192,6 +193,7 @@ static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mr
 	struct mrf_mr_meter *meter;
 	int ret = check_locked(mr, cntr, state);
 
+	mrf_lock_held(&mr->space->lock);
 	/* Where there is nothing to count there is nothing to keep. */
 	if (ret || !is_written(mr))
 		return ret;
@@ -284,6 +286,7 @@ int mrf_mr_event_busy(const struct mrf_mr *mr)
 /* Does any endpoint count what is written through it? */
 static bool ports_count_locked(const struct mrf_mr_space *space)
 {
+	mrf_lock_held(&space->lock);
 	mrf_list_each (node, &space->ports) {
 		if (mrf_list_entry(node, struct mrf_mr_port, node)->writes)
 			return true;

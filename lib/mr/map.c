@@ -86,6 +86,7 @@ static int add_raw_locked(struct mrf_map *map, const uint8_t *raw, uint8_t *long
 {
 	int ret = map->spare ? 0 : extend_map_locked(map);
 
+	mrf_lock_held(&map->lock);
 	if (ret)
 		return ret;
 	map->spare->longer = longer;

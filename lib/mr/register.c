@@ -34,6 +34,7 @@
 
 static void hold_domain_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	mrf_list_add_tail(&mr->held, &mr->space->regions.holds);
 }
 
@@ -99,6 +100,7 @@ static MRF_ALWAYS_INLINE struct mrf_mr *enter_locked(struct mrf_mr_space *space,
 {
 	struct mrf_mr *mr = mrf_mr_pool_get(space->pool);
 
+	mrf_lock_held(&space->lock);
 	if (mrf_unlikely(!mr))
 		return NULL;
 	if (mrf_unlikely(!mr->space))
@@ -132,6 +134,7 @@ static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requeste
 	enum mrf_mr_state state = first_state(plan);
 	int ret = 0;
 
+	mrf_lock_held(&mr->space->lock);
 	if (mrf_unlikely(plan->event))
 		ret = mrf_mr_event_open(mr);
 	if (mrf_likely(!ret) && mr->access & MRF_MR_REMOTE &&

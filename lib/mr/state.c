@@ -119,6 +119,7 @@ struct waiter {
 
 void mrf_mr_enter_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	mr->users++;
 }
 
@@ -145,6 +146,7 @@ int mrf_mr_enter(struct mrf_mr *mr, enum mrf_mr_call call, enum mrf_mr_state *st
 
 void mrf_mr_leave_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	if (--mr->users)
 		return;
 	if (mr->state == MRF_STATE_REFRESHING)

@@ -84,6 +84,7 @@ static int open_locked(struct mrf_mr_job *job, struct made *made)
 	struct mrf_mr *mr = job->mr;
 	int ret;
 
+	mrf_lock_held(&job->mr->space->lock);
 	if (made->pins.nseg)
 		mrf_mr_put_pins(mr, &made->pins);
 	ret = mrf_mr_key_take_own(mr);
@@ -318,6 +319,7 @@ void mrf_mr_job_start(struct mrf_mr *mr, struct mrf_mr_job *job)
 
 void mrf_mr_job_drop_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	if (!mr->job || !mr->job->waits)
 		return;
 	mrf_list_del(&mr->job->node);

@@ -52,6 +52,7 @@ static struct mrf_av_entry *entry_new_locked(struct mrf_av *av, size_t i)
 	struct mrf_av_entry *chunk;
 	size_t offset, c = chunk_of(i, &offset);
 
+	mrf_lock_held(&av->lock);
 	if (c >= MRF_AV_CHUNKS)
 		return NULL;
 	chunk = atomic_load(&av->chunks[c]);
@@ -100,6 +101,7 @@ static void fill_locked(struct mrf_av *av, struct mrf_av_entry *entry, const uni
 	uint32_t words[MRF_AV_WORDS];
 	size_t i;
 
+	mrf_lock_held(&av->lock);
 	memcpy(words, addr, sizeof(words));
 	for (i = 0; i < MRF_AV_WORDS; i++)
 		atomic_store_explicit(&entry->words[i], words[i], memory_order_release);
@@ -110,6 +112,7 @@ static void fill_locked(struct mrf_av *av, struct mrf_av_entry *entry, const uni
 /* fi_av(3): a table gives out its lowest unused index. */
 static size_t lowest_free_locked(struct mrf_av *av)
 {
+	mrf_lock_held(&av->lock);
 	while (av->lowest < av->used && mrf_av_gen(av, av->lowest))
 		av->lowest++;
 	return av->lowest < av->used ? av->lowest : NO_INDEX;
@@ -119,6 +122,7 @@ static size_t oldest_free_locked(struct mrf_av *av)
 {
 	size_t i = av->free_first;
 
+	mrf_lock_held(&av->lock);
 	if (i == NO_INDEX)
 		return NO_INDEX;
 	av->free_first = entry_at(av, i)->next_free;
@@ -132,6 +136,7 @@ int mrf_av_insert_locked(struct mrf_av *av, const union mrf_addr *addr, fi_addr_
 	size_t i = av->table ? lowest_free_locked(av) : oldest_free_locked(av);
 	struct mrf_av_entry *entry;
 
+	mrf_lock_held(&av->lock);
 	if (i == NO_INDEX) {
 		i = av->used;
 		entry = entry_new_locked(av, i);
@@ -150,6 +155,7 @@ void mrf_av_remove_locked(struct mrf_av *av, size_t i)
 {
 	struct mrf_av_entry *entry = entry_at(av, i);
 
+	mrf_lock_held(&av->lock);
 	atomic_store(&entry->gen, 0);
 	atomic_fetch_sub(&av->count, 1);
 	if (av->table) {

@@ -30,6 +30,7 @@ static __attribute__((noinline)) bool grow_locked(struct mrf_cq *cq)
 	size_t n = (cq->mask + 1) * 2, i;
 	struct mrf_cq_slot *bigger = ring_new(n);
 
+	mrf_lock_held(&cq->lock);
 	if (!bigger)
 		return false;
 	for (i = cq->head; i != cq->tail; i++)
@@ -43,6 +44,7 @@ static __attribute__((noinline)) bool grow_locked(struct mrf_cq *cq)
 /* Room for one more, or NULL: overrun, which fi_cq(3) calls fatal. */
 static inline struct mrf_cq_slot *append_locked(struct mrf_cq *cq)
 {
+	mrf_lock_held(&cq->lock);
 	if (mrf_unlikely(cq->lost))
 		return NULL;
 	if (mrf_unlikely(mrf_cq_used(cq) > cq->mask) && !grow_locked(cq))
@@ -52,6 +54,7 @@ static inline struct mrf_cq_slot *append_locked(struct mrf_cq *cq)
 
 static __attribute__((noinline)) void lose_locked(struct mrf_cq *cq)
 {
+	mrf_lock_held(&cq->lock);
 	if (!cq->lost++)
 		mrf_log(FI_LOG_WARN, FI_LOG_CQ,
 			"MRF-E2020: completion queue %p was overrun: there is no memory "
@@ -96,6 +99,7 @@ static __attribute__((noinline, cold)) void wake(struct mrf_cq *cq)
 static __attribute__((noinline, cold)) void write_own_locked(struct mrf_cq *cq, void *op_context,
 							     uint64_t flags, size_t len)
 {
+	mrf_lock_held(&cq->lock);
 	mrf_lock_release(&cq->lock);
 	write_own_slow(cq, op_context, flags, len);
 }

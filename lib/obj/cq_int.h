@@ -57,6 +57,7 @@ static inline struct mrf_cq_slot *mrf_cq_slot_at(const struct mrf_cq *cq, size_t
 
 static inline void mrf_cq_publish_locked(struct mrf_cq *cq)
 {
+	mrf_lock_held(&cq->lock);
 	atomic_store_explicit(&cq->pending, mrf_cq_used(cq) + !!cq->lost, memory_order_release);
 }
 

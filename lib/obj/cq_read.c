@@ -20,6 +20,7 @@ _Static_assert(offsetof(struct mrf_comp, flags) == offsetof(struct fi_cq_tagged_
 
 void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
 {
+	mrf_lock_held(&cq->lock);
 	if (cq->spare)
 		free(err);
 	else
@@ -54,6 +55,7 @@ static inline ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count, fi
 {
 	size_t head = cq->head, most = mrf_min(count, mrf_cq_used(cq)), n;
 
+	mrf_lock_held(&cq->lock);
 	if (head == cq->tail)
 		return cq->lost ? -FI_EAVAIL : -FI_EAGAIN;
 	for (n = 0; n < most; n++, head++) {
@@ -126,6 +128,7 @@ static ssize_t sread_locked(struct sread *s)
 {
 	struct mrf_cq *cq = s->cq;
 
+	mrf_lock_held(&s->cq->lock);
 	if (mrf_cq_used(cq) < s->want && !cq->nerr && !cq->lost)
 		return -FI_EAGAIN;
 	return take_locked(cq, s->buf, s->count, s->src_addr);
@@ -263,6 +266,7 @@ static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 {
 	struct mrf_comp_err *err = &cq->overrun;
 
+	mrf_lock_held(&cq->lock);
 	if (err->err)
 		return err;
 	err->err = FI_EOVERRUN;
@@ -282,6 +286,7 @@ static void lend_err_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
 {
 	struct mrf_comp_err *before;
 
+	mrf_lock_held(&cq->lock);
 	err->reader = mrf_obj_reader();
 	mrf_list_each (node, &cq->lent) {
 		before = mrf_list_entry(node, struct mrf_comp_err, lent);
@@ -299,6 +304,7 @@ static struct mrf_comp_err *take_err_locked(struct mrf_cq *cq)
 {
 	struct mrf_comp_err *err;
 
+	mrf_lock_held(&cq->lock);
 	if (cq->head == cq->tail)
 		return cq->lost ? overrun_locked(cq) : NULL;
 	err = mrf_cq_slot_at(cq, cq->head)->err;

@@ -61,6 +61,7 @@ static struct mrf_eq_event *event_new(uint32_t type, size_t len)
 
 static void unlink_locked(struct mrf_eq *eq, struct mrf_eq_event *event)
 {
+	mrf_lock_held(&eq->lock);
 	mrf_list_del(&event->node);
 	atomic_fetch_sub(&eq->count, 1);
 	if (event->slot)
@@ -187,6 +188,7 @@ static struct mrf_eq_event *first_locked(const struct mrf_eq *eq)
 {
 	struct mrf_list *node = mrf_list_first(&eq->events);
 
+	mrf_lock_held(&eq->lock);
 	return node ? mrf_list_entry(node, struct mrf_eq_event, node) : NULL;
 }
 
@@ -298,6 +300,7 @@ static struct mrf_eq_event *lend_event_locked(struct mrf_eq *eq, struct mrf_eq_e
 {
 	struct mrf_eq_event *before = NULL;
 
+	mrf_lock_held(&eq->lock);
 	event->reader = mrf_obj_reader();
 	mrf_list_each (node, &eq->lent) {
 		before = mrf_list_entry(node, struct mrf_eq_event, node);

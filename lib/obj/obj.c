@@ -97,6 +97,7 @@ static unsigned name_holders_locked(const struct mrf_obj *obj, char *buf, size_t
 	unsigned n = 0;
 	size_t used = 0;
 
+	mrf_lock_held(&obj->lock);
 	*buf = '\0';
 	mrf_list_each (node, &obj->holds) {
 		struct mrf_hold hold;

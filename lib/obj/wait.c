@@ -99,6 +99,7 @@ static int open_fds_locked(struct mrf_wait *wait)
 {
 	int ret = bell_init(&wait->bell);
 
+	mrf_lock_held(&wait->lock);
 	if (ret)
 		return ret;
 	wait->source_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -188,6 +189,7 @@ int mrf_wait_busy(struct mrf_wait *wait)
 /* Caller holds wait->lock. */
 static bool is_linked_locked(const struct mrf_wait *wait, const struct mrf_source *source)
 {
+	mrf_lock_held(&wait->lock);
 	mrf_list_each (node, &wait->links) {
 		if (mrf_list_entry(node, struct mrf_wait_link, node)->source == source)
 			return true;
@@ -200,6 +202,7 @@ static int watch_links_locked(struct mrf_wait *wait)
 {
 	int ret;
 
+	mrf_lock_held(&wait->lock);
 	mrf_list_each (node, &wait->links) {
 		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);
 
@@ -237,6 +240,7 @@ int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link, struct mrf_
 /* Lets go of wait->lock meanwhile. The link stays in the list, so that it leads on. */
 static void finish_locked(struct mrf_wait *wait, struct mrf_wait_link *link)
 {
+	mrf_lock_held(&wait->lock);
 	link->inside++;
 	mrf_lock_release(&wait->lock);
 	link->source->finish(link->source);

@@ -173,6 +173,7 @@ static void add_slab_locked(struct mrf_bounce_pool *pool, struct slab *slab)
 	struct slot *slots = slab->memory;
 	int i;
 
+	mrf_lock_held(&pool->lock);
 	for (i = 0; i < SLAB_SLOTS; i++) {
 		slots[i].slab = slab;
 		slots[i].next = pool->free;
@@ -185,6 +186,7 @@ static struct slot *pop_slot_locked(struct mrf_bounce_pool *pool)
 {
 	struct slot *slot = pool->free;
 
+	mrf_lock_held(&pool->lock);
 	if (slot)
 		pool->free = slot->next;
 	return slot;

@@ -71,4 +71,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/rpc.c \
 	lib/ep/tx/rpc.h \
 	lib/ep/tx/service.c \
-	lib/ep/tx/service.h
+	lib/ep/tx/service.h \
+	lib/ep/tx/turns.c \
+	lib/ep/tx/turns.h

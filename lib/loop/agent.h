@@ -119,6 +119,7 @@ struct mrf_agent {
 	struct mrf_list timed;	/* struct mrf_timer.node */
 	struct mrf_list eps;	/* struct mrf_ep.of_agent */
 	unsigned inbound;	/* struct mrf_pasv made and not destroyed */
+	struct mrf_list turns;	/* struct mrf_peer.turn, in the order of arrival */
 	struct mrf_list half;	/* struct mrf_pasv.half, the oldest first */
 	struct mrf_list doomed; /* struct mrf_pasv.doomed */
 	struct mrf_list ready;	/* struct mrf_pasv.ready, in the order of their turns */

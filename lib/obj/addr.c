@@ -111,6 +111,18 @@ bool mrf_addr_advance(union mrf_addr *addr, uint64_t hosts, uint64_t ports)
 	return true;
 }
 
+bool mrf_addr_same_host(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in *in = (const void *)a, *in2 = (const void *)b;
+	const struct sockaddr_in6 *in6 = (const void *)a, *in62 = (const void *)b;
+
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET6)
+		return !memcmp(&in6->sin6_addr, &in62->sin6_addr, sizeof(in6->sin6_addr));
+	return in->sin_addr.s_addr == in2->sin_addr.s_addr;
+}
+
 /* Reads it like getaddrinfo: a number is a port, anything else a name. */
 static bool is_no_port(const char *service)
 {

@@ -23,6 +23,9 @@ size_t mrf_addr_len(const union mrf_addr *addr);
 /* "10.99.1.1:4711", "[fd00::1]:4711"; returns buf. */
 char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len);
 
+/* Do both name the same host? Ports do not matter. */
+bool mrf_addr_same_host(const struct sockaddr *a, const struct sockaddr *b);
+
 /* In host order. The family must be one of the two. */
 uint16_t mrf_addr_port(const union mrf_addr *addr);
 void mrf_addr_set_port(union mrf_addr *addr, uint16_t port);

@@ -17,7 +17,7 @@ struct mrf_vcm {
 	struct rdma_event_channel *channel;
 };
 
-#define BACKLOG 128
+#define BACKLOG 1024
 /* Reads that one side may have in flight at the other; 0 would hang them for ever. */
 #define RD_ATOMIC 16
 /*

@@ -36,6 +36,7 @@ check_PROGRAMS += \
 	tests/unit/t_pmem \
 	tests/unit/t_resolve \
 	tests/unit/t_target \
+	tests/unit/t_turns \
 	tests/unit/t_unlocked \
 	tests/unit/t_swap \
 	tests/unit/t_window
@@ -94,6 +95,8 @@ tests_unit_t_pmem_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_pmem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=madvise,--wrap=msync,--wrap=statfs
 tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c $(EP_FIXTURE)
 tests_unit_t_resolve_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_turns_SOURCES = tests/unit/t_turns.c $(EP_FIXTURE)
+tests_unit_t_turns_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_target_SOURCES = tests/unit/t_target.c tests/unit/raw.h $(EP_FIXTURE)
 tests_unit_t_target_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 

@@ -107,6 +107,10 @@ START_TEST(budget_what_is_counted_and_not_timed)
 	snprintf(words, sizeof(words), "asked again after %d to %d milliseconds",
 		 MRF_RETRY_FIRST_MS, MRF_RETRY_MS);
 	want_words(words);
+	snprintf(words, sizeof(words), "at one host, %d are connected at a time", MRF_TURNS);
+	want_words(words);
+	/* Whoever has a turn gives it back then; only that lets others see the silence. */
+	ck_assert_int_lt(MRF_TURN_SILENT_MS, MRF_DIAL_MS);
 }
 END_TEST
 

@@ -105,21 +105,6 @@ static void never_came(struct mrf_timer *timer)
 	gone(pasv);
 }
 
-static bool same_addr(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-	const struct sockaddr_in *in = (const void *)a;
-	const struct sockaddr_in6 *in6 = (const void *)a;
-
-	if (a->ss_family != b->ss_family)
-		return false;
-	if (a->ss_family == AF_INET6)
-		return !memcmp(&in6->sin6_addr,
-			       &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
-			       sizeof(in6->sin6_addr));
-	return in->sin_addr.s_addr ==
-	       ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
-}
-
 /* How many are half open, and the oldest: from this address, or (NULL) at all. */
 static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storage *addr,
 			   struct mrf_pasv **oldest)
@@ -130,7 +115,7 @@ static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storag
 	mrf_list_each (node, &agent->half) {
 		struct mrf_pasv *pasv = mrf_list_entry(node, struct mrf_pasv, half);
 
-		if (addr && !same_addr(addr, &pasv->addr))
+		if (addr && !mrf_addr_same_host((const void *)addr, (const void *)&pasv->addr))
 			continue;
 		*oldest = *oldest ? *oldest : pasv;
 		n++;

@@ -20,12 +20,14 @@
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/peer.h"
+#include "ep/tx/turns.h"
 
 void mrf_dial_forget_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	peer->tries = peer->challenges = peer->dials = peer->turned_away = 0;
 	peer->dialled_until = 0;
+	mrf_turn_end(peer);
 }
 
 /* The connection could not be made: whatever waits for it fails. */
@@ -111,9 +113,12 @@ void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *ca
 
 	mrf_lock_held(&peer->ep->lock);
 	if (mrf_unlikely(peer->ep->agent->gone)) {
+		mrf_dial_forget_locked(peer);
 		device_gone_locked(peer);
 		return;
 	}
+	if (!peer->dialled_until && !mrf_turn_take(peer))
+		return;
 	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new_locked(peer, calls, &peer->conn);
 	if (ret)
 		mrf_dial_forget_locked(peer);
@@ -235,6 +240,7 @@ static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 	mrf_timer_stop(&conn->timer);
 	peer->tries = peer->dials = peer->turned_away = 0;
 	peer->dialled_until = 0;
+	mrf_turn_end(peer);
 	peer->state = MRF_PEER_READY;
 	trace(peer, "connected");
 	mrf_peer_advance_locked(peer);
@@ -271,6 +277,9 @@ static bool on_refused_locked(struct mrf_peer *peer, uint32_t reason,
 		peer->turned_away++;
 		peer->full = mrf_full_decode(event->data, event->len);
 	}
+	/* Who meets the quota of its own host keeps its turn: more requests would meet it, too. */
+	if (reason == MRF_REFUSE_RESOURCES && peer->full != MRF_FULL_HALF)
+		mrf_turn_end(peer);
 	/* Others may be let down soon. */
 	if (reason == MRF_REFUSE_RESOURCES && mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
 		wait_and_dial_locked(peer->conn, until_there_is_room_locked(peer));
@@ -298,6 +307,7 @@ static bool on_rejected_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 				    "no endpoint listens at this address");
 		return false;
 	}
+	mrf_turn_end(peer);
 	wait_and_dial_locked(conn, MRF_RETRY_MS);
 	return false;
 }
@@ -318,15 +328,18 @@ bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *eve
 		on_addr_locked(conn);
 		break;
 	case MRF_CM_UNRESOLVED:
+		mrf_turn_end(peer);
 		resolve_locked(peer);
 		break;
 	case MRF_CM_ROUTE_RESOLVED:
 		on_route_locked(conn);
 		break;
 	case MRF_CM_RESPONSE:
+		mrf_turn_heard(peer);
 		on_response_locked(conn, event);
 		break;
 	case MRF_CM_REJECTED:
+		mrf_turn_heard(peer);
 		return on_rejected_locked(conn, event);
 	case MRF_CM_FAILED:
 		give_up_addr_locked(peer, event->err, 4128, why_failed(event->err));
@@ -362,6 +375,8 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (conn->waiting || may_dial_again_locked(conn)) {
 		peer->dials += !conn->waiting;
+		if (!conn->waiting)
+			mrf_turn_end(peer);
 		mrf_conn_destroy_locked(conn);
 		return true;
 	}

@@ -5,6 +5,7 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/remote.h"
 #include "ep/tx/peers.h"
+#include "ep/tx/turns.h"
 
 /* NULL: no memory, or the address went away meanwhile. */
 static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t gen)
@@ -28,6 +29,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 	mrf_list_init(&peer->asked);
 	mrf_list_init(&peer->kick.node);
 	mrf_list_init(&peer->starved);
+	mrf_list_init(&peer->turn);
 	mrf_idmap_init(&peer->remotes);
 	mrf_list_add_tail(&peer->node, &ep->all_peers);
 	return peer;
@@ -36,6 +38,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 void mrf_peer_free_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
+	mrf_turn_end(peer);
 	mrf_agent_unkick(peer->ep->agent, &peer->kick);
 	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->node);

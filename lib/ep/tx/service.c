@@ -263,6 +263,7 @@ static void end(struct mrf_owner *owner)
 		mrf_conn_denied_locked(conn);
 	} else {
 		mrf_peer_rewind_locked(peer);
+		mrf_dial_forget_locked(peer);
 		mrf_peer_denied_locked(peer);
 		mrf_conn_destroy_locked(conn);
 	}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Very many peers: endpoints by the hundred in one process, hundreds of connections to
+ * one domain and from one endpoint, more than one completion queue has room for. Each
+ * moves bytes of its own. MRFAB_SCALE=2000 in the environment makes them thousands, which
+ * takes minutes in an emulated guest. How long the last of them is waited for is not the
+ * subject; the machine may be slow.
+ */
+#include "harness.h"
+
+#define DOMAINS 10
+#define EACH 200 /* at most */
+#define MANY (DOMAINS * EACH)
+#define USUAL 100
+#define LEN 8
+
+static __attribute__((constructor)) void patience(void)
+{
+	setenv("FI_MRFAB_CONN_TIMEOUT", "60000", 0);
+}
+
+static int each; /* endpoints of a domain */
+static int many; /* of all */
+
+/* A domain of this process with many endpoints, which share CQ and AV. */
+struct hall {
+	struct fab f;
+	struct fid_ep *ep[EACH];
+	char name[EACH][NAME_LEN];
+	fi_addr_t to; /* where they write to */
+	uint8_t mem[EACH * LEN];
+	struct fid_mr *mr;
+};
+
+static struct hall hall[DOMAINS];
+
+static struct fid_ep *ep_open(struct fab *f, char *name)
+{
+	size_t len = NAME_LEN;
+	struct fid_ep *ep;
+
+	must_ok(fi_endpoint(f->domain, f->info, &ep, NULL));
+	must_ok(fi_ep_bind(ep, &f->av->fid, 0));
+	must_ok(fi_ep_bind(ep, &f->cq->fid, FI_TRANSMIT | FI_RECV));
+	must_ok(fi_enable(ep));
+	must_ok(fi_getname(&ep->fid, name, &len));
+	return ep;
+}
+
+static void hall_open(struct hall *h, struct env *e)
+{
+	static const struct fab_opt opt;
+
+	fab_open(&h->f, e->mode, &opt);
+	for (int i = 0; i < each; i++)
+		h->ep[i] = ep_open(&h->f, h->name[i]);
+}
+
+static void hall_close(struct hall *h)
+{
+	for (int i = 0; i < each; i++)
+		must_ok(fi_close(&h->ep[i]->fid));
+	if (h->mr)
+		must_ok(fi_close(&h->mr->fid));
+	h->mr = NULL;
+	fab_close(&h->f);
+}
+
+static void halls_open(struct env *e)
+{
+	const char *scale = getenv("MRFAB_SCALE");
+
+	each = (scale ? atoi(scale) : USUAL) / DOMAINS;
+	must(each >= 1 && each <= EACH, "MRFAB_SCALE=%s: %d to %d", scale, DOMAINS, MANY);
+	many = each * DOMAINS;
+	for (int i = 0; i < DOMAINS; i++)
+		hall_open(&hall[i], e);
+}
+
+static void halls_close(void)
+{
+	for (int i = 0; i < DOMAINS; i++)
+		hall_close(&hall[i]);
+}
+
+/* False: it has no place for another operation before some are done. */
+static bool post_write(struct fid_ep *ep, const void *src, fi_addr_t to, uint64_t addr,
+		       uint64_t key)
+{
+	ssize_t rc = fi_write(ep, src, LEN, NULL, to, addr, key, NULL);
+
+	if (rc != -FI_EAGAIN)
+		must_ok(rc);
+	return !rc;
+}
+
+/* Takes in what has completed; returns how many, all of them without an error. */
+static int completed(struct fab *f)
+{
+	struct done d;
+	int n = 0;
+
+	while (fab_poll(f, &d)) {
+		must(!d.err, "err %d: %s", d.err, d.text);
+		n++;
+	}
+	return n;
+}
+
+/* Each endpoint of the halls writes its LEN bytes of the pattern to its place. */
+static void all_write(const struct region *r, uint64_t seed)
+{
+	static uint8_t src[MANY * LEN];
+	int posted = 0, done = 0;
+
+	pattern(src, seed, 0, sizeof(src));
+	while (done < many) {
+		/* A hall after the other, so that all agents are busy. */
+		for (; posted < many; posted++) {
+			struct hall *h = &hall[posted % DOMAINS];
+			size_t at = (size_t)posted * LEN;
+
+			if (!post_write(h->ep[posted / DOMAINS], src + at, h->to, r->base + at,
+					r->key))
+				break;
+		}
+		for (int i = 0; i < DOMAINS; i++)
+			done += completed(&hall[i].f);
+	}
+	peer_want(r->peer, r->slot, r->off, (size_t)many * LEN, seed, 0);
+	peer_same(r->peer, r->slot);
+}
+
+IN_MODES(MODES_ONE)
+
+/* They are connected at the same time, so in the second round no connection is made. */
+CASE(many_peers_access_one_domain)
+{
+	struct peer *t = target(e);
+	struct region r;
+	int qps;
+
+	peer_alloc(t, 0, MANY * LEN + 2 * BUF_GUARD, 1);
+	r = peer_reg(t, 0, BUF_GUARD, MANY * LEN, FI_REMOTE_WRITE, 4);
+	halls_open(e);
+	for (int i = 0; i < DOMAINS; i++)
+		hall[i].to = fab_insert(&hall[i].f, t->name);
+	all_write(&r, 2);
+	qps = kernel_objects(t->os_pid, "qp");
+	must(qps < 0 || qps >= many, "%d queue pairs for %d peers", qps, many);
+	all_write(&r, 3);
+	halls_close();
+}
+
+/* Endpoint i of all is number i / DOMAINS of hall i % DOMAINS; its place there is as in
+ * src. */
+static void write_all(struct fab *f, const fi_addr_t *to, const uint8_t *src)
+{
+	int posted = 0, done = 0;
+
+	for (; done < many; done += completed(f)) {
+		for (; posted < many; posted++) {
+			struct hall *h = &hall[posted % DOMAINS];
+			size_t at = (size_t)(posted / DOMAINS) * LEN;
+
+			if (!post_write(f->ep, src + (size_t)posted * LEN, to[posted],
+					(f->virt ? (uintptr_t)h->mem : 0) + at, 4))
+				break;
+		}
+	}
+}
+
+static void want_all(const uint8_t *src)
+{
+	for (int i = 0; i < many; i++)
+		must(!memcmp(hall[i % DOMAINS].mem + i / DOMAINS * LEN, src + i * LEN, LEN),
+		     "other bytes at endpoint %d", i);
+}
+
+CASE(one_endpoint_accesses_many)
+{
+	static uint8_t src[MANY * LEN];
+	static fi_addr_t to[MANY];
+	struct fab *f = me(e);
+	uint64_t seed;
+	int i;
+
+	halls_open(e);
+	for (i = 0; i < DOMAINS; i++)
+		must_ok(fi_mr_reg(hall[i].f.domain, hall[i].mem, sizeof(hall[i].mem),
+				  FI_REMOTE_WRITE, 0, 4, 0, &hall[i].mr, NULL));
+	for (i = 0; i < many; i++)
+		to[i] = fab_insert(f, hall[i % DOMAINS].name[i / DOMAINS]);
+	for (seed = 5; seed < 7; seed++) {
+		pattern(src, seed, 0, sizeof(src));
+		write_all(f, to, src);
+		want_all(src);
+	}
+	halls_close();
+}

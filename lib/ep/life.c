@@ -20,7 +20,7 @@ static void kicked(struct mrf_kick *kick)
 
 	mrf_lock_take(&ep->lock);
 	mrf_conn_service_locked(peer);
-	mrf_op_unlock(ep);
+	mrf_service_leave(ep);
 }
 
 static void cq_has_news(void *watcher)
@@ -35,7 +35,7 @@ static void cq_has_news(void *watcher)
 	mrf_ep_progress_locked(ep);
 	mrf_list_each (node, &ep->all_peers)
 		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, node));
-	mrf_op_unlock(ep);
+	mrf_service_leave(ep);
 }
 
 static void leave_agent(struct mrf_ep *ep)
@@ -47,7 +47,7 @@ static void leave_agent(struct mrf_ep *ep)
 		if (mrf_peer_let_go_locked(peer))
 			mrf_conn_service_locked(peer);
 	}
-	mrf_op_unlock(ep);
+	mrf_service_leave(ep);
 }
 
 /* Closes the connections to addresses that were removed, once they have nothing to do. */
@@ -57,12 +57,18 @@ static void removed(struct mrf_agent *agent)
 		leave_agent(mrf_list_entry(node, struct mrf_ep, of_agent));
 }
 
+static void turn_is_over(struct mrf_agent *agent)
+{
+	mrf_pasv_bury(agent);
+	mrf_pasv_check(agent);
+}
+
 const struct mrf_agent_guest mrf_life_guest = {
 	.kicked = kicked,
 	.completed = cq_has_news,
 	.removed = removed,
 	.serve = mrf_agent_serve,
-	.over = mrf_pasv_bury,
+	.over = turn_is_over,
 };
 
 /* --- endpoints come and go ------------------------------------------------------------------- */

@@ -17,6 +17,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/link/pasv.c \
 	lib/ep/link/pasv.h \
 	lib/ep/model/atomic.h \
+	lib/ep/model/conn_state.c \
+	lib/ep/model/conn_state.h \
 	lib/ep/model/ep.h \
 	lib/ep/model/op.h \
 	lib/ep/model/peer.h \

@@ -19,6 +19,7 @@ check_PROGRAMS += \
 	tests/unit/t_apart \
 	tests/unit/t_ask \
 	tests/unit/t_close \
+	tests/unit/t_conn_state \
 	tests/unit/t_denied \
 	tests/unit/t_device \
 	tests/unit/t_ep \
@@ -32,6 +33,7 @@ check_PROGRAMS += \
 	tests/unit/t_rpc \
 	tests/unit/t_once \
 	tests/unit/t_silent \
+	tests/unit/t_pasv_state \
 	tests/unit/t_path_faults \
 	tests/unit/t_pmem \
 	tests/unit/t_resolve \
@@ -54,6 +56,8 @@ tests_unit_t_ask_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_close_SOURCES = tests/unit/t_close.c $(EP_FIXTURE)
 tests_unit_t_close_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_close_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free,--wrap=close
+tests_unit_t_conn_state_SOURCES = tests/unit/t_conn_state.c $(EP_FIXTURE)
+tests_unit_t_conn_state_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_device_SOURCES = tests/unit/t_device.c $(EP_FIXTURE)
 tests_unit_t_device_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_denied_SOURCES = tests/unit/t_denied.c $(EP_FIXTURE)
@@ -85,6 +89,8 @@ tests_unit_t_silent_SOURCES = tests/unit/t_silent.c $(EP_FIXTURE)
 tests_unit_t_silent_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_once_SOURCES = tests/unit/t_once.c $(EP_FIXTURE)
 tests_unit_t_once_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_pasv_state_SOURCES = tests/unit/t_pasv_state.c tests/unit/raw.h $(EP_FIXTURE)
+tests_unit_t_pasv_state_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_path_faults_SOURCES = tests/unit/t_path_faults.c tests/unit/fail_walk.h tests/unit/fail_once.h $(EP_FIXTURE)
 tests_unit_t_path_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_path_faults_LDFLAGS = $(FAIL_ONCE_WRAP)

@@ -23,7 +23,7 @@ void mrf_conn_clear_deadline_locked(struct mrf_conn *conn)
 void mrf_conn_drain_locked(struct mrf_conn *conn)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
-	conn->draining = true;
+	mrf_peer_move_locked(conn->peer, MRF_PEER_DRAIN);
 	mrf_conn_set_deadline_locked(conn, MRF_DRAIN_MS);
 }
 
@@ -132,7 +132,7 @@ void mrf_conn_destroy_locked(struct mrf_conn *conn)
 		ep->last = NULL;
 	mrf_agent_disown(ep->agent, &conn->owner, MRF_CONN_SLOTS);
 	peer->conn = NULL;
-	peer->state = MRF_PEER_IDLE;
+	mrf_peer_move_locked(peer, MRF_PEER_END);
 	mrf_conn_unlock(conn);
 	close_vconn(conn);
 	mrf_conn_lock(conn);
@@ -168,11 +168,12 @@ void mrf_peer_watch_locked(struct mrf_peer *peer)
 
 void mrf_peer_break_locked(struct mrf_peer *peer)
 {
+	bool was_ready = peer->state == MRF_PEER_READY;
+
 	mrf_lock_held(&peer->ep->lock);
-	if (peer->state != MRF_PEER_READY)
-		return;
-	peer->state = MRF_PEER_BROKEN;
-	mrf_peer_kick_locked(peer);
+	mrf_peer_move_locked(peer, MRF_PEER_BREAK);
+	if (was_ready)
+		mrf_peer_kick_locked(peer);
 }
 
 void mrf_conn_denied_locked(struct mrf_conn *conn)
@@ -182,11 +183,12 @@ void mrf_conn_denied_locked(struct mrf_conn *conn)
 	mrf_peer_break_locked(conn->peer);
 }
 
-/* Leaves ep->lock meanwhile. */
-static void disconnect_locked(struct mrf_conn *conn)
+/* Puts the queue pair into error; leaves ep->lock meanwhile. */
+static void cut_locked(struct mrf_conn *conn)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
-	conn->disconnected = true;
+	mrf_peer_move_locked(conn->peer, MRF_PEER_TO_CUT);
+	mrf_conn_set_deadline_locked(conn, MRF_DRAIN_MS);
 	mrf_conn_unlock(conn);
 	mrf_vconn_disconnect(conn->vconn);
 	mrf_conn_lock(conn);
@@ -197,20 +199,16 @@ bool mrf_conn_end_denied_locked(struct mrf_conn *conn)
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (mrf_likely(conn->cause != MRF_WC_DENIED))
 		return false;
-	if (!conn->disconnected)
-		disconnect_locked(conn);
+	if (conn->peer->state != MRF_PEER_CUT)
+		cut_locked(conn);
 	return true;
 }
 
 void mrf_conn_gone_locked(struct mrf_conn *conn)
 {
-	struct mrf_peer *peer = conn->peer;
-
 	mrf_lock_held(&conn->peer->ep->lock);
-	if (conn->disconnected)
+	if (conn->peer->state == MRF_PEER_CUT)
 		return;
-	conn->lost = true;
-	mrf_peer_break_locked(peer);
-	mrf_conn_drain_locked(conn);
-	disconnect_locked(conn);
+	mrf_peer_break_locked(conn->peer);
+	cut_locked(conn);
 }

@@ -6,8 +6,9 @@
  *
  * These calls of the kernel take time, and the lock is not held over them. Other threads
  * may queue operations for the peer meanwhile, cancel them and take in completions, but
- * only the agent moves the peer out of IDLE, CONNECTING and BROKEN, frees it, and frees
- * its connection. So the agent finds both as it left them, in one of these states.
+ * they only move a connection from READY to BROKEN (conn_state.h), and only the agent frees
+ * the peer and its connection. So the agent finds both as it left them, in another state
+ * than READY.
  */
 #ifndef MRF_EP_LINK_CONN_H
 #define MRF_EP_LINK_CONN_H
@@ -56,13 +57,17 @@ int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Sets the deadline for the event that the connection waits for, in ms from now. */
 void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms);
 void mrf_conn_clear_deadline_locked(struct mrf_conn *conn);
-/* Sets a deadline for everything in flight to come back. */
+/* BROKEN -> DRAINING: sets a deadline for everything in flight to come back. */
 void mrf_conn_drain_locked(struct mrf_conn *conn);
-/* * The peer is gone or given up: everything in flight will come back. */
+/*
+ * * READY, BROKEN or DRAINING -> CUT: the peer is gone or given up, and everything in flight
+ * will come back. In CUT: does nothing.
+ */
 void mrf_conn_gone_locked(struct mrf_conn *conn);
 /*
- * * Was this broken connection ended by mrf_conn_denied_locked? If so, puts its queue pair into
- * error, which nothing else has done, so that everything in flight comes back.
+ * * Was this broken connection ended by mrf_conn_denied_locked? If so, and unless it is CUT, puts
+ * its queue pair into error, which nothing else has done, so that everything in flight comes
+ * back: CUT.
  */
 bool mrf_conn_end_denied_locked(struct mrf_conn *conn);
 
@@ -70,7 +75,7 @@ bool mrf_conn_end_denied_locked(struct mrf_conn *conn);
 
 /*
  * READY -> BROKEN: once everything in flight has come back, the agent takes the
- * connection down.
+ * connection down. Does nothing if it is broken already.
  */
 void mrf_peer_break_locked(struct mrf_peer *peer);
 /*

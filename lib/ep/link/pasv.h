@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A passive connection: one that a peer opened to an endpoint of this process. Agent
- * thread.
+ * A passive connection: one that a peer opened to an endpoint of this process; its states
+ * are in conn_state.h. Agent thread.
  */
 #ifndef MRF_EP_LINK_PASV_H
 #define MRF_EP_LINK_PASV_H
 
 #include "contract/budget.h"
+#include "ep/model/conn_state.h"
 #include "ep/model/ep.h"
 #include "loop/agent.h"
 #include "proto/proto.h"
@@ -33,6 +34,7 @@ struct mrf_waiting {
 
 struct mrf_pasv {
 	struct mrf_owner owner;
+	enum mrf_pasv_state state;    /* only mrf_pasv_move changes it */
 	struct mrf_list node;	      /* in ep->passive */
 	struct mrf_list doomed;	      /* in agent->doomed, or nowhere */
 	struct mrf_list half;	      /* in agent->half until its peer has confirmed it */
@@ -44,7 +46,6 @@ struct mrf_pasv {
 	struct mrf_mr_lease lease; /* pins for single accesses of this peer */
 	bool forgetting;	   /* a FORGET message is on the way */
 	bool forget_again;	   /* another one is due afterwards */
-	bool broken;		   /* its queue pair is in error: nothing can be answered */
 	unsigned sending;	   /* answers, replies and notes on the way */
 	/* messages in the order of their arrival */
 	struct mrf_waiting waiting[MRF_PASV_SLOTS];
@@ -79,11 +80,34 @@ static inline struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
 
 int mrf_pasv_post_slot(struct mrf_pasv *pasv, unsigned slot);
 /*
- * Marks the connection for destruction. From now on nothing lands over it; writes that
- * landed before, whose completions may just be being handled, still count.
+ * Makes the move. One that is not in the diagram changes nothing, and aborts in builds with
+ * --enable-lockrank.
+ */
+void mrf_pasv_move(struct mrf_pasv *pasv, enum mrf_pasv_move move);
+/* Does the invariant hold? No call for the connection is under way. */
+bool mrf_pasv_right(const struct mrf_pasv *pasv);
+/*
+ * Aborts if the invariant does not hold for one of the agent's connections from peers; in
+ * builds with --enable-lockrank.
+ */
+#ifdef MRF_LOCKRANK
+void mrf_pasv_check(const struct mrf_agent *agent);
+#else
+#define mrf_pasv_check(agent) ((void)(agent))
+#endif
+/* The peer was let in. It has MRF_HALF_MS to confirm the connection. */
+void mrf_pasv_admit(struct mrf_pasv *pasv);
+/* The peer has confirmed the connection, or something came over it. */
+void mrf_pasv_established(struct mrf_pasv *pasv);
+/* Its queue pair is in error: it is not served any more. */
+void mrf_pasv_broken(struct mrf_pasv *pasv);
+/*
+ * Disconnects, and has the connection destroyed at the end of the agent's turn. From now on
+ * nothing lands over it; writes that landed before, whose completions may just be being
+ * handled, still count.
  */
 void mrf_pasv_doom(struct mrf_pasv *pasv);
-/* Something arrived over the connection, so the peer considers it established. */
-void mrf_pasv_established(struct mrf_pasv *pasv);
+/* The connection is about to be freed: takes it out of the agent's lists and timers. */
+void mrf_pasv_leave(struct mrf_pasv *pasv);
 
 #endif

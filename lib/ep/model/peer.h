@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A peer, as an endpoint that accesses its memory sees it: the queue of operations that
- * wait, the connection, and what is known of the peer's regions.
- *
- *            operation comes                established
- *   IDLE ------------------> CONNECTING ------------------> READY
- *    ^  ^                        |  ^                         |
- *    |  +-- failed, queue fails--+  |            work completes in error, or
- *    |                              |            the peer disconnects
- *    |  all flushed, queue empty    | ... not empty           v
- *    +------------------------------+---------------------- BROKEN
- *
- * Invariant: work requests are in flight only in READY and BROKEN; a connection exists in
- * all states but IDLE. Everything is guarded by ep->lock; moves out of IDLE, CONNECTING
- * and BROKEN happen in the agent thread, the only one that talks to rdma_cm.
+ * wait, the connection (its states: conn_state.h), and what is known of the peer's regions.
+ * Everything is guarded by ep->lock.
  */
 #ifndef MRF_EP_MODEL_PEER_H
 #define MRF_EP_MODEL_PEER_H
 
 #include "auth/auth.h"
 #include "contract/budget.h"
+#include "ep/model/conn_state.h"
 #include "ep/model/ep.h"
 #include "loop/agent.h"
 #include "proto/proto.h"
 #include "proto/request.h"
 #include <rdma/fi_errno.h>
-
-enum mrf_peer_state { MRF_PEER_IDLE, MRF_PEER_CONNECTING, MRF_PEER_READY, MRF_PEER_BROKEN };
 
 struct mrf_peer {
 	struct mrf_ep *ep;
@@ -35,11 +23,11 @@ struct mrf_peer {
 	uint64_t gen;			  /* generation of the address vector's entry */
 	const _Atomic uint64_t *gen_word; /* differs from gen once the entry is gone */
 	union mrf_addr addr;
-	enum mrf_peer_state state;
-	bool gone;		 /* removed from the address vector: freed when idle */
-	struct mrf_list starved; /* in ep->starved: waits for room in ep->scq */
-	struct mrf_list turn;	 /* in agent->turns: is dialled, or waits for that (tx/turns.h) */
-	bool dialled;		 /* if there: is it the peer's turn? */
+	enum mrf_peer_state state; /* of conn; only mrf_peer_move_locked changes it */
+	bool gone;		   /* removed from the address vector: freed when idle */
+	struct mrf_list starved;   /* in ep->starved: waits for room in ep->scq */
+	struct mrf_list turn;	   /* in agent->turns: is dialled, or waits for that (tx/turns.h) */
+	bool dialled;		   /* if there: is it the peer's turn? */
 	int64_t heard;	      /* if it waits, ms: when its host was last heard or first awaited */
 	struct mrf_kick kick; /* the agent shall look at the peer */
 	struct mrf_conn *conn;
@@ -108,11 +96,7 @@ struct mrf_conn {
 	struct mrf_peer *peer;
 	struct mrf_vconn *vconn;
 	struct mrf_timer timer;	   /* its deadline; agent thread */
-	bool lost;		   /* the peer disconnected or is gone */
-	bool disconnected;	   /* we have put our queue pair into error */
-	bool waiting;		   /* CONNECTING, and the next attempt is not due yet */
-	bool found;		   /* the peer's address was resolved */
-	bool last;		   /* there is no time for another attempt */
+	bool last;		   /* ASKING: there is no time for another attempt */
 	struct mrf_auth_talk talk; /* the key exchange so far; number 0: none */
 	struct mrf_posted ring[MRF_CONN_RING];
 	unsigned head; /* oldest in flight */
@@ -127,8 +111,7 @@ struct mrf_conn {
 	/* work requests behind the first failed one may have run */
 	bool behind_ran;
 	struct mrf_vdev_retries retries; /* device's count when the connection was made */
-	bool draining; /* there is a deadline for everything in flight to come back */
-	bool probed;   /* the peer is probed now and then */
+	bool probed;			 /* the peer is probed now and then */
 	int64_t heard; /* if probed, ms: when it last answered or was first awaited */
 	struct mrf_window window;
 	/*

@@ -33,10 +33,7 @@
 static void pasv_destroy(struct mrf_pasv *pasv)
 {
 	mrf_list_del(&pasv->node);
-	mrf_list_del(&pasv->doomed);
-	mrf_list_del(&pasv->ready);
-	mrf_timer_stop(&pasv->look);
-	mrf_pasv_established(pasv);
+	mrf_pasv_leave(pasv);
 	mrf_vconn_disconnect(pasv->vconn);
 	mrf_vconn_close(pasv->vconn);
 	mrf_mr_lease_end(&pasv->lease);
@@ -83,19 +80,6 @@ static void gone(struct mrf_pasv *pasv)
 }
 
 /* --- half open -------------------------------------------------------------------------------- */
-
-/*
- * A connection has its places from the moment that its peer is let in. Until the peer has
- * confirmed it, it need not have done more than send one message, so that such connections have
- * a deadline and a quota.
- */
-static void half_open(struct mrf_pasv *pasv)
-{
-	struct mrf_agent *agent = pasv->ep->agent;
-
-	mrf_list_add_tail(&pasv->half, &agent->half);
-	mrf_timer_set(agent, &pasv->until, MRF_HALF_MS);
-}
 
 static void never_came(struct mrf_timer *timer)
 {
@@ -389,7 +373,7 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_
 		return;
 	}
 	mrf_vconn_tune(vconn);
-	half_open(pasv);
+	mrf_pasv_admit(pasv);
 }
 
 void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)

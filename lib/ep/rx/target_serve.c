@@ -282,7 +282,7 @@ static void take_place(struct mrf_pasv *pasv)
 	bool room = pasv->sending + 1 < MRF_PASV_SENDS;
 
 	if (pasv->first != pasv->last && room && mrf_list_empty(&pasv->ready) &&
-	    mrf_list_empty(&pasv->doomed) && !pasv->broken)
+	    pasv->state == MRF_PASV_UP)
 		mrf_list_add_tail(&pasv->ready, &pasv->ep->agent->ready);
 }
 
@@ -369,7 +369,7 @@ void mrf_pasv_look(struct mrf_timer *timer)
 {
 	struct mrf_pasv *pasv = mrf_container_of(timer, struct mrf_pasv, look);
 
-	if (!mrf_list_empty(&pasv->doomed) || pasv->broken)
+	if (pasv->state != MRF_PASV_UP)
 		return;
 	if (has_unread(pasv)) {
 		look_later(pasv);
@@ -417,19 +417,13 @@ static int take_from_peer(struct mrf_pasv *pasv, unsigned slot, const struct mrf
 	return is_event(pasv, wc) ? mrf_pasv_post_slot(pasv, slot) : free_slot(pasv, slot);
 }
 
-/* A broken connection is its initiator's business: it disconnects, and comes again. */
-static void broken(struct mrf_pasv *pasv)
-{
-	pasv->broken = true;
-	mrf_list_del(&pasv->ready);
-}
-
 void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
 {
 	int ret;
 
 	if (wc->status != MRF_WC_OK) {
-		broken(pasv);
+		/* A broken connection is its initiator's business: it disconnects, and comes again. */
+		mrf_pasv_broken(pasv);
 		return;
 	}
 	if (wc->kind == MRF_WC_SENT) {
@@ -438,6 +432,6 @@ void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc 
 	}
 	mrf_pasv_established(pasv);
 	ret = slot < MRF_PASV_SLOTS ? take_from_peer(pasv, slot, wc) : 0;
-	if (ret && mrf_list_empty(&pasv->doomed))
+	if (ret && pasv->state != MRF_PASV_DOOMED)
 		hang_up(pasv, wc->byte_len, ret);
 }

@@ -131,7 +131,7 @@ void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *ca
 				     "there are no resources for another connection");
 		return;
 	}
-	peer->state = MRF_PEER_CONNECTING;
+	mrf_peer_move_locked(peer, MRF_PEER_DIAL);
 	if (!peer->dialled_until)
 		peer->dialled_until = mrf_now_ms() + timeout_ms();
 	trace(peer, "connecting");
@@ -163,7 +163,7 @@ static void on_addr_locked(struct mrf_conn *conn)
 	int ret;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	conn->found = true;
+	mrf_peer_move_locked(conn->peer, MRF_PEER_FOUND);
 	mrf_conn_unlock(conn);
 	ret = create_conn_qp(conn);
 	if (!ret)
@@ -182,6 +182,7 @@ static void await_answer_locked(struct mrf_conn *conn)
 	int64_t ms = (int64_t)MRF_DIAL_MS << mrf_min(peer->dials, 16u);
 
 	mrf_lock_held(&conn->peer->ep->lock);
+	mrf_peer_move_locked(peer, MRF_PEER_ASK);
 	/* A little more would only be cut off. */
 	conn->last = left < ms + MRF_RETRY_MS;
 	mrf_conn_set_deadline_locked(conn, conn->last ? left : ms);
@@ -241,7 +242,7 @@ static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 	peer->tries = peer->dials = peer->turned_away = 0;
 	peer->dialled_until = 0;
 	mrf_turn_end(peer);
-	peer->state = MRF_PEER_READY;
+	mrf_peer_move_locked(peer, MRF_PEER_UP);
 	trace(peer, "connected");
 	mrf_peer_advance_locked(peer);
 }
@@ -251,7 +252,7 @@ static void wait_and_dial_locked(struct mrf_conn *conn, int64_t ms)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
 	trace(conn->peer, "the peer is not ready yet: connecting again later");
-	conn->waiting = true;
+	mrf_peer_move_locked(conn->peer, MRF_PEER_PAUSE);
 	mrf_conn_set_deadline_locked(conn, ms);
 }
 
@@ -365,17 +366,19 @@ void mrf_dial_lost_locked(struct mrf_conn *conn)
 static bool may_dial_again_locked(const struct mrf_conn *conn)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
-	return conn->found && !conn->last && mrf_now_ms() < conn->peer->dialled_until;
+	return conn->peer->state != MRF_PEER_LOOKING && !conn->last &&
+	       mrf_now_ms() < conn->peer->dialled_until;
 }
 
 bool mrf_dial_expired_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
+	bool paused = peer->state == MRF_PEER_PAUSED;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	if (conn->waiting || may_dial_again_locked(conn)) {
-		peer->dials += !conn->waiting;
-		if (!conn->waiting)
+	if (paused || may_dial_again_locked(conn)) {
+		peer->dials += !paused;
+		if (!paused)
 			mrf_turn_end(peer);
 		mrf_conn_destroy_locked(conn);
 		return true;
@@ -383,7 +386,7 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 	/* What it said counts, not that there was no time to hear it once more. */
 	if (peer->turned_away)
 		give_up_full_locked(peer);
-	else if (!conn->found)
+	else if (peer->state == MRF_PEER_LOOKING)
 		give_up_addr_locked(peer, FI_ETIMEDOUT, 4128,
 				    "no machine answers for that address");
 	else

@@ -277,7 +277,7 @@ static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
 	mrf_lock_held(&conn->peer->ep->lock);
 	conn->cause = wc->status;
 	mrf_info(FI_LOG_EP_DATA, "connection broken: %s", mrf_wc_status_text(wc->raw_status));
-	if (wc->status == MRF_WC_FLUSHED && !conn->disconnected)
+	if (wc->status == MRF_WC_FLUSHED && conn->peer->state != MRF_PEER_CUT)
 		blame_locked(conn);
 	/* Linux 6.1 has one status for both. */
 	if (wc->status == MRF_WC_UNSENT && op && !mrf_op_local_open(conn->peer->ep, op))

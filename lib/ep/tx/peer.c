@@ -247,7 +247,7 @@ void mrf_peer_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)
 	}
 	if (op)
 		settle_locked(peer, op);
-	if (mrf_unlikely(peer->state == MRF_PEER_BROKEN)) {
+	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
 		if (!in_flight_locked(conn))
 			mrf_peer_kick_locked(peer);
 	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone || peer->leases)) {

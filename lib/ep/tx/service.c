@@ -32,7 +32,7 @@ static void take_down_locked(struct mrf_peer *peer)
 
 	mrf_lock_held(&peer->ep->lock);
 	if (conn->tail != conn->head) {
-		if (!conn->draining)
+		if (peer->state == MRF_PEER_BROKEN)
 			mrf_conn_drain_locked(conn);
 		mrf_peer_watch_locked(peer);
 		return;
@@ -56,7 +56,7 @@ void mrf_conn_service_locked(struct mrf_peer *peer)
 	mrf_lock_held(&peer->ep->lock);
 	/* Whoever kicked may have found the endpoint's CQ too full to post. */
 	mrf_ep_progress_locked(peer->ep);
-	if (peer->state == MRF_PEER_BROKEN)
+	if (mrf_peer_is_broken(peer->state))
 		take_down_locked(peer);
 	if (peer->gone && mrf_list_empty(&peer->queue) &&
 	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
@@ -96,10 +96,10 @@ static void expired_locked(struct mrf_conn *conn)
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_conn_clear_deadline_locked(conn);
-	if (peer->state == MRF_PEER_BROKEN) {
+	if (mrf_peer_is_broken(peer->state)) {
 		/* They may only have lain there, if nobody looked. */
 		mrf_ep_progress_locked(peer->ep);
-		if (conn->head != conn->tail && conn->draining)
+		if (conn->head != conn->tail && peer->state != MRF_PEER_BROKEN)
 			force_drain_locked(conn);
 	} else if (peer->state == MRF_PEER_READY) {
 		mrf_probe_locked(conn);
@@ -115,7 +115,7 @@ static void deadline(struct mrf_timer *timer)
 
 	mrf_lock_take(&ep->lock);
 	expired_locked(conn);
-	mrf_op_unlock(ep);
+	mrf_service_leave(ep);
 }
 
 /* --- what comes ----------------------------------------------------------------------------- */
@@ -125,21 +125,12 @@ static void take_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *
 	struct mrf_peer *peer = conn->peer;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	if (peer->state == MRF_PEER_CONNECTING) {
-		if (mrf_dial_event_locked(conn, event))
-			mrf_conn_dial_locked(peer, &calls);
+	if (!mrf_peer_hears(peer->state, event->type))
 		return;
-	}
-	switch (event->type) {
-	case MRF_CM_REJECTED: /* after it had let us in: then something is in flight */
-	case MRF_CM_FAILED:
-	case MRF_CM_DISCONNECTED:
-	case MRF_CM_REMOVED:
+	if (!mrf_peer_dials(peer->state))
 		mrf_conn_gone_locked(conn);
-		break;
-	default:
-		break;
-	}
+	else if (mrf_dial_event_locked(conn, event))
+		mrf_conn_dial_locked(peer, &calls);
 }
 
 /* False: it is none that belongs here. */
@@ -181,7 +172,7 @@ static void take_completion_locked(struct mrf_conn *conn, unsigned slot, const s
 	 * it. While connecting it is librdmacm that breaks it, and an event tells why.
 	 */
 	if (wc->status != MRF_WC_OK) {
-		if (peer->state == MRF_PEER_CONNECTING)
+		if (mrf_peer_dials(peer->state))
 			return;
 		mrf_ep_progress_locked(peer->ep);
 		mrf_peer_break_locked(peer);
@@ -196,7 +187,7 @@ static void take_completion_locked(struct mrf_conn *conn, unsigned slot, const s
 			 "a peer sent a malformed message of %u byte%s: its connection "
 			 "is closed",
 			 wc->byte_len, MRF_S(wc->byte_len));
-		if (peer->state == MRF_PEER_CONNECTING)
+		if (mrf_peer_dials(peer->state))
 			mrf_dial_lost_locked(conn);
 		else
 			mrf_conn_gone_locked(conn);
@@ -216,7 +207,7 @@ static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
 
 	mrf_lock_take(&ep->lock);
 	take_event_locked(conn_of(owner), event);
-	mrf_op_unlock(ep);
+	mrf_service_leave(ep);
 }
 
 static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
@@ -225,7 +216,7 @@ static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc 
 
 	mrf_lock_take(&ep->lock);
 	take_completion_locked(conn_of(owner), slot, wc);
-	mrf_op_unlock(ep);
+	mrf_service_leave(ep);
 }
 
 /* As if the peer had gone: what is in flight comes back, or is given up after a time. */
@@ -237,7 +228,7 @@ static void broke(struct mrf_owner *owner)
 	mrf_lock_take(&ep->lock);
 	if (conn->peer->state == MRF_PEER_READY)
 		mrf_conn_gone_locked(conn);
-	mrf_op_unlock(ep);
+	mrf_service_leave(ep);
 }
 
 static bool going(struct mrf_owner *owner)
@@ -249,7 +240,7 @@ static bool going(struct mrf_owner *owner)
 	mrf_lock_take(&ep->lock);
 	state = conn->peer->state;
 	mrf_op_unlock(ep);
-	return state == MRF_PEER_READY || state == MRF_PEER_CONNECTING;
+	return state == MRF_PEER_READY || mrf_peer_dials(state);
 }
 
 static void end(struct mrf_owner *owner)
@@ -267,7 +258,7 @@ static void end(struct mrf_owner *owner)
 		mrf_peer_denied_locked(peer);
 		mrf_conn_destroy_locked(conn);
 	}
-	mrf_op_unlock(ep);
+	mrf_service_leave(ep);
 }
 
 static const struct mrf_conn_calls calls = {

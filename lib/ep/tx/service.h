@@ -7,11 +7,22 @@
 #define MRF_EP_TX_SERVICE_H
 
 #include "ep/model/peer.h"
+#include "ep/tx/op.h"
 
 /*
  * Does what the state requires: connects, takes down, frees. peer may be gone afterwards.
  */
 void mrf_conn_service_locked(struct mrf_peer *peer);
+/*
+ * Releases ep->lock at the end of a call to the agent's guest, or to an owner, that may have
+ * changed connections: as mrf_op_unlock.
+ */
+static inline void mrf_service_leave(struct mrf_ep *ep)
+{
+	mrf_peers_check_locked(ep);
+	mrf_op_unlock(ep);
+}
+
 /*
  * The endpoint closes: releases everything without writing completions, and frees the
  * peer.

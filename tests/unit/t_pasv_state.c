@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every state of a connection that a peer has opened and everything that can happen in it:
+ * ep/model/conn_state.h. First the table alone; then a hand-made initiator's connection is
+ * brought into each state, in the target's agent, so that nothing else happens to it
+ * meanwhile.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+#include "ep/link/pasv.h"
+#include "loop/agent_calls.h"
+#include "raw.h"
+
+/* A letter per state, in their order; a lower-case x: the connection has been destroyed. */
+static const char names[] = "NHUhBD";
+
+_Static_assert(sizeof(names) - 1 == MRF_PASV_STATES, "a letter per state");
+
+/* --- the table -------------------------------------------------------------------------- */
+
+/* By state: where the moves lead to; a dot where there is none. */
+static const char *const moves[MRF_PASV_STATES] = {
+	/*                  ADMIT CONFIRM BREAK DOOM */
+	[MRF_PASV_NEW] = "H...",	 [MRF_PASV_HALF] = ".UhD",   [MRF_PASV_UP] = ".UBD",
+	[MRF_PASV_HALF_BROKEN] = ".BhD", [MRF_PASV_BROKEN] = ".BBD", [MRF_PASV_DOOMED] = ".DDD",
+};
+
+static enum mrf_pasv_state state_of(char name)
+{
+	const char *at = strchr(names, name);
+
+	return at ? (enum mrf_pasv_state)(at - names) : MRF_PASV_STATES;
+}
+
+/* Makes the move in a process of its own, which refuses it by ending, or stays as it is. */
+static void must_refuse(struct mrf_pasv *pasv, enum mrf_pasv_move move)
+{
+	enum mrf_pasv_state before = pasv->state;
+	int status = 0;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		signal(SIGABRT, SIG_DFL);
+		mrf_pasv_move(pasv, move);
+		_exit(pasv->state != before);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+#ifdef MRF_LOCKRANK
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+#else
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+#endif
+}
+
+START_TEST(moves_lead_where_the_diagram_says)
+{
+	static struct mrf_pasv pasv;
+	unsigned move;
+
+	for (move = 0; move < MRF_PASV_MOVES; move++) {
+		enum mrf_pasv_state want = state_of(moves[_i][move]);
+
+		pasv.state = (enum mrf_pasv_state)_i;
+		ck_assert_int_eq(mrf_pasv_next(pasv.state, (enum mrf_pasv_move)move), want);
+		if (want == MRF_PASV_STATES) {
+			must_refuse(&pasv, (enum mrf_pasv_move)move);
+			continue;
+		}
+		mrf_pasv_move(&pasv, (enum mrf_pasv_move)move);
+		ck_assert_int_eq(pasv.state, want);
+	}
+}
+END_TEST
+
+/* --- what can happen -------------------------------------------------------------------- */
+
+static struct node n;
+static struct raw raw;
+static struct mrf_pasv *pasv;
+static uint64_t id; /* of the connection, which the agent never gives to another */
+static enum mrf_pasv_state wanted;
+
+static const struct mrf_owner_calls *calls(void)
+{
+	return pasv->owner.calls;
+}
+
+static const struct mrf_agent_guest *guest(void)
+{
+	return node_agent(&n)->guest;
+}
+
+static void tell(enum mrf_cm_type type)
+{
+	struct mrf_cm_event event = { .type = type, .conn = pasv->vconn };
+
+	calls()->event(&pasv->owner, &event);
+}
+
+#define TELL(name, type)       \
+	static void name(void) \
+	{                      \
+		tell(type);    \
+	}
+
+TELL(established, MRF_CM_ESTABLISHED)
+TELL(rejected, MRF_CM_REJECTED)
+TELL(failed, MRF_CM_FAILED)
+TELL(disconnected, MRF_CM_DISCONNECTED)
+TELL(removed, MRF_CM_REMOVED)
+TELL(response, MRF_CM_RESPONSE)
+TELL(other, MRF_CM_OTHER)
+
+static void fire(struct mrf_timer *timer)
+{
+	mrf_timer_stop(timer);
+	timer->over(timer);
+}
+
+static void never_confirmed(void)
+{
+	fire(&pasv->until);
+}
+
+static void look_at_slots(void)
+{
+	fire(&pasv->look);
+}
+
+static void flush(void)
+{
+	struct mrf_wc wc = { .status = MRF_WC_FLUSHED, .kind = MRF_WC_RECV };
+
+	calls()->message(&pasv->owner, 0, &wc);
+}
+
+static void device_breaks_it(void)
+{
+	calls()->broke(&pasv->owner);
+}
+
+static void credentials_are_lost(void)
+{
+	calls()->end(&pasv->owner);
+}
+
+static void pins_are_gone(void)
+{
+	calls()->forget(&pasv->owner);
+}
+
+static void take_messages(void)
+{
+	mrf_agent_poll(node_agent(&n));
+}
+
+static void take_and_serve(void)
+{
+	take_messages();
+	guest()->serve(node_agent(&n));
+}
+
+static void turn_is_over(void)
+{
+	guest()->over(node_agent(&n));
+}
+
+static uint8_t question[MRF_PROTO_ASK_LEN];
+static const uint8_t garbage[MRF_PROTO_ASK_LEN] = "nothing that this protocol knows";
+
+static const struct happening {
+	const char *what;
+	void (*happen)(void);
+	/* By state, where the connection is then; a dot: it cannot happen there. */
+	const char *after;
+	const uint8_t *message; /* as long as a question; has arrived before, not taken in */
+} happenings[] = {
+	{ "established", established, ".UUBBD", NULL },
+	{ "rejected", rejected, ".xxxxx", NULL },
+	{ "failed", failed, ".xxxxx", NULL },
+	{ "disconnected", disconnected, ".xxxxx", NULL },
+	{ "the device is removed", removed, ".xxxxx", NULL },
+	{ "a response", response, ".HUhBD", NULL },
+	{ "nothing", other, ".HUhBD", NULL },
+	{ "the deadline of the confirmation", never_confirmed, ".x.x..", NULL },
+	{ "time to look at slots", look_at_slots, ".HUhBD", NULL },
+	{ "a flush", flush, ".hBhBD", NULL },
+	{ "the device breaks it", device_breaks_it, ".DDDDD", NULL },
+	{ "credentials are lost", credentials_are_lost, ".xxxxx", NULL },
+	{ "pins are gone", pins_are_gone, ".HUhBD", NULL },
+	{ "a question", take_messages, ".UUBBD", question },
+	{ "a question and its turn", take_and_serve, ".UUBBD", question },
+	{ "garbage", take_messages, ".UUBBD", garbage },
+	{ "garbage and its turn", take_and_serve, ".DDBBD", garbage },
+	{ "the end of the agent's turn", turn_is_over, ".HUhBx", NULL },
+};
+
+/* --- the states ------------------------------------------------------------------------- */
+
+/* From HALF, in which an initiator leaves it that does not confirm it. */
+static void (*const ways[MRF_PASV_STATES][2])(void) = {
+	[MRF_PASV_HALF] = { NULL },
+	[MRF_PASV_UP] = { established },
+	[MRF_PASV_HALF_BROKEN] = { flush },
+	[MRF_PASV_BROKEN] = { established, flush },
+	[MRF_PASV_DOOMED] = { device_breaks_it },
+};
+
+/* Is the connection still there? If so, is it as its state says? */
+static char look(void)
+{
+	if (!mrf_idmap_find(&node_agent(&n)->owners, id))
+		return 'x';
+	return mrf_pasv_right(pasv) ? names[pasv->state] : '!';
+}
+
+/* The initiator confirms the connection and sends at once; its event is not read meanwhile. */
+static int send_message(const uint8_t *message)
+{
+	int ret = mrf_vconn_establish(raw.conn);
+
+	return ret ? ret : raw_send(&raw, message, sizeof(question));
+}
+
+static char seen[2]; /* in the state to be tested, and what came of it */
+
+/* In the target's agent, which does nothing else meanwhile. No ck_assert here. */
+static int happen(struct mrf_agent *agent, void *arg)
+{
+	const struct happening *h = arg;
+	unsigned i;
+
+	(void)agent;
+	pasv = mrf_list_entry(mrf_list_first(&node_ep(&n)->passive), struct mrf_pasv, node);
+	id = pasv->owner.id;
+	if (look() != 'H' || (h->message && send_message(h->message)))
+		return -FI_EIO;
+	for (i = 0; i < 2 && ways[wanted][i]; i++)
+		ways[wanted][i]();
+	seen[0] = look();
+	h->happen();
+	seen[1] = look();
+	return 0;
+}
+
+static void walk_one(const struct happening *h)
+{
+	struct mrf_hello hello = { .instance = 1 };
+	uint8_t data[MRF_PROTO_HELLO_LEN];
+
+	fixture_setup();
+	node_open(&n, PLAIN);
+	raw_open(&raw);
+	ck_assert_int_eq(raw_dial(&raw, node_port(&n), data, mrf_hello_encode(&hello, data)).type,
+			 MRF_CM_RESPONSE);
+	ck_assert_int_eq(mrf_agent_command(node_agent(&n), (void *)(uintptr_t)h, happen), 0);
+	ck_assert_msg(seen[0] == names[wanted], "brought to %c instead of %c", seen[0],
+		      names[wanted]);
+	ck_assert_msg(seen[1] == h->after[wanted], "%s in %c leads to %c instead of %c", h->what,
+		      seen[0], seen[1], h->after[wanted]);
+	/* Closing, in whichever state that is, leaves nothing behind. */
+	node_close(&n);
+	raw_close(&raw);
+	fixture_teardown();
+}
+
+START_TEST(whatever_happens_in_whatever_state)
+{
+	const struct happening *h = &happenings[_i];
+	struct mrf_ask ask = { .cookie = 42, .key = 5, .len = 8 };
+
+	mrf_ask_encode(&ask, question);
+	for (wanted = MRF_PASV_HALF; wanted < MRF_PASV_STATES; wanted++) {
+		if (h->after[wanted] != '.')
+			walk_one(h);
+	}
+}
+END_TEST
+
+static TCase *table(void)
+{
+	TCase *tc = tcase_create("table");
+
+	tcase_add_loop_test(tc, moves_lead_where_the_diagram_says, 0, MRF_PASV_STATES);
+	return tc;
+}
+
+static TCase *walk(void)
+{
+	TCase *tc = tcase_create("walk");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, whatever_happens_in_whatever_state, 0,
+			    (int)MRF_ARRAY_SIZE(happenings));
+	return tc;
+}
+
+UNIT_MAIN("pasv_state", table, walk)

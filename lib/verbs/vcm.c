@@ -210,9 +210,7 @@ int mrf_vconn_open(struct mrf_vcm *cm, void *owner, struct mrf_vconn **out)
 
 void mrf_vconn_close(struct mrf_vconn *conn)
 {
-	if (conn->qp)
-		mrf_qp_destroy(conn->qp);
-	conn->id->qp = NULL;
+	mrf_vconn_destroy_qp(conn);
 	(void)MRF_GATED(rdma_destroy_id(conn->id));
 	free(conn);
 }

@@ -72,8 +72,7 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 		return mrf_verbs_errno();
 	ret = to_state(conn, IBV_QPS_INIT);
 	if (ret) {
-		mrf_qp_destroy(conn->qp);
-		conn->qp = NULL;
+		mrf_vconn_destroy_qp(conn);
 		return ret;
 	}
 	/*
@@ -84,6 +83,14 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 	if (conn->incoming)
 		conn->id->qp = conn->qp;
 	return 0;
+}
+
+void mrf_vconn_destroy_qp(struct mrf_vconn *conn)
+{
+	if (conn->qp)
+		mrf_qp_destroy(conn->qp);
+	conn->qp = NULL;
+	conn->id->qp = NULL;
 }
 
 int mrf_vconn_establish(struct mrf_vconn *conn)

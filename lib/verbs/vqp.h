@@ -28,6 +28,11 @@ struct mrf_vqp_attr {
  */
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr);
 /*
+ * Undoes mrf_vconn_create_qp before the connection is accepted or requested; another queue
+ * pair may be created then. mrf_vconn_close includes it.
+ */
+void mrf_vconn_destroy_qp(struct mrf_vconn *conn);
+/*
  * Called after RESPONSE; no data can flow in either direction before. -FI_ECONNRESET: the
  * target has gone meanwhile.
  */

@@ -1418,6 +1418,16 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 	return ret;
 }
 
+void mrf_vconn_destroy_qp(struct mrf_vconn *conn)
+{
+	enter();
+	if (conn->qp != QP_NONE)
+		f.live[FAKE_CREATE_QP]--;
+	qp_drop(conn);
+	conn->qp = QP_NONE;
+	leave();
+}
+
 uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn)
 {
 	return conn->qpn;

@@ -782,6 +782,27 @@ START_TEST(target_lets_half_open_connections_take_no_more_than_their_part)
 }
 END_TEST
 
+/* The oldest half-open connection gives way then, and what was made for the peer is made anew. */
+START_TEST(target_tries_twice_to_post_and_leaves_nothing_behind)
+{
+	static struct raw second;
+
+	ck_assert_int_eq(dial_half().type, MRF_CM_RESPONSE);
+	usleep((MRF_HALF_GRACE_MS + 100) * 1000);
+	raw_open(&second);
+	/* Those of the initiator come first. */
+	fake_fail(FAKE_POST_RECV, SLOTS + 1, FI_ENOMEM);
+	ck_assert_int_eq(raw_greet(&second, node_port(&p.b)).type, MRF_CM_RESPONSE);
+	ck_assert(fake_failed());
+	/* The raw end of each, and the target's end of the second. */
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 3);
+	raw_close(&second);
+	raw_hang_up(&raw);
+	want_soon(fake_live_of(FAKE_CREATE_QP) == 0);
+	target_works();
+}
+END_TEST
+
 /*
  * All at once: many leave, whose RECVs are flushed into the queue, and as many come that do not
  * stay either. The fixture sees to it that the queue never overflows.
@@ -1270,6 +1291,7 @@ static TCase *tcase_target(void)
 	tcase_add_loop_test(tc, target_names_the_limit_that_it_has_met, 0, MRF_ARRAY_SIZE(limits));
 	tcase_add_test(tc, target_without_another_completion_queue_keeps_those_it_has);
 	tcase_add_test(tc, target_lets_half_open_connections_take_no_more_than_their_part);
+	tcase_add_test(tc, target_tries_twice_to_post_and_leaves_nothing_behind);
 	tcase_add_test(tc, target_has_room_for_what_those_that_left_have_left_behind);
 	return tc;
 }

@@ -234,6 +234,7 @@ END_TEST
 
 static struct node third;
 static uint64_t third_cell;
+static uint8_t third_memory[PAIR_LEN] __attribute__((aligned(PAGE)));
 
 static const struct {
 	const char *what;
@@ -314,6 +315,34 @@ START_TEST(an_address_that_is_removed_while_a_source_is_pinned)
 	p.to = node_insert(&p.a, &p.b);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
+}
+END_TEST
+
+static fi_addr_t again;
+
+static void replace_the_address(void)
+{
+	remove_the_address();
+	again = node_insert(&p.a, &third);
+}
+
+/* The address vector gives the number to the next address. */
+START_TEST(an_address_that_is_replaced_while_a_source_is_pinned)
+{
+	struct fid_mr *mr;
+
+	open_third();
+	memset(third_memory, 0, sizeof(third_memory));
+	mr = node_reg(&third, third_memory, PAIR_LEN, FI_REMOTE_WRITE, PAIR_KEY);
+	arm(REG, replace_the_address);
+	ck_assert_int_eq(start(&steps[0]), -FI_EADDRNOTAVAIL);
+	ck_assert(atomic_load(&hooked));
+	ck_assert_uint_eq(again, p.to);
+	want_none(&p.a);
+	want_soon(node_idle(&p.a));
+	ck_assert(!third_memory[0] && !memcmp(third_memory, third_memory + 1, PAIR_LEN - 1));
+	must_close(&mr->fid);
+	node_close(&third);
 }
 END_TEST
 
@@ -443,6 +472,7 @@ static TCase *tcase_unlocked(void)
 	tcase_add_loop_test(tc, other_threads_do_not_wait_while_a_connection, 0,
 			    (int)MRF_ARRAY_SIZE(dials));
 	tcase_add_test(tc, an_address_that_is_removed_while_a_source_is_pinned);
+	tcase_add_test(tc, an_address_that_is_replaced_while_a_source_is_pinned);
 	tcase_add_test(tc, what_has_not_begun_is_not_canceled);
 	tcase_add_test(tc, without_a_place_nothing_is_pinned);
 	tcase_add_test(tc, closing_waits_for_the_thread_that_lets_a_buffer_go);

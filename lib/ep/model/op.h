@@ -122,6 +122,7 @@ struct mrf_op {
 	uint32_t imm;
 	uint32_t inflight; /* work requests posted and not completed */
 	uint32_t awaiting; /* requests to the agent without a reply */
+	uint64_t gen;	   /* of its peer, from mrf_peer_begin to mrf_peer_start */
 	uint64_t stamp;	   /* only an answer asked for since then may refuse it */
 	uint64_t total;
 	uint64_t pos;

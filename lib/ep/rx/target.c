@@ -196,8 +196,13 @@ static int create_qp(struct mrf_pasv *pasv)
 	unsigned i;
 	int ret = mrf_vconn_create_qp(pasv->vconn, &attr);
 
+	if (ret)
+		return ret;
 	for (i = 0; !ret && i < MRF_PASV_SLOTS; i++)
 		ret = mrf_pasv_post_slot(pasv, i);
+	/* It refers to what goes now, and there may be another attempt with the same id. */
+	if (ret)
+		mrf_vconn_destroy_qp(pasv->vconn);
 	return ret;
 }
 

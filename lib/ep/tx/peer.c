@@ -347,6 +347,8 @@ static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool 
 	ret = mrf_peer_get_locked(ep, fi_addr, &peer);
 	if (!ret)
 		ret = has_place_locked(peer) ? mrf_op_take_locked(ep, op) : -FI_EAGAIN;
+	if (!ret)
+		(*op)->gen = peer->gen;
 	*more = !mrf_list_empty(&ep->unfinished);
 	mrf_op_unlock(ep);
 	return ret;
@@ -396,6 +398,9 @@ int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int 
 	mrf_lock_take(&ep->lock);
 	if (!ret)
 		ret = mrf_peer_get_locked(ep, fi_addr, &peer);
+	/* The address was removed meanwhile, and its number given to another. */
+	if (!ret && mrf_unlikely(peer->gen != op->gen))
+		ret = mrf_peer_unknown(fi_addr);
 	if (ret) {
 		mrf_op_free_locked(ep, op);
 	} else {

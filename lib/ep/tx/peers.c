@@ -73,6 +73,13 @@ bool mrf_peer_let_go_locked(struct mrf_peer *peer)
 	return true;
 }
 
+int mrf_peer_unknown(fi_addr_t fi_addr)
+{
+	return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_DATA, 4002,
+			  "fi_addr %#lx is not in the endpoint's address vector (any more)",
+			  (unsigned long)fi_addr);
+}
+
 static int get_slow_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
 {
 	uint64_t gen = mrf_av_gen(ep->av, fi_addr);
@@ -80,9 +87,7 @@ static int get_slow_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer
 
 	mrf_lock_held(&ep->lock);
 	if (!gen)
-		return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_DATA, 4002,
-				  "fi_addr %#lx is not in the endpoint's address vector",
-				  (unsigned long)fi_addr);
+		return mrf_peer_unknown(fi_addr);
 	if (fi_addr >= ep->npeers && grow_peers_locked(ep, fi_addr))
 		return -FI_ENOMEM;
 	/* The address was removed, and its number is in use again. */

@@ -7,6 +7,8 @@
 
 /* Finds or makes the peer with this address. -FI_EADDRNOTAVAIL, -FI_ENOMEM. */
 int mrf_peer_get_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
+/* Logs that the endpoint's address vector does not have this address: -FI_EADDRNOTAVAIL. */
+int mrf_peer_unknown(fi_addr_t fi_addr);
 void mrf_peer_free_locked(struct mrf_peer *peer);
 /*
  * Was the peer's address removed? If so, marks the peer gone, so that the address does

@@ -6,7 +6,7 @@
 #include "loop/agent_calls.h"
 #include "mr/demand/backs.h"
 
-/* --- its deadline -------------------------------------------------------------------------- */
+/* --- the deadline -------------------------------------------------------------------------- */
 
 void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms)
 {
@@ -58,7 +58,7 @@ static int open_slots(struct mrf_conn *conn)
 			    (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
 }
 
-/* Without ep->lock: destroying a queue pair may take the kernel 50 ms. */
+/* Called without ep->lock: the kernel may take 50 ms to destroy a queue pair. */
 static void close_vconn(struct mrf_conn *conn)
 {
 	if (conn->vconn) {
@@ -69,7 +69,7 @@ static void close_vconn(struct mrf_conn *conn)
 	free(conn->slots);
 }
 
-/* Without ep->lock. */
+/* Called without ep->lock. */
 static int open_vconn(struct mrf_conn *conn)
 {
 	int ret = open_slots(conn);
@@ -160,7 +160,7 @@ void mrf_peer_watch_locked(struct mrf_peer *peer)
 		return;
 	ep->watched = true;
 	mrf_agent_cq_watch(ep->agent, ep->scq, ep);
-	/* What completed before makes no event: the agent polls once to see. */
+	/* Completions that are there already make no event, so the agent polls once. */
 	mrf_peer_kick_locked(peer);
 }
 

@@ -51,7 +51,10 @@ enum mrf_greeted mrf_greet_check(struct mrf_ep *ep, const struct mrf_hello *hell
 	set_addr(talk, &ep->addr);
 	if (!mrf_auth_proves(auth, MRF_AUTH_INITIATOR, talk, hello->proof, sizeof(hello->proof)))
 		return MRF_GREET_KEY;
-	/* Only now: else anybody could use up the numbers of others. */
+	/*
+	 * Only a valid proof uses up the number: otherwise anybody could use up the numbers of
+	 * others.
+	 */
 	mrf_nonce_use(&ep->nonces, hello->number);
 	return MRF_GREET_OK;
 }
@@ -164,7 +167,7 @@ void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello)
 	memcpy(hello->proof, proof, sizeof(hello->proof));
 }
 
-/* Is it who has the key? False: why says what is wrong. */
+/* Has the target proved that it has our key? False: why says what is wrong. */
 static bool trusts_locked(struct mrf_conn *conn, const struct mrf_welcome *welcome, uint32_t qpn,
 			  struct mrf_why *why)
 {

@@ -133,6 +133,7 @@ bool mrf_peer_right_locked(const struct mrf_peer *peer)
 #ifdef MRF_LOCKRANK
 void mrf_peers_check_locked(const struct mrf_ep *ep)
 {
+	mrf_lock_held(&ep->lock);
 	mrf_list_each (node, &ep->all_peers) {
 		const struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
 

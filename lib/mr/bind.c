@@ -47,7 +47,7 @@ int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port, struc
 		return ret;
 	port->ep = ep;
 	port->writes = NULL;
-	mrf_list_init(&port->bonds);
+	mrf_list_init(&port->bindings);
 	mrf_lock_take(&space->lock);
 	mrf_list_add_tail(&port->node, &space->ports);
 	mrf_lock_release(&space->lock);
@@ -59,24 +59,24 @@ struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space, const struct mr
 	return mrf_mr_class_pd(space, port->class);
 }
 
-static void unbind_bond(struct mrf_mr_bond *bond)
+static void unbind_ep(struct mrf_mr_binding *binding)
 {
-	mrf_list_del(&bond->mine);
-	mrf_list_del(&bond->theirs);
-	free(bond);
+	mrf_list_del(&binding->mine);
+	mrf_list_del(&binding->theirs);
+	free(binding);
 }
 
 /* From API version 2.3 on: names a region that has to be closed before the endpoint. */
 static int busy_locked(const struct mrf_mr_space *space, const struct mrf_mr_port *port, char *name,
 		       size_t len)
 {
-	const struct mrf_mr_bond *bond;
+	const struct mrf_mr_binding *binding;
 
 	mrf_lock_held(&space->lock);
-	if (mrf_list_empty(&port->bonds) || !mrf_rule_region_closes_first(space->api_version))
+	if (mrf_list_empty(&port->bindings) || !mrf_rule_region_closes_first(space->api_version))
 		return 0;
-	bond = mrf_list_entry(port->bonds.next, struct mrf_mr_bond, theirs);
-	mrf_mr_name(bond->mr, name, len);
+	binding = mrf_list_entry(port->bindings.next, struct mrf_mr_binding, theirs);
+	mrf_mr_name(binding->mr, name, len);
 	return -FI_EBUSY;
 }
 
@@ -99,12 +99,13 @@ static bool unbind_first(struct mrf_mr_space *space, struct mrf_mr_port *port)
 	struct mrf_list *node;
 
 	mrf_lock_take(&space->lock);
-	node = mrf_list_first(&port->bonds);
+	node = mrf_list_first(&port->bindings);
 	if (node) {
-		struct mrf_mr_bond *bond = mrf_list_entry(node, struct mrf_mr_bond, theirs);
+		struct mrf_mr_binding *binding =
+			mrf_list_entry(node, struct mrf_mr_binding, theirs);
 
-		mrf_mr_face_end(bond->mr, port->class, &done);
-		unbind_bond(bond);
+		mrf_mr_face_end(binding->mr, port->class, &done);
+		unbind_ep(binding);
 	}
 	mrf_lock_release(&space->lock);
 	mrf_mr_faces_drop(&done);
@@ -153,13 +154,13 @@ static struct mrf_mr_port *find_port(struct mrf_mr_space *space, const struct fi
 	return NULL;
 }
 
-static struct mrf_mr_bond *find_bond(const struct mrf_mr *mr, const struct fid *ep)
+static struct mrf_mr_binding *find_binding(const struct mrf_mr *mr, const struct fid *ep)
 {
-	mrf_list_each (node, &mr->bonds) {
-		struct mrf_mr_bond *bond = mrf_list_entry(node, struct mrf_mr_bond, mine);
+	mrf_list_each (node, &mr->bindings) {
+		struct mrf_mr_binding *binding = mrf_list_entry(node, struct mrf_mr_binding, mine);
 
-		if (bond->port->ep->fid == ep)
-			return bond;
+		if (binding->port->ep->fid == ep)
+			return binding;
 	}
 	return NULL;
 }
@@ -187,14 +188,14 @@ static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 
 int mrf_mr_bound(struct mrf_mr *mr)
 {
-	const struct mrf_mr_bond *bond;
+	const struct mrf_mr_binding *binding;
 	int ret = mrf_mr_event_busy(mr);
 
-	if (ret || mrf_list_empty(&mr->bonds) ||
+	if (ret || mrf_list_empty(&mr->bindings) ||
 	    mrf_rule_region_closes_first(mr->space->api_version) || mrf_mr_lets_go(mr, "endpoint"))
 		return ret;
-	bond = mrf_list_entry(mr->bonds.next, struct mrf_mr_bond, mine);
-	return refuse_close(mr, bond->port);
+	binding = mrf_list_entry(mr->bindings.next, struct mrf_mr_binding, mine);
+	return refuse_close(mr, binding->port);
 }
 
 void mrf_mr_unbind(struct mrf_mr *mr)
@@ -202,8 +203,8 @@ void mrf_mr_unbind(struct mrf_mr *mr)
 	struct mrf_list *node;
 
 	mrf_lock_take(&mr->space->lock);
-	while ((node = mrf_list_first(&mr->bonds)))
-		unbind_bond(mrf_list_entry(node, struct mrf_mr_bond, mine));
+	while ((node = mrf_list_first(&mr->bindings)))
+		unbind_ep(mrf_list_entry(node, struct mrf_mr_binding, mine));
 	mrf_lock_release(&mr->space->lock);
 }
 
@@ -213,7 +214,7 @@ void mrf_mr_unbind(struct mrf_mr *mr)
 static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr_state *state)
 {
 	struct mrf_mr_port *port = find_port(mr->space, ep);
-	struct mrf_mr_bond *bond;
+	struct mrf_mr_binding *binding;
 
 	mrf_lock_held(&mr->space->lock);
 	if (!port)
@@ -221,21 +222,21 @@ static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr
 	*state = mr->state;
 	if (!mrf_mr_state_lets(*state, MRF_CALL_BIND))
 		return -FI_EOPBADSTATE;
-	if (find_bond(mr, ep))
+	if (find_binding(mr, ep))
 		return -FI_EINVAL;
 	if (mr->group != port->group)
 		return -FI_EACCES;
-	bond = malloc(sizeof(*bond));
-	if (!bond)
+	binding = malloc(sizeof(*binding));
+	if (!binding)
 		return -FI_ENOMEM;
-	bond->mr = mr;
-	bond->port = port;
-	mrf_list_add_tail(&bond->mine, &mr->bonds);
-	mrf_list_add_tail(&bond->theirs, &port->bonds);
+	binding->mr = mr;
+	binding->port = port;
+	mrf_list_add_tail(&binding->mine, &mr->bindings);
+	mrf_list_add_tail(&binding->theirs, &port->bindings);
 	return 0;
 }
 
-static int refuse_bond(const struct mrf_mr *mr, const struct fid *ep, int err)
+static int refuse_ep_binding(const struct mrf_mr *mr, const struct fid *ep, int err)
 {
 	const void *region = mr, *endpoint = ep;
 
@@ -279,7 +280,7 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 	mrf_lock_release(&mr->space->lock);
 	if (ret == -FI_EOPBADSTATE)
 		return mrf_mr_state_refuse(mr, state, MRF_CALL_BIND);
-	return ret ? refuse_bond(mr, ep, ret) : 0;
+	return ret ? refuse_ep_binding(mr, ep, ret) : 0;
 }
 
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)

@@ -20,8 +20,8 @@ struct mrf_mr_group;
  * guarded by space->lock, the rest is immutable while it is open.
  */
 struct mrf_mr_port {
-	struct mrf_list node;  /* in space->ports */
-	struct mrf_list bonds; /* of regions that are bound to it */
+	struct mrf_list node;	  /* in space->ports */
+	struct mrf_list bindings; /* of regions that are bound to it */
 	struct mrf_obj *ep;
 	struct mrf_mr_group *group; /* of its key; NULL: it has the domain's key */
 	struct mrf_mr_class *class; /* its peers access regions through it: face.h */
@@ -57,12 +57,12 @@ int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port);
 void mrf_mr_port_free(struct mrf_mr_port *port);
 
 /*
- * The bond between a region and an endpoint that it is bound to; allocated; in a list of
+ * The binding between a region and an endpoint that it is bound to; allocated; in a list of
  * each.
  */
-struct mrf_mr_bond {
-	struct mrf_list mine;	/* in mr->bonds */
-	struct mrf_list theirs; /* in port->bonds */
+struct mrf_mr_binding {
+	struct mrf_list mine;	/* in mr->bindings */
+	struct mrf_list theirs; /* in port->bindings */
 	struct mrf_mr *mr;
 	struct mrf_mr_port *port;
 };

@@ -128,7 +128,7 @@ static int close_unusual(struct mrf_mr *mr)
 static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
 {
 	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 && !mr->back &&
-	       !mr->job && !mr->event && !mr->group && !mr->faces && mrf_list_empty(&mr->bonds);
+	       !mr->job && !mr->event && !mr->group && !mr->faces && mrf_list_empty(&mr->bindings);
 }
 
 int mrf_mr_close(struct fid *fid)

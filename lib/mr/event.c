@@ -49,9 +49,9 @@
 /*
  * Says that a counter counts what happens to a region; allocated; in the lists of both.
  */
-struct mrf_mr_meter {
+struct mrf_mr_cntr_binding {
 	struct mrf_list mine;	/* in event->counters */
-	struct mrf_list theirs; /* in the counter's bonds */
+	struct mrf_list theirs; /* in the counter's bindings */
 	struct mrf_mr *mr;
 	struct mrf_cntr *cntr;
 };
@@ -121,7 +121,8 @@ void mrf_mr_event(struct mrf_mr_space *space, uint32_t number, const struct mrf_
 	event = mrf_idmap_find(&space->events, number);
 	if (mrf_likely(event && may_count(event->mr, port))) {
 		mrf_list_each (node, &event->counters)
-			mrf_cntr_add(mrf_list_entry(node, struct mrf_mr_meter, mine)->cntr, 1);
+			mrf_cntr_add(mrf_list_entry(node, struct mrf_mr_cntr_binding, mine)->cntr,
+				     1);
 		if (port->writes)
 			mrf_cntr_add(port->writes, 1);
 	}
@@ -137,11 +138,11 @@ void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port, str
 
 /* --- binding ---------------------------------------------------------------------- */
 
-static void unbind_meter(struct mrf_mr_meter *meter)
+static void unbind_cntr(struct mrf_mr_cntr_binding *binding)
 {
-	mrf_list_del(&meter->mine);
-	mrf_list_del(&meter->theirs);
-	free(meter);
+	mrf_list_del(&binding->mine);
+	mrf_list_del(&binding->theirs);
+	free(binding);
 }
 
 static int counter_closing(struct mrf_cntr *cntr, void *arg);
@@ -149,7 +150,7 @@ static int counter_closing(struct mrf_cntr *cntr, void *arg);
 static bool is_bound(const struct mrf_mr *mr, const struct mrf_cntr *cntr)
 {
 	mrf_list_each (node, &mr->event->counters) {
-		if (mrf_list_entry(node, struct mrf_mr_meter, mine)->cntr == cntr)
+		if (mrf_list_entry(node, struct mrf_mr_cntr_binding, mine)->cntr == cntr)
 			return true;
 	}
 	return false;
@@ -172,7 +173,7 @@ static bool lets_bind(const struct mrf_mr *mr)
 	return mrf_mr_state_lets(mr->state, MRF_CALL_BIND);
 }
 
-/* The errors of bind_locked, but for those of a bond. */
+/* The errors of bind_locked, but for those of a binding. */
 static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
 	mrf_lock_held(&mr->space->lock);
@@ -189,8 +190,8 @@ static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf
 /* -FI_EOPBADSTATE: the region is in *state. -FI_ENOSYS: its writes are not counted. */
 static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
-	struct mrf_cntr_bonds *bonds = mrf_cntr_bonds(cntr);
-	struct mrf_mr_meter *meter;
+	struct mrf_cntr_bindings *bindings = mrf_cntr_bindings(cntr);
+	struct mrf_mr_cntr_binding *binding;
 	int ret = check_locked(mr, cntr, state);
 
 	mrf_lock_held(&mr->space->lock);
@@ -199,15 +200,15 @@ static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mr
 		return ret;
 	if (is_bound(mr, cntr))
 		return -FI_EINVAL;
-	meter = malloc(sizeof(*meter));
-	if (!meter)
+	binding = malloc(sizeof(*binding));
+	if (!binding)
 		return -FI_ENOMEM;
-	meter->mr = mr;
-	meter->cntr = cntr;
-	mrf_list_add_tail(&meter->mine, &mr->event->counters);
-	mrf_list_add_tail(&meter->theirs, &bonds->list);
-	bonds->closing = counter_closing;
-	bonds->arg = mr->space;
+	binding->mr = mr;
+	binding->cntr = cntr;
+	mrf_list_add_tail(&binding->mine, &mr->event->counters);
+	mrf_list_add_tail(&binding->theirs, &bindings->list);
+	bindings->closing = counter_closing;
+	bindings->arg = mr->space;
 	return 0;
 }
 
@@ -229,7 +230,7 @@ static int refuse_region(const struct mrf_mr *mr, const struct fid *cntr)
 			  region, counter);
 }
 
-static int refuse_meter(const struct mrf_mr *mr, const struct fid *cntr, int err)
+static int refuse_cntr(const struct mrf_mr *mr, const struct fid *cntr, int err)
 {
 	switch (err) {
 	case -FI_ENOSYS:
@@ -264,23 +265,23 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 	mrf_lock_release(&mr->space->lock);
 	if (ret == -FI_EOPBADSTATE)
 		return mrf_mr_state_refuse(mr, state, MRF_CALL_BIND);
-	return ret ? refuse_meter(mr, fid, ret) : 0;
+	return ret ? refuse_cntr(mr, fid, ret) : 0;
 }
 
 /* --- closing ---------------------------------------------------------------------- */
 
 int mrf_mr_event_busy(const struct mrf_mr *mr)
 {
-	const struct mrf_mr_meter *meter;
+	const struct mrf_mr_cntr_binding *binding;
 
 	if (!mr->event || mrf_list_empty(&mr->event->counters) ||
 	    mrf_rule_region_closes_first(mr->space->api_version) || mrf_mr_lets_go(mr, "counter"))
 		return 0;
-	meter = mrf_list_entry(mr->event->counters.next, struct mrf_mr_meter, mine);
+	binding = mrf_list_entry(mr->event->counters.next, struct mrf_mr_cntr_binding, mine);
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3239,
 			  "fi_close(region %p): the region is bound to counter %p, which has to be "
 			  "closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
-			  (const void *)mr, (void *)mrf_cntr_obj(meter->cntr)->fid);
+			  (const void *)mr, (void *)mrf_cntr_obj(binding->cntr)->fid);
 }
 
 /* Does any endpoint count what is written through it? */
@@ -298,7 +299,7 @@ static bool ports_count_locked(const struct mrf_mr_space *space)
  * What peers know to be written is counted before the region's number is gone. The region
  * can still have a counter only where regions close first.
  */
-static void settle_meters(struct mrf_mr *mr)
+static void settle_bindings(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
 	void (*call)(void *arg) = NULL;
@@ -318,10 +319,10 @@ void mrf_mr_event_close(struct mrf_mr *mr)
 {
 	struct mrf_list *counters = &mr->event->counters;
 
-	settle_meters(mr);
+	settle_bindings(mr);
 	mrf_lock_take(&mr->space->lock);
 	while (!mrf_list_empty(counters))
-		unbind_meter(mrf_list_entry(counters->next, struct mrf_mr_meter, mine));
+		unbind_cntr(mrf_list_entry(counters->next, struct mrf_mr_cntr_binding, mine));
 	mrf_mr_event_drop(mr);
 	mrf_lock_release(&mr->space->lock);
 }
@@ -336,21 +337,21 @@ static int refuse_counter_close(struct mrf_cntr *cntr, const char *region)
 
 static int counter_closing(struct mrf_cntr *cntr, void *arg)
 {
-	struct mrf_list *meters = &mrf_cntr_bonds(cntr)->list;
+	struct mrf_list *bindings = &mrf_cntr_bindings(cntr)->list;
 	struct mrf_mr_space *space = arg;
 	char region[NAME_TEXT];
 	bool busy = false;
 
 	mrf_lock_take(&space->lock);
-	while (!busy && !mrf_list_empty(meters)) {
-		struct mrf_mr_meter *meter =
-			mrf_list_entry(meters->next, struct mrf_mr_meter, theirs);
+	while (!busy && !mrf_list_empty(bindings)) {
+		struct mrf_mr_cntr_binding *binding =
+			mrf_list_entry(bindings->next, struct mrf_mr_cntr_binding, theirs);
 
 		busy = mrf_rule_region_closes_first(space->api_version);
 		if (busy)
-			mrf_mr_name(meter->mr, region, sizeof(region));
+			mrf_mr_name(binding->mr, region, sizeof(region));
 		else
-			unbind_meter(meter);
+			unbind_cntr(binding);
 	}
 	mrf_lock_release(&space->lock);
 	return busy ? refuse_counter_close(cntr, region) : 0;

@@ -84,16 +84,16 @@ int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_mr_face **faces)
 {
 	int ret = 0;
 
-	if (by_endpoint(mr) && mrf_list_empty(&mr->bonds))
+	if (by_endpoint(mr) && mrf_list_empty(&mr->bindings))
 		return -FI_EINVAL;
 	if (!mrf_mr_faced(mr) || !(mr->access & MRF_MR_REMOTE))
 		return 0;
 	if (!by_endpoint(mr))
 		return plan_one(mr, mr->group->class, faces);
-	mrf_list_each (node, &mr->bonds) {
-		struct mrf_mr_bond *bond = mrf_list_entry(node, struct mrf_mr_bond, mine);
+	mrf_list_each (node, &mr->bindings) {
+		struct mrf_mr_binding *binding = mrf_list_entry(node, struct mrf_mr_binding, mine);
 
-		ret = ret ? ret : plan_one(mr, bond->port->class, faces);
+		ret = ret ? ret : plan_one(mr, binding->port->class, faces);
 	}
 	return ret;
 }
@@ -134,22 +134,22 @@ int mrf_mr_faces_pin(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
 }
 
 /*
- * Picks from the faces that were made those that the region's bonds need. False: one is
+ * Picks from the faces that were made those that the region's bindings need. False: one is
  * missing.
  */
 static bool take_bound(const struct mrf_mr *mr, struct mrf_mr_face **faces,
 		       struct mrf_mr_face **taken)
 {
-	mrf_list_each (node, &mr->bonds) {
+	mrf_list_each (node, &mr->bindings) {
 		const struct mrf_mr_port *port =
-			mrf_list_entry(node, struct mrf_mr_bond, mine)->port;
+			mrf_list_entry(node, struct mrf_mr_binding, mine)->port;
 		struct mrf_mr_face *face = take_face(faces, port->class);
 
 		if (!face)
 			return !(mr->access & MRF_MR_REMOTE);
 		push(taken, face);
 	}
-	return !mrf_list_empty(&mr->bonds);
+	return !mrf_list_empty(&mr->bindings);
 }
 
 bool mrf_mr_faces_take(struct mrf_mr *mr, struct mrf_mr_face **faces)

@@ -70,7 +70,7 @@ static void set_up(struct mrf_mr *mr, struct mrf_mr_space *space)
 {
 	mr->fid.fid.ops = space->region_ops;
 	mr->space = space;
-	mrf_list_init(&mr->bonds);
+	mrf_list_init(&mr->bindings);
 	mr->faces = NULL;
 	mr->group = NULL;
 }

@@ -14,7 +14,7 @@ struct mrf_cntr {
 	struct mrf_hold parent;
 	struct fid_domain *domain;
 	struct mrf_wait wait;
-	struct mrf_cntr_bonds bonds;
+	struct mrf_cntr_bindings bindings;
 	atomic_uint_fast64_t value;
 	atomic_uint_fast64_t err;
 	atomic_uint_fast64_t told_value; /* at the last -FI_EAGAIN of fi_trywait */
@@ -165,8 +165,8 @@ static int cntr_close(struct fid *fid)
 
 	if (!ret)
 		ret = mrf_wait_busy(&cntr->wait);
-	if (!ret && cntr->bonds.closing)
-		ret = cntr->bonds.closing(cntr, cntr->bonds.arg);
+	if (!ret && cntr->bindings.closing)
+		ret = cntr->bindings.closing(cntr, cntr->bindings.arg);
 	if (ret)
 		return ret;
 	mrf_wait_fini(&cntr->wait);
@@ -253,7 +253,7 @@ int mrf_cntr_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	cntr->fid.fid.ops = &cntr_fid_ops;
 	cntr->fid.ops = &cntr_ops;
 	cntr->domain = domain_fid;
-	mrf_list_init(&cntr->bonds.list);
+	mrf_list_init(&cntr->bindings.list);
 	mrf_obj_init(&cntr->obj, &cntr->fid.fid, cntr_describe);
 	mrf_obj_hold(&cntr->parent, domain, &cntr->fid.fid, cntr_describe);
 	*cntr_fid = &cntr->fid;
@@ -308,7 +308,7 @@ struct mrf_wait *mrf_cntr_wait(struct mrf_cntr *cntr)
 	return &cntr->wait;
 }
 
-struct mrf_cntr_bonds *mrf_cntr_bonds(struct mrf_cntr *cntr)
+struct mrf_cntr_bindings *mrf_cntr_bindings(struct mrf_cntr *cntr)
 {
-	return &cntr->bonds;
+	return &cntr->bindings;
 }

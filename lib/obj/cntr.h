@@ -17,7 +17,7 @@ struct mrf_cntr;
  * The objects whose events this counter counts, while both are open; lib/mr uses it for
  * regions. All fields belong to the layer of those objects and are guarded by its lock.
  */
-struct mrf_cntr_bonds {
+struct mrf_cntr_bindings {
 	struct mrf_list list;
 	/*
 	 * Called when the counter is about to be closed, with no lock held. Returns 0:
@@ -35,7 +35,7 @@ struct mrf_cntr *mrf_cntr_from_fid(struct fid *fid);
 struct mrf_obj *mrf_cntr_obj(struct mrf_cntr *cntr);
 struct fid_domain *mrf_cntr_domain(struct mrf_cntr *cntr);
 struct mrf_wait *mrf_cntr_wait(struct mrf_cntr *cntr);
-struct mrf_cntr_bonds *mrf_cntr_bonds(struct mrf_cntr *cntr);
+struct mrf_cntr_bindings *mrf_cntr_bindings(struct mrf_cntr *cntr);
 
 /*
  * fi_trywait: 0 when it is safe to block on the counter's fd, -FI_EAGAIN when a value

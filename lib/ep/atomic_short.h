@@ -115,7 +115,7 @@ static inline int mrf_one_swap_locked(struct mrf_conn *conn, const struct mrf_op
 	mrf_lock_held(&conn->peer->ep->lock);
 	memcpy(&wr.operand, op->data, sizeof(wr.operand));
 	memcpy(&wr.compare, op->data + sizeof(wr.operand), sizeof(wr.compare));
-	return mrf_vconn_atomic(conn->vconn, &wr);
+	return mrf_vconn_post(conn->vconn, &wr);
 }
 
 static MRF_ALWAYS_INLINE int mrf_one_send_off_locked(struct mrf_ep *ep, struct mrf_conn *conn,

@@ -73,16 +73,15 @@ static inline int mrf_rma_send_off_locked(struct mrf_conn *conn, struct mrf_op *
 {
 	struct mrf_sge here = { .addr = one->buf, .len = (uint32_t)one->len };
 	bool few = one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES;
+	enum mrf_vwr_op vwr_op = one->kind == MRF_OP_READ ? MRF_VWR_READ : MRF_VWR_WRITE;
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (one->kind == MRF_OP_WRITE && ends->event) {
+		vwr_op = MRF_VWR_WRITE_IMM;
 		op->told = true;
-		return mrf_vconn_write_imm(conn->vconn, conn->owner.id, few, few ? &here : op->sge,
-					   ends->remote_addr, ends->rkey, ends->event);
 	}
-	return mrf_vconn_access(conn->vconn, conn->owner.id,
-				one->kind == MRF_OP_READ ? MRF_VWR_READ : MRF_VWR_WRITE, few,
-				few ? &here : op->sge, ends->remote_addr, ends->rkey);
+	return mrf_vconn_access(conn->vconn, conn->owner.id, vwr_op, few, few ? &here : op->sge,
+				ends->remote_addr, ends->rkey, ends->event);
 }
 
 static inline bool mrf_rma_post_locked(struct mrf_ep *ep, struct mrf_peer *peer,

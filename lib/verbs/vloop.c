@@ -198,13 +198,6 @@ void mrf_vloop_close(struct mrf_vloop *loop)
 
 /* --- running ---------------------------------------------------------------------- */
 
-static int post_loop(struct mrf_vloop *loop, const struct mrf_vwr *wr)
-{
-	if (wr->op == MRF_VWR_FETCH_ADD || wr->op == MRF_VWR_CMP_SWP)
-		return mrf_qp_atomic(loop->here, wr);
-	return mrf_qp_post(loop->here, wr);
-}
-
 /* Sleeps until the CQ announces a completion, unless it already has. */
 static int poll_asleep(struct mrf_vcq *cq, struct mrf_wc *wc)
 {
@@ -243,7 +236,7 @@ static bool harmless(const struct mrf_vwr *wr)
 int mrf_vloop_run(struct mrf_vloop *loop, const struct mrf_vwr *wr)
 {
 	struct mrf_wc wc;
-	int ret = post_loop(loop, wr);
+	int ret = mrf_qp_post(loop->here, wr);
 
 	if (ret)
 		return ret;

@@ -134,119 +134,81 @@ static const enum ibv_wr_opcode opcode[] = {
 	[MRF_VWR_WRITE] = IBV_WR_RDMA_WRITE,
 	[MRF_VWR_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
 	[MRF_VWR_SEND] = IBV_WR_SEND,
+	[MRF_VWR_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+	[MRF_VWR_CMP_SWP] = IBV_WR_ATOMIC_CMP_AND_SWP,
 };
 
-int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op, bool is_inline,
-		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey)
+/*
+ * Sets what every work request has. The rest is not initialised: clearing the members that an
+ * operation does not use would cost more than setting those that it does.
+ */
+static inline void fill_wr(struct ibv_send_wr *post, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+			   enum mrf_vwr_op op, bool is_inline)
 {
-	struct ibv_send_wr *bad, post;
-	int err;
+	post->wr_id = wr_id;
+	post->next = NULL;
+	post->sg_list = (struct ibv_sge *)sge;
+	post->num_sge = nsge;
+	post->opcode = opcode[op];
+	post->send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0u);
+}
 
-	post.wr_id = wr_id;
-	post.next = NULL;
-	post.sg_list = (struct ibv_sge *)sge;
-	post.num_sge = 1;
-	post.opcode = opcode[op];
-	post.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0u);
-	post.wr.rdma.remote_addr = remote_addr;
-	post.wr.rdma.rkey = rkey;
-	err = ibv_post_send(conn->qp, &post, &bad);
+static inline int post_wr(struct ibv_qp *qp, struct ibv_send_wr *post)
+{
+	struct ibv_send_wr *bad;
+	int err = ibv_post_send(qp, post, &bad);
+
 	return mrf_likely(!err) ? 0 : to_fi(err);
 }
 
-int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline, struct mrf_sge *sge,
-			uint64_t remote_addr, uint32_t rkey, uint32_t imm)
+int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op, bool is_inline,
+		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey, uint32_t imm)
 {
-	struct ibv_send_wr *bad, post;
-	int err;
+	struct ibv_send_wr post;
 
-	post.wr_id = wr_id;
-	post.next = NULL;
-	post.sg_list = (struct ibv_sge *)sge;
-	post.num_sge = 1;
-	post.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	post.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0u);
+	fill_wr(&post, wr_id, sge, 1, op, is_inline);
 	post.imm_data = htonl(imm);
 	post.wr.rdma.remote_addr = remote_addr;
 	post.wr.rdma.rkey = rkey;
-	err = ibv_post_send(conn->qp, &post, &bad);
-	return mrf_likely(!err) ? 0 : to_fi(err);
+	return post_wr(conn->qp, &post);
 }
 
 int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
 			uint64_t remote_addr, uint32_t rkey, uint64_t add)
 {
-	struct ibv_send_wr *bad, post;
-	int err;
+	struct ibv_send_wr post;
 
-	post.wr_id = wr_id;
-	post.next = NULL;
-	post.sg_list = (struct ibv_sge *)sge;
-	post.num_sge = 1;
-	post.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-	post.send_flags = IBV_SEND_SIGNALED;
+	fill_wr(&post, wr_id, sge, 1, MRF_VWR_FETCH_ADD, false);
 	post.wr.atomic.remote_addr = remote_addr;
 	post.wr.atomic.rkey = rkey;
 	post.wr.atomic.compare_add = add;
-	err = ibv_post_send(conn->qp, &post, &bad);
-	return mrf_likely(!err) ? 0 : to_fi(err);
+	return post_wr(conn->qp, &post);
 }
 
 int mrf_qp_post(struct ibv_qp *qp, const struct mrf_vwr *wr)
 {
-	/*
-	 * Not initialised as a whole: clearing the members that these operations do not
-	 * use would cost more than the rest.
-	 */
-	struct ibv_send_wr *bad, post;
-	int err;
+	struct ibv_send_wr post;
 
-	post.wr_id = wr->wr_id;
-	post.next = NULL;
-	post.sg_list = (struct ibv_sge *)wr->sge;
-	post.num_sge = wr->nsge;
-	post.opcode = opcode[wr->op];
-	post.send_flags = IBV_SEND_SIGNALED | (wr->is_inline ? IBV_SEND_INLINE : 0u) |
-			  (wr->fence ? IBV_SEND_FENCE : 0u);
-	post.imm_data = htonl(wr->imm);
-	post.wr.rdma.remote_addr = wr->remote_addr;
-	post.wr.rdma.rkey = wr->rkey;
-	err = ibv_post_send(qp, &post, &bad);
-	return mrf_likely(!err) ? 0 : to_fi(err);
+	fill_wr(&post, wr->wr_id, wr->sge, wr->nsge, wr->op, wr->is_inline);
+	if (wr->fence)
+		post.send_flags |= IBV_SEND_FENCE;
+	if (wr->op == MRF_VWR_FETCH_ADD || wr->op == MRF_VWR_CMP_SWP) {
+		post.wr.atomic.remote_addr = wr->remote_addr;
+		post.wr.atomic.rkey = wr->rkey;
+		post.wr.atomic.compare_add =
+			wr->op == MRF_VWR_FETCH_ADD ? wr->operand : wr->compare;
+		post.wr.atomic.swap = wr->operand;
+	} else {
+		post.imm_data = htonl(wr->imm);
+		post.wr.rdma.remote_addr = wr->remote_addr;
+		post.wr.rdma.rkey = wr->rkey;
+	}
+	return post_wr(qp, &post);
 }
 
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr)
 {
 	return mrf_qp_post(conn->qp, wr);
-}
-
-int mrf_qp_atomic(struct ibv_qp *qp, const struct mrf_vwr *wr)
-{
-	struct ibv_send_wr *bad, post;
-	int err;
-
-	post.wr_id = wr->wr_id;
-	post.next = NULL;
-	post.sg_list = (struct ibv_sge *)wr->sge;
-	post.num_sge = 1;
-	post.send_flags = IBV_SEND_SIGNALED;
-	post.wr.atomic.remote_addr = wr->remote_addr;
-	post.wr.atomic.rkey = wr->rkey;
-	if (wr->op == MRF_VWR_FETCH_ADD) {
-		post.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-		post.wr.atomic.compare_add = wr->operand;
-	} else {
-		post.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-		post.wr.atomic.compare_add = wr->compare;
-		post.wr.atomic.swap = wr->operand;
-	}
-	err = ibv_post_send(qp, &post, &bad);
-	return mrf_likely(!err) ? 0 : to_fi(err);
-}
-
-int mrf_vconn_atomic(struct mrf_vconn *conn, const struct mrf_vwr *wr)
-{
-	return mrf_qp_atomic(conn->qp, wr);
 }
 
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)

@@ -52,7 +52,8 @@ enum mrf_vwr_op {
 	MRF_VWR_WRITE,
 	MRF_VWR_WRITE_IMM,
 	MRF_VWR_SEND,
-	MRF_VWR_FETCH_ADD, /* 8 bytes at an address divisible by 8: mrf_vconn_atomic */
+	/* 8 bytes at an address divisible by 8; the old value is written to the only piece */
+	MRF_VWR_FETCH_ADD,
 	MRF_VWR_CMP_SWP
 };
 
@@ -78,23 +79,13 @@ struct mrf_vwr {
  */
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr);
 /*
- * As mrf_vconn_post, for FETCH_ADD and CMP_SWP: the old value is written to the only
- * piece, of 8 bytes.
- */
-int mrf_vconn_atomic(struct mrf_vconn *conn, const struct mrf_vwr *wr);
-/*
- * As mrf_vconn_post, in as few instructions as possible, for one piece and no special
- * options. is_inline: only for a write; sge is then an address in this process, read
- * before the call returns.
+ * As mrf_vconn_post, in as few instructions as possible, for a read or write of one
+ * piece. is_inline: only for a write; sge is then an address in this process, read before
+ * the call returns. imm: for WRITE_IMM only.
  */
 int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op, bool is_inline,
-		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey);
-/* As mrf_vconn_access, for a write with immediate data. */
-int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline, struct mrf_sge *sge,
-			uint64_t remote_addr, uint32_t rkey, uint32_t imm);
-/*
- * As mrf_vconn_access, for FETCH_ADD: the old value is written to the piece, of 8 bytes.
- */
+		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey, uint32_t imm);
+/* As mrf_vconn_access, for FETCH_ADD. */
 int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
 			uint64_t remote_addr, uint32_t rkey, uint64_t add);
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge);
@@ -105,8 +96,7 @@ struct ibv_qp;
 
 /* Destroys a queue pair; if the kernel keeps it, logs that and forgets it. */
 void mrf_qp_destroy(struct ibv_qp *qp);
-/* The work of mrf_vconn_post and mrf_vconn_atomic. */
+/* The work of mrf_vconn_post. */
 int mrf_qp_post(struct ibv_qp *qp, const struct mrf_vwr *wr);
-int mrf_qp_atomic(struct ibv_qp *qp, const struct mrf_vwr *wr);
 
 #endif

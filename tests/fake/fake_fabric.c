@@ -1488,12 +1488,19 @@ static int post_locked(struct mrf_vconn *conn, struct wr *wr)
 	return ret;
 }
 
+static bool atomic_fits(const struct mrf_vwr *wr)
+{
+	if (wr->op != MRF_VWR_FETCH_ADD && wr->op != MRF_VWR_CMP_SWP)
+		return true;
+	return !(wr->remote_addr & 7) && wr->nsge == 1 && wr->sge->len == 8;
+}
+
 int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *vwr)
 {
 	struct wr *wr;
 	int ret;
 
-	if ((unsigned)vwr->nsge > conn->attr.send_sge)
+	if ((unsigned)vwr->nsge > conn->attr.send_sge || !atomic_fits(vwr))
 		return -FI_EINVAL;
 	wr = calloc(1, sizeof(*wr));
 	if (!wr)
@@ -1510,24 +1517,10 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *vwr)
 }
 
 int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op, bool is_inline,
-		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey)
+		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey, uint32_t imm)
 {
 	struct mrf_vwr wr = { .wr_id = wr_id,
 			      .op = op,
-			      .is_inline = is_inline,
-			      .nsge = 1,
-			      .sge = sge,
-			      .remote_addr = remote_addr,
-			      .rkey = rkey };
-
-	return mrf_vconn_post(conn, &wr);
-}
-
-int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline, struct mrf_sge *sge,
-			uint64_t remote_addr, uint32_t rkey, uint32_t imm)
-{
-	struct mrf_vwr wr = { .wr_id = wr_id,
-			      .op = MRF_VWR_WRITE_IMM,
 			      .is_inline = is_inline,
 			      .nsge = 1,
 			      .sge = sge,
@@ -1536,14 +1529,6 @@ int mrf_vconn_write_imm(struct mrf_vconn *conn, uint64_t wr_id, bool is_inline, 
 			      .imm = imm };
 
 	return mrf_vconn_post(conn, &wr);
-}
-
-/* Unlike an access's, its local buffer is always our own. */
-int mrf_vconn_atomic(struct mrf_vconn *conn, const struct mrf_vwr *wr)
-{
-	if ((wr->remote_addr & 7) || wr->nsge != 1 || wr->sge->len != 8)
-		return -FI_EINVAL;
-	return mrf_vconn_post(conn, wr);
 }
 
 int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
@@ -1557,7 +1542,7 @@ int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 			      .rkey = rkey,
 			      .operand = add };
 
-	return mrf_vconn_atomic(conn, &wr);
+	return mrf_vconn_post(conn, &wr);
 }
 
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)

@@ -133,12 +133,12 @@ static int transfer(void)
 	int ret = mrf_vconn_post(all.to, &wr);
 
 	if (!ret)
-		ret = mrf_vconn_access(all.to, 1, MRF_VWR_READ, false, &sge, 0, 1);
+		ret = mrf_vconn_access(all.to, 1, MRF_VWR_READ, false, &sge, 0, 1, 0);
 	if (!ret)
-		ret = mrf_vconn_write_imm(all.to, 1, false, &sge, 0, 1, 2);
+		ret = mrf_vconn_access(all.to, 1, MRF_VWR_WRITE_IMM, false, &sge, 0, 1, 2);
 	wr.op = MRF_VWR_CMP_SWP;
 	if (!ret)
-		ret = mrf_vconn_atomic(all.to, &wr);
+		ret = mrf_vconn_post(all.to, &wr);
 	if (!ret)
 		ret = mrf_vconn_post_recv(all.from, 1, &sge);
 	if (!ret)

@@ -408,7 +408,7 @@ START_TEST(vconn_fetch_add_posts_what_any_atomic_does)
 	struct ibv_send_wr want;
 
 	/* Not connected; what it was asked for is remembered. */
-	ck_assert_int_eq(mrf_vconn_atomic(&conn, &any), -FI_EINVAL);
+	ck_assert_int_eq(mrf_vconn_post(&conn, &any), -FI_EINVAL);
 	want = fake_loop.last;
 	ck_assert_int_eq(want.opcode, IBV_WR_ATOMIC_FETCH_AND_ADD);
 	ck_assert_uint_eq(want.wr.atomic.compare_add, 5);

@@ -321,8 +321,7 @@ static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 {
 	struct mrf_ep *ep = peer->ep;
 	struct mrf_sge sge = { .len = sizeof(uint64_t), .lkey = ep->cells->mr.lkey };
-	struct mrf_vwr wr = { .wr_id = peer->conn->owner.id,
-			      .op = op->atomic.op == FI_CSWAP ? MRF_VWR_CMP_SWP : MRF_VWR_FETCH_ADD,
+	struct mrf_vwr wr = { .op = op->atomic.op == FI_CSWAP ? MRF_VWR_CMP_SWP : MRF_VWR_FETCH_ADD,
 			      .nsge = 1,
 			      .sge = &sge,
 			      .remote_addr = remote_addr,
@@ -335,12 +334,9 @@ static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 		memcpy(&wr.operand, mrf_atomic_operands(op) + op->pos, sizeof(wr.operand));
 	if (op->atomic.op == FI_CSWAP)
 		memcpy(&wr.compare, mrf_atomic_comparands(op) + op->pos, sizeof(wr.compare));
-	ret = mrf_vconn_atomic(peer->conn->vconn, &wr);
-	if (mrf_unlikely(ret == -FI_EACCES))
-		mrf_conn_denied_locked(peer->conn);
-	else if (ret)
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, sizeof(uint64_t));
+	if (ret)
 		return ret;
-	mrf_conn_posted_locked(peer->conn, op, sizeof(uint64_t));
 	op->pos += sizeof(uint64_t);
 	op->inflight++;
 	op->atomic.landed = true;

@@ -71,13 +71,9 @@ int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rk
 	guess_first_locked(peer, op, rkey, addr);
 	wr.compare = op->atomic.guess;
 	wr.operand = value_after(op, op->atomic.guess);
-	wr.wr_id = peer->conn->owner.id;
-	ret = mrf_vconn_atomic(peer->conn->vconn, &wr);
-	if (mrf_unlikely(ret == -FI_EACCES))
-		mrf_conn_denied_locked(peer->conn);
-	else if (ret)
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0);
+	if (ret)
 		return ret;
-	mrf_conn_posted_locked(peer->conn, op, 0);
 	op->inflight++;
 	op->atomic.swaps--;
 	op->atomic.swapping = true;

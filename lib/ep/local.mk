@@ -41,8 +41,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/atomic_serve.h \
 	lib/ep/rx/commit_serve.c \
 	lib/ep/rx/commit_serve.h \
-	lib/ep/rx/request.c \
-	lib/ep/rx/request.h \
 	lib/ep/rx/target.c \
 	lib/ep/rx/target.h \
 	lib/ep/rx/target_serve.c \

@@ -49,6 +49,7 @@ tests_unit_t_keyed_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_keyed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free
 tests_unit_t_window_SOURCES = tests/unit/t_window.c $(EP_FIXTURE)
 tests_unit_t_window_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_window_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_atomic_serve
 tests_unit_t_swap_SOURCES = tests/unit/t_swap.c $(EP_FIXTURE)
 tests_unit_t_swap_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)
@@ -85,6 +86,7 @@ tests_unit_t_local_SOURCES = tests/unit/t_local.c $(EP_FIXTURE)
 tests_unit_t_local_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_rpc_SOURCES = tests/unit/t_rpc.c $(EP_FIXTURE)
 tests_unit_t_rpc_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_rpc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_commit_serve
 tests_unit_t_silent_SOURCES = tests/unit/t_silent.c $(EP_FIXTURE)
 tests_unit_t_silent_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_once_SOURCES = tests/unit/t_once.c $(EP_FIXTURE)
@@ -105,6 +107,7 @@ tests_unit_t_turns_SOURCES = tests/unit/t_turns.c $(EP_FIXTURE)
 tests_unit_t_turns_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_target_SOURCES = tests/unit/t_target.c tests/unit/raw.h $(EP_FIXTURE)
 tests_unit_t_target_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_target_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_commit_serve
 
 tests_unit_t_fuzz_proto_SOURCES = tests/unit/t_fuzz_proto.c tests/fuzz/fuzz_proto.c \
 	tests/fuzz/fuzz.h tests/fuzz/replay.h tests/unit/unit.h

@@ -6,12 +6,12 @@
  */
 #include "base/log.h"
 #include "ep/rma.h"
-#include "ep/rx/request.h"
+#include "ep/rx/commit_serve.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/rpc.h"
 #include "ep_fixture.h"
 
-#define TYPE 13
+#define TYPE MRF_MSG_FLUSH
 #define CHUNK 64u /* bytes of one request */
 
 static struct pair p;
@@ -23,6 +23,7 @@ static struct {
 	atomic_uint err;
 	atomic_uint most; /* bytes done at a time */
 	atomic_bool malformed;
+	atomic_bool refused;
 } t;
 
 /* What goes over the wire. */
@@ -33,8 +34,12 @@ static struct {
 	unsigned char type; /* not 0: what the requests' type becomes */
 } wire;
 
-static int serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		 uint8_t *body)
+/* A request of type FLUSH is served in the test's own way. */
+int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			    struct mrf_reply *reply, uint8_t *body);
+
+int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			    struct mrf_reply *reply, uint8_t *body)
 {
 	uint64_t n = mrf_min(request->len, atomic_load(&t.most));
 
@@ -42,6 +47,10 @@ static int serve(struct mrf_ep *ep, const struct mrf_request *request, struct mr
 	if (atomic_load(&t.malformed) || request->what != 7 || request->body_len != request->len)
 		return -FI_EINVAL;
 	atomic_fetch_add(&t.served, 1);
+	if (atomic_load(&t.refused)) {
+		reply->status = MRF_REPLY_RIGHT;
+		return 0;
+	}
 	reply->status = atomic_exchange(&t.status, 0);
 	reply->err = atomic_load(&t.err);
 	if (reply->status && n == CHUNK)
@@ -97,7 +106,6 @@ static void setup(void)
 	memset(&t, 0, sizeof(t));
 	memset(&wire, 0, sizeof(wire));
 	atomic_store(&t.most, CHUNK);
-	mrf_request_serve[TYPE] = serve;
 	fake.on_send = on_send;
 }
 
@@ -262,21 +270,10 @@ START_TEST(msg_of_a_region_that_was_closed_meanwhile_fails_with_the_reason)
 }
 END_TEST
 
-static int always_refused(struct mrf_ep *ep, const struct mrf_request *request,
-			  struct mrf_reply *reply, uint8_t *body)
-{
-	(void)ep;
-	(void)request;
-	(void)body;
-	atomic_fetch_add(&t.served, 1);
-	reply->status = MRF_REPLY_RIGHT;
-	return 0;
-}
-
 START_TEST(msg_refused_again_and_again_fails_in_the_end)
 {
 	pair_open(&p, PLAIN);
-	mrf_request_serve[TYPE] = always_refused;
+	atomic_store(&t.refused, true);
 	send_one(0);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "would allow"), 4107);
 	ck_assert_uint_eq(atomic_load(&t.served), 9);

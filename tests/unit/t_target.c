@@ -5,17 +5,34 @@
  * to.
  */
 #include "contract/limits.h"
-#include "ep/rx/request.h"
+#include "ep/rx/commit_serve.h"
 #include "ep/tx/rpc.h"
 #include "raw.h"
 #include <limits.h>
 
-#define OWN_TYPE 13 /* of requests that tests serve in their own way */
+#define OWN_TYPE MRF_MSG_FLUSH /* of requests that own_serve serves, if it is not NULL */
 
 static struct pair p;
 static struct unit_capture cap;
 
 static struct raw raw;
+
+int __real_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			    struct mrf_reply *reply, uint8_t *body);
+int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			    struct mrf_reply *reply, uint8_t *body);
+
+static int (*_Atomic own_serve)(struct mrf_ep *ep, const struct mrf_request *request,
+				struct mrf_reply *reply, uint8_t *body);
+
+int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			    struct mrf_reply *reply, uint8_t *body)
+{
+	int (*serve)(struct mrf_ep *, const struct mrf_request *, struct mrf_reply *, uint8_t *) =
+		own_serve;
+
+	return (serve ? serve : __real_mrf_commit_serve)(ep, request, reply, body);
+}
 
 static size_t ask_for(uint64_t key, uint8_t *msg)
 {
@@ -270,7 +287,7 @@ START_TEST(target_hangs_up_on_a_message_of_requests_that_is_none)
 	struct mrf_wc wc;
 	size_t len;
 
-	mrf_request_serve[OWN_TYPE] = serve_nothing;
+	own_serve = serve_nothing;
 	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
 	/* Nothing is done of the first one, so that it is the turn of the same ones again. */
 	len = requests_of(2, FITTING, msg);
@@ -306,7 +323,7 @@ START_TEST(target_hangs_up_on_a_message_of_requests_that_is_none)
 	}
 	ck_assert_int_eq(raw_send(&raw, msg, len), 0);
 	ck_assert_int_eq(raw_event(&raw).type, MRF_CM_DISCONNECTED);
-	mrf_request_serve[OWN_TYPE] = NULL;
+	own_serve = NULL;
 	target_works();
 }
 END_TEST
@@ -318,7 +335,7 @@ START_TEST(target_hangs_up_on_more_requests_than_it_allows)
 	const char *text;
 	int i;
 
-	mrf_request_serve[OWN_TYPE] = serve_nothing;
+	own_serve = serve_nothing;
 	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
 	for (i = 0; i < MRF_REQUESTS; i++)
 		ck_assert_int_eq(raw_send(&raw, msg, request_of(msg)), 0);
@@ -332,7 +349,7 @@ START_TEST(target_hangs_up_on_more_requests_than_it_allows)
 	ck_assert_int_eq(raw_event(&raw).type, MRF_CM_DISCONNECTED);
 	text = unit_captured(&cap);
 	ck_assert_msg(strstr(text, "4025") && unit_lines(text) == 1, "%s", text);
-	mrf_request_serve[OWN_TYPE] = NULL;
+	own_serve = NULL;
 	target_works();
 }
 END_TEST
@@ -433,7 +450,7 @@ START_TEST(commands_of_the_application_go_before_requests_of_peers)
 	uint8_t msg[SLOT];
 	unsigned before;
 
-	mrf_request_serve[OWN_TYPE] = serve_and_send_another;
+	own_serve = serve_and_send_another;
 	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
 	stream.from = &raw;
 	stream.left = MANY;
@@ -453,7 +470,7 @@ START_TEST(commands_of_the_application_go_before_requests_of_peers)
 	want_soon(stream.stopped);
 	raw_hang_up(&raw);
 	want_soon(fake_live_of(FAKE_CREATE_QP) == 2);
-	mrf_request_serve[OWN_TYPE] = NULL;
+	own_serve = NULL;
 }
 END_TEST
 

@@ -6,12 +6,12 @@
 #include "base/log.h"
 #include "ep/link/pasv.h"
 #include "ep/rma.h"
-#include "ep/rx/request.h"
+#include "ep/rx/atomic_serve.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/rpc.h"
 #include "ep_fixture.h"
 
-#define TYPE 13
+#define TYPE MRF_MSG_ATOMIC
 #define CHUNK 8u /* bytes of one request: MRF_REQUESTS of them go into a message */
 
 static struct pair p;
@@ -35,8 +35,12 @@ static struct {
 	atomic_uint skew;		/* added to the turn of requests */
 } wire;
 
-static int serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		 uint8_t *body)
+/* A request of type ATOMIC is served in the test's own way. */
+int __wrap_mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			    struct mrf_reply *reply, uint8_t *body);
+
+int __wrap_mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			    struct mrf_reply *reply, uint8_t *body)
 {
 	unsigned nth = atomic_load(&t.served);
 	uint64_t n = request->len;
@@ -96,7 +100,6 @@ static void setup(void)
 	memset(&wire, 0, sizeof(wire));
 	chunk = CHUNK;
 	copies = 1;
-	mrf_request_serve[TYPE] = serve;
 	fake.on_send = on_send;
 	pair_open(&p, PLAIN);
 	pair_write(&p, 0, 8);
@@ -109,7 +112,6 @@ static void teardown(void)
 	ck_assert_uint_eq(node_state(&p.a, p.to).ops, 0);
 	want_soon(node_idle(&p.a));
 	pair_close(&p);
-	mrf_request_serve[TYPE] = NULL;
 	fixture_teardown();
 }
 

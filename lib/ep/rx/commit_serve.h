@@ -6,7 +6,7 @@
 #include "ep/model/ep.h"
 #include "proto/request.h"
 
-/* An entry of mrf_request_serve: requests of type FLUSH. */
+/* As mrf_atomic_serve, for a request of type FLUSH. */
 int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
 		     uint8_t *body);
 

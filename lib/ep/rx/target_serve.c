@@ -21,7 +21,8 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "contract/limits.h"
-#include "ep/rx/request.h"
+#include "ep/rx/atomic_serve.h"
+#include "ep/rx/commit_serve.h"
 #include "ep/rx/target_serve.h"
 #include "loop/denied.h"
 
@@ -111,7 +112,7 @@ static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 
 static bool is_request(int type)
 {
-	return type >= 0 && type < MRF_REQUEST_TYPES && mrf_request_serve[type];
+	return type == MRF_MSG_ATOMIC || type == MRF_MSG_FLUSH;
 }
 
 /*
@@ -130,7 +131,10 @@ static int in_turn(struct mrf_pasv *pasv, const struct mrf_request *request,
 		reply->status = MRF_REPLY_TURN;
 		return 0;
 	}
-	ret = mrf_request_serve[request->type](pasv->ep, request, reply, body);
+	if (request->type == MRF_MSG_ATOMIC)
+		ret = mrf_atomic_serve(pasv->ep, request, reply, body);
+	else
+		ret = mrf_commit_serve(pasv->ep, request, reply, body);
 	pasv->turn += reply->status == MRF_REPLY_DONE && reply->done == request->len;
 	return ret;
 }

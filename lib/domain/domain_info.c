@@ -8,7 +8,7 @@
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
 #include "domain/domain_info.h"
-#include "verbs/vnl.h"
+#include "verbs/vnl_path.h"
 
 static int check_mr_mode(uint64_t mode)
 {

@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "contract/mr_offer.h"
 #include "obj/addr.h"
-#include "verbs/vnl.h"
+#include "verbs/vnl_path.h"
 
 #define MRF_INFO_ADDRS 16 /* addresses of one name that are tried */
 #define MRF_INFO_WHY 320  /* bytes of a reason */

@@ -6,10 +6,8 @@
  * system call goes around them. userfaultfd is the net for these. It alone would not do:
  * the thread that makes the change goes on the moment its event is read, while what the
  * event says can only be known by reading it. Therefore every event drops all kept pins,
- * and only then it is read. By then other threads may have the address
- * already: a direct system call in a process of several threads can be late (BUGS in
- * mrfab(7)). To drop less by an event would be faster for programs that change their
- * mappings around the C library, and now and then wrong.
+ * and only then it is read. By then other threads may have the address already: a direct
+ * system call in a process of several threads can be late (BUGS in mrfab(7)).
  *
  * A discard that userfaultfd tells of comes before the kernel takes the pages away, and
  * nothing says when it has: pages that were discarded so are not watched again but
@@ -20,8 +18,8 @@
  * is watched it fails with EFAULT. So what is watched is the whole window, also where
  * less is pinned (mr/demand/pin.h). The number of mappings is limited (vm.max_map_count):
  * a process that has half of that many gets no more by watching, its memory is leased.
- * Hooks alone split nothing; userfaultfd stays by default all the same, because an
- * address space with 32,000 mappings is rare, and a system call around the hooks is not.
+ * userfaultfd is the default all the same: so many mappings are rare, and system calls
+ * around the hooks are not.
  *
  * One thread per process reads userfaultfd, started with the first pin that has to be
  * watched. A forked child starts from nothing.
@@ -230,9 +228,8 @@ static void tell_clients(void)
 /* Who is about to change it is the one that calls. */
 static void changing(uintptr_t start, uintptr_t end)
 {
-	uintptr_t self = (uintptr_t)pthread_self();
-
-	if (atomic_load_explicit(&holder, memory_order_relaxed) == self || !mrf_monitor_usable())
+	if (atomic_load_explicit(&holder, memory_order_relaxed) == (uintptr_t)pthread_self() ||
+	    !mrf_monitor_usable())
 		return;
 	mrf_monitor_lock();
 	mrf_list_each_safe (node, &watches) {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/log.h"
@@ -24,43 +23,6 @@ static const char *const kind_names[] = {
 	[FI_WAIT_YIELD] = "FI_WAIT_YIELD",
 	[FI_WAIT_POLLFD] = "FI_WAIT_POLLFD",
 };
-
-static int bell_init(struct mrf_bell *bell)
-{
-	atomic_init(&bell->rung, false);
-	bell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return bell->fd < 0 ? -errno : 0;
-}
-
-static void bell_ring(struct mrf_bell *bell)
-{
-	const uint64_t one = 1;
-	ssize_t ret;
-
-	if (atomic_exchange(&bell->rung, true))
-		return;
-	/* Fails only if the application closed the descriptor under us. */
-	ret = write(bell->fd, &one, sizeof(one));
-	(void)ret;
-}
-
-/*
- * First the descriptor, then the flag: a ring in between that found the flag set is lost,
- * but the exchange makes what it announced visible to the caller, who looks after this.
- * If there is nothing to read, who rings has set the flag and is about to write: the flag
- * stays, so that the next time finds what is written then.
- */
-static void bell_silence(struct mrf_bell *bell)
-{
-	uint64_t count;
-	ssize_t ret;
-
-	if (!atomic_load(&bell->rung))
-		return;
-	ret = read(bell->fd, &count, sizeof(count));
-	if (ret > 0)
-		atomic_exchange(&bell->rung, false);
-}
 
 static int check_wait_obj(enum fi_wait_obj kind)
 {
@@ -97,7 +59,7 @@ static void close_fds(struct mrf_wait *wait)
 
 static int open_fds_locked(struct mrf_wait *wait)
 {
-	int ret = bell_init(&wait->bell);
+	int ret = mrf_bell_init(&wait->bell);
 
 	mrf_lock_held(&wait->lock);
 	if (ret)
@@ -296,7 +258,7 @@ void mrf_wait_unlink(struct mrf_wait_link *link)
 
 static void arm_bell(struct mrf_wait *wait, struct mrf_bell *bell)
 {
-	bell_silence(bell);
+	mrf_bell_silence(bell);
 	mrf_lock_take(&wait->lock);
 	mrf_list_each (node, &wait->links) {
 		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);
@@ -312,16 +274,16 @@ void mrf_wait_signal(struct mrf_wait *wait)
 		return;
 	mrf_lock_take(&wait->wake_lock);
 	mrf_list_each (node, &wait->asleep)
-		bell_ring(&mrf_list_entry(node, struct mrf_sleeper, node)->bell);
+		mrf_bell_ring(&mrf_list_entry(node, struct mrf_sleeper, node)->bell);
 	mrf_lock_release(&wait->wake_lock);
 	if (atomic_load(&wait->watched))
-		bell_ring(&wait->bell);
+		mrf_bell_ring(&wait->bell);
 }
 
 static struct mrf_sleeper *sleeper_new(void)
 {
 	struct mrf_sleeper *sleeper = malloc(sizeof(*sleeper));
-	int ret = sleeper ? bell_init(&sleeper->bell) : -FI_ENOMEM;
+	int ret = sleeper ? mrf_bell_init(&sleeper->bell) : -FI_ENOMEM;
 
 	if (!ret)
 		return sleeper;

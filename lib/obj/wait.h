@@ -22,6 +22,7 @@
 #include "base/compiler.h"
 #include "base/list.h"
 #include "base/lock.h"
+#include "obj/bell.h"
 
 struct mrf_source {
 	/* Makes whatever progress is possible without blocking. */
@@ -45,15 +46,6 @@ struct mrf_wait_link {
 	struct mrf_source *source;
 	struct mrf_wait *_Atomic wait; /* NULL: not linked */
 	unsigned inside; /* threads in source->finish through it; guarded by wait->lock */
-};
-
-/*
- * An eventfd that many threads may ring and one silences; ringing it again costs no
- * system call.
- */
-struct mrf_bell {
-	int fd;
-	atomic_bool rung;
 };
 
 /* One blocked thread. */

@@ -21,6 +21,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/vmr_drop.h \
 	lib/verbs/vnl.c \
 	lib/verbs/vnl.h \
+	lib/verbs/vnl_path.c \
+	lib/verbs/vnl_path.h \
 	lib/verbs/vnode.c \
 	lib/verbs/vnode.h \
 	lib/verbs/vqp.c \

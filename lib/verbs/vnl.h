@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the soft-RoCE devices and the IP addresses through which they are reached. It
- * asks the kernel over RDMA netlink, without opening a device, so discovery costs a few
- * system calls and needs no privilege.
- *
- * The two look-ups go through mrf_vnl_source: a test puts its own functions there before
- * the first call. No state is kept between calls; any thread may call.
+ * What the kernel says of RDMA devices and IP addresses, over RDMA netlink and without
+ * opening a device: a few system calls, and no privilege is needed. No state is kept
+ * between calls, nothing is logged; any thread may call.
  */
 #ifndef MRF_VERBS_VNL_H
 #define MRF_VERBS_VNL_H
@@ -14,17 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <netinet/in.h>
-
-enum mrf_vnl_state {
-	MRF_VNL_USABLE,
-	MRF_VNL_NO_DRIVER, /* the kernel does not name the driver: ib_uverbs not loaded */
-	MRF_VNL_NOT_RXE,   /* some other kind of RDMA device */
-	MRF_VNL_NO_NETDEV, /* its network interface is in another network namespace */
-	MRF_VNL_LOOPBACK,  /* on a loopback interface, where rdma_cm does not work */
-	MRF_VNL_PORT_DOWN,
-	MRF_VNL_NO_ADDRESS, /* no IPv4 address, and IPv6 addresses at most link-local */
-	MRF_VNL_STATES
-};
 
 /* A device as the kernel describes it. */
 struct mrf_vnl_dev {
@@ -51,44 +37,22 @@ struct mrf_vnl_ifaddr {
 	bool loopback;		 /* of the interface */
 };
 
-/* A way to reach the fabric: a device and one of its addresses. */
-struct mrf_vnl_path {
-	enum mrf_vnl_state state;
-	struct mrf_vnl_dev dev;
-	union mrf_vnl_addr addr; /* zeroed unless USABLE */
-	unsigned prefix;
-};
-
-/* Describes the state in one sentence, including the remedy. */
-void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len);
-
-struct mrf_vnl_source {
-	/* Both return 0 and a malloc'ed array (NULL when *count is 0), or -FI_E*. */
-	int (*devs)(struct mrf_vnl_dev **devs, size_t *count);
-	int (*ifaddrs)(struct mrf_vnl_ifaddr **addrs, size_t *count);
-};
-
-extern struct mrf_vnl_source mrf_vnl_source;
-
 /*
- * All paths, in the kernel's order of devices, IPv4 before IPv6; a device that cannot be
- * used has one path that says why. The caller frees *paths. -FI_ENOSYS: this kernel has
- * no RDMA subsystem loaded; -FI_ENOMEM; or netlink's error. Logs nothing.
+ * All devices, in the kernel's order, and all IP addresses of the network interfaces, IPv4
+ * before IPv6. The caller frees the array, which is NULL when *count is 0. -FI_ENOSYS:
+ * this kernel has no RDMA subsystem loaded; -FI_ENOMEM; or the kernel's error.
  */
-int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count);
+int mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count);
+int mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count);
 
 /*
  * Counts how often the queue pairs of the named device began to resend unacknowledged
  * packets. -FI_ENODATA: the device does not count that; -FI_ENODEV; or the errors of
- * mrf_vnl_paths.
+ * mrf_vnl_devs.
  */
 int mrf_vnl_retries(const char *name, uint64_t *count);
 /* Reads that count from the attributes of a STAT_GET answer. False: it is not there. */
 bool mrf_vnl_parse_retries(const void *attrs, size_t len, uint64_t *count);
-
-/* The real look-ups. */
-int mrf_vnl_kernel_devs(struct mrf_vnl_dev **devs, size_t *count);
-int mrf_vnl_kernel_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count);
 
 /*
  * Reads one answer of the kernel into *dev: len bytes of attributes of a GET, PORT_GET or

@@ -1,3 +1,6 @@
+# The tests say what devices and addresses there are: tests/fake/fake_vnl.h.
+WRAP_VNL = -Wl,--wrap=mrf_vnl_devs,--wrap=mrf_vnl_ifaddrs
+
 include tests/unit/base.mk
 include tests/unit/info.mk
 include tests/unit/obj.mk

@@ -9,7 +9,7 @@
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_ioctl_verbs.h>
-#include "verbs/vnl.h"
+#include "../fake/fake_vnl.h"
 #include "unit.h"
 
 #define ONE_DEVICE "rxe0" /* the one that tests/fake has */
@@ -41,8 +41,8 @@ static inline int one_ifaddr(struct mrf_vnl_ifaddr **addrs, size_t *count)
 
 static inline void one_device_use(void)
 {
-	mrf_vnl_source.devs = one_dev;
-	mrf_vnl_source.ifaddrs = one_ifaddr;
+	fake_vnl.devs = one_dev;
+	fake_vnl.ifaddrs = one_ifaddr;
 }
 
 #endif

@@ -17,7 +17,7 @@
 #include "mr/desc.h"
 #include "proto/rawkey.h"
 #include "obj/cq.h"
-#include "verbs/vnl.h"
+#include "../fake/fake_vnl.h"
 #include "../fake/fake_up.h"
 #include "../fake/fake_verbs.h"
 #include "unit.h"
@@ -391,8 +391,8 @@ START_TEST(domain_open_without_address_finds_one_by_name_and_format)
 {
 	struct fid_domain *domain;
 
-	mrf_vnl_source.devs = one_dev;
-	mrf_vnl_source.ifaddrs = two_addrs;
+	fake_vnl.devs = one_dev;
+	fake_vnl.ifaddrs = two_addrs;
 	drop_src();
 	info->addr_format = FI_SOCKADDR_IN6;
 	domain = must_open();
@@ -407,10 +407,10 @@ START_TEST(domain_open_without_address_finds_one_by_name_and_format)
 	free(info->domain_attr->name);
 	info->domain_attr->name = strdup("rxe7");
 	refused(-FI_ENODEV, "MRF-E5104");
-	mrf_vnl_source.devs = no_devs;
+	fake_vnl.devs = no_devs;
 	refused(-FI_ENOSYS, "MRF-E5103");
-	mrf_vnl_source.devs = mrf_vnl_kernel_devs;
-	mrf_vnl_source.ifaddrs = mrf_vnl_kernel_ifaddrs;
+	fake_vnl.devs = NULL;
+	fake_vnl.ifaddrs = NULL;
 }
 END_TEST
 

@@ -13,6 +13,7 @@
 #include "contract/limits.h"
 #include "domain/domain.h"
 #include "proto/proto.h"
+#include "../fake/fake_vnl.h"
 #include "unit.h"
 
 #define V17 FI_VERSION(1, 17)
@@ -83,8 +84,8 @@ static void setup(void)
 	ndevs = 2;
 	devs_err = 0;
 	port_state = IBV_PORT_ACTIVE;
-	mrf_vnl_source.devs = fake_devs;
-	mrf_vnl_source.ifaddrs = fake_ifaddrs;
+	fake_vnl.devs = fake_devs;
+	fake_vnl.ifaddrs = fake_ifaddrs;
 	info = NULL;
 	text = "";
 	hints = fi_allocinfo();
@@ -1086,8 +1087,8 @@ START_TEST(getinfo_survives_every_failing_allocation)
 	struct fi_info *got = NULL;
 	int ret = -FI_ENOMEM, tries;
 
-	mrf_vnl_source.devs = lean_devs;
-	mrf_vnl_source.ifaddrs = lean_ifaddrs;
+	fake_vnl.devs = lean_devs;
+	fake_vnl.ifaddrs = lean_ifaddrs;
 	/* What the process has set is read once, and may fail: then the defaults stand. */
 	mrf_env_str(MRF_PARAM_MONITOR);
 	unit_capture(&capture);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <infiniband/verbs.h>
+#include <rdma/fi_errno.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include "verbs/vnl.h"
+#include "verbs/vnl_path.h"
+
+/* Those that name no interface. */
+static const char *const state_texts[MRF_VNL_STATES] = {
+	[MRF_VNL_USABLE] = "usable",
+	[MRF_VNL_NO_DRIVER] = "the kernel does not name its driver: modprobe ib_uverbs",
+	[MRF_VNL_NOT_RXE] = "not a soft-RoCE (rdma_rxe) device",
+	[MRF_VNL_NO_NETDEV] = "its network interface is in another network namespace, "
+			      "where rxe does not work",
+	[MRF_VNL_LOOPBACK] = "it is on a loopback interface, where rdma_cm does not work: "
+			     "put the rxe link on another one (a dummy will do)",
+};
+
+void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len)
+{
+	const char *netdev = path->dev.netdev;
+
+	switch (path->state) {
+	case MRF_VNL_PORT_DOWN:
+		snprintf(why, len, "its port is not active: ip link set dev %s up", netdev);
+		return;
+	case MRF_VNL_NO_ADDRESS:
+		snprintf(why, len,
+			 "%s has no IP address but link-local ones: ip address add "
+			 "ADDRESS/PREFIX dev %s",
+			 netdev, netdev);
+		return;
+	default:
+		snprintf(why, len, "%s", state_texts[path->state]);
+	}
+}
+
+struct path_list {
+	struct mrf_vnl_path *paths;
+	size_t count;
+};
+
+static bool addr_usable(const union mrf_vnl_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr);
+}
+
+static enum mrf_vnl_state dev_state(const struct mrf_vnl_dev *dev)
+{
+	if (!dev->has_driver)
+		return MRF_VNL_NO_DRIVER;
+	if (dev->driver != RDMA_DRIVER_RXE)
+		return MRF_VNL_NOT_RXE;
+	if (!dev->netdev[0])
+		return MRF_VNL_NO_NETDEV;
+	if (dev->port_state != IBV_PORT_ACTIVE)
+		return MRF_VNL_PORT_DOWN;
+	return MRF_VNL_USABLE;
+}
+
+static struct mrf_vnl_path *add_path(struct path_list *list, const struct mrf_vnl_dev *dev,
+				     enum mrf_vnl_state state)
+{
+	struct mrf_vnl_path *path = &list->paths[list->count++];
+
+	path->state = state;
+	path->dev = *dev;
+	return path;
+}
+
+/* Adds the device's addresses; there is room for all of them and one more. */
+static void add_dev(struct path_list *list, const struct mrf_vnl_dev *dev,
+		    const struct mrf_vnl_ifaddr *addrs, size_t naddrs)
+{
+	enum mrf_vnl_state state = dev_state(dev);
+	size_t before = list->count, i;
+	struct mrf_vnl_path *path;
+
+	for (i = 0; state == MRF_VNL_USABLE && i < naddrs; i++) {
+		if (strcmp(addrs[i].netdev, dev->netdev))
+			continue;
+		if (addrs[i].loopback) {
+			state = MRF_VNL_LOOPBACK;
+		} else if (addr_usable(&addrs[i].addr)) {
+			path = add_path(list, dev, MRF_VNL_USABLE);
+			path->addr = addrs[i].addr;
+			path->prefix = addrs[i].prefix;
+		}
+	}
+	if (list->count == before)
+		add_path(list, dev, state == MRF_VNL_USABLE ? MRF_VNL_NO_ADDRESS : state);
+}
+
+int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count)
+{
+	struct mrf_vnl_ifaddr *addrs = NULL;
+	struct mrf_vnl_dev *devs = NULL;
+	struct path_list list = { 0 };
+	size_t ndevs = 0, naddrs = 0, i;
+	int ret;
+
+	ret = mrf_vnl_devs(&devs, &ndevs);
+	if (!ret && ndevs)
+		ret = mrf_vnl_ifaddrs(&addrs, &naddrs);
+	if (ret)
+		goto out_free;
+	list.paths = calloc(ndevs * (naddrs + 1) + 1, sizeof(*list.paths));
+	if (!list.paths) {
+		ret = -FI_ENOMEM;
+		goto out_free;
+	}
+	for (i = 0; i < ndevs; i++)
+		add_dev(&list, &devs[i], addrs, naddrs);
+	*paths = list.paths;
+	*count = list.count;
+out_free:
+	free(addrs);
+	free(devs);
+	return ret;
+}

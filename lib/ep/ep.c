@@ -216,6 +216,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 {
 	ep->domain = domain;
 	ep->caps = all_caps(info->caps);
+	ep->max_ways = MRF_EP_WAYS;
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->addr = domain->addr;
 	mrf_list_init(&ep->all_peers);

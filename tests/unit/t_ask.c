@@ -339,7 +339,6 @@ END_TEST
 START_TEST(ask_access_over_too_many_pieces_is_refused)
 {
 	const size_t count = 200, len = count * PAGE;
-	unsigned most = mrf_remote_max_ways;
 	uint8_t *src = pages(len), *dst = pages(len);
 	struct fid_mr *mr;
 	size_t i;
@@ -350,7 +349,7 @@ START_TEST(ask_access_over_too_many_pieces_is_refused)
 				      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
 				 MAP_FAILED);
 	mr = node_reg(&p.b, dst, len, REMOTE_RW, 4711);
-	mrf_remote_max_ways = 100;
+	node_ep(&p.a)->max_ways = 100;
 	ck_assert_int_eq(fi_write(p.a.ep, src, len, NULL, p.to, 0, 4711, &p), 0);
 	ck_assert_int_eq(want_err(&p.a, &p, FI_EMSGSIZE, "too many pieces"), 4147);
 	/* What came before, or is shorter, does not count. */
@@ -359,7 +358,6 @@ START_TEST(ask_access_over_too_many_pieces_is_refused)
 			fi_write(p.a.ep, src, 50 * PAGE, NULL, p.to, i * 50 * PAGE, 4711, &p), 0);
 		want_ok(&p.a, &p);
 	}
-	mrf_remote_max_ways = most;
 	must_close(&mr->fid);
 	pair_close(&p);
 	munmap(src, len);
@@ -423,7 +421,6 @@ END_TEST
 START_TEST(ask_several_buffers_of_too_many_pieces_are_refused)
 {
 	const size_t half = 60 * PAGE;
-	unsigned most = mrf_remote_max_ways;
 	uint8_t *there = scattered(120), *to = pages(2 * half);
 	struct fi_rma_iov rma[2] = { { .len = half, .key = 4711 },
 				     { .addr = half, .len = half, .key = 4711 } };
@@ -431,14 +428,13 @@ START_TEST(ask_several_buffers_of_too_many_pieces_are_refused)
 
 	open_pair(false, 0);
 	mr = node_reg(&p.b, there, 2 * half, FI_REMOTE_READ, 4711);
-	mrf_remote_max_ways = 100;
+	node_ep(&p.a)->max_ways = 100;
 	read_two(to, rma);
 	ck_assert_int_eq(want_err(&p.a, &p, FI_EMSGSIZE, "too many pieces"), 4147);
 	rma[0].len = rma[1].len = 20 * PAGE;
 	read_two(to, rma);
 	want_ok(&p.a, &p);
 	ck_assert_int_eq(memcmp(to + 20 * PAGE, there + half, 20 * PAGE), 0);
-	mrf_remote_max_ways = most;
 	must_close(&mr->fid);
 	pair_close(&p);
 	munmap(there, 2 * half);

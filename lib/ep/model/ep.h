@@ -40,6 +40,11 @@
 #define MRF_EP_ALL_OPS (MRF_EP_OPS + 64 * MRF_EP_FEW_OPS)
 #define MRF_EP_SCQ 4095	  /* work requests in flight on all connections of an endpoint */
 #define MRF_CONN_RING 256 /* ... on one connection */
+/*
+ * Ways that an endpoint keeps of one region that is pinned on demand: as many as a process
+ * has mappings by default (vm.max_map_count).
+ */
+#define MRF_EP_WAYS 65536
 
 struct mrf_agent;
 struct mrf_atomic_cells;
@@ -57,6 +62,7 @@ struct mrf_ep {
 	union mrf_addr addr; /* where it listens; immutable after open */
 	uint64_t instance;   /* random */
 	uint64_t caps;
+	unsigned max_ways;	   /* MRF_EP_WAYS; immutable after open */
 	struct mrf_lock setup;	   /* rank SETUP: held to change the fields up to lock */
 	_Atomic uint64_t op_flags; /* of calls without flags; FI_GET/SETOPSFLAG */
 	atomic_bool enabled;

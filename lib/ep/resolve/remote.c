@@ -12,11 +12,6 @@
 
 /* Keys that a peer is remembered by; applications that use up keys must not use up memory. */
 #define MAX_REMOTES 16384
-/*
- * Ways that are known of one region that is pinned on demand: as many as a process has
- * mappings, where nobody has told its kernel otherwise.
- */
-unsigned mrf_remote_max_ways = 65536;
 
 static struct mrf_map *map_of(const struct mrf_peer *peer)
 {
@@ -196,9 +191,10 @@ uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf
 	return done;
 }
 
-bool mrf_remote_is_full_locked(const struct mrf_remote *remote)
+bool mrf_remote_is_full_locked(const struct mrf_peer *peer, const struct mrf_remote *remote)
 {
-	return remote->nways + MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
+	mrf_lock_held(&peer->ep->lock);
+	return remote->nways + MRF_PROTO_MAX_SEG >= peer->ep->max_ways;
 }
 
 unsigned mrf_remote_ways_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
@@ -352,11 +348,13 @@ struct mrf_remote *mrf_remote_get_locked(struct mrf_peer *peer, uint64_t key, st
 /* --- answers -------------------------------------------------------------------------- */
 
 /* May ways of earlier answers stay beside those of this one? */
-static bool adds_to_locked(const struct mrf_remote *remote, const struct mrf_answer *answer)
+static bool adds_to_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			   const struct mrf_answer *answer)
 {
+	mrf_lock_held(&peer->ep->lock);
 	return remote->known && !remote->complete && answer->status != MRF_MR_CLOSED &&
 	       !(answer->flags & MRF_ANSWER_COMPLETE) && answer->serial == remote->instance &&
-	       remote->nways + answer->nseg < mrf_remote_max_ways;
+	       remote->nways + answer->nseg < peer->ep->max_ways;
 }
 
 static void drop_what_holds_no_longer_locked(const struct mrf_peer *peer, struct mrf_remote *remote)
@@ -405,7 +403,7 @@ int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 			    const struct mrf_answer *answer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (adds_to_locked(remote, answer))
+	if (adds_to_locked(peer, remote, answer))
 		drop_what_holds_no_longer_locked(peer, remote);
 	else
 		mrf_remote_drop_locked(remote);

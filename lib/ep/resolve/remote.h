@@ -89,9 +89,8 @@ uint64_t mrf_remote_locate_locked(const struct mrf_peer *peer, const struct mrf_
 /* Returns how many bytes from addr on are reachable, over any number of ways. */
 uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 				   uint64_t stamp, uint64_t addr, uint64_t len);
-extern unsigned mrf_remote_max_ways; /* limit per region; tests lower it */
-/* Might another answer exceed the limit? The known ways are then dropped to make room. */
-bool mrf_remote_is_full_locked(const struct mrf_remote *remote);
+/* Might another answer exceed ep->max_ways? The known ways are then dropped to make room. */
+bool mrf_remote_is_full_locked(const struct mrf_peer *peer, const struct mrf_remote *remote);
 /*
  * Returns the number of ways that these bytes go over. The region is not complete, and
  * the bytes are all covered.

@@ -88,8 +88,8 @@ static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remo
 static bool too_many_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	return mrf_unlikely(mrf_remote_is_full_locked(remote)) &&
-	       count_ways_locked(op, remote) + 2 * MRF_PROTO_MAX_SEG >= mrf_remote_max_ways;
+	return mrf_unlikely(mrf_remote_is_full_locked(op->peer, remote)) &&
+	       count_ways_locked(op, remote) + 2 * MRF_PROTO_MAX_SEG >= op->peer->ep->max_ways;
 }
 
 static enum mrf_resolved resolve_one_locked(struct mrf_op *op, const struct fi_rma_iov *rma,

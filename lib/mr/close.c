@@ -23,7 +23,7 @@
  * kernel regions go: the kernel may hand out their numbers again at once. The domain is
  * held until nothing of the region is left. The caller holds space->lock.
  */
-static MRF_ALWAYS_INLINE void withdraw_locked(struct mrf_mr *mr)
+static void withdraw_locked(struct mrf_mr *mr)
 {
 	mrf_lock_held(&mr->space->lock);
 	mrf_mr_key_release(mr);
@@ -83,7 +83,7 @@ static int unpin_all(struct mrf_mr *mr)
  * Otherwise this ends its hold on the domain, which another thread may be waiting to
  * close: the space must not be used after the lock is released.
  */
-static MRF_ALWAYS_INLINE int finish_close(struct mrf_mr *mr, int ret)
+static int finish_close(struct mrf_mr *mr, int ret)
 {
 	struct mrf_mr_space *space = mr->space;
 
@@ -125,7 +125,7 @@ static int close_unusual(struct mrf_mr *mr)
  * Is the region enabled, with no thread inside, one pin and nothing else? The caller
  * holds space->lock.
  */
-static MRF_ALWAYS_INLINE bool closes_usually(const struct mrf_mr *mr)
+static bool closes_usually(const struct mrf_mr *mr)
 {
 	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 && !mr->back &&
 	       !mr->job && !mr->event && !mr->group && !mr->faces && mrf_list_empty(&mr->bindings);

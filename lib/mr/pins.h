@@ -35,9 +35,8 @@ int mrf_mr_unpin_segs(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigne
 int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
 			unsigned nseg, uint64_t access);
 
-static MRF_ALWAYS_INLINE int mrf_mr_pin_one(const struct mrf_mr_space *space, struct mrf_vpd *pd,
-					    unsigned rights, struct mrf_mr_seg *seg,
-					    struct mrf_vmr *vmr)
+static inline int mrf_mr_pin_one(const struct mrf_mr_space *space, struct mrf_vpd *pd,
+				 unsigned rights, struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
 {
 	const void *addr = (const void *)(uintptr_t)seg->addr;
 	int ret = 0;
@@ -54,7 +53,7 @@ static MRF_ALWAYS_INLINE int mrf_mr_pin_one(const struct mrf_mr_space *space, st
 	return 0;
 }
 
-static MRF_ALWAYS_INLINE int mrf_mr_unpin_one(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
+static inline int mrf_mr_unpin_one(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
 {
 	int ret = mrf_vmr_dereg(vmr);
 

@@ -92,11 +92,9 @@ static struct mrf_mr_seg *copy_pins(const struct mrf_mr_pins *pins)
 	return segs;
 }
 
-static MRF_ALWAYS_INLINE struct mrf_mr *enter_locked(struct mrf_mr_space *space,
-						     const struct fi_mr_attr *attr,
-						     const struct mrf_mr_plan *plan,
-						     const struct mrf_mr_pins *pins,
-						     struct mrf_mr_seg *segs)
+static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+				   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
+				   struct mrf_mr_seg *segs)
 {
 	struct mrf_mr *mr = mrf_mr_pool_get(space->pool);
 
@@ -116,7 +114,7 @@ static MRF_ALWAYS_INLINE struct mrf_mr *enter_locked(struct mrf_mr_space *space,
 	return mr;
 }
 
-static MRF_ALWAYS_INLINE enum mrf_mr_state first_state(const struct mrf_mr_plan *plan)
+static enum mrf_mr_state first_state(const struct mrf_mr_plan *plan)
 {
 	if (plan->pending)
 		return MRF_STATE_PENDING;
@@ -127,9 +125,8 @@ static MRF_ALWAYS_INLINE enum mrf_mr_state first_state(const struct mrf_mr_plan 
  * Gives the region its key and, if it is enabled from the start, its descriptor. A
  * pending region gets a provider key later, because that may have to carry the rkey.
  */
-static MRF_ALWAYS_INLINE int publish_locked(struct mrf_mr *mr, uint64_t requested_key,
-					    const struct mrf_mr_plan *plan,
-					    struct mrf_mr_holder *holder)
+static int publish_locked(struct mrf_mr *mr, uint64_t requested_key, const struct mrf_mr_plan *plan,
+			  struct mrf_mr_holder *holder)
 {
 	enum mrf_mr_state state = first_state(plan);
 	int ret = 0;
@@ -168,9 +165,9 @@ static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int
 	return mrf_refuse(-err, FI_LOG_MR, 3022, "there is no memory for a region");
 }
 
-static MRF_ALWAYS_INLINE int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-				     const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
-				     struct mrf_mr_back *back, struct fid_mr **out)
+static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
+		   struct mrf_mr_back *back, struct fid_mr **out)
 {
 	struct mrf_mr_seg *segs = NULL;
 	struct mrf_mr_holder holder;

@@ -19,7 +19,7 @@ static const char *const family_name[] = { "fi_atomic", "fi_fetch_atomic", "fi_c
 
 /* --- which there are ------------------------------------------------------------------ */
 
-/* say: mrf_refuse for who does it, mrf_decline for who asks whether it can be done. */
+/* say: mrf_refuse, or mrf_decline for a call that asks whether it is offered. */
 static int check_kind(enum mrf_atomic_family family, unsigned datatype, unsigned op,
 		      int (*say)(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt,
 				 ...) MRF_PRINTF(4, 5))
@@ -67,7 +67,7 @@ static int ep_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum 
 
 static int check_atomic_state(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 {
-	/* Something is stored, something comes back. */
+	/* Does the operation store anything, does it return anything? */
 	bool writes = req->op != FI_ATOMIC_READ, reads = req->family != MRF_ATOMIC_BASE;
 	uint64_t lacks = ((writes ? FI_WRITE : 0) | (reads ? FI_READ : 0)) & ~ep->caps;
 
@@ -122,7 +122,7 @@ static int check_remote_ioc(const struct mrf_atomic_req *req, size_t *count)
 	return 0;
 }
 
-/* Buffers of one kind are as many elements as there are at the target. */
+/* The buffers of each kind have as many elements together as the target's. */
 static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic_iov *iov,
 		       size_t want, const char *what)
 {
@@ -207,7 +207,7 @@ static int submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 
 /* --- one buffer of each --------------------------------------------------------------- */
 
-/* Flags of calls without flags; what is only read cannot be injected. */
+/* The flags of calls without flags; an operation that only reads cannot be injected. */
 static uint64_t default_flags(const struct mrf_ep *ep, enum fi_op op)
 {
 	return op == FI_ATOMIC_READ ? ep->op_flags & ~FI_INJECT : ep->op_flags;
@@ -254,7 +254,7 @@ static __attribute__((noinline)) ssize_t long_one(struct mrf_ep *ep,
 	return submit_one(ep, one, count, default_flags(ep, one->op), false);
 }
 
-/* The long way gets a copy, so that the short way has all of it in registers only. */
+/* The long way gets a copy, so that the short way keeps the original in registers. */
 static MRF_ALWAYS_INLINE ssize_t start_one(struct mrf_ep *ep, const struct mrf_atomic_one *one,
 					   size_t count)
 {
@@ -329,7 +329,7 @@ static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 
 /* --- vectors -------------------------------------------------------------------------- */
 
-/* How many elements; more than any call takes where that cannot be told. */
+/* Returns the number of elements; more than any call takes if the sum overflows. */
 static size_t elements(const struct fi_ioc *iov, size_t count)
 {
 	size_t n = 0, i;
@@ -341,7 +341,7 @@ static size_t elements(const struct fi_ioc *iov, size_t count)
 	return n;
 }
 
-/* Several buffers here, one there. */
+/* Several local buffers, one remote buffer. */
 static ssize_t vector(struct fid_ep *fid, struct mrf_atomic_req *req, uint64_t remote, uint64_t key)
 {
 	const struct mrf_atomic_iov *iov = req->op == FI_ATOMIC_READ ? &req->result : &req->operand;

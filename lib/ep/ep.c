@@ -145,8 +145,8 @@ static int ep_close(struct fid *fid)
 	if (ret)
 		return ret;
 	/*
-	 * First nobody polls it any more, then the agent lets go of it. It lets go of its queues
-	 * and its domain when only its own memory is left: others may be waiting to close them.
+	 * First nobody polls it any more, then the agent lets go of it. Its queues and its domain
+	 * come last, when only its own memory is left: other threads may be waiting to close them.
 	 */
 	mrf_ep_unlink_all(ep);
 	mrf_agent_ep_close(ep->agent, ep);
@@ -198,12 +198,12 @@ static void init_fid(struct mrf_ep *ep, void *context)
 #define DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /*
- * Directions of messages, without FI_MSG or FI_TAGGED: there is nothing that they ask for, and
- * programs name FI_RECV so that a queue for receives makes progress.
+ * Directions of messages without FI_MSG or FI_TAGGED ask for nothing. Programs name FI_RECV so that
+ * a queue for receives makes progress.
  */
 #define MESSAGES (FI_SEND | FI_RECV)
 
-/* Nothing said is everything, and no direction is every direction. */
+/* No capability means all of them, and no direction means every direction. */
 static uint64_t all_caps(uint64_t caps)
 {
 	caps &= ~MESSAGES;
@@ -254,7 +254,7 @@ static int check_info(const struct fi_info *info, struct fid_ep **out)
 	return 0;
 }
 
-/* The key that the application gives the endpoint; size 0: none, so the domain's. */
+/* The key that the application gives the endpoint; size 0: none, so the domain's applies. */
 static int take_key(const struct mrf_domain *domain, const struct fi_info *info, const void **key,
 		    size_t *size)
 {
@@ -277,7 +277,7 @@ static int take_key(const struct mrf_domain *domain, const struct fi_info *info,
 	return 0;
 }
 
-/* Where regions are bound to it. */
+/* Sets up the port, to which regions are bound. */
 static int open_port(struct mrf_ep *ep, const void *key, size_t key_size)
 {
 	int ret;
@@ -307,7 +307,7 @@ static void take_port(struct mrf_ep *ep, const struct fi_info *info)
 		ep->addr.in6.sin6_port = src->in6.sin6_port;
 }
 
-/* Memory, random bytes or a completion queue are not to be had. */
+/* There is no memory, no random bytes or no completion queue. */
 static int cannot(int ret)
 {
 	return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4061, "the endpoint cannot be opened: %s",

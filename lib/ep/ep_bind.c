@@ -81,7 +81,7 @@ static int bind_cq_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 		ret = bind_tx_cq_locked(ep, cq, flags);
 	if (!ret && (flags & FI_RECV)) {
 		ep->rx_cq = cq;
-		/* One line about an endpoint is enough. */
+		/* One line about the endpoint is enough. */
 		if (cq != ep->tx_cq)
 			mrf_obj_hold(&ep->hold_rx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
 	}
@@ -90,7 +90,7 @@ static int bind_cq_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 
 #define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-/* False: there are operations of which it would count only a part. */
+/* False: operations are in flight, and the counter would count only a part of them. */
 static bool set_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
 	bool idle;
@@ -120,7 +120,7 @@ static int link_cntr_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t f
 			  "way: it would count only some of them");
 }
 
-/* What the endpoint itself does. */
+/* Events that the endpoint's own operations cause. */
 static int bind_own_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
 	int ret = link_cntr_locked(ep, cntr, flags);
@@ -153,7 +153,7 @@ static int check_remote(const struct mrf_ep *ep, uint64_t flags)
 			  "hints->caps");
 }
 
-/* What peers do. The device alone sees their reads, and reports them to nobody. */
+/* Events that peers cause. The device alone sees their reads, and reports them to nobody. */
 static void bind_remote_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
 	mrf_lock_held(&ep->setup);

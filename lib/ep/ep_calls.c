@@ -120,7 +120,7 @@ static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
 	*addrlen = len;
 	if (room)
 		memcpy(addr, &ep->addr, mrf_min(room, len));
-	/* No line: asking with too little room is how one learns the length. */
+	/* Not logged: applications ask with too little room to learn the length. */
 	return room < len ? -FI_ETOOSMALL : 0;
 }
 

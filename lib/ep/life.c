@@ -29,7 +29,7 @@ static void cq_has_news(void *watcher)
 
 	mrf_lock_take(&ep->lock);
 	ep->watched = false;
-	/* Armed anew for others who wait for it: the event was theirs, too. */
+	/* Other threads may wait for the queue, too, so it is armed again. */
 	mrf_vcq_ack(ep->scq);
 	mrf_vcq_arm(ep->scq);
 	mrf_ep_progress_locked(ep);

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "ep/none.h"
 
-/* Nothing here looks at what it is given. */
+/* No function here looks at its arguments. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 enum { NO_MSG = 4090, NO_TAGGED, NO_ATOMIC, NO_COLLECTIVE };
@@ -39,7 +39,7 @@ static int lacking(unsigned code, const char *call, const char *cap)
 		return lacking(NO_COLLECTIVE, call, "FI_COLLECTIVE"); \
 	}
 
-/* Groups of parameters that come again and again. */
+/* Groups of parameters that many calls share. */
 #define VEC const struct iovec *iov, void **desc, size_t count
 #define SEND const void *buf, size_t len, void *desc
 #define FETCHED struct fi_ioc *resv, void **resd, size_t resn

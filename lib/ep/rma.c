@@ -106,7 +106,7 @@ static int check(struct mrf_ep *ep, const struct mrf_req *req)
 	return ret ? ret : check_lengths(req);
 }
 
-/* The local bytes first, then the lock: they may have to be pinned, or read in. */
+/* The local bytes come before the lock, because they may have to be pinned or read in. */
 int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req)
 {
 	struct mrf_op *op;
@@ -216,7 +216,7 @@ static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint
 	return rma_message(ep, &mrf_op_write, msg, flags);
 }
 
-/* One buffer, written, with what more the call asks for. */
+/* Writes one buffer, with the flags and data that the call adds. */
 static ssize_t write_one(struct fid_ep *fid, const void *buf, size_t len, void *desc,
 			 fi_addr_t addr, uint64_t remote, uint64_t key, struct mrf_req *req)
 {

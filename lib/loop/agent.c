@@ -29,7 +29,7 @@
 #include "monitor/monitor.h"
 #include "verbs/vqp.h"
 
-/* What made epoll return; anything else is the address of an endpoint. */
+/* Tags of what epoll reports; any other value is the address of an endpoint. */
 enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_DEVICE, TAG_LAST };
 
 /* --- owners of work requests ------------------------------------------------------------- */
@@ -68,7 +68,7 @@ static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
 
 void mrf_agent_poll(struct mrf_agent *agent)
 {
-	/* There are never more at a time; what comes meanwhile need not be among them. */
+	/* The queues never hold more than this; later completions need not be among them. */
 	agent->more |= mrf_agent_cq_handle(agent, MRF_AGENT_CQ, handle_message);
 }
 
@@ -82,7 +82,7 @@ static void handle_cm(struct mrf_agent *agent, const struct mrf_cm_event *event)
 {
 	struct mrf_owner *owner = mrf_vconn_owner(event->conn);
 
-	/* It is told to each id, the listeners' too. */
+	/* rdma_cm reports a removal to each id, listeners included. */
 	if (mrf_unlikely(event->type == MRF_CM_REMOVED))
 		mrf_agent_gone(agent);
 	owner->calls->event(owner, event);
@@ -129,7 +129,7 @@ static void expire(struct mrf_agent *agent)
 			continue;
 		mrf_timer_stop(timer);
 		timer->over(timer);
-		/* The list may have changed under us: what else is due comes next time. */
+		/* It may have changed the list: other timers that are due run in the next turn. */
 		return;
 	}
 }
@@ -187,8 +187,8 @@ static bool stopping(struct mrf_agent *agent)
 }
 
 /*
- * What the application wants goes first, then what has a date, then what peers want; each has
- * a bound (budget.h), so that the next turn is never far.
+ * The application's commands come first, then timers, then peers; each has a bound (budget.h), so
+ * that the next turn is never far away.
  */
 static void turn(struct mrf_agent *agent)
 {
@@ -241,13 +241,13 @@ static int poll_once(struct mrf_agent *agent, void *arg)
 	return 0;
 }
 
-/* What peers wrote before this was called is counted when it returns. */
+/* When this returns, all writes that peers made before the call are counted. */
 static void settle_now(void *arg)
 {
 	mrf_agent_command(arg, NULL, poll_once);
 }
 
-/* on: is told of pins that are gone. Off: is not, once this has returned. */
+/* on: the agent is told of dropped pins. Off: it is not, once this has returned. */
 static void listen_for_drops(struct mrf_agent *agent, bool on)
 {
 	struct mrf_mr_space *space = &agent->domain->space;
@@ -257,7 +257,7 @@ static void listen_for_drops(struct mrf_agent *agent, bool on)
 	space->settle = on ? settle_now : NULL;
 	mrf_lock_release(&space->lock);
 
-	/* The monitor calls under its lock, so that nobody is called once it was changed. */
+	/* The monitor calls under its lock, so the old function is not called after this. */
 	mrf_monitor_lock();
 	space->dropped_arg = on ? agent : NULL;
 	space->dropped = on ? pins_dropped : NULL;
@@ -271,7 +271,7 @@ static int start_thread(struct mrf_agent *agent)
 	sigset_t all, old;
 	int err;
 
-	/* The application's signals are for its own threads. */
+	/* The application's signals are handled by its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&agent->thread, NULL, agent_main, agent);

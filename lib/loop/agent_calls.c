@@ -33,7 +33,7 @@ void mrf_agent_run_kicks(struct mrf_agent *agent)
 	struct mrf_kick *kick;
 	int i;
 
-	/* Kicks end in this thread only, so the pointer stays good without the lock. */
+	/* Only this thread removes kicks, so the pointer stays valid without the lock. */
 	for (i = 0; i < MRF_TURN_KICKS && (kick = next_kick(agent)); i++)
 		agent->guest->kicked(kick);
 	agent->more |= i == MRF_TURN_KICKS;
@@ -61,7 +61,7 @@ void mrf_agent_wake(struct mrf_agent *agent)
 	uint64_t one = 1;
 	ssize_t n = write(agent->event_fd, &one, sizeof(one));
 
-	(void)n; /* full is as good: it is readable */
+	(void)n; /* a full eventfd is readable, too */
 }
 
 void mrf_agent_kick(struct mrf_agent *agent, struct mrf_kick *kick)

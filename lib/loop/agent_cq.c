@@ -51,7 +51,7 @@ static void close_one(struct mrf_agent *agent, struct mrf_agent_cq *cq)
 
 void mrf_agent_cq_close(struct mrf_agent *agent)
 {
-	/* The first queue has the descriptor. */
+	/* The first queue has the descriptor, so it is closed last. */
 	while (!mrf_list_empty(&agent->cqs))
 		close_one(agent, mrf_list_entry(agent->cqs.prev, struct mrf_agent_cq, node));
 }
@@ -88,14 +88,14 @@ void mrf_agent_cq_owe(struct mrf_agent_cq *cq, unsigned had)
 	cq->owed_until = cq->taken + MRF_AGENT_CQ;
 }
 
-/* Whatever those that are gone left in the queue has been taken out of it. */
+/* Everything that closed connections left in the queue has been taken out. */
 static void give_back(struct mrf_agent_cq *cq)
 {
 	cq->used -= cq->owed;
 	cq->owed = 0;
 }
 
-/* One empty queue is kept for the connections to come. */
+/* One empty queue is kept for future connections. */
 static void close_spare(struct mrf_agent *agent)
 {
 	bool kept = false;

@@ -37,7 +37,7 @@ void mrf_agent_suspect(struct mrf_agent *agent)
 
 /* --- letting go ----------------------------------------------------------------------- */
 
-/* One that is not done with yet; what it takes may change the map. */
+/* Finds an owner that has something to end, which may change the map. */
 static void search_one(void *value, void *arg)
 {
 	struct mrf_owner *owner = value, **found = arg;

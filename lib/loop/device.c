@@ -39,7 +39,7 @@ static void lose_owner(struct mrf_owner *owner)
 		owner->calls->broke(owner);
 }
 
-/* Its completions come in there. */
+/* Do its completions arrive in this queue? */
 static void lose_if_spoilt(void *value, void *arg)
 {
 	struct mrf_owner *owner = value;
@@ -49,7 +49,7 @@ static void lose_if_spoilt(void *value, void *arg)
 		lose_owner(owner);
 }
 
-/* Completions are lost, nobody knows whose: no connection that has any there can go on. */
+/* Completions are lost, nobody knows whose: no connection with this queue can go on. */
 static void overflowed(struct mrf_agent *agent, const struct mrf_vcq *cq)
 {
 	mrf_warn(FI_LOG_EP_CTRL, 4027,

@@ -71,7 +71,7 @@ int mrf_ask_send_locked(struct mrf_peer *peer)
 		mrf_list_add_tail(&remote->node, &peer->asked);
 		remote->wanted = false;
 		remote->asking = true;
-		/* Of a region that is pinned on demand other bytes stay known. */
+		/* What is known of other bytes of a region on demand stays. */
 		if (remote->complete)
 			mrf_remote_drop_locked(remote);
 		peer->asks++;

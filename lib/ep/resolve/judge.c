@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * May an access be, by what the peer has answered?
+ * Do the peer's answers allow an access?
  *
- * A refusal is only ever decided by an answer that is younger than the operation: the
- * cookie of a question is the endpoint's clock when it was asked. An older answer may
- * speak of a region that was replaced since. An answer that allows is used whatever its
- * age, because the kernel contradicts it if it is out of date. rxe does not check empty
- * accesses at all, so they always need a fresh answer.
+ * A refusal is only ever decided by an answer that is younger than the operation: the cookie of a
+ * question is the endpoint's clock when it was asked. An older answer may speak of a region that
+ * was replaced since. An answer that allows is used whatever its age, because the kernel
+ * contradicts it if it is out of date. rxe does not check empty accesses at all, so they always
+ * need a fresh answer.
  */
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
@@ -24,7 +24,7 @@ static bool peer_virt_locked(const struct mrf_peer *peer)
 
 #define FAIL(...) (mrf_why_set(__VA_ARGS__), false)
 
-/* What is wrong with the region, whatever bytes of it are meant. */
+/* Says what is wrong with the region, whichever bytes are accessed. */
 static bool region_ok_locked(const struct mrf_remote *remote, struct mrf_why *why)
 {
 	switch (remote->status) {
@@ -79,7 +79,7 @@ static bool bounds_fail_locked(const struct mrf_peer *peer, const struct mrf_rem
 		    remote->key, rma->addr, rma->len, remote->len, base, hint);
 }
 
-/* What is wrong with these bytes of a region that is pinned on demand. */
+/* Says what is wrong with these bytes of a region that is pinned on demand. */
 static bool range_fail_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 			      const struct fi_rma_iov *rma, struct mrf_why *why)
 {
@@ -116,7 +116,7 @@ bool mrf_judge_access_locked(const struct mrf_op *op, const struct mrf_remote *r
 	uint64_t right = op->type->kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
 
 	mrf_lock_held(&op->peer->ep->lock);
-	/* Raw keys do not tell; answers do. */
+	/* Raw keys do not tell this; answers do. */
 	if (mrf_unlikely(op->type->kind == MRF_OP_ATOMIC && remote->known && remote->cookie &&
 			 (remote->access & right) && !(remote->access & FI_ATOMIC)))
 		return FAIL(why, FI_EOPNOTSUPP, 4258,
@@ -131,8 +131,7 @@ bool mrf_judge_access_locked(const struct mrf_op *op, const struct mrf_remote *r
 /* --- what an answer says of an operation
  * ------------------------------------------------ */
 
-/* The last question was about bytes of this access, so what is wrong with them is wrong
- * here. */
+/* The last question was about bytes of this access, so its answer applies here. */
 static bool concerns_locked(const struct mrf_remote *remote, const struct fi_rma_iov *rma)
 {
 	const struct mrf_range *range = &remote->answered;

@@ -10,7 +10,7 @@
 #include "mr/map.h"
 #include "proto/rawkey.h"
 
-/* Keys that a peer is remembered by; applications that use up keys must not use up memory. */
+/* Keys remembered of a peer; applications that use up keys must not use up memory. */
 #define MAX_REMOTES 16384
 
 static struct mrf_map *map_of(const struct mrf_peer *peer)
@@ -55,7 +55,7 @@ static int make_room_for_ways_locked(struct mrf_remote *remote, unsigned want)
 	return 0;
 }
 
-/* Of sorted ways: the first that ends after addr. */
+/* Returns the first of the sorted ways that ends after addr. */
 static unsigned first_after_locked(const struct mrf_remote *remote, uint64_t addr)
 {
 	unsigned low = 0, high = remote->nways;
@@ -72,7 +72,7 @@ static unsigned first_after_locked(const struct mrf_remote *remote, uint64_t add
 	return low;
 }
 
-/* Keeps the ways sorted and apart; what is new replaces what it overlaps. */
+/* Keeps the ways sorted and without overlaps; a new way replaces those that it overlaps. */
 static void insert_sorted_locked(struct mrf_remote *remote, const struct mrf_way *way)
 {
 	unsigned from = first_after_locked(remote, way->addr), to = from;
@@ -100,7 +100,7 @@ static bool holds_locked(const struct mrf_peer *peer, const struct mrf_way *way)
 	return way->epoch == (way->once ? peer->lease_epoch : peer->epoch);
 }
 
-/* Bytes of [addr, addr + len) from its first on that this way serves. */
+/* Returns how many bytes from addr on, at most len, this way serves. */
 static inline uint64_t served(const struct mrf_way *way, uint64_t addr, uint64_t len)
 {
 	uint64_t offset = addr - way->addr;
@@ -126,7 +126,7 @@ static const struct mrf_way *find_way_locked(const struct mrf_peer *peer,
 	unsigned i;
 
 	mrf_lock_held(&peer->ep->lock);
-	/* Segments of a complete answer may overlap: the first that contains it. */
+	/* Segments of a complete answer may overlap: the first that contains addr counts. */
 	for (i = 0; remote->complete && i < remote->nways; i++) {
 		if (served(&remote->ways[i], addr, len))
 			return &remote->ways[i];
@@ -155,7 +155,7 @@ uint64_t mrf_remote_locate_locked(const struct mrf_peer *peer, const struct mrf_
 	return n;
 }
 
-/* They are few, but in any order. */
+/* The ways of a complete answer are few, and in any order. */
 static uint64_t covered_complete_locked(const struct mrf_peer *peer,
 					const struct mrf_remote *remote, uint64_t addr,
 					uint64_t len)
@@ -179,7 +179,7 @@ uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf
 	mrf_lock_held(&peer->ep->lock);
 	if (remote->complete)
 		return covered_complete_locked(peer, remote, addr, len);
-	/* A peer may have its memory in many pieces: from each to the next, without a search. */
+	/* A peer may have many pieces: this goes from each to the next without a search. */
 	for (i = first_after_locked(remote, addr); i < remote->nways && done < len; i++) {
 		const struct mrf_way *way = &remote->ways[i];
 
@@ -221,8 +221,8 @@ static void remove_remote_locked(struct mrf_peer *peer, struct mrf_remote *remot
 }
 
 /*
- * One goes that no question is about; whoever still needs it asks again. Any but the oldest: of
- * keys that are used in turn that would always be the one that comes next.
+ * Removes one key that no question is about; an operation that still needs it asks again. Not the
+ * oldest one: of keys that are used in turn, that is always the one needed next.
  */
 static void make_room_locked(struct mrf_peer *peer)
 {
@@ -261,7 +261,7 @@ static struct mrf_remote *remote_add_locked(struct mrf_peer *peer, uint64_t key)
 	return remote;
 }
 
-/* What the raw key says is as good as an answer, but an old one. */
+/* Takes in what the raw key says, as if it were an old answer. */
 static int learn_raw_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 			    const struct mrf_rawkey *raw)
 {
@@ -295,7 +295,7 @@ static struct mrf_remote *no_memory(uint64_t key, struct mrf_why *why)
 	return NULL;
 }
 
-/* The peer may be another process than it was, which numbers its regions as the old one did. */
+/* The peer may be a new process that numbers its regions as the old one did. */
 static struct mrf_remote *get_mapped_locked(struct mrf_peer *peer, uint64_t key,
 					    const struct mrf_rawkey *raw, struct mrf_why *why)
 {
@@ -347,7 +347,7 @@ struct mrf_remote *mrf_remote_get_locked(struct mrf_peer *peer, uint64_t key, st
 
 /* --- answers -------------------------------------------------------------------------- */
 
-/* May ways of earlier answers stay beside those of this one? */
+/* Do the ways of earlier answers stay valid beside those of this one? */
 static bool adds_to_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 			   const struct mrf_answer *answer)
 {
@@ -390,7 +390,7 @@ static int take_ways_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	return 0;
 }
 
-/* A yes that shows no way: better an error than to ask for ever. */
+/* The answer allows the access but shows no way: an error is better than asking for ever. */
 static bool shows_nothing_locked(const struct mrf_peer *peer, const struct mrf_remote *remote)
 {
 	mrf_lock_held(&peer->ep->lock);
@@ -414,8 +414,8 @@ int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->status = answer->status;
 	remote->instance = answer->serial;
 	/*
-	 * What a raw key grants is known for good, and nobody can tell when it is closed. One
-	 * that is there grants something, whatever is wrong with the range.
+	 * What a raw key grants is known for good, and an answer about a closed region grants
+	 * nothing. An open region grants something, whatever is wrong with the range.
 	 */
 	if (!remote->serial || answer->access)
 		remote->access = answer->access;

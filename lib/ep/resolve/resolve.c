@@ -9,8 +9,8 @@
 /* --- keys of an operation ----------------------------------------------------------------- */
 
 /*
- * An answer for another operation that came after this one was asked for: what waited behind
- * a refused access need not break a connection each to learn the same.
+ * Has another operation got an answer since this one was asked for? Operations behind a refused
+ * access need not each break a connection to learn the same.
  */
 static bool answered_locked(const struct mrf_op *op, uint64_t key)
 {
@@ -20,12 +20,12 @@ static bool answered_locked(const struct mrf_op *op, uint64_t key)
 	return remote && remote->known && mrf_judge_fresh_locked(op, remote);
 }
 
-/* The key carries its rkey, and one work request does it all: the kernel checks. */
+/* Does the key carry its rkey, and one work request do it all? Then the kernel checks it. */
 static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 			  struct mrf_key_direct *key)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	/* Nor are several elements: the kernel would check, and do, them one by one. */
+	/* Several elements need an answer: the kernel would check and do them one by one. */
 	uint64_t max = op->type->kind == MRF_OP_ATOMIC
 			       ? op->atomic.size
 			       : mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
@@ -34,7 +34,7 @@ static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 	       op->total <= max && mrf_key_unpack(op->peer->mr_mode, rma->key, key);
 }
 
-/* An answer about no bytes is gone with the next one; the operation remembers it. */
+/* The next answer replaces one about an empty access, so the operation remembers it. */
 static bool empty_and_known_locked(const struct mrf_op *op, const struct fi_rma_iov *rma)
 {
 	mrf_lock_held(&op->peer->ep->lock);
@@ -58,8 +58,8 @@ static bool holds_leases_locked(const struct mrf_op *op)
 }
 
 /*
- * Leases end together, and an operation is posted when it has all that it needs: one that has
- * begun to collect some goes on, for whichever of its buffers. too_many ends it.
+ * Leases end together, and an operation is posted when it has all that it needs. So one that has
+ * begun to collect leases goes on, for all of its buffers, unless too_many_locked ends it.
  */
 static bool may_ask_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
@@ -67,7 +67,7 @@ static bool may_ask_locked(const struct mrf_op *op, const struct mrf_remote *rem
 	return !remote->once || op->peer->leases < MRF_LEASES || holds_leases_locked(op);
 }
 
-/* Ways that are known of all buffers of an operation that are in this region. */
+/* Returns the number of known ways to all buffers of an operation that are in this region. */
 static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
 	const struct fi_rma_iov *rma;
@@ -84,7 +84,7 @@ static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remo
 	return sum;
 }
 
-/* Needs the operation more ways of this region than can be remembered? */
+/* Does the operation need more ways of this region than can be remembered? */
 static bool too_many_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
 	mrf_lock_held(&op->peer->ep->lock);
@@ -106,7 +106,7 @@ static enum mrf_resolved resolve_one_locked(struct mrf_op *op, const struct fi_r
 	remote = mrf_remote_get_locked(op->peer, rma->key, why);
 	if (!remote)
 		return MRF_RESOLVE_FAIL;
-	/* A raw key is of one registration, whose rights are for good. */
+	/* A raw key stands for one registration, whose rights never change. */
 	if (remote->serial && !remote->known && !mrf_judge_access_locked(op, remote, why))
 		return MRF_RESOLVE_FAIL;
 	verdict = mrf_judge_locked(op, remote, rma, &done, why);
@@ -168,7 +168,7 @@ enum mrf_resolved mrf_resolve_op_locked(struct mrf_op *op, struct mrf_why *why)
 	return all;
 }
 
-/* The remote buffer that byte *from of the operation is in; *from: where in it. */
+/* Finds the remote buffer with byte *from of the operation; *from: the offset in it. */
 static const struct fi_rma_iov *piece_rma_locked(const struct mrf_op *op, uint64_t *from)
 {
 	const struct fi_rma_iov *rma = op->rma;
@@ -218,12 +218,12 @@ bool mrf_resolve_request_locked(const struct mrf_op *op, uint64_t from, struct m
 	if (!remote || !remote->known)
 		return false;
 	request->key = remote->peer_key;
-	/* The registration that was answered for: its successor may have other bounds. */
+	/* The registration that the answer is about: its successor may have other bounds. */
 	request->serial = remote->instance;
 	return true;
 }
 
-/* The number of a remote buffer's region; 0: it has none. False: the key is not known. */
+/* The event number of a remote buffer's region; 0: none. False: the key is not known. */
 static bool event_of_locked(const struct mrf_op *op, const struct fi_rma_iov *rma, uint32_t *event)
 {
 	const struct mrf_remote *remote;
@@ -262,7 +262,7 @@ bool mrf_resolve_event_locked(const struct mrf_op *op, uint64_t upto, uint32_t *
 	}
 	if (!event_of_locked(op, rma, event))
 		return false;
-	/* Once for each region, when all that goes there is on its way. */
+	/* The event number goes once to each region, with the last bytes that go there. */
 	while (*event && ++rma < end) {
 		if (!rma->len)
 			continue;

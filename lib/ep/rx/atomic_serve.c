@@ -48,7 +48,7 @@
 
 struct mrf_atomic_loop {
 	struct mrf_vloop *vloop; /* NULL: to be opened (again) */
-	/* What the last swap left in a word: it will most likely be there the next time. */
+	/* What the last swap left in a word, which will most likely still be there next time. */
 	struct known {
 		bool valid;
 		uint32_t rkey;
@@ -144,7 +144,7 @@ static int run(struct job *job, const struct mrf_vwr *wr)
 	return ret;
 }
 
-/* Status of the bytes from pos on, which are shown in job->view as far as they go. */
+/* Returns the status of the bytes from pos on; job->view shows as many of them as it can. */
 static uint32_t look(struct job *job, uint64_t pos)
 {
 	const struct mrf_request *request = job->request;
@@ -194,7 +194,7 @@ static bool in_view(const struct job *job, uint64_t pos, uint64_t len, struct pl
 	return true;
 }
 
-/* The first of at most len bytes from pos on. A status. */
+/* Finds the first piece of at most len bytes from pos on. Returns a status. */
 static uint32_t find(struct job *job, uint64_t pos, uint64_t len, struct place *place)
 {
 	uint32_t status;
@@ -228,8 +228,8 @@ struct values {
 };
 
 /*
- * What the word that byte pos is in most likely holds. Any answer will do: the memory may not
- * be there any more, or be other memory, or, in a region of several segments, lie elsewhere.
+ * Guesses the value of the word that contains byte pos. A wrong guess does no harm: the memory may
+ * be unmapped or replaced by now or, in a region of several segments, lie elsewhere.
  */
 static uint64_t guess(const struct job *job, uint64_t pos, uint64_t head)
 {
@@ -237,7 +237,7 @@ static uint64_t guess(const struct job *job, uint64_t pos, uint64_t head)
 	uint64_t addr = (virt ? pos : job->view.base + pos) - head, word = 0;
 	struct iovec here = { .iov_base = &word, .iov_len = sizeof(word) };
 	struct iovec there = { .iov_base = (void *)(uintptr_t)addr, .iov_len = sizeof(word) };
-	/* The kernel looks, so that nothing happens to us if nothing is there. */
+	/* The kernel reads it, so that unmapped memory is an error and no SIGSEGV. */
 	ssize_t n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
 
 	(void)n;
@@ -249,7 +249,7 @@ static bool is_known(const struct known *known, const struct mrf_vwr *wr)
 	return known->valid && known->addr == wr->remote_addr && known->rkey == wr->rkey;
 }
 
-/* The word was swapped, but not for what it had been known to hold if it was overtaken. */
+/* The word was swapped; overtaken: it did not hold the value that was remembered. */
 static void remember(struct known *known, const struct mrf_vwr *wr, bool overtaken)
 {
 	*known = (struct known){ .valid = !overtaken, /* it may happen again soon */
@@ -282,7 +282,7 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 		store = mrf_atomic_apply(job->datatype, job->op, values->result, values->operand,
 					 values->compare, (uint8_t *)&wr.operand + head);
 		job->swaps++;
-		/* Where nothing is stored the word is swapped for itself: that was it. */
+		/* An operation that stores nothing swaps the word for itself. */
 		ret = run(job, &wr);
 		if (ret)
 			return ret;
@@ -307,7 +307,7 @@ static int copy(struct job *job, enum mrf_vwr_op op, struct mrf_sge *sge, int ns
 	return run(job, &wr);
 }
 
-/* One agent of the process at a time: their regions may be the same memory. */
+/* One agent of the process at a time: regions of two domains may be the same memory. */
 static pthread_mutex_t copying = PTHREAD_MUTEX_INITIALIZER;
 
 static void in_child(void)
@@ -344,7 +344,7 @@ static int change_copy(struct job *job, struct mrf_sge *sge, int nsge, const str
 	return ret;
 }
 
-/* The pieces of an element of which the first is known. A status. */
+/* Finds all pieces of an element whose first piece is known. Returns a status. */
 static uint32_t find_all(struct job *job, uint64_t pos, struct place *place, struct mrf_sge *sge,
 			 int *nsge)
 {
@@ -365,7 +365,7 @@ static uint32_t find_all(struct job *job, uint64_t pos, struct place *place, str
 	return MRF_MR_OUTSIDE;
 }
 
-/* The next time it is looked at anew, with queue pairs that work. */
+/* The next attempt starts anew, with queue pairs that work. */
 static uint32_t refused(struct job *job)
 {
 	enum { TRIES = 8 };
@@ -377,7 +377,7 @@ static uint32_t refused(struct job *job)
 	return loop_get(job->ep) ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
 }
 
-/* A status; *changed: it has been done. */
+/* Returns a status; *changed: the operation has been done. */
 static uint32_t change(struct job *job, uint64_t pos, const struct values *values, bool *changed)
 {
 	struct mrf_sge sge[MRF_VLOOP_SGE];
@@ -437,7 +437,7 @@ static bool understood(struct job *job)
 	       request->body_len == (job->family == MRF_ATOMIC_COMPARE ? 2 : 1) * want;
 }
 
-/* Once for an operation that changed the region, with the last of its requests. */
+/* Counts an operation that changed the region once, with the last of its requests. */
 static void count(const struct job *job)
 {
 	uint32_t what = job->request->what;

@@ -58,7 +58,7 @@ void mrf_pasv_destroy_all(struct mrf_ep *ep)
 {
 	struct mrf_list *node;
 
-	/* First nothing lands any more; what has is taken in, for its peer knows of it. */
+	/* First nothing arrives any more. What has arrived counts: its peer knows of it. */
 	mrf_list_each (pos, &ep->passive)
 		mrf_vconn_disconnect(mrf_list_entry(pos, struct mrf_pasv, node)->vconn);
 	mrf_agent_poll(ep->agent);
@@ -66,7 +66,7 @@ void mrf_pasv_destroy_all(struct mrf_ep *ep)
 		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, node));
 }
 
-/* What came before counts: a write that was acknowledged has its completion here. */
+/* Earlier completions count: a write that was acknowledged has its completion here. */
 static void gone(struct mrf_pasv *pasv)
 {
 	struct mrf_agent *agent = pasv->ep->agent;
@@ -74,7 +74,7 @@ static void gone(struct mrf_pasv *pasv)
 
 	mrf_vconn_disconnect(pasv->vconn);
 	mrf_agent_poll(agent);
-	/* What came may have been malformed. */
+	/* The message may have been malformed. */
 	if (mrf_idmap_find(&agent->owners, id))
 		pasv_destroy(pasv);
 }
@@ -89,7 +89,7 @@ static void never_came(struct mrf_timer *timer)
 	gone(pasv);
 }
 
-/* How many are half open, and the oldest: from this address, or (NULL) at all. */
+/* Counts the half-open connections from this address (NULL: any); finds the oldest. */
 static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storage *addr,
 			   struct mrf_pasv **oldest)
 {
@@ -107,7 +107,7 @@ static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storag
 	return n;
 }
 
-/* The oldest gives way to another one, if it had time enough. */
+/* The oldest half-open connection gives way to a new one, if it has had enough time. */
 static bool give_way(struct mrf_pasv *oldest)
 {
 	if (!oldest || oldest->until.at - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
@@ -227,7 +227,7 @@ static struct mrf_pasv *pasv_alloc(struct mrf_ep *ep, struct mrf_vconn *vconn)
 	return pasv;
 }
 
-/* Brings about what the connection needs. *full: what there was not enough of. */
+/* Takes what the connection needs. *full: the limit that was met. */
 static int pasv_equip(struct mrf_pasv *pasv, enum mrf_full *full)
 {
 	struct mrf_ep *ep = pasv->ep;
@@ -308,7 +308,7 @@ static void challenge(struct mrf_ep *ep, struct mrf_vconn *vconn)
 
 static void warn_key(const struct mrf_vconn *vconn)
 {
-	/* It is filled in to its end, which a union mrf_addr alone does not reach. */
+	/* The address is followed by zeros, because a union mrf_addr alone is shorter. */
 	union {
 		struct sockaddr_storage room;
 		union mrf_addr addr;
@@ -321,7 +321,7 @@ static void warn_key(const struct mrf_vconn *vconn)
 		 mrf_addr_text(&peer.addr, text, sizeof(text)));
 }
 
-/* Somebody who only asked for a place goes. */
+/* An initiator that only asked for a connection goes. */
 static bool make_place(struct mrf_agent *agent)
 {
 	struct mrf_pasv *oldest;
@@ -344,7 +344,7 @@ static void not_taken_in(struct mrf_vconn *vconn, int ret, enum mrf_full full)
 	reject_full(vconn, full);
 }
 
-/* Takes in who has proved what there is to prove. */
+/* Lets in an initiator that has proved its key, if one is needed. */
 static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_talk *talk)
 {
 	struct mrf_welcome welcome = { .mr_mode = ep->domain->space.mode,

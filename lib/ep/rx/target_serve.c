@@ -116,8 +116,8 @@ static bool is_request(int type)
 }
 
 /*
- * Requests are done in their turns. One that was not done wholly is sent again, and comes before
- * all that its initiator had sent behind it already. -FI_EINVAL: that cannot be its turn.
+ * Requests are done in their turns. One that was not finished is sent again, and comes before those
+ * that its initiator had already sent behind it. -FI_EINVAL: the turn is impossible.
  */
 static int in_turn(struct mrf_pasv *pasv, const struct mrf_request *request,
 		   struct mrf_reply *reply, uint8_t *body)
@@ -142,7 +142,7 @@ static int in_turn(struct mrf_pasv *pasv, const struct mrf_request *request,
 /* The replies to the requests of one message. */
 struct replies {
 	size_t used;  /* bytes of msg, */
-	size_t meant; /* and how many it would be if each brought as much as is meant */
+	size_t meant; /* and how many there would be if each reply had its full length */
 	/* A body may be written before it is known how long it is. */
 	uint8_t msg[2 * MRF_PROTO_MAX_REPLY];
 };
@@ -187,7 +187,7 @@ static int serve_requests(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	return ret ? ret : send_back(pasv, replies.msg, replies.used);
 }
 
-/* fi_writedata and the like: what the application there sends along. */
+/* Delivers the data of fi_writedata and the like. */
 static void deliver_data(struct mrf_pasv *pasv, uint64_t len, uint64_t data)
 {
 	struct mrf_comp comp = { .flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
@@ -204,7 +204,7 @@ static int take_data(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	struct mrf_data data;
 	int ret = mrf_data_decode(msg, len, &data);
 
-	/* Others send it as immediate data, with a write that the kernel has seen. */
+	/* Others send immediate data, with a write that the kernel has checked. */
 	if (!mrf_pasv_wants_events(pasv))
 		return -FI_EINVAL;
 	if (ret || data.len > MRF_LIMIT_MSG_SIZE)
@@ -213,7 +213,7 @@ static int take_data(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	return 0;
 }
 
-/* Requests in a message of them. Whatever else is in it is found out when they are served. */
+/* Counts the requests in a message. Malformed ones are found when they are served. */
 static unsigned requests_in(const uint8_t *msg, size_t len)
 {
 	unsigned n = 0;
@@ -244,7 +244,7 @@ static int serve_message(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 	return answer_ask(pasv, msg, len);
 }
 
-/* One at a time: the peer has room for a few messages that it did not ask for. */
+/* One FORGET at a time: the peer has little room for messages that it did not ask for. */
 void mrf_pasv_forget(struct mrf_pasv *pasv)
 {
 	uint8_t out[MRF_PROTO_NOTE_LEN];
@@ -259,7 +259,7 @@ void mrf_pasv_forget(struct mrf_pasv *pasv)
 	if (pasv->forgetting)
 		return;
 	sge.len = (uint32_t)mrf_note_encode(MRF_MSG_FORGET, out);
-	/* Without it the peer finds out when the kernel refuses: slower, not wrong. */
+	/* Without it the peer finds out when the kernel refuses it: slower, but not wrong. */
 	pasv->forgetting = !post_pasv(pasv, &wr);
 }
 
@@ -274,13 +274,13 @@ static void take_imm(struct mrf_pasv *pasv, const struct mrf_wc *wc)
 {
 	if (!mrf_pasv_wants_events(pasv))
 		deliver_data(pasv, wc->byte_len, wc->imm);
-	else if (wc->byte_len) /* no bytes, nothing that was modified */
+	else if (wc->byte_len) /* a write of no bytes modified nothing */
 		mrf_mr_event(&pasv->ep->domain->space, wc->imm, &pasv->ep->port);
 }
 
 /* --- taking turns ------------------------------------------------------------------------ */
 
-/* It gets turns while something waits, and what comes of it can be sent and a FORGET, too. */
+/* It gets turns while messages wait and there is room for an answer and a FORGET. */
 static void take_place(struct mrf_pasv *pasv)
 {
 	bool room = pasv->sending + 1 < MRF_PASV_SENDS;
@@ -290,7 +290,7 @@ static void take_place(struct mrf_pasv *pasv)
 		mrf_list_add_tail(&pasv->ready, &pasv->ep->agent->ready);
 }
 
-/* -FI_E2BIG: so many at a time were not agreed. */
+/* -FI_E2BIG: the peer has sent more at a time than it was allowed to. */
 static int wait_for_turn(struct mrf_pasv *pasv, unsigned slot, size_t len)
 {
 	int type = mrf_msg_type(pasv->slots[slot], len);
@@ -408,7 +408,7 @@ static int take_from_peer(struct mrf_pasv *pasv, unsigned slot, const struct mrf
 	const uint8_t *msg = pasv->slots[slot];
 	int ret = 0;
 
-	/* These count whatever becomes of the connection: the peer knows that they came. */
+	/* Data count even if the connection ends now: the peer knows that they arrived. */
 	if (wc->kind == MRF_WC_RECV_IMM)
 		take_imm(pasv, wc);
 	else if (mrf_msg_type(msg, wc->byte_len) == MRF_MSG_DATA)

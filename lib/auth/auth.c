@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <endian.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -10,7 +9,6 @@
 _Static_assert(MRF_AUTH_PROOF == crypto_auth_hmacsha256_BYTES, "a proof is an HMAC");
 
 struct mrf_auth {
-	atomic_uint refs;
 	size_t size;
 	uint8_t key[];
 };
@@ -24,21 +22,15 @@ int mrf_auth_new(const void *key, size_t size, struct mrf_auth **out)
 	auth = malloc(sizeof(*auth) + size);
 	if (!auth)
 		return -FI_ENOMEM;
-	atomic_init(&auth->refs, 1);
 	auth->size = size;
 	memcpy(auth->key, key, size);
 	*out = auth;
 	return 0;
 }
 
-void mrf_auth_get(struct mrf_auth *auth)
+void mrf_auth_free(struct mrf_auth *auth)
 {
-	atomic_fetch_add_explicit(&auth->refs, 1, memory_order_relaxed);
-}
-
-void mrf_auth_put(struct mrf_auth *auth)
-{
-	if (!auth || atomic_fetch_sub_explicit(&auth->refs, 1, memory_order_acq_rel) != 1)
+	if (!auth)
 		return;
 	sodium_memzero(auth->key, auth->size);
 	free(auth);

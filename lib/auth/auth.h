@@ -4,8 +4,7 @@
  * showing them. This is the only layer that includes <sodium.h>; it logs nothing, and a
  * key is never part of a message.
  *
- * A key is immutable and has a reference count; its bytes are overwritten when the last
- * reference is dropped.
+ * A key is immutable and has one owner; its bytes are overwritten when it is freed.
  */
 #ifndef MRF_AUTH_AUTH_H
 #define MRF_AUTH_AUTH_H
@@ -17,13 +16,12 @@
 struct mrf_auth;
 
 /*
- * Copies a key of size > 0 bytes; returns it with one reference. -FI_ENOMEM; -FI_EIO: no
+ * Copies a key of size > 0 bytes; the caller frees the copy. -FI_ENOMEM; -FI_EIO: no
  * randomness.
  */
 int mrf_auth_new(const void *key, size_t size, struct mrf_auth **auth);
-void mrf_auth_get(struct mrf_auth *auth);
-/* Drops a reference; harmless with NULL. */
-void mrf_auth_put(struct mrf_auth *auth);
+/* Harmless with NULL. */
+void mrf_auth_free(struct mrf_auth *auth);
 /*
  * Is auth this key? The comparison takes the same time whatever the bytes are. auth NULL:
  * no key, which equals a size of 0.

@@ -34,7 +34,7 @@ static void domain_free(struct mrf_domain *domain)
 {
 	mrf_lock_fini(&domain->lock);
 	mrf_obj_fini(&domain->obj);
-	mrf_auth_put(domain->space.auth);
+	mrf_auth_free(domain->space.auth);
 	mrf_obj_drop(&domain->eq);
 	mrf_obj_drop(&domain->parent);
 	free(domain);

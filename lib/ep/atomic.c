@@ -180,7 +180,7 @@ static int check_size(const struct mrf_atomic_req *req, size_t count)
 	return 0;
 }
 
-int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req)
+static int check_atomic(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 {
 	size_t count = 0;
 	int ret = mrf_obj_check(&ep->obj, family_name[req->family]);
@@ -200,7 +200,7 @@ int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 
 static int submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 {
-	int ret = mrf_atomic_check(ep, req);
+	int ret = check_atomic(ep, req);
 
 	return mrf_unlikely(ret) ? ret : mrf_atomic_submit(ep, req);
 }

@@ -5,9 +5,6 @@
 
 #include "ep/model/atomic.h"
 
-/* Checks all arguments except descriptors; logs one line for each refusal. */
-int mrf_atomic_check(struct mrf_ep *ep, const struct mrf_atomic_req *req);
-
 extern struct fi_ops_atomic mrf_ep_atomic_ops;
 
 /* The arguments of a call with one buffer of each kind. */

@@ -49,7 +49,7 @@ void mrf_mr_class_put(struct mrf_mr_class *class)
 static void group_free(struct mrf_mr_group *group)
 {
 	mrf_mr_class_put(group->class);
-	mrf_auth_put(group->auth);
+	mrf_auth_free(group->auth);
 	free(group);
 }
 

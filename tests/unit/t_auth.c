@@ -25,12 +25,12 @@ START_TEST(auth_key_is_the_same_bytes_and_as_many)
 	ck_assert(!mrf_auth_is(auth, NULL, 0));
 	ck_assert(!mrf_auth_is(NULL, "0", 1));
 	ck_assert(mrf_auth_is(NULL, NULL, 0));
-	mrf_auth_put(auth);
-	mrf_auth_put(NULL);
+	mrf_auth_free(auth);
+	mrf_auth_free(NULL);
 }
 END_TEST
 
-START_TEST(auth_key_is_a_copy_that_is_wiped_when_the_last_user_lets_go)
+START_TEST(auth_key_is_a_copy_that_is_wiped_when_it_is_freed)
 {
 	char key[] = SECRET, *volatile copy;
 	struct mrf_auth *auth = new_auth(key, SECRET_LEN);
@@ -38,10 +38,7 @@ START_TEST(auth_key_is_a_copy_that_is_wiped_when_the_last_user_lets_go)
 	mrf_auth_wipe(key, sizeof(key));
 	ck_assert(!has_secret(key, sizeof(key)));
 	ck_assert(mrf_auth_is(auth, SECRET, SECRET_LEN));
-	mrf_auth_get(auth);
-	mrf_auth_put(auth);
-	ck_assert(mrf_auth_is(auth, SECRET, SECRET_LEN));
-	mrf_auth_put(auth);
+	mrf_auth_free(auth);
 	ck_assert_uint_eq(secrets_freed, 0);
 	/* The test sees what it is about. (A compiler may leave out free(strdup()).) */
 	copy = strdup(SECRET);
@@ -84,7 +81,7 @@ static void proves(enum mrf_auth_role role, const char *hex)
 	for (i = 0; i < sizeof(proof); i++)
 		snprintf(text + 2 * i, 3, "%02x", proof[i]);
 	ck_assert_str_eq(text, hex);
-	mrf_auth_put(auth);
+	mrf_auth_free(auth);
 }
 
 /* As another program would make it that follows docs/WIRE.md. */
@@ -109,8 +106,8 @@ START_TEST(auth_proof_is_of_one_key_and_one_role)
 	ck_assert(!mrf_auth_proves(one, MRF_AUTH_TARGET, &talk, proof, 16));
 	proof[15] ^= 1;
 	ck_assert(!mrf_auth_proves(one, MRF_AUTH_INITIATOR, &talk, proof, 16));
-	mrf_auth_put(one);
-	mrf_auth_put(other);
+	mrf_auth_free(one);
+	mrf_auth_free(other);
 }
 END_TEST
 
@@ -123,8 +120,8 @@ START_TEST(auth_proof_is_of_a_key_of_one_length)
 
 	mrf_auth_prove(one, MRF_AUTH_INITIATOR, &talk, proof);
 	ck_assert(!mrf_auth_proves(longer, MRF_AUTH_INITIATOR, &talk, proof, 16));
-	mrf_auth_put(one);
-	mrf_auth_put(longer);
+	mrf_auth_free(one);
+	mrf_auth_free(longer);
 }
 END_TEST
 
@@ -145,7 +142,7 @@ START_TEST(auth_proof_is_of_one_connection)
 	}
 	/* All but padding. */
 	ck_assert_uint_eq(changed, MRF_AUTH_NONCE + 4 * 8 + 2 * 4 + 16 + 2);
-	mrf_auth_put(auth);
+	mrf_auth_free(auth);
 }
 END_TEST
 
@@ -204,7 +201,7 @@ static TCase *auth(void)
 	TCase *tc = tcase_create("auth");
 
 	tcase_add_test(tc, auth_key_is_the_same_bytes_and_as_many);
-	tcase_add_test(tc, auth_key_is_a_copy_that_is_wiped_when_the_last_user_lets_go);
+	tcase_add_test(tc, auth_key_is_a_copy_that_is_wiped_when_it_is_freed);
 	tcase_add_test(tc, auth_proof_is_the_hmac_that_it_is_said_to_be);
 	tcase_add_test(tc, auth_proof_is_of_one_key_and_one_role);
 	tcase_add_test(tc, auth_proof_is_of_a_key_of_one_length);

@@ -288,7 +288,7 @@ START_TEST(the_domains_key_is_that_of_whoever_says_none)
 		env_must_close(mr[i]);
 	}
 	close_all();
-	mrf_auth_put(auth);
+	mrf_auth_free(auth);
 }
 END_TEST
 

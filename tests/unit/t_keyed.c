@@ -341,7 +341,7 @@ static struct mrf_cm_event prove(struct mrf_auth_talk *talk, const char *key)
 	ck_assert_int_eq(raw_event(&raw).type, MRF_CM_ROUTE_RESOLVED);
 	ck_assert_int_eq(mrf_vconn_connect(raw.conn, data, mrf_hello_encode(&hello, data), 6), 0);
 	event = raw_event(&raw);
-	mrf_auth_put(auth);
+	mrf_auth_free(auth);
 	return event;
 }
 
@@ -384,7 +384,7 @@ START_TEST(challenge_and_proof_by_the_book)
 	ck_assert_int_eq(mrf_auth_new(SECRET, SECRET_LEN, &auth), 0);
 	ck_assert(mrf_auth_proves(auth, MRF_AUTH_TARGET, &talk, welcome.proof,
 				  sizeof(welcome.proof)));
-	mrf_auth_put(auth);
+	mrf_auth_free(auth);
 }
 END_TEST
 
@@ -417,7 +417,7 @@ START_TEST(proof_is_of_no_use_on_another_connection)
 	memcpy(hello.proof, proof, sizeof(hello.proof));
 	event = raw_connect(&raw, node_port(&p.b), data, mrf_hello_encode(&hello, data));
 	ck_assert_uint_eq(reason_of(&event), MRF_REFUSE_KEY);
-	mrf_auth_put(auth);
+	mrf_auth_free(auth);
 }
 END_TEST
 
@@ -619,7 +619,7 @@ START_TEST(target_is_the_one_that_asked_for_the_proof)
 	talk.target_qpn = mrf_vconn_qpn(raw.conn);
 	ck_assert_int_eq(mrf_auth_new(SECRET, SECRET_LEN, &auth), 0);
 	mrf_auth_prove(auth, MRF_AUTH_TARGET, &talk, welcome.proof);
-	mrf_auth_put(auth);
+	mrf_auth_free(auth);
 	ck_assert_int_eq(mrf_vconn_accept(raw.conn, data, mrf_welcome_encode(&welcome, data)), 0);
 	if (_i == 0) {
 		want_soon(fake_connects() == 1);

@@ -134,12 +134,6 @@ static inline void mrf_conn_posted_of_locked(struct mrf_ep *ep, struct mrf_conn 
 	ep->scq_used++;
 }
 
-static inline void mrf_conn_posted_locked(struct mrf_conn *conn, struct mrf_op *op, uint64_t len)
-{
-	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_conn_posted_of_locked(conn->peer->ep, conn, op, len);
-}
-
 /*
  * Posts a work request and records it. The caller has checked that there is room, and
  * checks that the peer is still READY before it posts more.
@@ -157,7 +151,7 @@ static inline int mrf_conn_post_locked(struct mrf_conn *conn, struct mrf_vwr *wr
 		ret = 0;
 	}
 	if (mrf_likely(!ret))
-		mrf_conn_posted_locked(conn, op, len);
+		mrf_conn_posted_of_locked(conn->peer->ep, conn, op, len);
 	return ret;
 }
 

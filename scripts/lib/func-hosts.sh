@@ -5,7 +5,7 @@
 # it wants the targets, and says at the end how many cases failed.
 
 hosts_port=7470		# that connection's; program N has the port N + 1 further
-hosts_patience=60	# seconds for the other host to be ready
+hosts_patience=180	# seconds for the other host to be ready
 hosts_targets=()
 hosts_except=		# names, parted by commas
 
@@ -37,13 +37,15 @@ targets_run() {
 	leaks_check "$before" _at_the_targets
 }
 
-# Lets one connection come and prints what it says until it is closed.
+# Lets one connection come and prints what it says until it is closed. A host that has given up
+# does not come.
 hosts_listen() {
-	perl -MIO::Socket::INET -e 'my ($addr, $port) = @ARGV;
+	perl -MIO::Socket::INET -e 'my ($addr, $port, $patience) = @ARGV;
 		my $s = IO::Socket::INET->new(LocalAddr => $addr, LocalPort => $port, Listen => 1,
-			ReuseAddr => 1) or die "cannot listen at $addr:$port: $!\n";
-		$s = $s->accept;
-		print while <$s>' "$MRFAB_HOST_ADDR" "$hosts_port"
+			ReuseAddr => 1, Timeout => $patience)
+			or die "cannot listen at $addr:$port: $!\n";
+		$s = $s->accept or die "the other host did not come: $@\n";
+		print while <$s>' "$MRFAB_HOST_ADDR" "$hosts_port" "$hosts_patience"
 }
 
 # hosts_reach ADDRESS PORT: waits until somebody listens there; sets hosts_connection.

@@ -6,9 +6,7 @@
 #endif
 #include "base/lock.c"
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/wait.h>
+#include "aborts.h"
 
 static struct mrf_lock low, mid, mid2, high;
 
@@ -26,25 +24,6 @@ static void teardown(void)
 	mrf_lock_fini(&mid);
 	mrf_lock_fini(&mid2);
 	mrf_lock_fini(&high);
-}
-
-/* Runs body in a process of its own: true when it was aborted. */
-static bool aborts(void (*body)(void))
-{
-	int status;
-	pid_t pid = fork();
-
-	ck_assert_int_ge(pid, 0);
-	if (!pid) {
-		signal(SIGABRT, SIG_DFL);
-		if (!freopen("/dev/null", "w", stderr))
-			_exit(2);
-		body();
-		_exit(0);
-	}
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
-	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
 static void upwards(void)

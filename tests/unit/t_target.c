@@ -1025,12 +1025,26 @@ START_TEST(initiator_reports_the_limit_though_the_target_does_not_say_it_again)
 }
 END_TEST
 
+/* What asks for a connection now is turned away. */
+static void raw_turns_all_away(void)
+{
+	struct mrf_hello hello;
+	uint8_t data[MRF_PROTO_REFUSE_LEN];
+	struct mrf_cm_event event;
+
+	while (!mrf_vcm_next(raw.cm, &event)) {
+		if (event.type != MRF_CM_REQUEST)
+			continue;
+		ck_assert_int_eq(mrf_hello_decode(event.data, event.len, &hello), 0);
+		mrf_vconn_reject(event.incoming, data,
+				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
+		mrf_vconn_close(event.incoming);
+	}
+}
+
 /* FI_MRFAB_CONN_TIMEOUT is 1000. */
 START_TEST(initiator_gives_up_on_a_target_that_has_no_room_for_long)
 {
-	struct mrf_hello hello;
-	struct mrf_cm_event event;
-	uint8_t data[MRF_PROTO_REFUSE_LEN];
 	int64_t since;
 	fi_addr_t to;
 
@@ -1040,16 +1054,8 @@ START_TEST(initiator_gives_up_on_a_target_that_has_no_room_for_long)
 	to = raw_listen(&raw, &p.a);
 	since = mrf_now_ms();
 	begin(to);
-	while (node_state(&p.a, to).ops) {
-		if (mrf_vcm_next(raw.cm, &event) || event.type != MRF_CM_REQUEST) {
-			usleep(1000);
-			continue;
-		}
-		ck_assert_int_eq(mrf_hello_decode(event.data, event.len, &hello), 0);
-		mrf_vconn_reject(event.incoming, data,
-				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
-		mrf_vconn_close(event.incoming);
-	}
+	for (; node_state(&p.a, to).ops; usleep(1000))
+		raw_turns_all_away();
 	ck_assert_int_eq(
 		want_err(&p.a, &raw, FI_ECONNREFUSED, "no resources for another connection"), 4125);
 	ck_assert_int_ge(mrf_now_ms() - since, 1000 - 2 * MRF_RETRY_MS);
@@ -1057,22 +1063,9 @@ START_TEST(initiator_gives_up_on_a_target_that_has_no_room_for_long)
 }
 END_TEST
 
-/* What asks for a connection now is turned away. */
-static void raw_turns_all_away(void)
-{
-	uint8_t data[MRF_PROTO_REFUSE_LEN];
-	struct mrf_cm_event event;
-
-	while (!mrf_vcm_next(raw.cm, &event)) {
-		if (event.type != MRF_CM_REQUEST)
-			continue;
-		mrf_vconn_reject(event.incoming, data,
-				 mrf_refuse_encode(MRF_REFUSE_RESOURCES, data));
-		mrf_vconn_close(event.incoming);
-	}
-}
-
-/* The time that the canceled one had left, or not, is not the next one's. FI_MRFAB_CONN_TIMEOUT: 1000. */
+/*
+ * What time the canceled attempt had left is nothing to the next one. FI_MRFAB_CONN_TIMEOUT is 1000.
+ */
 START_TEST(initiator_begins_anew_when_what_it_connected_for_was_canceled)
 {
 	uint8_t data[MRF_PROTO_REFUSE_LEN];

@@ -59,8 +59,8 @@ static void removed(struct mrf_agent *agent)
 
 static void turn_is_over(struct mrf_agent *agent)
 {
-	mrf_pasv_bury(agent);
-	mrf_pasv_check(agent);
+	mrf_passive_destroy_disconnected(agent);
+	mrf_passive_check(agent);
 }
 
 const struct mrf_agent_guest mrf_life_guest = {
@@ -76,7 +76,7 @@ const struct mrf_agent_guest mrf_life_guest = {
 static void listener_event(struct mrf_owner *owner, const struct mrf_cm_event *event)
 {
 	if (event->type == MRF_CM_REQUEST)
-		mrf_pasv_request(mrf_container_of(owner, struct mrf_ep, owner), event);
+		mrf_passive_request(mrf_container_of(owner, struct mrf_ep, owner), event);
 }
 
 static const struct mrf_owner_calls listener_calls = { .event = listener_event };
@@ -128,7 +128,7 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 
 	mrf_list_del(&ep->of_agent);
 	mrf_vconn_close(ep->listener);
-	mrf_pasv_destroy_all(ep);
+	mrf_passive_destroy_all(ep);
 	mrf_atomic_loop_close(ep);
 	mrf_agent_cq_remove(agent, ep->scq);
 	mrf_lock_take(&ep->lock);

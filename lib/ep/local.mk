@@ -14,8 +14,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/link/conn.h \
 	lib/ep/link/greet.c \
 	lib/ep/link/greet.h \
-	lib/ep/link/pasv.c \
-	lib/ep/link/pasv.h \
+	lib/ep/link/passive.c \
+	lib/ep/link/passive.h \
 	lib/ep/model/atomic.h \
 	lib/ep/model/conn_state.c \
 	lib/ep/model/conn_state.h \

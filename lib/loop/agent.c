@@ -333,7 +333,7 @@ static int agent_new(struct mrf_domain *domain, const struct mrf_agent_guest *gu
 	mrf_list_init(&agent->eps);
 	mrf_list_init(&agent->turns);
 	mrf_list_init(&agent->half);
-	mrf_list_init(&agent->doomed);
+	mrf_list_init(&agent->disconnected);
 	mrf_list_init(&agent->ready);
 	mrf_list_init(&agent->cqs);
 	mrf_idmap_init(&agent->owners);

@@ -116,15 +116,15 @@ struct mrf_agent {
 	uint64_t last_id;
 	bool suspect; /* something was refused: check whether rdma_cm is lost */
 	bool suspect_said;
-	struct mrf_list timed;	/* struct mrf_timer.node */
-	struct mrf_list eps;	/* struct mrf_ep.of_agent */
-	unsigned inbound;	/* struct mrf_pasv made and not destroyed */
-	struct mrf_list turns;	/* struct mrf_peer.turn, in the order of arrival */
-	struct mrf_list half;	/* struct mrf_pasv.half, the oldest first */
-	struct mrf_list doomed; /* struct mrf_pasv.doomed */
-	struct mrf_list ready;	/* struct mrf_pasv.ready, in the order of their turns */
-	bool more;		/* this turn has left work for the next one */
-	struct mrf_list cqs;	/* struct mrf_agent_cq.node */
+	struct mrf_list timed;	      /* struct mrf_timer.node */
+	struct mrf_list eps;	      /* struct mrf_ep.of_agent */
+	unsigned inbound;	      /* struct mrf_passive made and not destroyed */
+	struct mrf_list turns;	      /* struct mrf_peer.turn, in the order of arrival */
+	struct mrf_list half;	      /* struct mrf_passive.half, the oldest first */
+	struct mrf_list disconnected; /* struct mrf_passive.disconnected */
+	struct mrf_list ready;	      /* struct mrf_passive.ready, in the order of their turns */
+	bool more;		      /* this turn has left work for the next one */
+	struct mrf_list cqs;	      /* struct mrf_agent_cq.node */
 	unsigned ncqs;
 };
 

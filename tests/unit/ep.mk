@@ -33,7 +33,7 @@ check_PROGRAMS += \
 	tests/unit/t_rpc \
 	tests/unit/t_once \
 	tests/unit/t_silent \
-	tests/unit/t_pasv_state \
+	tests/unit/t_passive_state \
 	tests/unit/t_path_faults \
 	tests/unit/t_pmem \
 	tests/unit/t_resolve \
@@ -91,8 +91,8 @@ tests_unit_t_silent_SOURCES = tests/unit/t_silent.c $(EP_FIXTURE)
 tests_unit_t_silent_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_once_SOURCES = tests/unit/t_once.c $(EP_FIXTURE)
 tests_unit_t_once_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_pasv_state_SOURCES = tests/unit/t_pasv_state.c tests/unit/aborts.h tests/unit/raw.h $(EP_FIXTURE)
-tests_unit_t_pasv_state_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_passive_state_SOURCES = tests/unit/t_passive_state.c tests/unit/aborts.h tests/unit/raw.h $(EP_FIXTURE)
+tests_unit_t_passive_state_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_path_faults_SOURCES = tests/unit/t_path_faults.c tests/unit/fail_walk.h tests/unit/fail_once.h $(EP_FIXTURE)
 tests_unit_t_path_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_path_faults_LDFLAGS = $(FAIL_ONCE_WRAP)

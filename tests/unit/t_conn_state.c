@@ -5,7 +5,7 @@
  * state, in the agent's thread, so that nothing else happens to it meanwhile.
  */
 #include <limits.h>
-#include "ep/link/pasv.h"
+#include "ep/link/passive.h"
 #include "loop/agent_calls.h"
 #include "aborts.h"
 #include "ep_fixture.h"
@@ -378,18 +378,18 @@ static char seen[4]; /* in the state to be tested, and what came of it */
 static int send_message(struct mrf_agent *agent, void *arg)
 {
 	const struct happening *h = arg;
-	struct mrf_pasv *pasv =
-		mrf_list_entry(mrf_list_first(&node_ep(&p.b)->passive), struct mrf_pasv, node);
+	struct mrf_passive *passive =
+		mrf_list_entry(mrf_list_first(&node_ep(&p.b)->passive), struct mrf_passive, node);
 	struct mrf_sge sge = { .addr = (uintptr_t)h->message, .len = (uint32_t)h->len };
-	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(pasv->owner.id, MRF_PASV_SLOTS),
+	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(passive->owner.id, MRF_PASSIVE_SLOTS),
 			      .op = MRF_VWR_SEND,
 			      .is_inline = true,
 			      .nsge = 1,
 			      .sge = &sge };
 
 	(void)agent;
-	pasv->sending++;
-	return mrf_vconn_post(pasv->vconn, &wr);
+	passive->sending++;
+	return mrf_vconn_post(passive->vconn, &wr);
 }
 
 /* In the initiator's agent, which does nothing else meanwhile. No ck_assert here. */

@@ -4,7 +4,7 @@
  * whichever of them is refused, done in part or lost.
  */
 #include "base/log.h"
-#include "ep/link/pasv.h"
+#include "ep/link/passive.h"
 #include "ep/rma.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/tx/peer.h"
@@ -308,7 +308,7 @@ static void set_turns(uint32_t turn)
 	a->peers[p.to]->conn->window.turn = turn;
 	mrf_lock_release(&a->lock);
 	/* Its agent has nothing to do and will not look before it gets a message. */
-	mrf_list_entry(mrf_list_first(&b->passive), struct mrf_pasv, node)->turn = turn;
+	mrf_list_entry(mrf_list_first(&b->passive), struct mrf_passive, node)->turn = turn;
 }
 
 START_TEST(window_goes_on_where_the_number_of_the_turn_wraps)

@@ -146,28 +146,28 @@ void mrf_peers_check_locked(const struct mrf_ep *ep)
 
 /* --- of a peer ---------------------------------------------------------------------------- */
 
-static const uint8_t pasv_moves[MRF_PASV_STATES][MRF_PASV_MOVES] = {
-	[MRF_PASV_NEW] = { [MRF_PASV_ADMIT] = TO(MRF_PASV_HALF) },
-	[MRF_PASV_HALF] = { [MRF_PASV_CONFIRM] = TO(MRF_PASV_UP),
-			    [MRF_PASV_BREAK] = TO(MRF_PASV_HALF_BROKEN),
-			    [MRF_PASV_DOOM] = TO(MRF_PASV_DOOMED) },
-	[MRF_PASV_UP] = { [MRF_PASV_CONFIRM] = TO(MRF_PASV_UP),
-			  [MRF_PASV_BREAK] = TO(MRF_PASV_BROKEN),
-			  [MRF_PASV_DOOM] = TO(MRF_PASV_DOOMED) },
-	[MRF_PASV_HALF_BROKEN] = { [MRF_PASV_CONFIRM] = TO(MRF_PASV_BROKEN),
-				   [MRF_PASV_BREAK] = TO(MRF_PASV_HALF_BROKEN),
-				   [MRF_PASV_DOOM] = TO(MRF_PASV_DOOMED) },
-	[MRF_PASV_BROKEN] = { [MRF_PASV_CONFIRM] = TO(MRF_PASV_BROKEN),
-			      [MRF_PASV_BREAK] = TO(MRF_PASV_BROKEN),
-			      [MRF_PASV_DOOM] = TO(MRF_PASV_DOOMED) },
-	[MRF_PASV_DOOMED] = { [MRF_PASV_CONFIRM] = TO(MRF_PASV_DOOMED),
-			      [MRF_PASV_BREAK] = TO(MRF_PASV_DOOMED),
-			      [MRF_PASV_DOOM] = TO(MRF_PASV_DOOMED) },
+static const uint8_t passive_moves[MRF_PASSIVE_STATES][MRF_PASSIVE_MOVES] = {
+	[MRF_PASSIVE_NEW] = { [MRF_PASSIVE_ADMIT] = TO(MRF_PASSIVE_HALF) },
+	[MRF_PASSIVE_HALF] = { [MRF_PASSIVE_CONFIRM] = TO(MRF_PASSIVE_UP),
+			       [MRF_PASSIVE_BREAK] = TO(MRF_PASSIVE_HALF_BROKEN),
+			       [MRF_PASSIVE_DISCONNECT] = TO(MRF_PASSIVE_DISCONNECTED) },
+	[MRF_PASSIVE_UP] = { [MRF_PASSIVE_CONFIRM] = TO(MRF_PASSIVE_UP),
+			     [MRF_PASSIVE_BREAK] = TO(MRF_PASSIVE_BROKEN),
+			     [MRF_PASSIVE_DISCONNECT] = TO(MRF_PASSIVE_DISCONNECTED) },
+	[MRF_PASSIVE_HALF_BROKEN] = { [MRF_PASSIVE_CONFIRM] = TO(MRF_PASSIVE_BROKEN),
+				      [MRF_PASSIVE_BREAK] = TO(MRF_PASSIVE_HALF_BROKEN),
+				      [MRF_PASSIVE_DISCONNECT] = TO(MRF_PASSIVE_DISCONNECTED) },
+	[MRF_PASSIVE_BROKEN] = { [MRF_PASSIVE_CONFIRM] = TO(MRF_PASSIVE_BROKEN),
+				 [MRF_PASSIVE_BREAK] = TO(MRF_PASSIVE_BROKEN),
+				 [MRF_PASSIVE_DISCONNECT] = TO(MRF_PASSIVE_DISCONNECTED) },
+	[MRF_PASSIVE_DISCONNECTED] = { [MRF_PASSIVE_CONFIRM] = TO(MRF_PASSIVE_DISCONNECTED),
+				       [MRF_PASSIVE_BREAK] = TO(MRF_PASSIVE_DISCONNECTED),
+				       [MRF_PASSIVE_DISCONNECT] = TO(MRF_PASSIVE_DISCONNECTED) },
 };
 
-enum mrf_pasv_state mrf_pasv_next(enum mrf_pasv_state state, enum mrf_pasv_move move)
+enum mrf_passive_state mrf_passive_next(enum mrf_passive_state state, enum mrf_passive_move move)
 {
-	unsigned to = pasv_moves[state][move];
+	unsigned to = passive_moves[state][move];
 
-	return to ? (enum mrf_pasv_state)(to - 1) : MRF_PASV_STATES;
+	return to ? (enum mrf_passive_state)(to - 1) : MRF_PASSIVE_STATES;
 }

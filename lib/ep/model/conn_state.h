@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The states of connections: of ours to a peer (peer->state, guarded by ep->lock) and of
- * one that a peer has opened to us (pasv->state, agent thread only). The tables here are
- * what the code works by: nothing but mrf_peer_move_locked and mrf_pasv_move changes a
+ * one that a peer has opened to us (passive->state, agent thread only). The tables here are
+ * what the code works by: nothing but mrf_peer_move_locked and mrf_passive_move changes a
  * state.
  *
  * Ours, with the moves:
@@ -63,24 +63,25 @@
  *		      v	      CONFIRM	     v
  *		 HALF_BROKEN ------------> BROKEN
  *
- *	each of them but NEW ---DOOM--> DOOMED
+ *	each of them but NEW ---DISCONNECT--> DISCONNECTED
  *
- *		     what it is
- *	NEW	     its parts are made; the peer has not been let in
- *	HALF	     the peer was let in and has not confirmed it
- *	UP	     the peer is served
- *	HALF_BROKEN  its queue pair is in error: nothing can be answered. The peer
- *		     disconnects, or does not confirm it in time
- *	BROKEN	     likewise; the peer disconnects
- *	DOOMED	     we have disconnected; what landed before still counts. It is destroyed
- *		     at the end of the agent's turn
+ *		      what it is
+ *	NEW	      its parts are made; the peer has not been let in
+ *	HALF	      the peer was let in and has not confirmed it
+ *	UP	      the peer is served
+ *	HALF_BROKEN   its queue pair is in error: nothing can be answered. The peer
+ *		      disconnects, or does not confirm it in time
+ *	BROKEN	      likewise; the peer disconnects
+ *	DISCONNECTED  we have disconnected; what landed before still counts. It is destroyed
+ *		      at the end of the agent's turn
  *
- * It can be destroyed in each of them. CONFIRM leaves UP, BROKEN and DOOMED as they are,
- * BREAK leaves HALF_BROKEN, BROKEN and DOOMED, DOOM leaves DOOMED.
+ * It can be destroyed in each of them. CONFIRM leaves UP, BROKEN and DISCONNECTED as they
+ * are, BREAK leaves HALF_BROKEN, BROKEN and DISCONNECTED, DISCONNECT leaves DISCONNECTED.
  *
- * The invariant that holds between two calls to the agent's guest (mrf_pasv_right): HALF and
- * HALF_BROKEN, and only these, have a deadline and are in agent->half; DOOMED, and only that,
- * is in agent->doomed; only UP, with a message that waits, is in agent->ready.
+ * The invariant that holds between two calls to the agent's guest (mrf_passive_right): HALF
+ * and HALF_BROKEN, and only these, have a deadline and are in agent->half; DISCONNECTED, and
+ * only that, is in agent->disconnected; only UP, with a message that waits, is in
+ * agent->ready.
  */
 #ifndef MRF_EP_MODEL_CONN_STATE_H
 #define MRF_EP_MODEL_CONN_STATE_H
@@ -155,32 +156,32 @@ void mrf_peers_check_locked(const struct mrf_ep *ep);
 
 /* --- of a peer ------------------------------------------------------------------------ */
 
-enum mrf_pasv_state {
-	MRF_PASV_NEW,
-	MRF_PASV_HALF,
-	MRF_PASV_UP,
-	MRF_PASV_HALF_BROKEN,
-	MRF_PASV_BROKEN,
-	MRF_PASV_DOOMED,
-	MRF_PASV_STATES
+enum mrf_passive_state {
+	MRF_PASSIVE_NEW,
+	MRF_PASSIVE_HALF,
+	MRF_PASSIVE_UP,
+	MRF_PASSIVE_HALF_BROKEN,
+	MRF_PASSIVE_BROKEN,
+	MRF_PASSIVE_DISCONNECTED,
+	MRF_PASSIVE_STATES
 };
 
-enum mrf_pasv_move {
-	MRF_PASV_ADMIT,
-	MRF_PASV_CONFIRM,
-	MRF_PASV_BREAK,
-	MRF_PASV_DOOM,
-	MRF_PASV_MOVES
+enum mrf_passive_move {
+	MRF_PASSIVE_ADMIT,
+	MRF_PASSIVE_CONFIRM,
+	MRF_PASSIVE_BREAK,
+	MRF_PASSIVE_DISCONNECT,
+	MRF_PASSIVE_MOVES
 };
 
 /* The peer was let in and has not confirmed the connection. */
-static inline bool mrf_pasv_is_half(enum mrf_pasv_state state)
+static inline bool mrf_passive_is_half(enum mrf_passive_state state)
 {
-	return state == MRF_PASV_HALF || state == MRF_PASV_HALF_BROKEN;
+	return state == MRF_PASSIVE_HALF || state == MRF_PASSIVE_HALF_BROKEN;
 }
 
-/* Where the move leads to from this state; MRF_PASV_STATES: it is not in the diagram. */
-enum mrf_pasv_state mrf_pasv_next(enum mrf_pasv_state state, enum mrf_pasv_move move);
+/* Where the move leads to from this state; MRF_PASSIVE_STATES: it is not in the diagram. */
+enum mrf_passive_state mrf_passive_next(enum mrf_passive_state state, enum mrf_passive_move move);
 
 /* --- both ----------------------------------------------------------------------------- */
 

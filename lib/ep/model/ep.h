@@ -2,7 +2,7 @@
 /*
  * An RDM endpoint over RC queue pairs. Connections are one-way: operations that this
  * endpoint starts run on connections that it opened (struct mrf_conn); operations that
- * peers start against it run on connections that they opened (struct mrf_pasv). A refused
+ * peers start against it run on connections that they opened (struct mrf_passive). A refused
  * access breaks both queue pairs of its connection on rxe, and so never affects the other
  * direction.
  *
@@ -50,7 +50,7 @@ struct mrf_agent;
 struct mrf_atomic_cells;
 struct mrf_atomic_loop;
 struct mrf_peer;
-struct mrf_pasv;
+struct mrf_passive;
 
 struct mrf_ep {
 	struct fid_ep fid;
@@ -114,7 +114,7 @@ struct mrf_ep {
 	struct mrf_owner owner; /* of the listener's events */
 	struct mrf_vconn *listener;
 	struct mrf_list of_agent;     /* in agent->eps */
-	struct mrf_list passive;      /* struct mrf_pasv.node */
+	struct mrf_list passive;      /* struct mrf_passive.node */
 	struct mrf_atomic_loop *loop; /* NULL before it is needed */
 	struct mrf_nonces nonces;     /* for its challenges to peers, if it has a key */
 };

@@ -30,85 +30,85 @@
 #include "ep/rx/target_serve.h"
 #include "mr/demand/backs.h"
 
-static void pasv_destroy(struct mrf_pasv *pasv)
+static void passive_destroy(struct mrf_passive *passive)
 {
-	mrf_list_del(&pasv->node);
-	mrf_pasv_leave(pasv);
-	mrf_vconn_disconnect(pasv->vconn);
-	mrf_vconn_close(pasv->vconn);
-	mrf_mr_lease_end(&pasv->lease);
-	mrf_agent_disown(pasv->ep->agent, &pasv->owner, MRF_PASV_PLACES);
-	mrf_vmr_drop(&pasv->slots_mr);
-	pasv->ep->agent->inbound--;
-	free(pasv);
+	mrf_list_del(&passive->node);
+	mrf_passive_leave(passive);
+	mrf_vconn_disconnect(passive->vconn);
+	mrf_vconn_close(passive->vconn);
+	mrf_mr_lease_end(&passive->lease);
+	mrf_agent_disown(passive->ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
+	mrf_vmr_drop(&passive->slots_mr);
+	passive->ep->agent->inbound--;
+	free(passive);
 }
 
-void mrf_pasv_bury(struct mrf_agent *agent)
+void mrf_passive_destroy_disconnected(struct mrf_agent *agent)
 {
 	struct mrf_list *node;
 
-	if (mrf_likely(mrf_list_empty(&agent->doomed)))
+	if (mrf_likely(mrf_list_empty(&agent->disconnected)))
 		return;
 	mrf_agent_poll(agent);
-	while ((node = mrf_list_first(&agent->doomed)))
-		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, doomed));
+	while ((node = mrf_list_first(&agent->disconnected)))
+		passive_destroy(mrf_list_entry(node, struct mrf_passive, disconnected));
 }
 
-void mrf_pasv_destroy_all(struct mrf_ep *ep)
+void mrf_passive_destroy_all(struct mrf_ep *ep)
 {
 	struct mrf_list *node;
 
 	/* First nothing arrives any more. What has arrived counts: its peer knows of it. */
 	mrf_list_each (pos, &ep->passive)
-		mrf_vconn_disconnect(mrf_list_entry(pos, struct mrf_pasv, node)->vconn);
+		mrf_vconn_disconnect(mrf_list_entry(pos, struct mrf_passive, node)->vconn);
 	mrf_agent_poll(ep->agent);
 	while ((node = mrf_list_first(&ep->passive)))
-		pasv_destroy(mrf_list_entry(node, struct mrf_pasv, node));
+		passive_destroy(mrf_list_entry(node, struct mrf_passive, node));
 }
 
 /* Earlier completions count: a write that was acknowledged has its completion here. */
-static void gone(struct mrf_pasv *pasv)
+static void gone(struct mrf_passive *passive)
 {
-	struct mrf_agent *agent = pasv->ep->agent;
-	uint64_t id = pasv->owner.id;
+	struct mrf_agent *agent = passive->ep->agent;
+	uint64_t id = passive->owner.id;
 
-	mrf_vconn_disconnect(pasv->vconn);
+	mrf_vconn_disconnect(passive->vconn);
 	mrf_agent_poll(agent);
 	/* The message may have been malformed. */
 	if (mrf_idmap_find(&agent->owners, id))
-		pasv_destroy(pasv);
+		passive_destroy(passive);
 }
 
 /* --- half open -------------------------------------------------------------------------------- */
 
 static void never_came(struct mrf_timer *timer)
 {
-	struct mrf_pasv *pasv = mrf_container_of(timer, struct mrf_pasv, until);
+	struct mrf_passive *passive = mrf_container_of(timer, struct mrf_passive, until);
 
 	mrf_info(FI_LOG_EP_CTRL, "a peer asked for a connection and never confirmed it");
-	gone(pasv);
+	gone(passive);
 }
 
 /* Counts the half-open connections from this address (NULL: any); finds the oldest. */
 static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storage *addr,
-			   struct mrf_pasv **oldest)
+			   struct mrf_passive **oldest)
 {
 	unsigned n = 0;
 
 	*oldest = NULL;
 	mrf_list_each (node, &agent->half) {
-		struct mrf_pasv *pasv = mrf_list_entry(node, struct mrf_pasv, half);
+		struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, half);
 
-		if (addr && !mrf_addr_same_host((const void *)addr, (const void *)&pasv->addr))
+		if (addr && !mrf_addr_same_host((const void *)addr, (const void *)&passive->addr))
 			continue;
-		*oldest = *oldest ? *oldest : pasv;
+		*oldest = *oldest ? *oldest : passive;
 		n++;
 	}
 	return n;
 }
 
 /* The oldest half-open connection gives way to a new one, if it has had enough time. */
-static bool give_way(struct mrf_pasv *oldest)
+static bool give_way(struct mrf_passive *oldest)
 {
 	if (!oldest || oldest->until.at - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
 		return false;
@@ -119,7 +119,7 @@ static bool give_way(struct mrf_pasv *oldest)
 static bool within_quota(struct mrf_agent *agent, const struct mrf_vconn *vconn)
 {
 	struct sockaddr_storage addr;
-	struct mrf_pasv *oldest;
+	struct mrf_passive *oldest;
 
 	mrf_vconn_peer_addr(vconn, &addr);
 	return count_half(agent, &addr, &oldest) < MRF_HALF_PER_ADDR || give_way(oldest);
@@ -129,17 +129,17 @@ static bool within_quota(struct mrf_agent *agent, const struct mrf_vconn *vconn)
 
 static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
 {
-	struct mrf_pasv *pasv = mrf_pasv_of(owner);
+	struct mrf_passive *passive = mrf_passive_of(owner);
 
 	switch (event->type) {
 	case MRF_CM_REJECTED:
 	case MRF_CM_FAILED:
 	case MRF_CM_DISCONNECTED:
 	case MRF_CM_REMOVED:
-		gone(pasv);
+		gone(passive);
 		break;
 	case MRF_CM_ESTABLISHED:
-		mrf_pasv_established(pasv);
+		mrf_passive_established(passive);
 		break;
 	default:
 		break;
@@ -148,12 +148,12 @@ static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
 
 static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
 {
-	mrf_pasv_message(mrf_pasv_of(owner), slot, wc);
+	mrf_passive_message(mrf_passive_of(owner), slot, wc);
 }
 
 static void broke(struct mrf_owner *owner)
 {
-	mrf_pasv_doom(mrf_pasv_of(owner));
+	mrf_passive_disconnect(mrf_passive_of(owner));
 }
 
 static bool going(struct mrf_owner *owner)
@@ -164,12 +164,12 @@ static bool going(struct mrf_owner *owner)
 
 static void end(struct mrf_owner *owner)
 {
-	gone(mrf_pasv_of(owner));
+	gone(mrf_passive_of(owner));
 }
 
 static void forget(struct mrf_owner *owner)
 {
-	mrf_pasv_forget(mrf_pasv_of(owner));
+	mrf_passive_forget(mrf_passive_of(owner));
 }
 
 static const struct mrf_owner_calls calls = {
@@ -183,102 +183,102 @@ static const struct mrf_owner_calls calls = {
 
 /* --- taking in ------------------------------------------------------------------------------- */
 
-static int create_qp(struct mrf_pasv *pasv)
+static int create_qp(struct mrf_passive *passive)
 {
-	struct mrf_ep *ep = pasv->ep;
+	struct mrf_ep *ep = passive->ep;
 	struct mrf_vqp_attr attr = { .pd = mrf_mr_port_pd(&ep->domain->space, &ep->port),
-				     .send_cq = pasv->owner.cq->vcq,
-				     .recv_cq = pasv->owner.cq->vcq,
-				     .send_depth = MRF_PASV_SENDS,
-				     .recv_depth = MRF_PASV_SLOTS,
+				     .send_cq = passive->owner.cq->vcq,
+				     .recv_cq = passive->owner.cq->vcq,
+				     .send_depth = MRF_PASSIVE_SENDS,
+				     .recv_depth = MRF_PASSIVE_SLOTS,
 				     .send_sge = 1,
 				     .max_inline = MRF_PROTO_MAX_REPLY };
 	unsigned i;
-	int ret = mrf_vconn_create_qp(pasv->vconn, &attr);
+	int ret = mrf_vconn_create_qp(passive->vconn, &attr);
 
 	if (ret)
 		return ret;
-	for (i = 0; !ret && i < MRF_PASV_SLOTS; i++)
-		ret = mrf_pasv_post_slot(pasv, i);
+	for (i = 0; !ret && i < MRF_PASSIVE_SLOTS; i++)
+		ret = mrf_passive_post_slot(passive, i);
 	/* It refers to what goes now, and there may be another attempt with the same id. */
 	if (ret)
-		mrf_vconn_destroy_qp(pasv->vconn);
+		mrf_vconn_destroy_qp(passive->vconn);
 	return ret;
 }
 
-static struct mrf_pasv *pasv_alloc(struct mrf_ep *ep, struct mrf_vconn *vconn)
+static struct mrf_passive *passive_alloc(struct mrf_ep *ep, struct mrf_vconn *vconn)
 {
-	struct mrf_pasv *pasv = calloc(1, sizeof(*pasv));
+	struct mrf_passive *passive = calloc(1, sizeof(*passive));
 
-	if (!pasv)
+	if (!passive)
 		return NULL;
-	pasv->ep = ep;
-	pasv->vconn = vconn;
-	pasv->owner.calls = &calls;
-	mrf_list_init(&pasv->doomed);
-	mrf_list_init(&pasv->ready);
-	mrf_list_init(&pasv->half);
-	mrf_list_init(&pasv->until.node);
-	pasv->until.over = never_came;
-	mrf_list_init(&pasv->look.node);
-	pasv->look.over = mrf_pasv_look;
-	mrf_vconn_peer_addr(vconn, &pasv->addr);
-	mrf_mr_lease_init(&pasv->lease);
-	return pasv;
+	passive->ep = ep;
+	passive->vconn = vconn;
+	passive->owner.calls = &calls;
+	mrf_list_init(&passive->disconnected);
+	mrf_list_init(&passive->ready);
+	mrf_list_init(&passive->half);
+	mrf_list_init(&passive->until.node);
+	passive->until.over = never_came;
+	mrf_list_init(&passive->look.node);
+	passive->look.over = mrf_passive_look;
+	mrf_vconn_peer_addr(vconn, &passive->addr);
+	mrf_mr_lease_init(&passive->lease);
+	return passive;
 }
 
 /* Takes what the connection needs. *full: the limit that was met. */
-static int pasv_equip(struct mrf_pasv *pasv, enum mrf_full *full)
+static int passive_equip(struct mrf_passive *passive, enum mrf_full *full)
 {
-	struct mrf_ep *ep = pasv->ep;
+	struct mrf_ep *ep = passive->ep;
 	struct mrf_vpd *pd = mrf_mr_port_pd(&ep->domain->space, &ep->port);
 	int ret;
 
 	*full = MRF_FULL_CQ;
-	ret = mrf_agent_own(ep->agent, &pasv->owner, MRF_PASV_PLACES);
+	ret = mrf_agent_own(ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
 	if (ret)
 		return ret;
 	*full = MRF_FULL_LOCKED;
-	ret = mrf_room_reg(pd, pasv->slots, sizeof(pasv->slots), (uintptr_t)pasv->slots,
-			   MRF_RIGHT_LOCAL_WRITE, &pasv->slots_mr);
+	ret = mrf_room_reg(pd, passive->slots, sizeof(passive->slots), (uintptr_t)passive->slots,
+			   MRF_RIGHT_LOCAL_WRITE, &passive->slots_mr);
 	if (ret)
 		goto err_disown;
 	*full = MRF_FULL_QP;
-	ret = create_qp(pasv);
+	ret = create_qp(passive);
 	if (ret)
 		goto err_dereg;
 	return 0;
 
 err_dereg:
-	mrf_vmr_drop(&pasv->slots_mr);
+	mrf_vmr_drop(&passive->slots_mr);
 err_disown:
-	mrf_agent_disown(ep->agent, &pasv->owner, MRF_PASV_PLACES);
+	mrf_agent_disown(ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
 	return ret;
 }
 
-static int pasv_new(struct mrf_ep *ep, struct mrf_vconn *vconn, enum mrf_full *full,
-		    struct mrf_pasv **out)
+static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, enum mrf_full *full,
+		       struct mrf_passive **out)
 {
-	struct mrf_pasv *pasv;
+	struct mrf_passive *passive;
 	int ret;
 
 	*full = MRF_FULL_INBOUND;
 	if (ep->agent->inbound >= mrf_param_int(MRF_PARAM_INBOUND))
 		return -FI_ENOSPC;
 	*full = MRF_FULL_MEMORY;
-	pasv = pasv_alloc(ep, vconn);
-	if (!pasv)
+	passive = passive_alloc(ep, vconn);
+	if (!passive)
 		return -FI_ENOMEM;
-	ret = pasv_equip(pasv, full);
+	ret = passive_equip(passive, full);
 	if (ret) {
 		if (ret == -FI_EMFILE)
 			*full = MRF_FULL_FD;
-		free(pasv);
+		free(passive);
 		return ret;
 	}
 	ep->agent->inbound++;
-	mrf_vconn_set_owner(vconn, &pasv->owner);
-	*out = pasv;
+	mrf_vconn_set_owner(vconn, &passive->owner);
+	*out = passive;
 	return 0;
 }
 
@@ -324,7 +324,7 @@ static void warn_key(const struct mrf_vconn *vconn)
 /* An initiator that only asked for a connection goes. */
 static bool make_place(struct mrf_agent *agent)
 {
-	struct mrf_pasv *oldest;
+	struct mrf_passive *oldest;
 
 	count_half(agent, NULL, &oldest);
 	return give_way(oldest);
@@ -353,7 +353,7 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_
 				       .flags = ep->caps & FI_RMA_EVENT ? MRF_WELCOME_EVENTS : 0,
 				       .asks = MRF_ASKS };
 	uint8_t data[MRF_PROTO_WELCOME_MAX];
-	struct mrf_pasv *pasv = NULL;
+	struct mrf_passive *passive = NULL;
 	enum mrf_full full;
 	int ret;
 
@@ -363,25 +363,25 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_
 		reject_full(vconn, MRF_FULL_HALF);
 		return;
 	}
-	ret = pasv_new(ep, vconn, &full, &pasv);
+	ret = passive_new(ep, vconn, &full, &passive);
 	if (ret && ret != -FI_ECONNRESET && make_place(ep->agent))
-		ret = pasv_new(ep, vconn, &full, &pasv);
+		ret = passive_new(ep, vconn, &full, &passive);
 	if (ret) {
 		not_taken_in(vconn, ret, full);
 		return;
 	}
 	mrf_greet_welcome(ep, talk, mrf_vconn_qpn(vconn), &welcome);
-	mrf_list_add_tail(&pasv->node, &ep->passive);
+	mrf_list_add_tail(&passive->node, &ep->passive);
 	ret = mrf_vconn_accept(vconn, data, mrf_welcome_encode(&welcome, data));
 	if (ret) {
-		pasv_destroy(pasv);
+		passive_destroy(passive);
 		return;
 	}
 	mrf_vconn_tune(vconn);
-	mrf_pasv_admit(pasv);
+	mrf_passive_admit(passive);
 }
 
-void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
+void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 {
 	struct mrf_auth_talk talk;
 	struct mrf_hello hello;

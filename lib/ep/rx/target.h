@@ -3,12 +3,12 @@
 #ifndef MRF_EP_RX_TARGET_H
 #define MRF_EP_RX_TARGET_H
 
-#include "ep/link/pasv.h"
+#include "ep/link/passive.h"
 
-void mrf_pasv_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
+void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
 /* Handles what arrived before, and destroys all passive connections of the endpoint. */
-void mrf_pasv_destroy_all(struct mrf_ep *ep);
-/* Destroys the doomed connections. Everything that was polled must have been handled. */
-void mrf_pasv_bury(struct mrf_agent *agent);
+void mrf_passive_destroy_all(struct mrf_ep *ep);
+/* Destroys the disconnected connections. Everything that was polled must have been handled. */
+void mrf_passive_destroy_disconnected(struct mrf_agent *agent);
 
 #endif

@@ -29,7 +29,7 @@
 /* The slot in the work request id of a FORGET; those of RECVs and answers are below. */
 #define FORGET_SLOT ((1u << MRF_WR_SLOT_BITS) - 1)
 
-_Static_assert(MRF_PASV_SLOTS < FORGET_SLOT, "slot numbers fit");
+_Static_assert(MRF_PASSIVE_SLOTS < FORGET_SLOT, "slot numbers fit");
 _Static_assert(MRF_PROTO_MAX_SEG >= MRF_MR_IOV_LIMIT, "an answer can name all segments");
 
 /* --- answering ------------------------------------------------------------------------------- */
@@ -58,46 +58,47 @@ static void fill_answer(const struct mrf_ask *ask, const struct mrf_mr_view *vie
 		};
 }
 
-static void find_answer(struct mrf_pasv *pasv, const struct mrf_ask *ask, struct mrf_answer *answer)
+static void find_answer(struct mrf_passive *passive, const struct mrf_ask *ask,
+			struct mrf_answer *answer)
 {
-	struct mrf_mr_space *space = &pasv->ep->domain->space;
+	struct mrf_mr_space *space = &passive->ep->domain->space;
 	struct mrf_mr_ask question = { .key = ask->key,
 				       .serial = ask->serial,
 				       .addr = ask->addr,
 				       .len = ask->len,
 				       .lease = ask->flags & MRF_ASK_ONCE,
-				       .port = &pasv->ep->port };
+				       .port = &passive->ep->port };
 	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
 
-	mrf_mr_reach(space, &question, &pasv->lease, &view);
+	mrf_mr_reach(space, &question, &passive->lease, &view);
 	mrf_debug(FI_LOG_EP_DATA, "a peer asks for key 0x%llx, 0x%llx + %llu: answers status %d",
 		  (unsigned long long)ask->key, (unsigned long long)ask->addr,
 		  (unsigned long long)ask->len, (int)view.status);
 	fill_answer(ask, &view, space->mode & FI_MR_VIRT_ADDR, answer);
-	answer->event = mrf_pasv_wants_events(pasv) ? view.event : 0;
+	answer->event = mrf_passive_wants_events(passive) ? view.event : 0;
 }
 
-static int post_pasv(struct mrf_pasv *pasv, const struct mrf_vwr *wr)
+static int post_passive(struct mrf_passive *passive, const struct mrf_vwr *wr)
 {
-	int ret = mrf_vconn_post(pasv->vconn, wr);
+	int ret = mrf_vconn_post(passive->vconn, wr);
 
-	pasv->sending += !ret;
+	passive->sending += !ret;
 	return ret;
 }
 
-static int send_back(struct mrf_pasv *pasv, const uint8_t *out, size_t len)
+static int send_back(struct mrf_passive *passive, const uint8_t *out, size_t len)
 {
 	struct mrf_sge sge = { .addr = (uintptr_t)out, .len = (uint32_t)len };
-	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(pasv->owner.id, 0),
+	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(passive->owner.id, 0),
 			      .op = MRF_VWR_SEND,
 			      .is_inline = true,
 			      .nsge = 1,
 			      .sge = &sge };
 
-	return post_pasv(pasv, &wr);
+	return post_passive(passive, &wr);
 }
 
-static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+static int answer_ask(struct mrf_passive *passive, const uint8_t *msg, size_t len)
 {
 	struct mrf_ask ask;
 	struct mrf_answer answer;
@@ -106,8 +107,8 @@ static int answer_ask(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 
 	if (ret)
 		return ret;
-	find_answer(pasv, &ask, &answer);
-	return send_back(pasv, out, mrf_answer_encode(&answer, out));
+	find_answer(passive, &ask, &answer);
+	return send_back(passive, out, mrf_answer_encode(&answer, out));
 }
 
 static bool is_request(int type)
@@ -119,10 +120,10 @@ static bool is_request(int type)
  * Requests are done in their turns. One that was not finished is sent again, and comes before those
  * that its initiator had already sent behind it. -FI_EINVAL: the turn is impossible.
  */
-static int in_turn(struct mrf_pasv *pasv, const struct mrf_request *request,
+static int in_turn(struct mrf_passive *passive, const struct mrf_request *request,
 		   struct mrf_reply *reply, uint8_t *body)
 {
-	uint32_t behind = request->turn - pasv->turn;
+	uint32_t behind = request->turn - passive->turn;
 	int ret;
 
 	if (behind >= MRF_REQUESTS)
@@ -132,10 +133,10 @@ static int in_turn(struct mrf_pasv *pasv, const struct mrf_request *request,
 		return 0;
 	}
 	if (request->type == MRF_MSG_ATOMIC)
-		ret = mrf_atomic_serve(pasv->ep, request, reply, body);
+		ret = mrf_atomic_serve(passive->ep, request, reply, body);
 	else
-		ret = mrf_commit_serve(pasv->ep, request, reply, body);
-	pasv->turn += reply->status == MRF_REPLY_DONE && reply->done == request->len;
+		ret = mrf_commit_serve(passive->ep, request, reply, body);
+	passive->turn += reply->status == MRF_REPLY_DONE && reply->done == request->len;
 	return ret;
 }
 
@@ -156,7 +157,8 @@ static bool fits(struct replies *replies, const struct mrf_request *request)
 	return first || replies->meant <= MRF_PROTO_MAX_REPLY;
 }
 
-static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len, struct replies *replies)
+static int serve_one(struct mrf_passive *passive, const uint8_t *msg, size_t len,
+		     struct replies *replies)
 {
 	uint8_t *out = replies->msg + replies->used, *body = out + MRF_PROTO_REPLY_HEAD;
 	struct mrf_reply reply = { .body = body };
@@ -165,7 +167,7 @@ static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len, stru
 
 	if (ret || !is_request((int)request.type) || !fits(replies, &request))
 		return -FI_EINVAL;
-	ret = in_turn(pasv, &request, &reply, body);
+	ret = in_turn(passive, &request, &reply, body);
 	if (ret)
 		return ret;
 	reply.turn = request.turn;
@@ -173,7 +175,7 @@ static int serve_one(struct mrf_pasv *pasv, const uint8_t *msg, size_t len, stru
 	return 0;
 }
 
-static int serve_requests(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+static int serve_requests(struct mrf_passive *passive, const uint8_t *msg, size_t len)
 {
 	struct replies replies;
 	size_t one;
@@ -181,35 +183,35 @@ static int serve_requests(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
 
 	replies.used = replies.meant = 0;
 	for (; !ret && len; msg += one, len -= one) {
-		ret = serve_one(pasv, msg, len, &replies);
+		ret = serve_one(passive, msg, len, &replies);
 		one = ret ? len : mrf_msg_len(msg);
 	}
-	return ret ? ret : send_back(pasv, replies.msg, replies.used);
+	return ret ? ret : send_back(passive, replies.msg, replies.used);
 }
 
 /* Delivers the data of fi_writedata and the like. */
-static void deliver_data(struct mrf_pasv *pasv, uint64_t len, uint64_t data)
+static void deliver_data(struct mrf_passive *passive, uint64_t len, uint64_t data)
 {
 	struct mrf_comp comp = { .flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
 				 .len = len,
 				 .data = data,
 				 .src_addr = FI_ADDR_NOTAVAIL };
 
-	if (pasv->ep->rx_cq)
-		mrf_cq_write(pasv->ep->rx_cq, &comp);
+	if (passive->ep->rx_cq)
+		mrf_cq_write(passive->ep->rx_cq, &comp);
 }
 
-static int take_data(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+static int take_data(struct mrf_passive *passive, const uint8_t *msg, size_t len)
 {
 	struct mrf_data data;
 	int ret = mrf_data_decode(msg, len, &data);
 
 	/* Others send immediate data, with a write that the kernel has checked. */
-	if (!mrf_pasv_wants_events(pasv))
+	if (!mrf_passive_wants_events(passive))
 		return -FI_EINVAL;
 	if (ret || data.len > MRF_LIMIT_MSG_SIZE)
 		return -FI_EINVAL;
-	deliver_data(pasv, data.len, data.data);
+	deliver_data(passive, data.len, data.data);
 	return 0;
 }
 
@@ -228,87 +230,87 @@ static unsigned requests_in(const uint8_t *msg, size_t len)
 }
 
 /* One message whose turn has come. */
-static int serve_message(struct mrf_pasv *pasv, const uint8_t *msg, size_t len)
+static int serve_message(struct mrf_passive *passive, const uint8_t *msg, size_t len)
 {
 	int type = mrf_msg_type(msg, len);
 
 	if (type == MRF_MSG_RELEASE) {
-		mrf_mr_lease_end(&pasv->lease);
+		mrf_mr_lease_end(&passive->lease);
 		return 0;
 	}
 	if (is_request(type)) {
-		pasv->requests -= requests_in(msg, len);
-		return serve_requests(pasv, msg, len);
+		passive->requests -= requests_in(msg, len);
+		return serve_requests(passive, msg, len);
 	}
-	pasv->asks -= type == MRF_MSG_ASK;
-	return answer_ask(pasv, msg, len);
+	passive->asks -= type == MRF_MSG_ASK;
+	return answer_ask(passive, msg, len);
 }
 
 /* One FORGET at a time: the peer has little room for messages that it did not ask for. */
-void mrf_pasv_forget(struct mrf_pasv *pasv)
+void mrf_passive_forget(struct mrf_passive *passive)
 {
 	uint8_t out[MRF_PROTO_NOTE_LEN];
 	struct mrf_sge sge = { .addr = (uintptr_t)out };
-	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(pasv->owner.id, FORGET_SLOT),
+	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(passive->owner.id, FORGET_SLOT),
 			      .op = MRF_VWR_SEND,
 			      .is_inline = true,
 			      .nsge = 1,
 			      .sge = &sge };
 
-	pasv->forget_again = pasv->forgetting;
-	if (pasv->forgetting)
+	passive->forget_again = passive->forgetting;
+	if (passive->forgetting)
 		return;
 	sge.len = (uint32_t)mrf_note_encode(MRF_MSG_FORGET, out);
 	/* Without it the peer finds out when the kernel refuses it: slower, but not wrong. */
-	pasv->forgetting = !post_pasv(pasv, &wr);
+	passive->forgetting = !post_passive(passive, &wr);
 }
 
-static void forget_sent(struct mrf_pasv *pasv)
+static void forget_sent(struct mrf_passive *passive)
 {
-	pasv->forgetting = false;
-	if (pasv->forget_again)
-		mrf_pasv_forget(pasv);
+	passive->forgetting = false;
+	if (passive->forget_again)
+		mrf_passive_forget(passive);
 }
 
-static void take_imm(struct mrf_pasv *pasv, const struct mrf_wc *wc)
+static void take_imm(struct mrf_passive *passive, const struct mrf_wc *wc)
 {
-	if (!mrf_pasv_wants_events(pasv))
-		deliver_data(pasv, wc->byte_len, wc->imm);
+	if (!mrf_passive_wants_events(passive))
+		deliver_data(passive, wc->byte_len, wc->imm);
 	else if (wc->byte_len) /* a write of no bytes modified nothing */
-		mrf_mr_event(&pasv->ep->domain->space, wc->imm, &pasv->ep->port);
+		mrf_mr_event(&passive->ep->domain->space, wc->imm, &passive->ep->port);
 }
 
 /* --- taking turns ------------------------------------------------------------------------ */
 
 /* It gets turns while messages wait and there is room for an answer and a FORGET. */
-static void take_place(struct mrf_pasv *pasv)
+static void take_place(struct mrf_passive *passive)
 {
-	bool room = pasv->sending + 1 < MRF_PASV_SENDS;
+	bool room = passive->sending + 1 < MRF_PASSIVE_SENDS;
 
-	if (pasv->first != pasv->last && room && mrf_list_empty(&pasv->ready) &&
-	    pasv->state == MRF_PASV_UP)
-		mrf_list_add_tail(&pasv->ready, &pasv->ep->agent->ready);
+	if (passive->first != passive->last && room && mrf_list_empty(&passive->ready) &&
+	    passive->state == MRF_PASSIVE_UP)
+		mrf_list_add_tail(&passive->ready, &passive->ep->agent->ready);
 }
 
 /* -FI_E2BIG: the peer has sent more at a time than it was allowed to. */
-static int wait_for_turn(struct mrf_pasv *pasv, unsigned slot, size_t len)
+static int wait_for_turn(struct mrf_passive *passive, unsigned slot, size_t len)
 {
-	int type = mrf_msg_type(pasv->slots[slot], len);
+	int type = mrf_msg_type(passive->slots[slot], len);
 
-	pasv->requests += is_request(type) ? requests_in(pasv->slots[slot], len) : 0;
-	pasv->asks += type == MRF_MSG_ASK;
-	if (pasv->requests > MRF_REQUESTS || pasv->asks > MRF_ASKS)
+	passive->requests += is_request(type) ? requests_in(passive->slots[slot], len) : 0;
+	passive->asks += type == MRF_MSG_ASK;
+	if (passive->requests > MRF_REQUESTS || passive->asks > MRF_ASKS)
 		return -FI_E2BIG;
-	pasv->waiting[pasv->last++ % MRF_PASV_SLOTS] =
+	passive->waiting[passive->last++ % MRF_PASSIVE_SLOTS] =
 		(struct mrf_waiting){ (uint8_t)slot, (uint16_t)len };
-	take_place(pasv);
+	take_place(passive);
 	return 0;
 }
 
-static void hang_up(struct mrf_pasv *pasv, size_t len, int ret)
+static void hang_up(struct mrf_passive *passive, size_t len, int ret)
 {
 	if (ret == -FI_EACCES)
-		mrf_agent_suspect(pasv->ep->agent);
+		mrf_agent_suspect(passive->ep->agent);
 	else if (ret == -FI_E2BIG)
 		mrf_warn(FI_LOG_EP_CTRL, 4025,
 			 "a peer sends more than %d questions or %d requests at a time: "
@@ -319,20 +321,20 @@ static void hang_up(struct mrf_pasv *pasv, size_t len, int ret)
 			 "a peer asked a malformed question of %zu byte%s (%d): its "
 			 "connection is closed",
 			 len, MRF_S(len), ret);
-	mrf_pasv_doom(pasv);
+	mrf_passive_disconnect(passive);
 }
 
-static void serve_next(struct mrf_pasv *pasv)
+static void serve_next(struct mrf_passive *passive)
 {
-	const struct mrf_waiting *next = &pasv->waiting[pasv->first++ % MRF_PASV_SLOTS];
-	int ret = serve_message(pasv, pasv->slots[next->slot], next->len);
+	const struct mrf_waiting *next = &passive->waiting[passive->first++ % MRF_PASSIVE_SLOTS];
+	int ret = serve_message(passive, passive->slots[next->slot], next->len);
 
 	if (!ret)
-		ret = mrf_pasv_post_slot(pasv, next->slot);
+		ret = mrf_passive_post_slot(passive, next->slot);
 	if (ret)
-		hang_up(pasv, next->len, ret);
+		hang_up(passive, next->len, ret);
 	else
-		take_place(pasv);
+		take_place(passive);
 }
 
 void mrf_agent_serve(struct mrf_agent *agent)
@@ -341,7 +343,7 @@ void mrf_agent_serve(struct mrf_agent *agent)
 	struct mrf_list *node;
 
 	while (!atomic_load(&agent->commanded) && (node = mrf_list_pop(&agent->ready))) {
-		serve_next(mrf_list_entry(node, struct mrf_pasv, ready));
+		serve_next(mrf_list_entry(node, struct mrf_passive, ready));
 		if (mrf_now_us() >= end)
 			break;
 	}
@@ -349,93 +351,94 @@ void mrf_agent_serve(struct mrf_agent *agent)
 
 /* --- taking in --------------------------------------------------------------------------- */
 
-static void sent(struct mrf_pasv *pasv, unsigned slot)
+static void sent(struct mrf_passive *passive, unsigned slot)
 {
-	pasv->sending--;
+	passive->sending--;
 	if (slot == FORGET_SLOT)
-		forget_sent(pasv);
-	take_place(pasv);
+		forget_sent(passive);
+	take_place(passive);
 }
 
 /* --- what the application does not read ---------------------------------------------------- */
 
-static bool has_unread(const struct mrf_pasv *pasv)
+static bool has_unread(const struct mrf_passive *passive)
 {
-	return pasv->ep->rx_cq && mrf_cq_unread(pasv->ep->rx_cq) >= MRF_UNREAD_MAX;
+	return passive->ep->rx_cq && mrf_cq_unread(passive->ep->rx_cq) >= MRF_UNREAD_MAX;
 }
 
-static void look_later(struct mrf_pasv *pasv)
+static void look_later(struct mrf_passive *passive)
 {
-	mrf_timer_set(pasv->ep->agent, &pasv->look, MRF_UNREAD_MS);
+	mrf_timer_set(passive->ep->agent, &passive->look, MRF_UNREAD_MS);
 }
 
-void mrf_pasv_look(struct mrf_timer *timer)
+void mrf_passive_look(struct mrf_timer *timer)
 {
-	struct mrf_pasv *pasv = mrf_container_of(timer, struct mrf_pasv, look);
+	struct mrf_passive *passive = mrf_container_of(timer, struct mrf_passive, look);
 
-	if (pasv->state != MRF_PASV_UP)
+	if (passive->state != MRF_PASSIVE_UP)
 		return;
-	if (has_unread(pasv)) {
-		look_later(pasv);
+	if (has_unread(passive)) {
+		look_later(passive);
 		return;
 	}
-	while (pasv->nheld) {
-		if (mrf_pasv_post_slot(pasv, pasv->held[--pasv->nheld])) {
-			mrf_pasv_doom(pasv);
+	while (passive->nheld) {
+		if (mrf_passive_post_slot(passive, passive->held[--passive->nheld])) {
+			mrf_passive_disconnect(passive);
 			return;
 		}
 	}
 }
 
 /* The slot of a message that was taken in at once. */
-static int free_slot(struct mrf_pasv *pasv, unsigned slot)
+static int free_slot(struct mrf_passive *passive, unsigned slot)
 {
-	if (!has_unread(pasv))
-		return mrf_pasv_post_slot(pasv, slot);
-	pasv->held[pasv->nheld++] = (uint8_t)slot;
-	if (mrf_list_empty(&pasv->look.node))
-		look_later(pasv);
+	if (!has_unread(passive))
+		return mrf_passive_post_slot(passive, slot);
+	passive->held[passive->nheld++] = (uint8_t)slot;
+	if (mrf_list_empty(&passive->look.node))
+		look_later(passive);
 	return 0;
 }
 
-static bool is_event(const struct mrf_pasv *pasv, const struct mrf_wc *wc)
+static bool is_event(const struct mrf_passive *passive, const struct mrf_wc *wc)
 {
-	return wc->kind == MRF_WC_RECV_IMM && mrf_pasv_wants_events(pasv);
+	return wc->kind == MRF_WC_RECV_IMM && mrf_passive_wants_events(passive);
 }
 
-static int take_from_peer(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
+static int take_from_peer(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc)
 {
-	const uint8_t *msg = pasv->slots[slot];
+	const uint8_t *msg = passive->slots[slot];
 	int ret = 0;
 
 	/* Data count even if the connection ends now: the peer knows that they arrived. */
 	if (wc->kind == MRF_WC_RECV_IMM)
-		take_imm(pasv, wc);
+		take_imm(passive, wc);
 	else if (mrf_msg_type(msg, wc->byte_len) == MRF_MSG_DATA)
-		ret = take_data(pasv, msg, wc->byte_len);
+		ret = take_data(passive, msg, wc->byte_len);
 	else
-		return wait_for_turn(pasv, slot, wc->byte_len);
+		return wait_for_turn(passive, slot, wc->byte_len);
 	if (ret)
 		return ret;
 	/* Events are counted, not queued. */
-	return is_event(pasv, wc) ? mrf_pasv_post_slot(pasv, slot) : free_slot(pasv, slot);
+	return is_event(passive, wc) ? mrf_passive_post_slot(passive, slot)
+				     : free_slot(passive, slot);
 }
 
-void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc)
+void mrf_passive_message(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc)
 {
 	int ret;
 
 	if (wc->status != MRF_WC_OK) {
 		/* A broken connection is its initiator's business: it disconnects, and comes again. */
-		mrf_pasv_broken(pasv);
+		mrf_passive_broken(passive);
 		return;
 	}
 	if (wc->kind == MRF_WC_SENT) {
-		sent(pasv, slot);
+		sent(passive, slot);
 		return;
 	}
-	mrf_pasv_established(pasv);
-	ret = slot < MRF_PASV_SLOTS ? take_from_peer(pasv, slot, wc) : 0;
-	if (ret && pasv->state != MRF_PASV_DOOMED)
-		hang_up(pasv, wc->byte_len, ret);
+	mrf_passive_established(passive);
+	ret = slot < MRF_PASSIVE_SLOTS ? take_from_peer(passive, slot, wc) : 0;
+	if (ret && passive->state != MRF_PASSIVE_DISCONNECTED)
+		hang_up(passive, wc->byte_len, ret);
 }

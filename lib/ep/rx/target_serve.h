@@ -3,13 +3,13 @@
 #ifndef MRF_EP_RX_TARGET_SERVE_H
 #define MRF_EP_RX_TARGET_SERVE_H
 
-#include "ep/link/pasv.h"
+#include "ep/link/passive.h"
 
-void mrf_pasv_message(struct mrf_pasv *pasv, unsigned slot, const struct mrf_wc *wc);
-/* mrf_pasv.look has fired. */
-void mrf_pasv_look(struct mrf_timer *timer);
+void mrf_passive_message(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc);
+/* mrf_passive.look has fired. */
+void mrf_passive_look(struct mrf_timer *timer);
 /* Tells the peer that what it knows about regions pinned on demand is no longer valid. */
-void mrf_pasv_forget(struct mrf_pasv *pasv);
+void mrf_passive_forget(struct mrf_passive *passive);
 /*
  * Serves peers, one question or request of each in turn, for a limited time or until a
  * command comes.

@@ -9,7 +9,8 @@
 void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls);
 /*
  * Handles an rdma_cm event that counts in the state of a connection that is being made
- * (mrf_peer_hears). The connection may be gone afterwards. True: it is gone, and the caller has to dial again.
+ * (mrf_peer_hears). The connection may be gone afterwards. True: it is gone, and the caller has
+ * to dial again.
  */
 bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *event);
 /*

@@ -101,7 +101,7 @@ static int end_pin(struct mrf_pin *pin)
 	return ret;
 }
 
-static void bury(struct mrf_mr_backs *backs, struct mrf_pin *pin)
+static void keep_dead(struct mrf_mr_backs *backs, struct mrf_pin *pin)
 {
 	mrf_monitor_lock();
 	mrf_list_add_tail(&pin->all, &backs->dead);
@@ -118,7 +118,7 @@ int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list)
 		if (mrf_likely(!ret))
 			free(mrf_pin_at(node));
 		else
-			bury(backs, mrf_pin_at(node));
+			keep_dead(backs, mrf_pin_at(node));
 		first = first ? first : ret;
 	}
 	return first;

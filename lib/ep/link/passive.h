@@ -3,8 +3,8 @@
  * A passive connection: one that a peer opened to an endpoint of this process; its states
  * are in conn_state.h. Agent thread.
  */
-#ifndef MRF_EP_LINK_PASV_H
-#define MRF_EP_LINK_PASV_H
+#ifndef MRF_EP_LINK_PASSIVE_H
+#define MRF_EP_LINK_PASSIVE_H
 
 #include "contract/budget.h"
 #include "ep/model/conn_state.h"
@@ -17,11 +17,11 @@
  * Room for questions, a message of requests, and writes with immediate data that come in
  * bursts. It is most of what a connected peer takes of the target's memory.
  */
-#define MRF_PASV_SLOTS 32
-#define MRF_PASV_SLOT_SIZE MRF_PROTO_MAX_REQUEST
-#define MRF_PASV_SENDS (MRF_ASKS + MRF_REQUESTS + 2)
+#define MRF_PASSIVE_SLOTS 32
+#define MRF_PASSIVE_SLOT_SIZE MRF_PROTO_MAX_REQUEST
+#define MRF_PASSIVE_SENDS (MRF_ASKS + MRF_REQUESTS + 2)
 /* How many completions of messages it may have. */
-#define MRF_PASV_PLACES (MRF_PASV_SLOTS + MRF_PASV_SENDS)
+#define MRF_PASSIVE_PLACES (MRF_PASSIVE_SLOTS + MRF_PASSIVE_SENDS)
 
 /*
  * A message that arrived and has not been served yet; its slot is posted again
@@ -32,11 +32,11 @@ struct mrf_waiting {
 	uint16_t len;
 };
 
-struct mrf_pasv {
+struct mrf_passive {
 	struct mrf_owner owner;
-	enum mrf_pasv_state state;    /* only mrf_pasv_move changes it */
+	enum mrf_passive_state state; /* only mrf_passive_move changes it */
 	struct mrf_list node;	      /* in ep->passive */
-	struct mrf_list doomed;	      /* in agent->doomed, or nowhere */
+	struct mrf_list disconnected; /* in agent->disconnected, or nowhere */
 	struct mrf_list half;	      /* in agent->half until its peer has confirmed it */
 	struct mrf_timer until;	      /* the deadline for that */
 	struct sockaddr_storage addr; /* of the peer */
@@ -48,7 +48,7 @@ struct mrf_pasv {
 	bool forget_again;	   /* another one is due afterwards */
 	unsigned sending;	   /* answers, replies and notes on the way */
 	/* messages in the order of their arrival */
-	struct mrf_waiting waiting[MRF_PASV_SLOTS];
+	struct mrf_waiting waiting[MRF_PASSIVE_SLOTS];
 	unsigned first, last; /* indices into waiting; both only go up */
 	unsigned asks;	      /* questions among them */
 	unsigned requests;    /* requests among them */
@@ -57,57 +57,57 @@ struct mrf_pasv {
 	 * Slots held back until the application has read its completions, and the timer
 	 * to check.
 	 */
-	uint8_t held[MRF_PASV_SLOTS];
+	uint8_t held[MRF_PASSIVE_SLOTS];
 	unsigned nheld;
 	struct mrf_timer look;
 	struct mrf_vmr slots_mr;
-	uint8_t slots[MRF_PASV_SLOTS][MRF_PASV_SLOT_SIZE];
+	uint8_t slots[MRF_PASSIVE_SLOTS][MRF_PASSIVE_SLOT_SIZE];
 };
 
-_Static_assert(MRF_PROTO_ASK_LEN <= MRF_PASV_SLOT_SIZE, "a question fits");
-_Static_assert(MRF_ASKS + MRF_REQUESTS + 1 < MRF_PASV_SENDS,
+_Static_assert(MRF_PROTO_ASK_LEN <= MRF_PASSIVE_SLOT_SIZE, "a question fits");
+_Static_assert(MRF_ASKS + MRF_REQUESTS + 1 < MRF_PASSIVE_SENDS,
 	       "there is room for answers, replies and a note");
 
-static inline bool mrf_pasv_wants_events(const struct mrf_pasv *pasv)
+static inline bool mrf_passive_wants_events(const struct mrf_passive *passive)
 {
-	return pasv->ep->caps & FI_RMA_EVENT;
+	return passive->ep->caps & FI_RMA_EVENT;
 }
 
-static inline struct mrf_pasv *mrf_pasv_of(struct mrf_owner *owner)
+static inline struct mrf_passive *mrf_passive_of(struct mrf_owner *owner)
 {
-	return mrf_container_of(owner, struct mrf_pasv, owner);
+	return mrf_container_of(owner, struct mrf_passive, owner);
 }
 
-int mrf_pasv_post_slot(struct mrf_pasv *pasv, unsigned slot);
+int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot);
 /*
  * Makes the move. One that is not in the diagram changes nothing, and aborts in builds with
  * --enable-lockrank.
  */
-void mrf_pasv_move(struct mrf_pasv *pasv, enum mrf_pasv_move move);
+void mrf_passive_move(struct mrf_passive *passive, enum mrf_passive_move move);
 /* Does the invariant hold? No call for the connection is under way. */
-bool mrf_pasv_right(const struct mrf_pasv *pasv);
+bool mrf_passive_right(const struct mrf_passive *passive);
 /*
  * Aborts if the invariant does not hold for one of the agent's connections from peers; in
  * builds with --enable-lockrank.
  */
 #ifdef MRF_LOCKRANK
-void mrf_pasv_check(const struct mrf_agent *agent);
+void mrf_passive_check(const struct mrf_agent *agent);
 #else
-#define mrf_pasv_check(agent) ((void)(agent))
+#define mrf_passive_check(agent) ((void)(agent))
 #endif
 /* The peer was let in. It has MRF_HALF_MS to confirm the connection. */
-void mrf_pasv_admit(struct mrf_pasv *pasv);
+void mrf_passive_admit(struct mrf_passive *passive);
 /* The peer has confirmed the connection, or something came over it. */
-void mrf_pasv_established(struct mrf_pasv *pasv);
+void mrf_passive_established(struct mrf_passive *passive);
 /* Its queue pair is in error: it is not served any more. */
-void mrf_pasv_broken(struct mrf_pasv *pasv);
+void mrf_passive_broken(struct mrf_passive *passive);
 /*
  * Disconnects, and has the connection destroyed at the end of the agent's turn. From now on
  * nothing lands over it; writes that landed before, whose completions may just be being
  * handled, still count.
  */
-void mrf_pasv_doom(struct mrf_pasv *pasv);
+void mrf_passive_disconnect(struct mrf_passive *passive);
 /* The connection is about to be freed: takes it out of the agent's lists and timers. */
-void mrf_pasv_leave(struct mrf_pasv *pasv);
+void mrf_passive_leave(struct mrf_passive *passive);
 
 #endif

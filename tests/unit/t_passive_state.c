@@ -5,7 +5,7 @@
  * brought into each state, in the target's agent, so that nothing else happens to it
  * meanwhile.
  */
-#include "ep/link/pasv.h"
+#include "ep/link/passive.h"
 #include "loop/agent_calls.h"
 #include "aborts.h"
 #include "raw.h"
@@ -13,55 +13,57 @@
 /* A letter per state, in their order; a lower-case x: the connection has been destroyed. */
 static const char names[] = "NHUhBD";
 
-_Static_assert(sizeof(names) - 1 == MRF_PASV_STATES, "a letter per state");
+_Static_assert(sizeof(names) - 1 == MRF_PASSIVE_STATES, "a letter per state");
 
 /* --- the table -------------------------------------------------------------------------- */
 
 /* By state: where the moves lead to; a dot where there is none. */
-static const char *const moves[MRF_PASV_STATES] = {
-	/*                  ADMIT CONFIRM BREAK DOOM */
-	[MRF_PASV_NEW] = "H...",	 [MRF_PASV_HALF] = ".UhD",   [MRF_PASV_UP] = ".UBD",
-	[MRF_PASV_HALF_BROKEN] = ".BhD", [MRF_PASV_BROKEN] = ".BBD", [MRF_PASV_DOOMED] = ".DDD",
+static const char *const moves[MRF_PASSIVE_STATES] = {
+	/*                  ADMIT CONFIRM BREAK DISCONNECT */
+	[MRF_PASSIVE_NEW] = "H...",    [MRF_PASSIVE_HALF] = ".UhD",
+	[MRF_PASSIVE_UP] = ".UBD",     [MRF_PASSIVE_HALF_BROKEN] = ".BhD",
+	[MRF_PASSIVE_BROKEN] = ".BBD", [MRF_PASSIVE_DISCONNECTED] = ".DDD",
 };
 
-static enum mrf_pasv_state state_of(char name)
+static enum mrf_passive_state state_of(char name)
 {
 	const char *at = strchr(names, name);
 
-	return at ? (enum mrf_pasv_state)(at - names) : MRF_PASV_STATES;
+	return at ? (enum mrf_passive_state)(at - names) : MRF_PASSIVE_STATES;
 }
 
 /* A move that is not in the diagram is refused: it ends the process, or changes nothing. */
-static struct mrf_pasv *mover;
-static enum mrf_pasv_move refused;
+static struct mrf_passive *mover;
+static enum mrf_passive_move refused;
 
 static void move_nowhere(void)
 {
-	enum mrf_pasv_state before = mover->state;
+	enum mrf_passive_state before = mover->state;
 
-	mrf_pasv_move(mover, refused);
+	mrf_passive_move(mover, refused);
 	if (mover->state != before)
 		_exit(1);
 }
 
 START_TEST(moves_lead_where_the_diagram_says)
 {
-	static struct mrf_pasv pasv;
+	static struct mrf_passive passive;
 	unsigned move;
 
-	for (move = 0; move < MRF_PASV_MOVES; move++) {
-		enum mrf_pasv_state want = state_of(moves[_i][move]);
+	for (move = 0; move < MRF_PASSIVE_MOVES; move++) {
+		enum mrf_passive_state want = state_of(moves[_i][move]);
 
-		pasv.state = (enum mrf_pasv_state)_i;
-		ck_assert_int_eq(mrf_pasv_next(pasv.state, (enum mrf_pasv_move)move), want);
-		if (want == MRF_PASV_STATES) {
-			mover = &pasv;
-			refused = (enum mrf_pasv_move)move;
+		passive.state = (enum mrf_passive_state)_i;
+		ck_assert_int_eq(mrf_passive_next(passive.state, (enum mrf_passive_move)move),
+				 want);
+		if (want == MRF_PASSIVE_STATES) {
+			mover = &passive;
+			refused = (enum mrf_passive_move)move;
 			ck_assert_int_eq(aborts(move_nowhere), LIBRARY_CHECKS);
 			continue;
 		}
-		mrf_pasv_move(&pasv, (enum mrf_pasv_move)move);
-		ck_assert_int_eq(pasv.state, want);
+		mrf_passive_move(&passive, (enum mrf_passive_move)move);
+		ck_assert_int_eq(passive.state, want);
 	}
 }
 END_TEST
@@ -70,13 +72,13 @@ END_TEST
 
 static struct node n;
 static struct raw raw;
-static struct mrf_pasv *pasv;
+static struct mrf_passive *passive;
 static uint64_t id; /* of the connection, which the agent never gives to another */
-static enum mrf_pasv_state wanted;
+static enum mrf_passive_state wanted;
 
 static const struct mrf_owner_calls *calls(void)
 {
-	return pasv->owner.calls;
+	return passive->owner.calls;
 }
 
 static const struct mrf_agent_guest *guest(void)
@@ -86,9 +88,9 @@ static const struct mrf_agent_guest *guest(void)
 
 static void tell(enum mrf_cm_type type)
 {
-	struct mrf_cm_event event = { .type = type, .conn = pasv->vconn };
+	struct mrf_cm_event event = { .type = type, .conn = passive->vconn };
 
-	calls()->event(&pasv->owner, &event);
+	calls()->event(&passive->owner, &event);
 }
 
 #define TELL(name, type)       \
@@ -113,34 +115,34 @@ static void fire(struct mrf_timer *timer)
 
 static void never_confirmed(void)
 {
-	fire(&pasv->until);
+	fire(&passive->until);
 }
 
 static void look_at_slots(void)
 {
-	fire(&pasv->look);
+	fire(&passive->look);
 }
 
 static void flush(void)
 {
 	struct mrf_wc wc = { .status = MRF_WC_FLUSHED, .kind = MRF_WC_RECV };
 
-	calls()->message(&pasv->owner, 0, &wc);
+	calls()->message(&passive->owner, 0, &wc);
 }
 
 static void device_breaks_it(void)
 {
-	calls()->broke(&pasv->owner);
+	calls()->broke(&passive->owner);
 }
 
 static void credentials_are_lost(void)
 {
-	calls()->end(&pasv->owner);
+	calls()->end(&passive->owner);
 }
 
 static void pins_are_gone(void)
 {
-	calls()->forget(&pasv->owner);
+	calls()->forget(&passive->owner);
 }
 
 static void take_messages(void)
@@ -192,12 +194,12 @@ static const struct happening {
 /* --- the states ------------------------------------------------------------------------- */
 
 /* From HALF, in which an initiator leaves it that does not confirm it. */
-static void (*const ways[MRF_PASV_STATES][2])(void) = {
-	[MRF_PASV_HALF] = { NULL },
-	[MRF_PASV_UP] = { established },
-	[MRF_PASV_HALF_BROKEN] = { flush },
-	[MRF_PASV_BROKEN] = { established, flush },
-	[MRF_PASV_DOOMED] = { device_breaks_it },
+static void (*const ways[MRF_PASSIVE_STATES][2])(void) = {
+	[MRF_PASSIVE_HALF] = { NULL },
+	[MRF_PASSIVE_UP] = { established },
+	[MRF_PASSIVE_HALF_BROKEN] = { flush },
+	[MRF_PASSIVE_BROKEN] = { established, flush },
+	[MRF_PASSIVE_DISCONNECTED] = { device_breaks_it },
 };
 
 /* Is the connection still there? If so, is it as its state says? */
@@ -205,7 +207,7 @@ static char look(void)
 {
 	if (!mrf_idmap_find(&node_agent(&n)->owners, id))
 		return 'x';
-	return mrf_pasv_right(pasv) ? names[pasv->state] : '!';
+	return mrf_passive_right(passive) ? names[passive->state] : '!';
 }
 
 /* The initiator confirms the connection and sends at once; its event is not read meanwhile. */
@@ -225,8 +227,8 @@ static int happen(struct mrf_agent *agent, void *arg)
 	unsigned i;
 
 	(void)agent;
-	pasv = mrf_list_entry(mrf_list_first(&node_ep(&n)->passive), struct mrf_pasv, node);
-	id = pasv->owner.id;
+	passive = mrf_list_entry(mrf_list_first(&node_ep(&n)->passive), struct mrf_passive, node);
+	id = passive->owner.id;
 	if (look() != 'H' || (h->message && send_message(h->message)))
 		return -FI_EIO;
 	for (i = 0; i < 2 && ways[wanted][i]; i++)
@@ -264,7 +266,7 @@ START_TEST(whatever_happens_in_whatever_state)
 	struct mrf_ask ask = { .cookie = 42, .key = 5, .len = 8 };
 
 	mrf_ask_encode(&ask, question);
-	for (wanted = MRF_PASV_HALF; wanted < MRF_PASV_STATES; wanted++) {
+	for (wanted = MRF_PASSIVE_HALF; wanted < MRF_PASSIVE_STATES; wanted++) {
 		if (h->after[wanted] != '.')
 			walk_one(h);
 	}
@@ -275,7 +277,7 @@ static TCase *table(void)
 {
 	TCase *tc = tcase_create("table");
 
-	tcase_add_loop_test(tc, moves_lead_where_the_diagram_says, 0, MRF_PASV_STATES);
+	tcase_add_loop_test(tc, moves_lead_where_the_diagram_says, 0, MRF_PASSIVE_STATES);
 	return tc;
 }
 
@@ -289,4 +291,4 @@ static TCase *walk(void)
 	return tc;
 }
 
-UNIT_MAIN("pasv_state", table, walk)
+UNIT_MAIN("passive_state", table, walk)

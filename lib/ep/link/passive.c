@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/compiler.h"
+#include "ep/link/passive.h"
+
+int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot)
+{
+	struct mrf_sge sge = { .addr = (uintptr_t)passive->slots[slot],
+			       .len = MRF_PASSIVE_SLOT_SIZE,
+			       .lkey = passive->slots_mr.lkey };
+
+	return mrf_vconn_post_recv(passive->vconn, MRF_WR_ID(passive->owner.id, slot), &sge);
+}
+
+/* --- its state ---------------------------------------------------------------------------- */
+
+void mrf_passive_move(struct mrf_passive *passive, enum mrf_passive_move move)
+{
+	enum mrf_passive_state to = mrf_passive_next(passive->state, move);
+
+	if (mrf_unlikely(to == MRF_PASSIVE_STATES))
+		mrf_conn_state_wrong("a move that a peer's connection cannot make", passive->state,
+				     move);
+	else
+		passive->state = to;
+}
+
+bool mrf_passive_right(const struct mrf_passive *passive)
+{
+	bool half = mrf_passive_is_half(passive->state);
+	bool waits = !mrf_list_empty(&passive->ready);
+
+	return mrf_list_empty(&passive->half) == !half &&
+	       mrf_list_empty(&passive->until.node) == !half &&
+	       mrf_list_empty(&passive->disconnected) ==
+		       (passive->state != MRF_PASSIVE_DISCONNECTED) &&
+	       (!waits || (passive->state == MRF_PASSIVE_UP && passive->first != passive->last)) &&
+	       passive->last - passive->first + passive->nheld <= MRF_PASSIVE_SLOTS &&
+	       passive->sending <= MRF_PASSIVE_SENDS;
+}
+
+#ifdef MRF_LOCKRANK
+
+static void check_inbound_of(const struct mrf_ep *ep)
+{
+	mrf_list_each (node, &ep->passive) {
+		const struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, node);
+
+		if (!mrf_passive_right(passive))
+			mrf_conn_state_wrong("a peer's connection is not as its state says",
+					     passive->state, MRF_PASSIVE_MOVES);
+	}
+}
+
+void mrf_passive_check(const struct mrf_agent *agent)
+{
+	mrf_list_each (node, &agent->eps)
+		check_inbound_of(mrf_list_entry(node, struct mrf_ep, of_agent));
+}
+
+#endif
+
+static void stop_waiting(struct mrf_passive *passive)
+{
+	mrf_list_del(&passive->half);
+	mrf_timer_stop(&passive->until);
+}
+
+void mrf_passive_admit(struct mrf_passive *passive)
+{
+	struct mrf_agent *agent = passive->ep->agent;
+
+	mrf_passive_move(passive, MRF_PASSIVE_ADMIT);
+	mrf_list_add_tail(&passive->half, &agent->half);
+	mrf_timer_set(agent, &passive->until, MRF_HALF_MS);
+}
+
+void mrf_passive_established(struct mrf_passive *passive)
+{
+	mrf_passive_move(passive, MRF_PASSIVE_CONFIRM);
+	stop_waiting(passive);
+}
+
+void mrf_passive_broken(struct mrf_passive *passive)
+{
+	mrf_passive_move(passive, MRF_PASSIVE_BREAK);
+	mrf_list_del(&passive->ready);
+}
+
+void mrf_passive_disconnect(struct mrf_passive *passive)
+{
+	mrf_vconn_disconnect(passive->vconn);
+	mrf_passive_leave(passive);
+	mrf_passive_move(passive, MRF_PASSIVE_DISCONNECT);
+	mrf_list_add_tail(&passive->disconnected, &passive->ep->agent->disconnected);
+}
+
+void mrf_passive_leave(struct mrf_passive *passive)
+{
+	stop_waiting(passive);
+	mrf_list_del(&passive->disconnected);
+	mrf_list_del(&passive->ready);
+	mrf_timer_stop(&passive->look);
+}

@@ -198,21 +198,22 @@ static void setup(void)
 	atomic_store(&small_done, false);
 	atomic_store(&big_done, false);
 	atomic_store(&unpinnable, false);
+	/* Before there is a thread that looks at them, and until there is none. */
+	fake.is_there = is_there;
+	fake.on_dereg = on_dereg;
 	pair_open(&p, &opt);
 	atomic_store(&agent, node_agent(&p.a)->thread);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
-	fake.is_there = is_there;
-	fake.on_dereg = on_dereg;
 }
 
 static void teardown(void)
 {
 	want_soon(node_idle(&p.a));
-	fake.is_there = NULL;
-	fake.on_dereg = NULL;
 	atomic_store(&agent, 0);
 	pair_close(&p);
+	fake.is_there = NULL;
+	fake.on_dereg = NULL;
 	fixture_teardown();
 }
 

@@ -2,7 +2,7 @@
 /*
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
- * Usage: mrfab_bench [open] [register] [alive] [rawkey] [access] [atomic] [event] [agent]
+ * Usage: mrfab_bench [open] [register] [alive] [rawkey] [access] [atomic] [beside] [event] [agent]
  *    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
@@ -49,6 +49,8 @@ int main(int argc, char **argv)
 		part_access(&lanes);
 	if (wanted("atomic"))
 		part_atomic(&lanes);
+	if (wanted("beside"))
+		part_beside(&lanes);
 	if (wanted("event"))
 		part_event(&lanes);
 	else

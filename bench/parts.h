@@ -14,6 +14,7 @@ void part_rawkey(struct lanes *lanes);
 /* After lanes_connect. */
 void part_access(struct lanes *lanes);
 void part_atomic(struct lanes *lanes);
+void part_beside(struct lanes *lanes);
 /* Likewise; connects what it needs itself. */
 void part_event(struct lanes *lanes);
 void part_agent(struct lanes *lanes);

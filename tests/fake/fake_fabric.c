@@ -749,9 +749,11 @@ void mrf_vcq_close(struct mrf_vcq *cq)
 int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n)
 {
 	int got = 0;
+	bool late;
 
 	enter();
-	while (!cq->stopped && got < n && cq->head != cq->tail)
+	late = cq->stopped || (fake.is_late && fake.is_late(cq));
+	while (!late && got < n && cq->head != cq->tail)
 		wc[got++] = cq->ring[cq->head++ % cq->depth];
 	while (cq->spoilt && got < n)
 		wc[got++] = (struct mrf_wc){ .wr_id = UINT64_MAX };

@@ -76,6 +76,11 @@ struct fake_fabric {
 	void (*on_private)(const uint8_t *data, size_t len);
 	/* What a target says while it accepts, which may be changed; likewise. */
 	void (*on_accept)(uint8_t *data, size_t len);
+	/*
+	 * Called when a completion queue is polled: while it says so, what has completed there
+	 * does not show. As on_send otherwise.
+	 */
+	bool (*is_late)(const struct mrf_vcq *cq);
 	/* Whether these bytes are there to be pinned; NULL: all are. Any thread. */
 	bool (*is_there)(const void *addr, size_t len);
 	/* Called before a registration ends, without the lock. May be NULL. */

@@ -17,12 +17,26 @@ static uint64_t cells[8];
 static struct fid_mr *cells_mr;
 static fi_addr_t other; /* the third's address */
 static atomic_bool keep_replies;
+static atomic_bool late; /* the device is, with what p.a has in flight to p.b */
 
 static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 {
 	return from_target && mrf_msg_type(msg, *len) == MRF_MSG_REPLY && keep_replies
 		       ? FAKE_KEEP
 		       : FAKE_DELIVER;
+}
+
+/* Until it has been given up: then all of it comes at once. ep->lock is held. */
+static bool is_late(const struct mrf_vcq *cq)
+{
+	const struct mrf_ep *ep;
+	const struct mrf_conn *conn;
+
+	if (!atomic_load(&late))
+		return false;
+	ep = node_ep(&p.a);
+	conn = cq == ep->scq ? ep->peers[p.to]->conn : NULL;
+	return conn && conn->head != conn->tail;
 }
 
 /* Before there is an agent, which reads it whenever it likes. */
@@ -37,6 +51,8 @@ static void setup(void)
 	fixture_setup();
 	answer_within("60000");
 	fake.on_send = on_send;
+	fake.is_late = is_late;
+	late = false;
 }
 
 static void open_all(void)
@@ -158,6 +174,29 @@ START_TEST(silent_peer_fails_what_waits_for_its_answer_and_may_answer_later)
 	ck_assert_uint_eq(*(uint64_t *)(void *)p.dst - *(uint64_t *)(void *)p.src, 1);
 	/* One to it, and none anew. */
 	ck_assert_uint_eq(fake_connects(), 1);
+	close_all();
+}
+END_TEST
+
+/* The device gives back what the agent has given up, before the connection is gone. */
+START_TEST(silent_device_that_answers_late_completes_nothing_twice)
+{
+	open_all();
+	late = true;
+	fake_break(1, 1, MRF_WC_TIMEOUT, false);
+	fake_hold(true);
+	for (size_t i = 0; i < 3; i++)
+		pair_write(&p, 8 * i, 8);
+	fake_hold(false);
+	for (size_t i = 0; i < 3; i++)
+		ck_assert_int_eq(
+			want_err(&p.a, pair_ctx(&p, 8 * i), FI_ETIMEDOUT, "may or may not"), 4111);
+	want_soon(!node_state(&p.a, p.to).connection);
+	ck_assert_uint_eq(node_state(&p.a, p.to).work_requests, 0);
+	late = false;
+	pair_write(&p, 100, 8);
+	want_ok(&p.a, pair_ctx(&p, 100));
+	ck_assert_uint_eq(fake_connects(), 2);
 	close_all();
 }
 END_TEST
@@ -302,6 +341,7 @@ static TCase *tcase_silent(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, silent_peer_leaves_room_for_operations_of_others);
 	tcase_add_test(tc, silent_peer_fails_what_waits_for_its_answer_and_may_answer_later);
+	tcase_add_test(tc, silent_device_that_answers_late_completes_nothing_twice);
 	tcase_add_test(tc, silent_peer_fails_a_request_that_it_may_have_done);
 	tcase_add_test(tc, silent_is_nobody_who_answers_now_and_then);
 	tcase_add_test(tc, silent_peer_what_waits_for_it_is_canceled);

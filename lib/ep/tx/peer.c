@@ -228,7 +228,7 @@ static __attribute__((noinline)) void failed_locked(struct mrf_conn *conn, struc
 	mrf_rpc_sent_locked(conn, conn->head - 1, wc);
 }
 
-void mrf_peer_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)
+static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)
 {
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_posted *posted = &conn->ring[conn->head % MRF_CONN_RING];
@@ -255,6 +255,19 @@ void mrf_peer_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)
 	}
 }
 
+void mrf_conn_give_up_locked(struct mrf_conn *conn)
+{
+	struct mrf_ep *ep = conn->peer->ep;
+	struct mrf_wc wc = { .wr_id = conn->owner.id, .status = MRF_WC_TIMEOUT };
+
+	mrf_lock_held(&ep->lock);
+	while (in_flight_locked(conn))
+		head_completed_locked(conn, &wc);
+	/* Completions that come late look for their connection, and find none. */
+	if (ep->last == conn)
+		ep->last = NULL;
+}
+
 #define BATCH 16
 
 /* There is room in the queue (again): those that wait for it go on. */
@@ -268,13 +281,25 @@ static void feed_locked(struct mrf_ep *ep)
 		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, starved));
 }
 
+/*
+ * Whose completion it is. NULL: the connection is gone, or has given up everything that was
+ * in flight on it (mrf_conn_give_up_locked), and the device completes that after all.
+ */
+static struct mrf_conn *completed_conn_locked(const struct mrf_ep *ep, uint64_t id)
+{
+	struct mrf_conn *conn = mrf_idmap_find(&ep->conns, id);
+
+	mrf_lock_held(&ep->lock);
+	return conn && in_flight_locked(conn) ? conn : NULL;
+}
+
 static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 {
 	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id))
-		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
+		ep->last = completed_conn_locked(ep, wc->wr_id);
 	if (mrf_likely(ep->last != NULL))
-		mrf_peer_completed_locked(ep->last, wc);
+		head_completed_locked(ep->last, wc);
 }
 
 /* Not for ever, whatever stands in the queue: it is memory that others may write to by mistake. */

@@ -34,8 +34,12 @@ void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret);
 void mrf_ep_progress_locked(struct mrf_ep *ep);
 /* Progress when the application reads a queue (mrf_source.poll). Takes ep->lock. */
 void mrf_ep_poll(struct mrf_source *source);
-/* Handles a work completion of an active connection. */
-void mrf_peer_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc);
+/*
+ * The device has not completed what is in flight on a broken connection: as if all of it had
+ * timed out. What the device completes after that, while the connection is not destroyed yet,
+ * is ignored.
+ */
+void mrf_conn_give_up_locked(struct mrf_conn *conn);
 /*
  * BROKEN -> IDLE, after the last completion: flushed operations go back to the front of
  * the queue.

@@ -81,13 +81,10 @@ void mrf_conn_service_locked(struct mrf_peer *peer)
 /* What the device never gave back: nobody knows whether it ran. */
 static void force_drain_locked(struct mrf_conn *conn)
 {
-	struct mrf_wc wc = { .wr_id = conn->owner.id, .status = MRF_WC_TIMEOUT };
-
 	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_warn(FI_LOG_EP_DATA, 4030, "the device never completed %u work request%s",
 		 conn->tail - conn->head, MRF_S(conn->tail - conn->head));
-	while (conn->head != conn->tail)
-		mrf_peer_completed_locked(conn, &wc);
+	mrf_conn_give_up_locked(conn);
 }
 
 static void expired_locked(struct mrf_conn *conn)

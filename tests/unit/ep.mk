@@ -98,7 +98,7 @@ tests_unit_t_path_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_path_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 tests_unit_t_fork_SOURCES = tests/unit/t_fork.c tests/unit/child.h $(EP_FIXTURE)
 tests_unit_t_fork_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_pmem_SOURCES = tests/unit/t_pmem.c $(EP_FIXTURE)
+tests_unit_t_pmem_SOURCES = tests/unit/t_pmem.c tests/unit/raw.h $(EP_FIXTURE)
 tests_unit_t_pmem_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_pmem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=madvise,--wrap=msync,--wrap=statfs
 tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c $(EP_FIXTURE)

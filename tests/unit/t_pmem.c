@@ -4,8 +4,8 @@
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
-#include "ep_fixture.h"
 #include "mr/filemem.h"
+#include "raw.h"
 
 #define LEN (4 * PAGE)
 
@@ -46,9 +46,18 @@ int __wrap_statfs(const char *path, struct statfs *fs)
 	return ret;
 }
 
+/* What p.a has posted does not show as completed. */
+static atomic_bool late;
+
+static bool is_late(const struct mrf_vcq *cq)
+{
+	return atomic_load(&late) && cq == node_ep(&p.a)->scq;
+}
+
 static void setup(void)
 {
 	fixture_setup();
+	fake.is_late = is_late;
 	kind = EXT4_SUPER_MAGIC;
 	snprintf(file_name, sizeof(file_name), "t_pmem.%d.tmp", (int)getpid());
 	file = file_new(file_name);
@@ -352,7 +361,7 @@ START_TEST(each_of_the_three_calls_takes_the_flags)
 END_TEST
 
 /* Requests of type FLUSH as they pass: check or flush, and the bytes written by then. */
-static unsigned seen[8], nseen;
+static unsigned seen[8], nseen, shared;
 static size_t written[8];
 
 static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
@@ -363,13 +372,14 @@ static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
 	    !mrf_request_decode(msg, *len, &request) && nseen < 8) {
 		seen[nseen] = request.what;
 		written[nseen++] = fake.nlog;
+		shared += mrf_msg_len(msg) < *len;
 	}
 	return FAKE_DELIVER;
 }
 
 static void open_pmem(const struct node_opt *opt)
 {
-	nseen = 0;
+	nseen = shared = 0;
 	pair_open(&p, opt);
 	fake.on_send = on_send;
 	ck_assert_int_eq(reg_pmem(mem, LEN, 9), 0);
@@ -400,6 +410,77 @@ START_TEST(committed_write_is_checked_written_and_flushed_in_this_order)
 	want_ok(&p.a, NULL);
 	want_ok(&p.a, NULL);
 	want_none(&p.a);
+	close_pmem();
+}
+END_TEST
+
+/* One takes as long as the storage does; the target's agent serves others before the next. */
+START_TEST(flushes_of_several_operations_go_one_by_one)
+{
+	open_pmem(PLAIN);
+	atomic_store(&late, true);
+	for (size_t i = 0; i < 4; i++)
+		commit_at(8 * i, 8, 9, 0);
+	/* Acknowledgements that come behind the next reply: all are written before one flush. */
+	want_soon(fake_nlog() == 4);
+	atomic_store(&late, false);
+	for (int i = 0; i < 4; i++)
+		want_ok(&p.a, NULL);
+	ck_assert(!memcmp(mem, p.src, 32));
+	ck_assert_uint_eq(nseen, 8);
+	for (int i = 0; i < 8; i++)
+		ck_assert_uint_eq(seen[i], i < 4 ? MRF_FLUSH_CHECK : MRF_FLUSH_DO);
+	ck_assert_uint_eq(shared, 0);
+	close_pmem();
+}
+END_TEST
+
+/* An initiator that is not this library. */
+static struct raw raw;
+
+/* Two requests, one to check and one to flush so many bytes each, in one message. */
+static size_t flush_twice(uint64_t key, uint64_t len, uint8_t *msg)
+{
+	struct mrf_request request = { .type = MRF_MSG_FLUSH, .key = key, .len = len };
+	size_t used = mrf_request_encode(&request, msg);
+
+	request.turn++;
+	request.what = MRF_FLUSH_DO;
+	return used + mrf_request_encode(&request, msg + used);
+}
+
+static void raw_begin(void)
+{
+	raw_open(&raw);
+	ck_assert_int_eq(raw_greet(&raw, node_port(&p.b)).type, MRF_CM_RESPONSE);
+}
+
+static void want_reply(const uint8_t *msg, size_t len, uint32_t status, uint64_t done)
+{
+	struct mrf_reply reply;
+
+	ck_assert_int_eq(mrf_reply_decode(msg, len, &reply), 0);
+	ck_assert_uint_eq(reply.status, status);
+	ck_assert_uint_eq(reply.err, 0);
+	ck_assert_uint_eq(reply.done, done);
+}
+
+START_TEST(flushes_that_come_together_are_done)
+{
+	uint8_t msg[2 * MRF_PROTO_REQUEST_HEAD];
+	const uint8_t *got;
+	struct mrf_wc wc;
+
+	open_pmem(PLAIN);
+	raw_begin();
+	ck_assert_int_eq(raw_send(&raw, msg, flush_twice(9, 100, msg)), 0);
+	wc = raw_recv(&raw);
+	ck_assert_uint_eq(wc.byte_len, 2 * MRF_PROTO_REPLY_HEAD);
+	got = raw.slots[wc.wr_id];
+	want_reply(got, wc.byte_len, MRF_REPLY_DONE, 100);
+	want_reply(got + MRF_PROTO_REPLY_HEAD, MRF_PROTO_REPLY_HEAD, MRF_REPLY_DONE, 100);
+	ck_assert_uint_eq(shared, 1);
+	raw_close(&raw);
 	close_pmem();
 }
 END_TEST
@@ -486,6 +567,8 @@ static TCase *tcase_write(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, committed_write_is_checked_written_and_flushed_in_this_order, 0, 2);
+	tcase_add_test(tc, flushes_of_several_operations_go_one_by_one);
+	tcase_add_test(tc, flushes_that_come_together_are_done);
 	tcase_add_loop_test(tc, each_of_the_three_calls_takes_the_flags, 0, 3);
 	tcase_add_loop_test(tc, committed_write_without_persistent_memory_writes_nothing, 0, 2);
 	tcase_add_test(tc, committed_write_has_the_refusals_of_a_write);

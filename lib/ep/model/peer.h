@@ -86,7 +86,7 @@ struct mrf_window {
 	unsigned first, last; /* indices into awaited; only go up */
 	unsigned sent;	      /* requests before it are on the way, later ones gathered */
 	size_t len;	      /* bytes of the gathered requests, */
-	size_t reply_len;     /* and of their replies, at most */
+	size_t reply_len;     /* and of their replies, at most; a flush counts as all */
 	uint32_t turn;	      /* of the next request */
 	bool stopped;	      /* a request has to be sent again: the peer does none behind it */
 };

@@ -4,7 +4,8 @@
  *
  * - Requests gather while a message with requests is on the way, up to MRF_REQUESTS in
  *   all, which the target enforces. The requests of one message are together about few
- *   bytes, as a single one is, so that a turn of the target's agent takes hardly longer.
+ *   bytes, as a single one is, so that a turn of the target's agent takes hardly longer. A
+ *   flush has a message of its own.
  * - While a reply is awaited, nothing is posted that a kernel could refuse. What is in
  *   flight ahead of a request goes on; a request that is flushed behind a refused access
  *   has certainly not been seen and is sent again. A request that the peer may have seen
@@ -108,13 +109,24 @@ static struct mrf_op *take_first_locked(struct mrf_window *window)
 
 /* --- posting ---------------------------------------------------------------------------- */
 
+/*
+ * How much of a message with replies it takes up. A flush, which takes as long as the storage
+ * does, takes up all: it goes alone, so that the target's agent can serve others before the
+ * next one.
+ */
+static size_t reply_room(const struct mrf_request *request)
+{
+	return request->type == MRF_MSG_FLUSH ? MRF_PROTO_MAX_REPLY
+					      : MRF_PROTO_REPLY_HEAD + request->len;
+}
+
 /* Do the request and its reply go into the messages of those that have gathered? */
 static bool request_fits_locked(const struct mrf_window *window, const struct mrf_request *request)
 {
 	return !window->len ||
 	       (window->len + MRF_PROTO_REQUEST_HEAD + request->body_len <= MRF_PROTO_MAX_REQUEST &&
 		request->len <= MRF_PROTO_REPLY_BODY &&
-		window->reply_len + MRF_PROTO_REPLY_HEAD + request->len <= MRF_PROTO_MAX_REPLY);
+		window->reply_len + reply_room(request) <= MRF_PROTO_MAX_REPLY);
 }
 
 int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -132,7 +144,7 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (!request_fits_locked(window, &request))
 		return -FI_EAGAIN;
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
-	window->reply_len += MRF_PROTO_REPLY_HEAD + request.len;
+	window->reply_len += reply_room(&request);
 	*awaited_at_locked(window, window->last++) =
 		(struct mrf_awaited){ .op = op, .turn = request.turn, .len = request.len };
 	window->turn++;

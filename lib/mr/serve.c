@@ -218,10 +218,6 @@ enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr
 	if (n)
 		mrf_mr_enter_locked(mr);
 	mrf_lock_release(&space->lock);
-	if (status == MRF_MR_NO_RIGHT) {
-		*err = FI_EACCES;
-		return MRF_MR_OK;
-	}
 	if (!n)
 		return status == MRF_MR_OK ? MRF_MR_OUTSIDE : status;
 	*err = commit_places(mr, place, n, flush);

@@ -20,7 +20,7 @@ enum mrf_mr_status {
 	MRF_MR_NOT_REFRESHED = 6, /* FI_MR_MMU_NOTIFY: no refresh has covered it yet */
 	MRF_MR_NOT_MAPPED = 7,	  /* no memory there, or not writable but has to be */
 	MRF_MR_NO_ROOM = 8,	  /* cannot pin: memlock, regions, memory, descriptors */
-	MRF_MR_NO_RIGHT = 9	  /* never on the wire: peers check the rights */
+	MRF_MR_NO_RIGHT = 9	  /* not on the wire: replies have MRF_REPLY_RIGHT */
 };
 
 /* A peer's question: may it access [addr, addr + len) of the region behind key? */
@@ -80,8 +80,8 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 /*
  * Checks that these bytes (len > 0) are persistent memory; with flush, also makes
  * everything written there persistent. A status other than OK is about the region or the
- * range, as in a view. With OK, *err is 0, FI_EOPNOTSUPP (registered without
- * FI_RMA_PMEM), FI_EACCES (no peer may write there), or another reason for the failure.
+ * range, as in a view, or NO_RIGHT: no peer may write there. With OK, *err is 0,
+ * FI_EOPNOTSUPP (registered without FI_RMA_PMEM), or another reason for the failure.
  * Agent thread; may take as long as the storage takes.
  */
 enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,

@@ -485,6 +485,37 @@ START_TEST(flushes_that_come_together_are_done)
 }
 END_TEST
 
+/* The initiator asks about the key then, and says what the answer says. */
+START_TEST(flush_without_the_right_is_refused_for_that_reason)
+{
+	const uint64_t access = FI_REMOTE_READ;
+	uint8_t msg[2 * MRF_PROTO_REQUEST_HEAD];
+	struct mrf_wc wc;
+
+	pair_open(&p, PLAIN);
+	ck_assert_int_eq(fi_mr_reg(p.b.domain, mem, LEN, access, 0, 9, FI_RMA_PMEM, &mr, NULL), 0);
+	raw_begin();
+	ck_assert_int_eq(raw_send(&raw, msg, flush_twice(9, 100, msg) / 2), 0);
+	wc = raw_recv(&raw);
+	want_reply(raw.slots[wc.wr_id], wc.byte_len, MRF_REPLY_RIGHT, 0);
+	raw_close(&raw);
+	close_pmem();
+}
+END_TEST
+
+START_TEST(committed_write_with_a_key_that_carries_its_rkey_needs_the_right)
+{
+	const struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED | FI_MR_PROV_KEY };
+	const uint64_t access = FI_REMOTE_READ;
+
+	pair_open(&p, &opt);
+	ck_assert_int_eq(fi_mr_reg(p.b.domain, mem, LEN, access, 0, 0, FI_RMA_PMEM, &mr, NULL), 0);
+	commit_at(0, 8, fi_mr_key(mr), 0);
+	ck_assert_int_eq(want_err(&p.a, NULL, FI_EACCES, "without FI_REMOTE_WRITE"), 4104);
+	close_pmem();
+}
+END_TEST
+
 START_TEST(committed_write_without_persistent_memory_writes_nothing)
 {
 	pair_open(&p, _i ? NULL : PLAIN);
@@ -569,6 +600,8 @@ static TCase *tcase_write(void)
 	tcase_add_loop_test(tc, committed_write_is_checked_written_and_flushed_in_this_order, 0, 2);
 	tcase_add_test(tc, flushes_of_several_operations_go_one_by_one);
 	tcase_add_test(tc, flushes_that_come_together_are_done);
+	tcase_add_test(tc, flush_without_the_right_is_refused_for_that_reason);
+	tcase_add_test(tc, committed_write_with_a_key_that_carries_its_rkey_needs_the_right);
 	tcase_add_loop_test(tc, each_of_the_three_calls_takes_the_flags, 0, 3);
 	tcase_add_loop_test(tc, committed_write_without_persistent_memory_writes_nothing, 0, 2);
 	tcase_add_test(tc, committed_write_has_the_refusals_of_a_write);

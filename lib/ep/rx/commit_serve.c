@@ -11,15 +11,17 @@ int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request, struc
 				  .addr = request->addr,
 				  .len = request->len,
 				  .port = &ep->port };
+	enum mrf_mr_status status;
 	int err = 0;
 
 	(void)body;
 	if (!request->len || request->what > MRF_FLUSH_DO)
 		return -FI_EINVAL;
-	reply->status =
-		mrf_mr_commit(&ep->domain->space, &ask, request->what == MRF_FLUSH_DO, &err);
-	if (reply->status != MRF_MR_OK)
+	status = mrf_mr_commit(&ep->domain->space, &ask, request->what == MRF_FLUSH_DO, &err);
+	if (status != MRF_MR_OK) {
+		reply->status = status == MRF_MR_NO_RIGHT ? MRF_REPLY_RIGHT : (uint32_t)status;
 		return 0;
+	}
 	reply->status = err ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
 	reply->err = (uint32_t)err;
 	reply->done = err ? 0 : request->len;

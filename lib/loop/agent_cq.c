@@ -122,10 +122,14 @@ static bool handle_from(struct mrf_agent *agent, struct mrf_agent_cq *cq, unsign
 	int i, n;
 
 	while ((n = mrf_vcq_poll(cq->vcq, wc, MRF_ARRAY_SIZE(wc))) > 0) {
-		for (i = 0; i < n; i++)
-			handle(agent, &wc[i]);
+		/*
+		 * Counted before they are handled: an owner that goes meanwhile has its last
+		 * completions behind all of them, in a queue that may have filled up again.
+		 */
 		taken += (unsigned)n;
 		cq->taken += (unsigned)n;
+		for (i = 0; i < n; i++)
+			handle(agent, &wc[i]);
 		if (cq->taken >= cq->owed_until)
 			give_back(cq);
 		if (taken >= max)

@@ -16,6 +16,7 @@ tests_unit_t_none_LDADD = $(UNIT_LDADD)
 EP_FIXTURE = tests/fake/fake_fabric.c tests/fake/fake_fabric.h \
 	tests/unit/ep_fixture.c tests/unit/ep_fixture.h tests/unit/unit.h
 check_PROGRAMS += \
+	tests/unit/t_agent_cq \
 	tests/unit/t_apart \
 	tests/unit/t_ask \
 	tests/unit/t_close \
@@ -42,6 +43,9 @@ check_PROGRAMS += \
 	tests/unit/t_unlocked \
 	tests/unit/t_swap \
 	tests/unit/t_window
+tests_unit_t_agent_cq_SOURCES = tests/unit/t_agent_cq.c $(EP_FIXTURE)
+tests_unit_t_agent_cq_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_agent_cq_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_vcq_poll
 tests_unit_t_apart_SOURCES = tests/unit/t_apart.c $(EP_FIXTURE)
 tests_unit_t_apart_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_keyed_SOURCES = tests/unit/t_keyed.c tests/unit/raw.h tests/unit/secret.h $(EP_FIXTURE)

@@ -23,7 +23,7 @@ struct mrf_map *mrf_map_new(uint64_t seed)
 
 static uint64_t key_of(const struct mrf_map_slot *slot)
 {
-	return atomic_load_explicit(&slot->key, memory_order_relaxed);
+	return atomic_load_explicit(&slot->key, memory_order_acquire);
 }
 
 static const uint8_t *bytes_of(const struct mrf_map_slot *slot)
@@ -82,23 +82,28 @@ static int extend_map_locked(struct mrf_map *map)
 	return 0;
 }
 
-static int add_raw_locked(struct mrf_map *map, const uint8_t *raw, uint8_t *longer, uint64_t *key)
+static int take_slot(struct mrf_map *map, uint8_t *longer, struct mrf_map_slot **slot,
+		     uint64_t *key)
 {
-	int ret = map->spare ? 0 : extend_map_locked(map);
+	int ret;
 
-	mrf_lock_held(&map->lock);
-	if (ret)
-		return ret;
-	map->spare->longer = longer;
-	*key = mrf_map_add_locked(map, raw);
-	return 0;
+	mrf_lock_take(&map->lock);
+	ret = map->spare ? 0 : extend_map_locked(map);
+	if (!ret) {
+		*slot = mrf_map_take_locked(map, key);
+		(*slot)->longer = longer;
+	}
+	mrf_lock_release(&map->lock);
+	return ret;
 }
 
 int mrf_map_add(struct mrf_map *map, const uint8_t *raw, size_t size, uint64_t *key)
 {
 	/* Another thread may write to it, its length included, since it was accepted. */
 	size_t len = mrf_min(mrf_min(mrf_rawkey_len(raw), size), (size_t)MRF_RAWKEY_MAX);
+	struct mrf_map_slot *slot;
 	uint8_t *longer = NULL;
+	uint64_t mapped;
 	int ret;
 
 	if (len > MRF_RAWKEY_ONE_LEN) {
@@ -107,12 +112,14 @@ int mrf_map_add(struct mrf_map *map, const uint8_t *raw, size_t size, uint64_t *
 			return -FI_ENOMEM;
 		memcpy(longer, raw, len);
 	}
-	mrf_lock_take(&map->lock);
-	ret = add_raw_locked(map, raw, longer, key);
-	mrf_lock_release(&map->lock);
-	if (ret)
+	ret = take_slot(map, longer, &slot, &mapped);
+	if (ret) {
 		free(longer);
-	return ret;
+		return ret;
+	}
+	mrf_map_fill(slot, raw, mapped);
+	*key = mapped;
+	return 0;
 }
 
 bool mrf_map_remove(struct mrf_map *map, uint64_t key)

@@ -57,7 +57,7 @@ struct mrf_map {
 	 */
 	_Atomic(struct mrf_map_slot *) chunk[MRF_MAP_CHUNKS + 1];
 	uint64_t tag; /* at its place in keys, the other bits 0; immutable */
-	/* Guards what follows, and everything of a slot but its key. */
+	/* Guards what follows, and everything of a slot but its key; mrf_map_fill, too. */
 	struct mrf_lock lock;
 	uint32_t used; /* slots that are or were in use */
 	struct mrf_map_slot *spare;
@@ -129,17 +129,25 @@ int mrf_map_add(struct mrf_map *map, const uint8_t *raw, size_t size, uint64_t *
 /* False: the key was not mapped. */
 bool mrf_map_remove(struct mrf_map *map, uint64_t key);
 
-/* For a raw key of MRF_RAWKEY_ONE_LEN bytes; there is a spare slot. */
-static inline uint64_t mrf_map_add_locked(struct mrf_map *map, const uint8_t *raw)
+/*
+ * Mapping, in two steps: takes a slot, and a key for it; there is a spare one. Then fills the
+ * slot, which is nobody else's until the key is mapped thereby: no lock is held, because the
+ * application's memory may take its time. At least MRF_RAWKEY_ONE_LEN bytes.
+ */
+static inline struct mrf_map_slot *mrf_map_take_locked(struct mrf_map *map, uint64_t *key)
 {
 	struct mrf_map_slot *slot = map->spare;
-	uint64_t key = map->tag | slot->keys++ << MRF_MAP_INDEX_BITS | slot->index;
 
 	mrf_lock_held(&map->lock);
+	*key = map->tag | slot->keys++ << MRF_MAP_INDEX_BITS | slot->index;
 	map->spare = slot->next;
+	return slot;
+}
+
+static inline void mrf_map_fill(struct mrf_map_slot *slot, const uint8_t *raw, uint64_t key)
+{
 	memcpy(slot->bytes, raw, sizeof(slot->bytes));
 	atomic_store_explicit(&slot->key, key, memory_order_release);
-	return key;
 }
 
 /* Of a key that is mapped. */

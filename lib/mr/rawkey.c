@@ -22,6 +22,9 @@ _Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");
 /*
  * Each call does the usual thing first, in a function that calls nothing, so that no
  * register has to be saved. Everything else is a function of its own, which begins anew.
+ *
+ * The application's memory is touched without a lock: it may have to be read in first, or be
+ * watched by a thread that calls the library.
  */
 #define UNUSUAL __attribute__((noinline, cold))
 
@@ -179,20 +182,31 @@ static UNUSUAL int raw_attr_after(struct mrf_lock *lock, struct mrf_mr *mr,
 	return raw_attr(mr, attr);
 }
 
+static UNUSUAL int raw_attr_woken(struct mrf_lock *lock, struct mrf_mr *mr,
+				  struct fi_mr_raw_attr *attr)
+{
+	mrf_lock_wake(lock);
+	return raw_attr(mr, attr);
+}
+
 /* Usually: a key that was asked for before, into as much room as it needs. */
 int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
 	struct mrf_lock *lock = &mr->space->lock;
+	uint8_t key[MRF_RAWKEY_ONE_LEN];
 
 	if (!attr || !attr->raw_key || !attr->key_size || *attr->key_size != MRF_RAWKEY_ONE_LEN ||
 	    attr->flags || !mrf_lock_try(lock))
 		return raw_attr(mr, attr);
 	if (!mrf_mr_state_lets(mr->state, MRF_CALL_RAW_ATTR) || !is_kept_locked(mr))
 		return raw_attr_after(lock, mr, attr);
-	memcpy(attr->raw_key, mr->raw, MRF_RAWKEY_ONE_LEN);
+	memcpy(key, mr->raw, sizeof(key));
+	if (mrf_unlikely(mrf_lock_leave(lock)))
+		return raw_attr_woken(lock, mr, attr);
+	memcpy(attr->raw_key, key, sizeof(key));
 	if (attr->base_addr)
 		*attr->base_addr = base_of(mr);
-	return end_usual(lock);
+	return 0;
 }
 
 /* --- fi_mr_map_raw ---------------------------------------------------------------- */
@@ -279,16 +293,35 @@ static UNUSUAL int map_raw_after(struct mrf_lock *lock, struct mrf_mr_space *spa
 	return map_raw(space, attr);
 }
 
+static inline int finish_map(struct mrf_map_slot *slot, uint64_t key,
+			     const struct fi_mr_map_raw *attr)
+{
+	mrf_map_fill(slot, attr->raw_key, key);
+	*attr->key = key;
+	return 0;
+}
+
+static UNUSUAL int finish_map_woken(struct mrf_lock *lock, struct mrf_map_slot *slot, uint64_t key,
+				    const struct fi_mr_map_raw *attr)
+{
+	mrf_lock_wake(lock);
+	return finish_map(slot, key, attr);
+}
+
 int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 {
 	struct mrf_map *map = space->map;
+	struct mrf_map_slot *slot;
+	uint64_t key;
 
 	if (!is_compact(attr) || !mrf_lock_try(&map->lock))
 		return map_raw(space, attr);
 	if (!map->spare)
 		return map_raw_after(&map->lock, space, attr);
-	*attr->key = mrf_map_add_locked(map, attr->raw_key);
-	return end_usual(&map->lock);
+	slot = mrf_map_take_locked(map, &key);
+	if (mrf_unlikely(mrf_lock_leave(&map->lock)))
+		return finish_map_woken(&map->lock, slot, key, attr);
+	return finish_map(slot, key, attr);
 }
 
 /* --- fi_mr_unmap_key -------------------------------------------------------------- */
@@ -319,10 +352,14 @@ static UNUSUAL int unmap_key_after(struct mrf_lock *lock, struct mrf_mr_space *s
 int mrf_mr_unmap_key(struct mrf_mr_space *space, const uint64_t *key)
 {
 	struct mrf_map *map = space->map;
+	uint64_t mapped;
 
-	if (!key || !mrf_lock_try(&map->lock))
+	if (!key)
 		return unmap_key(space, key);
-	if (!mrf_map_remove_locked(map, *key))
+	mapped = *key;
+	if (!mrf_lock_try(&map->lock))
+		return unmap_key(space, key);
+	if (!mrf_map_remove_locked(map, mapped))
 		return unmap_key_after(&map->lock, space, key);
 	return end_usual(&map->lock);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fi_mr_raw_attr, fi_mr_map_raw, fi_mr_unmap_key: what regions tell, what is taken. */
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include "mr/map.h"
 #include "mr/rawkey.h"
 #include "mr/region.h"
@@ -631,6 +633,111 @@ START_TEST(threads_get_map_and_unmap_side_by_side)
 }
 END_TEST
 
+/* --- the application's memory ----------------------------------------------------- */
+
+/*
+ * It may have to be read in from a disk, or be watched by another thread, which may call the
+ * library itself: a call that waits for it keeps nobody waiting for a lock. Here it is not
+ * there until the signal handler has looked at the locks.
+ */
+static struct {
+	uint8_t *page;
+	unsigned touched;
+	bool held;
+} away;
+
+static bool is_held(const struct mrf_lock *lock)
+{
+	return atomic_load(&lock->state);
+}
+
+static void fetch(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	if ((uint8_t *)info->si_addr - away.page >= PAGE) {
+		signal(sig, SIG_DFL);
+		return;
+	}
+	away.touched++;
+	away.held |= is_held(&env.space.lock) || is_held(&env.space.map->lock);
+	mprotect(away.page, PAGE, PROT_READ | PROT_WRITE);
+}
+
+static void begin_away(void)
+{
+	struct sigaction action = { .sa_sigaction = fetch, .sa_flags = SA_SIGINFO };
+	const int prot = PROT_READ | PROT_WRITE;
+
+	/* The page before it is always there. */
+	away.page = mmap(NULL, 2ul * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(away.page, MAP_FAILED);
+	away.page += PAGE;
+	ck_assert_int_eq(sigaction(SIGSEGV, &action, NULL), 0);
+}
+
+static void end_away(void)
+{
+	signal(SIGSEGV, SIG_DFL);
+	munmap(away.page - PAGE, 2ul * PAGE);
+}
+
+static void *send_away(void)
+{
+	away.touched = 0;
+	away.held = false;
+	ck_assert_int_eq(mprotect(away.page, PAGE, PROT_NONE), 0);
+	return away.page;
+}
+
+static void was_fetched(void)
+{
+	ck_assert_uint_eq(away.touched, 1);
+	ck_assert(!away.held);
+}
+
+/* Twice: the key is made, and is there already. */
+START_TEST(raw_attr_holds_no_lock_while_it_touches_what_it_fills_in)
+{
+	size_t room;
+
+	begin_away();
+	for (int i = 0; i < 2; i++) {
+		room = MRF_RAWKEY_ONE_LEN;
+		ck_assert_int_eq(fi_mr_raw_attr(own, &base, send_away(), &room, 0), 0);
+		was_fetched();
+		ck_assert_int_eq(memcmp(away.page, buf, MRF_RAWKEY_ONE_LEN), 0);
+		ck_assert_int_eq(fi_mr_raw_attr(own, send_away(), buf, &room, 0), 0);
+		was_fetched();
+	}
+	end_away();
+	close_with_key();
+}
+END_TEST
+
+START_TEST(map_raw_and_unmap_key_hold_no_lock_while_they_touch_keys)
+{
+	uint64_t *key, mapped_to;
+
+	begin_away();
+	if (_i)
+		leave_a_spare_slot();
+	key = send_away();
+	ck_assert_int_eq(map_raw(buf, size, base, key), 0);
+	was_fetched();
+	send_away();
+	ck_assert_int_eq(mrf_mr_unmap_key(&env.space, key), 0);
+	was_fetched();
+	/* Its length is known before the rest is there. */
+	memcpy(away.page - 16, buf, MRF_RAWKEY_ONE_LEN);
+	send_away();
+	ck_assert_int_eq(mrf_map_add(env.space.map, away.page - 16, size, &mapped_to), 0);
+	was_fetched();
+	ck_assert_int_eq(mrf_mr_unmap_key(&env.space, &mapped_to), 0);
+	end_away();
+	close_with_key();
+}
+END_TEST
+
 static TCase *tcase_attr(void)
 {
 	TCase *tc = tcase_create("attr");
@@ -675,6 +782,8 @@ static TCase *tcase_map(void)
 	tcase_add_test(tc, unmapping_what_was_not_mapped_here_is_refused);
 	tcase_add_test(tc, slot_that_was_used_before_stands_for_what_is_mapped_now);
 	tcase_add_test(tc, threads_get_map_and_unmap_side_by_side);
+	tcase_add_test(tc, raw_attr_holds_no_lock_while_it_touches_what_it_fills_in);
+	tcase_add_loop_test(tc, map_raw_and_unmap_key_hold_no_lock_while_they_touch_keys, 0, 2);
 	tcase_add_test(tc, space_says_how_many_keys_are_mapped_and_names_one);
 	return tc;
 }

@@ -12,7 +12,7 @@
 
 #define LARGE ((size_t)64 << 20)
 /* Thousands are done on an emulated machine, and none to speak of if they have to wait. */
-#define WANTED 200u
+#define WANTED 100u
 
 /* fi_write of a buffer that nobody registered: the call pins it. */
 static struct large {

@@ -36,3 +36,10 @@ const char *mrf_errtext(int err)
 		return fabric_text[0];
 	return fabric_text[err - FI_ERRNO_OFFSET];
 }
+
+const char *mrf_limit_text(int err)
+{
+	if (err == FI_EMFILE || err == -FI_EMFILE)
+		return "the process may have no more file descriptors (RLIMIT_NOFILE)";
+	return mrf_errtext(err);
+}

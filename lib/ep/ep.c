@@ -311,7 +311,7 @@ static void take_port(struct mrf_ep *ep, const struct fi_info *info)
 static int cannot(int ret)
 {
 	return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4061, "the endpoint cannot be opened: %s",
-			  mrf_errtext(-ret));
+			  mrf_limit_text(-ret));
 }
 
 int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)

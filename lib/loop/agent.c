@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
+#include "base/errtext.h"
 #include "base/log.h"
 #include "contract/budget.h"
 #include "domain/domain.h"
@@ -378,7 +379,8 @@ int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest
 		ret = agent_new(domain, guest, &domain->agent);
 	*agent = domain->agent;
 	mrf_lock_release(&domain->lock);
-	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001, "the agent's thread cannot be started")
+	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001,
+				"the agent's thread cannot be started: %s", mrf_limit_text(-ret))
 		   : 0;
 }
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include "base/list.h"
 
-#define MRF_AGENT_CQ 16383 /* completions that one queue holds */
+#define MRF_AGENT_CQ 4095 /* completions that one queue holds */
 
 struct mrf_agent;
 struct mrf_vcq;

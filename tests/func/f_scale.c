@@ -7,6 +7,8 @@
  * subject; the machine may be slow.
  */
 #include "harness.h"
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define DOMAINS 10
 #define EACH 200 /* at most */
@@ -83,6 +85,75 @@ static void halls_close(void)
 		hall_close(&hall[i]);
 }
 
+/* --- memory -------------------------------------------------------------------------------- */
+
+/* Queues of the device for each, in KiB at most; mrfab(7) has the sizes ("MEMORY"). */
+#define KIB_ENDPOINT 144
+#define KIB_ACCESSED 80
+#define KIB_ACCESSES 32
+
+/* The sizes of the device's queues that a process has mapped, in KiB. */
+static long queues_kib(uint64_t pid)
+{
+	char path[64], line[512];
+	unsigned long from, to, all = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%lu/maps", (unsigned long)pid);
+	f = fopen(path, "re");
+	must(f, "%s cannot be read", path);
+	while (fgets(line, sizeof(line), f)) {
+		if (strstr(line, "/uverbs") && sscanf(line, "%lx-%lx", &from, &to) == 2)
+			all += to - from;
+	}
+	fclose(f);
+	return (long)(all >> 10);
+}
+
+static long anon_kib(uint64_t pid)
+{
+	char path[64], line[256];
+	long kib = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%lu/status", (unsigned long)pid);
+	f = fopen(path, "re");
+	must(f, "%s cannot be read", path);
+	while (fgets(line, sizeof(line), f) && sscanf(line, "RssAnon: %ld", &kib) != 1)
+		;
+	fclose(f);
+	return kib;
+}
+
+struct memory {
+	long queues, anon;
+};
+
+/* Of a process of this host. */
+static struct memory memory_of(uint64_t pid)
+{
+	return (struct memory){ queues_kib(pid), anon_kib(pid) };
+}
+
+/*
+ * What came between for each of n, with the kernel's objects left out. How much of the heap
+ * was there before, and what a sanitizer adds, is not the subject.
+ */
+static void memory_at_most(const char *what, long n, const struct memory *before, uint64_t pid,
+			   double limit)
+{
+	struct memory now = memory_of(pid);
+	double queues = (double)(now.queues - before->queues) / (double)n;
+	double anon = (double)(now.anon - before->anon) / (double)n;
+
+	dprintf(STDOUT_FILENO, "# memory per %s: %.1f KiB (queues %.1f, process %.1f)\n", what,
+		queues + anon, queues, anon);
+	must(queues <= limit || sysconf(_SC_PAGESIZE) > 4096, "queues of %.1f KiB per %s", queues,
+	     what);
+}
+
+/* --- many ---------------------------------------------------------------------------------- */
+
 /* False: it has no place for another operation before some are done. */
 static bool post_write(struct fid_ep *ep, const void *src, fi_addr_t to, uint64_t addr,
 		       uint64_t key)
@@ -137,6 +208,7 @@ IN_MODES(MODES_ONE)
 CASE(many_peers_access_one_domain)
 {
 	struct peer *t = target(e);
+	struct memory mine, its;
 	struct region r;
 	int qps;
 
@@ -145,7 +217,13 @@ CASE(many_peers_access_one_domain)
 	halls_open(e);
 	for (int i = 0; i < DOMAINS; i++)
 		hall[i].to = fab_insert(&hall[i].f, t->name);
+	mine = memory_of((uint64_t)getpid());
+	if (t->os_pid)
+		its = memory_of(t->os_pid);
 	all_write(&r, 2);
+	memory_at_most("peer that is accessed", many, &mine, (uint64_t)getpid(), KIB_ACCESSED);
+	if (t->os_pid)
+		memory_at_most("peer that accesses", many, &its, t->os_pid, KIB_ACCESSES);
 	qps = kernel_objects(t->os_pid, "qp");
 	must(qps < 0 || qps >= many, "%d queue pairs for %d peers", qps, many);
 	all_write(&r, 3);
@@ -197,4 +275,92 @@ CASE(one_endpoint_accesses_many)
 		want_all(src);
 	}
 	halls_close();
+}
+
+/* Most of them idle, as those of a program are that keeps one for each of its threads. */
+CASE(two_hundred_endpoints_in_one_process)
+{
+	struct peer *t = target(e);
+	struct hall *h = &hall[0];
+	static const struct fab_opt opt;
+	struct memory before;
+	struct region r;
+	uint8_t src[LEN];
+
+	peer_alloc(t, 0, LEN + 2 * BUF_GUARD, 1);
+	r = peer_reg(t, 0, BUF_GUARD, LEN, FI_REMOTE_WRITE, 4);
+	fab_open(&h->f, e->mode, &opt);
+	before = memory_of((uint64_t)getpid());
+	for (each = 0; each < EACH; each++)
+		h->ep[each] = ep_open(&h->f, h->name[each]);
+	memory_at_most("endpoint", EACH, &before, (uint64_t)getpid(), KIB_ENDPOINT);
+	h->to = fab_insert(&h->f, t->name);
+	pattern(src, 8, 0, LEN);
+	must(post_write(h->ep[EACH - 1], src, h->to, r.base, r.key), "no place in the last one");
+	while (!completed(&h->f))
+		;
+	peer_want(t, 0, r.off, LEN, 8, 0);
+	peer_same(t, 0);
+	hall_close(h);
+}
+
+/* --- the limit of descriptors ---------------------------------------------------------------- */
+
+static struct rlimit limit_full(void)
+{
+	struct rlimit was;
+	int next = dup(STDIN_FILENO);
+
+	must(next >= 0 && !getrlimit(RLIMIT_NOFILE, &was), "errno %d", errno);
+	close(next);
+	must(!setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)next, was.rlim_max }), "errno %d",
+	     errno);
+	return was;
+}
+
+static void one_write(struct fab *f, struct fid_ep *ep, fi_addr_t to, struct region *r)
+{
+	static uint8_t src[LEN];
+
+	must(post_write(ep, src, to, r->base, r->key), "no place for one write");
+	while (!completed(f))
+		;
+}
+
+/*
+ * No more descriptors: no more endpoints. Those that there are make and accept connections,
+ * and go on with what they have.
+ */
+CASE(limit_of_descriptors_is_named_and_harms_no_peer)
+{
+	struct peer *t = target(e);
+	struct fab *f = me(e);
+	struct hall *h = &hall[0];
+	uint8_t *at = h->mem;
+	fi_addr_t to = fab_insert(f, t->name);
+	struct region r, here = { .key = 4 };
+	struct rlimit was;
+	struct fid_ep *ep;
+
+	peer_alloc(t, 0, LEN + 2 * BUF_GUARD, 1);
+	r = peer_reg(t, 0, BUF_GUARD, LEN, FI_REMOTE_WRITE, 4);
+	each = 1;
+	hall_open(h, e);
+	h->to = fab_insert(&h->f, t->name);
+	must_ok(fi_mr_reg(h->f.domain, at, LEN, FI_REMOTE_WRITE, 0, 4, 0, &h->mr, NULL));
+	here.base = f->virt ? (uintptr_t)at : 0;
+	one_write(f, f->ep, to, &r);
+
+	was = limit_full();
+	log_mark();
+	must_be(fi_endpoint(f->domain, f->info, &ep, NULL), -FI_EMFILE);
+	must(log_has("RLIMIT_NOFILE"), "the limit is not named");
+	one_write(f, f->ep, to, &r);
+	one_write(&h->f, h->ep[0], h->to, &r);
+	one_write(f, f->ep, fab_insert(f, h->name[0]), &here);
+
+	must(!setrlimit(RLIMIT_NOFILE, &was), "errno %d", errno);
+	must_ok(fi_endpoint(f->domain, f->info, &ep, NULL));
+	must_ok(fi_close(&ep->fid));
+	hall_close(h);
 }

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mrfab(7) says how long an operation may take: its table has to be what the numbers of
- * contract/budget.h and the defaults of the variables come to.
+ * contract/budget.h and the defaults of the variables come to. It also says how much memory
+ * the device's queues take, which follows from their lengths.
  */
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <rdma/rdma_user_rxe.h>
 #include "base/param.h"
 #include "contract/budget.h"
+#include "ep/link/conn.h"
+#include "ep/link/passive.h"
+#include "loop/agent_cq.h"
 #include "unit.h"
 
 static char page[1 << 17];
@@ -114,6 +120,65 @@ START_TEST(budget_what_is_counted_and_not_timed)
 }
 END_TEST
 
+/* --- memory ------------------------------------------------------------------------------- */
+
+#define CQE_LEN 128 /* rxe's; the header has no structure for it */
+#define QUEUE_HEAD 128
+
+static unsigned long power_of_two(unsigned long n)
+{
+	unsigned long p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+/* KiB that a queue of soft-RoCE takes: one place stays empty. */
+static unsigned long queue_kib(unsigned long places, unsigned long len)
+{
+	unsigned long bytes = power_of_two(places + 1) * power_of_two(len) + QUEUE_HEAD;
+
+	return (bytes + 4095) / 4096 * 4;
+}
+
+static unsigned long send_kib(unsigned long depth, unsigned long pieces, unsigned long inlined)
+{
+	unsigned long data = pieces * sizeof(struct mrf_sge);
+
+	return queue_kib(depth, sizeof(struct rxe_send_wqe) + (inlined > data ? inlined : data));
+}
+
+static unsigned long recv_kib(unsigned long depth)
+{
+	return queue_kib(depth, sizeof(struct rxe_recv_wqe) + sizeof(struct mrf_sge));
+}
+
+/* The first figure of a row. */
+static void want_kib(const char *row, unsigned long kib)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "\n%s\t%lu\t", row, kib);
+	ck_assert_msg(strstr(page, line), "mrfab(7) has no row \"%s, %lu\"", row, kib);
+}
+
+START_TEST(budget_what_queues_take)
+{
+	char words[256];
+
+	want_kib("a domain with endpoints", queue_kib(MRF_AGENT_CQ, CQE_LEN));
+	want_kib("an endpoint", queue_kib(MRF_EP_SCQ, CQE_LEN));
+	want_kib("a peer that the endpoint accesses",
+		 send_kib(MRF_CONN_RING - 1, MRF_OP_SGE, MRF_OP_INLINE) + recv_kib(MRF_CONN_SLOTS));
+	want_kib("a peer that accesses the endpoint",
+		 send_kib(MRF_PASSIVE_SENDS, 1, MRF_PROTO_NOTE_LEN) + recv_kib(MRF_PASSIVE_SLOTS));
+	snprintf(words, sizeof(words), "for each %d peers that\naccess a domain",
+		 MRF_AGENT_CQ / MRF_PASSIVE_PLACES);
+	want_words(words);
+}
+END_TEST
+
 static TCase *tcase_budget(void)
 {
 	TCase *tc = tcase_create("budget");
@@ -122,6 +187,7 @@ static TCase *tcase_budget(void)
 	tcase_add_test(tc, budget_what_a_connection_may_take);
 	tcase_add_test(tc, budget_what_a_connected_peer_may_take);
 	tcase_add_test(tc, budget_what_is_counted_and_not_timed);
+	tcase_add_test(tc, budget_what_queues_take);
 	return tc;
 }
 

@@ -15,9 +15,10 @@
 
 /*
  * Room for questions, a message of requests, and writes with immediate data that come in
- * bursts. It is most of what a connected peer takes of the target's memory.
+ * bursts. It is most of what a connected peer takes of the target's memory. The device
+ * rounds one more than this up to a power of two, here as everywhere.
  */
-#define MRF_PASSIVE_SLOTS 32
+#define MRF_PASSIVE_SLOTS 31
 #define MRF_PASSIVE_SLOT_SIZE MRF_PROTO_MAX_REQUEST
 #define MRF_PASSIVE_SENDS (MRF_ASKS + MRF_REQUESTS + 2)
 /* How many completions of messages it may have. */

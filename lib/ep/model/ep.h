@@ -38,8 +38,8 @@
 #define MRF_EP_OPS MRF_LIMIT_TX_SIZE
 #define MRF_EP_FEW_OPS 16
 #define MRF_EP_ALL_OPS (MRF_EP_OPS + 64 * MRF_EP_FEW_OPS)
-#define MRF_EP_SCQ 4095	  /* work requests in flight on all connections of an endpoint */
-#define MRF_CONN_RING 256 /* ... on one connection */
+#define MRF_EP_SCQ 1023	  /* work requests in flight on all connections of an endpoint */
+#define MRF_CONN_RING 128 /* ... on one connection */
 /*
  * Ways that an endpoint keeps of one region that is pinned on demand: as many as a process
  * has mappings by default (vm.max_map_count).

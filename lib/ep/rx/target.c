@@ -192,7 +192,7 @@ static int create_qp(struct mrf_passive *passive)
 				     .send_depth = MRF_PASSIVE_SENDS,
 				     .recv_depth = MRF_PASSIVE_SLOTS,
 				     .send_sge = 1,
-				     .max_inline = MRF_PROTO_MAX_REPLY };
+				     .max_inline = MRF_PROTO_NOTE_LEN };
 	unsigned i;
 	int ret = mrf_vconn_create_qp(passive->vconn, &attr);
 

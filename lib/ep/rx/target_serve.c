@@ -86,20 +86,28 @@ static int post_passive(struct mrf_passive *passive, const struct mrf_vwr *wr)
 	return ret;
 }
 
-static int send_back(struct mrf_passive *passive, const uint8_t *out, size_t len)
+/*
+ * Sends from the slot that the message came in, which is posted again when the answer has
+ * arrived (sent): a queue pair with room for as many answers would take much more memory.
+ */
+static int send_back(struct mrf_passive *passive, unsigned slot, const uint8_t *out, size_t len)
 {
-	struct mrf_sge sge = { .addr = (uintptr_t)out, .len = (uint32_t)len };
-	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(passive->owner.id, 0),
+	uint8_t *at = passive->slots[slot];
+	struct mrf_sge sge = { .addr = (uintptr_t)at,
+			       .len = (uint32_t)len,
+			       .lkey = passive->slots_mr.lkey };
+	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(passive->owner.id, slot),
 			      .op = MRF_VWR_SEND,
-			      .is_inline = true,
 			      .nsge = 1,
 			      .sge = &sge };
 
+	memcpy(at, out, len);
 	return post_passive(passive, &wr);
 }
 
-static int answer_ask(struct mrf_passive *passive, const uint8_t *msg, size_t len)
+static int answer_ask(struct mrf_passive *passive, unsigned slot, size_t len)
 {
+	const uint8_t *msg = passive->slots[slot];
 	struct mrf_ask ask;
 	struct mrf_answer answer;
 	uint8_t out[MRF_PROTO_MAX_MSG];
@@ -108,7 +116,7 @@ static int answer_ask(struct mrf_passive *passive, const uint8_t *msg, size_t le
 	if (ret)
 		return ret;
 	find_answer(passive, &ask, &answer);
-	return send_back(passive, out, mrf_answer_encode(&answer, out));
+	return send_back(passive, slot, out, mrf_answer_encode(&answer, out));
 }
 
 static bool is_request(int type)
@@ -175,8 +183,9 @@ static int serve_one(struct mrf_passive *passive, const uint8_t *msg, size_t len
 	return 0;
 }
 
-static int serve_requests(struct mrf_passive *passive, const uint8_t *msg, size_t len)
+static int serve_requests(struct mrf_passive *passive, unsigned slot, size_t len)
 {
+	const uint8_t *msg = passive->slots[slot];
 	struct replies replies;
 	size_t one;
 	int ret = 0;
@@ -186,7 +195,7 @@ static int serve_requests(struct mrf_passive *passive, const uint8_t *msg, size_
 		ret = serve_one(passive, msg, len, &replies);
 		one = ret ? len : mrf_msg_len(msg);
 	}
-	return ret ? ret : send_back(passive, replies.msg, replies.used);
+	return ret ? ret : send_back(passive, slot, replies.msg, replies.used);
 }
 
 /* Delivers the data of fi_writedata and the like. */
@@ -229,21 +238,22 @@ static unsigned requests_in(const uint8_t *msg, size_t len)
 	return n;
 }
 
-/* One message whose turn has come. */
-static int serve_message(struct mrf_passive *passive, const uint8_t *msg, size_t len)
+/* One message whose turn has come. Its slot is posted again, now or when it is answered. */
+static int serve_message(struct mrf_passive *passive, unsigned slot, size_t len)
 {
+	const uint8_t *msg = passive->slots[slot];
 	int type = mrf_msg_type(msg, len);
 
 	if (type == MRF_MSG_RELEASE) {
 		mrf_mr_lease_end(&passive->lease);
-		return 0;
+		return mrf_passive_post_slot(passive, slot);
 	}
 	if (is_request(type)) {
 		passive->requests -= requests_in(msg, len);
-		return serve_requests(passive, msg, len);
+		return serve_requests(passive, slot, len);
 	}
 	passive->asks -= type == MRF_MSG_ASK;
-	return answer_ask(passive, msg, len);
+	return answer_ask(passive, slot, len);
 }
 
 /* One FORGET at a time: the peer has little room for messages that it did not ask for. */
@@ -327,10 +337,8 @@ static void hang_up(struct mrf_passive *passive, size_t len, int ret)
 static void serve_next(struct mrf_passive *passive)
 {
 	const struct mrf_waiting *next = &passive->waiting[passive->first++ % MRF_PASSIVE_SLOTS];
-	int ret = serve_message(passive, passive->slots[next->slot], next->len);
+	int ret = serve_message(passive, next->slot, next->len);
 
-	if (!ret)
-		ret = mrf_passive_post_slot(passive, next->slot);
 	if (ret)
 		hang_up(passive, next->len, ret);
 	else
@@ -351,11 +359,15 @@ void mrf_agent_serve(struct mrf_agent *agent)
 
 /* --- taking in --------------------------------------------------------------------------- */
 
+/* What was sent has arrived, so its slot can take another message. */
 static void sent(struct mrf_passive *passive, unsigned slot)
 {
 	passive->sending--;
 	if (slot == FORGET_SLOT)
 		forget_sent(passive);
+	else if (slot < MRF_PASSIVE_SLOTS && passive->state == MRF_PASSIVE_UP &&
+		 mrf_passive_post_slot(passive, slot))
+		mrf_passive_disconnect(passive);
 	take_place(passive);
 }
 

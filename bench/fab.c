@@ -143,13 +143,13 @@ void fab_register(struct fab *fab, const struct work_register *work)
 	}
 }
 
-/* What is added; with FI_MR_LOCAL it has to be registered. */
-static uint64_t one = 1;
+/* What is added, 16 bytes at most; with FI_MR_LOCAL it has to be registered. */
+static uint64_t one[2] = { 1 };
 
 static void *desc_of_one(struct fab *fab)
 {
 	if (!fab->one)
-		fab->one = fab_register_one(fab, &one, sizeof(one));
+		fab->one = fab_register_one(fab, one, sizeof(one));
 	return fi_mr_desc(fab->one);
 }
 
@@ -161,10 +161,10 @@ static int start(struct fab *fab, const struct work_access *work, void *desc, vo
 	ssize_t ret;
 
 	if (work->datatype)
-		ret = fi_atomic(fab->ep, &one, 1, one_desc, fab->peer, remote->addr, remote->key,
+		ret = fi_atomic(fab->ep, one, 1, one_desc, fab->peer, remote->addr, remote->key,
 				(enum fi_datatype)work->datatype, (enum fi_op)work->op, context);
 	else if (work->fetch_add)
-		ret = fi_fetch_atomic(fab->ep, &one, 1, one_desc, work->buf, desc, fab->peer,
+		ret = fi_fetch_atomic(fab->ep, one, 1, one_desc, work->buf, desc, fab->peer,
 				      remote->addr, remote->key, FI_UINT64, FI_SUM, context);
 	else
 		ret = work->write ? fi_write(fab->ep, work->buf, work->len, desc, fab->peer,

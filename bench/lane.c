@@ -101,6 +101,7 @@ static void target(struct lanes *lanes)
 	}
 	event_serve(lanes);
 	agent_serve(lanes);
+	peers_serve(lanes);
 	lanes_hear(lanes, &go, sizeof(go));
 	_exit(0);
 }

@@ -40,6 +40,8 @@ struct lanes {
 	struct fab event_fab;
 	/* Likewise: atomic operations that the device has not got; see part_agent.c. */
 	struct fab agent_fab[2];
+	/* Likewise: one that has more and more peers; see part_peers.c. */
+	struct fab peers_fab;
 	uint8_t *buf; /* BENCH_MAX_LEN bytes, local end of all accesses */
 	pid_t target;
 	int socket; /* to the target */
@@ -69,6 +71,9 @@ void event_serve(struct lanes *lanes);
 
 /* Of the part about what the target's process does, in part_agent.c. */
 void agent_serve(struct lanes *lanes);
+
+/* Of the part about many peers, in part_peers.c. */
+void peers_serve(struct lanes *lanes);
 
 /* The work of a series; arg is a struct lane whose reg or access says what. */
 void lane_register(void *arg);

@@ -13,7 +13,7 @@ bench_fab_sources = bench/fab.c bench/fab.h
 # Started from beside mrfab_bench, so real programs and no wrappers.
 bench_mrfab_bench_SOURCES = bench/mrfab_bench.c bench/lane.c bench/lane.h bench/parts.h \
 	bench/part_open.c bench/part_register.c bench/part_access.c bench/part_event.c \
-	bench/part_atomic.c bench/part_beside.c bench/part_agent.c \
+	bench/part_atomic.c bench/part_beside.c bench/part_agent.c bench/part_peers.c \
 	bench/part_rawkey.c \
 	bench/report.c bench/ours.c $(bench_raw_sources) $(bench_fab_sources)
 bench_mrfab_bench_CPPFLAGS = $(BENCH_CPPFLAGS)

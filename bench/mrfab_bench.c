@@ -3,6 +3,7 @@
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
  * Usage: mrfab_bench [open] [register] [alive] [rawkey] [access] [atomic] [beside] [event] [agent]
+ *                    [peers]
  *    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
@@ -57,6 +58,10 @@ int main(int argc, char **argv)
 		lanes_tell(&lanes, "", 1);
 	if (wanted("agent"))
 		part_agent(&lanes);
+	else
+		lanes_tell(&lanes, "", 1);
+	if (wanted("peers"))
+		part_peers(&lanes);
 	else
 		lanes_tell(&lanes, "", 1);
 	lanes_close(&lanes);

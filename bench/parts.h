@@ -18,5 +18,6 @@ void part_beside(struct lanes *lanes);
 /* Likewise; connects what it needs itself. */
 void part_event(struct lanes *lanes);
 void part_agent(struct lanes *lanes);
+void part_peers(struct lanes *lanes);
 
 #endif

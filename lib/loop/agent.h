@@ -119,7 +119,7 @@ struct mrf_agent {
 	struct mrf_list timed;	      /* struct mrf_timer.node */
 	struct mrf_list eps;	      /* struct mrf_ep.of_agent */
 	unsigned inbound;	      /* struct mrf_passive made and not destroyed */
-	struct mrf_list turns;	      /* struct mrf_peer.turn, in the order of arrival */
+	struct mrf_list turns;	      /* struct mrf_turns.node, of a guest's */
 	struct mrf_list half;	      /* struct mrf_passive.half, the oldest first */
 	struct mrf_list disconnected; /* struct mrf_passive.disconnected */
 	struct mrf_list ready;	      /* struct mrf_passive.ready, in the order of their turns */

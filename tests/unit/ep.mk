@@ -109,6 +109,7 @@ tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c $(EP_FIXTURE)
 tests_unit_t_resolve_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_turns_SOURCES = tests/unit/t_turns.c $(EP_FIXTURE)
 tests_unit_t_turns_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_turns_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_addr_same_host
 tests_unit_t_target_SOURCES = tests/unit/t_target.c tests/unit/raw.h $(EP_FIXTURE)
 tests_unit_t_target_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_target_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_commit_serve

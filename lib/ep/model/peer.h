@@ -26,10 +26,10 @@ struct mrf_peer {
 	enum mrf_peer_state state; /* of conn; only mrf_peer_move_locked changes it */
 	bool gone;		   /* removed from the address vector: freed when idle */
 	struct mrf_list starved;   /* in ep->starved: waits for room in ep->scq */
-	struct mrf_list turn;	   /* in agent->turns: is dialled, or waits for that (tx/turns.h) */
-	bool dialled;		   /* if there: is it the peer's turn? */
-	int64_t heard;	      /* if it waits, ms: when its host was last heard or first awaited */
-	struct mrf_kick kick; /* the agent shall look at the peer */
+	struct mrf_turns *turns;   /* of its host (tx/turns.c); NULL: neither dialled nor waiting */
+	struct mrf_list turn;	   /* if it waits for its turn, in turns->waiting */
+	int64_t waits_since;	   /* ms: when it came to turns */
+	struct mrf_kick kick;	   /* the agent shall look at the peer */
 	struct mrf_conn *conn;
 	struct mrf_list queue;	/* operations in order, not yet wholly posted */
 	struct mrf_list redo;	/* flushed operations, in order; they go before queue */

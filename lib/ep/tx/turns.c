@@ -1,69 +1,109 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
 #include "base/clock.h"
 #include "ep/tx/turns.h"
 #include "loop/agent_calls.h"
 
-/* In agent->turns, in the order of arrival: those that have their turn, and those that wait. */
-static struct mrf_peer *peer_of(struct mrf_list *node)
+/* In agent->turns: a host of which some peers have their turn. */
+struct mrf_turns {
+	struct mrf_list node;
+	union mrf_addr addr;
+	unsigned dialled;	 /* peers that have their turn; never 0 between two calls */
+	struct mrf_list waiting; /* struct mrf_peer.turn, in the order of arrival */
+	int64_t heard;		 /* ms: when the host last answered; 0: it has not */
+};
+
+/* NULL: no peer there has a turn. */
+static struct mrf_turns *find_turns(const struct mrf_peer *peer)
 {
-	return mrf_list_entry(node, struct mrf_peer, turn);
+	mrf_list_each (node, &peer->ep->agent->turns) {
+		struct mrf_turns *turns = mrf_list_entry(node, struct mrf_turns, node);
+
+		if (mrf_addr_same_host(&turns->addr.sa, &peer->addr.sa))
+			return turns;
+	}
+	return NULL;
 }
 
-static bool same_host(const struct mrf_peer *a, const struct mrf_peer *b)
+static struct mrf_turns *find_or_make_turns(const struct mrf_peer *peer)
 {
-	return mrf_addr_same_host(&a->addr.sa, &b->addr.sa);
-}
+	struct mrf_turns *turns = find_turns(peer);
 
-static unsigned count_dialled(const struct mrf_peer *peer)
-{
-	unsigned n = 0;
-
-	mrf_list_each (node, &peer->ep->agent->turns)
-		n += peer_of(node)->dialled && same_host(peer_of(node), peer);
-	return n;
+	if (turns)
+		return turns;
+	turns = calloc(1, sizeof(*turns));
+	if (!turns)
+		return NULL;
+	turns->addr = peer->addr;
+	mrf_list_init(&turns->waiting);
+	mrf_list_add_tail(&turns->node, &peer->ep->agent->turns);
+	return turns;
 }
 
 bool mrf_turn_take(struct mrf_peer *peer)
 {
-	if (!mrf_list_empty(&peer->turn))
-		return peer->dialled;
-	peer->heard = mrf_now_ms();
-	peer->dialled = count_dialled(peer) < MRF_TURNS;
-	mrf_list_add_tail(&peer->turn, &peer->ep->agent->turns);
-	return peer->dialled;
+	struct mrf_turns *turns = peer->turns;
+
+	if (turns)
+		return mrf_list_empty(&peer->turn);
+	turns = find_or_make_turns(peer);
+	/* It is too little memory to wait for. */
+	if (!turns)
+		return true;
+	peer->turns = turns;
+	peer->waits_since = mrf_now_ms();
+	if (turns->dialled < MRF_TURNS)
+		turns->dialled++;
+	else
+		mrf_list_add_tail(&peer->turn, &turns->waiting);
+	return mrf_list_empty(&peer->turn);
 }
 
 void mrf_turn_heard(const struct mrf_peer *peer)
 {
-	int64_t now = mrf_now_ms();
+	struct mrf_turns *turns = peer->turns ? peer->turns : find_turns(peer);
 
-	mrf_list_each (node, &peer->ep->agent->turns)
-		if (same_host(peer_of(node), peer))
-			peer_of(node)->heard = now;
+	if (turns)
+		turns->heard = mrf_now_ms();
+}
+
+/* The first that waits has waited, and nothing was heard, for so long that it need not wait. */
+static bool is_silent(const struct mrf_turns *turns, const struct mrf_peer *first, int64_t now)
+{
+	return now - mrf_max(turns->heard, first->waits_since) >= MRF_TURN_SILENT_MS;
 }
 
 /* Turns for the peers that have waited longest, and for all that have heard nothing. */
-static void pass_on(const struct mrf_peer *from)
+static void pass_on(struct mrf_turns *turns, struct mrf_agent *agent)
 {
-	unsigned n = count_dialled(from);
 	int64_t now = mrf_now_ms();
+	struct mrf_list *node;
 
-	mrf_list_each (node, &from->ep->agent->turns) {
-		struct mrf_peer *peer = peer_of(node);
+	while ((node = mrf_list_first(&turns->waiting))) {
+		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, turn);
 
-		if (peer->dialled || !same_host(peer, from) ||
-		    (n >= MRF_TURNS && now - peer->heard < MRF_TURN_SILENT_MS))
-			continue;
-		n++;
-		peer->dialled = true;
-		mrf_agent_kick(from->ep->agent, &peer->kick);
+		if (turns->dialled >= MRF_TURNS && !is_silent(turns, peer, now))
+			return;
+		mrf_list_del(node);
+		turns->dialled++;
+		mrf_agent_kick(agent, &peer->kick);
 	}
 }
 
 void mrf_turn_end(struct mrf_peer *peer)
 {
-	if (mrf_list_empty(&peer->turn))
+	struct mrf_turns *turns = peer->turns;
+
+	if (!turns)
 		return;
-	mrf_list_del(&peer->turn);
-	pass_on(peer);
+	peer->turns = NULL;
+	if (mrf_list_empty(&peer->turn))
+		turns->dialled--;
+	else
+		mrf_list_del(&peer->turn);
+	pass_on(turns, peer->ep->agent);
+	if (turns->dialled)
+		return;
+	mrf_list_del(&turns->node);
+	free(turns);
 }

@@ -8,9 +8,9 @@
  * operations. A host that answers nobody keeps nobody waiting: after MRF_TURN_SILENT_MS
  * every peer there has its turn.
  *
- * Agent thread, which alone uses struct mrf_peer.turn, dialled and heard; the peer's
+ * Agent thread, which alone uses struct mrf_peer.turns, turn and waits_since; the peer's
  * ep->lock may be held. Other peers of the agent are changed, too, but their connections
- * are not.
+ * are not. What a call costs does not depend on how many peers wait.
  */
 #ifndef MRF_EP_TX_TURNS_H
 #define MRF_EP_TX_TURNS_H
@@ -19,7 +19,7 @@
 
 /*
  * Is it the peer's turn to be dialled? If not, it is kicked when it is. A peer keeps its
- * turn until mrf_turn_end.
+ * turn until mrf_turn_end. Without memory it is always its turn.
  */
 bool mrf_turn_take(struct mrf_peer *peer);
 /* The peer's host has answered something: whoever waits for a turn there can go on waiting. */

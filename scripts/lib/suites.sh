@@ -85,10 +85,11 @@ tree_ready() {
 	tree_make "$1" check TESTS=
 }
 
+# What takes every fifth of many cases here takes all in suite_asan.
 suite_unit() {
 	local trs status
 	declare -A statuses=([PASS]=0 [SKIP]=77)
-	make -C "$top/build/main" -k -j "$jobs_max" check-unit LOG_COMPILER="$top/scripts/lib/timed" \
+	make -C "$top/build/main" -k -j "$jobs_max" check-unit MRFAB_TEST_EVERY=5 LOG_COMPILER="$top/scripts/lib/timed" \
 		>"$out/make.log" 2>&1 || true
 	while read -r trs; do
 		status=$(sed -n 's/^:global-test-result: //p' "$trs")
@@ -109,16 +110,16 @@ seed() {
 suite_asan() {
 	seed 2
 	tree_ready asan --enable-werror --enable-lockrank --enable-sanitize=address,undefined \
-		CFLAGS='-g -O1' CXXFLAGS='-g -O1'
+		CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1'
 	unit_programs | programs_run asan env UBSAN_OPTIONS=print_stacktrace=1
 }
 
 # Those that start threads. With address randomisation of some kernels TSan does not start.
 suite_tsan() {
 	seed 3
-	tree_ready tsan --enable-werror --enable-sanitize=thread CFLAGS='-g -O1' CXXFLAGS='-g -O1'
+	tree_ready tsan --enable-werror --enable-sanitize=thread CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1'
 	unit_programs 'pthread_create|ep_fixture' |
-		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1
+		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1 MRFAB_MODEL_STEPS=20000
 }
 
 # What ASan does not see: values that nobody has set. Leaks it has found. Not the monitor, whose
@@ -128,7 +129,7 @@ suite_valgrind() {
 	seed 4
 	unit_programs . | grep -v /t_monitor | programs_run main env CK_FORK=no \
 		CK_VERBOSITY=silent CK_LOG_FILE_NAME=- CK_TIMEOUT_MULTIPLIER=20 \
-		MRFAB_MODEL_STEPS=5000 MRFAB_FAIL_EVERY=5 \
+		MRFAB_MODEL_STEPS=5000 MRFAB_TEST_EVERY=9 \
 		valgrind -q --fair-sched=yes --error-exitcode=66 --leak-check=no
 }
 
@@ -139,7 +140,8 @@ suite_clang() {
 
 suite_dist() {
 	tree_configure dist
-	counts distcheck make -C "$top/build/dist" -j "$jobs_max" distcheck
+	counts distcheck make -C "$top/build/dist" -j "$jobs_max" distcheck MRFAB_TEST_EVERY=5 \
+		DISTCHECK_CONFIGURE_FLAGS='CFLAGS=-O0 CXXFLAGS=-O0'
 }
 
 # What the README says, from nothing, and the unit tests with that compiler.

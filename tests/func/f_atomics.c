@@ -138,8 +138,6 @@ static void sweep(struct env *e, struct scene *s, unsigned type)
 	check_all(e, s, what);
 }
 
-IN_MODES(MODES_TWO | MODE(MODE_RAW_NATIVE) | MODE(MODE_ENDPOINT))
-
 static void sweep_all(struct env *e, unsigned first, unsigned last)
 {
 	static struct scene s;
@@ -154,14 +152,16 @@ CASE(every_operation_on_integers_of_1_and_2_bytes)
 	sweep_all(e, FI_INT8, FI_UINT16);
 }
 
-CASE(every_operation_on_integers_of_4_and_8_bytes)
-{
-	sweep_all(e, FI_INT32, FI_UINT64);
-}
-
 CASE(every_operation_on_every_other_datatype)
 {
 	sweep_all(e, FI_FLOAT, FI_UINT128);
+}
+
+IN_MODES(MODES_TWO | MODE(MODE_RAW_NATIVE) | MODE(MODE_ENDPOINT))
+
+CASE(every_operation_on_integers_of_4_and_8_bytes)
+{
+	sweep_all(e, FI_INT32, FI_UINT64);
 }
 
 CASE(vectors_as_long_as_promised)

@@ -92,7 +92,8 @@ CASE(key_of_a_region_that_is_not_refreshed_is_taken)
 	far_unmap(p, at, SIZE);
 }
 
-IN_MODES(MODE(8) | MODE(10) | MODE(12) | MODE(15) | MODE(MODE_NOTIFY_VIRT) | MODE(MODE_ENDPOINT))
+/* Keys come from the library, are the device's rkey, or that of one endpoint's domain. */
+IN_MODES(MODE(8) | MODE(15) | MODE(MODE_ENDPOINT))
 
 static int by_value(const void *a, const void *b)
 {

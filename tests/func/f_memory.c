@@ -475,7 +475,7 @@ static void terabyte(struct scene *s)
 	far_unmap(s->p, at, 1ul << 40);
 }
 
-IN_MODES(MODE(0) | MODE(2) | MODE(MODE_RAW) | MODE(MODE_NOTIFY) | MODE(MODE_NOTIFY_VIRT))
+IN_MODES(MODE(0) | MODE(MODE_RAW) | MODE(MODE_NOTIFY))
 
 CASE(registering_a_terabyte_pins_nothing)
 {

@@ -11,7 +11,7 @@ check_PROGRAMS += tests/unit/t_model
 tests_unit_t_model_SOURCES = tests/unit/t_model.c $(MODEL) $(EP_FIXTURE)
 tests_unit_t_model_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 check_PROGRAMS += tests/unit/t_life_faults
-tests_unit_t_life_faults_SOURCES = tests/unit/t_life_faults.c tests/unit/fail_walk.h \
+tests_unit_t_life_faults_SOURCES = tests/unit/t_life_faults.c tests/unit/fail_walk.h tests/unit/every.h \
 	tests/unit/fail_once.h $(EP_FIXTURE)
 tests_unit_t_life_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_life_faults_LDFLAGS = $(FAIL_ONCE_WRAP)

@@ -454,10 +454,10 @@ run_kernel() {
 # The tests of kernel number $1 of $2 kernels, one a line.
 tests_of() {
 	local n=0 t
-	local each=(device files build kernel_log native)
+	local each=(device kernel_log)
 	# Those next to each other take about as long.
-	local once=(signals hosts streams big hosts_apart hosts_signals time environment
-		kernel_log_options parallel lines refusals)
+	local once=(streams big time signals hosts_apart hosts_signals native files
+		hosts environment parallel build kernel_log_options refusals lines)
 	printf '%s\n' "${each[@]}"
 	for t in "${once[@]}"; do
 		[ $((n++ % $2)) != "$1" ] || printf '%s\n' "$t"

@@ -5,7 +5,7 @@ check_PROGRAMS += tests/unit/t_atomic
 tests_unit_t_atomic_SOURCES = tests/unit/t_atomic.c tests/unit/unit.h
 tests_unit_t_atomic_LDADD = $(UNIT_LDADD) -lm
 check_PROGRAMS += tests/unit/t_rawkey
-tests_unit_t_rawkey_SOURCES = tests/unit/t_rawkey.c tests/unit/unit.h
+tests_unit_t_rawkey_SOURCES = tests/unit/t_rawkey.c tests/unit/every.h tests/unit/unit.h
 tests_unit_t_rawkey_LDADD = $(UNIT_LDADD)
 
 check_PROGRAMS += tests/unit/t_none
@@ -97,7 +97,7 @@ tests_unit_t_once_SOURCES = tests/unit/t_once.c $(EP_FIXTURE)
 tests_unit_t_once_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_passive_state_SOURCES = tests/unit/t_passive_state.c tests/unit/aborts.h tests/unit/raw.h $(EP_FIXTURE)
 tests_unit_t_passive_state_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_path_faults_SOURCES = tests/unit/t_path_faults.c tests/unit/fail_walk.h tests/unit/fail_once.h $(EP_FIXTURE)
+tests_unit_t_path_faults_SOURCES = tests/unit/t_path_faults.c tests/unit/fail_walk.h tests/unit/every.h tests/unit/fail_once.h $(EP_FIXTURE)
 tests_unit_t_path_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_path_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 tests_unit_t_fork_SOURCES = tests/unit/t_fork.c tests/unit/child.h $(EP_FIXTURE)

@@ -10,21 +10,13 @@
 #define FAIL_WALK_H
 
 #include "ep_fixture.h"
+#include "every.h"
 #include "fail_once.h"
 
 static unsigned nth;	  /* what fails in this round */
 static int device_err;	  /* 0: an allocation or the like fails */
 static bool healed;	  /* something has failed; nothing will any more */
 static const char *where; /* what is walked, for messages */
-
-/* How far apart the rounds are: more than 1 where each takes long (MRFAB_FAIL_EVERY). */
-static unsigned every(void)
-{
-	const char *text = getenv("MRFAB_FAIL_EVERY");
-	int n = text ? atoi(text) : 0;
-
-	return n > 0 ? (unsigned)n : 1;
-}
 
 static bool met(void)
 {

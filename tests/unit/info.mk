@@ -18,7 +18,7 @@ tests_unit_t_getinfo_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL) \
 	-Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=strdup
 tests_unit_t_mr_mode_SOURCES = tests/unit/t_mr_mode.c tests/unit/unit.h
 tests_unit_t_mr_mode_LDADD = $(UNIT_LDADD)
-tests_unit_t_mr_offer_SOURCES = tests/unit/t_mr_offer.c tests/unit/unit.h
+tests_unit_t_mr_offer_SOURCES = tests/unit/t_mr_offer.c tests/unit/every.h tests/unit/unit.h
 tests_unit_t_mr_offer_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_require_SOURCES = tests/unit/t_mr_require.c tests/fake/fake_vnl.h tests/unit/one_device.h $(FAKE_FABRIC)
 tests_unit_t_mr_require_LDADD = $(UNIT_LDADD) $(NL_LIBS)

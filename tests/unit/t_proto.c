@@ -355,7 +355,7 @@ static struct mrf_request sample_request(const uint8_t *body, uint32_t len)
 
 START_TEST(proto_request_and_reply_survive_the_round_trip)
 {
-	uint8_t body[MRF_PROTO_REQUEST_BODY], buf[MRF_PROTO_MAX_REQUEST];
+	uint8_t body[MRF_PROTO_REQUEST_BODY] = { 0 }, buf[MRF_PROTO_MAX_REQUEST];
 	struct mrf_request in = sample_request(body, 0), out;
 	struct mrf_reply reply = { .status = 17,
 				   .err = FI_ERRNO_MAX,
@@ -394,7 +394,7 @@ END_TEST
 /* So that nobody has to put it together elsewhere first. */
 START_TEST(proto_request_takes_a_body_that_is_in_its_place)
 {
-	uint8_t buf[MRF_PROTO_MAX_REQUEST];
+	uint8_t buf[MRF_PROTO_MAX_REQUEST] = { 0 };
 	struct mrf_request in = sample_request(buf + MRF_PROTO_REQUEST_HEAD, 3), out;
 	size_t len;
 

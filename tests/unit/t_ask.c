@@ -59,6 +59,22 @@ static void write_ok(size_t at, size_t len)
 	want_ok(&p.a, pair_ctx(&p, at));
 }
 
+/*
+ * The connection is there, and what it allocates, but nothing of dst is pinned: only then does
+ * what is unmapped stay unmapped until a test maps it again.
+ */
+static void connect_first(void)
+{
+	static uint8_t elsewhere[PAGE];
+	struct fid_mr *mr = node_reg(&p.b, elsewhere, sizeof(elsewhere), REMOTE_RW, 4711);
+	uint64_t at = p.base ? (uintptr_t)elsewhere : 0;
+
+	ck_assert_int_eq(fi_mr_refresh(mr, NULL, 0, 0), 0);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 100, NULL, p.to, at, fi_mr_key(mr), elsewhere), 0);
+	want_ok(&p.a, elsewhere);
+	must_close(&mr->fid);
+}
+
 /* --- memory that comes and goes --------------------------------------------------------- */
 
 START_TEST(ask_registering_pins_nothing_and_an_access_pins)
@@ -80,7 +96,8 @@ END_TEST
 START_TEST(ask_memory_that_is_not_there_fails_at_the_peer_only)
 {
 	open_pair(_i, 0);
-	munmap(p.dst, PAIR_LEN);
+	connect_first();
+	ck_assert_int_eq(munmap(p.dst, PAIR_LEN), 0);
 	pair_write(&p, 0, 100);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EFAULT, "no memory"), 4145);
 	put_fresh_pages(p.dst, PAIR_LEN);
@@ -540,6 +557,7 @@ END_TEST
 START_TEST(ask_refreshed_bytes_without_memory_are_refused)
 {
 	open_pair(true, FI_MR_MMU_NOTIFY | _i);
+	connect_first();
 	ck_assert_int_eq(munmap(p.dst + PAGE, PAGE), 0);
 	ck_assert_int_eq(fi_mr_refresh(p.mr, NULL, 0, 0), 0);
 	write_ok(0, PAGE);

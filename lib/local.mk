@@ -13,6 +13,7 @@ include lib/proto/local.mk
 include lib/verbs/local.mk
 include lib/monitor/local.mk
 include lib/mr/local.mk
+include lib/buf/local.mk
 include lib/domain/local.mk
 include lib/loop/local.mk
 include lib/ep/local.mk

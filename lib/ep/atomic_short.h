@@ -61,12 +61,12 @@ static MRF_ALWAYS_INLINE void mrf_one_fill_result_locked(const struct mrf_ep *ep
 							 const struct mrf_atomic_one *one)
 {
 	mrf_lock_held(&ep->lock);
-	op->nuser = 1;
-	op->user[0].iov_base = one->result;
-	op->user[0].iov_len = sizeof(uint64_t);
+	op->local.nuser = 1;
+	op->local.user[0].iov_base = one->result;
+	op->local.user[0].iov_len = sizeof(uint64_t);
 	if (ep->domain->space.mode & FI_MR_LOCAL) {
-		op->ndesc = 1;
-		op->desc[0] = one->desc[2];
+		op->local.ndesc = 1;
+		op->local.desc[0] = one->desc[2];
 	}
 }
 
@@ -76,7 +76,7 @@ static MRF_ALWAYS_INLINE void mrf_one_fill_locked(struct mrf_ep *ep, struct mrf_
 {
 	mrf_lock_held(&ep->lock);
 	op->type = &mrf_op_atomic;
-	op->local = MRF_LOCAL_INLINE;
+	op->local.kind = MRF_LOCAL_INLINE;
 	op->comp_flags = FI_ATOMIC | (one->family == MRF_ATOMIC_BASE ? FI_WRITE : FI_READ);
 	op->atomic.family = (uint8_t)one->family;
 	op->atomic.datatype = (uint8_t)one->datatype;
@@ -95,9 +95,9 @@ static MRF_ALWAYS_INLINE void mrf_one_fill_locked(struct mrf_ep *ep, struct mrf_
 	op->rma[0].addr = one->remote;
 	op->rma[0].len = sizeof(uint64_t);
 	op->rma[0].key = one->key;
-	memcpy(op->data, from->operand, sizeof(uint64_t));
+	memcpy(op->local.data, from->operand, sizeof(uint64_t));
 	if (one->family == MRF_ATOMIC_COMPARE)
-		memcpy(op->data + sizeof(uint64_t), from->compare, sizeof(uint64_t));
+		memcpy(op->local.data + sizeof(uint64_t), from->compare, sizeof(uint64_t));
 	if (one->family != MRF_ATOMIC_BASE)
 		mrf_one_fill_result_locked(ep, op, one);
 }
@@ -113,8 +113,8 @@ static inline int mrf_one_swap_locked(struct mrf_conn *conn, const struct mrf_op
 			      .rkey = rkey };
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	memcpy(&wr.operand, op->data, sizeof(wr.operand));
-	memcpy(&wr.compare, op->data + sizeof(wr.operand), sizeof(wr.compare));
+	memcpy(&wr.operand, op->local.data, sizeof(wr.operand));
+	memcpy(&wr.compare, op->local.data + sizeof(wr.operand), sizeof(wr.compare));
 	return mrf_vconn_post(conn->vconn, &wr);
 }
 
@@ -131,7 +131,7 @@ static MRF_ALWAYS_INLINE int mrf_one_send_off_locked(struct mrf_ep *ep, struct m
 	mrf_lock_held(&ep->lock);
 	if (family == MRF_ATOMIC_COMPARE)
 		return mrf_one_swap_locked(conn, op, &sge, rkey, remote_addr);
-	memcpy(&add, op->data, sizeof(add));
+	memcpy(&add, op->local.data, sizeof(add));
 	return mrf_vconn_fetch_add(conn->vconn, conn->owner.id, &sge, remote_addr, rkey, add);
 }
 

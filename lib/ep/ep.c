@@ -18,7 +18,6 @@
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/op.h"
-#include "ep/tx/op_local.h"
 #include "ep/tx/peer.h"
 #include "loop/denied.h"
 
@@ -154,7 +153,7 @@ static int ep_close(struct fid *fid)
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
 	mrf_atomic_cells_free(ep);
-	mrf_bounce_fini(&ep->bounce);
+	mrf_buf_fini(&ep->buf);
 	mrf_idmap_fini(&ep->conns);
 	free(ep->peers);
 	mrf_lock_fini(&ep->lock);
@@ -226,7 +225,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->passive);
 	mrf_list_init(&ep->of_agent);
 	mrf_idmap_init(&ep->conns);
-	mrf_bounce_init(&ep->bounce);
+	mrf_buf_init(&ep->buf, &domain->space);
 	mrf_lock_init(&ep->setup, MRF_RANK_SETUP);
 	mrf_lock_init(&ep->lock, MRF_RANK_EP);
 }

@@ -60,8 +60,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/fail.h \
 	lib/ep/tx/op.c \
 	lib/ep/tx/op.h \
-	lib/ep/tx/op_local.c \
-	lib/ep/tx/op_local.h \
 	lib/ep/tx/peer.c \
 	lib/ep/tx/peer.h \
 	lib/ep/tx/peers.c \

@@ -49,16 +49,16 @@ static inline void mrf_rma_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
 	op->total = one->len;
 	op->pos = one->len;
 	op->context = one->context;
-	op->nsge = 1;
+	op->local.nsge = 1;
 	op->nrma = 1;
-	op->sge[0].addr = ends->iova;
-	op->sge[0].len = (uint32_t)one->len;
-	op->sge[0].lkey = ends->lkey;
+	op->local.sge[0].addr = ends->iova;
+	op->local.sge[0].len = (uint32_t)one->len;
+	op->local.sge[0].lkey = ends->lkey;
 	op->rma[0].addr = one->remote;
 	op->rma[0].len = one->len;
 	op->rma[0].key = one->key;
-	op->desc[0] = one->desc;
-	op->ndesc = 1;
+	op->local.desc[0] = one->desc;
+	op->local.ndesc = 1;
 }
 
 /*
@@ -80,8 +80,9 @@ static inline int mrf_rma_send_off_locked(struct mrf_conn *conn, struct mrf_op *
 		vwr_op = MRF_VWR_WRITE_IMM;
 		op->told = true;
 	}
-	return mrf_vconn_access(conn->vconn, conn->owner.id, vwr_op, few, few ? &here : op->sge,
-				ends->remote_addr, ends->rkey, ends->event);
+	return mrf_vconn_access(conn->vconn, conn->owner.id, vwr_op, few,
+				few ? &here : op->local.sge, ends->remote_addr, ends->rkey,
+				ends->event);
 }
 
 static inline bool mrf_rma_post_locked(struct mrf_ep *ep, struct mrf_peer *peer,

@@ -170,7 +170,8 @@ START_TEST(budget_what_queues_take)
 	want_kib("a domain with endpoints", queue_kib(MRF_AGENT_CQ, CQE_LEN));
 	want_kib("an endpoint", queue_kib(MRF_EP_SCQ, CQE_LEN));
 	want_kib("a peer that the endpoint accesses",
-		 send_kib(MRF_CONN_RING - 1, MRF_OP_SGE, MRF_OP_INLINE) + recv_kib(MRF_CONN_SLOTS));
+		 send_kib(MRF_CONN_RING - 1, MRF_LOCAL_SGE, MRF_LIMIT_INJECT) +
+			 recv_kib(MRF_CONN_SLOTS));
 	want_kib("a peer that accesses the endpoint",
 		 send_kib(MRF_PASSIVE_SENDS, 1, MRF_PROTO_NOTE_LEN) + recv_kib(MRF_PASSIVE_SLOTS));
 	snprintf(words, sizeof(words), "for each %d peers that\naccess a domain",

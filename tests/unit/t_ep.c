@@ -186,6 +186,34 @@ START_TEST(ep_messages_cross_segments_and_remote_pieces)
 }
 END_TEST
 
+/* 30 pieces of a region, where a work request takes 16. */
+START_TEST(ep_buffers_of_more_pieces_than_a_work_request_takes)
+{
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED | FI_MR_LOCAL };
+	struct iovec seg[15], iov[2];
+	struct fid_mr *mr;
+	void *desc[2];
+	int i;
+
+	pair_open(&p, &opt);
+	for (i = 0; i < 15; i++)
+		seg[i] = (struct iovec){ p.src + 100 * i, 100 };
+	mr = node_regv(&p.a, seg, 15, FI_READ | FI_WRITE, 0);
+	desc[0] = desc[1] = fi_mr_desc(mr);
+	iov[0] = (struct iovec){ p.src + 1, 1490 };
+	iov[1] = (struct iovec){ p.src + 5, 1490 };
+	ck_assert_int_eq(fi_writev(p.a.ep, iov, desc, 2, p.to, p.base, p.key, &p), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(memcmp(p.dst, p.src + 1, 1490), 0);
+	ck_assert_int_eq(memcmp(p.dst + 1490, p.src + 5, 1490), 0);
+	/* Its bytes still have to be in the region. */
+	iov[1].iov_len = 1500;
+	ck_assert_int_eq(fi_writev(p.a.ep, iov, desc, 2, p.to, p.base, p.key, &p), -FI_EINVAL);
+	must_close(&mr->fid);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(ep_messages_over_8_mib_are_split)
 {
 	const size_t len = (17u << 20) + 12345;
@@ -1294,6 +1322,7 @@ static TCase *tcase_transfer(void)
 	tcase_add_loop_test(tc, ep_provider_keys_need_no_question_and_others_one, 0, NMODES);
 	tcase_add_test(tc, ep_vectors_gather_and_scatter);
 	tcase_add_loop_test(tc, ep_messages_cross_segments_and_remote_pieces, 0, NMODES);
+	tcase_add_test(tc, ep_buffers_of_more_pieces_than_a_work_request_takes);
 	tcase_add_test(tc, ep_messages_over_8_mib_are_split);
 	tcase_add_test(tc, ep_injected_bytes_are_taken_before_the_call_returns);
 	tcase_add_test(tc, ep_immediate_data_reaches_the_target);

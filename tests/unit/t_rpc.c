@@ -68,7 +68,7 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_r
 	len = mrf_min(len, CHUNK);
 	request->what = 7;
 	request->body_len = (uint32_t)len;
-	memcpy(body, op->data + op->pos, len);
+	memcpy(body, op->local.data + op->pos, len);
 	return len;
 }
 
@@ -76,7 +76,7 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_r
 static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 {
 	return reply->body_len == reply->done &&
-	       !memcmp(op->data + op->acked, reply->body, reply->done);
+	       !memcmp(op->local.data + op->acked, reply->body, reply->done);
 }
 
 static const struct mrf_rpc message = { TYPE, fill_request, take_reply, NULL };

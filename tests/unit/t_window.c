@@ -65,7 +65,7 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_r
 {
 	len = mrf_min(len, chunk);
 	for (unsigned i = 0; i < copies; i++)
-		memcpy(body + i * len, op->data + op->pos, len);
+		memcpy(body + i * len, op->local.data + op->pos, len);
 	request->body_len = (uint32_t)(copies * len);
 	return len;
 }

@@ -108,7 +108,7 @@ struct mrf_ep {
 	unsigned made;		    /* made so far; <= MRF_EP_ALL_OPS */
 	/* atomic_op.h; NULL before the first use, then immutable */
 	struct mrf_atomic_cells *cells;
-	struct mrf_bounce_pool bounce; /* has a lock of its own */
+	struct mrf_buf buf; /* has a lock of its own */
 
 	/* agent thread only */
 	struct mrf_owner owner; /* of the listener's events */

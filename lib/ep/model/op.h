@@ -12,7 +12,7 @@
  *
  * An operation belongs to its endpoint and is guarded by the endpoint's lock, except at
  * its two ends, when one thread alone knows it: while its local buffers are brought
- * within the device's reach (op_local.h), and when they are let go (mrf_op_finish). Both
+ * within the device's reach (buf/local.h), and when they are let go (mrf_op_finish). Both
  * may take long and are done without the lock.
  */
 #ifndef MRF_EP_MODEL_OP_H
@@ -22,10 +22,9 @@
 #include <rdma/fi_rma.h>
 #include "base/list.h"
 #include "base/lock.h"
+#include "buf/local.h"
+#include "contract/limits.h"
 #include "obj/cq.h"
-#include "verbs/vqp.h"
-
-#define MRF_OP_SGE 16 /* local pieces of one operation */
 
 struct mrf_ep;
 struct mrf_op;
@@ -61,7 +60,7 @@ struct mrf_op_type {
 	/*
 	 * Everything is done: copies the results to the application's buffers.
 	 * -FI_ECANCELED: a region that they belong in is closed; -FI_EFAULT: a buffer is
-	 * not mapped. NULL: the data are in op->bounce or already in place.
+	 * not mapped. NULL: the data are in op->local.copy or already in place.
 	 */
 	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op);
 	/* Everything is done: changes op to its next type. NULL: op completes. */
@@ -72,17 +71,6 @@ struct mrf_op_type {
 	 */
 	void (*back)(struct mrf_peer *peer, struct mrf_op *op);
 };
-
-/* Where the bytes are on this side. */
-enum mrf_op_local {
-	MRF_LOCAL_DESC,	  /* registered by the application */
-	MRF_LOCAL_INLINE, /* copied into the operation */
-	MRF_LOCAL_BOUNCE, /* copied to or from a registered slot of the endpoint */
-	MRF_LOCAL_TEMP,	  /* registered for this operation only, without remote rights */
-	MRF_LOCAL_COPY	  /* copied to memory of our own that is registered like TEMP */
-};
-
-#define MRF_OP_INLINE 256 /* bytes; fi_getinfo offers it as inject_size */
 
 /* Kind ATOMIC. */
 struct mrf_op_atomic {
@@ -103,9 +91,8 @@ struct mrf_op {
 	struct mrf_list node; /* in peer->queue or redo, ep->unfinished or free_ops */
 	struct mrf_peer *peer;
 	unsigned number; /* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
-	/* from here to sge: see mrf_op_reset */
+	/* from here to local.sge: see mrf_op_reset */
 	const struct mrf_op_type *type;
-	enum mrf_op_local local;
 	bool queued; /* in peer->queue or peer->redo */
 	bool has_imm;
 	bool fence;
@@ -130,21 +117,12 @@ struct mrf_op {
 	uint64_t comp_flags; /* of its completion; FI_READ: counted as a read */
 	struct mrf_op_atomic atomic;
 	void *context;
-	void *bounce;	      /* local == BOUNCE or COPY: the slot or the copy */
-	struct mrf_vmr *temp; /* local == TEMP or COPY: ntemp registrations */
-	int ntemp;
-	int nsge;
 	int nrma;
-	int ndesc;
-	int nuser;
-	struct mrf_sge sge[MRF_OP_SGE];
-	struct fi_rma_iov rma[8];
-	void *desc[8];	      /* local == DESC: sge was made from these */
-	struct iovec user[8]; /* bounce or copy of a read: its final destination */
-	uint8_t data[MRF_OP_INLINE];
+	struct mrf_local local; /* where its bytes are on this side */
+	struct fi_rma_iov rma[MRF_LIMIT_RMA_IOV];
 };
 
-#define MRF_OP_RESET (offsetof(struct mrf_op, sge) - offsetof(struct mrf_op, type))
+#define MRF_OP_RESET (offsetof(struct mrf_op, local.sge) - offsetof(struct mrf_op, type))
 
 _Static_assert(MRF_OP_RESET >= 128 && MRF_OP_RESET <= 192, "see mrf_op_reset");
 
@@ -182,15 +160,5 @@ static inline void mrf_op_leave(struct mrf_op *op)
 	mrf_list_del(&op->node);
 	op->queued = false;
 }
-
-/* Registered slots for small unregistered buffers; one pool per endpoint. */
-#define MRF_BOUNCE_SIZE 16384
-
-struct mrf_bounce_pool {
-	struct mrf_lock lock; /* rank BOUNCE: guards all below */
-	struct mrf_list slabs;
-	void *free;	 /* singly linked through the slots */
-	unsigned nslabs; /* with those that are being made */
-};
 
 #endif

@@ -3,7 +3,6 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/access.h"
-#include "ep/tx/op_local.h"
 
 /* What goes with the bytes that end at upto. -FI_ENOKEY: look at the keys again. */
 static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t upto,
@@ -44,8 +43,8 @@ static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
 int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	const struct mrf_vdev_limits *limits = mrf_vdev_limits(peer->ep->domain->vdev);
-	struct mrf_sge sge[MRF_OP_SGE];
-	struct mrf_vwr wr = { .sge = sge, .is_inline = op->local == MRF_LOCAL_INLINE };
+	struct mrf_sge sge[MRF_LOCAL_SGE];
+	struct mrf_vwr wr = { .sge = sge, .is_inline = op->local.kind == MRF_LOCAL_INLINE };
 	uint64_t len = 0;
 	int ret;
 
@@ -57,7 +56,7 @@ int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	    !mrf_resolve_piece_locked(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
 		return -FI_ENOKEY;
 	len = mrf_min(mrf_min(len, op->total - op->pos), limits->max_msg_size);
-	wr.nsge = mrf_op_sges(op, op->pos, &len, sge, MRF_OP_SGE);
+	wr.nsge = mrf_local_sges(&op->local, op->pos, &len, sge, MRF_LOCAL_SGE);
 	wr.op = MRF_VWR_READ;
 	ret = op->type->kind == MRF_OP_WRITE ? add_imm_locked(peer, op, op->pos + len, &wr) : 0;
 	if (ret)

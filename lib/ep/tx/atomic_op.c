@@ -155,7 +155,7 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_r
 						  .key = req->rma[i].key };
 		op->total += op->rma[i].len;
 	}
-	op->local = MRF_LOCAL_INLINE;
+	op->local.kind = MRF_LOCAL_INLINE;
 }
 
 /* In bytes; returns how many buffers. */
@@ -186,11 +186,11 @@ static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
 	unsigned kinds = req->family == MRF_ATOMIC_COMPARE ? 3 : mrf_atomic_fetches(op) ? 2 : 1;
 	int ret = 0;
 
-	if (kinds * op->total > sizeof(op->data)) {
-		op->bounce = malloc(kinds * op->total);
-		if (!op->bounce)
+	if (kinds * op->total > sizeof(op->local.data)) {
+		op->local.copy = malloc(kinds * op->total);
+		if (!op->local.copy)
 			return -FI_ENOMEM;
-		op->local = MRF_LOCAL_COPY;
+		op->local.kind = MRF_LOCAL_COPY;
 	}
 	if (req->op != FI_ATOMIC_READ)
 		ret = gather(mrf_atomic_operands(op), &req->operand, op->atomic.size, "operands");
@@ -198,64 +198,22 @@ static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
 		ret = gather(mrf_atomic_comparands(op), &req->compare, op->atomic.size,
 			     "comparands");
 	if (!ret && mrf_atomic_fetches(op))
-		op->nuser = in_bytes(&req->result, op->atomic.size, op->user);
+		op->local.nuser = in_bytes(&req->result, op->atomic.size, op->local.user);
 	return ret;
 }
 
 /* --- descriptors: with FI_MR_LOCAL each buffer has to have one ------------------------ */
 
-static bool covers(const struct mrf_desc *desc, uint64_t addr, uint64_t len)
-{
-	const struct mrf_mr_seg *segs = desc->nseg > 1 ? desc->segs : &desc->seg;
-	uint64_t n, offset;
-	unsigned i;
+/* mrf_local_check. */
+enum { CODE_MISSING = 4254, CODE_NO_RIGHT, CODE_OUTSIDE };
 
-	for (; len; addr += n, len -= n) {
-		n = mrf_mr_locate(segs, desc->nseg, true, addr, len, &i, &offset);
-		if (!n)
-			return false;
-	}
-	return true;
-}
-
-static int check_desc(struct mrf_ep *ep, const struct fi_ioc *ioc, void *value, size_t size,
-		      uint64_t right, const char *what)
-{
-	struct iovec iov = { .iov_base = ioc->addr, .iov_len = ioc->count * size };
-	struct mrf_desc desc;
-
-	if (!value || !mrf_desc_get(&ep->domain->space, value, &desc))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4254,
-				  "desc %p of a buffer of %s is %s: the domain has FI_MR_LOCAL, so "
-				  "each "
-				  "local buffer needs the fi_mr_desc of an open region of "
-				  "this domain",
-				  value, what,
-				  value ? "not a descriptor of this domain" : "missing");
-	if (!(desc.access & right))
-		return mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, 4255,
-				  "buffer of %s at %p: its region was registered without %s", what,
-				  iov.iov_base, right == FI_READ ? "FI_READ" : "FI_WRITE");
-	if (!covers(&desc, (uintptr_t)iov.iov_base, iov.iov_len))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4256,
-				  "buffer of %s (%p, %zu byte%s) is not inside the "
-				  "region of its desc",
-				  what, iov.iov_base, iov.iov_len, MRF_S(iov.iov_len));
-	return 0;
-}
-
-static int check_descs(struct mrf_ep *ep, const struct mrf_atomic_iov *iov, size_t size,
+static int check_descs(const struct mrf_ep *ep, const struct mrf_atomic_iov *from, size_t size,
 		       uint64_t right, const char *what)
 {
-	size_t i;
-	int ret = 0;
+	struct iovec iov[MRF_LIMIT_IOV];
+	int n = in_bytes(from, size, iov);
 
-	for (i = 0; !ret && i < iov->count; i++)
-		ret = !iov->iov[i].count
-			      ? 0
-			      : check_desc(ep, &iov->iov[i], iov->desc ? iov->desc[i] : NULL, size,
-					   right, what);
-	return ret;
+	return mrf_local_check(&ep->buf, iov, from->desc, (size_t)n, right, what, CODE_MISSING);
 }
 
 /* What is injected is copied before the call returns; what comes back is not. */
@@ -274,8 +232,8 @@ static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_ato
 		ret = check_descs(ep, &req->result, size, FI_READ, "results");
 	if (ret || !mrf_atomic_fetches(op))
 		return ret;
-	op->ndesc = (int)req->result.count;
-	memcpy(op->desc, req->result.desc, req->result.count * sizeof(*op->desc));
+	op->local.ndesc = (int)req->result.count;
+	memcpy(op->local.desc, req->result.desc, req->result.count * sizeof(*op->local.desc));
 	return 0;
 }
 
@@ -460,12 +418,13 @@ static int deliver(struct mrf_ep *ep, struct mrf_op *op)
 {
 	int i;
 
-	for (i = 0; i < op->ndesc; i++) {
-		if (op->user[i].iov_len && !mrf_desc_live(&ep->domain->space, op->desc[i]))
+	for (i = 0; i < op->local.ndesc; i++) {
+		if (op->local.user[i].iov_len &&
+		    !mrf_desc_live(&ep->domain->space, op->local.desc[i]))
 			return -FI_ECANCELED;
 	}
 	collect(ep, op);
-	return mrf_user_put(op->user, (size_t)op->nuser, mrf_atomic_results(op));
+	return mrf_user_put(op->local.user, (size_t)op->local.nuser, mrf_atomic_results(op));
 }
 
 const struct mrf_op_type mrf_op_atomic = {

@@ -26,7 +26,7 @@ extern const struct mrf_op_type mrf_op_atomic;
  */
 static inline uint8_t *mrf_atomic_operands(const struct mrf_op *op)
 {
-	return op->bounce ? op->bounce : (uint8_t *)(uintptr_t)op->data;
+	return op->local.copy ? op->local.copy : (uint8_t *)(uintptr_t)op->local.data;
 }
 
 static inline uint8_t *mrf_atomic_comparands(const struct mrf_op *op)

@@ -148,8 +148,8 @@ static int create_conn_qp(struct mrf_conn *conn)
 				     .recv_cq = conn->owner.cq->vcq,
 				     .send_depth = MRF_CONN_RING - 1,
 				     .recv_depth = MRF_CONN_SLOTS,
-				     .send_sge = MRF_OP_SGE,
-				     .max_inline = MRF_OP_INLINE };
+				     .send_sge = MRF_LOCAL_SGE,
+				     .max_inline = MRF_LIMIT_INJECT };
 	unsigned i;
 	int ret = mrf_vconn_create_qp(conn->vconn, &attr);
 

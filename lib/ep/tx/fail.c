@@ -46,7 +46,6 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/op.h"
-#include "ep/tx/op_local.h"
 #include "loop/denied.h"
 
 /* --- what comes back in error --------------------------------------------------------- */
@@ -245,7 +244,7 @@ static void blame_locked(struct mrf_conn *conn)
 	for (i = conn->head - 1; i != conn->tail; i++) {
 		struct mrf_op *op = conn->ring[i % MRF_CONN_RING].op;
 
-		if (!op || mrf_op_local_open(ep, op))
+		if (!op || mrf_local_open(&ep->buf, &op->local))
 			continue;
 		conn->cause = MRF_WC_LOCAL;
 		conn->blamed = op;
@@ -280,7 +279,7 @@ static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
 	if (wc->status == MRF_WC_FLUSHED && conn->peer->state != MRF_PEER_CUT)
 		blame_locked(conn);
 	/* Linux 6.1 has one status for both. */
-	if (wc->status == MRF_WC_UNSENT && op && !mrf_op_local_open(conn->peer->ep, op))
+	if (wc->status == MRF_WC_UNSENT && op && !mrf_local_open(&conn->peer->ep->buf, &op->local))
 		conn->cause = MRF_WC_LOCAL;
 	if (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
 	    conn->cause == MRF_WC_UNSENT)

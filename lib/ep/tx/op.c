@@ -9,7 +9,6 @@
 #include "ep/model/ep.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/op.h"
-#include "ep/tx/op_local.h"
 #include "mr/desc.h"
 
 static struct mrf_op *one_more_locked(struct mrf_ep *ep)
@@ -64,7 +63,14 @@ int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 	memcpy(op->rma, req->rma, req->rma_count * sizeof(*req->rma));
 	if (op->total > MRF_BOUNCE_SIZE && !(req->desc && req->desc[0]))
 		finish_ended(ep);
-	return mrf_op_local_take(ep, req, op);
+	return mrf_local_take(&ep->buf,
+			      &(struct mrf_local_req){ .iov = req->iov,
+						       .desc = req->desc,
+						       .count = req->count,
+						       .total = op->total,
+						       .arrives = req->type->kind == MRF_OP_READ,
+						       .inject = req->flags & FI_INJECT },
+			      &op->local);
 }
 
 /* --- the end -------------------------------------------------------------------------- */
@@ -84,8 +90,8 @@ static void leave_to_readers_locked(struct mrf_ep *ep)
 static __attribute__((noinline)) bool let_go_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	if (!op->temp) {
-		mrf_op_local_drop(ep, op);
+	if (!op->local.temp) {
+		mrf_local_drop(&ep->buf, &op->local);
 		return true;
 	}
 	mrf_list_add_tail(&op->node, &ep->unfinished);
@@ -98,7 +104,7 @@ static __attribute__((noinline)) bool let_go_locked(struct mrf_ep *ep, struct mr
 static MRF_ALWAYS_INLINE void free_op_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	if (mrf_unlikely((op->temp || op->bounce) && !let_go_locked(ep, op)))
+	if (mrf_unlikely((op->local.temp || op->local.copy) && !let_go_locked(ep, op)))
 		return;
 	mrf_list_add_head(&op->node, &ep->free_ops);
 	ep->nops--;
@@ -115,25 +121,25 @@ static __attribute__((noinline)) int deliver_more(struct mrf_ep *ep, struct mrf_
 {
 	if (op->type->deliver)
 		return op->type->deliver(ep, op);
-	return mrf_user_put(op->user, (size_t)op->nuser, op->bounce);
+	return mrf_user_put(op->local.user, (size_t)op->local.nuser, op->local.copy);
 }
 
 /* One native element, as most are: straight out of its cell, into memory that is pinned. */
 static inline int deliver_one_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	if (!op->ndesc)
+	if (!op->local.ndesc)
 		return deliver_more(ep, op);
-	if (mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->desc[0])))
+	if (mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->local.desc[0])))
 		return -FI_ECANCELED;
-	memcpy(op->user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
+	memcpy(op->local.user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
 	return 0;
 }
 
 static inline int deliver_op_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	if (mrf_likely(op->atomic.landed && op->total == sizeof(uint64_t) && op->nuser == 1))
+	if (mrf_likely(op->atomic.landed && op->total == sizeof(uint64_t) && op->local.nuser == 1))
 		return deliver_one_locked(ep, op);
 	return deliver_more(ep, op);
 }
@@ -161,7 +167,7 @@ static __attribute__((noinline, cold)) void undelivered_locked(struct mrf_ep *ep
 
 void mrf_op_done_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
-	int ret = op->nuser ? deliver_op_locked(ep, op) : 0;
+	int ret = op->local.nuser ? deliver_op_locked(ep, op) : 0;
 	struct mrf_cntr *cntr;
 
 	mrf_lock_held(&ep->lock);
@@ -217,7 +223,7 @@ void mrf_op_finish(struct mrf_ep *ep)
 	struct mrf_op *op;
 
 	while ((op = take_unfinished(ep))) {
-		mrf_op_local_drop(ep, op);
+		mrf_local_drop(&ep->buf, &op->local);
 		mrf_lock_take(&ep->lock);
 		mrf_op_free_locked(ep, op);
 		atomic_fetch_sub(&ep->ended, 1);

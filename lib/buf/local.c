@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unregistered memory may not be there, and other threads may unmap it meanwhile. So the
+ * kernel copies it (base/user.h) and answers EFAULT where a load would end in a SIGSEGV.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "base/log.h"
+#include "base/page.h"
+#include "base/user.h"
+#include "buf/local.h"
+#include "mr/demand/backs.h"
+#include "mr/desc.h"
+#include "mr/space.h"
+
+void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space)
+{
+	buf->space = space;
+	mrf_bounce_init(&buf->bounce, space->pd);
+}
+
+void mrf_buf_fini(struct mrf_buf *buf)
+{
+	mrf_bounce_fini(&buf->bounce);
+}
+
+/* --- buffers that the application registered ------------------------------------------ */
+
+/* In the order of the codes of their messages. */
+enum fault { MISSING, NO_RIGHT, OUTSIDE, NONE };
+
+static int refuse_desc(enum fault fault, unsigned code, const char *name, const struct iovec *iov,
+		       const void *desc, uint64_t right)
+{
+	code += fault;
+	if (fault == MISSING)
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, code,
+				  "desc %p of %s is %s: the domain has FI_MR_LOCAL, so each local "
+				  "buffer needs the fi_mr_desc of an open region of this domain",
+				  desc, name, desc ? "not a descriptor of this domain" : "missing");
+	if (fault == NO_RIGHT)
+		return mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, code,
+				  "%s at %p: its region was registered without %s", name,
+				  iov->iov_base, right == FI_READ ? "FI_READ" : "FI_WRITE");
+	return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, code,
+			  "%s (%p, %zu byte%s) is not inside the region of its desc", name,
+			  iov->iov_base, iov->iov_len, MRF_S(iov->iov_len));
+}
+
+static void add_sge(struct mrf_local *local, uint64_t addr, uint64_t len, uint32_t lkey)
+{
+	local->sge[local->nsge++] =
+		(struct mrf_sge){ .addr = addr, .len = (uint32_t)len, .lkey = lkey };
+}
+
+/*
+ * A piece that the device cannot use as it is: its region is pinned on demand, or there are
+ * too many. Buffers with such pieces are registered like any others.
+ */
+static bool add_piece(struct mrf_local *local, const struct mrf_mr_seg *seg, uint64_t offset,
+		      uint64_t len)
+{
+	if (!seg->lkey || local->nsge == MRF_LOCAL_SGE)
+		return false;
+	add_sge(local, seg->iova + offset, len, seg->lkey);
+	return true;
+}
+
+/*
+ * Looks whether a buffer is inside the region of its descriptor and, with local, adds its
+ * pieces; *usable becomes false when these cannot be used.
+ */
+static enum fault add_desc(struct mrf_local *local, const struct mrf_desc *desc,
+			   const struct iovec *iov, bool *usable)
+{
+	const struct mrf_mr_seg *segs = desc->nseg > 1 ? desc->segs : &desc->seg;
+	uint64_t addr = (uintptr_t)iov->iov_base, left = iov->iov_len, n, offset;
+	unsigned i;
+
+	for (; left; addr += n, left -= n) {
+		n = mrf_mr_locate(segs, desc->nseg, true, addr, left, &i, &offset);
+		if (!n)
+			return OUTSIDE;
+		n = mrf_min(n, UINT32_MAX & ~0xfffu);
+		if (local && *usable)
+			*usable = add_piece(local, &segs[i], offset, n);
+	}
+	return NONE;
+}
+
+static enum fault look_at_desc(const struct mrf_buf *buf, struct mrf_local *local,
+			       const void *value, const struct iovec *iov, uint64_t right,
+			       bool *usable)
+{
+	struct mrf_desc desc;
+
+	if (!value || !mrf_desc_get(buf->space, value, &desc))
+		return MISSING;
+	if (!(desc.access & right))
+		return NO_RIGHT;
+	return add_desc(local, &desc, iov, usable);
+}
+
+int mrf_local_check(const struct mrf_buf *buf, const struct iovec *iov, void *const *desc,
+		    size_t count, uint64_t right, const char *what, unsigned code)
+{
+	char name[64];
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		const void *value = desc ? desc[i] : NULL;
+		enum fault fault = NONE;
+
+		if (iov[i].iov_len)
+			fault = look_at_desc(buf, NULL, value, &iov[i], right, NULL);
+		if (fault == NONE)
+			continue;
+		snprintf(name, sizeof(name), "a buffer of %s", what);
+		return refuse_desc(fault, code, name, &iov[i], value, right);
+	}
+	return 0;
+}
+
+/* Of operations with FI_MR_LOCAL: no descriptor, and those that follow. */
+enum { CODE_MISSING = 4010, CODE_NO_RIGHT, CODE_OUTSIDE };
+
+/*
+ * Takes the descriptors when all of them fit. strict (FI_MR_LOCAL): each that does not is an
+ * error; otherwise the page says that they are ignored, so anything may stand there. Returns 1
+ * when the buffers are to be registered after all.
+ */
+static int use_desc(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local,
+		    bool strict)
+{
+	uint64_t right = req->arrives ? FI_READ : FI_WRITE;
+	bool usable = true;
+	char name[32];
+	size_t i;
+
+	for (i = 0; i < req->count; i++) {
+		void *value = req->desc ? req->desc[i] : NULL;
+		enum fault fault;
+
+		if (!req->iov[i].iov_len)
+			continue;
+		fault = look_at_desc(buf, local, value, &req->iov[i], right, &usable);
+		if (fault != NONE && !strict)
+			return 1;
+		if (fault != NONE) {
+			snprintf(name, sizeof(name), "buffer %zu", i);
+			return refuse_desc(fault, CODE_MISSING, name, &req->iov[i], value, right);
+		}
+		local->desc[local->ndesc++] = value;
+	}
+	local->kind = MRF_LOCAL_DESC;
+	return !usable;
+}
+
+/* --- buffers that nobody registered --------------------------------------------------- */
+
+static void keep_user(struct mrf_local *local, const struct mrf_local_req *req)
+{
+	local->nuser = (int)req->count;
+	memcpy(local->user, req->iov, req->count * sizeof(*req->iov));
+}
+
+/* 1 when there is no slot (left); the caller has another way. -FI_EFAULT. */
+static int use_bounce(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+{
+	uint32_t lkey;
+	void *slot = mrf_bounce_take(&buf->bounce, &lkey);
+
+	if (!slot)
+		return 1;
+	if (req->arrives) {
+		keep_user(local, req);
+	} else if (mrf_user_get(slot, req->iov, req->count)) {
+		mrf_bounce_give(&buf->bounce, slot);
+		return -FI_EFAULT;
+	}
+	local->kind = MRF_LOCAL_BOUNCE;
+	local->copy = slot;
+	add_sge(local, (uintptr_t)slot, req->total, lkey);
+	return 0;
+}
+
+/* -FI_EFAULT. */
+static int use_inline(const struct mrf_local_req *req, struct mrf_local *local)
+{
+	local->kind = MRF_LOCAL_INLINE;
+	add_sge(local, (uintptr_t)local->data, req->total, 0);
+	return mrf_user_get(local->data, req->iov, req->count);
+}
+
+static void drop_temp(struct mrf_local *local)
+{
+	while (local->ntemp)
+		mrf_vmr_drop(&local->temp[--local->ntemp]);
+	free(local->temp);
+	local->temp = NULL;
+}
+
+static int register_one(const struct mrf_buf *buf, struct mrf_local *local, unsigned rights,
+			void *addr, size_t len)
+{
+	struct mrf_vmr *mr = &local->temp[local->ntemp];
+	int ret = mrf_room_reg(buf->space->pd, addr, len, (uintptr_t)addr, rights, mr);
+
+	if (ret)
+		return ret;
+	local->ntemp++;
+	add_sge(local, (uintptr_t)addr, len, mr->lkey);
+	return 0;
+}
+
+static int use_temp(const struct mrf_buf *buf, const struct mrf_local_req *req,
+		    struct mrf_local *local)
+{
+	unsigned rights = req->arrives ? MRF_RIGHT_LOCAL_WRITE : 0;
+	size_t i;
+	int ret = 0;
+
+	local->kind = MRF_LOCAL_TEMP;
+	local->temp = calloc(req->count, sizeof(*local->temp));
+	if (!local->temp)
+		return -FI_ENOMEM;
+	for (i = 0; i < req->count && !ret; i++) {
+		if (req->iov[i].iov_len)
+			ret = register_one(buf, local, rights, req->iov[i].iov_base,
+					   req->iov[i].iov_len);
+	}
+	if (ret)
+		drop_temp(local);
+	return ret;
+}
+
+/*
+ * A source that cannot be pinned may still be readable: Linux 6.1 does not pin a read-only
+ * shared mapping. The kernel copies it for us, and says so instead of a SIGSEGV if it cannot.
+ */
+static int use_copy(const struct mrf_buf *buf, const struct mrf_local_req *req,
+		    struct mrf_local *local)
+{
+	struct iovec to = { .iov_len = req->total };
+	int ret = -FI_ENOMEM;
+
+	to.iov_base = malloc(req->total);
+	local->temp = calloc(1, sizeof(*local->temp));
+	if (!to.iov_base || !local->temp)
+		goto err_free;
+	ret = -FI_EFAULT;
+	if (process_vm_readv(getpid(), &to, 1, req->iov, req->count, 0) != (ssize_t)req->total)
+		goto err_free;
+	local->nsge = 0;
+	ret = register_one(buf, local, 0, to.iov_base, req->total);
+	if (ret)
+		goto err_free;
+	local->kind = MRF_LOCAL_COPY;
+	local->copy = to.iov_base;
+	return 0;
+
+err_free:
+	free(local->temp);
+	local->temp = NULL;
+	free(to.iov_base);
+	return ret;
+}
+
+static int explain_local(const struct mrf_local_req *req, int err)
+{
+	char why[160];
+	size_t i;
+
+	if (err != -FI_EFAULT) {
+		mrf_page_explain_memlock(req->total, why, sizeof(why));
+		return mrf_refuse(-err, FI_LOG_EP_DATA, 4014,
+				  "local buffers of %zu byte%s cannot be pinned: %s",
+				  (size_t)req->total, MRF_S(req->total), why);
+	}
+	why[0] = '\0';
+	for (i = 0; i < req->count && !why[0]; i++)
+		mrf_page_explain(req->iov[i].iov_base, req->iov[i].iov_len, req->arrives, why,
+				 sizeof(why));
+	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4013, "local buffer %p, %zu byte%s in all: %s",
+			  req->iov[0].iov_base, (size_t)req->total, MRF_S(req->total), why);
+}
+
+static int use_unregistered(struct mrf_buf *buf, const struct mrf_local_req *req,
+			    struct mrf_local *local)
+{
+	int ret = 1;
+
+	local->nsge = local->ndesc = 0;
+	if (req->total <= MRF_LIMIT_INJECT && !req->arrives)
+		ret = use_inline(req, local);
+	else if (req->total <= MRF_BOUNCE_SIZE)
+		ret = use_bounce(buf, req, local);
+	if (ret == 1) {
+		ret = use_temp(buf, req, local);
+		if (ret == -FI_EFAULT && !req->arrives)
+			ret = use_copy(buf, req, local);
+	}
+	return ret ? explain_local(req, ret) : 0;
+}
+
+int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+{
+	bool strict = buf->space->mode & FI_MR_LOCAL;
+	int ret = 1;
+
+	if (!req->total)
+		return 0;
+	/* What is injected is copied before the call returns: nothing to register. */
+	if (!req->inject && (strict || req->desc))
+		ret = use_desc(buf, req, local, strict);
+	return ret > 0 ? use_unregistered(buf, req, local) : ret;
+}
+
+/* --- afterwards ----------------------------------------------------------------------- */
+
+void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local)
+{
+	drop_temp(local);
+	if (local->kind == MRF_LOCAL_COPY)
+		free(local->copy);
+	else if (local->kind == MRF_LOCAL_BOUNCE)
+		mrf_bounce_give(&buf->bounce, local->copy);
+	local->copy = NULL;
+}
+
+bool mrf_local_open(const struct mrf_buf *buf, const struct mrf_local *local)
+{
+	int i;
+
+	if (local->kind != MRF_LOCAL_DESC)
+		return true;
+	for (i = 0; i < local->ndesc; i++) {
+		if (!mrf_desc_live(buf->space, local->desc[i]))
+			return false;
+	}
+	return true;
+}
+
+int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge,
+		   int max)
+{
+	uint64_t covered = 0, skip = from;
+	int i, n = 0;
+
+	for (i = 0; i < local->nsge && covered < *len && n < max; i++) {
+		uint64_t take;
+
+		if (skip >= local->sge[i].len) {
+			skip -= local->sge[i].len;
+			continue;
+		}
+		take = mrf_min(local->sge[i].len - skip, *len - covered);
+		sge[n++] = (struct mrf_sge){ .addr = local->sge[i].addr + skip,
+					     .len = (uint32_t)take,
+					     .lkey = local->sge[i].lkey };
+		covered += take;
+		skip = 0;
+	}
+	*len = covered;
+	return n;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The application's side of a transfer: its buffers, brought within the device's reach. In
+ * this order:
+ *
+ * 1. the descriptors, if they are given and fit (with FI_MR_LOCAL they must);
+ * 2. a copy in the work request, of writes up to MRF_LIMIT_INJECT bytes;
+ * 3. a registered slot of the endpoint, up to MRF_BOUNCE_SIZE bytes;
+ * 4. a registration for this transfer alone, without any remote right;
+ * 5. a copy, for sources that can be read but not pinned.
+ *
+ * To find this out may take long (memory is pinned, or copied from where it has to be read
+ * in first), and so may letting it go: both without an endpoint's lock, by the one thread
+ * that knows the transfer.
+ */
+#ifndef MRF_BUF_LOCAL_H
+#define MRF_BUF_LOCAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include "buf/bounce.h"
+#include "contract/limits.h"
+#include "verbs/vqp.h"
+
+#define MRF_LOCAL_SGE 16 /* pieces of memory of one transfer */
+
+struct mrf_mr_space;
+
+/* What the buffers of one endpoint need. */
+struct mrf_buf {
+	const struct mrf_mr_space *space;
+	struct mrf_bounce_pool bounce;
+};
+
+/* Where the bytes are. */
+enum mrf_local_kind {
+	MRF_LOCAL_DESC,	  /* registered by the application */
+	MRF_LOCAL_INLINE, /* copied into the transfer */
+	MRF_LOCAL_BOUNCE, /* copied to or from a registered slot of the endpoint */
+	MRF_LOCAL_TEMP,	  /* registered for this transfer only, without remote rights */
+	MRF_LOCAL_COPY	  /* copied to memory of our own that is registered like TEMP */
+};
+
+/* All zero up to sge: no bytes. */
+struct mrf_local {
+	enum mrf_local_kind kind;
+	int ntemp;
+	struct mrf_vmr *temp; /* TEMP or COPY: ntemp registrations */
+	void *copy;	      /* BOUNCE or COPY: the slot or the copy */
+	int nsge;
+	int ndesc;
+	int nuser;
+	struct mrf_sge sge[MRF_LOCAL_SGE];
+	void *desc[MRF_LIMIT_IOV];	  /* DESC: sge was made from these */
+	struct iovec user[MRF_LIMIT_IOV]; /* of what arrives in a copy: where it belongs */
+	uint8_t data[MRF_LIMIT_INJECT];
+};
+
+/* A transfer's buffers, as a call has them. */
+struct mrf_local_req {
+	const struct iovec *iov;
+	void **desc; /* NULL, or one per iov */
+	size_t count;
+	uint64_t total; /* bytes of all iov */
+	bool arrives;	/* the device writes there */
+	bool inject;	/* copied before the call returns */
+};
+
+void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space);
+/* No transfer may hold anything. */
+void mrf_buf_fini(struct mrf_buf *buf);
+
+/*
+ * Fills local, which is all zero up to sge. Each failure is logged, and local then holds
+ * nothing: -FI_EINVAL or -FI_EACCES: FI_MR_LOCAL, and a descriptor is missing or does not
+ * fit; -FI_EFAULT: a buffer is not mapped, or may not be read or written; -FI_ENOMEM or
+ * another error of registering memory.
+ */
+int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local);
+/* Fast, and allowed under an endpoint's lock, without registrations (local->temp). */
+void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local);
+/* False when a region that local uses has been closed. */
+bool mrf_local_open(const struct mrf_buf *buf, const struct mrf_local *local);
+
+/*
+ * Finds the pieces of bytes [from, from + len): fills at most max entries of sge, returns
+ * their number and lowers *len to what they cover.
+ */
+int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge,
+		   int max);
+
+/*
+ * FI_MR_LOCAL, for a transfer that copies its bytes itself: each buffer that has bytes
+ * needs a descriptor with this right (FI_READ or FI_WRITE). -FI_EINVAL or -FI_EACCES,
+ * logged as "a buffer of `what`" with code, code + 1 or code + 2: no descriptor, not the
+ * right, not inside the region.
+ */
+int mrf_local_check(const struct mrf_buf *buf, const struct iovec *iov, void *const *desc,
+		    size_t count, uint64_t right, const char *what, unsigned code);
+
+#endif

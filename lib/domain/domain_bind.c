@@ -37,8 +37,9 @@ static int check_queue(const struct mrf_domain *domain, const struct fid *bfid, 
 	return 0;
 }
 
-static int refuse_again(const struct mrf_domain *domain, const struct fid *bfid)
+static int refuse_again_locked(const struct mrf_domain *domain, const struct fid *bfid)
 {
+	mrf_lock_held(&domain->lock);
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2160,
 			  "fi_domain_bind(domain %p, event queue %p): the domain is "
 			  "already bound to event queue %p",
@@ -76,7 +77,7 @@ int mrf_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return ret;
 	mrf_lock_take(&domain->lock);
 	if (domain->eq.target)
-		ret = refuse_again(domain, bfid);
+		ret = refuse_again_locked(domain, bfid);
 	else if (flags)
 		ret = report_to(domain, eq);
 	if (!ret)

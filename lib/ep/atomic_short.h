@@ -2,7 +2,8 @@
 /*
  * The fast path for one native element, built like rma_short.h. It leaves the same
  * operation behind that atomic_op.c would have made. For atomic.c alone; inline, so that
- * the family is known at compile time.
+ * the family is known at compile time. The functions that end in _locked are called with
+ * ep->lock held.
  */
 #ifndef MRF_EP_ATOMIC_SHORT_H
 #define MRF_EP_ATOMIC_SHORT_H

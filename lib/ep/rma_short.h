@@ -4,7 +4,8 @@
  * known, a connection that is ready, an empty queue. It decides in a quarter of the
  * instructions what op.c, resolve.c and peer.c decide in a thousand. It leaves the same
  * operation behind that they would have made, so they handle every failure. For rma.c
- * alone; inline, so that the kind of access is known at compile time.
+ * alone; inline, so that the kind of access is known at compile time. The functions that
+ * end in _locked are called with ep->lock held.
  */
 #ifndef MRF_EP_RMA_SHORT_H
 #define MRF_EP_RMA_SHORT_H

@@ -98,6 +98,13 @@ void mrf_monitor_unlock(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+#ifdef MRF_LOCKRANK
+void mrf_monitor_held(void)
+{
+	mrf_lock_held(&lock);
+}
+#endif
+
 bool mrf_monitor_usable(void)
 {
 	return atomic_load_explicit(&owner, memory_order_acquire) == getpid();
@@ -111,18 +118,20 @@ static struct mrf_watch *watch_at(struct mrf_list *node)
 }
 
 /* A discarded range is registered again after a while, to hear when it is unmapped. */
-static void arm_discard(struct mrf_discard *entry)
+static void arm_discard_locked(struct mrf_discard *entry)
 {
+	mrf_lock_held(&lock);
 	if (entry->armed || (uint64_t)mrf_now_ms() - entry->at < MRF_DISCARD_MS)
 		return;
 	entry->armed = !mrf_uffd_register(fd, entry->start, entry->end - entry->start);
 }
 
 /* How the kernel tells of what goes around the hooks. */
-static int watch_uffd(const struct mrf_watch *watch)
+static int watch_uffd_locked(const struct mrf_watch *watch)
 {
 	int ret;
 
+	mrf_lock_held(&lock);
 	if (fd < 0)
 		return 0;
 	ret = mrf_uffd_register(fd, watch->start, watch->len);
@@ -142,44 +151,48 @@ bool mrf_monitor_has_room(unsigned mappings)
 }
 
 /* The hooks are told to ask us before the calls that may have passed them are counted. */
-static void enter_watch(struct mrf_watch *watch)
+static void enter_watch_locked(struct mrf_watch *watch)
 {
+	mrf_lock_held(&lock);
 	mrf_list_add_tail(&watch->node, &watches);
 	atomic_fetch_add(&listener.armed, 1);
 }
 
-static void leave(struct mrf_watch *watch)
+static void leave_locked(struct mrf_watch *watch)
 {
+	mrf_lock_held(&lock);
 	mrf_list_del(&watch->node);
 	atomic_fetch_sub(&listener.armed, 1);
 }
 
-int mrf_monitor_watch(struct mrf_watch *watch)
+int mrf_monitor_watch_locked(struct mrf_watch *watch)
 {
 	uintptr_t end = watch->start + watch->len;
 	struct mrf_discard *entry;
 	int ret = -FI_EINVAL;
 
+	mrf_lock_held(&lock);
 	if (!mrf_monitor_usable() || !mrf_hooks_in_force())
 		return -FI_ENOSYS;
 	entry = mrf_discard_find(&discards, watch->start, end);
 	if (entry) {
-		arm_discard(entry);
+		arm_discard_locked(entry);
 		return ret;
 	}
-	enter_watch(watch);
+	enter_watch_locked(watch);
 	if (mrf_hooks_quiet(watch->start, end))
-		ret = watch_uffd(watch);
+		ret = watch_uffd_locked(watch);
 	if (ret)
-		mrf_monitor_unwatch(watch);
+		mrf_monitor_unwatch_locked(watch);
 	return ret;
 }
 
 /* Unregisters what of [start, end) no watch covers. */
-static void release(uintptr_t start, uintptr_t end)
+static void release_locked(uintptr_t start, uintptr_t end)
 {
 	uintptr_t covered, next;
 
+	mrf_lock_held(&lock);
 	for (; start<end; start = covered> start ? covered : next) {
 		covered = start;
 		next = end;
@@ -196,25 +209,28 @@ static void release(uintptr_t start, uintptr_t end)
 	}
 }
 
-void mrf_monitor_unwatch(struct mrf_watch *watch)
+void mrf_monitor_unwatch_locked(struct mrf_watch *watch)
 {
+	mrf_lock_held(&lock);
 	if (mrf_list_empty(&watch->node))
 		return;
-	leave(watch);
+	leave_locked(watch);
 	if (fd >= 0 && mrf_monitor_usable())
-		release(watch->start, watch->start + watch->len);
+		release_locked(watch->start, watch->start + watch->len);
 }
 
 /* --- changes ---------------------------------------------------------------------- */
 
-static void drop_watch(struct mrf_watch *watch)
+static void drop_watch_locked(struct mrf_watch *watch)
 {
+	mrf_lock_held(&lock);
 	watch->client->hit = true;
 	watch->client->drop(watch);
 }
 
-static void tell_clients(void)
+static void tell_clients_locked(void)
 {
+	mrf_lock_held(&lock);
 	mrf_list_each (node, &clients) {
 		struct mrf_monitor_client *client =
 			mrf_list_entry(node, struct mrf_monitor_client, node);
@@ -237,18 +253,19 @@ static void changing(uintptr_t start, uintptr_t end)
 
 		if (watch->start >= end || watch->start + watch->len <= start)
 			continue;
-		mrf_monitor_unwatch(watch);
-		drop_watch(watch);
+		mrf_monitor_unwatch_locked(watch);
+		drop_watch_locked(watch);
 	}
-	tell_clients();
+	tell_clients_locked();
 	mrf_monitor_unlock();
 }
 
 /* Unregisters everything from the kernel; the watches stay in the list. */
-static void unregister_all(void)
+static void unregister_all_locked(void)
 {
 	unsigned i;
 
+	mrf_lock_held(&lock);
 	mrf_list_each (node, &watches)
 		mrf_uffd_unregister(fd, watch_at(node)->start, watch_at(node)->len);
 	for (i = 0; i < discards.count; i++) {
@@ -260,20 +277,22 @@ static void unregister_all(void)
 	}
 }
 
-static void drop_all(void)
+static void drop_all_locked(void)
 {
-	unregister_all();
+	mrf_lock_held(&lock);
+	unregister_all_locked();
 	while (!mrf_list_empty(&watches)) {
 		struct mrf_watch *watch = watch_at(watches.next);
 
-		leave(watch);
-		drop_watch(watch);
+		leave_locked(watch);
+		drop_watch_locked(watch);
 	}
-	tell_clients();
+	tell_clients_locked();
 }
 
-static void take_in_event(const struct mrf_uffd_event *event)
+static void take_in_event_locked(const struct mrf_uffd_event *event)
 {
+	mrf_lock_held(&lock);
 	switch (event->kind) {
 	case MRF_UFFD_REMOVE:
 		mrf_discard_add(&discards, event->start, event->end, (uint64_t)mrf_now_ms());
@@ -295,9 +314,9 @@ static void handle_events(void)
 	struct mrf_uffd_event event;
 
 	mrf_monitor_lock();
-	drop_all();
+	drop_all_locked();
 	while (mrf_uffd_read(fd, &event))
-		take_in_event(&event);
+		take_in_event_locked(&event);
 	mrf_monitor_unlock();
 }
 
@@ -454,7 +473,7 @@ static void stop_thread(void)
 
 	/* The thread's own stack may still be registered. */
 	mrf_monitor_lock();
-	unregister_all();
+	unregister_all_locked();
 	mrf_monitor_unlock();
 	if (write(stop_fd, &one, sizeof(one)) == sizeof(one))
 		pthread_join(thread, NULL);
@@ -468,7 +487,7 @@ static void stop_monitor(void)
 		stop_thread();
 	mrf_monitor_lock();
 	while (!mrf_list_empty(&watches))
-		leave(watch_at(watches.next));
+		leave_locked(watch_at(watches.next));
 	atomic_store_explicit(&owner, 0, memory_order_release);
 	mrf_monitor_unlock();
 	close_all();

@@ -70,7 +70,7 @@ struct mrf_monitor_client {
 
 /*
  * False: changes are not reported (no client yet, FI_MRFAB_MONITOR=none, hooks or
- * userfaultfd not available, or this is a forked child), and mrf_monitor_watch always
+ * userfaultfd not available, or this is a forked child), and mrf_monitor_watch_locked always
  * fails.
  */
 bool mrf_monitor_usable(void);
@@ -78,26 +78,35 @@ bool mrf_monitor_usable(void);
 /*
  * May a process with this many mappings have more memory watched? userfaultfd splits a
  * mapping at each edge of a watched range, and the number of mappings is limited
- * (vm.max_map_count); the second half of the limit is left to the application. Lock not
- * held.
+ * (vm.max_map_count); the second half of the limit is left to the application. The lock is
+ * not held.
  */
 bool mrf_monitor_has_room(unsigned mappings);
 
 void mrf_monitor_lock(void);
 void mrf_monitor_unlock(void);
+/* As mrf_lock_held: aborts in builds with --enable-lockrank unless the lock is held. */
+#ifdef MRF_LOCKRANK
+void mrf_monitor_held(void);
+#else
+#define mrf_monitor_held() ((void)0)
+#endif
 
-/* Lock not held. A client has to end its watches before it is removed. */
+/* The lock is not held. A client has to end its watches before it is removed. */
 void mrf_monitor_add(struct mrf_monitor_client *client);
 void mrf_monitor_remove(struct mrf_monitor_client *client);
 
 /*
- * Lock held. start and len are whole pages that lie inside one mapping. On failure the
+ * The lock is held. start and len are whole pages that lie inside one mapping. On failure the
  * range is not watched: -FI_ENOSYS (no monitor, or the hooks are gone), -FI_EINVAL
  * (memory that cannot be watched, was discarded, or is being changed), -FI_EBUSY (another
  * userfaultfd has it), -FI_EAGAIN (not, or not any more, inside one mapping: look again).
  */
-int mrf_monitor_watch(struct mrf_watch *watch);
-/* Lock held. Pages that another watch covers stay watched. Harmless when not watched. */
-void mrf_monitor_unwatch(struct mrf_watch *watch);
+int mrf_monitor_watch_locked(struct mrf_watch *watch);
+/*
+ * The lock is held. Pages that another watch covers stay watched. Harmless if the range is
+ * not watched.
+ */
+void mrf_monitor_unwatch_locked(struct mrf_watch *watch);
 
 #endif

@@ -32,7 +32,7 @@ static int port_place(struct mrf_mr_space *space, struct mrf_mr_port *port, cons
 	} else if (port->group) {
 		port->class = port->group->class;
 		mrf_lock_take(&space->lock);
-		mrf_mr_class_get(port->class);
+		mrf_mr_class_get_locked(port->class);
 		mrf_lock_release(&space->lock);
 	}
 	return ret;
@@ -59,8 +59,9 @@ struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space, const struct mr
 	return mrf_mr_class_pd(space, port->class);
 }
 
-static void unbind_ep(struct mrf_mr_binding *binding)
+static void unbind_ep_locked(struct mrf_mr_binding *binding)
 {
+	mrf_lock_held(&binding->mr->space->lock);
 	mrf_list_del(&binding->mine);
 	mrf_list_del(&binding->theirs);
 	free(binding);
@@ -104,8 +105,8 @@ static bool unbind_first(struct mrf_mr_space *space, struct mrf_mr_port *port)
 		struct mrf_mr_binding *binding =
 			mrf_list_entry(node, struct mrf_mr_binding, theirs);
 
-		mrf_mr_face_end(binding->mr, port->class, &done);
-		unbind_ep(binding);
+		mrf_mr_face_end_locked(binding->mr, port->class, &done);
+		unbind_ep_locked(binding);
 	}
 	mrf_lock_release(&space->lock);
 	mrf_mr_faces_drop(&done);
@@ -143,8 +144,9 @@ const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
 }
 
 /* By its address alone: the object may be anything. */
-static struct mrf_mr_port *find_port(struct mrf_mr_space *space, const struct fid *ep)
+static struct mrf_mr_port *find_port_locked(struct mrf_mr_space *space, const struct fid *ep)
 {
+	mrf_lock_held(&space->lock);
 	mrf_list_each (node, &space->ports) {
 		struct mrf_mr_port *port = mrf_list_entry(node, struct mrf_mr_port, node);
 
@@ -154,8 +156,9 @@ static struct mrf_mr_port *find_port(struct mrf_mr_space *space, const struct fi
 	return NULL;
 }
 
-static struct mrf_mr_binding *find_binding(const struct mrf_mr *mr, const struct fid *ep)
+static struct mrf_mr_binding *find_binding_locked(const struct mrf_mr *mr, const struct fid *ep)
 {
+	mrf_lock_held(&mr->space->lock);
 	mrf_list_each (node, &mr->bindings) {
 		struct mrf_mr_binding *binding = mrf_list_entry(node, struct mrf_mr_binding, mine);
 
@@ -175,10 +178,11 @@ static void name_endpoint(const struct mrf_mr_port *port, char *buf, size_t len)
 		 *detail ? ")" : "");
 }
 
-static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
+static int refuse_close_locked(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 {
 	char name[NAME_TEXT];
 
+	mrf_lock_held(&mr->space->lock);
 	name_endpoint(port, name, sizeof(name));
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3063,
 			  "fi_close(region %p): the region is bound to endpoint %s, which has to "
@@ -186,16 +190,17 @@ static int refuse_close(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 			  (const void *)mr, name);
 }
 
-int mrf_mr_bound(struct mrf_mr *mr)
+int mrf_mr_bound_locked(struct mrf_mr *mr)
 {
 	const struct mrf_mr_binding *binding;
-	int ret = mrf_mr_event_busy(mr);
+	int ret = mrf_mr_event_busy_locked(mr);
 
+	mrf_lock_held(&mr->space->lock);
 	if (ret || mrf_list_empty(&mr->bindings) ||
 	    mrf_rule_region_closes_first(mr->space->api_version) || mrf_mr_lets_go(mr, "endpoint"))
 		return ret;
 	binding = mrf_list_entry(mr->bindings.next, struct mrf_mr_binding, mine);
-	return refuse_close(mr, binding->port);
+	return refuse_close_locked(mr, binding->port);
 }
 
 void mrf_mr_unbind(struct mrf_mr *mr)
@@ -204,7 +209,7 @@ void mrf_mr_unbind(struct mrf_mr *mr)
 
 	mrf_lock_take(&mr->space->lock);
 	while ((node = mrf_list_first(&mr->bindings)))
-		unbind_ep(mrf_list_entry(node, struct mrf_mr_binding, mine));
+		unbind_ep_locked(mrf_list_entry(node, struct mrf_mr_binding, mine));
 	mrf_lock_release(&mr->space->lock);
 }
 
@@ -213,7 +218,7 @@ void mrf_mr_unbind(struct mrf_mr *mr)
 /* -FI_EOPBADSTATE: because it is in *state. */
 static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr_state *state)
 {
-	struct mrf_mr_port *port = find_port(mr->space, ep);
+	struct mrf_mr_port *port = find_port_locked(mr->space, ep);
 	struct mrf_mr_binding *binding;
 
 	mrf_lock_held(&mr->space->lock);
@@ -222,7 +227,7 @@ static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr
 	*state = mr->state;
 	if (!mrf_mr_state_lets(*state, MRF_CALL_BIND))
 		return -FI_EOPBADSTATE;
-	if (find_binding(mr, ep))
+	if (find_binding_locked(mr, ep))
 		return -FI_EINVAL;
 	if (mr->group != port->group)
 		return -FI_EACCES;

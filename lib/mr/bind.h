@@ -74,7 +74,7 @@ int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
  * -FI_EBUSY: endpoints or counters have to be closed before the region (logged with the
  * name of one). The caller holds space->lock.
  */
-int mrf_mr_bound(struct mrf_mr *mr);
+int mrf_mr_bound_locked(struct mrf_mr *mr);
 /* Unbinds a region from its endpoints, when nothing else is left of it. No lock held. */
 void mrf_mr_unbind(struct mrf_mr *mr);
 

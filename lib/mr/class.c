@@ -23,10 +23,12 @@ int mrf_mr_class_new(struct mrf_mr_space *space, struct mrf_mr_class **out)
 	return 0;
 }
 
-void mrf_mr_class_get(struct mrf_mr_class *class)
+void mrf_mr_class_get_locked(struct mrf_mr_class *class)
 {
-	if (class)
-		class->refs++;
+	if (!class)
+		return;
+	mrf_lock_held(&class->space->lock);
+	class->refs++;
 }
 
 void mrf_mr_class_put(struct mrf_mr_class *class)

@@ -13,8 +13,8 @@ struct mrf_mr_class {
 
 /* Returns a class with one reference. -FI_ENOMEM, or the kernel's error. No lock held. */
 int mrf_mr_class_new(struct mrf_mr_space *space, struct mrf_mr_class **class);
-/* Takes a reference. space->lock held. class may be NULL, also for mrf_mr_class_put. */
-void mrf_mr_class_get(struct mrf_mr_class *class);
+/* Takes a reference; space->lock is held. class may be NULL, also for mrf_mr_class_put. */
+void mrf_mr_class_get_locked(struct mrf_mr_class *class);
 /*
  * Drops a reference; dropping the last one frees the protection domain. space->lock not
  * held.

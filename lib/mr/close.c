@@ -21,14 +21,14 @@
 /*
  * Lets no peer find the region and no operation use its descriptor any more. Before the
  * kernel regions go: the kernel may hand out their numbers again at once. The domain is
- * held until nothing of the region is left. The caller holds space->lock.
+ * held until nothing of the region is left.
  */
 static void withdraw_locked(struct mrf_mr *mr)
 {
 	mrf_lock_held(&mr->space->lock);
-	mrf_mr_key_release(mr);
-	mrf_mr_set_dead(mr);
-	mrf_mr_move(mr, MRF_STATE_CLOSED);
+	mrf_mr_key_release_locked(mr);
+	mrf_mr_set_dead_locked(mr);
+	mrf_mr_move_locked(mr, MRF_STATE_CLOSED);
 }
 
 /*
@@ -44,7 +44,7 @@ static int withdraw(struct mrf_mr *mr)
 	if (mr->state == MRF_STATE_CLOSED)
 		ret = mrf_mr_state_refuse(mr, MRF_STATE_CLOSED, MRF_CALL_CLOSE);
 	else
-		ret = mrf_mr_bound(mr);
+		ret = mrf_mr_bound_locked(mr);
 	if (!ret) {
 		withdraw_locked(mr);
 		mrf_mr_job_drop_locked(mr);
@@ -92,9 +92,9 @@ static int finish_close(struct mrf_mr *mr, int ret)
 	if (mrf_likely(!ret)) {
 		mr->fid.fid.fclass = FI_CLASS_UNSPEC;
 		mrf_list_del(&mr->held);
-		mrf_mr_pool_put(space->pool, mr);
+		mrf_mr_pool_put_locked(space, mr);
 	} else {
-		mrf_mr_move(mr, MRF_STATE_FAILED);
+		mrf_mr_move_locked(mr, MRF_STATE_FAILED);
 	}
 	mrf_lock_release(&space->lock);
 	return ret;
@@ -121,12 +121,10 @@ static int close_unusual(struct mrf_mr *mr)
 	return finish_close(mr, 0);
 }
 
-/*
- * Is the region enabled, with no thread inside, one pin and nothing else? The caller
- * holds space->lock.
- */
-static bool closes_usually(const struct mrf_mr *mr)
+/* Is the region enabled, with no thread inside, one pin and nothing else? */
+static bool closes_usually_locked(const struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 && !mr->back &&
 	       !mr->job && !mr->event && !mr->group && !mr->faces && mrf_list_empty(&mr->bindings);
 }
@@ -139,7 +137,7 @@ int mrf_mr_close(struct fid *fid)
 	if (mrf_unlikely(!mrf_fork_ours(space->owner)))
 		return mrf_obj_foreign(fid, space->owner, "fi_close");
 	mrf_lock_take(&space->lock);
-	if (mrf_unlikely(!closes_usually(mr))) {
+	if (mrf_unlikely(!closes_usually_locked(mr))) {
 		mrf_lock_release(&space->lock);
 		return close_unusual(mr);
 	}

@@ -17,10 +17,11 @@
 #include "mr/space.h"
 #include "mr/state.h"
 
-void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
+void mrf_mr_put_pins_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 {
 	unsigned i;
 
+	mrf_lock_held(&mr->space->lock);
 	/* Peers use the rkeys of its faces; its own would be of no use to them. */
 	for (i = 0; i < pins->nseg && mrf_mr_faced(mr); i++)
 		pins->seg[i].rkey = 0;
@@ -31,15 +32,15 @@ void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 	 * The other members stay as they are: threads that pin for the same region read
 	 * them.
 	 */
-	mrf_mr_set_keys(mr, &pins->seg[0]);
+	mrf_mr_set_keys_locked(mr, &pins->seg[0]);
 }
 
 void mrf_mr_open_locked(struct mrf_mr *mr)
 {
 	mrf_lock_held(&mr->space->lock);
-	mrf_mr_key_show(mr);
-	mrf_mr_move(mr, MRF_STATE_ENABLED);
-	mrf_mr_set_live(mr);
+	mrf_mr_key_show_locked(mr);
+	mrf_mr_move_locked(mr, MRF_STATE_ENABLED);
+	mrf_mr_set_live_locked(mr);
 }
 
 /*
@@ -51,10 +52,10 @@ static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf
 	mrf_lock_held(&mr->space->lock);
 	if (mr->state != MRF_STATE_DISABLED)
 		return -FI_EALREADY;
-	if (!mrf_mr_faces_take(mr, faces))
+	if (!mrf_mr_faces_take_locked(mr, faces))
 		return -FI_EAGAIN;
 	if (!mr->back)
-		mrf_mr_put_pins(mr, pins);
+		mrf_mr_put_pins_locked(mr, pins);
 	mrf_mr_open_locked(mr);
 	return 0;
 }
@@ -68,7 +69,7 @@ static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_
 	mrf_lock_take(&mr->space->lock);
 	memcpy(segs, mr->segs, mr->nseg * sizeof(*segs));
 	if (mr->state == state)
-		ret = mrf_mr_faces_plan(mr, faces);
+		ret = mrf_mr_faces_plan_locked(mr, faces);
 	mrf_lock_release(&mr->space->lock);
 	if (ret == -FI_EINVAL)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3057,

@@ -5,10 +5,10 @@
 #include "mr/pins.h"
 
 /*
- * Makes these pins the region's. It is not live, so the fields that its descriptor leads
- * to may be written.
+ * Makes these pins the region's; space->lock is held. The region is not live, so the fields
+ * that its descriptor leads to may be written.
  */
-void mrf_mr_put_pins(struct mrf_mr *mr, struct mrf_mr_pins *pins);
+void mrf_mr_put_pins_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins);
 /*
  * Publishes key and descriptor, so that everybody may use the region; space->lock is
  * held.

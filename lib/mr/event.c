@@ -58,12 +58,13 @@ struct mrf_mr_cntr_binding {
 
 /* --- numbers ---------------------------------------------------------------------- */
 
-int mrf_mr_event_open(struct mrf_mr *mr)
+int mrf_mr_event_open_locked(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
 	struct mrf_mr_event *event = malloc(sizeof(*event));
 	int ret;
 
+	mrf_lock_held(&space->lock);
 	if (!event)
 		return -FI_ENOMEM;
 	event->mr = mr;
@@ -84,8 +85,9 @@ int mrf_mr_event_open(struct mrf_mr *mr)
 	return ret;
 }
 
-void mrf_mr_event_drop(struct mrf_mr *mr)
+void mrf_mr_event_drop_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	if (!mr->event)
 		return;
 	mrf_idmap_remove(&mr->space->events, mr->event->number);
@@ -97,12 +99,13 @@ void mrf_mr_event_drop(struct mrf_mr *mr)
  * Writes that came before the region or the endpoint was closed are counted; neither lets
  * any peer in after that.
  */
-static bool may_count(const struct mrf_mr *mr, const struct mrf_mr_port *port)
+static bool may_count_locked(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 {
 	const struct mrf_mr_ask ask = { .port = port };
 	const struct mrf_mr_face *face;
 
-	switch (mrf_mr_may(mr, &ask, FI_REMOTE_WRITE, &face)) {
+	mrf_lock_held(&mr->space->lock);
+	switch (mrf_mr_may_locked(mr, &ask, FI_REMOTE_WRITE, &face)) {
 	case MRF_MR_OK:
 	case MRF_MR_CLOSED:
 		return true;
@@ -119,7 +122,7 @@ void mrf_mr_event(struct mrf_mr_space *space, uint32_t number, const struct mrf_
 
 	mrf_lock_take(&space->lock);
 	event = mrf_idmap_find(&space->events, number);
-	if (mrf_likely(event && may_count(event->mr, port))) {
+	if (mrf_likely(event && may_count_locked(event->mr, port))) {
 		mrf_list_each (node, &event->counters)
 			mrf_cntr_add(mrf_list_entry(node, struct mrf_mr_cntr_binding, mine)->cntr,
 				     1);
@@ -138,8 +141,9 @@ void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port, str
 
 /* --- binding ---------------------------------------------------------------------- */
 
-static void unbind_cntr(struct mrf_mr_cntr_binding *binding)
+static void unbind_cntr_locked(struct mrf_mr_cntr_binding *binding)
 {
+	mrf_lock_held(&binding->mr->space->lock);
 	mrf_list_del(&binding->mine);
 	mrf_list_del(&binding->theirs);
 	free(binding);
@@ -147,8 +151,9 @@ static void unbind_cntr(struct mrf_mr_cntr_binding *binding)
 
 static int counter_closing(struct mrf_cntr *cntr, void *arg);
 
-static bool is_bound(const struct mrf_mr *mr, const struct mrf_cntr *cntr)
+static bool is_bound_locked(const struct mrf_mr *mr, const struct mrf_cntr *cntr)
 {
+	mrf_lock_held(&mr->space->lock);
 	mrf_list_each (node, &mr->event->counters) {
 		if (mrf_list_entry(node, struct mrf_mr_cntr_binding, mine)->cntr == cntr)
 			return true;
@@ -166,14 +171,15 @@ static bool is_written(const struct mrf_mr *mr)
  * A region that starts enabled can be bound at any time; any other one only before it is
  * enabled, if it has anything to count.
  */
-static bool lets_bind(const struct mrf_mr *mr)
+static bool lets_bind_locked(const struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	if (mrf_mr_state_serves(mr->state))
 		return !is_written(mr) || !(mr->space->mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT));
 	return mrf_mr_state_lets(mr->state, MRF_CALL_BIND);
 }
 
-/* The errors of bind_locked, but for those of a binding. */
+/* The errors of bind_counter_locked, except those that concern a binding. */
 static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
 	mrf_lock_held(&mr->space->lock);
@@ -184,7 +190,7 @@ static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf
 		return -FI_ENOSYS;
 	if (mrf_cntr_domain(cntr) != mr->space->domain)
 		return -FI_EDOMAIN;
-	return lets_bind(mr) ? 0 : -FI_EOPBADSTATE;
+	return lets_bind_locked(mr) ? 0 : -FI_EOPBADSTATE;
 }
 
 /* -FI_EOPBADSTATE: the region is in *state. -FI_ENOSYS: its writes are not counted. */
@@ -198,7 +204,7 @@ static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mr
 	/* Where there is nothing to count there is nothing to keep. */
 	if (ret || !is_written(mr))
 		return ret;
-	if (is_bound(mr, cntr))
+	if (is_bound_locked(mr, cntr))
 		return -FI_EINVAL;
 	binding = malloc(sizeof(*binding));
 	if (!binding)
@@ -270,10 +276,11 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 
 /* --- closing ---------------------------------------------------------------------- */
 
-int mrf_mr_event_busy(const struct mrf_mr *mr)
+int mrf_mr_event_busy_locked(const struct mrf_mr *mr)
 {
 	const struct mrf_mr_cntr_binding *binding;
 
+	mrf_lock_held(&mr->space->lock);
 	if (!mr->event || mrf_list_empty(&mr->event->counters) ||
 	    mrf_rule_region_closes_first(mr->space->api_version) || mrf_mr_lets_go(mr, "counter"))
 		return 0;
@@ -322,8 +329,9 @@ void mrf_mr_event_close(struct mrf_mr *mr)
 	settle_bindings(mr);
 	mrf_lock_take(&mr->space->lock);
 	while (!mrf_list_empty(counters))
-		unbind_cntr(mrf_list_entry(counters->next, struct mrf_mr_cntr_binding, mine));
-	mrf_mr_event_drop(mr);
+		unbind_cntr_locked(
+			mrf_list_entry(counters->next, struct mrf_mr_cntr_binding, mine));
+	mrf_mr_event_drop_locked(mr);
 	mrf_lock_release(&mr->space->lock);
 }
 
@@ -351,7 +359,7 @@ static int counter_closing(struct mrf_cntr *cntr, void *arg)
 		if (busy)
 			mrf_mr_name(binding->mr, region, sizeof(region));
 		else
-			unbind_cntr(binding);
+			unbind_cntr_locked(binding);
 	}
 	mrf_lock_release(&space->lock);
 	return busy ? refuse_counter_close(cntr, region) : 0;

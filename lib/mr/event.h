@@ -21,17 +21,17 @@ struct mrf_mr_event {
 };
 
 /* Gives the region a number; the caller holds space->lock. -FI_ENOMEM. */
-int mrf_mr_event_open(struct mrf_mr *mr);
+int mrf_mr_event_open_locked(struct mrf_mr *mr);
 /*
  * Takes the number back, if the region has one, without regard to counters; the caller
  * holds space->lock.
  */
-void mrf_mr_event_drop(struct mrf_mr *mr);
+void mrf_mr_event_drop_locked(struct mrf_mr *mr);
 /*
  * -FI_EBUSY: counters have to be closed before the region (logged); the caller holds
  * space->lock.
  */
-int mrf_mr_event_busy(const struct mrf_mr *mr);
+int mrf_mr_event_busy_locked(const struct mrf_mr *mr);
 /*
  * The region is being closed, and the kernel lets nobody access it any more: counts the
  * writes that came before, then unbinds the counters. No lock held.

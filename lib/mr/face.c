@@ -36,19 +36,21 @@ static struct mrf_mr_face *take_face(struct mrf_mr_face **faces, const struct mr
 	return pop(faces);
 }
 
-struct mrf_mr_face *mrf_mr_face_of(const struct mrf_mr *mr, const struct mrf_mr_class *class)
+struct mrf_mr_face *mrf_mr_face_of_locked(const struct mrf_mr *mr, const struct mrf_mr_class *class)
 {
 	struct mrf_mr_face *face = mr->faces;
 
+	mrf_lock_held(&mr->space->lock);
 	while (face && (face->class != class || face->dead))
 		face = face->next;
 	return face;
 }
 
-struct mrf_mr_face *mrf_mr_face_sole(const struct mrf_mr *mr)
+struct mrf_mr_face *mrf_mr_face_sole_locked(const struct mrf_mr *mr)
 {
 	struct mrf_mr_face *face, *sole = NULL;
 
+	mrf_lock_held(&mr->space->lock);
 	for (face = mr->faces; face; face = face->next) {
 		if (face->dead)
 			continue;
@@ -61,14 +63,16 @@ struct mrf_mr_face *mrf_mr_face_sole(const struct mrf_mr *mr)
 
 /* --- making ----------------------------------------------------------------------- */
 
-static int plan_one(const struct mrf_mr *mr, struct mrf_mr_class *class, struct mrf_mr_face **faces)
+static int plan_one_locked(const struct mrf_mr *mr, struct mrf_mr_class *class,
+			   struct mrf_mr_face **faces)
 {
 	unsigned nseg = mr->back ? 0 : mr->nseg;
 	struct mrf_mr_face *face = calloc(1, sizeof(*face) + nseg * sizeof(face->vmr[0]));
 
+	mrf_lock_held(&mr->space->lock);
 	if (!face)
 		return -FI_ENOMEM;
-	mrf_mr_class_get(class);
+	mrf_mr_class_get_locked(class);
 	face->class = class;
 	face->nseg = nseg;
 	push(faces, face);
@@ -80,20 +84,21 @@ static bool by_endpoint(const struct mrf_mr *mr)
 	return mr->space->mode & FI_MR_ENDPOINT;
 }
 
-int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_mr_face **faces)
+int mrf_mr_faces_plan_locked(struct mrf_mr *mr, struct mrf_mr_face **faces)
 {
 	int ret = 0;
 
+	mrf_lock_held(&mr->space->lock);
 	if (by_endpoint(mr) && mrf_list_empty(&mr->bindings))
 		return -FI_EINVAL;
 	if (!mrf_mr_faced(mr) || !(mr->access & MRF_MR_REMOTE))
 		return 0;
 	if (!by_endpoint(mr))
-		return plan_one(mr, mr->group->class, faces);
+		return plan_one_locked(mr, mr->group->class, faces);
 	mrf_list_each (node, &mr->bindings) {
 		struct mrf_mr_binding *binding = mrf_list_entry(node, struct mrf_mr_binding, mine);
 
-		ret = ret ? ret : plan_one(mr, binding->port->class, faces);
+		ret = ret ? ret : plan_one_locked(mr, binding->port->class, faces);
 	}
 	return ret;
 }
@@ -137,9 +142,10 @@ int mrf_mr_faces_pin(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
  * Picks from the faces that were made those that the region's bindings need. False: one is
  * missing.
  */
-static bool take_bound(const struct mrf_mr *mr, struct mrf_mr_face **faces,
-		       struct mrf_mr_face **taken)
+static bool take_bound_locked(const struct mrf_mr *mr, struct mrf_mr_face **faces,
+			      struct mrf_mr_face **taken)
 {
+	mrf_lock_held(&mr->space->lock);
 	mrf_list_each (node, &mr->bindings) {
 		const struct mrf_mr_port *port =
 			mrf_list_entry(node, struct mrf_mr_binding, mine)->port;
@@ -152,13 +158,14 @@ static bool take_bound(const struct mrf_mr *mr, struct mrf_mr_face **faces,
 	return !mrf_list_empty(&mr->bindings);
 }
 
-bool mrf_mr_faces_take(struct mrf_mr *mr, struct mrf_mr_face **faces)
+bool mrf_mr_faces_take_locked(struct mrf_mr *mr, struct mrf_mr_face **faces)
 {
 	struct mrf_mr_face *taken = NULL, *face;
 	bool all = true;
 
+	mrf_lock_held(&mr->space->lock);
 	if (by_endpoint(mr))
-		all = take_bound(mr, faces, &taken);
+		all = take_bound_locked(mr, faces, &taken);
 	else if (*faces)
 		push(&taken, pop(faces));
 	while ((face = pop(&taken)))
@@ -222,10 +229,12 @@ void mrf_mr_faces_undo(struct mrf_mr *mr, struct mrf_mr_face **faces)
 	mrf_lock_release(&mr->space->lock);
 }
 
-void mrf_mr_face_end(struct mrf_mr *mr, const struct mrf_mr_class *class, struct mrf_mr_face **done)
+void mrf_mr_face_end_locked(struct mrf_mr *mr, const struct mrf_mr_class *class,
+			    struct mrf_mr_face **done)
 {
 	struct mrf_mr_face *face = take_face(&mr->faces, class);
 
+	mrf_lock_held(&mr->space->lock);
 	if (!face)
 		return;
 	face->dead = end_face(face);

@@ -51,9 +51,9 @@ static inline uint64_t mrf_mr_own_access(const struct mrf_mr *mr)
 /*
  * Plans a face for each class that may reach the region with its present bindings; none
  * if it needs none. -FI_EINVAL: the region has to be bound to an endpoint first;
- * -FI_ENOMEM: faces may hold some faces. Not logged. space->lock held.
+ * -FI_ENOMEM: faces may hold some faces. Not logged. space->lock is held.
  */
-int mrf_mr_faces_plan(struct mrf_mr *mr, struct mrf_mr_face **faces);
+int mrf_mr_faces_plan_locked(struct mrf_mr *mr, struct mrf_mr_face **faces);
 /*
  * Registers the planned faces with the kernel; segs: a copy of the region's segments.
  * Failures are logged. No lock held.
@@ -62,9 +62,9 @@ int mrf_mr_faces_pin(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
 		     struct mrf_mr_face *faces);
 /*
  * Moves the faces to the region, except those that are not needed any more, which stay in
- * the list. False: a face is missing; plan again. space->lock held.
+ * the list. False: a face is missing; plan again. space->lock is held.
  */
-bool mrf_mr_faces_take(struct mrf_mr *mr, struct mrf_mr_face **faces);
+bool mrf_mr_faces_take_locked(struct mrf_mr *mr, struct mrf_mr_face **faces);
 /*
  * Deregisters all of these faces and frees them. On failure (logged; the first error is
  * returned) some are left, and the call may be repeated. No lock held.
@@ -78,14 +78,15 @@ void mrf_mr_faces_undo(struct mrf_mr *mr, struct mrf_mr_face **faces);
 /*
  * Deregisters the region's face for this class and moves it to done, for
  * mrf_mr_faces_drop to free. If the kernel keeps it (logged), the face stays, marked
- * dead. space->lock held.
+ * dead. space->lock is held.
  */
-void mrf_mr_face_end(struct mrf_mr *mr, const struct mrf_mr_class *class,
-		     struct mrf_mr_face **done);
+void mrf_mr_face_end_locked(struct mrf_mr *mr, const struct mrf_mr_class *class,
+			    struct mrf_mr_face **done);
 
-/* The region's face for this class; NULL: there is none. space->lock held. */
-struct mrf_mr_face *mrf_mr_face_of(const struct mrf_mr *mr, const struct mrf_mr_class *class);
-/* The region's only face, or NULL. space->lock held. */
-struct mrf_mr_face *mrf_mr_face_sole(const struct mrf_mr *mr);
+/* The region's face for this class; NULL: it has none. space->lock is held. */
+struct mrf_mr_face *mrf_mr_face_of_locked(const struct mrf_mr *mr,
+					  const struct mrf_mr_class *class);
+/* The region's only face; NULL: it has none, or several. space->lock is held. */
+struct mrf_mr_face *mrf_mr_face_sole_locked(const struct mrf_mr *mr);
 
 #endif

@@ -12,12 +12,13 @@ uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset)
 	return MRF_KEY_DIRECT | (page_offset << MRF_KEY_OFFSET_SHIFT & MRF_KEY_OFFSET_MASK) | rkey;
 }
 
-static int take_requested(struct mrf_mr *mr, uint64_t key, struct mrf_mr_holder *holder)
+static int take_requested_locked(struct mrf_mr *mr, uint64_t key, struct mrf_mr_holder *holder)
 {
 	struct mrf_mr_space *space = mr->space;
 	const struct mrf_mr *other;
 	int ret;
 
+	mrf_lock_held(&space->lock);
 	ret = mrf_idmap_insert(&space->keys, key, mr);
 	if (ret != -FI_EALREADY)
 		return ret;
@@ -30,11 +31,12 @@ static int take_requested(struct mrf_mr *mr, uint64_t key, struct mrf_mr_holder 
 /*
  * Finds a key that peers can use and that is free, so that the application never has to.
  */
-static int take_own(struct mrf_mr *mr, uint64_t *key)
+static int take_own_locked(struct mrf_mr *mr, uint64_t *key)
 {
 	struct mrf_mr_space *space = mr->space;
 	int ret;
 
+	mrf_lock_held(&space->lock);
 	/* Of a region that counts, peers have to learn the number. */
 	if (mr->nseg == 1 && mr->seg.rkey && !mr->event && !(space->mode & FI_MR_RAW)) {
 		*key = mrf_key_pack(space->mode, mr->seg.rkey, mr->seg.iova);
@@ -49,15 +51,16 @@ static int take_own(struct mrf_mr *mr, uint64_t *key)
 	return ret;
 }
 
-int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder)
+int mrf_mr_key_take_locked(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder)
 {
 	uint64_t key = requested;
 	int ret;
 
+	mrf_lock_held(&mr->space->lock);
 	if (mr->space->mode & FI_MR_PROV_KEY)
-		ret = take_own(mr, &key);
+		ret = take_own_locked(mr, &key);
 	else
-		ret = take_requested(mr, key, holder);
+		ret = take_requested_locked(mr, key, holder);
 	if (ret)
 		return ret;
 	mr->key = key;
@@ -65,27 +68,30 @@ int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder 
 	return 0;
 }
 
-int mrf_mr_key_take_own(struct mrf_mr *mr)
+int mrf_mr_key_take_own_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	if (mr->keyed || !(mr->access & MRF_MR_REMOTE))
 		return 0;
-	return mrf_mr_key_take(mr, 0, NULL);
+	return mrf_mr_key_take_locked(mr, 0, NULL);
 }
 
-static void remember_closed(struct mrf_mr_space *space, uint64_t key, uint64_t group)
+static void remember_closed_locked(struct mrf_mr_space *space, uint64_t key, uint64_t group)
 {
 	struct mrf_mr_closed *slot = &space->closed[space->nclosed % MRF_MR_CLOSED_KEYS];
 
+	mrf_lock_held(&space->lock);
 	slot->key = key;
 	slot->group = group;
 	slot->seq = ++space->nclosed;
 }
 
-void mrf_mr_key_release(struct mrf_mr *mr)
+void mrf_mr_key_release_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	if (!mr->keyed)
 		return;
 	mrf_idmap_remove(&mr->space->keys, mr->key);
-	remember_closed(mr->space, mr->key, mrf_mr_group_id(mr->group));
+	remember_closed_locked(mr->space, mr->key, mrf_mr_group_id(mr->group));
 	mr->keyed = false;
 }

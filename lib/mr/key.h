@@ -72,7 +72,7 @@ static inline bool mrf_key_unpack(uint64_t target_mode, uint64_t key, struct mrf
 	return mrf_key_take(&form, key, direct);
 }
 
-/* --- the key space; the caller holds space->lock ----------------------------------- */
+/* --- the key space; each of these functions is called with space->lock held --------- */
 
 /*
  * The region that already has the requested key: copied under the lock, logged after it.
@@ -87,16 +87,16 @@ struct mrf_mr_holder {
  * provider key, and sets key and fid.key. -FI_ENOKEY (*holder filled in) or -FI_ENOMEM:
  * nothing was changed.
  */
-int mrf_mr_key_take(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder);
+int mrf_mr_key_take_locked(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder);
 /*
  * For a region that could not get its provider key before it was pinned; otherwise does
  * nothing.
  */
-int mrf_mr_key_take_own(struct mrf_mr *mr);
+int mrf_mr_key_take_own_locked(struct mrf_mr *mr);
 
 /*
  * Takes the key out of the key space and remembers it as closed. Harmless without a key.
  */
-void mrf_mr_key_release(struct mrf_mr *mr);
+void mrf_mr_key_release_locked(struct mrf_mr *mr);
 
 #endif

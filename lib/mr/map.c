@@ -26,11 +26,6 @@ static uint64_t key_of(const struct mrf_map_slot *slot)
 	return atomic_load_explicit(&slot->key, memory_order_acquire);
 }
 
-static const uint8_t *bytes_of(const struct mrf_map_slot *slot)
-{
-	return slot->longer ? slot->longer : slot->bytes;
-}
-
 void mrf_map_free(struct mrf_map *map)
 {
 	uint32_t i;
@@ -143,12 +138,15 @@ bool mrf_map_remove(struct mrf_map *map, uint64_t key)
 
 /* --- looking ---------------------------------------------------------------------- */
 
-static bool decode_locked(const struct mrf_map_slot *slot, struct mrf_rawkey *out)
+static bool decode_locked(const struct mrf_map *map, const struct mrf_map_slot *slot,
+			  struct mrf_rawkey *out)
 {
+	const uint8_t *bytes = slot->longer ? slot->longer : slot->bytes;
 	size_t room = slot->longer ? MRF_RAWKEY_MAX : MRF_RAWKEY_ONE_LEN;
 	const char *why;
 
-	return !mrf_rawkey_decode(bytes_of(slot), room, out, &why);
+	mrf_lock_held(&map->lock);
+	return !mrf_rawkey_decode(bytes, room, out, &why);
 }
 
 bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out)
@@ -156,7 +154,7 @@ bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out)
 	bool live;
 
 	mrf_lock_take(&map->lock);
-	live = mrf_map_live(map, key) && decode_locked(mrf_map_find(map, key), out);
+	live = mrf_map_live(map, key) && decode_locked(map, mrf_map_find(map, key), out);
 	mrf_lock_release(&map->lock);
 	return live;
 }
@@ -172,7 +170,7 @@ uint32_t mrf_map_count(struct mrf_map *map, uint64_t *key, struct mrf_rawkey *ra
 		if (!key_of(slot) || count++)
 			continue;
 		*key = key_of(slot);
-		if (!decode_locked(slot, raw))
+		if (!decode_locked(map, slot, raw))
 			*raw = (struct mrf_rawkey){ 0 };
 	}
 	mrf_lock_release(&map->lock);

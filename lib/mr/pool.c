@@ -26,10 +26,12 @@ void mrf_mr_pool_free(struct mrf_mr_pool *pool)
 	free(pool);
 }
 
-struct mrf_mr *mrf_mr_pool_extend(struct mrf_mr_pool *pool)
+struct mrf_mr *mrf_mr_pool_extend_locked(struct mrf_mr_space *space)
 {
+	struct mrf_mr_pool *pool = space->pool;
 	struct mrf_mr *mr;
 
+	mrf_lock_held(&space->lock);
 	if (pool->used > MRF_DESC_INDEX_MASK)
 		return NULL;
 	mr = mrf_desc_chunk(pool, pool->used);

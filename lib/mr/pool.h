@@ -44,43 +44,46 @@ struct mrf_mr_pool {
 
 struct mrf_mr_pool *mrf_mr_pool_new(void); /* NULL: no memory */
 void mrf_mr_pool_free(struct mrf_mr_pool *pool);
-/* Makes a region that was never used. NULL: no memory. The caller holds space->lock. */
-struct mrf_mr *mrf_mr_pool_extend(struct mrf_mr_pool *pool);
+/* Makes a region that was never used. NULL: no memory. space->lock is held. */
+struct mrf_mr *mrf_mr_pool_extend_locked(struct mrf_mr_space *space);
 
 static inline struct mrf_mr *mrf_desc_chunk(const struct mrf_mr_pool *pool, uint32_t index)
 {
 	return atomic_load_explicit(&pool->chunk[index / MRF_MR_CHUNK], memory_order_acquire);
 }
 
-/* Takes a region, which is not live. NULL: no memory. The caller holds space->lock. */
-static inline struct mrf_mr *mrf_mr_pool_get(struct mrf_mr_pool *pool)
+/* Takes a region, which is not live. NULL: no memory. space->lock is held. */
+static inline struct mrf_mr *mrf_mr_pool_get_locked(struct mrf_mr_space *space)
 {
-	struct mrf_mr *mr = pool->spare;
+	struct mrf_mr *mr = space->pool->spare;
 
+	mrf_lock_held(&space->lock);
 	if (mrf_unlikely(!mr))
-		return mrf_mr_pool_extend(pool);
-	pool->spare = mr->next;
+		return mrf_mr_pool_extend_locked(space);
+	space->pool->spare = mr->next;
 	return mr;
 }
 
-/* Gives back a region that did not become live. The caller holds space->lock. */
-static inline void mrf_mr_pool_unget(struct mrf_mr_pool *pool, struct mrf_mr *mr)
+/* Gives back a region that did not become live. space->lock is held. */
+static inline void mrf_mr_pool_unget_locked(struct mrf_mr_space *space, struct mrf_mr *mr)
 {
-	mr->next = pool->spare;
-	pool->spare = mr;
+	mrf_lock_held(&space->lock);
+	mr->next = space->pool->spare;
+	space->pool->spare = mr;
 }
 
-/* Gives back a region that was live. The caller holds space->lock. */
-static inline void mrf_mr_pool_put(struct mrf_mr_pool *pool, struct mrf_mr *mr)
+/* Gives back a region that was live. space->lock is held. */
+static inline void mrf_mr_pool_put_locked(struct mrf_mr_space *space, struct mrf_mr *mr)
 {
 	uint64_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
 
+	mrf_lock_held(&space->lock);
 	/*
 	 * Otherwise the region is retired: it could only get a descriptor that was valid
 	 * before.
 	 */
-	if (mrf_likely(live >> MRF_DESC_TAG_SHIFT == pool->tag))
-		mrf_mr_pool_unget(pool, mr);
+	if (mrf_likely(live >> MRF_DESC_TAG_SHIFT == space->pool->tag))
+		mrf_mr_pool_unget_locked(space, mr);
 }
 
 /*
@@ -100,9 +103,13 @@ static inline void mrf_mr_set(struct mrf_mr *mr, uint64_t access, unsigned nseg,
 	MRF_MR_PUT(mr->seg.lkey, seg->lkey);
 }
 
-/* Writes only the keys of the first segment, from the kernel region that it has got. */
-static inline void mrf_mr_set_keys(struct mrf_mr *mr, const struct mrf_mr_seg *seg)
+/*
+ * Writes only the keys of the first segment, from the kernel region that it has got.
+ * space->lock is held.
+ */
+static inline void mrf_mr_set_keys_locked(struct mrf_mr *mr, const struct mrf_mr_seg *seg)
 {
+	mrf_lock_held(&mr->space->lock);
 	MRF_MR_PUT(mr->seg.rkey, seg->rkey);
 	MRF_MR_PUT(mr->seg.lkey, seg->lkey);
 }
@@ -126,22 +133,27 @@ static inline bool mrf_mr_is_live(const struct mrf_mr *mr)
 }
 
 /*
- * Makes fid.mem_desc, which mrf_desc_get accepts until mrf_mr_set_dead. The region was
- * not live.
+ * Makes fid.mem_desc, which mrf_desc_get accepts until mrf_mr_set_dead_locked. The region was
+ * not live. space->lock is held.
  */
-static inline void mrf_mr_set_live(struct mrf_mr *mr)
+static inline void mrf_mr_set_live_locked(struct mrf_mr *mr)
 {
 	uint64_t desc = atomic_load_explicit(&mr->live, memory_order_relaxed) ^ MRF_DESC_INDEX_MASK;
 
+	mrf_lock_held(&mr->space->lock);
 	atomic_store_explicit(&mr->live, desc, memory_order_release);
 	mr->fid.mem_desc = (void *)(uintptr_t)desc;
 }
 
-/* Invalidates the descriptor and hides the key. Harmless if the region is dead. */
-static inline void mrf_mr_set_dead(struct mrf_mr *mr)
+/*
+ * Invalidates the descriptor and hides the key. Harmless if the region is dead. space->lock
+ * is held.
+ */
+static inline void mrf_mr_set_dead_locked(struct mrf_mr *mr)
 {
 	uint64_t live = atomic_load_explicit(&mr->live, memory_order_relaxed);
 
+	mrf_lock_held(&mr->space->lock);
 	/* Dead, in the next generation; after the last one this changes the tag. */
 	if (mrf_mr_is_live(mr))
 		atomic_store_explicit(&mr->live,

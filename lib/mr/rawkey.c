@@ -36,12 +36,13 @@ static inline int end_usual(struct mrf_lock *lock)
 
 /* --- fi_mr_raw_attr --------------------------------------------------------------- */
 
-static void take_segs(const struct mrf_mr *mr, const struct mrf_mr_face *face, bool virt,
-		      struct mrf_rawkey *raw)
+static void take_segs_locked(const struct mrf_mr *mr, const struct mrf_mr_face *face, bool virt,
+			     struct mrf_rawkey *raw)
 {
 	uint64_t offset = 0;
 	unsigned i;
 
+	mrf_lock_held(&mr->space->lock);
 	raw->nseg = mr->nseg;
 	for (i = 0; i < mr->nseg; i++) {
 		const struct mrf_mr_seg *seg = &mr->segs[i];
@@ -55,7 +56,7 @@ static void take_segs(const struct mrf_mr *mr, const struct mrf_mr_face *face, b
 	}
 }
 
-/* What peers may know of a region that is enabled. The caller holds space->lock. */
+/* What peers may know of a region that is enabled. */
 static void tell_locked(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 {
 	const struct mrf_mr_space *space = mr->space;
@@ -74,11 +75,11 @@ static void tell_locked(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 	 * Of several faces which one is met, and which number a region has that counts,
 	 * only the answer knows.
 	 */
-	face = mrf_mr_faced(mr) ? mrf_mr_face_sole(mr) : NULL;
+	face = mrf_mr_faced(mr) ? mrf_mr_face_sole_locked(mr) : NULL;
 	raw->complete = !mr->back && !mr->event && (!mrf_mr_faced(mr) || face || !raw->access);
 	raw->nseg = 0;
 	if (raw->complete)
-		take_segs(mr, face, virt, raw);
+		take_segs_locked(mr, face, virt, raw);
 }
 
 /* Keeps what fi_mr_raw_attr found, if that is good until the region is closed. */

@@ -107,15 +107,16 @@ static int unite(const struct mrf_spans *a, const struct mrf_spans *b, struct mr
 	return 0;
 }
 
-/* From now on no thread pins old pages; the existing pins go into list. Lock held. */
+/* From now on no thread pins old pages; the existing pins go into list. */
 static uint64_t renew_locked(struct mrf_mr_back *back, const struct mrf_spans *spans,
 			     struct mrf_list *list)
 {
 	struct mrf_mr_space *space = back->space;
 
+	mrf_monitor_held();
 	back->clock++;
-	mrf_pins_spoil(back, spans);
-	mrf_pins_take(back, spans, list);
+	mrf_pins_spoil_locked(back, spans);
+	mrf_pins_take_locked(back, spans, list);
 	if (!mrf_list_empty(list) && space->dropped)
 		space->dropped(space->dropped_arg);
 	return back->clock;
@@ -127,13 +128,14 @@ struct renewed {
 	uint64_t clock;
 };
 
-/* Allocated; NULL: no memory. space->lock held. */
-static struct renewed *gather_renewed(struct mrf_mr *mr, size_t *count)
+/* Allocated; NULL: no memory. */
+static struct renewed *gather_renewed_locked(struct mrf_mr *mr, size_t *count)
 {
 	const struct mrf_mr_face *face;
 	struct renewed *all;
 	size_t n = 1;
 
+	mrf_lock_held(&mr->space->lock);
 	for (face = mr->faces; face; face = face->next)
 		n++;
 	all = calloc(n, sizeof(*all));
@@ -149,13 +151,14 @@ static struct renewed *gather_renewed(struct mrf_mr *mr, size_t *count)
 }
 
 /* All of it at once: a thread that pins finds either nothing or all of it refreshed. */
-static void renew_all(struct mrf_mr_back *master, struct mrf_spans *both,
-		      const struct mrf_spans *spans, struct renewed *all, size_t count,
-		      struct mrf_list *list)
+static void renew_all_locked(struct mrf_mr_back *master, struct mrf_spans *both,
+			     const struct mrf_spans *spans, struct renewed *all, size_t count,
+			     struct mrf_list *list)
 {
 	struct mrf_spans old = *both;
 	size_t i;
 
+	mrf_lock_held(&master->space->lock);
 	mrf_monitor_lock();
 	if (master->notify) {
 		old = master->refreshed;
@@ -176,9 +179,9 @@ static struct renewed *renew(struct mrf_mr *mr, const struct mrf_spans *spans,
 
 	mrf_lock_take(&mr->space->lock);
 	if (!mr->back->notify || !unite(&mr->back->refreshed, spans, &both))
-		all = gather_renewed(mr, count);
+		all = gather_renewed_locked(mr, count);
 	if (all)
-		renew_all(mr->back, &both, spans, all, *count, list);
+		renew_all_locked(mr->back, &both, spans, all, *count, list);
 	else
 		free(both.span);
 	mrf_lock_release(&mr->space->lock);

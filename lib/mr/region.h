@@ -78,9 +78,10 @@ static inline struct mrf_vmr *mrf_mr_vmrs(struct mrf_mr *mr)
 	return mr->nseg == 1 ? &mr->vmr : (struct mrf_vmr *)(mr->segs + mr->nseg);
 }
 
-/* The caller holds space->lock. */
-static inline void mrf_mr_move(struct mrf_mr *mr, enum mrf_mr_state to)
+/* Moves the region to another state; space->lock is held. */
+static inline void mrf_mr_move_locked(struct mrf_mr *mr, enum mrf_mr_state to)
 {
+	mrf_lock_held(&mr->space->lock);
 	mrf_mr_move_check(mr->state, to);
 	mr->state = to;
 }
@@ -106,9 +107,12 @@ static inline int mrf_mr_check(const struct mrf_mr *mr, const char *call)
 		       : mrf_obj_foreign(&mr->fid.fid, mr->space->owner, call);
 }
 
-/* Makes fi_mr_key return the key, unless the mode requires raw keys. */
-static inline void mrf_mr_key_show(struct mrf_mr *mr)
+/*
+ * Makes fi_mr_key return the key, unless the mode requires raw keys; space->lock is held.
+ */
+static inline void mrf_mr_key_show_locked(struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	mr->fid.key = mr->space->mode & FI_MR_RAW ? FI_KEY_NOTAVAIL : mr->key;
 }
 

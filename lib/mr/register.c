@@ -96,7 +96,7 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_m
 				   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
 				   struct mrf_mr_seg *segs)
 {
-	struct mrf_mr *mr = mrf_mr_pool_get(space->pool);
+	struct mrf_mr *mr = mrf_mr_pool_get_locked(space);
 
 	mrf_lock_held(&space->lock);
 	if (mrf_unlikely(!mr))
@@ -133,21 +133,21 @@ static int publish_locked(struct mrf_mr *mr, uint64_t requested_key, const struc
 
 	mrf_lock_held(&mr->space->lock);
 	if (mrf_unlikely(plan->event))
-		ret = mrf_mr_event_open(mr);
+		ret = mrf_mr_event_open_locked(mr);
 	if (mrf_likely(!ret) && mr->access & MRF_MR_REMOTE &&
 	    (state != MRF_STATE_PENDING || !(mr->space->mode & FI_MR_PROV_KEY)))
-		ret = mrf_mr_key_take(mr, requested_key, holder);
+		ret = mrf_mr_key_take_locked(mr, requested_key, holder);
 	if (mrf_unlikely(ret)) {
-		mrf_mr_event_drop(mr);
+		mrf_mr_event_drop_locked(mr);
 		mr->fid.fid.fclass = FI_CLASS_UNSPEC;
-		mrf_mr_pool_unget(mr->space->pool, mr);
+		mrf_mr_pool_unget_locked(mr->space, mr);
 		return ret;
 	}
 	hold_domain_locked(mr);
-	mrf_mr_move(mr, state);
+	mrf_mr_move_locked(mr, state);
 	if (mrf_likely(state == MRF_STATE_ENABLED)) {
-		mrf_mr_key_show(mr);
-		mrf_mr_set_live(mr);
+		mrf_mr_key_show_locked(mr);
+		mrf_mr_set_live_locked(mr);
 	} else {
 		mr->fid.key = FI_KEY_NOTAVAIL;
 	}

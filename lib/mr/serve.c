@@ -22,26 +22,30 @@ static const struct mrf_mr_group *group_of(const struct mrf_mr_ask *ask)
 }
 
 /* len > 0 */
-static bool inside_region(const struct mrf_mr *mr, uint64_t addr, uint64_t len)
+static bool inside_region_locked(const struct mrf_mr *mr, uint64_t addr, uint64_t len)
 {
 	bool virt = mr->space->mode & FI_MR_VIRT_ADDR;
 	uint64_t offset, got = 1;
 	unsigned seg;
 
+	mrf_lock_held(&mr->space->lock);
 	for (; len && got; addr += got, len -= got)
 		got = mrf_mr_locate(mr->segs, mr->nseg, virt, addr, len, &seg, &offset);
 	return got;
 }
 
-enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *ask, uint64_t right,
-			      const struct mrf_mr_face **face)
+enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
+				     uint64_t right, const struct mrf_mr_face **face)
 {
 	*face = NULL;
+	if (!mr)
+		return MRF_MR_UNKNOWN;
+	mrf_lock_held(&mr->space->lock);
 	/*
 	 * To a peer of another group the region must seem not to exist, whatever its
 	 * state.
 	 */
-	if (!mr || mr->group != group_of(ask))
+	if (mr->group != group_of(ask))
 		return MRF_MR_UNKNOWN;
 	if (ask->serial && ask->serial != mr->serial)
 		return MRF_MR_CLOSED;
@@ -50,12 +54,12 @@ enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *
 	if (!mrf_mr_state_serves(mr->state))
 		return MRF_MR_DISABLED;
 	if (mrf_mr_faced(mr) && ask->port)
-		*face = mrf_mr_face_of(mr, ask->port->class);
+		*face = mrf_mr_face_of_locked(mr, ask->port->class);
 	if (mrf_mr_faced(mr) && !*face)
 		return MRF_MR_NOT_BOUND;
 	if (right & ~mr->access)
 		return MRF_MR_NO_RIGHT;
-	if (right && ask->len && !inside_region(mr, ask->addr, ask->len))
+	if (right && ask->len && !inside_region_locked(mr, ask->addr, ask->len))
 		return MRF_MR_OUTSIDE;
 	return MRF_MR_OK;
 }
@@ -64,11 +68,13 @@ enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *
  * This also covers a region of another group than the peer's, which must look the same to
  * it.
  */
-static enum mrf_mr_status absent(const struct mrf_mr_space *space, const struct mrf_mr_ask *ask)
+static enum mrf_mr_status absent_locked(const struct mrf_mr_space *space,
+					const struct mrf_mr_ask *ask)
 {
 	uint64_t group = mrf_mr_group_id(group_of(ask));
 	unsigned i;
 
+	mrf_lock_held(&space->lock);
 	for (i = 0; i < MRF_MR_CLOSED_KEYS; i++) {
 		const struct mrf_mr_closed *closed = &space->closed[i];
 
@@ -79,15 +85,16 @@ static enum mrf_mr_status absent(const struct mrf_mr_space *space, const struct 
 }
 
 /* *mr: the region, unless the answer is that there is none. */
-static enum mrf_mr_status look_up(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				  uint64_t right, struct mrf_mr **mr,
-				  const struct mrf_mr_face **face)
+static enum mrf_mr_status look_up_locked(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+					 uint64_t right, struct mrf_mr **mr,
+					 const struct mrf_mr_face **face)
 {
 	enum mrf_mr_status status;
 
+	mrf_lock_held(&space->lock);
 	*mr = mrf_idmap_find(&space->keys, ask->key);
-	status = mrf_mr_may(*mr, ask, right, face);
-	return status == MRF_MR_UNKNOWN ? absent(space, ask) : status;
+	status = mrf_mr_may_locked(*mr, ask, right, face);
+	return status == MRF_MR_UNKNOWN ? absent_locked(space, ask) : status;
 }
 
 /* --- questions -------------------------------------------------------------------- */
@@ -96,12 +103,13 @@ static enum mrf_mr_status look_up(struct mrf_mr_space *space, const struct mrf_m
  * Shows all of a plain region, at the positions that peers use. face: NULL if it has
  * none.
  */
-static void show_all(const struct mrf_mr *mr, const struct mrf_mr_face *face,
-		     struct mrf_mr_view *view)
+static void show_all_locked(const struct mrf_mr *mr, const struct mrf_mr_face *face,
+			    struct mrf_mr_view *view)
 {
 	uint64_t pos = 0;
 	unsigned i;
 
+	mrf_lock_held(&mr->space->lock);
 	view->complete = true;
 	view->nseg = mr->nseg;
 	memcpy(view->seg, mr->segs, mr->nseg * sizeof(view->seg[0]));
@@ -116,11 +124,13 @@ static void show_all(const struct mrf_mr *mr, const struct mrf_mr_face *face,
 }
 
 /* The backing of a region that is pinned on demand, with a reference for the caller. */
-static struct mrf_mr_back *show_region(const struct mrf_mr *mr, const struct mrf_mr_face *face,
-				       struct mrf_mr_view *view)
+static struct mrf_mr_back *show_region_locked(const struct mrf_mr *mr,
+					      const struct mrf_mr_face *face,
+					      struct mrf_mr_view *view)
 {
 	struct mrf_mr_back *back = face ? face->back : mr->back;
 
+	mrf_lock_held(&mr->space->lock);
 	view->serial = mr->serial;
 	view->event = mr->event ? mr->event->number : 0;
 	view->access = mr->access & MRF_MR_REMOTE;
@@ -131,7 +141,7 @@ static struct mrf_mr_back *show_region(const struct mrf_mr *mr, const struct mrf
 	if (back)
 		mrf_mr_back_get(back);
 	else
-		show_all(mr, face, view);
+		show_all_locked(mr, face, view);
 	return back;
 }
 
@@ -147,9 +157,9 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 	view->event = 0;
 	view->nseg = 0;
 	mrf_lock_take(&space->lock);
-	view->status = look_up(space, ask, 0, &mr, &face);
+	view->status = look_up_locked(space, ask, 0, &mr, &face);
 	if (view->status == MRF_MR_OK)
-		back = show_region(mr, face, view);
+		back = show_region_locked(mr, face, view);
 	mrf_lock_release(&space->lock);
 	if (!back)
 		return;
@@ -166,12 +176,13 @@ struct place {
 /*
  * Finds where the bytes are and returns the number of places; 0: some bytes are outside.
  */
-static unsigned find_places(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
-			    struct place *place)
+static unsigned find_places_locked(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
+				   struct place *place)
 {
 	bool virt = mr->space->mode & FI_MR_VIRT_ADDR;
 	unsigned n = 0;
 
+	mrf_lock_held(&mr->space->lock);
 	while (len && n < MRF_MR_IOV_LIMIT) {
 		uint64_t offset, got;
 		unsigned seg;
@@ -212,9 +223,9 @@ enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr
 	unsigned n = 0;
 
 	mrf_lock_take(&space->lock);
-	status = look_up(space, ask, FI_REMOTE_WRITE, &mr, &face);
+	status = look_up_locked(space, ask, FI_REMOTE_WRITE, &mr, &face);
 	if (status == MRF_MR_OK)
-		n = find_places(mr, ask->addr, ask->len, place);
+		n = find_places_locked(mr, ask->addr, ask->len, place);
 	if (n)
 		mrf_mr_enter_locked(mr);
 	mrf_lock_release(&space->lock);

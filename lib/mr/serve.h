@@ -63,11 +63,11 @@ struct mrf_mr_face;
  * events, in this order: is there a region (mr not NULL) in this peer's group; is it the
  * registration that is meant; does its state let peers in; is it reachable for the port's
  * class (*face: the face, or NULL); does it grant the right (FI_REMOTE_*; 0: the peer
- * wants to learn the rights); and, with a right, are the bytes inside? Pure. space->lock
- * held.
+ * wants to learn the rights); and, with a right, are the bytes inside? Pure. If there is a
+ * region, its space->lock is held.
  */
-enum mrf_mr_status mrf_mr_may(const struct mrf_mr *mr, const struct mrf_mr_ask *ask, uint64_t right,
-			      const struct mrf_mr_face **face);
+enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
+				     uint64_t right, const struct mrf_mr_face **face);
 
 /*
  * Answers a peer: view->status says what is wrong, if anything is. Pins the range that

@@ -134,7 +134,7 @@ int mrf_mr_enter(struct mrf_mr *mr, enum mrf_mr_call call, enum mrf_mr_state *st
 	if (ok) {
 		mrf_mr_enter_locked(mr);
 		if (call == MRF_CALL_REFRESH && was == MRF_STATE_ENABLED)
-			mrf_mr_move(mr, MRF_STATE_REFRESHING);
+			mrf_mr_move_locked(mr, MRF_STATE_REFRESHING);
 	}
 	mrf_lock_release(&mr->space->lock);
 	if (!ok)
@@ -150,7 +150,7 @@ void mrf_mr_leave_locked(struct mrf_mr *mr)
 	if (--mr->users)
 		return;
 	if (mr->state == MRF_STATE_REFRESHING)
-		mrf_mr_move(mr, MRF_STATE_ENABLED);
+		mrf_mr_move_locked(mr, MRF_STATE_ENABLED);
 	mrf_list_each (node, &mr->space->waiters) {
 		struct waiter *waiter = mrf_list_entry(node, struct waiter, node);
 
@@ -189,8 +189,9 @@ void mrf_mr_wait_left(struct mrf_mr *mr)
 
 /* --- the invariant ---------------------------------------------------------------- */
 
-static bool holds_domain(const struct mrf_mr *mr)
+static bool holds_domain_locked(const struct mrf_mr *mr)
 {
+	mrf_lock_held(&mr->space->lock);
 	mrf_list_each (node, &mr->space->regions.holds) {
 		if (node == &mr->held)
 			return true;
@@ -198,11 +199,12 @@ static bool holds_domain(const struct mrf_mr *mr)
 	return false;
 }
 
-static bool key_right(const struct mrf_mr *mr)
+static bool key_right_locked(const struct mrf_mr *mr)
 {
 	bool remote = mr->access & MRF_MR_REMOTE;
 	bool known = mr->keyed && mrf_idmap_find(&mr->space->keys, mr->key) == mr;
 
+	mrf_lock_held(&mr->space->lock);
 	switch (mr->state) {
 	case MRF_STATE_CLOSED:
 	case MRF_STATE_FAILED:
@@ -215,22 +217,24 @@ static bool key_right(const struct mrf_mr *mr)
 }
 
 /* What the application sees of it. */
-static bool shows_right(const struct mrf_mr *mr)
+static bool shows_right_locked(const struct mrf_mr *mr)
 {
 	bool serves = mrf_mr_state_serves(mr->state);
 	bool raw = mr->space->mode & FI_MR_RAW;
 	bool live = mrf_mr_is_live(mr);
 
+	mrf_lock_held(&mr->space->lock);
 	if (!serves || raw)
 		return mr->fid.key == FI_KEY_NOTAVAIL && live == serves &&
 		       !mr->fid.mem_desc == !serves;
 	return mr->fid.key == mr->key && live && mr->fid.mem_desc;
 }
 
-bool mrf_mr_state_right(const struct mrf_mr *mr)
+bool mrf_mr_state_right_locked(const struct mrf_mr *mr)
 {
 	bool gone = mr->state == MRF_STATE_CLOSED && mr->fid.fid.fclass == FI_CLASS_UNSPEC;
 
-	return holds_domain(mr) == !gone && key_right(mr) && shows_right(mr) &&
+	mrf_lock_held(&mr->space->lock);
+	return holds_domain_locked(mr) == !gone && key_right_locked(mr) && shows_right_locked(mr) &&
 	       (mr->users || mr->state != MRF_STATE_REFRESHING);
 }

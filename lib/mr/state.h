@@ -36,7 +36,7 @@
  * decides which objects a region can be bound to (bind.c); a counter can also be bound to
  * an enabled region that was not created disabled (event.c).
  *
- * The invariant that holds whenever space->lock is free (mrf_mr_state_right):
+ * The invariant that holds whenever space->lock is free (mrf_mr_state_right_locked):
  *
  *		    holds the	in space->keys	fi_mr_key and	peers
  *		    domain			fi_mr_desc
@@ -110,19 +110,19 @@ int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state, enum m
  * Brackets the work that a call does on a region without space->lock; the region cannot
  * go meanwhile, because fi_close waits for mrf_mr_leave. Refused (logged) if the state
  * does not allow the call; *state (state may be NULL) is the state at that moment. No
- * lock held, except for mrf_mr_leave_locked, whose caller holds space->lock.
+ * lock is held, except that mrf_mr_leave_locked is called with space->lock held.
  */
 int mrf_mr_enter(struct mrf_mr *mr, enum mrf_mr_call call, enum mrf_mr_state *state);
-/* As mrf_mr_enter, for a caller that has checked the state; space->lock held. */
+/* As mrf_mr_enter, for a caller that has checked the state; space->lock is held. */
 void mrf_mr_enter_locked(struct mrf_mr *mr);
 void mrf_mr_leave(struct mrf_mr *mr);
 void mrf_mr_leave_locked(struct mrf_mr *mr);
 /*
- * Waits until no thread is between enter and leave. No lock held; the region is closed.
+ * Waits until no thread is between enter and leave. No lock is held; the region is closed.
  */
 void mrf_mr_wait_left(struct mrf_mr *mr);
 
-/* Does the invariant hold for the region? For tests. The caller holds space->lock. */
-bool mrf_mr_state_right(const struct mrf_mr *mr);
+/* Does the invariant hold for the region? For tests. space->lock is held. */
+bool mrf_mr_state_right_locked(const struct mrf_mr *mr);
 
 #endif

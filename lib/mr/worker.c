@@ -40,8 +40,8 @@ struct mrf_mr_worker {
 
 /* --- the worker ------------------------------------------------------------------- */
 
-static void report(struct mrf_mr_worker *worker, struct mrf_mr_job *job, int ret,
-		   const struct mrf_refusal *why)
+static void report_locked(struct mrf_mr_worker *worker, struct mrf_mr_job *job, int ret,
+			  const struct mrf_refusal *why)
 {
 	struct fid *fid = &job->mr->fid.fid;
 	struct fi_eq_entry entry = { .fid = fid, .context = fid->context };
@@ -49,6 +49,7 @@ static void report(struct mrf_mr_worker *worker, struct mrf_mr_job *job, int ret
 		.fid = fid, .context = fid->context, .err = -ret, .prov_errno = (int)why->code
 	};
 
+	mrf_lock_held(&worker->space->lock);
 	if (!ret)
 		mrf_eq_post(worker->eq, &job->event, FI_MR_COMPLETE, &entry);
 	else
@@ -86,18 +87,18 @@ static int open_locked(struct mrf_mr_job *job, struct made *made)
 
 	mrf_lock_held(&job->mr->space->lock);
 	if (made->pins.nseg)
-		mrf_mr_put_pins(mr, &made->pins);
-	ret = mrf_mr_key_take_own(mr);
+		mrf_mr_put_pins_locked(mr, &made->pins);
+	ret = mrf_mr_key_take_own_locked(mr);
 	if (ret)
 		return ret;
 	if (job->deferred) {
-		mrf_mr_move(mr, MRF_STATE_DISABLED);
+		mrf_mr_move_locked(mr, MRF_STATE_DISABLED);
 		return 0;
 	}
 	/*
 	 * A region that is bound to endpoints is deferred, so nothing could have changed.
 	 */
-	mrf_mr_faces_take(mr, &made->faces);
+	mrf_mr_faces_take_locked(mr, &made->faces);
 	mrf_mr_open_locked(mr);
 	return 0;
 }
@@ -117,11 +118,11 @@ static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job, struc
 	mrf_lock_take(&space->lock);
 	/* If the kernel keeps some of it, closing the region tries again. */
 	if (made->pins.nseg)
-		mrf_mr_put_pins(mr, &made->pins);
+		mrf_mr_put_pins_locked(mr, &made->pins);
 	if (mr->state == MRF_STATE_PENDING) {
-		mrf_mr_key_release(mr);
-		mrf_mr_move(mr, MRF_STATE_FAILED);
-		report(worker, job, ret, why);
+		mrf_mr_key_release_locked(mr);
+		mrf_mr_move_locked(mr, MRF_STATE_FAILED);
+		report_locked(worker, job, ret, why);
 	}
 	mrf_mr_leave_locked(mr);
 	mrf_lock_release(&space->lock);
@@ -146,7 +147,7 @@ static void run_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 			mrf_refuse(-ret, FI_LOG_MR, 3022, "there is no memory for a region");
 	}
 	if (!ret) {
-		report(worker, job, 0, &why);
+		report_locked(worker, job, 0, &why);
 		mrf_mr_leave_locked(mr);
 	}
 	mrf_lock_release(&space->lock);

@@ -47,9 +47,7 @@ int mrf_mr_space_report_to(struct mrf_mr_space *space, struct mrf_eq *eq);
 /* Stops the worker, which has no job left. Harmless without a worker. */
 void mrf_mr_space_report_end(struct mrf_mr_space *space);
 
-/*
- * The region is being closed: a waiting job is not begun. The caller holds space->lock.
- */
+/* The region is being closed: a waiting job is not begun. space->lock is held. */
 void mrf_mr_job_drop_locked(struct mrf_mr *mr);
 /*
  * Frees the job and takes back its event if it is unread. No thread is between enter and

@@ -32,8 +32,9 @@ void mrf_av_unwatch(struct mrf_av *av, struct mrf_av_watch *watch)
 	mrf_lock_release(&av->lock);
 }
 
-static void tell_watches(struct mrf_av *av)
+static void tell_watches_locked(struct mrf_av *av)
 {
+	mrf_lock_held(&av->lock);
 	mrf_list_each (node, &av->watches) {
 		struct mrf_av_watch *watch = mrf_list_entry(node, struct mrf_av_watch, node);
 
@@ -64,7 +65,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 		else
 			ret = no_entry("fi_av_remove", fi_addr[i]);
 	}
-	tell_watches(av);
+	tell_watches_locked(av);
 	mrf_lock_release(&av->lock);
 	return ret;
 }

@@ -114,12 +114,13 @@ static void insert_failed(struct insertion *ins, int err, unsigned code, const c
 	ins->i++;
 }
 
-static void insert_one(struct insertion *ins, const union mrf_addr *addr)
+static void insert_one_locked(struct insertion *ins, const union mrf_addr *addr)
 {
 	const char *fault = mrf_addr_fault(addr, ins->av->family);
 	char text[MRF_ADDR_TEXT];
 	fi_addr_t name;
 
+	mrf_lock_held(&ins->av->lock);
 	if (fault) {
 		insert_failed(ins, FI_EINVAL, 2206, mrf_addr_text(addr, text, sizeof(text)), fault);
 		return;
@@ -174,7 +175,7 @@ int mrf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t 
 		union mrf_addr one = { 0 };
 
 		memcpy(&one, (const char *)addr + i * len, len);
-		insert_one(&ins, &one);
+		insert_one_locked(&ins, &one);
 	}
 	return insert_end(&ins);
 }
@@ -251,7 +252,7 @@ int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service, 
 		insert_failed(&ins, FI_EADDRNOTAVAIL, 2211, node,
 			      mrf_addr_unresolved(service, gai));
 	else
-		insert_one(&ins, &addr);
+		insert_one_locked(&ins, &addr);
 	return insert_end(&ins);
 }
 
@@ -312,17 +313,18 @@ static int resolve_nth(const struct mrf_av *av, const struct symmetric *sym, siz
 	return ret;
 }
 
-static void insert_services(struct insertion *ins, const struct symmetric *sym,
-			    const union mrf_addr *first)
+static void insert_services_locked(struct insertion *ins, const struct symmetric *sym,
+				   const union mrf_addr *first)
 {
 	size_t s;
 
+	mrf_lock_held(&ins->av->lock);
 	for (s = 0; s < sym->svccnt; s++) {
 		union mrf_addr addr = *first;
 		char text[MRF_ADDR_TEXT];
 
 		if (mrf_addr_advance(&addr, 0, s))
-			insert_one(ins, &addr);
+			insert_one_locked(ins, &addr);
 		else
 			insert_failed(ins, FI_EINVAL, 2212,
 				      mrf_addr_text(first, text, sizeof(text)),
@@ -330,17 +332,18 @@ static void insert_services(struct insertion *ins, const struct symmetric *sym,
 	}
 }
 
-static void insert_nodes(struct insertion *ins, const struct symmetric *sym)
+static void insert_nodes_locked(struct insertion *ins, const struct symmetric *sym)
 {
 	char name[HOST_TEXT];
 	union mrf_addr addr;
 	size_t n, s;
 	int gai;
 
+	mrf_lock_held(&ins->av->lock);
 	for (n = 0; n < sym->nodecnt; n++) {
 		gai = resolve_nth(ins->av, sym, n, name, &addr);
 		if (!gai) {
-			insert_services(ins, sym, &addr);
+			insert_services_locked(ins, sym, &addr);
 			continue;
 		}
 		for (s = 0; s < sym->svccnt; s++)
@@ -390,6 +393,6 @@ int mrf_av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const
 		ret = insert_begin(&ins, fid, count, fi_addr, flags, context);
 	if (ret)
 		return ret;
-	insert_nodes(&ins, &sym);
+	insert_nodes_locked(&ins, &sym);
 	return insert_end(&ins);
 }

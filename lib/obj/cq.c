@@ -47,7 +47,7 @@ static inline struct mrf_cq_slot *append_locked(struct mrf_cq *cq)
 	mrf_lock_held(&cq->lock);
 	if (mrf_unlikely(cq->lost))
 		return NULL;
-	if (mrf_unlikely(mrf_cq_used(cq) > cq->mask) && !grow_locked(cq))
+	if (mrf_unlikely(mrf_cq_used_locked(cq) > cq->mask) && !grow_locked(cq))
 		return NULL;
 	return mrf_cq_slot_at(cq, cq->tail++);
 }
@@ -59,7 +59,7 @@ static __attribute__((noinline)) void lose_locked(struct mrf_cq *cq)
 		mrf_log(FI_LOG_WARN, FI_LOG_CQ,
 			"MRF-E2020: completion queue %p was overrun: there is no memory "
 			"for more than %zu entries",
-			(void *)&cq->fid, mrf_cq_used(cq));
+			(void *)&cq->fid, mrf_cq_used_locked(cq));
 }
 
 void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp)
@@ -112,7 +112,7 @@ void mrf_cq_write_own(struct mrf_cq *cq, void *op_context, uint64_t flags, size_
 
 	if (mrf_unlikely(!mrf_lock_try(&cq->lock)))
 		return write_own_slow(cq, op_context, flags, len);
-	used = mrf_cq_used(cq);
+	used = mrf_cq_used_locked(cq);
 	if (mrf_unlikely(cq->lost || used > cq->mask))
 		return write_own_locked(cq, op_context, flags, len);
 	slot = mrf_cq_slot_at(cq, cq->tail++);
@@ -344,7 +344,7 @@ int mrf_cq_trywait(struct mrf_cq *cq)
 	 * watches.
 	 */
 	mrf_lock_take(&cq->lock);
-	something = mrf_cq_used(cq) || cq->lost;
+	something = mrf_cq_used_locked(cq) || cq->lost;
 	mrf_lock_release(&cq->lock);
 	return something ? -FI_EAGAIN : 0;
 }

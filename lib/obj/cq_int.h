@@ -45,8 +45,10 @@ static inline struct mrf_cq *mrf_cq_of(struct fid_cq *fid)
 	return mrf_container_of(fid, struct mrf_cq, fid);
 }
 
-static inline size_t mrf_cq_used(const struct mrf_cq *cq)
+/* The number of entries in the ring; cq->lock is held. */
+static inline size_t mrf_cq_used_locked(const struct mrf_cq *cq)
 {
+	mrf_lock_held(&cq->lock);
 	return cq->tail - cq->head;
 }
 
@@ -55,10 +57,12 @@ static inline struct mrf_cq_slot *mrf_cq_slot_at(const struct mrf_cq *cq, size_t
 	return &cq->ring[pos & cq->mask];
 }
 
+/* Shows readers without the lock how many entries there are; cq->lock is held. */
 static inline void mrf_cq_publish_locked(struct mrf_cq *cq)
 {
 	mrf_lock_held(&cq->lock);
-	atomic_store_explicit(&cq->pending, mrf_cq_used(cq) + !!cq->lost, memory_order_release);
+	atomic_store_explicit(&cq->pending, mrf_cq_used_locked(cq) + !!cq->lost,
+			      memory_order_release);
 }
 
 #endif

@@ -53,7 +53,7 @@ static void copy_entry(const struct mrf_cq *cq, void *buf, size_t i, const struc
 
 static inline ssize_t take_locked(struct mrf_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
 {
-	size_t head = cq->head, most = mrf_min(count, mrf_cq_used(cq)), n;
+	size_t head = cq->head, most = mrf_min(count, mrf_cq_used_locked(cq)), n;
 
 	mrf_lock_held(&cq->lock);
 	if (head == cq->tail)
@@ -129,7 +129,7 @@ static ssize_t sread_locked(struct sread *s)
 	struct mrf_cq *cq = s->cq;
 
 	mrf_lock_held(&s->cq->lock);
-	if (mrf_cq_used(cq) < s->want && !cq->nerr && !cq->lost)
+	if (mrf_cq_used_locked(cq) < s->want && !cq->nerr && !cq->lost)
 		return -FI_EAGAIN;
 	return take_locked(cq, s->buf, s->count, s->src_addr);
 }

@@ -283,12 +283,13 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	return read_result(&r, ret);
 }
 
-static void fill_eq_err(const struct mrf_eq *eq, const struct mrf_eq_event *event,
-			struct fi_eq_err_entry *buf)
+static void fill_eq_err_locked(const struct mrf_eq *eq, const struct mrf_eq_event *event,
+			       struct fi_eq_err_entry *buf)
 {
 	void *data = buf->err_data;
 	size_t size = buf->err_data_size;
 
+	mrf_lock_held(&eq->lock);
 	memcpy(buf, event->data, sizeof(*buf));
 	mrf_obj_err_data(eq->api_version, (const char *)event->data + sizeof(*buf), &data, &size);
 	buf->err_data = data;
@@ -334,7 +335,7 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 	if (event && !event->error)
 		event = NULL;
 	if (event)
-		fill_eq_err(eq, event, buf);
+		fill_eq_err_locked(eq, event, buf);
 	if (event && !(flags & FI_PEEK)) {
 		unlink_locked(eq, event);
 		done = lend_event_locked(eq, event);

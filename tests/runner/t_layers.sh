@@ -93,6 +93,35 @@ make_right
 both_define look look
 says the_same_member_of_tables_may_have_the_same_name 0 '^layers: 2 layers, 3 files, 0 faults$'
 
+# A function of lib/up/high.c that needs a lock held, and another that calls it after $1.
+make_locked() {
+	make_right
+	printf '%s\n' 'void mrf_lock_take(void), mrf_lock_release(void);' \
+		'static void take_it(void)' '{' 'mrf_lock_take();' '}' \
+		'static void glance(void)' '{' 'mrf_lock_take();' 'mrf_lock_release();' '}' \
+		'static int look_locked(void)' '{' 'return 2;' '}' \
+		"int $2(void)" '{' "$1" 'return look_locked();' '}' \
+		'void (*mrf_used[])(void) = { take_it, glance };' >>"$here/lib/up/high.c"
+}
+
+make_locked '' mrf_look
+says a_function_that_needs_a_lock_is_not_called_without 1 \
+	'^lib/up/high.c: mrf_look calls look_locked, but takes no lock'
+
+make_locked 'glance(); /* mrf_lock_take(); */' mrf_look
+says a_lock_that_was_released_again_does_not_count 1 \
+	'^lib/up/high.c: mrf_look calls look_locked, but takes no lock'
+
+make_locked '' mrf_look_locked
+says a_function_that_needs_a_lock_may_call_another 0 '^layers: 2 layers, 3 files, 0 faults$'
+
+make_locked 'mrf_lock_take();' mrf_look
+says a_function_that_takes_the_lock_may_call_one_that_needs_it 0 \
+	'^layers: 2 layers, 3 files, 0 faults$'
+
+make_locked 'take_it();' mrf_look
+says a_function_may_let_another_take_the_lock 0 '^layers: 2 layers, 3 files, 0 faults$'
+
 make_right
 sed -i 's/| below | |/| below | up |/' "$here/docs/ARCHITECTURE.md"
 says the_table_has_no_circle 1 '^layers: (down|up) is in a circle'

@@ -14,6 +14,15 @@ static void set_all(struct mrf_mr *mr, uint32_t value)
 	mrf_mr_set(mr, value, 1, &seg, NULL);
 }
 
+static struct mrf_mr *take_region(struct mrf_mr_space *space)
+{
+	struct mrf_mr *mr = mrf_mr_pool_get_locked(space);
+
+	ck_assert_ptr_nonnull(mr);
+	mr->space = space;
+	return mr;
+}
+
 static bool known(const void *desc)
 {
 	struct mrf_desc out;
@@ -213,10 +222,11 @@ START_TEST(desc_of_another_domain_is_foreign)
 	ck_assert_int_eq(mrf_mr_space_init(&other), 0);
 	mr = env_must_reg(mem, PAGE, FI_SEND, 0);
 	/* Same slot, same generation. */
-	theirs = mrf_mr_pool_get(other.pool);
-	ck_assert_ptr_nonnull(theirs);
+	mrf_lock_take(&other.lock);
+	theirs = take_region(&other);
 	set_all(theirs, 1);
-	mrf_mr_set_live(theirs);
+	mrf_mr_set_live_locked(theirs);
+	mrf_lock_release(&other.lock);
 	ck_assert(mrf_desc_get(&env.space, fi_mr_desc(mr), &out));
 	ck_assert(!mrf_desc_get(&other, fi_mr_desc(mr), &out));
 	ck_assert(mrf_desc_get(&other, theirs->fid.mem_desc, &out));
@@ -313,20 +323,22 @@ START_TEST(desc_get_never_copies_half_of_a_change)
 	void *whole;
 
 	env_open(FI_MR_ALLOCATED | FI_MR_VIRT_ADDR);
-	mr = mrf_mr_pool_get(env.space.pool);
-	ck_assert_ptr_nonnull(mr);
 	atomic_store(&stop, false);
 	for (i = 0; i < 2; i++)
 		ck_assert_int_eq(pthread_create(&thread[i], NULL, reader, NULL), 0);
+	/* The readers do without. */
+	mrf_lock_take(&env.space.lock);
+	mr = take_region(&env.space);
 	for (i = 1; i <= TURNS && (i % 1024 || mrf_now_ms() < end); i++) {
 		set_all(mr, i);
-		mrf_mr_set_live(mr);
+		mrf_mr_set_live_locked(mr);
 		atomic_store(&shared, mr->fid.mem_desc);
 		/* Alive for various times: readers are caught at every point. */
 		for (spin = i & 63; spin; spin--)
 			(void)atomic_load(&stop);
-		mrf_mr_set_dead(mr);
+		mrf_mr_set_dead_locked(mr);
 	}
+	mrf_lock_release(&env.space.lock);
 	atomic_store(&stop, true);
 	for (i = 0; i < 2; i++) {
 		ck_assert_int_eq(pthread_join(thread[i], &whole), 0);

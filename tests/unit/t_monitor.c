@@ -150,7 +150,7 @@ static int watch_it(struct mrf_watch *w, void *mem, size_t pages)
 	w->len = pages * PAGE;
 	w->client = &client;
 	mrf_monitor_lock();
-	ret = mrf_monitor_watch(w);
+	ret = mrf_monitor_watch_locked(w);
 	ck_assert_int_eq(mrf_list_empty(&w->node), ret != 0);
 	mrf_monitor_unlock();
 	return ret;
@@ -159,7 +159,7 @@ static int watch_it(struct mrf_watch *w, void *mem, size_t pages)
 static void unwatch(struct mrf_watch *w)
 {
 	mrf_monitor_lock();
-	mrf_monitor_unwatch(w);
+	mrf_monitor_unwatch_locked(w);
 	ck_assert(mrf_list_empty(&w->node));
 	mrf_monitor_unlock();
 }

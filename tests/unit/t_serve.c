@@ -139,7 +139,9 @@ static void look_at(const struct combination *c)
 
 	make_region(c);
 	make_ask(c, &ask);
-	status = mrf_mr_may(c->there ? &region : NULL, &ask, c->right == NONE ? 0 : RW, &by);
+	mrf_lock_take(&space.lock);
+	status = mrf_mr_may_locked(c->there ? &region : NULL, &ask, c->right == NONE ? 0 : RW, &by);
+	mrf_lock_release(&space.lock);
 	ck_assert_msg(status == expected(c),
 		      "there %d group %d grouped %d virt %d serial %u state %u met %u right %u "
 		      "bytes %u: is %d, not %d",
@@ -180,6 +182,7 @@ START_TEST(every_combination_has_one_answer)
 	unsigned met[MRF_MR_NO_RIGHT + 1] = { 0 };
 	unsigned i, rest;
 
+	mrf_lock_init(&space.lock, MRF_RANK_MR);
 	for (i = 0;; i++) {
 		struct combination c;
 

@@ -117,8 +117,9 @@ void mrf_op_free_locked(struct mrf_ep *ep, struct mrf_op *op)
 }
 
 /* What comes back goes where the application wants it. Errors: mrf_op_type.deliver. */
-static __attribute__((noinline)) int deliver_more(struct mrf_ep *ep, struct mrf_op *op)
+static __attribute__((noinline)) int deliver_more_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
+	mrf_lock_held(&ep->lock);
 	if (op->type->deliver)
 		return op->type->deliver(ep, op);
 	return mrf_user_put(op->local.user, (size_t)op->local.nuser, op->local.copy);
@@ -129,7 +130,7 @@ static inline int deliver_one_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
 	if (!op->local.ndesc)
-		return deliver_more(ep, op);
+		return deliver_more_locked(ep, op);
 	if (mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->local.desc[0])))
 		return -FI_ECANCELED;
 	memcpy(op->local.user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
@@ -141,7 +142,7 @@ static inline int deliver_op_locked(struct mrf_ep *ep, struct mrf_op *op)
 	mrf_lock_held(&ep->lock);
 	if (mrf_likely(op->atomic.landed && op->total == sizeof(uint64_t) && op->local.nuser == 1))
 		return deliver_one_locked(ep, op);
-	return deliver_more(ep, op);
+	return deliver_more_locked(ep, op);
 }
 
 static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf_op *op)

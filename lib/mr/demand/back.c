@@ -87,7 +87,7 @@ struct mrf_mr_back *mrf_mr_back_face(struct mrf_mr_back *master, struct mrf_mr_c
 	back->extent = master->extent;
 	back->nextent = master->nextent;
 	mrf_lock_take(&back->space->lock);
-	mrf_mr_class_get(class);
+	mrf_mr_class_get_locked(class);
 	mrf_lock_release(&back->space->lock);
 	back->class = class;
 	return back;

@@ -42,22 +42,24 @@ static void room_leave(struct mrf_mr_backs *backs)
 /* --- of a space ------------------------------------------------------------------- */
 
 /*
- * The memory behind a pin is about to change, or has changed. Called with the monitor's
- * lock held, by or for the thread that changes it, so no memory is freed. A pin that is
+ * The memory behind a pin is about to change, or has changed. Called by or for the thread
+ * that changes it, so no memory is freed. A pin that is
  * being made is found to be no longer watched when it is done.
  */
-static void drop_watched(struct mrf_watch *watch)
+static void drop_watched_locked(struct mrf_watch *watch)
 {
 	struct mrf_pin *pin = mrf_container_of(watch, struct mrf_pin, watch);
 
+	mrf_monitor_held();
 	if (!mrf_list_empty(&pin->all))
-		mrf_pin_drop(pin);
+		mrf_pin_drop_locked(pin);
 }
 
-static void dropped(void *arg)
+static void dropped_locked(void *arg)
 {
 	struct mrf_mr_space *space = ((struct mrf_mr_backs *)arg)->space;
 
+	mrf_monitor_held();
 	if (space->dropped)
 		space->dropped(space->dropped_arg);
 }
@@ -69,8 +71,8 @@ struct mrf_mr_backs *mrf_mr_backs_new(struct mrf_mr_space *space)
 	if (!backs)
 		return NULL;
 	backs->space = space;
-	backs->client.drop = drop_watched;
-	backs->client.dropped = dropped;
+	backs->client.drop = drop_watched_locked;
+	backs->client.dropped = dropped_locked;
 	backs->client.arg = backs;
 	mrf_list_init(&backs->pins);
 	mrf_list_init(&backs->dead);
@@ -101,12 +103,13 @@ bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs)
 
 /* --- room ------------------------------------------------------------------------- */
 
-/* Lock held. False: there was nothing. */
-static bool backs_give_way(struct mrf_mr_backs *backs)
+/* False: there was nothing. */
+static bool backs_give_way_locked(struct mrf_mr_backs *backs)
 {
 	struct mrf_mr_space *space = backs->space;
 
-	if (!mrf_pins_drop_all(backs))
+	mrf_monitor_held();
+	if (!mrf_pins_drop_all_locked(backs))
 		return false;
 	if (space->dropped)
 		space->dropped(space->dropped_arg);
@@ -121,7 +124,8 @@ bool mrf_room_make(void)
 	mrf_monitor_lock();
 	if (owner == here) {
 		mrf_list_each (node, &all)
-			any |= backs_give_way(mrf_list_entry(node, struct mrf_mr_backs, node));
+			any |= backs_give_way_locked(
+				mrf_list_entry(node, struct mrf_mr_backs, node));
 	}
 	mrf_monitor_unlock();
 	return any;

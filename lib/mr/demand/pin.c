@@ -12,8 +12,9 @@
 #include "mr/demand/unpin.h"
 #include "mr/space.h"
 
-struct mrf_pin *mrf_pin_find(const struct mrf_mr_back *back, uint64_t pos)
+struct mrf_pin *mrf_pin_find_locked(const struct mrf_mr_back *back, uint64_t pos)
 {
+	mrf_monitor_held();
 	mrf_list_each (node, &back->pins) {
 		struct mrf_pin *pin = mrf_pin_at(node);
 
@@ -37,11 +38,12 @@ static void bound(uint64_t *low, uint64_t *high, uint64_t min, uint64_t max)
  * Narrows the range to the gap between the pins before and behind the hole. False: some
  * of the hole is pinned.
  */
-static bool bound_by_pins(const struct mrf_mr_back *back, const struct mrf_hole *hole,
-			  uint64_t *low, uint64_t *high)
+static bool bound_by_pins_locked(const struct mrf_mr_back *back, const struct mrf_hole *hole,
+				 uint64_t *low, uint64_t *high)
 {
 	uint64_t base = hole->extent->addr - hole->extent->pos;
 
+	mrf_monitor_held();
 	mrf_list_each (node, &back->pins) {
 		const struct mrf_pin *pin = mrf_pin_at(node);
 		uint64_t first = pin->pos + base, last = first + (pin->len - 1);
@@ -60,11 +62,12 @@ static bool bound_by_pins(const struct mrf_mr_back *back, const struct mrf_hole 
 	return true;
 }
 
-static bool bound_by_refresh(const struct mrf_mr_back *back, const struct mrf_hole *hole,
-			     uint64_t *low, uint64_t *high)
+static bool bound_by_refresh_locked(const struct mrf_mr_back *back, const struct mrf_hole *hole,
+				    uint64_t *low, uint64_t *high)
 {
 	const struct mrf_span *span;
 
+	mrf_monitor_held();
 	if (!back->notify)
 		return true;
 	span = mrf_spans_at(&back->master->refreshed, hole->start);
@@ -99,18 +102,19 @@ static void cover(struct mrf_pin *pin, uint64_t start, uint64_t end)
 	pin->watch.len = round_up(end, mask + 1) - pin->watch.start;
 }
 
-/* Decides which bytes the pin covers. False: none, and *result says why. Lock held. */
-static bool fit(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain,
-		enum mrf_pinned *result)
+/* Decides which bytes the pin covers. False: none, and *result says why. */
+static bool fit_locked(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t grain,
+		       enum mrf_pinned *result)
 {
 	const struct mrf_mr_back *back = pin->back;
 	uint64_t low = hole->low, high = hole->high;
 
+	mrf_monitor_held();
 	*result = MRF_PIN_AGAIN;
-	if (back->closed || !bound_by_refresh(back, hole, &low, &high))
+	if (back->closed || !bound_by_refresh_locked(back, hole, &low, &high))
 		return false;
 	*result = MRF_PINNED;
-	if (!bound_by_pins(back, hole, &low, &high))
+	if (!bound_by_pins_locked(back, hole, &low, &high))
 		return false;
 	bound(&low, &high, hole->start & ~(grain - 1), round_up(hole->end, grain));
 	cover(pin, low, high);
@@ -145,22 +149,25 @@ static int reg_pin(struct mrf_pin *pin)
 			   &pin->vmr);
 }
 
-static bool watch_pin(struct mrf_pin *pin, enum mrf_pinned *result)
+static bool watch_pin_locked(struct mrf_pin *pin, enum mrf_pinned *result)
 {
-	int ret = pin->back->notify ? 0 : mrf_monitor_watch(&pin->watch);
+	int ret = pin->back->notify ? 0 : mrf_monitor_watch_locked(&pin->watch);
 
+	mrf_monitor_held();
 	*result = ret == -FI_EAGAIN ? MRF_PIN_AGAIN : MRF_PIN_UNWATCHED;
 	return !ret;
 }
 
-static bool unchanged(const struct mrf_pin *pin)
+static bool unchanged_locked(const struct mrf_pin *pin)
 {
+	mrf_monitor_held();
 	return pin->back->notify || !mrf_list_empty(&pin->watch.node);
 }
 
 /* Does nobody else have any of its bytes? */
-static bool fits_still(const struct mrf_pin *pin)
+static bool fits_still_locked(const struct mrf_pin *pin)
 {
+	mrf_monitor_held();
 	mrf_list_each (node, &pin->back->pins) {
 		const struct mrf_pin *other = mrf_pin_at(node);
 
@@ -171,10 +178,11 @@ static bool fits_still(const struct mrf_pin *pin)
 	return true;
 }
 
-static void insert(struct mrf_pin *pin)
+static void insert_locked(struct mrf_pin *pin)
 {
 	struct mrf_list *before = pin->back->pins.next;
 
+	mrf_monitor_held();
 	while (before != &pin->back->pins && mrf_pin_at(before)->pos < pin->pos)
 		before = before->next;
 	mrf_list_add_tail(&pin->node, before);
@@ -188,7 +196,7 @@ static bool prepare_pin(struct mrf_pin *pin, const struct mrf_hole *hole, uint64
 	bool ok;
 
 	mrf_monitor_lock();
-	ok = fit(pin, hole, grain, result) && watch_pin(pin, result);
+	ok = fit_locked(pin, hole, grain, result) && watch_pin_locked(pin, result);
 	if (ok)
 		mrf_list_add_tail(&pin->node, &pin->back->making);
 	mrf_monitor_unlock();
@@ -202,11 +210,11 @@ static bool commit_pin(struct mrf_pin *pin, int err)
 
 	mrf_monitor_lock();
 	mrf_list_del(&pin->node);
-	ok = !err && !pin->stale && unchanged(pin) && fits_still(pin);
+	ok = !err && !pin->stale && unchanged_locked(pin) && fits_still_locked(pin);
 	if (ok)
-		insert(pin);
+		insert_locked(pin);
 	else
-		mrf_monitor_unwatch(&pin->watch);
+		mrf_monitor_unwatch_locked(&pin->watch);
 	mrf_monitor_unlock();
 	return ok;
 }

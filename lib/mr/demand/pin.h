@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pins of regions that are pinned on demand: mr/demand/back.h. "Lock" means the monitor's
- * lock.
+ * Pins of regions that are pinned on demand: mr/demand/back.h. "The lock" is the
+ * monitor's.
  */
 #ifndef MRF_MR_DEMAND_PIN_H
 #define MRF_MR_DEMAND_PIN_H
@@ -62,18 +62,18 @@ enum mrf_pinned {
  * Pins a hole and keeps the pin. The hole is widened to multiples of grain, a power of
  * two not below the page size, as far as mapping, extent, neighbouring pins and refreshed
  * bytes allow. The whole widened range is watched, even if the pin itself is narrower,
- * because each edge of a watched range splits a mapping. No lock held.
+ * because each edge of a watched range splits a mapping. No lock is held.
  */
 enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole, uint64_t grain,
 			     int *err);
 /*
  * Pins exactly the pages of a hole, into lease; *pin is valid until the lease ends. No
- * lock held.
+ * lock is held.
  */
 enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *hole,
 			      struct mrf_mr_lease *lease, struct mrf_pin **pin, int *err);
 
-/* The kept pin that contains this byte, or NULL. Lock held. */
-struct mrf_pin *mrf_pin_find(const struct mrf_mr_back *back, uint64_t pos);
+/* The kept pin that contains this byte, or NULL. The lock is held. */
+struct mrf_pin *mrf_pin_find_locked(const struct mrf_mr_back *back, uint64_t pos);
 
 #endif

@@ -355,7 +355,7 @@ static bool show_kept(struct quest *q, uint64_t *pos)
 	const struct mrf_pin *pin;
 
 	mrf_monitor_lock();
-	pin = mrf_pin_find(q->back, *pos);
+	pin = mrf_pin_find_locked(q->back, *pos);
 	if (pin) {
 		show_pin(q->view, pin);
 		*pos = pin->pos + pin->len;

@@ -37,9 +37,10 @@ static bool meets(const struct mrf_pin *pin, const struct mrf_spans *where)
 
 /* --- kept ------------------------------------------------------------------------- */
 
-static void take_pin(struct mrf_pin *pin, struct mrf_list *list)
+static void take_pin_locked(struct mrf_pin *pin, struct mrf_list *list)
 {
-	mrf_monitor_unwatch(&pin->watch);
+	mrf_monitor_held();
+	mrf_monitor_unwatch_locked(&pin->watch);
 	/*
 	 * Revoked at once: a thread that looks for the pin from now on finds none, and
 	 * relies on that.
@@ -50,37 +51,42 @@ static void take_pin(struct mrf_pin *pin, struct mrf_list *list)
 	mrf_list_add_tail(&pin->node, list);
 }
 
-void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where)
+void mrf_pins_spoil_locked(struct mrf_mr_back *back, const struct mrf_spans *where)
 {
+	mrf_monitor_held();
 	mrf_list_each (node, &back->making) {
 		if (meets(mrf_pin_at(node), where))
 			mrf_pin_at(node)->stale = true;
 	}
 }
 
-void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where, struct mrf_list *list)
+void mrf_pins_take_locked(struct mrf_mr_back *back, const struct mrf_spans *where,
+			  struct mrf_list *list)
 {
+	mrf_monitor_held();
 	mrf_list_each_safe (node, &back->pins) {
 		if (meets(mrf_pin_at(node), where))
-			take_pin(mrf_pin_at(node), list);
+			take_pin_locked(mrf_pin_at(node), list);
 	}
 }
 
-void mrf_pin_drop(struct mrf_pin *pin)
+void mrf_pin_drop_locked(struct mrf_pin *pin)
 {
-	mrf_monitor_unwatch(&pin->watch);
+	mrf_monitor_held();
+	mrf_monitor_unwatch_locked(&pin->watch);
 	mrf_list_del(&pin->all);
 	mrf_list_del(&pin->node);
 	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
 	mrf_list_add_tail(&pin->all, &pin->back->space->backs->dead);
 }
 
-bool mrf_pins_drop_all(struct mrf_mr_backs *backs)
+bool mrf_pins_drop_all_locked(struct mrf_mr_backs *backs)
 {
 	bool any = !mrf_list_empty(&backs->pins);
 
+	mrf_monitor_held();
 	while (!mrf_list_empty(&backs->pins))
-		mrf_pin_drop(mrf_list_entry(backs->pins.next, struct mrf_pin, all));
+		mrf_pin_drop_locked(mrf_list_entry(backs->pins.next, struct mrf_pin, all));
 	return any;
 }
 
@@ -138,10 +144,11 @@ int mrf_pins_reap(struct mrf_mr_backs *backs)
 
 /* --- leased ----------------------------------------------------------------------- */
 
-/* Lock held. NULL: none is left. */
-static struct mrf_pin *next_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
-				   uint64_t clock)
+/* NULL: none is left. */
+static struct mrf_pin *next_leased_locked(struct mrf_mr_back *back, const struct mrf_spans *where,
+					  uint64_t clock)
 {
+	mrf_monitor_held();
 	mrf_list_each (node, &back->leased) {
 		struct mrf_pin *pin = mrf_pin_at(node);
 
@@ -186,7 +193,7 @@ int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
 
 	mrf_list_init(&kept);
 	mrf_monitor_lock();
-	while ((pin = next_leased(back, where, clock))) {
+	while ((pin = next_leased_locked(back, where, clock))) {
 		mrf_monitor_unlock();
 		ret = end_pin(pin);
 		first = first ? first : ret;
@@ -253,8 +260,8 @@ int mrf_mr_back_close(struct mrf_mr_back *back)
 	mrf_monitor_lock();
 	back->closed = true;
 	back->clock++;
-	mrf_pins_spoil(back, NULL);
-	mrf_pins_take(back, NULL, &list);
+	mrf_pins_spoil_locked(back, NULL);
+	mrf_pins_take_locked(back, NULL, &list);
 	mrf_monitor_unlock();
 	ret = mrf_pins_end(backs, &list);
 	more = mrf_pins_end_leased(back, NULL, UINT64_MAX);

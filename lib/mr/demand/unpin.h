@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Removing pins: see mr/demand/pin.h. "Lock" means the monitor's lock. */
+/* Removing pins: see mr/demand/pin.h. "The lock" is the monitor's. */
 #ifndef MRF_MR_DEMAND_UNPIN_H
 #define MRF_MR_DEMAND_UNPIN_H
 
@@ -27,34 +27,41 @@ void mrf_mr_lease_init(struct mrf_mr_lease *lease);
  */
 void mrf_mr_lease_end(struct mrf_mr_lease *lease);
 
-/* Marks the pins being made in these spans (NULL: anywhere) as useless. Lock held. */
-void mrf_pins_spoil(struct mrf_mr_back *back, const struct mrf_spans *where);
+/*
+ * Marks the pins that are being made in these spans (NULL: anywhere) as useless. The lock is
+ * held.
+ */
+void mrf_pins_spoil_locked(struct mrf_mr_back *back, const struct mrf_spans *where);
 /*
  * Moves the region's kept pins that have an address in these spans (NULL: all kept pins)
- * into list, for mrf_pins_end. Lock held.
+ * into list, for mrf_pins_end. The lock is held.
  */
-void mrf_pins_take(struct mrf_mr_back *back, const struct mrf_spans *where, struct mrf_list *list);
+void mrf_pins_take_locked(struct mrf_mr_back *back, const struct mrf_spans *where,
+			  struct mrf_list *list);
 /*
- * Revokes the kernel MR of a kept pin (or of all) and moves the pin to backs->dead; frees
- * nothing. Lock held. False: there was no pin.
+ * Revokes the kernel MR of a kept pin (or of all kept pins) and moves the pin to
+ * backs->dead; frees nothing. The lock is held. False: there was no pin.
  */
-void mrf_pin_drop(struct mrf_pin *pin);
-bool mrf_pins_drop_all(struct mrf_mr_backs *backs);
+void mrf_pin_drop_locked(struct mrf_pin *pin);
+bool mrf_pins_drop_all_locked(struct mrf_mr_backs *backs);
 /*
  * Unpins and frees the pins in list. A pin that the kernel keeps goes to backs->dead
- * (logged; the first error is returned). No lock held.
+ * (logged; the first error is returned). No lock is held.
  */
 int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list);
-/* Unpins leased pins older than clock, otherwise like mrf_pins_end. No lock held. */
+/*
+ * Unpins the leased pins in these spans (NULL: anywhere) that are older than clock, as
+ * mrf_pins_end does. No lock is held.
+ */
 int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where, uint64_t clock);
 /*
  * Tries again to unpin what the kernel kept, and frees what was dropped. Cheap if there
- * is nothing to do. Returns the first error. No lock held.
+ * is nothing to do. Returns the first error. No lock is held.
  */
 int mrf_pins_reap(struct mrf_mr_backs *backs);
 
 /*
- * Unpins everything and prevents further pinning. No lock held. On failure (the kernel
+ * Unpins everything and prevents further pinning. No lock is held. On failure (the kernel
  * keeps a region; logged) the call may be repeated for what is left.
  */
 int mrf_mr_back_close(struct mrf_mr_back *back);

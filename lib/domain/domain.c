@@ -54,8 +54,8 @@ static int domain_close(struct fid *fid)
 	others = mrf_obj_busy(&domain->obj);
 	if (regions || mapped || others)
 		return -FI_EBUSY;
-	if (domain->agent)
-		domain->fabric->up->agent_stop(domain->agent);
+	if (domain->eps)
+		domain->fabric->up->eps_close(domain->eps);
 	mrf_mr_space_fini(&domain->space);
 	mrf_vpd_free(domain->pd);
 	mrf_vdev_close(domain->vdev);

@@ -24,9 +24,9 @@ struct mrf_domain {
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd; /* isolation class "default" */
 	struct mrf_mr_space space;
-	struct mrf_hold eq;	 /* on the bound event queue; guarded by lock */
-	struct mrf_agent *agent; /* of ep/, started by the first endpoint */
-	struct mrf_lock lock;	 /* rank AGENT: guards eq, and starting the agent */
+	struct mrf_hold eq;   /* on the bound event queue; guarded by lock */
+	struct mrf_eps *eps;  /* of ep/, from its first endpoint on; guarded by lock */
+	struct mrf_lock lock; /* rank AGENT */
 };
 
 /*

@@ -6,7 +6,7 @@
 #include <rdma/fabric.h>
 #include "obj/obj.h"
 
-struct mrf_agent;
+struct mrf_eps;
 
 /*
  * The calls into the layer above, passed in when a fabric is opened, so that a domain
@@ -15,7 +15,7 @@ struct mrf_agent;
 struct mrf_domain_up {
 	int (*endpoint)(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 			void *context);
-	void (*agent_stop)(struct mrf_agent *agent); /* before the device is closed */
+	void (*eps_close)(struct mrf_eps *eps); /* before the device is closed */
 };
 
 struct mrf_fabric {

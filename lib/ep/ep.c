@@ -11,6 +11,7 @@
 #include "ep/ep.h"
 #include "ep/ep_bind.h"
 #include "ep/ep_calls.h"
+#include "ep/eps.h"
 #include "ep/life.h"
 #include "ep/link/greet.h"
 #include "ep/none.h"
@@ -337,7 +338,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		ret = cannot(-FI_EIO);
 		goto err_free;
 	}
-	ret = mrf_agent_get(domain, &mrf_life_guest, &ep->agent);
+	ret = mrf_eps_get(domain, &ep->agent);
 	if (ret)
 		goto err_free;
 	ret = mrf_vcq_open(domain->vdev,

@@ -53,14 +53,16 @@ static void leave_agent(struct mrf_ep *ep)
 /* Closes the connections to addresses that were removed, once they have nothing to do. */
 static void removed(struct mrf_agent *agent)
 {
-	mrf_list_each (node, &agent->eps)
+	mrf_list_each (node, &mrf_eps_of(agent)->all)
 		leave_agent(mrf_list_entry(node, struct mrf_ep, of_agent));
 }
 
 static void turn_is_over(struct mrf_agent *agent)
 {
-	mrf_passive_destroy_disconnected(agent);
-	mrf_passive_check(agent);
+	struct mrf_eps *eps = mrf_eps_of(agent);
+
+	mrf_passive_destroy_disconnected(eps);
+	mrf_passive_check(eps);
 }
 
 const struct mrf_agent_guest mrf_life_guest = {
@@ -100,7 +102,7 @@ static int ep_open(struct mrf_agent *agent, void *arg)
 	if (ret)
 		mrf_vconn_close(ep->listener);
 	else
-		mrf_list_add_tail(&ep->of_agent, &agent->eps);
+		mrf_list_add_tail(&ep->of_agent, &mrf_eps_of(agent)->all);
 	return ret;
 }
 

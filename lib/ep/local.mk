@@ -8,6 +8,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep_bind.h \
 	lib/ep/ep_calls.c \
 	lib/ep/ep_calls.h \
+	lib/ep/eps.c \
+	lib/ep/eps.h \
 	lib/ep/life.c \
 	lib/ep/life.h \
 	lib/ep/link/conn.c \

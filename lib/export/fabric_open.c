@@ -3,14 +3,14 @@
 #include "base/compiler.h"
 #include "domain/domain.h"
 #include "ep/ep.h"
-#include "loop/agent.h"
+#include "ep/eps.h"
 
 /*
- * Provides what the layers below leave open: domains open endpoints and stop their agent.
+ * Provides what the layers below leave open: domains open endpoints, and end what these share.
  */
 static const struct mrf_domain_up above_domain = {
 	.endpoint = mrf_ep_open,
-	.agent_stop = mrf_agent_stop,
+	.eps_close = mrf_eps_close,
 };
 
 MRF_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)

@@ -20,14 +20,10 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
-#include "base/errtext.h"
-#include "base/log.h"
 #include "contract/budget.h"
-#include "domain/domain.h"
 #include "loop/agent_calls.h"
 #include "loop/denied.h"
 #include "loop/device.h"
-#include "monitor/monitor.h"
 #include "verbs/vqp.h"
 
 /* Tags of what epoll reports; any other value is the address of an endpoint. */
@@ -145,7 +141,7 @@ static int next_timeout(struct mrf_agent *agent)
 		if (timer->at < first)
 			first = timer->at;
 	}
-	if (agent->more || !mrf_list_empty(&agent->ready))
+	if (agent->more)
 		return 0;
 	if (first == INT64_MAX)
 		return -1;
@@ -211,7 +207,7 @@ static void turn(struct mrf_agent *agent)
 	mrf_agent_run_kicks(agent);
 	if (mrf_unlikely(agent->suspect))
 		poll_cm(agent);
-	agent->guest->serve(agent);
+	agent->more |= agent->guest->serve(agent);
 	agent->guest->over(agent);
 }
 
@@ -222,47 +218,6 @@ static void *agent_main(void *arg)
 	while (!stopping(agent))
 		turn(agent);
 	return NULL;
-}
-
-/* --- pins that are gone ---------------------------------------------------------------------- */
-
-/* Any thread, the monitor's too, with its lock held: see mrf_mr_space.dropped. */
-static void pins_dropped(void *arg)
-{
-	struct mrf_agent *agent = arg;
-
-	if (!atomic_exchange(&agent->dropped, true))
-		mrf_agent_wake(agent);
-}
-
-static int poll_once(struct mrf_agent *agent, void *arg)
-{
-	(void)arg;
-	mrf_agent_poll(agent);
-	return 0;
-}
-
-/* When this returns, all writes that peers made before the call are counted. */
-static void settle_now(void *arg)
-{
-	mrf_agent_command(arg, NULL, poll_once);
-}
-
-/* on: the agent is told of dropped pins. Off: it is not, once this has returned. */
-static void listen_for_drops(struct mrf_agent *agent, bool on)
-{
-	struct mrf_mr_space *space = &agent->domain->space;
-
-	mrf_lock_take(&space->lock);
-	space->settle_arg = on ? agent : NULL;
-	space->settle = on ? settle_now : NULL;
-	mrf_lock_release(&space->lock);
-
-	/* The monitor calls under its lock, so the old function is not called after this. */
-	mrf_monitor_lock();
-	space->dropped_arg = on ? agent : NULL;
-	space->dropped = on ? pins_dropped : NULL;
-	mrf_monitor_unlock();
 }
 
 /* --- starting and stopping ------------------------------------------------------------------- */
@@ -298,7 +253,7 @@ static int watch_all(struct mrf_agent *agent)
 	if (!ret)
 		ret = epoll_add(agent, mrf_vcq_fd(agent->cq), TAG_CQ);
 	if (!ret)
-		ret = epoll_add(agent, mrf_vdev_event_fd(agent->domain->vdev), TAG_DEVICE);
+		ret = epoll_add(agent, mrf_vdev_event_fd(agent->vdev), TAG_DEVICE);
 	return ret;
 }
 
@@ -317,30 +272,26 @@ static int open_fds(struct mrf_agent *agent)
 	return 0;
 }
 
-static int agent_new(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
-		     struct mrf_agent **out)
+static void init_lists(struct mrf_agent *agent)
 {
-	struct mrf_agent *agent = calloc(1, sizeof(*agent));
-	int ret;
-
-	if (!agent)
-		return -FI_ENOMEM;
-	agent->domain = domain;
-	agent->guest = guest;
-	mrf_lock_init(&agent->lock, MRF_RANK_AGENT);
 	mrf_list_init(&agent->kicks);
 	mrf_list_init(&agent->commands);
 	mrf_list_init(&agent->timed);
-	mrf_list_init(&agent->eps);
-	mrf_list_init(&agent->turns);
-	mrf_list_init(&agent->half);
-	mrf_list_init(&agent->disconnected);
-	mrf_list_init(&agent->ready);
 	mrf_list_init(&agent->cqs);
 	mrf_idmap_init(&agent->owners);
+}
+
+int mrf_agent_start(struct mrf_agent *agent, struct mrf_vdev *vdev,
+		    const struct mrf_agent_guest *guest)
+{
+	int ret;
+
+	*agent = (struct mrf_agent){ .vdev = vdev, .guest = guest };
+	mrf_lock_init(&agent->lock, MRF_RANK_AGENT);
+	init_lists(agent);
 	ret = open_fds(agent);
 	if (ret)
-		goto err_free;
+		goto err_lock;
 	ret = mrf_vcm_open(&agent->cm);
 	if (ret)
 		goto err_fds;
@@ -350,43 +301,21 @@ static int agent_new(struct mrf_domain *domain, const struct mrf_agent_guest *gu
 	ret = watch_all(agent);
 	if (!ret)
 		ret = start_thread(agent);
-	if (ret)
-		goto err_cq;
-	listen_for_drops(agent, true);
-	*out = agent;
-	return 0;
-
-err_cq:
+	if (!ret)
+		return 0;
 	mrf_agent_cq_close(agent);
 err_cm:
 	mrf_vcm_close(agent->cm);
 err_fds:
 	close(agent->event_fd);
 	close(agent->epoll_fd);
-err_free:
+err_lock:
 	mrf_lock_fini(&agent->lock);
-	free(agent);
 	return ret;
-}
-
-int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
-		  struct mrf_agent **agent)
-{
-	int ret = 0;
-
-	mrf_lock_take(&domain->lock);
-	if (!domain->agent)
-		ret = agent_new(domain, guest, &domain->agent);
-	*agent = domain->agent;
-	mrf_lock_release(&domain->lock);
-	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001,
-				"the agent's thread cannot be started: %s", mrf_limit_text(-ret))
-		   : 0;
 }
 
 void mrf_agent_stop(struct mrf_agent *agent)
 {
-	listen_for_drops(agent, false);
 	mrf_lock_take(&agent->lock);
 	agent->stop = true;
 	mrf_lock_release(&agent->lock);
@@ -398,5 +327,4 @@ void mrf_agent_stop(struct mrf_agent *agent)
 	close(agent->epoll_fd);
 	mrf_idmap_fini(&agent->owners);
 	mrf_lock_fini(&agent->lock);
-	free(agent);
 }

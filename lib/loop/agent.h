@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent: one thread per domain that owns all rdma_cm traffic, answers peers'
- * questions, receives their answers, and drives connections and retries, so that neither
- * a target nor an initiator has to call anything to make progress. It starts with the
- * first endpoint and stops when the domain closes.
+ * The agent as a mechanism: one thread that owns all rdma_cm traffic of a device, and hands
+ * what happens to owners and to a guest, which it knows by their tables of calls only.
  *
  * Messages (RECVs of all connections, SENDs of answers) complete on queues that only this
  * thread polls (agent_cq.h). Other threads reach it through commands: agent->lock (rank
@@ -23,9 +21,10 @@
 
 struct mrf_agent;
 struct mrf_cm_event;
-struct mrf_domain;
 struct mrf_owner;
+struct mrf_vcm;
 struct mrf_vcq;
+struct mrf_vdev;
 struct mrf_wc;
 
 /*
@@ -76,8 +75,8 @@ struct mrf_agent_guest {
 	void (*completed)(void *watcher);
 	/* mrf_agent_removed was called. */
 	void (*removed)(struct mrf_agent *agent);
-	/* Serves peers for a limited time, or until a command comes. */
-	void (*serve)(struct mrf_agent *agent);
+	/* Serves peers for a limited time, or until a command comes. True: some are left. */
+	bool (*serve)(struct mrf_agent *agent);
 	/* The turn is over, and everything that was polled has been handled. */
 	void (*over)(struct mrf_agent *agent);
 };
@@ -93,7 +92,7 @@ struct mrf_timer {
 #define MRF_WR_ID(owner_id, slot) ((owner_id) << MRF_WR_SLOT_BITS | (slot))
 
 struct mrf_agent {
-	struct mrf_domain *domain;
+	struct mrf_vdev *vdev;
 	const struct mrf_agent_guest *guest;
 	pthread_t thread;
 	int epoll_fd;
@@ -108,23 +107,17 @@ struct mrf_agent {
 	atomic_bool commanded; /* commands wait: they go before peers' requests */
 	atomic_bool denied;    /* rdma_cm is lost: denied.h */
 	atomic_bool gone;      /* the device was removed: device.h */
-	atomic_bool dropped;   /* pins made on demand are gone: peers have to be told */
-	atomic_bool removed;   /* addresses were removed: close their connections */
+	atomic_bool dropped;   /* mrf_agent_dropped was called */
+	atomic_bool removed;   /* mrf_agent_removed was called */
 
 	/* agent thread only */
 	struct mrf_idmap owners; /* id -> struct mrf_owner */
 	uint64_t last_id;
 	bool suspect; /* something was refused: check whether rdma_cm is lost */
 	bool suspect_said;
-	struct mrf_list timed;	      /* struct mrf_timer.node */
-	struct mrf_list eps;	      /* struct mrf_ep.of_agent */
-	unsigned inbound;	      /* struct mrf_passive made and not destroyed */
-	struct mrf_list turns;	      /* struct mrf_turns.node, of a guest's */
-	struct mrf_list half;	      /* struct mrf_passive.half, the oldest first */
-	struct mrf_list disconnected; /* struct mrf_passive.disconnected */
-	struct mrf_list ready;	      /* struct mrf_passive.ready, in the order of their turns */
-	bool more;		      /* this turn has left work for the next one */
-	struct mrf_list cqs;	      /* struct mrf_agent_cq.node */
+	struct mrf_list timed; /* struct mrf_timer.node */
+	bool more;	       /* this turn has left work for the next one */
+	struct mrf_list cqs;   /* struct mrf_agent_cq.node */
 	unsigned ncqs;
 };
 
@@ -151,10 +144,12 @@ void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms)
 void mrf_timer_stop(struct mrf_timer *timer);
 
 /*
- * Returns the domain's agent, after starting it with this guest if it does not run yet.
+ * Starts the thread of an agent, which belongs to the caller. -FI_ENOMEM, or an error of the
+ * kernel's or the device's.
  */
-int mrf_agent_get(struct mrf_domain *domain, const struct mrf_agent_guest *guest,
-		  struct mrf_agent **agent);
+int mrf_agent_start(struct mrf_agent *agent, struct mrf_vdev *vdev,
+		    const struct mrf_agent_guest *guest);
+/* The thread has ended when this returns. No owner may be left. */
 void mrf_agent_stop(struct mrf_agent *agent);
 
 #endif

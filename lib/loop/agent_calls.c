@@ -148,7 +148,13 @@ void mrf_agent_cq_remove(struct mrf_agent *agent, struct mrf_vcq *cq)
 	control(agent, EPOLL_CTL_DEL, cq, 0, NULL);
 }
 
-/* --- addresses that are removed --------------------------------------------------- */
+/* --- what the guest is to see ----------------------------------------------------- */
+
+void mrf_agent_dropped(struct mrf_agent *agent)
+{
+	if (!atomic_exchange(&agent->dropped, true))
+		mrf_agent_wake(agent);
+}
 
 void mrf_agent_removed(struct mrf_agent *agent)
 {

@@ -16,6 +16,11 @@ void mrf_agent_wake(struct mrf_agent *agent);
 int mrf_agent_command(struct mrf_agent *agent, void *arg,
 		      int (*run)(struct mrf_agent *agent, void *arg));
 
+/*
+ * What the owners' peers know is no longer valid: each owner is told before anything else.
+ * Never blocks, allocates or takes a lock.
+ */
+void mrf_agent_dropped(struct mrf_agent *agent);
 /* Addresses were removed from an address vector. Any lock up to the AV's. */
 void mrf_agent_removed(struct mrf_agent *agent);
 

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
-#include "domain/domain.h"
 #include "loop/agent.h"
 #include "loop/agent_cq.h"
 #include "verbs/vcq.h"
@@ -19,7 +18,7 @@ static int queue_add(struct mrf_agent *agent, struct mrf_agent_cq **out)
 	if (!cq)
 		return -FI_ENOMEM;
 	ret = agent->cq ? mrf_vcq_open_beside(agent->cq, MRF_AGENT_CQ, &cq->vcq)
-			: mrf_vcq_open(agent->domain->vdev, MRF_AGENT_CQ, &cq->vcq);
+			: mrf_vcq_open(agent->vdev, MRF_AGENT_CQ, &cq->vcq);
 	if (ret) {
 		free(cq);
 		return ret;

@@ -12,12 +12,12 @@
  */
 #include "base/log.h"
 #include "contract/budget.h"
-#include "domain/domain.h"
 #include "loop/device.h"
+#include "verbs/verbs.h"
 
 static const char *name_of(const struct mrf_agent *agent)
 {
-	return mrf_vdev_name(agent->domain->vdev);
+	return mrf_vdev_name(agent->vdev);
 }
 
 void mrf_agent_gone(struct mrf_agent *agent)
@@ -95,6 +95,6 @@ void mrf_agent_device_event(struct mrf_agent *agent)
 	int i;
 
 	/* The descriptor stays readable while there are more. */
-	for (i = 0; i < MRF_TURN_EVENTS && !mrf_vdev_next_event(agent->domain->vdev, &event); i++)
+	for (i = 0; i < MRF_TURN_EVENTS && !mrf_vdev_next_event(agent->vdev, &event); i++)
 		handle(agent, &event);
 }

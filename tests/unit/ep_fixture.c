@@ -198,7 +198,7 @@ void node_close(struct node *n)
 
 struct mrf_agent *node_agent(const struct node *n)
 {
-	return mrf_domain_from_fid(n->domain)->agent;
+	return &mrf_domain_from_fid(n->domain)->eps->agent;
 }
 
 struct mrf_ep *node_ep(const struct node *n)

@@ -126,7 +126,7 @@ START_TEST(domain_open_fills_in_the_fid)
 	ck_assert_uint_eq(priv->space.api_version, FI_VERSION(1, 17));
 	ck_assert_uint_eq(priv->space.max_mr, FAKE_MAX_MR);
 	ck_assert_int_eq(priv->mr_mode, FI_MR_ALLOCATED);
-	ck_assert_ptr_null(priv->agent);
+	ck_assert_ptr_null(priv->eps);
 	must_close(domain);
 }
 END_TEST
@@ -708,7 +708,7 @@ START_TEST(registration_is_asynchronous_where_the_queue_is_bound_with_reg_mr)
 END_TEST
 
 static struct fid_domain *endpoint_domain;
-static struct mrf_agent *stopped;
+static struct mrf_eps *stopped;
 
 static int fake_endpoint(struct fid_domain *domain, struct fi_info *ep_info, struct fid_ep **ep,
 			 void *context)
@@ -718,11 +718,11 @@ static int fake_endpoint(struct fid_domain *domain, struct fi_info *ep_info, str
 	return -FI_EBADF;
 }
 
-static void fake_agent_stop(struct mrf_agent *agent)
+static void fake_eps_close(struct mrf_eps *eps)
 {
 	/* The device is still there for it. */
 	ck_assert_uint_eq(fake_verbs.live_pds, 1);
-	stopped = agent;
+	stopped = eps;
 }
 
 START_TEST(domain_passes_endpoints_up_and_stops_the_agent_last)
@@ -732,7 +732,7 @@ START_TEST(domain_passes_endpoints_up_and_stops_the_agent_last)
 	const char *text;
 	struct fid_ep *ep;
 
-	fake_up = (struct mrf_domain_up){ fake_endpoint, fake_agent_stop };
+	fake_up = (struct mrf_domain_up){ fake_endpoint, fake_eps_close };
 	unit_capture(&cap);
 	ck_assert_int_eq(fi_endpoint2(domain, info, &ep, FI_PEER, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_endpoint2(domain, info, &ep, 1, NULL), -FI_EBADFLAGS);
@@ -743,9 +743,9 @@ START_TEST(domain_passes_endpoints_up_and_stops_the_agent_last)
 	ck_assert_int_eq(fi_endpoint(domain, info, &ep, NULL), -FI_EBADF);
 	ck_assert_ptr_eq(endpoint_domain, domain);
 
-	mrf_domain_from_fid(domain)->agent = (struct mrf_agent *)&cap;
+	mrf_domain_from_fid(domain)->eps = (struct mrf_eps *)&cap;
 	must_close(domain);
-	ck_assert_ptr_eq(stopped, (struct mrf_agent *)&cap);
+	ck_assert_ptr_eq(stopped, (struct mrf_eps *)&cap);
 	fake_up = saved;
 }
 END_TEST

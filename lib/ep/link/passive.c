@@ -51,9 +51,9 @@ static void check_inbound_of(const struct mrf_ep *ep)
 	}
 }
 
-void mrf_passive_check(const struct mrf_agent *agent)
+void mrf_passive_check(const struct mrf_eps *eps)
 {
-	mrf_list_each (node, &agent->eps)
+	mrf_list_each (node, &eps->all)
 		check_inbound_of(mrf_list_entry(node, struct mrf_ep, of_agent));
 }
 
@@ -70,7 +70,7 @@ void mrf_passive_admit(struct mrf_passive *passive)
 	struct mrf_agent *agent = passive->ep->agent;
 
 	mrf_passive_move(passive, MRF_PASSIVE_ADMIT);
-	mrf_list_add_tail(&passive->half, &agent->half);
+	mrf_list_add_tail(&passive->half, &mrf_eps_of(agent)->half);
 	mrf_timer_set(agent, &passive->until, MRF_HALF_MS);
 }
 
@@ -91,7 +91,7 @@ void mrf_passive_disconnect(struct mrf_passive *passive)
 	mrf_vconn_disconnect(passive->vconn);
 	mrf_passive_leave(passive);
 	mrf_passive_move(passive, MRF_PASSIVE_DISCONNECT);
-	mrf_list_add_tail(&passive->disconnected, &passive->ep->agent->disconnected);
+	mrf_list_add_tail(&passive->disconnected, &mrf_eps_of(passive->ep->agent)->disconnected);
 }
 
 void mrf_passive_leave(struct mrf_passive *passive)

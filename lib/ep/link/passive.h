@@ -37,11 +37,11 @@ struct mrf_passive {
 	struct mrf_owner owner;
 	enum mrf_passive_state state; /* only mrf_passive_move changes it */
 	struct mrf_list node;	      /* in ep->passive */
-	struct mrf_list disconnected; /* in agent->disconnected, or nowhere */
-	struct mrf_list half;	      /* in agent->half until its peer has confirmed it */
+	struct mrf_list disconnected; /* in mrf_eps.disconnected, or nowhere */
+	struct mrf_list half;	      /* in mrf_eps.half until its peer has confirmed it */
 	struct mrf_timer until;	      /* the deadline for that */
 	struct sockaddr_storage addr; /* of the peer */
-	struct mrf_list ready;	      /* in agent->ready while a message can be served */
+	struct mrf_list ready;	      /* in mrf_eps.ready while a message can be served */
 	struct mrf_ep *ep;
 	struct mrf_vconn *vconn;
 	struct mrf_mr_lease lease; /* pins for single accesses of this peer */
@@ -92,9 +92,9 @@ bool mrf_passive_right(const struct mrf_passive *passive);
  * builds with --enable-lockrank.
  */
 #ifdef MRF_LOCKRANK
-void mrf_passive_check(const struct mrf_agent *agent);
+void mrf_passive_check(const struct mrf_eps *eps);
 #else
-#define mrf_passive_check(agent) ((void)(agent))
+#define mrf_passive_check(eps) ((void)(eps))
 #endif
 /* The peer was let in. It has MRF_HALF_MS to confirm the connection. */
 void mrf_passive_admit(struct mrf_passive *passive);

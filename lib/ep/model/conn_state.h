@@ -79,9 +79,9 @@
  * are, BREAK leaves HALF_BROKEN, BROKEN and DISCONNECTED, DISCONNECT leaves DISCONNECTED.
  *
  * The invariant that holds between two calls to the agent's guest (mrf_passive_right): HALF
- * and HALF_BROKEN, and only these, have a deadline and are in agent->half; DISCONNECTED, and
- * only that, is in agent->disconnected; only UP, with a message that waits, is in
- * agent->ready.
+ * and HALF_BROKEN, and only these, have a deadline and are in mrf_eps.half; DISCONNECTED, and
+ * only that, is in mrf_eps.disconnected; only UP, with a message that waits, is in
+ * mrf_eps.ready.
  */
 #ifndef MRF_EP_MODEL_CONN_STATE_H
 #define MRF_EP_MODEL_CONN_STATE_H

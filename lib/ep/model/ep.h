@@ -46,7 +46,6 @@
  */
 #define MRF_EP_WAYS 65536
 
-struct mrf_agent;
 struct mrf_atomic_cells;
 struct mrf_atomic_loop;
 struct mrf_peer;
@@ -113,11 +112,31 @@ struct mrf_ep {
 	/* agent thread only */
 	struct mrf_owner owner; /* of the listener's events */
 	struct mrf_vconn *listener;
-	struct mrf_list of_agent;     /* in agent->eps */
+	struct mrf_list of_agent;     /* in mrf_eps.all */
 	struct mrf_list passive;      /* struct mrf_passive.node */
 	struct mrf_atomic_loop *loop; /* NULL before it is needed */
 	struct mrf_nonces nonces;     /* for its challenges to peers, if it has a key */
 };
+
+/*
+ * What the endpoints of one domain share, from the first of them until the domain closes.
+ * Only the agent's thread looks at it.
+ */
+struct mrf_eps {
+	struct mrf_agent agent;	      /* the mechanism, which knows nothing of the rest */
+	struct mrf_mr_space *space;   /* the domain's */
+	struct mrf_list all;	      /* struct mrf_ep.of_agent */
+	unsigned inbound;	      /* struct mrf_passive made and not destroyed */
+	struct mrf_list turns;	      /* struct mrf_turns.node */
+	struct mrf_list half;	      /* struct mrf_passive.half, the oldest first */
+	struct mrf_list disconnected; /* struct mrf_passive.disconnected */
+	struct mrf_list ready;	      /* struct mrf_passive.ready, in the order of their turns */
+};
+
+static inline struct mrf_eps *mrf_eps_of(struct mrf_agent *agent)
+{
+	return mrf_container_of(agent, struct mrf_eps, agent);
+}
 
 static inline struct mrf_ep *mrf_ep_of(struct fid *fid)
 {

@@ -39,18 +39,18 @@ static void passive_destroy(struct mrf_passive *passive)
 	mrf_mr_lease_end(&passive->lease);
 	mrf_agent_disown(passive->ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
 	mrf_vmr_drop(&passive->slots_mr);
-	passive->ep->agent->inbound--;
+	mrf_eps_of(passive->ep->agent)->inbound--;
 	free(passive);
 }
 
-void mrf_passive_destroy_disconnected(struct mrf_agent *agent)
+void mrf_passive_destroy_disconnected(struct mrf_eps *eps)
 {
 	struct mrf_list *node;
 
-	if (mrf_likely(mrf_list_empty(&agent->disconnected)))
+	if (mrf_likely(mrf_list_empty(&eps->disconnected)))
 		return;
-	mrf_agent_poll(agent);
-	while ((node = mrf_list_first(&agent->disconnected)))
+	mrf_agent_poll(&eps->agent);
+	while ((node = mrf_list_first(&eps->disconnected)))
 		passive_destroy(mrf_list_entry(node, struct mrf_passive, disconnected));
 }
 
@@ -96,7 +96,7 @@ static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storag
 	unsigned n = 0;
 
 	*oldest = NULL;
-	mrf_list_each (node, &agent->half) {
+	mrf_list_each (node, &mrf_eps_of(agent)->half) {
 		struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, half);
 
 		if (addr && !mrf_addr_same_host((const void *)addr, (const void *)&passive->addr))
@@ -263,7 +263,7 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, enum mrf_full
 	int ret;
 
 	*full = MRF_FULL_INBOUND;
-	if (ep->agent->inbound >= mrf_param_int(MRF_PARAM_INBOUND))
+	if (mrf_eps_of(ep->agent)->inbound >= mrf_param_int(MRF_PARAM_INBOUND))
 		return -FI_ENOSPC;
 	*full = MRF_FULL_MEMORY;
 	passive = passive_alloc(ep, vconn);
@@ -276,7 +276,7 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, enum mrf_full
 		free(passive);
 		return ret;
 	}
-	ep->agent->inbound++;
+	mrf_eps_of(ep->agent)->inbound++;
 	mrf_vconn_set_owner(vconn, &passive->owner);
 	*out = passive;
 	return 0;

@@ -296,10 +296,13 @@ static void take_imm(struct mrf_passive *passive, const struct mrf_wc *wc)
 static void take_place(struct mrf_passive *passive)
 {
 	bool room = passive->sending + 1 < MRF_PASSIVE_SENDS;
+	struct mrf_agent *agent = passive->ep->agent;
 
-	if (passive->first != passive->last && room && mrf_list_empty(&passive->ready) &&
-	    passive->state == MRF_PASSIVE_UP)
-		mrf_list_add_tail(&passive->ready, &passive->ep->agent->ready);
+	if (passive->first == passive->last || !room || !mrf_list_empty(&passive->ready) ||
+	    passive->state != MRF_PASSIVE_UP)
+		return;
+	mrf_list_add_tail(&passive->ready, &mrf_eps_of(agent)->ready);
+	agent->more = true;
 }
 
 /* -FI_E2BIG: the peer has sent more at a time than it was allowed to. */
@@ -345,16 +348,18 @@ static void serve_next(struct mrf_passive *passive)
 		take_place(passive);
 }
 
-void mrf_agent_serve(struct mrf_agent *agent)
+bool mrf_agent_serve(struct mrf_agent *agent)
 {
+	struct mrf_list *ready = &mrf_eps_of(agent)->ready;
 	int64_t end = mrf_now_us() + MRF_TURN_US;
 	struct mrf_list *node;
 
-	while (!atomic_load(&agent->commanded) && (node = mrf_list_pop(&agent->ready))) {
+	while (!atomic_load(&agent->commanded) && (node = mrf_list_pop(ready))) {
 		serve_next(mrf_list_entry(node, struct mrf_passive, ready));
 		if (mrf_now_us() >= end)
 			break;
 	}
+	return !mrf_list_empty(ready);
 }
 
 /* --- taking in --------------------------------------------------------------------------- */

@@ -12,8 +12,8 @@ void mrf_passive_look(struct mrf_timer *timer);
 void mrf_passive_forget(struct mrf_passive *passive);
 /*
  * Serves peers, one question or request of each in turn, for a limited time or until a
- * command comes.
+ * command comes. True: some are left.
  */
-void mrf_agent_serve(struct mrf_agent *agent);
+bool mrf_agent_serve(struct mrf_agent *agent);
 
 #endif

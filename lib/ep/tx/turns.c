@@ -4,7 +4,7 @@
 #include "ep/tx/turns.h"
 #include "loop/agent_calls.h"
 
-/* In agent->turns: a host of which some peers have their turn. */
+/* In mrf_eps.turns: a host of which some peers have their turn. */
 struct mrf_turns {
 	struct mrf_list node;
 	union mrf_addr addr;
@@ -16,7 +16,7 @@ struct mrf_turns {
 /* NULL: no peer there has a turn. */
 static struct mrf_turns *find_turns(const struct mrf_peer *peer)
 {
-	mrf_list_each (node, &peer->ep->agent->turns) {
+	mrf_list_each (node, &mrf_eps_of(peer->ep->agent)->turns) {
 		struct mrf_turns *turns = mrf_list_entry(node, struct mrf_turns, node);
 
 		if (mrf_addr_same_host(&turns->addr.sa, &peer->addr.sa))
@@ -36,7 +36,7 @@ static struct mrf_turns *find_or_make_turns(const struct mrf_peer *peer)
 		return NULL;
 	turns->addr = peer->addr;
 	mrf_list_init(&turns->waiting);
-	mrf_list_add_tail(&turns->node, &peer->ep->agent->turns);
+	mrf_list_add_tail(&turns->node, &mrf_eps_of(peer->ep->agent)->turns);
 	return turns;
 }
 

@@ -122,8 +122,9 @@ struct mrf_agent {
 };
 
 /*
- * Gives the owner its id and its completion queue; want: how many completions it may have
- * there. -FI_ENOMEM, and the device's errors: no queue has room for so many.
+ * Gives the owner its id and its completion queue, which may have to be made; want: how
+ * many completions it may have there. -FI_ENOMEM, and the device's errors: no queue has
+ * room for so many, and there cannot be another.
  */
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
 /*

@@ -85,7 +85,7 @@ tests_unit_t_unlocked_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_unlocked_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv \
 	-Wl,--wrap=mrf_vconn_open,--wrap=mrf_vconn_resolve,--wrap=mrf_vconn_create_qp \
 	-Wl,--wrap=mrf_vconn_route,--wrap=mrf_vconn_connect,--wrap=mrf_vconn_establish \
-	-Wl,--wrap=mrf_vconn_disconnect,--wrap=mrf_vconn_close
+	-Wl,--wrap=mrf_vconn_disconnect,--wrap=mrf_vconn_close,--wrap=mrf_vcq_open_beside
 tests_unit_t_local_SOURCES = tests/unit/t_local.c $(EP_FIXTURE)
 tests_unit_t_local_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_rpc_SOURCES = tests/unit/t_rpc.c $(EP_FIXTURE)

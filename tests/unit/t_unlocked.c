@@ -9,6 +9,7 @@
 #include <rdma/fi_atomic.h>
 #include <sys/uio.h>
 #include "ep_fixture.h"
+#include "loop/agent_calls.h"
 
 enum where {
 	/* by the thread that starts or ends an operation */
@@ -16,6 +17,7 @@ enum where {
 	DEREG,
 	GET,
 	/* by the agent, for a connection */
+	QUEUE,
 	SLOTS,
 	OPEN,
 	RESOLVE,
@@ -107,6 +109,15 @@ WRAP(int, connect, CONNECT, (struct mrf_vconn * conn, const void *data, size_t l
 WRAP(int, establish, ESTABLISH, (struct mrf_vconn * conn), conn)
 WRAP(void, disconnect, DISCONNECT, (struct mrf_vconn * conn), conn)
 WRAP(void, close, CLOSE, (struct mrf_vconn * conn), conn)
+
+int __real_mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **cq);
+int __wrap_mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **cq);
+
+int __wrap_mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **cq)
+{
+	of_agent(QUEUE);
+	return __real_mrf_vcq_open_beside(first, depth, cq);
+}
 
 /* --- operations ----------------------------------------------------------------------- */
 
@@ -242,6 +253,7 @@ static const struct {
 	enum where where;
 	enum { DIALLED, REMOVED, CLOSED } peer; /* what becomes of the third */
 } dials[] = {
+	{ "a queue is made for its messages", QUEUE, DIALLED },
 	{ "its slots are registered", SLOTS, DIALLED },
 	{ "it is opened", OPEN, DIALLED },
 	{ "the address is resolved", RESOLVE, DIALLED },
@@ -260,6 +272,15 @@ static void write_third(fi_addr_t to)
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, to, 0, 5, &p), 0);
 }
 
+/* As if there were hundreds of connections: the next needs another queue. */
+static int fill_queue(struct mrf_agent *of, void *arg)
+{
+	struct mrf_agent_cq *cq = mrf_list_entry(of->cqs.next, struct mrf_agent_cq, node);
+
+	(void)arg;
+	return mrf_agent_cq_take(of, MRF_AGENT_CQ - cq->used, &cq);
+}
+
 static void open_third(void)
 {
 	const struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED };
@@ -276,6 +297,8 @@ START_TEST(other_threads_do_not_wait_while_a_connection)
 	open_third();
 	mr = node_reg(&third, &third_cell, 8, FI_REMOTE_WRITE, 5);
 	to = node_insert(&p.a, &third);
+	if (here == QUEUE)
+		ck_assert_int_eq(mrf_agent_command(node_agent(&p.a), NULL, fill_queue), 0);
 	if (dials[_i].peer == DIALLED)
 		arm(here, let_another_go_first);
 	write_third(to);

@@ -96,7 +96,10 @@ int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *call
 	conn->owner.scq = peer->ep->scq;
 	mrf_list_init(&conn->timer.node);
 	conn->timer.over = calls->deadline;
+	/* There may be no room in the agent's queues: then it makes another. */
+	mrf_conn_unlock(conn);
 	ret = mrf_agent_own(agent, &conn->owner, MRF_CONN_SLOTS);
+	mrf_conn_lock(conn);
 	if (ret)
 		goto err_free;
 	ret = mrf_idmap_insert(&peer->ep->conns, conn->owner.id, conn);

@@ -82,4 +82,16 @@ void mrf_lock_held(const struct mrf_lock *lock)
 	abort();
 }
 
+void mrf_slow_call(void)
+{
+	int i;
+
+	for (i = 0; i < nheld; i++) {
+		if (held[i]->rank != MRF_RANK_EP)
+			continue;
+		fprintf(stderr, "mrfab: a call that may take long under an endpoint's lock\n");
+		abort();
+	}
+}
+
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "base/maps.h"
 
 #define PATH "/proc/self/maps"
@@ -93,6 +94,7 @@ FILE *mrf_maps_open(void)
 	FILE *file = fopen(PATH, "re");
 	int err = errno;
 
+	mrf_slow_call();
 	if (!file)
 		file = kept_open();
 	if (!file)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/lock.h"
 #include "base/page.h"
 #include "base/compiler.h"
 #include "base/iov.h"
@@ -130,6 +131,7 @@ void mrf_page_memlock_read(struct mrf_page_memlock *lock)
 	uint64_t caps = 0;
 	char line[256];
 
+	mrf_slow_call();
 	memset(lock, 0, sizeof(*lock));
 	lock->limit = UINT64_MAX;
 	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)

@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "base/maps.h"
 #include "base/page.h"
 #include "base/present.h"
@@ -27,6 +28,7 @@ uint64_t mrf_present_down(uint64_t addr, uint64_t min)
 	unsigned char there[PAGES];
 	unsigned n;
 
+	mrf_slow_call();
 	room = mrf_min((room + page - 1) & ~(page - 1), PAGES * page);
 	for (n = look_at_pages(addr - room, addr, there); n && there[n - 1] & 1; n--)
 		addr -= page;
@@ -39,6 +41,7 @@ uint64_t mrf_present_up(uint64_t addr, uint64_t max)
 	unsigned char there[PAGES];
 	unsigned i, n;
 
+	mrf_slow_call();
 	room = mrf_min((room + page - 1) & ~(page - 1), PAGES * page);
 	n = look_at_pages(addr, addr + room, there);
 	for (i = 0; i < n && there[i] & 1; i++)
@@ -127,6 +130,7 @@ int mrf_present_look(struct mrf_present *look, uint64_t start, uint64_t end)
 	struct mrf_maps maps = { 0 };
 	int ret;
 
+	mrf_slow_call();
 	start &= ~mask;
 	/* The last page of all is nobody's. */
 	end = end > ~mask ? ~mask : (end + mask) & ~mask;

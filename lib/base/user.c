@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/iov.h"
+#include "base/lock.h"
 #include "base/user.h"
 
 static void copy_in(char *to, const struct iovec *from, size_t count)
@@ -34,6 +35,7 @@ int mrf_user_get(void *to, const struct iovec *from, size_t count)
 	struct iovec here = { .iov_base = to, .iov_len = mrf_iov_total(from, count) };
 	ssize_t copied = process_vm_readv(getpid(), &here, 1, from, count, 0);
 
+	mrf_slow_call();
 	if (mrf_likely(copied == (ssize_t)here.iov_len))
 		return 0;
 	if (is_fault(copied))

@@ -3,6 +3,7 @@
 #include <semaphore.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "base/lock.h"
 #include "base/log.h"
 #include "contract/budget.h"
 #include "loop/agent_calls.h"
@@ -89,6 +90,7 @@ int mrf_agent_command(struct mrf_agent *agent, void *arg,
 {
 	struct mrf_command command = { .run = run, .arg = arg };
 
+	mrf_slow_call();
 	sem_init(&command.done, 0, 0);
 	mrf_lock_take(&agent->lock);
 	mrf_list_add_tail(&command.node, &agent->commands);

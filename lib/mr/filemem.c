@@ -22,6 +22,7 @@
 #include <sys/vfs.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "base/maps.h"
 #include "base/page.h"
 #include "mr/filemem.h"
@@ -135,6 +136,7 @@ int mrf_pmem_flush(uint64_t addr, uint64_t len)
 	void *start = (void *)(uintptr_t)from;
 	size_t size = (addr + len + mask - from) & ~mask;
 
+	mrf_slow_call();
 	if (madvise(start, size, MADV_POPULATE_WRITE))
 		return errno;
 	return msync(start, size, MS_SYNC) ? errno : 0;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/lock.h"
 #include "obj/addr.h"
 
 size_t mrf_addr_len(const union mrf_addr *addr)
@@ -140,6 +141,7 @@ static bool is_no_port(const char *service)
 int mrf_addr_resolve(const char *node, const char *service, const struct addrinfo *hints,
 		     struct addrinfo **list)
 {
+	mrf_slow_call();
 	return is_no_port(service) ? EAI_SERVICE : getaddrinfo(node, service, hints, list);
 }
 

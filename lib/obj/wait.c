@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "obj/obj.h"
 #include "obj/wait.h"
@@ -357,6 +358,7 @@ static __attribute__((noinline)) int poll_for(struct sleep *s, int ms)
 				{ .fd = s->wait->source_fd, .events = POLLIN } };
 	int ignored, ret;
 
+	mrf_slow_call();
 	pthread_cleanup_push(cancelled, s);
 	pthread_setcancelstate(s->cancel, &ignored);
 	ret = poll(fds, MRF_ARRAY_SIZE(fds), ms);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <pthread.h>
+#include "base/lock.h"
 #include "verbs/gate.h"
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -31,6 +32,7 @@ void mrf_gate_enter(void)
 {
 	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 
+	mrf_slow_call();
 	pthread_once(&forks, gate_notice_forks);
 	pthread_mutex_lock(&gate);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "verbs/gate.h"
 #include "verbs/vcm.h"
@@ -55,6 +56,7 @@ err_free:
 
 void mrf_vcm_close(struct mrf_vcm *cm)
 {
+	mrf_slow_call();
 	rdma_destroy_event_channel(cm->channel);
 	free(cm);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "verbs/vcq.h"
 #include "verbs/verbs_int.h"
@@ -53,6 +54,7 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
 	struct ibv_comp_channel *channel;
 	int ret = open_channel(dev, &channel);
 
+	mrf_slow_call();
 	if (ret)
 		return ret;
 	ret = cq_create(dev->ctx, depth, channel, out);
@@ -65,6 +67,7 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **out)
 
 int mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **out)
 {
+	mrf_slow_call();
 	return cq_create(first->cq->context, depth, first->channel, out);
 }
 
@@ -72,6 +75,7 @@ void mrf_vcq_close(struct mrf_vcq *cq)
 {
 	int ret;
 
+	mrf_slow_call();
 	/* The kernel forgets what it has not told yet of a queue that shares its channel. */
 	if (cq->own_channel)
 		mrf_vcq_ack(cq);

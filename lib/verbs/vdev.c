@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "verbs/gate.h"
 #include "verbs/vdev.h"
@@ -128,6 +129,7 @@ void mrf_vdev_close(struct mrf_vdev *dev)
 {
 	int ret = mrf_verbs_ret(ibv_close_device(dev->ctx));
 
+	mrf_slow_call();
 	if (ret)
 		mrf_warn(FI_LOG_DOMAIN, 3493, "the kernel did not close a device: error %d", -ret);
 	free(dev);
@@ -150,6 +152,7 @@ int mrf_vpd_alloc(struct mrf_vdev *dev, struct mrf_vpd **out)
 	struct mrf_vpd *vpd;
 	int ret;
 
+	mrf_slow_call();
 	vpd = malloc(sizeof(*vpd));
 	if (!vpd)
 		return -FI_ENOMEM;
@@ -168,6 +171,7 @@ void mrf_vpd_free(struct mrf_vpd *vpd)
 {
 	int ret = mrf_verbs_ret(ibv_dealloc_pd(vpd->pd));
 
+	mrf_slow_call();
 	/* Nothing can be done about it any more: log it, and let go. */
 	if (ret)
 		mrf_warn(FI_LOG_DOMAIN, 5201,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "verbs/verbs_int.h"
 #include "verbs/vloop.h"
 
@@ -168,6 +169,7 @@ int mrf_vloop_open(struct mrf_vdev *dev, const struct sockaddr *addr, struct mrf
 	struct self self;
 	int ret;
 
+	mrf_slow_call();
 	if (!loop)
 		return -FI_ENOMEM;
 	ret = find_self(dev, addr, &self);
@@ -238,6 +240,7 @@ int mrf_vloop_run(struct mrf_vloop *loop, const struct mrf_vwr *wr)
 	struct mrf_wc wc;
 	int ret = mrf_qp_post(loop->here, wr);
 
+	mrf_slow_call();
 	if (ret)
 		return ret;
 	ret = wait_for(loop->cq, &wc);

@@ -9,6 +9,7 @@
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "verbs/verbs_int.h"
 #include "verbs/vmr.h"
 
@@ -46,6 +47,7 @@ int mrf_vmr_reg(struct mrf_vpd *vpd, const void *addr, size_t len, uint64_t iova
 {
 	struct ibv_mr *mr;
 
+	mrf_slow_call();
 	/*
 	 * The parentheses get the function: the macro of that name would, for rights
 	 * that are no compile-time constant, add a pass for optional access bits that
@@ -60,17 +62,20 @@ int mrf_vmr_reg(struct mrf_vpd *vpd, const void *addr, size_t len, uint64_t iova
 	return 0;
 }
 
-int mrf_vmr_dereg(struct mrf_vmr *vmr)
+static int dereg(struct mrf_vmr *vmr)
 {
-	int ret;
+	int ret = mrf_verbs_ret(ibv_dereg_mr(vmr->handle));
 
-	if (!vmr->handle)
-		return 0;
-	ret = mrf_verbs_ret(ibv_dereg_mr(vmr->handle));
 	if (mrf_unlikely(ret))
 		return ret;
 	vmr->handle = NULL;
 	return 0;
+}
+
+int mrf_vmr_dereg(struct mrf_vmr *vmr)
+{
+	mrf_slow_call();
+	return vmr->handle ? dereg(vmr) : 0;
 }
 
 /* The same command that ibv_dereg_mr gives the kernel before it frees its structure. */
@@ -96,7 +101,7 @@ static int kernel_destroy(const struct ibv_mr *mr)
 /* If the kernel does not take the command, only the usual way is left, with its risk. */
 int mrf_vmr_revoke(struct mrf_vmr *vmr)
 {
-	return kernel_destroy(vmr->handle) ? mrf_vmr_dereg(vmr) : 0;
+	return kernel_destroy(vmr->handle) ? dereg(vmr) : 0;
 }
 
 /*

@@ -35,7 +35,8 @@ int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
 int mrf_vmr_dereg(struct mrf_vmr *vmr);
 /*
  * As mrf_vmr_dereg, for a registered region, but frees no memory, because the thread that
- * waits for this call may hold the allocator's lock; mrf_vmr_free frees it later.
+ * waits for this call may hold the allocator's lock; mrf_vmr_free frees it later. Any lock
+ * may be held, an endpoint's, too: freeing memory under it may lead here (monitor/hooks.h).
  */
 int mrf_vmr_revoke(struct mrf_vmr *vmr);
 void mrf_vmr_free(struct mrf_vmr *vmr);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/lock.h"
 #include "verbs/vnl.h"
 
 #include <errno.h>
@@ -195,6 +196,7 @@ int mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count)
 	int ret;
 	struct nl_sock *sk = connect_rdma(&ret);
 
+	mrf_slow_call();
 	if (!sk)
 		return ret;
 	ret = ask_devs(sk, &list);
@@ -358,6 +360,7 @@ int mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
 	struct mrf_vnl_ifaddr *out;
 	size_t n = 0;
 
+	mrf_slow_call();
 	if (getifaddrs(&all))
 		return -errno;
 	for (ifa = all; ifa; ifa = ifa->ifa_next)

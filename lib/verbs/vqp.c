@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "verbs/gate.h"
 #include "verbs/vqp.h"
@@ -46,6 +47,7 @@ void mrf_qp_destroy(struct ibv_qp *qp)
 {
 	int ret = mrf_verbs_ret(ibv_destroy_qp(qp));
 
+	mrf_slow_call();
 	if (ret)
 		mrf_warn(FI_LOG_EP_CTRL, 3491, "the kernel did not release a queue pair: error %d",
 			 -ret);
@@ -67,6 +69,7 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 	};
 	int ret;
 
+	mrf_slow_call();
 	conn->qp = ibv_create_qp(attr->pd->pd, &init);
 	if (!conn->qp)
 		return mrf_verbs_errno();
@@ -97,6 +100,7 @@ int mrf_vconn_establish(struct mrf_vconn *conn)
 {
 	int ret;
 
+	mrf_slow_call();
 	/*
 	 * Values that were set before the answer came may differ from those of the
 	 * answer.
@@ -120,6 +124,7 @@ int mrf_vconn_tune(struct mrf_vconn *conn)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .min_rnr_timer = MIN_RNR_TIMER };
 
+	mrf_slow_call();
 	return mrf_verbs_ret(ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER));
 }
 

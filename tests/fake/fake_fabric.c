@@ -12,6 +12,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/list.h"
+#include "base/lock.h"
 #include "fake_fabric.h"
 
 #define MAX_MRS 4096
@@ -157,7 +158,7 @@ static void leave(void)
 }
 
 /* 0, or the error that was ordered for this call. */
-static int ordered(enum fake_call call)
+static int refused(enum fake_call call)
 {
 	f.calls[call]++;
 	if (f.any_nth && !--f.any_nth) {
@@ -169,6 +170,14 @@ static int ordered(enum fake_call call)
 		return -f.fail_err[call];
 	}
 	return 0;
+}
+
+/* As in lib/verbs: of what can be ordered to fail only posting is quick. */
+static int ordered(enum fake_call call)
+{
+	if (call != FAKE_POST && call != FAKE_POST_RECV)
+		mrf_slow_call();
+	return refused(call);
 }
 
 /* For what the kernel has: not by a call that tests make fail. */
@@ -449,6 +458,7 @@ static void *make(enum fake_call call, size_t size, int *ret)
 
 static void unmake(enum fake_call call, void *object)
 {
+	mrf_slow_call();
 	enter();
 	f.live[call]--;
 	leave();
@@ -645,17 +655,15 @@ int mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
 	return ret;
 }
 
-int mrf_vmr_dereg(struct mrf_vmr *vmr)
+int mrf_vmr_revoke(struct mrf_vmr *vmr)
 {
 	struct mr *mr = vmr->handle;
 	int ret;
 
-	if (!mr)
-		return 0;
 	if (fake.on_dereg)
 		fake.on_dereg();
 	enter();
-	ret = ordered(FAKE_VMR_DEREG);
+	ret = refused(FAKE_VMR_DEREG);
 	if (ret)
 		mr->kept = true;
 	else
@@ -666,9 +674,10 @@ int mrf_vmr_dereg(struct mrf_vmr *vmr)
 	return ret;
 }
 
-int mrf_vmr_revoke(struct mrf_vmr *vmr)
+int mrf_vmr_dereg(struct mrf_vmr *vmr)
 {
-	return mrf_vmr_dereg(vmr);
+	mrf_slow_call();
+	return vmr->handle ? mrf_vmr_revoke(vmr) : 0;
 }
 
 void mrf_vmr_free(struct mrf_vmr *vmr)
@@ -1383,6 +1392,7 @@ int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *out)
 	struct mrf_list *node;
 	int ret = -FI_EAGAIN;
 
+	mrf_slow_call();
 	enter();
 	cm->asked++;
 	node = cm->stopped ? NULL : mrf_list_first(&cm->events);
@@ -1422,6 +1432,7 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 
 void mrf_vconn_destroy_qp(struct mrf_vconn *conn)
 {
+	mrf_slow_call();
 	enter();
 	if (conn->qp != QP_NONE)
 		f.live[FAKE_CREATE_QP]--;
@@ -1750,6 +1761,7 @@ static void conn_close(struct mrf_vconn *conn)
 
 void mrf_vconn_close(struct mrf_vconn *conn)
 {
+	mrf_slow_call();
 	enter();
 	conn_close(conn);
 	leave();
@@ -1957,6 +1969,7 @@ int mrf_vconn_establish(struct mrf_vconn *conn)
 
 void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
 {
+	mrf_slow_call();
 	enter();
 	/* Also of one that was accepted: so says the kernel while the peer is not heard. */
 	if (conn->peer && (conn->state == REQUESTED || conn->state == CONNECTED)) {
@@ -1972,6 +1985,7 @@ void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
 
 void mrf_vconn_disconnect(struct mrf_vconn *conn)
 {
+	mrf_slow_call();
 	enter();
 	if (f.run_on_disconnect) {
 		f.run_on_disconnect = f.hold = f.hold_messages = false;
@@ -2046,6 +2060,7 @@ static void tell_orphan(struct mrf_vconn *conn)
 
 void mrf_vcm_abandon(struct mrf_vcm *cm)
 {
+	mrf_slow_call();
 	enter();
 	cm->abandoned = cm->dead = true;
 	mrf_list_each (node, &f.conns) {

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ranks are checked in builds with --enable-lockrank only: this test has its own copy. */
+#include <pthread.h>
 #include "unit.h"
+#include "base/compiler.h"
+#include "base/maps.h"
+#include "base/user.h"
+#include "verbs/gate.h"
+/* Of the library. */
+#include "aborts.h"
+
 #ifndef MRF_LOCKRANK
 #define MRF_LOCKRANK 1
 #endif
 #include "base/lock.c"
-#include <pthread.h>
-#include "aborts.h"
 
 static struct mrf_lock low, mid, mid2, high;
 
@@ -132,6 +138,73 @@ START_TEST(lock_held_aborts_unless_this_very_lock_is_held)
 }
 END_TEST
 
+static void slow_under_an_endpoint(void)
+{
+	mrf_lock_take(&low);
+	mrf_lock_take(&mid);
+	mrf_slow_call();
+}
+
+static void slow_under_others(void)
+{
+	mrf_slow_call();
+	mrf_lock_take(&low);
+	mrf_lock_take(&mid);
+	mrf_lock_release(&low);
+	mrf_slow_call();
+}
+
+START_TEST(lock_of_an_endpoint_is_not_held_over_slow_calls)
+{
+	ck_assert(aborts(slow_under_an_endpoint));
+	ck_assert(!aborts(slow_under_others));
+}
+END_TEST
+
+static char byte;
+
+static void read_memory(void)
+{
+	const struct iovec from = { .iov_base = &byte, .iov_len = 1 };
+	char to;
+
+	if (mrf_user_get(&to, &from, 1))
+		_exit(1);
+}
+
+static void read_maps(void)
+{
+	FILE *maps = mrf_maps_open();
+
+	if (!maps)
+		_exit(1);
+	fclose(maps);
+}
+
+static void call_rdma_cm(void)
+{
+	mrf_gate_enter();
+	mrf_gate_leave();
+}
+
+static void (*const slow[])(void) = { read_memory, read_maps, call_rdma_cm };
+static int which;
+
+static void one_under_an_endpoint(void)
+{
+	mrf_lock_take(&low);
+	slow[which]();
+}
+
+/* Of the library, which has the check only if it was built so. */
+START_TEST(lock_of_an_endpoint_is_missed_by_what_is_slow)
+{
+	which = _i;
+	ck_assert(!aborts(slow[which]));
+	ck_assert(aborts(one_under_an_endpoint) == LIBRARY_CHECKS);
+}
+END_TEST
+
 static long counter;
 
 static void *count_up(void *arg)
@@ -191,6 +264,9 @@ static TCase *tcase_lock(void)
 	tcase_add_test(tcase, lock_out_of_rank_order_aborts);
 	tcase_add_test(tcase, lock_release_of_one_not_held_aborts);
 	tcase_add_test(tcase, lock_held_aborts_unless_this_very_lock_is_held);
+	tcase_add_test(tcase, lock_of_an_endpoint_is_not_held_over_slow_calls);
+	tcase_add_loop_test(tcase, lock_of_an_endpoint_is_missed_by_what_is_slow, 0,
+			    (int)MRF_ARRAY_SIZE(slow));
 	tcase_add_test(tcase, lock_lets_one_thread_in_at_a_time);
 	tcase_add_test(tcase, lock_ranks_are_kept_by_thread);
 	return tcase;

@@ -154,8 +154,8 @@ struct mrf_req {
 	bool silent;	/* fi_inject_*: no completion when it succeeds */
 };
 
-/* Takes op out of peer->queue or peer->redo. */
-static inline void mrf_op_leave(struct mrf_op *op)
+/* Takes op out of peer->queue or peer->redo; ep->lock is held. */
+static inline void mrf_op_leave_locked(struct mrf_op *op)
 {
 	mrf_list_del(&op->node);
 	op->queued = false;

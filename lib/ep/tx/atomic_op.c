@@ -301,8 +301,9 @@ static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 	return 0;
 }
 
-static bool window_full(const struct mrf_op *op)
+static bool window_full_locked(const struct mrf_op *op)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	return op->pos - op->atomic.collected == MRF_ATOMIC_CELLS * sizeof(uint64_t);
 }
 
@@ -341,7 +342,7 @@ static int post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	/* Behind requests, nothing is posted that may be refused. */
 	if (well ? mrf_rpc_awaited_locked(peer->conn) : awaits_count_locked(op))
 		return -FI_EAGAIN;
-	if (well && !window_full(op))
+	if (well && !window_full_locked(op))
 		return post_native_locked(peer, op, rkey, addr);
 	/* Elements are done in order, by whomever. */
 	if (op->inflight)

@@ -98,6 +98,6 @@ void mrf_atomic_swap_back_locked(struct mrf_peer *peer, struct mrf_op *op)
 	peer->swapped.value = value_after(op, found);
 	op->atomic.landed = true;
 	op->pos = op->acked = op->total;
-	mrf_op_leave(op);
+	mrf_op_leave_locked(op);
 	mrf_op_done_locked(peer->ep, op);
 }

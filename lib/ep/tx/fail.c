@@ -155,7 +155,7 @@ void mrf_peer_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
 void mrf_peer_no_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_op_leave(op);
+	mrf_op_leave_locked(op);
 	if (op->inflight)
 		op->fatal = MRF_WC_OTHER;
 	else
@@ -348,7 +348,7 @@ void mrf_peer_fail_locked(struct mrf_peer *peer, int err, int code, const char *
 		/* Its replies are on the way. */
 		if (op->awaiting)
 			continue;
-		mrf_op_leave(op);
+		mrf_op_leave_locked(op);
 		if (op->inflight)
 			op->fatal = MRF_WC_OTHER;
 		else

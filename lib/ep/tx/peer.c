@@ -21,8 +21,9 @@ static unsigned in_flight_locked(const struct mrf_conn *conn)
 
 /* --- posting ------------------------------------------------------------------------------- */
 
-static bool posted_all(const struct mrf_op *op)
+static bool posted_all_locked(const struct mrf_op *op)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	return op->pos == op->total && (!op->has_imm || op->imm_posted);
 }
 
@@ -58,7 +59,7 @@ void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	while (!posted_all(op)) {
+	while (!posted_all_locked(op)) {
 		int ret;
 
 		if (mrf_unlikely(peer->state != MRF_PEER_READY))
@@ -87,7 +88,7 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 	}
 	/* It stays in the queue until its replies have come. */
 	if (mrf_likely(!op->awaiting))
-		mrf_op_leave(op);
+		mrf_op_leave_locked(op);
 	return 0;
 }
 
@@ -109,7 +110,7 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	case MRF_RESOLVE_WAIT:
 		return false;
 	case MRF_RESOLVE_FAIL:
-		mrf_op_leave(op);
+		mrf_op_leave_locked(op);
 		mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 		mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
 		return true;
@@ -117,7 +118,7 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 		break;
 	}
 	if (!op->total && !op->has_imm) {
-		mrf_op_leave(op);
+		mrf_op_leave_locked(op);
 		mrf_op_done_locked(peer->ep, op);
 		return true;
 	}
@@ -131,7 +132,7 @@ static struct mrf_list *next_of_locked(struct mrf_peer *peer)
 	mrf_list_each (node, &peer->queue) {
 		const struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		if (!op->awaiting || !posted_all(op))
+		if (!op->awaiting || !posted_all_locked(op))
 			return node;
 	}
 	return NULL;
@@ -207,7 +208,7 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return;
 	if (mrf_unlikely(op->fatal != MRF_WC_OK)) {
 		if (op->queued)
-			mrf_op_leave(op);
+			mrf_op_leave_locked(op);
 		peer->losses = 0;
 		mrf_peer_op_fatal_locked(peer, op);
 	} else if (!op->queued && op->acked == op->total) {
@@ -439,8 +440,9 @@ int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int 
 /* --- fi_cancel ----------------------------------------------------------------------------- */
 
 /* Of what was written and is to be flushed nothing may be said to have been canceled, either. */
-static bool may_cancel(const struct mrf_op *op)
+static bool may_cancel_locked(const struct mrf_op *op)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	return !op->posted && !op->pos && !op->inflight && !op->awaiting && !op->type->begun;
 }
 
@@ -450,9 +452,9 @@ static bool cancel_one_locked(struct mrf_peer *peer, const void *context)
 	mrf_list_each (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		if (op->context != context || !may_cancel(op))
+		if (op->context != context || !may_cancel_locked(op))
 			continue;
-		mrf_op_leave(op);
+		mrf_op_leave_locked(op);
 		mrf_op_fail_locked(peer->ep, op, FI_ECANCELED, 4134,
 				   "canceled by fi_cancel: nothing was done");
 		mrf_peer_advance_locked(peer);
@@ -473,8 +475,9 @@ int mrf_peer_cancel_locked(struct mrf_ep *ep, const void *context)
 
 /* --- the connection is lost -------------------------------------------------------------- */
 
-static void unresolve(struct mrf_op *op)
+static void unresolve_locked(struct mrf_op *op)
 {
+	mrf_lock_held(&op->peer->ep->lock);
 	op->resolved = false;
 	op->empty_known = 0;
 }
@@ -492,6 +495,6 @@ void mrf_peer_rewind_locked(struct mrf_peer *peer)
 	}
 	/* What was known may be another endpoint's by the time of the next connection. */
 	mrf_list_each (pos, &peer->queue)
-		unresolve(mrf_list_entry(pos, struct mrf_op, node));
+		unresolve_locked(mrf_list_entry(pos, struct mrf_op, node));
 	mrf_ask_lost_locked(peer);
 }

@@ -257,7 +257,7 @@ static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 		mrf_peer_again_locked(conn->peer, op);
 		return;
 	}
-	mrf_op_leave(op);
+	mrf_op_leave_locked(op);
 	mrf_peer_op_fatal_locked(conn->peer, op);
 }
 
@@ -296,7 +296,7 @@ static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct m
 			    op->rma[0].key, mrf_errtext(err),
 			    err == FI_EIO ? " (it may or may not have been done)" : "");
 	mrf_rpc_disown_locked(peer->conn, op);
-	mrf_op_leave(op);
+	mrf_op_leave_locked(op);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
 }
@@ -309,7 +309,7 @@ static void finish_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 		op->type->done(peer, op);
 		return;
 	}
-	mrf_op_leave(op);
+	mrf_op_leave_locked(op);
 	mrf_op_done_locked(peer->ep, op);
 }
 

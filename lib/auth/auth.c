@@ -55,7 +55,7 @@ void mrf_auth_random(void *mem, size_t len)
 
 /* --- proofs ----------------------------------------------------------------------- */
 
-/* Of one length, so that what follows begins at one place. */
+/* Labels have one length, so that the bytes after them begin at one place. */
 #define LABEL_LEN 24
 static const char labels[][LABEL_LEN + 1] = {
 	[MRF_AUTH_INITIATOR] = "mrfab auth 1, initiator ",

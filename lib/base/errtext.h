@@ -9,7 +9,7 @@
  * text for a number that the system does not know is valid until the thread's next call.
  */
 const char *mrf_errtext(int err);
-/* The same for messages: names the limit of the process that an error stands for. */
+/* As mrf_errtext, for messages: names the process's limit that an error stands for. */
 const char *mrf_limit_text(int err);
 
 #endif

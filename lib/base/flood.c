@@ -20,7 +20,7 @@ static struct flood {
 
 static atomic_bool untold;	 /* some left_out is not 0 */
 static _Atomic uint64_t tell_at; /* ms: not before */
-static _Atomic uint64_t owner;	 /* mrf_fork_here() of who counted */
+static _Atomic uint64_t owner;	 /* mrf_fork_here() of the process that counted */
 
 static uint64_t interval_ms(void)
 {
@@ -39,7 +39,7 @@ void mrf_flood_reset(void)
 	atomic_store(&tell_at, 0);
 }
 
-/* What a parent has left out is the parent's to tell. */
+/* A child forgets what its parent has left out: the parent tells of that. */
 static void notice_fork(void)
 {
 	uint64_t here = mrf_fork_here(), was = atomic_load(&owner);

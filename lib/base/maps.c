@@ -33,7 +33,7 @@ static void maps_in_child(void)
 
 static void maps_notice_forks(void)
 {
-	/* Without it, it works as long as nobody forks. */
+	/* If this fails, everything works as long as the process does not fork. */
 	(void)pthread_atfork(NULL, NULL, maps_in_child);
 }
 

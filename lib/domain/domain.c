@@ -155,7 +155,7 @@ static int open_space(struct mrf_domain *domain, const struct fi_info *info)
 	space->vdev = domain->vdev;
 	space->pd = domain->pd;
 	space->mode = mrf_mr_mode_runs((uint64_t)info->domain_attr->mr_mode, info->mode);
-	/* No capabilities at all is all of them. */
+	/* No capabilities at all stand for all of them. */
 	space->atomics = !info->caps || (info->caps & FI_ATOMIC);
 	space->api_version = domain->fabric->api_version;
 	space->events_all = info->caps & FI_RMA_EVENT && !(space->mode & FI_MR_RMA_EVENT);

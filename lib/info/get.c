@@ -46,7 +46,7 @@ static int refuse_info_memory(void)
 			  "there is no memory for a struct fi_info");
 }
 
-/* Who is there, whether it can be used or not. */
+/* Answers with the provider's name, whether it can be used or not. */
 static int answer_provider(struct fi_info **info)
 {
 	struct fi_info *one = mrf_info_dup(NULL);

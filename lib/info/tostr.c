@@ -385,7 +385,7 @@ static void put_fid(struct out *out, const struct fid *fid)
 
 /* --- by type ---------------------------------------------------------------------- */
 
-/* What a plain constant is called, and how wide it is. */
+/* The names of plain constants, and their widths. */
 static const struct {
 	const struct mrf_names *names;
 	enum kind kind;

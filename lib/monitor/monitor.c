@@ -64,7 +64,7 @@ static atomic_int owner; /* process that has the monitor; 0: none */
 
 /* Guarded by lock. */
 static int fd = -1;	      /* userfaultfd; -1: the hooks have to do */
-static unsigned mappings_max; /* that the kernel lets this process have */
+static unsigned mappings_max; /* the number that the kernel allows this process */
 static uintptr_t trap;	      /* a page that cannot be read, see mrf_uffd_verify */
 static struct mrf_list clients = { &clients, &clients };
 static struct mrf_list watches = { &watches, &watches };
@@ -126,7 +126,7 @@ static void arm_discard_locked(struct mrf_discard *entry)
 	entry->armed = !mrf_uffd_register(fd, entry->start, entry->end - entry->start);
 }
 
-/* How the kernel tells of what goes around the hooks. */
+/* Has the kernel report the changes that go around the hooks. */
 static int watch_uffd_locked(const struct mrf_watch *watch)
 {
 	int ret;
@@ -150,7 +150,7 @@ bool mrf_monitor_has_room(unsigned mappings)
 	return room;
 }
 
-/* The hooks are told to ask us before the calls that may have passed them are counted. */
+/* Arms the hooks before the calls that may have passed them unarmed are counted. */
 static void enter_watch_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
@@ -241,7 +241,7 @@ static void tell_clients_locked(void)
 	}
 }
 
-/* Who is about to change it is the one that calls. */
+/* A hook calls this in the thread that is about to change the range. */
 static void changing(uintptr_t start, uintptr_t end)
 {
 	if (atomic_load_explicit(&holder, memory_order_relaxed) == (uintptr_t)pthread_self() ||
@@ -301,7 +301,7 @@ static void take_in_event_locked(const struct mrf_uffd_event *event)
 		mrf_discard_unmapped(&discards, event->start, event->end, (uint64_t)mrf_now_ms());
 		break;
 	case MRF_UFFD_REMAP:
-		/* What moved is registered still, at its new place. */
+		/* The range that moved is still registered, at its new place. */
 		mrf_uffd_unregister(fd, event->start, event->end - event->start);
 		break;
 	default:
@@ -367,7 +367,7 @@ static void monitor_in_child(void)
 
 static void monitor_notice_forks(void)
 {
-	/* Without it, it works as long as nobody forks. */
+	/* If this fails, everything works as long as the process does not fork. */
 	(void)pthread_atfork(NULL, NULL, monitor_in_child);
 }
 

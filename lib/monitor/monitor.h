@@ -70,8 +70,8 @@ struct mrf_monitor_client {
 
 /*
  * False: changes are not reported (no client yet, FI_MRFAB_MONITOR=none, hooks or
- * userfaultfd not available, or this is a forked child), and mrf_monitor_watch_locked always
- * fails.
+ * userfaultfd not available, or this is a forked child), and mrf_monitor_watch_locked
+ * always fails.
  */
 bool mrf_monitor_usable(void);
 
@@ -97,8 +97,8 @@ void mrf_monitor_add(struct mrf_monitor_client *client);
 void mrf_monitor_remove(struct mrf_monitor_client *client);
 
 /*
- * The lock is held. start and len are whole pages that lie inside one mapping. On failure the
- * range is not watched: -FI_ENOSYS (no monitor, or the hooks are gone), -FI_EINVAL
+ * The lock is held. start and len are whole pages that lie inside one mapping. On failure
+ * the range is not watched: -FI_ENOSYS (no monitor, or the hooks are gone), -FI_EINVAL
  * (memory that cannot be watched, was discarded, or is being changed), -FI_EBUSY (another
  * userfaultfd has it), -FI_EAGAIN (not, or not any more, inside one mapping: look again).
  */

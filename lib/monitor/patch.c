@@ -19,7 +19,7 @@
 enum kind {
 	COPY,	/* means the same anywhere */
 	PUSHED, /* sub $n,%rsp: to be undone before the hook is called */
-	JUMPS	/* jmp, of somebody who was here before */
+	JUMPS	/* jmp, of a hook that another library put here before */
 };
 
 /* How functions that make a system call begin. */

@@ -18,8 +18,8 @@ static int refuse_flags(uint64_t flags)
 {
 	if (flags & FI_HMEM_DEVICE_ONLY)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3012,
-				  "flags=%#llx: FI_HMEM_DEVICE_ONLY is not offered, only host "
-				  "memory can be registered",
+				  "flags=%#llx: FI_HMEM_DEVICE_ONLY is not offered, because "
+				  "only host memory can be registered",
 				  (unsigned long long)flags);
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3009,
 			  "flags=%#llx: there is no such registration flag",
@@ -87,7 +87,7 @@ static int check_ranges(const struct fi_mr_attr *attr, struct mrf_mr_plan *plan)
 	return 0;
 }
 
-/* What kind of region the mode makes of it. */
+/* Decides, by the mode, what kind of region this registration makes. */
 static void decide_kind(const struct mrf_mr_space *space, uint64_t flags, struct mrf_mr_plan *plan)
 {
 	uint64_t mode = space->mode;

@@ -143,7 +143,7 @@ const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
 	return port->group ? port->group->auth : space->auth;
 }
 
-/* By its address alone: the object may be anything. */
+/* Compares addresses alone, because ep may be an object of any kind. */
 static struct mrf_mr_port *find_port_locked(struct mrf_mr_space *space, const struct fid *ep)
 {
 	mrf_lock_held(&space->lock);
@@ -215,7 +215,7 @@ void mrf_mr_unbind(struct mrf_mr *mr)
 
 /* --- fi_mr_bind ------------------------------------------------------------------- */
 
-/* -FI_EOPBADSTATE: because it is in *state. */
+/* -FI_EOPBADSTATE: the region's state, *state, does not allow it. */
 static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr_state *state)
 {
 	struct mrf_mr_port *port = find_port_locked(mr->space, ep);

@@ -76,7 +76,7 @@ static int group_new(struct mrf_mr_space *space, const void *key, size_t size,
 	return 0;
 }
 
-/* With a reference. */
+/* Returns the group with a reference, or NULL. */
 static struct mrf_mr_group *find_group_locked(struct mrf_mr_space *space, const void *key,
 					      size_t size)
 {
@@ -102,7 +102,7 @@ static struct mrf_mr_group *look_for_group(struct mrf_mr_space *space, const voi
 	return group;
 }
 
-/* Unless somebody else was faster. */
+/* Enters the new group, or frees it if another thread entered one with this key first. */
 static struct mrf_mr_group *enter_group(struct mrf_mr_space *space, struct mrf_mr_group *new,
 					const void *key, size_t size)
 {

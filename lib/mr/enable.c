@@ -81,7 +81,7 @@ static int plan_faces(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_
 	return 0;
 }
 
-/* What is in the process's own protection domain. */
+/* Makes the kernel regions in the process's own protection domain. */
 static int pin_own(const struct mrf_mr *mr, const struct mrf_mr_seg *segs, struct mrf_mr_pins *pins)
 {
 	struct mrf_mr_space *space = mr->space;
@@ -113,7 +113,7 @@ int mrf_mr_make(struct mrf_mr *mr, enum mrf_mr_state state, struct mrf_mr_pins *
 	return ret ? ret : pin_own(mr, segs, pins);
 }
 
-/* Enables the region if it still can be: 0. *state: its state then. */
+/* 0: the region could still be enabled. *state: its state afterwards. */
 static int commit_enable(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf_mr_face **faces,
 			 enum mrf_mr_state *state)
 {
@@ -128,7 +128,7 @@ static int commit_enable(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf
 	return ret;
 }
 
-/* *once_more: nothing failed, but what was pinned is not what is needed any more. */
+/* *once_more: nothing failed, but its bindings have changed, and it needs other faces. */
 static int try_to_enable(struct mrf_mr *mr, struct mrf_mr_face **faces, bool *once_more)
 {
 	enum mrf_mr_state state;

@@ -201,7 +201,7 @@ static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mr
 	int ret = check_locked(mr, cntr, state);
 
 	mrf_lock_held(&mr->space->lock);
-	/* Where there is nothing to count there is nothing to keep. */
+	/* A region that is not written to has nothing to count, so no binding is needed. */
 	if (ret || !is_written(mr))
 		return ret;
 	if (is_bound_locked(mr, cntr))

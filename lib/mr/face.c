@@ -28,7 +28,7 @@ static struct mrf_mr_face *pop(struct mrf_mr_face **faces)
 	return face;
 }
 
-/* Takes out the one of this class; NULL: there is none. */
+/* Takes the live face of this class out of the list; NULL: there is none. */
 static struct mrf_mr_face *take_face(struct mrf_mr_face **faces, const struct mrf_mr_class *class)
 {
 	while (*faces && ((*faces)->class != class || (*faces)->dead))
@@ -175,7 +175,7 @@ bool mrf_mr_faces_take_locked(struct mrf_mr *mr, struct mrf_mr_face **faces)
 
 /* --- ending ----------------------------------------------------------------------- */
 
-/* Peers are let through no more; memory is not given back. */
+/* Deregisters the face, so that no peer gets through it; its memory is not freed. */
 static int end_face(struct mrf_mr_face *face)
 {
 	int first = 0, ret;

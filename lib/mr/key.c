@@ -37,7 +37,7 @@ static int take_own_locked(struct mrf_mr *mr, uint64_t *key)
 	int ret;
 
 	mrf_lock_held(&space->lock);
-	/* Of a region that counts, peers have to learn the number. */
+	/* If the region counts writes, peers have to ask for its event number. */
 	if (mr->nseg == 1 && mr->seg.rkey && !mr->event && !(space->mode & FI_MR_RAW)) {
 		*key = mrf_key_pack(space->mode, mr->seg.rkey, mr->seg.iova);
 		ret = mrf_idmap_insert(&space->keys, *key, mr);

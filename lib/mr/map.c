@@ -15,7 +15,7 @@ struct mrf_map *mrf_map_new(uint64_t seed)
 	if (!map)
 		return NULL;
 	if (tag == UINT32_MAX)
-		tag--; /* else it would have FI_KEY_NOTAVAIL */
+		tag--; /* otherwise FI_KEY_NOTAVAIL would be one of its keys */
 	map->tag = (uint64_t)tag << MRF_MAP_TAG_SHIFT;
 	mrf_lock_init(&map->lock, MRF_RANK_MAP);
 	return map;
@@ -58,7 +58,7 @@ bool mrf_map_was(struct mrf_map *map, uint64_t key)
 /* A slot that was never used becomes a spare one. -FI_ENOMEM, -FI_ENOSPC. */
 static int extend_map_locked(struct mrf_map *map)
 {
-	/* It is the first of its chunk: those before it have 2^n - 1 times FIRST. */
+	/* A chunk begins here: the chunks before chunk n have (2^n - 1) * FIRST slots. */
 	unsigned n = (unsigned)__builtin_ctz(map->used / MRF_MAP_FIRST + 1);
 	struct mrf_map_slot *slot;
 
@@ -94,7 +94,7 @@ static int take_slot(struct mrf_map *map, uint8_t *longer, struct mrf_map_slot *
 
 int mrf_map_add(struct mrf_map *map, const uint8_t *raw, size_t size, uint64_t *key)
 {
-	/* Another thread may write to it, its length included, since it was accepted. */
+	/* The bytes may have changed since they were accepted, the length too. */
 	size_t len = mrf_min(mrf_min(mrf_rawkey_len(raw), size), (size_t)MRF_RAWKEY_MAX);
 	struct mrf_map_slot *slot;
 	uint8_t *longer = NULL;

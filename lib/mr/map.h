@@ -122,17 +122,18 @@ bool mrf_map_get(struct mrf_map *map, uint64_t key, struct mrf_rawkey *out);
 /* --- mapping and unmapping ---------------------------------------------------------- */
 
 /*
- * raw: size bytes, accepted by mrf_rawkey_check. -FI_ENOMEM, or -FI_ENOSPC when all slots are in use
- * or retired: *key is untouched.
+ * raw: size bytes, accepted by mrf_rawkey_check. -FI_ENOMEM, or -FI_ENOSPC when all slots
+ * are in use or retired: *key is untouched.
  */
 int mrf_map_add(struct mrf_map *map, const uint8_t *raw, size_t size, uint64_t *key);
 /* False: the key was not mapped. */
 bool mrf_map_remove(struct mrf_map *map, uint64_t key);
 
 /*
- * Mapping, in two steps: takes a slot, and a key for it; there is a spare one. Then fills the
- * slot, which is nobody else's until the key is mapped thereby: no lock is held, because the
- * application's memory may take its time. At least MRF_RAWKEY_ONE_LEN bytes.
+ * A key is mapped in two steps. mrf_map_take_locked takes the first spare slot, which must
+ * exist, and makes a key for it. mrf_map_fill copies MRF_RAWKEY_ONE_LEN bytes into the slot
+ * and thereby maps the key; until then no other thread uses the slot. It is called without
+ * the lock, because the application's memory may have to be read in first.
  */
 static inline struct mrf_map_slot *mrf_map_take_locked(struct mrf_map *map, uint64_t *key)
 {
@@ -150,12 +151,12 @@ static inline void mrf_map_fill(struct mrf_map_slot *slot, const uint8_t *raw, u
 	atomic_store_explicit(&slot->key, key, memory_order_release);
 }
 
-/* Of a key that is mapped. */
+/* Unmaps the key of this slot, which is mapped. */
 static inline void mrf_map_clear_locked(struct mrf_map *map, struct mrf_map_slot *slot)
 {
 	mrf_lock_held(&map->lock);
 	atomic_store_explicit(&slot->key, 0, memory_order_release);
-	/* Otherwise its generations are used up. */
+	/* A slot that has used up its generations is retired. */
 	if (mrf_likely(slot->keys <= MRF_MAP_GEN_MAX)) {
 		slot->next = map->spare;
 		map->spare = slot;

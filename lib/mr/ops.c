@@ -43,7 +43,7 @@ struct fi_ops mrf_mr_region_ops = {
 
 /* --- of a domain ------------------------------------------------------------------ */
 
-/* The one whose table the call came by. */
+/* The space whose table of operations the application called. */
 static struct mrf_mr_space *space_of(struct fid *fid)
 {
 	struct fid_domain *domain = mrf_container_of(fid, struct fid_domain, fid);

@@ -55,7 +55,7 @@ int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_se
 
 	if (!(space->mode & FI_MR_ALLOCATED))
 		return 0;
-	/* Nobody is let through meanwhile. */
+	/* No peer can use these kernel regions, because they have no remote right. */
 	rights = mrf_mr_access_kernel(space, access) & MRF_RIGHTS_WRITE ? MRF_RIGHT_LOCAL_WRITE : 0;
 	ret = mrf_mr_pin(space, space->pd, segs, nseg, rights, &pins);
 	if (!ret)

@@ -39,7 +39,7 @@ struct mrf_mr *mrf_mr_pool_extend_locked(struct mrf_mr_space *space)
 		mr = calloc(MRF_MR_CHUNK, sizeof(*mr));
 		if (!mr)
 			return NULL;
-		/* Before it can be found: 0, which the others are, leads to the first of all. */
+		/* Set before the region can be found: 0 leads to the first of all. */
 		atomic_init(&mr->live, mrf_mr_dead_word(pool, 0, pool->used));
 		atomic_store_explicit(&pool->chunk[pool->used / MRF_MR_CHUNK], mr,
 				      memory_order_release);

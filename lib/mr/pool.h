@@ -133,8 +133,8 @@ static inline bool mrf_mr_is_live(const struct mrf_mr *mr)
 }
 
 /*
- * Makes fid.mem_desc, which mrf_desc_get accepts until mrf_mr_set_dead_locked. The region was
- * not live. space->lock is held.
+ * Makes fid.mem_desc, which mrf_desc_get accepts until mrf_mr_set_dead_locked. The region
+ * was not live. space->lock is held.
  */
 static inline void mrf_mr_set_live_locked(struct mrf_mr *mr)
 {

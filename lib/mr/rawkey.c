@@ -28,7 +28,7 @@ _Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");
  */
 #define UNUSUAL __attribute__((noinline, cold))
 
-/* The end of what is usual. */
+/* Releases the lock at the end of a usual call, which succeeds. */
 static inline int end_usual(struct mrf_lock *lock)
 {
 	return mrf_lock_leave(lock) ? mrf_lock_wake(lock), 0 : 0;
@@ -49,7 +49,7 @@ static void take_segs_locked(const struct mrf_mr *mr, const struct mrf_mr_face *
 
 		raw->seg[i].pos = virt ? seg->addr : offset;
 		raw->seg[i].len = seg->len;
-		/* The kernel may have given it one that is of no use. */
+		/* Without a remote right, an rkey that the kernel gave is of no use. */
 		raw->seg[i].rkey = !raw->access ? 0 : face ? face->vmr[i].rkey : seg->rkey;
 		raw->seg[i].iova_off = virt ? 0 : (uint32_t)seg->iova;
 		offset += seg->len;
@@ -72,8 +72,8 @@ static void tell_locked(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 	raw->base = virt ? mr->seg.addr : 0;
 	raw->len = mr->len;
 	/*
-	 * Of several faces which one is met, and which number a region has that counts,
-	 * only the answer knows.
+	 * Only an answer can say which of several faces a peer meets, and which number a
+	 * region has that counts writes.
 	 */
 	face = mrf_mr_faced(mr) ? mrf_mr_face_sole_locked(mr) : NULL;
 	raw->complete = !mr->back && !mr->event && (!mrf_mr_faced(mr) || face || !raw->access);
@@ -82,7 +82,7 @@ static void tell_locked(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 		take_segs_locked(mr, face, virt, raw);
 }
 
-/* Keeps what fi_mr_raw_attr found, if that is good until the region is closed. */
+/* Keeps the raw key for later calls, if it is valid until the region is closed. */
 static void keep_locked(struct mrf_mr *mr, const struct mrf_rawkey *raw, const uint8_t *key)
 {
 	mrf_lock_held(&mr->space->lock);
@@ -130,7 +130,7 @@ static int check_raw_attr(const struct fi_mr_raw_attr *attr)
 	return 0;
 }
 
-/* The rest of the room is cleared, so that it may travel along: see mrf_rawkey_check. */
+/* Clears the rest of the buffer, which may be sent with the key: see mrf_rawkey_check. */
 static void clear_rest(uint8_t *buf, size_t len, size_t room)
 {
 	if (room > MRF_RAWKEY_MAX)
@@ -144,7 +144,7 @@ static uint64_t base_of(const struct mrf_mr *mr)
 	return mr->space->mode & FI_MR_VIRT_ADDR ? mr->seg.addr : 0;
 }
 
-/* Of any region, into any room. */
+/* The unusual cases: any region, and a buffer of any size. */
 static UNUSUAL int raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
 	uint8_t key[MRF_RAWKEY_MAX];
@@ -162,7 +162,7 @@ static UNUSUAL int raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 	need = mrf_rawkey_len(key);
 	*attr->key_size = need;
 	if (!attr->raw_key || room < need) {
-		/* How sizes are asked for; no fault. */
+		/* Applications ask for the size in this way, so it is no fault. */
 		mrf_debug(FI_LOG_MR,
 			  "fi_mr_raw_attr(region %p): the key takes %zu bytes, there "
 			  "is room for %zu",
@@ -264,7 +264,7 @@ static int refuse_add(int ret)
 			  "fi_mr_map_raw: there is no memory for a mapped key");
 }
 
-/* Of whatever form, with or without faults. */
+/* The unusual cases: raw keys of any form, with or without faults. */
 static UNUSUAL int map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 {
 	int ret;

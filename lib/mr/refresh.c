@@ -65,7 +65,7 @@ static int check_covered(const struct mrf_mr_back *back, const struct mrf_spans 
 	return 0;
 }
 
-/* What is to be refreshed; allocated. */
+/* The addresses that are to be refreshed; allocated. */
 static int make_spans(const struct mrf_mr_back *back, const struct iovec *iov, size_t count,
 		      struct mrf_spans *spans)
 {
@@ -150,7 +150,7 @@ static struct renewed *gather_renewed_locked(struct mrf_mr *mr, size_t *count)
 	return all;
 }
 
-/* All of it at once: a thread that pins finds either nothing or all of it refreshed. */
+/* Renews all backings at once: a thread that pins finds all of them refreshed or none. */
 static void renew_all_locked(struct mrf_mr_back *master, struct mrf_spans *both,
 			     const struct mrf_spans *spans, struct renewed *all, size_t count,
 			     struct mrf_list *list)

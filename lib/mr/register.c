@@ -185,7 +185,7 @@ static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		ret = publish_locked(mr, attr->requested_key, plan, &holder);
 	if (mrf_likely(!ret)) {
 		mr->back = back;
-		/* NULL else; as it was left by the one before. */
+		/* Otherwise it is NULL, as the region that was here before left it. */
 		if (mrf_unlikely(plan->group != NULL))
 			mr->group = plan->group;
 	}
@@ -203,7 +203,7 @@ static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 	return 0;
 }
 
-/* What needs no lock: whether anybody could have this key. */
+/* Refuses a requested key that no region can have; this check needs no lock. */
 static int check_requested_key(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
 {
 	if (mrf_likely(attr->requested_key != FI_KEY_NOTAVAIL) || !(attr->access & MRF_MR_REMOTE) ||
@@ -291,7 +291,7 @@ static int register_async(struct mrf_mr_space *space, const struct fi_mr_attr *a
 	return ret;
 }
 
-/* What is left when everything is checked. pins says where. */
+/* Registers what has been checked; pins->seg holds the segments. */
 static int register_planned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			    struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
@@ -324,7 +324,7 @@ static int find_group(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			  "authorization key");
 }
 
-/* It is nobody's yet. */
+/* Enables a region that the application does not know yet, or closes it. */
 static int enable_or_close(struct fid_mr *fid)
 {
 	int ret = mrf_mr_enable(mrf_mr_from_fid(&fid->fid));
@@ -343,7 +343,7 @@ static int register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *a
 	ret = find_group(space, attr, &plan->group);
 	if (ret)
 		return ret;
-	/* What a region of several protection domains needs is made when it is enabled. */
+	/* The kernel regions in other protection domains are made when it is enabled. */
 	plan->at_once = plan->group && !plan->deferred && !space->worker;
 	plan->deferred |= plan->at_once;
 	ret = register_planned(space, attr, plan, pins, plan->at_once ? &fid : out);

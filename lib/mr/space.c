@@ -27,7 +27,7 @@ static uint64_t random_id(void)
 	return id;
 }
 
-/* What the mode says of all regions. -FI_ENOMEM. */
+/* Sets what the mode says of all regions. -FI_ENOMEM. */
 static int init_kind(struct mrf_mr_space *space)
 {
 	bool allocated = space->mode & FI_MR_ALLOCATED;

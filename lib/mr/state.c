@@ -216,7 +216,7 @@ static bool key_right_locked(const struct mrf_mr *mr)
 	}
 }
 
-/* What the application sees of it. */
+/* Are key and descriptor shown to the application as the state requires? */
 static bool shows_right_locked(const struct mrf_mr *mr)
 {
 	bool serves = mrf_mr_state_serves(mr->state);

@@ -15,7 +15,7 @@
 #include "mr/space.h"
 #include "mr/unpinned.h"
 
-/* What holds the pins that peers will need. NULL: no memory. */
+/* Makes the backing that will hold the peers' pins. NULL: no memory. */
 static struct mrf_mr_back *new_back(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
 				    const struct mrf_mr_pins *pins)
 {

@@ -62,7 +62,7 @@ struct made {
 	struct mrf_mr_face *faces;
 };
 
-/* What the synchronous call does before it returns. */
+/* Does the part of the work that the synchronous call does before it returns. */
 static int make_region(struct mrf_mr_job *job, struct made *made)
 {
 	struct mrf_mr *mr = job->mr;
@@ -206,7 +206,7 @@ static void *worker_main(void *arg)
 
 /* --- starting and stopping it ----------------------------------------------------- */
 
-/* No signal handler of the application's runs on it. */
+/* All signals are blocked in it, so that no handler of the application runs there. */
 static int start_worker_thread(struct mrf_mr_worker *worker)
 {
 	sigset_t all, old;

@@ -97,7 +97,7 @@ static void report_failure(struct insertion *ins, int err, unsigned code, const 
 		ins->eq_ret = ret;
 }
 
-/* This entry fails; what names it in the log. */
+/* Reports that this entry failed; what is its name in the log. */
 static void insert_failed(struct insertion *ins, int err, unsigned code, const char *what,
 			  const char *why)
 {

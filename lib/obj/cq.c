@@ -133,7 +133,7 @@ void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err)
 	struct mrf_cq_slot *slot;
 
 	mrf_lock_take(&cq->lock);
-	/* That there is no memory may be just what is to be told. */
+	/* The error to be reported may be the very lack of memory. */
 	if (mrf_unlikely(!copy)) {
 		copy = cq->spare;
 		cq->spare = NULL;

@@ -93,7 +93,7 @@ static MRF_ALWAYS_INLINE ssize_t read_some(struct fid_cq *fid, void *buf, size_t
 		ret = check_buf(buf, count);
 	if (mrf_unlikely(ret))
 		return ret;
-	/* A read of nothing is there to make progress. */
+	/* An application reads 0 entries to make progress. */
 	if (!count || is_empty(cq)) {
 		mrf_wait_poll(&cq->wait);
 		if (is_empty(cq))
@@ -261,7 +261,7 @@ static int cq_signal(struct fid_cq *fid)
  * --- errors --------------------------------------------------------------------------
  */
 
-/* Made once: threads look at its text without the lock. */
+/* It is made once, because threads look at its text without the lock. */
 static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 {
 	struct mrf_comp_err *err = &cq->overrun;
@@ -299,7 +299,7 @@ static void lend_err_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
 	mrf_list_add_tail(&err->lent, &cq->lent);
 }
 
-/* The error that is next, or NULL. */
+/* The next error in the queue, or NULL. */
 static struct mrf_comp_err *take_err_locked(struct mrf_cq *cq)
 {
 	struct mrf_comp_err *err;

@@ -12,7 +12,7 @@
 struct mrf_eq_event {
 	struct mrf_list node;	    /* in eq->events or eq->lent */
 	const void *reader;	    /* once it is in lent: mrf_obj_reader */
-	struct mrf_eq_event **slot; /* of who may take it back; NULL: nobody */
+	struct mrf_eq_event **slot; /* the pointer of its owner: eq.h; NULL: it has none */
 	uint32_t type;
 	bool error; /* data is a struct fi_eq_err_entry and its text */
 	size_t len; /* of data */
@@ -29,7 +29,7 @@ struct mrf_eq {
 	atomic_size_t count;  /* events in the list; changed under lock */
 	struct mrf_lock lock; /* rank EQ: guards both below */
 	struct mrf_list events;
-	struct mrf_list lent; /* errors that were read, one a thread at most: their texts */
+	struct mrf_list lent; /* errors that were read, for their texts: <= 1 per thread */
 };
 
 static struct mrf_eq *to_eq(struct fid_eq *fid)
@@ -175,7 +175,7 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 				  "fi_eq_write: flags=%#llx: must be 0", (unsigned long long)flags);
 	if (!buf && len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2063,
-				  "fi_eq_write of %zu byte%s from a NULL buffer", len, MRF_S(len));
+				  "fi_eq_write: buf=NULL: must be given, because len is %zu", len);
 	ret = mrf_eq_write(eq, event, buf, len);
 	return ret ? ret : (ssize_t)len;
 }
@@ -239,7 +239,7 @@ static int check_read(const struct reading *r)
 	return 0;
 }
 
-/* Says once how much room it takes; the event stays. */
+/* Logs that the event, which stays in the queue, does not fit into the buffer. */
 static ssize_t read_result(const struct reading *r, ssize_t ret)
 {
 	if (ret == -FI_ETOOSMALL)

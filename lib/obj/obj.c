@@ -89,9 +89,7 @@ void mrf_obj_drop(struct mrf_hold *hold)
 	hold->target = NULL;
 }
 
-/*
- * Names the first holders in buf and returns how many there are. Caller holds obj->lock.
- */
+/* Names the first holders in buf and returns how many there are. */
 static unsigned name_holders_locked(const struct mrf_obj *obj, char *buf, size_t len)
 {
 	unsigned n = 0;

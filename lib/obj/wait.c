@@ -77,7 +77,7 @@ static int open_fds_locked(struct mrf_wait *wait)
 	return ret ? ret : watch_links_locked(wait);
 }
 
-/* Once it has returned 0 the descriptors stay until the object is closed. */
+/* Once this has returned 0, the descriptors stay until the object is closed. */
 static int need_fds(struct mrf_wait *wait)
 {
 	int ret = 0;
@@ -149,7 +149,6 @@ int mrf_wait_busy(struct mrf_wait *wait)
 	return n ? mrf_wait_refuse_close(n) : 0;
 }
 
-/* Caller holds wait->lock. */
 static bool is_linked_locked(const struct mrf_wait *wait, const struct mrf_source *source)
 {
 	mrf_lock_held(&wait->lock);
@@ -160,7 +159,7 @@ static bool is_linked_locked(const struct mrf_wait *wait, const struct mrf_sourc
 	return false;
 }
 
-/* Watches those that were linked before there were descriptors; each source once. */
+/* Watches the sources that were linked before there were descriptors, each of them once. */
 static int watch_links_locked(struct mrf_wait *wait)
 {
 	int ret;
@@ -195,12 +194,12 @@ int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link, struct mrf_
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_FABRIC, 2014,
 				  "descriptor %d of an endpoint cannot be waited for", source->fd);
-	/* Whoever sleeps already has not armed this source. */
+	/* A thread that sleeps already has not armed this source. */
 	mrf_wait_signal(wait);
 	return 0;
 }
 
-/* Lets go of wait->lock meanwhile. The link stays in the list, so that it leads on. */
+/* Releases wait->lock meanwhile. The link stays in the list, so the caller goes on from it. */
 static void finish_locked(struct mrf_wait *wait, struct mrf_wait_link *link)
 {
 	mrf_lock_held(&wait->lock);
@@ -373,7 +372,7 @@ static int block(struct sleep *s, uint64_t deadline)
 {
 	int left = left_ms(deadline), n;
 
-	/* However much there is to hear that is not for us. */
+	/* The deadline holds even if events for other threads keep coming. */
 	if (!left)
 		return -FI_ETIMEDOUT;
 	n = poll_for(s, left);
@@ -474,11 +473,11 @@ int mrf_wait_control(struct mrf_wait *wait, struct fid *fid, int command, void *
 		return mrf_no_control(fid, command, arg);
 	if (!arg)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2018,
-				  "fi_control(%s): arg is NULL, nowhere to write the answer",
+				  "fi_control(%s): arg=NULL: must point to where the answer goes",
 				  command == FI_GETWAIT ? "FI_GETWAIT" : "FI_GETWAITOBJ");
 	if (command == FI_GETWAIT)
 		return get_fd(wait, arg);
-	/* What FI_GETWAIT hands out, also when the choice was left to the library. */
+	/* FI_WAIT_UNSPEC is answered with the kind that FI_GETWAIT returns. */
 	*(enum fi_wait_obj *)arg = wait->kind == FI_WAIT_NONE ? FI_WAIT_NONE : FI_WAIT_FD;
 	return 0;
 }

@@ -142,7 +142,7 @@ enum mrf_msg_type {
 	 * valid.
 	 */
 	MRF_MSG_FORGET = 6,
-	/* From the initiator: it is done with all answers that were good once. */
+	/* From the initiator: it no longer uses the answers that were good once. */
 	MRF_MSG_RELEASE = 7,
 	/* From the initiator, behind the write that the message is about. */
 	MRF_MSG_DATA = 9,

@@ -148,7 +148,7 @@ static const char *tail_fault(const uint8_t *buf, size_t len)
 	return NULL;
 }
 
-/* Of any other key of this version, whose frame is in order. */
+/* The fault of a key that is not compact, of this version, whose frame is in order. */
 static const char *other_fault(const uint8_t *buf)
 {
 	const char *fault = nseg_fault(buf);

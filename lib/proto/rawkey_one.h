@@ -47,7 +47,7 @@ static inline uint64_t mrf_rawkey_checksum(const uint8_t *buf, size_t len)
 		sum += get64(buf + i) * factor;
 		factor = factor * 0x5851f42dull & 0x7fffffff;
 	}
-	/* Only keys of another version end within a word. */
+	/* A word that is cut off: only keys of another version have one. */
 	if (i < len) {
 		memcpy(&tail, buf + i, len - i);
 		sum += le64toh(tail) * factor;
@@ -75,7 +75,7 @@ static inline bool mrf_rawkey_is_compact(const uint8_t *buf)
 	return !memcmp(buf, frame, sizeof(frame));
 }
 
-/* Of an accepted key. */
+/* The base address of an accepted key. */
 static inline uint64_t mrf_rawkey_base(const uint8_t *buf)
 {
 	return mrf_rawkey_is_virt(buf) || !mrf_rawkey_is_compact(buf)
@@ -92,7 +92,7 @@ static inline const char *mrf_rawkey_head_fault(const uint8_t *buf)
 	return NULL;
 }
 
-/* Of the compact form. */
+/* The fault of the only segment of the compact form, or NULL. */
 static inline const char *mrf_rawkey_only_seg_fault(const uint8_t *buf)
 {
 	uint64_t iova = get64(buf + MRF_RAWKEY_BASE_AT);
@@ -103,7 +103,7 @@ static inline const char *mrf_rawkey_only_seg_fault(const uint8_t *buf)
 	return NULL;
 }
 
-/* Of a key that has the frame of the compact form, but for its checksum. */
+/* The fault of a key whose frame is that of the compact form (its checksum too), or NULL. */
 static inline const char *mrf_rawkey_compact_fault(const uint8_t *buf)
 {
 	const char *fault;

@@ -118,7 +118,7 @@ static enum mrf_cm_type to_cm_type(const struct rdma_cm_event *event)
 	}
 }
 
-/* What went wrong, of an event that reports a failure. */
+/* The error that an event of a failure stands for. */
 static int to_err(const struct rdma_cm_event *event)
 {
 	switch (event->event) {

@@ -48,7 +48,7 @@
 
 struct mrf_atomic_loop {
 	struct mrf_vloop *vloop; /* NULL: to be opened (again) */
-	/* What the last swap left in a word, which will most likely still be there next time. */
+	/* The value that the last swap left in a word: a good guess for the next one. */
 	struct known {
 		bool valid;
 		uint32_t rkey;

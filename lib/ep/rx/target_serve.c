@@ -271,7 +271,7 @@ void mrf_passive_forget(struct mrf_passive *passive)
 	if (passive->forgetting)
 		return;
 	sge.len = (uint32_t)mrf_note_encode(MRF_MSG_FORGET, out);
-	/* Without it the peer finds out when the kernel refuses it: slower, but not wrong. */
+	/* If it is not sent, the kernel refuses the peer's accesses: slower, but not wrong. */
 	passive->forgetting = !post_passive(passive, &wr);
 }
 
@@ -364,7 +364,7 @@ bool mrf_agent_serve(struct mrf_agent *agent)
 
 /* --- taking in --------------------------------------------------------------------------- */
 
-/* What was sent has arrived, so its slot can take another message. */
+/* The message has arrived, so its slot can take another one. */
 static void sent(struct mrf_passive *passive, unsigned slot)
 {
 	passive->sending--;

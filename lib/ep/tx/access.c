@@ -4,7 +4,7 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/access.h"
 
-/* What goes with the bytes that end at upto. -FI_ENOKEY: look at the keys again. */
+/* Adds the immediate data for the bytes that end at upto. -FI_ENOKEY: look at the keys again. */
 static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t upto,
 			  struct mrf_vwr *wr)
 {
@@ -21,7 +21,7 @@ static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, 
 	return 0;
 }
 
-/* Where immediate data are event numbers: the application's, behind all bytes. */
+/* Sends the application's data behind all bytes, where immediate data are event numbers. */
 static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	const struct mrf_data data = { .data = op->imm, .len = op->total };

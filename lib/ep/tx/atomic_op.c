@@ -216,7 +216,7 @@ static int check_descs(const struct mrf_ep *ep, const struct mrf_atomic_iov *fro
 	return mrf_local_check(&ep->buf, iov, from->desc, (size_t)n, right, what, CODE_MISSING);
 }
 
-/* What is injected is copied before the call returns; what comes back is not. */
+/* Operands that are injected are copied before the call returns, and need no descriptor. */
 static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_req *req)
 {
 	size_t size = op->atomic.size;
@@ -237,7 +237,7 @@ static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_ato
 	return 0;
 }
 
-/* Without ep->lock: values may have to be read in, and cells to be registered. */
+/* ep->lock is not held: values may have to be read in, and cells to be registered. */
 static int fill(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_op *op)
 {
 	int ret;
@@ -266,7 +266,7 @@ static void collect(struct mrf_ep *ep, struct mrf_op *op)
 {
 	uint64_t len = op->acked - op->atomic.collected;
 
-	/* What a reply brought is there already. */
+	/* Results that a reply brought are there already. */
 	if (op->atomic.landed && mrf_atomic_fetches(op))
 		memcpy(mrf_atomic_results(op) + op->atomic.collected,
 		       mrf_atomic_cell(ep, op, op->atomic.collected), len);
@@ -316,7 +316,7 @@ static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t le
 		!mrf_resolve_number_locked(op, op->pos));
 }
 
-/* Where the target counts, a request says what came of those before it. */
+/* Where the target counts, the next request depends on the replies to those before it. */
 static bool awaits_count_locked(const struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
@@ -363,7 +363,7 @@ static int rma_at(const struct mrf_op *op, uint64_t from)
 	return i;
 }
 
-/* What the target needs to count once for each of its regions, however many requests. */
+/* The MRF_ATOMIC_WHAT bits that make the target count once for each of its regions. */
 static uint32_t counting_locked(const struct mrf_op *op, uint64_t len)
 {
 	uint32_t event = 0, number = mrf_resolve_number_locked(op, op->pos), what = 0;

@@ -34,7 +34,7 @@ bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op
 	       !(peer->events && mrf_resolve_number_locked(op, 0)) && is_alone_locked(peer, op);
 }
 
-/* What the word holds after op, if it held this before. */
+/* The value of the word after op, if it was before. */
 static uint64_t value_after(const struct mrf_op *op, uint64_t before)
 {
 	uint64_t value = before;

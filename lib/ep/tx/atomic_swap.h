@@ -14,7 +14,7 @@
 #include "ep/model/atomic.h"
 #include "ep/model/peer.h"
 
-/* How often an operation may be tried so; 0: it is none of these. */
+/* How often the operation may be tried in this way; 0: it is not of this kind. */
 uint8_t mrf_atomic_swaps(const struct mrf_atomic_req *req);
 /* Is this the way for op now, whose next byte goes to addr, where the region has len more? */
 bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t addr,

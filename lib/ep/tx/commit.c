@@ -96,7 +96,7 @@ void mrf_commit_begin(struct mrf_op *op)
 	become(op, &checking);
 }
 
-/* What is first in the queue is now the write. */
+/* The memory is persistent: the operation becomes the write. */
 static void checked_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);

@@ -46,7 +46,7 @@ static void give_up_addr_locked(struct mrf_peer *peer, int err, int code, const 
 	struct mrf_why why;
 
 	mrf_lock_held(&peer->ep->lock);
-	/* Of an address, or of all that this process asks for. */
+	/* The error may be about this address, or about everything that this process asks for. */
 	peer->ep->agent->suspect |= err == FI_EACCES;
 	mrf_why_set(&why, err, code, "%s", text);
 	give_up_why_locked(peer, &why);
@@ -174,7 +174,7 @@ static void on_addr_locked(struct mrf_conn *conn)
 				    "no queue pair can be made, or there is no route");
 }
 
-/* For as long as it takes, or as there is time, or until it may have been lost. */
+/* Sets how long this attempt may take; the last attempt gets all the time that is left. */
 static void await_answer_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
@@ -278,7 +278,7 @@ static bool on_refused_locked(struct mrf_peer *peer, uint32_t reason,
 		peer->turned_away++;
 		peer->full = mrf_full_decode(event->data, event->len);
 	}
-	/* Who meets the quota of its own host keeps its turn: more requests would meet it, too. */
+	/* At the quota of its host the peer keeps its turn: requests of others would meet it, too. */
 	if (reason == MRF_REFUSE_RESOURCES && peer->full != MRF_FULL_HALF)
 		mrf_turn_end(peer);
 	/* Others may be let down soon. */
@@ -383,7 +383,7 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 		mrf_conn_destroy_locked(conn);
 		return true;
 	}
-	/* What it said counts, not that there was no time to hear it once more. */
+	/* The peer's refusal counts, not that there was no time for another attempt. */
 	if (peer->turned_away)
 		give_up_full_locked(peer);
 	else if (peer->state == MRF_PEER_LOOKING)

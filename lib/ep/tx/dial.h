@@ -18,7 +18,7 @@ bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *eve
  * the connection is gone and the caller has to dial again.
  */
 bool mrf_dial_expired_locked(struct mrf_conn *conn);
-/* No attempt is being made any more: the next one begins anew, with all its time. */
+/* Ends the attempt to connect: the next one begins anew, with all its time. */
 void mrf_dial_forget_locked(struct mrf_peer *peer);
 /* The connection was lost before it was established. It is gone afterwards. */
 void mrf_dial_lost_locked(struct mrf_conn *conn);

@@ -188,7 +188,7 @@ bool mrf_conn_stopped_there_locked(const struct mrf_conn *conn)
 	       !conn->behind_ran;
 }
 
-/* Whether it was done once or twice shows afterwards, whatever the bytes are. */
+/* Would it show afterwards that the operation was done twice, whatever its bytes are? */
 static bool counts(const struct mrf_op *op)
 {
 	return op->type->kind == MRF_OP_ATOMIC || op->told || op->has_imm;

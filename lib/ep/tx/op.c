@@ -116,7 +116,7 @@ void mrf_op_free_locked(struct mrf_ep *ep, struct mrf_op *op)
 	free_op_locked(ep, op);
 }
 
-/* What comes back goes where the application wants it. Errors: mrf_op_type.deliver. */
+/* Copies what came back to the application's buffers. Errors: mrf_op_type.deliver. */
 static __attribute__((noinline)) int deliver_more_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);

@@ -38,7 +38,7 @@ static void wait_for_completions_locked(struct mrf_peer *peer)
 		mrf_peer_watch_locked(peer);
 }
 
-/* Only completions make room; without any to come there will be none. */
+/* Only completions make room: if none is to come, there will be no room. */
 static bool is_full_locked(const struct mrf_peer *peer, int ret)
 {
 	mrf_lock_held(&peer->ep->lock);
@@ -73,7 +73,7 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 		ret = op->type->post(peer, op);
 		if (mrf_likely(!ret))
 			continue;
-		/* What was known of the key has changed: resolve anew, once nothing is in flight. */
+		/* The key has changed: it is resolved anew, once nothing is in flight. */
 		op->resolved = false;
 		if (ret == -FI_ENOKEY && !op->inflight && !op->awaiting)
 			return 0;
@@ -283,8 +283,8 @@ static void feed_locked(struct mrf_ep *ep)
 }
 
 /*
- * Whose completion it is. NULL: the connection is gone, or has given up everything that was
- * in flight on it (mrf_conn_give_up_locked), and the device completes that after all.
+ * The connection that the completion belongs to. NULL: it is gone, or has given up all that
+ * was in flight on it (mrf_conn_give_up_locked), and the device completes that after all.
  */
 static struct mrf_conn *completed_conn_locked(const struct mrf_ep *ep, uint64_t id)
 {
@@ -303,7 +303,7 @@ static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 		head_completed_locked(ep->last, wc);
 }
 
-/* Not for ever, whatever stands in the queue: it is memory that others may write to by mistake. */
+/* A bound, because other code may write to the queue's memory by mistake. */
 #define ROUNDS (MRF_EP_SCQ / BATCH + 1)
 
 static MRF_ALWAYS_INLINE void progress_locked(struct mrf_ep *ep)
@@ -439,7 +439,7 @@ int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int 
 
 /* --- fi_cancel ----------------------------------------------------------------------------- */
 
-/* Of what was written and is to be flushed nothing may be said to have been canceled, either. */
+/* An operation that has written and is to be flushed (begun) is not canceled, either. */
 static bool may_cancel_locked(const struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
@@ -493,7 +493,7 @@ void mrf_peer_rewind_locked(struct mrf_peer *peer)
 		mrf_list_del(node);
 		mrf_list_add_head(node, &peer->queue);
 	}
-	/* What was known may be another endpoint's by the time of the next connection. */
+	/* At the next connection the address may belong to another endpoint, with other keys. */
 	mrf_list_each (pos, &peer->queue)
 		unresolve_locked(mrf_list_entry(pos, struct mrf_op, node));
 	mrf_ask_lost_locked(peer);

@@ -74,7 +74,7 @@ void mrf_probe_locked(struct mrf_conn *conn)
 	mrf_ep_progress_locked(peer->ep);
 	if (peer->state == MRF_PEER_READY && is_silent_locked(conn))
 		unanswered_locked(conn);
-	/* What is in flight is acknowledged or not: that tells as much. */
+	/* Work requests in flight tell as much: they are acknowledged or not. */
 	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room_locked(conn))
 		mrf_conn_post_locked(conn, &wr, NULL, 0);
 	mrf_peer_watch_locked(peer);

@@ -70,7 +70,7 @@ void mrf_rpc_disown_locked(struct mrf_conn *conn, struct mrf_op *op)
 	op->awaiting = 0;
 }
 
-/* What has gathered is not sent. */
+/* Forgets the requests that have gathered, which are not sent. */
 static void disperse_locked(struct mrf_peer *peer)
 {
 	struct mrf_window *window = &peer->conn->window;
@@ -162,7 +162,7 @@ static void turn_over_locked(struct mrf_conn *conn)
 	conn->outgoing = conn->outgoing == first ? first + MRF_PROTO_MAX_REQUEST : first;
 }
 
-/* The device did not take what has gathered: all who are in it fail. */
+/* The device did not take the requests that have gathered: all operations in them fail. */
 static void not_taken_locked(struct mrf_peer *peer, int ret)
 {
 	struct mrf_window *window = &peer->conn->window;
@@ -325,7 +325,7 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 		fail_locked(peer, op, reply);
 		return;
 	default:
-		/* As if the peer's kernel had refused: ask why. */
+		/* As if the peer's kernel had refused the operation: asks the peer why. */
 		mrf_peer_refused_locked(peer, op);
 	}
 	if (op->awaiting)

@@ -54,7 +54,7 @@ static void take_down_locked(struct mrf_peer *peer)
 void mrf_conn_service_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	/* Whoever kicked may have found the endpoint's CQ too full to post. */
+	/* The thread that kicked may have found the endpoint's CQ too full to post. */
 	mrf_ep_progress_locked(peer->ep);
 	if (mrf_peer_is_broken(peer->state))
 		take_down_locked(peer);
@@ -68,7 +68,7 @@ void mrf_conn_service_locked(struct mrf_peer *peer)
 	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue)) {
 		mrf_conn_dial_locked(peer, &calls);
 	} else {
-		/* What was dialled for may have been canceled. */
+		/* The operations that it was dialled for may have been canceled. */
 		if (peer->state == MRF_PEER_IDLE)
 			mrf_dial_forget_locked(peer);
 		mrf_peer_advance_locked(peer);
@@ -78,7 +78,7 @@ void mrf_conn_service_locked(struct mrf_peer *peer)
 
 /* --- the deadline is over -------------------------------------------------------------------- */
 
-/* What the device never gave back: nobody knows whether it ran. */
+/* Gives up work requests that the device never completed: they may have run or not. */
 static void force_drain_locked(struct mrf_conn *conn)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
@@ -142,7 +142,7 @@ static bool take_message_locked(struct mrf_peer *peer, const uint8_t *msg, size_
 		return true;
 	case MRF_MSG_REPLY:
 		peer->conn->heard = mrf_now_ms();
-		/* What was ahead of it is done and completes first. */
+		/* The operations ahead of the request are done, and complete first. */
 		mrf_ep_progress_locked(peer->ep);
 		if (mrf_rpc_replied_locked(peer, msg, len))
 			return false;
@@ -177,7 +177,7 @@ static void take_completion_locked(struct mrf_conn *conn, unsigned slot, const s
 	}
 	if (slot >= MRF_CONN_SLOTS)
 		return;
-	/* What it makes of the message may need the slot. */
+	/* The message is copied, because handling it may need the slot. */
 	memcpy(msg, conn->slots + slot * MRF_CONN_SLOT_SIZE, wc->byte_len);
 	if (mrf_conn_post_slot(conn, slot) || !take_message_locked(peer, msg, wc->byte_len)) {
 		mrf_warn(FI_LOG_EP_DATA, 4021,
@@ -216,7 +216,7 @@ static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc 
 	mrf_service_leave(ep);
 }
 
-/* As if the peer had gone: what is in flight comes back, or is given up after a time. */
+/* As if the peer had gone: operations in flight come back, or are given up after a time. */
 static void broke(struct mrf_owner *owner)
 {
 	struct mrf_conn *conn = conn_of(owner);

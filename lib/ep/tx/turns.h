@@ -2,7 +2,7 @@
 /*
  * How many connections are being made to one host at a time. A target lets in a limited
  * number of unconfirmed connections from one host (MRF_HALF_PER_ADDR), and answers
- * requests one after the other; whoever asks it for hundreds at once waits longer than
+ * requests one after the other; an agent that asks for hundreds at once waits longer than
  * FI_MRFAB_CONN_TIMEOUT for the last answers. So an agent dials MRF_TURNS peers of a host
  * at a time, and each other peer there waits for its turn, in the order of their first
  * operations. A host that answers nobody keeps nobody waiting: after MRF_TURN_SILENT_MS
@@ -22,7 +22,7 @@
  * turn until mrf_turn_end. Without memory it is always its turn.
  */
 bool mrf_turn_take(struct mrf_peer *peer);
-/* The peer's host has answered something: whoever waits for a turn there can go on waiting. */
+/* The peer's host has answered something: peers that wait for a turn there go on waiting. */
 void mrf_turn_heard(const struct mrf_peer *peer);
 /*
  * The peer neither has a turn nor waits for one any more. Those that wait for one at the

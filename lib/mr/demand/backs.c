@@ -19,7 +19,7 @@
 
 /* Both guarded by the monitor's lock. */
 static struct mrf_list all; /* struct mrf_mr_backs.node */
-static uint64_t owner;	    /* the process whose they are; else all is void */
+static uint64_t owner;	    /* the process that made this list; in another one it is void */
 
 /* A child forgets its parent's backs: it must not end the pins that they keep. */
 static void room_enter(struct mrf_mr_backs *backs)

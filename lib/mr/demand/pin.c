@@ -164,7 +164,7 @@ static bool unchanged_locked(const struct mrf_pin *pin)
 	return pin->back->notify || !mrf_list_empty(&pin->watch.node);
 }
 
-/* Does nobody else have any of its bytes? */
+/* Is none of its bytes in another pin? */
 static bool fits_still_locked(const struct mrf_pin *pin)
 {
 	mrf_monitor_held();
@@ -219,7 +219,7 @@ static bool commit_pin(struct mrf_pin *pin, int err)
 	return ok;
 }
 
-/* One that nobody else knows of. */
+/* Ends a pin that no other thread knows of. */
 static void discard(struct mrf_pin *pin)
 {
 	struct mrf_list list;
@@ -253,7 +253,7 @@ static bool private_still(const struct mrf_pin *pin)
 	return end && at >= end;
 }
 
-/* Watched: what changes from now on is heard of. */
+/* Registers a pin whose range is watched, so that changes are reported from now on. */
 static bool reg_watched(struct mrf_pin *pin, int *err)
 {
 	bool same = private_still(pin);

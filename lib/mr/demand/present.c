@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is there is found out by the call that creates the region (present.h): the first
- * access would be too late, because it could not tell such pages from those that came in
+ * The call that creates the region finds out which pages are there (present.h). The first
+ * access would be too late, because it could not tell these pages from pages that came in
  * between.
  *
  * mincore(2) answers for 16 MiB at a time; where not all is mapped, the mappings are gone
@@ -21,11 +21,11 @@
 /* Pages without memory; what is left then counts as not there. */
 #define PATIENCE (4u << 20)
 
-/* What is being found. */
+/* The pages that were found so far. */
 struct found {
 	struct mrf_spans spans;
 	unsigned room;
-	const struct mrf_extent *extent; /* where */
+	const struct mrf_extent *extent; /* the pages are looked for in it */
 };
 
 static int make_span_room(struct found *found)
@@ -40,7 +40,7 @@ static int make_span_room(struct found *found)
 	return 0;
 }
 
-/* Whole pages; of them the bytes of the extent. */
+/* Adds the bytes of these whole pages that are inside the extent. */
 static int add_found(void *arg, uint64_t start, uint64_t end)
 {
 	struct found *found = arg;
@@ -74,7 +74,7 @@ int mrf_mr_back_present(struct mrf_mr_back *back)
 		uint64_t end = extent->addr + extent->len;
 
 		found.extent = extent;
-		/* Other errors: what cannot be known counts as not there. */
+		/* After other errors, pages that were not looked at count as absent. */
 		ret = back->space->mode & FI_MR_ALLOCATED
 			      ? add_found(&found, extent->addr, end)
 			      : mrf_present_look(&look, extent->addr, end);

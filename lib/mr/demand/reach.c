@@ -42,8 +42,8 @@ struct quest {
 	struct mrf_mr_lease *lease;
 	struct mrf_mr_view *view;
 	struct mrf_maps maps;
-	bool hurry;	/* give up keeping, or keep as little as possible */
-	bool lease_all; /* nor show what is kept: it was void too soon for the peer */
+	bool hurry;	/* do not try to keep pins, or keep pins as small as possible */
+	bool lease_all; /* show no kept pins: they became void too soon for the peer */
 };
 
 /* --- bounds ----------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static struct piece piece_at(const struct quest *q, const struct mrf_extent *ext
 	return piece;
 }
 
-/* Whether all of it is there, as far as the maps tell. */
+/* Is all of it there, as far as the maps tell? */
 static bool mapped(const struct quest *q, const struct piece *piece)
 {
 	bool write = q->back->rights & MRF_RIGHTS_WRITE;
@@ -183,7 +183,7 @@ static enum mrf_mr_status look_up_quest(struct quest *q)
  */
 static bool make_pin_room(const struct quest *q, int err)
 {
-	/* A peer that may have no more leases. */
+	/* The peer has as many leases as it may have. */
 	if (err == -FI_ENOSPC && q->lease->npins == MRF_MR_LEASE_PINS)
 		return false;
 	if (!mrf_room_lacks(err) || !mrf_room_make())
@@ -375,7 +375,7 @@ static enum mrf_pinned answer(struct quest *q)
 	while (ret == MRF_PINNED && pos <= last && view->nseg < MRF_MR_IOV_LIMIT) {
 		if (!view->once && !q->lease_all && show_kept(q, &pos))
 			continue;
-		/* What was pinned has been dropped before it was found. */
+		/* The pins were dropped before they were found, again and again. */
 		if (++steps > 2 * MRF_MR_IOV_LIMIT)
 			return MRF_PIN_AGAIN;
 		had = view->nseg;

@@ -28,8 +28,8 @@ void mrf_mr_lease_init(struct mrf_mr_lease *lease);
 void mrf_mr_lease_end(struct mrf_mr_lease *lease);
 
 /*
- * Marks the pins that are being made in these spans (NULL: anywhere) as useless. The lock is
- * held.
+ * Marks the pins that are being made in these spans (NULL: anywhere) as useless. The lock
+ * is held.
  */
 void mrf_pins_spoil_locked(struct mrf_mr_back *back, const struct mrf_spans *where);
 /*

@@ -17,11 +17,11 @@ suites_quick=(unit rxe-6.1)
 # How long each takes on a machine of two processors that emulates its guests and has another
 # suite beside it; suites begin with the longest. Deep: with --all.
 declare -A seconds=(
-	[rxe-6.1]=600 [rxe-6.12]=1250 [rxe-newest]=250 [hosts]=550 [runner]=600
-	[unit]=90 [asan]=280 [tsan]=160 [valgrind]=300 [clang]=50 [debian13]=250 [install]=5 [dist]=180
+	[rxe-6.1]=600 [rxe-6.12]=1130 [rxe-newest]=110 [hosts]=510 [runner]=510
+	[unit]=90 [asan]=320 [tsan]=170 [valgrind]=380 [clang]=70 [debian13]=200 [install]=5 [dist]=155
 	[scripts]=5 [docs]=5
 )
-declare -A seconds_deep=([rxe-6.1]=1100)
+declare -A seconds_deep=([rxe-6.1]=1010)
 seconds_build=60	# before the first of them
 declare -A stamped=(
 	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}

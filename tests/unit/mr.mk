@@ -1,6 +1,7 @@
 # Everything that needs a device runs on tests/fake/fake_verbs.c instead of libibverbs and librdmacm.
 check_PROGRAMS += \
 	tests/unit/t_back \
+	tests/unit/t_buf \
 	tests/unit/t_desc \
 	tests/unit/t_domain \
 	tests/unit/t_enable \
@@ -53,6 +54,9 @@ tests_unit_t_room_LDADD = $(UNIT_LDADD)
 tests_unit_t_room_LDFLAGS = $(MR_WRAP)
 tests_unit_t_serve_SOURCES = tests/unit/t_serve.c $(FAKE_VERBS)
 tests_unit_t_serve_LDADD = $(UNIT_LDADD)
+tests_unit_t_buf_SOURCES = tests/unit/t_buf.c $(MR_FIXTURE)
+tests_unit_t_buf_LDADD = $(UNIT_LDADD)
+tests_unit_t_buf_LDFLAGS = $(MR_WRAP)
 tests_unit_t_desc_SOURCES = tests/unit/t_desc.c $(MR_FIXTURE)
 tests_unit_t_desc_LDADD = $(UNIT_LDADD)
 tests_unit_t_desc_LDFLAGS = $(MR_WRAP)

@@ -63,10 +63,17 @@ static void handle_message(struct mrf_agent *agent, const struct mrf_wc *wc)
 		owner->calls->message(owner, slot, wc);
 }
 
+/* An owner, too, may say that there is more. */
+static void handle_messages(struct mrf_agent *agent, unsigned max)
+{
+	if (mrf_agent_cq_handle(agent, max, handle_message))
+		agent->more = true;
+}
+
 void mrf_agent_poll(struct mrf_agent *agent)
 {
 	/* The queues never hold more than this; later completions need not be among them. */
-	agent->more |= mrf_agent_cq_handle(agent, MRF_AGENT_CQ, handle_message);
+	handle_messages(agent, MRF_AGENT_CQ);
 }
 
 static void poll_cq(struct mrf_agent *agent)
@@ -201,13 +208,15 @@ static void turn(struct mrf_agent *agent)
 	for (i = 0; i < n; i++)
 		handle_ready(agent, &events[i]);
 	expire(agent);
-	if (agent->more)
-		agent->more =
-			mrf_agent_cq_handle(agent, MRF_TURN_TAKEN / agent->ncqs, handle_message);
+	if (agent->more) {
+		agent->more = false;
+		handle_messages(agent, MRF_TURN_TAKEN / agent->ncqs);
+	}
 	mrf_agent_run_kicks(agent);
 	if (mrf_unlikely(agent->suspect))
 		poll_cm(agent);
-	agent->more |= agent->guest->serve(agent);
+	if (agent->guest->serve(agent))
+		agent->more = true;
 	agent->guest->over(agent);
 }
 

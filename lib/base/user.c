@@ -49,6 +49,7 @@ int mrf_user_put(const struct iovec *to, size_t count, const void *from)
 	struct iovec here = { .iov_base = (void *)from, .iov_len = mrf_iov_total(to, count) };
 	ssize_t copied = process_vm_writev(getpid(), &here, 1, to, count, 0);
 
+	mrf_slow_call();
 	if (mrf_likely(copied == (ssize_t)here.iov_len))
 		return 0;
 	if (is_fault(copied))

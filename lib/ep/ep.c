@@ -223,6 +223,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->starved);
 	mrf_list_init(&ep->free_ops);
 	mrf_list_init(&ep->unfinished);
+	mrf_list_init(&ep->deliveries);
 	mrf_list_init(&ep->passive);
 	mrf_list_init(&ep->of_agent);
 	mrf_idmap_init(&ep->conns);

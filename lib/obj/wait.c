@@ -110,7 +110,6 @@ int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
 	mrf_list_init(&wait->links);
 	mrf_list_init(&wait->asleep);
 	mrf_list_init(&wait->spare);
-	atomic_init(&wait->left, false);
 	atomic_init(&wait->waiters, 0);
 	atomic_init(&wait->watched, false);
 	return kind == FI_WAIT_FD ? need_fds(wait) : 0;
@@ -210,17 +209,16 @@ static void finish_locked(struct mrf_wait *wait, struct mrf_wait_link *link)
 	link->inside--;
 }
 
-void mrf_wait_leave(struct mrf_wait_link *link)
+void mrf_wait_call(struct mrf_wait_link *link)
 {
 	struct mrf_wait *wait = atomic_load(&link->wait);
 
 	if (wait)
-		atomic_store(&wait->left, true);
+		mrf_wait_signal(wait);
 }
 
 void mrf_wait_finish(struct mrf_wait *wait)
 {
-	atomic_store(&wait->left, false);
 	mrf_lock_take(&wait->lock);
 	mrf_list_each (node, &wait->links) {
 		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);

@@ -38,7 +38,7 @@ struct mrf_source {
 	 */
 	void (*finish)(struct mrf_source *source);
 	int fd;		  /* readable when there is something to poll, or -1; owned by the source */
-	atomic_bool left; /* something has left work to finish: mrf_wait_leave */
+	atomic_bool left; /* there is something to finish, and no thread is at it */
 };
 
 struct mrf_wait_link {
@@ -64,7 +64,6 @@ struct mrf_wait {
 	struct mrf_bell bell; /* inside epoll_fd; rung once the application watches */
 	struct mrf_lock lock; /* rank WAIT: guards links, held while polling */
 	struct mrf_list links;
-	atomic_bool left;	   /* a source may have left work to finish */
 	atomic_int waiters;	   /* sleepers, plus 1 if watched; 0: no signal needed */
 	atomic_bool watched;	   /* the application has the fd, or called fi_trywait */
 	struct mrf_lock wake_lock; /* rank WAKE: guards the two lists */
@@ -99,10 +98,10 @@ int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link, struct mrf_
 void mrf_wait_unlink(struct mrf_wait_link *link);
 
 /*
- * The source of this link has set its left: the next thread that polls the wait finishes.
- * Any lock held; harmless when not linked.
+ * The source of this link has something left, and the thread that would finish it is busy:
+ * wakes those that sleep, which poll and finish. Any lock held; harmless when not linked.
  */
-void mrf_wait_leave(struct mrf_wait_link *link);
+void mrf_wait_call(struct mrf_wait_link *link);
 
 /* Finishes what the sources have left. The caller holds no lock. */
 void mrf_wait_finish(struct mrf_wait *wait);
@@ -113,14 +112,17 @@ void mrf_wait_finish(struct mrf_wait *wait);
  */
 static inline void mrf_wait_poll(struct mrf_wait *wait)
 {
+	bool left = false;
+
 	mrf_lock_take(&wait->lock);
 	mrf_list_each (node, &wait->links) {
 		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);
 
 		link->source->poll(link->source);
+		left |= atomic_load_explicit(&link->source->left, memory_order_relaxed);
 	}
 	mrf_lock_release(&wait->lock);
-	if (mrf_unlikely(atomic_load_explicit(&wait->left, memory_order_relaxed)))
+	if (mrf_unlikely(left))
 		mrf_wait_finish(wait);
 }
 

@@ -41,6 +41,7 @@ check_PROGRAMS += \
 	tests/unit/t_target \
 	tests/unit/t_turns \
 	tests/unit/t_unlocked \
+	tests/unit/t_deliver \
 	tests/unit/t_swap \
 	tests/unit/t_window
 tests_unit_t_agent_cq_SOURCES = tests/unit/t_agent_cq.c $(EP_FIXTURE)
@@ -86,6 +87,9 @@ tests_unit_t_unlocked_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv \
 	-Wl,--wrap=mrf_vconn_open,--wrap=mrf_vconn_resolve,--wrap=mrf_vconn_create_qp \
 	-Wl,--wrap=mrf_vconn_route,--wrap=mrf_vconn_connect,--wrap=mrf_vconn_establish \
 	-Wl,--wrap=mrf_vconn_disconnect,--wrap=mrf_vconn_close,--wrap=mrf_vcq_open_beside
+tests_unit_t_deliver_SOURCES = tests/unit/t_deliver.c $(EP_FIXTURE)
+tests_unit_t_deliver_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_deliver_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_writev
 tests_unit_t_local_SOURCES = tests/unit/t_local.c $(EP_FIXTURE)
 tests_unit_t_local_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_rpc_SOURCES = tests/unit/t_rpc.c $(EP_FIXTURE)

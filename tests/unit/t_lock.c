@@ -172,6 +172,14 @@ static void read_memory(void)
 		_exit(1);
 }
 
+static void write_memory(void)
+{
+	const struct iovec to = { .iov_base = &byte, .iov_len = 1 };
+
+	if (mrf_user_put(&to, 1, ""))
+		_exit(1);
+}
+
 static void read_maps(void)
 {
 	FILE *maps = mrf_maps_open();
@@ -187,7 +195,7 @@ static void call_rdma_cm(void)
 	mrf_gate_leave();
 }
 
-static void (*const slow[])(void) = { read_memory, read_maps, call_rdma_cm };
+static void (*const slow[])(void) = { read_memory, write_memory, read_maps, call_rdma_cm };
 static int which;
 
 static void one_under_an_endpoint(void)

@@ -69,7 +69,8 @@ struct fake {
 	atomic_int polled;
 	atomic_int armed;
 	atomic_int work;  /* what a poll turned into progress */
-	atomic_bool hang; /* a poll does not return while this is set */
+	atomic_bool hang; /* a poll or finish does not return while this is set */
+	atomic_int finished;
 };
 
 static void fake_poll(struct mrf_source *source)
@@ -89,11 +90,22 @@ static void fake_arm(struct mrf_source *source)
 	atomic_fetch_add(&mrf_container_of(source, struct fake, source)->armed, 1);
 }
 
+static void fake_finish(struct mrf_source *source)
+{
+	struct fake *fake = mrf_container_of(source, struct fake, source);
+
+	atomic_store(&source->left, false);
+	atomic_fetch_add(&fake->finished, 1);
+	while (atomic_load(&fake->hang))
+		sleep_ms(1);
+}
+
 static void fake_init(struct fake *fake, bool with_fd)
 {
 	memset(fake, 0, sizeof(*fake));
 	fake->source.poll = fake_poll;
 	fake->source.arm = fake_arm;
+	fake->source.finish = fake_finish;
 	fake->source.fd = with_fd ? __real_eventfd(0, EFD_NONBLOCK) : -1;
 }
 
@@ -372,6 +384,48 @@ START_TEST(wait_unlink_returns_after_the_poll_in_progress)
 	pthread_join(unlinker, NULL);
 	pthread_join(poller, NULL);
 	ck_assert(atomic_load(&u.done));
+	mrf_wait_fini(&wait);
+}
+END_TEST
+
+/* Finishes, which hangs; polls do not. */
+static void *finish_once(void *arg)
+{
+	mrf_wait_finish(arg);
+	return NULL;
+}
+
+START_TEST(wait_what_one_source_finishes_keeps_no_other_from_it)
+{
+	struct mrf_wait_link la = { .wait = NULL }, lb = { .wait = NULL };
+	struct mrf_wait wait;
+	struct fake a, b;
+	pthread_t thread;
+
+	fake_init(&a, false);
+	fake_init(&b, false);
+	ck_assert_int_eq(mrf_wait_init(&wait, FI_WAIT_NONE), 0);
+	ck_assert_int_eq(mrf_wait_link(&wait, &la, &a.source), 0);
+	ck_assert_int_eq(mrf_wait_link(&wait, &lb, &b.source), 0);
+	a.source.left = true;
+	b.source.left = true;
+	a.hang = true;
+	ck_assert_int_eq(pthread_create(&thread, NULL, finish_once, &wait), 0);
+	while (!atomic_load(&a.finished))
+		sleep_ms(1);
+	mrf_wait_finish(&wait);
+	ck_assert_int_eq(b.finished, 1);
+	atomic_store(&a.hang, false);
+	pthread_join(thread, NULL);
+	mrf_wait_poll(&wait);
+	ck_assert_int_eq(a.finished, 1);
+	ck_assert_int_eq(b.finished, 1);
+	b.source.left = true;
+	mrf_wait_poll(&wait);
+	ck_assert_int_eq(a.finished, 1);
+	ck_assert_int_eq(b.finished, 2);
+	mrf_wait_unlink(&la);
+	mrf_wait_unlink(&lb);
 	mrf_wait_fini(&wait);
 }
 END_TEST
@@ -787,6 +841,7 @@ static TCase *tcase_sources(void)
 	tcase_add_test(tc, wait_source_linked_twice_wakes_until_both_are_gone);
 	tcase_add_test(tc, wait_link_fails_when_the_descriptor_cannot_be_watched);
 	tcase_add_test(tc, wait_unlink_returns_after_the_poll_in_progress);
+	tcase_add_test(tc, wait_what_one_source_finishes_keeps_no_other_from_it);
 	return tc;
 }
 

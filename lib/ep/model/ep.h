@@ -84,7 +84,7 @@ struct mrf_ep {
 	bool selective;		      /* tx_cq bound with FI_SELECTIVE_COMPLETION */
 	struct mrf_av_watch av_watch; /* while av is not NULL */
 	struct mrf_hold hold_av, hold_tx, hold_rx, hold_wr, hold_rd, hold_rem, hold_eq;
-	struct mrf_wait_link link_tx, link_rx, link_wr, link_rd;
+	struct mrf_wait_link link_tx, link_wr, link_rd;
 	struct mrf_source source;
 
 	struct mrf_lock lock;	 /* rank EP: guards all below */
@@ -101,9 +101,12 @@ struct mrf_ep {
 	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
-	struct mrf_list unfinished; /* operations: mrf_op_finish; source.left */
-	atomic_uint ended;	    /* these, and those that a thread is finishing */
+	/* for mrf_op_finish; source.left unless both are empty */
+	struct mrf_list unfinished; /* operations that have completed, with local buffers */
+	struct mrf_list deliveries; /* struct mrf_peer.delivery */
+	atomic_uint ended;	    /* of unfinished, and those that a thread is finishing */
 	unsigned nops;		    /* in use */
+	unsigned holdups;	    /* peers with undelivered operations */
 	unsigned made;		    /* made so far; <= MRF_EP_ALL_OPS */
 	/* atomic_op.h; NULL before the first use, then immutable */
 	struct mrf_atomic_cells *cells;

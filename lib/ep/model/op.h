@@ -11,9 +11,9 @@
  * connection pos goes back to acked, so no acknowledged byte is ever sent twice.
  *
  * An operation belongs to its endpoint and is guarded by the endpoint's lock, except at
- * its two ends, when one thread alone knows it: while its local buffers are brought
- * within the device's reach (buf/local.h), and when they are let go (mrf_op_finish). Both
- * may take long and are done without the lock.
+ * its two ends, when one thread alone works on it: while its local buffers are brought
+ * within the device's reach (buf/local.h), and when its results are copied back and its
+ * buffers let go (mrf_op_finish). Each may take long and is done without the lock.
  */
 #ifndef MRF_EP_MODEL_OP_H
 #define MRF_EP_MODEL_OP_H
@@ -24,6 +24,7 @@
 #include "base/lock.h"
 #include "buf/local.h"
 #include "contract/limits.h"
+#include "ep/model/why.h"
 #include "obj/cq.h"
 
 struct mrf_ep;
@@ -58,7 +59,8 @@ struct mrf_op_type {
 	 */
 	void (*again)(struct mrf_ep *ep, struct mrf_op *op);
 	/*
-	 * Everything is done: copies the results to the application's buffers.
+	 * Everything is done: copies the results to the application's buffers, which may
+	 * have to be read in first; called without ep->lock.
 	 * -FI_ECANCELED: a region that they belong in is closed; -FI_EFAULT: a buffer is
 	 * not mapped. NULL: the data are in op->local.copy or already in place.
 	 */
@@ -88,7 +90,8 @@ struct mrf_op_atomic {
 };
 
 struct mrf_op {
-	struct mrf_list node; /* in peer->queue or redo, ep->unfinished or free_ops */
+	/* in peer->queue, redo or undelivered, ep->unfinished or free_ops */
+	struct mrf_list node;
 	struct mrf_peer *peer;
 	unsigned number; /* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
 	/* from here to local.sge: see mrf_op_reset */
@@ -104,6 +107,7 @@ struct mrf_op {
 	uint8_t timeouts;
 	uint8_t empty_known;	  /* a bit per rma entry: empty, and allowed by an answer */
 	bool posted;		  /* was posted once and flushed; may have run */
+	bool failed;		  /* in peer->undelivered, to complete in error: why */
 	uint16_t refused;	  /* how often the target's kernel refused it */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 	uint32_t imm;
@@ -119,7 +123,10 @@ struct mrf_op {
 	void *context;
 	int nrma;
 	struct mrf_local local; /* where its bytes are on this side */
-	struct fi_rma_iov rma[MRF_LIMIT_RMA_IOV];
+	union {
+		struct fi_rma_iov rma[MRF_LIMIT_RMA_IOV];
+		struct mrf_why why; /* failed */
+	};
 };
 
 #define MRF_OP_RESET (offsetof(struct mrf_op, local.sge) - offsetof(struct mrf_op, type))

@@ -6,6 +6,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/user.h"
+#include "ep/link/conn.h"
 #include "ep/model/ep.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/op.h"
@@ -75,17 +76,6 @@ int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 
 /* --- the end -------------------------------------------------------------------------- */
 
-/* The next thread that reads any of its queues and counters calls mrf_op_finish. */
-static void leave_to_readers_locked(struct mrf_ep *ep)
-{
-	mrf_lock_held(&ep->lock);
-	atomic_store(&ep->source.left, true);
-	mrf_wait_leave(&ep->link_tx);
-	mrf_wait_leave(&ep->link_rx);
-	mrf_wait_leave(&ep->link_wr);
-	mrf_wait_leave(&ep->link_rd);
-}
-
 /* False: there are registrations to end first, which takes time: mrf_op_finish. */
 static __attribute__((noinline)) bool let_go_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
@@ -96,7 +86,7 @@ static __attribute__((noinline)) bool let_go_locked(struct mrf_ep *ep, struct mr
 	}
 	mrf_list_add_tail(&op->node, &ep->unfinished);
 	atomic_fetch_add(&ep->ended, 1);
-	leave_to_readers_locked(ep);
+	atomic_store(&ep->source.left, true);
 	return false;
 }
 
@@ -116,33 +106,20 @@ void mrf_op_free_locked(struct mrf_ep *ep, struct mrf_op *op)
 	free_op_locked(ep, op);
 }
 
-/* Copies what came back to the application's buffers. Errors: mrf_op_type.deliver. */
-static __attribute__((noinline)) int deliver_more_locked(struct mrf_ep *ep, struct mrf_op *op)
+/* One native element for memory that is pinned, as most are: each buffer has a descriptor. */
+static inline bool is_one_pinned(const struct mrf_op *op)
 {
-	mrf_lock_held(&ep->lock);
-	if (op->type->deliver)
-		return op->type->deliver(ep, op);
-	return mrf_user_put(op->local.user, (size_t)op->local.nuser, op->local.copy);
+	return op->atomic.landed && op->local.ndesc == 1 && op->total == sizeof(uint64_t);
 }
 
-/* One native element, as most are: straight out of its cell, into memory that is pinned. */
+/* Straight out of its cell. */
 static inline int deliver_one_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	if (!op->local.ndesc)
-		return deliver_more_locked(ep, op);
 	if (mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->local.desc[0])))
 		return -FI_ECANCELED;
 	memcpy(op->local.user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
 	return 0;
-}
-
-static inline int deliver_op_locked(struct mrf_ep *ep, struct mrf_op *op)
-{
-	mrf_lock_held(&ep->lock);
-	if (mrf_likely(op->atomic.landed && op->total == sizeof(uint64_t) && op->local.nuser == 1))
-		return deliver_one_locked(ep, op);
-	return deliver_more_locked(ep, op);
 }
 
 static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf_op *op)
@@ -151,40 +128,8 @@ static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf
 	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
 }
 
-static __attribute__((noinline, cold)) void undelivered_locked(struct mrf_ep *ep, struct mrf_op *op,
-							       int why)
-{
-	int code = why == -FI_ECANCELED ? 4260 : 4261;
-	const char *text =
-		code == 4260 ? "the operation was done, but the region for its results was "
-			       "closed meanwhile"
-			     : "the operation was done, but its results cannot be stored: the "
-			       "local buffer is not mapped or may not be written";
-
-	mrf_lock_held(&ep->lock);
-	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
-	mrf_op_fail_locked(ep, op, FI_EFAULT, code, text);
-}
-
-void mrf_op_done_locked(struct mrf_ep *ep, struct mrf_op *op)
-{
-	int ret = op->local.nuser ? deliver_op_locked(ep, op) : 0;
-	struct mrf_cntr *cntr;
-
-	mrf_lock_held(&ep->lock);
-	if (mrf_unlikely(ret)) {
-		undelivered_locked(ep, op, ret);
-		return;
-	}
-	if (ep->tx_cq && !op->silent)
-		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
-	cntr = cntr_of_locked(ep, op);
-	if (cntr)
-		mrf_cntr_add(cntr, 1);
-	free_op_locked(ep, op);
-}
-
-void mrf_op_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text)
+static __attribute__((noinline)) void complete_in_error_locked(struct mrf_ep *ep, struct mrf_op *op,
+							       int err, int code, const char *text)
 {
 	struct mrf_cntr *cntr = cntr_of_locked(ep, op);
 
@@ -206,30 +151,218 @@ void mrf_op_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code,
 	mrf_op_free_locked(ep, op);
 }
 
-/* Takes ep->lock; NULL: there is none. */
-static struct mrf_op *take_unfinished(struct mrf_ep *ep)
+static __attribute__((noinline, cold)) void undelivered_locked(struct mrf_ep *ep, struct mrf_op *op,
+							       int why)
+{
+	int code = why == -FI_ECANCELED ? 4260 : 4261;
+	const char *text =
+		code == 4260 ? "the operation was done, but the region for its results was "
+			       "closed meanwhile"
+			     : "the operation was done, but its results cannot be stored: the "
+			       "local buffer is not mapped or may not be written";
+
+	mrf_lock_held(&ep->lock);
+	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
+	complete_in_error_locked(ep, op, FI_EFAULT, code, text);
+}
+
+/* ret: whether its results were delivered. */
+static MRF_ALWAYS_INLINE void complete_locked(struct mrf_ep *ep, struct mrf_op *op, int ret)
+{
+	struct mrf_cntr *cntr;
+
+	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely(ret)) {
+		undelivered_locked(ep, op, ret);
+		return;
+	}
+	if (ep->tx_cq && !op->silent)
+		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
+	cntr = cntr_of_locked(ep, op);
+	if (cntr)
+		mrf_cntr_add(cntr, 1);
+	free_op_locked(ep, op);
+}
+
+/* --- in turn ------------------------------------------------------------------------------ */
+/*
+ * Where results belong may have to be read in, or may wait for another thread of the
+ * application (userfaultfd): they are copied without ep->lock, by one thread at a time for
+ * each peer. What ends meanwhile completes behind them if it is of the same peer.
+ */
+
+static bool is_behind_locked(const struct mrf_ep *ep, const struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	return !mrf_list_empty(&op->peer->undelivered);
+}
+
+/* Some thread is to copy the results of the peer's first. */
+static void leave_delivery_locked(struct mrf_ep *ep, struct mrf_peer *peer)
+{
+	mrf_lock_held(&ep->lock);
+	mrf_list_add_tail(&peer->delivery, &ep->deliveries);
+	atomic_store(&ep->source.left, true);
+}
+
+/* Threads that sleep have not seen what this one has, which is busy now. */
+static void call_others_locked(struct mrf_ep *ep)
+{
+	mrf_lock_held(&ep->lock);
+	if (mrf_list_empty(&ep->deliveries))
+		return;
+	mrf_wait_call(&ep->link_tx);
+	mrf_wait_call(&ep->link_wr);
+	mrf_wait_call(&ep->link_rd);
+}
+
+/* Not inline for the sake of mrf_op_done_locked. */
+static __attribute__((noinline)) void done_in_turn_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	bool behind = is_behind_locked(ep, op);
+
+	mrf_lock_held(&ep->lock);
+	/* It is another peer whose results are being copied. */
+	if (!behind && !op->local.nuser) {
+		complete_locked(ep, op, 0);
+		return;
+	}
+	mrf_list_add_tail(&op->node, &op->peer->undelivered);
+	if (behind)
+		return;
+	ep->holdups++;
+	leave_delivery_locked(ep, op->peer);
+}
+
+void mrf_op_done_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely(ep->holdups))
+		done_in_turn_locked(ep, op);
+	else if (is_one_pinned(op))
+		complete_locked(ep, op, deliver_one_locked(ep, op));
+	else if (!op->local.nuser)
+		complete_locked(ep, op, 0);
+	else
+		done_in_turn_locked(ep, op);
+}
+
+void mrf_op_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text)
+{
+	mrf_lock_held(&ep->lock);
+	if (mrf_likely(!is_behind_locked(ep, op))) {
+		complete_in_error_locked(ep, op, err, code, text);
+		return;
+	}
+	op->failed = true;
+	op->local.nuser = 0;
+	mrf_why_set(&op->why, err, code, "%s", text);
+	mrf_list_add_tail(&op->node, &op->peer->undelivered);
+}
+
+/* The peer's first; ret: whether its results were delivered. */
+static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int ret)
+{
+	struct mrf_op *op = mrf_list_entry(mrf_list_pop(&peer->undelivered), struct mrf_op, node);
+
+	mrf_lock_held(&ep->lock);
+	if (op->failed)
+		complete_in_error_locked(ep, op, op->why.err, op->why.code, op->why.text);
+	else
+		complete_locked(ep, op, ret);
+}
+
+static struct mrf_op *first_undelivered_locked(const struct mrf_ep *ep, const struct mrf_peer *peer)
+{
+	struct mrf_list *node = mrf_list_first(&peer->undelivered);
+
+	mrf_lock_held(&ep->lock);
+	return node ? mrf_list_entry(node, struct mrf_op, node) : NULL;
+}
+
+/* All of the peer's are delivered: the agent lets go on what waits for that. */
+static void delivered_locked(struct mrf_ep *ep, struct mrf_peer *peer)
+{
+	mrf_lock_held(&ep->lock);
+	ep->holdups--;
+	if (peer->fenced || peer->gone)
+		mrf_peer_kick_locked(peer);
+	peer->fenced = false;
+}
+
+/* Copies what came back to the application's buffers. Errors: mrf_op_type.deliver. */
+static int deliver_op(struct mrf_ep *ep, struct mrf_op *op)
+{
+	if (op->type->deliver)
+		return op->type->deliver(ep, op);
+	return mrf_user_put(op->local.user, (size_t)op->local.nuser, op->local.copy);
+}
+
+/*
+ * The peer's first, which has results, and those behind it that have none. Lets go of
+ * ep->lock meanwhile; that the peer has undelivered operations keeps it.
+ */
+static void deliver_first_locked(struct mrf_ep *ep, struct mrf_peer *peer)
+{
+	struct mrf_op *op = first_undelivered_locked(ep, peer);
+	int ret;
+
+	mrf_lock_held(&ep->lock);
+	call_others_locked(ep);
+	mrf_lock_release(&ep->lock);
+	ret = deliver_op(ep, op);
+	mrf_lock_take(&ep->lock);
+	do {
+		complete_first_locked(ep, peer, ret);
+		op = first_undelivered_locked(ep, peer);
+		ret = 0;
+	} while (op && !op->local.nuser);
+	if (op)
+		leave_delivery_locked(ep, peer);
+	else
+		delivered_locked(ep, peer);
+}
+
+/* Its completion has been written. Lets go of ep->lock meanwhile. */
+static void let_buffers_go_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	mrf_lock_release(&ep->lock);
+	mrf_local_drop(&ep->buf, &op->local);
+	mrf_lock_take(&ep->lock);
+	mrf_op_free_locked(ep, op);
+	atomic_fetch_sub(&ep->ended, 1);
+}
+
+/* NULL: it is empty. */
+static struct mrf_list *take_left_locked(struct mrf_ep *ep, struct mrf_list *list)
+{
+	struct mrf_list *node = mrf_list_pop(list);
+
+	mrf_lock_held(&ep->lock);
+	if (node && mrf_list_empty(&ep->deliveries) && mrf_list_empty(&ep->unfinished))
+		atomic_store(&ep->source.left, false);
+	return node;
+}
+
+static bool finish_one_locked(struct mrf_ep *ep)
 {
 	struct mrf_list *node;
 
-	mrf_lock_take(&ep->lock);
-	node = mrf_list_pop(&ep->unfinished);
-	if (mrf_list_empty(&ep->unfinished))
-		atomic_store(&ep->source.left, false);
-	mrf_lock_release(&ep->lock);
-	return node ? mrf_list_entry(node, struct mrf_op, node) : NULL;
+	mrf_lock_held(&ep->lock);
+	if ((node = take_left_locked(ep, &ep->deliveries)))
+		deliver_first_locked(ep, mrf_list_entry(node, struct mrf_peer, delivery));
+	else if ((node = take_left_locked(ep, &ep->unfinished)))
+		let_buffers_go_locked(ep, mrf_list_entry(node, struct mrf_op, node));
+	return node;
 }
 
 void mrf_op_finish(struct mrf_ep *ep)
 {
-	struct mrf_op *op;
-
-	while ((op = take_unfinished(ep))) {
-		mrf_local_drop(&ep->buf, &op->local);
-		mrf_lock_take(&ep->lock);
-		mrf_op_free_locked(ep, op);
-		atomic_fetch_sub(&ep->ended, 1);
-		mrf_lock_release(&ep->lock);
-	}
+	mrf_lock_take(&ep->lock);
+	while (finish_one_locked(ep))
+		;
+	mrf_lock_release(&ep->lock);
 }
 
 void mrf_op_unlock(struct mrf_ep *ep)

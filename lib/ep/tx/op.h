@@ -23,19 +23,23 @@ int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
  */
 void mrf_op_free_locked(struct mrf_ep *ep, struct mrf_op *op);
 /*
- * Success: delivers the data of a read, writes a completion if one is wanted, and frees
- * op.
+ * Success: copies back what op brings, writes a completion if one is wanted, and frees op.
+ * If that may take time, or op's peer has operations before it for which this is not done
+ * yet, all of it is left to mrf_op_finish: operations to one peer complete in the order in
+ * which they end.
  */
 void mrf_op_done_locked(struct mrf_ep *ep, struct mrf_op *op);
 /*
  * Failure: always writes a completion with err (FI_E*), reason code and text, and frees
- * op.
+ * op; in the same order.
  */
 void mrf_op_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text);
 
 /*
- * Frees the operations in ep->unfinished, whose local buffers are still registered: the
- * thread that made progress calls it, without any lock, before it does anything else.
+ * Copies results back to the application's memory and completes their operations, and lets
+ * go of local buffers that are still registered; leaves what other threads are doing of
+ * that. The thread that made progress calls it, without any lock, before it does anything
+ * else.
  */
 void mrf_op_finish(struct mrf_ep *ep);
 /* Releases ep->lock, under which operations may have ended; then as mrf_op_finish. */

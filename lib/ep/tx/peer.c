@@ -92,6 +92,20 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 	return 0;
 }
 
+/* A fenced operation may send what those before it bring back: that is to be there, too. */
+static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	if (mrf_likely(!op->fence || op->pos))
+		return false;
+	if (in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn)) {
+		wait_for_completions_locked(peer);
+		return true;
+	}
+	peer->fenced = !mrf_list_empty(&peer->undelivered);
+	return peer->fenced;
+}
+
 /* True when the next operation may be looked at. */
 static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -100,9 +114,9 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	if (!mrf_rpc_lets_locked(peer->conn, op))
 		return false;
-	if ((op->fence && !op->pos &&
-	     (in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn))) ||
-	    (!op->resolved && (op->inflight || op->awaiting))) {
+	if (fence_holds_locked(peer, op))
+		return false;
+	if (!op->resolved && (op->inflight || op->awaiting)) {
 		wait_for_completions_locked(peer);
 		return false;
 	}
@@ -164,7 +178,7 @@ static void retire_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
-			 !in_flight_locked(peer->conn)))
+			 mrf_list_empty(&peer->undelivered) && !in_flight_locked(peer->conn)))
 		mrf_peer_kick_locked(peer);
 }
 
@@ -349,6 +363,10 @@ static bool has_few_locked(const struct mrf_peer *peer)
 		if (++n >= MRF_EP_FEW_OPS)
 			break;
 	}
+	mrf_list_each (node, &peer->undelivered) {
+		if (++n >= MRF_EP_FEW_OPS)
+			break;
+	}
 	return n < MRF_EP_FEW_OPS && mrf_list_empty(&peer->redo);
 }
 
@@ -375,7 +393,7 @@ static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool 
 		ret = has_place_locked(peer) ? mrf_op_take_locked(ep, op) : -FI_EAGAIN;
 	if (!ret)
 		(*op)->gen = peer->gen;
-	*more = !mrf_list_empty(&ep->unfinished);
+	*more = atomic_load(&ep->source.left);
 	mrf_op_unlock(ep);
 	return ret;
 }

@@ -58,7 +58,7 @@ void mrf_conn_service_locked(struct mrf_peer *peer)
 	mrf_ep_progress_locked(peer->ep);
 	if (mrf_peer_is_broken(peer->state))
 		take_down_locked(peer);
-	if (peer->gone && mrf_list_empty(&peer->queue) &&
+	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->undelivered) &&
 	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
 		if (peer->conn)
 			mrf_conn_destroy_locked(peer->conn);
@@ -287,7 +287,8 @@ void mrf_peer_abandon_locked(struct mrf_peer *peer)
 		/* The device must have let go of the buffers before they are given back. */
 		mrf_conn_destroy_locked(peer->conn);
 	}
-	while ((node = mrf_list_pop(&peer->redo)) || (node = mrf_list_pop(&peer->queue)))
+	while ((node = mrf_list_pop(&peer->undelivered)) || (node = mrf_list_pop(&peer->redo)) ||
+	       (node = mrf_list_pop(&peer->queue)))
 		mrf_op_free_locked(peer->ep, mrf_list_entry(node, struct mrf_op, node));
 	mrf_peer_free_locked(peer);
 }

@@ -90,14 +90,19 @@ static __attribute__((noinline)) bool let_go_locked(struct mrf_ep *ep, struct mr
 	return false;
 }
 
-/* Inline for the sake of mrf_op_done_locked. */
+/* These are inline for the sake of mrf_op_done_locked. */
+static MRF_ALWAYS_INLINE void put_back_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	mrf_list_add_head(&op->node, &ep->free_ops);
+	ep->nops--;
+}
+
 static MRF_ALWAYS_INLINE void free_op_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	if (mrf_unlikely((op->local.temp || op->local.copy) && !let_go_locked(ep, op)))
-		return;
-	mrf_list_add_head(&op->node, &ep->free_ops);
-	ep->nops--;
+	if (mrf_likely((!op->local.temp && !op->local.copy) || let_go_locked(ep, op)))
+		put_back_locked(ep, op);
 }
 
 void mrf_op_free_locked(struct mrf_ep *ep, struct mrf_op *op)
@@ -166,22 +171,42 @@ static __attribute__((noinline, cold)) void undelivered_locked(struct mrf_ep *ep
 	complete_in_error_locked(ep, op, FI_EFAULT, code, text);
 }
 
+static MRF_ALWAYS_INLINE void write_completion_locked(struct mrf_ep *ep, const struct mrf_op *op)
+{
+	struct mrf_cntr *cntr;
+
+	mrf_lock_held(&ep->lock);
+	if (ep->tx_cq && !op->silent)
+		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
+	cntr = cntr_of_locked(ep, op);
+	if (cntr)
+		mrf_cntr_add(cntr, 1);
+}
+
 /* ret: whether its results were delivered. */
 static MRF_ALWAYS_INLINE void complete_locked(struct mrf_ep *ep, struct mrf_op *op, int ret)
 {
-	struct mrf_cntr *cntr;
+	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely(ret)) {
+		undelivered_locked(ep, op, ret);
+		return;
+	}
+	write_completion_locked(ep, op);
+	free_op_locked(ep, op);
+}
+
+/* One native element has neither a copy nor a registration of its own. */
+static MRF_ALWAYS_INLINE void complete_one_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	int ret = deliver_one_locked(ep, op);
 
 	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(ret)) {
 		undelivered_locked(ep, op, ret);
 		return;
 	}
-	if (ep->tx_cq && !op->silent)
-		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
-	cntr = cntr_of_locked(ep, op);
-	if (cntr)
-		mrf_cntr_add(cntr, 1);
-	free_op_locked(ep, op);
+	write_completion_locked(ep, op);
+	put_back_locked(ep, op);
 }
 
 /* --- in turn ------------------------------------------------------------------------------ */
@@ -240,7 +265,7 @@ void mrf_op_done_locked(struct mrf_ep *ep, struct mrf_op *op)
 	if (mrf_unlikely(ep->holdups))
 		done_in_turn_locked(ep, op);
 	else if (is_one_pinned(op))
-		complete_locked(ep, op, deliver_one_locked(ep, op));
+		complete_one_locked(ep, op);
 	else if (!op->local.nuser)
 		complete_locked(ep, op, 0);
 	else

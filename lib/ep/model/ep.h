@@ -38,8 +38,14 @@
 #define MRF_EP_OPS MRF_LIMIT_TX_SIZE
 #define MRF_EP_FEW_OPS 16
 #define MRF_EP_ALL_OPS (MRF_EP_OPS + 64 * MRF_EP_FEW_OPS)
-#define MRF_EP_SCQ 1023	  /* work requests in flight on all connections of an endpoint */
-#define MRF_CONN_RING 128 /* ... on one connection */
+#define MRF_EP_SCQ 1023 /* work requests in flight on all connections of an endpoint */
+/*
+ * ... on one connection. It is most of what a peer takes of this side: the device keeps half a
+ * KiB for each. With 32 a peer took 24 KiB of queues instead of 72, but with 64 operations in
+ * flight, as bandwidth is usually measured, writes of 8 bytes took 8 % more instructions and
+ * reads 14 %, because half of them waited in the peer's queue.
+ */
+#define MRF_CONN_RING 128
 /*
  * Ways that an endpoint keeps of one region that is pinned on demand: as many as a process
  * has mappings by default (vm.max_map_count).

@@ -12,6 +12,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/idmap.c \
 	lib/base/idmap.h \
 	lib/base/iov.h \
+	lib/base/itree.c \
+	lib/base/itree.h \
 	lib/base/list.h \
 	lib/base/lock.c \
 	lib/base/lock.h \

@@ -67,10 +67,11 @@ static int fd = -1;	      /* userfaultfd; -1: the hooks have to do */
 static unsigned mappings_max; /* the number that the kernel allows this process */
 static uintptr_t trap;	      /* a page that cannot be read, see mrf_uffd_verify */
 static struct mrf_list clients = { &clients, &clients };
-static struct mrf_list watches = { &watches, &watches };
+static struct mrf_itree watches; /* each node's value: its struct mrf_watch */
 static struct mrf_discards discards;
 static sigset_t signals; /* of the thread that holds the lock, before it took it */
 
+atomic_bool mrf_monitor_learning;
 static atomic_uintptr_t holder; /* thread that holds the lock; 0: none */
 
 static void changing(uintptr_t start, uintptr_t end);
@@ -112,9 +113,31 @@ bool mrf_monitor_usable(void)
 
 /* --- watches ---------------------------------------------------------------------- */
 
-static struct mrf_watch *watch_at(struct mrf_list *node)
+int mrf_watch_init(struct mrf_watch *watch, struct mrf_monitor_client *client)
 {
-	return mrf_list_entry(node, struct mrf_watch, node);
+	watch->client = client;
+	watch->node = mrf_itree_node_new();
+	return watch->node ? 0 : -FI_ENOMEM;
+}
+
+void mrf_watch_fini(struct mrf_watch *watch)
+{
+	mrf_itree_node_free(watch->node);
+	watch->node = NULL;
+}
+
+static uintptr_t end_of(const struct mrf_watch *watch)
+{
+	return watch->start + watch->len;
+}
+
+/* The first watch that overlaps, or NULL. */
+static struct mrf_watch *first_watch_locked(uintptr_t start, uintptr_t end)
+{
+	struct mrf_itree_node *node = mrf_itree_first(&watches, start, end);
+
+	mrf_lock_held(&lock);
+	return node ? mrf_itree_value(node) : NULL;
 }
 
 /* A discarded range is registered again after a while, to hear when it is unmapped. */
@@ -154,14 +177,14 @@ bool mrf_monitor_has_room(unsigned mappings)
 static void enter_watch_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
-	mrf_list_add_tail(&watch->node, &watches);
+	mrf_itree_insert(&watches, watch->node, watch->start, end_of(watch), watch);
 	atomic_fetch_add(&listener.armed, 1);
 }
 
 static void leave_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
-	mrf_list_del(&watch->node);
+	mrf_itree_remove(&watches, watch->node);
 	atomic_fetch_sub(&listener.armed, 1);
 }
 
@@ -190,33 +213,27 @@ int mrf_monitor_watch_locked(struct mrf_watch *watch)
 /* Unregisters what of [start, end) no watch covers. */
 static void release_locked(uintptr_t start, uintptr_t end)
 {
-	uintptr_t covered, next;
+	const struct mrf_watch *other;
+	uintptr_t next;
 
 	mrf_lock_held(&lock);
-	for (; start<end; start = covered> start ? covered : next) {
-		covered = start;
-		next = end;
-		mrf_list_each (node, &watches) {
-			const struct mrf_watch *other = watch_at(node);
-
-			if (other->start <= start)
-				covered = mrf_max(covered, other->start + other->len);
-			else
-				next = mrf_min(next, other->start);
-		}
-		if (covered == start)
+	while (start < end) {
+		other = first_watch_locked(start, end);
+		next = other ? other->start : end;
+		if (next > start)
 			mrf_uffd_unregister(fd, start, next - start);
+		start = other ? end_of(other) : end;
 	}
 }
 
 void mrf_monitor_unwatch_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
-	if (mrf_list_empty(&watch->node))
+	if (!mrf_watch_on(watch))
 		return;
 	leave_locked(watch);
 	if (fd >= 0 && mrf_monitor_usable())
-		release_locked(watch->start, watch->start + watch->len);
+		release_locked(watch->start, end_of(watch));
 }
 
 /* --- changes ---------------------------------------------------------------------- */
@@ -244,15 +261,13 @@ static void tell_clients_locked(void)
 /* A hook calls this in the thread that is about to change the range. */
 static void changing(uintptr_t start, uintptr_t end)
 {
+	struct mrf_watch *watch;
+
 	if (atomic_load_explicit(&holder, memory_order_relaxed) == (uintptr_t)pthread_self() ||
 	    !mrf_monitor_usable())
 		return;
 	mrf_monitor_lock();
-	mrf_list_each_safe (node, &watches) {
-		struct mrf_watch *watch = watch_at(node);
-
-		if (watch->start >= end || watch->start + watch->len <= start)
-			continue;
+	while ((watch = first_watch_locked(start, end))) {
 		mrf_monitor_unwatch_locked(watch);
 		drop_watch_locked(watch);
 	}
@@ -263,11 +278,16 @@ static void changing(uintptr_t start, uintptr_t end)
 /* Unregisters everything from the kernel; the watches stay in the list. */
 static void unregister_all_locked(void)
 {
+	struct mrf_itree_node *node;
 	unsigned i;
 
 	mrf_lock_held(&lock);
-	mrf_list_each (node, &watches)
-		mrf_uffd_unregister(fd, watch_at(node)->start, watch_at(node)->len);
+	for (node = mrf_itree_first(&watches, 0, UINTPTR_MAX); node;
+	     node = mrf_itree_next(&watches, node, 0, UINTPTR_MAX)) {
+		const struct mrf_watch *watch = mrf_itree_value(node);
+
+		mrf_uffd_unregister(fd, watch->start, watch->len);
+	}
 	for (i = 0; i < discards.count; i++) {
 		struct mrf_discard *entry = &discards.entry[i];
 
@@ -279,11 +299,11 @@ static void unregister_all_locked(void)
 
 static void drop_all_locked(void)
 {
+	struct mrf_watch *watch;
+
 	mrf_lock_held(&lock);
 	unregister_all_locked();
-	while (!mrf_list_empty(&watches)) {
-		struct mrf_watch *watch = watch_at(watches.next);
-
+	while ((watch = first_watch_locked(0, UINTPTR_MAX))) {
 		leave_locked(watch);
 		drop_watch_locked(watch);
 	}
@@ -314,9 +334,17 @@ static void handle_events(void)
 	struct mrf_uffd_event event;
 
 	mrf_monitor_lock();
+	atomic_store(&mrf_monitor_learning, true);
 	drop_all_locked();
 	while (mrf_uffd_read(fd, &event))
 		take_in_event_locked(&event);
+	atomic_store(&mrf_monitor_learning, false);
+	mrf_monitor_unlock();
+}
+
+void mrf_monitor_settle(void)
+{
+	mrf_monitor_lock();
 	mrf_monitor_unlock();
 }
 
@@ -356,9 +384,10 @@ static void monitor_in_child(void)
 	users = 0;
 	admin = fresh;
 	mrf_list_init(&clients);
-	mrf_list_init(&watches);
+	mrf_itree_forget(&watches);
 	memset(&discards, 0, sizeof(discards));
 	atomic_store(&listener.armed, 0);
+	atomic_store(&mrf_monitor_learning, false);
 	mrf_hooks_in_child();
 	/* Another thread may have had it at the time of the fork. */
 	atomic_store(&lock.state, 0);
@@ -481,13 +510,15 @@ static void stop_thread(void)
 
 static void stop_monitor(void)
 {
+	struct mrf_watch *watch;
+
 	if (!mrf_monitor_usable())
 		return;
 	if (fd >= 0)
 		stop_thread();
 	mrf_monitor_lock();
-	while (!mrf_list_empty(&watches))
-		leave_locked(watch_at(watches.next));
+	while ((watch = first_watch_locked(0, UINTPTR_MAX)))
+		leave_locked(watch);
 	atomic_store_explicit(&owner, 0, memory_order_release);
 	mrf_monitor_unlock();
 	close_all();

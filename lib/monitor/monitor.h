@@ -33,16 +33,21 @@
 #ifndef MRF_MONITOR_MONITOR_H
 #define MRF_MONITOR_MONITOR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/itree.h"
 #include "base/list.h"
 
 struct mrf_monitor_client;
 
-/* A watched range of whole pages; the client owns the structure. */
+/*
+ * A range of whole pages that can be watched; the client owns the structure, and sets
+ * start and len while it is not watched.
+ */
 struct mrf_watch {
-	struct mrf_list node; /* initialised by the client; empty: not watched */
+	struct mrf_itree_node *node; /* private */
 	uintptr_t start;
 	size_t len;
 	struct mrf_monitor_client *client;
@@ -65,6 +70,12 @@ struct mrf_monitor_client {
 	 */
 	void (*dropped)(void *arg);
 	void *arg;
+	/*
+	 * What relies on this client's watches is used by this process alone, which looks
+	 * at mrf_monitor_settled first: drop comes for exactly what an event is about, when
+	 * it has been read. Otherwise drop comes before that, for all that it may be about.
+	 */
+	bool local;
 	bool hit; /* used by the monitor */
 };
 
@@ -91,6 +102,37 @@ void mrf_monitor_held(void);
 #else
 #define mrf_monitor_held() ((void)0)
 #endif
+
+/*
+ * Makes a watch, which is not watched yet, and ends it, while it is not watched. No lock
+ * is held. -FI_ENOMEM. mrf_watch_fini does no harm to a watch that is all 0, and what it
+ * gives back does not go to the allocator.
+ */
+int mrf_watch_init(struct mrf_watch *watch, struct mrf_monitor_client *client);
+void mrf_watch_fini(struct mrf_watch *watch);
+
+/* Is it watched? The lock is held. */
+static inline bool mrf_watch_on(const struct mrf_watch *watch)
+{
+	return watch->node && mrf_itree_linked(watch->node);
+}
+
+/*
+ * A local client's thread takes hold of what it found by a watched range, and then looks
+ * at mrf_monitor_settled. True: all changes of mappings that were complete before this
+ * call have had their effect on what local clients watch. False: the monitor's thread is
+ * just learning what has changed; the thread lets go, calls mrf_monitor_settle without
+ * locks of rank PIN, which waits for that, and looks for the range again. Hooks need none
+ * of this: the drop comes before the change.
+ */
+extern atomic_bool mrf_monitor_learning;
+
+static inline bool mrf_monitor_settled(void)
+{
+	return !atomic_load(&mrf_monitor_learning);
+}
+
+void mrf_monitor_settle(void);
 
 /* The lock is not held. A client has to end its watches before it is removed. */
 void mrf_monitor_add(struct mrf_monitor_client *client);

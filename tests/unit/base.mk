@@ -2,6 +2,7 @@ check_PROGRAMS += \
 	tests/unit/t_auth \
 	tests/unit/t_idmap \
 	tests/unit/t_iov \
+	tests/unit/t_itree \
 	tests/unit/t_list \
 	tests/unit/t_match \
 	tests/unit/t_lock \
@@ -28,6 +29,9 @@ tests_unit_t_idmap_LDADD = $(UNIT_LDADD)
 tests_unit_t_idmap_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_t_iov_SOURCES = tests/unit/t_iov.c tests/unit/unit.h
 tests_unit_t_iov_LDADD = $(UNIT_LDADD)
+tests_unit_t_itree_SOURCES = tests/unit/t_itree.c tests/unit/unit.h
+tests_unit_t_itree_LDADD = $(UNIT_LDADD)
+tests_unit_t_itree_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc
 tests_unit_t_list_SOURCES = tests/unit/t_list.c tests/unit/unit.h
 tests_unit_t_list_LDADD = $(UNIT_LDADD)
 tests_unit_t_match_SOURCES = tests/unit/t_match.c tests/unit/unit.h

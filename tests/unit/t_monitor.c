@@ -38,7 +38,7 @@ static useconds_t delay_us;
 static void on_drop(struct mrf_watch *w)
 {
 	ck_assert_ptr_eq(w->client, &client);
-	ck_assert(mrf_list_empty(&w->node));
+	ck_assert(!mrf_watch_on(w));
 	/* Time for the other thread to go on too early. */
 	usleep(delay_us);
 	atomic_fetch_add(&drops, 1);
@@ -145,13 +145,14 @@ static int watch_it(struct mrf_watch *w, void *mem, size_t pages)
 {
 	int ret;
 
-	mrf_list_init(&w->node);
+	if (!w->node)
+		ck_assert_int_eq(mrf_watch_init(w, &client), 0);
 	w->start = (uintptr_t)mem;
 	w->len = pages * PAGE;
 	w->client = &client;
 	mrf_monitor_lock();
 	ret = mrf_monitor_watch_locked(w);
-	ck_assert_int_eq(mrf_list_empty(&w->node), ret != 0);
+	ck_assert_int_eq(mrf_watch_on(w), !ret);
 	mrf_monitor_unlock();
 	return ret;
 }
@@ -160,7 +161,7 @@ static void unwatch(struct mrf_watch *w)
 {
 	mrf_monitor_lock();
 	mrf_monitor_unwatch_locked(w);
-	ck_assert(mrf_list_empty(&w->node));
+	ck_assert(!mrf_watch_on(w));
 	mrf_monitor_unlock();
 }
 
@@ -194,7 +195,7 @@ START_TEST(munmap_drops_before_it_returns)
 	must_watch(mem, 4);
 	unmap(mem + PAGE, PAGE);
 	must_have_dropped(1);
-	ck_assert(mrf_list_empty(&watch.node) || !have);
+	ck_assert(!mrf_watch_on(&watch));
 	unmap(mem, 4 * PAGE);
 	must_have_dropped(1);
 }
@@ -297,7 +298,7 @@ START_TEST(pages_of_another_watch_stay_watched)
 		unsigned page;
 		int heard;
 	} at[] = { { 0, 0 }, { 1, 1 }, { 2, 0 }, { 3, 1 }, { 4, 0 } };
-	struct mrf_watch one, other;
+	struct mrf_watch one = { 0 }, other = { 0 };
 	unsigned i;
 
 	for (i = 0; i < 5; i++) {
@@ -305,7 +306,6 @@ START_TEST(pages_of_another_watch_stay_watched)
 		int before = atomic_load(&tells);
 
 		direct = _i;
-		mrf_list_init(&watch.node);
 		watch_it(&watch, mem, 5);
 		watch_it(&one, mem + PAGE, 1);
 		watch_it(&other, mem + 3 * PAGE, 1);
@@ -328,7 +328,6 @@ static void *watch_nested(void *mem)
 	static struct mrf_watch inner[NESTED];
 	unsigned i;
 
-	mrf_list_init(&watch.node);
 	watch_it(&watch, mem, 2 * NESTED);
 	for (i = NESTED; i--;)
 		watch_it(&inner[i], (char *)mem + 2 * i * PAGE, 1);
@@ -438,7 +437,7 @@ static void other_drop(struct mrf_watch *w)
 START_TEST(every_client_drops_what_an_event_may_be_about)
 {
 	struct mrf_monitor_client other = { .drop = other_drop };
-	struct mrf_watch w;
+	struct mrf_watch w = { 0 };
 	char *mem = map(2);
 
 	direct = _i;
@@ -666,7 +665,7 @@ END_TEST
 
 START_TEST(only_what_changes_is_dropped)
 {
-	struct mrf_watch other;
+	struct mrf_watch other = { 0 };
 	char *mem = map(8);
 
 	must_watch(mem, 2);
@@ -675,7 +674,7 @@ START_TEST(only_what_changes_is_dropped)
 	must_have_dropped(0);
 	munmap(mem + PAGE, PAGE);
 	must_have_dropped(1);
-	ck_assert(!have || !mrf_list_empty(&other.node));
+	ck_assert(!have || mrf_watch_on(&other));
 	unwatch(&other);
 	munmap(mem, 8 * PAGE);
 	must_have_dropped(1);
@@ -843,7 +842,7 @@ static void *churn(void *arg)
 	(void)arg;
 	for (i = 0; i < 300; i++) {
 		char *mem = map(8);
-		struct mrf_watch w;
+		struct mrf_watch w = { 0 };
 
 		mem[0] = 1;
 		if (!watch_it(&w, mem, 8) && i % 3 == 0)
@@ -852,8 +851,9 @@ static void *churn(void *arg)
 			unwatch(&w);
 		unmap(mem, 8 * PAGE);
 		mrf_monitor_lock();
-		ck_assert(mrf_list_empty(&w.node));
+		ck_assert(!mrf_watch_on(&w));
 		mrf_monitor_unlock();
+		mrf_watch_fini(&w);
 	}
 	return NULL;
 }

@@ -135,8 +135,18 @@ static struct mrf_pin *pin_new(struct mrf_mr_back *back)
 	mrf_list_init(&pin->node);
 	mrf_list_init(&pin->lease);
 	mrf_list_init(&pin->all);
-	mrf_list_init(&pin->watch.node);
-	pin->watch.client = &back->space->backs->client;
+	return pin;
+}
+
+/* One that can be watched. */
+static struct mrf_pin *kept_pin_new(struct mrf_mr_back *back)
+{
+	struct mrf_pin *pin = pin_new(back);
+
+	if (pin && !back->notify && mrf_watch_init(&pin->watch, &back->space->backs->client)) {
+		free(pin);
+		return NULL;
+	}
 	return pin;
 }
 
@@ -161,7 +171,7 @@ static bool watch_pin_locked(struct mrf_pin *pin, enum mrf_pinned *result)
 static bool unchanged_locked(const struct mrf_pin *pin)
 {
 	mrf_monitor_held();
-	return pin->back->notify || !mrf_list_empty(&pin->watch.node);
+	return pin->back->notify || mrf_watch_on(&pin->watch);
 }
 
 /* Is none of its bytes in another pin? */
@@ -265,7 +275,7 @@ static bool reg_watched(struct mrf_pin *pin, int *err)
 enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *hole, uint64_t grain,
 			     int *err)
 {
-	struct mrf_pin *pin = pin_new(back);
+	struct mrf_pin *pin = kept_pin_new(back);
 	enum mrf_pinned result;
 
 	*err = -FI_ENOMEM;

@@ -30,6 +30,12 @@
 #include "mr/demand/spans.h"
 #include "mr/demand/unpin.h"
 
+static void pin_free(struct mrf_pin *pin)
+{
+	mrf_watch_fini(&pin->watch);
+	free(pin);
+}
+
 static bool meets(const struct mrf_pin *pin, const struct mrf_spans *where)
 {
 	return !where || mrf_spans_meet(where, pin->addr, pin->addr + pin->len);
@@ -122,7 +128,7 @@ int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list)
 	while ((node = mrf_list_pop(list))) {
 		ret = end_pin(mrf_pin_at(node));
 		if (mrf_likely(!ret))
-			free(mrf_pin_at(node));
+			pin_free(mrf_pin_at(node));
 		else
 			keep_dead(backs, mrf_pin_at(node));
 		first = first ? first : ret;
@@ -181,7 +187,7 @@ static void end_orphan(struct mrf_pin *pin, int ret, struct mrf_list *kept)
 	if (!orphan)
 		return;
 	if (!ret)
-		free(pin);
+		pin_free(pin);
 	mrf_mr_back_put(back);
 }
 

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+#include <stdlib.h>
+#include "base/compiler.h"
+#include "base/itree.h"
+#include "base/lock.h"
+
+#define DEPTH 96 /* no AVL tree of less than 2^64 nodes is deeper */
+#define TRIES 4	 /* of a reader, until it gives up */
+
+typedef struct mrf_itree_node *_Atomic link_t;
+
+/*
+ * A store that a reader sees makes it see, too, that the counter was odd before: each
+ * store releases, each load acquires. (Fences would do, but race detectors do not know
+ * them.)
+ */
+static struct mrf_itree_node *get(const link_t *link)
+{
+	return atomic_load_explicit(link, memory_order_acquire);
+}
+
+static void set(link_t *link, struct mrf_itree_node *node)
+{
+	if (atomic_load_explicit(link, memory_order_relaxed) != node)
+		atomic_store_explicit(link, node, memory_order_release);
+}
+
+static uintptr_t get_word(const atomic_uintptr_t *word)
+{
+	return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static void set_word(atomic_uintptr_t *word, uintptr_t value)
+{
+	if (atomic_load_explicit(word, memory_order_relaxed) != value)
+		atomic_store_explicit(word, value, memory_order_release);
+}
+
+static void change_begins(struct mrf_itree *tree)
+{
+	unsigned long count = atomic_load_explicit(&tree->count, memory_order_relaxed);
+
+	atomic_store_explicit(&tree->count, count + 1, memory_order_relaxed);
+}
+
+/* Sequentially consistent: what the writer reads next is read after readers can see this. */
+static void change_ends(struct mrf_itree *tree)
+{
+	unsigned long count = atomic_load_explicit(&tree->count, memory_order_relaxed);
+
+	atomic_store(&tree->count, count + 1);
+}
+
+/* --- balance ------------------------------------------------------------------------ */
+
+static unsigned height(const struct mrf_itree_node *node)
+{
+	return node ? node->height : 0;
+}
+
+/* Equal starts are ordered by the nodes' own addresses. */
+static bool is_before(uintptr_t start, const struct mrf_itree_node *node,
+		      const struct mrf_itree_node *other)
+{
+	uintptr_t at = get_word(&other->start);
+
+	return start < at || (start == at && (uintptr_t)node < (uintptr_t)other);
+}
+
+static void update(struct mrf_itree_node *node)
+{
+	const struct mrf_itree_node *left = get(&node->kid[0]), *right = get(&node->kid[1]);
+	uintptr_t max = get_word(&node->end);
+
+	if (left)
+		max = mrf_max(max, get_word(&left->max));
+	if (right)
+		max = mrf_max(max, get_word(&right->max));
+	set_word(&node->max, max);
+	node->height = 1 + mrf_max(height(left), height(right));
+}
+
+/* Lifts the kid at this side into the node's place. */
+static struct mrf_itree_node *rotate(struct mrf_itree_node *node, int side)
+{
+	struct mrf_itree_node *kid = get(&node->kid[side]);
+
+	set(&node->kid[side], get(&kid->kid[!side]));
+	set(&kid->kid[!side], node);
+	update(node);
+	update(kid);
+	return kid;
+}
+
+static struct mrf_itree_node *balance(struct mrf_itree_node *node)
+{
+	unsigned left = height(get(&node->kid[0])), right = height(get(&node->kid[1]));
+	int side = right > left;
+	struct mrf_itree_node *kid;
+
+	if ((side ? right - left : left - right) < 2) {
+		update(node);
+		return node;
+	}
+	kid = get(&node->kid[side]);
+	if (height(get(&kid->kid[!side])) > height(get(&kid->kid[side])))
+		set(&node->kid[side], rotate(kid, !side));
+	return rotate(node, side);
+}
+
+/* The links from the root to a node, and where it ends. */
+struct way {
+	link_t *link[DEPTH];
+	unsigned count;
+};
+
+/* Balances what hangs on these links, from the deepest up. */
+static void balance_way(struct way *way)
+{
+	while (way->count--) {
+		link_t *link = way->link[way->count];
+
+		if (get(link))
+			set(link, balance(get(link)));
+	}
+}
+
+/* To the node, if it is in the tree, or to where it belongs. */
+static void find_way(struct mrf_itree *tree, const struct mrf_itree_node *node, uintptr_t start,
+		     struct way *way)
+{
+	link_t *link = &tree->root;
+	struct mrf_itree_node *at;
+
+	way->count = 0;
+	for (;;) {
+		way->link[way->count++] = link;
+		at = get(link);
+		if (!at || at == node)
+			return;
+		link = &at->kid[!is_before(start, node, at)];
+	}
+}
+
+/* --- writing ------------------------------------------------------------------------ */
+
+void mrf_itree_insert(struct mrf_itree *tree, struct mrf_itree_node *node, uintptr_t start,
+		      uintptr_t end, void *value)
+{
+	struct way way;
+
+	find_way(tree, node, start, &way);
+	change_begins(tree);
+	set_word(&node->start, start);
+	set_word(&node->end, end);
+	atomic_store_explicit(&node->value, value, memory_order_release);
+	set(&node->kid[0], NULL);
+	set(&node->kid[1], NULL);
+	update(node);
+	set(way.link[way.count - 1], node);
+	balance_way(&way);
+	change_ends(tree);
+}
+
+/* Puts the node behind in order, which has no left kid, in the place of a node with two. */
+static void replace_by_next(struct mrf_itree_node *node, struct way *way)
+{
+	unsigned at = way->count;
+	link_t *link = &node->kid[1];
+	struct mrf_itree_node *next;
+
+	way->link[way->count++] = link;
+	while (get(&get(link)->kid[0])) {
+		link = &get(link)->kid[0];
+		way->link[way->count++] = link;
+	}
+	next = get(link);
+	set(link, get(&next->kid[1]));
+	set(&next->kid[0], get(&node->kid[0]));
+	set(&next->kid[1], get(&node->kid[1]));
+	set(way->link[at - 1], next);
+	way->link[at] = &next->kid[1];
+}
+
+void mrf_itree_remove(struct mrf_itree *tree, struct mrf_itree_node *node)
+{
+	struct mrf_itree_node *left = get(&node->kid[0]), *right = get(&node->kid[1]);
+	struct way way;
+
+	find_way(tree, node, get_word(&node->start), &way);
+	node->height = 0;
+	if (get(way.link[way.count - 1]) != node)
+		return;
+	change_begins(tree);
+	if (left && right)
+		replace_by_next(node, &way);
+	else
+		set(way.link[way.count - 1], left ? left : right);
+	balance_way(&way);
+	change_ends(tree);
+}
+
+void mrf_itree_forget(struct mrf_itree *tree)
+{
+	atomic_store(&tree->root, NULL);
+	atomic_store(&tree->count, 0);
+}
+
+/* --- reading ------------------------------------------------------------------------ */
+
+/*
+ * Readers without a lock may walk in a circle, or through nodes of another tree: no walk
+ * is longer than a tree is deep.
+ */
+static struct mrf_itree_node *leftmost(struct mrf_itree_node *node, uintptr_t start, uintptr_t end)
+{
+	struct mrf_itree_node *kid;
+	unsigned steps = DEPTH;
+
+	while (node && --steps) {
+		kid = get(&node->kid[0]);
+		if (kid && get_word(&kid->max) > start) {
+			node = kid;
+			continue;
+		}
+		if (get_word(&node->start) >= end)
+			return NULL;
+		if (get_word(&node->end) > start)
+			return node;
+		node = get(&node->kid[1]);
+		if (node && get_word(&node->max) <= start)
+			return NULL;
+	}
+	return NULL;
+}
+
+struct mrf_itree_node *mrf_itree_first(const struct mrf_itree *tree, uintptr_t start, uintptr_t end)
+{
+	return leftmost(get(&tree->root), start, end);
+}
+
+static struct mrf_itree_node *last_below(struct mrf_itree_node *node, uintptr_t addr)
+{
+	struct mrf_itree_node *best = NULL;
+	unsigned steps = DEPTH;
+
+	while (node && --steps) {
+		bool right = get_word(&node->start) <= addr;
+
+		best = right ? node : best;
+		node = get(&node->kid[right]);
+	}
+	return best;
+}
+
+struct mrf_itree_node *mrf_itree_below(const struct mrf_itree *tree, uintptr_t addr)
+{
+	return last_below(get(&tree->root), addr);
+}
+
+/* The nodes above this one that come behind it in order, the nearest one last. */
+static unsigned find_behind(const struct mrf_itree *tree, const struct mrf_itree_node *node,
+			    struct mrf_itree_node **behind)
+{
+	struct mrf_itree_node *at = get(&tree->root);
+	unsigned count = 0;
+	bool left;
+
+	while (at != node) {
+		left = is_before(get_word(&node->start), node, at);
+		if (left)
+			behind[count++] = at;
+		at = get(&at->kid[!left]);
+	}
+	return count;
+}
+
+struct mrf_itree_node *mrf_itree_next(const struct mrf_itree *tree,
+				      const struct mrf_itree_node *node, uintptr_t start,
+				      uintptr_t end)
+{
+	struct mrf_itree_node *behind[DEPTH];
+	unsigned count = find_behind(tree, node, behind);
+	struct mrf_itree_node *next = leftmost(get(&node->kid[1]), start, end);
+
+	while (!next && count--) {
+		if (get_word(&behind[count]->start) >= end)
+			return NULL;
+		next = get_word(&behind[count]->end) > start
+			       ? behind[count]
+			       : leftmost(get(&behind[count]->kid[1]), start, end);
+	}
+	return next;
+}
+
+unsigned mrf_itree_depth(const struct mrf_itree *tree)
+{
+	return height(get(&tree->root));
+}
+
+/* --- reading without a lock ----------------------------------------------------------- */
+
+/* What is read of a node counts if the counter has not moved since. */
+static bool read_hit(const struct mrf_itree *tree, const struct mrf_itree_node *node,
+		     struct mrf_itree_hit *hit)
+{
+	if (node) {
+		hit->start = get_word(&node->start);
+		hit->end = get_word(&node->end);
+		hit->value = atomic_load_explicit(&node->value, memory_order_acquire);
+	}
+	return atomic_load(&tree->count) == hit->count;
+}
+
+enum mrf_itree_look mrf_itree_try_first(const struct mrf_itree *tree, uintptr_t start,
+					uintptr_t end, struct mrf_itree_hit *hit)
+{
+	struct mrf_itree_hit found;
+	struct mrf_itree_node *node;
+	unsigned i;
+
+	for (i = 0; i < TRIES; i++) {
+		found.count = atomic_load(&tree->count);
+		if (found.count & 1)
+			continue;
+		node = leftmost(get(&tree->root), start, end);
+		if (!read_hit(tree, node, &found))
+			continue;
+		if (node)
+			*hit = found;
+		return node ? MRF_ITREE_HIT : MRF_ITREE_NONE;
+	}
+	return MRF_ITREE_BUSY;
+}
+
+enum mrf_itree_look mrf_itree_try_below(const struct mrf_itree *tree, uintptr_t addr,
+					struct mrf_itree_hit *hit)
+{
+	struct mrf_itree_hit found;
+	struct mrf_itree_node *node;
+	unsigned i;
+
+	for (i = 0; i < TRIES; i++) {
+		found.count = atomic_load(&tree->count);
+		if (found.count & 1)
+			continue;
+		node = last_below(get(&tree->root), addr);
+		if (!read_hit(tree, node, &found))
+			continue;
+		if (node)
+			*hit = found;
+		return node ? MRF_ITREE_HIT : MRF_ITREE_NONE;
+	}
+	return MRF_ITREE_BUSY;
+}
+
+/* --- the pool ----------------------------------------------------------------------- */
+
+#define SLAB 63 /* nodes */
+
+struct slab {
+	struct slab *next;
+	struct mrf_itree_node node[SLAB];
+};
+
+static struct mrf_lock lock = {
+#ifdef MRF_LOCKRANK
+	.rank = MRF_RANK_NODE,
+#endif
+};
+static struct mrf_itree_node *unused; /* lock */
+static struct slab *slabs;	      /* lock; never given back */
+
+/* Another thread of the parent may have had it; the lists are whole at every moment. */
+static void pool_in_child(void)
+{
+	atomic_store(&lock.state, 0);
+}
+
+static void pool_notice_forks(void)
+{
+	/* If this fails, everything works as long as the process does not fork. */
+	(void)pthread_atfork(NULL, NULL, pool_in_child);
+}
+
+static struct mrf_itree_node *take_unused(void)
+{
+	struct mrf_itree_node *node;
+
+	mrf_lock_take(&lock);
+	node = unused;
+	if (node)
+		unused = node->next;
+	mrf_lock_release(&lock);
+	return node;
+}
+
+static bool add_slab(void)
+{
+	static pthread_once_t forks = PTHREAD_ONCE_INIT;
+	struct slab *slab = aligned_alloc(_Alignof(struct slab), sizeof(*slab));
+	unsigned i;
+
+	if (!slab)
+		return false;
+	pthread_once(&forks, pool_notice_forks);
+	*slab = (struct slab){ 0 };
+	for (i = 0; i + 1 < SLAB; i++)
+		slab->node[i].next = &slab->node[i + 1];
+	mrf_lock_take(&lock);
+	slab->node[SLAB - 1].next = unused;
+	unused = &slab->node[0];
+	slab->next = slabs;
+	slabs = slab;
+	mrf_lock_release(&lock);
+	return true;
+}
+
+struct mrf_itree_node *mrf_itree_node_new(void)
+{
+	struct mrf_itree_node *node;
+
+	do
+		node = take_unused();
+	while (!node && add_slab());
+	return node;
+}
+
+void mrf_itree_node_free(struct mrf_itree_node *node)
+{
+	if (!node)
+		return;
+	mrf_lock_take(&lock);
+	node->next = unused;
+	unused = node;
+	mrf_lock_release(&lock);
+}

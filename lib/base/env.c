@@ -75,6 +75,32 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				"memhooks (intercepted calls alone) or none (default: "
 				"userfaultfd)",
 				0, 0, 0 },
+	[MRF_PARAM_CACHE_SIZE] = { "FI_MR_CACHE_MAX_SIZE", FI_PARAM_SIZE_T,
+				   "The most bytes of unregistered local buffers that stay "
+				   "registered for later transfers of a domain; 0 keeps none "
+				   "(default: unlimited)",
+				   -1, 0, 0 },
+	[MRF_PARAM_CACHE_COUNT] = { "FI_MR_CACHE_MAX_COUNT", FI_PARAM_SIZE_T,
+				    "The most registrations of such buffers that a domain "
+				    "keeps; 0 turns the cache off (default: 1024)",
+				    1024, 0, 0 },
+	[MRF_PARAM_CACHE_MERGE] = { "FI_MR_CACHE_MERGE_REGIONS", FI_PARAM_BOOL,
+				    "Whether a buffer that overlaps or touches cached ones is "
+				    "registered together with them, as one (default: no)",
+				    0, 0, 0 },
+	[MRF_PARAM_CUDA_MONITOR] = { "FI_MR_CUDA_CACHE_MONITOR_ENABLED", FI_PARAM_BOOL,
+				     "Whether changes of CUDA memory are watched; no effect, "
+				     "because device memory is not offered yet (default: yes)",
+				     1, 0, 0 },
+	[MRF_PARAM_ROCR_MONITOR] = { "FI_MR_ROCR_CACHE_MONITOR_ENABLED", FI_PARAM_BOOL,
+				     "Whether changes of ROCR memory are watched; no effect, "
+				     "because device memory is not offered yet (default: yes)",
+				     1, 0, 0 },
+	[MRF_PARAM_ZE_MONITOR] = { "FI_MR_ZE_CACHE_MONITOR_ENABLED", FI_PARAM_BOOL,
+				   "Whether changes of Level Zero memory are watched; no "
+				   "effect, because device memory is not offered yet "
+				   "(default: yes)",
+				   1, 0, 0 },
 	[MRF_PARAM_STRICT] = { "FI_MRFAB_STRICT", FI_PARAM_STRING,
 			       "mrfab: Whether rules of fi_mr(3) that other providers do "
 			       "not enforce are enforced (on) or only warned about (off) "
@@ -91,8 +117,8 @@ static bool is_live(enum mrf_param which)
 /* What the environment said about the others. Written once (or by a test). */
 static struct {
 	pthread_once_t once;
-	char *text[MRF_PARAM_COUNT]; /* NULL: not set */
-	int number[MRF_PARAM_COUNT];
+	char *text[MRF_PARAM_COUNT];	   /* NULL: not set */
+	long number[MRF_PARAM_COUNT];	   /* of a size: its bits */
 	bool bad[MRF_PARAM_COUNT];	   /* set, but not used */
 	atomic_bool told[MRF_PARAM_COUNT]; /* and said so */
 } now = { .once = PTHREAD_ONCE_INIT };
@@ -181,10 +207,55 @@ int mrf_env_parse(enum fi_param_type type, const char *text, void *value)
 
 /* --- our own ---------------------------------------------------------------------- */
 
+static int own_int(const struct mrf_env_row *row, const char *text, long *number)
+{
+	int v;
+
+	if (parse_int(text, &v) || v < row->min || v > row->max)
+		return -FI_EINVAL;
+	*number = v;
+	return 0;
+}
+
+static int own_bool(const char *text, long *number)
+{
+	int v;
+
+	if (parse_bool(text, &v))
+		return -FI_EINVAL;
+	*number = v;
+	return 0;
+}
+
+static int own_size(const char *text, long *number)
+{
+	size_t v;
+
+	if (parse_size(text, &v))
+		return -FI_EINVAL;
+	*number = (long)v;
+	return 0;
+}
+
+/* -FI_EINVAL: malformed or out of range; *number is as before. */
+static int own_number(const struct mrf_env_row *row, const char *text, long *number)
+{
+	switch (row->type) {
+	case FI_PARAM_INT:
+		return own_int(row, text, number);
+	case FI_PARAM_BOOL:
+		return own_bool(text, number);
+	case FI_PARAM_SIZE_T:
+		return own_size(text, number);
+	default:
+		return 0;
+	}
+}
+
 static void own_load(void)
 {
 	const char *text;
-	int i, v;
+	int i;
 
 	for (i = 0; i < MRF_PARAM_COUNT; i++) {
 		text = is_live((enum mrf_param)i) ? NULL : getenv(rows[i].name);
@@ -194,12 +265,8 @@ static void own_load(void)
 		 */
 		now.text[i] = text ? strdup(text) : NULL;
 		now.number[i] = rows[i].value;
-		if (!now.text[i] || rows[i].type != FI_PARAM_INT)
-			continue;
-		now.bad[i] =
-			mrf_env_parse(FI_PARAM_INT, text, &v) || v < rows[i].min || v > rows[i].max;
-		if (!now.bad[i])
-			now.number[i] = v;
+		if (now.text[i])
+			now.bad[i] = own_number(&rows[i], now.text[i], &now.number[i]) != 0;
 	}
 }
 
@@ -229,6 +296,16 @@ long mrf_env_int(enum mrf_param which)
 {
 	pthread_once(&now.once, own_load);
 	return now.number[which];
+}
+
+size_t mrf_env_size(enum mrf_param which)
+{
+	return (size_t)mrf_env_int(which);
+}
+
+bool mrf_env_bool(enum mrf_param which)
+{
+	return mrf_env_int(which) != 0;
 }
 
 const char *mrf_env_complaint(enum mrf_param which)

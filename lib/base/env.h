@@ -4,12 +4,15 @@
  * default, help), so that the parser, fi_getparams and the manual always agree. They are
  * read once, at first use, except FI_MRFAB_MR_MODE, which a program may change from one
  * fi_getinfo to the next. Nothing here logs, because the log itself reads variables for
- * its first line; code that can log reads numbers with mrf_param_int (base/param.h).
+ * its first line; code that can log reads numbers with mrf_param_int and its like
+ * (base/param.h).
  * Thread-safe as far as the environment is.
  */
 #ifndef MRF_BASE_ENV_H
 #define MRF_BASE_ENV_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <rdma/providers/fi_prov.h>
 
 enum mrf_param {
@@ -26,15 +29,22 @@ enum mrf_param {
 	MRF_PARAM_ANSWER_TIMEOUT, /* FI_MRFAB_ANSWER_TIMEOUT: ms for the peer's agent */
 	MRF_PARAM_MR_MODE,	  /* FI_MRFAB_MR_MODE: required bits; read at each use */
 	MRF_PARAM_MONITOR,	  /* FI_MRFAB_MONITOR: userfaultfd, memhooks or none */
+	MRF_PARAM_CACHE_SIZE,	  /* FI_MR_CACHE_MAX_SIZE: bytes; SIZE_MAX: unlimited */
+	MRF_PARAM_CACHE_COUNT,	  /* FI_MR_CACHE_MAX_COUNT: regions; 0: no cache */
+	MRF_PARAM_CACHE_MERGE,	  /* FI_MR_CACHE_MERGE_REGIONS: neighbours become one */
+	MRF_PARAM_CUDA_MONITOR,	  /* FI_MR_CUDA_CACHE_MONITOR_ENABLED; no effect yet */
+	MRF_PARAM_ROCR_MONITOR,	  /* FI_MR_ROCR_CACHE_MONITOR_ENABLED; no effect yet */
+	MRF_PARAM_ZE_MONITOR,	  /* FI_MR_ZE_CACHE_MONITOR_ENABLED; no effect yet */
 	MRF_PARAM_STRICT,	  /* FI_MRFAB_STRICT: on or off; contract/rules.h */
 	MRF_PARAM_COUNT
 };
 
 struct mrf_env_row {
 	const char *name;
-	enum fi_param_type type; /* FI_PARAM_STRING or FI_PARAM_INT */
+	enum fi_param_type type;
 	const char *help;
-	int value, min, max; /* of FI_PARAM_INT: default and range */
+	int value;    /* default, 0 for text; a size that is -1 is the greatest one */
+	int min, max; /* of FI_PARAM_INT */
 };
 
 const struct mrf_env_row *mrf_env_row(enum mrf_param which);
@@ -47,6 +57,8 @@ const char *mrf_env_str(enum mrf_param which);
 
 /* Value of a number, or its default when unset, malformed or out of range. */
 long mrf_env_int(enum mrf_param which);
+size_t mrf_env_size(enum mrf_param which);
+bool mrf_env_bool(enum mrf_param which);
 
 /*
  * The text of a number that is malformed or out of range, at the first call only; NULL at

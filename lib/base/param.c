@@ -36,6 +36,30 @@ long mrf_param_int(enum mrf_param which)
 	return mrf_env_int(which);
 }
 
+size_t mrf_param_size(enum mrf_param which)
+{
+	const char *bad = mrf_env_complaint(which);
+
+	if (mrf_unlikely(bad != NULL))
+		mrf_warn(FI_LOG_CORE, 5905,
+			 "%s=\"%s\": must be a number of 0 or more; the default is in force",
+			 mrf_env_row(which)->name, bad);
+	return mrf_env_size(which);
+}
+
+bool mrf_param_bool(enum mrf_param which)
+{
+	const char *bad = mrf_env_complaint(which);
+	const struct mrf_env_row *row = mrf_env_row(which);
+
+	if (mrf_unlikely(bad != NULL))
+		mrf_warn(FI_LOG_CORE, 5906,
+			 "%s=\"%s\": must be 1, yes, on or true, or 0, no, off or false; %s is in "
+			 "force",
+			 row->name, bad, row->value ? "yes" : "no");
+	return mrf_env_bool(which);
+}
+
 /* --- those of others --------------------------------------------------------------- */
 
 /* FI_NAME or FI_PROV_NAME; -1 when it does not fit. */

@@ -14,6 +14,9 @@ static void own_setup(void)
 {
 	unsetenv("FI_MRFAB_RETRY_COUNT");
 	unsetenv("FI_MRFAB_IFACE");
+	unsetenv("FI_MR_CACHE_MAX_SIZE");
+	unsetenv("FI_MR_CACHE_MAX_COUNT");
+	unsetenv("FI_MR_CACHE_MERGE_REGIONS");
 	mrf_env_reload();
 }
 
@@ -284,10 +287,34 @@ START_TEST(param_list_has_ours_first_and_all_of_theirs)
 }
 END_TEST
 
+/* The end of the help of a variable that is not set; "": its default is in words. */
+static const char *default_of(const struct fi_param *param, enum mrf_param which, char *buf,
+			      size_t len)
+{
+	*buf = '\0';
+	switch (param->type) {
+	case FI_PARAM_INT:
+		snprintf(buf, len, "(default: %ld)", mrf_param_int(which));
+		break;
+	case FI_PARAM_BOOL:
+		snprintf(buf, len, "(default: %s)", mrf_param_bool(which) ? "yes" : "no");
+		break;
+	case FI_PARAM_SIZE_T:
+		if (mrf_param_size(which) == SIZE_MAX)
+			snprintf(buf, len, "(default: unlimited)");
+		else
+			snprintf(buf, len, "(default: %zu)", mrf_param_size(which));
+		break;
+	default:
+		break;
+	}
+	return buf;
+}
+
 START_TEST(param_list_of_ours_is_complete_and_says_the_defaults)
 {
 	struct fi_param *params;
-	char fallback[32];
+	char buf[32];
 	int count, i;
 
 	own_setup();
@@ -295,12 +322,10 @@ START_TEST(param_list_of_ours_is_complete_and_says_the_defaults)
 	for (i = 0; i < MRF_PARAM_COUNT; i++) {
 		ck_assert_int_eq(strncmp(params[i].name, "FI_", 3), 0);
 		ck_assert_ptr_nonnull(strstr(params[i].help_string, "(default: "));
-		if (params[i].type != FI_PARAM_INT)
-			continue;
-		snprintf(fallback, sizeof(fallback), "(default: %ld)",
-			 mrf_param_int((enum mrf_param)i));
-		ck_assert_msg(strstr(params[i].help_string, fallback) || params[i].value, "%s: %s",
-			      params[i].name, params[i].help_string);
+		ck_assert_msg(params[i].value || strstr(params[i].help_string,
+							default_of(&params[i], (enum mrf_param)i,
+								   buf, sizeof(buf))),
+			      "%s: %s", params[i].name, params[i].help_string);
 	}
 	ck_assert_str_eq(params[MRF_PARAM_PROVIDER].name, "FI_PROVIDER");
 	ck_assert_str_eq(params[MRF_PARAM_LOG_LEVEL].name, "FI_LOG_LEVEL");
@@ -383,6 +408,100 @@ START_TEST(param_own_number_that_is_wrong_is_said_once_and_not_used)
 }
 END_TEST
 
+/* --- those of the cache ------------------------------------------------------------ */
+
+static void set(const char *name, const char *value)
+{
+	setenv(name, value, 1);
+	mrf_env_reload();
+}
+
+START_TEST(param_cache_has_no_limit_of_bytes_and_one_of_1024_regions)
+{
+	ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_SIZE), SIZE_MAX);
+	ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_COUNT), 1024);
+	ck_assert(!mrf_param_bool(MRF_PARAM_CACHE_MERGE));
+}
+END_TEST
+
+START_TEST(param_cache_limits_are_sizes)
+{
+	set("FI_MR_CACHE_MAX_SIZE", "0x300000000");
+	ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_SIZE), (size_t)3 << 32);
+	set("FI_MR_CACHE_MAX_SIZE", "-1");
+	ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_SIZE), SIZE_MAX);
+	set("FI_MR_CACHE_MAX_SIZE", "18446744073709551614");
+	ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_SIZE), SIZE_MAX - 1);
+	set("FI_MR_CACHE_MAX_SIZE", "0");
+	ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_SIZE), 0);
+	set("FI_MR_CACHE_MAX_COUNT", "0");
+	ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_COUNT), 0);
+}
+END_TEST
+
+START_TEST(param_cache_merges_with_true_yes_or_1)
+{
+	static const char *const yes[] = { "true", "yes", "1" };
+	static const char *const no[] = { "false", "no", "0" };
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(yes); i++) {
+		set("FI_MR_CACHE_MERGE_REGIONS", yes[i]);
+		ck_assert(mrf_param_bool(MRF_PARAM_CACHE_MERGE));
+		set("FI_MR_CACHE_MERGE_REGIONS", no[i]);
+		ck_assert(!mrf_param_bool(MRF_PARAM_CACHE_MERGE));
+	}
+}
+END_TEST
+
+START_TEST(param_device_monitors_are_on_unless_0)
+{
+	static const struct {
+		const char *name;
+		enum mrf_param which;
+	} rows[] = {
+		{ "FI_MR_CUDA_CACHE_MONITOR_ENABLED", MRF_PARAM_CUDA_MONITOR },
+		{ "FI_MR_ROCR_CACHE_MONITOR_ENABLED", MRF_PARAM_ROCR_MONITOR },
+		{ "FI_MR_ZE_CACHE_MONITOR_ENABLED", MRF_PARAM_ZE_MONITOR },
+	};
+	char buf[32];
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(rows); i++) {
+		unsetenv(rows[i].name);
+		mrf_env_reload();
+		ck_assert(mrf_param_bool(rows[i].which));
+		set(rows[i].name, "0");
+		ck_assert(!mrf_param_bool(rows[i].which));
+		set(rows[i].name, "1");
+		ck_assert(mrf_param_bool(rows[i].which));
+		ck_assert_str_eq(listed(rows[i].name, buf, sizeof(buf)), "1");
+	}
+}
+END_TEST
+
+START_TEST(param_size_or_bool_that_is_wrong_is_said_once_and_not_used)
+{
+	static const char *const bad[] = { "-2", "many", "", "3x", "1k" };
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(bad); i++) {
+		setenv("FI_MR_CACHE_MERGE_REGIONS", bad[i], 1);
+		set("FI_MR_CACHE_MAX_COUNT", bad[i]);
+		unit_capture(&cap);
+		ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_COUNT), 1024);
+		ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_COUNT), 1024);
+		ck_assert(!mrf_param_bool(MRF_PARAM_CACHE_MERGE));
+		ck_assert(!mrf_param_bool(MRF_PARAM_CACHE_MERGE));
+		unit_captured(&cap);
+		ck_assert_uint_eq(unit_lines(cap.text), 2);
+		ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W5905: FI_MR_CACHE_MAX_COUNT="));
+		ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W5906: FI_MR_CACHE_MERGE_REGIONS="));
+		ck_assert_ptr_nonnull(strstr(cap.text, "; no is in force"));
+	}
+}
+END_TEST
+
 START_TEST(param_own_can_be_asked_for_by_name)
 {
 	struct fi_provider ours = { .name = "mrfab" };
@@ -430,6 +549,11 @@ static TCase *tcase_ours(void)
 	tcase_add_test(tcase, param_required_modes_are_read_each_time);
 	tcase_add_test(tcase, param_own_number_in_range_is_used);
 	tcase_add_test(tcase, param_own_number_that_is_wrong_is_said_once_and_not_used);
+	tcase_add_test(tcase, param_cache_has_no_limit_of_bytes_and_one_of_1024_regions);
+	tcase_add_test(tcase, param_cache_limits_are_sizes);
+	tcase_add_test(tcase, param_cache_merges_with_true_yes_or_1);
+	tcase_add_test(tcase, param_device_monitors_are_on_unless_0);
+	tcase_add_test(tcase, param_size_or_bool_that_is_wrong_is_said_once_and_not_used);
 	tcase_add_test(tcase, param_own_can_be_asked_for_by_name);
 	return tcase;
 }

@@ -7,8 +7,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <rdma/fi_errno.h>
 
 size_t mrf_page_size(void)
 {
@@ -178,4 +180,19 @@ void mrf_page_explain_memlock(size_t len, char *buf, size_t buflen)
 
 	mrf_page_memlock_read(&lock);
 	mrf_page_memlock_text(&lock, len, buf, buflen);
+}
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+int mrf_page_fault_in(uint64_t addr, bool write)
+{
+	size_t page = mrf_page_size();
+	void *start = (void *)(uintptr_t)(addr & ~(uint64_t)(page - 1));
+
+	mrf_slow_call();
+	return madvise(start, page, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ? -FI_EFAULT
+										      : 0;
 }

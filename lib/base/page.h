@@ -37,4 +37,11 @@ void mrf_page_memlock_read(struct mrf_page_memlock *lock);
 void mrf_page_memlock_text(const struct mrf_page_memlock *lock, size_t len, char *buf,
 			   size_t buflen);
 
+/*
+ * Brings the page at addr in, for writing or only for reading. -FI_EFAULT: nothing is
+ * mapped there that this process may write or read so. Asks the kernel, which pins memory
+ * on the same terms, but notes each failure to pin in its log.
+ */
+int mrf_page_fault_in(uint64_t addr, bool write);
+
 #endif

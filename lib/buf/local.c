@@ -12,14 +12,16 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "base/user.h"
+#include "buf/cache.h"
 #include "buf/local.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
 #include "mr/space.h"
 
-void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space)
+void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space, struct mrf_cache *cache)
 {
 	buf->space = space;
+	buf->cache = cache;
 	mrf_bounce_init(&buf->bounce, space->pd);
 }
 
@@ -196,6 +198,39 @@ static int use_inline(const struct mrf_local_req *req, struct mrf_local *local)
 	return mrf_user_get(local->data, req->iov, req->count);
 }
 
+static void drop_cached(struct mrf_local *local)
+{
+	while (local->ncached)
+		mrf_cache_put(local->cached[--local->ncached]);
+}
+
+/* 1: some of it cannot be kept, and nothing is held. */
+static int use_cache(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+{
+	const struct iovec *iov = req->iov, *end = iov + req->count;
+	int ret = 0;
+
+	local->kind = MRF_LOCAL_CACHED;
+	local->copy = local;
+	for (; iov < end && !ret; iov++) {
+		struct mrf_cached **entry = &local->cached[local->ncached];
+
+		if (!iov->iov_len)
+			continue;
+		ret = mrf_cache_get(buf->cache, iov->iov_base, iov->iov_len, req->arrives, entry);
+		if (ret)
+			break;
+		local->ncached++;
+		add_sge(local, (uintptr_t)iov->iov_base, iov->iov_len, mrf_cache_lkey(*entry));
+	}
+	if (!ret)
+		return 0;
+	drop_cached(local);
+	local->copy = NULL;
+	local->nsge = 0;
+	return ret;
+}
+
 static void drop_temp(struct mrf_local *local)
 {
 	while (local->ntemp)
@@ -289,6 +324,21 @@ static int explain_local(const struct mrf_local_req *req, int err)
 			  req->iov[0].iov_base, (size_t)req->total, MRF_S(req->total), why);
 }
 
+/* Small transfers have been given slots, and take another way only when none is left. */
+static int use_registration(struct mrf_buf *buf, const struct mrf_local_req *req,
+			    struct mrf_local *local)
+{
+	int ret = 1;
+
+	if (req->total > MRF_BOUNCE_SIZE)
+		ret = use_cache(buf, req, local);
+	if (ret == 1)
+		ret = use_temp(buf, req, local);
+	if (ret == -FI_EFAULT && !req->arrives)
+		ret = use_copy(buf, req, local);
+	return ret;
+}
+
 static int use_unregistered(struct mrf_buf *buf, const struct mrf_local_req *req,
 			    struct mrf_local *local)
 {
@@ -299,11 +349,8 @@ static int use_unregistered(struct mrf_buf *buf, const struct mrf_local_req *req
 		ret = use_inline(req, local);
 	else if (req->total <= MRF_BOUNCE_SIZE)
 		ret = use_bounce(buf, req, local);
-	if (ret == 1) {
-		ret = use_temp(buf, req, local);
-		if (ret == -FI_EFAULT && !req->arrives)
-			ret = use_copy(buf, req, local);
-	}
+	if (ret == 1)
+		ret = use_registration(buf, req, local);
 	return ret ? explain_local(req, ret) : 0;
 }
 
@@ -325,6 +372,7 @@ int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local)
 {
 	drop_temp(local);
+	drop_cached(local);
 	if (local->kind == MRF_LOCAL_COPY)
 		free(local->copy);
 	else if (local->kind == MRF_LOCAL_BOUNCE)

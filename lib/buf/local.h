@@ -6,8 +6,9 @@
  * 1. the descriptors, if they are given and fit (with FI_MR_LOCAL they must);
  * 2. a copy in the work request, of writes up to MRF_LIMIT_INJECT bytes;
  * 3. a registered slot of the endpoint, up to MRF_BOUNCE_SIZE bytes;
- * 4. a registration for this transfer alone, without any remote right;
- * 5. a copy, for sources that can be read but not pinned.
+ * 4. a registration that is kept for the next transfers (buf/cache.h);
+ * 5. one for this transfer alone, where nothing can be kept;
+ * 6. a copy, for sources that can be read but not pinned.
  *
  * To find this out may take long (memory is pinned, or copied from where it has to be read
  * in first), and so may letting it go: both without an endpoint's lock, by the one thread
@@ -25,11 +26,14 @@
 
 #define MRF_LOCAL_SGE 16 /* pieces of memory of one transfer */
 
+struct mrf_cache;
+struct mrf_cached;
 struct mrf_mr_space;
 
 /* What the buffers of one endpoint need. */
 struct mrf_buf {
 	const struct mrf_mr_space *space;
+	struct mrf_cache *cache; /* the domain's */
 	struct mrf_bounce_pool bounce;
 };
 
@@ -38,6 +42,7 @@ enum mrf_local_kind {
 	MRF_LOCAL_DESC,	  /* registered by the application */
 	MRF_LOCAL_INLINE, /* copied into the transfer */
 	MRF_LOCAL_BOUNCE, /* copied to or from a registered slot of the endpoint */
+	MRF_LOCAL_CACHED, /* registered by the cache, without remote rights */
 	MRF_LOCAL_TEMP,	  /* registered for this transfer only, without remote rights */
 	MRF_LOCAL_COPY	  /* copied to memory of our own that is registered like TEMP */
 };
@@ -47,12 +52,16 @@ struct mrf_local {
 	enum mrf_local_kind kind;
 	int ntemp;
 	struct mrf_vmr *temp; /* TEMP or COPY: ntemp registrations */
-	void *copy;	      /* BOUNCE or COPY: the slot or the copy */
+	void *copy;	      /* BOUNCE or COPY: the slot or the copy; CACHED: itself */
 	int nsge;
 	int ndesc;
 	int nuser;
+	int ncached;
 	struct mrf_sge sge[MRF_LOCAL_SGE];
-	void *desc[MRF_LIMIT_IOV];	  /* DESC: sge was made from these */
+	union {
+		void *desc[MRF_LIMIT_IOV];		  /* DESC: sge was made from these */
+		struct mrf_cached *cached[MRF_LIMIT_IOV]; /* CACHED: in use */
+	};
 	struct iovec user[MRF_LIMIT_IOV]; /* of what arrives in a copy: where it belongs */
 	uint8_t data[MRF_LIMIT_INJECT];
 };
@@ -67,7 +76,8 @@ struct mrf_local_req {
 	bool inject;	/* copied before the call returns */
 };
 
-void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space);
+/* cache lives longer than buf. */
+void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space, struct mrf_cache *cache);
 /* No transfer may hold anything. */
 void mrf_buf_fini(struct mrf_buf *buf);
 

@@ -1,5 +1,9 @@
 libmrfab_internal_la_SOURCES += \
 	lib/buf/bounce.c \
 	lib/buf/bounce.h \
+	lib/buf/cache.c \
+	lib/buf/cache.h \
+	lib/buf/entry.c \
+	lib/buf/entry.h \
 	lib/buf/local.c \
 	lib/buf/local.h

@@ -227,7 +227,6 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->passive);
 	mrf_list_init(&ep->of_agent);
 	mrf_idmap_init(&ep->conns);
-	mrf_buf_init(&ep->buf, &domain->space);
 	mrf_lock_init(&ep->setup, MRF_RANK_SETUP);
 	mrf_lock_init(&ep->lock, MRF_RANK_EP);
 }
@@ -342,6 +341,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ret = mrf_eps_get(domain, &ep->agent);
 	if (ret)
 		goto err_free;
+	mrf_buf_init(&ep->buf, &domain->space, mrf_eps_of(ep->agent)->cache);
 	ret = mrf_vcq_open(domain->vdev,
 			   mrf_min(MRF_EP_SCQ, mrf_vdev_limits(domain->vdev)->max_cqe), &ep->scq);
 	if (ret) {

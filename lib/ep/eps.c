@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
 #include "base/log.h"
+#include "buf/cache.h"
 #include "ep/eps.h"
 #include "ep/life.h"
 #include "loop/agent_calls.h"
@@ -57,8 +58,10 @@ static int eps_new(struct mrf_domain *domain, struct mrf_eps **out)
 	mrf_list_init(&eps->half);
 	mrf_list_init(&eps->disconnected);
 	mrf_list_init(&eps->ready);
-	ret = mrf_agent_start(&eps->agent, domain->vdev, &mrf_life_guest);
+	eps->cache = mrf_cache_new(&domain->space);
+	ret = eps->cache ? mrf_agent_start(&eps->agent, domain->vdev, &mrf_life_guest) : -FI_ENOMEM;
 	if (ret) {
+		mrf_cache_free(eps->cache);
 		free(eps);
 		return ret;
 	}
@@ -86,5 +89,6 @@ void mrf_eps_close(struct mrf_eps *eps)
 {
 	listen_for_drops(eps, false);
 	mrf_agent_stop(&eps->agent);
+	mrf_cache_free(eps->cache);
 	free(eps);
 }

@@ -34,9 +34,6 @@ static int init_kind(struct mrf_mr_space *space)
 
 	space->plain = allocated && !space->events_all &&
 		       !(space->mode & (FI_MR_MMU_NOTIFY | FI_MR_ENDPOINT));
-	space->backs = NULL;
-	if (allocated && !(space->mode & FI_MR_MMU_NOTIFY))
-		return 0;
 	space->backs = mrf_mr_backs_new(space);
 	return space->backs ? 0 : -FI_ENOMEM;
 }

@@ -54,7 +54,7 @@ struct mrf_mr_space {
 	struct mrf_mr_worker *worker; /* worker.c; NULL: registration is synchronous */
 	struct mrf_list groups;	      /* struct mrf_mr_group.node: mr/face.h; guarded by lock */
 	uint64_t last_group;
-	struct mrf_mr_backs *backs; /* of regions pinned on demand; NULL: none */
+	struct mrf_mr_backs *backs; /* what is pinned and kept while it does not change */
 	/*
 	 * Called when answers given to peers about regions pinned on demand are no longer
 	 * valid, so that the peers are told. Set by ep/ when the agent starts (NULL

@@ -2,6 +2,7 @@
 check_PROGRAMS += \
 	tests/unit/t_back \
 	tests/unit/t_buf \
+	tests/unit/t_cache \
 	tests/unit/t_desc \
 	tests/unit/t_domain \
 	tests/unit/t_enable \
@@ -57,6 +58,9 @@ tests_unit_t_serve_LDADD = $(UNIT_LDADD)
 tests_unit_t_buf_SOURCES = tests/unit/t_buf.c $(MR_FIXTURE)
 tests_unit_t_buf_LDADD = $(UNIT_LDADD)
 tests_unit_t_buf_LDFLAGS = $(MR_WRAP)
+tests_unit_t_cache_SOURCES = tests/unit/t_cache.c $(MR_FIXTURE)
+tests_unit_t_cache_LDADD = $(UNIT_LDADD)
+tests_unit_t_cache_LDFLAGS = $(MR_WRAP)
 tests_unit_t_desc_SOURCES = tests/unit/t_desc.c $(MR_FIXTURE)
 tests_unit_t_desc_LDADD = $(UNIT_LDADD)
 tests_unit_t_desc_LDFLAGS = $(MR_WRAP)

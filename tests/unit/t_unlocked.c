@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <rdma/fi_atomic.h>
 #include <sys/uio.h>
+#include "base/env.h"
 #include "ep_fixture.h"
 #include "loop/agent_calls.h"
 
@@ -203,6 +204,9 @@ static void setup(void)
 	/* Pinned for good, so that peers cause no registrations. */
 	const struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED, .caps = FI_RMA | FI_ATOMIC };
 
+	/* Kept registrations are not let go when an operation ends. */
+	ck_assert_int_eq(setenv("FI_MR_CACHE_MAX_COUNT", "0", 1), 0);
+	mrf_env_reload();
 	fixture_setup();
 	caller = pthread_self();
 	atomic_store(&where, NOWHERE);

@@ -134,6 +134,7 @@ struct mrf_ep {
 struct mrf_eps {
 	struct mrf_agent agent;	      /* the mechanism, which knows nothing of the rest */
 	struct mrf_mr_space *space;   /* the domain's */
+	struct mrf_cache *cache;      /* of local buffers */
 	struct mrf_list all;	      /* struct mrf_ep.of_agent */
 	unsigned inbound;	      /* struct mrf_passive made and not destroyed */
 	struct mrf_list turns;	      /* struct mrf_turns.node */

@@ -52,7 +52,7 @@ static void drop_watched_locked(struct mrf_watch *watch)
 
 	mrf_monitor_held();
 	if (!mrf_list_empty(&pin->all))
-		mrf_pin_drop_locked(pin);
+		mrf_pin_drop_locked(pin, true);
 }
 
 static void dropped_locked(void *arg)
@@ -74,11 +74,26 @@ struct mrf_mr_backs *mrf_mr_backs_new(struct mrf_mr_space *space)
 	backs->client.drop = drop_watched_locked;
 	backs->client.dropped = dropped_locked;
 	backs->client.arg = backs;
+	backs->local.drop = drop_watched_locked;
+	backs->local.local = true;
 	mrf_list_init(&backs->pins);
+	mrf_list_init(&backs->locals);
 	mrf_list_init(&backs->dead);
 	mrf_maps_keep();
 	room_enter(backs);
 	return backs;
+}
+
+static void add_clients(struct mrf_mr_backs *backs)
+{
+	mrf_monitor_add(&backs->client);
+	mrf_monitor_add(&backs->local);
+}
+
+static void remove_clients(struct mrf_mr_backs *backs)
+{
+	mrf_monitor_remove(&backs->local);
+	mrf_monitor_remove(&backs->client);
 }
 
 void mrf_mr_backs_free(struct mrf_mr_backs *backs)
@@ -88,7 +103,7 @@ void mrf_mr_backs_free(struct mrf_mr_backs *backs)
 	room_leave(backs);
 	mrf_maps_let_go();
 	if (atomic_load(&backs->monitored))
-		mrf_monitor_remove(&backs->client);
+		remove_clients(backs);
 	mrf_pins_reap(backs);
 	free(backs);
 }
@@ -97,7 +112,7 @@ bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs)
 {
 	if (mrf_unlikely(!atomic_load_explicit(&backs->monitored, memory_order_relaxed)) &&
 	    !atomic_exchange(&backs->monitored, true))
-		mrf_monitor_add(&backs->client);
+		add_clients(backs);
 	return mrf_monitor_usable();
 }
 

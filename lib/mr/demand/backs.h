@@ -18,12 +18,14 @@
 /* A space's backings as a whole. */
 struct mrf_mr_backs {
 	struct mrf_mr_space *space;
-	struct mrf_list node; /* in the list of all such structures of the process */
-	struct mrf_monitor_client client;
-	atomic_bool monitored; /* client was added to the monitor */
+	struct mrf_list node;		  /* in the list of all such structures of the process */
+	struct mrf_monitor_client client; /* of pins that peers use */
+	struct mrf_monitor_client local;  /* of pins that only this process uses */
+	atomic_bool monitored;		  /* the clients were added to the monitor */
 	/* guarded by the monitor's lock */
-	struct mrf_list pins; /* struct mrf_pin.all: all kept pins */
-	struct mrf_list dead; /* struct mrf_pin.all: to free, see mrf_pins_reap */
+	struct mrf_list pins;	/* struct mrf_pin.all: all kept pins of regions */
+	struct mrf_list locals; /* struct mrf_pin.all: all other kept pins */
+	struct mrf_list dead;	/* struct mrf_pin.all: to free, see mrf_pins_reap */
 };
 
 /* NULL: no memory. */

@@ -4,6 +4,7 @@
 #include "base/compiler.h"
 #include "base/maps.h"
 #include "base/page.h"
+#include "mr/access.h"
 #include "mr/class.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"
@@ -330,5 +331,56 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
 	if (commit_lease(pin, lease, *err))
 		return MRF_PINNED;
 	discard(pin);
+	return *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
+}
+
+/* --- for others than regions ------------------------------------------------------ */
+
+static int watch_local(struct mrf_pin *pin)
+{
+	int ret;
+
+	cover(pin, pin->addr, pin->addr + pin->len);
+	mrf_monitor_lock();
+	ret = mrf_monitor_watch_locked(&pin->watch);
+	mrf_monitor_unlock();
+	return ret;
+}
+
+/* False: the memory has changed meanwhile, or it has not been registered. */
+static bool commit_local(struct mrf_pin *pin, int err)
+{
+	bool ok;
+
+	mrf_monitor_lock();
+	ok = !err && unchanged_locked(pin);
+	if (ok) {
+		mrf_list_add_tail(&pin->all, &pin->back->space->backs->locals);
+		pin->owner->kept_locked(pin);
+	} else {
+		mrf_monitor_unwatch_locked(&pin->watch);
+	}
+	mrf_monitor_unlock();
+	return ok;
+}
+
+enum mrf_pinned mrf_pin_local(struct mrf_pin *pin, unsigned rights, int *err)
+{
+	int ret = watch_local(pin);
+
+	*err = 0;
+	if (ret)
+		return ret == -FI_EAGAIN ? MRF_PIN_AGAIN : MRF_PIN_UNWATCHED;
+	if (!private_still(pin))
+		ret = -FI_EAGAIN;
+	else
+		ret = *err = mrf_page_fault_in(pin->addr, rights & MRF_RIGHTS_WRITE);
+	if (!ret)
+		ret = *err = mrf_vmr_reg(pin->back->space->pd, (void *)(uintptr_t)pin->addr,
+					 pin->len, pin->addr, rights, &pin->vmr);
+	if (commit_local(pin, ret))
+		return MRF_PINNED;
+	if (!ret)
+		(void)mrf_vmr_dereg(&pin->vmr);
 	return *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
 }

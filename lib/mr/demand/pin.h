@@ -9,6 +9,22 @@
 #include "mr/demand/back.h"
 #include "mr/demand/unpin.h"
 
+struct mrf_pin;
+
+/* Who owns a pin that is no region's; the calls come with the monitor's lock held. */
+struct mrf_pin_owner {
+	/* It has been registered, and its memory has not changed since it is watched. */
+	void (*kept_locked)(struct mrf_pin *pin);
+	/*
+	 * It is no longer kept: its memory is about to change (changed), or it gave way.
+	 * False: somebody uses it still; the owner calls mrf_pin_bury_locked later. May
+	 * not allocate or free.
+	 */
+	bool (*ended_locked)(struct mrf_pin *pin, bool changed);
+	/* Instead of free(). The lock is not held. */
+	void (*free)(struct mrf_pin *pin);
+};
+
 struct mrf_pin {
 	struct mrf_list node;  /* in back->making, back->pins, back->leased, or nowhere */
 	struct mrf_list lease; /* leased: in lease->pins, a list of the lease's user */
@@ -19,11 +35,12 @@ struct mrf_pin {
 	uint64_t addr;
 	uint64_t len;
 	uint64_t iova;
-	uint64_t clock; /* leased: back->clock at the time of the question */
-	bool stale;	/* while made: the memory was refreshed or the region closed */
-	bool revoked;	/* the kernel MR is revoked; only memory is left to free */
-	bool busy;	/* leased: a thread unpins it without the lock ... */
-	bool orphan;	/* ... and has to free it, as the lease has ended meanwhile */
+	uint64_t clock;			   /* leased: back->clock at the time of the question */
+	const struct mrf_pin_owner *owner; /* NULL: the region */
+	bool stale;   /* while made: the memory was refreshed or the region closed */
+	bool revoked; /* the kernel MR is revoked; only memory is left to free */
+	bool busy;    /* leased: a thread unpins it without the lock ... */
+	bool orphan;  /* ... and has to free it, as the lease has ended meanwhile */
 	struct mrf_vmr vmr;
 };
 
@@ -72,6 +89,14 @@ enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *ho
  */
 enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *hole,
 			      struct mrf_mr_lease *lease, struct mrf_pin **pin, int *err);
+
+/*
+ * Registers and keeps [addr, addr + len) of a pin, whole pages, for its owner, who has set
+ * addr, len, back and owner, and initialised the lists and the watch (pin.watch.client:
+ * backs->local). rights: no remote ones. No lock is held. On any other result than
+ * MRF_PINNED the pin is as before the call.
+ */
+enum mrf_pinned mrf_pin_local(struct mrf_pin *pin, unsigned rights, int *err);
 
 /* The kept pin that contains this byte, or NULL. The lock is held. */
 struct mrf_pin *mrf_pin_find_locked(const struct mrf_mr_back *back, uint64_t pos);

@@ -76,23 +76,37 @@ void mrf_pins_take_locked(struct mrf_mr_back *back, const struct mrf_spans *wher
 	}
 }
 
-void mrf_pin_drop_locked(struct mrf_pin *pin)
+void mrf_pin_bury_locked(struct mrf_pin *pin)
+{
+	mrf_monitor_held();
+	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
+	mrf_list_add_tail(&pin->all, &pin->back->space->backs->dead);
+}
+
+void mrf_pin_drop_locked(struct mrf_pin *pin, bool changed)
 {
 	mrf_monitor_held();
 	mrf_monitor_unwatch_locked(&pin->watch);
 	mrf_list_del(&pin->all);
 	mrf_list_del(&pin->node);
-	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
-	mrf_list_add_tail(&pin->all, &pin->back->space->backs->dead);
+	if (!pin->owner || pin->owner->ended_locked(pin, changed))
+		mrf_pin_bury_locked(pin);
+}
+
+static void drop_list_locked(struct mrf_list *pins)
+{
+	mrf_monitor_held();
+	while (!mrf_list_empty(pins))
+		mrf_pin_drop_locked(mrf_list_entry(pins->next, struct mrf_pin, all), false);
 }
 
 bool mrf_pins_drop_all_locked(struct mrf_mr_backs *backs)
 {
-	bool any = !mrf_list_empty(&backs->pins);
+	bool any = !mrf_list_empty(&backs->pins) || !mrf_list_empty(&backs->locals);
 
 	mrf_monitor_held();
-	while (!mrf_list_empty(&backs->pins))
-		mrf_pin_drop_locked(mrf_list_entry(backs->pins.next, struct mrf_pin, all));
+	drop_list_locked(&backs->pins);
+	drop_list_locked(&backs->locals);
 	return any;
 }
 
@@ -113,6 +127,14 @@ static int end_pin(struct mrf_pin *pin)
 	return ret;
 }
 
+static void give_pin(struct mrf_pin *pin)
+{
+	if (pin->owner)
+		pin->owner->free(pin);
+	else
+		pin_free(pin);
+}
+
 static void keep_dead(struct mrf_mr_backs *backs, struct mrf_pin *pin)
 {
 	mrf_monitor_lock();
@@ -128,7 +150,7 @@ int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list)
 	while ((node = mrf_list_pop(list))) {
 		ret = end_pin(mrf_pin_at(node));
 		if (mrf_likely(!ret))
-			pin_free(mrf_pin_at(node));
+			give_pin(mrf_pin_at(node));
 		else
 			keep_dead(backs, mrf_pin_at(node));
 		first = first ? first : ret;

@@ -39,10 +39,13 @@ void mrf_pins_spoil_locked(struct mrf_mr_back *back, const struct mrf_spans *whe
 void mrf_pins_take_locked(struct mrf_mr_back *back, const struct mrf_spans *where,
 			  struct mrf_list *list);
 /*
- * Revokes the kernel MR of a kept pin (or of all kept pins) and moves the pin to
- * backs->dead; frees nothing. The lock is held. False: there was no pin.
+ * Revokes the kernel MR of a kept pin (or of all kept pins, local ones too) and moves the
+ * pin to backs->dead; frees nothing. changed: because the memory changes. The lock is
+ * held. False: there was no pin.
  */
-void mrf_pin_drop_locked(struct mrf_pin *pin);
+void mrf_pin_drop_locked(struct mrf_pin *pin, bool changed);
+/* The same for a pin that is no longer kept. The lock is held. */
+void mrf_pin_bury_locked(struct mrf_pin *pin);
 bool mrf_pins_drop_all_locked(struct mrf_mr_backs *backs);
 /*
  * Unpins and frees the pins in list. A pin that the kernel keeps goes to backs->dead

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The order of two things keeps a hit right without a lock. A transfer first counts itself
+ * as a user of the entry and then looks whether the entry has ended and whether an event
+ * of userfaultfd is being read (mrf_monitor_settled); who ends an entry, or is about to
+ * read an event, first says so and then looks for users. So either the transfer sees that
+ * it came too late, or the entry is kept for it.
+ */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/param.h"
+#include "buf/cache.h"
+#include "buf/entry.h"
+#include "mr/demand/back.h"
+#include "mr/demand/backs.h"
+#include "mr/seg.h"
+#include "mr/space.h"
+
+#define TRIES 4 /* while the memory changes all the time */
+
+struct mrf_cache {
+	struct mrf_mr_space *space;
+	struct mrf_mr_back *back; /* the whole address space: what pins belong to */
+	struct mrf_cached_pool pool;
+	uint64_t max_bytes; /* limits; constant */
+	unsigned max_count;
+	bool merge;		/* constant */
+	_Atomic uint64_t clock; /* misses so far */
+	struct mrf_itree tree;	/* read without a lock, too */
+	/* guarded by the monitor's lock */
+	struct mrf_list lru;	      /* struct mrf_cached.lru, the least recently used first */
+	struct mrf_cache_stats stats; /* hits: of entries that have ended */
+};
+
+/* A range of whole pages that is asked for. */
+struct want {
+	uint64_t start;
+	uint64_t end;
+	bool write;
+};
+
+static struct mrf_cached *entry_of(const struct mrf_itree_node *node)
+{
+	return mrf_itree_value(node);
+}
+
+static uint64_t entry_end(const struct mrf_cached *entry)
+{
+	return entry->pin.addr + entry->pin.len;
+}
+
+static bool covers(const struct mrf_cached *entry, const struct want *want)
+{
+	return entry->pin.addr <= want->start && entry_end(entry) >= want->end &&
+	       (entry->write || !want->write);
+}
+
+/* --- using ------------------------------------------------------------------------ */
+
+static void bury(struct mrf_cached *entry)
+{
+	mrf_monitor_lock();
+	mrf_pin_bury_locked(&entry->pin);
+	mrf_monitor_unlock();
+}
+
+void mrf_cache_put(struct mrf_cached *entry)
+{
+	if (mrf_unlikely(mrf_cached_leave(entry)))
+		bury(entry);
+}
+
+uint32_t mrf_cache_lkey(const struct mrf_cached *entry)
+{
+	return entry->pin.vmr.lkey;
+}
+
+/* NULL: there is none, or the tree is being changed. */
+static struct mrf_cached *use(struct mrf_cache *cache, const struct want *want)
+{
+	struct mrf_itree_hit hit;
+	struct mrf_cached *entry;
+
+	if (mrf_itree_try_below(&cache->tree, want->start, &hit) != MRF_ITREE_HIT)
+		return NULL;
+	entry = hit.value;
+	if (mrf_likely(mrf_cached_enter(entry) && covers(entry, want) && mrf_monitor_settled())) {
+		atomic_store_explicit(&entry->used,
+				      atomic_load_explicit(&cache->clock, memory_order_relaxed),
+				      memory_order_relaxed);
+		atomic_fetch_add_explicit(&entry->hits, 1, memory_order_relaxed);
+		return entry;
+	}
+	mrf_cache_put(entry);
+	return NULL;
+}
+
+/* --- room ------------------------------------------------------------------------- */
+
+static bool in_use(const struct mrf_cached *entry)
+{
+	return atomic_load(&entry->state) >= MRF_CACHED_USER;
+}
+
+/*
+ * Entries take their place in the list when they are made, and again when their turn comes
+ * here and they have been used since: a hit need not touch the list. NULL: all are in use.
+ */
+static struct mrf_cached *oldest_locked(struct mrf_cache *cache)
+{
+	uint64_t n = 2 * cache->stats.entries, used;
+	struct mrf_cached *entry;
+
+	mrf_monitor_held();
+	while (n--) {
+		entry = mrf_list_entry(cache->lru.next, struct mrf_cached, lru);
+		used = atomic_load_explicit(&entry->used, memory_order_relaxed);
+		if (used == entry->listed && !in_use(entry))
+			return entry;
+		entry->listed = used;
+		mrf_list_del(&entry->lru);
+		mrf_list_add_tail(&entry->lru, &cache->lru);
+	}
+	return NULL;
+}
+
+/* False: all are in use. */
+static bool evict_locked(struct mrf_cache *cache, uint64_t *bytes)
+{
+	struct mrf_cached *entry = oldest_locked(cache);
+
+	mrf_monitor_held();
+	if (!entry)
+		return false;
+	*bytes += entry->pin.len;
+	cache->stats.evictions++;
+	mrf_pin_drop_locked(&entry->pin, false);
+	return true;
+}
+
+static bool fit_in_locked(struct mrf_cache *cache, uint64_t len)
+{
+	uint64_t bytes = 0;
+
+	mrf_monitor_held();
+	if (len > cache->max_bytes)
+		return false;
+	while (cache->stats.entries >= cache->max_count ||
+	       cache->stats.bytes > cache->max_bytes - len) {
+		if (!evict_locked(cache, &bytes))
+			return false;
+	}
+	return true;
+}
+
+/* The kernel has no room for len bytes. False: nothing is left to be given up for it. */
+static bool evict_for(struct mrf_cache *cache, uint64_t len)
+{
+	uint64_t bytes = 0;
+
+	mrf_monitor_lock();
+	while (bytes < len && evict_locked(cache, &bytes))
+		;
+	mrf_monitor_unlock();
+	if (!bytes && !mrf_room_make())
+		return false;
+	mrf_pins_reap(cache->space->backs);
+	return true;
+}
+
+/* --- making ----------------------------------------------------------------------- */
+
+/*
+ * Replaces what would be inside the new entry, or around it: an entry around it is there
+ * only if another thread was faster, or if it lacks a right.
+ */
+static void replace_locked(struct mrf_cache *cache, const struct mrf_cached *entry)
+{
+	uint64_t start = entry->pin.addr, end = entry_end(entry);
+	struct mrf_itree_node *node = mrf_itree_first(&cache->tree, start, end), *next;
+
+	mrf_monitor_held();
+	for (; node; node = next) {
+		struct mrf_cached *other = entry_of(node);
+
+		next = mrf_itree_next(&cache->tree, node, start, end);
+		if ((other->pin.addr >= start && entry_end(other) <= end) ||
+		    (other->pin.addr <= start && entry_end(other) >= end))
+			mrf_pin_drop_locked(&other->pin, false);
+	}
+}
+
+static void kept_locked(struct mrf_pin *pin)
+{
+	struct mrf_cached *entry = mrf_cached_of(pin);
+	struct mrf_cache *cache = entry->cache;
+
+	mrf_monitor_held();
+	replace_locked(cache, entry);
+	mrf_itree_insert(&cache->tree, entry->node, pin->addr, entry_end(entry), entry);
+	cache->stats.entries++;
+	cache->stats.bytes += pin->len;
+	entry->listed = atomic_load_explicit(&cache->clock, memory_order_relaxed);
+	atomic_store_explicit(&entry->used, entry->listed, memory_order_relaxed);
+	atomic_store_explicit(&entry->hits, 0, memory_order_relaxed);
+	mrf_list_add_tail(&entry->lru, &cache->lru);
+	mrf_cached_begin(entry);
+}
+
+static bool ended_locked(struct mrf_pin *pin, bool changed)
+{
+	struct mrf_cached *entry = mrf_cached_of(pin);
+	struct mrf_cache *cache = entry->cache;
+
+	mrf_monitor_held();
+	mrf_itree_remove(&cache->tree, entry->node);
+	mrf_list_del(&entry->lru);
+	cache->stats.entries--;
+	cache->stats.bytes -= pin->len;
+	cache->stats.invalidations += changed;
+	cache->stats.hits += atomic_load_explicit(&entry->hits, memory_order_relaxed);
+	return mrf_cached_end(entry);
+}
+
+static void free_entry(struct mrf_pin *pin)
+{
+	struct mrf_cached *entry = mrf_cached_of(pin);
+
+	mrf_cached_give(&entry->cache->pool, entry);
+}
+
+static const struct mrf_pin_owner owner = { .kept_locked = kept_locked,
+					    .ended_locked = ended_locked,
+					    .free = free_entry };
+
+static struct mrf_cached *entry_new(struct mrf_cache *cache, const struct want *want)
+{
+	struct mrf_cached *entry = mrf_cached_new(&cache->pool, cache, &cache->space->backs->local);
+
+	if (!entry)
+		return NULL;
+	entry->write = want->write;
+	entry->pin.back = cache->back;
+	entry->pin.owner = &owner;
+	entry->pin.addr = want->start;
+	entry->pin.len = want->end - want->start;
+	entry->pin.revoked = false;
+	return entry;
+}
+
+/* As mrf_cache_get; AGAIN: 2. */
+static int make_entry(struct mrf_cache *cache, const struct want *want, struct mrf_cached **out)
+{
+	struct mrf_cached *entry = entry_new(cache, want);
+	enum mrf_pinned pinned;
+	int err;
+
+	if (!entry)
+		return -FI_ENOMEM;
+	pinned = mrf_pin_local(&entry->pin, want->write ? MRF_RIGHT_LOCAL_WRITE : 0, &err);
+	if (pinned == MRF_PINNED) {
+		*out = entry;
+		return 0;
+	}
+	mrf_cached_give(&cache->pool, entry);
+	if (pinned == MRF_PIN_FAILED)
+		return err;
+	return pinned == MRF_PIN_AGAIN ? 2 : 1;
+}
+
+/* As make_entry, while there is something to be given up for it. */
+static int make_with_room(struct mrf_cache *cache, const struct want *want,
+			  struct mrf_cached **entry)
+{
+	int ret;
+
+	do
+		ret = make_entry(cache, want, entry);
+	while (mrf_unlikely(ret < 0 && mrf_room_lacks(ret)) &&
+	       evict_for(cache, want->end - want->start));
+	return ret;
+}
+
+/* --- how much --------------------------------------------------------------------- */
+
+static bool takes_in(const struct mrf_cache *cache, const struct want *want,
+		     const struct mrf_cached *entry)
+{
+	return cache->merge || (entry->pin.addr <= want->start && entry_end(entry) >= want->end);
+}
+
+static void widen_over(struct want *want, const struct mrf_cached *entry)
+{
+	want->start = mrf_min(want->start, entry->pin.addr);
+	want->end = mrf_max(want->end, entry_end(entry));
+	want->write |= entry->write;
+}
+
+/*
+ * Takes in the entries around the range that only lack a right, and all that it touches if
+ * they are to be merged.
+ */
+static struct want widen_locked(struct mrf_cache *cache, struct want want)
+{
+	uint64_t edge = cache->merge ? 1 : 0, start, end;
+	struct mrf_itree_node *node;
+	struct want wide = want;
+
+	mrf_monitor_held();
+	do {
+		want = wide;
+		start = want.start - edge;
+		end = want.end + edge;
+		node = mrf_itree_first(&cache->tree, start, end);
+		for (; node; node = mrf_itree_next(&cache->tree, node, start, end)) {
+			if (takes_in(cache, &want, entry_of(node)))
+				widen_over(&wide, entry_of(node));
+		}
+	} while (wide.start != want.start || wide.end != want.end);
+	return wide;
+}
+
+/* Looks again, with the lock, and makes room. False: nothing can be kept. */
+static bool prepare(struct mrf_cache *cache, const struct want *want, struct want *wide,
+		    struct mrf_cached **entry)
+{
+	struct mrf_mr_backs *backs = cache->space->backs;
+	bool room, dead;
+
+	mrf_monitor_lock();
+	*entry = use(cache, want);
+	if (*entry) {
+		mrf_monitor_unlock();
+		return true;
+	}
+	cache->stats.misses++;
+	atomic_fetch_add_explicit(&cache->clock, 1, memory_order_relaxed);
+	*wide = widen_locked(cache, *want);
+	room = fit_in_locked(cache, wide->end - wide->start);
+	dead = !mrf_list_empty(&backs->dead);
+	mrf_monitor_unlock();
+	if (dead)
+		mrf_pins_reap(backs);
+	return room;
+}
+
+static int miss(struct mrf_cache *cache, const struct want *want, struct mrf_cached **entry)
+{
+	struct want wide;
+	int tries, ret = 2;
+
+	for (tries = 0; ret == 2 && tries < TRIES; tries++) {
+		if (!prepare(cache, want, &wide, entry))
+			return 1;
+		if (*entry)
+			return 0;
+		ret = make_with_room(cache, &wide, entry);
+		if (ret && ret != 2 && (wide.start != want->start || wide.end != want->end))
+			ret = make_with_room(cache, want, entry);
+	}
+	return ret == 2 ? 1 : ret;
+}
+
+int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool write,
+		  struct mrf_cached **out)
+{
+	uint64_t mask = cache->space->page_mask, first = (uintptr_t)addr, last = first + (len - 1);
+	struct want want = { .start = first & ~mask, .end = (last | mask) + 1, .write = write };
+	struct mrf_cached *entry = use(cache, &want);
+
+	if (mrf_likely(entry != NULL)) {
+		*out = entry;
+		return 0;
+	}
+	mrf_slow_call();
+	if (!mrf_monitor_settled())
+		mrf_monitor_settle();
+	/* The last page of all is nobody's. */
+	if (!cache->max_count || last < first || !want.end ||
+	    !mrf_mr_backs_monitored(cache->space->backs))
+		return 1;
+	return miss(cache, &want, out);
+}
+
+/* --- coming and going ------------------------------------------------------------- */
+
+void mrf_cache_stats(struct mrf_cache *cache, struct mrf_cache_stats *stats)
+{
+	mrf_monitor_lock();
+	*stats = cache->stats;
+	mrf_list_each (node, &cache->lru)
+		stats->hits += atomic_load_explicit(
+			&mrf_list_entry(node, struct mrf_cached, lru)->hits, memory_order_relaxed);
+	mrf_monitor_unlock();
+}
+
+static struct mrf_mr_back *cache_back_new(struct mrf_mr_space *space)
+{
+	struct mrf_mr_seg all = { .len = UINT64_MAX };
+	struct mrf_mr_back *back = mrf_mr_back_new(space, 0, &all, 1);
+
+	/* fi_mr_refresh is about regions. */
+	if (back)
+		back->notify = false;
+	return back;
+}
+
+struct mrf_cache *mrf_cache_new(struct mrf_mr_space *space)
+{
+	struct mrf_cache *cache = calloc(1, sizeof(*cache));
+
+	if (!cache)
+		return NULL;
+	cache->space = space;
+	cache->back = cache_back_new(space);
+	if (!cache->back) {
+		free(cache);
+		return NULL;
+	}
+	cache->max_count = (unsigned)mrf_param_int(MRF_PARAM_CACHE_COUNT);
+	cache->max_bytes = mrf_param_size(MRF_PARAM_CACHE_SIZE);
+	cache->merge = mrf_param_bool(MRF_PARAM_CACHE_MERGE);
+	mrf_list_init(&cache->lru);
+	mrf_cached_pool_init(&cache->pool);
+	return cache;
+}
+
+void mrf_cache_free(struct mrf_cache *cache)
+{
+	if (!cache)
+		return;
+	mrf_monitor_lock();
+	while (!mrf_list_empty(&cache->lru))
+		mrf_pin_drop_locked(&mrf_list_entry(cache->lru.next, struct mrf_cached, lru)->pin,
+				    false);
+	mrf_monitor_unlock();
+	mrf_pins_reap(cache->space->backs);
+	mrf_cached_pool_fini(&cache->pool);
+	mrf_mr_back_put(cache->back);
+	free(cache);
+}

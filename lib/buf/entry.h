@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An entry of the cache of local buffers: a kernel MR over whole pages, without a remote
+ * right, and who uses it.
+ *
+ * Transfers find entries without a lock, so an entry's memory stays an entry as long as
+ * the cache lives: a thread may count itself as a user of an entry that has ended, sees
+ * that it has, and takes itself off again. What has ended is kept by its users; the last
+ * one lets the kernel MR go, exactly once.
+ */
+#ifndef MRF_BUF_ENTRY_H
+#define MRF_BUF_ENTRY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include "base/itree.h"
+#include "base/lock.h"
+#include "mr/demand/pin.h"
+
+struct mrf_cache;
+
+/* Bits of struct mrf_cached.state; the users are counted above them. */
+#define MRF_CACHED_ENDED 1u /* nobody may begin to use it */
+#define MRF_CACHED_DEAD 2u  /* its kernel MR belongs to the one who set this */
+#define MRF_CACHED_USER 4u
+
+struct mrf_cached {
+	struct mrf_pin pin; /* addr, len and vmr are constant until it is dead */
+	atomic_uint state;
+	bool write; /* the device may write there; constant until it is dead */
+	struct mrf_cache *cache;
+	/* guarded by the monitor's lock */
+	struct mrf_itree_node *node; /* in cache->tree, by address */
+	struct mrf_list lru;	     /* kept: in cache->lru */
+	uint64_t listed;	     /* `used` as it was when this place in the list was taken */
+	_Atomic uint64_t used;	     /* cache->clock at its last use */
+	_Atomic uint64_t hits;	     /* since it is kept */
+	struct mrf_cached *next;     /* spare */
+};
+
+#define MRF_CACHED_SLAB 32 /* entries */
+
+struct mrf_cached_slab {
+	struct mrf_cached_slab *next;
+	struct mrf_cached entry[MRF_CACHED_SLAB];
+};
+
+/* Where entries come from and go to; they are freed with it. */
+struct mrf_cached_pool {
+	struct mrf_lock lock; /* rank CACHE: guards all below */
+	struct mrf_cached *spare;
+	struct mrf_cached_slab *slabs;
+};
+
+void mrf_cached_pool_init(struct mrf_cached_pool *pool);
+/* No entry may be in use. */
+void mrf_cached_pool_fini(struct mrf_cached_pool *pool);
+/*
+ * An entry that is ENDED and DEAD, with a node and a watch that can be used; what else it
+ * holds is left from its last use. NULL: no memory. No lock is held.
+ */
+struct mrf_cached *mrf_cached_new(struct mrf_cached_pool *pool, struct mrf_cache *cache,
+				  struct mrf_monitor_client *client);
+/* The entry is DEAD. */
+void mrf_cached_give(struct mrf_cached_pool *pool, struct mrf_cached *entry);
+
+/* From DEAD to kept, with the caller as its user. */
+static inline void mrf_cached_begin(struct mrf_cached *entry)
+{
+	atomic_fetch_add(&entry->state, MRF_CACHED_USER);
+	atomic_fetch_and(&entry->state, ~(MRF_CACHED_ENDED | MRF_CACHED_DEAD));
+}
+
+static inline struct mrf_cached *mrf_cached_of(struct mrf_pin *pin)
+{
+	return mrf_container_of(pin, struct mrf_cached, pin);
+}
+
+/* Takes off a user. True: the caller has to let the kernel MR go. */
+static inline bool mrf_cached_leave(struct mrf_cached *entry)
+{
+	unsigned ended = MRF_CACHED_ENDED;
+
+	if (mrf_likely(atomic_fetch_sub(&entry->state, MRF_CACHED_USER) !=
+		       (MRF_CACHED_USER | MRF_CACHED_ENDED)))
+		return false;
+	return atomic_compare_exchange_strong(&entry->state, &ended,
+					      MRF_CACHED_ENDED | MRF_CACHED_DEAD);
+}
+
+/* False: it has ended; the caller has to leave at once. */
+static inline bool mrf_cached_enter(struct mrf_cached *entry)
+{
+	return !(atomic_fetch_add(&entry->state, MRF_CACHED_USER) & MRF_CACHED_ENDED);
+}
+
+/* Ends an entry. True: nobody uses it, and the caller has to let the kernel MR go. */
+static inline bool mrf_cached_end(struct mrf_cached *entry)
+{
+	unsigned ended = MRF_CACHED_ENDED;
+
+	atomic_fetch_or(&entry->state, MRF_CACHED_ENDED);
+	return atomic_compare_exchange_strong(&entry->state, &ended,
+					      MRF_CACHED_ENDED | MRF_CACHED_DEAD);
+}
+
+#endif

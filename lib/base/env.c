@@ -69,11 +69,10 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				"joined by + as in LOCAL+PROV_KEY, or a number (default: "
 				"nothing is required)",
 				0, 0, 0 },
-	[MRF_PARAM_MONITOR] = { "FI_MRFAB_MONITOR", FI_PARAM_STRING,
-				"mrfab: How changes to memory that is pinned on demand "
-				"are noticed: userfaultfd (with intercepted calls), "
-				"memhooks (intercepted calls alone) or none (default: "
-				"userfaultfd)",
+	[MRF_PARAM_MONITOR] = { "FI_MR_CACHE_MONITOR", FI_PARAM_STRING,
+				"How changes to memory that is not pinned for good are "
+				"noticed: userfaultfd, memhooks (intercepted calls) or "
+				"disabled (default: memhooks and userfaultfd)",
 				0, 0, 0 },
 	[MRF_PARAM_CACHE_SIZE] = { "FI_MR_CACHE_MAX_SIZE", FI_PARAM_SIZE_T,
 				   "The most bytes of unregistered local buffers that stay "

@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/mapquery.h"
 #include "base/maps.h"
 
 #define PATH "/proc/self/maps"
@@ -172,7 +173,7 @@ static unsigned lines_left(FILE *file)
 	return n;
 }
 
-int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end)
+static int look_into_file(struct mrf_maps *maps, uint64_t start, uint64_t end)
 {
 	FILE *file = mrf_maps_open();
 	struct mrf_mapping mapping = { 0 };
@@ -180,15 +181,78 @@ int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end)
 
 	if (!file)
 		return -errno;
-	maps->count = maps->total = 0;
 	while (!ret && mapping.start < end && mrf_maps_next(file, &mapping)) {
-		maps->total++;
 		if (mapping.end > start && mapping.start < end)
 			ret = append_mapping(maps, &mapping);
 	}
-	maps->total += lines_left(file);
 	fclose(file);
 	return ret;
+}
+
+/* -FI_ENOSYS: the kernel cannot be asked. */
+static int ask_kernel(struct mrf_maps *maps, int fd, uint64_t start, uint64_t end)
+{
+	struct mrf_mapping mapping;
+	int ret = 0;
+
+	for (; !ret && start < end; start = mapping.end) {
+		ret = mrf_mapquery(fd, start, &mapping);
+		if (ret || mapping.start >= end)
+			break;
+		ret = append_mapping(maps, &mapping);
+	}
+	return ret == -FI_ENOENT ? 0 : ret;
+}
+
+static int ask_kept(struct mrf_maps *maps, uint64_t start, uint64_t end)
+{
+	int ret = -FI_ENOSYS;
+
+	pthread_mutex_lock(&lock);
+	if (kept >= 0)
+		ret = ask_kernel(maps, kept, start, end);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end)
+{
+	int ret;
+
+	mrf_slow_call();
+	maps->count = 0;
+	ret = ask_kept(maps, start, end);
+	if (ret != -FI_ENOSYS)
+		return ret;
+	maps->count = 0;
+	return look_into_file(maps, start, end);
+}
+
+bool mrf_maps_all_private(uint64_t start, uint64_t end)
+{
+	const struct mrf_mapping *mapping;
+	struct mrf_maps maps = { 0 };
+
+	if (mrf_maps_look(&maps, start, end))
+		end = UINT64_MAX;
+	while (start < end) {
+		mapping = mrf_maps_at(&maps, start);
+		if (!mapping || !mrf_maps_private(mapping))
+			break;
+		start = mapping->end;
+	}
+	mrf_maps_fini(&maps);
+	return start >= end;
+}
+
+unsigned mrf_maps_count(void)
+{
+	FILE *file = mrf_maps_open();
+	unsigned lines = file ? lines_left(file) : 0;
+
+	if (file)
+		fclose(file);
+	return lines;
 }
 
 unsigned mrf_maps_limit(void)

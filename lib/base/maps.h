@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The mappings of this process, from /proc/self/maps. The result is out of date as soon
- * as it is read: it shows what is worth trying, and then the kernel decides.
+ * The mappings of this process, from /proc/self/maps: by its text, or where the kernel can
+ * (Linux 6.11) by a question for each mapping (base/mapquery.h). The result is out of date
+ * as soon as it is read: it shows what is worth trying, and then the kernel decides.
  */
 #ifndef MRF_BASE_MAPS_H
 #define MRF_BASE_MAPS_H
@@ -48,15 +49,20 @@ bool mrf_maps_private(const struct mrf_mapping *mapping);
 struct mrf_maps {
 	unsigned count;
 	unsigned max;		     /* room */
-	unsigned total;		     /* mappings in the whole process */
 	struct mrf_mapping *mapping; /* not cut to [start, end) */
 };
 
 /*
+ * Asks the kernel about the mappings of [start, end) only, where it can, and reads the
+ * whole file where it cannot.
  * Fills maps with exactly the mappings that overlap [start, end). -FI_ENOMEM, or the
  * error of reading /proc/self/maps.
  */
 int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end);
+/* Is there private memory, not of a file, at all of [start, end)? */
+bool mrf_maps_all_private(uint64_t start, uint64_t end);
+/* How many mappings this process has; 0: unknown. Slow. */
+unsigned mrf_maps_count(void);
 /* The most mappings that a process may have (vm.max_map_count). */
 unsigned mrf_maps_limit(void);
 void mrf_maps_fini(struct mrf_maps *maps);

@@ -1,50 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which changes are heard of, and how: by hooks and by userfaultfd, both by default.
+ * What is watched: an interval tree, which hooks look at without a lock, so that a change
+ * of memory that nobody watches costs a few reads, however much is watched elsewhere.
  *
- * Hooks (hooks.c) drop exactly what overlaps the range, before the call; but a direct
- * system call goes around them. userfaultfd is the net for these. It alone would not do:
- * the thread that makes the change goes on the moment its event is read, while what the
- * event says can only be known by reading it. Therefore every event drops all kept pins,
- * and only then it is read. By then other threads may have the address already: a direct
- * system call in a process of several threads can be late (BUGS in mrfab(7)).
+ * Why no change is missed: a hook announces its range and then looks into the tree, and a
+ * watch is put into the tree before announcements are looked for; all of these accesses
+ * are sequentially consistent (announce.h; the counter of the tree). If the hook does not
+ * find the watch, the counter had not moved when it looked last, so its announcement is
+ * older than the end of the insertion, and the thread that watches sees it and refuses to
+ * watch. If the hook meets the tree in the middle of a change, or finds an overlap, it
+ * takes the lock and looks again.
  *
- * A discard that userfaultfd tells of comes before the kernel takes the pages away, and
- * nothing says when it has: pages that were discarded so are not watched again but
- * leased.
- *
- * Watching by userfaultfd splits mappings. The kernel does not keep watched pages and
- * others in one mapping, and mremap moves one mapping at a time: across the edge of what
- * is watched it fails with EFAULT. So what is watched is the whole window, also where
- * less is pinned (mr/demand/pin.h). The number of mappings is limited (vm.max_map_count):
- * a process that has half of that many gets no more by watching, its memory is leased.
- * userfaultfd is the default all the same: so many mappings are rare, and system calls
- * around the hooks are not.
- *
- * One thread per process reads userfaultfd, started with the first pin that has to be
- * watched. A forked child starts from nothing.
+ * Watching by userfaultfd splits mappings: the kernel does not keep watched pages and
+ * others in one mapping, nor those of two descriptors, and mremap moves one mapping at a
+ * time. It fails with EFAULT across the edge of what is watched, unless a hook comes
+ * first, which ends the watch; then the kernel joins the pieces again. The number of
+ * mappings is limited (vm.max_map_count): the second half is left to the application.
  */
-#include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/lock.h"
-#include "base/log.h"
 #include "base/maps.h"
-#include "base/page.h"
-#include "base/env.h"
 #include "monitor/discard.h"
 #include "monitor/hooks.h"
 #include "monitor/monitor.h"
-#include "monitor/uffd.h"
+#include "monitor/uffds.h"
 
 static struct mrf_lock lock = {
 #ifdef MRF_LOCKRANK
@@ -52,31 +37,33 @@ static struct mrf_lock lock = {
 #endif
 };
 
-/* Guards starting and ending the thread, which never takes this lock. */
-static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
-static unsigned users;	  /* admin */
-static pthread_t thread;  /* admin */
-static int stop_fd = -1;  /* admin */
-static bool said_unknown; /* admin: that FI_MRFAB_MONITOR is wrong */
-static bool said_why;	  /* admin: why there is none */
+static atomic_int owner;	/* process that has the monitor; 0: none */
+static atomic_uintptr_t holder; /* thread that holds the lock; 0: none */
+static atomic_bool proved;	/* by userfaultfd: what is watched is private and anonymous */
+atomic_bool mrf_monitor_learning;
 
-static atomic_int owner; /* process that has the monitor; 0: none */
-
-/* Guarded by lock. */
-static int fd = -1;	      /* userfaultfd; -1: the hooks have to do */
-static unsigned mappings_max; /* the number that the kernel allows this process */
-static uintptr_t trap;	      /* a page that cannot be read, see mrf_uffd_verify */
-static struct mrf_list clients = { &clients, &clients };
+/* Guarded by lock; hooks read the tree without it. */
 static struct mrf_itree watches; /* each node's value: its struct mrf_watch */
+static struct mrf_monitor_parts parts;
+static struct mrf_list clients = { &clients, &clients };
+/* struct mrf_watch.group of clients that are not local: of each descriptor, of several */
+static struct mrf_list groups[MRF_UFFDS];
+static struct mrf_list wide = { &wide, &wide };
 static struct mrf_discards discards;
 static sigset_t signals; /* of the thread that holds the lock, before it took it */
-
-atomic_bool mrf_monitor_learning;
-static atomic_uintptr_t holder; /* thread that holds the lock; 0: none */
+static struct {
+	unsigned long pieces; /* registered with the kernel, overlaps counted twice */
+	unsigned long few;    /* so many need no count of all mappings ... */
+	unsigned long enough; /* ... and so many not another one */
+	unsigned half;	      /* of the mappings that the kernel allows this process */
+	uint64_t full_until;  /* ms */
+} room;
 
 static void changing(uintptr_t start, uintptr_t end);
 /* armed: the number of watches */
 static struct mrf_hooks_listener listener = { .changing = changing };
+
+/* --- the lock ----------------------------------------------------------------------- */
 
 /* No handler may change mappings meanwhile: the hook would wait for this thread. */
 void mrf_monitor_lock(void)
@@ -106,6 +93,12 @@ void mrf_monitor_held(void)
 }
 #endif
 
+void mrf_monitor_settle(void)
+{
+	mrf_monitor_lock();
+	mrf_monitor_unlock();
+}
+
 bool mrf_monitor_usable(void)
 {
 	return atomic_load_explicit(&owner, memory_order_acquire) == getpid();
@@ -116,6 +109,7 @@ bool mrf_monitor_usable(void)
 int mrf_watch_init(struct mrf_watch *watch, struct mrf_monitor_client *client)
 {
 	watch->client = client;
+	mrf_list_init(&watch->group);
 	watch->node = mrf_itree_node_new();
 	return watch->node ? 0 : -FI_ENOMEM;
 }
@@ -140,74 +134,34 @@ static struct mrf_watch *first_watch_locked(uintptr_t start, uintptr_t end)
 	return node ? mrf_itree_value(node) : NULL;
 }
 
-/* A discarded range is registered again after a while, to hear when it is unmapped. */
-static void arm_discard_locked(struct mrf_discard *entry)
+static struct mrf_list *watch_group(const struct mrf_watch *watch)
 {
-	mrf_lock_held(&lock);
-	if (entry->armed || (uint64_t)mrf_now_ms() - entry->at < MRF_DISCARD_MS)
-		return;
-	entry->armed = !mrf_uffd_register(fd, entry->start, entry->end - entry->start);
-}
+	unsigned which = mrf_uffds_of(watch->start, end_of(watch));
 
-/* Has the kernel report the changes that go around the hooks. */
-static int watch_uffd_locked(const struct mrf_watch *watch)
-{
-	int ret;
-
-	mrf_lock_held(&lock);
-	if (fd < 0)
-		return 0;
-	ret = mrf_uffd_register(fd, watch->start, watch->len);
-	if (ret)
-		return ret == -FI_EBUSY ? ret : -FI_EINVAL;
-	return mrf_uffd_verify(fd, watch->start, watch->len, trap);
-}
-
-bool mrf_monitor_has_room(unsigned mappings)
-{
-	bool room;
-
-	mrf_monitor_lock();
-	room = fd < 0 || mappings < mappings_max / 2;
-	mrf_monitor_unlock();
-	return room;
+	return which == MRF_UFFDS_WIDE ? &wide : &groups[which];
 }
 
 /* Arms the hooks before the calls that may have passed them unarmed are counted. */
 static void enter_watch_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
-	mrf_itree_insert(&watches, watch->node, watch->start, end_of(watch), watch);
 	atomic_fetch_add(&listener.armed, 1);
+	mrf_itree_insert(&watches, watch->node, watch->start, end_of(watch), watch);
+	if (!parts.uffd)
+		return;
+	room.pieces += mrf_uffds_pieces(watch->start, end_of(watch));
+	if (!watch->client->local)
+		mrf_list_add_tail(&watch->group, watch_group(watch));
 }
 
 static void leave_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
 	mrf_itree_remove(&watches, watch->node);
+	mrf_list_del(&watch->group);
 	atomic_fetch_sub(&listener.armed, 1);
-}
-
-int mrf_monitor_watch_locked(struct mrf_watch *watch)
-{
-	uintptr_t end = watch->start + watch->len;
-	struct mrf_discard *entry;
-	int ret = -FI_EINVAL;
-
-	mrf_lock_held(&lock);
-	if (!mrf_monitor_usable() || !mrf_hooks_in_force())
-		return -FI_ENOSYS;
-	entry = mrf_discard_find(&discards, watch->start, end);
-	if (entry) {
-		arm_discard_locked(entry);
-		return ret;
-	}
-	enter_watch_locked(watch);
-	if (mrf_hooks_quiet(watch->start, end))
-		ret = watch_uffd_locked(watch);
-	if (ret)
-		mrf_monitor_unwatch_locked(watch);
-	return ret;
+	if (parts.uffd)
+		room.pieces -= mrf_uffds_pieces(watch->start, end_of(watch));
 }
 
 /* Unregisters what of [start, end) no watch covers. */
@@ -217,13 +171,63 @@ static void release_locked(uintptr_t start, uintptr_t end)
 	uintptr_t next;
 
 	mrf_lock_held(&lock);
+	if (!parts.uffd || !mrf_monitor_usable())
+		return;
 	while (start < end) {
 		other = first_watch_locked(start, end);
-		next = other ? other->start : end;
-		if (next > start)
-			mrf_uffd_unregister(fd, start, next - start);
+		next = other ? mrf_max(other->start, start) : end;
+		mrf_uffds_unregister(start, next);
 		start = other ? end_of(other) : end;
 	}
+}
+
+/* A discarded range is registered again after a while, to hear when it is unmapped. */
+static void arm_discard_locked(struct mrf_discard *entry)
+{
+	uintptr_t end;
+
+	mrf_lock_held(&lock);
+	if (entry->armed || (uint64_t)mrf_now_ms() - entry->at < MRF_DISCARD_MS)
+		return;
+	entry->armed = !mrf_uffds_register(entry->start, entry->end, &end);
+}
+
+/*
+ * What was not registered here is left alone: before Linux 6.15 a range can be
+ * unregistered from another userfaultfd, too.
+ */
+static int register_locked(struct mrf_watch *watch)
+{
+	uintptr_t end = watch->start;
+	int ret = 0;
+
+	mrf_lock_held(&lock);
+	if (parts.uffd)
+		ret = mrf_uffds_register(watch->start, end_of(watch), &end);
+	if (!ret)
+		return 0;
+	leave_locked(watch);
+	release_locked(watch->start, end);
+	return ret;
+}
+
+int mrf_monitor_watch_locked(struct mrf_watch *watch)
+{
+	struct mrf_discard *entry;
+
+	mrf_lock_held(&lock);
+	if (!mrf_monitor_usable() || (parts.hooks && !mrf_hooks_in_force()))
+		return -FI_ENOSYS;
+	entry = mrf_discard_find(&discards, watch->start, end_of(watch));
+	if (entry) {
+		arm_discard_locked(entry);
+		return -FI_EINVAL;
+	}
+	enter_watch_locked(watch);
+	if (!parts.hooks || mrf_hooks_quiet(watch->start, end_of(watch)))
+		return register_locked(watch);
+	leave_locked(watch);
+	return -FI_EINVAL;
 }
 
 void mrf_monitor_unwatch_locked(struct mrf_watch *watch)
@@ -232,8 +236,56 @@ void mrf_monitor_unwatch_locked(struct mrf_watch *watch)
 	if (!mrf_watch_on(watch))
 		return;
 	leave_locked(watch);
-	if (fd >= 0 && mrf_monitor_usable())
-		release_locked(watch->start, end_of(watch));
+	release_locked(watch->start, end_of(watch));
+}
+
+bool mrf_monitor_sure(const struct mrf_watch *watch)
+{
+	return atomic_load_explicit(&proved, memory_order_relaxed) ||
+	       mrf_maps_all_private(watch->start, end_of(watch));
+}
+
+/* --- how much ----------------------------------------------------------------------- */
+
+#define FEW 64	     /* pieces, or fewer where the limit is low */
+#define FULL_MS 1000 /* before mappings are counted again */
+
+static bool count_needed_locked(bool *full)
+{
+	bool many = parts.uffd && room.pieces >= room.few;
+
+	mrf_lock_held(&lock);
+	*full = many && (uint64_t)mrf_now_ms() < room.full_until;
+	return many && !*full && room.pieces >= room.enough;
+}
+
+/* Twice as many pieces are enough, or as many as make half of what is left. */
+static void counted_locked(unsigned mappings)
+{
+	unsigned long left = mappings < room.half ? room.half - mappings : 0;
+	unsigned long more = mrf_min(room.pieces, left / 4);
+
+	mrf_lock_held(&lock);
+	room.full_until = more ? 0 : (uint64_t)mrf_now_ms() + FULL_MS;
+	room.enough = room.pieces + more;
+}
+
+bool mrf_monitor_has_room(void)
+{
+	bool full, needed;
+	unsigned mappings;
+
+	mrf_monitor_lock();
+	needed = count_needed_locked(&full);
+	mrf_monitor_unlock();
+	if (mrf_likely(!needed))
+		return !full;
+	mappings = mrf_maps_count();
+	mrf_monitor_lock();
+	counted_locked(mappings);
+	full = room.full_until;
+	mrf_monitor_unlock();
+	return !full;
 }
 
 /* --- changes ---------------------------------------------------------------------- */
@@ -241,11 +293,21 @@ void mrf_monitor_unwatch_locked(struct mrf_watch *watch)
 static void drop_watch_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
+	mrf_monitor_unwatch_locked(watch);
 	watch->client->hit = true;
 	watch->client->drop(watch);
 }
 
-static void tell_clients_locked(void)
+static void drop_range_locked(uintptr_t start, uintptr_t end)
+{
+	struct mrf_watch *watch;
+
+	mrf_lock_held(&lock);
+	while ((watch = first_watch_locked(start, end)))
+		drop_watch_locked(watch);
+}
+
+void mrf_watches_tell_locked(void)
 {
 	mrf_lock_held(&lock);
 	mrf_list_each (node, &clients) {
@@ -258,293 +320,152 @@ static void tell_clients_locked(void)
 	}
 }
 
-/* A hook calls this in the thread that is about to change the range. */
+/*
+ * A hook calls this in the thread that is about to change the range. The first look takes
+ * no lock and makes no system call.
+ */
 static void changing(uintptr_t start, uintptr_t end)
 {
-	struct mrf_watch *watch;
+	struct mrf_itree_hit hit;
 
+	if (mrf_likely(mrf_itree_try_first(&watches, start, end, &hit) == MRF_ITREE_NONE))
+		return;
 	if (atomic_load_explicit(&holder, memory_order_relaxed) == (uintptr_t)pthread_self() ||
 	    !mrf_monitor_usable())
 		return;
 	mrf_monitor_lock();
-	while ((watch = first_watch_locked(start, end))) {
-		mrf_monitor_unwatch_locked(watch);
-		drop_watch_locked(watch);
-	}
-	tell_clients_locked();
+	if (parts.hooks)
+		drop_range_locked(start, end);
+	mrf_watches_tell_locked();
 	mrf_monitor_unlock();
 }
 
-/* Unregisters everything from the kernel; the watches stay in the list. */
-static void unregister_all_locked(void)
+static struct mrf_watch *first_of(struct mrf_list *group)
 {
-	struct mrf_itree_node *node;
-	unsigned i;
+	struct mrf_list *node = mrf_list_first(group);
 
-	mrf_lock_held(&lock);
-	for (node = mrf_itree_first(&watches, 0, UINTPTR_MAX); node;
-	     node = mrf_itree_next(&watches, node, 0, UINTPTR_MAX)) {
-		const struct mrf_watch *watch = mrf_itree_value(node);
-
-		mrf_uffd_unregister(fd, watch->start, watch->len);
-	}
-	for (i = 0; i < discards.count; i++) {
-		struct mrf_discard *entry = &discards.entry[i];
-
-		if (entry->armed)
-			mrf_uffd_unregister(fd, entry->start, entry->end - entry->start);
-		entry->armed = false;
-	}
+	return node ? mrf_list_entry(node, struct mrf_watch, group) : NULL;
 }
 
-static void drop_all_locked(void)
+void mrf_watches_lose_locked(unsigned uffd)
 {
 	struct mrf_watch *watch;
 
 	mrf_lock_held(&lock);
-	unregister_all_locked();
-	while ((watch = first_watch_locked(0, UINTPTR_MAX))) {
-		leave_locked(watch);
+	while ((watch = first_of(&groups[uffd])))
 		drop_watch_locked(watch);
+	mrf_list_each_safe (node, &wide) {
+		watch = mrf_list_entry(node, struct mrf_watch, group);
+		if (mrf_uffds_has(uffd, watch->start, end_of(watch)))
+			drop_watch_locked(watch);
 	}
-	tell_clients_locked();
 }
 
-static void take_in_event_locked(const struct mrf_uffd_event *event)
+void mrf_watches_change_locked(const struct mrf_uffd_event *event)
 {
+	uint64_t now = (uint64_t)mrf_now_ms();
+
 	mrf_lock_held(&lock);
+	drop_range_locked(event->start, event->end);
 	switch (event->kind) {
 	case MRF_UFFD_REMOVE:
-		mrf_discard_add(&discards, event->start, event->end, (uint64_t)mrf_now_ms());
+		mrf_discard_add(&discards, event->start, event->end, now);
 		break;
 	case MRF_UFFD_UNMAP:
-		mrf_discard_unmapped(&discards, event->start, event->end, (uint64_t)mrf_now_ms());
-		break;
-	case MRF_UFFD_REMAP:
-		/* The range that moved is still registered, at its new place. */
-		mrf_uffd_unregister(fd, event->start, event->end - event->start);
+		mrf_discard_unmapped(&discards, event->start, event->end, now);
 		break;
 	default:
 		break;
 	}
 }
 
-static void handle_events(void)
-{
-	struct mrf_uffd_event event;
-
-	mrf_monitor_lock();
-	atomic_store(&mrf_monitor_learning, true);
-	drop_all_locked();
-	while (mrf_uffd_read(fd, &event))
-		take_in_event_locked(&event);
-	atomic_store(&mrf_monitor_learning, false);
-	mrf_monitor_unlock();
-}
-
-void mrf_monitor_settle(void)
-{
-	mrf_monitor_lock();
-	mrf_monitor_unlock();
-}
-
-static void *monitor_main(void *arg)
-{
-	struct pollfd fds[2] = { { .fd = fd, .events = POLLIN },
-				 { .fd = stop_fd, .events = POLLIN } };
-
-	(void)arg;
-	for (;;) {
-		if (poll(fds, 2, -1) < 0)
-			continue;
-		if (fds[0].revents & POLLIN)
-			handle_events();
-		else if (fds[1].revents)
-			return NULL;
-	}
-}
-
 /* --- coming and going ------------------------------------------------------------- */
 
-/*
- * A child has neither the thread nor clients, and starts from nothing when it opens
- * something. While it has the parent's descriptor, closing that descriptor would wake no
- * thread of the parent.
- */
-static void monitor_in_child(void)
+int mrf_watches_listen(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	return mrf_hooks_listen(&listener);
+}
 
-	if (atomic_exchange(&owner, 0) && fd >= 0) {
-		close(fd);
-		close(stop_fd);
+void mrf_watches_enter_locked(struct mrf_monitor_client *client)
+{
+	mrf_lock_held(&lock);
+	mrf_list_add_tail(&client->node, &clients);
+}
+
+void mrf_watches_leave_locked(struct mrf_monitor_client *client)
+{
+	mrf_lock_held(&lock);
+	mrf_list_del(&client->node);
+}
+
+static void forget_groups(void)
+{
+	unsigned i;
+
+	for (i = 0; i < MRF_UFFDS; i++)
+		mrf_list_init(&groups[i]);
+	mrf_list_init(&wide);
+	memset(&discards, 0, sizeof(discards));
+	memset(&room, 0, sizeof(room));
+}
+
+void mrf_watches_start(struct mrf_monitor_parts with)
+{
+	unsigned half = mrf_maps_limit() / 2;
+
+	mrf_monitor_lock();
+	forget_groups();
+	room.half = half;
+	room.few = mrf_min(FEW, half / 16);
+	parts = with;
+	atomic_store(&proved, with.uffd);
+	atomic_store_explicit(&owner, getpid(), memory_order_release);
+	mrf_monitor_unlock();
+}
+
+void mrf_watches_unregister_locked(void)
+{
+	struct mrf_itree_node *node;
+	unsigned i;
+
+	mrf_lock_held(&lock);
+	for (node = mrf_itree_first(&watches, 0, UINTPTR_MAX); node;
+	     node = mrf_itree_next(&watches, node, 0, UINTPTR_MAX))
+		mrf_uffds_unregister(mrf_itree_start(node), mrf_itree_end(node));
+	for (i = 0; i < discards.count; i++) {
+		struct mrf_discard *entry = &discards.entry[i];
+
+		if (entry->armed)
+			mrf_uffds_unregister(entry->start, entry->end);
+		entry->armed = false;
 	}
-	fd = stop_fd = -1;
-	trap = 0;
-	users = 0;
-	admin = fresh;
+}
+
+void mrf_watches_stop(void)
+{
+	struct mrf_watch *watch;
+
+	mrf_monitor_lock();
+	while ((watch = first_watch_locked(0, UINTPTR_MAX)))
+		leave_locked(watch);
+	atomic_store_explicit(&owner, 0, memory_order_release);
+	parts = (struct mrf_monitor_parts){ false, false };
+	mrf_monitor_unlock();
+}
+
+bool mrf_watches_in_child(void)
+{
+	bool had = atomic_exchange(&owner, 0);
+
+	parts = (struct mrf_monitor_parts){ false, false };
 	mrf_list_init(&clients);
 	mrf_itree_forget(&watches);
-	memset(&discards, 0, sizeof(discards));
+	forget_groups();
 	atomic_store(&listener.armed, 0);
 	atomic_store(&mrf_monitor_learning, false);
 	mrf_hooks_in_child();
 	/* Another thread may have had it at the time of the fork. */
 	atomic_store(&lock.state, 0);
 	atomic_store(&holder, 0);
-}
-
-static void monitor_notice_forks(void)
-{
-	/* If this fails, everything works as long as the process does not fork. */
-	(void)pthread_atfork(NULL, NULL, monitor_in_child);
-}
-
-static int start_monitor_thread(void)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&thread, NULL, monitor_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -ret;
-}
-
-static int open_all(void)
-{
-	void *page = mmap(NULL, mrf_page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	trap = (uintptr_t)page;
-	stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (stop_fd < 0)
-		return -errno;
-	mappings_max = mrf_maps_limit();
-	fd = mrf_uffd_open();
-	return fd < 0 ? fd : 0;
-}
-
-static void close_all(void)
-{
-	if (fd >= 0)
-		close(fd);
-	if (stop_fd >= 0)
-		close(stop_fd);
-	if (trap)
-		munmap((void *)trap, mrf_page_size());
-	fd = stop_fd = -1;
-	trap = 0;
-	memset(&discards, 0, sizeof(discards));
-}
-
-/* What FI_MRFAB_MONITOR asks for. */
-enum wanted { NONE, HOOKS, BOTH };
-
-static enum wanted wanted_monitor(void)
-{
-	const char *which = mrf_env_str(MRF_PARAM_MONITOR);
-
-	if (!which || !strcmp(which, "userfaultfd"))
-		return BOTH;
-	if (!strcmp(which, "memhooks"))
-		return HOOKS;
-	if (strcmp(which, "none") && !said_unknown) {
-		mrf_warn(FI_LOG_MR, 3050,
-			 "FI_MRFAB_MONITOR=%s: must be userfaultfd, memhooks or none; "
-			 "none is in force",
-			 which);
-		said_unknown = true;
-	}
-	return NONE;
-}
-
-/* 0, or why not; *what: what cannot be had. */
-static int start_parts(enum wanted parts, const char **what)
-{
-	int ret = mrf_hooks_listen(&listener);
-
-	*what = "the C library's calls cannot be intercepted";
-	if (ret || parts == HOOKS)
-		return ret;
-	*what = "userfaultfd cannot be used";
-	ret = open_all();
-	return ret ? ret : start_monitor_thread();
-}
-
-static void start(void)
-{
-	enum wanted parts = wanted_monitor();
-	const char *what;
-	int ret;
-
-	if (parts == NONE)
-		return;
-	ret = start_parts(parts, &what);
-	if (!ret) {
-		atomic_store_explicit(&owner, getpid(), memory_order_release);
-		return;
-	}
-	if (!said_why)
-		mrf_warn(FI_LOG_MR, 3051,
-			 "%s (%s): memory that is not pinned for good is pinned again for "
-			 "each remote access",
-			 what, strerror(-ret));
-	said_why = true;
-	close_all();
-}
-
-static void stop_thread(void)
-{
-	uint64_t one = 1;
-
-	/* The thread's own stack may still be registered. */
-	mrf_monitor_lock();
-	unregister_all_locked();
-	mrf_monitor_unlock();
-	if (write(stop_fd, &one, sizeof(one)) == sizeof(one))
-		pthread_join(thread, NULL);
-}
-
-static void stop_monitor(void)
-{
-	struct mrf_watch *watch;
-
-	if (!mrf_monitor_usable())
-		return;
-	if (fd >= 0)
-		stop_thread();
-	mrf_monitor_lock();
-	while ((watch = first_watch_locked(0, UINTPTR_MAX)))
-		leave_locked(watch);
-	atomic_store_explicit(&owner, 0, memory_order_release);
-	mrf_monitor_unlock();
-	close_all();
-}
-
-void mrf_monitor_add(struct mrf_monitor_client *client)
-{
-	static pthread_once_t forks = PTHREAD_ONCE_INIT;
-
-	pthread_once(&forks, monitor_notice_forks);
-	pthread_mutex_lock(&admin);
-	if (!users++)
-		start();
-	mrf_monitor_lock();
-	mrf_list_add_tail(&client->node, &clients);
-	mrf_monitor_unlock();
-	pthread_mutex_unlock(&admin);
-}
-
-void mrf_monitor_remove(struct mrf_monitor_client *client)
-{
-	pthread_mutex_lock(&admin);
-	mrf_monitor_lock();
-	mrf_list_del(&client->node);
-	mrf_monitor_unlock();
-	if (!--users)
-		stop_monitor();
-	pthread_mutex_unlock(&admin);
+	return had;
 }

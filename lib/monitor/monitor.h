@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Answers "Did the pages behind these addresses change?" There is one monitor per
- * process. It learns of changes in two ways:
+ * process. It learns of changes in two ways; FI_MR_CACHE_MONITOR may choose one of them,
+ * or none (monitor/life.c):
  *
  * Hooks in the C library (monitor/hooks.h) report a change and its range before it is
  * made. Everything watched in that range is dropped before the hooked call goes on, and
@@ -11,11 +12,12 @@
  * bypass the C library, for private anonymous memory: munmap, mappings put over others,
  * mremap, MADV_DONTNEED and MADV_FREE. By then the change has been made, and the thread
  * that made it sleeps in the kernel until the monitor reads the event. It goes on at that
- * moment, so everything that has to be gone before it uses the new pages must be gone
- * before the event is read, when only its existence is known. So for every event, every
- * client first drops everything that it watches, and only then is the event read. Other
- * threads do not wait: one that maps memory there again at once may be too early.
- * Therefore this way alone is not enough.
+ * moment, so what peers can use has to be gone before the event is read, when only its
+ * existence is known: everything goes that the event may be about (monitor/uffds.h). What
+ * only this process uses (struct mrf_monitor_client.local) is looked up by a thread that
+ * can be made to wait, so exactly what the event says is dropped. Other threads do not
+ * wait: one that maps memory there again at once may be too early. Therefore this way
+ * alone is not enough.
  *
  * One lock (rank PIN) per process guards all clients' pins. A thread must not allocate,
  * free or unmap memory while it holds the lock: that may raise an event which only the
@@ -39,6 +41,7 @@
 #include <stdint.h>
 #include "base/itree.h"
 #include "base/list.h"
+#include "monitor/life.h"
 
 struct mrf_monitor_client;
 
@@ -48,6 +51,7 @@ struct mrf_monitor_client;
  */
 struct mrf_watch {
 	struct mrf_itree_node *node; /* private */
+	struct mrf_list group;	     /* private */
 	uintptr_t start;
 	size_t len;
 	struct mrf_monitor_client *client;
@@ -80,19 +84,19 @@ struct mrf_monitor_client {
 };
 
 /*
- * False: changes are not reported (no client yet, FI_MRFAB_MONITOR=none, hooks or
+ * False: changes are not reported (no client yet, FI_MR_CACHE_MONITOR=disabled, hooks or
  * userfaultfd not available, or this is a forked child), and mrf_monitor_watch_locked
  * always fails.
  */
 bool mrf_monitor_usable(void);
 
 /*
- * May a process with this many mappings have more memory watched? userfaultfd splits a
- * mapping at each edge of a watched range, and the number of mappings is limited
- * (vm.max_map_count); the second half of the limit is left to the application. The lock is
- * not held.
+ * May more memory be watched? userfaultfd splits a mapping at each edge of a watched range,
+ * and the number of mappings is limited (vm.max_map_count); the second half of the limit
+ * is left to the application. Mappings are counted only when much more is watched than at
+ * the last count. The lock is not held.
  */
-bool mrf_monitor_has_room(unsigned mappings);
+bool mrf_monitor_has_room(void);
 
 void mrf_monitor_lock(void);
 void mrf_monitor_unlock(void);
@@ -134,21 +138,59 @@ static inline bool mrf_monitor_settled(void)
 
 void mrf_monitor_settle(void);
 
-/* The lock is not held. A client has to end its watches before it is removed. */
-void mrf_monitor_add(struct mrf_monitor_client *client);
-void mrf_monitor_remove(struct mrf_monitor_client *client);
-
 /*
- * The lock is held. start and len are whole pages that lie inside one mapping. On failure
+ * The lock is held. start and len are whole pages of private anonymous memory without a
+ * hole, which userfaultfd proves, and hooks alone leave to mrf_monitor_sure. On failure
  * the range is not watched: -FI_ENOSYS (no monitor, or the hooks are gone), -FI_EINVAL
- * (memory that cannot be watched, was discarded, or is being changed), -FI_EBUSY (another
- * userfaultfd has it), -FI_EAGAIN (not, or not any more, inside one mapping: look again).
+ * (memory of another kind, was discarded, or is being changed), -FI_EBUSY (another
+ * userfaultfd has it), -FI_EAGAIN (there is a hole or the end of a mapping: look again, or
+ * at less).
  */
 int mrf_monitor_watch_locked(struct mrf_watch *watch);
+/*
+ * Is what is watched private anonymous memory? Memory of other kinds changes without a
+ * call that hooks hear of, and pinning it is of no use until this was asked. The lock is
+ * not held.
+ */
+bool mrf_monitor_sure(const struct mrf_watch *watch);
 /*
  * The lock is held. Pages that another watch covers stay watched. Harmless if the range is
  * not watched.
  */
 void mrf_monitor_unwatch_locked(struct mrf_watch *watch);
+
+/* --- for monitor/life.c ------------------------------------------------------------- */
+
+struct mrf_uffd_event;
+
+/* Which changes are reported: by hooks, by userfaultfd (uffds.h, which is open). */
+struct mrf_monitor_parts {
+	bool hooks;
+	bool uffd;
+};
+
+/* From now on ranges can be watched in this process. The lock is not held. */
+void mrf_watches_start(struct mrf_monitor_parts parts);
+/* Unregisters everything from the kernel; the watches stay. The lock is held. */
+void mrf_watches_unregister_locked(void);
+/* Ends all watches without a word to their clients; no more can begin. The lock is not held. */
+void mrf_watches_stop(void);
+/* Forgets everything, in a forked child. True: the parent had a monitor. */
+bool mrf_watches_in_child(void);
+
+void mrf_watches_enter_locked(struct mrf_monitor_client *client);
+void mrf_watches_leave_locked(struct mrf_monitor_client *client);
+/* Adds the listener to the hooks: mrf_hooks_listen. */
+int mrf_watches_listen(void);
+
+/*
+ * Ends what this descriptor watches for clients that are not local: an event is to be
+ * read.
+ */
+void mrf_watches_lose_locked(unsigned uffd);
+/* Ends what the event is about, and remembers what was discarded. */
+void mrf_watches_change_locked(const struct mrf_uffd_event *event);
+/* Tells the clients of which something was dropped. */
+void mrf_watches_tell_locked(void);
 
 #endif

@@ -72,21 +72,25 @@ int mrf_uffd_register(int fd, uintptr_t start, size_t len)
 
 /*
  * Registering passes over holes in silence, and what is mapped there later is not
- * registered. The one question that the kernel answers with "one mapping, registered, no
- * change under way", under its own lock, is a copy to there. This one fails behind that
- * answer, because there is nothing to copy.
+ * registered; and it takes memory that is shared, too. The one question that the kernel
+ * answers with "one mapping, registered, no change under way, private anonymous memory",
+ * under its own lock, is UFFDIO_CONTINUE: it is for shared memory only, and looks at that
+ * last (EINVAL). Of shared memory it maps the pages that are there, or says why not.
  */
-int mrf_uffd_verify(int fd, uintptr_t start, size_t len, uintptr_t trap)
+int mrf_uffd_verify(int fd, uintptr_t start, size_t len)
 {
-	struct uffdio_copy copy = { .dst = start, .src = trap, .len = len };
+	struct uffdio_continue question = { .range = { .start = start, .len = len } };
+	int ret = ioctl(fd, UFFDIO_CONTINUE, &question) ? errno : 0;
 
-	if (!ioctl(fd, UFFDIO_COPY, &copy))
+	switch (ret) {
+	case EINVAL:
+		return 0;
+	case ENOENT:
+	case EAGAIN:
 		return -FI_EAGAIN;
-	/*
-	 * EEXIST: a huge page is there, which the kernel notices before it looks at the
-	 * source.
-	 */
-	return errno == EFAULT || errno == EEXIST ? 0 : -FI_EAGAIN;
+	default:
+		return -FI_EINVAL;
+	}
 }
 
 static int unregister(int fd, uintptr_t start, size_t len)
@@ -133,8 +137,9 @@ static void decode(const struct uffd_msg *msg, struct mrf_uffd_event *event)
 		break;
 	case UFFD_EVENT_REMAP:
 		event->kind = MRF_UFFD_REMAP;
-		event->start = msg->arg.remap.to;
-		event->end = msg->arg.remap.to + msg->arg.remap.len;
+		event->start = msg->arg.remap.from;
+		event->end = msg->arg.remap.from + msg->arg.remap.len;
+		event->to = msg->arg.remap.to;
 		break;
 	default:
 		break;

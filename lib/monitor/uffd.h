@@ -11,8 +11,9 @@ enum mrf_uffd_kind { MRF_UFFD_OTHER, MRF_UFFD_UNMAP, MRF_UFFD_REMOVE, MRF_UFFD_R
 
 struct mrf_uffd_event {
 	enum mrf_uffd_kind kind;
-	uintptr_t start; /* remap: the new place */
+	uintptr_t start;
 	uintptr_t end;
+	uintptr_t to; /* remap: where it is now */
 };
 
 /*
@@ -27,10 +28,11 @@ int mrf_uffd_open(void);
 /* Registers a range, all of which has to be mapped; -FI_EINVAL, -FI_EBUSY, -FI_ENOMEM. */
 int mrf_uffd_register(int fd, uintptr_t start, size_t len);
 /*
- * 0 if the whole range lies inside one mapping that is registered here, and no event
- * waits to be read; otherwise -FI_EAGAIN. trap: the address of an unreadable page.
+ * 0 if the whole range lies inside one mapping of private anonymous memory that is
+ * registered here, and no event waits to be read. -FI_EINVAL: memory of another kind;
+ * otherwise -FI_EAGAIN.
  */
-int mrf_uffd_verify(int fd, uintptr_t start, size_t len, uintptr_t trap);
+int mrf_uffd_verify(int fd, uintptr_t start, size_t len);
 /*
  * Parts that cannot be unregistered stay registered and may raise events that nobody
  * needs.

@@ -10,7 +10,7 @@
 #include "peer.h"
 #include "serve.h"
 
-#define PEERS 3
+#define PEERS 4
 #define BUFS 16
 
 #define REMOTE_RW (FI_REMOTE_READ | FI_REMOTE_WRITE)

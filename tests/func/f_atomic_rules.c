@@ -18,12 +18,14 @@ static void __attribute__((constructor)) with_atomics(void)
 	func_caps = FI_ATOMIC;
 }
 
+#define CALLERS 3 /* peers that call the driver */
+
 struct scene {
 	struct fab *f, own; /* own: of this case, or not in use */
-	struct peer *p[PEERS];
-	fi_addr_t to[PEERS]; /* the driver's endpoint, as they call it */
-	struct fid_ep *ep;   /* a second one, or NULL */
-	fi_addr_t to_ep;     /* that, as the first of them calls it */
+	struct peer *p[CALLERS];
+	fi_addr_t to[CALLERS]; /* the driver's endpoint, as they call it */
+	struct fid_ep *ep;     /* a second one, or NULL */
+	fi_addr_t to_ep;       /* that, as the first of them calls it */
 	struct buf mem;
 	struct fid_mr *mr;
 	struct fid_cntr *cntr;
@@ -371,10 +373,10 @@ CASE(atomics_count_once_each_and_not_what_modifies_nothing)
 CASE(thousand_atomics_of_two_peers_count_a_thousand_beside_a_third)
 {
 	struct fid_mr *silent;
-	struct peer_atomic a[PEERS];
+	struct peer_atomic a[CALLERS];
 	struct scene s;
 
-	scene_open(&s, e, PEERS);
+	scene_open(&s, e, CALLERS);
 	reg_counted(&s);
 	must_ok(fi_mr_reg(s.f->domain, s.mem.mem, SIZE, REMOTE_RW, 0, KEY + 1, 0, &silent, NULL));
 	a[0] = on(&s, PLAIN, FI_UINT64, FI_SUM, 64);
@@ -384,12 +386,12 @@ CASE(thousand_atomics_of_two_peers_count_a_thousand_beside_a_third)
 	a[2] = on(&s, FETCH, FI_UINT64, FI_SUM, 64);
 	a[2].operand = 1ull << 48;
 	a[2].key = fi_mr_key(silent);
-	for (int i = 0; i < PEERS; i++) {
+	for (int i = 0; i < CALLERS; i++) {
 		a[i].to = s.to[i];
 		a[i].times = i < 2 ? EACH : UNCOUNTED;
 		peer_atomic_start(s.p[i], &a[i]);
 	}
-	for (int i = 0; i < PEERS; i++)
+	for (int i = 0; i < CALLERS; i++)
 		must_ok(peer_atomic_end(s.p[i], NULL, NULL));
 	must_count(&s, 2 * EACH);
 	want_word(&s, 64, (uint64_t)UNCOUNTED << 48 | (uint64_t)EACH << 32 | EACH);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FI_MRFAB_MONITOR=memhooks: the hooks hear of what the C library does to mappings, in
+ * FI_MR_CACHE_MONITOR=memhooks: the hooks hear of what the C library does to mappings, in
  * its own free and realloc too, before it is done, in whatever thread. So a peer never
  * reads what was there before, not even if another thread has mapped the same address
  * again at once. Nothing else tells the library of changes here: a change that goes
@@ -20,7 +20,7 @@
 
 static __attribute__((constructor)) void memhooks_only(void)
 {
-	setenv("FI_MRFAB_MONITOR", "memhooks", 1);
+	setenv("FI_MR_CACHE_MONITOR", "memhooks", 1);
 	/* So that an allocation of WHOLE bytes is a mapping of its own. */
 	mallopt(M_MMAP_THRESHOLD, WHOLE / 2);
 }

@@ -4,8 +4,8 @@
  * and change while the region is registered. A peer reaches what is there at that moment,
  * never what was there before.
  *
- * Each case runs against three targets: one whose kernel tells of changes (userfaultfd),
- * one where nobody does, and one without any privilege.
+ * Each case runs against four targets: one that is told of changes in the usual way, one
+ * where nobody tells, one without any privilege, and one that has userfaultfd alone.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "harness.h"
 
 #define SIZE (64 * PAGE)
-#define KINDS 3
+#define KINDS 4
 #define NOBODY 65534
 
 struct scene {
@@ -23,7 +23,9 @@ struct scene {
 	uint64_t seed; /* a new one for each content */
 };
 
-static const char *const kinds[KINDS] = { "userfaultfd", "no monitor", "unprivileged" };
+static const char *const kinds[KINDS] = { "hooks and userfaultfd", "no monitor", "unprivileged",
+					  "userfaultfd" };
+static const char *const monitors[KINDS] = { "", "disabled", "", "userfaultfd" };
 
 /* --- the targets ------------------------------------------------------------------- */
 
@@ -56,7 +58,7 @@ static struct peer *kind(struct env *e, int i)
 
 	if (p->up)
 		return p;
-	snprintf(opt.monitor, sizeof(opt.monitor), "%s", i == 1 ? "none" : "userfaultfd");
+	snprintf(opt.monitor, sizeof(opt.monitor), "%s", monitors[i]);
 	opt.uid = i == 2 ? NOBODY : 0;
 	me(e);
 	if (opt.uid)

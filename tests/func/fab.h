@@ -30,7 +30,7 @@ struct fab_opt {
 	bool async;    /* an EQ tells of registrations: FI_REG_MR */
 	uint32_t addr_format;
 	char node[NAME_LEN]; /* local address, FI_SOURCE */
-	char monitor[16];    /* FI_MRFAB_MONITOR, unless empty */
+	char monitor[16];    /* FI_MR_CACHE_MONITOR, unless empty */
 	char auth_key[32];   /* of the domain, unless empty */
 	unsigned uid;	     /* of a peer: what it becomes before it opens anything */
 	size_t memlock;	     /* of a peer, likewise: RLIMIT_MEMLOCK; 0: as it is */

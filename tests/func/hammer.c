@@ -186,7 +186,7 @@ static bool sides_wait(struct shared *shared, const pid_t *pid)
 
 static bool report(const struct shared *shared, const char *mode, bool well, long ms)
 {
-	const char *monitor = getenv("FI_MRFAB_MONITOR");
+	const char *monitor = getenv("FI_MR_CACHE_MONITOR");
 	const struct counts *c = &shared->counts;
 	char name[200];
 	bool good = well && atomic_load(&c->reads) && atomic_load(&c->writes) &&

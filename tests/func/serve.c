@@ -43,7 +43,7 @@ static void become(const struct ctl *m, const struct ctl_open *o)
 	struct rlimit lock = { m->a[5], m->a[5] };
 
 	if (o->monitor[0])
-		setenv("FI_MRFAB_MONITOR", o->monitor, 1);
+		setenv("FI_MR_CACHE_MONITOR", o->monitor, 1);
 	if (m->a[5])
 		must(!setrlimit(RLIMIT_MEMLOCK, &lock), "setrlimit: %s", strerror(errno));
 	if (m->a[4])

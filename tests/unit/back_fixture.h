@@ -45,7 +45,7 @@ static inline void align_mem(void)
 /* With the monitor that there is, and a fake kernel that looks at the memory. */
 static inline void back_open(uint64_t mode)
 {
-	unsetenv("FI_MRFAB_MONITOR");
+	unsetenv("FI_MR_CACHE_MONITOR");
 	mrf_env_reload();
 	env_open(mode);
 	align_mem();
@@ -63,7 +63,7 @@ static inline void back_close(void)
 
 static inline void use_no_monitor(void)
 {
-	setenv("FI_MRFAB_MONITOR", "none", 1);
+	setenv("FI_MR_CACHE_MONITOR", "disabled", 1);
 	mrf_env_reload();
 }
 

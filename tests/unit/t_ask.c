@@ -37,7 +37,9 @@ static void open_pair(bool monitor, int mode)
 {
 	struct node_opt opt = { .mr_mode = mode };
 
-	ck_assert_int_eq(setenv("FI_MRFAB_MONITOR", monitor ? "userfaultfd" : "none", 1), 0);
+	ck_assert_int_eq(setenv("FI_MR_CACHE_MONITOR", "disabled", 1), 0);
+	if (monitor)
+		unsetenv("FI_MR_CACHE_MONITOR");
 	mrf_env_reload();
 	atomic_store(&questions, 0);
 	atomic_store(&forgets, 0);

@@ -907,17 +907,6 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 	return __real_fopen(path, mode);
 }
 
-static unsigned mappings(void)
-{
-	struct mrf_maps maps = { 0 };
-	unsigned n;
-
-	ck_assert_int_eq(mrf_maps_look(&maps, 0, 1), 0);
-	n = maps.total;
-	mrf_maps_fini(&maps);
-	return n;
-}
-
 /* Many small regions on pages that are no neighbours: each part that is watched is a mapping. */
 START_TEST(watching_leaves_the_application_half_of_its_mappings)
 {
@@ -928,10 +917,10 @@ START_TEST(watching_leaves_the_application_half_of_its_mappings)
 
 	back_open(0);
 	if (_i) {
-		setenv("FI_MRFAB_MONITOR", "memhooks", 1);
+		setenv("FI_MR_CACHE_MONITOR", "memhooks", 1);
 		mrf_env_reload();
 	}
-	before = mappings();
+	before = mrf_maps_count();
 	snprintf(few, sizeof(few), "%u\n", 2 * (before + 100));
 	for (i = 0; i < MANY; i++) {
 		mr[i] = env_must_reg(big + 2 * i * PAGE, 64, FI_REMOTE_READ, KEY + i);
@@ -940,7 +929,7 @@ START_TEST(watching_leaves_the_application_half_of_its_mappings)
 		mrf_mr_lease_end(&lease);
 		mrf_mr_lease_init(&lease);
 	}
-	ck_assert_uint_lt(mappings(), before + 100 + 20);
+	ck_assert_uint_lt(mrf_maps_count(), before + 100 + 20);
 	if (keeps()) {
 		ck_assert_uint_eq(leases > MANY / 4, !_i);
 		ck_assert_uint_lt(leases, MANY - 30);

@@ -77,7 +77,6 @@ START_TEST(a_look_at_everything_sees_all_of_it)
 	for (i = 0; i < 64; i++)
 		mem[i] = map(1, i & 1 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	ck_assert_int_eq(mrf_maps_look(&maps, 0, UINT64_MAX), 0);
-	ck_assert_uint_eq(maps.total, maps.count);
 	for (i = 0; i < 64; i++) {
 		ck_assert_ptr_nonnull(at(mem[i]));
 		munmap(mem[i], PAGE);
@@ -87,21 +86,21 @@ START_TEST(a_look_at_everything_sees_all_of_it)
 }
 END_TEST
 
-START_TEST(a_look_counts_what_is_elsewhere_too)
+START_TEST(a_count_is_of_the_whole_process)
 {
 	char *here = map(3, PROT_READ, MAP_PRIVATE), *mem[64];
 	unsigned i, before;
 
 	mprotect(here + PAGE, PAGE, PROT_READ | PROT_WRITE);
 	look(here + PAGE, 10);
-	before = maps.total;
+	before = mrf_maps_count();
 	for (i = 0; i < 64; i++)
 		mem[i] = map(1, i & 1 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	look(here + PAGE, 10);
 	ck_assert_uint_eq(maps.count, 1);
 	/* Some may join what was there. */
-	ck_assert_uint_ge(maps.total, before + 32);
-	ck_assert_uint_gt(mrf_maps_limit(), maps.total);
+	ck_assert_uint_ge(mrf_maps_count(), before + 32);
+	ck_assert_uint_gt(mrf_maps_limit(), mrf_maps_count());
 	for (i = 0; i < 64; i++)
 		munmap(mem[i], PAGE);
 	mrf_maps_fini(&maps);
@@ -230,6 +229,52 @@ START_TEST(a_child_does_not_read_its_parents)
 }
 END_TEST
 
+static void must_be_same(const struct mrf_mapping *a, const struct mrf_mapping *b)
+{
+	ck_assert_uint_eq(a->start, b->start);
+	ck_assert_uint_eq(a->end, b->end);
+	ck_assert_uint_eq(a->inode, b->inode);
+	ck_assert_str_eq(a->perms, b->perms);
+	ck_assert_int_eq(a->rdma, b->rdma);
+}
+
+/* One look by the kept descriptor, where the kernel can be asked, and one into the text. */
+START_TEST(asking_and_reading_agree)
+{
+	char *mem = map(6, PROT_READ, MAP_PRIVATE), *shared = map(1, PROT_READ, MAP_SHARED);
+	FILE *self = fopen("/proc/self/exe", "r");
+	void *file = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(self), 0);
+	void *start[] = { mem, shared, file };
+	struct mrf_maps asked = { 0 };
+	unsigned i, n;
+
+	mprotect(mem + PAGE, PAGE, PROT_READ | PROT_WRITE);
+	munmap(mem + 3 * PAGE, PAGE);
+	mprotect(mem + 5 * PAGE, PAGE, PROT_NONE);
+	for (i = 0; i < 3; i++) {
+		look(start[i], 6 * PAGE);
+		mrf_maps_keep();
+		ck_assert_int_eq(
+			mrf_maps_look(&asked, (uintptr_t)start[i], (uintptr_t)start[i] + 6 * PAGE),
+			0);
+		mrf_maps_let_go();
+		ck_assert_uint_eq(asked.count, maps.count);
+		for (n = 0; n < maps.count; n++)
+			must_be_same(&asked.mapping[n], &maps.mapping[n]);
+	}
+	ck_assert(mrf_maps_all_private((uintptr_t)mem, (uintptr_t)mem + 3 * PAGE));
+	ck_assert(!mrf_maps_all_private((uintptr_t)mem, (uintptr_t)mem + 4 * PAGE));
+	ck_assert(!mrf_maps_all_private((uintptr_t)shared, (uintptr_t)shared + PAGE));
+	ck_assert(!mrf_maps_all_private((uintptr_t)file, (uintptr_t)file + PAGE));
+	mrf_maps_fini(&asked);
+	mrf_maps_fini(&maps);
+	munmap(mem, 6 * PAGE);
+	munmap(shared, PAGE);
+	munmap(file, PAGE);
+	fclose(self);
+}
+END_TEST
+
 /* So many mappings that it takes many reads. */
 static void *look_often(void *arg)
 {
@@ -275,7 +320,8 @@ static TCase *looks(void)
 
 	tcase_add_test(tc, a_look_finds_what_is_mapped_there_and_nothing_else);
 	tcase_add_test(tc, a_look_at_everything_sees_all_of_it);
-	tcase_add_test(tc, a_look_counts_what_is_elsewhere_too);
+	tcase_add_test(tc, asking_and_reading_agree);
+	tcase_add_test(tc, a_count_is_of_the_whole_process);
 	tcase_add_test(tc, rights_and_kinds_are_told_apart);
 	tcase_add_test(tc, queues_of_rdma_devices_are_not_pinned);
 	tcase_add_test(tc, a_look_without_memory_says_so);

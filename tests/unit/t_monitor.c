@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The monitor on the real kernel: where it permits userfaultfd, what it tells; where not,
- * and with FI_MRFAB_MONITOR=none, that it says so and refuses. What is asked of libc comes
+ * and with FI_MR_CACHE_MONITOR=disabled, that it says so and refuses. What is asked of libc comes
  * to the hooks, what goes around it to userfaultfd.
  */
-#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -21,7 +20,7 @@
 #include "monitor/discard.h"
 #include "monitor/hooks.h"
 #include "monitor/monitor.h"
-#include "monitor/uffd.h"
+#include "monitor/uffds.h"
 #include "child.h"
 #include "unit.h"
 
@@ -51,14 +50,25 @@ static void on_dropped(void *arg)
 	ck_assert_int_lt(atomic_fetch_add(&tells, 1), atomic_load(&drops));
 }
 
-/* Does this kernel let this process? */
+/* What FI_MR_CACHE_MONITOR is in a case; NULL: not set. */
+static const char *monitor;
+
 /* TSan has calls of its own in the place of those that the hooks are in, which hear nothing then. */
+#ifdef __SANITIZE_THREAD__
+#define HOOKS false
+#else
+#define HOOKS true
+#endif
+
+/* Does this kernel let this process? */
 static bool permitted(void)
 {
-#ifdef __SANITIZE_THREAD__
-	return false;
-#endif
 	int fd = mrf_uffd_open();
+
+	if (!HOOKS && !monitor) {
+		close(fd);
+		return false;
+	}
 
 	if (fd < 0)
 		return false;
@@ -72,10 +82,18 @@ static void forgiving(void *arg)
 	atomic_fetch_add(&tells, 1);
 }
 
-static void setup(void)
+static void set_monitor(const char *which)
 {
-	unsetenv("FI_MRFAB_MONITOR");
+	monitor = which;
+	if (which)
+		setenv("FI_MR_CACHE_MONITOR", which, 1);
+	else
+		unsetenv("FI_MR_CACHE_MONITOR");
 	mrf_env_reload();
+}
+
+static void setup_as_set(void)
+{
 	have = permitted();
 	direct = false;
 	delay_us = 0;
@@ -88,6 +106,18 @@ static void setup(void)
 	mrf_monitor_add(&client);
 	unit_captured(&cap);
 	ck_assert_int_eq(mrf_monitor_usable(), have);
+}
+
+static void setup(void)
+{
+	set_monitor(NULL);
+	setup_as_set();
+}
+
+static void setup_alone(void)
+{
+	set_monitor("userfaultfd");
+	setup_as_set();
 }
 
 static void teardown(void)
@@ -353,14 +383,38 @@ START_TEST(many_nested_watches_need_little_stack)
 }
 END_TEST
 
+/* Mappings of the application's own. */
+static char *fill_half(void)
+{
+	size_t i, pages = mrf_maps_limit() / 2 + 100;
+	char *mem = map(pages);
+
+	for (i = 0; i < pages; i += 2)
+		mprotect(mem + i * PAGE, PAGE, PROT_READ);
+	return mem;
+}
+
 START_TEST(half_of_all_mappings_is_the_applications)
 {
-	unsigned limit = mrf_maps_limit();
+	enum { FEW = 64 };
+	struct mrf_watch few[FEW] = { { 0 } };
+	char *mem = map(2 * FEW), *all;
+	unsigned i;
 
-	ck_assert(mrf_monitor_has_room(0));
-	ck_assert(mrf_monitor_has_room(limit / 2 - 1));
-	ck_assert_int_eq(mrf_monitor_has_room(limit / 2), !have);
-	ck_assert_int_eq(mrf_monitor_has_room(UINT_MAX), !have);
+	ck_assert(mrf_monitor_has_room());
+	all = fill_half();
+	for (i = 0; i < FEW; i++) {
+		ck_assert(mrf_monitor_has_room());
+		watch_it(&few[i], mem + 2 * i * PAGE, 1);
+	}
+	ck_assert_int_eq(mrf_monitor_has_room(), !have);
+	munmap(all, (mrf_maps_limit() / 2 + 100) * (size_t)PAGE);
+	ck_assert_int_eq(mrf_monitor_has_room(), !have);
+	usleep(1100000);
+	ck_assert(mrf_monitor_has_room());
+	for (i = 0; i < FEW; i++)
+		unwatch(&few[i]);
+	munmap(mem, 2 * FEW * PAGE);
 }
 END_TEST
 
@@ -376,6 +430,10 @@ START_TEST(memory_that_cannot_be_watched_is_refused)
 	text = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fileno(file), 0);
 	ck_assert_int_eq(watch_it(&watch, text, 1), have ? -FI_EINVAL : -FI_ENOSYS);
 	munmap(text, PAGE);
+	/* userfaultfd takes it, but what is cut from it raises no event. */
+	ck_assert_int_eq(watch_it(&watch, shared, 1), have ? -FI_EINVAL : -FI_ENOSYS);
+	*(char *)shared = 1;
+	ck_assert_int_eq(watch_it(&watch, shared, 1), have ? -FI_EINVAL : -FI_ENOSYS);
 	munmap(shared, PAGE);
 	fclose(file);
 	/* A hole would be mapped later, and nobody would hear what becomes of that. */
@@ -396,8 +454,11 @@ START_TEST(memory_of_another_userfaultfd_is_refused)
 	if (have) {
 		ck_assert_int_eq(mrf_uffd_register(fd, (uintptr_t)mem, PAGE), 0);
 		ck_assert_int_eq(watch_it(&watch, mem, 1), -FI_EBUSY);
+		/* It is the other's still. */
+		ck_assert_int_eq(mrf_uffd_verify(fd, (uintptr_t)mem, PAGE), 0);
 		ck_assert_int_eq(watch_it(&watch, mem + PAGE, 1), 0);
 		unwatch(&watch);
+		ck_assert_int_eq(mrf_uffd_verify(fd, (uintptr_t)mem, PAGE), 0);
 		close(fd);
 	}
 	ck_assert_int_eq(watch_it(&watch, mem, 1), have ? 0 : -FI_ENOSYS);
@@ -454,6 +515,163 @@ START_TEST(every_client_drops_what_an_event_may_be_about)
 	must_have_dropped(1);
 	mrf_monitor_remove(&other);
 	ck_assert_int_eq(mrf_monitor_usable(), have);
+}
+END_TEST
+
+/* --- how much an event is about ------------------------------------------------------ */
+
+#define CHUNK MRF_UFFD_CHUNK
+
+/* Begins with a chunk. */
+static char *map_chunks(unsigned n)
+{
+	char *mem = map((n + 1) * CHUNK / PAGE);
+	char *start = (char *)(((uintptr_t)mem + CHUNK - 1) & ~(CHUNK - 1));
+
+	if (start > mem)
+		munmap(mem, (size_t)(start - mem));
+	munmap(start + n * CHUNK, (size_t)(mem + CHUNK - start));
+	return start;
+}
+
+/* Which of three watches an event in the first page drops, for a client of this kind. */
+static void watch_three(struct mrf_watch *w, char *mem, bool local)
+{
+	client.local = local;
+	client.dropped = forgiving;
+	watch_it(&w[0], mem, 1);
+	watch_it(&w[1], mem + 2 * PAGE, 1); /* the same descriptor's */
+	watch_it(&w[2], mem + CHUNK, 1);    /* another one's */
+}
+
+static void must_be_on(const struct mrf_watch *w, bool a, bool b, bool c)
+{
+	/* What an event led to is complete when the monitor's thread has let go. */
+	mrf_monitor_settle();
+	mrf_monitor_lock();
+	ck_assert_int_eq(mrf_watch_on(&w[0]), have && a);
+	ck_assert_int_eq(mrf_watch_on(&w[1]), have && b);
+	ck_assert_int_eq(mrf_watch_on(&w[2]), have && c);
+	mrf_monitor_unlock();
+}
+
+START_TEST(an_event_drops_what_its_descriptor_watches_for_peers)
+{
+	struct mrf_watch w[3] = { { 0 } };
+	char *mem = map_chunks(2);
+
+	direct = true;
+	watch_three(w, mem, false);
+	unmap(mem, PAGE);
+	must_be_on(w, false, false, true);
+	unmap(mem + PAGE, 2 * CHUNK - PAGE);
+	must_be_on(w, false, false, false);
+}
+END_TEST
+
+START_TEST(an_event_drops_exactly_its_range_of_what_is_used_here)
+{
+	struct mrf_watch w[3] = { { 0 } };
+	char *mem = map_chunks(2), *to = map(1);
+
+	direct = true;
+	watch_three(w, mem, true);
+	unmap(mem, PAGE);
+	must_be_on(w, false, true, true);
+	move(mem + CHUNK, PAGE, to);
+	must_be_on(w, false, true, false);
+	advise(mem + 2 * PAGE, PAGE, MADV_DONTNEED);
+	must_be_on(w, false, false, false);
+	unmap(mem, 2 * CHUNK);
+	unmap(to, PAGE);
+}
+END_TEST
+
+START_TEST(a_watch_across_descriptors_hears_of_all_of_it)
+{
+	unsigned i;
+
+	for (i = 0; i < 4; i++) {
+		struct mrf_watch w[3] = { { 0 } };
+		char *mem = map_chunks(4);
+
+		client.local = _i;
+		client.dropped = forgiving;
+		direct = true;
+		watch_it(&w[0], mem + CHUNK - PAGE, CHUNK / PAGE + 2);
+		watch_it(&w[1], mem + CHUNK + PAGE, 1);
+		watch_it(&w[2], mem + 3 * CHUNK, 1);
+		must_be_on(w, true, true, true);
+		unmap(mem + i * CHUNK, PAGE);
+		must_be_on(w, i == 0 || i == 3, i != 1 || _i, i != 3);
+		unmap(mem, 4 * CHUNK);
+		must_be_on(w, false, false, false);
+	}
+}
+END_TEST
+
+/* Chunks share what descriptors there are, and nothing is missed. */
+START_TEST(few_descriptors_are_enough)
+{
+	struct rlimit before, few;
+	struct mrf_watch w[3] = { { 0 } };
+	char *mem;
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	few = before;
+	if (_i) {
+		mrf_monitor_remove(&client);
+		few.rlim_cur = 31;
+		setrlimit(RLIMIT_NOFILE, &few);
+		mrf_monitor_add(&client);
+	} else {
+		few.rlim_cur = (rlim_t)dup(0);
+		close((int)few.rlim_cur);
+		setrlimit(RLIMIT_NOFILE, &few);
+	}
+	mem = map_chunks(3);
+	direct = true;
+	watch_three(w, mem, true);
+	unmap(mem, PAGE);
+	must_be_on(w, false, true, true);
+	unmap(mem + CHUNK, PAGE);
+	must_be_on(w, false, true, false);
+	unmap(mem, 3 * CHUNK);
+	must_be_on(w, false, false, false);
+	setrlimit(RLIMIT_NOFILE, &before);
+}
+END_TEST
+
+static atomic_int settled_meanwhile;
+
+static void look_whether_settled(struct mrf_watch *w)
+{
+	(void)w;
+	atomic_store(&settled_meanwhile, mrf_monitor_settled());
+	atomic_fetch_add(&drops, 1);
+}
+
+START_TEST(who_looks_up_waits_while_an_event_is_taken_in)
+{
+	char *mem = map(2);
+
+	client.local = true;
+	client.drop = look_whether_settled;
+	client.dropped = forgiving;
+	atomic_store(&settled_meanwhile, 7);
+	ck_assert(mrf_monitor_settled());
+	must_watch(mem, 2);
+	direct = true;
+	unmap(mem, PAGE);
+	/* As a lookup does. The change was complete before. */
+	if (!mrf_monitor_settled())
+		mrf_monitor_settle();
+	mrf_monitor_lock();
+	ck_assert(!mrf_watch_on(&watch));
+	mrf_monitor_unlock();
+	ck_assert(mrf_monitor_settled());
+	ck_assert_int_eq(atomic_load(&settled_meanwhile), have ? 0 : 7);
+	unmap(mem + PAGE, PAGE);
 }
 END_TEST
 
@@ -681,6 +899,51 @@ START_TEST(only_what_changes_is_dropped)
 }
 END_TEST
 
+/* Nothing is watched there, so the lock is not needed. */
+static void *unmap_elsewhere(void *mem)
+{
+	munmap(mem, 4 * PAGE);
+	return NULL;
+}
+
+START_TEST(a_change_where_nothing_is_watched_waits_for_nobody)
+{
+	char *mem = map(4), *here = map(4);
+	pthread_t thread;
+
+	must_watch(here, 4);
+	ck_assert_int_eq(pthread_create(&thread, NULL, unmap_elsewhere, mem), 0);
+	mrf_monitor_lock();
+	pthread_join(thread, NULL);
+	mrf_monitor_unlock();
+	must_have_dropped(0);
+	unwatch(&watch);
+	munmap(here, 4 * PAGE);
+}
+END_TEST
+
+/* The kernel moves one mapping at a time; the pieces are joined again before. */
+START_TEST(a_mapping_that_is_watched_in_part_can_be_moved)
+{
+	char *mem = map(64), *to;
+	unsigned i;
+
+	memset(mem, 3, 64 * PAGE);
+	client.dropped = forgiving;
+	for (i = 0; i < 3; i++) {
+		struct mrf_watch w[2] = { { 0 } };
+
+		watch_it(&w[0], mem + 8 * PAGE, 8);
+		watch_it(&w[1], mem + 32 * PAGE, 1);
+		to = mremap(mem, (64 << i) * PAGE, (128 << i) * PAGE, MREMAP_MAYMOVE);
+		ck_assert_ptr_ne(to, MAP_FAILED);
+		ck_assert_int_eq(atomic_load(&drops), have ? 2 * (i + 1) : 0);
+		mem = to;
+	}
+	munmap(mem, 512 * PAGE);
+}
+END_TEST
+
 static char *handled;
 
 static void unmap_in_handler(int signo)
@@ -896,6 +1159,7 @@ END_TEST
 
 static const char *add_and_remove(void)
 {
+	client = (struct mrf_monitor_client){ .drop = on_drop };
 	unit_capture(&cap);
 	mrf_monitor_add(&client);
 	ck_assert(!mrf_monitor_usable());
@@ -904,10 +1168,9 @@ static const char *add_and_remove(void)
 	return unit_captured(&cap);
 }
 
-START_TEST(none_is_none_and_says_nothing)
+START_TEST(disabled_is_disabled_and_says_nothing)
 {
-	setenv("FI_MRFAB_MONITOR", "none", 1);
-	mrf_env_reload();
+	set_monitor("disabled");
 	ck_assert_str_eq(add_and_remove(), "");
 }
 END_TEST
@@ -915,14 +1178,12 @@ END_TEST
 /* No thread, no userfaultfd: the calls alone, and the application's own is welcome. */
 START_TEST(memhooks_are_enough_for_whoever_says_so)
 {
-	bool possible = permitted();
 	char *mem = map(2);
 	int fd;
 
-	setenv("FI_MRFAB_MONITOR", "memhooks", 1);
-	mrf_env_reload();
+	set_monitor("memhooks");
 	direct = false;
-	have = possible;
+	have = HOOKS && permitted();
 	atomic_store(&drops, 0);
 	atomic_store(&tells, 0);
 	client = (struct mrf_monitor_client){ .drop = on_drop,
@@ -932,8 +1193,9 @@ START_TEST(memhooks_are_enough_for_whoever_says_so)
 	mrf_monitor_add(&client);
 	unit_captured(&cap);
 	ck_assert_int_eq(mrf_monitor_usable(), have);
-	ck_assert(mrf_monitor_has_room(UINT_MAX));
 	must_watch(mem, 2);
+	ck_assert(mrf_monitor_has_room());
+	ck_assert(mrf_monitor_sure(&watch));
 	if (have) {
 		fd = mrf_uffd_open();
 		ck_assert_int_eq(mrf_uffd_register(fd, (uintptr_t)mem, 2 * PAGE), 0);
@@ -949,12 +1211,48 @@ START_TEST(memhooks_are_enough_for_whoever_says_so)
 }
 END_TEST
 
+/* Memory that is shared has no watch that is of use; hooks alone cannot tell. */
+START_TEST(memhooks_ask_what_memory_it_is)
+{
+	void *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	set_monitor("memhooks");
+	have = HOOKS && permitted();
+	client = (struct mrf_monitor_client){ .drop = on_drop, .dropped = forgiving };
+	mrf_monitor_add(&client);
+	watch_it(&watch, shared, 1);
+	ck_assert(!mrf_monitor_sure(&watch));
+	unwatch(&watch);
+	munmap(shared, PAGE);
+	mrf_monitor_remove(&client);
+}
+END_TEST
+
+#ifndef __SANITIZE_THREAD__
+/* userfaultfd alone hears of the change when it is made. */
+START_TEST(alone_is_alone)
+{
+	unsigned char *mem = map(2);
+
+	memset(mem, 42, 2 * PAGE);
+	set_monitor("userfaultfd");
+	setup_as_set();
+	watch_page(mem);
+	seen_byte = 42;
+	client.drop = look_whether_it_is_there;
+	munmap(mem, 2 * PAGE);
+	must_have_dropped(1);
+	ck_assert_uint_eq(seen_byte, have ? 0 : 42);
+	teardown();
+}
+END_TEST
+#endif
+
 START_TEST(an_unknown_monitor_is_none_and_said_once)
 {
 	const char *text;
 
-	setenv("FI_MRFAB_MONITOR", "kprobes", 1);
-	mrf_env_reload();
+	set_monitor("kprobes");
 	text = add_and_remove();
 	ck_assert_ptr_nonnull(strstr(text, "MRF-W3050"));
 	ck_assert_uint_eq(unit_lines(text), 1);
@@ -967,8 +1265,7 @@ START_TEST(without_a_descriptor_there_is_none_and_it_says_why)
 	struct rlimit before, none;
 	const char *text;
 
-	unsetenv("FI_MRFAB_MONITOR");
-	mrf_env_reload();
+	set_monitor(_i ? "userfaultfd" : NULL);
 	unit_capture(&cap);
 	getrlimit(RLIMIT_NOFILE, &before);
 	none = before;
@@ -1039,18 +1336,15 @@ START_TEST(an_unmap_frees_old_ranges_that_it_covers_wholly)
 }
 END_TEST
 
-static TCase *events(void)
+/* With both monitors, and with userfaultfd alone. */
+static void add_events(TCase *tc)
 {
-	TCase *tc = tcase_create("events");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, munmap_drops_before_it_returns, 0, 2);
 	tcase_add_loop_test(tc, a_mapping_over_it_drops, 0, 2);
 	tcase_add_loop_test(tc, a_mapping_of_another_kind_over_it_drops_and_the_rest_is_let_go, 0,
 			    2);
 	tcase_add_test(tc, discarding_around_the_hooks_drops_and_the_range_is_not_watched_again);
-	tcase_add_test(tc, discarding_drops_and_the_range_may_be_watched_again);
 	tcase_add_loop_test(tc, moving_it_drops_and_the_new_place_is_free, 0, 2);
 	tcase_add_test(tc, what_is_not_watched_any_more_is_silent);
 	tcase_add_loop_test(tc, pages_of_another_watch_stay_watched, 0, 2);
@@ -1059,12 +1353,35 @@ static TCase *events(void)
 	tcase_add_test(tc, memory_that_cannot_be_watched_is_refused);
 	tcase_add_test(tc, memory_of_another_userfaultfd_is_refused);
 	tcase_add_test(tc, watching_brings_no_page_in);
-	tcase_add_loop_test(tc, every_client_drops_what_an_event_may_be_about, 0, 2);
+	tcase_add_test(tc, an_event_drops_what_its_descriptor_watches_for_peers);
+	tcase_add_test(tc, an_event_drops_exactly_its_range_of_what_is_used_here);
+	tcase_add_loop_test(tc, a_watch_across_descriptors_hears_of_all_of_it, 0, 2);
+	tcase_add_loop_test(tc, few_descriptors_are_enough, 0, 2);
+	tcase_add_test(tc, who_looks_up_waits_while_an_event_is_taken_in);
 	tcase_add_test(tc, a_child_has_no_monitor_and_its_parent_keeps_it);
 #ifndef __SANITIZE_THREAD__
 	tcase_add_loop_test(tc, a_child_has_a_monitor_of_its_own_when_it_wants_one, 0, 2);
 #endif
 	tcase_add_loop_test(tc, a_storm_of_changes_ends, 0, 2);
+}
+
+static TCase *events(void)
+{
+	TCase *tc = tcase_create("events");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	add_events(tc);
+	tcase_add_test(tc, discarding_drops_and_the_range_may_be_watched_again);
+	tcase_add_loop_test(tc, every_client_drops_what_an_event_may_be_about, 0, 2);
+	return tc;
+}
+
+static TCase *alone(void)
+{
+	TCase *tc = tcase_create("userfaultfd alone");
+
+	tcase_add_checked_fixture(tc, setup_alone, teardown);
+	add_events(tc);
 	return tc;
 }
 
@@ -1084,6 +1401,8 @@ static TCase *hooks(void)
 	tcase_add_test(tc, a_direct_system_call_is_heard_of_when_the_page_is_gone);
 	tcase_add_test(tc, nothing_is_watched_where_a_change_is_under_way);
 	tcase_add_test(tc, only_what_changes_is_dropped);
+	tcase_add_test(tc, a_change_where_nothing_is_watched_waits_for_nobody);
+	tcase_add_test(tc, a_mapping_that_is_watched_in_part_can_be_moved);
 	tcase_add_test(tc, a_signal_handler_may_unmap_whatever_it_interrupts);
 	tcase_add_test(tc, errno_and_results_are_the_calls_own);
 	return tc;
@@ -1093,10 +1412,14 @@ static TCase *without(void)
 {
 	TCase *tc = tcase_create("without");
 
-	tcase_add_test(tc, none_is_none_and_says_nothing);
+	tcase_add_test(tc, disabled_is_disabled_and_says_nothing);
 	tcase_add_test(tc, memhooks_are_enough_for_whoever_says_so);
+	tcase_add_test(tc, memhooks_ask_what_memory_it_is);
+#ifndef __SANITIZE_THREAD__
+	tcase_add_test(tc, alone_is_alone);
+#endif
 	tcase_add_test(tc, an_unknown_monitor_is_none_and_said_once);
-	tcase_add_test(tc, without_a_descriptor_there_is_none_and_it_says_why);
+	tcase_add_loop_test(tc, without_a_descriptor_there_is_none_and_it_says_why, 0, 2);
 	return tc;
 }
 
@@ -1111,4 +1434,4 @@ static TCase *discards(void)
 }
 
 /* What is said once is said by the first, also when all tests run in one process. */
-UNIT_MAIN("monitor", without, events, hooks, discards)
+UNIT_MAIN("monitor", without, events, alone, hooks, discards)

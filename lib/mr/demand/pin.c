@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
-#include "base/maps.h"
 #include "base/page.h"
 #include "mr/access.h"
 #include "mr/class.h"
@@ -240,34 +239,10 @@ static void discard(struct mrf_pin *pin)
 	mrf_pins_end(pin->back->space->backs, &list);
 }
 
-/*
- * The maps were read before the range was watched. Since then it may have become memory
- * of another kind, which can be watched, too, but whose changes are not reported. No lock
- * held.
- */
-static bool private_still(const struct mrf_pin *pin)
-{
-	uint64_t end = pin->watch.start + pin->watch.len, at = pin->watch.start;
-	const struct mrf_mapping *mapping;
-	struct mrf_maps maps = { 0 };
-
-	if (pin->back->notify)
-		return true;
-	if (mrf_maps_look(&maps, at, end))
-		end = 0;
-	for (; at < end; at = mapping->end) {
-		mapping = mrf_maps_at(&maps, at);
-		if (!mapping || !mrf_maps_private(mapping))
-			break;
-	}
-	mrf_maps_fini(&maps);
-	return end && at >= end;
-}
-
 /* Registers a pin whose range is watched, so that changes are reported from now on. */
 static bool reg_watched(struct mrf_pin *pin, int *err)
 {
-	bool same = private_still(pin);
+	bool same = pin->back->notify || mrf_monitor_sure(&pin->watch);
 
 	*err = same ? reg_pin(pin) : 0;
 	return commit_pin(pin, same ? *err : -FI_EAGAIN);
@@ -366,12 +341,12 @@ static bool commit_local(struct mrf_pin *pin, int err)
 
 enum mrf_pinned mrf_pin_local(struct mrf_pin *pin, unsigned rights, int *err)
 {
-	int ret = watch_local(pin);
+	int ret = mrf_monitor_has_room() ? watch_local(pin) : -FI_EINVAL;
 
 	*err = 0;
 	if (ret)
 		return ret == -FI_EAGAIN ? MRF_PIN_AGAIN : MRF_PIN_UNWATCHED;
-	if (!private_still(pin))
+	if (!mrf_monitor_sure(&pin->watch))
 		ret = -FI_EAGAIN;
 	else
 		ret = *err = mrf_page_fault_in(pin->addr, rights & MRF_RIGHTS_WRITE);

@@ -322,7 +322,7 @@ static struct mrf_hole hole_at(const struct quest *q, const struct piece *piece,
 static bool can_be_watched(const struct quest *q, const struct mrf_mapping *mapping)
 {
 	return mrf_maps_private(mapping) && mrf_mr_backs_monitored(q->back->space->backs) &&
-	       mrf_monitor_has_room(q->maps.total);
+	       mrf_monitor_has_room();
 }
 
 /*

@@ -16,7 +16,7 @@
  *
  * Leases serve memory that cannot be watched: files and shared mappings (which can be
  * truncated without an event), pages discarded around the hooks, and everything where
- * hooks or userfaultfd cannot be had, or FI_MRFAB_MONITOR=none. A leased pin is made for
+ * hooks or userfaultfd cannot be had, or FI_MR_CACHE_MONITOR=disabled. A leased pin is made for
  * the accesses that a peer has already begun and is given back when they are done
  * (RELEASE, or the end of the connection). A page that is pinned after an access began is
  * not an old one. A lease costs a question and a registration per batch of accesses.

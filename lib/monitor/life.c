@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which changes are heard of, and how: by hooks, by userfaultfd, by both (the default), or
+ * not at all.
+ *
+ * Hooks (hooks.c) drop exactly what overlaps the range, before the call; but a direct
+ * system call goes around them. userfaultfd is the net for these. It alone is not quite
+ * enough: the thread that makes the change goes on the moment its event is read, but other
+ * threads do not even wait for that, and may have the address already (BUGS in mrfab(7)).
+ * So it is used alone only if the user says so.
+ *
+ * What an event says can only be known by reading it. Pins for peers have to be gone
+ * before that: a peer's access asks nobody here. So every event drops all that its
+ * descriptor watches for peers (uffds.h), and only then it is read. What this process
+ * itself uses need not: who looks it up looks at mrf_monitor_learning, too, and waits. So
+ * the event is read, and exactly what it is about is dropped.
+ *
+ * A discard that userfaultfd tells of comes before the kernel takes the pages away, and
+ * nothing says when it has: pages that were discarded so are not watched again.
+ *
+ * One thread per process reads userfaultfd, started with the first client. A forked child
+ * starts from nothing.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/env.h"
+#include "base/log.h"
+#include "monitor/life.h"
+#include "monitor/monitor.h"
+#include "monitor/uffds.h"
+
+/* Guards starting and ending the thread, which never takes this lock. */
+static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users;	  /* admin */
+static pthread_t thread;  /* admin */
+static bool said_unknown; /* admin: that FI_MR_CACHE_MONITOR is wrong */
+static bool said_why;	  /* admin: why there is none */
+
+/* --- events ------------------------------------------------------------------------- */
+
+static void take_in_event_locked(unsigned uffd, const struct mrf_uffd_event *event)
+{
+	mrf_monitor_held();
+	mrf_watches_change_locked(event);
+	if (event->kind == MRF_UFFD_REMAP)
+		mrf_uffds_moved(uffd, event->to, event->end - event->start);
+}
+
+static void handle_events(unsigned uffd)
+{
+	struct mrf_uffd_event event;
+
+	mrf_monitor_lock();
+	atomic_store(&mrf_monitor_learning, true);
+	mrf_watches_lose_locked(uffd);
+	mrf_watches_tell_locked();
+	while (mrf_uffds_read(uffd, &event))
+		take_in_event_locked(uffd, &event);
+	atomic_store(&mrf_monitor_learning, false);
+	mrf_watches_tell_locked();
+	mrf_monitor_unlock();
+}
+
+static void *monitor_main(void *arg)
+{
+	int uffd;
+
+	while ((uffd = mrf_uffds_wait()) >= 0)
+		handle_events((unsigned)uffd);
+	return arg;
+}
+
+/* --- starting ----------------------------------------------------------------------- */
+
+/*
+ * A child has neither the thread nor clients, and starts from nothing when it opens
+ * something. While it has the parent's descriptors, closing these would wake no thread of
+ * the parent.
+ */
+static void monitor_in_child(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	if (mrf_watches_in_child())
+		mrf_uffds_close();
+	users = 0;
+	admin = fresh;
+}
+
+static void monitor_notice_forks(void)
+{
+	/* If this fails, everything works as long as the process does not fork. */
+	(void)pthread_atfork(NULL, NULL, monitor_in_child);
+}
+
+static int start_monitor_thread(void)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(&thread, NULL, monitor_main, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -ret;
+}
+
+static int start_uffd(void)
+{
+	int ret = mrf_uffds_open();
+
+	if (!ret)
+		ret = start_monitor_thread();
+	if (ret)
+		mrf_uffds_close();
+	return ret;
+}
+
+/* What FI_MR_CACHE_MONITOR asks for. */
+static struct mrf_monitor_parts wanted_parts(void)
+{
+	const char *which = mrf_env_str(MRF_PARAM_MONITOR);
+
+	if (!which)
+		return (struct mrf_monitor_parts){ .hooks = true, .uffd = true };
+	if (!strcmp(which, "userfaultfd"))
+		return (struct mrf_monitor_parts){ .uffd = true };
+	if (!strcmp(which, "memhooks"))
+		return (struct mrf_monitor_parts){ .hooks = true };
+	if (strcmp(which, "disabled") && !said_unknown) {
+		mrf_warn(FI_LOG_MR, 3050,
+			 "FI_MR_CACHE_MONITOR=%s: must be userfaultfd, memhooks or disabled; "
+			 "disabled is in force",
+			 which);
+		said_unknown = true;
+	}
+	return (struct mrf_monitor_parts){ .hooks = false };
+}
+
+/* 0, or why not; *what: what cannot be had. */
+static int start_parts(struct mrf_monitor_parts parts, const char **what)
+{
+	int ret = parts.hooks ? mrf_watches_listen() : 0;
+
+	*what = "the C library's calls cannot be intercepted";
+	if (ret || !parts.uffd)
+		return ret;
+	*what = "userfaultfd cannot be used";
+	return start_uffd();
+}
+
+static void start(void)
+{
+	struct mrf_monitor_parts parts = wanted_parts();
+	const char *what;
+	int ret;
+
+	if (!parts.hooks && !parts.uffd)
+		return;
+	ret = start_parts(parts, &what);
+	if (!ret) {
+		mrf_watches_start(parts);
+		return;
+	}
+	if (!said_why)
+		mrf_warn(FI_LOG_MR, 3051,
+			 "%s (%s): memory that is not pinned for good is pinned again for "
+			 "each access",
+			 what, strerror(-ret));
+	said_why = true;
+}
+
+static void stop_thread(void)
+{
+	/* The thread's own stack may still be registered. */
+	mrf_monitor_lock();
+	mrf_watches_unregister_locked();
+	mrf_monitor_unlock();
+	mrf_uffds_stop();
+	pthread_join(thread, NULL);
+}
+
+static void stop_monitor(void)
+{
+	if (!mrf_monitor_usable())
+		return;
+	if (mrf_uffds_opened())
+		stop_thread();
+	mrf_watches_stop();
+	mrf_uffds_close();
+}
+
+/* --- clients ------------------------------------------------------------------------ */
+
+void mrf_monitor_add(struct mrf_monitor_client *client)
+{
+	static pthread_once_t forks = PTHREAD_ONCE_INIT;
+
+	pthread_once(&forks, monitor_notice_forks);
+	pthread_mutex_lock(&admin);
+	if (!users++)
+		start();
+	mrf_monitor_lock();
+	mrf_watches_enter_locked(client);
+	mrf_monitor_unlock();
+	pthread_mutex_unlock(&admin);
+}
+
+void mrf_monitor_remove(struct mrf_monitor_client *client)
+{
+	pthread_mutex_lock(&admin);
+	mrf_monitor_lock();
+	mrf_watches_leave_locked(client);
+	mrf_monitor_unlock();
+	if (!--users)
+		stop_monitor();
+	pthread_mutex_unlock(&admin);
+}

@@ -9,6 +9,7 @@ mrfabinclude_HEADERS = \
 	include/rdma/fi_eq.h \
 	include/rdma/fi_errno.h \
 	include/rdma/fi_ext.h \
+	include/rdma/fi_ext_mrfab.h \
 	include/rdma/fi_ext_psm2.h \
 	include/rdma/fi_rma.h \
 	include/rdma/fi_tagged.h \

@@ -15,6 +15,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include "info_cache.h"
 #include "verbs/vnode.h"
 
 #define REQUIRED "FI_MRFAB_MR_MODE"
@@ -78,9 +79,10 @@ struct options {
 	bool verbose;
 	bool explain;
 	bool variables;
+	const char *pid; /* of another process, or NULL */
 };
 
-enum { OPT_EXPLAIN = 256, OPT_NUMERIC };
+enum { OPT_EXPLAIN = 256, OPT_NUMERIC, OPT_PID };
 
 static const struct option long_options[] = { { "caps", required_argument, NULL, 'c' },
 					      { "mode", required_argument, NULL, 'm' },
@@ -98,6 +100,7 @@ static const struct option long_options[] = { { "caps", required_argument, NULL,
 					      { "env", no_argument, NULL, 'e' },
 					      { "list", no_argument, NULL, 'l' },
 					      { "verbose", no_argument, NULL, 'v' },
+					      { "pid", required_argument, NULL, OPT_PID },
 					      { "explain", no_argument, NULL, OPT_EXPLAIN },
 					      { "version", no_argument, NULL, 'V' },
 					      { "help", no_argument, NULL, 'h' },
@@ -126,6 +129,7 @@ static const char usage_text[] =
 	"  -v, --verbose              everything that is offered\n"
 	"      --explain              log what was looked at and what was left out\n"
 	"  -e, --env                  list the environment variables instead\n"
+	"      --pid=PID              what the library has done in another process instead\n"
 	"  -l, --list                 name the provider, even where nothing can be used\n"
 	"  -V, --version              print versions and exit\n"
 	"  -h, --help                 print this and exit\n"
@@ -268,6 +272,10 @@ static int parse_option(struct options *opt, int c, const char *arg)
 	case 'v':
 		opt->verbose = true;
 		return 0;
+	case OPT_PID:
+		opt->pid = arg;
+		return arg[strspn(arg, "0123456789")] || !*arg ? fail_usage("not a process", arg)
+							       : 0;
 	case OPT_EXPLAIN:
 		opt->explain = true;
 		return 0;
@@ -477,6 +485,10 @@ int main(int argc, char **argv)
 	if (ret) {
 		fi_freeinfo(opt.hints);
 		return ret < 0 ? 2 : EXIT_SUCCESS;
+	}
+	if (opt.pid) {
+		fi_freeinfo(opt.hints);
+		return info_cache_print(opt.pid) ? EXIT_SUCCESS : EXIT_FAILURE;
 	}
 	offer_modes(&opt);
 	/* The library reads it at the first call that logs, which comes now. */

@@ -8,11 +8,13 @@
  */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_ext_mrfab.h>
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/param.h"
 #include "buf/cache.h"
 #include "buf/entry.h"
+#include "buf/gauge.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"
 #include "mr/seg.h"
@@ -30,8 +32,9 @@ struct mrf_cache {
 	_Atomic uint64_t clock; /* misses so far */
 	struct mrf_itree tree;	/* read without a lock, too */
 	/* guarded by the monitor's lock */
-	struct mrf_list lru;	      /* struct mrf_cached.lru, the least recently used first */
-	struct mrf_cache_stats stats; /* hits: of entries that have ended */
+	struct mrf_list lru;	 /* struct mrf_cached.lru, the least recently used first */
+	struct mrf_gauge *gauge; /* hits: counted by any thread */
+	int gauge_fd;
 };
 
 /* A range of whole pages that is asked for. */
@@ -90,7 +93,7 @@ static struct mrf_cached *use(struct mrf_cache *cache, const struct want *want)
 		atomic_store_explicit(&entry->used,
 				      atomic_load_explicit(&cache->clock, memory_order_relaxed),
 				      memory_order_relaxed);
-		atomic_fetch_add_explicit(&entry->hits, 1, memory_order_relaxed);
+		mrf_gauge_hit(cache->gauge);
 		return entry;
 	}
 	mrf_cache_put(entry);
@@ -110,7 +113,7 @@ static bool in_use(const struct mrf_cached *entry)
  */
 static struct mrf_cached *oldest_locked(struct mrf_cache *cache)
 {
-	uint64_t n = 2 * cache->stats.entries, used;
+	uint64_t n = 2 * mrf_gauge_get(&cache->gauge->entries), used;
 	struct mrf_cached *entry;
 
 	mrf_monitor_held();
@@ -135,7 +138,7 @@ static bool evict_locked(struct mrf_cache *cache, uint64_t *bytes)
 	if (!entry)
 		return false;
 	*bytes += entry->pin.len;
-	cache->stats.evictions++;
+	mrf_gauge_add(&cache->gauge->evictions, 1);
 	mrf_pin_drop_locked(&entry->pin, false);
 	return true;
 }
@@ -147,8 +150,8 @@ static bool fit_in_locked(struct mrf_cache *cache, uint64_t len)
 	mrf_monitor_held();
 	if (len > cache->max_bytes)
 		return false;
-	while (cache->stats.entries >= cache->max_count ||
-	       cache->stats.bytes > cache->max_bytes - len) {
+	while (mrf_gauge_get(&cache->gauge->entries) >= cache->max_count ||
+	       mrf_gauge_get(&cache->gauge->bytes) > cache->max_bytes - len) {
 		if (!evict_locked(cache, &bytes))
 			return false;
 	}
@@ -200,11 +203,10 @@ static void kept_locked(struct mrf_pin *pin)
 	mrf_monitor_held();
 	replace_locked(cache, entry);
 	mrf_itree_insert(&cache->tree, entry->node, pin->addr, entry_end(entry), entry);
-	cache->stats.entries++;
-	cache->stats.bytes += pin->len;
+	mrf_gauge_add(&cache->gauge->entries, 1);
+	mrf_gauge_add(&cache->gauge->bytes, pin->len);
 	entry->listed = atomic_load_explicit(&cache->clock, memory_order_relaxed);
 	atomic_store_explicit(&entry->used, entry->listed, memory_order_relaxed);
-	atomic_store_explicit(&entry->hits, 0, memory_order_relaxed);
 	mrf_list_add_tail(&entry->lru, &cache->lru);
 	mrf_cached_begin(entry);
 }
@@ -217,10 +219,9 @@ static bool ended_locked(struct mrf_pin *pin, bool changed)
 	mrf_monitor_held();
 	mrf_itree_remove(&cache->tree, entry->node);
 	mrf_list_del(&entry->lru);
-	cache->stats.entries--;
-	cache->stats.bytes -= pin->len;
-	cache->stats.invalidations += changed;
-	cache->stats.hits += atomic_load_explicit(&entry->hits, memory_order_relaxed);
+	mrf_gauge_add(&cache->gauge->entries, -1ull);
+	mrf_gauge_add(&cache->gauge->bytes, -pin->len);
+	mrf_gauge_add(&cache->gauge->invalidations, changed);
 	return mrf_cached_end(entry);
 }
 
@@ -335,7 +336,7 @@ static bool prepare(struct mrf_cache *cache, const struct want *want, struct wan
 		mrf_monitor_unlock();
 		return true;
 	}
-	cache->stats.misses++;
+	mrf_gauge_add(&cache->gauge->misses, 1);
 	atomic_fetch_add_explicit(&cache->clock, 1, memory_order_relaxed);
 	*wide = widen_locked(cache, *want);
 	room = fit_in_locked(cache, wide->end - wide->start);
@@ -386,13 +387,19 @@ int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool wr
 
 /* --- coming and going ------------------------------------------------------------- */
 
-void mrf_cache_stats(struct mrf_cache *cache, struct mrf_cache_stats *stats)
+void mrf_cache_stats(struct mrf_cache *cache, struct fi_mrfab_cache_stats *stats)
 {
+	const struct mrf_gauge *gauge = cache->gauge;
+
 	mrf_monitor_lock();
-	*stats = cache->stats;
-	mrf_list_each (node, &cache->lru)
-		stats->hits += atomic_load_explicit(
-			&mrf_list_entry(node, struct mrf_cached, lru)->hits, memory_order_relaxed);
+	*stats = (struct fi_mrfab_cache_stats){
+		.hits = mrf_gauge_hits(gauge),
+		.misses = mrf_gauge_get(&gauge->misses),
+		.evictions = mrf_gauge_get(&gauge->evictions),
+		.invalidations = mrf_gauge_get(&gauge->invalidations),
+		.entries = mrf_gauge_get(&gauge->entries),
+		.bytes = mrf_gauge_get(&gauge->bytes),
+	};
 	mrf_monitor_unlock();
 }
 
@@ -407,6 +414,15 @@ static struct mrf_mr_back *cache_back_new(struct mrf_mr_space *space)
 	return back;
 }
 
+static void set_limits(struct mrf_cache *cache)
+{
+	cache->max_count = (unsigned)mrf_param_int(MRF_PARAM_CACHE_COUNT);
+	cache->max_bytes = mrf_param_size(MRF_PARAM_CACHE_SIZE);
+	cache->merge = mrf_param_bool(MRF_PARAM_CACHE_MERGE);
+	cache->gauge->max_entries = cache->max_count;
+	cache->gauge->max_bytes = cache->max_bytes;
+}
+
 struct mrf_cache *mrf_cache_new(struct mrf_mr_space *space)
 {
 	struct mrf_cache *cache = calloc(1, sizeof(*cache));
@@ -415,15 +431,14 @@ struct mrf_cache *mrf_cache_new(struct mrf_mr_space *space)
 		return NULL;
 	cache->space = space;
 	cache->back = cache_back_new(space);
-	if (!cache->back) {
-		free(cache);
-		return NULL;
-	}
-	cache->max_count = (unsigned)mrf_param_int(MRF_PARAM_CACHE_COUNT);
-	cache->max_bytes = mrf_param_size(MRF_PARAM_CACHE_SIZE);
-	cache->merge = mrf_param_bool(MRF_PARAM_CACHE_MERGE);
+	cache->gauge = mrf_gauge_open(mrf_vdev_name(space->vdev), &cache->gauge_fd);
 	mrf_list_init(&cache->lru);
 	mrf_cached_pool_init(&cache->pool);
+	if (!cache->back || !cache->gauge) {
+		mrf_cache_free(cache);
+		return NULL;
+	}
+	set_limits(cache);
 	return cache;
 }
 
@@ -438,6 +453,9 @@ void mrf_cache_free(struct mrf_cache *cache)
 	mrf_monitor_unlock();
 	mrf_pins_reap(cache->space->backs);
 	mrf_cached_pool_fini(&cache->pool);
-	mrf_mr_back_put(cache->back);
+	if (cache->back)
+		mrf_mr_back_put(cache->back);
+	if (cache->gauge)
+		mrf_gauge_close(cache->gauge, cache->gauge_fd);
 	free(cache);
 }

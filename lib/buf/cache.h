@@ -25,19 +25,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct fi_mrfab_cache_stats;
 struct mrf_cache;
 struct mrf_cached;
 struct mrf_mr_space;
-
-/* What has happened so far, and what is kept now. */
-struct mrf_cache_stats {
-	uint64_t hits;
-	uint64_t misses;
-	uint64_t evictions;	/* for want of room */
-	uint64_t invalidations; /* because memory changed */
-	uint64_t entries;	/* kept now */
-	uint64_t bytes;		/* kept now; pages that are in two entries count twice */
-};
 
 /*
  * Reads its limits from the environment. Nothing is kept if FI_MR_CACHE_MAX_COUNT is 0.
@@ -61,7 +52,7 @@ void mrf_cache_put(struct mrf_cached *entry);
 /* The key for the device, of an entry that the caller uses. */
 uint32_t mrf_cache_lkey(const struct mrf_cached *entry);
 
-/* Any thread. */
-void mrf_cache_stats(struct mrf_cache *cache, struct mrf_cache_stats *stats);
+/* Any thread. Pages that are in two entries count twice. */
+void mrf_cache_stats(struct mrf_cache *cache, struct fi_mrfab_cache_stats *stats);
 
 #endif

@@ -34,7 +34,6 @@ struct mrf_cached {
 	struct mrf_list lru;	     /* kept: in cache->lru */
 	uint64_t listed;	     /* `used` as it was when this place in the list was taken */
 	_Atomic uint64_t used;	     /* cache->clock at its last use */
-	_Atomic uint64_t hits;	     /* since it is kept */
 	struct mrf_cached *next;     /* spare */
 };
 

@@ -5,5 +5,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/cache.h \
 	lib/buf/entry.c \
 	lib/buf/entry.h \
+	lib/buf/gauge.c \
+	lib/buf/gauge.h \
 	lib/buf/local.c \
 	lib/buf/local.h

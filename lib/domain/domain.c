@@ -11,6 +11,7 @@
 #include "contract/rules.h"
 #include "domain/domain.h"
 #include "domain/domain_bind.h"
+#include "domain/domain_ext.h"
 #include "domain/domain_info.h"
 #include "domain/domain_ops.h"
 #include "mr/rawkey.h"
@@ -89,7 +90,7 @@ static struct fi_ops domain_fid_ops = {
 	.close = domain_close,
 	.bind = mrf_domain_bind,
 	.control = domain_control,
-	.ops_open = mrf_no_ops_open,
+	.ops_open = mrf_domain_open_ops,
 };
 
 static void init_domain_fid(struct mrf_domain *domain, void *context)

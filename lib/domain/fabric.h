@@ -6,6 +6,7 @@
 #include <rdma/fabric.h>
 #include "obj/obj.h"
 
+struct fi_mrfab_cache_stats;
 struct mrf_eps;
 
 /*
@@ -15,6 +16,7 @@ struct mrf_eps;
 struct mrf_domain_up {
 	int (*endpoint)(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 			void *context);
+	void (*cache_stats)(struct mrf_eps *eps, struct fi_mrfab_cache_stats *stats);
 	void (*eps_close)(struct mrf_eps *eps); /* before the device is closed */
 };
 

@@ -85,6 +85,11 @@ int mrf_eps_get(struct mrf_domain *domain, struct mrf_agent **agent)
 		   : 0;
 }
 
+void mrf_eps_cache_stats(struct mrf_eps *eps, struct fi_mrfab_cache_stats *stats)
+{
+	mrf_cache_stats(eps->cache, stats);
+}
+
 void mrf_eps_close(struct mrf_eps *eps)
 {
 	listen_for_drops(eps, false);

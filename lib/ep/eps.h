@@ -10,6 +10,8 @@
  * thread, no lock held. Each failure is logged: -FI_ENOMEM, or an error of the kernel's.
  */
 int mrf_eps_get(struct mrf_domain *domain, struct mrf_agent **agent);
+/* What its cache of local buffers has done. Any thread. */
+void mrf_eps_cache_stats(struct mrf_eps *eps, struct fi_mrfab_cache_stats *stats);
 /* Stops the agent. No endpoint may be left. */
 void mrf_eps_close(struct mrf_eps *eps);
 

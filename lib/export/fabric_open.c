@@ -10,6 +10,7 @@
  */
 static const struct mrf_domain_up above_domain = {
 	.endpoint = mrf_ep_open,
+	.cache_stats = mrf_eps_cache_stats,
 	.eps_close = mrf_eps_close,
 };
 

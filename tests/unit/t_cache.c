@@ -9,17 +9,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <rdma/fi_ext_mrfab.h>
 #include "base/env.h"
 #include "buf/cache.h"
 #include "buf/entry.h"
 #include "mr/demand/backs.h"
 #include "mr_fixture.h"
+#include "../../tools/info_cache.h"
 
 static struct mrf_cache *cache;
 static struct mrf_cached *got;
-static struct mrf_cache_stats stats;
+static struct fi_mrfab_cache_stats stats;
 
 static void set(const char *name, const char *value)
 {
@@ -126,6 +129,72 @@ START_TEST(cache_the_second_transfer_finds_what_the_first_one_registered)
 	want_kept(1, 8);
 	ck_assert_uint_eq(stats.misses, 1);
 	ck_assert_uint_eq(stats.hits, 3);
+	close_cache();
+}
+END_TEST
+
+/* What `mrfab_info --pid` prints of this process. */
+static bool printed(const char *pid, char *text, size_t len)
+{
+	FILE *file = tmpfile();
+	int out = dup(STDOUT_FILENO);
+	bool ok;
+
+	ck_assert_ptr_nonnull(file);
+	fflush(stdout);
+	ck_assert_int_ge(dup2(fileno(file), STDOUT_FILENO), 0);
+	ok = info_cache_print(pid);
+	fflush(stdout);
+	ck_assert_int_ge(dup2(out, STDOUT_FILENO), 0);
+	close(out);
+	rewind(file);
+	memset(text, 0, len);
+	ck_assert(fread(text, 1, len - 1, file) < len);
+	fclose(file);
+	return ok;
+}
+
+START_TEST(cache_other_processes_can_see_what_it_does)
+{
+	char text[1000], want[400], pid[24];
+
+	if (!open_keeping("7", NULL, NULL))
+		return;
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	must_get(0, 8, true);
+	must_get(0, 8, true);
+	ck_assert(printed(pid, text, sizeof(text)));
+	snprintf(want, sizeof(want),
+		 "cache of local buffers: %s\n    hits: 1\n    misses: 1\n    evictions: 0\n"
+		 "    invalidations: 0\n    entries: 1 (at most 7)\n    bytes: %u (no limit)\n",
+		 FAKE_DEVICE, 8 * PAGE);
+	ck_assert_str_eq(text, want);
+	close_cache();
+	/* Now there is none; and nobody has this number. */
+	ck_assert(!printed(pid, text, sizeof(text)));
+	ck_assert(!printed("999999999", text, sizeof(text)));
+	ck_assert_str_eq(text, "");
+}
+END_TEST
+
+START_TEST(cache_counts_where_no_file_can_be_made)
+{
+	struct rlimit old, none = { 0, 0 };
+	bool keeping;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none.rlim_max = old.rlim_max;
+	open_cache();
+	mrf_cache_free(cache);
+	keeping = keeps();
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cache = mrf_cache_new(&env.space);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	ck_assert_ptr_nonnull(cache);
+	if (keeping)
+		must_get(0, 8, true);
+	look();
+	ck_assert_uint_eq(stats.misses, keeping);
 	close_cache();
 }
 END_TEST
@@ -656,6 +725,8 @@ static TCase *kept(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, cache_the_second_transfer_finds_what_the_first_one_registered);
+	tcase_add_test(tc, cache_other_processes_can_see_what_it_does);
+	tcase_add_test(tc, cache_counts_where_no_file_can_be_made);
 	tcase_add_test(tc, cache_an_entry_is_whole_pages);
 	tcase_add_test(tc, cache_what_reaches_beyond_an_entry_is_registered);
 	tcase_add_test(tc, cache_a_buffer_that_is_only_sent_gets_no_right_to_be_written);

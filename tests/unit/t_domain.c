@@ -11,6 +11,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_ext_mrfab.h>
 #include "auth/auth.h"
 #include "contract/limits.h"
 #include "domain/domain.h"
@@ -636,6 +637,30 @@ static void not_bound(struct fid_domain *domain, struct fid *bfid, uint64_t flag
 	ck_assert_uint_eq(unit_lines(text), 1);
 }
 
+START_TEST(domain_tells_what_its_cache_has_done)
+{
+	struct fi_mrfab_cache_stats stats = { .hits = 1 };
+	struct fid_domain *domain = must_open();
+	struct fi_ops_mrfab_cache *ops = NULL;
+	void **to = (void **)&ops;
+	const char *text;
+
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_open_ops(&domain->fid, FI_MRFAB_CACHE_OPS, 1, to, NULL), -FI_EBADFLAGS);
+	ck_assert_int_eq(fi_open_ops(&domain->fid, FI_MRFAB_CACHE_OPS, 0, NULL, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_open_ops(&domain->fid, FI_MRFAB_CACHE_OPS, 0, to, NULL), 0);
+	ck_assert_uint_eq(ops->size, sizeof(*ops));
+	ck_assert_int_eq(ops->stats(domain, NULL), -FI_EINVAL);
+	ck_assert_int_eq(ops->stats(domain, &stats), 0);
+	ck_assert_uint_eq(stats.hits, 0);
+	text = unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2180"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2181"));
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E2182"));
+	must_close(domain);
+}
+END_TEST
+
 START_TEST(domain_bind_takes_an_event_queue_of_its_fabric_once)
 {
 	struct fi_fabric_attr attr = { .prov_name = (char *)"mrfab",
@@ -718,6 +743,12 @@ static int fake_endpoint(struct fid_domain *domain, struct fi_info *ep_info, str
 	return -FI_EBADF;
 }
 
+static void fake_cache_stats(struct mrf_eps *eps, struct fi_mrfab_cache_stats *stats)
+{
+	ck_assert_ptr_eq(eps, (struct mrf_eps *)&cap);
+	stats->hits = 7;
+}
+
 static void fake_eps_close(struct mrf_eps *eps)
 {
 	/* The device is still there for it. */
@@ -729,10 +760,14 @@ START_TEST(domain_passes_endpoints_up_and_stops_the_agent_last)
 {
 	const struct mrf_domain_up saved = fake_up;
 	struct fid_domain *domain = must_open();
+	struct fi_mrfab_cache_stats stats = { .bytes = 1 };
+	struct fi_ops_mrfab_cache *ops;
 	const char *text;
 	struct fid_ep *ep;
 
-	fake_up = (struct mrf_domain_up){ fake_endpoint, fake_eps_close };
+	fake_up = (struct mrf_domain_up){ .endpoint = fake_endpoint,
+					  .cache_stats = fake_cache_stats,
+					  .eps_close = fake_eps_close };
 	unit_capture(&cap);
 	ck_assert_int_eq(fi_endpoint2(domain, info, &ep, FI_PEER, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_endpoint2(domain, info, &ep, 1, NULL), -FI_EBADFLAGS);
@@ -744,6 +779,10 @@ START_TEST(domain_passes_endpoints_up_and_stops_the_agent_last)
 	ck_assert_ptr_eq(endpoint_domain, domain);
 
 	mrf_domain_from_fid(domain)->eps = (struct mrf_eps *)&cap;
+	ck_assert_int_eq(fi_open_ops(&domain->fid, FI_MRFAB_CACHE_OPS, 0, (void **)&ops, NULL), 0);
+	ck_assert_int_eq(ops->stats(domain, &stats), 0);
+	ck_assert_uint_eq(stats.hits, 7);
+	ck_assert_uint_eq(stats.bytes, 0);
 	must_close(domain);
 	ck_assert_ptr_eq(stopped, (struct mrf_eps *)&cap);
 	fake_up = saved;
@@ -773,6 +812,7 @@ static TCase *opening(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, domain_open_fills_in_the_fid);
+	tcase_add_test(tc, domain_tells_what_its_cache_has_done);
 	tcase_add_test(tc, domain_open_takes_the_address_without_its_port);
 	tcase_add_test(tc, domain_open_resolves_every_mode_it_runs);
 	tcase_add_test(tc, domain_open_runs_every_set_of_modes);

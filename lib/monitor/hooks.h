@@ -1,9 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Notification of changes of mappings before they are made: munmap, mmap over an existing
- * mapping, mremap, madvise that takes pages away, brk, and shmat over an existing
- * mapping. All callers are covered, including the C library itself (free, realloc,
- * malloc_trim), but not direct system calls that bypass the C library.
+ * Notification of changes of mappings before they are made, by interception at the level
+ * of ELF symbols: the slots through which the program's objects call functions of the C
+ * library lead here (monitor/slots.h). No code is changed.
+ *
+ * Seen, from the executable, its libraries, objects loaded later by dlopen, and the C
+ * library's own calls that go through such slots (free and realloc in getline, for
+ * example):
+ * - munmap, mmap over an existing mapping, mremap, madvise and process_madvise that take
+ *   pages away, remap_file_pages, brk and sbrk downwards, shmat over an existing mapping,
+ *   shmdt (everything behind the address), dlclose (the segments of all libraries);
+ * - free, realloc and reallocarray of a block that is a mapping of its own, and
+ *   malloc_trim, if the C library's allocator is in use; the calls above, if another
+ *   allocator makes them;
+ * - free and realloc that made the heap end earlier: reported as soon as they are done;
+ * - mprotect and pkey_mprotect, which take no page away, are only counted
+ *   (mrf_hooks_changes).
+ *
+ * Not seen, so that userfaultfd has to be the net:
+ * - direct system calls, and what the C library does inside itself: stacks of threads
+ *   that end, heaps of malloc's arenas but the first, the heap's end before it has moved
+ *   (mrf_hooks_keep_heap), buffers of stdio that are mappings, posix_spawn;
+ * - calls by pointers that were taken before the hooks were there, or by dlsym;
+ * - statically linked programs, objects of other namespaces (dlmopen), objects that define
+ *   the function themselves, slots that another library has changed;
+ * - an object that is being loaded, until dlopen returns: its constructors; and until
+ *   somebody asks for a symbol of it or memory is watched, where a name without a slash was
+ *   loaded while an object of the program has a search path of its own.
  *
  * A hooked call announces its range in a table, makes all listeners drop what they have
  * there, makes the change and takes the announcement back. So a listener that first arms
@@ -20,24 +43,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-/* Allocated statically; a listener is never removed from its process. */
-struct mrf_hooks_listener {
-	atomic_uint armed; /* not 0: there may be something to drop */
-	/* The pages of [start, end) are about to change. May not allocate, free or map.
-	 */
-	void (*changing)(uintptr_t start, uintptr_t end);
-};
-
-/* The most listeners that a process may have. */
-#define MRF_HOOKS_LISTENERS 4
+#include "monitor/change.h"
 
 /*
  * Installs the hooks, at the first call in a process, and adds the listener. Both stay
  * until the process ends. Returns 0, or the reason why changes cannot be reported:
- * -FI_ENOSYS (not an x86-64 machine, or Valgrind or ThreadSanitizer), -FI_EOPNOTSUPP (the
- * C library's code has an unknown form, or calls do not reach it), or the error of a
- * system call. Several threads may call.
+ * -FI_ENOSYS (Valgrind or ThreadSanitizer), -FI_EOPNOTSUPP (a call of ours
+ * did not come to its hook, as in a statically linked program or on a machine other than
+ * 64-bit x86 and ARM), -FI_ENOSPC (too many listeners). Several threads may call. No lock is held.
  */
 int mrf_hooks_listen(struct mrf_hooks_listener *listener);
 
@@ -45,10 +58,33 @@ int mrf_hooks_listen(struct mrf_hooks_listener *listener);
 bool mrf_hooks_in_force(void);
 
 /*
+ * Hooks the objects that were loaded in ways that the hooks do not see. To be called
+ * before something is watched, without locks: takes the loader's lock of its list. Costs
+ * a call of dl_iterate_phdr(3) if nothing was loaded.
+ */
+void mrf_hooks_refresh(void);
+
+/*
  * True: no change of [start, end) is under way that may have missed that the listener is
  * armed.
  */
 bool mrf_hooks_quiet(uintptr_t start, uintptr_t end);
+
+/*
+ * Goes up when a change begins and when it ends. Two equal values, with mrf_hooks_quiet in
+ * between: nothing has changed from the one to the other that the hooks see.
+ */
+static inline uint64_t mrf_hooks_changes(void)
+{
+	return atomic_load_explicit(&mrf_change_counter, memory_order_acquire);
+}
+
+/*
+ * For hooks without userfaultfd: has the C library's allocator keep what is free at the
+ * end of its heaps, because that shrinks inside it (mallopt, M_TRIM_THRESHOLD). Once per
+ * process; stays.
+ */
+void mrf_hooks_keep_heap(void);
 
 /*
  * Called in a forked child: forgets announcements, because the parent's other threads do

@@ -27,6 +27,7 @@
 #include <rdma/fi_errno.h>
 #include "base/env.h"
 #include "base/log.h"
+#include "monitor/hooks.h"
 #include "monitor/life.h"
 #include "monitor/monitor.h"
 #include "monitor/uffds.h"
@@ -145,6 +146,8 @@ static int start_parts(struct mrf_monitor_parts parts, const char **what)
 	int ret = parts.hooks ? mrf_watches_listen() : 0;
 
 	*what = "the C library's calls cannot be intercepted";
+	if (!ret && !parts.uffd)
+		mrf_hooks_keep_heap();
 	if (ret || !parts.uffd)
 		return ret;
 	*what = "userfaultfd cannot be used";

@@ -275,6 +275,7 @@ bool mrf_monitor_has_room(void)
 	bool full, needed;
 	unsigned mappings;
 
+	mrf_hooks_refresh();
 	mrf_monitor_lock();
 	needed = count_needed_locked(&full);
 	mrf_monitor_unlock();

@@ -9,7 +9,6 @@ check_PROGRAMS += \
 	tests/unit/t_log \
 	tests/unit/t_maps \
 	tests/unit/t_monitor \
-	tests/unit/t_patch \
 	tests/unit/t_mutex \
 	tests/unit/t_mr_symbols \
 	tests/unit/t_page \
@@ -63,8 +62,6 @@ tests_unit_t_maps_LDADD = $(UNIT_LDADD)
 tests_unit_t_maps_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_t_monitor_SOURCES = tests/unit/t_monitor.c tests/unit/child.h tests/unit/unit.h
 tests_unit_t_monitor_LDADD = $(UNIT_LDADD)
-tests_unit_t_patch_SOURCES = tests/unit/t_patch.c tests/unit/unit.h
-tests_unit_t_patch_LDADD = $(UNIT_LDADD)
 tests_unit_t_mutex_SOURCES = tests/unit/t_mutex.c tests/unit/unit.h
 tests_unit_t_mutex_LDADD = $(UNIT_LDADD)
 tests_unit_t_vnode_SOURCES = tests/unit/t_vnode.c tests/unit/unit.h

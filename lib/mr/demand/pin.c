@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/page.h"
+#include "monitor/hooks.h"
 #include "mr/access.h"
 #include "mr/class.h"
 #include "mr/demand/back.h"
@@ -316,6 +317,7 @@ static int watch_local(struct mrf_pin *pin)
 	int ret;
 
 	cover(pin, pin->addr, pin->addr + pin->len);
+	mrf_hooks_refresh();
 	mrf_monitor_lock();
 	ret = mrf_monitor_watch_locked(&pin->watch);
 	mrf_monitor_unlock();

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include "base/page.h"
+#include "monitor/announce.h"
+#include "monitor/change.h"
+
+_Atomic uint64_t mrf_change_counter;
+
+static struct mrf_hooks_listener *_Atomic listeners[MRF_HOOKS_LISTENERS];
+
+/* They come one after the other and stay. */
+static struct mrf_hooks_listener *listener_at(unsigned i)
+{
+	return atomic_load_explicit(&listeners[i], memory_order_acquire);
+}
+
+static void tell_listeners(uintptr_t start, uintptr_t end)
+{
+	struct mrf_hooks_listener *listener;
+	unsigned i;
+
+	for (i = 0; i < MRF_HOOKS_LISTENERS && (listener = listener_at(i)); i++) {
+		if (atomic_load(&listener->armed))
+			listener->changing(start, end);
+	}
+}
+
+bool mrf_change_matters(void)
+{
+	struct mrf_hooks_listener *listener;
+	unsigned i;
+
+	for (i = 0; i < MRF_HOOKS_LISTENERS && (listener = listener_at(i)); i++) {
+		if (atomic_load_explicit(&listener->armed, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+/* errno belongs to the call, which does not change it when it succeeds. */
+static unsigned begin_change(uintptr_t start, uintptr_t end)
+{
+	int err = errno;
+	unsigned place = mrf_announce(start, end);
+
+	mrf_change_note();
+	tell_listeners(start, end);
+	errno = err;
+	return place;
+}
+
+static uintptr_t page_start(const void *addr)
+{
+	return (uintptr_t)addr & ~(uintptr_t)(mrf_page_size() - 1);
+}
+
+static uintptr_t page_end(const void *addr, size_t len)
+{
+	uintptr_t mask = mrf_page_size() - 1, end = (uintptr_t)addr + len;
+
+	return end < (uintptr_t)addr || end > UINTPTR_MAX - mask ? UINTPTR_MAX
+								 : (end + mask) & ~mask;
+}
+
+unsigned mrf_change_begin(const void *addr, size_t len)
+{
+	return begin_change(page_start(addr), page_end(addr, len));
+}
+
+unsigned mrf_change_begin_all(void)
+{
+	return begin_change(0, UINTPTR_MAX);
+}
+
+unsigned mrf_change_announce(const void *addr, size_t len)
+{
+	unsigned place = mrf_announce(page_start(addr), page_end(addr, len));
+
+	mrf_change_note();
+	return place;
+}
+
+void mrf_change_end(unsigned place)
+{
+	mrf_change_note();
+	mrf_announce_end(place);
+}
+
+void mrf_change_was(const void *addr, size_t len)
+{
+	mrf_change_end(mrf_change_begin(addr, len));
+}
+
+void mrf_change_note(void)
+{
+	atomic_fetch_add(&mrf_change_counter, 1);
+}
+
+void mrf_change_tell(const void *addr, size_t len)
+{
+	int err = errno;
+
+	tell_listeners(page_start(addr), page_end(addr, len));
+	errno = err;
+}
+
+bool mrf_change_listen(struct mrf_hooks_listener *listener)
+{
+	unsigned i;
+
+	for (i = 0; i < MRF_HOOKS_LISTENERS; i++) {
+		struct mrf_hooks_listener *nobody = NULL;
+
+		if (listener_at(i) == listener ||
+		    atomic_compare_exchange_strong(&listeners[i], &nobody, listener))
+			return true;
+	}
+	return false;
+}

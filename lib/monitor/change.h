@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every hooked call does around the change that it makes: announces the range
+ * (monitor/announce.h), makes the listeners drop what they have there,
+ * and takes the announcement back when the change is made. Allocates and frees nothing,
+ * keeps errno, takes no lock but what a listener takes; may run in a signal handler.
+ */
+#ifndef MRF_MONITOR_CHANGE_H
+#define MRF_MONITOR_CHANGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Allocated statically; a listener is never removed from its process. */
+struct mrf_hooks_listener {
+	atomic_uint armed; /* not 0: there may be something to drop */
+	/* The pages of [start, end) are about to change. May not allocate, free or map. */
+	void (*changing)(uintptr_t start, uintptr_t end);
+};
+
+/* The most listeners that a process may have. */
+#define MRF_HOOKS_LISTENERS 4
+
+/* For mrf_hooks_changes. */
+extern __attribute__((visibility("hidden"))) _Atomic uint64_t mrf_change_counter;
+
+/*
+ * The bytes of [addr, addr + len) are about to change, which concerns whole pages.
+ * Returns what mrf_change_end takes.
+ */
+unsigned mrf_change_begin(const void *addr, size_t len);
+/* As before, for any place. */
+unsigned mrf_change_begin_all(void);
+/* As mrf_change_begin, but makes nobody drop anything: mrf_change_tell does. */
+unsigned mrf_change_announce(const void *addr, size_t len);
+void mrf_change_end(unsigned place);
+/* The range was changed a moment ago. */
+void mrf_change_was(const void *addr, size_t len);
+/* Something changed that takes no page away. */
+void mrf_change_note(void);
+/* Has any listener something to drop? */
+bool mrf_change_matters(void);
+/* Makes the listeners drop what they have in [addr, addr + len), which is announced. */
+void mrf_change_tell(const void *addr, size_t len);
+/* The listener is heard from now on. False: there is no room for it. */
+bool mrf_change_listen(struct mrf_hooks_listener *listener);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Puts functions of ours in the place of others in the slots (monitor/elf.h) of all
+ * loaded objects of the program. No code is changed: a slot is a word of data, which is
+ * exchanged by one atomic store, on a page that is made writable for that if the loader
+ * has sealed it.
+ *
+ * A slot is changed only while it holds what the loader has put there: the function that
+ * the program's global lookup gives, or the stub of its own object that has not been
+ * resolved yet. A slot that holds something else is another library's hook; it is left
+ * alone, counted, and said once. So is an object that defines the function itself; the C
+ * library is none of these, because it calls free and realloc as others do.
+ *
+ * The one lock is taken by nobody who maps or frees memory meanwhile. Below it comes the
+ * loader's lock of its list, which dl_iterate_phdr holds while objects are looked at.
+ */
+#ifndef MRF_MONITOR_SLOTS_H
+#define MRF_MONITOR_SLOTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One function that is hooked. */
+struct mrf_hook {
+	const char *name;
+	void *hook;
+	void *_Atomic orig; /* what the program would call; NULL: it has none */
+	uintptr_t stub;	    /* private: the executable's substitute address of it, or 0 */
+};
+
+#define MRF_SLOTS_GROUPS 4
+
+/*
+ * Finds the originals and makes the hooks known; changes no slot yet. At most
+ * MRF_SLOTS_GROUPS times in a process. The array stays where it is.
+ */
+void mrf_slots_add(struct mrf_hook *hooks, unsigned n);
+/*
+ * Puts the hooks into the slots of objects that were loaded since the last call, and again
+ * into slots where the loader has resolved a call meanwhile. Cheap if nothing was loaded.
+ */
+void mrf_slots_fill(void);
+/* Takes the hooks out again. */
+void mrf_slots_empty(void);
+/* Are the hooks still in the slots of the object that this library is part of? Cheap. */
+bool mrf_slots_hold(void);
+/*
+ * Has an object a search path (DT_RUNPATH) for what it loads itself? One (DT_RPATH) that
+ * what it has loaded inherits, except the executable, whose path is everybody's?
+ */
+bool mrf_slots_runpath(void);
+bool mrf_slots_rpath(void);
+/* The number of slots that hold hooks of others. */
+unsigned mrf_slots_foreign(void);
+/* In a forked child: other threads of the parent are not here to go on. */
+void mrf_slots_in_child(void);
+
+#endif

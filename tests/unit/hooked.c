@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An object that calls what the hooks are about, for t_hooks.c, which loads it. It is
+ * linked in several ways.
+ */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define SHOWN __attribute__((visibility("default")))
+
+SHOWN int (*hooked_pointer)(void *, size_t) = munmap;
+SHOWN char hooked_room[1 << 16];
+SHOWN void (*hooked_at_end)(void);
+
+SHOWN int hooked_munmap(void *mem, size_t len)
+{
+	return munmap(mem, len);
+}
+
+SHOWN int hooked_by_pointer(void *mem, size_t len)
+{
+	return hooked_pointer(mem, len);
+}
+
+SHOWN void hooked_free(void *mem)
+{
+	free(mem);
+}
+
+SHOWN void *hooked_realloc(void *mem, size_t len)
+{
+	return realloc(mem, len);
+}
+
+SHOWN void *hooked_dlopen(const char *name)
+{
+	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+
+	/* Not by a jump: this object must stay the caller. */
+	__asm__ volatile("");
+	return handle;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	if (hooked_at_end)
+		hooked_at_end();
+}

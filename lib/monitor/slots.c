@@ -24,7 +24,7 @@
 #include "monitor/slots.h"
 
 #define LAZY_SLOTS 1024	 /* that are looked at again */
-#define LAZY_A_TIME 64	 /* at each call */
+#define LAZY_A_TIME 16	 /* at each call */
 #define LOADING_MS 2000	 /* by then an object that is loaded is filled in */
 #define LOADING_PAUSE 10 /* ms: how often an unfinished object is looked at */
 #define OWN_SLOTS 64
@@ -219,9 +219,10 @@ static void look_again_at_lazy(void)
 
 	for (i = 0; i < LAZY_A_TIME && i < nlazy; i++) {
 		const struct filled *one = &lazy[next_lazy++ % nlazy];
+		uintptr_t orig = (uintptr_t)atomic_load(&one->hook->orig);
 
-		(void)exchange(one->at, (uintptr_t)atomic_load(&one->hook->orig),
-			       (uintptr_t)one->hook->hook);
+		if (mrf_unlikely(atomic_load(one->at) == orig))
+			(void)exchange(one->at, orig, (uintptr_t)one->hook->hook);
 	}
 }
 
@@ -405,16 +406,16 @@ static void *program_function(const struct mrf_hook *hook)
 	return hook->stub && found == (void *)hook->stub ? behind_stub(hook->name) : found;
 }
 
-/* Names of one hook are names of one function, or else the later ones are left alone. */
+/* What has the hook of an earlier name is that function, or it is left alone. */
 static void find_original(struct mrf_hook *hooks, unsigned n)
 {
 	void *found = program_function(&hooks[n]);
 	unsigned i;
 
-	for (i = 0; i < n; i++) {
-		if (hooks[i].hook == hooks[n].hook && atomic_load(&hooks[i].orig) != found)
-			found = NULL;
-	}
+	for (i = 0; hooks[i].hook != hooks[n].hook;)
+		i++;
+	if (i < n && atomic_load(&hooks[i].orig) != found)
+		found = NULL;
 	atomic_store(&hooks[n].orig, found);
 }
 

@@ -59,6 +59,8 @@ static struct {
 	uint64_t full_until;  /* ms */
 } room;
 
+_Static_assert(MRF_MONITOR_PART == MRF_UFFD_CHUNK, "a descriptor's chunk is a part");
+
 static void changing(uintptr_t start, uintptr_t end);
 /* armed: the number of watches */
 static struct mrf_hooks_listener listener = { .changing = changing };
@@ -239,10 +241,14 @@ void mrf_monitor_unwatch_locked(struct mrf_watch *watch)
 	release_locked(watch->start, end_of(watch));
 }
 
+bool mrf_monitor_proves(void)
+{
+	return atomic_load_explicit(&proved, memory_order_relaxed);
+}
+
 bool mrf_monitor_sure(const struct mrf_watch *watch)
 {
-	return atomic_load_explicit(&proved, memory_order_relaxed) ||
-	       mrf_maps_all_private(watch->start, end_of(watch));
+	return mrf_monitor_proves() || mrf_maps_all_private(watch->start, end_of(watch));
 }
 
 /* --- how much ----------------------------------------------------------------------- */

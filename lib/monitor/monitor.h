@@ -148,6 +148,12 @@ void mrf_monitor_settle(void);
  */
 int mrf_monitor_watch_locked(struct mrf_watch *watch);
 /*
+ * Does watching prove by itself (by userfaultfd) that memory is private and anonymous, and
+ * that what lies in one aligned part of MRF_MONITOR_PART bytes lies in one mapping?
+ */
+bool mrf_monitor_proves(void);
+#define MRF_MONITOR_PART ((uintptr_t)2 << 20)
+/*
  * Is what is watched private anonymous memory? Memory of other kinds changes without a
  * call that hooks hear of, and pinning it is of no use until this was asked. The lock is
  * not held.

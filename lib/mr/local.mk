@@ -9,6 +9,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/class.h \
 	lib/mr/close.c \
 	lib/mr/close.h \
+	lib/mr/demand/around.c \
+	lib/mr/demand/around.h \
 	lib/mr/demand/back.c \
 	lib/mr/demand/back.h \
 	lib/mr/demand/backs.c \

@@ -1212,11 +1212,14 @@ static bool kept(const void *addr, size_t len, uint32_t key)
 {
 	struct mrf_span span = { (uintptr_t)addr, (uintptr_t)addr + len };
 	struct mrf_spans spans = { 1, &span };
+	const struct mrf_itree *pins = &mrf_mr_from_fid(&storm_mr->fid)->back->pins;
+	const struct mrf_itree_node *node;
 	bool any = false;
 
 	mrf_monitor_lock();
-	mrf_list_each (node, &mrf_mr_from_fid(&storm_mr->fid)->back->pins) {
-		struct mrf_pin *pin = mrf_list_entry(node, struct mrf_pin, node);
+	for (node = mrf_itree_first(pins, 0, UINT64_MAX); node;
+	     node = mrf_itree_next(pins, node, 0, UINT64_MAX)) {
+		const struct mrf_pin *pin = mrf_itree_value(node);
 
 		any |= pin->vmr.rkey < key &&
 		       mrf_spans_meet(&spans, pin->addr, pin->addr + pin->len);

@@ -57,7 +57,6 @@ static struct mrf_mr_back *back_new(struct mrf_mr_space *space, unsigned rights,
 	back->rights = rights;
 	back->notify = space->mode & FI_MR_MMU_NOTIFY;
 	mrf_list_init(&back->making);
-	mrf_list_init(&back->pins);
 	mrf_list_init(&back->leased);
 	return back;
 }

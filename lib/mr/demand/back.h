@@ -44,7 +44,7 @@ struct mrf_mr_back {
 	bool closed;
 	uint64_t clock;		/* goes up with each refresh, and when it is closed */
 	struct mrf_list making; /* struct mrf_pin.node: the kernel is pinning them */
-	struct mrf_list pins;	/* struct mrf_pin.node: kept, by pos */
+	struct mrf_itree pins;	/* struct mrf_pin.place: kept, by pos */
 	struct mrf_list leased; /* struct mrf_pin.node */
 	/* used in the master only: addresses; written with space->lock held, too */
 	struct mrf_spans refreshed;

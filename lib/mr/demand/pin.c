@@ -16,15 +16,7 @@
 struct mrf_pin *mrf_pin_find_locked(const struct mrf_mr_back *back, uint64_t pos)
 {
 	mrf_monitor_held();
-	mrf_list_each (node, &back->pins) {
-		struct mrf_pin *pin = mrf_pin_at(node);
-
-		if (pos < pin->pos)
-			return NULL;
-		if (pos - pin->pos < pin->len)
-			return pin;
-	}
-	return NULL;
+	return mrf_pin_first_locked(back, pos, pos + 1);
 }
 
 /* --- how far ---------------------------------------------------------------------- */
@@ -42,24 +34,18 @@ static void bound(uint64_t *low, uint64_t *high, uint64_t min, uint64_t max)
 static bool bound_by_pins_locked(const struct mrf_mr_back *back, const struct mrf_hole *hole,
 				 uint64_t *low, uint64_t *high)
 {
-	uint64_t base = hole->extent->addr - hole->extent->pos;
+	uint64_t first = hole->extent->pos, base = hole->extent->addr - first;
+	uint64_t pos = hole->start - base, end = hole->end - base;
+	const struct mrf_itree_node *before = mrf_itree_below(&back->pins, pos);
+	const struct mrf_pin *behind = mrf_pin_first_locked(back, pos, UINT64_MAX);
 
 	mrf_monitor_held();
-	mrf_list_each (node, &back->pins) {
-		const struct mrf_pin *pin = mrf_pin_at(node);
-		uint64_t first = pin->pos + base, last = first + (pin->len - 1);
-
-		if (pin->pos < hole->extent->pos)
-			continue;
-		if (pin->pos - hole->extent->pos >= hole->extent->len)
-			break;
-		if (last < hole->start)
-			*low = mrf_max(*low, last + 1);
-		else if (first >= hole->end)
-			*high = mrf_min(*high, first);
-		else
-			return false;
-	}
+	if (behind && behind->pos < end)
+		return false;
+	if (behind && behind->pos - first < hole->extent->len)
+		*high = mrf_min(*high, behind->pos + base);
+	if (before && mrf_itree_start(before) >= first)
+		*low = mrf_max(*low, mrf_itree_end(before) + base);
 	return true;
 }
 
@@ -139,13 +125,23 @@ static struct mrf_pin *pin_new(struct mrf_mr_back *back)
 	return pin;
 }
 
-/* One that can be watched. */
+static int prepare_kept(struct mrf_pin *pin)
+{
+	struct mrf_mr_back *back = pin->back;
+
+	pin->place = mrf_itree_node_new();
+	if (!pin->place)
+		return -FI_ENOMEM;
+	return back->notify ? 0 : mrf_watch_init(&pin->watch, &back->space->backs->client);
+}
+
+/* One that can be kept and watched. */
 static struct mrf_pin *kept_pin_new(struct mrf_mr_back *back)
 {
 	struct mrf_pin *pin = pin_new(back);
 
-	if (pin && !back->notify && mrf_watch_init(&pin->watch, &back->space->backs->client)) {
-		free(pin);
+	if (pin && prepare_kept(pin)) {
+		mrf_pin_free(pin);
 		return NULL;
 	}
 	return pin;
@@ -179,24 +175,13 @@ static bool unchanged_locked(const struct mrf_pin *pin)
 static bool fits_still_locked(const struct mrf_pin *pin)
 {
 	mrf_monitor_held();
-	mrf_list_each (node, &pin->back->pins) {
-		const struct mrf_pin *other = mrf_pin_at(node);
-
-		if (other->pos < pin->pos ? pin->pos - other->pos < other->len
-					  : other->pos - pin->pos < pin->len)
-			return false;
-	}
-	return true;
+	return !mrf_pin_first_locked(pin->back, pin->pos, pin->pos + pin->len);
 }
 
 static void insert_locked(struct mrf_pin *pin)
 {
-	struct mrf_list *before = pin->back->pins.next;
-
 	mrf_monitor_held();
-	while (before != &pin->back->pins && mrf_pin_at(before)->pos < pin->pos)
-		before = before->next;
-	mrf_list_add_tail(&pin->node, before);
+	mrf_itree_insert(&pin->back->pins, pin->place, pin->pos, pin->pos + pin->len, pin);
 	mrf_list_add_tail(&pin->all, &pin->back->space->backs->pins);
 }
 
@@ -292,7 +277,7 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
 
 	*err = lease->npins < MRF_MR_LEASE_PINS ? -FI_ENOMEM : -FI_ENOSPC;
 	if (!pin || *err == -FI_ENOSPC) {
-		free(pin);
+		mrf_pin_free(pin);
 		return MRF_PIN_FAILED;
 	}
 	place_pin(pin, hole, mrf_max(hole->low, hole->start & ~(page - 1)),

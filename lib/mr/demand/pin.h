@@ -26,11 +26,12 @@ struct mrf_pin_owner {
 };
 
 struct mrf_pin {
-	struct mrf_list node;  /* in back->making, back->pins, back->leased, or nowhere */
+	struct mrf_list node;  /* in back->making, back->leased, a list to end, or nowhere */
 	struct mrf_list lease; /* leased: in lease->pins, a list of the lease's user */
 	struct mrf_list all;   /* kept: in backs->pins, or backs->dead */
 	struct mrf_watch watch;
-	struct mrf_mr_back *back; /* leased: holds a reference */
+	struct mrf_itree_node *place; /* of a region: in back->pins while it is kept */
+	struct mrf_mr_back *back;     /* leased: holds a reference */
 	uint64_t pos;
 	uint64_t addr;
 	uint64_t len;
@@ -97,6 +98,18 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
  * MRF_PINNED the pin is as before the call.
  */
 enum mrf_pinned mrf_pin_local(struct mrf_pin *pin, unsigned rights, int *err);
+
+/*
+ * The first kept pin that has any byte of [pos, end), or NULL. The lock is held.
+ */
+static inline struct mrf_pin *mrf_pin_first_locked(const struct mrf_mr_back *back, uint64_t pos,
+						   uint64_t end)
+{
+	struct mrf_itree_node *node = mrf_itree_first(&back->pins, pos, end);
+
+	mrf_monitor_held();
+	return node ? mrf_itree_value(node) : NULL;
+}
 
 /* The kept pin that contains this byte, or NULL. The lock is held. */
 struct mrf_pin *mrf_pin_find_locked(const struct mrf_mr_back *back, uint64_t pos);

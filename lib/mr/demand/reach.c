@@ -3,26 +3,22 @@
  * What an answer says of bytes of a region that is pinned on demand: pins what is
  * missing.
  *
- * What is pinned already is shown without a look at the maps: as long as a pin is kept,
- * its memory has not changed. Otherwise /proc/self/maps tells what cannot be pinned (each
- * failed pin is a line in the kernel's log). A queue of an RDMA device, which a region of
- * the whole address space covers, too, is never pinned.
- *
- * A kept pin is widened to MRF_PIN_WINDOW within the same mapping, so that the next
- * accesses nearby ask nothing. But pinning a page that was never used allocates it: of
- * those only blocks of MRF_PIN_BLOCK are pinned, or as much as is there right before, and
- * the pin ends where a page is not there (base/present.h). So a peer that reads here and
- * there in a sparse mapping does not fill it. Around a page that cannot be watched the
- * window is made smaller by steps, so that its neighbours are not leased with it.
+ * What is pinned already is shown without a look at anything: as long as a pin is kept,
+ * its memory has not changed. Private memory is pinned quickly (around.h): the kernel
+ * proves what has to be known of it. Where it does not, and for all other memory, the
+ * mappings are looked up (base/maps.h), which tell what cannot be pinned (each failed pin
+ * is a line in the kernel's log), and why. A queue of an RDMA device, which a region of
+ * the whole address space covers, too, is never pinned: the quick way takes private
+ * anonymous memory only, and the other one knows these queues by name.
  */
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/maps.h"
-#include "base/present.h"
 #include "contract/budget.h"
 #include "mr/access.h"
+#include "mr/demand/around.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"
 #include "mr/demand/pin.h"
@@ -213,40 +209,6 @@ static enum mrf_pinned pin_failed(struct quest *q, const struct mrf_hole *hole, 
 	return MRF_PIN_FAILED;
 }
 
-/*
- * Adds to the blocks with the hole the pages around them that have memory. The kernel
- * allocates pages without memory, so not more of these are added than there are pages
- * with memory right before: a peer that writes from the beginning to the end soon gets
- * whole windows, and a peer that reads here and there no more than blocks.
- */
-static struct mrf_hole with_what_is_there(struct mrf_hole hole)
-{
-	uint64_t block = MRF_PIN_BLOCK - 1, window = MRF_PIN_WINDOW - 1;
-	uint64_t last = (hole.end - 1) | block, first = hole.start & ~block;
-	uint64_t high = mrf_min(hole.high - 1, (hole.end - 1) | window);
-
-	/* Looks below the watched range, too, which is a mapping of its own. */
-	hole.first = mrf_present_down(first, hole.extent->addr);
-	last += first - hole.first;
-	hole.last = last < high ? mrf_present_up(last + 1, high) : high + 1;
-	return hole;
-}
-
-/*
- * Pins the widest range that can be watched: a page that cannot be watched is leased
- * without its neighbours.
- */
-static enum mrf_pinned keep_around(struct quest *q, const struct mrf_hole *hole, int *err)
-{
-	uint64_t grain, page = q->back->space->page_mask + 1;
-	struct mrf_hole wide = with_what_is_there(*hole);
-	enum mrf_pinned ret = MRF_PIN_UNWATCHED;
-
-	for (grain = MRF_PIN_WINDOW; ret == MRF_PIN_UNWATCHED && grain > page; grain /= 4)
-		ret = mrf_pin_keep(q->back, &wide, grain, err);
-	return ret;
-}
-
 static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
 {
 	enum mrf_pinned ret = MRF_PIN_UNWATCHED;
@@ -254,7 +216,7 @@ static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
 
 	/* A small pin has fewer bytes that another thread may refresh meanwhile. */
 	if (!q->hurry)
-		ret = keep_around(q, hole, &err);
+		ret = mrf_pin_around(q->back, hole, &err);
 	if (ret != MRF_PIN_UNWATCHED && ret != MRF_PIN_FAILED)
 		return ret;
 	ret = mrf_pin_keep(q->back, hole, q->back->space->page_mask + 1, &err);
@@ -282,39 +244,31 @@ static enum mrf_pinned lease(struct quest *q, const struct mrf_hole *hole)
 	return ret == MRF_PIN_FAILED ? pin_failed(q, hole, err) : ret;
 }
 
-/* Where the next pin behind addr begins, or end. Lock not held. */
+/* Where the next pin behind the piece's start begins, or its end. Lock not held. */
 static uint64_t next_pin(const struct quest *q, const struct piece *piece)
 {
 	uint64_t base = piece->extent->addr - piece->extent->pos;
-	uint64_t end = piece->end;
+	const struct mrf_pin *pin;
+	uint64_t end;
 
 	mrf_monitor_lock();
-	mrf_list_each (node, &q->back->pins) {
-		const struct mrf_pin *pin = mrf_list_entry(node, struct mrf_pin, node);
-		uint64_t pos = pin->pos - piece->extent->pos;
-
-		if (pin->pos < piece->extent->pos || pos >= piece->extent->len)
-			continue;
-		if (pin->pos + base > piece->start) {
-			end = mrf_min(end, pin->pos + base);
-			break;
-		}
-	}
+	pin = mrf_pin_first_locked(q->back, piece->start - base, piece->end - base);
+	end = pin && pin->pos > piece->start - base ? pin->pos + base : piece->end;
 	mrf_monitor_unlock();
 	return end;
 }
 
-static struct mrf_hole hole_at(const struct quest *q, const struct piece *piece,
-			       const struct mrf_mapping *mapping)
+static struct mrf_hole hole_at(const struct quest *q, const struct piece *piece, uint64_t low,
+			       uint64_t high)
 {
 	const struct mrf_extent *extent = piece->extent;
 
 	return (struct mrf_hole){
 		.extent = extent,
 		.start = piece->start,
-		.end = mrf_min(next_pin(q, piece), mapping->end),
-		.low = mrf_max(extent->addr, mapping->start),
-		.high = mrf_min(extent->addr + extent->len, mapping->end),
+		.end = mrf_min(next_pin(q, piece), high),
+		.low = mrf_max(extent->addr, low),
+		.high = mrf_min(extent->addr + extent->len, high),
 		.last = UINT64_MAX,
 	};
 }
@@ -334,7 +288,7 @@ static enum mrf_pinned fill_piece(struct quest *q, uint64_t pos)
 {
 	struct piece piece = piece_at(q, q->first, pos);
 	const struct mrf_mapping *mapping = mrf_maps_at(&q->maps, piece.start);
-	struct mrf_hole hole = hole_at(q, &piece, mapping);
+	struct mrf_hole hole = hole_at(q, &piece, mapping->start, mapping->end);
 	bool kept = q->back->notify || (!q->hurry && can_be_watched(q, mapping));
 	enum mrf_pinned ret = MRF_PIN_UNWATCHED;
 
@@ -386,18 +340,30 @@ static enum mrf_pinned answer(struct quest *q)
 	return ret;
 }
 
+static bool pin_quick(const struct quest *q, uint64_t pos)
+{
+	struct piece piece = piece_at(q, q->first, pos);
+	struct mrf_hole hole = hole_at(q, &piece, 0, UINT64_MAX);
+
+	return mrf_pin_quick(q->back, &hole);
+}
+
 /*
- * Answers from kept pins alone, if these cover the question: as long as a pin is kept,
- * its memory has not changed. False: they do not, and nothing is shown.
+ * Answers from kept pins alone, and pins of private memory that are missing: as long as a
+ * pin is kept, its memory has not changed. False: the mappings have to be looked up;
+ * nothing is shown.
  */
-static bool answer_kept(struct quest *q)
+static bool answer_quick(struct quest *q)
 {
 	uint64_t pos = q->pos, last = q->pos + (q->len - 1);
+	unsigned pinned = 0;
 
 	if (q->back->notify || q->lease_all)
 		return false;
 	while (pos <= last && q->view->nseg < MRF_MR_IOV_LIMIT) {
-		if (!show_kept(q, &pos)) {
+		if (show_kept(q, &pos))
+			continue;
+		if (pinned++ == 2 * MRF_MR_IOV_LIMIT || !pin_quick(q, pos)) {
 			q->view->nseg = 0;
 			return false;
 		}
@@ -431,7 +397,7 @@ void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
 	if (view->status != MRF_MR_OK || !ask->len)
 		return;
 	mrf_pins_reap(back->space->backs);
-	if (answer_kept(&q))
+	if (answer_quick(&q))
 		return;
 	while (ret == MRF_PIN_AGAIN && tries++ < 2 * MRF_PIN_TRIES) {
 		view->nseg = 0;

@@ -30,8 +30,11 @@
 #include "mr/demand/spans.h"
 #include "mr/demand/unpin.h"
 
-static void pin_free(struct mrf_pin *pin)
+void mrf_pin_free(struct mrf_pin *pin)
 {
+	if (!pin)
+		return;
+	mrf_itree_node_free(pin->place);
 	mrf_watch_fini(&pin->watch);
 	free(pin);
 }
@@ -53,7 +56,7 @@ static void take_pin_locked(struct mrf_pin *pin, struct mrf_list *list)
 	 */
 	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
 	mrf_list_del(&pin->all);
-	mrf_list_del(&pin->node);
+	mrf_itree_remove(&pin->back->pins, pin->place);
 	mrf_list_add_tail(&pin->node, list);
 }
 
@@ -69,10 +72,13 @@ void mrf_pins_spoil_locked(struct mrf_mr_back *back, const struct mrf_spans *whe
 void mrf_pins_take_locked(struct mrf_mr_back *back, const struct mrf_spans *where,
 			  struct mrf_list *list)
 {
+	struct mrf_itree_node *node = mrf_itree_first(&back->pins, 0, UINT64_MAX), *next;
+
 	mrf_monitor_held();
-	mrf_list_each_safe (node, &back->pins) {
-		if (meets(mrf_pin_at(node), where))
-			take_pin_locked(mrf_pin_at(node), list);
+	for (; node; node = next) {
+		next = mrf_itree_next(&back->pins, node, 0, UINT64_MAX);
+		if (meets(mrf_itree_value(node), where))
+			take_pin_locked(mrf_itree_value(node), list);
 	}
 }
 
@@ -88,7 +94,8 @@ void mrf_pin_drop_locked(struct mrf_pin *pin, bool changed)
 	mrf_monitor_held();
 	mrf_monitor_unwatch_locked(&pin->watch);
 	mrf_list_del(&pin->all);
-	mrf_list_del(&pin->node);
+	if (pin->place)
+		mrf_itree_remove(&pin->back->pins, pin->place);
 	if (!pin->owner || pin->owner->ended_locked(pin, changed))
 		mrf_pin_bury_locked(pin);
 }
@@ -132,7 +139,7 @@ static void give_pin(struct mrf_pin *pin)
 	if (pin->owner)
 		pin->owner->free(pin);
 	else
-		pin_free(pin);
+		mrf_pin_free(pin);
 }
 
 static void keep_dead(struct mrf_mr_backs *backs, struct mrf_pin *pin)
@@ -209,7 +216,7 @@ static void end_orphan(struct mrf_pin *pin, int ret, struct mrf_list *kept)
 	if (!orphan)
 		return;
 	if (!ret)
-		pin_free(pin);
+		mrf_pin_free(pin);
 	mrf_mr_back_put(back);
 }
 

@@ -47,6 +47,8 @@ void mrf_pin_drop_locked(struct mrf_pin *pin, bool changed);
 /* The same for a pin that is no longer kept. The lock is held. */
 void mrf_pin_bury_locked(struct mrf_pin *pin);
 bool mrf_pins_drop_all_locked(struct mrf_mr_backs *backs);
+/* Frees a pin without a kernel MR that nobody else knows of; pin may be NULL. */
+void mrf_pin_free(struct mrf_pin *pin);
 /*
  * Unpins and frees the pins in list. A pin that the kernel keeps goes to backs->dead
  * (logged; the first error is returned). No lock is held.

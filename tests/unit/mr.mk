@@ -34,7 +34,7 @@ MR_WRAP = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=malloc
 
 tests_unit_t_back_SOURCES = tests/unit/t_back.c $(BACK_FIXTURE)
 tests_unit_t_back_LDADD = $(UNIT_LDADD)
-tests_unit_t_back_LDFLAGS = $(MR_WRAP),--wrap=fopen
+tests_unit_t_back_LDFLAGS = $(MR_WRAP),--wrap=fopen,--wrap=mrf_maps_look
 tests_unit_t_enable_SOURCES = tests/unit/t_enable.c $(BACK_FIXTURE)
 tests_unit_t_enable_LDADD = $(UNIT_LDADD)
 tests_unit_t_enable_LDFLAGS = $(MR_WRAP)

@@ -895,7 +895,8 @@ END_TEST
 
 /* --- how many mappings there may be -------------------------------------------------- */
 
-static char few[32]; /* vm.max_map_count, if not the kernel's */
+static char few[32];   /* vm.max_map_count, if not the kernel's */
+static unsigned looks; /* at mappings */
 
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
@@ -906,6 +907,74 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 		return fmemopen(few, strlen(few), "r");
 	return __real_fopen(path, mode);
 }
+
+int __real_mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end);
+int __wrap_mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end);
+
+int __wrap_mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end)
+{
+	looks++;
+	return __real_mrf_maps_look(maps, start, end);
+}
+
+/* How many looks at mappings the first access takes, and how many failed pins. */
+static void reach_first(void *addr, size_t len, uint64_t access, enum mrf_mr_status status,
+			unsigned max)
+{
+	struct fid_mr *mr = env_must_reg(addr, len, access, KEY);
+	unsigned calls = fake_verbs.calls[FAKE_REG_MR], live = fake_verbs.live_mrs;
+
+	looks = 0;
+	ck_assert_int_eq(reach(KEY, 0, len), status);
+	ck_assert_uint_le(looks, max);
+	ck_assert(looks || !max);
+	ck_assert_uint_eq(fake_verbs.calls[FAKE_REG_MR] - calls, fake_verbs.live_mrs - live);
+	env_must_close(mr);
+	mrf_mr_lease_end(&lease);
+	mrf_mr_lease_init(&lease);
+}
+
+START_TEST(private_memory_is_reached_without_a_look_at_the_mappings)
+{
+	unsigned some;
+
+	back_open(0);
+	some = keeps() ? 0 : 1;
+	reach_first(mem, 64 * PAGE, RW, MRF_MR_OK, some);
+	reach_first(mem + 5, 1, FI_REMOTE_READ, MRF_MR_OK, some);
+	/* What lies around in the same window is another mapping, or none. */
+	mprotect(mem + 8 * PAGE, 8 * PAGE, PROT_READ);
+	munmap(mem + 32 * PAGE, PAGE);
+	reach_first(mem, 8 * PAGE, RW, MRF_MR_OK, some);
+	reach_first(mem + 8 * PAGE, PAGE, FI_REMOTE_READ, MRF_MR_OK, some);
+	/* These need a reason. */
+	reach_first(mem + 8 * PAGE, PAGE, RW, MRF_MR_NOT_MAPPED, 1);
+	reach_first(mem + 32 * PAGE, PAGE, FI_REMOTE_READ, MRF_MR_NOT_MAPPED, 1);
+	reach_first(mem, 64 * PAGE, FI_REMOTE_READ, MRF_MR_NOT_MAPPED, 1);
+	back_close();
+}
+END_TEST
+
+/* A window of the whole address space ends where the mapping does. */
+START_TEST(a_window_that_ends_in_another_mapping_is_made_smaller)
+{
+	struct fid_mr *mr;
+
+	back_open(FI_MR_VIRT_ADDR);
+	mprotect(mem + 32 * PAGE, 32 * PAGE, PROT_READ);
+	mr = env_must_reg(NULL, SIZE_MAX, RW, KEY);
+	looks = 0;
+	must_reach(KEY, (uintptr_t)mem + 20 * PAGE, 8);
+	ck_assert_uint_eq(looks, keeps() ? 0 : 1);
+	if (keeps()) {
+		ck_assert_uint_le(view.seg[0].addr + view.seg[0].len, (uintptr_t)mem + 32 * PAGE);
+		ck_assert_uint_ge(view.seg[0].len, 16 * PAGE);
+	}
+	ck_assert_int_eq(reach(KEY, (uintptr_t)mem + 40 * PAGE, 8), MRF_MR_NOT_MAPPED);
+	env_must_close(mr);
+	back_close();
+}
+END_TEST
 
 /* Many small regions on pages that are no neighbours: each part that is watched is a mapping. */
 START_TEST(watching_leaves_the_application_half_of_its_mappings)
@@ -1368,6 +1437,8 @@ static TCase *leases(void)
 	tcase_add_test(tc, without_a_monitor_each_access_is_leased);
 	tcase_add_test(tc, memory_that_cannot_be_watched_is_leased);
 	tcase_add_test(tc, a_discarded_page_is_leased_and_its_neighbours_are_kept);
+	tcase_add_test(tc, private_memory_is_reached_without_a_look_at_the_mappings);
+	tcase_add_test(tc, a_window_that_ends_in_another_mapping_is_made_smaller);
 	tcase_add_loop_test(tc, watching_leaves_the_application_half_of_its_mappings, 0, 2);
 	tcase_add_test(tc, an_answer_is_kept_or_leased_and_never_both);
 	tcase_add_loop_test(tc, a_lease_is_given_to_who_asks_for_one, 0, 2);

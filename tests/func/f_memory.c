@@ -608,6 +608,46 @@ static unsigned failed_pins(int fd)
 	return lines;
 }
 
+/* Where the n-th queue of a device is in the target's address space; 0: it has fewer. */
+static uint64_t queue_of(const struct peer *p, unsigned n)
+{
+	char path[64], line[512];
+	unsigned long at = 0;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%lu/maps", (unsigned long)p->os_pid);
+	maps = fopen(path, "r");
+	must(maps, "%s cannot be read", path);
+	do {
+		if (!fgets(line, sizeof(line), maps))
+			at = 0;
+		else if (strstr(line, "/dev/infiniband/") && !n--)
+			sscanf(line, "%lx", &at);
+	} while (!feof(maps) && !at);
+	fclose(maps);
+	return at;
+}
+
+static void queues(struct scene *s)
+{
+	struct region r = far_reg(s->p, 0, UINT64_MAX, REMOTE_RW, 1);
+	uint64_t at;
+	unsigned n;
+
+	for (n = 0; (at = queue_of(s->p, n)); n++) {
+		far_refused(s->e, READ, s->b, 64, &r, at, FI_EFAULT, "no memory");
+		far_refused(s->e, WRITE, s->b, 64, &r, at + 128, FI_EFAULT, "no memory");
+	}
+	must(n, "the target has no queue");
+	peer_unreg(&r);
+}
+
+/* With a region over everything a peer would have them, too. */
+CASE(queues_of_the_device_are_never_reached)
+{
+	each_kind(e, queues);
+}
+
 /* Every pin that fails makes a line there, and a peer could write as many as it likes. */
 CASE(refused_accesses_do_not_fill_the_kernel_log)
 {

@@ -382,21 +382,31 @@ static int look_for_stubs(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* The first object behind the executable that has the function itself. */
+static void *own_function(const struct link_map *map, const char *name)
+{
+	void *object = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+	void *found = object ? dlsym(object, name) : NULL;
+	Dl_info info;
+
+	/* The objects that it needs have been asked, too. */
+	if (found && (!dladdr(found, &info) || info.dli_fbase != (void *)map->l_addr))
+		found = NULL;
+	if (object)
+		dlclose(object);
+	return found;
+}
+
+/* That of the first object behind the executable that has the function itself. */
 static void *behind_stub(const char *name)
 {
 	struct link_map *map = NULL;
-	Dl_info info;
-	void *found;
+	void *found = NULL;
 
 	if (dlinfo(dlopen(NULL, RTLD_LAZY), RTLD_DI_LINKMAP, &map))
 		return NULL;
-	while (map && (map = map->l_next)) {
-		found = dlsym(map, name);
-		if (found && dladdr(found, &info) && info.dli_fbase == (void *)map->l_addr)
-			return found;
-	}
-	return NULL;
+	while (!found && (map = map->l_next))
+		found = own_function(map, name);
+	return found;
 }
 
 static void *program_function(const struct mrf_hook *hook)

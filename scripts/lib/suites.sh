@@ -119,7 +119,7 @@ suite_asan() {
 suite_tsan() {
 	seed 3
 	tree_ready tsan --enable-werror --enable-sanitize=thread CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1'
-	unit_programs 'pthread_create|ep_fixture' | grep -v /t_hook |
+	unit_programs 'pthread_create|ep_fixture' | grep -vE '/t_(hook|slots|stub)' |
 		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1 MRFAB_MODEL_STEPS=20000
 }
 
@@ -128,7 +128,7 @@ suite_tsan() {
 # shows the check that failed even when what it left behind ends the program.
 suite_valgrind() {
 	seed 4
-	unit_programs . | grep -vE '/t_(monitor|hook)' | programs_run main env CK_FORK=no \
+	unit_programs . | grep -vE '/t_(monitor|hook|stub)' | programs_run main env CK_FORK=no \
 		CK_VERBOSITY=silent CK_LOG_FILE_NAME=- CK_TIMEOUT_MULTIPLIER=20 \
 		MRFAB_MODEL_STEPS=5000 MRFAB_TEST_EVERY=9 \
 		valgrind -q --fair-sched=yes --error-exitcode=66 --leak-check=no

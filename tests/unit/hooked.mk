@@ -26,7 +26,7 @@ EXTRA_DIST += tests/unit/hooked.c
 CLEANFILES += $(hooked_objects)
 
 check_PROGRAMS += tests/unit/t_hooks tests/unit/t_hook_heap tests/unit/t_hook_load \
-	tests/unit/t_slots
+	tests/unit/t_slots tests/unit/t_stub
 hooked_flags = $(AM_CPPFLAGS) -DHOOKED='"$(abs_builddir)/tests/unit/"'
 tests_unit_t_hooks_SOURCES = tests/unit/t_hooks.c tests/unit/hooked.h tests/unit/child.h \
 	tests/unit/unit.h
@@ -45,3 +45,9 @@ tests_unit_t_slots_SOURCES = tests/unit/t_slots.c tests/unit/hooked.h tests/unit
 tests_unit_t_slots_CPPFLAGS = $(hooked_flags)
 tests_unit_t_slots_LDADD = $(UNIT_LDADD)
 EXTRA_tests_unit_t_slots_DEPENDENCIES = $(hooked_objects)
+tests_unit_t_stub_SOURCES = tests/unit/t_stub.c tests/unit/hooked.h tests/unit/unit.h
+tests_unit_t_stub_CPPFLAGS = $(hooked_flags)
+tests_unit_t_stub_CFLAGS = $(AM_CFLAGS) -fno-pie
+tests_unit_t_stub_LDFLAGS = $(AM_LDFLAGS) -no-pie
+tests_unit_t_stub_LDADD = $(UNIT_LDADD)
+EXTRA_tests_unit_t_stub_DEPENDENCIES = $(hooked_objects)

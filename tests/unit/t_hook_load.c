@@ -195,6 +195,19 @@ START_TEST(what_the_loader_has_sealed_is_sealed_again)
 }
 END_TEST
 
+START_TEST(what_an_object_finds_depends_on_who_asks)
+{
+#ifdef __OPTIMIZE__
+	void *handle = load(objects[_i]);
+	void *(*by_object)(const char *) =
+		(void *(*)(const char *))function(handle, "hooked_dlsym");
+
+	ck_assert_ptr_eq(by_object("hooked_munmap"), function(handle, "hooked_munmap"));
+	ck_assert_ptr_null(dlsym(RTLD_DEFAULT, "hooked_munmap"));
+#endif
+}
+END_TEST
+
 static TCase *before(void)
 {
 	TCase *tc = tcase_create("objects that were loaded before");
@@ -220,6 +233,8 @@ static TCase *later(void)
 	tcase_add_loop_test(tc, the_data_of_an_object_is_heard_of_before_it_is_unloaded, 0,
 			    MRF_ARRAY_SIZE(objects));
 	tcase_add_test(tc, an_objects_own_path_finds_what_it_loads);
+	tcase_add_loop_test(tc, what_an_object_finds_depends_on_who_asks, 0,
+			    MRF_ARRAY_SIZE(objects));
 	tcase_add_test(tc, no_code_is_changed);
 	tcase_add_test(tc, what_the_loader_has_sealed_is_sealed_again);
 	return tc;

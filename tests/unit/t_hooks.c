@@ -377,6 +377,76 @@ START_TEST(listeners_are_limited_and_counted_once)
 }
 END_TEST
 
+/* --- another allocator --------------------------------------------------------------------- */
+
+#define SKIPPED 77
+
+static void *allocate_and_free(void *arg)
+{
+	unsigned i;
+
+	for (i = 0; i < 2000; i++)
+		free(realloc(malloc(i * 100), i * 3000));
+	return arg;
+}
+
+/* Runs in a process of its own: this program with another allocator in front. */
+static int under_jemalloc(void)
+{
+	pthread_t thread[4];
+	unsigned i;
+	char *mem;
+
+	if (!dlsym(RTLD_DEFAULT, "mallctl"))
+		return SKIPPED;
+	if (mrf_hooks_listen(&listener) || !mrf_hooks_in_force())
+		return 1;
+	mem = malloc(8 * BIG);
+	memset(mem, 42, 8 * BIG);
+	watch(mem + 4 * BIG);
+	free(mem);
+	if (!atomic_load(&heard) || looked != 42)
+		return 2;
+	for (i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, allocate_and_free, NULL);
+	for (i = 0; i < 4; i++) {
+		mrf_hooks_refresh();
+		pthread_join(thread[i], NULL);
+	}
+	return 0;
+}
+
+static __attribute__((constructor)) void be_a_child(void)
+{
+	if (getenv("HOOKED_UNDER_JEMALLOC"))
+		_exit(under_jemalloc());
+}
+
+/* It gives pages back under its own locks, by calls that the hooks see. */
+START_TEST(another_allocator_is_heard_when_it_gives_pages_back)
+{
+	int status;
+	pid_t pid;
+
+	if (!OWN_HEAP)
+		return;
+	pid = fork();
+	if (!pid) {
+		setenv("HOOKED_UNDER_JEMALLOC", "1", 1);
+		setenv("LD_PRELOAD", "libjemalloc.so.2", 1);
+		setenv("MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0", 1);
+		execl("/proc/self/exe", "t_hooks", NULL);
+		_exit(1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	if (WEXITSTATUS(status) == SKIPPED)
+		fprintf(stderr, "t_hooks: not run with jemalloc: it is not installed\n");
+	else
+		ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
 static TCase *calls(void)
 {
 	TCase *tc = tcase_create("calls");
@@ -415,6 +485,7 @@ static TCase *surroundings(void)
 	tcase_add_test(tc, a_vforked_child_may_unmap);
 	tcase_add_test(tc, a_handler_may_allocate_whatever_hook_it_interrupts);
 	tcase_add_test(tc, objects_come_and_go_while_others_unmap);
+	tcase_add_test(tc, another_allocator_is_heard_when_it_gives_pages_back);
 	return tc;
 }
 

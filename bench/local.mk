@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # make bench: libmrfab against raw verbs; rewrites docs/PERFORMANCE.md and fails when a
 # target is missed. In a guest where one instruction takes 1 ns, so that it repeats.
-bench_programs = bench/mrfab_bench bench/open_raw bench/open_ours bench/open_other
+bench_programs = bench/mrfab_bench bench/open_raw bench/open_ours bench/open_other \
+	bench/cost_cache bench/cost_demand
 EXTRA_PROGRAMS += $(bench_programs)
 CLEANFILES += $(bench_programs) bench/PERFORMANCE.md
 EXTRA_DIST += docs/PERFORMANCE.md
@@ -9,12 +10,13 @@ EXTRA_DIST += docs/PERFORMANCE.md
 BENCH_CPPFLAGS = -include config.h -I$(top_builddir) -I$(top_srcdir)/include
 bench_raw_sources = bench/raw.c bench/raw.h bench/bench.c bench/bench.h bench/work.h
 bench_fab_sources = bench/fab.c bench/fab.h
+bench_cost_sources = bench/cost.c bench/cost.h
 
 # Started from beside mrfab_bench, so real programs and no wrappers.
 bench_mrfab_bench_SOURCES = bench/mrfab_bench.c bench/lane.c bench/lane.h bench/parts.h \
 	bench/part_open.c bench/part_register.c bench/part_access.c bench/part_event.c \
 	bench/part_atomic.c bench/part_beside.c bench/part_agent.c bench/part_peers.c \
-	bench/part_rawkey.c \
+	bench/part_rawkey.c bench/part_cache.c bench/part_demand.c bench/part_local.c $(bench_cost_sources) \
 	bench/report.c bench/ours.c $(bench_raw_sources) $(bench_fab_sources)
 bench_mrfab_bench_CPPFLAGS = $(BENCH_CPPFLAGS)
 bench_mrfab_bench_LDADD = libmrfab.la $(VERBS_LIBS) -lm
@@ -29,6 +31,16 @@ bench_open_ours_LDADD = libmrfab.la
 bench_open_ours_LDFLAGS = $(AM_LDFLAGS) -no-install
 bench_open_other_SOURCES = bench/open_other.c bench/bench.c bench/bench.h $(bench_fab_sources)
 bench_open_other_CPPFLAGS = $(BENCH_CPPFLAGS)
+# With the library's objects, as unit tests are: the cache has no exported calls.
+bench_cost_cache_SOURCES = bench/cost_cache.c bench/ours.c $(bench_raw_sources) \
+	$(bench_fab_sources) $(bench_cost_sources)
+bench_cost_cache_CPPFLAGS = $(BENCH_CPPFLAGS) -I$(top_srcdir)/lib
+bench_cost_cache_LDADD = libmrfab-internal.la $(VERBS_LIBS) $(NL_LIBS) -lpthread
+bench_cost_demand_SOURCES = bench/cost_demand.c bench/ours.c $(bench_raw_sources) \
+	$(bench_fab_sources) $(bench_cost_sources)
+bench_cost_demand_CPPFLAGS = $(BENCH_CPPFLAGS)
+bench_cost_demand_LDADD = libmrfab.la $(VERBS_LIBS) -lpthread
+bench_cost_demand_LDFLAGS = $(AM_LDFLAGS) -no-install
 
 # The report is taken over whole or not at all: status 1 is one with a missed target.
 .PHONY: bench

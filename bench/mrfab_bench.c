@@ -2,8 +2,8 @@
 /*
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
- * Usage: mrfab_bench [open] [register] [alive] [rawkey] [access] [atomic] [beside] [event] [agent]
- *                    [peers]
+ * Usage: mrfab_bench [open] [cache] [demand] [register] [alive] [rawkey] [access] [local]
+ *                    [atomic] [beside] [event] [agent] [peers]
  *    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
@@ -37,6 +37,10 @@ int main(int argc, char **argv)
 	if (wanted("open"))
 		part_open();
 	bench_yield();
+	if (wanted("cache"))
+		part_cache();
+	if (wanted("demand"))
+		part_demand();
 	lanes_fork(&lanes);
 	lanes_open(&lanes);
 	if (wanted("register"))
@@ -48,6 +52,8 @@ int main(int argc, char **argv)
 	lanes_connect(&lanes);
 	if (wanted("access"))
 		part_access(&lanes);
+	if (wanted("local"))
+		part_local(&lanes);
 	if (wanted("atomic"))
 		part_atomic(&lanes);
 	if (wanted("beside"))

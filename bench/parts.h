@@ -8,11 +8,15 @@
 /* Starts programs that lie beside this one; before lanes_open: small processes fork fast.
  */
 void part_open(void);
+/* Start one that needs a process of its own. */
+void part_cache(void);
+void part_demand(void);
 void part_register(struct lanes *lanes);
 void part_alive(struct lanes *lanes);
 void part_rawkey(struct lanes *lanes);
 /* After lanes_connect. */
 void part_access(struct lanes *lanes);
+void part_local(struct lanes *lanes);
 void part_atomic(struct lanes *lanes);
 void part_beside(struct lanes *lanes);
 /* Likewise; connects what it needs itself. */

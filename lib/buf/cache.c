@@ -5,6 +5,11 @@
  * of userfaultfd is being read (mrf_monitor_settled); who ends an entry, or is about to
  * read an event, first says so and then looks for users. So either the transfer sees that
  * it came too late, or the entry is kept for it.
+ *
+ * That is true whichever way the transfer came to the entry. So a table of hints, by the
+ * first page of a transfer, stands before the tree: who used a buffer before finds its
+ * entry in one step. A hint may be of an entry that has ended, or that is about other
+ * memory by now; then the tree is asked.
  */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
@@ -15,6 +20,7 @@
 #include "buf/cache.h"
 #include "buf/entry.h"
 #include "buf/gauge.h"
+#include "buf/hints.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"
 #include "mr/seg.h"
@@ -31,6 +37,7 @@ struct mrf_cache {
 	bool merge;		/* constant */
 	_Atomic uint64_t clock; /* misses so far */
 	struct mrf_itree tree;	/* read without a lock, too */
+	struct mrf_hints hints;
 	/* guarded by the monitor's lock */
 	struct mrf_list lru;	 /* struct mrf_cached.lru, the least recently used first */
 	struct mrf_gauge *gauge; /* hits: counted by any thread */
@@ -80,24 +87,46 @@ uint32_t mrf_cache_lkey(const struct mrf_cached *entry)
 	return entry->pin.vmr.lkey;
 }
 
-/* NULL: there is none, or the tree is being changed. */
-static struct mrf_cached *use(struct mrf_cache *cache, const struct want *want)
+static void note_use(struct mrf_cache *cache, struct mrf_cached *entry)
 {
-	struct mrf_itree_hit hit;
-	struct mrf_cached *entry;
+	atomic_store_explicit(&entry->used,
+			      atomic_load_explicit(&cache->clock, memory_order_relaxed),
+			      memory_order_relaxed);
+	mrf_gauge_hit(cache->gauge);
+}
 
-	if (mrf_itree_try_below(&cache->tree, want->start, &hit) != MRF_ITREE_HIT)
-		return NULL;
-	entry = hit.value;
+/* False: the entry is of no use, and not used. */
+static bool use_entry(struct mrf_cache *cache, struct mrf_cached *entry, const struct want *want)
+{
 	if (mrf_likely(mrf_cached_enter(entry) && covers(entry, want) && mrf_monitor_settled())) {
-		atomic_store_explicit(&entry->used,
-				      atomic_load_explicit(&cache->clock, memory_order_relaxed),
-				      memory_order_relaxed);
-		mrf_gauge_hit(cache->gauge);
-		return entry;
+		note_use(cache, entry);
+		return true;
 	}
 	mrf_cache_put(entry);
-	return NULL;
+	return false;
+}
+
+/* NULL: there is none, or the tree is being changed. */
+static struct mrf_cached *use_in_tree(struct mrf_cache *cache, const struct want *want)
+{
+	struct mrf_itree_hit hit;
+
+	if (mrf_itree_try_below(&cache->tree, want->start, &hit) != MRF_ITREE_HIT ||
+	    !use_entry(cache, hit.value, want))
+		return NULL;
+	atomic_store_explicit(mrf_hint_of(&cache->hints, want->start), hit.value,
+			      memory_order_release);
+	return hit.value;
+}
+
+static struct mrf_cached *use(struct mrf_cache *cache, const struct want *want)
+{
+	struct mrf_cached *entry =
+		atomic_load_explicit(mrf_hint_of(&cache->hints, want->start), memory_order_acquire);
+
+	if (mrf_likely(entry && use_entry(cache, entry, want)))
+		return entry;
+	return use_in_tree(cache, want);
 }
 
 /* --- room ------------------------------------------------------------------------- */
@@ -426,15 +455,17 @@ static void set_limits(struct mrf_cache *cache)
 struct mrf_cache *mrf_cache_new(struct mrf_mr_space *space)
 {
 	struct mrf_cache *cache = calloc(1, sizeof(*cache));
+	int ret;
 
 	if (!cache)
 		return NULL;
 	cache->space = space;
 	cache->back = cache_back_new(space);
 	cache->gauge = mrf_gauge_open(mrf_vdev_name(space->vdev), &cache->gauge_fd);
+	ret = mrf_hints_init(&cache->hints, (unsigned)mrf_param_int(MRF_PARAM_CACHE_COUNT));
 	mrf_list_init(&cache->lru);
 	mrf_cached_pool_init(&cache->pool);
-	if (!cache->back || !cache->gauge) {
+	if (!cache->back || !cache->gauge || ret) {
 		mrf_cache_free(cache);
 		return NULL;
 	}
@@ -457,5 +488,6 @@ void mrf_cache_free(struct mrf_cache *cache)
 		mrf_mr_back_put(cache->back);
 	if (cache->gauge)
 		mrf_gauge_close(cache->gauge, cache->gauge_fd);
+	mrf_hints_fini(&cache->hints);
 	free(cache);
 }

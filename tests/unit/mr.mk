@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	tests/unit/t_back \
 	tests/unit/t_buf \
 	tests/unit/t_cache \
+	tests/unit/t_cache_scale \
 	tests/unit/t_desc \
 	tests/unit/t_domain \
 	tests/unit/t_enable \
@@ -62,6 +63,9 @@ tests_unit_t_cache_SOURCES = tests/unit/t_cache.c tools/info_cache.c tools/info_
 	$(MR_FIXTURE)
 tests_unit_t_cache_LDADD = $(UNIT_LDADD)
 tests_unit_t_cache_LDFLAGS = $(MR_WRAP)
+tests_unit_t_cache_scale_SOURCES = tests/unit/t_cache_scale.c $(MR_FIXTURE)
+tests_unit_t_cache_scale_LDADD = $(UNIT_LDADD)
+tests_unit_t_cache_scale_LDFLAGS = $(MR_WRAP)
 tests_unit_t_desc_SOURCES = tests/unit/t_desc.c $(MR_FIXTURE)
 tests_unit_t_desc_LDADD = $(UNIT_LDADD)
 tests_unit_t_desc_LDFLAGS = $(MR_WRAP)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Numbers from programs that lie beside mrfab_bench and that it starts: what they measure
+ * needs a process of its own.
+ */
+#ifndef BENCH_COST_H
+#define BENCH_COST_H
+
+#include "bench.h"
+
+/* Instructions to make one kernel region, or one entry, with room for it and without. */
+enum { RAW_REG, RAW_BOTH, OUR_REG, OUR_BOTH, COST_MISSES };
+
+/* Of cost_cache. Of MAP_*, the second number is with a page that is touched. */
+enum cost_cache {
+	MAP_BEFORE,
+	MAP_ONE = MAP_BEFORE + 2,
+	MAP_MANY = MAP_ONE + 2,
+	HIT_FEW = MAP_MANY + 2,
+	HIT_MANY,
+	MISS_SMALL,
+	MISS_LARGE = MISS_SMALL + COST_MISSES,
+	COST_CACHE = MISS_LARGE + COST_MISSES
+};
+
+/*
+ * Of cost_demand. LIFE*: from registration to close with one access by a peer, ours / raw.
+ * UNMAP_*: instructions of a munmap.
+ */
+enum cost_demand { LIFE, LIFE_PINS, LIFE_MAPS, LIFE_BOTH, UNMAP_ALONE, UNMAP_BESIDE, COST_DEMAND };
+
+/* In the program: what comes next, to watch. */
+void cost_says(const char *what);
+/* In the program: its last act. The exit status. */
+int cost_print(const double *cost, int n);
+/* In mrfab_bench: starts the program and reads n numbers. */
+void cost_read(const char *program, double *cost, int n);
+
+#endif

@@ -58,6 +58,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/commit.h \
 	lib/ep/tx/dial.c \
 	lib/ep/tx/dial.h \
+	lib/ep/tx/doubt.c \
+	lib/ep/tx/doubt.h \
 	lib/ep/tx/fail.c \
 	lib/ep/tx/fail.h \
 	lib/ep/tx/op.c \
@@ -72,5 +74,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/rpc.h \
 	lib/ep/tx/service.c \
 	lib/ep/tx/service.h \
+	lib/ep/tx/settle.c \
+	lib/ep/tx/settle.h \
 	lib/ep/tx/turns.c \
 	lib/ep/tx/turns.h

@@ -39,7 +39,8 @@ size_t mrf_hello_encode(const struct mrf_hello *hello, uint8_t *buf)
 	size_t len = hello->number ? MRF_PROTO_HELLO_MAX : MRF_PROTO_HELLO_LEN;
 
 	put_greeting(buf, MRF_MSG_HELLO, len);
-	put64(buf + 8, hello->flags);
+	put32(buf + 8, hello->flags);
+	put32(buf + 12, hello->lost);
 	put64(buf + 16, hello->instance);
 	if (hello->number) {
 		put64(buf + 24, hello->number);
@@ -63,7 +64,8 @@ int mrf_hello_decode(const void *data, size_t len, struct mrf_hello *hello)
 		hello->salt = get64(buf + 32);
 		memcpy(hello->proof, buf + 40, sizeof(hello->proof));
 	}
-	hello->flags = get64(buf + 8);
+	hello->flags = get32(buf + 8);
+	hello->lost = get32(buf + 12);
 	hello->instance = get64(buf + 16);
 	hello->number = get64(buf + 24);
 	return 0;

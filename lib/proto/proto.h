@@ -41,7 +41,9 @@
 
 /* Connection request, from the endpoint that will access memory. */
 struct mrf_hello {
-	uint64_t flags;	   /* none defined; must be ignored */
+	uint32_t flags; /* none defined; must be ignored */
+	/* The target's queue pair of a connection that was lost: how far did it come? 0: none. */
+	uint32_t lost;
 	uint64_t instance; /* random number of the initiator's endpoint */
 	/* Sent by an endpoint with a key that has been challenged: auth/auth.h. */
 	uint64_t number; /* of the challenge; 0: none, and no fields follow */
@@ -67,6 +69,12 @@ struct mrf_welcome {
 #define MRF_WELCOME_EVENTS (1u << 0)
 /* The target, too, has the key that the initiator has proved to have. */
 #define MRF_WELCOME_PROOF (1u << 1)
+/*
+ * The target knows how far the queue pair came that the hello asks for. The number of the
+ * packet (PSN) with which it stopped stands above the flags.
+ */
+#define MRF_WELCOME_STOPPED (1u << 2)
+#define MRF_WELCOME_PSN_SHIFT 8
 
 enum mrf_refuse_reason {
 	MRF_REFUSE_VERSION = 1, /* no common version */

@@ -115,6 +115,44 @@ int mrf_vconn_establish(struct mrf_vconn *conn)
 	return ret;
 }
 
+static int query(const struct mrf_vconn *conn, struct ibv_qp_attr *attr)
+{
+	struct ibv_qp_init_attr init;
+
+	mrf_slow_call();
+	return mrf_verbs_ret(ibv_query_qp(conn->qp, attr,
+					  IBV_QP_SQ_PSN | IBV_QP_RQ_PSN | IBV_QP_PATH_MTU, &init));
+}
+
+int mrf_vconn_psn(const struct mrf_vconn *conn, uint32_t *psn, uint32_t *mtu)
+{
+	struct ibv_qp_attr attr;
+	int ret = query(conn, &attr);
+
+	if (ret)
+		return ret;
+	*psn = attr.sq_psn;
+	*mtu = 128u << attr.path_mtu;
+	return 0;
+}
+
+/*
+ * A queue pair that is put into error may still be carrying out a packet then. Resetting it
+ * waits for that, and leaves the number of the next packet alone (tests/func/f_cut.c).
+ */
+int mrf_vconn_stop(struct mrf_vconn *conn, uint32_t *psn)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	int ret = mrf_verbs_ret(ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE));
+
+	mrf_slow_call();
+	if (!ret)
+		ret = query(conn, &attr);
+	if (!ret)
+		*psn = attr.rq_psn;
+	return ret;
+}
+
 uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn)
 {
 	return conn->qp->qp_num;

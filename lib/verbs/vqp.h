@@ -39,6 +39,16 @@ void mrf_vconn_destroy_qp(struct mrf_vconn *conn);
 int mrf_vconn_establish(struct mrf_vconn *conn);
 /* Called after mrf_vconn_accept: sets the RNR timer, which would otherwise be 655 ms. */
 int mrf_vconn_tune(struct mrf_vconn *conn);
+/*
+ * What the packets of an initiator's queue pair, to which nothing has been posted yet, begin
+ * with (PSN, of 24 bits), and how many bytes fit into one.
+ */
+int mrf_vconn_psn(const struct mrf_vconn *conn, uint32_t *psn, uint32_t *mtu);
+/*
+ * Ends a target's queue pair, after mrf_vconn_disconnect: when this returns, nothing lands over
+ * it any more. *psn: the first packet that it has not carried out.
+ */
+int mrf_vconn_stop(struct mrf_vconn *conn, uint32_t *psn);
 /* The number of its queue pair. */
 uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn);
 struct mrf_sge { /* layout of ibv_sge */

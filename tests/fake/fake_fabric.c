@@ -109,7 +109,10 @@ struct mrf_vconn {
 	enum qp_state qp;
 	struct mrf_list sq, rq;
 	unsigned nsq, nrq;
+	uint32_t taken; /* passive: packets carried out */
 };
+
+#define FIRST_PSN 0xfffffdu /* few are left before they begin again */
 
 /* A message on its way. */
 struct kept {
@@ -1101,6 +1104,7 @@ static bool deliver(struct mrf_vconn *conn, struct wr *wr, bool *refused)
 	if (mrf_list_empty(&conn->peer->rq))
 		return false;
 	fake.asks += !conn->passive;
+	conn->peer->taken++;
 	move(conn, wr, msg);
 	if (fake.on_send)
 		fate = fake.on_send(msg, &len, conn->passive);
@@ -1164,6 +1168,8 @@ static void do_access(struct mrf_vconn *conn, struct wr *wr, uint8_t *there)
 	if (wr->len)
 		move(conn, wr, there);
 	remember(wr, there);
+	conn->peer->taken +=
+		wr->len > FAKE_MTU ? (uint32_t)((wr->len + FAKE_MTU - 1) / FAKE_MTU) : 1;
 	if (wr->wr.op == MRF_VWR_WRITE_IMM)
 		recv_done(conn->peer, MRF_WC_OK, MRF_WC_RECV_IMM, wr->len, wr->wr.imm);
 }
@@ -1439,6 +1445,26 @@ void mrf_vconn_destroy_qp(struct mrf_vconn *conn)
 	qp_drop(conn);
 	conn->qp = QP_NONE;
 	leave();
+}
+
+int mrf_vconn_psn(const struct mrf_vconn *conn, uint32_t *psn, uint32_t *mtu)
+{
+	(void)conn;
+	if (!fake.packets)
+		return -FI_ENOSYS;
+	*psn = FIRST_PSN;
+	*mtu = FAKE_MTU;
+	return 0;
+}
+
+int mrf_vconn_stop(struct mrf_vconn *conn, uint32_t *psn)
+{
+	if (!fake.packets)
+		return -FI_ENOSYS;
+	enter();
+	*psn = (FIRST_PSN + conn->taken + fake.overtaken) & 0xffffff;
+	leave();
+	return 0;
 }
 
 uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn)

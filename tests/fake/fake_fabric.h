@@ -60,10 +60,13 @@ struct fake_done {
 };
 
 #define FAKE_LOG 8192
+#define FAKE_MTU 4096u
 
 struct fake_fabric {
 	/* How it behaves. */
 	size_t max_msg_size; /* 8 MiB */
+	bool packets;	     /* a queue pair tells how far it came */
+	int overtaken;	     /* it came so many packets further than it seems */
 	bool flush_local;    /* as 6.12: a bad local buffer completes as a flush, and so does
 			     everything that was in flight with it, done or not */
 	/*

@@ -310,6 +310,16 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
+{
+	(void)ibqp;
+	(void)attr;
+	(void)mask;
+	(void)init;
+	return ENOSYS;
+}
+
 /* --- work requests ------------------------------------------------------------------------- */
 
 static bool is_atomic(const struct ibv_send_wr *wr)

@@ -162,6 +162,18 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return fake_verbs_goes_on(FAKE_MODIFY_QP) ? 0 : errno;
 }
 
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
+{
+	(void)qp;
+	(void)mask;
+	(void)init;
+	if (!fake_verbs_goes_on(FAKE_QUERY_QP))
+		return errno;
+	*attr = (struct ibv_qp_attr){ .path_mtu = IBV_MTU_1024, .rq_psn = 7, .sq_psn = 9 };
+	return 0;
+}
+
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
 	return unmake(FAKE_DESTROY_QP, qp);

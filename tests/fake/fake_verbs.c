@@ -197,6 +197,7 @@ const char *fake_verbs_name(enum fake_call call)
 		[FAKE_REQ_NOTIFY_CQ] = "ibv_req_notify_cq",
 		[FAKE_CREATE_QP] = "ibv_create_qp",
 		[FAKE_MODIFY_QP] = "ibv_modify_qp",
+		[FAKE_QUERY_QP] = "ibv_query_qp",
 		[FAKE_DESTROY_QP] = "ibv_destroy_qp",
 		[FAKE_POST_SEND] = "ibv_post_send",
 		[FAKE_POST_RECV] = "ibv_post_recv",

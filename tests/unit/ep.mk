@@ -23,6 +23,7 @@ check_PROGRAMS += \
 	tests/unit/t_conn_state \
 	tests/unit/t_denied \
 	tests/unit/t_device \
+	tests/unit/t_doubt \
 	tests/unit/t_ep \
 	tests/unit/t_ep_atomic \
 	tests/unit/t_ep_faults \
@@ -97,6 +98,8 @@ tests_unit_t_rpc_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_rpc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_commit_serve
 tests_unit_t_silent_SOURCES = tests/unit/t_silent.c $(EP_FIXTURE)
 tests_unit_t_silent_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_doubt_SOURCES = tests/unit/t_doubt.c $(EP_FIXTURE)
+tests_unit_t_doubt_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_once_SOURCES = tests/unit/t_once.c $(EP_FIXTURE)
 tests_unit_t_once_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_passive_state_SOURCES = tests/unit/t_passive_state.c tests/unit/aborts.h tests/unit/raw.h $(EP_FIXTURE)

@@ -28,7 +28,10 @@ static struct mrf_answer sample_answer(uint32_t nseg)
 
 START_TEST(proto_greetings_survive_the_round_trip)
 {
-	struct mrf_hello hello = { .flags = 5, .instance = 0xfeedfacecafebeefull }, h;
+	struct mrf_hello hello = { .flags = 5,
+				   .lost = 0xabcdef,
+				   .instance = 0xfeedfacecafebeefull },
+			 h;
 	struct mrf_welcome welcome = { .mr_mode = 0x74,
 				       .instance = 9,
 				       .space_id = 0x0102030405060708ull,
@@ -41,7 +44,7 @@ START_TEST(proto_greetings_survive_the_round_trip)
 	ck_assert_uint_eq(mrf_hello_encode(&hello, buf), MRF_PROTO_HELLO_LEN);
 	/* rdma_cm pads to 56 bytes */
 	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), 0);
-	ck_assert(h.flags == 5 && h.instance == hello.instance);
+	ck_assert(h.flags == 5 && h.lost == hello.lost && h.instance == hello.instance);
 	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf), MRF_PROTO_WELCOME_LEN);
 	ck_assert_int_eq(mrf_welcome_decode(buf, 196, &w), 0);
 	ck_assert(w.mr_mode == 0x74 && w.instance == 9 && w.asks == 8 &&

@@ -99,6 +99,7 @@ static int take_in(void)
 {
 	struct mrf_cm_event event;
 	int ret = mrf_vcm_next(all.cm, &event);
+	uint32_t psn, mtu;
 
 	if (!ret && event.type == MRF_CM_OTHER)
 		ret = -FI_ENOMEM;
@@ -108,7 +109,17 @@ static int take_in(void)
 		ret = new_qp(all.from);
 	if (!ret)
 		ret = mrf_vconn_accept(all.from, "", 1);
-	return ret ? ret : mrf_vconn_tune(all.from);
+	if (!ret)
+		ret = mrf_vconn_tune(all.from);
+	if (!ret)
+		ret = mrf_vconn_psn(all.from, &psn, &mtu);
+	if (!ret && (psn != 9 || mtu != 1024))
+		abort();
+	if (!ret)
+		ret = mrf_vconn_stop(all.from, &psn);
+	if (!ret && psn != 7)
+		abort();
+	return ret;
 }
 
 static int turn_away(void)

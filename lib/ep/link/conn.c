@@ -92,6 +92,7 @@ int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *call
 	if (!conn)
 		return -FI_ENOMEM;
 	conn->peer = peer;
+	conn->mtu = UINT32_MAX;
 	conn->owner.calls = &calls->owner;
 	conn->owner.scq = peer->ep->scq;
 	mrf_list_init(&conn->timer.node);

@@ -131,6 +131,8 @@ static inline void mrf_conn_posted_of_locked(struct mrf_ep *ep, struct mrf_conn 
 	mrf_lock_held(&ep->lock);
 	posted->op = op;
 	posted->len = len;
+	if (mrf_unlikely(len > conn->mtu))
+		conn->more += (uint32_t)((len - 1) / conn->mtu);
 	ep->scq_used++;
 }
 

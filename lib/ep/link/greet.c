@@ -205,6 +205,10 @@ bool mrf_greet_welcomed_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 	}
 	if (!trusts_locked(conn, &welcome, event->qpn, why))
 		return false;
+	conn->target_qpn = event->qpn;
+	conn->told = peer->lost && peer->instance == welcome.instance &&
+		     welcome.flags & MRF_WELCOME_STOPPED;
+	conn->told_psn = welcome.flags >> MRF_WELCOME_PSN_SHIFT;
 	peer->challenges = 0;
 	peer->instance = welcome.instance;
 	peer->space_id = welcome.space_id;

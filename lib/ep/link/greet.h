@@ -54,7 +54,8 @@ void mrf_greet_no_room_locked(const struct mrf_peer *peer, struct mrf_why *why);
 /* Adds our proof if we were challenged. */
 void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello);
 /*
- * Checks the target's welcome and records what it says about the target. False: the
+ * Checks the target's welcome and records what it says about the target, and about the
+ * connection that was lost. False: the
  * target cannot be trusted; why holds the reason.
  */
 bool mrf_greet_welcomed_locked(struct mrf_conn *conn, const struct mrf_cm_event *event,

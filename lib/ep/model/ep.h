@@ -19,6 +19,7 @@
 #include "auth/nonce.h"
 #include "base/idmap.h"
 #include "base/lock.h"
+#include "contract/budget.h"
 #include "contract/limits.h"
 #include "domain/domain.h"
 #include "ep/model/op.h"
@@ -56,6 +57,21 @@ struct mrf_atomic_cells;
 struct mrf_atomic_loop;
 struct mrf_peer;
 struct mrf_passive;
+
+/*
+ * Where the queue pairs of connections that peers had to an endpoint have stopped: initiators
+ * that lost a connection ask for it when they connect again. Agent thread.
+ */
+struct mrf_end {
+	uint64_t initiator; /* instance of its endpoint; 0: this place was never used */
+	uint32_t qpn;	    /* of ours */
+	uint32_t psn;
+};
+
+struct mrf_ends {
+	struct mrf_end last[MRF_ENDS];
+	unsigned next; /* only goes up */
+};
 
 struct mrf_ep {
 	struct fid_ep fid;
@@ -125,6 +141,7 @@ struct mrf_ep {
 	struct mrf_list passive;      /* struct mrf_passive.node */
 	struct mrf_atomic_loop *loop; /* NULL before it is needed */
 	struct mrf_nonces nonces;     /* for its challenges to peers, if it has a key */
+	struct mrf_ends ends;	      /* of connections from peers */
 };
 
 /*

@@ -109,12 +109,18 @@ struct mrf_op {
 	bool posted;		  /* was posted once and flushed; may have run */
 	bool failed;		  /* in peer->undelivered, to complete in error: why */
 	uint16_t refused;	  /* how often the target's kernel refused it */
+	uint8_t doubt;		  /* enum mrf_wc_status; not OK: in doubt (tx/doubt.h) */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 	uint32_t imm;
 	uint32_t inflight; /* work requests posted and not completed */
 	uint32_t awaiting; /* requests to the agent without a reply */
-	uint64_t gen;	   /* of its peer, from mrf_peer_begin to mrf_peer_start */
-	uint64_t stamp;	   /* only an answer asked for since then may refuse it */
+	union {
+		uint64_t gen; /* of its peer, from mrf_peer_begin to mrf_peer_start */
+		struct {
+			uint32_t from, to; /* doubt: its packets (PSN); to is not one of them */
+		} psn;
+	};
+	uint64_t stamp; /* only an answer asked for since then may refuse it */
 	uint64_t total;
 	uint64_t pos;
 	uint64_t acked;

@@ -62,6 +62,7 @@ struct mrf_peer {
 	bool challenged;	      /* the next attempt has to meet the challenge */
 	struct mrf_challenge challenge;
 	unsigned losses; /* connections lost since an operation last succeeded */
+	uint32_t lost;	 /* the peer's queue pair that its next welcome is to tell of; 0: none */
 	struct {
 		uint64_t addr, value;
 		uint32_t rkey;
@@ -108,6 +109,14 @@ struct mrf_conn {
 	struct mrf_posted ring[MRF_CONN_RING];
 	unsigned head; /* oldest in flight */
 	unsigned tail;
+	/* for operations in doubt (tx/doubt.h) */
+	uint32_t psn;	     /* of the first packet; once broken, of what comes back next */
+	uint32_t mtu;	     /* UINT32_MAX: what is posted cannot be counted in packets */
+	uint32_t more;	     /* packets posted beside the first of each work request */
+	uint32_t target_qpn; /* of the peer's queue pair */
+	bool asks;	     /* broken: the target can be asked what it has done */
+	bool told;	     /* the welcome says so of the connection before, which stopped at */
+	uint32_t told_psn;
 	/* the first failure, which decides what becomes of the rest */
 	enum mrf_wc_status cause;
 	/*

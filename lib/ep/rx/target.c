@@ -30,6 +30,18 @@
 #include "ep/rx/target_serve.h"
 #include "mr/demand/backs.h"
 
+/* Nothing lands over it any more, and its initiator may ask how far it came. */
+static void stop(struct mrf_passive *passive)
+{
+	struct mrf_ends *ends = &passive->ep->ends;
+	struct mrf_end end = { .initiator = passive->initiator,
+			       .qpn = mrf_vconn_qpn(passive->vconn) };
+
+	mrf_vconn_disconnect(passive->vconn);
+	if (!mrf_vconn_stop(passive->vconn, &end.psn))
+		ends->last[ends->next++ % MRF_ENDS] = end;
+}
+
 static void passive_destroy(struct mrf_passive *passive)
 {
 	mrf_list_del(&passive->node);
@@ -49,6 +61,8 @@ void mrf_passive_destroy_disconnected(struct mrf_eps *eps)
 
 	if (mrf_likely(mrf_list_empty(&eps->disconnected)))
 		return;
+	mrf_list_each (pos, &eps->disconnected)
+		stop(mrf_list_entry(pos, struct mrf_passive, disconnected));
 	mrf_agent_poll(&eps->agent);
 	while ((node = mrf_list_first(&eps->disconnected)))
 		passive_destroy(mrf_list_entry(node, struct mrf_passive, disconnected));
@@ -72,7 +86,7 @@ static void gone(struct mrf_passive *passive)
 	struct mrf_agent *agent = passive->ep->agent;
 	uint64_t id = passive->owner.id;
 
-	mrf_vconn_disconnect(passive->vconn);
+	stop(passive);
 	mrf_agent_poll(agent);
 	/* The message may have been malformed. */
 	if (mrf_idmap_find(&agent->owners, id))
@@ -206,7 +220,8 @@ static int create_qp(struct mrf_passive *passive)
 	return ret;
 }
 
-static struct mrf_passive *passive_alloc(struct mrf_ep *ep, struct mrf_vconn *vconn)
+static struct mrf_passive *passive_alloc(struct mrf_ep *ep, struct mrf_vconn *vconn,
+					 uint64_t initiator)
 {
 	struct mrf_passive *passive = calloc(1, sizeof(*passive));
 
@@ -214,6 +229,7 @@ static struct mrf_passive *passive_alloc(struct mrf_ep *ep, struct mrf_vconn *vc
 		return NULL;
 	passive->ep = ep;
 	passive->vconn = vconn;
+	passive->initiator = initiator;
 	passive->owner.calls = &calls;
 	mrf_list_init(&passive->disconnected);
 	mrf_list_init(&passive->ready);
@@ -256,8 +272,8 @@ err_disown:
 	return ret;
 }
 
-static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, enum mrf_full *full,
-		       struct mrf_passive **out)
+static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t initiator,
+		       enum mrf_full *full, struct mrf_passive **out)
 {
 	struct mrf_passive *passive;
 	int ret;
@@ -266,7 +282,7 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, enum mrf_full
 	if (mrf_eps_of(ep->agent)->inbound >= mrf_param_int(MRF_PARAM_INBOUND))
 		return -FI_ENOSPC;
 	*full = MRF_FULL_MEMORY;
-	passive = passive_alloc(ep, vconn);
+	passive = passive_alloc(ep, vconn, initiator);
 	if (!passive)
 		return -FI_ENOMEM;
 	ret = passive_equip(passive, full);
@@ -344,8 +360,52 @@ static void not_taken_in(struct mrf_vconn *vconn, int ret, enum mrf_full full)
 	reject_full(vconn, full);
 }
 
+/* --- a connection that the initiator has lost --------------------------------------------- */
+
+static struct mrf_passive *find_lost(struct mrf_ep *ep, const struct mrf_hello *hello)
+{
+	mrf_list_each (node, &ep->passive) {
+		struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, node);
+
+		if (passive->initiator == hello->instance &&
+		    mrf_vconn_qpn(passive->vconn) == hello->lost)
+			return passive;
+	}
+	return NULL;
+}
+
+static const struct mrf_end *find_end(const struct mrf_ends *ends, const struct mrf_hello *hello)
+{
+	unsigned n = mrf_min(ends->next, MRF_ENDS), i;
+
+	for (i = 1; i <= n; i++) {
+		const struct mrf_end *end = &ends->last[(ends->next - i) % MRF_ENDS];
+
+		if (end->initiator == hello->instance && end->qpn == hello->lost)
+			return end;
+	}
+	return NULL;
+}
+
+/* The flags of the welcome that say how far the queue pair came; 0: that is not known. */
+static uint32_t tell_lost(struct mrf_ep *ep, const struct mrf_hello *hello)
+{
+	struct mrf_passive *passive;
+	const struct mrf_end *end;
+
+	if (!hello->lost)
+		return 0;
+	/* The initiator would not ask if it still used it. */
+	passive = find_lost(ep, hello);
+	if (passive)
+		gone(passive);
+	end = find_end(&ep->ends, hello);
+	return end ? MRF_WELCOME_STOPPED | end->psn << MRF_WELCOME_PSN_SHIFT : 0;
+}
+
 /* Lets in an initiator that has proved its key, if one is needed. */
-static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_talk *talk)
+static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf_hello *hello,
+		    struct mrf_auth_talk *talk)
 {
 	struct mrf_welcome welcome = { .mr_mode = ep->domain->space.mode,
 				       .instance = ep->instance,
@@ -363,9 +423,10 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, struct mrf_auth_
 		reject_full(vconn, MRF_FULL_HALF);
 		return;
 	}
-	ret = passive_new(ep, vconn, &full, &passive);
+	welcome.flags |= tell_lost(ep, hello);
+	ret = passive_new(ep, vconn, hello->instance, &full, &passive);
 	if (ret && ret != -FI_ECONNRESET && make_place(ep->agent))
-		ret = passive_new(ep, vconn, &full, &passive);
+		ret = passive_new(ep, vconn, hello->instance, &full, &passive);
 	if (ret) {
 		not_taken_in(vconn, ret, full);
 		return;
@@ -395,7 +456,7 @@ void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 	}
 	switch (mrf_greet_check(ep, &hello, event->qpn, &talk)) {
 	case MRF_GREET_OK:
-		take_in(ep, event->incoming, &talk);
+		take_in(ep, event->incoming, &hello, &talk);
 		break;
 	case MRF_GREET_CHALLENGE:
 		challenge(ep, event->incoming);

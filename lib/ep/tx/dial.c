@@ -20,6 +20,7 @@
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/peer.h"
+#include "ep/tx/settle.h"
 #include "ep/tx/turns.h"
 
 void mrf_dial_forget_locked(struct mrf_peer *peer)
@@ -190,7 +191,7 @@ static void await_answer_locked(struct mrf_conn *conn)
 
 static void on_route_locked(struct mrf_conn *conn)
 {
-	struct mrf_hello hello = { .instance = conn->peer->ep->instance };
+	struct mrf_hello hello = { .instance = conn->peer->ep->instance, .lost = conn->peer->lost };
 	uint8_t data[MRF_PROTO_HELLO_MAX];
 	int ret;
 
@@ -205,6 +206,17 @@ static void on_route_locked(struct mrf_conn *conn)
 				    "the connection request was not accepted");
 	else
 		await_answer_locked(conn);
+}
+
+/* Before anything is posted on it; without ep->lock. */
+static void begin_counting(struct mrf_conn *conn)
+{
+	uint32_t mtu;
+
+	mrf_vdev_retries(conn->peer->ep->domain->vdev, &conn->retries);
+	/* Messages are counted as one packet each. */
+	if (!mrf_vconn_psn(conn->vconn, &conn->psn, &mtu) && mtu >= MRF_PROTO_MAX_REQUEST)
+		conn->mtu = mtu;
 }
 
 static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
@@ -224,10 +236,11 @@ static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 		mrf_remote_forget_all_locked(peer);
 		mrf_ask_unwant_locked(peer);
 	}
+	mrf_settle_locked(conn);
 	mrf_conn_unlock(conn);
 	ret = mrf_vconn_establish(conn->vconn);
 	if (!ret)
-		mrf_vdev_retries(peer->ep->domain->vdev, &conn->retries);
+		begin_counting(conn);
 	mrf_conn_lock(conn);
 	if (ret == -FI_ECONNRESET) {
 		give_up_addr_locked(peer, FI_ECONNRESET, 4127,

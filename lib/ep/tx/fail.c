@@ -21,22 +21,16 @@
  *
  * The kernel counts how often a device begins to send again (completer_retry_err,
  * verbs/vagain.h). The count is taken when a connection is made. If it has changed when
- * the connection breaks, or is not known, only reads are posted again behind a local
- * failure. Behind a refused read, atomic operations, requests and writes that are counted
- * or carry data fail; other writes are done again. The count is the whole device's, so
- * healthy writes would otherwise fail for what others lost. The exact answer would be the
- * target's (how far its queue pair came), which the protocol does not ask for yet. Behind
- * a read whose own buffer was closed only reads are posted again, whatever the count is:
- * that failure shows only when the data come back and find no place. LOC_QP_OP_ERR alone
- * does not tell a local buffer from a missing route: the buffer is blamed only if the
- * operation's local region is closed.
+ * the connection breaks, or is not known, what is behind the failure may have run, and so
+ * may what is behind a read whose own buffer was closed: that shows only when the data come
+ * back and find no place. The count is the whole device's, so it may be for what others
+ * lost. Reads are posted again; about the others the target is asked (doubt.h). If it cannot
+ * be asked (the link is down, or packets cannot be counted), atomic operations, requests and
+ * writes that are counted or carry data fail; so do other writes, unless they are behind a
+ * refused read.
  *
- * Linux 6.1 answers a read of several packets short, without an error, when the memory
- * that it reads from is no longer pinned. The read is done again; writes and atomic
- * operations that were posted behind it end as "may or may not have been done" when the
- * retries are over. Every event of userfaultfd drops every pin, so any change around the
- * C library in the peer's watched memory can cause this. Linux 6.12 refuses such a read,
- * and all of them are done again.
+ * LOC_QP_OP_ERR alone does not tell a local buffer from a missing route: the buffer is
+ * blamed only if the operation's local region is closed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,6 +38,7 @@
 #include "base/log.h"
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
+#include "ep/tx/doubt.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/op.h"
 #include "loop/denied.h"
@@ -102,6 +97,14 @@ void mrf_peer_op_fatal_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
 }
 
+void mrf_peer_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	op->fatal = op->doubt;
+	op->doubt = MRF_WC_OK;
+	mrf_peer_op_fatal_locked(peer, op);
+}
+
 void mrf_peer_again_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
@@ -112,11 +115,9 @@ void mrf_peer_again_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->empty_known = 0;
 }
 
-static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op)
+static void to_redo_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_peer_again_locked(peer, op);
-	op->imm_posted = false;
 	op->posted = true;
 	if (op->queued)
 		return;
@@ -124,7 +125,15 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_list_add_tail(&op->node, &peer->redo);
 }
 
-/* A read may be done again; what a write did is not known, so it is not. */
+static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	mrf_peer_again_locked(peer, op);
+	op->imm_posted = false;
+	to_redo_locked(peer, op);
+}
+
+/* A read may be done again; what a write did is not known here, so it is not. */
 static void lost_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
 {
 	mrf_lock_held(&peer->ep->lock);
@@ -136,7 +145,12 @@ static void lost_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_st
 		requeue_locked(peer, op);
 		return;
 	}
-	op->fatal = status == MRF_WC_OK ? peer->conn->cause : status;
+	if (status == MRF_WC_OK)
+		status = peer->conn->cause;
+	if (mrf_doubt_locked(peer->conn, op, status))
+		to_redo_locked(peer, op);
+	else
+		op->fatal = status;
 }
 
 void mrf_peer_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -217,7 +231,9 @@ static void follower_locked(struct mrf_peer *peer, struct mrf_op *op)
 	case MRF_WC_REFUSED:
 	case MRF_WC_LOCAL:
 	case MRF_WC_UNSENT:
-		if (again_locked(peer->conn, op))
+		if (mrf_doubt_locked(peer->conn, op, MRF_WC_OTHER))
+			to_redo_locked(peer, op);
+		else if (again_locked(peer->conn, op))
 			requeue_locked(peer, op);
 		else
 			lost_locked(peer, op, MRF_WC_OTHER);
@@ -288,6 +304,7 @@ static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
 	if (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
 	    conn->cause == MRF_WC_UNSENT)
 		conn->behind_ran = may_have_run_locked(conn, conn->blamed ? conn->blamed : op);
+	mrf_doubt_begin_locked(conn, op);
 }
 
 /* One that came back; the first of all decides. */
@@ -316,6 +333,7 @@ void mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
 		diagnose_locked(conn, op, wc);
 	if (op && op->fatal == MRF_WC_OK)
 		flushed_locked(conn, op, first);
+	mrf_doubt_next_locked(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
 	mrf_peer_break_locked(conn->peer);
 }
 
@@ -328,6 +346,10 @@ static void fail_waiting_locked(struct mrf_peer *peer, struct mrf_op *op, int er
 	char more[MRF_ERR_TEXT];
 
 	mrf_lock_held(&peer->ep->lock);
+	if (op->doubt) {
+		mrf_peer_doubt_locked(peer, op);
+		return;
+	}
 	if (!op->acked || op->type->kind == MRF_OP_READ || op->type->kind == MRF_OP_RPC) {
 		mrf_op_fail_locked(peer->ep, op, err, code, text);
 		return;

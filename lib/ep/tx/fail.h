@@ -18,6 +18,8 @@ void mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
  * has been closed meanwhile or the link went down.
  */
 bool mrf_conn_stopped_there_locked(const struct mrf_conn *conn);
+/* op, in doubt (doubt.h) and in no list, fails: nobody knows whether it was done. */
+void mrf_peer_doubt_locked(struct mrf_peer *peer, struct mrf_op *op);
 /* Has the unacknowledged part of op posted again; nothing of op is in flight any more. */
 void mrf_peer_again_locked(struct mrf_peer *peer, struct mrf_op *op);
 /*

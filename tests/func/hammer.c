@@ -110,11 +110,26 @@ static void await(struct side *s, atomic_int *flag)
 	}
 }
 
+static void lanes_start(struct side *s, struct owner *owner, pthread_t *thread)
+{
+	for (unsigned i = 0; i < LANES; i++) {
+		owner[i] = (struct owner){ s, i };
+		must(!pthread_create(&thread[i], NULL, hammer_lane, &owner[i]), "pthread_create");
+	}
+}
+
+static void lanes_wait(pthread_t *thread)
+{
+	for (unsigned i = 0; i < LANES; i++)
+		pthread_join(thread[i], NULL);
+}
+
 static void side_run(struct side *s, const struct mode *mode)
 {
-	struct owner owner[AREAS];
+	struct owner owner[AREAS], lane[LANES];
 	static const struct fab_opt usual;
-	pthread_t thread[AREAS];
+	pthread_t thread[AREAS], lane_thread[LANES];
+	bool lanes;
 
 	fab_open(&s->fab, mode, &usual);
 	must((s->fab.bits & (FI_MR_ALLOCATED | FI_MR_MMU_NOTIFY)) != FI_MR_ALLOCATED,
@@ -122,17 +137,24 @@ static void side_run(struct side *s, const struct mode *mode)
 	s->notify = s->fab.bits & FI_MR_MMU_NOTIFY;
 	memcpy(s->own->name, s->fab.name, NAME_LEN);
 	hammer_own(s);
+	lanes = hammer_depot_open(s, mode);
 	atomic_store(&s->own->ready, 1);
 	await(s, &s->other->ready);
 	for (unsigned i = 0; i < AREAS; i++) {
 		owner[i] = (struct owner){ s, i };
 		must(!pthread_create(&thread[i], NULL, hammer_change, &owner[i]), "pthread_create");
 	}
+	if (lanes)
+		lanes_start(s, lane, lane_thread);
 	hammer_access(s);
+	if (lanes)
+		lanes_wait(lane_thread);
 	atomic_store(&s->own->finished, 1);
 	for (unsigned i = 0; i < AREAS; i++)
 		pthread_join(thread[i], NULL);
 	hammer_disown(s);
+	if (lanes)
+		hammer_depot_close();
 	fab_close(&s->fab);
 	exit(0);
 }
@@ -194,9 +216,10 @@ static bool report(const struct shared *shared, const char *mode, bool well, lon
 
 	snprintf(name, sizeof(name), "%s%s%s", mode, monitor ? ", monitor " : "",
 		 monitor ? monitor : "");
-	printf("# hammer %s: %llu reads, %llu writes, %llu refused, %llu cut, %llu changes", name,
-	       atomic_load(&c->reads), atomic_load(&c->writes), atomic_load(&c->refused),
-	       atomic_load(&c->cut), atomic_load(&c->changes));
+	printf("# hammer %s: %llu reads, %llu writes, %llu refused, %llu cut, %llu changes, "
+	       "%llu round trips from local buffers",
+	       name, atomic_load(&c->reads), atomic_load(&c->writes), atomic_load(&c->refused),
+	       atomic_load(&c->cut), atomic_load(&c->changes), atomic_load(&c->locals));
 	for (int i = 0; i < FAULTS; i++) {
 		printf(", %llu %s", atomic_load(&c->fault[i]), fault_names[i]);
 		good = good && !atomic_load(&c->fault[i]);

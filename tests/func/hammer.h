@@ -9,6 +9,16 @@
  * share). A peer that begins a read after that must find this generation or a later one.
  * What peers write are words with the write's number; a write that was completed while
  * the cell did not change must be found by the owner before its next change.
+ *
+ * Beside that, lanes send and fetch local buffers that nobody has registered, and whose mappings
+ * come and go (hammer_local.c).
+ *
+ * CI gives it two minutes in all. By hand, for a change of the monitors or of the cache:
+ *
+ *	for monitor in userfaultfd memhooks disabled; do
+ *		FI_MR_CACHE_MONITOR=$monitor hammer --seconds 600
+ *	done
+ *	hammer --seconds 600
  */
 #ifndef FUNC_HAMMER_H
 #define FUNC_HAMMER_H
@@ -32,6 +42,11 @@ enum { REGION_AREA, REGION_INNER, REGION_ALL, REGIONS };
 #define WRITE_LOW 512ul
 #define WRITE_HIGH (CELL - 512ul)
 
+/* Local buffers of those who access, and where their bytes go: hammer_local.c. */
+#define LANES 2u
+#define LOCAL_MAX (64ul << 10)
+#define LOCAL_MIN (16ul << 10) /* less is copied, whoever asks */
+
 struct cell {
 	atomic_uint seq;      /* odd: its owner is changing it */
 	atomic_uint gen;      /* announced; 0: a hole */
@@ -53,6 +68,8 @@ struct side_shared {
 	char name[NAME_LEN];
 	uint64_t area[AREAS];
 	struct region_key region[AREAS][REGIONS];
+	char depot_name[NAME_LEN];
+	struct region_key depot; /* lane by lane, LOCAL_MAX each */
 	struct cell cell[AREAS][CELLS];
 	atomic_uint begun, ended; /* changes of its memory, wherever */
 	atomic_ullong posted;	  /* writes by the peer into this side, the last number */
@@ -68,7 +85,7 @@ enum fault {
 };
 
 struct counts {
-	atomic_ullong reads, writes, refused, cut, changes, fault[FAULTS];
+	atomic_ullong reads, writes, refused, cut, changes, locals, fault[FAULTS];
 };
 
 struct shared {
@@ -115,5 +132,13 @@ struct owner {
 };
 void *hammer_change(void *owner);
 void hammer_access(struct side *s);
+
+/*
+ * False: in this mode nothing is local without a descriptor. Otherwise lanes may run, each with
+ * the number owner.area, until stop; none does any more when the depot is closed.
+ */
+bool hammer_depot_open(struct side *s, const struct mode *mode);
+void hammer_depot_close(void);
+void *hammer_lane(void *owner);
 
 #endif

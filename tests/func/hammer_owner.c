@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The owner's part: maps, unmaps, moves, discards, and looks at what peers have done. */
 #define CASE_HELPER
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,8 +149,12 @@ static void move_away(struct work *w, unsigned c, size_t len)
 
 	if (m->at)
 		moved_drop(w, m);
-	must(mremap(words(w, c), len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to,
-	     "mremap failed");
+	if (mremap(words(w, c), len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to) {
+		/* What userfaultfd watches in part cannot always be moved (mrfab(7)). */
+		must(errno == EFAULT, "mremap: %s", strerror(errno));
+		map(words(w, c), len, ANON, -1, 0);
+		return;
+	}
 	m->limit = atomic_load(&w->s->own->posted);
 	m->at = to;
 	m->len = len;

@@ -35,6 +35,12 @@ tests_func_f_fair_LDADD = libmrfab.la
 noinst_PROGRAMS += tests/func/f_cut
 tests_func_f_cut_SOURCES = tests/func/f_cut.c $(func_harness)
 tests_func_f_cut_LDADD = libmrfab.la
+noinst_PROGRAMS += tests/func/closer
+tests_func_closer_SOURCES = tests/func/closer.c
+tests_func_closer_LDADD = -ldl
+noinst_PROGRAMS += tests/func/f_deadlock
+tests_func_f_deadlock_SOURCES = tests/func/f_deadlock.c $(func_harness)
+tests_func_f_deadlock_LDADD = libmrfab.la -lpthread -ldl
 noinst_PROGRAMS += tests/func/f_unlocked
 tests_func_f_unlocked_SOURCES = tests/func/f_unlocked.c $(func_harness)
 tests_func_f_unlocked_LDADD = libmrfab.la -lpthread
@@ -89,6 +95,6 @@ tests_func_commit_LDADD = libmrfab.la
 tests_func_lost_SOURCES = tests/func/lost.c tests/func/fab.c tests/func/fab.h \
 	tests/func/buf.c tests/func/buf.h tests/func/case.h
 tests_func_lost_LDADD = libmrfab.la
-tests_func_hammer_SOURCES = tests/func/hammer.c tests/func/hammer.h tests/func/hammer_owner.c \
+tests_func_hammer_SOURCES = tests/func/hammer.c tests/func/hammer.h tests/func/hammer_owner.c tests/func/hammer_local.c \
 	tests/func/hammer_peer.c tests/func/fab.c tests/func/buf.c
 tests_func_hammer_LDADD = libmrfab.la -lpthread

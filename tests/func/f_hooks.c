@@ -255,3 +255,34 @@ CASE(with_memhooks_what_goes_around_the_c_library_is_not_heard_of)
 	round_of(&s, &around, false);
 	scene_close(&s);
 }
+
+/* --- a local buffer that nobody registers ---------------------------------------- */
+
+/* What the peer has after a write of the buffer, in which that pattern is. */
+static uint8_t sent(struct env *e, const struct region *r, char *mem, uint8_t byte)
+{
+	struct fid_ep *ep = me(e)->ep;
+	uint8_t got = 0;
+
+	memset(mem, byte, LEN);
+	must_ok((int)fi_write(ep, mem, LEN, NULL, r->peer->addr, r->base, r->key, e));
+	fab_wait_ok(me(e), 1);
+	must_ok((int)fi_read(ep, &got, 1, NULL, r->peer->addr, r->base, r->key, e));
+	fab_wait_ok(me(e), 1);
+	return got;
+}
+
+CASE(with_memhooks_a_local_buffer_that_changes_around_the_c_library_is_sent_as_it_was)
+{
+	struct peer *p = peer(e, 0);
+	struct region r = far_reg(p, far_map(p, 0, LEN, RW, ANON), LEN, REMOTE_RW, 7);
+	char *mem = mmap(NULL, LEN, RW, ANON, -1, 0);
+
+	must(sent(e, &r, mem, 1) == 1 && sent(e, &r, mem, 2) == 2, "other bytes came");
+	must(mmap(mem, LEN, RW, ANON | MAP_FIXED, -1, 0) == mem, "mmap");
+	must(sent(e, &r, mem, 3) == 3, "a change by the C library was not heard of");
+	must(!syscall(SYS_munmap, mem, LEN), "munmap");
+	must((char *)syscall(SYS_mmap, mem, LEN, RW, ANON | MAP_FIXED, -1, 0) == mem, "mmap");
+	must(sent(e, &r, mem, 4) == 3, "somebody has told of a system call");
+	munmap(mem, LEN);
+}

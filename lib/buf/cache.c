@@ -393,6 +393,15 @@ static int miss(struct mrf_cache *cache, const struct want *want, struct mrf_cac
 	return ret == 2 ? 1 : ret;
 }
 
+/* A monitor of the application's own had not told of it yet. */
+static void drop_invalid(struct mrf_cached *entry)
+{
+	uintptr_t start = entry->pin.watch.start;
+
+	mrf_watches_changing(start, start + entry->pin.watch.len);
+	mrf_cache_put(entry);
+}
+
 int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool write,
 		  struct mrf_cached **out)
 {
@@ -400,11 +409,13 @@ int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool wr
 	struct want want = { .start = first & ~mask, .end = (last | mask) + 1, .write = write };
 	struct mrf_cached *entry = use(cache, &want);
 
-	if (mrf_likely(entry != NULL)) {
+	if (mrf_likely(entry && mrf_watch_valid(&entry->pin.watch))) {
 		*out = entry;
 		return 0;
 	}
 	mrf_slow_call();
+	if (entry)
+		drop_invalid(entry);
 	if (!mrf_monitor_settled())
 		mrf_monitor_settle();
 	/* The last page of all is nobody's. */

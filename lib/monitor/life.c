@@ -28,16 +28,18 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "monitor/hooks.h"
+#include "monitor/imported.h"
 #include "monitor/life.h"
 #include "monitor/monitor.h"
 #include "monitor/uffds.h"
 
 /* Guards starting and ending the thread, which never takes this lock. */
 static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
-static unsigned users;	  /* admin */
-static pthread_t thread;  /* admin */
-static bool said_unknown; /* admin: that FI_MR_CACHE_MONITOR is wrong */
-static bool said_why;	  /* admin: why there is none */
+static unsigned users;			/* admin */
+static pthread_t thread;		/* admin */
+static struct fid_mem_monitor *adopted; /* admin */
+static bool said_unknown;		/* admin: that FI_MR_CACHE_MONITOR is wrong */
+static bool said_why;			/* admin: why there is none */
 
 /* --- events ------------------------------------------------------------------------- */
 
@@ -86,9 +88,13 @@ static void monitor_in_child(void)
 
 	if (mrf_watches_in_child())
 		mrf_uffds_close();
+	mrf_imported_in_child();
+	adopted = NULL;
 	users = 0;
 	admin = fresh;
 }
+
+static pthread_once_t forks = PTHREAD_ONCE_INIT;
 
 static void monitor_notice_forks(void)
 {
@@ -124,6 +130,8 @@ static struct mrf_monitor_parts wanted_parts(void)
 {
 	const char *which = mrf_env_str(MRF_PARAM_MONITOR);
 
+	if (adopted && (!which || strcmp(which, "disabled")))
+		return (struct mrf_monitor_parts){ .import = true };
 	if (!which)
 		return (struct mrf_monitor_parts){ .hooks = true, .uffd = true };
 	if (!strcmp(which, "userfaultfd"))
@@ -145,6 +153,9 @@ static int start_parts(struct mrf_monitor_parts parts, const char **what)
 {
 	int ret = parts.hooks ? mrf_watches_listen() : 0;
 
+	*what = "the memory monitor that was imported does not start";
+	if (parts.import)
+		return mrf_imported_start();
 	*what = "the C library's calls cannot be intercepted";
 	if (!ret && !parts.uffd)
 		mrf_hooks_keep_heap();
@@ -160,7 +171,7 @@ static void start(void)
 	const char *what;
 	int ret;
 
-	if (!parts.hooks && !parts.uffd)
+	if (!parts.hooks && !parts.uffd && !parts.import)
 		return;
 	ret = start_parts(parts, &what);
 	if (!ret) {
@@ -193,14 +204,14 @@ static void stop_monitor(void)
 		stop_thread();
 	mrf_watches_stop();
 	mrf_uffds_close();
+	if (adopted)
+		mrf_imported_stop();
 }
 
 /* --- clients ------------------------------------------------------------------------ */
 
 void mrf_monitor_add(struct mrf_monitor_client *client)
 {
-	static pthread_once_t forks = PTHREAD_ONCE_INIT;
-
 	pthread_once(&forks, monitor_notice_forks);
 	pthread_mutex_lock(&admin);
 	if (!users++)
@@ -220,4 +231,47 @@ void mrf_monitor_remove(struct mrf_monitor_client *client)
 	if (!--users)
 		stop_monitor();
 	pthread_mutex_unlock(&admin);
+}
+
+/* --- a monitor of the application's own ------------------------------------------------ */
+
+int mrf_monitor_adopt(struct fid_mem_monitor *monitor, struct fi_ops_mem_notify *notify,
+		      struct fi_ops *ops)
+{
+	int ret = 0;
+
+	pthread_once(&forks, monitor_notice_forks);
+	pthread_mutex_lock(&admin);
+	if (adopted) {
+		ret = -FI_EALREADY;
+	} else if (users) {
+		ret = -FI_EBUSY;
+	} else {
+		monitor->import_ops = notify;
+		monitor->fid.ops = ops;
+		adopted = monitor;
+		mrf_imported_begin(monitor);
+	}
+	pthread_mutex_unlock(&admin);
+	return ret;
+}
+
+int mrf_monitor_disown(struct fid_mem_monitor *monitor)
+{
+	int ret = -FI_EINVAL;
+
+	pthread_mutex_lock(&admin);
+	if (adopted && adopted == monitor) {
+		if (mrf_monitor_usable()) {
+			mrf_watches_drop_all();
+			mrf_imported_stop();
+		}
+		mrf_imported_end();
+		adopted = NULL;
+		if (users)
+			start();
+		ret = 0;
+	}
+	pthread_mutex_unlock(&admin);
+	return ret;
 }

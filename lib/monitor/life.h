@@ -6,10 +6,25 @@
 #ifndef MRF_MONITOR_LIFE_H
 #define MRF_MONITOR_LIFE_H
 
+struct fi_ops;
+struct fi_ops_mem_notify;
+struct fid_mem_monitor;
 struct mrf_monitor_client;
 
 /* The lock is not held. A client has to end its watches before it is removed. */
 void mrf_monitor_add(struct mrf_monitor_client *client);
 void mrf_monitor_remove(struct mrf_monitor_client *client);
+
+/*
+ * From now on the application's monitor is the one; it gets these operations. No lock is
+ * held. -FI_EALREADY: there is one; -FI_EBUSY: the library's own has clients.
+ */
+int mrf_monitor_adopt(struct fid_mem_monitor *monitor, struct fi_ops_mem_notify *notify,
+		      struct fi_ops *ops);
+/*
+ * Makes the clients drop all that they watch, if there are any, and puts the library's own
+ * monitor back. -FI_EINVAL: this one was not adopted, or not by this process.
+ */
+int mrf_monitor_disown(struct fid_mem_monitor *monitor);
 
 #endif

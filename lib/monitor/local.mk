@@ -15,6 +15,12 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/hook_map.h \
 	lib/monitor/hooks.c \
 	lib/monitor/hooks.h \
+	lib/monitor/import.c \
+	lib/monitor/import.h \
+	lib/monitor/imported.c \
+	lib/monitor/imported.h \
+	lib/monitor/lend.c \
+	lib/monitor/lend.h \
 	lib/monitor/life.c \
 	lib/monitor/life.h \
 	lib/monitor/monitor.c \

@@ -111,6 +111,7 @@ bool mrf_monitor_usable(void)
 int mrf_watch_init(struct mrf_watch *watch, struct mrf_monitor_client *client)
 {
 	watch->client = client;
+	watch->sub.len = 0;
 	mrf_list_init(&watch->group);
 	watch->node = mrf_itree_node_new();
 	return watch->node ? 0 : -FI_ENOMEM;
@@ -118,6 +119,7 @@ int mrf_watch_init(struct mrf_watch *watch, struct mrf_monitor_client *client)
 
 void mrf_watch_fini(struct mrf_watch *watch)
 {
+	mrf_unsubscribe(&watch->sub);
 	mrf_itree_node_free(watch->node);
 	watch->node = NULL;
 }
@@ -246,9 +248,12 @@ bool mrf_monitor_proves(void)
 	return atomic_load_explicit(&proved, memory_order_relaxed);
 }
 
-bool mrf_monitor_sure(const struct mrf_watch *watch)
+bool mrf_monitor_sure(struct mrf_watch *watch)
 {
-	return mrf_monitor_proves() || mrf_maps_all_private(watch->start, end_of(watch));
+	if (mrf_monitor_proves())
+		return true;
+	return mrf_maps_all_private(watch->start, end_of(watch)) &&
+	       mrf_subscribe(&watch->sub, watch->start, watch->len);
 }
 
 /* --- how much ----------------------------------------------------------------------- */
@@ -297,11 +302,16 @@ bool mrf_monitor_has_room(void)
 
 /* --- changes ---------------------------------------------------------------------- */
 
+/* Of clients that want to hear of it later: struct mrf_watch.group. Guarded by lock. */
+static struct mrf_list dropped = { &dropped, &dropped };
+
 static void drop_watch_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
 	mrf_monitor_unwatch_locked(watch);
 	watch->client->hit = true;
+	if (watch->client->told_locked)
+		mrf_list_add_tail(&watch->group, &dropped);
 	watch->client->drop(watch);
 }
 
@@ -312,6 +322,25 @@ static void drop_range_locked(uintptr_t start, uintptr_t end)
 	mrf_lock_held(&lock);
 	while ((watch = first_watch_locked(start, end)))
 		drop_watch_locked(watch);
+}
+
+/*
+ * They may let go of the lock, so this thread's are put aside first: its change waits for
+ * these and for no others.
+ */
+static void tell_later_locked(void)
+{
+	struct mrf_list *node, mine;
+	struct mrf_watch *watch;
+
+	mrf_lock_held(&lock);
+	mrf_list_init(&mine);
+	while ((node = mrf_list_pop(&dropped)))
+		mrf_list_add_tail(node, &mine);
+	while ((node = mrf_list_pop(&mine))) {
+		watch = mrf_list_entry(node, struct mrf_watch, group);
+		watch->client->told_locked(watch);
+	}
 }
 
 void mrf_watches_tell_locked(void)
@@ -325,6 +354,7 @@ void mrf_watches_tell_locked(void)
 			client->dropped(client->arg);
 		client->hit = false;
 	}
+	tell_later_locked();
 }
 
 /*
@@ -343,6 +373,28 @@ static void changing(uintptr_t start, uintptr_t end)
 	mrf_monitor_lock();
 	if (parts.hooks)
 		drop_range_locked(start, end);
+	mrf_watches_tell_locked();
+	mrf_monitor_unlock();
+}
+
+void mrf_watches_changing(uintptr_t start, uintptr_t end)
+{
+	if (atomic_load_explicit(&holder, memory_order_relaxed) == (uintptr_t)pthread_self() ||
+	    !mrf_monitor_usable())
+		return;
+	mrf_monitor_lock();
+	if (parts.import)
+		drop_range_locked(start, end);
+	mrf_watches_tell_locked();
+	mrf_monitor_unlock();
+}
+
+void mrf_watches_drop_all(void)
+{
+	mrf_monitor_lock();
+	parts.import = false;
+	atomic_store_explicit(&owner, 0, memory_order_release);
+	drop_range_locked(0, UINTPTR_MAX);
 	mrf_watches_tell_locked();
 	mrf_monitor_unlock();
 }
@@ -456,7 +508,7 @@ void mrf_watches_stop(void)
 	while ((watch = first_watch_locked(0, UINTPTR_MAX)))
 		leave_locked(watch);
 	atomic_store_explicit(&owner, 0, memory_order_release);
-	parts = (struct mrf_monitor_parts){ false, false };
+	parts = (struct mrf_monitor_parts){ .hooks = false };
 	mrf_monitor_unlock();
 }
 
@@ -464,8 +516,9 @@ bool mrf_watches_in_child(void)
 {
 	bool had = atomic_exchange(&owner, 0);
 
-	parts = (struct mrf_monitor_parts){ false, false };
+	parts = (struct mrf_monitor_parts){ .hooks = false };
 	mrf_list_init(&clients);
+	mrf_list_init(&dropped);
 	mrf_itree_forget(&watches);
 	forget_groups();
 	atomic_store(&listener.armed, 0);

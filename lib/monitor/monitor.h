@@ -39,8 +39,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/compiler.h"
 #include "base/itree.h"
 #include "base/list.h"
+#include "monitor/imported.h"
 #include "monitor/life.h"
 
 struct mrf_monitor_client;
@@ -55,6 +57,7 @@ struct mrf_watch {
 	uintptr_t start;
 	size_t len;
 	struct mrf_monitor_client *client;
+	struct mrf_subscription sub; /* private */
 };
 
 /*
@@ -80,6 +83,12 @@ struct mrf_monitor_client {
 	 * it has been read. Otherwise drop comes before that, for all that it may be about.
 	 */
 	bool local;
+	/*
+	 * For a local client; may be NULL. Called after drop, when everything concerned by
+	 * the change is dropped, with the lock, which it may let go and take again: the
+	 * watch may be ended meanwhile. Hooked calls go on when it returns.
+	 */
+	void (*told_locked)(struct mrf_watch *watch);
 	bool hit; /* used by the monitor */
 };
 
@@ -122,6 +131,15 @@ static inline bool mrf_watch_on(const struct mrf_watch *watch)
 }
 
 /*
+ * Is the watched range still what it was, as far as a monitor knows that was imported? A
+ * local client asks this of what it found, too. No lock is held.
+ */
+static inline bool mrf_watch_valid(const struct mrf_watch *watch)
+{
+	return mrf_likely(!mrf_imported()) || mrf_subscription_valid(&watch->sub);
+}
+
+/*
  * A local client's thread takes hold of what it found by a watched range, and then looks
  * at mrf_monitor_settled. True: all changes of mappings that were complete before this
  * call have had their effect on what local clients watch. False: the monitor's thread is
@@ -155,10 +173,15 @@ bool mrf_monitor_proves(void);
 #define MRF_MONITOR_PART ((uintptr_t)2 << 20)
 /*
  * Is what is watched private anonymous memory? Memory of other kinds changes without a
- * call that hooks hear of, and pinning it is of no use until this was asked. The lock is
- * not held.
+ * call that hooks hear of, and pinning it is of no use until this was asked. A monitor
+ * that was imported is told to watch it here. The lock is not held.
  */
-bool mrf_monitor_sure(const struct mrf_watch *watch);
+bool mrf_monitor_sure(struct mrf_watch *watch);
+/*
+ * The application's own monitor says that [start, end) changes: everything watched there
+ * is dropped. Without effect if none is imported. The lock is not held.
+ */
+void mrf_watches_changing(uintptr_t start, uintptr_t end);
 /*
  * The lock is held. Pages that another watch covers stay watched. Harmless if the range is
  * not watched.
@@ -169,10 +192,14 @@ void mrf_monitor_unwatch_locked(struct mrf_watch *watch);
 
 struct mrf_uffd_event;
 
-/* Which changes are reported: by hooks, by userfaultfd (uffds.h, which is open). */
+/*
+ * Who reports changes: hooks, userfaultfd (uffds.h, which is open), or the application's
+ * own monitor (imported.h).
+ */
 struct mrf_monitor_parts {
 	bool hooks;
 	bool uffd;
+	bool import; /* neither, but what the application says */
 };
 
 /* From now on ranges can be watched in this process. The lock is not held. */
@@ -198,5 +225,7 @@ void mrf_watches_lose_locked(unsigned uffd);
 void mrf_watches_change_locked(const struct mrf_uffd_event *event);
 /* Tells the clients of which something was dropped. */
 void mrf_watches_tell_locked(void);
+/* As if everything changed, for good: no more can be watched. The lock is not held. */
+void mrf_watches_drop_all(void);
 
 #endif

@@ -27,6 +27,7 @@
 #include <rdma/providers/fi_prov.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int faults;
@@ -204,6 +205,72 @@ static void check_types(void)
 	CHECK(fi_tc_dscp_get(fi_tc_dscp_set(46)) == 46);
 }
 
+/* --- a memory monitor, as Open MPI 4.1 and 5 lend theirs ------------------------------------ */
+
+static int monitor_start(struct fid_mem_monitor *monitor)
+{
+	(void)monitor;
+	return 0;
+}
+
+static void monitor_stop(struct fid_mem_monitor *monitor)
+{
+	(void)monitor;
+}
+
+static int monitor_subscribe(struct fid_mem_monitor *monitor, const void *addr, size_t len)
+{
+	(void)monitor;
+	(void)addr;
+	(void)len;
+	return 0;
+}
+
+static void monitor_unsubscribe(struct fid_mem_monitor *monitor, const void *addr, size_t len)
+{
+	(void)monitor;
+	(void)addr;
+	(void)len;
+}
+
+static bool monitor_valid(struct fid_mem_monitor *monitor, const void *addr, size_t len)
+{
+	(void)monitor;
+	(void)addr;
+	(void)len;
+	return true;
+}
+
+static struct fi_ops_mem_monitor monitor_ops = {
+	.size = sizeof(struct fi_ops_mem_monitor),
+	.start = monitor_start,
+	.stop = monitor_stop,
+	.subscribe = monitor_subscribe,
+	.unsubscribe = monitor_unsubscribe,
+	.valid = monitor_valid,
+};
+
+/* The monitor has no operations of its own to close it; the cache is closed before it. */
+static void check_monitor(void)
+{
+	struct fid_mem_monitor *monitor = calloc(1, sizeof(*monitor));
+	struct fid *cache = NULL;
+
+	CHECK(fi_open(FI_VERSION(1, 13), "mr_cache", NULL, 0, 0, &cache, NULL) == 0);
+	if (!cache || !monitor)
+		return;
+	monitor->fid.fclass = FI_CLASS_MEM_MONITOR;
+	monitor->export_ops = &monitor_ops;
+	CHECK(fi_import_fid(cache, &monitor->fid, 0) == 0);
+	CHECK(monitor->import_ops && monitor->import_ops->notify);
+	monitor->import_ops->notify(monitor, &cache, sizeof(cache));
+	CHECK(fi_close(cache) == 0);
+	CHECK(fi_close(&monitor->fid) == 0);
+	CHECK(fi_import(FI_VERSION(1, 13), "mr_cache", NULL, 0, 0, &monitor->fid, NULL) == 0);
+	CHECK(fi_close(&monitor->fid) == 0);
+	free(monitor);
+}
+
 static void check_library(void)
 {
 	struct fi_info *hints, *info = NULL;
@@ -231,6 +298,7 @@ int main(void)
 	check_endpoint();
 	check_types();
 	check_library();
+	check_monitor();
 	printf("t_consumer: %d faults\n", faults);
 	return faults ? 1 : 0;
 }

@@ -1,6 +1,7 @@
 check_PROGRAMS += \
 	tests/unit/t_auth \
 	tests/unit/t_idmap \
+	tests/unit/t_import \
 	tests/unit/t_iov \
 	tests/unit/t_itree \
 	tests/unit/t_list \
@@ -26,6 +27,8 @@ tests_unit_t_auth_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free
 tests_unit_t_idmap_SOURCES = tests/unit/t_idmap.c tests/unit/unit.h
 tests_unit_t_idmap_LDADD = $(UNIT_LDADD)
 tests_unit_t_idmap_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
+tests_unit_t_import_SOURCES = tests/unit/t_import.c tests/unit/child.h tests/unit/unit.h
+tests_unit_t_import_LDADD = $(UNIT_LDADD)
 tests_unit_t_iov_SOURCES = tests/unit/t_iov.c tests/unit/unit.h
 tests_unit_t_iov_LDADD = $(UNIT_LDADD)
 tests_unit_t_itree_SOURCES = tests/unit/t_itree.c tests/unit/unit.h

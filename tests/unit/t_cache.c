@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <rdma/fi_ext.h>
 #include <rdma/fi_ext_mrfab.h>
 #include "base/env.h"
 #include "buf/cache.h"
@@ -196,6 +197,72 @@ START_TEST(cache_counts_where_no_file_can_be_made)
 	look();
 	ck_assert_uint_eq(stats.misses, keeping);
 	close_cache();
+}
+END_TEST
+
+/* --- a monitor of the application's own ------------------------------------------------ */
+
+static bool app_knows;
+
+static int app_start(struct fid_mem_monitor *monitor)
+{
+	(void)monitor;
+	return 0;
+}
+
+static void app_stop(struct fid_mem_monitor *monitor)
+{
+	(void)monitor;
+}
+
+static int app_subscribe(struct fid_mem_monitor *monitor, const void *addr, size_t len)
+{
+	(void)monitor;
+	(void)addr;
+	(void)len;
+	return 0;
+}
+
+static void app_unsubscribe(struct fid_mem_monitor *monitor, const void *addr, size_t len)
+{
+	(void)monitor;
+	(void)addr;
+	(void)len;
+}
+
+static bool app_valid(struct fid_mem_monitor *monitor, const void *addr, size_t len)
+{
+	(void)monitor;
+	(void)addr;
+	(void)len;
+	return app_knows;
+}
+
+START_TEST(cache_a_monitor_that_was_imported_says_what_is_kept)
+{
+	struct fi_ops_mem_monitor ops = { sizeof(ops),	 app_start,	  app_stop,
+					  app_subscribe, app_unsubscribe, app_valid };
+	struct fid_mem_monitor app = { .fid.fclass = FI_CLASS_MEM_MONITOR, .export_ops = &ops };
+	uint32_t lkey;
+
+	ck_assert_int_eq(fi_import(FI_VERSION(1, 13), "mr_cache", NULL, 0, 0, &app.fid, NULL), 0);
+	open_cache();
+	ck_assert(keeps());
+	app_knows = true;
+	lkey = must_get(0, 8, true);
+	ck_assert_uint_eq(must_get(0, 8, true), lkey);
+	app.import_ops->notify(&app, mem + 8 * PAGE, PAGE);
+	ck_assert_uint_eq(must_get(0, 8, true), lkey);
+	app.import_ops->notify(&app, mem + 7 * PAGE, 1);
+	ck_assert_uint_ne(must_get(0, 8, true), lkey);
+	look();
+	ck_assert_uint_eq(stats.misses, 2);
+	app_knows = false;
+	must_get(0, 8, true);
+	look();
+	ck_assert_uint_eq(stats.misses, 3);
+	close_cache();
+	ck_assert_int_eq(fi_close(&app.fid), 0);
 }
 END_TEST
 
@@ -728,6 +795,7 @@ static TCase *kept(void)
 	tcase_add_test(tc, cache_other_processes_can_see_what_it_does);
 	tcase_add_test(tc, cache_counts_where_no_file_can_be_made);
 	tcase_add_test(tc, cache_an_entry_is_whole_pages);
+	tcase_add_test(tc, cache_a_monitor_that_was_imported_says_what_is_kept);
 	tcase_add_test(tc, cache_what_reaches_beyond_an_entry_is_registered);
 	tcase_add_test(tc, cache_a_buffer_that_is_only_sent_gets_no_right_to_be_written);
 	tcase_add_test(tc, cache_memory_that_may_not_be_written_is_sent_and_not_received_into);

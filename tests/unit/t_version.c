@@ -44,7 +44,6 @@ START_TEST(open_knows_no_object_by_name)
 
 	ck_assert_int_eq(open_says("no_such_thing", 0, 0, &fid, "MRF-E2905"), -FI_ENOSYS);
 	ck_assert_int_eq(open_says("", 7, 7, &fid, "MRF-E2905"), -FI_ENOSYS);
-	ck_assert_int_eq(open_says("mr_cache", 0, 0, &fid, "MRF-E2906"), -FI_ENOSYS);
 	ck_assert_ptr_eq(fid, (struct fid *)8);
 }
 END_TEST

@@ -142,3 +142,52 @@ CASE(closing_one_region_leaves_the_others)
 	}
 	peer_same(p, 0);
 }
+
+/* Without FI_MR_LOCAL. */
+IN_MODES(MODE(0) | MODE(2) | MODE(4) | MODE(10))
+
+/*
+ * The target reads into memory that it has registered for us, too, but uses without a
+ * descriptor, so that its cache may have a registration of its own there. That one stays;
+ * ours goes with fi_close, in the kernel and for us.
+ */
+CASE(closed_is_closed_whatever_the_cache_keeps)
+{
+	struct peer *p = target(e);
+	struct buf *b = buf(e, 16 * 4096, 1);
+	struct peer_rma rma = { .read = true, .off = 4096, .len = 12 * 4096, .count = 1 };
+	struct region r, part;
+	struct fid_mr *mr;
+	struct done d;
+	struct op op;
+	int before;
+
+	must_ok(fi_mr_reg(me(e)->domain, b->mem, b->size, REMOTE_RW, 0, 7, 0, &mr, NULL));
+	rma.to = peer_insert(p, me(e)->name, me(e)->name_len);
+	rma.addr = me(e)->virt ? (uintptr_t)b->mem : 0;
+	rma.key = fi_mr_key(mr);
+	peer_alloc(p, 0, 16 * 4096, 2);
+	must_ok(peer_rma(p, &rma));
+	/* The connection has regions of its own. */
+	r = peer_reg(p, 0, 0, 4096, FI_REMOTE_READ, 5);
+	access_ok(e, READ, b, 0, 4096, &r, 0);
+	peer_unreg(&r);
+	before = kernel_objects(p->os_pid, "mr");
+	r = peer_reg(p, 0, 4096, 8 * 4096, REMOTE_RW, 5);
+	part = peer_reg(p, 0, 2 * 4096, 4096, FI_REMOTE_READ, 6);
+	access_ok(e, READ, b, 0, 3 * 4096, &r, 0);
+	access_ok(e, READ, b, 0, 4096, &part, 0);
+	must_ok(peer_rma(p, &rma));
+	peer_unreg(&part);
+	peer_unreg(&r);
+	must(before < 0 || kernel_objects(p->os_pid, "mr") == before,
+	     "%d kernel regions before, %d after", before, kernel_objects(p->os_pid, "mr"));
+	op = op_make(e, READ, b, 0, 50, &r, 100);
+	op_run(me(e), &op, &d);
+	must(d.err == FI_EKEYREJECTED, "err %d, %s", d.err, d.text);
+	op = op_make(e, READ, b, 0, 50, &part, 100);
+	op_run(me(e), &op, &d);
+	must(d.err == FI_EKEYREJECTED, "err %d, %s", d.err, d.text);
+	must_ok(peer_rma(p, &rma));
+	must_ok(fi_close(&mr->fid));
+}

@@ -21,26 +21,7 @@
 #include "monitor/hook_load.h"
 #include "monitor/slots.h"
 
-/*
- * JUMPS stands before a function that ends in a jump to another, BY_JUMP before its
- * return. Without optimisation gcc makes no such jump, and these calls are not hooked:
- * new objects wait until something is watched.
- */
-#if defined(__clang__)
-#define JUMPS
-#define BY_JUMP __attribute__((musttail))
-#define CAN_JUMP 1
-#else
-#define JUMPS __attribute__((optimize("optimize-sibling-calls"), no_sanitize("thread")))
-#define BY_JUMP
-#ifdef __OPTIMIZE__
-#define CAN_JUMP 1
-#else
-#define CAN_JUMP 0
-#endif
-#endif
-
-enum { DLCLOSE, NEED_A_JUMP, DLOPEN = NEED_A_JUMP, DLMOPEN, DLSYM, DLVSYM, CALLS };
+enum { DLOPEN, DLMOPEN, DLSYM, DLVSYM, DLCLOSE, CALLS };
 
 static struct mrf_hook hooks[CALLS];
 static atomic_bool pending; /* objects may have been loaded that nobody has looked at */
@@ -52,7 +33,7 @@ static void meet_new_objects(void)
 	int err = errno;
 
 	atomic_store(&pending, false);
-	mrf_slots_fill();
+	mrf_slots_fill_now();
 	errno = err;
 }
 
@@ -72,45 +53,99 @@ static bool same_for_all(const char *file)
 	return strchr(file, '/') || !mrf_slots_runpath();
 }
 
-JUMPS static void *hook_dlopen(const char *file, int flags)
+/* Calls it for all. */
+static void *open_for_all(const char *file, int flags)
 {
 	void *(*orig)(const char *, int) = ORIG(DLOPEN, void *(*)(const char *, int));
-	void *handle;
+	void *handle = orig(file, flags);
 
-	if (!same_for_all(file)) {
-		atomic_store(&pending, true);
-		BY_JUMP return orig(file, flags);
-	}
-	handle = orig(file, flags);
 	meet_new_objects();
 	return handle;
 }
 
-JUMPS static void *hook_dlmopen(Lmid_t where, const char *file, int flags)
-{
-	void *(*orig)(Lmid_t, const char *, int) =
-		ORIG(DLMOPEN, void *(*)(Lmid_t, const char *, int));
+/* --- what jumps ----------------------------------------------------------------------- */
 
+/*
+ * Defines the hook NAME, which has up to three arguments: calls WAY with them and jumps,
+ * as if nothing had happened, to the function that WAY has returned. No compiler promises
+ * such a jump.
+ */
+#if defined(__x86_64__)
+#define HOOK_BY_JUMP(name, way)                                                                 \
+	__attribute__((visibility("hidden"))) void name(void);                                  \
+	__asm__(".pushsection .text\n"                                                          \
+		".hidden " #name "\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" \
+		".cfi_startproc\nendbr64\n"                                                     \
+		"push %rdi\n.cfi_adjust_cfa_offset 8\n"                                         \
+		"push %rsi\n.cfi_adjust_cfa_offset 8\n"                                         \
+		"push %rdx\n.cfi_adjust_cfa_offset 8\n"                                         \
+		"call " #way "\n"                                                               \
+		"pop %rdx\n.cfi_adjust_cfa_offset -8\n"                                         \
+		"pop %rsi\n.cfi_adjust_cfa_offset -8\n"                                         \
+		"pop %rdi\n.cfi_adjust_cfa_offset -8\n"                                         \
+		"jmp *%rax\n.cfi_endproc\n.size " #name ", .-" #name "\n.popsection")
+#elif defined(__aarch64__)
+#define HOOK_BY_JUMP(name, way)                                                                 \
+	__attribute__((visibility("hidden"))) void name(void);                                  \
+	__asm__(".pushsection .text\n"                                                          \
+		".hidden " #name "\n.globl " #name "\n.type " #name ", %function\n" #name ":\n" \
+		".cfi_startproc\nhint #34\n"                                                    \
+		"stp x29, x30, [sp, #-48]!\n.cfi_def_cfa_offset 48\n"                           \
+		".cfi_offset 29, -48\n.cfi_offset 30, -40\n"                                    \
+		"stp x0, x1, [sp, #16]\nstr x2, [sp, #32]\n"                                    \
+		"bl " #way "\nmov x16, x0\n"                                                    \
+		"ldp x0, x1, [sp, #16]\nldr x2, [sp, #32]\n"                                    \
+		"ldp x29, x30, [sp], #48\n.cfi_def_cfa_offset 0\n"                              \
+		".cfi_restore 29\n.cfi_restore 30\n"                                            \
+		"br x16\n.cfi_endproc\n.size " #name ", .-" #name "\n.popsection")
+#else
+/* Nothing is hooked there: monitor/elf.h. */
+#define HOOK_BY_JUMP(name, way) \
+	static void name(void)  \
+	{                       \
+		(void)way;      \
+	}                       \
+	_Static_assert(sizeof(name) > 0, #name)
+#endif
+
+/* Called by code that the compiler does not see. */
+#define SEEN_BY_ASM __attribute__((used, visibility("hidden")))
+
+SEEN_BY_ASM void *mrf_way_of_dlopen(const char *file);
+SEEN_BY_ASM void *mrf_way_of_dlmopen(void);
+SEEN_BY_ASM void *mrf_way_of_dlsym(void);
+SEEN_BY_ASM void *mrf_way_of_dlvsym(void);
+
+void *mrf_way_of_dlopen(const char *file)
+{
+	if (same_for_all(file))
+		return open_for_all;
 	atomic_store(&pending, true);
-	BY_JUMP return orig(where, file, flags);
+	return ORIG(DLOPEN, void *);
 }
 
-JUMPS static void *hook_dlsym(void *handle, const char *name)
+void *mrf_way_of_dlmopen(void)
 {
-	void *(*orig)(void *, const char *) = ORIG(DLSYM, void *(*)(void *, const char *));
-
-	meet_pending();
-	BY_JUMP return orig(handle, name);
+	atomic_store(&pending, true);
+	return ORIG(DLMOPEN, void *);
 }
 
-JUMPS static void *hook_dlvsym(void *handle, const char *name, const char *version)
+void *mrf_way_of_dlsym(void)
 {
-	void *(*orig)(void *, const char *, const char *) =
-		ORIG(DLVSYM, void *(*)(void *, const char *, const char *));
-
 	meet_pending();
-	BY_JUMP return orig(handle, name, version);
+	return ORIG(DLSYM, void *);
 }
+
+void *mrf_way_of_dlvsym(void)
+{
+	meet_pending();
+	return ORIG(DLVSYM, void *);
+}
+
+HOOK_BY_JUMP(mrf_hook_dlopen, mrf_way_of_dlopen);
+HOOK_BY_JUMP(mrf_hook_dlmopen, mrf_way_of_dlmopen);
+HOOK_BY_JUMP(mrf_hook_dlsym, mrf_way_of_dlsym);
+HOOK_BY_JUMP(mrf_hook_dlvsym, mrf_way_of_dlvsym);
 
 /* --- unloading ------------------------------------------------------------------------ */
 
@@ -190,13 +225,13 @@ static int hook_dlclose(void *handle)
 
 static struct mrf_hook hooks[CALLS] = {
 	[DLCLOSE] = { .name = "dlclose", .hook = hook_dlclose },
-	[DLOPEN] = { .name = "dlopen", .hook = hook_dlopen },
-	[DLMOPEN] = { .name = "dlmopen", .hook = hook_dlmopen },
-	[DLSYM] = { .name = "dlsym", .hook = hook_dlsym },
-	[DLVSYM] = { .name = "dlvsym", .hook = hook_dlvsym },
+	[DLOPEN] = { .name = "dlopen", .hook = mrf_hook_dlopen },
+	[DLMOPEN] = { .name = "dlmopen", .hook = mrf_hook_dlmopen },
+	[DLSYM] = { .name = "dlsym", .hook = mrf_hook_dlsym },
+	[DLVSYM] = { .name = "dlvsym", .hook = mrf_hook_dlvsym },
 };
 
 void mrf_hook_load_add(void)
 {
-	mrf_slots_add(hooks, CAN_JUMP ? CALLS : NEED_A_JUMP);
+	mrf_slots_add(hooks, CALLS);
 }

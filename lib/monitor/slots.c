@@ -291,13 +291,10 @@ static void say_locked(void)
 		  n, MRF_S(n), atomic_load(&foreign), sealed_for_good);
 }
 
-static void look_at_all_locked(bool out)
+static void look_at_all_locked(bool out, int64_t now)
 {
-	int64_t now = mrf_now_ms();
 	struct look look = { .out = out, .first = true };
 
-	if (!out && too_soon_locked(now))
-		return;
 	look.patient = !loading_since || now - loading_since < LOADING_MS;
 	if (dl_iterate_phdr(look_at_object, &look) || out)
 		return;
@@ -307,15 +304,25 @@ static void look_at_all_locked(bool out)
 
 void mrf_slots_fill(void)
 {
+	int64_t now = mrf_now_ms();
+
 	pthread_mutex_lock(&lock);
-	look_at_all_locked(false);
+	if (!too_soon_locked(now))
+		look_at_all_locked(false, now);
+	pthread_mutex_unlock(&lock);
+}
+
+void mrf_slots_fill_now(void)
+{
+	pthread_mutex_lock(&lock);
+	look_at_all_locked(false, mrf_now_ms());
 	pthread_mutex_unlock(&lock);
 }
 
 void mrf_slots_empty(void)
 {
 	pthread_mutex_lock(&lock);
-	look_at_all_locked(true);
+	look_at_all_locked(true, mrf_now_ms());
 	seen_adds = 0;
 	pthread_mutex_unlock(&lock);
 }

@@ -41,6 +41,8 @@ void mrf_slots_add(struct mrf_hook *hooks, unsigned n);
  * into slots where the loader has resolved a call meanwhile. Cheap if nothing was loaded.
  */
 void mrf_slots_fill(void);
+/* Likewise, for an object that has just been loaded, even if others are being loaded. */
+void mrf_slots_fill_now(void);
 /* Takes the hooks out again. */
 void mrf_slots_empty(void);
 /* Are the hooks still in the slots of the object that this library is part of? Cheap. */

@@ -44,11 +44,12 @@ static const size_t *head_of(const void *mem)
 
 static void begin_heap_change(struct heap_change *change, const void *mem)
 {
-	const size_t *head = head_of(mem);
+	const size_t *head;
 
 	*change = (struct heap_change){ .place = MRF_ANNOUNCE_NONE };
 	if (!mem || !atomic_load_explicit(&libcs_own, memory_order_relaxed))
 		return;
+	head = head_of(mem);
 	if (mrf_unlikely(head[1] & IS_MMAPPED))
 		change->place = mrf_change_begin((const char *)head - head[0],
 						 head[0] + (head[1] & ~(size_t)FLAGS));

@@ -8,6 +8,12 @@
 #include <sys/syscall.h>
 #include "hooked.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_DLOPEN 0
+#else
+#define OWN_DLOPEN 1
+#endif
+
 START_TEST(an_object_that_was_loaded_before_is_heard)
 {
 	void *handle = load(objects[_i]);
@@ -90,9 +96,13 @@ START_TEST(the_data_of_an_object_is_heard_of_before_it_is_unloaded)
 }
 END_TEST
 
-/* The path of an object is for what it loads itself, whoever stands in between. */
+/*
+ * The path of an object is for what it loads itself, whoever stands in between. With a
+ * sanitizer, its own dlopen stands there, which calls the C library's.
+ */
 START_TEST(an_objects_own_path_finds_what_it_loads)
 {
+#if OWN_DLOPEN
 	void *handle = load(HOOKED "hooked_path.so");
 	void *(*by_object)(const char *) =
 		(void *(*)(const char *))function(handle, "hooked_dlopen");
@@ -100,6 +110,7 @@ START_TEST(an_objects_own_path_finds_what_it_loads)
 
 	ck_assert_msg(found, "%s", dlerror());
 	must_hear_from(found);
+#endif
 }
 END_TEST
 

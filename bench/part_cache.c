@@ -5,14 +5,19 @@
 
 static void add_hits(const double *cost)
 {
-	report_add("\n## Unregistered buffers\n\n"
-		   "What is kept of a local buffer that nobody registered: one kernel region per "
-		   "buffer, of\n4 KiB here. *Hit*: instructions to find it, to count as its user "
-		   "and to let it go again\n(`mrf_cache_get` and `mrf_cache_put`, which only the "
-		   "library can call; the program that\nmeasures this is linked with the "
-		   "library's objects). The buffers are taken in an order\nthat misses none.\n\n"
-		   "| kept | hit |\n| ---: | ---: |\n| 1000 | %.0f |\n| 100000 | %.0f |\n",
-		   cost[HIT_FEW], cost[HIT_MANY]);
+	report_add(
+		"\n## Unregistered buffers\n\n"
+		"What is kept of a local buffer that nobody registered: one kernel region per "
+		"buffer, of\n4 KiB here. *Hit*: instructions to find it, to count as its user "
+		"and to let it go again\n(`mrf_cache_get` and `mrf_cache_put`, which only the "
+		"library can call; the program that\nmeasures this is linked with the "
+		"library's objects). *First*: of a "
+		"buffer that no hit began at\nbefore: its entry is looked for among all, and from "
+		"then on its first page leads there.\n(The few pages of memory for that are new "
+		"to the process then, which 1000 buffers feel more\nthan 100000.)\n\n"
+		"| kept | hit | first |\n| ---: | ---: | ---: |\n"
+		"| 1000 | %.0f | %.0f |\n| 100000 | %.0f | %.0f |\n",
+		cost[HIT_FEW], cost[FIRST_FEW], cost[HIT_MANY], cost[FIRST_MANY]);
 	report_target(225, cost[HIT_FEW], "instructions of a hit, 1000 buffers kept");
 	report_target(260, cost[HIT_MANY], "instructions of a hit, 100000 buffers kept");
 }
@@ -43,12 +48,11 @@ static void add_misses(const double *cost)
 
 static void add_maps(const double *cost)
 {
-	report_add(
-		"\nWhat it costs everybody else: the application's own `mmap` and `munmap` of "
-		"64 KiB, of which\nnothing was ever kept. *Before*: before the library was first "
-		"called in the process.\n\n"
-		"| | 100000 kept / 1 kept | 1 kept / before | 100000 kept / before |\n"
-		"| --- | ---: | ---: | ---: |\n");
+	report_add("\nWhat it costs everybody else: the application's own `mmap` and `munmap` of "
+		   "64 KiB, of which\nnothing was ever kept. *Before*: with a domain open, before "
+		   "the first buffer was kept,\nwhen nothing looks at these calls yet.\n\n"
+		   "| | 100000 kept / 1 kept | 1 kept / before | 100000 kept / before |\n"
+		   "| --- | ---: | ---: | ---: |\n");
 	for (int i = 0; i < 2; i++) {
 		const char *what = i ? "a page touched" : "no page touched";
 		double before = cost[MAP_BEFORE + i], one = cost[MAP_ONE + i];
@@ -59,8 +63,8 @@ static void add_maps(const double *cost)
 		report_ratio(one / before);
 		report_ratio(many / before);
 		report_add("\n");
-		report_target(1.05, many / one,
-			      "the application's mmap and munmap, %s, 100000 buffers kept / 1",
+		report_target(1.05, many / before,
+			      "the application's mmap and munmap, %s, 100000 buffers kept / before",
 			      what);
 	}
 }

@@ -25,6 +25,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/life.h \
 	lib/monitor/monitor.c \
 	lib/monitor/monitor.h \
+	lib/monitor/pieces.c \
+	lib/monitor/pieces.h \
 	lib/monitor/slots.c \
 	lib/monitor/slots.h \
 	lib/monitor/uffd.c \

@@ -14,8 +14,7 @@
  * Watching by userfaultfd splits mappings: the kernel does not keep watched pages and
  * others in one mapping, nor those of two descriptors, and mremap moves one mapping at a
  * time. It fails with EFAULT across the edge of what is watched, unless a hook comes
- * first, which ends the watch; then the kernel joins the pieces again. The number of
- * mappings is limited (vm.max_map_count): the second half is left to the application.
+ * first, which ends the watch; then the kernel joins the pieces again (pieces.h).
  */
 #include <pthread.h>
 #include <signal.h>
@@ -29,6 +28,7 @@
 #include "monitor/discard.h"
 #include "monitor/hooks.h"
 #include "monitor/monitor.h"
+#include "monitor/pieces.h"
 #include "monitor/uffds.h"
 
 static struct mrf_lock lock = {
@@ -51,13 +51,7 @@ static struct mrf_list groups[MRF_UFFDS];
 static struct mrf_list wide = { &wide, &wide };
 static struct mrf_discards discards;
 static sigset_t signals; /* of the thread that holds the lock, before it took it */
-static struct {
-	unsigned long pieces; /* registered with the kernel, overlaps counted twice */
-	unsigned long few;    /* so many need no count of all mappings ... */
-	unsigned long enough; /* ... and so many not another one */
-	unsigned half;	      /* of the mappings that the kernel allows this process */
-	uint64_t full_until;  /* ms */
-} room;
+static struct mrf_pieces pieces;
 
 _Static_assert(MRF_MONITOR_PART == MRF_UFFD_CHUNK, "a descriptor's chunk is a part");
 
@@ -153,7 +147,7 @@ static void enter_watch_locked(struct mrf_watch *watch)
 	mrf_itree_insert(&watches, watch->node, watch->start, end_of(watch), watch);
 	if (!parts.uffd)
 		return;
-	room.pieces += mrf_uffds_pieces(watch->start, end_of(watch));
+	pieces.count += mrf_uffds_pieces(watch->start, end_of(watch));
 	if (!watch->client->local)
 		mrf_list_add_tail(&watch->group, watch_group(watch));
 }
@@ -165,7 +159,7 @@ static void leave_locked(struct mrf_watch *watch)
 	mrf_list_del(&watch->group);
 	atomic_fetch_sub(&listener.armed, 1);
 	if (parts.uffd)
-		room.pieces -= mrf_uffds_pieces(watch->start, end_of(watch));
+		pieces.count -= mrf_uffds_pieces(watch->start, end_of(watch));
 }
 
 /* Unregisters what of [start, end) no watch covers. */
@@ -258,46 +252,32 @@ bool mrf_monitor_sure(struct mrf_watch *watch)
 
 /* --- how much ----------------------------------------------------------------------- */
 
-#define FEW 64	     /* pieces, or fewer where the limit is low */
-#define FULL_MS 1000 /* before mappings are counted again */
-
-static bool count_needed_locked(bool *full)
+static enum mrf_pieces_room look_for_room(void)
 {
-	bool many = parts.uffd && room.pieces >= room.few;
+	enum mrf_pieces_room room = MRF_PIECES_FIT;
 
-	mrf_lock_held(&lock);
-	*full = many && (uint64_t)mrf_now_ms() < room.full_until;
-	return many && !*full && room.pieces >= room.enough;
-}
-
-/* Twice as many pieces are enough, or as many as make half of what is left. */
-static void counted_locked(unsigned mappings)
-{
-	unsigned long left = mappings < room.half ? room.half - mappings : 0;
-	unsigned long more = mrf_min(room.pieces, left / 4);
-
-	mrf_lock_held(&lock);
-	room.full_until = more ? 0 : (uint64_t)mrf_now_ms() + FULL_MS;
-	room.enough = room.pieces + more;
+	mrf_monitor_lock();
+	if (parts.uffd)
+		room = mrf_pieces_room(&pieces, (uint64_t)mrf_now_ms());
+	mrf_monitor_unlock();
+	return room;
 }
 
 bool mrf_monitor_has_room(void)
 {
-	bool full, needed;
+	enum mrf_pieces_room room;
 	unsigned mappings;
+	bool fit;
 
 	mrf_hooks_refresh();
-	mrf_monitor_lock();
-	needed = count_needed_locked(&full);
-	mrf_monitor_unlock();
-	if (mrf_likely(!needed))
-		return !full;
+	room = look_for_room();
+	if (mrf_likely(room != MRF_PIECES_UNKNOWN))
+		return room == MRF_PIECES_FIT;
 	mappings = mrf_maps_count();
 	mrf_monitor_lock();
-	counted_locked(mappings);
-	full = room.full_until;
+	fit = mrf_pieces_counted(&pieces, mappings, (uint64_t)mrf_now_ms());
 	mrf_monitor_unlock();
-	return !full;
+	return fit;
 }
 
 /* --- changes ---------------------------------------------------------------------- */
@@ -465,7 +445,7 @@ static void forget_groups(void)
 		mrf_list_init(&groups[i]);
 	mrf_list_init(&wide);
 	memset(&discards, 0, sizeof(discards));
-	memset(&room, 0, sizeof(room));
+	memset(&pieces, 0, sizeof(pieces));
 }
 
 void mrf_watches_start(struct mrf_monitor_parts with)
@@ -474,8 +454,7 @@ void mrf_watches_start(struct mrf_monitor_parts with)
 
 	mrf_monitor_lock();
 	forget_groups();
-	room.half = half;
-	room.few = mrf_min(FEW, half / 16);
+	mrf_pieces_start(&pieces, half);
 	parts = with;
 	atomic_store(&proved, with.uffd);
 	atomic_store_explicit(&owner, getpid(), memory_order_release);

@@ -13,6 +13,7 @@ check_PROGRAMS += \
 	tests/unit/t_mutex \
 	tests/unit/t_mr_symbols \
 	tests/unit/t_page \
+	tests/unit/t_pieces \
 	tests/unit/t_param \
 	tests/unit/t_present \
 	tests/unit/t_strerror \
@@ -43,6 +44,8 @@ tests_unit_t_lock_LDADD = $(UNIT_LDADD)
 tests_unit_t_log_SOURCES = tests/unit/t_log.c tests/unit/unit.h
 tests_unit_t_log_LDADD = $(UNIT_LDADD)
 tests_unit_t_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
+tests_unit_t_pieces_SOURCES = tests/unit/t_pieces.c tests/unit/unit.h
+tests_unit_t_pieces_LDADD = $(UNIT_LDADD)
 tests_unit_t_page_SOURCES = tests/unit/t_page.c tests/unit/unit.h
 tests_unit_t_page_LDADD = $(UNIT_LDADD)
 tests_unit_t_param_SOURCES = tests/unit/t_param.c tests/unit/unit.h

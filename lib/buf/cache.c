@@ -33,7 +33,7 @@ struct mrf_cache {
 	struct mrf_mr_back *back; /* the whole address space: what pins belong to */
 	struct mrf_cached_pool pool;
 	uint64_t max_bytes; /* limits; constant */
-	unsigned max_count;
+	uint64_t max_count;
 	bool merge;		/* constant */
 	_Atomic uint64_t clock; /* misses so far */
 	struct mrf_itree tree;	/* read without a lock, too */
@@ -456,7 +456,7 @@ static struct mrf_mr_back *cache_back_new(struct mrf_mr_space *space)
 
 static void set_limits(struct mrf_cache *cache)
 {
-	cache->max_count = (unsigned)mrf_param_int(MRF_PARAM_CACHE_COUNT);
+	cache->max_count = mrf_param_size(MRF_PARAM_CACHE_COUNT);
 	cache->max_bytes = mrf_param_size(MRF_PARAM_CACHE_SIZE);
 	cache->merge = mrf_param_bool(MRF_PARAM_CACHE_MERGE);
 	cache->gauge->max_entries = cache->max_count;
@@ -473,7 +473,7 @@ struct mrf_cache *mrf_cache_new(struct mrf_mr_space *space)
 	cache->space = space;
 	cache->back = cache_back_new(space);
 	cache->gauge = mrf_gauge_open(mrf_vdev_name(space->vdev), &cache->gauge_fd);
-	ret = mrf_hints_init(&cache->hints, (unsigned)mrf_param_int(MRF_PARAM_CACHE_COUNT));
+	ret = mrf_hints_init(&cache->hints, mrf_param_size(MRF_PARAM_CACHE_COUNT));
 	mrf_list_init(&cache->lru);
 	mrf_cached_pool_init(&cache->pool);
 	if (!cache->back || !cache->gauge || ret) {

@@ -5,7 +5,7 @@
 
 #define MOST 18 /* bits; what is never used takes no memory */
 
-int mrf_hints_init(struct mrf_hints *hints, unsigned entries)
+int mrf_hints_init(struct mrf_hints *hints, uint64_t entries)
 {
 	unsigned bits = 1;
 

@@ -19,7 +19,7 @@ struct mrf_hints {
 };
 
 /* Two for each of so many entries, within a limit. -FI_ENOMEM. */
-int mrf_hints_init(struct mrf_hints *hints, unsigned entries);
+int mrf_hints_init(struct mrf_hints *hints, uint64_t entries);
 void mrf_hints_fini(struct mrf_hints *hints);
 
 /* Any distance between buffers, such as a power of two, spreads them over all slots. */

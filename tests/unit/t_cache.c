@@ -415,6 +415,18 @@ START_TEST(cache_no_entries_means_no_cache)
 }
 END_TEST
 
+START_TEST(cache_any_number_may_be_asked_for)
+{
+	static const char *const counts[] = { "4294967296", "18446744073709551615" };
+
+	if (!open_keeping(counts[_i], NULL, NULL))
+		return;
+	must_get(0, 8, true);
+	want_kept(1, 8);
+	close_cache();
+}
+END_TEST
+
 START_TEST(cache_neighbours_become_one_if_that_is_asked_for)
 {
 	uint32_t lkey;
@@ -803,6 +815,7 @@ static TCase *kept(void)
 	tcase_add_test(tc, cache_the_bytes_kept_have_a_limit);
 	tcase_add_test(tc, cache_what_is_in_use_is_not_evicted);
 	tcase_add_test(tc, cache_no_entries_means_no_cache);
+	tcase_add_loop_test(tc, cache_any_number_may_be_asked_for, 0, 2);
 	tcase_add_loop_test(tc, cache_neighbours_become_one_if_that_is_asked_for, 0, 2);
 	tcase_add_test(tc, cache_neighbours_that_cannot_be_one_stay_two);
 	tcase_add_loop_test(tc, cache_memory_that_changes_is_registered_again, 0, CHANGES);

@@ -74,6 +74,11 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				"noticed: userfaultfd, memhooks (intercepted calls) or "
 				"disabled (default: memhooks and userfaultfd)",
 				0, 0, 0 },
+	[MRF_PARAM_BOUNCE_MAX] = { "FI_MRFAB_BOUNCE_MAX", FI_PARAM_INT,
+				   "Bytes up to which a local buffer that is not registered is "
+				   "copied, at most 16384; a larger one is registered "
+				   "and kept so (default: 16384)",
+				   16384, 0, 16384 },
 	[MRF_PARAM_CACHE_SIZE] = { "FI_MR_CACHE_MAX_SIZE", FI_PARAM_SIZE_T,
 				   "The most bytes of unregistered local buffers that stay "
 				   "registered for later transfers of a domain; 0 keeps none "

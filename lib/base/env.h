@@ -29,6 +29,7 @@ enum mrf_param {
 	MRF_PARAM_ANSWER_TIMEOUT, /* FI_MRFAB_ANSWER_TIMEOUT: ms for the peer's agent */
 	MRF_PARAM_MR_MODE,	  /* FI_MRFAB_MR_MODE: required bits; read at each use */
 	MRF_PARAM_MONITOR,	  /* FI_MR_CACHE_MONITOR: userfaultfd, memhooks, disabled */
+	MRF_PARAM_BOUNCE_MAX,	  /* FI_MRFAB_BOUNCE_MAX: bytes that are copied, not registered */
 	MRF_PARAM_CACHE_SIZE,	  /* FI_MR_CACHE_MAX_SIZE: bytes; SIZE_MAX: unlimited */
 	MRF_PARAM_CACHE_COUNT,	  /* FI_MR_CACHE_MAX_COUNT: regions; 0: no cache */
 	MRF_PARAM_CACHE_MERGE,	  /* FI_MR_CACHE_MERGE_REGIONS: neighbours become one */

@@ -10,7 +10,7 @@
 #include "base/lock.h"
 #include "verbs/vmr.h"
 
-#define MRF_BOUNCE_SIZE 16384 /* bytes of a slot */
+#define MRF_BOUNCE_SIZE 16384 /* bytes of a slot; the most for FI_MRFAB_BOUNCE_MAX */
 
 struct mrf_bounce_pool {
 	struct mrf_vpd *pd;   /* immutable */

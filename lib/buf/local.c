@@ -11,6 +11,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/page.h"
+#include "base/param.h"
 #include "base/user.h"
 #include "buf/cache.h"
 #include "buf/local.h"
@@ -22,6 +23,7 @@ void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space, struct 
 {
 	buf->space = space;
 	buf->cache = cache;
+	buf->copy_max = (uint64_t)mrf_param_int(MRF_PARAM_BOUNCE_MAX);
 	mrf_bounce_init(&buf->bounce, space->pd);
 }
 
@@ -330,7 +332,7 @@ static int use_registration(struct mrf_buf *buf, const struct mrf_local_req *req
 {
 	int ret = 1;
 
-	if (req->total > MRF_BOUNCE_SIZE)
+	if (req->total > buf->copy_max)
 		ret = use_cache(buf, req, local);
 	if (ret == 1)
 		ret = use_temp(buf, req, local);
@@ -347,7 +349,7 @@ static int use_unregistered(struct mrf_buf *buf, const struct mrf_local_req *req
 	local->nsge = local->ndesc = 0;
 	if (req->total <= MRF_LIMIT_INJECT && !req->arrives)
 		ret = use_inline(req, local);
-	else if (req->total <= MRF_BOUNCE_SIZE)
+	else if (req->total <= buf->copy_max)
 		ret = use_bounce(buf, req, local);
 	if (ret == 1)
 		ret = use_registration(buf, req, local);

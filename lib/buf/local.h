@@ -5,7 +5,7 @@
  *
  * 1. the descriptors, if they are given and fit (with FI_MR_LOCAL they must);
  * 2. a copy in the work request, of writes up to MRF_LIMIT_INJECT bytes;
- * 3. a registered slot of the endpoint, up to MRF_BOUNCE_SIZE bytes;
+ * 3. a registered slot of the endpoint, up to FI_MRFAB_BOUNCE_MAX bytes;
  * 4. a registration that is kept for the next transfers (buf/cache.h);
  * 5. one for this transfer alone, where nothing can be kept;
  * 6. a copy, for sources that can be read but not pinned.
@@ -34,6 +34,7 @@ struct mrf_mr_space;
 struct mrf_buf {
 	const struct mrf_mr_space *space;
 	struct mrf_cache *cache; /* the domain's */
+	uint64_t copy_max;	 /* FI_MRFAB_BOUNCE_MAX */
 	struct mrf_bounce_pool bounce;
 };
 

@@ -4,6 +4,7 @@
  * device is given, what is held and given back.
  */
 #include <sys/mman.h>
+#include "base/env.h"
 #include "buf/cache.h"
 #include "buf/local.h"
 #include "mr/demand/backs.h"
@@ -93,6 +94,28 @@ START_TEST(buf_each_size_takes_its_way)
 			memcmp((void *)(uintptr_t)local.sge[0].addr, mem + 3, want[_i].len), 0);
 	/* What arrives in a copy knows where it belongs. */
 	ck_assert_int_eq(local.nuser, want[_i].arrives && local.kind == MRF_LOCAL_BOUNCE);
+	close_buf();
+}
+END_TEST
+
+START_TEST(buf_what_is_copied_has_a_limit_that_can_be_set)
+{
+	enum mrf_local_kind more = MRF_LOCAL_CACHED;
+
+	ck_assert_int_eq(setenv("FI_MRFAB_BOUNCE_MAX", "1000", 1), 0);
+	mrf_env_reload();
+	open_buf(0);
+	memset(mem, 7, 64 * PAGE);
+	if (!mrf_mr_backs_monitored(env.space.backs))
+		more = MRF_LOCAL_TEMP;
+	ck_assert_int_eq(take(mem, 1000, NULL, _i), 0);
+	ck_assert_int_eq(local.kind, MRF_LOCAL_BOUNCE);
+	drop();
+	ck_assert_int_eq(take(mem, 1001, NULL, _i), 0);
+	ck_assert_int_eq(local.kind, more);
+	drop();
+	ck_assert_int_eq(take(mem, 256, NULL, false), 0);
+	ck_assert_int_eq(local.kind, MRF_LOCAL_INLINE);
 	close_buf();
 }
 END_TEST
@@ -257,6 +280,7 @@ static TCase *local_buffers(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, buf_each_size_takes_its_way, 0, 8);
+	tcase_add_loop_test(tc, buf_what_is_copied_has_a_limit_that_can_be_set, 0, 2);
 	tcase_add_loop_test(tc, buf_descriptors_are_used_where_they_fit, 0, 1);
 	tcase_add_loop_test(tc, buf_descriptors_are_used_where_they_fit, FI_MR_ALLOCATED,
 			    FI_MR_ALLOCATED + 1);

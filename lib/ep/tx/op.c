@@ -62,7 +62,7 @@ int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 	op->total = mrf_iov_total(req->iov, req->count);
 	op->nrma = (int)req->rma_count;
 	memcpy(op->rma, req->rma, req->rma_count * sizeof(*req->rma));
-	if (op->total > MRF_BOUNCE_SIZE && !(req->desc && req->desc[0]))
+	if (op->total > ep->buf.copy_max && !(req->desc && req->desc[0]))
 		finish_ended(ep);
 	return mrf_local_take(&ep->buf,
 			      &(struct mrf_local_req){ .iov = req->iov,

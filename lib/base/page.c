@@ -182,6 +182,7 @@ void mrf_page_explain_memlock(size_t len, char *buf, size_t buflen)
 	mrf_page_memlock_text(&lock, len, buf, buflen);
 }
 
+/* Headers before Linux 5.14 do not have them. */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23

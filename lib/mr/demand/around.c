@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <sys/mman.h>
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/page.h"
 #include "base/present.h"
 #include "mr/access.h"
 #include "mr/demand/around.h"
 #include "mr/demand/backs.h"
-
-/* Headers before Linux 5.14 do not have them. */
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /*
  * Adds to the blocks with the hole the pages around them that have memory. The kernel
@@ -46,25 +40,18 @@ enum mrf_pinned mrf_pin_around(struct mrf_mr_back *back, const struct mrf_hole *
 /* --- without a look at the mappings -------------------------------------------------- */
 
 /*
- * May this page be accessed so? It gets memory, as the pin gives it. A page that peers
- * write also gets what the kernel needs to join the pieces of a mapping again
- * (monitor/monitor.c), before the mapping is cut.
+ * May the memory be accessed so? Its pages get memory, as the pin gives it. A page that
+ * peers write also gets what the kernel needs to join the pieces of a mapping again
+ * (monitor/monitor.c), before the mapping is cut. In each part that is proved to be one
+ * mapping, one page speaks for all.
  */
-static bool page_allows(const struct mrf_mr_back *back, uint64_t addr)
-{
-	uint64_t page = back->space->page_mask + 1;
-	int advice = back->rights & MRF_RIGHTS_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-
-	return !madvise((void *)(uintptr_t)(addr & ~(page - 1)), page, advice);
-}
-
-/* In each part that is proved to be one mapping, one page speaks for all. */
 static bool hole_allows(const struct mrf_mr_back *back, const struct mrf_hole *hole)
 {
+	bool write = back->rights & MRF_RIGHTS_WRITE;
 	uint64_t addr = hole->start;
 
 	while (addr < hole->end) {
-		if (!page_allows(back, addr))
+		if (mrf_page_fault_in(addr, write))
 			return false;
 		addr = (addr | (MRF_MONITOR_PART - 1)) + 1;
 		if (!addr)

@@ -333,10 +333,11 @@ enum mrf_pinned mrf_pin_local(struct mrf_pin *pin, unsigned rights, int *err)
 	*err = 0;
 	if (ret)
 		return ret == -FI_EAGAIN ? MRF_PIN_AGAIN : MRF_PIN_UNWATCHED;
-	if (!mrf_monitor_sure(&pin->watch))
-		ret = -FI_EAGAIN;
-	else
-		ret = *err = mrf_page_fault_in(pin->addr, rights & MRF_RIGHTS_WRITE);
+	if (!mrf_monitor_sure(&pin->watch)) {
+		(void)commit_local(pin, -FI_EINVAL);
+		return MRF_PIN_UNWATCHED;
+	}
+	ret = *err = mrf_page_fault_in(pin->addr, rights & MRF_RIGHTS_WRITE);
 	if (!ret)
 		ret = *err = mrf_vmr_reg(pin->back->space->pd, (void *)(uintptr_t)pin->addr,
 					 pin->len, pin->addr, rights, &pin->vmr);

@@ -898,8 +898,8 @@ END_TEST
 
 /* --- how many mappings there may be -------------------------------------------------- */
 
-static char few[32];   /* vm.max_map_count, if not the kernel's */
-static unsigned looks; /* at mappings */
+static char few[32];	  /* vm.max_map_count, if not the kernel's */
+static atomic_uint looks; /* at mappings */
 
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);

@@ -117,6 +117,8 @@ START_TEST(buf_what_is_copied_has_a_limit_that_can_be_set)
 	ck_assert_int_eq(take(mem, 256, NULL, false), 0);
 	ck_assert_int_eq(local.kind, MRF_LOCAL_INLINE);
 	close_buf();
+	ck_assert_int_eq(unsetenv("FI_MRFAB_BOUNCE_MAX"), 0);
+	mrf_env_reload();
 }
 END_TEST
 

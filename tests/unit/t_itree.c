@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include "base/compiler.h"
 #include "base/itree.h"
+#include "every.h"
 #include "unit.h"
 
 #define LINE 1000u
@@ -139,7 +140,7 @@ START_TEST(it_agrees_with_an_array)
 	uintptr_t start;
 
 	srandom((unsigned)_i);
-	for (i = 0; i < 6000; i++) {
+	for (i = 0; i < 6000 / every(); i++) {
 		start = any(LINE);
 		if (count < most && (!count || any(5) < 3))
 			add(start, start + 1 + any(width));
@@ -212,9 +213,9 @@ static uintptr_t place(unsigned how, unsigned i)
 
 START_TEST(a_hundred_thousand_are_at_most_24_deep)
 {
-	unsigned i;
+	unsigned i, n = MANY / every();
 
-	for (i = 0; i < MANY; i++) {
+	for (i = 0; i < n; i++) {
 		uintptr_t start = place((unsigned)_i, i) * 16;
 
 		many[i] = mrf_itree_node_new();
@@ -222,12 +223,12 @@ START_TEST(a_hundred_thousand_are_at_most_24_deep)
 	}
 	/* 1.44 times the logarithm of MANY. */
 	ck_assert_uint_le(mrf_itree_depth(&tree), 24);
-	for (i = 0; i < MANY; i += 2)
+	for (i = 0; i < n; i += 2)
 		mrf_itree_remove(&tree, many[i]);
 	ck_assert_uint_le(mrf_itree_depth(&tree), 23);
-	for (i = 1; i < MANY; i += 2)
+	for (i = 1; i < n; i += 2)
 		mrf_itree_remove(&tree, many[i]);
-	for (i = 0; i < MANY; i++)
+	for (i = 0; i < n; i++)
 		mrf_itree_node_free(many[i]);
 }
 END_TEST
@@ -270,7 +271,7 @@ static void *write_on(void *arg)
 	unsigned i, round;
 
 	(void)arg;
-	for (round = 0; round < 2000; round++) {
+	for (round = 0; round < 2000 / every(); round++) {
 		for (i = 0; i < 32; i++) {
 			uintptr_t at = 64 * ((round + i) % THERE) + 33 + i % 8;
 

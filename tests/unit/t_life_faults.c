@@ -206,9 +206,6 @@ static void counted(void)
 	do
 		count = fi_cntr_read(cntr);
 	while (count < landed && mrf_now_ms() < end);
-	if (getenv("DBG"))
-		fprintf(stderr, "nth %u met %d landed %u begun %u count %lu\n", nth, met(), landed,
-			begun, (unsigned long)count);
 	if (count < landed || count > begun)
 		ck_abort_msg("%s, failure %u: %u of %u writes landed, counted %lu", where, nth,
 			     landed, begun, (unsigned long)count);

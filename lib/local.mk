@@ -24,8 +24,9 @@ lib_LTLIBRARIES += libmrfab.la
 libmrfab_la_SOURCES =
 libmrfab_la_LIBADD = libmrfab-internal.la $(VERBS_LIBS) $(NL_LIBS) -lpthread
 # dlclose leaves it where it is: librdmacm, which would go with it, never closes the two
-# descriptors that it opens, and would open two more the next time.
-libmrfab_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MRF_ABI) -Wl,-z,nodelete \
+# descriptors that it opens, and would open two more the next time. All symbols are bound when
+# it is loaded: a hook that called a function for the first time would take the loader's lock.
+libmrfab_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MRF_ABI) -Wl,-z,nodelete -Wl,-z,now \
 	-Wl,--version-script=$(top_srcdir)/lib/libmrfab.map -Wl,--no-undefined-version
 if !SANITIZED
 libmrfab_la_LDFLAGS += -Wl,-z,defs

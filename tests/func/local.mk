@@ -38,6 +38,12 @@ tests_func_f_cut_LDADD = libmrfab.la
 noinst_PROGRAMS += tests/func/f_kept
 tests_func_f_kept_SOURCES = tests/func/f_kept.c $(func_harness)
 tests_func_f_kept_LDADD = libmrfab.la
+noinst_PROGRAMS += tests/func/f_monitor tests/func/monitors
+tests_func_f_monitor_SOURCES = tests/func/f_monitor.c $(func_harness)
+tests_func_f_monitor_LDADD = libmrfab.la
+tests_func_monitors_SOURCES = tests/func/monitors.c tests/func/fab.c tests/func/fab.h \
+	tests/func/buf.c tests/func/buf.h tests/func/case.h
+tests_func_monitors_LDADD = libmrfab.la
 noinst_PROGRAMS += tests/func/closer
 tests_func_closer_SOURCES = tests/func/closer.c
 tests_func_closer_LDADD = -ldl

@@ -123,6 +123,8 @@ void hammer_window(uint64_t number, size_t *low, size_t *high);
 void hammer_fault(struct side *s, enum fault fault, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Does userfaultfd watch memory, so that what is watched in part cannot always be moved? */
+bool hammer_watched(void);
 void hammer_own(struct side *s); /* maps and registers */
 void hammer_disown(struct side *s);
 /* Threads: until stop. */

@@ -52,8 +52,7 @@ static struct fab fab;
 static struct fid_mr *depot_mr;
 static uint8_t *depot;
 static pthread_mutex_t cq_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool watched; /* by userfaultfd */
-static bool around;  /* what goes around the C library is noticed, too */
+static bool around; /* what goes around the C library is noticed, too */
 
 /* By the C library, or around it. */
 static void unmap(void *at, size_t len)
@@ -122,7 +121,7 @@ static void move_away(struct place *p)
 	uint8_t *to = p->home + HUGE;
 
 	if (mremap(p->home, p->size, p->size, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
-		must(errno == EFAULT && watched, "mremap: %s", strerror(errno));
+		must(errno == EFAULT && hammer_watched(), "mremap: %s", strerror(errno));
 	munmap(to, p->size);
 	map(p->home, p->size, ANON, -1);
 }
@@ -365,7 +364,6 @@ bool hammer_depot_open(struct side *s, const struct mode *mode)
 	if (s->fab.local)
 		return false;
 	around = !monitor || strcmp(monitor, "memhooks") != 0;
-	watched = !monitor || !strcmp(monitor, "userfaultfd");
 	mallopt(M_MMAP_THRESHOLD, (int)LOCAL_MAX * 4);
 	mallopt(M_TRIM_THRESHOLD, (int)LOCAL_MAX / 2);
 	fab_open(&fab, mode, &usual);

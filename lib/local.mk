@@ -11,6 +11,7 @@ include lib/contract/local.mk
 include lib/obj/local.mk
 include lib/proto/local.mk
 include lib/verbs/local.mk
+include lib/hmem/local.mk
 include lib/monitor/local.mk
 include lib/mr/local.mk
 include lib/buf/local.mk

@@ -30,8 +30,9 @@ enum mrf_lock_rank {
 	MRF_RANK_WAKE,	    /* obj/wait: threads asleep; any of the above may be held */
 	MRF_RANK_OBJ,	    /* obj/obj: holders of an object; only LOG is taken under it */
 	MRF_RANK_NODE,	    /* base/itree: the pool of nodes; nothing is taken under it */
-	MRF_RANK_LOG,	    /* the log */
-	MRF_RANK_PIN	    /* monitor: pins made on demand, of all domains; last, because
+	MRF_RANK_HMEM, /* hmem: numbers of a runtime's allocations; nothing is taken under it */
+	MRF_RANK_LOG,  /* the log */
+	MRF_RANK_PIN   /* monitor: pins made on demand, of all domains; last, because
 			      freeing memory under any other lock leads here:
 			      monitor/hooks.h */
 };

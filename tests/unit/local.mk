@@ -2,6 +2,7 @@
 WRAP_VNL = -Wl,--wrap=mrf_vnl_devs,--wrap=mrf_vnl_ifaddrs
 
 include tests/unit/base.mk
+include tests/unit/hmem.mk
 include tests/unit/hooked.mk
 include tests/unit/info.mk
 include tests/unit/obj.mk

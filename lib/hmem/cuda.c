@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * CUDA, by its driver interface. Its types and numbers are written down here, so that no
+ * toolkit is needed for building.
+ *
+ * A copy is made in the context that the memory belongs to, on a stream of our own that does
+ * not wait for the application's kernels: one of them may be waiting for the very bytes that
+ * are being copied. What kernels have written is visible to copies once they have ended;
+ * ordering that is up to the application, as with any transfer.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "hmem/dl.h"
+#include "hmem/cuda.h"
+
+#define LIBRARY "libcuda.so.1"
+
+/* What the driver returns, as far as it is told apart here. */
+enum { DONE = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101 };
+
+/* Attributes of an address. */
+enum {
+	AT_CONTEXT = 1,
+	AT_MEMORY_TYPE = 2,
+	AT_BUFFER_ID = 7,
+	AT_IS_MANAGED = 8,
+	AT_DEVICE_ORDINAL = 9
+};
+
+enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
+
+#define STREAM_NON_BLOCKING 1u
+
+struct context;
+struct stream;
+typedef unsigned long long device_ptr;
+
+static struct {
+	int (*init)(unsigned flags);
+	int (*error_name)(int error, const char **name);
+	int (*device_count)(int *count);
+	int (*context_retain)(struct context **context, int device);
+	int (*context_push)(struct context *context);
+	int (*context_pop)(struct context **context);
+	int (*attributes)(unsigned count, const int *attribute, void *const *value, device_ptr ptr);
+	int (*range)(device_ptr *start, size_t *len, device_ptr ptr);
+	int (*copy_to_host)(void *to, device_ptr from, size_t len, struct stream *stream);
+	int (*copy_from_host)(device_ptr to, const void *from, size_t len, struct stream *stream);
+	int (*stream_create)(struct stream **stream, unsigned flags);
+	int (*stream_wait)(struct stream *stream);
+	int (*stream_destroy)(struct stream *stream);
+	int (*host_register)(void *pages, size_t len, unsigned flags);
+	int (*host_unregister)(void *pages);
+} cu;
+
+static const struct mrf_dl_symbol symbols[] = {
+	{ "cuInit", &cu.init },
+	{ "cuGetErrorName", &cu.error_name },
+	{ "cuDeviceGetCount", &cu.device_count },
+	{ "cuDevicePrimaryCtxRetain", &cu.context_retain },
+	{ "cuCtxPushCurrent_v2", &cu.context_push },
+	{ "cuCtxPopCurrent_v2", &cu.context_pop },
+	{ "cuPointerGetAttributes", &cu.attributes },
+	{ "cuMemGetAddressRange_v2", &cu.range },
+	{ "cuMemcpyDtoHAsync_v2", &cu.copy_to_host },
+	{ "cuMemcpyHtoDAsync_v2", &cu.copy_from_host },
+	{ "cuStreamCreate", &cu.stream_create },
+	{ "cuStreamSynchronize", &cu.stream_wait },
+	{ "cuStreamDestroy_v2", &cu.stream_destroy },
+	{ "cuMemHostRegister_v2", &cu.host_register },
+	{ "cuMemHostUnregister", &cu.host_unregister },
+};
+
+/* --- errors ---------------------------------------------------------------------------- */
+
+static int cuda_errno_of(int error)
+{
+	switch (error) {
+	case DONE:
+		return 0;
+	case INVALID_VALUE:
+		return -FI_EINVAL;
+	case OUT_OF_MEMORY:
+		return -FI_ENOMEM;
+	case NO_DEVICE:
+	case INVALID_DEVICE:
+		return -FI_ENODEV;
+	default:
+		return -FI_EIO;
+	}
+}
+
+/* The result of a call, as an error of ours. */
+static int cuda_said(const char *call, int error, struct mrf_hmem_why *why)
+{
+	const char *name = NULL;
+
+	if (mrf_likely(!error))
+		return 0;
+	if (cu.error_name(error, &name) || !name)
+		name = "an unknown error";
+	snprintf(why->text, sizeof(why->text), "%s says %s (%d)", call, name, error);
+	return cuda_errno_of(error);
+}
+
+static int open_cuda(struct mrf_hmem_why *why)
+{
+	int ret = mrf_dl_load(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), why), devices;
+
+	if (!ret)
+		ret = cuda_said("cuInit", cu.init(0), why);
+	if (!ret)
+		ret = cuda_said("cuDeviceGetCount", cu.device_count(&devices), why);
+	if (!ret && devices < 1) {
+		snprintf(why->text, sizeof(why->text), "%s knows no device", LIBRARY);
+		ret = -FI_ENODEV;
+	}
+	return ret;
+}
+
+static int cuda_count_devices(int *devices, struct mrf_hmem_why *why)
+{
+	return cuda_said("cuDeviceGetCount", cu.device_count(devices), why);
+}
+
+/* --- what an address is ------------------------------------------------------------------ */
+
+static int enter(struct context *context, struct mrf_hmem_why *why)
+{
+	return cuda_said("cuCtxPushCurrent", cu.context_push(context), why);
+}
+
+static void leave(void)
+{
+	struct context *ours;
+
+	(void)cu.context_pop(&ours);
+}
+
+/*
+ * The context of memory that belongs to none (managed memory, and what comes from pools): its
+ * device's primary one, which stays.
+ */
+static int primary_context(int device, struct context **context, struct mrf_hmem_why *why)
+{
+	return cuda_said("cuDevicePrimaryCtxRetain", cu.context_retain(context, device), why);
+}
+
+static int find_range(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
+{
+	device_ptr start = 0;
+	int ret = enter(alloc->home, why);
+
+	if (ret)
+		return ret;
+	ret = cuda_said("cuMemGetAddressRange", cu.range(&start, &alloc->len, addr), why);
+	leave();
+	alloc->start = (uintptr_t)start;
+	return ret;
+}
+
+static enum mrf_hmem_kind cuda_kind_of(unsigned type, unsigned managed)
+{
+	if (managed)
+		return MRF_HMEM_MANAGED;
+	if (type == TYPE_DEVICE)
+		return MRF_HMEM_DEVICE;
+	return type == TYPE_HOST ? MRF_HMEM_HOST : MRF_HMEM_NONE;
+}
+
+/* An address that the driver does not know has no type, which is no error of this call. */
+static int cuda_ask(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct context **context,
+		    struct mrf_hmem_why *why)
+{
+	static const int attribute[] = { AT_MEMORY_TYPE, AT_IS_MANAGED, AT_BUFFER_ID,
+					 AT_DEVICE_ORDINAL, AT_CONTEXT };
+	unsigned type = 0, managed = 0;
+	unsigned long long id = 0;
+	int device = 0, ret;
+	void *const value[] = { &type, &managed, &id, &device, context };
+
+	*context = NULL;
+	ret = cuda_said("cuPointerGetAttributes", cu.attributes(5, attribute, value, addr), why);
+	if (ret)
+		return ret;
+	alloc->kind = cuda_kind_of(type, managed);
+	alloc->device = device;
+	alloc->id = id;
+	return 0;
+}
+
+static int cuda_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
+{
+	struct context *context;
+	int ret = cuda_ask(addr, alloc, &context, why);
+
+	if (ret || alloc->kind == MRF_HMEM_NONE || alloc->kind == MRF_HMEM_HOST)
+		return ret;
+	if (!context)
+		ret = primary_context(alloc->device, &context, why);
+	if (ret)
+		return ret;
+	alloc->home = context;
+	return find_range(addr, alloc, why);
+}
+
+/* --- copies ------------------------------------------------------------------------------ */
+
+struct copy {
+	bool in; /* to the device */
+	device_ptr there;
+	void *here;
+	size_t len;
+};
+
+static int copy_on(struct stream *stream, const struct copy *copy, struct mrf_hmem_why *why)
+{
+	int ret;
+
+	if (copy->in)
+		ret = cuda_said("cuMemcpyHtoDAsync",
+				cu.copy_from_host(copy->there, copy->here, copy->len, stream), why);
+	else
+		ret = cuda_said("cuMemcpyDtoHAsync",
+				cu.copy_to_host(copy->here, copy->there, copy->len, stream), why);
+	/* Even a copy that failed may have been begun. */
+	if (ret)
+		(void)cu.stream_wait(stream);
+	else
+		ret = cuda_said("cuStreamSynchronize", cu.stream_wait(stream), why);
+	return ret;
+}
+
+static int cuda_copy_bytes(const struct mrf_hmem_alloc *alloc, const struct copy *copy,
+			   struct mrf_hmem_why *why)
+{
+	struct stream *stream;
+	int ret = enter(alloc->home, why);
+
+	mrf_slow_call();
+	if (ret)
+		return ret;
+	ret = cuda_said("cuStreamCreate", cu.stream_create(&stream, STREAM_NON_BLOCKING), why);
+	if (!ret) {
+		ret = copy_on(stream, copy, why);
+		(void)cu.stream_destroy(stream);
+	}
+	leave();
+	return ret;
+}
+
+static int cuda_get(const struct mrf_hmem_alloc *alloc, void *to, uintptr_t from, size_t len,
+		    struct mrf_hmem_why *why)
+{
+	struct copy copy = { false, from, to, len };
+
+	return cuda_copy_bytes(alloc, &copy, why);
+}
+
+static int cuda_put(const struct mrf_hmem_alloc *alloc, uintptr_t to, const void *from, size_t len,
+		    struct mrf_hmem_why *why)
+{
+	struct copy copy = { true, to, (void *)(uintptr_t)from, len };
+
+	return cuda_copy_bytes(alloc, &copy, why);
+}
+
+/* --- our own memory -------------------------------------------------------------------- */
+
+#define PORTABLE 1u /* for all contexts */
+
+static int cuda_host_add(void *pages, size_t len, struct mrf_hmem_why *why)
+{
+	struct context *context;
+	int ret = primary_context(0, &context, why);
+
+	if (!ret)
+		ret = enter(context, why);
+	if (ret)
+		return ret;
+	ret = cuda_said("cuMemHostRegister", cu.host_register(pages, len, PORTABLE), why);
+	leave();
+	return ret;
+}
+
+static void cuda_host_remove(void *pages)
+{
+	struct mrf_hmem_why why;
+	struct context *context;
+
+	if (primary_context(0, &context, &why) || enter(context, &why))
+		return;
+	(void)cu.host_unregister(pages);
+	leave();
+}
+
+const struct mrf_hmem mrf_hmem_cuda = {
+	.iface = FI_HMEM_CUDA,
+	.library = LIBRARY,
+	.open = open_cuda,
+	.count = cuda_count_devices,
+	.find = cuda_find,
+	.get = cuda_get,
+	.put = cuda_put,
+	.host_add = cuda_host_add,
+	.host_remove = cuda_host_remove,
+};

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef MRF_HMEM_CUDA_H
+#define MRF_HMEM_CUDA_H
+
+#include "hmem/table.h"
+
+extern const struct mrf_hmem mrf_hmem_cuda;
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "hmem/cuda.h"
+#include "hmem/hmem.h"
+#include "hmem/rocr.h"
+#include "hmem/ze.h"
+
+static const struct mrf_hmem *const tables[] = { &mrf_hmem_cuda, &mrf_hmem_rocr, &mrf_hmem_ze };
+
+#define TABLES (sizeof(tables) / sizeof(tables[0]))
+
+/* What came of opening each. A device that was not there may come, so failures are tried again. */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static bool is_open[TABLES];
+
+/* A plain mutex: the runtime's own code runs under it, and may do anything. */
+static int open_once(size_t i, struct mrf_hmem_why *why)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&opening);
+	if (!is_open[i])
+		ret = tables[i]->open(why);
+	is_open[i] = !ret;
+	pthread_mutex_unlock(&opening);
+	return ret;
+}
+
+int mrf_hmem_open(enum fi_hmem_iface iface, const struct mrf_hmem **hmem)
+{
+	struct mrf_hmem_why why;
+	size_t i;
+	int ret;
+
+	for (i = 0; i < TABLES && tables[i]->iface != iface; i++)
+		;
+	if (i == TABLES)
+		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3130,
+				  "iface=%d (%s): this library knows FI_HMEM_SYSTEM, FI_HMEM_CUDA, "
+				  "FI_HMEM_ROCR and FI_HMEM_ZE only",
+				  (int)iface, mrf_names_enum(&mrf_names_hmem_iface, iface));
+	ret = open_once(i, &why);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_MR, 3131, "%s cannot be used: %s",
+				  mrf_names_enum(&mrf_names_hmem_iface, iface), why.text);
+	*hmem = tables[i];
+	return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that a device's software allocates: what is behind an address, and copying between
+ * there and the host. One table of functions per interface of fi_mr_attr.iface; a runtime is
+ * loaded when it is first asked for (dlopen), and stays.
+ *
+ * All functions may be called by any thread, with no lock held but those that allow waiting:
+ * a copy takes as long as the device takes. They leave the calling thread's current context
+ * of the runtime as it was.
+ */
+#ifndef MRF_HMEM_TABLE_H
+#define MRF_HMEM_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <rdma/fi_domain.h>
+
+enum mrf_hmem_kind {
+	MRF_HMEM_NONE,	  /* not this runtime's: memory of the host, or nothing */
+	MRF_HMEM_DEVICE,  /* only the device, and the runtime's copies, can touch it */
+	MRF_HMEM_MANAGED, /* device and processor share it; pages move between them */
+	MRF_HMEM_HOST	  /* the host's, allocated or registered by the runtime */
+};
+
+/* What an address belongs to. */
+struct mrf_hmem_alloc {
+	enum mrf_hmem_kind kind; /* NONE: nothing else is set */
+	int device;		 /* its number, as in fi_mr_attr.device; HOST: unspecified */
+	uintptr_t start;	 /* of the whole allocation */
+	size_t len;		 /* bytes */
+	uint64_t id;		 /* an allocation that is made later has another, also there */
+	void *home;		 /* the runtime's context that it belongs to */
+};
+
+/* What went wrong, in the runtime's words. */
+struct mrf_hmem_why {
+	char text[240];
+};
+
+/*
+ * The functions of an interface; each returns 0, or -FI_E* with *why set:
+ *  -FI_ENOSYS  the runtime is not there, or too old (its missing functions are named)
+ *  -FI_ENODEV  there is no device, or none of that number
+ *  -FI_EINVAL  the runtime calls the address invalid: it has been freed
+ *  -FI_EIO     the device, or the context of the memory, is lost; or another failure
+ *  -FI_ENOMEM
+ */
+struct mrf_hmem {
+	enum fi_hmem_iface iface;
+	const char *library;
+	int (*open)(struct mrf_hmem_why *why);
+	/* How many devices there are. */
+	int (*count)(int *devices, struct mrf_hmem_why *why);
+	int (*find)(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why);
+	/*
+	 * The bytes are there when these return. alloc: as find gave it, and the bytes are
+	 * inside of it.
+	 */
+	int (*get)(const struct mrf_hmem_alloc *alloc, void *to, uintptr_t from, size_t len,
+		   struct mrf_hmem_why *why);
+	int (*put)(const struct mrf_hmem_alloc *alloc, uintptr_t to, const void *from, size_t len,
+		   struct mrf_hmem_why *why);
+	/*
+	 * Prepares whole pages of ours for faster copies, and ends that. A failure does no
+	 * harm. NULL: the runtime has no such thing.
+	 */
+	int (*host_add)(void *pages, size_t len, struct mrf_hmem_why *why);
+	void (*host_remove)(void *pages);
+};
+
+#endif

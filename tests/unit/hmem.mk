@@ -1,0 +1,13 @@
+# A runtime that lacks nearly everything.
+tests/unit/libold_cuda.so: tests/unit/old_cuda.c
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ \
+		$(srcdir)/tests/unit/old_cuda.c
+
+EXTRA_DIST += tests/unit/old_cuda.c
+CLEANFILES += tests/unit/libold_cuda.so
+check_PROGRAMS += tests/unit/t_hmem
+tests_unit_t_hmem_SOURCES = tests/unit/t_hmem.c tests/unit/unit.h
+tests_unit_t_hmem_CPPFLAGS = $(AM_CPPFLAGS) -DRUNTIME='"$(abs_builddir)/.libs/"' \
+	-DOLD='"$(abs_builddir)/tests/unit/"'
+tests_unit_t_hmem_LDADD = $(UNIT_LDADD)
+EXTRA_tests_unit_t_hmem_DEPENDENCIES = $(runtime_stand_ins) tests/unit/libold_cuda.so

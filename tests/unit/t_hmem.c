@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory of devices, as the stand-ins for the runtimes have it (tests/runtime). */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <rdma/fi_errno.h>
+#include "hmem/hmem.h"
+#include "unit.h"
+
+#define LEN 10000u
+
+/* What tests need of a runtime beside what the library uses. */
+struct rig {
+	enum fi_hmem_iface iface;
+	const char *file;
+	void (*load)(void *so);
+	void *(*make)(enum mrf_hmem_kind kind, int device, size_t len);
+	void (*unmake)(enum mrf_hmem_kind kind, void *addr);
+	bool managed;	  /* has it such memory? */
+	const char *says; /* how its refusals begin */
+	int lost;	  /* the error of a lost device */
+	const char *copy; /* the call that moves bytes to the device */
+};
+
+static void (*fail_next)(const char *name, unsigned nth, int error);
+static unsigned (*fails_left)(void);
+static const struct rig *rig;
+static const struct mrf_hmem *hmem;
+static struct mrf_hmem_why why;
+
+static void find_symbol(void *so, const char *name, void *function)
+{
+	*(void **)function = dlsym(so, name);
+	ck_assert_msg(*(void **)function, "%s", name);
+}
+
+/* --- CUDA -------------------------------------------------------------------------------- */
+
+static struct {
+	int (*init)(unsigned flags);
+	int (*create)(void **context, unsigned flags, int device);
+	int (*get_current)(void **context);
+	int (*set_current)(void *context);
+	int (*retain)(void **context, int device);
+	int (*alloc)(unsigned long long *ptr, size_t len);
+	int (*alloc_managed)(unsigned long long *ptr, size_t len, unsigned flags);
+	int (*alloc_host)(void **addr, size_t len);
+	int (*free)(unsigned long long ptr);
+	int (*free_host)(void *addr);
+} cu;
+
+static void cuda_load(void *so)
+{
+	find_symbol(so, "cuInit", &cu.init);
+	find_symbol(so, "cuCtxCreate_v2", &cu.create);
+	find_symbol(so, "cuCtxGetCurrent", &cu.get_current);
+	find_symbol(so, "cuCtxSetCurrent", &cu.set_current);
+	find_symbol(so, "cuDevicePrimaryCtxRetain", &cu.retain);
+	find_symbol(so, "cuMemAlloc_v2", &cu.alloc);
+	find_symbol(so, "cuMemAllocManaged", &cu.alloc_managed);
+	find_symbol(so, "cuMemAllocHost_v2", &cu.alloc_host);
+	find_symbol(so, "cuMemFree_v2", &cu.free);
+	find_symbol(so, "cuMemFreeHost", &cu.free_host);
+}
+
+/* In the device's primary context, which is not current afterwards. */
+static void *cuda_make(enum mrf_hmem_kind kind, int device, size_t len)
+{
+	unsigned long long ptr = 0;
+	void *context, *addr;
+
+	ck_assert_int_eq(cu.init(0), 0);
+	ck_assert_int_eq(cu.retain(&context, device), 0);
+	ck_assert_int_eq(cu.set_current(context), 0);
+	if (kind == MRF_HMEM_HOST)
+		ck_assert_int_eq(cu.alloc_host(&addr, len), 0);
+	else if (kind == MRF_HMEM_MANAGED)
+		ck_assert_int_eq(cu.alloc_managed(&ptr, len, 1), 0);
+	else
+		ck_assert_int_eq(cu.alloc(&ptr, len), 0);
+	ck_assert_int_eq(cu.set_current(NULL), 0);
+	return kind == MRF_HMEM_HOST ? addr : (void *)(uintptr_t)ptr;
+}
+
+static void cuda_unmake(enum mrf_hmem_kind kind, void *addr)
+{
+	ck_assert_int_eq(kind == MRF_HMEM_HOST ? cu.free_host(addr) : cu.free((uintptr_t)addr), 0);
+}
+
+/* --- ROCR -------------------------------------------------------------------------------- */
+
+static struct {
+	int (*init)(void);
+	int (*alloc)(uint64_t pool, size_t len, uint32_t flags, void **ptr);
+	int (*free)(void *ptr);
+} hsa;
+
+static void rocr_load(void *so)
+{
+	find_symbol(so, "hsa_init", &hsa.init);
+	find_symbol(so, "hsa_amd_memory_pool_allocate", &hsa.alloc);
+	find_symbol(so, "hsa_amd_memory_pool_free", &hsa.free);
+}
+
+/* The stand-in's pool 1 is the host's, those of devices follow. */
+static void *rocr_make(enum mrf_hmem_kind kind, int device, size_t len)
+{
+	void *ptr = NULL;
+
+	ck_assert_int_eq(hsa.init(), 0);
+	ck_assert_int_eq(hsa.alloc(kind == MRF_HMEM_HOST ? 1 : 2 + (unsigned)device, len, 0, &ptr),
+			 0);
+	return ptr;
+}
+
+static void rocr_unmake(enum mrf_hmem_kind kind, void *addr)
+{
+	(void)kind;
+	ck_assert_int_eq(hsa.free(addr), 0);
+}
+
+/* --- Level Zero ---------------------------------------------------------------------------- */
+
+static struct {
+	int (*init)(uint32_t flags);
+	int (*drivers)(uint32_t *count, void **drivers);
+	int (*devices)(void *driver, uint32_t *count, void **devices);
+	int (*context)(void *driver, const void *desc, void **context);
+	int (*alloc)(void *context, const void *desc, size_t len, size_t alignment, void *device,
+		     void **ptr);
+	int (*alloc_shared)(void *context, const void *desc, const void *host_desc, size_t len,
+			    size_t alignment, void *device, void **ptr);
+	int (*alloc_host)(void *context, const void *desc, size_t len, size_t alignment,
+			  void **ptr);
+	int (*free)(void *context, void *ptr);
+} ze;
+static void *ze_context;
+
+static void ze_load(void *so)
+{
+	find_symbol(so, "zeInit", &ze.init);
+	find_symbol(so, "zeDriverGet", &ze.drivers);
+	find_symbol(so, "zeDeviceGet", &ze.devices);
+	find_symbol(so, "zeContextCreate", &ze.context);
+	find_symbol(so, "zeMemAllocDevice", &ze.alloc);
+	find_symbol(so, "zeMemAllocShared", &ze.alloc_shared);
+	find_symbol(so, "zeMemAllocHost", &ze.alloc_host);
+	find_symbol(so, "zeMemFree", &ze.free);
+}
+
+static void *ze_make(enum mrf_hmem_kind kind, int device, size_t len)
+{
+	void *driver, *devices[2], *ptr = NULL;
+	uint32_t one = 1, two = 2;
+	uint64_t desc[4] = { 0 };
+
+	ck_assert_int_eq(ze.init(0), 0);
+	ck_assert_int_eq(ze.drivers(&one, &driver), 0);
+	ck_assert_int_eq(ze.devices(driver, &two, devices), 0);
+	if (!ze_context)
+		ck_assert_int_eq(ze.context(driver, desc, &ze_context), 0);
+	if (kind == MRF_HMEM_HOST)
+		ck_assert_int_eq(ze.alloc_host(ze_context, desc, len, 1, &ptr), 0);
+	else if (kind == MRF_HMEM_MANAGED)
+		ck_assert_int_eq(
+			ze.alloc_shared(ze_context, desc, desc, len, 1, devices[device], &ptr), 0);
+	else
+		ck_assert_int_eq(ze.alloc(ze_context, desc, len, 1, devices[device], &ptr), 0);
+	return ptr;
+}
+
+static void ze_unmake(enum mrf_hmem_kind kind, void *addr)
+{
+	(void)kind;
+	ck_assert_int_eq(ze.free(ze_context, addr), 0);
+}
+
+static const struct rig rigs[] = {
+	{ FI_HMEM_CUDA, RUNTIME "libcuda.so.1", cuda_load, cuda_make, cuda_unmake, true, "cu", 719,
+	  "cuMemcpyHtoDAsync_v2" },
+	{ FI_HMEM_ROCR, RUNTIME "libhsa-runtime64.so.1", rocr_load, rocr_make, rocr_unmake, false,
+	  "hsa_", 0x1000, "hsa_memory_copy" },
+	{ FI_HMEM_ZE, RUNTIME "libze_loader.so.1", ze_load, ze_make, ze_unmake, true, "ze",
+	  0x70000001, "zeCommandListAppendMemoryCopy" },
+};
+
+#define RIGS ((int)(sizeof(rigs) / sizeof(rigs[0])))
+
+/* --- around it ----------------------------------------------------------------------------- */
+
+/* The runtime's library is found by its name when it is loaded already. */
+static void load(int i)
+{
+	void *so;
+
+	rig = &rigs[i];
+	so = dlopen(rig->file, RTLD_NOW | RTLD_LOCAL);
+	ck_assert_msg(so, "%s", dlerror());
+	find_symbol(so, "mrfab_runtime_fail", &fail_next);
+	find_symbol(so, "mrfab_runtime_fails_left", &fails_left);
+	rig->load(so);
+}
+
+static void open_rig(int i)
+{
+	load(i);
+	ck_assert_int_eq(mrf_hmem_open(rig->iface, &hmem), 0);
+	ck_assert_int_eq(hmem->iface, rig->iface);
+}
+
+static struct mrf_hmem_alloc found(const void *addr)
+{
+	struct mrf_hmem_alloc alloc;
+
+	ck_assert_msg(!hmem->find((uintptr_t)addr, &alloc, &why), "%s", why.text);
+	return alloc;
+}
+
+static void fill(uint8_t *bytes, size_t len, unsigned seed)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 251 + seed);
+}
+
+/* --- what an address is ------------------------------------------------------------------ */
+
+START_TEST(hmem_knows_what_an_address_is)
+{
+	static const enum mrf_hmem_kind kinds[] = { MRF_HMEM_DEVICE, MRF_HMEM_MANAGED,
+						    MRF_HMEM_HOST };
+	struct mrf_hmem_alloc alloc;
+	uint8_t *mem;
+	unsigned k;
+
+	open_rig(_i);
+	for (k = 0; k < 3; k++) {
+		if (kinds[k] == MRF_HMEM_MANAGED && !rig->managed)
+			continue;
+		mem = rig->make(kinds[k], 1, LEN);
+		alloc = found(mem + LEN - 1);
+		ck_assert_int_eq(alloc.kind, kinds[k]);
+		if (kinds[k] != MRF_HMEM_HOST) {
+			ck_assert_int_eq(alloc.device, 1);
+			ck_assert_uint_eq(alloc.start, (uintptr_t)mem);
+			ck_assert_uint_eq(alloc.len, LEN);
+		}
+		rig->unmake(kinds[k], mem);
+		ck_assert_int_eq(found(mem).kind, MRF_HMEM_NONE);
+	}
+	ck_assert_int_eq(found(&alloc).kind, MRF_HMEM_NONE);
+	ck_assert_int_eq(found(NULL).kind, MRF_HMEM_NONE);
+}
+END_TEST
+
+START_TEST(hmem_an_allocation_at_the_same_address_is_another)
+{
+	void *mem, *again;
+	uint64_t id;
+
+	open_rig(_i);
+	mem = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	id = found(mem).id;
+	ck_assert_uint_ne(id, 0);
+	ck_assert_uint_eq(found(mem).id, id);
+	rig->unmake(MRF_HMEM_DEVICE, mem);
+	again = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	ck_assert_ptr_eq(again, mem);
+	ck_assert_uint_ne(found(mem).id, id);
+	rig->unmake(MRF_HMEM_DEVICE, mem);
+}
+END_TEST
+
+START_TEST(hmem_counts_devices)
+{
+	int devices = 0;
+
+	open_rig(_i);
+	ck_assert_int_eq(hmem->count(&devices, &why), 0);
+	ck_assert_int_eq(devices, 2);
+}
+END_TEST
+
+/* --- copies ------------------------------------------------------------------------------ */
+
+static void there_and_back(uint8_t *mem, size_t off, size_t len, unsigned seed)
+{
+	static uint8_t out[LEN], in[LEN];
+	struct mrf_hmem_alloc alloc = found(mem);
+
+	fill(out, len, seed);
+	memset(in, 0, len);
+	ck_assert_msg(!hmem->put(&alloc, (uintptr_t)mem + off, out, len, &why), "%s", why.text);
+	ck_assert_msg(!hmem->get(&alloc, in, (uintptr_t)mem + off, len, &why), "%s", why.text);
+	ck_assert_int_eq(memcmp(in, out, len), 0);
+}
+
+START_TEST(hmem_copies_any_bytes_of_any_device)
+{
+	static const struct {
+		size_t off, len;
+	} parts[] = { { 0, LEN }, { 1, 1 }, { LEN - 1, 1 }, { 4095, 2 }, { 3, 8000 } };
+	uint8_t *mem;
+	unsigned i;
+
+	open_rig(_i / 2);
+	mem = rig->make(MRF_HMEM_DEVICE, _i % 2, LEN);
+	for (i = 0; i < 5; i++)
+		there_and_back(mem, parts[i].off, parts[i].len, i);
+	rig->unmake(MRF_HMEM_DEVICE, mem);
+}
+END_TEST
+
+static void *copy_in_thread(void *mem)
+{
+	there_and_back(mem, 5, 100, 9);
+	return NULL;
+}
+
+START_TEST(hmem_any_thread_copies)
+{
+	pthread_t thread;
+	void *mem;
+
+	open_rig(_i);
+	mem = rig->make(MRF_HMEM_DEVICE, 1, LEN);
+	ck_assert_int_eq(pthread_create(&thread, NULL, copy_in_thread, mem), 0);
+	pthread_join(thread, NULL);
+	rig->unmake(MRF_HMEM_DEVICE, mem);
+}
+END_TEST
+
+START_TEST(hmem_freed_memory_is_not_copied)
+{
+	struct mrf_hmem_alloc alloc;
+	uint8_t byte = 1, *mem;
+	int ret;
+
+	open_rig(_i);
+	mem = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	alloc = found(mem);
+	rig->unmake(MRF_HMEM_DEVICE, mem);
+	ret = hmem->put(&alloc, (uintptr_t)mem, &byte, 1, &why);
+	ck_assert_int_eq(ret, -FI_EINVAL);
+	ck_assert_ptr_nonnull(strstr(why.text, rig->says));
+}
+END_TEST
+
+START_TEST(hmem_a_lost_device_is_an_error_of_input_and_output)
+{
+	struct mrf_hmem_alloc alloc;
+	uint8_t byte = 1, *mem;
+
+	open_rig(_i);
+	mem = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	alloc = found(mem);
+	fail_next(rig->copy, 1, rig->lost);
+	ck_assert_int_eq(hmem->put(&alloc, (uintptr_t)mem, &byte, 1, &why), -FI_EIO);
+	ck_assert_uint_eq(fails_left(), 0);
+	there_and_back(mem, 0, 10, 1);
+	rig->unmake(MRF_HMEM_DEVICE, mem);
+}
+END_TEST
+
+/* Everything once, as the library would; 0 or the first error. */
+static int do_all(uint8_t *mem, void *page)
+{
+	struct mrf_hmem_alloc alloc;
+	uint8_t bytes[16] = { 1, 2, 3 };
+	int ret = hmem->find((uintptr_t)mem, &alloc, &why);
+
+	if (!ret)
+		ret = hmem->put(&alloc, (uintptr_t)mem, bytes, sizeof(bytes), &why);
+	if (!ret)
+		ret = hmem->get(&alloc, bytes, (uintptr_t)mem, sizeof(bytes), &why);
+	if (!ret && hmem->host_add) {
+		ret = hmem->host_add(page, 4096, &why);
+		if (!ret)
+			hmem->host_remove(page);
+	}
+	return ret;
+}
+
+START_TEST(hmem_every_call_may_fail_once)
+{
+	/* A page that cannot be given back stays with the runtime. */
+	static uint8_t page[100][2][4096] __attribute__((aligned(4096)));
+	unsigned nth, failed = 0;
+	uint8_t *mem;
+	int ret;
+
+	open_rig(_i);
+	mem = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	for (nth = 1; nth < 100; nth++) {
+		why.text[0] = 0;
+		fail_next("*", nth, rig->lost);
+		ret = do_all(mem, page[nth][0]);
+		if (fails_left())
+			break;
+		ck_assert(!ret || (ret == -FI_EIO && strstr(why.text, " says ")));
+		failed += !!ret;
+		fail_next("*", 0, 0);
+		ck_assert_int_eq(do_all(mem, page[nth][1]), 0);
+	}
+	ck_assert_uint_lt(nth, 100);
+	ck_assert_uint_ge(failed, 4);
+	fail_next("*", 0, 0);
+	rig->unmake(MRF_HMEM_DEVICE, mem);
+}
+END_TEST
+
+/* --- CUDA's contexts ------------------------------------------------------------------------ */
+
+START_TEST(cuda_the_thread_keeps_its_context)
+{
+	void *mine, *now = NULL;
+	uint8_t *mem;
+
+	open_rig(0);
+	mem = cuda_make(MRF_HMEM_DEVICE, 1, LEN);
+	ck_assert_int_eq(cu.create(&mine, 0, 0), 0);
+	there_and_back(mem, 0, 100, 1);
+	ck_assert_int_eq(cu.get_current(&now), 0);
+	ck_assert_ptr_eq(now, mine);
+	ck_assert_int_eq(cu.set_current(NULL), 0);
+	there_and_back(mem, 0, 100, 2);
+	ck_assert_int_eq(cu.get_current(&now), 0);
+	ck_assert_ptr_null(now);
+}
+END_TEST
+
+START_TEST(cuda_memory_of_a_context_of_the_application_is_copied_in_it)
+{
+	unsigned long long ptr;
+	void *mine;
+
+	open_rig(0);
+	ck_assert_int_eq(cu.init(0), 0);
+	ck_assert_int_eq(cu.create(&mine, 0, 1), 0);
+	ck_assert_int_eq(cu.alloc(&ptr, LEN), 0);
+	ck_assert_int_eq(cu.set_current(NULL), 0);
+	there_and_back((uint8_t *)(uintptr_t)ptr, 1, 1000, 3);
+}
+END_TEST
+
+/* --- refusals ------------------------------------------------------------------------------ */
+
+static void refused(enum fi_hmem_iface iface, int err, const char *word)
+{
+	struct unit_capture cap;
+
+	unit_capture(&cap);
+	ck_assert_int_eq(mrf_hmem_open(iface, &hmem), err);
+	unit_captured(&cap);
+	ck_assert_msg(strstr(cap.text, word), "%s is not in: %s", word, cap.text);
+}
+
+START_TEST(hmem_other_interfaces_are_refused_by_name)
+{
+	refused(FI_HMEM_NEURON, -FI_ENOSYS, "FI_HMEM_NEURON");
+	refused(FI_HMEM_SYNAPSEAI, -FI_ENOSYS, "FI_HMEM_SYNAPSEAI");
+	refused((enum fi_hmem_iface)99, -FI_ENOSYS, "99");
+	refused(FI_HMEM_SYSTEM, -FI_ENOSYS, "FI_HMEM_SYSTEM");
+}
+END_TEST
+
+START_TEST(hmem_without_a_device_it_is_refused)
+{
+	setenv("MRFAB_RUNTIME_DEVICES", "0", 1);
+	load(_i);
+	refused(rig->iface, -FI_ENODEV, rig->iface == FI_HMEM_ROCR ? "no device" : rig->says);
+	/* It may come. */
+	unsetenv("MRFAB_RUNTIME_DEVICES");
+	ck_assert_int_eq(mrf_hmem_open(rig->iface, &hmem), 0);
+}
+END_TEST
+
+START_TEST(hmem_an_old_runtime_is_refused_with_what_it_lacks)
+{
+	ck_assert_msg(dlopen(OLD "libold_cuda.so", RTLD_NOW), "%s", dlerror());
+	refused(FI_HMEM_CUDA, -FI_ENOSYS, "libcuda.so.1 has no cuGetErrorName, cuDeviceGetCount");
+}
+END_TEST
+
+START_TEST(hmem_without_a_runtime_it_is_refused)
+{
+	static const char *const names[] = { "libcuda.so.1", "libhsa-runtime64.so.1",
+					     "libze_loader.so.1" };
+	static const enum fi_hmem_iface ifaces[] = { FI_HMEM_CUDA, FI_HMEM_ROCR, FI_HMEM_ZE };
+
+	if (dlopen(names[_i], RTLD_LAZY))
+		return; /* This machine has the real one. */
+	refused(ifaces[_i], -FI_ENOSYS, names[_i]);
+}
+END_TEST
+
+static TCase *hmem_cases(void)
+{
+	TCase *tc = tcase_create("hmem");
+
+	tcase_add_loop_test(tc, hmem_knows_what_an_address_is, 0, RIGS);
+	tcase_add_loop_test(tc, hmem_an_allocation_at_the_same_address_is_another, 0, RIGS);
+	tcase_add_loop_test(tc, hmem_counts_devices, 0, RIGS);
+	tcase_add_loop_test(tc, hmem_copies_any_bytes_of_any_device, 0, 2 * RIGS);
+	tcase_add_loop_test(tc, hmem_any_thread_copies, 0, RIGS);
+	tcase_add_loop_test(tc, hmem_freed_memory_is_not_copied, 0, RIGS);
+	tcase_add_loop_test(tc, hmem_a_lost_device_is_an_error_of_input_and_output, 0, RIGS);
+	tcase_add_loop_test(tc, hmem_every_call_may_fail_once, 0, RIGS);
+	tcase_add_test(tc, cuda_the_thread_keeps_its_context);
+	tcase_add_test(tc, cuda_memory_of_a_context_of_the_application_is_copied_in_it);
+	tcase_add_test(tc, hmem_other_interfaces_are_refused_by_name);
+	tcase_add_loop_test(tc, hmem_without_a_device_it_is_refused, 0, RIGS);
+	tcase_add_test(tc, hmem_an_old_runtime_is_refused_with_what_it_lacks);
+	tcase_add_loop_test(tc, hmem_without_a_runtime_it_is_refused, 0, 3);
+	return tc;
+}
+
+UNIT_MAIN("hmem", hmem_cases)

@@ -122,6 +122,19 @@ void *mrf_bounce_take(struct mrf_bounce_pool *pool, uint32_t *lkey)
 	return slot->data;
 }
 
+void *mrf_bounce_try(struct mrf_bounce_pool *pool, uint32_t *lkey)
+{
+	struct slot *slot;
+
+	mrf_lock_take(&pool->lock);
+	slot = pop_slot_locked(pool);
+	mrf_lock_release(&pool->lock);
+	if (!slot)
+		return NULL;
+	*lkey = slot->slab->mr.lkey;
+	return slot->data;
+}
+
 void mrf_bounce_give(struct mrf_bounce_pool *pool, void *data)
 {
 	struct slot *slot = data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fast path for the most common access: one registered buffer, a key whose rkey is
+ * The fast path for the most common access: one buffer, registered or small, a key whose rkey is
  * known, a connection that is ready, an empty queue. It decides in a quarter of the
  * instructions what op.c, resolve.c and peer.c decide in a thousand. It leaves the same
  * operation behind that they would have made, so they handle every failure. For rma.c
@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
+#include "base/user.h"
 #include "ep/short.h"
 #include "ep/tx/access.h"
 #include "mr/desc.h"
@@ -34,7 +35,35 @@ struct mrf_rma_ends {
 	uint32_t lkey;
 	uint32_t rkey;
 	uint32_t event; /* for a write to a region that counts writes; otherwise 0 */
+	enum mrf_local_kind kind; /* DESC, INLINE or BOUNCE */
+	void *bytes;		  /* INLINE: the copy; BOUNCE: the slot */
 };
+
+/*
+ * Up to this many bytes it costs less to put a write's data into the work request than to
+ * have the kernel look up their registration.
+ */
+#define MRF_RMA_FEW_BYTES 64
+
+/* As buf/local.c would have left it. */
+static inline void mrf_rma_fill_unregistered_locked(struct mrf_ep *ep, struct mrf_op *op,
+						    const struct mrf_rma_one *one,
+						    const struct mrf_rma_ends *ends)
+{
+	mrf_lock_held(&ep->lock);
+	op->local.kind = ends->kind;
+	if (ends->kind == MRF_LOCAL_INLINE) {
+		memcpy(op->local.data, ends->bytes, one->len);
+		op->local.sge[0].addr = (uintptr_t)op->local.data;
+		return;
+	}
+	op->local.copy = ends->bytes;
+	if (one->kind == MRF_OP_READ) {
+		op->local.nuser = 1;
+		op->local.user[0].iov_base = (void *)one->buf;
+		op->local.user[0].iov_len = one->len;
+	}
+}
 
 static inline void mrf_rma_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
 				       const struct mrf_rma_one *one,
@@ -58,21 +87,22 @@ static inline void mrf_rma_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
 	op->rma[0].addr = one->remote;
 	op->rma[0].len = one->len;
 	op->rma[0].key = one->key;
+	if (ends->kind != MRF_LOCAL_DESC) {
+		mrf_rma_fill_unregistered_locked(ep, op, one, ends);
+		return;
+	}
 	op->local.desc[0] = one->desc;
 	op->local.ndesc = 1;
 }
-
-/*
- * Up to this many bytes it costs less to put a write's data into the work request than to
- * have the kernel look up their registration.
- */
-#define MRF_RMA_FEW_BYTES 64
 
 static inline int mrf_rma_send_off_locked(struct mrf_conn *conn, struct mrf_op *op,
 					  const struct mrf_rma_one *one,
 					  const struct mrf_rma_ends *ends)
 {
-	struct mrf_sge here = { .addr = one->buf, .len = (uint32_t)one->len };
+	/* Memory of a descriptor is there; of other memory there is a copy. */
+	struct mrf_sge here = { .addr = ends->kind == MRF_LOCAL_DESC ? one->buf
+								     : (uintptr_t)ends->bytes,
+				.len = (uint32_t)one->len };
 	bool few = one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES;
 	enum mrf_vwr_op vwr_op = one->kind == MRF_OP_READ ? MRF_VWR_READ : MRF_VWR_WRITE;
 
@@ -113,24 +143,78 @@ static inline bool mrf_rma_post_locked(struct mrf_ep *ep, struct mrf_peer *peer,
 	return true;
 }
 
+static inline bool mrf_rma_go(struct mrf_ep *ep, const struct mrf_rma_one *one,
+			      struct mrf_rma_ends *ends)
+{
+	struct mrf_peer *peer;
+	bool posted;
+
+	mrf_lock_take(&ep->lock);
+	peer = mrf_short_peer_locked(ep, one->addr);
+	posted = peer && mrf_rma_post_locked(ep, peer, one, ends);
+	mrf_lock_release(&ep->lock);
+	return posted;
+}
+
+/* The bytes of a write are copied before they are sent. */
+static inline bool mrf_rma_copy(void *to, const struct mrf_rma_one *one)
+{
+	const struct iovec from = { (void *)one->buf, one->len };
+
+	return one->kind == MRF_OP_READ || !mrf_user_get(to, &from, 1);
+}
+
+/* A few bytes, in a copy. */
+static inline bool mrf_rma_go_few(struct mrf_ep *ep, const struct mrf_rma_one *one)
+{
+	uint8_t few[MRF_RMA_FEW_BYTES];
+	struct mrf_rma_ends ends = { .kind = MRF_LOCAL_INLINE, .bytes = few };
+
+	return mrf_rma_copy(few, one) && mrf_rma_go(ep, one, &ends);
+}
+
+/* By way of a slot, if one is free. */
+static inline bool mrf_rma_go_slot(struct mrf_ep *ep, const struct mrf_rma_one *one)
+{
+	struct mrf_rma_ends ends = { .kind = MRF_LOCAL_BOUNCE };
+
+	if (one->len > ep->buf.copy_max)
+		return false;
+	ends.bytes = mrf_bounce_try(&ep->buf.bounce, &ends.lkey);
+	if (!ends.bytes)
+		return false;
+	ends.iova = (uintptr_t)ends.bytes;
+	if (mrf_rma_copy(ends.bytes, one) && mrf_rma_go(ep, one, &ends))
+		return true;
+	mrf_bounce_give(&ep->buf.bounce, ends.bytes);
+	return false;
+}
+
+/* A buffer without a descriptor that can be used. */
+static inline bool mrf_rma_short_unregistered(struct mrf_ep *ep, const struct mrf_rma_one *one)
+{
+	if (ep->domain->space.mode & FI_MR_LOCAL)
+		return false;
+	if (one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES)
+		return mrf_rma_go_few(ep, one);
+	return mrf_rma_go_slot(ep, one);
+}
+
 /* False: nothing was done; take the general path. */
 static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *one)
 {
 	struct mrf_rma_ends ends;
-	struct mrf_peer *peer;
-	bool posted;
 
 	if (!one->len || one->len > ep->short_max[one->kind] || !mrf_fork_ours(ep->obj.owner) ||
-	    !mrf_range_ok(one->remote, one->len) ||
-	    !mrf_desc_local(&ep->domain->space, one->desc,
-			    one->kind == MRF_OP_READ ? FI_READ : FI_WRITE, one->buf, one->len,
-			    &ends.iova, &ends.lkey))
+	    !mrf_range_ok(one->remote, one->len))
 		return false;
-	mrf_lock_take(&ep->lock);
-	peer = mrf_short_peer_locked(ep, one->addr);
-	posted = peer && mrf_rma_post_locked(ep, peer, one, &ends);
-	mrf_lock_release(&ep->lock);
-	return posted;
+	if (mrf_desc_local(&ep->domain->space, one->desc,
+			   one->kind == MRF_OP_READ ? FI_READ : FI_WRITE, one->buf, one->len,
+			   &ends.iova, &ends.lkey)) {
+		ends.kind = MRF_LOCAL_DESC;
+		return mrf_rma_go(ep, one, &ends);
+	}
+	return mrf_rma_short_unregistered(ep, one);
 }
 
 #endif

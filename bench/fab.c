@@ -143,13 +143,23 @@ void fab_register(struct fab *fab, const struct work_register *work)
 	}
 }
 
-/* What is added, 16 bytes at most; with FI_MR_LOCAL it has to be registered. */
-static uint64_t one[2] = { 1 };
+/*
+ * What is added, 16 bytes at most; with FI_MR_LOCAL it has to be registered. On the heap, as
+ * a program would have it there or on a stack: initialised data are a mapping of a file.
+ */
+static uint64_t *one;
+
+static void make_one(void)
+{
+	one = bench_alloc(2 * sizeof(*one));
+	one[0] = 1;
+	one[1] = 0;
+}
 
 static void *desc_of_one(struct fab *fab)
 {
 	if (!fab->one)
-		fab->one = fab_register_one(fab, one, sizeof(one));
+		fab->one = fab_register_one(fab, one, 2 * sizeof(*one));
 	return fi_mr_desc(fab->one);
 }
 
@@ -194,10 +204,14 @@ static unsigned collect(struct fab *fab)
 void fab_access(struct fab *fab, const struct work_access *work)
 {
 	void *desc = work->use_desc ? fi_mr_desc(fab->mr) : NULL;
-	void *one_desc = work->fetch_add || work->datatype ? desc_of_one(fab) : NULL;
+	void *one_desc = NULL;
 	static struct fi_context contexts[WORK_DEPTH];
 	unsigned posted = 0, done = 0, got;
 
+	if (!one)
+		make_one();
+	if (work->fetch_add || work->datatype)
+		one_desc = desc_of_one(fab);
 	while (done < work->times) {
 		while (posted < work->times && posted - done < work->depth &&
 		       start(fab, work, desc, one_desc, &contexts[posted % WORK_DEPTH]))

@@ -30,12 +30,15 @@ static void add_row(struct lanes *lanes, unsigned depth)
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		report_ratio(ratio[shown[i]]);
 	report_add("\n");
-	if (depth == 1)
+	if (depth == 1) {
 		report_target(1.05, ratio[LANE_NATIVE],
 			      "fetch-and-add, one at a time, native / raw");
-	else
+		report_target(1.08, ratio[LANE_DEFAULT] / ratio[LANE_NATIVE],
+			      "fetch-and-add, one at a time, default / native");
+	} else {
 		report_target(1.05, ratio[LANE_NATIVE], "fetch-and-add, %u in flight, native / raw",
 			      depth);
+	}
 }
 
 void part_atomic(struct lanes *lanes)

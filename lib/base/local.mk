@@ -14,6 +14,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/iov.h \
 	lib/base/itree.c \
 	lib/base/itree.h \
+	lib/base/known.c \
+	lib/base/known.h \
 	lib/base/list.h \
 	lib/base/lock.c \
 	lib/base/lock.h \

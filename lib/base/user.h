@@ -2,7 +2,8 @@
 /*
  * Copies from and to memory of the application that is not known to be mapped, and that
  * another thread may unmap at any moment: the kernel copies and returns an error where an
- * ordinary copy would end in a SIGSEGV. It takes one system call. If the kernel does not
+ * ordinary copy would end in a SIGSEGV. It takes one system call, or none for pages that are
+ * known to be there (base/known.h). If the kernel does not
  * offer this call (built without CONFIG_CROSS_MEMORY_ATTACH, or forbidden by a filter of
  * system calls), these are ordinary copies.
  */

@@ -13,6 +13,7 @@
 #include "ep/atomic.h"
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
+#include "monitor/life.h"
 #include "mr/desc.h"
 
 static MRF_ALWAYS_INLINE bool mrf_one_is_native(const struct mrf_atomic_one *one)
@@ -181,6 +182,7 @@ static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep, const struct m
 		return false;
 	/* Under FI_MR_LOCAL the values are inside regions, so their memory is there. */
 	if (!(ep->domain->space.mode & FI_MR_LOCAL)) {
+		mrf_monitor_hook();
 		if (!mrf_one_copy(from.operand,
 				  one->family == MRF_ATOMIC_COMPARE ? from.compare : NULL, copy))
 			return false;

@@ -15,6 +15,7 @@
 #include "base/user.h"
 #include "ep/short.h"
 #include "ep/tx/access.h"
+#include "monitor/life.h"
 #include "mr/desc.h"
 
 struct mrf_rma_one {
@@ -34,7 +35,7 @@ struct mrf_rma_ends {
 	uint64_t remote_addr;
 	uint32_t lkey;
 	uint32_t rkey;
-	uint32_t event; /* for a write to a region that counts writes; otherwise 0 */
+	uint32_t event;		  /* for a write to a region that counts writes; otherwise 0 */
 	enum mrf_local_kind kind; /* DESC, INLINE or BOUNCE */
 	void *bytes;		  /* INLINE: the copy; BOUNCE: the slot */
 };
@@ -195,6 +196,7 @@ static inline bool mrf_rma_short_unregistered(struct mrf_ep *ep, const struct mr
 {
 	if (ep->domain->space.mode & FI_MR_LOCAL)
 		return false;
+	mrf_monitor_hook();
 	if (one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES)
 		return mrf_rma_go_few(ep, one);
 	return mrf_rma_go_slot(ep, one);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include "base/known.h"
 #include "base/page.h"
 #include "monitor/announce.h"
 #include "monitor/change.h"
-
-_Atomic uint64_t mrf_change_counter;
 
 static struct mrf_hooks_listener *_Atomic listeners[MRF_HOOKS_LISTENERS];
 
@@ -34,7 +33,7 @@ bool mrf_change_matters(void)
 		if (atomic_load_explicit(&listener->armed, memory_order_relaxed))
 			return true;
 	}
-	return false;
+	return mrf_known_any();
 }
 
 /* errno belongs to the call, which does not change it when it succeeds. */
@@ -43,7 +42,7 @@ static unsigned begin_change(uintptr_t start, uintptr_t end)
 	int err = errno;
 	unsigned place = mrf_announce(start, end);
 
-	mrf_change_note();
+	mrf_known_change();
 	tell_listeners(start, end);
 	errno = err;
 	return place;
@@ -76,24 +75,21 @@ unsigned mrf_change_announce(const void *addr, size_t len)
 {
 	unsigned place = mrf_announce(page_start(addr), page_end(addr, len));
 
-	mrf_change_note();
+	mrf_known_change();
 	return place;
 }
 
 void mrf_change_end(unsigned place)
 {
-	mrf_change_note();
+	if (place == MRF_ANNOUNCE_NONE)
+		return;
+	mrf_known_changed();
 	mrf_announce_end(place);
 }
 
 void mrf_change_was(const void *addr, size_t len)
 {
 	mrf_change_end(mrf_change_begin(addr, len));
-}
-
-void mrf_change_note(void)
-{
-	atomic_fetch_add(&mrf_change_counter, 1);
 }
 
 void mrf_change_tell(const void *addr, size_t len)

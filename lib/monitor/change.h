@@ -23,9 +23,6 @@ struct mrf_hooks_listener {
 /* The most listeners that a process may have. */
 #define MRF_HOOKS_LISTENERS 4
 
-/* For mrf_hooks_changes. */
-extern __attribute__((visibility("hidden"))) _Atomic uint64_t mrf_change_counter;
-
 /*
  * The bytes of [addr, addr + len) are about to change, which concerns whole pages.
  * Returns what mrf_change_end takes.
@@ -38,9 +35,7 @@ unsigned mrf_change_announce(const void *addr, size_t len);
 void mrf_change_end(unsigned place);
 /* The range was changed a moment ago. */
 void mrf_change_was(const void *addr, size_t len);
-/* Something changed that takes no page away. */
-void mrf_change_note(void);
-/* Has any listener something to drop? */
+/* May anybody have something to drop or to forget? */
 bool mrf_change_matters(void);
 /* Makes the listeners drop what they have in [addr, addr + len), which is announced. */
 void mrf_change_tell(const void *addr, size_t len);

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "base/compiler.h"
+#include "base/known.h"
 #include "base/page.h"
 #include "monitor/announce.h"
 #include "monitor/change.h"
@@ -177,9 +178,9 @@ static int hook_mprotect(void *addr, size_t len, int prot)
 	int (*orig)(void *, size_t, int) = ORIG(MPROTECT, int (*)(void *, size_t, int));
 	int ret;
 
-	mrf_change_note();
+	mrf_known_change();
 	ret = orig(addr, len, prot);
-	mrf_change_note();
+	mrf_known_changed();
 	return ret;
 }
 
@@ -189,9 +190,12 @@ static int hook_pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 		ORIG(PKEY_MPROTECT, int (*)(void *, size_t, int, int));
 	int ret;
 
-	mrf_change_note();
+	/* Who may use the page is up to each thread's own register then, which has no hook. */
+	if (pkey > 0)
+		mrf_known_distrust();
+	mrf_known_change();
 	ret = orig(addr, len, prot, pkey);
-	mrf_change_note();
+	mrf_known_changed();
 	return ret;
 }
 

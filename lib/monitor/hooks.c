@@ -55,8 +55,10 @@ static int install_hooks(void)
 	mrf_hook_load_add();
 	stay();
 	mrf_slots_fill();
-	if (mrf_hook_map_heard())
+	if (mrf_hook_map_heard()) {
+		mrf_known_trust(mrf_hooks_in_force, mrf_hooks_refresh);
 		return 0;
+	}
 	mrf_slots_empty();
 	return -FI_EOPNOTSUPP;
 }
@@ -110,4 +112,5 @@ void mrf_hooks_in_child(void)
 	admin = fresh;
 	mrf_slots_in_child();
 	mrf_announce_clear();
+	mrf_known_in_child();
 }

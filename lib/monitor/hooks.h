@@ -15,7 +15,7 @@
  *   allocator makes them;
  * - free and realloc that made the heap end earlier: reported as soon as they are done;
  * - mprotect and pkey_mprotect, which take no page away, are only counted
- *   (mrf_hooks_changes).
+ *   (mrf_hooks_changes, base/known.h).
  *
  * Not seen, so that userfaultfd has to be the net:
  * - direct system calls, and what the C library does inside itself: stacks of threads
@@ -43,6 +43,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/known.h"
 #include "monitor/change.h"
 
 /*
@@ -76,7 +77,7 @@ bool mrf_hooks_quiet(uintptr_t start, uintptr_t end);
  */
 static inline uint64_t mrf_hooks_changes(void)
 {
-	return atomic_load_explicit(&mrf_change_counter, memory_order_acquire);
+	return atomic_load_explicit(&mrf_known_counter, memory_order_acquire) / MRF_KNOWN_CHANGE;
 }
 
 /*

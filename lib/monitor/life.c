@@ -41,6 +41,8 @@ static struct fid_mem_monitor *adopted; /* admin */
 static bool said_unknown;		/* admin: that FI_MR_CACHE_MONITOR is wrong */
 static bool said_why;			/* admin: why there is none */
 
+atomic_bool mrf_monitor_hooked;
+
 /* --- events ------------------------------------------------------------------------- */
 
 static void take_in_event_locked(unsigned uffd, const struct mrf_uffd_event *event)
@@ -184,6 +186,18 @@ static void start(void)
 			 "each access",
 			 what, strerror(-ret));
 	said_why = true;
+}
+
+/*
+ * The hooks alone: who only copies needs no userfaultfd, nor to be told that there is none.
+ * An imported monitor tells of no change that base/known.h could wait for.
+ */
+void mrf_monitor_hook_first(void)
+{
+	pthread_mutex_lock(&admin);
+	if (!atomic_exchange(&mrf_monitor_hooked, true) && wanted_parts().hooks)
+		(void)mrf_watches_listen();
+	pthread_mutex_unlock(&admin);
 }
 
 static void stop_thread(void)

@@ -6,6 +6,9 @@
 #ifndef MRF_MONITOR_LIFE_H
 #define MRF_MONITOR_LIFE_H
 
+#include <stdatomic.h>
+#include "base/compiler.h"
+
 struct fi_ops;
 struct fi_ops_mem_notify;
 struct fid_mem_monitor;
@@ -14,6 +17,18 @@ struct mrf_monitor_client;
 /* The lock is not held. A client has to end its watches before it is removed. */
 void mrf_monitor_add(struct mrf_monitor_client *client);
 void mrf_monitor_remove(struct mrf_monitor_client *client);
+
+extern __attribute__((visibility("hidden"))) atomic_bool mrf_monitor_hooked;
+void mrf_monitor_hook_first(void);
+/*
+ * Installs the hooks, if FI_MR_CACHE_MONITOR has any, before there is a client: copies from
+ * and to memory that hooks watch over cost less (base/known.h). No lock is held.
+ */
+static inline void mrf_monitor_hook(void)
+{
+	if (mrf_unlikely(!atomic_load_explicit(&mrf_monitor_hooked, memory_order_relaxed)))
+		mrf_monitor_hook_first();
+}
 
 /*
  * From now on the application's monitor is the one; it gets these operations. No lock is

@@ -18,6 +18,7 @@ check_PROGRAMS += \
 	tests/unit/t_present \
 	tests/unit/t_strerror \
 	tests/unit/t_tostr \
+	tests/unit/t_known \
 	tests/unit/t_user \
 	tests/unit/t_version \
 	tests/unit/t_vnode
@@ -56,6 +57,8 @@ tests_unit_t_strerror_SOURCES = tests/unit/t_strerror.c tests/unit/unit.h
 tests_unit_t_strerror_LDADD = $(UNIT_LDADD)
 tests_unit_t_tostr_SOURCES = tests/unit/t_tostr.c tests/unit/unit.h
 tests_unit_t_tostr_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_known_SOURCES = tests/unit/t_known.c tests/unit/unit.h
+tests_unit_t_known_LDADD = $(UNIT_LDADD)
 tests_unit_t_user_SOURCES = tests/unit/t_user.c tests/unit/unit.h
 tests_unit_t_user_LDADD = $(UNIT_LDADD)
 tests_unit_t_user_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev

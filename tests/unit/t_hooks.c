@@ -99,6 +99,25 @@ START_TEST(a_change_is_heard_before_it_is_made)
 }
 END_TEST
 
+/* A copier would not have gone on copying: base/known.h. */
+START_TEST(what_was_known_is_not_after_a_change)
+{
+	char *mem = map(1), *other = map(2), byte;
+
+	watch(other);
+	mem[0] = 42;
+	while (!mrf_known_get(&byte, mem, 1))
+		mrf_known_used(mem, 1);
+	ck_assert_int_eq(byte, 42);
+	if (_i < (int)(sizeof(changes) / sizeof(changes[0])))
+		changes[_i](other);
+	else
+		mprotect(other, PAGE, PROT_NONE);
+	ck_assert(!mrf_known_get(&byte, mem, 1));
+	ck_assert_uint_eq(mrf_known_counter & MRF_KNOWN_UNDER_WAY, 0);
+}
+END_TEST
+
 START_TEST(a_segment_is_heard_of_before_it_is_detached)
 {
 	int id = segment();
@@ -453,6 +472,8 @@ static TCase *calls(void)
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_loop_test(tc, a_change_is_heard_before_it_is_made, 0, MRF_ARRAY_SIZE(changes));
+	tcase_add_loop_test(tc, what_was_known_is_not_after_a_change, 0,
+			    MRF_ARRAY_SIZE(changes) + 1);
 	tcase_add_test(tc, a_segment_is_heard_of_before_it_is_detached);
 	tcase_add_loop_test(tc, the_break_is_heard_of_when_it_goes_down, 0, 2);
 	tcase_add_test(tc, what_takes_no_pages_is_only_counted);

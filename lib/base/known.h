@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pages of the application that may be copied from and to by ordinary loads and stores:
+ * private anonymous memory, readable and writable, that nothing has changed since this was
+ * found out. One small table per process, which is filled by what is used again and again.
+ *
+ * Whoever changes mappings (the hooks, monitor/change.h) says so before and after. A copier
+ * takes one of a few places, and only then looks whether the page is still known; whoever
+ * begins a change counts it, and only then waits for the places that are taken. So either
+ * the copier sees the change, or the change waits for the copier. The wait has an end: a
+ * copier may hang in a page that the application fills in itself (userfaultfd).
+ *
+ * Nothing is known before mrf_known_trust, nor while the hooks are not in force. A change
+ * that no hook sees (a direct system call) makes a page that is known and gone look as if
+ * it were there. Any thread; a signal handler may begin changes.
+ */
+#ifndef MRF_BASE_KNOWN_H
+#define MRF_BASE_KNOWN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* At most so many threads copy at a time; the others find that nothing is known. */
+#define MRF_KNOWN_PLACES 4
+#define MRF_KNOWN_NO_PLACE MRF_KNOWN_PLACES
+
+/* The changes so far, times MRF_KNOWN_CHANGE, and how many are under way. */
+#define MRF_KNOWN_CHANGE 0x10000u
+#define MRF_KNOWN_UNDER_WAY 0xffffu
+extern __attribute__((visibility("hidden"))) _Atomic uint64_t mrf_known_counter;
+
+/* Changes are told of from now on, whenever in_force is true; refresh: hooks.h. */
+void mrf_known_trust(bool (*in_force)(void), void (*refresh)(void));
+/* Nothing is known for the rest of this process. */
+void mrf_known_distrust(void);
+/* Was any page ever known? */
+bool mrf_known_any(void);
+
+/* A change of any mapping begins: all that is known is forgotten, and no copy goes on. Keeps errno. */
+void mrf_known_change(void);
+void mrf_known_changed(void);
+
+/*
+ * Copy len bytes, if all their pages are known. False: nothing was copied.
+ */
+bool mrf_known_get(void *to, const void *from, size_t len);
+bool mrf_known_put(void *to, const void *from, size_t len);
+/*
+ * The kernel has just copied these: they may be worth knowing. Takes long when they are found
+ * to be: not under a lock.
+ */
+void mrf_known_used(const void *addr, size_t len);
+
+/* The two halves of a copy. MRF_KNOWN_NO_PLACE: all are taken. */
+unsigned mrf_known_enter(void);
+bool mrf_known_is(const void *addr, size_t len);
+void mrf_known_leave(unsigned place);
+
+/* Called in a forked child: the other threads, and some memory, are not here. */
+void mrf_known_in_child(void);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pages that are known to be there, and changes that meet copies: base/known.h. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include "base/known.h"
+#include "unit.h"
+
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
+
+static char *mem;
+static bool force;
+static char copy[64];
+
+static bool forced(void)
+{
+	return force;
+}
+
+static void setup(void)
+{
+	force = true;
+	mem = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(mem, MAP_FAILED);
+	memset(mem, 42, 2 * PAGE);
+}
+
+static void trust(void)
+{
+	mrf_known_trust(forced, NULL);
+}
+
+static bool gets(void)
+{
+	memset(copy, 0, sizeof(copy));
+	return mrf_known_get(copy, mem, sizeof(copy)) && copy[0] == 42;
+}
+
+static void learn(void)
+{
+	int i;
+
+	for (i = 0; i < 1 << 17 && !gets(); i++)
+		mrf_known_used(mem, sizeof(copy));
+	ck_assert(gets());
+}
+
+START_TEST(nothing_is_known_before_changes_are_told_of)
+{
+	mrf_known_used(mem, 8);
+	mrf_known_used(mem, 8);
+	mrf_known_used(mem, 8);
+	ck_assert(!gets());
+	trust();
+	force = false;
+	mrf_known_used(mem, 8);
+	mrf_known_used(mem, 8);
+	mrf_known_used(mem, 8);
+	ck_assert(!gets());
+}
+END_TEST
+
+START_TEST(a_page_is_known_from_its_second_use_on)
+{
+	trust();
+	mrf_known_used(mem, 8);
+	ck_assert(!gets());
+	mrf_known_used(mem, 8);
+	ck_assert(gets());
+	copy[0] = 17;
+	ck_assert(mrf_known_put(mem, copy, 8));
+	ck_assert_int_eq(mem[0], 17);
+	/* The next page is not. */
+	ck_assert(!mrf_known_get(copy, mem + PAGE - 4, 8));
+	ck_assert(!mrf_known_get(copy, mem + PAGE, 8));
+	ck_assert(!mrf_known_get(copy, mem, SIZE_MAX));
+	force = false;
+	ck_assert(!gets());
+}
+END_TEST
+
+START_TEST(null_is_never_known)
+{
+	trust();
+	ck_assert(!mrf_known_get(copy, NULL, 8));
+	ck_assert(!mrf_known_put((void *)8, copy, 8));
+	learn();
+	ck_assert(!mrf_known_get(copy, NULL, 8));
+}
+END_TEST
+
+START_TEST(who_distrusts_the_hooks_knows_nothing)
+{
+	trust();
+	learn();
+	mrf_known_distrust();
+	ck_assert(!gets());
+	ck_assert(!mrf_known_any());
+}
+END_TEST
+
+START_TEST(only_private_anonymous_memory_is_known)
+{
+	FILE *file = tmpfile();
+	int i, flags[] = { MAP_SHARED | MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED,
+			   MAP_PRIVATE | MAP_ANONYMOUS };
+
+	trust();
+	ck_assert_int_eq(ftruncate(fileno(file), (off_t)PAGE), 0);
+	mem = mmap(NULL, PAGE, _i == 3 ? PROT_READ : PROT_READ | PROT_WRITE, flags[_i],
+		   flags[_i] & MAP_ANONYMOUS ? -1 : fileno(file), 0);
+	ck_assert_ptr_ne(mem, MAP_FAILED);
+	for (i = 0; i < 100; i++)
+		mrf_known_used(mem, 8);
+	ck_assert(!mrf_known_get(copy, mem, 8));
+	fclose(file);
+}
+END_TEST
+
+START_TEST(a_change_makes_all_unknown_until_it_is_over)
+{
+	int i;
+
+	trust();
+	learn();
+	mrf_known_change();
+	ck_assert(!gets());
+	for (i = 0; i < 1000; i++)
+		mrf_known_used(mem, 8);
+	ck_assert(!gets());
+	mrf_known_changed();
+	ck_assert(!gets());
+	learn();
+}
+END_TEST
+
+/* Another change is under way when this one is over. */
+START_TEST(nothing_is_learned_while_any_change_goes_on)
+{
+	int i;
+
+	trust();
+	mrf_known_change();
+	mrf_known_change();
+	mrf_known_changed();
+	for (i = 0; i < 1000; i++)
+		mrf_known_used(mem, 8);
+	ck_assert(!gets());
+	mrf_known_changed();
+	learn();
+}
+END_TEST
+
+/* --- two threads ------------------------------------------------------------------------ */
+
+static atomic_bool over;
+static pthread_t changer;
+
+static void *change_main(void *arg)
+{
+	mrf_known_change();
+	atomic_store(&over, true);
+	mrf_known_changed();
+	return arg;
+}
+
+static void start_change(void)
+{
+	atomic_store(&over, false);
+	ck_assert_int_eq(pthread_create(&changer, NULL, change_main, NULL), 0);
+}
+
+START_TEST(a_change_between_announcement_and_comparison_is_seen)
+{
+	unsigned place;
+
+	trust();
+	learn();
+	place = mrf_known_enter();
+	ck_assert_uint_lt(place, MRF_KNOWN_PLACES);
+	ck_assert(mrf_known_is(mem, 8));
+	start_change();
+	/* It has been counted, and waits. */
+	while (mrf_known_is(mem, 8))
+		;
+	usleep(20000);
+	ck_assert(!atomic_load(&over));
+	mrf_known_leave(place);
+	pthread_join(changer, NULL);
+	ck_assert(atomic_load(&over));
+	ck_assert(!gets());
+}
+END_TEST
+
+START_TEST(a_change_waits_for_a_copier_only_so_long)
+{
+	struct timespec from, to;
+	unsigned place;
+
+	trust();
+	place = mrf_known_enter();
+	start_change();
+	pthread_join(changer, NULL);
+	/* Nobody waits for this one again. */
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	start_change();
+	pthread_join(changer, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	ck_assert_int_le((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000,
+			 300);
+	mrf_known_leave(place);
+	/* But for the next. */
+	place = mrf_known_enter();
+	start_change();
+	usleep(50000);
+	ck_assert(!atomic_load(&over));
+	mrf_known_leave(place);
+	pthread_join(changer, NULL);
+}
+END_TEST
+
+static int errno_after;
+
+static void change_here(int sig)
+{
+	int err = errno;
+
+	(void)sig;
+	errno = 17;
+	mrf_known_change();
+	errno_after = errno;
+	mrf_known_changed();
+	errno = err;
+}
+
+START_TEST(a_signal_handler_does_not_wait_for_the_copy_that_it_interrupts)
+{
+	struct timespec from, to;
+	unsigned place;
+
+	trust();
+	learn();
+	signal(SIGUSR1, change_here);
+	place = mrf_known_enter();
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	raise(SIGUSR1);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	ck_assert_int_eq(errno_after, 17);
+	ck_assert(!mrf_known_is(mem, 8));
+	mrf_known_leave(place);
+	ck_assert_int_le((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000,
+			 300);
+}
+END_TEST
+
+START_TEST(where_all_places_are_taken_nothing_is_known)
+{
+	unsigned i, place[MRF_KNOWN_PLACES];
+
+	trust();
+	learn();
+	for (i = 0; i < MRF_KNOWN_PLACES; i++)
+		ck_assert_uint_lt(place[i] = mrf_known_enter(), MRF_KNOWN_PLACES);
+	ck_assert_uint_eq(mrf_known_enter(), MRF_KNOWN_NO_PLACE);
+	ck_assert(!gets());
+	for (i = 0; i < MRF_KNOWN_PLACES; i++)
+		mrf_known_leave(place[i]);
+	ck_assert(gets());
+}
+END_TEST
+
+static void *enter_main(void *arg)
+{
+	for (unsigned i = 0; i < MRF_KNOWN_PLACES; i++)
+		(void)mrf_known_enter();
+	return arg;
+}
+
+START_TEST(a_child_has_neither_places_nor_changes_nor_pages)
+{
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	trust();
+	learn();
+	pthread_create(&thread, NULL, enter_main, NULL);
+	pthread_join(thread, NULL);
+	atomic_fetch_add(&mrf_known_counter, MRF_KNOWN_CHANGE + 1);
+	pid = fork();
+	if (!pid) {
+		mrf_known_in_child();
+		if (gets() || mrf_known_counter & MRF_KNOWN_UNDER_WAY)
+			_exit(1);
+		for (int i = 0; i < 1 << 17 && !gets(); i++)
+			mrf_known_used(mem, 8);
+		_exit(gets() ? 0 : 2);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* Each time a little later. */
+START_TEST(who_changes_all_the_time_is_left_alone)
+{
+	int i, j, known = 0;
+
+	trust();
+	for (i = 0; i < 1000; i++) {
+		for (j = 0; j < 10; j++) {
+			mrf_known_used(mem, 8);
+			known += gets();
+		}
+		mrf_known_change();
+		mrf_known_changed();
+	}
+	ck_assert_int_lt(known, 100);
+	/* And then no more. */
+	learn();
+}
+END_TEST
+
+/* --- copies against changes -------------------------------------------------------------- */
+
+static atomic_bool stop;
+
+static void *unmap_main(void *arg)
+{
+	while (!atomic_load(&stop)) {
+		mrf_known_change();
+		mprotect(mem, PAGE, PROT_NONE);
+		mrf_known_changed();
+		mrf_known_change();
+		mprotect(mem, PAGE, PROT_READ | PROT_WRITE);
+		mrf_known_changed();
+		usleep(200);
+	}
+	return arg;
+}
+
+START_TEST(no_copy_meets_a_page_that_is_gone)
+{
+	unsigned i, known = 0;
+	pthread_t thread;
+
+	trust();
+	atomic_store(&stop, false);
+	ck_assert_int_eq(pthread_create(&thread, NULL, unmap_main, NULL), 0);
+	for (i = 0; i < 1000000; i++) {
+		known += gets();
+		mrf_known_used(mem, sizeof(copy));
+	}
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	ck_assert_uint_gt(known, 0);
+}
+END_TEST
+
+static TCase *tcase_known(void)
+{
+	TCase *tc = tcase_create("known");
+
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, nothing_is_known_before_changes_are_told_of);
+	tcase_add_test(tc, a_page_is_known_from_its_second_use_on);
+	tcase_add_test(tc, null_is_never_known);
+	tcase_add_loop_test(tc, only_private_anonymous_memory_is_known, 0, 4);
+	tcase_add_test(tc, a_change_makes_all_unknown_until_it_is_over);
+	tcase_add_test(tc, nothing_is_learned_while_any_change_goes_on);
+	tcase_add_test(tc, a_change_between_announcement_and_comparison_is_seen);
+	tcase_add_test(tc, a_change_waits_for_a_copier_only_so_long);
+	tcase_add_test(tc, a_signal_handler_does_not_wait_for_the_copy_that_it_interrupts);
+	tcase_add_test(tc, where_all_places_are_taken_nothing_is_known);
+	tcase_add_test(tc, a_child_has_neither_places_nor_changes_nor_pages);
+	tcase_add_test(tc, who_changes_all_the_time_is_left_alone);
+	tcase_add_test(tc, no_copy_meets_a_page_that_is_gone);
+	tcase_add_test(tc, who_distrusts_the_hooks_knows_nothing);
+	return tc;
+}
+
+UNIT_MAIN("known", tcase_known)

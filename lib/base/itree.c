@@ -113,16 +113,26 @@ static struct mrf_itree_node *balance(struct mrf_itree_node *node)
 struct way {
 	link_t *link[DEPTH];
 	unsigned count;
+	unsigned changed; /* the place of a node that was put there, or count */
 };
 
-/* Balances what hangs on these links, from the deepest up. */
+/*
+ * Balances what hangs on these links, from the one above the deepest up, as far as something
+ * changes: whoever is above knows of a node its height and its greatest end.
+ */
 static void balance_way(struct way *way)
 {
-	while (way->count--) {
-		link_t *link = way->link[way->count];
+	while (--way->count) {
+		link_t *link = way->link[way->count - 1];
+		struct mrf_itree_node *node = get(link), *top;
+		unsigned was = node->height;
+		uintptr_t max = get_word(&node->max);
 
-		if (get(link))
-			set(link, balance(get(link)));
+		top = balance(node);
+		set(link, top);
+		if (top == node && node->height == was && get_word(&node->max) == max &&
+		    way->count <= way->changed)
+			return;
 	}
 }
 
@@ -136,10 +146,24 @@ static void find_way(struct mrf_itree *tree, const struct mrf_itree_node *node, 
 	way->count = 0;
 	for (;;) {
 		way->link[way->count++] = link;
+		way->changed = way->count;
 		at = get(link);
 		if (!at || at == node)
 			return;
 		link = &at->kid[!is_before(start, node, at)];
+	}
+}
+
+/* All nodes on the way, but for the one that is not there yet, reach this end. */
+static void reach(const struct way *way, uintptr_t end)
+{
+	unsigned i;
+
+	for (i = 0; i + 1 < way->count; i++) {
+		struct mrf_itree_node *node = get(way->link[i]);
+
+		if (get_word(&node->max) < end)
+			atomic_store_explicit(&node->max, end, memory_order_release);
 	}
 }
 
@@ -152,6 +176,7 @@ void mrf_itree_insert(struct mrf_itree *tree, struct mrf_itree_node *node, uintp
 
 	find_way(tree, node, start, &way);
 	change_begins(tree);
+	reach(&way, end);
 	set_word(&node->start, start);
 	set_word(&node->end, end);
 	atomic_store_explicit(&node->value, value, memory_order_release);
@@ -164,7 +189,7 @@ void mrf_itree_insert(struct mrf_itree *tree, struct mrf_itree_node *node, uintp
 }
 
 /* Puts the node behind in order, which has no left kid, in the place of a node with two. */
-static void replace_by_next(struct mrf_itree_node *node, struct way *way)
+static void replace_by_next(struct mrf_itree_node *node, unsigned height_before, struct way *way)
 {
 	unsigned at = way->count;
 	link_t *link = &node->kid[1];
@@ -179,6 +204,9 @@ static void replace_by_next(struct mrf_itree_node *node, struct way *way)
 	set(link, get(&next->kid[1]));
 	set(&next->kid[0], get(&node->kid[0]));
 	set(&next->kid[1], get(&node->kid[1]));
+	/* What the nodes above know of this place. */
+	next->height = height_before;
+	set_word(&next->max, get_word(&node->max));
 	set(way->link[at - 1], next);
 	way->link[at] = &next->kid[1];
 }
@@ -186,6 +214,7 @@ static void replace_by_next(struct mrf_itree_node *node, struct way *way)
 void mrf_itree_remove(struct mrf_itree *tree, struct mrf_itree_node *node)
 {
 	struct mrf_itree_node *left = get(&node->kid[0]), *right = get(&node->kid[1]);
+	unsigned before = node->height;
 	struct way way;
 
 	find_way(tree, node, get_word(&node->start), &way);
@@ -194,7 +223,7 @@ void mrf_itree_remove(struct mrf_itree *tree, struct mrf_itree_node *node)
 		return;
 	change_begins(tree);
 	if (left && right)
-		replace_by_next(node, &way);
+		replace_by_next(node, before, &way);
 	else
 		set(way.link[way.count - 1], left ? left : right);
 	balance_way(&way);

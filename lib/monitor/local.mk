@@ -7,6 +7,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/discard.h \
 	lib/monitor/elf.c \
 	lib/monitor/elf.h \
+	lib/monitor/ground.c \
+	lib/monitor/ground.h \
 	lib/monitor/hook_heap.c \
 	lib/monitor/hook_heap.h \
 	lib/monitor/hook_load.c \

@@ -29,12 +29,16 @@
  * nothing reports when they have gone. Such a range is not watched again until it has
  * been unmapped, long after the discard.
  *
+ * What has been registered with userfaultfd for a watch stays registered when it ends
+ * (monitor/ground.h), until its memory changes, so that the next watch there costs little.
+ *
  * The first client starts the monitor, and removing the last one stops it; the hooks
  * stay.
  */
 #ifndef MRF_MONITOR_MONITOR_H
 #define MRF_MONITOR_MONITOR_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,6 +62,7 @@ struct mrf_watch {
 	size_t len;
 	struct mrf_monitor_client *client;
 	struct mrf_subscription sub; /* private */
+	bool alone;		     /* private: registered for itself, not in ground */
 };
 
 /*
@@ -109,6 +114,15 @@ bool mrf_monitor_has_room(void);
 
 void mrf_monitor_lock(void);
 void mrf_monitor_unlock(void);
+/*
+ * Lets go of the lock for something brief, and takes it again, in the same thread, whose
+ * signals stay blocked meanwhile: that costs less than two system calls.
+ */
+struct mrf_monitor_pause {
+	sigset_t signals;
+};
+void mrf_monitor_pause_locked(struct mrf_monitor_pause *pause);
+void mrf_monitor_resume(const struct mrf_monitor_pause *pause);
 /* As mrf_lock_held: aborts in builds with --enable-lockrank unless the lock is held. */
 #ifdef MRF_LOCKRANK
 void mrf_monitor_held(void);
@@ -165,6 +179,11 @@ void mrf_monitor_settle(void);
  * at less).
  */
 int mrf_monitor_watch_locked(struct mrf_watch *watch);
+/*
+ * Would watching it cost no registration, for it is in ground? Then it lies in one chunk
+ * and one mapping, which has been watched before, and needs no room. The lock is held.
+ */
+bool mrf_monitor_stands_locked(const struct mrf_watch *watch);
 /*
  * Does watching prove by itself (by userfaultfd) that memory is private and anonymous, and
  * that what lies in one aligned part of MRF_MONITOR_PART bytes lies in one mapping?

@@ -93,6 +93,14 @@ int mrf_uffd_verify(int fd, uintptr_t start, size_t len)
 	}
 }
 
+/* The kernel looks for changes that are under way first (EAGAIN), and then at the range. */
+bool mrf_uffd_quiet(int fd)
+{
+	struct uffdio_writeprotect nothing = { .range = { .len = 0 } };
+
+	return ioctl(fd, UFFDIO_WRITEPROTECT, &nothing) && errno == EINVAL;
+}
+
 static int unregister(int fd, uintptr_t start, size_t len)
 {
 	struct uffdio_range range = { .start = start, .len = len };
@@ -118,10 +126,20 @@ static void unregister_parts(int fd, uintptr_t start, size_t len, unsigned *trie
 	unregister_parts(fd, start + half, len - half, tries);
 }
 
+/*
+ * Before Linux 6.4 what begins inside a mapping is not joined with what is behind it. So the
+ * first page goes first, and the rest begins where a mapping does.
+ */
 void mrf_uffd_unregister(int fd, uintptr_t start, size_t len)
 {
+	size_t page = mrf_page_size();
 	unsigned tries = UNREGISTER_TRIES;
 
+	if (len > page) {
+		unregister_parts(fd, start, page, &tries);
+		start += page;
+		len -= page;
+	}
 	unregister_parts(fd, start, len, &tries);
 }
 

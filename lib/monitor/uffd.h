@@ -34,6 +34,11 @@ int mrf_uffd_register(int fd, uintptr_t start, size_t len);
  */
 int mrf_uffd_verify(int fd, uintptr_t start, size_t len);
 /*
+ * Is every change of what is registered here either read or not begun? Asks less than
+ * mrf_uffd_verify.
+ */
+bool mrf_uffd_quiet(int fd);
+/*
  * Parts that cannot be unregistered stay registered and may raise events that nobody
  * needs.
  */

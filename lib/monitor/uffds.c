@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/page.h"
 #include "monitor/uffds.h"
 
 #define NONE (-1)
@@ -122,7 +123,7 @@ static unsigned at(uintptr_t addr)
 	return descriptor((unsigned)(addr / MRF_UFFD_CHUNK % count));
 }
 
-static uintptr_t piece_end(uintptr_t start, uintptr_t end)
+uintptr_t mrf_uffds_piece(uintptr_t start, uintptr_t end)
 {
 	uintptr_t next = (start | (MRF_UFFD_CHUNK - 1)) + 1;
 
@@ -140,6 +141,18 @@ static int register_piece(uintptr_t start, uintptr_t end, uintptr_t *end_of_all)
 	return mrf_uffd_verify(fd, start, end - start);
 }
 
+/* The first page goes first: mrf_uffd_unregister. */
+int mrf_uffds_join(uintptr_t start, uintptr_t end, uintptr_t *end_of_all)
+{
+	uintptr_t page = mrf_page_size();
+	int fd = uffds[at(start)].fd;
+
+	*end_of_all = start;
+	if (end - start > page && !mrf_uffd_register(fd, start, page))
+		*end_of_all = start + page;
+	return register_piece(start, end, end_of_all);
+}
+
 int mrf_uffds_register(uintptr_t start, uintptr_t end, uintptr_t *end_of_all)
 {
 	uintptr_t next;
@@ -147,10 +160,15 @@ int mrf_uffds_register(uintptr_t start, uintptr_t end, uintptr_t *end_of_all)
 
 	*end_of_all = start;
 	for (; !ret && start < end; start = next) {
-		next = piece_end(start, end);
+		next = mrf_uffds_piece(start, end);
 		ret = register_piece(start, next, end_of_all);
 	}
 	return ret;
+}
+
+bool mrf_uffds_quiet(uintptr_t addr)
+{
+	return mrf_uffd_quiet(uffds[at(addr)].fd);
 }
 
 void mrf_uffds_unregister(uintptr_t start, uintptr_t end)
@@ -158,7 +176,7 @@ void mrf_uffds_unregister(uintptr_t start, uintptr_t end)
 	uintptr_t next;
 
 	for (; start < end; start = next) {
-		next = piece_end(start, end);
+		next = mrf_uffds_piece(start, end);
 		mrf_uffd_unregister(uffds[at(start)].fd, start, next - start);
 	}
 }
@@ -170,7 +188,7 @@ void mrf_uffds_moved(unsigned which, uintptr_t to, size_t len)
 
 unsigned mrf_uffds_of(uintptr_t start, uintptr_t end)
 {
-	if (piece_end(start, end) < end)
+	if (mrf_uffds_piece(start, end) < end)
 		return count > 1 ? MRF_UFFDS_WIDE : 0;
 	return at(start);
 }
@@ -179,7 +197,7 @@ bool mrf_uffds_has(unsigned which, uintptr_t start, uintptr_t end)
 {
 	unsigned left = count;
 
-	for (; left-- && start < end; start = piece_end(start, end)) {
+	for (; left-- && start < end; start = mrf_uffds_piece(start, end)) {
 		if (at(start) == which)
 			return true;
 	}

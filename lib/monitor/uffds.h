@@ -40,10 +40,16 @@ bool mrf_uffds_opened(void);
  * there is a hole or the end of a mapping in a piece, or a change is under way.
  */
 int mrf_uffds_register(uintptr_t start, uintptr_t end, uintptr_t *end_of_all);
+/* As before, in one chunk, and joined with what is registered around it, if it can be. */
+int mrf_uffds_join(uintptr_t start, uintptr_t end, uintptr_t *end_of_all);
+/* Has every change in this chunk, as far as it is registered, been read or not begun? */
+bool mrf_uffds_quiet(uintptr_t addr);
 /* Ends that, as far as the kernel lets it. */
 void mrf_uffds_unregister(uintptr_t start, uintptr_t end);
 /* What was moved there stays registered with the descriptor that told of it: ends that. */
 void mrf_uffds_moved(unsigned which, uintptr_t to, size_t len);
+/* Where the piece ends that begins at start; not behind end. */
+uintptr_t mrf_uffds_piece(uintptr_t start, uintptr_t end);
 /* How many pieces a range is registered in. */
 static inline unsigned long mrf_uffds_pieces(uintptr_t start, uintptr_t end)
 {

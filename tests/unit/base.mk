@@ -9,6 +9,7 @@ check_PROGRAMS += \
 	tests/unit/t_lock \
 	tests/unit/t_log \
 	tests/unit/t_maps \
+	tests/unit/t_ground \
 	tests/unit/t_monitor \
 	tests/unit/t_mutex \
 	tests/unit/t_mr_symbols \
@@ -45,6 +46,8 @@ tests_unit_t_lock_LDADD = $(UNIT_LDADD)
 tests_unit_t_log_SOURCES = tests/unit/t_log.c tests/unit/unit.h
 tests_unit_t_log_LDADD = $(UNIT_LDADD)
 tests_unit_t_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
+tests_unit_t_ground_SOURCES = tests/unit/t_ground.c tests/unit/child.h tests/unit/unit.h
+tests_unit_t_ground_LDADD = $(UNIT_LDADD)
 tests_unit_t_pieces_SOURCES = tests/unit/t_pieces.c tests/unit/unit.h
 tests_unit_t_pieces_LDADD = $(UNIT_LDADD)
 tests_unit_t_page_SOURCES = tests/unit/t_page.c tests/unit/unit.h

@@ -979,14 +979,17 @@ START_TEST(a_window_that_ends_in_another_mapping_is_made_smaller)
 }
 END_TEST
 
-/* Many small regions on pages that are no neighbours: each part that is watched is a mapping. */
+/* Many small regions far from each other: each part that is watched is a mapping. */
 START_TEST(watching_leaves_the_application_half_of_its_mappings)
 {
 	enum { MANY = 200 };
-	char *big = big_open();
+	char *big = mmap(NULL, (size_t)MANY * MRF_MONITOR_PART, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct fid_mr *mr[MANY];
 	unsigned i, leases = 0, before;
 
+	ck_assert_ptr_ne(big, MAP_FAILED);
+	(void)madvise(big, (size_t)MANY * MRF_MONITOR_PART, MADV_NOHUGEPAGE);
 	back_open(0);
 	if (_i) {
 		setenv("FI_MR_CACHE_MONITOR", "memhooks", 1);
@@ -995,7 +998,7 @@ START_TEST(watching_leaves_the_application_half_of_its_mappings)
 	before = mrf_maps_count();
 	snprintf(few, sizeof(few), "%u\n", 2 * (before + 100));
 	for (i = 0; i < MANY; i++) {
-		mr[i] = env_must_reg(big + 2 * i * PAGE, 64, FI_REMOTE_READ, KEY + i);
+		mr[i] = env_must_reg(big + i * MRF_MONITOR_PART, 64, FI_REMOTE_READ, KEY + i);
 		must_reach(KEY + i, 0, 8);
 		leases += view.once;
 		mrf_mr_lease_end(&lease);
@@ -1009,7 +1012,7 @@ START_TEST(watching_leaves_the_application_half_of_its_mappings)
 	for (i = 0; i < MANY; i++)
 		env_must_close(mr[i]);
 	back_close();
-	big_close(big);
+	munmap(big, (size_t)MANY * MRF_MONITOR_PART);
 	*few = 0;
 }
 END_TEST

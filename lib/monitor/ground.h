@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ground: ranges that stay registered with userfaultfd when nothing in them is watched any
+ * more, because registering costs as much as pinning. Each is known to lie in one private
+ * anonymous mapping, so what is watched there needs neither a registration nor a proof.
+ *
+ * A table of fixed size, as it is written while memory can neither be allocated nor freed.
+ * A range lies in one chunk (monitor/uffds.h) and is one word, which hooks read without a
+ * lock: mrf_ground_touches. All else is serialised by the caller. What the table has no
+ * room for is not ground, and nothing is lost but time.
+ */
+#ifndef MRF_MONITOR_GROUND_H
+#define MRF_MONITOR_GROUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "monitor/uffds.h"
+
+#define MRF_GROUND_WAYS 4     /* ranges in a set, to which a chunk always belongs */
+#define MRF_GROUND_SETS 1024u /* neighbouring chunks belong to different sets */
+
+/*
+ * How far around a watch more is made ground when its chunk has some already. What failed
+ * once in a chunk is not tried there again, and memory that changes loses a step each time.
+ */
+enum mrf_ground_step {
+	MRF_GROUND_CHUNK, /* all of the chunk */
+	MRF_GROUND_GRID,  /* what lies between it and the chunk's ground, and a little more */
+	MRF_GROUND_HULL,  /* what lies between */
+	MRF_GROUND_EXACT  /* nothing */
+};
+
+struct mrf_ground {
+	uintptr_t start; /* whole pages */
+	uintptr_t end;
+	enum mrf_ground_step step;
+};
+
+/* Is any of [start, end) ground? Sees what stood in the table all the time. No lock. */
+bool mrf_ground_touches(uintptr_t start, uintptr_t end);
+
+/* --- serialised by the caller -------------------------------------------------------- */
+
+/* Is [start, end), in one chunk, in one range? */
+bool mrf_ground_has(uintptr_t start, uintptr_t end);
+/* The lowest range that overlaps [start, end), which is in one chunk. False: none. */
+bool mrf_ground_first(uintptr_t start, uintptr_t end, struct mrf_ground *found);
+/* Any range that overlaps. False: none. */
+bool mrf_ground_any(uintptr_t start, uintptr_t end, struct mrf_ground *found);
+/* The ith range of the set that the address belongs to. False: that place is free. */
+bool mrf_ground_in_set(uintptr_t addr, unsigned i, struct mrf_ground *found);
+/* Ranges may overlap. False: there is no room in the set. */
+bool mrf_ground_add(const struct mrf_ground *range);
+/* Takes away the range that is equal, but for its step. */
+void mrf_ground_remove(const struct mrf_ground *range);
+/*
+ * Takes [start, end), which overlaps it, out of a range of the table. True: there is no
+ * room for one of the parts that are left, *lost, which is not ground any more.
+ */
+bool mrf_ground_cut(const struct mrf_ground *range, uintptr_t start, uintptr_t end,
+		    struct mrf_ground *lost);
+/* How many ranges there are. */
+unsigned mrf_ground_count(void);
+void mrf_ground_clear(void);
+
+#endif

@@ -25,6 +25,7 @@ static void add_hits(const double *cost)
 static void add_miss(const char *length, const double *cost)
 {
 	double room = cost[OUR_REG] / cost[RAW_REG], full = cost[OUR_BOTH] / cost[RAW_BOTH];
+	const double most = 1.40;
 
 	report_add("| %s |", length);
 	report_ratio(room);
@@ -32,6 +33,8 @@ static void add_miss(const char *length, const double *cost)
 	report_ratio(cost[OUR_BOTH] / cost[RAW_REG]);
 	report_ratio(cost[RAW_BOTH] / cost[RAW_REG]);
 	report_add("\n");
+	report_target(most, room, "a miss of %s, with room / registering", length);
+	report_target(most, full, "a miss of %s that evicts / registering and closing", length);
 }
 
 static void add_misses(const double *cost)

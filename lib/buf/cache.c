@@ -21,12 +21,14 @@
 #include "buf/entry.h"
 #include "buf/gauge.h"
 #include "buf/hints.h"
+#include "monitor/hooks.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"
 #include "mr/seg.h"
 #include "mr/space.h"
 
-#define TRIES 4 /* while the memory changes all the time */
+#define TRIES 4	   /* while the memory changes all the time */
+#define REFRESH 16 /* misses: objects that were loaded unseen are looked for, beside userfaultfd */
 
 struct mrf_cache {
 	struct mrf_mr_space *space;
@@ -202,7 +204,7 @@ static bool evict_for(struct mrf_cache *cache, uint64_t len)
 	return true;
 }
 
-/* --- making ----------------------------------------------------------------------- */
+/* --- keeping ---------------------------------------------------------------------- */
 
 /*
  * Replaces what would be inside the new entry, or around it: an entry around it is there
@@ -265,54 +267,6 @@ static const struct mrf_pin_owner owner = { .kept_locked = kept_locked,
 					    .ended_locked = ended_locked,
 					    .free = free_entry };
 
-static struct mrf_cached *entry_new(struct mrf_cache *cache, const struct want *want)
-{
-	struct mrf_cached *entry = mrf_cached_new(&cache->pool, cache, &cache->space->backs->local);
-
-	if (!entry)
-		return NULL;
-	entry->write = want->write;
-	entry->pin.back = cache->back;
-	entry->pin.owner = &owner;
-	entry->pin.addr = want->start;
-	entry->pin.len = want->end - want->start;
-	entry->pin.revoked = false;
-	return entry;
-}
-
-/* As mrf_cache_get; AGAIN: 2. */
-static int make_entry(struct mrf_cache *cache, const struct want *want, struct mrf_cached **out)
-{
-	struct mrf_cached *entry = entry_new(cache, want);
-	enum mrf_pinned pinned;
-	int err;
-
-	if (!entry)
-		return -FI_ENOMEM;
-	pinned = mrf_pin_local(&entry->pin, want->write ? MRF_RIGHT_LOCAL_WRITE : 0, &err);
-	if (pinned == MRF_PINNED) {
-		*out = entry;
-		return 0;
-	}
-	mrf_cached_give(&cache->pool, entry);
-	if (pinned == MRF_PIN_FAILED)
-		return err;
-	return pinned == MRF_PIN_AGAIN ? 2 : 1;
-}
-
-/* As make_entry, while there is something to be given up for it. */
-static int make_with_room(struct mrf_cache *cache, const struct want *want,
-			  struct mrf_cached **entry)
-{
-	int ret;
-
-	do
-		ret = make_entry(cache, want, entry);
-	while (mrf_unlikely(ret < 0 && mrf_room_lacks(ret)) &&
-	       evict_for(cache, want->end - want->start));
-	return ret;
-}
-
 /* --- how much --------------------------------------------------------------------- */
 
 static bool takes_in(const struct mrf_cache *cache, const struct want *want,
@@ -352,45 +306,148 @@ static struct want widen_locked(struct mrf_cache *cache, struct want want)
 	return wide;
 }
 
-/* Looks again, with the lock, and makes room. False: nothing can be kept. */
-static bool prepare(struct mrf_cache *cache, const struct want *want, struct want *wide,
-		    struct mrf_cached **entry)
-{
-	struct mrf_mr_backs *backs = cache->space->backs;
-	bool room, dead;
+/* --- making ------------------------------------------------------------------------- */
 
-	mrf_monitor_lock();
-	*entry = use(cache, want);
-	if (*entry) {
-		mrf_monitor_unlock();
-		return true;
-	}
+/* What is asked for, again and again until it is there. */
+struct ask {
+	struct want want;
+	bool counted; /* as a miss */
+	bool exact;   /* is not to take in what is around it */
+	bool wide;    /* has taken something in */
+};
+
+enum { AGAIN = 2 }; /* beside the results of mrf_cache_get */
+
+static void count_miss_locked(struct mrf_cache *cache, struct ask *ask)
+{
+	mrf_monitor_held();
+	if (ask->counted)
+		return;
+	ask->counted = true;
 	mrf_gauge_add(&cache->gauge->misses, 1);
 	atomic_fetch_add_explicit(&cache->clock, 1, memory_order_relaxed);
-	*wide = widen_locked(cache, *want);
-	room = fit_in_locked(cache, wide->end - wide->start);
-	dead = !mrf_list_empty(&backs->dead);
+}
+
+static void fill_entry(struct mrf_cached *entry, const struct want *want)
+{
+	struct mrf_cache *cache = entry->cache;
+
+	entry->write = want->write;
+	entry->pin.back = cache->back;
+	entry->pin.owner = &owner;
+	entry->pin.addr = want->start;
+	entry->pin.len = want->end - want->start;
+	entry->pin.revoked = false;
+}
+
+static void take_dead_locked(struct mrf_mr_backs *backs, struct mrf_list *dead)
+{
+	struct mrf_list *node;
+
+	mrf_monitor_held();
+	mrf_list_init(dead);
+	while ((node = mrf_list_pop(&backs->dead)))
+		mrf_list_add_tail(&mrf_list_entry(node, struct mrf_pin, all)->node, dead);
+}
+
+/* What was not ended. */
+static void put_dead_locked(struct mrf_mr_backs *backs, struct mrf_list *dead)
+{
+	struct mrf_list *node;
+
+	mrf_monitor_held();
+	while ((node = mrf_list_pop(dead)))
+		mrf_list_add_tail(&mrf_pin_at(node)->all, &backs->dead);
+}
+
+/* Registers what an entry is filled with; what gave way for it is ended before that. */
+static int pin_entry_locked(struct mrf_cached *entry)
+{
+	struct mrf_mr_backs *backs = entry->cache->space->backs;
+	enum mrf_pinned pinned;
+	struct mrf_list dead;
+	int err;
+
+	mrf_monitor_held();
+	take_dead_locked(backs, &dead);
+	pinned = mrf_pin_local_locked(&entry->pin, entry->write ? MRF_RIGHT_LOCAL_WRITE : 0, &dead,
+				      &err);
+	put_dead_locked(backs, &dead);
+	if (pinned == MRF_PINNED)
+		return 0;
+	if (pinned == MRF_PIN_FAILED)
+		return err;
+	return pinned == MRF_PIN_AGAIN ? AGAIN : 1;
+}
+
+/* As mrf_cache_get, or AGAIN: looks again, with the lock, and makes room. */
+static int find_or_make_locked(struct mrf_cached *entry, struct ask *ask, struct mrf_cached **out)
+{
+	struct mrf_cache *cache = entry->cache;
+	struct want want = ask->want;
+	int ret;
+
+	mrf_monitor_held();
+	*out = use(cache, &want);
+	if (*out)
+		return 0;
+	count_miss_locked(cache, ask);
+	if (!ask->exact)
+		want = widen_locked(cache, want);
+	ask->wide = want.start != ask->want.start || want.end != ask->want.end;
+	if (!fit_in_locked(cache, want.end - want.start))
+		return 1;
+	fill_entry(entry, &want);
+	ret = pin_entry_locked(entry);
+	if (!ret)
+		*out = entry;
+	return ret;
+}
+
+static int find_or_make(struct mrf_cache *cache, struct ask *ask, struct mrf_cached **out)
+{
+	struct mrf_cached *entry = mrf_cached_new(&cache->pool, cache, &cache->space->backs->local);
+	int ret;
+
+	if (!entry)
+		return -FI_ENOMEM;
+	if (!(atomic_load_explicit(&cache->clock, memory_order_relaxed) % REFRESH))
+		mrf_hooks_refresh();
+	mrf_monitor_lock();
+	ret = find_or_make_locked(entry, ask, out);
 	mrf_monitor_unlock();
-	if (dead)
-		mrf_pins_reap(backs);
-	return room;
+	if (mrf_unlikely(ret || *out != entry))
+		mrf_cached_give(&cache->pool, entry);
+	if (mrf_unlikely(ret))
+		mrf_pins_reap(cache->space->backs);
+	return ret;
+}
+
+/* While there is something to be given up for it. */
+static int make_with_room(struct mrf_cache *cache, struct ask *ask, struct mrf_cached **out)
+{
+	int ret;
+
+	do
+		ret = find_or_make(cache, ask, out);
+	while (mrf_unlikely(ret < 0 && mrf_room_lacks(ret)) &&
+	       evict_for(cache, ask->want.end - ask->want.start));
+	return ret;
 }
 
 static int miss(struct mrf_cache *cache, const struct want *want, struct mrf_cached **entry)
 {
-	struct want wide;
-	int tries, ret = 2;
+	struct ask ask = { .want = *want };
+	int tries, ret = AGAIN;
 
-	for (tries = 0; ret == 2 && tries < TRIES; tries++) {
-		if (!prepare(cache, want, &wide, entry))
-			return 1;
-		if (*entry)
-			return 0;
-		ret = make_with_room(cache, &wide, entry);
-		if (ret && ret != 2 && (wide.start != want->start || wide.end != want->end))
-			ret = make_with_room(cache, want, entry);
+	for (tries = 0; ret == AGAIN && tries < TRIES; tries++) {
+		ask.exact = false;
+		ret = make_with_room(cache, &ask, entry);
+		ask.exact = true;
+		if (mrf_unlikely(ret && ret != AGAIN && ask.wide))
+			ret = make_with_room(cache, &ask, entry);
 	}
-	return ret == 2 ? 1 : ret;
+	return ret == AGAIN ? 1 : ret;
 }
 
 /* A monitor of the application's own had not told of it yet. */

@@ -297,53 +297,106 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
 
 /* --- for others than regions ------------------------------------------------------ */
 
-static int watch_local(struct mrf_pin *pin)
+static void end_dead(struct mrf_pin *pin, struct mrf_list *dead)
 {
+	if (mrf_unlikely(!mrf_list_empty(dead)))
+		(void)mrf_pins_end(pin->back->space->backs, dead);
+}
+
+/*
+ * Where nothing was watched before, the first page says whether the memory may be accessed
+ * so, and is brought in before the mapping is cut, for the kernel to join the pieces again.
+ * False: nothing can be watched.
+ */
+static bool prepare_local_locked(struct mrf_pin *pin, unsigned rights, struct mrf_list *dead,
+				 int *err)
+{
+	bool room;
+
+	mrf_monitor_held();
+	mrf_monitor_unlock();
+	end_dead(pin, dead);
+	room = mrf_monitor_has_room();
+	*err = room ? mrf_page_fault_in(pin->addr, rights & MRF_RIGHTS_WRITE) : 0;
+	mrf_monitor_lock();
+	return room;
+}
+
+/* False: the memory is of another kind. */
+static bool reg_local(struct mrf_pin *pin, unsigned rights, int *err)
+{
+	if (*err)
+		return true;
+	if (!mrf_monitor_sure(&pin->watch))
+		return false;
+	*err = mrf_vmr_reg(pin->back->space->pd, (void *)(uintptr_t)pin->addr, pin->len, pin->addr,
+			   rights, &pin->vmr);
+	return true;
+}
+
+/* In ground that is brief. */
+static bool make_local_locked(struct mrf_pin *pin, unsigned rights, struct mrf_list *dead, int *err)
+{
+	struct mrf_monitor_pause pause;
+	bool sure;
+
+	mrf_monitor_held();
+	mrf_monitor_pause_locked(&pause);
+	end_dead(pin, dead);
+	sure = reg_local(pin, rights, err);
+	mrf_monitor_resume(&pause);
+	return sure;
+}
+
+static bool make_local_long_locked(struct mrf_pin *pin, unsigned rights, int *err)
+{
+	bool sure;
+
+	mrf_monitor_held();
+	mrf_monitor_unlock();
+	sure = reg_local(pin, rights, err);
+	mrf_monitor_lock();
+	return sure;
+}
+
+/* The memory has changed meanwhile, is of another kind, or was not registered. */
+static void undo_local_locked(struct mrf_pin *pin, bool registered)
+{
+	mrf_monitor_held();
+	mrf_monitor_unwatch_locked(&pin->watch);
+	if (!registered)
+		return;
+	mrf_monitor_unlock();
+	(void)mrf_vmr_dereg(&pin->vmr);
+	mrf_monitor_lock();
+}
+
+enum mrf_pinned mrf_pin_local_locked(struct mrf_pin *pin, unsigned rights, struct mrf_list *dead,
+				     int *err)
+{
+	bool stands, sure;
 	int ret;
 
+	mrf_monitor_held();
 	cover(pin, pin->addr, pin->addr + pin->len);
-	mrf_hooks_refresh();
-	mrf_monitor_lock();
+	stands = mrf_monitor_stands_locked(&pin->watch);
+	*err = 0;
+	if (!stands && !prepare_local_locked(pin, rights, dead, err))
+		return MRF_PIN_UNWATCHED;
 	ret = mrf_monitor_watch_locked(&pin->watch);
-	mrf_monitor_unlock();
-	return ret;
-}
-
-/* False: the memory has changed meanwhile, or it has not been registered. */
-static bool commit_local(struct mrf_pin *pin, int err)
-{
-	bool ok;
-
-	mrf_monitor_lock();
-	ok = !err && unchanged_locked(pin);
-	if (ok) {
+	if (ret) {
+		*err = 0;
+		return ret == -FI_EAGAIN ? MRF_PIN_AGAIN : MRF_PIN_UNWATCHED;
+	}
+	sure = stands ? make_local_locked(pin, rights, dead, err)
+		      : make_local_long_locked(pin, rights, err);
+	if (mrf_likely(sure && !*err && unchanged_locked(pin))) {
 		mrf_list_add_tail(&pin->all, &pin->back->space->backs->locals);
 		pin->owner->kept_locked(pin);
-	} else {
-		mrf_monitor_unwatch_locked(&pin->watch);
-	}
-	mrf_monitor_unlock();
-	return ok;
-}
-
-enum mrf_pinned mrf_pin_local(struct mrf_pin *pin, unsigned rights, int *err)
-{
-	int ret = mrf_monitor_has_room() ? watch_local(pin) : -FI_EINVAL;
-
-	*err = 0;
-	if (ret)
-		return ret == -FI_EAGAIN ? MRF_PIN_AGAIN : MRF_PIN_UNWATCHED;
-	if (!mrf_monitor_sure(&pin->watch)) {
-		(void)commit_local(pin, -FI_EINVAL);
-		return MRF_PIN_UNWATCHED;
-	}
-	ret = *err = mrf_page_fault_in(pin->addr, rights & MRF_RIGHTS_WRITE);
-	if (!ret)
-		ret = *err = mrf_vmr_reg(pin->back->space->pd, (void *)(uintptr_t)pin->addr,
-					 pin->len, pin->addr, rights, &pin->vmr);
-	if (commit_local(pin, ret))
 		return MRF_PINNED;
-	if (!ret)
-		(void)mrf_vmr_dereg(&pin->vmr);
+	}
+	undo_local_locked(pin, sure && !*err);
+	if (!sure)
+		return MRF_PIN_UNWATCHED;
 	return *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
 }

@@ -135,8 +135,8 @@ void mrf_uffd_unregister(int fd, uintptr_t start, size_t len)
 	size_t page = mrf_page_size();
 	unsigned tries = UNREGISTER_TRIES;
 
-	if (len > page) {
-		unregister_parts(fd, start, page, &tries);
+	/* Of huge pages none can be cut. */
+	if (len > page && !unregister(fd, start, page)) {
 		start += page;
 		len -= page;
 	}

@@ -22,6 +22,7 @@
  * starts from nothing.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -37,6 +38,7 @@
 static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;			/* admin */
 static pthread_t thread;		/* admin */
+static sem_t last_read;			/* the thread reads no event any more */
 static struct fid_mem_monitor *adopted; /* admin */
 static bool said_unknown;		/* admin: that FI_MR_CACHE_MONITOR is wrong */
 static bool said_why;			/* admin: why there is none */
@@ -74,6 +76,7 @@ static void *monitor_main(void *arg)
 
 	while ((uffd = mrf_uffds_wait()) >= 0)
 		handle_events((unsigned)uffd);
+	sem_post(&last_read);
 	return arg;
 }
 
@@ -109,6 +112,7 @@ static int start_monitor_thread(void)
 	sigset_t all, before;
 	int ret;
 
+	sem_init(&last_read, 0, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = pthread_create(&thread, NULL, monitor_main, NULL);
@@ -200,14 +204,22 @@ void mrf_monitor_hook_first(void)
 	pthread_mutex_unlock(&admin);
 }
 
+/*
+ * A thread gives its stack back when it ends, and may unmap others' when it is joined. If
+ * something of that were still registered, since the kernel did not let it go, an event would
+ * wait for this very thread. When the descriptors are closed, none does.
+ */
 static void stop_thread(void)
 {
-	/* The thread's own stack may still be registered. */
 	mrf_monitor_lock();
 	mrf_watches_unregister_locked();
 	mrf_monitor_unlock();
 	mrf_uffds_stop();
+	while (sem_wait(&last_read))
+		;
+	mrf_uffds_close();
 	pthread_join(thread, NULL);
+	sem_destroy(&last_read);
 }
 
 static void stop_monitor(void)
@@ -217,7 +229,6 @@ static void stop_monitor(void)
 	if (mrf_uffds_opened())
 		stop_thread();
 	mrf_watches_stop();
-	mrf_uffds_close();
 	if (adopted)
 		mrf_imported_stop();
 }

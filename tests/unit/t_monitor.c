@@ -1251,6 +1251,25 @@ START_TEST(alone_is_alone)
 END_TEST
 #endif
 
+/* What the kernel will not let go stays registered: here all memory, the thread's stack, too. */
+START_TEST(the_monitor_stops_whatever_is_still_registered)
+{
+	struct mrf_mapping mapping;
+	uintptr_t end;
+	FILE *maps;
+
+	setup();
+	maps = have ? mrf_maps_open() : NULL;
+	while (maps && mrf_maps_next(maps, &mapping)) {
+		if (!mapping.inode && !strcmp(mapping.perms, "rw-p"))
+			(void)mrf_uffds_register(mapping.start, mapping.end, &end);
+	}
+	teardown();
+	if (maps)
+		fclose(maps);
+}
+END_TEST
+
 START_TEST(an_unknown_monitor_is_none_and_said_once)
 {
 	const char *text;
@@ -1421,6 +1440,7 @@ static TCase *without(void)
 #ifndef __SANITIZE_THREAD__
 	tcase_add_test(tc, alone_is_alone);
 #endif
+	tcase_add_test(tc, the_monitor_stops_whatever_is_still_registered);
 	tcase_add_test(tc, an_unknown_monitor_is_none_and_said_once);
 	tcase_add_loop_test(tc, without_a_descriptor_there_is_none_and_it_says_why, 0, 2);
 	return tc;

@@ -176,11 +176,10 @@ static ssize_t hook_process_madvise(int pidfd, const struct iovec *iov, size_t n
 static int hook_mprotect(void *addr, size_t len, int prot)
 {
 	int (*orig)(void *, size_t, int) = ORIG(MPROTECT, int (*)(void *, size_t, int));
-	int ret;
+	unsigned place = mrf_change_begin(addr, len);
+	int ret = orig(addr, len, prot);
 
-	mrf_known_change();
-	ret = orig(addr, len, prot);
-	mrf_known_changed();
+	mrf_change_end(place);
 	return ret;
 }
 
@@ -188,14 +187,15 @@ static int hook_pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 {
 	int (*orig)(void *, size_t, int, int) =
 		ORIG(PKEY_MPROTECT, int (*)(void *, size_t, int, int));
+	unsigned place;
 	int ret;
 
 	/* Who may use the page is up to each thread's own register then, which has no hook. */
 	if (pkey > 0)
 		mrf_known_distrust();
-	mrf_known_change();
+	place = mrf_change_begin(addr, len);
 	ret = orig(addr, len, prot, pkey);
-	mrf_known_changed();
+	mrf_change_end(place);
 	return ret;
 }
 

@@ -10,12 +10,11 @@
  * - munmap, mmap over an existing mapping, mremap, madvise and process_madvise that take
  *   pages away, remap_file_pages, brk and sbrk downwards, shmat over an existing mapping,
  *   shmdt (everything behind the address), dlclose (the segments of all libraries);
+ * - mprotect and pkey_mprotect: what was checked of the rights does not hold any more;
  * - free, realloc and reallocarray of a block that is a mapping of its own, and
  *   malloc_trim, if the C library's allocator is in use; the calls above, if another
  *   allocator makes them;
- * - free and realloc that made the heap end earlier: reported as soon as they are done;
- * - mprotect and pkey_mprotect, which take no page away, are only counted
- *   (mrf_hooks_changes, base/known.h).
+ * - free and realloc that made the heap end earlier: reported as soon as they are done.
  *
  * Not seen, so that userfaultfd has to be the net:
  * - direct system calls, and what the C library does inside itself: stacks of threads

@@ -480,7 +480,7 @@ bool mrf_monitor_stands_locked(const struct mrf_watch *watch)
 	uintptr_t end = end_of(watch);
 
 	mrf_lock_held(&lock);
-	return parts.uffd && mrf_uffds_piece(watch->start, end) == end &&
+	return parts.uffd && parts.hooks && mrf_uffds_piece(watch->start, end) == end &&
 	       mrf_ground_has(watch->start, end);
 }
 

@@ -180,8 +180,9 @@ void mrf_monitor_settle(void);
  */
 int mrf_monitor_watch_locked(struct mrf_watch *watch);
 /*
- * Would watching it cost no registration, for it is in ground? Then it lies in one chunk
- * and one mapping, which has been watched before, and needs no room. The lock is held.
+ * Would watching it cost no registration, for it is in ground, and hooks see when its rights
+ * change? Then it lies in one chunk and one mapping, which has been watched before, and needs
+ * no room. The lock is held.
  */
 bool mrf_monitor_stands_locked(const struct mrf_watch *watch);
 /*

@@ -343,6 +343,20 @@ START_TEST(cache_memory_that_may_not_be_written_is_sent_and_not_received_into)
 }
 END_TEST
 
+START_TEST(cache_a_right_that_is_taken_is_gone)
+{
+	if (!open_keeping(NULL, NULL, NULL))
+		return;
+	(void)must_get(0, 4, true);
+	ck_assert_int_eq(mprotect(mem, 4 * PAGE, PROT_READ), 0);
+	ck_assert_int_lt(get_at(0, 4, true), 0);
+	(void)must_get(0, 4, false);
+	ck_assert_int_eq(mprotect(mem, 4 * PAGE, PROT_READ | PROT_WRITE), 0);
+	(void)must_get(0, 4, true);
+	close_cache();
+}
+END_TEST
+
 START_TEST(cache_the_least_recently_used_entry_goes_first)
 {
 	uint32_t a, c;
@@ -811,6 +825,7 @@ static TCase *kept(void)
 	tcase_add_test(tc, cache_what_reaches_beyond_an_entry_is_registered);
 	tcase_add_test(tc, cache_a_buffer_that_is_only_sent_gets_no_right_to_be_written);
 	tcase_add_test(tc, cache_memory_that_may_not_be_written_is_sent_and_not_received_into);
+	tcase_add_test(tc, cache_a_right_that_is_taken_is_gone);
 	tcase_add_test(tc, cache_the_least_recently_used_entry_goes_first);
 	tcase_add_test(tc, cache_the_bytes_kept_have_a_limit);
 	tcase_add_test(tc, cache_what_is_in_use_is_not_evicted);

@@ -110,11 +110,10 @@ static __attribute__((noinline)) void await_copier(struct place *place, uint64_t
 	errno = err;
 }
 
-void mrf_known_change(void)
+static void await_copiers(void)
 {
 	unsigned i;
 
-	atomic_fetch_add(&mrf_known_counter, MRF_KNOWN_CHANGE + 1);
 	for (i = 0; i < MRF_KNOWN_PLACES; i++) {
 		uint64_t word = atomic_load(&places[i].word);
 
@@ -122,6 +121,17 @@ void mrf_known_change(void)
 		    atomic_load(&places[i].stuck) != word)
 			await_copier(&places[i], word);
 	}
+}
+
+/*
+ * While nothing was ever known, no copier relies on anything: who finds out about the first
+ * page says so, and then looks whether the counter has moved.
+ */
+void mrf_known_change(void)
+{
+	atomic_fetch_add(&mrf_known_counter, MRF_KNOWN_CHANGE + 1);
+	if (atomic_load(&any))
+		await_copiers();
 }
 
 void mrf_known_changed(void)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
 #include <stdatomic.h>
-#include "base/compiler.h"
 #include "monitor/announce.h"
 
 enum state { FREE, TAKEN, TOLD };
@@ -13,8 +12,6 @@ static struct place {
 } places[MRF_ANNOUNCE_PLACES];
 
 static atomic_uint crowd;
-static atomic_uint
-	announced; /* in places, or about to be: most often there is nothing to look at */
 
 /* Threads begin at different places, so that they seldom meet. */
 static unsigned first_place(void)
@@ -43,7 +40,6 @@ unsigned mrf_announce(uintptr_t start, uintptr_t end)
 		atomic_fetch_add(&crowd, 1);
 		return at;
 	}
-	atomic_fetch_add(&announced, 1);
 	atomic_store_explicit(&places[at].start, start, memory_order_relaxed);
 	atomic_store_explicit(&places[at].end, end, memory_order_relaxed);
 	atomic_store(&places[at].state, TOLD);
@@ -54,10 +50,8 @@ void mrf_announce_end(unsigned place)
 {
 	if (place == MRF_ANNOUNCE_CROWD)
 		atomic_fetch_sub(&crowd, 1);
-	if (place >= MRF_ANNOUNCE_PLACES)
-		return;
-	atomic_store_explicit(&places[place].state, FREE, memory_order_release);
-	atomic_fetch_sub(&announced, 1);
+	else if (place < MRF_ANNOUNCE_PLACES)
+		atomic_store_explicit(&places[place].state, FREE, memory_order_release);
 }
 
 /*
@@ -70,8 +64,6 @@ bool mrf_announced(uintptr_t start, uintptr_t end)
 
 	if (atomic_load(&crowd))
 		return true;
-	if (mrf_likely(!atomic_load(&announced)))
-		return false;
 	for (i = 0; i < MRF_ANNOUNCE_PLACES; i++) {
 		if (atomic_load(&places[i].state) == TOLD &&
 		    atomic_load_explicit(&places[i].start, memory_order_relaxed) < end &&
@@ -88,5 +80,4 @@ void mrf_announce_clear(void)
 	for (i = 0; i < MRF_ANNOUNCE_PLACES; i++)
 		atomic_store(&places[i].state, FREE);
 	atomic_store(&crowd, 0);
-	atomic_store(&announced, 0);
 }

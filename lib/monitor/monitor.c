@@ -64,6 +64,11 @@ static sigset_t signals; /* of the thread that holds the lock, before it took it
 static struct mrf_pieces pieces;
 static unsigned long alone; /* pieces of watches that are registered for themselves */
 static bool ground_armed;   /* the listener, for there may be ground */
+/*
+ * Watches that may not lie in ground. While there are none, a hook that meets no ground meets
+ * no watch. Raised before a watch is entered and before ground that a watch may need goes.
+ */
+static atomic_uint loose;
 
 _Static_assert(MRF_MONITOR_PART == MRF_UFFD_CHUNK, "a descriptor's chunk is a part");
 
@@ -172,11 +177,21 @@ static struct mrf_list *watch_group(const struct mrf_watch *watch)
 static void enter_watch_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
+	atomic_fetch_add(&loose, 1);
+	watch->loose = true;
 	atomic_fetch_add(&listener.armed, 1);
 	mrf_itree_insert(&watches, watch->node, watch->start, end_of(watch), watch);
 	watch->alone = false;
 	if (parts.uffd && !watch->client->local)
 		mrf_list_add_tail(&watch->group, watch_group(watch));
+}
+
+static void lies_in_ground_locked(struct mrf_watch *watch)
+{
+	mrf_lock_held(&lock);
+	if (watch->loose)
+		atomic_fetch_sub(&loose, 1);
+	watch->loose = false;
 }
 
 static void leave_locked(struct mrf_watch *watch)
@@ -185,6 +200,7 @@ static void leave_locked(struct mrf_watch *watch)
 	mrf_itree_remove(&watches, watch->node);
 	mrf_list_del(&watch->group);
 	atomic_fetch_sub(&listener.armed, 1);
+	lies_in_ground_locked(watch);
 	if (watch->alone)
 		alone -= mrf_uffds_pieces(watch->start, end_of(watch));
 }
@@ -196,6 +212,9 @@ static void stands_alone_locked(struct mrf_watch *watch)
 	if (!watch->alone)
 		alone += mrf_uffds_pieces(watch->start, end_of(watch));
 	watch->alone = true;
+	if (!watch->loose)
+		atomic_fetch_add(&loose, 1);
+	watch->loose = true;
 }
 
 /* --- what is registered -------------------------------------------------------------- */
@@ -411,6 +430,7 @@ static void lose_ground_locked(uintptr_t start, uintptr_t end)
 	struct mrf_ground range, lost;
 
 	mrf_lock_held(&lock);
+	atomic_fetch_add(&loose, 1);
 	while (mrf_ground_any(start, end, &range)) {
 		if (!first_watch_locked(range.start, range.end)) {
 			mrf_ground_remove(&range);
@@ -421,6 +441,7 @@ static void lose_ground_locked(uintptr_t start, uintptr_t end)
 		if (mrf_ground_cut(&range, start, end, &lost))
 			strand_locked(&lost);
 	}
+	atomic_fetch_sub(&loose, 1);
 }
 
 /* Gives back ground in which nothing is watched. */
@@ -447,6 +468,7 @@ static void forget_ground(void)
 		mrf_ground_clear();
 	ground_armed = false;
 	alone = 0;
+	atomic_store(&loose, 0);
 }
 
 /* --- watching ------------------------------------------------------------------------ */
@@ -468,8 +490,11 @@ static int register_locked(struct mrf_watch *watch)
 		ret = report_piece_locked(watch, start, next, &end);
 		end = ret ? end : next;
 	}
-	if (!ret)
+	if (!ret) {
+		if (!watch->alone)
+			lies_in_ground_locked(watch);
 		return 0;
+	}
 	leave_locked(watch);
 	release_locked(watch->start, end);
 	return ret;
@@ -623,9 +648,11 @@ void mrf_watches_tell_locked(void)
 static void changing(uintptr_t start, uintptr_t end)
 {
 	struct mrf_itree_hit hit;
+	bool tree = atomic_load(&loose);
 
-	if (mrf_likely(mrf_itree_try_first(&watches, start, end, &hit) == MRF_ITREE_NONE &&
-		       !mrf_ground_touches(start, end)))
+	if (mrf_likely(
+		    !mrf_ground_touches(start, end) &&
+		    (!tree || mrf_itree_try_first(&watches, start, end, &hit) == MRF_ITREE_NONE)))
 		return;
 	if (atomic_load_explicit(&holder, memory_order_relaxed) == (uintptr_t)pthread_self() ||
 	    !mrf_monitor_usable())

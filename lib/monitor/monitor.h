@@ -63,6 +63,7 @@ struct mrf_watch {
 	struct mrf_monitor_client *client;
 	struct mrf_subscription sub; /* private */
 	bool alone;		     /* private: registered for itself, not in ground */
+	bool loose;		     /* private: hooks do not find it by ground */
 };
 
 /*

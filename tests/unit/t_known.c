@@ -203,6 +203,7 @@ START_TEST(a_change_waits_for_a_copier_only_so_long)
 	unsigned place;
 
 	trust();
+	learn();
 	place = mrf_known_enter();
 	start_change();
 	pthread_join(changer, NULL);

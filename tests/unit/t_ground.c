@@ -313,6 +313,40 @@ START_TEST(ground_that_nobody_uses_gives_way)
 }
 END_TEST
 
+static char *still_there; /* its first byte, when the drop came */
+static int first_byte;
+
+static void look_at_drop(struct mrf_watch *watch)
+{
+	(void)watch;
+	first_byte = *still_there;
+}
+
+/* A hook comes before the change, to what stands alone, too. */
+START_TEST(hooks_find_what_is_watched_without_ground)
+{
+	size_t far = MRF_GROUND_SETS * CHUNK;
+	char *mem;
+	unsigned i;
+
+	if (!have)
+		return;
+	mem = map_chunks((MRF_GROUND_WAYS + 1) * MRF_GROUND_SETS);
+	for (i = 0; i <= MRF_GROUND_WAYS; i++)
+		ck_assert_int_eq(watch(i, mem + i * far, 1), 0);
+	still_there = mem + MRF_GROUND_WAYS * far;
+	*still_there = 42;
+	ck_assert(!is_ground(still_there, 1));
+	client.drop = look_at_drop;
+	munmap(still_there + PAGE, PAGE);
+	ck_assert_int_eq(first_byte, 0);
+	munmap(still_there, PAGE);
+	ck_assert_int_eq(first_byte, 42);
+	client.drop = on_drop;
+	munmap(mem, (MRF_GROUND_WAYS + 1) * far);
+}
+END_TEST
+
 START_TEST(ground_is_not_a_childs)
 {
 	char *mem = map_chunks(1);
@@ -523,6 +557,7 @@ static TCase *kernel(void)
 	tcase_add_test(tc, ground_leaves_out_another_userfaultfds_memory);
 	tcase_add_test(tc, ground_goes_with_the_monitor);
 	tcase_add_test(tc, ground_that_nobody_uses_gives_way);
+	tcase_add_test(tc, hooks_find_what_is_watched_without_ground);
 	tcase_add_test(tc, ground_is_not_a_childs);
 	tcase_add_loop_test(tc, ground_goes_when_its_memory_changes, 0, 2 * WAYS);
 	tcase_add_test(tc, a_mapping_with_ground_in_it_can_be_moved_and_grow);

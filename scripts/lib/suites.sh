@@ -125,11 +125,11 @@ suite_tsan() {
 
 # What ASan does not see: values that nobody has set. Leaks it has found. Not monitors and hooks:
 # valgrind's allocator takes the place of the C library's, and bad arguments end valgrind. Nor
-# t_hmem, which loads several libraries of one name. The log shows the check that failed even
-# when what it left behind ends the program.
+# t_hmem and t_known, which want a process for each case. The log shows the check that failed
+# even when what it left behind ends the program.
 suite_valgrind() {
 	seed 4
-	unit_programs . | grep -vE '/t_(monitor|hook|hmem|import|slots|stub)' |
+	unit_programs . | grep -vE '/t_(monitor|hook|hmem|import|known|slots|stub)' |
 		programs_run main env CK_FORK=no \
 		CK_VERBOSITY=silent CK_LOG_FILE_NAME=- CK_TIMEOUT_MULTIPLIER=20 \
 		MRFAB_MODEL_STEPS=5000 MRFAB_TEST_EVERY=9 \

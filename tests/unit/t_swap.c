@@ -4,7 +4,9 @@
  * compare-and-swaps while its operation is alone, and by the peer's agent otherwise.
  */
 #include <rdma/fi_atomic.h>
+#include "ep/link/passive.h"
 #include "ep_fixture.h"
+#include "loop/agent.h"
 
 #define AT 4096u
 
@@ -226,6 +228,75 @@ START_TEST(swap_that_is_lost_is_never_repeated)
 }
 END_TEST
 
+/* The peer's agent learns that the device has put its queue pair into error, and hangs up. */
+static void hang_up(void)
+{
+	struct mrf_ep *ep = node_ep(&p.b);
+	struct mrf_list *first;
+
+	mrf_lock_take(&ep->lock);
+	first = mrf_list_first(&ep->passive);
+	mrf_lock_release(&ep->lock);
+	fake_tell(node_agent(&p.b)->cq,
+		  (struct mrf_vdev_event){
+			  .type = MRF_VDEV_QP_ERR,
+			  .owner = &mrf_list_entry(first, struct mrf_passive, node)->owner });
+}
+
+static void base_call(enum fi_op op, uint64_t value)
+{
+	operand = value;
+	ck_assert_int_eq(fi_atomic(p.a.ep, &operand, 1, NULL, p.to, p.base + AT, p.key, FI_UINT64,
+				   op, &operand),
+			 0);
+}
+
+/* The peer can say so: it is done again. _i: the second try, which knows what the word holds. */
+START_TEST(swap_in_doubt_that_never_ran_is_done_once)
+{
+	fake.packets = true;
+	swap_open();
+	if (_i)
+		ck_assert_uint_eq(fetch(AT, FI_ATOMIC_WRITE, 40), 0);
+	else
+		word_set(AT, 40);
+	fake_hold(true);
+	base_call(FI_PROD, 2);
+	ck_assert_uint_eq(fake_queued(), 1);
+	hang_up();
+	want_soon(fake_connects() == 2);
+	fake_hold(false);
+	want_ok(&p.a, &operand);
+	ck_assert_uint_eq(word(AT), 80);
+	pair_close(&p);
+}
+END_TEST
+
+/* The peer knows that it was carried out, not whether the word held what was guessed. */
+START_TEST(swap_in_doubt_that_ran_is_not_repeated)
+{
+	bool guessed = _i & 1, fetches = _i & 2;
+
+	fake.packets = true;
+	swap_open();
+	ck_assert_uint_eq(fetch(AT, FI_ATOMIC_WRITE, 40), 0);
+	if (!guessed)
+		word_set(AT, 30);
+	fake_hold(true);
+	if (fetches)
+		atomic_call(AT, FI_PROD, 2);
+	else
+		base_call(FI_PROD, 2);
+	fake_break(1, 1, MRF_WC_FLUSHED, true);
+	fake_hold(false);
+	want_err(&p.a, &operand, FI_ECONNRESET, "may or may not");
+	ck_assert_uint_eq(word(AT), guessed ? 80 : 30);
+	pair_write(&p, 0, 8);
+	want_ok(&p.a, NULL);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(swap_that_is_refused_says_why_and_harms_nothing)
 {
 	swap_open();
@@ -335,6 +406,8 @@ static TCase *tcase_swap(void)
 	tcase_add_test(tc, swap_keeps_the_order_of_what_is_behind_it);
 	tcase_add_test(tc, swap_goes_on_though_the_application_does_not_look);
 	tcase_add_loop_test(tc, swap_that_is_lost_is_never_repeated, 0, 2);
+	tcase_add_loop_test(tc, swap_in_doubt_that_never_ran_is_done_once, 0, 2);
+	tcase_add_loop_test(tc, swap_in_doubt_that_ran_is_not_repeated, 0, 4);
 	tcase_add_test(tc, swap_that_is_refused_says_why_and_harms_nothing);
 	tcase_add_test(tc, swap_in_flight_is_not_canceled_and_ends_with_its_endpoint);
 	tcase_add_test(tc, swap_that_succeeded_before_its_connection_broke_is_done);

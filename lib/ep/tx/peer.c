@@ -230,7 +230,7 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 			op->type->done(peer, op);
 		else
 			mrf_op_done_locked(peer->ep, op);
-	} else if (op->type->back) {
+	} else if (op->type->back && !op->doubt) {
 		op->type->back(peer, op);
 	}
 }

@@ -16,7 +16,19 @@ static bool psn_upto(uint32_t a, uint32_t b)
 /* Would its results have come back with the acknowledgement? */
 static bool has_results(const struct mrf_op *op)
 {
-	return op->type->kind == MRF_OP_ATOMIC && (op->atomic.family || op->atomic.swapping);
+	return op->type->kind == MRF_OP_ATOMIC && op->atomic.family;
+}
+
+/* Only the result of a compare-and-swap tells whether it has changed anything. */
+static bool is_swapping(const struct mrf_op *op)
+{
+	return op->type->kind == MRF_OP_ATOMIC && op->atomic.swapping;
+}
+
+/* Something of op was done. May it be done again? Bytes may, as long as not all were written. */
+static bool may_repeat(const struct mrf_op *op)
+{
+	return op->type->kind == MRF_OP_WRITE && !op->told;
 }
 
 static void fail_done_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -49,15 +61,14 @@ static void decide_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t psn
 	bool none = psn_upto(psn, op->psn.from), all = psn_upto(op->psn.to, psn);
 
 	mrf_lock_held(&peer->ep->lock);
+	if (!none && (is_swapping(op) || (!all && !may_repeat(op)))) {
+		mrf_op_leave_locked(op);
+		mrf_peer_doubt_locked(peer, op);
+		return;
+	}
 	if (!none && has_results(op)) {
 		mrf_op_leave_locked(op);
 		fail_done_locked(peer, op);
-		return;
-	}
-	/* Bytes may be written again, as long as they have not all been. */
-	if (!none && !all && (op->told || op->type->kind != MRF_OP_WRITE)) {
-		mrf_op_leave_locked(op);
-		mrf_peer_doubt_locked(peer, op);
 		return;
 	}
 	op->doubt = MRF_WC_OK;

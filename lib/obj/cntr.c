@@ -17,6 +17,7 @@ struct mrf_cntr {
 	struct mrf_cntr_bindings bindings;
 	atomic_uint_fast64_t value;
 	atomic_uint_fast64_t err;
+	atomic_uint_fast64_t known_err;	 /* as the application has last read or set it */
 	atomic_uint_fast64_t told_value; /* at the last -FI_EAGAIN of fi_trywait */
 	atomic_uint_fast64_t told_err;
 };
@@ -45,6 +46,14 @@ static void make_progress(struct mrf_cntr *cntr, const char *call)
 		mrf_wait_poll(&cntr->wait);
 }
 
+static uint64_t know_err(struct mrf_cntr *cntr)
+{
+	uint64_t err = atomic_load(&cntr->err);
+
+	atomic_store(&cntr->known_err, err);
+	return err;
+}
+
 static uint64_t cntr_read(struct fid_cntr *fid)
 {
 	struct mrf_cntr *cntr = to_cntr(fid);
@@ -58,7 +67,7 @@ static uint64_t cntr_readerr(struct fid_cntr *fid)
 	struct mrf_cntr *cntr = to_cntr(fid);
 
 	make_progress(cntr, "fi_cntr_readerr");
-	return atomic_load(&cntr->err);
+	return know_err(cntr);
 }
 
 static int cntr_add(struct fid_cntr *fid, uint64_t value)
@@ -98,6 +107,7 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 
 	if (ret)
 		return ret;
+	atomic_store(&cntr->known_err, value);
 	atomic_store(&cntr->err, value);
 	mrf_wait_signal(&cntr->wait);
 	return 0;
@@ -106,7 +116,7 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 struct waiting {
 	struct mrf_cntr *cntr;
 	uint64_t threshold;
-	uint64_t err; /* when the wait began */
+	uint64_t known_err; /* when the wait began: each thread that waits is told */
 };
 
 static ssize_t wait_attempt(void *arg)
@@ -115,7 +125,10 @@ static ssize_t wait_attempt(void *arg)
 
 	if (atomic_load(&w->cntr->value) >= w->threshold)
 		return 0;
-	return atomic_load(&w->cntr->err) == w->err ? -FI_EAGAIN : -FI_EAVAIL;
+	if (atomic_load(&w->cntr->err) == w->known_err)
+		return -FI_EAGAIN;
+	know_err(w->cntr);
+	return -FI_EAVAIL;
 }
 
 static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
@@ -128,7 +141,7 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 		ret = mrf_wait_may_block(&cntr->wait, "fi_cntr_wait");
 	if (ret)
 		return (int)ret;
-	w.err = atomic_load(&cntr->err);
+	w.known_err = atomic_load(&cntr->known_err);
 	ret = wait_attempt(&w);
 	if (ret == -FI_EAGAIN) {
 		mrf_wait_poll_first(&cntr->wait);

@@ -120,6 +120,12 @@ static void poll_adds(struct mrf_source *source)
 	mrf_cntr_add(inner(), 1);
 }
 
+static void poll_fails(struct mrf_source *source)
+{
+	(void)source;
+	mrf_cntr_adderr(inner(), 1);
+}
+
 static void arm_nothing(struct mrf_source *source)
 {
 	(void)source;
@@ -181,11 +187,47 @@ START_TEST(cntr_wait_times_out_in_time)
 }
 END_TEST
 
-START_TEST(cntr_error_before_the_wait_does_not_end_it)
+START_TEST(cntr_wait_ends_with_an_error_that_came_before_it)
 {
 	open_cntr(FI_WAIT_UNSPEC);
-	fi_cntr_adderr(cntr, 1);
+	mrf_cntr_adderr(inner(), 1);
+	ck_quiet(-FI_EAVAIL, fi_cntr_wait(cntr, 1, 0));
+	ck_quiet(-FI_ETIMEDOUT, fi_cntr_wait(cntr, 1, 0));
+	mrf_cntr_adderr(inner(), 1);
+	ck_quiet(-FI_EAVAIL, fi_cntr_wait(cntr, 1, -1));
 	ck_quiet(-FI_ETIMEDOUT, fi_cntr_wait(cntr, 1, 20));
+	close_cntr();
+}
+END_TEST
+
+START_TEST(cntr_wait_ends_with_an_error_that_its_own_progress_finds)
+{
+	struct mrf_source source = { .poll = poll_fails, .arm = arm_nothing, .fd = -1 };
+	struct mrf_wait_link link = { .wait = NULL };
+
+	open_cntr(FI_WAIT_UNSPEC);
+	ck_assert_int_eq(mrf_wait_link(mrf_cntr_wait(inner()), &link, &source), 0);
+	ck_quiet(-FI_EAVAIL, fi_cntr_wait(cntr, 1, 0));
+	fi_cntr_read(cntr);
+	ck_quiet(-FI_EAVAIL, fi_cntr_wait(cntr, 1, -1));
+	mrf_wait_unlink(&link);
+	close_cntr();
+}
+END_TEST
+
+START_TEST(cntr_wait_says_no_error_that_the_application_knows)
+{
+	open_cntr(FI_WAIT_UNSPEC);
+	mrf_cntr_adderr(inner(), 1);
+	ck_assert_uint_eq(fi_cntr_readerr(cntr), 1);
+	ck_quiet(-FI_ETIMEDOUT, fi_cntr_wait(cntr, 1, 0));
+	mrf_cntr_adderr(inner(), 1);
+	ck_quiet(0, fi_cntr_seterr(cntr, 7));
+	ck_quiet(-FI_ETIMEDOUT, fi_cntr_wait(cntr, 1, 0));
+	ck_quiet(0, fi_cntr_adderr(cntr, 1));
+	ck_assert_uint_eq(fi_cntr_read(cntr), 0);
+	ck_quiet(0, fi_cntr_wait(cntr, 0, 0));
+	ck_quiet(-FI_EAVAIL, fi_cntr_wait(cntr, 1, 0));
 	close_cntr();
 }
 END_TEST
@@ -233,22 +275,25 @@ START_TEST(cntr_wait_is_woken_at_its_threshold)
 }
 END_TEST
 
-START_TEST(cntr_wait_ends_with_eavail_when_the_error_value_changes)
+START_TEST(cntr_wait_of_every_thread_ends_when_the_error_value_changes)
 {
-	struct waiter w = { .threshold = 2 };
-	pthread_t thread;
-	int round;
+	struct waiter w[2] = { { .threshold = 2 }, { .threshold = 3 } };
+	pthread_t thread[2];
+	int i, round;
 
 	open_cntr(FI_WAIT_UNSPEC);
 	for (round = 0; round < 2; round++) {
-		ck_assert_int_eq(pthread_create(&thread, NULL, wait_thread, &w), 0);
-		await_blocked(1);
+		for (i = 0; i < 2; i++)
+			ck_assert_int_eq(pthread_create(&thread[i], NULL, wait_thread, &w[i]), 0);
+		await_blocked(2);
 		if (round)
 			fi_cntr_seterr(cntr, 0);
 		else
 			mrf_cntr_adderr(inner(), 1);
-		pthread_join(thread, NULL);
-		ck_assert_int_eq(w.ret, -FI_EAVAIL);
+		for (i = 0; i < 2; i++) {
+			pthread_join(thread[i], NULL);
+			ck_assert_int_eq(w[i].ret, -FI_EAVAIL);
+		}
 	}
 	close_cntr();
 }
@@ -334,9 +379,11 @@ static TCase *tcase_cntr(void)
 	tcase_add_test(tc, cntr_wait_drives_the_sources_to_the_threshold);
 	tcase_add_test(tc, cntr_wait_needs_a_wait_object);
 	tcase_add_test(tc, cntr_wait_times_out_in_time);
-	tcase_add_test(tc, cntr_error_before_the_wait_does_not_end_it);
+	tcase_add_test(tc, cntr_wait_ends_with_an_error_that_came_before_it);
+	tcase_add_test(tc, cntr_wait_ends_with_an_error_that_its_own_progress_finds);
+	tcase_add_test(tc, cntr_wait_says_no_error_that_the_application_knows);
 	tcase_add_test(tc, cntr_wait_is_woken_at_its_threshold);
-	tcase_add_test(tc, cntr_wait_ends_with_eavail_when_the_error_value_changes);
+	tcase_add_test(tc, cntr_wait_of_every_thread_ends_when_the_error_value_changes);
 	tcase_add_test(tc, cntr_counts_every_add_of_many_threads);
 	tcase_add_test(tc, cntr_trywait_tells_of_each_change_once);
 	tcase_add_test(tc, cntr_control_answers_wait_object_and_flags);

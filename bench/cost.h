@@ -11,18 +11,13 @@
 /* Instructions to make one kernel region, or one entry, with room for it and without. */
 enum { RAW_REG, RAW_BOTH, OUR_REG, OUR_BOTH, COST_MISSES };
 
-/*
- * Of cost_cache. Of MAP_*, the second number is with a page that is touched. FIRST_*: hits of
- * buffers that no hit came from before.
- */
+/* Of cost_cache. Of MAP_*, the second number is with a page that is touched. */
 enum cost_cache {
 	MAP_BEFORE,
 	MAP_ONE = MAP_BEFORE + 2,
 	MAP_MANY = MAP_ONE + 2,
 	HIT_FEW = MAP_MANY + 2,
 	HIT_MANY,
-	FIRST_FEW,
-	FIRST_MANY,
 	MISS_SMALL,
 	MISS_LARGE = MISS_SMALL + COST_MISSES,
 	COST_CACHE = MISS_LARGE + COST_MISSES

@@ -111,15 +111,6 @@ static double cost_of_hit(struct mrf_cache *cache, unsigned entries)
 	return (bench_middle(series[0].ns, ROUNDS) - bench_middle(series[1].ns, ROUNDS)) / LOOKS;
 }
 
-/* Once each of some that are kept and were not looked for since. */
-static double cost_of_first_hit(struct mrf_cache *cache, unsigned from, unsigned to)
-{
-	uint64_t start = bench_now();
-
-	use_range(cache, from, to, 1);
-	return (double)(bench_now() - start) / (to - from);
-}
-
 /* --- the application's own mappings --------------------------------------------------- */
 
 /*
@@ -263,10 +254,8 @@ int main(void)
 	use_range(cache, 0, 1, 1);
 	cost_of_maps(&cost[MAP_ONE]);
 	use_range(cache, 1, FEW, 1);
-	cost[FIRST_FEW] = cost_of_first_hit(cache, 1, FEW);
 	cost[HIT_FEW] = cost_of_hit(cache, FEW);
 	use_range(cache, FEW, MANY, 1);
-	cost[FIRST_MANY] = cost_of_first_hit(cache, FEW, MANY);
 	cost[HIT_MANY] = cost_of_hit(cache, MANY);
 	cost_of_maps(&cost[MAP_MANY]);
 	mrf_cache_free(cache);

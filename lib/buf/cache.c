@@ -5,11 +5,6 @@
  * of userfaultfd is being read (mrf_monitor_settled); who ends an entry, or is about to
  * read an event, first says so and then looks for users. So either the transfer sees that
  * it came too late, or the entry is kept for it.
- *
- * That is true whichever way the transfer came to the entry. So a table of hints, by the
- * first page of a transfer, stands before the tree: who used a buffer before finds its
- * entry in one step. A hint may be of an entry that has ended, or that is about other
- * memory by now; then the tree is asked.
  */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
@@ -20,7 +15,6 @@
 #include "buf/cache.h"
 #include "buf/entry.h"
 #include "buf/gauge.h"
-#include "buf/hints.h"
 #include "monitor/hooks.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"
@@ -39,7 +33,6 @@ struct mrf_cache {
 	bool merge;		/* constant */
 	_Atomic uint64_t clock; /* misses so far */
 	struct mrf_itree tree;	/* read without a lock, too */
-	struct mrf_hints hints;
 	/* guarded by the monitor's lock */
 	struct mrf_list lru;	 /* struct mrf_cached.lru, the least recently used first */
 	struct mrf_gauge *gauge; /* hits: counted by any thread */
@@ -97,38 +90,34 @@ static void note_use(struct mrf_cache *cache, struct mrf_cached *entry)
 	mrf_gauge_hit(cache->gauge);
 }
 
-/* False: the entry is of no use, and not used. */
-static bool use_entry(struct mrf_cache *cache, struct mrf_cached *entry, const struct want *want)
-{
-	if (mrf_likely(mrf_cached_enter(entry) && covers(entry, want) && mrf_monitor_settled())) {
-		note_use(cache, entry);
-		return true;
-	}
-	mrf_cache_put(entry);
-	return false;
-}
-
-/* NULL: there is none, or the tree is being changed. */
-static struct mrf_cached *use_in_tree(struct mrf_cache *cache, const struct want *want)
-{
-	struct mrf_itree_hit hit;
-
-	if (mrf_itree_try_below(&cache->tree, want->start, &hit) != MRF_ITREE_HIT ||
-	    !use_entry(cache, hit.value, want))
-		return NULL;
-	atomic_store_explicit(mrf_hint_of(&cache->hints, want->start), hit.value,
-			      memory_order_release);
-	return hit.value;
-}
-
+/* NULL: there is none, or it cannot be told without the monitor's lock, which is not held. */
 static struct mrf_cached *use(struct mrf_cache *cache, const struct want *want)
 {
-	struct mrf_cached *entry =
-		atomic_load_explicit(mrf_hint_of(&cache->hints, want->start), memory_order_acquire);
+	struct mrf_itree_hit hit;
+	struct mrf_cached *entry;
 
-	if (mrf_likely(entry && use_entry(cache, entry, want)))
+	if (mrf_unlikely(mrf_itree_try_below(&cache->tree, want->start, &hit) != MRF_ITREE_HIT))
+		return NULL;
+	entry = hit.value;
+	if (mrf_likely(mrf_cached_enter(entry) && covers(entry, want) && mrf_monitor_settled())) {
+		note_use(cache, entry);
 		return entry;
-	return use_in_tree(cache, want);
+	}
+	mrf_cache_put(entry);
+	return NULL;
+}
+
+/* What stands in the tree has not ended, so nothing here can be the last use of it. */
+static struct mrf_cached *use_locked(struct mrf_cache *cache, const struct want *want)
+{
+	struct mrf_itree_node *node = mrf_itree_below(&cache->tree, want->start);
+
+	mrf_monitor_held();
+	if (!node || !covers(entry_of(node), want) || !mrf_monitor_settled())
+		return NULL;
+	mrf_cached_enter(entry_of(node));
+	note_use(cache, entry_of(node));
+	return entry_of(node);
 }
 
 /* --- room ------------------------------------------------------------------------- */
@@ -388,7 +377,7 @@ static int find_or_make_locked(struct mrf_cached *entry, struct ask *ask, struct
 	int ret;
 
 	mrf_monitor_held();
-	*out = use(cache, &want);
+	*out = use_locked(cache, &want);
 	if (*out)
 		return 0;
 	count_miss_locked(cache, ask);
@@ -523,17 +512,15 @@ static void set_limits(struct mrf_cache *cache)
 struct mrf_cache *mrf_cache_new(struct mrf_mr_space *space)
 {
 	struct mrf_cache *cache = calloc(1, sizeof(*cache));
-	int ret;
 
 	if (!cache)
 		return NULL;
 	cache->space = space;
 	cache->back = cache_back_new(space);
 	cache->gauge = mrf_gauge_open(mrf_vdev_name(space->vdev), &cache->gauge_fd);
-	ret = mrf_hints_init(&cache->hints, mrf_param_size(MRF_PARAM_CACHE_COUNT));
 	mrf_list_init(&cache->lru);
 	mrf_cached_pool_init(&cache->pool);
-	if (!cache->back || !cache->gauge || ret) {
+	if (!cache->back || !cache->gauge) {
 		mrf_cache_free(cache);
 		return NULL;
 	}
@@ -556,6 +543,5 @@ void mrf_cache_free(struct mrf_cache *cache)
 		mrf_mr_back_put(cache->back);
 	if (cache->gauge)
 		mrf_gauge_close(cache->gauge, cache->gauge_fd);
-	mrf_hints_fini(&cache->hints);
 	free(cache);
 }

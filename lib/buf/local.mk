@@ -7,7 +7,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/entry.h \
 	lib/buf/gauge.c \
 	lib/buf/gauge.h \
-	lib/buf/hints.c \
-	lib/buf/hints.h \
 	lib/buf/local.c \
 	lib/buf/local.h

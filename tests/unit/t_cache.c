@@ -757,6 +757,49 @@ START_TEST(cache_threads_never_get_what_was_there_before)
 }
 END_TEST
 
+static struct mrf_cached *_Atomic older; /* NULL: its last use has ended */
+
+static void *end_last_use(void *arg)
+{
+	struct mrf_cached *entry;
+	unsigned i, spin, seed = 1;
+
+	for (i = 0; i < ROUNDS; i++) {
+		while (!(entry = atomic_load(&older)))
+			;
+		for (spin = rand_r(&seed) % 600; spin; spin--)
+			(void)atomic_load(&older);
+		mrf_cache_put(entry);
+		atomic_store(&older, NULL);
+	}
+	return arg;
+}
+
+/* What a transfer uses has ended; the last use of it ends while another transfer begins. */
+START_TEST(cache_a_transfer_begins_while_the_last_use_of_what_was_there_ends)
+{
+	struct mrf_cached *entry;
+	pthread_t thread;
+	unsigned i;
+
+	if (!open_keeping(NULL, NULL, NULL))
+		return;
+	ck_assert_int_eq(pthread_create(&thread, NULL, end_last_use, NULL), 0);
+	for (i = 0; i < ROUNDS; i++) {
+		ck_assert_int_eq(get_at(0, 8, true), 0);
+		entry = got;
+		ck_assert_int_eq(madvise(mem, 8 * PAGE, MADV_DONTNEED), 0);
+		memset(mem, 1, 8 * PAGE);
+		atomic_store(&older, entry);
+		must_get(0, 8, true);
+		while (atomic_load(&older))
+			;
+	}
+	pthread_join(thread, NULL);
+	close_cache();
+}
+END_TEST
+
 /* An entry that several threads enter, leave and end: exactly one of them buries it. */
 static struct mrf_cached shared_entry;
 static atomic_uint buried, began;
@@ -842,6 +885,7 @@ static TCase *kept(void)
 	tcase_add_test(tc, cache_every_failed_allocation_is_survived);
 	tcase_add_test(tc, cache_any_number_of_entries_is_found);
 	tcase_add_loop_test(tc, cache_threads_never_get_what_was_there_before, 0, 2);
+	tcase_add_test(tc, cache_a_transfer_begins_while_the_last_use_of_what_was_there_ends);
 	tcase_add_test(tc, cache_the_last_user_lets_go_exactly_once);
 	return tc;
 }

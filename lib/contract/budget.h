@@ -72,7 +72,10 @@
 
 /* --- one operation ------------------------------------------------------------------ */
 
-/* How often a read is done again after nobody has answered. */
+/*
+ * How often a read is done again after nobody has answered, and any operation after its
+ * connection broke without a reason.
+ */
 #define MRF_TIMEOUTS 2
 /*
  * How often the kernel may refuse an operation although each answer allows it: the region

@@ -76,6 +76,14 @@ void mrf_peer_op_fatal_locked(struct mrf_peer *peer, struct mrf_op *op)
 			 addr);
 		break;
 	case MRF_WC_FLUSHED:
+		if (op->timeouts > MRF_TIMEOUTS) {
+			why = (struct mrf_why){ FI_ECONNRESET, 4116, "" };
+			snprintf(why.text, sizeof(why.text),
+				 "the connection to %s broke each time that the access was tried, "
+				 "and nothing says why: the access may or may not have been done",
+				 addr);
+			break;
+		}
 		why = (struct mrf_why){ FI_ECONNRESET, 4112, "" };
 		snprintf(why.text, sizeof(why.text),
 			 "%s went away: the access may or may not have been done", addr);
@@ -133,12 +141,19 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op)
 	to_redo_locked(peer, op);
 }
 
-/* A read may be done again; what a write did is not known here, so it is not. */
+/*
+ * A read may be done again; what a write did is not known here, so it is not. A flush may be the
+ * fault of any operation that was in flight. So each is alone the next time, and fails in the end
+ * if it always comes back.
+ */
 static void lost_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
 {
+	bool flush = peer->conn->cause == MRF_WC_FLUSHED, again = op->timeouts < MRF_TIMEOUTS;
+
 	mrf_lock_held(&peer->ep->lock);
-	if (op->type->kind == MRF_OP_READ && op->timeouts < MRF_TIMEOUTS) {
-		op->timeouts += status != MRF_WC_OK;
+	op->fence |= flush;
+	op->timeouts += flush || status != MRF_WC_OK;
+	if (op->type->kind == MRF_OP_READ && again) {
 		op->ask_first = true;
 		op->stamp = ++peer->ep->clock;
 		mrf_resolve_forget_locked(op);
@@ -147,7 +162,7 @@ static void lost_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_st
 	}
 	if (status == MRF_WC_OK)
 		status = peer->conn->cause;
-	if (mrf_doubt_locked(peer->conn, op, status))
+	if ((again || !flush) && mrf_doubt_locked(peer->conn, op, status))
 		to_redo_locked(peer, op);
 	else
 		op->fatal = status;

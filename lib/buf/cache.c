@@ -168,7 +168,7 @@ static bool fit_in_locked(struct mrf_cache *cache, uint64_t len)
 	uint64_t bytes = 0;
 
 	mrf_monitor_held();
-	if (len > cache->max_bytes)
+	if (len > cache->max_bytes || mrf_vmr_cut(0, len) < len)
 		return false;
 	while (mrf_gauge_get(&cache->gauge->entries) >= cache->max_count ||
 	       mrf_gauge_get(&cache->gauge->bytes) > cache->max_bytes - len) {

@@ -285,9 +285,11 @@ static int use_copy(const struct mrf_buf *buf, const struct mrf_local_req *req,
 	struct iovec to = { .iov_len = req->total };
 	int ret = -FI_ENOMEM;
 
-	to.iov_base = malloc(req->total);
+	/* Beginning at a page, it is not longer than the kernel takes. */
+	if (posix_memalign(&to.iov_base, mrf_page_size(), req->total))
+		return ret;
 	local->temp = calloc(1, sizeof(*local->temp));
-	if (!to.iov_base || !local->temp)
+	if (!local->temp)
 		goto err_free;
 	ret = -FI_EFAULT;
 	if (process_vm_readv(getpid(), &to, 1, req->iov, req->count, 0) != (ssize_t)req->total)
@@ -326,12 +328,37 @@ static int explain_local(const struct mrf_local_req *req, int err)
 			  req->iov[0].iov_base, (size_t)req->total, MRF_S(req->total), why);
 }
 
+_Static_assert(MRF_LIMIT_MSG_SIZE <= MRF_VMR_PAGES * 4096ul, "one buffer becomes two pieces");
+
+static size_t cut_buffers(const struct mrf_local_req *req, struct iovec *piece)
+{
+	size_t i, left, n = 0;
+	struct iovec iov;
+
+	for (i = 0; i < req->count; i++) {
+		iov = req->iov[i];
+		for (left = iov.iov_len; left; left -= iov.iov_len) {
+			iov.iov_len = mrf_vmr_cut((uintptr_t)iov.iov_base, left);
+			piece[n++] = iov;
+			iov.iov_base = (char *)iov.iov_base + iov.iov_len;
+		}
+	}
+	return n;
+}
+
 /* Small transfers have been given slots, and take another way only when none is left. */
 static int use_registration(struct mrf_buf *buf, const struct mrf_local_req *req,
 			    struct mrf_local *local)
 {
+	struct iovec piece[MRF_LOCAL_PIECES];
+	struct mrf_local_req cut = *req;
 	int ret = 1;
 
+	if (mrf_unlikely(req->total > MRF_VMR_FITS)) {
+		cut.count = cut_buffers(req, piece);
+		cut.iov = piece;
+		req = &cut;
+	}
 	if (req->total > buf->copy_max)
 		ret = use_cache(buf, req, local);
 	if (ret == 1)

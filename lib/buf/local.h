@@ -25,6 +25,11 @@
 #include "verbs/vqp.h"
 
 #define MRF_LOCAL_SGE 16 /* pieces of memory of one transfer */
+/*
+ * Buffers of one transfer, one of which may be longer than the kernel takes at a time: all
+ * together they have at most MRF_LIMIT_MSG_SIZE bytes.
+ */
+#define MRF_LOCAL_PIECES (MRF_LIMIT_IOV + 1)
 
 struct mrf_cache;
 struct mrf_cached;
@@ -60,8 +65,8 @@ struct mrf_local {
 	int ncached;
 	struct mrf_sge sge[MRF_LOCAL_SGE];
 	union {
-		void *desc[MRF_LIMIT_IOV];		  /* DESC: sge was made from these */
-		struct mrf_cached *cached[MRF_LIMIT_IOV]; /* CACHED: in use */
+		void *desc[MRF_LIMIT_IOV];		     /* DESC: sge was made from these */
+		struct mrf_cached *cached[MRF_LOCAL_PIECES]; /* CACHED: in use */
 	};
 	struct iovec user[MRF_LIMIT_IOV]; /* of what arrives in a copy: where it belongs */
 	uint8_t data[MRF_LIMIT_INJECT];

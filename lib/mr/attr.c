@@ -63,11 +63,9 @@ static int refuse_wrap(const struct fi_mr_attr *attr, size_t i)
 			  MRF_S(attr->mr_iov[i].iov_len));
 }
 
-/* Sums up the segments, leaving out empty ones. */
 static int check_ranges(const struct fi_mr_attr *attr, struct mrf_mr_plan *plan)
 {
 	uint64_t total = 0;
-	unsigned nseg = 0;
 	size_t i;
 
 	for (i = 0; i < attr->iov_count; i++) {
@@ -80,10 +78,8 @@ static int check_ranges(const struct fi_mr_attr *attr, struct mrf_mr_plan *plan)
 					  "the lengths of %zu segments add up to more than "
 					  "2^64 bytes",
 					  attr->iov_count);
-		nseg += iov->iov_len > 0;
 	}
 	plan->len = total;
-	plan->nseg = nseg ? nseg : 1;
 	return 0;
 }
 

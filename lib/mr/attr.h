@@ -10,7 +10,6 @@
 struct mrf_mr_plan {
 	uint64_t access;
 	uint64_t len;
-	unsigned nseg;		    /* segments with bytes in them; 1 if there are no bytes */
 	bool deferred;		    /* created disabled */
 	bool at_once;		    /* created disabled, but enabled before the call returns */
 	bool demand;		    /* pinned on demand */
@@ -36,8 +35,8 @@ static inline bool mrf_mr_attr_usual(const struct mrf_mr_space *space,
 	const struct iovec *iov = attr->mr_iov;
 
 	return space->plain && !(flags | attr->offset | attr->auth_key_size) && iov &&
-	       attr->iov_count == 1 && iov->iov_len && attr->access &&
-	       !(attr->access & ~MRF_MR_RIGHTS) &&
+	       attr->iov_count == 1 && iov->iov_len && iov->iov_len <= MRF_VMR_FITS &&
+	       attr->access && !(attr->access & ~MRF_MR_RIGHTS) &&
 	       mrf_range_ok((uintptr_t)iov->iov_base, iov->iov_len);
 }
 

@@ -46,19 +46,34 @@ void mrf_mr_unpin(struct mrf_mr_pins *pins)
 	mrf_mr_unpin_segs(pins->seg, pins->vmr, pins->nseg);
 }
 
+/* Piece by piece: a segment that is pinned on demand may be longer than the kernel takes. */
+static int check_seg(const struct mrf_mr_space *space, struct mrf_mr_seg seg, unsigned rights)
+{
+	uint64_t left = seg.len;
+	struct mrf_vmr vmr;
+	int ret = 0;
+
+	for (; left && !ret; left -= seg.len, seg.addr += seg.len) {
+		seg.len = mrf_vmr_cut(seg.addr, left);
+		seg.iova = seg.addr;
+		ret = mrf_mr_pin_one(space, space->pd, rights, &seg, &vmr);
+		if (!ret)
+			(void)mrf_mr_unpin_one(&seg, &vmr);
+	}
+	return ret;
+}
+
 int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
 			unsigned nseg, uint64_t access)
 {
-	struct mrf_mr_pins pins;
-	unsigned rights;
-	int ret;
+	unsigned rights, i;
+	int ret = 0;
 
 	if (!(space->mode & FI_MR_ALLOCATED))
 		return 0;
 	/* No peer can use these kernel regions, because they have no remote right. */
 	rights = mrf_mr_access_kernel(space, access) & MRF_RIGHTS_WRITE ? MRF_RIGHT_LOCAL_WRITE : 0;
-	ret = mrf_mr_pin(space, space->pd, segs, nseg, rights, &pins);
-	if (!ret)
-		mrf_mr_unpin(&pins);
+	for (i = 0; i < nseg && !ret; i++)
+		ret = check_seg(space, segs[i], rights);
 	return ret;
 }

@@ -49,20 +49,49 @@ static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
 		seg->iova &= space->page_mask;
 }
 
+/* What is longer than the kernel takes at a time becomes several segments, unless whole. */
+static void add_segs(const struct mrf_mr_space *space, struct iovec iov, bool whole,
+		     struct mrf_mr_pins *pins)
+{
+	size_t left = iov.iov_len;
+
+	for (; left; left -= iov.iov_len) {
+		iov.iov_len = whole ? left : mrf_vmr_cut((uintptr_t)iov.iov_base, left);
+		plan_seg(space, &iov, &pins->seg[pins->nseg++]);
+		iov.iov_base = (char *)iov.iov_base + iov.iov_len;
+	}
+}
+
+static unsigned count_segs(const struct fi_mr_attr *attr)
+{
+	uint64_t addr, end;
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < attr->iov_count; i++) {
+		addr = (uintptr_t)attr->mr_iov[i].iov_base;
+		end = addr + attr->mr_iov[i].iov_len;
+		for (; addr < end; addr += mrf_vmr_cut(addr, end - addr))
+			n++;
+	}
+	return n;
+}
+
 /*
  * Fills in where the segments are. Empty ones are left out, unless all are empty. The
- * keys are set later.
+ * keys are set later. If there would be too many, the kernel decides about each as it is.
  */
-static void plan_segs(const struct mrf_mr_space *space, const struct iovec *iov,
+static void plan_segs(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		      const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins)
 {
-	unsigned n;
+	bool whole = plan->demand || count_segs(attr) > MRF_MR_IOV_LIMIT;
+	size_t i;
 
-	for (n = 0; n < plan->nseg; iov++) {
-		if (iov->iov_len || !plan->len)
-			plan_seg(space, iov, &pins->seg[n++]);
-	}
-	pins->nseg = n;
+	pins->nseg = 0;
+	for (i = 0; i < attr->iov_count; i++)
+		add_segs(space, attr->mr_iov[i], whole, pins);
+	if (!pins->nseg)
+		plan_seg(space, attr->mr_iov, &pins->seg[pins->nseg++]);
 }
 
 /* Sets what stays the same however often the pool hands the region out. */
@@ -110,7 +139,7 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_m
 	mr->vmr = pins->vmr[0];
 	mr->len = plan->len;
 	mr->keyed = false;
-	mrf_mr_set(mr, plan->access, plan->nseg, pins->seg, segs);
+	mrf_mr_set(mr, plan->access, pins->nseg, pins->seg, segs);
 	return mr;
 }
 
@@ -223,9 +252,7 @@ static int refuse_missing(const char *which)
 static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			  struct fid_mr **out)
 {
-	const struct mrf_mr_plan plan = { .access = attr->access,
-					  .len = attr->mr_iov->iov_len,
-					  .nseg = 1 };
+	const struct mrf_mr_plan plan = { .access = attr->access, .len = attr->mr_iov->iov_len };
 	struct mrf_mr_pins pins;
 	int ret = check_requested_key(space, attr);
 
@@ -377,7 +404,7 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr, u
 		return ret;
 	plan.group = NULL;
 	plan.at_once = false;
-	plan_segs(space, attr->mr_iov, &plan, &pins);
+	plan_segs(space, attr, &plan, &pins);
 	plan.pending = false;
 	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(space->api_version)))
 		return register_keyed(space, attr, &plan, &pins, out);

@@ -6,6 +6,7 @@
 #include "mr/access.h"
 #include "mr/demand/unpin.h"
 #include "mr/filemem.h"
+#include "mr/seg.h"
 #include "mr/space.h"
 #include "mr/why.h"
 
@@ -36,11 +37,16 @@ static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 
 static int why_memory(const struct mrf_mr_space *space, const void *addr, size_t len, int err)
 {
-	char limit[64] = "";
+	char limit[160] = "";
 	char text[TEXT];
 
 	mrf_page_explain_memlock(len, text, sizeof(text));
-	if (space->max_mr)
+	if (mrf_vmr_cut((uintptr_t)addr, len) < len)
+		snprintf(limit, sizeof(limit),
+			 "; newer kernels (6.12, not 6.1) take at most %d pages at a time, and a "
+			 "region is of at most %d such pieces",
+			 MRF_VMR_PAGES, MRF_MR_IOV_LIMIT);
+	else if (space->max_mr)
 		snprintf(limit, sizeof(limit), "; the device's limit is %zu region%s",
 			 space->max_mr, MRF_S(space->max_mr));
 	return mrf_refuse(-err, FI_LOG_MR, 3018, "%p + %zu byte%s cannot be pinned: %s%s", addr,

@@ -5,8 +5,25 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "base/page.h"
 
 struct mrf_vpd;
+
+/*
+ * The most pages of one kernel region: Linux 6.12 and newer keep 16 bytes for each in one
+ * piece of memory, of at most 4 MiB. 6.1 takes any number.
+ */
+#define MRF_VMR_PAGES 262144
+/* So many bytes fit wherever they begin, and whatever the page size is. */
+#define MRF_VMR_FITS ((MRF_VMR_PAGES - 1) * 4096ul)
+
+/* How many of len bytes from addr on one kernel region can have. */
+static inline uint64_t mrf_vmr_cut(uint64_t addr, uint64_t len)
+{
+	uint64_t page = mrf_page_size(), room = MRF_VMR_PAGES * page - (addr & (page - 1));
+
+	return len < room ? len : room;
+}
 
 enum mrf_right {
 	MRF_RIGHT_LOCAL_WRITE = 1 << 0, /* the device may write for a local operation */

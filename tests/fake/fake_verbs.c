@@ -475,6 +475,9 @@ static int kernel_rules(uint64_t addr, size_t len, uint64_t iova, unsigned acces
 		return EINVAL;
 	if (!addr)
 		return EFAULT;
+	/* As Linux 6.12: 16 bytes for each page have to be in one allocation of 4 MiB. */
+	if (((addr + len - 1) / (page_mask + 1)) - addr / (page_mask + 1) >= 262144)
+		return ENOMEM;
 	if (fake_verbs.check_memory && !is_mapped(addr, len))
 		return EFAULT;
 	if (fake_verbs.max_bytes && fake_verbs.live_bytes + len > fake_verbs.max_bytes)

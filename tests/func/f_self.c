@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Access within one process, other addresses, kinds of address vectors. */
+#include <unistd.h>
+#include <sys/mman.h>
 #include "harness.h"
 
 /* A region of f over all of b, as its own process names it. */
@@ -64,6 +66,46 @@ CASE(refused_access_to_itself)
 	op_run(me(e), &op, &d);
 	must(d.err == FI_EKEYREJECTED, "err %d, %s", d.err, d.text);
 	exchange(me(e), me(e));
+}
+
+#define GIB (1ul << 30)
+#define SAME (16ul << 20)
+
+/* More than a GiB of address space, which is the same little memory again and again. */
+static uint8_t *map_again(void)
+{
+	int fd = memfd_create("again", MFD_CLOEXEC);
+	uint8_t *m = mmap(NULL, GIB + SAME, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(fd >= 0 && m != MAP_FAILED && !ftruncate(fd, SAME), "memory: %m");
+	for (size_t at = 0; at < GIB + SAME; at += SAME)
+		must(mmap(m + at, SAME, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) !=
+			     MAP_FAILED,
+		     "mmap: %m");
+	close(fd);
+	return m;
+}
+
+/* Newer kernels take 262144 pages at a time. */
+CASE(a_gib_that_begins_inside_a_page_is_one_region_and_one_message)
+{
+	struct buf *b = buf(e, 8192, 1), again = { .mem = map_again() + 32, .size = GIB + PAGE };
+	fi_addr_t to = fab_insert(me(e), me(e)->name);
+	struct own o = own_reg(me(e), &again, REMOTE_RW | FI_READ | FI_WRITE, 3);
+	size_t border = GIB - 32 - 1000;
+	struct op op = { WRITE, &again, 0, GIB, to, 0, 0x999999, b };
+	struct done d;
+
+	move(me(e), WRITE, b, 10, 3000, to, &o, border);
+	must(!memcmp(again.mem + border, b->mem + 10, 3000), "written to another place");
+	move(me(e), READ, b, 4096, 3000, to, &o, border);
+	must(!memcmp(again.mem + border, b->mem + 4096, 3000), "read from another place");
+	buf_want(b, 4096, 3000, 1, 10);
+	again.desc = fi_mr_desc(o.mr);
+	op_run(me(e), &op, &d);
+	must(d.err == FI_EKEYREJECTED, "err %d, %s", d.err, d.text);
+	must_ok(fi_close(&o.mr->fid));
+	munmap(again.mem - 32, GIB + SAME);
 }
 
 CASE(two_domains_of_one_process)

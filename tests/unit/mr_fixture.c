@@ -87,6 +87,15 @@ void env_open(uint64_t mode)
 	env_open_api(mode, FI_VERSION(1, 17));
 }
 
+unsigned char *env_reserve(size_t len)
+{
+	void *there = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	ck_assert_ptr_ne(there, MAP_FAILED);
+	return there;
+}
+
 static void close_space(struct mr_env *e)
 {
 	ck_assert_uint_eq(e->space.keys.count, 0);

@@ -38,6 +38,10 @@ void env_open_api(uint64_t mode, uint32_t api_version);
 /* Asserts that no region is left, in the space or in the kernel. */
 void env_close(void);
 
+#define GIB (1ul << 30)
+/* So much address space, without memory. */
+unsigned char *env_reserve(size_t len);
+
 /* A second domain on the same device, while the first one is open. */
 void env_second_open(uint64_t mode);
 void env_second_close(void);

@@ -427,6 +427,30 @@ START_TEST(the_whole_address_space_is_reached_where_there_is_memory)
 }
 END_TEST
 
+START_TEST(an_access_to_more_than_the_kernel_takes_pins_pieces)
+{
+	static const uint64_t mode[] = { 0, FI_MR_VIRT_ADDR, FI_MR_MMU_NOTIFY };
+	unsigned char *there = env_reserve(GIB + 2 * WINDOW);
+	struct iovec all = { there, GIB + 2 * WINDOW };
+	struct fid_mr *mr;
+	uint64_t pos, at;
+
+	back_open(mode[_i % 3]);
+	if (_i >= 3)
+		use_no_monitor();
+	mr = env_must_reg(there, GIB + 2 * WINDOW, RW, KEY);
+	pos = WINDOW + 32 + (mode[_i % 3] == FI_MR_VIRT_ADDR ? (uintptr_t)there : 0);
+	if (mode[_i % 3] == FI_MR_MMU_NOTIFY)
+		ck_assert_int_eq(fi_mr_refresh(mr, &all, 1, 0), 0);
+	for (at = pos; at < pos + GIB; at += reached(at))
+		ck_assert_int_eq(reach(KEY, at, pos + GIB - at), MRF_MR_OK);
+	ck_assert_ptr_eq(byte_at(pos + GIB - 1), there + WINDOW + 32 + GIB - 1);
+	env_must_close(mr);
+	back_close();
+	munmap(there, GIB + 2 * WINDOW);
+}
+END_TEST
+
 START_TEST(memory_that_is_not_there_is_not_tried)
 {
 	unsigned calls;
@@ -1412,6 +1436,7 @@ static TCase *reaching(void)
 	tcase_add_test(tc, what_is_outside_is_said_to_be_and_pins_nothing);
 	tcase_add_test(tc, a_region_of_no_bytes_has_an_end_and_nothing_else);
 	tcase_add_test(tc, the_whole_address_space_is_reached_where_there_is_memory);
+	tcase_add_loop_test(tc, an_access_to_more_than_the_kernel_takes_pins_pieces, 0, 6);
 	tcase_add_test(tc, memory_that_is_not_there_is_not_tried);
 	tcase_add_test(tc, read_only_memory_is_reached_by_a_region_that_grants_reading);
 	tcase_add_test(tc, more_than_16_pins_come_in_several_answers);

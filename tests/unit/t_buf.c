@@ -187,6 +187,31 @@ START_TEST(buf_pieces_beyond_a_work_request_are_registered)
 }
 END_TEST
 
+/* A message of the greatest length, which is not at the beginning of a page. */
+START_TEST(buf_of_more_than_the_kernel_takes_is_of_two_pieces)
+{
+	unsigned char *there = env_reserve(GIB + 2 * PAGE);
+	struct iovec iov[3] = { { there, PAGE }, { NULL, 0 }, { there + PAGE + 32, GIB - PAGE } };
+
+	ck_assert_int_eq(setenv("FI_MR_CACHE_MAX_COUNT", _i & 1 ? "0" : "100", 1), 0);
+	mrf_env_reload();
+	open_buf(0);
+	ck_assert_int_eq(take(there + 32, GIB, NULL, _i & 2), 0);
+	ck_assert_int_eq(local.nsge, 2);
+	want_sge(0, there + 32, GIB - 32);
+	want_sge(1, there + GIB, 32);
+	ck_assert_uint_ge(fake_verbs.live_mrs, 2);
+	drop();
+	ck_assert_int_eq(take_all(&local, iov, NULL, 3, _i & 2), 0);
+	ck_assert_int_eq(local.nsge, 2);
+	want_sge(1, there + PAGE + 32, GIB - PAGE);
+	close_buf();
+	munmap(there, GIB + 2 * PAGE);
+	ck_assert_int_eq(unsetenv("FI_MR_CACHE_MAX_COUNT"), 0);
+	mrf_env_reload();
+}
+END_TEST
+
 START_TEST(buf_without_a_slot_there_is_another_way)
 {
 	static struct mrf_local held[SLOTS];
@@ -290,6 +315,7 @@ static TCase *local_buffers(void)
 	tcase_add_loop_test(tc, buf_descriptors_that_do_not_fit_matter_under_local_only,
 			    FI_MR_LOCAL, FI_MR_LOCAL + 1);
 	tcase_add_test(tc, buf_pieces_beyond_a_work_request_are_registered);
+	tcase_add_loop_test(tc, buf_of_more_than_the_kernel_takes_is_of_two_pieces, 0, 4);
 	tcase_add_test(tc, buf_without_a_slot_there_is_another_way);
 	tcase_add_loop_test(tc, buf_memory_that_is_not_there_holds_nothing, 0, 2);
 	tcase_add_test(tc, buf_pieces_are_found_from_any_byte);

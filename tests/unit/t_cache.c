@@ -483,6 +483,28 @@ START_TEST(cache_neighbours_that_cannot_be_one_stay_two)
 }
 END_TEST
 
+/* That would be more than the kernel takes at a time. */
+START_TEST(cache_neighbours_that_are_too_long_together_stay_two)
+{
+	unsigned char *there = env_reserve(GIB + PAGE);
+	unsigned i, calls;
+
+	if (open_keeping("10", "100000000000", "yes")) {
+		for (i = 0; i < 2; i++) {
+			calls = fake_verbs.calls[FAKE_REG_MR];
+			ck_assert_int_eq(
+				mrf_cache_get(cache, there + i * GIB, i ? PAGE : GIB, true, &got),
+				0);
+			mrf_cache_put(got);
+			ck_assert_uint_eq(fake_verbs.calls[FAKE_REG_MR], calls + 1);
+		}
+		want_kept(2, (GIB + PAGE) / PAGE);
+		close_cache();
+	}
+	munmap(there, GIB + PAGE);
+}
+END_TEST
+
 /* --- changes --------------------------------------------------------------------------- */
 
 enum change { UNMAP, MAP_OVER, DISCARD, FREE, MOVE, DIRECT, CHANGES };
@@ -876,6 +898,7 @@ static TCase *kept(void)
 	tcase_add_loop_test(tc, cache_any_number_may_be_asked_for, 0, 2);
 	tcase_add_loop_test(tc, cache_neighbours_become_one_if_that_is_asked_for, 0, 2);
 	tcase_add_test(tc, cache_neighbours_that_cannot_be_one_stay_two);
+	tcase_add_test(tc, cache_neighbours_that_are_too_long_together_stay_two);
 	tcase_add_loop_test(tc, cache_memory_that_changes_is_registered_again, 0, CHANGES);
 	tcase_add_loop_test(tc, cache_a_transfer_keeps_what_it_uses_until_it_is_done, 0, CHANGES);
 	tcase_add_test(tc, cache_shared_memory_is_not_kept);

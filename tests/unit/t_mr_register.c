@@ -54,6 +54,80 @@ static void refused_by_kernel(const void *buf, size_t len, uint64_t access, int 
 	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
 }
 
+/* --- more than the kernel takes at a time -------------------------------------------- */
+
+static void want_pieces(const struct fid_mr *fid, const unsigned char *buf, size_t len)
+{
+	const struct mrf_mr *mr = mrf_mr_from_fid(&fid->fid);
+	uint64_t at = (uintptr_t)buf;
+	unsigned i;
+
+	ck_assert_uint_gt(mr->nseg, 1);
+	ck_assert_uint_eq(mr->len, len);
+	for (i = 0; i < mr->nseg; i++) {
+		ck_assert_uint_eq(mr->segs[i].addr, at);
+		ck_assert_uint_eq(mr->segs[i].iova,
+				  env.space.mode & FI_MR_VIRT_ADDR ? at : at % PAGE);
+		at += mr->segs[i].len;
+	}
+	ck_assert_uint_eq(at, (uintptr_t)buf + len);
+}
+
+START_TEST(reg_of_more_than_the_kernel_takes_is_of_several_pieces)
+{
+	static const uint64_t mode[] = { 0, FI_MR_VIRT_ADDR, FI_MR_VIRT_ADDR | FI_MR_PROV_KEY,
+					 FI_MR_RAW, FI_MR_ENDPOINT };
+	unsigned char *there = env_reserve(3 * GIB);
+	struct fid_mr *mr;
+
+	env_open(FI_MR_ALLOCATED | mode[_i]);
+	mr = env_must_reg(there + 32, GIB - 32, RW, 7);
+	ck_assert_uint_eq(mrf_mr_from_fid(&mr->fid)->nseg, 1);
+	env_must_close(mr);
+	mr = env_must_reg(there + 32, GIB, RW, 7);
+	want_pieces(mr, there + 32, GIB);
+	ck_assert_uint_eq(fake_verbs.live_mrs, mode[_i] == FI_MR_ENDPOINT ? 0 : 2);
+	env_must_close(mr);
+	mr = env_must_reg(there, 3 * GIB, RW, 7);
+	want_pieces(mr, there, 3 * GIB);
+	env_must_close(mr);
+	env_close();
+	munmap(there, 3 * GIB);
+}
+END_TEST
+
+START_TEST(reg_on_demand_of_more_than_the_kernel_takes_checks_it_by_pieces)
+{
+	unsigned char *there = env_reserve(GIB + PAGE);
+	struct fid_mr *mr;
+
+	env_open(FI_MR_ALLOCATED | FI_MR_MMU_NOTIFY);
+	mr = env_must_reg(there, GIB + PAGE, RW, 7);
+	ck_assert_uint_eq(mrf_mr_from_fid(&mr->fid)->nseg, 1);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+	env_must_close(mr);
+	env_close();
+	munmap(there, GIB + PAGE);
+}
+END_TEST
+
+START_TEST(reg_of_more_pieces_than_a_region_has_is_refused_with_the_limit)
+{
+	unsigned char *there = env_reserve(16 * GIB + PAGE);
+	struct fid_mr *mr;
+
+	env_open(FI_MR_ALLOCATED);
+	mr = env_must_reg(there, 16 * GIB, RW, 7);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 16);
+	env_must_close(mr);
+	refused_by_kernel(
+		there, 16 * GIB + PAGE, RW, -FI_ENOMEM, "MRF-E3018",
+		"at most 262144 pages at a time, and a region is of at most 16 such pieces");
+	env_close();
+	munmap(there, 16 * GIB + PAGE);
+}
+END_TEST
+
 /* --- what comes back -------------------------------------------------------------- */
 
 START_TEST(reg_fills_in_the_fid)
@@ -798,6 +872,9 @@ static TCase *results(void)
 {
 	TCase *tc = tcase_create("results");
 
+	tcase_add_loop_test(tc, reg_of_more_than_the_kernel_takes_is_of_several_pieces, 0, 5);
+	tcase_add_test(tc, reg_on_demand_of_more_than_the_kernel_takes_checks_it_by_pieces);
+	tcase_add_test(tc, reg_of_more_pieces_than_a_region_has_is_refused_with_the_limit);
 	tcase_add_test(tc, reg_fills_in_the_fid);
 	tcase_add_test(tc, reg_regv_and_regattr_do_the_same);
 	tcase_add_test(tc, reg_gives_exactly_the_rights_asked_for);

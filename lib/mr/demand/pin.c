@@ -104,6 +104,7 @@ static bool fit_locked(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_
 	if (!bound_by_pins_locked(back, hole, &low, &high))
 		return false;
 	bound(&low, &high, hole->start & ~(grain - 1), round_up(hole->end, grain));
+	high = low + mrf_vmr_cut(low, high - low);
 	cover(pin, low, high);
 	bound(&low, &high, hole->first, hole->last);
 	place_pin(pin, hole, low, high);
@@ -273,15 +274,16 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
 			      struct mrf_mr_lease *lease, struct mrf_pin **out, int *err)
 {
 	struct mrf_pin *pin = pin_new(back);
-	uint64_t page = back->space->page_mask + 1;
+	uint64_t page = back->space->page_mask + 1, low, high;
 
 	*err = lease->npins < MRF_MR_LEASE_PINS ? -FI_ENOMEM : -FI_ENOSPC;
 	if (!pin || *err == -FI_ENOSPC) {
 		mrf_pin_free(pin);
 		return MRF_PIN_FAILED;
 	}
-	place_pin(pin, hole, mrf_max(hole->low, hole->start & ~(page - 1)),
-		  mrf_min(hole->high, round_up(hole->end, page)));
+	low = mrf_max(hole->low, hole->start & ~(page - 1));
+	high = mrf_min(hole->high, round_up(hole->end, page));
+	place_pin(pin, hole, low, low + mrf_vmr_cut(low, high - low));
 	mrf_monitor_lock();
 	pin->clock = back->clock;
 	pin->stale = back->closed;

@@ -453,8 +453,12 @@ int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool wr
 {
 	uint64_t mask = cache->space->page_mask, first = (uintptr_t)addr, last = first + (len - 1);
 	struct want want = { .start = first & ~mask, .end = (last | mask) + 1, .write = write };
-	struct mrf_cached *entry = use(cache, &want);
+	struct mrf_cached *entry;
 
+	/* The last page of all is nobody's. */
+	if (mrf_unlikely(last < first || !want.end))
+		return -FI_EFAULT;
+	entry = use(cache, &want);
 	if (mrf_likely(entry && mrf_watch_valid(&entry->pin.watch))) {
 		*out = entry;
 		return 0;
@@ -464,9 +468,7 @@ int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool wr
 		drop_invalid(entry);
 	if (!mrf_monitor_settled())
 		mrf_monitor_settle();
-	/* The last page of all is nobody's. */
-	if (!cache->max_count || last < first || !want.end ||
-	    !mrf_mr_backs_monitored(cache->space->backs))
+	if (!cache->max_count || !mrf_mr_backs_monitored(cache->space->backs))
 		return 1;
 	return miss(cache, &want, out);
 }

@@ -42,7 +42,8 @@ void mrf_cache_free(struct mrf_cache *cache);
  * Finds or makes an entry that covers [addr, addr + len), len > 0, for the caller to use
  * until mrf_cache_put. write: the device will write there. Returns 0 and *entry; or 1:
  * this memory cannot be kept, so the caller has to register it; or the error of
- * registering it. May take long: no lock may be held.
+ * registering it, -FI_EFAULT if it passes the end of the address space. May take long: no
+ * lock may be held.
  */
 int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool write,
 		  struct mrf_cached **entry);

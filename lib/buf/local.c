@@ -383,13 +383,30 @@ static int use_unregistered(struct mrf_buf *buf, const struct mrf_local_req *req
 	return ret ? explain_local(req, ret) : 0;
 }
 
+/* Whatever looks an address up relies on it. */
+static int check_buffers_end(const struct mrf_local_req *req)
+{
+	const struct iovec *iov = req->iov, *end = iov + req->count;
+
+	for (; iov < end; iov++) {
+		if (mrf_unlikely(!mrf_range_ok((uintptr_t)iov->iov_base, iov->iov_len)))
+			return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4018,
+					  "local buffer %zu: %p + %zu byte%s passes the end of the "
+					  "address space",
+					  (size_t)(iov - req->iov), iov->iov_base, iov->iov_len,
+					  MRF_S(iov->iov_len));
+	}
+	return 0;
+}
+
 int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
 {
 	bool strict = buf->space->mode & FI_MR_LOCAL;
-	int ret = 1;
+	int ret = check_buffers_end(req);
 
-	if (!req->total)
-		return 0;
+	if (ret || !req->total)
+		return ret;
+	ret = 1;
 	/* What is injected is copied before the call returns: nothing to register. */
 	if (!req->inject && (strict || req->desc))
 		ret = use_desc(buf, req, local, strict);

@@ -122,6 +122,24 @@ static int check_remote_ioc(const struct mrf_atomic_req *req, size_t *count)
 	return 0;
 }
 
+static int check_values_end(const struct mrf_atomic_req *req, const struct mrf_atomic_iov *iov,
+			    const char *what)
+{
+	size_t size = mrf_atomic_size(req->datatype), i;
+
+	for (i = 0; i < iov->count; i++) {
+		const struct fi_ioc *ioc = &iov->iov[i];
+
+		if (!mrf_range_ok((uintptr_t)ioc->addr, ioc->count * size))
+			return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4264,
+					  "%s: buffer %zu of %s: %p + %zu byte%s passes the end "
+					  "of the address space",
+					  family_name[req->family], i, what, ioc->addr,
+					  ioc->count * size, MRF_S(ioc->count * size));
+	}
+	return 0;
+}
+
 /* The buffers of each kind have as many elements together as the target's. */
 static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic_iov *iov,
 		       size_t want, const char *what)
@@ -142,7 +160,7 @@ static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic
 			have = SIZE_MAX;
 	}
 	if (have == want)
-		return 0;
+		return check_values_end(req, iov, what);
 	return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4251,
 			  "%s: %zu element%s in the buffers of %s, %zu at the target: "
 			  "these numbers must be equal",

@@ -178,7 +178,7 @@ static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep, const struct m
 
 	if (!mrf_one_is_native(one) || !one->operand || !ep->short_atomic[one->family] ||
 	    !mrf_fork_ours(ep->obj.owner) || !mrf_range_ok(one->remote, sizeof(uint64_t)) ||
-	    !mrf_one_descs_fit(ep, one))
+	    !mrf_range_ok((uintptr_t)one->result, sizeof(uint64_t)) || !mrf_one_descs_fit(ep, one))
 		return false;
 	/* Under FI_MR_LOCAL the values are inside regions, so their memory is there. */
 	if (!(ep->domain->space.mode & FI_MR_LOCAL)) {

@@ -208,7 +208,7 @@ static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *on
 	struct mrf_rma_ends ends;
 
 	if (!one->len || one->len > ep->short_max[one->kind] || !mrf_fork_ours(ep->obj.owner) ||
-	    !mrf_range_ok(one->remote, one->len))
+	    !mrf_range_ok(one->remote, one->len) || !mrf_range_ok(one->buf, one->len))
 		return false;
 	if (mrf_desc_local(&ep->domain->space, one->desc,
 			   one->kind == MRF_OP_READ ? FI_READ : FI_WRITE, one->buf, one->len,

@@ -617,8 +617,6 @@ START_TEST(cache_memory_that_is_not_there_is_refused_and_holds_nothing)
 	ck_assert_int_ne(get_at(4, 1, false), 0);
 	ck_assert_int_ne(get_at(3, 2, false), 0);
 	ck_assert_int_ne(get_at(7, 2, false), 0);
-	ck_assert_int_eq(mrf_cache_get(cache, (void *)-10l, 10, false, &got), 1);
-	ck_assert_int_eq(mrf_cache_get(cache, (void *)-10l, 20, false, &got), 1);
 	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
 	change(UNMAP, 4, 4);
 	close_cache();
@@ -626,6 +624,26 @@ START_TEST(cache_memory_that_is_not_there_is_refused_and_holds_nothing)
 END_TEST
 
 /* --- room ------------------------------------------------------------------------------ */
+
+/* Whatever is kept lies below it. */
+START_TEST(cache_what_passes_the_end_of_the_address_space_is_refused)
+{
+	static const struct {
+		uintptr_t below_end;
+		size_t len;
+	} range[] = { { 16 * PAGE, 32 * PAGE }, { PAGE, PAGE }, { 1, 1 }, { PAGE, SIZE_MAX } };
+	uintptr_t start = 0 - range[_i].below_end;
+
+	open_limited(NULL, NULL, NULL);
+	if (keeps())
+		must_get(0, 8, true);
+	ck_assert_int_eq(mrf_cache_get(cache, (void *)start, range[_i].len, true, &got),
+			 -FI_EFAULT);
+	look();
+	ck_assert_uint_eq(stats.hits, 0);
+	close_cache();
+}
+END_TEST
 
 START_TEST(cache_makes_room_before_it_fails)
 {
@@ -903,6 +921,7 @@ static TCase *kept(void)
 	tcase_add_loop_test(tc, cache_a_transfer_keeps_what_it_uses_until_it_is_done, 0, CHANGES);
 	tcase_add_test(tc, cache_shared_memory_is_not_kept);
 	tcase_add_test(tc, cache_memory_that_is_not_there_is_refused_and_holds_nothing);
+	tcase_add_loop_test(tc, cache_what_passes_the_end_of_the_address_space_is_refused, 0, 4);
 	tcase_add_test(tc, cache_makes_room_before_it_fails);
 	tcase_add_test(tc, cache_gives_way_to_registrations);
 	tcase_add_test(tc, cache_every_failed_allocation_is_survived);

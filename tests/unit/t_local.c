@@ -218,6 +218,73 @@ START_TEST(results_that_cannot_be_stored_are_said_to_be)
 }
 END_TEST
 
+/* So many of its bytes lie behind the end of the address space, where it begins anew. */
+static void *past_the_end(size_t len, size_t by)
+{
+	return (void *)(uintptr_t)(by - len);
+}
+
+START_TEST(a_buffer_that_passes_the_end_of_the_address_space_is_refused)
+{
+	size_t len = sizes[_i], by;
+	struct fid_mr *mr = node_reg(&p.a, p.src, PAGE, FI_READ | FI_WRITE, 77);
+	void *desc = fi_mr_desc(mr);
+
+	/* Something that can be taken for it is kept. */
+	fill(p.src, PAIR_LEN, 9);
+	ck_assert_int_eq(write_from(p.src, PAIR_LEN), 0);
+	want_ok(&p.a, &p);
+	for (by = 0; by < len; by += mrf_max(len - 1 - by, 1u)) {
+		char *buf = past_the_end(len, by);
+		struct iovec iov[2] = { { p.src, 30 }, { buf, len } };
+		void *descs[2] = { desc, desc };
+
+		ck_assert_int_eq(write_from(buf, len), -FI_EFAULT);
+		ck_assert_int_eq(read_to(buf, len), -FI_EFAULT);
+		ck_assert_int_eq(fi_write(p.a.ep, buf, len, desc, p.to, p.base, p.key, &p),
+				 -FI_EFAULT);
+		ck_assert_int_eq(
+			fi_writev(p.a.ep, iov, _i % 2 ? descs : NULL, 2, p.to, p.base, p.key, &p),
+			-FI_EFAULT);
+		ck_assert_int_eq(
+			fi_readv(p.a.ep, iov, _i % 2 ? descs : NULL, 2, p.to, p.base, p.key, &p),
+			-FI_EFAULT);
+	}
+	want_none(&p.a);
+	must_close(&mr->fid);
+}
+END_TEST
+
+START_TEST(values_that_pass_the_end_of_the_address_space_are_refused)
+{
+	void *bad = past_the_end(sizeof(uint64_t), 4);
+	static uint64_t zero, one = 1, result;
+	enum fi_op op = ops[_i];
+
+	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &zero, 1, NULL, &result, NULL, p.to, p.base, p.key,
+					 FI_UINT64, op, &p),
+			 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(fi_atomic(p.a.ep, bad, 1, NULL, p.to, p.base, p.key, FI_UINT64, op, &p),
+			 -FI_EFAULT);
+	ck_assert_int_eq(fi_inject_atomic(p.a.ep, bad, 1, p.to, p.base, p.key, FI_UINT64, op),
+			 -FI_EFAULT);
+	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &one, 1, NULL, bad, NULL, p.to, p.base, p.key,
+					 FI_UINT64, op, &p),
+			 -FI_EFAULT);
+	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, NULL, 1, NULL, bad, NULL, p.to, p.base, p.key,
+					 FI_UINT64, FI_ATOMIC_READ, &p),
+			 -FI_EFAULT);
+	ck_assert_int_eq(fi_compare_atomic(p.a.ep, &one, 1, NULL, bad, NULL, &result, NULL, p.to,
+					   p.base, p.key, FI_UINT64, FI_CSWAP, &p),
+			 -FI_EFAULT);
+	ck_assert_int_eq(fi_compare_atomic(p.a.ep, &one, 1, NULL, &zero, NULL, bad, NULL, p.to,
+					   p.base, p.key, FI_UINT64, FI_CSWAP, &p),
+			 -FI_EFAULT);
+	want_none(&p.a);
+}
+END_TEST
+
 /* Memory that comes and goes meanwhile: each call ends in one way or the other. */
 static atomic_bool stop;
 
@@ -281,6 +348,9 @@ static TCase *tcase_local(void)
 	tcase_add_test(tc, a_large_buffer_takes_the_room_of_what_is_pinned_for_peers);
 	tcase_add_loop_test(tc, operands_that_are_not_there_are_refused, 0, 3);
 	tcase_add_loop_test(tc, results_that_cannot_be_stored_are_said_to_be, 0, 3);
+	tcase_add_loop_test(tc, a_buffer_that_passes_the_end_of_the_address_space_is_refused, 0,
+			    SIZES);
+	tcase_add_loop_test(tc, values_that_pass_the_end_of_the_address_space_are_refused, 0, 3);
 	tcase_add_test(tc, buffers_that_another_thread_unmaps_do_no_harm);
 	return tc;
 }

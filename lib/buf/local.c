@@ -340,7 +340,7 @@ static size_t cut_buffers(const struct mrf_local_req *req, struct iovec *piece)
 		for (left = iov.iov_len; left; left -= iov.iov_len) {
 			iov.iov_len = mrf_vmr_cut((uintptr_t)iov.iov_base, left);
 			piece[n++] = iov;
-			iov.iov_base = (char *)iov.iov_base + iov.iov_len;
+			iov.iov_base = (void *)((uintptr_t)iov.iov_base + iov.iov_len);
 		}
 	}
 	return n;

@@ -58,7 +58,7 @@ static void add_segs(const struct mrf_mr_space *space, struct iovec iov, bool wh
 	for (; left; left -= iov.iov_len) {
 		iov.iov_len = whole ? left : mrf_vmr_cut((uintptr_t)iov.iov_base, left);
 		plan_seg(space, &iov, &pins->seg[pins->nseg++]);
-		iov.iov_base = (char *)iov.iov_base + iov.iov_len;
+		iov.iov_base = (void *)((uintptr_t)iov.iov_base + iov.iov_len);
 	}
 }
 

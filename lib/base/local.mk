@@ -5,6 +5,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/env.h \
 	lib/base/errtext.c \
 	lib/base/errtext.h \
+	lib/base/fd.h \
 	lib/base/flood.c \
 	lib/base/flood.h \
 	lib/base/fork.c \

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/fd.h"
 #include "base/lock.h"
 #include "base/mapquery.h"
 #include "base/maps.h"
@@ -45,7 +46,7 @@ void mrf_maps_keep(void)
 	pthread_once(&forks, maps_notice_forks);
 	pthread_mutex_lock(&lock);
 	if (!keepers++)
-		kept = open(PATH, O_RDONLY | O_CLOEXEC);
+		kept = mrf_fd_high(open(PATH, O_RDONLY | O_CLOEXEC));
 	pthread_mutex_unlock(&lock);
 }
 

@@ -2,12 +2,13 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "base/fd.h"
 #include "buf/gauge.h"
 
 /* -1: private memory has to do. */
 static int make_file(void)
 {
-	int fd = memfd_create(MRF_GAUGE_NAME, MFD_CLOEXEC);
+	int fd = mrf_fd_high(memfd_create(MRF_GAUGE_NAME, MFD_CLOEXEC));
 
 	if (fd >= 0 && ftruncate(fd, sizeof(struct mrf_gauge))) {
 		close(fd);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
+#include "base/fd.h"
 #include "contract/budget.h"
 #include "loop/agent_calls.h"
 #include "loop/denied.h"
@@ -268,10 +269,10 @@ static int watch_all(struct mrf_agent *agent)
 
 static int open_fds(struct mrf_agent *agent)
 {
-	agent->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	agent->epoll_fd = mrf_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	if (agent->epoll_fd < 0)
 		return -errno;
-	agent->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	agent->event_fd = mrf_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (agent->event_fd < 0) {
 		int err = errno;
 

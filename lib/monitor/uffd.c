@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
+#include "base/fd.h"
 #include "base/page.h"
 #include "monitor/uffd.h"
 
@@ -57,7 +58,10 @@ int mrf_uffd_open(void)
 	fd = (int)syscall(SYS_userfaultfd, FLAGS);
 	if (fd < 0)
 		fd = open_uffd_device();
-	return fd < 0 ? fd : handshake(fd);
+	if (fd < 0)
+		return fd;
+	fd = mrf_fd_high(fd);
+	return fd < 0 ? -errno : handshake(fd);
 }
 
 int mrf_uffd_register(int fd, uintptr_t start, size_t len)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/fd.h"
 #include "base/page.h"
 #include "monitor/uffds.h"
 
@@ -65,10 +66,10 @@ static unsigned how_many(void)
 
 static int open_uffd_poll(void)
 {
-	poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	poll_fd = mrf_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	if (poll_fd < 0)
 		return -errno;
-	stop_fd = eventfd(0, EFD_CLOEXEC);
+	stop_fd = mrf_fd_high(eventfd(0, EFD_CLOEXEC));
 	if (stop_fd < 0)
 		return -errno;
 	return add_to_poll(stop_fd, STOP);

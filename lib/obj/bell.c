@@ -3,12 +3,13 @@
 #include <stdint.h>
 #include <unistd.h>
 #include <sys/eventfd.h>
+#include "base/fd.h"
 #include "obj/bell.h"
 
 int mrf_bell_init(struct mrf_bell *bell)
 {
 	atomic_init(&bell->rung, false);
-	bell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	bell->fd = mrf_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	return bell->fd < 0 ? -errno : 0;
 }
 

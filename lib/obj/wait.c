@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "obj/obj.h"
@@ -65,10 +66,10 @@ static int open_fds_locked(struct mrf_wait *wait)
 	mrf_lock_held(&wait->lock);
 	if (ret)
 		return ret;
-	wait->source_fd = epoll_create1(EPOLL_CLOEXEC);
+	wait->source_fd = mrf_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	if (wait->source_fd < 0)
 		return -errno;
-	wait->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	wait->epoll_fd = mrf_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	if (wait->epoll_fd < 0)
 		return -errno;
 	ret = watch_fd(wait->epoll_fd, wait->bell.fd);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/fd.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "verbs/gate.h"
@@ -39,6 +40,7 @@ int mrf_vcm_open(struct mrf_vcm **out)
 		ret = mrf_verbs_errno();
 		goto err_free;
 	}
+	cm->channel->fd = mrf_fd_high(cm->channel->fd);
 	flags = fcntl(cm->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK)) {
 		ret = mrf_verbs_errno();

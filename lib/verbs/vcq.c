@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/fd.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "verbs/vcq.h"
@@ -19,6 +20,7 @@ static int open_channel(struct mrf_vdev *dev, struct ibv_comp_channel **channel)
 
 	if (!ch)
 		return mrf_verbs_errno();
+	ch->fd = mrf_fd_high(ch->fd);
 	flags = fcntl(ch->fd, F_GETFL);
 	if (flags < 0 || fcntl(ch->fd, F_SETFL, flags | O_NONBLOCK)) {
 		int ret = mrf_verbs_errno();

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/compiler.h"
+#include "base/fd.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "verbs/gate.h"
@@ -62,6 +63,12 @@ static int query_limits(struct mrf_vdev *dev)
 	return 0;
 }
 
+static void keep_high(struct ibv_context *ctx)
+{
+	ctx->cmd_fd = mrf_fd_high(ctx->cmd_fd);
+	ctx->async_fd = mrf_fd_high(ctx->async_fd);
+}
+
 /*
  * This is a context of our own. That of the id is shared by all that the process does
  * with librdmacm, even in a forked child, from which the kernel takes no work requests on
@@ -72,8 +79,12 @@ static int open_own(const struct rdma_cm_id *id, struct ibv_context **ctx)
 	/* rdma_cm leaves verbs NULL for an address that has no device. */
 	if (!id->verbs)
 		return -FI_ENODEV;
+	keep_high(id->verbs);
 	*ctx = ibv_open_device(id->verbs->device);
-	return *ctx ? 0 : mrf_verbs_errno();
+	if (!*ctx)
+		return mrf_verbs_errno();
+	keep_high(*ctx);
+	return 0;
 }
 
 /* rdma_cm finds the device of an address. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/fd.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "fake_fabric.h"
@@ -492,7 +493,7 @@ int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
 						.max_rd_atomic = 128,
 						.max_inline = MAX_INLINE,
 						.max_msg_size = fake.max_msg_size };
-	dev->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	dev->event_fd = mrf_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (dev->event_fd < 0) {
 		unmake(FAKE_VDEV_OPEN, dev);
 		return -FI_ENOMEM;
@@ -715,7 +716,7 @@ static int open_cq(struct mrf_vdev *dev, size_t depth, struct mrf_vcq *beside, s
 	if (!cq)
 		return ret;
 	cq->ring = calloc(depth, sizeof(*cq->ring));
-	cq->fd = beside ? beside->fd : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	cq->fd = beside ? beside->fd : mrf_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (!cq->ring || cq->fd < 0) {
 		if (cq->fd >= 0 && !beside)
 			close(cq->fd);
@@ -857,7 +858,7 @@ int mrf_vcm_open(struct mrf_vcm **out)
 	if (!cm)
 		return ret;
 	mrf_list_init(&cm->events);
-	cm->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	cm->fd = mrf_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (cm->fd < 0) {
 		unmake(FAKE_VCM_OPEN, cm);
 		return -FI_ENOMEM;

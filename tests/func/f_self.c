@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Access within one process, other addresses, kinds of address vectors. */
+#include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 #include <sys/mman.h>
 #include "harness.h"
@@ -237,6 +239,30 @@ static void elsewhere(struct env *e, const struct fab_opt *opt)
 	must_ok(fi_close(&o.mr->fid));
 	fab_buf_close(&b);
 	fab_close(&f);
+}
+
+/* What a program prints must not go into the library's descriptors. */
+CASE(descriptors_0_to_2_stay_the_programs)
+{
+	static const struct fab_opt opt = { .closed = true };
+	struct buf *b = buf(e, 65536, 2);
+	struct own o = own_reg(me(e), b, REMOTE_RW, 7);
+	struct peer_rma rma = { true, 0, 5, 40000, 0, 0, 0, 1 };
+	struct peer p;
+
+	peer_start(&p, e->mode, &opt);
+	peer_alloc(&p, 0, 65536, 1);
+	rma.to = peer_insert(&p, me(e)->name, me(e)->name_len);
+	rma.addr = o.addr + 1000;
+	rma.key = o.key;
+	must_ok(peer_rma(&p, &rma));
+	peer_want(&p, 0, 5, 40000, 2, 1000);
+	peer_same(&p, 0);
+	for (uint64_t fd = 0; fd < 3; fd++)
+		must(far_sys(&p, NULL, NULL, (uint64_t[7]){ SYS_fcntl, fd, F_GETFD }) == EBADF,
+		     "the peer has a descriptor %lu", (unsigned long)fd);
+	peer_stop(&p);
+	must_ok(fi_close(&o.mr->fid));
 }
 
 CASE(ipv6_addresses_work)

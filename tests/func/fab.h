@@ -33,6 +33,7 @@ struct fab_opt {
 	char monitor[16];    /* FI_MR_CACHE_MONITOR, unless empty */
 	char auth_key[32];   /* of the domain, unless empty */
 	unsigned uid;	     /* of a peer: what it becomes before it opens anything */
+	bool closed;	     /* of a peer: it closes 0, 1 and 2 before */
 	size_t memlock;	     /* of a peer, likewise: RLIMIT_MEMLOCK; 0: as it is */
 };
 

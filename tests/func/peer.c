@@ -151,8 +151,8 @@ static void peer_open(struct peer *p, const struct mode *mode, const struct fab_
 {
 	struct ctl m = { .cmd = CTL_OPEN,
 			 .a = { mode->api, (uint64_t)mode->hint, mode->required != NULL,
-				opt->addr_format, opt->uid, opt->memlock,
-				mode->caps | func_caps } };
+				opt->addr_format, opt->uid, opt->memlock, mode->caps | func_caps,
+				opt->closed } };
 	struct ctl_open *o = (struct ctl_open *)m.text;
 
 	memcpy(o->node, opt->node, sizeof(o->node));

@@ -49,6 +49,8 @@ static void become(const struct ctl *m, const struct ctl_open *o)
 	if (m->a[4])
 		must(!setgroups(0, NULL) && !setgid((gid_t)m->a[4]) && !setuid((uid_t)m->a[4]),
 		     "cannot become user %lu: %s", (unsigned long)m->a[4], strerror(errno));
+	for (int fd = 0; fd < 3 && m->a[7]; fd++)
+		close(fd);
 	/* Both are reset with the user, and an ordinary program of his has them. */
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

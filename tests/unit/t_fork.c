@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A forked child, what it inherits, and what it opens itself. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -390,6 +391,35 @@ START_TEST(child_is_refused_every_call_on_what_its_parent_opened)
 }
 END_TEST
 
+/* Was started like that, and has opened everything. */
+static bool descriptors_0_to_2_stay_free(void)
+{
+	struct node_opt opt = { .counters = true };
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_FD };
+	int fd;
+
+	for (fd = 0; fd < 3; fd++)
+		close(fd);
+	pair_open(&p, &opt);
+	if (fi_eq_open(p.a.fabric, &attr, &eq, NULL))
+		return false;
+	pair_write(&p, 0, PAIR_LEN);
+	want_ok(&p.a, NULL);
+	fi_cntr_wait(p.a.wr, 2, 10);
+	for (fd = 0; fd < 3; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			return false;
+	}
+	close_all();
+	return true;
+}
+
+START_TEST(descriptors_of_the_library_are_above_2)
+{
+	ck_assert(child_says(descriptors_0_to_2_stay_free, fork()));
+}
+END_TEST
+
 START_TEST(child_reads_no_news_from_its_parents_counter)
 {
 	open_all();
@@ -474,6 +504,7 @@ static TCase *tcase_child(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, child_is_refused_every_call_on_what_its_parent_opened);
+	tcase_add_test(tc, descriptors_of_the_library_are_above_2);
 	tcase_add_test(tc, child_reads_no_news_from_its_parents_counter);
 	tcase_add_test(tc, child_cannot_wait_on_its_parents_queues_through_its_own_fabric);
 #ifndef __SANITIZE_THREAD__

@@ -1221,6 +1221,12 @@ static bool run_flushed(struct mrf_vconn *conn)
 	return true;
 }
 
+/* A target does not look again at what it has done, except for a read: it refuses nothing then. */
+static bool may_break(const struct wr *wr)
+{
+	return f.break_status != MRF_WC_REFUSED || !wr->ran || wr->wr.op == MRF_VWR_READ;
+}
+
 /* False: it has to wait. */
 static bool run_access(struct mrf_vconn *conn, struct wr *wr)
 {
@@ -1240,7 +1246,7 @@ static bool run_access(struct mrf_vconn *conn, struct wr *wr)
 	if (status == MRF_WC_OK && is_probe(wr)) {
 		status = f.probe_status;
 		f.probe_status = MRF_WC_OK;
-	} else if (status == MRF_WC_OK && f.break_nth && !--f.break_nth) {
+	} else if (status == MRF_WC_OK && may_break(wr) && f.break_nth && !--f.break_nth) {
 		f.break_nth = --f.break_times ? 1 : 0;
 		if (f.break_ran)
 			do_access(conn, wr, there);

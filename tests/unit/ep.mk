@@ -19,6 +19,7 @@ check_PROGRAMS += \
 	tests/unit/t_agent_cq \
 	tests/unit/t_apart \
 	tests/unit/t_ask \
+	tests/unit/t_breaks \
 	tests/unit/t_close \
 	tests/unit/t_conn_state \
 	tests/unit/t_denied \
@@ -56,6 +57,8 @@ tests_unit_t_keyed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free
 tests_unit_t_window_SOURCES = tests/unit/t_window.c $(EP_FIXTURE)
 tests_unit_t_window_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_window_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_atomic_serve
+tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c tests/unit/every.h $(EP_FIXTURE)
+tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_swap_SOURCES = tests/unit/t_swap.c $(EP_FIXTURE)
 tests_unit_t_swap_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)

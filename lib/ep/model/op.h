@@ -108,6 +108,7 @@ struct mrf_op {
 	uint8_t empty_known;	  /* a bit per rma entry: empty, and allowed by an answer */
 	bool posted;		  /* was posted once and flushed; may have run */
 	bool failed;		  /* in peer->undelivered, to complete in error: why */
+	bool stopped;		  /* fatal: why says the reason */
 	uint16_t refused;	  /* how often the target's kernel refused it */
 	uint8_t doubt;		  /* enum mrf_wc_status; not OK: in doubt (tx/doubt.h) */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
@@ -131,7 +132,7 @@ struct mrf_op {
 	struct mrf_local local; /* where its bytes are on this side */
 	union {
 		struct fi_rma_iov rma[MRF_LIMIT_RMA_IOV];
-		struct mrf_why why; /* failed */
+		struct mrf_why why; /* failed or stopped */
 	};
 };
 

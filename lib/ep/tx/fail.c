@@ -25,9 +25,7 @@
  * may what is behind a read whose own buffer was closed: that shows only when the data come
  * back and find no place. The count is the whole device's, so it may be for what others
  * lost. Reads are posted again; about the others the target is asked (doubt.h). If it cannot
- * be asked (the link is down, or packets cannot be counted), atomic operations, requests and
- * writes that are counted or carry data fail; so do other writes, unless they are behind a
- * refused read.
+ * be asked (the link is down, or packets cannot be counted), they fail.
  *
  * LOC_QP_OP_ERR alone does not tell a local buffer from a missing route: the buffer is
  * blamed only if the operation's local region is closed.
@@ -45,12 +43,44 @@
 
 /* --- what comes back in error --------------------------------------------------------- */
 
+/* Fails op because it cannot go on, and says what was done of it before. */
+static void fail_rest_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
+{
+	struct mrf_why more = *why;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (op->acked && op->type->kind != MRF_OP_READ && op->type->kind != MRF_OP_RPC)
+		mrf_why_set(&more, why->err, why->code,
+			    "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s", op->acked,
+			    op->total, why->text);
+	mrf_op_fail_locked(peer->ep, op, more.err, more.code, more.text);
+}
+
+/* op cannot go on. What it has in flight comes back first: op fails then, for the same reason. */
+static void halt_op_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
+{
+	mrf_lock_held(&peer->ep->lock);
+	mrf_op_leave_locked(op);
+	if (!op->inflight) {
+		fail_rest_locked(peer, op, why);
+		return;
+	}
+	op->fatal = MRF_WC_OTHER;
+	op->stopped = true;
+	op->why = *why;
+}
+
 void mrf_peer_op_fatal_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why = { .err = FI_EIO, .code = 4113 };
 	char addr[64];
 
 	mrf_lock_held(&peer->ep->lock);
+	if (op->stopped) {
+		why = op->why;
+		fail_rest_locked(peer, op, &why);
+		return;
+	}
 	mrf_addr_text(&peer->addr, addr, sizeof(addr));
 	switch (op->fatal) {
 	case MRF_WC_LOCAL:
@@ -183,13 +213,11 @@ void mrf_peer_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 void mrf_peer_no_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret)
 {
+	struct mrf_why why;
+
 	mrf_lock_held(&peer->ep->lock);
-	mrf_op_leave_locked(op);
-	if (op->inflight)
-		op->fatal = MRF_WC_OTHER;
-	else
-		mrf_op_fail_locked(peer->ep, op, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108,
-				   MRF_NOT_TAKEN);
+	mrf_why_set(&why, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, "%s", MRF_NOT_TAKEN);
+	halt_op_locked(peer, op, &why);
 }
 
 /* The work request that broke the connection. */
@@ -217,23 +245,6 @@ bool mrf_conn_stopped_there_locked(const struct mrf_conn *conn)
 	       !conn->behind_ran;
 }
 
-/* Would it show afterwards that the operation was done twice, whatever its bytes are? */
-static bool counts(const struct mrf_op *op)
-{
-	return op->type->kind == MRF_OP_ATOMIC || op->told || op->has_imm;
-}
-
-/*
- * Is op done again, though it may have run? Behind a refused read that is next to certain not to
- * be so (the read was answered, that answer was lost, and its region was closed before it was
- * sent again), while devices send again for many reasons. So only what counts is kept from it.
- */
-static bool again_locked(const struct mrf_conn *conn, const struct mrf_op *op)
-{
-	mrf_lock_held(&conn->peer->ep->lock);
-	return op->type->kind == MRF_OP_READ || (conn->cause == MRF_WC_REFUSED && !counts(op));
-}
-
 /* One that was flushed behind the first failure. */
 static void follower_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -248,7 +259,7 @@ static void follower_locked(struct mrf_peer *peer, struct mrf_op *op)
 	case MRF_WC_UNSENT:
 		if (mrf_doubt_locked(peer->conn, op, MRF_WC_OTHER))
 			to_redo_locked(peer, op);
-		else if (again_locked(peer->conn, op))
+		else if (op->type->kind == MRF_OP_READ)
 			requeue_locked(peer, op);
 		else
 			lost_locked(peer, op, MRF_WC_OTHER);
@@ -354,29 +365,12 @@ void mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
 
 /* --- what waits ---------------------------------------------------------------------------- */
 
-/* Fails op because it cannot go on; what was done of it before is not kept back. */
-static void fail_waiting_locked(struct mrf_peer *peer, struct mrf_op *op, int err, int code,
-				const char *text)
-{
-	char more[MRF_ERR_TEXT];
-
-	mrf_lock_held(&peer->ep->lock);
-	if (op->doubt) {
-		mrf_peer_doubt_locked(peer, op);
-		return;
-	}
-	if (!op->acked || op->type->kind == MRF_OP_READ || op->type->kind == MRF_OP_RPC) {
-		mrf_op_fail_locked(peer->ep, op, err, code, text);
-		return;
-	}
-	snprintf(more, sizeof(more), "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s",
-		 op->acked, op->total, text);
-	mrf_op_fail_locked(peer->ep, op, err, code, more);
-}
-
 void mrf_peer_fail_locked(struct mrf_peer *peer, int err, int code, const char *text)
 {
+	struct mrf_why why;
+
 	mrf_lock_held(&peer->ep->lock);
+	mrf_why_set(&why, err, code, "%s", text);
 	if (!mrf_list_empty(&peer->queue))
 		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
 	mrf_list_each_safe (node, &peer->queue) {
@@ -385,11 +379,12 @@ void mrf_peer_fail_locked(struct mrf_peer *peer, int err, int code, const char *
 		/* Its replies are on the way. */
 		if (op->awaiting)
 			continue;
-		mrf_op_leave_locked(op);
-		if (op->inflight)
-			op->fatal = MRF_WC_OTHER;
-		else
-			fail_waiting_locked(peer, op, err, code, text);
+		if (op->doubt) {
+			mrf_op_leave_locked(op);
+			mrf_peer_doubt_locked(peer, op);
+		} else {
+			halt_op_locked(peer, op, &why);
+		}
 	}
 	if (peer->gone)
 		mrf_peer_kick_locked(peer);

@@ -41,5 +41,8 @@ const char *mrf_limit_text(int err)
 {
 	if (err == FI_EMFILE || err == -FI_EMFILE)
 		return "the process may have no more file descriptors (RLIMIT_NOFILE)";
+	if (err == FI_EAGAIN || err == -FI_EAGAIN)
+		return "there may be no more threads: the limit of the user (RLIMIT_NPROC), of the "
+		       "control group (pids.max) or of the system is reached";
 	return mrf_errtext(err);
 }

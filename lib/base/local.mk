@@ -34,5 +34,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/param.h \
 	lib/base/present.c \
 	lib/base/present.h \
+	lib/base/thread.c \
+	lib/base/thread.h \
 	lib/base/user.c \
 	lib/base/user.h

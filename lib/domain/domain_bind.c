@@ -5,7 +5,9 @@
  * nothing else.
  */
 #include <rdma/fi_errno.h>
+#include "base/errtext.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "domain/domain.h"
 #include "domain/domain_bind.h"
 #include "mr/worker.h"
@@ -58,9 +60,10 @@ static int report_to(struct mrf_domain *domain, struct mrf_eq *eq)
 				  "first one is registered",
 				  (const void *)&domain->fid);
 	if (ret)
-		return mrf_refuse(-ret, FI_LOG_DOMAIN, 2163,
+		return mrf_refuse(mrf_thread_err(ret), FI_LOG_DOMAIN, 2163,
 				  "fi_domain_bind: the thread that registers cannot be "
-				  "started");
+				  "started: %s",
+				  mrf_limit_text(ret));
 	return 0;
 }
 

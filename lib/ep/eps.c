@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "buf/cache.h"
 #include "ep/eps.h"
 #include "ep/life.h"
@@ -80,7 +81,7 @@ int mrf_eps_get(struct mrf_domain *domain, struct mrf_agent **agent)
 	if (!ret)
 		*agent = &domain->eps->agent;
 	mrf_lock_release(&domain->lock);
-	return ret ? mrf_refuse(-ret, FI_LOG_DOMAIN, 4001,
+	return ret ? mrf_refuse(mrf_thread_err(ret), FI_LOG_DOMAIN, 4001,
 				"the agent's thread cannot be started: %s", mrf_limit_text(-ret))
 		   : 0;
 }

@@ -12,7 +12,6 @@
  * that peers can send.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -21,6 +20,7 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/thread.h"
 #include "contract/budget.h"
 #include "loop/agent_calls.h"
 #include "loop/denied.h"
@@ -232,21 +232,6 @@ static void *agent_main(void *arg)
 
 /* --- starting and stopping ------------------------------------------------------------------- */
 
-static int start_thread(struct mrf_agent *agent)
-{
-	sigset_t all, old;
-	int err;
-
-	/* The application's signals are handled by its own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&agent->thread, NULL, agent_main, agent);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!err)
-		pthread_setname_np(agent->thread, "mrfab-agent");
-	return -err;
-}
-
 static int epoll_add(struct mrf_agent *agent, int fd, uint64_t tag)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
@@ -310,7 +295,7 @@ int mrf_agent_start(struct mrf_agent *agent, struct mrf_vdev *vdev,
 		goto err_cm;
 	ret = watch_all(agent);
 	if (!ret)
-		ret = start_thread(agent);
+		ret = mrf_thread_start(&agent->thread, agent_main, agent, "mrfab-agent");
 	if (!ret)
 		return 0;
 	mrf_agent_cq_close(agent);

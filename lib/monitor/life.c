@@ -23,11 +23,12 @@
  */
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/env.h"
+#include "base/errtext.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "monitor/hooks.h"
 #include "monitor/imported.h"
 #include "monitor/life.h"
@@ -107,25 +108,13 @@ static void monitor_notice_forks(void)
 	(void)pthread_atfork(NULL, NULL, monitor_in_child);
 }
 
-static int start_monitor_thread(void)
-{
-	sigset_t all, before;
-	int ret;
-
-	sem_init(&last_read, 0, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&thread, NULL, monitor_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -ret;
-}
-
 static int start_uffd(void)
 {
 	int ret = mrf_uffds_open();
 
+	sem_init(&last_read, 0, 0);
 	if (!ret)
-		ret = start_monitor_thread();
+		ret = mrf_thread_start(&thread, monitor_main, NULL, "mrfab-monitor");
 	if (ret)
 		mrf_uffds_close();
 	return ret;
@@ -188,7 +177,7 @@ static void start(void)
 		mrf_warn(FI_LOG_MR, 3051,
 			 "%s (%s): memory that is not pinned for good is pinned again for "
 			 "each access",
-			 what, strerror(-ret));
+			 what, mrf_limit_text(ret));
 	said_why = true;
 }
 

@@ -16,10 +16,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "base/thread.h"
 #include "mr/enable.h"
 #include "mr/face.h"
 #include "mr/key.h"
@@ -206,21 +206,6 @@ static void *worker_main(void *arg)
 
 /* --- starting and stopping it ----------------------------------------------------- */
 
-/* All signals are blocked in it, so that no handler of the application runs there. */
-static int start_worker_thread(struct mrf_mr_worker *worker)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&worker->thread, NULL, worker_main, worker);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!err)
-		pthread_setname_np(worker->thread, "mrfab-reg");
-	return -err;
-}
-
 /* -FI_EOPBADSTATE: there are regions. */
 static int install_worker(struct mrf_mr_space *space, struct mrf_mr_worker *worker)
 {
@@ -263,7 +248,7 @@ int mrf_mr_space_report_to(struct mrf_mr_space *space, struct mrf_eq *eq)
 	worker->eq = eq;
 	mrf_list_init(&worker->jobs);
 	sem_init(&worker->work, 0, 0);
-	ret = start_worker_thread(worker);
+	ret = mrf_thread_start(&worker->thread, worker_main, worker, "mrfab-reg");
 	if (ret) {
 		worker_free(worker);
 		return ret;

@@ -55,7 +55,8 @@
 #define MRF_DIAL_MS 2000
 #define MRF_REFUSALS 5 /* attempts at an address where nobody listens */
 /* Connections that have ended whose initiators may still ask how far they came. */
-#define MRF_ENDS 64
+#define MRF_ENDS 128
+#define MRF_ENDS_PER_ADDR 64 /* one address does not push out those of others */
 /* Proofs given before one connection: a target that is busy forgets its challenges. */
 #define MRF_CHALLENGES 3
 /* Connections that a peer accepts and drops again before anything was done on them. */

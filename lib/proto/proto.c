@@ -41,7 +41,7 @@ size_t mrf_hello_encode(const struct mrf_hello *hello, uint8_t *buf)
 	put_greeting(buf, MRF_MSG_HELLO, len);
 	put32(buf + 8, hello->flags);
 	put32(buf + 12, hello->lost);
-	put64(buf + 16, hello->instance);
+	put64(buf + 16, hello->ticket);
 	if (hello->number) {
 		put64(buf + 24, hello->number);
 		put64(buf + 32, hello->salt);
@@ -66,7 +66,7 @@ int mrf_hello_decode(const void *data, size_t len, struct mrf_hello *hello)
 	}
 	hello->flags = get32(buf + 8);
 	hello->lost = get32(buf + 12);
-	hello->instance = get64(buf + 16);
+	hello->ticket = get64(buf + 16);
 	hello->number = get64(buf + 24);
 	return 0;
 }

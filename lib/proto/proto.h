@@ -44,7 +44,7 @@ struct mrf_hello {
 	uint32_t flags; /* none defined; must be ignored */
 	/* The target's queue pair of a connection that was lost: how far did it come? 0: none. */
 	uint32_t lost;
-	uint64_t instance; /* random number of the initiator's endpoint */
+	uint64_t ticket; /* random number that the initiator shows this target only */
 	/* Sent by an endpoint with a key that has been challenged: auth/auth.h. */
 	uint64_t number; /* of the challenge; 0: none, and no fields follow */
 	uint64_t salt;

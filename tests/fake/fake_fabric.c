@@ -105,12 +105,13 @@ struct mrf_vconn {
 	struct mrf_vconn *peer; /* CONNECTING, REQUESTED, CONNECTED */
 	struct mrf_vcm *orphan; /* its peer was of this one, which could not tell it */
 	uint16_t port, dst_port;
-	struct sockaddr_storage dst;
+	struct sockaddr_storage dst, src;
 	struct mrf_vqp_attr attr;
 	enum qp_state qp;
 	struct mrf_list sq, rq;
 	unsigned nsq, nrq;
 	uint32_t taken; /* passive: packets carried out */
+	bool stopped;	/* takes no RECV any more */
 };
 
 #define FIRST_PSN 0xfffffdu /* few are left before they begin again */
@@ -1469,6 +1470,8 @@ int mrf_vconn_stop(struct mrf_vconn *conn, uint32_t *psn)
 	if (!fake.packets)
 		return -FI_ENOSYS;
 	enter();
+	conn->stopped = true;
+	fake.stops++;
 	*psn = (FIRST_PSN + conn->taken + fake.overtaken) & 0xffffff;
 	leave();
 	return 0;
@@ -1602,6 +1605,8 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 	recv->sge = *sge;
 	enter();
 	ret = ordered(FAKE_POST_RECV);
+	if (!ret && conn->stopped)
+		ret = -FI_EINVAL;
 	if (!ret && conn->nrq == conn->attr.recv_depth)
 		ret = -FI_EAGAIN;
 	if (!ret) {
@@ -1881,13 +1886,13 @@ int mrf_vconn_resolve(struct mrf_vconn *conn, const struct sockaddr *src,
 {
 	int ret;
 
-	(void)src;
 	(void)timeout_ms;
 	(void)ack_timeout;
 	enter();
 	ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_RESOLVE);
 	if (!ret) {
 		memcpy(&conn->dst, dst, sizeof(struct sockaddr_in));
+		memcpy(&conn->src, src, sizeof(struct sockaddr_in));
 		conn->dst_port = ntohs(((const struct sockaddr_in *)(const void *)dst)->sin_port);
 		conn->state = RESOLVED;
 		resolved(conn);
@@ -1934,6 +1939,7 @@ static int request(struct mrf_vconn *conn, const void *data, size_t len)
 	incoming->passive = true;
 	incoming->state = REQUESTED;
 	incoming->peer = conn;
+	incoming->dst = conn->src;
 	conn->peer = incoming;
 	conn->state = CONNECTING;
 	event = tell(listener, MRF_CM_REQUEST, data, len, 56);

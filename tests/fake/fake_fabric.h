@@ -107,6 +107,7 @@ struct fake_fabric {
 	unsigned retries;     /* work requests that were sent again */
 	bool retries_unknown; /* ... and nobody tells (to be set) */
 	unsigned asks;	      /* SENDs carried out that did not come from a target */
+	unsigned stops;	      /* queue pairs of targets that were asked how far they came */
 };
 
 extern struct fake_fabric fake;

@@ -188,7 +188,7 @@ static void do_connect(void)
 {
 	struct conn *c = slot();
 	struct sockaddr_in to = address(true);
-	struct mrf_hello hello = { .instance = 1 };
+	struct mrf_hello hello = { .ticket = 1 };
 	struct rdma_conn_param param = { DEPTH };
 	uint8_t buf[256];
 	size_t len;

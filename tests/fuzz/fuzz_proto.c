@@ -30,7 +30,7 @@ static void hello(const uint8_t *data, size_t len)
 	if (mrf_hello_decode(data, len, &one))
 		return;
 	must(!mrf_hello_decode(again, mrf_hello_encode(&one, again), &two));
-	must(one.flags == two.flags && one.instance == two.instance && one.number == two.number);
+	must(one.flags == two.flags && one.ticket == two.ticket && one.number == two.number);
 	must(!one.number ||
 	     (one.salt == two.salt && !memcmp(one.proof, two.proof, sizeof(one.proof))));
 }

@@ -105,7 +105,7 @@ tests_unit_t_rpc_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_rpc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_commit_serve
 tests_unit_t_silent_SOURCES = tests/unit/t_silent.c $(EP_FIXTURE)
 tests_unit_t_silent_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_doubt_SOURCES = tests/unit/t_doubt.c $(EP_FIXTURE)
+tests_unit_t_doubt_SOURCES = tests/unit/t_doubt.c tests/unit/raw.h $(EP_FIXTURE)
 tests_unit_t_doubt_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_once_SOURCES = tests/unit/t_once.c $(EP_FIXTURE)
 tests_unit_t_once_LDADD = $(UNIT_LDADD) $(NL_LIBS)

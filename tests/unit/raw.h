@@ -27,6 +27,7 @@ struct raw {
 	uint8_t slots[SLOTS][SLOT];
 	uint8_t out[SLOT + 1]; /* a long message on its way; behind the slots, in mr, too */
 	uint16_t port;
+	uint8_t host; /* 10.99.1.host is where it dials from; 0: 10.99.1.1, as nodes */
 };
 
 static inline struct sockaddr_in at_port(uint16_t port)
@@ -100,6 +101,8 @@ static inline struct mrf_cm_event raw_dial(struct raw *r, uint16_t port, const v
 {
 	struct sockaddr_in src = at_port(0), dst = at_port(port);
 
+	if (r->host)
+		src.sin_addr.s_addr = htonl(0x0a630100 | r->host);
 	ck_assert_int_eq(mrf_vconn_open(r->cm, NULL, &r->conn), 0);
 	ck_assert_int_eq(mrf_vconn_resolve(r->conn, (struct sockaddr *)&src,
 					   (struct sockaddr *)&dst, 1000, 14),
@@ -124,7 +127,7 @@ static inline struct mrf_cm_event raw_connect(struct raw *r, uint16_t port, cons
 
 static inline struct mrf_cm_event raw_greet(struct raw *r, uint16_t port)
 {
-	struct mrf_hello hello = { .instance = 1 };
+	struct mrf_hello hello = { .ticket = 1 };
 	uint8_t data[MRF_PROTO_HELLO_LEN];
 
 	return raw_connect(r, port, data, mrf_hello_encode(&hello, data));

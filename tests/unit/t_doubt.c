@@ -4,7 +4,9 @@
  * is said to be done. The fake's packets are 4 KiB long.
  */
 #include <rdma/fi_atomic.h>
+#include "ep/link/passive.h"
 #include "ep_fixture.h"
+#include "raw.h"
 
 static struct pair p;
 static struct fid_mr *local, *far_local;
@@ -235,6 +237,162 @@ START_TEST(write_that_nobody_answers_asks_nobody)
 }
 END_TEST
 
+/* --- others ask ------------------------------------------------------------------------- */
+
+static struct raw stranger;
+
+/* What the pair's connection has to be asked about by. */
+static struct mrf_hello own_hello(void)
+{
+	struct mrf_ep *ep = node_ep(&p.a);
+	struct mrf_hello hello;
+
+	mrf_lock_take(&ep->lock);
+	hello = (struct mrf_hello){ .ticket = ep->peers[p.to]->ticket,
+				    .lost = ep->peers[p.to]->conn->target_qpn };
+	mrf_lock_release(&ep->lock);
+	return hello;
+}
+
+/* Does the target say how far the connection came? */
+static bool is_told(const struct mrf_hello *hello)
+{
+	uint8_t data[MRF_PROTO_HELLO_LEN];
+	struct mrf_cm_event event;
+	struct mrf_welcome welcome;
+
+	raw_open(&stranger);
+	event = raw_dial(&stranger, node_port(&p.b), data, mrf_hello_encode(hello, data));
+	ck_assert_int_eq(event.type, MRF_CM_RESPONSE);
+	ck_assert_int_eq(mrf_welcome_decode(event.data, event.len, &welcome), 0);
+	raw_close(&stranger);
+	return welcome.flags & MRF_WELCOME_STOPPED;
+}
+
+/* What an initiator shows one target is of no use at another one. */
+START_TEST(ticket_that_another_target_has_seen_ends_no_connection)
+{
+	static struct raw other;
+	struct mrf_hello hello, own;
+	fi_addr_t to;
+
+	open_all();
+	fake_hold(false);
+	raw_open(&other);
+	to = raw_listen(&other, &p.a);
+	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, to, 0, 1, &other), 0);
+	hello = raw_take_request(&other);
+	own = own_hello();
+	hello.lost = own.lost;
+	ck_assert(!is_told(&hello));
+	hello.ticket = 0;
+	ck_assert(!is_told(&hello));
+	pair_write(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert_uint_eq(fake_connects(), 1);
+	ck_assert(is_told(&own));
+	raw_close(&other);
+	want_err(&p.a, &other, FI_ECONNREFUSED, NULL);
+	close_all();
+}
+END_TEST
+
+static void hang_up(void)
+{
+	struct mrf_ep *ep = node_ep(&p.b);
+	struct mrf_owner *owner;
+
+	mrf_lock_take(&ep->lock);
+	owner = &mrf_list_entry(mrf_list_first(&ep->passive), struct mrf_passive, node)->owner;
+	mrf_lock_release(&ep->lock);
+	fake_tell(node_agent(&p.b)->cq,
+		  (struct mrf_vdev_event){ .type = MRF_VDEV_QP_ERR, .owner = owner });
+}
+
+/* The ends of connections that a target remembers: one address fills only its part. */
+START_TEST(ends_of_one_address_leave_those_of_another)
+{
+	struct mrf_hello own;
+	unsigned i, stops;
+
+	open_all();
+	fake_hold(false);
+	own = own_hello();
+	hang_up();
+	want_soon(fake.stops == 1);
+	for (i = 0; i <= MRF_ENDS; i++) {
+		stops = fake.stops;
+		raw_open(&stranger);
+		stranger.host = 9;
+		raw_greet(&stranger, node_port(&p.b));
+		raw_close(&stranger);
+		want_soon(fake.stops > stops);
+	}
+	ck_assert(is_told(&own));
+	close_all();
+}
+END_TEST
+
+/* --- the last data ----------------------------------------------------------------------- */
+
+static struct mrf_vcq *of_target;
+
+static bool is_late(const struct mrf_vcq *cq)
+{
+	return cq == of_target && !fake.stops;
+}
+
+/* They are found when the connection has ended already: the peer has done nothing wrong. */
+START_TEST(data_that_came_before_the_connection_ended_accuse_nobody)
+{
+	static struct unit_capture cap;
+	const char *text;
+	unsigned i;
+
+	fixture_log();
+	open_all();
+	fake_hold(false);
+	unit_capture(&cap);
+	of_target = node_agent(&p.b)->cq;
+	fake.is_late = is_late;
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(fi_inject_writedata(p.a.ep, p.src, 8, i, p.to, p.base, p.key), 0);
+	must_close(&p.a.ep->fid);
+	p.a.ep = NULL;
+	for (i = 0; i < 3; i++)
+		ck_assert_uint_eq(want_ok(&p.b, NULL).data, i);
+	want_soon(!fake_live_of(FAKE_CREATE_QP));
+	text = unit_captured(&cap);
+	ck_assert_msg(!*text, "%s", text);
+	must_close(&local->fid);
+	pair_close(&p);
+}
+END_TEST
+
+/* Neither side finds fault with the other when its own queue pair takes no more receives. */
+START_TEST(receive_that_cannot_be_posted_accuses_nobody)
+{
+	static struct unit_capture cap;
+	uint32_t two = 2;
+	const char *text;
+
+	fixture_log();
+	open_all();
+	fake_hold(false);
+	unit_capture(&cap);
+	fake_fail(FAKE_POST_RECV, (unsigned)_i + 1, FI_EINVAL);
+	ck_assert_int_eq(fi_atomic(p.a.ep, &two, 1, NULL, p.to, p.base + CELL, p.key, FI_UINT32,
+				   FI_SUM, &two),
+			 0);
+	want_soon(fake_failed());
+	want_soon(node_idle(&p.a));
+	text = unit_captured(&cap);
+	ck_assert_msg(!strstr(text, "malformed"), "%s", text);
+	fake_heal();
+	close_all();
+}
+END_TEST
+
 static TCase *tcase_doubt(void)
 {
 	TCase *tc = tcase_create("doubt");
@@ -250,6 +408,10 @@ static TCase *tcase_doubt(void)
 	tcase_add_loop_test(tc, target_that_does_not_know_leaves_the_doubt, 0, 2);
 	tcase_add_test(tc, peer_that_is_gone_leaves_the_doubt);
 	tcase_add_test(tc, write_that_nobody_answers_asks_nobody);
+	tcase_add_test(tc, ticket_that_another_target_has_seen_ends_no_connection);
+	tcase_add_test(tc, ends_of_one_address_leave_those_of_another);
+	tcase_add_test(tc, data_that_came_before_the_connection_ended_accuse_nobody);
+	tcase_add_loop_test(tc, receive_that_cannot_be_posted_accuses_nobody, 0, 2);
 	return tc;
 }
 

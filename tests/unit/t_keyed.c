@@ -321,7 +321,7 @@ static struct mrf_auth_talk talk_of(const struct mrf_challenge *challenge)
 static struct mrf_cm_event prove(struct mrf_auth_talk *talk, const char *key)
 {
 	struct sockaddr_in src = at_port(0), dst = at_port(node_port(&p.b));
-	struct mrf_hello hello = { .instance = talk->initiator,
+	struct mrf_hello hello = { .ticket = talk->initiator,
 				   .number = talk->number,
 				   .salt = talk->salt };
 	uint8_t data[MRF_PROTO_HELLO_MAX], proof[MRF_AUTH_PROOF];
@@ -406,7 +406,7 @@ START_TEST(proof_is_of_no_use_on_another_connection)
 {
 	struct mrf_challenge challenge = get_challenge();
 	struct mrf_auth_talk talk = talk_of(&challenge);
-	struct mrf_hello hello = { .instance = 5, .number = talk.number, .salt = 77 };
+	struct mrf_hello hello = { .ticket = 5, .number = talk.number, .salt = 77 };
 	uint8_t data[MRF_PROTO_HELLO_MAX], proof[MRF_AUTH_PROOF];
 	struct mrf_auth *auth = NULL;
 	struct mrf_cm_event event;
@@ -476,7 +476,7 @@ END_TEST
 
 START_TEST(malformed_proofs_are_turned_away)
 {
-	struct mrf_hello hello = { .instance = 5, .number = 1 };
+	struct mrf_hello hello = { .ticket = 5, .number = 1 };
 	uint8_t data[MRF_PROTO_HELLO_MAX];
 	struct mrf_cm_event event;
 	size_t len = mrf_hello_encode(&hello, data);
@@ -614,7 +614,7 @@ START_TEST(target_is_the_one_that_asked_for_the_proof)
 	raw.conn = event.incoming;
 	raw_qp(&raw);
 	talk.salt = hello.salt;
-	talk.initiator = hello.instance;
+	talk.initiator = hello.ticket;
 	talk.initiator_qpn = event.qpn;
 	talk.target_qpn = mrf_vconn_qpn(raw.conn);
 	ck_assert_int_eq(mrf_auth_new(SECRET, SECRET_LEN, &auth), 0);

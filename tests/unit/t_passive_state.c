@@ -241,7 +241,7 @@ static int happen(struct mrf_agent *agent, void *arg)
 
 static void walk_one(const struct happening *h)
 {
-	struct mrf_hello hello = { .instance = 1 };
+	struct mrf_hello hello = { .ticket = 1 };
 	uint8_t data[MRF_PROTO_HELLO_LEN];
 
 	fixture_setup();

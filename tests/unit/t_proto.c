@@ -28,9 +28,7 @@ static struct mrf_answer sample_answer(uint32_t nseg)
 
 START_TEST(proto_greetings_survive_the_round_trip)
 {
-	struct mrf_hello hello = { .flags = 5,
-				   .lost = 0xabcdef,
-				   .instance = 0xfeedfacecafebeefull },
+	struct mrf_hello hello = { .flags = 5, .lost = 0xabcdef, .ticket = 0xfeedfacecafebeefull },
 			 h;
 	struct mrf_welcome welcome = { .mr_mode = 0x74,
 				       .instance = 9,
@@ -44,7 +42,7 @@ START_TEST(proto_greetings_survive_the_round_trip)
 	ck_assert_uint_eq(mrf_hello_encode(&hello, buf), MRF_PROTO_HELLO_LEN);
 	/* rdma_cm pads to 56 bytes */
 	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), 0);
-	ck_assert(h.flags == 5 && h.lost == hello.lost && h.instance == hello.instance);
+	ck_assert(h.flags == 5 && h.lost == hello.lost && h.ticket == hello.ticket);
 	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf), MRF_PROTO_WELCOME_LEN);
 	ck_assert_int_eq(mrf_welcome_decode(buf, 196, &w), 0);
 	ck_assert(w.mr_mode == 0x74 && w.instance == 9 && w.asks == 8 &&
@@ -84,7 +82,7 @@ END_TEST
 START_TEST(proto_challenge_and_proofs_survive_the_round_trip)
 {
 	struct mrf_hello hello = { .flags = 5,
-				   .instance = 6,
+				   .ticket = 6,
 				   .number = 7,
 				   .salt = 8,
 				   .proof = { 1, 2, [15] = 16 } },
@@ -103,7 +101,7 @@ START_TEST(proto_challenge_and_proofs_survive_the_round_trip)
 
 	ck_assert_uint_eq(mrf_hello_encode(&hello, buf), MRF_PROTO_HELLO_MAX);
 	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), 0);
-	ck_assert(h.flags == 5 && h.instance == 6 && h.number == 7 && h.salt == 8);
+	ck_assert(h.flags == 5 && h.ticket == 6 && h.number == 7 && h.salt == 8);
 	ck_assert_mem_eq(h.proof, hello.proof, sizeof(h.proof));
 	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf), MRF_PROTO_WELCOME_MAX);
 	ck_assert_int_eq(mrf_welcome_decode(buf, 196, &w), 0);
@@ -162,7 +160,7 @@ END_TEST
 /* Otherwise bytes of ours that mean nothing would go to the peer. */
 START_TEST(proto_encoders_set_every_byte)
 {
-	const struct mrf_hello hello = { .instance = 1 }, proof = { .number = 1 };
+	const struct mrf_hello hello = { .ticket = 1 }, proof = { .number = 1 };
 	const struct mrf_welcome welcome = { .asks = 1 },
 				 proved = { .asks = 1, .flags = MRF_WELCOME_PROOF };
 	const struct mrf_challenge challenge = { .number = 1 };
@@ -220,7 +218,7 @@ START_TEST(proto_truncated_messages_are_refused_at_every_length)
 {
 	struct mrf_answer answer = sample_answer(3), out;
 	struct mrf_ask ask = { .cookie = 1, .key = 2 }, a;
-	struct mrf_hello hello = { .flags = 1, .instance = 2 }, h;
+	struct mrf_hello hello = { .flags = 1, .ticket = 2 }, h;
 	uint8_t full[MRF_PROTO_MAX_MSG];
 	size_t len, cut;
 
@@ -277,8 +275,8 @@ END_TEST
 
 START_TEST(proto_foreign_bytes_and_versions_are_told_apart)
 {
-	struct mrf_hello hello = { .flags = 1, .instance = 2 };
-	struct mrf_hello h = { .flags = 77, .instance = 77 };
+	struct mrf_hello hello = { .flags = 1, .ticket = 2 };
+	struct mrf_hello h = { .flags = 77, .ticket = 77 };
 	struct mrf_ask ask = { .cookie = 1, .key = 2 }, a;
 	uint8_t buf[64] = { 0 };
 	uint32_t reason = 77;

@@ -105,7 +105,7 @@ END_TEST
 
 START_TEST(target_rejects_a_greeting_that_is_not_ours)
 {
-	struct mrf_hello hello = { .instance = 1 };
+	struct mrf_hello hello = { .ticket = 1 };
 	uint8_t data[56] = { 0 };
 	struct mrf_cm_event event;
 	const char *text;
@@ -571,7 +571,7 @@ START_TEST(target_forgets_an_initiator_that_dies_before_it_is_accepted)
 {
 	struct raw *other = calloc(1, sizeof(*other));
 	struct sockaddr_in src = at_port(0), dst = at_port(node_port(&p.b));
-	struct mrf_hello hello = { .instance = 1 };
+	struct mrf_hello hello = { .ticket = 1 };
 	uint8_t data[MRF_PROTO_HELLO_LEN];
 
 	raw_open(other);
@@ -761,7 +761,7 @@ END_TEST
 
 static struct mrf_cm_event dial_half(void)
 {
-	struct mrf_hello hello = { .instance = 1 };
+	struct mrf_hello hello = { .ticket = 1 };
 	uint8_t data[MRF_PROTO_HELLO_LEN];
 
 	return raw_dial(&raw, node_port(&p.b), data, mrf_hello_encode(&hello, data));
@@ -829,7 +829,7 @@ START_TEST(target_has_room_for_what_those_that_left_have_left_behind)
 	enum { MANY = 190 };
 	static struct mrf_vconn *crowd[MANY];
 	struct sockaddr_in src = at_port(0), dst = at_port(node_port(&p.b));
-	struct mrf_hello hello = { .instance = 1 };
+	struct mrf_hello hello = { .ticket = 1 };
 	uint8_t data[MRF_PROTO_HELLO_LEN];
 	size_t len = mrf_hello_encode(&hello, data);
 	int i;

@@ -43,7 +43,7 @@ enum mrf_greeted mrf_greet_check(struct mrf_ep *ep, const struct mrf_hello *hell
 		return MRF_GREET_OK;
 	*talk = (struct mrf_auth_talk){ .number = hello->number,
 					.salt = hello->salt,
-					.initiator = hello->instance,
+					.initiator = hello->ticket,
 					.target = ep->instance,
 					.initiator_qpn = qpn };
 	if (!mrf_nonce_get(&ep->nonces, hello->number, talk->nonce))
@@ -155,7 +155,7 @@ void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello)
 		return;
 	peer->challenged = false;
 	*talk = (struct mrf_auth_talk){ .number = peer->challenge.number,
-					.initiator = hello->instance,
+					.initiator = hello->ticket,
 					.target = peer->challenge.instance,
 					.initiator_qpn = mrf_vconn_qpn(conn->vconn) };
 	memcpy(talk->nonce, peer->challenge.nonce, sizeof(talk->nonce));

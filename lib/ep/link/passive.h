@@ -44,7 +44,7 @@ struct mrf_passive {
 	struct mrf_list ready;	      /* in mrf_eps.ready while a message can be served */
 	struct mrf_ep *ep;
 	struct mrf_vconn *vconn;
-	uint64_t initiator;	   /* instance of its endpoint */
+	uint64_t ticket;	   /* which its initiator shows nobody else */
 	struct mrf_mr_lease lease; /* pins for single accesses of this peer */
 	bool forgetting;	   /* a FORGET message is on the way */
 	bool forget_again;	   /* another one is due afterwards */

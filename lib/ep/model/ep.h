@@ -63,14 +63,16 @@ struct mrf_passive;
  * that lost a connection ask for it when they connect again. Agent thread.
  */
 struct mrf_end {
-	uint64_t initiator; /* instance of its endpoint; 0: this place was never used */
-	uint32_t qpn;	    /* of ours */
+	uint64_t order;	 /* later ones have a higher one; 0: this place was never used */
+	uint64_t ticket; /* its initiator's: nobody else may ask */
+	struct sockaddr_storage addr;
+	uint32_t qpn; /* of ours */
 	uint32_t psn;
 };
 
 struct mrf_ends {
 	struct mrf_end last[MRF_ENDS];
-	unsigned next; /* only goes up */
+	uint64_t order; /* of the latest */
 };
 
 struct mrf_ep {

@@ -44,13 +44,14 @@ struct mrf_peer {
 	struct mrf_list to_ask;	  /* struct mrf_remote.node */
 	struct mrf_list asked;	  /* struct mrf_remote.node */
 	struct mrf_idmap remotes;
-	size_t hand;		      /* where to look for the next remote to forget */
-	uint64_t epoch;		      /* goes up when regions pinned on demand may have moved */
-	uint64_t lease_epoch;	      /* goes up when the leases are released */
-	unsigned leases;	      /* answers that are good once, not yet released */
-	uint64_t instance;	      /* of the peer's endpoint; 0 before the first welcome */
-	uint64_t space_id;	      /* of the peer's domain; its raw keys carry it */
-	uint64_t mr_mode;	      /* of the peer's domain */
+	size_t hand;	      /* where to look for the next remote to forget */
+	uint64_t epoch;	      /* goes up when regions pinned on demand may have moved */
+	uint64_t lease_epoch; /* goes up when the leases are released */
+	unsigned leases;      /* answers that are good once, not yet released */
+	uint64_t ticket;      /* random: only this target knows it, and may be asked by it */
+	uint64_t instance;    /* of the peer's endpoint; 0 before the first welcome */
+	uint64_t space_id;    /* of the peer's domain; its raw keys carry it */
+	uint64_t mr_mode;     /* of the peer's domain */
 	struct mrf_key_form key_form; /* of keys in that mr_mode; valid in READY */
 	bool events;		      /* the peer takes immediate data as event numbers */
 	unsigned tries;		      /* connection attempts since the last success */

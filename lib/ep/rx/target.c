@@ -30,16 +30,38 @@
 #include "ep/rx/target_serve.h"
 #include "mr/demand/backs.h"
 
+/* Where the next end of a connection from addr is kept: in place of the oldest one. */
+static struct mrf_end *end_place(struct mrf_ends *ends, const struct sockaddr_storage *addr)
+{
+	struct mrf_end *oldest = NULL, *own = NULL, *end;
+	unsigned n = 0;
+
+	for (end = ends->last; end < ends->last + MRF_ENDS; end++) {
+		if (!oldest || end->order < oldest->order)
+			oldest = end;
+		if (!end->order ||
+		    !mrf_addr_same_host((const void *)addr, (const void *)&end->addr))
+			continue;
+		if (!own || end->order < own->order)
+			own = end;
+		n++;
+	}
+	return n < MRF_ENDS_PER_ADDR ? oldest : own;
+}
+
 /* Nothing lands over it any more, and its initiator may ask how far it came. */
 static void stop(struct mrf_passive *passive)
 {
 	struct mrf_ends *ends = &passive->ep->ends;
-	struct mrf_end end = { .initiator = passive->initiator,
+	struct mrf_end end = { .ticket = passive->ticket,
+			       .addr = passive->addr,
 			       .qpn = mrf_vconn_qpn(passive->vconn) };
 
 	mrf_vconn_disconnect(passive->vconn);
-	if (!mrf_vconn_stop(passive->vconn, &end.psn))
-		ends->last[ends->next++ % MRF_ENDS] = end;
+	if (mrf_vconn_stop(passive->vconn, &end.psn))
+		return;
+	end.order = ++ends->order;
+	*end_place(ends, &end.addr) = end;
 }
 
 static void passive_destroy(struct mrf_passive *passive)
@@ -221,7 +243,7 @@ static int create_qp(struct mrf_passive *passive)
 }
 
 static struct mrf_passive *passive_alloc(struct mrf_ep *ep, struct mrf_vconn *vconn,
-					 uint64_t initiator)
+					 uint64_t ticket)
 {
 	struct mrf_passive *passive = calloc(1, sizeof(*passive));
 
@@ -229,7 +251,7 @@ static struct mrf_passive *passive_alloc(struct mrf_ep *ep, struct mrf_vconn *vc
 		return NULL;
 	passive->ep = ep;
 	passive->vconn = vconn;
-	passive->initiator = initiator;
+	passive->ticket = ticket;
 	passive->owner.calls = &calls;
 	mrf_list_init(&passive->disconnected);
 	mrf_list_init(&passive->ready);
@@ -272,7 +294,7 @@ err_disown:
 	return ret;
 }
 
-static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t initiator,
+static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t ticket,
 		       enum mrf_full *full, struct mrf_passive **out)
 {
 	struct mrf_passive *passive;
@@ -282,7 +304,7 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t init
 	if (mrf_eps_of(ep->agent)->inbound >= mrf_param_int(MRF_PARAM_INBOUND))
 		return -FI_ENOSPC;
 	*full = MRF_FULL_MEMORY;
-	passive = passive_alloc(ep, vconn, initiator);
+	passive = passive_alloc(ep, vconn, ticket);
 	if (!passive)
 		return -FI_ENOMEM;
 	ret = passive_equip(passive, full);
@@ -367,7 +389,7 @@ static struct mrf_passive *find_lost(struct mrf_ep *ep, const struct mrf_hello *
 	mrf_list_each (node, &ep->passive) {
 		struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, node);
 
-		if (passive->initiator == hello->instance &&
+		if (passive->ticket == hello->ticket &&
 		    mrf_vconn_qpn(passive->vconn) == hello->lost)
 			return passive;
 	}
@@ -376,15 +398,15 @@ static struct mrf_passive *find_lost(struct mrf_ep *ep, const struct mrf_hello *
 
 static const struct mrf_end *find_end(const struct mrf_ends *ends, const struct mrf_hello *hello)
 {
-	unsigned n = mrf_min(ends->next, MRF_ENDS), i;
+	const struct mrf_end *found = NULL, *end;
 
-	for (i = 1; i <= n; i++) {
-		const struct mrf_end *end = &ends->last[(ends->next - i) % MRF_ENDS];
-
-		if (end->initiator == hello->instance && end->qpn == hello->lost)
-			return end;
+	/* The number of a queue pair is used again. */
+	for (end = ends->last; end < ends->last + MRF_ENDS; end++) {
+		if (end->order && end->ticket == hello->ticket && end->qpn == hello->lost &&
+		    (!found || end->order > found->order))
+			found = end;
 	}
-	return NULL;
+	return found;
 }
 
 /* The flags of the welcome that say how far the queue pair came; 0: that is not known. */
@@ -424,9 +446,9 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 		return;
 	}
 	welcome.flags |= tell_lost(ep, hello);
-	ret = passive_new(ep, vconn, hello->instance, &full, &passive);
+	ret = passive_new(ep, vconn, hello->ticket, &full, &passive);
 	if (ret && ret != -FI_ECONNRESET && make_place(ep->agent))
-		ret = passive_new(ep, vconn, hello->instance, &full, &passive);
+		ret = passive_new(ep, vconn, hello->ticket, &full, &passive);
 	if (ret) {
 		not_taken_in(vconn, ret, full);
 		return;

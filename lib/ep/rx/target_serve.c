@@ -78,12 +78,26 @@ static void find_answer(struct mrf_passive *passive, const struct mrf_ask *ask,
 	answer->event = mrf_passive_wants_events(passive) ? view.event : 0;
 }
 
+/*
+ * Our own queue pair takes nothing more, as when the connection ends just now: the peer has done
+ * nothing wrong. With any other error but -FI_EACCES it has.
+ */
+static int own_error(int ret)
+{
+	return ret && ret != -FI_EACCES ? -FI_ECONNABORTED : ret;
+}
+
 static int post_passive(struct mrf_passive *passive, const struct mrf_vwr *wr)
 {
 	int ret = mrf_vconn_post(passive->vconn, wr);
 
 	passive->sending += !ret;
-	return ret;
+	return own_error(ret);
+}
+
+static int post_slot(struct mrf_passive *passive, unsigned slot)
+{
+	return own_error(mrf_passive_post_slot(passive, slot));
 }
 
 /*
@@ -246,7 +260,7 @@ static int serve_message(struct mrf_passive *passive, unsigned slot, size_t len)
 
 	if (type == MRF_MSG_RELEASE) {
 		mrf_mr_lease_end(&passive->lease);
-		return mrf_passive_post_slot(passive, slot);
+		return post_slot(passive, slot);
 	}
 	if (is_request(type)) {
 		passive->requests -= requests_in(msg, len);
@@ -329,10 +343,12 @@ static void hang_up(struct mrf_passive *passive, size_t len, int ret)
 			 "a peer sends more than %d questions or %d requests at a time: "
 			 "its connection is closed",
 			 MRF_ASKS, MRF_REQUESTS);
+	else if (ret == -FI_ECONNABORTED)
+		mrf_info(FI_LOG_EP_CTRL, "a peer is not answered: its connection has ended");
 	else
 		mrf_warn(FI_LOG_EP_CTRL, 4024,
-			 "a peer asked a malformed question of %zu byte%s (%d): its "
-			 "connection is closed",
+			 "a peer asked a malformed question of %zu byte%s (%d): its connection is "
+			 "closed",
 			 len, MRF_S(len), ret);
 	mrf_passive_disconnect(passive);
 }
@@ -410,7 +426,7 @@ void mrf_passive_look(struct mrf_timer *timer)
 static int free_slot(struct mrf_passive *passive, unsigned slot)
 {
 	if (!has_unread(passive))
-		return mrf_passive_post_slot(passive, slot);
+		return post_slot(passive, slot);
 	passive->held[passive->nheld++] = (uint8_t)slot;
 	if (mrf_list_empty(&passive->look.node))
 		look_later(passive);
@@ -437,8 +453,7 @@ static int take_from_peer(struct mrf_passive *passive, unsigned slot, const stru
 	if (ret)
 		return ret;
 	/* Events are counted, not queued. */
-	return is_event(passive, wc) ? mrf_passive_post_slot(passive, slot)
-				     : free_slot(passive, slot);
+	return is_event(passive, wc) ? post_slot(passive, slot) : free_slot(passive, slot);
 }
 
 void mrf_passive_message(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc)

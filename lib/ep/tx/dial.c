@@ -191,7 +191,7 @@ static void await_answer_locked(struct mrf_conn *conn)
 
 static void on_route_locked(struct mrf_conn *conn)
 {
-	struct mrf_hello hello = { .instance = conn->peer->ep->instance, .lost = conn->peer->lost };
+	struct mrf_hello hello = { .ticket = conn->peer->ticket, .lost = conn->peer->lost };
 	uint8_t data[MRF_PROTO_HELLO_MAX];
 	int ret;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
+#include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/link/conn.h"
@@ -15,7 +16,8 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 	mrf_lock_held(&ep->lock);
 	if (!peer)
 		return NULL;
-	if (mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen) {
+	if (getrandom(&peer->ticket, sizeof(peer->ticket), 0) != sizeof(peer->ticket) ||
+	    mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen) {
 		free(peer);
 		return NULL;
 	}

@@ -158,6 +158,15 @@ static bool take_message_locked(struct mrf_peer *peer, const uint8_t *msg, size_
 	}
 }
 
+static void hang_up_locked(struct mrf_conn *conn)
+{
+	mrf_lock_held(&conn->peer->ep->lock);
+	if (mrf_peer_dials(conn->peer->state))
+		mrf_dial_lost_locked(conn);
+	else
+		mrf_conn_gone_locked(conn);
+}
+
 static void take_completion_locked(struct mrf_conn *conn, unsigned slot, const struct mrf_wc *wc)
 {
 	struct mrf_peer *peer = conn->peer;
@@ -179,15 +188,16 @@ static void take_completion_locked(struct mrf_conn *conn, unsigned slot, const s
 		return;
 	/* The message is copied, because handling it may need the slot. */
 	memcpy(msg, conn->slots + slot * MRF_CONN_SLOT_SIZE, wc->byte_len);
-	if (mrf_conn_post_slot(conn, slot) || !take_message_locked(peer, msg, wc->byte_len)) {
+	if (mrf_conn_post_slot(conn, slot)) {
+		mrf_info(FI_LOG_EP_DATA, "nothing more can be received from a peer: its connection "
+					 "is closed");
+		hang_up_locked(conn);
+	} else if (!take_message_locked(peer, msg, wc->byte_len)) {
 		mrf_warn(FI_LOG_EP_DATA, 4021,
 			 "a peer sent a malformed message of %u byte%s: its connection "
 			 "is closed",
 			 wc->byte_len, MRF_S(wc->byte_len));
-		if (mrf_peer_dials(peer->state))
-			mrf_dial_lost_locked(conn);
-		else
-			mrf_conn_gone_locked(conn);
+		hang_up_locked(conn);
 	}
 }
 

@@ -8,7 +8,7 @@
  *
  * What a child opens itself works: each domain has an ibv_context of its own, not
  * librdmacm's, which in a child is the parent's (verbs/vdev.c); the monitor starts from
- * nothing; librdmacm is called inside a gate that a fork waits for (verbs/gate.h).
+ * nothing; librdmacm is called inside a gate that a fork waits for (gate.h).
  */
 #include <pthread.h>
 #include <sys/mman.h>

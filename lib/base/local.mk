@@ -10,6 +10,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/flood.h \
 	lib/base/fork.c \
 	lib/base/fork.h \
+	lib/base/gate.c \
+	lib/base/gate.h \
 	lib/base/idmap.c \
 	lib/base/idmap.h \
 	lib/base/iov.h \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/param.h"
 #include "base/compiler.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include <rdma/fi_errno.h>
 #include <ctype.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,7 @@ struct param {
 	char env[];
 };
 
-/* Guards the list; a leaf: nothing is logged or locked under it. */
-static pthread_mutex_t params_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct param *params_head;
+static struct param *params_head; /* inside MRF_GATE_PARAMS, where nothing is logged */
 
 long mrf_param_int(enum mrf_param which)
 {
@@ -171,9 +169,9 @@ int mrf_param_define(const char *prov, const char *name, enum fi_param_type type
 	if (!help)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_CORE, 5915,
 				  "fi_param_define(%s): out of memory", name);
-	pthread_mutex_lock(&params_lock);
+	mrf_gate_enter(MRF_GATE_PARAMS);
 	ret = define_locked(env, type, help);
-	pthread_mutex_unlock(&params_lock);
+	mrf_gate_leave(MRF_GATE_PARAMS);
 	if (!ret)
 		return 0;
 	free(help);
@@ -190,10 +188,10 @@ static int type_of(const char *env)
 
 	if (type >= 0)
 		return (int)mrf_env_row((enum mrf_param)type)->type;
-	pthread_mutex_lock(&params_lock);
+	mrf_gate_enter(MRF_GATE_PARAMS);
 	param = *find_param_locked(env);
 	type = param ? (int)param->type : -1;
-	pthread_mutex_unlock(&params_lock);
+	mrf_gate_leave(MRF_GATE_PARAMS);
 	return type;
 }
 
@@ -267,7 +265,7 @@ static struct fi_param *list_make(int *count)
 	int n = MRF_PARAM_COUNT;
 	size_t i;
 
-	pthread_mutex_lock(&params_lock);
+	mrf_gate_enter(MRF_GATE_PARAMS);
 	for (param = params_head; param; param = param->next)
 		n++;
 	rows = calloc((size_t)n + 1, sizeof(*rows));
@@ -282,7 +280,7 @@ static struct fi_param *list_make(int *count)
 		free(rows);
 		rows = NULL;
 	}
-	pthread_mutex_unlock(&params_lock);
+	mrf_gate_leave(MRF_GATE_PARAMS);
 	*count = n;
 	return rows;
 }

@@ -17,11 +17,25 @@ static const struct mrf_hmem *const tables[] = { &mrf_hmem_cuda, &mrf_hmem_rocr,
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static bool is_open[TABLES];
 
+static void opening_in_child(void)
+{
+	static const pthread_mutex_t nobody = PTHREAD_MUTEX_INITIALIZER;
+
+	opening = nobody;
+}
+
+static void opening_notice_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, opening_in_child);
+}
+
 /* A plain mutex: the runtime's own code runs under it, and may do anything. */
 static int open_once(size_t i, struct mrf_hmem_why *why)
 {
+	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 	int ret = 0;
 
+	pthread_once(&forks, opening_notice_forks);
 	pthread_mutex_lock(&opening);
 	if (!is_open[i])
 		ret = tables[i]->open(why);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include "base/compiler.h"
+#include "base/gate.h"
 #include "monitor/announce.h"
 #include "monitor/change.h"
 #include "monitor/hook_load.h"
@@ -200,16 +201,17 @@ static int tell_segments(struct dl_phdr_info *info, size_t size, void *arg)
 static unsigned begin_unload(void)
 {
 	struct hull hull = { UINTPTR_MAX, 0, true };
-	unsigned place;
+	unsigned place = MRF_ANNOUNCE_NONE;
 
+	mrf_gate_enter(MRF_GATE_LOADER);
 	dl_iterate_phdr(add_to_hull, &hull);
-	if (hull.start >= hull.end)
-		return MRF_ANNOUNCE_NONE;
-	place = mrf_change_announce((void *)hull.start, hull.end - hull.start);
-	if (mrf_change_matters()) {
+	if (hull.start < hull.end)
+		place = mrf_change_announce((void *)hull.start, hull.end - hull.start);
+	if (place != MRF_ANNOUNCE_NONE && mrf_change_matters()) {
 		hull.first = true;
 		dl_iterate_phdr(tell_segments, &hull);
 	}
+	mrf_gate_leave(MRF_GATE_LOADER);
 	return place;
 }
 

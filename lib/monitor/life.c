@@ -100,12 +100,18 @@ static void monitor_in_child(void)
 	admin = fresh;
 }
 
-static pthread_once_t forks = PTHREAD_ONCE_INIT;
-
 static void monitor_notice_forks(void)
 {
 	/* If this fails, everything works as long as the process does not fork. */
 	(void)pthread_atfork(NULL, NULL, monitor_in_child);
+}
+
+static void enter_admin(void)
+{
+	static pthread_once_t forks = PTHREAD_ONCE_INIT;
+
+	pthread_once(&forks, monitor_notice_forks);
+	pthread_mutex_lock(&admin);
 }
 
 static int start_uffd(void)
@@ -187,7 +193,7 @@ static void start(void)
  */
 void mrf_monitor_hook_first(void)
 {
-	pthread_mutex_lock(&admin);
+	enter_admin();
 	if (!atomic_exchange(&mrf_monitor_hooked, true) && wanted_parts().hooks)
 		(void)mrf_watches_listen();
 	pthread_mutex_unlock(&admin);
@@ -226,8 +232,7 @@ static void stop_monitor(void)
 
 void mrf_monitor_add(struct mrf_monitor_client *client)
 {
-	pthread_once(&forks, monitor_notice_forks);
-	pthread_mutex_lock(&admin);
+	enter_admin();
 	if (!users++)
 		start();
 	mrf_monitor_lock();
@@ -254,8 +259,7 @@ int mrf_monitor_adopt(struct fid_mem_monitor *monitor, struct fi_ops_mem_notify 
 {
 	int ret = 0;
 
-	pthread_once(&forks, monitor_notice_forks);
-	pthread_mutex_lock(&admin);
+	enter_admin();
 	if (adopted) {
 		ret = -FI_EALREADY;
 	} else if (users) {

@@ -11,13 +11,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/page.h"
 #include "monitor/elf.h"
@@ -34,9 +34,7 @@ struct filled {
 	const struct mrf_hook *hook;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Guarded by lock. */
+/* Inside MRF_GATE_LOADER, which functions that end in _locked are in. */
 static struct group {
 	struct mrf_hook *hooks;
 	unsigned n;
@@ -151,7 +149,7 @@ static void remember_own(const struct look *look, _Atomic uintptr_t *at,
 {
 	unsigned n = atomic_load(&nown), i;
 
-	if (n == OWN_SLOTS || !mrf_elf_contains(&look->elf, (uintptr_t)&lock))
+	if (n == OWN_SLOTS || !mrf_elf_contains(&look->elf, (uintptr_t)&nown))
 		return;
 	for (i = 0; i < n; i++) {
 		if (own[i].at == at)
@@ -306,25 +304,25 @@ void mrf_slots_fill(void)
 {
 	int64_t now = mrf_now_ms();
 
-	pthread_mutex_lock(&lock);
+	mrf_gate_enter(MRF_GATE_LOADER);
 	if (!too_soon_locked(now))
 		look_at_all_locked(false, now);
-	pthread_mutex_unlock(&lock);
+	mrf_gate_leave(MRF_GATE_LOADER);
 }
 
 void mrf_slots_fill_now(void)
 {
-	pthread_mutex_lock(&lock);
+	mrf_gate_enter(MRF_GATE_LOADER);
 	look_at_all_locked(false, mrf_now_ms());
-	pthread_mutex_unlock(&lock);
+	mrf_gate_leave(MRF_GATE_LOADER);
 }
 
 void mrf_slots_empty(void)
 {
-	pthread_mutex_lock(&lock);
+	mrf_gate_enter(MRF_GATE_LOADER);
 	look_at_all_locked(true, mrf_now_ms());
 	seen_adds = 0;
-	pthread_mutex_unlock(&lock);
+	mrf_gate_leave(MRF_GATE_LOADER);
 }
 
 bool mrf_slots_hold(void)
@@ -356,9 +354,6 @@ unsigned mrf_slots_foreign(void)
 
 void mrf_slots_in_child(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-	lock = fresh;
 	seen_adds = 0;
 	loading_since = 0;
 }
@@ -440,12 +435,12 @@ void mrf_slots_add(struct mrf_hook *hooks, unsigned n)
 {
 	unsigned i;
 
-	pthread_mutex_lock(&lock);
+	mrf_gate_enter(MRF_GATE_LOADER);
 	for (i = 0; i < MRF_SLOTS_GROUPS - 1 && groups[i].n;)
 		i++;
 	groups[i] = (struct group){ hooks, n };
 	dl_iterate_phdr(look_for_stubs, NULL);
+	mrf_gate_leave(MRF_GATE_LOADER);
 	for (i = 0; i < n; i++)
 		find_original(hooks, i);
-	pthread_mutex_unlock(&lock);
 }

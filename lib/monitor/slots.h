@@ -11,8 +11,8 @@
  * alone, counted, and said once. So is an object that defines the function itself; the C
  * library is none of these, because it calls free and realloc as others do.
  *
- * The one lock is taken by nobody who maps or frees memory meanwhile. Below it comes the
- * loader's lock of its list, which dl_iterate_phdr holds while objects are looked at.
+ * Objects are looked at inside MRF_GATE_LOADER (base/gate.h), where nobody maps or frees memory
+ * or calls the loader but for dl_iterate_phdr.
  */
 #ifndef MRF_MONITOR_SLOTS_H
 #define MRF_MONITOR_SLOTS_H

@@ -1,6 +1,4 @@
 libmrfab_internal_la_SOURCES += \
-	lib/verbs/gate.c \
-	lib/verbs/gate.h \
 	lib/verbs/vagain.c \
 	lib/verbs/vagain.h \
 	lib/verbs/vcm.c \

@@ -8,9 +8,9 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/fd.h"
+#include "base/gate.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "verbs/gate.h"
 #include "verbs/vcm.h"
 #include "verbs/vqp.h"
 #include "verbs/verbs_int.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 #include "base/compiler.h"
 #include "base/fd.h"
+#include "base/gate.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "verbs/gate.h"
 #include "verbs/vdev.h"
 #include "verbs/verbs_int.h"
 

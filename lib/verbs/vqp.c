@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/gate.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "verbs/gate.h"
 #include "verbs/vqp.h"
 #include "verbs/verbs_int.h"
 

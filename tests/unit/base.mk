@@ -52,7 +52,9 @@ tests_unit_t_pieces_SOURCES = tests/unit/t_pieces.c tests/unit/unit.h
 tests_unit_t_pieces_LDADD = $(UNIT_LDADD)
 tests_unit_t_page_SOURCES = tests/unit/t_page.c tests/unit/unit.h
 tests_unit_t_page_LDADD = $(UNIT_LDADD)
-tests_unit_t_param_SOURCES = tests/unit/t_param.c tests/unit/unit.h
+tests_unit_t_param_SOURCES = tests/unit/t_param.c tests/unit/fork_inside.h tests/unit/child.h \
+	tests/unit/unit.h
+tests_unit_t_param_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_t_param_LDADD = $(UNIT_LDADD)
 tests_unit_t_present_SOURCES = tests/unit/t_present.c tests/unit/unit.h
 tests_unit_t_present_LDADD = $(UNIT_LDADD)

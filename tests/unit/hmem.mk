@@ -6,7 +6,9 @@ tests/unit/libold_cuda.so: tests/unit/old_cuda.c
 EXTRA_DIST += tests/unit/old_cuda.c
 CLEANFILES += tests/unit/libold_cuda.so
 check_PROGRAMS += tests/unit/t_hmem
-tests_unit_t_hmem_SOURCES = tests/unit/t_hmem.c tests/unit/unit.h
+tests_unit_t_hmem_SOURCES = tests/unit/t_hmem.c tests/unit/fork_inside.h tests/unit/child.h \
+	tests/unit/unit.h
+tests_unit_t_hmem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dlerror
 tests_unit_t_hmem_CPPFLAGS = $(AM_CPPFLAGS) -DRUNTIME='"$(abs_builddir)/.libs/"' \
 	-DOLD='"$(abs_builddir)/tests/unit/"'
 tests_unit_t_hmem_LDADD = $(UNIT_LDADD)

@@ -37,7 +37,9 @@ tests_unit_t_hook_heap_SOURCES = tests/unit/t_hook_heap.c tests/unit/hooked.h te
 tests_unit_t_hook_heap_CPPFLAGS = $(hooked_flags)
 tests_unit_t_hook_heap_LDADD = $(UNIT_LDADD)
 EXTRA_tests_unit_t_hook_heap_DEPENDENCIES = $(hooked_objects)
-tests_unit_t_hook_load_SOURCES = tests/unit/t_hook_load.c tests/unit/hooked.h tests/unit/unit.h
+tests_unit_t_hook_load_SOURCES = tests/unit/t_hook_load.c tests/unit/hooked.h tests/unit/fork_inside.h \
+	tests/unit/child.h tests/unit/unit.h
+tests_unit_t_hook_load_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dl_iterate_phdr
 tests_unit_t_hook_load_CPPFLAGS = $(hooked_flags)
 tests_unit_t_hook_load_LDADD = $(UNIT_LDADD)
 EXTRA_tests_unit_t_hook_load_DEPENDENCIES = $(hooked_objects)

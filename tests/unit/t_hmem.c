@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <rdma/fi_errno.h>
 #include "hmem/hmem.h"
+#include "fork_inside.h"
 #include "unit.h"
 
 #define LEN 10000u
@@ -495,6 +496,35 @@ START_TEST(hmem_without_a_runtime_it_is_refused)
 }
 END_TEST
 
+char *__real_dlerror(void);
+char *__wrap_dlerror(void);
+
+char *__wrap_dlerror(void)
+{
+	stop_inside();
+	return __real_dlerror();
+}
+
+static void *find_no_runtime(void *arg)
+{
+	const struct mrf_hmem *got;
+
+	(void)mrf_hmem_open(FI_HMEM_ZE, &got);
+	return arg;
+}
+
+static bool looks_for_it(void)
+{
+	return !find_no_runtime(NULL);
+}
+
+START_TEST(hmem_a_child_that_is_forked_while_a_runtime_is_looked_for_looks_too)
+{
+	if (!dlopen("libze_loader.so.1", RTLD_LAZY))
+		ck_assert(child_of_fork_inside_ends(find_no_runtime, NULL, looks_for_it));
+}
+END_TEST
+
 static TCase *hmem_cases(void)
 {
 	TCase *tc = tcase_create("hmem");
@@ -513,6 +543,7 @@ static TCase *hmem_cases(void)
 	tcase_add_loop_test(tc, hmem_without_a_device_it_is_refused, 0, RIGS);
 	tcase_add_test(tc, hmem_an_old_runtime_is_refused_with_what_it_lacks);
 	tcase_add_loop_test(tc, hmem_without_a_runtime_it_is_refused, 0, 3);
+	tcase_add_test(tc, hmem_a_child_that_is_forked_while_a_runtime_is_looked_for_looks_too);
 	return tc;
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <sys/syscall.h>
+#include "fork_inside.h"
 #include "hooked.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -215,6 +216,57 @@ START_TEST(what_an_object_finds_depends_on_who_asks)
 }
 END_TEST
 
+/* --- forks --------------------------------------------------------------------------- */
+
+struct walk {
+	int (*found)(struct dl_phdr_info *, size_t, void *);
+	void *arg;
+};
+
+static int stop_at_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const struct walk *walk = arg;
+
+	stop_inside();
+	return walk->found(info, size, walk->arg);
+}
+
+int __real_dl_iterate_phdr(int (*found)(struct dl_phdr_info *, size_t, void *), void *arg);
+int __wrap_dl_iterate_phdr(int (*found)(struct dl_phdr_info *, size_t, void *), void *arg);
+
+int __wrap_dl_iterate_phdr(int (*found)(struct dl_phdr_info *, size_t, void *), void *arg)
+{
+	struct walk walk = { found, arg };
+
+	return __real_dl_iterate_phdr(stop_at_object, &walk);
+}
+
+static void *refresh(void *arg)
+{
+	mrf_hooks_refresh();
+	return arg;
+}
+
+static void *unload(void *handle)
+{
+	ck_assert_int_eq(dlclose(handle), 0);
+	return NULL;
+}
+
+static bool loads(void)
+{
+	return dlopen(objects[1], RTLD_NOW);
+}
+
+/* The loader's lock of its list is held while its objects are looked at. */
+START_TEST(a_child_that_is_forked_while_objects_are_looked_at_loads_others)
+{
+	void *handle = load(objects[0]);
+
+	ck_assert(child_of_fork_inside_ends(_i ? unload : refresh, handle, loads));
+}
+END_TEST
+
 static TCase *before(void)
 {
 	TCase *tc = tcase_create("objects that were loaded before");
@@ -242,6 +294,8 @@ static TCase *later(void)
 	tcase_add_test(tc, an_objects_own_path_finds_what_it_loads);
 	tcase_add_loop_test(tc, what_an_object_finds_depends_on_who_asks, 0,
 			    MRF_ARRAY_SIZE(objects));
+	tcase_add_loop_test(tc, a_child_that_is_forked_while_objects_are_looked_at_loads_others, 0,
+			    2);
 	tcase_add_test(tc, no_code_is_changed);
 	tcase_add_test(tc, what_the_loader_has_sealed_is_sealed_again);
 	return tc;

@@ -5,7 +5,7 @@
 #include "base/compiler.h"
 #include "base/maps.h"
 #include "base/user.h"
-#include "verbs/gate.h"
+#include "base/gate.h"
 /* Of the library. */
 #include "aborts.h"
 
@@ -191,8 +191,8 @@ static void read_maps(void)
 
 static void call_rdma_cm(void)
 {
-	mrf_gate_enter();
-	mrf_gate_leave();
+	mrf_gate_enter(MRF_GATE_RDMACM);
+	mrf_gate_leave(MRF_GATE_RDMACM);
 }
 
 static void (*const slow[])(void) = { read_memory, write_memory, read_maps, call_rdma_cm };

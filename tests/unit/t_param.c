@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "fork_inside.h"
 #include "unit.h"
 #include "base/compiler.h"
 #include "base/param.h"
@@ -514,6 +515,38 @@ START_TEST(param_own_can_be_asked_for_by_name)
 }
 END_TEST
 
+/* --- forks ------------------------------------------------------------------------ */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	stop_inside();
+	return __real_calloc(n, size);
+}
+
+static void *list(void *arg)
+{
+	struct fi_param *params;
+	int count;
+
+	ck_assert_int_eq(fi_getparams(&params, &count), 0);
+	fi_freeparams(params);
+	return arg;
+}
+
+static bool defines(void)
+{
+	return !fi_param_define(&prov, "forked", FI_PARAM_INT, "in a child");
+}
+
+START_TEST(param_child_that_is_forked_while_they_are_listed_defines_one)
+{
+	ck_assert(child_of_fork_inside_ends(list, NULL, defines));
+}
+END_TEST
+
 static TCase *tcase_values(void)
 {
 	TCase *tcase = tcase_create("values");
@@ -536,6 +569,7 @@ static TCase *tcase_theirs(void)
 	tcase_add_test(tcase, param_calls_refuse_bad_arguments);
 	tcase_add_test(tcase, param_define_again_replaces_the_help_but_not_the_type);
 	tcase_add_test(tcase, param_list_has_ours_first_and_all_of_theirs);
+	tcase_add_test(tcase, param_child_that_is_forked_while_they_are_listed_defines_one);
 	tcase_add_test(tcase, param_list_of_ours_is_complete_and_says_the_defaults);
 	return tcase;
 }

@@ -245,11 +245,19 @@ static bool ended_locked(struct mrf_pin *pin, bool changed)
 	return mrf_cached_end(entry);
 }
 
+static void cache_gone(struct mrf_cache *cache)
+{
+	mrf_cached_pool_fini(&cache->pool);
+	free(cache);
+}
+
 static void free_entry(struct mrf_pin *pin)
 {
 	struct mrf_cached *entry = mrf_cached_of(pin);
+	struct mrf_cache *cache = entry->cache;
 
-	mrf_cached_give(&entry->cache->pool, entry);
+	if (mrf_unlikely(mrf_cached_give(&cache->pool, entry)))
+		cache_gone(cache);
 }
 
 static const struct mrf_pin_owner owner = { .kept_locked = kept_locked,
@@ -540,10 +548,10 @@ void mrf_cache_free(struct mrf_cache *cache)
 				    false);
 	mrf_monitor_unlock();
 	mrf_pins_reap(cache->space->backs);
-	mrf_cached_pool_fini(&cache->pool);
 	if (cache->back)
 		mrf_mr_back_put(cache->back);
 	if (cache->gauge)
 		mrf_gauge_close(cache->gauge, cache->gauge_fd);
-	free(cache);
+	if (mrf_cached_pool_close(&cache->pool))
+		cache_gone(cache);
 }

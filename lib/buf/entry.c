@@ -7,6 +7,17 @@ void mrf_cached_pool_init(struct mrf_cached_pool *pool)
 	mrf_lock_init(&pool->lock, MRF_RANK_CACHE);
 	pool->spare = NULL;
 	pool->slabs = NULL;
+	pool->out = 1;
+}
+
+bool mrf_cached_pool_close(struct mrf_cached_pool *pool)
+{
+	bool last;
+
+	mrf_lock_take(&pool->lock);
+	last = !--pool->out;
+	mrf_lock_release(&pool->lock);
+	return last;
 }
 
 static void fini_entry(struct mrf_cached *entry)
@@ -68,8 +79,10 @@ static struct mrf_cached *take_spare(struct mrf_cached_pool *pool)
 
 	mrf_lock_take(&pool->lock);
 	entry = pool->spare;
-	if (entry)
+	if (entry) {
 		pool->spare = entry->next;
+		pool->out++;
+	}
 	mrf_lock_release(&pool->lock);
 	return entry;
 }
@@ -103,10 +116,14 @@ struct mrf_cached *mrf_cached_new(struct mrf_cached_pool *pool, struct mrf_cache
 	return entry;
 }
 
-void mrf_cached_give(struct mrf_cached_pool *pool, struct mrf_cached *entry)
+bool mrf_cached_give(struct mrf_cached_pool *pool, struct mrf_cached *entry)
 {
+	bool last;
+
 	mrf_lock_take(&pool->lock);
 	entry->next = pool->spare;
 	pool->spare = entry;
+	last = !--pool->out;
 	mrf_lock_release(&pool->lock);
+	return last;
 }

@@ -6,7 +6,8 @@
  * Transfers find entries without a lock, so an entry's memory stays an entry as long as
  * the cache lives: a thread may count itself as a user of an entry that has ended, sees
  * that it has, and takes itself off again. What has ended is kept by its users; the last
- * one lets the kernel MR go, exactly once.
+ * one lets the kernel MR go, exactly once. The kernel may keep that, or another thread may
+ * be at it, when the cache is closed: the last entry that is given back frees all.
  */
 #ifndef MRF_BUF_ENTRY_H
 #define MRF_BUF_ENTRY_H
@@ -49,10 +50,12 @@ struct mrf_cached_pool {
 	struct mrf_lock lock; /* rank CACHE: guards all below */
 	struct mrf_cached *spare;
 	struct mrf_cached_slab *slabs;
+	unsigned out; /* entries that are not spare, and 1 until it is closed */
 };
 
 void mrf_cached_pool_init(struct mrf_cached_pool *pool);
-/* No entry may be in use. */
+/* No more entries are taken. True: all are back, and the caller ends it by mrf_cached_pool_fini. */
+bool mrf_cached_pool_close(struct mrf_cached_pool *pool);
 void mrf_cached_pool_fini(struct mrf_cached_pool *pool);
 /*
  * An entry that is ENDED and DEAD, with a node and a watch that can be used; what else it
@@ -60,8 +63,8 @@ void mrf_cached_pool_fini(struct mrf_cached_pool *pool);
  */
 struct mrf_cached *mrf_cached_new(struct mrf_cached_pool *pool, struct mrf_cache *cache,
 				  struct mrf_monitor_client *client);
-/* The entry is DEAD. */
-void mrf_cached_give(struct mrf_cached_pool *pool, struct mrf_cached *entry);
+/* The entry is DEAD. True: it was the last one of a pool that is closed, as above. */
+bool mrf_cached_give(struct mrf_cached_pool *pool, struct mrf_cached *entry);
 
 /* From DEAD to kept, with the caller as its user. */
 static inline void mrf_cached_begin(struct mrf_cached *entry)

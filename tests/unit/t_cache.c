@@ -5,6 +5,7 @@
  * where there is none (ThreadSanitizer, Valgrind), nothing is kept, and that is all that
  * these tests ask.
  */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "buf/cache.h"
 #include "buf/entry.h"
 #include "mr/demand/backs.h"
+#include "mr/demand/unpin.h"
 #include "mr_fixture.h"
 #include "../../tools/info_cache.h"
 
@@ -623,6 +625,39 @@ START_TEST(cache_memory_that_is_not_there_is_refused_and_holds_nothing)
 }
 END_TEST
 
+/* --- the end --------------------------------------------------------------------------- */
+
+static void free_cache_meanwhile(const struct ibv_mr *mr)
+{
+	(void)mr;
+	fake_verbs.on_dereg = NULL;
+	mrf_cache_free(cache);
+}
+
+/* Or that another thread is just letting go. */
+START_TEST(cache_what_the_kernel_keeps_outlives_it)
+{
+	if (!open_keeping(NULL, NULL, NULL))
+		return;
+	mallopt(M_PERTURB, 0x5a);
+	must_get(0, 8, true);
+	fake_verbs_fail_always(FAKE_REVOKE_MR, EIO);
+	fake_verbs_fail_always(FAKE_DEREG_MR, EIO);
+	if (_i)
+		change(UNMAP, 0, 8);
+	else
+		mrf_cache_free(cache);
+	fake_verbs_fail(FAKE_REVOKE_MR, 0, 0);
+	fake_verbs_fail(FAKE_DEREG_MR, 0, 0);
+	fake_verbs.on_dereg = _i ? free_cache_meanwhile : NULL;
+	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
+	ck_assert_int_eq(mrf_pins_reap(env.space.backs), 0);
+	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+	mallopt(M_PERTURB, 0);
+	env_close();
+}
+END_TEST
+
 /* --- room ------------------------------------------------------------------------------ */
 
 /* Whatever is kept lies below it. */
@@ -922,6 +957,7 @@ static TCase *kept(void)
 	tcase_add_test(tc, cache_shared_memory_is_not_kept);
 	tcase_add_test(tc, cache_memory_that_is_not_there_is_refused_and_holds_nothing);
 	tcase_add_loop_test(tc, cache_what_passes_the_end_of_the_address_space_is_refused, 0, 4);
+	tcase_add_loop_test(tc, cache_what_the_kernel_keeps_outlives_it, 0, 2);
 	tcase_add_test(tc, cache_makes_room_before_it_fails);
 	tcase_add_test(tc, cache_gives_way_to_registrations);
 	tcase_add_test(tc, cache_every_failed_allocation_is_survived);

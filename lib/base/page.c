@@ -32,7 +32,13 @@ enum trouble {
 	TROUBLE_NO_RIGHT,
 	TROUBLE_READ_ONLY,
 	TROUBLE_RDMA,
-	TROUBLE_SHARED /* not wrong in itself: see trouble_of */
+	TROUBLE_SPECIAL,
+	TROUBLE_HUGE,
+	TROUBLE_FILE,
+	TROUBLE_ABSENT,
+	/* Not wrong on every kernel. */
+	TROUBLE_WRITE_ONLY,
+	TROUBLE_SHARED
 };
 
 static const char *const trouble_text[] = {
@@ -40,6 +46,11 @@ static const char *const trouble_text[] = {
 	[TROUBLE_NO_RIGHT] = "are mapped without any right",
 	[TROUBLE_READ_ONLY] = "are mapped read-only",
 	[TROUBLE_RDMA] = "are a queue of an RDMA device",
+	[TROUBLE_SPECIAL] = "are memory of a device or of the kernel, which is never pinned",
+	[TROUBLE_HUGE] = "need a huge page, and none is free",
+	[TROUBLE_FILE] = "are past the end of the mapped file",
+	[TROUBLE_ABSENT] = "are mapped, but the kernel has no page for them",
+	[TROUBLE_WRITE_ONLY] = "are mapped write-only, which some kernels do not pin for reading",
 	[TROUBLE_SHARED] = "are a read-only shared mapping, which some kernels do not "
 			   "pin even for reading",
 };
@@ -58,15 +69,20 @@ static enum trouble trouble_of(const struct mrf_mapping *map, bool write)
 	if (map->perms[0] != 'r' && map->perms[1] != 'w')
 		return TROUBLE_NO_RIGHT;
 	if (map->perms[1] == 'w')
-		return TROUBLE_NONE;
+		return write || map->perms[0] == 'r' ? TROUBLE_NONE : TROUBLE_WRITE_ONLY;
 	if (write)
 		return TROUBLE_READ_ONLY;
 	return map->perms[3] == 's' ? TROUBLE_SHARED : TROUBLE_NONE;
 }
 
+static bool mild(enum trouble trouble)
+{
+	return trouble == TROUBLE_NONE || trouble >= TROUBLE_WRITE_ONLY;
+}
+
 /*
- * Notes the piece [from, to). A worse trouble that is found later replaces a shared
- * mapping, which not every kernel refuses. False when the rest need not be looked at.
+ * Notes the piece [from, to). A worse trouble that is found later replaces one that not
+ * every kernel minds. False when the rest need not be looked at.
  */
 static bool stretch_note(struct stretch *s, enum trouble trouble, uint64_t from, uint64_t to)
 {
@@ -76,9 +92,9 @@ static bool stretch_note(struct stretch *s, enum trouble trouble, uint64_t from,
 		s->to = to;
 		return true;
 	}
-	if (s->trouble != TROUBLE_NONE && s->trouble != TROUBLE_SHARED)
+	if (!mild(s->trouble))
 		return false;
-	if (trouble == TROUBLE_NONE || trouble == s->trouble)
+	if (trouble == TROUBLE_NONE || (mild(trouble) && s->trouble != TROUBLE_NONE))
 		return true;
 	*s = (struct stretch){ .trouble = trouble, .from = from, .to = to };
 	return true;
@@ -104,6 +120,50 @@ static void find_trouble(FILE *maps, uint64_t addr, uint64_t end, bool write, st
 	stretch_note(s, TROUBLE_UNMAPPED, at, end);
 }
 
+/* Why the page at addr cannot be brought in, by its mapping; *end: not beyond that. */
+static enum trouble why_absent(uint64_t addr, uint64_t *end)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "re");
+	enum trouble trouble = TROUBLE_ABSENT;
+	uint64_t from, to, inode;
+	bool here = false;
+	char line[512];
+
+	while (smaps && fgets(line, sizeof(line), smaps)) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %*x:%*x %" SCNu64, &from, &to,
+			   &inode) == 3) {
+			here = from <= addr && addr < to;
+			if (here)
+				*end = mrf_min(*end, to);
+			if (here && inode)
+				trouble = TROUBLE_FILE;
+		} else if (here && !strncmp(line, "VmFlags:", 8)) {
+			if (strstr(line, " ht"))
+				trouble = TROUBLE_HUGE;
+			if (strstr(line, " io") || strstr(line, " pf"))
+				trouble = TROUBLE_SPECIAL;
+			break;
+		}
+	}
+	if (smaps)
+		fclose(smaps);
+	return trouble;
+}
+
+/* What the mappings do not tell: is there memory behind them? */
+static void find_absent(uint64_t addr, uint64_t end, bool write, struct stretch *s)
+{
+	uint64_t page = mrf_page_size(), at = addr;
+
+	while (at < end && !mrf_page_fault_in(at, write))
+		at = (at | (page - 1)) + 1;
+	if (at >= end)
+		return;
+	s->from = at;
+	s->to = end;
+	s->trouble = why_absent(at, &s->to);
+}
+
 void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_t buflen)
 {
 	uint64_t base = (uintptr_t)addr, end;
@@ -117,6 +177,8 @@ void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_
 	end = mrf_range_ok(base, len) ? base + len : UINT64_MAX;
 	find_trouble(maps, base, end, write, &s);
 	fclose(maps);
+	if (s.trouble == TROUBLE_NONE || s.trouble == TROUBLE_SHARED)
+		find_absent(base, end, write, &s);
 	if (s.trouble == TROUBLE_NONE)
 		snprintf(buf, buflen, "all of it is mapped");
 	else

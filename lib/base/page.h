@@ -10,12 +10,14 @@
 /* System page size in bytes; constant for the life of the process. */
 size_t mrf_page_size(void);
 
+#define MRF_PAGE_TEXT 256 /* room for any explanation */
+
 /*
  * Explains in one phrase why [addr, addr + len) could not be pinned, from
- * /proc/self/maps: "bytes 4096..8191 of it are not mapped", "... are mapped read-only",
- * "... without any right"; "... a shared mapping without the right to write" (which Linux
- * 6.1 does not pin even for reading), or "all of it is mapped" if the reason is another
- * one. write: the pin needed write access. Slow; for error paths.
+ * /proc/self/maps and, if nothing is wrong there, by bringing the pages in as the pin
+ * would have: "bytes 4096..8191 of it are not mapped", "... are past the end of the mapped
+ * file"; or "all of it is mapped" if the reason is another one. write: the pin needed write
+ * access. Slow; for error paths.
  */
 void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_t buflen);
 

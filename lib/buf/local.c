@@ -311,7 +311,7 @@ err_free:
 
 static int explain_local(const struct mrf_local_req *req, int err)
 {
-	char why[160];
+	char why[MRF_PAGE_TEXT];
 	size_t i;
 
 	if (err != -FI_EFAULT) {

@@ -45,7 +45,7 @@
 #define MRF_LIMIT_MR_IOV 16
 #define MRF_LIMIT_MR_CNT 524287 /* rxe's limit; the kernel uses two of them itself */
 #define MRF_LIMIT_CQ_DATA 4	/* bytes of immediate data */
-#define MRF_LIMIT_ERR_DATA 200	/* bytes of text that explain a failed operation */
+#define MRF_LIMIT_ERR_DATA 256	/* bytes of text that explain a failed operation */
 #define MRF_LIMIT_CQ_CNT 65536
 #define MRF_LIMIT_EP_CNT 32768
 #define MRF_LIMIT_CNTR_CNT 65536

@@ -10,12 +10,10 @@
 #include "mr/space.h"
 #include "mr/why.h"
 
-#define TEXT 256
-
 static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 {
 	bool write = rights & MRF_RIGHTS_WRITE;
-	char text[TEXT];
+	char text[MRF_PAGE_TEXT];
 	int lookup;
 
 	if (!addr)
@@ -38,7 +36,7 @@ static int why_fault(const void *addr, size_t len, unsigned rights, int err)
 static int why_memory(const struct mrf_mr_space *space, const void *addr, size_t len, int err)
 {
 	char limit[160] = "";
-	char text[TEXT];
+	char text[MRF_PAGE_TEXT];
 
 	mrf_page_explain_memlock(len, text, sizeof(text));
 	if (mrf_vmr_cut((uintptr_t)addr, len) < len)

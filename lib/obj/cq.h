@@ -23,7 +23,11 @@ struct mrf_comp {
 	fi_addr_t src_addr; /* FI_ADDR_NOTAVAIL when unknown */
 };
 
-#define MRF_ERR_TEXT 200 /* longest error text, its NUL included */
+/*
+ * Longest error text, its NUL included. None is cut: a reason of 140 bytes behind the longest
+ * address, and how many bytes of the longest message were done.
+ */
+#define MRF_ERR_TEXT 256
 
 struct mrf_comp_err {
 	struct mrf_comp comp;

@@ -2,6 +2,7 @@
 /* What an endpoint does when the device, the network, the peer or the memory fails it. */
 #include <limits.h>
 #include <sys/mman.h>
+#include "ep/tx/fail.h"
 #include "ep_fixture.h"
 #include "fail_once.h"
 
@@ -503,6 +504,34 @@ START_TEST(fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone)
 }
 END_TEST
 
+/* With all that may stand before it, at its longest: half of the longest message was done. */
+START_TEST(fault_of_the_longest_reason_is_told_to_the_last_word)
+{
+	static const char reason[] = "there is no answer to the connection request: does a "
+				     "process with an enabled endpoint run there, and does its "
+				     "rxe device work (rdma link)?";
+	struct mrf_peer *peer;
+	struct mrf_op *op;
+
+	fixture_impatient();
+	pair_open(&p, NULL);
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
+	pair_write(&p, 0, 8);
+	peer = node_ep(&p.a)->peers[p.to];
+	mrf_lock_take(&peer->ep->lock);
+	memset(&peer->addr.in6.sin6_addr, 0xee, sizeof(peer->addr.in6.sin6_addr));
+	peer->addr.in6.sin6_family = AF_INET6;
+	peer->addr.in6.sin6_scope_id = UINT32_MAX;
+	op = mrf_list_entry(peer->queue.next, struct mrf_op, node);
+	op->total = op->acked = 1ull << 30;
+	mrf_peer_fail_addr_locked(peer, FI_ETIMEDOUT, 4129, reason);
+	mrf_lock_release(&peer->ep->lock);
+	ck_assert_int_eq(want_err(&p.a, NULL, FI_ETIMEDOUT, reason), 4129);
+	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(fault_stopped_target_ends_in_a_timeout_of_the_connection)
 {
 	int64_t begin;
@@ -512,7 +541,12 @@ START_TEST(fault_stopped_target_ends_in_a_timeout_of_the_connection)
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
 	begin = mrf_now_ms();
 	pair_write(&p, 0, 8);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "no answer"), 4129);
+	/* To the last word. */
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT,
+				  "there is no answer to the connection request: does a process "
+				  "with an enabled endpoint run there, and does its rxe device "
+				  "work (rdma link)?"),
+			 4129);
 	ck_assert_int_ge(mrf_now_ms() - begin, 990);
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);
 	warm_up();
@@ -751,6 +785,7 @@ static TCase *tcase_peers(void)
 	tcase_add_test(tc, fault_address_that_is_not_found_in_time_is_looked_for_again);
 	tcase_add_test(tc, fault_address_that_nobody_has_ends_in_a_timeout_of_the_connection);
 	tcase_add_test(tc, fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone);
+	tcase_add_test(tc, fault_of_the_longest_reason_is_told_to_the_last_word);
 	tcase_add_test(tc, fault_stopped_target_ends_in_a_timeout_of_the_connection);
 	tcase_add_test(tc, fault_stopped_target_still_serves_what_is_known);
 	return tc;

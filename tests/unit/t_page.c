@@ -111,6 +111,71 @@ START_TEST(page_explain_mentions_a_shared_mapping_that_cannot_be_written)
 }
 END_TEST
 
+START_TEST(page_explain_mentions_a_mapping_that_can_only_be_written)
+{
+	mprotect(mem + page, 2 * page, PROT_WRITE);
+	explain(0, PAGES * page, false);
+	ck_assert_ptr_eq(strstr(text, bytes(page, 3 * page - 1, "are mapped write-only")), text);
+	ck_assert_str_eq(explain(0, PAGES * page, true), "all of it is mapped");
+}
+END_TEST
+
+START_TEST(page_explain_names_the_bytes_past_the_end_of_the_file)
+{
+	int fd = memfd_create("cut", MFD_CLOEXEC), shared;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, 2 * (off_t)page + 1), 0);
+	for (shared = 0; shared < 2; shared++) {
+		ck_assert_ptr_ne(mmap(mem + page, 5 * page, PROT_READ | (shared ? 0 : PROT_WRITE),
+				      MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE), fd, 0),
+				 MAP_FAILED);
+		ck_assert_str_eq(
+			explain(5, 7 * page, false),
+			bytes(4 * page - 5, 6 * page - 6, "are past the end of the mapped file"));
+		ck_assert_str_eq(explain(5 * page, 10, false),
+				 bytes(0, 9, "are past the end of the mapped file"));
+	}
+	close(fd);
+}
+END_TEST
+
+/* The kernel's own, which the processor's clock is read from. */
+START_TEST(page_explain_names_what_the_kernel_never_pins)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start = 0;
+	char line[256];
+
+	ck_assert_ptr_nonnull(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		if (strstr(line, "[vvar]"))
+			start = strtoul(line, NULL, 16);
+	}
+	fclose(maps);
+	if (!start)
+		return;
+	mrf_page_explain((void *)start, page, false, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "are memory of a device or of the kernel"));
+}
+END_TEST
+
+#define HUGE (2ul << 20)
+
+START_TEST(page_explain_says_that_no_huge_page_is_free)
+{
+	void *huge = mmap(NULL, 512 * HUGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_HUGETLB, -1, 0);
+
+	/* Of none there are so many. */
+	if (huge == MAP_FAILED)
+		return;
+	mrf_page_explain(huge, 512 * HUGE, true, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "need a huge page, and none is free"));
+	munmap(huge, 512 * HUGE);
+}
+END_TEST
+
 START_TEST(page_explain_copes_with_the_end_of_the_address_space)
 {
 	mrf_page_explain((void *)(UINTPTR_MAX - 4), 100, true, text, sizeof(text));
@@ -192,6 +257,10 @@ static TCase *tcase_page(void)
 	tcase_add_test(tcase, page_explain_names_the_bytes_without_any_right);
 	tcase_add_test(tcase, page_explain_names_the_first_of_several_troubles);
 	tcase_add_test(tcase, page_explain_mentions_a_shared_mapping_that_cannot_be_written);
+	tcase_add_test(tcase, page_explain_mentions_a_mapping_that_can_only_be_written);
+	tcase_add_test(tcase, page_explain_names_the_bytes_past_the_end_of_the_file);
+	tcase_add_test(tcase, page_explain_names_what_the_kernel_never_pins);
+	tcase_add_test(tcase, page_explain_says_that_no_huge_page_is_free);
 	tcase_add_test(tcase, page_explain_copes_with_the_end_of_the_address_space);
 	tcase_add_test(tcase, page_explain_is_cut_to_the_buffer);
 	tcase_add_test(tcase, page_memlock_text_names_limit_use_and_need);

@@ -195,7 +195,7 @@ static const char whole_info[] = "fi_info:\n"
 				 "        caps: [ FI_LOCAL_COMM ]\n"
 				 "        mode: [  ]\n"
 				 "        auth_key_size: 0\n"
-				 "        max_err_data: 200\n"
+				 "        max_err_data: 256\n"
 				 "        mr_cnt: 524287\n"
 				 "        tclass: 0x0\n"
 				 "    fi_fabric_attr:\n"
@@ -284,7 +284,7 @@ static struct fi_domain_attr domain = { .name = (char *)"rxe0",
 					.cntr_cnt = 9,
 					.mr_iov_limit = 16,
 					.caps = FI_LOCAL_COMM,
-					.max_err_data = 200,
+					.max_err_data = 256,
 					.mr_cnt = 524287 };
 static struct fi_fabric_attr fabric = { .name = (char *)"10.99.1.0/24",
 					.prov_name = (char *)"mrfab",

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdarg.h>
 #include <stdio.h>
+#include "contract/limits.h"
 #include "ep/model/why.h"
+
+_Static_assert(MRF_ERR_TEXT == MRF_LIMIT_ERR_DATA, "what fi_getinfo promises");
 
 void mrf_why_set(struct mrf_why *why, int err, int code, const char *fmt, ...)
 {

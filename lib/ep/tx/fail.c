@@ -395,9 +395,7 @@ void mrf_peer_fail_addr_locked(struct mrf_peer *peer, int err, int code, const c
 	char addr[64], text[MRF_ERR_TEXT];
 
 	mrf_lock_held(&peer->ep->lock);
-	snprintf(text, sizeof(text), "%.*s: %.*s", (int)sizeof(addr),
-		 mrf_addr_text(&peer->addr, addr, sizeof(addr)),
-		 (int)(sizeof(text) - sizeof(addr) - 3), why);
+	snprintf(text, sizeof(text), "%s: %s", mrf_addr_text(&peer->addr, addr, sizeof(addr)), why);
 	mrf_peer_fail_locked(peer, err, code, text);
 }
 

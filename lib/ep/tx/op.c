@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -133,6 +134,19 @@ static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf
 	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
 }
 
+/* A text that fills its room was cut. */
+static void want_whole(const char *text)
+{
+#ifdef MRF_LOCKRANK
+	if (strlen(text) + 1 < MRF_ERR_TEXT)
+		return;
+	fprintf(stderr, "mrfab: an error text is too long: %s\n", text);
+	abort();
+#else
+	(void)text;
+#endif
+}
+
 static __attribute__((noinline)) void complete_in_error_locked(struct mrf_ep *ep, struct mrf_op *op,
 							       int err, int code, const char *text)
 {
@@ -148,6 +162,7 @@ static __attribute__((noinline)) void complete_in_error_locked(struct mrf_ep *ep
 			.prov_errno = code,
 		};
 
+		want_whole(text);
 		strncpy(entry.text, text, sizeof(entry.text) - 1);
 		mrf_cq_write_err(ep->tx_cq, &entry);
 	}

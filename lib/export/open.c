@@ -3,7 +3,6 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "monitor/import.h"
-#include "monitor/lend.h"
 #include "obj/obj.h"
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
@@ -13,7 +12,7 @@
 
 /*
  * Objects that are found by name rather than through a fabric: the cache, through which
- * memory monitors are imported and exported. It is a handle; closing it ends neither.
+ * memory monitors are imported. It is a handle; closing it ends no import.
  */
 struct mr_cache {
 	struct fid fid;
@@ -45,14 +44,9 @@ static int cache_import(struct fid *fid, struct fid *monitor, uint64_t flags)
 
 static int cache_control(struct fid *fid, int command, void *arg)
 {
-	const struct fi_fid_export *export = arg;
 	int ret = check_owner(fid, "fi_control");
 
-	if (ret)
-		return ret;
-	if (command != FI_EXPORT_FID || !export)
-		return mrf_no_control(fid, command, arg);
-	return mrf_monitor_export(export->flags, export->fid, export->context);
+	return ret ? ret : mrf_no_control(fid, command, arg);
 }
 
 static struct fi_ops cache_ops = {

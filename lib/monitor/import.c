@@ -4,7 +4,6 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "monitor/import.h"
-#include "monitor/lend.h"
 #include "monitor/life.h"
 #include "monitor/monitor.h"
 
@@ -56,9 +55,6 @@ static int check_import(const struct fid *fid, uint64_t flags)
 				  "fi_import_fid: fid=%p, class %zu: must be a memory monitor "
 				  "(class %d)",
 				  (const void *)fid, fid ? fid->fclass : 0, FI_CLASS_MEM_MONITOR);
-	if (mrf_monitor_lent(monitor))
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3070,
-				  "fi_import_fid: this monitor is the library's own, exported");
 	if (!complete(monitor->export_ops))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3074,
 				  "fi_import_fid: export_ops must have size %zu and start, stop, "

@@ -12,8 +12,8 @@
 /*
  * Takes over a struct fid_mem_monitor: sets its import_ops (notify) and its fid's
  * operations, whose fi_close gives it back. Each error is logged: -FI_EINVAL (flags, the
- * class, too few operations, or one that the library itself exported), -FI_EBUSY (one is
- * imported already, or the library's own is in use).
+ * class, or too few operations), -FI_EBUSY (one is imported already, or the library's own is
+ * in use).
  */
 int mrf_monitor_import(struct fid *fid, uint64_t flags);
 

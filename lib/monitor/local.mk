@@ -21,8 +21,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/import.h \
 	lib/monitor/imported.c \
 	lib/monitor/imported.h \
-	lib/monitor/lend.c \
-	lib/monitor/lend.h \
 	lib/monitor/life.c \
 	lib/monitor/life.h \
 	lib/monitor/monitor.c \

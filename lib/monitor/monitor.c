@@ -586,16 +586,11 @@ bool mrf_monitor_has_room(void)
 
 /* --- changes ---------------------------------------------------------------------- */
 
-/* Of clients that want to hear of it later: struct mrf_watch.group. Guarded by lock. */
-static struct mrf_list dropped = { &dropped, &dropped };
-
 static void drop_watch_locked(struct mrf_watch *watch)
 {
 	mrf_lock_held(&lock);
 	mrf_monitor_unwatch_locked(watch);
 	watch->client->hit = true;
-	if (watch->client->told_locked)
-		mrf_list_add_tail(&watch->group, &dropped);
 	watch->client->drop(watch);
 }
 
@@ -606,25 +601,6 @@ static void drop_range_locked(uintptr_t start, uintptr_t end)
 	mrf_lock_held(&lock);
 	while ((watch = first_watch_locked(start, end)))
 		drop_watch_locked(watch);
-}
-
-/*
- * They may let go of the lock, so this thread's are put aside first: its change waits for
- * these and for no others.
- */
-static void tell_later_locked(void)
-{
-	struct mrf_list *node, mine;
-	struct mrf_watch *watch;
-
-	mrf_lock_held(&lock);
-	mrf_list_init(&mine);
-	while ((node = mrf_list_pop(&dropped)))
-		mrf_list_add_tail(node, &mine);
-	while ((node = mrf_list_pop(&mine))) {
-		watch = mrf_list_entry(node, struct mrf_watch, group);
-		watch->client->told_locked(watch);
-	}
 }
 
 void mrf_watches_tell_locked(void)
@@ -638,7 +614,6 @@ void mrf_watches_tell_locked(void)
 			client->dropped(client->arg);
 		client->hit = false;
 	}
-	tell_later_locked();
 }
 
 /*
@@ -816,7 +791,6 @@ bool mrf_watches_in_child(void)
 
 	parts = (struct mrf_monitor_parts){ .hooks = false };
 	mrf_list_init(&clients);
-	mrf_list_init(&dropped);
 	mrf_itree_forget(&watches);
 	forget_groups();
 	atomic_store(&listener.armed, 0);

@@ -89,12 +89,6 @@ struct mrf_monitor_client {
 	 * it has been read. Otherwise drop comes before that, for all that it may be about.
 	 */
 	bool local;
-	/*
-	 * For a local client; may be NULL. Called after drop, when everything concerned by
-	 * the change is dropped, with the lock, which it may let go and take again: the
-	 * watch may be ended meanwhile. Hooked calls go on when it returns.
-	 */
-	void (*told_locked)(struct mrf_watch *watch);
 	bool hit; /* used by the monitor */
 };
 

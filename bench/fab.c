@@ -201,6 +201,32 @@ static unsigned collect(struct fab *fab)
 	return (unsigned)n;
 }
 
+static void inject_one(struct fab *fab, const struct work_access *work)
+{
+	ssize_t ret;
+
+	do
+		ret = fi_inject_write(fab->ep, work->buf, work->len, fab->peer, work->remote.addr,
+				      work->remote.key);
+	while (ret == -FI_EAGAIN && !collect(fab));
+	bench_must("fi_inject_write", ret);
+}
+
+/* What is injected has no completion: the write behind it tells that all have been done. */
+static void inject_all(struct fab *fab, const struct work_access *work, void *desc)
+{
+	static struct fi_context context;
+
+	for (unsigned done = 0; done < work->times; done += work->depth) {
+		for (unsigned i = 1; i < work->depth; i++)
+			inject_one(fab, work);
+		while (!start(fab, work, desc, NULL, &context))
+			;
+		while (!collect(fab))
+			;
+	}
+}
+
 void fab_access(struct fab *fab, const struct work_access *work)
 {
 	void *desc = work->use_desc ? fi_mr_desc(fab->mr) : NULL;
@@ -208,6 +234,10 @@ void fab_access(struct fab *fab, const struct work_access *work)
 	static struct fi_context contexts[WORK_DEPTH];
 	unsigned posted = 0, done = 0, got;
 
+	if (work->inject) {
+		inject_all(fab, work, desc);
+		return;
+	}
 	if (!one)
 		make_one();
 	if (work->fetch_add || work->datatype)

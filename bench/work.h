@@ -35,6 +35,7 @@ struct work_access {
 	int yield;	/* while nothing is done, others may run */
 	int use_inline; /* raw: the data travels in the work request */
 	int use_imm;	/* raw: with immediate data, which the target takes */
+	int inject;	/* libraries: all but the last of those in flight are injected */
 	int use_desc;	/* the local buffer is registered, say where; raw always does */
 };
 

@@ -12,6 +12,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/fork.h \
 	lib/base/gate.c \
 	lib/base/gate.h \
+	lib/base/heap.c \
+	lib/base/heap.h \
 	lib/base/idmap.c \
 	lib/base/idmap.h \
 	lib/base/iov.h \

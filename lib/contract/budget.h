@@ -106,6 +106,7 @@
 
 #define MRF_TURN_EVENTS 8  /* events of the connection manager */
 #define MRF_TURN_KICKS 64  /* peers whose operations need the agent */
+#define MRF_TURN_TIMERS 64 /* timers that are due */
 #define MRF_TURN_TAKEN 256 /* completions of messages */
 /*
  * Time for peers' questions and requests, one per connection in turn. The last one is

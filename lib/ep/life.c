@@ -23,6 +23,19 @@ static void kicked(struct mrf_kick *kick)
 	mrf_service_leave(ep);
 }
 
+/* One that has to wait again is for the next time. */
+static void advance_watching_locked(struct mrf_ep *ep)
+{
+	struct mrf_list *node, now;
+
+	mrf_lock_held(&ep->lock);
+	mrf_list_init(&now);
+	while ((node = mrf_list_pop(&ep->watching)))
+		mrf_list_add_tail(node, &now);
+	while ((node = mrf_list_pop(&now)))
+		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, watching));
+}
+
 static void cq_has_news(void *watcher)
 {
 	struct mrf_ep *ep = watcher;
@@ -33,8 +46,7 @@ static void cq_has_news(void *watcher)
 	mrf_vcq_ack(ep->scq);
 	mrf_vcq_arm(ep->scq);
 	mrf_ep_progress_locked(ep);
-	mrf_list_each (node, &ep->all_peers)
-		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, node));
+	advance_watching_locked(ep);
 	mrf_service_leave(ep);
 }
 

@@ -151,8 +151,8 @@ static ssize_t submit_simple(struct fid_ep *fid, const struct mrf_op_type *type,
 static ssize_t ep_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t addr,
 		       uint64_t remote, uint64_t key, void *context)
 {
-	const struct mrf_rma_one one = { MRF_OP_READ, (uintptr_t)buf, len, desc,
-					 addr,	      remote,	      key, context };
+	const struct mrf_rma_one one = { MRF_OP_READ, (uintptr_t)buf, len,  desc, addr, remote,
+					 key,	      context,	      false };
 	struct iovec iov;
 
 	if (mrf_likely(mrf_rma_short(to_ep(fid), &one)))
@@ -165,8 +165,8 @@ static ssize_t ep_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi
 static ssize_t ep_write(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t addr,
 			uint64_t remote, uint64_t key, void *context)
 {
-	const struct mrf_rma_one one = { MRF_OP_WRITE, (uintptr_t)buf, len, desc,
-					 addr,	       remote,	       key, context };
+	const struct mrf_rma_one one = { MRF_OP_WRITE, (uintptr_t)buf, len,  desc, addr, remote,
+					 key,	       context,	       false };
 	struct iovec iov;
 
 	if (mrf_likely(mrf_rma_short(to_ep(fid), &one)))
@@ -236,8 +236,17 @@ static ssize_t write_one(struct fid_ep *fid, const void *buf, size_t len, void *
 static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr,
 			 uint64_t remote, uint64_t key)
 {
+	const struct mrf_rma_one one = { .kind = MRF_OP_WRITE,
+					 .buf = (uintptr_t)buf,
+					 .len = len,
+					 .addr = addr,
+					 .remote = remote,
+					 .key = key,
+					 .silent = true };
 	struct mrf_req req = { .flags = FI_INJECT, .silent = true };
 
+	if (mrf_likely(mrf_rma_short_inject(to_ep(ep), &one)))
+		return 0;
 	return write_one(ep, buf, len, NULL, addr, remote, key, &req);
 }
 

@@ -27,6 +27,7 @@ struct mrf_rma_one {
 	uint64_t remote;
 	uint64_t key;
 	void *context;
+	bool silent; /* no completion, whatever the endpoint does with others */
 };
 
 /* The local and the remote end of an access. */
@@ -74,7 +75,7 @@ static inline void mrf_rma_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
 	op->type = one->kind == MRF_OP_READ ? &mrf_op_read : &mrf_op_write;
 	op->comp_flags = FI_RMA | (one->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->resolved = true;
-	op->silent = ep->short_silent;
+	op->silent = one->silent || ep->short_silent;
 	op->inflight = 1;
 	op->stamp = ++ep->clock;
 	op->total = one->len;
@@ -202,13 +203,18 @@ static inline bool mrf_rma_short_unregistered(struct mrf_ep *ep, const struct mr
 	return mrf_rma_go_slot(ep, one);
 }
 
+static inline bool mrf_rma_is_short(const struct mrf_ep *ep, const struct mrf_rma_one *one)
+{
+	return one->len && one->len <= ep->short_max[one->kind] && mrf_fork_ours(ep->obj.owner) &&
+	       mrf_range_ok(one->remote, one->len) && mrf_range_ok(one->buf, one->len);
+}
+
 /* False: nothing was done; take the general path. */
 static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *one)
 {
 	struct mrf_rma_ends ends;
 
-	if (!one->len || one->len > ep->short_max[one->kind] || !mrf_fork_ours(ep->obj.owner) ||
-	    !mrf_range_ok(one->remote, one->len) || !mrf_range_ok(one->buf, one->len))
+	if (!mrf_rma_is_short(ep, one))
 		return false;
 	if (mrf_desc_local(&ep->domain->space, one->desc,
 			   one->kind == MRF_OP_READ ? FI_READ : FI_WRITE, one->buf, one->len,
@@ -217,6 +223,15 @@ static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *on
 		return mrf_rma_go(ep, one, &ends);
 	}
 	return mrf_rma_short_unregistered(ep, one);
+}
+
+/* The same for what is injected, which needs no descriptor in any mode. */
+static inline bool mrf_rma_short_inject(struct mrf_ep *ep, const struct mrf_rma_one *one)
+{
+	if (one->len > MRF_RMA_FEW_BYTES || !mrf_rma_is_short(ep, one))
+		return false;
+	mrf_monitor_hook();
+	return mrf_rma_go_few(ep, one);
 }
 
 #endif

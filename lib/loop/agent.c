@@ -113,48 +113,41 @@ static void poll_cm(struct mrf_agent *agent)
 
 void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms)
 {
-	timer->at = mrf_now_ms() + ms;
-	mrf_list_del(&timer->node);
-	mrf_list_add_tail(&timer->node, &agent->timed);
+	mrf_timer_stop(agent, timer);
+	timer->node.key = mrf_now_ms() + ms;
+	mrf_heap_insert(&agent->timed, &timer->node);
 }
 
-void mrf_timer_stop(struct mrf_timer *timer)
+void mrf_timer_stop(struct mrf_agent *agent, struct mrf_timer *timer)
 {
-	mrf_list_del(&timer->node);
+	mrf_heap_remove(&agent->timed, &timer->node);
 }
 
+/* All that are due; those that are set meanwhile, for now again, wait for the next turn. */
 static void expire(struct mrf_agent *agent)
 {
 	int64_t now = mrf_now_ms();
+	unsigned left = MRF_TURN_TIMERS;
 
-	mrf_list_each_safe (node, &agent->timed) {
-		struct mrf_timer *timer = mrf_list_entry(node, struct mrf_timer, node);
+	while (left-- && agent->timed.least && agent->timed.least->key <= now) {
+		struct mrf_timer *timer =
+			mrf_container_of(agent->timed.least, struct mrf_timer, node);
 
-		if (timer->at > now)
-			continue;
-		mrf_timer_stop(timer);
+		mrf_timer_stop(agent, timer);
 		timer->over(timer);
-		/* It may have changed the list: other timers that are due run in the next turn. */
-		return;
 	}
 }
 
 static int next_timeout(struct mrf_agent *agent)
 {
-	int64_t first = INT64_MAX, now;
+	int64_t now;
 
-	mrf_list_each (node, &agent->timed) {
-		const struct mrf_timer *timer = mrf_list_entry(node, struct mrf_timer, node);
-
-		if (timer->at < first)
-			first = timer->at;
-	}
 	if (agent->more)
 		return 0;
-	if (first == INT64_MAX)
+	if (!agent->timed.least)
 		return -1;
 	now = mrf_now_ms();
-	return first > now ? (int)(first - now) : 0;
+	return agent->timed.least->key > now ? (int)(agent->timed.least->key - now) : 0;
 }
 
 static void handle_ready(struct mrf_agent *agent, const struct epoll_event *event)
@@ -271,7 +264,6 @@ static void init_lists(struct mrf_agent *agent)
 {
 	mrf_list_init(&agent->kicks);
 	mrf_list_init(&agent->commands);
-	mrf_list_init(&agent->timed);
 	mrf_list_init(&agent->cqs);
 	mrf_idmap_init(&agent->owners);
 }

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/heap.h"
 #include "base/idmap.h"
 #include "base/list.h"
 #include "base/lock.h"
@@ -83,8 +84,7 @@ struct mrf_agent_guest {
 
 /* A timer: over is called in the agent thread, no lock held, when the time has come. */
 struct mrf_timer {
-	struct mrf_list node; /* in agent->timed while it runs */
-	int64_t at;	      /* ms */
+	struct mrf_heap_node node; /* in agent->timed while it runs; its key is the time, in ms */
 	void (*over)(struct mrf_timer *timer);
 };
 
@@ -115,7 +115,7 @@ struct mrf_agent {
 	uint64_t last_id;
 	bool suspect; /* something was refused: check whether rdma_cm is lost */
 	bool suspect_said;
-	struct mrf_list timed; /* struct mrf_timer.node */
+	struct mrf_heap timed; /* struct mrf_timer.node */
 	bool more;	       /* this turn has left work for the next one */
 	struct mrf_list cqs;   /* struct mrf_agent_cq.node */
 	unsigned ncqs;
@@ -140,9 +140,17 @@ void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned
  */
 void mrf_agent_poll(struct mrf_agent *agent);
 
-/* Agent thread: the timer fires in so many ms, unless it is stopped or set again. */
+/*
+ * Agent thread: the timer fires in so many ms, unless it is stopped or set again. One that is all 0
+ * does not run, and can be stopped.
+ */
 void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms);
-void mrf_timer_stop(struct mrf_timer *timer);
+void mrf_timer_stop(struct mrf_agent *agent, struct mrf_timer *timer);
+
+static inline bool mrf_timer_runs(const struct mrf_timer *timer)
+{
+	return timer->node.in;
+}
 
 /*
  * Starts the thread of an agent, which belongs to the caller. -FI_ENOMEM, or an error of the

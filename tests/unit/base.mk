@@ -1,5 +1,6 @@
 check_PROGRAMS += \
 	tests/unit/t_auth \
+	tests/unit/t_heap \
 	tests/unit/t_idmap \
 	tests/unit/t_import \
 	tests/unit/t_iov \
@@ -27,6 +28,8 @@ check_PROGRAMS += \
 tests_unit_t_auth_SOURCES = tests/unit/t_auth.c tests/unit/secret.h tests/unit/unit.h
 tests_unit_t_auth_LDADD = $(UNIT_LDADD)
 tests_unit_t_auth_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free
+tests_unit_t_heap_SOURCES = tests/unit/t_heap.c tests/unit/unit.h
+tests_unit_t_heap_LDADD = $(UNIT_LDADD)
 tests_unit_t_idmap_SOURCES = tests/unit/t_idmap.c tests/unit/unit.h
 tests_unit_t_idmap_LDADD = $(UNIT_LDADD)
 tests_unit_t_idmap_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc

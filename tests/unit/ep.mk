@@ -46,6 +46,7 @@ check_PROGRAMS += \
 	tests/unit/t_unlocked \
 	tests/unit/t_deliver \
 	tests/unit/t_swap \
+	tests/unit/t_timers \
 	tests/unit/t_window
 tests_unit_t_agent_cq_SOURCES = tests/unit/t_agent_cq.c $(EP_FIXTURE)
 tests_unit_t_agent_cq_LDADD = $(UNIT_LDADD) $(NL_LIBS)
@@ -60,6 +61,8 @@ tests_unit_t_window_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_window_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_atomic_serve
 tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c tests/unit/every.h $(EP_FIXTURE)
 tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
+tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_swap_SOURCES = tests/unit/t_swap.c $(EP_FIXTURE)
 tests_unit_t_swap_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)

@@ -206,7 +206,7 @@ static void deadline(void)
 {
 	struct mrf_timer *timer = &peer->conn->timer;
 
-	mrf_timer_stop(timer);
+	mrf_timer_stop(peer->ep->agent, timer);
 	timer->over(timer);
 }
 

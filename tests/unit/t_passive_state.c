@@ -109,7 +109,7 @@ TELL(other, MRF_CM_OTHER)
 
 static void fire(struct mrf_timer *timer)
 {
-	mrf_timer_stop(timer);
+	mrf_timer_stop(passive->ep->agent, timer);
 	timer->over(timer);
 }
 

@@ -17,7 +17,7 @@ void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms)
 void mrf_conn_clear_deadline_locked(struct mrf_conn *conn)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_timer_stop(&conn->timer);
+	mrf_timer_stop(conn->peer->ep->agent, &conn->timer);
 }
 
 void mrf_conn_drain_locked(struct mrf_conn *conn)
@@ -95,7 +95,6 @@ int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *call
 	conn->mtu = UINT32_MAX;
 	conn->owner.calls = &calls->owner;
 	conn->owner.scq = peer->ep->scq;
-	mrf_list_init(&conn->timer.node);
 	conn->timer.over = calls->deadline;
 	/* There may be no room in the agent's queues: then it makes another. */
 	mrf_conn_unlock(conn);
@@ -160,6 +159,8 @@ void mrf_peer_watch_locked(struct mrf_peer *peer)
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_held(&peer->ep->lock);
+	if (mrf_list_empty(&peer->watching))
+		mrf_list_add_tail(&peer->watching, &ep->watching);
 	if (ep->watched)
 		return;
 	ep->watched = true;

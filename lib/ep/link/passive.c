@@ -29,8 +29,7 @@ bool mrf_passive_right(const struct mrf_passive *passive)
 	bool half = mrf_passive_is_half(passive->state);
 	bool waits = !mrf_list_empty(&passive->ready);
 
-	return mrf_list_empty(&passive->half) == !half &&
-	       mrf_list_empty(&passive->until.node) == !half &&
+	return mrf_list_empty(&passive->half) == !half && mrf_timer_runs(&passive->until) == half &&
 	       mrf_list_empty(&passive->disconnected) ==
 		       (passive->state != MRF_PASSIVE_DISCONNECTED) &&
 	       (!waits || (passive->state == MRF_PASSIVE_UP && passive->first != passive->last)) &&
@@ -62,7 +61,7 @@ void mrf_passive_check(const struct mrf_eps *eps)
 static void stop_waiting(struct mrf_passive *passive)
 {
 	mrf_list_del(&passive->half);
-	mrf_timer_stop(&passive->until);
+	mrf_timer_stop(passive->ep->agent, &passive->until);
 }
 
 void mrf_passive_admit(struct mrf_passive *passive)
@@ -99,5 +98,5 @@ void mrf_passive_leave(struct mrf_passive *passive)
 	stop_waiting(passive);
 	mrf_list_del(&passive->disconnected);
 	mrf_list_del(&passive->ready);
-	mrf_timer_stop(&passive->look);
+	mrf_timer_stop(passive->ep->agent, &passive->look);
 }

@@ -85,7 +85,7 @@ void mrf_peer_move_locked(struct mrf_peer *peer, enum mrf_peer_move move)
 
 static bool deadline_right(const struct mrf_peer *peer, const struct mrf_conn *conn)
 {
-	bool timed = !mrf_list_empty(&conn->timer.node);
+	bool timed = mrf_timer_runs(&conn->timer);
 
 	switch (peer->state) {
 	case MRF_PEER_READY:

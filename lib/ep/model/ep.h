@@ -121,6 +121,7 @@ struct mrf_ep {
 	struct mrf_peer **peers; /* by fi_addr */
 	size_t npeers;
 	struct mrf_list starved;   /* struct mrf_peer.starved, the longest waiting first */
+	struct mrf_list watching;  /* struct mrf_peer.watching: the agent waits for completions */
 	struct mrf_list all_peers; /* struct mrf_peer.node, removed addresses included */
 	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */

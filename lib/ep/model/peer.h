@@ -26,6 +26,7 @@ struct mrf_peer {
 	enum mrf_peer_state state; /* of conn; only mrf_peer_move_locked changes it */
 	bool gone;		   /* removed from the address vector: freed when idle */
 	struct mrf_list starved;   /* in ep->starved: waits for room in ep->scq */
+	struct mrf_list watching;  /* in ep->watching: goes on when something has completed */
 	struct mrf_turns *turns;   /* of its host (tx/turns.c); NULL: neither dialled nor waiting */
 	struct mrf_list turn;	   /* if it waits for its turn, in turns->waiting */
 	int64_t waits_since;	   /* ms: when it came to turns */

@@ -146,7 +146,7 @@ static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storag
 /* The oldest half-open connection gives way to a new one, if it has had enough time. */
 static bool give_way(struct mrf_passive *oldest)
 {
-	if (!oldest || oldest->until.at - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
+	if (!oldest || oldest->until.node.key - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
 		return false;
 	gone(oldest);
 	return true;
@@ -256,9 +256,7 @@ static struct mrf_passive *passive_alloc(struct mrf_ep *ep, struct mrf_vconn *vc
 	mrf_list_init(&passive->disconnected);
 	mrf_list_init(&passive->ready);
 	mrf_list_init(&passive->half);
-	mrf_list_init(&passive->until.node);
 	passive->until.over = never_came;
-	mrf_list_init(&passive->look.node);
 	passive->look.over = mrf_passive_look;
 	mrf_vconn_peer_addr(vconn, &passive->addr);
 	mrf_mr_lease_init(&passive->lease);

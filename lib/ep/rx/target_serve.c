@@ -428,7 +428,7 @@ static int free_slot(struct mrf_passive *passive, unsigned slot)
 	if (!has_unread(passive))
 		return post_slot(passive, slot);
 	passive->held[passive->nheld++] = (uint8_t)slot;
-	if (mrf_list_empty(&passive->look.node))
+	if (!mrf_timer_runs(&passive->look))
 		look_later(passive);
 	return 0;
 }

@@ -251,7 +251,7 @@ static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 		give_up_addr_locked(peer, -ret, 4201, "the connection cannot be completed");
 		return;
 	}
-	mrf_timer_stop(&conn->timer);
+	mrf_timer_stop(peer->ep->agent, &conn->timer);
 	peer->tries = peer->dials = peer->turned_away = 0;
 	peer->dialled_until = 0;
 	mrf_turn_end(peer);

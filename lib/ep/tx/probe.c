@@ -25,7 +25,7 @@ void mrf_probe_begin_locked(struct mrf_peer *peer)
 	struct mrf_conn *conn = peer->conn;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (peer->state == MRF_PEER_READY && conn->probed && mrf_list_empty(&conn->timer.node))
+	if (peer->state == MRF_PEER_READY && conn->probed && !mrf_timer_runs(&conn->timer))
 		mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
 }
 

@@ -258,12 +258,22 @@ static bool loads(void)
 	return dlopen(objects[1], RTLD_NOW);
 }
 
-/* The loader's lock of its list is held while its objects are looked at. */
-START_TEST(a_child_that_is_forked_while_objects_are_looked_at_loads_others)
+static bool looks(void)
+{
+	return !refresh(NULL);
+}
+
+/*
+ * The loader's lock of its list is held while its objects are looked at. An application that
+ * forks while another thread is inside the C library's own dlclose cannot be helped: so there
+ * the child loads nothing, and the object stays.
+ */
+START_TEST(a_child_that_is_forked_while_objects_are_looked_at_looks_and_loads)
 {
 	void *handle = load(objects[0]);
 
-	ck_assert(child_of_fork_inside_ends(_i ? unload : refresh, handle, loads));
+	load(objects[0]);
+	ck_assert(child_of_fork_inside_ends(_i ? unload : refresh, handle, _i ? looks : loads));
 }
 END_TEST
 
@@ -294,8 +304,8 @@ static TCase *later(void)
 	tcase_add_test(tc, an_objects_own_path_finds_what_it_loads);
 	tcase_add_loop_test(tc, what_an_object_finds_depends_on_who_asks, 0,
 			    MRF_ARRAY_SIZE(objects));
-	tcase_add_loop_test(tc, a_child_that_is_forked_while_objects_are_looked_at_loads_others, 0,
-			    2);
+	tcase_add_loop_test(tc, a_child_that_is_forked_while_objects_are_looked_at_looks_and_loads,
+			    0, 2);
 	tcase_add_test(tc, no_code_is_changed);
 	tcase_add_test(tc, what_the_loader_has_sealed_is_sealed_again);
 	return tc;

@@ -54,24 +54,18 @@ doctor_link() {
 	[ "$native_link" ] || [ $root = 0 ]
 	doctor_line $? native "an rxe link, or root to add one" \
 		"run as root, or let root add one: rdma link add rxe0 type rxe netdev DEVICE"
-	case $native_link,$(uname -r) in
-	?*,6.1.*)
-		echo "note: on Linux 6.1, when its interface was down and is up again, make the rxe" \
-			"link anew (rdma link delete, rdma link add): it answers no connection"
-		;;
-	esac
 	have rdma && rdma link show >/dev/null 2>&1
 	doctor_note $? "RDMA netlink answers" "RDMA netlink does not answer" \
 		"package iproute2, module ib_core"
 	[ "$native_link" ] || return
-	[[ $(uname -r) != 6.1[.-]* ]] || doctor_link_down
+	doctor_link_down
 }
 
-# Linux 6.12 does not need that.
+# Linux 6.1, 6.12 and 7.3 are alike in this.
 doctor_link_down() {
 	local netdev
 	netdev=$(<"/sys/class/infiniband/$native_link/parent")
-	echo "note: once $netdev has been down, rxe of this kernel answers no connection until the link" \
+	echo "note: after an attempt to connect while $netdev is down, rxe answers no connection until the link" \
 		"is made anew: rdma link delete $native_link; rdma link add $native_link type rxe netdev $netdev"
 }
 

@@ -319,9 +319,8 @@ t_native() {
 	grep -q '^missing for this kernel: access to /dev/infiniband/uverbs0 -> it is root:.* 600: chmod' \
 		<<<"${out#*nobody}"
 	check "--doctor of one who has no access to its node says so" $?
-	same "--doctor tells of a link that has to be made anew, on 6.1" \
-		"$([ "$kernel" != 6.1 ] || echo 'once dummy0 has been down')" \
-		"$(grep -o '^note: once .*the link is made anew' <<<"${out%nobody*}" | grep -o 'once.*down')"
+	same "--doctor tells of a link that has to be made anew" 'while dummy0 is down' \
+		"$(grep -o '^note: after .*the link is made anew' <<<"${out%nobody*}" | grep -o 'while.*down')"
 	out=$(rxe -- bash -c 'rdma link delete rxe0; ip link del dummy0
 		"$0" -- bash -c "rdma link; ip -o addr; exit 9"; echo status $?
 		rdma link; ip -o link; echo end' "$runner" 2>&1)

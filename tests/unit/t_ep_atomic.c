@@ -553,6 +553,37 @@ START_TEST(atomics_of_an_agent_that_others_overtake_all_the_time_go_on)
 }
 END_TEST
 
+static atomic_uint replies;
+
+static enum fake_fate count_replies(uint8_t *msg, size_t *len, bool from_target)
+{
+	replies += from_target && mrf_msg_type(msg, *len) == MRF_MSG_REPLY;
+	return FAKE_DELIVER;
+}
+
+/* The agent replies that it has done nothing yet, serves others, and is asked again. */
+START_TEST(atomics_of_one_element_do_not_keep_the_agent)
+{
+	struct call c = simple(MRF_ATOMIC_BASE, FI_UINT8, FI_BXOR, 1, AT);
+
+	open_mode(FI_MR_ALLOCATED);
+	memset(p.dst + AT, 0, 8);
+	memcpy(shadow, p.dst, PAIR_LEN);
+	contended = (uint64_t *)(void *)(p.dst + AT);
+	meddle = 5 * MRF_SWAPS;
+	fake.on_loop = add_between;
+	replies = 0;
+	fake.on_send = count_replies;
+	put_values(&c);
+	ck_assert_int_eq(call(&c), 0);
+	want_ok(&p.a, &p);
+	ck_assert_uint_eq(replies, 6);
+	ck_assert_int_eq(meddle, -1);
+	want_idle();
+	close_all();
+}
+END_TEST
+
 /* --- the ends of regions -------------------------------------------------------------- */
 
 /*
@@ -1589,6 +1620,7 @@ static TCase *tcase_all(void)
 	tcase_add_test(tc, atomics_do_not_depend_on_what_the_processor_sees);
 	tcase_add_test(tc, atomics_on_a_word_go_on_from_what_the_agent_left_there);
 	tcase_add_test(tc, atomics_of_an_agent_that_others_overtake_all_the_time_go_on);
+	tcase_add_test(tc, atomics_of_one_element_do_not_keep_the_agent);
 	return tc;
 }
 

@@ -26,8 +26,8 @@
  * outside the region are never touched. (Through another region that has all of the word
  * they can; fi_atomic(3mrfab) says so.)
  *
- * After MRF_SWAPS swaps the agent replies with what it has done, so that other peers get
- * their turn; the initiator asks for the rest. For regions with an event number it counts
+ * After MRF_SWAPS swaps the agent replies with what it has done, be it nothing, so that other
+ * peers get their turn; the initiator asks for the rest. For regions with an event number it counts
  * an operation once, with the last request that goes to the region.
  *
  * Either way goes through the kernel regions that peers use: an element of a region that
@@ -258,7 +258,9 @@ static void remember(struct known *known, const struct mrf_vwr *wr, bool overtak
 				 .word = wr->operand };
 }
 
-/* 0, or what the loop says. */
+enum { OVERTAKEN = 1 };
+
+/* 0, or what the loop says; or OVERTAKEN: others were faster, and it is time to go. */
 static int change_word(struct job *job, uint64_t pos, const struct place *place,
 		       const struct values *values)
 {
@@ -289,6 +291,8 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 		if (job->loop->word == wr.compare)
 			break;
 		overtaken = was_known;
+		if (job->swaps >= MRF_SWAPS)
+			return OVERTAKEN;
 	}
 	remember(known, &wr, overtaken);
 	job->stored |= store;
@@ -398,7 +402,7 @@ static uint32_t change(struct job *job, uint64_t pos, const struct values *value
 	*changed = !ret;
 	if (ret == -FI_EACCES)
 		return refused(job);
-	return ret ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
+	return ret < 0 ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
 }
 
 /* --- all of them ---------------------------------------------------------------------- */

@@ -351,8 +351,8 @@ static bool belongs_locked(struct mrf_window *window, const struct mrf_reply *re
 		return false;
 	if (reply->status == MRF_REPLY_TURN)
 		return !reply->done;
-	/* Something is always done, or else something is left that was not. */
-	return reply->status == MRF_REPLY_DONE ? reply->done && reply->done <= awaited->len
+	/* A target that was kept from it has done nothing yet. After a refusal something is left. */
+	return reply->status == MRF_REPLY_DONE ? reply->done <= awaited->len
 					       : reply->done < awaited->len;
 }
 

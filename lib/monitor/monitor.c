@@ -618,16 +618,17 @@ void mrf_watches_tell_locked(void)
 
 /*
  * A hook calls this in the thread that is about to change the range. The first look takes
- * no lock and makes no system call.
+ * no lock and makes no system call. What is watched there may get ground, or lose it, before
+ * or behind that look: so loose is looked at on both sides of it.
  */
 static void changing(uintptr_t start, uintptr_t end)
 {
 	struct mrf_itree_hit hit;
 	bool tree = atomic_load(&loose);
 
-	if (mrf_likely(
-		    !mrf_ground_touches(start, end) &&
-		    (!tree || mrf_itree_try_first(&watches, start, end, &hit) == MRF_ITREE_NONE)))
+	if (mrf_likely(!mrf_ground_touches(start, end) &&
+		       ((!tree && !atomic_load(&loose)) ||
+			mrf_itree_try_first(&watches, start, end, &hit) == MRF_ITREE_NONE)))
 		return;
 	if (atomic_load_explicit(&holder, memory_order_relaxed) == (uintptr_t)pthread_self() ||
 	    !mrf_monitor_usable())

@@ -51,6 +51,7 @@ tests_unit_t_log_LDADD = $(UNIT_LDADD)
 tests_unit_t_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_t_ground_SOURCES = tests/unit/t_ground.c tests/unit/child.h tests/unit/unit.h
 tests_unit_t_ground_LDADD = $(UNIT_LDADD)
+tests_unit_t_ground_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_ground_touches
 tests_unit_t_pieces_SOURCES = tests/unit/t_pieces.c tests/unit/unit.h
 tests_unit_t_pieces_LDADD = $(UNIT_LDADD)
 tests_unit_t_page_SOURCES = tests/unit/t_page.c tests/unit/unit.h

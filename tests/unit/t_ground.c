@@ -347,6 +347,63 @@ START_TEST(hooks_find_what_is_watched_without_ground)
 }
 END_TEST
 
+/* One thread stops where its hook looks for ground. */
+static _Thread_local bool stops;
+static atomic_int stopped; /* 1: there; 2: it may go on */
+
+bool __real_mrf_ground_touches(uintptr_t start, uintptr_t end);
+bool __wrap_mrf_ground_touches(uintptr_t start, uintptr_t end);
+
+bool __wrap_mrf_ground_touches(uintptr_t start, uintptr_t end)
+{
+	if (stops) {
+		stops = false;
+		atomic_store(&stopped, 1);
+		while (atomic_load(&stopped) != 2)
+			usleep(100);
+	}
+	return __real_mrf_ground_touches(start, end);
+}
+
+static void *stop_and_unmap(void *arg)
+{
+	stops = true;
+	munmap(arg, PAGE);
+	return NULL;
+}
+
+/* While a hook looks, what is watched there loses its ground: there is no room for the part. */
+START_TEST(hooks_find_what_loses_its_ground_meanwhile)
+{
+	size_t far = MRF_GROUND_SETS * CHUNK;
+	pthread_t thread;
+	char *mem;
+	unsigned i;
+
+	if (!have)
+		return;
+	mem = map_chunks(MRF_GROUND_WAYS * MRF_GROUND_SETS);
+	still_there = mem + 500 * PAGE;
+	*still_there = 42;
+	ck_assert_int_eq(watch(0, mem, 1), 0);
+	ck_assert_int_eq(watch(MRF_GROUND_WAYS, still_there, 1), 0);
+	for (i = 1; i < MRF_GROUND_WAYS; i++)
+		ck_assert_int_eq(watch(i, mem + i * far, 1), 0);
+	ck_assert(is_ground(mem, CHUNK / PAGE));
+	client.drop = look_at_drop;
+	ck_assert_int_eq(pthread_create(&thread, NULL, stop_and_unmap, still_there), 0);
+	while (atomic_load(&stopped) != 1)
+		usleep(100);
+	munmap(mem + 400 * PAGE, PAGE);
+	ck_assert(!is_ground(still_there, 1) && mrf_watch_on(&w[i]));
+	atomic_store(&stopped, 2);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(first_byte, 42);
+	client.drop = on_drop;
+	munmap(mem, MRF_GROUND_WAYS * far);
+}
+END_TEST
+
 START_TEST(ground_is_not_a_childs)
 {
 	char *mem = map_chunks(1);
@@ -558,6 +615,7 @@ static TCase *kernel(void)
 	tcase_add_test(tc, ground_goes_with_the_monitor);
 	tcase_add_test(tc, ground_that_nobody_uses_gives_way);
 	tcase_add_test(tc, hooks_find_what_is_watched_without_ground);
+	tcase_add_test(tc, hooks_find_what_loses_its_ground_meanwhile);
 	tcase_add_test(tc, ground_is_not_a_childs);
 	tcase_add_loop_test(tc, ground_goes_when_its_memory_changes, 0, 2 * WAYS);
 	tcase_add_test(tc, a_mapping_with_ground_in_it_can_be_moved_and_grow);

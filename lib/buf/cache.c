@@ -21,7 +21,7 @@
 #include "mr/seg.h"
 #include "mr/space.h"
 
-#define TRIES 4	   /* while the memory changes all the time */
+#define TRIES 4	   /* while the memory changes all the time, or others take the room */
 #define REFRESH 16 /* misses: objects that were loaded unseen are looked for, beside userfaultfd */
 
 struct mrf_cache {
@@ -178,13 +178,16 @@ static bool fit_in_locked(struct mrf_cache *cache, uint64_t len)
 	return true;
 }
 
-/* The kernel has no room for len bytes. False: nothing is left to be given up for it. */
-static bool evict_for(struct mrf_cache *cache, uint64_t len)
+/*
+ * The kernel has no room for len bytes: the oldest give way, or, with all, whatever this process
+ * keeps. False: nothing is left to be given up for it.
+ */
+static bool evict_for(struct mrf_cache *cache, uint64_t len, bool all)
 {
 	uint64_t bytes = 0;
 
 	mrf_monitor_lock();
-	while (bytes < len && evict_locked(cache, &bytes))
+	while (!all && bytes < len && evict_locked(cache, &bytes))
 		;
 	mrf_monitor_unlock();
 	if (!bytes && !mrf_room_make())
@@ -420,15 +423,16 @@ static int find_or_make(struct mrf_cache *cache, struct ask *ask, struct mrf_cac
 	return ret;
 }
 
-/* While there is something to be given up for it. */
+/* While there is something to be given up for it, and others do not take the room each time. */
 static int make_with_room(struct mrf_cache *cache, struct ask *ask, struct mrf_cached **out)
 {
-	int ret;
+	uint64_t len = ask->want.end - ask->want.start;
+	int left = TRIES, ret;
 
 	do
 		ret = find_or_make(cache, ask, out);
-	while (mrf_unlikely(ret < 0 && mrf_room_lacks(ret)) &&
-	       evict_for(cache, ask->want.end - ask->want.start));
+	while (mrf_unlikely(ret < 0 && left && mrf_room_helps(ret, len)) &&
+	       evict_for(cache, len, !--left));
 	return ret;
 }
 

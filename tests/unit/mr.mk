@@ -62,7 +62,7 @@ tests_unit_t_buf_LDFLAGS = $(MR_WRAP)
 tests_unit_t_cache_SOURCES = tests/unit/t_cache.c tools/info_cache.c tools/info_cache.h \
 	$(MR_FIXTURE)
 tests_unit_t_cache_LDADD = $(UNIT_LDADD)
-tests_unit_t_cache_LDFLAGS = $(MR_WRAP)
+tests_unit_t_cache_LDFLAGS = $(MR_WRAP),--wrap=mrf_page_memlock_read
 tests_unit_t_cache_scale_SOURCES = tests/unit/t_cache_scale.c $(MR_FIXTURE)
 tests_unit_t_cache_scale_LDADD = $(UNIT_LDADD)
 tests_unit_t_cache_scale_LDFLAGS = $(MR_WRAP)

@@ -16,6 +16,7 @@
 #include <rdma/fi_ext.h>
 #include <rdma/fi_ext_mrfab.h>
 #include "base/env.h"
+#include "base/page.h"
 #include "buf/cache.h"
 #include "buf/entry.h"
 #include "mr/demand/backs.h"
@@ -703,6 +704,61 @@ START_TEST(cache_makes_room_before_it_fails)
 }
 END_TEST
 
+static bool limited; /* to 12 pages, whoever runs this */
+
+void __wrap_mrf_page_memlock_read(struct mrf_page_memlock *lock);
+void __real_mrf_page_memlock_read(struct mrf_page_memlock *lock);
+
+void __wrap_mrf_page_memlock_read(struct mrf_page_memlock *lock)
+{
+	__real_mrf_page_memlock_read(lock);
+	if (limited)
+		*lock = (struct mrf_page_memlock){ .limit = 12 * PAGE, .used = 12 * PAGE };
+}
+
+/* What there can be no room for, whatever goes, makes nothing go. */
+START_TEST(cache_what_the_limit_does_not_let_in_empties_nothing)
+{
+	struct mrf_vmr vmr = { 0 };
+
+	if (!open_keeping(NULL, NULL, NULL))
+		return;
+	limited = true;
+	fake_verbs.max_bytes = 12 * PAGE;
+	must_get(0, 4, true);
+	must_get(10, 4, true);
+	must_get(20, 4, true);
+	ck_assert_int_eq(get_at(30, 13, true), -FI_ENOMEM);
+	ck_assert_int_eq(mrf_room_reg(env.space.pd, mem + 30 * PAGE, 13 * PAGE, 0, 0, &vmr),
+			 -FI_ENOMEM);
+	want_kept(3, 12);
+	must_get(30, 12, true);
+	want_kept(1, 12);
+	limited = false;
+	close_cache();
+}
+END_TEST
+
+/* Others may take the room again and again. */
+START_TEST(cache_tries_to_make_room_so_many_times)
+{
+	unsigned tries;
+	size_t i;
+
+	if (!open_keeping(NULL, NULL, NULL))
+		return;
+	for (i = 0; i < 16; i++)
+		must_get(2 * i, 1, true);
+	tries = fake_verbs.calls[FAKE_REG_MR];
+	fake_verbs_fail_always(FAKE_REG_MR, ENOMEM);
+	ck_assert_int_eq(get_at(40, 1, true), -FI_ENOMEM);
+	fake_verbs_fail(FAKE_REG_MR, 0, 0);
+	ck_assert_uint_le(fake_verbs.calls[FAKE_REG_MR] - tries, 5);
+	want_kept(0, 0);
+	close_cache();
+}
+END_TEST
+
 START_TEST(cache_gives_way_to_registrations)
 {
 	struct mrf_vmr vmr = { 0 };
@@ -959,6 +1015,8 @@ static TCase *kept(void)
 	tcase_add_loop_test(tc, cache_what_passes_the_end_of_the_address_space_is_refused, 0, 4);
 	tcase_add_loop_test(tc, cache_what_the_kernel_keeps_outlives_it, 0, 2);
 	tcase_add_test(tc, cache_makes_room_before_it_fails);
+	tcase_add_test(tc, cache_what_the_limit_does_not_let_in_empties_nothing);
+	tcase_add_test(tc, cache_tries_to_make_room_so_many_times);
 	tcase_add_test(tc, cache_gives_way_to_registrations);
 	tcase_add_test(tc, cache_every_failed_allocation_is_survived);
 	tcase_add_test(tc, cache_any_number_of_entries_is_found);

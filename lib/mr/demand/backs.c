@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "base/fork.h"
 #include "base/maps.h"
+#include "base/page.h"
 #include "mr/demand/backs.h"
 #include "mr/demand/pin.h"
 #include "mr/demand/unpin.h"
@@ -129,6 +130,16 @@ static bool backs_give_way_locked(struct mrf_mr_backs *backs)
 	if (space->dropped)
 		space->dropped(space->dropped_arg);
 	return true;
+}
+
+bool mrf_room_helps(int err, size_t len)
+{
+	struct mrf_page_memlock lock;
+
+	if (err != -FI_ENOMEM && err != -FI_EPERM && err != -FI_ENOSPC)
+		return false;
+	mrf_page_memlock_read(&lock);
+	return lock.exempt || len <= lock.limit;
 }
 
 bool mrf_room_make(void)

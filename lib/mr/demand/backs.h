@@ -41,11 +41,11 @@ bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs);
  */
 bool mrf_room_make(void);
 
-/* Is this an error that the kernel returns when a resource is used up? */
-static inline bool mrf_room_lacks(int err)
-{
-	return err == -FI_ENOMEM || err == -FI_EPERM || err == -FI_ENOSPC;
-}
+/*
+ * May it help to make room, after this error of pinning len bytes? Not if that much may never be
+ * locked (RLIMIT_MEMLOCK). Slow, if it is an error of this kind.
+ */
+bool mrf_room_helps(int err, size_t len);
 
 /*
  * As mrf_vmr_reg, for all registrations except those that peers ask for; if there is no
@@ -56,7 +56,7 @@ static inline int mrf_room_reg(struct mrf_vpd *pd, const void *addr, size_t len,
 {
 	int ret = mrf_vmr_reg(pd, addr, len, iova, rights, vmr);
 
-	if (mrf_unlikely(ret) && mrf_room_lacks(ret) && mrf_room_make())
+	if (mrf_unlikely(ret) && mrf_room_helps(ret, len) && mrf_room_make())
 		ret = mrf_vmr_reg(pd, addr, len, iova, rights, vmr);
 	return ret;
 }

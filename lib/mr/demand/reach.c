@@ -177,12 +177,12 @@ static enum mrf_mr_status look_up_quest(struct quest *q)
  * Unpins everything else that this process keeps. False: there was nothing, or it does
  * not help.
  */
-static bool make_pin_room(const struct quest *q, int err)
+static bool make_pin_room(const struct quest *q, const struct mrf_hole *hole, int err)
 {
 	/* The peer has as many leases as it may have. */
 	if (err == -FI_ENOSPC && q->lease->npins == MRF_MR_LEASE_PINS)
 		return false;
-	if (!mrf_room_lacks(err) || !mrf_room_make())
+	if (!mrf_room_helps(err, hole->end - hole->start) || !mrf_room_make())
 		return false;
 	mrf_pins_reap(q->back->space->backs);
 	return true;
@@ -201,7 +201,7 @@ static enum mrf_pinned pin_failed(struct quest *q, const struct mrf_hole *hole, 
 	 */
 	if (q->view->nseg)
 		return MRF_PIN_FAILED;
-	if (make_pin_room(q, err))
+	if (make_pin_room(q, hole, err))
 		return MRF_PIN_AGAIN;
 	q->view->status = MRF_MR_NO_ROOM;
 	mrf_mr_why(q->back->space, (const void *)(uintptr_t)hole->start, hole->end - hole->start,

@@ -64,29 +64,23 @@ static uintptr_t word_at(const atomic_uintptr_t *set, unsigned i)
 	return atomic_load(&set[i]);
 }
 
-/* The first word of a set that overlaps, or 0. */
-static uintptr_t look_in(const atomic_uintptr_t *set, uintptr_t start, uintptr_t end)
-{
-	unsigned i;
-
-	for (i = 0; i < MRF_GROUND_WAYS; i++) {
-		uintptr_t word = word_at(set, i);
-
-		if (overlaps(word, start, end))
-			return word;
-	}
-	return 0;
-}
-
 /* Looks at each set once. */
-static uintptr_t look_through(uintptr_t start, uintptr_t end)
+bool mrf_ground_next(uintptr_t start, uintptr_t end, unsigned *at, struct mrf_ground *found)
 {
-	uintptr_t first = start / MRF_UFFD_CHUNK, last = (end - 1) / MRF_UFFD_CHUNK, word = 0;
-	uintptr_t n = mrf_min(last - first + 1, MRF_GROUND_SETS);
+	uintptr_t first = start / MRF_UFFD_CHUNK, last = (end - 1) / MRF_UFFD_CHUNK;
+	unsigned n = (unsigned)mrf_min(last - first + 1, MRF_GROUND_SETS) * MRF_GROUND_WAYS;
 
-	for (; !word && n; n--)
-		word = look_in(sets[first++ % MRF_GROUND_SETS], start, end);
-	return word;
+	for (; *at < n; ++*at) {
+		uintptr_t set = (first + *at / MRF_GROUND_WAYS) % MRF_GROUND_SETS;
+		uintptr_t word = word_at(sets[set], *at % MRF_GROUND_WAYS);
+
+		if (overlaps(word, start, end)) {
+			*found = unpack(word);
+			++*at;
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Most often there is nothing of the chunk: then four words are compared. */
@@ -94,10 +88,11 @@ bool mrf_ground_touches(uintptr_t start, uintptr_t end)
 {
 	uintptr_t chunk = chunk_with(start);
 	const atomic_uintptr_t *set;
-	unsigned i;
+	struct mrf_ground found;
+	unsigned i = 0;
 
 	if (mrf_unlikely(chunk_with(end - 1) != chunk))
-		return look_through(start, end);
+		return mrf_ground_next(start, end, &i, &found);
 	set = set_of(start);
 	for (i = 0; i < MRF_GROUND_WAYS; i++) {
 		uintptr_t word = word_at(set, i);
@@ -106,15 +101,6 @@ bool mrf_ground_touches(uintptr_t start, uintptr_t end)
 			return true;
 	}
 	return false;
-}
-
-bool mrf_ground_any(uintptr_t start, uintptr_t end, struct mrf_ground *found)
-{
-	uintptr_t word = look_through(start, end);
-
-	if (word)
-		*found = unpack(word);
-	return word;
 }
 
 bool mrf_ground_has(uintptr_t start, uintptr_t end)

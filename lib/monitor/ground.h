@@ -45,8 +45,11 @@ bool mrf_ground_touches(uintptr_t start, uintptr_t end);
 bool mrf_ground_has(uintptr_t start, uintptr_t end);
 /* The lowest range that overlaps [start, end), which is in one chunk. False: none. */
 bool mrf_ground_first(uintptr_t start, uintptr_t end, struct mrf_ground *found);
-/* Any range that overlaps. False: none. */
-bool mrf_ground_any(uintptr_t start, uintptr_t end, struct mrf_ground *found);
+/*
+ * The ranges that overlap, one after the other, while they are taken away or cut; *at: 0 for the
+ * first. False: there are no more.
+ */
+bool mrf_ground_next(uintptr_t start, uintptr_t end, unsigned *at, struct mrf_ground *found);
 /* The ith range of the set that the address belongs to. False: that place is free. */
 bool mrf_ground_in_set(uintptr_t addr, unsigned i, struct mrf_ground *found);
 /* Ranges may overlap. False: there is no room in the set. */

@@ -428,10 +428,11 @@ static void strand_locked(const struct mrf_ground *lost)
 static void lose_ground_locked(uintptr_t start, uintptr_t end)
 {
 	struct mrf_ground range, lost;
+	unsigned at = 0;
 
 	mrf_lock_held(&lock);
 	atomic_fetch_add(&loose, 1);
-	while (mrf_ground_any(start, end, &range)) {
+	while (mrf_ground_next(start, end, &at, &range)) {
 		if (!first_watch_locked(range.start, range.end)) {
 			mrf_ground_remove(&range);
 			release_locked(range.start, range.end);
@@ -448,17 +449,14 @@ static void lose_ground_locked(uintptr_t start, uintptr_t end)
 static void give_ground_back_locked(void)
 {
 	struct mrf_ground range;
-	unsigned set, i;
+	unsigned at = 0;
 
 	mrf_lock_held(&lock);
-	for (set = 0; set < MRF_GROUND_SETS; set++) {
-		for (i = 0; i < MRF_GROUND_WAYS; i++) {
-			if (!mrf_ground_in_set(set * MRF_UFFD_CHUNK, i, &range) ||
-			    first_watch_locked(range.start, range.end))
-				continue;
-			mrf_ground_remove(&range);
-			release_locked(range.start, range.end);
-		}
+	while (mrf_ground_next(0, UINTPTR_MAX, &at, &range)) {
+		if (first_watch_locked(range.start, range.end))
+			continue;
+		mrf_ground_remove(&range);
+		release_locked(range.start, range.end);
 	}
 }
 
@@ -752,13 +750,13 @@ void mrf_watches_unregister_locked(void)
 {
 	struct mrf_itree_node *node;
 	struct mrf_ground range;
-	unsigned i;
+	unsigned i = 0;
 
 	mrf_lock_held(&lock);
 	for (node = mrf_itree_first(&watches, 0, UINTPTR_MAX); node;
 	     node = mrf_itree_next(&watches, node, 0, UINTPTR_MAX))
 		mrf_uffds_unregister(mrf_itree_start(node), mrf_itree_end(node));
-	while (mrf_ground_any(0, UINTPTR_MAX, &range)) {
+	while (mrf_ground_next(0, UINTPTR_MAX, &i, &range)) {
 		mrf_uffds_unregister(range.start, range.end);
 		mrf_ground_remove(&range);
 	}

@@ -35,8 +35,9 @@ static bool add(uintptr_t start, uintptr_t end)
 static bool cut(uintptr_t start, uintptr_t end, struct mrf_ground *lost)
 {
 	struct mrf_ground range;
+	unsigned at = 0;
 
-	ck_assert(mrf_ground_any(start, end, &range));
+	ck_assert(mrf_ground_next(start, end, &at, &range));
 	return mrf_ground_cut(&range, start, end, lost);
 }
 
@@ -104,6 +105,25 @@ START_TEST(ground_without_room_loses_the_smaller_part)
 	ck_assert_uint_eq(lost.end, BASE + 2 * PAGE);
 	ck_assert(mrf_ground_has(BASE + 3 * PAGE, BASE + 10 * PAGE));
 	ck_assert_uint_eq(mrf_ground_count(), MRF_GROUND_WAYS);
+	mrf_ground_clear();
+}
+END_TEST
+
+/* What is left of it is not met again. */
+START_TEST(ground_that_is_cut_is_met_once)
+{
+	uintptr_t start = BASE + 5 * PAGE, end = BASE + 2 * CHUNK + 5 * PAGE;
+	struct mrf_ground range, lost;
+	unsigned at = 0, i;
+
+	ck_assert(add(BASE, BASE + 10 * PAGE) && add(BASE + 20 * PAGE, BASE + 30 * PAGE));
+	ck_assert(add(BASE + CHUNK, BASE + 2 * CHUNK));
+	ck_assert(add(BASE + 2 * CHUNK, BASE + 2 * CHUNK + 10 * PAGE));
+	for (i = 0; mrf_ground_next(start, end, &at, &range); i++)
+		mrf_ground_cut(&range, start, end, &lost);
+	ck_assert_uint_eq(i, 4);
+	ck_assert(!mrf_ground_touches(start, end));
+	ck_assert_uint_eq(mrf_ground_count(), 2);
 	mrf_ground_clear();
 }
 END_TEST
@@ -601,6 +621,7 @@ static TCase *table(void)
 	tcase_add_test(tc, ground_is_found_by_any_byte_and_by_no_other);
 	tcase_add_test(tc, ground_is_cut_exactly);
 	tcase_add_test(tc, ground_without_room_loses_the_smaller_part);
+	tcase_add_test(tc, ground_that_is_cut_is_met_once);
 	return tc;
 }
 

@@ -179,21 +179,19 @@ int mrf_pins_reap(struct mrf_mr_backs *backs)
 
 /* --- leased ----------------------------------------------------------------------- */
 
-/* NULL: none is left. */
-static struct mrf_pin *next_leased_locked(struct mrf_mr_back *back, const struct mrf_spans *where,
-					  uint64_t clock)
+static void take_leased_locked(struct mrf_mr_back *back, const struct mrf_spans *where,
+			       uint64_t clock, struct mrf_list *list)
 {
 	mrf_monitor_held();
-	mrf_list_each (node, &back->leased) {
+	mrf_list_each_safe (node, &back->leased) {
 		struct mrf_pin *pin = mrf_pin_at(node);
 
-		if (pin->clock < clock && meets(pin, where)) {
-			mrf_list_del(node);
-			pin->busy = true;
-			return pin;
-		}
+		if (pin->clock >= clock || !meets(pin, where))
+			continue;
+		pin->busy = true;
+		mrf_list_del(node);
+		mrf_list_add_tail(node, list);
 	}
-	return NULL;
 }
 
 /*
@@ -222,19 +220,20 @@ static void end_orphan(struct mrf_pin *pin, int ret, struct mrf_list *kept)
 
 int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where, uint64_t clock)
 {
-	struct mrf_list kept, *node;
-	struct mrf_pin *pin;
+	struct mrf_list mine, kept, *node;
 	int first = 0, ret;
 
+	mrf_list_init(&mine);
 	mrf_list_init(&kept);
 	mrf_monitor_lock();
-	while ((pin = next_leased_locked(back, where, clock))) {
-		mrf_monitor_unlock();
-		ret = end_pin(pin);
+	take_leased_locked(back, where, clock, &mine);
+	mrf_monitor_unlock();
+	while ((node = mrf_list_pop(&mine))) {
+		ret = end_pin(mrf_pin_at(node));
 		first = first ? first : ret;
-		end_orphan(pin, ret, &kept);
-		mrf_monitor_lock();
+		end_orphan(mrf_pin_at(node), ret, &kept);
 	}
+	mrf_monitor_lock();
 	while ((node = mrf_list_pop(&kept)))
 		mrf_list_add_tail(node, &back->leased);
 	mrf_monitor_unlock();
@@ -260,7 +259,8 @@ static bool leave_region(struct mrf_pin *pin)
 	if (mine && pin->vmr.handle && !pin->revoked)
 		pin->revoked = !mrf_vmr_revoke(&pin->vmr);
 	pin->orphan = true;
-	mrf_list_del(&pin->node);
+	if (mine)
+		mrf_list_del(&pin->node);
 	mrf_monitor_unlock();
 	return mine;
 }

@@ -15,7 +15,7 @@ suites_usual=(unit asan install scripts docs rxe-6.1)	# without --all
 suites_quick=(unit rxe-6.1)
 
 # How long each takes on a machine of two processors that emulates its guests: those in guests
-# alone, the others with one beside. Suites begin with the longest. Deep: with --all.
+# by themselves, the others with one beside. Suites begin with the longest. Deep: with --all.
 declare -A seconds=(
 	[rxe-6.1]=200 [rxe-6.12]=370 [rxe-newest]=60 [hosts]=250 [runner]=300
 	[unit]=90 [asan]=320 [tsan]=170 [valgrind]=380 [clang]=70 [debian13]=200 [install]=5 [dist]=155

@@ -70,67 +70,61 @@ static void halt_op_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 	op->why = *why;
 }
 
+static const struct cause {
+	int err;
+	int code;
+	const char *text;
+} causes[] = {
+	[MRF_WC_FLUSHED] = { FI_ECONNRESET, 4112, "the peer went away" },
+	[MRF_WC_LOCAL] = { FI_EFAULT, 4110,
+			   "the local buffer's registration does not allow this access (its "
+			   "region was closed, or has another size)" },
+	[MRF_WC_UNSENT] = { FI_ENETDOWN, 4114,
+			    "the device cannot send, because its link is down or there is no "
+			    "route" },
+	[MRF_WC_TIMEOUT] = { FI_ETIMEDOUT, 4111, "there is no answer" },
+	[MRF_WC_DENIED] = { FI_EACCES, 5203,
+			    "the kernel takes no more work requests from this process (or "
+			    "thread), whose credentials have changed since it opened the domain" },
+	[MRF_WC_OTHER] = { FI_EIO, 4113, "the device reported an error on the connection" },
+};
+
+static const struct cause always_flushed = {
+	FI_ECONNRESET, 4116,
+	"the connection broke each time that the access was tried, and nothing says why"
+};
+
+static const struct cause *cause_of(const struct mrf_op *op)
+{
+	if (op->fatal == MRF_WC_FLUSHED && op->timeouts > MRF_TIMEOUTS)
+		return &always_flushed;
+	return &causes[op->fatal];
+}
+
+/* Of an access whose own buffer was at fault it is known, unless the device had sent it before. */
+static bool may_have_been_done_locked(const struct mrf_peer *peer, const struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	return op->fatal != MRF_WC_LOCAL ||
+	       (peer->conn->behind_ran && op->type->kind != MRF_OP_READ);
+}
+
 void mrf_peer_op_fatal_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	struct mrf_why why = { .err = FI_EIO, .code = 4113 };
+	const struct cause *cause = cause_of(op);
+	struct mrf_why why = op->why;
 	char addr[64];
 
 	mrf_lock_held(&peer->ep->lock);
 	if (op->stopped) {
-		why = op->why;
 		fail_rest_locked(peer, op, &why);
 		return;
 	}
-	mrf_addr_text(&peer->addr, addr, sizeof(addr));
-	switch (op->fatal) {
-	case MRF_WC_LOCAL:
-		why = (struct mrf_why){ FI_EFAULT, 4110, "" };
-		snprintf(why.text, sizeof(why.text),
-			 "the local buffer's registration does not allow this access "
-			 "(its region was closed, or has another size)%s",
-			 peer->conn->behind_ran && op->type->kind != MRF_OP_READ
-				 ? ": the access may or may not have been done"
-				 : "");
-		break;
-	case MRF_WC_UNSENT:
-		why = (struct mrf_why){ FI_ENETDOWN, 4114, "" };
-		snprintf(why.text, sizeof(why.text),
-			 "the device cannot send to %s, because its link is down or "
-			 "there is no route: the access may or may not have been done",
-			 addr);
-		break;
-	case MRF_WC_TIMEOUT:
-		why = (struct mrf_why){ FI_ETIMEDOUT, 4111, "" };
-		snprintf(why.text, sizeof(why.text),
-			 "there is no answer from %s: the access may or may not have been done",
-			 addr);
-		break;
-	case MRF_WC_FLUSHED:
-		if (op->timeouts > MRF_TIMEOUTS) {
-			why = (struct mrf_why){ FI_ECONNRESET, 4116, "" };
-			snprintf(why.text, sizeof(why.text),
-				 "the connection to %s broke each time that the access was tried, "
-				 "and nothing says why: the access may or may not have been done",
-				 addr);
-			break;
-		}
-		why = (struct mrf_why){ FI_ECONNRESET, 4112, "" };
-		snprintf(why.text, sizeof(why.text),
-			 "%s went away: the access may or may not have been done", addr);
-		break;
-	case MRF_WC_DENIED:
-		why = (struct mrf_why){ FI_EACCES, 5203, "" };
-		snprintf(why.text, sizeof(why.text),
-			 "the kernel takes no more work requests from this process (or "
-			 "thread), whose credentials have changed since it opened the domain: "
-			 "the access may or may not have been done");
-		break;
-	default:
-		snprintf(why.text, sizeof(why.text),
-			 "the device reported an error on the connection to %s: the access may or "
-			 "may not have been done",
-			 addr);
-	}
+	mrf_why_set(&why, cause->err, cause->code, "%s: %s%s",
+		    mrf_addr_text(&peer->addr, addr, sizeof(addr)), cause->text,
+		    may_have_been_done_locked(peer, op)
+			    ? ": the access may or may not have been done"
+			    : "");
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
 }

@@ -26,7 +26,6 @@ enum {
 	SBRK,
 	SBRK_TOO,
 	SHMAT,
-	SHMDT,
 	MPROTECT,
 	PKEY_MPROTECT,
 	CALLS
@@ -262,20 +261,6 @@ static void *hook_shmat(int id, const void *addr, int flags)
 	return ret;
 }
 
-/*
- * Nobody tells the size of what is attached at an address: it may have been attached
- * around the hooks. So all that lies behind the address goes.
- */
-static int hook_shmdt(const void *addr)
-{
-	int (*orig)(const void *) = ORIG(SHMDT, int (*)(const void *));
-	unsigned place = mrf_change_begin(addr, SIZE_MAX);
-	int ret = orig(addr);
-
-	mrf_change_end(place);
-	return ret;
-}
-
 /* --- all of them ---------------------------------------------------------------------- */
 
 static struct mrf_hook hooks[CALLS] = {
@@ -290,7 +275,6 @@ static struct mrf_hook hooks[CALLS] = {
 	[SBRK] = { .name = "sbrk", .hook = hook_sbrk },
 	[SBRK_TOO] = { .name = "__sbrk", .hook = hook_sbrk },
 	[SHMAT] = { .name = "shmat", .hook = hook_shmat },
-	[SHMDT] = { .name = "shmdt", .hook = hook_shmdt },
 	[MPROTECT] = { .name = "mprotect", .hook = hook_mprotect },
 	[PKEY_MPROTECT] = { .name = "pkey_mprotect", .hook = hook_pkey_mprotect },
 };

@@ -9,7 +9,8 @@
  * example):
  * - munmap, mmap over an existing mapping, mremap, madvise and process_madvise that take
  *   pages away, remap_file_pages, brk and sbrk downwards, shmat over an existing mapping,
- *   shmdt (everything behind the address), dlclose (the segments of all libraries);
+ *   dlclose (the segments of all libraries); not shmdt, which takes nothing but shared
+ *   memory, and that is not watched;
  * - mprotect and pkey_mprotect: what was checked of the rights does not hold any more;
  * - free, realloc and reallocarray of a block that is a mapping of its own, and
  *   malloc_trim, if the C library's allocator is in use; the calls above, if another

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <rdma/fi_errno.h>
+#include "base/compiler.h"
 #include "monitor/announce.h"
 #include "monitor/change.h"
 #include "monitor/hook_heap.h"
@@ -22,6 +23,8 @@
 
 static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool installed;
+static atomic_bool found;  /* the originals were looked for */
+static atomic_int lacking; /* then: 0, or why the hooks cannot be installed */
 
 /* The program calls us from now on, so this library must not be unloaded. */
 static void stay(void)
@@ -43,7 +46,7 @@ static void stay(void)
 #define UNDER_TSAN false
 #endif
 
-static int install_hooks(void)
+static int find_originals(void)
 {
 	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
 
@@ -54,6 +57,24 @@ static int install_hooks(void)
 	mrf_hook_heap_add(libc);
 	mrf_hook_load_add();
 	stay();
+	return 0;
+}
+
+/* Several threads may do it at once, and find the same. */
+void mrf_hooks_find(void)
+{
+	if (mrf_likely(atomic_load(&found)))
+		return;
+	atomic_store(&lacking, find_originals());
+	atomic_store(&found, true);
+}
+
+static int install_hooks(void)
+{
+	int ret = atomic_load(&lacking);
+
+	if (ret)
+		return ret;
 	mrf_slots_fill();
 	if (mrf_hook_map_heard()) {
 		mrf_known_trust(mrf_hooks_in_force, mrf_hooks_refresh);
@@ -69,6 +90,7 @@ int mrf_hooks_listen(struct mrf_hooks_listener *listener)
 	static int why;
 	int ret;
 
+	mrf_hooks_find();
 	pthread_mutex_lock(&admin);
 	if (!tried) {
 		why = install_hooks();

@@ -55,6 +55,13 @@
  */
 int mrf_hooks_listen(struct mrf_hooks_listener *listener);
 
+/*
+ * Asks the loader for the functions that are to be hooked. A thread that runs the constructors of
+ * an object which is being loaded holds the loader's lock, and may want any lock of ours: so this
+ * comes before any lock under which mrf_hooks_listen is called. Cheap but for the first time.
+ */
+void mrf_hooks_find(void);
+
 /* Are the hooks installed, and not replaced by others? Cheap. */
 bool mrf_hooks_in_force(void);
 

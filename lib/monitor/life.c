@@ -109,8 +109,11 @@ static void monitor_notice_forks(void)
 static void enter_admin(void)
 {
 	static pthread_once_t forks = PTHREAD_ONCE_INIT;
+	const char *which = mrf_env_str(MRF_PARAM_MONITOR);
 
 	pthread_once(&forks, monitor_notice_forks);
+	if (!which || !strcmp(which, "memhooks"))
+		mrf_hooks_find();
 	pthread_mutex_lock(&admin);
 }
 
@@ -278,7 +281,7 @@ int mrf_monitor_disown(struct fid_mem_monitor *monitor)
 {
 	int ret = -FI_EINVAL;
 
-	pthread_mutex_lock(&admin);
+	enter_admin();
 	if (adopted && adopted == monitor) {
 		if (mrf_monitor_usable()) {
 			mrf_watches_drop_all();

@@ -436,7 +436,7 @@ void mrf_slots_add(struct mrf_hook *hooks, unsigned n)
 	unsigned i;
 
 	mrf_gate_enter(MRF_GATE_LOADER);
-	for (i = 0; i < MRF_SLOTS_GROUPS - 1 && groups[i].n;)
+	for (i = 0; i < MRF_SLOTS_GROUPS - 1 && groups[i].n && groups[i].hooks != hooks;)
 		i++;
 	groups[i] = (struct group){ hooks, n };
 	dl_iterate_phdr(look_for_stubs, NULL);

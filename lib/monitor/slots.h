@@ -33,7 +33,8 @@ struct mrf_hook {
 
 /*
  * Finds the originals and makes the hooks known; changes no slot yet. At most
- * MRF_SLOTS_GROUPS times in a process. The array stays where it is.
+ * MRF_SLOTS_GROUPS arrays in a process, which stay where they are; one again does no harm. Calls
+ * the loader: no lock is held.
  */
 void mrf_slots_add(struct mrf_hook *hooks, unsigned n);
 /*

@@ -4,6 +4,7 @@
  * linked in several ways.
  */
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +15,16 @@ SHOWN int (*hooked_pointer)(void *, size_t) = munmap;
 SHOWN pid_t (*hooked_pointer_too)(void) = getppid;
 SHOWN char hooked_room[1 << 16];
 SHOWN void (*hooked_at_end)(void);
+
+/* The test says in the environment what is to be called while this is being loaded. */
+__attribute__((constructor)) static void at_load(void)
+{
+	const char *text = getenv("HOOKED_AT_LOAD");
+	void *call;
+
+	if (text && sscanf(text, "%p", &call) == 1)
+		((void (*)(void))call)();
+}
 
 #ifdef OWN_GETPPID
 SHOWN pid_t getppid(void)

@@ -241,6 +241,36 @@ int __wrap_dl_iterate_phdr(int (*found)(struct dl_phdr_info *, size_t, void *), 
 	return __real_dl_iterate_phdr(stop_at_object, &walk);
 }
 
+static pthread_t other;
+static struct mrf_hooks_listener others = { .changing = changing };
+
+static void *listen_too(void *arg)
+{
+	ck_assert_int_eq(mrf_hooks_listen(&others), 0);
+	return arg;
+}
+
+/* The loader holds its lock while this runs, and the other thread waits for that. */
+static void listen_at_load(void)
+{
+	ck_assert_int_eq(pthread_create(&other, NULL, listen_too, NULL), 0);
+	usleep(200000);
+	setup();
+}
+
+START_TEST(hooks_are_installed_by_a_constructor_and_by_another_thread_at_once)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%p", (void *)(uintptr_t)listen_at_load);
+	setenv("HOOKED_AT_LOAD", text, 1);
+	load(objects[0]);
+	unsetenv("HOOKED_AT_LOAD");
+	pthread_join(other, NULL);
+	must_hear_from(load(objects[1]));
+}
+END_TEST
+
 static void *refresh(void *arg)
 {
 	mrf_hooks_refresh();
@@ -285,6 +315,7 @@ static TCase *before(void)
 			    MRF_ARRAY_SIZE(objects));
 	tcase_add_loop_test(tc, an_object_that_has_called_before_is_heard, 0,
 			    MRF_ARRAY_SIZE(objects));
+	tcase_add_test(tc, hooks_are_installed_by_a_constructor_and_by_another_thread_at_once);
 	return tc;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
+#include "contract/budget.h"
 #include "ep/life.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/target.h"
@@ -50,23 +52,41 @@ static void cq_has_news(void *watcher)
 	mrf_service_leave(ep);
 }
 
-static void leave_agent(struct mrf_ep *ep)
+/* False: the time is over, and some may be left. */
+static bool leave_removed(struct mrf_ep *ep, int64_t end)
 {
+	bool in_time = true;
+
 	mrf_lock_take(&ep->lock);
 	mrf_list_each_safe (node, &ep->all_peers) {
 		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
 
-		if (mrf_peer_let_go_locked(peer))
-			mrf_conn_service_locked(peer);
+		/* Those that are gone already are busy, and will be kicked. */
+		if (peer->gone || !mrf_peer_let_go_locked(peer))
+			continue;
+		mrf_conn_service_locked(peer);
+		in_time = mrf_now_us() < end;
+		if (!in_time)
+			break;
 	}
 	mrf_service_leave(ep);
+	return in_time;
 }
 
-/* Closes the connections to addresses that were removed, once they have nothing to do. */
+/*
+ * Closes the connections to addresses that were removed, once they have nothing to do; as many as
+ * there is time for, and the others in the next turns.
+ */
 static void removed(struct mrf_agent *agent)
 {
-	mrf_list_each (node, &mrf_eps_of(agent)->all)
-		leave_agent(mrf_list_entry(node, struct mrf_ep, of_agent));
+	int64_t end = mrf_now_us() + MRF_TURN_US;
+
+	mrf_list_each (node, &mrf_eps_of(agent)->all) {
+		if (leave_removed(mrf_list_entry(node, struct mrf_ep, of_agent), end))
+			continue;
+		mrf_agent_removed(agent);
+		return;
+	}
 }
 
 static void turn_is_over(struct mrf_agent *agent)
@@ -136,23 +156,46 @@ int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
 	return mrf_agent_command(agent, ep, enable_in_agent);
 }
 
-static int close_in_agent(struct mrf_agent *agent, void *arg)
+static int stop_in_agent(struct mrf_agent *agent, void *arg)
 {
 	struct mrf_ep *ep = arg;
 
 	mrf_list_del(&ep->of_agent);
 	mrf_vconn_close(ep->listener);
-	mrf_passive_destroy_all(ep);
-	mrf_atomic_loop_close(ep);
 	mrf_agent_cq_remove(agent, ep->scq);
+	return 0;
+}
+
+/* False: there was none. */
+static bool abandon_one(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+
 	mrf_lock_take(&ep->lock);
-	mrf_list_each_safe (node, &ep->all_peers)
+	node = mrf_list_first(&ep->all_peers);
+	if (node)
 		mrf_peer_abandon_locked(mrf_list_entry(node, struct mrf_peer, node));
 	mrf_op_unlock(ep);
+	return node;
+}
+
+/* As many connections as there is time for. */
+static int close_in_agent(struct mrf_agent *agent, void *arg)
+{
+	int64_t end = mrf_now_us() + MRF_TURN_US;
+	struct mrf_ep *ep = arg;
+
+	(void)agent;
+	while (mrf_passive_destroy_one(ep) || abandon_one(ep)) {
+		if (mrf_now_us() >= end)
+			return MRF_AGENT_LATER;
+	}
+	mrf_atomic_loop_close(ep);
 	return 0;
 }
 
 void mrf_agent_ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
 {
+	mrf_agent_command(agent, ep, stop_in_agent);
 	mrf_agent_command(agent, ep, close_in_agent);
 }

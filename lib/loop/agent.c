@@ -3,7 +3,8 @@
  * The agent's thread: what it waits for, and what it does with what comes.
  *
  * It works in turns, and everything in a turn has a bound (budget.h). The application's
- * commands come first, because a thread waits for each of them; then events and
+ * commands come first, because a thread waits for each of them (one that takes long is carried
+ * on in the next turn); then events and
  * completions, timers and kicks; then peers. Completions are only taken in: immediate
  * data are counted, while questions and requests join the queue of their connection.
  * Connections that have something in their queue are served in turn, one message each,
@@ -96,14 +97,17 @@ static void handle_cm(struct mrf_agent *agent, const struct mrf_cm_event *event)
 static void poll_cm(struct mrf_agent *agent)
 {
 	struct mrf_cm_event event;
-	int i, ret = 0;
+	int64_t end = mrf_now_us() + MRF_TURN_US;
+	int i = 0, ret;
 
 	agent->suspect = false;
 	if (agent->denied)
 		return;
-	for (i = 0; i < MRF_TURN_EVENTS && !(ret = mrf_vcm_next(agent->cm, &event)); i++) {
+	while (!(ret = mrf_vcm_next(agent->cm, &event))) {
 		if (event.type != MRF_CM_OTHER)
 			handle_cm(agent, &event);
+		if (++i == MRF_TURN_EVENTS || mrf_now_us() >= end)
+			break;
 	}
 	if (mrf_unlikely(ret == -FI_EACCES))
 		mrf_agent_denied(agent);

@@ -3,6 +3,7 @@
 #include <semaphore.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "contract/budget.h"
@@ -31,19 +32,25 @@ static struct mrf_kick *next_kick(struct mrf_agent *agent)
 
 void mrf_agent_run_kicks(struct mrf_agent *agent)
 {
+	int64_t end = mrf_now_us() + MRF_TURN_US;
 	struct mrf_kick *kick;
-	int i;
+	int i = 0;
 
 	/* Only this thread removes kicks, so the pointer stays valid without the lock. */
-	for (i = 0; i < MRF_TURN_KICKS && (kick = next_kick(agent)); i++)
+	while ((kick = next_kick(agent))) {
 		agent->guest->kicked(kick);
-	agent->more |= i == MRF_TURN_KICKS;
+		if (++i == MRF_TURN_KICKS || mrf_now_us() >= end) {
+			agent->more = true;
+			break;
+		}
+	}
 }
 
 void mrf_agent_run_commands(struct mrf_agent *agent)
 {
-	struct mrf_list *node;
+	struct mrf_list *node, later;
 
+	mrf_list_init(&later);
 	mrf_lock_take(&agent->lock);
 	atomic_store(&agent->commanded, false);
 	while ((node = mrf_list_pop(&agent->commands))) {
@@ -51,8 +58,15 @@ void mrf_agent_run_commands(struct mrf_agent *agent)
 
 		mrf_lock_release(&agent->lock);
 		command->ret = command->run(agent, command->arg);
-		sem_post(&command->done);
+		if (command->ret == MRF_AGENT_LATER)
+			mrf_list_add_tail(node, &later);
+		else
+			sem_post(&command->done);
 		mrf_lock_take(&agent->lock);
+	}
+	while ((node = mrf_list_pop(&later))) {
+		mrf_list_add_tail(node, &agent->commands);
+		agent->more = true;
 	}
 	mrf_lock_release(&agent->lock);
 }

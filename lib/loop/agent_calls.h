@@ -11,8 +11,10 @@
 void mrf_agent_wake(struct mrf_agent *agent);
 /*
  * Calls run in the agent thread, no lock held, and returns its result. A command goes
- * before everything that peers ask for.
+ * before everything that peers ask for. One that takes long returns MRF_AGENT_LATER
+ * after a part of it, and is called again in the next turn.
  */
+#define MRF_AGENT_LATER 1
 int mrf_agent_command(struct mrf_agent *agent, void *arg,
 		      int (*run)(struct mrf_agent *agent, void *arg));
 

@@ -40,6 +40,7 @@ check_PROGRAMS += \
 	tests/unit/t_path_faults \
 	tests/unit/t_pmem \
 	tests/unit/t_resolve \
+	tests/unit/t_bulk \
 	tests/unit/t_target \
 	tests/unit/t_thread \
 	tests/unit/t_turns \
@@ -72,6 +73,9 @@ tests_unit_t_close_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_close_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free,--wrap=close
 tests_unit_t_conn_state_SOURCES = tests/unit/t_conn_state.c tests/unit/aborts.h $(EP_FIXTURE)
 tests_unit_t_conn_state_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_bulk_SOURCES = tests/unit/t_bulk.c $(EP_FIXTURE)
+tests_unit_t_bulk_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_bulk_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_vconn_close
 tests_unit_t_thread_SOURCES = tests/unit/t_thread.c $(EP_FIXTURE)
 tests_unit_t_thread_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_thread_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_create

@@ -25,6 +25,7 @@
 #include "base/errtext.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "contract/budget.h"
 #include "ep/link/greet.h"
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
@@ -77,32 +78,10 @@ static void passive_destroy(struct mrf_passive *passive)
 	free(passive);
 }
 
-void mrf_passive_destroy_disconnected(struct mrf_eps *eps)
-{
-	struct mrf_list *node;
-
-	if (mrf_likely(mrf_list_empty(&eps->disconnected)))
-		return;
-	mrf_list_each (pos, &eps->disconnected)
-		stop(mrf_list_entry(pos, struct mrf_passive, disconnected));
-	mrf_agent_poll(&eps->agent);
-	while ((node = mrf_list_first(&eps->disconnected)))
-		passive_destroy(mrf_list_entry(node, struct mrf_passive, disconnected));
-}
-
-void mrf_passive_destroy_all(struct mrf_ep *ep)
-{
-	struct mrf_list *node;
-
-	/* First nothing arrives any more. What has arrived counts: its peer knows of it. */
-	mrf_list_each (pos, &ep->passive)
-		mrf_vconn_disconnect(mrf_list_entry(pos, struct mrf_passive, node)->vconn);
-	mrf_agent_poll(ep->agent);
-	while ((node = mrf_list_first(&ep->passive)))
-		passive_destroy(mrf_list_entry(node, struct mrf_passive, node));
-}
-
-/* Earlier completions count: a write that was acknowledged has its completion here. */
+/*
+ * First nothing arrives any more. What has arrived counts: a write that was acknowledged has its
+ * completion here.
+ */
 static void gone(struct mrf_passive *passive)
 {
 	struct mrf_agent *agent = passive->ep->agent;
@@ -113,6 +92,32 @@ static void gone(struct mrf_passive *passive)
 	/* The message may have been malformed. */
 	if (mrf_idmap_find(&agent->owners, id))
 		passive_destroy(passive);
+}
+
+void mrf_passive_destroy_disconnected(struct mrf_eps *eps)
+{
+	int64_t end;
+	struct mrf_list *node;
+
+	if (mrf_likely(mrf_list_empty(&eps->disconnected)))
+		return;
+	end = mrf_now_us() + MRF_TURN_US;
+	while ((node = mrf_list_first(&eps->disconnected))) {
+		if (mrf_now_us() >= end) {
+			eps->agent.more = true;
+			break;
+		}
+		gone(mrf_list_entry(node, struct mrf_passive, disconnected));
+	}
+}
+
+bool mrf_passive_destroy_one(struct mrf_ep *ep)
+{
+	struct mrf_list *node = mrf_list_first(&ep->passive);
+
+	if (node)
+		gone(mrf_list_entry(node, struct mrf_passive, node));
+	return node;
 }
 
 /* --- half open -------------------------------------------------------------------------------- */

@@ -19,7 +19,6 @@ enum mrf_lock_rank {
 	MRF_RANK_WAIT,	    /* obj/wait: the list of progress sources of a CQ or counter */
 	MRF_RANK_EP,	    /* ep: peers, connections and operations of one endpoint */
 	MRF_RANK_BOUNCE,    /* ep: free slots for small unregistered buffers, one endpoint's */
-	MRF_RANK_CACHE,	    /* buf: spare entries of the cache of local buffers, one domain's */
 	MRF_RANK_AV,	    /* obj/av: inserting and removing addresses */
 	MRF_RANK_AGENT,	    /* loop: kicks and commands; domain: its agent and event queue */
 	MRF_RANK_MR,	    /* mr: key space and descriptor table of one domain */
@@ -29,6 +28,7 @@ enum mrf_lock_rank {
 	MRF_RANK_EQ,	    /* obj/eq: event list */
 	MRF_RANK_WAKE,	    /* obj/wait: threads asleep; any of the above may be held */
 	MRF_RANK_OBJ,	    /* obj/obj: holders of an object; only LOG is taken under it */
+	MRF_RANK_CACHE,	    /* buf: spare entries of the cache of local buffers, one domain's */
 	MRF_RANK_NODE,	    /* base/itree: the pool of nodes; nothing is taken under it */
 	MRF_RANK_HMEM, /* hmem: numbers of a runtime's allocations; nothing is taken under it */
 	MRF_RANK_LOG,  /* the log */

@@ -332,16 +332,13 @@ _Static_assert(MRF_LIMIT_MSG_SIZE <= MRF_VMR_PAGES * 4096ul, "one buffer becomes
 
 static size_t cut_buffers(const struct mrf_local_req *req, struct iovec *piece)
 {
-	size_t i, left, n = 0;
-	struct iovec iov;
+	struct iovec rest;
+	size_t i, n = 0;
 
 	for (i = 0; i < req->count; i++) {
-		iov = req->iov[i];
-		for (left = iov.iov_len; left; left -= iov.iov_len) {
-			iov.iov_len = mrf_vmr_cut((uintptr_t)iov.iov_base, left);
-			piece[n++] = iov;
-			iov.iov_base = (void *)((uintptr_t)iov.iov_base + iov.iov_len);
-		}
+		rest = req->iov[i];
+		while (rest.iov_len)
+			mrf_vmr_piece(&rest, &piece[n++]);
 	}
 	return n;
 }

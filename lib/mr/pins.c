@@ -47,18 +47,19 @@ void mrf_mr_unpin(struct mrf_mr_pins *pins)
 }
 
 /* Piece by piece: a segment that is pinned on demand may be longer than the kernel takes. */
-static int check_seg(const struct mrf_mr_space *space, struct mrf_mr_seg seg, unsigned rights)
+static int check_seg(const struct mrf_mr_space *space, const struct mrf_mr_seg *seg,
+		     unsigned rights)
 {
-	uint64_t left = seg.len;
-	struct mrf_vmr vmr;
+	struct iovec piece, rest = { (void *)(uintptr_t)seg->addr, seg->len };
+	struct mrf_mr_pins pins = { .nseg = 1 };
 	int ret = 0;
 
-	for (; left && !ret; left -= seg.len, seg.addr += seg.len) {
-		seg.len = mrf_vmr_cut(seg.addr, left);
-		seg.iova = seg.addr;
-		ret = mrf_mr_pin_one(space, space->pd, rights, &seg, &vmr);
+	while (!ret && mrf_vmr_piece(&rest, &piece)) {
+		pins.seg[0].addr = pins.seg[0].iova = (uintptr_t)piece.iov_base;
+		pins.seg[0].len = piece.iov_len;
+		ret = mrf_mr_pin_segs(space, space->pd, rights, &pins);
 		if (!ret)
-			(void)mrf_mr_unpin_one(&seg, &vmr);
+			mrf_mr_unpin(&pins);
 	}
 	return ret;
 }
@@ -74,6 +75,6 @@ int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_se
 	/* No peer can use these kernel regions, because they have no remote right. */
 	rights = mrf_mr_access_kernel(space, access) & MRF_RIGHTS_WRITE ? MRF_RIGHT_LOCAL_WRITE : 0;
 	for (i = 0; i < nseg && !ret; i++)
-		ret = check_seg(space, segs[i], rights);
+		ret = check_seg(space, &segs[i], rights);
 	return ret;
 }

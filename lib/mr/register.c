@@ -49,49 +49,31 @@ static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
 		seg->iova &= space->page_mask;
 }
 
-/* What is longer than the kernel takes at a time becomes several segments, unless whole. */
-static void add_segs(const struct mrf_mr_space *space, struct iovec iov, bool whole,
-		     struct mrf_mr_pins *pins)
-{
-	size_t left = iov.iov_len;
-
-	for (; left; left -= iov.iov_len) {
-		iov.iov_len = whole ? left : mrf_vmr_cut((uintptr_t)iov.iov_base, left);
-		plan_seg(space, &iov, &pins->seg[pins->nseg++]);
-		iov.iov_base = (void *)((uintptr_t)iov.iov_base + iov.iov_len);
-	}
-}
-
-static unsigned count_segs(const struct fi_mr_attr *attr)
-{
-	uint64_t addr, end;
-	unsigned n = 0;
-	size_t i;
-
-	for (i = 0; i < attr->iov_count; i++) {
-		addr = (uintptr_t)attr->mr_iov[i].iov_base;
-		end = addr + attr->mr_iov[i].iov_len;
-		for (; addr < end; addr += mrf_vmr_cut(addr, end - addr))
-			n++;
-	}
-	return n;
-}
-
 /*
- * Fills in where the segments are. Empty ones are left out, unless all are empty. The
- * keys are set later. If there would be too many, the kernel decides about each as it is.
+ * Fills in where the segments are. Empty ones are left out, unless all are empty; with cut, one
+ * that is longer than the kernel takes at a time becomes several. The keys are set later.
+ * False: there are too many.
  */
-static void plan_segs(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		      const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins)
+static bool plan_segs(const struct mrf_mr_space *space, const struct fi_mr_attr *attr, bool cut,
+		      struct mrf_mr_pins *pins)
 {
-	bool whole = plan->demand || count_segs(attr) > MRF_MR_IOV_LIMIT;
+	struct iovec rest, piece;
 	size_t i;
 
 	pins->nseg = 0;
-	for (i = 0; i < attr->iov_count; i++)
-		add_segs(space, attr->mr_iov[i], whole, pins);
+	for (i = 0; i < attr->iov_count; i++) {
+		rest = piece = attr->mr_iov[i];
+		while (cut ? mrf_vmr_piece(&rest, &piece) : rest.iov_len) {
+			if (pins->nseg == MRF_MR_IOV_LIMIT)
+				return false;
+			plan_seg(space, &piece, &pins->seg[pins->nseg++]);
+			if (!cut)
+				break;
+		}
+	}
 	if (!pins->nseg)
 		plan_seg(space, attr->mr_iov, &pins->seg[pins->nseg++]);
+	return true;
 }
 
 /* Sets what stays the same however often the pool hands the region out. */
@@ -404,7 +386,9 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr, u
 		return ret;
 	plan.group = NULL;
 	plan.at_once = false;
-	plan_segs(space, attr, &plan, &pins);
+	/* If there would be too many pieces, the kernel decides about each segment as it is. */
+	if (plan.demand || !plan_segs(space, attr, true, &pins))
+		plan_segs(space, attr, false, &pins);
 	plan.pending = false;
 	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(space->api_version)))
 		return register_keyed(space, attr, &plan, &pins, out);

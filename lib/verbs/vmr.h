@@ -3,8 +3,10 @@
 #ifndef MRF_VERBS_VMR_H
 #define MRF_VERBS_VMR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 #include "base/page.h"
 
 struct mrf_vpd;
@@ -23,6 +25,16 @@ static inline uint64_t mrf_vmr_cut(uint64_t addr, uint64_t len)
 	uint64_t page = mrf_page_size(), room = MRF_VMR_PAGES * page - (addr & (page - 1));
 
 	return len < room ? len : room;
+}
+
+/* Takes from rest what one kernel region can have. False: nothing is left. */
+static inline bool mrf_vmr_piece(struct iovec *rest, struct iovec *piece)
+{
+	piece->iov_base = rest->iov_base;
+	piece->iov_len = mrf_vmr_cut((uintptr_t)rest->iov_base, rest->iov_len);
+	rest->iov_base = (void *)((uintptr_t)rest->iov_base + piece->iov_len);
+	rest->iov_len -= piece->iov_len;
+	return piece->iov_len;
 }
 
 enum mrf_right {

@@ -21,7 +21,6 @@ enum mrf_lock_rank {
 	MRF_RANK_BOUNCE,    /* ep: free slots for small unregistered buffers, one endpoint's */
 	MRF_RANK_AV,	    /* obj/av: inserting and removing addresses */
 	MRF_RANK_AGENT,	    /* loop: kicks and commands; domain: its agent and event queue */
-	MRF_RANK_CACHE,	    /* buf: spare entries of the cache of local buffers, one domain's */
 	MRF_RANK_MR,	    /* mr: key space and descriptor table of one domain */
 	MRF_RANK_MAP,	    /* mr/map: the raw keys that were mapped on one domain */
 	MRF_RANK_CQ,	    /* obj/cq: completion ring */

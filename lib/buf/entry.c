@@ -7,17 +7,12 @@ void mrf_cached_pool_init(struct mrf_cached_pool *pool)
 	mrf_lock_init(&pool->lock, MRF_RANK_CACHE);
 	pool->spare = NULL;
 	pool->slabs = NULL;
-	pool->out = 1;
+	atomic_init(&pool->out, 1);
 }
 
 bool mrf_cached_pool_close(struct mrf_cached_pool *pool)
 {
-	bool last;
-
-	mrf_lock_take(&pool->lock);
-	last = !--pool->out;
-	mrf_lock_release(&pool->lock);
-	return last;
+	return atomic_fetch_sub(&pool->out, 1) == 1;
 }
 
 static void fini_entry(struct mrf_cached *entry)
@@ -81,7 +76,7 @@ static struct mrf_cached *take_spare(struct mrf_cached_pool *pool)
 	entry = pool->spare;
 	if (entry) {
 		pool->spare = entry->next;
-		pool->out++;
+		atomic_fetch_add(&pool->out, 1);
 	}
 	mrf_lock_release(&pool->lock);
 	return entry;
@@ -118,12 +113,9 @@ struct mrf_cached *mrf_cached_new(struct mrf_cached_pool *pool, struct mrf_cache
 
 bool mrf_cached_give(struct mrf_cached_pool *pool, struct mrf_cached *entry)
 {
-	bool last;
-
 	mrf_lock_take(&pool->lock);
 	entry->next = pool->spare;
 	pool->spare = entry;
-	last = !--pool->out;
 	mrf_lock_release(&pool->lock);
-	return last;
+	return atomic_fetch_sub(&pool->out, 1) == 1;
 }

@@ -47,10 +47,10 @@ struct mrf_cached_slab {
 
 /* Where entries come from and go to; they are freed with it. */
 struct mrf_cached_pool {
-	struct mrf_lock lock; /* rank CACHE: guards all below */
+	struct mrf_lock lock; /* rank CACHE: guards spare and slabs */
 	struct mrf_cached *spare;
 	struct mrf_cached_slab *slabs;
-	unsigned out; /* entries that are not spare, and 1 until it is closed */
+	atomic_uint out; /* entries that are not spare, and 1 until it is closed */
 };
 
 void mrf_cached_pool_init(struct mrf_cached_pool *pool);

@@ -389,6 +389,19 @@ void mrf_wait_poll_first(struct mrf_wait *wait)
 	pthread_setcancelstate(state, &state);
 }
 
+/*
+ * The time is over. On a busy machine the thread runs again much later: what has come until then
+ * has come in time.
+ */
+static ssize_t last_attempt(struct mrf_wait *wait, ssize_t (*attempt)(void *arg), void *arg)
+{
+	ssize_t ret;
+
+	mrf_wait_poll(wait);
+	ret = attempt(arg);
+	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
+}
+
 static ssize_t sleep_until(struct sleep *s, uint64_t deadline, ssize_t (*attempt)(void *arg),
 			   void *arg)
 {
@@ -405,6 +418,8 @@ static ssize_t sleep_until(struct sleep *s, uint64_t deadline, ssize_t (*attempt
 			break;
 		ret = block(s, deadline);
 	} while (!ret);
+	if (ret == -FI_ETIMEDOUT)
+		ret = last_attempt(s->wait, attempt, arg);
 	fall_awake(s->wait, s->sleeper);
 	return ret;
 }

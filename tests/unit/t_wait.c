@@ -465,6 +465,26 @@ START_TEST(wait_that_is_woken_all_the_time_ends_in_time)
 }
 END_TEST
 
+static atomic_int tries;
+
+/* It has come when the thread that slept runs again, though nothing woke that. */
+static ssize_t comes_late(void *arg)
+{
+	(void)arg;
+	return ++tries == 2 ? 7 : -FI_EAGAIN;
+}
+
+START_TEST(wait_looks_once_more_when_its_time_is_over)
+{
+	struct mrf_wait wait;
+
+	ck_quiet(0, mrf_wait_init(&wait, FI_WAIT_UNSPEC));
+	tries = 0;
+	ck_assert_int_eq(mrf_wait_until(&wait, 10, comes_late, NULL), 7);
+	mrf_wait_fini(&wait);
+}
+END_TEST
+
 START_TEST(wait_arms_and_polls_before_it_tries)
 {
 	struct mrf_wait_link link = { .wait = NULL };
@@ -852,6 +872,7 @@ static TCase *tcase_blocking(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, wait_timeout_is_neither_early_nor_endless);
 	tcase_add_test(tc, wait_that_is_woken_all_the_time_ends_in_time);
+	tcase_add_test(tc, wait_looks_once_more_when_its_time_is_over);
 	tcase_add_test(tc, wait_arms_and_polls_before_it_tries);
 	tcase_add_test(tc, wait_source_event_wakes_a_blocked_thread);
 	tcase_add_test(tc, wait_source_linked_while_a_thread_blocks_wakes_it_too);

@@ -33,7 +33,6 @@ static void set_access(struct lanes *lanes, int write, const struct size *size, 
 		access->len = size->bytes;
 		access->depth = depth;
 		access->times = size->times;
-		access->inject = 0;
 	}
 }
 
@@ -46,6 +45,8 @@ static void add_inject_row(struct lanes *lanes, const struct size *size)
 	for (enum lane_id id = 0; id < LANES; id++)
 		lanes->lane[id].access.inject = 1;
 	lanes_run(lanes, lane_access, size->rounds, ratio);
+	for (enum lane_id id = 0; id < LANES; id++)
+		lanes->lane[id].access.inject = 0;
 	report_add("| %s |", size->name);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		report_ratio(ratio[shown[i]]);

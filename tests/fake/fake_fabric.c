@@ -198,6 +198,16 @@ static void *must_alloc(size_t size)
 /* --- for tests ------------------------------------------------------------------------
  */
 
+unsigned fake_stops(void)
+{
+	unsigned n;
+
+	enter();
+	n = fake.stops;
+	leave();
+	return n;
+}
+
 void fake_copy(void *to, const void *from, size_t len)
 {
 	enter();
@@ -960,6 +970,18 @@ static void qp_error(struct mrf_vconn *conn)
 	flush_recvs(conn);
 }
 
+/* Nobody hears of a queue pair that is gone. */
+static void forget_events(struct mrf_vdev *dev, const struct mrf_vconn *conn)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < dev->nevents; i++) {
+		if (dev->events[i].owner != conn->owner)
+			dev->events[n++] = dev->events[i];
+	}
+	dev->nevents = n;
+}
+
 /* Without a trace, as when its process dies or destroys it. */
 static void qp_drop(struct mrf_vconn *conn)
 {
@@ -970,8 +992,10 @@ static void qp_drop(struct mrf_vconn *conn)
 	while ((node = mrf_list_pop(&conn->rq)))
 		free(mrf_list_entry(node, struct recv, node));
 	conn->nsq = conn->nrq = 0;
-	if (conn->qp != QP_NONE)
+	if (conn->qp != QP_NONE) {
 		conn->qp = QP_DEAD;
+		forget_events(conn->attr.recv_cq->dev, conn);
+	}
 }
 
 static bool is_atomic(enum mrf_vwr_op op)

@@ -122,6 +122,7 @@ unsigned fake_live_of(enum fake_call call);
 size_t fake_nlog(void);
 unsigned fake_connects(void);
 unsigned fake_asks(void);
+unsigned fake_stops(void);
 
 /* The nth such call from now on (1: the next) returns -err; every: and all after it. */
 void fake_fail(enum fake_call call, unsigned nth, int err);

@@ -558,13 +558,20 @@ static void check_all(void)
 
 /* --- rounds ------------------------------------------------------------------------------- */
 
+static void forget_log(void)
+{
+	fake_freeze(true);
+	fake.nlog = 0;
+	fake_freeze(false);
+}
+
 static void round_run(void)
 {
 	unsigned i;
 
 	ndeeds = one_in(3) ? 1 : 1 + any(PARTS);
 	unnamed = 0;
-	fake.nlog = 0;
+	forget_log();
 	fake_hold(true);
 	if (one_in(3))
 		fake_hold_all(true);
@@ -598,7 +605,7 @@ START_TEST(what_breaks_is_done_once_or_says_so)
 	for (round_no = 1; round_no <= rounds; round_no++)
 		round_run();
 	/* Nothing of all that stays. */
-	fake.nlog = 0;
+	forget_log();
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, NULL);
 	setting_close();

@@ -233,6 +233,8 @@ int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where,
 		first = first ? first : ret;
 		end_orphan(mrf_pin_at(node), ret, &kept);
 	}
+	if (mrf_likely(mrf_list_empty(&kept)))
+		return first;
 	mrf_monitor_lock();
 	while ((node = mrf_list_pop(&kept)))
 		mrf_list_add_tail(node, &back->leased);

@@ -15,13 +15,13 @@ suites_usual=(unit asan install scripts docs rxe-6.1)	# without --all
 suites_quick=(unit rxe-6.1)
 
 # How long each takes on a machine of two processors that emulates its guests: those in guests
-# by themselves, the others with one beside. Suites begin with the longest. Deep: with --all.
+# alone, the others with one beside. Suites begin with the longest. Deep: with --all.
 declare -A seconds=(
-	[rxe-6.1]=200 [rxe-6.12]=370 [rxe-newest]=60 [hosts]=250 [runner]=300
-	[unit]=90 [asan]=320 [tsan]=170 [valgrind]=380 [clang]=70 [debian13]=200 [install]=5 [dist]=155
+	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=60 [hosts]=250 [runner]=300
+	[unit]=90 [asan]=320 [tsan]=170 [valgrind]=170 [clang]=70 [debian13]=200 [install]=5 [dist]=110
 	[scripts]=5 [docs]=5
 )
-declare -A seconds_deep=([rxe-6.1]=340)
+declare -A seconds_deep=([rxe-6.1]=290)
 seconds_build=60	# before the first of them
 declare -A stamped=(
 	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}

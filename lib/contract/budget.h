@@ -106,11 +106,10 @@
 
 #define MRF_TURN_EVENTS 8  /* events of the connection manager */
 #define MRF_TURN_KICKS 64  /* peers whose operations need the agent */
-#define MRF_TURN_TIMERS 64 /* timers that are due */
 #define MRF_TURN_TAKEN 256 /* completions of messages */
 /*
  * Time for peers' questions and requests, one per connection in turn; and for each of these:
- * events, kicks, connections that are closed. The last one is finished however long it takes:
+ * events, timers, kicks, connections that are closed. The last one is finished however long it takes:
  * the kernel may take 20 ms to close a connection. A command of the application ends the time
  * for peers at once.
  */

@@ -127,18 +127,22 @@ void mrf_timer_stop(struct mrf_agent *agent, struct mrf_timer *timer)
 	mrf_heap_remove(&agent->timed, &timer->node);
 }
 
-/* All that are due; those that are set meanwhile, for now again, wait for the next turn. */
+/*
+ * All that are due, while there is time: what a timer ends, such as a connection attempt, may take
+ * the kernel long. Those that are left run in the next turn, which begins at once.
+ */
 static void expire(struct mrf_agent *agent)
 {
-	int64_t now = mrf_now_ms();
-	unsigned left = MRF_TURN_TIMERS;
+	int64_t now = mrf_now_ms(), end = mrf_now_us() + MRF_TURN_US;
 
-	while (left-- && agent->timed.least && agent->timed.least->key <= now) {
+	while (agent->timed.least && agent->timed.least->key <= now) {
 		struct mrf_timer *timer =
 			mrf_container_of(agent->timed.least, struct mrf_timer, node);
 
 		mrf_timer_stop(agent, timer);
 		timer->over(timer);
+		if (mrf_now_us() >= end)
+			break;
 	}
 }
 

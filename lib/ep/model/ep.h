@@ -65,7 +65,7 @@ struct mrf_passive;
 struct mrf_end {
 	uint64_t order;	 /* later ones have a higher one; 0: this place was never used */
 	uint64_t ticket; /* its initiator's: nobody else may ask */
-	struct sockaddr_storage addr;
+	union mrf_addr addr;
 	uint32_t qpn; /* of ours */
 	uint32_t psn;
 };

@@ -32,7 +32,7 @@
 #include "mr/demand/backs.h"
 
 /* Where the next end of a connection from addr is kept: in place of the oldest one. */
-static struct mrf_end *end_place(struct mrf_ends *ends, const struct sockaddr_storage *addr)
+static struct mrf_end *end_place(struct mrf_ends *ends, const union mrf_addr *addr)
 {
 	struct mrf_end *oldest = NULL, *own = NULL, *end;
 	unsigned n = 0;
@@ -40,8 +40,7 @@ static struct mrf_end *end_place(struct mrf_ends *ends, const struct sockaddr_st
 	for (end = ends->last; end < ends->last + MRF_ENDS; end++) {
 		if (!oldest || end->order < oldest->order)
 			oldest = end;
-		if (!end->order ||
-		    !mrf_addr_same_host((const void *)addr, (const void *)&end->addr))
+		if (!end->order || !mrf_addr_same_host(&addr->sa, &end->addr.sa))
 			continue;
 		if (!own || end->order < own->order)
 			own = end;
@@ -54,10 +53,9 @@ static struct mrf_end *end_place(struct mrf_ends *ends, const struct sockaddr_st
 static void stop(struct mrf_passive *passive)
 {
 	struct mrf_ends *ends = &passive->ep->ends;
-	struct mrf_end end = { .ticket = passive->ticket,
-			       .addr = passive->addr,
-			       .qpn = mrf_vconn_qpn(passive->vconn) };
+	struct mrf_end end = { .ticket = passive->ticket, .qpn = mrf_vconn_qpn(passive->vconn) };
 
+	memcpy(&end.addr, &passive->addr, sizeof(end.addr));
 	mrf_vconn_disconnect(passive->vconn);
 	if (mrf_vconn_stop(passive->vconn, &end.psn))
 		return;

@@ -120,12 +120,17 @@ static enum mrf_cm_type to_cm_type(const struct rdma_cm_event *event)
 	}
 }
 
-/* The error that an event of a failure stands for. */
-static int to_err(const struct rdma_cm_event *event)
+/*
+ * The error that an event of a failure stands for. librdmacm asks the kernel what it has found
+ * before it hands on such an event. If the kernel refuses that, only errno says so (asked).
+ */
+static int to_err(const struct rdma_cm_event *event, int asked)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
+		if (asked == EACCES)
+			return FI_EACCES;
 		return event->status == -ETIMEDOUT ? FI_ETIMEDOUT : FI_EHOSTUNREACH;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		return event->status == -ETIMEDOUT ? FI_ETIMEDOUT : FI_EHOSTUNREACH;
@@ -150,14 +155,14 @@ static int adopt(struct rdma_cm_id *id, struct mrf_cm_event *event)
 	return 0;
 }
 
-static void translate(const struct rdma_cm_event *from, struct mrf_cm_event *to)
+static void translate(const struct rdma_cm_event *from, int asked, struct mrf_cm_event *to)
 {
 	const struct rdma_conn_param *param = &from->param.conn;
 
 	to->type = to_cm_type(from);
 	to->conn = from->id->context;
 	to->incoming = NULL;
-	to->err = to_err(from);
+	to->err = to_err(from, asked);
 	to->status = from->status;
 	to->qpn = param->qp_num;
 	to->len = 0;
@@ -173,9 +178,10 @@ static int next_event(struct mrf_vcm *cm, struct mrf_cm_event *event)
 	struct rdma_cm_event *got;
 	struct rdma_cm_id *drop = NULL;
 
+	errno = 0;
 	if (rdma_get_cm_event(cm->channel, &got))
 		return mrf_verbs_errno();
-	translate(got, event);
+	translate(got, errno, event);
 	if (got->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		event->conn = got->listen_id->context;
 		if (adopt(got->id, event))

@@ -327,17 +327,25 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask
 
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **out)
 {
+	struct fake_cm_event told = fake_verbs.cm_event;
 	struct rdma_cm_event *event;
 
 	if (answer(FAKE_GET_CM_EVENT))
 		return -1;
 	event = fake_verbs_zalloc(sizeof(*event));
+	*out = event;
+	if (told.type != RDMA_CM_EVENT_ADDR_RESOLVED) {
+		event->event = told.type;
+		event->status = told.status;
+		event->id = listener;
+		errno = told.err ? told.err : errno;
+		return 0;
+	}
 	event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
 	event->listen_id = listener;
 	event->id = fake_verbs_zalloc(sizeof(*event->id));
 	event->id->channel = channel;
 	fake_verbs.live_ids++;
-	*out = event;
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
 
 #define FAKE_DEVICE "rxe0"
 #define FAKE_MAX_MR 524287
@@ -87,6 +88,12 @@ struct fake_verbs {
 	bool check_memory;	      /* registering what is not mapped fails with EFAULT */
 	struct ibv_async_event event; /* what the device tells next */
 	unsigned acked;		      /* events */
+	/* What rdma_cm tells; type ADDR_RESOLVED (0): a request. err: errno afterwards. */
+	struct fake_cm_event {
+		enum rdma_cm_event_type type;
+		int status;
+		int err;
+	} cm_event;
 	/* Called at the start of every ibv_dereg_mr and ibv_reg_mr*; may be NULL. */
 	void (*on_dereg)(const struct ibv_mr *mr);
 	void (*on_reg)(void *addr, size_t len);

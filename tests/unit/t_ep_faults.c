@@ -456,6 +456,9 @@ START_TEST(fault_address_that_cannot_be_reached_is_said_at_once)
 	fake_unreachable(1, FI_ETIMEDOUT);
 	pair_write(&p, 0, 8);
 	want_err(&p.a, pair_ctx(&p, 0), FI_ETIMEDOUT, "no answer");
+	fake_unreachable(1, FI_EACCES);
+	pair_write(&p, 0, 8);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "credentials"), 5204);
 	fake_fail(FAKE_RESOLVE, 1, FI_ENETUNREACH);
 	pair_write(&p, 0, 8);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ENETUNREACH, "no route"), 4121);

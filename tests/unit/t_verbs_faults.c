@@ -229,6 +229,30 @@ START_TEST(what_a_device_tells_is_named_with_what_it_is_of)
 }
 END_TEST
 
+static int err_of(enum rdma_cm_event_type type, int status, int err)
+{
+	struct mrf_cm_event event;
+
+	fake_verbs.cm_event = (struct fake_cm_event){ type, status, err };
+	ck_assert_int_eq(mrf_vcm_next(all.cm, &event), 0);
+	fake_verbs.cm_event = (struct fake_cm_event){ 0 };
+	ck_assert_int_eq(event.type, MRF_CM_FAILED);
+	return event.err;
+}
+
+/* By librdmacm's own questions, to an address or a route that the kernel has found. */
+START_TEST(what_the_kernel_does_not_say_any_more_is_no_missing_route)
+{
+	ck_assert_int_eq(use_all(), 0);
+	errno = EACCES;
+	ck_assert_int_eq(err_of(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV, 0), FI_EHOSTUNREACH);
+	ck_assert_int_eq(err_of(RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT, 0), FI_ETIMEDOUT);
+	ck_assert_int_eq(err_of(RDMA_CM_EVENT_ADDR_ERROR, -1, EACCES), FI_EACCES);
+	ck_assert_int_eq(err_of(RDMA_CM_EVENT_ROUTE_ERROR, -1, EACCES), FI_EACCES);
+	ck_assert_int_eq(close_all(), 0);
+}
+END_TEST
+
 static int use_all(void)
 {
 	static int (*const step[])(void) = { open_device, listen_there, connect_to, take_in,
@@ -442,6 +466,7 @@ static TCase *tcase_faults(void)
 	tcase_add_test(tc, verbs_failure_without_a_reason_is_no_success);
 	tcase_add_test(tc, verbs_each_allocation_may_fail);
 	tcase_add_test(tc, what_a_device_tells_is_named_with_what_it_is_of);
+	tcase_add_test(tc, what_the_kernel_does_not_say_any_more_is_no_missing_route);
 	return tc;
 }
 

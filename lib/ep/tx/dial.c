@@ -22,6 +22,7 @@
 #include "ep/tx/peer.h"
 #include "ep/tx/settle.h"
 #include "ep/tx/turns.h"
+#include "loop/denied.h"
 
 void mrf_dial_forget_locked(struct mrf_peer *peer)
 {
@@ -326,10 +327,16 @@ static bool on_rejected_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 	return false;
 }
 
-static const char *why_failed(int err)
+static void on_failed_locked(struct mrf_peer *peer, int err)
 {
-	return err == FI_ETIMEDOUT ? "no answer to the connection request"
-				   : "the address cannot be reached over this device";
+	mrf_lock_held(&peer->ep->lock);
+	if (err == FI_EACCES)
+		give_up_addr_locked(peer, err, 5204, MRF_DENIED_TEXT);
+	else if (err == FI_ETIMEDOUT)
+		give_up_addr_locked(peer, err, 4128, "no answer to the connection request");
+	else
+		give_up_addr_locked(peer, err, 4128,
+				    "the address cannot be reached over this device");
 }
 
 bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
@@ -356,7 +363,7 @@ bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *eve
 		mrf_turn_heard(peer);
 		return on_rejected_locked(conn, event);
 	case MRF_CM_FAILED:
-		give_up_addr_locked(peer, event->err, 4128, why_failed(event->err));
+		on_failed_locked(peer, event->err);
 		break;
 	case MRF_CM_DISCONNECTED:
 	case MRF_CM_REMOVED:

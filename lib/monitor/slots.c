@@ -5,8 +5,9 @@
  * lie on pages that are not sealed yet; they are left to a later call. If that state
  * lasts, nobody is loading: somebody has unsealed the pages for good.
  *
- * A thread that is resolving a call at the moment stores the function over the hook. It
- * does so once. Slots that were not resolved when they were changed are looked at again.
+ * A thread that is resolving a call at the moment stores the function over the hook, whatever
+ * another thread has resolved before. It does so once. Slots that are resolved at the first call
+ * are looked at again and again.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +25,7 @@
 #include "monitor/slots.h"
 
 #define LAZY_SLOTS 1024	 /* that are looked at again */
-#define LAZY_A_TIME 16	 /* at each call */
+#define LAZY_A_TIME 64	 /* at each call */
 #define LOADING_MS 2000	 /* by then an object that is loaded is filled in */
 #define LOADING_PAUSE 10 /* ms: how often an unfinished object is looked at */
 #define OWN_SLOTS 64
@@ -191,7 +192,7 @@ static void put_in(struct look *look, const struct mrf_elf_slot *slot, const str
 	}
 	if (value != to && !store_slot(look, slot->at, value, to))
 		return;
-	if (unresolved && value != to)
+	if (!slot->data && !slot->defined && !mrf_elf_sealed(&look->elf, (uintptr_t)slot->at))
 		remember_lazy(slot->at, hook);
 	remember_own(look, slot->at, hook);
 }

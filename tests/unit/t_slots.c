@@ -131,10 +131,15 @@ START_TEST(the_hook_of_another_is_left_and_said_once)
 }
 END_TEST
 
-/* As a thread does that was just resolving it. */
+/* As a thread does that was just resolving it; 1: when another one had done so; 2: later. */
 START_TEST(a_slot_that_is_resolved_late_is_filled_again)
 {
 	open_object(objects[0]);
+	if (_i == 1)
+		call();
+	mrf_slots_fill();
+	if (_i == 2)
+		dlclose(load(objects[1]));
 	mrf_slots_fill();
 	atomic_store(slot(), (uintptr_t)atomic_load(&hooks[0].orig));
 	ck_assert(!is_hooked());
@@ -245,7 +250,7 @@ static TCase *slots(void)
 	tcase_add_checked_fixture(tc, setup_slots, NULL);
 	tcase_add_loop_test(tc, a_slot_is_filled_and_emptied, 0, 3);
 	tcase_add_loop_test(tc, the_hook_of_another_is_left_and_said_once, 0, 3);
-	tcase_add_test(tc, a_slot_that_is_resolved_late_is_filled_again);
+	tcase_add_loop_test(tc, a_slot_that_is_resolved_late_is_filled_again, 0, 3);
 	tcase_add_test(tc, slots_of_objects_that_are_gone_are_forgotten);
 	tcase_add_loop_test(tc, a_slot_that_the_loader_has_not_filled_in_is_left_until_it_has, 0,
 			    2);

@@ -32,7 +32,10 @@ TESTS += scripts/check-docs
 # man fi_mr_reg finds fi_mr(3mrfab).
 MAN_LINKS = $(SHELL) $(top_srcdir)/scripts/man-links
 MAN_PAGES = `for p in $(dist_man_MANS); do echo "$(top_srcdir)/$$p"; done`
+# Without its .la file libtool does not take the module away.
 install-data-hook:
+	rm -f "$(MODULE).la"
 	$(MAN_LINKS) install "$(DESTDIR)$(man3dir)" $(MAN_PAGES)
 uninstall-hook:
+	rm -f "$(MODULE).so"
 	$(MAN_LINKS) remove "$(DESTDIR)$(man3dir)" $(MAN_PAGES)

@@ -34,5 +34,7 @@ libmrfab_la_LDFLAGS += -Wl,-z,defs
 endif
 EXTRA_libmrfab_la_DEPENDENCIES = lib/libmrfab.map
 
+include lib/prov/local.mk
+
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = lib/mrfab.pc

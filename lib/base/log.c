@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/host.h"
 #include "base/log.h"
 #include "base/clock.h"
 #include "base/env.h"
@@ -99,10 +100,14 @@ static void log_own(enum fi_log_level level, enum fi_log_subsys subsys, const ch
 	char buf[LINE_MAX_BYTES];
 	struct line line = { .buf = buf, .size = sizeof(buf) };
 
-	line_begin(&line, level, subsys);
+	if (!mrf_host)
+		line_begin(&line, level, subsys);
 	line_add(&line, "%s", text);
 	line_flatten(&line);
-	line_write(&line);
+	if (mrf_host)
+		mrf_host->log(level, subsys, buf);
+	else
+		line_write(&line);
 }
 
 /* --- configuration ---------------------------------------------------------------- */
@@ -214,7 +219,8 @@ static bool is_wanted(enum fi_log_level level, enum fi_log_subsys subsys)
 
 bool mrf_log_enabled(enum fi_log_level level, enum fi_log_subsys subsys)
 {
-	return is_wanted(level, subsys) && config.ours;
+	return mrf_host ? mrf_host->log_enabled(level, subsys)
+			: is_wanted(level, subsys) && config.ours;
 }
 
 bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level, enum fi_log_subsys subsys)

@@ -32,8 +32,9 @@
 /* Transmit and receive. */
 #define MRF_LIMIT_INJECT 256		     /* bytes */
 #define MRF_LIMIT_ATOMIC_SIZE ((size_t)4096) /* bytes of all elements of one operation */
-#define MRF_LIMIT_TX_SIZE 2048
+#define MRF_LIMIT_TX_SIZE 2048 /* operations that an endpoint takes, if no more are asked for */
 #define MRF_LIMIT_RX_SIZE 2048
+#define MRF_LIMIT_SIZE 65536 /* the most that may be asked for */
 #define MRF_LIMIT_IOV 8
 #define MRF_LIMIT_RMA_IOV 8
 
@@ -60,6 +61,8 @@
 #define MRF_CAPS_TX (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
 #define MRF_CAPS_RX (FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_CAPS_RX_EXTRA FI_RMA_EVENT
+/* Directions of messages; without messages they ask for nothing. */
+#define MRF_CAPS_MSG_WAYS (FI_SEND | FI_RECV)
 
 #define MRF_OP_FLAGS_TX                                                          \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <strings.h>
 #include <rdma/fabric.h>
+#include "base/host.h"
 #include "base/log.h"
 #include "base/env.h"
 
@@ -61,7 +62,9 @@ bool mrf_rule_strict(void)
 	static atomic_bool said;
 	const char *how = mrf_env_str(MRF_PARAM_STRICT);
 
-	if (!how || !*how || !strcasecmp(how, "on"))
+	if (!how || !*how)
+		return !mrf_host;
+	if (!strcasecmp(how, "on"))
 		return true;
 	if (!strcasecmp(how, "off"))
 		return false;

@@ -218,6 +218,9 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->caps = all_caps(info->caps);
 	ep->max_ways = MRF_EP_WAYS;
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	ep->max_ops = MRF_EP_OPS;
+	if (info->tx_attr && info->tx_attr->size > MRF_EP_OPS)
+		ep->max_ops = (unsigned)mrf_min(info->tx_attr->size, MRF_LIMIT_SIZE);
 	ep->addr = domain->addr;
 	mrf_list_init(&ep->all_peers);
 	mrf_list_init(&ep->starved);

@@ -81,7 +81,7 @@ static ssize_t ep_tx_size_left(struct fid_ep *fid)
 	if (left)
 		return left;
 	mrf_lock_take(&ep->lock);
-	left = ep->nops < MRF_EP_OPS ? MRF_EP_OPS - (ssize_t)ep->nops : 0;
+	left = ep->nops < ep->max_ops ? (ssize_t)(ep->max_ops - ep->nops) : 0;
 	mrf_lock_release(&ep->lock);
 	return left;
 }

@@ -4,6 +4,7 @@
 #include "domain/domain.h"
 #include "ep/ep.h"
 #include "ep/eps.h"
+#include "export/fabric_open.h"
 
 /*
  * Provides what the layers below leave open: domains open endpoints, and end what these share.
@@ -14,7 +15,12 @@ static const struct mrf_domain_up above_domain = {
 	.eps_close = mrf_eps_close,
 };
 
-MRF_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+int mrf_hosted_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
 {
 	return mrf_fabric_open(attr, &above_domain, fabric, context);
+}
+
+MRF_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+{
+	return mrf_hosted_fabric(attr, fabric, context);
 }

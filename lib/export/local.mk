@@ -1,5 +1,6 @@
 libmrfab_internal_la_SOURCES += \
 	lib/export/fabric_open.c \
+	lib/export/fabric_open.h \
 	lib/export/info_api.c \
 	lib/export/log_api.c \
 	lib/export/mr_symbols.c \

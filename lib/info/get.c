@@ -6,6 +6,7 @@
 #include <string.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
+#include "base/host.h"
 #include "base/log.h"
 #include "base/env.h"
 #include "contract/limits.h"
@@ -124,7 +125,7 @@ static void tell_mismatch(const struct answer *answer, unsigned code, const char
 {
 	if (answer->head)
 		mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, why);
-	else if (any_usable(answer))
+	else if (mrf_host || any_usable(answer))
 		mrf_decline(FI_ENODATA, FI_LOG_FABRIC, code, "%s: %s", name, why);
 	else
 		mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, code, "%s: %s", name, why);
@@ -150,8 +151,11 @@ static void tell_mismatches(const struct answer *answer)
 	}
 }
 
+/* Whoever asks libfabric asks all of its providers: there it is no warning that this one has none. */
 static int refuse_no_device(int err)
 {
+	if (mrf_host)
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1040, "there is no soft-RoCE device");
 	if (err && err != -FI_ENOSYS)
 		return mrf_refuse(-err, FI_LOG_FABRIC, 1048,
 				  "the RDMA devices cannot be listed over netlink");
@@ -210,7 +214,7 @@ int mrf_info_get(uint32_t version, const char *node, const char *service, uint64
 	if (flags & FI_PROV_ATTR_ONLY)
 		return answer_provider(info);
 	listed = mrf_env_str(MRF_PARAM_PROVIDER);
-	if (!mrf_info_listed(listed, MRF_PROV_NAME))
+	if (!mrf_host && !mrf_info_listed(listed, MRF_PROV_NAME))
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1011,
 				   "FI_PROVIDER=%s leaves out \"%s\"", listed, MRF_PROV_NAME);
 	ret = mrf_info_mode_set(&query);

@@ -73,7 +73,7 @@ static const struct row rows[] = {
 	TX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order, 0),
 	TX(comp_order, BITS, MRF_COMP_ORDER, &mrf_names_comp_order, 0),
 	TX(inject_size, AT_MOST, MRF_LIMIT_INJECT, NULL, 0),
-	TX(size, AT_MOST, MRF_LIMIT_TX_SIZE, NULL, 0),
+	TX(size, AT_MOST, MRF_LIMIT_SIZE, NULL, 0),
 	TX(iov_limit, AT_MOST, MRF_LIMIT_IOV, NULL, 0),
 	TX(rma_iov_limit, AT_MOST, MRF_LIMIT_RMA_IOV, NULL, 0),
 	RX(caps, BITS, MRF_CAPS_RX | MRF_CAPS_RX_EXTRA, &mrf_names_caps),
@@ -81,7 +81,7 @@ static const struct row rows[] = {
 	RX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order),
 	RX(comp_order, BITS, MRF_COMP_ORDER, &mrf_names_comp_order),
 	RX(total_buffered_recv, AT_MOST, 0, NULL),
-	RX(size, AT_MOST, MRF_LIMIT_RX_SIZE, NULL),
+	RX(size, AT_MOST, MRF_LIMIT_SIZE, NULL),
 	RX(iov_limit, AT_MOST, MRF_LIMIT_IOV, NULL),
 	DOMAIN(threading, KNOWN, FI_THREAD_ENDPOINT, NULL, 0),
 	DOMAIN(control_progress, KNOWN, FI_PROGRESS_MANUAL, NULL, 0),
@@ -193,6 +193,8 @@ static int check_rows(const struct mrf_info_query *query)
 		if (!part || FI_VERSION_LT(query->version, rows[i].since))
 			continue;
 		asked = read_field(part, &rows[i]);
+		if (rows[i].names == &mrf_names_caps && !(asked & (FI_MSG | FI_TAGGED)))
+			asked &= ~MRF_CAPS_MSG_WAYS;
 		if (!row_fits(&rows[i], asked))
 			ret = refuse_row(&rows[i], asked);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/host.h"
 #include "base/iov.h"
 #include "base/log.h"
 #include "contract/limits.h"
@@ -124,7 +125,7 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 	uint32_t api_version = space->api_version;
 	int ret;
 
-	if (mrf_unlikely(flags & ~(FI_RMA_EVENT | FI_RMA_PMEM)))
+	if (mrf_unlikely(mrf_host_strip(flags) & ~(FI_RMA_EVENT | FI_RMA_PMEM)))
 		return refuse_flags(flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
 	if (mrf_unlikely(attr->offset))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,

@@ -10,14 +10,14 @@
 code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scripts/lib)
 
 suites_local=(unit asan tsan valgrind clang debian13 install dist scripts docs)
-suites_rxe=(rxe-6.1 rxe-6.12 rxe-newest hosts runner)
+suites_rxe=(rxe-6.1 rxe-6.12 rxe-newest hosts prov runner)
 suites_usual=(unit asan install scripts docs rxe-6.1)	# without --all
 suites_quick=(unit rxe-6.1)
 
 # How long each takes on a machine of two processors that emulates its guests: those in guests
 # alone, the others with one beside. Suites begin with the longest. Deep: with --all.
 declare -A seconds=(
-	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=60 [hosts]=250 [runner]=300
+	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=60 [hosts]=250 [prov]=50 [runner]=300
 	[unit]=90 [asan]=320 [tsan]=170 [valgrind]=170 [clang]=70 [debian13]=200 [install]=5 [dist]=110
 	[scripts]=5 [docs]=5
 )
@@ -28,6 +28,7 @@ declare -A stamped=(
 	[clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [runner]="scripts tests/runner"
 	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
 	[rxe-6.12]="${code[*]} scripts docs" [rxe-newest]="${code[*]} scripts"
+	[prov]="${code[*]} scripts"
 )
 
 # counted STATUS LOG: one program's result, and how long it, or what it ran, took.
@@ -171,6 +172,7 @@ suite_install() {
 	counts consumer-c++ consumer "${CXX:-c++}" "$top/tests/api/t_consumer.cpp"
 	counts symbols sh "$top/tests/api/t_symbols.sh" "$root/lib/libmrfab.so"
 	counts with-rxe "$root/bin/mrfab_with_rxe" --doctor
+	counts provider-folder only_file "$root/lib/mrfab/provider" libmrfab-fi.so
 	counts make-uninstall make -C "$top/build/main" uninstall
 	counts nothing-left nothing_below "$root"
 }
@@ -192,6 +194,11 @@ no_private_flags() {
 	local flags
 	flags=$(pkg-config --cflags mrfab) || return
 	[ "$(echo $flags)" = "-I$1/include/mrfab" ] || { echo "cflags: $flags"; false; }
+}
+
+# libfabric takes what is in the folder for a provider.
+only_file() {
+	[ "$(ls "$1")" = "$2" ] && echo "ok $2" || ls "$1" >&2
 }
 
 nothing_below() {
@@ -262,6 +269,11 @@ suite_hosts() {
 	counts commit-6.1 tests/runner/t_commit.sh build/main/tests/func/commit 6.1
 	counts func-6.12 scripts/with-rxe "${on[@]}" 6.12 -- \
 		scripts/run-func --hosts -- --mode native
+}
+
+# The module, under the libfabric that is installed.
+suite_prov() {
+	counts prov tests/prov/run-prov build/main --kernel 6.1 --timeout 900
 }
 
 suite_runner() {

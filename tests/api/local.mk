@@ -7,7 +7,7 @@ dist_check_SCRIPTS = \
 	tests/api/t_layout \
 	tests/api/t_readme.sh \
 	tests/api/t_symbols.sh
-EXTRA_DIST += \
+EXTRA_DIST += tests/prov \
 	tests/api/header_facts.pm \
 	tests/api/header_trees.pm \
 	tests/api/installcheck \

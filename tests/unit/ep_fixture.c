@@ -88,6 +88,8 @@ static int open_domain(struct node *n, const struct node_opt *opt)
 		return -FI_ENOMEM;
 	n->info->addr_format = FI_SOCKADDR_IN;
 	n->info->tx_attr->op_flags = opt->op_flags;
+	if (opt->tx_size)
+		n->info->tx_attr->size = opt->tx_size;
 	n->info->caps = opt->caps;
 	n->info->src_addr = malloc(sizeof(addr));
 	if (!n->info->src_addr)

@@ -42,8 +42,9 @@ struct node_opt {
 	/* Authorization keys, of the domain and of the endpoint; NULL: none. */
 	const char *auth_key;
 	const char *ep_key;
-	uint32_t api;  /* version that was asked for; 0: 1.17 */
-	uint64_t caps; /* 0: the usual ones */
+	uint32_t api;	/* version that was asked for; 0: 1.17 */
+	uint64_t caps;	/* 0: the usual ones */
+	size_t tx_size; /* 0: what is offered */
 };
 
 /* Regions pinned for good: what is posted, and when, does not depend on questions. */

@@ -201,7 +201,7 @@ START_TEST(other_peers_find_a_place_beside)
 
 	hold_up(0);
 	while (!(ret = fi_inject_write(p.a.ep, &small, 8, p.to, p.base, p.key)) &&
-	       n++ < 2 * MRF_EP_ALL_OPS)
+	       n++ < 2 * MRF_EP_ALL_OPS(node_ep(&p.a)))
 		;
 	ck_assert_int_eq(ret, -FI_EAGAIN);
 	write_small(to_third);

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <rdma/fi_atomic.h>
 #include "base/log.h"
 #include "ep_fixture.h"
 
@@ -896,6 +897,29 @@ START_TEST(ep_full_queue_says_again_and_moves_without_the_cq_being_read)
 }
 END_TEST
 
+/* Every one of them may be an atomic operation, which has cells of its own. */
+START_TEST(ep_takes_as_many_operations_as_were_asked_for)
+{
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED, .tx_size = _i ? 100 : 5000 };
+	int i, n = 0, want = _i ? MRF_EP_OPS : 5000;
+	uint64_t one = 1;
+
+	pair_open(&p, &opt);
+	pair_write(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	fake_hold(true);
+	while (!fi_atomic(p.a.ep, &one, 1, NULL, p.to, p.base, p.key, FI_UINT64, FI_SUM, &p))
+		n++;
+	ck_assert_int_eq(n, want);
+	ck_assert_int_eq(p.a.ep->ops->tx_size_left(p.a.ep), 0);
+	fake_hold(false);
+	for (i = 0; i < n; i++)
+		want_ok(&p.a, &p);
+	ck_assert_int_eq(p.a.ep->ops->tx_size_left(p.a.ep), want);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(ep_full_queue_moves_though_the_cq_was_read_in_vain)
 {
 	struct fi_cq_data_entry entry;
@@ -1361,6 +1385,7 @@ static TCase *tcase_many(void)
 	tcase_add_loop_test(tc, ep_full_queue_says_again_and_moves_without_the_cq_being_read, 0,
 			    NMODES);
 	tcase_add_test(tc, ep_full_queue_moves_though_the_cq_was_read_in_vain);
+	tcase_add_loop_test(tc, ep_takes_as_many_operations_as_were_asked_for, 0, 2);
 	tcase_add_test(tc,
 		       ep_peer_that_waits_for_others_goes_on_when_the_application_has_made_room);
 	tcase_add_test(tc, ep_stuck_queue_leaves_the_agent_to_others);

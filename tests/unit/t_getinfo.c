@@ -392,8 +392,12 @@ START_TEST(getinfo_refuses_capabilities_that_are_not_offered)
 
 	for (bit = 1; bit; bit <<= 1) {
 		hints->caps = bit;
-		ck_assert_int_eq(get_hints(), bit & MRF_CAPS_ALL ? 0 : -FI_ENODATA);
+		ck_assert_int_eq(get_hints(),
+				 bit & (MRF_CAPS_ALL | FI_SEND | FI_RECV) ? 0 : -FI_ENODATA);
 	}
+	hints->caps = FI_TAGGED | FI_RECV;
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_has("MRF-E1021", "not offered: FI_TAGGED, FI_RECV");
 	hints->caps = FI_RMA | FI_MSG | FI_COLLECTIVE;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_has("MRF-E1021", "not offered: FI_MSG, FI_COLLECTIVE; offered: FI_RMA, FI_ATOMIC");
@@ -476,7 +480,7 @@ START_TEST(getinfo_checks_every_transmit_hint)
 	CK_FIELD(tx_attr->msg_order, FI_ORDER_WAR, MRF_MSG_ORDER);
 	CK_FIELD(tx_attr->comp_order, FI_ORDER_STRICT, FI_ORDER_NONE);
 	CK_FIELD(tx_attr->inject_size, MRF_LIMIT_INJECT + 1, MRF_LIMIT_INJECT);
-	CK_FIELD(tx_attr->size, MRF_LIMIT_TX_SIZE + 1, MRF_LIMIT_TX_SIZE);
+	CK_FIELD(tx_attr->size, MRF_LIMIT_SIZE + 1, MRF_LIMIT_SIZE);
 	CK_FIELD(tx_attr->iov_limit, MRF_LIMIT_IOV + 1, MRF_LIMIT_IOV);
 	CK_FIELD(tx_attr->rma_iov_limit, MRF_LIMIT_RMA_IOV + 1, MRF_LIMIT_RMA_IOV);
 }
@@ -484,12 +488,13 @@ END_TEST
 
 START_TEST(getinfo_checks_every_receive_hint)
 {
-	CK_FIELD(rx_attr->caps, FI_RECV, FI_REMOTE_READ);
+	CK_FIELD(rx_attr->caps, FI_MSG | FI_RECV, FI_REMOTE_READ);
+	CK_FIELD(rx_attr->caps, FI_MSG | FI_RECV, FI_RECV);
 	CK_FIELD(rx_attr->op_flags, FI_MULTI_RECV, FI_COMPLETION);
 	CK_FIELD(rx_attr->msg_order, FI_ORDER_SAS, MRF_MSG_ORDER);
 	CK_FIELD(rx_attr->comp_order, FI_ORDER_DATA, FI_ORDER_NONE);
 	CK_FIELD(rx_attr->total_buffered_recv, 1, 0);
-	CK_FIELD(rx_attr->size, MRF_LIMIT_RX_SIZE + 1, MRF_LIMIT_RX_SIZE);
+	CK_FIELD(rx_attr->size, MRF_LIMIT_SIZE + 1, MRF_LIMIT_SIZE);
 	CK_FIELD(rx_attr->iov_limit, MRF_LIMIT_IOV + 1, MRF_LIMIT_IOV);
 }
 END_TEST

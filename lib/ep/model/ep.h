@@ -31,14 +31,15 @@
 #include "verbs/vqp.h"
 
 /*
- * An endpoint accepts MRF_EP_OPS operations before it answers -FI_EAGAIN; those that do
+ * An endpoint accepts max_ops operations before it answers -FI_EAGAIN: MRF_EP_OPS, or as many as
+ * tx_attr->size asks for, if that is more. Those that do
  * not fit into its queue pairs wait in the peers' queues. One peer that does not answer
  * may hold all of them, so there are more places beyond, which only peers with fewer than
  * MRF_EP_FEW_OPS operations get.
  */
 #define MRF_EP_OPS MRF_LIMIT_TX_SIZE
 #define MRF_EP_FEW_OPS 16
-#define MRF_EP_ALL_OPS (MRF_EP_OPS + 64 * MRF_EP_FEW_OPS)
+#define MRF_EP_ALL_OPS(ep) ((ep)->max_ops + 64 * MRF_EP_FEW_OPS)
 #define MRF_EP_SCQ 1023 /* work requests in flight on all connections of an endpoint */
 /*
  * ... on one connection. It is most of what a peer takes of this side: the device keeps half a
@@ -133,6 +134,7 @@ struct mrf_ep {
 	unsigned nops;		    /* in use */
 	unsigned holdups;	    /* peers with undelivered operations */
 	unsigned made;		    /* made so far; <= MRF_EP_ALL_OPS */
+	unsigned max_ops;	    /* constant */
 	/* atomic_op.h; NULL before the first use, then immutable */
 	struct mrf_atomic_cells *cells;
 	struct mrf_buf buf; /* has a lock of its own */

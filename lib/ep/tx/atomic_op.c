@@ -49,13 +49,14 @@
 
 static int cells_new(struct mrf_ep *ep, struct mrf_atomic_cells **out)
 {
-	size_t page = mrf_page_size(), len = (sizeof(**out) + page - 1) & ~(page - 1);
+	size_t page = mrf_page_size(), used = MRF_EP_ALL_OPS(ep) * sizeof((*out)->cell[0]);
+	size_t len = (sizeof(**out) + used + page - 1) & ~(page - 1);
 	struct mrf_atomic_cells *cells = aligned_alloc(page, len);
 	int ret;
 
 	if (!cells)
 		return -FI_ENOMEM;
-	ret = mrf_room_reg(ep->domain->pd, cells->cell, sizeof(cells->cell), (uintptr_t)cells->cell,
+	ret = mrf_room_reg(ep->domain->pd, cells->cell, used, (uintptr_t)cells->cell,
 			   MRF_RIGHT_LOCAL_WRITE, &cells->mr);
 	if (ret)
 		free(cells);

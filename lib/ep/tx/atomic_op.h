@@ -15,7 +15,7 @@
 
 struct mrf_atomic_cells {
 	struct mrf_vmr mr;
-	uint64_t cell[MRF_EP_ALL_OPS][MRF_ATOMIC_CELLS];
+	uint64_t cell[][MRF_ATOMIC_CELLS]; /* by op->number, < MRF_EP_ALL_OPS */
 };
 
 extern const struct mrf_op_type mrf_op_atomic;

@@ -375,10 +375,10 @@ static bool has_place_locked(const struct mrf_peer *peer)
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (mrf_likely(ep->nops < MRF_EP_OPS))
+	if (mrf_likely(ep->nops < ep->max_ops))
 		return true;
 	mrf_ep_progress_locked(ep);
-	return ep->nops < MRF_EP_OPS || (ep->nops < MRF_EP_ALL_OPS && has_few_locked(peer));
+	return ep->nops < ep->max_ops || (ep->nops < MRF_EP_ALL_OPS(ep) && has_few_locked(peer));
 }
 
 /* more: operations have ended, which are to be finished before their places are free. */

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program of the libfabric that is installed: compiled with its headers, linked with its library,
+ * and carried by libmrfab's module, as FI_PROVIDER_PATH and FI_PROVIDER say. Each case is something
+ * that real programs ask for and that libfabric's own providers accept. It is its own peer.
+ *
+ * Usage: accepts [NAME...]. Prints "ok NAME" or "not ok NAME: why", then a line with the sums.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#define BASIC (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
+#define ALL_ACCESS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define LEN 65536
+#define WAIT_MS 20000
+
+static char why[400];
+
+#define must(cond, ...)                                          \
+	do {                                                     \
+		if (!(cond)) {                                   \
+			snprintf(why, sizeof(why), __VA_ARGS__); \
+			return false;                            \
+		}                                                \
+	} while (0)
+#define must_ok(call)                                                                         \
+	do {                                                                                  \
+		long must_ret = (long)(call);                                                 \
+		must(!must_ret, "%s: %ld, %s", #call, must_ret, fi_strerror((int)-must_ret)); \
+	} while (0)
+
+/* --- one endpoint that talks to itself -------------------------------------------------- */
+
+struct node {
+	struct fi_info *hints, *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	struct fid_mr *mr;
+	fi_addr_t self;
+	char *mem;
+	size_t cq_size;
+};
+
+static struct node n;
+
+static void node_close(void)
+{
+	struct fid *const fids[] = {
+		n.ep ? &n.ep->fid : NULL,	  n.mr ? &n.mr->fid : NULL,
+		n.cq ? &n.cq->fid : NULL,	  n.av ? &n.av->fid : NULL,
+		n.domain ? &n.domain->fid : NULL, n.fabric ? &n.fabric->fid : NULL,
+	};
+
+	for (size_t i = 0; i < sizeof(fids) / sizeof(fids[0]); i++) {
+		if (fids[i])
+			fi_close(fids[i]);
+	}
+	fi_freeinfo(n.info);
+	fi_freeinfo(n.hints);
+	free(n.mem);
+	n = (struct node){ 0 };
+}
+
+static bool hints_make(void)
+{
+	n.hints = fi_allocinfo();
+	must(n.hints, "no memory");
+	n.hints->caps = FI_RMA | FI_ATOMIC;
+	n.hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	n.hints->ep_attr->type = FI_EP_RDM;
+	n.hints->domain_attr->mr_mode = BASIC;
+	return true;
+}
+
+static bool info_get(void)
+{
+	must_ok(fi_getinfo(FI_VERSION(1, 5), NULL, NULL, 0, n.hints, &n.info));
+	must(!strcmp(n.info->fabric_attr->prov_name,
+		     getenv("PROV_NAME") ? getenv("PROV_NAME") : "mrfab"),
+	     "the provider is %s", n.info->fabric_attr->prov_name);
+	return true;
+}
+
+static bool node_open(void)
+{
+	struct fi_av_attr av_attr = { .type = FI_AV_MAP };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT, .size = n.cq_size };
+
+	must_ok(fi_fabric(n.info->fabric_attr, &n.fabric, NULL));
+	must_ok(fi_domain(n.fabric, n.info, &n.domain, NULL));
+	must_ok(fi_av_open(n.domain, &av_attr, &n.av, NULL));
+	must_ok(fi_cq_open(n.domain, &cq_attr, &n.cq, NULL));
+	must_ok(fi_endpoint(n.domain, n.info, &n.ep, NULL));
+	must_ok(fi_ep_bind(n.ep, &n.av->fid, 0));
+	must_ok(fi_ep_bind(n.ep, &n.cq->fid, FI_TRANSMIT | FI_RECV));
+	must_ok(fi_enable(n.ep));
+	n.mem = calloc(1, 2 * LEN);
+	must(n.mem, "no memory");
+	return true;
+}
+
+static bool self_insert(void)
+{
+	char name[64];
+	size_t len = 0;
+	int ret = fi_getname(&n.ep->fid, NULL, &len);
+
+	must(ret == -FI_ETOOSMALL && len && len <= sizeof(name), "fi_getname of 0 bytes: %d, %zu",
+	     ret, len);
+	must_ok(fi_getname(&n.ep->fid, name, &len));
+	must(fi_av_insert(n.av, name, 1, &n.self, 0, NULL) == 1, "fi_av_insert");
+	return true;
+}
+
+static bool opened(void)
+{
+	return hints_make() && info_get() && node_open() && self_insert();
+}
+
+static long now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000L + t.tv_nsec / 1000000;
+}
+
+static bool completed(void *context)
+{
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_entry entry;
+	long end = now_ms() + WAIT_MS;
+	ssize_t ret;
+
+	while ((ret = fi_cq_read(n.cq, &entry, 1)) == -FI_EAGAIN)
+		must(now_ms() < end, "no completion");
+	if (ret == -FI_EAVAIL) {
+		fi_cq_readerr(n.cq, &err, 0);
+		must(false, "error %d, %s", err.err,
+		     fi_cq_strerror(n.cq, err.prov_errno, err.err_data, NULL, 0));
+	}
+	must(ret == 1 && entry.op_context == context, "fi_cq_read: %zd", ret);
+	return true;
+}
+
+static uint64_t remote(size_t off)
+{
+	return (n.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)n.mem : 0) +
+	       off;
+}
+
+/* Writes from the second half of the memory into the first, which is registered. */
+static bool write_works(size_t off, size_t len)
+{
+	struct fi_context2 ctx;
+
+	memset(n.mem + LEN, (int)(off % 251) + 1, len);
+	must_ok(fi_write(n.ep, n.mem + LEN, len, NULL, n.self, remote(off), fi_mr_key(n.mr), &ctx));
+	if (!completed(&ctx))
+		return false;
+	must(!memcmp(n.mem + off, n.mem + LEN, len), "the bytes are not there");
+	return true;
+}
+
+static bool region(uint64_t access, uint64_t requested)
+{
+	must_ok(fi_mr_reg(n.domain, n.mem, LEN, access, 0, requested, 0, &n.mr, NULL));
+	return true;
+}
+
+/* --- cases -------------------------------------------------------------------------------- */
+
+static bool hints_without_rx_attr(void)
+{
+	must(hints_make(), "hints");
+	free(n.hints->rx_attr);
+	n.hints->rx_attr = NULL;
+	n.hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+	n.hints->tx_attr->inject_size = 16;
+	n.hints->domain_attr->mr_key_size = 1;
+	n.hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	n.hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	n.hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	return info_get() && node_open() && self_insert() && region(ALL_ACCESS, 1) &&
+	       write_works(8, 100);
+}
+
+static bool a_pointer_as_requested_key(void)
+{
+	return opened() && region(ALL_ACCESS, (uint64_t)(uintptr_t)&n) && write_works(0, 5000);
+}
+
+static bool capability_bits_in_access(void)
+{
+	return opened() && region(ALL_ACCESS | FI_RMA, 0) && write_works(64, 64);
+}
+
+static bool access_of_messages_only(void)
+{
+	return opened() && region(FI_SEND | FI_RECV, 0xC0DE);
+}
+
+/* Sandia OpenSHMEM, with remote virtual addressing: all of memory, by addresses. */
+static bool a_region_of_all_memory(void)
+{
+	struct fi_context2 ctx;
+
+	must(hints_make(), "hints");
+	n.hints->domain_attr->mr_mode = 0;
+	if (!info_get() || !node_open() || !self_insert())
+		return false;
+	must_ok(fi_mr_reg(n.domain, NULL, UINT64_MAX, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0,
+			  &n.mr, NULL));
+	memset(n.mem + LEN, 7, 300);
+	must_ok(fi_write(n.ep, n.mem + LEN, 300, NULL, n.self, (uint64_t)(uintptr_t)n.mem + 5, 1,
+			 &ctx));
+	if (!completed(&ctx))
+		return false;
+	must(!memcmp(n.mem + 5, n.mem + LEN, 300), "the bytes are not there");
+	return true;
+}
+
+static bool contexts_are_offered_back(void)
+{
+	if (!hints_make() || !info_get())
+		return false;
+	must(!(n.info->mode & ~n.hints->mode), "mode %#lx", (unsigned long)n.info->mode);
+	return true;
+}
+
+static bool deep_queues(void)
+{
+	must(hints_make(), "hints");
+	n.hints->tx_attr->size = 65536;
+	n.hints->rx_attr->size = 65536;
+	n.cq_size = 65536;
+	return info_get() && node_open() && self_insert() && region(ALL_ACCESS, 0) &&
+	       write_works(1, 1);
+}
+
+static bool a_queue_of_rxm_s_size(void)
+{
+	must(hints_make(), "hints");
+	n.cq_size = 262144;
+	return info_get() && node_open() && self_insert() && region(ALL_ACCESS, 0) &&
+	       write_works(1, 1);
+}
+
+static bool recv_without_msg(void)
+{
+	must(hints_make(), "hints");
+	n.hints->caps |= FI_RECV | FI_SEND;
+	return info_get();
+}
+
+static bool a_counter_after_enabling(void)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *cntr;
+	bool ok;
+
+	if (!opened())
+		return false;
+	must_ok(fi_cntr_open(n.domain, &attr, &cntr, NULL));
+	must_ok(fi_ep_bind(n.ep, &cntr->fid, FI_WRITE));
+	ok = region(ALL_ACCESS, 0) && write_works(3, 9);
+	if (ok && fi_cntr_read(cntr) != 1) {
+		snprintf(why, sizeof(why), "the counter is %lu", (unsigned long)fi_cntr_read(cntr));
+		ok = false;
+	}
+	fi_close(&n.ep->fid);
+	n.ep = NULL;
+	fi_close(&cntr->fid);
+	return ok;
+}
+
+/* As ofi_rxm registers what it does not want to be cached. */
+static bool the_flag_of_a_layer(void)
+{
+	if (!opened())
+		return false;
+	must_ok(fi_mr_reg(n.domain, n.mem, LEN, ALL_ACCESS, 0, 0, 1ull << 60, &n.mr, NULL));
+	return write_works(8, 8);
+}
+
+/* Longer structures than ours are read by newer releases. */
+static bool a_copy_of_what_is_offered(void)
+{
+	struct fi_info *copy;
+	bool same;
+
+	if (!hints_make() || !info_get())
+		return false;
+	copy = fi_dupinfo(n.info);
+	must(copy, "fi_dupinfo");
+	same = !strcmp(copy->domain_attr->name, n.info->domain_attr->name) &&
+	       copy->domain_attr->mr_mode == n.info->domain_attr->mr_mode;
+	fi_freeinfo(copy);
+	must(same, "the copy differs");
+	return true;
+}
+
+static bool atomics(void)
+{
+	uint64_t one = 1, two = 2, old = 0, *there;
+	struct fi_context2 ctx;
+
+	if (!opened() || !region(ALL_ACCESS, 0))
+		return false;
+	there = (uint64_t *)(void *)n.mem;
+	*there = 41;
+	must_ok(fi_fetch_atomic(n.ep, &one, 1, NULL, &old, NULL, n.self, remote(0), fi_mr_key(n.mr),
+				FI_UINT64, FI_SUM, &ctx));
+	if (!completed(&ctx))
+		return false;
+	must(old == 41 && *there == 42, "%lu, %lu", (unsigned long)old, (unsigned long)*there);
+	one = 42;
+	must_ok(fi_compare_atomic(n.ep, &two, 1, NULL, &one, NULL, &old, NULL, n.self, remote(0),
+				  fi_mr_key(n.mr), FI_UINT64, FI_CSWAP, &ctx));
+	if (!completed(&ctx))
+		return false;
+	must(old == 42 && *there == 2, "%lu, %lu", (unsigned long)old, (unsigned long)*there);
+	return true;
+}
+
+/* What a domain or a fabric of libfabric's own is asked for, and may lack. */
+static bool other_providers_are_others(void)
+{
+	struct fi_info *info = NULL;
+	int ret;
+
+	must(hints_make(), "hints");
+	n.hints->fabric_attr->prov_name = strdup("tcp");
+	ret = fi_getinfo(FI_VERSION(1, 5), NULL, NULL, 0, n.hints, &info);
+	fi_freeinfo(info);
+	must(ret == -FI_ENODATA, "tcp under FI_PROVIDER=mrfab: %d", ret);
+	free(n.hints->fabric_attr->prov_name);
+	n.hints->fabric_attr->prov_name = strdup("mrfab;ofi_rxm");
+	ret = fi_getinfo(FI_VERSION(1, 5), NULL, NULL, 0, n.hints, &info);
+	must(ret == -FI_ENODATA, "mrfab;ofi_rxm: %d", ret);
+	return true;
+}
+
+#define CASE(name)          \
+	{                   \
+#name, name \
+	}
+
+static const struct {
+	const char *name;
+	bool (*run)(void);
+} cases[] = {
+	CASE(hints_without_rx_attr),
+	CASE(a_pointer_as_requested_key),
+	CASE(capability_bits_in_access),
+	CASE(access_of_messages_only),
+	CASE(a_region_of_all_memory),
+	CASE(contexts_are_offered_back),
+	CASE(deep_queues),
+	CASE(a_queue_of_rxm_s_size),
+	CASE(recv_without_msg),
+	CASE(a_counter_after_enabling),
+	CASE(the_flag_of_a_layer),
+	CASE(a_copy_of_what_is_offered),
+	CASE(atomics),
+	CASE(other_providers_are_others),
+};
+
+static bool is_wanted(const char *name, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], name))
+			return true;
+	}
+	return argc < 2;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned passed = 0, failed = 0;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool ok;
+
+		if (!is_wanted(cases[i].name, argc, argv))
+			continue;
+		ok = cases[i].run();
+		node_close();
+		if (ok)
+			printf("ok %s\n", cases[i].name);
+		else
+			printf("not ok %s: %s\n", cases[i].name, why);
+		fflush(stdout);
+		passed += ok;
+		failed += !ok;
+	}
+	printf("accepts: %u passed, %u failed, 0 skipped\n", passed, failed);
+	return failed || !passed;
+}

@@ -24,6 +24,7 @@ dist_man_MANS = \
 	docs/man/mrfab.7 \
 	docs/man/mrfab_info.1 \
 	docs/man/mrfab_messages.7 \
+	docs/man/mrfab_run.1 \
 	docs/man/mrfab_with_rxe.1
 
 # The script is in EXTRA_DIST with its folder.

@@ -10,3 +10,10 @@ bin_PROGRAMS += tools/mrfab_demo
 tools_mrfab_demo_SOURCES = tools/mrfab_demo.c
 tools_mrfab_demo_CPPFLAGS = -I$(top_srcdir)/include
 tools_mrfab_demo_LDADD = libmrfab.la
+
+# What of the library it uses is in the archive; no shared object that the archive names is needed.
+bin_PROGRAMS += tools/mrfab_run
+tools_mrfab_run_SOURCES = tools/mrfab_run.c
+tools_mrfab_run_CPPFLAGS = $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPROVIDERDIR='"$(provdir)"'
+tools_mrfab_run_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
+tools_mrfab_run_LDADD = libmrfab-internal.la -lpthread

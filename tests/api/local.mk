@@ -6,6 +6,7 @@ dist_check_SCRIPTS = \
 	tests/api/t_inline \
 	tests/api/t_layout \
 	tests/api/t_readme.sh \
+	tests/api/t_run.sh \
 	tests/api/t_symbols.sh
 EXTRA_DIST += tests/prov \
 	tests/api/header_facts.pm \

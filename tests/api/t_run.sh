@@ -1,0 +1,131 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# mrfab_run: what it takes and refuses, how it ends, and the environment that the program gets; in
+# the build folder, installed, and moved. Environment: builddir.
+set -u
+builddir=$(cd "${builddir:-.}" && pwd -P)
+run=$builddir/tools/mrfab_run
+tmp=$(mktemp -d) || exit 1
+tmp=$(cd "$tmp" && pwd -P)
+trap 'rm -rf "$tmp"' EXIT
+status=0
+unset FI_PROVIDER FI_PROVIDER_PATH FI_MRFAB_MR_MODE FI_MRFAB_STRICT FI_MRFAB_PROVIDER_NAME \
+	FI_LOG_LEVEL FI_LOG_PROV FI_LOG_SUBSYS
+
+fault() {
+	echo "FAIL: $*"
+	status=1
+}
+
+# wanted STATUS LINES ARGUMENT...: ends so, with so many lines on standard error.
+wanted() {
+	want=$1 lines=$2
+	shift 2
+	"$run" "$@" >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+	[ $rc = "$want" ] || fault "mrfab_run $*: exit status $rc, not $want"
+	[ "$(wc -l <"$tmp/err")" = "$lines" ] || fault "mrfab_run $*: says $(cat "$tmp/err")"
+}
+
+# refused REASON ARGUMENT...
+refused() {
+	reason=$1
+	shift
+	wanted 2 1 "$@"
+	[ ! -s "$tmp/out" ] || fault "mrfab_run $*: the program ran"
+	grep -qF -- "$reason" "$tmp/err" || fault "mrfab_run $*: not '$reason' but $(cat "$tmp/err")"
+}
+
+# gives VARIABLE=VALUE ARGUMENT...: so it is when mrfab_run has these arguments; VARIABLE alone is
+# not set.
+gives() {
+	given=$1
+	shift
+	wanted 0 1 "$@" env
+	got=$(grep "^${given%%=*}=" "$tmp/out" || echo "${given%%=*}")
+	[ "$got" = "$given" ] || fault "mrfab_run $*: $got, not $given"
+	case $given in
+	*=*) grep -qF " $given" "$tmp/err" || fault "mrfab_run $*: does not say $given" ;;
+	esac
+}
+
+wanted 0 0 --help
+grep -q '^Usage: mrfab_run' "$tmp/out" || fault "--help prints no usage"
+wanted 0 0 --version
+grep -q '^mrfab_run (libmrfab) [0-9]' "$tmp/out" || fault "--version prints no version"
+
+refused 'no program is named'
+refused 'no program is named' --mode RAW --
+refused "unrecognized option '--nonsense'" --nonsense true
+refused "requires an argument" --mode
+refused '--mode=NONSENSE: "NONSENSE" is not the name of a registration mode' --mode NONSENSE true
+refused '--mode=HMEM: FI_MR_HMEM is for device memory' --mode HMEM true
+refused '--mode=BASIC+RAW: FI_MR_BASIC must be set alone' --mode BASIC+RAW true
+refused '--mode=: a name is missing' --mode= true
+refused '--strict=maybe: must be on or off' --strict maybe true
+refused '--log=loud: must be warn, trace, info or debug' --log loud true
+refused '--log=none: must be' --log none true
+
+wanted 0 1 true
+wanted 7 1 -- sh -c 'exit 7'
+wanted 127 2 "$tmp/not-there"
+wanted 127 2 mrfab-there-is-no-such-program
+wanted 126 2 "$tmp"
+
+# Options behind the program are the program's.
+wanted 0 1 echo --mode NONSENSE
+[ "$(cat "$tmp/out")" = "--mode NONSENSE" ] || fault "the program got $(cat "$tmp/out")"
+
+gives FI_PROVIDER=mrfab
+gives "FI_PROVIDER_PATH=$builddir/.libs"
+gives FI_MRFAB_MR_MODE
+gives FI_MRFAB_MR_MODE=raw+Endpoint --mode raw+Endpoint
+gives FI_MRFAB_MR_MODE=0x30 --mode=0x30
+gives FI_MRFAB_STRICT
+gives FI_MRFAB_STRICT=on --strict ON
+gives FI_MRFAB_STRICT=off --strict=off
+gives FI_LOG_LEVEL
+gives FI_LOG_LEVEL=trace --log trace
+gives FI_LOG_PROV=mrfab --log trace
+gives FI_LOG_SUBSYS --log trace
+gives FI_LOG_LEVEL=info --explain
+gives FI_LOG_LEVEL=info --explain --log warn
+gives FI_LOG_LEVEL=debug --explain --log debug
+gives FI_LOG_SUBSYS=^core --explain
+
+export FI_MRFAB_PROVIDER_NAME=verbs FI_PROVIDER=tcp FI_PROVIDER_PATH=/nowhere FI_LOG_LEVEL=debug
+gives FI_PROVIDER=verbs
+gives "FI_PROVIDER_PATH=$builddir/.libs"
+gives FI_LOG_PROV=verbs --log warn
+gives FI_LOG_LEVEL=debug --explain
+FI_MRFAB_PROVIDER_NAME=
+gives FI_PROVIDER=mrfab
+unset FI_MRFAB_PROVIDER_NAME FI_PROVIDER FI_PROVIDER_PATH FI_LOG_LEVEL
+
+# Alone it has only the folder that was configured, which it names whether the module is there or not.
+mkdir -p "$tmp/alone" "$tmp/moved/bin"
+cp "$run" "$tmp/alone"
+cp "$run" "$tmp/moved/bin"
+"$tmp/alone/mrfab_run" true 2>"$tmp/err"
+rc=$?
+there=$(sed 's/.*[ =]//' "$tmp/err")
+case $rc:$(cat "$tmp/err") in
+"0:mrfab_run: true: FI_PROVIDER=mrfab FI_PROVIDER_PATH=/"*) ;;
+"2:mrfab_run: libmrfab-fi.so is neither in /"*" nor in /"*) ;;
+*) fault "alone: exit status $rc, $(cat "$tmp/err")" ;;
+esac
+
+# A tree that was installed and has moved since.
+case $there in
+*/lib/*/provider)
+	provider=$tmp/moved/lib/${there##*/lib/}
+	mkdir -p "$provider"
+	: >"$provider/libmrfab-fi.so"
+	run=$tmp/moved/bin/mrfab_run
+	gives "FI_PROVIDER_PATH=$provider"
+	mv "$tmp/moved" "$tmp/mo:ved"
+	run=$tmp/mo:ved/bin/mrfab_run
+	refused 'takes no folder with a colon' true
+	;;
+esac
+exit $status

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mrfab_run: runs a program that is linked with the libfabric of the system over libmrfab, its
+ * module, by the environment only. Not linked with libmrfab, so that libtool puts no script in its
+ * place in the build folder: it looks for the module from where it is itself.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+#include "contract/mr_offer.h"
+
+#define MODULE "libmrfab-fi.so"
+#define FAILED 2
+#define CANNOT_RUN 126
+#define NOT_FOUND 127
+
+struct options {
+	const char *mode;
+	const char *strict;
+	const char *log;
+	bool explain;
+};
+
+enum { OPT_MODE = 256, OPT_STRICT, OPT_LOG, OPT_EXPLAIN };
+
+static const struct option long_options[] = { { "mode", required_argument, NULL, OPT_MODE },
+					      { "strict", required_argument, NULL, OPT_STRICT },
+					      { "log", required_argument, NULL, OPT_LOG },
+					      { "explain", no_argument, NULL, OPT_EXPLAIN },
+					      { "version", no_argument, NULL, 'V' },
+					      { "help", no_argument, NULL, 'h' },
+					      { NULL, 0, NULL, 0 } };
+
+static const char usage_text[] =
+	"Usage: mrfab_run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+	"Run a program that is linked with the system's libfabric over libmrfab.\n"
+	"\n"
+	"      --mode=MODE      registration modes that the program must offer and that are\n"
+	"                       then in force, such as RAW+ENDPOINT (FI_MRFAB_MR_MODE)\n"
+	"      --strict=on|off  whether rules are enforced that other providers do not\n"
+	"                       enforce (FI_MRFAB_STRICT)\n"
+	"      --log=LEVEL      log warn, trace, info or debug (FI_LOG_LEVEL)\n"
+	"      --explain        log what fi_getinfo leaves out, and why\n"
+	"  -V, --version        print the version and exit\n"
+	"  -h, --help           print this and exit\n";
+
+static void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fputs("mrfab_run: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+}
+
+static _Noreturn void fail(const char *what)
+{
+	complain("%s", what);
+	exit(FAILED);
+}
+
+/* --- the command line ----------------------------------------------------------------- */
+
+static const char *one_of(const char *option, const char *value, const char *const *words,
+			  const char *rule)
+{
+	for (; *words; words++) {
+		if (!strcasecmp(*words, value))
+			return *words;
+	}
+	complain("%s=%s: must be %s", option, value, rule);
+	exit(FAILED);
+}
+
+/* As fi_getinfo would find it, but before the program has run for an hour. */
+static const char *checked_mode(const char *value)
+{
+	struct mrf_mr_offer offer;
+	char why[160];
+
+	if (mrf_mr_offer_parse(value, &offer, why, sizeof(why)))
+		return value;
+	complain("--mode=%s: %s", value, why);
+	exit(FAILED);
+}
+
+static void parse_option(struct options *opt, int c, const char *arg)
+{
+	static const char *const switches[] = { "on", "off", NULL };
+	static const char *const levels[] = { "warn", "trace", "info", "debug", NULL };
+
+	switch (c) {
+	case OPT_MODE:
+		opt->mode = checked_mode(arg);
+		return;
+	case OPT_STRICT:
+		opt->strict = one_of("--strict", arg, switches, "on or off");
+		return;
+	case OPT_LOG:
+		opt->log = one_of("--log", arg, levels, "warn, trace, info or debug");
+		return;
+	default:
+		opt->explain = true;
+		return;
+	}
+}
+
+/* Returns the index of the program. What stands behind that belongs to the program. */
+static int parse_all(struct options *opt, int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt_long(argc, argv, "+hV", long_options, NULL)) != -1) {
+		if (c == 'h' || c == 'V') {
+			fputs(c == 'h' ? usage_text : "mrfab_run (libmrfab) " PACKAGE_VERSION "\n",
+			      stdout);
+			exit(EXIT_SUCCESS);
+		}
+		if (c == '?')
+			exit(FAILED);
+		parse_option(opt, c, optarg);
+	}
+	if (optind == argc)
+		fail("no program is named; --help says how");
+	return optind;
+}
+
+/* --- the module ----------------------------------------------------------------------- */
+
+/* Which folder this program is in. */
+static void find_own(char own[PATH_MAX])
+{
+	ssize_t len = readlink("/proc/self/exe", own, PATH_MAX - 1);
+
+	if (len <= 0) {
+		complain("/proc/self/exe: %s", strerror(errno));
+		exit(FAILED);
+	}
+	own[len] = '\0';
+	*strrchr(own, '/') = '\0';
+}
+
+/*
+ * The way from BINDIR to PROVIDERDIR, as they were configured: it is the same where the whole tree
+ * was installed with DESTDIR or has moved since.
+ */
+static void way_to_provider(char *way, size_t size)
+{
+	const char *from = BINDIR, *to = PROVIDERDIR;
+	size_t same = 0, i, used = 0;
+
+	for (i = 0; from[i] && from[i] == to[i]; i++) {
+		if (from[i] == '/')
+			same = i;
+	}
+	for (from += same; *from && used + 4 < size; from++) {
+		if (*from == '/')
+			used += (size_t)snprintf(way + used, size - used, "/..");
+	}
+	snprintf(way + used, size - used, "%s", to + same);
+}
+
+static bool is_module_in(const char *start, const char *way, char folder[PATH_MAX])
+{
+	char path[2 * PATH_MAX + sizeof("/" MODULE)];
+
+	snprintf(path, sizeof(path), "%s%s/" MODULE, start, way);
+	if (access(path, R_OK))
+		return false;
+	*strrchr(path, '/') = '\0';
+	return realpath(path, folder);
+}
+
+static void find_module(char folder[PATH_MAX])
+{
+	char own[PATH_MAX], way[PATH_MAX];
+
+	find_own(own);
+	way_to_provider(way, sizeof(way));
+	if (!is_module_in(own, way, folder) && !is_module_in(own, "/../.libs", folder) &&
+	    !is_module_in(PROVIDERDIR, "", folder)) {
+		complain(MODULE " is neither in %s%s nor in " PROVIDERDIR, own, way);
+		exit(FAILED);
+	}
+	if (strchr(folder, ':')) {
+		complain("%s: FI_PROVIDER_PATH takes no folder with a colon", folder);
+		exit(FAILED);
+	}
+}
+
+/* --- the environment ------------------------------------------------------------------ */
+
+/* And adds it to the line that says what is done. */
+static void set(const char *name, const char *value)
+{
+	if (setenv(name, value, 1))
+		fail(strerror(errno));
+	fprintf(stderr, " %s=%s", name, value);
+}
+
+static void set_unless_set(const char *name, const char *value)
+{
+	if (!getenv(name))
+		set(name, value);
+}
+
+static const char *wanted_level(const struct options *opt)
+{
+	const char *level = opt->log ? opt->log : getenv("FI_LOG_LEVEL");
+
+	if (opt->explain && !(level && (!strcasecmp(level, "info") || !strcasecmp(level, "debug"))))
+		return "info";
+	return level;
+}
+
+/* libfabric itself writes more than a hundred lines about its variables at level info. */
+static void set_log(const struct options *opt, const char *provider)
+{
+	if (!opt->log && !opt->explain)
+		return;
+	set("FI_LOG_LEVEL", wanted_level(opt));
+	set_unless_set("FI_LOG_PROV", provider);
+	if (opt->explain)
+		set_unless_set("FI_LOG_SUBSYS", "^core");
+}
+
+static void set_all(const struct options *opt, const char *program, const char *folder)
+{
+	const char *name = getenv("FI_MRFAB_PROVIDER_NAME");
+	const char *provider = name && *name ? name : "mrfab";
+
+	fprintf(stderr, "mrfab_run: %s:", program);
+	set("FI_PROVIDER", provider);
+	set("FI_PROVIDER_PATH", folder);
+	if (opt->mode)
+		set("FI_MRFAB_MR_MODE", opt->mode);
+	if (opt->strict)
+		set("FI_MRFAB_STRICT", opt->strict);
+	set_log(opt, provider);
+	fputc('\n', stderr);
+}
+
+int main(int argc, char **argv)
+{
+	struct options opt = { .mode = NULL };
+	char folder[PATH_MAX];
+	int at, err;
+
+	/* Lines of several processes do not mix. */
+	setvbuf(stderr, NULL, _IOLBF, 4 * PATH_MAX);
+	at = parse_all(&opt, argc, argv);
+	find_module(folder);
+	set_all(&opt, argv[at], folder);
+	execvp(argv[at], argv + at);
+	err = errno;
+	complain("%s: %s", argv[at], strerror(err));
+	return err == ENOENT ? NOT_FOUND : CANNOT_RUN;
+}

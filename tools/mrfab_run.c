@@ -46,7 +46,8 @@ static const char usage_text[] =
 	"                       then in force, such as RAW+ENDPOINT (FI_MRFAB_MR_MODE)\n"
 	"      --strict=on|off  whether rules are enforced that other providers do not\n"
 	"                       enforce (FI_MRFAB_STRICT)\n"
-	"      --log=LEVEL      log warn, trace, info or debug (FI_LOG_LEVEL)\n"
+	"      --log=LEVEL      log none, warn, trace, info or debug (FI_LOG_LEVEL;\n"
+	"                       without the option warn)\n"
 	"      --explain        log what fi_getinfo leaves out, and why\n"
 	"  -V, --version        print the version and exit\n"
 	"  -h, --help           print this and exit\n";
@@ -98,7 +99,7 @@ static const char *checked_mode(const char *value)
 static void parse_option(struct options *opt, int c, const char *arg)
 {
 	static const char *const switches[] = { "on", "off", NULL };
-	static const char *const levels[] = { "warn", "trace", "info", "debug", NULL };
+	static const char *const levels[] = { "none", "warn", "trace", "info", "debug", NULL };
 
 	switch (c) {
 	case OPT_MODE:
@@ -108,7 +109,7 @@ static void parse_option(struct options *opt, int c, const char *arg)
 		opt->strict = one_of("--strict", arg, switches, "on or off");
 		return;
 	case OPT_LOG:
-		opt->log = one_of("--log", arg, levels, "warn, trace, info or debug");
+		opt->log = one_of("--log", arg, levels, "none, warn, trace, info or debug");
 		return;
 	default:
 		opt->explain = true;
@@ -221,18 +222,27 @@ static const char *wanted_level(const struct options *opt)
 
 	if (opt->explain && !(level && (!strcasecmp(level, "info") || !strcasecmp(level, "debug"))))
 		return "info";
-	return level;
+	return level ? level : "warn";
 }
 
-/* libfabric itself writes more than a hundred lines about its variables at level info. */
+/*
+ * Unless a level is set libfabric (1.17) logs nothing at all, whatever its manual says; it has no
+ * word for none. In the subsystem core it writes more than a hundred lines about its variables and
+ * providers.
+ */
 static void set_log(const struct options *opt, const char *provider)
 {
-	if (!opt->log && !opt->explain)
+	const char *level = wanted_level(opt);
+
+	if (!opt->log && !opt->explain && getenv("FI_LOG_LEVEL"))
 		return;
-	set("FI_LOG_LEVEL", wanted_level(opt));
+	if (!strcmp(level, "none")) {
+		unsetenv("FI_LOG_LEVEL");
+		return;
+	}
+	set("FI_LOG_LEVEL", level);
 	set_unless_set("FI_LOG_PROV", provider);
-	if (opt->explain)
-		set_unless_set("FI_LOG_SUBSYS", "^core");
+	set_unless_set("FI_LOG_SUBSYS", "^core");
 }
 
 static void set_all(const struct options *opt, const char *program, const char *folder)

@@ -147,7 +147,7 @@ suite_clang() {
 suite_dist() {
 	tree_configure dist
 	counts distcheck make -C "$top/build/dist" -j "$jobs_max" distcheck \
-		TESTS='tests/unit/t_proto tests/api/t_info.sh tests/api/t_readme.sh' \
+		TESTS='tests/unit/t_proto tests/api/t_info.sh tests/api/t_readme.sh tests/api/t_run.sh' \
 		DISTCHECK_CONFIGURE_FLAGS='CFLAGS=-O0 CXXFLAGS=-O0'
 }
 

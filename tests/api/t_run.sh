@@ -63,8 +63,7 @@ refused '--mode=HMEM: FI_MR_HMEM is for device memory' --mode HMEM true
 refused '--mode=BASIC+RAW: FI_MR_BASIC must be set alone' --mode BASIC+RAW true
 refused '--mode=: a name is missing' --mode= true
 refused '--strict=maybe: must be on or off' --strict maybe true
-refused '--log=loud: must be warn, trace, info or debug' --log loud true
-refused '--log=none: must be' --log none true
+refused '--log=loud: must be none, warn, trace, info or debug' --log loud true
 
 wanted 0 1 true
 wanted 7 1 -- sh -c 'exit 7'
@@ -84,14 +83,34 @@ gives FI_MRFAB_MR_MODE=0x30 --mode=0x30
 gives FI_MRFAB_STRICT
 gives FI_MRFAB_STRICT=on --strict ON
 gives FI_MRFAB_STRICT=off --strict=off
-gives FI_LOG_LEVEL
+gives FI_LOG_LEVEL=warn
 gives FI_LOG_LEVEL=trace --log trace
-gives FI_LOG_PROV=mrfab --log trace
-gives FI_LOG_SUBSYS --log trace
+gives FI_LOG_LEVEL --log none
+gives FI_LOG_PROV=mrfab
+gives FI_LOG_SUBSYS=^core
+gives FI_LOG_PROV --log none
+gives FI_LOG_SUBSYS --log none
 gives FI_LOG_LEVEL=info --explain
 gives FI_LOG_LEVEL=info --explain --log warn
 gives FI_LOG_LEVEL=debug --explain --log debug
-gives FI_LOG_SUBSYS=^core --explain
+
+# kept VARIABLE=VALUE ARGUMENT...: it is not touched, and not spoken of.
+kept() {
+	given=$1
+	shift
+	wanted 0 1 "$@" env
+	grep -qx "$given" "$tmp/out" || fault "mrfab_run $*: $given is not kept"
+	! grep -qF " ${given%%=*}=" "$tmp/err" || fault "mrfab_run $*: speaks of ${given%%=*}"
+}
+
+export FI_LOG_LEVEL=trace
+kept FI_LOG_LEVEL=trace
+gives FI_LOG_PROV
+gives FI_LOG_LEVEL --log none
+export FI_LOG_PROV=tcp FI_LOG_SUBSYS=mr
+kept FI_LOG_PROV=tcp --explain
+kept FI_LOG_SUBSYS=mr --log info
+unset FI_LOG_LEVEL FI_LOG_PROV FI_LOG_SUBSYS
 
 export FI_MRFAB_PROVIDER_NAME=verbs FI_PROVIDER=tcp FI_PROVIDER_PATH=/nowhere FI_LOG_LEVEL=debug
 gives FI_PROVIDER=verbs

@@ -59,14 +59,21 @@ static __typeof__(&fi_log) core_log;
 static __typeof__(&fi_log_enabled) core_log_enabled;
 static __typeof__(&fi_param_define) core_param_define;
 
+/* Among its own lines of that subsystem, which are many and which people leave out, are none of ours. */
+static enum fi_log_subsys subsys_there(enum fi_log_subsys subsys)
+{
+	return subsys == FI_LOG_CORE ? FI_LOG_FABRIC : subsys;
+}
+
 static bool log_enabled(enum fi_log_level level, enum fi_log_subsys subsys)
 {
-	return core_log && core_log_enabled && core_log_enabled(&provider, level, subsys);
+	return core_log && core_log_enabled &&
+	       core_log_enabled(&provider, level, subsys_there(subsys));
 }
 
 static void write_line(enum fi_log_level level, enum fi_log_subsys subsys, const char *text)
 {
-	core_log(&provider, level, subsys, "mrfab", 0, "%s\n", text);
+	core_log(&provider, level, subsys_there(subsys), "mrfab", 0, "%s\n", text);
 }
 
 static const struct mrf_host host = { .log_enabled = log_enabled,

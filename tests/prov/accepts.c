@@ -53,6 +53,7 @@ struct node {
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	struct fid_mr *mr;
+	struct fid_cntr *put, *get, *arrived; /* of shmem; NULL otherwise */
 	fi_addr_t self;
 	char *mem;
 	size_t cq_size;
@@ -63,9 +64,11 @@ static struct node n;
 static void node_close(void)
 {
 	struct fid *const fids[] = {
-		n.ep ? &n.ep->fid : NULL,	  n.mr ? &n.mr->fid : NULL,
-		n.cq ? &n.cq->fid : NULL,	  n.av ? &n.av->fid : NULL,
-		n.domain ? &n.domain->fid : NULL, n.fabric ? &n.fabric->fid : NULL,
+		n.mr ? &n.mr->fid : NULL,	    n.ep ? &n.ep->fid : NULL,
+		n.put ? &n.put->fid : NULL,	    n.get ? &n.get->fid : NULL,
+		n.arrived ? &n.arrived->fid : NULL, n.cq ? &n.cq->fid : NULL,
+		n.av ? &n.av->fid : NULL,	    n.domain ? &n.domain->fid : NULL,
+		n.fabric ? &n.fabric->fid : NULL,
 	};
 
 	for (size_t i = 0; i < sizeof(fids) / sizeof(fids[0]); i++) {
@@ -340,6 +343,280 @@ static bool atomics(void)
 	return true;
 }
 
+/* --- as OpenSHMEM does it, in the modes that it is built for ------------------------------- */
+
+static bool shmem_hints(int mr_mode)
+{
+	must(hints_make(), "hints");
+	free(n.hints->rx_attr);
+	n.hints->rx_attr = NULL;
+	n.hints->caps |= FI_RMA_EVENT;
+	n.hints->mode = 0;
+	n.hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+	n.hints->tx_attr->inject_size = 16;
+	n.hints->domain_attr->mr_key_size = 1;
+	n.hints->domain_attr->mr_mode = mr_mode;
+	n.hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	n.hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	n.hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	return true;
+}
+
+static bool shmem_objects(void)
+{
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT };
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP,
+					  .wait_obj = FI_WAIT_UNSPEC };
+
+	must_ok(fi_fabric(n.info->fabric_attr, &n.fabric, NULL));
+	must_ok(fi_domain(n.fabric, n.info, &n.domain, NULL));
+	must_ok(fi_av_open(n.domain, &av_attr, &n.av, NULL));
+	must_ok(fi_cq_open(n.domain, &cq_attr, &n.cq, NULL));
+	must_ok(fi_cntr_open(n.domain, &cntr_attr, &n.put, NULL));
+	must_ok(fi_cntr_open(n.domain, &cntr_attr, &n.get, NULL));
+	must_ok(fi_cntr_open(n.domain, &cntr_attr, &n.arrived, NULL));
+	n.mem = calloc(1, 2 * LEN);
+	must(n.mem, "no memory");
+	return true;
+}
+
+static bool shmem_endpoint(void)
+{
+	must_ok(fi_endpoint(n.domain, n.info, &n.ep, NULL));
+	must_ok(fi_ep_bind(n.ep, &n.av->fid, 0));
+	must_ok(fi_ep_bind(n.ep, &n.put->fid, FI_WRITE));
+	must_ok(fi_ep_bind(n.ep, &n.get->fid, FI_READ));
+	must_ok(fi_ep_bind(n.ep, &n.cq->fid, FI_SELECTIVE_COMPLETION | FI_TRANSMIT | FI_RECV));
+	must_ok(fi_enable(n.ep));
+	return true;
+}
+
+/* The address is not asked for: it is the index. */
+static bool shmem_insert(void)
+{
+	char name[64];
+	size_t len = sizeof(name);
+
+	must_ok(fi_getname(&n.ep->fid, name, &len));
+	must(fi_av_insert(n.av, name, 1, NULL, 0, NULL) == 1, "fi_av_insert");
+	n.self = 0;
+	return true;
+}
+
+static bool shmem_region(int mr_mode)
+{
+	uint64_t flags = mr_mode & FI_MR_RMA_EVENT ? FI_RMA_EVENT : 0;
+
+	must_ok(fi_mr_reg(n.domain, n.mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, flags,
+			  &n.mr, NULL));
+	must_ok(fi_mr_bind(n.mr, &n.arrived->fid, FI_REMOTE_WRITE));
+	if (mr_mode & FI_MR_ENDPOINT)
+		must_ok(fi_mr_bind(n.mr, &n.ep->fid, 0));
+	if (mr_mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT))
+		must_ok(fi_mr_enable(n.mr));
+	return true;
+}
+
+static bool counted(struct fid_cntr *cntr, uint64_t want, const char *name)
+{
+	int ret = fi_cntr_wait(cntr, want, WAIT_MS);
+
+	must(!ret && fi_cntr_read(cntr) == want, "%s: %d, %lu of %lu", name, ret,
+	     (unsigned long)fi_cntr_read(cntr), (unsigned long)want);
+	return true;
+}
+
+/* No descriptor anywhere; one of the three is to be completed. */
+static bool shmem_puts(void)
+{
+	char *from = n.mem + LEN;
+	struct iovec iov = { from, 4000 };
+	struct fi_rma_iov there = { remote(8192), 4000, fi_mr_key(n.mr) };
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .iov_count = 1,
+				  .addr = n.self,
+				  .rma_iov = &there,
+				  .rma_iov_count = 1,
+				  .context = &iov };
+
+	memset(from, 9, 4000);
+	must_ok(fi_inject_write(n.ep, from, 8, n.self, remote(0), there.key));
+	must_ok(fi_write(n.ep, from, 4000, NULL, n.self, remote(4096), there.key, NULL));
+	must_ok(fi_writemsg(n.ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	if (!completed(&iov) || !counted(n.put, 3, "put") || !counted(n.arrived, 3, "arrived"))
+		return false;
+	must(!memcmp(n.mem, from, 8) && !n.mem[8] && !memcmp(n.mem + 4096, from, 4000) &&
+		     !memcmp(n.mem + 8192, from, 4000),
+	     "the bytes are not there");
+	return true;
+}
+
+static bool valid(enum fi_datatype type, enum fi_op op, const char *name)
+{
+	size_t count = 0;
+
+	must(!fi_atomicvalid(n.ep, type, op, &count) && count, "fi_atomicvalid %s", name);
+	must(!fi_fetch_atomicvalid(n.ep, type, op, &count) && count, "fi_fetch_atomicvalid %s",
+	     name);
+	return true;
+}
+
+static bool shmem_queries(void)
+{
+	size_t count = 0;
+
+	must(!fi_compare_atomicvalid(n.ep, FI_UINT32, FI_MSWAP, &count) && count, "FI_MSWAP");
+	return valid(FI_INT32, FI_SUM, "int32") && valid(FI_INT64, FI_BXOR, "int64") &&
+	       valid(FI_FLOAT, FI_MAX, "float") && valid(FI_DOUBLE, FI_MIN, "double") &&
+	       valid(FI_INT16, FI_ATOMIC_WRITE, "int16");
+}
+
+static bool shmem_atomics(void)
+{
+	uint32_t value = 3, mask = 0xff00, old = 0, *there = (uint32_t *)(void *)(n.mem + 64);
+	uint64_t key = fi_mr_key(n.mr);
+
+	must_ok(fi_inject_atomic(n.ep, &value, 1, n.self, remote(64), key, FI_UINT32, FI_SUM));
+	if (!counted(n.put, 4, "put"))
+		return false;
+	must(*there == 3, "%u", *there);
+	value = 0xabcd;
+	must_ok(fi_compare_atomic(n.ep, &value, 1, NULL, &mask, NULL, &old, NULL, n.self,
+				  remote(64), key, FI_UINT32, FI_MSWAP, NULL));
+	if (!counted(n.get, 1, "get"))
+		return false;
+	must(old == 3 && *there == 0xab03, "%u, %#x", old, *there);
+	return true;
+}
+
+static bool shmem_gets(void)
+{
+	char *to = n.mem + LEN;
+
+	memset(to, 0, 4000);
+	must_ok(fi_read(n.ep, to, 4000, NULL, n.self, remote(4096), fi_mr_key(n.mr), NULL));
+	if (!counted(n.get, 2, "get"))
+		return false;
+	must(!memcmp(n.mem + 4096, to, 4000) && *to == 9, "other bytes");
+	return true;
+}
+
+static bool shmem(int mr_mode)
+{
+	if (!shmem_hints(mr_mode) || !info_get())
+		return false;
+	mr_mode = n.info->domain_attr->mr_mode;
+	return shmem_objects() && shmem_endpoint() && shmem_insert() && shmem_region(mr_mode) &&
+	       shmem_puts() && shmem_queries() && shmem_atomics() && shmem_gets();
+}
+
+static bool shmem_basic(void)
+{
+	return shmem(BASIC);
+}
+
+static bool shmem_scalable(void)
+{
+	return shmem(0);
+}
+
+static bool shmem_rma_event(void)
+{
+	return shmem(FI_MR_RMA_EVENT);
+}
+
+static bool shmem_endpoints(void)
+{
+	return shmem(FI_MR_ENDPOINT | FI_MR_RMA_EVENT);
+}
+
+/* --- as LCI does it -------------------------------------------------------------------------- */
+
+static bool lci_hints(void)
+{
+	struct fi_info *all = NULL;
+	int ret = fi_getinfo(FI_VERSION(1, 6), NULL, NULL, 0, NULL, &all);
+
+	fi_freeinfo(all);
+	must(!ret && hints_make(), "fi_getinfo without hints: %d", ret);
+	n.hints->domain_attr->mr_mode = BASIC | FI_MR_LOCAL | FI_MR_ENDPOINT;
+	n.hints->domain_attr->threading = FI_THREAD_SAFE;
+	n.hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+	n.hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+	n.hints->tx_attr->inject_size = 64;
+	n.cq_size = 65536;
+	return true;
+}
+
+static bool lci_region(void)
+{
+	struct iovec iov = { n.mem, LEN };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = ALL_ACCESS | FI_SEND | FI_RECV | FI_RMA };
+
+	must_ok(fi_mr_regattr(n.domain, &attr, 0, &n.mr));
+	if (!(n.info->domain_attr->mr_mode & FI_MR_ENDPOINT))
+		return true;
+	must_ok(fi_mr_bind(n.mr, &n.ep->fid, 0));
+	must_ok(fi_mr_enable(n.mr));
+	return true;
+}
+
+static bool entries_come(int count)
+{
+	struct fi_cq_entry entry;
+	long end = now_ms() + WAIT_MS;
+
+	while (count) {
+		ssize_t ret = fi_cq_read(n.cq, &entry, 1);
+
+		must(ret == 1 || (ret == -FI_EAGAIN && now_ms() < end), "fi_cq_read: %zd", ret);
+		count -= ret == 1;
+	}
+	return true;
+}
+
+/* From the second half of the region, which is its descriptor, too, into the first. */
+static bool lci_message(bool read, uint64_t flags, size_t len, int entries)
+{
+	void *desc = fi_mr_desc(n.mr);
+	struct iovec iov = { n.mem + LEN / 2, len };
+	struct fi_rma_iov there = { remote(0), len, fi_mr_key(n.mr) };
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .desc = &desc,
+				  .iov_count = 1,
+				  .addr = n.self,
+				  .rma_iov = &there,
+				  .rma_iov_count = 1,
+				  .context = n.mem,
+				  .data = 77 };
+
+	memset(n.mem + LEN / 2, (int)(len % 100) + 1, len);
+	memset(n.mem, (int)(len % 90) + 2, len);
+	must_ok(read ? fi_readmsg(n.ep, &msg, flags) : fi_writemsg(n.ep, &msg, flags));
+	if (!entries_come(entries))
+		return false;
+	must(!memcmp(n.mem, n.mem + LEN / 2, len), "the bytes of %zu differ", len);
+	must(*n.mem == (int)(read ? len % 90 + 2 : len % 100 + 1), "they went the wrong way");
+	return true;
+}
+
+static bool lci_calls(void)
+{
+	if (!lci_hints() || !info_get() || !node_open() || !self_insert() || !lci_region())
+		return false;
+	must(n.info->domain_attr->cq_data_size >= 4 && n.info->domain_attr->mr_key_size <= 8,
+	     "sizes");
+	/* What is to be told to the target is told to this very queue. */
+	return lci_message(false, FI_INJECT | FI_COMPLETION, 40, 1) &&
+	       lci_message(false, FI_INJECT | FI_COMPLETION | FI_REMOTE_CQ_DATA, 64, 2) &&
+	       lci_message(false, FI_COMPLETION | FI_REMOTE_CQ_DATA, 9000, 2) &&
+	       lci_message(false, FI_COMPLETION | FI_DELIVERY_COMPLETE, 20000, 1) &&
+	       lci_message(true, FI_COMPLETION, 12345, 1);
+}
+
 /* What a domain or a fabric of libfabric's own is asked for, and may lack. */
 static bool other_providers_are_others(void)
 {
@@ -381,6 +658,11 @@ static const struct {
 	CASE(a_copy_of_what_is_offered),
 	CASE(atomics),
 	CASE(other_providers_are_others),
+	CASE(shmem_basic),
+	CASE(shmem_scalable),
+	CASE(shmem_rma_event),
+	CASE(shmem_endpoints),
+	CASE(lci_calls),
 };
 
 static bool is_wanted(const char *name, int argc, char **argv)

@@ -2,14 +2,14 @@
 /*
  * One-sided MPI between two ranks. A case fills both windows, has each rank change the other's,
  * and compares every element with a model, so that the neighbours of what was written count too.
- * Prints "ok NAME" or "not ok NAME: why" for each group of checks, from rank 0; the exit status
- * is 0 if all held on both ranks.
+ * Prints "ok NAME" or "not ok NAME: why" for each group of checks, from rank 0, and at the end how
+ * many packets all that takes at least. The exit status is 0 if all held on both ranks.
  *
  * Usage: mpi_onesided [--every-operation] [--spoil]
  * --every-operation: also those that Open MPI 4.1 can do only without network atomics
  *	(--mca osc_rdma_acc_use_amo 0; with them it ends the program)
- * --spoil: rank 1 changes one element behind MPI's back wherever one is checked, so that each
- *	group has to fail
+ * --spoil: rank 1 changes one element behind MPI's back wherever one is checked, and unmaps memory
+ *	behind that of whoever watches: each group has to fail
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define SLOTS 16 /* elements of a window */
 #define FIRST 5	 /* the first one that is changed */
@@ -30,6 +32,7 @@
 static int me, peer;
 static bool spoil;
 static bool all_held = true;
+static long packets; /* that this rank's calls take at least */
 
 /* --- results -------------------------------------------------------------------------- */
 
@@ -317,6 +320,7 @@ static void call_each(const struct window *w, enum call call, enum op op, int ta
 	for (int i = 0; i < COUNT; i++) {
 		void *from = at(b->operands, k, i), *result = at(b->results, k, 1 + i);
 
+		packets++;
 		if (call == FETCH_AND_OP)
 			MPI_Fetch_and_op(from, result, k->type, target, FIRST + i, mpi_op(op),
 					 w->win);
@@ -332,6 +336,7 @@ static void call_once(const struct window *w, enum call call, enum op op, int ta
 	MPI_Datatype type = w->kind->type;
 	void *results = at(b->results, w->kind, 1);
 
+	packets++;
 	switch (call) {
 	case PUT:
 		MPI_Put(b->operands, COUNT, type, target, FIRST, COUNT, type, w->win);
@@ -472,6 +477,7 @@ static void count_together(const struct kind *kind)
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_lock_all(0, w.win);
 	for (int i = 0; i < EACH; i++) {
+		packets++;
 		MPI_Fetch_and_op(&one, &old, kind->type, 0, FIRST, MPI_SUM, w.win);
 		MPI_Win_flush(0, w.win);
 		old = get(kind, &old, 0);
@@ -522,6 +528,7 @@ static void spoil_byte(unsigned char *byte)
 
 /* An odd number of bytes at an odd place; the seeds of puts differ from those of windows. */
 #define LARGE (1 << 20)
+#define MAX_MTU 4096 /* bytes in a packet at most */
 #define EDGE 12345
 #define SEED_PUT(rank) ((rank) + 2)
 
@@ -536,6 +543,7 @@ static void put_and_get_large(unsigned char *memory, unsigned char *buffer, MPI_
 {
 	const int size = LARGE - 2 * EDGE;
 
+	packets += 2 * size / MAX_MTU;
 	bytes_fill(memory, LARGE, me);
 	bytes_fill(buffer, LARGE, SEED_PUT(me));
 	MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
@@ -606,10 +614,19 @@ static void windows_come_and_go(void)
 
 #define MAPPED ((size_t)64 << 10)
 
+/* Neither MPI's nor the library's hooks see such a call. */
+static void unmap(unsigned char *memory)
+{
+	if (spoil)
+		syscall(SYS_munmap, memory, MAPPED);
+	else
+		munmap(memory, MAPPED);
+}
+
 static unsigned char *map(void *where)
 {
-	unsigned char *memory = mmap(where, MAPPED, PROT_READ | PROT_WRITE,
-				     MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0), -1, 0);
+	void *memory = mmap(where, MAPPED, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 
 	if (memory == MAP_FAILED)
 		MPI_Abort(MPI_COMM_WORLD, 2);
@@ -626,13 +643,12 @@ static void put_and_get_mapped(unsigned char *memory, unsigned char *buffer)
 	MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
 	MPI_Put(buffer, MAPPED / 2, MPI_BYTE, peer, 0, MAPPED / 2, MPI_BYTE, win);
 	MPI_Win_fence(0, win);
-	spoil_byte(memory + MAPPED - 1);
 	bytes_check("the window", memory, 0, MAPPED / 2, SEED_PUT(peer));
 	bytes_check("the window", memory, MAPPED / 2, MAPPED, me);
 	MPI_Get(buffer, MAPPED, MPI_BYTE, peer, 0, MAPPED, MPI_BYTE, win);
 	MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
 	bytes_check("what was got", buffer, 0, MAPPED / 2, SEED_PUT(me));
-	bytes_check("what was got", buffer, MAPPED / 2, MAPPED - 1, peer);
+	bytes_check("what was got", buffer, MAPPED / 2, MAPPED, peer);
 	MPI_Win_free(&win);
 }
 
@@ -646,14 +662,50 @@ static void windows_over_new_mappings(void)
 
 	for (int i = 0; i < 4; i++) {
 		put_and_get_mapped(memory, buffer);
-		munmap(memory, MAPPED);
-		munmap(buffer, MAPPED);
+		unmap(memory);
+		unmap(buffer);
 		memory = map(memory);
 		buffer = map(buffer);
 	}
-	munmap(memory, MAPPED);
-	munmap(buffer, MAPPED);
+	unmap(memory);
+	unmap(buffer);
 	group_ends("windows_over_memory_mapped_anew_are_of_the_new_memory");
+}
+
+/* Closing one of them must not take the other's registration away. */
+static void two_windows_over_one_memory(void)
+{
+	struct window first = window_open(INT64, false), second = first;
+
+	MPI_Win_create(first.slots, SLOTS * (MPI_Aint)INT64->size, (int)INT64->size, MPI_INFO_NULL,
+		       MPI_COMM_WORLD, &second.win);
+	case_run(&first, LOCK, PUT, REPLACE, 1);
+	case_run(&second, LOCK, FETCH_AND_OP, SUM, 1);
+	MPI_Win_free(&first.win);
+	case_run(&second, FENCE, PUT, REPLACE, 1);
+	case_run(&second, LOCK_ALL, GET, REPLACE, 1);
+	window_close(&second);
+	group_ends("of_two_windows_over_one_memory_one_may_close");
+}
+
+/* Rank 0 has nothing to show, and writes to rank 1. */
+static void empty_window(void)
+{
+	int64_t slots[2] = { 1, 2 }, value = 3;
+	MPI_Win win;
+
+	MPI_Win_create(me ? slots : NULL, me ? sizeof(slots) : 0, sizeof(*slots), MPI_INFO_NULL,
+		       MPI_COMM_WORLD, &win);
+	MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
+	if (!me)
+		MPI_Put(&value, 1, MPI_INT64_T, 1, 1, 1, MPI_INT64_T, win);
+	MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+	if (spoil && me == 1)
+		slots[0] = 0;
+	if (slots[0] != 1 || slots[1] != (me ? 3 : 2))
+		differs("the window has %jd, %jd", (intmax_t)slots[0], (intmax_t)slots[1]);
+	MPI_Win_free(&win);
+	group_ends("rank_with_an_empty_window_puts_to_the_other");
 }
 
 /* --- all ------------------------------------------------------------------------------ */
@@ -679,6 +731,15 @@ static void two_ranks_only(void)
 	MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
+static void print_packets(void)
+{
+	long all;
+
+	MPI_Reduce(&packets, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (me == 0)
+		printf("# at least %ld packets\n", all);
+}
+
 int main(int argc, char **argv)
 {
 	bool every;
@@ -696,7 +757,10 @@ int main(int argc, char **argv)
 	large_transfers();
 	strided_transfers();
 	windows_come_and_go();
+	two_windows_over_one_memory();
+	empty_window();
 	windows_over_new_mappings();
+	print_packets();
 	MPI_Finalize();
 	return all_held ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <malloc.h>
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -601,9 +602,9 @@ static void strided_transfers(void)
 /* Alternately MPI's memory and our own, which then is freed and comes back. */
 static void windows_come_and_go(void)
 {
-	enum { WINDOWS = 100 };
+	int windows = spoil ? 10 : 100; /* what fails once is enough */
 
-	for (int i = 0; i < WINDOWS; i++) {
+	for (int i = 0; i < windows; i++) {
 		struct window w = window_open(&kinds[i % 3], i % 2 == 0);
 
 		case_run(&w, LOCK, i % 4 < 2 ? PUT : GET, REPLACE, 1);
@@ -612,6 +613,7 @@ static void windows_come_and_go(void)
 	group_ends("a_hundred_windows_come_and_go");
 }
 
+#define PAGE 4096ul
 #define MAPPED ((size_t)64 << 10)
 
 /* Neither MPI's nor the library's hooks see such a call. */
@@ -670,6 +672,44 @@ static void windows_over_new_mappings(void)
 	unmap(memory);
 	unmap(buffer);
 	group_ends("windows_over_memory_mapped_anew_are_of_the_new_memory");
+}
+
+/* So much that the C library maps it and unmaps it, by ways of its own. */
+static unsigned char *allocate(void)
+{
+	unsigned char *memory = malloc((size_t)4 << 20);
+
+	if (!memory)
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	return memory;
+}
+
+/* Behind everybody's back only the pages are others. */
+static unsigned char *allocate_anew(unsigned char *memory)
+{
+	if (spoil) {
+		syscall(SYS_madvise, ((uintptr_t)memory | (PAGE - 1)) + 1, MAPPED, MADV_DONTNEED);
+		return memory;
+	}
+	free(memory);
+	return allocate();
+}
+
+static void windows_over_allocated_memory(void)
+{
+	unsigned char *memory, *buffer;
+
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	memory = allocate();
+	buffer = allocate();
+	for (int i = 0; i < 4; i++) {
+		put_and_get_mapped(memory, buffer);
+		memory = allocate_anew(memory);
+		buffer = allocate_anew(buffer);
+	}
+	free(memory);
+	free(buffer);
+	group_ends("windows_over_memory_allocated_anew_are_of_the_new_memory");
 }
 
 /* Closing one of them must not take the other's registration away. */
@@ -760,6 +800,7 @@ int main(int argc, char **argv)
 	two_windows_over_one_memory();
 	empty_window();
 	windows_over_new_mappings();
+	windows_over_allocated_memory();
 	print_packets();
 	MPI_Finalize();
 	return all_held ? 0 : 1;

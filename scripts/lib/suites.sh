@@ -17,7 +17,7 @@ suites_quick=(unit rxe-6.1)
 # How long each takes on a machine of two processors that emulates its guests: those in guests
 # alone, the others with one beside. Suites begin with the longest. Deep: with --all.
 declare -A seconds=(
-	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=60 [hosts]=250 [prov]=50 [runner]=300
+	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=60 [hosts]=250 [prov]=100 [runner]=300
 	[unit]=90 [asan]=320 [tsan]=170 [valgrind]=170 [clang]=70 [debian13]=200 [install]=5 [dist]=110
 	[scripts]=5 [docs]=5
 )
@@ -271,9 +271,14 @@ suite_hosts() {
 		scripts/run-func --hosts -- --mode native
 }
 
-# The module, under the libfabric that is installed.
+# The module, under the libfabric that is installed, and under Debian's Open MPI.
 suite_prov() {
+	local mpi=build/main/prov/mpi
 	counts prov tests/prov/run-prov build/main --kernel 6.1 --timeout 900
+	mkdir -p "$mpi"
+	counts mpi-compile tests/prov/run-mpi --compile "$mpi"
+	counts mpi scripts/with-rxe --kernel 6.1 --timeout 600 -- \
+		tests/prov/run-mpi build/main/.libs "$mpi"
 }
 
 suite_runner() {

@@ -121,7 +121,8 @@ suite_tsan() {
 	seed 3
 	tree_ready tsan --enable-werror --enable-sanitize=thread CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1'
 	unit_programs 'pthread_create|ep_fixture' | grep -vE '/t_(hook|slots|stub)' |
-		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1 MRFAB_MODEL_STEPS=20000
+		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1 MRFAB_MODEL_STEPS=20000 \
+		MRFAB_TEST_EVERY=3
 }
 
 # What ASan does not see: values that nobody has set. So those run that decode, copy and print

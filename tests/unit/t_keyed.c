@@ -213,6 +213,7 @@ START_TEST(a_region_of_another_key_is_as_unknown_as_one_that_is_not_there)
 	open_keys(NULL, NULL, 0);
 	own = reg_keyed(&p.b, p.dst, 99, SECRET);
 	fails(p.to, 99, FI_EKEYREJECTED, 4101, "unknown");
+	fails(p.to, FI_KEY_NOTAVAIL, FI_EKEYREJECTED, 4101, "until the region is enabled");
 	fails(p.to, 4711, FI_EKEYREJECTED, 4101, "unknown");
 	must_close(&own->fid);
 	fails(p.to, 99, FI_EKEYREJECTED, 4101, "unknown");

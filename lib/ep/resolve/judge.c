@@ -9,6 +9,7 @@
  * need a fresh answer.
  */
 #include <inttypes.h>
+#include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "ep/resolve/judge.h"
@@ -23,6 +24,16 @@ static bool peer_virt_locked(const struct mrf_peer *peer)
  * ------------------------------------------------------------------------- */
 
 #define FAIL(...) (mrf_why_set(__VA_ARGS__), false)
+
+static bool key_unknown(uint64_t key, struct mrf_why *why)
+{
+	if (key == FI_KEY_NOTAVAIL)
+		return FAIL(why, FI_EKEYREJECTED, 4101,
+			    "FI_KEY_NOTAVAIL is no key: fi_mr_key gives it until the region is "
+			    "enabled, and if the region has no remote right");
+	return FAIL(why, FI_EKEYREJECTED, 4101,
+		    "key 0x%" PRIx64 " is unknown: the peer has no such region", key);
+}
 
 /* Says what is wrong with the region, whichever bytes are accessed. */
 static bool region_ok_locked(const struct mrf_remote *remote, struct mrf_why *why)
@@ -46,9 +57,7 @@ static bool region_ok_locked(const struct mrf_remote *remote, struct mrf_why *wh
 	case MRF_MR_NO_ROOM:
 		return true;
 	default:
-		return FAIL(why, FI_EKEYREJECTED, 4101,
-			    "key 0x%" PRIx64 " is unknown: the peer has no such region",
-			    remote->key);
+		return key_unknown(remote->key, why);
 	}
 }
 

@@ -17,8 +17,8 @@ suites_quick=(unit rxe-6.1)
 # How long each takes on a machine of two processors that emulates its guests: those in guests
 # alone, the others with one beside. Suites begin with the longest. Deep: with --all.
 declare -A seconds=(
-	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=60 [hosts]=250 [prov]=100 [runner]=300
-	[unit]=90 [asan]=320 [tsan]=170 [valgrind]=170 [clang]=70 [debian13]=200 [install]=5 [dist]=110
+	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=50 [hosts]=300 [prov]=50 [runner]=270
+	[unit]=90 [asan]=230 [tsan]=150 [valgrind]=110 [clang]=70 [debian13]=250 [install]=5 [dist]=60
 	[scripts]=5 [docs]=5
 )
 declare -A seconds_deep=([rxe-6.1]=290)
@@ -275,16 +275,18 @@ suite_hosts() {
 # The module, under the libfabric that is installed, and under Debian's Open MPI.
 suite_prov() {
 	local mpi=build/main/prov/mpi
-	counts prov tests/prov/run-prov build/main --kernel 6.1 --timeout 900
 	mkdir -p "$mpi"
 	counts mpi-compile tests/prov/run-mpi --compile "$mpi"
+	counts prov tests/prov/run-prov build/main --kernel 6.1 --timeout 900 &
 	counts mpi scripts/with-rxe --kernel 6.1 --timeout 600 -- \
 		tests/prov/run-mpi build/main/.libs "$mpi"
+	wait
 }
 
 suite_runner() {
 	# Twice what it takes on a slow machine: a hang is a failure, not the end of all.
 	counts runner timeout 1500 tests/runner/t_with_rxe.sh
-	counts kernel timeout 600 tests/runner/t_kernel.sh
+	counts kernel timeout 600 tests/runner/t_kernel.sh &
 	counts check timeout 600 tests/runner/t_check.sh
+	wait
 }

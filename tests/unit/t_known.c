@@ -331,6 +331,7 @@ END_TEST
 /* --- copies against changes -------------------------------------------------------------- */
 
 static atomic_bool stop;
+static atomic_uint pause_us; /* between two changes */
 
 static void *unmap_main(void *arg)
 {
@@ -341,7 +342,7 @@ static void *unmap_main(void *arg)
 		sched_yield();
 		mprotect(mem, PAGE, PROT_READ | PROT_WRITE);
 		mrf_known_changed();
-		usleep(200);
+		usleep(atomic_load(&pause_us));
 	}
 	return arg;
 }
@@ -353,9 +354,12 @@ START_TEST(no_copy_meets_a_page_that_is_gone)
 
 	trust();
 	atomic_store(&stop, false);
+	atomic_store(&pause_us, 200);
 	ck_assert_int_eq(pthread_create(&thread, NULL, unmap_main, NULL), 0);
-	/* On a busy machine it takes longer until anything is known. */
+	/* On a slow machine, or under TSan, it takes longer to get to know a page. */
 	for (i = 0; i < 1000000 || (!known && i < 10000000); i++) {
+		if (i % 50000 == 49999 && !known && atomic_load(&pause_us) < 100000)
+			atomic_store(&pause_us, 2 * atomic_load(&pause_us));
 		known += gets();
 		mrf_known_used(mem, sizeof(copy));
 	}

@@ -137,6 +137,9 @@ static void define_variables(void)
 		help = strncmp(row->help, "mrfab: ", 7) ? row->help : row->help + 7;
 		core_param_define(&ours, row->name + strlen(OUR_PREFIX), row->type, "%s", help);
 	}
+	if (core_param_define)
+		core_param_define(&ours, "PROVIDER_NAME", FI_PARAM_STRING,
+				  "Name by which the provider offers itself (default: mrfab)");
 }
 
 /* --- fi_getinfo ----------------------------------------------------------------------- */

@@ -275,6 +275,7 @@ suite_hosts() {
 # The module, under the libfabric that is installed, and under Debian's Open MPI.
 suite_prov() {
 	local mpi=build/main/prov/mpi
+	export MRFAB_TEST_STRICT=1
 	mkdir -p "$mpi"
 	counts mpi-compile tests/prov/run-mpi --compile "$mpi"
 	counts prov tests/prov/run-prov build/main --kernel 6.1 --timeout 900 &

@@ -27,7 +27,6 @@
 #include "env.h"
 #include "far.h"
 
-#define LONGEST 30000 /* ms; an operation may take 25 s: mrfab(7) */
 #define AREAS 2
 #define CELLS 48
 #define CELL (2 * PAGE)

@@ -237,10 +237,10 @@ static void post(struct lane *l, bool read, uint8_t *mem, size_t len, struct fli
 
 static bool end(struct lane *l, const char *what, const struct place *p, struct flight *f)
 {
-	long until = now_ms() + LONGEST;
+	long until = now_ms() + SOON;
 
 	while (!atomic_load(&f->done)) {
-		must(now_ms() < until, "a %s has no completion after %d ms", what, LONGEST);
+		must(now_ms() < until, "a %s has no completion after %d ms", what, SOON);
 		poll_one();
 	}
 	if (!f->how.err)

@@ -101,21 +101,28 @@ static bool info_get(void)
 	return true;
 }
 
-static bool node_open(void)
+static bool domain_open(enum fi_av_type av_type)
 {
-	struct fi_av_attr av_attr = { .type = FI_AV_MAP };
+	struct fi_av_attr av_attr = { .type = av_type };
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT, .size = n.cq_size };
 
 	must_ok(fi_fabric(n.info->fabric_attr, &n.fabric, NULL));
 	must_ok(fi_domain(n.fabric, n.info, &n.domain, NULL));
 	must_ok(fi_av_open(n.domain, &av_attr, &n.av, NULL));
 	must_ok(fi_cq_open(n.domain, &cq_attr, &n.cq, NULL));
+	n.mem = calloc(1, 2 * LEN);
+	must(n.mem, "no memory");
+	return true;
+}
+
+static bool node_open(void)
+{
+	if (!domain_open(FI_AV_MAP))
+		return false;
 	must_ok(fi_endpoint(n.domain, n.info, &n.ep, NULL));
 	must_ok(fi_ep_bind(n.ep, &n.av->fid, 0));
 	must_ok(fi_ep_bind(n.ep, &n.cq->fid, FI_TRANSMIT | FI_RECV));
 	must_ok(fi_enable(n.ep));
-	n.mem = calloc(1, 2 * LEN);
-	must(n.mem, "no memory");
 	return true;
 }
 
@@ -365,22 +372,14 @@ static bool shmem_hints(int mr_mode)
 	return true;
 }
 
-static bool shmem_objects(void)
+static bool shmem_counters(void)
 {
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT };
 	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP,
 					  .wait_obj = FI_WAIT_UNSPEC };
 
-	must_ok(fi_fabric(n.info->fabric_attr, &n.fabric, NULL));
-	must_ok(fi_domain(n.fabric, n.info, &n.domain, NULL));
-	must_ok(fi_av_open(n.domain, &av_attr, &n.av, NULL));
-	must_ok(fi_cq_open(n.domain, &cq_attr, &n.cq, NULL));
 	must_ok(fi_cntr_open(n.domain, &cntr_attr, &n.put, NULL));
 	must_ok(fi_cntr_open(n.domain, &cntr_attr, &n.get, NULL));
 	must_ok(fi_cntr_open(n.domain, &cntr_attr, &n.arrived, NULL));
-	n.mem = calloc(1, 2 * LEN);
-	must(n.mem, "no memory");
 	return true;
 }
 
@@ -510,8 +509,9 @@ static bool shmem(int mr_mode)
 	if (!shmem_hints(mr_mode) || !info_get())
 		return false;
 	mr_mode = n.info->domain_attr->mr_mode;
-	return shmem_objects() && shmem_endpoint() && shmem_insert() && shmem_region(mr_mode) &&
-	       shmem_puts() && shmem_queries() && shmem_atomics() && shmem_gets();
+	return domain_open(FI_AV_TABLE) && shmem_counters() && shmem_endpoint() && shmem_insert() &&
+	       shmem_region(mr_mode) && shmem_puts() && shmem_queries() && shmem_atomics() &&
+	       shmem_gets();
 }
 
 static bool shmem_basic(void)

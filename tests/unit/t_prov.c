@@ -198,6 +198,7 @@ START_TEST(its_variables_are_in_the_core_s_list)
 {
 	ck_assert_ptr_nonnull(strstr(core_params, "[mrfab MR_MODE]"));
 	ck_assert_ptr_nonnull(strstr(core_params, "[mrfab STRICT]"));
+	ck_assert_ptr_nonnull(strstr(core_params, "[mrfab PROVIDER_NAME]"));
 	ck_assert_ptr_null(strstr(core_params, "LOG_LEVEL"));
 }
 END_TEST

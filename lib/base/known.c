@@ -9,6 +9,7 @@
 #include "base/known.h"
 #include "base/maps.h"
 #include "base/page.h"
+#include "base/thread.h"
 
 _Atomic uint64_t mrf_known_counter;
 
@@ -72,7 +73,7 @@ static uint64_t me(void)
 unsigned mrf_known_enter(void)
 {
 	uint64_t self = me(), word;
-	unsigned i, at = (unsigned)((uintptr_t)pthread_self() >> 12) % MRF_KNOWN_PLACES;
+	unsigned i, at = mrf_thread_place(MRF_KNOWN_PLACES);
 
 	for (i = 0; i < MRF_KNOWN_PLACES; i++, at = (at + 1) % MRF_KNOWN_PLACES) {
 		word = atomic_load_explicit(&places[at].word, memory_order_relaxed);

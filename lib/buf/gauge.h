@@ -7,9 +7,9 @@
 #ifndef MRF_BUF_GAUGE_H
 #define MRF_BUF_GAUGE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include "base/thread.h"
 
 #define MRF_GAUGE_NAME "mrfab-cache"
 #define MRF_GAUGE_MAGIC 0x31656761756766ull /* of this layout */
@@ -40,7 +40,7 @@ uint64_t mrf_gauge_hits(const struct mrf_gauge *gauge);
 
 static inline void mrf_gauge_hit(struct mrf_gauge *gauge)
 {
-	unsigned stripe = (unsigned)((uintptr_t)pthread_self() >> 12) % MRF_GAUGE_STRIPES;
+	unsigned stripe = mrf_thread_place(MRF_GAUGE_STRIPES);
 
 	atomic_fetch_add_explicit(&gauge->stripe[stripe].hits, 1, memory_order_relaxed);
 }

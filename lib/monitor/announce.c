@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <pthread.h>
 #include <stdatomic.h>
+#include "base/thread.h"
 #include "monitor/announce.h"
 
 enum state { FREE, TAKEN, TOLD };
@@ -13,15 +13,9 @@ static struct place {
 
 static atomic_uint crowd;
 
-/* Threads begin at different places, so that they seldom meet. */
-static unsigned first_place(void)
-{
-	return (unsigned)((uintptr_t)pthread_self() >> 12) % MRF_ANNOUNCE_PLACES;
-}
-
 static unsigned claim_place(void)
 {
-	unsigned i, at = first_place(), free;
+	unsigned i, at = mrf_thread_place(MRF_ANNOUNCE_PLACES), free;
 
 	for (i = 0; i < MRF_ANNOUNCE_PLACES; i++) {
 		free = FREE;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "base/env.h"
+#include "base/thread.h"
 #include "monitor/monitor.h"
 #include "ep_fixture.h"
 
@@ -42,6 +43,22 @@ static void want_limits(int ret, const char *code)
 			      strstr(said, "pids.max"),
 		      "%s", said);
 }
+
+/* The stacks of one thread after the other, as the C library and kernels place them. */
+START_TEST(threads_next_to_each_other_have_different_places)
+{
+	static const uintptr_t apart[] = { 8u << 20, (8u << 20) + 4096, 4u << 20,
+					   2u << 20, (2u << 20) + 4096, 1u << 20 };
+	uintptr_t own = 0x7f0012345000 + (uintptr_t)_i * 7919 * 4096, to;
+	unsigned i;
+
+	for (i = 0; i < sizeof(apart) / sizeof(*apart); i++) {
+		to = own - apart[i];
+		ck_assert_uint_ne(mrf_thread_spread(own, 8), mrf_thread_spread(to, 8));
+		ck_assert_uint_lt(mrf_thread_spread(to, 4), 4);
+	}
+}
+END_TEST
 
 START_TEST(no_thread_for_the_agent_names_the_limits)
 {
@@ -97,6 +114,7 @@ static TCase *no_thread(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(tc, threads_next_to_each_other_have_different_places, 0, 100);
 	tcase_add_test(tc, no_thread_for_the_agent_names_the_limits);
 	tcase_add_test(tc, no_thread_that_registers_names_the_limits);
 	tcase_add_test(tc, no_thread_for_the_monitor_names_the_limits);

@@ -24,6 +24,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/model/ep.h \
 	lib/ep/model/op.h \
 	lib/ep/model/peer.h \
+	lib/ep/model/fate.c \
+	lib/ep/model/fate.h \
 	lib/ep/model/why.c \
 	lib/ep/model/why.h \
 	lib/ep/none.c \
@@ -62,6 +64,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/doubt.h \
 	lib/ep/tx/fail.c \
 	lib/ep/tx/fail.h \
+	lib/ep/tx/fatal.c \
+	lib/ep/tx/fatal.h \
 	lib/ep/tx/op.c \
 	lib/ep/tx/op.h \
 	lib/ep/tx/peer.c \
@@ -74,7 +78,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/rpc.h \
 	lib/ep/tx/service.c \
 	lib/ep/tx/service.h \
-	lib/ep/tx/settle.c \
-	lib/ep/tx/settle.h \
 	lib/ep/tx/turns.c \
 	lib/ep/tx/turns.h

@@ -8,6 +8,9 @@ check_PROGRAMS += tests/unit/t_rawkey
 tests_unit_t_rawkey_SOURCES = tests/unit/t_rawkey.c tests/unit/every.h tests/unit/unit.h
 tests_unit_t_rawkey_LDADD = $(UNIT_LDADD)
 
+check_PROGRAMS += tests/unit/t_fate
+tests_unit_t_fate_SOURCES = tests/unit/t_fate.c tests/unit/unit.h
+tests_unit_t_fate_LDADD = $(UNIT_LDADD)
 check_PROGRAMS += tests/unit/t_none
 tests_unit_t_none_SOURCES = tests/unit/t_none.c tests/unit/unit.h
 tests_unit_t_none_LDADD = $(UNIT_LDADD)

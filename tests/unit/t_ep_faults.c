@@ -259,6 +259,52 @@ START_TEST(fault_operation_that_is_always_flushed_fails_alone)
 }
 END_TEST
 
+/* A connection is one try, however many parts were in flight on it. */
+START_TEST(fault_flush_of_many_parts_is_one_try)
+{
+	fake.packets = true;
+	fake.max_msg_size = PAGE;
+	pair_open(&p, PLAIN);
+	warm_up();
+	fake_hold(true);
+	if (_i)
+		pair_read(&p, 0, 10 * PAGE);
+	else
+		pair_write(&p, 0, 10 * PAGE);
+	fake_break(1, 1, MRF_WC_FLUSHED, false);
+	fake_hold(false);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert_mem_eq(p.src, p.dst, 10 * PAGE);
+	warm_up();
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(fault_read_of_many_parts_ahead_of_a_closed_local_buffer_is_done)
+{
+	struct node_opt opt = { .mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED };
+	struct fid_mr *good, *doomed;
+
+	fake.max_msg_size = PAGE;
+	fake.flush_local = true;
+	pair_open(&p, &opt);
+	good = node_reg(&p.a, p.src, PAIR_LEN, FI_READ | FI_WRITE, 1);
+	doomed = node_reg(&p.a, p.src, PAIR_LEN, FI_WRITE, 2);
+	write_desc(good, 7);
+	want_ok(&p.a, NULL);
+	fake_hold(true);
+	ck_assert_int_eq(
+		fi_read(p.a.ep, p.src, 10 * PAGE, fi_mr_desc(good), p.to, p.base, p.key, &p), 0);
+	write_desc(doomed, 1);
+	must_close(&doomed->fid);
+	fake_hold(false);
+	want_err(&p.a, pair_ctx(&p, place(1)), FI_EFAULT, "local buffer");
+	want_ok(&p.a, &p);
+	must_close(&good->fid);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(fault_many_failures_in_a_row_do_not_count_against_the_others)
 {
 	struct node_opt opt = { .mr_mode =
@@ -767,6 +813,8 @@ static TCase *tcase_requests(void)
 	tcase_add_test(tc, fault_flush_without_a_culprit_up_front_repeats_no_write);
 	tcase_add_test(tc, fault_flush_that_nobody_caused_repeats_no_write);
 	tcase_add_loop_test(tc, fault_operation_that_is_always_flushed_fails_alone, 0, 2);
+	tcase_add_loop_test(tc, fault_flush_of_many_parts_is_one_try, 0, 2);
+	tcase_add_test(tc, fault_read_of_many_parts_ahead_of_a_closed_local_buffer_is_done);
 	tcase_add_loop_test(tc, fault_many_failures_in_a_row_do_not_count_against_the_others, 0, 2);
 	tcase_add_loop_test(tc, fault_device_that_takes_nothing_fails_each_operation, 0, 2);
 	tcase_add_test(tc, fault_device_that_is_full_is_asked_again);

@@ -109,6 +109,7 @@ struct mrf_op {
 	bool posted;		  /* was posted once and flushed; may have run */
 	bool failed;		  /* in peer->undelivered, to complete in error: why */
 	bool stopped;		  /* fatal: why says the reason */
+	bool counted;		  /* in timeouts: the connection that has just broken */
 	uint16_t refused;	  /* how often the target's kernel refused it */
 	uint8_t doubt;		  /* enum mrf_wc_status; not OK: in doubt (tx/doubt.h) */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */

@@ -11,6 +11,7 @@
 #include "contract/budget.h"
 #include "ep/model/conn_state.h"
 #include "ep/model/ep.h"
+#include "ep/model/fate.h"
 #include "loop/agent.h"
 #include "proto/proto.h"
 #include "proto/request.h"
@@ -82,9 +83,9 @@ struct mrf_posted {
 struct mrf_awaited {
 	struct mrf_op *op; /* NULL: it has failed meanwhile */
 	uint32_t turn;
-	uint64_t len; /* how many bytes of the operation it covers */
-	unsigned at;  /* its place in the ring */
-	bool unseen;  /* it was flushed, and the peer certainly did not see it */
+	uint64_t len;	      /* how many bytes of the operation it covers */
+	unsigned at;	      /* its index in the ring */
+	enum mrf_place place; /* where it stood when the connection broke */
 };
 
 /*
@@ -126,7 +127,7 @@ struct mrf_conn {
 	 * operation, until it has come back
 	 */
 	struct mrf_op *blamed;
-	/* work requests behind the first failed one may have run */
+	/* cause REFUSED, LOCAL or UNSENT: even so, what is behind the failed one may have run */
 	bool behind_ran;
 	struct mrf_vdev_retries retries; /* device's count when the connection was made */
 	bool probed;			 /* the peer is probed now and then */

@@ -18,9 +18,9 @@
 #include "ep/link/greet.h"
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
+#include "ep/tx/doubt.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/peer.h"
-#include "ep/tx/settle.h"
 #include "ep/tx/turns.h"
 #include "loop/denied.h"
 
@@ -237,7 +237,7 @@ static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 		mrf_remote_forget_all_locked(peer);
 		mrf_ask_unwant_locked(peer);
 	}
-	mrf_settle_locked(conn);
+	mrf_doubt_settle_locked(conn);
 	mrf_conn_unlock(conn);
 	ret = mrf_vconn_establish(conn->vconn);
 	if (!ret)

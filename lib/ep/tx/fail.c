@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What becomes of operations when a work request fails.
+ * A work request fails: finds what broke the connection and where the work request stood, and
+ * does with its operation what the table of ep/model/fate.h says.
  *
  * On rxe a refusal by the target's kernel puts the queue pairs at both ends into the
  * error state, without an event at the target, and flushes what was queued behind it.
- * Operations that have certainly not run are posted again, in order, on the next
- * connection; others fail with "may or may not have been done". A connection error other
- * than a refusal never repeats a write.
+ * Operations that are done again are posted in order on the next connection.
  *
- * What has certainly not run: a target carries out requests in order, and none behind one
- * that it refuses. So what is behind a refusal, or behind a work request that could not
- * be sent (its local buffer is closed, or there is no way to the peer), has not run,
- * provided that it happened when the request was sent for the first time. When an
- * acknowledgement is lost, the device sends again, from the first request that was not
- * acknowledged. All behind it may have run long ago, and now a local region that was
+ * When an acknowledgement is lost, the device sends again, from the first request that was
+ * not acknowledged. All behind it may have run long ago, and now a local region that was
  * closed meanwhile, or a link that went down, makes it fail (LOC_PROT_ERR, LOC_QP_OP_ERR;
  * on Linux 6.12 a flush). A target does not look again at what a repeated write or atomic
  * operation names; it does carry out a read again, and refuses it if the region is closed
@@ -24,13 +19,11 @@
  * the connection breaks, or is not known, what is behind the failure may have run, and so
  * may what is behind a read whose own buffer was closed: that shows only when the data come
  * back and find no place. The count is the whole device's, so it may be for what others
- * lost. Reads are posted again; about the others the target is asked (doubt.h). If it cannot
- * be asked (the link is down, or packets cannot be counted), they fail.
+ * lost.
  *
  * LOC_QP_OP_ERR alone does not tell a local buffer from a missing route: the buffer is
  * blamed only if the operation's local region is closed.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
@@ -38,114 +31,11 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/doubt.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/fatal.h"
 #include "ep/tx/op.h"
 #include "loop/denied.h"
 
 /* --- what comes back in error --------------------------------------------------------- */
-
-/* Fails op because it cannot go on, and says what was done of it before. */
-static void fail_rest_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
-{
-	struct mrf_why more = *why;
-
-	mrf_lock_held(&peer->ep->lock);
-	if (op->acked && op->type->kind != MRF_OP_READ && op->type->kind != MRF_OP_RPC)
-		mrf_why_set(&more, why->err, why->code,
-			    "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s", op->acked,
-			    op->total, why->text);
-	mrf_op_fail_locked(peer->ep, op, more.err, more.code, more.text);
-}
-
-/* op cannot go on. What it has in flight comes back first: op fails then, for the same reason. */
-static void halt_op_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
-{
-	mrf_lock_held(&peer->ep->lock);
-	mrf_op_leave_locked(op);
-	if (!op->inflight) {
-		fail_rest_locked(peer, op, why);
-		return;
-	}
-	op->fatal = MRF_WC_OTHER;
-	op->stopped = true;
-	op->why = *why;
-}
-
-static const struct cause {
-	int err;
-	int code;
-	const char *text;
-} causes[] = {
-	[MRF_WC_FLUSHED] = { FI_ECONNRESET, 4112, "the peer went away" },
-	[MRF_WC_LOCAL] = { FI_EFAULT, 4110,
-			   "the local buffer's registration does not allow this access (its "
-			   "region was closed, or has another size)" },
-	[MRF_WC_UNSENT] = { FI_ENETDOWN, 4114,
-			    "the device cannot send, because its link is down or there is no "
-			    "route" },
-	[MRF_WC_TIMEOUT] = { FI_ETIMEDOUT, 4111, "there is no answer" },
-	[MRF_WC_DENIED] = { FI_EACCES, 5203,
-			    "the kernel takes no more work requests from this process (or "
-			    "thread), whose credentials have changed since it opened the domain" },
-	[MRF_WC_OTHER] = { FI_EIO, 4113, "the device reported an error on the connection" },
-};
-
-static const struct cause always_flushed = {
-	FI_ECONNRESET, 4116,
-	"the connection broke each time that the access was tried, and nothing says why"
-};
-
-static const struct cause *cause_of(const struct mrf_op *op)
-{
-	if (op->fatal == MRF_WC_FLUSHED && op->timeouts > MRF_TIMEOUTS)
-		return &always_flushed;
-	return &causes[op->fatal];
-}
-
-/* Of an access whose own buffer was at fault it is known, unless the device had sent it before. */
-static bool may_have_been_done_locked(const struct mrf_peer *peer, const struct mrf_op *op)
-{
-	mrf_lock_held(&peer->ep->lock);
-	return op->fatal != MRF_WC_LOCAL ||
-	       (peer->conn->behind_ran && op->type->kind != MRF_OP_READ);
-}
-
-void mrf_peer_op_fatal_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	const struct cause *cause = cause_of(op);
-	struct mrf_why why = op->why;
-	char addr[64];
-
-	mrf_lock_held(&peer->ep->lock);
-	if (op->stopped) {
-		fail_rest_locked(peer, op, &why);
-		return;
-	}
-	mrf_why_set(&why, cause->err, cause->code, "%s: %s%s",
-		    mrf_addr_text(&peer->addr, addr, sizeof(addr)), cause->text,
-		    may_have_been_done_locked(peer, op)
-			    ? ": the access may or may not have been done"
-			    : "");
-	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-	mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
-}
-
-void mrf_peer_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	mrf_lock_held(&peer->ep->lock);
-	op->fatal = op->doubt;
-	op->doubt = MRF_WC_OK;
-	mrf_peer_op_fatal_locked(peer, op);
-}
-
-void mrf_peer_again_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	mrf_lock_held(&peer->ep->lock);
-	if (op->type->again)
-		op->type->again(peer->ep, op);
-	op->pos = op->acked;
-	op->resolved = false;
-	op->empty_known = 0;
-}
 
 static void to_redo_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -157,39 +47,12 @@ static void to_redo_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_list_add_tail(&op->node, &peer->redo);
 }
 
-static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op)
+static void ask_anew_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_peer_again_locked(peer, op);
-	op->imm_posted = false;
-	to_redo_locked(peer, op);
-}
-
-/*
- * A read may be done again; what a write did is not known here, so it is not. A flush may be the
- * fault of any operation that was in flight. So each is alone the next time, and fails in the end
- * if it always comes back.
- */
-static void lost_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status status)
-{
-	bool flush = peer->conn->cause == MRF_WC_FLUSHED, again = op->timeouts < MRF_TIMEOUTS;
-
-	mrf_lock_held(&peer->ep->lock);
-	op->fence |= flush;
-	op->timeouts += flush || status != MRF_WC_OK;
-	if (op->type->kind == MRF_OP_READ && again) {
-		op->ask_first = true;
-		op->stamp = ++peer->ep->clock;
-		mrf_resolve_forget_locked(op);
-		requeue_locked(peer, op);
-		return;
-	}
-	if (status == MRF_WC_OK)
-		status = peer->conn->cause;
-	if ((again || !flush) && mrf_doubt_locked(peer->conn, op, status))
-		to_redo_locked(peer, op);
-	else
-		op->fatal = status;
+	op->ask_first = true;
+	op->stamp = ++peer->ep->clock;
+	mrf_resolve_forget_locked(op);
 }
 
 void mrf_peer_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -200,9 +63,50 @@ void mrf_peer_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
 		 op->refused + 1u);
 	peer->losses = 0;
 	op->refused++;
-	op->ask_first = true;
-	op->stamp = ++peer->ep->clock;
-	mrf_resolve_forget_locked(op);
+	ask_anew_locked(peer, op);
+}
+
+static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_fate *how)
+{
+	mrf_lock_held(&peer->ep->lock);
+	if (how->refused)
+		mrf_peer_refused_locked(peer, op);
+	else if (how->anew)
+		ask_anew_locked(peer, op);
+	mrf_op_again_locked(peer->ep, op);
+	op->imm_posted = false;
+	to_redo_locked(peer, op);
+}
+
+/* A broken connection is one try, however many work requests of op were in flight on it. */
+static bool has_try_locked(const struct mrf_op *op)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	return op->timeouts - op->counted < MRF_TIMEOUTS;
+}
+
+/* A work request of op, which stood at that place, has come back. */
+static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_place place)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_fate fate = mrf_fate(conn->cause, place, op->type->kind,
+					conn->asks && !op->awaiting, has_try_locked(op));
+
+	mrf_lock_held(&conn->peer->ep->lock);
+	op->fence |= fate.alone;
+	op->timeouts += fate.counts && !op->counted;
+	op->counted |= fate.counts;
+	switch (fate.deed) {
+	case MRF_AGAIN:
+		requeue_locked(peer, op, &fate);
+		break;
+	case MRF_ASK:
+		mrf_doubt_locked(conn, op, fate.status);
+		to_redo_locked(peer, op);
+		break;
+	case MRF_FATAL:
+		op->fatal = fate.status;
+	}
 }
 
 void mrf_peer_no_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret)
@@ -211,64 +115,14 @@ void mrf_peer_no_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret)
 
 	mrf_lock_held(&peer->ep->lock);
 	mrf_why_set(&why, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, "%s", MRF_NOT_TAKEN);
-	halt_op_locked(peer, op, &why);
+	mrf_fatal_halt_locked(peer, op, &why);
 }
 
-/* The work request that broke the connection. */
-static void culprit_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_wc_status cause)
-{
-	mrf_lock_held(&peer->ep->lock);
-	switch (cause) {
-	case MRF_WC_REFUSED:
-		mrf_peer_refused_locked(peer, op);
-		requeue_locked(peer, op);
-		break;
-	case MRF_WC_LOCAL:
-		op->fatal = cause;
-		break;
-	default:
-		lost_locked(peer, op, cause);
-	}
-}
-
-bool mrf_conn_stopped_there_locked(const struct mrf_conn *conn)
-{
-	mrf_lock_held(&conn->peer->ep->lock);
-	return (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
-		conn->cause == MRF_WC_UNSENT) &&
-	       !conn->behind_ran;
-}
-
-/* One that was flushed behind the first failure. */
-static void follower_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	mrf_lock_held(&peer->ep->lock);
-	if (mrf_conn_stopped_there_locked(peer->conn)) {
-		requeue_locked(peer, op);
-		return;
-	}
-	switch (peer->conn->cause) {
-	case MRF_WC_REFUSED:
-	case MRF_WC_LOCAL:
-	case MRF_WC_UNSENT:
-		if (mrf_doubt_locked(peer->conn, op, MRF_WC_OTHER))
-			to_redo_locked(peer, op);
-		else if (op->type->kind == MRF_OP_READ)
-			requeue_locked(peer, op);
-		else
-			lost_locked(peer, op, MRF_WC_OTHER);
-		break;
-	case MRF_WC_DENIED:
-		op->fatal = MRF_WC_DENIED;
-		break;
-	default:
-		lost_locked(peer, op, MRF_WC_OK);
-	}
-}
+/* --- what broke the connection? ---------------------------------------------------------- */
 
 /*
- * Linux 6.12 reports a bad local buffer as a flush, and with it all that was in flight, be it
- * done already. Nobody else broke the queue pair: find out whose buffer it was. The first
+ * Linux 6.12 reports a bad local buffer as a flush, and with it all that was in flight, even if
+ * it was already done. Nobody else broke the queue pair: find out whose buffer it was. The first
  * completion that failed is off the ring already.
  */
 static void blame_locked(struct mrf_conn *conn)
@@ -295,7 +149,7 @@ static void blame_locked(struct mrf_conn *conn)
  * that is sent a second time, but it does so for a read.)
  *
  * The kernel is asked under the lock, once for each connection that breaks, because what has
- * come back behind op is waiting for the verdict. That takes some 20 us, however many queue
+ * come back behind op is waiting for the fate. That takes some 20 us, however many queue
  * pairs there are (verbs/vagain.h).
  */
 static bool may_have_run_locked(const struct mrf_conn *conn, const struct mrf_op *op)
@@ -327,34 +181,35 @@ static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
 	mrf_doubt_begin_locked(conn, op);
 }
 
-/* One that came back; the first of all decides. */
-static void flushed_locked(struct mrf_conn *conn, struct mrf_op *op, bool first)
+/* Where the work request of op (NULL: a message) stood that has come back. */
+static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op *op, bool first)
 {
-	struct mrf_peer *peer = conn->peer;
+	bool blamed = conn->blamed;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	if (conn->blamed && conn->blamed != op) {
-		/* Ahead of the one to blame: it may have run. */
-		lost_locked(peer, op, MRF_WC_OTHER);
-	} else if (first || conn->blamed) {
-		culprit_locked(peer, op, conn->cause);
-		conn->blamed = NULL;
-	} else {
-		follower_locked(peer, op);
-	}
+	if (blamed && conn->blamed != op)
+		return MRF_AHEAD;
+	conn->blamed = NULL;
+	if (first || blamed)
+		return MRF_FIRST;
+	return conn->behind_ran ? MRF_BEHIND_RAN : MRF_BEHIND;
 }
 
-void mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
+enum mrf_place mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op,
+				      const struct mrf_wc *wc)
 {
 	bool first = conn->cause == MRF_WC_OK;
+	enum mrf_place place;
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (first)
 		diagnose_locked(conn, op, wc);
+	place = place_of_locked(conn, op, first);
 	if (op && op->fatal == MRF_WC_OK)
-		flushed_locked(conn, op, first);
+		came_back_locked(conn, op, place);
 	mrf_doubt_next_locked(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
 	mrf_peer_break_locked(conn->peer);
+	return place;
 }
 
 /* --- what waits ---------------------------------------------------------------------------- */
@@ -373,12 +228,10 @@ void mrf_peer_fail_locked(struct mrf_peer *peer, int err, int code, const char *
 		/* Its replies are on the way. */
 		if (op->awaiting)
 			continue;
-		if (op->doubt) {
-			mrf_op_leave_locked(op);
-			mrf_peer_doubt_locked(peer, op);
-		} else {
-			halt_op_locked(peer, op, &why);
-		}
+		if (op->doubt)
+			mrf_fatal_doubt_locked(peer, op);
+		else
+			mrf_fatal_halt_locked(peer, op, &why);
 	}
 	if (peer->gone)
 		mrf_peer_kick_locked(peer);

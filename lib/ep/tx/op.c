@@ -224,6 +224,16 @@ static MRF_ALWAYS_INLINE void complete_one_locked(struct mrf_ep *ep, struct mrf_
 	put_back_locked(ep, op);
 }
 
+void mrf_op_again_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	if (op->type->again)
+		op->type->again(ep, op);
+	op->pos = op->acked;
+	op->resolved = false;
+	op->empty_known = 0;
+}
+
 /* --- in turn ------------------------------------------------------------------------------ */
 /*
  * Where results belong may have to be read in, or may wait for another thread of the

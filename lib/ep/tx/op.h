@@ -35,6 +35,9 @@ void mrf_op_done_locked(struct mrf_ep *ep, struct mrf_op *op);
  */
 void mrf_op_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code, const char *text);
 
+/* Has the unacknowledged part of op posted again; what is in flight of op has failed. */
+void mrf_op_again_locked(struct mrf_ep *ep, struct mrf_op *op);
+
 /*
  * Copies results back to the application's memory and completes their operations, and lets
  * go of local buffers that are still registered; leaves what other threads are doing of

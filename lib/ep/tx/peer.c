@@ -6,6 +6,7 @@
 #include "ep/resolve/ask.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/fatal.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
@@ -224,7 +225,7 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 		if (op->queued)
 			mrf_op_leave_locked(op);
 		peer->losses = 0;
-		mrf_peer_op_fatal_locked(peer, op);
+		mrf_fatal_end_locked(peer, op);
 	} else if (!op->queued && op->acked == op->total) {
 		if (mrf_unlikely(op->type->done != NULL))
 			op->type->done(peer, op);
@@ -239,8 +240,7 @@ static __attribute__((noinline)) void failed_locked(struct mrf_conn *conn, struc
 						    const struct mrf_wc *wc)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_conn_failed_locked(conn, op, wc);
-	mrf_rpc_sent_locked(conn, conn->head - 1, wc);
+	mrf_rpc_unsent_locked(conn, conn->head - 1, mrf_conn_failed_locked(conn, op, wc));
 }
 
 static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)
@@ -493,11 +493,13 @@ int mrf_peer_cancel_locked(struct mrf_ep *ep, const void *context)
 
 /* --- the connection is lost -------------------------------------------------------------- */
 
-static void unresolve_locked(struct mrf_op *op)
+/* At the next connection the address may belong to another endpoint, with other keys. */
+static void begin_anew_locked(struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
 	op->resolved = false;
 	op->empty_known = 0;
+	op->counted = false;
 }
 
 void mrf_peer_rewind_locked(struct mrf_peer *peer)
@@ -511,8 +513,7 @@ void mrf_peer_rewind_locked(struct mrf_peer *peer)
 		mrf_list_del(node);
 		mrf_list_add_head(node, &peer->queue);
 	}
-	/* At the next connection the address may belong to another endpoint, with other keys. */
 	mrf_list_each (pos, &peer->queue)
-		unresolve_locked(mrf_list_entry(pos, struct mrf_op, node));
+		begin_anew_locked(mrf_list_entry(pos, struct mrf_op, node));
 	mrf_ask_lost_locked(peer);
 }

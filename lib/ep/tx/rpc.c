@@ -28,6 +28,7 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/fatal.h"
 #include "ep/tx/op.h"
 #include "ep/tx/rpc.h"
 
@@ -81,7 +82,7 @@ static void disperse_locked(struct mrf_peer *peer)
 
 		window->turn--;
 		if (op && !--op->awaiting)
-			mrf_peer_again_locked(peer, op);
+			mrf_op_again_locked(peer->ep, op);
 	}
 	window->len = window->reply_len = 0;
 }
@@ -145,8 +146,9 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return -FI_EAGAIN;
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
 	window->reply_len += reply_room(&request);
-	*awaited_at_locked(window, window->last++) =
-		(struct mrf_awaited){ .op = op, .turn = request.turn, .len = request.len };
+	*awaited_at_locked(window, window->last++) = (struct mrf_awaited){
+		.op = op, .turn = request.turn, .len = request.len, .place = MRF_AHEAD
+	};
 	window->turn++;
 	op->awaiting++;
 	op->pos += request.len;
@@ -221,31 +223,15 @@ bool mrf_rpc_flush_locked(struct mrf_peer *peer)
 
 /* --- the connection is lost --------------------------------------------------------------- */
 
-/* Was flushed behind something that had to run first and did not. */
-static bool certainly_unseen_locked(const struct mrf_conn *conn, const struct mrf_wc *wc)
-{
-	mrf_lock_held(&conn->peer->ep->lock);
-	if (wc->status == MRF_WC_REFUSED)
-		return true;
-	return wc->status == MRF_WC_FLUSHED && mrf_conn_stopped_there_locked(conn);
-}
-
-void mrf_rpc_sent_locked(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc)
+void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place place)
 {
 	struct mrf_window *window = &conn->window;
 	unsigned i;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	if (wc->status == MRF_WC_OK)
-		return;
 	for (i = window->first; i != window->sent; i++) {
-		struct mrf_awaited *awaited = awaited_at_locked(window, i);
-
-		if (awaited->at != at)
-			continue;
-		awaited->unseen = certainly_unseen_locked(conn, wc);
-		if (awaited->op)
-			awaited->op->refused += wc->status == MRF_WC_REFUSED;
+		if (awaited_at_locked(window, i)->at == at)
+			awaited_at_locked(window, i)->place = place;
 	}
 }
 
@@ -254,27 +240,32 @@ static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (op->fatal == MRF_WC_OK) {
-		mrf_peer_again_locked(conn->peer, op);
+		mrf_op_again_locked(conn->peer->ep, op);
 		return;
 	}
 	mrf_op_leave_locked(op);
-	mrf_peer_op_fatal_locked(conn->peer, op);
+	mrf_fatal_end_locked(conn->peer, op);
 }
 
 void mrf_rpc_lost_locked(struct mrf_conn *conn)
 {
 	struct mrf_window *window = &conn->window;
-	bool told = conn->cause == MRF_WC_TIMEOUT || conn->cause == MRF_WC_DENIED;
+	/* The peer may have gone without anything in flight. */
+	enum mrf_wc_status cause = conn->cause ? conn->cause : MRF_WC_FLUSHED;
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	disperse_locked(conn->peer);
 	while (mrf_rpc_awaited_locked(conn)) {
-		bool unseen = awaited_at_locked(window, window->first)->unseen;
+		enum mrf_place place = awaited_at_locked(window, window->first)->place;
+		struct mrf_fate fate = mrf_fate(cause, place, MRF_OP_RPC, false, false);
 		struct mrf_op *op = take_first_locked(window);
 
-		if (op && !unseen)
-			op->fatal = told ? conn->cause : MRF_WC_FLUSHED;
-		if (op && !op->awaiting)
+		if (!op)
+			continue;
+		op->refused += fate.refused;
+		if (fate.deed == MRF_FATAL)
+			op->fatal = fate.status;
+		if (!op->awaiting)
 			lost_request_locked(conn, op);
 	}
 }
@@ -331,7 +322,7 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 	if (op->awaiting)
 		return;
 	if (peer->conn->window.stopped || op->type->done || op->pos != op->total)
-		mrf_peer_again_locked(peer, op);
+		mrf_op_again_locked(peer->ep, op);
 	if (op->acked == op->total)
 		finish_op_locked(peer, op);
 }

@@ -67,8 +67,8 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op);
 bool mrf_rpc_flush_locked(struct mrf_peer *peer);
 /* op is about to fail: the replies to its requests will be ignored. */
 void mrf_rpc_disown_locked(struct mrf_conn *conn, struct mrf_op *op);
-/* The work request at this place of the ring, which was a message, has come back. */
-void mrf_rpc_sent_locked(struct mrf_conn *conn, unsigned at, const struct mrf_wc *wc);
+/* The work request at this index of the ring, perhaps a message with requests, has failed. */
+void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place place);
 /*
  * A message with replies arrived, and everything posted before their requests has
  * completed: operations end, and others may go on. -FI_EINVAL: the replies do not match

@@ -97,10 +97,15 @@
 
 #define MRF_PIN_TRIES 8 /* memory that changes while it is pinned this often is leased */
 /*
- * Swaps for one request: peers that change the same words are not to keep the agent; the
- * rest is asked for again.
+ * Swaps in one turn of a connection: peers that change the same words are not to keep the
+ * agent. The rest is done in its next turns.
  */
-#define MRF_SWAPS 1000
+#define MRF_SWAPS 64
+
+/* --- work beside the agent ---------------------------------------------------------- */
+
+#define MRF_JOB_THREADS 4	     /* of one agent; they start when there is something to do */
+#define MRF_FLUSH_PIECE (64ul << 20) /* bytes of a flush, before other peers' get their turn */
 
 /* --- one turn of the agent, after the application's commands --------------------- */
 
@@ -113,6 +118,6 @@
  * the kernel may take 20 ms to close a connection. A command of the application ends the time
  * for peers at once.
  */
-#define MRF_TURN_US 2000
+#define MRF_TURN_US 500
 
 #endif

@@ -7,6 +7,7 @@
 #include "buf/cache.h"
 #include "ep/eps.h"
 #include "ep/life.h"
+#include "ep/rx/requests.h"
 #include "loop/agent_calls.h"
 #include "monitor/monitor.h"
 
@@ -59,6 +60,7 @@ static int eps_new(struct mrf_domain *domain, struct mrf_eps **out)
 	mrf_list_init(&eps->half);
 	mrf_list_init(&eps->disconnected);
 	mrf_list_init(&eps->ready);
+	mrf_list_init(&eps->works);
 	eps->cache = mrf_cache_new(&domain->space);
 	ret = eps->cache ? mrf_agent_start(&eps->agent, domain->vdev, &mrf_life_guest) : -FI_ENOMEM;
 	if (ret) {
@@ -95,6 +97,7 @@ void mrf_eps_close(struct mrf_eps *eps)
 {
 	listen_for_drops(eps, false);
 	mrf_agent_stop(&eps->agent);
+	mrf_requests_fini(eps);
 	mrf_cache_free(eps->cache);
 	free(eps);
 }

@@ -45,10 +45,13 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/atomic_serve.h \
 	lib/ep/rx/commit_serve.c \
 	lib/ep/rx/commit_serve.h \
+	lib/ep/rx/requests.c \
+	lib/ep/rx/requests.h \
 	lib/ep/rx/target.c \
 	lib/ep/rx/target.h \
 	lib/ep/rx/target_serve.c \
 	lib/ep/rx/target_serve.h \
+	lib/ep/rx/work.h \
 	lib/ep/short.h \
 	lib/ep/tx/access.c \
 	lib/ep/tx/access.h \

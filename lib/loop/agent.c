@@ -215,6 +215,7 @@ static void turn(struct mrf_agent *agent)
 		handle_messages(agent, MRF_TURN_TAKEN / agent->ncqs);
 	}
 	mrf_agent_run_kicks(agent);
+	mrf_agent_run_jobs(agent);
 	if (mrf_unlikely(agent->suspect))
 		poll_cm(agent);
 	if (agent->guest->serve(agent))
@@ -274,6 +275,7 @@ static void init_lists(struct mrf_agent *agent)
 	mrf_list_init(&agent->commands);
 	mrf_list_init(&agent->cqs);
 	mrf_idmap_init(&agent->owners);
+	mrf_crew_init(&agent->crew);
 }
 
 int mrf_agent_start(struct mrf_agent *agent, struct mrf_vdev *vdev,
@@ -305,6 +307,7 @@ err_fds:
 	close(agent->event_fd);
 	close(agent->epoll_fd);
 err_lock:
+	mrf_crew_fini(&agent->crew);
 	mrf_lock_fini(&agent->lock);
 	return ret;
 }
@@ -316,6 +319,7 @@ void mrf_agent_stop(struct mrf_agent *agent)
 	mrf_lock_release(&agent->lock);
 	mrf_agent_wake(agent);
 	pthread_join(agent->thread, NULL);
+	mrf_crew_stop(agent);
 	mrf_agent_cq_close(agent);
 	mrf_vcm_close(agent->cm);
 	close(agent->event_fd);

@@ -2,10 +2,29 @@
 /*
  * The agent as a mechanism: one thread that owns all rdma_cm traffic of a device, and hands
  * what happens to owners and to a guest, which it knows by their tables of calls only.
- *
  * Messages (RECVs of all connections, SENDs of answers) complete on queues that only this
- * thread polls (agent_cq.h). Other threads reach it through commands: agent->lock (rank
- * AGENT).
+ * thread polls (agent_cq.h).
+ *
+ * There are six ways to get something done in it, or beside it:
+ *
+ *   owner    Something belongs to you that the device or rdma_cm reports about: a connection.
+ *            mrf_agent_own gives it an id; completions and events come to its calls, in the
+ *            agent's thread, from then until mrf_agent_disown.
+ *   timer    It is to happen later. Agent thread only; all that are due run in one turn.
+ *   watcher  A queue that other threads poll, too, is to be looked at once something has
+ *            completed there, although nobody polls it (mrf_agent_cq_watch).
+ *   kick     From any thread, with any lock up to an endpoint's, without waiting: "look at this
+ *            again". Kicks do not add up: the agent looks at least once after the last of them.
+ *   command  From any thread, without a lock: the agent does this before anything else, and the
+ *            caller waits for the result. For what must not run beside the agent's own work:
+ *            opening and closing. A long one is carried on turn by turn.
+ *   job      It may block, or take longer than a turn: reading in or writing out memory,
+ *            waiting for storage. A thread beside the agent does it (job.h), and tells the
+ *            agent when it is over. The agent itself never waits for anything but its events.
+ *
+ * What takes long without blocking, such as many requests, is cut into parts by its owner,
+ * which asks for the next turn with `more`. Other threads reach the agent under agent->lock
+ * (rank AGENT).
  */
 #ifndef MRF_LOOP_AGENT_H
 #define MRF_LOOP_AGENT_H
@@ -19,6 +38,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "loop/agent_cq.h"
+#include "loop/job.h"
 
 struct mrf_agent;
 struct mrf_cm_event;
@@ -100,10 +120,11 @@ struct mrf_agent {
 	struct mrf_vcm *cm;
 	struct mrf_vcq *cq; /* the first of cqs, which has the descriptor of all */
 
-	struct mrf_lock lock;  /* rank AGENT: guards the two lists and stop */
+	struct mrf_lock lock;  /* rank AGENT: guards the two lists, stop and crew */
 	struct mrf_list kicks; /* struct mrf_kick.node */
 	struct mrf_list commands;
 	bool stop;
+	struct mrf_crew crew;
 	atomic_bool commanded; /* commands wait: they go before peers' requests */
 	atomic_bool denied;    /* rdma_cm is lost: denied.h */
 	atomic_bool gone;      /* the device was removed: device.h */

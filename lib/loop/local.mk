@@ -8,4 +8,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/loop/denied.c \
 	lib/loop/denied.h \
 	lib/loop/device.c \
-	lib/loop/device.h
+	lib/loop/device.h \
+	lib/loop/job.c \
+	lib/loop/job.h

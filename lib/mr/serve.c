@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "contract/budget.h"
 #include "mr/class.h"
 #include "mr/demand/back.h"
 #include "mr/demand/reach.h"
@@ -169,69 +170,83 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 
 /* --- committing ------------------------------------------------------------------- */
 
-struct place {
-	uint64_t addr, len;
-};
-
-/*
- * Finds where the bytes are and returns the number of places; 0: some bytes are outside.
- */
-static unsigned find_places_locked(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
-				   struct place *place)
+/* False: some bytes are outside. */
+static bool find_places_locked(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
+			       struct mrf_mr_commit *commit)
 {
 	bool virt = mr->space->mode & FI_MR_VIRT_ADDR;
-	unsigned n = 0;
+	uint64_t offset, got;
+	unsigned seg;
 
 	mrf_lock_held(&mr->space->lock);
-	while (len && n < MRF_MR_IOV_LIMIT) {
-		uint64_t offset, got;
-		unsigned seg;
-
+	for (commit->n = 0; len && commit->n < MRF_MR_IOV_LIMIT; addr += got, len -= got) {
 		got = mrf_mr_locate(mr->segs, mr->nseg, virt, addr, len, &seg, &offset);
 		if (!got)
-			return 0;
-		place[n++] = (struct place){ mr->segs[seg].addr + offset, got };
-		addr += got;
-		len -= got;
+			return false;
+		commit->place[commit->n].addr = mr->segs[seg].addr + offset;
+		commit->place[commit->n++].len = got;
 	}
-	return len ? 0 : n;
+	return !len;
 }
 
-static int commit_places(const struct mrf_mr *mr, const struct place *place, unsigned n, bool flush)
+enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+				       struct mrf_mr_commit *commit)
 {
-	unsigned i;
-	int err = 0, lookup;
-
-	if (!(mr->access & FI_RMA_PMEM))
-		return FI_EOPNOTSUPP;
-	for (i = 0; i < n && !err; i++) {
-		if (flush)
-			err = mrf_pmem_flush(place[i].addr, place[i].len);
-		else if (mrf_pmem_why_not(place[i].addr, place[i].len, &lookup))
-			err = lookup ? lookup : FI_EFAULT;
-	}
-	return err;
-}
-
-enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				 bool flush, int *err)
-{
-	struct place place[MRF_MR_IOV_LIMIT];
 	const struct mrf_mr_face *face;
 	enum mrf_mr_status status;
-	struct mrf_mr *mr;
-	unsigned n = 0;
 
+	commit->at = 0;
 	mrf_lock_take(&space->lock);
-	status = look_up_locked(space, ask, FI_REMOTE_WRITE, &mr, &face);
+	status = look_up_locked(space, ask, FI_REMOTE_WRITE, &commit->mr, &face);
+	if (status == MRF_MR_OK && !find_places_locked(commit->mr, ask->addr, ask->len, commit))
+		status = MRF_MR_OUTSIDE;
 	if (status == MRF_MR_OK)
-		n = find_places_locked(mr, ask->addr, ask->len, place);
-	if (n)
-		mrf_mr_enter_locked(mr);
+		mrf_mr_enter_locked(commit->mr);
 	mrf_lock_release(&space->lock);
-	if (!n)
-		return status == MRF_MR_OK ? MRF_MR_OUTSIDE : status;
-	*err = commit_places(mr, place, n, flush);
-	mrf_mr_leave(mr);
-	return MRF_MR_OK;
+	return status;
+}
+
+int mrf_mr_commit_check(const struct mrf_mr_commit *commit)
+{
+	unsigned i;
+	int err;
+
+	if (!(commit->mr->access & FI_RMA_PMEM))
+		return FI_EOPNOTSUPP;
+	for (i = 0; i < commit->n; i++) {
+		if (mrf_pmem_why_not(commit->place[i].addr, commit->place[i].len, &err))
+			return err ? err : FI_EFAULT;
+	}
+	return 0;
+}
+
+static bool is_closing(struct mrf_mr *mr)
+{
+	bool closing;
+
+	mrf_lock_take(&mr->space->lock);
+	closing = mr->state == MRF_STATE_CLOSED;
+	mrf_lock_release(&mr->space->lock);
+	return closing;
+}
+
+bool mrf_mr_commit_flush(struct mrf_mr_commit *commit, int *err)
+{
+	uint64_t *addr = &commit->place[commit->at].addr, *len = &commit->place[commit->at].len;
+	uint64_t part = mrf_min(*len, MRF_FLUSH_PIECE);
+
+	*err = commit->mr->access & FI_RMA_PMEM ? 0 : FI_EOPNOTSUPP;
+	if (!*err && is_closing(commit->mr))
+		*err = FI_ECANCELED;
+	if (!*err)
+		*err = mrf_pmem_flush(*addr, part);
+	*addr += part;
+	*len -= part;
+	commit->at += !*len;
+	return !*err && commit->at < commit->n;
+}
+
+void mrf_mr_commit_end(struct mrf_mr_commit *commit)
+{
+	mrf_mr_leave(commit->mr);
 }

@@ -77,14 +77,33 @@ enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_m
 void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 		  struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
+/* A range that is to be made persistent. Its region is held, so that fi_close waits. */
+struct mrf_mr_commit {
+	struct mrf_mr *mr;
+	unsigned n, at; /* places, and the first that is not flushed yet */
+	struct {
+		uint64_t addr, len;
+	} place[MRF_MR_IOV_LIMIT];
+};
+
 /*
- * Checks that these bytes (len > 0) are persistent memory; with flush, also makes
- * everything written there persistent. A status other than OK is about the region or the
- * range, as in a view, or NO_RIGHT: no peer may write there. With OK, *err is 0,
- * FI_EOPNOTSUPP (registered without FI_RMA_PMEM), or another reason for the failure.
- * Agent thread; may take as long as the storage takes.
+ * Finds where these bytes (len > 0) are. A status other than OK is about the region or the
+ * range, as in a view, or NO_RIGHT: no peer may write there. With OK the region is held
+ * until mrf_mr_commit_end.
  */
-enum mrf_mr_status mrf_mr_commit(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				 bool flush, int *err);
+enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+				       struct mrf_mr_commit *commit);
+/*
+ * Are the bytes persistent memory? 0, FI_EOPNOTSUPP (registered without FI_RMA_PMEM), or
+ * another reason (FI_E*).
+ */
+int mrf_mr_commit_check(const struct mrf_mr_commit *commit);
+/*
+ * Makes a part of what was written there persistent. True: it is to be called again. *err is
+ * set when it returns false, as by mrf_mr_commit_check; FI_ECANCELED: the region is being
+ * closed. Any thread, no lock held; takes as long as the storage takes.
+ */
+bool mrf_mr_commit_flush(struct mrf_mr_commit *commit, int *err);
+void mrf_mr_commit_end(struct mrf_mr_commit *commit);
 
 #endif

@@ -197,29 +197,39 @@ START_TEST(others_are_told_of_a_region_what_they_are_told_of_none)
 }
 END_TEST
 
+/* What a peer's flush finds. */
+static enum mrf_mr_status flush(const struct mrf_mr_ask *ask)
+{
+	struct mrf_mr_commit commit;
+	enum mrf_mr_status status = mrf_mr_commit_begin(&env.space, ask, &commit);
+
+	if (status == MRF_MR_OK)
+		mrf_mr_commit_end(&commit);
+	return status;
+}
+
 /* Nor does asking for it to be flushed tell more, or do anything. */
 START_TEST(others_flush_nothing_and_learn_nothing_by_it)
 {
 	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE };
 	struct fid_mr *mr, *mr2;
-	int err = 0;
 
 	open_mode(modes[_i]);
 	mr = reg(RW, KEY, SECRET);
 	mr2 = reg(RW, KEY + 1, NULL);
 	ask.port = &same.port;
-	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_OK);
+	ck_assert_int_eq(flush(&ask), MRF_MR_OK);
 	ask.port = &other.port;
-	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_UNKNOWN);
+	ck_assert_int_eq(flush(&ask), MRF_MR_UNKNOWN);
 	ask.port = &plain.port;
-	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_UNKNOWN);
+	ck_assert_int_eq(flush(&ask), MRF_MR_UNKNOWN);
 	ask.serial = 4711;
-	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_UNKNOWN);
+	ck_assert_int_eq(flush(&ask), MRF_MR_UNKNOWN);
 	ask.serial = 0;
 	ask.key = KEY + 1;
-	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_OK);
+	ck_assert_int_eq(flush(&ask), MRF_MR_OK);
 	ask.port = &same.port;
-	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_UNKNOWN);
+	ck_assert_int_eq(flush(&ask), MRF_MR_UNKNOWN);
 	env_must_close(mr);
 	env_must_close(mr2);
 	close_all();
@@ -230,18 +240,16 @@ START_TEST(who_flushes_a_closed_region_is_told_so_as_who_asks_for_it)
 {
 	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE };
 	struct fid_mr *mr;
-	int err = 0;
 
 	open_mode(modes[_i]);
 	mr = reg(RW, KEY, SECRET);
 	env_must_close(mr);
 	ask.port = &same.port;
 	ck_assert_int_eq(ask_for(&same, KEY), MRF_MR_CLOSED);
-	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_CLOSED);
+	ck_assert_int_eq(flush(&ask), MRF_MR_CLOSED);
 	ask.port = &other.port;
 	ck_assert_int_eq(ask_for(&other, KEY), MRF_MR_UNKNOWN);
-	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_UNKNOWN);
-	ck_assert_int_eq(err, 0);
+	ck_assert_int_eq(flush(&ask), MRF_MR_UNKNOWN);
 	close_all();
 }
 END_TEST
@@ -250,12 +258,10 @@ START_TEST(who_may_not_write_flushes_nothing)
 {
 	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE, .port = &same.port };
 	struct fid_mr *mr;
-	int err = 0;
 
 	open_mode(modes[_i]);
 	mr = reg(FI_REMOTE_READ, KEY, SECRET);
-	ck_assert_int_eq(mrf_mr_commit(&env.space, &ask, true, &err), MRF_MR_NO_RIGHT);
-	ck_assert_int_eq(err, 0);
+	ck_assert_int_eq(flush(&ask), MRF_MR_NO_RIGHT);
 	env_must_close(mr);
 	close_all();
 }

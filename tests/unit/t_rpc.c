@@ -36,14 +36,15 @@ static struct {
 
 /* A request of type FLUSH is served in the test's own way. */
 int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body);
+			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
 
 int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body)
+			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
 {
 	uint64_t n = mrf_min(request->len, atomic_load(&t.most));
 
 	(void)ep;
+	(void)work;
 	if (atomic_load(&t.malformed) || request->what != 7 || request->body_len != request->len)
 		return -FI_EINVAL;
 	atomic_fetch_add(&t.served, 1);

@@ -18,20 +18,20 @@ static struct unit_capture cap;
 static struct raw raw;
 
 int __real_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body);
+			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
 int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body);
+			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
 
 static int (*_Atomic own_serve)(struct mrf_ep *ep, const struct mrf_request *request,
-				struct mrf_reply *reply, uint8_t *body);
+				struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
 
 int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body)
+			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
 {
-	int (*serve)(struct mrf_ep *, const struct mrf_request *, struct mrf_reply *, uint8_t *) =
-		own_serve;
+	int (*serve)(struct mrf_ep *, const struct mrf_request *, struct mrf_reply *, uint8_t *,
+		     struct mrf_work *) = own_serve;
 
-	return (serve ? serve : __real_mrf_commit_serve)(ep, request, reply, body);
+	return (serve ? serve : __real_mrf_commit_serve)(ep, request, reply, body, work);
 }
 
 static size_t ask_for(uint64_t key, uint8_t *msg)
@@ -268,11 +268,12 @@ static size_t requests_of(unsigned n, uint64_t len, uint8_t *msg)
 }
 
 static int serve_nothing(struct mrf_ep *ep, const struct mrf_request *request,
-			 struct mrf_reply *reply, uint8_t *body)
+			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
 {
 	(void)ep;
 	(void)request;
 	(void)body;
+	(void)work;
 	reply->status = MRF_REPLY_FAILED;
 	return 0;
 }
@@ -424,14 +425,14 @@ static struct {
 } stream;
 
 static int serve_and_send_another(struct mrf_ep *ep, const struct mrf_request *request,
-				  struct mrf_reply *reply, uint8_t *body)
+				  struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
 {
 	uint8_t msg[SLOT];
 	struct mrf_wc wc;
 
 	if (stream.stop) {
 		stream.stopped = true;
-		return serve_nothing(ep, request, reply, body);
+		return serve_nothing(ep, request, reply, body, work);
 	}
 	while (mrf_vcq_poll(stream.from->cq, &wc, 1) == 1) {
 		if (wc.wr_id < SLOTS && wc.status == MRF_WC_OK)
@@ -440,7 +441,7 @@ static int serve_and_send_another(struct mrf_ep *ep, const struct mrf_request *r
 	stream.served++;
 	if (stream.left && stream.left--)
 		raw_send(stream.from, msg, request_of(msg));
-	return serve_nothing(ep, request, reply, body);
+	return serve_nothing(ep, request, reply, body, work);
 }
 
 START_TEST(commands_of_the_application_go_before_requests_of_peers)

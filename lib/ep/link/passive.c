@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+#include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "ep/link/passive.h"
 
@@ -9,6 +11,54 @@ int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot)
 			       .lkey = passive->slots_mr.lkey };
 
 	return mrf_vconn_post_recv(passive->vconn, MRF_WR_ID(passive->owner.id, slot), &sge);
+}
+
+static int own_error(int ret)
+{
+	return ret && ret != -FI_EACCES ? -FI_ECONNABORTED : ret;
+}
+
+int mrf_passive_post(struct mrf_passive *passive, const struct mrf_vwr *wr)
+{
+	int ret = mrf_vconn_post(passive->vconn, wr);
+
+	passive->sending += !ret;
+	return own_error(ret);
+}
+
+int mrf_passive_send_back(struct mrf_passive *passive, unsigned slot, const uint8_t *out,
+			  size_t len)
+{
+	uint8_t *at = passive->slots[slot];
+	struct mrf_sge sge = { .addr = (uintptr_t)at,
+			       .len = (uint32_t)len,
+			       .lkey = passive->slots_mr.lkey };
+	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(passive->owner.id, slot),
+			      .op = MRF_VWR_SEND,
+			      .nsge = 1,
+			      .sge = &sge };
+
+	memcpy(at, out, len);
+	return mrf_passive_post(passive, &wr);
+}
+
+/* --- its turn ----------------------------------------------------------------------------- */
+
+static bool has_to_do(const struct mrf_passive *passive)
+{
+	return passive->first != passive->last && !passive->away;
+}
+
+void mrf_passive_take_place(struct mrf_passive *passive)
+{
+	bool room = passive->sending + 1 < MRF_PASSIVE_SENDS;
+	struct mrf_agent *agent = passive->ep->agent;
+
+	if (!has_to_do(passive) || !room || !mrf_list_empty(&passive->ready) ||
+	    passive->state != MRF_PASSIVE_UP)
+		return;
+	mrf_list_add_tail(&passive->ready, &mrf_eps_of(agent)->ready);
+	agent->more = true;
 }
 
 /* --- its state ---------------------------------------------------------------------------- */
@@ -32,7 +82,7 @@ bool mrf_passive_right(const struct mrf_passive *passive)
 	return mrf_list_empty(&passive->half) == !half && mrf_timer_runs(&passive->until) == half &&
 	       mrf_list_empty(&passive->disconnected) ==
 		       (passive->state != MRF_PASSIVE_DISCONNECTED) &&
-	       (!waits || (passive->state == MRF_PASSIVE_UP && passive->first != passive->last)) &&
+	       (!waits || (passive->state == MRF_PASSIVE_UP && has_to_do(passive))) &&
 	       passive->last - passive->first + passive->nheld <= MRF_PASSIVE_SLOTS &&
 	       passive->sending <= MRF_PASSIVE_SENDS;
 }

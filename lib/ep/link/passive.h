@@ -51,10 +51,12 @@ struct mrf_passive {
 	unsigned sending;	   /* answers, replies and notes on the way */
 	/* messages in the order of their arrival */
 	struct mrf_waiting waiting[MRF_PASSIVE_SLOTS];
-	unsigned first, last; /* indices into waiting; both only go up */
-	unsigned asks;	      /* questions among them */
-	unsigned requests;    /* requests among them */
-	uint32_t turn;	      /* of the request that has to be done next */
+	unsigned first, last;  /* indices into waiting; both only go up */
+	unsigned asks;	       /* questions among them */
+	unsigned requests;     /* requests among them */
+	uint32_t turn;	       /* of the request that has to be done next */
+	struct mrf_work *work; /* the first of them, if it has been begun (rx/work.h) */
+	bool away;	       /* a job is at it: no turns */
 	/*
 	 * Slots held back until the application has read its completions, and the timer
 	 * to check.
@@ -81,6 +83,22 @@ static inline struct mrf_passive *mrf_passive_of(struct mrf_owner *owner)
 }
 
 int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot);
+/*
+ * Posts a SEND. Errors of both: mrf_vconn_post's, but -FI_ECONNABORTED where our own queue pair
+ * takes nothing more, as when the connection ends just now: the peer has done nothing wrong.
+ */
+int mrf_passive_post(struct mrf_passive *passive, const struct mrf_vwr *wr);
+/*
+ * Sends from the slot that the message came in, which is posted again when the answer has
+ * arrived: a queue pair with room for as many answers would take much more memory.
+ */
+int mrf_passive_send_back(struct mrf_passive *passive, unsigned slot, const uint8_t *out,
+			  size_t len);
+/*
+ * It gets turns from now on, if there is something to serve, and room for an answer and a
+ * FORGET.
+ */
+void mrf_passive_take_place(struct mrf_passive *passive);
 /*
  * Makes the move. One that is not in the diagram changes nothing, and aborts in builds with
  * --enable-lockrank.

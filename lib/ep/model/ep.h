@@ -163,6 +163,7 @@ struct mrf_eps {
 	struct mrf_list half;	      /* struct mrf_passive.half, the oldest first */
 	struct mrf_list disconnected; /* struct mrf_passive.disconnected */
 	struct mrf_list ready;	      /* struct mrf_passive.ready, in the order of their turns */
+	struct mrf_list works;	      /* struct mrf_work.node (rx/work.h): spare ones */
 };
 
 static inline struct mrf_eps *mrf_eps_of(struct mrf_agent *agent)

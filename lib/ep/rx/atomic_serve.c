@@ -26,8 +26,8 @@
  * outside the region are never touched. (Through another region that has all of the word
  * they can; fi_atomic(3mrfab) says so.)
  *
- * After MRF_SWAPS swaps the agent replies with what it has done, be it nothing, so that other
- * peers get their turn; the initiator asks for the rest. For regions with an event number it counts
+ * After MRF_SWAPS swaps other peers get their turn, and the agent carries on in the next one of
+ * this peer. For regions with an event number it counts
  * an operation once, with the last request that goes to the region.
  *
  * Either way goes through the kernel regions that peers use: an element of a region that
@@ -128,7 +128,7 @@ struct job {
 	size_t size; /* of an element */
 	struct mrf_mr_lease lease;
 	struct mrf_mr_view view; /* of some of the bytes from the next one on */
-	unsigned swaps;		 /* compare-and-swaps so far */
+	unsigned *swaps;	 /* compare-and-swaps of this turn */
 	uint32_t event;		 /* number of the region, if it counts */
 	bool stored;		 /* something was */
 	unsigned refused;	 /* times that the kernel said no */
@@ -283,7 +283,7 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 		memcpy(values->result, (uint8_t *)&wr.compare + head, job->size);
 		store = mrf_atomic_apply(job->datatype, job->op, values->result, values->operand,
 					 values->compare, (uint8_t *)&wr.operand + head);
-		job->swaps++;
+		++*job->swaps;
 		/* An operation that stores nothing swaps the word for itself. */
 		ret = run(job, &wr);
 		if (ret)
@@ -291,7 +291,7 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 		if (job->loop->word == wr.compare)
 			break;
 		overtaken = was_known;
-		if (job->swaps >= MRF_SWAPS)
+		if (*job->swaps >= MRF_SWAPS)
 			return OVERTAKEN;
 	}
 	remember(known, &wr, overtaken);
@@ -416,7 +416,7 @@ static uint32_t change_all(struct job *job, uint64_t *done, uint8_t *results)
 	uint32_t status = MRF_REPLY_DONE;
 	uint64_t len = job->request->len;
 
-	while (!status && *done < len && job->swaps < MRF_SWAPS) {
+	while (!status && *done < len && *job->swaps < MRF_SWAPS) {
 		struct values values = { .operand = body + *done,
 					 .compare = compare ? body + len + *done : NULL,
 					 .result = fetch ? results + *done : nowhere };
@@ -465,11 +465,18 @@ static void serve(struct job *job, struct mrf_reply *reply, uint8_t *body)
 		count(job);
 }
 
+static bool goes_on(const struct job *job, const struct mrf_reply *reply)
+{
+	return reply->status == MRF_REPLY_DONE && reply->done < job->request->len;
+}
+
 int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		     uint8_t *body)
+		     uint8_t *body, unsigned *swaps)
 {
 	struct job job = { .ep = ep,
 			   .request = request,
+			   .swaps = swaps,
+			   .stored = reply->flags & MRF_REPLY_STORED,
 			   .family = MRF_ATOMIC_WHAT_FAMILY(request->what),
 			   .datatype = MRF_ATOMIC_WHAT_DATATYPE(request->what),
 			   .op = MRF_ATOMIC_WHAT_OP(request->what) };
@@ -485,5 +492,5 @@ int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struc
 		reply->status = MRF_REPLY_FAILED;
 		reply->err = (uint32_t)-ret;
 	}
-	return 0;
+	return !ret && goes_on(&job, reply) ? MRF_SERVE_LATER : 0;
 }

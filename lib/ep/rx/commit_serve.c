@@ -1,29 +1,78 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Why the target flushes by msync(2) and not by the device: ep/tx/commit.c. */
 #include <rdma/fi_errno.h>
+#include "base/thread.h"
 #include "ep/rx/commit_serve.h"
 
-int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		     uint8_t *body)
+/* In a thread of the crew. The region is free before anybody hears of it. */
+static bool flush_part(struct mrf_job *job)
+{
+	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
+
+	if (mrf_mr_commit_flush(&work->commit, &work->err))
+		return true;
+	mrf_mr_commit_end(&work->commit);
+	return false;
+}
+
+static void tell_end(const struct mrf_request *request, struct mrf_reply *reply, int err)
+{
+	if (err == FI_ECANCELED) {
+		reply->status = MRF_MR_CLOSED;
+		return;
+	}
+	reply->status = err ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
+	reply->err = (uint32_t)err;
+	reply->done = err ? 0 : request->len;
+}
+
+static enum mrf_mr_status find_places(struct mrf_ep *ep, const struct mrf_request *request,
+				     struct mrf_mr_commit *commit)
 {
 	struct mrf_mr_ask ask = { .key = request->key,
 				  .serial = request->serial,
 				  .addr = request->addr,
 				  .len = request->len,
 				  .port = &ep->port };
-	enum mrf_mr_status status;
-	int err = 0;
+
+	return mrf_mr_commit_begin(&ep->domain->space, &ask, commit);
+}
+
+/* MRF_SERVE_JOB, or 0 with the result in work->err. */
+static int start_commit(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_work *work)
+{
+	int ret = 0;
+
+	if (request->what == MRF_FLUSH_CHECK) {
+		work->err = mrf_mr_commit_check(&work->commit);
+	} else {
+		work->job.work = flush_part;
+		ret = mrf_agent_job(ep->agent, &work->job);
+		if (!ret)
+			return MRF_SERVE_JOB;
+		work->err = mrf_thread_err(ret);
+	}
+	mrf_mr_commit_end(&work->commit);
+	return 0;
+}
+
+int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		     uint8_t *body, struct mrf_work *work)
+{
+	enum mrf_mr_status status = MRF_MR_OK;
 
 	(void)body;
 	if (!request->len || request->what > MRF_FLUSH_DO)
 		return -FI_EINVAL;
-	status = mrf_mr_commit(&ep->domain->space, &ask, request->what == MRF_FLUSH_DO, &err);
+	if (!work->flushed)
+		status = find_places(ep, request, &work->commit);
 	if (status != MRF_MR_OK) {
 		reply->status = status == MRF_MR_NO_RIGHT ? MRF_REPLY_RIGHT : (uint32_t)status;
 		return 0;
 	}
-	reply->status = err ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
-	reply->err = (uint32_t)err;
-	reply->done = err ? 0 : request->len;
+	work->flushed = !work->flushed && start_commit(ep, request, work) == MRF_SERVE_JOB;
+	if (work->flushed)
+		return MRF_SERVE_JOB;
+	tell_end(request, reply, work->err);
 	return 0;
 }

@@ -27,6 +27,7 @@
 #include "base/param.h"
 #include "contract/budget.h"
 #include "ep/link/greet.h"
+#include "ep/rx/requests.h"
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
 #include "mr/demand/backs.h"
@@ -66,6 +67,7 @@ static void stop(struct mrf_passive *passive)
 static void passive_destroy(struct mrf_passive *passive)
 {
 	mrf_list_del(&passive->node);
+	mrf_requests_leave(passive);
 	mrf_passive_leave(passive);
 	mrf_vconn_disconnect(passive->vconn);
 	mrf_vconn_close(passive->vconn);

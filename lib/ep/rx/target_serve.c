@@ -21,8 +21,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "contract/limits.h"
-#include "ep/rx/atomic_serve.h"
-#include "ep/rx/commit_serve.h"
+#include "ep/rx/requests.h"
 #include "ep/rx/target_serve.h"
 #include "loop/denied.h"
 
@@ -78,45 +77,11 @@ static void find_answer(struct mrf_passive *passive, const struct mrf_ask *ask,
 	answer->event = mrf_passive_wants_events(passive) ? view.event : 0;
 }
 
-/*
- * Our own queue pair takes nothing more, as when the connection ends just now: the peer has done
- * nothing wrong. With any other error but -FI_EACCES it has.
- */
-static int own_error(int ret)
-{
-	return ret && ret != -FI_EACCES ? -FI_ECONNABORTED : ret;
-}
-
-static int post_passive(struct mrf_passive *passive, const struct mrf_vwr *wr)
-{
-	int ret = mrf_vconn_post(passive->vconn, wr);
-
-	passive->sending += !ret;
-	return own_error(ret);
-}
-
 static int post_slot(struct mrf_passive *passive, unsigned slot)
 {
-	return own_error(mrf_passive_post_slot(passive, slot));
-}
+	int ret = mrf_passive_post_slot(passive, slot);
 
-/*
- * Sends from the slot that the message came in, which is posted again when the answer has
- * arrived (sent): a queue pair with room for as many answers would take much more memory.
- */
-static int send_back(struct mrf_passive *passive, unsigned slot, const uint8_t *out, size_t len)
-{
-	uint8_t *at = passive->slots[slot];
-	struct mrf_sge sge = { .addr = (uintptr_t)at,
-			       .len = (uint32_t)len,
-			       .lkey = passive->slots_mr.lkey };
-	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(passive->owner.id, slot),
-			      .op = MRF_VWR_SEND,
-			      .nsge = 1,
-			      .sge = &sge };
-
-	memcpy(at, out, len);
-	return post_passive(passive, &wr);
+	return ret && ret != -FI_EACCES ? -FI_ECONNABORTED : ret;
 }
 
 static int answer_ask(struct mrf_passive *passive, unsigned slot, size_t len)
@@ -130,86 +95,7 @@ static int answer_ask(struct mrf_passive *passive, unsigned slot, size_t len)
 	if (ret)
 		return ret;
 	find_answer(passive, &ask, &answer);
-	return send_back(passive, slot, out, mrf_answer_encode(&answer, out));
-}
-
-static bool is_request(int type)
-{
-	return type == MRF_MSG_ATOMIC || type == MRF_MSG_FLUSH;
-}
-
-/*
- * Requests are done in their turns. One that was not finished is sent again, and comes before those
- * that its initiator had already sent behind it. -FI_EINVAL: the turn is impossible.
- */
-static int in_turn(struct mrf_passive *passive, const struct mrf_request *request,
-		   struct mrf_reply *reply, uint8_t *body)
-{
-	uint32_t behind = request->turn - passive->turn;
-	int ret;
-
-	if (behind >= MRF_REQUESTS)
-		return -FI_EINVAL;
-	if (behind) {
-		reply->status = MRF_REPLY_TURN;
-		return 0;
-	}
-	if (request->type == MRF_MSG_ATOMIC)
-		ret = mrf_atomic_serve(passive->ep, request, reply, body);
-	else
-		ret = mrf_commit_serve(passive->ep, request, reply, body);
-	passive->turn += reply->status == MRF_REPLY_DONE && reply->done == request->len;
-	return ret;
-}
-
-/* The replies to the requests of one message. */
-struct replies {
-	size_t used;  /* bytes of msg, */
-	size_t meant; /* and how many there would be if each reply had its full length */
-	/* A body may be written before it is known how long it is. */
-	uint8_t msg[2 * MRF_PROTO_MAX_REPLY];
-};
-
-/* Does the reply to one more request go into the message? A first one always does. */
-static bool fits(struct replies *replies, const struct mrf_request *request)
-{
-	bool first = !replies->meant;
-
-	replies->meant += MRF_PROTO_REPLY_HEAD + mrf_min(request->len, MRF_PROTO_MAX_REPLY);
-	return first || replies->meant <= MRF_PROTO_MAX_REPLY;
-}
-
-static int serve_one(struct mrf_passive *passive, const uint8_t *msg, size_t len,
-		     struct replies *replies)
-{
-	uint8_t *out = replies->msg + replies->used, *body = out + MRF_PROTO_REPLY_HEAD;
-	struct mrf_reply reply = { .body = body };
-	struct mrf_request request;
-	int ret = mrf_request_decode(msg, len, &request);
-
-	if (ret || !is_request((int)request.type) || !fits(replies, &request))
-		return -FI_EINVAL;
-	ret = in_turn(passive, &request, &reply, body);
-	if (ret)
-		return ret;
-	reply.turn = request.turn;
-	replies->used += mrf_reply_encode(&reply, out);
-	return 0;
-}
-
-static int serve_requests(struct mrf_passive *passive, unsigned slot, size_t len)
-{
-	const uint8_t *msg = passive->slots[slot];
-	struct replies replies;
-	size_t one;
-	int ret = 0;
-
-	replies.used = replies.meant = 0;
-	for (; !ret && len; msg += one, len -= one) {
-		ret = serve_one(passive, msg, len, &replies);
-		one = ret ? len : mrf_msg_len(msg);
-	}
-	return ret ? ret : send_back(passive, slot, replies.msg, replies.used);
+	return mrf_passive_send_back(passive, slot, out, mrf_answer_encode(&answer, out));
 }
 
 /* Delivers the data of fi_writedata and the like. */
@@ -238,21 +124,10 @@ static int take_data(struct mrf_passive *passive, const uint8_t *msg, size_t len
 	return 0;
 }
 
-/* Counts the requests in a message. Malformed ones are found when they are served. */
-static unsigned requests_in(const uint8_t *msg, size_t len)
-{
-	unsigned n = 0;
-	size_t one;
-
-	for (; len >= MRF_PROTO_REQUEST_HEAD; msg += one, len -= one, n++) {
-		one = mrf_msg_len(msg);
-		if (one < MRF_PROTO_REQUEST_HEAD || one > len)
-			break;
-	}
-	return n;
-}
-
-/* One message whose turn has come. Its slot is posted again, now or when it is answered. */
+/*
+ * One message whose turn has come. Its slot is posted again, now or when it is answered. -FI_EAGAIN:
+ * the message is to have another turn.
+ */
 static int serve_message(struct mrf_passive *passive, unsigned slot, size_t len)
 {
 	const uint8_t *msg = passive->slots[slot];
@@ -262,10 +137,8 @@ static int serve_message(struct mrf_passive *passive, unsigned slot, size_t len)
 		mrf_mr_lease_end(&passive->lease);
 		return post_slot(passive, slot);
 	}
-	if (is_request(type)) {
-		passive->requests -= requests_in(msg, len);
-		return serve_requests(passive, slot, len);
-	}
+	if (mrf_requests_in(msg, len))
+		return mrf_requests_serve(passive, slot, len);
 	passive->asks -= type == MRF_MSG_ASK;
 	return answer_ask(passive, slot, len);
 }
@@ -286,7 +159,7 @@ void mrf_passive_forget(struct mrf_passive *passive)
 		return;
 	sge.len = (uint32_t)mrf_note_encode(MRF_MSG_FORGET, out);
 	/* If it is not sent, the kernel refuses the peer's accesses: slower, but not wrong. */
-	passive->forgetting = !post_passive(passive, &wr);
+	passive->forgetting = !mrf_passive_post(passive, &wr);
 }
 
 static void forget_sent(struct mrf_passive *passive)
@@ -306,31 +179,16 @@ static void take_imm(struct mrf_passive *passive, const struct mrf_wc *wc)
 
 /* --- taking turns ------------------------------------------------------------------------ */
 
-/* It gets turns while messages wait and there is room for an answer and a FORGET. */
-static void take_place(struct mrf_passive *passive)
-{
-	bool room = passive->sending + 1 < MRF_PASSIVE_SENDS;
-	struct mrf_agent *agent = passive->ep->agent;
-
-	if (passive->first == passive->last || !room || !mrf_list_empty(&passive->ready) ||
-	    passive->state != MRF_PASSIVE_UP)
-		return;
-	mrf_list_add_tail(&passive->ready, &mrf_eps_of(agent)->ready);
-	agent->more = true;
-}
-
 /* -FI_E2BIG: the peer has sent more at a time than it was allowed to. */
 static int wait_for_turn(struct mrf_passive *passive, unsigned slot, size_t len)
 {
-	int type = mrf_msg_type(passive->slots[slot], len);
-
-	passive->requests += is_request(type) ? requests_in(passive->slots[slot], len) : 0;
-	passive->asks += type == MRF_MSG_ASK;
+	passive->requests += mrf_requests_in(passive->slots[slot], len);
+	passive->asks += mrf_msg_type(passive->slots[slot], len) == MRF_MSG_ASK;
 	if (passive->requests > MRF_REQUESTS || passive->asks > MRF_ASKS)
 		return -FI_E2BIG;
 	passive->waiting[passive->last++ % MRF_PASSIVE_SLOTS] =
 		(struct mrf_waiting){ (uint8_t)slot, (uint16_t)len };
-	take_place(passive);
+	mrf_passive_take_place(passive);
 	return 0;
 }
 
@@ -355,13 +213,14 @@ static void hang_up(struct mrf_passive *passive, size_t len, int ret)
 
 static void serve_next(struct mrf_passive *passive)
 {
-	const struct mrf_waiting *next = &passive->waiting[passive->first++ % MRF_PASSIVE_SLOTS];
+	const struct mrf_waiting *next = &passive->waiting[passive->first % MRF_PASSIVE_SLOTS];
 	int ret = serve_message(passive, next->slot, next->len);
 
-	if (ret)
+	passive->first += ret != -FI_EAGAIN;
+	if (ret && ret != -FI_EAGAIN)
 		hang_up(passive, next->len, ret);
 	else
-		take_place(passive);
+		mrf_passive_take_place(passive);
 }
 
 bool mrf_agent_serve(struct mrf_agent *agent)
@@ -389,7 +248,7 @@ static void sent(struct mrf_passive *passive, unsigned slot)
 	else if (slot < MRF_PASSIVE_SLOTS && passive->state == MRF_PASSIVE_UP &&
 		 mrf_passive_post_slot(passive, slot))
 		mrf_passive_disconnect(passive);
-	take_place(passive);
+	mrf_passive_take_place(passive);
 }
 
 /* --- what the application does not read ---------------------------------------------------- */

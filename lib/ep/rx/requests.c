@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "ep/rx/atomic_serve.h"
+#include "ep/rx/commit_serve.h"
+#include "ep/rx/requests.h"
+
+/* --- what they are served in ------------------------------------------------------------- */
+
+static void job_over(struct mrf_job *job)
+{
+	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
+	struct mrf_passive *passive = work->passive;
+
+	if (!passive) {
+		free(work);
+		return;
+	}
+	passive->away = false;
+	mrf_passive_take_place(passive);
+}
+
+static struct mrf_work *work_get(struct mrf_passive *passive, unsigned slot, size_t len)
+{
+	struct mrf_list *spare = mrf_list_pop(&mrf_eps_of(passive->ep->agent)->works);
+	struct mrf_work *work =
+		spare ? mrf_list_entry(spare, struct mrf_work, node) : malloc(sizeof(*work));
+
+	if (!work)
+		return NULL;
+	mrf_list_init(&work->node);
+	work->passive = passive;
+	work->slot = slot;
+	work->len = len;
+	work->at = work->used = work->meant = 0;
+	work->begun = work->flushed = false;
+	work->job.over = job_over;
+	return work;
+}
+
+void mrf_requests_leave(struct mrf_passive *passive)
+{
+	struct mrf_work *work = passive->work;
+
+	if (!work)
+		return;
+	work->passive = NULL;
+	if (!passive->away)
+		free(work);
+	passive->work = NULL;
+}
+
+void mrf_requests_fini(struct mrf_eps *eps)
+{
+	struct mrf_list *node;
+
+	while ((node = mrf_list_pop(&eps->works)))
+		free(mrf_list_entry(node, struct mrf_work, node));
+}
+
+/* --- serving them ------------------------------------------------------------------------ */
+
+static bool is_request(int type)
+{
+	return type == MRF_MSG_ATOMIC || type == MRF_MSG_FLUSH;
+}
+
+unsigned mrf_requests_in(const uint8_t *msg, size_t len)
+{
+	unsigned n = 0;
+	size_t one;
+
+	if (!is_request(mrf_msg_type(msg, len)))
+		return 0;
+	for (; len >= MRF_PROTO_REQUEST_HEAD; msg += one, len -= one, n++) {
+		one = mrf_msg_len(msg);
+		if (one < MRF_PROTO_REQUEST_HEAD || one > len)
+			break;
+	}
+	return n;
+}
+
+/* Does the reply to one more request go into the message? A first one always does. */
+static bool fits(struct mrf_work *work, const struct mrf_request *request)
+{
+	bool first = !work->meant;
+
+	work->meant += MRF_PROTO_REPLY_HEAD + mrf_min(request->len, MRF_PROTO_MAX_REPLY);
+	return first || work->meant <= MRF_PROTO_MAX_REPLY;
+}
+
+static uint8_t *reply_at(struct mrf_work *work)
+{
+	return work->replies + work->used;
+}
+
+static int begin_request(struct mrf_work *work, const struct mrf_request *request)
+{
+	if (!is_request((int)request->type) || !fits(work, request))
+		return -FI_EINVAL;
+	work->reply = (struct mrf_reply){ .turn = request->turn,
+					  .body = reply_at(work) + MRF_PROTO_REPLY_HEAD };
+	work->begun = true;
+	return 0;
+}
+
+/*
+ * Requests are done in their turns. One that was not finished is sent again, and comes before those
+ * that its initiator had already sent behind it. -FI_EINVAL: the turn is impossible.
+ */
+static int in_turn(struct mrf_work *work, const struct mrf_request *request)
+{
+	struct mrf_passive *passive = work->passive;
+	uint8_t *body = reply_at(work) + MRF_PROTO_REPLY_HEAD;
+	uint32_t behind = request->turn - passive->turn;
+	int ret;
+
+	if (behind >= MRF_REQUESTS)
+		return -FI_EINVAL;
+	if (behind) {
+		work->reply.status = MRF_REPLY_TURN;
+		return 0;
+	}
+	if (request->type == MRF_MSG_ATOMIC)
+		ret = mrf_atomic_serve(passive->ep, request, &work->reply, body, &work->swaps);
+	else
+		ret = mrf_commit_serve(passive->ep, request, &work->reply, body, work);
+	passive->turn +=
+		!ret && work->reply.status == MRF_REPLY_DONE && work->reply.done == request->len;
+	return ret;
+}
+
+static int serve_one(struct mrf_work *work)
+{
+	const uint8_t *msg = work->passive->slots[work->slot] + work->at;
+	struct mrf_request request;
+	int ret = mrf_request_decode(msg, work->len - work->at, &request);
+
+	if (!ret && !work->begun)
+		ret = begin_request(work, &request);
+	if (!ret)
+		ret = in_turn(work, &request);
+	if (ret)
+		return ret;
+	work->used += mrf_reply_encode(&work->reply, reply_at(work));
+	work->at += mrf_msg_len(msg);
+	work->begun = false;
+	return 0;
+}
+
+static int serve_all(struct mrf_work *work)
+{
+	int ret = 0;
+
+	work->swaps = 0;
+	while (!ret && work->at < work->len)
+		ret = serve_one(work);
+	return ret ? ret
+		   : mrf_passive_send_back(work->passive, work->slot, work->replies, work->used);
+}
+
+int mrf_requests_serve(struct mrf_passive *passive, unsigned slot, size_t len)
+{
+	unsigned n = mrf_requests_in(passive->slots[slot], len);
+	struct mrf_work *work = passive->work ? passive->work : work_get(passive, slot, len);
+	int ret = work ? serve_all(work) : -FI_EAGAIN;
+
+	passive->work = work;
+	passive->away = ret == MRF_SERVE_JOB;
+	if (ret > 0 || !work)
+		return -FI_EAGAIN;
+	passive->requests -= n;
+	passive->work = NULL;
+	mrf_list_add_head(&work->node, &mrf_eps_of(passive->ep->agent)->works);
+	return ret;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A message of requests that is being served. What cannot be done at once keeps it: it is
+ * carried on in a later turn of its connection, or by a job (loop/job.h), and the replies to
+ * the whole message go out when the last request is done. A connection has one at a time, so its
+ * requests stay in order and it has at most one job. If the connection ends meanwhile, the job is
+ * finished for nobody.
+ *
+ * Agent thread, except where a job is at it: that may use job, commit and err.
+ */
+#ifndef MRF_EP_RX_WORK_H
+#define MRF_EP_RX_WORK_H
+
+#include "ep/link/passive.h"
+#include "loop/job.h"
+#include "mr/serve.h"
+
+/* What serving a request returns, beside 0 (it is done) and errors. */
+enum mrf_serve {
+	MRF_SERVE_LATER = 1, /* call again when it is the connection's turn again */
+	MRF_SERVE_JOB	     /* work->job has been started: call again when it is over */
+};
+
+struct mrf_work {
+	struct mrf_list node;	     /* in mrf_eps.works while it is spare */
+	struct mrf_passive *passive; /* NULL: the connection is gone */
+	unsigned slot;		     /* the message: of the connection, */
+	size_t len;		     /* its length, */
+	size_t at;		     /* and where the request begins whose turn it is */
+	bool begun;		     /* reply tells what of that request has been done */
+	struct mrf_reply reply;
+	unsigned swaps; /* compare-and-swaps of this turn */
+	size_t used;	/* bytes of replies, */
+	size_t meant;	/* and how many there would be if each had its full length */
+	struct mrf_job job;
+	bool flushed; /* err is the result of a job for the request */
+	struct mrf_mr_commit commit;
+	int err; /* of the job: FI_E* */
+	/* A body may be written before it is known how long it is. */
+	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
+};
+
+#endif

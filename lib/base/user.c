@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/iov.h"
 #include "base/known.h"
 #include "base/lock.h"
+#include "base/page.h"
 #include "base/user.h"
 
 static void copy_in(char *to, const struct iovec *from, size_t count)
@@ -56,7 +58,38 @@ int mrf_user_get(void *to, const struct iovec *from, size_t count)
 	return 0;
 }
 
-int mrf_user_put(const struct iovec *to, size_t count, const void *from)
+/*
+ * Are the pages in memory? What is not mapped at all needs no waiting, either: a copy fails at once.
+ * (A write to pages that are there waits nonetheless where userfaultfd protects them.)
+ */
+static bool is_there(uintptr_t addr, size_t len)
+{
+	uintptr_t mask = mrf_page_size() - 1, at = addr & ~mask, end = (addr + len + mask) & ~mask;
+	unsigned char vec[64];
+	size_t n, i;
+
+	for (; at < end; at += n * (mask + 1)) {
+		n = mrf_min((end - at) / (mask + 1), sizeof(vec));
+		if (mincore((void *)at, n * (mask + 1), vec))
+			return true;
+		for (i = 0; i < n; i++) {
+			if (!(vec[i] & 1))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool are_there(const struct iovec *iov, size_t count)
+{
+	for (; count--; iov++) {
+		if (iov->iov_len && !is_there((uintptr_t)iov->iov_base, iov->iov_len))
+			return false;
+	}
+	return true;
+}
+
+int mrf_user_put(const struct iovec *to, size_t count, const void *from, bool may_wait)
 {
 	struct iovec here = { .iov_base = (void *)from, .iov_len = mrf_iov_total(to, count) };
 	ssize_t copied;
@@ -64,6 +97,8 @@ int mrf_user_put(const struct iovec *to, size_t count, const void *from)
 	mrf_slow_call();
 	if (mrf_likely(count == 1 && mrf_known_put(to->iov_base, from, to->iov_len)))
 		return 0;
+	if (!may_wait && !are_there(to, count))
+		return -FI_EAGAIN;
 	copied = process_vm_writev(getpid(), &here, 1, to, count, 0);
 	if (mrf_likely(copied == (ssize_t)here.iov_len))
 		return used(to, count);

@@ -10,14 +10,17 @@
 #ifndef MRF_BASE_USER_H
 #define MRF_BASE_USER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/uio.h>
 
 /*
  * Copy all bytes of the ranges, one range after the other. 0, or -FI_EFAULT: a range is
  * not mapped, or may not be read or written; the bytes before it may have been copied.
+ * -FI_EAGAIN: nothing was copied, because a page is not in memory, so that the copy might take
+ * long or wait for another thread (userfaultfd), and may_wait is false.
  */
 int mrf_user_get(void *to, const struct iovec *from, size_t count);
-int mrf_user_put(const struct iovec *to, size_t count, const void *from);
+int mrf_user_put(const struct iovec *to, size_t count, const void *from, bool may_wait);
 
 #endif

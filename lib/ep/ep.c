@@ -18,6 +18,7 @@
 #include "ep/rma.h"
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "loop/denied.h"
@@ -36,7 +37,7 @@ static void source_arm(struct mrf_source *source)
 
 static void source_finish(struct mrf_source *source)
 {
-	mrf_op_finish(mrf_container_of(source, struct mrf_ep, source));
+	mrf_chores_run(mrf_container_of(source, struct mrf_ep, source));
 }
 
 /* --- control -------------------------------------------------------------------------------- */
@@ -149,8 +150,8 @@ static int ep_close(struct fid *fid)
 	 * come last, when only its own memory is left: other threads may be waiting to close them.
 	 */
 	mrf_ep_unlink_all(ep);
+	mrf_chores_wait(ep);
 	mrf_agent_ep_close(ep->agent, ep);
-	mrf_op_finish(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
 	mrf_atomic_cells_free(ep);
@@ -226,8 +227,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->starved);
 	mrf_list_init(&ep->watching);
 	mrf_list_init(&ep->free_ops);
-	mrf_list_init(&ep->unfinished);
-	mrf_list_init(&ep->deliveries);
+	mrf_list_init(&ep->chores);
 	mrf_list_init(&ep->passive);
 	mrf_list_init(&ep->of_agent);
 	mrf_idmap_init(&ep->conns);

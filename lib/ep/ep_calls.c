@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/ep_calls.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 
@@ -21,7 +22,7 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 		return ret;
 	mrf_lock_take(&ep->lock);
 	ret = mrf_peer_cancel_locked(ep, context);
-	mrf_op_unlock(ep);
+	mrf_chores_unlock(ep);
 	return ret;
 }
 

@@ -166,17 +166,20 @@ static int stop_in_agent(struct mrf_agent *agent, void *arg)
 	return 0;
 }
 
-/* False: there was none. */
-static bool abandon_one(struct mrf_ep *ep)
+enum { NONE, DONE, BUSY };
+
+static int abandon_one(struct mrf_ep *ep)
 {
 	struct mrf_list *node;
+	int ret = NONE;
 
 	mrf_lock_take(&ep->lock);
 	node = mrf_list_first(&ep->all_peers);
 	if (node)
-		mrf_peer_abandon_locked(mrf_list_entry(node, struct mrf_peer, node));
-	mrf_op_unlock(ep);
-	return node;
+		ret = mrf_peer_abandon_locked(mrf_list_entry(node, struct mrf_peer, node)) ? DONE
+											   : BUSY;
+	mrf_lock_release(&ep->lock);
+	return ret;
 }
 
 /* As many connections as there is time for. */
@@ -184,10 +187,11 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 {
 	int64_t end = mrf_now_us() + MRF_TURN_US;
 	struct mrf_ep *ep = arg;
+	int ret = NONE;
 
 	(void)agent;
-	while (mrf_passive_destroy_one(ep) || abandon_one(ep)) {
-		if (mrf_now_us() >= end)
+	while (mrf_passive_destroy_one(ep) || (ret = abandon_one(ep))) {
+		if (ret == BUSY || mrf_now_us() >= end)
 			return MRF_AGENT_LATER;
 	}
 	mrf_atomic_loop_close(ep);

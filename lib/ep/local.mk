@@ -59,6 +59,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/atomic_op.h \
 	lib/ep/tx/atomic_swap.c \
 	lib/ep/tx/atomic_swap.h \
+	lib/ep/tx/chores.c \
+	lib/ep/tx/chores.h \
 	lib/ep/tx/commit.c \
 	lib/ep/tx/commit.h \
 	lib/ep/tx/dial.c \

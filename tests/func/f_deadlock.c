@@ -281,23 +281,27 @@ static int uffd_over(uint8_t *mem, size_t len)
 
 static uint8_t filling[PAGE] __attribute__((aligned(4096)));
 
+/* Brings a page if one is missed. False: none was. */
+static bool bring_one(int fd)
+{
+	struct uffd_msg msg;
+	struct uffdio_copy copy = { .src = (uintptr_t)filling, .len = PAGE };
+
+	if (read(fd, &msg, sizeof(msg)) != sizeof(msg) || msg.event != UFFD_EVENT_PAGEFAULT)
+		return false;
+	copy.dst = msg.arg.pagefault.address & -PAGE;
+	return !ioctl(fd, UFFDIO_COPY, &copy);
+}
+
 /* Brings each page when it is missed. */
 static void *bring(void *arg)
 {
 	int fd = *(int *)arg;
 	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	struct uffd_msg msg;
 
 	while (!atomic_load(&stop)) {
-		if (poll(&poll_fd, 1, 50) < 1 || read(fd, &msg, sizeof(msg)) != sizeof(msg))
-			continue;
-		if (msg.event == UFFD_EVENT_PAGEFAULT) {
-			struct uffdio_copy copy = { .dst = msg.arg.pagefault.address & -PAGE,
-						    .src = (uintptr_t)filling,
-						    .len = PAGE };
-
-			ioctl(fd, UFFDIO_COPY, &copy);
-		}
+		if (poll(&poll_fd, 1, 50) == 1)
+			bring_one(fd);
 	}
 	return NULL;
 }
@@ -329,6 +333,48 @@ CASE(application_may_use_userfaultfd_itself)
 	}
 	work(&s, 500);
 	finish(&thread, 1);
+	close(fd);
+	scene_close(&s);
+}
+
+/*
+ * One thread reads the queue, and provides the memory that results are for. It gets its
+ * completion, although the first looks at the queue find the results and no memory.
+ */
+CASE(thread_that_reads_a_queue_may_provide_the_memory_for_results)
+{
+	static const size_t lens[] = { 1, 64, PAGE, 4 * PAGE };
+	uint8_t from[4 * PAGE];
+	const struct region *r;
+	unsigned brought = 0;
+	struct done d;
+	struct scene s;
+	int fd;
+
+	scene_open(&s, e);
+	r = &s.there;
+	memset(filling, 0x5a, PAGE);
+	memset(from, 0xa5, sizeof(from));
+	must_ok((int)fi_write(me(e)->ep, from, sizeof(from), NULL, r->peer->addr, r->base, r->key,
+			      &s));
+	fab_wait_ok(me(e), 1);
+	fd = uffd_over(s.mem, PARTS * LEN);
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+		uint8_t *mem = s.mem + i * LEN;
+		long end = now_ms() + SOON;
+
+		must_ok((int)fi_read(me(e)->ep, mem, lens[i], NULL, r->peer->addr, r->base, r->key,
+				     &s));
+		while (!fab_done(me(e), &d, 0)) {
+			brought += bring_one(fd);
+			must(now_ms() < end, "no completion of a read of %zu bytes", lens[i]);
+		}
+		must(!d.err, "a read of %zu bytes: %s", lens[i], d.text);
+		must(!memcmp(mem, from, lens[i]), "%zu bytes came wrong", lens[i]);
+		must(lens[i] % PAGE == 0 || mem[lens[i]] == 0x5a, "a page came from elsewhere");
+	}
+	must(brought >= 4, "%u pages were missed", brought);
+	s.done = 1;
 	close(fd);
 	scene_close(&s);
 }

@@ -544,6 +544,111 @@ START_TEST(an_address_that_is_removed_meanwhile_stays_until_it_is_copied)
 }
 END_TEST
 
+/* --- memory that is not there yet ---------------------------------------------------------- */
+
+/* Results for this page wait; it is not in memory. */
+static uint8_t *absent_page(void)
+{
+	uint8_t *page = pages(16384);
+
+	ck_assert_int_eq(madvise(page, 16384, MADV_DONTNEED), 0);
+	atomic_store(&held, page);
+	return page;
+}
+
+static void want_agent(struct node *n)
+{
+	struct fid_ep *ep;
+
+	ck_assert_int_eq(fi_endpoint(n->domain, n->info, &ep, NULL), 0);
+	must_close(&ep->fid);
+}
+
+static bool is_copying_elsewhere(void)
+{
+	struct fi_cq_data_entry entry;
+
+	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
+	return atomic_load(&inside);
+}
+
+/* The thread that reads the queue may be the one that has to provide the memory. */
+START_TEST(a_thread_that_reads_a_queue_does_not_wait_for_memory)
+{
+	uint8_t *page = absent_page();
+
+	ck_assert_int_eq(bring(_i, page), 0);
+	want_soon(is_copying_elsewhere());
+	/* Neither is the agent at it, nor are other peers held up. */
+	want_agent(&p.a);
+	write_small(to_third);
+	want_ok(&p.a, &small);
+	write_small(p.to);
+	for (int i = 0; i < 100; i++)
+		ck_assert(is_copying_elsewhere());
+	atomic_store(&may_go, true);
+	want_ok(&p.a, &p);
+	want_ok(&p.a, &small);
+	/* It is there now: the reader copies. */
+	atomic_store(&held, NULL);
+	ck_assert_int_eq(bring(_i, page), 0);
+	want_ok(&p.a, &p);
+	ck_assert(!page[0] == !p.dst[0]);
+}
+END_TEST
+
+/* As many as a connection takes, and more: it is the agent that makes progress. */
+START_TEST(the_agent_copies_nothing)
+{
+	unsigned i, n = 2 * MRF_CONN_RING;
+	uint8_t *page = _i ? absent_page() : p.src;
+
+	atomic_store(&held, page);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(fi_read(p.a.ep, page, 64, NULL, p.to, p.base, p.key, &p), 0);
+	want_soon(atomic_load(&inside));
+	want_agent(&p.a);
+	ck_assert(atomic_load(&inside));
+	atomic_store(&may_go, true);
+	for (i = 0; i < n; i++)
+		want_ok(&p.a, &p);
+}
+END_TEST
+
+static void *close_later(void *arg)
+{
+	usleep(20000);
+	atomic_store(&may_go, true);
+	return arg;
+}
+
+START_TEST(closing_waits_for_the_job_that_copies)
+{
+	ck_assert_int_eq(bring(_i, absent_page()), 0);
+	want_soon(is_copying_elsewhere());
+	ck_assert_int_eq(pthread_create(&holder, NULL, close_later, NULL), 0);
+	must_close(&p.a.ep->fid);
+	ck_assert(atomic_load(&may_go) && !atomic_load(&inside));
+	pthread_join(holder, NULL);
+	p.a.ep = NULL;
+}
+END_TEST
+
+START_TEST(an_address_that_is_removed_meanwhile_stays_until_the_job_is_over)
+{
+	unsigned before = fake_live_of(FAKE_CREATE_QP);
+
+	ck_assert_int_eq(bring(_i, absent_page()), 0);
+	want_soon(is_copying_elsewhere());
+	ck_assert_int_eq(fi_av_remove(p.a.av, &p.to, 1, 0), 0);
+	want_agent(&p.a);
+	ck_assert_uint_eq(fake_live_of(FAKE_CREATE_QP), before);
+	atomic_store(&may_go, true);
+	want_ok(&p.a, &p);
+	want_soon(fake_live_of(FAKE_CREATE_QP) == before - 2);
+}
+END_TEST
+
 static TCase *tcase_deliver(void)
 {
 	TCase *tc = tcase_create("deliver");
@@ -560,6 +665,13 @@ static TCase *tcase_deliver(void)
 	tcase_add_test(tc, closing_waits_for_the_thread_that_copies);
 	tcase_add_test(tc, what_nobody_has_copied_ends_with_the_endpoint);
 	tcase_add_test(tc, an_address_that_is_removed_meanwhile_stays_until_it_is_copied);
+	tcase_add_loop_test(tc, a_thread_that_reads_a_queue_does_not_wait_for_memory, 0,
+			    (int)MRF_ARRAY_SIZE(brings));
+	tcase_add_loop_test(tc, the_agent_copies_nothing, 0, 2);
+	tcase_add_loop_test(tc, closing_waits_for_the_job_that_copies, 0,
+			    (int)MRF_ARRAY_SIZE(brings));
+	tcase_add_loop_test(tc, an_address_that_is_removed_meanwhile_stays_until_the_job_is_over, 0,
+			    (int)MRF_ARRAY_SIZE(brings));
 	return tc;
 }
 

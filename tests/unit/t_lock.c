@@ -176,7 +176,7 @@ static void write_memory(void)
 {
 	const struct iovec to = { .iov_base = &byte, .iov_len = 1 };
 
-	if (mrf_user_put(&to, 1, ""))
+	if (mrf_user_put(&to, 1, "", true))
 		_exit(1);
 }
 

@@ -70,7 +70,7 @@ static int put(void *to, const void *from, size_t len)
 {
 	struct iovec iov = { to, len };
 
-	return mrf_user_put(&iov, 1, from);
+	return mrf_user_put(&iov, 1, from, true);
 }
 
 static void copies_ranges(void)
@@ -83,7 +83,7 @@ static void copies_ranges(void)
 	ck_assert_int_eq(memcmp(copy + 300, mem + 3 * PAGE, 400), 0);
 	iov[2].iov_base = mem + 5;
 	memset(copy, 0x5a, sizeof(copy));
-	ck_assert_int_eq(mrf_user_put(iov, 3, copy), 0);
+	ck_assert_int_eq(mrf_user_put(iov, 3, copy, true), 0);
 	ck_assert_int_eq(memcmp(copy, mem + PAGE - 100, 300), 0);
 	ck_assert_int_eq(memcmp(copy, mem + 5, 400), 0);
 }

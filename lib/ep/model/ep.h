@@ -127,14 +127,12 @@ struct mrf_ep {
 	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
-	/* for mrf_op_finish; source.left unless both are empty */
-	struct mrf_list unfinished; /* operations that have completed, with local buffers */
-	struct mrf_list deliveries; /* struct mrf_peer.delivery */
-	atomic_uint ended;	    /* of unfinished, and those that a thread is finishing */
-	unsigned nops;		    /* in use */
-	unsigned holdups;	    /* peers with undelivered operations */
-	unsigned made;		    /* made so far; <= MRF_EP_ALL_OPS */
-	unsigned max_ops;	    /* constant */
+	struct mrf_list chores; /* struct mrf_peer.chores_of_ep; source.left unless it is empty */
+	atomic_uint ended;	/* operations that have completed and are to be dropped */
+	unsigned nops;		/* in use */
+	unsigned holdups;	/* peers with operations that wait for chores to complete */
+	unsigned made;		/* made so far; <= MRF_EP_ALL_OPS */
+	unsigned max_ops;	/* constant */
 	/* atomic_op.h; NULL before the first use, then immutable */
 	struct mrf_atomic_cells *cells;
 	struct mrf_buf buf; /* has a lock of its own */

@@ -13,7 +13,7 @@
  * An operation belongs to its endpoint and is guarded by the endpoint's lock, except at
  * its two ends, when one thread alone works on it: while its local buffers are brought
  * within the device's reach (buf/local.h), and when its results are copied back and its
- * buffers let go (mrf_op_finish). Each may take long and is done without the lock.
+ * buffers let go (tx/chores.h). Each may take long and is done without the lock.
  */
 #ifndef MRF_EP_MODEL_OP_H
 #define MRF_EP_MODEL_OP_H
@@ -60,11 +60,11 @@ struct mrf_op_type {
 	void (*again)(struct mrf_ep *ep, struct mrf_op *op);
 	/*
 	 * Everything is done: copies the results to the application's buffers, which may
-	 * have to be read in first; called without ep->lock.
-	 * -FI_ECANCELED: a region that they belong in is closed; -FI_EFAULT: a buffer is
+	 * have to be read in first; called without ep->lock, once more if it returns -FI_EAGAIN:
+	 * without may_wait, a buffer is not there yet. -FI_ECANCELED: a region that they belong in is closed; -FI_EFAULT: a buffer is
 	 * not mapped. NULL: the data are in op->local.copy or already in place.
 	 */
-	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op);
+	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op, bool may_wait);
 	/* Everything is done: changes op to its next type. NULL: op completes. */
 	void (*done)(struct mrf_peer *peer, struct mrf_op *op);
 	/*
@@ -72,6 +72,13 @@ struct mrf_op_type {
 	 * back, and may complete op. NULL: there is nothing to be seen.
 	 */
 	void (*back)(struct mrf_peer *peer, struct mrf_op *op);
+};
+
+/* What is to be done for an operation that has ended: tx/chores.h. */
+enum mrf_chore {
+	MRF_CHORE_DELIVER,  /* copy its results; then it completes */
+	MRF_CHORE_COMPLETE, /* it only had to wait for those before it */
+	MRF_CHORE_DROP	    /* end its registrations; it has completed */
 };
 
 /* Kind ATOMIC. */
@@ -90,7 +97,7 @@ struct mrf_op_atomic {
 };
 
 struct mrf_op {
-	/* in peer->queue, redo or undelivered, ep->unfinished or free_ops */
+	/* in peer->queue, redo or chores, or ep->free_ops */
 	struct mrf_list node;
 	struct mrf_peer *peer;
 	unsigned number; /* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
@@ -107,7 +114,8 @@ struct mrf_op {
 	uint8_t timeouts;
 	uint8_t empty_known;	  /* a bit per rma entry: empty, and allowed by an answer */
 	bool posted;		  /* was posted once and flushed; may have run */
-	bool failed;		  /* in peer->undelivered, to complete in error: why */
+	uint8_t chore;		  /* enum mrf_chore; in peer->chores */
+	bool failed;		  /* there, to complete in error: why */
 	bool stopped;		  /* fatal: why says the reason */
 	bool counted;		  /* in timeouts: the connection that has just broken */
 	uint16_t refused;	  /* how often the target's kernel refused it */

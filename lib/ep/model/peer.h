@@ -35,16 +35,16 @@ struct mrf_peer {
 	struct mrf_conn *conn;
 	struct mrf_list queue; /* operations in order, not yet wholly posted */
 	struct mrf_list redo;  /* flushed operations, in order; they go before queue */
-	/*
-	 * operations that have ended but not completed, in order: results of the first are
-	 * to be copied back, and the others complete behind it
-	 */
-	struct mrf_list undelivered;
-	struct mrf_list delivery; /* in ep->deliveries; not while a thread copies results */
-	bool fenced;		  /* a fenced operation waits until undelivered is empty */
-	unsigned asks;		  /* questions on the way: the length of asked */
-	struct mrf_list to_ask;	  /* struct mrf_remote.node */
-	struct mrf_list asked;	  /* struct mrf_remote.node */
+	/* what is to be done without ep->lock, in order (tx/chores.h) */
+	struct mrf_list chores;	      /* struct mrf_op.node */
+	struct mrf_list chores_of_ep; /* in ep->chores; not while a thread is at them */
+	bool busy;		      /* a thread is at them, or the job is not over */
+	struct mrf_job job;
+	unsigned uncompleted;	/* operations in chores that have not completed */
+	bool fenced;		/* a fenced operation waits until there are none of these */
+	unsigned asks;		/* questions on the way: the length of asked */
+	struct mrf_list to_ask; /* struct mrf_remote.node */
+	struct mrf_list asked;	/* struct mrf_remote.node */
 	struct mrf_idmap remotes;
 	size_t hand;	      /* where to look for the next remote to forget */
 	uint64_t epoch;	      /* goes up when regions pinned on demand may have moved */

@@ -27,7 +27,7 @@ static void tell_end(const struct mrf_request *request, struct mrf_reply *reply,
 }
 
 static enum mrf_mr_status find_places(struct mrf_ep *ep, const struct mrf_request *request,
-				     struct mrf_mr_commit *commit)
+				      struct mrf_mr_commit *commit)
 {
 	struct mrf_mr_ask ask = { .key = request->key,
 				  .serial = request->serial,

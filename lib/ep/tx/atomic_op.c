@@ -416,7 +416,7 @@ static const struct mrf_rpc request = { MRF_MSG_ATOMIC, fill_request_locked, tak
 
 /* --- the end -------------------------------------------------------------------------- */
 
-static int deliver(struct mrf_ep *ep, struct mrf_op *op)
+static int deliver(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 {
 	int i;
 
@@ -426,7 +426,8 @@ static int deliver(struct mrf_ep *ep, struct mrf_op *op)
 			return -FI_ECANCELED;
 	}
 	collect(ep, op);
-	return mrf_user_put(op->local.user, (size_t)op->local.nuser, mrf_atomic_results(op));
+	return mrf_user_put(op->local.user, (size_t)op->local.nuser, mrf_atomic_results(op),
+			    may_wait);
 }
 
 const struct mrf_op_type mrf_op_atomic = {

@@ -4,6 +4,7 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/atomic_swap.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/op.h"
 
 #define TRIES 3
@@ -99,5 +100,5 @@ void mrf_atomic_swap_back_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->atomic.landed = true;
 	op->pos = op->acked = op->total;
 	mrf_op_leave_locked(op);
-	mrf_op_done_locked(peer->ep, op);
+	mrf_chores_done_locked(peer->ep, op);
 }

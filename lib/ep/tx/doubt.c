@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "ep/tx/doubt.h"
 #include "ep/tx/fatal.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/op.h"
 
 /* --- which packets were lost -------------------------------------------------------------- */
@@ -89,7 +90,7 @@ static void fail_lost_result_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 	mrf_lock_held(&peer->ep->lock);
 	mrf_refuse(FI_ECONNRESET, FI_LOG_EP_DATA, 4115, "%s", text);
-	mrf_op_fail_locked(peer->ep, op, FI_ECONNRESET, 4115, text);
+	mrf_chores_fail_locked(peer->ep, op, FI_ECONNRESET, 4115, text);
 }
 
 /* All that was posted of op has been done. */
@@ -103,7 +104,7 @@ static void complete_done_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (op->type->done)
 		op->type->done(peer, op);
 	else
-		mrf_op_done_locked(peer->ep, op);
+		mrf_chores_done_locked(peer->ep, op);
 }
 
 /* psn: the target's next packet. */

@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/tx/fatal.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/op.h"
 
 /* Fails op because it cannot go on, and says what was done of it before. */
@@ -15,7 +16,7 @@ static void fail_rest_locked(struct mrf_peer *peer, struct mrf_op *op, const str
 		mrf_why_set(&more, why->err, why->code,
 			    "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s", op->acked,
 			    op->total, why->text);
-	mrf_op_fail_locked(peer->ep, op, more.err, more.code, more.text);
+	mrf_chores_fail_locked(peer->ep, op, more.err, more.code, more.text);
 }
 
 void mrf_fatal_halt_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
@@ -87,7 +88,7 @@ void mrf_fatal_end_locked(struct mrf_peer *peer, struct mrf_op *op)
 			    ? ": the access may or may not have been done"
 			    : "");
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-	mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
+	mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
 }
 
 void mrf_fatal_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)

@@ -7,6 +7,7 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/fatal.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
@@ -103,7 +104,7 @@ static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
 		wait_for_completions_locked(peer);
 		return true;
 	}
-	peer->fenced = !mrf_list_empty(&peer->undelivered);
+	peer->fenced = peer->uncompleted;
 	return peer->fenced;
 }
 
@@ -127,14 +128,14 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	case MRF_RESOLVE_FAIL:
 		mrf_op_leave_locked(op);
 		mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-		mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
+		mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
 		return true;
 	case MRF_RESOLVED:
 		break;
 	}
 	if (!op->total && !op->has_imm) {
 		mrf_op_leave_locked(op);
-		mrf_op_done_locked(peer->ep, op);
+		mrf_chores_done_locked(peer->ep, op);
 		return true;
 	}
 	return !post_op_locked(peer, op);
@@ -179,7 +180,7 @@ static void retire_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
-			 mrf_list_empty(&peer->undelivered) && !in_flight_locked(peer->conn)))
+			 mrf_list_empty(&peer->chores) && !in_flight_locked(peer->conn)))
 		mrf_peer_kick_locked(peer);
 }
 
@@ -230,7 +231,7 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 		if (mrf_unlikely(op->type->done != NULL))
 			op->type->done(peer, op);
 		else
-			mrf_op_done_locked(peer->ep, op);
+			mrf_chores_done_locked(peer->ep, op);
 	} else if (op->type->back && !op->doubt) {
 		op->type->back(peer, op);
 	}
@@ -363,7 +364,7 @@ static bool has_few_locked(const struct mrf_peer *peer)
 		if (++n >= MRF_EP_FEW_OPS)
 			break;
 	}
-	mrf_list_each (node, &peer->undelivered) {
+	mrf_list_each (node, &peer->chores) {
 		if (++n >= MRF_EP_FEW_OPS)
 			break;
 	}
@@ -394,7 +395,7 @@ static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool 
 	if (!ret)
 		(*op)->gen = peer->gen;
 	*more = atomic_load(&ep->source.left);
-	mrf_op_unlock(ep);
+	mrf_chores_unlock(ep);
 	return ret;
 }
 
@@ -445,13 +446,13 @@ int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int 
 	/* The address was removed meanwhile, and its number given to another. */
 	if (!ret && mrf_unlikely(peer->gen != op->gen))
 		ret = mrf_peer_unknown(fi_addr);
-	if (ret) {
-		mrf_op_free_locked(ep, op);
-	} else {
+	if (!ret) {
 		enqueue_locked(peer, op);
 		post_queued_locked(peer);
 	}
-	mrf_op_unlock(ep);
+	mrf_chores_unlock(ep);
+	if (mrf_unlikely(ret))
+		mrf_chores_free(ep, op);
 	return ret;
 }
 
@@ -473,8 +474,8 @@ static bool cancel_one_locked(struct mrf_peer *peer, const void *context)
 		if (op->context != context || !may_cancel_locked(op))
 			continue;
 		mrf_op_leave_locked(op);
-		mrf_op_fail_locked(peer->ep, op, FI_ECANCELED, 4134,
-				   "canceled by fi_cancel: nothing was done");
+		mrf_chores_fail_locked(peer->ep, op, FI_ECANCELED, 4134,
+				       "canceled by fi_cancel: nothing was done");
 		mrf_peer_advance_locked(peer);
 		return true;
 	}

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "ep/link/conn.h"
 #include "ep/resolve/remote.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/turns.h"
 
@@ -27,8 +28,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 	peer->gen_word = mrf_av_gen_word(ep->av, fi_addr);
 	mrf_list_init(&peer->queue);
 	mrf_list_init(&peer->redo);
-	mrf_list_init(&peer->undelivered);
-	mrf_list_init(&peer->delivery);
+	mrf_chores_init(peer);
 	mrf_list_init(&peer->to_ask);
 	mrf_list_init(&peer->asked);
 	mrf_list_init(&peer->kick.node);
@@ -47,7 +47,7 @@ void mrf_peer_free_locked(struct mrf_peer *peer)
 	mrf_agent_unkick(peer->ep->agent, &peer->kick);
 	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->watching);
-	mrf_list_del(&peer->delivery);
+	mrf_list_del(&peer->chores_of_ep);
 	mrf_list_del(&peer->node);
 	mrf_remote_fini_locked(peer);
 	free(peer);

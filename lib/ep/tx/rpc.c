@@ -29,6 +29,7 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/fatal.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/op.h"
 #include "ep/tx/rpc.h"
 
@@ -289,7 +290,7 @@ static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct m
 	mrf_rpc_disown_locked(peer->conn, op);
 	mrf_op_leave_locked(op);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-	mrf_op_fail_locked(peer->ep, op, why.err, why.code, why.text);
+	mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
 }
 
 /* All of op has been done. */
@@ -301,7 +302,7 @@ static void finish_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return;
 	}
 	mrf_op_leave_locked(op);
-	mrf_op_done_locked(peer->ep, op);
+	mrf_chores_done_locked(peer->ep, op);
 }
 
 static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)

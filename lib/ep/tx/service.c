@@ -14,6 +14,7 @@
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
@@ -58,8 +59,8 @@ void mrf_conn_service_locked(struct mrf_peer *peer)
 	mrf_ep_progress_locked(peer->ep);
 	if (mrf_peer_is_broken(peer->state))
 		take_down_locked(peer);
-	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->undelivered) &&
-	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
+	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->chores) &&
+	    !peer->busy && (!peer->conn || peer->conn->head == peer->conn->tail)) {
 		if (peer->conn)
 			mrf_conn_destroy_locked(peer->conn);
 		mrf_peer_free_locked(peer);
@@ -246,7 +247,7 @@ static bool going(struct mrf_owner *owner)
 
 	mrf_lock_take(&ep->lock);
 	state = conn->peer->state;
-	mrf_op_unlock(ep);
+	mrf_chores_unlock(ep);
 	return state == MRF_PEER_READY || mrf_peer_dials(state);
 }
 
@@ -287,18 +288,37 @@ static void collect_ring_locked(struct mrf_peer *peer, struct mrf_conn *conn)
 	}
 }
 
-void mrf_peer_abandon_locked(struct mrf_peer *peer)
+static struct mrf_op *next_op_locked(struct mrf_peer *peer)
 {
-	struct mrf_list *node;
+	struct mrf_list *node = mrf_list_pop(&peer->chores);
 
 	mrf_lock_held(&peer->ep->lock);
+	if (!node)
+		node = mrf_list_pop(&peer->redo);
+	if (!node)
+		node = mrf_list_pop(&peer->queue);
+	return node ? mrf_list_entry(node, struct mrf_op, node) : NULL;
+}
+
+bool mrf_peer_abandon_locked(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+	struct mrf_op *op;
+
+	mrf_lock_held(&ep->lock);
+	if (peer->busy)
+		return false;
 	if (peer->conn) {
 		collect_ring_locked(peer, peer->conn);
 		/* The device must have let go of the buffers before they are given back. */
 		mrf_conn_destroy_locked(peer->conn);
 	}
-	while ((node = mrf_list_pop(&peer->undelivered)) || (node = mrf_list_pop(&peer->redo)) ||
-	       (node = mrf_list_pop(&peer->queue)))
-		mrf_op_free_locked(peer->ep, mrf_list_entry(node, struct mrf_op, node));
+	/* Nobody else works on the endpoint any more. */
+	while ((op = next_op_locked(peer))) {
+		mrf_lock_release(&ep->lock);
+		mrf_chores_free(ep, op);
+		mrf_lock_take(&ep->lock);
+	}
 	mrf_peer_free_locked(peer);
+	return true;
 }

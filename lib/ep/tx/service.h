@@ -7,7 +7,7 @@
 #define MRF_EP_TX_SERVICE_H
 
 #include "ep/model/peer.h"
-#include "ep/tx/op.h"
+#include "ep/tx/chores.h"
 
 /*
  * Does what the state requires: connects, takes down, frees. peer may be gone afterwards.
@@ -15,18 +15,18 @@
 void mrf_conn_service_locked(struct mrf_peer *peer);
 /*
  * Releases ep->lock at the end of a call to the agent's guest, or to an owner, that may have
- * changed connections: as mrf_op_unlock.
+ * changed connections: as mrf_chores_unlock.
  */
 static inline void mrf_service_leave(struct mrf_ep *ep)
 {
 	mrf_peers_check_locked(ep);
-	mrf_op_unlock(ep);
+	mrf_chores_unlock(ep);
 }
 
 /*
  * The endpoint closes: releases everything without writing completions, and frees the
- * peer.
+ * peer. False: a job is still at it.
  */
-void mrf_peer_abandon_locked(struct mrf_peer *peer);
+bool mrf_peer_abandon_locked(struct mrf_peer *peer);
 
 #endif

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "base/user.h"
+#include "ep/link/conn.h"
+#include "ep/model/ep.h"
+#include "ep/tx/atomic_op.h"
+#include "ep/tx/chores.h"
+#include "mr/desc.h"
+
+/* --- completions ------------------------------------------------------------------------- */
+
+/* One native element for memory that is pinned, as most are: each buffer has a descriptor. */
+static inline bool is_one_pinned(const struct mrf_op *op)
+{
+	return op->atomic.landed && op->local.ndesc == 1 && op->total == sizeof(uint64_t);
+}
+
+/* Straight out of its cell. */
+static inline int deliver_one_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->local.desc[0])))
+		return -FI_ECANCELED;
+	memcpy(op->local.user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
+	return 0;
+}
+
+static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
+}
+
+/* A text that fills its room was cut. */
+static void want_whole(const char *text)
+{
+#ifdef MRF_LOCKRANK
+	if (strlen(text) + 1 < MRF_ERR_TEXT)
+		return;
+	fprintf(stderr, "mrfab: an error text is too long: %s\n", text);
+	abort();
+#else
+	(void)text;
+#endif
+}
+
+static __attribute__((noinline)) void write_error_locked(struct mrf_ep *ep, struct mrf_op *op,
+							 int err, int code, const char *text)
+{
+	struct mrf_cntr *cntr = cntr_of_locked(ep, op);
+
+	mrf_lock_held(&ep->lock);
+	if (ep->tx_cq) {
+		struct mrf_comp_err entry = {
+			.comp = { .op_context = op->context,
+				  .flags = op->comp_flags,
+				  .src_addr = FI_ADDR_NOTAVAIL },
+			.err = err,
+			.prov_errno = code,
+		};
+
+		want_whole(text);
+		strncpy(entry.text, text, sizeof(entry.text) - 1);
+		mrf_cq_write_err(ep->tx_cq, &entry);
+	}
+	if (cntr)
+		mrf_cntr_adderr(cntr, 1);
+}
+
+static __attribute__((noinline, cold)) void undelivered_locked(struct mrf_ep *ep, struct mrf_op *op,
+							       int why)
+{
+	int code = why == -FI_ECANCELED ? 4260 : 4261;
+	const char *text =
+		code == 4260 ? "the operation was done, but the region for its results was "
+			       "closed meanwhile"
+			     : "the operation was done, but its results cannot be stored: the "
+			       "local buffer is not mapped or may not be written";
+
+	mrf_lock_held(&ep->lock);
+	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
+	write_error_locked(ep, op, FI_EFAULT, code, text);
+}
+
+static MRF_ALWAYS_INLINE void write_completion_locked(struct mrf_ep *ep, const struct mrf_op *op)
+{
+	struct mrf_cntr *cntr;
+
+	mrf_lock_held(&ep->lock);
+	if (ep->tx_cq && !op->silent)
+		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
+	cntr = cntr_of_locked(ep, op);
+	if (cntr)
+		mrf_cntr_add(cntr, 1);
+}
+
+/* --- what a peer has to have done ------------------------------------------------------------- */
+
+static bool has_chores_locked(const struct mrf_peer *peer)
+{
+	mrf_lock_held(&peer->ep->lock);
+	return !mrf_list_empty(&peer->chores);
+}
+
+/* Some thread is to do them, unless one is at it. */
+static void offer_locked(struct mrf_ep *ep, struct mrf_peer *peer)
+{
+	mrf_lock_held(&ep->lock);
+	if (peer->busy || !has_chores_locked(peer) || !mrf_list_empty(&peer->chores_of_ep))
+		return;
+	mrf_list_add_tail(&peer->chores_of_ep, &ep->chores);
+	atomic_store(&ep->source.left, true);
+}
+
+static void add_locked(struct mrf_ep *ep, struct mrf_op *op, enum mrf_chore chore)
+{
+	struct mrf_peer *peer = op->peer;
+
+	mrf_lock_held(&ep->lock);
+	op->chore = chore;
+	mrf_list_add_tail(&op->node, &peer->chores);
+	if (chore == MRF_CHORE_DROP)
+		atomic_fetch_add(&ep->ended, 1);
+	else if (!peer->uncompleted++)
+		ep->holdups++;
+	offer_locked(ep, peer);
+}
+
+static bool is_behind_locked(const struct mrf_ep *ep, const struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	return op->peer->uncompleted;
+}
+
+/* --- the end of an operation ---------------------------------------------------------------- */
+
+/* These are inline for the sake of mrf_chores_done_locked. */
+static MRF_ALWAYS_INLINE void put_back_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	mrf_list_add_head(&op->node, &ep->free_ops);
+	ep->nops--;
+}
+
+static __attribute__((noinline)) void let_go_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	if (op->local.temp) {
+		add_locked(ep, op, MRF_CHORE_DROP);
+		return;
+	}
+	mrf_local_drop(&ep->buf, &op->local);
+	put_back_locked(ep, op);
+}
+
+static MRF_ALWAYS_INLINE void free_op_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	if (mrf_likely(!op->local.temp && !op->local.copy))
+		put_back_locked(ep, op);
+	else
+		let_go_locked(ep, op);
+}
+
+void mrf_chores_free(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_local_drop(&ep->buf, &op->local);
+	mrf_lock_take(&ep->lock);
+	put_back_locked(ep, op);
+	mrf_lock_release(&ep->lock);
+}
+
+/* One native element has neither a copy nor a registration of its own. */
+static MRF_ALWAYS_INLINE void complete_one_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	int ret = deliver_one_locked(ep, op);
+
+	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely(ret))
+		undelivered_locked(ep, op, ret);
+	else
+		write_completion_locked(ep, op);
+	put_back_locked(ep, op);
+}
+
+static MRF_ALWAYS_INLINE void complete_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	write_completion_locked(ep, op);
+	free_op_locked(ep, op);
+}
+
+/* Not inline for the sake of mrf_chores_done_locked. */
+static __attribute__((noinline)) void done_in_turn_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	if (op->local.nuser)
+		add_locked(ep, op, MRF_CHORE_DELIVER);
+	else if (is_behind_locked(ep, op))
+		add_locked(ep, op, MRF_CHORE_COMPLETE);
+	else /* It is another peer whose results are being copied. */
+		complete_locked(ep, op);
+}
+
+void mrf_chores_done_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely(ep->holdups))
+		done_in_turn_locked(ep, op);
+	else if (is_one_pinned(op))
+		complete_one_locked(ep, op);
+	else if (!op->local.nuser)
+		complete_locked(ep, op);
+	else
+		done_in_turn_locked(ep, op);
+}
+
+void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code,
+			    const char *text)
+{
+	mrf_lock_held(&ep->lock);
+	if (mrf_likely(!is_behind_locked(ep, op))) {
+		write_error_locked(ep, op, err, code, text);
+		free_op_locked(ep, op);
+		return;
+	}
+	op->failed = true;
+	mrf_why_set(&op->why, err, code, "%s", text);
+	add_locked(ep, op, MRF_CHORE_COMPLETE);
+}
+
+/* --- doing them ---------------------------------------------------------------------------- */
+
+static struct mrf_op *first_chore_locked(const struct mrf_peer *peer)
+{
+	mrf_lock_held(&peer->ep->lock);
+	return mrf_list_entry(mrf_list_first(&peer->chores), struct mrf_op, node);
+}
+
+/* All of the peer's are delivered: the agent lets go on what waits for that. */
+static void all_completed_locked(struct mrf_ep *ep, struct mrf_peer *peer)
+{
+	mrf_lock_held(&ep->lock);
+	ep->holdups--;
+	if (peer->fenced)
+		mrf_peer_kick_locked(peer);
+	peer->fenced = false;
+}
+
+/* The peer's first; ret: whether its results were delivered. */
+static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int ret)
+{
+	struct mrf_op *op = first_chore_locked(peer);
+
+	mrf_lock_held(&ep->lock);
+	if (op->failed)
+		write_error_locked(ep, op, op->why.err, op->why.code, op->why.text);
+	else if (mrf_unlikely(ret))
+		undelivered_locked(ep, op, ret);
+	else
+		write_completion_locked(ep, op);
+	mrf_list_del(&op->node);
+	if (!--peer->uncompleted)
+		all_completed_locked(ep, peer);
+	free_op_locked(ep, op);
+}
+
+/* This thread will be busy copying; wakes sleepers so that they make progress. */
+static void call_others_locked(struct mrf_ep *ep)
+{
+	mrf_lock_held(&ep->lock);
+	if (mrf_list_empty(&ep->chores))
+		return;
+	mrf_wait_call(&ep->link_tx);
+	mrf_wait_call(&ep->link_wr);
+	mrf_wait_call(&ep->link_rd);
+}
+
+/*
+ * Copies what came back to the application's buffers. may_wait: for memory that is not there yet;
+ * otherwise -FI_EAGAIN is returned for it. Other errors: mrf_op_type.deliver.
+ */
+static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
+{
+	if (op->type->deliver)
+		return op->type->deliver(ep, op, may_wait);
+	return mrf_user_put(op->local.user, (size_t)op->local.nuser, op->local.copy, may_wait);
+}
+
+/* False: that would have to wait for memory. */
+static bool deliver_locked(struct mrf_ep *ep, struct mrf_peer *peer, struct mrf_op *op,
+			   bool may_wait)
+{
+	int ret;
+
+	mrf_lock_held(&ep->lock);
+	call_others_locked(ep);
+	mrf_lock_release(&ep->lock);
+	ret = copy_results(ep, op, may_wait);
+	mrf_lock_take(&ep->lock);
+	if (ret == -FI_EAGAIN)
+		return false;
+	complete_first_locked(ep, peer, ret);
+	return true;
+}
+
+static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	mrf_lock_release(&ep->lock);
+	mrf_local_drop(&ep->buf, &op->local);
+	mrf_lock_take(&ep->lock);
+	mrf_list_del(&op->node);
+	put_back_locked(ep, op);
+	atomic_fetch_sub(&ep->ended, 1);
+}
+
+/* The agent waits for nobody's memory: others copy, even if it would be there. */
+static bool is_agent(const struct mrf_ep *ep)
+{
+	return pthread_equal(pthread_self(), ep->agent->thread);
+}
+
+/* The peer's first chore, without ep->lock where it takes time. False: it is for a job. */
+static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_wait)
+{
+	struct mrf_op *op = first_chore_locked(peer);
+
+	mrf_lock_held(&ep->lock);
+	switch ((enum mrf_chore)op->chore) {
+	case MRF_CHORE_DELIVER:
+		if (!may_wait && is_agent(ep))
+			return false;
+		return deliver_locked(ep, peer, op, may_wait);
+	case MRF_CHORE_COMPLETE:
+		complete_first_locked(ep, peer, 0);
+		return true;
+	case MRF_CHORE_DROP:
+		drop_locked(ep, op);
+	}
+	return true;
+}
+
+static bool do_all_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_wait)
+{
+	mrf_lock_held(&ep->lock);
+	while (has_chores_locked(peer)) {
+		if (!do_first_locked(ep, peer, may_wait))
+			return false;
+	}
+	return true;
+}
+
+static void rest_locked(struct mrf_peer *peer)
+{
+	mrf_lock_held(&peer->ep->lock);
+	peer->busy = false;
+	if (peer->gone)
+		mrf_peer_kick_locked(peer);
+}
+
+/* Without a thread for it the job is this one's. */
+static bool start_job_locked(struct mrf_ep *ep, struct mrf_peer *peer)
+{
+	int ret;
+
+	mrf_lock_held(&ep->lock);
+	mrf_lock_release(&ep->lock);
+	ret = mrf_agent_job(ep->agent, &peer->job);
+	mrf_lock_take(&ep->lock);
+	return !ret;
+}
+
+static void run_locked(struct mrf_ep *ep, struct mrf_peer *peer)
+{
+	mrf_lock_held(&ep->lock);
+	peer->busy = true;
+	if (!do_all_locked(ep, peer, false)) {
+		if (start_job_locked(ep, peer))
+			return;
+		do_all_locked(ep, peer, true);
+	}
+	rest_locked(peer);
+}
+
+static bool work(struct mrf_job *job)
+{
+	struct mrf_peer *peer = mrf_container_of(job, struct mrf_peer, job);
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	do_all_locked(ep, peer, true);
+	mrf_lock_release(&ep->lock);
+	return false;
+}
+
+/* More may have come meanwhile. */
+static void over(struct mrf_job *job)
+{
+	struct mrf_peer *peer = mrf_container_of(job, struct mrf_peer, job);
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	rest_locked(peer);
+	offer_locked(ep, peer);
+	call_others_locked(ep);
+	mrf_lock_release(&ep->lock);
+}
+
+void mrf_chores_init(struct mrf_peer *peer)
+{
+	mrf_list_init(&peer->chores);
+	mrf_list_init(&peer->chores_of_ep);
+	mrf_list_init(&peer->job.node);
+	peer->job.work = work;
+	peer->job.over = over;
+}
+
+static struct mrf_peer *next_peer_locked(struct mrf_ep *ep)
+{
+	struct mrf_list *node = mrf_list_pop(&ep->chores);
+
+	mrf_lock_held(&ep->lock);
+	if (node && mrf_list_empty(&ep->chores))
+		atomic_store(&ep->source.left, false);
+	return node ? mrf_list_entry(node, struct mrf_peer, chores_of_ep) : NULL;
+}
+
+void mrf_chores_run(struct mrf_ep *ep)
+{
+	struct mrf_peer *peer;
+
+	mrf_lock_take(&ep->lock);
+	while ((peer = next_peer_locked(ep)))
+		run_locked(ep, peer);
+	mrf_lock_release(&ep->lock);
+}
+
+static bool is_any_busy(struct mrf_ep *ep)
+{
+	bool busy = false;
+
+	mrf_lock_take(&ep->lock);
+	mrf_list_each (node, &ep->all_peers)
+		busy |= mrf_list_entry(node, struct mrf_peer, node)->busy;
+	mrf_lock_release(&ep->lock);
+	return busy;
+}
+
+void mrf_chores_wait(struct mrf_ep *ep)
+{
+	while (is_any_busy(ep))
+		usleep(1000);
+}
+
+void mrf_chores_unlock(struct mrf_ep *ep)
+{
+	mrf_lock_release(&ep->lock);
+	if (atomic_load(&ep->source.left))
+		mrf_chores_run(ep);
+}

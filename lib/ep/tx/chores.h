@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an operation needs done without its endpoint's lock, because it may take long: its results
+ * are copied to the application's buffers, which may have to be read in or may wait for another
+ * thread (userfaultfd), and its own registrations are ended.
+ *
+ * Whoever makes progress does it, one thread at a time for each peer, in the order in which the
+ * peer's operations ended; what ends behind results that are still being copied completes
+ * behind them. What would have to wait for memory becomes a job (loop/job.h), so that a thread which
+ * reads a queue can serve its own faults; and the agent copies nothing.
+ */
+#ifndef MRF_EP_TX_CHORES_H
+#define MRF_EP_TX_CHORES_H
+
+#include "ep/model/peer.h"
+
+/* A new peer has none. */
+void mrf_chores_init(struct mrf_peer *peer);
+/*
+ * Success: copies back what op brings, writes a completion if one is wanted, and frees op.
+ * If that may take time, or op's peer has operations before it for which this is not done
+ * yet, all of it is left to mrf_chores_run: operations to one peer complete in the order in
+ * which they end. ep->lock is held.
+ */
+void mrf_chores_done_locked(struct mrf_ep *ep, struct mrf_op *op);
+/*
+ * Failure: always writes a completion with err (FI_E*), reason code and text, and frees
+ * op; in the same order. ep->lock is held.
+ */
+void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code,
+			    const char *text);
+/*
+ * Frees op, which is in no list, and everything it holds, without a completion. No lock is held.
+ */
+void mrf_chores_free(struct mrf_ep *ep, struct mrf_op *op);
+
+/*
+ * Does what there is to do; leaves what other threads are doing of that. The thread that
+ * made progress calls it, without any lock, before it does anything else.
+ */
+void mrf_chores_run(struct mrf_ep *ep);
+/* Waits until no thread is at any. For an endpoint that is being closed; no lock is held. */
+void mrf_chores_wait(struct mrf_ep *ep);
+/* Releases ep->lock, under which operations may have ended; then as mrf_chores_run. */
+void mrf_chores_unlock(struct mrf_ep *ep);
+
+#endif

@@ -164,7 +164,7 @@ static void find_absent(uint64_t addr, uint64_t end, bool write, struct stretch 
 	s->trouble = why_absent(at, &s->to);
 }
 
-void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_t buflen)
+bool mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_t buflen)
 {
 	uint64_t base = (uintptr_t)addr, end;
 	struct stretch s = { .trouble = TROUBLE_NONE };
@@ -172,7 +172,7 @@ void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_
 
 	if (!maps) {
 		snprintf(buf, buflen, "its mapping cannot be looked up: %m");
-		return;
+		return true;
 	}
 	end = mrf_range_ok(base, len) ? base + len : UINT64_MAX;
 	find_trouble(maps, base, end, write, &s);
@@ -184,6 +184,7 @@ void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_
 	else
 		snprintf(buf, buflen, "bytes %" PRIu64 "..%" PRIu64 " of it %s", s.from - base,
 			 s.to - 1 - base, trouble_text[s.trouble]);
+	return s.trouble != TROUBLE_NONE;
 }
 
 /* --- locked memory ----------------------------------------------------------------- */

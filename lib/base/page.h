@@ -16,10 +16,10 @@ size_t mrf_page_size(void);
  * Explains in one phrase why [addr, addr + len) could not be pinned, from
  * /proc/self/maps and, if nothing is wrong there, by bringing the pages in as the pin
  * would have: "bytes 4096..8191 of it are not mapped", "... are past the end of the mapped
- * file"; or "all of it is mapped" if the reason is another one. write: the pin needed write
- * access. Slow; for error paths.
+ * file"; or "all of it is mapped" if the reason is another one: then it returns false. write: the
+ * pin needed write access. Slow; for error paths.
  */
-void mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_t buflen);
+bool mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_t buflen);
 
 /*
  * Explains a registration that failed with ENOMEM or EPERM: the locked-memory limit and

@@ -17,12 +17,13 @@ static inline int mrf_thread_err(int ret)
 }
 
 /*
- * One of n numbers, of which it uses at most 7, for an address of a thread's own. Stacks lie a
- * power of two apart, or that and a guard page: no such number of pages is a multiple of 7.
+ * One of n numbers (a power of two, at most 8) for an address of a thread's own. Stacks lie a power
+ * of two apart, or that and a guard page. Three sevenths of such a number of pages is at least a
+ * seventh away from a whole number, so that neighbours get different eighths.
  */
 static inline unsigned mrf_thread_spread(uintptr_t own, unsigned n)
 {
-	return (unsigned)((own >> 12) % 7) % n;
+	return ((uint32_t)(own >> 12) * 0x6db6db6du >> 29) % n;
 }
 
 /* Where the calling thread begins in a table of n places, so that threads seldom meet. */

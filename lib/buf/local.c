@@ -61,25 +61,27 @@ static void add_sge(struct mrf_local *local, uint64_t addr, uint64_t len, uint32
 		(struct mrf_sge){ .addr = addr, .len = (uint32_t)len, .lkey = lkey };
 }
 
-/*
- * A piece that the device cannot use as it is: its region is pinned on demand, or there are
- * too many. Buffers with such pieces are registered like any others.
- */
-static bool add_piece(struct mrf_local *local, const struct mrf_mr_seg *seg, uint64_t offset,
-		      uint64_t len)
+/* How far the pieces of descriptors have been added. */
+struct fit {
+	bool unusable;	/* there is one that the device cannot use as it is: pinned on demand */
+	bool full;	/* there is no room for another one */
+	uint64_t bytes; /* of those that were added */
+};
+
+static void add_piece(struct mrf_local *local, const struct mrf_mr_seg *seg, uint64_t offset,
+		      uint64_t len, struct fit *fit)
 {
-	if (!seg->lkey || local->nsge == MRF_LOCAL_SGE)
-		return false;
+	fit->unusable |= !seg->lkey;
+	fit->full |= local->nsge == MRF_LOCAL_SGE;
+	if (fit->unusable || fit->full)
+		return;
 	add_sge(local, seg->iova + offset, len, seg->lkey);
-	return true;
+	fit->bytes += len;
 }
 
-/*
- * Looks whether a buffer is inside the region of its descriptor and, with local, adds its
- * pieces; *usable becomes false when these cannot be used.
- */
+/* Looks whether a buffer is inside the region of its descriptor and, with local, adds its pieces. */
 static enum fault add_desc(struct mrf_local *local, const struct mrf_desc *desc,
-			   const struct iovec *iov, bool *usable)
+			   const struct iovec *iov, struct fit *fit)
 {
 	const struct mrf_mr_seg *segs = desc->nseg > 1 ? desc->segs : &desc->seg;
 	uint64_t addr = (uintptr_t)iov->iov_base, left = iov->iov_len, n, offset;
@@ -90,15 +92,15 @@ static enum fault add_desc(struct mrf_local *local, const struct mrf_desc *desc,
 		if (!n)
 			return OUTSIDE;
 		n = mrf_min(n, UINT32_MAX & ~0xfffu);
-		if (local && *usable)
-			*usable = add_piece(local, &segs[i], offset, n);
+		if (local)
+			add_piece(local, &segs[i], offset, n, fit);
 	}
 	return NONE;
 }
 
 static enum fault look_at_desc(const struct mrf_buf *buf, struct mrf_local *local,
 			       const void *value, const struct iovec *iov, uint64_t right,
-			       bool *usable)
+			       struct fit *fit)
 {
 	struct mrf_desc desc;
 
@@ -106,7 +108,7 @@ static enum fault look_at_desc(const struct mrf_buf *buf, struct mrf_local *loca
 		return MISSING;
 	if (!(desc.access & right))
 		return NO_RIGHT;
-	return add_desc(local, &desc, iov, usable);
+	return add_desc(local, &desc, iov, fit);
 }
 
 int mrf_local_check(const struct mrf_buf *buf, const struct iovec *iov, void *const *desc,
@@ -132,59 +134,157 @@ int mrf_local_check(const struct mrf_buf *buf, const struct iovec *iov, void *co
 /* Of operations with FI_MR_LOCAL: no descriptor, and those that follow. */
 enum { CODE_MISSING = 4010, CODE_NO_RIGHT, CODE_OUTSIDE };
 
+static int refuse_buffer(enum fault fault, size_t i, const struct mrf_local_req *req)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "buffer %zu", i);
+	return refuse_desc(fault, CODE_MISSING, name, &req->iov[i], req->desc ? req->desc[i] : NULL,
+			   req->arrives ? FI_READ : FI_WRITE);
+}
+
 /*
- * Takes the descriptors when all of them fit. strict (FI_MR_LOCAL): each that does not is an
- * error; otherwise the page says that they are ignored, so anything may stand there. Returns 1
- * when the buffers are to be registered after all.
+ * Takes the descriptors, of as many bytes as there is room for (*covered). strict (FI_MR_LOCAL): each
+ * that does not fit is an error, wherever it is; otherwise the page says that they are ignored, so
+ * anything may stand there. Returns 1 when the buffers are to be registered after all.
  */
 static int use_desc(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local,
-		    bool strict)
+		    bool strict, uint64_t *covered)
 {
 	uint64_t right = req->arrives ? FI_READ : FI_WRITE;
-	bool usable = true;
-	char name[32];
+	struct fit fit = { false };
+	enum fault fault;
 	size_t i;
 
 	for (i = 0; i < req->count; i++) {
 		void *value = req->desc ? req->desc[i] : NULL;
-		enum fault fault;
 
 		if (!req->iov[i].iov_len)
 			continue;
-		fault = look_at_desc(buf, local, value, &req->iov[i], right, &usable);
-		if (fault != NONE && !strict)
-			return 1;
-		if (fault != NONE) {
-			snprintf(name, sizeof(name), "buffer %zu", i);
-			return refuse_desc(fault, CODE_MISSING, name, &req->iov[i], value, right);
-		}
-		local->desc[local->ndesc++] = value;
+		if (!fit.full)
+			local->desc[local->ndesc++] = value;
+		fault = look_at_desc(buf, local, value, &req->iov[i], right, &fit);
+		if (fault != NONE)
+			return strict ? refuse_buffer(fault, i, req) : 1;
 	}
 	local->kind = MRF_LOCAL_DESC;
-	return !usable;
+	*covered = fit.bytes;
+	return fit.unusable;
+}
+
+/* FI_MR_LOCAL: those that are held later, too. */
+static int check_all_descs(struct mrf_buf *buf, const struct mrf_local_req *req)
+{
+	uint64_t right = req->arrives ? FI_READ : FI_WRITE;
+	enum fault fault;
+	size_t i;
+
+	for (i = 0; i < req->count; i++) {
+		if (!req->iov[i].iov_len)
+			continue;
+		fault = look_at_desc(buf, NULL, req->desc ? req->desc[i] : NULL, &req->iov[i],
+				     right, NULL);
+		if (fault != NONE)
+			return refuse_buffer(fault, i, req);
+	}
+	return 0;
+}
+
+/* --- more of them than are held ---------------------------------------------------------- */
+
+static struct mrf_local_rest *rest_new(size_t count)
+{
+	size_t len = sizeof(struct mrf_local_rest) + count * sizeof(struct iovec);
+	struct mrf_local_rest *rest = malloc(len + count * sizeof(void *));
+
+	if (!rest)
+		return NULL;
+	rest->from = 0;
+	rest->upto = UINT64_MAX; /* all are held */
+	rest->count = count;
+	rest->desc = (void **)(void *)(rest->iov + count);
+	return rest;
+}
+
+struct iovec *mrf_local_user_room(struct mrf_local *local, size_t count, void ***desc)
+{
+	*desc = local->desc;
+	if (mrf_likely(count <= MRF_LOCAL_IOV))
+		return local->user;
+	local->rest = rest_new(count);
+	if (!local->rest)
+		return NULL;
+	*desc = local->rest->desc;
+	return local->rest->iov;
+}
+
+/* -FI_ENOMEM. */
+static int keep_rest(struct mrf_local *local, const struct mrf_local_req *req, uint64_t upto)
+{
+	struct mrf_local_rest *rest = rest_new(req->count);
+
+	if (!rest)
+		return -FI_ENOMEM;
+	rest->upto = upto;
+	rest->arrives = req->arrives;
+	memcpy(rest->iov, req->iov, req->count * sizeof(*req->iov));
+	if (req->desc)
+		memcpy(rest->desc, req->desc, req->count * sizeof(*req->desc));
+	else
+		rest->desc = NULL;
+	local->rest = rest;
+	local->copy = local->copy ? local->copy : local;
+	return 0;
+}
+
+/* The buffers from a byte on, as many as are held at a time, in part->iov and part->desc. */
+static void cut_part(const struct mrf_local_rest *rest, uint64_t from, struct mrf_local_req *part,
+		     struct iovec *iov, void **desc)
+{
+	uint64_t skip = from;
+	size_t i;
+
+	for (i = 0; i < rest->count && part->count < MRF_LOCAL_IOV; i++) {
+		if (skip >= rest->iov[i].iov_len) {
+			skip -= rest->iov[i].iov_len;
+			continue;
+		}
+		iov[part->count].iov_base = (uint8_t *)rest->iov[i].iov_base + skip;
+		iov[part->count].iov_len = rest->iov[i].iov_len - skip;
+		desc[part->count] = rest->desc ? rest->desc[i] : NULL;
+		part->total += iov[part->count++].iov_len;
+		skip = 0;
+	}
 }
 
 /* --- buffers that nobody registered --------------------------------------------------- */
 
-static void keep_user(struct mrf_local *local, const struct mrf_local_req *req)
+/* -FI_ENOMEM. */
+static int keep_user(struct mrf_local *local, const struct mrf_local_req *req)
 {
+	void **desc;
+	struct iovec *user = mrf_local_user_room(local, req->count, &desc);
+
+	if (!user)
+		return -FI_ENOMEM;
 	local->nuser = (int)req->count;
-	memcpy(local->user, req->iov, req->count * sizeof(*req->iov));
+	memcpy(user, req->iov, req->count * sizeof(*req->iov));
+	return 0;
 }
 
-/* 1 when there is no slot (left); the caller has another way. -FI_EFAULT. */
+/* 1 when there is no slot (left); the caller has another way. -FI_EFAULT or -FI_ENOMEM. */
 static int use_bounce(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
 {
 	uint32_t lkey;
 	void *slot = mrf_bounce_take(&buf->bounce, &lkey);
+	int ret;
 
 	if (!slot)
 		return 1;
-	if (req->arrives) {
-		keep_user(local, req);
-	} else if (mrf_user_get(slot, req->iov, req->count)) {
+	ret = req->arrives ? keep_user(local, req) : mrf_user_get(slot, req->iov, req->count);
+	if (ret) {
 		mrf_bounce_give(&buf->bounce, slot);
-		return -FI_EFAULT;
+		return ret;
 	}
 	local->kind = MRF_LOCAL_BOUNCE;
 	local->copy = slot;
@@ -311,8 +411,9 @@ err_free:
 
 static int explain_local(const struct mrf_local_req *req, int err)
 {
+	const struct iovec *iov = req->iov;
 	char why[MRF_PAGE_TEXT];
-	size_t i;
+	size_t left = req->count;
 
 	if (err != -FI_EFAULT) {
 		mrf_page_explain_memlock(req->total, why, sizeof(why));
@@ -320,12 +421,11 @@ static int explain_local(const struct mrf_local_req *req, int err)
 				  "local buffers of %zu byte%s cannot be pinned: %s",
 				  (size_t)req->total, MRF_S(req->total), why);
 	}
-	why[0] = '\0';
-	for (i = 0; i < req->count && !why[0]; i++)
-		mrf_page_explain(req->iov[i].iov_base, req->iov[i].iov_len, req->arrives, why,
-				 sizeof(why));
-	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4013, "local buffer %p, %zu byte%s in all: %s",
-			  req->iov[0].iov_base, (size_t)req->total, MRF_S(req->total), why);
+	while (!mrf_page_explain(iov->iov_base, iov->iov_len, req->arrives, why, sizeof(why)) &&
+	       --left)
+		iov++;
+	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4013, "local buffer %p, %zu byte%s: %s",
+			  iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), why);
 }
 
 _Static_assert(MRF_LIMIT_MSG_SIZE <= MRF_VMR_PAGES * 4096ul, "one buffer becomes two pieces");
@@ -356,7 +456,7 @@ static int use_registration(struct mrf_buf *buf, const struct mrf_local_req *req
 		cut.iov = piece;
 		req = &cut;
 	}
-	if (req->total > buf->copy_max)
+	if (req->total > buf->copy_max || local->rest)
 		ret = use_cache(buf, req, local);
 	if (ret == 1)
 		ret = use_temp(buf, req, local);
@@ -365,19 +465,60 @@ static int use_registration(struct mrf_buf *buf, const struct mrf_local_req *req
 	return ret;
 }
 
+/* 1: they are too long for that. */
+static int use_small(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+{
+	if (req->total <= MRF_LIMIT_INJECT && !req->arrives)
+		return use_inline(req, local);
+	/* What is only a part of what arrives would have to be copied before the next part comes. */
+	if (req->total <= buf->copy_max && !(local->rest && req->arrives))
+		return use_bounce(buf, req, local);
+	return 1;
+}
+
 static int use_unregistered(struct mrf_buf *buf, const struct mrf_local_req *req,
 			    struct mrf_local *local)
 {
-	int ret = 1;
+	int ret;
 
 	local->nsge = local->ndesc = 0;
-	if (req->total <= MRF_LIMIT_INJECT && !req->arrives)
-		ret = use_inline(req, local);
-	else if (req->total <= buf->copy_max)
-		ret = use_bounce(buf, req, local);
+	ret = use_small(buf, req, local);
 	if (ret == 1)
 		ret = use_registration(buf, req, local);
 	return ret ? explain_local(req, ret) : 0;
+}
+
+/* At most MRF_LOCAL_IOV buffers; *covered: how many bytes of them are held. */
+static int take_few(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local,
+		    uint64_t *covered)
+{
+	bool strict = buf->space->mode & FI_MR_LOCAL;
+	int ret = 1;
+
+	/* What is injected is copied before the call returns: nothing to register. */
+	if (!req->inject && (strict || req->desc))
+		ret = use_desc(buf, req, local, strict, covered);
+	if (ret <= 0)
+		return ret;
+	*covered = req->total;
+	return use_unregistered(buf, req, local);
+}
+
+/* Small ones go at once, others part by part. */
+static int take_many(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+{
+	bool strict = buf->space->mode & FI_MR_LOCAL && !req->inject;
+	int ret = strict ? check_all_descs(buf, req) : use_small(buf, req, local);
+
+	if (ret <= 0 && !(strict && !ret))
+		return ret ? explain_local(req, ret) : 0;
+	ret = keep_rest(local, req, 0);
+	if (ret)
+		return explain_local(req, ret);
+	ret = mrf_local_reach(buf, local, 0);
+	if (ret)
+		mrf_local_drop(buf, local);
+	return ret;
 }
 
 /* Whatever looks an address up relies on it. */
@@ -398,21 +539,25 @@ static int check_buffers_end(const struct mrf_local_req *req)
 
 int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
 {
-	bool strict = buf->space->mode & FI_MR_LOCAL;
 	int ret = check_buffers_end(req);
+	uint64_t covered;
 
 	if (ret || !req->total)
 		return ret;
-	ret = 1;
-	/* What is injected is copied before the call returns: nothing to register. */
-	if (!req->inject && (strict || req->desc))
-		ret = use_desc(buf, req, local, strict);
-	return ret > 0 ? use_unregistered(buf, req, local) : ret;
+	if (mrf_unlikely(req->count > MRF_LOCAL_IOV))
+		return take_many(buf, req, local);
+	ret = take_few(buf, req, local, &covered);
+	if (mrf_likely(ret || covered == req->total))
+		return ret;
+	ret = keep_rest(local, req, covered);
+	if (ret)
+		mrf_local_drop(buf, local);
+	return ret ? explain_local(req, ret) : 0;
 }
 
 /* --- afterwards ----------------------------------------------------------------------- */
 
-void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local)
+static void let_go(struct mrf_buf *buf, struct mrf_local *local)
 {
 	drop_temp(local);
 	drop_cached(local);
@@ -421,6 +566,34 @@ void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local)
 	else if (local->kind == MRF_LOCAL_BOUNCE)
 		mrf_bounce_give(&buf->bounce, local->copy);
 	local->copy = NULL;
+}
+
+void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local)
+{
+	let_go(buf, local);
+	free(local->rest);
+	local->rest = NULL;
+}
+
+int mrf_local_reach(struct mrf_buf *buf, struct mrf_local *local, uint64_t from)
+{
+	struct mrf_local_rest *rest = local->rest;
+	struct iovec iov[MRF_LOCAL_IOV];
+	void *desc[MRF_LOCAL_IOV];
+	struct mrf_local_req part = { .iov = iov,
+				      .desc = rest->desc ? desc : NULL,
+				      .arrives = rest->arrives };
+	uint64_t covered = 0;
+	int ret;
+
+	let_go(buf, local);
+	local->nsge = local->ndesc = 0;
+	cut_part(rest, from, &part, iov, desc);
+	ret = take_few(buf, &part, local, &covered);
+	local->copy = local->copy ? local->copy : local;
+	rest->from = from;
+	rest->upto = ret ? from : from + covered;
+	return ret;
 }
 
 bool mrf_local_open(const struct mrf_buf *buf, const struct mrf_local *local)
@@ -439,7 +612,7 @@ bool mrf_local_open(const struct mrf_buf *buf, const struct mrf_local *local)
 int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge,
 		   int max)
 {
-	uint64_t covered = 0, skip = from;
+	uint64_t covered = 0, skip = local->rest ? from - local->rest->from : from;
 	int i, n = 0;
 
 	for (i = 0; i < local->nsge && covered < *len && n < max; i++) {

@@ -13,6 +13,9 @@
  * To find this out may take long (memory is pinned, or copied from where it has to be read
  * in first), and so may letting it go: both without an endpoint's lock, by the one thread
  * that knows the transfer.
+ *
+ * What has more buffers, or more pieces, than are held at a time is brought within reach part by
+ * part (mrf_local_reach), as the transfer goes on.
  */
 #ifndef MRF_BUF_LOCAL_H
 #define MRF_BUF_LOCAL_H
@@ -24,12 +27,14 @@
 #include "contract/limits.h"
 #include "verbs/vqp.h"
 
-#define MRF_LOCAL_SGE 16 /* pieces of memory of one transfer */
+/* Held at a time for one transfer: */
+#define MRF_LOCAL_SGE 16 /* pieces of memory */
+#define MRF_LOCAL_IOV 8	 /* buffers */
 /*
- * Buffers of one transfer, one of which may be longer than the kernel takes at a time: all
- * together they have at most MRF_LIMIT_MSG_SIZE bytes.
+ * One of these may be longer than the kernel takes at a time: all together they have at most
+ * MRF_LIMIT_MSG_SIZE bytes.
  */
-#define MRF_LOCAL_PIECES (MRF_LIMIT_IOV + 1)
+#define MRF_LOCAL_PIECES (MRF_LOCAL_IOV + 1)
 
 struct mrf_cache;
 struct mrf_cached;
@@ -53,22 +58,33 @@ enum mrf_local_kind {
 	MRF_LOCAL_COPY	  /* copied to memory of our own that is registered like TEMP */
 };
 
+/* All buffers of a transfer, if struct mrf_local has no room for them or not all are held. */
+struct mrf_local_rest {
+	uint64_t from, upto; /* these bytes of the transfer are held */
+	bool arrives;
+	size_t count;
+	void **desc; /* NULL, or one per iov */
+	struct iovec iov[];
+};
+
 /* All zero up to sge: no bytes. */
 struct mrf_local {
 	enum mrf_local_kind kind;
 	int ntemp;
 	struct mrf_vmr *temp; /* TEMP or COPY: ntemp registrations */
-	void *copy;	      /* BOUNCE or COPY: the slot or the copy; CACHED: itself */
+	void *copy; /* BOUNCE or COPY: the slot or the copy; CACHED, or with rest: not NULL */
+	struct mrf_local_rest *rest;
 	int nsge;
 	int ndesc;
 	int nuser;
 	int ncached;
 	struct mrf_sge sge[MRF_LOCAL_SGE];
 	union {
-		void *desc[MRF_LIMIT_IOV];		     /* DESC: sge was made from these */
+		void *desc[MRF_LOCAL_IOV];		     /* DESC: sge was made from these */
 		struct mrf_cached *cached[MRF_LOCAL_PIECES]; /* CACHED: in use */
 	};
-	struct iovec user[MRF_LIMIT_IOV]; /* of what arrives in a copy: where it belongs */
+	/* of what arrives in a copy: where it belongs; more than these: rest->iov */
+	struct iovec user[MRF_LOCAL_IOV];
 	uint8_t data[MRF_LIMIT_INJECT];
 };
 
@@ -94,13 +110,41 @@ void mrf_buf_fini(struct mrf_buf *buf);
  * another error of registering memory.
  */
 int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local);
+/*
+ * Brings the bytes from `from` on within reach, in place of those that are held; at least one.
+ * Without an endpoint's lock, and nothing of the transfer is in flight. Errors as above; nothing is
+ * held then.
+ */
+int mrf_local_reach(struct mrf_buf *buf, struct mrf_local *local, uint64_t from);
+/* Is the byte at pos of the transfer within reach? */
+static inline bool mrf_local_reaches(const struct mrf_local *local, uint64_t pos)
+{
+	return !local->rest || (pos >= local->rest->from && pos < local->rest->upto);
+}
+
+/*
+ * Room for count buffers that results belong in, and for their descriptors. NULL: no memory. What
+ * was taken before is kept.
+ */
+struct iovec *mrf_local_user_room(struct mrf_local *local, size_t count, void ***desc);
+static inline const struct iovec *mrf_local_user(const struct mrf_local *local)
+{
+	return local->rest ? local->rest->iov : local->user;
+}
+
+/* The descriptors of those, as mrf_local_user_room has found room for them. */
+static inline void *const *mrf_local_user_desc(const struct mrf_local *local)
+{
+	return local->rest ? local->rest->desc : local->desc;
+}
+
 /* Fast, and allowed under an endpoint's lock, without registrations (local->temp). */
 void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local);
 /* False when a region that local uses has been closed. */
 bool mrf_local_open(const struct mrf_buf *buf, const struct mrf_local *local);
 
 /*
- * Finds the pieces of bytes [from, from + len): fills at most max entries of sge, returns
+ * Finds the pieces of bytes [from, from + len), the first of which is within reach: fills at most max entries of sge, returns
  * their number and lowers *len to what they cover.
  */
 int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge,

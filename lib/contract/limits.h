@@ -35,7 +35,7 @@
 #define MRF_LIMIT_TX_SIZE 2048 /* operations that an endpoint takes, if no more are asked for */
 #define MRF_LIMIT_RX_SIZE 2048
 #define MRF_LIMIT_SIZE 65536 /* the most that may be asked for */
-#define MRF_LIMIT_IOV 8
+#define MRF_LIMIT_IOV 128    /* local buffers; a few are held at a time (buf/local.h) */
 #define MRF_LIMIT_RMA_IOV 8
 
 /*

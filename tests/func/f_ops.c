@@ -90,11 +90,13 @@ static void settle(struct own *o)
 /* --- vectors
  * ---------------------------------------------------------------------------- */
 
+#define MOST 128 /* iov_limit */
+
 struct pieces {
-	struct iovec iov[9];
-	void *desc[9];
+	struct iovec iov[MOST + 1];
+	void *desc[MOST + 1];
 	struct fi_rma_iov rma[9];
-	size_t off[9], at[9];
+	size_t off[MOST + 1], at[9];
 	struct fi_msg_rma m;
 };
 
@@ -122,6 +124,22 @@ static void pieces_make(struct pieces *p, struct own *o, size_t n, size_t nr)
 		left -= len;
 	}
 	p->m = (struct fi_msg_rma){ p->iov, p->desc, n, o->to, p->rma, nr, p, 0 };
+}
+
+/* n small ones into one: too many to be within the device's reach at a time. */
+static void pieces_make_many(struct pieces *p, struct own *o, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		p->off[i] = 64 + i * 150;
+		p->iov[i] = (struct iovec){ o->b.mem + p->off[i], 50 + i * 37 % 101 };
+		p->desc[i] = o->b.desc;
+		sum += p->iov[i].iov_len;
+	}
+	p->at[0] = 7;
+	p->rma[0] = (struct fi_rma_iov){ o->r.base + 7, sum, o->r.key };
+	p->m = (struct fi_msg_rma){ p->iov, p->desc, n, o->to, p->rma, 1, p, 0 };
 }
 
 /* Walks both lists side by side and notes what goes where. */
@@ -166,6 +184,28 @@ CASE(writev_gathers_and_readv_scatters)
 	}
 }
 
+CASE(transfers_from_and_to_as_many_pieces_as_there_may_be)
+{
+	static const struct fab_opt opt;
+	static const size_t counts[] = { 9, 100, MOST };
+	struct pieces p;
+	struct own o;
+
+	for (unsigned i = 0; i < 3; i++) {
+		own_open(&o, e, &opt);
+		pieces_make_many(&p, &o, counts[i]);
+		must_ok(fi_readmsg(o.f.ep, &p.m, FI_COMPLETION));
+		must(next(&o).ctx == &p, "context");
+		pieces_want(&p, &o, READ);
+		buf_same(&o.b);
+		buf_fill(&o.b, 1);
+		must_ok(fi_writemsg(o.f.ep, &p.m, FI_COMPLETION));
+		must(next(&o).ctx == &p, "context");
+		pieces_want(&p, &o, WRITE);
+		own_close(&o);
+	}
+}
+
 CASE(messages_split_over_local_and_remote_pieces)
 {
 	static const struct fab_opt opt;
@@ -195,11 +235,11 @@ CASE(bad_vectors_are_refused)
 	struct own o;
 
 	own_open(&o, e, &opt);
-	must(o.f.info->tx_attr->iov_limit == 8 && o.f.info->tx_attr->rma_iov_limit == 8,
+	must(o.f.info->tx_attr->iov_limit == MOST && o.f.info->tx_attr->rma_iov_limit == 8,
 	     "limits %zu and %zu", o.f.info->tx_attr->iov_limit, o.f.info->tx_attr->rma_iov_limit);
-	pieces_make(&p, &o, 9, 1);
+	pieces_make_many(&p, &o, MOST + 1);
 	must_be(fi_writemsg(o.f.ep, &p.m, 0), -FI_EINVAL);
-	must_be(fi_readv(o.f.ep, p.iov, p.desc, 9, o.to, p.rma[0].addr, p.rma[0].key, &p),
+	must_be(fi_readv(o.f.ep, p.iov, p.desc, MOST + 1, o.to, p.rma[0].addr, p.rma[0].key, &p),
 		-FI_EINVAL);
 	pieces_make(&p, &o, 1, 9);
 	must_be(fi_readmsg(o.f.ep, &p.m, 0), -FI_EINVAL);

@@ -46,6 +46,7 @@ check_PROGRAMS += \
 	tests/unit/t_bulk \
 	tests/unit/t_target \
 	tests/unit/t_jobs \
+	tests/unit/t_many \
 	tests/unit/t_thread \
 	tests/unit/t_turns \
 	tests/unit/t_unlocked \
@@ -84,6 +85,9 @@ tests_unit_t_jobs_SOURCES = tests/unit/t_jobs.c $(EP_FIXTURE)
 tests_unit_t_jobs_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_jobs_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=pthread_create,--wrap=msync,--wrap=madvise,--wrap=statfs
+tests_unit_t_many_SOURCES = tests/unit/t_many.c $(EP_FIXTURE)
+tests_unit_t_many_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_many_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_vmr_reg
 tests_unit_t_thread_SOURCES = tests/unit/t_thread.c $(EP_FIXTURE)
 tests_unit_t_thread_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_thread_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_create

@@ -157,11 +157,12 @@ START_TEST(buf_descriptors_that_do_not_fit_matter_under_local_only)
 }
 END_TEST
 
-START_TEST(buf_pieces_beyond_a_work_request_are_registered)
+START_TEST(buf_pieces_beyond_a_work_request_come_later)
 {
 	struct iovec seg[16], iov[2];
 	struct fid_mr *mr;
 	void *desc[2];
+	uint64_t first;
 	int i;
 
 	open_buf(FI_MR_LOCAL | FI_MR_ALLOCATED);
@@ -175,8 +176,15 @@ START_TEST(buf_pieces_beyond_a_work_request_are_registered)
 	ck_assert_int_eq(local.nsge, 16);
 	drop();
 	ck_assert_int_eq(take_all(&local, iov, desc, 2, false), 0);
-	ck_assert_int_eq(local.kind, MRF_LOCAL_BOUNCE);
-	ck_assert_int_eq(local.nsge, 1);
+	ck_assert_int_eq(local.kind, MRF_LOCAL_DESC);
+	ck_assert_int_eq(local.nsge, 16);
+	first = local.sge[0].addr;
+	ck_assert(mrf_local_reaches(&local, 0) && mrf_local_reaches(&local, 1599));
+	ck_assert(!mrf_local_reaches(&local, 1600));
+	ck_assert_int_eq(mrf_local_reach(&buf, &local, 1600), 0);
+	ck_assert(!mrf_local_reaches(&local, 1599) && mrf_local_reaches(&local, 3199));
+	ck_assert_int_eq(local.nsge, 16);
+	ck_assert_uint_eq(local.sge[0].addr, first);
 	drop();
 	/* The second buffer is looked at all the same. */
 	iov[1].iov_len = 1601;
@@ -314,7 +322,7 @@ static TCase *local_buffers(void)
 	tcase_add_loop_test(tc, buf_descriptors_that_do_not_fit_matter_under_local_only, 0, 1);
 	tcase_add_loop_test(tc, buf_descriptors_that_do_not_fit_matter_under_local_only,
 			    FI_MR_LOCAL, FI_MR_LOCAL + 1);
-	tcase_add_test(tc, buf_pieces_beyond_a_work_request_are_registered);
+	tcase_add_test(tc, buf_pieces_beyond_a_work_request_come_later);
 	tcase_add_loop_test(tc, buf_of_more_than_the_kernel_takes_is_of_two_pieces, 0, 4);
 	tcase_add_test(tc, buf_without_a_slot_there_is_another_way);
 	tcase_add_loop_test(tc, buf_memory_that_is_not_there_holds_nothing, 0, 2);

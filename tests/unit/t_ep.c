@@ -574,7 +574,7 @@ END_TEST
 
 START_TEST(ep_bad_arguments_are_refused_by_the_call)
 {
-	struct iovec here[9] = { { NULL, 0 } };
+	struct iovec here[MRF_LIMIT_IOV + 1] = { { NULL, 0 } };
 	struct fi_rma_iov rma[9] = { { 0, 0, 0 } };
 
 	pair_open(&p, NULL);
@@ -586,7 +586,8 @@ START_TEST(ep_bad_arguments_are_refused_by_the_call)
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, ((size_t)1 << 30) + 1, NULL, p.to, 0, p.key, &p),
 			 -FI_EMSGSIZE);
 	ck_assert_int_eq(fi_inject_write(p.a.ep, p.src, 257, p.to, 0, p.key), -FI_EMSGSIZE);
-	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, 9, p.to, 0, p.key, &p), -FI_EINVAL);
+	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, MRF_LIMIT_IOV + 1, p.to, 0, p.key, &p),
+			 -FI_EINVAL);
 	ck_assert_int_eq(fi_writev(p.a.ep, here, NULL, SIZE_MAX, p.to, 0, p.key, &p), -FI_EINVAL);
 	ck_assert_int_eq(fi_writev(p.a.ep, NULL, NULL, 1, p.to, 0, p.key, &p), -FI_EINVAL);
 	ck_assert_int_eq(message(false, here, 1, rma, 0, 0, 0), -FI_EINVAL);

@@ -1088,7 +1088,7 @@ END_TEST
 START_TEST(atomics_arguments_that_make_no_sense_are_refused)
 {
 	struct fi_ioc one = { mine.operand, 1 }, two = { mine.operand, 2 }, null = { NULL, 1 },
-		      huge = { mine.operand, SIZE_MAX }, many[9];
+		      huge = { mine.operand, SIZE_MAX }, many[MRF_LIMIT_IOV + 1];
 	struct fi_rma_ioc rma = { 0, 1, 1 }, wraps = { UINT64_MAX - 4, 1, 1 };
 	struct fi_msg_atomic msg = { .msg_iov = &one,
 				     .iov_count = 1,
@@ -1102,7 +1102,7 @@ START_TEST(atomics_arguments_that_make_no_sense_are_refused)
 	open_mode(0);
 	ep = p.a.ep;
 	msg.addr = p.to;
-	for (i = 0; i < 9; i++)
+	for (i = 0; i <= MRF_LIMIT_IOV; i++)
 		many[i] = one;
 	/* Operations that there are not, in this family or for this datatype. */
 	ck_assert_int_eq(fi_atomic(ep, &one, 1, NULL, p.to, 0, 1, FI_UINT64, FI_CSWAP, NULL),
@@ -1122,7 +1122,8 @@ START_TEST(atomics_arguments_that_make_no_sense_are_refused)
 			 -FI_EMSGSIZE);
 	ck_assert_int_eq(fi_atomic(ep, mine.operand, SIZE_MAX / 4, NULL, p.to, 0, 1, SUM8, NULL),
 			 -FI_EMSGSIZE);
-	ck_assert_int_eq(fi_atomicv(ep, many, NULL, 9, p.to, 0, 1, SUM8, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_atomicv(ep, many, NULL, MRF_LIMIT_IOV + 1, p.to, 0, 1, SUM8, NULL),
+			 -FI_EINVAL);
 	ck_assert_int_eq(fi_atomicv(ep, &huge, NULL, 1, p.to, 0, 1, SUM8, NULL), -FI_EMSGSIZE);
 	ck_assert_int_eq(fi_atomicv(ep, NULL, NULL, 1, p.to, 0, 1, SUM8, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_atomicv(ep, &one, NULL, 0, p.to, 0, 1, SUM8, NULL), -FI_EINVAL);

@@ -389,6 +389,53 @@ static void live_atomics(void)
 	pair_close(&p);
 }
 
+/* --- many local buffers ----------------------------------------------------------------- */
+
+#define BUFFERS 30u /* as many are within reach one after the other, in several parts */
+
+static ssize_t call_many(bool read)
+{
+	struct iovec iov[BUFFERS];
+	void *desc[BUFFERS];
+
+	for (unsigned i = 0; i < BUFFERS; i++) {
+		iov[i] = (struct iovec){ p.src + 2000 * i, 1000 };
+		desc[i] = p.desc;
+	}
+	return read ? fi_readv(p.a.ep, iov, desc, BUFFERS, p.to, p.base, p.key, &p)
+		    : fi_writev(p.a.ep, iov, desc, BUFFERS, p.to, p.base, p.key, &p);
+}
+
+static bool do_many(size_t read)
+{
+	bool done;
+
+	if (!read)
+		zero(p.dst, 1000 * BUFFERS);
+	DO(call_many(read));
+	done = complete("many buffers", &p);
+	for (unsigned i = 0; done && i < BUFFERS; i++)
+		ck_assert(equal(p.dst + 1000 * i, p.src + 2000 * i, 1000));
+	return done;
+}
+
+static void live_many(void)
+{
+	struct node_opt opt = { .mr_mode = path->mr_mode };
+
+	ck_assert_int_eq(setenv("FI_MR_CACHE_MONITOR", "disabled", 1), 0);
+	pair_open(&p, &opt);
+	begin_failing();
+	for (size_t i = 0; i < 2; i++)
+		do_many(i);
+	for (size_t i = 0; met() && i < 2; i++)
+		must_work(do_many, i);
+	close_all(NULL, &p.mr);
+	end_failing();
+	pair_close(&p);
+	unsetenv("FI_MR_CACHE_MONITOR");
+}
+
 /* --- committed writes ----------------------------------------------------------------- */
 
 #define FILE_NAME "t_path_faults.tmp"
@@ -724,6 +771,9 @@ static const struct path paths[] = {
 	  FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, false, live_atomics,
 	  ATOMICS },
 	{ "atomics, counted", FI_MR_ALLOCATED | FI_MR_RMA_EVENT, false, live_atomics, ATOMICS },
+	{ "many buffers", FI_MR_ALLOCATED, false, live_many, COMMITS },
+	{ "many buffers with descriptors", FI_MR_ALLOCATED | FI_MR_LOCAL, false, live_many,
+	  COMMITS },
 	{ "commits, pinned", FI_MR_ALLOCATED, false, live_commits, COMMITS },
 	{ "commits, on demand", 0, false, live_commits, COMMITS },
 	{ "keys, pinned", FI_MR_ALLOCATED, true, live_apart, ALL },

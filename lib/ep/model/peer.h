@@ -40,11 +40,12 @@ struct mrf_peer {
 	struct mrf_list chores_of_ep; /* in ep->chores; not while a thread is at them */
 	bool busy;		      /* a thread is at them, or the job is not over */
 	struct mrf_job job;
-	unsigned uncompleted;	/* operations in chores that have not completed */
-	bool fenced;		/* a fenced operation waits until there are none of these */
-	unsigned asks;		/* questions on the way: the length of asked */
-	struct mrf_list to_ask; /* struct mrf_remote.node */
-	struct mrf_list asked;	/* struct mrf_remote.node */
+	struct mrf_op *unprepared; /* of which the next buffers are brought within reach; or NULL */
+	unsigned uncompleted;	   /* operations in chores that have not completed */
+	bool fenced;		   /* a fenced operation waits until there are none of these */
+	unsigned asks;		   /* questions on the way: the length of asked */
+	struct mrf_list to_ask;	   /* struct mrf_remote.node */
+	struct mrf_list asked;	   /* struct mrf_remote.node */
 	struct mrf_idmap remotes;
 	size_t hand;	      /* where to look for the next remote to forget */
 	uint64_t epoch;	      /* goes up when regions pinned on demand may have moved */

@@ -182,12 +182,26 @@ static int gather(uint8_t *to, const struct mrf_atomic_iov *from, size_t size, c
 			  what, iov[0].iov_base);
 }
 
+/* Where results go, and their descriptors, if all have one. */
+static int take_result_places(struct mrf_op *op, const struct mrf_atomic_iov *result)
+{
+	void **desc;
+	struct iovec *user = mrf_local_user_room(&op->local, result->count, &desc);
+
+	if (!user)
+		return -FI_ENOMEM;
+	op->local.nuser = in_bytes(result, op->atomic.size, user);
+	if (op->local.ndesc)
+		memcpy(desc, result->desc, result->count * sizeof(*desc));
+	return 0;
+}
+
 static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
 {
 	unsigned kinds = req->family == MRF_ATOMIC_COMPARE ? 3 : mrf_atomic_fetches(op) ? 2 : 1;
 	int ret = 0;
 
-	if (kinds * op->total > sizeof(op->local.data)) {
+	if (kinds * op->total > sizeof(op->local.data) || req->result.count > MRF_LOCAL_IOV) {
 		op->local.copy = malloc(kinds * op->total);
 		if (!op->local.copy)
 			return -FI_ENOMEM;
@@ -199,7 +213,7 @@ static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
 		ret = gather(mrf_atomic_comparands(op), &req->compare, op->atomic.size,
 			     "comparands");
 	if (!ret && mrf_atomic_fetches(op))
-		op->local.nuser = in_bytes(&req->result, op->atomic.size, op->local.user);
+		ret = take_result_places(op, &req->result);
 	return ret;
 }
 
@@ -234,7 +248,6 @@ static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_ato
 	if (ret || !mrf_atomic_fetches(op))
 		return ret;
 	op->local.ndesc = (int)req->result.count;
-	memcpy(op->local.desc, req->result.desc, req->result.count * sizeof(*op->local.desc));
 	return 0;
 }
 
@@ -421,13 +434,13 @@ static int deliver(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 	int i;
 
 	for (i = 0; i < op->local.ndesc; i++) {
-		if (op->local.user[i].iov_len &&
-		    !mrf_desc_live(&ep->domain->space, op->local.desc[i]))
+		if (mrf_local_user(&op->local)[i].iov_len &&
+		    !mrf_desc_live(&ep->domain->space, mrf_local_user_desc(&op->local)[i]))
 			return -FI_ECANCELED;
 	}
 	collect(ep, op);
-	return mrf_user_put(op->local.user, (size_t)op->local.nuser, mrf_atomic_results(op),
-			    may_wait);
+	return mrf_user_put(mrf_local_user(&op->local), (size_t)op->local.nuser,
+			    mrf_atomic_results(op), may_wait);
 }
 
 const struct mrf_op_type mrf_op_atomic = {

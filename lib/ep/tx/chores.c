@@ -105,7 +105,7 @@ static MRF_ALWAYS_INLINE void write_completion_locked(struct mrf_ep *ep, const s
 static bool has_chores_locked(const struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return !mrf_list_empty(&peer->chores);
+	return !mrf_list_empty(&peer->chores) || peer->unprepared;
 }
 
 /* Some thread is to do them, unless one is at it. */
@@ -235,6 +235,13 @@ void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int c
 	add_locked(ep, op, MRF_CHORE_COMPLETE);
 }
 
+void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	op->peer->unprepared = op;
+	offer_locked(ep, op->peer);
+}
+
 /* --- doing them ---------------------------------------------------------------------------- */
 
 static struct mrf_op *first_chore_locked(const struct mrf_peer *peer)
@@ -290,7 +297,8 @@ static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 {
 	if (op->type->deliver)
 		return op->type->deliver(ep, op, may_wait);
-	return mrf_user_put(op->local.user, (size_t)op->local.nuser, op->local.copy, may_wait);
+	return mrf_user_put(mrf_local_user(&op->local), (size_t)op->local.nuser, op->local.copy,
+			    may_wait);
 }
 
 /* False: that would have to wait for memory. */
@@ -321,6 +329,53 @@ static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
 	atomic_fetch_sub(&ep->ended, 1);
 }
 
+/* op cannot go on: halted meanwhile, or because its next buffers cannot be reached. */
+static void stop_prepared_locked(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_why *why)
+{
+	struct mrf_why more;
+
+	mrf_lock_held(&ep->lock);
+	if (op->queued)
+		mrf_op_leave_locked(op);
+	mrf_why_rest(op, why, &more);
+	mrf_chores_fail_locked(ep, op, more.err, more.code, more.text);
+}
+
+/* What the log says of it, without the code. */
+static void take_reason(struct mrf_why *why, int err, const struct mrf_refusal *said)
+{
+	const char *text = strstr(said->text, ": ");
+
+	if (!text || strlen(text + 2) >= sizeof(why->text))
+		text = ": the next of its local buffers cannot be reached by the device";
+	mrf_why_set(why, err, (int)said->code, "%s", text + 2);
+}
+
+/* The next buffers of the operation are brought within reach. */
+static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
+{
+	struct mrf_op *op = peer->unprepared;
+	uint64_t pos = op->pos;
+	struct mrf_refusal said = { .code = 0 };
+	struct mrf_why why;
+	int ret;
+
+	mrf_lock_held(&ep->lock);
+	mrf_lock_release(&ep->lock);
+	mrf_refuse_catch(&said);
+	ret = mrf_local_reach(&ep->buf, &op->local, pos);
+	mrf_refuse_catch(NULL);
+	mrf_lock_take(&ep->lock);
+	peer->unprepared = NULL;
+	if (op->stopped)
+		why = op->why;
+	else if (ret)
+		take_reason(&why, -ret, &said);
+	if (op->stopped || ret)
+		stop_prepared_locked(ep, op, &why);
+	mrf_peer_kick_locked(peer);
+}
+
 /* The agent waits for nobody's memory: others copy, even if it would be there. */
 static bool is_agent(const struct mrf_ep *ep)
 {
@@ -330,9 +385,15 @@ static bool is_agent(const struct mrf_ep *ep)
 /* The peer's first chore, without ep->lock where it takes time. False: it is for a job. */
 static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_wait)
 {
-	struct mrf_op *op = first_chore_locked(peer);
+	struct mrf_op *op;
 
 	mrf_lock_held(&ep->lock);
+	if (mrf_list_empty(&peer->chores)) {
+		if (may_wait)
+			prepare_locked(ep, peer);
+		return may_wait;
+	}
+	op = first_chore_locked(peer);
 	switch ((enum mrf_chore)op->chore) {
 	case MRF_CHORE_DELIVER:
 		if (!may_wait && is_agent(ep))

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an operation needs done without its endpoint's lock, because it may take long: its results
- * are copied to the application's buffers, which may have to be read in or may wait for another
- * thread (userfaultfd), and its own registrations are ended.
+ * What an operation needs done without its endpoint's lock, because it may take long:
+ *
+ *   prepare  The next of many buffers are brought within the device's reach, in place of those
+ *            that are done with: between posts. (The first ones are, before the call returns.)
+ *   deliver  Results are copied to the application's buffers, which may have to be read in or may
+ *            wait for another thread (userfaultfd). Then the operation completes.
+ *   drop     Its own registrations are ended.
  *
  * Whoever makes progress does it, one thread at a time for each peer, in the order in which the
  * peer's operations ended; what ends behind results that are still being copied completes
@@ -29,6 +33,12 @@ void mrf_chores_done_locked(struct mrf_ep *ep, struct mrf_op *op);
  */
 void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code,
 			    const char *text);
+/*
+ * op is the first in its peer's queue and has nothing in flight, and its byte at pos is not within
+ * reach. It is not looked at again before that has changed; the agent posts it then. ep->lock is
+ * held.
+ */
+void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op);
 /*
  * Frees op, which is in no list, and everything it holds, without a completion. No lock is held.
  */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <inttypes.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/tx/fatal.h"
@@ -9,13 +8,10 @@
 /* Fails op because it cannot go on, and says what was done of it before. */
 static void fail_rest_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
 {
-	struct mrf_why more = *why;
+	struct mrf_why more;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (op->acked && op->type->kind != MRF_OP_READ && op->type->kind != MRF_OP_RPC)
-		mrf_why_set(&more, why->err, why->code,
-			    "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s", op->acked,
-			    op->total, why->text);
+	mrf_why_rest(op, why, &more);
 	mrf_chores_fail_locked(peer->ep, op, more.err, more.code, more.text);
 }
 
@@ -23,7 +19,7 @@ void mrf_fatal_halt_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_op_leave_locked(op);
-	if (!op->inflight) {
+	if (!op->inflight && peer->unprepared != op) {
 		fail_rest_locked(peer, op, why);
 		return;
 	}

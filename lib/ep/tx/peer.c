@@ -57,6 +57,23 @@ void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 		mrf_peer_fail_locked(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
 }
 
+/* False: what is to be posted next has to be brought within reach first, and will be. */
+static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	/* A thread may be at it. */
+	if (mrf_unlikely(peer->unprepared == op))
+		return false;
+	if (mrf_likely(mrf_local_reaches(&op->local, op->pos)) || op->pos == op->total ||
+	    op->type->kind == MRF_OP_RPC)
+		return true;
+	if (op->inflight)
+		wait_for_completions_locked(peer);
+	else
+		mrf_chores_prepare_locked(peer->ep, op);
+	return false;
+}
+
 /* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
 static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -70,7 +87,7 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 			mrf_peer_await_room_locked(peer);
 			return -FI_EAGAIN;
 		}
-		if (!mrf_rpc_lets_locked(peer->conn, op))
+		if (!mrf_rpc_lets_locked(peer->conn, op) || !in_reach_locked(peer, op))
 			return -FI_EAGAIN;
 		ret = op->type->post(peer, op);
 		if (mrf_likely(!ret))
@@ -180,7 +197,8 @@ static void retire_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
-			 mrf_list_empty(&peer->chores) && !in_flight_locked(peer->conn)))
+			 mrf_list_empty(&peer->chores) && !peer->unprepared &&
+			 !in_flight_locked(peer->conn)))
 		mrf_peer_kick_locked(peer);
 }
 

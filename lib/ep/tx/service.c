@@ -60,7 +60,8 @@ void mrf_conn_service_locked(struct mrf_peer *peer)
 	if (mrf_peer_is_broken(peer->state))
 		take_down_locked(peer);
 	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->chores) &&
-	    !peer->busy && (!peer->conn || peer->conn->head == peer->conn->tail)) {
+	    !peer->busy && !peer->unprepared &&
+	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
 		if (peer->conn)
 			mrf_conn_destroy_locked(peer->conn);
 		mrf_peer_free_locked(peer);
@@ -290,9 +291,14 @@ static void collect_ring_locked(struct mrf_peer *peer, struct mrf_conn *conn)
 
 static struct mrf_op *next_op_locked(struct mrf_peer *peer)
 {
-	struct mrf_list *node = mrf_list_pop(&peer->chores);
+	struct mrf_op *halted = peer->unprepared;
+	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
+	peer->unprepared = NULL;
+	if (halted && !halted->queued)
+		return halted;
+	node = mrf_list_pop(&peer->chores);
 	if (!node)
 		node = mrf_list_pop(&peer->redo);
 	if (!node)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <sched.h>
 #include <signal.h>
 #include "base/thread.h"
 
@@ -14,4 +15,14 @@ int mrf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg, const c
 	if (!err)
 		pthread_setname_np(*thread, name);
 	return -err;
+}
+
+void mrf_thread_no_rush(void)
+{
+	const struct sched_param none = { 0 };
+	struct sched_param now;
+	int policy;
+
+	if (!pthread_getschedparam(pthread_self(), &policy, &now) && policy == SCHED_OTHER)
+		pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
 }

@@ -10,6 +10,12 @@
 /* -FI_EAGAIN: there may be no more threads; mrf_limit_text names the limits. */
 int mrf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg, const char *name);
 
+/*
+ * The calling thread, when it is woken, does not preempt the one that wakes it or another that is
+ * at work: these would then wait for what it does, after all.
+ */
+void mrf_thread_no_rush(void);
+
 /* The error (positive) for the application, which -FI_EAGAIN would ask to try again soon. */
 static inline int mrf_thread_err(int ret)
 {

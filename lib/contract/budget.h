@@ -97,15 +97,18 @@
 
 #define MRF_PIN_TRIES 8 /* memory that changes while it is pinned this often is leased */
 /*
- * Swaps in one turn of a connection: peers that change the same words are not to keep the
- * agent. The rest is done in its next turns.
+ * Swaps and copies by the device in one turn of a connection, about 15 us each: a peer that changes
+ * much, or what others change too, is not to keep the agent. The rest is done in its next turns,
+ * and what has come in is looked at before each. So a message waits for up to two such turns of each
+ * other peer: tests/func/late.c.
  */
-#define MRF_SWAPS 64
+#define MRF_SWAPS 16
 
 /* --- work beside the agent ---------------------------------------------------------- */
 
 #define MRF_JOB_THREADS 4	     /* of one agent; they start when there is something to do */
 #define MRF_FLUSH_PIECE (64ul << 20) /* bytes of a flush, before other peers' get their turn */
+#define MRF_FLUSH_BURST (1ul << 20)  /* bytes made dirty, before others get the processor */
 
 /* --- one turn of the agent, after the application's commands --------------------- */
 

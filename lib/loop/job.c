@@ -52,6 +52,7 @@ static void *crew_main(void *arg)
 	struct mrf_agent *agent = arg;
 	struct mrf_job *job;
 
+	mrf_thread_no_rush();
 	while ((job = job_waiting(agent)))
 		job_returned(agent, job, job->work(job));
 	return NULL;

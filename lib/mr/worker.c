@@ -14,7 +14,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
@@ -173,27 +172,13 @@ static struct mrf_mr_job *next_job(struct mrf_mr_worker *worker, bool *stop)
 	return job;
 }
 
-/*
- * Waking the worker must not let it preempt the caller: the caller would then wait for the
- * kernel after all.
- */
-static void be_no_rush(void)
-{
-	const struct sched_param none = { 0 };
-	struct sched_param now;
-	int policy;
-
-	if (!pthread_getschedparam(pthread_self(), &policy, &now) && policy == SCHED_OTHER)
-		pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
-}
-
 static void *worker_main(void *arg)
 {
 	struct mrf_mr_worker *worker = arg;
 	struct mrf_mr_job *job;
 	bool stop = false;
 
-	be_no_rush();
+	mrf_thread_no_rush();
 	while (!stop) {
 		while (sem_wait(&worker->work) && errno == EINTR)
 			;

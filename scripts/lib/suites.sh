@@ -10,14 +10,14 @@
 code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scripts/lib)
 
 suites_local=(unit asan tsan valgrind clang debian13 install dist scripts docs)
-suites_rxe=(rxe-6.1 rxe-6.12 rxe-newest hosts prov runner)
+suites_rxe=(rxe-6.1 rxe-6.12 rxe-newest hosts late prov runner)
 suites_usual=(unit asan install scripts docs rxe-6.1)	# without --all
 suites_quick=(unit rxe-6.1)
 
 # How long each takes on a machine of two processors that emulates its guests: those in guests
 # alone, the others with one beside. Suites begin with the longest. Deep: with --all.
 declare -A seconds=(
-	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=50 [hosts]=300 [prov]=50 [runner]=270
+	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=50 [hosts]=300 [late]=40 [prov]=50 [runner]=270
 	[unit]=90 [asan]=230 [tsan]=150 [valgrind]=110 [clang]=70 [debian13]=250 [install]=5 [dist]=60
 	[scripts]=5 [docs]=5
 )
@@ -28,7 +28,7 @@ declare -A stamped=(
 	[clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [runner]="scripts tests/runner"
 	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
 	[rxe-6.12]="${code[*]} scripts docs" [rxe-newest]="${code[*]} scripts"
-	[prov]="${code[*]} scripts"
+	[late]="${code[*]} scripts" [prov]="${code[*]} scripts"
 )
 
 # counted STATUS LOG: one program's result, and how long it, or what it ran, took.
@@ -270,6 +270,12 @@ suite_hosts() {
 	counts commit-6.1 tests/runner/t_commit.sh build/main/tests/func/commit 6.1
 	counts func-6.12 scripts/with-rxe "${on[@]}" 6.12 -- \
 		scripts/run-func --hosts -- --mode native
+}
+
+# How long one peer waits for what others want of the same target; in instructions.
+suite_late() {
+	counts late-6.1 scripts/with-rxe --icount --kernel 6.1 --timeout 200 -- \
+		build/main/tests/func/late
 }
 
 # The module, under the libfabric that is installed, and under Debian's Open MPI.

@@ -11,6 +11,7 @@
  *   accept SLOT DATA              accepted
  *   reject SLOT DATA              rejected
  *   ask SLOT KEY ADDR LEN         answer STATUS SEGMENTS RKEY POSITION IOVA
+ *   flush SLOT KEY ADDR LEN       reply STATUS DONE, to one such request of a connection
  *   write SLOT RKEY ADDR LEN BYTE wc STATUS (enum ibv_wc_status)
  *   read SLOT RKEY ADDR LEN BYTE  wc STATUS, and "same" if all that was read is BYTE
  *   close SLOT                    closed
@@ -24,6 +25,7 @@
 #include <unistd.h>
 #include <rdma/rdma_cma.h>
 #include "proto/proto.h"
+#include "proto/request.h"
 
 #define SLOTS 4
 #define RECVS 8
@@ -342,6 +344,27 @@ static void do_ask(void)
 	       (unsigned long long)answer.seg[0].pos, answer.seg[0].iova_off);
 }
 
+static void do_flush(void)
+{
+	struct conn *c = slot();
+	struct mrf_request request = { .type = MRF_MSG_FLUSH, .what = MRF_FLUSH_DO };
+	struct mrf_reply reply;
+	struct ibv_wc wc;
+	int ret;
+
+	request.key = number();
+	request.addr = number();
+	request.len = number();
+	must(post(c, IBV_WR_SEND, mrf_request_encode(&request, c->room), 0, 0) == IBV_WC_SUCCESS);
+	do {
+		wc = wait_for_message(c);
+		must(wc.status == IBV_WC_SUCCESS);
+		ret = mrf_reply_decode(c->recv[wc.wr_id], wc.byte_len, &reply);
+		post_recv(c, (unsigned)wc.wr_id);
+	} while (ret);
+	printf("reply %u %llu\n", reply.status, (unsigned long long)reply.done);
+}
+
 static void do_access(bool read)
 {
 	struct conn *c = slot();
@@ -376,6 +399,8 @@ static bool run(char *line)
 		do_reject();
 	else if (!strcmp(command, "ask"))
 		do_ask();
+	else if (!strcmp(command, "flush"))
+		do_flush();
 	else if (!strcmp(command, "write") || !strcmp(command, "read"))
 		do_access(*command == 'r');
 	else if (!strcmp(command, "close"))

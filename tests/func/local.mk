@@ -11,7 +11,7 @@ noinst_PROGRAMS += tests/func/f_access tests/func/f_refuse tests/func/f_close \
 	tests/func/f_segments tests/func/f_raw tests/func/f_keys \
 	tests/func/f_endpoint tests/func/f_events tests/func/f_fork tests/func/f_apart tests/func/f_auth \
 	tests/func/f_async tests/func/foreign tests/func/hammer \
-	tests/func/commit tests/func/lost
+	tests/func/commit tests/func/lost tests/func/late
 
 tests_func_f_access_SOURCES = tests/func/f_access.c $(func_harness)
 tests_func_f_access_LDADD = libmrfab.la
@@ -95,7 +95,7 @@ tests_func_f_async_LDADD = libmrfab.la
 tests_func_f_auth_SOURCES = tests/func/f_auth.c tests/func/stranger.c \
 	tests/func/stranger.h $(func_harness)
 tests_func_f_auth_LDADD = libmrfab.la
-tests_func_foreign_SOURCES = tests/func/foreign.c lib/proto/proto.c
+tests_func_foreign_SOURCES = tests/func/foreign.c lib/proto/proto.c lib/proto/request.c
 tests_func_foreign_CFLAGS = $(AM_CFLAGS)
 tests_func_foreign_LDADD = $(VERBS_LIBS)
 tests_func_commit_SOURCES = tests/func/commit.c tests/func/fab.c tests/func/fab.h \
@@ -104,6 +104,9 @@ tests_func_commit_LDADD = libmrfab.la
 tests_func_lost_SOURCES = tests/func/lost.c tests/func/fab.c tests/func/fab.h \
 	tests/func/buf.c tests/func/buf.h tests/func/case.h
 tests_func_lost_LDADD = libmrfab.la
+tests_func_late_SOURCES = tests/func/late.c tests/func/stranger.c tests/func/stranger.h tests/func/fab.c tests/func/fab.h \
+	tests/func/buf.c tests/func/buf.h tests/func/case.h
+tests_func_late_LDADD = libmrfab.la -lpthread
 tests_func_hammer_SOURCES = tests/func/hammer.c tests/func/hammer.h tests/func/hammer_owner.c tests/func/hammer_local.c \
 	tests/func/hammer_peer.c tests/func/fab.c tests/func/buf.c
 tests_func_hammer_LDADD = libmrfab.la -lpthread

@@ -26,9 +26,9 @@
  * outside the region are never touched. (Through another region that has all of the word
  * they can; fi_atomic(3mrfab) says so.)
  *
- * After MRF_SWAPS swaps other peers get their turn, and the agent carries on in the next one of
- * this peer. For regions with an event number it counts
- * an operation once, with the last request that goes to the region.
+ * After MRF_SWAPS swaps and copies other peers get their turn, and the agent carries on in the next
+ * one of this peer. For regions with an event number it counts an operation once, with the last
+ * request that goes to the region.
  *
  * Either way goes through the kernel regions that peers use: an element of a region that
  * is closed meanwhile is out of reach for the agent as it is for them. Agent thread.
@@ -128,7 +128,7 @@ struct job {
 	size_t size; /* of an element */
 	struct mrf_mr_lease lease;
 	struct mrf_mr_view view; /* of some of the bytes from the next one on */
-	unsigned *swaps;	 /* compare-and-swaps of this turn */
+	unsigned *swaps;	 /* and copies, of this turn */
 	uint32_t event;		 /* number of the region, if it counts */
 	bool stored;		 /* something was */
 	unsigned refused;	 /* times that the kernel said no */
@@ -139,6 +139,7 @@ static int run(struct job *job, const struct mrf_vwr *wr)
 {
 	int ret = mrf_vloop_run(job->loop->vloop, wr);
 
+	++*job->swaps;
 	if (ret)
 		loop_drop(job->loop);
 	return ret;
@@ -283,7 +284,6 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 		memcpy(values->result, (uint8_t *)&wr.compare + head, job->size);
 		store = mrf_atomic_apply(job->datatype, job->op, values->result, values->operand,
 					 values->compare, (uint8_t *)&wr.operand + head);
-		++*job->swaps;
 		/* An operation that stores nothing swaps the word for itself. */
 		ret = run(job, &wr);
 		if (ret)

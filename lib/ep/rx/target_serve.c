@@ -211,7 +211,8 @@ static void hang_up(struct mrf_passive *passive, size_t len, int ret)
 	mrf_passive_disconnect(passive);
 }
 
-static void serve_next(struct mrf_passive *passive)
+/* False: the message will go on, and others that have come in are to have their turns before. */
+static bool serve_next(struct mrf_passive *passive)
 {
 	const struct mrf_waiting *next = &passive->waiting[passive->first % MRF_PASSIVE_SLOTS];
 	int ret = serve_message(passive, next->slot, next->len);
@@ -221,6 +222,7 @@ static void serve_next(struct mrf_passive *passive)
 		hang_up(passive, next->len, ret);
 	else
 		mrf_passive_take_place(passive);
+	return ret != -FI_EAGAIN;
 }
 
 bool mrf_agent_serve(struct mrf_agent *agent)
@@ -230,8 +232,8 @@ bool mrf_agent_serve(struct mrf_agent *agent)
 	struct mrf_list *node;
 
 	while (!atomic_load(&agent->commanded) && (node = mrf_list_pop(ready))) {
-		serve_next(mrf_list_entry(node, struct mrf_passive, ready));
-		if (mrf_now_us() >= end)
+		if (!serve_next(mrf_list_entry(node, struct mrf_passive, ready)) ||
+		    mrf_now_us() >= end)
 			break;
 	}
 	return !mrf_list_empty(ready);

@@ -29,7 +29,7 @@ struct mrf_work {
 	size_t at;		     /* and where the request begins whose turn it is */
 	bool begun;		     /* reply tells what of that request has been done */
 	struct mrf_reply reply;
-	unsigned swaps; /* compare-and-swaps of this turn */
+	unsigned swaps; /* and copies by the device, of this turn */
 	size_t used;	/* bytes of replies, */
 	size_t meant;	/* and how many there would be if each had its full length */
 	struct mrf_job job;

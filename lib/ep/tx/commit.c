@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FI_COMMIT_COMPLETE at both ends: check, write, flush (commit.h). The target's agent
- * flushes and does nothing else meanwhile (mr/filemem.c); fi_close of the region waits
- * for that.
+ * FI_COMMIT_COMPLETE at both ends: check, write, flush (commit.h). The target flushes in a thread
+ * beside its agent (loop/job.h, mr/filemem.c); fi_close of the region waits for that.
  *
  * The device's FLUSH is not used. rxe has it from Linux 6.2 on; rdma-core 44 does not
  * know it. With global visibility FLUSH promises nothing about persistence. For
@@ -21,7 +20,7 @@
  * So it is right for device DAX alone, which is no file: FI_RMA_PMEM refuses it, and
  * msync(2) fails there with EINVAL. For every region that FI_RMA_PMEM accepts, the bytes
  * become persistent only when the file system is told, by msync(2) in the process that
- * has the mapping. That is the agent's part.
+ * has the mapping.
  */
 #include <inttypes.h>
 #include <rdma/fi_errno.h>

@@ -6,8 +6,13 @@
  * A copy is made in the context that the memory belongs to, on a stream of our own that does
  * not wait for the application's kernels: one of them may be waiting for the very bytes that
  * are being copied. What kernels have written is visible to copies once they have ended;
- * ordering that is up to the application, as with any transfer.
+ * ordering that is up to the application, as with any transfer. While some thread captures a
+ * stream, the driver refuses such calls to all threads, except those that say that they do not care.
+ *
+ * The memory may have been freed since it was looked up, and its context destroyed, which the driver
+ * must not be given any more. So a copy asks again what is there.
  */
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <rdma/fi_errno.h>
@@ -17,6 +22,7 @@
 #include "hmem/cuda.h"
 
 #define LIBRARY "libcuda.so.1"
+#define MAX_DEVICES 64
 
 /* What the driver returns, as far as it is told apart here. */
 enum { DONE = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101 };
@@ -27,12 +33,15 @@ enum {
 	AT_MEMORY_TYPE = 2,
 	AT_BUFFER_ID = 7,
 	AT_IS_MANAGED = 8,
-	AT_DEVICE_ORDINAL = 9
+	AT_DEVICE_ORDINAL = 9,
+	AT_RANGE_START = 11,
+	AT_RANGE_SIZE = 12
 };
 
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
 
 #define STREAM_NON_BLOCKING 1u
+#define CAPTURE_RELAXED 2
 
 struct context;
 struct stream;
@@ -45,8 +54,8 @@ static struct {
 	int (*context_retain)(struct context **context, int device);
 	int (*context_push)(struct context *context);
 	int (*context_pop)(struct context **context);
+	int (*capture_mode)(int *mode); /* of this thread; exchanges it */
 	int (*attributes)(unsigned count, const int *attribute, void *const *value, device_ptr ptr);
-	int (*range)(device_ptr *start, size_t *len, device_ptr ptr);
 	int (*copy_to_host)(void *to, device_ptr from, size_t len, struct stream *stream);
 	int (*copy_from_host)(device_ptr to, const void *from, size_t len, struct stream *stream);
 	int (*stream_create)(struct stream **stream, unsigned flags);
@@ -63,8 +72,8 @@ static const struct mrf_dl_symbol symbols[] = {
 	{ "cuDevicePrimaryCtxRetain", &cu.context_retain },
 	{ "cuCtxPushCurrent_v2", &cu.context_push },
 	{ "cuCtxPopCurrent_v2", &cu.context_pop },
+	{ "cuThreadExchangeStreamCaptureMode", &cu.capture_mode },
 	{ "cuPointerGetAttributes", &cu.attributes },
-	{ "cuMemGetAddressRange_v2", &cu.range },
 	{ "cuMemcpyDtoHAsync_v2", &cu.copy_to_host },
 	{ "cuMemcpyHtoDAsync_v2", &cu.copy_from_host },
 	{ "cuStreamCreate", &cu.stream_create },
@@ -126,41 +135,58 @@ static int cuda_count_devices(int *devices, struct mrf_hmem_why *why)
 	return cuda_said("cuDeviceGetCount", cu.device_count(devices), why);
 }
 
-/* --- what an address is ------------------------------------------------------------------ */
+/* --- contexts ------------------------------------------------------------------------------ */
 
-static int enter(struct context *context, struct mrf_hmem_why *why)
+/* Of each device: the primary context, which stays once we have it, and a stream that nobody uses. */
+static struct {
+	struct context *_Atomic context;
+	struct stream *_Atomic stream;
+} primary[MAX_DEVICES];
+
+/* What a thread has to put back. */
+struct visit {
+	int mode;
+};
+
+static int enter(struct visit *visit, struct context *context, struct mrf_hmem_why *why)
 {
-	return cuda_said("cuCtxPushCurrent", cu.context_push(context), why);
+	int ret;
+
+	visit->mode = CAPTURE_RELAXED;
+	ret = cuda_said("cuThreadExchangeStreamCaptureMode", cu.capture_mode(&visit->mode), why);
+	if (ret)
+		return ret;
+	ret = cuda_said("cuCtxPushCurrent", cu.context_push(context), why);
+	if (ret)
+		(void)cu.capture_mode(&visit->mode);
+	return ret;
 }
 
-static void leave(void)
+static void leave(struct visit *visit)
 {
 	struct context *ours;
 
 	(void)cu.context_pop(&ours);
+	(void)cu.capture_mode(&visit->mode);
 }
 
-/*
- * The context of memory that belongs to none (managed memory, and what comes from pools): its
- * device's primary one, which stays.
- */
+/* Managed memory, and what comes from pools, belongs to no context. */
 static int primary_context(int device, struct context **context, struct mrf_hmem_why *why)
 {
-	return cuda_said("cuDevicePrimaryCtxRetain", cu.context_retain(context, device), why);
-}
+	int ret;
 
-static int find_range(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
-{
-	device_ptr start = 0;
-	int ret = enter(alloc->home, why);
-
-	if (ret)
-		return ret;
-	ret = cuda_said("cuMemGetAddressRange", cu.range(&start, &alloc->len, addr), why);
-	leave();
-	alloc->start = (uintptr_t)start;
+	if (device < 0 || device >= MAX_DEVICES)
+		return cuda_said("the device's number", INVALID_DEVICE, why);
+	*context = atomic_load(&primary[device].context);
+	if (*context)
+		return 0;
+	ret = cuda_said("cuDevicePrimaryCtxRetain", cu.context_retain(context, device), why);
+	if (!ret)
+		atomic_store(&primary[device].context, *context);
 	return ret;
 }
+
+/* --- what an address is ------------------------------------------------------------------ */
 
 static enum mrf_hmem_kind cuda_kind_of(unsigned type, unsigned managed)
 {
@@ -175,36 +201,34 @@ static enum mrf_hmem_kind cuda_kind_of(unsigned type, unsigned managed)
 static int cuda_ask(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct context **context,
 		    struct mrf_hmem_why *why)
 {
-	static const int attribute[] = { AT_MEMORY_TYPE, AT_IS_MANAGED, AT_BUFFER_ID,
-					 AT_DEVICE_ORDINAL, AT_CONTEXT };
+	static const int attribute[] = { AT_MEMORY_TYPE,    AT_IS_MANAGED, AT_BUFFER_ID,
+					 AT_DEVICE_ORDINAL, AT_CONTEXT,	   AT_RANGE_START,
+					 AT_RANGE_SIZE };
 	unsigned type = 0, managed = 0;
 	unsigned long long id = 0;
+	device_ptr start = 0;
+	size_t len = 0;
 	int device = 0, ret;
-	void *const value[] = { &type, &managed, &id, &device, context };
+	void *const value[] = { &type, &managed, &id, &device, context, &start, &len };
 
 	*context = NULL;
-	ret = cuda_said("cuPointerGetAttributes", cu.attributes(5, attribute, value, addr), why);
-	if (ret)
+	*alloc = (struct mrf_hmem_alloc){ .kind = MRF_HMEM_NONE };
+	ret = cuda_said("cuPointerGetAttributes", cu.attributes(7, attribute, value, addr), why);
+	if (ret || cuda_kind_of(type, managed) == MRF_HMEM_NONE)
 		return ret;
 	alloc->kind = cuda_kind_of(type, managed);
 	alloc->device = device;
 	alloc->id = id;
+	alloc->start = (uintptr_t)start;
+	alloc->len = len;
 	return 0;
 }
 
 static int cuda_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
 {
 	struct context *context;
-	int ret = cuda_ask(addr, alloc, &context, why);
 
-	if (ret || alloc->kind == MRF_HMEM_NONE || alloc->kind == MRF_HMEM_HOST)
-		return ret;
-	if (!context)
-		ret = primary_context(alloc->device, &context, why);
-	if (ret)
-		return ret;
-	alloc->home = context;
-	return find_range(addr, alloc, why);
+	return cuda_ask(addr, alloc, &context, why);
 }
 
 /* --- copies ------------------------------------------------------------------------------ */
@@ -234,21 +258,73 @@ static int copy_on(struct stream *stream, const struct copy *copy, struct mrf_hm
 	return ret;
 }
 
+static int take_stream(int device, struct stream **stream, struct mrf_hmem_why *why)
+{
+	*stream = atomic_exchange(&primary[device].stream, NULL);
+	if (*stream)
+		return 0;
+	return cuda_said("cuStreamCreate", cu.stream_create(stream, STREAM_NON_BLOCKING), why);
+}
+
+/* One is kept for the next copy, if it did its work, and if nobody can destroy its context. */
+static void give_stream(int device, const struct context *context, struct stream *stream, int ret)
+{
+	if (!ret && context == atomic_load(&primary[device].context))
+		stream = atomic_exchange(&primary[device].stream, stream);
+	if (stream)
+		(void)cu.stream_destroy(stream);
+}
+
+/* In the memory's context, which is this thread's now. */
+static int copy_in(struct context *context, int device, const struct copy *copy,
+		   struct mrf_hmem_why *why)
+{
+	struct stream *stream;
+	int ret;
+
+	if (context == atomic_load(&primary[device].context))
+		ret = take_stream(device, &stream, why);
+	else
+		ret = cuda_said("cuStreamCreate", cu.stream_create(&stream, STREAM_NON_BLOCKING),
+				why);
+	if (ret)
+		return ret;
+	ret = copy_on(stream, copy, why);
+	give_stream(device, context, stream, ret);
+	return ret;
+}
+
+/* Where the memory is, if it is still the same. */
+static int find_home(const struct mrf_hmem_alloc *alloc, const struct copy *copy,
+		     struct context **context, struct mrf_hmem_why *why)
+{
+	struct mrf_hmem_alloc now;
+	int ret = cuda_ask(copy->there, &now, context, why);
+
+	if (ret)
+		return ret;
+	if (now.kind != alloc->kind || now.id != alloc->id) {
+		snprintf(why->text, sizeof(why->text),
+			 "cuPointerGetAttributes says that the memory has been freed");
+		return -FI_EINVAL;
+	}
+	return *context ? 0 : primary_context(now.device, context, why);
+}
+
 static int cuda_copy_bytes(const struct mrf_hmem_alloc *alloc, const struct copy *copy,
 			   struct mrf_hmem_why *why)
 {
-	struct stream *stream;
-	int ret = enter(alloc->home, why);
+	struct context *context;
+	struct visit visit;
+	int ret = find_home(alloc, copy, &context, why);
 
 	mrf_slow_call();
+	if (!ret)
+		ret = enter(&visit, context, why);
 	if (ret)
 		return ret;
-	ret = cuda_said("cuStreamCreate", cu.stream_create(&stream, STREAM_NON_BLOCKING), why);
-	if (!ret) {
-		ret = copy_on(stream, copy, why);
-		(void)cu.stream_destroy(stream);
-	}
-	leave();
+	ret = copy_in(context, alloc->device, copy, why);
+	leave(&visit);
 	return ret;
 }
 
@@ -272,29 +348,35 @@ static int cuda_put(const struct mrf_hmem_alloc *alloc, uintptr_t to, const void
 
 #define PORTABLE 1u /* for all contexts */
 
-static int cuda_host_add(void *pages, size_t len, struct mrf_hmem_why *why)
+static int enter_first(struct visit *visit, struct mrf_hmem_why *why)
 {
 	struct context *context;
 	int ret = primary_context(0, &context, why);
 
-	if (!ret)
-		ret = enter(context, why);
+	return ret ? ret : enter(visit, context, why);
+}
+
+static int cuda_host_add(void *pages, size_t len, struct mrf_hmem_why *why)
+{
+	struct visit visit;
+	int ret = enter_first(&visit, why);
+
 	if (ret)
 		return ret;
 	ret = cuda_said("cuMemHostRegister", cu.host_register(pages, len, PORTABLE), why);
-	leave();
+	leave(&visit);
 	return ret;
 }
 
 static void cuda_host_remove(void *pages)
 {
 	struct mrf_hmem_why why;
-	struct context *context;
+	struct visit visit;
 
-	if (primary_context(0, &context, &why) || enter(context, &why))
+	if (enter_first(&visit, &why))
 		return;
 	(void)cu.host_unregister(pages);
-	leave();
+	leave(&visit);
 }
 
 const struct mrf_hmem mrf_hmem_cuda = {

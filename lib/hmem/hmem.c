@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
+#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
@@ -22,6 +23,8 @@ static void opening_in_child(void)
 	static const pthread_mutex_t nobody = PTHREAD_MUTEX_INITIALIZER;
 
 	opening = nobody;
+	/* What the parent's runtime holds is not the child's: it is opened anew, or says that it cannot be. */
+	memset(is_open, 0, sizeof(is_open));
 }
 
 static void opening_notice_forks(void)

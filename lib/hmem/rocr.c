@@ -26,9 +26,10 @@ enum {
 	OUT_OF_RESOURCES = 0x1008
 };
 
-enum { AGENT_DEVICE = 17 };	    /* an agent's attribute: what kind of device */
-enum { DEVICE_GPU = 1 };	    /* its value */
-enum { TYPE_HSA = 1, TYPE_LOCKED }; /* of an address */
+enum { AGENT_DEVICE = 17 }; /* an agent's attribute: what kind of device */
+enum { DEVICE_GPU = 1 };    /* its value */
+/* Of an address: allocated here, the host's and locked, for drawing, another process's, mapped. */
+enum { TYPE_HSA = 1, TYPE_LOCKED, TYPE_GRAPHICS, TYPE_IPC, TYPE_RESERVED, TYPE_VMEM };
 
 struct agent {
 	uint64_t handle;
@@ -214,9 +215,22 @@ static int number(struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
 	return ret;
 }
 
+/* Addresses that are only reserved have nothing behind them. */
+static bool is_memory(const struct pointer_info *info)
+{
+	return info->type >= TYPE_HSA && info->type <= TYPE_VMEM && info->type != TYPE_RESERVED;
+}
+
+/* Memory of the host may have another address for the processor than for the devices. */
+static uintptr_t start_of(const struct pointer_info *info)
+{
+	return (uintptr_t)(info->host_base ? info->host_base : info->agent_base);
+}
+
 static int rocr_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
 {
 	struct pointer_info info = { .size = sizeof(info) };
+	bool host;
 	int ret;
 
 	*alloc = (struct mrf_hmem_alloc){ .kind = MRF_HMEM_NONE };
@@ -224,17 +238,15 @@ static int rocr_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hm
 		return 0;
 	ret = rocr_said("hsa_amd_pointer_info",
 			hsa.pointer_info((const void *)addr, &info, NULL, NULL, NULL), why);
-	if (ret || (info.type != TYPE_HSA && info.type != TYPE_LOCKED))
+	if (ret || !is_memory(&info))
 		return ret;
+	host = info.type == TYPE_LOCKED || device_of(info.owner) < 0;
+	alloc->kind = host ? MRF_HMEM_HOST : MRF_HMEM_DEVICE;
 	alloc->device = device_of(info.owner);
-	alloc->start = (uintptr_t)info.agent_base;
+	alloc->start = host ? start_of(&info) : (uintptr_t)info.agent_base;
 	alloc->len = info.len;
-	if (info.type == TYPE_LOCKED || alloc->device < 0) {
-		alloc->kind = MRF_HMEM_HOST;
-		return 0;
-	}
-	alloc->kind = MRF_HMEM_DEVICE;
-	return number(alloc, why);
+	/* The runtime tells of the end of its own allocations only. */
+	return info.type == TYPE_HSA && !host ? number(alloc, why) : 0;
 }
 
 /* --- copies ------------------------------------------------------------------------------ */

@@ -22,14 +22,15 @@ enum mrf_hmem_kind {
 	MRF_HMEM_HOST	  /* the host's, allocated or registered by the runtime */
 };
 
-/* What an address belongs to. */
+/* What an address belongs to. NONE: all else is 0. */
 struct mrf_hmem_alloc {
-	enum mrf_hmem_kind kind; /* NONE: nothing else is set */
-	int device;		 /* its number, as in fi_mr_attr.device; HOST: unspecified */
-	uintptr_t start;	 /* of the whole allocation */
-	size_t len;		 /* bytes */
-	uint64_t id;		 /* an allocation that is made later has another, also there */
-	void *home;		 /* the runtime's context that it belongs to */
+	enum mrf_hmem_kind kind;
+	int device;	 /* its number, as in fi_mr_attr.device; HOST: unspecified */
+	uintptr_t start; /* of the whole allocation, as the processor has it if it can touch it */
+	size_t len;	 /* bytes */
+	/* Never used again, even for a new allocation at the same address. 0: the runtime cannot tell. */
+	uint64_t id;
+	void *home; /* the runtime's own: what a copy is done by; or NULL */
 };
 
 /* What went wrong, in the runtime's words. */
@@ -54,7 +55,7 @@ struct mrf_hmem {
 	int (*find)(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why);
 	/*
 	 * The bytes are there when these return. alloc: as find gave it, and the bytes are
-	 * inside of it.
+	 * inside of it. For kinds DEVICE and MANAGED.
 	 */
 	int (*get)(const struct mrf_hmem_alloc *alloc, void *to, uintptr_t from, size_t len,
 		   struct mrf_hmem_why *why);

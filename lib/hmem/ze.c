@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Level Zero, Intel's runtime. Its types and numbers are written down here, so that no toolkit
- * is needed for building. Of several drivers the first that has a device is used, in a context
- * of our own; the driver knows its allocations whatever context they were made in.
+ * is needed for building. The GPUs of all drivers are used, each driver's in a context of our
+ * own; a driver knows its allocations whatever context they were made in. Memory of a part of a
+ * device (a sub-device) is memory of the device.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
@@ -14,6 +16,7 @@
 #define LIBRARY "libze_loader.so.1"
 #define MAX_DRIVERS 8
 #define MAX_DEVICES 64
+#define MAX_PARTS 8 /* sub-devices of a device */
 
 enum {
 	DONE = 0,
@@ -26,7 +29,14 @@ enum {
 };
 
 /* Which structure it is. */
-enum { DESC_CONTEXT = 0xd, DESC_QUEUE = 0xe, ALLOCATION_PROPERTIES = 0x17 };
+enum {
+	DEVICE_PROPERTIES = 0x3,
+	DESC_CONTEXT = 0xd,
+	DESC_QUEUE = 0xe,
+	ALLOCATION_PROPERTIES = 0x17
+};
+enum { GPUS_ONLY = 1 };	 /* for zeInit: drivers of neural processors are not started */
+enum { DEVICE_GPU = 1 }; /* but some of these know others, too */
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2, TYPE_SHARED = 3 }; /* of an address */
 enum { SYNCHRONOUS = 1 };
 
@@ -56,10 +66,20 @@ struct properties {
 	uint64_t page_size;
 };
 
+/* The runtime writes more, which is of no use here. */
+struct device_properties {
+	int type;
+	void *next;
+	int device_type;
+	uint8_t more[1024];
+};
+
 static struct {
 	int (*init)(uint32_t flags);
 	int (*drivers)(uint32_t *count, struct driver **drivers);
 	int (*devices)(struct driver *driver, uint32_t *count, struct device **devices);
+	int (*parts)(struct device *device, uint32_t *count, struct device **parts);
+	int (*device_properties)(struct device *device, struct device_properties *properties);
 	int (*context_create)(struct driver *driver, const struct context_desc *desc,
 			      struct context **context);
 	int (*properties)(struct context *context, const void *ptr, struct properties *properties,
@@ -76,6 +96,8 @@ static const struct mrf_dl_symbol symbols[] = {
 	{ "zeInit", &ze.init },
 	{ "zeDriverGet", &ze.drivers },
 	{ "zeDeviceGet", &ze.devices },
+	{ "zeDeviceGetSubDevices", &ze.parts },
+	{ "zeDeviceGetProperties", &ze.device_properties },
 	{ "zeContextCreate", &ze.context_create },
 	{ "zeMemGetAllocProperties", &ze.properties },
 	{ "zeMemGetAddressRange", &ze.range },
@@ -84,9 +106,15 @@ static const struct mrf_dl_symbol symbols[] = {
 	{ "zeCommandListAppendMemoryCopy", &ze.copy },
 };
 
-static struct device *devices[MAX_DEVICES];
+/* Devices, and the parts of each. Constant once it is open. */
+static struct {
+	struct device *device;
+	struct device *part[MAX_PARTS];
+	uint32_t nparts;
+} devices[MAX_DEVICES];
 static uint32_t ndevices;
-static struct context *context;
+static struct context *contexts[MAX_DRIVERS];
+static uint32_t ncontexts;
 
 /* --- errors ---------------------------------------------------------------------------- */
 
@@ -120,21 +148,58 @@ static int ze_said(const char *call, int error, struct mrf_hmem_why *why)
 
 /* --- devices ------------------------------------------------------------------------------ */
 
-/* The first driver that has a device; NULL: there is none. */
-static int find_driver(struct driver **driver, struct mrf_hmem_why *why)
+static bool is_gpu(struct device *device)
+{
+	struct device_properties properties = { .type = DEVICE_PROPERTIES };
+
+	return !ze.device_properties(device, &properties) && properties.device_type == DEVICE_GPU;
+}
+
+static void add_gpu(struct device *device)
+{
+	uint32_t n = MAX_PARTS;
+
+	devices[ndevices].device = device;
+	if (ze.parts(device, &n, devices[ndevices].part))
+		n = 0;
+	devices[ndevices++].nparts = mrf_min(n, MAX_PARTS);
+}
+
+/* Takes the driver's GPUs. A driver that fails is left out. */
+static int add_driver(struct driver *driver, struct mrf_hmem_why *why)
+{
+	struct context_desc desc = { .type = DESC_CONTEXT };
+	struct device *found[MAX_DEVICES];
+	uint32_t n = MAX_DEVICES, i, before = ndevices;
+	int ret = ze_said("zeDeviceGet", ze.devices(driver, &n, found), why);
+
+	for (i = 0; !ret && i < n && ndevices < MAX_DEVICES; i++) {
+		if (is_gpu(found[i]))
+			add_gpu(found[i]);
+	}
+	if (ret || ndevices == before)
+		return ret;
+	ret = ze_said("zeContextCreate", ze.context_create(driver, &desc, &contexts[ncontexts]),
+		      why);
+	if (ret)
+		ndevices = before;
+	else
+		ncontexts++;
+	return ret;
+}
+
+static int add_drivers(struct mrf_hmem_why *why)
 {
 	struct driver *drivers[MAX_DRIVERS];
 	uint32_t count = MAX_DRIVERS, i;
-	int ret = ze_said("zeDriverGet", ze.drivers(&count, drivers), why);
+	int ret = ze_said("zeDriverGet", ze.drivers(&count, drivers), why), last;
 
-	*driver = NULL;
-	for (i = 0; i < count && !ret && !*driver; i++) {
-		ndevices = MAX_DEVICES;
-		ret = ze_said("zeDeviceGet", ze.devices(drivers[i], &ndevices, devices), why);
-		if (!ret && ndevices)
-			*driver = drivers[i];
+	ndevices = ncontexts = 0;
+	for (i = 0; !ret && i < mrf_min(count, MAX_DRIVERS); i++) {
+		last = add_driver(drivers[i], why);
+		ret = i + 1 == count && !ndevices ? last : 0;
 	}
-	if (!ret && !*driver) {
+	if (!ret && !ndevices) {
 		snprintf(why->text, sizeof(why->text), "%s knows no device", LIBRARY);
 		ret = -FI_ENODEV;
 	}
@@ -143,17 +208,11 @@ static int find_driver(struct driver **driver, struct mrf_hmem_why *why)
 
 static int open_ze(struct mrf_hmem_why *why)
 {
-	struct context_desc desc = { .type = DESC_CONTEXT };
-	struct driver *driver;
 	int ret = mrf_dl_load(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), why);
 
 	if (!ret)
-		ret = ze_said("zeInit", ze.init(0), why);
-	if (!ret)
-		ret = find_driver(&driver, why);
-	if (!ret)
-		ret = ze_said("zeContextCreate", ze.context_create(driver, &desc, &context), why);
-	return ret;
+		ret = ze_said("zeInit", ze.init(GPUS_ONLY), why);
+	return ret ? ret : add_drivers(why);
 }
 
 static int ze_count_devices(int *count, struct mrf_hmem_why *why)
@@ -163,11 +222,21 @@ static int ze_count_devices(int *count, struct mrf_hmem_why *why)
 	return 0;
 }
 
+static bool is_part(uint32_t i, const struct device *device)
+{
+	uint32_t k = devices[i].nparts;
+
+	while (k-- && devices[i].part[k] != device)
+		;
+	return k != UINT32_MAX;
+}
+
+/* -1: it is none of ours. */
 static int ze_number_of(const struct device *device)
 {
 	uint32_t i = ndevices;
 
-	while (i-- && devices[i] != device)
+	while (i-- && devices[i].device != device && !is_part(i, device))
 		;
 	return (int)i;
 }
@@ -188,38 +257,80 @@ static enum mrf_hmem_kind ze_kind_of(int memory)
 	}
 }
 
-static int ze_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
+/* The context of the driver that knows it; NONE if none does. */
+static int ask_drivers(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct context **context,
+		       struct mrf_hmem_why *why)
 {
-	struct properties properties = { .type = ALLOCATION_PROPERTIES };
+	struct properties properties = { .memory = 0 };
 	struct device *device = NULL;
-	void *start = NULL;
-	int ret = ze_said("zeMemGetAllocProperties",
-			  ze.properties(context, (const void *)addr, &properties, &device), why);
+	uint32_t i;
+	int ret = 0;
 
 	*alloc = (struct mrf_hmem_alloc){ .kind = MRF_HMEM_NONE };
-	if (ret || ze_kind_of(properties.memory) == MRF_HMEM_NONE)
+	for (i = 0; i < ncontexts && !ret && alloc->kind == MRF_HMEM_NONE; i++) {
+		*context = contexts[i];
+		properties = (struct properties){ .type = ALLOCATION_PROPERTIES };
+		ret = ze_said("zeMemGetAllocProperties",
+			      ze.properties(*context, (const void *)addr, &properties, &device),
+			      why);
+		alloc->kind = ret ? MRF_HMEM_NONE : ze_kind_of(properties.memory);
+	}
+	if (alloc->kind == MRF_HMEM_NONE)
+		return ret;
+	alloc->device = ze_number_of(device);
+	alloc->id = properties.id;
+	alloc->home = device;
+	return 0;
+}
+
+static int ze_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
+{
+	struct context *context;
+	void *start = NULL;
+	int ret = ask_drivers(addr, alloc, &context, why);
+
+	if (ret || alloc->kind == MRF_HMEM_NONE)
 		return ret;
 	ret = ze_said("zeMemGetAddressRange",
 		      ze.range(context, (const void *)addr, &start, &alloc->len), why);
-	alloc->kind = ze_kind_of(properties.memory);
-	alloc->device = ze_number_of(device);
 	alloc->start = (uintptr_t)start;
-	alloc->id = properties.id;
-	alloc->home = device;
 	return ret;
 }
 
 /* --- copies ------------------------------------------------------------------------------ */
 
-static int ze_copy_bytes(const struct mrf_hmem_alloc *alloc, void *to, const void *from, size_t len,
-			 struct mrf_hmem_why *why)
+/* Shared memory may belong to no device: any does. */
+static struct device *device_for(const struct mrf_hmem_alloc *alloc)
+{
+	return alloc->home ? alloc->home : devices[0].device;
+}
+
+/* The memory may have been freed since it was looked up. */
+static int find_again(const struct mrf_hmem_alloc *alloc, uintptr_t addr, struct context **context,
+		      struct mrf_hmem_why *why)
+{
+	struct mrf_hmem_alloc now;
+	int ret = ask_drivers(addr, &now, context, why);
+
+	if (ret || (now.kind == alloc->kind && now.id == alloc->id))
+		return ret;
+	snprintf(why->text, sizeof(why->text),
+		 "zeMemGetAllocProperties says that the memory has been freed");
+	return -FI_EINVAL;
+}
+
+static int ze_copy_bytes(const struct mrf_hmem_alloc *alloc, uintptr_t there, void *to,
+			 const void *from, size_t len, struct mrf_hmem_why *why)
 {
 	struct queue_desc desc = { .type = DESC_QUEUE, .mode = SYNCHRONOUS };
+	struct context *context;
 	struct list *list;
-	int ret = ze_said("zeCommandListCreateImmediate",
-			  ze.list_create(context, alloc->home, &desc, &list), why);
+	int ret = find_again(alloc, there, &context, why);
 
 	mrf_slow_call();
+	if (!ret)
+		ret = ze_said("zeCommandListCreateImmediate",
+			      ze.list_create(context, device_for(alloc), &desc, &list), why);
 	if (ret)
 		return ret;
 	ret = ze_said("zeCommandListAppendMemoryCopy", ze.copy(list, to, from, len, NULL, 0, NULL),
@@ -231,13 +342,13 @@ static int ze_copy_bytes(const struct mrf_hmem_alloc *alloc, void *to, const voi
 static int ze_get(const struct mrf_hmem_alloc *alloc, void *to, uintptr_t from, size_t len,
 		  struct mrf_hmem_why *why)
 {
-	return ze_copy_bytes(alloc, to, (const void *)from, len, why);
+	return ze_copy_bytes(alloc, from, to, (const void *)from, len, why);
 }
 
 static int ze_put(const struct mrf_hmem_alloc *alloc, uintptr_t to, const void *from, size_t len,
 		  struct mrf_hmem_why *why)
 {
-	return ze_copy_bytes(alloc, (void *)to, from, len, why);
+	return ze_copy_bytes(alloc, to, (void *)to, from, len, why);
 }
 
 const struct mrf_hmem mrf_hmem_ze = {

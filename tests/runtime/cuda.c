@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "memory.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -27,7 +28,8 @@ enum {
 	NOT_REGISTERED = 713,
 	INVALID_HANDLE = 400,
 	ILLEGAL_ADDRESS = 700,
-	LAUNCH_FAILED = 719
+	LAUNCH_FAILED = 719,
+	CAPTURE_UNSUPPORTED = 900
 };
 
 enum { DEVICE_BIT = 1 << RT_DEVICE, MANAGED_BIT = 1 << RT_MANAGED, HOST_BIT = 1 << RT_HOST };
@@ -53,11 +55,21 @@ struct stream {
 };
 
 static bool ready;
+static pid_t owner; /* the driver does not work in a child of the process that started it */
+static atomic_bool capturing;
+static _Thread_local int capture_mode; /* 0: refused what might disturb another thread's capture */
 static struct context primary[DEVICES];
 static struct context *_Atomic contexts; /* of applications; they stay */
 static _Thread_local struct context *stack[DEPTH];
 static _Thread_local unsigned depth;
 static pthread_mutex_t streams = PTHREAD_MUTEX_INITIALIZER;
+
+/* Calls that wait, or that make something, disturb a capture. */
+#define NOT_WHILE_CAPTURING()                                 \
+	do {                                                  \
+		if (atomic_load(&capturing) && !capture_mode) \
+			return CAPTURE_UNSUPPORTED;           \
+	} while (0)
 
 /* Every call begins so. */
 #define BEGIN()                                  \
@@ -65,7 +77,7 @@ static pthread_mutex_t streams = PTHREAD_MUTEX_INITIALIZER;
 		int error_ = rt_begin(__func__); \
 		if (error_)                      \
 			return error_;           \
-		if (!ready)                      \
+		if (!ready || owner != getpid()) \
 			return NOT_INITIALIZED;  \
 	} while (0)
 
@@ -92,9 +104,30 @@ EXPORT int cuInit(unsigned flags)
 		return INVALID_VALUE;
 	if (rt_devices() < 1)
 		return NO_DEVICE;
+	if (owner && owner != getpid())
+		return NOT_INITIALIZED;
 	for (i = 0; i < DEVICES; i++)
 		primary[i].device = i;
+	owner = getpid();
 	ready = true;
+	return SUCCESS;
+}
+
+/* Another thread captures a stream, or has done so. */
+EXPORT void mrfab_runtime_capture(bool on)
+{
+	atomic_store(&capturing, on);
+}
+
+EXPORT int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+	int was = capture_mode;
+
+	BEGIN();
+	if (*mode < 0 || *mode > 2)
+		return INVALID_VALUE;
+	capture_mode = *mode;
+	*mode = was;
 	return SUCCESS;
 }
 
@@ -307,6 +340,7 @@ EXPORT int cuMemHostRegister_v2(void *addr, size_t len, unsigned flags)
 
 	(void)flags;
 	BEGIN();
+	NOT_WHILE_CAPTURING();
 	error = need_context(&context);
 	if (error)
 		return error;
@@ -343,7 +377,9 @@ enum {
 	AT_MEMORY_TYPE = 2,
 	AT_BUFFER_ID = 7,
 	AT_IS_MANAGED = 8,
-	AT_DEVICE_ORDINAL = 9
+	AT_DEVICE_ORDINAL = 9,
+	AT_RANGE_START = 11,
+	AT_RANGE_SIZE = 12
 };
 
 /* alloc NULL: no memory of ours. */
@@ -364,6 +400,12 @@ static int attribute(int which, void *value, const struct rt_alloc *alloc)
 		return SUCCESS;
 	case AT_DEVICE_ORDINAL:
 		*(int *)value = alloc ? alloc->device : -2;
+		return SUCCESS;
+	case AT_RANGE_START:
+		*(device_ptr *)value = alloc ? (uintptr_t)alloc->front : 0;
+		return SUCCESS;
+	case AT_RANGE_SIZE:
+		*(size_t *)value = alloc ? alloc->len : 0;
 		return SUCCESS;
 	default:
 		return INVALID_VALUE;
@@ -401,6 +443,7 @@ EXPORT int cuStreamCreate(struct stream **stream, unsigned flags)
 
 	(void)flags;
 	BEGIN();
+	NOT_WHILE_CAPTURING();
 	error = need_context(&context);
 	if (error)
 		return error;
@@ -430,6 +473,7 @@ static void run_late(struct stream *stream, bool move)
 EXPORT int cuStreamSynchronize(struct stream *stream)
 {
 	BEGIN();
+	NOT_WHILE_CAPTURING();
 	if (!stream)
 		return SUCCESS;
 	if (stream->context->dead)

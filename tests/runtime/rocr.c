@@ -124,6 +124,33 @@ EXPORT int hsa_amd_agent_iterate_memory_pools(struct agent agent,
 	return is_agent(agent.handle) ? found((struct pool){ agent.handle }, arg) : INVALID_AGENT;
 }
 
+/* --- what memory is said to be -------------------------------------------------------------- */
+
+enum { TYPE_UNKNOWN, TYPE_HSA, TYPE_LOCKED };
+
+/* Devices have another address for memory of the host that was locked. */
+#define ALIAS 0x100000000000u
+
+/* Of one allocation: what it is said to be in place of memory of this process's own. */
+static struct {
+	const void *front;
+	int type;
+} other;
+
+EXPORT void mrfab_runtime_type(const void *ptr, int type)
+{
+	other.front = ptr;
+	other.type = type;
+}
+
+static int type_of(const struct rt_alloc *found)
+{
+	if (other.front == found->front)
+		return other.type;
+	/* Memory that was locked has no device of its own. */
+	return found->kind == RT_HOST && found->device == 0 ? TYPE_LOCKED : TYPE_HSA;
+}
+
 /* --- memory ------------------------------------------------------------------------------ */
 
 EXPORT int hsa_amd_memory_pool_allocate(struct pool pool, size_t len, uint32_t flags, void **ptr)
@@ -177,6 +204,8 @@ EXPORT int hsa_amd_register_deallocation_callback(void *ptr, void (*freed)(void 
 	BEGIN();
 	if (!rt_find((uintptr_t)ptr, &alloc) || alloc.front != ptr)
 		return INVALID_ALLOCATION;
+	if (type_of(&alloc) != TYPE_HSA)
+		return INVALID_ALLOCATION;
 	note = malloc(sizeof(*note));
 	if (!note)
 		return OUT_OF_RESOURCES;
@@ -198,8 +227,6 @@ struct pointer_info {
 	uint32_t global_flags;
 };
 
-enum { TYPE_UNKNOWN, TYPE_HSA, TYPE_LOCKED };
-
 EXPORT int hsa_amd_pointer_info(const void *ptr, struct pointer_info *info, void *(*alloc)(size_t),
 				uint32_t *nagents, struct agent **agents)
 {
@@ -214,9 +241,8 @@ EXPORT int hsa_amd_pointer_info(const void *ptr, struct pointer_info *info, void
 	*info = (struct pointer_info){ .size = sizeof(*info) };
 	if (!rt_find((uintptr_t)ptr, &found))
 		return SUCCESS;
-	/* Memory that was locked has no device of its own. */
-	info->type = found.kind == RT_HOST && found.device == 0 ? TYPE_LOCKED : TYPE_HSA;
-	info->agent_base = found.front;
+	info->type = type_of(&found);
+	info->agent_base = found.front + (info->type == TYPE_LOCKED ? ALIAS : 0);
 	info->host_base = found.kind == RT_DEVICE ? NULL : found.front;
 	info->len = found.len;
 	info->owner.handle =
@@ -232,7 +258,7 @@ EXPORT int hsa_amd_memory_lock(void *ptr, size_t len, struct agent *agents, int 
 	BEGIN();
 	if (!rt_adopt(ptr, len, NULL))
 		return ERROR;
-	*agent_ptr = ptr;
+	*agent_ptr = (uint8_t *)ptr + ALIAS;
 	return SUCCESS;
 }
 

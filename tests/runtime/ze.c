@@ -25,12 +25,16 @@ enum {
 
 enum { DESC_QUEUE = 0xe, ALLOCATION_PROPERTIES = 0x17, SYNCHRONOUS = 1 };
 
+#define PARTS 2
+
 struct device {
-	int number;
+	int number;	      /* -1: not a GPU */
+	struct device *parts; /* PARTS, or NULL: it is one itself */
 };
 
 struct driver {
 	struct device devices[DEVICES];
+	int count; /* -1: as many as there are GPUs */
 };
 
 struct context {
@@ -57,7 +61,10 @@ struct queue_desc {
 };
 
 static bool ready;
-static struct driver the_driver;
+/* The first driver is that of a neural processor, which the flag of zeInit does not keep away. */
+static struct driver neural = { .devices = { { .number = -1 } }, .count = 1 };
+static struct driver gpus = { .count = -1 };
+static struct device parts[DEVICES][PARTS];
 
 #define BEGIN()                                  \
 	do {                                     \
@@ -78,8 +85,10 @@ EXPORT int zeInit(uint32_t flags)
 		return error;
 	if (rt_devices() < 1)
 		return UNINITIALIZED;
-	for (i = 0; i < DEVICES; i++)
-		the_driver.devices[i].number = i;
+	for (i = 0; i < DEVICES; i++) {
+		gpus.devices[i] = (struct device){ i, parts[i] };
+		parts[i][0].number = parts[i][1].number = i;
+	}
 	ready = true;
 	return SUCCESS;
 }
@@ -88,18 +97,54 @@ EXPORT int zeDriverGet(uint32_t *count, struct driver **drivers)
 {
 	BEGIN();
 	if (*count && drivers)
-		drivers[0] = &the_driver;
-	*count = 1;
+		drivers[0] = &neural;
+	if (*count > 1 && drivers)
+		drivers[1] = &gpus;
+	*count = drivers && *count < 2 ? *count : 2;
+	return SUCCESS;
+}
+
+EXPORT int zeDeviceGetSubDevices(struct device *device, uint32_t *count, struct device **found)
+{
+	uint32_t there = device && device->parts ? PARTS : 0, i;
+
+	BEGIN();
+	if (!device)
+		return INVALID_NULL_HANDLE;
+	for (i = 0; found && i < *count && i < there; i++)
+		found[i] = &device->parts[i];
+	if (!*count || *count > there)
+		*count = there;
+	return SUCCESS;
+}
+
+enum { DEVICE_PROPERTIES = 0x3, TYPE_GPU = 1, TYPE_NEURAL = 5 };
+
+struct device_properties {
+	int type;
+	void *next;
+	int device_type;
+};
+
+EXPORT int zeDeviceGetProperties(struct device *device, struct device_properties *properties)
+{
+	BEGIN();
+	if (!device)
+		return INVALID_NULL_HANDLE;
+	if (properties->type != DEVICE_PROPERTIES)
+		return INVALID_ARGUMENT;
+	properties->device_type = device->number < 0 ? TYPE_NEURAL : TYPE_GPU;
 	return SUCCESS;
 }
 
 EXPORT int zeDeviceGet(struct driver *driver, uint32_t *count, struct device **devices)
 {
-	uint32_t there = (uint32_t)rt_devices(), i;
+	uint32_t there, i;
 
 	BEGIN();
 	if (!driver)
 		return INVALID_NULL_HANDLE;
+	there = (uint32_t)(driver->count < 0 ? rt_devices() : driver->count);
 	for (i = 0; devices && i < *count && i < there; i++)
 		devices[i] = &driver->devices[i];
 	if (!*count || *count > there)
@@ -128,12 +173,13 @@ EXPORT int zeContextDestroy(struct context *context)
 
 /* --- memory ------------------------------------------------------------------------------ */
 
-static int allocate(enum rt_kind kind, struct context *context, const struct device *device,
-		    size_t len, void **ptr)
+static int allocate(enum rt_kind kind, struct context *context, struct device *device, size_t len,
+		    void **ptr)
 {
 	if (!context)
 		return INVALID_NULL_HANDLE;
-	*ptr = rt_new(kind, device ? device->number : -1, NULL, len);
+	/* The owner is the device, or the part of it, that it was asked for. */
+	*ptr = rt_new(kind, device ? device->number : -1, (void *)device, len);
 	return *ptr ? SUCCESS : OUT_OF_DEVICE_MEMORY;
 }
 
@@ -192,13 +238,12 @@ EXPORT int zeMemGetAllocProperties(struct context *context, const void *ptr,
 	properties->memory = TYPE_UNKNOWN;
 	properties->id = 0;
 	*device = NULL;
-	if (!rt_find((uintptr_t)ptr, &alloc))
+	if (context->driver != &gpus || !rt_find((uintptr_t)ptr, &alloc))
 		return SUCCESS;
 	properties->memory = type_of(alloc.kind);
 	properties->id = alloc.id;
 	properties->page_size = 4096;
-	if (alloc.device >= 0)
-		*device = &context->driver->devices[alloc.device];
+	*device = alloc.owner;
 	return SUCCESS;
 }
 

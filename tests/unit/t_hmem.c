@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "hmem/hmem.h"
 #include "fork_inside.h"
@@ -25,6 +27,7 @@ struct rig {
 
 static void (*fail_next)(const char *name, unsigned nth, int error);
 static unsigned (*fails_left)(void);
+static unsigned long (*calls_of)(const char *name);
 static const struct rig *rig;
 static const struct mrf_hmem *hmem;
 static struct mrf_hmem_why why;
@@ -48,6 +51,8 @@ static struct {
 	int (*alloc_host)(void **addr, size_t len);
 	int (*free)(unsigned long long ptr);
 	int (*free_host)(void *addr);
+	int (*destroy)(void *context);
+	void (*capture)(bool on);
 } cu;
 
 static void cuda_load(void *so)
@@ -62,6 +67,8 @@ static void cuda_load(void *so)
 	find_symbol(so, "cuMemAllocHost_v2", &cu.alloc_host);
 	find_symbol(so, "cuMemFree_v2", &cu.free);
 	find_symbol(so, "cuMemFreeHost", &cu.free_host);
+	find_symbol(so, "cuCtxDestroy_v2", &cu.destroy);
+	find_symbol(so, "mrfab_runtime_capture", &cu.capture);
 }
 
 /* In the device's primary context, which is not current afterwards. */
@@ -94,6 +101,7 @@ static struct {
 	int (*init)(void);
 	int (*alloc)(uint64_t pool, size_t len, uint32_t flags, void **ptr);
 	int (*free)(void *ptr);
+	void (*set_type)(const void *ptr, int type);
 } hsa;
 
 static void rocr_load(void *so)
@@ -101,6 +109,7 @@ static void rocr_load(void *so)
 	find_symbol(so, "hsa_init", &hsa.init);
 	find_symbol(so, "hsa_amd_memory_pool_allocate", &hsa.alloc);
 	find_symbol(so, "hsa_amd_memory_pool_free", &hsa.free);
+	find_symbol(so, "mrfab_runtime_type", &hsa.set_type);
 }
 
 /* The stand-in's pool 1 is the host's, those of devices follow. */
@@ -126,6 +135,7 @@ static struct {
 	int (*init)(uint32_t flags);
 	int (*drivers)(uint32_t *count, void **drivers);
 	int (*devices)(void *driver, uint32_t *count, void **devices);
+	int (*parts)(void *device, uint32_t *count, void **parts);
 	int (*context)(void *driver, const void *desc, void **context);
 	int (*alloc)(void *context, const void *desc, size_t len, size_t alignment, void *device,
 		     void **ptr);
@@ -136,12 +146,14 @@ static struct {
 	int (*free)(void *context, void *ptr);
 } ze;
 static void *ze_context;
+static bool ze_part; /* memory is a sub-device's */
 
 static void ze_load(void *so)
 {
 	find_symbol(so, "zeInit", &ze.init);
 	find_symbol(so, "zeDriverGet", &ze.drivers);
 	find_symbol(so, "zeDeviceGet", &ze.devices);
+	find_symbol(so, "zeDeviceGetSubDevices", &ze.parts);
 	find_symbol(so, "zeContextCreate", &ze.context);
 	find_symbol(so, "zeMemAllocDevice", &ze.alloc);
 	find_symbol(so, "zeMemAllocShared", &ze.alloc_shared);
@@ -151,13 +163,18 @@ static void ze_load(void *so)
 
 static void *ze_make(enum mrf_hmem_kind kind, int device, size_t len)
 {
-	void *driver, *devices[2], *ptr = NULL;
-	uint32_t one = 1, two = 2;
+	void *drivers[2], *driver, *devices[2], *parts[2], *ptr = NULL;
+	uint32_t both = 2, two = 2;
 	uint64_t desc[4] = { 0 };
 
 	ck_assert_int_eq(ze.init(0), 0);
-	ck_assert_int_eq(ze.drivers(&one, &driver), 0);
+	ck_assert_int_eq(ze.drivers(&both, drivers), 0);
+	driver = drivers[1];
 	ck_assert_int_eq(ze.devices(driver, &two, devices), 0);
+	if (ze_part) {
+		ck_assert_int_eq(ze.parts(devices[device], &two, parts), 0);
+		devices[device] = parts[1];
+	}
 	if (!ze_context)
 		ck_assert_int_eq(ze.context(driver, desc, &ze_context), 0);
 	if (kind == MRF_HMEM_HOST)
@@ -199,6 +216,7 @@ static void load(int i)
 	ck_assert_msg(so, "%s", dlerror());
 	find_symbol(so, "mrfab_runtime_fail", &fail_next);
 	find_symbol(so, "mrfab_runtime_fails_left", &fails_left);
+	find_symbol(so, "mrfab_runtime_calls", &calls_of);
 	rig->load(so);
 }
 
@@ -242,11 +260,10 @@ START_TEST(hmem_knows_what_an_address_is)
 		mem = rig->make(kinds[k], 1, LEN);
 		alloc = found(mem + LEN - 1);
 		ck_assert_int_eq(alloc.kind, kinds[k]);
-		if (kinds[k] != MRF_HMEM_HOST) {
+		if (kinds[k] != MRF_HMEM_HOST)
 			ck_assert_int_eq(alloc.device, 1);
-			ck_assert_uint_eq(alloc.start, (uintptr_t)mem);
-			ck_assert_uint_eq(alloc.len, LEN);
-		}
+		ck_assert_uint_eq(alloc.start, (uintptr_t)mem);
+		ck_assert_uint_eq(alloc.len, LEN);
 		rig->unmake(kinds[k], mem);
 		ck_assert_int_eq(found(mem).kind, MRF_HMEM_NONE);
 	}
@@ -445,6 +462,141 @@ START_TEST(cuda_memory_of_a_context_of_the_application_is_copied_in_it)
 }
 END_TEST
 
+/* The context is gone, and what was allocated in it. */
+START_TEST(cuda_memory_of_a_destroyed_context_is_not_copied)
+{
+	struct mrf_hmem_alloc alloc;
+	unsigned long long ptr;
+	uint8_t byte = 1;
+	void *mine;
+
+	open_rig(0);
+	ck_assert_int_eq(cu.init(0), 0);
+	ck_assert_int_eq(cu.create(&mine, 0, 1), 0);
+	ck_assert_int_eq(cu.alloc(&ptr, LEN), 0);
+	alloc = found((void *)(uintptr_t)ptr);
+	ck_assert_int_eq(cu.destroy(mine), 0);
+	ck_assert_int_eq(hmem->put(&alloc, (uintptr_t)ptr, &byte, 1, &why), -FI_EINVAL);
+	ck_assert_int_eq(hmem->get(&alloc, &byte, (uintptr_t)ptr, 1, &why), -FI_EINVAL);
+	ck_assert_ptr_nonnull(strstr(why.text, "freed"));
+}
+END_TEST
+
+START_TEST(cuda_a_capture_of_another_thread_is_not_disturbed)
+{
+	static uint8_t page[4096] __attribute__((aligned(4096)));
+	uint8_t *mem;
+
+	open_rig(0);
+	mem = cuda_make(MRF_HMEM_DEVICE, 0, LEN);
+	cu.capture(true);
+	there_and_back(mem, 0, 100, 1);
+	ck_assert_int_eq(hmem->host_add(page, sizeof(page), &why), 0);
+	hmem->host_remove(page);
+	cu.capture(false);
+	cuda_unmake(MRF_HMEM_DEVICE, mem);
+}
+END_TEST
+
+START_TEST(cuda_contexts_and_streams_are_made_once)
+{
+	uint8_t *mem, *managed;
+	unsigned long contexts, streams;
+
+	open_rig(0);
+	mem = cuda_make(MRF_HMEM_DEVICE, 1, LEN);
+	managed = cuda_make(MRF_HMEM_MANAGED, 1, LEN);
+	there_and_back(managed, 0, 10, 1);
+	there_and_back(mem, 0, 10, 1);
+	contexts = calls_of("cuDevicePrimaryCtxRetain");
+	streams = calls_of("cuStreamCreate");
+	for (unsigned i = 0; i < 20; i++) {
+		there_and_back(mem, i, 100, i);
+		there_and_back(managed, i, 100, i);
+	}
+	ck_assert_uint_eq(calls_of("cuDevicePrimaryCtxRetain"), contexts);
+	ck_assert_uint_eq(calls_of("cuStreamCreate"), streams);
+	cuda_unmake(MRF_HMEM_DEVICE, mem);
+	cuda_unmake(MRF_HMEM_MANAGED, managed);
+}
+END_TEST
+
+/* --- ROCR's kinds of memory ------------------------------------------------------------------- */
+
+START_TEST(rocr_locked_memory_is_where_the_processor_has_it)
+{
+	static uint8_t page[2][4096] __attribute__((aligned(4096)));
+	struct mrf_hmem_alloc alloc;
+
+	open_rig(1);
+	ck_assert_int_eq(hmem->host_add(page[0], 4096, &why), 0);
+	alloc = found(page[0] + 100);
+	ck_assert_int_eq(alloc.kind, MRF_HMEM_HOST);
+	ck_assert_uint_eq(alloc.start, (uintptr_t)page[0]);
+	ck_assert_uint_eq(alloc.len, 4096);
+	hmem->host_remove(page[0]);
+}
+END_TEST
+
+/* Another process's memory, and what was mapped piece by piece: the runtime numbers neither. */
+START_TEST(rocr_memory_from_elsewhere_is_the_device_s)
+{
+	static const struct {
+		int type;
+		enum mrf_hmem_kind kind;
+	} types[] = { { 0, MRF_HMEM_NONE }, { 3, MRF_HMEM_DEVICE }, { 4, MRF_HMEM_DEVICE },
+		      { 5, MRF_HMEM_NONE }, { 6, MRF_HMEM_DEVICE }, { 7, MRF_HMEM_NONE } };
+	struct mrf_hmem_alloc alloc;
+	uint8_t *mem;
+
+	open_rig(1);
+	mem = rocr_make(MRF_HMEM_DEVICE, 1, LEN);
+	hsa.set_type(mem, types[_i].type);
+	alloc = found(mem + 10);
+	ck_assert_int_eq(alloc.kind, types[_i].kind);
+	ck_assert_uint_eq(alloc.id, 0);
+	if (alloc.kind == MRF_HMEM_DEVICE) {
+		ck_assert_int_eq(alloc.device, 1);
+		ck_assert_uint_eq(alloc.start, (uintptr_t)mem);
+		there_and_back(mem, 3, 100, 4);
+	}
+	hsa.set_type(NULL, 0);
+	rocr_unmake(MRF_HMEM_DEVICE, mem);
+}
+END_TEST
+
+/* --- Level Zero's drivers and parts of devices ------------------------------------------------- */
+
+START_TEST(ze_memory_of_a_part_is_the_device_s)
+{
+	uint8_t *mem;
+
+	open_rig(2);
+	ze_part = true;
+	mem = ze_make(MRF_HMEM_DEVICE, 1, LEN);
+	ze_part = false;
+	ck_assert_int_eq(found(mem).device, 1);
+	there_and_back(mem, 3, 100, 4);
+	ze_unmake(MRF_HMEM_DEVICE, mem);
+}
+END_TEST
+
+/* The neural processor's driver is the first, and fails. */
+START_TEST(ze_a_driver_that_fails_does_not_end_the_search)
+{
+	static const char *const calls[] = { "zeDeviceGet", "zeDeviceGetProperties",
+					     "zeDeviceGetSubDevices" };
+	int devices = 0;
+
+	load(2);
+	fail_next(calls[_i], 1, rig->lost);
+	ck_assert_int_eq(mrf_hmem_open(FI_HMEM_ZE, &hmem), 0);
+	ck_assert_uint_eq(fails_left(), 0);
+	ck_assert_int_eq(hmem->count(&devices, &why), 0);
+	ck_assert_int_eq(devices, 2);
+}
+END_TEST
+
 /* --- refusals ------------------------------------------------------------------------------ */
 
 static void refused(enum fi_hmem_iface iface, int err, const char *word)
@@ -518,6 +670,29 @@ static bool looks_for_it(void)
 	return !find_no_runtime(NULL);
 }
 
+static bool is_refused(void)
+{
+	const struct mrf_hmem *got;
+
+	return mrf_hmem_open(FI_HMEM_CUDA, &got) == -FI_EIO;
+}
+
+/* CUDA does not work in a child of the process that uses it: it says so, once more. */
+START_TEST(hmem_a_child_asks_the_runtime_anew)
+{
+	int status;
+	pid_t child;
+
+	open_rig(0);
+	child = fork();
+	if (!child)
+		_exit(!is_refused());
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(mrf_hmem_open(FI_HMEM_CUDA, &hmem), 0);
+}
+END_TEST
+
 START_TEST(hmem_a_child_that_is_forked_while_a_runtime_is_looked_for_looks_too)
 {
 	if (!dlopen("libze_loader.so.1", RTLD_LAZY))
@@ -539,6 +714,14 @@ static TCase *hmem_cases(void)
 	tcase_add_loop_test(tc, hmem_every_call_may_fail_once, 0, RIGS);
 	tcase_add_test(tc, cuda_the_thread_keeps_its_context);
 	tcase_add_test(tc, cuda_memory_of_a_context_of_the_application_is_copied_in_it);
+	tcase_add_test(tc, cuda_memory_of_a_destroyed_context_is_not_copied);
+	tcase_add_test(tc, cuda_a_capture_of_another_thread_is_not_disturbed);
+	tcase_add_test(tc, cuda_contexts_and_streams_are_made_once);
+	tcase_add_test(tc, rocr_locked_memory_is_where_the_processor_has_it);
+	tcase_add_loop_test(tc, rocr_memory_from_elsewhere_is_the_device_s, 0, 6);
+	tcase_add_test(tc, ze_memory_of_a_part_is_the_device_s);
+	tcase_add_loop_test(tc, ze_a_driver_that_fails_does_not_end_the_search, 0, 3);
+	tcase_add_test(tc, hmem_a_child_asks_the_runtime_anew);
 	tcase_add_test(tc, hmem_other_interfaces_are_refused_by_name);
 	tcase_add_loop_test(tc, hmem_without_a_device_it_is_refused, 0, RIGS);
 	tcase_add_test(tc, hmem_an_old_runtime_is_refused_with_what_it_lacks);

@@ -276,8 +276,8 @@ static void give_stream(int device, const struct context *context, struct stream
 }
 
 /* In the memory's context, which is this thread's now. */
-static int copy_in(struct context *context, int device, const struct copy *copy,
-		   struct mrf_hmem_why *why)
+static int copy_in_context(struct context *context, int device, const struct copy *copy,
+			   struct mrf_hmem_why *why)
 {
 	struct stream *stream;
 	int ret;
@@ -323,7 +323,7 @@ static int cuda_copy_bytes(const struct mrf_hmem_alloc *alloc, const struct copy
 		ret = enter(&visit, context, why);
 	if (ret)
 		return ret;
-	ret = copy_in(context, alloc->device, copy, why);
+	ret = copy_in_context(context, alloc->device, copy, why);
 	leave(&visit);
 	return ret;
 }

@@ -59,8 +59,8 @@ int mrf_user_get(void *to, const struct iovec *from, size_t count)
 }
 
 /*
- * Are the pages in memory? What is not mapped at all needs no waiting, either: a copy fails at once.
- * (A write to pages that are there waits nonetheless where userfaultfd protects them.)
+ * Are the pages in memory? Those that are not mapped at all are not. (A write to pages that are there
+ * waits nonetheless where userfaultfd protects them, or reports minor faults.)
  */
 static bool is_there(uintptr_t addr, size_t len)
 {
@@ -71,7 +71,7 @@ static bool is_there(uintptr_t addr, size_t len)
 	for (; at < end; at += n * (mask + 1)) {
 		n = mrf_min((end - at) / (mask + 1), sizeof(vec));
 		if (mincore((void *)at, n * (mask + 1), vec))
-			return true;
+			return false;
 		for (i = 0; i < n; i++) {
 			if (!(vec[i] & 1))
 				return false;

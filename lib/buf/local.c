@@ -138,7 +138,7 @@ static int refuse_buffer(enum fault fault, size_t i, const struct mrf_local_req 
 {
 	char name[32];
 
-	snprintf(name, sizeof(name), "buffer %zu", i);
+	snprintf(name, sizeof(name), "buffer %zu", req->number ? req->number[i] : i);
 	return refuse_desc(fault, CODE_MISSING, name, &req->iov[i], req->desc ? req->desc[i] : NULL,
 			   req->arrives ? FI_READ : FI_WRITE);
 }
@@ -237,24 +237,37 @@ static int keep_rest(struct mrf_local *local, const struct mrf_local_req *req, u
 	return 0;
 }
 
-/* The buffers from a byte on, as many as are held at a time, in part->iov and part->desc. */
-static void cut_part(const struct mrf_local_rest *rest, uint64_t from, struct mrf_local_req *part,
-		     struct iovec *iov, void **desc)
+/* Some of the buffers. */
+struct part {
+	struct iovec iov[MRF_LOCAL_IOV];
+	void *desc[MRF_LOCAL_IOV];
+	size_t number[MRF_LOCAL_IOV]; /* of each, among all */
+};
+
+/* Those from a byte on, as many as are held at a time. */
+static struct mrf_local_req cut_part(const struct mrf_local_rest *rest, uint64_t from,
+				     struct part *part)
 {
+	struct mrf_local_req req = { .iov = part->iov,
+				     .desc = rest->desc ? part->desc : NULL,
+				     .number = part->number,
+				     .arrives = rest->arrives };
 	uint64_t skip = from;
 	size_t i;
 
-	for (i = 0; i < rest->count && part->count < MRF_LOCAL_IOV; i++) {
+	for (i = 0; i < rest->count && req.count < MRF_LOCAL_IOV; i++) {
 		if (skip >= rest->iov[i].iov_len) {
 			skip -= rest->iov[i].iov_len;
 			continue;
 		}
-		iov[part->count].iov_base = (uint8_t *)rest->iov[i].iov_base + skip;
-		iov[part->count].iov_len = rest->iov[i].iov_len - skip;
-		desc[part->count] = rest->desc ? rest->desc[i] : NULL;
-		part->total += iov[part->count++].iov_len;
+		part->iov[req.count].iov_base = (uint8_t *)rest->iov[i].iov_base + skip;
+		part->iov[req.count].iov_len = rest->iov[i].iov_len - skip;
+		part->desc[req.count] = rest->desc ? rest->desc[i] : NULL;
+		part->number[req.count] = i;
+		req.total += part->iov[req.count++].iov_len;
 		skip = 0;
 	}
+	return req;
 }
 
 /* --- buffers that nobody registered --------------------------------------------------- */
@@ -504,14 +517,26 @@ static int take_few(struct mrf_buf *buf, const struct mrf_local_req *req, struct
 	return use_unregistered(buf, req, local);
 }
 
-/* Small ones go at once, others part by part. */
+/* 1: they are to be taken part by part. Errors are logged. */
+static int take_at_once(struct mrf_buf *buf, const struct mrf_local_req *req,
+			struct mrf_local *local)
+{
+	int ret;
+
+	if (buf->space->mode & FI_MR_LOCAL && !req->inject) {
+		ret = check_all_descs(buf, req);
+		return ret ? ret : 1;
+	}
+	ret = use_small(buf, req, local);
+	return ret < 0 ? explain_local(req, ret) : ret;
+}
+
 static int take_many(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
 {
-	bool strict = buf->space->mode & FI_MR_LOCAL && !req->inject;
-	int ret = strict ? check_all_descs(buf, req) : use_small(buf, req, local);
+	int ret = take_at_once(buf, req, local);
 
-	if (ret <= 0 && !(strict && !ret))
-		return ret ? explain_local(req, ret) : 0;
+	if (ret != 1)
+		return ret;
 	ret = keep_rest(local, req, 0);
 	if (ret)
 		return explain_local(req, ret);
@@ -565,7 +590,9 @@ static void let_go(struct mrf_buf *buf, struct mrf_local *local)
 		free(local->copy);
 	else if (local->kind == MRF_LOCAL_BOUNCE)
 		mrf_bounce_give(&buf->bounce, local->copy);
+	/* Nothing is held, whatever becomes of the next part. */
 	local->copy = NULL;
+	local->kind = MRF_LOCAL_DESC;
 }
 
 void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local)
@@ -578,18 +605,15 @@ void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local)
 int mrf_local_reach(struct mrf_buf *buf, struct mrf_local *local, uint64_t from)
 {
 	struct mrf_local_rest *rest = local->rest;
-	struct iovec iov[MRF_LOCAL_IOV];
-	void *desc[MRF_LOCAL_IOV];
-	struct mrf_local_req part = { .iov = iov,
-				      .desc = rest->desc ? desc : NULL,
-				      .arrives = rest->arrives };
+	struct mrf_local_req req;
+	struct part part;
 	uint64_t covered = 0;
 	int ret;
 
 	let_go(buf, local);
 	local->nsge = local->ndesc = 0;
-	cut_part(rest, from, &part, iov, desc);
-	ret = take_few(buf, &part, local, &covered);
+	req = cut_part(rest, from, &part);
+	ret = take_few(buf, &req, local, &covered);
 	local->copy = local->copy ? local->copy : local;
 	rest->from = from;
 	rest->upto = ret ? from : from + covered;

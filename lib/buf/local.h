@@ -93,9 +93,10 @@ struct mrf_local_req {
 	const struct iovec *iov;
 	void **desc; /* NULL, or one per iov */
 	size_t count;
-	uint64_t total; /* bytes of all iov */
-	bool arrives;	/* the device writes there */
-	bool inject;	/* copied before the call returns */
+	const size_t *number; /* of each iov, for messages; NULL: they are all there are */
+	uint64_t total;	      /* bytes of all iov */
+	bool arrives;	      /* the device writes there */
+	bool inject;	      /* copied before the call returns */
 };
 
 /* cache lives longer than buf. */

@@ -106,7 +106,10 @@
 
 /* --- work beside the agent ---------------------------------------------------------- */
 
-#define MRF_JOB_THREADS 4	     /* of one agent; they start when there is something to do */
+/* Threads of one agent; they start when there is something to do. */
+#define MRF_FLUSH_THREADS 4
+#define MRF_JOB_THREADS \
+	64 /* so many peers' results may wait for the application's memory at a time */
 #define MRF_FLUSH_PIECE (64ul << 20) /* bytes of a flush, before other peers' get their turn */
 #define MRF_FLUSH_BURST (1ul << 20)  /* bytes made dirty, before others get the processor */
 

@@ -150,8 +150,8 @@ static int ep_close(struct fid *fid)
 	 * come last, when only its own memory is left: other threads may be waiting to close them.
 	 */
 	mrf_ep_unlink_all(ep);
-	mrf_chores_wait(ep);
 	mrf_agent_ep_close(ep->agent, ep);
+	mrf_chores_run(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
 	mrf_atomic_cells_free(ep);
@@ -228,6 +228,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->watching);
 	mrf_list_init(&ep->free_ops);
 	mrf_list_init(&ep->chores);
+	mrf_list_init(&ep->drops);
 	mrf_list_init(&ep->passive);
 	mrf_list_init(&ep->of_agent);
 	mrf_idmap_init(&ep->conns);

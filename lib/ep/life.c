@@ -6,6 +6,7 @@
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
@@ -166,7 +167,7 @@ static int stop_in_agent(struct mrf_agent *agent, void *arg)
 	return 0;
 }
 
-enum { NONE, DONE, BUSY };
+enum { NONE, DONE, BUSY }; /* not MRF_AGENT_LATER: BUSY */
 
 static int abandon_one(struct mrf_ep *ep)
 {
@@ -191,7 +192,9 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 
 	(void)agent;
 	while (mrf_passive_destroy_one(ep) || (ret = abandon_one(ep))) {
-		if (ret == BUSY || mrf_now_us() >= end)
+		if (ret == BUSY)
+			return BUSY;
+		if (mrf_now_us() >= end)
 			return MRF_AGENT_LATER;
 	}
 	mrf_atomic_loop_close(ep);
@@ -201,5 +204,7 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 void mrf_agent_ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
 {
 	mrf_agent_command(agent, ep, stop_in_agent);
-	mrf_agent_command(agent, ep, close_in_agent);
+	do {
+		mrf_chores_wait(ep);
+	} while (mrf_agent_command(agent, ep, close_in_agent) == BUSY);
 }

@@ -275,7 +275,7 @@ static void init_lists(struct mrf_agent *agent)
 	mrf_list_init(&agent->commands);
 	mrf_list_init(&agent->cqs);
 	mrf_idmap_init(&agent->owners);
-	mrf_crew_init(&agent->crew);
+	mrf_crews_init(agent);
 }
 
 int mrf_agent_start(struct mrf_agent *agent, struct mrf_vdev *vdev,
@@ -307,7 +307,7 @@ err_fds:
 	close(agent->event_fd);
 	close(agent->epoll_fd);
 err_lock:
-	mrf_crew_fini(&agent->crew);
+	mrf_crews_fini(agent);
 	mrf_lock_fini(&agent->lock);
 	return ret;
 }
@@ -319,7 +319,7 @@ void mrf_agent_stop(struct mrf_agent *agent)
 	mrf_lock_release(&agent->lock);
 	mrf_agent_wake(agent);
 	pthread_join(agent->thread, NULL);
-	mrf_crew_stop(agent);
+	mrf_crews_stop(agent);
 	mrf_agent_cq_close(agent);
 	mrf_vcm_close(agent->cm);
 	close(agent->event_fd);

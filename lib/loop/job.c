@@ -8,80 +8,81 @@
 
 /* --- the threads ------------------------------------------------------------------------- */
 
-static void queue_job_locked(struct mrf_agent *agent, struct mrf_job *job)
+static void queue_job_locked(struct mrf_crew *crew, struct mrf_job *job)
 {
-	mrf_lock_held(&agent->lock);
-	mrf_list_add_tail(&job->node, &agent->crew.waiting);
-	agent->crew.queued++;
-	sem_post(&agent->crew.work);
+	mrf_lock_held(&crew->agent->lock);
+	mrf_list_add_tail(&job->node, &crew->waiting);
+	crew->queued++;
+	sem_post(&crew->work);
 }
 
 /* NULL: there is none, and the thread is to end. */
-static struct mrf_job *job_waiting(struct mrf_agent *agent)
+static struct mrf_job *job_waiting(struct mrf_crew *crew)
 {
-	struct mrf_crew *crew = &agent->crew;
 	struct mrf_list *node;
 
 	while (sem_wait(&crew->work) && errno == EINTR)
 		;
-	mrf_lock_take(&agent->lock);
+	mrf_lock_take(&crew->agent->lock);
 	node = mrf_list_pop(&crew->waiting);
 	if (node) {
 		crew->queued--;
 		crew->busy++;
 	}
-	mrf_lock_release(&agent->lock);
+	mrf_lock_release(&crew->agent->lock);
 	return node ? mrf_list_entry(node, struct mrf_job, node) : NULL;
 }
 
-static void job_returned(struct mrf_agent *agent, struct mrf_job *job, bool more)
+static void job_returned(struct mrf_crew *crew, struct mrf_job *job, bool more)
 {
+	struct mrf_agent *agent = crew->agent;
+
 	mrf_lock_take(&agent->lock);
-	agent->crew.busy--;
+	crew->busy--;
 	if (more)
-		queue_job_locked(agent, job);
+		queue_job_locked(crew, job);
 	else
-		mrf_list_add_tail(&job->node, &agent->crew.done);
+		mrf_list_add_tail(&job->node, &agent->done);
 	mrf_lock_release(&agent->lock);
-	if (!more && !atomic_exchange(&agent->crew.told, true))
+	if (!more && !atomic_exchange(&agent->done_told, true))
 		mrf_agent_wake(agent);
 }
 
 static void *crew_main(void *arg)
 {
-	struct mrf_agent *agent = arg;
+	struct mrf_crew *crew = arg;
 	struct mrf_job *job;
 
 	mrf_thread_no_rush();
-	while ((job = job_waiting(agent)))
-		job_returned(agent, job, job->work(job));
+	while ((job = job_waiting(crew)))
+		job_returned(crew, job, job->work(job));
 	return NULL;
 }
 
 /* One more, if all have something to do. Without it the jobs are the others'. */
-static int enlist_locked(struct mrf_agent *agent)
+static int enlist_locked(struct mrf_crew *crew)
 {
-	struct mrf_crew *crew = &agent->crew;
 	int ret;
 
-	mrf_lock_held(&agent->lock);
-	if (crew->busy + crew->queued < crew->n || crew->n == MRF_JOB_THREADS)
+	mrf_lock_held(&crew->agent->lock);
+	if (crew->busy + crew->queued < crew->n || crew->n == crew->most)
 		return 0;
-	ret = mrf_thread_start(&crew->thread[crew->n], crew_main, agent, "mrfab-job");
+	ret = mrf_thread_start(&crew->thread[crew->n], crew_main, crew, "mrfab-job");
 	crew->n += !ret;
 	return crew->n ? 0 : ret;
 }
 
 /* --- jobs -------------------------------------------------------------------------------- */
 
-int mrf_agent_job(struct mrf_agent *agent, struct mrf_job *job)
+int mrf_agent_job(struct mrf_agent *agent, enum mrf_crew_kind kind, struct mrf_job *job)
 {
+	struct mrf_crew *crew = &agent->crew[kind];
 	int ret;
 
 	mrf_lock_take(&agent->lock);
-	ret = enlist_locked(agent);
+	ret = enlist_locked(crew);
 	if (!ret)
-		queue_job_locked(agent, job);
+		queue_job_locked(crew, job);
 	mrf_lock_release(&agent->lock);
 	return ret;
 }
@@ -91,7 +92,7 @@ static struct mrf_job *job_done(struct mrf_agent *agent)
 	struct mrf_list *node;
 
 	mrf_lock_take(&agent->lock);
-	node = mrf_list_pop(&agent->crew.done);
+	node = mrf_list_pop(&agent->done);
 	mrf_lock_release(&agent->lock);
 	return node ? mrf_list_entry(node, struct mrf_job, node) : NULL;
 }
@@ -100,37 +101,56 @@ void mrf_agent_run_jobs(struct mrf_agent *agent)
 {
 	struct mrf_job *job;
 
-	if (mrf_likely(!atomic_load(&agent->crew.told)))
+	if (mrf_likely(!atomic_load(&agent->done_told)))
 		return;
-	atomic_store(&agent->crew.told, false);
+	atomic_store(&agent->done_told, false);
 	while ((job = job_done(agent)))
 		job->over(job);
 }
 
 /* --- starting and stopping --------------------------------------------------------------- */
 
-void mrf_crew_init(struct mrf_crew *crew)
+void mrf_crews_init(struct mrf_agent *agent)
 {
-	mrf_list_init(&crew->waiting);
-	mrf_list_init(&crew->done);
-	sem_init(&crew->work, 0, 0);
-}
-
-void mrf_crew_stop(struct mrf_agent *agent)
-{
-	struct mrf_crew *crew = &agent->crew;
+	static const unsigned most[MRF_CREWS] = {
+		[MRF_CREW_STORAGE] = MRF_FLUSH_THREADS, [MRF_CREW_MEMORY] = MRF_JOB_THREADS
+	};
 	unsigned i;
 
-	/* A thread ends when it is woken and no job is left, so all jobs are done before. */
+	mrf_list_init(&agent->done);
+	for (i = 0; i < MRF_CREWS; i++) {
+		agent->crew[i].agent = agent;
+		agent->crew[i].most = most[i];
+		mrf_list_init(&agent->crew[i].waiting);
+		sem_init(&agent->crew[i].work, 0, 0);
+	}
+}
+
+/* A thread ends when it is woken and no job is left, so all jobs are done before. */
+static void stop_crew(struct mrf_crew *crew)
+{
+	unsigned i;
+
 	for (i = 0; i < crew->n; i++)
 		sem_post(&crew->work);
 	for (i = 0; i < crew->n; i++)
 		pthread_join(crew->thread[i], NULL);
-	mrf_agent_run_jobs(agent);
-	mrf_crew_fini(crew);
 }
 
-void mrf_crew_fini(struct mrf_crew *crew)
+void mrf_crews_stop(struct mrf_agent *agent)
 {
-	sem_destroy(&crew->work);
+	unsigned i;
+
+	for (i = 0; i < MRF_CREWS; i++)
+		stop_crew(&agent->crew[i]);
+	mrf_agent_run_jobs(agent);
+	mrf_crews_fini(agent);
+}
+
+void mrf_crews_fini(struct mrf_agent *agent)
+{
+	unsigned i;
+
+	for (i = 0; i < MRF_CREWS; i++)
+		sem_destroy(&agent->crew[i].work);
 }

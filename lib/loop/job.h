@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Jobs: work that may take long, such as writing a file to its storage, and that nobody
- * else is to wait for. An agent has a few threads for them beside its own, which start
- * when there is a first job for them and end with the agent.
+ * else is to wait for. An agent has threads for them beside its own, which start when there is a
+ * first job for them and end with the agent. What may wait for the application itself has threads
+ * of its own, so that storage and peers never wait for that.
  *
  * A job belongs to its starter before mrf_agent_job and again from `over` on. Jobs begin in
  * the order in which they were started; one that has done a part goes to the end of the
@@ -20,39 +21,45 @@
 
 struct mrf_agent;
 
+enum mrf_crew_kind {
+	MRF_CREW_STORAGE, /* waits for storage */
+	MRF_CREW_MEMORY,  /* may wait for the application's memory, however long */
+	MRF_CREWS
+};
+
 struct mrf_job {
-	struct mrf_list node; /* in crew->waiting or crew->done; guarded by agent->lock */
+	struct mrf_list node; /* in crew->waiting or agent->done; guarded by agent->lock */
 	/* In a thread of the crew, no lock held. True: a part is done, and it is to be called again. */
 	bool (*work)(struct mrf_job *job);
 	/* Agent thread, no lock held; the job may be freed. After the agent: the thread that stops it. */
 	void (*over)(struct mrf_job *job);
 };
 
-/* The threads. Guarded by agent->lock, except told and work. */
+/* Threads of one kind. Guarded by agent->lock, except work. */
 struct mrf_crew {
+	struct mrf_agent *agent;
 	pthread_t thread[MRF_JOB_THREADS];
+	unsigned most;	 /* threads that there may be; constant */
 	unsigned n;	 /* threads */
 	unsigned busy;	 /* those that have a job */
 	unsigned queued; /* jobs in waiting */
 	struct mrf_list waiting;
-	struct mrf_list done;
-	atomic_bool told; /* the agent is to look at done */
-	sem_t work;	  /* goes up with each job, and for each thread to stop */
+	sem_t work; /* goes up with each job, and for each thread to stop */
 };
 
 /*
  * Starts a job. Any thread; no lock of rank AGENT or higher is held. -FI_ENOMEM or -FI_EAGAIN:
  * there is no thread, and cannot be one; nothing was done.
  */
-int mrf_agent_job(struct mrf_agent *agent, struct mrf_job *job);
+int mrf_agent_job(struct mrf_agent *agent, enum mrf_crew_kind kind, struct mrf_job *job);
 
 /* For the agent itself. */
-void mrf_crew_init(struct mrf_crew *crew);
+void mrf_crews_init(struct mrf_agent *agent);
 /* Calls `over` of what has been done. Agent thread. */
 void mrf_agent_run_jobs(struct mrf_agent *agent);
-/* The agent's thread has ended. All jobs are done when this returns, and crew is ended, too. */
-void mrf_crew_stop(struct mrf_agent *agent);
-/* One that never had a job. */
-void mrf_crew_fini(struct mrf_crew *crew);
+/* The agent's thread has ended. All jobs are done when this returns, and the crews are ended, too. */
+void mrf_crews_stop(struct mrf_agent *agent);
+/* Crews that never had a job. */
+void mrf_crews_fini(struct mrf_agent *agent);
 
 #endif

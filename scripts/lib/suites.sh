@@ -80,10 +80,14 @@ unit_programs() {
 	done
 }
 
-# A tree with everything that `make check` wants, nothing run.
-tree_ready() {
+# unit_tree NAME OPTION...: a tree in which the unit programs that stdin names are built, and what
+# they run; nothing more.
+unit_tree() {
+	local programs
+	mapfile -t programs
 	tree_configure "$@"
-	tree_make "$1" check TESTS=
+	tree_make "$1" all
+	tree_make "$1" "${programs[@]}"
 }
 
 # What takes every fifth of many cases here takes all in suite_asan.
@@ -110,19 +114,21 @@ seed() {
 # And the order of locks.
 suite_asan() {
 	seed 2
-	tree_ready asan --enable-werror --enable-lockrank --enable-sanitize=address,undefined \
-		CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1'
-	unit_programs | programs_run asan env UBSAN_OPTIONS=print_stacktrace=1
+	unit_programs >"$out/programs"
+	unit_tree asan --enable-werror --enable-lockrank --enable-sanitize=address,undefined \
+		CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1' <"$out/programs"
+	programs_run asan env UBSAN_OPTIONS=print_stacktrace=1 <"$out/programs"
 }
 
 # Those that start threads, except the hooks', which are not there then. With address randomisation
 # of some kernels TSan does not start.
 suite_tsan() {
 	seed 3
-	tree_ready tsan --enable-werror --enable-sanitize=thread CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1'
-	unit_programs 'pthread_create|ep_fixture' | grep -vE '/t_(hook|slots|stub)' |
-		programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1 MRFAB_MODEL_STEPS=20000 \
-		MRFAB_TEST_EVERY=3
+	unit_programs 'pthread_create|ep_fixture' | grep -vE '/t_(hook|slots|stub)' >"$out/programs"
+	unit_tree tsan --enable-werror --enable-sanitize=thread CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1' \
+		<"$out/programs"
+	programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1 MRFAB_MODEL_STEPS=20000 \
+		MRFAB_TEST_EVERY=3 <"$out/programs"
 }
 
 # What ASan does not see: values that nobody has set. So those run that decode, copy and print
@@ -140,7 +146,7 @@ suite_valgrind() {
 }
 
 suite_clang() {
-	tree_configure clang --enable-werror CC=clang CXX=clang++ CFLAGS=-O1 CXXFLAGS=-O1
+	tree_configure clang --enable-werror CC=clang CXX=clang++ CFLAGS=-O0 CXXFLAGS=-O0
 	counts clang-build tree_make clang check TESTS=
 }
 

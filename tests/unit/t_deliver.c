@@ -615,6 +615,64 @@ START_TEST(the_agent_copies_nothing)
 }
 END_TEST
 
+/* More of them than an agent has threads for storage, and other transfers go on. */
+START_TEST(results_that_wait_keep_no_other_peer_waiting)
+{
+	enum { PEERS = MRF_FLUSH_THREADS + 2, BUFFERS = 20 };
+	static uint8_t buffers[BUFFERS][4096];
+	struct iovec iov[BUFFERS];
+	struct node n[PEERS];
+	struct fid_mr *mr[PEERS];
+	uint8_t *page = absent_page();
+
+	for (unsigned i = 0; i < PEERS; i++) {
+		node_open(&n[i], PLAIN);
+		mr[i] = node_reg(&n[i], third_memory, PAIR_LEN, REMOTE_RW, 5);
+		ck_assert_int_eq(
+			fi_read(p.a.ep, page, 64, NULL, node_insert(&p.a, &n[i]), 0, 5, &n[i]), 0);
+		want_soon(is_copying_elsewhere());
+	}
+	for (unsigned i = 0; i < BUFFERS; i++)
+		iov[i] = (struct iovec){ buffers[i], 2000 };
+	ck_assert_int_eq(fi_writev(p.a.ep, iov, NULL, BUFFERS, to_third, 0, PAIR_KEY, &small), 0);
+	want_ok(&p.a, &small);
+	ck_assert(atomic_load(&inside));
+	atomic_store(&may_go, true);
+	for (unsigned i = 0; i < PEERS; i++)
+		want_ok(&p.a, NULL);
+	for (unsigned i = 0; i < PEERS; i++) {
+		must_close(&mr[i]->fid);
+		node_close(&n[i]);
+	}
+}
+END_TEST
+
+/* A registration that is over is ended, though results of the same peer wait for memory. */
+START_TEST(registrations_end_beside_results_that_wait)
+{
+	static uint8_t large[32768];
+	uint8_t *first = absent_page();
+
+	setenv("FI_MR_CACHE_MONITOR", "disabled", 1);
+	must_close(&p.a.ep->fid);
+	ck_assert_int_eq(node_try_ep(&p.a, PLAIN, &p.a.ep), 0);
+	ck_assert_int_eq(bring(0, first), 0);
+	want_soon(is_copying_elsewhere());
+	ck_assert_int_eq(fi_write(p.a.ep, large, sizeof(large), NULL, p.to, p.base, p.key, large),
+			 0);
+	for (unsigned i = 0; i < 50; i++)
+		ck_assert(is_copying_elsewhere());
+	/* To another peer. It waits for what was registered before, which must not be kept. */
+	ck_assert_int_eq(
+		fi_write(p.a.ep, large, sizeof(large), NULL, to_third, 0, PAIR_KEY, &small), 0);
+	want_ok(&p.a, &small);
+	atomic_store(&may_go, true);
+	want_ok(&p.a, &p);
+	want_ok(&p.a, large);
+	unsetenv("FI_MR_CACHE_MONITOR");
+}
+END_TEST
+
 static void *close_later(void *arg)
 {
 	usleep(20000);
@@ -668,6 +726,8 @@ static TCase *tcase_deliver(void)
 	tcase_add_loop_test(tc, a_thread_that_reads_a_queue_does_not_wait_for_memory, 0,
 			    (int)MRF_ARRAY_SIZE(brings));
 	tcase_add_loop_test(tc, the_agent_copies_nothing, 0, 2);
+	tcase_add_test(tc, results_that_wait_keep_no_other_peer_waiting);
+	tcase_add_test(tc, registrations_end_beside_results_that_wait);
 	tcase_add_loop_test(tc, closing_waits_for_the_job_that_copies, 0,
 			    (int)MRF_ARRAY_SIZE(brings));
 	tcase_add_loop_test(tc, an_address_that_is_removed_meanwhile_stays_until_the_job_is_over, 0,

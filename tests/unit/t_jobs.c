@@ -138,7 +138,7 @@ static int start(unsigned i, unsigned parts, bool gated)
 	atomic_store(&step[i].over, false);
 	atomic_store(&step[i].done, 0);
 	sem_init(&step[i].gate, 0, 0);
-	return mrf_agent_job(node_agent(&p.b), &step[i].job);
+	return mrf_agent_job(node_agent(&p.b), MRF_CREW_STORAGE, &step[i].job);
 }
 
 START_TEST(job_is_done_beside_the_agent_which_hears_of_its_end)
@@ -159,7 +159,7 @@ START_TEST(jobs_that_are_long_take_turns)
 	unsigned i, before = atomic_load(&threads);
 
 	atomic_store(&norder, 0);
-	for (i = 0; i < MRF_JOB_THREADS; i++)
+	for (i = 0; i < MRF_FLUSH_THREADS; i++)
 		ck_assert_int_eq(start(i, 1, true), 0);
 	ck_assert_int_eq(start(i, 3, false), 0);
 	ck_assert_int_eq(start(i + 1, 1, false), 0);
@@ -169,14 +169,14 @@ START_TEST(jobs_that_are_long_take_turns)
 	ck_assert_uint_eq(atomic_load(&norder), 7);
 	for (unsigned k = 0; k < 7; k++)
 		ck_assert_uint_eq(order[k], ((unsigned[]){ 0, i, i + 1, i + 2, i, i + 2, i })[k]);
-	ck_assert_uint_eq(atomic_load(&threads) - before, MRF_JOB_THREADS);
+	ck_assert_uint_eq(atomic_load(&threads) - before, MRF_FLUSH_THREADS);
 	for (unsigned k = 1; k < i; k++)
 		sem_post(&step[k].gate);
-	want_soon(atomic_load(&norder) == 6 + MRF_JOB_THREADS);
+	want_soon(atomic_load(&norder) == 6 + MRF_FLUSH_THREADS);
 	/* They are there for the next ones. */
 	ck_assert_int_eq(start(0, 1, false), 0);
 	want_soon(atomic_load(&step[0].over));
-	ck_assert_uint_eq(atomic_load(&threads) - before, MRF_JOB_THREADS);
+	ck_assert_uint_eq(atomic_load(&threads) - before, MRF_FLUSH_THREADS);
 }
 END_TEST
 

@@ -17,6 +17,9 @@ static struct pair p;
 /* The most registrations that were alive at a time. */
 static atomic_uint most;
 static unsigned before;
+/* Registering this address takes until may_go. */
+static void *_Atomic held;
+static atomic_bool inside, may_go;
 
 int __real_mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
 		       unsigned rights, struct mrf_vmr *vmr);
@@ -25,8 +28,17 @@ int __wrap_mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_
 int __wrap_mrf_vmr_reg(struct mrf_vpd *pd, const void *addr, size_t len, uint64_t iova,
 		       unsigned rights, struct mrf_vmr *vmr)
 {
-	int ret = __real_mrf_vmr_reg(pd, addr, len, iova, rights, vmr);
-	unsigned now = fake_live_of(FAKE_VMR_REG);
+	int64_t end = mrf_now_ms() + LONG_MS;
+	bool hold = addr == atomic_load(&held);
+	unsigned now;
+	int ret;
+
+	if (hold)
+		atomic_store(&inside, true);
+	while (hold && !atomic_load(&may_go) && mrf_now_ms() < end)
+		usleep(200);
+	ret = __real_mrf_vmr_reg(pd, addr, len, iova, rights, vmr);
+	now = fake_live_of(FAKE_VMR_REG);
 
 	if (now > atomic_load(&most))
 		atomic_store(&most, now);
@@ -197,7 +209,7 @@ static bool kernel_says(const void *addr, size_t len)
 static void lose(unsigned nth)
 {
 	gone = iov[nth].iov_base;
-	munmap(iov[nth].iov_base, PAGE);
+	munmap((void *)((uintptr_t)gone & ~(uintptr_t)(PAGE - 1)), PAGE);
 	fake.is_there = kernel_says;
 }
 
@@ -234,6 +246,26 @@ START_TEST(later_buffers_that_are_not_there_end_the_transfer)
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	fake.is_there = NULL;
+	close_mode();
+}
+END_TEST
+
+/* Parts that go through a slot, before and behind one that is not there. */
+START_TEST(later_buffers_that_are_not_there_leave_the_slots_alone)
+{
+	open_mode(_i);
+	cut(2000);
+	lose(60);
+	ck_assert_int_eq(write_many(MANY), 0);
+	want_err(&p.a, &p, FI_EFAULT, "local buffer");
+	fake.is_there = NULL;
+	for (unsigned i = 0; i < 100; i++) {
+		memset(p.dst, 0, 1000);
+		pair_write(&p, 0, 1000);
+		want_ok(&p.a, pair_ctx(&p, 0));
+		ck_assert(!memcmp(p.dst, p.src, 1000));
+	}
+	want_soon(is_idle());
 	close_mode();
 }
 END_TEST
@@ -321,7 +353,95 @@ START_TEST(many_buffers_are_let_go_when_the_endpoint_closes)
 		ck_assert_int_eq(write_many(MANY), 0);
 	must_close(&p.a.ep->fid);
 	p.a.ep = NULL;
-	ck_assert(modes[_i].kept || fake_live_of(FAKE_VMR_REG) <= before);
+	ck_assert(!(modes[_i].mr_mode & FI_MR_ALLOCATED) || fake_live_of(FAKE_VMR_REG) <= before);
+	close_mode();
+}
+END_TEST
+
+/* --- while a thread brings buffers within reach ---------------------------------------------- */
+
+static bool is_preparing(void)
+{
+	struct fi_cq_data_entry entry;
+
+	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
+	return atomic_load(&inside);
+}
+
+/* A write of many buffers, whose second part is being registered. */
+static void hold_up(void)
+{
+	cut(PAGE);
+	scatter(want);
+	atomic_store(&inside, false);
+	atomic_store(&may_go, false);
+	atomic_store(&held, iov[MRF_LOCAL_IOV].iov_base);
+	ck_assert_int_eq(write_many(MANY), 0);
+	want_soon(is_preparing());
+}
+
+static void let_go(void)
+{
+	atomic_store(&may_go, true);
+	atomic_store(&held, NULL);
+}
+
+/* Its region goes, and the connection; still it ends once, and not before the thread is done. */
+START_TEST(an_operation_does_not_end_while_its_buffers_are_prepared)
+{
+	open_mode(_i);
+	hold_up();
+	must_close(&there->fid);
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
+	ck_assert_int_eq(fi_inject_write(p.a.ep, "next", 4, p.to, p.base, p.key), 0);
+	usleep(50000);
+	ck_assert(is_preparing());
+	ck_assert_uint_eq(node_state(&p.a, p.to).ops, 2);
+	let_go();
+	want_err(&p.a, NULL, FI_ECONNREFUSED, NULL);
+	want_soon(node_state(&p.a, p.to).ops <= 1);
+	must_close(&p.a.ep->fid);
+	p.a.ep = NULL;
+	there = node_reg(&p.b, dst, MANY * PAGE, REMOTE_RW, 5);
+	close_mode();
+}
+END_TEST
+
+START_TEST(closing_waits_for_the_thread_that_prepares)
+{
+	struct fid_ep *ep;
+
+	open_mode(_i);
+	hold_up();
+	ep = p.a.ep;
+	p.a.ep = NULL;
+	let_go();
+	must_close(&ep->fid);
+	close_mode();
+}
+END_TEST
+
+/* The agent makes all the progress there is. */
+START_TEST(many_buffers_need_nobody_who_looks)
+{
+	static uint8_t seen[MANY * PAGE];
+	int64_t end;
+
+	open_mode(_i);
+	cut(PAGE);
+	scatter(want);
+	for (unsigned i = 0; i < 20; i++) {
+		memset(dst, 0, MANY * PAGE);
+		ck_assert_int_eq(write_many(MANY), 0);
+		end = mrf_now_ms() + LONG_MS;
+		do {
+			usleep(500);
+			fake_copy(seen, dst, sizeof(seen));
+		} while (memcmp(seen, want, sizeof(seen)) != 0 && mrf_now_ms() < end);
+		ck_assert(!memcmp(seen, want, sizeof(seen)));
+		want_ok(&p.a, &p);
+	}
 	close_mode();
 }
 END_TEST
@@ -365,6 +485,10 @@ static TCase *many(void)
 	tcase_add_loop_test(tc, many_buffers_keep_the_order_of_their_peer, 0, MODES);
 	tcase_add_loop_test(tc, first_buffers_that_are_not_there_are_refused_by_the_call, 0, 3);
 	tcase_add_loop_test(tc, later_buffers_that_are_not_there_end_the_transfer, 0, 3);
+	tcase_add_loop_test(tc, later_buffers_that_are_not_there_leave_the_slots_alone, 0, 3);
+	tcase_add_loop_test(tc, an_operation_does_not_end_while_its_buffers_are_prepared, 1, 3);
+	tcase_add_loop_test(tc, closing_waits_for_the_thread_that_prepares, 1, 3);
+	tcase_add_loop_test(tc, many_buffers_need_nobody_who_looks, 0, MODES);
 	tcase_add_test(tc, descriptors_of_all_buffers_are_checked_by_the_call);
 	tcase_add_test(tc, pieces_of_registered_buffers_are_used_as_they_are);
 	tcase_add_loop_test(tc, many_buffers_survive_a_connection_that_breaks, 0, MODES);

@@ -127,8 +127,10 @@ struct mrf_ep {
 	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
-	struct mrf_list chores; /* struct mrf_peer.chores_of_ep; source.left unless it is empty */
-	atomic_uint ended;	/* operations that have completed and are to be dropped */
+	/* for mrf_chores_run; source.left unless both are empty */
+	struct mrf_list chores; /* struct mrf_peer.chores_of_ep */
+	struct mrf_list drops;	/* operations that have completed, with registrations */
+	atomic_uint ended;	/* of drops, and those that a thread is at */
 	unsigned nops;		/* in use */
 	unsigned holdups;	/* peers with operations that wait for chores to complete */
 	unsigned made;		/* made so far; <= MRF_EP_ALL_OPS */

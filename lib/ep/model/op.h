@@ -76,9 +76,8 @@ struct mrf_op_type {
 
 /* What is to be done for an operation that has ended: tx/chores.h. */
 enum mrf_chore {
-	MRF_CHORE_DELIVER,  /* copy its results; then it completes */
-	MRF_CHORE_COMPLETE, /* it only had to wait for those before it */
-	MRF_CHORE_DROP	    /* end its registrations; it has completed */
+	MRF_CHORE_DELIVER, /* copy its results; then it completes */
+	MRF_CHORE_COMPLETE /* it only had to wait for those before it */
 };
 
 /* Kind ATOMIC. */
@@ -97,7 +96,7 @@ struct mrf_op_atomic {
 };
 
 struct mrf_op {
-	/* in peer->queue, redo or chores, or ep->free_ops */
+	/* in peer->queue, redo or chores, or ep->drops or free_ops */
 	struct mrf_list node;
 	struct mrf_peer *peer;
 	unsigned number; /* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */

@@ -9,7 +9,7 @@ static bool flush_part(struct mrf_job *job)
 {
 	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
 
-	if (mrf_mr_commit_flush(&work->commit, &work->err))
+	if (mrf_mr_commit_flush(&work->commit, &work->err) && !atomic_load(&work->gone))
 		return true;
 	mrf_mr_commit_end(&work->commit);
 	return false;
@@ -47,7 +47,7 @@ static int start_commit(struct mrf_ep *ep, const struct mrf_request *request, st
 		work->err = mrf_mr_commit_check(&work->commit);
 	} else {
 		work->job.work = flush_part;
-		ret = mrf_agent_job(ep->agent, &work->job);
+		ret = mrf_agent_job(ep->agent, MRF_CREW_STORAGE, &work->job);
 		if (!ret)
 			return MRF_SERVE_JOB;
 		work->err = mrf_thread_err(ret);

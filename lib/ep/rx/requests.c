@@ -35,6 +35,7 @@ static struct mrf_work *work_get(struct mrf_passive *passive, unsigned slot, siz
 	work->at = work->used = work->meant = 0;
 	work->begun = work->flushed = false;
 	work->job.over = job_over;
+	atomic_init(&work->gone, false);
 	return work;
 }
 
@@ -45,6 +46,7 @@ void mrf_requests_leave(struct mrf_passive *passive)
 	if (!work)
 		return;
 	work->passive = NULL;
+	atomic_store(&work->gone, true);
 	if (!passive->away)
 		free(work);
 	passive->work = NULL;

@@ -6,7 +6,7 @@
  * requests stay in order and it has at most one job. If the connection ends meanwhile, the job is
  * finished for nobody.
  *
- * Agent thread, except where a job is at it: that may use job, commit and err.
+ * Agent thread, except where a job is at it: that may use job, gone, commit and err.
  */
 #ifndef MRF_EP_RX_WORK_H
 #define MRF_EP_RX_WORK_H
@@ -33,7 +33,8 @@ struct mrf_work {
 	size_t used;	/* bytes of replies, */
 	size_t meant;	/* and how many there would be if each had its full length */
 	struct mrf_job job;
-	bool flushed; /* err is the result of a job for the request */
+	atomic_bool gone; /* nobody waits for it any more */
+	bool flushed;	  /* err is the result of a job for the request */
 	struct mrf_mr_commit commit;
 	int err; /* of the job: FI_E* */
 	/* A body may be written before it is known how long it is. */

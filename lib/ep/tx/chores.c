@@ -125,11 +125,18 @@ static void add_locked(struct mrf_ep *ep, struct mrf_op *op, enum mrf_chore chor
 	mrf_lock_held(&ep->lock);
 	op->chore = chore;
 	mrf_list_add_tail(&op->node, &peer->chores);
-	if (chore == MRF_CHORE_DROP)
-		atomic_fetch_add(&ep->ended, 1);
-	else if (!peer->uncompleted++)
+	if (!peer->uncompleted++)
 		ep->holdups++;
 	offer_locked(ep, peer);
+}
+
+/* Any thread may do that, whatever the peer's other chores wait for. */
+static void add_drop_locked(struct mrf_ep *ep, struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	mrf_list_add_tail(&op->node, &ep->drops);
+	atomic_fetch_add(&ep->ended, 1);
+	atomic_store(&ep->source.left, true);
 }
 
 static bool is_behind_locked(const struct mrf_ep *ep, const struct mrf_op *op)
@@ -152,7 +159,7 @@ static __attribute__((noinline)) void let_go_locked(struct mrf_ep *ep, struct mr
 {
 	mrf_lock_held(&ep->lock);
 	if (op->local.temp) {
-		add_locked(ep, op, MRF_CHORE_DROP);
+		add_drop_locked(ep, op);
 		return;
 	}
 	mrf_local_drop(&ep->buf, &op->local);
@@ -318,17 +325,6 @@ static bool deliver_locked(struct mrf_ep *ep, struct mrf_peer *peer, struct mrf_
 	return true;
 }
 
-static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
-{
-	mrf_lock_held(&ep->lock);
-	mrf_lock_release(&ep->lock);
-	mrf_local_drop(&ep->buf, &op->local);
-	mrf_lock_take(&ep->lock);
-	mrf_list_del(&op->node);
-	put_back_locked(ep, op);
-	atomic_fetch_sub(&ep->ended, 1);
-}
-
 /* op cannot go on: halted meanwhile, or because its next buffers cannot be reached. */
 static void stop_prepared_locked(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_why *why)
 {
@@ -401,9 +397,6 @@ static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_w
 		return deliver_locked(ep, peer, op, may_wait);
 	case MRF_CHORE_COMPLETE:
 		complete_first_locked(ep, peer, 0);
-		return true;
-	case MRF_CHORE_DROP:
-		drop_locked(ep, op);
 	}
 	return true;
 }
@@ -433,7 +426,7 @@ static bool start_job_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 
 	mrf_lock_held(&ep->lock);
 	mrf_lock_release(&ep->lock);
-	ret = mrf_agent_job(ep->agent, &peer->job);
+	ret = mrf_agent_job(ep->agent, MRF_CREW_MEMORY, &peer->job);
 	mrf_lock_take(&ep->lock);
 	return !ret;
 }
@@ -470,8 +463,7 @@ static void over(struct mrf_job *job)
 	mrf_lock_take(&ep->lock);
 	rest_locked(peer);
 	offer_locked(ep, peer);
-	call_others_locked(ep);
-	mrf_lock_release(&ep->lock);
+	mrf_chores_unlock(ep);
 }
 
 void mrf_chores_init(struct mrf_peer *peer)
@@ -483,23 +475,44 @@ void mrf_chores_init(struct mrf_peer *peer)
 	peer->job.over = over;
 }
 
-static struct mrf_peer *next_peer_locked(struct mrf_ep *ep)
+static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
-	struct mrf_list *node = mrf_list_pop(&ep->chores);
+	mrf_lock_held(&ep->lock);
+	mrf_lock_release(&ep->lock);
+	mrf_local_drop(&ep->buf, &op->local);
+	mrf_lock_take(&ep->lock);
+	put_back_locked(ep, op);
+	atomic_fetch_sub(&ep->ended, 1);
+}
+
+/* NULL: it is empty. */
+static struct mrf_list *take_left_locked(struct mrf_ep *ep, struct mrf_list *list)
+{
+	struct mrf_list *node = mrf_list_pop(list);
 
 	mrf_lock_held(&ep->lock);
-	if (node && mrf_list_empty(&ep->chores))
+	if (node && mrf_list_empty(&ep->chores) && mrf_list_empty(&ep->drops))
 		atomic_store(&ep->source.left, false);
-	return node ? mrf_list_entry(node, struct mrf_peer, chores_of_ep) : NULL;
+	return node;
+}
+
+static bool run_one_locked(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+
+	mrf_lock_held(&ep->lock);
+	if ((node = take_left_locked(ep, &ep->chores)))
+		run_locked(ep, mrf_list_entry(node, struct mrf_peer, chores_of_ep));
+	else if ((node = take_left_locked(ep, &ep->drops)))
+		drop_locked(ep, mrf_list_entry(node, struct mrf_op, node));
+	return node;
 }
 
 void mrf_chores_run(struct mrf_ep *ep)
 {
-	struct mrf_peer *peer;
-
 	mrf_lock_take(&ep->lock);
-	while ((peer = next_peer_locked(ep)))
-		run_locked(ep, peer);
+	while (run_one_locked(ep))
+		;
 	mrf_lock_release(&ep->lock);
 }
 

@@ -6,11 +6,11 @@
  *            that are done with: between posts. (The first ones are, before the call returns.)
  *   deliver  Results are copied to the application's buffers, which may have to be read in or may
  *            wait for another thread (userfaultfd). Then the operation completes.
- *   drop     Its own registrations are ended.
+ *   drop     Its own registrations are ended, when it has completed.
  *
  * Whoever makes progress does it, one thread at a time for each peer, in the order in which the
  * peer's operations ended; what ends behind results that are still being copied completes
- * behind them. What would have to wait for memory becomes a job (loop/job.h), so that a thread which
+ * behind them. Drops are nobody's turn. What would have to wait for memory becomes a job (loop/job.h), so that a thread which
  * reads a queue can serve its own faults; and the agent copies nothing.
  */
 #ifndef MRF_EP_TX_CHORES_H

@@ -61,9 +61,6 @@ void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	/* A thread may be at it. */
-	if (mrf_unlikely(peer->unprepared == op))
-		return false;
 	if (mrf_likely(mrf_local_reaches(&op->local, op->pos)) || op->pos == op->total ||
 	    op->type->kind == MRF_OP_RPC)
 		return true;
@@ -131,6 +128,9 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_why why;
 
 	mrf_lock_held(&peer->ep->lock);
+	/* A thread may be at the first one, which is to be neither posted nor refused meanwhile. */
+	if (mrf_unlikely(peer->unprepared != NULL))
+		return false;
 	if (!mrf_rpc_lets_locked(peer->conn, op))
 		return false;
 	if (fence_holds_locked(peer, op))

@@ -3,6 +3,8 @@
  * Transfers from and to many buffers: some are within the device's reach at a time, and the
  * next ones take their place (buf/local.h, tx/chores.h).
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -408,6 +410,37 @@ START_TEST(an_operation_does_not_end_while_its_buffers_are_prepared)
 }
 END_TEST
 
+static void reopen_target(void)
+{
+	struct sockaddr_in *addr = p.b.info->src_addr;
+	uint16_t port = node_port(&p.b);
+
+	must_close(&p.b.ep->fid);
+	addr->sin_port = htons(port);
+	ck_assert_int_eq(node_try_ep(&p.b, PLAIN, &p.b.ep), 0);
+	ck_assert_uint_eq(node_port(&p.b), port);
+}
+
+/* Nor when its key turns out to be closed meanwhile. */
+START_TEST(an_operation_is_not_refused_while_its_buffers_are_prepared)
+{
+	open_mode(_i);
+	hold_up();
+	must_close(&there->fid);
+	reopen_target();
+	for (unsigned i = 0; i < 100; i++) {
+		usleep(1000);
+		ck_assert(is_preparing());
+	}
+	ck_assert_uint_eq(node_state(&p.a, p.to).ops, 1);
+	let_go();
+	want_err(&p.a, &p, FI_EKEYREJECTED, NULL);
+	want_soon(is_idle());
+	there = node_reg(&p.b, dst, MANY * PAGE, REMOTE_RW, 5);
+	close_mode();
+}
+END_TEST
+
 START_TEST(closing_waits_for_the_thread_that_prepares)
 {
 	struct fid_ep *ep;
@@ -487,6 +520,7 @@ static TCase *many(void)
 	tcase_add_loop_test(tc, later_buffers_that_are_not_there_end_the_transfer, 0, 3);
 	tcase_add_loop_test(tc, later_buffers_that_are_not_there_leave_the_slots_alone, 0, 3);
 	tcase_add_loop_test(tc, an_operation_does_not_end_while_its_buffers_are_prepared, 1, 3);
+	tcase_add_loop_test(tc, an_operation_is_not_refused_while_its_buffers_are_prepared, 1, 3);
 	tcase_add_loop_test(tc, closing_waits_for_the_thread_that_prepares, 1, 3);
 	tcase_add_loop_test(tc, many_buffers_need_nobody_who_looks, 0, MODES);
 	tcase_add_test(tc, descriptors_of_all_buffers_are_checked_by_the_call);

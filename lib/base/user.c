@@ -59,8 +59,9 @@ int mrf_user_get(void *to, const struct iovec *from, size_t count)
 }
 
 /*
- * Are the pages in memory? Those that are not mapped at all are not. (A write to pages that are there
- * waits nonetheless where userfaultfd protects them, or reports minor faults.)
+ * Are the pages in memory? Where some are not mapped at all nothing is waited for, either: a copy fails
+ * at once, before a thread that would start for it gets its stack mapped there. (A write to pages that are
+ * there waits nonetheless where userfaultfd protects them, or reports minor faults.)
  */
 static bool is_there(uintptr_t addr, size_t len)
 {
@@ -71,7 +72,7 @@ static bool is_there(uintptr_t addr, size_t len)
 	for (; at < end; at += n * (mask + 1)) {
 		n = mrf_min((end - at) / (mask + 1), sizeof(vec));
 		if (mincore((void *)at, n * (mask + 1), vec))
-			return false;
+			return true;
 		for (i = 0; i < n; i++) {
 			if (!(vec[i] & 1))
 				return false;

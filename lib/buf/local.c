@@ -161,6 +161,7 @@ static int use_desc(struct mrf_buf *buf, const struct mrf_local_req *req, struct
 
 		if (!req->iov[i].iov_len)
 			continue;
+		fit.full |= local->ndesc == MRF_LOCAL_IOV;
 		if (!fit.full)
 			local->desc[local->ndesc++] = value;
 		fault = look_at_desc(buf, local, value, &req->iov[i], right, &fit);
@@ -170,24 +171,6 @@ static int use_desc(struct mrf_buf *buf, const struct mrf_local_req *req, struct
 	local->kind = MRF_LOCAL_DESC;
 	*covered = fit.bytes;
 	return fit.unusable;
-}
-
-/* FI_MR_LOCAL: those that are held later, too. */
-static int check_all_descs(struct mrf_buf *buf, const struct mrf_local_req *req)
-{
-	uint64_t right = req->arrives ? FI_READ : FI_WRITE;
-	enum fault fault;
-	size_t i;
-
-	for (i = 0; i < req->count; i++) {
-		if (!req->iov[i].iov_len)
-			continue;
-		fault = look_at_desc(buf, NULL, req->desc ? req->desc[i] : NULL, &req->iov[i],
-				     right, NULL);
-		if (fault != NONE)
-			return refuse_buffer(fault, i, req);
-	}
-	return 0;
 }
 
 /* --- more of them than are held ---------------------------------------------------------- */
@@ -489,61 +472,25 @@ static int use_small(struct mrf_buf *buf, const struct mrf_local_req *req, struc
 	return 1;
 }
 
-static int use_unregistered(struct mrf_buf *buf, const struct mrf_local_req *req,
-			    struct mrf_local *local)
-{
-	int ret;
-
-	local->nsge = local->ndesc = 0;
-	ret = use_small(buf, req, local);
-	if (ret == 1)
-		ret = use_registration(buf, req, local);
-	return ret ? explain_local(req, ret) : 0;
-}
-
-/* At most MRF_LOCAL_IOV buffers; *covered: how many bytes of them are held. */
-static int take_few(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local,
-		    uint64_t *covered)
+/* *covered: how many bytes are held. 1: nobody registered them, and they are too many at a time. */
+static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
+			  struct mrf_local *local, uint64_t *covered)
 {
 	bool strict = buf->space->mode & FI_MR_LOCAL;
+	bool few = req->count <= MRF_LOCAL_IOV;
 	int ret = 1;
 
 	/* What is injected is copied before the call returns: nothing to register. */
-	if (!req->inject && (strict || req->desc))
+	if (!req->inject && (strict || (req->desc && few)))
 		ret = use_desc(buf, req, local, strict, covered);
 	if (ret <= 0)
 		return ret;
 	*covered = req->total;
-	return use_unregistered(buf, req, local);
-}
-
-/* 1: they are to be taken part by part. Errors are logged. */
-static int take_at_once(struct mrf_buf *buf, const struct mrf_local_req *req,
-			struct mrf_local *local)
-{
-	int ret;
-
-	if (buf->space->mode & FI_MR_LOCAL && !req->inject) {
-		ret = check_all_descs(buf, req);
-		return ret ? ret : 1;
-	}
+	local->nsge = local->ndesc = 0;
 	ret = use_small(buf, req, local);
+	if (ret == 1 && few)
+		ret = use_registration(buf, req, local);
 	return ret < 0 ? explain_local(req, ret) : ret;
-}
-
-static int take_many(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
-{
-	int ret = take_at_once(buf, req, local);
-
-	if (ret != 1)
-		return ret;
-	ret = keep_rest(local, req, 0);
-	if (ret)
-		return explain_local(req, ret);
-	ret = mrf_local_reach(buf, local, 0);
-	if (ret)
-		mrf_local_drop(buf, local);
-	return ret;
 }
 
 /* Whatever looks an address up relies on it. */
@@ -569,15 +516,16 @@ int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 
 	if (ret || !req->total)
 		return ret;
-	if (mrf_unlikely(req->count > MRF_LOCAL_IOV))
-		return take_many(buf, req, local);
-	ret = take_few(buf, req, local, &covered);
-	if (mrf_likely(ret || covered == req->total))
+	ret = take_what_fits(buf, req, local, &covered);
+	if (mrf_likely(ret < 0 || (!ret && covered == req->total)))
 		return ret;
-	ret = keep_rest(local, req, covered);
+	if (keep_rest(local, req, ret ? 0 : covered))
+		ret = explain_local(req, -FI_ENOMEM);
+	else if (ret)
+		ret = mrf_local_reach(buf, local, 0);
 	if (ret)
 		mrf_local_drop(buf, local);
-	return ret ? explain_local(req, ret) : 0;
+	return ret;
 }
 
 /* --- afterwards ----------------------------------------------------------------------- */
@@ -613,7 +561,7 @@ int mrf_local_reach(struct mrf_buf *buf, struct mrf_local *local, uint64_t from)
 	let_go(buf, local);
 	local->nsge = local->ndesc = 0;
 	req = cut_part(rest, from, &part);
-	ret = take_few(buf, &req, local, &covered);
+	ret = take_what_fits(buf, &req, local, &covered);
 	local->copy = local->copy ? local->copy : local;
 	rest->from = from;
 	rest->upto = ret ? from : from + covered;

@@ -184,6 +184,19 @@ CASE(writev_gathers_and_readv_scatters)
 	}
 }
 
+/* Read and written, each byte in its place. */
+static void pieces_there_and_back(struct pieces *p, struct own *o)
+{
+	must_ok(fi_readmsg(o->f.ep, &p->m, FI_COMPLETION));
+	must(next(o).ctx == p, "context");
+	pieces_want(p, o, READ);
+	buf_same(&o->b);
+	buf_fill(&o->b, 1);
+	must_ok(fi_writemsg(o->f.ep, &p->m, FI_COMPLETION));
+	must(next(o).ctx == p, "context");
+	pieces_want(p, o, WRITE);
+}
+
 CASE(transfers_from_and_to_as_many_pieces_as_there_may_be)
 {
 	static const struct fab_opt opt;
@@ -194,14 +207,7 @@ CASE(transfers_from_and_to_as_many_pieces_as_there_may_be)
 	for (unsigned i = 0; i < 3; i++) {
 		own_open(&o, e, &opt);
 		pieces_make_many(&p, &o, counts[i]);
-		must_ok(fi_readmsg(o.f.ep, &p.m, FI_COMPLETION));
-		must(next(&o).ctx == &p, "context");
-		pieces_want(&p, &o, READ);
-		buf_same(&o.b);
-		buf_fill(&o.b, 1);
-		must_ok(fi_writemsg(o.f.ep, &p.m, FI_COMPLETION));
-		must(next(&o).ctx == &p, "context");
-		pieces_want(&p, &o, WRITE);
+		pieces_there_and_back(&p, &o);
 		own_close(&o);
 	}
 }
@@ -216,14 +222,7 @@ CASE(messages_split_over_local_and_remote_pieces)
 	for (int i = 0; i < 5; i++) {
 		own_open(&o, e, &opt);
 		pieces_make(&p, &o, counts[i][0], counts[i][1]);
-		must_ok(fi_readmsg(o.f.ep, &p.m, FI_COMPLETION));
-		must(next(&o).ctx == &p, "context");
-		pieces_want(&p, &o, READ);
-		buf_same(&o.b);
-		buf_fill(&o.b, 1);
-		must_ok(fi_writemsg(o.f.ep, &p.m, FI_COMPLETION));
-		must(next(&o).ctx == &p, "context");
-		pieces_want(&p, &o, WRITE);
+		pieces_there_and_back(&p, &o);
 		own_close(&o);
 	}
 }

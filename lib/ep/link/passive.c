@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
-#include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "ep/link/passive.h"
 
@@ -13,17 +12,12 @@ int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot)
 	return mrf_vconn_post_recv(passive->vconn, MRF_WR_ID(passive->owner.id, slot), &sge);
 }
 
-static int own_error(int ret)
-{
-	return ret && ret != -FI_EACCES ? -FI_ECONNABORTED : ret;
-}
-
 int mrf_passive_post(struct mrf_passive *passive, const struct mrf_vwr *wr)
 {
 	int ret = mrf_vconn_post(passive->vconn, wr);
 
 	passive->sending += !ret;
-	return own_error(ret);
+	return mrf_passive_own_error(ret);
 }
 
 int mrf_passive_send_back(struct mrf_passive *passive, unsigned slot, const uint8_t *out,

@@ -6,6 +6,7 @@
 #ifndef MRF_EP_LINK_PASSIVE_H
 #define MRF_EP_LINK_PASSIVE_H
 
+#include <rdma/fi_errno.h>
 #include "contract/budget.h"
 #include "ep/model/conn_state.h"
 #include "ep/model/ep.h"
@@ -84,9 +85,15 @@ static inline struct mrf_passive *mrf_passive_of(struct mrf_owner *owner)
 
 int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot);
 /*
- * Posts a SEND. Errors of both: mrf_vconn_post's, but -FI_ECONNABORTED where our own queue pair
+ * An error of posting, as one that the peer may see: -FI_ECONNABORTED where our own queue pair
  * takes nothing more, as when the connection ends just now: the peer has done nothing wrong.
  */
+static inline int mrf_passive_own_error(int ret)
+{
+	return ret && ret != -FI_EACCES ? -FI_ECONNABORTED : ret;
+}
+
+/* Posts a SEND. Errors as above. */
 int mrf_passive_post(struct mrf_passive *passive, const struct mrf_vwr *wr);
 /*
  * Sends from the slot that the message came in, which is posted again when the answer has

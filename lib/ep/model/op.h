@@ -61,7 +61,8 @@ struct mrf_op_type {
 	/*
 	 * Everything is done: copies the results to the application's buffers, which may
 	 * have to be read in first; called without ep->lock, once more if it returns -FI_EAGAIN:
-	 * without may_wait, a buffer is not there yet. -FI_ECANCELED: a region that they belong in is closed; -FI_EFAULT: a buffer is
+	 * without may_wait, a buffer is not there yet.
+	 * -FI_ECANCELED: a region that they belong in is closed; -FI_EFAULT: a buffer is
 	 * not mapped. NULL: the data are in op->local.copy or already in place.
 	 */
 	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op, bool may_wait);

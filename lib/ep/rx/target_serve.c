@@ -79,9 +79,7 @@ static void find_answer(struct mrf_passive *passive, const struct mrf_ask *ask,
 
 static int post_slot(struct mrf_passive *passive, unsigned slot)
 {
-	int ret = mrf_passive_post_slot(passive, slot);
-
-	return ret && ret != -FI_EACCES ? -FI_ECONNABORTED : ret;
+	return mrf_passive_own_error(mrf_passive_post_slot(passive, slot));
 }
 
 static int answer_ask(struct mrf_passive *passive, unsigned slot, size_t len)

@@ -135,7 +135,7 @@ static bool parse_names(struct parse *p, uint64_t *set)
 /* Is it a mode that a domain can run? */
 static bool check_set(const struct parse *p, uint64_t set)
 {
-	uint64_t strange = set & ~(MRF_MR_MODES | LEGACY);
+	uint64_t strange = set & ~(MRF_MR_REQUIRABLE | LEGACY);
 	char names[128];
 
 	if (set & FI_MR_HMEM)

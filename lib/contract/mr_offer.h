@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include "contract/mr_mode.h"
 
+/* The bits that FI_MRFAB_MR_MODE can require. FI_MR_HMEM goes with a capability. */
+#define MRF_MR_REQUIRABLE (MRF_MR_MODES & ~FI_MR_HMEM)
 /* The bits that the default contract keeps. */
 #define MRF_MR_KEPT (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
 

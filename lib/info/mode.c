@@ -65,7 +65,7 @@ static bool breaks_rule(enum mrf_mr_mode_verdict verdict)
 
 static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verdict verdict)
 {
-	uint64_t needed = query->offer.table & MRF_MR_MODES;
+	uint64_t needed = query->offer.table & MRF_MR_REQUIRABLE;
 	uint64_t missing = mrf_mr_offer_missing(&query->offer, &query->mr);
 	char asked_text[256], needed_text[256], missing_text[256], line[420];
 

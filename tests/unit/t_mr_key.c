@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The key space: requested keys, provider keys, and what a closed key is afterwards. */
 #include <string.h>
+#include "contract/mr_offer.h"
 #include "mr_fixture.h"
 
 #define RR FI_REMOTE_READ
@@ -188,6 +189,22 @@ START_TEST(key_of_provider_for_several_segments_is_asked_for_and_never_reused)
 }
 END_TEST
 
+/* Whether the target knows device memory is none of its peers' business. */
+START_TEST(key_form_of_every_mode_is_the_same_with_device_memory)
+{
+	struct mrf_key_form with, without;
+	uint64_t mode;
+
+	for (mode = 0; mode <= MRF_MR_REQUIRABLE; mode += FI_MR_LOCAL) {
+		without = mrf_key_form(mode);
+		with = mrf_key_form(mode | FI_MR_HMEM);
+		ck_assert_uint_eq(with.fixed, without.fixed);
+		ck_assert_uint_eq(with.want, without.want);
+		ck_assert_uint_eq(with.offset, without.offset);
+	}
+}
+END_TEST
+
 /* The device hands out a number that the key space still knows: no reason to fail. */
 START_TEST(key_clash_of_provider_keys_is_evaded)
 {
@@ -334,6 +351,7 @@ static TCase *provider(void)
 	tcase_add_test(tc, key_of_provider_with_virtual_addresses_is_the_rkey);
 	tcase_add_test(tc, key_of_provider_zero_based_carries_rkey_and_page_offset);
 	tcase_add_test(tc, key_of_provider_for_several_segments_is_asked_for_and_never_reused);
+	tcase_add_test(tc, key_form_of_every_mode_is_the_same_with_device_memory);
 	tcase_add_test(tc, key_clash_of_provider_keys_is_evaded);
 	tcase_add_test(tc, key_pack_and_unpack_are_inverse);
 	tcase_add_test(tc, key_unpack_refuses_what_pack_never_made);

@@ -12,7 +12,7 @@
 #include "unit.h"
 
 #define VAK (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
-#define ALL ((uint64_t)MRF_MR_MODES)
+#define ALL ((uint64_t)MRF_MR_REQUIRABLE)
 #define LEGACY ((uint64_t)(FI_MR_BASIC | FI_MR_SCALABLE))
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define V1_4 FI_VERSION(1, 4)

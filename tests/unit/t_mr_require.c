@@ -10,7 +10,7 @@
 #include "base/compiler.h"
 #include "base/names.h"
 #include "contract/limits.h"
-#include "contract/mr_mode.h"
+#include "contract/mr_offer.h"
 #include "domain/domain.h"
 #include "proto/rawkey.h"
 #include "../fake/fake_verbs.h"
@@ -21,7 +21,7 @@
 #define V1_4 FI_VERSION(1, 4)
 #define V17 FI_VERSION(1, 17)
 #define VAK (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
-#define ALL ((int)MRF_MR_MODES)
+#define ALL ((int)MRF_MR_REQUIRABLE)
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS (MRF_CAPS & ~FI_ATOMIC) /* of FI_RMA */
 #define COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)

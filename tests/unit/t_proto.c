@@ -30,7 +30,7 @@ START_TEST(proto_greetings_survive_the_round_trip)
 {
 	struct mrf_hello hello = { .flags = 5, .lost = 0xabcdef, .ticket = 0xfeedfacecafebeefull },
 			 h;
-	struct mrf_welcome welcome = { .mr_mode = 0x74,
+	struct mrf_welcome welcome = { .mr_mode = 0x474,
 				       .instance = 9,
 				       .space_id = 0x0102030405060708ull,
 				       .asks = 8,
@@ -45,7 +45,7 @@ START_TEST(proto_greetings_survive_the_round_trip)
 	ck_assert(h.flags == 5 && h.lost == hello.lost && h.ticket == hello.ticket);
 	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf), MRF_PROTO_WELCOME_LEN);
 	ck_assert_int_eq(mrf_welcome_decode(buf, 196, &w), 0);
-	ck_assert(w.mr_mode == 0x74 && w.instance == 9 && w.asks == 8 &&
+	ck_assert(w.mr_mode == 0x474 && w.instance == 9 && w.asks == 8 &&
 		  w.space_id == welcome.space_id && w.flags == welcome.flags);
 	ck_assert_uint_eq(mrf_refuse_encode(MRF_REFUSE_CLOSING, buf), MRF_PROTO_REFUSE_LEN);
 	ck_assert_int_eq(mrf_refuse_decode(buf, 148, &reason), 0);

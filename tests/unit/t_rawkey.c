@@ -110,7 +110,8 @@ static void same(const struct mrf_rawkey *a, const struct mrf_rawkey *b)
 START_TEST(key_comes_out_as_it_went_in)
 {
 	static const uint64_t mode[] = { 0, FI_MR_RAW, FI_MR_VIRT_ADDR,
-					 FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY };
+					 FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY,
+					 FI_MR_RAW | FI_MR_ENDPOINT | FI_MR_HMEM };
 	uint8_t buf[MRF_RAWKEY_MAX];
 	struct mrf_rawkey in, out;
 	uint32_t nseg;
@@ -443,7 +444,7 @@ static TCase *tcase_good(void)
 {
 	TCase *tc = tcase_create("good");
 
-	tcase_add_loop_test(tc, key_comes_out_as_it_went_in, 0, 4);
+	tcase_add_loop_test(tc, key_comes_out_as_it_went_in, 0, 5);
 	tcase_add_test(tc, region_without_bytes_or_rights_has_a_key_too);
 	tcase_add_test(tc, layout_is_the_documented_one);
 	tcase_add_test(tc, layout_of_several_segments_is_the_documented_one);

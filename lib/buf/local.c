@@ -17,6 +17,7 @@
 #include "buf/local.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
+#include "mr/device.h"
 #include "mr/space.h"
 
 void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space, struct mrf_cache *cache)
@@ -25,10 +26,12 @@ void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space, struct 
 	buf->cache = cache;
 	buf->copy_max = (uint64_t)mrf_param_int(MRF_PARAM_BOUNCE_MAX);
 	mrf_bounce_init(&buf->bounce, space->pd);
+	mrf_stage_init(&buf->stage);
 }
 
 void mrf_buf_fini(struct mrf_buf *buf)
 {
+	mrf_stage_fini(&buf->stage);
 	mrf_bounce_fini(&buf->bounce);
 }
 
@@ -37,10 +40,18 @@ void mrf_buf_fini(struct mrf_buf *buf)
 /* In the order of the codes of their messages. */
 enum fault { MISSING, NO_RIGHT, OUTSIDE, NONE };
 
+/* local: FI_MR_LOCAL is in force. */
 static int refuse_desc(enum fault fault, unsigned code, const char *name, const struct iovec *iov,
-		       const void *desc, uint64_t right)
+		       const void *desc, uint64_t right, bool local)
 {
 	code += fault;
+	if (fault == MISSING && desc && !local)
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_DATA, code,
+			"desc %p of %s is not a descriptor of this domain: with FI_MR_HMEM "
+			"it has to be that of an open region, or NULL for memory of the "
+			"host that is not registered",
+			desc, name);
 	if (fault == MISSING)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, code,
 				  "desc %p of %s is %s: the domain has FI_MR_LOCAL, so each local "
@@ -111,24 +122,52 @@ static enum fault look_at_desc(const struct mrf_buf *buf, struct mrf_local *loca
 	return add_desc(local, &desc, iov, fit);
 }
 
-int mrf_local_check(const struct mrf_buf *buf, const struct iovec *iov, void *const *desc,
-		    size_t count, uint64_t right, const char *what, unsigned code)
+/* Without one it is used as memory of the host. */
+static int check_undescribed(const struct mrf_buf *buf, const struct iovec *iov, const char *name,
+			     unsigned code)
+{
+	if (!(buf->space->mode & FI_MR_HMEM))
+		return 0;
+	return mrf_mr_device_refuse(iov->iov_base, code, name);
+}
+
+static int check_buffer(const struct mrf_buf *buf, const struct mrf_local_req *req, size_t i,
+			const char *name, unsigned code)
+{
+	bool local = buf->space->mode & FI_MR_LOCAL && !req->inject;
+	uint64_t right = req->arrives ? FI_READ : FI_WRITE;
+	void *desc = req->desc ? req->desc[i] : NULL;
+	enum fault fault;
+
+	if (req->inject && !(buf->space->mode & FI_MR_HMEM))
+		return 0;
+	if (!desc && !local)
+		return check_undescribed(buf, &req->iov[i], name, code);
+	fault = look_at_desc(buf, NULL, desc, &req->iov[i], right, NULL);
+	if (fault == NONE)
+		return 0;
+	return refuse_desc(fault, code, name, &req->iov[i], desc, right, local);
+}
+
+int mrf_local_check(const struct mrf_buf *buf, const struct mrf_local_req *req, const char *what,
+		    unsigned code)
 {
 	char name[64];
 	size_t i;
+	int ret = 0;
 
-	for (i = 0; i < count; i++) {
-		const void *value = desc ? desc[i] : NULL;
-		enum fault fault = NONE;
-
-		if (iov[i].iov_len)
-			fault = look_at_desc(buf, NULL, value, &iov[i], right, NULL);
-		if (fault == NONE)
+	if (!(buf->space->mode & (FI_MR_LOCAL | FI_MR_HMEM)))
+		return 0;
+	for (i = 0; i < req->count && !ret; i++) {
+		if (!req->iov[i].iov_len)
 			continue;
-		snprintf(name, sizeof(name), "a buffer of %s", what);
-		return refuse_desc(fault, code, name, &iov[i], value, right);
+		if (what)
+			snprintf(name, sizeof(name), "a buffer of %s", what);
+		else
+			snprintf(name, sizeof(name), "buffer %zu", i);
+		ret = check_buffer(buf, req, i, name, code);
 	}
-	return 0;
+	return ret;
 }
 
 /* Of operations with FI_MR_LOCAL: no descriptor, and those that follow. */
@@ -140,7 +179,7 @@ static int refuse_buffer(enum fault fault, size_t i, const struct mrf_local_req 
 
 	snprintf(name, sizeof(name), "buffer %zu", req->number ? req->number[i] : i);
 	return refuse_desc(fault, CODE_MISSING, name, &req->iov[i], req->desc ? req->desc[i] : NULL,
-			   req->arrives ? FI_READ : FI_WRITE);
+			   req->arrives ? FI_READ : FI_WRITE, true);
 }
 
 /*
@@ -201,23 +240,29 @@ struct iovec *mrf_local_user_room(struct mrf_local *local, size_t count, void **
 	return local->rest->iov;
 }
 
-/* -FI_ENOMEM. */
-static int keep_rest(struct mrf_local *local, const struct mrf_local_req *req, uint64_t upto)
+struct mrf_local_rest *mrf_local_rest_new(const struct mrf_local_req *req, uint64_t upto)
 {
 	struct mrf_local_rest *rest = rest_new(req->count);
 
 	if (!rest)
-		return -FI_ENOMEM;
+		return NULL;
 	rest->upto = upto;
+	rest->total = req->total;
 	rest->arrives = req->arrives;
 	memcpy(rest->iov, req->iov, req->count * sizeof(*req->iov));
 	if (req->desc)
 		memcpy(rest->desc, req->desc, req->count * sizeof(*req->desc));
 	else
 		rest->desc = NULL;
-	local->rest = rest;
+	return rest;
+}
+
+/* -FI_ENOMEM. */
+static int keep_rest(struct mrf_local *local, const struct mrf_local_req *req, uint64_t upto)
+{
+	local->rest = mrf_local_rest_new(req, upto);
 	local->copy = local->copy ? local->copy : local;
-	return 0;
+	return local->rest ? 0 : -FI_ENOMEM;
 }
 
 /* Some of the buffers. */
@@ -509,14 +554,11 @@ static int check_buffers_end(const struct mrf_local_req *req)
 	return 0;
 }
 
-int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+static int take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
 {
-	int ret = check_buffers_end(req);
 	uint64_t covered;
+	int ret = take_what_fits(buf, req, local, &covered);
 
-	if (ret || !req->total)
-		return ret;
-	ret = take_what_fits(buf, req, local, &covered);
 	if (mrf_likely(ret < 0 || (!ret && covered == req->total)))
 		return ret;
 	if (keep_rest(local, req, ret ? 0 : covered))
@@ -526,6 +568,20 @@ int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 	if (ret)
 		mrf_local_drop(buf, local);
 	return ret;
+}
+
+int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+{
+	int ret = check_buffers_end(req);
+
+	if (ret || !req->total)
+		return ret;
+	if (mrf_likely(!(buf->space->mode & FI_MR_HMEM)))
+		return take(buf, req, local);
+	ret = mrf_local_check(buf, req, NULL, CODE_MISSING);
+	if (ret)
+		return ret;
+	return mrf_stage_needed(buf, req) ? mrf_stage_take(buf, req, local) : take(buf, req, local);
 }
 
 /* --- afterwards ----------------------------------------------------------------------- */
@@ -538,6 +594,8 @@ static void let_go(struct mrf_buf *buf, struct mrf_local *local)
 		free(local->copy);
 	else if (local->kind == MRF_LOCAL_BOUNCE)
 		mrf_bounce_give(&buf->bounce, local->copy);
+	else if (local->kind == MRF_LOCAL_STAGED)
+		mrf_stage_give(buf, local);
 	/* Nothing is held, whatever becomes of the next part. */
 	local->copy = NULL;
 	local->kind = MRF_LOCAL_DESC;
@@ -587,6 +645,8 @@ int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, 
 	uint64_t covered = 0, skip = local->rest ? from - local->rest->from : from;
 	int i, n = 0;
 
+	if (mrf_unlikely(local->kind == MRF_LOCAL_STAGED))
+		return mrf_stage_sge(local, from, len, sge);
 	for (i = 0; i < local->nsge && covered < *len && n < max; i++) {
 		uint64_t take;
 

@@ -10,6 +10,8 @@
  * 5. one for this transfer alone, where nothing can be kept;
  * 6. a copy, for sources that can be read but not pinned.
  *
+ * With a descriptor of memory of a device, all buffers are copied by way of buf/stage.h instead.
+ *
  * To find this out may take long (memory is pinned, or copied from where it has to be read
  * in first), and so may letting it go: both without an endpoint's lock, by the one thread
  * that knows the transfer.
@@ -24,6 +26,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 #include "buf/bounce.h"
+#include "buf/stage.h"
 #include "contract/limits.h"
 #include "verbs/vqp.h"
 
@@ -46,6 +49,7 @@ struct mrf_buf {
 	struct mrf_cache *cache; /* the domain's */
 	uint64_t copy_max;	 /* FI_MRFAB_BOUNCE_MAX */
 	struct mrf_bounce_pool bounce;
+	struct mrf_stage_pool stage;
 };
 
 /* Where the bytes are. */
@@ -55,13 +59,19 @@ enum mrf_local_kind {
 	MRF_LOCAL_BOUNCE, /* copied to or from a registered slot of the endpoint */
 	MRF_LOCAL_CACHED, /* registered by the cache, without remote rights */
 	MRF_LOCAL_TEMP,	  /* registered for this transfer only, without remote rights */
-	MRF_LOCAL_COPY	  /* copied to memory of our own that is registered like TEMP */
+	MRF_LOCAL_COPY,	  /* copied to memory of our own that is registered like TEMP */
+	MRF_LOCAL_STAGED  /* copied to or from a ring, chunk by chunk: buf/stage.h */
 };
 
 /* All buffers of a transfer, if struct mrf_local has no room for them or not all are held. */
 struct mrf_local_rest {
 	uint64_t from, upto; /* these bytes of the transfer are held */
 	bool arrives;
+	/* STAGED: the ring, or a slot (ring is NULL), and its size */
+	struct mrf_stage_ring *ring;
+	void *memory;
+	uint64_t size, total;
+	uint32_t lkey;
 	size_t count;
 	void **desc; /* NULL, or one per iov */
 	struct iovec iov[];
@@ -72,7 +82,7 @@ struct mrf_local {
 	enum mrf_local_kind kind;
 	int ntemp;
 	struct mrf_vmr *temp; /* TEMP or COPY: ntemp registrations */
-	void *copy; /* BOUNCE or COPY: the slot or the copy; CACHED, or with rest: not NULL */
+	void *copy; /* BOUNCE or COPY: the slot or the copy; CACHED, STAGED, or with rest: not NULL */
 	struct mrf_local_rest *rest;
 	int nsge;
 	int ndesc;
@@ -123,6 +133,8 @@ static inline bool mrf_local_reaches(const struct mrf_local *local, uint64_t pos
 	return !local->rest || (pos >= local->rest->from && pos < local->rest->upto);
 }
 
+/* All buffers of a transfer, of which bytes up to `upto` are held. NULL: no memory. */
+struct mrf_local_rest *mrf_local_rest_new(const struct mrf_local_req *req, uint64_t upto);
 /*
  * Room for count buffers that results belong in, and for their descriptors. NULL: no memory. What
  * was taken before is kept.
@@ -152,12 +164,13 @@ int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, 
 		   int max);
 
 /*
- * FI_MR_LOCAL, for a transfer that copies its bytes itself: each buffer that has bytes
- * needs a descriptor with this right (FI_READ or FI_WRITE). -FI_EINVAL or -FI_EACCES,
+ * Checks the buffers of a transfer that have bytes, before anything else is done with them. FI_MR_LOCAL:
+ * each needs a descriptor with this right (FI_READ or FI_WRITE), unless it is injected. FI_MR_HMEM:
+ * memory of a device needs one, and one that is given has to be good. -FI_EINVAL or -FI_EACCES,
  * logged as "a buffer of `what`" with code, code + 1 or code + 2: no descriptor, not the
  * right, not inside the region.
  */
-int mrf_local_check(const struct mrf_buf *buf, const struct iovec *iov, void *const *desc,
-		    size_t count, uint64_t right, const char *what, unsigned code);
+int mrf_local_check(const struct mrf_buf *buf, const struct mrf_local_req *req, const char *what,
+		    unsigned code);
 
 #endif

@@ -8,4 +8,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/gauge.c \
 	lib/buf/gauge.h \
 	lib/buf/local.c \
-	lib/buf/local.h
+	lib/buf/local.h \
+	lib/buf/stage.c \
+	lib/buf/stage.h

@@ -46,7 +46,8 @@ static void allow_short_locked(struct mrf_ep *ep)
 {
 	bool may = ep->enabled && !(ep->op_flags & ~MRF_SHORT_FLAGS);
 	bool reads = may && ep->caps & FI_READ, writes = may && ep->caps & FI_WRITE;
-	bool atomics = ep->caps & FI_ATOMIC;
+	/* Their values may be in memory of a device. */
+	bool atomics = ep->caps & FI_ATOMIC && !(ep->domain->space.mode & FI_MR_HMEM);
 	size_t max = ep->caps & FI_RMA ? mrf_vdev_limits(ep->domain->vdev)->max_msg_size : 0;
 
 	mrf_lock_held(&ep->setup);

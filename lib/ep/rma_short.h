@@ -195,7 +195,7 @@ static inline bool mrf_rma_go_slot(struct mrf_ep *ep, const struct mrf_rma_one *
 /* A buffer without a descriptor that can be used. */
 static inline bool mrf_rma_short_unregistered(struct mrf_ep *ep, const struct mrf_rma_one *one)
 {
-	if (ep->domain->space.mode & FI_MR_LOCAL)
+	if (ep->domain->space.mode & (FI_MR_LOCAL | FI_MR_HMEM))
 		return false;
 	mrf_monitor_hook();
 	if (one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <dlfcn.h>
 #include <pthread.h>
-#include <string.h>
+#include <stdatomic.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
@@ -16,7 +17,7 @@ static const struct mrf_hmem *const tables[] = { &mrf_hmem_cuda, &mrf_hmem_rocr,
 
 /* What came of opening each. A device that was not there may come, so failures are tried again. */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static bool is_open[TABLES];
+static atomic_bool is_open[TABLES];
 
 static void opening_in_child(void)
 {
@@ -24,7 +25,8 @@ static void opening_in_child(void)
 
 	opening = nobody;
 	/* What the parent's runtime holds is not the child's: it is opened anew, or says that it cannot be. */
-	memset(is_open, 0, sizeof(is_open));
+	for (size_t i = 0; i < TABLES; i++)
+		atomic_store(&is_open[i], false);
 }
 
 static void opening_notice_forks(void)
@@ -66,4 +68,33 @@ int mrf_hmem_open(enum fi_hmem_iface iface, const struct mrf_hmem **hmem)
 				  mrf_names_enum(&mrf_names_hmem_iface, iface), why.text);
 	*hmem = tables[i];
 	return 0;
+}
+
+/* Nobody is told of one that fails here: registering with it will say why. */
+void mrf_hmem_notice(void)
+{
+	struct mrf_hmem_why why;
+	size_t i;
+	void *so;
+
+	for (i = 0; i < TABLES; i++) {
+		so = dlopen(tables[i]->library, RTLD_NOW | RTLD_NOLOAD);
+		if (!so)
+			continue;
+		(void)open_once(i, &why);
+		dlclose(so);
+	}
+}
+
+const struct mrf_hmem *mrf_hmem_whose(uintptr_t addr, struct mrf_hmem_alloc *alloc)
+{
+	struct mrf_hmem_why why;
+	size_t i;
+
+	for (i = 0; i < TABLES; i++) {
+		if (atomic_load(&is_open[i]) && !tables[i]->find(addr, alloc, &why) &&
+		    alloc->kind != MRF_HMEM_NONE)
+			return tables[i];
+	}
+	return NULL;
 }

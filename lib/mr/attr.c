@@ -19,8 +19,8 @@ static int refuse_flags(uint64_t flags)
 {
 	if (flags & FI_HMEM_DEVICE_ONLY)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3012,
-				  "flags=%#llx: FI_HMEM_DEVICE_ONLY is not offered, because "
-				  "only host memory can be registered",
+				  "flags=%#llx: FI_HMEM_DEVICE_ONLY is for domains that were "
+				  "opened with the capability FI_HMEM",
 				  (unsigned long long)flags);
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3009,
 			  "flags=%#llx: there is no such registration flag",
@@ -123,9 +123,10 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 		      uint64_t flags, struct mrf_mr_plan *plan)
 {
 	uint32_t api_version = space->api_version;
+	uint64_t device = space->mode & FI_MR_HMEM ? FI_HMEM_DEVICE_ONLY : 0;
 	int ret;
 
-	if (mrf_unlikely(mrf_host_strip(flags) & ~(FI_RMA_EVENT | FI_RMA_PMEM)))
+	if (mrf_unlikely(mrf_host_strip(flags) & ~(FI_RMA_EVENT | FI_RMA_PMEM | device)))
 		return refuse_flags(flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
 	if (mrf_unlikely(attr->offset))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,

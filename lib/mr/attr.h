@@ -10,12 +10,13 @@
 struct mrf_mr_plan {
 	uint64_t access;
 	uint64_t len;
-	bool deferred;		    /* created disabled */
-	bool at_once;		    /* created disabled, but enabled before the call returns */
-	bool demand;		    /* pinned on demand */
-	bool event;		    /* writes to it are counted */
-	bool pending;		    /* made by the worker, see mr/worker.h */
-	struct mrf_mr_group *group; /* of its authorization key; NULL: the default one */
+	bool deferred;		      /* created disabled */
+	bool at_once;		      /* created disabled, but enabled before the call returns */
+	bool demand;		      /* pinned on demand */
+	bool event;		      /* writes to it are counted */
+	bool pending;		      /* made by the worker, see mr/worker.h */
+	struct mrf_mr_group *group;   /* of its authorization key; NULL: the default one */
+	struct mrf_mr_device *device; /* mr/device.h; NULL: the kernel pins it */
 };
 
 /*

@@ -72,6 +72,8 @@ static int unpin_all(struct mrf_mr *mr)
 		mrf_mr_back_put(mr->back);
 		mr->back = NULL;
 	}
+	free(mr->device);
+	mr->device = NULL;
 	if (mr->job)
 		mrf_mr_job_free(mr->space, mr->job);
 	mr->job = NULL;
@@ -126,7 +128,8 @@ static bool closes_usually_locked(const struct mrf_mr *mr)
 {
 	mrf_lock_held(&mr->space->lock);
 	return mr->state == MRF_STATE_ENABLED && !mr->users && mr->nseg == 1 && !mr->back &&
-	       !mr->job && !mr->event && !mr->group && !mr->faces && mrf_list_empty(&mr->bindings);
+	       !mr->job && !mr->event && !mr->group && !mr->faces && !mr->device &&
+	       mrf_list_empty(&mr->bindings);
 }
 
 int mrf_mr_close(struct fid *fid)

@@ -54,7 +54,7 @@ static int enable_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins, struct mrf
 		return -FI_EALREADY;
 	if (!mrf_mr_faces_take_locked(mr, faces))
 		return -FI_EAGAIN;
-	if (!mr->back)
+	if (!mr->back && !mr->device)
 		mrf_mr_put_pins_locked(mr, pins);
 	mrf_mr_open_locked(mr);
 	return 0;
@@ -88,7 +88,7 @@ static int pin_own(const struct mrf_mr *mr, const struct mrf_mr_seg *segs, struc
 	uint64_t access = mrf_mr_own_access(mr);
 	unsigned i;
 
-	if (mr->back)
+	if (mr->back || mr->device)
 		return 0;
 	if (access || !mrf_mr_faced(mr))
 		return mrf_mr_pin(space, space->pd, segs, mr->nseg,

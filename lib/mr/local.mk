@@ -27,6 +27,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/demand/unpin.h \
 	lib/mr/desc.c \
 	lib/mr/desc.h \
+	lib/mr/device.c \
+	lib/mr/device.h \
 	lib/mr/enable.c \
 	lib/mr/enable.h \
 	lib/mr/event.c \

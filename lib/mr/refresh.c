@@ -246,7 +246,7 @@ static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 	const struct iovec *iov = modify->attr.mr_iov;
 	size_t count = modify->attr.iov_count;
 
-	if (!mr->back)
+	if (!mr->back && !mr->device)
 		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3045,
 				  "fi_mr_refresh(region %p): there is nothing to "
 				  "refresh, because FI_MR_MMU_NOTIFY is not in force and "
@@ -258,6 +258,9 @@ static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 				  (unsigned long long)modify->flags);
 	if (!iov != !count)
 		return refuse_list(mr, iov, count);
+	/* Each copy asks the runtime what is there. */
+	if (mr->device)
+		return 0;
 	return renew_ranges(mr, iov, count);
 }
 

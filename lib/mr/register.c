@@ -19,6 +19,7 @@
 #include "mr/attr.h"
 #include "mr/class.h"
 #include "mr/demand/back.h"
+#include "mr/device.h"
 #include "mr/enable.h"
 #include "mr/event.h"
 #include "mr/key.h"
@@ -84,6 +85,7 @@ static void set_up(struct mrf_mr *mr, struct mrf_mr_space *space)
 	mrf_list_init(&mr->bindings);
 	mr->faces = NULL;
 	mr->group = NULL;
+	mr->device = NULL;
 }
 
 /*
@@ -121,6 +123,9 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_m
 	mr->vmr = pins->vmr[0];
 	mr->len = plan->len;
 	mr->keyed = false;
+	/* Otherwise it is NULL, as the region that was here before left it. */
+	if (mrf_unlikely(plan->device != NULL))
+		MRF_MR_PUT(mr->device, plan->device);
 	mrf_mr_set(mr, plan->access, pins->nseg, pins->seg, segs);
 	return mr;
 }
@@ -150,6 +155,7 @@ static int publish_locked(struct mrf_mr *mr, uint64_t requested_key, const struc
 		ret = mrf_mr_key_take_locked(mr, requested_key, holder);
 	if (mrf_unlikely(ret)) {
 		mrf_mr_event_drop_locked(mr);
+		mr->device = NULL;
 		mr->fid.fid.fclass = FI_CLASS_UNSPEC;
 		mrf_mr_pool_unget_locked(mr->space, mr);
 		return ret;
@@ -196,7 +202,7 @@ static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		ret = publish_locked(mr, attr->requested_key, plan, &holder);
 	if (mrf_likely(!ret)) {
 		mr->back = back;
-		/* Otherwise it is NULL, as the region that was here before left it. */
+		/* As for the device. */
 		if (mrf_unlikely(plan->group != NULL))
 			mr->group = plan->group;
 	}
@@ -308,7 +314,7 @@ static int register_planned(struct mrf_mr_space *space, const struct fi_mr_attr 
 
 	if (mrf_unlikely(space->worker != NULL))
 		return register_async(space, attr, plan, pins, out);
-	if (mrf_unlikely(plan->deferred || plan->demand))
+	if (mrf_unlikely(plan->deferred || plan->demand || plan->device))
 		return register_unpinned(space, attr, plan, pins, out);
 	ret = mrf_mr_pin_segs(space, space->pd, mrf_mr_access_kernel(space, plan->access), pins);
 	if (mrf_unlikely(ret))
@@ -358,6 +364,8 @@ static int register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *a
 	ret = register_planned(space, attr, plan, pins, plan->at_once ? &fid : out);
 	if (ret)
 		mrf_mr_group_put(plan->group);
+	else
+		plan->device = NULL;
 	if (ret || !plan->at_once)
 		return ret;
 	ret = enable_or_close(fid);
@@ -368,11 +376,44 @@ static int register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *a
 
 /* --- the call --------------------------------------------------------------------- */
 
+/* If there would be too many pieces, the kernel decides about each segment as it is. */
+static void lay_out(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		    const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins)
+{
+	if (plan->demand || plan->device || !plan_segs(space, attr, true, pins))
+		plan_segs(space, attr, false, pins);
+}
+
+/* Is there memory of devices in it? plan->device says so, until it is the region's. */
+static int find_device(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		       uint64_t flags, struct mrf_mr_plan *plan)
+{
+	struct mrf_mr_pins pins;
+
+	plan->device = NULL;
+	if (mrf_likely(!(space->mode & FI_MR_HMEM)))
+		return 0;
+	plan_segs(space, attr, false, &pins);
+	return mrf_mr_device_find(space, attr, flags, &pins, &plan->device);
+}
+
+static int register_checked(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			    struct mrf_mr_plan *plan, struct fid_mr **out)
+{
+	struct mrf_mr_pins pins;
+
+	plan->group = NULL;
+	plan->at_once = plan->pending = false;
+	lay_out(space, attr, plan, &pins);
+	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(space->api_version)))
+		return register_keyed(space, attr, plan, &pins, out);
+	return register_planned(space, attr, plan, &pins, out);
+}
+
 int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
 		    struct fid_mr **out)
 {
 	struct mrf_mr_plan plan;
-	struct mrf_mr_pins pins;
 	int ret;
 
 	if (mrf_unlikely(!space || !attr || !out))
@@ -382,15 +423,12 @@ int mrf_mr_register(struct mrf_mr_space *space, const struct fi_mr_attr *attr, u
 	if (mrf_likely(mrf_mr_attr_usual(space, attr, flags)))
 		return register_usual(space, attr, out);
 	ret = check_request(space, attr, flags, &plan);
+	if (!ret)
+		ret = find_device(space, attr, flags, &plan);
 	if (ret)
 		return ret;
-	plan.group = NULL;
-	plan.at_once = false;
-	/* If there would be too many pieces, the kernel decides about each segment as it is. */
-	if (plan.demand || !plan_segs(space, attr, true, &pins))
-		plan_segs(space, attr, false, &pins);
-	plan.pending = false;
-	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(space->api_version)))
-		return register_keyed(space, attr, &plan, &pins, out);
-	return register_planned(space, attr, &plan, &pins, out);
+	ret = register_checked(space, attr, &plan, out);
+	if (ret)
+		free(plan.device);
+	return ret;
 }

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/page.h"
+#include "hmem/hmem.h"
 #include "mr/demand/backs.h"
 #include "mr/map.h"
 #include "mr/ops.h"
@@ -33,7 +34,10 @@ static int init_kind(struct mrf_mr_space *space)
 	bool allocated = space->mode & FI_MR_ALLOCATED;
 
 	space->plain = allocated && !space->events_all &&
-		       !(space->mode & (FI_MR_MMU_NOTIFY | FI_MR_ENDPOINT));
+		       !(space->mode & (FI_MR_MMU_NOTIFY | FI_MR_ENDPOINT | FI_MR_HMEM));
+	/* Those that the application has loaded know their memory when it comes unregistered. */
+	if (space->mode & FI_MR_HMEM)
+		mrf_hmem_notice();
 	space->backs = mrf_mr_backs_new(space);
 	return space->backs ? 0 : -FI_ENOMEM;
 }

@@ -38,7 +38,7 @@ int mrf_mr_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
 	 * Pinning follows in a moment and checks the same; without a right nothing is
 	 * pinned.
 	 */
-	if (!plan->pending && !(plan->at_once && !plan->demand && plan->access)) {
+	if (!plan->device && !plan->pending && !(plan->at_once && !plan->demand && plan->access)) {
 		ret = mrf_mr_check_memory(space, pins->seg, pins->nseg, plan->access);
 		if (ret)
 			return ret;
@@ -48,7 +48,7 @@ int mrf_mr_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
 		pins->seg[i].rkey = pins->seg[i].lkey = 0;
 	}
 	*back = NULL;
-	if (!plan->demand)
+	if (!plan->demand || plan->device)
 		return 0;
 	*back = new_back(space, plan, pins);
 	return *back ? 0

@@ -7,7 +7,7 @@
 /*
  * Prepares a region that is not pinned, or not yet. pins, whose seg holds the segments,
  * gets no kernel regions; *back becomes the backing that will hold peers' pins (NULL: the
- * region is not pinned on demand). Checks that the memory exists if the mode requires it.
+ * region is not pinned on demand, or is a device's). Checks that the memory exists if the mode requires it.
  * Failures are logged.
  */
 int mrf_mr_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,

@@ -71,7 +71,7 @@ static int make_region(struct mrf_mr_job *job, struct made *made)
 	 * The kernel has nothing of a region without rights that has an authorization
 	 * key.
 	 */
-	if (job->deferred || mr->back || !(mr->access & MRF_MR_RIGHTS))
+	if (!mr->device && (job->deferred || mr->back || !(mr->access & MRF_MR_RIGHTS)))
 		ret = mrf_mr_check_memory(mr->space, mr->segs, mr->nseg, mr->access);
 	if (ret || job->deferred)
 		return ret;

@@ -288,6 +288,15 @@ START_TEST(buf_pieces_are_found_from_any_byte)
 }
 END_TEST
 
+static int check(const struct iovec *iov, void **desc, bool arrives)
+{
+	const struct mrf_local_req req = {
+		.iov = iov, .desc = desc, .count = 2, .arrives = arrives
+	};
+
+	return mrf_local_check(&buf, &req, arrives ? "results" : "operands", 1);
+}
+
 START_TEST(buf_copies_check_their_descriptors)
 {
 	struct iovec iov[2];
@@ -298,12 +307,12 @@ START_TEST(buf_copies_check_their_descriptors)
 	iov[0] = (struct iovec){ mem, 100 };
 	iov[1] = (struct iovec){ mem + 5000, 0 };
 	mr = env_must_reg(mem, 100, FI_READ, 0);
-	ck_assert_int_eq(mrf_local_check(&buf, iov, NULL, 2, FI_READ, "results", 1), -FI_EINVAL);
+	ck_assert_int_eq(check(iov, NULL, true), -FI_EINVAL);
 	desc[0] = fi_mr_desc(mr);
-	ck_assert_int_eq(mrf_local_check(&buf, iov, desc, 2, FI_READ, "results", 1), 0);
-	ck_assert_int_eq(mrf_local_check(&buf, iov, desc, 2, FI_WRITE, "operands", 1), -FI_EACCES);
+	ck_assert_int_eq(check(iov, desc, true), 0);
+	ck_assert_int_eq(check(iov, desc, false), -FI_EACCES);
 	iov[0].iov_len++;
-	ck_assert_int_eq(mrf_local_check(&buf, iov, desc, 2, FI_READ, "results", 1), -FI_EINVAL);
+	ck_assert_int_eq(check(iov, desc, true), -FI_EINVAL);
 	env_must_close(mr);
 	close_buf();
 }

@@ -170,11 +170,28 @@ static int in_bytes(const struct mrf_atomic_iov *from, size_t size, struct iovec
 	return (int)from->count;
 }
 
-static int gather(uint8_t *to, const struct mrf_atomic_iov *from, size_t size, const char *what)
+static bool may_be_staged(const struct mrf_ep *ep)
+{
+	return ep->domain->space.mode & FI_MR_HMEM;
+}
+
+/* Some of it may be memory of a device. */
+static int gather_staged(struct mrf_ep *ep, uint8_t *to, const struct mrf_atomic_iov *from,
+			 const struct iovec *iov)
+{
+	const struct mrf_staged all = { iov, from->desc, from->count };
+
+	return mrf_stage_gather(&ep->buf, &all, 0, mrf_iov_total(iov, from->count), to);
+}
+
+static int gather(struct mrf_ep *ep, uint8_t *to, const struct mrf_atomic_iov *from, size_t size,
+		  const char *what)
 {
 	struct iovec iov[MRF_LIMIT_IOV];
 	int n = in_bytes(from, size, iov);
 
+	if (mrf_unlikely(may_be_staged(ep)))
+		return gather_staged(ep, to, from, iov);
 	if (mrf_likely(!mrf_user_get(to, iov, (size_t)n)))
 		return 0;
 	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4263,
@@ -182,8 +199,21 @@ static int gather(uint8_t *to, const struct mrf_atomic_iov *from, size_t size, c
 			  what, iov[0].iov_base);
 }
 
-/* Where results go, and their descriptors, if all have one. */
-static int take_result_places(struct mrf_op *op, const struct mrf_atomic_iov *result)
+/* With FI_MR_HMEM not all of them have one. */
+static void keep_descs(const struct mrf_ep *ep, const struct mrf_op *op, void **desc,
+		       const struct mrf_atomic_iov *result)
+{
+	size_t len = result->count * sizeof(*desc);
+
+	if (op->local.ndesc || (may_be_staged(ep) && result->desc))
+		memcpy(desc, result->desc, len);
+	else if (may_be_staged(ep))
+		memset(desc, 0, len);
+}
+
+/* Where results go, and their descriptors. */
+static int take_result_places(const struct mrf_ep *ep, struct mrf_op *op,
+			      const struct mrf_atomic_iov *result)
 {
 	void **desc;
 	struct iovec *user = mrf_local_user_room(&op->local, result->count, &desc);
@@ -191,12 +221,11 @@ static int take_result_places(struct mrf_op *op, const struct mrf_atomic_iov *re
 	if (!user)
 		return -FI_ENOMEM;
 	op->local.nuser = in_bytes(result, op->atomic.size, user);
-	if (op->local.ndesc)
-		memcpy(desc, result->desc, result->count * sizeof(*desc));
+	keep_descs(ep, op, desc, result);
 	return 0;
 }
 
-static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
+static int take_values(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_req *req)
 {
 	unsigned kinds = req->family == MRF_ATOMIC_COMPARE ? 3 : mrf_atomic_fetches(op) ? 2 : 1;
 	int ret = 0;
@@ -208,47 +237,52 @@ static int take_values(struct mrf_op *op, const struct mrf_atomic_req *req)
 		op->local.kind = MRF_LOCAL_COPY;
 	}
 	if (req->op != FI_ATOMIC_READ)
-		ret = gather(mrf_atomic_operands(op), &req->operand, op->atomic.size, "operands");
+		ret = gather(ep, mrf_atomic_operands(op), &req->operand, op->atomic.size,
+			     "operands");
 	if (!ret && req->family == MRF_ATOMIC_COMPARE)
-		ret = gather(mrf_atomic_comparands(op), &req->compare, op->atomic.size,
+		ret = gather(ep, mrf_atomic_comparands(op), &req->compare, op->atomic.size,
 			     "comparands");
 	if (!ret && mrf_atomic_fetches(op))
-		ret = take_result_places(op, &req->result);
+		ret = take_result_places(ep, op, &req->result);
 	return ret;
 }
 
-/* --- descriptors: with FI_MR_LOCAL each buffer has to have one ------------------------ */
+/* --- descriptors: as mrf_local_check says ------------------------------------------------ */
 
-/* mrf_local_check. */
-enum { CODE_MISSING = 4254, CODE_NO_RIGHT, CODE_OUTSIDE };
+#define CODE_DESC 4254
 
-static int check_descs(const struct mrf_ep *ep, const struct mrf_atomic_iov *from, size_t size,
-		       uint64_t right, const char *what)
+/* Operands that are injected are copied before the call returns. */
+static int check_descs(const struct mrf_ep *ep, const struct mrf_atomic_req *req,
+		       const struct mrf_atomic_iov *from, const char *what)
 {
 	struct iovec iov[MRF_LIMIT_IOV];
-	int n = in_bytes(from, size, iov);
+	int n = in_bytes(from, mrf_atomic_size(req->datatype), iov);
+	bool results = from == &req->result;
+	const struct mrf_local_req local = { .iov = iov,
+					     .desc = from->desc,
+					     .count = (size_t)n,
+					     .arrives = results,
+					     .inject = !results && req->flags & FI_INJECT };
 
-	return mrf_local_check(&ep->buf, iov, from->desc, (size_t)n, right, what, CODE_MISSING);
+	return mrf_local_check(&ep->buf, &local, what, CODE_DESC);
 }
 
-/* Operands that are injected are copied before the call returns, and need no descriptor. */
 static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_req *req)
 {
-	size_t size = op->atomic.size;
 	int ret = 0;
 
-	if (!(ep->domain->space.mode & FI_MR_LOCAL))
+	if (!(ep->domain->space.mode & (FI_MR_LOCAL | FI_MR_HMEM)))
 		return 0;
-	if (!(req->flags & FI_INJECT) && req->op != FI_ATOMIC_READ)
-		ret = check_descs(ep, &req->operand, size, FI_WRITE, "operands");
-	if (!ret && !(req->flags & FI_INJECT) && req->family == MRF_ATOMIC_COMPARE)
-		ret = check_descs(ep, &req->compare, size, FI_WRITE, "comparands");
+	if (req->op != FI_ATOMIC_READ)
+		ret = check_descs(ep, req, &req->operand, "operands");
+	if (!ret && req->family == MRF_ATOMIC_COMPARE)
+		ret = check_descs(ep, req, &req->compare, "comparands");
 	if (!ret && mrf_atomic_fetches(op))
-		ret = check_descs(ep, &req->result, size, FI_READ, "results");
-	if (ret || !mrf_atomic_fetches(op))
-		return ret;
-	op->local.ndesc = (int)req->result.count;
-	return 0;
+		ret = check_descs(ep, req, &req->result, "results");
+	/* Results in memory of the host are stored without looking at what it is. */
+	if (!ret && mrf_atomic_fetches(op) && !may_be_staged(ep))
+		op->local.ndesc = (int)req->result.count;
+	return ret;
 }
 
 /* ep->lock is not held: values may have to be read in, and cells to be registered. */
@@ -259,7 +293,7 @@ static int fill(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_
 	init(ep, op, req);
 	ret = take_descs(ep, op, req);
 	if (!ret)
-		ret = take_values(op, req);
+		ret = take_values(ep, op, req);
 	if (!ret && (op->atomic.native || op->atomic.swaps))
 		ret = mrf_atomic_cells_get(ep);
 	return ret;
@@ -429,6 +463,14 @@ static const struct mrf_rpc request = { MRF_MSG_ATOMIC, fill_request_locked, tak
 
 /* --- the end -------------------------------------------------------------------------- */
 
+static int deliver_staged(struct mrf_ep *ep, const struct mrf_op *op, bool may_wait)
+{
+	const struct mrf_staged all = { mrf_local_user(&op->local), mrf_local_user_desc(&op->local),
+					(size_t)op->local.nuser };
+
+	return mrf_stage_scatter(&ep->buf, &all, 0, op->total, mrf_atomic_results(op), may_wait);
+}
+
 static int deliver(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 {
 	int i;
@@ -439,6 +481,8 @@ static int deliver(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 			return -FI_ECANCELED;
 	}
 	collect(ep, op);
+	if (mrf_unlikely(may_be_staged(ep)))
+		return deliver_staged(ep, op, may_wait);
 	return mrf_user_put(mrf_local_user(&op->local), (size_t)op->local.nuser,
 			    mrf_atomic_results(op), may_wait);
 }

@@ -11,6 +11,8 @@
 #include "ep/model/ep.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
+#include "ep/tx/fatal.h"
+#include "ep/tx/peer.h"
 #include "mr/desc.h"
 
 /* --- completions ------------------------------------------------------------------------- */
@@ -246,6 +248,7 @@ void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
 	op->peer->unprepared = op;
+	op->inflight++;
 	offer_locked(ep, op->peer);
 }
 
@@ -296,12 +299,40 @@ static void call_others_locked(struct mrf_ep *ep)
 	mrf_wait_call(&ep->link_rd);
 }
 
+/* What the log says of it, without the code. */
+static void take_reason(struct mrf_why *why, int err, const struct mrf_refusal *said)
+{
+	const char *text = strstr(said->text, ": ");
+
+	if (!text || strlen(text + 2) >= sizeof(why->text))
+		text = ": the next of its local buffers cannot be reached by the device";
+	mrf_why_set(why, err, (int)said->code, "%s", text + 2);
+}
+
+/* To memory of a device: the operation fails with what the runtime says. */
+static int deliver_staged(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
+{
+	struct mrf_refusal said = { .code = 0 };
+	int ret;
+
+	mrf_refuse_catch(&said);
+	ret = mrf_stage_deliver(&ep->buf, &op->local, may_wait);
+	mrf_refuse_catch(NULL);
+	if (ret && ret != -FI_EAGAIN) {
+		take_reason(&op->why, -ret, &said);
+		op->failed = true;
+	}
+	return ret;
+}
+
 /*
  * Copies what came back to the application's buffers. may_wait: for memory that is not there yet;
  * otherwise -FI_EAGAIN is returned for it. Other errors: mrf_op_type.deliver.
  */
 static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 {
+	if (mrf_unlikely(op->local.kind == MRF_LOCAL_STAGED))
+		return deliver_staged(ep, op, may_wait);
 	if (op->type->deliver)
 		return op->type->deliver(ep, op, may_wait);
 	return mrf_user_put(mrf_local_user(&op->local), (size_t)op->local.nuser, op->local.copy,
@@ -325,51 +356,57 @@ static bool deliver_locked(struct mrf_ep *ep, struct mrf_peer *peer, struct mrf_
 	return true;
 }
 
-/* op cannot go on: halted meanwhile, or because its next buffers cannot be reached. */
-static void stop_prepared_locked(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_why *why)
+/* The work, without the lock. */
+static int prepare(struct mrf_ep *ep, struct mrf_op *op, uint64_t pos, uint64_t chunk,
+		   struct mrf_refusal *said)
 {
-	struct mrf_why more;
+	int ret;
 
-	mrf_lock_held(&ep->lock);
-	if (op->queued)
-		mrf_op_leave_locked(op);
-	mrf_why_rest(op, why, &more);
-	mrf_chores_fail_locked(ep, op, more.err, more.code, more.text);
+	mrf_refuse_catch(said);
+	if (op->local.kind == MRF_LOCAL_STAGED)
+		ret = mrf_stage_copy(&ep->buf, &op->local, chunk);
+	else
+		ret = mrf_local_reach(&ep->buf, &op->local, pos);
+	mrf_refuse_catch(NULL);
+	return ret;
 }
 
-/* What the log says of it, without the code. */
-static void take_reason(struct mrf_why *why, int err, const struct mrf_refusal *said)
+/* It may have been halted meanwhile. */
+static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, int ret,
+			    const struct mrf_refusal *said)
 {
-	const char *text = strstr(said->text, ": ");
+	struct mrf_why why;
 
-	if (!text || strlen(text + 2) >= sizeof(why->text))
-		text = ": the next of its local buffers cannot be reached by the device";
-	mrf_why_set(why, err, (int)said->code, "%s", text + 2);
+	mrf_lock_held(&peer->ep->lock);
+	peer->unprepared = NULL;
+	op->inflight--;
+	if (ret && op->fatal == MRF_WC_OK) {
+		take_reason(&why, -ret, said);
+		mrf_fatal_halt_locked(peer, op, &why);
+	} else {
+		mrf_peer_settle_locked(peer, op);
+	}
+	if (peer->state == MRF_PEER_READY)
+		mrf_peer_advance_locked(peer);
+	mrf_peer_kick_locked(peer);
 }
 
-/* The next buffers of the operation are brought within reach. */
+/* The next buffers of the operation are brought within reach, or its next chunk is copied. */
 static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
 	struct mrf_op *op = peer->unprepared;
-	uint64_t pos = op->pos;
+	bool staged = op->local.kind == MRF_LOCAL_STAGED;
+	uint64_t pos = op->pos, chunk = staged ? mrf_stage_begin(&op->local, op->acked) : 0;
 	struct mrf_refusal said = { .code = 0 };
-	struct mrf_why why;
 	int ret;
 
 	mrf_lock_held(&ep->lock);
 	mrf_lock_release(&ep->lock);
-	mrf_refuse_catch(&said);
-	ret = mrf_local_reach(&ep->buf, &op->local, pos);
-	mrf_refuse_catch(NULL);
+	ret = prepare(ep, op, pos, chunk, &said);
 	mrf_lock_take(&ep->lock);
-	peer->unprepared = NULL;
-	if (op->stopped)
-		why = op->why;
-	else if (ret)
-		take_reason(&why, -ret, &said);
-	if (op->stopped || ret)
-		stop_prepared_locked(ep, op, &why);
-	mrf_peer_kick_locked(peer);
+	if (staged && !ret)
+		mrf_stage_end(&op->local, chunk);
+	prepared_locked(peer, op, ret, &said);
 }
 
 /* The agent waits for nobody's memory: others copy, even if it would be there. */

@@ -3,7 +3,8 @@
  * What an operation needs done without its endpoint's lock, because it may take long:
  *
  *   prepare  The next of many buffers are brought within the device's reach, in place of those
- *            that are done with: between posts. (The first ones are, before the call returns.)
+ *            that are done with: between posts. (The first ones are, before the call returns.) Or
+ *            the next chunk is copied from or to memory of a device, while others are in flight.
  *   deliver  Results are copied to the application's buffers, which may have to be read in or may
  *            wait for another thread (userfaultfd). Then the operation completes.
  *   drop     Its own registrations are ended, when it has completed.
@@ -34,9 +35,9 @@ void mrf_chores_done_locked(struct mrf_ep *ep, struct mrf_op *op);
 void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code,
 			    const char *text);
 /*
- * op is the first in its peer's queue and has nothing in flight, and its byte at pos is not within
- * reach. It is not looked at again before that has changed; the agent posts it then. ep->lock is
- * held.
+ * op is the first in its peer's queue, its byte at pos is not within reach, and it has nothing in
+ * flight or mrf_stage_has_step. It is not looked at again before that has changed, and counts as in
+ * flight, so that it does not end meanwhile. ep->lock is held.
  */
 void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op);
 /*

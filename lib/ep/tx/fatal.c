@@ -19,7 +19,7 @@ void mrf_fatal_halt_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_op_leave_locked(op);
-	if (!op->inflight && peer->unprepared != op) {
+	if (!op->inflight) {
 		fail_rest_locked(peer, op, why);
 		return;
 	}
@@ -93,5 +93,7 @@ void mrf_fatal_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_op_leave_locked(op);
 	op->fatal = op->doubt;
 	op->doubt = MRF_WC_OK;
-	mrf_fatal_end_locked(peer, op);
+	/* A thread is copying for it: it ends when that is done. */
+	if (!op->inflight)
+		mrf_fatal_end_locked(peer, op);
 }

@@ -64,10 +64,11 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (mrf_likely(mrf_local_reaches(&op->local, op->pos)) || op->pos == op->total ||
 	    op->type->kind == MRF_OP_RPC)
 		return true;
-	if (op->inflight)
-		wait_for_completions_locked(peer);
-	else
+	if (op->local.kind == MRF_LOCAL_STAGED ? mrf_stage_has_step(&op->local, op->acked)
+					       : !op->inflight)
 		mrf_chores_prepare_locked(peer->ep, op);
+	else
+		wait_for_completions_locked(peer);
 	return false;
 }
 
@@ -235,7 +236,7 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 
 /* --- completions --------------------------------------------------------------------------- */
 
-static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
+void mrf_peer_settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
 	if (op->inflight)
@@ -280,7 +281,7 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 		peer->losses = 0;
 	}
 	if (op)
-		settle_locked(peer, op);
+		mrf_peer_settle_locked(peer, op);
 	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
 		if (!in_flight_locked(conn))
 			mrf_peer_kick_locked(peer);

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "base/log.h"
+#include "base/page.h"
+#include "base/user.h"
+#include "buf/local.h"
+#include "buf/stage.h"
+#include "mr/demand/backs.h"
+#include "mr/desc.h"
+#include "mr/device.h"
+#include "mr/space.h"
+
+/* --- rings ------------------------------------------------------------------------------ */
+
+void mrf_stage_init(struct mrf_stage_pool *pool)
+{
+	mrf_lock_init(&pool->lock, MRF_RANK_BOUNCE);
+	memset(pool->ring, 0, sizeof(pool->ring));
+}
+
+void mrf_stage_fini(struct mrf_stage_pool *pool)
+{
+	int i;
+
+	for (i = 0; i < MRF_STAGE_RINGS; i++) {
+		mrf_vmr_drop(&pool->ring[i].mr);
+		free(pool->ring[i].memory);
+	}
+	mrf_lock_fini(&pool->lock);
+}
+
+/* One that exists comes before one that has to be made. NULL: all are in use. */
+static struct mrf_stage_ring *find_ring_locked(struct mrf_stage_pool *pool)
+{
+	struct mrf_stage_ring *ring = NULL;
+	int i;
+
+	mrf_lock_held(&pool->lock);
+	for (i = 0; i < MRF_STAGE_RINGS && !(ring && ring->memory); i++) {
+		if (!pool->ring[i].used && (!ring || pool->ring[i].memory))
+			ring = &pool->ring[i];
+	}
+	return ring;
+}
+
+static struct mrf_stage_ring *take_ring(struct mrf_stage_pool *pool)
+{
+	struct mrf_stage_ring *ring;
+
+	mrf_lock_take(&pool->lock);
+	ring = find_ring_locked(pool);
+	if (ring)
+		ring->used = true;
+	mrf_lock_release(&pool->lock);
+	return ring;
+}
+
+/* True: it was the only one in use. */
+static bool give_ring(struct mrf_stage_pool *pool, struct mrf_stage_ring *ring)
+{
+	bool others = false;
+	int i;
+
+	mrf_lock_take(&pool->lock);
+	ring->used = false;
+	for (i = 0; i < MRF_STAGE_RINGS; i++)
+		others |= pool->ring[i].used;
+	mrf_lock_release(&pool->lock);
+	return !others;
+}
+
+static int make_ring(struct mrf_vpd *pd, struct mrf_stage_ring *ring)
+{
+	if (posix_memalign(&ring->memory, mrf_page_size(), MRF_STAGE_RING))
+		return -FI_ENOMEM;
+	if (!mrf_room_reg(pd, ring->memory, MRF_STAGE_RING, (uintptr_t)ring->memory,
+			  MRF_RIGHT_LOCAL_WRITE, &ring->mr))
+		return 0;
+	free(ring->memory);
+	ring->memory = NULL;
+	return -FI_ENOMEM;
+}
+
+/* -FI_EAGAIN: there will be one when another transfer ends. */
+static int get_ring(struct mrf_buf *buf, struct mrf_stage_ring **out)
+{
+	struct mrf_stage_ring *ring = take_ring(&buf->stage);
+	char why[MRF_PAGE_TEXT];
+
+	*out = ring;
+	if (!ring)
+		return -FI_EAGAIN;
+	if (ring->memory || !make_ring(buf->space->pd, ring))
+		return 0;
+	if (!give_ring(&buf->stage, ring))
+		return -FI_EAGAIN;
+	mrf_page_explain_memlock(MRF_STAGE_RING, why, sizeof(why));
+	return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4040,
+			  "%lu bytes for passing on memory of a device cannot be pinned: %s",
+			  MRF_STAGE_RING, why);
+}
+
+/* --- copies ------------------------------------------------------------------------------- */
+
+/* The part of a buffer that is copied. */
+struct piece {
+	struct iovec there;
+	void *desc;
+	uint8_t *host;
+	bool in; /* to the buffer */
+	bool may_wait;
+};
+
+static int refuse_copy(const struct piece *piece, int err, const char *why)
+{
+	if (err == -FI_ECANCELED)
+		return mrf_refuse(FI_ECANCELED, FI_LOG_EP_DATA, 4041,
+				  "the region of the local buffer at %p was closed",
+				  piece->there.iov_base);
+	/* The runtime says that it was freed. */
+	if (err == -FI_EINVAL)
+		err = -FI_EFAULT;
+	return mrf_refuse(-err, FI_LOG_EP_DATA, 4042,
+			  "local buffer %p, %zu byte%s, cannot be %s: %s", piece->there.iov_base,
+			  piece->there.iov_len, MRF_S(piece->there.iov_len),
+			  piece->in ? "written" : "read", why);
+}
+
+static int copy_device(const struct mrf_buf *buf, const struct piece *piece)
+{
+	uint64_t addr = (uintptr_t)piece->there.iov_base, len = piece->there.iov_len;
+	struct mrf_hmem_why why;
+	int ret;
+
+	if (piece->in)
+		ret = mrf_mr_device_put(buf->space, piece->desc, addr, piece->host, len, &why);
+	else
+		ret = mrf_mr_device_get(buf->space, piece->desc, piece->host, addr, len, &why);
+	return ret ? refuse_copy(piece, ret, why.text) : 0;
+}
+
+static int copy_host(const struct mrf_buf *buf, const struct piece *piece)
+{
+	int ret;
+
+	if (piece->desc && !mrf_desc_live(buf->space, piece->desc))
+		return refuse_copy(piece, -FI_ECANCELED, NULL);
+	ret = piece->in ? mrf_user_put(&piece->there, 1, piece->host, piece->may_wait)
+			: mrf_user_get(piece->host, &piece->there, 1);
+	return ret && ret != -FI_EAGAIN
+		       ? refuse_copy(piece, ret, "it is not mapped, or not for that")
+		       : ret;
+}
+
+static int copy_piece(const struct mrf_buf *buf, const struct piece *piece)
+{
+	/* One that was closed is none any more: that comes out when it is used. */
+	if (piece->desc && mrf_desc_is_device(buf->space, piece->desc))
+		return copy_device(buf, piece);
+	return copy_host(buf, piece);
+}
+
+/* piece: what all have in common, and where the bytes are on our side. */
+static int copy_all(const struct mrf_buf *buf, const struct mrf_staged *all, uint64_t from,
+		    uint64_t len, struct piece *piece)
+{
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < all->count && len && !ret; i++) {
+		const struct iovec *iov = &all->iov[i];
+
+		if (from >= iov->iov_len) {
+			from -= iov->iov_len;
+			continue;
+		}
+		piece->there.iov_base = (uint8_t *)iov->iov_base + from;
+		piece->there.iov_len = mrf_min(iov->iov_len - from, len);
+		piece->desc = all->desc ? all->desc[i] : NULL;
+		ret = copy_piece(buf, piece);
+		piece->host += piece->there.iov_len;
+		len -= piece->there.iov_len;
+		from = 0;
+	}
+	return ret;
+}
+
+int mrf_stage_gather(const struct mrf_buf *buf, const struct mrf_staged *all, uint64_t from,
+		     uint64_t len, void *host)
+{
+	struct piece piece = { .host = host };
+
+	return copy_all(buf, all, from, len, &piece);
+}
+
+int mrf_stage_scatter(const struct mrf_buf *buf, const struct mrf_staged *all, uint64_t from,
+		      uint64_t len, const void *host, bool may_wait)
+{
+	struct piece piece = { .host = (void *)(uintptr_t)host, .in = true, .may_wait = may_wait };
+
+	return copy_all(buf, all, from, len, &piece);
+}
+
+/* --- a transfer --------------------------------------------------------------------------- */
+
+bool mrf_stage_needed(const struct mrf_buf *buf, const struct mrf_local_req *req)
+{
+	size_t i;
+
+	for (i = 0; req->desc && i < req->count; i++) {
+		if (req->iov[i].iov_len && mrf_desc_is_device(buf->space, req->desc[i]))
+			return true;
+	}
+	return false;
+}
+
+static struct mrf_staged buffers_of(const struct mrf_local_rest *rest)
+{
+	return (struct mrf_staged){ rest->iov, rest->desc, rest->count };
+}
+
+static int take_inline(const struct mrf_buf *buf, const struct mrf_local_req *req,
+		       struct mrf_local *local)
+{
+	const struct mrf_staged all = { req->iov, req->desc, req->count };
+
+	local->kind = MRF_LOCAL_INLINE;
+	local->nsge = 1;
+	local->sge[0] =
+		(struct mrf_sge){ .addr = (uintptr_t)local->data, .len = (uint32_t)req->total };
+	return mrf_stage_gather(buf, &all, 0, req->total, local->data);
+}
+
+/* A slot is a ring for transfers that fit in it. */
+static int take_memory(struct mrf_buf *buf, struct mrf_local_rest *rest)
+{
+	int ret;
+
+	rest->ring = NULL;
+	rest->memory = NULL;
+	rest->size = MRF_BOUNCE_SIZE;
+	if (rest->total <= MRF_BOUNCE_SIZE)
+		rest->memory = mrf_bounce_take(&buf->bounce, &rest->lkey);
+	if (rest->memory)
+		return 0;
+	ret = get_ring(buf, &rest->ring);
+	if (ret)
+		return ret;
+	rest->size = MRF_STAGE_RING;
+	rest->memory = rest->ring->memory;
+	rest->lkey = rest->ring->mr.lkey;
+	return 0;
+}
+
+static uint8_t *place_of(const struct mrf_local_rest *rest, uint64_t pos)
+{
+	return (uint8_t *)rest->memory + pos % rest->size;
+}
+
+/* What is sent: the first chunk is there when the call returns. */
+static int start(struct mrf_buf *buf, struct mrf_local *local)
+{
+	struct mrf_local_rest *rest = local->rest;
+	uint64_t len = mrf_min(rest->total, MRF_STAGE_CHUNK);
+	int ret;
+
+	rest->from = rest->upto = 0;
+	if (rest->arrives) {
+		rest->upto = mrf_min(rest->total, rest->size);
+		local->nuser = 1;
+		return 0;
+	}
+	ret = mrf_stage_copy(buf, local, len);
+	if (!ret)
+		mrf_stage_end(local, len);
+	return ret;
+}
+
+int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+{
+	struct mrf_local_rest *rest;
+	int ret;
+
+	if (req->total <= MRF_LIMIT_INJECT && !req->arrives)
+		return take_inline(buf, req, local);
+	rest = mrf_local_rest_new(req, 0);
+	if (!rest)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4043,
+				  "there is no memory for a transfer");
+	ret = take_memory(buf, rest);
+	if (ret) {
+		free(rest);
+		return ret;
+	}
+	local->kind = MRF_LOCAL_STAGED;
+	local->copy = rest->memory;
+	local->rest = rest;
+	ret = start(buf, local);
+	if (ret)
+		mrf_local_drop(buf, local);
+	return ret;
+}
+
+void mrf_stage_give(struct mrf_buf *buf, struct mrf_local *local)
+{
+	struct mrf_local_rest *rest = local->rest;
+
+	if (rest->ring)
+		give_ring(&buf->stage, rest->ring);
+	else
+		mrf_bounce_give(&buf->bounce, rest->memory);
+}
+
+/* --- step by step --------------------------------------------------------------------------- */
+
+static uint64_t whole_chunks(const struct mrf_local_rest *rest, uint64_t pos)
+{
+	return pos == rest->total ? pos : pos - pos % MRF_STAGE_CHUNK;
+}
+
+/*
+ * The next chunk: of what is sent, one for which there is room; of what arrives, one that has come.
+ * 0: there is none now.
+ */
+static uint64_t next_step(const struct mrf_local_rest *rest, uint64_t acked)
+{
+	uint64_t whole = whole_chunks(rest, acked), len;
+
+	if (rest->arrives)
+		return mrf_min(whole - mrf_min(rest->from, whole), MRF_STAGE_CHUNK);
+	len = mrf_min(rest->total - rest->upto, MRF_STAGE_CHUNK);
+	return rest->upto + len - whole <= rest->size ? len : 0;
+}
+
+bool mrf_stage_has_step(const struct mrf_local *local, uint64_t acked)
+{
+	return next_step(local->rest, acked);
+}
+
+/* What the chunk replaces cannot be posted any more. */
+uint64_t mrf_stage_begin(struct mrf_local *local, uint64_t acked)
+{
+	struct mrf_local_rest *rest = local->rest;
+	uint64_t len = next_step(rest, acked);
+
+	if (!rest->arrives && rest->upto + len > rest->from + rest->size)
+		rest->from = rest->upto + len - rest->size;
+	return len;
+}
+
+int mrf_stage_copy(const struct mrf_buf *buf, const struct mrf_local *local, uint64_t len)
+{
+	const struct mrf_local_rest *rest = local->rest;
+	const struct mrf_staged all = buffers_of(rest);
+
+	if (rest->arrives)
+		return mrf_stage_scatter(buf, &all, rest->from, len, place_of(rest, rest->from),
+					 true);
+	return mrf_stage_gather(buf, &all, rest->upto, len, place_of(rest, rest->upto));
+}
+
+void mrf_stage_end(struct mrf_local *local, uint64_t len)
+{
+	struct mrf_local_rest *rest = local->rest;
+
+	if (rest->arrives) {
+		rest->from += len;
+		rest->upto = mrf_min(rest->total, rest->from + rest->size);
+	} else {
+		rest->upto += len;
+	}
+}
+
+/* To the end of its chunk, so that it is acknowledged alone. */
+int mrf_stage_sge(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge)
+{
+	const struct mrf_local_rest *rest = local->rest;
+
+	*len = mrf_min(*len, mrf_min(rest->upto - from, MRF_STAGE_CHUNK - from % MRF_STAGE_CHUNK));
+	sge->addr = (uintptr_t)place_of(rest, from);
+	sge->len = (uint32_t)*len;
+	sge->lkey = rest->lkey;
+	return 1;
+}
+
+int mrf_stage_deliver(const struct mrf_buf *buf, const struct mrf_local *local, bool may_wait)
+{
+	const struct mrf_local_rest *rest = local->rest;
+	const struct mrf_staged all = buffers_of(rest);
+	uint64_t at = rest->from, len;
+	int ret = 0;
+
+	for (; at < rest->total && !ret; at += len) {
+		len = mrf_min(rest->total - at, rest->size - at % rest->size);
+		ret = mrf_stage_scatter(buf, &all, at, len, place_of(rest, at), may_wait);
+	}
+	return ret;
+}

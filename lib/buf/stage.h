@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Transfers with memory of devices, which the kernel cannot pin: their bytes pass through registered
+ * memory of the host, a ring of chunks that each such transfer has until it ends. What is sent is
+ * copied from the device chunk by chunk, the first in the call; what arrives is copied to it when a
+ * chunk has come. The device's copies and the transfer of other chunks go on at the same time.
+ *
+ * Other buffers of the same transfer are copied, too.
+ */
+#ifndef MRF_BUF_STAGE_H
+#define MRF_BUF_STAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include "base/lock.h"
+#include "verbs/vmr.h"
+
+#define MRF_STAGE_CHUNK (128ul << 10) /* bytes that are copied at a time */
+#define MRF_STAGE_RING (4 * MRF_STAGE_CHUNK)
+#define MRF_STAGE_RINGS 16 /* of an endpoint */
+
+struct mrf_buf;
+struct mrf_local;
+struct mrf_local_req;
+struct mrf_sge;
+
+struct mrf_stage_ring {
+	void *memory; /* NULL: not made yet */
+	struct mrf_vmr mr;
+	bool used;
+};
+
+/* The rings of an endpoint: made when they are needed, and kept. Thread-safe. */
+struct mrf_stage_pool {
+	struct mrf_lock lock; /* rank BOUNCE: guards which are used */
+	struct mrf_stage_ring ring[MRF_STAGE_RINGS];
+};
+
+void mrf_stage_init(struct mrf_stage_pool *pool);
+/* No ring may be in use. */
+void mrf_stage_fini(struct mrf_stage_pool *pool);
+
+/* Is a buffer memory of a device? */
+bool mrf_stage_needed(const struct mrf_buf *buf, const struct mrf_local_req *req);
+/*
+ * As mrf_local_take, for a transfer that needs it and whose descriptors were checked. -FI_EAGAIN: all
+ * rings are in use; -FI_EFAULT: memory was freed; -FI_EIO: the device or its runtime fails;
+ * -FI_ENOMEM. All but the first are logged.
+ */
+int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local);
+/* Fast, and allowed under an endpoint's lock. */
+void mrf_stage_give(struct mrf_buf *buf, struct mrf_local *local);
+
+/*
+ * The next step of a transfer of which `acked` bytes are acknowledged: a chunk from or to the
+ * device. Is there one to be done? Under the endpoint's lock.
+ */
+bool mrf_stage_has_step(const struct mrf_local *local, uint64_t acked);
+/* Decides it: how many bytes. Under the endpoint's lock. */
+uint64_t mrf_stage_begin(struct mrf_local *local, uint64_t acked);
+/* Does it, without the lock. Errors as in mrf_stage_take (logged), and -FI_ECANCELED: a region was closed. */
+int mrf_stage_copy(const struct mrf_buf *buf, const struct mrf_local *local, uint64_t len);
+/* It is done. Under the lock. */
+void mrf_stage_end(struct mrf_local *local, uint64_t len);
+/* As mrf_local_sges. */
+int mrf_stage_sge(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge);
+/*
+ * Everything has arrived: copies the rest to where it belongs. No lock is held. Errors as before;
+ * -FI_EAGAIN: memory of the host is not there yet, and may_wait is false.
+ */
+int mrf_stage_deliver(const struct mrf_buf *buf, const struct mrf_local *local, bool may_wait);
+
+/* Buffers with their descriptors (desc: NULL, or one for each, or NULL for those without). */
+struct mrf_staged {
+	const struct iovec *iov;
+	void *const *desc;
+	size_t count;
+};
+
+/* Copies bytes [from, from + len) of the buffers to or from host. Errors as before. */
+int mrf_stage_gather(const struct mrf_buf *buf, const struct mrf_staged *all, uint64_t from,
+		     uint64_t len, void *host);
+int mrf_stage_scatter(const struct mrf_buf *buf, const struct mrf_staged *all, uint64_t from,
+		      uint64_t len, const void *host, bool may_wait);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "base/user.h"
+#include "hmem/hmem.h"
+#include "mr/demand/backs.h"
+#include "mr/desc.h"
+#include "mr/device.h"
+#include "mr/pins.h"
+#include "mr/region.h"
+#include "mr/seg.h"
+
+/* A registration whose memory is being looked up. */
+struct look {
+	const struct mrf_mr_space *space;
+	const struct fi_mr_attr *attr;
+	const struct mrf_hmem *hmem;
+	uint64_t flags;
+	bool staged; /* some of it cannot be pinned */
+};
+
+static const char *iface_name(enum fi_hmem_iface iface)
+{
+	return mrf_names_enum(&mrf_names_hmem_iface, iface);
+}
+
+/* --- memory that is not what the call says ---------------------------------------------- */
+
+int mrf_mr_device_refuse(const void *addr, unsigned code, const char *what)
+{
+	struct mrf_hmem_alloc alloc;
+	const struct mrf_hmem *hmem = mrf_hmem_whose((uintptr_t)addr, &alloc);
+
+	if (!hmem || alloc.kind != MRF_HMEM_DEVICE)
+		return 0;
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, code,
+			  "%s at %p is memory of device %d of %s: it has to be registered by "
+			  "fi_mr_regattr with this iface and device, and used with the descriptor "
+			  "of that region",
+			  what, addr, alloc.device, iface_name(hmem->iface));
+}
+
+static int check_host(const struct mrf_mr_pins *pins, uint64_t flags)
+{
+	unsigned i;
+	int ret = 0;
+
+	if (flags & FI_HMEM_DEVICE_ONLY)
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3300,
+			"FI_HMEM_DEVICE_ONLY: iface=FI_HMEM_SYSTEM is memory of the host, "
+			"which not only a device can access");
+	for (i = 0; i < pins->nseg && !ret; i++) {
+		if (pins->seg[i].len)
+			ret = mrf_mr_device_refuse((void *)(uintptr_t)pins->seg[i].addr, 3301,
+						   "the buffer");
+	}
+	return ret;
+}
+
+/* -1: the interface has no numbers. */
+static int number_of(const struct fi_mr_attr *attr)
+{
+	switch (attr->iface) {
+	case FI_HMEM_CUDA:
+		return attr->device.cuda;
+	case FI_HMEM_ZE:
+		return attr->device.ze;
+	default:
+		return -1;
+	}
+}
+
+static int check_number(const struct look *look)
+{
+	int number = number_of(look->attr), devices;
+	struct mrf_hmem_why why;
+	int ret = look->hmem->count(&devices, &why);
+
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_MR, 3302, "%s: %s", iface_name(look->attr->iface),
+				  why.text);
+	if (look->attr->iface == FI_HMEM_ROCR || (number >= 0 && number < devices))
+		return 0;
+	return mrf_refuse(FI_ENODEV, FI_LOG_MR, 3303, "device=%d: %s has %d device%s", number,
+			  iface_name(look->attr->iface), devices, MRF_S(devices));
+}
+
+static int check_whose(const struct look *look, const struct mrf_mr_seg *seg,
+		       const struct mrf_hmem_alloc *alloc)
+{
+	int number = number_of(look->attr);
+
+	if (alloc->kind == MRF_HMEM_NONE)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3304,
+				  "%#llx + %llu byte%s is not memory that %s knows",
+				  (unsigned long long)seg->addr, (unsigned long long)seg->len,
+				  MRF_S(seg->len), iface_name(look->attr->iface));
+	if (alloc->kind == MRF_HMEM_DEVICE && number >= 0 && number != alloc->device)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3305,
+				  "device=%d: the memory at %#llx is of device %d", number,
+				  (unsigned long long)seg->addr, alloc->device);
+	if (alloc->kind != MRF_HMEM_DEVICE && look->flags & FI_HMEM_DEVICE_ONLY)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3306,
+				  "FI_HMEM_DEVICE_ONLY: the memory at %#llx is %s, which the "
+				  "processor can access, too",
+				  (unsigned long long)seg->addr,
+				  alloc->kind == MRF_HMEM_MANAGED ? "shared by host and device"
+								  : "the host's");
+	return 0;
+}
+
+/* A runtime may know memory of the host by another address that is good for its device only. */
+static int check_extent(const struct mrf_mr_seg *seg, const struct mrf_hmem_alloc *alloc)
+{
+	if (mrf_range_inside(seg->addr, seg->len, alloc->start, alloc->len))
+		return 0;
+	if (!mrf_range_inside(seg->addr, 1, alloc->start, alloc->len))
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3307,
+			"%#llx is the device's address of memory of the host: register the "
+			"host's, which is in %#zx + %zu byte%s",
+			(unsigned long long)seg->addr, (size_t)alloc->start, alloc->len,
+			MRF_S(alloc->len));
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3308,
+			  "%#llx + %llu byte%s passes the end of its allocation, %#zx + %zu byte%s",
+			  (unsigned long long)seg->addr, (unsigned long long)seg->len,
+			  MRF_S(seg->len), (size_t)alloc->start, alloc->len, MRF_S(alloc->len));
+}
+
+/* --- what it is --------------------------------------------------------------------------- */
+
+/* Can the kernel pin memory that host and device share? That depends on the device's driver. */
+static bool can_pin(const struct look *look, const struct mrf_mr_seg *seg)
+{
+	unsigned rights = look->attr->access & (FI_RECV | FI_READ) ? MRF_RIGHT_LOCAL_WRITE : 0;
+	struct mrf_vmr vmr;
+
+	if (mrf_room_reg(look->space->pd, (void *)(uintptr_t)seg->addr, seg->len, seg->addr, rights,
+			 &vmr))
+		return false;
+	mrf_vmr_drop(&vmr);
+	return true;
+}
+
+static int look_at(struct look *look, const struct mrf_mr_seg *seg, struct mrf_hmem_alloc *alloc)
+{
+	struct mrf_hmem_why why;
+	int ret;
+
+	*alloc = (struct mrf_hmem_alloc){ .kind = MRF_HMEM_HOST };
+	if (!seg->len)
+		return 0;
+	ret = look->hmem->find(seg->addr, alloc, &why);
+	if (ret)
+		return mrf_refuse(-ret, FI_LOG_MR, 3309, "%#llx + %llu byte%s: %s",
+				  (unsigned long long)seg->addr, (unsigned long long)seg->len,
+				  MRF_S(seg->len), why.text);
+	ret = check_whose(look, seg, alloc);
+	if (!ret)
+		ret = check_extent(seg, alloc);
+	if (!ret)
+		look->staged |= alloc->kind == MRF_HMEM_DEVICE ||
+				(alloc->kind == MRF_HMEM_MANAGED && !can_pin(look, seg));
+	return ret;
+}
+
+static int look_at_all(struct look *look, const struct mrf_mr_pins *pins,
+		       struct mrf_hmem_alloc *alloc)
+{
+	unsigned i;
+	int ret = 0;
+
+	for (i = 0; i < pins->nseg && !ret; i++)
+		ret = look_at(look, &pins->seg[i], &alloc[i]);
+	if (!ret && look->staged && look->attr->access & MRF_MR_REMOTE)
+		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3310,
+				  "access=%#llx: memory of a device can be used locally only: "
+				  "FI_REMOTE_READ and FI_REMOTE_WRITE are not offered for it",
+				  (unsigned long long)look->attr->access);
+	return ret;
+}
+
+int mrf_mr_device_find(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		       uint64_t flags, const struct mrf_mr_pins *pins,
+		       struct mrf_mr_device **device)
+{
+	struct look look = { .space = space, .attr = attr, .flags = flags };
+	int ret;
+
+	*device = NULL;
+	if (attr->iface == FI_HMEM_SYSTEM)
+		return check_host(pins, flags);
+	ret = mrf_hmem_open(attr->iface, &look.hmem);
+	if (!ret)
+		ret = check_number(&look);
+	if (ret)
+		return ret;
+	*device = malloc(sizeof(**device) + pins->nseg * sizeof((*device)->alloc[0]));
+	if (!*device)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
+	(*device)->hmem = look.hmem;
+	ret = look_at_all(&look, pins, (*device)->alloc);
+	if (!ret && look.staged)
+		return 0;
+	free(*device);
+	*device = NULL;
+	return ret;
+}
+
+/* --- copies ------------------------------------------------------------------------------- */
+
+struct copy {
+	bool in; /* to the device */
+	uint64_t addr;
+	uint8_t *host;
+	uint64_t len;
+};
+
+/* NULL: it has been closed. */
+static struct mrf_mr *hold(const struct mrf_mr_space *space, const void *desc)
+{
+	const struct mrf_mr *found = mrf_desc_find(space->pool, desc);
+	struct mrf_mr *mr = (struct mrf_mr *)(uintptr_t)found;
+	struct mrf_lock *lock;
+
+	if (!mr)
+		return NULL;
+	lock = &mr->space->lock;
+	mrf_lock_take(lock);
+	if (mrf_desc_still(mr, desc) && mr->device)
+		mrf_mr_enter_locked(mr);
+	else
+		mr = NULL;
+	mrf_lock_release(lock);
+	return mr;
+}
+
+/* Of the host's memory, which may be gone. */
+static int copy_host(const struct copy *copy, struct mrf_hmem_why *why)
+{
+	struct iovec there = { (void *)(uintptr_t)copy->addr, copy->len };
+	int ret = copy->in ? mrf_user_put(&there, 1, copy->host, true)
+			   : mrf_user_get(copy->host, &there, 1);
+
+	if (ret)
+		snprintf(why->text, sizeof(why->text), "%#llx + %llu byte%s is not mapped",
+			 (unsigned long long)copy->addr, (unsigned long long)copy->len,
+			 MRF_S(copy->len));
+	return ret;
+}
+
+static int copy_part(const struct mrf_mr_device *device, unsigned i, const struct copy *copy,
+		     struct mrf_hmem_why *why)
+{
+	const struct mrf_hmem_alloc *alloc = &device->alloc[i];
+
+	if (alloc->kind == MRF_HMEM_HOST)
+		return copy_host(copy, why);
+	if (copy->in)
+		return device->hmem->put(alloc, copy->addr, copy->host, copy->len, why);
+	return device->hmem->get(alloc, copy->host, copy->addr, copy->len, why);
+}
+
+static int copy_held(const struct mrf_mr *mr, struct copy copy, struct mrf_hmem_why *why)
+{
+	uint64_t left = copy.len, offset;
+	unsigned i;
+	int ret = 0;
+
+	for (; left && !ret; copy.addr += copy.len, copy.host += copy.len, left -= copy.len) {
+		copy.len = mrf_mr_locate(mr->segs, mr->nseg, true, copy.addr, left, &i, &offset);
+		if (!copy.len)
+			return -FI_EINVAL;
+		ret = copy_part(mr->device, i, &copy, why);
+	}
+	return ret;
+}
+
+static int copy_of(const struct mrf_mr_space *space, const void *desc, const struct copy *copy,
+		   struct mrf_hmem_why *why)
+{
+	struct mrf_mr *mr = hold(space, desc);
+	int ret;
+
+	if (!mr)
+		return -FI_ECANCELED;
+	ret = copy_held(mr, *copy, why);
+	mrf_mr_leave(mr);
+	return ret;
+}
+
+int mrf_mr_device_get(const struct mrf_mr_space *space, const void *desc, void *to, uint64_t addr,
+		      uint64_t len, struct mrf_hmem_why *why)
+{
+	return copy_of(space, desc, &(struct copy){ false, addr, to, len }, why);
+}
+
+int mrf_mr_device_put(const struct mrf_mr_space *space, const void *desc, uint64_t addr,
+		      const void *from, uint64_t len, struct mrf_hmem_why *why)
+{
+	return copy_of(space, desc, &(struct copy){ true, addr, (void *)(uintptr_t)from, len },
+		       why);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Regions of memory that only a device's runtime can copy (FI_MR_HMEM). The kernel pins nothing of
+ * them, and their segments have no keys: transfers go through memory of the host. What is at the
+ * address is looked up when the region is registered, and by each copy again.
+ */
+#ifndef MRF_MR_DEVICE_H
+#define MRF_MR_DEVICE_H
+
+#include "hmem/table.h"
+#include "mr/pool.h"
+
+struct mrf_mr_pins;
+
+/* Of one region; immutable. */
+struct mrf_mr_device {
+	const struct mrf_hmem *hmem;
+	struct mrf_hmem_alloc alloc[]; /* what each segment is in */
+};
+
+/*
+ * In a domain with FI_MR_HMEM: looks at attr->iface, attr->device and FI_HMEM_DEVICE_ONLY, for the
+ * segments in pins. *device: what the region needs, to be freed with it; NULL: the kernel can pin
+ * all of it. Errors are logged: those of mrf_hmem_open; -FI_EINVAL: it is other memory than attr
+ * says; -FI_ENODEV: there is no device of that number; -FI_ENOSYS: remote rights; -FI_EIO;
+ * -FI_ENOMEM.
+ */
+int mrf_mr_device_find(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+		       uint64_t flags, const struct mrf_mr_pins *pins,
+		       struct mrf_mr_device **device);
+
+/*
+ * Memory that is used without a descriptor: -FI_EINVAL (logged with this code, the buffer is called
+ * `what`) if it is memory of a device; 0 also if no runtime knows it. Only runtimes are asked that
+ * the application uses.
+ */
+int mrf_mr_device_refuse(const void *addr, unsigned code, const char *what);
+
+/* Is it the live descriptor of such a region? Lock-free. */
+static inline bool mrf_desc_is_device(const struct mrf_mr_space *space, const void *desc)
+{
+	uint32_t index = (uintptr_t)desc & MRF_DESC_INDEX_MASK;
+	const struct mrf_mr *mr = mrf_desc_chunk(space->pool, index);
+
+	if (!mr)
+		return false;
+	mr += index % MRF_MR_CHUNK;
+	return atomic_load(&mr->live) == (uintptr_t)desc && MRF_MR_GET(mr->device);
+}
+
+/*
+ * Copies len bytes from or to addr, which are inside the region of the descriptor. fi_close of the
+ * region waits for it. -FI_ECANCELED: the region has been closed; otherwise as struct mrf_hmem says.
+ * No lock is held; takes as long as the device takes.
+ */
+int mrf_mr_device_get(const struct mrf_mr_space *space, const void *desc, void *to, uint64_t addr,
+		      uint64_t len, struct mrf_hmem_why *why);
+int mrf_mr_device_put(const struct mrf_mr_space *space, const void *desc, uint64_t addr,
+		      const void *from, uint64_t len, struct mrf_hmem_why *why);
+
+#endif

@@ -1,7 +1,7 @@
 UNIT_LDADD = libmrfab-internal.la $(CHECK_LIBS) -lpthread
 AM_CFLAGS += $(CHECK_CFLAGS)
-if HAVE_CHECK
 include tests/runtime/local.mk
+if HAVE_CHECK
 include tests/unit/local.mk
 endif
 include tests/func/local.mk

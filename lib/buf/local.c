@@ -15,6 +15,7 @@
 #include "base/user.h"
 #include "buf/cache.h"
 #include "buf/local.h"
+#include "buf/rest.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
 #include "mr/device.h"
@@ -213,49 +214,6 @@ static int use_desc(struct mrf_buf *buf, const struct mrf_local_req *req, struct
 }
 
 /* --- more of them than are held ---------------------------------------------------------- */
-
-static struct mrf_local_rest *rest_new(size_t count)
-{
-	size_t len = sizeof(struct mrf_local_rest) + count * sizeof(struct iovec);
-	struct mrf_local_rest *rest = malloc(len + count * sizeof(void *));
-
-	if (!rest)
-		return NULL;
-	rest->from = 0;
-	rest->upto = UINT64_MAX; /* all are held */
-	rest->count = count;
-	rest->desc = (void **)(void *)(rest->iov + count);
-	return rest;
-}
-
-struct iovec *mrf_local_user_room(struct mrf_local *local, size_t count, void ***desc)
-{
-	*desc = local->desc;
-	if (mrf_likely(count <= MRF_LOCAL_IOV))
-		return local->user;
-	local->rest = rest_new(count);
-	if (!local->rest)
-		return NULL;
-	*desc = local->rest->desc;
-	return local->rest->iov;
-}
-
-struct mrf_local_rest *mrf_local_rest_new(const struct mrf_local_req *req, uint64_t upto)
-{
-	struct mrf_local_rest *rest = rest_new(req->count);
-
-	if (!rest)
-		return NULL;
-	rest->upto = upto;
-	rest->total = req->total;
-	rest->arrives = req->arrives;
-	memcpy(rest->iov, req->iov, req->count * sizeof(*req->iov));
-	if (req->desc)
-		memcpy(rest->desc, req->desc, req->count * sizeof(*req->desc));
-	else
-		rest->desc = NULL;
-	return rest;
-}
 
 /* -FI_ENOMEM. */
 static int keep_rest(struct mrf_local *local, const struct mrf_local_req *req, uint64_t upto)
@@ -554,7 +512,7 @@ static int check_buffers_end(const struct mrf_local_req *req)
 	return 0;
 }
 
-static int take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+static int take_host(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
 {
 	uint64_t covered;
 	int ret = take_what_fits(buf, req, local, &covered);
@@ -577,11 +535,14 @@ int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 	if (ret || !req->total)
 		return ret;
 	if (mrf_likely(!(buf->space->mode & FI_MR_HMEM)))
-		return take(buf, req, local);
+		return take_host(buf, req, local);
 	ret = mrf_local_check(buf, req, NULL, CODE_MISSING);
+	if (ret || !mrf_stage_needed(buf, req))
+		return ret ? ret : take_host(buf, req, local);
+	ret = mrf_stage_take(buf, req, local);
 	if (ret)
-		return ret;
-	return mrf_stage_needed(buf, req) ? mrf_stage_take(buf, req, local) : take(buf, req, local);
+		mrf_local_drop(buf, local);
+	return ret;
 }
 
 /* --- afterwards ----------------------------------------------------------------------- */

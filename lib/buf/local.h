@@ -133,19 +133,13 @@ static inline bool mrf_local_reaches(const struct mrf_local *local, uint64_t pos
 	return !local->rest || (pos >= local->rest->from && pos < local->rest->upto);
 }
 
-/* All buffers of a transfer, of which bytes up to `upto` are held. NULL: no memory. */
-struct mrf_local_rest *mrf_local_rest_new(const struct mrf_local_req *req, uint64_t upto);
-/*
- * Room for count buffers that results belong in, and for their descriptors. NULL: no memory. What
- * was taken before is kept.
- */
-struct iovec *mrf_local_user_room(struct mrf_local *local, size_t count, void ***desc);
+/* The buffers that results belong in (buf/rest.h), */
 static inline const struct iovec *mrf_local_user(const struct mrf_local *local)
 {
 	return local->rest ? local->rest->iov : local->user;
 }
 
-/* The descriptors of those, as mrf_local_user_room has found room for them. */
+/* and their descriptors. */
 static inline void *const *mrf_local_user_desc(const struct mrf_local *local)
 {
 	return local->rest ? local->rest->desc : local->desc;

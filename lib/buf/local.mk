@@ -9,5 +9,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/gauge.h \
 	lib/buf/local.c \
 	lib/buf/local.h \
+	lib/buf/rest.c \
+	lib/buf/rest.h \
 	lib/buf/stage.c \
 	lib/buf/stage.h

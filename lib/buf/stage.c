@@ -7,6 +7,7 @@
 #include "base/page.h"
 #include "base/user.h"
 #include "buf/local.h"
+#include "buf/rest.h"
 #include "buf/stage.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
@@ -98,7 +99,7 @@ static int get_ring(struct mrf_buf *buf, struct mrf_stage_ring **out)
 	if (!give_ring(&buf->stage, ring))
 		return -FI_EAGAIN;
 	mrf_page_explain_memlock(MRF_STAGE_RING, why, sizeof(why));
-	return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4040,
+	return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4160,
 			  "%lu bytes for passing on memory of a device cannot be pinned: %s",
 			  MRF_STAGE_RING, why);
 }
@@ -117,13 +118,13 @@ struct piece {
 static int refuse_copy(const struct piece *piece, int err, const char *why)
 {
 	if (err == -FI_ECANCELED)
-		return mrf_refuse(FI_ECANCELED, FI_LOG_EP_DATA, 4041,
+		return mrf_refuse(FI_ECANCELED, FI_LOG_EP_DATA, 4161,
 				  "the region of the local buffer at %p was closed",
 				  piece->there.iov_base);
 	/* The runtime says that it was freed. */
 	if (err == -FI_EINVAL)
 		err = -FI_EFAULT;
-	return mrf_refuse(-err, FI_LOG_EP_DATA, 4042,
+	return mrf_refuse(-err, FI_LOG_EP_DATA, 4162,
 			  "local buffer %p, %zu byte%s, cannot be %s: %s", piece->there.iov_base,
 			  piece->there.iov_len, MRF_S(piece->there.iov_len),
 			  piece->in ? "written" : "read", why);
@@ -261,7 +262,7 @@ static uint8_t *place_of(const struct mrf_local_rest *rest, uint64_t pos)
 }
 
 /* What is sent: the first chunk is there when the call returns. */
-static int start(struct mrf_buf *buf, struct mrf_local *local)
+static int fill_first(struct mrf_buf *buf, struct mrf_local *local)
 {
 	struct mrf_local_rest *rest = local->rest;
 	uint64_t len = mrf_min(rest->total, MRF_STAGE_CHUNK);
@@ -288,7 +289,7 @@ int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 		return take_inline(buf, req, local);
 	rest = mrf_local_rest_new(req, 0);
 	if (!rest)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4043,
+		return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4163,
 				  "there is no memory for a transfer");
 	ret = take_memory(buf, rest);
 	if (ret) {
@@ -298,10 +299,7 @@ int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 	local->kind = MRF_LOCAL_STAGED;
 	local->copy = rest->memory;
 	local->rest = rest;
-	ret = start(buf, local);
-	if (ret)
-		mrf_local_drop(buf, local);
-	return ret;
+	return fill_first(buf, local);
 }
 
 void mrf_stage_give(struct mrf_buf *buf, struct mrf_local *local)

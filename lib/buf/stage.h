@@ -44,7 +44,8 @@ void mrf_stage_fini(struct mrf_stage_pool *pool);
 /* Is a buffer memory of a device? */
 bool mrf_stage_needed(const struct mrf_buf *buf, const struct mrf_local_req *req);
 /*
- * As mrf_local_take, for a transfer that needs it and whose descriptors were checked. -FI_EAGAIN: all
+ * As mrf_local_take, for a transfer that needs it and whose descriptors were checked; after an error
+ * local may still hold something. -FI_EAGAIN: all
  * rings are in use; -FI_EFAULT: memory was freed; -FI_EIO: the device or its runtime fails;
  * -FI_ENOMEM. All but the first are logged.
  */

@@ -241,7 +241,7 @@ static struct mrf_mr *hold(const struct mrf_mr_space *space, const void *desc)
 }
 
 /* Of the host's memory, which may be gone. */
-static int copy_host(const struct copy *copy, struct mrf_hmem_why *why)
+static int copy_shared(const struct copy *copy, struct mrf_hmem_why *why)
 {
 	struct iovec there = { (void *)(uintptr_t)copy->addr, copy->len };
 	int ret = copy->in ? mrf_user_put(&there, 1, copy->host, true)
@@ -260,7 +260,7 @@ static int copy_part(const struct mrf_mr_device *device, unsigned i, const struc
 	const struct mrf_hmem_alloc *alloc = &device->alloc[i];
 
 	if (alloc->kind == MRF_HMEM_HOST)
-		return copy_host(copy, why);
+		return copy_shared(copy, why);
 	if (copy->in)
 		return device->hmem->put(alloc, copy->addr, copy->host, copy->len, why);
 	return device->hmem->get(alloc, copy->host, copy->addr, copy->len, why);

@@ -18,3 +18,7 @@ libze_loader_la_SOURCES = tests/runtime/ze.c tests/runtime/memory.c tests/runtim
 libze_loader_la_CFLAGS = $(runtime_flags)
 libze_loader_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -rpath /nowhere
 libze_loader_la_LIBADD = -lpthread
+
+# What programs need that use them.
+runtime_rig = tests/runtime/rig.c tests/runtime/rig.h tests/runtime/memory.h
+runtime_rig_flags = -I$(top_srcdir)/tests -DRUNTIME='"$(abs_builddir)/.libs/"'

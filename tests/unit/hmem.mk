@@ -7,9 +7,9 @@ EXTRA_DIST += tests/unit/old_cuda.c
 CLEANFILES += tests/unit/libold_cuda.so
 check_PROGRAMS += tests/unit/t_hmem
 tests_unit_t_hmem_SOURCES = tests/unit/t_hmem.c tests/unit/fork_inside.h tests/unit/child.h \
-	tests/unit/unit.h
+	tests/unit/unit.h $(runtime_rig)
 tests_unit_t_hmem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dlerror
-tests_unit_t_hmem_CPPFLAGS = $(AM_CPPFLAGS) -DRUNTIME='"$(abs_builddir)/.libs/"' \
+tests_unit_t_hmem_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags) \
 	-DOLD='"$(abs_builddir)/tests/unit/"'
-tests_unit_t_hmem_LDADD = $(UNIT_LDADD)
+tests_unit_t_hmem_LDADD = $(UNIT_LDADD) -ldl
 EXTRA_tests_unit_t_hmem_DEPENDENCIES = $(runtime_stand_ins) tests/unit/libold_cuda.so

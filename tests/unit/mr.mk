@@ -17,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/t_mr_locate \
 	tests/unit/t_mr_raw \
 	tests/unit/t_mr_register \
+	tests/unit/t_hmem_region \
 	tests/unit/t_mr_space \
 	tests/unit/t_mr_state \
 	tests/unit/t_refresh \
@@ -89,6 +90,11 @@ tests_unit_t_mr_locate_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_raw_SOURCES = tests/unit/t_mr_raw.c $(MR_FIXTURE)
 tests_unit_t_mr_raw_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_raw_LDFLAGS = $(MR_WRAP)
+tests_unit_t_hmem_region_SOURCES = tests/unit/t_hmem_region.c $(MR_FIXTURE) $(runtime_rig)
+tests_unit_t_hmem_region_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_hmem_region_LDADD = $(UNIT_LDADD) -ldl
+tests_unit_t_hmem_region_LDFLAGS = $(MR_WRAP)
+EXTRA_tests_unit_t_hmem_region_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_mr_register_SOURCES = tests/unit/t_mr_register.c $(MR_FIXTURE)
 tests_unit_t_mr_register_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_register_LDFLAGS = $(MR_WRAP)

@@ -7,217 +7,20 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "hmem/hmem.h"
+#include "runtime/rig.h"
 #include "fork_inside.h"
 #include "unit.h"
 
 #define LEN 10000u
 
-/* What tests need of a runtime beside what the library uses. */
-struct rig {
-	enum fi_hmem_iface iface;
-	const char *file;
-	void (*load)(void *so);
-	void *(*make)(enum mrf_hmem_kind kind, int device, size_t len);
-	void (*unmake)(enum mrf_hmem_kind kind, void *addr);
-	bool managed;	  /* has it such memory? */
-	const char *says; /* how its refusals begin */
-	int lost;	  /* the error of a lost device */
-	const char *copy; /* the call that moves bytes to the device */
-};
-
-static void (*fail_next)(const char *name, unsigned nth, int error);
-static unsigned (*fails_left)(void);
-static unsigned long (*calls_of)(const char *name);
+static struct rig_control control;
 static const struct rig *rig;
 static const struct mrf_hmem *hmem;
 static struct mrf_hmem_why why;
 
-static void find_symbol(void *so, const char *name, void *function)
-{
-	*(void **)function = dlsym(so, name);
-	ck_assert_msg(*(void **)function, "%s", name);
-}
-
-/* --- CUDA -------------------------------------------------------------------------------- */
-
-static struct {
-	int (*init)(unsigned flags);
-	int (*create)(void **context, unsigned flags, int device);
-	int (*get_current)(void **context);
-	int (*set_current)(void *context);
-	int (*retain)(void **context, int device);
-	int (*alloc)(unsigned long long *ptr, size_t len);
-	int (*alloc_managed)(unsigned long long *ptr, size_t len, unsigned flags);
-	int (*alloc_host)(void **addr, size_t len);
-	int (*free)(unsigned long long ptr);
-	int (*free_host)(void *addr);
-	int (*destroy)(void *context);
-	void (*capture)(bool on);
-} cu;
-
-static void cuda_load(void *so)
-{
-	find_symbol(so, "cuInit", &cu.init);
-	find_symbol(so, "cuCtxCreate_v2", &cu.create);
-	find_symbol(so, "cuCtxGetCurrent", &cu.get_current);
-	find_symbol(so, "cuCtxSetCurrent", &cu.set_current);
-	find_symbol(so, "cuDevicePrimaryCtxRetain", &cu.retain);
-	find_symbol(so, "cuMemAlloc_v2", &cu.alloc);
-	find_symbol(so, "cuMemAllocManaged", &cu.alloc_managed);
-	find_symbol(so, "cuMemAllocHost_v2", &cu.alloc_host);
-	find_symbol(so, "cuMemFree_v2", &cu.free);
-	find_symbol(so, "cuMemFreeHost", &cu.free_host);
-	find_symbol(so, "cuCtxDestroy_v2", &cu.destroy);
-	find_symbol(so, "mrfab_runtime_capture", &cu.capture);
-}
-
-/* In the device's primary context, which is not current afterwards. */
-static void *cuda_make(enum mrf_hmem_kind kind, int device, size_t len)
-{
-	unsigned long long ptr = 0;
-	void *context, *addr;
-
-	ck_assert_int_eq(cu.init(0), 0);
-	ck_assert_int_eq(cu.retain(&context, device), 0);
-	ck_assert_int_eq(cu.set_current(context), 0);
-	if (kind == MRF_HMEM_HOST)
-		ck_assert_int_eq(cu.alloc_host(&addr, len), 0);
-	else if (kind == MRF_HMEM_MANAGED)
-		ck_assert_int_eq(cu.alloc_managed(&ptr, len, 1), 0);
-	else
-		ck_assert_int_eq(cu.alloc(&ptr, len), 0);
-	ck_assert_int_eq(cu.set_current(NULL), 0);
-	return kind == MRF_HMEM_HOST ? addr : (void *)(uintptr_t)ptr;
-}
-
-static void cuda_unmake(enum mrf_hmem_kind kind, void *addr)
-{
-	ck_assert_int_eq(kind == MRF_HMEM_HOST ? cu.free_host(addr) : cu.free((uintptr_t)addr), 0);
-}
-
-/* --- ROCR -------------------------------------------------------------------------------- */
-
-static struct {
-	int (*init)(void);
-	int (*alloc)(uint64_t pool, size_t len, uint32_t flags, void **ptr);
-	int (*free)(void *ptr);
-	void (*set_type)(const void *ptr, int type);
-} hsa;
-
-static void rocr_load(void *so)
-{
-	find_symbol(so, "hsa_init", &hsa.init);
-	find_symbol(so, "hsa_amd_memory_pool_allocate", &hsa.alloc);
-	find_symbol(so, "hsa_amd_memory_pool_free", &hsa.free);
-	find_symbol(so, "mrfab_runtime_type", &hsa.set_type);
-}
-
-/* The stand-in's pool 1 is the host's, those of devices follow. */
-static void *rocr_make(enum mrf_hmem_kind kind, int device, size_t len)
-{
-	void *ptr = NULL;
-
-	ck_assert_int_eq(hsa.init(), 0);
-	ck_assert_int_eq(hsa.alloc(kind == MRF_HMEM_HOST ? 1 : 2 + (unsigned)device, len, 0, &ptr),
-			 0);
-	return ptr;
-}
-
-static void rocr_unmake(enum mrf_hmem_kind kind, void *addr)
-{
-	(void)kind;
-	ck_assert_int_eq(hsa.free(addr), 0);
-}
-
-/* --- Level Zero ---------------------------------------------------------------------------- */
-
-static struct {
-	int (*init)(uint32_t flags);
-	int (*drivers)(uint32_t *count, void **drivers);
-	int (*devices)(void *driver, uint32_t *count, void **devices);
-	int (*parts)(void *device, uint32_t *count, void **parts);
-	int (*context)(void *driver, const void *desc, void **context);
-	int (*alloc)(void *context, const void *desc, size_t len, size_t alignment, void *device,
-		     void **ptr);
-	int (*alloc_shared)(void *context, const void *desc, const void *host_desc, size_t len,
-			    size_t alignment, void *device, void **ptr);
-	int (*alloc_host)(void *context, const void *desc, size_t len, size_t alignment,
-			  void **ptr);
-	int (*free)(void *context, void *ptr);
-} ze;
-static void *ze_context;
-static bool ze_part; /* memory is a sub-device's */
-
-static void ze_load(void *so)
-{
-	find_symbol(so, "zeInit", &ze.init);
-	find_symbol(so, "zeDriverGet", &ze.drivers);
-	find_symbol(so, "zeDeviceGet", &ze.devices);
-	find_symbol(so, "zeDeviceGetSubDevices", &ze.parts);
-	find_symbol(so, "zeContextCreate", &ze.context);
-	find_symbol(so, "zeMemAllocDevice", &ze.alloc);
-	find_symbol(so, "zeMemAllocShared", &ze.alloc_shared);
-	find_symbol(so, "zeMemAllocHost", &ze.alloc_host);
-	find_symbol(so, "zeMemFree", &ze.free);
-}
-
-static void *ze_make(enum mrf_hmem_kind kind, int device, size_t len)
-{
-	void *drivers[2], *driver, *devices[2], *parts[2], *ptr = NULL;
-	uint32_t both = 2, two = 2;
-	uint64_t desc[4] = { 0 };
-
-	ck_assert_int_eq(ze.init(0), 0);
-	ck_assert_int_eq(ze.drivers(&both, drivers), 0);
-	driver = drivers[1];
-	ck_assert_int_eq(ze.devices(driver, &two, devices), 0);
-	if (ze_part) {
-		ck_assert_int_eq(ze.parts(devices[device], &two, parts), 0);
-		devices[device] = parts[1];
-	}
-	if (!ze_context)
-		ck_assert_int_eq(ze.context(driver, desc, &ze_context), 0);
-	if (kind == MRF_HMEM_HOST)
-		ck_assert_int_eq(ze.alloc_host(ze_context, desc, len, 1, &ptr), 0);
-	else if (kind == MRF_HMEM_MANAGED)
-		ck_assert_int_eq(
-			ze.alloc_shared(ze_context, desc, desc, len, 1, devices[device], &ptr), 0);
-	else
-		ck_assert_int_eq(ze.alloc(ze_context, desc, len, 1, devices[device], &ptr), 0);
-	return ptr;
-}
-
-static void ze_unmake(enum mrf_hmem_kind kind, void *addr)
-{
-	(void)kind;
-	ck_assert_int_eq(ze.free(ze_context, addr), 0);
-}
-
-static const struct rig rigs[] = {
-	{ FI_HMEM_CUDA, RUNTIME "libcuda.so.1", cuda_load, cuda_make, cuda_unmake, true, "cu", 719,
-	  "cuMemcpyHtoDAsync_v2" },
-	{ FI_HMEM_ROCR, RUNTIME "libhsa-runtime64.so.1", rocr_load, rocr_make, rocr_unmake, false,
-	  "hsa_", 0x1000, "hsa_memory_copy" },
-	{ FI_HMEM_ZE, RUNTIME "libze_loader.so.1", ze_load, ze_make, ze_unmake, true, "ze",
-	  0x70000001, "zeCommandListAppendMemoryCopy" },
-};
-
-#define RIGS ((int)(sizeof(rigs) / sizeof(rigs[0])))
-
-/* --- around it ----------------------------------------------------------------------------- */
-
-/* The runtime's library is found by its name when it is loaded already. */
 static void load(int i)
 {
-	void *so;
-
-	rig = &rigs[i];
-	so = dlopen(rig->file, RTLD_NOW | RTLD_LOCAL);
-	ck_assert_msg(so, "%s", dlerror());
-	find_symbol(so, "mrfab_runtime_fail", &fail_next);
-	find_symbol(so, "mrfab_runtime_fails_left", &fails_left);
-	find_symbol(so, "mrfab_runtime_calls", &calls_of);
-	rig->load(so);
+	rig = rig_load(i, &control);
 }
 
 static void open_rig(int i)
@@ -247,24 +50,25 @@ static void fill(uint8_t *bytes, size_t len, unsigned seed)
 
 START_TEST(hmem_knows_what_an_address_is)
 {
-	static const enum mrf_hmem_kind kinds[] = { MRF_HMEM_DEVICE, MRF_HMEM_MANAGED,
-						    MRF_HMEM_HOST };
+	static const enum mrf_hmem_kind kinds[] = { [RT_DEVICE] = MRF_HMEM_DEVICE,
+						    [RT_MANAGED] = MRF_HMEM_MANAGED,
+						    [RT_HOST] = MRF_HMEM_HOST };
 	struct mrf_hmem_alloc alloc;
 	uint8_t *mem;
 	unsigned k;
 
 	open_rig(_i);
 	for (k = 0; k < 3; k++) {
-		if (kinds[k] == MRF_HMEM_MANAGED && !rig->managed)
+		if (k == RT_MANAGED && !rig->managed)
 			continue;
-		mem = rig->make(kinds[k], 1, LEN);
+		mem = rig->make((enum rt_kind)k, 1, LEN);
 		alloc = found(mem + LEN - 1);
 		ck_assert_int_eq(alloc.kind, kinds[k]);
 		if (kinds[k] != MRF_HMEM_HOST)
 			ck_assert_int_eq(alloc.device, 1);
 		ck_assert_uint_eq(alloc.start, (uintptr_t)mem);
 		ck_assert_uint_eq(alloc.len, LEN);
-		rig->unmake(kinds[k], mem);
+		rig->unmake((enum rt_kind)k, mem);
 		ck_assert_int_eq(found(mem).kind, MRF_HMEM_NONE);
 	}
 	ck_assert_int_eq(found(&alloc).kind, MRF_HMEM_NONE);
@@ -278,15 +82,15 @@ START_TEST(hmem_an_allocation_at_the_same_address_is_another)
 	uint64_t id;
 
 	open_rig(_i);
-	mem = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	mem = rig->make(RT_DEVICE, 0, LEN);
 	id = found(mem).id;
 	ck_assert_uint_ne(id, 0);
 	ck_assert_uint_eq(found(mem).id, id);
-	rig->unmake(MRF_HMEM_DEVICE, mem);
-	again = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	rig->unmake(RT_DEVICE, mem);
+	again = rig->make(RT_DEVICE, 0, LEN);
 	ck_assert_ptr_eq(again, mem);
 	ck_assert_uint_ne(found(mem).id, id);
-	rig->unmake(MRF_HMEM_DEVICE, mem);
+	rig->unmake(RT_DEVICE, mem);
 }
 END_TEST
 
@@ -323,10 +127,10 @@ START_TEST(hmem_copies_any_bytes_of_any_device)
 	unsigned i;
 
 	open_rig(_i / 2);
-	mem = rig->make(MRF_HMEM_DEVICE, _i % 2, LEN);
+	mem = rig->make(RT_DEVICE, _i % 2, LEN);
 	for (i = 0; i < 5; i++)
 		there_and_back(mem, parts[i].off, parts[i].len, i);
-	rig->unmake(MRF_HMEM_DEVICE, mem);
+	rig->unmake(RT_DEVICE, mem);
 }
 END_TEST
 
@@ -342,10 +146,10 @@ START_TEST(hmem_any_thread_copies)
 	void *mem;
 
 	open_rig(_i);
-	mem = rig->make(MRF_HMEM_DEVICE, 1, LEN);
+	mem = rig->make(RT_DEVICE, 1, LEN);
 	ck_assert_int_eq(pthread_create(&thread, NULL, copy_in_thread, mem), 0);
 	pthread_join(thread, NULL);
-	rig->unmake(MRF_HMEM_DEVICE, mem);
+	rig->unmake(RT_DEVICE, mem);
 }
 END_TEST
 
@@ -356,9 +160,9 @@ START_TEST(hmem_freed_memory_is_not_copied)
 	int ret;
 
 	open_rig(_i);
-	mem = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	mem = rig->make(RT_DEVICE, 0, LEN);
 	alloc = found(mem);
-	rig->unmake(MRF_HMEM_DEVICE, mem);
+	rig->unmake(RT_DEVICE, mem);
 	ret = hmem->put(&alloc, (uintptr_t)mem, &byte, 1, &why);
 	ck_assert_int_eq(ret, -FI_EINVAL);
 	ck_assert_ptr_nonnull(strstr(why.text, rig->says));
@@ -371,13 +175,13 @@ START_TEST(hmem_a_lost_device_is_an_error_of_input_and_output)
 	uint8_t byte = 1, *mem;
 
 	open_rig(_i);
-	mem = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	mem = rig->make(RT_DEVICE, 0, LEN);
 	alloc = found(mem);
-	fail_next(rig->copy, 1, rig->lost);
+	control.fail_next(rig->put_call, 1, rig->lost);
 	ck_assert_int_eq(hmem->put(&alloc, (uintptr_t)mem, &byte, 1, &why), -FI_EIO);
-	ck_assert_uint_eq(fails_left(), 0);
+	ck_assert_uint_eq(control.fails_left(), 0);
 	there_and_back(mem, 0, 10, 1);
-	rig->unmake(MRF_HMEM_DEVICE, mem);
+	rig->unmake(RT_DEVICE, mem);
 }
 END_TEST
 
@@ -409,22 +213,22 @@ START_TEST(hmem_every_call_may_fail_once)
 	int ret;
 
 	open_rig(_i);
-	mem = rig->make(MRF_HMEM_DEVICE, 0, LEN);
+	mem = rig->make(RT_DEVICE, 0, LEN);
 	for (nth = 1; nth < 100; nth++) {
 		why.text[0] = 0;
-		fail_next("*", nth, rig->lost);
+		control.fail_next("*", nth, rig->lost);
 		ret = do_all(mem, page[nth][0]);
-		if (fails_left())
+		if (control.fails_left())
 			break;
 		ck_assert(!ret || (ret == -FI_EIO && strstr(why.text, " says ")));
 		failed += !!ret;
-		fail_next("*", 0, 0);
+		control.fail_next("*", 0, 0);
 		ck_assert_int_eq(do_all(mem, page[nth][1]), 0);
 	}
 	ck_assert_uint_lt(nth, 100);
 	ck_assert_uint_ge(failed, 4);
-	fail_next("*", 0, 0);
-	rig->unmake(MRF_HMEM_DEVICE, mem);
+	control.fail_next("*", 0, 0);
+	rig->unmake(RT_DEVICE, mem);
 }
 END_TEST
 
@@ -436,7 +240,7 @@ START_TEST(cuda_the_thread_keeps_its_context)
 	uint8_t *mem;
 
 	open_rig(0);
-	mem = cuda_make(MRF_HMEM_DEVICE, 1, LEN);
+	mem = rig->make(RT_DEVICE, 1, LEN);
 	ck_assert_int_eq(cu.create(&mine, 0, 0), 0);
 	there_and_back(mem, 0, 100, 1);
 	ck_assert_int_eq(cu.get_current(&now), 0);
@@ -488,13 +292,13 @@ START_TEST(cuda_a_capture_of_another_thread_is_not_disturbed)
 	uint8_t *mem;
 
 	open_rig(0);
-	mem = cuda_make(MRF_HMEM_DEVICE, 0, LEN);
+	mem = rig->make(RT_DEVICE, 0, LEN);
 	cu.capture(true);
 	there_and_back(mem, 0, 100, 1);
 	ck_assert_int_eq(hmem->host_add(page, sizeof(page), &why), 0);
 	hmem->host_remove(page);
 	cu.capture(false);
-	cuda_unmake(MRF_HMEM_DEVICE, mem);
+	rig->unmake(RT_DEVICE, mem);
 }
 END_TEST
 
@@ -504,20 +308,20 @@ START_TEST(cuda_contexts_and_streams_are_made_once)
 	unsigned long contexts, streams;
 
 	open_rig(0);
-	mem = cuda_make(MRF_HMEM_DEVICE, 1, LEN);
-	managed = cuda_make(MRF_HMEM_MANAGED, 1, LEN);
+	mem = rig->make(RT_DEVICE, 1, LEN);
+	managed = rig->make(RT_MANAGED, 1, LEN);
 	there_and_back(managed, 0, 10, 1);
 	there_and_back(mem, 0, 10, 1);
-	contexts = calls_of("cuDevicePrimaryCtxRetain");
-	streams = calls_of("cuStreamCreate");
+	contexts = control.calls("cuDevicePrimaryCtxRetain");
+	streams = control.calls("cuStreamCreate");
 	for (unsigned i = 0; i < 20; i++) {
 		there_and_back(mem, i, 100, i);
 		there_and_back(managed, i, 100, i);
 	}
-	ck_assert_uint_eq(calls_of("cuDevicePrimaryCtxRetain"), contexts);
-	ck_assert_uint_eq(calls_of("cuStreamCreate"), streams);
-	cuda_unmake(MRF_HMEM_DEVICE, mem);
-	cuda_unmake(MRF_HMEM_MANAGED, managed);
+	ck_assert_uint_eq(control.calls("cuDevicePrimaryCtxRetain"), contexts);
+	ck_assert_uint_eq(control.calls("cuStreamCreate"), streams);
+	rig->unmake(RT_DEVICE, mem);
+	rig->unmake(RT_MANAGED, managed);
 }
 END_TEST
 
@@ -550,8 +354,8 @@ START_TEST(rocr_memory_from_elsewhere_is_the_device_s)
 	uint8_t *mem;
 
 	open_rig(1);
-	mem = rocr_make(MRF_HMEM_DEVICE, 1, LEN);
-	hsa.set_type(mem, types[_i].type);
+	mem = rig->make(RT_DEVICE, 1, LEN);
+	rocr_set_type(mem, types[_i].type);
 	alloc = found(mem + 10);
 	ck_assert_int_eq(alloc.kind, types[_i].kind);
 	ck_assert_uint_eq(alloc.id, 0);
@@ -560,8 +364,8 @@ START_TEST(rocr_memory_from_elsewhere_is_the_device_s)
 		ck_assert_uint_eq(alloc.start, (uintptr_t)mem);
 		there_and_back(mem, 3, 100, 4);
 	}
-	hsa.set_type(NULL, 0);
-	rocr_unmake(MRF_HMEM_DEVICE, mem);
+	rocr_set_type(NULL, 0);
+	rig->unmake(RT_DEVICE, mem);
 }
 END_TEST
 
@@ -573,11 +377,11 @@ START_TEST(ze_memory_of_a_part_is_the_device_s)
 
 	open_rig(2);
 	ze_part = true;
-	mem = ze_make(MRF_HMEM_DEVICE, 1, LEN);
+	mem = rig->make(RT_DEVICE, 1, LEN);
 	ze_part = false;
 	ck_assert_int_eq(found(mem).device, 1);
 	there_and_back(mem, 3, 100, 4);
-	ze_unmake(MRF_HMEM_DEVICE, mem);
+	rig->unmake(RT_DEVICE, mem);
 }
 END_TEST
 
@@ -589,9 +393,9 @@ START_TEST(ze_a_driver_that_fails_does_not_end_the_search)
 	int devices = 0;
 
 	load(2);
-	fail_next(calls[_i], 1, rig->lost);
+	control.fail_next(calls[_i], 1, rig->lost);
 	ck_assert_int_eq(mrf_hmem_open(FI_HMEM_ZE, &hmem), 0);
-	ck_assert_uint_eq(fails_left(), 0);
+	ck_assert_uint_eq(control.fails_left(), 0);
 	ck_assert_int_eq(hmem->count(&devices, &why), 0);
 	ck_assert_int_eq(devices, 2);
 }

@@ -17,6 +17,11 @@
 #include "proto/request.h"
 #include <rdma/fi_errno.h>
 
+struct mrf_peer;
+
+/* The buffers of op are within reach, or (why) cannot be; ep->lock is held. */
+typedef void mrf_prepared(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why);
+
 struct mrf_peer {
 	struct mrf_ep *ep;
 	struct mrf_list node; /* in ep->all_peers */
@@ -41,6 +46,7 @@ struct mrf_peer {
 	bool busy;		      /* a thread is at them, or the job is not over */
 	struct mrf_job job;
 	struct mrf_op *unprepared; /* of which the next buffers are brought within reach; or NULL */
+	mrf_prepared *prepared;	   /* called when they are */
 	unsigned uncompleted;	   /* operations in chores that have not completed */
 	bool fenced;		   /* a fenced operation waits until there are none of these */
 	unsigned asks;		   /* questions on the way: the length of asked */

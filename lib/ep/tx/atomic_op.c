@@ -34,6 +34,7 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "base/user.h"
+#include "buf/rest.h"
 #include "contract/limits.h"
 #include "ep/link/conn.h"
 #include "ep/model/atomic.h"
@@ -249,7 +250,7 @@ static int take_values(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_at
 
 /* --- descriptors: as mrf_local_check says ------------------------------------------------ */
 
-#define CODE_DESC 4254
+enum { CODE_MISSING = 4254, CODE_NO_RIGHT, CODE_OUTSIDE };
 
 /* Operands that are injected are copied before the call returns. */
 static int check_descs(const struct mrf_ep *ep, const struct mrf_atomic_req *req,
@@ -264,7 +265,7 @@ static int check_descs(const struct mrf_ep *ep, const struct mrf_atomic_req *req
 					     .arrives = results,
 					     .inject = !results && req->flags & FI_INJECT };
 
-	return mrf_local_check(&ep->buf, &local, what, CODE_DESC);
+	return mrf_local_check(&ep->buf, &local, what, CODE_MISSING);
 }
 
 static int take_descs(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_req *req)
@@ -463,7 +464,7 @@ static const struct mrf_rpc request = { MRF_MSG_ATOMIC, fill_request_locked, tak
 
 /* --- the end -------------------------------------------------------------------------- */
 
-static int deliver_staged(struct mrf_ep *ep, const struct mrf_op *op, bool may_wait)
+static int scatter_results(struct mrf_ep *ep, const struct mrf_op *op, bool may_wait)
 {
 	const struct mrf_staged all = { mrf_local_user(&op->local), mrf_local_user_desc(&op->local),
 					(size_t)op->local.nuser };
@@ -482,7 +483,7 @@ static int deliver(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 	}
 	collect(ep, op);
 	if (mrf_unlikely(may_be_staged(ep)))
-		return deliver_staged(ep, op, may_wait);
+		return scatter_results(ep, op, may_wait);
 	return mrf_user_put(mrf_local_user(&op->local), (size_t)op->local.nuser,
 			    mrf_atomic_results(op), may_wait);
 }

@@ -11,8 +11,6 @@
 #include "ep/model/ep.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/fatal.h"
-#include "ep/tx/peer.h"
 #include "mr/desc.h"
 
 /* --- completions ------------------------------------------------------------------------- */
@@ -244,10 +242,11 @@ void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int c
 	add_locked(ep, op, MRF_CHORE_COMPLETE);
 }
 
-void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op)
+void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepared *then)
 {
 	mrf_lock_held(&ep->lock);
 	op->peer->unprepared = op;
+	op->peer->prepared = then;
 	op->inflight++;
 	offer_locked(ep, op->peer);
 }
@@ -371,26 +370,6 @@ static int prepare(struct mrf_ep *ep, struct mrf_op *op, uint64_t pos, uint64_t 
 	return ret;
 }
 
-/* It may have been halted meanwhile. */
-static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, int ret,
-			    const struct mrf_refusal *said)
-{
-	struct mrf_why why;
-
-	mrf_lock_held(&peer->ep->lock);
-	peer->unprepared = NULL;
-	op->inflight--;
-	if (ret && op->fatal == MRF_WC_OK) {
-		take_reason(&why, -ret, said);
-		mrf_fatal_halt_locked(peer, op, &why);
-	} else {
-		mrf_peer_settle_locked(peer, op);
-	}
-	if (peer->state == MRF_PEER_READY)
-		mrf_peer_advance_locked(peer);
-	mrf_peer_kick_locked(peer);
-}
-
 /* The next buffers of the operation are brought within reach, or its next chunk is copied. */
 static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
@@ -398,15 +377,20 @@ static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 	bool staged = op->local.kind == MRF_LOCAL_STAGED;
 	uint64_t pos = op->pos, chunk = staged ? mrf_stage_begin(&op->local, op->acked) : 0;
 	struct mrf_refusal said = { .code = 0 };
+	struct mrf_why why;
 	int ret;
 
 	mrf_lock_held(&ep->lock);
 	mrf_lock_release(&ep->lock);
 	ret = prepare(ep, op, pos, chunk, &said);
 	mrf_lock_take(&ep->lock);
-	if (staged && !ret)
+	if (ret)
+		take_reason(&why, -ret, &said);
+	else if (staged)
 		mrf_stage_end(&op->local, chunk);
-	prepared_locked(peer, op, ret, &said);
+	peer->unprepared = NULL;
+	op->inflight--;
+	peer->prepared(peer, op, ret ? &why : NULL);
 }
 
 /* The agent waits for nobody's memory: others copy, even if it would be there. */

@@ -37,9 +37,9 @@ void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int c
 /*
  * op is the first in its peer's queue, its byte at pos is not within reach, and it has nothing in
  * flight or mrf_stage_has_step. It is not looked at again before that has changed, and counts as in
- * flight, so that it does not end meanwhile. ep->lock is held.
+ * flight, so that it does not end meanwhile. Then `then` is called. ep->lock is held.
  */
-void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op);
+void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepared *then);
 /*
  * Frees op, which is in no list, and everything it holds, without a completion. No lock is held.
  */

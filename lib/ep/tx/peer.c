@@ -57,6 +57,39 @@ void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 		mrf_peer_fail_locked(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
 }
 
+/* Something of op is back: it may end now. */
+static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	if (op->inflight)
+		return;
+	if (mrf_unlikely(op->fatal != MRF_WC_OK)) {
+		if (op->queued)
+			mrf_op_leave_locked(op);
+		peer->losses = 0;
+		mrf_fatal_end_locked(peer, op);
+	} else if (!op->queued && op->acked == op->total) {
+		if (mrf_unlikely(op->type->done != NULL))
+			op->type->done(peer, op);
+		else
+			mrf_chores_done_locked(peer->ep, op);
+	} else if (op->type->back && !op->doubt) {
+		op->type->back(peer, op);
+	}
+}
+
+/* It may have failed meanwhile, for another reason. */
+static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
+{
+	mrf_lock_held(&peer->ep->lock);
+	if (why && op->fatal == MRF_WC_OK)
+		mrf_fatal_halt_locked(peer, op, why);
+	else
+		settle_locked(peer, op);
+	mrf_peer_advance_locked(peer);
+	mrf_peer_kick_locked(peer);
+}
+
 /* False: what is to be posted next has to be brought within reach first, and will be. */
 static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -66,7 +99,7 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return true;
 	if (op->local.kind == MRF_LOCAL_STAGED ? mrf_stage_has_step(&op->local, op->acked)
 					       : !op->inflight)
-		mrf_chores_prepare_locked(peer->ep, op);
+		mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
 	else
 		wait_for_completions_locked(peer);
 	return false;
@@ -236,26 +269,6 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 
 /* --- completions --------------------------------------------------------------------------- */
 
-void mrf_peer_settle_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	mrf_lock_held(&peer->ep->lock);
-	if (op->inflight)
-		return;
-	if (mrf_unlikely(op->fatal != MRF_WC_OK)) {
-		if (op->queued)
-			mrf_op_leave_locked(op);
-		peer->losses = 0;
-		mrf_fatal_end_locked(peer, op);
-	} else if (!op->queued && op->acked == op->total) {
-		if (mrf_unlikely(op->type->done != NULL))
-			op->type->done(peer, op);
-		else
-			mrf_chores_done_locked(peer->ep, op);
-	} else if (op->type->back && !op->doubt) {
-		op->type->back(peer, op);
-	}
-}
-
 static __attribute__((noinline)) void failed_locked(struct mrf_conn *conn, struct mrf_op *op,
 						    const struct mrf_wc *wc)
 {
@@ -281,7 +294,7 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 		peer->losses = 0;
 	}
 	if (op)
-		mrf_peer_settle_locked(peer, op);
+		settle_locked(peer, op);
 	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
 		if (!in_flight_locked(conn))
 			mrf_peer_kick_locked(peer);

@@ -28,8 +28,6 @@ int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int 
 int mrf_peer_cancel_locked(struct mrf_ep *ep, const void *context);
 /* Posts what can be posted and asks the questions that are needed. */
 void mrf_peer_advance_locked(struct mrf_peer *peer);
-/* Something of op that was in flight is back: it may end now. */
-void mrf_peer_settle_locked(struct mrf_peer *peer, struct mrf_op *op);
 /* The device rejected a question with ret (-FI_E*). */
 void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret);
 /* Handles all work completions: operations end, and others go on. */

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Regions of memory of devices: what may be registered, and copying from and to them. */
+#include <pthread.h>
+#include <string.h>
+#include <rdma/fi_domain.h>
+#include "base/log.h"
+#include "mr/device.h"
+#include "runtime/rig.h"
+#include "mr_fixture.h"
+
+#define LOCAL (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+#define LEN 20000u
+
+static const struct rig *rig;
+static struct rig_control control;
+static void *addr; /* LEN bytes of device 1 */
+
+static void start(int i, uint64_t mode)
+{
+	rig = rig_load(i, &control);
+	env_open(FI_MR_HMEM | mode);
+	addr = rig->make(RT_DEVICE, 1, LEN);
+}
+
+static void stop(void)
+{
+	rig->unmake(RT_DEVICE, addr);
+	env_close();
+}
+
+/* --- registering ------------------------------------------------------------------------- */
+
+static struct iovec one;
+
+static struct fi_mr_attr attr_of(void *at, size_t len)
+{
+	struct fi_mr_attr attr = { .mr_iov = &one, .iov_count = 1, .access = LOCAL };
+
+	one = (struct iovec){ at, len };
+	attr.iface = rig->iface;
+	/* The fields of the union are at the same place. */
+	attr.device.cuda = 1;
+	return attr;
+}
+
+static int reg(const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **mr)
+{
+	int ret;
+
+	*mr = NULL;
+	library_enter();
+	ret = fi_mr_regattr(&env.domain, attr, flags, mr);
+	library_leave();
+	ck_assert(!ret == (*mr != NULL));
+	return ret;
+}
+
+static struct fid_mr *must_reg(void *at, size_t len)
+{
+	const struct fi_mr_attr attr = attr_of(at, len);
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+	return mr;
+}
+
+static void refused(const struct fi_mr_attr *attr, uint64_t flags, int err, const char *code)
+{
+	struct mrf_refusal said = { .code = 0 };
+	struct fid_mr *mr;
+
+	mrf_refuse_catch(&said);
+	ck_assert_int_eq(reg(attr, flags, &mr), -err);
+	mrf_refuse_catch(NULL);
+	ck_assert_msg(strstr(said.text, code), "%s instead of %s", said.text, code);
+}
+
+static bool is_described(const struct fid_mr *mr)
+{
+	return mrf_desc_is_device(&env.space, fi_mr_desc((struct fid_mr *)(uintptr_t)mr));
+}
+
+START_TEST(device_memory_is_registered_and_not_pinned)
+{
+	struct fi_mr_attr attr;
+	struct fid_mr *mr;
+
+	start(_i, FI_MR_ALLOCATED);
+	mr = must_reg((uint8_t *)addr + 7, LEN - 7);
+	ck_assert(is_described(mr));
+	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+	env_must_close(mr);
+	attr = attr_of(addr, LEN);
+	ck_assert_int_eq(reg(&attr, FI_HMEM_DEVICE_ONLY, &mr), 0);
+	ck_assert(is_described(mr));
+	env_must_close(mr);
+	stop();
+}
+END_TEST
+
+START_TEST(device_that_is_another_is_refused)
+{
+	struct fi_mr_attr attr;
+	struct fid_mr *mr;
+
+	start(_i, FI_MR_ALLOCATED);
+	attr = attr_of(addr, LEN);
+	attr.device.cuda = 0;
+	if (!rig->numbered) {
+		ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+		env_must_close(mr);
+		stop();
+		return;
+	}
+	refused(&attr, 0, FI_EINVAL, "MRF-E3305");
+	attr.device.cuda = 2;
+	refused(&attr, 0, FI_ENODEV, "MRF-E3303");
+	attr.device.cuda = -1;
+	refused(&attr, 0, FI_ENODEV, "MRF-E3303");
+	stop();
+}
+END_TEST
+
+START_TEST(device_memory_that_is_none_is_refused)
+{
+	struct fi_mr_attr attr;
+
+	start(_i, FI_MR_ALLOCATED);
+	attr = attr_of(mem, 100);
+	refused(&attr, 0, FI_EINVAL, "MRF-E3304");
+	attr = attr_of(NULL, 100);
+	refused(&attr, 0, FI_EINVAL, "MRF-E3304");
+	attr = attr_of(addr, LEN + 1);
+	refused(&attr, 0, FI_EINVAL, "MRF-E3308");
+	attr = attr_of((uint8_t *)addr + LEN - 1, 2);
+	refused(&attr, 0, FI_EINVAL, "MRF-E3308");
+	rig->unmake(RT_DEVICE, addr);
+	attr = attr_of(addr, LEN);
+	refused(&attr, 0, FI_EINVAL, "MRF-E3304");
+	addr = rig->make(RT_DEVICE, 1, LEN);
+	stop();
+}
+END_TEST
+
+START_TEST(device_memory_is_not_the_hosts)
+{
+	struct fi_mr_attr attr;
+	struct fid_mr *mr;
+
+	start(_i, FI_MR_ALLOCATED);
+	attr = attr_of(addr, LEN);
+	attr.iface = FI_HMEM_SYSTEM;
+	refused(&attr, 0, FI_EINVAL, "MRF-E3301");
+	ck_assert_int_eq(fi_mr_reg(&env.domain, addr, LEN, LOCAL, 0, 0, 0, &mr, NULL), -FI_EINVAL);
+	attr = attr_of(mem, LEN);
+	attr.iface = FI_HMEM_SYSTEM;
+	refused(&attr, FI_HMEM_DEVICE_ONLY, FI_EINVAL, "MRF-E3300");
+	ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+	ck_assert(!is_described(mr));
+	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
+	env_must_close(mr);
+	stop();
+}
+END_TEST
+
+START_TEST(device_interfaces_that_are_not_supported_are_refused_by_name)
+{
+	struct fi_mr_attr attr;
+
+	start(0, FI_MR_ALLOCATED);
+	attr = attr_of(addr, LEN);
+	attr.iface = FI_HMEM_NEURON;
+	refused(&attr, 0, FI_ENOSYS, "FI_HMEM_NEURON");
+	attr.iface = FI_HMEM_SYNAPSEAI;
+	refused(&attr, 0, FI_ENOSYS, "FI_HMEM_SYNAPSEAI");
+	attr.iface = (enum fi_hmem_iface)99;
+	refused(&attr, 0, FI_ENOSYS, "iface=99");
+	stop();
+}
+END_TEST
+
+START_TEST(device_memory_has_no_remote_rights)
+{
+	struct fi_mr_attr attr;
+
+	start(_i, FI_MR_ALLOCATED);
+	attr = attr_of(addr, LEN);
+	attr.access |= FI_REMOTE_READ;
+	refused(&attr, 0, FI_ENOSYS, "MRF-E3310");
+	attr.access = FI_REMOTE_WRITE;
+	refused(&attr, 0, FI_ENOSYS, "MRF-E3310");
+	stop();
+}
+END_TEST
+
+/* Memory that the processor can access, too. */
+static void share(enum rt_kind kind)
+{
+	void *at = rig->make(kind, 0, LEN);
+	struct fi_mr_attr attr = attr_of(at, LEN);
+	struct fid_mr *mr;
+
+	attr.device.cuda = 0;
+	attr.access |= FI_REMOTE_READ | FI_REMOTE_WRITE;
+	refused(&attr, FI_HMEM_DEVICE_ONLY, FI_EINVAL, "MRF-E3306");
+	ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+	ck_assert(!is_described(mr));
+	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
+	env_must_close(mr);
+	rig->unmake(kind, at);
+}
+
+START_TEST(device_memory_that_is_shared_is_pinned)
+{
+	start(_i, FI_MR_ALLOCATED);
+	share(RT_HOST);
+	if (rig->managed)
+		share(RT_MANAGED);
+	stop();
+}
+END_TEST
+
+START_TEST(device_memory_that_is_shared_and_cannot_be_pinned_is_copied)
+{
+	struct fi_mr_attr attr;
+	struct fid_mr *mr;
+	void *at;
+
+	start(_i, FI_MR_ALLOCATED);
+	if (rig->managed) {
+		at = rig->make(RT_MANAGED, 0, LEN);
+		attr = attr_of(at, LEN);
+		attr.device.cuda = 0;
+		fake_verbs_fail(FAKE_REG_MR, 1, EFAULT);
+		ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+		ck_assert(is_described(mr));
+		env_must_close(mr);
+		rig->unmake(RT_MANAGED, at);
+	}
+	stop();
+}
+END_TEST
+
+START_TEST(device_fields_are_not_looked_at_without_the_capability)
+{
+	struct fi_mr_attr attr;
+	struct fid_mr *mr;
+
+	rig = rig_load(0, &control);
+	env_open(FI_MR_ALLOCATED);
+	attr = attr_of(mem, LEN);
+	attr.device.cuda = 17;
+	ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+	env_must_close(mr);
+	refused(&attr, FI_HMEM_DEVICE_ONLY, FI_EBADFLAGS, "MRF-E3012");
+	env_close();
+}
+END_TEST
+
+/* --- in each mode -------------------------------------------------------------------------- */
+
+static const uint64_t bits[] = { FI_MR_LOCAL,	 FI_MR_RAW,	   FI_MR_VIRT_ADDR, FI_MR_ALLOCATED,
+				 FI_MR_PROV_KEY, FI_MR_MMU_NOTIFY, FI_MR_RMA_EVENT };
+
+static uint64_t mode_of(unsigned set)
+{
+	uint64_t mode = 0;
+
+	for (unsigned i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
+		mode |= set >> i & 1 ? bits[i] : 0;
+	return mode;
+}
+
+static void works(struct fid_mr *mr)
+{
+	uint8_t out[100], in[100];
+	struct mrf_hmem_why why;
+	uint64_t at = (uintptr_t)addr + 33;
+
+	memset(out, 0x5a, sizeof(out));
+	ck_assert_int_eq(mrf_mr_device_put(&env.space, fi_mr_desc(mr), at, out, 100, &why), 0);
+	ck_assert_int_eq(mrf_mr_device_get(&env.space, fi_mr_desc(mr), in, at, 100, &why), 0);
+	ck_assert_mem_eq(in, out, 100);
+	rig->get(in, (uint8_t *)addr + 33, 100);
+	ck_assert_mem_eq(in, out, 100);
+}
+
+START_TEST(device_region_in_every_mode)
+{
+	struct fid_mr *mr;
+
+	for (int i = 0; i < RIGS; i++) {
+		start(i, mode_of((unsigned)_i));
+		mr = must_reg(addr, LEN);
+		ck_assert_int_eq(fi_mr_refresh(mr, NULL, 0, 0), 0);
+		works(mr);
+		env_must_close(mr);
+		stop();
+	}
+}
+END_TEST
+
+START_TEST(device_region_that_is_disabled_works_once_it_is_enabled)
+{
+	const uint64_t flags = FI_RMA_EVENT;
+	struct fi_mr_attr attr;
+	struct fid_mr *mr;
+
+	start(_i, FI_MR_ALLOCATED | FI_MR_RMA_EVENT);
+	attr = attr_of(addr, LEN);
+	ck_assert_int_eq(reg(&attr, flags, &mr), 0);
+	ck_assert_ptr_null(fi_mr_desc(mr));
+	ck_assert_int_eq(fi_mr_enable(mr), 0);
+	works(mr);
+	env_must_close(mr);
+	stop();
+}
+END_TEST
+
+/* --- what fails ----------------------------------------------------------------------------- */
+
+START_TEST(device_region_without_memory_is_refused_and_loses_nothing)
+{
+	struct fi_mr_attr attr;
+	struct fid_mr *mr = NULL;
+	unsigned nth = 0;
+	int ret;
+
+	start(_i, FI_MR_ALLOCATED);
+	env_must_close(must_reg(addr, LEN));
+	do {
+		attr = attr_of(addr, LEN);
+		fail_alloc(++nth);
+		ret = reg(&attr, 0, &mr);
+		fail_alloc(0);
+		ck_assert_int_eq(ret, ret ? -FI_ENOMEM : 0);
+	} while (ret);
+	ck_assert_uint_gt(nth, 1);
+	env_must_close(mr);
+	stop();
+}
+END_TEST
+
+START_TEST(device_call_that_fails_is_told)
+{
+	struct fi_mr_attr attr;
+	struct fid_mr *mr = NULL;
+	unsigned nth = 0;
+	int ret;
+
+	start(_i, FI_MR_ALLOCATED);
+	do {
+		attr = attr_of(addr, LEN);
+		control.fail_next("*", ++nth, rig->lost);
+		ret = reg(&attr, 0, &mr);
+		ck_assert_int_eq(ret, ret ? -FI_EIO : 0);
+	} while (ret);
+	control.fail_next("*", 0, 0);
+	ck_assert_uint_gt(nth, 1);
+	works(mr);
+	env_must_close(mr);
+	stop();
+}
+END_TEST
+
+START_TEST(device_region_that_is_closed_is_not_copied)
+{
+	struct mrf_hmem_why why;
+	struct fid_mr *mr;
+	uint8_t byte = 1;
+	void *desc;
+
+	start(_i, FI_MR_ALLOCATED);
+	mr = must_reg(addr, LEN);
+	desc = fi_mr_desc(mr);
+	env_must_close(mr);
+	ck_assert(!mrf_desc_is_device(&env.space, desc));
+	ck_assert_int_eq(mrf_mr_device_put(&env.space, desc, (uintptr_t)addr, &byte, 1, &why),
+			 -FI_ECANCELED);
+	stop();
+}
+END_TEST
+
+START_TEST(device_memory_that_was_freed_is_not_copied)
+{
+	struct mrf_hmem_why why;
+	struct fid_mr *mr;
+	uint8_t byte = 1;
+	void *again;
+
+	start(_i, FI_MR_ALLOCATED);
+	mr = must_reg(addr, LEN);
+	rig->unmake(RT_DEVICE, addr);
+	ck_assert_int_eq(
+		mrf_mr_device_put(&env.space, fi_mr_desc(mr), (uintptr_t)addr, &byte, 1, &why),
+		-FI_EINVAL);
+	again = rig->make(RT_DEVICE, 1, LEN);
+	ck_assert_ptr_eq(again, addr);
+	if (rig->iface != FI_HMEM_ROCR)
+		ck_assert_int_eq(mrf_mr_device_get(&env.space, fi_mr_desc(mr), &byte,
+						   (uintptr_t)addr, 1, &why),
+				 -FI_EINVAL);
+	env_must_close(mr);
+	stop();
+}
+END_TEST
+
+START_TEST(device_region_of_several_segments)
+{
+	void *two = rig_load(_i, &control)->make(RT_DEVICE, 1, LEN);
+	uint8_t out[200], in[200];
+	struct iovec iov[3];
+	struct mrf_hmem_why why;
+	struct fi_mr_attr attr;
+	struct fid_mr *mr;
+
+	start(_i, FI_MR_ALLOCATED);
+	attr = attr_of(addr, LEN);
+	iov[0] = (struct iovec){ (uint8_t *)addr + 100, 100 };
+	iov[1] = (struct iovec){ two, 0 };
+	iov[2] = (struct iovec){ (uint8_t *)addr + 200, 100 };
+	attr.mr_iov = iov;
+	attr.iov_count = 3;
+	ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+	for (unsigned i = 0; i < 200; i++)
+		out[i] = (uint8_t)(i * 7);
+	ck_assert_int_eq(mrf_mr_device_put(&env.space, fi_mr_desc(mr), (uintptr_t)addr + 100, out,
+					   200, &why),
+			 0);
+	rig->get(in, (uint8_t *)addr + 100, 200);
+	ck_assert_mem_eq(in, out, 200);
+	env_must_close(mr);
+	rig->unmake(RT_DEVICE, two);
+	stop();
+}
+END_TEST
+
+/* --- closing waits for a copy ---------------------------------------------------------------- */
+
+static void *close_it(void *mr)
+{
+	env_must_close(mr);
+	return NULL;
+}
+
+static void *copy_for_long(void *mr)
+{
+	static uint8_t bytes[LEN];
+	struct mrf_hmem_why why;
+	int ret;
+
+	do {
+		ret = mrf_mr_device_get(&env.space, fi_mr_desc(mr), bytes, (uintptr_t)addr, LEN,
+					&why);
+	} while (!ret);
+	return (void *)(intptr_t)ret;
+}
+
+/* No copy is under way when fi_close has returned: then the stand-in's memory may go. */
+START_TEST(device_region_is_closed_when_its_copies_are_over)
+{
+	pthread_t copier, closer;
+	struct fid_mr *mr;
+	void *ret;
+
+	for (unsigned round = 0; round < 20; round++) {
+		start(_i, FI_MR_ALLOCATED);
+		mr = must_reg(addr, LEN);
+		pthread_create(&copier, NULL, copy_for_long, mr);
+		pthread_create(&closer, NULL, close_it, mr);
+		pthread_join(closer, NULL);
+		pthread_join(copier, &ret);
+		ck_assert_int_eq((intptr_t)ret, -FI_ECANCELED);
+		stop();
+	}
+}
+END_TEST
+
+static TCase *device_regions(void)
+{
+	TCase *tc = tcase_create("hmem_region");
+
+	tcase_add_loop_test(tc, device_memory_is_registered_and_not_pinned, 0, RIGS);
+	tcase_add_loop_test(tc, device_that_is_another_is_refused, 0, RIGS);
+	tcase_add_loop_test(tc, device_memory_that_is_none_is_refused, 0, RIGS);
+	tcase_add_loop_test(tc, device_memory_is_not_the_hosts, 0, RIGS);
+	tcase_add_test(tc, device_interfaces_that_are_not_supported_are_refused_by_name);
+	tcase_add_loop_test(tc, device_memory_has_no_remote_rights, 0, RIGS);
+	tcase_add_loop_test(tc, device_memory_that_is_shared_is_pinned, 0, RIGS);
+	tcase_add_loop_test(tc, device_memory_that_is_shared_and_cannot_be_pinned_is_copied, 0,
+			    RIGS);
+	tcase_add_test(tc, device_fields_are_not_looked_at_without_the_capability);
+	tcase_add_loop_test(tc, device_region_in_every_mode, 0,
+			    1 << (sizeof(bits) / sizeof(bits[0])));
+	tcase_add_loop_test(tc, device_region_that_is_disabled_works_once_it_is_enabled, 0, RIGS);
+	tcase_add_loop_test(tc, device_region_without_memory_is_refused_and_loses_nothing, 0, RIGS);
+	tcase_add_loop_test(tc, device_call_that_fails_is_told, 0, RIGS);
+	tcase_add_loop_test(tc, device_region_that_is_closed_is_not_copied, 0, RIGS);
+	tcase_add_loop_test(tc, device_memory_that_was_freed_is_not_copied, 0, RIGS);
+	tcase_add_loop_test(tc, device_region_of_several_segments, 0, RIGS);
+	tcase_add_loop_test(tc, device_region_is_closed_when_its_copies_are_over, 0, RIGS);
+	return tc;
+}
+
+UNIT_MAIN("hmem_region", device_regions)

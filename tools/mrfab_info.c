@@ -462,7 +462,11 @@ static void offer_modes(struct options *opt)
 	const struct word *word = mr_words;
 	int all = 0;
 
-	if (opt->mr_mode || !getenv(REQUIRED) || FI_VERSION_LT(opt->version, FI_VERSION(1, 5)))
+	if (opt->mr_mode || FI_VERSION_LT(opt->version, FI_VERSION(1, 5)))
+		return;
+	if (opt->hints->caps & FI_HMEM)
+		opt->hints->domain_attr->mr_mode = FI_MR_HMEM;
+	if (!getenv(REQUIRED))
 		return;
 	for (; word->name; word++)
 		all |= (int)word->value;

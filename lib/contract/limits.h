@@ -56,11 +56,13 @@
 #define MRF_CAPS_SECONDARY (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define MRF_CAPS (MRF_CAPS_PRIMARY | MRF_CAPS_SECONDARY)
 /* Granted only to applications that name them, because they have a cost. */
-#define MRF_CAPS_EXTRA (FI_RMA_EVENT | FI_RMA_PMEM)
+#define MRF_CAPS_TARGET_EXTRA (FI_RMA_EVENT | FI_RMA_PMEM)
+#define MRF_CAPS_EXTRA (MRF_CAPS_TARGET_EXTRA | FI_HMEM)
 #define MRF_CAPS_ALL (MRF_CAPS | MRF_CAPS_EXTRA)
 #define MRF_CAPS_TX (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
 #define MRF_CAPS_RX (FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define MRF_CAPS_RX_EXTRA FI_RMA_EVENT
+#define MRF_CAPS_TX_EXTRA FI_HMEM
+#define MRF_CAPS_RX_EXTRA (FI_RMA_EVENT | FI_HMEM)
 /* Directions of messages; without messages they ask for nothing. */
 #define MRF_CAPS_MSG_WAYS (FI_SEND | FI_RECV)
 

@@ -24,6 +24,11 @@ static const char *const verdict_texts[MRF_MR_VERDICTS] = {
 	[MRF_MR_SCALABLE_NOT_ALONE] = "FI_MR_SCALABLE must be set alone",
 	[MRF_MR_UNSPEC] = "mr_mode 0 offers none of the required bits",
 	[MRF_MR_BITS_MISSING] = "not all required bits are offered",
+	[MRF_MR_HMEM_MISSING] = "the capability FI_HMEM needs FI_MR_HMEM: set it in mr_mode",
+	[MRF_MR_HMEM_NOT_LEGACY] = "the capability FI_HMEM needs FI_MR_HMEM, which FI_MR_BASIC and "
+				   "FI_MR_SCALABLE do not include: set bits in mr_mode instead",
+	[MRF_MR_HMEM_TOO_OLD] = "the capability FI_HMEM needs FI_MR_HMEM, which cannot be set "
+				"before version 1.5: ask for a later version",
 };
 
 const char *mrf_mr_mode_verdict_text(enum mrf_mr_mode_verdict verdict)

@@ -37,6 +37,10 @@ enum mrf_mr_mode_verdict {
 	MRF_MR_SCALABLE_NOT_ALONE,
 	MRF_MR_UNSPEC,	     /* mr_mode 0, up to library 1.15 */
 	MRF_MR_BITS_MISSING, /* bits that the provider needs are not offered */
+	/* FI_HMEM without FI_MR_HMEM, by this library's own contract (mr_offer.h): */
+	MRF_MR_HMEM_MISSING,
+	MRF_MR_HMEM_NOT_LEGACY, /* with FI_MR_BASIC or FI_MR_SCALABLE */
+	MRF_MR_HMEM_TOO_OLD,	/* before 1.5, where no bits can be offered */
 	MRF_MR_VERDICTS
 };
 
@@ -65,10 +69,10 @@ uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_ask *a
 
 /* --- the mode of a domain ----------------------------------------------------- */
 
-/* Every bit that is implemented. FI_MR_HMEM is not one of them. */
+/* Every bit that is implemented. */
 #define MRF_MR_MODES                                                                    \
 	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | \
-	 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT)
+	 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT | FI_MR_HMEM)
 
 /* True for any set of MRF_MR_MODES, and for one legacy value alone. */
 bool mrf_mr_mode_known(uint64_t mr_mode);

@@ -11,6 +11,7 @@
 #include <rdma/fabric.h>
 #include "base/compiler.h"
 #include "base/names.h"
+#include "contract/rules.h"
 
 #define LEGACY ((uint64_t)(FI_MR_BASIC | FI_MR_SCALABLE))
 #define PREFIX "FI_MR_"
@@ -139,7 +140,8 @@ static bool check_set(const struct parse *p, uint64_t set)
 	char names[128];
 
 	if (set & FI_MR_HMEM)
-		return fail_parse(p, "FI_MR_HMEM is for device memory, which is not offered");
+		return fail_parse(p, "FI_MR_HMEM cannot be named: it is required "
+				     "whenever an application asks for FI_HMEM");
 	if (strange)
 		return fail_parse(
 			p, "not offered: %s",
@@ -179,11 +181,37 @@ bool mrf_mr_offer_parse(const char *text, struct mrf_mr_offer *offer, char *why,
 
 /* --- negotiation ----------------------------------------------------------------- */
 
+/* The legacy models do not have the bit. */
+void mrf_mr_offer_need_hmem(struct mrf_mr_offer *offer)
+{
+	offer->table = (offer->table & ~LEGACY) | FI_MR_HMEM;
+}
+
+/*
+ * By libfabric's rules mr_mode 0 would do from its release 1.16 on, and so would anything before
+ * version 1.5 without attributes. Either would come back without FI_MR_HMEM, and the
+ * application could not use the capability that it was granted.
+ */
+static enum mrf_mr_mode_verdict check_hmem_bit(const struct mrf_mr_mode_ask *ask)
+{
+	if (!mrf_rule_mr_mode_bits(ask->api))
+		return MRF_MR_HMEM_TOO_OLD;
+	if (ask->mr_mode & LEGACY)
+		return MRF_MR_HMEM_NOT_LEGACY;
+	if (ask->domain_attr && !(ask->mr_mode & FI_MR_HMEM))
+		return MRF_MR_HMEM_MISSING;
+	return MRF_MR_ACCEPTED;
+}
+
 enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
 					    const struct mrf_mr_mode_ask *ask)
 {
-	enum mrf_mr_mode_verdict verdict = mrf_mr_mode_check(offer->table, ask);
+	enum mrf_mr_mode_verdict verdict = MRF_MR_ACCEPTED;
 
+	if (offer->table & FI_MR_HMEM)
+		verdict = check_hmem_bit(ask);
+	if (verdict == MRF_MR_ACCEPTED)
+		verdict = mrf_mr_mode_check(offer->table, ask);
 	if (verdict != MRF_MR_ACCEPTED || !ask->hints)
 		return verdict;
 	/*
@@ -208,8 +236,9 @@ uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer, const struct mrf_
 			     uint64_t caps)
 {
 	uint64_t answer = mrf_mr_mode_answer(offer->table, ask, caps);
+	uint64_t kept = ask->domain_attr ? ask->mr_mode & MRF_MR_KEPT : 0;
 
 	if (offer->exact || answer & LEGACY)
 		return answer;
-	return ask->domain_attr ? ask->mr_mode & MRF_MR_KEPT : 0;
+	return kept | (offer->table & FI_MR_HMEM);
 }

@@ -7,6 +7,8 @@
  * - with FI_MRFAB_MR_MODE the bits that it names are needed, as if by a provider that
  *   cannot work without them, and exactly these bits are in force.
  *
+ * In either, FI_MR_HMEM is needed of applications that ask for FI_HMEM.
+ *
  * Pure.
  */
 #ifndef MRF_CONTRACT_MR_OFFER_H
@@ -35,6 +37,9 @@ extern const struct mrf_mr_offer mrf_mr_offer_default;
  * for an impossible mode; *offer is unchanged, and why (cut to len) quotes the fault.
  */
 bool mrf_mr_offer_parse(const char *text, struct mrf_mr_offer *offer, char *why, size_t len);
+
+/* Makes it the offer to an application that asks for FI_HMEM. */
+void mrf_mr_offer_need_hmem(struct mrf_mr_offer *offer);
 
 enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
 					    const struct mrf_mr_mode_ask *ask);

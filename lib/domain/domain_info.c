@@ -17,17 +17,30 @@ static int check_mr_mode(uint64_t mode)
 	if (mrf_mr_mode_known(mode))
 		return 0;
 	mrf_names_bits(&mrf_names_mr_mode, mode, names, sizeof(names));
-	if (mode & FI_MR_HMEM)
-		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2127,
-				  "fi_domain: mr_mode=%#llx (%s): FI_MR_HMEM is for device memory, "
-				  "which is not offered; fi_getinfo clears the bit",
-				  (unsigned long long)mode, names);
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2121,
 			  "fi_domain: mr_mode=%#llx (%s): must be FI_MR_BASIC or "
 			  "FI_MR_SCALABLE alone, or a set of FI_MR_LOCAL, _RAW, "
-			  "_VIRT_ADDR, _ALLOCATED, _PROV_KEY, _MMU_NOTIFY, _RMA_EVENT "
-			  "and _ENDPOINT, as fi_getinfo returns it",
+			  "_VIRT_ADDR, _ALLOCATED, _PROV_KEY, _MMU_NOTIFY, _RMA_EVENT, "
+			  "_ENDPOINT and _HMEM, as fi_getinfo returns it",
 			  (unsigned long long)mode, names);
+}
+
+/* The capability and the bit: both or neither. */
+static int check_hmem(uint64_t caps, uint64_t mode)
+{
+	if (mode & FI_MR_HMEM && !(caps & FI_HMEM))
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_DOMAIN, 2127,
+			"fi_domain: mr_mode has FI_MR_HMEM, but caps=%#llx has no FI_HMEM: "
+			"ask fi_getinfo for the capability",
+			(unsigned long long)caps);
+	if (caps & FI_HMEM && !(mode & FI_MR_HMEM))
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_DOMAIN, 2128,
+			"fi_domain: caps has FI_HMEM, but mr_mode=%#llx has no FI_MR_HMEM: "
+			"leave both as fi_getinfo returns them",
+			(unsigned long long)mode);
+	return 0;
 }
 
 static int check_domain_key(const struct mrf_fabric *fabric, const struct fi_domain_attr *attr)
@@ -58,6 +71,7 @@ static int check_fabric(const struct mrf_fabric *fabric, const struct fi_fabric_
 
 int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info)
 {
+	uint64_t mode;
 	int ret;
 
 	if (!info->domain_attr)
@@ -66,7 +80,10 @@ int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info
 	ret = check_fabric(fabric, info->fabric_attr);
 	if (ret)
 		return ret;
-	ret = check_mr_mode((uint64_t)(unsigned)info->domain_attr->mr_mode);
+	mode = (uint64_t)(unsigned)info->domain_attr->mr_mode;
+	ret = check_mr_mode(mode);
+	if (!ret)
+		ret = check_hmem(info->caps, mode);
 	if (ret)
 		return ret;
 	return check_domain_key(fabric, info->domain_attr);

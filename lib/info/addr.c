@@ -298,13 +298,18 @@ static unsigned match_open_domain(const struct mrf_info_query *query,
 			 mrf_addr_text(&domain->addr, addr, sizeof(addr)));
 		return 1050;
 	}
-	if ((offer & mode) == mode)
+	if ((offer & mode) != mode) {
+		snprintf(why, len,
+			 "hints->domain_attr->domain runs with mr_mode %#lx, but only %#lx is "
+			 "offered",
+			 mode, offer);
+		return 1056;
+	}
+	if (mode & FI_MR_HMEM || !(query->hints->caps & FI_HMEM))
 		return 0;
 	snprintf(why, len,
-		 "hints->domain_attr->domain runs with mr_mode %#lx, but only %#lx is "
-		 "offered",
-		 mode, offer);
-	return 1056;
+		 "hints->caps has FI_HMEM, but hints->domain_attr->domain was opened without it");
+	return 1057;
 }
 
 static unsigned match_domain(const struct mrf_info_query *query, const struct mrf_vnl_path *path,

@@ -68,7 +68,7 @@ static const struct row rows[] = {
 	EP(tx_ctx_cnt, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
 	EP(rx_ctx_cnt, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
 	EP(auth_key_size, AT_MOST, MRF_LIMIT_AUTH_KEY, NULL, V1_5),
-	TX(caps, BITS, MRF_CAPS_TX, &mrf_names_caps, 0),
+	TX(caps, BITS, MRF_CAPS_TX | MRF_CAPS_TX_EXTRA, &mrf_names_caps, 0),
 	TX(op_flags, BITS, MRF_OP_FLAGS_TX, &mrf_names_op_flags, 0),
 	TX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order, 0),
 	TX(comp_order, BITS, MRF_COMP_ORDER, &mrf_names_comp_order, 0),
@@ -147,24 +147,16 @@ static const char *row_text(const struct row *row, uint64_t value, char *buf, si
 	return value ? mrf_names_bits(row->names, value, buf, len) : "nothing";
 }
 
-static bool asks_hmem(const struct row *row, uint64_t asked)
-{
-	return row->names == &mrf_names_caps && asked & FI_HMEM;
-}
-
 static int refuse_row(const struct row *row, uint64_t asked)
 {
 	char missing[256], offered[256];
 
 	if (row->kind == BITS)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1021,
-				   "hints->%s=%#lx: these bits are not offered: %s; offered: %s%s",
+				   "hints->%s=%#lx: these bits are not offered: %s; offered: %s",
 				   row->field, asked,
 				   row_text(row, asked & ~row->offered, missing, sizeof(missing)),
-				   row_text(row, row->offered, offered, sizeof(offered)),
-				   asks_hmem(row, asked) ? "; FI_HMEM is for device memory, but "
-							   "only host memory can be registered"
-							 : "");
+				   row_text(row, row->offered, offered, sizeof(offered)));
 	if (row->kind == EQUAL && row->names)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
 				   "hints->%s=%lu (%s): only %s is offered", row->field, asked,
@@ -199,6 +191,20 @@ static int check_rows(const struct mrf_info_query *query)
 			ret = refuse_row(&rows[i], asked);
 	}
 	return ret;
+}
+
+/* An endpoint has device memory on either side only if it has the capability as a whole. */
+static int check_hmem_sides(const struct fi_info *hints)
+{
+	bool tx = hints->tx_attr && hints->tx_attr->caps & FI_HMEM;
+	bool rx = hints->rx_attr && hints->rx_attr->caps & FI_HMEM;
+
+	if (hints->caps & FI_HMEM || !(tx || rx))
+		return 0;
+	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1026,
+			   "hints->%s->caps has FI_HMEM, but hints->caps does not: set it there, "
+			   "too",
+			   tx ? "tx_attr" : "rx_attr");
 }
 
 static int check_provider(const struct fi_fabric_attr *attr)
@@ -267,7 +273,7 @@ static int check_keys(const struct mrf_info_query *query)
 int mrf_info_check_hints(const struct mrf_info_query *query)
 {
 	const struct fi_info *hints = query->hints;
-	int ret, mode_ret;
+	int ret, hmem_ret, mode_ret;
 
 	if (!hints)
 		return 0;
@@ -278,7 +284,9 @@ int mrf_info_check_hints(const struct mrf_info_query *query)
 		return ret;
 	/* All faults are reported at once, so that one run shows them. */
 	ret = check_rows(query);
+	hmem_ret = check_hmem_sides(hints);
 	mode_ret = mrf_info_mode_check(query);
+	ret = ret ? ret : hmem_ret;
 	ret = ret ? ret : mode_ret;
 	return ret ? ret : check_keys(query);
 }

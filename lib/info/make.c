@@ -109,6 +109,8 @@ static void make_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_tx_att
 {
 	*tx = tx_offer;
 	tx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_TX);
+	if (!hint || !hint->caps)
+		tx->caps |= caps & MRF_CAPS_TX_EXTRA;
 	if (!hint)
 		return;
 	tx->op_flags = hint->op_flags;
@@ -251,7 +253,7 @@ static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 	make_tx(info->tx_attr, info->caps, hints ? hints->tx_attr : NULL);
 	make_rx(info->rx_attr, info->caps, hints ? hints->rx_attr : NULL);
 	if (mrf_info_mode_withheld(query))
-		info->rx_attr->caps = 0; /* whatever was asked of this side */
+		info->rx_attr->caps &= FI_HMEM; /* whatever was asked of this side */
 	*info->ep_attr = ep_offer;
 	make_domain(info->domain_attr, hints ? hints->domain_attr : NULL);
 	info->domain_attr->caps = info->caps & MRF_CAPS_SECONDARY;

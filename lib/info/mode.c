@@ -36,17 +36,19 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 	set_ask(query);
 	query->offer = mrf_mr_offer_default;
 	query->required = mrf_env_str(MRF_PARAM_MR_MODE);
-	if (!query->required ||
-	    mrf_mr_offer_parse(query->required, &query->offer, why, sizeof(why)))
-		return 0;
 	/*
 	 * The default is not used instead: a test that was to run in one mode must not
 	 * pass in another.
 	 */
-	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1031,
-			  "FI_MRFAB_MR_MODE=\"%.128s\": %s; must be names such as "
-			  "LOCAL+PROV_KEY, or a number",
-			  query->required, why);
+	if (query->required &&
+	    !mrf_mr_offer_parse(query->required, &query->offer, why, sizeof(why)))
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1031,
+				  "FI_MRFAB_MR_MODE=\"%.128s\": %s; must be names such as "
+				  "LOCAL+PROV_KEY, or a number",
+				  query->required, why);
+	if (query->mr.caps & FI_HMEM)
+		mrf_mr_offer_need_hmem(&query->offer);
+	return 0;
 }
 
 /* --- check ---------------------------------------------------------------------- */
@@ -56,9 +58,17 @@ static const char *mode_text(uint64_t set, const char *none, char *buf, size_t l
 	return set ? mrf_names_bits(&mrf_names_mr_mode, set, buf, len) : none;
 }
 
-/* These would be refused without FI_MRFAB_MR_MODE as well. */
-static bool breaks_rule(enum mrf_mr_mode_verdict verdict)
+static bool lacks_hmem(enum mrf_mr_mode_verdict verdict)
 {
+	return verdict == MRF_MR_HMEM_MISSING || verdict == MRF_MR_HMEM_NOT_LEGACY ||
+	       verdict == MRF_MR_HMEM_TOO_OLD;
+}
+
+/* These would be refused without FI_MRFAB_MR_MODE as well. */
+static bool breaks_rule(enum mrf_mr_mode_verdict verdict, uint64_t missing)
+{
+	if (lacks_hmem(verdict))
+		return !(missing & MRF_MR_REQUIRABLE);
 	return verdict == MRF_MR_NOT_LEGACY || verdict == MRF_MR_BASIC_NOT_ALONE ||
 	       verdict == MRF_MR_SCALABLE_NOT_ALONE;
 }
@@ -67,7 +77,8 @@ static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verd
 {
 	uint64_t needed = query->offer.table & MRF_MR_REQUIRABLE;
 	uint64_t missing = mrf_mr_offer_missing(&query->offer, &query->mr);
-	char asked_text[256], needed_text[256], missing_text[256], line[420];
+	unsigned code = lacks_hmem(verdict) ? 1033 : 1030;
+	char asked_text[256], needed_text[256], missing_text[256], line[480];
 
 	snprintf(line, sizeof(line), "hints->domain_attr->mr_mode=%#lx (%s) with version %u.%u: %s",
 		 query->mr.mr_mode,
@@ -75,13 +86,13 @@ static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verd
 		 FI_MAJOR(query->version), FI_MINOR(query->version),
 		 mrf_mr_mode_verdict_text(verdict));
 	if (!query->offer.exact)
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1030, "%s", line);
+		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, code, "%s", line);
 	/*
 	 * A user who sets the variable tests a program, and this is the result of the
 	 * test.
 	 */
-	if (breaks_rule(verdict))
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1030, "%s", line);
+	if (breaks_rule(verdict, missing))
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, code, "%s", line);
 	mode_text(missing, "", missing_text, sizeof(missing_text));
 	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1032,
 			  "%s; FI_MRFAB_MR_MODE=%.128s requires %s%s%s", line, query->required,
@@ -142,7 +153,7 @@ uint64_t mrf_info_mode_caps(const struct mrf_info_query *query)
 
 	if (!mrf_info_mode_withheld(query))
 		return caps;
-	caps &= ~(FI_REMOTE_READ | FI_REMOTE_WRITE | MRF_CAPS_EXTRA);
+	caps &= ~(FI_REMOTE_READ | FI_REMOTE_WRITE | MRF_CAPS_TARGET_EXTRA);
 	/*
 	 * The endpoint would only be a target: a capability that is left without a
 	 * direction would mean all directions.

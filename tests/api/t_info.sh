@@ -27,4 +27,17 @@ wanted 2 NONSENSE
 wanted 2 FI_LOCAL
 wanted 2 LOCAL+
 wanted 2 FI_MR_FI_MR_LOCAL
+
+# Listing is not using: who asks for FI_HMEM and names no modes has what goes with it.
+lacks_hmem() {
+	"$info" --explain --caps 'FI_RMA|FI_HMEM' "$@" 2>&1 | grep -q 'MRF-E1033'
+}
+lacks_hmem --mr-mode LOCAL || {
+	echo "FAIL: mrfab_info does not say that FI_MR_HMEM is missing"
+	status=1
+}
+if lacks_hmem; then
+	echo "FAIL: mrfab_info does not offer FI_MR_HMEM"
+	status=1
+fi
 exit $status

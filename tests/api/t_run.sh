@@ -59,7 +59,7 @@ refused 'no program is named' --mode RAW --
 refused "unrecognized option '--nonsense'" --nonsense true
 refused "requires an argument" --mode
 refused '--mode=NONSENSE: "NONSENSE" is not the name of a registration mode' --mode NONSENSE true
-refused '--mode=HMEM: FI_MR_HMEM is for device memory' --mode HMEM true
+refused '--mode=HMEM: FI_MR_HMEM cannot be named' --mode HMEM true
 refused '--mode=BASIC+RAW: FI_MR_BASIC must be set alone' --mode BASIC+RAW true
 refused '--mode=: a name is missing' --mode= true
 refused '--strict=maybe: must be on or off' --strict maybe true

@@ -79,6 +79,8 @@ START_TEST(limits_agree_with_each_other)
 {
 	ck_assert_uint_eq(MRF_CAPS, MRF_CAPS_TX | MRF_CAPS_RX | MRF_CAPS_SECONDARY);
 	ck_assert_uint_eq(MRF_CAPS_PRIMARY & MRF_CAPS_SECONDARY, 0);
+	ck_assert_uint_eq(MRF_CAPS & MRF_CAPS_EXTRA, 0);
+	ck_assert_uint_eq((MRF_CAPS_TX_EXTRA | MRF_CAPS_RX_EXTRA) & ~MRF_CAPS_EXTRA, 0);
 	ck_assert_uint_le(MRF_LIMIT_INJECT, 512); /* what every send queue here carries */
 	ck_assert_uint_eq(MRF_MSG_ORDER & (FI_ORDER_WAR | FI_ORDER_RMA_WAR), 0);
 	ck_assert(MRF_PROTOCOL & FI_PROV_SPECIFIC);

@@ -223,13 +223,42 @@ START_TEST(domain_open_refuses_modes_it_does_not_run)
 }
 END_TEST
 
-START_TEST(domain_open_refuses_device_memory_and_says_so)
+/* The capability and the bit come together, beside every other set of bits. */
+START_TEST(domain_open_runs_device_memory_with_every_set_of_modes)
 {
+	struct fid_domain *domain;
+	int mode;
+
+	for (mode = 0; mode < FI_MR_ENDPOINT << 1; mode += FI_MR_LOCAL) {
+		info->caps = FI_RMA | FI_HMEM;
+		info->domain_attr->mr_mode = mode | FI_MR_HMEM;
+		domain = must_open();
+		ck_assert_uint_eq(mrf_domain_from_fid(domain)->space.mode,
+				  (uint64_t)mode | FI_MR_HMEM);
+		must_close(domain);
+		info->domain_attr->mr_mode = mode;
+		refused(-FI_EINVAL, "MRF-E2128");
+		ck_assert_ptr_nonnull(strstr(cap.text, "has no FI_MR_HMEM"));
+		info->caps = FI_RMA;
+		info->domain_attr->mr_mode = mode | FI_MR_HMEM;
+		refused(-FI_EINVAL, "MRF-E2127");
+		ck_assert_ptr_nonnull(strstr(cap.text, "has no FI_HMEM"));
+	}
+}
+END_TEST
+
+/* No capabilities at all stand for those that need not be named. */
+START_TEST(domain_open_without_capabilities_has_no_device_memory)
+{
+	info->caps = 0;
 	info->domain_attr->mr_mode = FI_MR_HMEM;
 	refused(-FI_EINVAL, "MRF-E2127");
-	ck_assert_ptr_nonnull(strstr(cap.text, "device memory"));
-	info->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_LOCAL;
-	refused(-FI_EINVAL, "MRF-E2127");
+	info->caps = FI_HMEM;
+	must_close(must_open());
+	info->domain_attr->mr_mode = FI_MR_BASIC;
+	refused(-FI_EINVAL, "MRF-E2128");
+	info->domain_attr->mr_mode = FI_MR_BASIC | FI_MR_HMEM;
+	refused(-FI_EINVAL, "MRF-E2121");
 }
 END_TEST
 
@@ -818,7 +847,8 @@ static TCase *opening(void)
 	tcase_add_test(tc, domain_open_runs_every_set_of_modes);
 	tcase_add_test(tc, domain_open_with_the_old_local_flag_runs_local);
 	tcase_add_test(tc, domain_open_refuses_modes_it_does_not_run);
-	tcase_add_test(tc, domain_open_refuses_device_memory_and_says_so);
+	tcase_add_test(tc, domain_open_runs_device_memory_with_every_set_of_modes);
+	tcase_add_test(tc, domain_open_without_capabilities_has_no_device_memory);
 	tcase_add_test(tc, domain_open_refuses_null_arguments);
 	tcase_add_test(tc, domain_open_refuses_an_info_of_another_fabric);
 	tcase_add_test(tc, domain_open_takes_an_authorization_key_from_api_1_5);

@@ -356,7 +356,9 @@ START_TEST(mr_mode_known_is_what_a_domain_can_run)
 
 	for (bits = 0; bits <= ALL_MODERN; bits += FI_MR_LOCAL) {
 		ck_assert(mrf_mr_mode_known(bits));
-		ck_assert(!mrf_mr_mode_known(bits | FI_MR_HMEM));
+		ck_assert(mrf_mr_mode_known(bits | FI_MR_HMEM));
+		ck_assert(!mrf_mr_mode_known(bits | FI_MR_HMEM | FI_MR_BASIC));
+		ck_assert(!mrf_mr_mode_known(bits | FI_MR_HMEM | FI_MR_SCALABLE));
 		ck_assert(!mrf_mr_mode_known(bits | UINT64_C(1) << 40));
 		ck_assert(!mrf_mr_mode_known(bits | FI_MR_BASIC | FI_MR_SCALABLE));
 		ck_assert(mrf_mr_mode_known(bits | FI_MR_BASIC) == !bits);
@@ -384,6 +386,7 @@ START_TEST(mr_mode_runs_local_for_the_old_flag_unless_bits_say_otherwise)
 	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_BASIC, FI_CONTEXT), VAK);
 	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_RAW, FI_LOCAL_MR), FI_MR_RAW);
 	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_LOCAL, 0), FI_MR_LOCAL);
+	ck_assert_uint_eq(mrf_mr_mode_runs(FI_MR_HMEM, FI_LOCAL_MR), FI_MR_HMEM);
 }
 END_TEST
 

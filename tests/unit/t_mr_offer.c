@@ -69,7 +69,6 @@ START_TEST(mr_mode_offer_does_not_claim_the_other_bits)
 		ask_for(V17, FI_MR_RAW | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT |
 				     FI_MR_HMEM | FI_MR_COLLECTIVE | 1 << 30);
 
-	ask.caps |= FI_HMEM;
 	ck_assert(accepted(dflt, &ask));
 	ck_assert_uint_eq(answer(dflt, &ask), 0);
 }
@@ -253,9 +252,9 @@ START_TEST(mr_offer_refuses_a_malformed_value_and_quotes_it)
 		{ "6", "FI_MR_SCALABLE must be set alone" },
 		{ "UNSPEC+RAW", "FI_MR_UNSPEC must be set alone" },
 		{ "LOCAL+unspec", "FI_MR_UNSPEC must be set alone" },
-		{ "HMEM", "FI_MR_HMEM is for device memory" },
-		{ "LOCAL+FI_MR_HMEM", "FI_MR_HMEM is for device memory" },
-		{ "0x400", "FI_MR_HMEM is for device memory" },
+		{ "HMEM", "FI_MR_HMEM cannot be named" },
+		{ "LOCAL+FI_MR_HMEM", "FI_MR_HMEM cannot be named" },
+		{ "0x400", "FI_MR_HMEM cannot be named" },
 		{ "COLLECTIVE", "not offered: FI_MR_COLLECTIVE" },
 		{ "0x100000004", "not offered: 0x100000000" },
 	};
@@ -499,11 +498,168 @@ START_TEST(mr_offer_without_hints_is_the_whole_set)
 }
 END_TEST
 
+/* --- with FI_HMEM ---------------------------------------------------------------------- */
+
+static struct mrf_mr_mode_ask ask_hmem(uint32_t api, uint64_t mr_mode)
+{
+	struct mrf_mr_mode_ask ask = ask_for(api, mr_mode);
+
+	ask.caps |= FI_HMEM;
+	return ask;
+}
+
+static struct mrf_mr_offer with_hmem(struct mrf_mr_offer offer)
+{
+	mrf_mr_offer_need_hmem(&offer);
+	return offer;
+}
+
+/* By default the application has to offer FI_MR_HMEM and nothing else. */
+START_TEST(mr_offer_hmem_is_kept_beside_every_subset_of_the_fast_bits)
+{
+	struct mrf_mr_offer offer = with_hmem(*dflt);
+	struct mrf_mr_mode_ask ask;
+	uint64_t bits;
+	size_t i;
+
+	for (bits = 0; bits <= ALL; bits += FI_MR_LOCAL) {
+		for (i = 0; i < MRF_ARRAY_SIZE(apis); i++) {
+			ask = ask_hmem(apis[i], bits | FI_MR_HMEM);
+			ck_assert(accepted(&offer, &ask));
+			ck_assert_uint_eq(answer(&offer, &ask),
+					  (bits & (FI_MR_LOCAL | VAK)) | FI_MR_HMEM);
+			ck_assert_uint_eq(mrf_mr_offer_missing(&offer, &ask), 0);
+			ask.mr_mode = bits;
+			ck_assert_int_eq(mrf_mr_offer_check(&offer, &ask), MRF_MR_HMEM_MISSING);
+			ck_assert_uint_eq(mrf_mr_offer_missing(&offer, &ask), FI_MR_HMEM);
+		}
+	}
+}
+END_TEST
+
+/* With FI_MRFAB_MR_MODE it has to offer the set and FI_MR_HMEM, and gets exactly these. */
+START_TEST(mr_offer_hmem_is_needed_and_comes_back_with_every_set)
+{
+	struct mrf_mr_offer offer;
+	struct mrf_mr_mode_ask ask;
+	uint64_t set, bit;
+	size_t i;
+
+	for (set = 0; set <= ALL; set += FI_MR_LOCAL) {
+		offer = with_hmem(exactly(set));
+		for (i = 0; i < MRF_ARRAY_SIZE(apis); i++) {
+			ask = ask_hmem(apis[i], set | FI_MR_HMEM);
+			ck_assert(accepted(&offer, &ask));
+			ck_assert_uint_eq(answer(&offer, &ask), set | FI_MR_HMEM);
+			ask.mr_mode = ALL | FI_MR_HMEM | FI_MR_COLLECTIVE;
+			ck_assert_uint_eq(answer(&offer, &ask), set | FI_MR_HMEM);
+			ask.mr_mode = ALL;
+			ck_assert_int_eq(mrf_mr_offer_check(&offer, &ask), MRF_MR_HMEM_MISSING);
+			ck_assert_uint_eq(mrf_mr_offer_missing(&offer, &ask), FI_MR_HMEM);
+			for (bit = FI_MR_LOCAL; bit <= FI_MR_ENDPOINT; bit <<= 1) {
+				ask.mr_mode = (ALL | FI_MR_HMEM) & ~bit;
+				ck_assert(accepted(&offer, &ask) == !(set & bit));
+				ck_assert_uint_eq(mrf_mr_offer_missing(&offer, &ask), set & bit);
+			}
+		}
+	}
+}
+END_TEST
+
+/* Where bits are offered, the verdict is that of libfabric's rules for a provider that has the bit. */
+START_TEST(mr_offer_hmem_is_judged_as_by_libfabric_where_bits_are_offered)
+{
+	static const uint64_t caps[] = { FI_RMA, FI_RMA | FI_READ, FI_ATOMIC | REMOTE,
+					 FI_LOCAL_COMM };
+	struct mrf_mr_offer offer;
+	struct mrf_mr_mode_ask ask;
+	uint64_t set, asked;
+	size_t i;
+
+	for (set = 0; set <= ALL; set += every() * (uint64_t)FI_MR_LOCAL) {
+		offer = with_hmem(exactly(set));
+		for (asked = FI_MR_LOCAL; asked <= (ALL | FI_MR_HMEM); asked += FI_MR_LOCAL) {
+			for (i = 0; i < MRF_ARRAY_SIZE(caps); i++) {
+				ask = ask_hmem(V17, asked);
+				ask.caps = caps[i] | FI_HMEM;
+				ck_assert(
+					accepted(&offer, &ask) ==
+					(mrf_mr_mode_check(offer.table, &ask) == MRF_MR_ACCEPTED));
+			}
+		}
+	}
+}
+END_TEST
+
+/* Neither 0 nor a legacy model says FI_MR_HMEM, whatever they mean by other rules. */
+START_TEST(mr_offer_hmem_cannot_be_had_without_bits)
+{
+	static const uint64_t legacy[] = { FI_MR_BASIC, FI_MR_SCALABLE, LEGACY,
+					   FI_MR_BASIC | FI_MR_HMEM, FI_MR_SCALABLE | FI_MR_HMEM };
+	static const uint64_t sets[] = { 0, VAK, ALL, FI_MR_LOCAL };
+	struct mrf_mr_offer offer;
+	struct mrf_mr_mode_ask ask;
+	size_t i, k;
+
+	for (i = 0; i <= MRF_ARRAY_SIZE(sets); i++) {
+		offer = with_hmem(i ? exactly(sets[i - 1]) : *dflt);
+		ask = ask_hmem(V17, 0);
+		ask.mode = FI_LOCAL_MR;
+		ck_assert_int_eq(mrf_mr_offer_check(&offer, &ask), MRF_MR_HMEM_MISSING);
+		for (k = 0; k < MRF_ARRAY_SIZE(legacy); k++) {
+			ask.mr_mode = legacy[k];
+			ck_assert_int_eq(mrf_mr_offer_check(&offer, &ask), MRF_MR_HMEM_NOT_LEGACY);
+		}
+	}
+}
+END_TEST
+
+START_TEST(mr_offer_hmem_cannot_be_had_before_1_5)
+{
+	static const uint64_t modes[] = { 0, FI_MR_BASIC, FI_MR_SCALABLE, FI_MR_HMEM,
+					  FI_MR_HMEM | VAK };
+	struct mrf_mr_offer offer = with_hmem(*dflt);
+	struct mrf_mr_mode_ask ask;
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(modes); i++) {
+		ask = ask_hmem(V1_4, modes[i]);
+		ck_assert_int_eq(mrf_mr_offer_check(&offer, &ask), MRF_MR_HMEM_TOO_OLD);
+	}
+	ask = ask_hmem(V1_4, 0);
+	ask.domain_attr = false;
+	ck_assert_int_eq(mrf_mr_offer_check(&offer, &ask), MRF_MR_HMEM_TOO_OLD);
+	ask.api = V1_5;
+	ck_assert(accepted(&offer, &ask));
+}
+END_TEST
+
+/* Who says nothing of modes is told all that is needed. */
+START_TEST(mr_offer_hmem_without_attributes_comes_back_set)
+{
+	struct mrf_mr_mode_ask ask = ask_hmem(V17, 0);
+	struct mrf_mr_offer offer = with_hmem(*dflt);
+	uint64_t set;
+
+	ask.domain_attr = false;
+	ck_assert(accepted(&offer, &ask));
+	ck_assert_uint_eq(answer(&offer, &ask), FI_MR_HMEM);
+	for (set = 0; set <= ALL; set += FI_MR_LOCAL) {
+		offer = with_hmem(exactly(set));
+		ck_assert(accepted(&offer, &ask));
+		ck_assert_uint_eq(answer(&offer, &ask), set | FI_MR_HMEM);
+	}
+}
+END_TEST
+
+/* --- all of it -------------------------------------------------------------------------- */
+
 /* Whatever is asked by whomever of whatever offer: what comes back can be opened. */
 static void every_answer_opens(const struct mrf_mr_offer *offer)
 {
 	static const uint64_t caps[] = { 0, FI_RMA, FI_RMA | FI_READ, FI_RMA | REMOTE };
 	static const uint32_t versions[] = { V1_4, V1_5, V17 };
+	uint64_t hmem = offer->table & FI_MR_HMEM;
 	struct mrf_mr_mode_ask ask;
 	uint64_t asked, got;
 	unsigned i;
@@ -511,13 +667,13 @@ static void every_answer_opens(const struct mrf_mr_offer *offer)
 	for (asked = 0; asked <= (ALL | LEGACY | FI_MR_HMEM); asked++) {
 		for (i = 0; i < 4 * 3 * 2 * 2; i++) {
 			ask = ask_for(versions[i % 3], asked);
-			ask.caps = caps[i / 3 % 4];
+			ask.caps = caps[i / 3 % 4] | (hmem ? FI_HMEM : 0);
 			ask.mode = i / 12 % 2 ? FI_LOCAL_MR : 0;
 			ask.library = i / 24 ? FI_VERSION(1, 15) : MRF_API_VERSION;
 			if (!accepted(offer, &ask))
 				continue;
 			got = answer(offer, &ask);
-			ck_assert_msg(mrf_mr_mode_known(got) &&
+			ck_assert_msg(mrf_mr_mode_known(got) && (got & FI_MR_HMEM) == hmem &&
 					      !(got & ~offer->table & ~LEGACY & ~asked),
 				      "table %#lx, asked %#lx: %#lx", offer->table, asked, got);
 		}
@@ -538,6 +694,19 @@ START_TEST(mr_offer_whatever_comes_back_opens_a_domain)
 	every_answer_opens(&offer);
 	offer = exactly(FI_MR_SCALABLE);
 	every_answer_opens(&offer);
+}
+END_TEST
+
+START_TEST(mr_offer_whatever_comes_back_with_hmem_opens_a_domain)
+{
+	struct mrf_mr_offer offer = with_hmem(*dflt);
+	uint64_t set;
+
+	every_answer_opens(&offer);
+	for (set = 0; set <= ALL; set += 3 * every() * (uint64_t)FI_MR_LOCAL) {
+		offer = with_hmem(exactly(set));
+		every_answer_opens(&offer);
+	}
 }
 END_TEST
 
@@ -585,4 +754,19 @@ static TCase *tcase_exact(void)
 	return tc;
 }
 
-UNIT_MAIN("mr_offer", tcase_default, tcase_value, tcase_exact)
+static TCase *tcase_hmem(void)
+{
+	TCase *tc = tcase_create("hmem");
+
+	tcase_set_timeout(tc, 60); /* under valgrind */
+	tcase_add_test(tc, mr_offer_hmem_is_kept_beside_every_subset_of_the_fast_bits);
+	tcase_add_test(tc, mr_offer_hmem_is_needed_and_comes_back_with_every_set);
+	tcase_add_test(tc, mr_offer_hmem_is_judged_as_by_libfabric_where_bits_are_offered);
+	tcase_add_test(tc, mr_offer_hmem_cannot_be_had_without_bits);
+	tcase_add_test(tc, mr_offer_hmem_cannot_be_had_before_1_5);
+	tcase_add_test(tc, mr_offer_hmem_without_attributes_comes_back_set);
+	tcase_add_test(tc, mr_offer_whatever_comes_back_with_hmem_opens_a_domain);
+	return tc;
+}
+
+UNIT_MAIN("mr_offer", tcase_default, tcase_value, tcase_exact, tcase_hmem)

@@ -258,6 +258,69 @@ START_TEST(require_answers_what_it_answered)
 }
 END_TEST
 
+/* --- FI_HMEM ---------------------------------------------------------------------------- */
+
+/* Who asks for FI_HMEM has to offer the set and FI_MR_HMEM. */
+START_TEST(require_hmem_is_added_to_every_set)
+{
+	char variable[64];
+	int set;
+
+	hints->caps = FI_RMA | FI_HMEM;
+	for (set = 0; set <= ALL; set += FI_MR_LOCAL) {
+		require_set(set);
+		ck_assert_int_eq(offer(set | FI_MR_HMEM), 0);
+		ck_assert_int_eq(info->domain_attr->mr_mode, set | FI_MR_HMEM);
+		ck_assert_int_eq(offer(ALL | FI_MR_HMEM), 0);
+		ck_assert_int_eq(info->domain_attr->mr_mode, set | FI_MR_HMEM);
+		ck_assert_uint_eq(info->caps, CAPS | FI_HMEM);
+		ck_assert_uint_eq(open_info(), (uint64_t)set | FI_MR_HMEM);
+		ck_assert_int_eq(offer(ALL), -FI_ENODATA);
+		ck_line("MRF-E1033", "FI_HMEM needs FI_MR_HMEM: set it in mr_mode");
+		if (!set)
+			continue;
+		ck_assert_int_eq(offer(FI_MR_HMEM), -FI_ENODATA);
+		snprintf(variable, sizeof(variable), VAR "=%#x requires FI_MR_", (unsigned)set);
+		ck_line("MRF-E1032", variable);
+		ck_assert_ptr_null(strstr(text, "HMEM;"));
+	}
+}
+END_TEST
+
+/* One line has all that is missing; the variable is not said to require FI_MR_HMEM. */
+START_TEST(require_hmem_is_missing_with_what_else_is)
+{
+	require("RAW,ENDPOINT");
+	hints->caps = FI_RMA | FI_HMEM;
+	ck_assert_int_eq(offer(FI_MR_ENDPOINT), -FI_ENODATA);
+	ck_line("MRF-E1032", "FI_HMEM needs FI_MR_HMEM: set it in mr_mode; ");
+	ck_line("MRF-E1032", VAR "=RAW,ENDPOINT requires FI_MR_RAW, FI_MR_ENDPOINT; "
+				 "missing: FI_MR_RAW, FI_MR_HMEM (");
+	ck_assert_int_eq(offer(FI_MR_ENDPOINT | FI_MR_HMEM), -FI_ENODATA);
+	ck_line("MRF-E1032", "missing: FI_MR_RAW (");
+	require("BASIC");
+	ck_assert_int_eq(offer(FI_MR_BASIC), -FI_ENODATA);
+	ck_line("MRF-E1033", "FI_MR_BASIC and FI_MR_SCALABLE do not include");
+	ck_assert_int_eq(offer(VAK | FI_MR_HMEM), 0);
+	ck_assert_uint_eq(open_info(), VAK | FI_MR_HMEM);
+}
+END_TEST
+
+/* Remote access is withheld, device memory is not. */
+START_TEST(require_hmem_stays_where_remote_access_is_withheld)
+{
+	struct fi_info bare = { .caps = FI_RMA | FI_RMA_EVENT | FI_HMEM };
+
+	require("RAW");
+	ck_assert_int_eq(get(V17, &bare), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_RAW | FI_MR_HMEM);
+	ck_assert_uint_eq(info->caps, (CAPS & ~REMOTE) | FI_HMEM);
+	ck_assert_uint_eq(info->tx_attr->caps, (MRF_CAPS_TX & ~FI_ATOMIC) | FI_HMEM);
+	ck_assert_uint_eq(info->rx_attr->caps, FI_HMEM);
+	ck_assert_uint_eq(open_info(), FI_MR_RAW | FI_MR_HMEM);
+}
+END_TEST
+
 /* --- mr_mode 0 ------------------------------------------------------------------------
  */
 
@@ -373,8 +436,8 @@ START_TEST(require_a_malformed_value_is_never_the_default)
 	} cases[] = {
 		{ "LOCAL+VIRTADDR", "\"VIRTADDR\" is not the name of a registration" },
 		{ "", "a name is missing" },
-		{ "0x400", "device memory" },
-		{ "LOCAL,HMEM", "device memory" },
+		{ "0x400", "FI_MR_HMEM cannot be named" },
+		{ "LOCAL,HMEM", "FI_MR_HMEM cannot be named" },
 		{ "BASIC+LOCAL", "FI_MR_BASIC must be set alone" },
 		{ "4096", "not offered: 0x1000" },
 		{ "12bits", "\"12bits\" is not a number" },
@@ -422,6 +485,16 @@ static TCase *tcase_answer(void)
 	return tc;
 }
 
+static TCase *tcase_hmem(void)
+{
+	TCase *tc = new_tcase("hmem");
+
+	tcase_add_test(tc, require_hmem_is_added_to_every_set);
+	tcase_add_test(tc, require_hmem_is_missing_with_what_else_is);
+	tcase_add_test(tc, require_hmem_stays_where_remote_access_is_withheld);
+	return tc;
+}
+
 static TCase *tcase_zero(void)
 {
 	TCase *tc = new_tcase("zero");
@@ -450,4 +523,4 @@ static TCase *tcase_value(void)
 	return tc;
 }
 
-UNIT_MAIN("mr_require", tcase_answer, tcase_zero, tcase_legacy, tcase_value)
+UNIT_MAIN("mr_require", tcase_answer, tcase_hmem, tcase_zero, tcase_legacy, tcase_value)

@@ -488,8 +488,10 @@ static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
 		ret = use_desc(buf, req, local, strict, covered);
 	if (ret <= 0)
 		return ret;
-	*covered = req->total;
 	local->nsge = local->ndesc = 0;
+	if (mrf_unlikely(req->late))
+		return 1;
+	*covered = req->total;
 	ret = use_small(buf, req, local);
 	if (ret == 1 && few)
 		ret = use_registration(buf, req, local);
@@ -522,7 +524,7 @@ static int take_host(struct mrf_buf *buf, const struct mrf_local_req *req, struc
 	if (keep_rest(local, req, ret ? 0 : covered))
 		ret = explain_local(req, -FI_ENOMEM);
 	else if (ret)
-		ret = mrf_local_reach(buf, local, 0);
+		ret = req->late ? 0 : mrf_local_reach(buf, local, 0);
 	if (ret)
 		mrf_local_drop(buf, local);
 	return ret;

@@ -107,6 +107,7 @@ struct mrf_local_req {
 	uint64_t total;	      /* bytes of all iov */
 	bool arrives;	      /* the device writes there */
 	bool inject;	      /* copied before the call returns */
+	bool late;	      /* not before its turn: what is before it may change them */
 };
 
 /* cache lives longer than buf. */

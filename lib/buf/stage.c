@@ -285,7 +285,7 @@ int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 	struct mrf_local_rest *rest;
 	int ret;
 
-	if (req->total <= MRF_LIMIT_INJECT && !req->arrives)
+	if (req->total <= MRF_LIMIT_INJECT && !req->arrives && !req->late)
 		return take_inline(buf, req, local);
 	rest = mrf_local_rest_new(req, 0);
 	if (!rest)
@@ -299,7 +299,7 @@ int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 	local->kind = MRF_LOCAL_STAGED;
 	local->copy = rest->memory;
 	local->rest = rest;
-	return fill_first(buf, local);
+	return req->late ? 0 : fill_first(buf, local);
 }
 
 void mrf_stage_give(struct mrf_buf *buf, struct mrf_local *local)

@@ -362,6 +362,29 @@ START_TEST(ep_access_of_no_bytes_sees_that_the_region_was_closed)
 }
 END_TEST
 
+/* Whether its buffer is copied or registered. */
+START_TEST(ep_fenced_write_sends_what_the_read_before_it_brought)
+{
+	static const size_t lens[] = { 1, 64, 160, 161, 4096, PAIR_LEN / 2 };
+	struct node_opt opt = mode_opt(modes[_i]);
+	struct iovec here;
+	struct fi_rma_iov rma;
+
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		pair_open(&p, &opt);
+		fill(p.dst, lens[i], 5);
+		here = (struct iovec){ p.src, lens[i] };
+		rma = (struct fi_rma_iov){ p.base + PAIR_LEN / 2, lens[i], p.key };
+		pair_read(&p, 0, lens[i]);
+		ck_assert_int_eq(message(false, &here, 1, &rma, 1, FI_FENCE, 0), 0);
+		want_ok(&p.a, pair_ctx(&p, 0));
+		want_ok(&p.a, &p);
+		ck_assert_msg(filled(p.dst + PAIR_LEN / 2, lens[i], 5), "%zu bytes", lens[i]);
+		pair_close(&p);
+	}
+}
+END_TEST
+
 START_TEST(ep_fenced_operation_waits_for_those_before_it)
 {
 	struct iovec here = { .iov_len = 100 };
@@ -1354,6 +1377,7 @@ static TCase *tcase_transfer(void)
 	tcase_add_test(tc, ep_split_message_carries_its_immediate_data_last);
 	tcase_add_test(tc, ep_accesses_of_no_bytes_complete_without_touching_memory);
 	tcase_add_test(tc, ep_access_of_no_bytes_sees_that_the_region_was_closed);
+	tcase_add_loop_test(tc, ep_fenced_write_sends_what_the_read_before_it_brought, 0, NMODES);
 	tcase_add_test(tc, ep_fenced_operation_waits_for_those_before_it);
 	tcase_add_loop_test(tc, ep_counters_count_each_kind_and_injected_ones_too, 0, 2);
 	tcase_add_test(tc, ep_selective_completion_reports_what_was_asked_for_and_errors);

@@ -443,15 +443,14 @@ static void *close_it(void *mr)
 	return NULL;
 }
 
-static void *copy_for_long(void *mr)
+static void *copy_for_long(void *desc)
 {
 	static uint8_t bytes[LEN];
 	struct mrf_hmem_why why;
 	int ret;
 
 	do {
-		ret = mrf_mr_device_get(&env.space, fi_mr_desc(mr), bytes, (uintptr_t)addr, LEN,
-					&why);
+		ret = mrf_mr_device_get(&env.space, desc, bytes, (uintptr_t)addr, LEN, &why);
 	} while (!ret);
 	return (void *)(intptr_t)ret;
 }
@@ -466,7 +465,7 @@ START_TEST(device_region_is_closed_when_its_copies_are_over)
 	for (unsigned round = 0; round < 20; round++) {
 		start(_i, FI_MR_ALLOCATED);
 		mr = must_reg(addr, LEN);
-		pthread_create(&copier, NULL, copy_for_long, mr);
+		pthread_create(&copier, NULL, copy_for_long, fi_mr_desc(mr));
 		pthread_create(&closer, NULL, close_it, mr);
 		pthread_join(closer, NULL);
 		pthread_join(copier, &ret);

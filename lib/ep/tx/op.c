@@ -47,6 +47,12 @@ static void finish_ended(struct mrf_ep *ep)
 	}
 }
 
+/* What is fenced may send what those before it bring, unless it has to be copied at once. */
+static bool sends_late(const struct mrf_req *req)
+{
+	return (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE && req->type->kind != MRF_OP_READ;
+}
+
 int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
 	op->type = req->type;
@@ -67,7 +73,8 @@ int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 						       .count = req->count,
 						       .total = op->total,
 						       .arrives = req->type->kind == MRF_OP_READ,
-						       .inject = req->flags & FI_INJECT },
+						       .inject = req->flags & FI_INJECT,
+						       .late = sends_late(req) },
 			      &op->local);
 }
 

@@ -50,7 +50,7 @@ static void finish_ended(struct mrf_ep *ep)
 /* What is fenced may send what those before it bring, unless it has to be copied at once. */
 static bool sends_late(const struct mrf_req *req)
 {
-	return (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE && req->type->kind != MRF_OP_READ;
+	return (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE && req->type->kind == MRF_OP_WRITE;
 }
 
 int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)

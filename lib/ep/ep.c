@@ -253,10 +253,21 @@ static int check_info(const struct fi_info *info, struct fid_ep **out)
 				  "%zu transmit and %zu receive contexts: an endpoint "
 				  "has at most one of each",
 				  info->ep_attr->tx_ctx_cnt, info->ep_attr->rx_ctx_cnt);
-	if (info->caps & ~(MRF_CAPS_ALL | MESSAGES))
+	return 0;
+}
+
+static int check_caps(const struct mrf_domain *domain, uint64_t caps)
+{
+	if (caps & ~(MRF_CAPS_ALL | MESSAGES))
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps=%#lx: %#lx is not offered",
-				  (unsigned long)info->caps,
-				  (unsigned long)(info->caps & ~(MRF_CAPS_ALL | MESSAGES)));
+				  (unsigned long)caps,
+				  (unsigned long)(caps & ~(MRF_CAPS_ALL | MESSAGES)));
+	if (caps & FI_HMEM && !(domain->space.mode & FI_MR_HMEM))
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_CTRL, 4065,
+			"caps=%#lx: FI_HMEM was not among the capabilities with which the "
+			"domain was opened",
+			(unsigned long)caps);
 	return 0;
 }
 
@@ -328,6 +339,8 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	struct mrf_ep *ep;
 	int ret = check_info(info, out);
 
+	if (!ret)
+		ret = check_caps(domain, info->caps);
 	if (!ret)
 		ret = take_key(domain, info, &key, &key_size);
 	if (ret)

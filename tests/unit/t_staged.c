@@ -277,6 +277,18 @@ START_TEST(staged_memory_needs_its_descriptor)
 }
 END_TEST
 
+START_TEST(staged_memory_is_for_endpoints_of_domains_that_were_opened_for_it)
+{
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED, .caps = FI_RMA };
+	struct fid_ep *ep;
+
+	pair_open(&p, &opt);
+	p.a.info->caps |= FI_HMEM;
+	ck_assert_int_eq(fi_endpoint(p.a.domain, p.a.info, &ep, NULL), -FI_EINVAL);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(staged_memory_has_the_rights_of_its_region)
 {
 	const struct iovec iov = { NULL, 100 };
@@ -618,6 +630,7 @@ static TCase *staged(void)
 	tcase_add_loop_test(tc, staged_buffers_of_all_kinds_make_one_transfer, 0, MODES);
 	tcase_add_loop_test(tc, staged_bytes_are_injected, 0, RIGS);
 	tcase_add_loop_test(tc, staged_memory_needs_its_descriptor, 0, RIGS);
+	tcase_add_test(tc, staged_memory_is_for_endpoints_of_domains_that_were_opened_for_it);
 	tcase_add_loop_test(tc, staged_memory_has_the_rights_of_its_region, 0, RIGS);
 	tcase_add_loop_test(tc, staged_memory_that_was_freed_is_an_error, 0, RIGS);
 	tcase_add_loop_test(tc, staged_copies_that_fail_are_told, 0, RIGS);

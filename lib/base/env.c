@@ -93,17 +93,16 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				    "registered together with them, as one (default: no)",
 				    0, 0, 0 },
 	[MRF_PARAM_CUDA_MONITOR] = { "FI_MR_CUDA_CACHE_MONITOR_ENABLED", FI_PARAM_BOOL,
-				     "Whether changes of CUDA memory are watched; no effect, "
-				     "because device memory is not offered yet (default: yes)",
+				     "Whether it is noticed that registered CUDA memory was "
+				     "freed and another allocation has its place (default: yes)",
 				     1, 0, 0 },
 	[MRF_PARAM_ROCR_MONITOR] = { "FI_MR_ROCR_CACHE_MONITOR_ENABLED", FI_PARAM_BOOL,
-				     "Whether changes of ROCR memory are watched; no effect, "
-				     "because device memory is not offered yet (default: yes)",
+				     "Whether it is noticed that registered ROCR memory was "
+				     "freed and another allocation has its place (default: yes)",
 				     1, 0, 0 },
 	[MRF_PARAM_ZE_MONITOR] = { "FI_MR_ZE_CACHE_MONITOR_ENABLED", FI_PARAM_BOOL,
-				   "Whether changes of Level Zero memory are watched; no "
-				   "effect, because device memory is not offered yet "
-				   "(default: yes)",
+				   "Whether it is noticed that registered Level Zero memory was "
+				   "freed and another allocation has its place (default: yes)",
 				   1, 0, 0 },
 	[MRF_PARAM_STRICT] = { "FI_MRFAB_STRICT", FI_PARAM_STRING,
 			       "mrfab: Whether rules of fi_mr(3) that other providers do "

@@ -18,6 +18,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/param.h"
 #include "hmem/dl.h"
 #include "hmem/cuda.h"
 
@@ -218,7 +219,7 @@ static int cuda_ask(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct context
 		return ret;
 	alloc->kind = cuda_kind_of(type, managed);
 	alloc->device = device;
-	alloc->id = id;
+	alloc->id = mrf_param_bool(MRF_PARAM_CUDA_MONITOR) ? id : 0;
 	alloc->start = (uintptr_t)start;
 	alloc->len = len;
 	return 0;

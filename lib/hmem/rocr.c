@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "base/idmap.h"
 #include "base/lock.h"
+#include "base/param.h"
 #include "hmem/dl.h"
 #include "hmem/rocr.h"
 
@@ -246,25 +247,42 @@ static int rocr_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hm
 	alloc->start = host ? start_of(&info) : (uintptr_t)info.agent_base;
 	alloc->len = info.len;
 	/* The runtime tells of the end of its own allocations only. */
-	return info.type == TYPE_HSA && !host ? number(alloc, why) : 0;
+	if (info.type != TYPE_HSA || host || !mrf_param_bool(MRF_PARAM_ROCR_MONITOR))
+		return 0;
+	return number(alloc, why);
 }
 
 /* --- copies ------------------------------------------------------------------------------ */
 
+/* The memory may have been freed since it was looked up. */
+static int check_same(const struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
+{
+	if (!alloc->id || rocr_number_of(alloc->start) == alloc->id)
+		return 0;
+	snprintf(why->text, sizeof(why->text),
+		 "hsa_amd_register_deallocation_callback has told that the memory was freed");
+	return -FI_EINVAL;
+}
+
+static int rocr_copy(const struct mrf_hmem_alloc *alloc, void *to, const void *from, size_t len,
+		     struct mrf_hmem_why *why)
+{
+	int ret = check_same(alloc, why);
+
+	mrf_slow_call();
+	return ret ? ret : rocr_said("hsa_memory_copy", hsa.copy(to, from, len), why);
+}
+
 static int rocr_get(const struct mrf_hmem_alloc *alloc, void *to, uintptr_t from, size_t len,
 		    struct mrf_hmem_why *why)
 {
-	(void)alloc;
-	mrf_slow_call();
-	return rocr_said("hsa_memory_copy", hsa.copy(to, (const void *)from, len), why);
+	return rocr_copy(alloc, to, (const void *)from, len, why);
 }
 
 static int rocr_put(const struct mrf_hmem_alloc *alloc, uintptr_t to, const void *from, size_t len,
 		    struct mrf_hmem_why *why)
 {
-	(void)alloc;
-	mrf_slow_call();
-	return rocr_said("hsa_memory_copy", hsa.copy((void *)to, from, len), why);
+	return rocr_copy(alloc, (void *)to, from, len, why);
 }
 
 static int rocr_host_add(void *pages, size_t len, struct mrf_hmem_why *why)

@@ -28,7 +28,10 @@ struct mrf_hmem_alloc {
 	int device;	 /* its number, as in fi_mr_attr.device; HOST: unspecified */
 	uintptr_t start; /* of the whole allocation, as the processor has it if it can touch it */
 	size_t len;	 /* bytes */
-	/* Never used again, even for a new allocation at the same address. 0: the runtime cannot tell. */
+	/*
+	 * Never used again, even for a new allocation at the same address: copies compare it. 0: the
+	 * runtime cannot tell, or shall not be asked (FI_MR_*_CACHE_MONITOR_ENABLED=0).
+	 */
 	uint64_t id;
 	void *home; /* the runtime's own: what a copy is done by; or NULL */
 };

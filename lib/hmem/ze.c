@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/param.h"
 #include "hmem/dl.h"
 #include "hmem/ze.h"
 
@@ -278,7 +279,7 @@ static int ask_drivers(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct cont
 	if (alloc->kind == MRF_HMEM_NONE)
 		return ret;
 	alloc->device = ze_number_of(device);
-	alloc->id = properties.id;
+	alloc->id = mrf_param_bool(MRF_PARAM_ZE_MONITOR) ? properties.id : 0;
 	alloc->home = device;
 	return 0;
 }

@@ -396,10 +396,36 @@ START_TEST(device_memory_that_was_freed_is_not_copied)
 		-FI_EINVAL);
 	again = rig->make(RT_DEVICE, 1, LEN);
 	ck_assert_ptr_eq(again, addr);
-	if (rig->iface != FI_HMEM_ROCR)
-		ck_assert_int_eq(mrf_mr_device_get(&env.space, fi_mr_desc(mr), &byte,
-						   (uintptr_t)addr, 1, &why),
-				 -FI_EINVAL);
+	ck_assert_int_eq(
+		mrf_mr_device_get(&env.space, fi_mr_desc(mr), &byte, (uintptr_t)addr, 1, &why),
+		-FI_EINVAL);
+	env_must_close(mr);
+	stop();
+}
+END_TEST
+
+static const char *const monitors[RIGS] = { "FI_MR_CUDA_CACHE_MONITOR_ENABLED",
+					    "FI_MR_ROCR_CACHE_MONITOR_ENABLED",
+					    "FI_MR_ZE_CACHE_MONITOR_ENABLED" };
+
+/*
+ * Where the monitor is off, what has taken its place is used as if it were the same. Each in a process of
+ * its own, because a variable is read once.
+ */
+START_TEST(device_memory_is_watched_by_the_monitor_of_its_interface)
+{
+	struct mrf_hmem_why why;
+	struct fid_mr *mr;
+	uint8_t byte = 1;
+	int ret;
+
+	setenv(monitors[_i / RIGS], "0", 1);
+	start(_i % RIGS, FI_MR_ALLOCATED);
+	mr = must_reg(addr, LEN);
+	rig->unmake(RT_DEVICE, addr);
+	ck_assert_ptr_eq(rig->make(RT_DEVICE, 1, LEN), addr);
+	ret = mrf_mr_device_get(&env.space, fi_mr_desc(mr), &byte, (uintptr_t)addr, 1, &why);
+	ck_assert_int_eq(ret, _i / RIGS == _i % RIGS ? 0 : -FI_EINVAL);
 	env_must_close(mr);
 	stop();
 }
@@ -496,6 +522,8 @@ static TCase *device_regions(void)
 	tcase_add_loop_test(tc, device_call_that_fails_is_told, 0, RIGS);
 	tcase_add_loop_test(tc, device_region_that_is_closed_is_not_copied, 0, RIGS);
 	tcase_add_loop_test(tc, device_memory_that_was_freed_is_not_copied, 0, RIGS);
+	tcase_add_loop_test(tc, device_memory_is_watched_by_the_monitor_of_its_interface, 0,
+			    RIGS * RIGS);
 	tcase_add_loop_test(tc, device_region_of_several_segments, 0, RIGS);
 	tcase_add_loop_test(tc, device_region_is_closed_when_its_copies_are_over, 0, RIGS);
 	return tc;

@@ -15,6 +15,11 @@
 #define MRF_ASKS 8	/* questions without an answer; the target may allow fewer */
 #define MRF_REQUESTS 16 /* requests without a reply, in one message or several */
 
+/* --- memory of devices ---------------------------------------------------------------- */
+
+#define MRF_STAGE_PIECE (128ul << 10) /* copied by a job before others get their turns */
+#define MRF_STAGE_PEERS 64	      /* peers of an agent that have a ring at a time */
+
 /* --- immediate data from peers ----------------------------------------------------- */
 
 /*

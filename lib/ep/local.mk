@@ -47,6 +47,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/commit_serve.h \
 	lib/ep/rx/requests.c \
 	lib/ep/rx/requests.h \
+	lib/ep/rx/stage_serve.c \
+	lib/ep/rx/stage_serve.h \
 	lib/ep/rx/target.c \
 	lib/ep/rx/target.h \
 	lib/ep/rx/target_serve.c \
@@ -79,6 +81,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/peers.h \
 	lib/ep/tx/probe.c \
 	lib/ep/tx/probe.h \
+	lib/ep/tx/rma_op.c \
+	lib/ep/tx/rma_op.h \
 	lib/ep/tx/rpc.c \
 	lib/ep/tx/rpc.h \
 	lib/ep/tx/service.c \

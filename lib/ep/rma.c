@@ -8,6 +8,7 @@
 #include "ep/rma_short.h"
 #include "ep/tx/access.h"
 #include "ep/tx/commit.h"
+#include "ep/tx/rma_op.h"
 #include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 

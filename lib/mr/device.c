@@ -177,11 +177,6 @@ static int look_at_all(struct look *look, const struct mrf_mr_pins *pins,
 
 	for (i = 0; i < pins->nseg && !ret; i++)
 		ret = look_at(look, &pins->seg[i], &alloc[i]);
-	if (!ret && look->staged && look->attr->access & MRF_MR_REMOTE)
-		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3310,
-				  "access=%#llx: memory of a device can be used locally only: "
-				  "FI_REMOTE_READ and FI_REMOTE_WRITE are not offered for it",
-				  (unsigned long long)look->attr->access);
 	return ret;
 }
 
@@ -279,6 +274,12 @@ static int copy_held(const struct mrf_mr *mr, struct copy copy, struct mrf_hmem_
 		ret = copy_part(mr->device, i, &copy, why);
 	}
 	return ret;
+}
+
+int mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host, uint64_t len,
+		       struct mrf_hmem_why *why)
+{
+	return copy_held(mr, (struct copy){ in, addr, host, len }, why);
 }
 
 static int copy_of(const struct mrf_mr_space *space, const void *desc, const struct copy *copy,

@@ -22,8 +22,7 @@ struct mrf_mr_device {
  * In a domain with FI_MR_HMEM: looks at attr->iface, attr->device and FI_HMEM_DEVICE_ONLY, for the
  * segments in pins. *device: what the region needs, to be freed with it; NULL: the kernel can pin
  * all of it. Errors are logged: those of mrf_hmem_open; -FI_EINVAL: it is other memory than attr
- * says; -FI_ENODEV: there is no device of that number; -FI_ENOSYS: remote rights; -FI_EIO;
- * -FI_ENOMEM.
+ * says; -FI_ENODEV: there is no device of that number; -FI_EIO; -FI_ENOMEM.
  */
 int mrf_mr_device_find(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		       uint64_t flags, const struct mrf_mr_pins *pins,
@@ -48,6 +47,12 @@ static inline bool mrf_desc_is_device(const struct mrf_mr_space *space, const vo
 	return atomic_load(&mr->live) == (uintptr_t)desc && MRF_MR_GET(mr->device);
 }
 
+/*
+ * Copies len bytes from addr, or (in) to it, which are inside the region, for a caller that is between
+ * mrf_mr_enter and mrf_mr_leave. As struct mrf_hmem says.
+ */
+int mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host, uint64_t len,
+		       struct mrf_hmem_why *why);
 /*
  * Copies len bytes from or to addr, which are inside the region of the descriptor. fi_close of the
  * region waits for it. -FI_ECANCELED: the region has been closed; otherwise as struct mrf_hmem says.

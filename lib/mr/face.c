@@ -66,7 +66,7 @@ struct mrf_mr_face *mrf_mr_face_sole_locked(const struct mrf_mr *mr)
 static int plan_one_locked(const struct mrf_mr *mr, struct mrf_mr_class *class,
 			   struct mrf_mr_face **faces)
 {
-	unsigned nseg = mr->back ? 0 : mr->nseg;
+	unsigned nseg = mr->back || mr->device ? 0 : mr->nseg;
 	struct mrf_mr_face *face = calloc(1, sizeof(*face) + nseg * sizeof(face->vmr[0]));
 
 	mrf_lock_held(&mr->space->lock);
@@ -119,6 +119,9 @@ static int pin_plain(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
 
 static int pin_one(const struct mrf_mr *mr, const struct mrf_mr_seg *segs, struct mrf_mr_face *face)
 {
+	/* Nothing of it is pinned: the face only says that peers of the class may reach it. */
+	if (mr->device)
+		return 0;
 	if (!mr->back)
 		return pin_plain(mr, segs, face);
 	face->back = mrf_mr_back_face(mr->back, face->class,

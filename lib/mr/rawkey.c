@@ -76,7 +76,8 @@ static void tell_locked(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 	 * region has that counts writes.
 	 */
 	face = mrf_mr_faced(mr) ? mrf_mr_face_sole_locked(mr) : NULL;
-	raw->complete = !mr->back && !mr->event && (!mrf_mr_faced(mr) || face || !raw->access);
+	raw->complete = !mr->back && !mr->device && !mr->event &&
+			(!mrf_mr_faced(mr) || face || !raw->access);
 	raw->nseg = 0;
 	if (raw->complete)
 		take_segs_locked(mr, face, virt, raw);

@@ -6,6 +6,7 @@
 #include "mr/demand/back.h"
 #include "mr/demand/reach.h"
 #include "mr/demand/unpin.h"
+#include "mr/device.h"
 #include "mr/event.h"
 #include "mr/face.h"
 #include "mr/filemem.h"
@@ -118,7 +119,7 @@ static void show_all_locked(const struct mrf_mr *mr, const struct mrf_mr_face *f
 		view->seg[i].addr = pos;
 		pos += view->seg[i].len;
 	}
-	for (i = 0; face && i < mr->nseg; i++) {
+	for (i = 0; face && !mr->device && i < mr->nseg; i++) {
 		view->seg[i].rkey = face->vmr[i].rkey;
 		view->seg[i].lkey = face->vmr[i].lkey;
 	}
@@ -135,7 +136,8 @@ static struct mrf_mr_back *show_region_locked(const struct mrf_mr *mr,
 	view->serial = mr->serial;
 	view->event = mr->event ? mr->event->number : 0;
 	view->access = mr->access & MRF_MR_REMOTE;
-	if (mr->space->atomics && (mr->access & FI_REMOTE_WRITE))
+	view->staged = mr->device;
+	if (mr->space->atomics && (mr->access & FI_REMOTE_WRITE) && !view->staged)
 		view->access |= FI_ATOMIC;
 	view->base = mr->seg.addr;
 	view->len = mr->len;
@@ -153,7 +155,7 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 	struct mrf_mr_back *back = NULL;
 	struct mrf_mr *mr;
 
-	view->complete = view->once = false;
+	view->complete = view->once = view->staged = false;
 	view->serial = view->access = view->base = view->len = 0;
 	view->event = 0;
 	view->nseg = 0;
@@ -189,19 +191,29 @@ static bool find_places_locked(const struct mrf_mr *mr, uint64_t addr, uint64_t 
 	return !len;
 }
 
-enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				       struct mrf_mr_commit *commit)
+static enum mrf_mr_status hold_locked(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+				      uint64_t right, struct mrf_mr_commit *commit)
 {
 	const struct mrf_mr_face *face;
 	enum mrf_mr_status status;
 
+	mrf_lock_held(&space->lock);
 	commit->at = 0;
-	mrf_lock_take(&space->lock);
-	status = look_up_locked(space, ask, FI_REMOTE_WRITE, &commit->mr, &face);
+	status = look_up_locked(space, ask, right, &commit->mr, &face);
 	if (status == MRF_MR_OK && !find_places_locked(commit->mr, ask->addr, ask->len, commit))
 		status = MRF_MR_OUTSIDE;
 	if (status == MRF_MR_OK)
 		mrf_mr_enter_locked(commit->mr);
+	return status;
+}
+
+enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+				       struct mrf_mr_commit *commit)
+{
+	enum mrf_mr_status status;
+
+	mrf_lock_take(&space->lock);
+	status = hold_locked(space, ask, FI_REMOTE_WRITE, commit);
 	mrf_lock_release(&space->lock);
 	return status;
 }
@@ -249,4 +261,42 @@ bool mrf_mr_commit_flush(struct mrf_mr_commit *commit, int *err)
 void mrf_mr_commit_end(struct mrf_mr_commit *commit)
 {
 	mrf_mr_leave(commit->mr);
+}
+
+/* --- memory of devices ------------------------------------------------------------- */
+
+enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+				      uint64_t right, struct mrf_mr_commit *places, uint32_t *event)
+{
+	enum mrf_mr_status status;
+
+	mrf_lock_take(&space->lock);
+	status = hold_locked(space, ask, right, places);
+	/* The one that was answered for is gone. */
+	if (status == MRF_MR_OK && !places->mr->device) {
+		mrf_mr_leave_locked(places->mr);
+		status = MRF_MR_CLOSED;
+	}
+	*event = status == MRF_MR_OK && places->mr->event ? places->mr->event->number : 0;
+	mrf_lock_release(&space->lock);
+	return status;
+}
+
+bool mrf_mr_stage_copy(struct mrf_mr_commit *places, bool in, uint8_t **host, int *err,
+		       struct mrf_hmem_why *why)
+{
+	uint64_t *addr = &places->place[places->at].addr, *len = &places->place[places->at].len;
+	uint64_t part = mrf_min(*len, MRF_STAGE_PIECE);
+
+	*err = is_closing(places->mr) ? FI_ECANCELED : 0;
+	if (!*err)
+		*err = -mrf_mr_device_copy(places->mr, in, *addr, *host, part, why);
+	/* The runtime says that it was freed. */
+	if (*err == FI_EINVAL)
+		*err = FI_EFAULT;
+	*host += part;
+	*addr += part;
+	*len -= part;
+	places->at += !*len;
+	return !*err && places->at < places->n;
 }

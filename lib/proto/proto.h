@@ -118,6 +118,8 @@ struct mrf_ask {
 
 #define MRF_ANSWER_COMPLETE (1u << 0) /* the segments are the whole region, for good */
 #define MRF_ANSWER_ONCE (1u << 1)     /* only for accesses begun earlier, until RELEASE */
+/* The region is reached by STAGE requests: each rkey is the ring's. */
+#define MRF_ANSWER_STAGED (1u << 2)
 
 struct mrf_answer {
 	uint64_t cookie;
@@ -157,7 +159,8 @@ enum mrf_msg_type {
 	/* Requests and their replies: request.h. */
 	MRF_MSG_ATOMIC = 10,
 	MRF_MSG_REPLY = 11,
-	MRF_MSG_FLUSH = 12
+	MRF_MSG_FLUSH = 12,
+	MRF_MSG_STAGE = 13
 };
 
 /*

@@ -38,6 +38,15 @@ struct mrf_request {
 #define MRF_FLUSH_CHECK 0
 #define MRF_FLUSH_DO 1
 
+/*
+ * mrf_request.what of a request of type STAGE: bytes of the connection's ring go into the region (PUT), or
+ * come from there. The answer about such a region (MRF_ANSWER_STAGED) has the ring's rkey.
+ */
+#define MRF_STAGE_PUT (1u << 31)
+#define MRF_STAGE_COUNT (1u << 30) /* of a write to a region with a number: it is done */
+#define MRF_STAGE_OFFSET 0x7ffffu  /* mask: where the bytes are in the ring */
+#define MRF_PROTO_RING 0x80000ul   /* bytes of a ring; its first has the address 0 */
+
 /* enum mrf_mr_status, or one of these. */
 enum mrf_reply_status {
 	MRF_REPLY_DONE = 0,

@@ -179,16 +179,24 @@ START_TEST(device_interfaces_that_are_not_supported_are_refused_by_name)
 }
 END_TEST
 
-START_TEST(device_memory_has_no_remote_rights)
+/* What a peer is told of it: no keys, and that it is to be reached otherwise. */
+START_TEST(device_memory_has_remote_rights_and_no_rkey)
 {
+	struct mrf_mr_view view;
 	struct fi_mr_attr attr;
+	struct fid_mr *mr;
 
 	start(_i, FI_MR_ALLOCATED);
 	attr = attr_of(addr, LEN);
 	attr.access |= FI_REMOTE_READ;
-	refused(&attr, 0, FI_ENOSYS, "MRF-E3310");
-	attr.access = FI_REMOTE_WRITE;
-	refused(&attr, 0, FI_ENOSYS, "MRF-E3310");
+	attr.requested_key = 7;
+	ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+	env_look(7, &view);
+	ck_assert_int_eq(view.status, MRF_MR_OK);
+	ck_assert(view.staged && view.complete && view.nseg == 1);
+	ck_assert_uint_eq(view.seg[0].rkey, 0);
+	ck_assert_uint_eq(view.access, FI_REMOTE_READ);
+	env_must_close(mr);
 	stop();
 }
 END_TEST
@@ -510,7 +518,7 @@ static TCase *device_regions(void)
 	tcase_add_loop_test(tc, device_memory_that_is_none_is_refused, 0, RIGS);
 	tcase_add_loop_test(tc, device_memory_is_not_the_hosts, 0, RIGS);
 	tcase_add_test(tc, device_interfaces_that_are_not_supported_are_refused_by_name);
-	tcase_add_loop_test(tc, device_memory_has_no_remote_rights, 0, RIGS);
+	tcase_add_loop_test(tc, device_memory_has_remote_rights_and_no_rkey, 0, RIGS);
 	tcase_add_loop_test(tc, device_memory_that_is_shared_is_pinned, 0, RIGS);
 	tcase_add_loop_test(tc, device_memory_that_is_shared_and_cannot_be_pinned_is_copied, 0,
 			    RIGS);

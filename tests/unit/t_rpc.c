@@ -80,7 +80,7 @@ static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 	       !memcmp(op->local.data + op->acked, reply->body, reply->done);
 }
 
-static const struct mrf_rpc message = { TYPE, fill_request, take_reply, NULL };
+static const struct mrf_rpc message = { .type = TYPE, .fill = fill_request, .take = take_reply };
 static const struct mrf_op_type type = { .kind = MRF_OP_RPC,
 					 .rpc = &message,
 					 .post = mrf_rpc_post_locked };

@@ -70,7 +70,7 @@ static uint64_t fill_request(const struct mrf_op *op, uint64_t len, struct mrf_r
 	return len;
 }
 
-static const struct mrf_rpc message = { TYPE, fill_request, NULL, NULL };
+static const struct mrf_rpc message = { .type = TYPE, .fill = fill_request };
 static const struct mrf_op_type type = { .kind = MRF_OP_RPC,
 					 .rpc = &message,
 					 .post = mrf_rpc_post_locked };

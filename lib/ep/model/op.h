@@ -55,6 +55,11 @@ struct mrf_op_type {
 	 */
 	int (*post)(struct mrf_peer *peer, struct mrf_op *op);
 	/*
+	 * The next bytes are in memory of a device at the peer: changes op's type, and posts. NULL: there
+	 * can be none.
+	 */
+	int (*staged)(struct mrf_peer *peer, struct mrf_op *op);
+	/*
 	 * The unacknowledged part will be posted again. NULL: that needs no preparation.
 	 */
 	void (*again)(struct mrf_ep *ep, struct mrf_op *op);
@@ -135,7 +140,11 @@ struct mrf_op {
 	uint64_t pos;
 	uint64_t acked;
 	uint64_t comp_flags; /* of its completion; FI_READ: counted as a read */
-	struct mrf_op_atomic atomic;
+	union {
+		struct mrf_op_atomic atomic;
+		/* READ and WRITE: by way of the peer's ring (tx/rma_op.c); less than 2^32 */
+		uint64_t fetched;
+	};
 	void *context;
 	int nrma;
 	struct mrf_local local; /* where its bytes are on this side */

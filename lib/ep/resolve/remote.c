@@ -273,7 +273,7 @@ static int learn_raw_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->space_id = raw->space_id;
 	remote->instance = raw->serial;
 	remote->complete = raw->complete;
-	remote->access = raw->access;
+	remote->access = remote->quick = raw->access;
 	remote->event = 0; /* one that has a number would not be complete */
 	remote->base = raw->base;
 	remote->len = raw->len;
@@ -380,6 +380,8 @@ static int take_ways_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	for (i = 0; i < answer->nseg; i++) {
 		struct mrf_way way = from_wire(peer, &answer->seg[i]);
 
+		if (mrf_unlikely(remote->staged))
+			way.iova = MRF_STAGED_ADDR;
 		way.once = remote->once ? answer->cookie : 0;
 		way.epoch = remote->once ? peer->lease_epoch : peer->epoch;
 		if (remote->complete)
@@ -419,6 +421,8 @@ int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	 */
 	if (!remote->serial || answer->access)
 		remote->access = answer->access;
+	remote->staged = answer->flags & MRF_ANSWER_STAGED;
+	remote->quick = remote->staged ? 0 : remote->access;
 	remote->event = peer->events ? answer->event : 0;
 	remote->base = answer->base;
 	remote->len = answer->len;
@@ -444,6 +448,22 @@ void mrf_remote_forget_all_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_idmap_each(&peer->remotes, forget_one_locked, NULL);
+}
+
+static void forget_staged_locked(void *value, void *arg)
+{
+	struct mrf_remote *remote = value;
+
+	(void)arg;
+	if (remote->staged)
+		mrf_remote_drop_locked(remote);
+	remote->staged = false;
+}
+
+void mrf_remote_forget_staged_locked(struct mrf_peer *peer)
+{
+	mrf_lock_held(&peer->ep->lock);
+	mrf_idmap_each(&peer->remotes, forget_staged_locked, NULL);
 }
 
 static void free_one_locked(void *value, void *arg)

@@ -21,6 +21,9 @@
 struct mrf_peer;
 struct mrf_why;
 
+/* The remote address of staged bytes has this bit, and no meaning. */
+#define MRF_STAGED_ADDR (1ull << 63)
+
 struct mrf_range {
 	uint64_t addr; /* offset, or address with FI_MR_VIRT_ADDR */
 	uint64_t len;
@@ -56,6 +59,8 @@ struct mrf_remote {
 	uint32_t status;	   /* enum mrf_mr_status */
 	uint64_t instance;	   /* serial of the registration that answered */
 	uint64_t access;
+	uint64_t quick; /* the rights that the short ways may use: those of access, or 0 */
+	bool staged;	/* memory of devices: each way has the rkey of a ring, and no address */
 	uint32_t event; /* number to send with the last bytes of a write; 0: none */
 	uint64_t base;
 	uint64_t len;
@@ -97,6 +102,8 @@ bool mrf_remote_is_full_locked(const struct mrf_peer *peer, const struct mrf_rem
  */
 unsigned mrf_remote_ways_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
 void mrf_remote_forget_all_locked(struct mrf_peer *peer);
+/* A new connection has another ring. */
+void mrf_remote_forget_staged_locked(struct mrf_peer *peer);
 void mrf_remote_fini_locked(struct mrf_peer *peer);
 
 #endif

@@ -283,7 +283,7 @@ bool mrf_resolve_cached_locked(const struct mrf_peer *peer, uint64_t key, enum m
 
 	mrf_lock_held(&peer->ep->lock);
 	if (!remote || !remote->known ||
-	    !(remote->access & (kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE)))
+	    !(remote->quick & (kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE)))
 		return false;
 	if (mrf_unlikely(remote->serial) &&
 	    (!mrf_map_live(map, key) || remote->space_id != peer->space_id))

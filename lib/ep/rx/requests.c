@@ -4,6 +4,7 @@
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/commit_serve.h"
 #include "ep/rx/requests.h"
+#include "ep/rx/stage_serve.h"
 
 /* --- what they are served in ------------------------------------------------------------- */
 
@@ -13,6 +14,7 @@ static void job_over(struct mrf_job *job)
 	struct mrf_passive *passive = work->passive;
 
 	if (!passive) {
+		mrf_ring_put(work->ring);
 		free(work);
 		return;
 	}
@@ -34,6 +36,7 @@ static struct mrf_work *work_get(struct mrf_passive *passive, unsigned slot, siz
 	work->len = len;
 	work->at = work->used = work->meant = 0;
 	work->begun = work->flushed = false;
+	work->ring = NULL;
 	work->job.over = job_over;
 	atomic_init(&work->gone, false);
 	return work;
@@ -47,8 +50,10 @@ void mrf_requests_leave(struct mrf_passive *passive)
 		return;
 	work->passive = NULL;
 	atomic_store(&work->gone, true);
-	if (!passive->away)
+	if (!passive->away) {
+		mrf_ring_put(work->ring);
 		free(work);
+	}
 	passive->work = NULL;
 }
 
@@ -64,7 +69,7 @@ void mrf_requests_fini(struct mrf_eps *eps)
 
 static bool is_request(int type)
 {
-	return type == MRF_MSG_ATOMIC || type == MRF_MSG_FLUSH;
+	return type == MRF_MSG_ATOMIC || type == MRF_MSG_FLUSH || type == MRF_MSG_STAGE;
 }
 
 unsigned mrf_requests_in(const uint8_t *msg, size_t len)
@@ -125,6 +130,8 @@ static int in_turn(struct mrf_work *work, const struct mrf_request *request)
 	}
 	if (request->type == MRF_MSG_ATOMIC)
 		ret = mrf_atomic_serve(passive->ep, request, &work->reply, body, &work->swaps);
+	else if (request->type == MRF_MSG_STAGE)
+		ret = mrf_stage_serve(passive->ep, request, &work->reply, work);
 	else
 		ret = mrf_commit_serve(passive->ep, request, &work->reply, body, work);
 	passive->turn +=

@@ -27,6 +27,7 @@
 #include "base/param.h"
 #include "contract/budget.h"
 #include "ep/link/greet.h"
+#include "ep/rx/stage_serve.h"
 #include "ep/rx/requests.h"
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
@@ -71,6 +72,7 @@ static void passive_destroy(struct mrf_passive *passive)
 	mrf_passive_leave(passive);
 	mrf_vconn_disconnect(passive->vconn);
 	mrf_vconn_close(passive->vconn);
+	mrf_ring_leave(passive);
 	mrf_mr_lease_end(&passive->lease);
 	mrf_agent_disown(passive->ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
 	mrf_vmr_drop(&passive->slots_mr);

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "contract/limits.h"
 #include "ep/rx/requests.h"
+#include "ep/rx/stage_serve.h"
 #include "ep/rx/target_serve.h"
 #include "loop/denied.h"
 
@@ -42,7 +43,8 @@ static void fill_answer(const struct mrf_ask *ask, const struct mrf_mr_view *vie
 				       .key = ask->key,
 				       .status = (uint32_t)view->status,
 				       .flags = (view->complete ? MRF_ANSWER_COMPLETE : 0) |
-						(view->once ? MRF_ANSWER_ONCE : 0),
+						(view->once ? MRF_ANSWER_ONCE : 0) |
+						(view->staged ? MRF_ANSWER_STAGED : 0),
 				       .access = view->access,
 				       .base = view->base,
 				       .len = view->len,
@@ -55,6 +57,21 @@ static void fill_answer(const struct mrf_ask *ask, const struct mrf_mr_view *vie
 			.rkey = view->seg[i].rkey,
 			.iova_off = virt ? 0 : (uint32_t)view->seg[i].iova,
 		};
+}
+
+/* The peer reaches the region by way of its ring. */
+static void show_ring(struct mrf_passive *passive, struct mrf_mr_view *view)
+{
+	uint32_t rkey = mrf_ring_rkey(passive);
+	unsigned i;
+
+	for (i = 0; i < view->nseg; i++)
+		view->seg[i].rkey = rkey;
+	if (rkey)
+		return;
+	view->status = MRF_MR_NO_ROOM;
+	view->complete = false;
+	view->nseg = 0;
 }
 
 static void find_answer(struct mrf_passive *passive, const struct mrf_ask *ask,
@@ -70,6 +87,8 @@ static void find_answer(struct mrf_passive *passive, const struct mrf_ask *ask,
 	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
 
 	mrf_mr_reach(space, &question, &passive->lease, &view);
+	if (view.staged)
+		show_ring(passive, &view);
 	mrf_debug(FI_LOG_EP_DATA, "a peer asks for key 0x%llx, 0x%llx + %llu: answers status %d",
 		  (unsigned long long)ask->key, (unsigned long long)ask->addr,
 		  (unsigned long long)ask->len, (int)view.status);

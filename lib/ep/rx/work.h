@@ -37,6 +37,11 @@ struct mrf_work {
 	bool flushed;	  /* err is the result of a job for the request */
 	struct mrf_mr_commit commit;
 	int err; /* of the job: FI_E* */
+	/* of a STAGE request: held while a job is at it; where the job goes on; is it PUT? */
+	struct mrf_ring *ring;
+	uint8_t *host;
+	bool put;
+	uint32_t event; /* number of the region */
 	/* A body may be written before it is known how long it is. */
 	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
 #include "ep/link/conn.h"
+#include "ep/resolve/remote.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/access.h"
 
@@ -55,6 +56,8 @@ int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (op->pos < op->total &&
 	    !mrf_resolve_piece_locked(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
 		return -FI_ENOKEY;
+	if (mrf_unlikely(wr.remote_addr & MRF_STAGED_ADDR && op->pos < op->total))
+		return op->type->staged ? op->type->staged(peer, op) : -FI_EIO;
 	len = mrf_min(mrf_min(len, op->total - op->pos), limits->max_msg_size);
 	wr.nsge = mrf_local_sges(&op->local, op->pos, &len, sge, MRF_LOCAL_SGE);
 	wr.op = MRF_VWR_READ;
@@ -70,6 +73,3 @@ int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->imm_posted = op->has_imm && !peer->events && op->pos == op->total;
 	return 0;
 }
-
-const struct mrf_op_type mrf_op_read = { .kind = MRF_OP_READ, .post = mrf_access_post_locked };
-const struct mrf_op_type mrf_op_write = { .kind = MRF_OP_WRITE, .post = mrf_access_post_locked };

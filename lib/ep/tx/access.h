@@ -5,8 +5,6 @@
 
 #include "ep/model/peer.h"
 
-extern const struct mrf_op_type mrf_op_read, mrf_op_write;
-
 /*
  * Posts one work request for the bytes from op->pos on, as many as fit into one segment
  * and one message. See mrf_op_type.post; ep->lock held.

@@ -460,7 +460,9 @@ static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 	return true;
 }
 
-static const struct mrf_rpc request = { MRF_MSG_ATOMIC, fill_request_locked, take_reply, NULL };
+static const struct mrf_rpc request = { .type = MRF_MSG_ATOMIC,
+					.fill = fill_request_locked,
+					.take = take_reply };
 
 /* --- the end -------------------------------------------------------------------------- */
 

@@ -113,8 +113,12 @@ static void written_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_list_add_head(&op->node, &peer->queue);
 }
 
-static const struct mrf_rpc check = { MRF_MSG_FLUSH, fill_check, NULL, explain_check };
-static const struct mrf_rpc flush = { MRF_MSG_FLUSH, fill_flush, NULL, explain_flush };
+static const struct mrf_rpc check = { .type = MRF_MSG_FLUSH,
+				      .fill = fill_check,
+				      .explain = explain_check };
+static const struct mrf_rpc flush = { .type = MRF_MSG_FLUSH,
+				      .fill = fill_flush,
+				      .explain = explain_flush };
 
 static const struct mrf_op_type checking = {
 	.kind = MRF_OP_RPC,

@@ -237,6 +237,7 @@ static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 		mrf_remote_forget_all_locked(peer);
 		mrf_ask_unwant_locked(peer);
 	}
+	mrf_remote_forget_staged_locked(peer);
 	mrf_doubt_settle_locked(conn);
 	mrf_conn_unlock(conn);
 	ret = mrf_vconn_establish(conn->vconn);

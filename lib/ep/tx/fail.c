@@ -33,6 +33,7 @@
 #include "ep/tx/fail.h"
 #include "ep/tx/fatal.h"
 #include "ep/tx/op.h"
+#include "ep/tx/rpc.h"
 #include "loop/denied.h"
 
 /* --- what comes back in error --------------------------------------------------------- */
@@ -89,8 +90,11 @@ static bool has_try_locked(const struct mrf_op *op)
 static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_place place)
 {
 	struct mrf_peer *peer = conn->peer;
-	struct mrf_fate fate = mrf_fate(conn->cause, place, op->type->kind,
-					conn->asks && !op->awaiting, has_try_locked(op));
+	/* What goes by way of the peer's ring may always be done again, like a read. */
+	bool repeats = op->type->rpc && op->type->rpc->repeats;
+	struct mrf_fate fate =
+		mrf_fate(conn->cause, place, repeats ? MRF_OP_READ : op->type->kind,
+			 conn->asks && !op->awaiting && !repeats, has_try_locked(op));
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	op->fence |= fate.alone;

@@ -59,6 +59,14 @@ bool mrf_rpc_lets_locked(const struct mrf_conn *conn, const struct mrf_op *op)
 	return op->type->rpc && !window->stopped && !window_is_full_locked(window);
 }
 
+bool mrf_rpc_room_locked(const struct mrf_conn *conn)
+{
+	const struct mrf_window *window = &conn->window;
+
+	mrf_lock_held(&conn->peer->ep->lock);
+	return !window->len && !window->stopped && !window_is_full_locked(window);
+}
+
 void mrf_rpc_disown_locked(struct mrf_conn *conn, struct mrf_op *op)
 {
 	struct mrf_window *window = &conn->window;
@@ -113,13 +121,13 @@ static struct mrf_op *take_first_locked(struct mrf_window *window)
 
 /*
  * How much of a message with replies it takes up. A flush, which takes as long as the storage
- * does, takes up all: it goes alone, so that the target's agent can serve others before the
- * next one.
+ * does, takes up all, and so does what a device copies: they go alone, so that the target's agent can serve others
+ * before the next one.
  */
 static size_t reply_room(const struct mrf_request *request)
 {
-	return request->type == MRF_MSG_FLUSH ? MRF_PROTO_MAX_REPLY
-					      : MRF_PROTO_REPLY_HEAD + request->len;
+	return request->type != MRF_MSG_ATOMIC ? MRF_PROTO_MAX_REPLY
+					       : MRF_PROTO_REPLY_HEAD + request->len;
 }
 
 /* Do the request and its reply go into the messages of those that have gathered? */
@@ -138,9 +146,10 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_request request = { .type = op->type->rpc->type,
 				       .turn = window->turn,
 				       .body = body };
+	uint64_t *from = op->type->rpc->from ? op->type->rpc->from(op) : &op->pos;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (!mrf_resolve_request_locked(op, op->pos, &request))
+	if (!mrf_resolve_request_locked(op, *from, &request))
 		return -FI_ENOKEY;
 	request.len = op->type->rpc->fill(op, request.len, &request, body);
 	if (!request_fits_locked(window, &request))
@@ -152,7 +161,7 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	};
 	window->turn++;
 	op->awaiting++;
-	op->pos += request.len;
+	*from += request.len;
 	return 0;
 }
 
@@ -245,7 +254,26 @@ static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 		return;
 	}
 	mrf_op_leave_locked(op);
-	mrf_fatal_end_locked(conn->peer, op);
+	/* A thread is copying for it: it ends when that is done. */
+	if (!op->inflight)
+		mrf_fatal_end_locked(conn->peer, op);
+}
+
+/* What is to become of a request without a reply. */
+static struct mrf_fate fate_of_locked(struct mrf_op *op, enum mrf_wc_status cause,
+				      enum mrf_place place)
+{
+	struct mrf_fate fate;
+
+	mrf_lock_held(&op->peer->ep->lock);
+	if (!op->type->rpc->repeats || op->told)
+		return mrf_fate(cause, place, MRF_OP_RPC, false, false);
+	/* As a read, which may always be done again. */
+	fate = mrf_fate(cause, place, MRF_OP_READ, false,
+			op->timeouts - op->counted < MRF_TIMEOUTS);
+	op->timeouts += fate.counts && !op->counted;
+	op->counted |= fate.counts;
+	return fate;
 }
 
 void mrf_rpc_lost_locked(struct mrf_conn *conn)
@@ -258,11 +286,12 @@ void mrf_rpc_lost_locked(struct mrf_conn *conn)
 	disperse_locked(conn->peer);
 	while (mrf_rpc_awaited_locked(conn)) {
 		enum mrf_place place = awaited_at_locked(window, window->first)->place;
-		struct mrf_fate fate = mrf_fate(cause, place, MRF_OP_RPC, false, false);
 		struct mrf_op *op = take_first_locked(window);
+		struct mrf_fate fate;
 
 		if (!op)
 			continue;
+		fate = fate_of_locked(op, cause, place);
 		op->refused += fate.refused;
 		if (fate.deed == MRF_FATAL)
 			op->fatal = fate.status;
@@ -288,6 +317,10 @@ static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct m
 			    op->rma[0].key, mrf_errtext(err),
 			    err == FI_EIO ? " (it may or may not have been done)" : "");
 	mrf_rpc_disown_locked(peer->conn, op);
+	if (op->inflight) {
+		mrf_fatal_halt_locked(peer, op, &why);
+		return;
+	}
 	mrf_op_leave_locked(op);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
@@ -308,7 +341,8 @@ static void finish_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
 	mrf_lock_held(&peer->ep->lock);
-	op->acked += reply->done;
+	if (!op->type->rpc->from)
+		op->acked += reply->done;
 	switch (reply->status) {
 	case MRF_REPLY_DONE:
 	case MRF_REPLY_TURN:
@@ -322,9 +356,11 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 	}
 	if (op->awaiting)
 		return;
-	if (peer->conn->window.stopped || op->type->done || op->pos != op->total)
+	if (peer->conn->window.stopped ||
+	    (!op->type->rpc->repeats && (op->type->done || op->pos != op->total)))
 		mrf_op_again_locked(peer->ep, op);
-	if (op->acked == op->total)
+	/* Data for the peer's application may have to follow. */
+	if (op->acked == op->total && (!op->type->rpc->repeats || !op->has_imm))
 		finish_op_locked(peer, op);
 }
 

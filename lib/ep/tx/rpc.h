@@ -38,6 +38,12 @@ struct mrf_rpc {
 	 * False: the body does not fit the request. NULL: replies have no body.
 	 */
 	bool (*take)(struct mrf_op *op, const struct mrf_reply *reply);
+	/*
+	 * The request is about bytes from here on, and what a reply says of them is not yet all: they are read
+	 * then. NULL: from op->pos on, and op->acked goes on with the reply.
+	 */
+	uint64_t *(*from)(struct mrf_op *op);
+	bool repeats; /* may be done twice: sent again when the connection is lost, unless op->told */
 	/* Explains status FAILED from reply->err. NULL: a general sentence is used. */
 	void (*explain)(const struct mrf_op *op, const struct mrf_reply *reply,
 			struct mrf_why *why);
@@ -65,6 +71,8 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op);
  * operation may be first in the queue now.
  */
 bool mrf_rpc_flush_locked(struct mrf_peer *peer);
+/* May a request that needs a message of its own be made now? */
+bool mrf_rpc_room_locked(const struct mrf_conn *conn);
 /* op is about to fail: the replies to its requests will be ignored. */
 void mrf_rpc_disown_locked(struct mrf_conn *conn, struct mrf_op *op);
 /* The work request at this index of the ring, perhaps a message with requests, has failed. */

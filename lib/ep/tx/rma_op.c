@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <rdma/fi_errno.h>
+#include "base/errtext.h"
+#include "ep/link/conn.h"
+#include "ep/resolve/remote.h"
+#include "ep/resolve/resolve.h"
+#include "ep/tx/access.h"
+#include "ep/tx/rma_op.h"
+#include "ep/tx/rpc.h"
+
+/* --- the ring ----------------------------------------------------------------------------- */
+
+/* Has op nothing in the ring, and does another operation use it, or may it? */
+static bool ring_is_busy_locked(const struct mrf_peer *peer, const struct mrf_op *op)
+{
+	const struct mrf_conn *conn = peer->conn;
+
+	mrf_lock_held(&peer->ep->lock);
+	return op->pos == op->acked && !op->awaiting &&
+	       (conn->head != conn->tail || mrf_rpc_awaited_locked(conn));
+}
+
+/* As many of len bytes as lie together in the ring from the place of pos on, and are copied in one go. */
+static uint64_t together(uint64_t pos, uint64_t len)
+{
+	return mrf_min(mrf_min(len, MRF_PROTO_RING - pos % MRF_PROTO_RING), MRF_STAGE_PIECE);
+}
+
+/* Bytes [pos, pos + *len) between the ring and the local buffers; *len is lowered to what one request does. */
+static int post_ring_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_vwr_op what,
+			    uint32_t rkey, uint64_t *len, bool counts)
+{
+	struct mrf_sge sge[MRF_LOCAL_SGE];
+	struct mrf_vwr wr = { .op = what,
+			      .sge = sge,
+			      .is_inline = op->local.kind == MRF_LOCAL_INLINE,
+			      .remote_addr = op->pos % MRF_PROTO_RING,
+			      .rkey = rkey };
+	int ret;
+
+	mrf_lock_held(&peer->ep->lock);
+	wr.nsge = mrf_local_sges(&op->local, op->pos, len, sge, MRF_LOCAL_SGE);
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, counts ? *len : 0);
+	if (!ret)
+		op->inflight++;
+	return ret;
+}
+
+static void explain_copy(const struct mrf_op *op, const struct mrf_reply *reply,
+			 struct mrf_why *why)
+{
+	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
+
+	mrf_why_set(why, err, 4167,
+		    "key 0x%" PRIx64 ": the peer could not copy from or to its memory of a device: "
+		    "%s%s",
+		    op->rma[0].key, mrf_errtext(err),
+		    err == FI_EFAULT ? " (it was freed under its region)" : "");
+}
+
+/* --- writes -------------------------------------------------------------------------------- */
+
+/* Are the bytes up to there the last ones for a region that counts writes? */
+static bool is_counted_locked(const struct mrf_op *op, uint64_t upto)
+{
+	uint32_t event = 0;
+
+	mrf_lock_held(&op->peer->ep->lock);
+	return op->peer->events && mrf_resolve_event_locked(op, upto, &event) && event;
+}
+
+/* The next bytes are in the ring: op->fetched is how many. */
+static uint64_t fill_put_locked(const struct mrf_op *op, uint64_t len, struct mrf_request *request,
+				uint8_t *body)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	(void)body;
+	request->what = MRF_STAGE_PUT | (uint32_t)(op->pos % MRF_PROTO_RING);
+	request->body_len = 0;
+	len = mrf_min(len, op->fetched);
+	if (is_counted_locked(op, op->pos + len))
+		request->what |= MRF_STAGE_COUNT;
+	return len;
+}
+
+/* The data for the peer's application, behind everything. */
+static int post_last_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	return op->acked < op->total ? -FI_EAGAIN : mrf_access_post_locked(peer, op);
+}
+
+static int put_piece_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t len)
+{
+	int ret;
+
+	mrf_lock_held(&peer->ep->lock);
+	len = together(op->pos, len);
+	if (ring_is_busy_locked(peer, op) || !mrf_rpc_room_locked(peer->conn) ||
+	    op->pos + len - op->acked > MRF_PROTO_RING)
+		return -FI_EAGAIN;
+	ret = post_ring_locked(peer, op, MRF_VWR_WRITE, rkey, &len, false);
+	op->fetched = len;
+	/* What is counted must not be done twice. */
+	op->told |= !ret && is_counted_locked(op, op->pos + len);
+	return ret ? ret : mrf_rpc_post_locked(peer, op);
+}
+
+static int post_put_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	uint64_t addr, len;
+	uint32_t rkey;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (op->pos == op->total)
+		return post_last_locked(peer, op);
+	if (!mrf_resolve_piece_locked(op, op->pos, &rkey, &addr, &len))
+		return -FI_ENOKEY;
+	if (addr & MRF_STAGED_ADDR)
+		return put_piece_locked(peer, op, rkey, len);
+	/* The peer's kernel might refuse it, with what it has not replied to. */
+	return op->awaiting ? -FI_EAGAIN : mrf_access_post_locked(peer, op);
+}
+
+static const struct mrf_rpc put_rpc = {
+	.type = MRF_MSG_STAGE,
+	.fill = fill_put_locked,
+	.explain = explain_copy,
+	.repeats = true,
+};
+
+static const struct mrf_op_type put = {
+	.kind = MRF_OP_WRITE,
+	.rpc = &put_rpc,
+	.post = post_put_locked,
+};
+
+/* --- reads --------------------------------------------------------------------------------- */
+
+static uint64_t *next_get(struct mrf_op *op)
+{
+	return &op->fetched;
+}
+
+/* Half of the ring at a time, so that the next half is gotten while the first is read. */
+static uint64_t fill_get(const struct mrf_op *op, uint64_t len, struct mrf_request *request,
+			 uint8_t *body)
+{
+	(void)body;
+	request->what = (uint32_t)(op->fetched % MRF_PROTO_RING);
+	request->body_len = 0;
+	return mrf_min(mrf_min(len, MRF_PROTO_RING / 2),
+		       MRF_PROTO_RING - op->fetched % MRF_PROTO_RING);
+}
+
+static int read_ring_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t len)
+{
+	int ret;
+
+	mrf_lock_held(&peer->ep->lock);
+	len = together(op->pos, mrf_min(len, op->fetched - op->pos));
+	ret = post_ring_locked(peer, op, MRF_VWR_READ, rkey, &len, true);
+	op->pos += ret ? 0 : len;
+	return ret;
+}
+
+/* What has come is read before more is gotten. */
+static int get_piece_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	if (op->awaiting || ring_is_busy_locked(peer, op) || !mrf_rpc_room_locked(peer->conn) ||
+	    op->fetched - op->acked > MRF_PROTO_RING / 2)
+		return -FI_EAGAIN;
+	return mrf_rpc_post_locked(peer, op);
+}
+
+static int post_get_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	bool come = op->pos < op->fetched;
+	uint64_t addr, len;
+	uint32_t rkey;
+	int ret;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (come && op->awaiting)
+		return -FI_EAGAIN;
+	if (!mrf_resolve_piece_locked(op, op->pos, &rkey, &addr, &len))
+		return -FI_ENOKEY;
+	if (addr & MRF_STAGED_ADDR)
+		return come ? read_ring_locked(peer, op, rkey, len) : get_piece_locked(peer, op);
+	ret = mrf_access_post_locked(peer, op);
+	op->fetched = op->pos;
+	return ret;
+}
+
+static void get_again(struct mrf_ep *ep, struct mrf_op *op)
+{
+	(void)ep;
+	op->fetched = op->acked;
+}
+
+static const struct mrf_rpc get_rpc = {
+	.type = MRF_MSG_STAGE,
+	.fill = fill_get,
+	.explain = explain_copy,
+	.from = next_get,
+	.repeats = true,
+};
+
+static const struct mrf_op_type get = {
+	.kind = MRF_OP_READ,
+	.rpc = &get_rpc,
+	.post = post_get_locked,
+	.again = get_again,
+};
+
+/* --- both ---------------------------------------------------------------------------------- */
+
+static int become_put_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	op->type = &put;
+	return post_put_locked(peer, op);
+}
+
+static int become_get_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	op->type = &get;
+	op->fetched = op->pos;
+	return post_get_locked(peer, op);
+}
+
+const struct mrf_op_type mrf_op_read = {
+	.kind = MRF_OP_READ,
+	.post = mrf_access_post_locked,
+	.staged = become_get_locked,
+};
+
+const struct mrf_op_type mrf_op_write = {
+	.kind = MRF_OP_WRITE,
+	.post = mrf_access_post_locked,
+	.staged = become_put_locked,
+};

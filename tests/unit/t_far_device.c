@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers that reach memory of a device: by way of a ring at the target and requests to its agent
+ * (ep/tx/rma_op.h, ep/rx/stage_serve.h).
+ */
+#include <stdatomic.h>
+#include <string.h>
+#include <rdma/fi_atomic.h>
+#include "mr/device.h"
+#include "proto/request.h"
+#include "runtime/rig.h"
+#include "ep_fixture.h"
+
+#define LEN (3 * MRF_PROTO_RING + 1000)
+#define CAPS (FI_RMA | FI_ATOMIC | FI_HMEM)
+#define KEY 5
+
+static const struct rig *rig;
+static struct rig_control control;
+static struct pair p;
+static uint8_t *dev; /* LEN bytes of a device, of the second node */
+static struct fid_mr *dev_mr;
+static uint8_t *mem; /* and of the first node's, registered */
+static struct fid_mr *mem_mr;
+static void *desc;
+static uint64_t key, base;
+static uint8_t want[LEN], got[LEN];
+
+/* --- copies that are held --------------------------------------------------------------- */
+
+static unsigned hold_nth; /* copy by a job, from now on; 0: none */
+static atomic_uint copies;
+static atomic_bool inside, may_go;
+
+int __real_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
+			      uint64_t len, struct mrf_hmem_why *why);
+int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
+			      uint64_t len, struct mrf_hmem_why *why);
+int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
+			      uint64_t len, struct mrf_hmem_why *why)
+{
+	int64_t end = mrf_now_ms() + LONG_MS;
+
+	if (atomic_fetch_add(&copies, 1) + 1 == hold_nth) {
+		atomic_store(&inside, true);
+		while (!atomic_load(&may_go) && mrf_now_ms() < end)
+			usleep(200);
+	}
+	return __real_mrf_mr_device_copy(mr, in, addr, host, len, why);
+}
+
+static void hold(unsigned nth)
+{
+	atomic_store(&copies, 0);
+	atomic_store(&inside, false);
+	atomic_store(&may_go, false);
+	hold_nth = nth;
+}
+
+static bool is_inside(void)
+{
+	struct fi_cq_data_entry entry;
+
+	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
+	return atomic_load(&inside);
+}
+
+/* --- memory ------------------------------------------------------------------------------- */
+
+static struct fid_mr *reg_device(struct node *n, void *addr, size_t len, uint64_t access,
+				 uint64_t as)
+{
+	const struct iovec iov = { addr, len };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = access,
+				   .requested_key = as,
+				   .iface = rig->iface };
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(fi_mr_regattr(n->domain, &attr, 0, &mr), 0);
+	return mr;
+}
+
+static const int modes[] = { 0, FI_MR_ALLOCATED, FI_MR_ALLOCATED | FI_MR_LOCAL,
+			     FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY,
+			     FI_MR_PROV_KEY | FI_MR_ALLOCATED };
+#define MODES ((int)(sizeof(modes) / sizeof(modes[0])))
+
+static void reg_target(uint64_t access, int mode)
+{
+	dev_mr = reg_device(&p.b, dev, LEN, access, KEY);
+	key = fi_mr_key(dev_mr);
+	base = mode & FI_MR_VIRT_ADDR ? (uintptr_t)dev : 0;
+}
+
+static void open_all(int i, int mode)
+{
+	hold_nth = 0;
+	rig = rig_load(i, &control);
+	pair_open(&p, &(struct node_opt){ .mr_mode = mode | FI_MR_HMEM, .caps = CAPS });
+	dev = rig->make(RT_DEVICE, 0, LEN);
+	reg_target(REMOTE_RW, mode);
+	mem = pages(LEN);
+	mem_mr = node_reg(&p.a, mem, LEN, FI_READ | FI_WRITE, 8);
+	desc = fi_mr_desc(mem_mr);
+	fill(want, LEN, 7);
+}
+
+static void close_all(void)
+{
+	must_close(&mem_mr->fid);
+	if (dev_mr)
+		must_close(&dev_mr->fid);
+	if (dev)
+		rig->unmake(RT_DEVICE, dev);
+	pair_close(&p);
+}
+
+static bool is_idle(void)
+{
+	struct fi_cq_data_entry entry;
+
+	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
+	return node_idle(&p.a);
+}
+
+static ssize_t write_far(size_t at, size_t len)
+{
+	return fi_write(p.a.ep, mem + at, len, desc, p.to, base + at, key, &p);
+}
+
+static ssize_t read_far(size_t at, size_t len)
+{
+	return fi_read(p.a.ep, mem + at, len, desc, p.to, base + at, key, &p);
+}
+
+/* --- bytes ---------------------------------------------------------------------------------- */
+
+static const size_t lens[] = {
+	1, 7, 64, 65, 4096, 16385, 131072, 131073, MRF_PROTO_RING, MRF_PROTO_RING + 3, LEN - 13
+};
+
+static void there_and_back(size_t len)
+{
+	memset(got, 0, len);
+	rig->put(dev + 13, got, len);
+	memcpy(mem + 13, want, len);
+	ck_assert_int_eq(write_far(13, len), 0);
+	want_ok(&p.a, &p);
+	rig->get(got, dev + 13, len);
+	ck_assert_msg(!memcmp(got, want, len), "%zu bytes were written", len);
+	memset(mem, 0, LEN);
+	ck_assert_int_eq(read_far(13, len), 0);
+	want_ok(&p.a, &p);
+	ck_assert_msg(!memcmp(mem + 13, want, len), "%zu bytes were read", len);
+}
+
+START_TEST(far_device_bytes_are_written_and_read)
+{
+	for (int i = 0; i < RIGS; i++) {
+		open_all(i, modes[_i]);
+		for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++)
+			there_and_back(lens[k]);
+		want_soon(is_idle());
+		close_all();
+	}
+}
+END_TEST
+
+/* Buffers that nobody has registered, short ones and long ones; and what is injected. */
+START_TEST(far_device_takes_bytes_of_any_buffer)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	desc = NULL;
+	for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++)
+		there_and_back(lens[k]);
+	ck_assert_int_eq(fi_inject_write(p.a.ep, want + 50, 100, p.to, base, key), 0);
+	ck_assert_int_eq(read_far(0, 100), 0);
+	want_ok(&p.a, &p);
+	ck_assert(!memcmp(mem, want + 50, 100));
+	close_all();
+}
+END_TEST
+
+/* From one device to another. */
+START_TEST(far_device_takes_bytes_of_a_device)
+{
+	struct fid_mr *near_mr;
+	uint8_t *near;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	near = rig->make(RT_DEVICE, 0, LEN);
+	near_mr = reg_device(&p.a, near, LEN, FI_READ | FI_WRITE, 9);
+	rig->put(near, want, LEN);
+	ck_assert_int_eq(
+		fi_write(p.a.ep, near + 1, LEN - 1, fi_mr_desc(near_mr), p.to, base, key, &p), 0);
+	want_ok(&p.a, &p);
+	rig->get(got, dev, LEN - 1);
+	ck_assert(!memcmp(got, want + 1, LEN - 1));
+	ck_assert_int_eq(fi_read(p.a.ep, near, LEN - 1, fi_mr_desc(near_mr), p.to, base, key, &p),
+			 0);
+	want_ok(&p.a, &p);
+	rig->get(got, near, LEN - 1);
+	ck_assert(!memcmp(got, want + 1, LEN - 1));
+	must_close(&near_mr->fid);
+	rig->unmake(RT_DEVICE, near);
+	close_all();
+}
+END_TEST
+
+/* One call, to regions of a device and of the host. */
+START_TEST(far_device_is_one_of_several_ranges)
+{
+	struct iovec iov;
+	struct fi_rma_iov rma[3];
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .desc = &desc,
+				  .iov_count = 1,
+				  .rma_iov = rma,
+				  .rma_iov_count = 3,
+				  .context = &p };
+
+	open_all(_i, FI_MR_ALLOCATED);
+	iov = (struct iovec){ mem, 3000 };
+	rma[0] = (struct fi_rma_iov){ p.base, 1000, p.key };
+	rma[1] = (struct fi_rma_iov){ base + 7, 1000, key };
+	rma[2] = (struct fi_rma_iov){ p.base + 5000, 1000, p.key };
+	msg.addr = p.to;
+	memcpy(mem, want, 3000);
+	ck_assert_int_eq(fi_writemsg(p.a.ep, &msg, FI_COMPLETION), 0);
+	want_ok(&p.a, &p);
+	rig->get(got, dev + 7, 1000);
+	ck_assert(!memcmp(p.dst, want, 1000) && !memcmp(got, want + 1000, 1000) &&
+		  !memcmp(p.dst + 5000, want + 2000, 1000));
+	memset(mem, 0, 3000);
+	ck_assert_int_eq(fi_readmsg(p.a.ep, &msg, FI_COMPLETION), 0);
+	want_ok(&p.a, &p);
+	ck_assert(!memcmp(mem, want, 3000));
+	close_all();
+}
+END_TEST
+
+START_TEST(far_device_write_brings_its_data)
+{
+	struct fi_cq_data_entry entry;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	memcpy(mem, want, LEN);
+	for (size_t len = LEN; len > 1; len /= 40) {
+		ck_assert_int_eq(fi_writedata(p.a.ep, mem, len, desc, len, p.to, base, key, &p), 0);
+		want_ok(&p.a, &p);
+		entry = want_ok(&p.b, NULL);
+		ck_assert_uint_eq(entry.data, len);
+		rig->get(got, dev, len);
+		ck_assert(!memcmp(got, want, len));
+	}
+	close_all();
+}
+END_TEST
+
+/* Of operations to one peer, the later ones come behind. */
+START_TEST(far_device_keeps_the_order)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	memcpy(mem, want, LEN);
+	for (int i = 0; i < 5; i++) {
+		ck_assert_int_eq(write_far(0, LEN), 0);
+		ck_assert_int_eq(fi_inject_write(p.a.ep, "after", 5, p.to, base, key), 0);
+		ck_assert_int_eq(fi_read(p.a.ep, p.src, 100, NULL, p.to, base, key, &p), 0);
+		want_ok(&p.a, &p);
+		want_ok(&p.a, &p);
+		rig->get(got, dev, LEN);
+		ck_assert(!memcmp(got, "after", 5) && !memcmp(got + 5, want + 5, LEN - 5));
+		ck_assert(!memcmp(p.src, got, 100));
+	}
+	close_all();
+}
+END_TEST
+
+/* --- what is not allowed ---------------------------------------------------------------------- */
+
+START_TEST(far_device_rights_are_the_registered_ones)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	must_close(&dev_mr->fid);
+	reg_target(FI_REMOTE_READ, FI_MR_ALLOCATED);
+	ck_assert_int_eq(write_far(0, 8), 0);
+	want_err(&p.a, &p, FI_EACCES, "FI_REMOTE_WRITE");
+	ck_assert_int_eq(read_far(0, 8), 0);
+	want_ok(&p.a, &p);
+	ck_assert_int_eq(fi_read(p.a.ep, mem, 8, desc, p.to, base + LEN - 7, key, &p), 0);
+	want_err(&p.a, &p, FI_EACCES, "past the end");
+	must_close(&dev_mr->fid);
+	dev_mr = NULL;
+	ck_assert_int_eq(read_far(0, 8), 0);
+	want_err(&p.a, &p, FI_EKEYREJECTED, "closed");
+	want_soon(is_idle());
+	close_all();
+}
+END_TEST
+
+/* The peer has been told what it may do; then that changes. */
+START_TEST(far_device_rights_may_change)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	must_close(&dev_mr->fid);
+	reg_target(FI_REMOTE_READ, FI_MR_ALLOCATED);
+	ck_assert_int_eq(write_far(0, 8), 0);
+	want_err(&p.a, &p, FI_EACCES, "FI_REMOTE_WRITE");
+	must_close(&dev_mr->fid);
+	dev_mr = node_reg(&p.b, p.dst, LEN < PAIR_LEN ? LEN : PAIR_LEN, REMOTE_RW, KEY);
+	ck_assert_int_eq(write_far(0, 8), 0);
+	want_ok(&p.a, &p);
+	ck_assert(!memcmp(p.dst, mem, 8));
+	close_all();
+}
+END_TEST
+
+START_TEST(far_device_has_no_atomics)
+{
+	uint64_t *one;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	one = (uint64_t *)(void *)mem;
+	*one = 1;
+	ck_assert_int_eq(fi_atomic(p.a.ep, one, 1, desc, p.to, base, key, FI_UINT64, FI_SUM, &p),
+			 0);
+	want_err(&p.a, &p, FI_EOPNOTSUPP, "memory of a device");
+	close_all();
+}
+END_TEST
+
+START_TEST(far_device_memory_that_was_freed_is_an_error)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	rig->unmake(RT_DEVICE, dev);
+	dev = NULL;
+	ck_assert_int_eq(write_far(0, LEN), 0);
+	want_err(&p.a, &p, FI_EFAULT, "freed");
+	ck_assert_int_eq(read_far(0, 8), 0);
+	want_err(&p.a, &p, FI_EFAULT, "freed");
+	want_soon(is_idle());
+	pair_write(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	close_all();
+}
+END_TEST
+
+/* False: there is an error to be read. */
+static bool ends_well(void)
+{
+	struct fi_cq_data_entry entry;
+	ssize_t ret;
+
+	while ((ret = fi_cq_sread(p.a.cq, &entry, 1, NULL, 100)) == -FI_EAGAIN)
+		;
+	ck_assert_int_eq(ret, ret == 1 ? 1 : -FI_EAVAIL);
+	return ret == 1;
+}
+
+START_TEST(far_device_copies_that_fail_are_told)
+{
+	unsigned nth, failed = 0;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	for (nth = 1; nth < 20; nth++) {
+		control.fail_next(nth % 2 ? rig->put_call : rig->get_call, nth / 2 + 1, rig->lost);
+		ck_assert_int_eq(nth % 2 ? write_far(0, LEN) : read_far(0, LEN), 0);
+		if (ends_well()) {
+			ck_assert_uint_eq(control.fails_left(), 1);
+		} else {
+			want_err(&p.a, &p, FI_EIO, "could not copy");
+			failed++;
+		}
+		control.fail_next("*", 0, 0);
+	}
+	ck_assert_uint_ge(failed, 10);
+	want_soon(is_idle());
+	there_and_back(LEN - 13);
+	close_all();
+}
+END_TEST
+
+/* --- connections and ends ------------------------------------------------------------------------ */
+
+START_TEST(far_device_survives_a_connection_that_breaks)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	for (unsigned nth = 1; nth <= 12; nth++) {
+		memset(got, 0, LEN);
+		rig->put(dev, got, LEN);
+		memcpy(mem, want, LEN);
+		fake_break(nth, 1, nth % 2 ? MRF_WC_REFUSED : MRF_WC_FLUSHED, nth % 3 == 0);
+		ck_assert_int_eq(write_far(0, LEN), 0);
+		want_ok(&p.a, &p);
+		rig->get(got, dev, LEN);
+		ck_assert_msg(!memcmp(got, want, LEN), "write, access %u", nth);
+		memset(mem, 0, LEN);
+		fake_break(nth, 1, nth % 2 ? MRF_WC_REFUSED : MRF_WC_FLUSHED, nth % 3 == 0);
+		ck_assert_int_eq(read_far(0, LEN), 0);
+		want_ok(&p.a, &p);
+		ck_assert_msg(!memcmp(mem, want, LEN), "read, access %u", nth);
+	}
+	close_all();
+}
+END_TEST
+
+/* The initiator goes while the target copies for it; the region can be closed afterwards. */
+START_TEST(far_device_copy_is_finished_for_nobody)
+{
+	struct fid_ep *ep;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	hold(2);
+	ck_assert_int_eq(write_far(0, LEN), 0);
+	want_soon(is_inside());
+	ep = p.a.ep;
+	p.a.ep = NULL;
+	must_close(&ep->fid);
+	usleep(20000);
+	atomic_store(&may_go, true);
+	must_close(&dev_mr->fid);
+	dev_mr = NULL;
+	rig->unmake(RT_DEVICE, dev);
+	dev = NULL;
+	close_all();
+}
+END_TEST
+
+START_TEST(far_device_region_is_closed_in_the_middle)
+{
+	open_all(0, FI_MR_ALLOCATED);
+	there_and_back(100);
+	hold(2);
+	ck_assert_int_eq(_i ? write_far(0, LEN) : read_far(0, LEN), 0);
+	want_soon(is_inside());
+	atomic_store(&may_go, true);
+	must_close(&dev_mr->fid);
+	dev_mr = NULL;
+	rig->unmake(RT_DEVICE, dev);
+	dev = NULL;
+	want_err(&p.a, &p, FI_EKEYREJECTED, NULL);
+	want_soon(is_idle());
+	close_all();
+}
+END_TEST
+
+/* The target's endpoint goes while its job is at the device. */
+START_TEST(far_device_endpoint_is_closed_in_the_middle)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	hold(2);
+	ck_assert_int_eq(write_far(0, LEN), 0);
+	want_soon(is_inside());
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
+	atomic_store(&may_go, true);
+	want_err(&p.a, &p, FI_ECONNREFUSED, NULL);
+	close_all();
+}
+END_TEST
+
+static TCase *far_device(void)
+{
+	TCase *tc = tcase_create("far_device");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(tc, far_device_bytes_are_written_and_read, 0, MODES);
+	tcase_add_loop_test(tc, far_device_takes_bytes_of_any_buffer, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_takes_bytes_of_a_device, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_is_one_of_several_ranges, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_write_brings_its_data, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_keeps_the_order, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_rights_are_the_registered_ones, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_rights_may_change, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_has_no_atomics, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_memory_that_was_freed_is_an_error, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_copies_that_fail_are_told, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_survives_a_connection_that_breaks, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_copy_is_finished_for_nobody, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_region_is_closed_in_the_middle, 0, 2);
+	tcase_add_loop_test(tc, far_device_endpoint_is_closed_in_the_middle, 0, RIGS);
+	return tc;
+}
+
+UNIT_MAIN("far_device", far_device)

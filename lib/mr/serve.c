@@ -137,7 +137,7 @@ static struct mrf_mr_back *show_region_locked(const struct mrf_mr *mr,
 	view->event = mr->event ? mr->event->number : 0;
 	view->access = mr->access & MRF_MR_REMOTE;
 	view->staged = mr->device;
-	if (mr->space->atomics && (mr->access & FI_REMOTE_WRITE) && !view->staged)
+	if (mr->space->atomics && (mr->access & FI_REMOTE_WRITE))
 		view->access |= FI_ATOMIC;
 	view->base = mr->seg.addr;
 	view->len = mr->len;

@@ -94,11 +94,13 @@ static void reg_target(uint64_t access, int mode)
 	base = mode & FI_MR_VIRT_ADDR ? (uintptr_t)dev : 0;
 }
 
+static uint64_t caps = CAPS;
+
 static void open_all(int i, int mode)
 {
 	hold_nth = 0;
 	rig = rig_load(i, &control);
-	pair_open(&p, &(struct node_opt){ .mr_mode = mode | FI_MR_HMEM, .caps = CAPS });
+	pair_open(&p, &(struct node_opt){ .mr_mode = mode | FI_MR_HMEM, .caps = caps });
 	dev = rig->make(RT_DEVICE, 0, LEN);
 	reg_target(REMOTE_RW, mode);
 	mem = pages(LEN);
@@ -259,6 +261,38 @@ START_TEST(far_device_write_brings_its_data)
 }
 END_TEST
 
+/* Each operation counts once, whatever becomes of the connection. */
+START_TEST(far_device_writes_are_counted_once)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr;
+	uint64_t n = 0;
+
+	caps = CAPS | FI_RMA_EVENT;
+	open_all(_i, FI_MR_ALLOCATED);
+	caps = CAPS;
+	ck_assert_int_eq(fi_cntr_open(p.b.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_mr_bind(dev_mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	memcpy(mem, want, LEN);
+	for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
+		fake_break(k % 4 + 1, 1, MRF_WC_REFUSED, false);
+		ck_assert_int_eq(write_far(0, lens[k]), 0);
+		want_ok(&p.a, &p);
+		ck_assert_uint_eq(fi_cntr_read(cntr), ++n);
+		memset(mem, 0, 64);
+		ck_assert_int_eq(
+			fi_atomic(p.a.ep, mem, 8, desc, p.to, base, key, FI_UINT64, FI_BOR, &p), 0);
+		want_ok(&p.a, &p);
+		ck_assert_uint_eq(fi_cntr_read(cntr), ++n);
+		ck_assert_int_eq(read_far(0, lens[k]), 0);
+		want_ok(&p.a, &p);
+		ck_assert_uint_eq(fi_cntr_read(cntr), n);
+	}
+	must_close(&cntr->fid);
+	close_all();
+}
+END_TEST
+
 /* Of operations to one peer, the later ones come behind. */
 START_TEST(far_device_keeps_the_order)
 {
@@ -318,16 +352,80 @@ START_TEST(far_device_rights_may_change)
 }
 END_TEST
 
-START_TEST(far_device_has_no_atomics)
+static uint64_t far_word(size_t at)
 {
-	uint64_t *one;
+	uint64_t word;
+
+	rig->get(&word, dev + at, sizeof(word));
+	return word;
+}
+
+/* At places that a device of the host's could reach, and others. */
+static void change_words(size_t at, enum fi_datatype type, enum fi_op op)
+{
+	uint64_t *word = (uint64_t *)(void *)mem, zero = 0;
+
+	rig->put(dev + at, &zero, 8);
+	word[0] = 5;
+	ck_assert_int_eq(
+		fi_atomic(p.a.ep, &word[0], 1, desc, p.to, base + at, key, type, FI_SUM, &p), 0);
+	want_ok(&p.a, &p);
+	ck_assert_uint_eq(far_word(at), 5);
+	word[0] = 3;
+	word[2] = 0;
+	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &word[0], 1, desc, &word[2], desc, p.to, base + at,
+					 key, type, op, &p),
+			 0);
+	want_ok(&p.a, &p);
+	ck_assert_uint_eq(word[2], 5);
+	ck_assert_uint_eq(far_word(at), op == FI_SUM ? 8 : 15);
+	word[1] = far_word(at);
+	ck_assert_int_eq(fi_compare_atomic(p.a.ep, &word[0], 1, desc, &word[1], desc, &word[2],
+					   desc, p.to, base + at, key, type, FI_CSWAP, &p),
+			 0);
+	want_ok(&p.a, &p);
+	ck_assert_uint_eq(word[2], word[1]);
+	ck_assert_uint_eq(far_word(at), 3);
+}
+
+START_TEST(far_device_words_are_changed)
+{
+	for (int i = 0; i < RIGS; i++) {
+		open_all(i, modes[_i]);
+		for (size_t at = 8; at < 10; at++) {
+			change_words(at, FI_UINT64, FI_SUM);
+			change_words(at, FI_UINT64, FI_PROD);
+			change_words(at, FI_UINT32, FI_SUM);
+		}
+		want_soon(is_idle());
+		close_all();
+	}
+}
+END_TEST
+
+/* Many elements: several requests. */
+START_TEST(far_device_elements_are_changed)
+{
+	uint32_t *element, *there = (uint32_t *)(void *)got;
+	const size_t n = 1000;
 
 	open_all(_i, FI_MR_ALLOCATED);
-	one = (uint64_t *)(void *)mem;
-	*one = 1;
-	ck_assert_int_eq(fi_atomic(p.a.ep, one, 1, desc, p.to, base, key, FI_UINT64, FI_SUM, &p),
-			 0);
-	want_err(&p.a, &p, FI_EOPNOTSUPP, "memory of a device");
+	element = (uint32_t *)(void *)mem;
+	memset(got, 0, 4 * n);
+	rig->put(dev, got, 4 * n);
+	for (uint32_t i = 0; i < n; i++)
+		element[i] = i;
+	for (uint32_t k = 0; k < 3; k++) {
+		ck_assert_int_eq(fi_fetch_atomic(p.a.ep, element, n, desc, element + n, desc, p.to,
+						 base, key, FI_UINT32, FI_SUM, &p),
+				 0);
+		want_ok(&p.a, &p);
+		for (uint32_t i = 0; i < n; i++)
+			ck_assert_uint_eq(element[n + i], k * i);
+	}
+	rig->get(got, dev, 4 * n);
+	for (uint32_t i = 0; i < n; i++)
+		ck_assert_uint_eq(there[i], 3 * i);
 	close_all();
 }
 END_TEST
@@ -476,10 +574,12 @@ static TCase *far_device(void)
 	tcase_add_loop_test(tc, far_device_takes_bytes_of_a_device, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_is_one_of_several_ranges, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_write_brings_its_data, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_writes_are_counted_once, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_keeps_the_order, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_rights_are_the_registered_ones, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_rights_may_change, 0, RIGS);
-	tcase_add_loop_test(tc, far_device_has_no_atomics, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_words_are_changed, 0, MODES);
+	tcase_add_loop_test(tc, far_device_elements_are_changed, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_memory_that_was_freed_is_an_error, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_copies_that_fail_are_told, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_survives_a_connection_that_breaks, 0, RIGS);

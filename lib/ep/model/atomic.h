@@ -41,6 +41,9 @@
 /* An earlier request of the same operation has stored something there. */
 #define MRF_ATOMIC_WHAT_STORED (1u << 25)
 
+/* The region is memory of a device. */
+#define MRF_ATOMIC_WHAT_STAGED (1u << 26)
+
 /* Local buffers: those of the operands, the comparands or the results. */
 struct mrf_atomic_iov {
 	const struct fi_ioc *iov;

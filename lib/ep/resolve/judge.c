@@ -128,11 +128,9 @@ bool mrf_judge_access_locked(const struct mrf_op *op, const struct mrf_remote *r
 	/* Raw keys do not tell this; answers do. */
 	if (mrf_unlikely(op->type->kind == MRF_OP_ATOMIC && remote->known && remote->cookie &&
 			 (remote->access & right) && !(remote->access & FI_ATOMIC)))
-		return FAIL(why, FI_EOPNOTSUPP, 4258, "key 0x%" PRIx64 ": the peer's %s",
-			    remote->key,
-			    remote->staged ? "region is memory of a device, for which atomic "
-					     "operations are not offered"
-					   : "domain was opened without FI_ATOMIC");
+		return FAIL(why, FI_EOPNOTSUPP, 4258,
+			    "key 0x%" PRIx64 ": the peer's domain was opened without FI_ATOMIC",
+			    remote->key);
 	if (remote->access & right)
 		return true;
 	return FAIL(why, FI_EACCES, 4104, "key 0x%" PRIx64 ": its region was registered without %s",

@@ -240,6 +240,15 @@ static bool event_of_locked(const struct mrf_op *op, const struct fi_rma_iov *rm
 	return true;
 }
 
+bool mrf_resolve_staged_locked(const struct mrf_op *op, uint64_t from)
+{
+	const struct fi_rma_iov *rma = piece_rma_locked(op, &from);
+	const struct mrf_remote *remote = mrf_remote_find_locked(op->peer, rma->key);
+
+	mrf_lock_held(&op->peer->ep->lock);
+	return remote && remote->known && remote->staged;
+}
+
 uint32_t mrf_resolve_number_locked(const struct mrf_op *op, uint64_t from)
 {
 	uint32_t number;

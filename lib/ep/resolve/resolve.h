@@ -24,6 +24,8 @@ enum mrf_resolved mrf_resolve_op_locked(struct mrf_op *op, struct mrf_why *why);
  */
 bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
 			      uint64_t *remote_addr, uint64_t *len);
+/* Does byte `from` of the operation go to memory of a device, as far as is known? */
+bool mrf_resolve_staged_locked(const struct mrf_op *op, uint64_t from);
 /*
  * The event number of the region that byte `from` goes to; 0: the region has none, or is
  * not known.

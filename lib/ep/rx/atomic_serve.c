@@ -428,17 +428,17 @@ static uint32_t change_all(struct job *job, uint64_t *done, uint8_t *results)
 	return status;
 }
 
-static bool understood(struct job *job)
+bool mrf_atomic_understood(const struct mrf_request *request)
 {
-	const struct mrf_request *request = job->request;
-	uint64_t want = job->op == FI_ATOMIC_READ ? 0 : request->len;
+	unsigned family = MRF_ATOMIC_WHAT_FAMILY(request->what);
+	unsigned datatype = MRF_ATOMIC_WHAT_DATATYPE(request->what);
+	unsigned op = MRF_ATOMIC_WHAT_OP(request->what);
+	uint64_t want = op == FI_ATOMIC_READ ? 0 : request->len;
 
-	if (!mrf_atomic_valid(job->family, job->datatype, job->op))
-		return false;
-	job->size = mrf_atomic_size(job->datatype);
-	return request->len && request->len <= MRF_ATOMIC_REQUEST(job->family) &&
-	       !(request->len % job->size) &&
-	       request->body_len == (job->family == MRF_ATOMIC_COMPARE ? 2 : 1) * want;
+	return mrf_atomic_valid(family, datatype, op) && request->len &&
+	       request->len <= MRF_ATOMIC_REQUEST(family) &&
+	       !(request->len % mrf_atomic_size(datatype)) &&
+	       request->body_len == (family == MRF_ATOMIC_COMPARE ? 2 : 1) * want;
 }
 
 /* Counts an operation that changed the region once, with the last of its requests. */
@@ -482,8 +482,9 @@ int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struc
 			   .op = MRF_ATOMIC_WHAT_OP(request->what) };
 	int ret;
 
-	if (!understood(&job))
+	if (!mrf_atomic_understood(request))
 		return -FI_EINVAL;
+	job.size = mrf_atomic_size(job.datatype);
 	ret = loop_get(ep);
 	job.loop = ep->loop;
 	if (!ret) {

@@ -16,6 +16,8 @@ struct mrf_atomic_loop; /* carries out peers' atomic operations */
  */
 int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
 		     uint8_t *body, unsigned *swaps);
+/* Is it such a request, with a body as long as it has to be? */
+bool mrf_atomic_understood(const struct mrf_request *request);
 /* Agent thread, before the endpoint is freed. */
 void mrf_atomic_loop_close(struct mrf_ep *ep);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
+#include "ep/model/atomic.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/commit_serve.h"
 #include "ep/rx/requests.h"
+#include "ep/rx/stage_atomic.h"
 #include "ep/rx/stage_serve.h"
 
 /* --- what they are served in ------------------------------------------------------------- */
@@ -128,7 +130,9 @@ static int in_turn(struct mrf_work *work, const struct mrf_request *request)
 		work->reply.status = MRF_REPLY_TURN;
 		return 0;
 	}
-	if (request->type == MRF_MSG_ATOMIC)
+	if (request->type == MRF_MSG_ATOMIC && request->what & MRF_ATOMIC_WHAT_STAGED)
+		ret = mrf_stage_atomic_serve(passive->ep, request, &work->reply, body, work);
+	else if (request->type == MRF_MSG_ATOMIC)
 		ret = mrf_atomic_serve(passive->ep, request, &work->reply, body, &work->swaps);
 	else if (request->type == MRF_MSG_STAGE)
 		ret = mrf_stage_serve(passive->ep, request, &work->reply, work);

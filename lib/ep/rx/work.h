@@ -42,6 +42,12 @@ struct mrf_work {
 	uint8_t *host;
 	bool put;
 	uint32_t event; /* number of the region */
+	/* of an ATOMIC request about memory of a device, for its job */
+	uint32_t what;
+	uint64_t bytes;
+	uint8_t *results; /* in replies; NULL: none come back */
+	bool stored;
+	uint8_t body[MRF_PROTO_REQUEST_BODY];
 	/* A body may be written before it is known how long it is. */
 	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
 };

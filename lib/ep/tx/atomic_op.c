@@ -360,7 +360,7 @@ static bool window_full_locked(const struct mrf_op *op)
 static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t len)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	return op->atomic.native && len >= sizeof(uint64_t) && !(addr % sizeof(uint64_t)) &&
+	return op->atomic.native && len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
 	       (!op->peer->events || op->atomic.op == FI_ATOMIC_READ ||
 		!mrf_resolve_number_locked(op, op->pos));
 }
@@ -437,7 +437,8 @@ static uint64_t fill_request_locked(const struct mrf_op *op, uint64_t len,
 	mrf_lock_held(&op->peer->ep->lock);
 	len = mrf_min(len, MRF_ATOMIC_REQUEST(op->atomic.family));
 	request->what = MRF_ATOMIC_WHAT(op->atomic.family, op->atomic.datatype, op->atomic.op) |
-			counting_locked(op, len);
+			counting_locked(op, len) |
+			(mrf_resolve_staged_locked(op, op->pos) ? MRF_ATOMIC_WHAT_STAGED : 0);
 	if (op->atomic.op == FI_ATOMIC_READ)
 		return len;
 	memcpy(body, mrf_atomic_operands(op) + op->pos, len);

@@ -4,6 +4,7 @@
 #define MRF_EP_TX_ATOMIC_OP_H
 
 #include "ep/model/atomic.h"
+#include "ep/resolve/remote.h"
 #include "ep/tx/rpc.h"
 
 /*
@@ -64,5 +65,11 @@ int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req);
  */
 int mrf_atomic_cells_get(struct mrf_ep *ep);
 void mrf_atomic_cells_free(struct mrf_ep *ep);
+
+/* Can the device of the peer change the word there? No device reaches another device's memory. */
+static inline bool mrf_atomic_fits_word(uint64_t addr)
+{
+	return !(addr & (MRF_STAGED_ADDR | (sizeof(uint64_t) - 1)));
+}
 
 #endif

@@ -31,7 +31,7 @@ bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op
 				uint64_t len)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return op->atomic.swaps && len >= sizeof(uint64_t) && !(addr % sizeof(uint64_t)) &&
+	return op->atomic.swaps && len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
 	       !(peer->events && mrf_resolve_number_locked(op, 0)) && is_alone_locked(peer, op);
 }
 

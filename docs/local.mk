@@ -35,8 +35,8 @@ MAN_LINKS = $(SHELL) $(top_srcdir)/scripts/man-links
 MAN_PAGES = `for p in $(dist_man_MANS); do echo "$(top_srcdir)/$$p"; done`
 # Without its .la file libtool does not take the module away.
 install-data-hook:
-	rm -f "$(MODULE).la"
+	rm -f "$(MODULE).la" "$(DESTDIR)$(runtimedir)"/*/*.la "$(DESTDIR)$(runtimedir)"/*/*.so
 	$(MAN_LINKS) install "$(DESTDIR)$(man3dir)" $(MAN_PAGES)
 uninstall-hook:
-	rm -f "$(MODULE).so"
+	rm -f "$(MODULE).so" "$(DESTDIR)$(runtimedir)"/*/*.so.*
 	$(MAN_LINKS) remove "$(DESTDIR)$(man3dir)" $(MAN_PAGES)

@@ -14,6 +14,7 @@ tools_mrfab_demo_LDADD = libmrfab.la
 # What of the library it uses is in the archive; no shared object that the archive names is needed.
 bin_PROGRAMS += tools/mrfab_run
 tools_mrfab_run_SOURCES = tools/mrfab_run.c
-tools_mrfab_run_CPPFLAGS = $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPROVIDERDIR='"$(provdir)"'
+tools_mrfab_run_CPPFLAGS = $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPROVIDERDIR='"$(provdir)"' \
+	-DRUNTIMEDIR='"$(runtimedir)"'
 tools_mrfab_run_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
 tools_mrfab_run_LDADD = libmrfab-internal.la -lpthread

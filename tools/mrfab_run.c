@@ -25,14 +25,16 @@ struct options {
 	const char *mode;
 	const char *strict;
 	const char *log;
+	const char *runtime;
 	bool explain;
 };
 
-enum { OPT_MODE = 256, OPT_STRICT, OPT_LOG, OPT_EXPLAIN };
+enum { OPT_MODE = 256, OPT_STRICT, OPT_LOG, OPT_RUNTIME, OPT_EXPLAIN };
 
 static const struct option long_options[] = { { "mode", required_argument, NULL, OPT_MODE },
 					      { "strict", required_argument, NULL, OPT_STRICT },
 					      { "log", required_argument, NULL, OPT_LOG },
+					      { "runtime", required_argument, NULL, OPT_RUNTIME },
 					      { "explain", no_argument, NULL, OPT_EXPLAIN },
 					      { "version", no_argument, NULL, 'V' },
 					      { "help", no_argument, NULL, 'h' },
@@ -48,6 +50,8 @@ static const char usage_text[] =
 	"                       enforce (FI_MRFAB_STRICT)\n"
 	"      --log=LEVEL      log none, warn, trace, info or debug (FI_LOG_LEVEL;\n"
 	"                       without the option warn)\n"
+	"      --runtime=NAME   put a stand-in for the runtime of a device, cuda, rocr or ze,\n"
+	"                       under the program (LD_LIBRARY_PATH)\n"
 	"      --explain        log what fi_getinfo leaves out, and why\n"
 	"  -V, --version        print the version and exit\n"
 	"  -h, --help           print this and exit\n";
@@ -99,6 +103,7 @@ static const char *checked_mode(const char *value)
 static void parse_option(struct options *opt, int c, const char *arg)
 {
 	static const char *const switches[] = { "on", "off", NULL };
+	static const char *const runtimes[] = { "cuda", "rocr", "ze", NULL };
 	static const char *const levels[] = { "none", "warn", "trace", "info", "debug", NULL };
 
 	switch (c) {
@@ -107,6 +112,9 @@ static void parse_option(struct options *opt, int c, const char *arg)
 		return;
 	case OPT_STRICT:
 		opt->strict = one_of("--strict", arg, switches, "on or off");
+		return;
+	case OPT_RUNTIME:
+		opt->runtime = one_of("--runtime", arg, runtimes, "cuda, rocr or ze");
 		return;
 	case OPT_LOG:
 		opt->log = one_of("--log", arg, levels, "none, warn, trace, info or debug");
@@ -153,12 +161,12 @@ static void find_own(char own[PATH_MAX])
 }
 
 /*
- * The way from BINDIR to PROVIDERDIR, as they were configured: it is the same where the whole tree
+ * The way from BINDIR to another folder, as they were configured: it is the same where the whole tree
  * was installed with DESTDIR or has moved since.
  */
-static void way_to_provider(char *way, size_t size)
+static void way_to(const char *to, char *way, size_t size)
 {
-	const char *from = BINDIR, *to = PROVIDERDIR;
+	const char *from = BINDIR;
 	size_t same = 0, i, used = 0;
 
 	for (i = 0; from[i] && from[i] == to[i]; i++) {
@@ -172,32 +180,52 @@ static void way_to_provider(char *way, size_t size)
 	snprintf(way + used, size - used, "%s", to + same);
 }
 
-static bool is_module_in(const char *start, const char *way, char folder[PATH_MAX])
+static bool is_file_in(const char *start, const char *way, const char *file, char folder[PATH_MAX])
 {
-	char path[2 * PATH_MAX + sizeof("/" MODULE)];
+	char path[2 * PATH_MAX + 64];
 
-	snprintf(path, sizeof(path), "%s%s/" MODULE, start, way);
+	snprintf(path, sizeof(path), "%s%s/%s", start, way, file);
 	if (access(path, R_OK))
 		return false;
 	*strrchr(path, '/') = '\0';
 	return realpath(path, folder);
 }
 
-static void find_module(char folder[PATH_MAX])
+/* Where file is: installed, beside what was built with this program, or where it was configured to be. */
+static void find_folder(const char *configured, const char *built, const char *file,
+			char folder[PATH_MAX])
 {
 	char own[PATH_MAX], way[PATH_MAX];
 
 	find_own(own);
-	way_to_provider(way, sizeof(way));
-	if (!is_module_in(own, way, folder) && !is_module_in(own, "/../.libs", folder) &&
-	    !is_module_in(PROVIDERDIR, "", folder)) {
-		complain(MODULE " is neither in %s%s nor in " PROVIDERDIR, own, way);
+	way_to(configured, way, sizeof(way));
+	if (!is_file_in(own, way, file, folder) && !is_file_in(own, built, file, folder) &&
+	    !is_file_in(configured, "", file, folder)) {
+		complain("%s is neither in %s%s nor in %s", file, own, way, configured);
 		exit(FAILED);
 	}
+}
+
+static void find_module(char folder[PATH_MAX])
+{
+	find_folder(PROVIDERDIR, "/../.libs", MODULE, folder);
 	if (strchr(folder, ':')) {
 		complain("%s: FI_PROVIDER_PATH takes no folder with a colon", folder);
 		exit(FAILED);
 	}
+}
+
+/* The folder of the stand-in. */
+static void find_runtime(const char *name, char folder[PATH_MAX])
+{
+	const char *file = !strcmp(name, "cuda")   ? "libcuda.so.1"
+			   : !strcmp(name, "rocr") ? "libhsa-runtime64.so.1"
+						   : "libze_loader.so.1";
+	char configured[PATH_MAX], built[64];
+
+	snprintf(configured, sizeof(configured), RUNTIMEDIR "/%s", name);
+	snprintf(built, sizeof(built), "/../tests/runtime/%s/.libs", name);
+	find_folder(configured, built, file, folder);
 }
 
 /* --- the environment ------------------------------------------------------------------ */
@@ -245,6 +273,18 @@ static void set_log(const struct options *opt, const char *provider)
 	set_unless_set("FI_LOG_SUBSYS", "^core");
 }
 
+/* Before what is there. */
+static void set_runtime(const char *name)
+{
+	const char *before = getenv("LD_LIBRARY_PATH");
+	char folder[PATH_MAX], value[3 * PATH_MAX];
+
+	find_runtime(name, folder);
+	snprintf(value, sizeof(value), "%s%s%s", folder, before && *before ? ":" : "",
+		 before ? before : "");
+	set("LD_LIBRARY_PATH", value);
+}
+
 static void set_all(const struct options *opt, const char *program, const char *folder)
 {
 	const char *name = getenv("FI_MRFAB_PROVIDER_NAME");
@@ -257,6 +297,8 @@ static void set_all(const struct options *opt, const char *program, const char *
 		set("FI_MRFAB_MR_MODE", opt->mode);
 	if (opt->strict)
 		set("FI_MRFAB_STRICT", opt->strict);
+	if (opt->runtime)
+		set_runtime(opt->runtime);
 	set_log(opt, provider);
 	fputc('\n', stderr);
 }

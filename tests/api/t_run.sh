@@ -65,6 +65,8 @@ refused '--mode=: a name is missing' --mode= true
 refused '--strict=maybe: must be on or off' --strict maybe true
 refused '--log=loud: must be none, warn, trace, info or debug' --log loud true
 
+refused '--runtime=opencl: must be cuda, rocr or ze' --runtime opencl true
+
 wanted 0 1 true
 wanted 7 1 -- sh -c 'exit 7'
 wanted 127 2 "$tmp/not-there"
@@ -76,6 +78,12 @@ wanted 0 1 echo --mode NONSENSE
 [ "$(cat "$tmp/out")" = "--mode NONSENSE" ] || fault "the program got $(cat "$tmp/out")"
 
 gives FI_PROVIDER=mrfab
+runtimes=$builddir/tests/runtime
+gives "LD_LIBRARY_PATH=$runtimes/cuda/.libs" --runtime cuda
+LD_LIBRARY_PATH=/somewhere gives "LD_LIBRARY_PATH=$runtimes/ze/.libs:/somewhere" --runtime=ze
+for file in cuda/.libs/libcuda.so.1 rocr/.libs/libhsa-runtime64.so.1 ze/.libs/libze_loader.so.1; do
+	[ -r "$runtimes/$file" ] || fault "there is no $file"
+done
 gives "FI_PROVIDER_PATH=$builddir/.libs"
 gives FI_MRFAB_MR_MODE
 gives FI_MRFAB_MR_MODE=raw+Endpoint --mode raw+Endpoint

@@ -243,13 +243,14 @@ static void ze_move(void *to, const void *from, size_t len)
 /* --- all --------------------------------------------------------------------------------- */
 
 const struct rig rigs[RIGS] = {
-	{ FI_HMEM_CUDA, RUNTIME "libcuda.so.1", cuda_load, cuda_make, cuda_unmake, cuda_put,
-	  cuda_get, true, true, "cu", 719, "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2" },
-	{ FI_HMEM_ROCR, RUNTIME "libhsa-runtime64.so.1", rocr_load, rocr_make, rocr_unmake,
-	  rocr_move, rocr_move, false, false, "hsa_", 0x1000, "hsa_memory_copy",
+	{ FI_HMEM_CUDA, RUNTIME "cuda/.libs/libcuda.so.1", cuda_load, cuda_make, cuda_unmake,
+	  cuda_put, cuda_get, true, true, "cu", 719, "cuMemcpyHtoDAsync_v2",
+	  "cuMemcpyDtoHAsync_v2" },
+	{ FI_HMEM_ROCR, RUNTIME "rocr/.libs/libhsa-runtime64.so.1", rocr_load, rocr_make,
+	  rocr_unmake, rocr_move, rocr_move, false, false, "hsa_", 0x1000, "hsa_memory_copy",
 	  "hsa_memory_copy" },
-	{ FI_HMEM_ZE, RUNTIME "libze_loader.so.1", ze_load, ze_make, ze_unmake, ze_move, ze_move,
-	  true, true, "ze", 0x70000001, "zeCommandListAppendMemoryCopy",
+	{ FI_HMEM_ZE, RUNTIME "ze/.libs/libze_loader.so.1", ze_load, ze_make, ze_unmake, ze_move,
+	  ze_move, true, true, "ze", 0x70000001, "zeCommandListAppendMemoryCopy",
 	  "zeCommandListAppendMemoryCopy" },
 };
 

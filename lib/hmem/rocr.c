@@ -8,6 +8,7 @@
  */
 #include <stdbool.h>
 #include <stdio.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/idmap.h"
@@ -118,12 +119,24 @@ static int add_device(struct agent agent, void *arg)
 	return error;
 }
 
+/* Where the kernel has no driver the runtime says that it is out of resources. */
+static int init_rocr(struct mrf_hmem_why *why)
+{
+	int ret = rocr_said("hsa_init", hsa.init(), why);
+
+	if (!ret || !access("/dev/kfd", F_OK))
+		return ret;
+	snprintf(why->text, sizeof(why->text),
+		 "hsa_init fails: there is no /dev/kfd, so no device");
+	return -FI_ENODEV;
+}
+
 static int open_rocr(struct mrf_hmem_why *why)
 {
 	int ret = mrf_dl_load(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), why);
 
 	if (!ret)
-		ret = rocr_said("hsa_init", hsa.init(), why);
+		ret = init_rocr(why);
 	if (ret)
 		return ret;
 	ndevices = 0;

@@ -13,3 +13,6 @@ tests_unit_t_hmem_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags) \
 	-DOLD='"$(abs_builddir)/tests/unit/"'
 tests_unit_t_hmem_LDADD = $(UNIT_LDADD) -ldl
 EXTRA_tests_unit_t_hmem_DEPENDENCIES = $(runtime_stand_ins) tests/unit/libold_cuda.so
+check_PROGRAMS += tests/unit/t_hmem_real
+tests_unit_t_hmem_real_SOURCES = tests/unit/t_hmem_real.c tests/unit/unit.h
+tests_unit_t_hmem_real_LDADD = $(UNIT_LDADD) -ldl

@@ -83,6 +83,7 @@ struct tcase {
 	void (*run)(struct env *e);
 	unsigned modes;
 	unsigned number;
+	unsigned group;
 };
 
 struct options {
@@ -97,6 +98,7 @@ struct options {
 static struct tcase cases[MAX_CASES];
 static int ncases;
 static unsigned modes_now = MODES_TWO;
+static unsigned group_now;
 static struct options options = { .timeout = 120 };
 static int counts[4];
 
@@ -142,16 +144,26 @@ unsigned modes_without(int bits)
 	return set;
 }
 
-void case_modes(unsigned set)
+unsigned case_modes(unsigned set)
 {
+	unsigned before = modes_now;
+
 	modes_now = set;
+	return before;
+}
+
+void case_group(unsigned group)
+{
+	if (group >= CASE_GROUPS)
+		abort();
+	group_now = group;
 }
 
 void case_add(const char *name, const char *file, void (*run)(struct env *))
 {
 	if (ncases == MAX_CASES)
 		abort();
-	cases[ncases++] = (struct tcase){ name, file, run, modes_now, 0 };
+	cases[ncases++] = (struct tcase){ name, file, run, modes_now, 0, group_now };
 }
 
 void case_add_number(const char *name, const char *file, void (*run)(struct env *), unsigned number)
@@ -463,14 +475,15 @@ static int worker_start(int mode, const int *run, int first, int n, char labels[
 	return next;
 }
 
-static void mode_run(int mode)
+static void mode_run(int mode, unsigned group)
 {
 	static char labels[MAX_CASES + 1][160];
 	int run[MAX_CASES];
 	int n = 0;
 
 	for (int i = 0; i < ncases; i++) {
-		if (case_wanted(&cases[i], mode, labels[n], sizeof(labels[n])))
+		if (cases[i].group == group &&
+		    case_wanted(&cases[i], mode, labels[n], sizeof(labels[n])))
 			run[n++] = i;
 	}
 	snprintf(labels[MAX_CASES], sizeof(labels[0]), "everything_closes[%s]", modes[mode].name);
@@ -590,8 +603,8 @@ static void options_read(struct roles *r, int argc, char **argv)
 
 static int driver(void)
 {
-	for (int m = 0; m < NMODES; m++)
-		mode_run(m);
+	for (unsigned i = 0; i < NMODES * CASE_GROUPS; i++)
+		mode_run((int)(i / CASE_GROUPS), i % CASE_GROUPS);
 	printf("# %d passed, %d failed, %d skipped\n", counts[OUT_OK], counts[OUT_FAIL],
 	       counts[OUT_SKIP]);
 	return counts[OUT_FAIL] || !(counts[OUT_OK] + counts[OUT_SKIP]);

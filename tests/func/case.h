@@ -3,7 +3,7 @@
  * Test cases: a program in this folder is a set of CASE(name)s and this runner.
  *
  * Every case runs in each mode of its IN_MODES line, as name[mode]. One worker process
- * per mode runs the cases in order; it is the initiator, and starts the target processes
+ * per mode (and group) runs the cases in order; it is the initiator, and starts the target processes
  * (peer.h). A case that fails ends its worker; the next case gets a fresh one, so a
  * crash, a hang or a leak in one case does not reach the others. No process calls the
  * library before it forks.
@@ -67,12 +67,16 @@ int mode_bits(const struct mode *mode);
 unsigned modes_with(int bits);
 unsigned modes_without(int bits);
 
-void case_modes(unsigned set);
+/* For the cases that are added next; returns the set before. */
+unsigned case_modes(unsigned set);
 void case_add(const char *name, const char *file, void (*run)(struct env *));
 /* The same for a case of many: number comes back in case_number while it runs. */
 void case_add_number(const char *name, const char *file, void (*run)(struct env *),
 		     unsigned number);
 extern unsigned case_number;
+/* For the cases that are added next: other groups, numbered from 0 on, have other workers. */
+#define CASE_GROUPS 4u
+void case_group(unsigned group);
 
 #define CASE_JOIN(a, b) a##b
 #define CASE_NAME(a, b) CASE_JOIN(a, b)

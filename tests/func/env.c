@@ -5,6 +5,7 @@
 #include "env.h"
 
 static const struct fab_opt usual;
+struct fab_opt env_own;
 
 struct env *env_new(const struct mode *mode)
 {
@@ -51,7 +52,7 @@ void env_reset(struct env *e)
 struct fab *me(struct env *e)
 {
 	if (!e->open)
-		fab_open(&e->fab, e->mode, &usual);
+		fab_open(&e->fab, e->mode, &env_own);
 	e->open = true;
 	return &e->fab;
 }

@@ -31,6 +31,8 @@ void env_case(struct env *e, int timeout);
 /* Ends a case: closes its memory; no completion may be left anywhere. */
 void env_reset(struct env *e);
 
+/* How the driver opens its own side. */
+extern struct fab_opt env_own;
 /* The driver's own side. */
 struct fab *me(struct env *e);
 /* Peer 0, 1 or 2. */

@@ -21,10 +21,10 @@ struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt)
 
 	if (!h)
 		case_fail("fi_allocinfo: no memory");
-	h->caps = FI_RMA | mode->caps | func_caps;
+	h->caps = FI_RMA | mode->caps | func_caps | (opt->hmem ? FI_HMEM : 0);
 	h->addr_format = opt->addr_format ? opt->addr_format : FI_SOCKADDR_IN;
 	h->ep_attr->type = FI_EP_RDM;
-	h->domain_attr->mr_mode = mode->hint;
+	h->domain_attr->mr_mode = mode->hint | (opt->hmem ? FI_MR_HMEM : 0);
 	h->domain_attr->av_type = opt->av;
 	h->tx_attr->op_flags = opt->tx_flags;
 	h->fabric_attr->prov_name = strdup(provider());

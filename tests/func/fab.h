@@ -28,6 +28,7 @@ struct fab_opt {
 	enum fi_av_type av;
 	bool counters; /* bind one for FI_WRITE, one for FI_READ */
 	bool async;    /* an EQ tells of registrations: FI_REG_MR */
+	bool hmem;     /* memory of devices: FI_HMEM, FI_MR_HMEM */
 	uint32_t addr_format;
 	char node[NAME_LEN]; /* local address, FI_SOURCE */
 	char monitor[16];    /* FI_MR_CACHE_MONITOR, unless empty */

@@ -169,6 +169,17 @@ void lanes_connect(struct lanes *lanes)
 	unregistered->access.use_desc = 0;
 }
 
+void lanes_join(struct lanes *lanes, struct fab *fab, int mr_mode, uint64_t caps)
+{
+	struct fab *native = &lanes->fab[LANE_NATIVE];
+	size_t len = FAB_NAME_LEN;
+	char name[FAB_NAME_LEN];
+
+	bench_must("fab_open", fab_open(fab, &fab_ours, mr_mode, caps, lanes->buf, BENCH_MAX_LEN));
+	bench_must("fi_av_lookup", fi_av_lookup(native->av, native->peer, name, &len));
+	fab_insert(fab, name);
+}
+
 void lanes_close(struct lanes *lanes)
 {
 	int status;

@@ -53,6 +53,8 @@ void lanes_fork(struct lanes *lanes);
 void lanes_open(struct lanes *lanes);
 /* Opens the target's half and connects; accesses need it. */
 void lanes_connect(struct lanes *lanes);
+/* One more endpoint in this process, to access what LANE_NATIVE accesses. */
+void lanes_join(struct lanes *lanes, struct fab *fab, int mr_mode, uint64_t caps);
 /* Ends the target. */
 void lanes_close(struct lanes *lanes);
 

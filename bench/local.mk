@@ -16,10 +16,12 @@ bench_cost_sources = bench/cost.c bench/cost.h
 bench_mrfab_bench_SOURCES = bench/mrfab_bench.c bench/lane.c bench/lane.h bench/parts.h \
 	bench/part_open.c bench/part_register.c bench/part_access.c bench/part_event.c \
 	bench/part_atomic.c bench/part_beside.c bench/part_agent.c bench/part_peers.c \
-	bench/part_rawkey.c bench/part_cache.c bench/part_demand.c bench/part_local.c $(bench_cost_sources) \
+	bench/part_rawkey.c bench/part_cache.c bench/part_demand.c bench/part_local.c \
+	bench/part_device.c $(runtime_rig) $(bench_cost_sources) \
 	bench/report.c bench/ours.c $(bench_raw_sources) $(bench_fab_sources)
-bench_mrfab_bench_CPPFLAGS = $(BENCH_CPPFLAGS)
-bench_mrfab_bench_LDADD = libmrfab.la $(VERBS_LIBS) -lm
+bench_mrfab_bench_CPPFLAGS = $(BENCH_CPPFLAGS) $(runtime_rig_flags)
+bench_mrfab_bench_LDADD = libmrfab.la $(VERBS_LIBS) -lm -ldl
+EXTRA_bench_mrfab_bench_DEPENDENCIES = $(runtime_stand_ins)
 bench_mrfab_bench_LDFLAGS = $(AM_LDFLAGS) -no-install
 bench_open_raw_SOURCES = bench/open_raw.c $(bench_raw_sources)
 bench_open_raw_CPPFLAGS = $(BENCH_CPPFLAGS)

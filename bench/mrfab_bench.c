@@ -3,7 +3,7 @@
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
  * Usage: mrfab_bench [open] [cache] [demand] [register] [alive] [rawkey] [access] [local]
- *                    [atomic] [beside] [event] [agent] [peers]
+ *                    [device] [atomic] [beside] [event] [agent] [peers]
  *    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
@@ -54,6 +54,8 @@ int main(int argc, char **argv)
 		part_access(&lanes);
 	if (wanted("local"))
 		part_local(&lanes);
+	if (wanted("device"))
+		part_device(&lanes);
 	if (wanted("atomic"))
 		part_atomic(&lanes);
 	if (wanted("beside"))

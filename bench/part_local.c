@@ -21,18 +21,6 @@ static const struct size sizes[] = {
 	{ 1048576, 16, 5, "1 MiB" },
 };
 
-static void connect_local(struct lanes *lanes, struct fab *fab)
-{
-	struct fab *native = &lanes->fab[LANE_NATIVE];
-	size_t len = FAB_NAME_LEN;
-	char name[FAB_NAME_LEN];
-
-	bench_must("fab_open",
-		   fab_open(fab, &fab_ours, MODE, FI_ATOMIC, lanes->buf, BENCH_MAX_LEN));
-	bench_must("fi_av_lookup", fi_av_lookup(native->av, native->peer, name, &len));
-	fab_insert(fab, name);
-}
-
 static void set_ways(struct lanes *lanes, struct fab *fab, struct lane ways[WAYS])
 {
 	for (int i = 0; i < WAYS; i++) {
@@ -80,7 +68,7 @@ void part_local(struct lanes *lanes)
 	static struct lane ways[WAYS];
 	static struct fab fab;
 
-	connect_local(lanes, &fab);
+	lanes_join(lanes, &fab, MODE, FI_ATOMIC);
 	set_ways(lanes, &fab, ways);
 	report_add("\n## Writes from one buffer that nobody registered\n\n"
 		   "The modes of *native* without `FI_MR_LOCAL`, so that a descriptor may be given "

@@ -17,6 +17,7 @@ void part_rawkey(struct lanes *lanes);
 /* After lanes_connect. */
 void part_access(struct lanes *lanes);
 void part_local(struct lanes *lanes);
+void part_device(struct lanes *lanes);
 void part_atomic(struct lanes *lanes);
 void part_beside(struct lanes *lanes);
 /* Likewise; connects what it needs itself. */

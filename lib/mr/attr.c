@@ -119,14 +119,22 @@ static int check_pmem(const struct mrf_mr_space *space, const struct fi_mr_attr 
 	return 0;
 }
 
+/* Which may be given; most calls give fewer, and need not look. */
+static uint64_t flags_of(const struct mrf_mr_space *space)
+{
+	uint64_t device = space->mode & FI_MR_HMEM ? FI_HMEM_DEVICE_ONLY : 0;
+
+	return FI_RMA_EVENT | FI_RMA_PMEM | device;
+}
+
 int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		      uint64_t flags, struct mrf_mr_plan *plan)
 {
 	uint32_t api_version = space->api_version;
-	uint64_t device = space->mode & FI_MR_HMEM ? FI_HMEM_DEVICE_ONLY : 0;
 	int ret;
 
-	if (mrf_unlikely(mrf_host_strip(flags) & ~(FI_RMA_EVENT | FI_RMA_PMEM | device)))
+	if (mrf_unlikely(mrf_host_strip(flags) & ~(FI_RMA_EVENT | FI_RMA_PMEM)) &&
+	    mrf_host_strip(flags) & ~flags_of(space))
 		return refuse_flags(flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
 	if (mrf_unlikely(attr->offset))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,

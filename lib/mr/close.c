@@ -72,8 +72,10 @@ static int unpin_all(struct mrf_mr *mr)
 		mrf_mr_back_put(mr->back);
 		mr->back = NULL;
 	}
-	free(mr->device);
-	mr->device = NULL;
+	if (mrf_unlikely(mr->device != NULL)) {
+		free(mr->device);
+		mr->device = NULL;
+	}
 	if (mr->job)
 		mrf_mr_job_free(mr->space, mr->job);
 	mr->job = NULL;

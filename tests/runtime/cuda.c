@@ -463,7 +463,7 @@ static void run_late(struct stream *stream, bool move)
 	while ((late = stream->first)) {
 		stream->first = late->next;
 		if (move)
-			memcpy(late->to, late->from, late->len);
+			rt_copy(late->to, late->from, late->len);
 		free(late);
 	}
 	stream->last = &stream->first;
@@ -524,7 +524,7 @@ static int copy(void *to, const void *from, size_t len, device_ptr there, struct
 		return INVALID_CONTEXT;
 	if (stream)
 		return copy_late(stream, to, from, len);
-	memcpy(to, from, len);
+	rt_copy(to, from, len);
 	return SUCCESS;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #include "memory.h"
 
@@ -196,6 +198,26 @@ int rt_devices(void)
 	const char *text = getenv("MRFAB_RUNTIME_DEVICES");
 
 	return text ? atoi(text) : 2;
+}
+
+/* --- copies ---------------------------------------------------------------------------- */
+
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec left = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+		;
+}
+
+void rt_copy(void *to, const void *from, size_t len)
+{
+	const char *text = getenv("MRFAB_RUNTIME_US_PER_MIB");
+	uint64_t us = text ? strtoull(text, NULL, 10) : 0;
+
+	memcpy(to, from, len);
+	if (us)
+		sleep_ns(us * 1000 * len >> 20);
 }
 
 /* --- calls ----------------------------------------------------------------------------- */

@@ -50,6 +50,13 @@ uint8_t *rt_bytes(uintptr_t addr, size_t len);
 int rt_devices(void);
 
 /*
+ * What moves bytes when the runtime is asked to copy. Environment: how many microseconds 1 MiB
+ * takes beside that (MRFAB_RUNTIME_US_PER_MIB, 0), in which the caller sleeps, as if the device
+ * did it while the processor is free for others.
+ */
+void rt_copy(void *to, const void *from, size_t len);
+
+/*
  * At the beginning of each call: 0, or the error with which it is to fail. Tests choose by
  * rt_fail_next, which a stand-in exports: the nth call (1: the next) of this name, once. The
  * name "*": of any. rt_fails_left: 0 when it has failed.

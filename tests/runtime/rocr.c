@@ -293,7 +293,7 @@ EXPORT int hsa_memory_copy(void *to, const void *from, size_t len)
 	src = side(from, len, &device);
 	if (!dst || !src || !device)
 		return INVALID_ARGUMENT;
-	memcpy(dst, src, len);
+	rt_copy(dst, src, len);
 	return SUCCESS;
 }
 

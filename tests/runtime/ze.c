@@ -310,7 +310,7 @@ EXPORT int zeCommandListAppendMemoryCopy(struct list *list, void *to, const void
 	src = side(from, len, &known);
 	if (!dst || !src || !known)
 		return INVALID_ARGUMENT;
-	memcpy(dst, src, len);
+	rt_copy(dst, src, len);
 	return SUCCESS;
 }
 

@@ -425,6 +425,25 @@ START_TEST(staged_chunks_are_copied_while_others_are_in_flight)
 }
 END_TEST
 
+/* What is copied is posted while the next chunk is being copied. */
+START_TEST(staged_chunks_are_posted_while_the_next_is_copied)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	rig->put(dev, want, LEN);
+	hold(3);
+	fake_hold(true);
+	ck_assert_int_eq(write_dev(0, LEN), 0);
+	want_soon(is_inside());
+	want_soon(fake_queued() == 2);
+	fake_hold(false);
+	let_go();
+	want_ok(&p.a, &p);
+	ck_assert(!memcmp(far, want, LEN));
+	close_all();
+}
+END_TEST
+
 START_TEST(staged_transfers_survive_a_connection_that_breaks)
 {
 	open_all(_i, FI_MR_ALLOCATED);
@@ -451,11 +470,17 @@ END_TEST
 /* The peer goes while a thread copies: the operation ends once, and not before it is back. */
 START_TEST(staged_transfer_does_not_end_while_its_chunk_is_copied)
 {
+	size_t done;
+
 	open_all(0, FI_MR_ALLOCATED);
 	there_and_back(100);
+	done = fake_nlog();
 	hold((unsigned)_i);
 	ck_assert_int_eq(write_dev(0, LEN), 0);
 	want_soon(is_inside());
+	/* What was copied before has been written: nothing is in doubt. */
+	want_soon(fake_nlog() == done + (size_t)_i - 1);
+	want_soon(is_inside() && !node_state(&p.a, 0).work_requests);
 	must_close(&p.b.ep->fid);
 	p.b.ep = NULL;
 	usleep(50000);
@@ -637,6 +662,7 @@ static TCase *staged(void)
 	tcase_add_loop_test(tc, staged_transfers_wait_for_rings, 0, RIGS);
 	tcase_add_loop_test(tc, staged_transfers_without_a_ring_are_refused, 0, RIGS);
 	tcase_add_loop_test(tc, staged_chunks_are_copied_while_others_are_in_flight, 0, RIGS);
+	tcase_add_loop_test(tc, staged_chunks_are_posted_while_the_next_is_copied, 0, RIGS);
 	tcase_add_loop_test(tc, staged_transfers_survive_a_connection_that_breaks, 0, RIGS);
 	tcase_add_loop_test(tc, staged_transfer_does_not_end_while_its_chunk_is_copied, 2, 5);
 	tcase_add_loop_test(tc, staged_transfer_ends_when_its_region_is_closed, 0, 2);

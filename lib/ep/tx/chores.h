@@ -35,9 +35,10 @@ void mrf_chores_done_locked(struct mrf_ep *ep, struct mrf_op *op);
 void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code,
 			    const char *text);
 /*
- * op is the first in its peer's queue, its byte at pos is not within reach, and it has nothing in
- * flight or mrf_stage_has_step. It is not looked at again before that has changed, and counts as in
- * flight, so that it does not end meanwhile. Then `then` is called. ep->lock is held.
+ * op is the first in its peer's queue, and no other is prepared. Either it has nothing in flight
+ * and its byte at pos is not within reach: then it is not looked at again before that has changed.
+ * Or mrf_stage_has_step: then what is within reach may be posted meanwhile. It counts as in flight,
+ * so that it does not end meanwhile. Then `then` is called. ep->lock is held.
  */
 void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepared *then);
 /*

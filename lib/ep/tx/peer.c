@@ -78,27 +78,58 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 	}
 }
 
-/* It may have failed meanwhile, for another reason. */
+static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why);
+
+/* A thread copies its next chunk, if there is one to be copied. */
+static void copy_next_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	if (!peer->unprepared && mrf_stage_has_step(&op->local, op->acked))
+		mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
+}
+
+/*
+ * It may have failed meanwhile, for another reason. If the thread goes on with the next chunk, the
+ * agent posts: that may take a device as long as to transfer it.
+ */
 static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (why && op->fatal == MRF_WC_OK)
+	if (why && op->fatal == MRF_WC_OK) {
 		mrf_fatal_halt_locked(peer, op, why);
-	else
+	} else {
+		if (op->fatal == MRF_WC_OK && op->queued && op->local.kind == MRF_LOCAL_STAGED)
+			copy_next_locked(peer, op);
 		settle_locked(peer, op);
-	mrf_peer_advance_locked(peer);
+	}
+	if (!peer->unprepared)
+		mrf_peer_advance_locked(peer);
 	mrf_peer_kick_locked(peer);
+}
+
+/* Chunks are copied ahead, while those before them are in flight. */
+static bool in_reach_staged_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	bool reaches = mrf_local_reaches(&op->local, op->pos);
+
+	mrf_lock_held(&peer->ep->lock);
+	copy_next_locked(peer, op);
+	if (!reaches && !peer->unprepared)
+		wait_for_completions_locked(peer);
+	return reaches;
 }
 
 /* False: what is to be posted next has to be brought within reach first, and will be. */
 static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (mrf_likely(mrf_local_reaches(&op->local, op->pos)) || op->pos == op->total ||
-	    op->type->kind == MRF_OP_RPC)
+	if (mrf_likely(!op->local.rest) || op->pos == op->total || op->type->kind == MRF_OP_RPC)
 		return true;
-	if (op->local.kind == MRF_LOCAL_STAGED ? mrf_stage_has_step(&op->local, op->acked)
-					       : !op->inflight)
+	if (op->local.kind == MRF_LOCAL_STAGED)
+		return in_reach_staged_locked(peer, op);
+	if (mrf_local_reaches(&op->local, op->pos))
+		return true;
+	if (!op->inflight)
 		mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
 	else
 		wait_for_completions_locked(peer);
@@ -156,14 +187,23 @@ static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
 	return peer->fenced;
 }
 
+/*
+ * A thread is at the first one, which is to be neither posted nor refused meanwhile, unless what is
+ * copied is another chunk.
+ */
+static bool may_post_locked(const struct mrf_peer *peer, const struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	return op == peer->unprepared && op->local.kind == MRF_LOCAL_STAGED;
+}
+
 /* True when the next operation may be looked at. */
 static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why;
 
 	mrf_lock_held(&peer->ep->lock);
-	/* A thread may be at the first one, which is to be neither posted nor refused meanwhile. */
-	if (mrf_unlikely(peer->unprepared != NULL))
+	if (mrf_unlikely(peer->unprepared != NULL) && !may_post_locked(peer, op))
 		return false;
 	if (!mrf_rpc_lets_locked(peer->conn, op))
 		return false;

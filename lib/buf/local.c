@@ -123,18 +123,35 @@ static enum fault look_at_desc(const struct mrf_buf *buf, struct mrf_local *loca
 	return add_desc(local, &desc, iov, fit);
 }
 
-/* Without one it is used as memory of the host. */
-static int check_undescribed(const struct mrf_buf *buf, const struct iovec *iov, const char *name,
-			     unsigned code)
+struct buffer_name {
+	char text[64];
+};
+
+static const char *name_buffer(struct buffer_name *name, const char *what, size_t i)
 {
-	if (!(buf->space->mode & FI_MR_HMEM))
-		return 0;
-	return mrf_mr_device_refuse(iov->iov_base, code, name);
+	if (what)
+		snprintf(name->text, sizeof(name->text), "a buffer of %s", what);
+	else
+		snprintf(name->text, sizeof(name->text), "buffer %zu", i);
+	return name->text;
 }
 
-static int check_buffer(const struct mrf_buf *buf, const struct mrf_local_req *req, size_t i,
-			const char *name, unsigned code)
+/* Without one it is used as memory of the host. */
+static int check_undescribed(const struct mrf_buf *buf, const struct iovec *iov, const char *what,
+			     size_t i, unsigned code)
 {
+	struct buffer_name name;
+
+	if (!(buf->space->mode & FI_MR_HMEM))
+		return 0;
+	return mrf_mr_device_refuse(iov->iov_base, code, name_buffer(&name, what, i));
+}
+
+/* Names take longer than the rest: only what is refused has one, where that is known. */
+static int check_buffer(const struct mrf_buf *buf, const struct mrf_local_req *req, size_t i,
+			const char *what, unsigned code)
+{
+	struct buffer_name name;
 	bool local = buf->space->mode & FI_MR_LOCAL && !req->inject;
 	uint64_t right = req->arrives ? FI_READ : FI_WRITE;
 	void *desc = req->desc ? req->desc[i] : NULL;
@@ -143,30 +160,25 @@ static int check_buffer(const struct mrf_buf *buf, const struct mrf_local_req *r
 	if (req->inject && !(buf->space->mode & FI_MR_HMEM))
 		return 0;
 	if (!desc && !local)
-		return check_undescribed(buf, &req->iov[i], name, code);
+		return check_undescribed(buf, &req->iov[i], what, i, code);
 	fault = look_at_desc(buf, NULL, desc, &req->iov[i], right, NULL);
 	if (fault == NONE)
 		return 0;
-	return refuse_desc(fault, code, name, &req->iov[i], desc, right, local);
+	return refuse_desc(fault, code, name_buffer(&name, what, i), &req->iov[i], desc, right,
+			   local);
 }
 
 int mrf_local_check(const struct mrf_buf *buf, const struct mrf_local_req *req, const char *what,
 		    unsigned code)
 {
-	char name[64];
 	size_t i;
 	int ret = 0;
 
 	if (!(buf->space->mode & (FI_MR_LOCAL | FI_MR_HMEM)))
 		return 0;
 	for (i = 0; i < req->count && !ret; i++) {
-		if (!req->iov[i].iov_len)
-			continue;
-		if (what)
-			snprintf(name, sizeof(name), "a buffer of %s", what);
-		else
-			snprintf(name, sizeof(name), "buffer %zu", i);
-		ret = check_buffer(buf, req, i, name, code);
+		if (req->iov[i].iov_len)
+			ret = check_buffer(buf, req, i, what, code);
 	}
 	return ret;
 }

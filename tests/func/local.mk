@@ -110,12 +110,16 @@ tests_func_late_LDADD = libmrfab.la -lpthread
 tests_func_hammer_SOURCES = tests/func/hammer.c tests/func/hammer.h tests/func/hammer_owner.c tests/func/hammer_local.c \
 	tests/func/hammer_peer.c tests/func/fab.c tests/func/buf.c
 tests_func_hammer_LDADD = libmrfab.la -lpthread
-noinst_PROGRAMS += tests/func/f_device tests/func/f_device_fail
+noinst_PROGRAMS += tests/func/f_device tests/func/f_device_fail tests/func/f_device_far
 func_device = tests/func/device.c tests/func/device.h $(runtime_rig) $(func_harness)
 tests_func_f_device_SOURCES = tests/func/f_device.c $(func_device)
 tests_func_f_device_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_func_f_device_LDADD = libmrfab.la -ldl
 EXTRA_tests_func_f_device_DEPENDENCIES = $(runtime_stand_ins)
+tests_func_f_device_far_SOURCES = tests/func/f_device_far.c $(func_device)
+tests_func_f_device_far_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_func_f_device_far_LDADD = libmrfab.la -ldl
+EXTRA_tests_func_f_device_far_DEPENDENCIES = $(runtime_stand_ins)
 tests_func_f_device_fail_SOURCES = tests/func/f_device_fail.c $(func_device)
 tests_func_f_device_fail_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_func_f_device_fail_LDADD = libmrfab.la -ldl

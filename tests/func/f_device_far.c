@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers that reach memory of devices: the driver has it, and ordinary peers read, write and change
+ * it. Bytes at both ends are compared, here through the runtime.
+ */
+#include <unistd.h>
+#include "device.h"
+
+IN_MODES(DEVICE_MODES)
+
+struct far {
+	struct env *e;
+	struct fab *f;
+	struct dev d;
+	struct fid_mr *mr; /* with remote rights */
+	uint64_t key, base;
+	struct peer *p[2];
+	fi_addr_t me[2]; /* in their address vectors */
+};
+
+/* The peers' buffers are as long, from MARGIN on. */
+static void far_open(struct far *s, struct env *e, unsigned peers, size_t size, uint64_t access)
+{
+	*s = (struct far){ .e = e, .f = me(e) };
+	dev_open(s->f, &s->d, RT_DEVICE, size, 1);
+	must_ok(dev_reg(s->f, s->d.b.mem, size, access, 0, &s->mr));
+	s->key = fi_mr_key(s->mr);
+	s->base = s->f->virt ? (uintptr_t)s->d.b.mem : 0;
+	for (unsigned i = 0; i < peers; i++) {
+		s->p[i] = peer(e, i);
+		peer_alloc(s->p[i], 0, size + 2 * MARGIN, 10 + i);
+		s->me[i] = peer_insert(s->p[i], s->f->name, s->f->name_len);
+	}
+}
+
+static void far_close(struct far *s)
+{
+	fab_quiet(s->f);
+	if (s->mr)
+		must_ok(fab_mr_close(s->f, s->mr));
+	dev_close(&s->d);
+}
+
+static struct peer_rma far_rma(const struct far *s, unsigned who, bool read, size_t at, size_t len)
+{
+	return (struct peer_rma){ read, 0, MARGIN + at, len, s->me[who], s->base + at, s->key, 1 };
+}
+
+/* What peer `who` writes is from then on wanted here. */
+static void far_write(struct far *s, unsigned who, size_t at, size_t len)
+{
+	struct peer_rma rma = far_rma(s, who, false, at, len);
+
+	must_ok(peer_rma(s->p[who], &rma));
+	pattern(s->d.b.want + at, 10 + who, MARGIN + at, len);
+}
+
+/* Bytes that nobody has written yet. */
+static void far_read(struct far *s, unsigned who, size_t at, size_t len)
+{
+	struct peer_rma rma = far_rma(s, who, true, at, len);
+
+	must_ok(peer_rma(s->p[who], &rma));
+	peer_want(s->p[who], 0, MARGIN + at, len, s->d.b.seed, at);
+}
+
+/* --- what works --------------------------------------------------------------------------- */
+
+static const size_t sizes[] = {
+	1, 7, 64, 4 * KIB, 16 * KIB + 1, 256 * KIB, MIB + 13, 3 * MIB + 5, 0
+};
+
+DEVICE_CASE(peers_read_and_write_device_memory)
+{
+	struct far s;
+
+	for (unsigned i = 0; sizes[i]; i++) {
+		far_open(&s, e, 1, 2 * sizes[i] + 100, REMOTE_RW);
+		far_read(&s, 0, 3, sizes[i]);
+		far_write(&s, 0, sizes[i] + 50, sizes[i]);
+		dev_same(&s.d);
+		peer_same(s.p[0], 0);
+		far_close(&s);
+		peer_reset(s.p[0]);
+	}
+}
+
+/* The one writes while the other reads. */
+DEVICE_CASE(two_peers_share_device_memory)
+{
+	struct peer_rma write, read;
+	struct far s;
+
+	far_open(&s, e, 2, 4 * MIB, REMOTE_RW);
+	write = far_rma(&s, 0, false, 2 * MIB, 2 * MIB);
+	read = far_rma(&s, 1, true, 0, 2 * MIB);
+	peer_rma_start(s.p[0], &write);
+	peer_rma_start(s.p[1], &read);
+	must_ok(peer_rma_end(s.p[0]));
+	must_ok(peer_rma_end(s.p[1]));
+	pattern(s.d.b.want + 2 * MIB, 10, MARGIN + 2 * MIB, 2 * MIB);
+	peer_want(s.p[1], 0, MARGIN, 2 * MIB, 1, 0);
+	dev_same(&s.d);
+	peer_same(s.p[0], 0);
+	peer_same(s.p[1], 0);
+	far_close(&s);
+}
+
+static uint64_t far_word(const struct far *s, size_t at)
+{
+	uint64_t word;
+
+	rig->get(&word, s->d.b.mem + at, sizeof(word));
+	return word;
+}
+
+/* None of 2 times 50 additions is lost, at a place of 8 bytes and beside one. */
+DEVICE_CASE(peers_change_the_same_word_of_device_memory)
+{
+	const uint64_t zero = 0;
+	struct far s;
+
+	far_open(&s, e, 2, 64 * KIB, REMOTE_RW);
+	for (size_t at = 64; at < 66; at++) {
+		struct peer_atomic add = { .family = FETCH,
+					   .datatype = FI_UINT64,
+					   .op = FI_SUM,
+					   .count = 1,
+					   .addr = s.base + at,
+					   .key = s.key,
+					   .operand = 3,
+					   .times = 50 };
+		uint64_t sum = 300;
+
+		dev_put(&s.d, at, &zero, 8);
+		for (unsigned i = 0; i < 2; i++) {
+			add.to = s.me[i];
+			peer_atomic_start(s.p[i], &add);
+		}
+		for (unsigned i = 0; i < 2; i++)
+			must_ok(peer_atomic_end(s.p[i], NULL, NULL));
+		must(far_word(&s, at) == sum, "%llu instead of %llu",
+		     (unsigned long long)far_word(&s, at), (unsigned long long)sum);
+		memcpy(s.d.b.want + at, &sum, 8);
+	}
+	dev_same(&s.d);
+	far_close(&s);
+}
+
+/* --- what is refused ------------------------------------------------------------------------ */
+
+DEVICE_CASE(device_memory_has_exactly_its_rights)
+{
+	struct peer_rma rma;
+	struct far s;
+
+	far_open(&s, e, 1, 64 * KIB, FI_REMOTE_READ);
+	rma = far_rma(&s, 0, false, 0, 100);
+	must(peer_rma(s.p[0], &rma) == FI_EACCES, "a write without the right");
+	rma = far_rma(&s, 0, true, 64 * KIB - 99, 100);
+	must(peer_rma(s.p[0], &rma) == FI_EACCES, "a read past the end");
+	far_read(&s, 0, 0, 100);
+	dev_same(&s.d);
+	peer_same(s.p[0], 0);
+	must_ok(fab_mr_close(s.f, s.mr));
+	s.mr = NULL;
+	rma = far_rma(&s, 0, true, 0, 100);
+	must(peer_rma(s.p[0], &rma) == FI_EKEYREJECTED, "a read from a closed region");
+	far_close(&s);
+}
+
+/* Nothing is copied when fi_close has returned: the memory may go. */
+DEVICE_CASE(closing_ends_what_peers_do_to_device_memory)
+{
+	struct peer_rma rma;
+	struct far s;
+	int err;
+
+	far_open(&s, e, 1, 8 * MIB, REMOTE_RW);
+	rma = far_rma(&s, 0, false, 0, 8 * MIB);
+	peer_rma_start(s.p[0], &rma);
+	usleep(20000);
+	must_ok(fab_mr_close(s.f, s.mr));
+	s.mr = NULL;
+	rig->unmake(RT_DEVICE, s.d.b.mem);
+	s.d.b.mem = NULL;
+	err = peer_rma_end(s.p[0]);
+	must(!err || err == FI_EKEYREJECTED, "it ends with %d", err);
+	far_close(&s);
+}
+
+/* Its region is free, and another peer goes on. */
+DEVICE_CASE(a_killed_peer_holds_no_device_memory)
+{
+	struct peer_rma rma;
+	struct fab_opt opt = { 0 };
+	struct peer victim = { 0 };
+	struct far s;
+
+	far_open(&s, e, 1, 8 * MIB, REMOTE_RW);
+	peer_start(&victim, e->mode, &opt);
+	peer_alloc(&victim, 0, 8 * MIB + 2 * MARGIN, 77);
+	rma = far_rma(&s, 0, false, 0, 8 * MIB);
+	rma.to = peer_insert(&victim, s.f->name, s.f->name_len);
+	peer_rma_start(&victim, &rma);
+	usleep(20000);
+	peer_kill(&victim);
+	dev_fill(&s.d, 1);
+	far_read(&s, 0, 0, MIB);
+	far_write(&s, 0, 4 * MIB, MIB);
+	peer_same(s.p[0], 0);
+	far_close(&s);
+}

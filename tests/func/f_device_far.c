@@ -147,7 +147,34 @@ DEVICE_CASE(peers_change_the_same_word_of_device_memory)
 	far_close(&s);
 }
 
-/* --- what is refused ------------------------------------------------------------------------ */
+/* --- what goes wrong ------------------------------------------------------------------------ */
+
+/* Its region is free, and another peer goes on. */
+DEVICE_CASE(a_killed_peer_holds_no_device_memory)
+{
+	struct peer_rma rma;
+	struct fab_opt opt = { 0 };
+	struct peer victim = { 0 };
+	struct far s;
+
+	far_open(&s, e, 1, 8 * MIB, REMOTE_RW);
+	peer_start(&victim, e->mode, &opt);
+	peer_alloc(&victim, 0, 8 * MIB + 2 * MARGIN, 77);
+	rma = far_rma(&s, 0, false, 0, 8 * MIB);
+	rma.to = peer_insert(&victim, s.f->name, s.f->name_len);
+	peer_rma_start(&victim, &rma);
+	usleep(20000);
+	peer_kill(&victim);
+	dev_fill(&s.d, 1);
+	far_read(&s, 0, 0, MIB);
+	far_write(&s, 0, 4 * MIB, MIB);
+	peer_same(s.p[0], 0);
+	far_close(&s);
+}
+
+/* --- regions that are closed before their endpoint -------------------------------------------- */
+
+IN_MODES(MODE(0) | MODE(15))
 
 DEVICE_CASE(device_memory_has_exactly_its_rights)
 {
@@ -186,28 +213,5 @@ DEVICE_CASE(closing_ends_what_peers_do_to_device_memory)
 	s.d.b.mem = NULL;
 	err = peer_rma_end(s.p[0]);
 	must(!err || err == FI_EKEYREJECTED, "it ends with %d", err);
-	far_close(&s);
-}
-
-/* Its region is free, and another peer goes on. */
-DEVICE_CASE(a_killed_peer_holds_no_device_memory)
-{
-	struct peer_rma rma;
-	struct fab_opt opt = { 0 };
-	struct peer victim = { 0 };
-	struct far s;
-
-	far_open(&s, e, 1, 8 * MIB, REMOTE_RW);
-	peer_start(&victim, e->mode, &opt);
-	peer_alloc(&victim, 0, 8 * MIB + 2 * MARGIN, 77);
-	rma = far_rma(&s, 0, false, 0, 8 * MIB);
-	rma.to = peer_insert(&victim, s.f->name, s.f->name_len);
-	peer_rma_start(&victim, &rma);
-	usleep(20000);
-	peer_kill(&victim);
-	dev_fill(&s.d, 1);
-	far_read(&s, 0, 0, MIB);
-	far_write(&s, 0, 4 * MIB, MIB);
-	peer_same(s.p[0], 0);
 	far_close(&s);
 }

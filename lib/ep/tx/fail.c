@@ -199,6 +199,14 @@ static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op
 	return conn->behind_ran ? MRF_BEHIND_RAN : MRF_BEHIND;
 }
 
+/* The peer has replied that it did all of op; only what had been written to its ring is back later. */
+static bool is_replied_locked(const struct mrf_op *op)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	return op->type->rpc && op->type->rpc->repeats && op->acked == op->total && !op->queued &&
+	       !op->has_imm;
+}
+
 enum mrf_place mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op,
 				      const struct mrf_wc *wc)
 {
@@ -209,7 +217,7 @@ enum mrf_place mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op,
 	if (first)
 		diagnose_locked(conn, op, wc);
 	place = place_of_locked(conn, op, first);
-	if (op && op->fatal == MRF_WC_OK)
+	if (op && op->fatal == MRF_WC_OK && !is_replied_locked(op))
 		came_back_locked(conn, op, place);
 	mrf_doubt_next_locked(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
 	mrf_peer_break_locked(conn->peer);

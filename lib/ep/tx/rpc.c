@@ -335,7 +335,9 @@ static void finish_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return;
 	}
 	mrf_op_leave_locked(op);
-	mrf_chores_done_locked(peer->ep, op);
+	/* The device may tell later that what was in the peer's ring was sent. */
+	if (!op->inflight)
+		mrf_chores_done_locked(peer->ep, op);
 }
 
 static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)

@@ -529,6 +529,32 @@ START_TEST(far_device_copy_is_finished_for_nobody)
 }
 END_TEST
 
+/*
+ * The connection breaks while a job of the target copies, and the bytes come again over the next one: they
+ * wait for that job, which would otherwise put the old ones over what comes later.
+ */
+START_TEST(far_device_is_not_written_by_a_job_that_is_late)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	memcpy(mem, want, LEN);
+	hold(2);
+	fake_break(3, 1, MRF_WC_FLUSHED, false);
+	ck_assert_int_eq(write_far(0, LEN), 0);
+	want_soon(is_inside());
+	for (unsigned i = 0; i < 50; i++) {
+		usleep(1000);
+		ck_assert(is_inside());
+	}
+	ck_assert_uint_eq(atomic_load(&copies), 2);
+	atomic_store(&may_go, true);
+	want_ok(&p.a, &p);
+	rig->get(got, dev, LEN);
+	ck_assert(!memcmp(got, want, LEN));
+	close_all();
+}
+END_TEST
+
 START_TEST(far_device_region_is_closed_in_the_middle)
 {
 	open_all(0, FI_MR_ALLOCATED);
@@ -584,6 +610,7 @@ static TCase *far_device(void)
 	tcase_add_loop_test(tc, far_device_copies_that_fail_are_told, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_survives_a_connection_that_breaks, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_copy_is_finished_for_nobody, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_is_not_written_by_a_job_that_is_late, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_region_is_closed_in_the_middle, 0, 2);
 	tcase_add_loop_test(tc, far_device_endpoint_is_closed_in_the_middle, 0, RIGS);
 	return tc;

@@ -164,7 +164,8 @@ struct mrf_eps {
 	struct mrf_list half;	      /* struct mrf_passive.half, the oldest first */
 	struct mrf_list disconnected; /* struct mrf_passive.disconnected */
 	struct mrf_list ready;	      /* struct mrf_passive.ready, in the order of their turns */
-	struct mrf_list works;	      /* struct mrf_work.node (rx/work.h): spare ones */
+	struct mrf_list works;	      /* struct mrf_work.node (rx/work.h): spare ones, */
+	struct mrf_list orphans;      /* and those that jobs are at whose connections are gone */
 };
 
 static inline struct mrf_eps *mrf_eps_of(struct mrf_agent *agent)

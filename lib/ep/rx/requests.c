@@ -16,6 +16,7 @@ static void job_over(struct mrf_job *job)
 	struct mrf_passive *passive = work->passive;
 
 	if (!passive) {
+		mrf_list_del(&work->node);
 		mrf_ring_put(work->ring);
 		free(work);
 		return;
@@ -52,7 +53,9 @@ void mrf_requests_leave(struct mrf_passive *passive)
 		return;
 	work->passive = NULL;
 	atomic_store(&work->gone, true);
-	if (!passive->away) {
+	if (passive->away) {
+		mrf_list_add_tail(&work->node, &mrf_eps_of(passive->ep->agent)->orphans);
+	} else {
 		mrf_ring_put(work->ring);
 		free(work);
 	}

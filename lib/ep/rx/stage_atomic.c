@@ -144,6 +144,10 @@ int mrf_stage_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
 		reply->status = status == MRF_MR_NO_RIGHT ? MRF_REPLY_RIGHT : (uint32_t)status;
 		return 0;
 	}
+	if (!work->flushed && mrf_work_is_early(work)) {
+		mrf_mr_commit_end(&work->commit);
+		return MRF_SERVE_LATER;
+	}
 	work->flushed = !work->flushed && start_change(ep, request, body, work) == MRF_SERVE_JOB;
 	if (work->flushed)
 		return MRF_SERVE_JOB;

@@ -22,7 +22,7 @@ enum mrf_serve {
 };
 
 struct mrf_work {
-	struct mrf_list node;	     /* in mrf_eps.works while it is spare */
+	struct mrf_list node;	     /* in mrf_eps.works while it is spare, or in orphans */
 	struct mrf_passive *passive; /* NULL: the connection is gone */
 	unsigned slot;		     /* the message: of the connection, */
 	size_t len;		     /* its length, */
@@ -51,5 +51,18 @@ struct mrf_work {
 	/* A body may be written before it is known how long it is. */
 	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
 };
+
+/*
+ * Is a job for a connection that has ended at the same region? It writes what was asked for before, and is
+ * not to come behind what is asked for now.
+ */
+static inline bool mrf_work_is_early(const struct mrf_work *work)
+{
+	mrf_list_each (node, &mrf_eps_of(work->passive->ep->agent)->orphans) {
+		if (mrf_list_entry(node, struct mrf_work, node)->commit.mr == work->commit.mr)
+			return true;
+	}
+	return false;
+}
 
 #endif

@@ -14,9 +14,10 @@
 #include <stdint.h>
 #include <sys/uio.h>
 #include "base/lock.h"
+#include "contract/budget.h"
 #include "verbs/vmr.h"
 
-#define MRF_STAGE_CHUNK (128ul << 10) /* bytes that are copied at a time */
+#define MRF_STAGE_CHUNK MRF_STAGE_PIECE /* bytes that are copied at a time */
 #define MRF_STAGE_RING (4 * MRF_STAGE_CHUNK)
 #define MRF_STAGE_RINGS 16 /* of an endpoint */
 

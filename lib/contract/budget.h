@@ -17,8 +17,9 @@
 
 /* --- memory of devices ---------------------------------------------------------------- */
 
-#define MRF_STAGE_PIECE (128ul << 10) /* copied by a job before others get their turns */
-#define MRF_STAGE_PEERS 64	      /* peers of an agent that have a ring at a time */
+#define MRF_STAGE_PIECE \
+	(128ul << 10)	   /* copied at a time; by a job, before others get their turns */
+#define MRF_STAGE_PEERS 64 /* peers of an agent that have a ring at a time */
 
 /* --- immediate data from peers ----------------------------------------------------- */
 

@@ -55,6 +55,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/target.h \
 	lib/ep/rx/target_serve.c \
 	lib/ep/rx/target_serve.h \
+	lib/ep/rx/work.c \
 	lib/ep/rx/work.h \
 	lib/ep/short.h \
 	lib/ep/tx/access.c \

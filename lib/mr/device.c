@@ -8,7 +8,6 @@
 #include "base/user.h"
 #include "hmem/hmem.h"
 #include "mr/demand/backs.h"
-#include "mr/desc.h"
 #include "mr/device.h"
 #include "mr/pins.h"
 #include "mr/region.h"
@@ -269,8 +268,10 @@ static int copy_held(const struct mrf_mr *mr, struct copy copy, struct mrf_hmem_
 
 	for (; left && !ret; copy.addr += copy.len, copy.host += copy.len, left -= copy.len) {
 		copy.len = mrf_mr_locate(mr->segs, mr->nseg, true, copy.addr, left, &i, &offset);
-		if (!copy.len)
+		if (!copy.len) {
+			snprintf(why->text, sizeof(why->text), "it is outside of its region");
 			return -FI_EINVAL;
+		}
 		ret = copy_part(mr->device, i, &copy, why);
 	}
 	return ret;

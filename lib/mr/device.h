@@ -8,7 +8,7 @@
 #define MRF_MR_DEVICE_H
 
 #include "hmem/table.h"
-#include "mr/pool.h"
+#include "mr/desc.h"
 
 struct mrf_mr_pins;
 
@@ -38,13 +38,9 @@ int mrf_mr_device_refuse(const void *addr, unsigned code, const char *what);
 /* Is it the live descriptor of such a region? Lock-free. */
 static inline bool mrf_desc_is_device(const struct mrf_mr_space *space, const void *desc)
 {
-	uint32_t index = (uintptr_t)desc & MRF_DESC_INDEX_MASK;
-	const struct mrf_mr *mr = mrf_desc_chunk(space->pool, index);
+	const struct mrf_mr *mr = mrf_desc_find(space->pool, desc);
 
-	if (!mr)
-		return false;
-	mr += index % MRF_MR_CHUNK;
-	return atomic_load(&mr->live) == (uintptr_t)desc && MRF_MR_GET(mr->device);
+	return mr && MRF_MR_GET(mr->device);
 }
 
 /*

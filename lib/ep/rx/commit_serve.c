@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Why the target flushes by msync(2) and not by the device: ep/tx/commit.c. */
 #include <rdma/fi_errno.h>
-#include "base/thread.h"
 #include "ep/rx/commit_serve.h"
 
 /* In a thread of the crew. The region is free before anybody hears of it. */
@@ -15,25 +14,10 @@ static bool flush_part(struct mrf_job *job)
 	return false;
 }
 
-static void tell_end(const struct mrf_request *request, struct mrf_reply *reply, int err)
-{
-	if (err == FI_ECANCELED) {
-		reply->status = MRF_MR_CLOSED;
-		return;
-	}
-	reply->status = err ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
-	reply->err = (uint32_t)err;
-	reply->done = err ? 0 : request->len;
-}
-
 static enum mrf_mr_status find_places(struct mrf_ep *ep, const struct mrf_request *request,
 				      struct mrf_mr_commit *commit)
 {
-	struct mrf_mr_ask ask = { .key = request->key,
-				  .serial = request->serial,
-				  .addr = request->addr,
-				  .len = request->len,
-				  .port = &ep->port };
+	const struct mrf_mr_ask ask = mrf_work_ask(ep, request);
 
 	return mrf_mr_commit_begin(&ep->domain->space, &ask, commit);
 }
@@ -41,17 +25,9 @@ static enum mrf_mr_status find_places(struct mrf_ep *ep, const struct mrf_reques
 /* MRF_SERVE_JOB, or 0 with the result in work->err. */
 static int start_commit(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_work *work)
 {
-	int ret = 0;
-
-	if (request->what == MRF_FLUSH_CHECK) {
-		work->err = mrf_mr_commit_check(&work->commit);
-	} else {
-		work->job.work = flush_part;
-		ret = mrf_agent_job(ep->agent, MRF_CREW_STORAGE, &work->job);
-		if (!ret)
-			return MRF_SERVE_JOB;
-		work->err = mrf_thread_err(ret);
-	}
+	if (request->what != MRF_FLUSH_CHECK)
+		return mrf_work_start(ep, work, flush_part);
+	work->err = mrf_mr_commit_check(&work->commit);
 	mrf_mr_commit_end(&work->commit);
 	return 0;
 }
@@ -67,12 +43,12 @@ int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request, struc
 	if (!work->flushed)
 		status = find_places(ep, request, &work->commit);
 	if (status != MRF_MR_OK) {
-		reply->status = status == MRF_MR_NO_RIGHT ? MRF_REPLY_RIGHT : (uint32_t)status;
+		mrf_work_refuse(reply, status);
 		return 0;
 	}
 	work->flushed = !work->flushed && start_commit(ep, request, work) == MRF_SERVE_JOB;
 	if (work->flushed)
 		return MRF_SERVE_JOB;
-	tell_end(request, reply, work->err);
+	mrf_work_tell(work, request, reply);
 	return 0;
 }

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "base/thread.h"
 #include "ep/model/atomic.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/stage_atomic.h"
+#include "ep/rx/stage_serve.h"
 
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
@@ -71,39 +71,17 @@ static bool change_by_job(struct mrf_job *job)
 
 /* --- the agent ----------------------------------------------------------------------------------- */
 
-static enum mrf_mr_status find_elements(struct mrf_ep *ep, const struct mrf_request *request,
-					struct mrf_work *work)
-{
-	struct mrf_mr_ask ask = { .key = request->key,
-				  .serial = request->serial,
-				  .addr = request->addr,
-				  .len = request->len,
-				  .port = &ep->port };
-
-	if (!ep->domain->space.atomics)
-		return MRF_MR_NO_RIGHT;
-	return mrf_mr_stage_begin(&ep->domain->space, &ask, FI_REMOTE_WRITE, &work->commit,
-				  &work->event);
-}
-
 /* The message may be gone when the job looks at it. */
 static int start_change(struct mrf_ep *ep, const struct mrf_request *request, uint8_t *body,
 			struct mrf_work *work)
 {
 	bool fetches = MRF_ATOMIC_WHAT_FAMILY(request->what) != MRF_ATOMIC_BASE;
-	int ret;
 
 	work->what = request->what;
 	work->bytes = request->len;
 	work->results = fetches ? body : NULL;
 	memcpy(work->body, request->body, request->body_len);
-	work->job.work = change_by_job;
-	ret = mrf_agent_job(ep->agent, MRF_CREW_STORAGE, &work->job);
-	if (!ret)
-		return MRF_SERVE_JOB;
-	work->err = mrf_thread_err(ret);
-	mrf_mr_commit_end(&work->commit);
-	return 0;
+	return mrf_work_start(ep, work, change_by_job);
 }
 
 static void count_change(struct mrf_ep *ep, const struct mrf_work *work)
@@ -117,15 +95,9 @@ static void count_change(struct mrf_ep *ep, const struct mrf_work *work)
 static void tell_result(struct mrf_ep *ep, const struct mrf_request *request,
 			struct mrf_reply *reply, const struct mrf_work *work)
 {
-	if (work->err == FI_ECANCELED) {
-		reply->status = MRF_MR_CLOSED;
-		return;
-	}
-	reply->status = work->err ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
-	reply->err = (uint32_t)work->err;
+	mrf_work_tell(work, request, reply);
 	if (work->err)
 		return;
-	reply->done = request->len;
 	reply->body_len = work->results ? (uint32_t)request->len : 0;
 	reply->flags = work->stored ? MRF_REPLY_STORED : 0;
 	count_change(ep, work);
@@ -134,19 +106,17 @@ static void tell_result(struct mrf_ep *ep, const struct mrf_request *request,
 int mrf_stage_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
 			   struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
 {
-	enum mrf_mr_status status = MRF_MR_OK;
+	int ret;
 
-	if (!mrf_atomic_understood(request))
-		return -FI_EINVAL;
-	if (!work->flushed)
-		status = find_elements(ep, request, work);
-	if (status != MRF_MR_OK) {
-		reply->status = status == MRF_MR_NO_RIGHT ? MRF_REPLY_RIGHT : (uint32_t)status;
-		return 0;
-	}
-	if (!work->flushed && mrf_work_is_early(work)) {
-		mrf_mr_commit_end(&work->commit);
-		return MRF_SERVE_LATER;
+	if (!work->flushed) {
+		if (!mrf_atomic_understood(request))
+			return -FI_EINVAL;
+		if (!ep->domain->space.atomics) {
+			mrf_work_refuse(reply, MRF_MR_NO_RIGHT);
+			return 0;
+		}
+		if (!mrf_stage_hold(ep, request, FI_REMOTE_WRITE, work, reply, &ret))
+			return ret;
 	}
 	work->flushed = !work->flushed && start_change(ep, request, body, work) == MRF_SERVE_JOB;
 	if (work->flushed)

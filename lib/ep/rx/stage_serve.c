@@ -4,7 +4,6 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/page.h"
-#include "base/thread.h"
 #include "ep/rx/stage_serve.h"
 #include "mr/demand/backs.h"
 
@@ -84,50 +83,31 @@ static bool copy_next(struct mrf_job *job)
 	return false;
 }
 
-static enum mrf_mr_status find_bytes(struct mrf_ep *ep, const struct mrf_request *request,
-				     struct mrf_work *work)
+bool mrf_stage_hold(struct mrf_ep *ep, const struct mrf_request *request, uint64_t right,
+		    struct mrf_work *work, struct mrf_reply *reply, int *ret)
 {
-	struct mrf_mr_ask ask = { .key = request->key,
-				  .serial = request->serial,
-				  .addr = request->addr,
-				  .len = request->len,
-				  .port = &ep->port };
+	const struct mrf_mr_ask ask = mrf_work_ask(ep, request);
+	enum mrf_mr_status status =
+		mrf_mr_stage_begin(&ep->domain->space, &ask, right, &work->commit, &work->event);
 
-	return mrf_mr_stage_begin(&ep->domain->space, &ask,
-				  work->put ? FI_REMOTE_WRITE : FI_REMOTE_READ, &work->commit,
-				  &work->event);
+	*ret = 0;
+	if (status != MRF_MR_OK) {
+		mrf_work_refuse(reply, status);
+		return false;
+	}
+	if (!mrf_work_is_early(work))
+		return true;
+	mrf_mr_commit_end(&work->commit);
+	*ret = MRF_SERVE_LATER;
+	return false;
 }
 
-/* MRF_SERVE_JOB, or 0 with the result in work->err. */
 static int start_copy(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_work *work)
 {
-	int ret;
-
 	work->ring = work->passive->ring;
 	work->ring->holds++;
 	work->host = work->ring->memory + (request->what & MRF_STAGE_OFFSET);
-	work->job.work = copy_next;
-	ret = mrf_agent_job(ep->agent, MRF_CREW_STORAGE, &work->job);
-	if (!ret)
-		return MRF_SERVE_JOB;
-	work->err = mrf_thread_err(ret);
-	mrf_mr_commit_end(&work->commit);
-	return 0;
-}
-
-/* The bytes are there, or why not. */
-static void tell(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		 const struct mrf_work *work)
-{
-	if (work->err == FI_ECANCELED) {
-		reply->status = MRF_MR_CLOSED;
-		return;
-	}
-	reply->status = work->err ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
-	reply->err = (uint32_t)work->err;
-	reply->done = work->err ? 0 : request->len;
-	if (!work->err && request->what & MRF_STAGE_COUNT && work->event)
-		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
+	return mrf_work_start(ep, work, copy_next);
 }
 
 static bool is_in_ring(const struct mrf_passive *passive, const struct mrf_request *request)
@@ -138,29 +118,32 @@ static bool is_in_ring(const struct mrf_passive *passive, const struct mrf_reque
 	       request->len <= MRF_PROTO_RING - (request->what & MRF_STAGE_OFFSET);
 }
 
+static void count_write(struct mrf_ep *ep, const struct mrf_request *request,
+			const struct mrf_work *work)
+{
+	if (!work->err && request->what & MRF_STAGE_COUNT && work->event)
+		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
+}
+
 int mrf_stage_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
 		    struct mrf_work *work)
 {
-	enum mrf_mr_status status = MRF_MR_OK;
+	uint64_t right = request->what & MRF_STAGE_PUT ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+	int ret;
 
-	if (!work->flushed && !is_in_ring(work->passive, request))
-		return -FI_EINVAL;
-	work->put = request->what & MRF_STAGE_PUT;
-	if (!work->flushed)
-		status = find_bytes(ep, request, work);
-	if (status != MRF_MR_OK) {
-		reply->status = status == MRF_MR_NO_RIGHT ? MRF_REPLY_RIGHT : (uint32_t)status;
-		return 0;
-	}
-	if (!work->flushed && mrf_work_is_early(work)) {
-		mrf_mr_commit_end(&work->commit);
-		return MRF_SERVE_LATER;
+	if (!work->flushed) {
+		if (!is_in_ring(work->passive, request))
+			return -FI_EINVAL;
+		work->put = right == FI_REMOTE_WRITE;
+		if (!mrf_stage_hold(ep, request, right, work, reply, &ret))
+			return ret;
 	}
 	work->flushed = !work->flushed && start_copy(ep, request, work) == MRF_SERVE_JOB;
 	if (work->flushed)
 		return MRF_SERVE_JOB;
 	mrf_ring_put(work->ring);
 	work->ring = NULL;
-	tell(ep, request, reply, work);
+	mrf_work_tell(work, request, reply);
+	count_write(ep, request, work);
 	return 0;
 }

@@ -22,6 +22,12 @@ uint32_t mrf_ring_rkey(struct mrf_passive *passive);
 void mrf_ring_leave(struct mrf_passive *passive);
 /* A job is over. Harmless with NULL. */
 void mrf_ring_put(struct mrf_ring *ring);
+/*
+ * Holds the bytes that the request is about, in work->commit, if peers have this right. False: *ret is what
+ * serving it is to return, and reply says why.
+ */
+bool mrf_stage_hold(struct mrf_ep *ep, const struct mrf_request *request, uint64_t right,
+		    struct mrf_work *work, struct mrf_reply *reply, int *ret);
 /* As mrf_commit_serve, for a request of type STAGE. */
 int mrf_stage_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
 		    struct mrf_work *work);

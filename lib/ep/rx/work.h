@@ -52,17 +52,22 @@ struct mrf_work {
 	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
 };
 
+/* What is to be done with these bytes of that region, as a question to lib/mr. */
+struct mrf_mr_ask mrf_work_ask(const struct mrf_ep *ep, const struct mrf_request *request);
+/* The bytes cannot be used: status is not OK. */
+void mrf_work_refuse(struct mrf_reply *reply, enum mrf_mr_status status);
 /*
- * Is a job for a connection that has ended at the same region? It writes what was asked for before, and is
- * not to come behind what is asked for now.
+ * Starts the job, which ends work->commit: MRF_SERVE_JOB. 0: there is no thread for it; work->err says so, and
+ * work->commit has ended.
  */
-static inline bool mrf_work_is_early(const struct mrf_work *work)
-{
-	mrf_list_each (node, &mrf_eps_of(work->passive->ep->agent)->orphans) {
-		if (mrf_list_entry(node, struct mrf_work, node)->commit.mr == work->commit.mr)
-			return true;
-	}
-	return false;
-}
+int mrf_work_start(struct mrf_ep *ep, struct mrf_work *work, bool (*part)(struct mrf_job *job));
+/* The job is over, or there was none: all bytes are done or, with work->err, none. */
+void mrf_work_tell(const struct mrf_work *work, const struct mrf_request *request,
+		   struct mrf_reply *reply);
+/*
+ * Is a job for a connection that has ended at the same region? It writes what was asked for
+ * before, and is not to come behind what is asked for now.
+ */
+bool mrf_work_is_early(const struct mrf_work *work);
 
 #endif

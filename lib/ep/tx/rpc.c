@@ -317,12 +317,12 @@ static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct m
 			    op->rma[0].key, mrf_errtext(err),
 			    err == FI_EIO ? " (it may or may not have been done)" : "");
 	mrf_rpc_disown_locked(peer->conn, op);
+	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	if (op->inflight) {
 		mrf_fatal_halt_locked(peer, op, &why);
 		return;
 	}
 	mrf_op_leave_locked(op);
-	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
 }
 

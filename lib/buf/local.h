@@ -159,11 +159,11 @@ int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, 
 		   int max);
 
 /*
- * Checks the buffers of a transfer that have bytes, before anything else is done with them. FI_MR_LOCAL:
- * each needs a descriptor with this right (FI_READ or FI_WRITE), unless it is injected. FI_MR_HMEM:
- * memory of a device needs one, and one that is given has to be good. -FI_EINVAL or -FI_EACCES,
- * logged as "a buffer of `what`" with code, code + 1 or code + 2: no descriptor, not the
- * right, not inside the region.
+ * Checks the buffers of a transfer that have bytes, before anything else is done with them.
+ * FI_MR_LOCAL: each needs a descriptor with this right (FI_READ or FI_WRITE), unless it is
+ * injected. FI_MR_HMEM: memory of a device needs one, and one that is given has to be good.
+ * -FI_EINVAL or -FI_EACCES, logged as "a buffer of `what`" with code, code + 1 or code + 2: no
+ * descriptor, not the right, not inside the region.
  */
 int mrf_local_check(const struct mrf_buf *buf, const struct mrf_local_req *req, const char *what,
 		    unsigned code);

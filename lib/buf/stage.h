@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Transfers with memory of devices, which the kernel cannot pin: their bytes pass through registered
- * memory of the host, a ring of chunks that each such transfer has until it ends. What is sent is
- * copied from the device chunk by chunk, the first in the call; what arrives is copied to it when a
- * chunk has come. The device's copies and the transfer of other chunks go on at the same time.
+ * Transfers with memory of devices, which the kernel cannot pin: their bytes pass through
+ * registered memory of the host, a ring of chunks that each such transfer has until it ends. What
+ * is sent is copied from the device chunk by chunk, the first in the call; what arrives is copied
+ * to it when a chunk has come. The device's copies and the transfer of other chunks go on at the
+ * same time.
  *
  * Other buffers of the same transfer are copied, too.
  */
@@ -45,10 +46,9 @@ void mrf_stage_fini(struct mrf_stage_pool *pool);
 /* Is a buffer memory of a device? */
 bool mrf_stage_needed(const struct mrf_buf *buf, const struct mrf_local_req *req);
 /*
- * As mrf_local_take, for a transfer that needs it and whose descriptors were checked; after an error
- * local may still hold something. -FI_EAGAIN: all
- * rings are in use; -FI_EFAULT: memory was freed; -FI_EIO: the device or its runtime fails;
- * -FI_ENOMEM. All but the first are logged.
+ * As mrf_local_take, for a transfer that needs it and whose descriptors were checked; after an
+ * error local may still hold something. -FI_EAGAIN: all rings are in use; -FI_EFAULT: memory was
+ * freed; -FI_EIO: the device or its runtime fails; -FI_ENOMEM. All but the first are logged.
  */
 int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local);
 /* Fast, and allowed under an endpoint's lock. */
@@ -61,7 +61,10 @@ void mrf_stage_give(struct mrf_buf *buf, struct mrf_local *local);
 bool mrf_stage_has_step(const struct mrf_local *local, uint64_t acked);
 /* Decides it: how many bytes. Under the endpoint's lock. */
 uint64_t mrf_stage_begin(struct mrf_local *local, uint64_t acked);
-/* Does it, without the lock. Errors as in mrf_stage_take (logged), and -FI_ECANCELED: a region was closed. */
+/*
+ * Does it, without the lock. Errors as in mrf_stage_take (logged), and -FI_ECANCELED: a region
+ * was closed.
+ */
 int mrf_stage_copy(const struct mrf_buf *buf, const struct mrf_local *local, uint64_t len);
 /* It is done. Under the lock. */
 void mrf_stage_end(struct mrf_local *local, uint64_t len);

@@ -44,15 +44,15 @@ static inline bool mrf_desc_is_device(const struct mrf_mr_space *space, const vo
 }
 
 /*
- * Copies len bytes from addr, or (in) to it, which are inside the region, for a caller that is between
- * mrf_mr_enter and mrf_mr_leave. As struct mrf_hmem says.
+ * Copies len bytes from addr, or (in) to it, which are inside the region, for a caller that is
+ * between mrf_mr_enter and mrf_mr_leave. As struct mrf_hmem says.
  */
 int mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host, uint64_t len,
 		       struct mrf_hmem_why *why);
 /*
- * Copies len bytes from or to addr, which are inside the region of the descriptor. fi_close of the
- * region waits for it. -FI_ECANCELED: the region has been closed; otherwise as struct mrf_hmem says.
- * No lock is held; takes as long as the device takes.
+ * Copies len bytes from or to addr, which are inside the region of the descriptor. fi_close of
+ * the region waits for it. -FI_ECANCELED: the region has been closed; otherwise as struct
+ * mrf_hmem says. No lock is held; takes as long as the device takes.
  */
 int mrf_mr_device_get(const struct mrf_mr_space *space, const void *desc, void *to, uint64_t addr,
 		      uint64_t len, struct mrf_hmem_why *why);

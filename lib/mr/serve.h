@@ -44,7 +44,10 @@ struct mrf_mr_view {
 	 */
 	bool complete;
 	bool once; /* for accesses begun before the question, within the lease */
-	/* Memory of devices is in it: reached by mrf_mr_stage_begin only; the segments have no keys. */
+	/*
+	 * Memory of devices is in it: reached by mrf_mr_stage_begin only; the segments have no
+	 * keys.
+	 */
 	bool staged;
 	uint64_t serial;
 	uint32_t event;	 /* number for writes to the region; 0: they are not counted */
@@ -110,16 +113,18 @@ bool mrf_mr_commit_flush(struct mrf_mr_commit *commit, int *err);
 void mrf_mr_commit_end(struct mrf_mr_commit *commit);
 
 /*
- * As mrf_mr_commit_begin, for bytes of a region with memory of devices that are to be read or written
- * (right: FI_REMOTE_READ or FI_REMOTE_WRITE). Ends with mrf_mr_commit_end. *event: number of the region, or 0.
+ * As mrf_mr_commit_begin, for bytes of a region with memory of devices that are to be read or
+ * written (right: FI_REMOTE_READ or FI_REMOTE_WRITE). Ends with mrf_mr_commit_end. *event: number
+ * of the region, or 0.
  */
 enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 				      uint64_t right, struct mrf_mr_commit *places,
 				      uint32_t *event);
 /*
- * Copies the next part of the bytes, from the region or (in) to it; *host goes on by as much. True: it is to
- * be called again. *err is set when it returns false: 0, FI_ECANCELED (the region is being closed), FI_EFAULT
- * (its memory was freed) or FI_EIO, and why what the runtime says. Any thread, no lock held.
+ * Copies the next part of the bytes, from the region or (in) to it; *host goes on by as much.
+ * True: it is to be called again. *err is set when it returns false: 0, FI_ECANCELED (the region
+ * is being closed), FI_EFAULT (its memory was freed) or FI_EIO, and why what the runtime says.
+ * Any thread, no lock held.
  */
 bool mrf_mr_stage_copy(struct mrf_mr_commit *places, bool in, uint8_t **host, int *err,
 		       struct mrf_hmem_why *why);

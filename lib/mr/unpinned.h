@@ -5,9 +5,9 @@
 #include "mr/region.h"
 
 /*
- * Prepares a region that is not pinned, or not yet. pins, whose seg holds the segments,
- * gets no kernel regions; *back becomes the backing that will hold peers' pins (NULL: the
- * region is not pinned on demand, or is a device's). Checks that the memory exists if the mode requires it.
+ * Prepares a region that is not pinned, or not yet. pins, whose seg holds the segments, gets no
+ * kernel regions; *back becomes the backing that will hold peers' pins (NULL: the region is not
+ * pinned on demand, or is a device's). Checks that the memory exists if the mode requires it.
  * Failures are logged.
  */
 int mrf_mr_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,

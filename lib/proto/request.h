@@ -39,8 +39,9 @@ struct mrf_request {
 #define MRF_FLUSH_DO 1
 
 /*
- * mrf_request.what of a request of type STAGE: bytes of the connection's ring go into the region (PUT), or
- * come from there. The answer about such a region (MRF_ANSWER_STAGED) has the ring's rkey.
+ * mrf_request.what of a request of type STAGE: bytes of the connection's ring go into the region
+ * (PUT), or come from there. The answer about such a region (MRF_ANSWER_STAGED) has the ring's
+ * rkey.
  */
 #define MRF_STAGE_PUT (1u << 31)
 #define MRF_STAGE_COUNT (1u << 30) /* of a write to a region with a number: it is done */

@@ -3,21 +3,12 @@
  * Peers that reach memory of a device: by way of a ring at the target and requests to its agent
  * (ep/tx/rma_op.h, ep/rx/stage_serve.h).
  */
-#include <stdatomic.h>
-#include <string.h>
-#include <rdma/fi_atomic.h>
-#include "mr/device.h"
 #include "proto/request.h"
-#include "runtime/rig.h"
-#include "ep_fixture.h"
+#include "device_fixture.h"
 
 #define LEN (3 * MRF_PROTO_RING + 1000)
-#define CAPS (FI_RMA | FI_ATOMIC | FI_HMEM)
 #define KEY 5
 
-static const struct rig *rig;
-static struct rig_control control;
-static struct pair p;
 static uint8_t *dev; /* LEN bytes of a device, of the second node */
 static struct fid_mr *dev_mr;
 static uint8_t *mem; /* and of the first node's, registered */
@@ -26,12 +17,6 @@ static void *desc;
 static uint64_t key, base;
 static uint8_t want[LEN], got[LEN];
 
-/* --- copies that are held --------------------------------------------------------------- */
-
-static unsigned hold_nth; /* copy by a job, from now on; 0: none */
-static atomic_uint copies;
-static atomic_bool inside, may_go;
-
 int __real_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
 			      uint64_t len, struct mrf_hmem_why *why);
 int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
@@ -39,48 +24,11 @@ int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, v
 int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
 			      uint64_t len, struct mrf_hmem_why *why)
 {
-	int64_t end = mrf_now_ms() + LONG_MS;
-
-	if (atomic_fetch_add(&copies, 1) + 1 == hold_nth) {
-		atomic_store(&inside, true);
-		while (!atomic_load(&may_go) && mrf_now_ms() < end)
-			usleep(200);
-	}
+	pass();
 	return __real_mrf_mr_device_copy(mr, in, addr, host, len, why);
 }
 
-static void hold(unsigned nth)
-{
-	atomic_store(&copies, 0);
-	atomic_store(&inside, false);
-	atomic_store(&may_go, false);
-	hold_nth = nth;
-}
-
-static bool is_inside(void)
-{
-	struct fi_cq_data_entry entry;
-
-	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
-	return atomic_load(&inside);
-}
-
 /* --- memory ------------------------------------------------------------------------------- */
-
-static struct fid_mr *reg_device(struct node *n, void *addr, size_t len, uint64_t access,
-				 uint64_t as)
-{
-	const struct iovec iov = { addr, len };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .access = access,
-				   .requested_key = as,
-				   .iface = rig->iface };
-	struct fid_mr *mr;
-
-	ck_assert_int_eq(fi_mr_regattr(n->domain, &attr, 0, &mr), 0);
-	return mr;
-}
 
 static const int modes[] = { 0, FI_MR_ALLOCATED, FI_MR_ALLOCATED | FI_MR_LOCAL,
 			     FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY,
@@ -98,9 +46,7 @@ static uint64_t caps = CAPS;
 
 static void open_all(int i, int mode)
 {
-	hold_nth = 0;
-	rig = rig_load(i, &control);
-	pair_open(&p, &(struct node_opt){ .mr_mode = mode | FI_MR_HMEM, .caps = caps });
+	open_pair(i, mode, caps);
 	dev = rig->make(RT_DEVICE, 0, LEN);
 	reg_target(REMOTE_RW, mode);
 	mem = pages(LEN);
@@ -117,14 +63,6 @@ static void close_all(void)
 	if (dev)
 		rig->unmake(RT_DEVICE, dev);
 	pair_close(&p);
-}
-
-static bool is_idle(void)
-{
-	struct fi_cq_data_entry entry;
-
-	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
-	return node_idle(&p.a);
 }
 
 static ssize_t write_far(size_t at, size_t len)
@@ -447,18 +385,6 @@ START_TEST(far_device_memory_that_was_freed_is_an_error)
 }
 END_TEST
 
-/* False: there is an error to be read. */
-static bool ends_well(void)
-{
-	struct fi_cq_data_entry entry;
-	ssize_t ret;
-
-	while ((ret = fi_cq_sread(p.a.cq, &entry, 1, NULL, 100)) == -FI_EAGAIN)
-		;
-	ck_assert_int_eq(ret, ret == 1 ? 1 : -FI_EAVAIL);
-	return ret == 1;
-}
-
 START_TEST(far_device_copies_that_fail_are_told)
 {
 	unsigned nth, failed = 0;
@@ -520,7 +446,7 @@ START_TEST(far_device_copy_is_finished_for_nobody)
 	p.a.ep = NULL;
 	must_close(&ep->fid);
 	usleep(20000);
-	atomic_store(&may_go, true);
+	let_go();
 	must_close(&dev_mr->fid);
 	dev_mr = NULL;
 	rig->unmake(RT_DEVICE, dev);
@@ -547,7 +473,7 @@ START_TEST(far_device_is_not_written_by_a_job_that_is_late)
 		ck_assert(is_inside());
 	}
 	ck_assert_uint_eq(atomic_load(&copies), 2);
-	atomic_store(&may_go, true);
+	let_go();
 	want_ok(&p.a, &p);
 	rig->get(got, dev, LEN);
 	ck_assert(!memcmp(got, want, LEN));
@@ -562,7 +488,7 @@ START_TEST(far_device_region_is_closed_in_the_middle)
 	hold(2);
 	ck_assert_int_eq(_i ? write_far(0, LEN) : read_far(0, LEN), 0);
 	want_soon(is_inside());
-	atomic_store(&may_go, true);
+	let_go();
 	must_close(&dev_mr->fid);
 	dev_mr = NULL;
 	rig->unmake(RT_DEVICE, dev);
@@ -583,7 +509,7 @@ START_TEST(far_device_endpoint_is_closed_in_the_middle)
 	want_soon(is_inside());
 	must_close(&p.b.ep->fid);
 	p.b.ep = NULL;
-	atomic_store(&may_go, true);
+	let_go();
 	want_err(&p.a, &p, FI_ECONNREFUSED, NULL);
 	close_all();
 }

@@ -3,44 +3,19 @@
  * Transfers from and to memory of devices: chunk by chunk by way of registered memory of the host
  * (buf/stage.h), while connections break, regions are closed, and copies fail.
  */
-#include <stdatomic.h>
-#include <string.h>
-#include <rdma/fi_atomic.h>
+#include <rdma/fi_ext_mrfab.h>
 #include "buf/stage.h"
-#include "mr/device.h"
-#include "runtime/rig.h"
-#include "ep_fixture.h"
+#include "device_fixture.h"
 
 #define LEN (5 * MRF_STAGE_CHUNK + 1000) /* longer than a ring */
-#define CAPS (FI_RMA | FI_ATOMIC | FI_HMEM)
 #define FAR 5
 
-static const struct rig *rig;
-static struct rig_control control;
-static struct pair p;
 static uint8_t *dev; /* LEN bytes of device 0, */
 static struct fid_mr *dev_mr;
 static void *desc;
 static uint8_t *far; /* and as many of the second node */
 static struct fid_mr *far_mr;
 static uint8_t want[LEN], got[LEN];
-
-/* --- copies that are held --------------------------------------------------------------- */
-
-static unsigned hold_nth; /* copy from or to the device, from now on; 0: none */
-static atomic_uint copies;
-static atomic_bool inside, may_go;
-
-static void pass(void)
-{
-	int64_t end = mrf_now_ms() + LONG_MS;
-
-	if (atomic_fetch_add(&copies, 1) + 1 != hold_nth)
-		return;
-	atomic_store(&inside, true);
-	while (!atomic_load(&may_go) && mrf_now_ms() < end)
-		usleep(200);
-}
 
 int __real_mrf_mr_device_get(const struct mrf_mr_space *space, const void *desc, void *to,
 			     uint64_t addr, uint64_t len, struct mrf_hmem_why *why);
@@ -64,44 +39,6 @@ int __wrap_mrf_mr_device_put(const struct mrf_mr_space *space, const void *desc_
 	return __real_mrf_mr_device_put(space, desc_, addr, from, len, why);
 }
 
-static void hold(unsigned nth)
-{
-	atomic_store(&copies, 0);
-	atomic_store(&inside, false);
-	atomic_store(&may_go, false);
-	hold_nth = nth;
-}
-
-static bool is_inside(void)
-{
-	struct fi_cq_data_entry entry;
-
-	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
-	return atomic_load(&inside);
-}
-
-static void let_go(void)
-{
-	atomic_store(&may_go, true);
-}
-
-/* --- memory ------------------------------------------------------------------------------- */
-
-static struct fid_mr *reg_device(void *addr, size_t len, int device)
-{
-	const struct iovec iov = { addr, len };
-	struct fi_mr_attr attr = { .mr_iov = &iov,
-				   .iov_count = 1,
-				   .access = FI_READ | FI_WRITE,
-				   .requested_key = 1000,
-				   .iface = rig->iface };
-	struct fid_mr *mr;
-
-	attr.device.cuda = device;
-	ck_assert_int_eq(fi_mr_regattr(p.a.domain, &attr, 0, &mr), 0);
-	return mr;
-}
-
 static const int modes[] = { 0, FI_MR_ALLOCATED, FI_MR_ALLOCATED | FI_MR_LOCAL,
 			     FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY };
 #define MODES ((int)(sizeof(modes) / sizeof(modes[0])))
@@ -110,11 +47,9 @@ static uint64_t key, base;
 
 static void open_all(int i, int mode)
 {
-	hold_nth = 0;
-	rig = rig_load(i, &control);
-	pair_open(&p, &(struct node_opt){ .mr_mode = mode | FI_MR_HMEM, .caps = CAPS });
+	open_pair(i, mode, CAPS);
 	dev = rig->make(RT_DEVICE, 0, LEN);
-	dev_mr = reg_device(dev, LEN, 0);
+	dev_mr = reg_device(&p.a, dev, LEN, FI_READ | FI_WRITE, 1000);
 	desc = fi_mr_desc(dev_mr);
 	far = pages(LEN);
 	far_mr = node_reg(&p.b, far, LEN, REMOTE_RW, FAR);
@@ -134,15 +69,6 @@ static void close_all(void)
 	if (dev)
 		rig->unmake(RT_DEVICE, dev);
 	pair_close(&p);
-}
-
-/* Nobody else reads what has completed. */
-static bool is_idle(void)
-{
-	struct fi_cq_data_entry entry;
-
-	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
-	return node_idle(&p.a);
 }
 
 static ssize_t write_dev(size_t at, size_t len)
@@ -256,6 +182,23 @@ START_TEST(staged_bytes_are_injected)
 }
 END_TEST
 
+/* What is kept of buffers is kept of the host's only. */
+START_TEST(staged_memory_is_not_kept_in_the_cache)
+{
+	const struct fi_mrfab_cache_stats none = { 0 };
+	struct fi_mrfab_cache_stats stats;
+	struct fi_ops_mrfab_cache *ops;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(LEN - 13);
+	ck_assert_int_eq(fi_open_ops(&p.a.domain->fid, FI_MRFAB_CACHE_OPS, 0, (void **)&ops, NULL),
+			 0);
+	ck_assert_int_eq(ops->stats(p.a.domain, &stats), 0);
+	ck_assert(!memcmp(&stats, &none, sizeof(stats)));
+	close_all();
+}
+END_TEST
+
 /* --- what is not right ------------------------------------------------------------------------ */
 
 START_TEST(staged_memory_needs_its_descriptor)
@@ -338,21 +281,20 @@ END_TEST
 static void fail_each(bool write)
 {
 	const char *call = write ? rig->get_call : rig->put_call;
-	unsigned nth = 0;
-	int ret, err;
-	struct fi_cq_data_entry entry;
+	unsigned nth = 0, left;
+	ssize_t ret;
 
 	do {
 		control.fail_next(call, ++nth, rig->lost);
-		ret = (int)(write ? write_dev(0, LEN) : read_dev(0, LEN));
+		ret = write ? write_dev(0, LEN) : read_dev(0, LEN);
 		ck_assert_int_eq(ret, ret ? -FI_EIO : 0);
-		while (!ret && fi_cq_sread(p.a.cq, &entry, 1, NULL, 100) == -FI_EAGAIN)
-			;
-		err = control.fails_left();
-		control.fail_next(call, 0, 0);
-		if (!ret && !err)
+		if (!ret && !ends_well())
 			want_err(&p.a, &p, FI_EIO, NULL);
-	} while (!err);
+		else if (!ret)
+			ck_assert_uint_eq(control.fails_left(), 1);
+		left = control.fails_left();
+		control.fail_next(call, 0, 0);
+	} while (!left);
 	ck_assert_uint_ge(nth, 5);
 }
 
@@ -658,6 +600,7 @@ static TCase *staged(void)
 	tcase_add_loop_test(tc, staged_bytes_are_written_and_read, 0, MODES);
 	tcase_add_loop_test(tc, staged_buffers_of_all_kinds_make_one_transfer, 0, MODES);
 	tcase_add_loop_test(tc, staged_bytes_are_injected, 0, RIGS);
+	tcase_add_loop_test(tc, staged_memory_is_not_kept_in_the_cache, 0, RIGS);
 	tcase_add_loop_test(tc, staged_memory_needs_its_descriptor, 0, RIGS);
 	tcase_add_test(tc, staged_memory_is_for_endpoints_of_domains_that_were_opened_for_it);
 	tcase_add_loop_test(tc, staged_memory_has_the_rights_of_its_region, 0, RIGS);

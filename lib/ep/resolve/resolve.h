@@ -18,8 +18,8 @@ enum mrf_resolved {
  */
 enum mrf_resolved mrf_resolve_op_locked(struct mrf_op *op, struct mrf_why *why);
 /*
- * Finds where byte `from` of the operation goes: rkey, remote address, and how far that
- * reaches. False when the key has ceased to be known. An address with MRF_STAGED_ADDR: it is in memory of
+ * Finds where byte `from` of the operation goes: rkey, remote address, and how far that reaches.
+ * False when the key has ceased to be known. An address with MRF_STAGED_ADDR: it is in memory of
  * a device, and rkey is that of the connection's ring.
  */
 bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, uint32_t *rkey,

@@ -69,7 +69,7 @@ static bool change_by_job(struct mrf_job *job)
 	return false;
 }
 
-/* --- the agent ----------------------------------------------------------------------------------- */
+/* --- the agent ---------------------------------------------------------------------------- */
 
 /* The message may be gone when the job looks at it. */
 static int start_change(struct mrf_ep *ep, const struct mrf_request *request, uint8_t *body,

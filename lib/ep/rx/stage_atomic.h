@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Atomic operations on memory of devices: a job gets the elements, changes them, and puts them back, one such job
- * of the process at a time. So they are atomic with each other, but neither with what the device does itself nor
- * with reads and writes of peers.
+ * Atomic operations on memory of devices: a job gets the elements, changes them, and puts them
+ * back, one such job of the process at a time. So they are atomic with each other, but neither
+ * with what the device does itself nor with reads and writes of peers.
  */
 #ifndef MRF_EP_RX_STAGE_ATOMIC_H
 #define MRF_EP_RX_STAGE_ATOMIC_H

@@ -57,8 +57,8 @@ struct mrf_mr_ask mrf_work_ask(const struct mrf_ep *ep, const struct mrf_request
 /* The bytes cannot be used: status is not OK. */
 void mrf_work_refuse(struct mrf_reply *reply, enum mrf_mr_status status);
 /*
- * Starts the job, which ends work->commit: MRF_SERVE_JOB. 0: there is no thread for it; work->err says so, and
- * work->commit has ended.
+ * Starts the job, which ends work->commit: MRF_SERVE_JOB. 0: there is no thread for it; work->err
+ * says so, and work->commit has ended.
  */
 int mrf_work_start(struct mrf_ep *ep, struct mrf_work *work, bool (*part)(struct mrf_job *job));
 /* The job is over, or there was none: all bytes are done or, with work->err, none. */

@@ -91,7 +91,7 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 {
 	struct mrf_peer *peer = conn->peer;
 	/* What goes by way of the peer's ring may always be done again, like a read. */
-	bool repeats = op->type->rpc && op->type->rpc->repeats;
+	bool repeats = mrf_rpc_repeats(op);
 	struct mrf_fate fate =
 		mrf_fate(conn->cause, place, repeats ? MRF_OP_READ : op->type->kind,
 			 conn->asks && !op->awaiting && !repeats, has_try_locked(op));
@@ -199,12 +199,11 @@ static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op
 	return conn->behind_ran ? MRF_BEHIND_RAN : MRF_BEHIND;
 }
 
-/* The peer has replied that it did all of op; only what had been written to its ring is back later. */
+/* The peer has replied that it did all of op; what was written to its ring is back later. */
 static bool is_replied_locked(const struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	return op->type->rpc && op->type->rpc->repeats && op->acked == op->total && !op->queued &&
-	       !op->has_imm;
+	return mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->has_imm;
 }
 
 enum mrf_place mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op,

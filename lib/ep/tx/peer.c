@@ -155,7 +155,7 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 		if (mrf_likely(!ret))
 			continue;
 		/* The key has changed: it is resolved anew, once nothing is in flight. */
-		op->resolved = ret == -FI_EAGAIN && op->type->rpc && op->type->rpc->repeats;
+		op->resolved = ret == -FI_EAGAIN && mrf_rpc_repeats(op);
 		if (ret == -FI_ENOKEY && !op->inflight && !op->awaiting)
 			return 0;
 		if (ret != -FI_ENOKEY && !is_full_locked(peer, ret)) {

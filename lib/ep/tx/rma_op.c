@@ -21,13 +21,19 @@ static bool ring_is_busy_locked(const struct mrf_peer *peer, const struct mrf_op
 	       (conn->head != conn->tail || mrf_rpc_awaited_locked(conn));
 }
 
-/* As many of len bytes as lie together in the ring from the place of pos on, and are copied in one go. */
+/*
+ * As many of len bytes as lie together in the ring from the place of pos on, and are copied in
+ * one go.
+ */
 static uint64_t together(uint64_t pos, uint64_t len)
 {
 	return mrf_min(mrf_min(len, MRF_PROTO_RING - pos % MRF_PROTO_RING), MRF_STAGE_PIECE);
 }
 
-/* Bytes [pos, pos + *len) between the ring and the local buffers; *len is lowered to what one request does. */
+/*
+ * Bytes [pos, pos + *len) between the ring and the local buffers; *len is lowered to what one
+ * request does.
+ */
 static int post_ring_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_vwr_op what,
 			    uint32_t rkey, uint64_t *len, bool counts)
 {

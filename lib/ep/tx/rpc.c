@@ -121,8 +121,8 @@ static struct mrf_op *take_first_locked(struct mrf_window *window)
 
 /*
  * How much of a message with replies it takes up. A flush, which takes as long as the storage
- * does, takes up all, and so does what a device copies: they go alone, so that the target's agent can serve others
- * before the next one.
+ * does, takes up all, and so does what a device copies: they go alone, so that the target's
+ * agent can serve others before the next one.
  */
 static size_t reply_room(const struct mrf_request *request)
 {
@@ -266,7 +266,7 @@ static struct mrf_fate fate_of_locked(struct mrf_op *op, enum mrf_wc_status caus
 	struct mrf_fate fate;
 
 	mrf_lock_held(&op->peer->ep->lock);
-	if (!op->type->rpc->repeats || op->told)
+	if (!mrf_rpc_repeats(op) || op->told)
 		return mrf_fate(cause, place, MRF_OP_RPC, false, false);
 	/* As a read, which may always be done again. */
 	fate = mrf_fate(cause, place, MRF_OP_READ, false,
@@ -359,10 +359,10 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 	if (op->awaiting)
 		return;
 	if (peer->conn->window.stopped ||
-	    (!op->type->rpc->repeats && (op->type->done || op->pos != op->total)))
+	    (!mrf_rpc_repeats(op) && (op->type->done || op->pos != op->total)))
 		mrf_op_again_locked(peer->ep, op);
 	/* Data for the peer's application may have to follow. */
-	if (op->acked == op->total && (!op->type->rpc->repeats || !op->has_imm))
+	if (op->acked == op->total && (!mrf_rpc_repeats(op) || !op->has_imm))
 		finish_op_locked(peer, op);
 }
 

@@ -39,8 +39,8 @@ struct mrf_rpc {
 	 */
 	bool (*take)(struct mrf_op *op, const struct mrf_reply *reply);
 	/*
-	 * The request is about bytes from here on, and what a reply says of them is not yet all: they are read
-	 * then. NULL: from op->pos on, and op->acked goes on with the reply.
+	 * The request is about bytes from here on, and what a reply says of them is not yet all:
+	 * they are read then. NULL: from op->pos on, and op->acked goes on with the reply.
 	 */
 	uint64_t *(*from)(struct mrf_op *op);
 	bool repeats; /* may be done twice: sent again when the connection is lost, unless op->told */
@@ -48,6 +48,12 @@ struct mrf_rpc {
 	void (*explain)(const struct mrf_op *op, const struct mrf_reply *reply,
 			struct mrf_why *why);
 };
+
+/* Does op go by way of requests that may be done twice? */
+static inline bool mrf_rpc_repeats(const struct mrf_op *op)
+{
+	return op->type->rpc && op->type->rpc->repeats;
+}
 
 static inline bool mrf_rpc_awaited_locked(const struct mrf_conn *conn)
 {

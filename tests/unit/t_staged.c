@@ -277,7 +277,7 @@ START_TEST(staged_memory_that_was_freed_is_an_error)
 }
 END_TEST
 
-/* Every call that moves bytes fails once. */
+/* Every call that moves bytes fails once. How many there are differs: a chunk ends where room does. */
 static void fail_each(bool write)
 {
 	const char *call = write ? rig->get_call : rig->put_call;
@@ -291,7 +291,7 @@ static void fail_each(bool write)
 		if (!ret && !ends_well())
 			want_err(&p.a, &p, FI_EIO, NULL);
 		else if (!ret)
-			ck_assert_uint_eq(control.fails_left(), 1);
+			ck_assert_uint_ge(control.fails_left(), 1);
 		left = control.fails_left();
 		control.fail_next(call, 0, 0);
 	} while (!left);

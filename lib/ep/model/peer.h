@@ -47,6 +47,7 @@ struct mrf_peer {
 	struct mrf_job job;
 	struct mrf_op *unprepared; /* of which the next buffers are brought within reach; or NULL */
 	mrf_prepared *prepared;	   /* called when they are */
+	bool ahead;		   /* of it: only a chunk is copied, and others may be posted */
 	unsigned uncompleted;	   /* operations in chores that have not completed */
 	bool fenced;		   /* a fenced operation waits until there are none of these */
 	unsigned asks;		   /* questions on the way: the length of asked */

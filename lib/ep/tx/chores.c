@@ -247,6 +247,8 @@ void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepare
 	mrf_lock_held(&ep->lock);
 	op->peer->unprepared = op;
 	op->peer->prepared = then;
+	/* Of other kinds the thread changes op->local, so nobody else looks at that meanwhile. */
+	op->peer->ahead = op->local.kind == MRF_LOCAL_STAGED;
 	op->inflight++;
 	offer_locked(ep, op->peer);
 }
@@ -374,7 +376,7 @@ static int prepare(struct mrf_ep *ep, struct mrf_op *op, uint64_t pos, uint64_t 
 static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
 	struct mrf_op *op = peer->unprepared;
-	bool staged = op->local.kind == MRF_LOCAL_STAGED;
+	bool staged = peer->ahead;
 	uint64_t pos = op->pos, chunk = staged ? mrf_stage_begin(&op->local, op->acked) : 0;
 	struct mrf_refusal said = { .code = 0 };
 	struct mrf_why why;

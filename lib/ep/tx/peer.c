@@ -194,7 +194,7 @@ static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
 static bool may_post_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return op == peer->unprepared && op->local.kind == MRF_LOCAL_STAGED;
+	return op == peer->unprepared && peer->ahead;
 }
 
 /* True when the next operation may be looked at. */

@@ -18,8 +18,11 @@
 /* --- memory of devices ---------------------------------------------------------------- */
 
 #define MRF_STAGE_PIECE \
-	(128ul << 10)	   /* copied at a time; by a job, before others get their turns */
-#define MRF_STAGE_PEERS 64 /* peers of an agent that have a ring at a time */
+	(128ul << 10) /* copied at a time; by a job, before others get their turns */
+#define MRF_RINGS 64  /* peers of an agent that use such memory at a time (ep/rx/ring.h) */
+/* One that leaves it alone for so long makes room for another one, or goes anyway. */
+#define MRF_RING_GRACE_MS 500
+#define MRF_RING_MS 10000
 
 /* --- immediate data from peers ----------------------------------------------------- */
 

@@ -62,6 +62,7 @@ static int eps_new(struct mrf_domain *domain, struct mrf_eps **out)
 	mrf_list_init(&eps->ready);
 	mrf_list_init(&eps->works);
 	mrf_list_init(&eps->orphans);
+	mrf_list_init(&eps->rings);
 	eps->cache = mrf_cache_new(&domain->space);
 	ret = eps->cache ? mrf_agent_start(&eps->agent, domain->vdev, &mrf_life_guest) : -FI_ENOMEM;
 	if (ret) {

@@ -49,6 +49,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/requests.h \
 	lib/ep/rx/stage_atomic.c \
 	lib/ep/rx/stage_atomic.h \
+	lib/ep/rx/ring.c \
+	lib/ep/rx/ring.h \
 	lib/ep/rx/stage_serve.c \
 	lib/ep/rx/stage_serve.h \
 	lib/ep/rx/target.c \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Peers that reach memory of a device: by way of a ring at the target and requests to its agent
- * (ep/tx/rma_op.h, ep/rx/stage_serve.h).
+ * (ep/tx/rma_op.h, ep/rx/ring.h, ep/rx/stage_serve.h).
  */
+#include <time.h>
 #include "proto/request.h"
 #include "device_fixture.h"
 
@@ -26,6 +27,32 @@ int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, v
 {
 	pass();
 	return __real_mrf_mr_device_copy(mr, in, addr, host, len, why);
+}
+
+/* --- time that passes ----------------------------------------------------------------------- */
+
+static _Atomic int64_t ahead; /* ms */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int ret = __real_clock_gettime(clock, ts);
+	int64_t ns = ts->tv_nsec + atomic_load(&ahead) % 1000 * 1000000;
+
+	ts->tv_sec += atomic_load(&ahead) / 1000 + ns / 1000000000;
+	ts->tv_nsec = ns % 1000000000;
+	return ret;
+}
+
+/* The target's agent has something to do then, and looks at its timers. */
+static void later(int64_t ms)
+{
+	struct fid_ep *other;
+
+	atomic_fetch_add(&ahead, ms);
+	ck_assert_int_eq(node_try_ep(&p.b, &(struct node_opt){ .caps = CAPS }, &other), 0);
+	must_close(&other->fid);
 }
 
 /* --- memory ------------------------------------------------------------------------------- */
@@ -515,6 +542,74 @@ START_TEST(far_device_endpoint_is_closed_in_the_middle)
 }
 END_TEST
 
+/* --- rings -------------------------------------------------------------------------------------- */
+
+static bool is_connected(void)
+{
+	return node_state(&p.a, p.to).connection;
+}
+
+/* A peer that has stopped for good keeps neither memory nor a place. */
+START_TEST(far_device_peer_that_does_nothing_loses_its_ring)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	later(MRF_RING_MS - 1000);
+	ck_assert_int_eq(read_far(0, 8), 0);
+	want_ok(&p.a, &p);
+	later(1000);
+	usleep(20000);
+	ck_assert(is_connected());
+	later(MRF_RING_MS - 1000);
+	want_soon(!is_connected());
+	there_and_back(LEN - 13);
+	close_all();
+}
+END_TEST
+
+/* It is not one that waits for its device. */
+START_TEST(far_device_peer_that_waits_keeps_its_ring)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	memcpy(mem, want, LEN);
+	hold(3);
+	ck_assert_int_eq(write_far(0, LEN), 0);
+	want_soon(is_inside());
+	for (unsigned i = 0; i < 3; i++)
+		later(MRF_RING_MS);
+	usleep(20000);
+	ck_assert(is_connected());
+	let_go();
+	want_ok(&p.a, &p);
+	rig->get(got, dev, LEN);
+	ck_assert(!memcmp(got, want, LEN));
+	close_all();
+}
+END_TEST
+
+/* The one of two endpoints that the ring is taken from gets it back when the other one leaves it alone. */
+START_TEST(far_device_rings_go_to_those_who_use_them)
+{
+	struct fid_ep *eps[2];
+
+	open_all(_i, FI_MR_ALLOCATED);
+	eps[0] = p.a.ep;
+	ck_assert_int_eq(node_try_ep(&p.a, &(struct node_opt){ .caps = CAPS }, &eps[1]), 0);
+	mrf_eps_of(node_agent(&p.b))->nrings = MRF_RINGS - 1;
+	there_and_back(100);
+	for (unsigned i = 1; i < 5; i++) {
+		p.a.ep = eps[i % 2];
+		ck_assert_int_eq(write_far(0, 100), 0);
+		want_err(&p.a, &p, FI_ENOMEM, "too many peers");
+		later(MRF_RING_GRACE_MS);
+		there_and_back(LEN - 13);
+	}
+	p.a.ep = eps[0];
+	must_close(&eps[1]->fid);
+	close_all();
+}
+END_TEST
+
 static TCase *far_device(void)
 {
 	TCase *tc = tcase_create("far_device");
@@ -539,6 +634,9 @@ static TCase *far_device(void)
 	tcase_add_loop_test(tc, far_device_is_not_written_by_a_job_that_is_late, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_region_is_closed_in_the_middle, 0, 2);
 	tcase_add_loop_test(tc, far_device_endpoint_is_closed_in_the_middle, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_peer_that_does_nothing_loses_its_ring, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_peer_that_waits_keeps_its_ring, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_rings_go_to_those_who_use_them, 0, RIGS);
 	return tc;
 }
 

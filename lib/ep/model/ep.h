@@ -159,7 +159,9 @@ struct mrf_eps {
 	struct mrf_cache *cache;      /* of local buffers */
 	struct mrf_list all;	      /* struct mrf_ep.of_agent */
 	unsigned inbound;	      /* struct mrf_passive made and not destroyed */
-	unsigned rings;		      /* of peers (rx/stage_serve.h); agent thread */
+	struct mrf_list rings;	      /* struct mrf_ring.node (rx/ring.h), */
+	unsigned nrings;	      /* how many they are, */
+	struct mrf_timer ring_look;   /* and when to look which ones are not used */
 	struct mrf_list turns;	      /* struct mrf_turns.node */
 	struct mrf_list half;	      /* struct mrf_passive.half, the oldest first */
 	struct mrf_list disconnected; /* struct mrf_passive.disconnected */

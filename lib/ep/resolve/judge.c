@@ -109,11 +109,13 @@ static bool range_fail_locked(const struct mrf_peer *peer, const struct mrf_remo
 			    "the region grants",
 			    remote->key, range->addr, range->len);
 	case MRF_MR_NO_ROOM:
-		return FAIL(why, FI_ENOMEM, 4146,
-			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": the peer cannot pin "
-			    "these bytes: its memlock limit, regions or file descriptors are "
-			    "used up, or it has no /proc; its own log says which",
-			    remote->key, range->addr, range->len);
+		return FAIL(
+			why, FI_ENOMEM, 4146,
+			"key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": the peer cannot pin "
+			"these bytes: its memlock limit, regions or file descriptors are "
+			"used up, it has no /proc, or too many peers use its memory of devices; "
+			"its own log says which",
+			remote->key, range->addr, range->len);
 	default:
 		return bounds_fail_locked(peer, remote, rma, why);
 	}

@@ -1,71 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdlib.h>
-#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "base/page.h"
 #include "ep/rx/stage_serve.h"
-#include "mr/demand/backs.h"
-
-_Static_assert(MRF_STAGE_OFFSET == MRF_PROTO_RING - 1, "every offset of a ring can be named");
-
-/* --- rings ------------------------------------------------------------------------------- */
-
-static struct mrf_ring *peer_ring_new(const struct mrf_ep *ep)
-{
-	const struct mrf_mr_space *space = &ep->domain->space;
-	struct mrf_ring *ring = calloc(1, sizeof(*ring));
-	void *memory;
-
-	if (!ring)
-		return NULL;
-	if (posix_memalign(&memory, mrf_page_size(), MRF_PROTO_RING))
-		goto err_free;
-	/* The peer may read all of it. */
-	memset(memory, 0, MRF_PROTO_RING);
-	ring->memory = memory;
-	ring->holds = 1;
-	if (!mrf_room_reg(mrf_mr_port_pd(space, &ep->port), memory, MRF_PROTO_RING, 0,
-			  MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_READ | MRF_RIGHT_REMOTE_WRITE,
-			  &ring->mr))
-		return ring;
-	free(memory);
-
-err_free:
-	free(ring);
-	return NULL;
-}
-
-uint32_t mrf_ring_rkey(struct mrf_passive *passive)
-{
-	struct mrf_eps *eps = mrf_eps_of(passive->ep->agent);
-
-	if (!passive->ring && eps->rings < MRF_STAGE_PEERS) {
-		passive->ring = peer_ring_new(passive->ep);
-		eps->rings += passive->ring != NULL;
-	}
-	return passive->ring ? passive->ring->mr.rkey : 0;
-}
-
-void mrf_ring_put(struct mrf_ring *ring)
-{
-	if (!ring || --ring->holds)
-		return;
-	free(ring->memory);
-	free(ring);
-}
-
-void mrf_ring_leave(struct mrf_passive *passive)
-{
-	if (!passive->ring)
-		return;
-	mrf_vmr_drop(&passive->ring->mr);
-	mrf_ring_put(passive->ring);
-	passive->ring = NULL;
-	mrf_eps_of(passive->ep->agent)->rings--;
-}
-
-/* --- requests ------------------------------------------------------------------------------ */
 
 /* In a thread of the crew. The region is free before anybody hears of it. */
 static bool copy_next(struct mrf_job *job)
@@ -91,6 +27,7 @@ bool mrf_stage_hold(struct mrf_ep *ep, const struct mrf_request *request, uint64
 		mrf_mr_stage_begin(&ep->domain->space, &ask, right, &work->commit, &work->event);
 
 	*ret = 0;
+	mrf_ring_touch(work->passive);
 	if (status != MRF_MR_OK) {
 		mrf_work_refuse(reply, status);
 		return false;
@@ -104,8 +41,7 @@ bool mrf_stage_hold(struct mrf_ep *ep, const struct mrf_request *request, uint64
 
 static int start_copy(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_work *work)
 {
-	work->ring = work->passive->ring;
-	work->ring->holds++;
+	work->ring = mrf_ring_get(work->passive);
 	work->host = work->ring->memory + (request->what & MRF_STAGE_OFFSET);
 	return mrf_work_start(ep, work, copy_next);
 }

@@ -27,7 +27,7 @@
 #include "base/param.h"
 #include "contract/budget.h"
 #include "ep/link/greet.h"
-#include "ep/rx/stage_serve.h"
+#include "ep/rx/ring.h"
 #include "ep/rx/requests.h"
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"

@@ -22,7 +22,7 @@
 #include "base/log.h"
 #include "contract/limits.h"
 #include "ep/rx/requests.h"
-#include "ep/rx/stage_serve.h"
+#include "ep/rx/ring.h"
 #include "ep/rx/target_serve.h"
 #include "loop/denied.h"
 

@@ -3,8 +3,10 @@
  * Peers that reach memory of devices: the driver has it, and ordinary peers read, write and change
  * it. Bytes at both ends are compared, here through the runtime.
  */
+#include <signal.h>
 #include <unistd.h>
 #include "device.h"
+#include "far.h"
 
 IN_MODES(DEVICE_MODES)
 
@@ -172,6 +174,57 @@ DEVICE_CASE(a_killed_peer_holds_no_device_memory)
 	far_write(&s, 0, 6 * MIB, MIB);
 	dev_same_outside(&s.d, 0, 4 * MIB);
 	peer_same(s.p[0], 0);
+	far_close(&s);
+}
+
+/* A process of this machine: that is where kernel objects can be counted. */
+static void stop_for_good(struct far *s, struct peer *victim, uint64_t len)
+{
+	struct fab_opt opt = { 0 };
+	struct peer_rma rma;
+
+	peer_start(victim, s->e->mode, &opt);
+	peer_alloc(victim, 0, len + 2 * MARGIN, 77);
+	rma = far_rma(s, 0, false, 0, 100);
+	rma.to = peer_insert(victim, s->f->name, s->f->name_len);
+	must_ok(peer_rma(victim, &rma));
+	rma.len = len;
+	peer_rma_start(victim, &rma);
+	usleep(20000);
+	must(!kill(victim->pid, SIGSTOP), "it is not there");
+}
+
+static void __attribute__((constructor)) first_group(void)
+{
+	case_group(0);
+}
+
+IN_MODES(MODE(15))
+
+/* Its connection goes after 10 s, and with it what it has here; when it goes on, all is done. */
+CASE(stopped_peer_holds_no_device_memory)
+{
+	struct peer victim = { 0 };
+	struct far s;
+	int before, then;
+
+	device_load();
+	far_open(&s, e, 1, 8 * MIB, REMOTE_RW);
+	far_read(&s, 0, 4 * MIB, MIB);
+	before = kernel_objects((uint64_t)getpid(), "mr qp");
+	stop_for_good(&s, &victim, 4 * MIB);
+	for (unsigned i = 0; i < 20; i++) {
+		usleep(700000);
+		far_read(&s, 0, 4 * MIB + i * 64 * KIB, 64 * KIB);
+	}
+	then = kernel_objects((uint64_t)getpid(), "mr qp");
+	/* Fewer, if of another one that was killed before not everything was gone. */
+	must(then > 0 && then <= before, "%d kernel objects, after %d", then, before);
+	must(!kill(victim.pid, SIGCONT), "it is not there");
+	must_ok(peer_rma_end(&victim));
+	pattern(s.d.b.want, 77, MARGIN, 4 * MIB);
+	dev_same(&s.d);
+	peer_stop(&victim);
 	far_close(&s);
 }
 

@@ -58,22 +58,14 @@ void *dev_alloc(enum rt_kind kind, size_t size)
 	return mem;
 }
 
-/* ROCR's device has no number here: whatever is there is not looked at. */
 struct fi_mr_attr dev_attr(const struct iovec *iov, uint64_t access)
 {
 	static uint64_t key = 0xdeull << 32;
-	struct fi_mr_attr attr = { .mr_iov = iov,
-				   .iov_count = 1,
-				   .access = access,
-				   .requested_key = key++,
-				   .iface = rig->iface };
+	struct fi_mr_attr attr = {
+		.mr_iov = iov, .iov_count = 1, .access = access, .requested_key = key++
+	};
 
-	if (rig->iface == FI_HMEM_CUDA)
-		attr.device.cuda = DEVICE;
-	else if (rig->iface == FI_HMEM_ZE)
-		attr.device.ze = DEVICE;
-	else
-		attr.device.reserved = 0x5a5a5a5a5a5a5a5a;
+	rig_attr(rig, DEVICE, &attr);
 	return attr;
 }
 

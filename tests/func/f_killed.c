@@ -8,11 +8,11 @@
  * Beside reads and writes there are, in some of the parts, atomic operations, a counter
  * of what modifies the survivor's region, an authorization key, and committed writes.
  * What victims knew to be done is in sums and count then, and nothing that they never
- * began.
+ * began. In the last parts what all of them register is memory of a device.
  *
  * The worker forks all of them, with memory that they share, and calls nothing of the
- * library itself. 26 moments a case, 208 in all, or fewer of them (moments); MRFAB_SEED makes
- * others (1).
+ * library itself. 26 moments a case, 10 with devices, 238 in all, or fewer of them (moments);
+ * MRFAB_SEED makes others (1).
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -23,8 +23,10 @@
 #include <unistd.h>
 #include <rdma/fi_atomic.h>
 #include "harness.h"
+#include "runtime/rig.h"
 
 #define MOMENTS 26u
+#define DEVICE_MOMENTS 10u
 #define HEAP_SLACK 32768 /* less than what a single connection takes */
 #define WARM 4		 /* moments until the survivor has all that it keeps */
 #define IN_TIME 10000	 /* ms; what mrfab(7) says of a peer that goes */
@@ -35,6 +37,7 @@
 #define SUM AREA	    /* behind it: 8 bytes that the device adds 1 to */
 #define PART_SUM (AREA + 8) /* 4 bytes that the agent adds 1 to */
 #define WHOLE (AREA + PAGE) /* what is registered */
+#define DEVICE_NUMBER 1	    /* not the first, which a number that is forgotten would be */
 
 #define SURVIVOR_SEED 11
 #define VICTIM_SEED 22
@@ -42,7 +45,7 @@
 #define WORD(n) (0xdeadull << 48 | (uint64_t)(n))
 
 /* What there is beside reads and writes. */
-enum { ATOMICS = 1, COUNTED = 2, KEYED = 4, COMMITTED = 8 };
+enum { ATOMICS = 1, COUNTED = 2, KEYED = 4, COMMITTED = 8, DEVICE = 16 };
 static const unsigned extras[] = { [1] = 0,
 				   [2] = ATOMICS,
 				   [3] = COUNTED,
@@ -50,8 +53,12 @@ static const unsigned extras[] = { [1] = 0,
 				   [5] = ATOMICS | COUNTED,
 				   [6] = ATOMICS | KEYED | COMMITTED,
 				   [7] = COUNTED | COMMITTED,
-				   [8] = ATOMICS | COUNTED | KEYED | COMMITTED };
-static unsigned extra; /* of the part that runs */
+				   [8] = ATOMICS | COUNTED | KEYED | COMMITTED,
+				   [9] = DEVICE,
+				   [10] = DEVICE | ATOMICS | COUNTED | KEYED,
+				   [11] = DEVICE | ATOMICS | COUNTED };
+static unsigned extra;	 /* of the part that runs */
+static unsigned runtime; /* likewise, of the device: number of its rig */
 
 /* Operations, and which of them modify. */
 enum kind { READS, WRITES, COMMITS, SUMS, PART_SUMS, KINDS };
@@ -100,7 +107,8 @@ static void tell_failure(const char *text)
 
 struct self {
 	struct fab fab;
-	uint8_t *area; /* of WHOLE bytes, registered for the others */
+	uint8_t *area;	       /* of WHOLE bytes, registered for the others */
+	const struct rig *rig; /* it is memory of a device; or NULL */
 	struct fid_mr *mr;
 	struct fid_cntr *cntr; /* of the survivor's region, or NULL */
 	bool victim;
@@ -125,13 +133,31 @@ static uint8_t *map_file(const char *path)
 
 static int reg(struct self *s, uint64_t flags)
 {
-	return fi_mr_reg(s->fab.domain, s->area, WHOLE, REMOTE_RW, 0, 7, flags, &s->mr, NULL);
+	const struct iovec iov = { s->area, WHOLE };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = REMOTE_RW, .requested_key = 7
+	};
+
+	if (s->rig)
+		rig_attr(s->rig, DEVICE_NUMBER, &attr);
+	return fi_mr_regattr(s->fab.domain, &attr, flags, &s->mr);
+}
+
+static void area_of_device(struct self *s)
+{
+	static const uint8_t zero[WHOLE];
+	struct rig_control control;
+
+	s->rig = rig_load((int)runtime, &control);
+	s->area = s->rig->make(RT_DEVICE, DEVICE_NUMBER, WHOLE);
+	must(s->area, "the device has no memory");
+	s->rig->put(s->area, zero, WHOLE);
+	must_ok(reg(s, 0));
 }
 
 /* In a file, if files can be registered so that writes to them are committed. */
-static void area_open(struct self *s, struct card *card)
+static void area_of_host(struct self *s, struct card *card)
 {
-	card->commits = false;
 	s->area = extra & COMMITTED ? map_file(card->file) : NULL;
 	if (s->area && !reg(s, FI_RMA_PMEM)) {
 		card->commits = true;
@@ -142,15 +168,46 @@ static void area_open(struct self *s, struct card *card)
 	must_ok(reg(s, 0));
 }
 
+static void area_open(struct self *s, struct card *card)
+{
+	card->commits = false;
+	if (extra & DEVICE)
+		area_of_device(s);
+	else
+		area_of_host(s, card);
+}
+
+static void area_fill(struct self *s, uint64_t seed)
+{
+	uint8_t half[HALF];
+
+	pattern(half, seed, 0, HALF);
+	if (s->rig)
+		s->rig->put(s->area, half, HALF);
+	else
+		memcpy(s->area, half, HALF);
+}
+
+/* Of a device's memory a copy, as it is now. */
+static const uint8_t *area_bytes(const struct self *s)
+{
+	static uint64_t copy[WHOLE / 8];
+
+	if (!s->rig)
+		return s->area;
+	s->rig->get(copy, s->area, WHOLE);
+	return (const uint8_t *)copy;
+}
+
 static void self_open(struct self *s, const struct mode *mode, uint64_t seed, struct card *card)
 {
-	struct fab_opt opt = { 0 };
+	struct fab_opt opt = { .hmem = extra & DEVICE };
 
 	if (extra & KEYED)
 		snprintf(opt.auth_key, sizeof(opt.auth_key), "known to all of them");
 	fab_open(&s->fab, mode, &opt);
 	area_open(s, card);
-	pattern(s->area, seed, 0, HALF);
+	area_fill(s, seed);
 	fab_ready(&s->fab, s->mr);
 	fab_buf(&s->fab, &s->buf, FLYING * PIECE, 3);
 	memcpy(card->name, s->fab.name, sizeof(card->name));
@@ -339,11 +396,12 @@ static uint64_t modified(const atomic_ulong *of)
 static void look_at_sums(const struct self *s)
 {
 	const atomic_ulong *begun = sh->begun, *known = sh->known;
+	const uint8_t *area = area_bytes(s);
 	uint64_t sum;
 	uint32_t part;
 
-	memcpy(&sum, s->area + SUM, sizeof(sum));
-	memcpy(&part, s->area + PART_SUM, sizeof(part));
+	memcpy(&sum, area + SUM, sizeof(sum));
+	memcpy(&part, area + PART_SUM, sizeof(part));
 	between("the sum", sum, atomic_load(&known[SUMS]), atomic_load(&begun[SUMS]));
 	between("the agent's sum", part, atomic_load(&known[PART_SUMS]),
 		atomic_load(&begun[PART_SUMS]));
@@ -356,11 +414,12 @@ static void look_at_sums(const struct self *s)
 /* Only victims up to this one have written, in their half, whole words. */
 static void look(const struct self *s, unsigned number)
 {
-	const uint64_t *words = (const uint64_t *)(s->area + HALF);
+	const uint8_t *area = area_bytes(s);
+	const uint64_t *words = (const uint64_t *)(area + HALF);
 	uint8_t want[HALF];
 
 	pattern(want, SURVIVOR_SEED, 0, HALF);
-	must(!memcmp(want, s->area, HALF), "what victims may only read has changed");
+	must(!memcmp(want, area, HALF), "what victims may only read has changed");
 	for (size_t i = 0; i < HALF / 8; i++)
 		must(!words[i] || (words[i] >= WORD(1) && words[i] <= WORD(number)),
 		     "word %zu is 0x%llx, which nobody wrote", i, (unsigned long long)words[i]);
@@ -582,8 +641,11 @@ static void leaves_nothing(uint64_t pid, struct objects before)
 static unsigned moments(void)
 {
 	const char *share = getenv("MRFAB_FUNC_SHARE");
+	bool all = !share || !strcmp(share, "all");
 
-	return !share || !strcmp(share, "all") ? MOMENTS : WARM + 2;
+	if (extra & DEVICE)
+		return all ? DEVICE_MOMENTS : WARM + 1;
+	return all ? MOMENTS : WARM + 2;
 }
 
 static void files_name(void)
@@ -611,6 +673,7 @@ static void survivor_outlives(struct env *e, unsigned part)
 	sh = mmap(NULL, sizeof(*sh), RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(sh != MAP_FAILED, "no memory");
 	extra = extras[part];
+	runtime = part % RIGS;
 	func_caps = (extra & ATOMICS ? FI_ATOMIC : 0) | (extra & COUNTED ? FI_RMA_EVENT : 0) |
 		    (extra & COMMITTED ? FI_RMA_PMEM : 0);
 	files_name();
@@ -668,6 +731,16 @@ CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_7)
 	survivor_outlives(e, 7);
 }
 
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_9)
+{
+	survivor_outlives(e, 9);
+}
+
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_11)
+{
+	survivor_outlives(e, 11);
+}
+
 IN_MODES(MODE(15))
 
 CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_2)
@@ -688,4 +761,9 @@ CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_6)
 CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_8)
 {
 	survivor_outlives(e, 8);
+}
+
+CASE(peers_killed_at_any_moment_leave_the_survivor_in_order_10)
+{
+	survivor_outlives(e, 10);
 }

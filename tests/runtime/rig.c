@@ -266,3 +266,15 @@ const struct rig *rig_load(int i, struct rig_control *control)
 	rigs[i].load(so);
 	return &rigs[i];
 }
+
+/* ROCR's device has no number here: whatever is there is not looked at. */
+void rig_attr(const struct rig *rig, int device, struct fi_mr_attr *attr)
+{
+	attr->iface = rig->iface;
+	if (rig->iface == FI_HMEM_CUDA)
+		attr->device.cuda = device;
+	else if (rig->iface == FI_HMEM_ZE)
+		attr->device.ze = device;
+	else
+		attr->device.reserved = 0x5a5a5a5a5a5a5a5a;
+}

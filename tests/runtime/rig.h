@@ -43,6 +43,8 @@ struct rig_control {
 };
 
 const struct rig *rig_load(int i, struct rig_control *control);
+/* iface and device of memory that make has made there. */
+void rig_attr(const struct rig *rig, int device, struct fi_mr_attr *attr);
 
 /* Beyond that, of one runtime each; there once it is loaded. */
 struct rig_cuda {

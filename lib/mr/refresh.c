@@ -26,30 +26,29 @@ static int refuse_range(const struct iovec *iov, size_t i)
 			  i, iov[i].iov_base, iov[i].iov_len, MRF_S(iov[i].iov_len));
 }
 
-static int refuse_outside(const struct mrf_mr_back *back, const struct iovec *iov, size_t i)
+static int refuse_outside(const struct mrf_mr *mr, const struct iovec *iov, size_t i)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3061,
 			  "fi_mr_refresh: iov[%zu]: %p + %zu byte%s is not wholly inside "
 			  "the region, whose first segment is %#llx + %llu byte%s",
 			  i, iov[i].iov_base, iov[i].iov_len, MRF_S(iov[i].iov_len),
-			  (unsigned long long)back->extent[0].addr,
-			  (unsigned long long)back->extent[0].len, MRF_S(back->extent[0].len));
+			  (unsigned long long)mr->segs[0].addr, (unsigned long long)mr->segs[0].len,
+			  MRF_S(mr->segs[0].len));
 }
 
-/* The addresses of the region. span has room for its extents. */
-static void all_of(const struct mrf_mr_back *back, struct mrf_spans *all)
+/* The addresses of the region. span has room for its segments. */
+static void all_of(const struct mrf_mr *mr, struct mrf_spans *all)
 {
 	unsigned i;
 
-	for (i = 0; i < back->nextent; i++)
-		all->span[i] =
-			(struct mrf_span){ .start = back->extent[i].addr,
-					   .end = back->extent[i].addr + back->extent[i].len };
-	all->count = back->nextent;
+	for (i = 0; i < mr->nseg; i++)
+		all->span[i] = (struct mrf_span){ .start = mr->segs[i].addr,
+						  .end = mr->segs[i].addr + mr->segs[i].len };
+	all->count = mr->nseg;
 	mrf_spans_tidy(all);
 }
 
-static int check_covered(const struct mrf_mr_back *back, const struct mrf_spans *all,
+static int check_covered(const struct mrf_mr *mr, const struct mrf_spans *all,
 			 const struct iovec *iov, size_t count)
 {
 	size_t i;
@@ -60,22 +59,22 @@ static int check_covered(const struct mrf_mr_back *back, const struct mrf_spans 
 		if (!mrf_range_ok(start, iov[i].iov_len))
 			return refuse_range(iov, i);
 		if (!mrf_spans_have(all, start, start + iov[i].iov_len))
-			return refuse_outside(back, iov, i);
+			return refuse_outside(mr, iov, i);
 	}
 	return 0;
 }
 
 /* The addresses that are to be refreshed; allocated. */
-static int make_spans(const struct mrf_mr_back *back, const struct iovec *iov, size_t count,
+static int make_spans(const struct mrf_mr *mr, const struct iovec *iov, size_t count,
 		      struct mrf_spans *spans)
 {
 	struct mrf_span span[MRF_MR_IOV_LIMIT];
 	struct mrf_spans all = { .span = span };
-	size_t i, n = iov ? count : back->nextent;
+	size_t i, n = iov ? count : mr->nseg;
 	int ret;
 
-	all_of(back, &all);
-	ret = iov ? check_covered(back, &all, iov, count) : 0;
+	all_of(mr, &all);
+	ret = iov ? check_covered(mr, &all, iov, count) : 0;
 	if (ret)
 		return ret;
 	spans->span = calloc(n, sizeof(*span));
@@ -221,7 +220,7 @@ static int renew_ranges(struct mrf_mr *mr, const struct iovec *iov, size_t count
 	size_t n;
 	int ret;
 
-	ret = make_spans(mr->back, iov, count, &spans);
+	ret = make_spans(mr, iov, count, &spans);
 	if (ret)
 		return ret == -FI_ENOMEM ? refuse_region_memory() : ret;
 	mrf_list_init(&list);
@@ -229,6 +228,16 @@ static int renew_ranges(struct mrf_mr *mr, const struct iovec *iov, size_t count
 	ret = all ? finish_refresh(mr->space, &spans, &list, all, n) : refuse_region_memory();
 	free(spans.span);
 	return ret;
+}
+
+/* Each copy asks the runtime what is there: nothing of it is kept that could be renewed. */
+static int refresh_device(const struct mrf_mr *mr, const struct iovec *iov, size_t count)
+{
+	struct mrf_span span[MRF_MR_IOV_LIMIT];
+	struct mrf_spans all = { .span = span };
+
+	all_of(mr, &all);
+	return check_covered(mr, &all, iov, count);
 }
 
 /* --- fi_mr_refresh ---------------------------------------------------------------- */
@@ -258,9 +267,8 @@ static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 				  (unsigned long long)modify->flags);
 	if (!iov != !count)
 		return refuse_list(mr, iov, count);
-	/* Each copy asks the runtime what is there. */
 	if (mr->device)
-		return 0;
+		return refresh_device(mr, iov, count);
 	return renew_ranges(mr, iov, count);
 }
 

@@ -308,6 +308,34 @@ START_TEST(device_region_in_every_mode)
 }
 END_TEST
 
+static void refuses_refresh(struct fid_mr *mr, size_t len, const char *code)
+{
+	const struct iovec iov[] = { { addr, LEN }, { (uint8_t *)addr + 1, len } };
+	struct unit_capture cap;
+
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_mr_refresh(mr, iov, 2, 0), -FI_EINVAL);
+	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), code));
+}
+
+/* There is nothing to do for it, but the arguments have to make sense. */
+START_TEST(device_region_refuses_to_be_refreshed_outside)
+{
+	struct iovec all;
+	struct fid_mr *mr;
+
+	start(_i, FI_MR_ALLOCATED);
+	mr = must_reg(addr, LEN);
+	all = (struct iovec){ addr, LEN };
+	ck_assert_int_eq(fi_mr_refresh(mr, &all, 1, 0), 0);
+	refuses_refresh(mr, LEN, "MRF-E3061");
+	refuses_refresh(mr, SIZE_MAX, "MRF-E3060");
+	works(mr);
+	env_must_close(mr);
+	stop();
+}
+END_TEST
+
 START_TEST(device_region_that_is_disabled_works_once_it_is_enabled)
 {
 	const uint64_t flags = FI_RMA_EVENT;
@@ -525,6 +553,7 @@ static TCase *device_regions(void)
 	tcase_add_test(tc, device_fields_are_not_looked_at_without_the_capability);
 	tcase_add_loop_test(tc, device_region_in_every_mode, 0,
 			    1 << (sizeof(bits) / sizeof(bits[0])));
+	tcase_add_loop_test(tc, device_region_refuses_to_be_refreshed_outside, 0, RIGS);
 	tcase_add_loop_test(tc, device_region_that_is_disabled_works_once_it_is_enabled, 0, RIGS);
 	tcase_add_loop_test(tc, device_region_without_memory_is_refused_and_loses_nothing, 0, RIGS);
 	tcase_add_loop_test(tc, device_call_that_fails_is_told, 0, RIGS);

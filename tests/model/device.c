@@ -24,12 +24,13 @@ static struct fi_info *hints_make(const struct conf *conf)
 
 	if (!hints)
 		abort();
-	hints->caps = FI_RMA | FI_ATOMIC | (conf->event ? FI_RMA_EVENT : 0);
+	hints->caps = FI_RMA | FI_ATOMIC | (conf->event ? FI_RMA_EVENT : 0) |
+		      (conf->device ? FI_HMEM : 0);
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
 				      FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT |
-				      FI_MR_ENDPOINT;
+				      FI_MR_ENDPOINT | (conf->device ? FI_MR_HMEM : 0);
 	if (conf->auth) {
 		hints->domain_attr->auth_key = (uint8_t *)strdup(auth_key(1));
 		hints->domain_attr->auth_key_size = strlen(auth_key(1));

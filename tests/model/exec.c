@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include "exec_int.h"
 
 /* --- saying what is wrong ----------------------------------------------------------- */
@@ -200,43 +197,6 @@ void step_run(struct actor *a, const struct step *step)
 
 /* --- opening and closing ------------------------------------------------------------ */
 
-#define APART (1ul << 44) /* the memory of one thread from that of the next */
-
-/* By the name of the process that forks worlds: the next one takes it again. */
-static void file_map(struct actor *a)
-{
-	size_t len = (PAGES - KEPT) * PAGE;
-	char *name = a->limb->file;
-	int fd;
-
-	snprintf(name, sizeof(a->limb->file), "t_model.%d.%u.tmp", (int)getppid(), a->number);
-	fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	must(ftruncate(fd, (off_t)len));
-	if (mmap(a->limb->mem + KEPT * PAGE, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		 fd, 0) == MAP_FAILED)
-		model_fail("harness", "no file");
-	close(fd);
-}
-
-static void memory_open(struct actor *a, uintptr_t at)
-{
-	uint8_t **mem = &a->limb->mem;
-
-	at = at ? at + a->number * APART : 0;
-	*mem = mmap((void *)at, MEM, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
-	if (*mem == MAP_FAILED)
-		model_fail("harness", "no memory");
-	if (a->world->conf.files)
-		file_map(a);
-	for (uint32_t i = 0; i < MEM; i++)
-		(*mem)[i] = a->shadow[i] = byte_of(a->number + 77, i);
-	if (at)
-		must(munmap(*mem + HOLE * PAGE, PAGE));
-	else
-		must(mprotect(*mem + HOLE * PAGE, PAGE, PROT_NONE));
-}
-
 void actor_open(struct actor *a, struct world *world, unsigned number)
 {
 	struct limb *limb = a->limb;
@@ -251,7 +211,6 @@ void actor_open(struct actor *a, struct world *world, unsigned number)
 	for (unsigned i = 0; i < SHARED_CNTRS; i++)
 		a->cntr_open[i] = true;
 	limb->tickets = calloc(world->conf.steps + 1, sizeof(*limb->tickets));
-	memory_open(a, world->side->backend->memory);
 	limb->peer = world->side->backend->peer_open(&world->conf, number);
 }
 
@@ -351,8 +310,6 @@ void actor_close(struct actor *a)
 	hand_close(a);
 	check_memory(a);
 	a->world->side->backend->peer_close(a->limb->peer);
-	munmap(a->limb->mem, MEM);
-	if (a->world->conf.files)
-		unlink(a->limb->file);
+	memory_close(a);
 	free(a->limb->tickets);
 }

@@ -13,6 +13,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_rma.h>
 #include "model.h"
+#include "runtime/rig.h"
 
 #define NAME_MAX_LEN 64
 /* Nothing takes longer, unless it hangs. Less when it is known to fail. */
@@ -132,7 +133,9 @@ void async_close(struct side *side);
 /* What the library has of one thread. */
 struct limb {
 	uint8_t *mem;
-	char file[64]; /* of which some of it is */
+	const struct rig *rig; /* whose device it is of; or NULL */
+	uint8_t copy[MEM];     /* see memory_bytes */
+	char file[64];	       /* of which some of it is */
 	struct endpoint own[EPS - SHARED_EPS];
 	struct fid_cntr *cntrs[CNTRS - SHARED_CNTRS];
 	void *peer;
@@ -153,8 +156,9 @@ struct limb {
 	struct want flight_want;
 };
 
-/* Its peer is there before anything of the library is called, its hand after that. */
+/* Its peer is there before anything of a runtime or the library is called, its hand after that. */
 void actor_open(struct actor *a, struct world *world, unsigned number);
+void memory_open(struct actor *a, uintptr_t at);
 void actor_hand(struct actor *a);
 /* Closes what can be, and the rest when the shared endpoints are closed. */
 void actor_leave(struct actor *a);

@@ -6,26 +6,6 @@
 
 /* --- accesses ----------------------------------------------------------------------- */
 
-static void bytes_wrong(const struct actor *a, uint32_t place, uint8_t should)
-{
-	model_fail("bytes", "byte 0x%x of thread %u's memory is 0x%02x instead of 0x%02x", place,
-		   a->number, a->limb->mem[place], should);
-}
-
-void check_memory(const struct actor *a)
-{
-	const uint8_t *mem = a->limb->mem;
-
-	if (!memcmp(mem, a->shadow, HOLE * PAGE) &&
-	    !memcmp(mem + (HOLE + 1) * PAGE, a->shadow + (HOLE + 1) * PAGE,
-		    MEM - (HOLE + 1) * PAGE))
-		return;
-	for (uint32_t i = 0; i < MEM; i++) {
-		if (is_there(i, 1) && mem[i] != a->shadow[i])
-			bytes_wrong(a, i, a->shadow[i]);
-	}
-}
-
 /* What was written, in the order of the bytes: a region may have some twice. */
 static void wrote(struct actor *a, const struct step *step)
 {
@@ -43,13 +23,15 @@ static void wrote(struct actor *a, const struct step *step)
 static void wrote_maybe(struct actor *a, const struct step *step)
 {
 	const struct region *r = a->limb->flight_region;
+	const struct conf *conf = &a->world->conf;
+	const uint8_t *mem = memory_bytes(a);
 
 	for (uint32_t i = 0; i < step->len[0]; i++) {
-		long place = place_of(&a->world->conf, r, step->off[0], i);
+		long place = place_of(conf, r, step->off[0], i);
 
-		if (place >= 0 && is_there((uint32_t)place, 1) &&
-		    a->limb->mem[place] == byte_of(step->seed, i))
-			a->shadow[place] = a->limb->mem[place];
+		if (place >= 0 && is_there(conf, (uint32_t)place, 1) &&
+		    mem[place] == byte_of(step->seed, i))
+			a->shadow[place] = mem[place];
 	}
 }
 
@@ -84,6 +66,7 @@ static void comparands(const struct actor *a, const struct step *step, uint8_t *
 /* True: something else is there now, for sure. */
 static bool atomic_change(struct actor *a, const struct step *step, uint8_t *at)
 {
+	const uint8_t *mem = memory_bytes(a);
 	unsigned size = atomic_size(step->type);
 	uint8_t operand[8], compare[SEGS * 8];
 	bool changed = false;
@@ -91,7 +74,7 @@ static bool atomic_change(struct actor *a, const struct step *step, uint8_t *at)
 	comparands(a, step, compare);
 	for (unsigned i = 0; i < step->n; i++) {
 		uint8_t *element = at + i * size;
-		const uint8_t *there = a->limb->mem + (element - a->shadow);
+		const uint8_t *there = mem + (element - a->shadow);
 
 		for (unsigned j = 0; j < size; j++)
 			operand[j] = byte_of(step->seed, i * size + j);

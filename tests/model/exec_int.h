@@ -7,6 +7,11 @@
 
 /* Counts the answer, and fails unless it is wanted; text: more of it, or "". */
 void check_answer(const struct step *step, const struct want *want, int rc, const char *text);
+void memory_close(struct actor *a);
+/* What is in the memory; of a device's, a copy that the next call overwrites. */
+const uint8_t *memory_bytes(const struct actor *a);
+/* iface and device of the memory, if it is a device's. */
+void memory_attr(const struct actor *a, struct fi_mr_attr *attr);
 /* The memory is as the model has it. */
 void check_memory(const struct actor *a);
 

@@ -97,20 +97,16 @@ static void reg_args(const struct actor *a, const struct step *step, struct reg_
 		attr->auth_key = (uint8_t *)auth_key(step->auth);
 		attr->auth_key_size = strlen(auth_key(step->auth));
 	}
+	memory_attr(a, attr);
 	args->flags = reg_flags(step);
 }
 
-/* Where an argument is not of every call, the one that has it is called. */
 static int reg_call(const struct actor *a, const struct step *step, struct reg_args *args,
 		    struct fid_mr **mr)
 {
 	const struct fi_mr_attr *attr = &args->attr;
-	unsigned call = step->call;
+	unsigned call = call_of(step);
 
-	if (step->auth)
-		call = 2;
-	else if (!call && (step->fault == NO_IOV || step->fault == BAD_COUNT))
-		call = 1;
 	if (call == 2)
 		return fi_mr_regattr(domain_of(a), attr, args->flags, mr);
 	if (call == 1)
@@ -146,7 +142,7 @@ static __attribute__((no_sanitize("thread"))) void touch(const struct actor *a)
 {
 	const volatile uint8_t *mem = a->limb->mem;
 
-	for (unsigned i = 0; i < PAGES; i++) {
+	for (unsigned i = 0; i < PAGES && !a->world->conf.device; i++) {
 		if (i != HOLE)
 			(void)mem[i * PAGE];
 	}

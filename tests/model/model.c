@@ -5,7 +5,9 @@
  * counters and memory.
  *
  * A world's domain has one random mode and API version, with or without FI_RMA_EVENT, an
- * event queue for registrations (FI_REG_MR) and an authorization key. Of the keys that
+ * event queue for registrations (FI_REG_MR) and an authorization key. In one of four the
+ * memory is a device's: nothing of it is pinned, so there is nothing to refresh, and it is
+ * used with descriptors only. Of the keys that
  * all threads ask for: a thread that got one must have been alone with it, and a thread
  * that was told that it is taken must have had a rival.
  */
@@ -57,9 +59,9 @@ int shared_key(uint64_t key)
 	return key >= SHARED_KEY && key < SHARED_KEY + SHARED_KEYS ? (int)(key - SHARED_KEY) : -1;
 }
 
-bool is_there(uint32_t off, uint32_t len)
+bool is_there(const struct conf *conf, uint32_t off, uint32_t len)
 {
-	return !len || off + len <= HOLE * PAGE || off >= (HOLE + 1) * PAGE;
+	return !len || conf->device || off + len <= HOLE * PAGE || off >= (HOLE + 1) * PAGE;
 }
 
 unsigned group_of(const struct conf *conf, unsigned auth)
@@ -167,6 +169,21 @@ static void want_key(const struct actor *a, const struct step *step, struct want
 		want_add(want, -FI_ENOKEY);
 }
 
+unsigned call_of(const struct step *step)
+{
+	if (step->auth)
+		return 2;
+	return !step->call && (step->fault == NO_IOV || step->fault == BAD_COUNT) ? 1 : step->call;
+}
+
+/* Only fi_mr_regattr says what memory it is. */
+static void want_device(const struct actor *a, const struct step *step, uint32_t total,
+			struct want *want)
+{
+	if (a->world->conf.device && call_of(step) != 2 && (total || step->fault == OTHER_HMEM))
+		want_add(want, -FI_EINVAL);
+}
+
 static void want_memory(const struct actor *a, const struct step *step, struct want *want)
 {
 	uint32_t total = 0;
@@ -176,19 +193,23 @@ static void want_memory(const struct actor *a, const struct step *step, struct w
 		if (step->fault == OTHER_PMEM && a->world->conf.mode & FI_MR_ALLOCATED &&
 		    !is_kept(&a->world->conf, step->off[i], step->len[i]))
 			want_add(want, -FI_EINVAL);
-		if (!is_there(step->off[i], step->len[i]) &&
+		if (!is_there(&a->world->conf, step->off[i], step->len[i]) &&
 		    a->world->conf.mode & FI_MR_ALLOCATED && !a->world->conf.async)
 			want_add(want, -FI_EFAULT);
 	}
 	if (!total && FI_VERSION_GE(a->world->conf.api, FI_VERSION(1, 13)))
 		want_add(want, -FI_EINVAL);
+	want_device(a, step, total, want);
 }
 
 void want_reg(const struct actor *a, const struct step *step, struct want *want)
 {
 	switch (step->fault) {
-	case BAD_FLAG:
 	case OTHER_HMEM:
+		if (a->world->conf.device)
+			break;
+		/* fallthrough */
+	case BAD_FLAG:
 		want_add(want, -FI_EBADFLAGS);
 		break;
 	case NO_IOV:
@@ -213,6 +234,8 @@ unsigned emptied(const struct actor *a, const struct step *step)
 {
 	unsigned pages = step->empty & ~(1u << HOLE);
 
+	if (a->world->conf.device)
+		return 0;
 	/* What is of a file stays in memory without a process that has it. */
 	if (a->world->conf.files)
 		pages &= (1u << KEPT) - 1;
@@ -227,10 +250,11 @@ unsigned emptied(const struct actor *a, const struct step *step)
 	return pages;
 }
 
-static void refresh_there(struct region *r, uint32_t off, uint32_t len, unsigned empty)
+static void refresh_there(const struct conf *conf, struct region *r, uint32_t off, uint32_t len,
+			  unsigned empty)
 {
 	for (uint32_t at = off; at < off + len; at++)
-		r->refreshed[at] |= is_there(at, 1) && !(empty >> at / PAGE & 1);
+		r->refreshed[at] |= is_there(conf, at, 1) && !(empty >> at / PAGE & 1);
 }
 
 void did_reg(struct actor *a, const struct step *step)
@@ -271,7 +295,8 @@ void did_reg(struct actor *a, const struct step *step)
 	}
 	/* Memory that is there needs no refresh before it changes, which it never does. */
 	for (unsigned i = 0; i < r->n; i++)
-		refresh_there(r, r->off[i], r->len[i], empty);
+		refresh_there(&a->world->conf, r, r->off[i], r->len[i], empty);
+	r->staged = a->world->conf.device && r->n;
 	/* One without bytes is where its first segment is. */
 	if (!r->n) {
 		r->off[0] = step->off[0];
@@ -382,7 +407,7 @@ void want_refresh(const struct actor *a, const struct step *step, struct want *w
 {
 	const struct region *r = &a->regions[step->slot];
 
-	if (!r->demand)
+	if (!r->demand && !r->staged)
 		want_add(want, -FI_ENOSYS);
 	if (step->fault == BAD_FLAG)
 		want_add(want, -FI_EBADFLAGS);

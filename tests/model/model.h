@@ -37,7 +37,7 @@
 
 /*
  * A thread's memory: pages, one of which is a hole that cannot be accessed; the last are
- * of a file, where there is one.
+ * of a file, where there is one. Or all of them are one allocation of a device.
  */
 #define PAGE 4096u
 #define PAGES 9u
@@ -50,10 +50,11 @@ struct conf {
 	uint64_t seed;
 	uint64_t mode; /* FI_MR_* */
 	uint32_t api;
-	bool event; /* opened with the capability FI_RMA_EVENT */
-	bool auth;  /* the domains have the first authorization key */
-	bool files; /* there is a file */
-	bool async; /* bound to an event queue with FI_REG_MR */
+	bool event;  /* opened with the capability FI_RMA_EVENT */
+	bool auth;   /* the domains have the first authorization key */
+	bool files;  /* there is a file */
+	bool async;  /* bound to an event queue with FI_REG_MR */
+	bool device; /* the memory is a device's; FI_HMEM */
 	unsigned threads;
 	unsigned steps; /* of all threads together */
 };
@@ -159,6 +160,7 @@ struct region {
 	bool keyed;	/* has one */
 	bool pmem;	/* can be written so that it is persistent */
 	bool demand;	/* is pinned on demand */
+	bool staged;	/* is memory of a device */
 	bool pending;	/* may not be registered yet */
 	bool claims;	/* is one of struct shared_key.maybe */
 	bool unread;	/* the event that it is has not been read */
@@ -295,6 +297,8 @@ bool is_access(const struct step *step);
 
 /* --- questions about the state ----------------------------------------------------- */
 
+/* Of the three that register, which is it? Where an argument is not of every call, one that has it. */
+unsigned call_of(const struct step *step);
 /* Will the registration fail when the call has returned? */
 bool is_doomed(const struct actor *a, const struct step *step);
 /*
@@ -314,7 +318,7 @@ struct region *region_of(struct actor *a, const struct step *step);
 /* Are they all of the file? */
 bool is_kept(const struct conf *conf, uint32_t off, uint32_t len);
 /* Is the memory of these bytes there? */
-bool is_there(uint32_t off, uint32_t len);
+bool is_there(const struct conf *conf, uint32_t off, uint32_t len);
 /*
  * The pages, a bit each, that have no memory when this region is registered, and are all 0
  * afterwards. Not those that another region has, of which the library would have to be told.

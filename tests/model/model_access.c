@@ -24,7 +24,7 @@ static void want_bytes(const struct actor *a, const struct region *r, const stru
 
 		if (place < 0 || (conf->mode & FI_MR_MMU_NOTIFY && !r->refreshed[place]))
 			want_add(want, -FI_EACCES);
-		if (place >= 0 && r->demand && !is_there((uint32_t)place, 1))
+		if (place >= 0 && r->demand && !is_there(conf, (uint32_t)place, 1))
 			want_add(want, -FI_EFAULT);
 	}
 }
@@ -112,7 +112,7 @@ void want_local(const struct actor *a, const struct step *step, struct want *wan
 	const struct region *r = &a->regions[step->slot];
 	uint64_t right = step->kind == GET ? FI_READ : FI_WRITE;
 
-	if (a->world->conf.mode & FI_MR_LOCAL && step->len[0]) {
+	if ((a->world->conf.mode & FI_MR_LOCAL || a->world->conf.device) && step->len[0]) {
 		if (r->state != ENABLED || !r->desc || step->fault)
 			want_add(want, -FI_EINVAL);
 		else if (!(r->access & right))

@@ -86,7 +86,7 @@ bool step_applies(const struct actor *a, const struct step *step)
 		return access_applies(a, step) && in_one_piece(a, step);
 	case PUT:
 	case GET:
-		return r->state != NONE && is_there(step->off[0], step->len[0]);
+		return r->state != NONE && is_there(&a->world->conf, step->off[0], step->len[0]);
 	default:
 		return true;
 	}

@@ -15,7 +15,7 @@ bool is_doomed(const struct actor *a, const struct step *step)
 	const struct conf *conf = &a->world->conf;
 
 	for (unsigned i = 0; i < step->n; i++) {
-		if (!is_there(step->off[i], step->len[i]))
+		if (!is_there(conf, step->off[i], step->len[i]))
 			return conf->async && conf->mode & FI_MR_ALLOCATED;
 	}
 	return false;

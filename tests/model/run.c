@@ -72,11 +72,14 @@ static struct body body;
 bool model_memory_there(const void *addr, size_t len)
 {
 	uintptr_t start = (uintptr_t)addr, end = start + len;
+	bool device = body.world.conf.device;
 
 	for (unsigned i = 0; i < body.world.conf.threads; i++) {
-		uintptr_t hole = (uintptr_t)body.limb[i].mem + HOLE * PAGE;
+		uintptr_t mem = (uintptr_t)body.limb[i].mem;
+		uintptr_t from = device ? mem : mem + HOLE * PAGE;
+		uintptr_t to = device ? mem + MEM : from + PAGE;
 
-		if (start < hole + PAGE && end > hole)
+		if (start < to && end > from)
 			return false;
 	}
 	return true;
@@ -94,6 +97,8 @@ static void body_open(const struct backend *backend)
 		body.actor[i].limb = &body.limb[i];
 		actor_open(&body.actor[i], world, i);
 	}
+	for (unsigned i = 0; i < world->conf.threads; i++)
+		memory_open(&body.actor[i], backend->memory);
 	side_open(&body.side, backend, &world->conf, SHARED_EPS);
 	for (unsigned i = 0; i < world->conf.threads; i++)
 		actor_hand(&body.actor[i]);
@@ -253,6 +258,8 @@ static void conf_make(const struct plan *plan, unsigned number, struct conf *con
 		conf->mode |= dice(&state) % 2 ? bits[i] : 0;
 	conf->async = dice(&state) % 3 == 0;
 	conf->auth = dice(&state) % 4 == 0;
+	conf->device = dice(&state) % 4 == 0;
+	conf->files &= !conf->device;
 }
 
 static void conf_tell(FILE *out, const struct conf *conf)
@@ -260,10 +267,10 @@ static void conf_tell(FILE *out, const struct conf *conf)
 	char mode[128];
 
 	mode_print(conf->mode, mode, sizeof(mode));
-	fprintf(out, "mr_mode %s, API %u.%u%s%s%s, %u threads", mode, FI_MAJOR(conf->api),
+	fprintf(out, "mr_mode %s, API %u.%u%s%s%s%s, %u threads", mode, FI_MAJOR(conf->api),
 		FI_MINOR(conf->api), conf->event ? ", FI_RMA_EVENT" : "",
 		conf->async ? ", FI_REG_MR" : "", conf->auth ? ", authorization key 1" : "",
-		conf->threads);
+		conf->device ? ", memory of a device" : "", conf->threads);
 }
 
 static void tell(const struct plan *plan, unsigned world, const struct trace *trace)
@@ -327,6 +334,7 @@ static bool tell_counts(const struct plan *plan, struct trace *trace)
 	}
 	all = all || plan->worlds * plan->steps < ENOUGH;
 	fprintf(plan->out, "%s\n", all ? "" : ": not all of it was met");
+	fflush(plan->out);
 	return all;
 }
 

@@ -28,7 +28,7 @@ uint64_t plan_seed(uint64_t otherwise);
 /* Number of an environment variable, or else. */
 unsigned plan_number(const char *name, unsigned otherwise);
 
-/* Is no part of it a hole in the memory of the world in this process? */
+/* Is no part of it a hole in the memory of the world in this process, or a device's? */
 bool model_memory_there(const void *addr, size_t len);
 
 /* True: library and model agreed, and nothing was left. */

@@ -123,6 +123,7 @@ void side_close(struct side *side)
 
 struct mate {
 	struct side side;
+	struct conf conf;     /* its own memory is the host's */
 	uint8_t *buf, *board; /* MAX_ACCESS bytes */
 	struct fid_mr *mr, *board_mr;
 	void *desc;
@@ -180,7 +181,9 @@ struct mate *mate_new(const struct backend *backend, const struct conf *conf)
 
 	if (!p)
 		abort();
-	side_open(&p->side, backend, conf, 1);
+	p->conf = *conf;
+	p->conf.device = false;
+	side_open(&p->side, backend, &p->conf, 1);
 	buffers_open(p);
 	return p;
 }

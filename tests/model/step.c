@@ -5,7 +5,8 @@
  * memory just then; wait for events of registrations; bind endpoints and counters,
  * enable, refresh, take and map raw keys, close; have peers with the same or another
  * authorization key read, write, commit and operate atomically; access with descriptors;
- * open and close what regions are bound to. Each sometimes has a wrong argument.
+ * open and close what regions are bound to. Each sometimes has a wrong argument. Memory of
+ * a device is most often registered as such.
  */
 #include <string.h>
 #include "model_int.h"
@@ -52,7 +53,7 @@ static void range_make(struct actor *a, uint32_t *off, uint32_t *len)
 	*off = below(a, MEM - *len + 1);
 	if (one_in(a, 3))
 		*off -= *off % PAGE;
-	if (!is_there(*off, *len) && !one_in(a, 4)) {
+	if (!is_there(&a->world->conf, *off, *len) && !one_in(a, 4)) {
 		*off = one_in(a, 2) ? 0 : (HOLE + 1) * PAGE;
 		*off += below(a, HOLE * PAGE - *len + 1);
 	}
@@ -118,7 +119,7 @@ static void reg_make(struct actor *a, struct step *step)
 	static const uint8_t faults[] = { BAD_FLAG,   NO_IOV,	BAD_COUNT, BAD_ACCESS,
 					  BAD_OFFSET, BAD_WRAP, BAD_KEY,   OTHER_HMEM };
 
-	step->call = (uint8_t)below(a, 3);
+	step->call = (uint8_t)(a->world->conf.device && !one_in(a, 10) ? 2 : below(a, 3));
 	step->n = (uint8_t)(step->call && one_in(a, 2) ? 1 + below(a, SEGS) : 1);
 	for (unsigned i = 0; i < step->n; i++)
 		range_make(a, &step->off[i], &step->len[i]);

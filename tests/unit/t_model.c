@@ -27,12 +27,12 @@ static struct fi_info *info(const struct conf *conf)
 
 	info->fabric_attr->name = strdup("f");
 	info->fabric_attr->prov_name = strdup("mrfab");
-	info->domain_attr->mr_mode = (int)conf->mode;
+	info->domain_attr->mr_mode = (int)conf->mode | (conf->device ? FI_MR_HMEM : 0);
 	if (conf->auth) {
 		info->domain_attr->auth_key = (uint8_t *)strdup(auth_key(1));
 		info->domain_attr->auth_key_size = strlen(auth_key(1));
 	}
-	info->caps = MRF_CAPS | (conf->event ? FI_RMA_EVENT : 0);
+	info->caps = MRF_CAPS | (conf->event ? FI_RMA_EVENT : 0) | (conf->device ? FI_HMEM : 0);
 	info->addr_format = FI_SOCKADDR_IN;
 	info->src_addr = malloc(sizeof(addr));
 	memcpy(info->src_addr, &addr, sizeof(addr));
@@ -130,7 +130,7 @@ static void fail_run(char *said, size_t size)
 	FILE *out = tmpfile();
 	struct plan plan = { .backend = &backend,
 			     .seed = 12,
-			     .first = 1,
+			     .first = 3,
 			     .worlds = 1,
 			     .steps = 300,
 			     .threads = 1,

@@ -17,9 +17,9 @@
 
 /* --- memory of devices ---------------------------------------------------------------- */
 
-#define MRF_STAGE_PIECE \
-	(128ul << 10) /* copied at a time; by a job, before others get their turns */
-#define MRF_RINGS 64  /* peers of an agent that use such memory at a time (ep/rx/ring.h) */
+#define MRF_STAGE_PIECE (128ul << 10) /* copied at a time */
+#define MRF_STAGE_PART (256ul << 10)  /* by a job for a peer, before others get their turns */
+#define MRF_RINGS 64 /* peers of an agent that use such memory at a time (ep/rx/ring.h) */
 /* One that leaves it alone for so long makes room for another one, or goes anyway. */
 #define MRF_RING_GRACE_MS 500
 #define MRF_RING_MS 10000

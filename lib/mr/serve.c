@@ -286,7 +286,7 @@ bool mrf_mr_stage_copy(struct mrf_mr_commit *places, bool in, uint8_t **host, in
 		       struct mrf_hmem_why *why)
 {
 	uint64_t *addr = &places->place[places->at].addr, *len = &places->place[places->at].len;
-	uint64_t part = mrf_min(*len, MRF_STAGE_PIECE);
+	uint64_t part = mrf_min(*len, MRF_STAGE_PART);
 
 	*err = is_closing(places->mr) ? FI_ECANCELED : 0;
 	if (!*err)

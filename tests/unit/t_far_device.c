@@ -135,6 +135,22 @@ START_TEST(far_device_bytes_are_written_and_read)
 }
 END_TEST
 
+/* What has come is read while the peer's device is at what comes next. */
+START_TEST(far_device_is_read_while_more_is_copied)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	rig->put(dev, want, LEN);
+	memset(mem, 0, LEN);
+	hold(2);
+	ck_assert_int_eq(read_far(0, LEN), 0);
+	want_soon(is_inside() && !memcmp(mem, want, MRF_STAGE_PART));
+	let_go();
+	want_ok(&p.a, &p);
+	ck_assert(!memcmp(mem, want, LEN));
+	close_all();
+}
+END_TEST
+
 /* Buffers that nobody has registered, short ones and long ones; and what is injected. */
 START_TEST(far_device_takes_bytes_of_any_buffer)
 {
@@ -417,7 +433,7 @@ START_TEST(far_device_copies_that_fail_are_told)
 	unsigned nth, failed = 0;
 
 	open_all(_i, FI_MR_ALLOCATED);
-	for (nth = 1; nth < 20; nth++) {
+	for (nth = 1; nth < 16; nth++) {
 		control.fail_next(nth % 2 ? rig->put_call : rig->get_call, nth / 2 + 1, rig->lost);
 		ck_assert_int_eq(nth % 2 ? write_far(0, LEN) : read_far(0, LEN), 0);
 		if (ends_well()) {
@@ -617,6 +633,7 @@ static TCase *far_device(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(tc, far_device_bytes_are_written_and_read, 0, MODES);
+	tcase_add_loop_test(tc, far_device_is_read_while_more_is_copied, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_takes_bytes_of_any_buffer, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_takes_bytes_of_a_device, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_is_one_of_several_ranges, 0, RIGS);

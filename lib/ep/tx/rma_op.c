@@ -22,12 +22,15 @@ static bool ring_is_busy_locked(const struct mrf_peer *peer, const struct mrf_op
 }
 
 /*
- * As many of len bytes as lie together in the ring from the place of pos on, and are copied in
- * one go.
+ * As many of len bytes as lie together in the ring from the place of pos on, and are to be copied
+ * in one go: less of a short operation, so that it is copied while it is under way, too, and more of
+ * a long one, because a request costs as much as some 30 KiB do.
  */
-static uint64_t together(uint64_t pos, uint64_t len)
+static uint64_t together(const struct mrf_op *op, uint64_t len)
 {
-	return mrf_min(mrf_min(len, MRF_PROTO_RING - pos % MRF_PROTO_RING), MRF_STAGE_PIECE);
+	uint64_t most = op->total < 2 * MRF_PROTO_RING ? MRF_STAGE_PIECE : MRF_STAGE_PART;
+
+	return mrf_min(mrf_min(len, MRF_PROTO_RING - op->pos % MRF_PROTO_RING), most);
 }
 
 /*
@@ -102,7 +105,7 @@ static int put_piece_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t r
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
-	len = together(op->pos, len);
+	len = together(op, len);
 	if (ring_is_busy_locked(peer, op) || !mrf_rpc_room_locked(peer->conn) ||
 	    op->pos + len - op->acked > MRF_PROTO_RING)
 		return -FI_EAGAIN;
@@ -165,7 +168,7 @@ static int read_ring_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t r
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
-	len = together(op->pos, mrf_min(len, op->fetched - op->pos));
+	len = together(op, mrf_min(len, op->fetched - op->pos));
 	ret = post_ring_locked(peer, op, MRF_VWR_READ, rkey, &len, true);
 	op->pos += ret ? 0 : len;
 	return ret;

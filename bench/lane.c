@@ -99,6 +99,7 @@ static void target(struct lanes *lanes)
 		if (is_fab(id) && lanes->lane[id].fab)
 			lanes_serve_fab(lanes, lanes->lane[id].fab);
 	}
+	device_serve(lanes);
 	event_serve(lanes);
 	agent_serve(lanes);
 	peers_serve(lanes);

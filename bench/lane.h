@@ -68,6 +68,9 @@ void lanes_connect_fab(struct lanes *lanes, struct fab *fab, struct work_access 
 void lanes_serve_raw(struct lanes *lanes, struct raw *raw);
 void lanes_connect_raw(struct lanes *lanes, struct raw *raw, struct work_remote *remote);
 
+/* The target's half of the part about memory of devices, in part_device.c. */
+void device_serve(struct lanes *lanes);
+
 /* The target's half of the part about events, in part_event.c. */
 void event_serve(struct lanes *lanes);
 

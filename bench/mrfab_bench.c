@@ -56,6 +56,8 @@ int main(int argc, char **argv)
 		part_local(&lanes);
 	if (wanted("device"))
 		part_device(&lanes);
+	else
+		lanes_tell(&lanes, "", 1);
 	if (wanted("atomic"))
 		part_atomic(&lanes);
 	if (wanted("beside"))

@@ -2,8 +2,8 @@
 /*
  * Transfers from and to memory of a device, which pass through memory of the host, against doing
  * one thing after the other: the runtime's copy of all of it, and the same transfer from or to
- * memory of the host. The runtime is a stand-in (tests/runtime). The peer is the one of
- * LANE_NATIVE.
+ * memory of the host. The runtime is a stand-in (tests/runtime). The device is this process's, and
+ * the peer the one of LANE_NATIVE; or it is the target's.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -15,24 +15,39 @@
 #include "runtime/rig.h"
 
 #define MODE (FAB_NATIVE | FI_MR_HMEM)
-#define TIMES 4u
+#define RIGHTS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define ROUNDS 5
+#define NO_MORE UINT32_MAX /* no speed: the target has nothing more to do */
 
 enum { COPY, HOST, STAGED, AGAIN, WAYS };
 
+/* Of each of the two processes. */
 static struct device {
 	const struct rig *rig;
 	void *memory;
 	struct fab host, staged; /* the same endpoint; mr is of the one memory or the other */
-	struct lane lane[WAYS];
 } d;
+
+/* Whose device takes part in what is measured. */
+struct side {
+	struct lanes *lanes;
+	int far; /* the target's */
+	struct lane lane[WAYS];
+};
+
+static int is_staged(int way)
+{
+	return way == STAGED || way == AGAIN;
+}
+
+/* --- both processes ---------------------------------------------------------------- */
 
 static struct fid_mr *register_memory(void)
 {
 	const struct iovec iov = { d.memory, BENCH_MAX_LEN };
 	struct fi_mr_attr attr = { .mr_iov = &iov,
 				   .iov_count = 1,
-				   .access = FI_READ | FI_WRITE,
+				   .access = RIGHTS,
 				   .requested_key = d.host.next_key++,
 				   .iface = d.rig->iface };
 	struct fid_mr *mr;
@@ -41,46 +56,133 @@ static struct fid_mr *register_memory(void)
 	return mr;
 }
 
-static void open_device(struct lanes *lanes)
+static void make_memory(void)
 {
 	struct rig_control control;
 
 	d.rig = rig_load(0, &control);
 	d.memory = d.rig->make(RT_DEVICE, 0, BENCH_MAX_LEN);
-	lanes_join(lanes, &d.host, MODE, FI_HMEM);
+}
+
+static void add_memory(void)
+{
 	d.staged = d.host;
 	d.staged.mr = register_memory();
 }
 
-static void set_ways(struct lanes *lanes, int write)
+/* What a copy takes beside what the processor does. */
+static void set_speed(uint32_t us_per_mib)
 {
-	for (int i = 0; i < WAYS; i++) {
-		bool staged = i == STAGED || i == AGAIN;
+	char text[16];
 
-		d.lane[i].fab = staged ? &d.staged : &d.host;
-		d.lane[i].access = lanes->lane[LANE_NATIVE].access;
-		d.lane[i].access.write = write;
-		d.lane[i].access.use_desc = 1;
-		d.lane[i].access.yield = 1;
-		d.lane[i].access.buf = staged ? d.memory : lanes->buf;
-		d.lane[i].access.len = BENCH_MAX_LEN;
-		d.lane[i].access.depth = 1;
-		d.lane[i].access.times = TIMES;
+	snprintf(text, sizeof(text), "%u", us_per_mib);
+	bench_must_errno("setenv", !setenv("MRFAB_RUNTIME_US_PER_MIB", text, 1));
+}
+
+/* Threads that copy do not sleep longer than a copy takes. 0: as it was. */
+static void set_slack(unsigned long ns)
+{
+	bench_must_errno("prctl", !prctl(PR_SET_TIMERSLACK, ns));
+}
+
+/* --- the target -------------------------------------------------------------------- */
+
+/* It says when it has done what it was told. */
+static void take_speeds(struct lanes *lanes)
+{
+	uint32_t us;
+
+	for (lanes_hear(lanes, &us, sizeof(us)); us != NO_MORE;
+	     lanes_hear(lanes, &us, sizeof(us))) {
+		set_speed(us);
+		lanes_tell(lanes, "", 1);
 	}
 }
 
+void device_serve(struct lanes *lanes)
+{
+	struct work_remote remote;
+	char go;
+
+	lanes_hear(lanes, &go, sizeof(go));
+	if (!go)
+		return;
+	set_slack(1);
+	bench_eager();
+	make_memory();
+	bench_must("fab_open",
+		   fab_open(&d.host, &fab_ours, MODE, FI_HMEM, lanes->buf, BENCH_MAX_LEN));
+	add_memory();
+	lanes_serve_fab(lanes, &d.host);
+	fab_remote(&d.staged, d.memory, &remote);
+	lanes_tell(lanes, &remote, sizeof(remote));
+	bench_yield();
+	take_speeds(lanes);
+	set_slack(0);
+}
+
+/* --- the initiator ----------------------------------------------------------------- */
+
+static void open_near(struct side *side)
+{
+	struct lanes *lanes = side->lanes;
+
+	lanes_join(lanes, &d.host, MODE, FI_HMEM);
+	add_memory();
+	for (int i = 0; i < WAYS; i++) {
+		side->lane[i].fab = is_staged(i) ? &d.staged : &d.host;
+		side->lane[i].access.buf = is_staged(i) ? d.memory : lanes->buf;
+		side->lane[i].access.remote = lanes->lane[LANE_NATIVE].access.remote;
+	}
+}
+
+static void open_far(struct side *side)
+{
+	struct lanes *lanes = side->lanes;
+	static struct fab fab;
+	struct work_access host;
+	struct work_remote staged;
+
+	lanes_tell(lanes, "y", 1);
+	bench_must("fab_open", fab_open(&fab, &fab_ours, FAB_NATIVE, 0, lanes->buf, BENCH_MAX_LEN));
+	lanes_connect_fab(lanes, &fab, &host);
+	lanes_hear(lanes, &staged, sizeof(staged));
+	for (int i = 0; i < WAYS; i++) {
+		side->lane[i].fab = &fab;
+		side->lane[i].access.buf = lanes->buf;
+		side->lane[i].access.remote = is_staged(i) ? staged : host.remote;
+	}
+}
+
+static void set_all_speeds(const struct side *side, uint32_t us_per_mib)
+{
+	char done;
+
+	set_speed(us_per_mib);
+	if (!side->far)
+		return;
+	lanes_tell(side->lanes, &us_per_mib, sizeof(us_per_mib));
+	lanes_hear(side->lanes, &done, sizeof(done));
+}
+
+/* --- copies ------------------------------------------------------------------------ */
+
 static atomic_int copied;
 
-/* What is written comes from the device, what is read goes there. */
+/*
+ * What is written comes from a device of this process, and goes to one of the target. What such a
+ * copy takes is the same in each process.
+ */
 static void *copy(void *arg)
 {
-	const struct work_access *access = &((struct lane *)arg)->access;
+	const struct side *side = arg;
+	const struct work_access *access = &side->lane[COPY].access;
 
 	for (unsigned i = 0; i < access->times; i++) {
-		if (access->write)
-			d.rig->get(access->buf, d.memory, access->len);
-		else
+		if (access->write == side->far)
 			d.rig->put(d.memory, access->buf, access->len);
+		else
+			d.rig->get(access->buf, d.memory, access->len);
 	}
 	atomic_store(&copied, 1);
 	return NULL;
@@ -103,75 +205,131 @@ static void copy_beside(void *arg)
 	bench_must("pthread_join", pthread_join(thread, NULL));
 }
 
-static void measure(double ns[WAYS])
-{
-	struct bench_series series[WAYS];
+/* --- rows -------------------------------------------------------------------------- */
 
-	for (int i = 0; i < WAYS; i++)
-		series[i] = (struct bench_series){ .work = i == COPY ? copy_beside : lane_access,
-						   .arg = &d.lane[i] };
+struct row {
+	size_t len;
+	unsigned depth, times; /* in flight; a round */
+	const char *name;
+	/* Targets, of copies by the processor and by the device. 0: none. */
+	double write[2], read[2];
+};
+
+static void set_row(struct side *side, const struct row *row, int write)
+{
+	for (int i = 0; i < WAYS; i++) {
+		struct work_access *access = &side->lane[i].access;
+
+		access->write = write;
+		access->use_desc = 1;
+		access->yield = 1;
+		access->len = row->len;
+		access->depth = row->depth;
+		access->times = row->times;
+	}
+}
+
+static void measure(struct side *side, double ns[WAYS])
+{
+	struct bench_series series[WAYS] = { { .work = copy_beside, .arg = side } };
+
+	for (int i = HOST; i < WAYS; i++)
+		series[i] = (struct bench_series){ .work = lane_access, .arg = &side->lane[i] };
 	bench_rounds(series, WAYS, ROUNDS);
 	for (int i = 0; i < WAYS; i++)
 		ns[i] = bench_middle(series[i].ns, ROUNDS);
 }
 
-static void add_row(const char *name, const char *who, double limit, const double ns[WAYS])
+static void add_line(const struct side *side, const struct row *row, int write, int by_device,
+		     const double ns[WAYS])
 {
-	double both = ns[COPY] + ns[HOST];
+	double both = ns[COPY] + ns[HOST], limit = (write ? row->write : row->read)[by_device];
+	const char *what = write ? "write" : "read", *who = by_device ? "device" : "processor";
+	const char *whose = side->far ? "the target" : "the initiator";
 
-	report_add("| %s | %s |", name, who);
+	report_add("| %s | %s | %s | %u | %s |", what, whose, row->name, row->depth, who);
 	report_ratio(ns[COPY] / ns[HOST]);
 	report_ratio(ns[STAGED] / both);
 	report_ratio(ns[AGAIN] / both);
 	report_add("\n");
-	report_target(limit, ns[STAGED] / both,
-		      "%s of 1 MiB of a device, copied by the %s / copy + %s of the host", name,
-		      who, name);
-}
-
-/* The threads of the library run when they are woken, as they do where there are more processors. */
-static void start_threads(struct lanes *lanes)
-{
-	bench_eager();
-	open_device(lanes);
-	set_ways(lanes, 1);
-	lane_access(&d.lane[STAGED]);
-	bench_yield();
+	if (limit > 0)
+		report_target(
+			limit, ns[STAGED] / both,
+			"%s of %s, the device is %s's, copied by the %s / copy + %s of the host",
+			what, row->name, whose, who, what);
 }
 
 /* A device that is as fast as the transfer: then most can be saved. */
-static void add_rows(struct lanes *lanes, int write)
+static void add_lines(struct side *side, const struct row *row, int write)
 {
-	const char *name = write ? "write" : "read";
 	double ns[WAYS];
-	char text[32];
 
-	set_ways(lanes, write);
-	measure(ns);
-	add_row(name, "processor", 1.10, ns);
-	snprintf(text, sizeof(text), "%.0f", ns[HOST] / TIMES / 1000);
-	bench_must_errno("setenv", !setenv("MRFAB_RUNTIME_US_PER_MIB", text, 1));
-	measure(ns);
-	add_row(name, "device", 0.85, ns);
-	unsetenv("MRFAB_RUNTIME_US_PER_MIB");
+	set_row(side, row, write);
+	measure(side, ns);
+	add_line(side, row, write, 0, ns);
+	if (row->len < BENCH_MAX_LEN)
+		return;
+	set_all_speeds(side, (uint32_t)(ns[HOST] / row->times / 1000));
+	measure(side, ns);
+	add_line(side, row, write, 1, ns);
+	set_all_speeds(side, 0);
+}
+
+static const struct row near_rows[] = {
+	{ BENCH_MAX_LEN, 1, 4, "1 MiB", { 1.10, 0.85 }, { 1.10, 0.85 } },
+	{ 0 },
+};
+
+static const struct row far_rows[] = {
+	{ BENCH_MAX_LEN, 1, 4, "1 MiB", { 1.15, 0 }, { 0 } },
+	{ 64 << 10, WORK_DEPTH, 32, "64 KiB", { 0 }, { 0 } },
+	{ 8, 1, 96, "8 B", { 0 }, { 0 } },
+	{ 0 },
+};
+
+/* The threads of the library run when they are woken, as they do where there are more processors. */
+static void start_threads(struct side *side, void (*open)(struct side *side), const struct row *row)
+{
+	bench_eager();
+	open(side);
+	for (int write = 0; write < 2; write++) {
+		set_row(side, row, write);
+		lane_access(&side->lane[STAGED]);
+	}
+	bench_yield();
+}
+
+static void add_side(struct side *side, void (*open)(struct side *side), const struct row *rows)
+{
+	start_threads(side, open, rows);
+	for (const struct row *row = rows; row->len; row++) {
+		for (int write = 0; write < 2; write++)
+			add_lines(side, row, write);
+	}
 }
 
 void part_device(struct lanes *lanes)
 {
-	/* Threads that copy do not sleep longer than a copy takes. */
-	bench_must_errno("prctl", !prctl(PR_SET_TIMERSLACK, 1));
-	start_threads(lanes);
+	static struct side near, far;
+	uint32_t no_more = NO_MORE;
+
+	near = (struct side){ .lanes = lanes };
+	far = (struct side){ .lanes = lanes, .far = 1 };
+	set_slack(1);
+	make_memory();
 	report_add(
 		"\n## Memory of a device\n\n"
-		"1 MiB, one at a time, from or to memory that only the runtime of its device can "
-		"copy (a\nstand-in), against *copy + host*: all of it copied by the runtime, and "
-		"the same transfer from\nor to registered memory of the host. A copy is either "
-		"the processor's, or the device's, and\nthen the processor is free meanwhile; "
-		"the device is as fast as the transfer.\n\n"
-		"| | copies | copy / host | staged / (copy + host) | staged again / (copy + host) "
-		"|\n| --- | --- | ---: | ---: | ---: |\n");
-	for (int write = 0; write < 2; write++)
-		add_rows(lanes, write);
-	/* As it was. */
-	bench_must_errno("prctl", !prctl(PR_SET_TIMERSLACK, 0));
+		"From or to memory that only the runtime of its device can copy (a stand-in), "
+		"against\n*copy + host*: all of it copied by the runtime, and the same transfer from "
+		"or to registered\nmemory of the host. The device is the initiator's or the "
+		"target's, and the other memory is of\nthe host. A copy is either the processor's, "
+		"or the device's, and then the processor is free\nmeanwhile; the device is as fast "
+		"as the transfer.\n\n"
+		"| | device | length | in flight | copies | copy / host | staged / (copy + host) | "
+		"staged again / (copy + host) |\n"
+		"| --- | --- | --- | ---: | --- | ---: | ---: | ---: |\n");
+	add_side(&near, open_near, near_rows);
+	add_side(&far, open_far, far_rows);
+	lanes_tell(lanes, &no_more, sizeof(no_more));
+	set_slack(0);
 }

@@ -17,7 +17,7 @@ suites_quick=(unit rxe-6.1)
 # How long each takes on a machine of two processors that emulates its guests: those in guests
 # alone, the others with one beside. Suites begin with the longest. Deep: with --all.
 declare -A seconds=(
-	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=50 [hosts]=300 [late]=40 [prov]=50 [runner]=270
+	[rxe-6.1]=190 [rxe-6.12]=310 [rxe-newest]=50 [hosts]=300 [late]=110 [prov]=50 [runner]=270
 	[unit]=90 [asan]=230 [tsan]=150 [valgrind]=110 [clang]=70 [debian13]=250 [install]=5 [dist]=60
 	[scripts]=5 [docs]=5
 )
@@ -280,7 +280,7 @@ suite_hosts() {
 
 # How long one peer waits for what others want of the same target; in instructions.
 suite_late() {
-	counts late-6.1 scripts/with-rxe --icount --kernel 6.1 --timeout 200 -- \
+	counts late-6.1 scripts/with-rxe --icount --kernel 6.1 --timeout 400 -- \
 		build/main/tests/func/late
 }
 

@@ -8,16 +8,20 @@
  * the target does not have: its agent is asked each time. They are asked first while the target
  * has nothing else to do, then while two peers fight for a word (one adds to it by the device, the
  * other changes its bytes, which the target's agent does), then while a third one has 1 GiB of a
- * file flushed. No question may take 1 ms longer than most do at first.
+ * file flushed, then while a fourth one writes and reads memory of a device there, 1 GiB in all. No
+ * question may take 1 ms longer than most do at first.
  *
  * All processes share one processor, as they would not in life. So the one who asks and the one who
- * adds get it at once, the other two when nobody else wants it, and what is left to compete is the
- * target: its agent, the thread that flushes, and the kernel.
+ * adds get it at once, the others when nobody else wants it, and what is left to compete is the
+ * target: its agent, the threads that flush and copy, and the kernel.
  *
  * The file is in the guest's memory, because to write 1 GiB to the machine takes minutes there.
  * It is slow because its msync(2), which this program has in the place of the C library's, first
  * writes 1 MiB, page by page, to a file in the working directory, which is the machine's. The flush
  * is asked for by hand (foreign.c): the write before it would take most of a minute, too.
+ *
+ * The device is a stand-in (tests/runtime) that takes longer to copy a part than a question may
+ * take; meanwhile the processor is free.
  *
  * Linux 6.1, since later ones pin no files for writing. Prints "ok NAME" or "not ok NAME".
  */
@@ -41,6 +45,7 @@
 #include <unistd.h>
 #include <rdma/fi_atomic.h>
 #include "fab.h"
+#include "runtime/rig.h"
 #include "stranger.h"
 
 #define MIB (1ul << 20)
@@ -49,16 +54,20 @@
 #define FILE_KEY 7
 #define WORD_KEY 8
 #define NO_KEY 9
+#define DEVICE_KEY 10
+#define DEVICE_LEN (16 * MIB)
+#define DEVICE_TIMES 64u       /* that is read or written */
+#define DEVICE_US_PER_MIB 6000 /* what is copied at a time takes more than BOUND */
 
 #define BOUND 1000000l /* ns */
 #define QUESTIONS 400u
 #define QUESTIONS_MAX 20000u
-#define QUESTIONS_FLUSH 300u /* at least, while the flush is under way */
-#define DEPTH 16	     /* changes of the word that are under way */
-#define PAUSE 50	     /* us, between additions */
+#define QUESTIONS_LONG 300u /* at least, while one thing is under way */
+#define DEPTH 16	    /* changes of the word that are under way */
+#define PAUSE 50	    /* us, between additions */
 
 /* What is waited for: the target is ready; go; it is over. */
-enum { READY, FIGHT, FLUSH, FLUSHED, END, SEMS };
+enum { READY, FIGHT, FLUSH, FLUSHED, COPY, COPIED, END, SEMS };
 
 static struct shared {
 	char name[NAME_LEN];
@@ -66,6 +75,7 @@ static struct shared {
 	atomic_bool stop;	  /* the fight */
 	atomic_uint adds, looks;  /* at the word, since it began; see process_vm_readv */
 	atomic_uint begun, ended; /* parts of the flush */
+	atomic_uint copied;	  /* how often all of the device's was */
 } * shared;
 
 /* --- what fab.c wants of the runner of cases (case.h) ------------------------------- */
@@ -251,15 +261,36 @@ static struct fid_mr *register_it(struct fab *f, void *mem, size_t len, uint64_t
 	return mr;
 }
 
+static struct fid_mr *register_device(struct fab *f)
+{
+	struct rig_control control;
+	const struct rig *rig = rig_load(0, &control);
+	struct iovec iov = { rig->make(RT_DEVICE, 0, DEVICE_LEN), DEVICE_LEN };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = FI_REMOTE_READ | FI_REMOTE_WRITE,
+				   .requested_key = DEVICE_KEY,
+				   .iface = rig->iface };
+	struct fid_mr *mr;
+	char us[16];
+
+	snprintf(us, sizeof(us), "%d", DEVICE_US_PER_MIB);
+	setenv("MRFAB_RUNTIME_US_PER_MIB", us, 1);
+	must_ok(fi_mr_regattr(f->domain, &attr, 0, &mr));
+	return mr;
+}
+
 /* It has nothing to do itself. */
 static void be_target(void)
 {
 	static uint64_t word[512] __attribute__((aligned(4096)));
 	char path[] = "/tmp/late.XXXXXX", slow_path[] = "late.XXXXXX";
-	struct fid_mr *file_mr, *word_mr;
+	static const struct fab_opt opt = { .wait = FI_WAIT_UNSPEC, .hmem = true };
+	struct fid_mr *file_mr, *word_mr, *device_mr;
 	struct fab f;
 
-	fab_open(&f, &mode, &sleeps);
+	fab_open(&f, &mode, &opt);
+	device_mr = register_device(&f);
 	file_mr = register_it(&f, map_file(path, FILE_LEN), FILE_LEN, FILE_KEY, FI_RMA_PMEM);
 	word_mr = register_it(&f, word, sizeof(word), WORD_KEY, 0);
 	slow_fd = make_file(slow_path);
@@ -270,6 +301,7 @@ static void be_target(void)
 	unlink(path);
 	must_ok(fi_close(&file_mr->fid));
 	must_ok(fi_close(&word_mr->fid));
+	must_ok(fi_close(&device_mr->fid));
 	fab_close(&f);
 }
 
@@ -339,6 +371,36 @@ static void be_flusher(void)
 	must(!strcmp(s.said, all), "the flush: %s", s.said);
 	post(FLUSHED);
 	stranger_stop(&s);
+}
+
+/* All of the device's memory, again and again. */
+static void copy_all(struct fab *f, fi_addr_t to, void *mem)
+{
+	unsigned i;
+	ssize_t rc;
+
+	for (i = 0; i < DEVICE_TIMES; i++) {
+		rc = i % 2 ? fi_read(f->ep, mem, DEVICE_LEN, NULL, to, 0, DEVICE_KEY, NULL)
+			   : fi_write(f->ep, mem, DEVICE_LEN, NULL, to, 0, DEVICE_KEY, NULL);
+		must_ok((int)rc);
+		must_be_done(f);
+		atomic_fetch_add(&shared->copied, 1);
+	}
+}
+
+static void be_copier(void)
+{
+	void *mem = calloc(1, DEVICE_LEN);
+	struct fab f;
+
+	must(mem, "no memory");
+	be_scheduled(SCHED_IDLE, 0);
+	wait_for(COPY);
+	fab_open(&f, &mode, &sleeps);
+	copy_all(&f, fab_insert(&f, shared->name), mem);
+	post(COPIED);
+	fab_close(&f);
+	free(mem);
 }
 
 /* --- questions --------------------------------------------------------------------------- */
@@ -425,6 +487,13 @@ static int beside_fight(struct asker *a, const pid_t fighter[2], const struct ti
 		     load);
 }
 
+/* Until that is over. */
+static void ask_until(struct asker *a, int sem)
+{
+	for (a->n = 0; a->n < QUESTIONS_MAX && sem_trywait(&shared->sem[sem]);)
+		ask(a);
+}
+
 static int beside_flush(struct asker *a, pid_t flusher, const struct times *alone)
 {
 	char load[80];
@@ -432,12 +501,26 @@ static int beside_flush(struct asker *a, pid_t flusher, const struct times *alon
 	post(FLUSH);
 	while (!shared->begun)
 		usleep(1000);
-	for (a->n = 0; a->n < QUESTIONS_MAX && sem_trywait(&shared->sem[FLUSHED]);)
-		ask(a);
+	ask_until(a, FLUSHED);
 	end(flusher);
 	snprintf(load, sizeof(load), "%u parts were flushed", shared->ended);
 	return judge(a, "question_beside_a_flush_of_1_GiB", alone,
-		     a->n >= QUESTIONS_FLUSH && shared->begun == shared->ended, load);
+		     a->n >= QUESTIONS_LONG && shared->begun == shared->ended, load);
+}
+
+static int beside_copies(struct asker *a, pid_t copier, const struct times *alone)
+{
+	char load[80];
+
+	post(COPY);
+	while (!shared->copied)
+		usleep(1000);
+	ask_until(a, COPIED);
+	end(copier);
+	snprintf(load, sizeof(load), "%lu MiB of a device were copied",
+		 shared->copied * DEVICE_LEN / MIB);
+	return judge(a, "question_beside_1_GiB_of_a_device", alone,
+		     a->n >= QUESTIONS_LONG && shared->copied == DEVICE_TIMES, load);
 }
 
 /* --- all together ------------------------------------------------------------------------ */
@@ -453,7 +536,7 @@ static void share(void)
 		sem_init(&shared->sem[i], 1, 0);
 }
 
-static int ask_all(struct asker *a, const pid_t load[3])
+static int ask_all(struct asker *a, const pid_t load[4])
 {
 	struct times alone;
 	int bad;
@@ -462,13 +545,14 @@ static int ask_all(struct asker *a, const pid_t load[3])
 	ask_times(a, QUESTIONS);
 	alone = times_of(a);
 	bad = beside_fight(a, load, &alone);
-	return bad + beside_flush(a, load[2], &alone);
+	bad += beside_flush(a, load[2], &alone);
+	return bad + beside_copies(a, load[3], &alone);
 }
 
 int main(void)
 {
 	static struct asker a;
-	pid_t target, load[3];
+	pid_t target, load[4];
 	int bad;
 
 	setpgid(0, 0);
@@ -479,6 +563,7 @@ int main(void)
 	load[0] = start(be_adder);
 	load[1] = start(be_changer);
 	load[2] = start(be_flusher);
+	load[3] = start(be_copier);
 	wait_for(READY);
 	be_scheduled(SCHED_FIFO, 1);
 	fab_open(&a.f, &mode, &sleeps);

@@ -107,8 +107,10 @@ tests_func_lost_SOURCES = tests/func/lost.c tests/func/fab.c tests/func/fab.h \
 	tests/func/buf.c tests/func/buf.h tests/func/case.h
 tests_func_lost_LDADD = libmrfab.la
 tests_func_late_SOURCES = tests/func/late.c tests/func/stranger.c tests/func/stranger.h tests/func/fab.c tests/func/fab.h \
-	tests/func/buf.c tests/func/buf.h tests/func/case.h
-tests_func_late_LDADD = libmrfab.la -lpthread
+	tests/func/buf.c tests/func/buf.h tests/func/case.h $(runtime_rig)
+tests_func_late_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_func_late_LDADD = libmrfab.la -lpthread -ldl
+EXTRA_tests_func_late_DEPENDENCIES = $(runtime_stand_ins)
 tests_func_hammer_SOURCES = tests/func/hammer.c tests/func/hammer.h tests/func/hammer_owner.c tests/func/hammer_local.c \
 	tests/func/hammer_peer.c tests/func/fab.c tests/func/buf.c
 tests_func_hammer_LDADD = libmrfab.la -lpthread

@@ -22,7 +22,8 @@
  * The count is exact at the edges: before a connection is destroyed the agent takes in
  * what is in its queue; fi_close of a region has it do the same after the kernel regions
  * are gone, and that of an endpoint first puts its peers' queue pairs into error, so that
- * nothing lands any more. So what a peer knows to be done is in the count when fi_close
+ * nothing lands any more. What a job of the agent's has written is counted before the job
+ * lets go of the region. So what a peer knows to be done is in the count when fi_close
  * returns. A closing region keeps its authorization key until then, because what comes in
  * late counts only if it comes from a member of the key's group. A pending region counts
  * nothing.

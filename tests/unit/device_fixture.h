@@ -99,12 +99,14 @@ static struct fid_mr *reg_device(struct node *n, void *addr, size_t len, uint64_
 	return mr;
 }
 
+static uint32_t api; /* 0: the usual version */
+
 /* Of the runtime with this number, both ends in a domain that has FI_HMEM. */
 static void open_pair(int runtime, int mode, uint64_t caps)
 {
 	hold_nth = 0;
 	rig = rig_load(runtime, &control);
-	pair_open(&p, &(struct node_opt){ .mr_mode = mode | FI_MR_HMEM, .caps = caps });
+	pair_open(&p, &(struct node_opt){ .mr_mode = mode | FI_MR_HMEM, .caps = caps, .api = api });
 }
 
 #endif

@@ -29,6 +29,18 @@ int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, v
 	return __real_mrf_mr_device_copy(mr, in, addr, host, len, why);
 }
 
+/* --- regions that are left late ------------------------------------------------------------- */
+
+static unsigned linger_us; /* behind that, for whoever leaves */
+
+void __real_mrf_mr_commit_end(struct mrf_mr_commit *commit);
+void __wrap_mrf_mr_commit_end(struct mrf_mr_commit *commit);
+void __wrap_mrf_mr_commit_end(struct mrf_mr_commit *commit)
+{
+	__real_mrf_mr_commit_end(commit);
+	usleep(linger_us);
+}
+
 /* --- time that passes ----------------------------------------------------------------------- */
 
 static _Atomic int64_t ahead; /* ms */
@@ -100,6 +112,13 @@ static ssize_t write_far(size_t at, size_t len)
 static ssize_t read_far(size_t at, size_t len)
 {
 	return fi_read(p.a.ep, mem + at, len, desc, p.to, base + at, key, &p);
+}
+
+/* Something else is there then. */
+static ssize_t change_far(void)
+{
+	memset(mem, 0xff, 8);
+	return fi_atomic(p.a.ep, mem, 1, desc, p.to, base, key, FI_UINT64, FI_BOR, &p);
 }
 
 /* --- bytes ---------------------------------------------------------------------------------- */
@@ -269,6 +288,34 @@ START_TEST(far_device_writes_are_counted_once)
 		want_ok(&p.a, &p);
 		ck_assert_uint_eq(fi_cntr_read(cntr), n);
 	}
+	must_close(&cntr->fid);
+	close_all();
+}
+END_TEST
+
+/* As long as whoever leaves the region does nothing more, closing it goes on. */
+START_TEST(far_device_write_counts_when_its_region_is_closed_meanwhile)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr;
+
+	caps = CAPS | FI_RMA_EVENT;
+	api = FI_VERSION(2, 3);
+	open_all(0, FI_MR_ALLOCATED);
+	ck_assert_int_eq(fi_cntr_open(p.b.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_mr_bind(dev_mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	there_and_back(100);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	linger_us = 100000;
+	hold(_i ? 2 : 1);
+	ck_assert_int_eq(_i ? change_far() : write_far(0, 100), 0);
+	want_soon(is_inside());
+	let_go();
+	must_close(&dev_mr->fid);
+	dev_mr = NULL;
+	linger_us = 0;
+	want_ok(&p.a, &p);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 2);
 	must_close(&cntr->fid);
 	close_all();
 }
@@ -649,6 +696,7 @@ static TCase *far_device(void)
 	tcase_add_loop_test(tc, far_device_survives_a_connection_that_breaks, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_copy_is_finished_for_nobody, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_is_not_written_by_a_job_that_is_late, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_write_counts_when_its_region_is_closed_meanwhile, 0, 2);
 	tcase_add_loop_test(tc, far_device_region_is_closed_in_the_middle, 0, 2);
 	tcase_add_loop_test(tc, far_device_endpoint_is_closed_in_the_middle, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_peer_that_does_nothing_loses_its_ring, 0, RIGS);

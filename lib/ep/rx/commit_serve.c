@@ -3,15 +3,12 @@
 #include <rdma/fi_errno.h>
 #include "ep/rx/commit_serve.h"
 
-/* In a thread of the crew. The region is free before anybody hears of it. */
+/* In a thread of the crew. */
 static bool flush_part(struct mrf_job *job)
 {
 	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
 
-	if (mrf_mr_commit_flush(&work->commit, &work->err) && !atomic_load(&work->gone))
-		return true;
-	mrf_mr_commit_end(&work->commit);
-	return false;
+	return mrf_mr_commit_flush(&work->commit, &work->err) && !atomic_load(&work->gone);
 }
 
 static enum mrf_mr_status find_places(struct mrf_ep *ep, const struct mrf_request *request,

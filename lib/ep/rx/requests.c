@@ -15,6 +15,7 @@ static void job_over(struct mrf_job *job)
 	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
 	struct mrf_passive *passive = work->passive;
 
+	mrf_work_leave(work);
 	if (!passive) {
 		mrf_list_del(&work->node);
 		mrf_ring_put(work->ring);
@@ -113,6 +114,7 @@ static int begin_request(struct mrf_work *work, const struct mrf_request *reques
 	work->reply = (struct mrf_reply){ .turn = request->turn,
 					  .body = reply_at(work) + MRF_PROTO_REPLY_HEAD };
 	work->begun = true;
+	work->counts = false;
 	return 0;
 }
 

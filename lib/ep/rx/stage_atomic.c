@@ -65,7 +65,7 @@ static bool change_by_job(struct mrf_job *job)
 	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
 
 	work->err = change_elements(work);
-	mrf_mr_commit_end(&work->commit);
+	work->counts &= work->stored || work->what & MRF_ATOMIC_WHAT_STORED;
 	return false;
 }
 
@@ -78,29 +78,21 @@ static int start_change(struct mrf_ep *ep, const struct mrf_request *request, ui
 	bool fetches = MRF_ATOMIC_WHAT_FAMILY(request->what) != MRF_ATOMIC_BASE;
 
 	work->what = request->what;
+	work->counts = work->what & MRF_ATOMIC_WHAT_COUNT && work->event && ep->caps & FI_RMA_EVENT;
 	work->bytes = request->len;
 	work->results = fetches ? body : NULL;
 	memcpy(work->body, request->body, request->body_len);
 	return mrf_work_start(ep, work, change_by_job);
 }
 
-static void count_change(struct mrf_ep *ep, const struct mrf_work *work)
-{
-	bool stored = work->stored || work->what & MRF_ATOMIC_WHAT_STORED;
-
-	if (work->what & MRF_ATOMIC_WHAT_COUNT && stored && work->event && ep->caps & FI_RMA_EVENT)
-		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
-}
-
-static void tell_result(struct mrf_ep *ep, const struct mrf_request *request,
-			struct mrf_reply *reply, const struct mrf_work *work)
+static void tell_result(const struct mrf_request *request, struct mrf_reply *reply,
+			const struct mrf_work *work)
 {
 	mrf_work_tell(work, request, reply);
 	if (work->err)
 		return;
 	reply->body_len = work->results ? (uint32_t)request->len : 0;
 	reply->flags = work->stored ? MRF_REPLY_STORED : 0;
-	count_change(ep, work);
 }
 
 int mrf_stage_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
@@ -121,6 +113,6 @@ int mrf_stage_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
 	work->flushed = !work->flushed && start_change(ep, request, body, work) == MRF_SERVE_JOB;
 	if (work->flushed)
 		return MRF_SERVE_JOB;
-	tell_result(ep, request, reply, work);
+	tell_result(request, reply, work);
 	return 0;
 }

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "ep/rx/stage_serve.h"
 
-/* In a thread of the crew. The region is free before anybody hears of it. */
+/* In a thread of the crew. */
 static bool copy_next(struct mrf_job *job)
 {
 	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
@@ -15,7 +15,6 @@ static bool copy_next(struct mrf_job *job)
 	if (work->err && work->err != FI_ECANCELED)
 		mrf_warn(FI_LOG_EP_DATA, 4166, "a peer's %s memory of a device fails: %s",
 			 work->put ? "write to" : "read from", why.text);
-	mrf_mr_commit_end(&work->commit);
 	return false;
 }
 
@@ -41,6 +40,7 @@ bool mrf_stage_hold(struct mrf_ep *ep, const struct mrf_request *request, uint64
 
 static int start_copy(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_work *work)
 {
+	work->counts = request->what & MRF_STAGE_COUNT && work->event;
 	work->ring = mrf_ring_get(work->passive);
 	work->host = work->ring->memory + (request->what & MRF_STAGE_OFFSET);
 	return mrf_work_start(ep, work, copy_next);
@@ -52,13 +52,6 @@ static bool is_in_ring(const struct mrf_passive *passive, const struct mrf_reque
 
 	return passive->ring && request->len && !(request->what & ~known) &&
 	       request->len <= MRF_PROTO_RING - (request->what & MRF_STAGE_OFFSET);
-}
-
-static void count_write(struct mrf_ep *ep, const struct mrf_request *request,
-			const struct mrf_work *work)
-{
-	if (!work->err && request->what & MRF_STAGE_COUNT && work->event)
-		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
 }
 
 int mrf_stage_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
@@ -80,6 +73,5 @@ int mrf_stage_serve(struct mrf_ep *ep, const struct mrf_request *request, struct
 	mrf_ring_put(work->ring);
 	work->ring = NULL;
 	mrf_work_tell(work, request, reply);
-	count_write(ep, request, work);
 	return 0;
 }

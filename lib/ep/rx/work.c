@@ -2,6 +2,7 @@
 #include <rdma/fi_errno.h>
 #include "base/thread.h"
 #include "ep/rx/work.h"
+#include "mr/event.h"
 
 struct mrf_mr_ask mrf_work_ask(const struct mrf_ep *ep, const struct mrf_request *request)
 {
@@ -28,6 +29,15 @@ int mrf_work_start(struct mrf_ep *ep, struct mrf_work *work, bool (*part)(struct
 	work->err = mrf_thread_err(ret);
 	mrf_mr_commit_end(&work->commit);
 	return 0;
+}
+
+void mrf_work_leave(struct mrf_work *work)
+{
+	struct mrf_ep *ep = work->passive ? work->passive->ep : NULL;
+
+	if (ep && work->counts && !work->err)
+		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
+	mrf_mr_commit_end(&work->commit);
 }
 
 void mrf_work_tell(const struct mrf_work *work, const struct mrf_request *request,

@@ -6,7 +6,7 @@
  * requests stay in order and it has at most one job. If the connection ends meanwhile, the job is
  * finished for nobody.
  *
- * Agent thread, except where a job is at it: that may use job, gone, commit and err.
+ * Agent thread, except where a job is at it: that may use job, gone, commit, err and counts.
  */
 #ifndef MRF_EP_RX_WORK_H
 #define MRF_EP_RX_WORK_H
@@ -42,6 +42,7 @@ struct mrf_work {
 	uint8_t *host;
 	bool put;
 	uint32_t event; /* number of the region */
+	bool counts;	/* unless err is set, it is a write that the region counts */
 	/* of an ATOMIC request about memory of a device, for its job */
 	uint32_t what;
 	uint64_t bytes;
@@ -57,10 +58,15 @@ struct mrf_mr_ask mrf_work_ask(const struct mrf_ep *ep, const struct mrf_request
 /* The bytes cannot be used: status is not OK. */
 void mrf_work_refuse(struct mrf_reply *reply, enum mrf_mr_status status);
 /*
- * Starts the job, which ends work->commit: MRF_SERVE_JOB. 0: there is no thread for it; work->err
- * says so, and work->commit has ended.
+ * Starts the job, which holds work->commit until it is over: MRF_SERVE_JOB. 0: there is no thread
+ * for it; work->err says so, and work->commit has ended.
  */
 int mrf_work_start(struct mrf_ep *ep, struct mrf_work *work, bool (*part)(struct mrf_job *job));
+/*
+ * The job is over: counts what it wrote, while the region still has its counters, and lets go of the
+ * region before anybody hears of it. Without a connection nobody is told, and nothing counts.
+ */
+void mrf_work_leave(struct mrf_work *work);
 /* The job is over, or there was none: all bytes are done or, with work->err, none. */
 void mrf_work_tell(const struct mrf_work *work, const struct mrf_request *request,
 		   struct mrf_reply *reply);

@@ -99,8 +99,8 @@ void atomics_serve(struct fab *f, struct buf *b, struct ctl *m)
 	if (!b->mem)
 		fab_buf(f, b, 4096, 1);
 	for (i = 0; i < ROOM; i += 8) {
-		memcpy(b->mem + i, &a.operand, 8);
-		memcpy(b->mem + ROOM + i, &a.compare, 8);
+		buf_put(b, i, &a.operand, 8);
+		buf_put(b, ROOM + i, &a.compare, 8);
 	}
 	for (i = 0; i < a.times && !m->a[0]; i++) {
 		post(f, b, &a);
@@ -111,5 +111,5 @@ void atomics_serve(struct fab *f, struct buf *b, struct ctl *m)
 	}
 	for (; flying; flying--)
 		take(f, m);
-	memcpy(&m->a[1], b->mem + 2 * ROOM, 8);
+	buf_get(b, 2 * ROOM, &m->a[1], 8);
 }

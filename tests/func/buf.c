@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #define CASE_HELPER
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "buf.h"
 #include "case.h"
+
+const struct buf_memory *buf_memory;
 
 static uint64_t pattern_word(uint64_t seed, uint64_t i)
 {
@@ -45,8 +48,10 @@ static void *map(size_t size, bool huge)
 
 void buf_open(struct buf *b, size_t size, uint64_t seed)
 {
-	*b = (struct buf){ .size = size };
-	b->mem = map(size, size > 16 * 1024 * 1024);
+	*b = (struct buf){ .size = size, .memory = buf_memory };
+	b->mem = buf_memory ? buf_memory->make(size) : map(size, size > 16 * 1024 * 1024);
+	if (!b->mem)
+		case_fail("the device has no memory");
 	b->want = map(size, true);
 	buf_fill(b, seed);
 }
@@ -55,7 +60,10 @@ void buf_close(struct buf *b)
 {
 	if (!b->mem)
 		return;
-	munmap(b->mem, b->size);
+	if (b->memory)
+		b->memory->unmake(b->mem);
+	else
+		munmap(b->mem, b->size);
 	munmap(b->want, b->size);
 	*b = (struct buf){ 0 };
 }
@@ -64,7 +72,23 @@ void buf_fill(struct buf *b, uint64_t seed)
 {
 	b->seed = seed;
 	pattern(b->want, seed, 0, b->size);
-	memcpy(b->mem, b->want, b->size);
+	buf_put(b, 0, b->want, b->size);
+}
+
+void buf_put(const struct buf *b, size_t off, const void *bytes, size_t len)
+{
+	if (b->memory)
+		b->memory->put(b->mem + off, bytes, len);
+	else
+		memcpy(b->mem + off, bytes, len);
+}
+
+void buf_get(const struct buf *b, size_t off, void *bytes, size_t len)
+{
+	if (b->memory)
+		b->memory->get(bytes, b->mem + off, len);
+	else
+		memcpy(bytes, b->mem + off, len);
 }
 
 void buf_want(struct buf *b, size_t off, size_t len, uint64_t seed, uint64_t from)
@@ -101,14 +125,30 @@ static const char *diff_range(const struct buf *b, size_t off, size_t end)
 	return diff_text(b, off, end);
 }
 
-const char *buf_diff(const struct buf *b)
-{
-	return diff_range(b, 0, b->size);
-}
-
-const char *buf_diff_outside(const struct buf *b, size_t off, size_t len)
+static const char *diff_outside(const struct buf *b, size_t off, size_t len)
 {
 	const char *text = diff_range(b, 0, off);
 
 	return text ? text : diff_range(b, off + len, b->size);
+}
+
+const char *buf_diff(const struct buf *b)
+{
+	return buf_diff_outside(b, 0, 0);
+}
+
+const char *buf_diff_outside(const struct buf *b, size_t off, size_t len)
+{
+	struct buf copy = *b;
+	const char *text;
+
+	if (!b->memory)
+		return diff_outside(b, off, len);
+	copy.mem = malloc(b->size);
+	if (!copy.mem)
+		case_fail("no memory");
+	buf_get(b, 0, copy.mem, b->size);
+	text = diff_outside(&copy, off, len);
+	free(copy.mem);
+	return text;
 }

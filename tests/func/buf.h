@@ -19,13 +19,24 @@
 struct fab;
 struct fid_mr;
 
+/* Where buffers are that are opened from now on: the host's memory (NULL), or another's. */
+struct buf_memory {
+	void *(*make)(size_t size); /* page aligned; NULL: there is none */
+	void (*unmake)(void *mem);
+	void (*put)(void *to, const void *from, size_t len);
+	void (*get)(void *to, const void *from, size_t len);
+	int iface; /* enum fi_hmem_iface; its first device */
+};
+extern const struct buf_memory *buf_memory;
+
 struct buf {
-	uint8_t *mem;  /* page aligned */
+	uint8_t *mem;  /* page aligned; only with memory NULL can it be looked at */
 	uint8_t *want; /* what mem should be */
 	size_t size;
-	uint64_t seed;	   /* of the pattern that fills it */
-	struct fid_mr *mr; /* FI_MR_LOCAL: all of mem; else NULL */
-	struct fab *fab;   /* that mr belongs to */
+	const struct buf_memory *memory; /* that mem is in */
+	uint64_t seed;			 /* of the pattern that fills it */
+	struct fid_mr *mr;		 /* FI_MR_LOCAL: all of mem; else NULL */
+	struct fab *fab;		 /* that mr belongs to */
 	void *desc;
 };
 
@@ -34,6 +45,9 @@ void pattern(void *dst, uint64_t seed, uint64_t from, size_t len);
 void buf_open(struct buf *b, size_t size, uint64_t seed);
 void buf_close(struct buf *b);
 void buf_fill(struct buf *b, uint64_t seed);
+/* These bytes go there, or come from there, wherever that is; what is wanted stays the same. */
+void buf_put(const struct buf *b, size_t off, const void *bytes, size_t len);
+void buf_get(const struct buf *b, size_t off, void *bytes, size_t len);
 /* len bytes at off ought to become those of pattern seed from byte from on. */
 void buf_want(struct buf *b, size_t off, size_t len, uint64_t seed, uint64_t from);
 /* NULL when all bytes are as wanted, else the first difference; a static text. */

@@ -17,6 +17,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 #include "env.h"
+#include "placed.h"
 
 #define MAX_CASES 320
 #define API FI_VERSION(1, 17)
@@ -381,6 +382,7 @@ static void worker(int mode, const int *run, int first, int n, int fd, int log)
 		dup2(log, STDERR_FILENO);
 	}
 	peers_prepare(PEERS);
+	placed_open(false);
 	for (int i = first; i < n; i++)
 		case_run(e, &cases[run[i]], i);
 	/* Closing everything must work too: that is the run -1. */

@@ -9,7 +9,7 @@
 #define FUNC_DEVICE_H
 
 #include "harness.h"
-#include "runtime/rig.h"
+#include "../runtime/rig.h"
 
 #define DEVICE 1 /* not the first, which a number that is forgotten would be */
 #define KIB 1024ul

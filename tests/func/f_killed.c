@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <rdma/fi_atomic.h>
 #include "harness.h"
-#include "runtime/rig.h"
+#include "../runtime/rig.h"
 
 #define MOMENTS 26u
 #define DEVICE_MOMENTS 10u

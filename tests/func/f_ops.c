@@ -384,15 +384,17 @@ CASE(injected_buffer_is_free_at_once)
 CASE(inject_flag_frees_the_buffer_and_completes)
 {
 	static const struct fab_opt opt;
+	uint8_t other[60];
 	struct own o;
 	struct msg s;
 
+	memset(other, 0xee, sizeof(other));
 	own_open(&o, e, &opt);
 	must_ok(fi_writemsg(o.f.ep, msg(&s, &o, 100, 60, &o.r, 50), FI_INJECT | FI_COMPLETION));
-	memset(o.b.mem + 100, 0xee, 60);
+	buf_put(&o.b, 100, other, sizeof(other));
 	want_written(&o, &o.r, 50, 100, 60);
 	must(next(&o).ctx == &s, "context");
-	pattern(o.b.mem + 100, 1, 100, 60);
+	buf_put(&o.b, 100, o.b.want + 100, sizeof(other));
 	settle(&o);
 	own_close(&o);
 }
@@ -426,9 +428,9 @@ CASE(too_large_inject_is_refused)
 
 	own_open(&o, e, &opt);
 	len = o.f.info->tx_attr->inject_size + 1;
-	rc = fi_inject_write(o.f.ep, o.b.mem, len, o.to, o.r.base, o.r.key);
+	rc = fi_inject_write(o.f.ep, o.b.want, len, o.to, o.r.base, o.r.key);
 	must(rc == -FI_EINVAL || rc == -FI_EMSGSIZE, "fi_inject_write: %zd", rc);
-	rc = fi_inject_writedata(o.f.ep, o.b.mem, len, 1, o.to, o.r.base, o.r.key);
+	rc = fi_inject_writedata(o.f.ep, o.b.want, len, 1, o.to, o.r.base, o.r.key);
 	must(rc == -FI_EINVAL || rc == -FI_EMSGSIZE, "fi_inject_writedata: %zd", rc);
 	rc = fi_writemsg(o.f.ep, msg(&s, &o, 0, len, &o.r, 0), FI_INJECT);
 	must(rc == -FI_EINVAL || rc == -FI_EMSGSIZE, "fi_writemsg: %zd", rc);
@@ -442,7 +444,7 @@ CASE(refused_inject_is_reported)
 	struct done d;
 
 	own_open(&o, e, &opt);
-	must_ok(fi_inject_write(o.f.ep, o.b.mem, 8, o.to, o.r.base + SIZE, o.r.key));
+	must_ok(fi_inject_write(o.f.ep, o.b.want, 8, o.to, o.r.base + SIZE, o.r.key));
 	must(fab_done(&o.f, &d, SOON), "an error without a completion");
 	must(d.err == FI_EACCES, "err %d, %s", d.err, d.text);
 	settle(&o);
@@ -526,7 +528,7 @@ CASE(counters_count_successes_and_errors)
 	own_open(&o, e, &opt);
 	for (size_t i = 0; i < 10; i++) {
 		must_ok(fi_write(o.f.ep, o.b.mem, 10, o.b.desc, o.to, o.r.base, o.r.key, NULL));
-		must_ok(fi_inject_write(o.f.ep, o.b.mem, 10, o.to, o.r.base, o.r.key));
+		must_ok(fi_inject_write(o.f.ep, o.b.want, 10, o.to, o.r.base, o.r.key));
 	}
 	for (size_t i = 0; i < 5; i++)
 		must_ok(fi_read(o.f.ep, o.b.mem + 99, 10, o.b.desc, o.to, o.r.base + 700, o.r.key,

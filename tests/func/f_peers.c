@@ -66,13 +66,14 @@ CASE(both_directions_at_once)
 	struct buf *b = buf(e, 20000, 1);
 	struct buf *mine = buf(e, 20000, 5);
 	struct peer_rma rma = { false, 1, 0, 100, 0, 0, 0, 200 };
+	struct iovec all = { mine->mem, 20000 };
 	struct region r;
 	struct fid_mr *mr;
 
 	peer_alloc(p, 0, 20000, 2);
 	peer_alloc(p, 1, 20000, 3);
 	r = peer_reg(p, 0, 0, 20000, REMOTE_RW, 4);
-	must_ok(fi_mr_reg(me(e)->domain, mine->mem, 20000, FI_REMOTE_WRITE, 0, 4, 0, &mr, NULL));
+	must_ok(fab_reg(me(e), mine, &all, FI_REMOTE_WRITE, 4, &mr));
 	rma.to = peer_insert(p, me(e)->name, me(e)->name_len);
 	rma.addr = me(e)->virt ? (uintptr_t)mine->mem : 0;
 	rma.key = fi_mr_key(mr);

@@ -7,6 +7,7 @@
 #include "fab.h"
 
 uint64_t func_caps;
+int fab_placed;
 
 const char *provider(void)
 {
@@ -18,13 +19,14 @@ const char *provider(void)
 struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt)
 {
 	struct fi_info *h = fi_allocinfo();
+	bool hmem = opt->hmem || fab_placed;
 
 	if (!h)
 		case_fail("fi_allocinfo: no memory");
-	h->caps = FI_RMA | mode->caps | func_caps | (opt->hmem ? FI_HMEM : 0);
+	h->caps = FI_RMA | mode->caps | func_caps | (hmem ? FI_HMEM : 0);
 	h->addr_format = opt->addr_format ? opt->addr_format : FI_SOCKADDR_IN;
 	h->ep_attr->type = FI_EP_RDM;
-	h->domain_attr->mr_mode = mode->hint | (opt->hmem ? FI_MR_HMEM : 0);
+	h->domain_attr->mr_mode = mode->hint | (hmem ? FI_MR_HMEM : 0);
 	h->domain_attr->av_type = opt->av;
 	h->tx_attr->op_flags = opt->tx_flags;
 	h->fabric_attr->prov_name = strdup(provider());
@@ -200,15 +202,29 @@ fi_addr_t fab_insert(struct fab *f, const void *name)
 	return addr;
 }
 
+int fab_reg(struct fab *f, const struct buf *b, const struct iovec *iov, uint64_t access,
+	    uint64_t key, struct fid_mr **mr)
+{
+	struct fi_mr_attr attr = { .mr_iov = iov,
+				   .iov_count = 1,
+				   .access = access,
+				   .requested_key = key,
+				   .iface = b->memory ? b->memory->iface : FI_HMEM_SYSTEM };
+
+	return fi_mr_regattr(f->domain, &attr, 0, mr);
+}
+
 void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed)
 {
 	static uint64_t key = 0x10ca1ull << 32; /* apart from the keys that cases choose */
+	struct iovec all;
 
 	buf_open(b, size, seed);
 	b->fab = f;
-	if (!f->local)
+	if (!f->local && !b->memory)
 		return;
-	must_ok(fi_mr_reg(f->domain, b->mem, size, FI_READ | FI_WRITE, 0, key++, 0, &b->mr, NULL));
+	all = (struct iovec){ b->mem, size };
+	must_ok(fab_reg(f, b, &all, FI_READ | FI_WRITE, key++, &b->mr));
 	fab_ready(f, b->mr);
 	b->desc = fi_mr_desc(b->mr);
 	must(b->desc, "fi_mr_desc of a local region is NULL");

@@ -63,6 +63,8 @@ struct fab {
 
 /* Capabilities that a program wants in every mode. */
 extern uint64_t func_caps;
+/* FI_MR_HMEM, if all domains are to have it (placed.h); else 0. */
+extern int fab_placed;
 
 const char *provider(void);
 struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt);
@@ -86,7 +88,10 @@ int fab_mr_close(struct fab *f, struct fid_mr *mr);
 uint64_t fab_map(struct fab *f, uint64_t base, const void *raw, size_t size);
 void fab_unmap_all(struct fab *f);
 
-/* Registers all of b when the mode wants descriptors. */
+/* Registers bytes of b wherever they are; nothing that the mode demands is done. */
+int fab_reg(struct fab *f, const struct buf *b, const struct iovec *iov, uint64_t access,
+	    uint64_t key, struct fid_mr **mr);
+/* Registers all of b when the mode, or its memory, wants descriptors. */
 void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed);
 void fab_buf_close(struct buf *b);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "atomics.h"
 #include "far.h"
+#include "placed.h"
 #include "serve.h"
 
 #define MAX_REGIONS 16384
@@ -122,6 +123,8 @@ static int reg(const struct ctl *m, struct iovec *iov, struct fid_mr **mr)
 		.mr_iov = iov, .iov_count = 1, .access = m->a[3], .requested_key = m->a[4]
 	};
 
+	if (slots[m->a[0]].memory)
+		return fab_reg(&fab, &slots[m->a[0]], iov, m->a[3], m->a[4], mr);
 	if (m->a[5] == REG_V)
 		return fi_mr_regv(fab.domain, iov, 1, m->a[3], 0, m->a[4], 0, mr, NULL);
 	if (m->a[5] == REG_ATTR)
@@ -421,6 +424,7 @@ int serve(int fd)
 	stack = area;
 	memset(area, 0, sizeof(area));
 	case_fail_hook = tell_failure;
+	placed_open(true);
 	while (ctl_recv(fd, &m)) {
 		uint32_t cmd = m.cmd;
 

@@ -23,5 +23,5 @@ noinst_PROGRAMS += tests/func/f_model
 tests_func_f_model_SOURCES = tests/func/f_model.c tests/model/device.c tests/model/device.h \
 	$(MODEL) $(func_harness)
 tests_func_f_model_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
-tests_func_f_model_LDADD = libmrfab.la -lpthread -ldl
+tests_func_f_model_LDADD = $(func_libs) -lpthread
 EXTRA_tests_func_f_model_DEPENDENCIES = $(runtime_stand_ins)

@@ -28,3 +28,9 @@ tests_runtime_ze_libze_loader_la_LIBADD = -lpthread
 # What programs need that use them.
 runtime_rig = tests/runtime/rig.c tests/runtime/rig.h tests/runtime/memory.h
 runtime_rig_flags = -I$(top_srcdir)/tests -DRUNTIME='"$(abs_builddir)/tests/runtime/"'
+
+# The same, made once.
+noinst_LTLIBRARIES += tests/runtime/librig.la
+tests_runtime_librig_la_SOURCES = $(runtime_rig)
+tests_runtime_librig_la_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_runtime_librig_la_LIBADD = -ldl

@@ -20,7 +20,7 @@
 #include "base/lock.h"
 #include "base/param.h"
 #include "hmem/dl.h"
-#include "hmem/cuda.h"
+#include "hmem/table.h"
 
 #define LIBRARY "libcuda.so.1"
 #define MAX_DEVICES 64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A runtime's library: loaded, and its functions found, all that are needed or none. */
+/* Loads a runtime's library and finds its functions. */
 #ifndef MRF_HMEM_DL_H
 #define MRF_HMEM_DL_H
 
@@ -7,12 +7,12 @@
 
 struct mrf_dl_symbol {
 	const char *name;
-	void *function; /* where a pointer to it goes */
+	void *function; /* the pointer to be set */
 };
 
 /*
- * -FI_ENOSYS: *why names the library and what the loader says, or each function that it
- * lacks. A library that was loaded stays.
+ * -FI_ENOSYS: the library cannot be loaded, or lacks a function; *why says what the loader says,
+ * or names each missing function. A library that was loaded stays loaded.
  */
 int mrf_dl_load(const char *library, const struct mrf_dl_symbol *symbols, size_t count,
 		struct mrf_hmem_why *why);

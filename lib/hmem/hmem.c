@@ -6,16 +6,13 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/names.h"
-#include "hmem/cuda.h"
 #include "hmem/hmem.h"
-#include "hmem/rocr.h"
-#include "hmem/ze.h"
 
 static const struct mrf_hmem *const tables[] = { &mrf_hmem_cuda, &mrf_hmem_rocr, &mrf_hmem_ze };
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
-/* What came of opening each. A device that was not there may come, so failures are tried again. */
+/* A device may appear later, so an interface that could not be opened is tried again. */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool is_open[TABLES];
 
@@ -24,7 +21,7 @@ static void opening_in_child(void)
 	static const pthread_mutex_t nobody = PTHREAD_MUTEX_INITIALIZER;
 
 	opening = nobody;
-	/* What the parent's runtime holds is not the child's: it is opened anew, or says that it cannot be. */
+	/* The child cannot use what the parent's runtime holds: it opens the runtime anew, if it can. */
 	for (size_t i = 0; i < TABLES; i++)
 		atomic_store(&is_open[i], false);
 }
@@ -34,7 +31,7 @@ static void opening_notice_forks(void)
 	(void)pthread_atfork(NULL, NULL, opening_in_child);
 }
 
-/* A plain mutex: the runtime's own code runs under it, and may do anything. */
+/* The mutex has no rank: the runtime's own code runs under it, and may take any lock. */
 static int open_once(size_t i, struct mrf_hmem_why *why)
 {
 	static pthread_once_t forks = PTHREAD_ONCE_INIT;
@@ -70,7 +67,7 @@ int mrf_hmem_open(enum fi_hmem_iface iface, const struct mrf_hmem **hmem)
 	return 0;
 }
 
-/* Nobody is told of one that fails here: registering with it will say why. */
+/* A failure is not reported here: registering such memory will say why. */
 void mrf_hmem_notice(void)
 {
 	struct mrf_hmem_why why;

@@ -15,7 +15,7 @@
 #include "base/lock.h"
 #include "base/param.h"
 #include "hmem/dl.h"
-#include "hmem/rocr.h"
+#include "hmem/table.h"
 
 #define LIBRARY "libhsa-runtime64.so.1"
 #define MAX_DEVICES 64

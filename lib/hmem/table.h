@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory that a device's software allocates: what is behind an address, and copying between
- * there and the host. One table of functions per interface of fi_mr_attr.iface; a runtime is
- * loaded when it is first asked for (dlopen), and stays.
+ * there and the host. There is one table of functions per interface of fi_mr_attr.iface. Each
+ * runtime is loaded when it is first asked for (dlopen), and stays loaded.
  *
- * All functions may be called by any thread, with no lock held but those that allow waiting:
- * a copy takes as long as the device takes. They leave the calling thread's current context
- * of the runtime as it was.
+ * Any thread may call the functions. It holds only locks that allow waiting: a copy takes as
+ * long as the device takes. The functions leave the thread's current context of the runtime as
+ * it was.
  */
 #ifndef MRF_HMEM_TABLE_H
 #define MRF_HMEM_TABLE_H
@@ -26,14 +26,15 @@ enum mrf_hmem_kind {
 struct mrf_hmem_alloc {
 	enum mrf_hmem_kind kind;
 	int device;	 /* its number, as in fi_mr_attr.device; HOST: unspecified */
-	uintptr_t start; /* of the whole allocation, as the processor has it if it can touch it */
+	uintptr_t start; /* of the whole allocation: the processor's address if it can touch it */
 	size_t len;	 /* bytes */
 	/*
-	 * Never used again, even for a new allocation at the same address: copies compare it. 0: the
-	 * runtime cannot tell, or shall not be asked (FI_MR_*_CACHE_MONITOR_ENABLED=0).
+	 * Copies compare this number, which is never used again, even for a new allocation at the
+	 * same address. 0: the runtime has no such number, or must not be asked for it
+	 * (FI_MR_*_CACHE_MONITOR_ENABLED=0).
 	 */
 	uint64_t id;
-	void *home; /* the runtime's own: what a copy is done by; or NULL */
+	void *home; /* what the runtime needs for a copy; may be NULL */
 };
 
 /* What went wrong, in the runtime's words. */
@@ -46,7 +47,7 @@ struct mrf_hmem_why {
  *  -FI_ENOSYS  the runtime is not there, or too old (its missing functions are named)
  *  -FI_ENODEV  there is no device, or none of that number
  *  -FI_EINVAL  the runtime calls the address invalid: it has been freed
- *  -FI_EIO     the device, or the context of the memory, is lost; or another failure
+ *  -FI_EIO     the device or the context of the memory is lost, or something else failed
  *  -FI_ENOMEM
  */
 struct mrf_hmem {
@@ -57,19 +58,23 @@ struct mrf_hmem {
 	int (*count)(int *devices, struct mrf_hmem_why *why);
 	int (*find)(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why);
 	/*
-	 * The bytes are there when these return. alloc: as find gave it, and the bytes are
-	 * inside of it. For kinds DEVICE and MANAGED.
+	 * Both are for kinds DEVICE and MANAGED. The bytes, which lie inside alloc as find gave
+	 * it, have been copied when the function returns.
 	 */
 	int (*get)(const struct mrf_hmem_alloc *alloc, void *to, uintptr_t from, size_t len,
 		   struct mrf_hmem_why *why);
 	int (*put)(const struct mrf_hmem_alloc *alloc, uintptr_t to, const void *from, size_t len,
 		   struct mrf_hmem_why *why);
 	/*
-	 * Prepares whole pages of ours for faster copies, and ends that. A failure does no
-	 * harm. NULL: the runtime has no such thing.
+	 * host_add prepares whole pages of the library's for faster copies; host_remove ends
+	 * that. A failure does no harm. NULL: the runtime has no such thing.
 	 */
 	int (*host_add)(void *pages, size_t len, struct mrf_hmem_why *why);
 	void (*host_remove)(void *pages);
 };
+
+extern const struct mrf_hmem mrf_hmem_cuda;
+extern const struct mrf_hmem mrf_hmem_rocr;
+extern const struct mrf_hmem mrf_hmem_ze;
 
 #endif

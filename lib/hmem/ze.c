@@ -12,7 +12,7 @@
 #include "base/lock.h"
 #include "base/param.h"
 #include "hmem/dl.h"
-#include "hmem/ze.h"
+#include "hmem/table.h"
 
 #define LIBRARY "libze_loader.so.1"
 #define MAX_DRIVERS 8

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef MRF_HMEM_CUDA_H
-#define MRF_HMEM_CUDA_H
-
-#include "hmem/table.h"
-
-extern const struct mrf_hmem mrf_hmem_cuda;
-
-#endif

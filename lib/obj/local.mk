@@ -21,5 +21,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/obj/eq.h \
 	lib/obj/obj.c \
 	lib/obj/obj.h \
+	lib/obj/sleeper.c \
+	lib/obj/sleeper.h \
 	lib/obj/wait.c \
 	lib/obj/wait.h

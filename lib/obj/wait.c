@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <sys/epoll.h>
 #include <rdma/fi_errno.h>
@@ -107,10 +106,8 @@ int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
 	wait->epoll_fd = wait->source_fd = wait->bell.fd = -1;
 	atomic_init(&wait->bell.rung, false);
 	mrf_lock_init(&wait->lock, MRF_RANK_WAIT);
-	mrf_lock_init(&wait->wake_lock, MRF_RANK_WAKE);
 	mrf_list_init(&wait->links);
-	mrf_list_init(&wait->asleep);
-	mrf_list_init(&wait->spare);
+	mrf_sleepers_init(&wait->sleepers);
 	atomic_init(&wait->waiters, 0);
 	atomic_init(&wait->watched, false);
 	return kind == FI_WAIT_FD ? need_fds(wait) : 0;
@@ -118,16 +115,8 @@ int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind)
 
 void mrf_wait_fini(struct mrf_wait *wait)
 {
-	struct mrf_list *node;
-
-	while ((node = mrf_list_pop(&wait->spare))) {
-		struct mrf_sleeper *sleeper = mrf_list_entry(node, struct mrf_sleeper, node);
-
-		close(sleeper->bell.fd);
-		free(sleeper);
-	}
+	mrf_sleepers_fini(&wait->sleepers);
 	close_fds(wait);
-	mrf_lock_fini(&wait->wake_lock);
 	mrf_lock_fini(&wait->lock);
 }
 
@@ -140,12 +129,8 @@ int mrf_wait_refuse_close(unsigned threads)
 
 int mrf_wait_busy(struct mrf_wait *wait)
 {
-	unsigned n = 0;
+	unsigned n = mrf_sleepers_count(&wait->sleepers);
 
-	mrf_lock_take(&wait->wake_lock);
-	mrf_list_each (node, &wait->asleep)
-		n++;
-	mrf_lock_release(&wait->wake_lock);
 	return n ? mrf_wait_refuse_close(n) : 0;
 }
 
@@ -159,7 +144,7 @@ static bool is_linked_locked(const struct mrf_wait *wait, const struct mrf_sourc
 	return false;
 }
 
-/* Watches the sources that were linked before there were descriptors, each of them once. */
+/* Watches each source that was linked before there were descriptors. */
 static int watch_links_locked(struct mrf_wait *wait)
 {
 	int ret;
@@ -230,8 +215,8 @@ void mrf_wait_finish(struct mrf_wait *wait)
 	mrf_lock_release(&wait->lock);
 }
 
-/* Takes wait->lock, and returns when no thread is inside the link. */
-static void take_when_left(struct mrf_wait *wait, const struct mrf_wait_link *link)
+/* Takes wait->lock at a moment when no thread is inside the link. */
+static void lock_when_left(struct mrf_wait *wait, const struct mrf_wait_link *link)
 {
 	mrf_lock_take(&wait->lock);
 	while (link->inside) {
@@ -247,7 +232,7 @@ void mrf_wait_unlink(struct mrf_wait_link *link)
 
 	if (!wait)
 		return;
-	take_when_left(wait, link);
+	lock_when_left(wait, link);
 	mrf_list_del(&link->node);
 	if (wait->source_fd >= 0 && link->source->fd >= 0 && !is_linked_locked(wait, link->source))
 		epoll_ctl(wait->source_fd, EPOLL_CTL_DEL, link->source->fd, NULL);
@@ -271,55 +256,25 @@ void mrf_wait_signal(struct mrf_wait *wait)
 {
 	if (mrf_likely(!mrf_wait_heard(wait)))
 		return;
-	mrf_lock_take(&wait->wake_lock);
-	mrf_list_each (node, &wait->asleep)
-		mrf_bell_ring(&mrf_list_entry(node, struct mrf_sleeper, node)->bell);
-	mrf_lock_release(&wait->wake_lock);
+	mrf_sleepers_wake(&wait->sleepers);
 	if (atomic_load(&wait->watched))
 		mrf_bell_ring(&wait->bell);
 }
 
-static struct mrf_sleeper *sleeper_new(void)
-{
-	struct mrf_sleeper *sleeper = malloc(sizeof(*sleeper));
-	int ret = sleeper ? mrf_bell_init(&sleeper->bell) : -FI_ENOMEM;
-
-	if (!ret)
-		return sleeper;
-	free(sleeper);
-	mrf_refuse(-ret, FI_LOG_FABRIC, 2015, "a thread cannot block on its object");
-	errno = -ret;
-	return NULL;
-}
-
-/*
- * The thread is woken by every signal from here until fall_awake. NULL: errno says why.
- */
+/* The thread is woken by every signal from here until fall_awake. NULL: errno says why. */
 static struct mrf_sleeper *fall_asleep(struct mrf_wait *wait)
 {
-	struct mrf_sleeper *sleeper;
-	struct mrf_list *node;
+	struct mrf_sleeper *sleeper = mrf_sleeper_begin(&wait->sleepers);
 
-	mrf_lock_take(&wait->wake_lock);
-	node = mrf_list_pop(&wait->spare);
-	mrf_lock_release(&wait->wake_lock);
-	sleeper = node ? mrf_list_entry(node, struct mrf_sleeper, node) : sleeper_new();
-	if (!sleeper)
-		return NULL;
-	mrf_lock_take(&wait->wake_lock);
-	mrf_list_add_tail(&sleeper->node, &wait->asleep);
-	atomic_fetch_add(&wait->waiters, 1);
-	mrf_lock_release(&wait->wake_lock);
+	if (sleeper)
+		atomic_fetch_add(&wait->waiters, 1);
 	return sleeper;
 }
 
 static void fall_awake(struct mrf_wait *wait, struct mrf_sleeper *sleeper)
 {
-	mrf_lock_take(&wait->wake_lock);
+	mrf_sleeper_end(&wait->sleepers, sleeper);
 	atomic_fetch_sub(&wait->waiters, 1);
-	mrf_list_del(&sleeper->node);
-	mrf_list_add_head(&sleeper->node, &wait->spare);
-	mrf_lock_release(&wait->wake_lock);
 }
 
 /*
@@ -390,8 +345,8 @@ void mrf_wait_poll_first(struct mrf_wait *wait)
 }
 
 /*
- * The time is over. On a busy machine the thread runs again much later: what has come until then
- * has come in time.
+ * The time is over. On a busy machine the thread may run again much later: an event that has come
+ * by then counts as in time.
  */
 static ssize_t last_attempt(struct mrf_wait *wait, ssize_t (*attempt)(void *arg), void *arg)
 {

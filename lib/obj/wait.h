@@ -6,11 +6,11 @@
  * A source belongs to the object that was bound and is linked into any number of waits
  * through one mrf_wait_link each. Locks: mrf_wait.lock (rank WAIT) is held while sources
  * are polled, so a poll callback may take the endpoint's lock and write to CQs and
- * counters. What takes time it leaves to the finish callback, which is called without
+ * counters. It leaves work that takes time to the finish callback, which is called without
  * this lock, so that it delays no other thread that reads the same queue.
  *
- * No thread can steal another's wakeup: every thread that blocks has a bell of its own,
- * and the application's file descriptor has another one, which only fi_trywait silences.
+ * Every thread that blocks has a bell of its own (sleeper.h), and the application's file
+ * descriptor has another one, which only fi_trywait silences.
  */
 #ifndef MRF_OBJ_WAIT_H
 #define MRF_OBJ_WAIT_H
@@ -23,6 +23,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "obj/bell.h"
+#include "obj/sleeper.h"
 
 struct mrf_source {
 	/* Makes whatever progress is possible without blocking. */
@@ -33,12 +34,12 @@ struct mrf_source {
 	 */
 	void (*arm)(struct mrf_source *source);
 	/*
-	 * Does what poll left undone because it takes time; called without a lock. NULL:
-	 * poll never leaves anything.
+	 * Does the work that poll left undone because it takes time; called without a lock.
+	 * NULL: poll never leaves any.
 	 */
 	void (*finish)(struct mrf_source *source);
 	int fd;		  /* readable when there is something to poll, or -1; owned by the source */
-	atomic_bool left; /* there is something to finish, and no thread is at it */
+	atomic_bool left; /* there is work to finish, and no thread is doing it */
 };
 
 struct mrf_wait_link {
@@ -46,12 +47,6 @@ struct mrf_wait_link {
 	struct mrf_source *source;
 	struct mrf_wait *_Atomic wait; /* NULL: not linked */
 	unsigned inside; /* threads in source->finish through it; guarded by wait->lock */
-};
-
-/* One blocked thread. */
-struct mrf_sleeper {
-	struct mrf_list node; /* in wait->asleep or wait->spare; guarded by wake_lock */
-	struct mrf_bell bell;
 };
 
 struct mrf_wait {
@@ -64,11 +59,9 @@ struct mrf_wait {
 	struct mrf_bell bell; /* inside epoll_fd; rung once the application watches */
 	struct mrf_lock lock; /* rank WAIT: guards links, held while polling */
 	struct mrf_list links;
-	atomic_int waiters;	   /* sleepers, plus 1 if watched; 0: no signal needed */
-	atomic_bool watched;	   /* the application has the fd, or called fi_trywait */
-	struct mrf_lock wake_lock; /* rank WAKE: guards the two lists */
-	struct mrf_list asleep;	   /* struct mrf_sleeper: threads in mrf_wait_until */
-	struct mrf_list spare;	   /* struct mrf_sleeper: for the next threads */
+	atomic_int waiters;	      /* sleepers, plus 1 if watched; 0: no signal needed */
+	atomic_bool watched;	      /* the application has the fd, or called fi_trywait */
+	struct mrf_sleepers sleepers; /* threads in mrf_wait_until */
 };
 
 /*
@@ -80,8 +73,7 @@ struct mrf_wait {
 int mrf_wait_init(struct mrf_wait *wait, enum fi_wait_obj kind);
 /* No source may be linked and no thread asleep. */
 void mrf_wait_fini(struct mrf_wait *wait);
-/* 0, or -FI_EBUSY after one line when threads are blocked on it: closing would strand
- * them. */
+/* -FI_EBUSY (logged): threads are blocked on it, and closing would strand them. */
 int mrf_wait_busy(struct mrf_wait *wait);
 /* Logs the line of mrf_wait_busy and returns its -FI_EBUSY. */
 int mrf_wait_refuse_close(unsigned threads);
@@ -98,16 +90,16 @@ int mrf_wait_link(struct mrf_wait *wait, struct mrf_wait_link *link, struct mrf_
 void mrf_wait_unlink(struct mrf_wait_link *link);
 
 /*
- * The source of this link has something left, and the thread that would finish it is busy:
- * wakes those that sleep, which poll and finish. Any lock held; harmless when not linked.
+ * The source of this link has work left, and the thread that would finish it is busy: wakes the
+ * threads that sleep, so that they poll and finish. Any lock held; harmless when not linked.
  */
 void mrf_wait_call(struct mrf_wait_link *link);
 
-/* Finishes what the sources have left. The caller holds no lock. */
+/* Finishes the work that the sources have left. The caller holds no lock. */
 void mrf_wait_finish(struct mrf_wait *wait);
 
 /*
- * Polls every source once, and finishes what that leaves. The caller holds no lock.
+ * Polls every source once, and finishes the work that polling leaves. The caller holds no lock.
  * Inline, because every read of an empty queue calls it.
  */
 static inline void mrf_wait_poll(struct mrf_wait *wait)
@@ -126,9 +118,7 @@ static inline void mrf_wait_poll(struct mrf_wait *wait)
 		mrf_wait_finish(wait);
 }
 
-/*
- * As mrf_wait_poll, for a call that may block: the thread cannot be cancelled meanwhile.
- */
+/* As mrf_wait_poll, for a call that may block: the thread cannot be cancelled meanwhile. */
 void mrf_wait_poll_first(struct mrf_wait *wait);
 
 /*
@@ -164,8 +154,8 @@ int mrf_wait_try(struct mrf_wait *wait);
 int mrf_wait_control(struct mrf_wait *wait, struct fid *fid, int command, void *arg);
 
 /*
- * 0 if threads may block on this object, otherwise -FI_EINVAL after one line: fi_cq(3),
- * fi_cntr(3) and fi_eq(3) forbid blocking on FI_WAIT_NONE.
+ * -FI_EINVAL (logged): threads may not block on this object, because fi_cq(3), fi_cntr(3) and
+ * fi_eq(3) forbid blocking on FI_WAIT_NONE.
  */
 int mrf_wait_may_block(const struct mrf_wait *wait, const char *call);
 

@@ -1,6 +1,7 @@
 # Programs on the public interface only, like any application's.
 bin_PROGRAMS += tools/mrfab_info
 tools_mrfab_info_SOURCES = tools/mrfab_info.c tools/info_cache.c tools/info_cache.h \
+	tools/info_options.c tools/info_options.h \
 	lib/verbs/vnode.c lib/verbs/vnode.h
 tools_mrfab_info_CPPFLAGS = -include config.h -I$(top_builddir) -I$(top_srcdir)/include -I$(top_srcdir)/lib
 tools_mrfab_info_LDADD = libmrfab.la

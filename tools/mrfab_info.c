@@ -1,324 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mrfab_info: what fi_getinfo offers on this machine, and why not more. Uses the public
- * interface only, and looks whether this user may open the devices.
+ * mrfab_info lists what fi_getinfo offers on this machine, and says why it is not more. It uses
+ * the public interface only, and checks whether this user may open the devices.
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include "info_cache.h"
+#include "info_options.h"
 #include "verbs/vnode.h"
-
-#define REQUIRED "FI_MRFAB_MR_MODE"
-
-struct word {
-	const char *name;
-	uint64_t value;
-};
-
-static const struct word cap_words[] = { { "FI_MSG", FI_MSG },
-					 { "FI_RMA", FI_RMA },
-					 { "FI_TAGGED", FI_TAGGED },
-					 { "FI_ATOMIC", FI_ATOMIC },
-					 { "FI_READ", FI_READ },
-					 { "FI_WRITE", FI_WRITE },
-					 { "FI_SEND", FI_SEND },
-					 { "FI_RECV", FI_RECV },
-					 { "FI_REMOTE_READ", FI_REMOTE_READ },
-					 { "FI_REMOTE_WRITE", FI_REMOTE_WRITE },
-					 { "FI_RMA_EVENT", FI_RMA_EVENT },
-					 { "FI_FENCE", FI_FENCE },
-					 { "FI_HMEM", FI_HMEM },
-					 { "FI_LOCAL_COMM", FI_LOCAL_COMM },
-					 { "FI_REMOTE_COMM", FI_REMOTE_COMM },
-					 { NULL, 0 } };
-
-static const struct word mode_words[] = { { "FI_LOCAL_MR", FI_LOCAL_MR },
-					  { "FI_CONTEXT", FI_CONTEXT },
-					  { "FI_CONTEXT2", FI_CONTEXT2 },
-					  { "FI_MSG_PREFIX", FI_MSG_PREFIX },
-					  { NULL, 0 } };
-
-static const struct word mr_words[] = {
-	{ "FI_MR_BASIC", FI_MR_BASIC },		{ "FI_MR_SCALABLE", FI_MR_SCALABLE },
-	{ "FI_MR_LOCAL", FI_MR_LOCAL },		{ "FI_MR_RAW", FI_MR_RAW },
-	{ "FI_MR_VIRT_ADDR", FI_MR_VIRT_ADDR }, { "FI_MR_ALLOCATED", FI_MR_ALLOCATED },
-	{ "FI_MR_PROV_KEY", FI_MR_PROV_KEY },	{ "FI_MR_MMU_NOTIFY", FI_MR_MMU_NOTIFY },
-	{ "FI_MR_RMA_EVENT", FI_MR_RMA_EVENT }, { "FI_MR_ENDPOINT", FI_MR_ENDPOINT },
-	{ "FI_MR_HMEM", FI_MR_HMEM },		{ NULL, 0 }
-};
-
-static const struct word ep_words[] = { { "FI_EP_RDM", FI_EP_RDM },
-					{ "FI_EP_MSG", FI_EP_MSG },
-					{ "FI_EP_DGRAM", FI_EP_DGRAM },
-					{ NULL, 0 } };
-
-static const struct word format_words[] = { { "FI_SOCKADDR", FI_SOCKADDR },
-					    { "FI_SOCKADDR_IN", FI_SOCKADDR_IN },
-					    { "FI_SOCKADDR_IN6", FI_SOCKADDR_IN6 },
-					    { NULL, 0 } };
-
-/* What the command line asks for. */
-struct options {
-	uint32_t version;
-	const char *node;
-	const char *service;
-	uint64_t flags;
-	struct fi_info *hints;
-	bool use_hints; /* any option set one */
-	bool mr_mode;	/* --mr-mode did */
-	bool verbose;
-	bool explain;
-	bool variables;
-	const char *pid; /* of another process, or NULL */
-};
-
-enum { OPT_EXPLAIN = 256, OPT_NUMERIC, OPT_PID };
-
-static const struct option long_options[] = { { "caps", required_argument, NULL, 'c' },
-					      { "mode", required_argument, NULL, 'm' },
-					      { "mr-mode", required_argument, NULL, 'r' },
-					      { "ep-type", required_argument, NULL, 't' },
-					      { "addr-format", required_argument, NULL, 'a' },
-					      { "provider", required_argument, NULL, 'p' },
-					      { "domain", required_argument, NULL, 'd' },
-					      { "fabric", required_argument, NULL, 'f' },
-					      { "node", required_argument, NULL, 'n' },
-					      { "port", required_argument, NULL, 'P' },
-					      { "source", no_argument, NULL, 's' },
-					      { "numeric", no_argument, NULL, OPT_NUMERIC },
-					      { "api", required_argument, NULL, 'A' },
-					      { "env", no_argument, NULL, 'e' },
-					      { "list", no_argument, NULL, 'l' },
-					      { "verbose", no_argument, NULL, 'v' },
-					      { "pid", required_argument, NULL, OPT_PID },
-					      { "explain", no_argument, NULL, OPT_EXPLAIN },
-					      { "version", no_argument, NULL, 'V' },
-					      { "help", no_argument, NULL, 'h' },
-					      { NULL, 0, NULL, 0 } };
-
-static const char usage_text[] =
-	"Usage: mrfab_info [OPTION]...\n"
-	"List what libmrfab offers on this machine, and with --explain why not more.\n"
-	"\n"
-	"Hints (sets are written FI_A|FI_B):\n"
-	"  -c, --caps=CAPS            capabilities\n"
-	"  -m, --mode=MODE            modes that the application supports\n"
-	"  -r, --mr-mode=MODE         registration modes (FI_MR_LOCAL or LOCAL), or a number\n"
-	"  -t, --ep-type=TYPE         endpoint type\n"
-	"  -a, --addr-format=FORMAT   address format\n"
-	"  -p, --provider=NAMES       provider names\n"
-	"  -d, --domain=NAME          domain: an RDMA device such as rxe0\n"
-	"  -f, --fabric=NAME          fabric: a network such as 10.99.1.0/24\n"
-	"Arguments of fi_getinfo:\n"
-	"  -n, --node=NODE            host name or address of the peer\n"
-	"  -P, --port=SERVICE         its service name or port number\n"
-	"  -s, --source               node and port are local\n"
-	"      --numeric              node is an address, not a name\n"
-	"  -A, --api=MAJOR.MINOR      version of the interface to ask for\n"
-	"Output:\n"
-	"  -v, --verbose              everything that is offered\n"
-	"      --explain              log what was looked at and what was left out\n"
-	"  -e, --env                  list the environment variables instead\n"
-	"      --pid=PID              what the library has done in another process instead\n"
-	"  -l, --list                 name the provider, even where nothing can be used\n"
-	"  -V, --version              print versions and exit\n"
-	"  -h, --help                 print this and exit\n"
-	"\n"
-	"Modes that FI_MRFAB_MR_MODE in the environment requires are offered unless\n"
-	"--mr-mode says what to offer.\n";
-
-static int fail_usage(const char *what, const char *value)
-{
-	fprintf(stderr, "mrfab_info: %s: %s\nTry 'mrfab_info --help'.\n", what, value);
-	return -EINVAL;
-}
-
-/* Is text the name, or what follows "FI_MR_" in it (as in FI_MRFAB_MR_MODE)? */
-static bool word_is(const char *name, const char *text, size_t len)
-{
-	if (strlen(name) == len && !strncasecmp(name, text, len))
-		return true;
-	return !strncmp(name, "FI_MR_", 6) && strlen(name + 6) == len &&
-	       !strncasecmp(name + 6, text, len);
-}
-
-static bool find_word(const struct word *words, const char *text, size_t len, uint64_t *value)
-{
-	for (; words->name; words++) {
-		if (word_is(words->name, text, len)) {
-			*value = words->value;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* "FI_A|FI_B", "FI_A+FI_B", "FI_A,FI_B", "0x30" or "0" */
-static int parse_set(const struct word *words, const char *what, const char *text, uint64_t *set)
-{
-	uint64_t value, all = 0;
-	const char *at = text;
-	size_t len;
-	char *end;
-
-	value = strtoull(text, &end, 0);
-	if (*text && !*end) {
-		*set = value;
-		return 0;
-	}
-	for (;; at += len + 1) {
-		len = strcspn(at, "|,+");
-		if (!find_word(words, at, len, &value))
-			return fail_usage(what, text);
-		all |= value;
-		if (!at[len])
-			break;
-	}
-	*set = all;
-	return 0;
-}
-
-/* Like a set, but of one value only. */
-static int parse_word(const struct word *words, const char *what, const char *text, uint64_t *value)
-{
-	if (find_word(words, text, strlen(text), value))
-		return 0;
-	return fail_usage(what, text);
-}
-
-static int parse_version(const char *text, uint32_t *version)
-{
-	unsigned major, minor;
-	char rest;
-
-	if (sscanf(text, "%u.%u%c", &major, &minor, &rest) != 2 || major > 0xffff || minor > 0xffff)
-		return fail_usage("not a version", text);
-	*version = FI_VERSION(major, minor);
-	return 0;
-}
-
-static int set_string(char **to, const char *text)
-{
-	free(*to);
-	*to = strdup(text);
-	return *to ? 0 : -ENOMEM;
-}
-
-static int parse_hint(struct options *opt, int c, const char *arg)
-{
-	struct fi_info *hints = opt->hints;
-	uint64_t value = 0;
-	int ret;
-
-	switch (c) {
-	case 'c':
-		return parse_set(cap_words, "no such capability", arg, &hints->caps);
-	case 'm':
-		return parse_set(mode_words, "no such mode", arg, &hints->mode);
-	case 'r':
-		ret = parse_set(mr_words, "no such registration mode", arg, &value);
-		hints->domain_attr->mr_mode = (int)value;
-		return ret;
-	case 't':
-		ret = parse_word(ep_words, "no such endpoint type", arg, &value);
-		hints->ep_attr->type = (enum fi_ep_type)value;
-		return ret;
-	case 'a':
-		ret = parse_word(format_words, "no such address format", arg, &value);
-		hints->addr_format = (uint32_t)value;
-		return ret;
-	case 'p':
-		return set_string(&hints->fabric_attr->prov_name, arg);
-	case 'd':
-		return set_string(&hints->domain_attr->name, arg);
-	default:
-		return set_string(&hints->fabric_attr->name, arg);
-	}
-}
-
-static int parse_option(struct options *opt, int c, const char *arg)
-{
-	switch (c) {
-	case 'n':
-		opt->node = arg;
-		return 0;
-	case 'P':
-		opt->service = arg;
-		return 0;
-	case 's':
-		opt->flags |= FI_SOURCE;
-		return 0;
-	case OPT_NUMERIC:
-		opt->flags |= FI_NUMERICHOST;
-		return 0;
-	case 'l':
-		opt->flags |= FI_PROV_ATTR_ONLY;
-		return 0;
-	case 'A':
-		return parse_version(arg, &opt->version);
-	case 'e':
-		opt->variables = true;
-		return 0;
-	case 'v':
-		opt->verbose = true;
-		return 0;
-	case OPT_PID:
-		opt->pid = arg;
-		return arg[strspn(arg, "0123456789")] || !*arg ? fail_usage("not a process", arg)
-							       : 0;
-	case OPT_EXPLAIN:
-		opt->explain = true;
-		return 0;
-	default:
-		opt->use_hints = true;
-		opt->mr_mode = opt->mr_mode || c == 'r';
-		return parse_hint(opt, c, arg);
-	}
-}
-
-static void print_version(void)
-{
-	uint32_t version = fi_version();
-
-	printf("mrfab_info (libmrfab) %s\nlibfabric interface %u.%u\n", PACKAGE_VERSION,
-	       FI_MAJOR(version), FI_MINOR(version));
-}
-
-/* 0: go on; 1: done; negative: wrong usage. */
-static int parse_all(struct options *opt, int argc, char **argv)
-{
-	int c, ret = 0;
-
-	while (!ret && (c = getopt_long(argc, argv, "c:m:r:t:a:p:d:f:n:P:sA:elvVh", long_options,
-					NULL)) != -1) {
-		if (c == 'h') {
-			fputs(usage_text, stdout);
-			return 1;
-		}
-		if (c == 'V') {
-			print_version();
-			return 1;
-		}
-		if (c == '?')
-			return -EINVAL;
-		ret = parse_option(opt, c, optarg);
-	}
-	if (!ret && optind < argc)
-		return fail_usage("unexpected argument", argv[optind]);
-	return ret;
-}
-
-/* --- output ---------------------------------------------------------------- */
 
 static const char *addr_text(const void *addr, char *buf, size_t len)
 {
@@ -337,16 +34,16 @@ static const char *addr_text(const void *addr, char *buf, size_t len)
 	return buf;
 }
 
-/* What registration takes here, and who says so. */
+/* The modes of registration, and the variable that requires some of them. */
 static void print_modes(const struct fi_info *info)
 {
-	const char *required = getenv(REQUIRED);
+	const char *required = getenv(INFO_REQUIRED);
 
 	printf("    mr_mode: [ %s ]\n", fi_tostr(&info->domain_attr->mr_mode, FI_TYPE_MR_MODE));
 	if (info->mode)
 		printf("    mode: [ %s ]\n", fi_tostr(&info->mode, FI_TYPE_MODE));
 	if (required)
-		printf("    required: %s=%s\n", REQUIRED, required);
+		printf("    required: %s=%s\n", INFO_REQUIRED, required);
 }
 
 static void print_short(const struct fi_info *info)
@@ -409,7 +106,7 @@ static void print_all(const struct fi_info *info, bool verbose)
 	}
 }
 
-/* A device that is offered may be out of this user's reach: better said here than by fi_domain. */
+/* This user may lack access to a device that is offered. Say so here, before fi_domain does. */
 static void tell_barred(const struct fi_info *info)
 {
 	const char *name, *last = "";
@@ -440,7 +137,7 @@ static int print_variables(void)
 	return 0;
 }
 
-static int print_infos(const struct options *opt)
+static int print_infos(const struct info_options *opt)
 {
 	struct fi_info *info = NULL;
 	int ret;
@@ -456,26 +153,9 @@ static int print_infos(const struct options *opt)
 	return 0;
 }
 
-/* Listing is not using: every mode is fine that somebody requires. */
-static void offer_modes(struct options *opt)
-{
-	const struct word *word = mr_words;
-	int all = 0;
-
-	if (opt->mr_mode || FI_VERSION_LT(opt->version, FI_VERSION(1, 5)))
-		return;
-	if (opt->hints->caps & FI_HMEM)
-		opt->hints->domain_attr->mr_mode = FI_MR_HMEM;
-	if (!getenv(REQUIRED))
-		return;
-	for (; word->name; word++)
-		all |= (int)word->value;
-	opt->hints->domain_attr->mr_mode = all & ~(FI_MR_BASIC | FI_MR_SCALABLE);
-}
-
 int main(int argc, char **argv)
 {
-	struct options opt = { .version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION) };
+	struct info_options opt = { .version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION) };
 	int ret;
 
 	opt.hints = fi_allocinfo();
@@ -483,9 +163,9 @@ int main(int argc, char **argv)
 		fputs("mrfab_info: out of memory\n", stderr);
 		return EXIT_FAILURE;
 	}
-	/* Listing is not using: every mode is fine. */
+	/* A program that only lists what there is can have any mode. */
 	opt.hints->mode = ~UINT64_C(0);
-	ret = parse_all(&opt, argc, argv);
+	ret = info_options_parse(&opt, argc, argv);
 	if (ret) {
 		fi_freeinfo(opt.hints);
 		return ret < 0 ? 2 : EXIT_SUCCESS;
@@ -494,7 +174,7 @@ int main(int argc, char **argv)
 		fi_freeinfo(opt.hints);
 		return info_cache_print(opt.pid) ? EXIT_SUCCESS : EXIT_FAILURE;
 	}
-	offer_modes(&opt);
+	info_options_offer_modes(&opt);
 	/* The library reads it at the first call that logs, which comes now. */
 	if (opt.explain)
 		setenv("FI_LOG_LEVEL", "info", 1);

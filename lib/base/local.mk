@@ -28,8 +28,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/lock.h \
 	lib/base/log.c \
 	lib/base/log.h \
-	lib/base/mapquery.c \
-	lib/base/mapquery.h \
 	lib/base/maps.c \
 	lib/base/maps.h \
 	lib/base/names.c \

@@ -9,7 +9,6 @@
 #include "base/compiler.h"
 #include "base/fd.h"
 #include "base/lock.h"
-#include "base/mapquery.h"
 #include "base/maps.h"
 
 #define PATH "/proc/self/maps"
@@ -174,12 +173,13 @@ static unsigned lines_left(FILE *file)
 	return n;
 }
 
-static int look_into_file(struct mrf_maps *maps, uint64_t start, uint64_t end)
+int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end)
 {
 	FILE *file = mrf_maps_open();
 	struct mrf_mapping mapping = { 0 };
 	int ret = 0;
 
+	maps->count = 0;
 	if (!file)
 		return -errno;
 	while (!ret && mapping.start < end && mrf_maps_next(file, &mapping)) {
@@ -188,45 +188,6 @@ static int look_into_file(struct mrf_maps *maps, uint64_t start, uint64_t end)
 	}
 	fclose(file);
 	return ret;
-}
-
-/* -FI_ENOSYS: the kernel cannot be asked. */
-static int ask_kernel(struct mrf_maps *maps, int fd, uint64_t start, uint64_t end)
-{
-	struct mrf_mapping mapping;
-	int ret = 0;
-
-	for (; !ret && start < end; start = mapping.end) {
-		ret = mrf_mapquery(fd, start, &mapping);
-		if (ret || mapping.start >= end)
-			break;
-		ret = append_mapping(maps, &mapping);
-	}
-	return ret == -FI_ENOENT ? 0 : ret;
-}
-
-static int ask_kept(struct mrf_maps *maps, uint64_t start, uint64_t end)
-{
-	int ret = -FI_ENOSYS;
-
-	pthread_mutex_lock(&lock);
-	if (kept >= 0)
-		ret = ask_kernel(maps, kept, start, end);
-	pthread_mutex_unlock(&lock);
-	return ret;
-}
-
-int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end)
-{
-	int ret;
-
-	mrf_slow_call();
-	maps->count = 0;
-	ret = ask_kept(maps, start, end);
-	if (ret != -FI_ENOSYS)
-		return ret;
-	maps->count = 0;
-	return look_into_file(maps, start, end);
 }
 
 bool mrf_maps_all_private(uint64_t start, uint64_t end)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The mappings of this process, from /proc/self/maps: by its text, or where the kernel can
- * (Linux 6.11) by a question for each mapping (base/mapquery.h). The result is out of date
- * as soon as it is read: it shows what is worth trying, and then the kernel decides.
+ * The mappings of this process, from /proc/self/maps. The result is out of date as soon as it
+ * is read: it shows what is worth trying, and then the kernel decides.
  */
 #ifndef MRF_BASE_MAPS_H
 #define MRF_BASE_MAPS_H
@@ -53,8 +52,7 @@ struct mrf_maps {
 };
 
 /*
- * Asks the kernel about the mappings of [start, end) only, where it can, and reads the
- * whole file where it cannot.
+ * Reads the file as far as end, which takes the longer the more mappings there are.
  * Fills maps with exactly the mappings that overlap [start, end). -FI_ENOMEM, or the
  * error of reading /proc/self/maps.
  */

@@ -488,52 +488,6 @@ START_TEST(atomics_do_not_depend_on_what_the_processor_sees)
 }
 END_TEST
 
-/*
- * What the agent left in a word it need not look at; here it would look at the wrong place, and need
- * another swap. If others have changed the word since, it looks again.
- */
-START_TEST(atomics_on_a_word_go_on_from_what_the_agent_left_there)
-{
-	static const struct {
-		enum fi_datatype datatype;
-		unsigned swaps;
-	} steps[] = { { FI_UINT32, 2 }, { FI_UINT32, 1 }, { FI_UINT32, 1 },
-		      { FI_UINT64, 0 }, /* by the device */
-		      { FI_UINT32, 2 }, { FI_UINT32, 2 }, { FI_UINT32, 1 } };
-	struct iovec there[] = { { NULL, PAGE }, { NULL, PAGE } };
-	uint64_t one = 1, at = PAGE + 16, wrong = 0x55, old;
-	struct fid_mr *mr;
-
-	open_mode(FI_MR_ALLOCATED);
-	there[0].iov_base = p.dst + 8 * PAGE;
-	there[1].iov_base = p.dst + 2 * PAGE;
-	mr = node_regv(&p.b, there, 2, REMOTE_RW, 5);
-	memset(p.dst + 2 * PAGE + 16, 0, 16);
-	memcpy(p.dst + 8 * PAGE + at, &wrong, sizeof(wrong));
-	for (unsigned i = 0; i < MRF_ARRAY_SIZE(steps); i++) {
-		unsigned before = fake.loops;
-
-		old = 0;
-		ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &one, 1, NULL, &old, NULL, p.to, at, 5,
-						 steps[i].datatype, FI_SUM, NULL),
-				 0);
-		want_ok(&p.a, NULL);
-		ck_assert_uint_eq(old, i);
-		ck_assert_uint_eq(u64_at(2 * PAGE + 16), i + 1);
-		ck_assert_uint_eq(fake.loops - before, steps[i].swaps);
-	}
-	/* Another word is another one. */
-	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, &one, 1, NULL, &old, NULL, p.to, at + 8, 5,
-					 FI_UINT32, FI_SUM, NULL),
-			 0);
-	want_ok(&p.a, NULL);
-	ck_assert_uint_eq(u64_at(2 * PAGE + 24), 1);
-	ck_assert_uint_eq(u64_at(8 * PAGE + at), wrong);
-	must_close(&mr->fid);
-	close_all();
-}
-END_TEST
-
 /* Zeros, which a peer's device changes just before so many of the agent's swaps. */
 static void contend(int times)
 {
@@ -1622,7 +1576,6 @@ static TCase *tcase_all(void)
 	tcase_add_test(tc, atomics_with_a_key_that_carries_its_rkey_ask_nothing);
 	tcase_add_test(tc, atomics_of_agent_and_device_on_one_word_lose_nothing);
 	tcase_add_test(tc, atomics_do_not_depend_on_what_the_processor_sees);
-	tcase_add_test(tc, atomics_on_a_word_go_on_from_what_the_agent_left_there);
 	tcase_add_test(tc, atomics_of_an_agent_that_others_overtake_all_the_time_go_on);
 	tcase_add_test(tc, atomics_of_one_element_do_not_keep_the_agent);
 	return tc;

@@ -16,8 +16,7 @@
  * whatever peers do to the word. The look goes by way of the kernel (process_vm_readv),
  * because that costs much less than asking the device. What it sees may be wrong, for the
  * application may have mapped other memory there by now; the swap, which is done even
- * where nothing changes, corrects it. The agent does not look at the word that it swapped
- * last, because it knows what it left there, unless others were seen to change it.
+ * where nothing changes, corrects it.
  *
  * Any other element - longer than a word, across words, or in a word that the region has
  * only a part of - is copied by RDMA between the region's local keys and a scratch
@@ -48,14 +47,7 @@
 
 struct mrf_atomic_loop {
 	struct mrf_vloop *vloop; /* NULL: to be opened (again) */
-	/* The value that the last swap left in a word: a good guess for the next one. */
-	struct known {
-		bool valid;
-		uint32_t rkey;
-		uint64_t addr; /* of the word, as peers have it */
-		uint64_t word;
-	} known;
-	struct mrf_vmr mr; /* of what follows */
+	struct mrf_vmr mr;	 /* of what follows */
 	union {
 		uint64_t word; /* what a device operation found */
 		uint8_t element[MRF_ATOMIC_MAX_SIZE];
@@ -245,20 +237,6 @@ static uint64_t guess(const struct job *job, uint64_t pos, uint64_t head)
 	return word;
 }
 
-static bool is_known(const struct known *known, const struct mrf_vwr *wr)
-{
-	return known->valid && known->addr == wr->remote_addr && known->rkey == wr->rkey;
-}
-
-/* The word was swapped; overtaken: it did not hold the value that was remembered. */
-static void remember(struct known *known, const struct mrf_vwr *wr, bool overtaken)
-{
-	*known = (struct known){ .valid = !overtaken, /* it may happen again soon */
-				 .rkey = wr->rkey,
-				 .addr = wr->remote_addr,
-				 .word = wr->operand };
-}
-
 enum { OVERTAKEN = 1 };
 
 /* 0, or what the loop says; or OVERTAKEN: others were faster, and it is time to go. */
@@ -266,7 +244,6 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 		       const struct values *values)
 {
 	uint64_t head = place->iova % sizeof(uint64_t);
-	struct known *known = &job->loop->known;
 	struct mrf_sge sge = { .addr = (uintptr_t)&job->loop->word,
 			       .len = sizeof(uint64_t),
 			       .lkey = job->loop->mr.lkey };
@@ -275,11 +252,10 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 			      .sge = &sge,
 			      .remote_addr = place->iova - head,
 			      .rkey = place->rkey };
-	bool was_known = is_known(known, &wr), overtaken = false, store;
+	bool store;
 	int ret;
 
-	wr.compare = was_known ? known->word : guess(job, pos, head);
-	for (;; wr.compare = job->loop->word) {
+	for (wr.compare = guess(job, pos, head);; wr.compare = job->loop->word) {
 		wr.operand = wr.compare;
 		memcpy(values->result, (uint8_t *)&wr.compare + head, job->size);
 		store = mrf_atomic_apply(job->datatype, job->op, values->result, values->operand,
@@ -290,11 +266,9 @@ static int change_word(struct job *job, uint64_t pos, const struct place *place,
 			return ret;
 		if (job->loop->word == wr.compare)
 			break;
-		overtaken = was_known;
 		if (*job->swaps >= MRF_SWAPS)
 			return OVERTAKEN;
 	}
-	remember(known, &wr, overtaken);
 	job->stored |= store;
 	return 0;
 }

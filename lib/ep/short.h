@@ -58,7 +58,7 @@ static MRF_ALWAYS_INLINE bool mrf_short_aim_locked(const struct mrf_peer *peer,
 	uint32_t known_rkey, known_event;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (mrf_key_take(&peer->key_form, key, &direct)) {
+	if (mrf_key_take(&peer->target.key_form, key, &direct)) {
 		*rkey = direct.rkey;
 		*remote_addr = direct.iova_base + remote;
 		*event = 0;

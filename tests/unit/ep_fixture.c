@@ -311,7 +311,7 @@ struct node_state node_state(const struct node *n, fi_addr_t to)
 	peer = to < ep->npeers ? ep->peers[to] : NULL;
 	state = (struct node_state){ .ops = ep->nops,
 				     .work_requests = ep->scq_used,
-				     .epoch = peer ? peer->epoch : 0,
+				     .epoch = peer ? peer->known.epoch : 0,
 				     .connection = peer && peer->conn };
 	mrf_lock_release(&ep->lock);
 	return state;

@@ -212,7 +212,7 @@ static void deadline(void)
 
 static void last_deadline(void)
 {
-	peer->dialled_until = 1;
+	peer->dial.until = 1;
 	deadline();
 }
 

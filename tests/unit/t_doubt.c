@@ -248,7 +248,7 @@ static struct mrf_hello own_hello(void)
 	struct mrf_hello hello;
 
 	mrf_lock_take(&ep->lock);
-	hello = (struct mrf_hello){ .ticket = ep->peers[p.to]->ticket,
+	hello = (struct mrf_hello){ .ticket = ep->peers[p.to]->target.ticket,
 				    .lost = ep->peers[p.to]->conn->target_qpn };
 	mrf_lock_release(&ep->lock);
 	return hello;

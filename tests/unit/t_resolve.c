@@ -518,7 +518,7 @@ START_TEST(resolve_remembers_a_bounded_number_of_keys)
 		done++;
 	}
 	peer = node_ep(&p.a)->peers[p.to];
-	ck_assert_uint_eq(peer->remotes.count, 16384);
+	ck_assert_uint_eq(peer->known.remotes.count, 16384);
 	warm_up();
 	pair_close(&p);
 }

@@ -106,7 +106,7 @@ void mrf_greet_no_room_locked(const struct mrf_peer *peer, struct mrf_why *why)
 	mrf_lock_held(&peer->ep->lock);
 	mrf_why_set(why, FI_ECONNREFUSED, 4125,
 		    "the endpoint there has no resources for another connection: it is out of %s",
-		    mrf_full_text(peer->full));
+		    mrf_full_text(peer->dial.full));
 }
 
 bool mrf_greet_again_locked(struct mrf_peer *peer, const void *data, size_t len,
@@ -124,7 +124,7 @@ bool mrf_greet_again_locked(struct mrf_peer *peer, const void *data, size_t len,
 		why_refused(reason, why);
 		return false;
 	}
-	if (mrf_challenge_decode(data, len, &peer->challenge)) {
+	if (mrf_challenge_decode(data, len, &peer->dial.challenge)) {
 		mrf_why_set(why, FI_EREMOTEIO, 4124,
 			    "the program that listens there does not speak this protocol");
 		return false;
@@ -135,12 +135,12 @@ bool mrf_greet_again_locked(struct mrf_peer *peer, const void *data, size_t len,
 			    "has none");
 		return false;
 	}
-	if (++peer->challenges > MRF_CHALLENGES) {
+	if (++peer->dial.challenges > MRF_CHALLENGES) {
 		mrf_why_set(why, FI_EACCES, 4204,
 			    "the endpoint there asks for another proof each time");
 		return false;
 	}
-	peer->challenged = true;
+	peer->dial.challenged = true;
 	return true;
 }
 
@@ -151,14 +151,14 @@ void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello)
 	uint8_t proof[MRF_AUTH_PROOF];
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	if (!peer->challenged)
+	if (!peer->dial.challenged)
 		return;
-	peer->challenged = false;
-	*talk = (struct mrf_auth_talk){ .number = peer->challenge.number,
+	peer->dial.challenged = false;
+	*talk = (struct mrf_auth_talk){ .number = peer->dial.challenge.number,
 					.initiator = hello->ticket,
-					.target = peer->challenge.instance,
+					.target = peer->dial.challenge.instance,
 					.initiator_qpn = mrf_vconn_qpn(conn->vconn) };
-	memcpy(talk->nonce, peer->challenge.nonce, sizeof(talk->nonce));
+	memcpy(talk->nonce, peer->dial.challenge.nonce, sizeof(talk->nonce));
 	mrf_auth_random(&talk->salt, sizeof(talk->salt));
 	set_addr(talk, &peer->addr);
 	mrf_auth_prove(mrf_ep_auth(peer->ep), MRF_AUTH_INITIATOR, talk, proof);
@@ -206,15 +206,15 @@ bool mrf_greet_welcomed_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 	if (!trusts_locked(conn, &welcome, event->qpn, why))
 		return false;
 	conn->target_qpn = event->qpn;
-	conn->told = peer->lost && peer->instance == welcome.instance &&
+	conn->told = peer->target.lost && peer->target.instance == welcome.instance &&
 		     welcome.flags & MRF_WELCOME_STOPPED;
 	conn->told_psn = welcome.flags >> MRF_WELCOME_PSN_SHIFT;
-	peer->challenges = 0;
-	peer->instance = welcome.instance;
-	peer->space_id = welcome.space_id;
-	peer->mr_mode = welcome.mr_mode;
-	peer->key_form = mrf_key_form(welcome.mr_mode);
-	peer->events = welcome.flags & MRF_WELCOME_EVENTS;
-	peer->max_asks = (unsigned)mrf_min(welcome.asks, MRF_ASKS);
+	peer->dial.challenges = 0;
+	peer->target.instance = welcome.instance;
+	peer->target.space_id = welcome.space_id;
+	peer->target.mr_mode = welcome.mr_mode;
+	peer->target.key_form = mrf_key_form(welcome.mr_mode);
+	peer->target.events = welcome.flags & MRF_WELCOME_EVENTS;
+	peer->known.max_asks = (unsigned)mrf_min(welcome.asks, MRF_ASKS);
 	return true;
 }

@@ -125,7 +125,7 @@ bool mrf_peer_right_locked(const struct mrf_peer *peer)
 	mrf_lock_held(&peer->ep->lock);
 	if (!conn_right(peer))
 		return false;
-	if (peer->state < MRF_PEER_READY && peer->asks)
+	if (peer->state < MRF_PEER_READY && peer->known.asks)
 		return false;
 	return mrf_peer_is_broken(peer->state) || mrf_list_empty(&peer->redo);
 }

@@ -128,7 +128,7 @@ struct mrf_ep {
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */
 	struct mrf_list free_ops;
 	/* for mrf_chores_run; source.left unless both are empty */
-	struct mrf_list chores; /* struct mrf_peer.chores_of_ep */
+	struct mrf_list chores; /* struct mrf_peer.chores.of_ep */
 	struct mrf_list drops;	/* operations that have completed, with registrations */
 	atomic_uint ended;	/* of drops, and those that a thread is at */
 	unsigned nops;		/* in use */

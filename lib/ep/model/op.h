@@ -119,7 +119,7 @@ struct mrf_op {
 	uint8_t timeouts;
 	uint8_t empty_known;	  /* a bit per rma entry: empty, and allowed by an answer */
 	bool posted;		  /* was posted once and flushed; may have run */
-	uint8_t chore;		  /* enum mrf_chore; in peer->chores */
+	uint8_t chore;		  /* enum mrf_chore; in peer->chores.list */
 	bool failed;		  /* there, to complete in error: why */
 	bool stopped;		  /* fatal: why says the reason */
 	bool counted;		  /* in timeouts: the connection that has just broken */

@@ -22,6 +22,65 @@ struct mrf_peer;
 /* The buffers of op are within reach, or (why) cannot be; ep->lock is held. */
 typedef void mrf_prepared(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why);
 
+/* What is to be done for a peer without ep->lock, in order: tx/chores.h. */
+struct mrf_chores {
+	struct mrf_list list;  /* struct mrf_op.node */
+	struct mrf_list of_ep; /* in ep->chores; not while a thread is at them */
+	bool busy;	       /* a thread is at them, or the job is not over */
+	struct mrf_job job;
+	struct mrf_op *unprepared; /* of which the next buffers are brought within reach; or NULL */
+	mrf_prepared *prepared;	   /* called when they are */
+	bool ahead;		   /* of it: only a chunk is copied, and others may be posted */
+	unsigned uncompleted;	   /* operations in list that have not completed */
+	bool fenced;		   /* a fenced operation waits until there are none of these */
+};
+
+/*
+ * What is known of the peer's regions (struct mrf_remote), and the questions about them:
+ * resolve/remote.h, resolve/ask.h.
+ */
+struct mrf_known {
+	struct mrf_idmap remotes;
+	size_t hand;		/* where to look for the next remote to forget */
+	unsigned asks;		/* questions on the way: the length of asked */
+	unsigned max_asks;	/* as the target allows */
+	struct mrf_list to_ask; /* struct mrf_remote.node */
+	struct mrf_list asked;	/* struct mrf_remote.node */
+	uint64_t epoch;		/* goes up when regions pinned on demand may have moved */
+	uint64_t lease_epoch;	/* goes up when the leases are released */
+	unsigned leases;	/* answers that are good once, not yet released */
+};
+
+/* What the peer's endpoint has said of itself when it welcomed a connection. */
+struct mrf_target {
+	uint64_t instance;	      /* of its endpoint; 0 before the first welcome */
+	uint64_t space_id;	      /* of its domain; its raw keys carry it */
+	uint64_t mr_mode;	      /* of its domain */
+	struct mrf_key_form key_form; /* of keys in that mr_mode; valid in READY */
+	bool events;		      /* it takes immediate data as event numbers */
+	uint64_t ticket; /* random: only this target knows it, and may be asked by it */
+	uint32_t lost;	 /* its queue pair that its next welcome is to tell of; 0: none */
+};
+
+/*
+ * How connecting to the peer has gone: tx/dial.h. What counts attempts begins anew when one has
+ * succeeded. turns, turn and waits_since are the agent thread's: tx/turns.h.
+ */
+struct mrf_dialling {
+	unsigned tries;	      /* attempts at an address where nobody listened */
+	unsigned unanswered;  /* attempts that got no answer */
+	unsigned turned_away; /* attempts for which there was no room */
+	enum mrf_full full;   /* the limit that the last of them met */
+	int64_t until;	      /* ms: no attempt goes beyond it; 0: none is being made */
+	unsigned challenges;  /* how often a proof was demanded */
+	bool challenged;      /* the next attempt has to meet the challenge */
+	struct mrf_challenge challenge;
+	unsigned losses;	 /* connections lost since an operation last succeeded */
+	struct mrf_turns *turns; /* of its host; NULL: neither dialled nor waiting */
+	struct mrf_list turn;	 /* if it waits for its turn, in turns->waiting */
+	int64_t waits_since;	 /* ms: when it came to turns */
+};
+
 struct mrf_peer {
 	struct mrf_ep *ep;
 	struct mrf_list node; /* in ep->all_peers */
@@ -29,56 +88,23 @@ struct mrf_peer {
 	uint64_t gen;			  /* generation of the address vector's entry */
 	const _Atomic uint64_t *gen_word; /* differs from gen once the entry is gone */
 	union mrf_addr addr;
+	bool gone; /* removed from the address vector: freed when idle */
+	/* posting */
 	enum mrf_peer_state state; /* of conn; only mrf_peer_move_locked changes it */
-	bool gone;		   /* removed from the address vector: freed when idle */
-	struct mrf_list starved;   /* in ep->starved: waits for room in ep->scq */
-	struct mrf_list watching;  /* in ep->watching: goes on when something has completed */
-	struct mrf_turns *turns;   /* of its host (tx/turns.c); NULL: neither dialled nor waiting */
-	struct mrf_list turn;	   /* if it waits for its turn, in turns->waiting */
-	int64_t waits_since;	   /* ms: when it came to turns */
-	struct mrf_kick kick;	   /* the agent shall look at the peer */
 	struct mrf_conn *conn;
-	struct mrf_list queue; /* operations in order, not yet wholly posted */
-	struct mrf_list redo;  /* flushed operations, in order; they go before queue */
-	/* what is to be done without ep->lock, in order (tx/chores.h) */
-	struct mrf_list chores;	      /* struct mrf_op.node */
-	struct mrf_list chores_of_ep; /* in ep->chores; not while a thread is at them */
-	bool busy;		      /* a thread is at them, or the job is not over */
-	struct mrf_job job;
-	struct mrf_op *unprepared; /* of which the next buffers are brought within reach; or NULL */
-	mrf_prepared *prepared;	   /* called when they are */
-	bool ahead;		   /* of it: only a chunk is copied, and others may be posted */
-	unsigned uncompleted;	   /* operations in chores that have not completed */
-	bool fenced;		   /* a fenced operation waits until there are none of these */
-	unsigned asks;		   /* questions on the way: the length of asked */
-	struct mrf_list to_ask;	   /* struct mrf_remote.node */
-	struct mrf_list asked;	   /* struct mrf_remote.node */
-	struct mrf_idmap remotes;
-	size_t hand;	      /* where to look for the next remote to forget */
-	uint64_t epoch;	      /* goes up when regions pinned on demand may have moved */
-	uint64_t lease_epoch; /* goes up when the leases are released */
-	unsigned leases;      /* answers that are good once, not yet released */
-	uint64_t ticket;      /* random: only this target knows it, and may be asked by it */
-	uint64_t instance;    /* of the peer's endpoint; 0 before the first welcome */
-	uint64_t space_id;    /* of the peer's domain; its raw keys carry it */
-	uint64_t mr_mode;     /* of the peer's domain */
-	struct mrf_key_form key_form; /* of keys in that mr_mode; valid in READY */
-	bool events;		      /* the peer takes immediate data as event numbers */
-	unsigned tries;		      /* connection attempts since the last success */
-	unsigned turned_away;	      /* since then: attempts for which there was no room */
-	enum mrf_full full;	      /* the limit that the last of them met */
-	unsigned dials;		      /* since then: attempts that got no answer */
-	int64_t dialled_until;	      /* ms: no attempt goes beyond it; 0: none is being made */
-	unsigned challenges;	      /* since then: how often a proof was demanded */
-	bool challenged;	      /* the next attempt has to meet the challenge */
-	struct mrf_challenge challenge;
-	unsigned losses; /* connections lost since an operation last succeeded */
-	uint32_t lost;	 /* the peer's queue pair that its next welcome is to tell of; 0: none */
+	struct mrf_list queue;	  /* operations in order, not yet wholly posted */
+	struct mrf_list redo;	  /* flushed operations, in order; they go before queue */
+	struct mrf_list starved;  /* in ep->starved: waits for room in ep->scq */
+	struct mrf_list watching; /* in ep->watching: goes on when something has completed */
+	struct mrf_kick kick;	  /* the agent shall look at the peer */
 	struct {
 		uint64_t addr, value;
 		uint32_t rkey;
 	} swapped; /* the word that a compare-and-swap last left there (tx/atomic_swap.h) */
-	unsigned max_asks;
+	struct mrf_known known;
+	struct mrf_chores chores;
+	struct mrf_target target;
+	struct mrf_dialling dial;
 };
 
 /* One posted work request, in order. */

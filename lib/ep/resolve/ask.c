@@ -15,14 +15,14 @@ void mrf_ask_want_locked(struct mrf_peer *peer, struct mrf_remote *remote, uint6
 	remote->ask.addr = addr;
 	remote->ask.len = len;
 	remote->ask_once = once;
-	mrf_list_add_tail(&remote->node, &peer->to_ask);
+	mrf_list_add_tail(&remote->node, &peer->known.to_ask);
 }
 
 static void want_again_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 {
 	mrf_lock_held(&peer->ep->lock);
 	remote->wanted = true;
-	mrf_list_add_tail(&remote->node, &peer->to_ask);
+	mrf_list_add_tail(&remote->node, &peer->known.to_ask);
 }
 
 static int post_message_locked(struct mrf_peer *peer, uint8_t *msg, size_t len)
@@ -59,24 +59,24 @@ static int send_ask_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 int mrf_ask_send_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	while (peer->state == MRF_PEER_READY && peer->asks < peer->max_asks &&
-	       !mrf_list_empty(&peer->to_ask) && mrf_conn_room_locked(peer->conn)) {
-		struct mrf_remote *remote =
-			mrf_list_entry(mrf_list_first(&peer->to_ask), struct mrf_remote, node);
+	while (peer->state == MRF_PEER_READY && peer->known.asks < peer->known.max_asks &&
+	       !mrf_list_empty(&peer->known.to_ask) && mrf_conn_room_locked(peer->conn)) {
+		struct mrf_remote *remote = mrf_list_entry(mrf_list_first(&peer->known.to_ask),
+							   struct mrf_remote, node);
 		int ret = send_ask_locked(peer, remote);
 
 		if (mrf_unlikely(ret))
 			return ret;
 		mrf_list_del(&remote->node);
-		mrf_list_add_tail(&remote->node, &peer->asked);
+		mrf_list_add_tail(&remote->node, &peer->known.asked);
 		remote->wanted = false;
 		remote->asking = true;
 		/* What is known of other bytes of a region on demand stays. */
 		if (remote->complete)
 			mrf_remote_drop_locked(remote);
-		peer->asks++;
+		peer->known.asks++;
 	}
-	if (!mrf_list_empty(&peer->to_ask) && !mrf_conn_room_locked(peer->conn))
+	if (!mrf_list_empty(&peer->known.to_ask) && !mrf_conn_room_locked(peer->conn))
 		mrf_peer_await_room_locked(peer);
 	return 0;
 }
@@ -84,7 +84,7 @@ int mrf_ask_send_locked(struct mrf_peer *peer)
 static struct mrf_remote *whose_locked(struct mrf_peer *peer, const struct mrf_answer *answer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_list_each (node, &peer->asked) {
+	mrf_list_each (node, &peer->known.asked) {
 		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
 
 		if (remote->asked_at == answer->cookie && remote->peer_key == answer->key)
@@ -110,12 +110,12 @@ bool mrf_ask_answered_locked(struct mrf_peer *peer, const struct mrf_answer *ans
 		  answer->key, answer->status, answer->nseg, answer->access);
 	mrf_list_del(&remote->node);
 	remote->asking = false;
-	peer->asks--;
-	peer->losses = 0;
+	peer->known.asks--;
+	peer->dial.losses = 0;
 	if (mrf_remote_learn_locked(peer, remote, answer))
 		want_again_locked(peer, remote);
 	else if (remote->once)
-		peer->leases++;
+		peer->known.leases++;
 	return true;
 }
 
@@ -124,7 +124,7 @@ void mrf_ask_unwant_locked(struct mrf_peer *peer)
 	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
-	while ((node = mrf_list_pop(&peer->to_ask)))
+	while ((node = mrf_list_pop(&peer->known.to_ask)))
 		mrf_list_entry(node, struct mrf_remote, node)->wanted = false;
 }
 
@@ -133,31 +133,31 @@ void mrf_ask_lost_locked(struct mrf_peer *peer)
 	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
-	while ((node = mrf_list_pop(&peer->asked))) {
+	while ((node = mrf_list_pop(&peer->known.asked))) {
 		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
 
 		remote->asking = false;
 		want_again_locked(peer, remote);
 	}
-	peer->asks = 0;
+	peer->known.asks = 0;
 	/* The peer ended the leases with the connection; a FORGET may have been lost with it. */
-	peer->epoch++;
-	peer->lease_epoch++;
-	peer->leases = 0;
+	peer->known.epoch++;
+	peer->known.lease_epoch++;
+	peer->known.leases = 0;
 }
 
 void mrf_ask_forget_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	peer->epoch++;
+	peer->known.epoch++;
 }
 
 static bool in_use_locked(const struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return peer->conn->tail != peer->conn->head || !mrf_list_empty(&peer->asked) ||
-	       !mrf_list_empty(&peer->to_ask) ||
-	       (!mrf_list_empty(&peer->queue) && peer->leases < MRF_LEASES);
+	return peer->conn->tail != peer->conn->head || !mrf_list_empty(&peer->known.asked) ||
+	       !mrf_list_empty(&peer->known.to_ask) ||
+	       (!mrf_list_empty(&peer->queue) && peer->known.leases < MRF_LEASES);
 }
 
 bool mrf_ask_release_locked(struct mrf_peer *peer)
@@ -165,14 +165,14 @@ bool mrf_ask_release_locked(struct mrf_peer *peer)
 	uint8_t msg[MRF_PROTO_NOTE_LEN];
 
 	mrf_lock_held(&peer->ep->lock);
-	if (mrf_likely(!peer->leases) || in_use_locked(peer))
+	if (mrf_likely(!peer->known.leases) || in_use_locked(peer))
 		return false;
 	if (!mrf_conn_room_locked(peer->conn) ||
 	    post_message_locked(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg))) {
 		mrf_peer_await_room_locked(peer);
 		return false;
 	}
-	peer->leases = 0;
-	peer->lease_epoch++;
+	peer->known.leases = 0;
+	peer->known.lease_epoch++;
 	return true;
 }

@@ -17,7 +17,7 @@
 static bool peer_virt_locked(const struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return peer->mr_mode & FI_MR_VIRT_ADDR;
+	return peer->target.mr_mode & FI_MR_VIRT_ADDR;
 }
 
 /* --- may it be?

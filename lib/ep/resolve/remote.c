@@ -90,14 +90,15 @@ static struct mrf_way from_wire(const struct mrf_peer *peer, const struct mrf_wi
 {
 	return (struct mrf_way){ .addr = seg->pos,
 				 .len = seg->len,
-				 .iova = peer->mr_mode & FI_MR_VIRT_ADDR ? seg->pos : seg->iova_off,
+				 .iova = peer->target.mr_mode & FI_MR_VIRT_ADDR ? seg->pos
+										: seg->iova_off,
 				 .rkey = seg->rkey };
 }
 
 static bool holds_locked(const struct mrf_peer *peer, const struct mrf_way *way)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return way->epoch == (way->once ? peer->lease_epoch : peer->epoch);
+	return way->epoch == (way->once ? peer->known.lease_epoch : peer->known.epoch);
 }
 
 /* Returns how many bytes from addr on, at most len, this way serves. */
@@ -209,13 +210,13 @@ unsigned mrf_remote_ways_locked(const struct mrf_remote *remote, uint64_t addr, 
 struct mrf_remote *mrf_remote_find_locked(const struct mrf_peer *peer, uint64_t key)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return mrf_idmap_find(&peer->remotes, key);
+	return mrf_idmap_find(&peer->known.remotes, key);
 }
 
 static void remove_remote_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_idmap_remove(&peer->remotes, remote->key);
+	mrf_idmap_remove(&peer->known.remotes, remote->key);
 	mrf_remote_drop_locked(remote);
 	free(remote);
 }
@@ -229,8 +230,9 @@ static void make_room_locked(struct mrf_peer *peer)
 	size_t i;
 
 	mrf_lock_held(&peer->ep->lock);
-	for (i = 0; i < peer->remotes.count; i++) {
-		struct mrf_remote *remote = mrf_idmap_sweep(&peer->remotes, &peer->hand);
+	for (i = 0; i < peer->known.remotes.count; i++) {
+		struct mrf_remote *remote =
+			mrf_idmap_sweep(&peer->known.remotes, &peer->known.hand);
 
 		if (!remote->asking && !remote->wanted) {
 			remove_remote_locked(peer, remote);
@@ -244,7 +246,7 @@ static struct mrf_remote *remote_add_locked(struct mrf_peer *peer, uint64_t key)
 	struct mrf_remote *remote;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (peer->remotes.count >= MAX_REMOTES)
+	if (peer->known.remotes.count >= MAX_REMOTES)
 		make_room_locked(peer);
 	remote = calloc(1, sizeof(*remote));
 	if (!remote)
@@ -254,7 +256,7 @@ static struct mrf_remote *remote_add_locked(struct mrf_peer *peer, uint64_t key)
 	remote->ways = &remote->one;
 	remote->max = 1;
 	mrf_list_init(&remote->node);
-	if (mrf_idmap_insert(&peer->remotes, key, remote)) {
+	if (mrf_idmap_insert(&peer->known.remotes, key, remote)) {
 		free(remote);
 		return NULL;
 	}
@@ -302,7 +304,7 @@ static struct mrf_remote *get_mapped_locked(struct mrf_peer *peer, uint64_t key,
 	struct mrf_remote *remote;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (raw->space_id != peer->space_id) {
+	if (raw->space_id != peer->target.space_id) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4141,
 			    "key 0x%" PRIx64 " was mapped from a raw key of another peer's "
 			    "domain",
@@ -332,7 +334,7 @@ struct mrf_remote *mrf_remote_get_locked(struct mrf_peer *peer, uint64_t key, st
 			    "key 0x%" PRIx64 " was unmapped with fi_mr_unmap_key", key);
 		return NULL;
 	}
-	if (peer->mr_mode & FI_MR_RAW) {
+	if (peer->target.mr_mode & FI_MR_RAW) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4140,
 			    "key 0x%" PRIx64 ": the peer's domain has FI_MR_RAW, so only "
 			    "keys from fi_mr_map_raw reach its regions",
@@ -383,7 +385,7 @@ static int take_ways_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 		if (mrf_unlikely(remote->staged))
 			way.iova = MRF_STAGED_ADDR;
 		way.once = remote->once ? answer->cookie : 0;
-		way.epoch = remote->once ? peer->lease_epoch : peer->epoch;
+		way.epoch = remote->once ? peer->known.lease_epoch : peer->known.epoch;
 		if (remote->complete)
 			remote->ways[remote->nways++] = way;
 		else if (way.len)
@@ -423,7 +425,7 @@ int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 		remote->access = answer->access;
 	remote->staged = answer->flags & MRF_ANSWER_STAGED;
 	remote->quick = remote->staged ? 0 : remote->access;
-	remote->event = peer->events ? answer->event : 0;
+	remote->event = peer->target.events ? answer->event : 0;
 	remote->base = answer->base;
 	remote->len = answer->len;
 	if (take_ways_locked(peer, remote, answer)) {
@@ -447,7 +449,7 @@ static void forget_one_locked(void *value, void *arg)
 void mrf_remote_forget_all_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_idmap_each(&peer->remotes, forget_one_locked, NULL);
+	mrf_idmap_each(&peer->known.remotes, forget_one_locked, NULL);
 }
 
 static void forget_staged_locked(void *value, void *arg)
@@ -463,7 +465,7 @@ static void forget_staged_locked(void *value, void *arg)
 void mrf_remote_forget_staged_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_idmap_each(&peer->remotes, forget_staged_locked, NULL);
+	mrf_idmap_each(&peer->known.remotes, forget_staged_locked, NULL);
 }
 
 static void free_one_locked(void *value, void *arg)
@@ -476,6 +478,6 @@ static void free_one_locked(void *value, void *arg)
 void mrf_remote_fini_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_idmap_each(&peer->remotes, free_one_locked, NULL);
-	mrf_idmap_fini(&peer->remotes);
+	mrf_idmap_each(&peer->known.remotes, free_one_locked, NULL);
+	mrf_idmap_fini(&peer->known.remotes);
 }

@@ -6,8 +6,8 @@
  * A way is a piece of a region with the rkey that reaches it. All ways of a region that
  * is pinned for good are known (complete). For a region that is pinned on demand, only
  * the ways that have been asked for are known: a way holds until the peer sends FORGET
- * (peer->epoch goes up), or, if it is good once, until the leases are released
- * (peer->lease_epoch goes up), and then only for operations that began before the
+ * (peer->known.epoch goes up), or, if it is good once, until the leases are released
+ * (peer->known.lease_epoch goes up), and then only for operations that began before the
  * question. Everything is guarded by ep->lock; remotes belong to their peer.
  */
 #ifndef MRF_EP_RESOLVE_REMOTE_H
@@ -36,7 +36,7 @@ struct mrf_way {
 	uint64_t iova;
 	uint32_t rkey;
 	uint64_t once;	/* 0, or a cookie: good for operations no younger than it */
-	uint64_t epoch; /* peer->epoch or lease_epoch; unused if complete */
+	uint64_t epoch; /* peer->known.epoch or lease_epoch; unused if complete */
 };
 
 struct mrf_remote {
@@ -44,7 +44,7 @@ struct mrf_remote {
 	uint64_t peer_key;    /* the key that the peer knows it by */
 	uint64_t serial;      /* the registration that a raw key stands for; 0: any */
 	uint64_t space_id;    /* the key space of that registration */
-	struct mrf_list node; /* in peer->to_ask if wanted, in peer->asked if asking */
+	struct mrf_list node; /* in peer->known.to_ask if wanted, in peer->known.asked if asking */
 	bool wanted;	      /* ask (again) as soon as possible */
 	bool asking;	      /* a question is on the way */
 	uint64_t asked_at;    /* its cookie: the endpoint's clock when it was asked */

@@ -31,7 +31,7 @@ static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 			       : mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
 
 	return !op->ask_first && !answered_locked(op, rma->key) && op->nrma == 1 && op->total &&
-	       op->total <= max && mrf_key_unpack(op->peer->mr_mode, rma->key, key);
+	       op->total <= max && mrf_key_unpack(op->peer->target.mr_mode, rma->key, key);
 }
 
 /* The next answer replaces one about an empty access, so the operation remembers it. */
@@ -64,7 +64,7 @@ static bool holds_leases_locked(const struct mrf_op *op)
 static bool may_ask_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	return !remote->once || op->peer->leases < MRF_LEASES || holds_leases_locked(op);
+	return !remote->once || op->peer->known.leases < MRF_LEASES || holds_leases_locked(op);
 }
 
 /* Returns the number of known ways to all buffers of an operation that are in this region. */
@@ -295,7 +295,7 @@ bool mrf_resolve_cached_locked(const struct mrf_peer *peer, uint64_t key, enum m
 	    !(remote->quick & (kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE)))
 		return false;
 	if (mrf_unlikely(remote->serial) &&
-	    (!mrf_map_live(map, key) || remote->space_id != peer->space_id))
+	    (!mrf_map_live(map, key) || remote->space_id != peer->target.space_id))
 		return false;
 	*event = kind == MRF_OP_READ ? 0 : remote->event;
 	return mrf_remote_locate_locked(peer, remote, UINT64_MAX, addr, len, rkey, remote_addr) ==

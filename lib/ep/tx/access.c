@@ -13,7 +13,7 @@ static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, 
 
 	mrf_lock_held(&peer->ep->lock);
 	wr->imm = op->imm;
-	if (peer->events && upto) {
+	if (peer->target.events && upto) {
 		if (!mrf_resolve_event_locked(op, upto, &wr->imm))
 			return -FI_ENOKEY;
 		imm = wr->imm;
@@ -50,7 +50,7 @@ int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (op->has_imm && peer->events && op->pos == op->total)
+	if (op->has_imm && peer->target.events && op->pos == op->total)
 		return post_data_locked(peer, op);
 	/* All bytes may be there, and only the data be missing: what the peer took changed. */
 	if (op->pos < op->total &&
@@ -70,6 +70,6 @@ int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->pos += len;
 	op->inflight++;
 	op->told |= wr.op == MRF_VWR_WRITE_IMM;
-	op->imm_posted = op->has_imm && !peer->events && op->pos == op->total;
+	op->imm_posted = op->has_imm && !peer->target.events && op->pos == op->total;
 	return 0;
 }

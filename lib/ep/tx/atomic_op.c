@@ -361,7 +361,7 @@ static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t le
 {
 	mrf_lock_held(&op->peer->ep->lock);
 	return op->atomic.native && len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
-	       (!op->peer->events || op->atomic.op == FI_ATOMIC_READ ||
+	       (!op->peer->target.events || op->atomic.op == FI_ATOMIC_READ ||
 		!mrf_resolve_number_locked(op, op->pos));
 }
 
@@ -369,7 +369,7 @@ static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t le
 static bool awaits_count_locked(const struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	return op->awaiting && op->peer->events && mrf_resolve_number_locked(op, op->pos);
+	return op->awaiting && op->peer->target.events && mrf_resolve_number_locked(op, op->pos);
 }
 
 /* One native element, a swap, or a request. */
@@ -420,7 +420,7 @@ static uint32_t counting_locked(const struct mrf_op *op, uint64_t len)
 	int i;
 
 	mrf_lock_held(&op->peer->ep->lock);
-	if (!op->peer->events || !number)
+	if (!op->peer->target.events || !number)
 		return 0;
 	if (mrf_resolve_event_locked(op, op->pos + len, &event) && event)
 		what |= MRF_ATOMIC_WHAT_COUNT;

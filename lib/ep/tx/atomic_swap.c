@@ -32,7 +32,8 @@ bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op
 {
 	mrf_lock_held(&peer->ep->lock);
 	return op->atomic.swaps && len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
-	       !(peer->events && mrf_resolve_number_locked(op, 0)) && is_alone_locked(peer, op);
+	       !(peer->target.events && mrf_resolve_number_locked(op, 0)) &&
+	       is_alone_locked(peer, op);
 }
 
 /* The value of the word after op, if it was before. */

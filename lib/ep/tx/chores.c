@@ -105,16 +105,16 @@ static MRF_ALWAYS_INLINE void write_completion_locked(struct mrf_ep *ep, const s
 static bool has_chores_locked(const struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return !mrf_list_empty(&peer->chores) || peer->unprepared;
+	return !mrf_list_empty(&peer->chores.list) || peer->chores.unprepared;
 }
 
 /* Some thread is to do them, unless one is at it. */
 static void offer_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
 	mrf_lock_held(&ep->lock);
-	if (peer->busy || !has_chores_locked(peer) || !mrf_list_empty(&peer->chores_of_ep))
+	if (peer->chores.busy || !has_chores_locked(peer) || !mrf_list_empty(&peer->chores.of_ep))
 		return;
-	mrf_list_add_tail(&peer->chores_of_ep, &ep->chores);
+	mrf_list_add_tail(&peer->chores.of_ep, &ep->chores);
 	atomic_store(&ep->source.left, true);
 }
 
@@ -124,8 +124,8 @@ static void add_locked(struct mrf_ep *ep, struct mrf_op *op, enum mrf_chore chor
 
 	mrf_lock_held(&ep->lock);
 	op->chore = chore;
-	mrf_list_add_tail(&op->node, &peer->chores);
-	if (!peer->uncompleted++)
+	mrf_list_add_tail(&op->node, &peer->chores.list);
+	if (!peer->chores.uncompleted++)
 		ep->holdups++;
 	offer_locked(ep, peer);
 }
@@ -142,7 +142,7 @@ static void add_drop_locked(struct mrf_ep *ep, struct mrf_op *op)
 static bool is_behind_locked(const struct mrf_ep *ep, const struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	return op->peer->uncompleted;
+	return op->peer->chores.uncompleted;
 }
 
 /* --- the end of an operation ---------------------------------------------------------------- */
@@ -245,10 +245,10 @@ void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int c
 void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepared *then)
 {
 	mrf_lock_held(&ep->lock);
-	op->peer->unprepared = op;
-	op->peer->prepared = then;
+	op->peer->chores.unprepared = op;
+	op->peer->chores.prepared = then;
 	/* Of other kinds the thread changes op->local, so nobody else looks at that meanwhile. */
-	op->peer->ahead = op->local.kind == MRF_LOCAL_STAGED;
+	op->peer->chores.ahead = op->local.kind == MRF_LOCAL_STAGED;
 	op->inflight++;
 	offer_locked(ep, op->peer);
 }
@@ -258,7 +258,7 @@ void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepare
 static struct mrf_op *first_chore_locked(const struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return mrf_list_entry(mrf_list_first(&peer->chores), struct mrf_op, node);
+	return mrf_list_entry(mrf_list_first(&peer->chores.list), struct mrf_op, node);
 }
 
 /* All of the peer's are delivered: the agent lets go on what waits for that. */
@@ -266,9 +266,9 @@ static void all_completed_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
 	mrf_lock_held(&ep->lock);
 	ep->holdups--;
-	if (peer->fenced)
+	if (peer->chores.fenced)
 		mrf_peer_kick_locked(peer);
-	peer->fenced = false;
+	peer->chores.fenced = false;
 }
 
 /* The peer's first; ret: whether its results were delivered. */
@@ -284,7 +284,7 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int 
 	else
 		write_completion_locked(ep, op);
 	mrf_list_del(&op->node);
-	if (!--peer->uncompleted)
+	if (!--peer->chores.uncompleted)
 		all_completed_locked(ep, peer);
 	free_op_locked(ep, op);
 }
@@ -375,8 +375,8 @@ static int prepare(struct mrf_ep *ep, struct mrf_op *op, uint64_t pos, uint64_t 
 /* The next buffers of the operation are brought within reach, or its next chunk is copied. */
 static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
-	struct mrf_op *op = peer->unprepared;
-	bool staged = peer->ahead;
+	struct mrf_op *op = peer->chores.unprepared;
+	bool staged = peer->chores.ahead;
 	uint64_t pos = op->pos, chunk = staged ? mrf_stage_begin(&op->local, op->acked) : 0;
 	struct mrf_refusal said = { .code = 0 };
 	struct mrf_why why;
@@ -390,9 +390,9 @@ static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 		take_reason(&why, -ret, &said);
 	else if (staged)
 		mrf_stage_end(&op->local, chunk);
-	peer->unprepared = NULL;
+	peer->chores.unprepared = NULL;
 	op->inflight--;
-	peer->prepared(peer, op, ret ? &why : NULL);
+	peer->chores.prepared(peer, op, ret ? &why : NULL);
 }
 
 /* The agent waits for nobody's memory: others copy, even if it would be there. */
@@ -407,7 +407,7 @@ static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_w
 	struct mrf_op *op;
 
 	mrf_lock_held(&ep->lock);
-	if (mrf_list_empty(&peer->chores)) {
+	if (mrf_list_empty(&peer->chores.list)) {
 		if (may_wait)
 			prepare_locked(ep, peer);
 		return may_wait;
@@ -437,7 +437,7 @@ static bool do_all_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_wai
 static void rest_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	peer->busy = false;
+	peer->chores.busy = false;
 	if (peer->gone)
 		mrf_peer_kick_locked(peer);
 }
@@ -449,7 +449,7 @@ static bool start_job_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 
 	mrf_lock_held(&ep->lock);
 	mrf_lock_release(&ep->lock);
-	ret = mrf_agent_job(ep->agent, MRF_CREW_MEMORY, &peer->job);
+	ret = mrf_agent_job(ep->agent, MRF_CREW_MEMORY, &peer->chores.job);
 	mrf_lock_take(&ep->lock);
 	return !ret;
 }
@@ -457,7 +457,7 @@ static bool start_job_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 static void run_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
 	mrf_lock_held(&ep->lock);
-	peer->busy = true;
+	peer->chores.busy = true;
 	if (!do_all_locked(ep, peer, false)) {
 		if (start_job_locked(ep, peer))
 			return;
@@ -468,7 +468,7 @@ static void run_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 
 static bool work(struct mrf_job *job)
 {
-	struct mrf_peer *peer = mrf_container_of(job, struct mrf_peer, job);
+	struct mrf_peer *peer = mrf_container_of(job, struct mrf_peer, chores.job);
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_take(&ep->lock);
@@ -480,7 +480,7 @@ static bool work(struct mrf_job *job)
 /* More may have come meanwhile. */
 static void over(struct mrf_job *job)
 {
-	struct mrf_peer *peer = mrf_container_of(job, struct mrf_peer, job);
+	struct mrf_peer *peer = mrf_container_of(job, struct mrf_peer, chores.job);
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_take(&ep->lock);
@@ -491,11 +491,11 @@ static void over(struct mrf_job *job)
 
 void mrf_chores_init(struct mrf_peer *peer)
 {
-	mrf_list_init(&peer->chores);
-	mrf_list_init(&peer->chores_of_ep);
-	mrf_list_init(&peer->job.node);
-	peer->job.work = work;
-	peer->job.over = over;
+	mrf_list_init(&peer->chores.list);
+	mrf_list_init(&peer->chores.of_ep);
+	mrf_list_init(&peer->chores.job.node);
+	peer->chores.job.work = work;
+	peer->chores.job.over = over;
 }
 
 static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
@@ -525,7 +525,7 @@ static bool run_one_locked(struct mrf_ep *ep)
 
 	mrf_lock_held(&ep->lock);
 	if ((node = take_left_locked(ep, &ep->chores)))
-		run_locked(ep, mrf_list_entry(node, struct mrf_peer, chores_of_ep));
+		run_locked(ep, mrf_list_entry(node, struct mrf_peer, chores.of_ep));
 	else if ((node = take_left_locked(ep, &ep->drops)))
 		drop_locked(ep, mrf_list_entry(node, struct mrf_op, node));
 	return node;
@@ -545,7 +545,7 @@ static bool is_any_busy(struct mrf_ep *ep)
 
 	mrf_lock_take(&ep->lock);
 	mrf_list_each (node, &ep->all_peers)
-		busy |= mrf_list_entry(node, struct mrf_peer, node)->busy;
+		busy |= mrf_list_entry(node, struct mrf_peer, node)->chores.busy;
 	mrf_lock_release(&ep->lock);
 	return busy;
 }

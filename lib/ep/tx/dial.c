@@ -27,8 +27,9 @@
 void mrf_dial_forget_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	peer->tries = peer->challenges = peer->dials = peer->turned_away = 0;
-	peer->dialled_until = 0;
+	peer->dial.tries = peer->dial.challenges = peer->dial.unanswered = peer->dial.turned_away =
+		0;
+	peer->dial.until = 0;
 	mrf_turn_end(peer);
 }
 
@@ -119,7 +120,7 @@ void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *ca
 		device_gone_locked(peer);
 		return;
 	}
-	if (!peer->dialled_until && !mrf_turn_take(peer))
+	if (!peer->dial.until && !mrf_turn_take(peer))
 		return;
 	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new_locked(peer, calls, &peer->conn);
 	if (ret)
@@ -134,10 +135,10 @@ void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *ca
 		return;
 	}
 	mrf_peer_move_locked(peer, MRF_PEER_DIAL);
-	if (!peer->dialled_until)
-		peer->dialled_until = mrf_now_ms() + timeout_ms();
+	if (!peer->dial.until)
+		peer->dial.until = mrf_now_ms() + timeout_ms();
 	trace(peer, "connecting");
-	mrf_conn_set_deadline_locked(peer->conn, peer->dialled_until - mrf_now_ms());
+	mrf_conn_set_deadline_locked(peer->conn, peer->dial.until - mrf_now_ms());
 	resolve_locked(peer);
 }
 
@@ -180,8 +181,8 @@ static void on_addr_locked(struct mrf_conn *conn)
 static void await_answer_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
-	int64_t left = peer->dialled_until - mrf_now_ms();
-	int64_t ms = (int64_t)MRF_DIAL_MS << mrf_min(peer->dials, 16u);
+	int64_t left = peer->dial.until - mrf_now_ms();
+	int64_t ms = (int64_t)MRF_DIAL_MS << mrf_min(peer->dial.unanswered, 16u);
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_peer_move_locked(peer, MRF_PEER_ASK);
@@ -192,7 +193,8 @@ static void await_answer_locked(struct mrf_conn *conn)
 
 static void on_route_locked(struct mrf_conn *conn)
 {
-	struct mrf_hello hello = { .ticket = conn->peer->ticket, .lost = conn->peer->lost };
+	struct mrf_hello hello = { .ticket = conn->peer->target.ticket,
+				   .lost = conn->peer->target.lost };
 	uint8_t data[MRF_PROTO_HELLO_MAX];
 	int ret;
 
@@ -223,7 +225,7 @@ static void begin_counting(struct mrf_conn *conn)
 static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
-	uint64_t before = peer->instance;
+	uint64_t before = peer->target.instance;
 	struct mrf_why why;
 	int ret;
 
@@ -233,7 +235,7 @@ static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 		return;
 	}
 	/* Another endpoint behind the same address knows nothing of what the old one said. */
-	if (peer->instance != before) {
+	if (peer->target.instance != before) {
 		mrf_remote_forget_all_locked(peer);
 		mrf_ask_unwant_locked(peer);
 	}
@@ -254,8 +256,8 @@ static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 		return;
 	}
 	mrf_timer_stop(peer->ep->agent, &conn->timer);
-	peer->tries = peer->dials = peer->turned_away = 0;
-	peer->dialled_until = 0;
+	peer->dial.tries = peer->dial.unanswered = peer->dial.turned_away = 0;
+	peer->dial.until = 0;
 	mrf_turn_end(peer);
 	mrf_peer_move_locked(peer, MRF_PEER_UP);
 	trace(peer, "connected");
@@ -274,7 +276,7 @@ static void wait_and_dial_locked(struct mrf_conn *conn, int64_t ms)
 /* Most often there is room in a moment. */
 static int64_t until_there_is_room_locked(const struct mrf_peer *peer)
 {
-	unsigned n = peer->turned_away - 1;
+	unsigned n = peer->dial.turned_away - 1;
 
 	mrf_lock_held(&peer->ep->lock);
 	return mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(n, 8u), MRF_RETRY_MS);
@@ -289,15 +291,15 @@ static bool on_refused_locked(struct mrf_peer *peer, uint32_t reason,
 	mrf_lock_held(&peer->ep->lock);
 	if (reason == MRF_REFUSE_RESOURCES) {
 		/* It has taken the proof. The next attempt is another connection. */
-		peer->challenges = 0;
-		peer->turned_away++;
-		peer->full = mrf_full_decode(event->data, event->len);
+		peer->dial.challenges = 0;
+		peer->dial.turned_away++;
+		peer->dial.full = mrf_full_decode(event->data, event->len);
 	}
 	/* At the quota of its host the peer keeps its turn: requests of others would meet it, too. */
-	if (reason == MRF_REFUSE_RESOURCES && peer->full != MRF_FULL_HALF)
+	if (reason == MRF_REFUSE_RESOURCES && peer->dial.full != MRF_FULL_HALF)
 		mrf_turn_end(peer);
 	/* Others may be let down soon. */
-	if (reason == MRF_REFUSE_RESOURCES && mrf_now_ms() + MRF_RETRY_MS < peer->dialled_until) {
+	if (reason == MRF_REFUSE_RESOURCES && mrf_now_ms() + MRF_RETRY_MS < peer->dial.until) {
 		wait_and_dial_locked(peer->conn, until_there_is_room_locked(peer));
 		return false;
 	}
@@ -318,7 +320,7 @@ static bool on_rejected_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (!mrf_refuse_decode(event->data, event->len, &reason))
 		return on_refused_locked(peer, reason, event);
-	if (++peer->tries >= MRF_REFUSALS) {
+	if (++peer->dial.tries >= MRF_REFUSALS) {
 		give_up_addr_locked(peer, FI_ECONNREFUSED, 4126,
 				    "no endpoint listens at this address");
 		return false;
@@ -388,7 +390,7 @@ static bool may_dial_again_locked(const struct mrf_conn *conn)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
 	return conn->peer->state != MRF_PEER_LOOKING && !conn->last &&
-	       mrf_now_ms() < conn->peer->dialled_until;
+	       mrf_now_ms() < conn->peer->dial.until;
 }
 
 bool mrf_dial_expired_locked(struct mrf_conn *conn)
@@ -398,14 +400,14 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (paused || may_dial_again_locked(conn)) {
-		peer->dials += !paused;
+		peer->dial.unanswered += !paused;
 		if (!paused)
 			mrf_turn_end(peer);
 		mrf_conn_destroy_locked(conn);
 		return true;
 	}
 	/* The peer's refusal counts, not that there was no time for another attempt. */
-	if (peer->turned_away)
+	if (peer->dial.turned_away)
 		give_up_full_locked(peer);
 	else if (peer->state == MRF_PEER_LOOKING)
 		give_up_addr_locked(peer, FI_ETIMEDOUT, 4128,

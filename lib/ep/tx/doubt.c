@@ -52,7 +52,7 @@ void mrf_doubt_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_wc_stat
 		op->psn.from = conn->psn;
 	op->doubt = (uint8_t)status;
 	op->psn.to = conn->psn + 1 + more_packets(conn, len);
-	conn->peer->lost = conn->target_qpn;
+	conn->peer->target.lost = conn->target_qpn;
 }
 
 /* --- the target has told ------------------------------------------------------------------ */
@@ -136,7 +136,7 @@ void mrf_doubt_settle_locked(struct mrf_conn *conn)
 	struct mrf_peer *peer = conn->peer;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	peer->lost = 0;
+	peer->target.lost = 0;
 	mrf_list_each_safe (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 

@@ -62,7 +62,7 @@ void mrf_peer_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_info(FI_LOG_EP_DATA,
 		 "the peer's kernel refused an operation (%u): the key is asked about anew",
 		 op->refused + 1u);
-	peer->losses = 0;
+	peer->dial.losses = 0;
 	op->refused++;
 	ask_anew_locked(peer, op);
 }

@@ -66,7 +66,7 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (mrf_unlikely(op->fatal != MRF_WC_OK)) {
 		if (op->queued)
 			mrf_op_leave_locked(op);
-		peer->losses = 0;
+		peer->dial.losses = 0;
 		mrf_fatal_end_locked(peer, op);
 	} else if (!op->queued && op->acked == op->total) {
 		if (mrf_unlikely(op->type->done != NULL))
@@ -84,7 +84,7 @@ static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 static void copy_next_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (!peer->unprepared && mrf_stage_has_step(&op->local, op->acked))
+	if (!peer->chores.unprepared && mrf_stage_has_step(&op->local, op->acked))
 		mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
 }
 
@@ -102,7 +102,7 @@ static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 			copy_next_locked(peer, op);
 		settle_locked(peer, op);
 	}
-	if (!peer->unprepared)
+	if (!peer->chores.unprepared)
 		mrf_peer_advance_locked(peer);
 	mrf_peer_kick_locked(peer);
 }
@@ -114,7 +114,7 @@ static bool in_reach_staged_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 	mrf_lock_held(&peer->ep->lock);
 	copy_next_locked(peer, op);
-	if (!reaches && !peer->unprepared)
+	if (!reaches && !peer->chores.unprepared)
 		wait_for_completions_locked(peer);
 	return reaches;
 }
@@ -183,8 +183,8 @@ static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
 		wait_for_completions_locked(peer);
 		return true;
 	}
-	peer->fenced = peer->uncompleted;
-	return peer->fenced;
+	peer->chores.fenced = peer->chores.uncompleted;
+	return peer->chores.fenced;
 }
 
 /*
@@ -194,7 +194,7 @@ static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
 static bool may_post_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return op == peer->unprepared && peer->ahead;
+	return op == peer->chores.unprepared && peer->chores.ahead;
 }
 
 /* True when the next operation may be looked at. */
@@ -203,7 +203,7 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_why why;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (mrf_unlikely(peer->unprepared != NULL) && !may_post_locked(peer, op))
+	if (mrf_unlikely(peer->chores.unprepared != NULL) && !may_post_locked(peer, op))
 		return false;
 	if (!mrf_rpc_lets_locked(peer->conn, op))
 		return false;
@@ -271,7 +271,7 @@ static void retire_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
-			 mrf_list_empty(&peer->chores) && !peer->unprepared &&
+			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
 			 !in_flight_locked(peer->conn)))
 		mrf_peer_kick_locked(peer);
 }
@@ -302,7 +302,7 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 			mrf_ask_unwant_locked(peer);
 	} while (mrf_ask_release_locked(peer) && !mrf_list_empty(&peer->queue));
 	/* The leases end when all is done, whether or not the application looks. */
-	if (mrf_unlikely(peer->leases && in_flight_locked(peer->conn)))
+	if (mrf_unlikely(peer->known.leases && in_flight_locked(peer->conn)))
 		mrf_peer_watch_locked(peer);
 	retire_locked(peer);
 }
@@ -331,14 +331,15 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 		failed_locked(conn, op, wc);
 	} else if (op) {
 		op->acked += posted->len;
-		peer->losses = 0;
+		peer->dial.losses = 0;
 	}
 	if (op)
 		settle_locked(peer, op);
 	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
 		if (!in_flight_locked(conn))
 			mrf_peer_kick_locked(peer);
-	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone || peer->leases)) {
+	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone ||
+				peer->known.leases)) {
 		mrf_peer_advance_locked(peer);
 	}
 }
@@ -436,7 +437,7 @@ static bool has_few_locked(const struct mrf_peer *peer)
 		if (++n >= MRF_EP_FEW_OPS)
 			break;
 	}
-	mrf_list_each (node, &peer->chores) {
+	mrf_list_each (node, &peer->chores.list) {
 		if (++n >= MRF_EP_FEW_OPS)
 			break;
 	}

@@ -17,7 +17,8 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 	mrf_lock_held(&ep->lock);
 	if (!peer)
 		return NULL;
-	if (getrandom(&peer->ticket, sizeof(peer->ticket), 0) != sizeof(peer->ticket) ||
+	if (getrandom(&peer->target.ticket, sizeof(peer->target.ticket), 0) !=
+		    sizeof(peer->target.ticket) ||
 	    mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen) {
 		free(peer);
 		return NULL;
@@ -29,13 +30,13 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 	mrf_list_init(&peer->queue);
 	mrf_list_init(&peer->redo);
 	mrf_chores_init(peer);
-	mrf_list_init(&peer->to_ask);
-	mrf_list_init(&peer->asked);
+	mrf_list_init(&peer->known.to_ask);
+	mrf_list_init(&peer->known.asked);
 	mrf_list_init(&peer->kick.node);
 	mrf_list_init(&peer->starved);
 	mrf_list_init(&peer->watching);
-	mrf_list_init(&peer->turn);
-	mrf_idmap_init(&peer->remotes);
+	mrf_list_init(&peer->dial.turn);
+	mrf_idmap_init(&peer->known.remotes);
 	mrf_list_add_tail(&peer->node, &ep->all_peers);
 	return peer;
 }
@@ -47,7 +48,7 @@ void mrf_peer_free_locked(struct mrf_peer *peer)
 	mrf_agent_unkick(peer->ep->agent, &peer->kick);
 	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->watching);
-	mrf_list_del(&peer->chores_of_ep);
+	mrf_list_del(&peer->chores.of_ep);
 	mrf_list_del(&peer->node);
 	mrf_remote_fini_locked(peer);
 	free(peer);

@@ -67,7 +67,7 @@ void mrf_probe_locked(struct mrf_conn *conn)
 	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	conn->probed = mrf_rpc_awaited_locked(conn) || peer->asks;
+	conn->probed = mrf_rpc_awaited_locked(conn) || peer->known.asks;
 	if (!conn->probed)
 		return;
 	mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);

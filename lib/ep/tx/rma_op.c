@@ -76,7 +76,7 @@ static bool is_counted_locked(const struct mrf_op *op, uint64_t upto)
 	uint32_t event = 0;
 
 	mrf_lock_held(&op->peer->ep->lock);
-	return op->peer->events && mrf_resolve_event_locked(op, upto, &event) && event;
+	return op->peer->target.events && mrf_resolve_event_locked(op, upto, &event) && event;
 }
 
 /* The next bytes are in the ring: op->fetched is how many. */

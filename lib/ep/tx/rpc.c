@@ -425,6 +425,6 @@ int mrf_rpc_replied_locked(struct mrf_peer *peer, const uint8_t *msg, size_t len
 	}
 	if (ret)
 		return ret;
-	peer->losses = 0;
+	peer->dial.losses = 0;
 	return 0;
 }

@@ -42,8 +42,8 @@ static void take_down_locked(struct mrf_peer *peer)
 	mrf_peer_rewind_locked(peer);
 	if (denied)
 		mrf_peer_denied_locked(peer);
-	if (++peer->losses >= MRF_LOSSES) {
-		peer->losses = 0;
+	if (++peer->dial.losses >= MRF_LOSSES) {
+		peer->dial.losses = 0;
 		mrf_peer_fail_addr_locked(
 			peer, FI_ECONNRESET, 4131,
 			"the peer accepts the connection, but drops it each time");
@@ -59,8 +59,8 @@ void mrf_conn_service_locked(struct mrf_peer *peer)
 	mrf_ep_progress_locked(peer->ep);
 	if (mrf_peer_is_broken(peer->state))
 		take_down_locked(peer);
-	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->chores) &&
-	    !peer->busy && !peer->unprepared &&
+	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->chores.list) &&
+	    !peer->chores.busy && !peer->chores.unprepared &&
 	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
 		if (peer->conn)
 			mrf_conn_destroy_locked(peer->conn);
@@ -291,14 +291,14 @@ static void collect_ring_locked(struct mrf_peer *peer, struct mrf_conn *conn)
 
 static struct mrf_op *next_op_locked(struct mrf_peer *peer)
 {
-	struct mrf_op *halted = peer->unprepared;
+	struct mrf_op *halted = peer->chores.unprepared;
 	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
-	peer->unprepared = NULL;
+	peer->chores.unprepared = NULL;
 	if (halted && !halted->queued)
 		return halted;
-	node = mrf_list_pop(&peer->chores);
+	node = mrf_list_pop(&peer->chores.list);
 	if (!node)
 		node = mrf_list_pop(&peer->redo);
 	if (!node)
@@ -312,7 +312,7 @@ bool mrf_peer_abandon_locked(struct mrf_peer *peer)
 	struct mrf_op *op;
 
 	mrf_lock_held(&ep->lock);
-	if (peer->busy)
+	if (peer->chores.busy)
 		return false;
 	if (peer->conn) {
 		collect_ring_locked(peer, peer->conn);

@@ -9,7 +9,7 @@ struct mrf_turns {
 	struct mrf_list node;
 	union mrf_addr addr;
 	unsigned dialled;	 /* peers that have their turn; never 0 between two calls */
-	struct mrf_list waiting; /* struct mrf_peer.turn, in the order of arrival */
+	struct mrf_list waiting; /* struct mrf_peer.dial.turn, in the order of arrival */
 	int64_t heard;		 /* ms: when the host last answered; 0: it has not */
 };
 
@@ -42,26 +42,26 @@ static struct mrf_turns *find_or_make_turns(const struct mrf_peer *peer)
 
 bool mrf_turn_take(struct mrf_peer *peer)
 {
-	struct mrf_turns *turns = peer->turns;
+	struct mrf_turns *turns = peer->dial.turns;
 
 	if (turns)
-		return mrf_list_empty(&peer->turn);
+		return mrf_list_empty(&peer->dial.turn);
 	turns = find_or_make_turns(peer);
 	/* It is too little memory to wait for. */
 	if (!turns)
 		return true;
-	peer->turns = turns;
-	peer->waits_since = mrf_now_ms();
+	peer->dial.turns = turns;
+	peer->dial.waits_since = mrf_now_ms();
 	if (turns->dialled < MRF_TURNS)
 		turns->dialled++;
 	else
-		mrf_list_add_tail(&peer->turn, &turns->waiting);
-	return mrf_list_empty(&peer->turn);
+		mrf_list_add_tail(&peer->dial.turn, &turns->waiting);
+	return mrf_list_empty(&peer->dial.turn);
 }
 
 void mrf_turn_heard(const struct mrf_peer *peer)
 {
-	struct mrf_turns *turns = peer->turns ? peer->turns : find_turns(peer);
+	struct mrf_turns *turns = peer->dial.turns ? peer->dial.turns : find_turns(peer);
 
 	if (turns)
 		turns->heard = mrf_now_ms();
@@ -70,7 +70,7 @@ void mrf_turn_heard(const struct mrf_peer *peer)
 /* The first that waits has waited, and nothing was heard, for so long that it need not wait. */
 static bool is_silent(const struct mrf_turns *turns, const struct mrf_peer *first, int64_t now)
 {
-	return now - mrf_max(turns->heard, first->waits_since) >= MRF_TURN_SILENT_MS;
+	return now - mrf_max(turns->heard, first->dial.waits_since) >= MRF_TURN_SILENT_MS;
 }
 
 /* Turns for the peers that have waited longest, and for all that have heard nothing. */
@@ -80,7 +80,7 @@ static void pass_on(struct mrf_turns *turns, struct mrf_agent *agent)
 	struct mrf_list *node;
 
 	while ((node = mrf_list_first(&turns->waiting))) {
-		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, turn);
+		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, dial.turn);
 
 		if (turns->dialled >= MRF_TURNS && !is_silent(turns, peer, now))
 			return;
@@ -92,15 +92,15 @@ static void pass_on(struct mrf_turns *turns, struct mrf_agent *agent)
 
 void mrf_turn_end(struct mrf_peer *peer)
 {
-	struct mrf_turns *turns = peer->turns;
+	struct mrf_turns *turns = peer->dial.turns;
 
 	if (!turns)
 		return;
-	peer->turns = NULL;
-	if (mrf_list_empty(&peer->turn))
+	peer->dial.turns = NULL;
+	if (mrf_list_empty(&peer->dial.turn))
 		turns->dialled--;
 	else
-		mrf_list_del(&peer->turn);
+		mrf_list_del(&peer->dial.turn);
 	pass_on(turns, peer->ep->agent);
 	if (turns->dialled)
 		return;

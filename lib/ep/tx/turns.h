@@ -8,7 +8,7 @@
  * operations. A host that answers nobody keeps nobody waiting: after MRF_TURN_SILENT_MS
  * every peer there has its turn.
  *
- * Agent thread, which alone uses struct mrf_peer.turns, turn and waits_since; the peer's
+ * Agent thread, which alone uses struct mrf_dialling.turns, turn and waits_since; the peer's
  * ep->lock may be held. Other peers of the agent are changed, too, but their connections
  * are not. What a call costs does not depend on how many peers wait.
  */

@@ -10,14 +10,14 @@
  * 5. one for this transfer alone, where nothing can be kept;
  * 6. a copy, for sources that can be read but not pinned.
  *
- * With a descriptor of memory of a device, all buffers are copied by way of buf/stage.h instead.
+ * If a descriptor names memory of a device, all buffers are copied by buf/stage.h instead.
  *
- * To find this out may take long (memory is pinned, or copied from where it has to be read
- * in first), and so may letting it go: both without an endpoint's lock, by the one thread
- * that knows the transfer.
+ * Taking buffers may take long, because memory is pinned, or copied from pages that have to be
+ * read in first; so may letting them go. Both are done without an endpoint's lock, by the one
+ * thread that knows the transfer.
  *
- * What has more buffers, or more pieces, than are held at a time is brought within reach part by
- * part (mrf_local_reach), as the transfer goes on.
+ * A transfer with more buffers, or more pieces, than can be held at a time is brought within reach
+ * part by part (mrf_local_reach), as it goes on.
  */
 #ifndef MRF_BUF_LOCAL_H
 #define MRF_BUF_LOCAL_H
@@ -34,8 +34,8 @@
 #define MRF_LOCAL_SGE 16 /* pieces of memory */
 #define MRF_LOCAL_IOV 8	 /* buffers */
 /*
- * One of these may be longer than the kernel takes at a time: all together they have at most
- * MRF_LIMIT_MSG_SIZE bytes.
+ * Only one of the buffers, which have at most MRF_LIMIT_MSG_SIZE bytes together, can be longer
+ * than a kernel MR, and then it is two pieces.
  */
 #define MRF_LOCAL_PIECES (MRF_LOCAL_IOV + 1)
 
@@ -63,7 +63,7 @@ enum mrf_local_kind {
 	MRF_LOCAL_STAGED  /* copied to or from a ring, chunk by chunk: buf/stage.h */
 };
 
-/* All buffers of a transfer, if struct mrf_local has no room for them or not all are held. */
+/* All buffers of a transfer that struct mrf_local has no room for, or that holds only a part. */
 struct mrf_local_rest {
 	uint64_t from, upto; /* these bytes of the transfer are held */
 	bool arrives;
@@ -93,21 +93,29 @@ struct mrf_local {
 		void *desc[MRF_LOCAL_IOV];		     /* DESC: sge was made from these */
 		struct mrf_cached *cached[MRF_LOCAL_PIECES]; /* CACHED: in use */
 	};
-	/* of what arrives in a copy: where it belongs; more than these: rest->iov */
+	/* the buffers that bytes go to which arrive in a copy; if there are more: rest->iov */
 	struct iovec user[MRF_LOCAL_IOV];
 	uint8_t data[MRF_LIMIT_INJECT];
 };
+
+/* Inside lib/buf: adds a piece, for which there is room. */
+static inline void mrf_local_add(struct mrf_local *local, uint64_t addr, uint64_t len,
+				 uint32_t lkey)
+{
+	local->sge[local->nsge++] =
+		(struct mrf_sge){ .addr = addr, .len = (uint32_t)len, .lkey = lkey };
+}
 
 /* A transfer's buffers, as a call has them. */
 struct mrf_local_req {
 	const struct iovec *iov;
 	void **desc; /* NULL, or one per iov */
 	size_t count;
-	const size_t *number; /* of each iov, for messages; NULL: they are all there are */
+	const size_t *number; /* of each iov in the transfer, for messages; NULL: 0, 1, ... */
 	uint64_t total;	      /* bytes of all iov */
 	bool arrives;	      /* the device writes there */
 	bool inject;	      /* copied before the call returns */
-	bool late;	      /* not before its turn: what is before it may change them */
+	bool late;	      /* an earlier transfer may change them: wait until that is done */
 };
 
 /* cache lives longer than buf. */
@@ -123,9 +131,9 @@ void mrf_buf_fini(struct mrf_buf *buf);
  */
 int mrf_local_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local);
 /*
- * Brings the bytes from `from` on within reach, in place of those that are held; at least one.
- * Without an endpoint's lock, and nothing of the transfer is in flight. Errors as above; nothing is
- * held then.
+ * Lets go of the bytes that are held, and brings those from `from` on within reach, at least one.
+ * No endpoint's lock is held, and nothing of the transfer is in flight. Errors as above; nothing
+ * is held then.
  */
 int mrf_local_reach(struct mrf_buf *buf, struct mrf_local *local, uint64_t from);
 /* Is the byte at pos of the transfer within reach? */
@@ -134,13 +142,13 @@ static inline bool mrf_local_reaches(const struct mrf_local *local, uint64_t pos
 	return !local->rest || (pos >= local->rest->from && pos < local->rest->upto);
 }
 
-/* The buffers that results belong in (buf/rest.h), */
+/* The buffers that results go to (buf/rest.h). */
 static inline const struct iovec *mrf_local_user(const struct mrf_local *local)
 {
 	return local->rest ? local->rest->iov : local->user;
 }
 
-/* and their descriptors. */
+/* The descriptors of these buffers. */
 static inline void *const *mrf_local_user_desc(const struct mrf_local *local)
 {
 	return local->rest ? local->rest->desc : local->desc;
@@ -152,18 +160,18 @@ void mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local);
 bool mrf_local_open(const struct mrf_buf *buf, const struct mrf_local *local);
 
 /*
- * Finds the pieces of bytes [from, from + len), the first of which is within reach: fills at most max entries of sge, returns
- * their number and lowers *len to what they cover.
+ * Finds the pieces of bytes [from, from + *len), the first of which is within reach: fills at most
+ * max entries of sge, returns their number and lowers *len to the bytes that they cover.
  */
 int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge,
 		   int max);
 
 /*
- * Checks the buffers of a transfer that have bytes, before anything else is done with them.
- * FI_MR_LOCAL: each needs a descriptor with this right (FI_READ or FI_WRITE), unless it is
- * injected. FI_MR_HMEM: memory of a device needs one, and one that is given has to be good.
- * -FI_EINVAL or -FI_EACCES, logged as "a buffer of `what`" with code, code + 1 or code + 2: no
- * descriptor, not the right, not inside the region.
+ * Checks the buffers of a transfer that have bytes, before anything else is done with them. With
+ * FI_MR_LOCAL each buffer that is not injected needs a descriptor, which gives the right to read
+ * or write it. With FI_MR_HMEM memory of a device needs one, and every descriptor has to be good.
+ * -FI_EINVAL or -FI_EACCES, logged as "a buffer of `what`" (NULL: "buffer 2") with code (no
+ * descriptor), code + 1 (it lacks the right) or code + 2 (the buffer is not inside the region).
  */
 int mrf_local_check(const struct mrf_buf *buf, const struct mrf_local_req *req, const char *what,
 		    unsigned code);

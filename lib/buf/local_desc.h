@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Inside lib/buf: local buffers that the application registered, by their descriptors. */
+#ifndef MRF_BUF_LOCAL_DESC_H
+#define MRF_BUF_LOCAL_DESC_H
+
+#include "buf/local.h"
+
+/* Codes of messages: no descriptor; it lacks the right; the buffer is not inside the region. */
+enum { MRF_LOCAL_MISSING = 4010, MRF_LOCAL_NO_RIGHT, MRF_LOCAL_OUTSIDE };
+
+/* Checks the ith buffer, as mrf_local_check does. */
+int mrf_local_desc_check(const struct mrf_buf *buf, const struct mrf_local_req *req, size_t i,
+			 const char *what, unsigned code);
+/*
+ * Adds the pieces that the descriptors name, as far as there is room: *covered bytes. strict
+ * (FI_MR_LOCAL): every descriptor that does not fit its buffer is an error, even behind those
+ * bytes. Otherwise such a descriptor is ignored. Returns 1 when the buffers have to be registered.
+ */
+int mrf_local_desc_use(const struct mrf_buf *buf, const struct mrf_local_req *req,
+		       struct mrf_local *local, bool strict, uint64_t *covered);
+
+#endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The order of two things keeps a hit right without a lock. A transfer first counts itself
- * as a user of the entry and then looks whether the entry has ended and whether an event
- * of userfaultfd is being read (mrf_monitor_settled); who ends an entry, or is about to
- * read an event, first says so and then looks for users. So either the transfer sees that
- * it came too late, or the entry is kept for it.
+ * The order of two steps keeps a hit right without a lock. A transfer first counts itself
+ * as a user of the entry, and then checks whether the entry has ended and whether an event
+ * of userfaultfd is being read (mrf_monitor_settled). A thread that ends an entry, or is about
+ * to read an event, first announces that, and then looks for users. So either the transfer sees
+ * that it came too late, or the entry is kept for it.
  */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
@@ -15,6 +15,7 @@
 #include "buf/cache.h"
 #include "buf/entry.h"
 #include "buf/gauge.h"
+#include "buf/lru.h"
 #include "monitor/hooks.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"
@@ -22,20 +23,16 @@
 #include "mr/space.h"
 
 #define TRIES 4	   /* while the memory changes all the time, or others take the room */
-#define REFRESH 16 /* misses: objects that were loaded unseen are looked for, beside userfaultfd */
+#define REFRESH 16 /* after so many misses the hooks look for objects that were loaded unseen */
 
 struct mrf_cache {
 	struct mrf_mr_space *space;
 	struct mrf_mr_back *back; /* the whole address space: what pins belong to */
 	struct mrf_cached_pool pool;
-	uint64_t max_bytes; /* limits; constant */
-	uint64_t max_count;
-	bool merge;		/* constant */
-	_Atomic uint64_t clock; /* misses so far */
-	struct mrf_itree tree;	/* read without a lock, too */
-	/* guarded by the monitor's lock */
-	struct mrf_list lru;	 /* struct mrf_cached.lru, the least recently used first */
-	struct mrf_gauge *gauge; /* hits: counted by any thread */
+	bool merge;	       /* constant */
+	struct mrf_itree tree; /* changed under the monitor's lock, and read without a lock, too */
+	struct mrf_lru lru;
+	struct mrf_gauge *gauge;
 	int gauge_fd;
 };
 
@@ -82,15 +79,7 @@ uint32_t mrf_cache_lkey(const struct mrf_cached *entry)
 	return entry->pin.vmr.lkey;
 }
 
-static void note_use(struct mrf_cache *cache, struct mrf_cached *entry)
-{
-	atomic_store_explicit(&entry->used,
-			      atomic_load_explicit(&cache->clock, memory_order_relaxed),
-			      memory_order_relaxed);
-	mrf_gauge_hit(cache->gauge);
-}
-
-/* NULL: there is none, or it cannot be told without the monitor's lock, which is not held. */
+/* NULL: there is none, or only a look with the monitor's lock, which is not held, can tell. */
 static struct mrf_cached *use(struct mrf_cache *cache, const struct want *want)
 {
 	struct mrf_itree_hit hit;
@@ -100,14 +89,14 @@ static struct mrf_cached *use(struct mrf_cache *cache, const struct want *want)
 		return NULL;
 	entry = hit.value;
 	if (mrf_likely(mrf_cached_enter(entry) && covers(entry, want) && mrf_monitor_settled())) {
-		note_use(cache, entry);
+		mrf_lru_hit(&cache->lru, entry);
 		return entry;
 	}
 	mrf_cache_put(entry);
 	return NULL;
 }
 
-/* What stands in the tree has not ended, so nothing here can be the last use of it. */
+/* An entry in the tree has not ended, so no use here can be its last. */
 static struct mrf_cached *use_locked(struct mrf_cache *cache, const struct want *want)
 {
 	struct mrf_itree_node *node = mrf_itree_below(&cache->tree, want->start);
@@ -116,78 +105,22 @@ static struct mrf_cached *use_locked(struct mrf_cache *cache, const struct want 
 	if (!node || !covers(entry_of(node), want) || !mrf_monitor_settled())
 		return NULL;
 	mrf_cached_enter(entry_of(node));
-	note_use(cache, entry_of(node));
+	mrf_lru_hit(&cache->lru, entry_of(node));
 	return entry_of(node);
 }
 
 /* --- room ------------------------------------------------------------------------- */
 
-static bool in_use(const struct mrf_cached *entry)
-{
-	return atomic_load(&entry->state) >= MRF_CACHED_USER;
-}
-
 /*
- * Entries take their place in the list when they are made, and again when their turn comes
- * here and they have been used since: a hit need not touch the list. NULL: all are in use.
- */
-static struct mrf_cached *oldest_locked(struct mrf_cache *cache)
-{
-	uint64_t n = 2 * mrf_gauge_get(&cache->gauge->entries), used;
-	struct mrf_cached *entry;
-
-	mrf_monitor_held();
-	while (n--) {
-		entry = mrf_list_entry(cache->lru.next, struct mrf_cached, lru);
-		used = atomic_load_explicit(&entry->used, memory_order_relaxed);
-		if (used == entry->listed && !in_use(entry))
-			return entry;
-		entry->listed = used;
-		mrf_list_del(&entry->lru);
-		mrf_list_add_tail(&entry->lru, &cache->lru);
-	}
-	return NULL;
-}
-
-/* False: all are in use. */
-static bool evict_locked(struct mrf_cache *cache, uint64_t *bytes)
-{
-	struct mrf_cached *entry = oldest_locked(cache);
-
-	mrf_monitor_held();
-	if (!entry)
-		return false;
-	*bytes += entry->pin.len;
-	mrf_gauge_add(&cache->gauge->evictions, 1);
-	mrf_pin_drop_locked(&entry->pin, false);
-	return true;
-}
-
-static bool fit_in_locked(struct mrf_cache *cache, uint64_t len)
-{
-	uint64_t bytes = 0;
-
-	mrf_monitor_held();
-	if (len > cache->max_bytes || mrf_vmr_cut(0, len) < len)
-		return false;
-	while (mrf_gauge_get(&cache->gauge->entries) >= cache->max_count ||
-	       mrf_gauge_get(&cache->gauge->bytes) > cache->max_bytes - len) {
-		if (!evict_locked(cache, &bytes))
-			return false;
-	}
-	return true;
-}
-
-/*
- * The kernel has no room for len bytes: the oldest give way, or, with all, whatever this process
- * keeps. False: nothing is left to be given up for it.
+ * The kernel has no room for len bytes. The oldest entries give way, or with all everything that
+ * this process keeps. False: there is nothing left to give up.
  */
 static bool evict_for(struct mrf_cache *cache, uint64_t len, bool all)
 {
 	uint64_t bytes = 0;
 
 	mrf_monitor_lock();
-	while (!all && bytes < len && evict_locked(cache, &bytes))
+	while (!all && bytes < len && mrf_lru_evict_locked(&cache->lru, &bytes))
 		;
 	mrf_monitor_unlock();
 	if (!bytes && !mrf_room_make())
@@ -199,8 +132,8 @@ static bool evict_for(struct mrf_cache *cache, uint64_t len, bool all)
 /* --- keeping ---------------------------------------------------------------------- */
 
 /*
- * Replaces what would be inside the new entry, or around it: an entry around it is there
- * only if another thread was faster, or if it lacks a right.
+ * Ends the entries inside the new entry, and those around it, which exist only if another thread
+ * was faster, or if they lack a right.
  */
 static void replace_locked(struct mrf_cache *cache, const struct mrf_cached *entry)
 {
@@ -226,11 +159,7 @@ static void kept_locked(struct mrf_pin *pin)
 	mrf_monitor_held();
 	replace_locked(cache, entry);
 	mrf_itree_insert(&cache->tree, entry->node, pin->addr, entry_end(entry), entry);
-	mrf_gauge_add(&cache->gauge->entries, 1);
-	mrf_gauge_add(&cache->gauge->bytes, pin->len);
-	entry->listed = atomic_load_explicit(&cache->clock, memory_order_relaxed);
-	atomic_store_explicit(&entry->used, entry->listed, memory_order_relaxed);
-	mrf_list_add_tail(&entry->lru, &cache->lru);
+	mrf_lru_add_locked(&cache->lru, entry);
 	mrf_cached_begin(entry);
 }
 
@@ -241,9 +170,7 @@ static bool ended_locked(struct mrf_pin *pin, bool changed)
 
 	mrf_monitor_held();
 	mrf_itree_remove(&cache->tree, entry->node);
-	mrf_list_del(&entry->lru);
-	mrf_gauge_add(&cache->gauge->entries, -1ull);
-	mrf_gauge_add(&cache->gauge->bytes, -pin->len);
+	mrf_lru_del_locked(&cache->lru, entry);
 	mrf_gauge_add(&cache->gauge->invalidations, changed);
 	return mrf_cached_end(entry);
 }
@@ -283,8 +210,8 @@ static void widen_over(struct want *want, const struct mrf_cached *entry)
 }
 
 /*
- * Takes in the entries around the range that only lack a right, and all that it touches if
- * they are to be merged.
+ * Widens the range over the entries around it, which lack a right, and over all that it touches
+ * if these are to be merged.
  */
 static struct want widen_locked(struct mrf_cache *cache, struct want want)
 {
@@ -308,12 +235,12 @@ static struct want widen_locked(struct mrf_cache *cache, struct want want)
 
 /* --- making ------------------------------------------------------------------------- */
 
-/* What is asked for, again and again until it is there. */
+/* A request for an entry, which is repeated until there is one. */
 struct ask {
 	struct want want;
 	bool counted; /* as a miss */
-	bool exact;   /* is not to take in what is around it */
-	bool wide;    /* has taken something in */
+	bool exact;   /* the entry must not take in others around it */
+	bool wide;    /* the entry would have taken others in */
 };
 
 enum { AGAIN = 2 }; /* beside the results of mrf_cache_get */
@@ -325,7 +252,7 @@ static void count_miss_locked(struct mrf_cache *cache, struct ask *ask)
 		return;
 	ask->counted = true;
 	mrf_gauge_add(&cache->gauge->misses, 1);
-	atomic_fetch_add_explicit(&cache->clock, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&cache->lru.clock, 1, memory_order_relaxed);
 }
 
 static void fill_entry(struct mrf_cached *entry, const struct want *want)
@@ -340,39 +267,14 @@ static void fill_entry(struct mrf_cached *entry, const struct want *want)
 	entry->pin.revoked = false;
 }
 
-static void take_dead_locked(struct mrf_mr_backs *backs, struct mrf_list *dead)
-{
-	struct mrf_list *node;
-
-	mrf_monitor_held();
-	mrf_list_init(dead);
-	while ((node = mrf_list_pop(&backs->dead)))
-		mrf_list_add_tail(&mrf_list_entry(node, struct mrf_pin, all)->node, dead);
-}
-
-/* What was not ended. */
-static void put_dead_locked(struct mrf_mr_backs *backs, struct mrf_list *dead)
-{
-	struct mrf_list *node;
-
-	mrf_monitor_held();
-	while ((node = mrf_list_pop(dead)))
-		mrf_list_add_tail(&mrf_pin_at(node)->all, &backs->dead);
-}
-
-/* Registers what an entry is filled with; what gave way for it is ended before that. */
 static int pin_entry_locked(struct mrf_cached *entry)
 {
-	struct mrf_mr_backs *backs = entry->cache->space->backs;
+	unsigned rights = entry->write ? MRF_RIGHT_LOCAL_WRITE : 0;
 	enum mrf_pinned pinned;
-	struct mrf_list dead;
 	int err;
 
 	mrf_monitor_held();
-	take_dead_locked(backs, &dead);
-	pinned = mrf_pin_local_locked(&entry->pin, entry->write ? MRF_RIGHT_LOCAL_WRITE : 0, &dead,
-				      &err);
-	put_dead_locked(backs, &dead);
+	pinned = mrf_pin_local_locked(&entry->pin, rights, &err);
 	if (pinned == MRF_PINNED)
 		return 0;
 	if (pinned == MRF_PIN_FAILED)
@@ -395,7 +297,7 @@ static int find_or_make_locked(struct mrf_cached *entry, struct ask *ask, struct
 	if (!ask->exact)
 		want = widen_locked(cache, want);
 	ask->wide = want.start != ask->want.start || want.end != ask->want.end;
-	if (!fit_in_locked(cache, want.end - want.start))
+	if (!mrf_lru_fit_locked(&cache->lru, want.end - want.start))
 		return 1;
 	fill_entry(entry, &want);
 	ret = pin_entry_locked(entry);
@@ -411,7 +313,7 @@ static int find_or_make(struct mrf_cache *cache, struct ask *ask, struct mrf_cac
 
 	if (!entry)
 		return -FI_ENOMEM;
-	if (!(atomic_load_explicit(&cache->clock, memory_order_relaxed) % REFRESH))
+	if (!(atomic_load_explicit(&cache->lru.clock, memory_order_relaxed) % REFRESH))
 		mrf_hooks_refresh();
 	mrf_monitor_lock();
 	ret = find_or_make_locked(entry, ask, out);
@@ -423,7 +325,7 @@ static int find_or_make(struct mrf_cache *cache, struct ask *ask, struct mrf_cac
 	return ret;
 }
 
-/* While there is something to be given up for it, and others do not take the room each time. */
+/* Repeats it while there is something to give up, unless others take the room each time. */
 static int make_with_room(struct mrf_cache *cache, struct ask *ask, struct mrf_cached **out)
 {
 	uint64_t len = ask->want.end - ask->want.start;
@@ -451,7 +353,7 @@ static int miss(struct mrf_cache *cache, const struct want *want, struct mrf_cac
 	return ret == AGAIN ? 1 : ret;
 }
 
-/* A monitor of the application's own had not told of it yet. */
+/* The application's own monitor has not reported the change yet. */
 static void drop_invalid(struct mrf_cached *entry)
 {
 	uintptr_t start = entry->pin.watch.start;
@@ -467,7 +369,7 @@ int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool wr
 	struct want want = { .start = first & ~mask, .end = (last | mask) + 1, .write = write };
 	struct mrf_cached *entry;
 
-	/* The last page of all is nobody's. */
+	/* The last page of the address space belongs to nobody. */
 	if (mrf_unlikely(last < first || !want.end))
 		return -FI_EFAULT;
 	entry = use(cache, &want);
@@ -480,7 +382,7 @@ int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool wr
 		drop_invalid(entry);
 	if (!mrf_monitor_settled())
 		mrf_monitor_settle();
-	if (!cache->max_count || !mrf_mr_backs_monitored(cache->space->backs))
+	if (!cache->lru.max_count || !mrf_mr_backs_monitored(cache->space->backs))
 		return 1;
 	return miss(cache, &want, out);
 }
@@ -516,11 +418,11 @@ static struct mrf_mr_back *cache_back_new(struct mrf_mr_space *space)
 
 static void set_limits(struct mrf_cache *cache)
 {
-	cache->max_count = mrf_param_size(MRF_PARAM_CACHE_COUNT);
-	cache->max_bytes = mrf_param_size(MRF_PARAM_CACHE_SIZE);
+	cache->lru.max_count = mrf_param_size(MRF_PARAM_CACHE_COUNT);
+	cache->lru.max_bytes = mrf_param_size(MRF_PARAM_CACHE_SIZE);
 	cache->merge = mrf_param_bool(MRF_PARAM_CACHE_MERGE);
-	cache->gauge->max_entries = cache->max_count;
-	cache->gauge->max_bytes = cache->max_bytes;
+	cache->gauge->max_entries = cache->lru.max_count;
+	cache->gauge->max_bytes = cache->lru.max_bytes;
 }
 
 struct mrf_cache *mrf_cache_new(struct mrf_mr_space *space)
@@ -532,7 +434,8 @@ struct mrf_cache *mrf_cache_new(struct mrf_mr_space *space)
 	cache->space = space;
 	cache->back = cache_back_new(space);
 	cache->gauge = mrf_gauge_open(mrf_vdev_name(space->vdev), &cache->gauge_fd);
-	mrf_list_init(&cache->lru);
+	cache->lru.gauge = cache->gauge;
+	mrf_list_init(&cache->lru.list);
 	mrf_cached_pool_init(&cache->pool);
 	if (!cache->back || !cache->gauge) {
 		mrf_cache_free(cache);
@@ -547,9 +450,9 @@ void mrf_cache_free(struct mrf_cache *cache)
 	if (!cache)
 		return;
 	mrf_monitor_lock();
-	while (!mrf_list_empty(&cache->lru))
-		mrf_pin_drop_locked(&mrf_list_entry(cache->lru.next, struct mrf_cached, lru)->pin,
-				    false);
+	while (!mrf_list_empty(&cache->lru.list))
+		mrf_pin_drop_locked(
+			&mrf_list_entry(cache->lru.list.next, struct mrf_cached, lru)->pin, false);
 	mrf_monitor_unlock();
 	mrf_pins_reap(cache->space->backs);
 	if (cache->back)

@@ -5,13 +5,13 @@
  * remote right, so nothing that it keeps can be reached by a peer.
  *
  * A kept entry is whole pages of one private mapping. It ends when
- *   - its memory is about to change, or has changed, as the monitor tells (never later
- *     than the thread that makes the change gets to its next transfer);
- *   - it is the least recently used one and a limit is reached (FI_MR_CACHE_MAX_COUNT,
+ *   - the monitor reports that its memory is about to change, or has changed (at the latest
+ *     before the thread that makes the change begins its next transfer);
+ *   - it is the least recently used one, and a limit is reached (FI_MR_CACHE_MAX_COUNT,
  *     FI_MR_CACHE_MAX_SIZE, or the kernel has no room);
- *   - an entry takes its place that covers all of it.
- * Transfers that use it then go on to use it, until the last of them is done. With
- * FI_MR_CACHE_MERGE_REGIONS a new entry takes in those that it touches.
+ *   - a new entry covers all of it.
+ * Transfers that use the entry at that moment go on using it, until the last of them is done.
+ * With FI_MR_CACHE_MERGE_REGIONS a new entry takes in those that it touches.
  *
  * No entry lies inside another. So among those that begin at or before an address, the
  * last one reaches farthest, and is the only one to look at.

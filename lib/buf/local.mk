@@ -13,6 +13,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/local_desc.h \
 	lib/buf/local_pin.c \
 	lib/buf/local_pin.h \
+	lib/buf/lru.c \
+	lib/buf/lru.h \
 	lib/buf/rest.c \
 	lib/buf/rest.h \
 	lib/buf/stage.c \

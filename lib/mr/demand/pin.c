@@ -373,8 +373,8 @@ static void undo_local_locked(struct mrf_pin *pin, bool registered)
 	mrf_monitor_lock();
 }
 
-enum mrf_pinned mrf_pin_local_locked(struct mrf_pin *pin, unsigned rights, struct mrf_list *dead,
-				     int *err)
+static enum mrf_pinned pin_local_locked(struct mrf_pin *pin, unsigned rights, struct mrf_list *dead,
+					int *err)
 {
 	bool stands, sure;
 	int ret;
@@ -401,4 +401,16 @@ enum mrf_pinned mrf_pin_local_locked(struct mrf_pin *pin, unsigned rights, struc
 	if (!sure)
 		return MRF_PIN_UNWATCHED;
 	return *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
+}
+
+enum mrf_pinned mrf_pin_local_locked(struct mrf_pin *pin, unsigned rights, int *err)
+{
+	struct mrf_mr_backs *backs = pin->back->space->backs;
+	enum mrf_pinned ret;
+	struct mrf_list dead;
+
+	mrf_pins_take_dead_locked(backs, &dead);
+	ret = pin_local_locked(pin, rights, &dead, err);
+	mrf_pins_put_dead_locked(backs, &dead);
+	return ret;
 }

@@ -94,12 +94,11 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
 /*
  * Registers and keeps [addr, addr + len) of a pin, whole pages, for its owner, who has set
  * addr, len, back and owner, and initialised the lists and the watch (pin.watch.client:
- * backs->local). rights: no remote ones. The lock is held, and let go while the kernel
- * works; the pins in dead, which have gone already, are ended meanwhile. On any other
- * result than MRF_PINNED the pin is as before the call.
+ * backs->local). rights: no remote ones. The lock is held, and released while the kernel
+ * works, which first ends the pins that gave way (backs->dead). On any other result than
+ * MRF_PINNED the pin is as before the call.
  */
-enum mrf_pinned mrf_pin_local_locked(struct mrf_pin *pin, unsigned rights, struct mrf_list *dead,
-				     int *err);
+enum mrf_pinned mrf_pin_local_locked(struct mrf_pin *pin, unsigned rights, int *err);
 
 /*
  * The first kept pin that has any byte of [pos, end), or NULL. The lock is held.

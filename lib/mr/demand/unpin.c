@@ -165,14 +165,31 @@ int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list)
 	return first;
 }
 
+void mrf_pins_take_dead_locked(struct mrf_mr_backs *backs, struct mrf_list *list)
+{
+	struct mrf_list *node;
+
+	mrf_monitor_held();
+	mrf_list_init(list);
+	while ((node = mrf_list_pop(&backs->dead)))
+		mrf_list_add_tail(&mrf_list_entry(node, struct mrf_pin, all)->node, list);
+}
+
+void mrf_pins_put_dead_locked(struct mrf_mr_backs *backs, struct mrf_list *list)
+{
+	struct mrf_list *node;
+
+	mrf_monitor_held();
+	while ((node = mrf_list_pop(list)))
+		mrf_list_add_tail(&mrf_pin_at(node)->all, &backs->dead);
+}
+
 int mrf_pins_reap(struct mrf_mr_backs *backs)
 {
-	struct mrf_list list, *node;
+	struct mrf_list list;
 
-	mrf_list_init(&list);
 	mrf_monitor_lock();
-	while ((node = mrf_list_pop(&backs->dead)))
-		mrf_list_add_tail(&mrf_list_entry(node, struct mrf_pin, all)->node, &list);
+	mrf_pins_take_dead_locked(backs, &list);
 	mrf_monitor_unlock();
 	return mrf_pins_end(backs, &list);
 }

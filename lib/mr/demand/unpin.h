@@ -60,8 +60,14 @@ int mrf_pins_end(struct mrf_mr_backs *backs, struct mrf_list *list);
  */
 int mrf_pins_end_leased(struct mrf_mr_back *back, const struct mrf_spans *where, uint64_t clock);
 /*
- * Tries again to unpin what the kernel kept, and frees what was dropped. Cheap if there
- * is nothing to do. Returns the first error. No lock is held.
+ * Moves the pins that were dropped, and those that the kernel kept, into list, for mrf_pins_end;
+ * and moves back those that were not ended. The lock is held.
+ */
+void mrf_pins_take_dead_locked(struct mrf_mr_backs *backs, struct mrf_list *list);
+void mrf_pins_put_dead_locked(struct mrf_mr_backs *backs, struct mrf_list *list);
+/*
+ * Frees the pins that were dropped, and tries again to unpin those that the kernel kept. Cheap if
+ * there are none. Returns the first error. No lock is held.
  */
 int mrf_pins_reap(struct mrf_mr_backs *backs);
 

@@ -358,7 +358,7 @@ static void drop_invalid(struct mrf_cached *entry)
 {
 	uintptr_t start = entry->pin.watch.start;
 
-	mrf_watches_changing(start, start + entry->pin.watch.len);
+	mrf_monitor_changing(start, start + entry->pin.watch.len);
 	mrf_cache_put(entry);
 }
 

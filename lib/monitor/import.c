@@ -14,7 +14,7 @@ static void notify(struct fid_mem_monitor *monitor, const void *addr, size_t len
 
 	(void)monitor;
 	if (len)
-		mrf_watches_changing(start, len > UINTPTR_MAX - start ? UINTPTR_MAX : start + len);
+		mrf_monitor_changing(start, len > UINTPTR_MAX - start ? UINTPTR_MAX : start + len);
 }
 
 static struct fi_ops_mem_notify notify_ops = {

@@ -33,6 +33,7 @@
 #include "monitor/imported.h"
 #include "monitor/life.h"
 #include "monitor/monitor.h"
+#include "monitor/reported.h"
 #include "monitor/uffds.h"
 
 /* Guards starting and ending the thread, which never takes this lock. */
@@ -51,7 +52,7 @@ atomic_bool mrf_monitor_hooked;
 static void take_in_event_locked(unsigned uffd, const struct mrf_uffd_event *event)
 {
 	mrf_monitor_held();
-	mrf_watches_change_locked(event);
+	mrf_monitor_change_locked(event);
 	if (event->kind == MRF_UFFD_REMAP)
 		mrf_uffds_moved(uffd, event->to, event->end - event->start);
 }
@@ -62,12 +63,12 @@ static void handle_events(unsigned uffd)
 
 	mrf_monitor_lock();
 	atomic_store(&mrf_monitor_learning, true);
-	mrf_watches_lose_locked(uffd);
-	mrf_watches_tell_locked();
+	mrf_monitor_lose_locked(uffd);
+	mrf_monitor_tell_locked();
 	while (mrf_uffds_read(uffd, &event))
 		take_in_event_locked(uffd, &event);
 	atomic_store(&mrf_monitor_learning, false);
-	mrf_watches_tell_locked();
+	mrf_monitor_tell_locked();
 	mrf_monitor_unlock();
 }
 
@@ -92,7 +93,7 @@ static void monitor_in_child(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
-	if (mrf_watches_in_child())
+	if (mrf_monitor_forget())
 		mrf_uffds_close();
 	mrf_imported_in_child();
 	adopted = NULL;
@@ -155,7 +156,7 @@ static struct mrf_monitor_parts wanted_parts(void)
 /* 0, or why not; *what: what cannot be had. */
 static int start_parts(struct mrf_monitor_parts parts, const char **what)
 {
-	int ret = parts.hooks ? mrf_watches_listen() : 0;
+	int ret = parts.hooks ? mrf_monitor_listen() : 0;
 
 	*what = "the memory monitor that was imported does not start";
 	if (parts.import)
@@ -179,7 +180,7 @@ static void start(void)
 		return;
 	ret = start_parts(parts, &what);
 	if (!ret) {
-		mrf_watches_start(parts);
+		mrf_monitor_start(parts);
 		return;
 	}
 	if (!said_why)
@@ -198,7 +199,7 @@ void mrf_monitor_hook_first(void)
 {
 	enter_admin();
 	if (!atomic_exchange(&mrf_monitor_hooked, true) && wanted_parts().hooks)
-		(void)mrf_watches_listen();
+		(void)mrf_monitor_listen();
 	pthread_mutex_unlock(&admin);
 }
 
@@ -210,7 +211,7 @@ void mrf_monitor_hook_first(void)
 static void stop_thread(void)
 {
 	mrf_monitor_lock();
-	mrf_watches_unregister_locked();
+	mrf_reported_end_locked();
 	mrf_monitor_unlock();
 	mrf_uffds_stop();
 	while (sem_wait(&last_read))
@@ -226,7 +227,7 @@ static void stop_monitor(void)
 		return;
 	if (mrf_uffds_opened())
 		stop_thread();
-	mrf_watches_stop();
+	mrf_monitor_stop();
 	if (adopted)
 		mrf_imported_stop();
 }
@@ -239,7 +240,7 @@ void mrf_monitor_add(struct mrf_monitor_client *client)
 	if (!users++)
 		start();
 	mrf_monitor_lock();
-	mrf_watches_enter_locked(client);
+	mrf_monitor_enter_locked(client);
 	mrf_monitor_unlock();
 	pthread_mutex_unlock(&admin);
 }
@@ -248,7 +249,7 @@ void mrf_monitor_remove(struct mrf_monitor_client *client)
 {
 	pthread_mutex_lock(&admin);
 	mrf_monitor_lock();
-	mrf_watches_leave_locked(client);
+	mrf_monitor_leave_locked(client);
 	mrf_monitor_unlock();
 	if (!--users)
 		stop_monitor();
@@ -284,7 +285,7 @@ int mrf_monitor_disown(struct fid_mem_monitor *monitor)
 	enter_admin();
 	if (adopted && adopted == monitor) {
 		if (mrf_monitor_usable()) {
-			mrf_watches_drop_all();
+			mrf_monitor_drop_all();
 			mrf_imported_stop();
 		}
 		mrf_imported_end();

@@ -27,9 +27,15 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/monitor.h \
 	lib/monitor/pieces.c \
 	lib/monitor/pieces.h \
+	lib/monitor/reported.c \
+	lib/monitor/reported.h \
 	lib/monitor/slots.c \
 	lib/monitor/slots.h \
+	lib/monitor/state.c \
+	lib/monitor/state.h \
 	lib/monitor/uffd.c \
 	lib/monitor/uffd.h \
 	lib/monitor/uffds.c \
-	lib/monitor/uffds.h
+	lib/monitor/uffds.h \
+	lib/monitor/watches.c \
+	lib/monitor/watches.h

@@ -38,7 +38,6 @@
 #ifndef MRF_MONITOR_MONITOR_H
 #define MRF_MONITOR_MONITOR_H
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,6 +47,7 @@
 #include "base/list.h"
 #include "monitor/imported.h"
 #include "monitor/life.h"
+#include "monitor/state.h"
 
 struct mrf_monitor_client;
 
@@ -93,37 +93,12 @@ struct mrf_monitor_client {
 };
 
 /*
- * False: changes are not reported (no client yet, FI_MR_CACHE_MONITOR=disabled, hooks or
- * userfaultfd not available, or this is a forked child), and mrf_monitor_watch_locked
- * always fails.
- */
-bool mrf_monitor_usable(void);
-
-/*
  * May more memory be watched? userfaultfd splits a mapping at each edge of a watched range,
  * and the number of mappings is limited (vm.max_map_count); the second half of the limit
  * is left to the application. Mappings are counted only when much more is watched than at
  * the last count. The lock is not held.
  */
 bool mrf_monitor_has_room(void);
-
-void mrf_monitor_lock(void);
-void mrf_monitor_unlock(void);
-/*
- * Lets go of the lock for something brief, and takes it again, in the same thread, whose
- * signals stay blocked meanwhile: that costs less than two system calls.
- */
-struct mrf_monitor_pause {
-	sigset_t signals;
-};
-void mrf_monitor_pause_locked(struct mrf_monitor_pause *pause);
-void mrf_monitor_resume(const struct mrf_monitor_pause *pause);
-/* As mrf_lock_held: aborts in builds with --enable-lockrank unless the lock is held. */
-#ifdef MRF_LOCKRANK
-void mrf_monitor_held(void);
-#else
-#define mrf_monitor_held() ((void)0)
-#endif
 
 /*
  * Makes a watch, which is not watched yet, and ends it, while it is not watched. No lock
@@ -196,7 +171,7 @@ bool mrf_monitor_sure(struct mrf_watch *watch);
  * The application's own monitor says that [start, end) changes: everything watched there
  * is dropped. Without effect if none is imported. The lock is not held.
  */
-void mrf_watches_changing(uintptr_t start, uintptr_t end);
+void mrf_monitor_changing(uintptr_t start, uintptr_t end);
 /*
  * The lock is held. Pages that another watch covers stay watched. Harmless if the range is
  * not watched.
@@ -207,40 +182,28 @@ void mrf_monitor_unwatch_locked(struct mrf_watch *watch);
 
 struct mrf_uffd_event;
 
-/*
- * Who reports changes: hooks, userfaultfd (uffds.h, which is open), or the application's
- * own monitor (imported.h).
- */
-struct mrf_monitor_parts {
-	bool hooks;
-	bool uffd;
-	bool import; /* neither, but what the application says */
-};
-
 /* From now on ranges can be watched in this process. The lock is not held. */
-void mrf_watches_start(struct mrf_monitor_parts parts);
-/* Unregisters everything from the kernel; the watches stay. The lock is held. */
-void mrf_watches_unregister_locked(void);
+void mrf_monitor_start(struct mrf_monitor_parts parts);
 /* Ends all watches without a word to their clients; no more can begin. The lock is not held. */
-void mrf_watches_stop(void);
+void mrf_monitor_stop(void);
 /* Forgets everything, in a forked child. True: the parent had a monitor. */
-bool mrf_watches_in_child(void);
+bool mrf_monitor_forget(void);
 
-void mrf_watches_enter_locked(struct mrf_monitor_client *client);
-void mrf_watches_leave_locked(struct mrf_monitor_client *client);
+void mrf_monitor_enter_locked(struct mrf_monitor_client *client);
+void mrf_monitor_leave_locked(struct mrf_monitor_client *client);
 /* Adds the listener to the hooks: mrf_hooks_listen. */
-int mrf_watches_listen(void);
+int mrf_monitor_listen(void);
 
 /*
  * Ends what this descriptor watches for clients that are not local: an event is to be
  * read.
  */
-void mrf_watches_lose_locked(unsigned uffd);
+void mrf_monitor_lose_locked(unsigned uffd);
 /* Ends what the event is about, and remembers what was discarded. */
-void mrf_watches_change_locked(const struct mrf_uffd_event *event);
+void mrf_monitor_change_locked(const struct mrf_uffd_event *event);
 /* Tells the clients of which something was dropped. */
-void mrf_watches_tell_locked(void);
+void mrf_monitor_tell_locked(void);
 /* As if everything changed, for good: no more can be watched. The lock is not held. */
-void mrf_watches_drop_all(void);
+void mrf_monitor_drop_all(void);
 
 #endif

@@ -10,8 +10,6 @@
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
 #include "domain/domain.h"
-#include "domain/domain_bind.h"
-#include "domain/domain_ext.h"
 #include "domain/domain_info.h"
 #include "domain/domain_ops.h"
 #include "mr/rawkey.h"

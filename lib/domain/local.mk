@@ -1,10 +1,6 @@
 libmrfab_internal_la_SOURCES += \
 	lib/domain/domain.c \
 	lib/domain/domain.h \
-	lib/domain/domain_bind.c \
-	lib/domain/domain_bind.h \
-	lib/domain/domain_ext.c \
-	lib/domain/domain_ext.h \
 	lib/domain/domain_info.c \
 	lib/domain/domain_info.h \
 	lib/domain/domain_ops.c \

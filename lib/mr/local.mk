@@ -64,9 +64,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/space.h \
 	lib/mr/state.c \
 	lib/mr/state.h \
-	lib/mr/unpinned.c \
-	lib/mr/unpinned.h \
-	lib/mr/why.c \
-	lib/mr/why.h \
 	lib/mr/worker.c \
 	lib/mr/worker.h

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "mr/demand/backs.h"
 #include "mr/region.h"
-#include "mr/why.h"
 
 /* The kernel regions of a registration that is under way. */
 struct mrf_mr_pins {
@@ -35,6 +34,10 @@ int mrf_mr_unpin_segs(const struct mrf_mr_seg *seg, struct mrf_vmr *vmr, unsigne
 int mrf_mr_check_memory(const struct mrf_mr_space *space, const struct mrf_mr_seg *segs,
 			unsigned nseg, uint64_t access);
 
+/* Logs why pinning [addr, addr + len) failed with err (-FI_E*) and returns err. Slow. */
+int mrf_mr_pin_why(const struct mrf_mr_space *space, const void *addr, size_t len, unsigned rights,
+		   int err);
+
 static inline int mrf_mr_pin_one(const struct mrf_mr_space *space, struct mrf_vpd *pd,
 				 unsigned rights, struct mrf_mr_seg *seg, struct mrf_vmr *vmr)
 {
@@ -44,7 +47,7 @@ static inline int mrf_mr_pin_one(const struct mrf_mr_space *space, struct mrf_vp
 	if (mrf_likely(seg->len)) {
 		ret = mrf_room_reg(pd, addr, seg->len, seg->iova, rights, vmr);
 		if (mrf_unlikely(ret))
-			return mrf_mr_why(space, addr, seg->len, rights, ret);
+			return mrf_mr_pin_why(space, addr, seg->len, rights, ret);
 	} else {
 		*vmr = (struct mrf_vmr){ 0 };
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fi_mr_reg, fi_mr_regv and fi_mr_regattr: arguments (attr.c), rights (access.c), pinning
- * (pins.c) or what takes its place (unpinned.c), key (key.c), descriptor (pool.h). From
- * then on the region is the application's. What was done is undone if a later step fails.
+ * (pins.c), key (key.c), descriptor (pool.h). From then on the region is the application's. If
+ * a step fails, the steps before it are undone.
  *
  * With FI_MR_VIRT_ADDR the iova of a segment is its address. Otherwise it is the buffer's
  * offset in its page, the value nearest to 0 that the kernel takes, because it wants iova
@@ -19,6 +19,7 @@
 #include "mr/attr.h"
 #include "mr/class.h"
 #include "mr/demand/back.h"
+#include "mr/demand/present.h"
 #include "mr/device.h"
 #include "mr/enable.h"
 #include "mr/event.h"
@@ -30,7 +31,6 @@
 #include "mr/seg.h"
 #include "mr/space.h"
 #include "mr/state.h"
-#include "mr/unpinned.h"
 #include "mr/worker.h"
 
 static void hold_domain_locked(struct mrf_mr *mr)
@@ -273,12 +273,55 @@ static int check_request(struct mrf_mr_space *space, const struct fi_mr_attr *at
 	return 0;
 }
 
+/* Makes the backing that will hold the peers' pins. NULL: no memory. */
+static struct mrf_mr_back *new_back(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
+				    const struct mrf_mr_pins *pins)
+{
+	struct mrf_mr_back *back = mrf_mr_back_new(space, mrf_mr_access_kernel(space, plan->access),
+						   pins->seg, pins->nseg);
+
+	if (!back || !mrf_mr_back_present(back))
+		return back;
+	mrf_mr_back_put(back);
+	return NULL;
+}
+
+/*
+ * Prepares a region that is pinned on demand, or disabled until fi_mr_enable. Where FI_MR_ALLOCATED
+ * requires that its memory exists, it is pinned and unpinned at once, so that the refusal comes
+ * where fi_mr(3) says. *back: the backing that will hold peers' pins; NULL: the region is not
+ * pinned on demand, or is a device's.
+ */
+static int prepare_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan *plan,
+			    struct mrf_mr_pins *pins, struct mrf_mr_back **back)
+{
+	unsigned i;
+	int ret;
+
+	/* Otherwise pinning follows in a moment and checks the same, unless there is no right. */
+	if (!plan->device && !plan->pending && !(plan->at_once && !plan->demand && plan->access)) {
+		ret = mrf_mr_check_memory(space, pins->seg, pins->nseg, plan->access);
+		if (ret)
+			return ret;
+	}
+	for (i = 0; i < pins->nseg; i++) {
+		pins->vmr[i] = (struct mrf_vmr){ 0 };
+		pins->seg[i].rkey = pins->seg[i].lkey = 0;
+	}
+	*back = NULL;
+	if (!plan->demand || plan->device)
+		return 0;
+	*back = new_back(space, plan, pins);
+	return *back ? 0
+		     : mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
+}
+
 static int register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			     const struct mrf_mr_plan *plan, struct mrf_mr_pins *pins,
 			     struct fid_mr **out)
 {
 	struct mrf_mr_back *back;
-	int ret = mrf_mr_unpinned(space, plan, pins, &back);
+	int ret = prepare_unpinned(space, plan, pins, &back);
 
 	if (ret)
 		return ret;

@@ -27,7 +27,7 @@
 #include "mr/demand/unpin.h"
 #include "mr/seg.h"
 #include "mr/serve.h"
-#include "mr/why.h"
+#include "mr/pins.h"
 
 /* A question that is being answered. */
 struct quest {
@@ -204,8 +204,8 @@ static enum mrf_pinned pin_failed(struct quest *q, const struct mrf_hole *hole, 
 	if (make_pin_room(q, hole, err))
 		return MRF_PIN_AGAIN;
 	q->view->status = MRF_MR_NO_ROOM;
-	mrf_mr_why(q->back->space, (const void *)(uintptr_t)hole->start, hole->end - hole->start,
-		   q->back->rights, err);
+	mrf_mr_pin_why(q->back->space, (const void *)(uintptr_t)hole->start,
+		       hole->end - hole->start, q->back->rights, err);
 	return MRF_PIN_FAILED;
 }
 

@@ -7,14 +7,20 @@
 #include "mr/region.h"
 
 /* The parts of a checked attribute structure that registering needs. */
+/* How a region begins. */
+enum mrf_mr_begins {
+	MRF_BEGINS_ENABLED,
+	MRF_BEGINS_DISABLED,	 /* until fi_mr_enable */
+	MRF_BEGINS_ENABLED_NEXT, /* enabled before the call returns */
+	MRF_BEGINS_PENDING	 /* the worker makes it: mr/worker.h */
+};
+
 struct mrf_mr_plan {
 	uint64_t access;
 	uint64_t len;
-	bool deferred;		      /* created disabled */
-	bool at_once;		      /* created disabled, but enabled before the call returns */
+	enum mrf_mr_begins begins;
 	bool demand;		      /* pinned on demand */
 	bool event;		      /* writes to it are counted */
-	bool pending;		      /* made by the worker, see mr/worker.h */
 	struct mrf_mr_group *group;   /* of its authorization key; NULL: the default one */
 	struct mrf_mr_device *device; /* mr/device.h; NULL: the kernel pins it */
 };

@@ -132,9 +132,14 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_m
 
 static enum mrf_mr_state first_state(const struct mrf_mr_plan *plan)
 {
-	if (plan->pending)
-		return MRF_STATE_PENDING;
-	return plan->deferred ? MRF_STATE_DISABLED : MRF_STATE_ENABLED;
+	static const enum mrf_mr_state states[] = {
+		[MRF_BEGINS_ENABLED] = MRF_STATE_ENABLED,
+		[MRF_BEGINS_DISABLED] = MRF_STATE_DISABLED,
+		[MRF_BEGINS_ENABLED_NEXT] = MRF_STATE_DISABLED,
+		[MRF_BEGINS_PENDING] = MRF_STATE_PENDING,
+	};
+
+	return states[plan->begins];
 }
 
 /*
@@ -299,7 +304,8 @@ static int prepare_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan
 	int ret;
 
 	/* Otherwise pinning follows in a moment and checks the same, unless there is no right. */
-	if (!plan->device && !plan->pending && !(plan->at_once && !plan->demand && plan->access)) {
+	if (!plan->device && plan->begins != MRF_BEGINS_PENDING &&
+	    !(plan->begins == MRF_BEGINS_ENABLED_NEXT && !plan->demand && plan->access)) {
 		ret = mrf_mr_check_memory(space, pins->seg, pins->nseg, plan->access);
 		if (ret)
 			return ret;
@@ -335,12 +341,12 @@ static int register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 static int register_async(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
-	struct mrf_mr_job *job = mrf_mr_job_new(plan->deferred);
+	struct mrf_mr_job *job = mrf_mr_job_new(plan->begins == MRF_BEGINS_DISABLED);
 	int ret;
 
 	if (!job)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
-	plan->pending = true;
+	plan->begins = MRF_BEGINS_PENDING;
 	ret = register_unpinned(space, attr, plan, pins, out);
 	if (ret)
 		mrf_mr_job_free(space, job);
@@ -357,7 +363,7 @@ static int register_planned(struct mrf_mr_space *space, const struct fi_mr_attr 
 
 	if (mrf_unlikely(space->worker != NULL))
 		return register_async(space, attr, plan, pins, out);
-	if (mrf_unlikely(plan->deferred || plan->demand || plan->device))
+	if (mrf_unlikely(plan->begins != MRF_BEGINS_ENABLED || plan->demand || plan->device))
 		return register_unpinned(space, attr, plan, pins, out);
 	ret = mrf_mr_pin_segs(space, space->pd, mrf_mr_access_kernel(space, plan->access), pins);
 	if (mrf_unlikely(ret))
@@ -396,20 +402,22 @@ static int register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *a
 			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
 	struct fid_mr *fid = NULL;
+	bool next;
 	int ret;
 
 	ret = find_group(space, attr, &plan->group);
 	if (ret)
 		return ret;
 	/* The kernel regions in other protection domains are made when it is enabled. */
-	plan->at_once = plan->group && !plan->deferred && !space->worker;
-	plan->deferred |= plan->at_once;
-	ret = register_planned(space, attr, plan, pins, plan->at_once ? &fid : out);
+	next = plan->group && plan->begins == MRF_BEGINS_ENABLED && !space->worker;
+	if (next)
+		plan->begins = MRF_BEGINS_ENABLED_NEXT;
+	ret = register_planned(space, attr, plan, pins, next ? &fid : out);
 	if (ret)
 		mrf_mr_group_put(plan->group);
 	else
 		plan->device = NULL;
-	if (ret || !plan->at_once)
+	if (ret || !next)
 		return ret;
 	ret = enable_or_close(fid);
 	if (!ret)
@@ -446,7 +454,6 @@ static MRF_ALWAYS_INLINE int register_checked(struct mrf_mr_space *space,
 	struct mrf_mr_pins pins;
 
 	plan->group = NULL;
-	plan->at_once = plan->pending = false;
 	lay_out(space, attr, plan, &pins);
 	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(space->api_version)))
 		return register_keyed(space, attr, plan, &pins, out);

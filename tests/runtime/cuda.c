@@ -54,7 +54,7 @@ struct stream {
 	struct late *first, **last;
 };
 
-static bool ready;
+static atomic_bool ready;
 static pid_t owner; /* the driver does not work in a child of the process that started it */
 static atomic_bool capturing;
 static _Thread_local int capture_mode; /* 0: refused what might disturb another thread's capture */
@@ -94,9 +94,18 @@ static int need_context(struct context **context)
 
 /* --- the driver, devices, contexts --------------------------------------------------------- */
 
+static void start(void)
+{
+	for (int i = 0; i < DEVICES; i++)
+		primary[i].device = i;
+	owner = getpid();
+	atomic_store(&ready, true);
+}
+
 EXPORT int cuInit(unsigned flags)
 {
-	int error = rt_begin(__func__), i;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int error = rt_begin(__func__);
 
 	if (error)
 		return error;
@@ -104,13 +113,8 @@ EXPORT int cuInit(unsigned flags)
 		return INVALID_VALUE;
 	if (rt_devices() < 1)
 		return NO_DEVICE;
-	if (owner && owner != getpid())
-		return NOT_INITIALIZED;
-	for (i = 0; i < DEVICES; i++)
-		primary[i].device = i;
-	owner = getpid();
-	ready = true;
-	return SUCCESS;
+	pthread_once(&once, start);
+	return owner == getpid() ? SUCCESS : NOT_INITIALIZED;
 }
 
 /* Another thread captures a stream, or has done so. */

@@ -6,6 +6,7 @@
  * with 2.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "memory.h"
@@ -42,7 +43,7 @@ struct note {
 	void *arg;
 };
 
-static bool ready;
+static atomic_bool ready;
 static pthread_mutex_t notes_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct note *notes;
 
@@ -59,7 +60,8 @@ EXPORT int hsa_init(void)
 {
 	int error = rt_begin(__func__);
 
-	ready = ready || !error;
+	if (!error)
+		atomic_store(&ready, true);
 	return error;
 }
 

@@ -4,6 +4,8 @@
  * without a device (memory.h). What a program of this library needs is here, not all of the
  * runtime. Names of the exported functions and numbers are Level Zero's.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "memory.h"
@@ -60,7 +62,7 @@ struct queue_desc {
 	int mode, priority;
 };
 
-static bool ready;
+static atomic_bool ready;
 /* The first driver is that of a neural processor, which the flag of zeInit does not keep away. */
 static struct driver neural = { .devices = { { .number = -1 } }, .count = 1 };
 static struct driver gpus = { .count = -1 };
@@ -75,21 +77,27 @@ static struct device parts[DEVICES][PARTS];
 			return UNINITIALIZED;    \
 	} while (0)
 
+static void make_devices(void)
+{
+	for (int i = 0; i < DEVICES; i++) {
+		gpus.devices[i] = (struct device){ i, parts[i] };
+		parts[i][0].number = parts[i][1].number = i;
+	}
+	atomic_store(&ready, true);
+}
+
 /* Without a device there is no driver that could be initialized. */
 EXPORT int zeInit(uint32_t flags)
 {
-	int error = rt_begin(__func__), i;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int error = rt_begin(__func__);
 
 	(void)flags;
 	if (error)
 		return error;
 	if (rt_devices() < 1)
 		return UNINITIALIZED;
-	for (i = 0; i < DEVICES; i++) {
-		gpus.devices[i] = (struct device){ i, parts[i] };
-		parts[i][0].number = parts[i][1].number = i;
-	}
-	ready = true;
+	pthread_once(&once, make_devices);
 	return SUCCESS;
 }
 

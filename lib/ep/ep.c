@@ -74,7 +74,7 @@ static int ep_enable_locked(struct mrf_ep *ep)
 		return mrf_refuse(FI_ENOCQ, FI_LOG_EP_CTRL, 4049,
 				  "bind a CQ with FI_TRANSMIT, or a counter: completions have "
 				  "nowhere to go");
-	ret = mrf_agent_ep_enable(ep->agent, ep);
+	ret = mrf_life_enable(ep->agent, ep);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4050,
 				  "the endpoint cannot listen for peers");
@@ -151,7 +151,7 @@ static int ep_close(struct fid *fid)
 	 * come last, when only its own memory is left: other threads may be waiting to close them.
 	 */
 	mrf_ep_unlink_all(ep);
-	mrf_agent_ep_close(ep->agent, ep);
+	mrf_life_close(ep->agent, ep);
 	mrf_chores_run(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
@@ -306,7 +306,7 @@ static int open_port(struct mrf_ep *ep, const void *key, size_t key_size)
 		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4200,
 				  "there is no protection domain for another endpoint");
 	}
-	if (mrf_ep_auth(ep))
+	if (mrf_greet_auth(ep))
 		mrf_nonces_init(&ep->nonces);
 	return 0;
 }
@@ -367,14 +367,14 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		ret = cannot(ret);
 		goto err_free;
 	}
-	ep->source = (struct mrf_source){ .poll = mrf_ep_poll,
+	ep->source = (struct mrf_source){ .poll = mrf_peer_poll,
 					  .arm = source_arm,
 					  .finish = source_finish,
 					  .fd = mrf_vcq_fd(ep->scq) };
 	ret = open_port(ep, key, key_size);
 	if (ret)
 		goto err_cq;
-	ret = mrf_agent_ep_open(ep->agent, ep);
+	ret = mrf_life_open(ep->agent, ep);
 	if (ret && ep->agent->denied) {
 		ret = mrf_agent_refuse();
 		goto err_port;

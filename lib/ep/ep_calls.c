@@ -5,7 +5,7 @@
 #include "ep/ep_calls.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/op.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/entry.h"
 
 static int no_call(const char *call)
 {
@@ -21,7 +21,7 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 	if (ret)
 		return ret;
 	mrf_lock_take(&ep->lock);
-	ret = mrf_peer_cancel_locked(ep, context);
+	ret = mrf_entry_cancel_locked(ep, context);
 	mrf_chores_unlock(ep);
 	return ret;
 }

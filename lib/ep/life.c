@@ -22,7 +22,7 @@ static void kicked(struct mrf_kick *kick)
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_take(&ep->lock);
-	mrf_conn_service_locked(peer);
+	mrf_service_conn_locked(peer);
 	mrf_service_leave(ep);
 }
 
@@ -48,7 +48,7 @@ static void cq_has_news(void *watcher)
 	/* Other threads may wait for the queue, too, so it is armed again. */
 	mrf_vcq_ack(ep->scq);
 	mrf_vcq_arm(ep->scq);
-	mrf_ep_progress_locked(ep);
+	mrf_peer_progress_locked(ep);
 	advance_watching_locked(ep);
 	mrf_service_leave(ep);
 }
@@ -63,9 +63,9 @@ static bool leave_removed(struct mrf_ep *ep, int64_t end)
 		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
 
 		/* Those that are gone already are busy, and will be kicked. */
-		if (peer->gone || !mrf_peer_let_go_locked(peer))
+		if (peer->gone || !mrf_peers_let_go_locked(peer))
 			continue;
-		mrf_conn_service_locked(peer);
+		mrf_service_conn_locked(peer);
 		in_time = mrf_now_us() < end;
 		if (!in_time)
 			break;
@@ -102,7 +102,7 @@ const struct mrf_agent_guest mrf_life_guest = {
 	.kicked = kicked,
 	.completed = cq_has_news,
 	.removed = removed,
-	.serve = mrf_agent_serve,
+	.serve = mrf_target_serve,
 	.over = turn_is_over,
 };
 
@@ -139,7 +139,7 @@ static int ep_open(struct mrf_agent *agent, void *arg)
 	return ret;
 }
 
-int mrf_agent_ep_open(struct mrf_agent *agent, struct mrf_ep *ep)
+int mrf_life_open(struct mrf_agent *agent, struct mrf_ep *ep)
 {
 	return mrf_agent_command(agent, ep, ep_open);
 }
@@ -152,7 +152,7 @@ static int enable_in_agent(struct mrf_agent *agent, void *arg)
 	return mrf_vconn_listen(ep->listener);
 }
 
-int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep)
+int mrf_life_enable(struct mrf_agent *agent, struct mrf_ep *ep)
 {
 	return mrf_agent_command(agent, ep, enable_in_agent);
 }
@@ -177,8 +177,9 @@ static int abandon_one(struct mrf_ep *ep)
 	mrf_lock_take(&ep->lock);
 	node = mrf_list_first(&ep->all_peers);
 	if (node)
-		ret = mrf_peer_abandon_locked(mrf_list_entry(node, struct mrf_peer, node)) ? DONE
-											   : BUSY;
+		ret = mrf_service_abandon_locked(mrf_list_entry(node, struct mrf_peer, node))
+			      ? DONE
+			      : BUSY;
 	mrf_lock_release(&ep->lock);
 	return ret;
 }
@@ -201,7 +202,7 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 	return 0;
 }
 
-void mrf_agent_ep_close(struct mrf_agent *agent, struct mrf_ep *ep)
+void mrf_life_close(struct mrf_agent *agent, struct mrf_ep *ep)
 {
 	mrf_agent_command(agent, ep, stop_in_agent);
 	do {

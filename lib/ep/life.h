@@ -12,12 +12,12 @@ extern const struct mrf_agent_guest mrf_life_guest;
  * Bind the endpoint's address, and later listen there, in the agent thread; each returns
  * when that is done.
  */
-int mrf_agent_ep_open(struct mrf_agent *agent, struct mrf_ep *ep);
-int mrf_agent_ep_enable(struct mrf_agent *agent, struct mrf_ep *ep);
+int mrf_life_open(struct mrf_agent *agent, struct mrf_ep *ep);
+int mrf_life_enable(struct mrf_agent *agent, struct mrf_ep *ep);
 /*
  * Takes down all connections of ep, active and passive. No callback for ep comes
  * afterwards.
  */
-void mrf_agent_ep_close(struct mrf_agent *agent, struct mrf_ep *ep);
+void mrf_life_close(struct mrf_agent *agent, struct mrf_ep *ep);
 
 #endif

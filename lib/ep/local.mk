@@ -70,10 +70,14 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/chores.h \
 	lib/ep/tx/commit.c \
 	lib/ep/tx/commit.h \
+	lib/ep/tx/complete.c \
+	lib/ep/tx/complete.h \
 	lib/ep/tx/dial.c \
 	lib/ep/tx/dial.h \
 	lib/ep/tx/doubt.c \
 	lib/ep/tx/doubt.h \
+	lib/ep/tx/entry.c \
+	lib/ep/tx/entry.h \
 	lib/ep/tx/fail.c \
 	lib/ep/tx/fail.h \
 	lib/ep/tx/fatal.c \

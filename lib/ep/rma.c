@@ -10,7 +10,7 @@
 #include "ep/tx/commit.h"
 #include "ep/tx/rma_op.h"
 #include "ep/tx/op.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/entry.h"
 
 #define MSG_FLAGS                                                                          \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
@@ -108,20 +108,20 @@ static int check(struct mrf_ep *ep, const struct mrf_req *req)
 }
 
 /* The local bytes come before the lock, because they may have to be pinned or read in. */
-int mrf_ep_submit(struct mrf_ep *ep, const struct mrf_req *req)
+int mrf_rma_submit(struct mrf_ep *ep, const struct mrf_req *req)
 {
 	struct mrf_op *op;
 	int ret = check(ep, req);
 
 	if (mrf_unlikely(ret))
 		return ret;
-	ret = mrf_peer_begin(ep, req->addr, &op);
+	ret = mrf_entry_begin(ep, req->addr, &op);
 	if (ret)
 		return ret;
 	ret = mrf_op_fill(ep, req, op);
 	if (!ret && mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))
 		mrf_commit_begin(op);
-	return mrf_peer_start(ep, req->addr, op, ret);
+	return mrf_entry_start(ep, req->addr, op, ret);
 }
 
 /* fi_read and fi_write the long way, and the vector forms: the endpoint's op_flags apply. */
@@ -146,7 +146,7 @@ static ssize_t submit_simple(struct fid_ep *fid, const struct mrf_op_type *type,
 
 	if (type->kind == MRF_OP_READ)
 		req.flags &= ~(FI_INJECT | FI_COMMIT_COMPLETE);
-	return mrf_ep_submit(ep, &req);
+	return mrf_rma_submit(ep, &req);
 }
 
 static ssize_t ep_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t addr,
@@ -204,7 +204,7 @@ static ssize_t rma_message(struct fid_ep *fid, const struct mrf_op_type *type,
 	req.addr = msg->addr;
 	req.context = msg->context;
 	req.data = msg->data;
-	return mrf_ep_submit(to_ep(fid), &req);
+	return mrf_rma_submit(to_ep(fid), &req);
 }
 
 static ssize_t ep_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
@@ -231,7 +231,7 @@ static ssize_t write_one(struct fid_ep *fid, const void *buf, size_t len, void *
 	req->rma = &rma;
 	req->rma_count = 1;
 	req->addr = addr;
-	return mrf_ep_submit(to_ep(fid), req);
+	return mrf_rma_submit(to_ep(fid), req);
 }
 
 static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr,

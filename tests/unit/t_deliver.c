@@ -509,7 +509,7 @@ START_TEST(what_nobody_has_copied_ends_with_the_endpoint)
 
 	ck_assert_int_eq(bring(0, p.src), 0);
 	write_small(p.to);
-	mrf_ep_poll(&node_ep(&p.a)->source);
+	mrf_peer_poll(&node_ep(&p.a)->source);
 	must_close(&p.a.ep->fid);
 	p.a.ep = NULL;
 	copied = atomic_load(&copies);

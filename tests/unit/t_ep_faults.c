@@ -573,7 +573,7 @@ START_TEST(fault_of_the_longest_reason_is_told_to_the_last_word)
 	peer->addr.in6.sin6_scope_id = UINT32_MAX;
 	op = mrf_list_entry(peer->queue.next, struct mrf_op, node);
 	op->total = op->acked = 1ull << 30;
-	mrf_peer_fail_addr_locked(peer, FI_ETIMEDOUT, 4129, reason);
+	mrf_fail_addr_locked(peer, FI_ETIMEDOUT, 4129, reason);
 	mrf_lock_release(&peer->ep->lock);
 	ck_assert_int_eq(want_err(&p.a, NULL, FI_ETIMEDOUT, reason), 4129);
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, false);

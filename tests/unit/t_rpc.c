@@ -123,7 +123,7 @@ static void send_len(size_t at, size_t len, uint64_t flags)
 			       .context = pair_ctx(&p, at),
 			       .flags = flags };
 
-	ck_assert_int_eq(mrf_ep_submit(node_ep(&p.a), &req), 0);
+	ck_assert_int_eq(mrf_rma_submit(node_ep(&p.a), &req), 0);
 }
 
 static void send_one(size_t at)

@@ -128,7 +128,7 @@ static void send_len(size_t at, size_t len, uint64_t flags)
 			       .context = pair_ctx(&p, at),
 			       .flags = flags };
 
-	ck_assert_int_eq(mrf_ep_submit(node_ep(&p.a), &req), 0);
+	ck_assert_int_eq(mrf_rma_submit(node_ep(&p.a), &req), 0);
 }
 
 /* Operation i's place. */
@@ -415,7 +415,7 @@ START_TEST(window_waits_for_room_in_the_endpoints_queue)
 	want_none(&p.a);
 	mrf_lock_take(&ep->lock);
 	ep->scq_used -= MRF_EP_SCQ;
-	mrf_ep_progress_locked(ep);
+	mrf_peer_progress_locked(ep);
 	mrf_lock_release(&ep->lock);
 	want_done(1);
 }

@@ -34,7 +34,7 @@ void mrf_conn_probe_locked(struct mrf_conn *conn)
 		return;
 	conn->probed = true;
 	conn->heard = mrf_now_ms();
-	mrf_peer_kick_locked(conn->peer);
+	mrf_conn_kick_locked(conn->peer);
 }
 
 /* --- making and destroying ------------------------------------------------------------------ */
@@ -144,17 +144,17 @@ void mrf_conn_destroy_locked(struct mrf_conn *conn)
 
 /* --- room ---------------------------------------------------------------------------------- */
 
-void mrf_peer_await_room_locked(struct mrf_peer *peer)
+void mrf_conn_await_room_locked(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_held(&peer->ep->lock);
 	if (ep->scq_used >= MRF_EP_SCQ && mrf_list_empty(&peer->starved))
 		mrf_list_add_tail(&peer->starved, &ep->starved);
-	mrf_peer_watch_locked(peer);
+	mrf_conn_watch_locked(peer);
 }
 
-void mrf_peer_watch_locked(struct mrf_peer *peer)
+void mrf_conn_watch_locked(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
@@ -166,26 +166,26 @@ void mrf_peer_watch_locked(struct mrf_peer *peer)
 	ep->watched = true;
 	mrf_agent_cq_watch(ep->agent, ep->scq, ep);
 	/* Completions that are there already make no event, so the agent polls once. */
-	mrf_peer_kick_locked(peer);
+	mrf_conn_kick_locked(peer);
 }
 
 /* --- loss ---------------------------------------------------------------------------------- */
 
-void mrf_peer_break_locked(struct mrf_peer *peer)
+void mrf_conn_break_locked(struct mrf_peer *peer)
 {
 	bool was_ready = peer->state == MRF_PEER_READY;
 
 	mrf_lock_held(&peer->ep->lock);
 	mrf_peer_move_locked(peer, MRF_PEER_BREAK);
 	if (was_ready)
-		mrf_peer_kick_locked(peer);
+		mrf_conn_kick_locked(peer);
 }
 
 void mrf_conn_denied_locked(struct mrf_conn *conn)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
 	conn->cause = MRF_WC_DENIED;
-	mrf_peer_break_locked(conn->peer);
+	mrf_conn_break_locked(conn->peer);
 }
 
 /* Puts the queue pair into error; leaves ep->lock meanwhile. */
@@ -214,6 +214,6 @@ void mrf_conn_gone_locked(struct mrf_conn *conn)
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (conn->peer->state == MRF_PEER_CUT)
 		return;
-	mrf_peer_break_locked(conn->peer);
+	mrf_conn_break_locked(conn->peer);
 	cut_locked(conn);
 }

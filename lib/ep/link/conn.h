@@ -77,7 +77,7 @@ bool mrf_conn_end_denied_locked(struct mrf_conn *conn);
  * READY -> BROKEN: once everything in flight has come back, the agent takes the
  * connection down. Does nothing if it is broken already.
  */
-void mrf_peer_break_locked(struct mrf_peer *peer);
+void mrf_conn_break_locked(struct mrf_peer *peer);
 /*
  * The kernel refused a work request of this connection (denied.h). The request counts as
  * posted anyway.
@@ -89,15 +89,15 @@ void mrf_conn_probe_locked(struct mrf_conn *conn);
  * The peer found no room for a work request: it goes on when completions have made room,
  * its own or, if the endpoint's queue was full, those of other peers.
  */
-void mrf_peer_await_room_locked(struct mrf_peer *peer);
+void mrf_conn_await_room_locked(struct mrf_peer *peer);
 /*
  * The peer's next step depends on completions: the agent waits for them, so that the
  * queue moves even if the application does not read its CQ.
  */
-void mrf_peer_watch_locked(struct mrf_peer *peer);
+void mrf_conn_watch_locked(struct mrf_peer *peer);
 
 /* The peer's connection needs the agent's attention. Never blocks or fails. */
-static inline void mrf_peer_kick_locked(struct mrf_peer *peer)
+static inline void mrf_conn_kick_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_agent_kick(peer->ep->agent, &peer->kick);
@@ -107,6 +107,13 @@ static inline void mrf_peer_kick_locked(struct mrf_peer *peer)
 static inline uint8_t *mrf_conn_outgoing(const struct mrf_conn *conn)
 {
 	return conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
+}
+
+/* How many of its work requests have not completed. */
+static inline unsigned mrf_conn_in_flight_locked(const struct mrf_conn *conn)
+{
+	mrf_lock_held(&conn->peer->ep->lock);
+	return conn->tail - conn->head;
 }
 
 /* Room for one more work request on the connection and in the CQ of its endpoint, ep. */

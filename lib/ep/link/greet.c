@@ -37,7 +37,7 @@ const char *mrf_full_text(enum mrf_full full)
 enum mrf_greeted mrf_greet_check(struct mrf_ep *ep, const struct mrf_hello *hello, uint32_t qpn,
 				 struct mrf_auth_talk *talk)
 {
-	const struct mrf_auth *auth = mrf_ep_auth(ep);
+	const struct mrf_auth *auth = mrf_greet_auth(ep);
 
 	if (!auth)
 		return MRF_GREET_OK;
@@ -70,7 +70,7 @@ size_t mrf_greet_challenge(struct mrf_ep *ep, uint8_t buf[MRF_PROTO_CHALLENGE_LE
 void mrf_greet_welcome(const struct mrf_ep *ep, struct mrf_auth_talk *talk, uint32_t own_qpn,
 		       struct mrf_welcome *welcome)
 {
-	const struct mrf_auth *auth = mrf_ep_auth(ep);
+	const struct mrf_auth *auth = mrf_greet_auth(ep);
 
 	if (!auth)
 		return;
@@ -129,7 +129,7 @@ bool mrf_greet_again_locked(struct mrf_peer *peer, const void *data, size_t len,
 			    "the program that listens there does not speak this protocol");
 		return false;
 	}
-	if (!mrf_ep_auth(peer->ep)) {
+	if (!mrf_greet_auth(peer->ep)) {
 		mrf_why_set(why, FI_EACCES, 4202,
 			    "the endpoint there has an authorization key, but this one "
 			    "has none");
@@ -161,7 +161,7 @@ void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello)
 	memcpy(talk->nonce, peer->dial.challenge.nonce, sizeof(talk->nonce));
 	mrf_auth_random(&talk->salt, sizeof(talk->salt));
 	set_addr(talk, &peer->addr);
-	mrf_auth_prove(mrf_ep_auth(peer->ep), MRF_AUTH_INITIATOR, talk, proof);
+	mrf_auth_prove(mrf_greet_auth(peer->ep), MRF_AUTH_INITIATOR, talk, proof);
 	hello->number = talk->number;
 	hello->salt = talk->salt;
 	memcpy(hello->proof, proof, sizeof(hello->proof));
@@ -171,7 +171,7 @@ void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello)
 static bool trusts_locked(struct mrf_conn *conn, const struct mrf_welcome *welcome, uint32_t qpn,
 			  struct mrf_why *why)
 {
-	const struct mrf_auth *auth = mrf_ep_auth(conn->peer->ep);
+	const struct mrf_auth *auth = mrf_greet_auth(conn->peer->ep);
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (!auth)

@@ -13,7 +13,7 @@
 #include "ep/model/why.h"
 
 /* The endpoint's key; NULL: none. */
-static inline const struct mrf_auth *mrf_ep_auth(const struct mrf_ep *ep)
+static inline const struct mrf_auth *mrf_greet_auth(const struct mrf_ep *ep)
 {
 	return mrf_mr_port_auth(&ep->domain->space, &ep->port);
 }

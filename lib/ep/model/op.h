@@ -130,7 +130,7 @@ struct mrf_op {
 	uint32_t inflight; /* work requests posted and not completed */
 	uint32_t awaiting; /* requests to the agent without a reply */
 	union {
-		uint64_t gen; /* of its peer, from mrf_peer_begin to mrf_peer_start */
+		uint64_t gen; /* of its peer, from mrf_entry_begin to mrf_entry_start */
 		struct {
 			uint32_t from, to; /* doubt: its packets (PSN); to is not one of them */
 		} psn;

@@ -77,7 +77,7 @@ int mrf_ask_send_locked(struct mrf_peer *peer)
 		peer->known.asks++;
 	}
 	if (!mrf_list_empty(&peer->known.to_ask) && !mrf_conn_room_locked(peer->conn))
-		mrf_peer_await_room_locked(peer);
+		mrf_conn_await_room_locked(peer);
 	return 0;
 }
 
@@ -169,7 +169,7 @@ bool mrf_ask_release_locked(struct mrf_peer *peer)
 		return false;
 	if (!mrf_conn_room_locked(peer->conn) ||
 	    post_message_locked(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg))) {
-		mrf_peer_await_room_locked(peer);
+		mrf_conn_await_room_locked(peer);
 		return false;
 	}
 	peer->known.leases = 0;

@@ -242,7 +242,7 @@ static bool serve_next(struct mrf_passive *passive)
 	return ret != -FI_EAGAIN;
 }
 
-bool mrf_agent_serve(struct mrf_agent *agent)
+bool mrf_target_serve(struct mrf_agent *agent)
 {
 	struct mrf_list *ready = &mrf_eps_of(agent)->ready;
 	int64_t end = mrf_now_us() + MRF_TURN_US;

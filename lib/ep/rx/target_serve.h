@@ -14,6 +14,6 @@ void mrf_passive_forget(struct mrf_passive *passive);
  * Serves peers, one question or request of each in turn, for a limited time or until a
  * command comes. True: some are left.
  */
-bool mrf_agent_serve(struct mrf_agent *agent);
+bool mrf_target_serve(struct mrf_agent *agent);
 
 #endif

@@ -24,10 +24,9 @@
  * - It fails on a busy machine. With two busy loops beside it the connection ended with
  *   "transport retry counter exceeded" in 18 of 22 runs of 15 to 80 s, without them in 3
  *   of 14; with compare-and-swap or plain writes under the same conditions in none of 26
- *   runs. The cause was not looked for; an acknowledgement that is late and not repeated
- *   would look like that.
+ *   runs. The cause was not looked for.
  *
- * On 6.1 a queue pair that is to post it can be created, and the work request fails.
+ * On 6.1 the queue pair for it can be created, and the work request fails.
  */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
@@ -42,7 +41,7 @@
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/atomic_swap.h"
 #include "ep/tx/op.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/entry.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
 
@@ -303,9 +302,9 @@ static int fill(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_
 int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 {
 	struct mrf_op *op;
-	int ret = mrf_peer_begin(ep, req->addr, &op);
+	int ret = mrf_entry_begin(ep, req->addr, &op);
 
-	return ret ? ret : mrf_peer_start(ep, req->addr, op, fill(ep, req, op));
+	return ret ? ret : mrf_entry_start(ep, req->addr, op, fill(ep, req, op));
 }
 
 /* --- native elements ------------------------------------------------------------------ */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
@@ -11,9 +9,10 @@
 #include "ep/model/ep.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
+#include "ep/tx/complete.h"
 #include "mr/desc.h"
 
-/* --- completions ------------------------------------------------------------------------- */
+/* --- one native element --------------------------------------------------------------------- */
 
 /* One native element for memory that is pinned, as most are: each buffer has a descriptor. */
 static inline bool is_one_pinned(const struct mrf_op *op)
@@ -29,75 +28,6 @@ static inline int deliver_one_locked(struct mrf_ep *ep, struct mrf_op *op)
 		return -FI_ECANCELED;
 	memcpy(op->local.user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
 	return 0;
-}
-
-static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf_op *op)
-{
-	mrf_lock_held(&ep->lock);
-	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
-}
-
-/* A text that fills its room was cut. */
-static void want_whole(const char *text)
-{
-#ifdef MRF_LOCKRANK
-	if (strlen(text) + 1 < MRF_ERR_TEXT)
-		return;
-	fprintf(stderr, "mrfab: an error text is too long: %s\n", text);
-	abort();
-#else
-	(void)text;
-#endif
-}
-
-static __attribute__((noinline)) void write_error_locked(struct mrf_ep *ep, struct mrf_op *op,
-							 int err, int code, const char *text)
-{
-	struct mrf_cntr *cntr = cntr_of_locked(ep, op);
-
-	mrf_lock_held(&ep->lock);
-	if (ep->tx_cq) {
-		struct mrf_comp_err entry = {
-			.comp = { .op_context = op->context,
-				  .flags = op->comp_flags,
-				  .src_addr = FI_ADDR_NOTAVAIL },
-			.err = err,
-			.prov_errno = code,
-		};
-
-		want_whole(text);
-		strncpy(entry.text, text, sizeof(entry.text) - 1);
-		mrf_cq_write_err(ep->tx_cq, &entry);
-	}
-	if (cntr)
-		mrf_cntr_adderr(cntr, 1);
-}
-
-static __attribute__((noinline, cold)) void undelivered_locked(struct mrf_ep *ep, struct mrf_op *op,
-							       int why)
-{
-	int code = why == -FI_ECANCELED ? 4260 : 4261;
-	const char *text =
-		code == 4260 ? "the operation was done, but the region for its results was "
-			       "closed meanwhile"
-			     : "the operation was done, but its results cannot be stored: the "
-			       "local buffer is not mapped or may not be written";
-
-	mrf_lock_held(&ep->lock);
-	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
-	write_error_locked(ep, op, FI_EFAULT, code, text);
-}
-
-static MRF_ALWAYS_INLINE void write_completion_locked(struct mrf_ep *ep, const struct mrf_op *op)
-{
-	struct mrf_cntr *cntr;
-
-	mrf_lock_held(&ep->lock);
-	if (ep->tx_cq && !op->silent)
-		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
-	cntr = cntr_of_locked(ep, op);
-	if (cntr)
-		mrf_cntr_add(cntr, 1);
 }
 
 /* --- what a peer has to have done ------------------------------------------------------------- */
@@ -190,16 +120,16 @@ static MRF_ALWAYS_INLINE void complete_one_locked(struct mrf_ep *ep, struct mrf_
 
 	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(ret))
-		undelivered_locked(ep, op, ret);
+		mrf_complete_undelivered_locked(ep, op, ret);
 	else
-		write_completion_locked(ep, op);
+		mrf_complete_ok_locked(ep, op);
 	put_back_locked(ep, op);
 }
 
 static MRF_ALWAYS_INLINE void complete_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	write_completion_locked(ep, op);
+	mrf_complete_ok_locked(ep, op);
 	free_op_locked(ep, op);
 }
 
@@ -233,7 +163,7 @@ void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int c
 {
 	mrf_lock_held(&ep->lock);
 	if (mrf_likely(!is_behind_locked(ep, op))) {
-		write_error_locked(ep, op, err, code, text);
+		mrf_complete_error_locked(ep, op, err, code, text);
 		free_op_locked(ep, op);
 		return;
 	}
@@ -267,7 +197,7 @@ static void all_completed_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 	mrf_lock_held(&ep->lock);
 	ep->holdups--;
 	if (peer->chores.fenced)
-		mrf_peer_kick_locked(peer);
+		mrf_conn_kick_locked(peer);
 	peer->chores.fenced = false;
 }
 
@@ -278,11 +208,11 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int 
 
 	mrf_lock_held(&ep->lock);
 	if (op->failed)
-		write_error_locked(ep, op, op->why.err, op->why.code, op->why.text);
+		mrf_complete_error_locked(ep, op, op->why.err, op->why.code, op->why.text);
 	else if (mrf_unlikely(ret))
-		undelivered_locked(ep, op, ret);
+		mrf_complete_undelivered_locked(ep, op, ret);
 	else
-		write_completion_locked(ep, op);
+		mrf_complete_ok_locked(ep, op);
 	mrf_list_del(&op->node);
 	if (!--peer->chores.uncompleted)
 		all_completed_locked(ep, peer);
@@ -439,7 +369,7 @@ static void rest_locked(struct mrf_peer *peer)
 	mrf_lock_held(&peer->ep->lock);
 	peer->chores.busy = false;
 	if (peer->gone)
-		mrf_peer_kick_locked(peer);
+		mrf_conn_kick_locked(peer);
 }
 
 /* Without a thread for it the job is this one's. */

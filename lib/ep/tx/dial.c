@@ -39,7 +39,7 @@ static void give_up_why_locked(struct mrf_peer *peer, const struct mrf_why *why)
 	mrf_lock_held(&peer->ep->lock);
 	mrf_peer_rewind_locked(peer);
 	mrf_dial_forget_locked(peer);
-	mrf_peer_fail_addr_locked(peer, why->err, why->code, why->text);
+	mrf_fail_addr_locked(peer, why->err, why->code, why->text);
 	/* Last, because it leaves the lock: what is queued then is for the next connection. */
 	mrf_conn_destroy_locked(peer->conn);
 }
@@ -107,10 +107,10 @@ static void device_gone_locked(struct mrf_peer *peer)
 		 "the device %s was removed after the domain had been opened: the domain has to "
 		 "be closed and opened again",
 		 mrf_vdev_name(peer->ep->domain->vdev));
-	mrf_peer_fail_locked(peer, FI_ENODEV, 4132, text);
+	mrf_fail_peer_locked(peer, FI_ENODEV, 4132, text);
 }
 
-void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
+void mrf_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 {
 	int ret;
 
@@ -126,11 +126,11 @@ void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *ca
 	if (ret)
 		mrf_dial_forget_locked(peer);
 	if (mrf_unlikely(ret == -FI_EACCES)) {
-		mrf_peer_denied_locked(peer);
+		mrf_fail_denied_locked(peer);
 		return;
 	}
 	if (ret) {
-		mrf_peer_fail_locked(peer, -ret, 4120,
+		mrf_fail_peer_locked(peer, -ret, 4120,
 				     "there are no resources for another connection");
 		return;
 	}

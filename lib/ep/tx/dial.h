@@ -6,7 +6,7 @@
 #include "ep/link/conn.h"
 
 /* IDLE -> LOOKING. If that fails, so does whatever waits for the connection. */
-void mrf_conn_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls);
+void mrf_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls);
 /*
  * Handles an rdma_cm event that counts in the state of a connection that is being made
  * (mrf_peer_hears). The connection may be gone afterwards. True: it is gone, and the caller has

@@ -56,7 +56,7 @@ static void ask_anew_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_resolve_forget_locked(op);
 }
 
-void mrf_peer_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
+void mrf_fail_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_info(FI_LOG_EP_DATA,
@@ -71,7 +71,7 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 {
 	mrf_lock_held(&peer->ep->lock);
 	if (how->refused)
-		mrf_peer_refused_locked(peer, op);
+		mrf_fail_refused_locked(peer, op);
 	else if (how->anew)
 		ask_anew_locked(peer, op);
 	mrf_op_again_locked(peer->ep, op);
@@ -113,7 +113,7 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 	}
 }
 
-void mrf_peer_no_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret)
+void mrf_fail_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret)
 {
 	struct mrf_why why;
 
@@ -206,8 +206,8 @@ static bool is_replied_locked(const struct mrf_op *op)
 	return mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->has_imm;
 }
 
-enum mrf_place mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op,
-				      const struct mrf_wc *wc)
+enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
+				    const struct mrf_wc *wc)
 {
 	bool first = conn->cause == MRF_WC_OK;
 	enum mrf_place place;
@@ -219,13 +219,13 @@ enum mrf_place mrf_conn_failed_locked(struct mrf_conn *conn, struct mrf_op *op,
 	if (op && op->fatal == MRF_WC_OK && !is_replied_locked(op))
 		came_back_locked(conn, op, place);
 	mrf_doubt_next_locked(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
-	mrf_peer_break_locked(conn->peer);
+	mrf_conn_break_locked(conn->peer);
 	return place;
 }
 
 /* --- what waits ---------------------------------------------------------------------------- */
 
-void mrf_peer_fail_locked(struct mrf_peer *peer, int err, int code, const char *text)
+void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *text)
 {
 	struct mrf_why why;
 
@@ -245,22 +245,22 @@ void mrf_peer_fail_locked(struct mrf_peer *peer, int err, int code, const char *
 			mrf_fatal_halt_locked(peer, op, &why);
 	}
 	if (peer->gone)
-		mrf_peer_kick_locked(peer);
+		mrf_conn_kick_locked(peer);
 }
 
-void mrf_peer_fail_addr_locked(struct mrf_peer *peer, int err, int code, const char *why)
+void mrf_fail_addr_locked(struct mrf_peer *peer, int err, int code, const char *why)
 {
 	char addr[64], text[MRF_ERR_TEXT];
 
 	mrf_lock_held(&peer->ep->lock);
 	snprintf(text, sizeof(text), "%s: %s", mrf_addr_text(&peer->addr, addr, sizeof(addr)), why);
-	mrf_peer_fail_locked(peer, err, code, text);
+	mrf_fail_peer_locked(peer, err, code, text);
 }
 
-void mrf_peer_denied_locked(struct mrf_peer *peer)
+void mrf_fail_denied_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	/* Of this thread alone, or of the agent's as well? */
 	peer->ep->agent->suspect = true;
-	mrf_peer_fail_locked(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
+	mrf_fail_peer_locked(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
 }

@@ -13,14 +13,6 @@
 #include "ep/tx/peers.h"
 #include "ep/tx/rpc.h"
 
-/* --- the ring of what is in flight -------------------------------------------------------- */
-
-static unsigned in_flight_locked(const struct mrf_conn *conn)
-{
-	mrf_lock_held(&conn->peer->ep->lock);
-	return conn->tail - conn->head;
-}
-
 /* --- posting ------------------------------------------------------------------------------- */
 
 static bool posted_all_locked(const struct mrf_op *op)
@@ -29,15 +21,15 @@ static bool posted_all_locked(const struct mrf_op *op)
 	return op->pos == op->total && (!op->has_imm || op->imm_posted);
 }
 
-static void wait_for_completions_locked(struct mrf_peer *peer)
+void mrf_peer_wait_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (!in_flight_locked(peer->conn))
+	if (!mrf_conn_in_flight_locked(peer->conn))
 		return;
 	if (peer->ep->starting)
 		peer->ep->waits = true;
 	else
-		mrf_peer_watch_locked(peer);
+		mrf_conn_watch_locked(peer);
 }
 
 /* Only completions make room: if none is to come, there will be no room. */
@@ -45,16 +37,16 @@ static bool is_full_locked(const struct mrf_peer *peer, int ret)
 {
 	mrf_lock_held(&peer->ep->lock);
 	return ret == -FI_EAGAIN &&
-	       (in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn));
+	       (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn));
 }
 
 void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 {
 	mrf_lock_held(&peer->ep->lock);
 	if (is_full_locked(peer, ret))
-		mrf_peer_watch_locked(peer);
+		mrf_conn_watch_locked(peer);
 	else
-		mrf_peer_fail_locked(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
+		mrf_fail_peer_locked(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
 }
 
 /* Something of op is back: it may end now. */
@@ -104,7 +96,7 @@ static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 	}
 	if (!peer->chores.unprepared)
 		mrf_peer_advance_locked(peer);
-	mrf_peer_kick_locked(peer);
+	mrf_conn_kick_locked(peer);
 }
 
 /* Chunks are copied ahead, while those before them are in flight. */
@@ -115,7 +107,7 @@ static bool in_reach_staged_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	copy_next_locked(peer, op);
 	if (!reaches && !peer->chores.unprepared)
-		wait_for_completions_locked(peer);
+		mrf_peer_wait_locked(peer);
 	return reaches;
 }
 
@@ -132,7 +124,7 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (!op->inflight)
 		mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
 	else
-		wait_for_completions_locked(peer);
+		mrf_peer_wait_locked(peer);
 	return false;
 }
 
@@ -146,7 +138,7 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 		if (mrf_unlikely(peer->state != MRF_PEER_READY))
 			return -FI_EAGAIN;
 		if (!mrf_conn_room_locked(peer->conn)) {
-			mrf_peer_await_room_locked(peer);
+			mrf_conn_await_room_locked(peer);
 			return -FI_EAGAIN;
 		}
 		if (!mrf_rpc_lets_locked(peer->conn, op) || !in_reach_locked(peer, op))
@@ -160,11 +152,11 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 			return 0;
 		if (ret != -FI_ENOKEY && !is_full_locked(peer, ret)) {
 			mrf_rpc_disown_locked(peer->conn, op);
-			mrf_peer_no_post_locked(peer, op, ret);
+			mrf_fail_post_locked(peer, op, ret);
 			return 0;
 		}
 		if (!mrf_rpc_awaited_locked(peer->conn))
-			wait_for_completions_locked(peer);
+			mrf_peer_wait_locked(peer);
 		return -FI_EAGAIN;
 	}
 	/* It stays in the queue until its replies have come. */
@@ -179,8 +171,8 @@ static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	if (mrf_likely(!op->fence || op->pos))
 		return false;
-	if (in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn)) {
-		wait_for_completions_locked(peer);
+	if (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn)) {
+		mrf_peer_wait_locked(peer);
 		return true;
 	}
 	peer->chores.fenced = peer->chores.uncompleted;
@@ -210,7 +202,7 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (fence_holds_locked(peer, op))
 		return false;
 	if (!op->resolved && (op->inflight || op->awaiting)) {
-		wait_for_completions_locked(peer);
+		mrf_peer_wait_locked(peer);
 		return false;
 	}
 	switch (mrf_resolve_op_locked(op, &why)) {
@@ -272,8 +264,8 @@ static void retire_locked(struct mrf_peer *peer)
 	mrf_lock_held(&peer->ep->lock);
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
 			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
-			 !in_flight_locked(peer->conn)))
-		mrf_peer_kick_locked(peer);
+			 !mrf_conn_in_flight_locked(peer->conn)))
+		mrf_conn_kick_locked(peer);
 }
 
 void mrf_peer_advance_locked(struct mrf_peer *peer)
@@ -283,7 +275,7 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 	mrf_lock_held(&peer->ep->lock);
 	if (peer->state != MRF_PEER_READY) {
 		if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
-			mrf_peer_kick_locked(peer);
+			mrf_conn_kick_locked(peer);
 		return;
 	}
 	do {
@@ -302,8 +294,8 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 			mrf_ask_unwant_locked(peer);
 	} while (mrf_ask_release_locked(peer) && !mrf_list_empty(&peer->queue));
 	/* The leases end when all is done, whether or not the application looks. */
-	if (mrf_unlikely(peer->known.leases && in_flight_locked(peer->conn)))
-		mrf_peer_watch_locked(peer);
+	if (mrf_unlikely(peer->known.leases && mrf_conn_in_flight_locked(peer->conn)))
+		mrf_conn_watch_locked(peer);
 	retire_locked(peer);
 }
 
@@ -313,7 +305,7 @@ static __attribute__((noinline)) void failed_locked(struct mrf_conn *conn, struc
 						    const struct mrf_wc *wc)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_rpc_unsent_locked(conn, conn->head - 1, mrf_conn_failed_locked(conn, op, wc));
+	mrf_rpc_unsent_locked(conn, conn->head - 1, mrf_fail_conn_locked(conn, op, wc));
 }
 
 static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)
@@ -336,21 +328,21 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 	if (op)
 		settle_locked(peer, op);
 	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
-		if (!in_flight_locked(conn))
-			mrf_peer_kick_locked(peer);
+		if (!mrf_conn_in_flight_locked(conn))
+			mrf_conn_kick_locked(peer);
 	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone ||
 				peer->known.leases)) {
 		mrf_peer_advance_locked(peer);
 	}
 }
 
-void mrf_conn_give_up_locked(struct mrf_conn *conn)
+void mrf_peer_give_up_locked(struct mrf_conn *conn)
 {
 	struct mrf_ep *ep = conn->peer->ep;
 	struct mrf_wc wc = { .wr_id = conn->owner.id, .status = MRF_WC_TIMEOUT };
 
 	mrf_lock_held(&ep->lock);
-	while (in_flight_locked(conn))
+	while (mrf_conn_in_flight_locked(conn))
 		head_completed_locked(conn, &wc);
 	/* Completions that come late look for their connection, and find none. */
 	if (ep->last == conn)
@@ -372,14 +364,14 @@ static void feed_locked(struct mrf_ep *ep)
 
 /*
  * The connection that the completion belongs to. NULL: it is gone, or has given up all that
- * was in flight on it (mrf_conn_give_up_locked), and the device completes that after all.
+ * was in flight on it (mrf_peer_give_up_locked), and the device completes that after all.
  */
 static struct mrf_conn *completed_conn_locked(const struct mrf_ep *ep, uint64_t id)
 {
 	struct mrf_conn *conn = mrf_idmap_find(&ep->conns, id);
 
 	mrf_lock_held(&ep->lock);
-	return conn && in_flight_locked(conn) ? conn : NULL;
+	return conn && mrf_conn_in_flight_locked(conn) ? conn : NULL;
 }
 
 static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
@@ -409,160 +401,19 @@ static MRF_ALWAYS_INLINE void progress_locked(struct mrf_ep *ep)
 		feed_locked(ep);
 }
 
-void mrf_ep_progress_locked(struct mrf_ep *ep)
+void mrf_peer_progress_locked(struct mrf_ep *ep)
 {
 	mrf_lock_held(&ep->lock);
 	progress_locked(ep);
 }
 
-void mrf_ep_poll(struct mrf_source *source)
+void mrf_peer_poll(struct mrf_source *source)
 {
 	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
 
 	mrf_lock_take(&ep->lock);
 	progress_locked(ep);
 	mrf_lock_release(&ep->lock);
-}
-
-/* --- beginning ------------------------------------------------------------------------------- */
-
-/* Fewer than MRF_EP_FEW_OPS operations are under way, or wait. */
-static bool has_few_locked(const struct mrf_peer *peer)
-{
-	mrf_lock_held(&peer->ep->lock);
-	/* One of several work requests counts several times: never too few. */
-	unsigned n = peer->conn ? in_flight_locked(peer->conn) : 0;
-
-	mrf_list_each (node, &peer->queue) {
-		if (++n >= MRF_EP_FEW_OPS)
-			break;
-	}
-	mrf_list_each (node, &peer->chores.list) {
-		if (++n >= MRF_EP_FEW_OPS)
-			break;
-	}
-	return n < MRF_EP_FEW_OPS && mrf_list_empty(&peer->redo);
-}
-
-static bool has_place_locked(const struct mrf_peer *peer)
-{
-	struct mrf_ep *ep = peer->ep;
-
-	mrf_lock_held(&peer->ep->lock);
-	if (mrf_likely(ep->nops < ep->max_ops))
-		return true;
-	mrf_ep_progress_locked(ep);
-	return ep->nops < ep->max_ops || (ep->nops < MRF_EP_ALL_OPS(ep) && has_few_locked(peer));
-}
-
-/* more: operations have ended, which are to be finished before their places are free. */
-static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool *more)
-{
-	struct mrf_peer *peer;
-	int ret;
-
-	mrf_lock_take(&ep->lock);
-	ret = mrf_peer_get_locked(ep, fi_addr, &peer);
-	if (!ret)
-		ret = has_place_locked(peer) ? mrf_op_take_locked(ep, op) : -FI_EAGAIN;
-	if (!ret)
-		(*op)->gen = peer->gen;
-	*more = atomic_load(&ep->source.left);
-	mrf_chores_unlock(ep);
-	return ret;
-}
-
-int mrf_peer_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op)
-{
-	bool more;
-	int ret = begin(ep, fi_addr, op, &more);
-
-	return ret == -FI_EAGAIN && more ? begin(ep, fi_addr, op, &more) : ret;
-}
-
-static void enqueue_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	mrf_lock_held(&peer->ep->lock);
-	op->stamp = ++peer->ep->clock;
-	op->peer = peer;
-	op->queued = true;
-	mrf_list_add_tail(&op->node, &peer->queue);
-}
-
-/*
- * What the next step depends on may be there already: the caller looks itself, once, before the
- * agent is woken to wait for it.
- */
-static void post_queued_locked(struct mrf_peer *peer)
-{
-	struct mrf_ep *ep = peer->ep;
-
-	mrf_lock_held(&peer->ep->lock);
-	ep->starting = true;
-	mrf_peer_advance_locked(peer);
-	ep->starting = false;
-	if (mrf_likely(!ep->waits))
-		return;
-	ep->waits = false;
-	mrf_ep_progress_locked(ep);
-	if (peer->state == MRF_PEER_READY && !mrf_list_empty(&peer->queue))
-		wait_for_completions_locked(peer);
-}
-
-int mrf_peer_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int ret)
-{
-	struct mrf_peer *peer;
-
-	mrf_lock_take(&ep->lock);
-	if (!ret)
-		ret = mrf_peer_get_locked(ep, fi_addr, &peer);
-	/* The address was removed meanwhile, and its number given to another. */
-	if (!ret && mrf_unlikely(peer->gen != op->gen))
-		ret = mrf_peer_unknown(fi_addr);
-	if (!ret) {
-		enqueue_locked(peer, op);
-		post_queued_locked(peer);
-	}
-	mrf_chores_unlock(ep);
-	if (mrf_unlikely(ret))
-		mrf_chores_free(ep, op);
-	return ret;
-}
-
-/* --- fi_cancel ----------------------------------------------------------------------------- */
-
-/* An operation that has written and is to be flushed (begun) is not canceled, either. */
-static bool may_cancel_locked(const struct mrf_op *op)
-{
-	mrf_lock_held(&op->peer->ep->lock);
-	return !op->posted && !op->pos && !op->inflight && !op->awaiting && !op->type->begun;
-}
-
-static bool cancel_one_locked(struct mrf_peer *peer, const void *context)
-{
-	mrf_lock_held(&peer->ep->lock);
-	mrf_list_each (node, &peer->queue) {
-		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
-
-		if (op->context != context || !may_cancel_locked(op))
-			continue;
-		mrf_op_leave_locked(op);
-		mrf_chores_fail_locked(peer->ep, op, FI_ECANCELED, 4134,
-				       "canceled by fi_cancel: nothing was done");
-		mrf_peer_advance_locked(peer);
-		return true;
-	}
-	return false;
-}
-
-int mrf_peer_cancel_locked(struct mrf_ep *ep, const void *context)
-{
-	mrf_lock_held(&ep->lock);
-	mrf_list_each (node, &ep->all_peers) {
-		if (cancel_one_locked(mrf_list_entry(node, struct mrf_peer, node), context))
-			return 0;
-	}
-	return -FI_ENOENT;
 }
 
 /* --- the connection is lost -------------------------------------------------------------- */

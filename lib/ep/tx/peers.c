@@ -41,7 +41,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 	return peer;
 }
 
-void mrf_peer_free_locked(struct mrf_peer *peer)
+void mrf_peers_free_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_turn_end(peer);
@@ -68,7 +68,7 @@ static int grow_peers_locked(struct mrf_ep *ep, fi_addr_t fi_addr)
 	return 0;
 }
 
-bool mrf_peer_let_go_locked(struct mrf_peer *peer)
+bool mrf_peers_let_go_locked(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
@@ -81,7 +81,7 @@ bool mrf_peer_let_go_locked(struct mrf_peer *peer)
 	return true;
 }
 
-int mrf_peer_unknown(fi_addr_t fi_addr)
+int mrf_peers_unknown(fi_addr_t fi_addr)
 {
 	return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_DATA, 4002,
 			  "fi_addr %#lx is not in the endpoint's address vector (any more)",
@@ -95,13 +95,13 @@ static int get_slow_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer
 
 	mrf_lock_held(&ep->lock);
 	if (!gen)
-		return mrf_peer_unknown(fi_addr);
+		return mrf_peers_unknown(fi_addr);
 	if (fi_addr >= ep->npeers && grow_peers_locked(ep, fi_addr))
 		return -FI_ENOMEM;
 	/* The address was removed, and its number is in use again. */
 	if (ep->peers[fi_addr]) {
 		ep->peers[fi_addr]->gone = true;
-		mrf_peer_kick_locked(ep->peers[fi_addr]);
+		mrf_conn_kick_locked(ep->peers[fi_addr]);
 	}
 	peer = peer_new_locked(ep, fi_addr, gen);
 	ep->peers[fi_addr] = peer;
@@ -111,7 +111,7 @@ static int get_slow_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer
 	return 0;
 }
 
-int mrf_peer_get_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
+int mrf_peers_get_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
 {
 	mrf_lock_held(&ep->lock);
 	if (mrf_likely(fi_addr < ep->npeers && ep->peers[fi_addr] &&

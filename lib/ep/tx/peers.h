@@ -6,14 +6,14 @@
 #include "ep/model/peer.h"
 
 /* Finds or makes the peer with this address. -FI_EADDRNOTAVAIL, -FI_ENOMEM. */
-int mrf_peer_get_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
+int mrf_peers_get_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
 /* Logs that the endpoint's address vector does not have this address: -FI_EADDRNOTAVAIL. */
-int mrf_peer_unknown(fi_addr_t fi_addr);
-void mrf_peer_free_locked(struct mrf_peer *peer);
+int mrf_peers_unknown(fi_addr_t fi_addr);
+void mrf_peers_free_locked(struct mrf_peer *peer);
 /*
  * Was the peer's address removed? If so, marks the peer gone, so that the address does
  * not lead to it any more.
  */
-bool mrf_peer_let_go_locked(struct mrf_peer *peer);
+bool mrf_peers_let_go_locked(struct mrf_peer *peer);
 
 #endif

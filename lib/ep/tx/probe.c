@@ -50,10 +50,9 @@ static void unanswered_locked(struct mrf_conn *conn)
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	conn->heard = mrf_now_ms();
-	mrf_peer_fail_addr_locked(
-		peer, FI_ETIMEDOUT, 4133,
-		"the peer's machine is there, but its process has not answered for "
-		"FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
+	mrf_fail_addr_locked(peer, FI_ETIMEDOUT, 4133,
+			     "the peer's machine is there, but its process has not answered for "
+			     "FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
 	mrf_ask_unwant_locked(peer);
 	if (!mrf_rpc_awaited_locked(conn))
 		return;
@@ -71,11 +70,11 @@ void mrf_probe_locked(struct mrf_conn *conn)
 	if (!conn->probed)
 		return;
 	mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
-	mrf_ep_progress_locked(peer->ep);
+	mrf_peer_progress_locked(peer->ep);
 	if (peer->state == MRF_PEER_READY && is_silent_locked(conn))
 		unanswered_locked(conn);
 	/* Work requests in flight tell as much: they are acknowledged or not. */
 	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room_locked(conn))
 		mrf_conn_post_locked(conn, &wr, NULL, 0);
-	mrf_peer_watch_locked(peer);
+	mrf_conn_watch_locked(peer);
 }

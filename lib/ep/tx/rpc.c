@@ -185,7 +185,7 @@ static void not_taken_locked(struct mrf_peer *peer, int ret)
 
 		if (op) {
 			mrf_rpc_disown_locked(peer->conn, op);
-			mrf_peer_no_post_locked(peer, op, ret);
+			mrf_fail_post_locked(peer, op, ret);
 		}
 		window->last--;
 		window->turn--;
@@ -218,14 +218,14 @@ bool mrf_rpc_flush_locked(struct mrf_peer *peer)
 	if (peer->state != MRF_PEER_READY || !sge.len || conn->window.first != conn->window.sent)
 		return true;
 	if (!mrf_conn_room_locked(conn)) {
-		mrf_peer_await_room_locked(peer);
+		mrf_conn_await_room_locked(peer);
 		return true;
 	}
 	ret = mrf_conn_post_locked(conn, &wr, NULL, 0);
 	if (!ret)
 		was_sent_locked(conn);
 	else if (ret == -FI_EAGAIN && conn->head != conn->tail)
-		mrf_peer_await_room_locked(peer);
+		mrf_conn_await_room_locked(peer);
 	else
 		not_taken_locked(peer, ret);
 	return conn->window.first != conn->window.last;
@@ -354,7 +354,7 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 		return;
 	default:
 		/* As if the peer's kernel had refused the operation: asks the peer why. */
-		mrf_peer_refused_locked(peer, op);
+		mrf_fail_refused_locked(peer, op);
 	}
 	if (op->awaiting)
 		return;

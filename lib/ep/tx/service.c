@@ -35,28 +35,27 @@ static void take_down_locked(struct mrf_peer *peer)
 	if (conn->tail != conn->head) {
 		if (peer->state == MRF_PEER_BROKEN)
 			mrf_conn_drain_locked(conn);
-		mrf_peer_watch_locked(peer);
+		mrf_conn_watch_locked(peer);
 		return;
 	}
 	mrf_rpc_lost_locked(conn);
 	mrf_peer_rewind_locked(peer);
 	if (denied)
-		mrf_peer_denied_locked(peer);
+		mrf_fail_denied_locked(peer);
 	if (++peer->dial.losses >= MRF_LOSSES) {
 		peer->dial.losses = 0;
-		mrf_peer_fail_addr_locked(
-			peer, FI_ECONNRESET, 4131,
-			"the peer accepts the connection, but drops it each time");
+		mrf_fail_addr_locked(peer, FI_ECONNRESET, 4131,
+				     "the peer accepts the connection, but drops it each time");
 	}
 	/* Last, because it leaves the lock: what is queued then is for the next connection. */
 	mrf_conn_destroy_locked(conn);
 }
 
-void mrf_conn_service_locked(struct mrf_peer *peer)
+void mrf_service_conn_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	/* The thread that kicked may have found the endpoint's CQ too full to post. */
-	mrf_ep_progress_locked(peer->ep);
+	mrf_peer_progress_locked(peer->ep);
 	if (mrf_peer_is_broken(peer->state))
 		take_down_locked(peer);
 	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->chores.list) &&
@@ -64,11 +63,11 @@ void mrf_conn_service_locked(struct mrf_peer *peer)
 	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
 		if (peer->conn)
 			mrf_conn_destroy_locked(peer->conn);
-		mrf_peer_free_locked(peer);
+		mrf_peers_free_locked(peer);
 		return;
 	}
 	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue)) {
-		mrf_conn_dial_locked(peer, &calls);
+		mrf_dial_locked(peer, &calls);
 	} else {
 		/* The operations that it was dialled for may have been canceled. */
 		if (peer->state == MRF_PEER_IDLE)
@@ -86,7 +85,7 @@ static void force_drain_locked(struct mrf_conn *conn)
 	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_warn(FI_LOG_EP_DATA, 4030, "the device never completed %u work request%s",
 		 conn->tail - conn->head, MRF_S(conn->tail - conn->head));
-	mrf_conn_give_up_locked(conn);
+	mrf_peer_give_up_locked(conn);
 }
 
 static void expired_locked(struct mrf_conn *conn)
@@ -97,13 +96,13 @@ static void expired_locked(struct mrf_conn *conn)
 	mrf_conn_clear_deadline_locked(conn);
 	if (mrf_peer_is_broken(peer->state)) {
 		/* They may only have lain there, if nobody looked. */
-		mrf_ep_progress_locked(peer->ep);
+		mrf_peer_progress_locked(peer->ep);
 		if (conn->head != conn->tail && peer->state != MRF_PEER_BROKEN)
 			force_drain_locked(conn);
 	} else if (peer->state == MRF_PEER_READY) {
 		mrf_probe_locked(conn);
 	} else if (mrf_dial_expired_locked(conn)) {
-		mrf_conn_service_locked(peer);
+		mrf_service_conn_locked(peer);
 	}
 }
 
@@ -129,7 +128,7 @@ static void take_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *
 	if (!mrf_peer_dials(peer->state))
 		mrf_conn_gone_locked(conn);
 	else if (mrf_dial_event_locked(conn, event))
-		mrf_conn_dial_locked(peer, &calls);
+		mrf_dial_locked(peer, &calls);
 }
 
 /* False: it is none that belongs here. */
@@ -145,7 +144,7 @@ static bool take_message_locked(struct mrf_peer *peer, const uint8_t *msg, size_
 	case MRF_MSG_REPLY:
 		peer->conn->heard = mrf_now_ms();
 		/* The operations ahead of the request are done, and complete first. */
-		mrf_ep_progress_locked(peer->ep);
+		mrf_peer_progress_locked(peer->ep);
 		if (mrf_rpc_replied_locked(peer, msg, len))
 			return false;
 		mrf_peer_advance_locked(peer);
@@ -182,8 +181,8 @@ static void take_completion_locked(struct mrf_conn *conn, unsigned slot, const s
 	if (wc->status != MRF_WC_OK) {
 		if (mrf_peer_dials(peer->state))
 			return;
-		mrf_ep_progress_locked(peer->ep);
-		mrf_peer_break_locked(peer);
+		mrf_peer_progress_locked(peer->ep);
+		mrf_conn_break_locked(peer);
 		return;
 	}
 	if (slot >= MRF_CONN_SLOTS)
@@ -264,7 +263,7 @@ static void end(struct mrf_owner *owner)
 	} else {
 		mrf_peer_rewind_locked(peer);
 		mrf_dial_forget_locked(peer);
-		mrf_peer_denied_locked(peer);
+		mrf_fail_denied_locked(peer);
 		mrf_conn_destroy_locked(conn);
 	}
 	mrf_service_leave(ep);
@@ -306,7 +305,7 @@ static struct mrf_op *next_op_locked(struct mrf_peer *peer)
 	return node ? mrf_list_entry(node, struct mrf_op, node) : NULL;
 }
 
-bool mrf_peer_abandon_locked(struct mrf_peer *peer)
+bool mrf_service_abandon_locked(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 	struct mrf_op *op;
@@ -325,6 +324,6 @@ bool mrf_peer_abandon_locked(struct mrf_peer *peer)
 		mrf_chores_free(ep, op);
 		mrf_lock_take(&ep->lock);
 	}
-	mrf_peer_free_locked(peer);
+	mrf_peers_free_locked(peer);
 	return true;
 }

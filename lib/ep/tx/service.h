@@ -12,7 +12,7 @@
 /*
  * Does what the state requires: connects, takes down, frees. peer may be gone afterwards.
  */
-void mrf_conn_service_locked(struct mrf_peer *peer);
+void mrf_service_conn_locked(struct mrf_peer *peer);
 /*
  * Releases ep->lock at the end of a call to the agent's guest, or to an owner, that may have
  * changed connections: as mrf_chores_unlock.
@@ -27,6 +27,6 @@ static inline void mrf_service_leave(struct mrf_ep *ep)
  * The endpoint closes: releases everything without writing completions, and frees the
  * peer. False: a job is still at it.
  */
-bool mrf_peer_abandon_locked(struct mrf_peer *peer);
+bool mrf_service_abandon_locked(struct mrf_peer *peer);
 
 #endif

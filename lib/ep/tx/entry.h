@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Operations enter the queue of their peer, and leave it when they are canceled. */
+#ifndef MRF_EP_TX_ENTRY_H
+#define MRF_EP_TX_ENTRY_H
+
+#include "ep/model/peer.h"
+
+/*
+ * An operation for the peer at this address begins, takes a place, and is the caller's
+ * alone until mrf_entry_start. Handles completions first if they may make room. -FI_EAGAIN:
+ * the endpoint is at its limit, and the peer has more than a few operations; or as
+ * mrf_peers_get_locked and mrf_op_take_locked. Takes ep->lock.
+ */
+int mrf_entry_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op);
+/*
+ * Its local buffers are ready: queues op for the peer at this address and posts it when
+ * its turn comes. If they could not be made ready, ret says why: frees op and returns
+ * ret, as for an address that was removed meanwhile. Takes ep->lock.
+ */
+int mrf_entry_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int ret);
+/*
+ * Ends a waiting operation with this context, of which nothing was ever posted, with
+ * FI_ECANCELED. -FI_ENOENT: there is no such operation. ep->lock is held.
+ */
+int mrf_entry_cancel_locked(struct mrf_ep *ep, const void *context);
+
+#endif

@@ -15,17 +15,17 @@
 static atomic_uintptr_t sets[MRF_GROUND_SETS][MRF_GROUND_WAYS];
 static unsigned count;
 
-_Static_assert(MRF_UFFD_CHUNK >> PAGE_SHIFT == NUMBER + 1, "a page's number has 9 bits");
-_Static_assert(MRF_UFFD_CHUNK >> STEP_SHIFT > MRF_GROUND_EXACT, "a step has the bits above");
+_Static_assert(MRF_CHUNK >> PAGE_SHIFT == NUMBER + 1, "a page's number has 9 bits");
+_Static_assert(MRF_CHUNK >> STEP_SHIFT > MRF_GROUND_EXACT, "a step has the bits above");
 
 static uintptr_t chunk_with(uintptr_t addr)
 {
-	return addr & ~(MRF_UFFD_CHUNK - 1);
+	return addr & ~(MRF_CHUNK - 1);
 }
 
 static atomic_uintptr_t *set_of(uintptr_t addr)
 {
-	return sets[addr / MRF_UFFD_CHUNK % MRF_GROUND_SETS];
+	return sets[addr / MRF_CHUNK % MRF_GROUND_SETS];
 }
 
 static uintptr_t pack(const struct mrf_ground *range)
@@ -67,7 +67,7 @@ static uintptr_t word_at(const atomic_uintptr_t *set, unsigned i)
 /* Looks at each set once. */
 bool mrf_ground_next(uintptr_t start, uintptr_t end, unsigned *at, struct mrf_ground *found)
 {
-	uintptr_t first = start / MRF_UFFD_CHUNK, last = (end - 1) / MRF_UFFD_CHUNK;
+	uintptr_t first = start / MRF_CHUNK, last = (end - 1) / MRF_CHUNK;
 	unsigned n = (unsigned)mrf_min(last - first + 1, MRF_GROUND_SETS) * MRF_GROUND_WAYS;
 
 	for (; *at < n; ++*at) {

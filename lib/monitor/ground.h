@@ -5,7 +5,7 @@
  * anonymous mapping, so what is watched there needs neither a registration nor a proof.
  *
  * A table of fixed size, as it is written while memory can neither be allocated nor freed.
- * A range lies in one chunk (monitor/uffds.h) and is one word, which hooks read without a
+ * A range lies in one chunk of MRF_CHUNK bytes and is one word, which hooks read without a
  * lock: mrf_ground_touches. All else is serialised by the caller. What the table has no
  * room for is not ground, and nothing is lost but time.
  */
@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "monitor/uffds.h"
 
+#define MRF_CHUNK ((uintptr_t)2 << 20)
 #define MRF_GROUND_WAYS 4     /* ranges in a set, to which a chunk always belongs */
 #define MRF_GROUND_SETS 1024u /* neighbouring chunks belong to different sets */
 
@@ -35,6 +35,14 @@ struct mrf_ground {
 	uintptr_t end;
 	enum mrf_ground_step step;
 };
+
+/* Where the chunk of start ends; not behind end. */
+static inline uintptr_t mrf_chunk_end(uintptr_t start, uintptr_t end)
+{
+	uintptr_t next = (start | (MRF_CHUNK - 1)) + 1;
+
+	return next && next < end ? next : end;
+}
 
 /* Is any of [start, end) ground? Sees what stood in the table all the time. No lock. */
 bool mrf_ground_touches(uintptr_t start, uintptr_t end);

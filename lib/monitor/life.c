@@ -10,10 +10,10 @@
  * So it is used alone only if the user says so.
  *
  * What an event says can only be known by reading it. Pins for peers have to be gone
- * before that: a peer's access asks nobody here. So every event drops all that its
- * descriptor watches for peers (uffds.h), and only then it is read. What this process
- * itself uses need not: who looks it up looks at mrf_monitor_learning, too, and waits. So
- * the event is read, and exactly what it is about is dropped.
+ * before that: a peer's access asks nobody here. So every event drops all that is watched
+ * for peers, and only then it is read. What this process itself uses need not: who looks it
+ * up looks at mrf_monitor_learning, too, and waits. So the event is read, and exactly what
+ * it is about is dropped.
  *
  * A discard that userfaultfd tells of comes before the kernel takes the pages away, and
  * nothing says when it has: pages that were discarded so are not watched again.
@@ -33,8 +33,8 @@
 #include "monitor/imported.h"
 #include "monitor/life.h"
 #include "monitor/monitor.h"
+#include "monitor/own_uffd.h"
 #include "monitor/reported.h"
-#include "monitor/uffds.h"
 
 /* Guards starting and ending the thread, which never takes this lock. */
 static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
@@ -49,24 +49,25 @@ atomic_bool mrf_monitor_hooked;
 
 /* --- events ------------------------------------------------------------------------- */
 
-static void take_in_event_locked(unsigned uffd, const struct mrf_uffd_event *event)
+/* What was moved stays registered where it is now. */
+static void take_in_event_locked(const struct mrf_uffd_event *event)
 {
 	mrf_monitor_held();
 	mrf_monitor_change_locked(event);
 	if (event->kind == MRF_UFFD_REMAP)
-		mrf_uffds_moved(uffd, event->to, event->end - event->start);
+		mrf_own_uffd_remove(event->to, event->to + (event->end - event->start));
 }
 
-static void handle_events(unsigned uffd)
+static void handle_events(void)
 {
 	struct mrf_uffd_event event;
 
 	mrf_monitor_lock();
 	atomic_store(&mrf_monitor_learning, true);
-	mrf_monitor_lose_locked(uffd);
+	mrf_monitor_lose_locked();
 	mrf_monitor_tell_locked();
-	while (mrf_uffds_read(uffd, &event))
-		take_in_event_locked(uffd, &event);
+	while (mrf_own_uffd_read(&event))
+		take_in_event_locked(&event);
 	atomic_store(&mrf_monitor_learning, false);
 	mrf_monitor_tell_locked();
 	mrf_monitor_unlock();
@@ -74,10 +75,8 @@ static void handle_events(unsigned uffd)
 
 static void *monitor_main(void *arg)
 {
-	int uffd;
-
-	while ((uffd = mrf_uffds_wait()) >= 0)
-		handle_events((unsigned)uffd);
+	while (mrf_own_uffd_wait())
+		handle_events();
 	sem_post(&last_read);
 	return arg;
 }
@@ -86,7 +85,7 @@ static void *monitor_main(void *arg)
 
 /*
  * A child has neither the thread nor clients, and starts from nothing when it opens
- * something. While it has the parent's descriptors, closing these would wake no thread of
+ * something. While it has the parent's descriptor, closing it would wake no thread of
  * the parent.
  */
 static void monitor_in_child(void)
@@ -94,7 +93,7 @@ static void monitor_in_child(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	if (mrf_monitor_forget())
-		mrf_uffds_close();
+		mrf_own_uffd_close();
 	mrf_imported_in_child();
 	adopted = NULL;
 	users = 0;
@@ -120,13 +119,13 @@ static void enter_admin(void)
 
 static int start_uffd(void)
 {
-	int ret = mrf_uffds_open();
+	int ret = mrf_own_uffd_open();
 
 	sem_init(&last_read, 0, 0);
 	if (!ret)
 		ret = mrf_thread_start(&thread, monitor_main, NULL, "mrfab-monitor");
 	if (ret)
-		mrf_uffds_close();
+		mrf_own_uffd_close();
 	return ret;
 }
 
@@ -206,17 +205,17 @@ void mrf_monitor_hook_first(void)
 /*
  * A thread gives its stack back when it ends, and may unmap others' when it is joined. If
  * something of that were still registered, since the kernel did not let it go, an event would
- * wait for this very thread. When the descriptors are closed, none does.
+ * wait for this very thread. When the descriptor is closed, none does.
  */
 static void stop_thread(void)
 {
 	mrf_monitor_lock();
 	mrf_reported_end_locked();
 	mrf_monitor_unlock();
-	mrf_uffds_stop();
+	mrf_own_uffd_stop();
 	while (sem_wait(&last_read))
 		;
-	mrf_uffds_close();
+	mrf_own_uffd_close();
 	pthread_join(thread, NULL);
 	sem_destroy(&last_read);
 }
@@ -225,7 +224,7 @@ static void stop_monitor(void)
 {
 	if (!mrf_monitor_usable())
 		return;
-	if (mrf_uffds_opened())
+	if (mrf_own_uffd_opened())
 		stop_thread();
 	mrf_monitor_stop();
 	if (adopted)

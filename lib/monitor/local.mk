@@ -25,6 +25,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/life.h \
 	lib/monitor/monitor.c \
 	lib/monitor/monitor.h \
+	lib/monitor/own_uffd.c \
+	lib/monitor/own_uffd.h \
 	lib/monitor/pieces.c \
 	lib/monitor/pieces.h \
 	lib/monitor/reported.c \
@@ -35,7 +37,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/state.h \
 	lib/monitor/uffd.c \
 	lib/monitor/uffd.h \
-	lib/monitor/uffds.c \
-	lib/monitor/uffds.h \
 	lib/monitor/watches.c \
 	lib/monitor/watches.h

@@ -9,7 +9,7 @@
 #include "monitor/monitor.h"
 #include "monitor/pieces.h"
 #include "monitor/reported.h"
-#include "monitor/uffds.h"
+#include "monitor/uffd.h"
 #include "monitor/watches.h"
 
 static atomic_bool proved; /* by userfaultfd: watched memory is private and anonymous */
@@ -20,7 +20,7 @@ static struct mrf_list clients = { &clients, &clients };
 static struct mrf_pieces pieces;
 static bool ground_armed; /* the listener, for there may be ground */
 
-_Static_assert(MRF_MONITOR_PART == MRF_UFFD_CHUNK, "a descriptor's chunk is a part");
+_Static_assert(MRF_MONITOR_PART == MRF_CHUNK, "a piece lies in one mapping");
 
 static void monitored_change(uintptr_t start, uintptr_t end);
 /* armed: the number of watches, and 1 for ground */
@@ -32,7 +32,7 @@ int mrf_watch_init(struct mrf_watch *watch, struct mrf_monitor_client *client)
 {
 	watch->client = client;
 	watch->sub.len = 0;
-	mrf_list_init(&watch->group);
+	mrf_list_init(&watch->of_peers);
 	watch->node = mrf_itree_node_new();
 	return watch->node ? 0 : -FI_ENOMEM;
 }
@@ -105,7 +105,7 @@ bool mrf_monitor_stands_locked(const struct mrf_watch *watch)
 
 	mrf_monitor_held();
 	return mrf_monitor_parts.uffd && mrf_monitor_parts.hooks &&
-	       mrf_uffds_piece(watch->start, end) == end && mrf_ground_has(watch->start, end);
+	       mrf_chunk_end(watch->start, end) == end && mrf_ground_has(watch->start, end);
 }
 
 int mrf_monitor_watch_locked(struct mrf_watch *watch)
@@ -246,10 +246,10 @@ void mrf_monitor_drop_all(void)
 	mrf_monitor_unlock();
 }
 
-void mrf_monitor_lose_locked(unsigned uffd)
+void mrf_monitor_lose_locked(void)
 {
 	mrf_monitor_held();
-	mrf_watches_each_of_locked(uffd, drop_watch_locked);
+	mrf_watches_each_of_peers_locked(drop_watch_locked);
 }
 
 void mrf_monitor_change_locked(const struct mrf_uffd_event *event)

@@ -13,7 +13,7 @@
  * mremap, MADV_DONTNEED and MADV_FREE. By then the change has been made, and the thread
  * that made it sleeps in the kernel until the monitor reads the event. It goes on at that
  * moment, so what peers can use has to be gone before the event is read, when only its
- * existence is known: everything goes that the event may be about (monitor/uffds.h). What
+ * existence is known: everything goes that is watched for peers. What
  * only this process uses (struct mrf_monitor_client.local) is looked up by a thread that
  * can be made to wait, so exactly what the event says is dropped. Other threads do not
  * wait: one that maps memory there again at once may be too early. Therefore this way
@@ -57,7 +57,7 @@ struct mrf_monitor_client;
  */
 struct mrf_watch {
 	struct mrf_itree_node *node; /* private */
-	struct mrf_list group;	     /* private */
+	struct mrf_list of_peers;    /* private */
 	uintptr_t start;
 	size_t len;
 	struct mrf_monitor_client *client;
@@ -86,7 +86,7 @@ struct mrf_monitor_client {
 	/*
 	 * What relies on this client's watches is used by this process alone, which looks
 	 * at mrf_monitor_settled first: drop comes for exactly what an event is about, when
-	 * it has been read. Otherwise drop comes before that, for all that it may be about.
+	 * it has been read. Otherwise drop comes before that, for all that is watched.
 	 */
 	bool local;
 	bool hit; /* used by the monitor */
@@ -194,11 +194,8 @@ void mrf_monitor_leave_locked(struct mrf_monitor_client *client);
 /* Adds the listener to the hooks: mrf_hooks_listen. */
 int mrf_monitor_listen(void);
 
-/*
- * Ends what this descriptor watches for clients that are not local: an event is to be
- * read.
- */
-void mrf_monitor_lose_locked(unsigned uffd);
+/* Ends what is watched for clients that are not local: an event is to be read. */
+void mrf_monitor_lose_locked(void);
 /* Ends what the event is about, and remembers what was discarded. */
 void mrf_monitor_change_locked(const struct mrf_uffd_event *event);
 /* Tells the clients of which something was dropped. */

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Watching by userfaultfd splits mappings: the kernel does not keep watched pages and
- * others in one mapping, nor those of two descriptors, and mremap moves one mapping at a
- * time. It fails with EFAULT across the edge of what is watched, unless a hook comes
+ * others in one mapping, and mremap moves one mapping at a time. It fails with EFAULT across the edge of what is watched, unless a hook comes
  * first, which ends the watch; then the kernel joins the pieces again (pieces.h).
  *
  * Registered memory stays registered, as ground. Ground goes when its memory changes, as
  * watches do, by the same rules: a hook takes exactly its range out before the call, and
  * an event when it is read. For a watch that begins in ground, everything that a registration
  * proves (mrf_uffd_verify) has been proved before, except that no change is under way whose
- * event has not been read. The kernel is asked that (mrf_uffds_quiet). Any change that begins
+ * event has not been read. The kernel is asked that (mrf_own_uffd_quiet). Any change that begins
  * later meets the watch.
  */
 #include <string.h>
@@ -19,9 +18,9 @@
 #include "monitor/discard.h"
 #include "monitor/ground.h"
 #include "monitor/hooks.h"
+#include "monitor/own_uffd.h"
 #include "monitor/reported.h"
 #include "monitor/state.h"
-#include "monitor/uffds.h"
 #include "monitor/watches.h"
 
 #define GRID ((uintptr_t)64 << 10) /* MRF_GROUND_GRID */
@@ -52,7 +51,7 @@ static void release_piece_locked(uintptr_t start, uintptr_t end)
 	while (start < end) {
 		any = first_needed_locked(start, end, &needed);
 		next = any ? mrf_max(needed.start, start) : end;
-		mrf_uffds_unregister(start, next);
+		mrf_own_uffd_remove(start, next);
 		start = any ? needed.end : end;
 	}
 }
@@ -65,7 +64,7 @@ void mrf_reported_release_locked(uintptr_t start, uintptr_t end)
 	if (!mrf_monitor_parts.uffd || !mrf_monitor_usable())
 		return;
 	for (; start < end; start = next) {
-		next = mrf_uffds_piece(start, end);
+		next = mrf_chunk_end(start, end);
 		release_piece_locked(start, next);
 	}
 }
@@ -78,7 +77,7 @@ static void arm_discard_locked(struct mrf_discard *entry)
 	mrf_monitor_held();
 	if (entry->armed || (uint64_t)mrf_now_ms() - entry->at < MRF_DISCARD_MS)
 		return;
-	entry->armed = !mrf_uffds_register(entry->start, entry->end, &end);
+	entry->armed = !mrf_own_uffd_add(entry->start, entry->end, &end);
 }
 
 /* If the set is full, removes ground of it that has no watch. False: all has. */
@@ -120,7 +119,7 @@ static void absorb_locked(const struct mrf_ground *range)
 
 /*
  * The ground is in the table before calls of hooks are looked for. -FI_ENOSPC: there is no room
- * for it, or such a call is under way; other errors as mrf_uffds_register.
+ * for it, or such a call is under way; other errors as mrf_own_uffd_add.
  */
 static int make_ground_locked(const struct mrf_ground *range)
 {
@@ -134,7 +133,7 @@ static int make_ground_locked(const struct mrf_ground *range)
 	if (!make_place_locked(range->start) || !mrf_ground_add(range))
 		return -FI_ENOSPC;
 	if (!mrf_monitor_parts.hooks || mrf_hooks_quiet(range->start, range->end))
-		ret = mrf_uffds_join(range->start, range->end, &end);
+		ret = mrf_own_uffd_join(range->start, range->end, &end);
 	if (!ret) {
 		absorb_locked(range);
 		return 0;
@@ -147,7 +146,7 @@ static int make_ground_locked(const struct mrf_ground *range)
 /* Widens a range over all ground of its chunk. False: the chunk has none. */
 static bool hull_locked(struct mrf_ground *hull)
 {
-	uintptr_t chunk = hull->start & ~(MRF_UFFD_CHUNK - 1);
+	uintptr_t chunk = hull->start & ~(MRF_CHUNK - 1);
 	struct mrf_ground other;
 	bool any = false;
 	unsigned i;
@@ -155,7 +154,7 @@ static bool hull_locked(struct mrf_ground *hull)
 	mrf_monitor_held();
 	for (i = 0; i < MRF_GROUND_WAYS; i++) {
 		if (!mrf_ground_in_set(chunk, i, &other) ||
-		    (other.start & ~(MRF_UFFD_CHUNK - 1)) != chunk)
+		    (other.start & ~(MRF_CHUNK - 1)) != chunk)
 			continue;
 		hull->start = mrf_min(hull->start, other.start);
 		hull->end = mrf_max(hull->end, other.end);
@@ -167,7 +166,7 @@ static bool hull_locked(struct mrf_ground *hull)
 
 static struct mrf_ground ground_widened(const struct mrf_ground *hull, enum mrf_ground_step step)
 {
-	uintptr_t grain = step == MRF_GROUND_CHUNK ? MRF_UFFD_CHUNK : GRID;
+	uintptr_t grain = step == MRF_GROUND_CHUNK ? MRF_CHUNK : GRID;
 	struct mrf_ground wide = *hull;
 
 	wide.step = step;
@@ -208,12 +207,12 @@ static int report_piece_locked(struct mrf_watch *watch, uintptr_t start, uintptr
 
 	mrf_monitor_held();
 	if (mrf_ground_has(start, end))
-		return mrf_uffds_quiet(start) ? 0 : -FI_EAGAIN;
+		return mrf_own_uffd_quiet() ? 0 : -FI_EAGAIN;
 	ret = make_widest_ground_locked(start, end);
 	if (ret != -FI_ENOSPC)
 		return ret;
 	mrf_watches_alone_locked(watch);
-	return mrf_uffds_register(start, end, end_of_all);
+	return mrf_own_uffd_add(start, end, end_of_all);
 }
 
 /* Unregisters ground that is lost without a change, except for the watches in it. */
@@ -244,7 +243,7 @@ void mrf_reported_change_locked(uintptr_t start, uintptr_t end)
 			mrf_reported_release_locked(range.start, range.end);
 			continue;
 		}
-		mrf_uffds_unregister(mrf_max(start, range.start), mrf_min(end, range.end));
+		mrf_own_uffd_remove(mrf_max(start, range.start), mrf_min(end, range.end));
 		if (mrf_ground_cut(&range, start, end, &lost))
 			strand_locked(&lost);
 	}
@@ -273,7 +272,7 @@ int mrf_reported_add_locked(struct mrf_watch *watch, uintptr_t *upto)
 	mrf_monitor_held();
 	*upto = start;
 	for (; !ret && start < end; start = next) {
-		next = mrf_uffds_piece(start, end);
+		next = mrf_chunk_end(start, end);
 		ret = report_piece_locked(watch, start, next, upto);
 		*upto = ret ? *upto : next;
 	}
@@ -316,16 +315,16 @@ void mrf_reported_end_locked(void)
 
 	mrf_monitor_held();
 	for (; watch; watch = mrf_watches_next_locked(watch, 0, UINTPTR_MAX))
-		mrf_uffds_unregister(watch->start, mrf_watch_end(watch));
+		mrf_own_uffd_remove(watch->start, mrf_watch_end(watch));
 	while (mrf_ground_next(0, UINTPTR_MAX, &i, &range)) {
-		mrf_uffds_unregister(range.start, range.end);
+		mrf_own_uffd_remove(range.start, range.end);
 		mrf_ground_remove(&range);
 	}
 	for (i = 0; i < discards.count; i++) {
 		struct mrf_discard *entry = &discards.entry[i];
 
 		if (entry->armed)
-			mrf_uffds_unregister(entry->start, entry->end);
+			mrf_own_uffd_remove(entry->start, entry->end);
 		entry->armed = false;
 	}
 }

@@ -14,15 +14,13 @@
 #include "base/compiler.h"
 #include "monitor/ground.h"
 #include "monitor/state.h"
-#include "monitor/uffds.h"
 #include "monitor/watches.h"
 
 /* Guarded by the lock; hooks read the tree without it. */
 static struct mrf_itree watches; /* each node's value: its struct mrf_watch */
-/* struct mrf_watch.group of clients that are not local: of each descriptor, of several */
-static struct mrf_list groups[MRF_UFFDS];
-static struct mrf_list wide = { &wide, &wide };
-static unsigned long alone; /* pieces of watches that are registered for themselves */
+/* struct mrf_watch.of_peers, of clients that are not local */
+static struct mrf_list of_peers = { &of_peers, &of_peers };
+static unsigned long alone; /* watches that are registered for themselves */
 /*
  * Watches that may not lie in ground. While there are none, a hook that meets no ground meets
  * no watch. Raised before a watch is added and before ground that a watch may need goes.
@@ -61,13 +59,6 @@ struct mrf_watch *mrf_watches_next_locked(const struct mrf_watch *watch, uintptr
 	return node ? mrf_itree_value(node) : NULL;
 }
 
-static struct mrf_list *watch_group(const struct mrf_watch *watch)
-{
-	unsigned which = mrf_uffds_of(watch->start, mrf_watch_end(watch));
-
-	return which == MRF_UFFDS_WIDE ? &wide : &groups[which];
-}
-
 void mrf_watches_add_locked(struct mrf_watch *watch)
 {
 	mrf_monitor_held();
@@ -76,7 +67,7 @@ void mrf_watches_add_locked(struct mrf_watch *watch)
 	mrf_itree_insert(&watches, watch->node, watch->start, mrf_watch_end(watch), watch);
 	watch->alone = false;
 	if (mrf_monitor_parts.uffd && !watch->client->local)
-		mrf_list_add_tail(&watch->group, watch_group(watch));
+		mrf_list_add_tail(&watch->of_peers, &of_peers);
 }
 
 void mrf_watches_in_ground_locked(struct mrf_watch *watch)
@@ -91,17 +82,17 @@ void mrf_watches_remove_locked(struct mrf_watch *watch)
 {
 	mrf_monitor_held();
 	mrf_itree_remove(&watches, watch->node);
-	mrf_list_del(&watch->group);
+	mrf_list_del(&watch->of_peers);
 	mrf_watches_in_ground_locked(watch);
 	if (watch->alone)
-		alone -= mrf_uffds_pieces(watch->start, mrf_watch_end(watch));
+		alone--;
 }
 
 void mrf_watches_alone_locked(struct mrf_watch *watch)
 {
 	mrf_monitor_held();
 	if (!watch->alone)
-		alone += mrf_uffds_pieces(watch->start, mrf_watch_end(watch));
+		alone++;
 	watch->alone = true;
 	if (!watch->loose)
 		atomic_fetch_add(&loose, 1);
@@ -126,34 +117,18 @@ void mrf_watches_lost_ground_locked(void)
 	atomic_fetch_sub(&loose, 1);
 }
 
-static struct mrf_watch *first_of_group(struct mrf_list *group)
+void mrf_watches_each_of_peers_locked(void (*drop)(struct mrf_watch *watch))
 {
-	struct mrf_list *node = mrf_list_first(group);
-
-	return node ? mrf_list_entry(node, struct mrf_watch, group) : NULL;
-}
-
-void mrf_watches_each_of_locked(unsigned uffd, void (*drop)(struct mrf_watch *watch))
-{
-	struct mrf_watch *watch;
+	struct mrf_list *node;
 
 	mrf_monitor_held();
-	while ((watch = first_of_group(&groups[uffd])))
-		drop(watch);
-	mrf_list_each_safe (node, &wide) {
-		watch = mrf_list_entry(node, struct mrf_watch, group);
-		if (mrf_uffds_has(uffd, watch->start, mrf_watch_end(watch)))
-			drop(watch);
-	}
+	while ((node = mrf_list_first(&of_peers)))
+		drop(mrf_list_entry(node, struct mrf_watch, of_peers));
 }
 
 void mrf_watches_clear(void)
 {
-	unsigned i;
-
-	for (i = 0; i < MRF_UFFDS; i++)
-		mrf_list_init(&groups[i]);
-	mrf_list_init(&wide);
+	mrf_list_init(&of_peers);
 	alone = 0;
 	atomic_store(&loose, 0);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/monitor: the watches, by address and by descriptor of userfaultfd. "The lock" is the
- * monitor's.
+ * Inside lib/monitor: the watches, by address. "The lock" is the monitor's.
  */
 #ifndef MRF_MONITOR_WATCHES_H
 #define MRF_MONITOR_WATCHES_H
@@ -35,7 +34,7 @@ void mrf_watches_remove_locked(struct mrf_watch *watch);
 void mrf_watches_in_ground_locked(struct mrf_watch *watch);
 /* The watch is registered for itself, and stays so when ground around it is taken away. */
 void mrf_watches_alone_locked(struct mrf_watch *watch);
-/* In how many pieces watches are registered for themselves. */
+/* How many watches are registered for themselves. */
 unsigned long mrf_watches_pieces_locked(void);
 /*
  * Ground that watches may lie in is going, until the second call: hooks look for watches
@@ -43,8 +42,8 @@ unsigned long mrf_watches_pieces_locked(void);
  */
 void mrf_watches_lose_ground_locked(void);
 void mrf_watches_lost_ground_locked(void);
-/* Calls drop, which removes it, for each watch of this descriptor whose client is not local. */
-void mrf_watches_each_of_locked(unsigned uffd, void (*drop)(struct mrf_watch *watch));
+/* Calls drop, which removes it, for each watch whose client is not local. */
+void mrf_watches_each_of_peers_locked(void (*drop)(struct mrf_watch *watch));
 
 /* --- nothing is watched --------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@
 #include "unit.h"
 
 #define PAGE 4096u
-#define CHUNK MRF_UFFD_CHUNK
+#define CHUNK MRF_CHUNK
 
 /* --- the table ----------------------------------------------------------------------- */
 

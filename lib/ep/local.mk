@@ -12,6 +12,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/eps.h \
 	lib/ep/life.c \
 	lib/ep/life.h \
+	lib/ep/link/attempt.c \
+	lib/ep/link/attempt.h \
 	lib/ep/link/conn.c \
 	lib/ep/link/conn.h \
 	lib/ep/link/greet.c \

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Making a connection to a peer: from nothing, or state IDLE, to READY. Agent thread,
- * ep->lock held, but not over the calls of rdma_cm (conn.h).
- *
- * The kernel looks for the peer's address for MRF_RESOLVE_MS at a time, again and again
- * until FI_MRFAB_CONN_TIMEOUT: an answer that arrives before the kernel waits for one is
- * found only by a new search.
+ * Policy: when there is another attempt to connect to a peer, how long each may take, and what
+ * happens to what waits for the connection. What an attempt is: link/attempt.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "ep/link/conn.h"
+#include "ep/link/attempt.h"
 #include "ep/link/greet.h"
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
@@ -44,14 +40,12 @@ static void give_up_why_locked(struct mrf_peer *peer, const struct mrf_why *why)
 	mrf_conn_destroy_locked(peer->conn);
 }
 
-static void give_up_addr_locked(struct mrf_peer *peer, int err, int code, const char *text)
+static void give_up_locked(struct mrf_peer *peer, int err, int code, const char *text)
 {
 	struct mrf_why why;
 
 	mrf_lock_held(&peer->ep->lock);
-	/* The error may be about this address, or about everything that this process asks for. */
-	peer->ep->agent->suspect |= err == FI_EACCES;
-	mrf_why_set(&why, err, code, "%s", text);
+	mrf_attempt_fail_locked(peer, err, code, text, &why);
 	give_up_why_locked(peer, &why);
 }
 
@@ -66,11 +60,6 @@ static void give_up_full_locked(struct mrf_peer *peer)
 
 /* --- making -------------------------------------------------------------------------------- */
 
-static int timeout_ms(void)
-{
-	return (int)mrf_param_int(MRF_PARAM_CONN_TIMEOUT);
-}
-
 static void trace(const struct mrf_peer *peer, const char *what)
 {
 	char text[64];
@@ -79,22 +68,13 @@ static void trace(const struct mrf_peer *peer, const char *what)
 		 what);
 }
 
-static void resolve_locked(struct mrf_peer *peer)
+static void look_locked(struct mrf_peer *peer)
 {
-	struct mrf_conn *conn = peer->conn;
-	int ret;
+	struct mrf_why why;
 
 	mrf_lock_held(&peer->ep->lock);
-	mrf_conn_unlock(conn);
-	ret = mrf_vconn_resolve(conn->vconn, &peer->ep->domain->addr.sa, &peer->addr.sa,
-				mrf_min(timeout_ms(), MRF_RESOLVE_MS),
-				(unsigned)mrf_param_int(MRF_PARAM_ACK_TIMEOUT));
-	mrf_conn_lock(conn);
-	if (ret)
-		give_up_addr_locked(peer, -ret, 4121,
-				    "there is no route from the domain's address: is its "
-				    "interface up, and is the peer in a network that it reaches "
-				    "(ip route get)?");
+	if (mrf_attempt_resolve_locked(peer->conn, &why) == MRF_ATTEMPT_FAILED)
+		give_up_why_locked(peer, &why);
 }
 
 /* The device was removed: what waits for the peer fails because of that. */
@@ -136,45 +116,10 @@ void mrf_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 	}
 	mrf_peer_move_locked(peer, MRF_PEER_DIAL);
 	if (!peer->dial.until)
-		peer->dial.until = mrf_now_ms() + timeout_ms();
+		peer->dial.until = mrf_now_ms() + mrf_attempt_timeout();
 	trace(peer, "connecting");
 	mrf_conn_set_deadline_locked(peer->conn, peer->dial.until - mrf_now_ms());
-	resolve_locked(peer);
-}
-
-/* Without ep->lock. */
-static int create_conn_qp(struct mrf_conn *conn)
-{
-	struct mrf_ep *ep = conn->peer->ep;
-	struct mrf_vqp_attr attr = { .pd = ep->domain->pd,
-				     .send_cq = ep->scq,
-				     .recv_cq = conn->owner.cq->vcq,
-				     .send_depth = MRF_CONN_RING - 1,
-				     .recv_depth = MRF_CONN_SLOTS,
-				     .send_sge = MRF_LOCAL_SGE,
-				     .max_inline = MRF_LIMIT_INJECT };
-	unsigned i;
-	int ret = mrf_vconn_create_qp(conn->vconn, &attr);
-
-	for (i = 0; !ret && i < MRF_CONN_SLOTS; i++)
-		ret = mrf_conn_post_slot(conn, i);
-	return ret;
-}
-
-static void on_addr_locked(struct mrf_conn *conn)
-{
-	int ret;
-
-	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_peer_move_locked(conn->peer, MRF_PEER_FOUND);
-	mrf_conn_unlock(conn);
-	ret = create_conn_qp(conn);
-	if (!ret)
-		ret = mrf_vconn_route(conn->vconn, timeout_ms());
-	mrf_conn_lock(conn);
-	if (ret)
-		give_up_addr_locked(conn->peer, -ret, 4122,
-				    "no queue pair can be made, or there is no route");
+	look_locked(peer);
 }
 
 /* Sets how long this attempt may take; the last attempt gets all the time that is left. */
@@ -185,55 +130,29 @@ static void await_answer_locked(struct mrf_conn *conn)
 	int64_t ms = (int64_t)MRF_DIAL_MS << mrf_min(peer->dial.unanswered, 16u);
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_peer_move_locked(peer, MRF_PEER_ASK);
 	/* A little more would only be cut off. */
 	conn->last = left < ms + MRF_RETRY_MS;
 	mrf_conn_set_deadline_locked(conn, conn->last ? left : ms);
 }
 
-static void on_route_locked(struct mrf_conn *conn)
+/* From now on nobody dials. */
+static void connected_locked(struct mrf_peer *peer)
 {
-	struct mrf_hello hello = { .ticket = conn->peer->target.ticket,
-				   .lost = conn->peer->target.lost };
-	uint8_t data[MRF_PROTO_HELLO_MAX];
-	int ret;
-
-	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_greet_hello_locked(conn, &hello);
-	mrf_conn_unlock(conn);
-	ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),
-				(unsigned)mrf_param_int(MRF_PARAM_RETRY));
-	mrf_conn_lock(conn);
-	if (ret)
-		give_up_addr_locked(conn->peer, -ret, 4123,
-				    "the connection request was not accepted");
-	else
-		await_answer_locked(conn);
+	mrf_lock_held(&peer->ep->lock);
+	peer->dial.tries = peer->dial.unanswered = peer->dial.turned_away = 0;
+	peer->dial.until = 0;
+	mrf_turn_end(peer);
+	trace(peer, "connected");
+	mrf_peer_advance_locked(peer);
 }
 
-/* Before anything is posted on it; without ep->lock. */
-static void begin_counting(struct mrf_conn *conn)
-{
-	uint32_t mtu;
-
-	mrf_vdev_retries(conn->peer->ep->domain->vdev, &conn->retries);
-	/* Messages are counted as one packet each. */
-	if (!mrf_vconn_psn(conn->vconn, &conn->psn, &mtu) && mtu >= MRF_PROTO_MAX_REQUEST)
-		conn->mtu = mtu;
-}
-
-static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
+/* before: the instance of the endpoint that the last connection led to. */
+static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 {
 	struct mrf_peer *peer = conn->peer;
-	uint64_t before = peer->target.instance;
 	struct mrf_why why;
-	int ret;
 
-	mrf_lock_held(&conn->peer->ep->lock);
-	if (!mrf_greet_welcomed_locked(conn, event, &why)) {
-		give_up_why_locked(peer, &why);
-		return;
-	}
+	mrf_lock_held(&peer->ep->lock);
 	/* Another endpoint behind the same address knows nothing of what the old one said. */
 	if (peer->target.instance != before) {
 		mrf_remote_forget_all_locked(peer);
@@ -241,27 +160,10 @@ static void on_response_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 	}
 	mrf_remote_forget_staged_locked(peer);
 	mrf_doubt_settle_locked(conn);
-	mrf_conn_unlock(conn);
-	ret = mrf_vconn_establish(conn->vconn);
-	if (!ret)
-		begin_counting(conn);
-	mrf_conn_lock(conn);
-	if (ret == -FI_ECONNRESET) {
-		give_up_addr_locked(peer, FI_ECONNRESET, 4127,
-				    "the peer went away while the connection was being made");
-		return;
-	}
-	if (ret) {
-		give_up_addr_locked(peer, -ret, 4201, "the connection cannot be completed");
-		return;
-	}
-	mrf_timer_stop(peer->ep->agent, &conn->timer);
-	peer->dial.tries = peer->dial.unanswered = peer->dial.turned_away = 0;
-	peer->dial.until = 0;
-	mrf_turn_end(peer);
-	mrf_peer_move_locked(peer, MRF_PEER_UP);
-	trace(peer, "connected");
-	mrf_peer_advance_locked(peer);
+	if (mrf_attempt_establish_locked(conn, &why) == MRF_ATTEMPT_FAILED)
+		give_up_why_locked(peer, &why);
+	else
+		connected_locked(peer);
 }
 
 /* The id can no longer be used; wait with a new one that does nothing yet. */
@@ -282,27 +184,36 @@ static int64_t until_there_is_room_locked(const struct mrf_peer *peer)
 	return mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(n, 8u), MRF_RETRY_MS);
 }
 
+/*
+ * The peer has no room: it has taken the proof, and the next attempt is another connection. True:
+ * there is time for one, later.
+ */
+static bool on_full_locked(struct mrf_peer *peer, const struct mrf_cm_event *event)
+{
+	mrf_lock_held(&peer->ep->lock);
+	peer->dial.challenges = 0;
+	peer->dial.turned_away++;
+	peer->dial.full = mrf_full_decode(event->data, event->len);
+	/* At the quota of its host the peer keeps its turn: requests of others would meet it, too. */
+	if (peer->dial.full != MRF_FULL_HALF)
+		mrf_turn_end(peer);
+	/* The target may soon free a place. */
+	if (mrf_now_ms() + MRF_RETRY_MS >= peer->dial.until)
+		return false;
+	wait_and_dial_locked(peer->conn, until_there_is_room_locked(peer));
+	return true;
+}
+
 /* True: dial again at once, with a proof. */
-static bool on_refused_locked(struct mrf_peer *peer, uint32_t reason,
-			      const struct mrf_cm_event *event)
+static bool on_refused_locked(struct mrf_peer *peer, const struct mrf_cm_event *event)
 {
 	struct mrf_why why;
+	uint32_t reason;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (reason == MRF_REFUSE_RESOURCES) {
-		/* It has taken the proof. The next attempt is another connection. */
-		peer->dial.challenges = 0;
-		peer->dial.turned_away++;
-		peer->dial.full = mrf_full_decode(event->data, event->len);
-	}
-	/* At the quota of its host the peer keeps its turn: requests of others would meet it, too. */
-	if (reason == MRF_REFUSE_RESOURCES && peer->dial.full != MRF_FULL_HALF)
-		mrf_turn_end(peer);
-	/* Others may be let down soon. */
-	if (reason == MRF_REFUSE_RESOURCES && mrf_now_ms() + MRF_RETRY_MS < peer->dial.until) {
-		wait_and_dial_locked(peer->conn, until_there_is_room_locked(peer));
+	if (!mrf_refuse_decode(event->data, event->len, &reason) &&
+	    reason == MRF_REFUSE_RESOURCES && on_full_locked(peer, event))
 		return false;
-	}
 	if (!mrf_greet_again_locked(peer, event->data, event->len, &why)) {
 		give_up_why_locked(peer, &why);
 		return false;
@@ -311,78 +222,63 @@ static bool on_refused_locked(struct mrf_peer *peer, uint32_t reason,
 	return true;
 }
 
-/* Likewise. */
-static bool on_rejected_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
-{
-	struct mrf_peer *peer = conn->peer;
-	uint32_t reason;
-
-	mrf_lock_held(&conn->peer->ep->lock);
-	if (!mrf_refuse_decode(event->data, event->len, &reason))
-		return on_refused_locked(peer, reason, event);
-	if (++peer->dial.tries >= MRF_REFUSALS) {
-		give_up_addr_locked(peer, FI_ECONNREFUSED, 4126,
-				    "no endpoint listens at this address");
-		return false;
-	}
-	mrf_turn_end(peer);
-	wait_and_dial_locked(conn, MRF_RETRY_MS);
-	return false;
-}
-
-static void on_failed_locked(struct mrf_peer *peer, int err)
+static void on_nobody_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (err == FI_EACCES)
-		give_up_addr_locked(peer, err, 5204, MRF_DENIED_TEXT);
-	else if (err == FI_ETIMEDOUT)
-		give_up_addr_locked(peer, err, 4128, "no answer to the connection request");
-	else
-		give_up_addr_locked(peer, err, 4128,
-				    "the address cannot be reached over this device");
+	if (++peer->dial.tries >= MRF_REFUSALS) {
+		give_up_locked(peer, FI_ECONNREFUSED, 4126, "no endpoint listens at this address");
+		return;
+	}
+	mrf_turn_end(peer);
+	wait_and_dial_locked(peer->conn, MRF_RETRY_MS);
+}
+
+/* It has come from the peer's host. */
+static bool is_answer(const struct mrf_cm_event *event)
+{
+	return event->type == MRF_CM_RESPONSE || event->type == MRF_CM_REJECTED;
 }
 
 bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
+	uint64_t before = peer->target.instance;
+	struct mrf_why why;
 
-	mrf_lock_held(&conn->peer->ep->lock);
-	switch (event->type) {
-	case MRF_CM_ADDR_RESOLVED:
-		on_addr_locked(conn);
+	mrf_lock_held(&peer->ep->lock);
+	if (is_answer(event))
+		mrf_turn_heard(peer);
+	switch (mrf_attempt_event_locked(conn, event, &why)) {
+	case MRF_ATTEMPT_GOES_ON:
 		break;
-	case MRF_CM_UNRESOLVED:
+	case MRF_ATTEMPT_NOT_FOUND:
 		mrf_turn_end(peer);
-		resolve_locked(peer);
+		look_locked(peer);
 		break;
-	case MRF_CM_ROUTE_RESOLVED:
-		on_route_locked(conn);
+	case MRF_ATTEMPT_ASKED:
+		await_answer_locked(conn);
 		break;
-	case MRF_CM_RESPONSE:
-		mrf_turn_heard(peer);
-		on_response_locked(conn, event);
+	case MRF_ATTEMPT_WELCOMED:
+		on_welcome_locked(conn, before);
 		break;
-	case MRF_CM_REJECTED:
-		mrf_turn_heard(peer);
-		return on_rejected_locked(conn, event);
-	case MRF_CM_FAILED:
-		on_failed_locked(peer, event->err);
+	case MRF_ATTEMPT_REFUSED:
+		return on_refused_locked(peer, event);
+	case MRF_ATTEMPT_NOBODY:
+		on_nobody_locked(peer);
 		break;
-	case MRF_CM_DISCONNECTED:
-	case MRF_CM_REMOVED:
-		mrf_dial_lost_locked(conn);
-		break;
-	default:
-		break;
+	case MRF_ATTEMPT_FAILED:
+		give_up_why_locked(peer, &why);
 	}
 	return false;
 }
 
 void mrf_dial_lost_locked(struct mrf_conn *conn)
 {
+	struct mrf_why why;
+
 	mrf_lock_held(&conn->peer->ep->lock);
-	give_up_addr_locked(conn->peer, FI_ECONNRESET, 4127,
-			    "the peer went away while the connection was being made");
+	mrf_attempt_lost_locked(conn->peer, &why);
+	give_up_why_locked(conn->peer, &why);
 }
 
 /* There was no answer, perhaps because it or the request got lost. */
@@ -410,12 +306,11 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 	if (peer->dial.turned_away)
 		give_up_full_locked(peer);
 	else if (peer->state == MRF_PEER_LOOKING)
-		give_up_addr_locked(peer, FI_ETIMEDOUT, 4128,
-				    "no machine answers for that address");
+		give_up_locked(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
 	else
-		give_up_addr_locked(peer, FI_ETIMEDOUT, 4129,
-				    "there is no answer to the connection request: does a "
-				    "process with an enabled endpoint run there, and does its "
-				    "rxe device work (rdma link)?");
+		give_up_locked(peer, FI_ETIMEDOUT, 4129,
+			       "there is no answer to the connection request: does a "
+			       "process with an enabled endpoint run there, and does its "
+			       "rxe device work (rdma link)?");
 	return false;
 }

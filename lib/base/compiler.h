@@ -12,10 +12,7 @@
 #define MRF_EXPORT __attribute__((visibility("default")))
 
 #define mrf_likely(x) __builtin_expect(!!(x), 1)
-/*
- * For a function that must not cost a call on a fast path, though other code calls it,
- * too.
- */
+/* For a function that must not cost a call on a fast path although other code calls it, too. */
 #define MRF_ALWAYS_INLINE inline __attribute__((always_inline))
 #define mrf_unlikely(x) __builtin_expect(!!(x), 0)
 

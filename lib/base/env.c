@@ -117,7 +117,7 @@ static bool is_live(enum mrf_param which)
 	return which == MRF_PARAM_MR_MODE;
 }
 
-/* What the environment said about the others. Written once (or by a test). */
+/* The values of the others in the environment. Written once (or by a test). */
 static struct {
 	pthread_once_t once;
 	char *text[MRF_PARAM_COUNT];	   /* NULL: not set */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A program may have been started with stdin, stdout or stderr closed. A descriptor of the
- * library with such a number would be given what the program prints. So each that stays
- * open gets a number above.
+ * library with such a number would receive what the program prints. So each descriptor that
+ * stays open gets a number above 2.
  */
 #ifndef MRF_BASE_FD_H
 #define MRF_BASE_FD_H
@@ -11,7 +11,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* fd, or in its place one above 2. -1 and errno if fd is -1, or if there is none. */
+/*
+ * Returns fd, or a descriptor above 2 in its place. -1 with errno: fd is -1, or no descriptor
+ * is left.
+ */
 static inline int mrf_fd_high(int fd)
 {
 	int high, err;

@@ -6,7 +6,7 @@
  * object of another process is -FI_EPERM and one line; it looks at nothing else and takes
  * no lock, since a thread that the child does not have may have held it.
  *
- * What a child opens itself works: each domain has an ibv_context of its own, not
+ * Objects that a child opens itself work: each domain has an ibv_context of its own, not
  * librdmacm's, which in a child is the parent's (verbs/vdev.c); the monitor starts from
  * nothing; librdmacm is called inside a gate that a fork waits for (gate.h).
  */

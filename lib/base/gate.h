@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A child has one thread. A lock that another thread of the parent had at the time of the
- * fork is locked for ever there, and other libraries have such locks without a handler of
- * fork(3). So what takes one is done inside a gate, by one thread at a time, and a fork waits
- * until all gates are empty. To go in takes long when another thread is inside: no endpoint's
- * lock is held (mrf_slow_call). A thread that is inside may fork, and may go in again.
+ * A forked child has one thread. A lock that another thread of the parent had at the time of
+ * the fork is locked for ever there, and other libraries have such locks without a handler of
+ * fork(3). So calls that take one are made inside a gate, by one thread at a time, and a fork
+ * waits until all gates are empty. Entering may take long, because another thread may be
+ * inside: no endpoint's lock is held (mrf_slow_call). A thread that is inside may fork, and may
+ * enter again.
  */
 #ifndef MRF_BASE_GATE_H
 #define MRF_BASE_GATE_H
 
-/* In the order in which a thread goes into several. */
+/* In the order in which a thread enters several. */
 enum mrf_gate {
 	MRF_GATE_RDMACM, /* calls of librdmacm that may take its locks */
 	MRF_GATE_PARAMS, /* the variables that applications and providers define */
-	MRF_GATE_LOADER, /* dl_iterate_phdr(3); the loader calls nothing of us under its own lock */
+	MRF_GATE_LOADER, /* dl_iterate_phdr(3); under its own lock the loader calls nothing of the library's */
 	MRF_GATES
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Intrusive pairing heap: the node with the least key is at hand. Inserting takes the same time
- * whatever the heap holds, removing grows with its logarithm on average. The heap owns nothing;
- * the owner of the structure that embeds a node also decides which lock guards it. Nothing can
- * fail, and a node that is all 0 is in no heap.
+ * Intrusive pairing heap, which gives the node with the least key at once. Inserting takes
+ * constant time, and removing a time that grows with the logarithm of the number of nodes on
+ * average. The heap owns nothing; the owner of the structure that embeds a node also decides
+ * which lock guards it. Nothing can fail, and a node that is all 0 is in no heap.
  */
 #ifndef MRF_BASE_HEAP_H
 #define MRF_BASE_HEAP_H
@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 struct mrf_heap_node {
-	struct mrf_heap_node *child; /* its first */
+	struct mrf_heap_node *child; /* the first one */
 	struct mrf_heap_node *next;  /* sibling */
-	struct mrf_heap_node *prev;  /* sibling, or of a first child the parent */
-	int64_t key;		     /* set before it is inserted, not changed until removed */
-	bool in;		     /* a heap */
+	struct mrf_heap_node *prev;  /* sibling; of a first child: the parent */
+	int64_t key; /* set before the node is inserted, not changed until it is removed */
+	bool in;     /* a heap */
 };
 
 /* All 0: empty. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * This library inside another one, libfabric, as one of its providers (prov/prov.c). What the
- * host has of its own, it decides: which providers a program may see, and the log.
+ * The host: another libfabric, of which this library is a provider (prov/prov.c). The host
+ * decides which providers a program may see, and writes the log.
  */
 #ifndef MRF_BASE_HOST_H
 #define MRF_BASE_HOST_H
@@ -11,15 +11,18 @@
 #include <rdma/providers/fi_log.h>
 
 struct mrf_host {
-	/* Is such a line wanted? Any thread. */
+	/* Does the host want such a line? Any thread. */
 	bool (*log_enabled)(enum fi_log_level level, enum fi_log_subsys subsys);
-	/* Writes a line that is wanted. Any thread. */
+	/* Writes a line that the host wants. Any thread. */
 	void (*log)(enum fi_log_level level, enum fi_log_subsys subsys, const char *text);
-	/* What the host says to itself in the flags of a registration: not looked at here. */
+	/*
+	 * Bits that the host uses for itself in the flags of a registration; the library
+	 * ignores them.
+	 */
 	uint64_t mr_flags;
 };
 
-/* NULL: there is none. Set before anything else is called, and never again. */
+/* NULL: there is no host. Set before anything else is called, and never again. */
 extern __attribute__((visibility("hidden"))) const struct mrf_host *mrf_host;
 
 /* The flags of a registration without those of the host. */

@@ -44,7 +44,7 @@ static void change_begins(struct mrf_itree *tree)
 	atomic_store_explicit(&tree->count, count + 1, memory_order_relaxed);
 }
 
-/* Sequentially consistent: what the writer reads next is read after readers can see this. */
+/* Sequentially consistent: the writer's next reads come after readers can see this. */
 static void change_ends(struct mrf_itree *tree)
 {
 	unsigned long count = atomic_load_explicit(&tree->count, memory_order_relaxed);
@@ -117,8 +117,8 @@ struct way {
 };
 
 /*
- * Balances what hangs on these links, from the one above the deepest up, as far as something
- * changes: whoever is above knows of a node its height and its greatest end.
+ * Balances the subtrees at these links, from the one above the deepest up, until nothing
+ * changes: a node depends on the height and the greatest end of those below it.
  */
 static void balance_way(struct way *way)
 {
@@ -204,7 +204,7 @@ static void replace_by_next(struct mrf_itree_node *node, unsigned height_before,
 	set(link, get(&next->kid[1]));
 	set(&next->kid[0], get(&node->kid[0]));
 	set(&next->kid[1], get(&node->kid[1]));
-	/* What the nodes above know of this place. */
+	/* The nodes above depend on these two. */
 	next->height = height_before;
 	set_word(&next->max, get_word(&node->max));
 	set(way->link[at - 1], next);
@@ -330,7 +330,7 @@ unsigned mrf_itree_depth(const struct mrf_itree *tree)
 
 /* --- reading without a lock ----------------------------------------------------------- */
 
-/* What is read of a node counts if the counter has not moved since. */
+/* The words read from a node are valid if the counter has not moved since. */
 static bool read_hit(const struct mrf_itree *tree, const struct mrf_itree_node *node,
 		     struct mrf_itree_hit *hit)
 {

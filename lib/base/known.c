@@ -125,8 +125,8 @@ static void await_copiers(void)
 }
 
 /*
- * While nothing was ever known, no copier relies on anything: who finds out about the first
- * page says so, and then looks whether the counter has moved.
+ * While no page was ever known, no copier relies on one: the thread that finds the first page
+ * sets `any`, and then checks whether the counter has moved.
  */
 void mrf_known_change(void)
 {
@@ -285,8 +285,8 @@ static bool is_plain(const struct mrf_mapping *mapping)
 }
 
 /*
- * Of a file, it could be cut off at any time; the kernel's own pages in a process cannot be
- * written.
+ * A page of a file could be cut off at any time, and the kernel's own pages in a process cannot
+ * be written.
  */
 static __attribute__((noinline)) bool find_out(uintptr_t page, uint64_t now)
 {
@@ -352,7 +352,7 @@ void mrf_known_in_child(void)
 		if (TAKEN(word) != TAKEN(me()))
 			atomic_store(&places[i].word, TIMES(word));
 	}
-	/* What the parent's other threads were changing, they change there. */
+	/* The parent's other threads go on with their changes there, not here. */
 	atomic_store(&mrf_known_counter,
 		     (atomic_load(&mrf_known_counter) | MRF_KNOWN_UNDER_WAY) + 1);
 	atomic_flag_clear(&setting);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pages of the application that may be copied from and to by ordinary loads and stores:
- * private anonymous memory, readable and writable, that nothing has changed since this was
- * found out. One small table per process, which is filled by what is used again and again.
+ * Pages of the application that may be copied from and to by ordinary loads and stores: private
+ * anonymous memory, readable and writable, that has not changed since the library found this
+ * out. One small table per process holds pages that are used again and again.
  *
- * Whoever changes mappings (the hooks, monitor/change.h) says so before and after. A copier
- * takes one of a few places, and only then looks whether the page is still known; whoever
- * begins a change counts it, and only then waits for the places that are taken. So either
- * the copier sees the change, or the change waits for the copier. The wait has an end: a
- * copier may hang in a page that the application fills in itself (userfaultfd).
+ * A thread that changes mappings (in a hook, monitor/change.h) announces it before and after. A
+ * copier takes one of a few places, and only then checks that the page is still known; a thread
+ * that begins a change counts it, and only then waits for the places that are taken. So either
+ * the copier sees the change, or the change waits for the copier. The wait is limited, because
+ * a copier may hang in a page that the application fills in itself (userfaultfd).
  *
  * Nothing is known before mrf_known_trust, nor while the hooks are not in force. A change
  * that no hook sees (a direct system call) makes a page that is known and gone look as if
@@ -31,14 +31,17 @@
 #define MRF_KNOWN_UNDER_WAY 0xffffu
 extern __attribute__((visibility("hidden"))) _Atomic uint64_t mrf_known_counter;
 
-/* Changes are told of from now on, whenever in_force is true; refresh: hooks.h. */
+/* From now on changes are announced while in_force returns true; refresh: hooks.h. */
 void mrf_known_trust(bool (*in_force)(void), void (*refresh)(void));
 /* Nothing is known for the rest of this process. */
 void mrf_known_distrust(void);
 /* Was any page ever known? */
 bool mrf_known_any(void);
 
-/* A change of any mapping begins: all that is known is forgotten, and no copy goes on. Keeps errno. */
+/*
+ * A change of any mapping begins: forgets all pages, and waits for copies that are under way.
+ * Keeps errno.
+ */
 void mrf_known_change(void);
 void mrf_known_changed(void);
 
@@ -48,8 +51,8 @@ void mrf_known_changed(void);
 bool mrf_known_get(void *to, const void *from, size_t len);
 bool mrf_known_put(void *to, const void *from, size_t len);
 /*
- * The kernel has just copied these: they may be worth knowing. Takes long when they are found
- * to be: not under a lock.
+ * The kernel has just copied these bytes, whose pages may be worth knowing. Finding out takes
+ * long: not under a lock.
  */
 void mrf_known_used(const void *addr, size_t len);
 
@@ -58,7 +61,7 @@ unsigned mrf_known_enter(void);
 bool mrf_known_is(const void *addr, size_t len);
 void mrf_known_leave(unsigned place);
 
-/* Called in a forked child: the other threads, and some memory, are not here. */
+/* Called in a forked child, which has neither the other threads nor all of the memory. */
 void mrf_known_in_child(void);
 
 #endif

@@ -60,13 +60,12 @@ void mrf_lock_rank_pop(const struct mrf_lock *lock);
  */
 void mrf_lock_held(const struct mrf_lock *lock);
 /*
- * Aborts if this thread holds an endpoint's lock: for the beginning of functions that may
- * wait for the kernel, another thread or a disk, because every operation on the endpoint
- * would wait with them. Costs nothing in builds without --enable-lockrank. What is done
- * under that lock all the same, since it is short and bounded: posting and polling,
- * waking a thread (a write to an eventfd), watching a queue (epoll_ctl), verbs/vagain.h,
- * mrf_vmr_revoke. Lines of the log are written under it, too, and wait if nobody reads
- * standard error.
+ * Aborts if this thread holds an endpoint's lock: for the beginning of functions that may wait
+ * for the kernel, another thread or a disk, because every operation on the endpoint would wait
+ * with them. Costs nothing in builds without --enable-lockrank. Some system calls that are
+ * short and bounded are made under that lock all the same: posting and polling, waking a thread
+ * (a write to an eventfd), watching a queue (epoll_ctl), verbs/vagain.h, mrf_vmr_revoke. Lines
+ * of the log are written under it, too, and wait if nobody reads standard error.
  */
 void mrf_slow_call(void);
 #else

@@ -150,7 +150,9 @@ static enum trouble why_absent(uint64_t addr, uint64_t *end)
 	return trouble;
 }
 
-/* What the mappings do not tell: is there memory behind them? */
+/*
+ * Finds pages that are mapped and have no memory behind them, which the mappings do not show.
+ */
 static void find_absent(uint64_t addr, uint64_t end, bool write, struct stretch *s)
 {
 	uint64_t page = mrf_page_size(), at = addr;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those of applications and providers. */
+/* The variables of applications and providers. */
 struct param {
 	struct param *next;
 	enum fi_param_type type;

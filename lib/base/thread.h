@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads of the library's own. All signals are blocked in them: handlers are the application's. */
+/*
+ * Threads of the library's own. They block all signals, because signal handlers are the
+ * application's.
+ */
 #ifndef MRF_BASE_THREAD_H
 #define MRF_BASE_THREAD_H
 
@@ -11,8 +14,8 @@
 int mrf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg, const char *name);
 
 /*
- * The calling thread, when it is woken, does not preempt the one that wakes it or another that is
- * at work: these would then wait for what it does, after all.
+ * From now on the calling thread, when it is woken, does not preempt the thread that wakes it,
+ * or another one that is at work, which would then have to wait for it.
  */
 void mrf_thread_no_rush(void);
 

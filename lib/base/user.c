@@ -33,7 +33,7 @@ static bool is_fault(ssize_t copied)
 	return copied >= 0 || errno == EFAULT;
 }
 
-/* What is copied alone may be worth knowing: base/known.h. Returns 0. */
+/* The pages of a buffer that is copied alone may be worth knowing: base/known.h. Returns 0. */
 static int used(const struct iovec *iov, size_t count)
 {
 	if (count == 1)

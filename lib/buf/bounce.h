@@ -29,7 +29,7 @@ void mrf_bounce_fini(struct mrf_bounce_pool *pool);
  * in use, or no more could be made. May register memory: not under an endpoint's lock.
  */
 void *mrf_bounce_take(struct mrf_bounce_pool *pool, uint32_t *lkey);
-/* As before, but makes none: NULL if none is free. Fast. */
+/* As mrf_bounce_take, but never makes a slot. Fast. */
 void *mrf_bounce_try(struct mrf_bounce_pool *pool, uint32_t *lkey);
 void mrf_bounce_give(struct mrf_bounce_pool *pool, void *data);
 

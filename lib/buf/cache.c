@@ -61,17 +61,17 @@ static bool covers(const struct mrf_cached *entry, const struct want *want)
 
 /* --- using ------------------------------------------------------------------------ */
 
-static void bury(struct mrf_cached *entry)
+static void revoke_entry(struct mrf_cached *entry)
 {
 	mrf_monitor_lock();
-	mrf_pin_bury_locked(&entry->pin);
+	mrf_pin_revoke_locked(&entry->pin);
 	mrf_monitor_unlock();
 }
 
 void mrf_cache_put(struct mrf_cached *entry)
 {
 	if (mrf_unlikely(mrf_cached_leave(entry)))
-		bury(entry);
+		revoke_entry(entry);
 }
 
 uint32_t mrf_cache_lkey(const struct mrf_cached *entry)

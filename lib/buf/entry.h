@@ -22,7 +22,7 @@ struct mrf_cache;
 
 /* Bits of struct mrf_cached.state; the users are counted above them. */
 #define MRF_CACHED_ENDED 1u /* nobody may begin to use it */
-#define MRF_CACHED_DEAD 2u  /* its kernel MR belongs to the one who set this */
+#define MRF_CACHED_DEAD 2u  /* its kernel MR belongs to the thread that set this */
 #define MRF_CACHED_USER 4u
 
 struct mrf_cached {

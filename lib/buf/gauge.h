@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a cache of local buffers has done so far, in memory that other processes of this
- * user can look at: a memfd, which `mrfab_info --pid` finds among the descriptors of the
- * process by its name. Where there can be none, the same in private memory.
+ * Counts what a cache of local buffers has done, in memory that other processes of this user
+ * can look at: a memfd, which `mrfab_info --pid` finds among the descriptors of the process by
+ * its name. If no memfd can be made, the counts are in private memory.
  */
 #ifndef MRF_BUF_GAUGE_H
 #define MRF_BUF_GAUGE_H

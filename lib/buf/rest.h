@@ -8,8 +8,8 @@
 /* All buffers of a transfer, of which bytes up to `upto` are held. NULL: no memory. */
 struct mrf_local_rest *mrf_local_rest_new(const struct mrf_local_req *req, uint64_t upto);
 /*
- * Room for count buffers that results belong in, and for their descriptors. NULL: no memory. What
- * was taken before is kept.
+ * Room for count buffers that results go to, and for their descriptors. NULL: no memory; local
+ * keeps what it had.
  */
 struct iovec *mrf_local_user_room(struct mrf_local *local, size_t count, void ***desc);
 

@@ -158,13 +158,18 @@ static int copy_host(const struct mrf_buf *buf, const struct piece *piece)
 
 static int copy_piece(const struct mrf_buf *buf, const struct piece *piece)
 {
-	/* One that was closed is none any more: that comes out when it is used. */
+	/*
+	 * A descriptor whose region was closed is no longer found; using it will report
+	 * that.
+	 */
 	if (piece->desc && mrf_desc_is_device(buf->space, piece->desc))
 		return copy_device(buf, piece);
 	return copy_host(buf, piece);
 }
 
-/* piece: what all have in common, and where the bytes are on our side. */
+/*
+ * piece: has what all pieces have in common, and the address of the bytes in the host's copy.
+ */
 static int copy_all(const struct mrf_buf *buf, const struct mrf_staged *all, uint64_t from,
 		    uint64_t len, struct piece *piece)
 {
@@ -261,7 +266,7 @@ static uint8_t *place_of(const struct mrf_local_rest *rest, uint64_t pos)
 	return (uint8_t *)rest->memory + pos % rest->size;
 }
 
-/* What is sent: the first chunk is there when the call returns. */
+/* Bytes to be sent: the first chunk has been copied when the call returns. */
 static int fill_first(struct mrf_buf *buf, struct mrf_local *local)
 {
 	struct mrf_local_rest *rest = local->rest;
@@ -338,7 +343,7 @@ bool mrf_stage_has_step(const struct mrf_local *local, uint64_t acked)
 	return next_step(local->rest, acked);
 }
 
-/* What the chunk replaces cannot be posted any more. */
+/* The chunk that it replaces can no longer be posted. */
 uint64_t mrf_stage_begin(struct mrf_local *local, uint64_t acked)
 {
 	struct mrf_local_rest *rest = local->rest;

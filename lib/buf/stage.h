@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Transfers with memory of devices, which the kernel cannot pin: their bytes pass through
- * registered memory of the host, a ring of chunks that each such transfer has until it ends. What
- * is sent is copied from the device chunk by chunk, the first in the call; what arrives is copied
- * to it when a chunk has come. The device's copies and the transfer of other chunks go on at the
- * same time.
+ * Transfers with memory of devices, which the kernel cannot pin. Their bytes pass through
+ * registered memory of the host, a ring of chunks that each such transfer has until it ends.
+ * Bytes to be sent are copied from the device chunk by chunk, the first chunk in the call;
+ * bytes that arrive are copied to it when their chunk is complete. The device's copies and the
+ * transfer of other chunks go on at the same time.
  *
  * Other buffers of the same transfer are copied, too.
  */
@@ -55,24 +55,24 @@ int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 void mrf_stage_give(struct mrf_buf *buf, struct mrf_local *local);
 
 /*
- * The next step of a transfer of which `acked` bytes are acknowledged: a chunk from or to the
- * device. Is there one to be done? Under the endpoint's lock.
+ * Is there a step to be done, which is to copy a chunk from or to the device? `acked` bytes of
+ * the transfer are acknowledged. Under the endpoint's lock.
  */
 bool mrf_stage_has_step(const struct mrf_local *local, uint64_t acked);
-/* Decides it: how many bytes. Under the endpoint's lock. */
+/* Begins the step: returns how many bytes are to be copied. Under the endpoint's lock. */
 uint64_t mrf_stage_begin(struct mrf_local *local, uint64_t acked);
 /*
- * Does it, without the lock. Errors as in mrf_stage_take (logged), and -FI_ECANCELED: a region
- * was closed.
+ * Copies them, without the lock. Errors as in mrf_stage_take (logged), and -FI_ECANCELED: a
+ * region was closed.
  */
 int mrf_stage_copy(const struct mrf_buf *buf, const struct mrf_local *local, uint64_t len);
-/* It is done. Under the lock. */
+/* Ends the step. Under the lock. */
 void mrf_stage_end(struct mrf_local *local, uint64_t len);
 /* As mrf_local_sges. */
 int mrf_stage_sge(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge);
 /*
- * Everything has arrived: copies the rest to where it belongs. No lock is held. Errors as before;
- * -FI_EAGAIN: memory of the host is not there yet, and may_wait is false.
+ * Everything has arrived: copies the rest to the buffers. No lock is held. Errors as before;
+ * -FI_EAGAIN: pages of the host have to be read in first, and may_wait is false.
  */
 int mrf_stage_deliver(const struct mrf_buf *buf, const struct mrf_local *local, bool may_wait);
 

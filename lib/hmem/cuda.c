@@ -25,7 +25,7 @@
 #define LIBRARY "libcuda.so.1"
 #define MAX_DEVICES 64
 
-/* What the driver returns, as far as it is told apart here. */
+/* The driver's results that are told apart here. */
 enum { DONE = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101 };
 
 /* Attributes of an address. */
@@ -138,13 +138,16 @@ static int cuda_count_devices(int *devices, struct mrf_hmem_why *why)
 
 /* --- contexts ------------------------------------------------------------------------------ */
 
-/* Of each device: the primary context, which stays once we have it, and a stream that nobody uses. */
+/*
+ * For each device its primary context, which is kept once it was retained, and a stream that is
+ * not in use.
+ */
 static struct {
 	struct context *_Atomic context;
 	struct stream *_Atomic stream;
 } primary[MAX_DEVICES];
 
-/* What a thread has to put back. */
+/* The state of a thread that has to be restored. */
 struct visit {
 	int mode;
 };

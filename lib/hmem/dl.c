@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 #include "hmem/dl.h"
 
-/* Adds a name to those that are missing; what does not fit is left out. */
+/* Adds a name to the missing ones, unless the text is full. */
 static void add_missing(struct mrf_hmem_why *why, const char *library, const char *name)
 {
 	size_t used = strlen(why->text);

@@ -30,7 +30,10 @@ enum {
 
 enum { AGENT_DEVICE = 17 }; /* an agent's attribute: what kind of device */
 enum { DEVICE_GPU = 1 };    /* its value */
-/* Of an address: allocated here, the host's and locked, for drawing, another process's, mapped. */
+/*
+ * Kinds of an address: allocated here, locked memory of the host, for drawing, another
+ * process's, mapped.
+ */
 enum { TYPE_HSA = 1, TYPE_LOCKED, TYPE_GRAPHICS, TYPE_IPC, TYPE_RESERVED, TYPE_VMEM };
 
 struct agent {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent's thread: what it waits for, and what it does with what comes.
+ * The agent's thread: the events that it waits for, and what it does about them.
  *
  * It works in turns, and everything in a turn has a bound (budget.h). The application's
  * commands come first, because a thread waits for each of them (one that takes long is carried
@@ -128,8 +128,9 @@ void mrf_timer_stop(struct mrf_agent *agent, struct mrf_timer *timer)
 }
 
 /*
- * All that are due, while there is time: what a timer ends, such as a connection attempt, may take
- * the kernel long. Those that are left run in the next turn, which begins at once.
+ * Runs the timers that are due, for a limited time, because a timer may end something that
+ * takes the kernel long, such as a connection attempt. The others run in the next turn, which
+ * begins at once.
  */
 static void expire(struct mrf_agent *agent)
 {

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent as a mechanism: one thread that owns all rdma_cm traffic of a device, and hands
- * what happens to owners and to a guest, which it knows by their tables of calls only.
- * Messages (RECVs of all connections, SENDs of answers) complete on queues that only this
- * thread polls (agent_cq.h).
+ * The agent as a mechanism: one thread that owns all rdma_cm traffic of a device, and reports
+ * events to owners and to a guest, which it knows only by their tables of calls. Messages
+ * (RECVs of all connections, SENDs of answers) complete on queues that only this thread polls
+ * (agent_cq.h).
  *
  * There are six ways to get something done in it, or beside it:
  *
  *   owner    Something belongs to you that the device or rdma_cm reports about: a connection.
  *            mrf_agent_own gives it an id; completions and events come to its calls, in the
  *            agent's thread, from then until mrf_agent_disown.
- *   timer    It is to happen later. Agent thread only; all that are due run in one turn.
- *   watcher  A queue that other threads poll, too, is to be looked at once something has
- *            completed there, although nobody polls it (mrf_agent_cq_watch).
+ *   timer    The work is to be done later. Agent thread only; all due timers run in one turn.
+ *   watcher  The agent shall look at a queue that other threads poll, too, once something has
+ *            completed there, in case none of them does (mrf_agent_cq_watch).
  *   kick     From any thread, with any lock up to an endpoint's, without waiting: "look at this
  *            again". Kicks do not add up: the agent looks at least once after the last of them.
  *   command  From any thread, without a lock: the agent does this before anything else, and the
- *            caller waits for the result. For what must not run beside the agent's own work:
- *            opening and closing. A long one is carried on turn by turn.
- *   job      It may block, or take longer than a turn: reading in or writing out memory,
+ *            caller waits for the result. For work that must not run beside the agent's own:
+ *            opening and closing. A long command is carried on turn by turn.
+ *   job      The work may block, or take longer than a turn: reading in or writing out memory,
  *            waiting for storage. A thread beside the agent does it (job.h), and tells the
  *            agent when it is over. The agent itself never waits for anything but its events.
  *
- * What takes long without blocking, such as many requests, is cut into parts by its owner,
- * which asks for the next turn with `more`. Other threads reach the agent under agent->lock
- * (rank AGENT).
+ * An owner cuts long work that does not block, such as many requests, into parts, and asks for
+ * the next turn with `more`. Other threads reach the agent under agent->lock (rank AGENT).
  */
 #ifndef MRF_LOOP_AGENT_H
 #define MRF_LOOP_AGENT_H
@@ -81,7 +80,7 @@ struct mrf_owner {
 	uint64_t id;		   /* never reused by the agent; 0: unknown to it */
 };
 
-/* Something of the guest's that the agent shall look at: mrf_agent_kick. */
+/* An object of the guest's that the agent shall look at: mrf_agent_kick. */
 struct mrf_kick {
 	struct mrf_list node; /* in agent->kicks; guarded by agent->lock */
 };
@@ -102,7 +101,7 @@ struct mrf_agent_guest {
 	void (*over)(struct mrf_agent *agent);
 };
 
-/* A timer: over is called in the agent thread, no lock held, when the time has come. */
+/* over is called in the agent thread, no lock held, when the time has come. */
 struct mrf_timer {
 	struct mrf_heap_node node; /* in agent->timed while it runs; its key is the time, in ms */
 	void (*over)(struct mrf_timer *timer);
@@ -145,13 +144,13 @@ struct mrf_agent {
 };
 
 /*
- * Gives the owner its id and its completion queue, which may have to be made; want: how
- * many completions it may have there. -FI_ENOMEM, and the device's errors: no queue has
- * room for so many, and there cannot be another.
+ * Gives the owner its id and its completion queue, which may have to be made; want: how many
+ * completions it may have there. -FI_ENOMEM, and the device's errors: no queue has room for so
+ * many, and no other can be made.
  */
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
 /*
- * The owner's queue pair is gone. Its completions, had at most, may still be in the queue
+ * The owner's queue pair is gone. At most `had` of its completions may still be in the queue
  * and occupy room there.
  */
 void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned had);
@@ -164,8 +163,8 @@ void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned
 void mrf_agent_poll(struct mrf_agent *agent);
 
 /*
- * Agent thread: the timer fires in so many ms, unless it is stopped or set again. One that is all 0
- * does not run, and can be stopped.
+ * Agent thread: the timer fires in so many ms, unless it is stopped or set again. A timer that
+ * is all 0 does not run, and can be stopped.
  */
 void mrf_timer_set(struct mrf_agent *agent, struct mrf_timer *timer, int64_t ms);
 void mrf_timer_stop(struct mrf_agent *agent, struct mrf_timer *timer);

@@ -10,9 +10,9 @@
 /* Makes the agent thread look (again) for kicks and commands. */
 void mrf_agent_wake(struct mrf_agent *agent);
 /*
- * Calls run in the agent thread, no lock held, and returns its result. A command goes
- * before everything that peers ask for. One that takes long returns MRF_AGENT_LATER
- * after a part of it, and is called again in the next turn.
+ * Calls run in the agent thread, no lock held, and returns its result. A command goes before
+ * everything that peers ask for. A long one returns MRF_AGENT_LATER after each part but the
+ * last, and is called again in the next turn.
  */
 #define MRF_AGENT_LATER 1
 int mrf_agent_command(struct mrf_agent *agent, void *arg,
@@ -26,13 +26,13 @@ void mrf_agent_dropped(struct mrf_agent *agent);
 /* Addresses were removed from an address vector. Any lock up to the AV's. */
 void mrf_agent_removed(struct mrf_agent *agent);
 
-/* The guest wants to be called about this. Never blocks or fails. */
+/* Has the guest called about this kick. Never blocks or fails. */
 void mrf_agent_kick(struct mrf_agent *agent, struct mrf_kick *kick);
 /* Withdraws a kick whose object is about to be freed. Agent thread. */
 void mrf_agent_unkick(struct mrf_agent *agent, struct mrf_kick *kick);
 /*
- * The guest is told, once, when something has completed there since the queue was last
- * polled empty; watcher is what mrf_agent_cq_add was given.
+ * Has the guest told, once, when something has completed there since the queue was last polled
+ * empty. watcher: as mrf_agent_cq_add was given it.
  */
 void mrf_agent_cq_watch(struct mrf_agent *agent, struct mrf_vcq *cq, void *watcher);
 
@@ -40,10 +40,10 @@ void mrf_agent_cq_watch(struct mrf_agent *agent, struct mrf_vcq *cq, void *watch
 
 /* Lends the agent a queue, which is not watched yet. Negative errno. */
 int mrf_agent_cq_add(struct mrf_agent *agent, struct mrf_vcq *cq, void *watcher);
-/* The guest is not told about this queue any more. */
+/* The guest is no longer told about this queue. */
 void mrf_agent_cq_remove(struct mrf_agent *agent, struct mrf_vcq *cq);
 
-/* Has the guest attend to what was kicked. */
+/* Calls the guest for each kick. */
 void mrf_agent_run_kicks(struct mrf_agent *agent);
 /*
  * Runs the commands; the thread that waited for one may free an endpoint as soon as it is

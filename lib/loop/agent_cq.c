@@ -112,7 +112,7 @@ static void close_spare(struct mrf_agent *agent)
 
 /* --- completions ------------------------------------------------------------------------- */
 
-/* Likewise, of one queue. */
+/* As mrf_agent_cq_handle, for one queue. */
 static bool handle_from(struct mrf_agent *agent, struct mrf_agent_cq *cq, unsigned max,
 			void (*handle)(struct mrf_agent *agent, const struct mrf_wc *wc))
 {

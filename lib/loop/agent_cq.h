@@ -50,10 +50,7 @@ int mrf_agent_cq_take(struct mrf_agent *agent, unsigned want, struct mrf_agent_c
 void mrf_agent_cq_untake(struct mrf_agent_cq *cq, unsigned had);
 /* Gives back places whose completions may still be in the queue. */
 void mrf_agent_cq_owe(struct mrf_agent_cq *cq, unsigned had);
-/*
- * Hands at most about max completions of each queue to handle. False: these were all that
- * were there.
- */
+/* Hands at most about max completions of each queue to handle. False: there are no more. */
 bool mrf_agent_cq_handle(struct mrf_agent *agent, unsigned max,
 			 void (*handle)(struct mrf_agent *agent, const struct mrf_wc *wc));
 /* Takes an event off the descriptor and arms the queue that it came from. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel does after a change of credentials, and what follows here. It compares
- * the credentials of the process that writes to a uverbs or rdma_cm descriptor with those
- * of the process that opened it. Registering is an ioctl, is not compared, and goes on.
+ * The kernel compares the credentials of the process that writes to a uverbs or rdma_cm
+ * descriptor with those of the process that opened it. Registering is an ioctl, for which it
+ * compares nothing, and goes on.
  *
  * A work request that is refused stays in the queue, which is shared memory, and runs
  * when something else moves the queue on. So it counts as posted, its connection is

@@ -31,7 +31,7 @@ void mrf_agent_suspect(struct mrf_agent *agent);
  */
 void mrf_agent_denied(struct mrf_agent *agent);
 
-/* Logs that nothing can be opened any more for this reason, and returns -FI_EACCES. */
+/* Logs that for this reason nothing more can be opened, and returns -FI_EACCES. */
 int mrf_agent_refuse(void);
 
 #endif

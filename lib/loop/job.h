@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Jobs: work that may take long, such as writing a file to its storage, and that nobody
- * else is to wait for. An agent has threads for them beside its own, which start when there is a
- * first job for them and end with the agent. What may wait for the application itself has threads
- * of its own, so that storage and peers never wait for that.
+ * Jobs: work that may take long, such as writing a file to its storage, and for which nothing
+ * else shall wait. An agent has threads for them beside its own, which start with the first job
+ * for them and end with the agent. Jobs that may wait for the application itself have threads
+ * of their own, so that storage and peers never wait for these.
  *
- * A job belongs to its starter before mrf_agent_job and again from `over` on. Jobs begin in
- * the order in which they were started; one that has done a part goes to the end of the
- * line, so that long ones take turns.
+ * A job belongs to its starter before mrf_agent_job and again from `over` on. Jobs begin in the
+ * order in which they were started; a job that has done a part goes to the end of the line, so
+ * that long jobs take turns.
  */
 #ifndef MRF_LOOP_JOB_H
 #define MRF_LOOP_JOB_H
@@ -29,9 +29,11 @@ enum mrf_crew_kind {
 
 struct mrf_job {
 	struct mrf_list node; /* in crew->waiting or agent->done; guarded by agent->lock */
-	/* In a thread of the crew, no lock held. True: a part is done, and it is to be called again. */
+	/* In a thread of the crew, no lock held. True: a part is done; call it again. */
 	bool (*work)(struct mrf_job *job);
-	/* Agent thread, no lock held; the job may be freed. After the agent: the thread that stops it. */
+	/*
+	 * Agent thread (or the one that stops the agent), no lock held; the job may be freed.
+	 */
 	void (*over)(struct mrf_job *job);
 };
 
@@ -49,17 +51,20 @@ struct mrf_crew {
 
 /*
  * Starts a job. Any thread; no lock of rank AGENT or higher is held. -FI_ENOMEM or -FI_EAGAIN:
- * there is no thread, and cannot be one; nothing was done.
+ * there is no thread and none can be started; nothing was done.
  */
 int mrf_agent_job(struct mrf_agent *agent, enum mrf_crew_kind kind, struct mrf_job *job);
 
 /* For the agent itself. */
 void mrf_crews_init(struct mrf_agent *agent);
-/* Calls `over` of what has been done. Agent thread. */
+/* Calls `over` of each job that is done. Agent thread. */
 void mrf_agent_run_jobs(struct mrf_agent *agent);
-/* The agent's thread has ended. All jobs are done when this returns, and the crews are ended, too. */
+/*
+ * Called when the agent's thread has ended. When this returns, all jobs are done and the crews
+ * have ended.
+ */
 void mrf_crews_stop(struct mrf_agent *agent);
-/* Crews that never had a job. */
+/* Frees crews that never had a job. */
 void mrf_crews_fini(struct mrf_agent *agent);
 
 #endif

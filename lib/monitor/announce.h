@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MRF_ANNOUNCE_PLACES 16		       /* who watches looks at each */
+#define MRF_ANNOUNCE_PLACES 16		       /* a thread that watches looks at each */
 #define MRF_ANNOUNCE_CROWD MRF_ANNOUNCE_PLACES /* no place was free: counted only */
 #define MRF_ANNOUNCE_NONE (MRF_ANNOUNCE_PLACES + 1)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every hooked call does around the change that it makes: announces the range
- * (monitor/announce.h), makes the listeners drop what they have there,
- * and takes the announcement back when the change is made. Allocates and frees nothing,
- * keeps errno, takes no lock but what a listener takes; may run in a signal handler.
+ * The steps of every hooked call around its change: it announces the range
+ * (monitor/announce.h), makes the listeners drop what they have there, and takes the
+ * announcement back when the change is made. These functions allocate and free nothing, keep
+ * errno, and take no locks except those of listeners; they may run in a signal handler.
  */
 #ifndef MRF_MONITOR_CHANGE_H
 #define MRF_MONITOR_CHANGE_H
@@ -24,13 +24,13 @@ struct mrf_hooks_listener {
 #define MRF_HOOKS_LISTENERS 4
 
 /*
- * The bytes of [addr, addr + len) are about to change, which concerns whole pages.
- * Returns what mrf_change_end takes.
+ * The bytes of [addr, addr + len) are about to change, which concerns whole pages. Returns a
+ * number for mrf_change_end.
  */
 unsigned mrf_change_begin(const void *addr, size_t len);
-/* As before, for any place. */
+/* As mrf_change_begin, for a change that may be anywhere. */
 unsigned mrf_change_begin_all(void);
-/* As mrf_change_begin, but makes nobody drop anything: mrf_change_tell does. */
+/* As mrf_change_begin, but listeners drop nothing until mrf_change_tell. */
 unsigned mrf_change_announce(const void *addr, size_t len);
 void mrf_change_end(unsigned place);
 /* The range was changed a moment ago. */
@@ -39,7 +39,7 @@ void mrf_change_was(const void *addr, size_t len);
 bool mrf_change_matters(void);
 /* Makes the listeners drop what they have in [addr, addr + len), which is announced. */
 void mrf_change_tell(const void *addr, size_t len);
-/* The listener is heard from now on. False: there is no room for it. */
+/* From now on the listener is called. False: there is no room for it. */
 bool mrf_change_listen(struct mrf_hooks_listener *listener);
 
 #endif

@@ -26,7 +26,7 @@ struct mrf_elf {
 	const ElfW(Rela) * others; /* DT_RELA */
 	size_t nothers;
 	bool runpath; /* has a path of its own for the objects that it loads */
-	bool rpath;   /* likewise, and for what these load */
+	bool rpath;   /* has such a path, also for the objects that these load */
 };
 
 /* A word that holds, or will hold, the address of a named function. */

@@ -158,7 +158,7 @@ bool mrf_ground_add(const struct mrf_ground *range)
 	return false;
 }
 
-/* What stands in its place from now on; 0: nothing. */
+/* Puts a word in the place of a range; 0: removes the range. */
 static void replace(const struct mrf_ground *range, uintptr_t with)
 {
 	uintptr_t step = (uintptr_t)MRF_GROUND_EXACT << STEP_SHIFT, word = pack(range) & ~step;

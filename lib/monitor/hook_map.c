@@ -189,7 +189,10 @@ static int hook_pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 	unsigned place;
 	int ret;
 
-	/* Who may use the page is up to each thread's own register then, which has no hook. */
+	/*
+	 * With a key each thread's own register decides whether it may use the page, and that
+	 * has no hook.
+	 */
 	if (pkey > 0)
 		mrf_known_distrust();
 	place = mrf_change_begin(addr, len);

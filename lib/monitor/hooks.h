@@ -11,13 +11,13 @@
  *   pages away, remap_file_pages, brk and sbrk downwards, shmat over an existing mapping,
  *   dlclose (the segments of all libraries); not shmdt, which takes nothing but shared
  *   memory, and that is not watched;
- * - mprotect and pkey_mprotect: what was checked of the rights does not hold any more;
+ * - mprotect and pkey_mprotect: rights that were checked may no longer hold;
  * - free, realloc and reallocarray of a block that is a mapping of its own, and
  *   malloc_trim, if the C library's allocator is in use; the calls above, if another
  *   allocator makes them;
- * - free and realloc that made the heap end earlier: reported as soon as they are done.
+ * - free and realloc that shrink the heap: reported as soon as they are done.
  *
- * Not seen, so that userfaultfd has to be the net:
+ * Not seen, so that userfaultfd has to report them:
  * - direct system calls, and what the C library does inside itself: stacks of threads
  *   that end, heaps of malloc's arenas but the first, the heap's end before it has moved
  *   (mrf_hooks_keep_heap), buffers of stdio that are mappings, posix_spawn;
@@ -47,18 +47,19 @@
 #include "monitor/change.h"
 
 /*
- * Installs the hooks, at the first call in a process, and adds the listener. Both stay
- * until the process ends. Returns 0, or the reason why changes cannot be reported:
- * -FI_ENOSYS (Valgrind or ThreadSanitizer), -FI_EOPNOTSUPP (a call of ours
- * did not come to its hook, as in a statically linked program or on a machine other than
- * 64-bit x86 and ARM), -FI_ENOSPC (too many listeners). Several threads may call. No lock is held.
+ * Installs the hooks, at the first call in a process, and adds the listener. Both stay until
+ * the process ends. Returns 0, or the reason why changes cannot be reported: -FI_ENOSYS
+ * (Valgrind or ThreadSanitizer), -FI_EOPNOTSUPP (a call did not reach its hook, as in a
+ * statically linked program or on a machine other than 64-bit x86 and ARM), -FI_ENOSPC (too
+ * many listeners). Several threads may call. No lock is held.
  */
 int mrf_hooks_listen(struct mrf_hooks_listener *listener);
 
 /*
- * Asks the loader for the functions that are to be hooked. A thread that runs the constructors of
- * an object which is being loaded holds the loader's lock, and may want any lock of ours: so this
- * comes before any lock under which mrf_hooks_listen is called. Cheap but for the first time.
+ * Asks the loader for the functions that are to be hooked. A thread that runs the constructors
+ * of an object which is being loaded holds the loader's lock, and may need any lock of the
+ * library's. So this is called before taking a lock under which mrf_hooks_listen is called.
+ * Cheap after the first time.
  */
 void mrf_hooks_find(void);
 
@@ -66,21 +67,18 @@ void mrf_hooks_find(void);
 bool mrf_hooks_in_force(void);
 
 /*
- * Hooks the objects that were loaded in ways that the hooks do not see. To be called
- * before something is watched, without locks: takes the loader's lock of its list. Costs
+ * Hooks the objects that were loaded in ways that the hooks do not see. It is called before
+ * something is watched, without locks, because it takes the lock of the loader's list. It costs
  * a call of dl_iterate_phdr(3) if nothing was loaded.
  */
 void mrf_hooks_refresh(void);
 
-/*
- * True: no change of [start, end) is under way that may have missed that the listener is
- * armed.
- */
+/* True: no change of [start, end) is under way that may have found the listener unarmed. */
 bool mrf_hooks_quiet(uintptr_t start, uintptr_t end);
 
 /*
- * Goes up when a change begins and when it ends. Two equal values, with mrf_hooks_quiet in
- * between: nothing has changed from the one to the other that the hooks see.
+ * Goes up when a change begins and when it ends. If two values are equal and mrf_hooks_quiet
+ * held in between, the hooks have seen no change from the one to the other.
  */
 static inline uint64_t mrf_hooks_changes(void)
 {
@@ -88,9 +86,9 @@ static inline uint64_t mrf_hooks_changes(void)
 }
 
 /*
- * For hooks without userfaultfd: has the C library's allocator keep what is free at the
- * end of its heaps, because that shrinks inside it (mallopt, M_TRIM_THRESHOLD). Once per
- * process; stays.
+ * For hooks without userfaultfd: has the C library's allocator keep free memory at the end of
+ * its heaps (mallopt, M_TRIM_THRESHOLD), because they shrink by calls inside the C library.
+ * Holds until the process ends.
  */
 void mrf_hooks_keep_heap(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Importing a memory monitor: the application's own takes the place of the library's, for
- * everything that is kept between operations, until the application closes it. What the
- * monitor does not tell of is not noticed then.
+ * everything that is kept between operations, until the application closes it. Changes that
+ * this monitor does not report go unnoticed.
  */
 #ifndef MRF_MONITOR_IMPORT_H
 #define MRF_MONITOR_IMPORT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The application's own memory monitor, while it is lent to the library (monitor/import.h):
- * at most one per process. These are the calls that we make of it. It may notify from
- * inside its own hook of munmap, and so under locks of its own, which these calls may need:
- * none of them is made with a lock of ours but the one that guards starting and stopping.
+ * The application's own memory monitor, while it is lent to the library (monitor/import.h): at
+ * most one per process. The library calls it by these functions. It may notify from inside its
+ * own hook of munmap, and so under locks of its own, which these calls may need: none of them
+ * is made under a lock of the library's, except the one that guards starting and stopping.
  *
  * A call that is under way keeps the monitor: mrf_imported_end waits for it. Any thread.
  */
@@ -26,7 +26,7 @@ struct mrf_subscription {
 extern struct fid_mem_monitor *_Atomic mrf_imported_monitor;
 
 void mrf_imported_begin(struct fid_mem_monitor *monitor);
-/* No call is made from now on. Waits for those that are under way. */
+/* No call begins after this one, which waits for those that are under way. */
 void mrf_imported_end(void);
 static inline bool mrf_imported(void)
 {
@@ -35,11 +35,11 @@ static inline bool mrf_imported(void)
 /* Forgets it, in a forked child. */
 void mrf_imported_in_child(void);
 
-/* What the monitor returns: 0 or -FI_E*. */
+/* Return the monitor's result: 0 or -FI_E*. */
 int mrf_imported_start(void);
 void mrf_imported_stop(void);
 /*
- * Has the range watched, and ends what sub was before. True: the monitor will tell of
+ * Has the range watched, in place of the one that sub was before. True: the monitor will report
  * changes, or none is imported.
  */
 bool mrf_subscribe(struct mrf_subscription *sub, uintptr_t start, size_t len);

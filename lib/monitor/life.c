@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which changes are heard of, and how: by hooks, by userfaultfd, by both (the default), or
- * not at all.
+ * How the monitor learns of changes: by hooks, by userfaultfd, by both (the default), or not at
+ * all.
  *
  * Hooks (hooks.c) drop exactly what overlaps the range, before the call; but a direct
  * system call goes around them. userfaultfd is the net for these. It alone is not quite
@@ -9,14 +9,14 @@
  * threads do not even wait for that, and may have the address already (BUGS in mrfab(7)).
  * So it is used alone only if the user says so.
  *
- * What an event says can only be known by reading it. Pins for peers have to be gone
- * before that: a peer's access asks nobody here. So every event drops all that is watched
- * for peers, and only then it is read. What this process itself uses need not: who looks it
- * up looks at mrf_monitor_learning, too, and waits. So the event is read, and exactly what
- * it is about is dropped.
+ * The range of an event is known only when the event has been read. Pins for peers have to be
+ * gone before that, because a peer's access asks nobody here. So for every event all pins for
+ * peers are dropped first. Pins that only this process uses can stay: a thread that looks one
+ * up also checks mrf_monitor_learning, and waits. So the event is read, and exactly the pins in
+ * its range are dropped.
  *
- * A discard that userfaultfd tells of comes before the kernel takes the pages away, and
- * nothing says when it has: pages that were discarded so are not watched again.
+ * userfaultfd reports a discard before the kernel takes the pages away, and nothing reports
+ * that it has: such pages are not watched again.
  *
  * One thread per process reads userfaultfd, started with the first client. A forked child
  * starts from nothing.
@@ -129,7 +129,7 @@ static int start_uffd(void)
 	return ret;
 }
 
-/* What FI_MR_CACHE_MONITOR asks for. */
+/* The parts that FI_MR_CACHE_MONITOR asks for. */
 static struct mrf_monitor_parts wanted_parts(void)
 {
 	const char *which = mrf_env_str(MRF_PARAM_MONITOR);
@@ -152,7 +152,7 @@ static struct mrf_monitor_parts wanted_parts(void)
 	return (struct mrf_monitor_parts){ .hooks = false };
 }
 
-/* 0, or why not; *what: what cannot be had. */
+/* On an error *what says which part cannot be used. */
 static int start_parts(struct mrf_monitor_parts parts, const char **what)
 {
 	int ret = parts.hooks ? mrf_monitor_listen() : 0;
@@ -191,8 +191,8 @@ static void start(void)
 }
 
 /*
- * The hooks alone: who only copies needs no userfaultfd, nor to be told that there is none.
- * An imported monitor tells of no change that base/known.h could wait for.
+ * Starts the hooks only: copies need no userfaultfd, and no message that there is none. An
+ * imported monitor announces no change that base/known.h could wait for.
  */
 void mrf_monitor_hook_first(void)
 {

@@ -31,8 +31,8 @@ static inline void mrf_monitor_hook(void)
 }
 
 /*
- * From now on the application's monitor is the one; it gets these operations. No lock is
- * held. -FI_EALREADY: there is one; -FI_EBUSY: the library's own has clients.
+ * The application's monitor takes the place of the library's, and gets these operations. No
+ * lock is held. -FI_EALREADY: there is one; -FI_EBUSY: the library's own has clients.
  */
 int mrf_monitor_adopt(struct fid_mem_monitor *monitor, struct fi_ops_mem_notify *notify,
 		      struct fi_ops *ops);

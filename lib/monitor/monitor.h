@@ -8,16 +8,15 @@
  * made. Everything watched in that range is dropped before the hooked call goes on, and
  * nothing there can be watched until that call has returned.
  *
- * userfaultfd, in write-protect mode without protecting anything, reports changes that
- * bypass the C library, for private anonymous memory: munmap, mappings put over others,
- * mremap, MADV_DONTNEED and MADV_FREE. By then the change has been made, and the thread
- * that made it sleeps in the kernel until the monitor reads the event. It goes on at that
- * moment, so what peers can use has to be gone before the event is read, when only its
- * existence is known: everything goes that is watched for peers. What
- * only this process uses (struct mrf_monitor_client.local) is looked up by a thread that
- * can be made to wait, so exactly what the event says is dropped. Other threads do not
- * wait: one that maps memory there again at once may be too early. Therefore this way
- * alone is not enough.
+ * userfaultfd, in write-protect mode without protecting anything, reports changes that bypass
+ * the C library, for private anonymous memory: munmap, mappings put over others, mremap,
+ * MADV_DONTNEED and MADV_FREE. By then the change has been made, and the thread that made it
+ * sleeps in the kernel until the monitor reads the event. It goes on at that moment, so
+ * everything that peers can use has to be gone before the event is read, when only its
+ * existence is known: the monitor drops all watches for peers. A thread that looks up something
+ * that only this process uses (struct mrf_monitor_client.local) can be made to wait, so there
+ * exactly the range of the event is dropped. Other threads do not wait: one that maps memory
+ * there again at once may be too early. Therefore userfaultfd alone is not enough.
  *
  * One lock (rank PIN) per process guards all clients' pins. A thread must not allocate,
  * free or unmap memory while it holds the lock: that may raise an event which only the
@@ -29,8 +28,8 @@
  * nothing reports when they have gone. Such a range is not watched again until it has
  * been unmapped, long after the discard.
  *
- * What has been registered with userfaultfd for a watch stays registered when it ends
- * (monitor/ground.h), until its memory changes, so that the next watch there costs little.
+ * Memory that was registered with userfaultfd for a watch stays registered when the watch ends
+ * (monitor/ground.h), until it changes, so that the next watch there costs little.
  *
  * The first client starts the monitor, and removing the last one stops it; the hooks
  * stay.
@@ -78,15 +77,15 @@ struct mrf_monitor_client {
 	 */
 	void (*drop)(struct mrf_watch *watch);
 	/*
-	 * Called when everything concerned by a change is dropped, before the change goes
-	 * on; may be NULL.
+	 * Called when everything that a change concerns was dropped, before the change goes on;
+	 * may be NULL.
 	 */
 	void (*dropped)(void *arg);
 	void *arg;
 	/*
-	 * What relies on this client's watches is used by this process alone, which looks
-	 * at mrf_monitor_settled first: drop comes for exactly what an event is about, when
-	 * it has been read. Otherwise drop comes before that, for all that is watched.
+	 * Only this process uses what relies on this client's watches, and it checks
+	 * mrf_monitor_settled first. So drop is called for exactly the range of an event, after
+	 * it was read. For other clients drop is called before that, for all watches.
 	 */
 	bool local;
 	bool hit; /* used by the monitor */
@@ -115,8 +114,8 @@ static inline bool mrf_watch_on(const struct mrf_watch *watch)
 }
 
 /*
- * Is the watched range still what it was, as far as a monitor knows that was imported? A
- * local client asks this of what it found, too. No lock is held.
+ * Is the watched range still what it was, as far as an imported monitor knows? A local client
+ * checks this, too, for everything that it finds. No lock is held.
  */
 static inline bool mrf_watch_valid(const struct mrf_watch *watch)
 {
@@ -124,12 +123,12 @@ static inline bool mrf_watch_valid(const struct mrf_watch *watch)
 }
 
 /*
- * A local client's thread takes hold of what it found by a watched range, and then looks
- * at mrf_monitor_settled. True: all changes of mappings that were complete before this
- * call have had their effect on what local clients watch. False: the monitor's thread is
- * just learning what has changed; the thread lets go, calls mrf_monitor_settle without
- * locks of rank PIN, which waits for that, and looks for the range again. Hooks need none
- * of this: the drop comes before the change.
+ * A local client's thread first takes hold of what it found by a watched range, and then calls
+ * mrf_monitor_settled. True: all changes of mappings that were complete before this call have
+ * had their effect on local clients' watches. False: the monitor's thread is reading what has
+ * changed; the client's thread lets go, waits for that in mrf_monitor_settle, without locks of
+ * rank PIN, and looks for the range again. Hooks need none of this: they drop before the
+ * change.
  */
 extern atomic_bool mrf_monitor_learning;
 
@@ -141,18 +140,17 @@ static inline bool mrf_monitor_settled(void)
 void mrf_monitor_settle(void);
 
 /*
- * The lock is held. start and len are whole pages of private anonymous memory without a
- * hole, which userfaultfd proves, and hooks alone leave to mrf_monitor_sure. On failure
- * the range is not watched: -FI_ENOSYS (no monitor, or the hooks are gone), -FI_EINVAL
- * (memory of another kind, was discarded, or is being changed), -FI_EBUSY (another
- * userfaultfd has it), -FI_EAGAIN (there is a hole or the end of a mapping: look again, or
- * at less).
+ * The lock is held. start and len are whole pages of private anonymous memory without a hole,
+ * which userfaultfd proves, and hooks alone leave to mrf_monitor_sure. On failure the range is
+ * not watched: -FI_ENOSYS (there is no monitor, or the hooks are gone), -FI_EINVAL (the memory
+ * is of another kind, was discarded, or is being changed), -FI_EBUSY (another userfaultfd has
+ * it), -FI_EAGAIN (the range has a hole or the end of a mapping: look again, or watch less).
  */
 int mrf_monitor_watch_locked(struct mrf_watch *watch);
 /*
- * Would watching it cost no registration, for it is in ground, and hooks see when its rights
- * change? Then it lies in one chunk and one mapping, which has been watched before, and needs
- * no room. The lock is held.
+ * Is the range in ground, and do hooks see when its rights change? Then watching it costs no
+ * registration and needs no room: it lies in one chunk and one mapping, which has been watched
+ * before. The lock is held.
  */
 bool mrf_monitor_stands_locked(const struct mrf_watch *watch);
 /*
@@ -162,9 +160,9 @@ bool mrf_monitor_stands_locked(const struct mrf_watch *watch);
 bool mrf_monitor_proves(void);
 #define MRF_MONITOR_PART ((uintptr_t)2 << 20)
 /*
- * Is what is watched private anonymous memory? Memory of other kinds changes without a
- * call that hooks hear of, and pinning it is of no use until this was asked. A monitor
- * that was imported is told to watch it here. The lock is not held.
+ * Is the watched range private anonymous memory? To be asked before pinning it, because memory
+ * of other kinds changes without a call that hooks see. This also has an imported monitor watch
+ * the range. The lock is not held.
  */
 bool mrf_monitor_sure(struct mrf_watch *watch);
 /*
@@ -184,7 +182,7 @@ struct mrf_uffd_event;
 
 /* From now on ranges can be watched in this process. The lock is not held. */
 void mrf_monitor_start(struct mrf_monitor_parts parts);
-/* Ends all watches without a word to their clients; no more can begin. The lock is not held. */
+/* Ends all watches without telling their clients; no more can begin. The lock is not held. */
 void mrf_monitor_stop(void);
 /* Forgets everything, in a forked child. True: the parent had a monitor. */
 bool mrf_monitor_forget(void);
@@ -194,13 +192,13 @@ void mrf_monitor_leave_locked(struct mrf_monitor_client *client);
 /* Adds the listener to the hooks: mrf_hooks_listen. */
 int mrf_monitor_listen(void);
 
-/* Ends what is watched for clients that are not local: an event is to be read. */
+/* Ends all watches whose clients are not local, because an event is about to be read. */
 void mrf_monitor_lose_locked(void);
-/* Ends what the event is about, and remembers what was discarded. */
+/* Ends the watches in the range of the event, and remembers discards. */
 void mrf_monitor_change_locked(const struct mrf_uffd_event *event);
-/* Tells the clients of which something was dropped. */
+/* Calls dropped of the clients whose watches were dropped. */
 void mrf_monitor_tell_locked(void);
-/* As if everything changed, for good: no more can be watched. The lock is not held. */
+/* Drops all watches as if everything changed; no more can begin. The lock is not held. */
 void mrf_monitor_drop_all(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * This process's userfaultfd: the ranges whose changes the kernel reports. An event says
- * what it is about only when it is read.
+ * This process's userfaultfd: the ranges whose changes the kernel reports. The range of an
+ * event is known only when the event has been read.
  *
- * What is registered across chunks (monitor/ground.h) is registered in pieces, each of which
- * lies in one mapping.
+ * A range across chunks (monitor/ground.h) is registered in pieces, each of which lies in one
+ * mapping.
  *
  * All but mrf_own_uffd_wait is guarded by the monitor's lock; nothing allocates, frees or
  * maps, except mrf_own_uffd_open and mrf_own_uffd_close, which are called without the lock while
@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include "monitor/uffd.h"
 
-/* -FI_E*: userfaultfd cannot be had. */
+/* -FI_E*: userfaultfd cannot be used. */
 int mrf_own_uffd_open(void);
 /* Also in a forked child. */
 void mrf_own_uffd_close(void);
@@ -30,11 +30,13 @@ bool mrf_own_uffd_opened(void);
  * there is a hole or the end of a mapping in a piece, or a change is under way.
  */
 int mrf_own_uffd_add(uintptr_t start, uintptr_t end, uintptr_t *end_of_all);
-/* As before, in one chunk, and joined with what is registered around it, if it can be. */
+/*
+ * As mrf_own_uffd_add, in one chunk, and joined with registered memory around it if possible.
+ */
 int mrf_own_uffd_join(uintptr_t start, uintptr_t end, uintptr_t *end_of_all);
-/* Has every change of what is registered been read or not begun? */
+/* Has every change of registered memory been read, or not begun? */
 bool mrf_own_uffd_quiet(void);
-/* Ends that, as far as the kernel lets it. */
+/* Unregisters the range, as far as the kernel lets it. */
 void mrf_own_uffd_remove(uintptr_t start, uintptr_t end);
 
 /* Waits for an event. False: mrf_own_uffd_stop was called. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How many pieces of memory may be registered with userfaultfd: each may split a mapping,
- * and the number of mappings is limited (vm.max_map_count); the second half of the limit is
- * left to the application. To count all mappings takes long where there are many, so it is
- * done once for each time that the pieces have doubled. Pure; the caller serialises.
+ * How many pieces of memory may be registered with userfaultfd: each may split a mapping, and
+ * the number of mappings is limited (vm.max_map_count); the second half of the limit is left to
+ * the application. Counting all mappings takes long if there are many, so it is done only when
+ * the number of pieces has doubled. Pure; the caller serialises.
  */
 #ifndef MRF_MONITOR_PIECES_H
 #define MRF_MONITOR_PIECES_H
@@ -14,8 +14,8 @@
 /* All 0: nothing is registered, and nothing may be. */
 struct mrf_pieces {
 	unsigned long count;  /* registered with the kernel, overlaps counted twice */
-	unsigned long few;    /* so many need no count of all mappings ... */
-	unsigned long enough; /* ... and so many not another one */
+	unsigned long few;    /* up to here mappings need not be counted ... */
+	unsigned long enough; /* ... and up to here not again */
 	unsigned half;	      /* of the mappings that the kernel allows this process */
 	uint64_t full_until;  /* ms */
 };

@@ -169,7 +169,7 @@ static void take_out(struct look *look, const struct mrf_elf_slot *slot,
 		store_slot(look, slot->at, from, (uintptr_t)atomic_load(&hook->orig));
 }
 
-/* What the slot holds is neither the hook nor what the program would call. */
+/* The slot holds neither the hook nor the function that the program would call. */
 static void other_value(struct look *look, const struct mrf_elf_slot *slot,
 			const struct mrf_hook *hook, uintptr_t value)
 {
@@ -399,7 +399,7 @@ static void *own_function(const struct link_map *map, const char *name)
 	return found;
 }
 
-/* That of the first object behind the executable that has the function itself. */
+/* The function as the first object after the executable defines it. */
 static void *behind_stub(const char *name)
 {
 	struct link_map *map = NULL;
@@ -419,7 +419,10 @@ static void *program_function(const struct mrf_hook *hook)
 	return hook->stub && found == (void *)hook->stub ? behind_stub(hook->name) : found;
 }
 
-/* What has the hook of an earlier name is that function, or it is left alone. */
+/*
+ * A name with the hook of an earlier name must be the same function; otherwise it is not
+ * hooked.
+ */
 static void find_original(struct mrf_hook *hooks, unsigned n)
 {
 	void *found = program_function(&hooks[n]);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Puts functions of ours in the place of others in the slots (monitor/elf.h) of all
- * loaded objects of the program. No code is changed: a slot is a word of data, which is
- * exchanged by one atomic store, on a page that is made writable for that if the loader
- * has sealed it.
+ * Replaces functions by hooks in the slots (monitor/elf.h) of all loaded objects of the
+ * program. No code is changed: a slot is a word of data, which is exchanged by one atomic
+ * store, on a page that is made writable for that if the loader has sealed it.
  *
- * A slot is changed only while it holds what the loader has put there: the function that
- * the program's global lookup gives, or the stub of its own object that has not been
- * resolved yet. A slot that holds something else is another library's hook; it is left
- * alone, counted, and said once. So is an object that defines the function itself; the C
- * library is none of these, because it calls free and realloc as others do.
+ * A slot is changed only while it holds what the loader has put there: the function that the
+ * program's global lookup gives, or the stub of its own object that has not been resolved yet.
+ * A slot that holds something else is another library's hook; it is left alone, counted, and
+ * reported once. So are the slots of an object that defines the function itself, except the C
+ * library, which calls free and realloc as others do.
  *
  * Objects are looked at inside MRF_GATE_LOADER (base/gate.h), where nobody maps or frees memory
  * or calls the loader but for dl_iterate_phdr.
@@ -32,9 +31,9 @@ struct mrf_hook {
 #define MRF_SLOTS_GROUPS 4
 
 /*
- * Finds the originals and makes the hooks known; changes no slot yet. At most
- * MRF_SLOTS_GROUPS arrays in a process, which stay where they are; one again does no harm. Calls
- * the loader: no lock is held.
+ * Finds the originals and makes the hooks known; changes no slot yet. A process has at most
+ * MRF_SLOTS_GROUPS arrays, which stay where they are; adding one again does no harm. Calls the
+ * loader: no lock is held.
  */
 void mrf_slots_add(struct mrf_hook *hooks, unsigned n);
 /*
@@ -42,21 +41,24 @@ void mrf_slots_add(struct mrf_hook *hooks, unsigned n);
  * into slots where the loader has resolved a call meanwhile. Cheap if nothing was loaded.
  */
 void mrf_slots_fill(void);
-/* Likewise, for an object that has just been loaded, even if others are being loaded. */
+/*
+ * As mrf_slots_fill, for an object that has just been loaded, even if others are being loaded.
+ */
 void mrf_slots_fill_now(void);
 /* Takes the hooks out again. */
 void mrf_slots_empty(void);
 /* Are the hooks still in the slots of the object that this library is part of? Cheap. */
 bool mrf_slots_hold(void);
 /*
- * Has an object a search path (DT_RUNPATH) for what it loads itself? One (DT_RPATH) that
- * what it has loaded inherits, except the executable, whose path is everybody's?
+ * Does an object have a search path for the objects that it loads itself (DT_RUNPATH)? Does one
+ * other than the executable, whose path serves everybody, have a path that these inherit
+ * (DT_RPATH)?
  */
 bool mrf_slots_runpath(void);
 bool mrf_slots_rpath(void);
 /* The number of slots that hold hooks of others. */
 unsigned mrf_slots_foreign(void);
-/* In a forked child: other threads of the parent are not here to go on. */
+/* Called in a forked child, where the parent's other threads do not go on. */
 void mrf_slots_in_child(void);
 
 #endif

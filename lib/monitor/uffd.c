@@ -139,7 +139,7 @@ void mrf_uffd_unregister(int fd, uintptr_t start, size_t len)
 	size_t page = mrf_page_size();
 	unsigned tries = UNREGISTER_TRIES;
 
-	/* Of huge pages none can be cut. */
+	/* A huge page cannot be cut. */
 	if (len > page && !unregister(fd, start, page)) {
 		start += page;
 		len -= page;

@@ -234,7 +234,7 @@ static struct mrf_mr *hold(const struct mrf_mr_space *space, const void *desc)
 	return mr;
 }
 
-/* Of the host's memory, which may be gone. */
+/* Copies from or to memory of the host, which may be gone. */
 static int copy_shared(const struct copy *copy, struct mrf_hmem_why *why)
 {
 	struct iovec there = { (void *)(uintptr_t)copy->addr, copy->len };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Regions of memory that only a device's runtime can copy (FI_MR_HMEM). The kernel pins nothing of
- * them, and their segments have no keys: transfers go through memory of the host. What is at the
- * address is looked up when the region is registered, and by each copy again.
+ * Regions of memory that only a device's runtime can copy (FI_MR_HMEM). The kernel pins nothing
+ * of them, and their segments have no keys: transfers go through memory of the host. The
+ * allocation at an address is looked up when the region is registered, and again by each copy.
  */
 #ifndef MRF_MR_DEVICE_H
 #define MRF_MR_DEVICE_H
@@ -15,23 +15,23 @@ struct mrf_mr_pins;
 /* Of one region; immutable. */
 struct mrf_mr_device {
 	const struct mrf_hmem *hmem;
-	struct mrf_hmem_alloc alloc[]; /* what each segment is in */
+	struct mrf_hmem_alloc alloc[]; /* the one that each segment lies in */
 };
 
 /*
- * In a domain with FI_MR_HMEM: looks at attr->iface, attr->device and FI_HMEM_DEVICE_ONLY, for the
- * segments in pins. *device: what the region needs, to be freed with it; NULL: the kernel can pin
- * all of it. Errors are logged: those of mrf_hmem_open; -FI_EINVAL: it is other memory than attr
- * says; -FI_ENODEV: there is no device of that number; -FI_EIO; -FI_ENOMEM.
+ * In a domain with FI_MR_HMEM: looks at attr->iface, attr->device and FI_HMEM_DEVICE_ONLY, for
+ * the segments in pins. *device: the region's, to be freed with it; NULL: the kernel can pin
+ * all of it. Errors are logged: those of mrf_hmem_open; -FI_EINVAL: it is other memory than
+ * attr says; -FI_ENODEV: there is no device of that number; -FI_EIO; -FI_ENOMEM.
  */
 int mrf_mr_device_find(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		       uint64_t flags, const struct mrf_mr_pins *pins,
 		       struct mrf_mr_device **device);
 
 /*
- * Memory that is used without a descriptor: -FI_EINVAL (logged with this code, the buffer is called
- * `what`) if it is memory of a device; 0 also if no runtime knows it. Only runtimes are asked that
- * the application uses.
+ * For a buffer without a descriptor. -FI_EINVAL: it is memory of a device (logged with this
+ * code, `what` names the buffer). 0: it is not, as far as the runtimes know that the
+ * application uses.
  */
 int mrf_mr_device_refuse(const void *addr, unsigned code, const char *what);
 
@@ -44,13 +44,13 @@ static inline bool mrf_desc_is_device(const struct mrf_mr_space *space, const vo
 }
 
 /*
- * Copies len bytes from addr, or (in) to it, which are inside the region, for a caller that is
- * between mrf_mr_enter and mrf_mr_leave. As struct mrf_hmem says.
+ * Copies len bytes, which are inside the region, from addr, or with `in` to it. The caller is
+ * between mrf_mr_enter and mrf_mr_leave. Errors as struct mrf_hmem says.
  */
 int mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host, uint64_t len,
 		       struct mrf_hmem_why *why);
 /*
- * Copies len bytes from or to addr, which are inside the region of the descriptor. fi_close of
+ * Copy len bytes, which are inside the region of the descriptor, from or to addr. fi_close of
  * the region waits for it. -FI_ECANCELED: the region has been closed; otherwise as struct
  * mrf_hmem says. No lock is held; takes as long as the device takes.
  */

@@ -6,13 +6,13 @@
  * Its provider key never carries an rkey and its raw key is never complete, so every peer
  * asks, and the answer of an endpoint with FI_RMA_EVENT has the number.
  *
- * The initiator sends it as immediate data with the last bytes that an operation writes
- * to the region: once for each region and operation, however the operation is split. What
- * is refused or flushed on its way has not been counted and carries the number again when
- * it is done again; what was acknowledged has its completion in the agent's queue. A
- * write that carried a number is never done twice (ep/tx/fail.c). Since immediate data are
- * taken, FI_REMOTE_CQ_DATA go to such endpoints as a message behind the write. Whether a
- * counter is bound is this side's business alone.
+ * The initiator sends it as immediate data with the last bytes that an operation writes to the
+ * region: once for each region and operation, however the operation is split. A write that is
+ * refused or flushed on its way has not been counted, and carries the number again when it is
+ * repeated; one that was acknowledged has its completion in the agent's queue. A write that
+ * carried a number is never done twice (ep/tx/fail.c). Since immediate data are taken,
+ * FI_REMOTE_CQ_DATA go to such endpoints as a message behind the write. Whether a counter is
+ * bound is this side's business alone.
  *
  * The agent looks up number, region and counters under space->lock. A number of a region
  * that is not served, or not to that endpoint's class, counts nothing, and neither does
@@ -304,8 +304,8 @@ static bool ports_count_locked(const struct mrf_mr_space *space)
 }
 
 /*
- * What peers know to be written is counted before the region's number is gone. The region
- * can still have a counter only where regions close first.
+ * Counts everything that peers know to be written, before the region's number is gone. The
+ * region can still have a counter only where regions close first.
  */
 static void settle_bindings(struct mrf_mr *mr)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which memory is persistent, and how it is flushed. A region with FI_RMA_PMEM is of
- * shared, writable mappings of regular files that are not of tmpfs, hugetlbfs or memfd
- * and not removed, and lies inside these files: what is written behind the end of a file,
- * in its last page too, is not the file's. /proc/self/maps, stat and statfs tell.
+ * A region with FI_RMA_PMEM consists of shared, writable mappings of regular files that are not
+ * removed and not of tmpfs, hugetlbfs or memfd, and lies inside these files, because bytes
+ * behind the end of a file, even in its last page, do not belong to it. /proc/self/maps, stat
+ * and statfs show that.
  *
- * Flushing is MADV_POPULATE_WRITE and msync(MS_SYNC). What a device writes leaves no
- * trace in the page tables, and without the former msync(2) writes nothing:
- * tests/runner/t_commit.sh shows that. Kernels from about 6.5 on, 6.12 among those
- * tested, do not pin shared file mappings for writing (FOLL_LONGTERM): there registering
- * is refused with its reason.
+ * Flushing is MADV_POPULATE_WRITE and msync(MS_SYNC). A device's writes leave no trace in the
+ * page tables, and without the former msync(2) writes nothing: tests/runner/t_commit.sh shows
+ * that. Kernels from about 6.5 on, 6.12 among those tested, do not pin shared file mappings for
+ * writing (FOLL_LONGTERM): there registering is refused with its reason.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -135,8 +134,8 @@ static void rest(void)
 }
 
 /*
- * What the device writes leaves no trace in the page tables. Faulting the pages in for
- * writing makes them dirty, and so the file system writes them. That takes the processor, not the
+ * The device's writes leave no trace in the page tables. Faulting the pages in for writing
+ * makes them dirty, and so the file system writes them. That takes the processor, not the
  * storage, up to 1 us a page.
  */
 static int make_dirty(uint8_t *start, size_t size)

@@ -43,10 +43,10 @@ struct mrf_mr_view {
 	 * cover.
 	 */
 	bool complete;
-	bool once; /* for accesses begun before the question, within the lease */
+	bool once; /* valid for accesses that began before the question, until the lease ends */
 	/*
-	 * Memory of devices is in it: reached by mrf_mr_stage_begin only; the segments have no
-	 * keys.
+	 * The region has memory of devices, which only mrf_mr_stage_begin reaches; its segments
+	 * have no keys.
 	 */
 	bool staged;
 	uint64_t serial;
@@ -83,7 +83,7 @@ enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_m
 void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 		  struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
-/* A range that is to be made persistent. Its region is held, so that fi_close waits. */
+/* A range to be made persistent. Its region is held, so that fi_close waits. */
 struct mrf_mr_commit {
 	struct mrf_mr *mr;
 	unsigned n, at; /* places, and the first that is not flushed yet */
@@ -105,9 +105,9 @@ enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct 
  */
 int mrf_mr_commit_check(const struct mrf_mr_commit *commit);
 /*
- * Makes a part of what was written there persistent. True: it is to be called again. *err is
- * set when it returns false, as by mrf_mr_commit_check; FI_ECANCELED: the region is being
- * closed. Any thread, no lock held; takes as long as the storage takes.
+ * Makes a part of the bytes persistent. True: call it again. False: *err is set, as by
+ * mrf_mr_commit_check; FI_ECANCELED: the region is being closed. Any thread, no lock held;
+ * takes as long as the storage takes.
  */
 bool mrf_mr_commit_flush(struct mrf_mr_commit *commit, int *err);
 void mrf_mr_commit_end(struct mrf_mr_commit *commit);
@@ -121,10 +121,10 @@ enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct m
 				      uint64_t right, struct mrf_mr_commit *places,
 				      uint32_t *event);
 /*
- * Copies the next part of the bytes, from the region or (in) to it; *host goes on by as much.
- * True: it is to be called again. *err is set when it returns false: 0, FI_ECANCELED (the region
- * is being closed), FI_EFAULT (its memory was freed) or FI_EIO, and why what the runtime says.
- * Any thread, no lock held.
+ * Copies the next part of the bytes from the region, or with `in` to it, and moves *host on by
+ * as much. True: call it again. False: *err is 0, FI_ECANCELED (the region is being closed),
+ * FI_EFAULT (its memory was freed) or FI_EIO; *why has the runtime's words. Any thread, no lock
+ * held.
  */
 bool mrf_mr_stage_copy(struct mrf_mr_commit *places, bool in, uint8_t **host, int *err,
 		       struct mrf_hmem_why *why);

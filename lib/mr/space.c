@@ -35,7 +35,10 @@ static int init_kind(struct mrf_mr_space *space)
 
 	space->plain = allocated && !space->events_all &&
 		       !(space->mode & (FI_MR_MMU_NOTIFY | FI_MR_ENDPOINT | FI_MR_HMEM));
-	/* Those that the application has loaded know their memory when it comes unregistered. */
+	/*
+	 * Opens the runtimes that the application has loaded, so that their memory is known
+	 * without a registration.
+	 */
 	if (space->mode & FI_MR_HMEM)
 		mrf_hmem_notice();
 	space->backs = mrf_mr_backs_new(space);

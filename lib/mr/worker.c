@@ -55,7 +55,7 @@ static void report_locked(struct mrf_mr_worker *worker, struct mrf_mr_job *job, 
 		mrf_eq_post_err(worker->eq, &job->event, &err, why->text);
 }
 
-/* What was made for a region. */
+/* Everything that was made for a region. */
 struct made {
 	struct mrf_mr_pins pins;
 	struct mrf_mr_face *faces;
@@ -102,10 +102,7 @@ static int open_locked(struct mrf_mr_job *job, struct made *made)
 	return 0;
 }
 
-/*
- * The region cannot be used: what is pinned for it is unpinned, and its key is free
- * again.
- */
+/* The region cannot be used: unpins its memory and frees its key. */
 static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job, struct made *made,
 		     int ret, const struct mrf_refusal *why)
 {

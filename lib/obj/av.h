@@ -31,8 +31,8 @@ struct fid_domain *mrf_av_domain(struct mrf_av *av);
 
 /*
  * Embedded in an object that keeps something for each address. removed is called after
- * addresses were removed, by the thread that removes them, with the address vector's lock
- * held; it is not called any more once mrf_av_unwatch has returned.
+ * addresses were removed, by the thread that removes them, with the address vector's lock held;
+ * it is no longer called once mrf_av_unwatch has returned.
  */
 struct mrf_av_watch {
 	struct mrf_list node;

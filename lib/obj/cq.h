@@ -24,8 +24,8 @@ struct mrf_comp {
 };
 
 /*
- * Longest error text, its NUL included. None is cut: a reason of 140 bytes behind the longest
- * address, and how many bytes of the longest message were done.
+ * Length of the longest error text, with its NUL: a reason of 140 bytes after the longest
+ * address, and how many bytes of the longest message were done. No text is cut.
  */
 #define MRF_ERR_TEXT 256
 
@@ -61,8 +61,8 @@ struct fid_domain *mrf_cq_domain(struct mrf_cq *cq);
 struct mrf_wait *mrf_cq_wait(struct mrf_cq *cq);
 
 /*
- * fi_trywait: 0 when it is safe to block on the CQ's fd, -FI_EAGAIN when something is
- * there, -FI_EINVAL (logged) when it has no wait object.
+ * fi_trywait: 0 when it is safe to block on the CQ's fd, -FI_EAGAIN when there is something to
+ * read, -FI_EINVAL (logged) when the CQ has no wait object.
  */
 int mrf_cq_trywait(struct mrf_cq *cq);
 

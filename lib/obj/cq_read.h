@@ -9,8 +9,8 @@
 struct mrf_cq;
 
 /*
- * Frees an error that is not used any more (or NULL), or keeps it as the spare if that is
- * missing. The caller holds cq->lock.
+ * Frees an error that is no longer used (or NULL), or keeps it as the spare if there is none.
+ * The caller holds cq->lock.
  */
 void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err);
 

@@ -19,11 +19,11 @@
  */
 enum mrf_pinned mrf_pin_around(struct mrf_mr_back *back, const struct mrf_hole *hole, int *err);
 /*
- * The same for a hole of which no mapping was looked up; its limits are the extent's. The
- * kernel proves what has to be known of the memory: that it may be accessed so, before
- * anything else, because a pin that fails is a line in its log; and that it is private and
- * in one mapping, when it is watched. False: it does not, or there is no room; look at the
- * mappings. No lock is held.
+ * As mrf_pin_around, for a hole whose mapping was not looked up; its limits are the extent's.
+ * The kernel checks the memory instead: first that it may be accessed in this way, because a
+ * pin that fails leaves a line in the kernel's log; and when it is watched, that it is private
+ * and in one mapping. False: it is not, or there is no room; look at the mappings. No lock is
+ * held.
  */
 bool mrf_pin_quick(struct mrf_mr_back *back, const struct mrf_hole *hole);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Room: what is pinned for peers gives way (backs.h). Locked memory and regions of the
- * device are limited for the process, while peers decide how much is pinned on demand. So
- * when a registration fails for want of them, all kept pins of all domains are dropped,
- * as a change of the memory would drop them, and it is tried once more. Nothing is freed
- * then, because the caller may hold locks; the next question does that, or closing.
- * Leased pins stay, and so does what the same answer shows already: a peer that asks for
- * more than there is room for is told of the first part and asks again.
+ * Making room: pins for peers give way (backs.h). Locked memory and regions of the device are
+ * limited for the process, while peers decide how much is pinned on demand. So when a
+ * registration fails for want of them, all kept pins of all domains are dropped, as a change of
+ * the memory would drop them, and it is tried once more. Nothing is freed then, because the
+ * caller may hold locks; the next question does that, or closing. Leased pins stay, and so do
+ * the pins that the same answer already shows: a peer that asks for more than there is room for
+ * is told of the first part and asks again.
  */
 #include <stdlib.h>
 #include "base/compiler.h"

@@ -11,17 +11,17 @@
 
 struct mrf_pin;
 
-/* Who owns a pin that is no region's; the calls come with the monitor's lock held. */
+/* The owner of a pin that belongs to no region. The calls come with the monitor's lock held. */
 struct mrf_pin_owner {
-	/* It has been registered, and its memory has not changed since it is watched. */
+	/* The pin has been registered, and its memory has not changed since the watch began. */
 	void (*kept_locked)(struct mrf_pin *pin);
 	/*
-	 * It is no longer kept: its memory is about to change (changed), or it gave way.
-	 * False: somebody uses it still; the owner calls mrf_pin_bury_locked later. May
-	 * not allocate or free.
+	 * The pin is no longer kept: its memory is about to change (changed), or it gave way.
+	 * False: somebody still uses it; the owner calls mrf_pin_revoke_locked later. May not
+	 * allocate or free.
 	 */
 	bool (*ended_locked)(struct mrf_pin *pin, bool changed);
-	/* Instead of free(). The lock is not held. */
+	/* Called instead of free(). The lock is not held. */
 	void (*free)(struct mrf_pin *pin);
 };
 

@@ -4,12 +4,11 @@
  * access would be too late, because it could not tell these pages from pages that came in
  * between.
  *
- * mincore(2) answers for 16 MiB at a time; where not all is mapped, the mappings are gone
- * through. Looking at a page that is there costs much less than its first use did, so all
- * of them are looked at. Of the pages without memory, of which a terabyte may be
- * registered, 16 GiB are looked at (PATIENCE). What lies behind counts as not there,
- * which costs a refresh and never shows a peer anything. (PAGEMAP_SCAN needs no such
- * bound, but Linux 6.7.)
+ * mincore(2) answers for 16 MiB at a time; if not all of them are mapped, the search goes from
+ * mapping to mapping. Looking at a page that is there costs much less than its first use did,
+ * so all of them are looked at. A terabyte of pages without memory may be registered, of which
+ * 16 GiB are looked at (PATIENCE). Pages behind these count as not there, which costs a refresh
+ * and never shows a peer anything. (PAGEMAP_SCAN needs no such bound, but Linux 6.7.)
  */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
@@ -18,7 +17,7 @@
 #include "mr/demand/present.h"
 #include "mr/space.h"
 
-/* Pages without memory; what is left then counts as not there. */
+/* Pages without memory; the rest then counts as not there. */
 #define PATIENCE (4u << 20)
 
 /* The pages that were found so far. */

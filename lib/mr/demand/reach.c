@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an answer says of bytes of a region that is pinned on demand: pins what is
- * missing.
+ * Fills in what an answer says of bytes of a region that is pinned on demand, and pins those
+ * that are missing.
  *
- * What is pinned already is shown without a look at anything: as long as a pin is kept,
- * its memory has not changed. Private memory is pinned quickly (around.h): the kernel
- * proves what has to be known of it. Where it does not, and for all other memory, the
- * mappings are looked up (base/maps.h), which tell what cannot be pinned (each failed pin
- * is a line in the kernel's log), and why. A queue of an RDMA device, which a region of
- * the whole address space covers, too, is never pinned: the quick way takes private
- * anonymous memory only, and the other one knows these queues by name.
+ * Pinned bytes are shown without further checks: as long as a pin is kept, its memory has not
+ * changed. Private memory is pinned quickly (around.h), because the kernel checks it. If that
+ * fails, and for all other memory, the mappings are looked up (base/maps.h), which show the
+ * bytes that cannot be pinned (each failed pin is a line in the kernel's log), and why. A queue
+ * of an RDMA device, which a region of the whole address space covers, too, is never pinned:
+ * the quick way takes private anonymous memory only, and the other one knows these queues by
+ * name.
  */
 #include <string.h>
 #include <rdma/fi_errno.h>

@@ -82,7 +82,7 @@ void mrf_pins_take_locked(struct mrf_mr_back *back, const struct mrf_spans *wher
 	}
 }
 
-void mrf_pin_bury_locked(struct mrf_pin *pin)
+void mrf_pin_revoke_locked(struct mrf_pin *pin)
 {
 	mrf_monitor_held();
 	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
@@ -97,7 +97,7 @@ void mrf_pin_drop_locked(struct mrf_pin *pin, bool changed)
 	if (pin->place)
 		mrf_itree_remove(&pin->back->pins, pin->place);
 	if (!pin->owner || pin->owner->ended_locked(pin, changed))
-		mrf_pin_bury_locked(pin);
+		mrf_pin_revoke_locked(pin);
 }
 
 static void drop_list_locked(struct mrf_list *pins)

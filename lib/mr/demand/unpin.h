@@ -39,13 +39,13 @@ void mrf_pins_spoil_locked(struct mrf_mr_back *back, const struct mrf_spans *whe
 void mrf_pins_take_locked(struct mrf_mr_back *back, const struct mrf_spans *where,
 			  struct mrf_list *list);
 /*
- * Revokes the kernel MR of a kept pin (or of all kept pins, local ones too) and moves the
- * pin to backs->dead; frees nothing. changed: because the memory changes. The lock is
- * held. False: there was no pin.
+ * Revokes the kernel MR of a kept pin and moves the pin to backs->dead; frees nothing. changed:
+ * because the memory changes. The lock is held.
  */
 void mrf_pin_drop_locked(struct mrf_pin *pin, bool changed);
-/* The same for a pin that is no longer kept. The lock is held. */
-void mrf_pin_bury_locked(struct mrf_pin *pin);
+/* As mrf_pin_drop_locked, for a pin that is no longer kept. The lock is held. */
+void mrf_pin_revoke_locked(struct mrf_pin *pin);
+/* Drops all kept pins, local ones, too. False: there was none. The lock is held. */
 bool mrf_pins_drop_all_locked(struct mrf_mr_backs *backs);
 /* Frees a pin without a kernel MR that nobody else knows of; pin may be NULL. */
 void mrf_pin_free(struct mrf_pin *pin);

@@ -101,32 +101,42 @@ struct mrf_op_atomic {
 	uint64_t guess;	    /* what the word should hold for the try to succeed */
 };
 
+/* What has come of it on connections that broke, and what is to come of that: fate.h. */
+struct mrf_op_broken {
+	bool posted;		  /* was posted once and flushed; may have run */
+	bool failed;		  /* in peer->chores.list, to complete in error: why */
+	bool stopped;		  /* fatal: why says the reason */
+	bool counted;		  /* in timeouts: the connection that has just broken */
+	uint8_t timeouts;	  /* how often nobody has answered */
+	uint8_t doubt;		  /* enum mrf_wc_status; not OK: in doubt (tx/doubt.h) */
+	uint16_t refused;	  /* how often the target's kernel refused it */
+	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
+};
+
+/* Data that a write brings to the peer's application. */
+struct mrf_op_imm {
+	bool has;
+	bool posted;
+	uint32_t data;
+};
+
 struct mrf_op {
-	/* in peer->queue, redo or chores, or ep->drops or free_ops */
+	/* in peer->queue, redo or chores.list, or ep->drops or free_ops */
 	struct mrf_list node;
 	struct mrf_peer *peer;
 	unsigned number; /* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
 	/* from here to local.sge: see mrf_op_reset */
 	const struct mrf_op_type *type;
 	bool queued; /* in peer->queue or peer->redo */
-	bool has_imm;
 	bool fence;
-	bool silent;	/* no completion when it succeeds */
-	bool ask_first; /* even a key that carries its rkey must be resolved */
-	bool resolved;	/* all keys known good; holds until the next requeue */
-	bool imm_posted;
-	bool told; /* the target counts it: must never be done twice */
-	uint8_t timeouts;
-	uint8_t empty_known;	  /* a bit per rma entry: empty, and allowed by an answer */
-	bool posted;		  /* was posted once and flushed; may have run */
-	uint8_t chore;		  /* enum mrf_chore; in peer->chores.list */
-	bool failed;		  /* there, to complete in error: why */
-	bool stopped;		  /* fatal: why says the reason */
-	bool counted;		  /* in timeouts: the connection that has just broken */
-	uint16_t refused;	  /* how often the target's kernel refused it */
-	uint8_t doubt;		  /* enum mrf_wc_status; not OK: in doubt (tx/doubt.h) */
-	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
-	uint32_t imm;
+	bool silent;	     /* no completion when it succeeds */
+	bool ask_first;	     /* even a key that carries its rkey must be resolved */
+	bool resolved;	     /* all keys known good; holds until the next requeue */
+	bool told;	     /* the target counts it: must never be done twice */
+	uint8_t empty_known; /* a bit per rma entry: empty, and allowed by an answer */
+	uint8_t chore;	     /* enum mrf_chore; in peer->chores.list */
+	struct mrf_op_imm imm;
+	struct mrf_op_broken broken;
 	uint32_t inflight; /* work requests posted and not completed */
 	uint32_t awaiting; /* requests to the agent without a reply */
 	union {

@@ -125,7 +125,7 @@ static enum mrf_resolved resolve_one_locked(struct mrf_op *op, const struct fi_r
 	}
 	if (may_ask_locked(op, remote))
 		mrf_ask_want_locked(op->peer, remote, rma->addr + done, rma->len - done,
-				    op->refused > MRF_OP_REFUSED_KEPT);
+				    op->broken.refused > MRF_OP_REFUSED_KEPT);
 	return MRF_RESOLVE_WAIT;
 }
 
@@ -134,10 +134,10 @@ static bool refused_too_often_locked(const struct mrf_op *op)
 	const struct mrf_remote *remote;
 
 	mrf_lock_held(&op->peer->ep->lock);
-	if (mrf_likely(op->refused <= MRF_OP_REFUSED))
+	if (mrf_likely(op->broken.refused <= MRF_OP_REFUSED))
 		return false;
 	remote = mrf_remote_find_locked(op->peer, op->rma[0].key);
-	return !remote || remote->complete || op->refused > MRF_OP_REFUSED_ON_DEMAND;
+	return !remote || remote->complete || op->broken.refused > MRF_OP_REFUSED_ON_DEMAND;
 }
 
 enum mrf_resolved mrf_resolve_op_locked(struct mrf_op *op, struct mrf_why *why)
@@ -153,7 +153,7 @@ enum mrf_resolved mrf_resolve_op_locked(struct mrf_op *op, struct mrf_why *why)
 			    "key 0x%" PRIx64
 			    ": the peer's kernel refused the access %u times although "
 			    "the peer's library would allow it",
-			    op->rma[0].key, op->refused);
+			    op->rma[0].key, op->broken.refused);
 		return MRF_RESOLVE_FAIL;
 	}
 	for (i = 0; i < op->nrma; i++) {

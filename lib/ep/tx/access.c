@@ -9,10 +9,10 @@
 static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t upto,
 			  struct mrf_vwr *wr)
 {
-	bool imm = op->has_imm && upto == op->total;
+	bool imm = op->imm.has && upto == op->total;
 
 	mrf_lock_held(&peer->ep->lock);
-	wr->imm = op->imm;
+	wr->imm = op->imm.data;
 	if (peer->target.events && upto) {
 		if (!mrf_resolve_event_locked(op, upto, &wr->imm))
 			return -FI_ENOKEY;
@@ -25,7 +25,7 @@ static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, 
 /* Sends the application's data behind all bytes, where immediate data are event numbers. */
 static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	const struct mrf_data data = { .data = op->imm, .len = op->total };
+	const struct mrf_data data = { .data = op->imm.data, .len = op->total };
 	uint8_t msg[MRF_PROTO_DATA_LEN];
 	struct mrf_sge sge = { .addr = (uintptr_t)msg };
 	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
@@ -37,7 +37,7 @@ static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (ret)
 		return ret;
 	op->inflight++;
-	op->imm_posted = true;
+	op->imm.posted = true;
 	return 0;
 }
 
@@ -50,7 +50,7 @@ int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (op->has_imm && peer->target.events && op->pos == op->total)
+	if (op->imm.has && peer->target.events && op->pos == op->total)
 		return post_data_locked(peer, op);
 	/* All bytes may be there, and only the data be missing: what the peer took changed. */
 	if (op->pos < op->total &&
@@ -70,6 +70,6 @@ int mrf_access_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->pos += len;
 	op->inflight++;
 	op->told |= wr.op == MRF_VWR_WRITE_IMM;
-	op->imm_posted = op->has_imm && !peer->target.events && op->pos == op->total;
+	op->imm.posted = op->imm.has && !peer->target.events && op->pos == op->total;
 	return 0;
 }

@@ -167,7 +167,7 @@ void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int c
 		free_op_locked(ep, op);
 		return;
 	}
-	op->failed = true;
+	op->broken.failed = true;
 	mrf_why_set(&op->why, err, code, "%s", text);
 	add_locked(ep, op, MRF_CHORE_COMPLETE);
 }
@@ -207,7 +207,7 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int 
 	struct mrf_op *op = first_chore_locked(peer);
 
 	mrf_lock_held(&ep->lock);
-	if (op->failed)
+	if (op->broken.failed)
 		mrf_complete_error_locked(ep, op, op->why.err, op->why.code, op->why.text);
 	else if (mrf_unlikely(ret))
 		mrf_complete_undelivered_locked(ep, op, ret);
@@ -251,7 +251,7 @@ static int deliver_staged(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 	mrf_refuse_catch(NULL);
 	if (ret && ret != -FI_EAGAIN) {
 		take_reason(&op->why, -ret, &said);
-		op->failed = true;
+		op->broken.failed = true;
 	}
 	return ret;
 }

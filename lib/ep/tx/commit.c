@@ -107,7 +107,7 @@ static void checked_locked(struct mrf_peer *peer, struct mrf_op *op)
 static void written_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	op->refused = 0;
+	op->broken.refused = 0;
 	become(op, &flushing);
 	op->queued = true;
 	mrf_list_add_head(&op->node, &peer->queue);

@@ -48,9 +48,9 @@ void mrf_doubt_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_wc_stat
 	uint64_t len = conn->ring[(conn->head - 1) % MRF_CONN_RING].len;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	if (!op->doubt)
+	if (!op->broken.doubt)
 		op->psn.from = conn->psn;
-	op->doubt = (uint8_t)status;
+	op->broken.doubt = (uint8_t)status;
 	op->psn.to = conn->psn + 1 + more_packets(conn, len);
 	conn->peer->target.lost = conn->target_qpn;
 }
@@ -98,7 +98,7 @@ static void complete_done_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
 	op->acked = op->pos;
-	if (op->pos != op->total || (op->has_imm && !op->imm_posted))
+	if (op->pos != op->total || (op->imm.has && !op->imm.posted))
 		return;
 	mrf_op_leave_locked(op);
 	if (op->type->done)
@@ -122,13 +122,13 @@ static void settle_one_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 		fail_lost_result_locked(peer, op);
 		return;
 	}
-	op->doubt = MRF_WC_OK;
+	op->broken.doubt = MRF_WC_OK;
 	if (all) {
 		complete_done_locked(peer, op);
 		return;
 	}
 	mrf_op_again_locked(peer->ep, op);
-	op->imm_posted = false;
+	op->imm.posted = false;
 }
 
 void mrf_doubt_settle_locked(struct mrf_conn *conn)
@@ -140,7 +140,7 @@ void mrf_doubt_settle_locked(struct mrf_conn *conn)
 	mrf_list_each_safe (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		if (!op->doubt)
+		if (!op->broken.doubt)
 			continue;
 		if (conn->told)
 			settle_one_locked(peer, op, conn->told_psn);

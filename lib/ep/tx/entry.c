@@ -118,7 +118,7 @@ int mrf_entry_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int
 static bool may_cancel_locked(const struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	return !op->posted && !op->pos && !op->inflight && !op->awaiting && !op->type->begun;
+	return !op->broken.posted && !op->pos && !op->inflight && !op->awaiting && !op->type->begun;
 }
 
 static bool cancel_one_locked(struct mrf_peer *peer, const void *context)

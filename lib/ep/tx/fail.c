@@ -41,7 +41,7 @@
 static void to_redo_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	op->posted = true;
+	op->broken.posted = true;
 	if (op->queued)
 		return;
 	op->queued = true;
@@ -61,9 +61,9 @@ void mrf_fail_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	mrf_info(FI_LOG_EP_DATA,
 		 "the peer's kernel refused an operation (%u): the key is asked about anew",
-		 op->refused + 1u);
+		 op->broken.refused + 1u);
 	peer->dial.losses = 0;
-	op->refused++;
+	op->broken.refused++;
 	ask_anew_locked(peer, op);
 }
 
@@ -75,7 +75,7 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 	else if (how->anew)
 		ask_anew_locked(peer, op);
 	mrf_op_again_locked(peer->ep, op);
-	op->imm_posted = false;
+	op->imm.posted = false;
 	to_redo_locked(peer, op);
 }
 
@@ -83,7 +83,7 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 static bool has_try_locked(const struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	return op->timeouts - op->counted < MRF_TIMEOUTS;
+	return op->broken.timeouts - op->broken.counted < MRF_TIMEOUTS;
 }
 
 /* A work request of op, which stood at that place, has come back. */
@@ -98,8 +98,8 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	op->fence |= fate.alone;
-	op->timeouts += fate.counts && !op->counted;
-	op->counted |= fate.counts;
+	op->broken.timeouts += fate.counts && !op->broken.counted;
+	op->broken.counted |= fate.counts;
 	switch (fate.deed) {
 	case MRF_AGAIN:
 		requeue_locked(peer, op, &fate);
@@ -109,7 +109,7 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 		to_redo_locked(peer, op);
 		break;
 	case MRF_FATAL:
-		op->fatal = fate.status;
+		op->broken.fatal = fate.status;
 	}
 }
 
@@ -203,7 +203,7 @@ static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op
 static bool is_replied_locked(const struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	return mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->has_imm;
+	return mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->imm.has;
 }
 
 enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
@@ -216,7 +216,7 @@ enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 	if (first)
 		diagnose_locked(conn, op, wc);
 	place = place_of_locked(conn, op, first);
-	if (op && op->fatal == MRF_WC_OK && !is_replied_locked(op))
+	if (op && op->broken.fatal == MRF_WC_OK && !is_replied_locked(op))
 		came_back_locked(conn, op, place);
 	mrf_doubt_next_locked(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
 	mrf_conn_break_locked(conn->peer);
@@ -239,7 +239,7 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 		/* Its replies are on the way. */
 		if (op->awaiting)
 			continue;
-		if (op->doubt)
+		if (op->broken.doubt)
 			mrf_fatal_doubt_locked(peer, op);
 		else
 			mrf_fatal_halt_locked(peer, op, &why);

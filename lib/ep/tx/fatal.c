@@ -23,8 +23,8 @@ void mrf_fatal_halt_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 		fail_rest_locked(peer, op, why);
 		return;
 	}
-	op->fatal = MRF_WC_OTHER;
-	op->stopped = true;
+	op->broken.fatal = MRF_WC_OTHER;
+	op->broken.stopped = true;
 	op->why = *why;
 }
 
@@ -54,16 +54,16 @@ static const struct cause always_flushed = {
 
 static const struct cause *cause_of(const struct mrf_op *op)
 {
-	if (op->fatal == MRF_WC_FLUSHED && op->timeouts > MRF_TIMEOUTS)
+	if (op->broken.fatal == MRF_WC_FLUSHED && op->broken.timeouts > MRF_TIMEOUTS)
 		return &always_flushed;
-	return &causes[op->fatal];
+	return &causes[op->broken.fatal];
 }
 
 /* Of an access whose own buffer was at fault it is known, unless the device had sent it before. */
 static bool may_have_been_done_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return op->fatal != MRF_WC_LOCAL ||
+	return op->broken.fatal != MRF_WC_LOCAL ||
 	       (peer->conn->behind_ran && op->type->kind != MRF_OP_READ);
 }
 
@@ -74,7 +74,7 @@ void mrf_fatal_end_locked(struct mrf_peer *peer, struct mrf_op *op)
 	char addr[64];
 
 	mrf_lock_held(&peer->ep->lock);
-	if (op->stopped) {
+	if (op->broken.stopped) {
 		fail_rest_locked(peer, op, &why);
 		return;
 	}
@@ -91,8 +91,8 @@ void mrf_fatal_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_op_leave_locked(op);
-	op->fatal = op->doubt;
-	op->doubt = MRF_WC_OK;
+	op->broken.fatal = op->broken.doubt;
+	op->broken.doubt = MRF_WC_OK;
 	/* A thread is copying for it: it ends when that is done. */
 	if (!op->inflight)
 		mrf_fatal_end_locked(peer, op);

@@ -5,7 +5,7 @@
 
 #include "ep/model/peer.h"
 
-/* Nothing of op is in flight any more, op is in no list, and op->fatal says how it ended. */
+/* Nothing of op is in flight any more, op is in no list, and op->broken.fatal says how it ended. */
 void mrf_fatal_end_locked(struct mrf_peer *peer, struct mrf_op *op);
 /* op, which waits in doubt (doubt.h), fails: nobody knows whether it was done. */
 void mrf_fatal_doubt_locked(struct mrf_peer *peer, struct mrf_op *op);

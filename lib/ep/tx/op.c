@@ -59,8 +59,8 @@ int mrf_op_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 	op->comp_flags = FI_RMA | (req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;
-	op->has_imm = req->flags & FI_REMOTE_CQ_DATA;
-	op->imm = (uint32_t)req->data;
+	op->imm.has = req->flags & FI_REMOTE_CQ_DATA;
+	op->imm.data = (uint32_t)req->data;
 	op->silent = req->silent || (ep->selective && !(req->flags & FI_COMPLETION));
 	op->total = mrf_iov_total(req->iov, req->count);
 	op->nrma = (int)req->rma_count;

@@ -18,7 +18,7 @@
 static bool posted_all_locked(const struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	return op->pos == op->total && (!op->has_imm || op->imm_posted);
+	return op->pos == op->total && (!op->imm.has || op->imm.posted);
 }
 
 void mrf_peer_wait_locked(struct mrf_peer *peer)
@@ -55,7 +55,7 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	if (op->inflight)
 		return;
-	if (mrf_unlikely(op->fatal != MRF_WC_OK)) {
+	if (mrf_unlikely(op->broken.fatal != MRF_WC_OK)) {
 		if (op->queued)
 			mrf_op_leave_locked(op);
 		peer->dial.losses = 0;
@@ -65,7 +65,7 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 			op->type->done(peer, op);
 		else
 			mrf_chores_done_locked(peer->ep, op);
-	} else if (op->type->back && !op->doubt) {
+	} else if (op->type->back && !op->broken.doubt) {
 		op->type->back(peer, op);
 	}
 }
@@ -87,10 +87,11 @@ static void copy_next_locked(struct mrf_peer *peer, struct mrf_op *op)
 static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (why && op->fatal == MRF_WC_OK) {
+	if (why && op->broken.fatal == MRF_WC_OK) {
 		mrf_fatal_halt_locked(peer, op, why);
 	} else {
-		if (op->fatal == MRF_WC_OK && op->queued && op->local.kind == MRF_LOCAL_STAGED)
+		if (op->broken.fatal == MRF_WC_OK && op->queued &&
+		    op->local.kind == MRF_LOCAL_STAGED)
 			copy_next_locked(peer, op);
 		settle_locked(peer, op);
 	}
@@ -216,7 +217,7 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	case MRF_RESOLVED:
 		break;
 	}
-	if (!op->total && !op->has_imm) {
+	if (!op->total && !op->imm.has) {
 		mrf_op_leave_locked(op);
 		mrf_chores_done_locked(peer->ep, op);
 		return true;
@@ -424,7 +425,7 @@ static void begin_anew_locked(struct mrf_op *op)
 	mrf_lock_held(&op->peer->ep->lock);
 	op->resolved = false;
 	op->empty_known = 0;
-	op->counted = false;
+	op->broken.counted = false;
 }
 
 void mrf_peer_rewind_locked(struct mrf_peer *peer)

@@ -249,7 +249,7 @@ void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place pl
 static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
-	if (op->fatal == MRF_WC_OK) {
+	if (op->broken.fatal == MRF_WC_OK) {
 		mrf_op_again_locked(conn->peer->ep, op);
 		return;
 	}
@@ -270,9 +270,9 @@ static struct mrf_fate fate_of_locked(struct mrf_op *op, enum mrf_wc_status caus
 		return mrf_fate(cause, place, MRF_OP_RPC, false, false);
 	/* As a read, which may always be done again. */
 	fate = mrf_fate(cause, place, MRF_OP_READ, false,
-			op->timeouts - op->counted < MRF_TIMEOUTS);
-	op->timeouts += fate.counts && !op->counted;
-	op->counted |= fate.counts;
+			op->broken.timeouts - op->broken.counted < MRF_TIMEOUTS);
+	op->broken.timeouts += fate.counts && !op->broken.counted;
+	op->broken.counted |= fate.counts;
 	return fate;
 }
 
@@ -292,9 +292,9 @@ void mrf_rpc_lost_locked(struct mrf_conn *conn)
 		if (!op)
 			continue;
 		fate = fate_of_locked(op, cause, place);
-		op->refused += fate.refused;
+		op->broken.refused += fate.refused;
 		if (fate.deed == MRF_FATAL)
-			op->fatal = fate.status;
+			op->broken.fatal = fate.status;
 		if (!op->awaiting)
 			lost_request_locked(conn, op);
 	}
@@ -362,7 +362,7 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 	    (!mrf_rpc_repeats(op) && (op->type->done || op->pos != op->total)))
 		mrf_op_again_locked(peer->ep, op);
 	/* Data for the peer's application may have to follow. */
-	if (op->acked == op->total && (!mrf_rpc_repeats(op) || !op->has_imm))
+	if (op->acked == op->total && (!mrf_rpc_repeats(op) || !op->imm.has))
 		finish_op_locked(peer, op);
 }
 

@@ -18,7 +18,7 @@
 
 struct mrf_fork_page mrf_fork_page;
 
-static void wipe(void)
+static void forget_process(void)
 {
 	atomic_store_explicit(&mrf_fork_page.word, 0, memory_order_relaxed);
 }
@@ -30,7 +30,7 @@ static void wipe(void)
 static void notice_forks(void)
 {
 	(void)madvise(&mrf_fork_page, sizeof(mrf_fork_page), MADV_WIPEONFORK);
-	(void)pthread_atfork(NULL, NULL, wipe);
+	(void)pthread_atfork(NULL, NULL, forget_process);
 }
 
 /* The count keeps apart an ancestor and a descendant that was given the same pid. */

@@ -3,7 +3,7 @@
 #include "base/heap.h"
 
 /* Two trees become one; neither has siblings. */
-static struct mrf_heap_node *join(struct mrf_heap_node *a, struct mrf_heap_node *b)
+static struct mrf_heap_node *join_trees(struct mrf_heap_node *a, struct mrf_heap_node *b)
 {
 	struct mrf_heap_node *top = b->key < a->key ? b : a, *below = top == a ? b : a;
 
@@ -16,7 +16,7 @@ static struct mrf_heap_node *join(struct mrf_heap_node *a, struct mrf_heap_node 
 }
 
 /* Takes the first tree out of a list of siblings. */
-static struct mrf_heap_node *take(struct mrf_heap_node **list)
+static struct mrf_heap_node *take_first(struct mrf_heap_node **list)
 {
 	struct mrf_heap_node *node = *list;
 
@@ -34,17 +34,17 @@ static struct mrf_heap_node *join_all(struct mrf_heap_node *list)
 	struct mrf_heap_node *pairs = NULL, *all = NULL;
 
 	while (list) {
-		struct mrf_heap_node *node = take(&list);
+		struct mrf_heap_node *node = take_first(&list);
 
 		if (list)
-			node = join(node, take(&list));
+			node = join_trees(node, take_first(&list));
 		node->next = pairs;
 		pairs = node;
 	}
 	while (pairs) {
-		struct mrf_heap_node *node = take(&pairs);
+		struct mrf_heap_node *node = take_first(&pairs);
 
-		all = all ? join(all, node) : node;
+		all = all ? join_trees(all, node) : node;
 	}
 	return all;
 }
@@ -52,7 +52,7 @@ static struct mrf_heap_node *join_all(struct mrf_heap_node *list)
 static void join_root(struct mrf_heap *heap, struct mrf_heap_node *tree)
 {
 	if (tree)
-		heap->least = heap->least ? join(heap->least, tree) : tree;
+		heap->least = heap->least ? join_trees(heap->least, tree) : tree;
 }
 
 void mrf_heap_insert(struct mrf_heap *heap, struct mrf_heap_node *node)
@@ -63,7 +63,7 @@ void mrf_heap_insert(struct mrf_heap *heap, struct mrf_heap_node *node)
 }
 
 /* node has a parent or a sibling before it. */
-static void cut(struct mrf_heap_node *node)
+static void cut_out(struct mrf_heap_node *node)
 {
 	if (node->prev->child == node)
 		node->prev->child = node->next;
@@ -81,6 +81,6 @@ void mrf_heap_remove(struct mrf_heap *heap, struct mrf_heap_node *node)
 	if (heap->least == node)
 		heap->least = NULL;
 	else
-		cut(node);
+		cut_out(node);
 	join_root(heap, join_all(node->child));
 }

@@ -53,7 +53,7 @@ static uint64_t entry_end(const struct mrf_cached *entry)
 	return entry->pin.addr + entry->pin.len;
 }
 
-static bool covers(const struct mrf_cached *entry, const struct want *want)
+static bool entry_covers(const struct mrf_cached *entry, const struct want *want)
 {
 	return entry->pin.addr <= want->start && entry_end(entry) >= want->end &&
 	       (entry->write || !want->write);
@@ -80,7 +80,7 @@ uint32_t mrf_cache_lkey(const struct mrf_cached *entry)
 }
 
 /* NULL: there is none, or only a look with the monitor's lock, which is not held, can tell. */
-static struct mrf_cached *use(struct mrf_cache *cache, const struct want *want)
+static struct mrf_cached *use_entry(struct mrf_cache *cache, const struct want *want)
 {
 	struct mrf_itree_hit hit;
 	struct mrf_cached *entry;
@@ -88,7 +88,8 @@ static struct mrf_cached *use(struct mrf_cache *cache, const struct want *want)
 	if (mrf_unlikely(mrf_itree_try_below(&cache->tree, want->start, &hit) != MRF_ITREE_HIT))
 		return NULL;
 	entry = hit.value;
-	if (mrf_likely(mrf_cached_enter(entry) && covers(entry, want) && mrf_monitor_settled())) {
+	if (mrf_likely(mrf_cached_enter(entry) && entry_covers(entry, want) &&
+		       mrf_monitor_settled())) {
 		mrf_lru_hit(&cache->lru, entry);
 		return entry;
 	}
@@ -102,7 +103,7 @@ static struct mrf_cached *use_locked(struct mrf_cache *cache, const struct want 
 	struct mrf_itree_node *node = mrf_itree_below(&cache->tree, want->start);
 
 	mrf_monitor_held();
-	if (!node || !covers(entry_of(node), want) || !mrf_monitor_settled())
+	if (!node || !entry_covers(entry_of(node), want) || !mrf_monitor_settled())
 		return NULL;
 	mrf_cached_enter(entry_of(node));
 	mrf_lru_hit(&cache->lru, entry_of(node));
@@ -338,7 +339,7 @@ static int make_with_room(struct mrf_cache *cache, struct ask *ask, struct mrf_c
 	return ret;
 }
 
-static int miss(struct mrf_cache *cache, const struct want *want, struct mrf_cached **entry)
+static int make_entry(struct mrf_cache *cache, const struct want *want, struct mrf_cached **entry)
 {
 	struct ask ask = { .want = *want };
 	int tries, ret = AGAIN;
@@ -372,7 +373,7 @@ int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool wr
 	/* The last page of the address space belongs to nobody. */
 	if (mrf_unlikely(last < first || !want.end))
 		return -FI_EFAULT;
-	entry = use(cache, &want);
+	entry = use_entry(cache, &want);
 	if (mrf_likely(entry && mrf_watch_valid(&entry->pin.watch))) {
 		*out = entry;
 		return 0;
@@ -384,7 +385,7 @@ int mrf_cache_get(struct mrf_cache *cache, const void *addr, size_t len, bool wr
 		mrf_monitor_settle();
 	if (!cache->lru.max_count || !mrf_mr_backs_monitored(cache->space->backs))
 		return 1;
-	return miss(cache, &want, out);
+	return make_entry(cache, &want, out);
 }
 
 /* --- coming and going ------------------------------------------------------------- */

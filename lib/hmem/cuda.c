@@ -152,7 +152,7 @@ struct visit {
 	int mode;
 };
 
-static int enter(struct visit *visit, struct context *context, struct mrf_hmem_why *why)
+static int enter_context(struct visit *visit, struct context *context, struct mrf_hmem_why *why)
 {
 	int ret;
 
@@ -166,7 +166,7 @@ static int enter(struct visit *visit, struct context *context, struct mrf_hmem_w
 	return ret;
 }
 
-static void leave(struct visit *visit)
+static void leave_context(struct visit *visit)
 {
 	struct context *ours;
 
@@ -324,11 +324,11 @@ static int cuda_copy_bytes(const struct mrf_hmem_alloc *alloc, const struct copy
 
 	mrf_slow_call();
 	if (!ret)
-		ret = enter(&visit, context, why);
+		ret = enter_context(&visit, context, why);
 	if (ret)
 		return ret;
 	ret = copy_in_context(context, alloc->device, copy, why);
-	leave(&visit);
+	leave_context(&visit);
 	return ret;
 }
 
@@ -357,7 +357,7 @@ static int enter_first(struct visit *visit, struct mrf_hmem_why *why)
 	struct context *context;
 	int ret = primary_context(0, &context, why);
 
-	return ret ? ret : enter(visit, context, why);
+	return ret ? ret : enter_context(visit, context, why);
 }
 
 static int cuda_host_add(void *pages, size_t len, struct mrf_hmem_why *why)
@@ -368,7 +368,7 @@ static int cuda_host_add(void *pages, size_t len, struct mrf_hmem_why *why)
 	if (ret)
 		return ret;
 	ret = cuda_said("cuMemHostRegister", cu.host_register(pages, len, PORTABLE), why);
-	leave(&visit);
+	leave_context(&visit);
 	return ret;
 }
 
@@ -380,7 +380,7 @@ static void cuda_host_remove(void *pages)
 	if (enter_first(&visit, &why))
 		return;
 	(void)cu.host_unregister(pages);
-	leave(&visit);
+	leave_context(&visit);
 }
 
 const struct mrf_hmem mrf_hmem_cuda = {

@@ -180,7 +180,7 @@ static struct mrf_lock numbers_lock = {
 static uintptr_t last_number;
 
 /* From the thread that frees it. */
-static void freed(void *ptr, void *arg)
+static void alloc_freed(void *ptr, void *arg)
 {
 	(void)arg;
 	mrf_lock_take(&numbers_lock);
@@ -214,13 +214,13 @@ static int give_number(uintptr_t start, struct mrf_hmem_why *why)
 		return ret;
 	}
 	ret = rocr_said("hsa_amd_register_deallocation_callback",
-			hsa.on_free((void *)start, freed, NULL), why);
+			hsa.on_free((void *)start, alloc_freed, NULL), why);
 	if (ret)
-		freed((void *)start, NULL);
+		alloc_freed((void *)start, NULL);
 	return ret;
 }
 
-static int number(struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
+static int number_alloc(struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
 {
 	int ret = 0;
 
@@ -265,7 +265,7 @@ static int rocr_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hm
 	/* The runtime tells of the end of its own allocations only. */
 	if (info.type != TYPE_HSA || host || !mrf_param_bool(MRF_PARAM_ROCR_MONITOR))
 		return 0;
-	return number(alloc, why);
+	return number_alloc(alloc, why);
 }
 
 /* --- copies ------------------------------------------------------------------------------ */

@@ -80,8 +80,7 @@ static void handle(struct mrf_agent *agent, const struct mrf_vdev_event *event)
 		break;
 	case MRF_VDEV_PORT_DOWN:
 		mrf_warn(FI_LOG_EP_CTRL, 4029,
-			 "%s: the port is down: operations wait for it, or end when their time is "
-			 "over",
+			 "%s: the port is down: operations wait until it is up, or time out",
 			 name_of(agent));
 		break;
 	default:

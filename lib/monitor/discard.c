@@ -17,7 +17,7 @@ static void insert_at(struct mrf_discards *set, unsigned i, const struct mrf_dis
 }
 
 /* Joins the two entries with the least room between them. */
-static void squeeze(struct mrf_discards *set)
+static void merge_nearest(struct mrf_discards *set)
 {
 	uintptr_t gap, least = UINTPTR_MAX;
 	struct mrf_discard *entry;
@@ -53,7 +53,7 @@ void mrf_discard_add(struct mrf_discards *set, uintptr_t start, uintptr_t end, u
 	remove_at(set, i, n);
 	insert_at(set, i, &entry);
 	if (set->count > MRF_DISCARDS)
-		squeeze(set);
+		merge_nearest(set);
 }
 
 void mrf_discard_unmapped(struct mrf_discards *set, uintptr_t start, uintptr_t end, uint64_t now)

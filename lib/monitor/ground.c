@@ -159,7 +159,7 @@ bool mrf_ground_add(const struct mrf_ground *range)
 }
 
 /* Puts a word in the place of a range; 0: removes the range. */
-static void replace(const struct mrf_ground *range, uintptr_t with)
+static void replace_word(const struct mrf_ground *range, uintptr_t with)
 {
 	uintptr_t step = (uintptr_t)MRF_GROUND_EXACT << STEP_SHIFT, word = pack(range) & ~step;
 	atomic_uintptr_t *set = set_of(range->start);
@@ -176,7 +176,7 @@ static void replace(const struct mrf_ground *range, uintptr_t with)
 
 void mrf_ground_remove(const struct mrf_ground *range)
 {
-	replace(range, 0);
+	replace_word(range, 0);
 }
 
 static uintptr_t size(const struct mrf_ground *range)
@@ -194,14 +194,14 @@ bool mrf_ground_cut(const struct mrf_ground *range, uintptr_t start, uintptr_t e
 	low.end = mrf_max(mrf_min(start, range->end), range->start);
 	high.start = mrf_min(mrf_max(end, range->start), range->end);
 	if (!size(&low) && !size(&high)) {
-		replace(range, 0);
+		replace_word(range, 0);
 	} else if (!size(&low) || !size(&high)) {
-		replace(range, pack(size(&low) ? &low : &high));
+		replace_word(range, pack(size(&low) ? &low : &high));
 	} else if (mrf_ground_add(&high)) {
-		replace(range, pack(&low));
+		replace_word(range, pack(&low));
 	} else {
 		*lost = size(&low) < size(&high) ? low : high;
-		replace(range, pack(size(&low) < size(&high) ? &high : &low));
+		replace_word(range, pack(size(&low) < size(&high) ? &high : &low));
 		return true;
 	}
 	return false;

@@ -26,8 +26,8 @@ static int close_import(struct fid *fid)
 {
 	if (mrf_monitor_disown((struct fid_mem_monitor *)(void *)fid))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3071,
-				  "fi_close of a memory monitor that was imported: it is not any "
-				  "more, or another process imported it");
+				  "fi_close of a memory monitor: it is no longer imported, or "
+				  "another process imported it");
 	return 0;
 }
 

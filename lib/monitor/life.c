@@ -169,7 +169,7 @@ static int start_parts(struct mrf_monitor_parts parts, const char **what)
 	return start_uffd();
 }
 
-static void start(void)
+static void start_monitor(void)
 {
 	struct mrf_monitor_parts parts = wanted_parts();
 	const char *what;
@@ -237,7 +237,7 @@ void mrf_monitor_add(struct mrf_monitor_client *client)
 {
 	enter_admin();
 	if (!users++)
-		start();
+		start_monitor();
 	mrf_monitor_lock();
 	mrf_monitor_enter_locked(client);
 	mrf_monitor_unlock();
@@ -290,7 +290,7 @@ int mrf_monitor_disown(struct fid_mem_monitor *monitor)
 		mrf_imported_end();
 		adopted = NULL;
 		if (users)
-			start();
+			start_monitor();
 		ret = 0;
 	}
 	pthread_mutex_unlock(&admin);

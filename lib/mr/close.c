@@ -35,7 +35,7 @@ static void withdraw_locked(struct mrf_mr *mr)
  * When it returns, no thread is inside the region any more. -FI_EBUSY (logged): an
  * endpoint is in the way, and nothing changed; or the region is closed already.
  */
-static int withdraw(struct mrf_mr *mr)
+static int withdraw_region(struct mrf_mr *mr)
 {
 	struct mrf_mr_space *space = mr->space;
 	int ret;
@@ -106,7 +106,7 @@ static int finish_close(struct mrf_mr *mr, int ret)
 
 static int close_unusual(struct mrf_mr *mr)
 {
-	int ret = withdraw(mr);
+	int ret = withdraw_region(mr);
 
 	if (ret)
 		return ret;

@@ -52,7 +52,7 @@ static int check_host(const struct mrf_mr_pins *pins, uint64_t flags)
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_MR, 3300,
 			"FI_HMEM_DEVICE_ONLY: iface=FI_HMEM_SYSTEM is memory of the host, "
-			"which not only a device can access");
+			"which the processor can access, too");
 	for (i = 0; i < pins->nseg && !ret; i++) {
 		if (pins->seg[i].len)
 			ret = mrf_mr_device_refuse((void *)(uintptr_t)pins->seg[i].addr, 3301,
@@ -216,7 +216,7 @@ struct copy {
 };
 
 /* NULL: it has been closed. */
-static struct mrf_mr *hold(const struct mrf_mr_space *space, const void *desc)
+static struct mrf_mr *hold_region(const struct mrf_mr_space *space, const void *desc)
 {
 	const struct mrf_mr *found = mrf_desc_find(space->pool, desc);
 	struct mrf_mr *mr = (struct mrf_mr *)(uintptr_t)found;
@@ -286,7 +286,7 @@ int mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *ho
 static int copy_of(const struct mrf_mr_space *space, const void *desc, const struct copy *copy,
 		   struct mrf_hmem_why *why)
 {
-	struct mrf_mr *mr = hold(space, desc);
+	struct mrf_mr *mr = hold_region(space, desc);
 	int ret;
 
 	if (!mr)

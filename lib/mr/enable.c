@@ -147,7 +147,7 @@ static int try_to_enable(struct mrf_mr *mr, struct mrf_mr_face **faces, bool *on
 }
 
 /* The region was entered, so it stays while it is pinned without the lock. */
-static int enable(struct mrf_mr *mr)
+static int enable_region(struct mrf_mr *mr)
 {
 	struct mrf_mr_face *faces = NULL;
 	bool once_more;
@@ -169,7 +169,7 @@ int mrf_mr_enable(struct mrf_mr *mr)
 	if (ret)
 		return ret;
 	if (state == MRF_STATE_DISABLED)
-		ret = enable(mr);
+		ret = enable_region(mr);
 	mrf_mr_leave(mr);
 	return ret;
 }

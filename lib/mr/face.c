@@ -13,13 +13,13 @@
 #include "mr/region.h"
 #include "mr/seg.h"
 
-static void push(struct mrf_mr_face **faces, struct mrf_mr_face *face)
+static void push_face(struct mrf_mr_face **faces, struct mrf_mr_face *face)
 {
 	face->next = *faces;
 	*faces = face;
 }
 
-static struct mrf_mr_face *pop(struct mrf_mr_face **faces)
+static struct mrf_mr_face *pop_face(struct mrf_mr_face **faces)
 {
 	struct mrf_mr_face *face = *faces;
 
@@ -33,7 +33,7 @@ static struct mrf_mr_face *take_face(struct mrf_mr_face **faces, const struct mr
 {
 	while (*faces && ((*faces)->class != class || (*faces)->dead))
 		faces = &(*faces)->next;
-	return pop(faces);
+	return pop_face(faces);
 }
 
 struct mrf_mr_face *mrf_mr_face_of_locked(const struct mrf_mr *mr, const struct mrf_mr_class *class)
@@ -75,7 +75,7 @@ static int plan_one_locked(const struct mrf_mr *mr, struct mrf_mr_class *class,
 	mrf_mr_class_get_locked(class);
 	face->class = class;
 	face->nseg = nseg;
-	push(faces, face);
+	push_face(faces, face);
 	return 0;
 }
 
@@ -156,7 +156,7 @@ static bool take_bound_locked(const struct mrf_mr *mr, struct mrf_mr_face **face
 
 		if (!face)
 			return !(mr->access & MRF_MR_REMOTE);
-		push(taken, face);
+		push_face(taken, face);
 	}
 	return !mrf_list_empty(&mr->bindings);
 }
@@ -170,9 +170,9 @@ bool mrf_mr_faces_take_locked(struct mrf_mr *mr, struct mrf_mr_face **faces)
 	if (by_endpoint(mr))
 		all = take_bound_locked(mr, faces, &taken);
 	else if (*faces)
-		push(&taken, pop(faces));
-	while ((face = pop(&taken)))
-		push(all ? &mr->faces : faces, face);
+		push_face(&taken, pop_face(faces));
+	while ((face = pop_face(&taken)))
+		push_face(all ? &mr->faces : faces, face);
 	return all;
 }
 
@@ -212,7 +212,7 @@ int mrf_mr_faces_drop(struct mrf_mr_face **faces)
 		if (ret)
 			faces = &(*faces)->next;
 		else
-			face_free(pop(faces));
+			face_free(pop_face(faces));
 		first = first ? first : ret;
 	}
 	return first;
@@ -225,9 +225,9 @@ void mrf_mr_faces_undo(struct mrf_mr *mr, struct mrf_mr_face **faces)
 	if (!mrf_mr_faces_drop(faces))
 		return;
 	mrf_lock_take(&mr->space->lock);
-	while ((face = pop(faces))) {
+	while ((face = pop_face(faces))) {
 		face->dead = true;
-		push(&mr->faces, face);
+		push_face(&mr->faces, face);
 	}
 	mrf_lock_release(&mr->space->lock);
 }
@@ -241,5 +241,5 @@ void mrf_mr_face_end_locked(struct mrf_mr *mr, const struct mrf_mr_class *class,
 	if (!face)
 		return;
 	face->dead = end_face(face);
-	push(face->dead ? &mr->faces : done, face);
+	push_face(face->dead ? &mr->faces : done, face);
 }

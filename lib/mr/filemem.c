@@ -128,7 +128,7 @@ const char *mrf_pmem_why_not(uint64_t addr, uint64_t len, int *err)
 /* --- flushing --------------------------------------------------------------------- */
 
 /* A thread that has slept long may keep another from the processor until it sleeps again. */
-static void rest(void)
+static void rest_briefly(void)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = 1 }, NULL);
 }
@@ -147,7 +147,7 @@ static int make_dirty(uint8_t *start, size_t size)
 		if (madvise(start + at, part, MADV_POPULATE_WRITE))
 			return errno;
 		if (at + part < size)
-			rest();
+			rest_briefly();
 	}
 	return 0;
 }

@@ -250,7 +250,7 @@ static int refuse_list(const struct mrf_mr *mr, const struct iovec *iov, size_t 
 			  (const void *)mr, (const void *)iov, count);
 }
 
-static int refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
+static int refresh_ranges(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 {
 	const struct iovec *iov = modify->attr.mr_iov;
 	size_t count = modify->attr.iov_count;
@@ -283,7 +283,7 @@ int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 	ret = mrf_mr_enter(mr, MRF_CALL_REFRESH, NULL);
 	if (ret)
 		return ret;
-	ret = refresh(mr, modify);
+	ret = refresh_ranges(mr, modify);
 	mrf_mr_leave(mr);
 	return ret;
 }

@@ -187,9 +187,9 @@ static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int
 	return mrf_refuse(-err, FI_LOG_MR, 3022, "there is no memory for a region");
 }
 
-static int publish(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
-		   struct mrf_mr_back *back, struct fid_mr **out)
+static int publish_region(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			  const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
+			  struct mrf_mr_back *back, struct fid_mr **out)
 {
 	struct mrf_mr_seg *segs = NULL;
 	struct mrf_mr_holder holder;
@@ -257,7 +257,7 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 			     &pins.seg[0], &pins.vmr[0]);
 	if (mrf_unlikely(ret))
 		return ret;
-	ret = publish(space, attr, &plan, &pins, NULL, out);
+	ret = publish_region(space, attr, &plan, &pins, NULL, out);
 	if (mrf_unlikely(ret))
 		mrf_mr_unpin_one(&pins.seg[0], &pins.vmr[0]);
 	return ret;
@@ -331,7 +331,7 @@ static int register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 
 	if (ret)
 		return ret;
-	ret = publish(space, attr, plan, pins, back, out);
+	ret = publish_region(space, attr, plan, pins, back, out);
 	if (ret && back)
 		mrf_mr_back_put(back);
 	return ret;
@@ -368,7 +368,7 @@ static int register_planned(struct mrf_mr_space *space, const struct fi_mr_attr 
 	ret = mrf_mr_pin_segs(space, space->pd, mrf_mr_access_kernel(space, plan->access), pins);
 	if (mrf_unlikely(ret))
 		return ret;
-	ret = publish(space, attr, plan, pins, NULL, out);
+	ret = publish_region(space, attr, plan, pins, NULL, out);
 	if (mrf_unlikely(ret))
 		mrf_mr_unpin_segs(pins->seg, pins->vmr, pins->nseg);
 	return ret;

@@ -92,7 +92,7 @@ int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state, enum m
 	case MRF_STATE_PENDING:
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3250,
 				  "%s(region %p): the region's registration is under "
-				  "way; the domain's event queue tells when it is done",
+				  "way; the domain's event queue reports when it is done",
 				  name, (const void *)mr);
 	case MRF_STATE_FAILED:
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3251,

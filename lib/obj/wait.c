@@ -322,7 +322,7 @@ static __attribute__((noinline)) int poll_for(struct sleep *s, int ms)
 	return ret;
 }
 
-static int block(struct sleep *s, uint64_t deadline)
+static int block_until(struct sleep *s, uint64_t deadline)
 {
 	int left = left_ms(deadline), n;
 
@@ -371,7 +371,7 @@ static ssize_t sleep_until(struct sleep *s, uint64_t deadline, ssize_t (*attempt
 		ret = attempt(arg);
 		if (ret != -FI_EAGAIN)
 			break;
-		ret = block(s, deadline);
+		ret = block_until(s, deadline);
 	} while (!ret);
 	if (ret == -FI_ETIMEDOUT)
 		ret = last_attempt(s->wait, attempt, arg);

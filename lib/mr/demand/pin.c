@@ -21,7 +21,7 @@ struct mrf_pin *mrf_pin_find_locked(const struct mrf_mr_back *back, uint64_t pos
 
 /* --- how far ---------------------------------------------------------------------- */
 
-static void bound(uint64_t *low, uint64_t *high, uint64_t min, uint64_t max)
+static void narrow_range(uint64_t *low, uint64_t *high, uint64_t min, uint64_t max)
 {
 	*low = mrf_max(*low, min);
 	*high = mrf_min(*high, max);
@@ -60,7 +60,7 @@ static bool bound_by_refresh_locked(const struct mrf_mr_back *back, const struct
 	span = mrf_spans_at(&back->master->refreshed, hole->start);
 	if (!span || span->end < hole->end)
 		return false;
-	bound(low, high, span->start, span->end);
+	narrow_range(low, high, span->start, span->end);
 	return true;
 }
 
@@ -81,7 +81,7 @@ static void place_pin(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_t
 	pin->iova = space->mode & FI_MR_VIRT_ADDR ? start : start & mask;
 }
 
-static void cover(struct mrf_pin *pin, uint64_t start, uint64_t end)
+static void set_watched(struct mrf_pin *pin, uint64_t start, uint64_t end)
 {
 	uint64_t mask = pin->back->space->page_mask;
 
@@ -103,10 +103,10 @@ static bool fit_locked(struct mrf_pin *pin, const struct mrf_hole *hole, uint64_
 	*result = MRF_PINNED;
 	if (!bound_by_pins_locked(back, hole, &low, &high))
 		return false;
-	bound(&low, &high, hole->start & ~(grain - 1), round_up(hole->end, grain));
+	narrow_range(&low, &high, hole->start & ~(grain - 1), round_up(hole->end, grain));
 	high = low + mrf_vmr_cut(low, high - low);
-	cover(pin, low, high);
-	bound(&low, &high, hole->first, hole->last);
+	set_watched(pin, low, high);
+	narrow_range(&low, &high, hole->first, hole->last);
 	place_pin(pin, hole, low, high);
 	return true;
 }
@@ -217,7 +217,7 @@ static bool commit_pin(struct mrf_pin *pin, int err)
 }
 
 /* Ends a pin that no other thread knows of. */
-static void discard(struct mrf_pin *pin)
+static void discard_pin(struct mrf_pin *pin)
 {
 	struct mrf_list list;
 
@@ -249,7 +249,7 @@ enum mrf_pinned mrf_pin_keep(struct mrf_mr_back *back, const struct mrf_hole *ho
 			return MRF_PINNED;
 		result = *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
 	}
-	discard(pin);
+	discard_pin(pin);
 	return result;
 }
 
@@ -293,7 +293,7 @@ enum mrf_pinned mrf_pin_lease(struct mrf_mr_back *back, const struct mrf_hole *h
 	*out = pin;
 	if (commit_lease(pin, lease, *err))
 		return MRF_PINNED;
-	discard(pin);
+	discard_pin(pin);
 	return *err ? MRF_PIN_FAILED : MRF_PIN_AGAIN;
 }
 
@@ -380,7 +380,7 @@ static enum mrf_pinned pin_local_locked(struct mrf_pin *pin, unsigned rights, st
 	int ret;
 
 	mrf_monitor_held();
-	cover(pin, pin->addr, pin->addr + pin->len);
+	set_watched(pin, pin->addr, pin->addr + pin->len);
 	stands = mrf_monitor_stands_locked(&pin->watch);
 	*err = 0;
 	if (!stands && !prepare_local_locked(pin, rights, dead, err))

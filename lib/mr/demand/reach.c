@@ -30,7 +30,7 @@
 #include "mr/pins.h"
 
 /* A question that is being answered. */
-struct quest {
+struct question {
 	struct mrf_mr_back *back;
 	uint64_t pos;
 	uint64_t len;
@@ -56,7 +56,7 @@ static bool inside_extent(const struct mrf_extent *extent, uint64_t pos, uint64_
  * To a peer, extents that follow each other in pos are one. False: the range passes the
  * end.
  */
-static bool find_first(struct quest *q)
+static bool find_first(struct question *q)
 {
 	const struct mrf_extent *extent = q->back->extent;
 	const struct mrf_extent *end = extent + q->back->nextent;
@@ -91,7 +91,8 @@ struct piece {
 };
 
 /* The piece that begins at pos, which is in this extent or the next. */
-static struct piece piece_at(const struct quest *q, const struct mrf_extent *extent, uint64_t pos)
+static struct piece piece_at(const struct question *q, const struct mrf_extent *extent,
+			     uint64_t pos)
 {
 	uint64_t offset, left = q->len - (pos - q->pos);
 	struct piece piece;
@@ -106,7 +107,7 @@ static struct piece piece_at(const struct quest *q, const struct mrf_extent *ext
 }
 
 /* Is all of it there, as far as the maps tell? */
-static bool mapped(const struct quest *q, const struct piece *piece)
+static bool mapped(const struct question *q, const struct piece *piece)
 {
 	bool write = q->back->rights & MRF_RIGHTS_WRITE;
 	uint64_t at = piece->start;
@@ -121,7 +122,7 @@ static bool mapped(const struct quest *q, const struct piece *piece)
 	return true;
 }
 
-static bool refreshed(const struct quest *q, const struct piece *piece)
+static bool refreshed(const struct question *q, const struct piece *piece)
 {
 	bool all;
 
@@ -140,13 +141,13 @@ static bool refreshed(const struct quest *q, const struct piece *piece)
 static enum mrf_mr_status blind(int err)
 {
 	mrf_refuse(-err, FI_LOG_MR, 3066,
-		   "a peer's access to memory that is pinned on demand is refused: what is "
-		   "mapped in this process cannot be looked up in /proc/self/maps (%s)",
+		   "a peer's access to memory that is pinned on demand is refused: the mappings of "
+		   "this process cannot be read from /proc/self/maps (%s)",
 		   strerror(-err));
 	return MRF_MR_NO_ROOM;
 }
 
-static enum mrf_mr_status look_up_quest(struct quest *q)
+static enum mrf_mr_status look_up_quest(struct question *q)
 {
 	enum mrf_mr_status worst = MRF_MR_OK;
 	uint64_t low = UINT64_MAX, high = 0, at;
@@ -177,7 +178,7 @@ static enum mrf_mr_status look_up_quest(struct quest *q)
  * Unpins everything else that this process keeps. False: there was nothing, or it does
  * not help.
  */
-static bool make_pin_room(const struct quest *q, const struct mrf_hole *hole, int err)
+static bool make_pin_room(const struct question *q, const struct mrf_hole *hole, int err)
 {
 	/* The peer has as many leases as it may have. */
 	if (err == -FI_ENOSPC && q->lease->npins == MRF_MR_LEASE_PINS)
@@ -189,7 +190,7 @@ static bool make_pin_room(const struct quest *q, const struct mrf_hole *hole, in
 }
 
 /* The kernel has refused even the pages that are needed. */
-static enum mrf_pinned pin_failed(struct quest *q, const struct mrf_hole *hole, int err)
+static enum mrf_pinned pin_failed(struct question *q, const struct mrf_hole *hole, int err)
 {
 	if (err == -FI_EFAULT) {
 		q->view->status = MRF_MR_NOT_MAPPED;
@@ -209,7 +210,7 @@ static enum mrf_pinned pin_failed(struct quest *q, const struct mrf_hole *hole, 
 	return MRF_PIN_FAILED;
 }
 
-static enum mrf_pinned keep(struct quest *q, const struct mrf_hole *hole)
+static enum mrf_pinned keep_hole(struct question *q, const struct mrf_hole *hole)
 {
 	enum mrf_pinned ret = MRF_PIN_UNWATCHED;
 	int err;
@@ -232,7 +233,7 @@ static void show_pin(struct mrf_mr_view *view, const struct mrf_pin *pin)
 						       .lkey = pin->vmr.lkey };
 }
 
-static enum mrf_pinned lease(struct quest *q, const struct mrf_hole *hole)
+static enum mrf_pinned lease_hole(struct question *q, const struct mrf_hole *hole)
 {
 	struct mrf_pin *pin;
 	enum mrf_pinned ret;
@@ -245,7 +246,7 @@ static enum mrf_pinned lease(struct quest *q, const struct mrf_hole *hole)
 }
 
 /* Where the next pin behind the piece's start begins, or its end. Lock not held. */
-static uint64_t next_pin(const struct quest *q, const struct piece *piece)
+static uint64_t next_pin(const struct question *q, const struct piece *piece)
 {
 	uint64_t base = piece->extent->addr - piece->extent->pos;
 	const struct mrf_pin *pin;
@@ -258,7 +259,7 @@ static uint64_t next_pin(const struct quest *q, const struct piece *piece)
 	return end;
 }
 
-static struct mrf_hole hole_at(const struct quest *q, const struct piece *piece, uint64_t low,
+static struct mrf_hole hole_at(const struct question *q, const struct piece *piece, uint64_t low,
 			       uint64_t high)
 {
 	const struct mrf_extent *extent = piece->extent;
@@ -273,7 +274,7 @@ static struct mrf_hole hole_at(const struct quest *q, const struct piece *piece,
 	};
 }
 
-static bool can_be_watched(const struct quest *q, const struct mrf_mapping *mapping)
+static bool can_be_watched(const struct question *q, const struct mrf_mapping *mapping)
 {
 	return mrf_maps_private(mapping) && mrf_mr_backs_monitored(q->back->space->backs) &&
 	       mrf_monitor_has_room();
@@ -284,7 +285,7 @@ static bool can_be_watched(const struct quest *q, const struct mrf_mapping *mapp
  * which the peer may go on using, or of leased ones: MRF_PIN_UNWATCHED ends it where that
  * changes.
  */
-static enum mrf_pinned fill_piece(struct quest *q, uint64_t pos)
+static enum mrf_pinned fill_piece(struct question *q, uint64_t pos)
 {
 	struct piece piece = piece_at(q, q->first, pos);
 	const struct mrf_mapping *mapping = mrf_maps_at(&q->maps, piece.start);
@@ -295,16 +296,16 @@ static enum mrf_pinned fill_piece(struct quest *q, uint64_t pos)
 	if (kept && q->view->once)
 		return ret;
 	if (kept)
-		ret = keep(q, &hole);
+		ret = keep_hole(q, &hole);
 	if (ret != MRF_PIN_UNWATCHED || (q->view->nseg && !q->view->once))
 		return ret;
-	ret = lease(q, &hole);
+	ret = lease_hole(q, &hole);
 	q->view->once = q->view->nseg > 0;
 	return ret;
 }
 
 /* Shows the kept pin that has pos, and how far it goes. */
-static bool show_kept(struct quest *q, uint64_t *pos)
+static bool show_kept(struct question *q, uint64_t *pos)
 {
 	const struct mrf_pin *pin;
 
@@ -319,7 +320,7 @@ static bool show_kept(struct quest *q, uint64_t *pos)
 }
 
 /* Answers with as many bytes as it can; MRF_PIN_AGAIN: the memory changed. */
-static enum mrf_pinned answer(struct quest *q)
+static enum mrf_pinned answer_question(struct question *q)
 {
 	struct mrf_mr_view *view = q->view;
 	uint64_t pos = q->pos, last = q->pos + (q->len - 1);
@@ -340,7 +341,7 @@ static enum mrf_pinned answer(struct quest *q)
 	return ret;
 }
 
-static bool pin_quick(const struct quest *q, uint64_t pos)
+static bool pin_quick(const struct question *q, uint64_t pos)
 {
 	struct piece piece = piece_at(q, q->first, pos);
 	struct mrf_hole hole = hole_at(q, &piece, 0, UINT64_MAX);
@@ -353,7 +354,7 @@ static bool pin_quick(const struct quest *q, uint64_t pos)
  * pin is kept, its memory has not changed. False: the mappings have to be looked up;
  * nothing is shown.
  */
-static bool answer_quick(struct quest *q)
+static bool answer_quick(struct question *q)
 {
 	uint64_t pos = q->pos, last = q->pos + (q->len - 1);
 	unsigned pinned = 0;
@@ -384,12 +385,12 @@ static enum mrf_mr_status why_never(const struct mrf_mr_back *back)
 void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
 		       struct mrf_mr_lease *lease, struct mrf_mr_view *view)
 {
-	struct quest q = { .back = back,
-			   .pos = ask->addr,
-			   .len = ask->len,
-			   .lease = lease,
-			   .lease_all = ask->lease && !back->notify,
-			   .view = view };
+	struct question q = { .back = back,
+			      .pos = ask->addr,
+			      .len = ask->len,
+			      .lease = lease,
+			      .lease_all = ask->lease && !back->notify,
+			      .view = view };
 	enum mrf_pinned ret = MRF_PIN_AGAIN;
 	unsigned tries = 0;
 
@@ -406,7 +407,7 @@ void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
 		view->status = look_up_quest(&q);
 		if (view->status != MRF_MR_OK)
 			break;
-		ret = answer(&q);
+		ret = answer_question(&q);
 	}
 	mrf_maps_fini(&q.maps);
 	if (ret == MRF_PIN_AGAIN && view->status == MRF_MR_OK && !view->nseg)

@@ -2,6 +2,7 @@ EXTRA_DIST += README.md CONTRIBUTING.md \
 	docs/ARCHITECTURE.md \
 	docs/CONFORMANCE.md \
 	docs/MODES.md \
+	docs/THREATS.md \
 	docs/WIRE.md
 
 # Section 3mrfab, so that libfabric's own pages are not disturbed: man 3mrfab fi_mr.

@@ -26,7 +26,7 @@ enum mrf_lock_rank {
 	MRF_RANK_CQ,	    /* obj/cq: completion ring */
 	MRF_RANK_CNTR,	    /* obj/cntr: waiters (the value itself is atomic) */
 	MRF_RANK_EQ,	    /* obj/eq: event list */
-	MRF_RANK_WAKE,	    /* obj/wait: threads asleep; any of the above may be held */
+	MRF_RANK_WAKE,	    /* obj/sleeper: threads asleep; any of the above may be held */
 	MRF_RANK_OBJ,	    /* obj/obj: holders of an object; only LOG is taken under it */
 	MRF_RANK_CACHE,	    /* buf: spare entries of the cache of local buffers, one domain's */
 	MRF_RANK_NODE,	    /* base/itree: the pool of nodes; nothing is taken under it */

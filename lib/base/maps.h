@@ -52,9 +52,9 @@ struct mrf_maps {
 };
 
 /*
- * Reads the file as far as end, which takes the longer the more mappings there are.
- * Fills maps with exactly the mappings that overlap [start, end). -FI_ENOMEM, or the
- * error of reading /proc/self/maps.
+ * Reads the file as far as end, which takes longer the more mappings there are. Fills maps with
+ * exactly the mappings that overlap [start, end). -FI_ENOMEM, or the error of reading
+ * /proc/self/maps.
  */
 int mrf_maps_look(struct mrf_maps *maps, uint64_t start, uint64_t end);
 /* Is there private memory, not of a file, at all of [start, end)? */

@@ -3,14 +3,15 @@
  * CUDA, by its driver interface. Its types and numbers are written down here, so that no
  * toolkit is needed for building.
  *
- * A copy is made in the context that the memory belongs to, on a stream of our own that does
- * not wait for the application's kernels: one of them may be waiting for the very bytes that
- * are being copied. What kernels have written is visible to copies once they have ended;
+ * A copy is made in the context that the memory belongs to, on a stream of the library's that
+ * does not wait for the application's kernels: one of them may be waiting for the very bytes
+ * that are being copied. What kernels have written is visible to copies once they have ended;
  * ordering that is up to the application, as with any transfer. While some thread captures a
- * stream, the driver refuses such calls to all threads, except those that say that they do not care.
+ * stream, the driver refuses such calls to all threads, except those that say that they do not
+ * care.
  *
- * The memory may have been freed since it was looked up, and its context destroyed, which the driver
- * must not be given any more. So a copy asks again what is there.
+ * The memory may have been freed since it was looked up, and its context destroyed, which must
+ * not be given to the driver then. So each copy looks the memory up again.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -103,7 +104,7 @@ static int cuda_errno_of(int error)
 	}
 }
 
-/* The result of a call, as an error of ours. */
+/* Turns the result of a call into -FI_E*. */
 static int cuda_said(const char *call, int error, struct mrf_hmem_why *why)
 {
 	const char *name = NULL;

@@ -232,7 +232,7 @@ static bool is_part(uint32_t i, const struct device *device)
 	return k != UINT32_MAX;
 }
 
-/* -1: it is none of ours. */
+/* -1: it is not one of the devices here. */
 static int ze_number_of(const struct device *device)
 {
 	uint32_t i = ndevices;

@@ -230,7 +230,7 @@ static int renew_ranges(struct mrf_mr *mr, const struct iovec *iov, size_t count
 	return ret;
 }
 
-/* Each copy asks the runtime what is there: nothing of it is kept that could be renewed. */
+/* Each copy looks the memory up again, so there is nothing to renew. */
 static int refresh_device(const struct mrf_mr *mr, const struct iovec *iov, size_t count)
 {
 	struct mrf_span span[MRF_MR_IOV_LIMIT];

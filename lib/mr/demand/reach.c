@@ -106,7 +106,7 @@ static struct piece piece_at(const struct question *q, const struct mrf_extent *
 	return piece;
 }
 
-/* Is all of it there, as far as the maps tell? */
+/* Is all of it mapped, according to the maps? */
 static bool mapped(const struct question *q, const struct piece *piece)
 {
 	bool write = q->back->rights & MRF_RIGHTS_WRITE;

@@ -78,7 +78,7 @@ void mrf_vcq_close(struct mrf_vcq *cq)
 	int ret;
 
 	mrf_slow_call();
-	/* The kernel forgets what it has not told yet of a queue that shares its channel. */
+	/* Destroying a queue of a shared channel discards its pending events. */
 	if (cq->own_channel)
 		mrf_vcq_ack(cq);
 	ret = mrf_verbs_ret(ibv_destroy_cq(cq->cq));

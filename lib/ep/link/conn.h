@@ -7,8 +7,7 @@
  * These calls of the kernel take time, and the lock is not held over them. Other threads
  * may queue operations for the peer meanwhile, cancel them and take in completions, but
  * they only move a connection from READY to BROKEN (conn_state.h), and only the agent frees
- * the peer and its connection. So the agent finds both as it left them, in another state
- * than READY.
+ * the peer and its connection. So outside READY nothing changes while the lock is released.
  */
 #ifndef MRF_EP_LINK_CONN_H
 #define MRF_EP_LINK_CONN_H

@@ -158,7 +158,7 @@ struct mrf_eps {
 	struct mrf_mr_space *space;   /* the domain's */
 	struct mrf_cache *cache;      /* of local buffers */
 	struct mrf_list all;	      /* struct mrf_ep.of_agent */
-	unsigned inbound;	      /* struct mrf_passive made and not destroyed */
+	unsigned npassive;	      /* struct mrf_passive made and not destroyed */
 	struct mrf_list rings;	      /* struct mrf_ring.node (rx/ring.h), */
 	unsigned nrings;	      /* how many they are, */
 	struct mrf_timer ring_look;   /* and when to look which ones are not used */

@@ -76,7 +76,7 @@ static void passive_destroy(struct mrf_passive *passive)
 	mrf_mr_lease_end(&passive->lease);
 	mrf_agent_disown(passive->ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
 	mrf_vmr_drop(&passive->slots_mr);
-	mrf_eps_of(passive->ep->agent)->inbound--;
+	mrf_eps_of(passive->ep->agent)->npassive--;
 	free(passive);
 }
 
@@ -306,7 +306,7 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t tick
 	int ret;
 
 	*full = MRF_FULL_INBOUND;
-	if (mrf_eps_of(ep->agent)->inbound >= mrf_param_int(MRF_PARAM_INBOUND))
+	if (mrf_eps_of(ep->agent)->npassive >= mrf_param_int(MRF_PARAM_INBOUND))
 		return -FI_ENOSPC;
 	*full = MRF_FULL_MEMORY;
 	passive = passive_alloc(ep, vconn, ticket);
@@ -319,7 +319,7 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t tick
 		free(passive);
 		return ret;
 	}
-	mrf_eps_of(ep->agent)->inbound++;
+	mrf_eps_of(ep->agent)->npassive++;
 	mrf_vconn_set_owner(vconn, &passive->owner);
 	*out = passive;
 	return 0;
@@ -364,7 +364,7 @@ static void warn_key(const struct mrf_vconn *vconn)
 		 mrf_addr_text(&peer.addr, text, sizeof(text)));
 }
 
-/* An initiator that only asked for a connection goes. */
+/* Drops the oldest connection that its initiator has not confirmed. False: it is too young. */
 static bool make_place(struct mrf_agent *agent)
 {
 	struct mrf_passive *oldest;

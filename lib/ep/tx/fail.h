@@ -17,7 +17,7 @@ enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 void mrf_fail_refused_locked(struct mrf_peer *peer, struct mrf_op *op);
 /*
  * The device rejected the next work request of op with ret (-FI_E*): op fails. No reply
- * to op is awaited (any more).
+ * to op is awaited any more.
  */
 void mrf_fail_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret);
 #define MRF_NOT_TAKEN "the device rejected the work request"

@@ -358,7 +358,7 @@ static void feed_locked(struct mrf_ep *ep)
 	struct mrf_list *node;
 
 	mrf_lock_held(&ep->lock);
-	/* One that takes up all the room is behind the others the next time. */
+	/* A peer that uses all the room goes to the end of the line. */
 	while (ep->scq_used < MRF_EP_SCQ && (node = mrf_list_pop(&ep->starved)))
 		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, starved));
 }

@@ -95,7 +95,7 @@ static void expired_locked(struct mrf_conn *conn)
 	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_conn_clear_deadline_locked(conn);
 	if (mrf_peer_is_broken(peer->state)) {
-		/* They may only have lain there, if nobody looked. */
+		/* The completions may be there, not yet polled. */
 		mrf_peer_progress_locked(peer->ep);
 		if (conn->head != conn->tail && peer->state != MRF_PEER_BROKEN)
 			force_drain_locked(conn);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent's part in active connections: it does what their states require and handles
+ * What the agent does for active connections: it does what their states require and handles
  * what arrives on them. Agent thread, ep->lock held.
  */
 #ifndef MRF_EP_TX_SERVICE_H

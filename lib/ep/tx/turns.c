@@ -47,7 +47,7 @@ bool mrf_turn_take(struct mrf_peer *peer)
 	if (turns)
 		return mrf_list_empty(&peer->dial.turn);
 	turns = find_or_make_turns(peer);
-	/* It is too little memory to wait for. */
+	/* Without memory for the queue the peer does not wait. */
 	if (!turns)
 		return true;
 	peer->dial.turns = turns;

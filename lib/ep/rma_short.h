@@ -3,7 +3,9 @@
  * The fast path for the most common access: one buffer, registered or small, a key whose rkey is
  * known, a connection that is ready, an empty queue. It decides in a quarter of the
  * instructions what op.c, resolve.c and peer.c decide in a thousand. It leaves the same
- * operation behind that they would have made, so they handle every failure. For rma.c
+ * operation behind that they would have made, so they handle every failure; but more than
+ * MRF_RMA_FEW_BYTES that nobody registered go by way of a slot where these may copy them into
+ * the work request. tests/unit/t_short.c compares the two. For rma.c
  * alone; inline, so that the kind of access is known at compile time. The functions that
  * end in _locked are called with ep->lock held.
  */

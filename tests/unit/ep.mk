@@ -38,6 +38,7 @@ check_PROGRAMS += \
 	tests/unit/t_local \
 	tests/unit/t_rpc \
 	tests/unit/t_once \
+	tests/unit/t_short \
 	tests/unit/t_silent \
 	tests/unit/t_passive_state \
 	tests/unit/t_path_faults \
@@ -71,6 +72,10 @@ tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c tests/unit/every.h $(EP_FIXT
 tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
 tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_short_SOURCES = tests/unit/t_short.c $(EP_FIXTURE)
+tests_unit_t_short_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_short_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_vconn_post,--wrap=mrf_vconn_access \
+	-Wl,--wrap=mrf_vconn_fetch_add,--wrap=mrf_entry_begin
 tests_unit_t_swap_SOURCES = tests/unit/t_swap.c $(EP_FIXTURE)
 tests_unit_t_swap_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)

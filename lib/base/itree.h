@@ -66,11 +66,6 @@ struct mrf_itree_node *mrf_itree_below(const struct mrf_itree *tree, uintptr_t a
 /* The longest way from the root, in nodes. */
 unsigned mrf_itree_depth(const struct mrf_itree *tree);
 
-static inline bool mrf_itree_empty(const struct mrf_itree *tree)
-{
-	return !atomic_load_explicit(&tree->root, memory_order_relaxed);
-}
-
 static inline bool mrf_itree_linked(const struct mrf_itree_node *node)
 {
 	return node->height;
@@ -112,11 +107,5 @@ enum mrf_itree_look mrf_itree_try_first(const struct mrf_itree *tree, uintptr_t 
 					uintptr_t end, struct mrf_itree_hit *hit);
 enum mrf_itree_look mrf_itree_try_below(const struct mrf_itree *tree, uintptr_t addr,
 					struct mrf_itree_hit *hit);
-
-/* Has nothing changed in the tree since that moment? */
-static inline bool mrf_itree_same(const struct mrf_itree *tree, const struct mrf_itree_hit *hit)
-{
-	return atomic_load(&tree->count) == hit->count;
-}
 
 #endif

@@ -21,11 +21,6 @@ enum mrf_rule {
 
 /* Is the rule in force for that version? */
 bool mrf_rule_holds(enum mrf_rule rule, uint32_t version);
-/* First version that has the rule. */
-uint32_t mrf_rule_since(enum mrf_rule rule);
-/* The rule in one sentence, and the section of the manual page that states it. */
-const char *mrf_rule_text(enum mrf_rule rule);
-const char *mrf_rule_section(enum mrf_rule rule);
 
 static inline bool mrf_rule_mr_mode_bits(uint32_t api)
 {

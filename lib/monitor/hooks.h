@@ -77,15 +77,6 @@ void mrf_hooks_refresh(void);
 bool mrf_hooks_quiet(uintptr_t start, uintptr_t end);
 
 /*
- * Goes up when a change begins and when it ends. If two values are equal and mrf_hooks_quiet
- * held in between, the hooks have seen no change from the one to the other.
- */
-static inline uint64_t mrf_hooks_changes(void)
-{
-	return atomic_load_explicit(&mrf_known_counter, memory_order_acquire) / MRF_KNOWN_CHANGE;
-}
-
-/*
  * For hooks without userfaultfd: has the C library's allocator keep free memory at the end of
  * its heaps (mallopt, M_TRIM_THRESHOLD), because they shrink by calls inside the C library.
  * Holds until the process ends.

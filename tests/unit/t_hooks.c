@@ -87,15 +87,21 @@ static void (*const changes[])(char *mem) = {
 	by_shmat,
 };
 
+/* Goes up when a change begins and when it ends. */
+static uint64_t count_changes(void)
+{
+	return atomic_load(&mrf_known_counter) / MRF_KNOWN_CHANGE;
+}
+
 START_TEST(a_change_is_heard_before_it_is_made)
 {
 	char *mem = map(2);
-	uint64_t before = mrf_hooks_changes();
+	uint64_t before = count_changes();
 
 	watch(mem + PAGE);
 	changes[_i](mem);
 	must_have_heard();
-	ck_assert_uint_ge(mrf_hooks_changes(), before + 2);
+	ck_assert_uint_ge(count_changes(), before + 2);
 }
 END_TEST
 
@@ -165,13 +171,13 @@ END_TEST
 START_TEST(what_takes_nothing_away_is_not_heard_of)
 {
 	char *mem = map(2);
-	uint64_t before = mrf_hooks_changes();
+	uint64_t before = count_changes();
 
 	watch(mem);
 	madvise(mem, PAGE, MADV_WILLNEED);
 	ck_assert_ptr_ne(mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 			 MAP_FAILED);
-	ck_assert_uint_eq(mrf_hooks_changes(), before);
+	ck_assert_uint_eq(count_changes(), before);
 	ck_assert_uint_eq(atomic_load(&told), 0);
 }
 END_TEST

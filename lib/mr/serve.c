@@ -174,59 +174,59 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 
 /* False: some bytes are outside. */
 static bool find_places_locked(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
-			       struct mrf_mr_commit *commit)
+			       struct mrf_mr_places *places)
 {
 	bool virt = mr->space->mode & FI_MR_VIRT_ADDR;
 	uint64_t offset, got;
 	unsigned seg;
 
 	mrf_lock_held(&mr->space->lock);
-	for (commit->n = 0; len && commit->n < MRF_MR_IOV_LIMIT; addr += got, len -= got) {
+	for (places->n = 0; len && places->n < MRF_MR_IOV_LIMIT; addr += got, len -= got) {
 		got = mrf_mr_locate(mr->segs, mr->nseg, virt, addr, len, &seg, &offset);
 		if (!got)
 			return false;
-		commit->place[commit->n].addr = mr->segs[seg].addr + offset;
-		commit->place[commit->n++].len = got;
+		places->place[places->n].addr = mr->segs[seg].addr + offset;
+		places->place[places->n++].len = got;
 	}
 	return !len;
 }
 
 static enum mrf_mr_status hold_locked(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				      uint64_t right, struct mrf_mr_commit *commit)
+				      uint64_t right, struct mrf_mr_places *places)
 {
 	const struct mrf_mr_face *face;
 	enum mrf_mr_status status;
 
 	mrf_lock_held(&space->lock);
-	commit->at = 0;
-	status = look_up_locked(space, ask, right, &commit->mr, &face);
-	if (status == MRF_MR_OK && !find_places_locked(commit->mr, ask->addr, ask->len, commit))
+	places->at = 0;
+	status = look_up_locked(space, ask, right, &places->mr, &face);
+	if (status == MRF_MR_OK && !find_places_locked(places->mr, ask->addr, ask->len, places))
 		status = MRF_MR_OUTSIDE;
 	if (status == MRF_MR_OK)
-		mrf_mr_enter_locked(commit->mr);
+		mrf_mr_enter_locked(places->mr);
 	return status;
 }
 
 enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				       struct mrf_mr_commit *commit)
+				       struct mrf_mr_places *places)
 {
 	enum mrf_mr_status status;
 
 	mrf_lock_take(&space->lock);
-	status = hold_locked(space, ask, FI_REMOTE_WRITE, commit);
+	status = hold_locked(space, ask, FI_REMOTE_WRITE, places);
 	mrf_lock_release(&space->lock);
 	return status;
 }
 
-int mrf_mr_commit_check(const struct mrf_mr_commit *commit)
+int mrf_mr_commit_check(const struct mrf_mr_places *places)
 {
 	unsigned i;
 	int err;
 
-	if (!(commit->mr->access & FI_RMA_PMEM))
+	if (!(places->mr->access & FI_RMA_PMEM))
 		return FI_EOPNOTSUPP;
-	for (i = 0; i < commit->n; i++) {
-		if (mrf_pmem_why_not(commit->place[i].addr, commit->place[i].len, &err))
+	for (i = 0; i < places->n; i++) {
+		if (mrf_pmem_why_not(places->place[i].addr, places->place[i].len, &err))
 			return err ? err : FI_EFAULT;
 	}
 	return 0;
@@ -242,31 +242,31 @@ static bool is_closing(struct mrf_mr *mr)
 	return closing;
 }
 
-bool mrf_mr_commit_flush(struct mrf_mr_commit *commit, int *err)
+bool mrf_mr_commit_flush(struct mrf_mr_places *places, int *err)
 {
-	uint64_t *addr = &commit->place[commit->at].addr, *len = &commit->place[commit->at].len;
+	uint64_t *addr = &places->place[places->at].addr, *len = &places->place[places->at].len;
 	uint64_t part = mrf_min(*len, MRF_FLUSH_PIECE);
 
-	*err = commit->mr->access & FI_RMA_PMEM ? 0 : FI_EOPNOTSUPP;
-	if (!*err && is_closing(commit->mr))
+	*err = places->mr->access & FI_RMA_PMEM ? 0 : FI_EOPNOTSUPP;
+	if (!*err && is_closing(places->mr))
 		*err = FI_ECANCELED;
 	if (!*err)
 		*err = mrf_pmem_flush(*addr, part);
 	*addr += part;
 	*len -= part;
-	commit->at += !*len;
-	return !*err && commit->at < commit->n;
+	places->at += !*len;
+	return !*err && places->at < places->n;
 }
 
-void mrf_mr_commit_end(struct mrf_mr_commit *commit)
+void mrf_mr_places_end(struct mrf_mr_places *places)
 {
-	mrf_mr_leave(commit->mr);
+	mrf_mr_leave(places->mr);
 }
 
 /* --- memory of devices ------------------------------------------------------------- */
 
 enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				      uint64_t right, struct mrf_mr_commit *places, uint32_t *event)
+				      uint64_t right, struct mrf_mr_places *places, uint32_t *event)
 {
 	enum mrf_mr_status status;
 
@@ -282,7 +282,7 @@ enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct m
 	return status;
 }
 
-bool mrf_mr_stage_copy(struct mrf_mr_commit *places, bool in, uint8_t **host, int *err,
+bool mrf_mr_stage_copy(struct mrf_mr_places *places, bool in, uint8_t **host, int *err,
 		       struct mrf_hmem_why *why)
 {
 	uint64_t *addr = &places->place[places->at].addr, *len = &places->place[places->at].len;

@@ -83,10 +83,13 @@ enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_m
 void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 		  struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
-/* A range to be made persistent. Its region is held, so that fi_close waits. */
-struct mrf_mr_commit {
+/*
+ * Where the bytes are that somebody works on: makes them persistent, or copies them from or to memory
+ * of a device. Their region is held until mrf_mr_places_end, so that fi_close waits.
+ */
+struct mrf_mr_places {
 	struct mrf_mr *mr;
-	unsigned n, at; /* places, and the first that is not flushed yet */
+	unsigned n, at; /* places, and the first that is not done yet */
 	struct {
 		uint64_t addr, len;
 	} place[MRF_MR_IOV_LIMIT];
@@ -95,30 +98,30 @@ struct mrf_mr_commit {
 /*
  * Finds where these bytes (len > 0) are. A status other than OK is about the region or the
  * range, as in a view, or NO_RIGHT: no peer may write there. With OK the region is held
- * until mrf_mr_commit_end.
+ * until mrf_mr_places_end.
  */
 enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				       struct mrf_mr_commit *commit);
+				       struct mrf_mr_places *places);
 /*
  * Are the bytes persistent memory? 0, FI_EOPNOTSUPP (registered without FI_RMA_PMEM), or
  * another reason (FI_E*).
  */
-int mrf_mr_commit_check(const struct mrf_mr_commit *commit);
+int mrf_mr_commit_check(const struct mrf_mr_places *places);
 /*
  * Makes a part of the bytes persistent. True: call it again. False: *err is set, as by
  * mrf_mr_commit_check; FI_ECANCELED: the region is being closed. Any thread, no lock held;
  * takes as long as the storage takes.
  */
-bool mrf_mr_commit_flush(struct mrf_mr_commit *commit, int *err);
-void mrf_mr_commit_end(struct mrf_mr_commit *commit);
+bool mrf_mr_commit_flush(struct mrf_mr_places *places, int *err);
+void mrf_mr_places_end(struct mrf_mr_places *places);
 
 /*
  * As mrf_mr_commit_begin, for bytes of a region with memory of devices that are to be read or
- * written (right: FI_REMOTE_READ or FI_REMOTE_WRITE). Ends with mrf_mr_commit_end. *event: number
+ * written (right: FI_REMOTE_READ or FI_REMOTE_WRITE). Ends with mrf_mr_places_end. *event: number
  * of the region, or 0.
  */
 enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				      uint64_t right, struct mrf_mr_commit *places,
+				      uint64_t right, struct mrf_mr_places *places,
 				      uint32_t *event);
 /*
  * Copies the next part of the bytes from the region, or with `in` to it, and moves *host on by
@@ -126,7 +129,7 @@ enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct m
  * FI_EFAULT (its memory was freed) or FI_EIO; *why has the runtime's words. Any thread, no lock
  * held.
  */
-bool mrf_mr_stage_copy(struct mrf_mr_commit *places, bool in, uint8_t **host, int *err,
+bool mrf_mr_stage_copy(struct mrf_mr_places *places, bool in, uint8_t **host, int *err,
 		       struct mrf_hmem_why *why);
 
 #endif

@@ -97,7 +97,7 @@ tests_unit_t_far_device_SOURCES = tests/unit/t_far_device.c tests/unit/device_fi
 tests_unit_t_far_device_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_far_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_far_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
-	-Wl,--wrap=mrf_mr_commit_end
+	-Wl,--wrap=mrf_mr_places_end
 EXTRA_tests_unit_t_far_device_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_staged_SOURCES = tests/unit/t_staged.c tests/unit/device_fixture.h $(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_staged_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)

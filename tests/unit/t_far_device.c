@@ -33,11 +33,11 @@ int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, v
 
 static unsigned linger_us; /* behind that, for whoever leaves */
 
-void __real_mrf_mr_commit_end(struct mrf_mr_commit *commit);
-void __wrap_mrf_mr_commit_end(struct mrf_mr_commit *commit);
-void __wrap_mrf_mr_commit_end(struct mrf_mr_commit *commit)
+void __real_mrf_mr_places_end(struct mrf_mr_places *places);
+void __wrap_mrf_mr_places_end(struct mrf_mr_places *places);
+void __wrap_mrf_mr_places_end(struct mrf_mr_places *places)
 {
-	__real_mrf_mr_commit_end(commit);
+	__real_mrf_mr_places_end(places);
 	usleep(linger_us);
 }
 

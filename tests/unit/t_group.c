@@ -200,11 +200,11 @@ END_TEST
 /* What a peer's flush finds. */
 static enum mrf_mr_status flush(const struct mrf_mr_ask *ask)
 {
-	struct mrf_mr_commit commit;
+	struct mrf_mr_places commit;
 	enum mrf_mr_status status = mrf_mr_commit_begin(&env.space, ask, &commit);
 
 	if (status == MRF_MR_OK)
-		mrf_mr_commit_end(&commit);
+		mrf_mr_places_end(&commit);
 	return status;
 }
 

@@ -8,15 +8,15 @@ static bool flush_part(struct mrf_job *job)
 {
 	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
 
-	return mrf_mr_commit_flush(&work->commit, &work->err) && !atomic_load(&work->gone);
+	return mrf_mr_commit_flush(&work->places, &work->err) && !atomic_load(&work->gone);
 }
 
 static enum mrf_mr_status find_places(struct mrf_ep *ep, const struct mrf_request *request,
-				      struct mrf_mr_commit *commit)
+				      struct mrf_mr_places *places)
 {
 	const struct mrf_mr_ask ask = mrf_work_ask(ep, request);
 
-	return mrf_mr_commit_begin(&ep->domain->space, &ask, commit);
+	return mrf_mr_commit_begin(&ep->domain->space, &ask, places);
 }
 
 /* MRF_SERVE_JOB, or 0 with the result in work->err. */
@@ -24,8 +24,8 @@ static int start_commit(struct mrf_ep *ep, const struct mrf_request *request, st
 {
 	if (request->what != MRF_FLUSH_CHECK)
 		return mrf_work_start(ep, work, flush_part);
-	work->err = mrf_mr_commit_check(&work->commit);
-	mrf_mr_commit_end(&work->commit);
+	work->err = mrf_mr_commit_check(&work->places);
+	mrf_mr_places_end(&work->places);
 	return 0;
 }
 
@@ -38,7 +38,7 @@ int mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request, struc
 	if (!request->len || request->what > MRF_FLUSH_DO)
 		return -FI_EINVAL;
 	if (!work->flushed)
-		status = find_places(ep, request, &work->commit);
+		status = find_places(ep, request, &work->places);
 	if (status != MRF_MR_OK) {
 		mrf_work_refuse(reply, status);
 		return 0;

@@ -15,7 +15,7 @@ static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 /* All of the bytes, from the region or (in) to it. */
 static int copy_elements(const struct mrf_work *work, bool in, uint8_t *bytes)
 {
-	struct mrf_mr_commit places = work->commit;
+	struct mrf_mr_places places = work->places;
 	struct mrf_hmem_why why = { .text = "" };
 	int err;
 

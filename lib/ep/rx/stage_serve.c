@@ -9,7 +9,7 @@ static bool copy_next(struct mrf_job *job)
 	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
 	struct mrf_hmem_why why = { .text = "" };
 
-	if (mrf_mr_stage_copy(&work->commit, work->put, &work->host, &work->err, &why) &&
+	if (mrf_mr_stage_copy(&work->places, work->put, &work->host, &work->err, &why) &&
 	    !atomic_load(&work->gone))
 		return true;
 	if (work->err && work->err != FI_ECANCELED)
@@ -23,7 +23,7 @@ bool mrf_stage_hold(struct mrf_ep *ep, const struct mrf_request *request, uint64
 {
 	const struct mrf_mr_ask ask = mrf_work_ask(ep, request);
 	enum mrf_mr_status status =
-		mrf_mr_stage_begin(&ep->domain->space, &ask, right, &work->commit, &work->event);
+		mrf_mr_stage_begin(&ep->domain->space, &ask, right, &work->places, &work->event);
 
 	*ret = 0;
 	mrf_ring_touch(work->passive);
@@ -33,7 +33,7 @@ bool mrf_stage_hold(struct mrf_ep *ep, const struct mrf_request *request, uint64
 	}
 	if (!mrf_work_is_early(work))
 		return true;
-	mrf_mr_commit_end(&work->commit);
+	mrf_mr_places_end(&work->places);
 	*ret = MRF_SERVE_LATER;
 	return false;
 }

@@ -10,7 +10,7 @@
 #include "ep/rx/work.h"
 
 /*
- * Holds the bytes that the request is about, in work->commit, if peers have this right. False:
+ * Holds the bytes that the request is about, in work->places, if peers have this right. False:
  * *ret is what serving it is to return, and reply says why.
  */
 bool mrf_stage_hold(struct mrf_ep *ep, const struct mrf_request *request, uint64_t right,

@@ -27,7 +27,7 @@ int mrf_work_start(struct mrf_ep *ep, struct mrf_work *work, bool (*part)(struct
 	if (!ret)
 		return MRF_SERVE_JOB;
 	work->err = mrf_thread_err(ret);
-	mrf_mr_commit_end(&work->commit);
+	mrf_mr_places_end(&work->places);
 	return 0;
 }
 
@@ -37,7 +37,7 @@ void mrf_work_leave(struct mrf_work *work)
 
 	if (ep && work->counts && !work->err)
 		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
-	mrf_mr_commit_end(&work->commit);
+	mrf_mr_places_end(&work->places);
 }
 
 void mrf_work_tell(const struct mrf_work *work, const struct mrf_request *request,
@@ -55,7 +55,7 @@ void mrf_work_tell(const struct mrf_work *work, const struct mrf_request *reques
 bool mrf_work_is_early(const struct mrf_work *work)
 {
 	mrf_list_each (node, &mrf_eps_of(work->passive->ep->agent)->orphans) {
-		if (mrf_list_entry(node, struct mrf_work, node)->commit.mr == work->commit.mr)
+		if (mrf_list_entry(node, struct mrf_work, node)->places.mr == work->places.mr)
 			return true;
 	}
 	return false;

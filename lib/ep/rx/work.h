@@ -6,7 +6,7 @@
  * requests stay in order and it has at most one job. If the connection ends meanwhile, the job is
  * finished for nobody.
  *
- * Agent thread, except where a job is at it: that may use job, gone, commit, err and counts.
+ * Agent thread, except where a job is at it: that may use job, gone, places, err and counts.
  */
 #ifndef MRF_EP_RX_WORK_H
 #define MRF_EP_RX_WORK_H
@@ -35,7 +35,7 @@ struct mrf_work {
 	struct mrf_job job;
 	atomic_bool gone; /* nobody waits for it any more */
 	bool flushed;	  /* err is the result of a job for the request */
-	struct mrf_mr_commit commit;
+	struct mrf_mr_places places;
 	int err; /* of the job: FI_E* */
 	/* of a STAGE request: held while a job is at it; where the job goes on; is it PUT? */
 	struct mrf_ring *ring;
@@ -58,8 +58,8 @@ struct mrf_mr_ask mrf_work_ask(const struct mrf_ep *ep, const struct mrf_request
 /* The bytes cannot be used: status is not OK. */
 void mrf_work_refuse(struct mrf_reply *reply, enum mrf_mr_status status);
 /*
- * Starts the job, which holds work->commit until it is over: MRF_SERVE_JOB. 0: there is no thread
- * for it; work->err says so, and work->commit has ended.
+ * Starts the job, which holds work->places until it is over: MRF_SERVE_JOB. 0: there is no thread
+ * for it; work->err says so, and work->places has ended.
  */
 int mrf_work_start(struct mrf_ep *ep, struct mrf_work *work, bool (*part)(struct mrf_job *job));
 /*

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "../runtime/rig.h"
 #include "buf.h"
 #include "case.h"
 
-const struct buf_memory *buf_memory;
+const struct rig *buf_rig;
 
 static uint64_t pattern_word(uint64_t seed, uint64_t i)
 {
@@ -48,8 +49,8 @@ static void *map(size_t size, bool huge)
 
 void buf_open(struct buf *b, size_t size, uint64_t seed)
 {
-	*b = (struct buf){ .size = size, .memory = buf_memory };
-	b->mem = buf_memory ? buf_memory->make(size) : map(size, size > 16 * 1024 * 1024);
+	*b = (struct buf){ .size = size, .rig = buf_rig };
+	b->mem = b->rig ? b->rig->make(RT_DEVICE, 0, size) : map(size, size > 16 * 1024 * 1024);
 	if (!b->mem)
 		case_fail("the device has no memory");
 	b->want = map(size, true);
@@ -60,8 +61,8 @@ void buf_close(struct buf *b)
 {
 	if (!b->mem)
 		return;
-	if (b->memory)
-		b->memory->unmake(b->mem);
+	if (b->rig)
+		b->rig->unmake(RT_DEVICE, b->mem);
 	else
 		munmap(b->mem, b->size);
 	munmap(b->want, b->size);
@@ -77,16 +78,16 @@ void buf_fill(struct buf *b, uint64_t seed)
 
 void buf_put(const struct buf *b, size_t off, const void *bytes, size_t len)
 {
-	if (b->memory)
-		b->memory->put(b->mem + off, bytes, len);
+	if (b->rig)
+		b->rig->put(b->mem + off, bytes, len);
 	else
 		memcpy(b->mem + off, bytes, len);
 }
 
 void buf_get(const struct buf *b, size_t off, void *bytes, size_t len)
 {
-	if (b->memory)
-		b->memory->get(bytes, b->mem + off, len);
+	if (b->rig)
+		b->rig->get(bytes, b->mem + off, len);
 	else
 		memcpy(bytes, b->mem + off, len);
 }
@@ -142,7 +143,7 @@ const char *buf_diff_outside(const struct buf *b, size_t off, size_t len)
 	struct buf copy = *b;
 	const char *text;
 
-	if (!b->memory)
+	if (!b->rig)
 		return diff_outside(b, off, len);
 	copy.mem = malloc(b->size);
 	if (!copy.mem)

@@ -19,24 +19,22 @@
 struct fab;
 struct fid_mr;
 
-/* Where buffers are that are opened from now on: the host's memory (NULL), or another's. */
-struct buf_memory {
-	void *(*make)(size_t size); /* page aligned; NULL: there is none */
-	void (*unmake)(void *mem);
-	void (*put)(void *to, const void *from, size_t len);
-	void (*get)(void *to, const void *from, size_t len);
-	int iface; /* enum fi_hmem_iface; its first device */
-};
-extern const struct buf_memory *buf_memory;
+struct rig;
+
+/*
+ * The runtime (runtime/rig.h) whose first device has the memory of buffers that are opened from
+ * now on. NULL: they are the host's.
+ */
+extern const struct rig *buf_rig;
 
 struct buf {
-	uint8_t *mem;  /* page aligned; only with memory NULL can it be looked at */
+	uint8_t *mem;  /* page aligned; only with rig NULL can it be looked at */
 	uint8_t *want; /* what mem should be */
 	size_t size;
-	const struct buf_memory *memory; /* that mem is in */
-	uint64_t seed;			 /* of the pattern that fills it */
-	struct fid_mr *mr;		 /* FI_MR_LOCAL: all of mem; else NULL */
-	struct fab *fab;		 /* that mr belongs to */
+	const struct rig *rig; /* that mem is of */
+	uint64_t seed;	       /* of the pattern that fills it */
+	struct fid_mr *mr;     /* FI_MR_LOCAL: all of mem; else NULL */
+	struct fab *fab;       /* that mr belongs to */
 	void *desc;
 };
 

@@ -89,15 +89,14 @@ int dev_reg(struct fab *f, void *mem, size_t len, uint64_t access, uint64_t flag
 
 void dev_fill(struct dev *d, uint64_t seed)
 {
-	d->b.seed = seed;
-	pattern(d->b.want, seed, 0, d->b.size);
-	rig->put(d->b.mem, d->b.want, d->b.size);
+	buf_fill(&d->b, seed);
 }
 
 void dev_open(struct fab *f, struct dev *d, enum rt_kind kind, size_t size, uint64_t seed)
 {
 	*d = (struct dev){ .kind = kind };
 	d->b.size = size;
+	d->b.rig = rig;
 	d->b.fab = f;
 	d->b.mem = dev_alloc(kind, size);
 	d->b.want = malloc(size);
@@ -119,15 +118,9 @@ void dev_close(struct dev *d)
 
 void dev_same_outside(const struct dev *d, size_t off, size_t len)
 {
-	struct buf copy = d->b;
-	const char *text;
+	const char *text = buf_diff_outside(&d->b, off, len);
 
-	copy.mem = malloc(copy.size);
-	must(copy.mem, "no memory");
-	rig->get(copy.mem, d->b.mem, copy.size);
-	text = buf_diff_outside(&copy, off, len);
 	must(!text, "device memory: %s", text);
-	free(copy.mem);
 }
 
 void dev_same(const struct dev *d)
@@ -138,7 +131,7 @@ void dev_same(const struct dev *d)
 void dev_put(struct dev *d, size_t off, const void *bytes, size_t len)
 {
 	memcpy(d->b.want + off, bytes, len);
-	rig->put(d->b.mem + off, bytes, len);
+	buf_put(&d->b, off, bytes, len);
 }
 
 /* --- scenes ------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../runtime/rig.h"
 #include "fab.h"
 
 uint64_t func_caps;
@@ -209,7 +210,7 @@ int fab_reg(struct fab *f, const struct buf *b, const struct iovec *iov, uint64_
 				   .iov_count = 1,
 				   .access = access,
 				   .requested_key = key,
-				   .iface = b->memory ? b->memory->iface : FI_HMEM_SYSTEM };
+				   .iface = b->rig ? b->rig->iface : FI_HMEM_SYSTEM };
 
 	return fi_mr_regattr(f->domain, &attr, 0, mr);
 }
@@ -221,7 +222,7 @@ void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed)
 
 	buf_open(b, size, seed);
 	b->fab = f;
-	if (!f->local && !b->memory)
+	if (!f->local && !b->rig)
 		return;
 	all = (struct iovec){ b->mem, size };
 	must_ok(fab_reg(f, b, &all, FI_READ | FI_WRITE, key++, &b->mr));

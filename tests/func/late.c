@@ -269,13 +269,13 @@ static struct fid_mr *register_device(struct fab *f)
 	struct fi_mr_attr attr = { .mr_iov = &iov,
 				   .iov_count = 1,
 				   .access = FI_REMOTE_READ | FI_REMOTE_WRITE,
-				   .requested_key = DEVICE_KEY,
-				   .iface = rig->iface };
+				   .requested_key = DEVICE_KEY };
 	struct fid_mr *mr;
 	char us[16];
 
 	snprintf(us, sizeof(us), "%d", DEVICE_US_PER_MIB);
 	setenv("MRFAB_RUNTIME_US_PER_MIB", us, 1);
+	rig_attr(rig, 0, &attr);
 	must_ok(fi_mr_regattr(f->domain, &attr, 0, &mr));
 	return mr;
 }

@@ -6,30 +6,6 @@
 #include "fab.h"
 #include "placed.h"
 
-static const struct rig *rig;
-
-static void *make(size_t size)
-{
-	return rig->make(RT_DEVICE, 0, size);
-}
-
-static void unmake(void *mem)
-{
-	rig->unmake(RT_DEVICE, mem);
-}
-
-static void put(void *to, const void *from, size_t len)
-{
-	rig->put(to, from, len);
-}
-
-static void get(void *to, const void *from, size_t len)
-{
-	rig->get(to, (void *)(uintptr_t)from, len);
-}
-
-static struct buf_memory memory = { make, unmake, put, get, FI_HMEM_SYSTEM };
-
 static int runtime_number(const char *name)
 {
 	static const char *const names[RIGS] = { "cuda", "rocr", "ze" };
@@ -45,14 +21,14 @@ void placed_open(bool peer)
 {
 	const char *place = getenv("MRFAB_FUNC_MEMORY");
 	const char *runtime = place ? strchr(place, ':') : NULL;
-	static struct rig_control control;
+	struct rig_control control;
+	const struct rig *rig;
 
 	if (!place)
 		return;
 	must(runtime, "MRFAB_FUNC_MEMORY: no runtime");
 	rig = rig_load(runtime_number(runtime + 1), &control);
-	memory.iface = rig->iface;
 	fab_placed = FI_MR_HMEM;
 	if (!strncmp(place, "both:", 5) || !strncmp(place, peer ? "far:" : "near:", 5 - peer))
-		buf_memory = &memory;
+		buf_rig = rig;
 }

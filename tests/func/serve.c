@@ -123,7 +123,7 @@ static int reg(const struct ctl *m, struct iovec *iov, struct fid_mr **mr)
 		.mr_iov = iov, .iov_count = 1, .access = m->a[3], .requested_key = m->a[4]
 	};
 
-	if (slots[m->a[0]].memory)
+	if (slots[m->a[0]].rig)
 		return fab_reg(&fab, &slots[m->a[0]], iov, m->a[3], m->a[4], mr);
 	if (m->a[5] == REG_V)
 		return fi_mr_regv(fab.domain, iov, 1, m->a[3], 0, m->a[4], 0, mr, NULL);

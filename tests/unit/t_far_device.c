@@ -127,6 +127,14 @@ static const size_t lens[] = {
 	1, 7, 64, 65, 4096, 16385, 131072, 131073, MRF_PROTO_RING, MRF_PROTO_RING + 3, LEN - 13
 };
 
+/* All of it. */
+static void want_written(void)
+{
+	want_ok(&p.a, &p);
+	rig->get(got, dev, LEN);
+	ck_assert(!memcmp(got, want, LEN));
+}
+
 static void there_and_back(size_t len)
 {
 	memset(got, 0, len);
@@ -564,9 +572,7 @@ START_TEST(far_device_is_not_written_by_a_job_that_is_late)
 	}
 	ck_assert_uint_eq(atomic_load(&copies), 2);
 	let_go();
-	want_ok(&p.a, &p);
-	rig->get(got, dev, LEN);
-	ck_assert(!memcmp(got, want, LEN));
+	want_written();
 	close_all();
 }
 END_TEST
@@ -643,9 +649,7 @@ START_TEST(far_device_peer_that_waits_keeps_its_ring)
 	usleep(20000);
 	ck_assert(is_connected());
 	let_go();
-	want_ok(&p.a, &p);
-	rig->get(got, dev, LEN);
-	ck_assert(!memcmp(got, want, LEN));
+	want_written();
 	close_all();
 }
 END_TEST

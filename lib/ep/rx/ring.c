@@ -46,6 +46,7 @@ static struct mrf_ring *least_used(const struct mrf_eps *eps)
 static bool give_up_one(struct mrf_eps *eps, int64_t ms)
 {
 	struct mrf_ring *ring = least_used(eps);
+	struct mrf_passive *passive;
 
 	if (!ring || mrf_now_ms() - ring->used < ms || !is_idle(ring))
 		return false;
@@ -53,9 +54,9 @@ static bool give_up_one(struct mrf_eps *eps, int64_t ms)
 		 "a peer that has left memory of a device alone for %lld ms loses "
 		 "its connection",
 		 (long long)(mrf_now_ms() - ring->used));
-	mrf_list_del(&ring->node);
-	eps->nrings--;
-	mrf_passive_disconnect(ring->passive);
+	passive = ring->passive;
+	mrf_passive_disconnect(passive);
+	mrf_ring_leave(passive);
 	return true;
 }
 
@@ -151,10 +152,8 @@ void mrf_ring_leave(struct mrf_passive *passive)
 	if (!ring)
 		return;
 	mrf_vmr_drop(&ring->mr);
-	if (!mrf_list_empty(&ring->node)) {
-		mrf_list_del(&ring->node);
-		eps_of(ring)->nrings--;
-	}
+	mrf_list_del(&ring->node);
+	eps_of(ring)->nrings--;
 	passive->ring = NULL;
 	mrf_ring_put(ring);
 }

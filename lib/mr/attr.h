@@ -6,7 +6,6 @@
 #include "base/iov.h"
 #include "mr/region.h"
 
-/* The parts of a checked attribute structure that registering needs. */
 /* How a region begins. */
 enum mrf_mr_begins {
 	MRF_BEGINS_ENABLED,
@@ -15,6 +14,7 @@ enum mrf_mr_begins {
 	MRF_BEGINS_PENDING	 /* the worker makes it: mr/worker.h */
 };
 
+/* The parts of a checked attribute structure that registering needs. */
 struct mrf_mr_plan {
 	uint64_t access;
 	uint64_t len;

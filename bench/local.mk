@@ -44,6 +44,13 @@ bench_cost_demand_CPPFLAGS = $(BENCH_CPPFLAGS)
 bench_cost_demand_LDADD = libmrfab.la $(VERBS_LIBS) -lpthread
 bench_cost_demand_LDFLAGS = $(AM_LDFLAGS) -no-install
 
+# For a machine with a device: scripts/with-cuda.
+EXTRA_PROGRAMS += bench/cost_hmem
+CLEANFILES += bench/cost_hmem
+bench_cost_hmem_SOURCES = bench/cost_hmem.c bench/bench.c bench/bench.h
+bench_cost_hmem_CPPFLAGS = $(BENCH_CPPFLAGS) -I$(top_srcdir)/lib
+bench_cost_hmem_LDADD = libmrfab-internal.la $(NL_LIBS) -lpthread -ldl
+
 # The report is taken over whole or not at all: status 1 is one with a missed target.
 .PHONY: bench
 bench: $(bench_programs)

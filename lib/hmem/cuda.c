@@ -13,6 +13,7 @@
  * The memory may have been freed since it was looked up, and its context destroyed, which must
  * not be given to the driver then. So each copy looks the memory up again.
  */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,6 +55,8 @@ static struct {
 	int (*error_name)(int error, const char **name);
 	int (*device_count)(int *count);
 	int (*context_retain)(struct context **context, int device);
+	int (*context_state)(int device, unsigned *flags, int *active); /* of the primary one */
+	int (*context_id)(const struct context *context, unsigned long long *id); /* of CUDA 12 */
 	int (*context_push)(struct context *context);
 	int (*context_pop)(struct context **context);
 	int (*capture_mode)(int *mode); /* of this thread; exchanges it */
@@ -72,6 +75,7 @@ static const struct mrf_dl_symbol symbols[] = {
 	{ "cuGetErrorName", &cu.error_name },
 	{ "cuDeviceGetCount", &cu.device_count },
 	{ "cuDevicePrimaryCtxRetain", &cu.context_retain },
+	{ "cuDevicePrimaryCtxGetState", &cu.context_state },
 	{ "cuCtxPushCurrent_v2", &cu.context_push },
 	{ "cuCtxPopCurrent_v2", &cu.context_pop },
 	{ "cuThreadExchangeStreamCaptureMode", &cu.capture_mode },
@@ -121,6 +125,7 @@ static int open_cuda(struct mrf_hmem_why *why)
 {
 	int ret = mrf_dl_load(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), why), devices;
 
+	mrf_dl_find(LIBRARY, "cuCtxGetId", &cu.context_id);
 	if (!ret)
 		ret = cuda_said("cuInit", cu.init(0), why);
 	if (!ret)
@@ -139,14 +144,8 @@ static int cuda_count_devices(int *devices, struct mrf_hmem_why *why)
 
 /* --- contexts ------------------------------------------------------------------------------ */
 
-/*
- * For each device its primary context, which is kept once it was retained, and a stream that is
- * not in use.
- */
-static struct {
-	struct context *_Atomic context;
-	struct stream *_Atomic stream;
-} primary[MAX_DEVICES];
+/* Of each device the primary context, once it was retained. */
+static struct context *_Atomic primary[MAX_DEVICES];
 
 /* The state of a thread that has to be restored. */
 struct visit {
@@ -175,19 +174,23 @@ static void leave_context(struct visit *visit)
 	(void)cu.capture_mode(&visit->mode);
 }
 
-/* Managed memory, and what comes from pools, belongs to no context. */
+/*
+ * Memory from a pool, or that was mapped, belongs to no context. A primary context that was reset
+ * has to be retained anew.
+ */
 static int primary_context(int device, struct context **context, struct mrf_hmem_why *why)
 {
-	int ret;
+	unsigned flags;
+	int active = 0, ret;
 
 	if (device < 0 || device >= MAX_DEVICES)
 		return cuda_said("the device's number", INVALID_DEVICE, why);
-	*context = atomic_load(&primary[device].context);
-	if (*context)
+	*context = atomic_load(&primary[device]);
+	if (*context && !cu.context_state(device, &flags, &active) && active)
 		return 0;
 	ret = cuda_said("cuDevicePrimaryCtxRetain", cu.context_retain(context, device), why);
 	if (!ret)
-		atomic_store(&primary[device].context, *context);
+		atomic_store(&primary[device], *context);
 	return ret;
 }
 
@@ -236,6 +239,78 @@ static int cuda_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hm
 	return cuda_ask(addr, alloc, &context, why);
 }
 
+/* --- streams ------------------------------------------------------------------------------ */
+
+/*
+ * A stream is gone with its context, which the application may destroy, and the driver crashes if
+ * it is used then. The address of a context is used again, its number is not. So a stream is
+ * kept with the number of its context, and one whose context is gone stays for ever: it is
+ * neither used nor destroyed.
+ */
+#define KEPT 64
+
+static struct {
+	unsigned long long context;
+	struct stream *stream; /* NULL: free */
+} kept[KEPT];
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+
+/* 0: the driver does not number them, so that no stream is kept. */
+static unsigned long long number_of_context(const struct context *context)
+{
+	unsigned long long id = 0;
+
+	return cu.context_id && !cu.context_id(context, &id) ? id : 0;
+}
+
+static struct stream *take_kept(unsigned long long context)
+{
+	struct stream *stream = NULL;
+	unsigned i;
+
+	pthread_mutex_lock(&keeping);
+	for (i = 0; i < KEPT && !(kept[i].stream && kept[i].context == context); i++)
+		;
+	if (i < KEPT) {
+		stream = kept[i].stream;
+		kept[i].stream = NULL;
+	}
+	pthread_mutex_unlock(&keeping);
+	return stream;
+}
+
+/* False: there is no room. */
+static bool keep(unsigned long long context, struct stream *stream)
+{
+	unsigned i;
+
+	pthread_mutex_lock(&keeping);
+	for (i = 0; i < KEPT && kept[i].stream; i++)
+		;
+	if (i < KEPT) {
+		kept[i].context = context;
+		kept[i].stream = stream;
+	}
+	pthread_mutex_unlock(&keeping);
+	return i < KEPT;
+}
+
+/* Of this thread's context. */
+static int take_stream(unsigned long long context, struct stream **stream, struct mrf_hmem_why *why)
+{
+	*stream = context ? take_kept(context) : NULL;
+	if (*stream)
+		return 0;
+	return cuda_said("cuStreamCreate", cu.stream_create(stream, STREAM_NON_BLOCKING), why);
+}
+
+/* It is kept for the next copy, if it did its work. */
+static void give_stream(unsigned long long context, struct stream *stream, int ret)
+{
+	if (ret || !context || !keep(context, stream))
+		(void)cu.stream_destroy(stream);
+}
+
 /* --- copies ------------------------------------------------------------------------------ */
 
 struct copy {
@@ -263,39 +338,18 @@ static int copy_on(struct stream *stream, const struct copy *copy, struct mrf_hm
 	return ret;
 }
 
-static int take_stream(int device, struct stream **stream, struct mrf_hmem_why *why)
-{
-	*stream = atomic_exchange(&primary[device].stream, NULL);
-	if (*stream)
-		return 0;
-	return cuda_said("cuStreamCreate", cu.stream_create(stream, STREAM_NON_BLOCKING), why);
-}
-
-/* One is kept for the next copy, if it did its work, and if nobody can destroy its context. */
-static void give_stream(int device, const struct context *context, struct stream *stream, int ret)
-{
-	if (!ret && context == atomic_load(&primary[device].context))
-		stream = atomic_exchange(&primary[device].stream, stream);
-	if (stream)
-		(void)cu.stream_destroy(stream);
-}
-
 /* In the memory's context, which is this thread's now. */
-static int copy_in_context(struct context *context, int device, const struct copy *copy,
+static int copy_in_context(const struct context *context, const struct copy *copy,
 			   struct mrf_hmem_why *why)
 {
+	unsigned long long number = number_of_context(context);
 	struct stream *stream;
-	int ret;
+	int ret = take_stream(number, &stream, why);
 
-	if (context == atomic_load(&primary[device].context))
-		ret = take_stream(device, &stream, why);
-	else
-		ret = cuda_said("cuStreamCreate", cu.stream_create(&stream, STREAM_NON_BLOCKING),
-				why);
 	if (ret)
 		return ret;
 	ret = copy_on(stream, copy, why);
-	give_stream(device, context, stream, ret);
+	give_stream(number, stream, ret);
 	return ret;
 }
 
@@ -328,7 +382,7 @@ static int cuda_copy_bytes(const struct mrf_hmem_alloc *alloc, const struct copy
 		ret = enter_context(&visit, context, why);
 	if (ret)
 		return ret;
-	ret = copy_in_context(context, alloc->device, copy, why);
+	ret = copy_in_context(context, copy, why);
 	leave_context(&visit);
 	return ret;
 }

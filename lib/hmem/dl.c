@@ -36,3 +36,10 @@ int mrf_dl_load(const char *library, const struct mrf_dl_symbol *symbols, size_t
 	}
 	return why->text[0] ? -FI_ENOSYS : 0;
 }
+
+void mrf_dl_find(const char *library, const char *name, void *function)
+{
+	void *so = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+
+	*(void **)function = so ? dlsym(so, name) : NULL;
+}

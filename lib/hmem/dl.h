@@ -16,5 +16,7 @@ struct mrf_dl_symbol {
  */
 int mrf_dl_load(const char *library, const struct mrf_dl_symbol *symbols, size_t count,
 		struct mrf_hmem_why *why);
+/* For a function that older runtimes lack: *function is NULL then. */
+void mrf_dl_find(const char *library, const char *name, void *function);
 
 #endif

@@ -38,6 +38,7 @@ typedef unsigned long long device_ptr;
 
 struct context {
 	int device;
+	_Atomic unsigned long long id; /* another one once it was reset */
 	bool dead;
 	struct context *next;
 };
@@ -51,6 +52,7 @@ struct late {
 
 struct stream {
 	struct context *context;
+	unsigned long long id; /* the context's then */
 	struct late *first, **last;
 };
 
@@ -59,6 +61,7 @@ static pid_t owner; /* the driver does not work in a child of the process that s
 static atomic_bool capturing;
 static _Thread_local int capture_mode; /* 0: refused what might disturb another thread's capture */
 static struct context primary[DEVICES];
+static atomic_bool retained[DEVICES];	 /* at any time */
 static struct context *_Atomic contexts; /* of applications; they stay */
 static _Thread_local struct context *stack[DEPTH];
 static _Thread_local unsigned depth;
@@ -94,10 +97,19 @@ static int need_context(struct context **context)
 
 /* --- the driver, devices, contexts --------------------------------------------------------- */
 
+static void set_id(struct context *context)
+{
+	static _Atomic unsigned long long last;
+
+	context->id = atomic_fetch_add(&last, 1) + 1;
+}
+
 static void start(void)
 {
-	for (int i = 0; i < DEVICES; i++)
+	for (int i = 0; i < DEVICES; i++) {
 		primary[i].device = i;
+		set_id(&primary[i]);
+	}
 	owner = getpid();
 	atomic_store(&ready, true);
 }
@@ -189,6 +201,36 @@ EXPORT int cuDevicePrimaryCtxRetain(struct context **context, int device)
 	if (device < 0 || device >= rt_devices() || device >= DEVICES)
 		return INVALID_DEVICE;
 	*context = &primary[device];
+	atomic_store(&retained[device], true);
+	return SUCCESS;
+}
+
+EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+	BEGIN();
+	if (device < 0 || device >= rt_devices() || device >= DEVICES)
+		return INVALID_DEVICE;
+	*flags = 0;
+	*active = atomic_load(&retained[device]);
+	return SUCCESS;
+}
+
+/* All that is in it goes; its address stays the same. */
+EXPORT int cuDevicePrimaryCtxReset_v2(int device)
+{
+	BEGIN();
+	if (device < 0 || device >= rt_devices() || device >= DEVICES)
+		return INVALID_DEVICE;
+	rt_free_of(&primary[device]);
+	set_id(&primary[device]);
+	atomic_store(&retained[device], false);
+	return SUCCESS;
+}
+
+EXPORT int cuCtxGetId(const struct context *context, unsigned long long *id)
+{
+	BEGIN();
+	*id = context->id;
 	return SUCCESS;
 }
 
@@ -208,6 +250,7 @@ EXPORT int cuCtxCreate_v2(struct context **context, unsigned flags, int device)
 	if (!*context)
 		return OUT_OF_MEMORY;
 	(*context)->device = device;
+	set_id(*context);
 	(*context)->next = contexts;
 	while (!atomic_compare_exchange_weak(&contexts, &(*context)->next, *context))
 		;
@@ -455,8 +498,16 @@ EXPORT int cuStreamCreate(struct stream **stream, unsigned flags)
 	if (!*stream)
 		return OUT_OF_MEMORY;
 	(*stream)->context = context;
+	(*stream)->id = context->id;
 	(*stream)->last = &(*stream)->first;
 	return SUCCESS;
+}
+
+/* The driver crashes, too. */
+static void need_stream(const struct stream *stream)
+{
+	if (stream->id != stream->context->id || stream->context->dead)
+		abort();
 }
 
 static void run_late(struct stream *stream, bool move)
@@ -480,8 +531,7 @@ EXPORT int cuStreamSynchronize(struct stream *stream)
 	NOT_WHILE_CAPTURING();
 	if (!stream)
 		return SUCCESS;
-	if (stream->context->dead)
-		return INVALID_HANDLE;
+	need_stream(stream);
 	run_late(stream, true);
 	return SUCCESS;
 }
@@ -491,6 +541,7 @@ EXPORT int cuStreamDestroy_v2(struct stream *stream)
 {
 	if (!stream)
 		return INVALID_HANDLE;
+	need_stream(stream);
 	run_late(stream, false);
 	free(stream);
 	return rt_begin(__func__);
@@ -526,8 +577,10 @@ static int copy(void *to, const void *from, size_t len, device_ptr there, struct
 		return INVALID_VALUE;
 	if (alloc.kind == RT_DEVICE && alloc.owner != context)
 		return INVALID_CONTEXT;
-	if (stream)
+	if (stream) {
+		need_stream(stream);
 		return copy_late(stream, to, from, len);
+	}
 	rt_copy(to, from, len);
 	return SUCCESS;
 }

@@ -61,6 +61,7 @@ struct rig_cuda {
 	int (*put)(unsigned long long to, const void *from, size_t len);
 	int (*get)(void *to, unsigned long long from, size_t len);
 	int (*destroy)(void *context);
+	int (*reset)(int device);
 	void (*capture)(bool on);
 };
 extern struct rig_cuda cu;

@@ -95,6 +95,13 @@ tests_unit_t_hmem_region_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_hmem_region_LDADD = $(UNIT_LDADD) -ldl
 tests_unit_t_hmem_region_LDFLAGS = $(MR_WRAP)
 EXTRA_tests_unit_t_hmem_region_DEPENDENCIES = $(runtime_stand_ins)
+
+# Built, but not run by make check: scripts/with-cuda does it where there is a device.
+noinst_PROGRAMS += tests/unit/t_cuda
+tests_unit_t_cuda_SOURCES = tests/unit/t_cuda.c $(MR_FIXTURE)
+tests_unit_t_cuda_LDADD = $(UNIT_LDADD) -ldl
+tests_unit_t_cuda_LDFLAGS = $(MR_WRAP)
+
 tests_unit_t_mr_register_SOURCES = tests/unit/t_mr_register.c $(MR_FIXTURE)
 tests_unit_t_mr_register_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_register_LDFLAGS = $(MR_WRAP)

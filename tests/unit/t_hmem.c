@@ -302,26 +302,78 @@ START_TEST(cuda_a_capture_of_another_thread_is_not_disturbed)
 }
 END_TEST
 
+/* Memory of the driver's pools belongs to no context, which is another way to the same one. */
 START_TEST(cuda_contexts_and_streams_are_made_once)
 {
-	uint8_t *mem, *managed;
+	static const enum rt_kind kinds[] = { RT_DEVICE, RT_MANAGED };
 	unsigned long contexts, streams;
+	uint8_t *mem[2];
+	unsigned i;
 
 	open_rig(0);
-	mem = rig->make(RT_DEVICE, 1, LEN);
-	managed = rig->make(RT_MANAGED, 1, LEN);
-	there_and_back(managed, 0, 10, 1);
-	there_and_back(mem, 0, 10, 1);
+	for (i = 0; i < 2; i++)
+		mem[i] = rig->make(_i < 2 ? kinds[_i] : kinds[i], 1, LEN);
+	for (i = 0; i < 2; i++)
+		there_and_back(mem[i], 0, 10, 1);
 	contexts = control.calls("cuDevicePrimaryCtxRetain");
 	streams = control.calls("cuStreamCreate");
-	for (unsigned i = 0; i < 20; i++) {
-		there_and_back(mem, i, 100, i);
-		there_and_back(managed, i, 100, i);
-	}
+	for (i = 0; i < 20; i++)
+		there_and_back(mem[i % 2], i, 100, i);
 	ck_assert_uint_eq(control.calls("cuDevicePrimaryCtxRetain"), contexts);
 	ck_assert_uint_eq(control.calls("cuStreamCreate"), streams);
-	rig->unmake(RT_DEVICE, mem);
-	rig->unmake(RT_MANAGED, managed);
+	ck_assert_uint_eq(streams, 1);
+	for (i = 0; i < 2; i++)
+		rig->unmake(RT_DEVICE, mem[i]);
+}
+END_TEST
+
+/* As by cudaDeviceReset: streams of the context are gone, and its address is used again. */
+START_TEST(cuda_a_device_may_be_reset)
+{
+	struct mrf_hmem_alloc alloc;
+	uint8_t byte = 1, *mem;
+
+	open_rig(0);
+	for (unsigned i = 0; i < 3; i++) {
+		mem = rig->make(_i ? RT_MANAGED : RT_DEVICE, 0, LEN);
+		there_and_back(mem, i, 100, i);
+		there_and_back(mem, i, 100, i + 1);
+		alloc = found(mem);
+		ck_assert_int_eq(cu.reset(0), 0);
+		ck_assert_int_eq(hmem->put(&alloc, (uintptr_t)mem, &byte, 1, &why), -FI_EINVAL);
+	}
+}
+END_TEST
+
+/* Likewise a context of the application's. */
+START_TEST(cuda_contexts_come_and_go)
+{
+	unsigned long long ptr;
+	void *mine;
+
+	open_rig(0);
+	ck_assert_int_eq(cu.init(0), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		ck_assert_int_eq(cu.create(&mine, 0, 0), 0);
+		ck_assert_int_eq(cu.alloc(&ptr, LEN), 0);
+		there_and_back((uint8_t *)(uintptr_t)ptr, 1, 100, i);
+		ck_assert_int_eq(cu.destroy(mine), 0);
+	}
+}
+END_TEST
+
+/* A primary context takes much of a device's memory: one that nobody uses is not made. */
+START_TEST(cuda_no_context_is_made_for_memory_of_another)
+{
+	unsigned long long ptr;
+	void *mine;
+
+	open_rig(0);
+	ck_assert_int_eq(cu.init(0), 0);
+	ck_assert_int_eq(cu.create(&mine, 0, 1), 0);
+	ck_assert_int_eq(cu.alloc(&ptr, LEN), 0);
+	there_and_back((uint8_t *)(uintptr_t)ptr, 1, 1000, 3);
+	ck_assert_uint_eq(control.calls("cuDevicePrimaryCtxRetain"), 0);
 }
 END_TEST
 
@@ -520,7 +572,10 @@ static TCase *hmem_cases(void)
 	tcase_add_test(tc, cuda_memory_of_a_context_of_the_application_is_copied_in_it);
 	tcase_add_test(tc, cuda_memory_of_a_destroyed_context_is_not_copied);
 	tcase_add_test(tc, cuda_a_capture_of_another_thread_is_not_disturbed);
-	tcase_add_test(tc, cuda_contexts_and_streams_are_made_once);
+	tcase_add_loop_test(tc, cuda_contexts_and_streams_are_made_once, 0, 3);
+	tcase_add_loop_test(tc, cuda_a_device_may_be_reset, 0, 2);
+	tcase_add_test(tc, cuda_contexts_come_and_go);
+	tcase_add_test(tc, cuda_no_context_is_made_for_memory_of_another);
 	tcase_add_test(tc, rocr_locked_memory_is_where_the_processor_has_it);
 	tcase_add_loop_test(tc, rocr_memory_from_elsewhere_is_the_device_s, 0, 6);
 	tcase_add_test(tc, ze_memory_of_a_part_is_the_device_s);

@@ -6,7 +6,6 @@ libmrfab_internal_la_LIBADD = $(SODIUM_LIBS)
 include lib/base/local.mk
 include lib/atomic/local.mk
 include lib/auth/local.mk
-include lib/match/local.mk
 include lib/contract/local.mk
 include lib/obj/local.mk
 include lib/proto/local.mk

@@ -19,7 +19,6 @@
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "loop/denied.h"
 
@@ -50,7 +49,6 @@ static void allow_short_locked(struct mrf_ep *ep)
 	bool atomics = ep->caps & FI_ATOMIC && !(ep->domain->space.mode & FI_MR_HMEM);
 	size_t max = ep->caps & FI_RMA ? mrf_vdev_limits(ep->domain->vdev)->max_msg_size : 0;
 
-	mrf_lock_held(&ep->setup);
 	ep->short_silent = ep->selective && !(ep->op_flags & FI_COMPLETION);
 	ep->short_max[MRF_OP_READ] = reads ? max : 0;
 	ep->short_max[MRF_OP_WRITE] = writes ? max : 0;

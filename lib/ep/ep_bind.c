@@ -6,7 +6,6 @@
 
 static int bind_wait_locked(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_link *link)
 {
-	mrf_lock_held(&ep->setup);
 	return link->wait ? 0 : mrf_wait_link(wait, link, &ep->source);
 }
 
@@ -32,7 +31,6 @@ static int bind_av_locked(struct mrf_ep *ep, struct fid *fid)
 {
 	struct mrf_av *av = mrf_av_from_fid(fid);
 
-	mrf_lock_held(&ep->setup);
 	if (mrf_av_domain(av) != &ep->domain->fid)
 		return other_domain("the address vector");
 	if (ep->av)
@@ -50,7 +48,6 @@ static int bind_tx_cq_locked(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flag
 {
 	int ret;
 
-	mrf_lock_held(&ep->setup);
 	if (ep->tx_cq)
 		return bound_already("a CQ for transmits");
 	ret = bind_wait_locked(ep, mrf_cq_wait(cq), &ep->link_tx);
@@ -67,7 +64,6 @@ static int bind_cq_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	struct mrf_cq *cq = mrf_cq_from_fid(fid);
 	int ret = 0;
 
-	mrf_lock_held(&ep->setup);
 	if (mrf_cq_domain(cq) != &ep->domain->fid)
 		return other_domain("the CQ");
 	if (!(flags & (FI_TRANSMIT | FI_RECV)) || (flags & ~CQ_FLAGS))
@@ -110,7 +106,6 @@ static int link_cntr_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t f
 	struct mrf_wait *wait = mrf_cntr_wait(cntr);
 	int ret = flags & FI_WRITE ? bind_wait_locked(ep, wait, &ep->link_wr) : 0;
 
-	mrf_lock_held(&ep->setup);
 	if (!ret && (flags & FI_READ))
 		ret = bind_wait_locked(ep, wait, &ep->link_rd);
 	if (ret || set_cntr(ep, cntr, flags))
@@ -125,7 +120,6 @@ static int bind_own_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t fl
 {
 	int ret = link_cntr_locked(ep, cntr, flags);
 
-	mrf_lock_held(&ep->setup);
 	if (ret && (flags & FI_WRITE))
 		mrf_wait_unlink(&ep->link_wr);
 	if (ret && (flags & FI_READ))
@@ -156,7 +150,6 @@ static int check_remote(const struct mrf_ep *ep, uint64_t flags)
 /* Events that peers cause. The device alone sees their reads, and reports them to nobody. */
 static void bind_remote_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
-	mrf_lock_held(&ep->setup);
 	if (flags & FI_REMOTE_READ)
 		mrf_warn(FI_LOG_EP_CTRL, 4063,
 			 "fi_ep_bind(counter, FI_REMOTE_READ): accepted, but it does not count "
@@ -172,7 +165,6 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
 	int ret;
 
-	mrf_lock_held(&ep->setup);
 	if (mrf_cntr_domain(cntr) != &ep->domain->fid)
 		return other_domain("the counter");
 	if (!flags || (flags & ~CNTR_FLAGS))
@@ -196,7 +188,6 @@ static int bind_eq_locked(struct mrf_ep *ep, struct fid *fid)
 {
 	int ret = mrf_obj_check(mrf_eq_obj(mrf_eq_from_fid(fid)), "fi_ep_bind");
 
-	mrf_lock_held(&ep->setup);
 	if (ret)
 		return ret;
 	if (ep->hold_eq.target)

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "ep/ep_calls.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/op.h"
 #include "ep/tx/entry.h"
 
 static int no_call(const char *call)

@@ -7,7 +7,6 @@
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/service.h"

@@ -6,7 +6,6 @@
 #include "contract/limits.h"
 #include "ep/rma.h"
 #include "ep/rma_short.h"
-#include "ep/tx/access.h"
 #include "ep/tx/commit.h"
 #include "ep/tx/rma_op.h"
 #include "ep/tx/op.h"

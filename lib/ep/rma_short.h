@@ -16,7 +16,6 @@
 #include "base/iov.h"
 #include "base/user.h"
 #include "ep/short.h"
-#include "ep/tx/access.h"
 #include "ep/tx/rma_op.h"
 #include "monitor/life.h"
 #include "mr/desc.h"

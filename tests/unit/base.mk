@@ -6,7 +6,6 @@ check_PROGRAMS += \
 	tests/unit/t_iov \
 	tests/unit/t_itree \
 	tests/unit/t_list \
-	tests/unit/t_match \
 	tests/unit/t_lock \
 	tests/unit/t_log \
 	tests/unit/t_maps \
@@ -42,8 +41,6 @@ tests_unit_t_itree_LDADD = $(UNIT_LDADD)
 tests_unit_t_itree_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc
 tests_unit_t_list_SOURCES = tests/unit/t_list.c tests/unit/unit.h
 tests_unit_t_list_LDADD = $(UNIT_LDADD)
-tests_unit_t_match_SOURCES = tests/unit/t_match.c tests/unit/unit.h
-tests_unit_t_match_LDADD = $(UNIT_LDADD)
 tests_unit_t_lock_SOURCES = tests/unit/t_lock.c tests/unit/aborts.h tests/unit/unit.h
 tests_unit_t_lock_LDADD = $(UNIT_LDADD)
 tests_unit_t_log_SOURCES = tests/unit/t_log.c tests/unit/unit.h

@@ -40,7 +40,6 @@ static enum mrf_attempt on_failed_locked(const struct mrf_peer *peer, int err, s
 {
 	const char *text = "the address cannot be reached over this device";
 
-	mrf_lock_held(&peer->ep->lock);
 	if (err == FI_EACCES)
 		return mrf_attempt_fail_locked(peer, err, 5204, MRF_DENIED_TEXT, why);
 	if (err == FI_ETIMEDOUT)
@@ -93,7 +92,6 @@ static enum mrf_attempt on_addr_locked(struct mrf_conn *conn, struct mrf_why *wh
 {
 	int ret;
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_peer_move_locked(conn->peer, MRF_PEER_FOUND);
 	mrf_conn_unlock(conn);
 	ret = create_conn_qp(conn);
@@ -113,7 +111,6 @@ static enum mrf_attempt on_route_locked(struct mrf_conn *conn, struct mrf_why *w
 	uint8_t data[MRF_PROTO_HELLO_MAX];
 	int ret;
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_greet_hello_locked(conn, &hello);
 	mrf_conn_unlock(conn);
 	ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),

@@ -3,7 +3,6 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "ep/link/conn.h"
-#include "loop/agent_calls.h"
 #include "mr/demand/backs.h"
 
 /* --- the deadline -------------------------------------------------------------------------- */
@@ -191,7 +190,6 @@ void mrf_conn_denied_locked(struct mrf_conn *conn)
 /* Puts the queue pair into error; leaves ep->lock meanwhile. */
 static void cut_locked(struct mrf_conn *conn)
 {
-	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_peer_move_locked(conn->peer, MRF_PEER_TO_CUT);
 	mrf_conn_set_deadline_locked(conn, MRF_DRAIN_MS);
 	mrf_conn_unlock(conn);

@@ -173,7 +173,6 @@ static bool trusts_locked(struct mrf_conn *conn, const struct mrf_welcome *welco
 {
 	const struct mrf_auth *auth = mrf_greet_auth(conn->peer->ep);
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	if (!auth)
 		return true;
 	if (!(welcome->flags & MRF_WELCOME_PROOF) || !conn->talk.number) {

@@ -21,7 +21,6 @@
 #include <string.h>
 #include <rdma/fi_rma.h>
 #include "base/list.h"
-#include "base/lock.h"
 #include "buf/local.h"
 #include "contract/limits.h"
 #include "ep/model/why.h"

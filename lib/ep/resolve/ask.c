@@ -20,7 +20,6 @@ void mrf_ask_want_locked(struct mrf_peer *peer, struct mrf_remote *remote, uint6
 
 static void want_again_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 {
-	mrf_lock_held(&peer->ep->lock);
 	remote->wanted = true;
 	mrf_list_add_tail(&remote->node, &peer->known.to_ask);
 }
@@ -30,7 +29,6 @@ static int post_message_locked(struct mrf_peer *peer, uint8_t *msg, size_t len)
 	struct mrf_sge sge = { .addr = (uintptr_t)msg, .len = (uint32_t)len };
 	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
 
-	mrf_lock_held(&peer->ep->lock);
 	return mrf_conn_post_locked(peer->conn, &wr, NULL, 0);
 }
 
@@ -45,7 +43,6 @@ static int send_ask_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 			       .flags = remote->ask_once ? MRF_ASK_ONCE : 0 };
 	int ret = post_message_locked(peer, msg, mrf_ask_encode(&ask, msg));
 
-	mrf_lock_held(&peer->ep->lock);
 	if (ret)
 		return ret;
 	mrf_debug(FI_LOG_EP_DATA,
@@ -83,7 +80,6 @@ int mrf_ask_send_locked(struct mrf_peer *peer)
 
 static struct mrf_remote *whose_locked(struct mrf_peer *peer, const struct mrf_answer *answer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->known.asked) {
 		struct mrf_remote *remote = mrf_list_entry(node, struct mrf_remote, node);
 
@@ -154,7 +150,6 @@ void mrf_ask_forget_locked(struct mrf_peer *peer)
 
 static bool in_use_locked(const struct mrf_peer *peer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return peer->conn->tail != peer->conn->head || !mrf_list_empty(&peer->known.asked) ||
 	       !mrf_list_empty(&peer->known.to_ask) ||
 	       (!mrf_list_empty(&peer->queue) && peer->known.leases < MRF_LEASES);

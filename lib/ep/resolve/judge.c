@@ -16,7 +16,6 @@
 
 static bool peer_virt_locked(const struct mrf_peer *peer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return peer->target.mr_mode & FI_MR_VIRT_ADDR;
 }
 
@@ -69,7 +68,6 @@ static bool bounds_fail_locked(const struct mrf_peer *peer, const struct mrf_rem
 	uint64_t base = virt ? remote->base : 0, end = base + remote->len;
 	uint64_t past = rma->len - (end - rma->addr);
 
-	mrf_lock_held(&peer->ep->lock);
 	if (virt && mrf_range_inside(rma->addr, rma->len, 0, remote->len))
 		hint = "; this looks like an offset, but the peer's domain takes virtual "
 		       "addresses (FI_MR_VIRT_ADDR)";
@@ -94,7 +92,6 @@ static bool range_fail_locked(const struct mrf_peer *peer, const struct mrf_remo
 {
 	const struct mrf_range *range = &remote->answered;
 
-	mrf_lock_held(&peer->ep->lock);
 	switch (remote->status) {
 	case MRF_MR_NOT_REFRESHED:
 		return FAIL(why, FI_EACCES, 4144,
@@ -161,7 +158,6 @@ static enum mrf_verdict judge_complete_locked(const struct mrf_op *op,
 	uint32_t rkey;
 	bool inside;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	if (rma->len)
 		inside = mrf_range_ok(rma->addr, rma->len) &&
 			 mrf_remote_covered_locked(op->peer, remote, op->stamp, rma->addr,
@@ -185,7 +181,6 @@ static enum mrf_verdict judge_on_demand_locked(const struct mrf_op *op,
 {
 	bool fresh = mrf_judge_fresh_locked(op, remote);
 
-	mrf_lock_held(&op->peer->ep->lock);
 	if (fresh && concerns_locked(remote, rma) && remote->status != MRF_MR_OK) {
 		range_fail_locked(op->peer, remote, rma, why);
 		return MRF_JUDGED_BAD;

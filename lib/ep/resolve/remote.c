@@ -97,7 +97,6 @@ static struct mrf_way from_wire(const struct mrf_peer *peer, const struct mrf_wi
 
 static bool holds_locked(const struct mrf_peer *peer, const struct mrf_way *way)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return way->epoch == (way->once ? peer->known.lease_epoch : peer->known.epoch);
 }
 
@@ -115,7 +114,6 @@ static inline uint64_t served(const struct mrf_way *way, uint64_t addr, uint64_t
 
 static bool usable_locked(const struct mrf_peer *peer, const struct mrf_way *way, uint64_t stamp)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return holds_locked(peer, way) && (!way->once || way->once >= stamp);
 }
 
@@ -126,7 +124,6 @@ static const struct mrf_way *find_way_locked(const struct mrf_peer *peer,
 	const struct mrf_way *way;
 	unsigned i;
 
-	mrf_lock_held(&peer->ep->lock);
 	/* Segments of a complete answer may overlap: the first that contains addr counts. */
 	for (i = 0; remote->complete && i < remote->nways; i++) {
 		if (served(&remote->ways[i], addr, len))
@@ -164,7 +161,6 @@ static uint64_t covered_complete_locked(const struct mrf_peer *peer,
 	const struct mrf_way *way;
 	uint64_t done = 0;
 
-	mrf_lock_held(&peer->ep->lock);
 	while (done < len &&
 	       (way = find_way_locked(peer, remote, UINT64_MAX, addr + done, len - done)))
 		done += served(way, addr + done, len - done);
@@ -215,7 +211,6 @@ struct mrf_remote *mrf_remote_find_locked(const struct mrf_peer *peer, uint64_t 
 
 static void remove_remote_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 {
-	mrf_lock_held(&peer->ep->lock);
 	mrf_idmap_remove(&peer->known.remotes, remote->key);
 	mrf_remote_drop_locked(remote);
 	free(remote);
@@ -229,7 +224,6 @@ static void make_room_locked(struct mrf_peer *peer)
 {
 	size_t i;
 
-	mrf_lock_held(&peer->ep->lock);
 	for (i = 0; i < peer->known.remotes.count; i++) {
 		struct mrf_remote *remote =
 			mrf_idmap_sweep(&peer->known.remotes, &peer->known.hand);
@@ -245,7 +239,6 @@ static struct mrf_remote *remote_add_locked(struct mrf_peer *peer, uint64_t key)
 {
 	struct mrf_remote *remote;
 
-	mrf_lock_held(&peer->ep->lock);
 	if (peer->known.remotes.count >= MAX_REMOTES)
 		make_room_locked(peer);
 	remote = calloc(1, sizeof(*remote));
@@ -269,7 +262,6 @@ static int learn_raw_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 {
 	uint32_t i;
 
-	mrf_lock_held(&peer->ep->lock);
 	remote->peer_key = raw->key;
 	remote->serial = raw->serial;
 	remote->space_id = raw->space_id;
@@ -303,7 +295,6 @@ static struct mrf_remote *get_mapped_locked(struct mrf_peer *peer, uint64_t key,
 {
 	struct mrf_remote *remote;
 
-	mrf_lock_held(&peer->ep->lock);
 	if (raw->space_id != peer->target.space_id) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4141,
 			    "key 0x%" PRIx64 " was mapped from a raw key of another peer's "
@@ -353,7 +344,6 @@ struct mrf_remote *mrf_remote_get_locked(struct mrf_peer *peer, uint64_t key, st
 static bool adds_to_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 			   const struct mrf_answer *answer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return remote->known && !remote->complete && answer->status != MRF_MR_CLOSED &&
 	       !(answer->flags & MRF_ANSWER_COMPLETE) && answer->serial == remote->instance &&
 	       remote->nways + answer->nseg < peer->ep->max_ways;
@@ -363,7 +353,6 @@ static void drop_what_holds_no_longer_locked(const struct mrf_peer *peer, struct
 {
 	unsigned i, n = 0;
 
-	mrf_lock_held(&peer->ep->lock);
 	for (i = 0; i < remote->nways; i++) {
 		if (holds_locked(peer, &remote->ways[i]))
 			remote->ways[n++] = remote->ways[i];
@@ -376,7 +365,6 @@ static int take_ways_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 {
 	uint32_t i;
 
-	mrf_lock_held(&peer->ep->lock);
 	if (make_room_for_ways_locked(remote, remote->nways + answer->nseg + 1))
 		return -FI_ENOMEM;
 	for (i = 0; i < answer->nseg; i++) {
@@ -397,7 +385,6 @@ static int take_ways_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 /* The answer allows the access but shows no way: an error is better than asking for ever. */
 static bool shows_nothing_locked(const struct mrf_peer *peer, const struct mrf_remote *remote)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return !remote->complete && remote->status == MRF_MR_OK && remote->ask.len &&
 	       !mrf_remote_covered_locked(peer, remote, remote->cookie, remote->ask.addr,
 					  remote->ask.len);

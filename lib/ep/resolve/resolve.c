@@ -16,7 +16,6 @@ static bool answered_locked(const struct mrf_op *op, uint64_t key)
 {
 	const struct mrf_remote *remote = mrf_remote_find_locked(op->peer, key);
 
-	mrf_lock_held(&op->peer->ep->lock);
 	return remote && remote->known && mrf_judge_fresh_locked(op, remote);
 }
 
@@ -24,7 +23,6 @@ static bool answered_locked(const struct mrf_op *op, uint64_t key)
 static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 			  struct mrf_key_direct *key)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	/* Several elements need an answer: the kernel would check and do them one by one. */
 	uint64_t max = op->type->kind == MRF_OP_ATOMIC
 			       ? op->atomic.size
@@ -37,7 +35,6 @@ static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 /* The next answer replaces one about an empty access, so the operation remembers it. */
 static bool empty_and_known_locked(const struct mrf_op *op, const struct fi_rma_iov *rma)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return !rma->len && (op->empty_known >> (rma - op->rma) & 1);
 }
 
@@ -46,7 +43,6 @@ static bool holds_leases_locked(const struct mrf_op *op)
 {
 	const struct fi_rma_iov *rma;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	for (rma = op->rma; rma < op->rma + op->nrma; rma++) {
 		const struct mrf_remote *remote = mrf_remote_find_locked(op->peer, rma->key);
 
@@ -63,7 +59,6 @@ static bool holds_leases_locked(const struct mrf_op *op)
  */
 static bool may_ask_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return !remote->once || op->peer->known.leases < MRF_LEASES || holds_leases_locked(op);
 }
 
@@ -73,7 +68,6 @@ static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remo
 	const struct fi_rma_iov *rma;
 	unsigned sum = 0;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	for (rma = op->rma; rma < op->rma + op->nrma; rma++) {
 		if (rma->key == remote->key)
 			sum += mrf_remote_ways_locked(
@@ -87,7 +81,6 @@ static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remo
 /* Does the operation need more ways of this region than can be remembered? */
 static bool too_many_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return mrf_unlikely(mrf_remote_is_full_locked(op->peer, remote)) &&
 	       count_ways_locked(op, remote) + 2 * MRF_PROTO_MAX_SEG >= op->peer->ep->max_ways;
 }
@@ -100,7 +93,6 @@ static enum mrf_resolved resolve_one_locked(struct mrf_op *op, const struct fi_r
 	enum mrf_verdict verdict;
 	uint64_t done;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	if (direct_locked(op, rma, &key) || empty_and_known_locked(op, rma))
 		return MRF_RESOLVED;
 	remote = mrf_remote_get_locked(op->peer, rma->key, why);
@@ -133,7 +125,6 @@ static bool refused_too_often_locked(const struct mrf_op *op)
 {
 	const struct mrf_remote *remote;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	if (mrf_likely(op->broken.refused <= MRF_OP_REFUSED))
 		return false;
 	remote = mrf_remote_find_locked(op->peer, op->rma[0].key);
@@ -173,7 +164,6 @@ static const struct fi_rma_iov *piece_rma_locked(const struct mrf_op *op, uint64
 {
 	const struct fi_rma_iov *rma = op->rma;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	while (*from >= rma->len && rma < &op->rma[op->nrma - 1])
 		*from -= (rma++)->len;
 	return rma;
@@ -229,7 +219,6 @@ static bool event_of_locked(const struct mrf_op *op, const struct fi_rma_iov *rm
 	const struct mrf_remote *remote;
 	struct mrf_key_direct key;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	*event = 0;
 	if (direct_locked(op, rma, &key))
 		return true;

@@ -38,7 +38,6 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "base/page.h"
 #include "contract/budget.h"
 #include "ep/model/atomic.h"
 #include "ep/rx/atomic_serve.h"

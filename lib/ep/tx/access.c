@@ -11,7 +11,6 @@ static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, 
 {
 	bool imm = op->imm.has && upto == op->total;
 
-	mrf_lock_held(&peer->ep->lock);
 	wr->imm = op->imm.data;
 	if (peer->target.events && upto) {
 		if (!mrf_resolve_event_locked(op, upto, &wr->imm))
@@ -31,7 +30,6 @@ static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
 	int ret;
 
-	mrf_lock_held(&peer->ep->lock);
 	sge.len = (uint32_t)mrf_data_encode(&data, msg);
 	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0);
 	if (ret)

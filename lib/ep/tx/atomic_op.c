@@ -36,11 +36,9 @@
 #include "buf/rest.h"
 #include "contract/limits.h"
 #include "ep/link/conn.h"
-#include "ep/model/atomic.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/atomic_swap.h"
-#include "ep/tx/op.h"
 #include "ep/tx/entry.h"
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
@@ -334,7 +332,6 @@ static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 			      .rkey = rkey };
 	int ret;
 
-	mrf_lock_held(&peer->ep->lock);
 	sge.addr = (uintptr_t)mrf_atomic_cell(ep, op, op->pos);
 	if (op->atomic.op != FI_ATOMIC_READ)
 		memcpy(&wr.operand, mrf_atomic_operands(op) + op->pos, sizeof(wr.operand));
@@ -351,14 +348,12 @@ static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 
 static bool window_full_locked(const struct mrf_op *op)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return op->pos - op->atomic.collected == MRF_ATOMIC_CELLS * sizeof(uint64_t);
 }
 
 /* Can the device do the next element? Where the target counts, it has to know. */
 static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t len)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return op->atomic.native && len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
 	       (!op->peer->target.events || op->atomic.op == FI_ATOMIC_READ ||
 		!mrf_resolve_number_locked(op, op->pos));
@@ -367,7 +362,6 @@ static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t le
 /* Where the target counts, the next request depends on the replies to those before it. */
 static bool awaits_count_locked(const struct mrf_op *op)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return op->awaiting && op->peer->target.events && mrf_resolve_number_locked(op, op->pos);
 }
 
@@ -418,7 +412,6 @@ static uint32_t counting_locked(const struct mrf_op *op, uint64_t len)
 	uint64_t from = 0;
 	int i;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	if (!op->peer->target.events || !number)
 		return 0;
 	if (mrf_resolve_event_locked(op, op->pos + len, &event) && event)

@@ -5,7 +5,6 @@
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/atomic_swap.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/op.h"
 
 #define TRIES 3
 
@@ -22,7 +21,6 @@ static bool is_alone_locked(const struct mrf_peer *peer, const struct mrf_op *op
 {
 	const struct mrf_conn *conn = peer->conn;
 
-	mrf_lock_held(&peer->ep->lock);
 	return conn->head == conn->tail && conn->window.first == conn->window.last &&
 	       peer->queue.next == &op->node && peer->queue.prev == &op->node;
 }
@@ -51,7 +49,6 @@ static uint64_t value_after(const struct mrf_op *op, uint64_t before)
 static void guess_first_locked(const struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
 			       uint64_t addr)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (op->atomic.swaps == TRIES)
 		op->atomic.guess = peer->swapped.rkey == rkey && peer->swapped.addr == addr
 					   ? peer->swapped.value

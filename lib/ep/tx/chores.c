@@ -23,7 +23,6 @@ static inline bool is_one_pinned(const struct mrf_op *op)
 /* Straight out of its cell. */
 static inline int deliver_one_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
-	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->local.desc[0])))
 		return -FI_ECANCELED;
 	memcpy(op->local.user[0].iov_base, ep->cells->cell[op->number], sizeof(uint64_t));
@@ -34,7 +33,6 @@ static inline int deliver_one_locked(struct mrf_ep *ep, struct mrf_op *op)
 
 static bool has_chores_locked(const struct mrf_peer *peer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return !mrf_list_empty(&peer->chores.list) || peer->chores.unprepared;
 }
 
@@ -98,7 +96,6 @@ static __attribute__((noinline)) void let_go_locked(struct mrf_ep *ep, struct mr
 
 static MRF_ALWAYS_INLINE void free_op_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
-	mrf_lock_held(&ep->lock);
 	if (mrf_likely(!op->local.temp && !op->local.copy))
 		put_back_locked(ep, op);
 	else
@@ -118,7 +115,6 @@ static MRF_ALWAYS_INLINE void complete_one_locked(struct mrf_ep *ep, struct mrf_
 {
 	int ret = deliver_one_locked(ep, op);
 
-	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(ret))
 		mrf_complete_undelivered_locked(ep, op, ret);
 	else
@@ -187,14 +183,12 @@ void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepare
 
 static struct mrf_op *first_chore_locked(const struct mrf_peer *peer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return mrf_list_entry(mrf_list_first(&peer->chores.list), struct mrf_op, node);
 }
 
 /* All of the peer's are delivered: the agent lets go on what waits for that. */
 static void all_completed_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
-	mrf_lock_held(&ep->lock);
 	ep->holdups--;
 	if (peer->chores.fenced)
 		mrf_conn_kick_locked(peer);
@@ -206,7 +200,6 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int 
 {
 	struct mrf_op *op = first_chore_locked(peer);
 
-	mrf_lock_held(&ep->lock);
 	if (op->broken.failed)
 		mrf_complete_error_locked(ep, op, op->why.err, op->why.code, op->why.text);
 	else if (mrf_unlikely(ret))
@@ -222,7 +215,6 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int 
 /* This thread will be busy copying; wakes sleepers so that they make progress. */
 static void call_others_locked(struct mrf_ep *ep)
 {
-	mrf_lock_held(&ep->lock);
 	if (mrf_list_empty(&ep->chores))
 		return;
 	mrf_wait_call(&ep->link_tx);
@@ -276,7 +268,6 @@ static bool deliver_locked(struct mrf_ep *ep, struct mrf_peer *peer, struct mrf_
 {
 	int ret;
 
-	mrf_lock_held(&ep->lock);
 	call_others_locked(ep);
 	mrf_lock_release(&ep->lock);
 	ret = copy_results(ep, op, may_wait);
@@ -312,7 +303,6 @@ static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 	struct mrf_why why;
 	int ret;
 
-	mrf_lock_held(&ep->lock);
 	mrf_lock_release(&ep->lock);
 	ret = prepare(ep, op, pos, chunk, &said);
 	mrf_lock_take(&ep->lock);
@@ -336,7 +326,6 @@ static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_w
 {
 	struct mrf_op *op;
 
-	mrf_lock_held(&ep->lock);
 	if (mrf_list_empty(&peer->chores.list)) {
 		if (may_wait)
 			prepare_locked(ep, peer);
@@ -377,7 +366,6 @@ static bool start_job_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
 	int ret;
 
-	mrf_lock_held(&ep->lock);
 	mrf_lock_release(&ep->lock);
 	ret = mrf_agent_job(ep->agent, MRF_CREW_MEMORY, &peer->chores.job);
 	mrf_lock_take(&ep->lock);
@@ -386,7 +374,6 @@ static bool start_job_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 
 static void run_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
-	mrf_lock_held(&ep->lock);
 	peer->chores.busy = true;
 	if (!do_all_locked(ep, peer, false)) {
 		if (start_job_locked(ep, peer))
@@ -430,7 +417,6 @@ void mrf_chores_init(struct mrf_peer *peer)
 
 static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
-	mrf_lock_held(&ep->lock);
 	mrf_lock_release(&ep->lock);
 	mrf_local_drop(&ep->buf, &op->local);
 	mrf_lock_take(&ep->lock);
@@ -443,7 +429,6 @@ static struct mrf_list *take_left_locked(struct mrf_ep *ep, struct mrf_list *lis
 {
 	struct mrf_list *node = mrf_list_pop(list);
 
-	mrf_lock_held(&ep->lock);
 	if (node && mrf_list_empty(&ep->chores) && mrf_list_empty(&ep->drops))
 		atomic_store(&ep->source.left, false);
 	return node;

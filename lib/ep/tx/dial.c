@@ -9,7 +9,6 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/param.h"
 #include "ep/link/attempt.h"
 #include "ep/link/greet.h"
 #include "ep/resolve/ask.h"
@@ -18,7 +17,6 @@
 #include "ep/tx/fail.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/turns.h"
-#include "loop/denied.h"
 
 void mrf_dial_forget_locked(struct mrf_peer *peer)
 {
@@ -32,7 +30,6 @@ void mrf_dial_forget_locked(struct mrf_peer *peer)
 /* The connection could not be made: whatever waits for it fails. */
 static void give_up_why_locked(struct mrf_peer *peer, const struct mrf_why *why)
 {
-	mrf_lock_held(&peer->ep->lock);
 	mrf_peer_rewind_locked(peer);
 	mrf_dial_forget_locked(peer);
 	mrf_fail_addr_locked(peer, why->err, why->code, why->text);
@@ -44,7 +41,6 @@ static void give_up_locked(struct mrf_peer *peer, int err, int code, const char 
 {
 	struct mrf_why why;
 
-	mrf_lock_held(&peer->ep->lock);
 	mrf_attempt_fail_locked(peer, err, code, text, &why);
 	give_up_why_locked(peer, &why);
 }
@@ -53,7 +49,6 @@ static void give_up_full_locked(struct mrf_peer *peer)
 {
 	struct mrf_why why;
 
-	mrf_lock_held(&peer->ep->lock);
 	mrf_greet_no_room_locked(peer, &why);
 	give_up_why_locked(peer, &why);
 }
@@ -72,7 +67,6 @@ static void look_locked(struct mrf_peer *peer)
 {
 	struct mrf_why why;
 
-	mrf_lock_held(&peer->ep->lock);
 	if (mrf_attempt_resolve_locked(peer->conn, &why) == MRF_ATTEMPT_FAILED)
 		give_up_why_locked(peer, &why);
 }
@@ -82,7 +76,6 @@ static void device_gone_locked(struct mrf_peer *peer)
 {
 	char text[MRF_ERR_TEXT];
 
-	mrf_lock_held(&peer->ep->lock);
 	snprintf(text, sizeof(text),
 		 "the device %s was removed after the domain had been opened: the domain has to "
 		 "be closed and opened again",
@@ -129,7 +122,6 @@ static void await_answer_locked(struct mrf_conn *conn)
 	int64_t left = peer->dial.until - mrf_now_ms();
 	int64_t ms = (int64_t)MRF_DIAL_MS << mrf_min(peer->dial.unanswered, 16u);
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	/* A little more would only be cut off. */
 	conn->last = left < ms + MRF_RETRY_MS;
 	mrf_conn_set_deadline_locked(conn, conn->last ? left : ms);
@@ -138,7 +130,6 @@ static void await_answer_locked(struct mrf_conn *conn)
 /* From now on nobody dials. */
 static void connected_locked(struct mrf_peer *peer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	peer->dial.tries = peer->dial.unanswered = peer->dial.turned_away = 0;
 	peer->dial.until = 0;
 	mrf_turn_end(peer);
@@ -152,7 +143,6 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_why why;
 
-	mrf_lock_held(&peer->ep->lock);
 	/* Another endpoint behind the same address knows nothing of what the old one said. */
 	if (peer->target.instance != before) {
 		mrf_remote_forget_all_locked(peer);
@@ -169,7 +159,6 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 /* The id can no longer be used; wait with a new one that does nothing yet. */
 static void wait_and_dial_locked(struct mrf_conn *conn, int64_t ms)
 {
-	mrf_lock_held(&conn->peer->ep->lock);
 	trace(conn->peer, "the peer is not ready yet: connecting again later");
 	mrf_peer_move_locked(conn->peer, MRF_PEER_PAUSE);
 	mrf_conn_set_deadline_locked(conn, ms);
@@ -180,7 +169,6 @@ static int64_t until_there_is_room_locked(const struct mrf_peer *peer)
 {
 	unsigned n = peer->dial.turned_away - 1;
 
-	mrf_lock_held(&peer->ep->lock);
 	return mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(n, 8u), MRF_RETRY_MS);
 }
 
@@ -190,7 +178,6 @@ static int64_t until_there_is_room_locked(const struct mrf_peer *peer)
  */
 static bool on_full_locked(struct mrf_peer *peer, const struct mrf_cm_event *event)
 {
-	mrf_lock_held(&peer->ep->lock);
 	peer->dial.challenges = 0;
 	peer->dial.turned_away++;
 	peer->dial.full = mrf_full_decode(event->data, event->len);
@@ -210,7 +197,6 @@ static bool on_refused_locked(struct mrf_peer *peer, const struct mrf_cm_event *
 	struct mrf_why why;
 	uint32_t reason;
 
-	mrf_lock_held(&peer->ep->lock);
 	if (!mrf_refuse_decode(event->data, event->len, &reason) &&
 	    reason == MRF_REFUSE_RESOURCES && on_full_locked(peer, event))
 		return false;
@@ -224,7 +210,6 @@ static bool on_refused_locked(struct mrf_peer *peer, const struct mrf_cm_event *
 
 static void on_nobody_locked(struct mrf_peer *peer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (++peer->dial.tries >= MRF_REFUSALS) {
 		give_up_locked(peer, FI_ECONNREFUSED, 4126, "no endpoint listens at this address");
 		return;
@@ -284,7 +269,6 @@ void mrf_dial_lost_locked(struct mrf_conn *conn)
 /* There was no answer, perhaps because it or the request got lost. */
 static bool may_dial_again_locked(const struct mrf_conn *conn)
 {
-	mrf_lock_held(&conn->peer->ep->lock);
 	return conn->peer->state != MRF_PEER_LOOKING && !conn->last &&
 	       mrf_now_ms() < conn->peer->dial.until;
 }

@@ -88,7 +88,6 @@ static void fail_lost_result_locked(struct mrf_peer *peer, struct mrf_op *op)
 	static const char text[] = "the operation was done, but its results were lost with the "
 				   "connection to the peer";
 
-	mrf_lock_held(&peer->ep->lock);
 	mrf_refuse(FI_ECONNRESET, FI_LOG_EP_DATA, 4115, "%s", text);
 	mrf_chores_fail_locked(peer->ep, op, FI_ECONNRESET, 4115, text);
 }
@@ -96,7 +95,6 @@ static void fail_lost_result_locked(struct mrf_peer *peer, struct mrf_op *op)
 /* All that was posted of op has been done. */
 static void complete_done_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	op->acked = op->pos;
 	if (op->pos != op->total || (op->imm.has && !op->imm.posted))
 		return;
@@ -112,7 +110,6 @@ static void settle_one_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 {
 	bool none = psn_upto(psn, op->psn.from), all = psn_upto(op->psn.to, psn);
 
-	mrf_lock_held(&peer->ep->lock);
 	if (!none && (is_swapping(op) || (!all && !may_repeat(op)))) {
 		mrf_fatal_doubt_locked(peer, op);
 		return;

@@ -12,7 +12,6 @@
 /* Fewer than MRF_EP_FEW_OPS operations are under way, or wait. */
 static bool has_few_locked(const struct mrf_peer *peer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	/* One of several work requests counts several times: never too few. */
 	unsigned n = peer->conn ? mrf_conn_in_flight_locked(peer->conn) : 0;
 
@@ -117,13 +116,11 @@ int mrf_entry_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int
 /* An operation that has written and is to be flushed (begun) is not canceled, either. */
 static bool may_cancel_locked(const struct mrf_op *op)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return !op->broken.posted && !op->pos && !op->inflight && !op->awaiting && !op->type->begun;
 }
 
 static bool cancel_one_locked(struct mrf_peer *peer, const void *context)
 {
-	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 

@@ -40,7 +40,6 @@
 
 static void to_redo_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	op->broken.posted = true;
 	if (op->queued)
 		return;
@@ -50,7 +49,6 @@ static void to_redo_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 static void ask_anew_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	op->ask_first = true;
 	op->stamp = ++peer->ep->clock;
 	mrf_resolve_forget_locked(op);
@@ -69,7 +67,6 @@ void mrf_fail_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_fate *how)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (how->refused)
 		mrf_fail_refused_locked(peer, op);
 	else if (how->anew)
@@ -82,7 +79,6 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 /* A broken connection is one try, however many work requests of op were in flight on it. */
 static bool has_try_locked(const struct mrf_op *op)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return op->broken.timeouts - op->broken.counted < MRF_TIMEOUTS;
 }
 
@@ -96,7 +92,6 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 		mrf_fate(conn->cause, place, repeats ? MRF_OP_READ : op->type->kind,
 			 conn->asks && !op->awaiting && !repeats, has_try_locked(op));
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	op->fence |= fate.alone;
 	op->broken.timeouts += fate.counts && !op->broken.counted;
 	op->broken.counted |= fate.counts;
@@ -134,7 +129,6 @@ static void blame_locked(struct mrf_conn *conn)
 	const struct mrf_ep *ep = conn->peer->ep;
 	unsigned i;
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	for (i = conn->head - 1; i != conn->tail; i++) {
 		struct mrf_op *op = conn->ring[i % MRF_CONN_RING].op;
 
@@ -160,7 +154,6 @@ static bool may_have_run_locked(const struct mrf_conn *conn, const struct mrf_op
 {
 	bool read = op && op->type->kind == MRF_OP_READ;
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	if (conn->cause == MRF_WC_LOCAL && read)
 		return true;
 	if (conn->cause == MRF_WC_REFUSED && !read)
@@ -171,7 +164,6 @@ static bool may_have_run_locked(const struct mrf_conn *conn, const struct mrf_op
 /* The first failure of a connection: what broke it? */
 static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
 {
-	mrf_lock_held(&conn->peer->ep->lock);
 	conn->cause = wc->status;
 	mrf_info(FI_LOG_EP_DATA, "connection broken: %s", mrf_wc_status_text(wc->raw_status));
 	if (wc->status == MRF_WC_FLUSHED && conn->peer->state != MRF_PEER_CUT)
@@ -190,7 +182,6 @@ static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op
 {
 	bool blamed = conn->blamed;
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	if (blamed && conn->blamed != op)
 		return MRF_AHEAD;
 	conn->blamed = NULL;
@@ -202,7 +193,6 @@ static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op
 /* The peer has replied that it did all of op; what was written to its ring is back later. */
 static bool is_replied_locked(const struct mrf_op *op)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->imm.has;
 }
 

@@ -3,14 +3,12 @@
 #include "base/log.h"
 #include "ep/tx/fatal.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/op.h"
 
 /* Fails op because it cannot go on, and says what was done of it before. */
 static void fail_rest_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
 {
 	struct mrf_why more;
 
-	mrf_lock_held(&peer->ep->lock);
 	mrf_why_rest(op, why, &more);
 	mrf_chores_fail_locked(peer->ep, op, more.err, more.code, more.text);
 }
@@ -62,7 +60,6 @@ static const struct cause *cause_of(const struct mrf_op *op)
 /* Of an access whose own buffer was at fault it is known, unless the device had sent it before. */
 static bool may_have_been_done_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return op->broken.fatal != MRF_WC_LOCAL ||
 	       (peer->conn->behind_ran && op->type->kind != MRF_OP_READ);
 }

@@ -8,16 +8,13 @@
 #include "ep/tx/fail.h"
 #include "ep/tx/fatal.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/op.h"
 #include "ep/tx/peer.h"
-#include "ep/tx/peers.h"
 #include "ep/tx/rpc.h"
 
 /* --- posting ------------------------------------------------------------------------------- */
 
 static bool posted_all_locked(const struct mrf_op *op)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	return op->pos == op->total && (!op->imm.has || op->imm.posted);
 }
 
@@ -35,7 +32,6 @@ void mrf_peer_wait_locked(struct mrf_peer *peer)
 /* Only completions make room: if none is to come, there will be no room. */
 static bool is_full_locked(const struct mrf_peer *peer, int ret)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return ret == -FI_EAGAIN &&
 	       (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn));
 }
@@ -52,7 +48,6 @@ void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 /* Something of op is back: it may end now. */
 static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (op->inflight)
 		return;
 	if (mrf_unlikely(op->broken.fatal != MRF_WC_OK)) {
@@ -75,7 +70,6 @@ static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 /* A thread copies its next chunk, if there is one to be copied. */
 static void copy_next_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (!peer->chores.unprepared && mrf_stage_has_step(&op->local, op->acked))
 		mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
 }
@@ -105,7 +99,6 @@ static bool in_reach_staged_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	bool reaches = mrf_local_reaches(&op->local, op->pos);
 
-	mrf_lock_held(&peer->ep->lock);
 	copy_next_locked(peer, op);
 	if (!reaches && !peer->chores.unprepared)
 		mrf_peer_wait_locked(peer);
@@ -115,7 +108,6 @@ static bool in_reach_staged_locked(struct mrf_peer *peer, struct mrf_op *op)
 /* False: what is to be posted next has to be brought within reach first, and will be. */
 static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (mrf_likely(!op->local.rest) || op->pos == op->total || op->type->kind == MRF_OP_RPC)
 		return true;
 	if (op->local.kind == MRF_LOCAL_STAGED)
@@ -132,7 +124,6 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 /* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
 static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	while (!posted_all_locked(op)) {
 		int ret;
 
@@ -169,7 +160,6 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 /* A fenced operation may send what those before it bring back: that is to be there, too. */
 static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (mrf_likely(!op->fence || op->pos))
 		return false;
 	if (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn)) {
@@ -186,7 +176,6 @@ static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
  */
 static bool may_post_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return op == peer->chores.unprepared && peer->chores.ahead;
 }
 
@@ -195,7 +184,6 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why;
 
-	mrf_lock_held(&peer->ep->lock);
 	if (mrf_unlikely(peer->chores.unprepared != NULL) && !may_post_locked(peer, op))
 		return false;
 	if (!mrf_rpc_lets_locked(peer->conn, op))
@@ -228,7 +216,6 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 /* The first in the queue that is not wholly posted: those before it await replies. */
 static struct mrf_list *next_of_locked(struct mrf_peer *peer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->queue) {
 		const struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
@@ -244,7 +231,6 @@ static void ask_ahead_locked(struct mrf_peer *peer)
 	struct mrf_why why;
 	int n = 0, ret;
 
-	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
@@ -262,7 +248,6 @@ static void ask_ahead_locked(struct mrf_peer *peer)
 /* One that was removed from the address vector has done its last. */
 static void retire_locked(struct mrf_peer *peer)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
 			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
 			 !mrf_conn_in_flight_locked(peer->conn)))
@@ -315,7 +300,6 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 	struct mrf_posted *posted = &conn->ring[conn->head % MRF_CONN_RING];
 	struct mrf_op *op = posted->op;
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	conn->head++;
 	peer->ep->scq_used--;
 	if (op)
@@ -357,7 +341,6 @@ static void feed_locked(struct mrf_ep *ep)
 {
 	struct mrf_list *node;
 
-	mrf_lock_held(&ep->lock);
 	/* A peer that uses all the room goes to the end of the line. */
 	while (ep->scq_used < MRF_EP_SCQ && (node = mrf_list_pop(&ep->starved)))
 		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, starved));
@@ -371,13 +354,11 @@ static struct mrf_conn *completed_conn_locked(const struct mrf_ep *ep, uint64_t 
 {
 	struct mrf_conn *conn = mrf_idmap_find(&ep->conns, id);
 
-	mrf_lock_held(&ep->lock);
 	return conn && mrf_conn_in_flight_locked(conn) ? conn : NULL;
 }
 
 static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 {
-	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id))
 		ep->last = completed_conn_locked(ep, wc->wr_id);
 	if (mrf_likely(ep->last != NULL))
@@ -422,7 +403,6 @@ void mrf_peer_poll(struct mrf_source *source)
 /* At the next connection the address may belong to another endpoint, with other keys. */
 static void begin_anew_locked(struct mrf_op *op)
 {
-	mrf_lock_held(&op->peer->ep->lock);
 	op->resolved = false;
 	op->empty_known = 0;
 	op->broken.counted = false;

@@ -14,7 +14,6 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 {
 	struct mrf_peer *peer = calloc(1, sizeof(*peer));
 
-	mrf_lock_held(&ep->lock);
 	if (!peer)
 		return NULL;
 	if (getrandom(&peer->target.ticket, sizeof(peer->target.ticket), 0) !=
@@ -59,7 +58,6 @@ static int grow_peers_locked(struct mrf_ep *ep, fi_addr_t fi_addr)
 	size_t n = mrf_max(ep->npeers * 2, fi_addr + 16);
 	struct mrf_peer **peers = realloc(ep->peers, n * sizeof(*peers));
 
-	mrf_lock_held(&ep->lock);
 	if (!peers)
 		return -FI_ENOMEM;
 	while (ep->npeers < n)
@@ -93,7 +91,6 @@ static int get_slow_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer
 	uint64_t gen = mrf_av_gen(ep->av, fi_addr);
 	struct mrf_peer *peer;
 
-	mrf_lock_held(&ep->lock);
 	if (!gen)
 		return mrf_peers_unknown(fi_addr);
 	if (fi_addr >= ep->npeers && grow_peers_locked(ep, fi_addr))

@@ -34,7 +34,6 @@ static bool is_silent_locked(struct mrf_conn *conn)
 {
 	int64_t now = mrf_now_ms();
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	if (mrf_list_empty(&conn->peer->queue))
 		conn->heard = now;
 	return now - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT);
@@ -48,7 +47,6 @@ static void unanswered_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	conn->heard = mrf_now_ms();
 	mrf_fail_addr_locked(peer, FI_ETIMEDOUT, 4133,
 			     "the peer's machine is there, but its process has not answered for "

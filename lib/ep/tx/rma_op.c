@@ -16,7 +16,6 @@ static bool ring_is_busy_locked(const struct mrf_peer *peer, const struct mrf_op
 {
 	const struct mrf_conn *conn = peer->conn;
 
-	mrf_lock_held(&peer->ep->lock);
 	return op->pos == op->acked && !op->awaiting &&
 	       (conn->head != conn->tail || mrf_rpc_awaited_locked(conn));
 }
@@ -48,7 +47,6 @@ static int post_ring_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_v
 			      .rkey = rkey };
 	int ret;
 
-	mrf_lock_held(&peer->ep->lock);
 	wr.nsge = mrf_local_sges(&op->local, op->pos, len, sge, MRF_LOCAL_SGE);
 	ret = mrf_conn_post_locked(peer->conn, &wr, op, counts ? *len : 0);
 	if (!ret)
@@ -75,7 +73,6 @@ static bool is_counted_locked(const struct mrf_op *op, uint64_t upto)
 {
 	uint32_t event = 0;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	return op->peer->target.events && mrf_resolve_event_locked(op, upto, &event) && event;
 }
 
@@ -96,7 +93,6 @@ static uint64_t fill_put_locked(const struct mrf_op *op, uint64_t len, struct mr
 /* The data for the peer's application, behind everything. */
 static int post_last_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	return op->acked < op->total ? -FI_EAGAIN : mrf_access_post_locked(peer, op);
 }
 
@@ -104,7 +100,6 @@ static int put_piece_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t r
 {
 	int ret;
 
-	mrf_lock_held(&peer->ep->lock);
 	len = together(op, len);
 	if (ring_is_busy_locked(peer, op) || !mrf_rpc_room_locked(peer->conn) ||
 	    op->pos + len - op->acked > MRF_PROTO_RING)
@@ -167,7 +162,6 @@ static int read_ring_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t r
 {
 	int ret;
 
-	mrf_lock_held(&peer->ep->lock);
 	len = together(op, mrf_min(len, op->fetched - op->pos));
 	ret = post_ring_locked(peer, op, MRF_VWR_READ, rkey, &len, true);
 	op->pos += ret ? 0 : len;
@@ -177,7 +171,6 @@ static int read_ring_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t r
 /* What has come is read before more is gotten. */
 static int get_piece_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (op->awaiting || ring_is_busy_locked(peer, op) || !mrf_rpc_room_locked(peer->conn) ||
 	    op->fetched - op->acked > MRF_PROTO_RING / 2)
 		return -FI_EAGAIN;

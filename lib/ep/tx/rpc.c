@@ -85,7 +85,6 @@ static void disperse_locked(struct mrf_peer *peer)
 {
 	struct mrf_window *window = &peer->conn->window;
 
-	mrf_lock_held(&peer->ep->lock);
 	while (window->last != window->sent) {
 		struct mrf_op *op = awaited_at_locked(window, --window->last)->op;
 
@@ -101,7 +100,6 @@ static void stop_locked(struct mrf_peer *peer)
 {
 	struct mrf_window *window = &peer->conn->window;
 
-	mrf_lock_held(&peer->ep->lock);
 	disperse_locked(peer);
 	window->stopped = true;
 	window->turn -= window->last - window->first;
@@ -170,7 +168,6 @@ static void turn_over_locked(struct mrf_conn *conn)
 {
 	uint8_t *first = mrf_conn_outgoing(conn);
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	conn->outgoing = conn->outgoing == first ? first + MRF_PROTO_MAX_REQUEST : first;
 }
 
@@ -179,7 +176,6 @@ static void not_taken_locked(struct mrf_peer *peer, int ret)
 {
 	struct mrf_window *window = &peer->conn->window;
 
-	mrf_lock_held(&peer->ep->lock);
 	while (window->last != window->sent) {
 		struct mrf_op *op = awaited_at_locked(window, window->last - 1)->op;
 
@@ -197,7 +193,6 @@ static void was_sent_locked(struct mrf_conn *conn)
 {
 	struct mrf_window *window = &conn->window;
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	for (; window->sent != window->last; window->sent++)
 		awaited_at_locked(window, window->sent)->at = conn->tail - 1;
 	window->len = window->reply_len = 0;
@@ -248,7 +243,6 @@ void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place pl
 /* All that op had on the way is lost. */
 static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 {
-	mrf_lock_held(&conn->peer->ep->lock);
 	if (op->broken.fatal == MRF_WC_OK) {
 		mrf_op_again_locked(conn->peer->ep, op);
 		return;
@@ -265,7 +259,6 @@ static struct mrf_fate fate_of_locked(struct mrf_op *op, enum mrf_wc_status caus
 {
 	struct mrf_fate fate;
 
-	mrf_lock_held(&op->peer->ep->lock);
 	if (!mrf_rpc_repeats(op) || op->told)
 		return mrf_fate(cause, place, MRF_OP_RPC, false, false);
 	/* As a read, which may always be done again. */
@@ -304,7 +297,6 @@ void mrf_rpc_lost_locked(struct mrf_conn *conn)
 
 static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
-	mrf_lock_held(&peer->ep->lock);
 	/* Whatever came over the wire, it is to be an error number. */
 	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
 	struct mrf_why why;
@@ -329,7 +321,6 @@ static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct m
 /* All of op has been done. */
 static void finish_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (op->type->done) {
 		op->type->done(peer, op);
 		return;
@@ -342,7 +333,6 @@ static void finish_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
-	mrf_lock_held(&peer->ep->lock);
 	if (!op->type->rpc->from)
 		op->acked += reply->done;
 	switch (reply->status) {
@@ -398,7 +388,6 @@ static int replied_locked(struct mrf_peer *peer, const struct mrf_reply *reply)
 	const struct mrf_awaited *first = awaited_at_locked(window, window->first);
 	struct mrf_op *op;
 
-	mrf_lock_held(&peer->ep->lock);
 	if (!belongs_locked(window, reply) || !type_takes(first->op, reply))
 		return -FI_EINVAL;
 	if (!window->stopped && !is_whole(first, reply))

@@ -14,8 +14,6 @@
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
-#include "ep/tx/chores.h"
-#include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/probe.h"
@@ -31,7 +29,6 @@ static void take_down_locked(struct mrf_peer *peer)
 	struct mrf_conn *conn = peer->conn;
 	bool denied = mrf_conn_end_denied_locked(conn);
 
-	mrf_lock_held(&peer->ep->lock);
 	if (conn->tail != conn->head) {
 		if (peer->state == MRF_PEER_BROKEN)
 			mrf_conn_drain_locked(conn);
@@ -82,7 +79,6 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 /* Gives up work requests that the device never completed: they may have run or not. */
 static void force_drain_locked(struct mrf_conn *conn)
 {
-	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_warn(FI_LOG_EP_DATA, 4030, "the device never completed %u work request%s",
 		 conn->tail - conn->head, MRF_S(conn->tail - conn->head));
 	mrf_peer_give_up_locked(conn);
@@ -136,7 +132,6 @@ static bool take_message_locked(struct mrf_peer *peer, const uint8_t *msg, size_
 {
 	struct mrf_answer answer;
 
-	mrf_lock_held(&peer->ep->lock);
 	switch (mrf_msg_type(msg, len)) {
 	case MRF_MSG_FORGET:
 		mrf_ask_forget_locked(peer);
@@ -161,7 +156,6 @@ static bool take_message_locked(struct mrf_peer *peer, const uint8_t *msg, size_
 
 static void hang_up_locked(struct mrf_conn *conn)
 {
-	mrf_lock_held(&conn->peer->ep->lock);
 	if (mrf_peer_dials(conn->peer->state))
 		mrf_dial_lost_locked(conn);
 	else
@@ -278,7 +272,6 @@ static const struct mrf_conn_calls calls = {
 
 static void collect_ring_locked(struct mrf_peer *peer, struct mrf_conn *conn)
 {
-	mrf_lock_held(&peer->ep->lock);
 	for (; conn->head != conn->tail; conn->head++) {
 		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
 
@@ -293,7 +286,6 @@ static struct mrf_op *next_op_locked(struct mrf_peer *peer)
 	struct mrf_op *halted = peer->chores.unprepared;
 	struct mrf_list *node;
 
-	mrf_lock_held(&peer->ep->lock);
 	peer->chores.unprepared = NULL;
 	if (halted && !halted->queued)
 		return halted;

@@ -1,3 +1,0 @@
-libmrfab_internal_la_SOURCES += \
-	lib/match/match.c \
-	lib/match/match.h

@@ -14,32 +14,6 @@ __extension__ typedef unsigned __int128 uint128;
 
 enum { INTEGER = 1, REAL = 2, COMPLEX = 4, ORDERED = INTEGER | REAL, ALL = 7 };
 
-struct type {
-	unsigned char size;
-	unsigned char sort;
-};
-
-static const struct type types[] = {
-	[FI_INT8] = { 1, INTEGER },
-	[FI_UINT8] = { 1, INTEGER },
-	[FI_INT16] = { 2, INTEGER },
-	[FI_UINT16] = { 2, INTEGER },
-	[FI_INT32] = { 4, INTEGER },
-	[FI_UINT32] = { 4, INTEGER },
-	[FI_INT64] = { 8, INTEGER },
-	[FI_UINT64] = { 8, INTEGER },
-	[FI_FLOAT] = { sizeof(float), REAL },
-	[FI_DOUBLE] = { sizeof(double), REAL },
-	[FI_FLOAT_COMPLEX] = { sizeof(float complex), COMPLEX },
-	[FI_DOUBLE_COMPLEX] = { sizeof(double complex), COMPLEX },
-	[FI_LONG_DOUBLE] = { sizeof(long double), REAL },
-	[FI_LONG_DOUBLE_COMPLEX] = { sizeof(long double complex), COMPLEX },
-	[FI_INT128] = { 16, INTEGER },
-	[FI_UINT128] = { 16, INTEGER },
-};
-
-_Static_assert(sizeof(long double complex) <= MRF_ATOMIC_MAX_SIZE, "the largest of all");
-
 #define BIT(family) (1u << MRF_ATOMIC_##family)
 
 struct op {
@@ -68,18 +42,6 @@ static const struct op ops[] = {
 	[FI_CSWAP_GT] = { BIT(COMPARE), ORDERED },
 	[FI_MSWAP] = { BIT(COMPARE), INTEGER },
 };
-
-size_t mrf_atomic_size(unsigned datatype)
-{
-	return datatype < MRF_ARRAY_SIZE(types) ? types[datatype].size : 0;
-}
-
-bool mrf_atomic_valid(unsigned family, unsigned datatype, unsigned op)
-{
-	return family <= MRF_ATOMIC_COMPARE && datatype < MRF_ARRAY_SIZE(types) &&
-	       op < MRF_ARRAY_SIZE(ops) && (ops[op].families >> family & 1) &&
-	       (ops[op].sorts & types[datatype].sort);
-}
 
 /* --- what they do ----------------------------------------------------------------- */
 
@@ -194,25 +156,44 @@ CPLX(double_complex, double, sizeof(double))
 CPLX(long_double_complex, long double, LDBL_BYTES)
 #pragma GCC diagnostic pop
 
-static bool (*const apply[])(unsigned op, const void *old, const void *operand, const void *compare,
-			     void *value) = {
-	[FI_INT8] = apply_int8,
-	[FI_UINT8] = apply_uint8,
-	[FI_INT16] = apply_int16,
-	[FI_UINT16] = apply_uint16,
-	[FI_INT32] = apply_int32,
-	[FI_UINT32] = apply_uint32,
-	[FI_INT64] = apply_int64,
-	[FI_UINT64] = apply_uint64,
-	[FI_FLOAT] = apply_float,
-	[FI_DOUBLE] = apply_double,
-	[FI_FLOAT_COMPLEX] = apply_float_complex,
-	[FI_DOUBLE_COMPLEX] = apply_double_complex,
-	[FI_LONG_DOUBLE] = apply_long_double,
-	[FI_LONG_DOUBLE_COMPLEX] = apply_long_double_complex,
-	[FI_INT128] = apply_int128,
-	[FI_UINT128] = apply_uint128,
+static const struct type {
+	unsigned char size;
+	unsigned char sort;
+	bool (*apply)(unsigned op, const void *old, const void *operand, const void *compare,
+		      void *value);
+} types[] = {
+	[FI_INT8] = { 1, INTEGER, apply_int8 },
+	[FI_UINT8] = { 1, INTEGER, apply_uint8 },
+	[FI_INT16] = { 2, INTEGER, apply_int16 },
+	[FI_UINT16] = { 2, INTEGER, apply_uint16 },
+	[FI_INT32] = { 4, INTEGER, apply_int32 },
+	[FI_UINT32] = { 4, INTEGER, apply_uint32 },
+	[FI_INT64] = { 8, INTEGER, apply_int64 },
+	[FI_UINT64] = { 8, INTEGER, apply_uint64 },
+	[FI_FLOAT] = { sizeof(float), REAL, apply_float },
+	[FI_DOUBLE] = { sizeof(double), REAL, apply_double },
+	[FI_FLOAT_COMPLEX] = { sizeof(float complex), COMPLEX, apply_float_complex },
+	[FI_DOUBLE_COMPLEX] = { sizeof(double complex), COMPLEX, apply_double_complex },
+	[FI_LONG_DOUBLE] = { sizeof(long double), REAL, apply_long_double },
+	[FI_LONG_DOUBLE_COMPLEX] = { sizeof(long double complex), COMPLEX,
+				     apply_long_double_complex },
+	[FI_INT128] = { 16, INTEGER, apply_int128 },
+	[FI_UINT128] = { 16, INTEGER, apply_uint128 },
 };
+
+_Static_assert(sizeof(long double complex) <= MRF_ATOMIC_MAX_SIZE, "the largest of all");
+
+size_t mrf_atomic_size(unsigned datatype)
+{
+	return datatype < MRF_ARRAY_SIZE(types) ? types[datatype].size : 0;
+}
+
+bool mrf_atomic_valid(unsigned family, unsigned datatype, unsigned op)
+{
+	return family <= MRF_ATOMIC_COMPARE && datatype < MRF_ARRAY_SIZE(types) &&
+	       op < MRF_ARRAY_SIZE(ops) && (ops[op].families >> family & 1) &&
+	       (ops[op].sorts & types[datatype].sort);
+}
 
 static bool is_cswap(unsigned op)
 {
@@ -231,7 +212,7 @@ bool mrf_atomic_apply(unsigned datatype, unsigned op, const void *old, const voi
 		return true;
 	}
 	memcpy(value, old, size);
-	if (!apply[datatype](op, old, operand, compare ? compare : old, value))
+	if (!types[datatype].apply(op, old, operand, compare ? compare : old, value))
 		return false;
 	if (is_cswap(op))
 		memcpy(value, operand, size);

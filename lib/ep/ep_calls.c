@@ -6,12 +6,6 @@
 #include "ep/tx/chores.h"
 #include "ep/tx/entry.h"
 
-static int no_call(const char *call)
-{
-	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_CTRL, 4053,
-			  "%s is not offered for FI_EP_RDM endpoints", call);
-}
-
 static ssize_t ep_cancel(fid_t fid, void *context)
 {
 	struct mrf_ep *ep = mrf_ep_of(fid);
@@ -25,54 +19,6 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 	return ret;
 }
 
-static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
-{
-	(void)fid;
-	(void)optval;
-	(void)optlen;
-	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054,
-			  "option %d of level %d is not known: there are no options", optname,
-			  level);
-}
-
-static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
-{
-	(void)fid;
-	(void)optval;
-	(void)optlen;
-	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054,
-			  "option %d of level %d is not known: there are no options", optname,
-			  level);
-}
-
-static int ep_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep,
-		     void *context)
-{
-	(void)sep;
-	(void)index;
-	(void)attr;
-	(void)tx_ep;
-	(void)context;
-	return no_call("fi_tx_context");
-}
-
-static int ep_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
-		     void *context)
-{
-	(void)sep;
-	(void)index;
-	(void)attr;
-	(void)rx_ep;
-	(void)context;
-	return no_call("fi_rx_context");
-}
-
-static ssize_t ep_rx_size_left(struct fid_ep *ep)
-{
-	(void)ep;
-	return no_call("fi_rx_size_left");
-}
-
 static ssize_t ep_tx_size_left(struct fid_ep *fid)
 {
 	struct mrf_ep *ep = mrf_container_of(fid, struct mrf_ep, fid);
@@ -84,25 +30,6 @@ static ssize_t ep_tx_size_left(struct fid_ep *fid)
 	left = ep->nops < ep->max_ops ? (ssize_t)(ep->max_ops - ep->nops) : 0;
 	mrf_lock_release(&ep->lock);
 	return left;
-}
-
-struct fi_ops_ep mrf_ep_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = ep_cancel,
-	.getopt = ep_getopt,
-	.setopt = ep_setopt,
-	.tx_ctx = ep_tx_ctx,
-	.rx_ctx = ep_rx_ctx,
-	.rx_size_left = ep_rx_size_left,
-	.tx_size_left = ep_tx_size_left,
-};
-
-static int cm_setname(fid_t fid, void *addr, size_t addrlen)
-{
-	(void)fid;
-	(void)addr;
-	(void)addrlen;
-	return no_call("fi_setname");
 }
 
 static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
@@ -124,63 +51,63 @@ static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
 	return room < len ? -FI_ETOOSMALL : 0;
 }
 
-static int cm_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
+/* --- what there is not --------------------------------------------------------------------- */
+
+/* The functions here look at none of their arguments, but at what names an option. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+static int no_option(int level, int optname)
 {
-	(void)ep;
-	(void)addr;
-	(void)addrlen;
-	return no_call("fi_getpeer");
+	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054,
+			  "option %d of level %d is not known: there are no options", optname,
+			  level);
 }
 
-static int cm_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen)
+static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
-	(void)ep;
-	(void)addr;
-	(void)param;
-	(void)paramlen;
-	return no_call("fi_connect");
+	return no_option(level, optname);
 }
 
-static int cm_listen(struct fid_pep *pep)
+static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
 {
-	(void)pep;
-	return no_call("fi_listen");
+	return no_option(level, optname);
 }
 
-static int cm_accept(struct fid_ep *ep, const void *param, size_t paramlen)
-{
-	(void)ep;
-	(void)param;
-	(void)paramlen;
-	return no_call("fi_accept");
-}
+/* Defines the function of a call for endpoints of other types. */
+#define NO_CALL(type, name, call, ...)                                                \
+	static type name(__VA_ARGS__)                                                 \
+	{                                                                             \
+		return mrf_refuse(FI_ENOSYS, FI_LOG_EP_CTRL, 4053,                    \
+				  "%s is not offered for FI_EP_RDM endpoints", call); \
+	}
 
-static int cm_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen)
-{
-	(void)pep;
-	(void)handle;
-	(void)param;
-	(void)paramlen;
-	return no_call("fi_reject");
-}
+NO_CALL(int, ep_tx_ctx, "fi_tx_context", struct fid_ep *sep, int index, struct fi_tx_attr *attr,
+	struct fid_ep **tx_ep, void *context)
+NO_CALL(int, ep_rx_ctx, "fi_rx_context", struct fid_ep *sep, int index, struct fi_rx_attr *attr,
+	struct fid_ep **rx_ep, void *context)
+NO_CALL(ssize_t, ep_rx_size_left, "fi_rx_size_left", struct fid_ep *ep)
+NO_CALL(int, cm_setname, "fi_setname", fid_t fid, void *addr, size_t addrlen)
+NO_CALL(int, cm_getpeer, "fi_getpeer", struct fid_ep *ep, void *addr, size_t *addrlen)
+NO_CALL(int, cm_connect, "fi_connect", struct fid_ep *ep, const void *addr, const void *param,
+	size_t paramlen)
+NO_CALL(int, cm_listen, "fi_listen", struct fid_pep *pep)
+NO_CALL(int, cm_accept, "fi_accept", struct fid_ep *ep, const void *param, size_t paramlen)
+NO_CALL(int, cm_reject, "fi_reject", struct fid_pep *pep, fid_t handle, const void *param,
+	size_t paramlen)
+NO_CALL(int, cm_shutdown, "fi_shutdown", struct fid_ep *ep, uint64_t flags)
+NO_CALL(int, cm_join, "fi_join", struct fid_ep *ep, const void *addr, uint64_t flags,
+	struct fid_mc **mc, void *context)
 
-static int cm_shutdown(struct fid_ep *ep, uint64_t flags)
-{
-	(void)ep;
-	(void)flags;
-	return no_call("fi_shutdown");
-}
-
-static int cm_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc,
-		   void *context)
-{
-	(void)ep;
-	(void)addr;
-	(void)flags;
-	(void)mc;
-	(void)context;
-	return no_call("fi_join");
-}
+struct fi_ops_ep mrf_ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = ep_cancel,
+	.getopt = ep_getopt,
+	.setopt = ep_setopt,
+	.tx_ctx = ep_tx_ctx,
+	.rx_ctx = ep_rx_ctx,
+	.rx_size_left = ep_rx_size_left,
+	.tx_size_left = ep_tx_size_left,
+};
 
 struct fi_ops_cm mrf_ep_cm_ops = {
 	.size = sizeof(struct fi_ops_cm),

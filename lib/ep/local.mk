@@ -45,21 +45,16 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rma_short.h \
 	lib/ep/rx/atomic_serve.c \
 	lib/ep/rx/atomic_serve.h \
-	lib/ep/rx/commit_serve.c \
-	lib/ep/rx/commit_serve.h \
+	lib/ep/rx/job_serve.c \
+	lib/ep/rx/job_serve.h \
 	lib/ep/rx/requests.c \
 	lib/ep/rx/requests.h \
-	lib/ep/rx/stage_atomic.c \
-	lib/ep/rx/stage_atomic.h \
 	lib/ep/rx/ring.c \
 	lib/ep/rx/ring.h \
-	lib/ep/rx/stage_serve.c \
-	lib/ep/rx/stage_serve.h \
 	lib/ep/rx/target.c \
 	lib/ep/rx/target.h \
 	lib/ep/rx/target_serve.c \
 	lib/ep/rx/target_serve.h \
-	lib/ep/rx/work.c \
 	lib/ep/rx/work.h \
 	lib/ep/short.h \
 	lib/ep/tx/access.c \

@@ -1,11 +1,8 @@
 libmrfab_internal_la_SOURCES += \
 	lib/proto/bytes.h \
-	lib/proto/head.h \
 	lib/proto/proto.c \
 	lib/proto/proto.h \
 	lib/proto/rawkey.c \
 	lib/proto/rawkey.h \
 	lib/proto/rawkey_one.h \
-	lib/proto/request.c \
-	lib/proto/request.h \
 	lib/proto/seg.h

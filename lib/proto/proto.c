@@ -3,13 +3,74 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
-#include "proto/head.h"
+#include "proto/bytes.h"
 #include "proto/proto.h"
 
 _Static_assert(MRF_PROTO_HELLO_MAX <= 56, "rdma_cm request private data");
 _Static_assert(MRF_PROTO_WELCOME_MAX <= 196, "rdma_cm reply private data");
 _Static_assert(MRF_PROTO_CHALLENGE_LEN <= 148, "rdma_cm reject private data");
 _Static_assert(MRF_PROTO_MAX_MSG <= 512, "an answer goes inline");
+_Static_assert(MRF_PROTO_REPLY_HEAD + MRF_PROTO_REPLY_BODY <= MRF_PROTO_MAX_REPLY,
+	       "the longest reply fits");
+
+/* --- the head that every message has ------------------------------------------------------ */
+
+#define HEAD_LEN 4
+
+/* Writes the head alone. */
+static void put_head(uint8_t *buf, enum mrf_msg_type type, size_t len)
+{
+	buf[0] = (uint8_t)type;
+	buf[1] = MRF_PROTO_VERSION;
+	put16(buf + 2, (uint16_t)len);
+}
+
+/*
+ * Checks len received bytes: are they a message of this type, in any version, and at
+ * least this long?
+ */
+static int check_type(const uint8_t *head, size_t len, int type, size_t at_least)
+{
+	size_t says = get16(head + 2);
+
+	if (head[0] != type)
+		return -FI_EREMOTEIO;
+	if (says > len || says < at_least)
+		return -FI_EINVAL;
+	return 0;
+}
+
+/* As check_type, and is the version the one that this library speaks? */
+static int check_head(const uint8_t *head, size_t len, int type, size_t at_least)
+{
+	if (head[1] != MRF_PROTO_VERSION)
+		return -FI_ENOSYS;
+	return check_type(head, len, type, at_least);
+}
+
+/* As check_head, for len bytes that came by SEND. */
+static int check_message(const uint8_t *buf, size_t len, int type, size_t at_least)
+{
+	return buf && len >= HEAD_LEN ? check_head(buf, len, type, at_least) : -FI_EINVAL;
+}
+
+int mrf_msg_type(const void *data, size_t len)
+{
+	const uint8_t *buf = data;
+	int ret;
+
+	if (!buf || len < HEAD_LEN)
+		return -FI_EINVAL;
+	ret = check_head(buf, len, buf[0], HEAD_LEN);
+	return ret ? ret : buf[0];
+}
+
+size_t mrf_msg_len(const void *buf)
+{
+	return get16((const uint8_t *)buf + 2);
+}
+
+/* --- greetings ---------------------------------------------------------------------------- */
 
 static const char magic[4] = { 'm', 'r', 'f', 'b' };
 #define MAGIC_LEN sizeof(magic)
@@ -175,6 +236,8 @@ enum mrf_full mrf_full_decode(const void *data, size_t len)
 	return full < MRF_FULL_COUNT ? (enum mrf_full)full : MRF_FULL_UNKNOWN;
 }
 
+/* --- questions, answers, data, notes ------------------------------------------------------- */
+
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf)
 {
 	memset(buf, 0, MRF_PROTO_ASK_LEN);
@@ -200,11 +263,8 @@ size_t mrf_data_encode(const struct mrf_data *data, uint8_t *buf)
 int mrf_data_decode(const void *msg, size_t len, struct mrf_data *data)
 {
 	const uint8_t *buf = msg;
-	int ret;
+	int ret = check_message(buf, len, MRF_MSG_DATA, MRF_PROTO_DATA_LEN);
 
-	if (!buf || len < HEAD_LEN)
-		return -FI_EINVAL;
-	ret = check_head(buf, len, MRF_MSG_DATA, MRF_PROTO_DATA_LEN);
 	if (ret)
 		return ret;
 	data->data = get64(buf + 8);
@@ -219,30 +279,11 @@ size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf)
 	return MRF_PROTO_NOTE_LEN;
 }
 
-int mrf_msg_type(const void *data, size_t len)
-{
-	const uint8_t *buf = data;
-	int ret;
-
-	if (!buf || len < HEAD_LEN)
-		return -FI_EINVAL;
-	ret = check_head(buf, len, buf[0], HEAD_LEN);
-	return ret ? ret : buf[0];
-}
-
-size_t mrf_msg_len(const void *buf)
-{
-	return get16((const uint8_t *)buf + 2);
-}
-
 int mrf_ask_decode(const void *data, size_t len, struct mrf_ask *ask)
 {
 	const uint8_t *buf = data;
-	int ret;
+	int ret = check_message(buf, len, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);
 
-	if (!buf || len < HEAD_LEN)
-		return -FI_EINVAL;
-	ret = check_head(buf, len, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);
 	if (ret)
 		return ret;
 	ask->flags = get32(buf + 4);
@@ -295,11 +336,8 @@ int mrf_answer_decode(const void *data, size_t len, struct mrf_answer *answer)
 {
 	const uint8_t *buf = data;
 	struct mrf_answer got;
-	int ret;
+	int ret = check_message(buf, len, MRF_MSG_ANSWER, MRF_PROTO_ANSWER_HEAD);
 
-	if (!buf || len < HEAD_LEN)
-		return -FI_EINVAL;
-	ret = check_head(buf, len, MRF_MSG_ANSWER, MRF_PROTO_ANSWER_HEAD);
 	if (ret)
 		return ret;
 	got.status = get32(buf + 4);
@@ -319,5 +357,90 @@ int mrf_answer_decode(const void *data, size_t len, struct mrf_answer *answer)
 	if (ret)
 		return ret;
 	*answer = got;
+	return 0;
+}
+
+/* --- requests and replies ------------------------------------------------------------------ */
+
+static void put_body(uint8_t *to, const uint8_t *body, uint32_t len)
+{
+	if (len && body != to)
+		memmove(to, body, len);
+}
+
+size_t mrf_request_encode(const struct mrf_request *request, uint8_t *buf)
+{
+	size_t len = MRF_PROTO_REQUEST_HEAD + request->body_len;
+
+	put_head(buf, request->type, len);
+	put32(buf + 4, request->what);
+	put64(buf + 8, request->key);
+	put64(buf + 16, request->serial);
+	put64(buf + 24, request->addr);
+	put64(buf + 32, request->len);
+	put32(buf + 40, request->body_len);
+	put32(buf + 44, request->turn);
+	put_body(buf + MRF_PROTO_REQUEST_HEAD, request->body, request->body_len);
+	return len;
+}
+
+int mrf_request_decode(const void *data, size_t len, struct mrf_request *request)
+{
+	const uint8_t *buf = data;
+	struct mrf_request got;
+	int type = mrf_msg_type(buf, len);
+	int ret = type < 0 ? type : check_message(buf, len, type, MRF_PROTO_REQUEST_HEAD);
+
+	if (ret)
+		return ret;
+	got.type = (enum mrf_msg_type)type;
+	got.what = get32(buf + 4);
+	got.key = get64(buf + 8);
+	got.serial = get64(buf + 16);
+	got.addr = get64(buf + 24);
+	got.len = get64(buf + 32);
+	got.body_len = get32(buf + 40);
+	got.turn = get32(buf + 44);
+	got.body = buf + MRF_PROTO_REQUEST_HEAD;
+	if (got.body_len > get16(buf + 2) - (uint32_t)MRF_PROTO_REQUEST_HEAD ||
+	    !mrf_range_ok(got.addr, got.len))
+		return -FI_EINVAL;
+	*request = got;
+	return 0;
+}
+
+size_t mrf_reply_encode(const struct mrf_reply *reply, uint8_t *buf)
+{
+	size_t len = MRF_PROTO_REPLY_HEAD + reply->body_len;
+
+	put_head(buf, MRF_MSG_REPLY, len);
+	buf[4] = (uint8_t)reply->status;
+	buf[5] = (uint8_t)reply->flags;
+	put16(buf + 6, (uint16_t)reply->err);
+	put32(buf + 8, reply->turn);
+	put32(buf + 12, reply->body_len);
+	put64(buf + 16, reply->done);
+	put_body(buf + MRF_PROTO_REPLY_HEAD, reply->body, reply->body_len);
+	return len;
+}
+
+int mrf_reply_decode(const void *data, size_t len, struct mrf_reply *reply)
+{
+	const uint8_t *buf = data;
+	struct mrf_reply got;
+	int ret = check_message(buf, len, MRF_MSG_REPLY, MRF_PROTO_REPLY_HEAD);
+
+	if (ret)
+		return ret;
+	got.status = buf[4];
+	got.flags = buf[5];
+	got.err = get16(buf + 6);
+	got.turn = get32(buf + 8);
+	got.body_len = get32(buf + 12);
+	got.done = get64(buf + 16);
+	got.body = buf + MRF_PROTO_REPLY_HEAD;
+	if (got.body_len > get16(buf + 2) - (uint32_t)MRF_PROTO_REPLY_HEAD)
+		return -FI_EINVAL;
+	*reply = got;
 	return 0;
 }

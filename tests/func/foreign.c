@@ -25,7 +25,6 @@
 #include <unistd.h>
 #include <rdma/rdma_cma.h>
 #include "proto/proto.h"
-#include "proto/request.h"
 
 #define SLOTS 4
 #define RECVS 8

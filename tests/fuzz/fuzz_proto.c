@@ -14,7 +14,6 @@
 #include <string.h>
 #include "fuzz.h"
 #include "proto/proto.h"
-#include "proto/request.h"
 
 static void must(int ok)
 {

@@ -141,7 +141,7 @@ tests_unit_t_local_SOURCES = tests/unit/t_local.c $(EP_FIXTURE)
 tests_unit_t_local_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_rpc_SOURCES = tests/unit/t_rpc.c $(EP_FIXTURE)
 tests_unit_t_rpc_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_rpc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_commit_serve
+tests_unit_t_rpc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_job_serve
 tests_unit_t_silent_SOURCES = tests/unit/t_silent.c $(EP_FIXTURE)
 tests_unit_t_silent_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_doubt_SOURCES = tests/unit/t_doubt.c tests/unit/raw.h $(EP_FIXTURE)
@@ -165,15 +165,14 @@ tests_unit_t_turns_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_turns_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_addr_same_host
 tests_unit_t_target_SOURCES = tests/unit/t_target.c tests/unit/raw.h $(EP_FIXTURE)
 tests_unit_t_target_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_target_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_commit_serve
+tests_unit_t_target_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_job_serve
 
 tests_unit_t_fuzz_proto_SOURCES = tests/unit/t_fuzz_proto.c tests/fuzz/fuzz_proto.c \
 	tests/fuzz/fuzz.h tests/fuzz/replay.h tests/unit/unit.h
 tests_unit_t_fuzz_proto_LDADD = $(UNIT_LDADD)
 # With libFuzzer, which clang has; not built unless asked for.
 EXTRA_PROGRAMS += tests/fuzz/fuzz_proto
-tests_fuzz_fuzz_proto_SOURCES = tests/fuzz/fuzz_proto.c tests/fuzz/fuzz.h lib/proto/proto.c \
-	lib/proto/request.c
+tests_fuzz_fuzz_proto_SOURCES = tests/fuzz/fuzz_proto.c tests/fuzz/fuzz.h lib/proto/proto.c
 tests_fuzz_fuzz_proto_CFLAGS = $(AM_CFLAGS) -fsanitize=fuzzer,address,undefined
 tests_fuzz_fuzz_proto_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
 EXTRA_DIST += \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Peers that reach memory of a device: by way of a ring at the target and requests to its agent
- * (ep/tx/rma_op.h, ep/rx/ring.h, ep/rx/stage_serve.h).
+ * (ep/tx/rma_op.h, ep/rx/ring.h, ep/rx/job_serve.h).
  */
 #include <time.h>
-#include "proto/request.h"
+#include "proto/proto.h"
 #include "device_fixture.h"
 
 #define LEN (3 * MRF_PROTO_RING + 1000)

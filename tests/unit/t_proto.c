@@ -4,7 +4,6 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "proto/proto.h"
-#include "proto/request.h"
 #include "unit.h"
 
 static struct mrf_answer sample_answer(uint32_t nseg)

@@ -6,7 +6,7 @@
  */
 #include "base/log.h"
 #include "ep/rma.h"
-#include "ep/rx/commit_serve.h"
+#include "ep/rx/job_serve.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/rpc.h"
 #include "ep_fixture.h"
@@ -35,11 +35,11 @@ static struct {
 } wire;
 
 /* A request of type FLUSH is served in the test's own way. */
-int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
+int __wrap_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
 
-int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
+int __wrap_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
 {
 	uint64_t n = mrf_min(request->len, atomic_load(&t.most));
 

@@ -5,7 +5,7 @@
  * to.
  */
 #include "contract/limits.h"
-#include "ep/rx/commit_serve.h"
+#include "ep/rx/job_serve.h"
 #include "ep/tx/rpc.h"
 #include "raw.h"
 #include <limits.h>
@@ -17,21 +17,21 @@ static struct unit_capture cap;
 
 static struct raw raw;
 
-int __real_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
-int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
+int __real_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
+int __wrap_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
 
 static int (*_Atomic own_serve)(struct mrf_ep *ep, const struct mrf_request *request,
 				struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
 
-int __wrap_mrf_commit_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
+int __wrap_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
+			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
 {
 	int (*serve)(struct mrf_ep *, const struct mrf_request *, struct mrf_reply *, uint8_t *,
 		     struct mrf_work *) = own_serve;
 
-	return (serve ? serve : __real_mrf_commit_serve)(ep, request, reply, body, work);
+	return (serve ? serve : __real_mrf_job_serve)(ep, request, reply, body, work);
 }
 
 static size_t ask_for(uint64_t key, uint8_t *msg)

@@ -14,7 +14,6 @@
 
 #include "ep/model/peer.h"
 #include "loop/agent_calls.h"
-#include "proto/request.h"
 
 /*
  * Room for an answer to each question, the message with all replies, and a note or two.

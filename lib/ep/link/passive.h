@@ -12,7 +12,6 @@
 #include "ep/model/ep.h"
 #include "loop/agent.h"
 #include "proto/proto.h"
-#include "proto/request.h"
 
 /*
  * Room for questions, a message of requests, and writes with immediate data that come in

@@ -3,19 +3,32 @@
 #include <rdma/fi_errno.h>
 #include "ep/model/atomic.h"
 #include "ep/rx/atomic_serve.h"
-#include "ep/rx/commit_serve.h"
+#include "ep/rx/job_serve.h"
 #include "ep/rx/requests.h"
-#include "ep/rx/stage_atomic.h"
-#include "ep/rx/stage_serve.h"
+#include "ep/rx/ring.h"
+#include "mr/event.h"
 
 /* --- what they are served in ------------------------------------------------------------- */
+
+/*
+ * Counts what the job wrote, while the region still has its counters, and lets go of the region
+ * before anybody hears of it. Without a connection nobody is told, and nothing counts.
+ */
+static void let_go_of_region(struct mrf_work *work)
+{
+	struct mrf_ep *ep = work->passive ? work->passive->ep : NULL;
+
+	if (ep && work->counts && !work->err)
+		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
+	mrf_mr_places_end(&work->places);
+}
 
 static void job_over(struct mrf_job *job)
 {
 	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
 	struct mrf_passive *passive = work->passive;
 
-	mrf_work_leave(work);
+	let_go_of_region(work);
 	if (!passive) {
 		mrf_list_del(&work->node);
 		mrf_ring_put(work->ring);
@@ -135,14 +148,10 @@ static int in_turn(struct mrf_work *work, const struct mrf_request *request)
 		work->reply.status = MRF_REPLY_TURN;
 		return 0;
 	}
-	if (request->type == MRF_MSG_ATOMIC && request->what & MRF_ATOMIC_WHAT_STAGED)
-		ret = mrf_stage_atomic_serve(passive->ep, request, &work->reply, body, work);
-	else if (request->type == MRF_MSG_ATOMIC)
+	if (request->type == MRF_MSG_ATOMIC && !(request->what & MRF_ATOMIC_WHAT_STAGED))
 		ret = mrf_atomic_serve(passive->ep, request, &work->reply, body, &work->swaps);
-	else if (request->type == MRF_MSG_STAGE)
-		ret = mrf_stage_serve(passive->ep, request, &work->reply, work);
 	else
-		ret = mrf_commit_serve(passive->ep, request, &work->reply, body, work);
+		ret = mrf_job_serve(passive->ep, request, &work->reply, body, work);
 	passive->turn +=
 		!ret && work->reply.status == MRF_REPLY_DONE && work->reply.done == request->len;
 	return ret;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Serving messages of requests (proto/request.h). Each request is done once, in the order of their
+ * Serving messages of requests (proto/proto.h). Each request is done once, in the order of their
  * turns, however long it takes. Agent thread, no lock held.
  */
 #ifndef MRF_EP_RX_REQUESTS_H

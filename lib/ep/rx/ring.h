@@ -2,7 +2,7 @@
 /*
  * Rings. A peer that asks about a region with memory of a device gets one: registered memory of
  * ours that it reads and writes by RDMA, over its connection only. Its requests say what is copied
- * between the ring and the region (rx/stage_serve.h).
+ * between the ring and the region (rx/job_serve.h).
  *
  * There are MRF_RINGS at a time. A peer that has asked for nothing for MRF_RING_MS, or for
  * MRF_RING_GRACE_MS while another one needs a ring, loses its connection, and with it the ring:

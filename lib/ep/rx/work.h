@@ -53,27 +53,4 @@ struct mrf_work {
 	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
 };
 
-/* What is to be done with these bytes of that region, as a question to lib/mr. */
-struct mrf_mr_ask mrf_work_ask(const struct mrf_ep *ep, const struct mrf_request *request);
-/* The bytes cannot be used: status is not OK. */
-void mrf_work_refuse(struct mrf_reply *reply, enum mrf_mr_status status);
-/*
- * Starts the job, which holds work->places until it is over: MRF_SERVE_JOB. 0: there is no thread
- * for it; work->err says so, and work->places has ended.
- */
-int mrf_work_start(struct mrf_ep *ep, struct mrf_work *work, bool (*part)(struct mrf_job *job));
-/*
- * The job is over: counts what it wrote, while the region still has its counters, and lets go of the
- * region before anybody hears of it. Without a connection nobody is told, and nothing counts.
- */
-void mrf_work_leave(struct mrf_work *work);
-/* The job is over, or there was none: all bytes are done or, with work->err, none. */
-void mrf_work_tell(const struct mrf_work *work, const struct mrf_request *request,
-		   struct mrf_reply *reply);
-/*
- * Is a job for a connection that has ended at the same region? It writes what was asked for
- * before, and is not to come behind what is asked for now.
- */
-bool mrf_work_is_early(const struct mrf_work *work);
-
 #endif

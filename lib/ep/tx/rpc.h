@@ -20,7 +20,6 @@
 
 #include "ep/model/peer.h"
 #include "ep/model/why.h"
-#include "proto/request.h"
 
 /* A type of request, on the initiator's side. Constant. */
 struct mrf_rpc {

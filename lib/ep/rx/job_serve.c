@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Why the target flushes by msync(2) and not by the device: ep/tx/commit.c. */
+#include <pthread.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "base/thread.h"
+#include "ep/model/atomic.h"
+#include "ep/rx/atomic_serve.h"
+#include "ep/rx/job_serve.h"
+#include "ep/rx/ring.h"
+
+/* --- what all of them do ------------------------------------------------------------------- */
+
+static struct mrf_work *work_of(struct mrf_job *job)
+{
+	return mrf_container_of(job, struct mrf_work, job);
+}
+
+/* What is to be done with these bytes of that region, as a question to lib/mr. */
+static struct mrf_mr_ask ask_of(const struct mrf_ep *ep, const struct mrf_request *request)
+{
+	return (struct mrf_mr_ask){ .key = request->key,
+				    .serial = request->serial,
+				    .addr = request->addr,
+				    .len = request->len,
+				    .port = &ep->port };
+}
+
+/* The bytes cannot be used: 0, and the reply says why. */
+static int refuse_bytes(struct mrf_reply *reply, enum mrf_mr_status status)
+{
+	reply->status = status == MRF_MR_NO_RIGHT ? MRF_REPLY_RIGHT : (uint32_t)status;
+	return 0;
+}
+
+/*
+ * Starts the job, which holds work->places until it is over: MRF_SERVE_JOB. 0: there is no thread
+ * for it; work->err says so, and work->places has ended.
+ */
+static int start_job(struct mrf_ep *ep, struct mrf_work *work, bool (*part)(struct mrf_job *job))
+{
+	int ret;
+
+	work->job.work = part;
+	ret = mrf_agent_job(ep->agent, MRF_CREW_STORAGE, &work->job);
+	if (!ret)
+		return MRF_SERVE_JOB;
+	work->err = mrf_thread_err(ret);
+	mrf_mr_places_end(&work->places);
+	return 0;
+}
+
+/* --- flushes ------------------------------------------------------------------------------- */
+
+/* In a thread of the crew. */
+static bool flush_part(struct mrf_job *job)
+{
+	struct mrf_work *work = work_of(job);
+
+	return mrf_mr_commit_flush(&work->places, &work->err) && !atomic_load(&work->gone);
+}
+
+static int begin_flush(struct mrf_ep *ep, const struct mrf_request *request,
+		       struct mrf_reply *reply, struct mrf_work *work)
+{
+	const struct mrf_mr_ask ask = ask_of(ep, request);
+	enum mrf_mr_status status;
+
+	if (!request->len || request->what > MRF_FLUSH_DO)
+		return -FI_EINVAL;
+	status = mrf_mr_commit_begin(&ep->domain->space, &ask, &work->places);
+	if (status != MRF_MR_OK)
+		return refuse_bytes(reply, status);
+	if (request->what != MRF_FLUSH_CHECK)
+		return start_job(ep, work, flush_part);
+	work->err = mrf_mr_commit_check(&work->places);
+	mrf_mr_places_end(&work->places);
+	return 0;
+}
+
+/* --- memory of devices --------------------------------------------------------------------- */
+
+/*
+ * Is a job for a connection that has ended at the same region? It writes what was asked for
+ * before, and is not to come behind what is asked for now.
+ */
+static bool is_early(const struct mrf_work *work)
+{
+	mrf_list_each (node, &mrf_eps_of(work->passive->ep->agent)->orphans) {
+		if (mrf_list_entry(node, struct mrf_work, node)->places.mr == work->places.mr)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Holds the bytes that the request is about, in work->places, if peers have this right: true.
+ * False: *ret is what serving it is to return, and reply says why.
+ */
+static bool hold_places(struct mrf_ep *ep, const struct mrf_request *request, uint64_t right,
+			struct mrf_work *work, struct mrf_reply *reply, int *ret)
+{
+	const struct mrf_mr_ask ask = ask_of(ep, request);
+	enum mrf_mr_status status =
+		mrf_mr_stage_begin(&ep->domain->space, &ask, right, &work->places, &work->event);
+
+	mrf_ring_touch(work->passive);
+	if (status != MRF_MR_OK) {
+		*ret = refuse_bytes(reply, status);
+		return false;
+	}
+	if (!is_early(work))
+		return true;
+	mrf_mr_places_end(&work->places);
+	*ret = MRF_SERVE_LATER;
+	return false;
+}
+
+/* In a thread of the crew. */
+static bool copy_next(struct mrf_job *job)
+{
+	struct mrf_work *work = work_of(job);
+	struct mrf_hmem_why why = { .text = "" };
+
+	if (mrf_mr_stage_copy(&work->places, work->put, &work->host, &work->err, &why) &&
+	    !atomic_load(&work->gone))
+		return true;
+	if (work->err && work->err != FI_ECANCELED)
+		mrf_warn(FI_LOG_EP_DATA, 4166, "a peer's %s memory of a device fails: %s",
+			 work->put ? "write to" : "read from", why.text);
+	return false;
+}
+
+static bool is_in_ring(const struct mrf_passive *passive, const struct mrf_request *request)
+{
+	uint32_t known = MRF_STAGE_PUT | MRF_STAGE_COUNT | MRF_STAGE_OFFSET;
+
+	return passive->ring && request->len && !(request->what & ~known) &&
+	       request->len <= MRF_PROTO_RING - (request->what & MRF_STAGE_OFFSET);
+}
+
+static int begin_copy(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		      struct mrf_work *work)
+{
+	int ret;
+
+	if (!is_in_ring(work->passive, request))
+		return -FI_EINVAL;
+	work->put = request->what & MRF_STAGE_PUT;
+	if (!hold_places(ep, request, work->put ? FI_REMOTE_WRITE : FI_REMOTE_READ, work, reply,
+			 &ret))
+		return ret;
+	work->counts = request->what & MRF_STAGE_COUNT && work->event;
+	work->ring = mrf_ring_get(work->passive);
+	work->host = work->ring->memory + (request->what & MRF_STAGE_OFFSET);
+	return start_job(ep, work, copy_next);
+}
+
+/* --- atomic operations on it ---------------------------------------------------------------- */
+
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+
+/* All of the bytes, from the region or (in) to it; in a thread of the crew, as what follows. */
+static int copy_elements(const struct mrf_work *work, bool in, uint8_t *bytes)
+{
+	struct mrf_mr_places places = work->places;
+	struct mrf_hmem_why why = { .text = "" };
+	int err;
+
+	while (mrf_mr_stage_copy(&places, in, &bytes, &err, &why))
+		;
+	if (err && err != FI_ECANCELED)
+		mrf_warn(FI_LOG_EP_DATA, 4168,
+			 "a peer's atomic operation on memory of a device fails: %s", why.text);
+	return err;
+}
+
+/* Returns whether something has to be stored; bytes: what is there, and then what is to be there. */
+static bool apply_all(const struct mrf_work *work, uint8_t *bytes)
+{
+	unsigned datatype = MRF_ATOMIC_WHAT_DATATYPE(work->what);
+	bool compare = MRF_ATOMIC_WHAT_FAMILY(work->what) == MRF_ATOMIC_COMPARE, stored = false;
+	size_t size = mrf_atomic_size(datatype), i;
+	uint8_t old[MRF_ATOMIC_MAX_SIZE];
+
+	for (i = 0; i < work->bytes; i += size) {
+		memcpy(old, bytes + i, size);
+		stored |= mrf_atomic_apply(
+			datatype, MRF_ATOMIC_WHAT_OP(work->what), old, work->body + i,
+			compare ? work->body + work->bytes + i : NULL, bytes + i);
+	}
+	return stored;
+}
+
+static bool change_elements(struct mrf_job *job)
+{
+	struct mrf_work *work = work_of(job);
+	uint8_t bytes[MRF_PROTO_REPLY_BODY];
+
+	pthread_mutex_lock(&changing);
+	work->err = copy_elements(work, false, bytes);
+	if (!work->err && work->results)
+		memcpy(work->results, bytes, work->bytes);
+	work->stored = !work->err && apply_all(work, bytes);
+	if (work->stored)
+		work->err = copy_elements(work, true, bytes);
+	pthread_mutex_unlock(&changing);
+	work->counts &= work->stored || work->what & MRF_ATOMIC_WHAT_STORED;
+	return false;
+}
+
+/* The message may be gone when the job looks at it. */
+static int begin_atomic(struct mrf_ep *ep, const struct mrf_request *request,
+			struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
+{
+	bool fetches = MRF_ATOMIC_WHAT_FAMILY(request->what) != MRF_ATOMIC_BASE;
+	int ret;
+
+	if (!mrf_atomic_understood(request))
+		return -FI_EINVAL;
+	if (!ep->domain->space.atomics)
+		return refuse_bytes(reply, MRF_MR_NO_RIGHT);
+	if (!hold_places(ep, request, FI_REMOTE_WRITE, work, reply, &ret))
+		return ret;
+	work->what = request->what;
+	work->counts = work->what & MRF_ATOMIC_WHAT_COUNT && work->event && ep->caps & FI_RMA_EVENT;
+	work->bytes = request->len;
+	work->results = fetches ? body : NULL;
+	memcpy(work->body, request->body, request->body_len);
+	return start_job(ep, work, change_elements);
+}
+
+/* --- serving them -------------------------------------------------------------------------- */
+
+static int begin_job(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		     uint8_t *body, struct mrf_work *work)
+{
+	switch (request->type) {
+	case MRF_MSG_FLUSH:
+		return begin_flush(ep, request, reply, work);
+	case MRF_MSG_STAGE:
+		return begin_copy(ep, request, reply, work);
+	default:
+		return begin_atomic(ep, request, reply, body, work);
+	}
+}
+
+/* The job is over, or there was none: all bytes are done or, with work->err, none. */
+static void tell_result(const struct mrf_work *work, const struct mrf_request *request,
+			struct mrf_reply *reply)
+{
+	if (work->err == FI_ECANCELED) {
+		reply->status = MRF_MR_CLOSED;
+		return;
+	}
+	reply->status = work->err ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
+	reply->err = (uint32_t)work->err;
+	if (work->err)
+		return;
+	reply->done = request->len;
+	if (request->type != MRF_MSG_ATOMIC)
+		return;
+	reply->body_len = work->results ? (uint32_t)request->len : 0;
+	reply->flags = work->stored ? MRF_REPLY_STORED : 0;
+}
+
+int mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
+		  uint8_t *body, struct mrf_work *work)
+{
+	int ret = work->flushed ? 0 : begin_job(ep, request, reply, body, work);
+
+	work->flushed = ret == MRF_SERVE_JOB;
+	if (ret)
+		return ret;
+	mrf_ring_put(work->ring);
+	work->ring = NULL;
+	if (reply->status == MRF_REPLY_DONE)
+		tell_result(work, request, reply);
+	return 0;
+}

@@ -210,49 +210,23 @@ int mrf_env_parse(enum fi_param_type type, const char *text, void *value)
 
 /* --- our own ---------------------------------------------------------------------- */
 
-static int own_int(const struct mrf_env_row *row, const char *text, long *number)
+/* False: malformed or out of range; *number is as before. */
+static bool own_number(const struct mrf_env_row *row, const char *text, long *number)
 {
-	int v;
+	union {
+		const char *text;
+		int number;
+		size_t size;
+	} value;
 
-	if (parse_int(text, &v) || v < row->min || v > row->max)
-		return -FI_EINVAL;
-	*number = v;
-	return 0;
-}
-
-static int own_bool(const char *text, long *number)
-{
-	int v;
-
-	if (parse_bool(text, &v))
-		return -FI_EINVAL;
-	*number = v;
-	return 0;
-}
-
-static int own_size(const char *text, long *number)
-{
-	size_t v;
-
-	if (parse_size(text, &v))
-		return -FI_EINVAL;
-	*number = (long)v;
-	return 0;
-}
-
-/* -FI_EINVAL: malformed or out of range; *number is as before. */
-static int own_number(const struct mrf_env_row *row, const char *text, long *number)
-{
-	switch (row->type) {
-	case FI_PARAM_INT:
-		return own_int(row, text, number);
-	case FI_PARAM_BOOL:
-		return own_bool(text, number);
-	case FI_PARAM_SIZE_T:
-		return own_size(text, number);
-	default:
-		return 0;
-	}
+	if (mrf_env_parse(row->type, text, &value) ||
+	    (row->type == FI_PARAM_INT && (value.number < row->min || value.number > row->max)))
+		return false;
+	if (row->type == FI_PARAM_SIZE_T)
+		*number = (long)value.size;
+	else if (row->type != FI_PARAM_STRING)
+		*number = value.number;
+	return true;
 }
 
 static void own_load(void)
@@ -269,7 +243,7 @@ static void own_load(void)
 		now.text[i] = text ? strdup(text) : NULL;
 		now.number[i] = rows[i].value;
 		if (now.text[i])
-			now.bad[i] = own_number(&rows[i], now.text[i], &now.number[i]) != 0;
+			now.bad[i] = !own_number(&rows[i], now.text[i], &now.number[i]);
 	}
 }
 
@@ -322,4 +296,20 @@ const char *mrf_env_complaint(enum mrf_param which)
 const struct mrf_env_row *mrf_env_row(enum mrf_param which)
 {
 	return &rows[which];
+}
+
+bool mrf_env_listed(const char *list, const char *name)
+{
+	bool negated, found = false;
+	size_t len;
+
+	if (!list || !*list)
+		return true;
+	negated = *list == '^';
+	for (list += negated; *list && !found; list += len) {
+		list += strspn(list, ",");
+		len = strcspn(list, ",");
+		found = len == strlen(name) && !strncasecmp(list, name, len);
+	}
+	return found != negated;
 }

@@ -77,4 +77,10 @@ int mrf_env_parse(enum fi_param_type type, const char *text, void *value);
 /* Reads the variables again, for tests; texts that mrf_env_str returned are freed. */
 void mrf_env_reload(void);
 
+/*
+ * Is name in "a,b" (or not in "^a,b")? Case does not matter. NULL and "" match every
+ * name.
+ */
+bool mrf_env_listed(const char *list, const char *name);
+
 #endif

@@ -13,7 +13,6 @@
 #define MRF_BASE_FLOOD_H
 
 #include <stdbool.h>
-#include <rdma/providers/fi_log.h>
 
 #define MRF_FLOOD_FIRST 10
 

@@ -1,4 +1,6 @@
 libmrfab_internal_la_SOURCES += \
+	lib/base/addr.c \
+	lib/base/addr.h \
 	lib/base/compiler.h \
 	lib/base/clock.h \
 	lib/base/env.c \

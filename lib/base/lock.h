@@ -64,7 +64,7 @@ void mrf_lock_held(const struct mrf_lock *lock);
  * for the kernel, another thread or a disk, because every operation on the endpoint would wait
  * with them. Costs nothing in builds without --enable-lockrank. Some system calls that are
  * short and bounded are made under that lock all the same: posting and polling, waking a thread
- * (a write to an eventfd), watching a queue (epoll_ctl), verbs/vagain.h, mrf_vmr_revoke. Lines
+ * (a write to an eventfd), watching a queue (epoll_ctl), verbs/vagain.c, mrf_vmr_revoke. Lines
  * of the log are written under it, too, and wait if nobody reads standard error.
  */
 void mrf_slow_call(void);

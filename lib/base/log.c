@@ -6,11 +6,8 @@
 #include "base/errtext.h"
 #include "base/flood.h"
 #include "base/names.h"
-#include <rdma/fi_errno.h>
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,34 +109,12 @@ static void log_own(enum fi_log_level level, enum fi_log_subsys subsys, const ch
 
 /* --- configuration ---------------------------------------------------------------- */
 
-/* Is name one of the words of list? Case does not matter. */
-static bool list_has(const char *list, const char *name)
-{
-	size_t want = strlen(name), len;
-
-	for (;; list += len + 1) {
-		len = strcspn(list, ",");
-		if (len == want && !strncasecmp(list, name, len))
-			return true;
-		if (!list[len])
-			return false;
-	}
-}
-
-/* A filter is a list of names that are on or, after a '^', of names that are off. */
-static bool filter_passes(const char *filter, const char *name)
-{
-	if (!filter || !*filter)
-		return true;
-	return *filter == '^' ? !list_has(filter + 1, name) : list_has(filter, name);
-}
-
 static unsigned subsys_from(const char *filter)
 {
 	unsigned mask = 0, i;
 
 	for (i = 0; i < FI_LOG_SUBSYS_MAX; i++) {
-		if (filter_passes(filter, mrf_names_enum(&mrf_names_log_subsys, i)))
+		if (mrf_env_listed(filter, mrf_names_enum(&mrf_names_log_subsys, i)))
 			mask |= 1u << i;
 	}
 	return mask;
@@ -170,7 +145,7 @@ static void configure(void)
 	char text[256];
 
 	config.provs = mrf_env_str(MRF_PARAM_LOG_PROV);
-	config.ours = filter_passes(config.provs, OUR_NAME);
+	config.ours = mrf_env_listed(config.provs, OUR_NAME);
 	config.subsys = subsys_from(subsys);
 	config.level = level_from(level);
 	if (config.level < LEVEL_NONE) {
@@ -225,7 +200,7 @@ bool mrf_log_enabled(enum fi_log_level level, enum fi_log_subsys subsys)
 
 bool mrf_log_prov_enabled(const char *prov, enum fi_log_level level, enum fi_log_subsys subsys)
 {
-	return is_wanted(level, subsys) && filter_passes(config.provs, prov);
+	return is_wanted(level, subsys) && mrf_env_listed(config.provs, prov);
 }
 
 /* --- our own lines ---------------------------------------------------------------- */
@@ -281,17 +256,6 @@ __attribute__((destructor)) static void tell_the_rest(void)
 	mrf_flood_rest(true, tell_left_out);
 }
 
-/* The line is complete but for what was left out before it. */
-static void log_coded(struct line *line, enum fi_log_level level, enum fi_log_subsys subsys,
-		      unsigned left_out)
-{
-	if (left_out)
-		line_add(line, "; %u more line%s like it %s left out before", left_out,
-			 MRF_S(left_out), left_out == 1 ? "was" : "were");
-	log_own(level, subsys, line->buf);
-	mrf_flood_rest(false, tell_left_out);
-}
-
 struct what {
 	enum fi_log_level level;
 	enum fi_log_subsys subsys;
@@ -299,29 +263,22 @@ struct what {
 	char kind;
 };
 
-/* False: it is off, or there are too many like it. */
-static bool to_be_logged(const struct what *what, unsigned *left_out)
-{
-	struct mrf_flood_line line = { what->kind, (unsigned char)what->subsys, what->code };
-
-	return mrf_log_enabled(what->level, what->subsys) && mrf_flood_passes(line, left_out);
-}
-
 static int refuse(const struct what *what, char *buf, size_t len, int err, const char *fmt,
 		  va_list ap) MRF_PRINTF(5, 0);
 
 static int refuse(const struct what *what, char *buf, size_t len, int err, const char *fmt,
 		  va_list ap)
 {
+	struct mrf_flood_line flood = { what->kind, (unsigned char)what->subsys, what->code };
 	char text[LINE_MAX_BYTES];
 	struct line line = { .buf = text, .size = sizeof(text) };
-	bool caught = catches(what->code), logged;
+	bool refusal = what->kind == 'E', caught = refusal && catches(what->code), logged;
 	int saved = errno;
 	unsigned left_out;
 
 	if (err > 0)
 		err = -err;
-	logged = to_be_logged(what, &left_out);
+	logged = mrf_log_enabled(what->level, what->subsys) && mrf_flood_passes(flood, &left_out);
 	if (buf || caught || logged) {
 		line_add(&line, "MRF-%c%04u: ", what->kind, what->code);
 		line_vadd(&line, fmt, ap);
@@ -332,9 +289,14 @@ static int refuse(const struct what *what, char *buf, size_t len, int err, const
 	if (caught)
 		snprintf(catching->text, sizeof(catching->text), "%.*s",
 			 (int)sizeof(catching->text) - 1, text);
-	if (logged) {
+	if (logged && refusal)
 		line_add(&line, " (%d, %s)", err, mrf_errtext(err));
-		log_coded(&line, what->level, what->subsys, left_out);
+	if (logged && left_out)
+		line_add(&line, "; %u more line%s like it %s left out before", left_out,
+			 MRF_S(left_out), left_out == 1 ? "was" : "were");
+	if (logged) {
+		log_own(what->level, what->subsys, text);
+		mrf_flood_rest(false, tell_left_out);
 	}
 	errno = saved;
 	return err;
@@ -380,20 +342,11 @@ int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys, u
 void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 {
 	struct what what = { FI_LOG_WARN, subsys, code, 'W' };
-	char text[LINE_MAX_BYTES];
-	struct line line = { .buf = text, .size = sizeof(text) };
-	int saved = errno;
-	unsigned left_out;
 	va_list ap;
 
-	if (to_be_logged(&what, &left_out)) {
-		line_add(&line, "MRF-W%04u: ", code);
-		va_start(ap, fmt);
-		line_vadd(&line, fmt, ap);
-		va_end(ap);
-		log_coded(&line, FI_LOG_WARN, subsys, left_out);
-	}
-	errno = saved;
+	va_start(ap, fmt);
+	refuse(&what, NULL, 0, 0, fmt, ap);
+	va_end(ap);
 }
 
 /* --- lines of others -------------------------------------------------------------- */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
-#include "base/compiler.h"
 #include "base/fd.h"
 #include "base/lock.h"
 #include "base/maps.h"
@@ -123,8 +121,8 @@ static bool rest_begins(FILE *maps, const char *text)
 
 bool mrf_maps_next(FILE *maps, struct mrf_mapping *mapping)
 {
-	int n = fscanf(maps, "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64, &mapping->start,
-		       &mapping->end, mapping->perms, &mapping->inode);
+	int n = fscanf(maps, "%lx-%lx %4s %*x %*x:%*x %lu", &mapping->start, &mapping->end,
+		       mapping->perms, &mapping->inode);
 
 	mapping->rdma = rest_begins(maps, "/dev/infiniband/");
 	return n == 4;

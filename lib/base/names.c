@@ -3,11 +3,9 @@
 #include "base/compiler.h"
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_trigger.h>
 #include <rdma/providers/fi_log.h>
-#include <inttypes.h>
 #include <stdio.h>
 
 #define ROW(constant)                           \
@@ -309,7 +307,7 @@ char *mrf_names_bits(const struct mrf_names *names, uint64_t value, char *buf, s
 		value &= ~names->rows[i].value;
 	}
 	if (value) {
-		snprintf(rest, sizeof(rest), "0x%" PRIx64, value);
+		snprintf(rest, sizeof(rest), "0x%lx", value);
 		append_text(buf, len, used, rest);
 	}
 	return buf;

@@ -4,7 +4,6 @@
 #include "base/compiler.h"
 #include "base/iov.h"
 #include "base/maps.h"
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -130,8 +129,7 @@ static enum trouble why_absent(uint64_t addr, uint64_t *end)
 	char line[512];
 
 	while (smaps && fgets(line, sizeof(line), smaps)) {
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %*x:%*x %" SCNu64, &from, &to,
-			   &inode) == 3) {
+		if (sscanf(line, "%lx-%lx %*s %*x %*x:%*x %lu", &from, &to, &inode) == 3) {
 			here = from <= addr && addr < to;
 			if (here)
 				*end = mrf_min(*end, to);
@@ -184,8 +182,8 @@ bool mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_
 	if (s.trouble == TROUBLE_NONE)
 		snprintf(buf, buflen, "all of it is mapped");
 	else
-		snprintf(buf, buflen, "bytes %" PRIu64 "..%" PRIu64 " of it %s", s.from - base,
-			 s.to - 1 - base, trouble_text[s.trouble]);
+		snprintf(buf, buflen, "bytes %lu..%lu of it %s", s.from - base, s.to - 1 - base,
+			 trouble_text[s.trouble]);
 	return s.trouble != TROUBLE_NONE;
 }
 
@@ -204,9 +202,9 @@ void mrf_page_memlock_read(struct mrf_page_memlock *lock)
 	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)
 		lock->limit = limit.rlim_cur;
 	while (status && fgets(line, sizeof(line), status)) {
-		if (sscanf(line, "VmPin: %" SCNu64, &lock->used) == 1)
+		if (sscanf(line, "VmPin: %lu", &lock->used) == 1)
 			lock->used *= 1024;
-		sscanf(line, "CapEff: %" SCNx64, &caps);
+		sscanf(line, "CapEff: %lx", &caps);
 	}
 	if (status)
 		fclose(status);
@@ -222,20 +220,18 @@ void mrf_page_memlock_text(const struct mrf_page_memlock *lock, size_t len, char
 		need = (need + page - 1) / page * page;
 	if (lock->limit == UINT64_MAX || lock->exempt)
 		snprintf(buf, buflen,
-			 "locked memory is not limited here (%" PRIu64
-			 " bytes are in use), so memory ran out or another limit was "
-			 "reached",
+			 "locked memory is not limited here (%lu bytes are in use), so memory "
+			 "ran out or another limit was reached",
 			 lock->used);
 	else if (lock->used <= lock->limit && need <= lock->limit - lock->used)
 		snprintf(buf, buflen,
-			 "the locked-memory limit (ulimit -l) of %" PRIu64 " bytes, %" PRIu64
-			 " of them in use, leaves room for it, so "
-			 "memory ran out or another limit was reached",
+			 "the locked-memory limit (ulimit -l) of %lu bytes, %lu of them in "
+			 "use, leaves room for it, so memory ran out or another limit was reached",
 			 lock->limit, lock->used);
 	else
 		snprintf(buf, buflen,
-			 "the locked-memory limit (ulimit -l) is %" PRIu64 " bytes, %" PRIu64
-			 " of them are in use and %" PRIu64 " more are needed",
+			 "the locked-memory limit (ulimit -l) is %lu bytes, %lu of them are in "
+			 "use and %lu more are needed",
 			 lock->limit, lock->used, need);
 }
 

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include <rdma/fi_errno.h>
 #include <ctype.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +237,13 @@ static int list_row(struct fi_param *row, const char *env, enum fi_param_type ty
 	return row->name && row->help_string && (!value || row->value) ? 0 : -1;
 }
 
+static void free_row(struct fi_param *row)
+{
+	free((char *)row->name);
+	free((char *)row->help_string);
+	free((char *)row->value);
+}
+
 static int list_fill_locked(struct fi_param *rows)
 {
 	const struct mrf_env_row *row;
@@ -262,21 +268,15 @@ static struct fi_param *list_make(int *count)
 {
 	const struct param *param;
 	struct fi_param *rows;
-	int n = MRF_PARAM_COUNT;
-	size_t i;
+	int n = MRF_PARAM_COUNT, i;
 
 	mrf_gate_enter(MRF_GATE_PARAMS);
 	for (param = params_head; param; param = param->next)
 		n++;
 	rows = calloc((size_t)n + 1, sizeof(*rows));
 	if (rows && list_fill_locked(rows)) {
-		/* The free below stops at the first name that is missing: leave no gap.
-		 */
-		for (i = 0; i < (size_t)n; i++) {
-			free((char *)rows[i].name);
-			free((char *)rows[i].help_string);
-			free((char *)rows[i].value);
-		}
+		for (i = 0; i < n; i++)
+			free_row(&rows[i]);
 		free(rows);
 		rows = NULL;
 	}
@@ -308,10 +308,7 @@ void mrf_param_list_free(struct fi_param *params)
 
 	if (!params)
 		return;
-	for (row = params; row->name; row++) {
-		free((char *)row->name);
-		free((char *)row->help_string);
-		free((char *)row->value);
-	}
+	for (row = params; row->name; row++)
+		free_row(row);
 	free(params);
 }

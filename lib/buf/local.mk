@@ -9,10 +9,9 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/gauge.h \
 	lib/buf/local.c \
 	lib/buf/local.h \
+	lib/buf/local_int.h \
 	lib/buf/local_desc.c \
-	lib/buf/local_desc.h \
 	lib/buf/local_pin.c \
-	lib/buf/local_pin.h \
 	lib/buf/lru.c \
 	lib/buf/lru.h \
 	lib/buf/rest.c \

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <rdma/fi_errno.h>
-#include "base/iov.h"
 #include "base/log.h"
-#include "buf/local_desc.h"
+#include "buf/local_int.h"
 #include "mr/desc.h"
 #include "mr/device.h"
 #include "mr/space.h"

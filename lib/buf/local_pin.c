@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 #include "base/page.h"
 #include "buf/cache.h"
-#include "buf/local_pin.h"
+#include "buf/local_int.h"
 #include "mr/demand/backs.h"
 #include "mr/space.h"
 

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
-#include "base/iov.h"
 #include "base/log.h"
 #include "base/page.h"
 #include "base/user.h"

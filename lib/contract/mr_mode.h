@@ -10,7 +10,6 @@
 #define MRF_CONTRACT_MR_MODE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <rdma/fi_domain.h>
 

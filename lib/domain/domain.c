@@ -10,9 +10,8 @@
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
 #include "domain/domain.h"
-#include "domain/domain_info.h"
-#include "domain/domain_ops.h"
-#include "mr/rawkey.h"
+#include "domain/domain_int.h"
+#include "mr/calls.h"
 #include "verbs/vnode.h"
 
 static struct mrf_domain *from_fid(const struct fid *fid)

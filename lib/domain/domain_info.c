@@ -7,7 +7,7 @@
 #include "contract/limits.h"
 #include "contract/mr_mode.h"
 #include "contract/rules.h"
-#include "domain/domain_info.h"
+#include "domain/domain_int.h"
 #include "verbs/vnl_path.h"
 
 static int check_mr_mode(uint64_t mode)
@@ -18,11 +18,11 @@ static int check_mr_mode(uint64_t mode)
 		return 0;
 	mrf_names_bits(&mrf_names_mr_mode, mode, names, sizeof(names));
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2121,
-			  "fi_domain: mr_mode=%#llx (%s): must be FI_MR_BASIC or "
+			  "fi_domain: mr_mode=%#lx (%s): must be FI_MR_BASIC or "
 			  "FI_MR_SCALABLE alone, or a set of FI_MR_LOCAL, _RAW, "
 			  "_VIRT_ADDR, _ALLOCATED, _PROV_KEY, _MMU_NOTIFY, _RMA_EVENT, "
 			  "_ENDPOINT and _HMEM, as fi_getinfo returns it",
-			  (unsigned long long)mode, names);
+			  mode, names);
 }
 
 /* The capability and the bit: both or neither. */
@@ -31,15 +31,15 @@ static int check_hmem(uint64_t caps, uint64_t mode)
 	if (mode & FI_MR_HMEM && !(caps & FI_HMEM))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_DOMAIN, 2127,
-			"fi_domain: mr_mode has FI_MR_HMEM, but caps=%#llx has no FI_HMEM: "
+			"fi_domain: mr_mode has FI_MR_HMEM, but caps=%#lx has no FI_HMEM: "
 			"ask fi_getinfo for the capability",
-			(unsigned long long)caps);
+			caps);
 	if (caps & FI_HMEM && !(mode & FI_MR_HMEM))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_DOMAIN, 2128,
-			"fi_domain: caps has FI_HMEM, but mr_mode=%#llx has no FI_MR_HMEM: "
+			"fi_domain: caps has FI_HMEM, but mr_mode=%#lx has no FI_MR_HMEM: "
 			"leave both as fi_getinfo returns them",
-			(unsigned long long)mode);
+			mode);
 	return 0;
 }
 
@@ -89,45 +89,20 @@ int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info
 	return check_domain_key(fabric, info->domain_attr);
 }
 
-/* 0 for a family that we do not speak. */
-static size_t family_len(sa_family_t family)
-{
-	switch (family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	default:
-		return 0;
-	}
-}
-
-static void clear_port(union mrf_addr *addr)
-{
-	if (addr->sa.sa_family == AF_INET)
-		addr->in.sin_port = 0;
-	else
-		addr->in6.sin6_port = 0;
-}
-
 static int given_address(const struct fi_info *info, union mrf_addr *addr)
 {
 	const struct sockaddr *sa = info->src_addr;
-	size_t len;
 
 	if (info->src_addrlen < sizeof(sa->sa_family))
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2125,
 				  "fi_domain: src_addrlen=%zu: is too short for an address",
 				  info->src_addrlen);
-	len = family_len(sa->sa_family);
-	if (!len || info->src_addrlen < len)
+	if (!mrf_addr_set(addr, sa, info->src_addrlen))
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2126,
 				  "fi_domain: src_addr of family %d, %zu byte%s: must be "
 				  "sockaddr_in or sockaddr_in6",
 				  sa->sa_family, info->src_addrlen, MRF_S(info->src_addrlen));
-	memset(addr, 0, sizeof(*addr));
-	memcpy(addr, sa, len);
-	clear_port(addr);
+	mrf_addr_set_port(addr, 0);
 	return 0;
 }
 
@@ -160,11 +135,8 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 				  "fi_domain: src_addr=NULL, and RDMA devices cannot be listed");
 	for (i = 0; i < count && !path_fits(&paths[i], info); i++)
 		;
-	if (i < count) {
-		memset(addr, 0, sizeof(*addr));
-		memcpy(addr, &paths[i].addr, family_len(paths[i].addr.sa.sa_family));
-		clear_port(addr);
-	}
+	if (i < count)
+		*addr = paths[i].addr;
 	free(paths);
 	if (i < count)
 		return 0;

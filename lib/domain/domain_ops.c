@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "contract/limits.h"
 #include "domain/domain.h"
-#include "domain/domain_ops.h"
+#include "domain/domain_int.h"
 #include "mr/worker.h"
 #include "obj/cntr.h"
 #include "obj/cq.h"
@@ -58,12 +58,10 @@ static int open_ep2(struct fid_domain *fid, struct fi_info *info, struct fid_ep 
 {
 	if (flags & FI_PEER)
 		return mrf_refuse(FI_ENOSYS, FI_LOG_DOMAIN, 2132,
-				  "fi_endpoint2: flags=%#llx: FI_PEER is not offered",
-				  (unsigned long long)flags);
+				  "fi_endpoint2: flags=%#lx: FI_PEER is not offered", flags);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2133,
-				  "fi_endpoint2: flags=%#llx: there is no such flag",
-				  (unsigned long long)flags);
+				  "fi_endpoint2: flags=%#lx: there is no such flag", flags);
 	return open_ep(fid, info, ep, context);
 }
 
@@ -119,16 +117,15 @@ static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum 
 				   "not offered");
 	if (flags != 0 && flags != FI_FETCH_ATOMIC && flags != FI_COMPARE_ATOMIC)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2172,
-				  "fi_query_atomic: flags=%#llx: must be 0, "
+				  "fi_query_atomic: flags=%#lx: must be 0, "
 				  "FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC",
-				  (unsigned long long)flags);
+				  flags);
 	if (!mrf_atomic_valid(family, datatype, op))
 		return mrf_decline(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2173,
-				   "fi_query_atomic: %s on %s, flags=%#llx: there is no such "
+				   "fi_query_atomic: %s on %s, flags=%#lx: there is no such "
 				   "operation",
 				   mrf_names_enum(&mrf_names_atomic_op, op),
-				   mrf_names_enum(&mrf_names_atomic_type, datatype),
-				   (unsigned long long)flags);
+				   mrf_names_enum(&mrf_names_atomic_type, datatype), flags);
 	attr->size = mrf_atomic_size(datatype);
 	attr->count = MRF_LIMIT_ATOMIC_SIZE / attr->size;
 	return 0;
@@ -175,8 +172,7 @@ static int check_queue(const struct mrf_domain *domain, const struct fid *bfid, 
 		return refuse_kind(&domain->fid.fid, bfid);
 	if (flags & ~FI_REG_MR)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2142,
-				  "fi_domain_bind: flags=%#llx: must be 0 or FI_REG_MR",
-				  (unsigned long long)flags);
+				  "fi_domain_bind: flags=%#lx: must be 0 or FI_REG_MR", flags);
 	if (!mrf_eq_is_of(eq, &domain->fabric->obj))
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2161,
 				  "fi_domain_bind(domain %p, event queue %p): the event "
@@ -266,8 +262,7 @@ int mrf_domain_open_ops(struct fid *fid, const char *name, uint64_t flags, void 
 		return mrf_no_ops_open(fid, name, flags, ops, context);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2181,
-				  "fi_open_ops(\"%s\"): flags=%#llx: must be 0", name,
-				  (unsigned long long)flags);
+				  "fi_open_ops(\"%s\"): flags=%#lx: must be 0", name, flags);
 	if (!ops)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2182,
 				  "fi_open_ops(\"%s\"): ops is NULL", name);

@@ -52,12 +52,10 @@ static int open_domain2(struct fid_fabric *fid, struct fi_info *info, struct fid
 {
 	if (flags & FI_PEER)
 		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2101,
-				  "fi_domain2: flags=%#llx: FI_PEER is not offered",
-				  (unsigned long long)flags);
+				  "fi_domain2: flags=%#lx: FI_PEER is not offered", flags);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_FABRIC, 2102,
-				  "fi_domain2: flags=%#llx: there is no such flag",
-				  (unsigned long long)flags);
+				  "fi_domain2: flags=%#lx: there is no such flag", flags);
 	return open_domain(fid, info, domain, context);
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fi_getinfo and related calls, and fi_tostr. The work is done in info. */
 #include "base/compiler.h"
-#include "info/get.h"
-#include "info/info.h"
-#include "info/tostr.h"
+#include "info/api.h"
 
 MRF_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 			  const struct fi_info *hints, struct fi_info **info)

@@ -73,8 +73,7 @@ static int open_cache(uint32_t version, size_t attr_len, uint64_t flags, struct 
 				  "fi_open(\"mr_cache\"): attr_len=%zu: must be 0", attr_len);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CORE, 2904,
-				  "fi_open(\"mr_cache\"): flags=0x%llx: must be 0",
-				  (unsigned long long)flags);
+				  "fi_open(\"mr_cache\"): flags=0x%lx: must be 0", flags);
 	cache = calloc(1, sizeof(*cache));
 	if (!cache)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_CORE, 2907,

@@ -1,54 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "info/addr.h"
+#include "info/query.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/names.h"
 #include "base/env.h"
 #include "domain/domain.h"
-#include "info/mode.h"
-
-bool mrf_info_listed(const char *list, const char *name)
-{
-	bool negated, found = false;
-	size_t len;
-
-	if (!list || !*list)
-		return true;
-	negated = *list == '^';
-	for (list += negated; *list && !found; list += len) {
-		list += strspn(list, ",");
-		len = strcspn(list, ",");
-		found = len == strlen(name) && !strncasecmp(list, name, len);
-	}
-	return found != negated;
-}
 
 /* --- socket addresses ------------------------------------------------------ */
-
-static const void *addr_bytes(const struct sockaddr *sa, size_t *len)
-{
-	if (sa->sa_family == AF_INET) {
-		*len = sizeof(struct in_addr);
-		return &((const struct sockaddr_in *)(const void *)sa)->sin_addr;
-	}
-	*len = sizeof(struct in6_addr);
-	return &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
-}
 
 /* 0.0.0.0 or :: */
 static bool addr_any(const union mrf_addr *addr)
 {
 	static const uint8_t zero[sizeof(struct in6_addr)];
 	size_t len;
-	const void *bytes = addr_bytes(&addr->sa, &len);
+	const uint8_t *bytes = mrf_addr_host(&addr->sa, &len);
 
 	return !memcmp(bytes, zero, len);
 }
@@ -64,17 +35,11 @@ static bool addr_loopback(const union mrf_addr *addr)
 static bool addr_same_bits(const struct sockaddr *a, const struct sockaddr *b, unsigned bits)
 {
 	size_t len, whole = bits / 8;
-	const uint8_t *x = addr_bytes(a, &len), *y = addr_bytes(b, &len);
+	const uint8_t *x = mrf_addr_host(a, &len), *y = mrf_addr_host(b, &len);
 
 	if (memcmp(x, y, whole))
 		return false;
 	return !(bits % 8) || !((x[whole] ^ y[whole]) >> (8 - bits % 8));
-}
-
-static bool addr_equal(const union mrf_addr *a, const struct sockaddr *b)
-{
-	return a->sa.sa_family == b->sa_family &&
-	       addr_same_bits(&a->sa, b, b->sa_family == AF_INET ? 32 : 128);
 }
 
 void mrf_info_network(const struct mrf_vnl_path *path, char *buf, size_t len)
@@ -82,7 +47,7 @@ void mrf_info_network(const struct mrf_vnl_path *path, char *buf, size_t len)
 	uint8_t network[sizeof(struct in6_addr)] = { 0 };
 	char text[INET6_ADDRSTRLEN];
 	size_t size, i;
-	const uint8_t *bytes = addr_bytes(&path->addr.sa, &size);
+	const uint8_t *bytes = mrf_addr_host(&path->addr.sa, &size);
 	unsigned bits = path->prefix;
 
 	for (i = 0; i < size && bits; i++) {
@@ -146,7 +111,6 @@ static int resolve_name(const struct mrf_info_query *query, struct mrf_info_addr
 static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void *hint, size_t len)
 {
 	const struct sockaddr *sa = hint;
-	size_t need;
 
 	if (len < sizeof(sa->sa_family))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1007,
@@ -156,12 +120,10 @@ static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1008,
 				   "hints->%s has family %u: only IPv4 and IPv6 are offered", field,
 				   sa->sa_family);
-	need = sa->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-	if (len < need)
+	if (!mrf_addr_set(&addrs->addr[0], sa, len))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1007,
 				  "hints->%slen=%zu: an address of this family has %zu bytes",
-				  field, len, need);
-	memcpy(&addrs->addr[0], hint, need);
+				  field, len, mrf_addr_len(&addrs->addr[0]));
 	addrs->count = 1;
 	return 0;
 }
@@ -203,19 +165,17 @@ int mrf_info_resolve(struct mrf_info_query *query)
 
 /* --- does a path answer it? ------------------------------------------------ */
 
-static bool match_src(const struct mrf_info_query *query, const struct sockaddr *own,
+static bool match_src(const struct mrf_info_addrs *asked, const union mrf_addr *own,
 		      union mrf_addr *src)
 {
-	const struct mrf_info_addrs *asked = &query->src;
 	union mrf_addr want;
 	unsigned i;
 
-	memcpy(src, own, own->sa_family == AF_INET ? sizeof(src->in) : sizeof(src->in6));
+	*src = *own;
 	for (i = 0; i < asked->count; i++) {
 		want = asked->addr[i];
-		if (want.sa.sa_family != own->sa_family)
-			continue;
-		if (!addr_any(&want) && !addr_equal(&want, own))
+		if (want.sa.sa_family != own->sa.sa_family ||
+		    (!addr_any(&want) && !mrf_addr_same_host(&want.sa, &own->sa)))
 			continue;
 		mrf_addr_set_port(src, mrf_addr_port(&want));
 		return true;
@@ -293,7 +253,7 @@ static unsigned match_open_domain(const struct mrf_info_query *query,
 	uint64_t offer = mrf_info_mode_answer(query) | query->mr.mr_mode;
 	char addr[64];
 
-	if (!addr_equal(&domain->addr, &path->addr.sa)) {
+	if (!mrf_addr_same_host(&domain->addr.sa, &path->addr.sa)) {
 		snprintf(why, len, "hints->domain_attr->domain was opened on %s",
 			 mrf_addr_text(&domain->addr, addr, sizeof(addr)));
 		return 1050;
@@ -366,7 +326,7 @@ unsigned mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl
 	code = match_names(query, path, why, len);
 	if (code)
 		return code;
-	if (!match_src(query, &path->addr.sa, &match->src)) {
+	if (!match_src(&query->src, &path->addr, &match->src)) {
 		snprintf(why, len, "the local address asked for is %s",
 			 addrs_text(&query->src, text, sizeof(text)));
 		return 1053;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "info/get.h"
+#include "info/api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,7 @@
 #include "base/log.h"
 #include "base/env.h"
 #include "contract/limits.h"
-#include "info/addr.h"
-#include "info/hints.h"
-#include "info/info.h"
-#include "info/make.h"
-#include "info/mode.h"
+#include "info/query.h"
 
 static int check_args(const struct mrf_info_query *query, struct fi_info **info)
 {
@@ -98,13 +94,10 @@ static int append_matches(struct answer *answer, bool near)
 /* "rxe0" or "rxe0 10.99.1.1:0" */
 static void path_text(const struct mrf_vnl_path *path, char *buf, size_t len)
 {
-	union mrf_addr addr;
 	char text[64] = "";
 
-	if (path->state == MRF_VNL_USABLE) {
-		memcpy(&addr, &path->addr, sizeof(addr));
-		mrf_addr_text(&addr, text, sizeof(text));
-	}
+	if (path->state == MRF_VNL_USABLE)
+		mrf_addr_text(&path->addr, text, sizeof(text));
 	snprintf(buf, len, "%s%s%s", path->dev.name, *text ? " " : "", text);
 }
 
@@ -214,7 +207,7 @@ int mrf_info_get(uint32_t version, const char *node, const char *service, uint64
 	if (flags & FI_PROV_ATTR_ONLY)
 		return answer_provider(info);
 	listed = mrf_env_str(MRF_PARAM_PROVIDER);
-	if (!mrf_host && !mrf_info_listed(listed, MRF_PROV_NAME))
+	if (!mrf_host && !mrf_env_listed(listed, MRF_PROV_NAME))
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1011,
 				   "FI_PROVIDER=%s leaves out \"%s\"", listed, MRF_PROV_NAME);
 	ret = mrf_info_mode_set(&query);

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "info/hints.h"
+#include "info/query.h"
 
 #include <string.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include "base/env.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
-#include "info/addr.h"
-#include "info/make.h"
-#include "info/mode.h"
 #include "obj/obj.h"
 
 /* How a requested value is compared with the offer. 0 always accepts any value. */
@@ -22,11 +20,11 @@ enum kind {
 	KNOWN	 /* an enum of which everything up to the last value is offered */
 };
 
-enum part { PART_INFO, PART_TX, PART_RX, PART_EP, PART_DOMAIN, PART_FABRIC };
+#define WHOLE SIZE_MAX
 
 struct row {
 	const char *field;
-	enum part part;
+	size_t part; /* where fi_info has the pointer to it; WHOLE: the field is fi_info's own */
 	size_t offset;
 	size_t size;
 	enum kind kind;
@@ -35,23 +33,19 @@ struct row {
 	uint32_t since; /* before this version an application does not know the field */
 };
 
-#define ROW_SINCE(part_, name, type_, field_, kind_, offered_, names_, since_) \
-	{                                                                      \
-		.field = name #field_, .part = PART_##part_,                   \
-		.offset = offsetof(struct type_, field_),                      \
-		.size = sizeof(((struct type_ *)0)->field_), .kind = (kind_),  \
-		.offered = (offered_), .names = (names_), .since = (since_),   \
+#define ROW(name, part_, type_, field_, kind_, offered_, names_, since_)                  \
+	{                                                                                 \
+		.field = name, .part = (part_), .offset = offsetof(struct type_, field_), \
+		.size = sizeof(((struct type_ *)0)->field_), .kind = (kind_),             \
+		.offered = (offered_), .names = (names_), .since = (since_),              \
 	}
-#define INFO(field, kind, offered, names) \
-	ROW_SINCE(INFO, "", fi_info, field, kind, offered, names, 0)
-#define TX(field, kind, offered, names, since) \
-	ROW_SINCE(TX, "tx_attr->", fi_tx_attr, field, kind, offered, names, since)
-#define RX(field, kind, offered, names) \
-	ROW_SINCE(RX, "rx_attr->", fi_rx_attr, field, kind, offered, names, 0)
-#define EP(field, kind, offered, names, since) \
-	ROW_SINCE(EP, "ep_attr->", fi_ep_attr, field, kind, offered, names, since)
-#define DOMAIN(field, kind, offered, names, since) \
-	ROW_SINCE(DOMAIN, "domain_attr->", fi_domain_attr, field, kind, offered, names, since)
+#define INFO(field, ...) ROW(#field, WHOLE, fi_info, field, __VA_ARGS__, 0)
+#define PART(part, field, ...) \
+	ROW(#part "->" #field, offsetof(struct fi_info, part), fi_##part, field, __VA_ARGS__)
+#define TX(...) PART(tx_attr, __VA_ARGS__)
+#define RX(...) PART(rx_attr, __VA_ARGS__, 0)
+#define EP(...) PART(ep_attr, __VA_ARGS__)
+#define DOMAIN(...) PART(domain_attr, __VA_ARGS__)
 
 #define V1_5 FI_VERSION(1, 5)
 
@@ -100,35 +94,24 @@ static const struct row rows[] = {
 	DOMAIN(mr_cnt, AT_MOST, MRF_LIMIT_MR_CNT, NULL, V1_5),
 };
 
-static const void *part_of(const struct fi_info *hints, enum part part)
+static const void *part_of(const struct fi_info *hints, size_t part)
 {
-	switch (part) {
-	case PART_TX:
-		return hints->tx_attr;
-	case PART_RX:
-		return hints->rx_attr;
-	case PART_EP:
-		return hints->ep_attr;
-	case PART_DOMAIN:
-		return hints->domain_attr;
-	case PART_FABRIC:
-		return hints->fabric_attr;
-	default:
-		return hints;
-	}
+	return part == WHOLE ? hints
+			     : *(const void *const *)(const void *)((const char *)hints + part);
 }
 
-static uint64_t read_field(const void *part, const struct row *row)
+uint64_t mrf_info_number(const void *at, size_t size)
 {
-	uint32_t half;
-	uint64_t value;
-
-	if (row->size == sizeof(half)) {
-		memcpy(&half, (const char *)part + row->offset, sizeof(half));
-		return half;
+	switch (size) {
+	case sizeof(uint8_t):
+		return *(const uint8_t *)at;
+	case sizeof(uint16_t):
+		return *(const uint16_t *)at;
+	case sizeof(uint32_t):
+		return *(const uint32_t *)at;
+	default:
+		return *(const uint64_t *)at;
 	}
-	memcpy(&value, (const char *)part + row->offset, sizeof(value));
-	return value;
 }
 
 static bool row_fits(const struct row *row, uint64_t asked)
@@ -184,7 +167,7 @@ static int check_rows(const struct mrf_info_query *query)
 		part = part_of(query->hints, rows[i].part);
 		if (!part || FI_VERSION_LT(query->version, rows[i].since))
 			continue;
-		asked = read_field(part, &rows[i]);
+		asked = mrf_info_number((const char *)part + rows[i].offset, rows[i].size);
 		if (rows[i].names == &mrf_names_caps && !(asked & (FI_MSG | FI_TAGGED)))
 			asked &= ~MRF_CAPS_MSG_WAYS;
 		if (!row_fits(&rows[i], asked))
@@ -209,7 +192,7 @@ static int check_hmem_sides(const struct fi_info *hints)
 
 static int check_provider(const struct fi_fabric_attr *attr)
 {
-	if (!mrf_info_listed(attr->prov_name, MRF_PROV_NAME))
+	if (!mrf_env_listed(attr->prov_name, MRF_PROV_NAME))
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1010,
 				   "hints->fabric_attr->prov_name=\"%s\" leaves out \"%s\"",
 				   attr->prov_name, MRF_PROV_NAME);

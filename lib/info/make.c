@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "info/make.h"
+#include "info/query.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,7 @@
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "domain/domain.h"
-#include "info/addr.h"
-#include "info/info.h"
-#include "info/mode.h"
-#include "info/nic.h"
+#include "info/api.h"
 #include "proto/proto.h"
 #include "proto/rawkey.h"
 
@@ -80,12 +77,6 @@ uint32_t mrf_info_prov_version(void)
 
 #define WHATS (FI_RMA | FI_ATOMIC)
 
-/* FI_RMA and FI_ATOMIC without a direction mean all that are offered. */
-static uint64_t with_directions(uint64_t caps, uint64_t offered)
-{
-	return caps & WHATS && !(caps & offered & ~WHATS) ? caps | (offered & ~WHATS) : caps;
-}
-
 /*
  * The capabilities of one side, transmit or receive: those that were asked of it,
  * otherwise its share of the whole; FI_RMA or FI_ATOMIC without a direction would be no
@@ -94,7 +85,7 @@ static uint64_t with_directions(uint64_t caps, uint64_t offered)
 static uint64_t part_caps(uint64_t asked, uint64_t info_caps, uint64_t offered)
 {
 	if (asked)
-		return with_directions(asked, offered);
+		return mrf_info_with_directions(asked, offered);
 	return info_caps & offered & ~WHATS ? info_caps & offered : 0;
 }
 
@@ -157,9 +148,7 @@ static void make_domain(struct fi_domain_attr *domain, const struct fi_domain_at
 static bool copy_addr(void **to, size_t *len, const union mrf_addr *addr)
 {
 	*len = mrf_addr_len(addr);
-	*to = malloc(*len);
-	if (*to)
-		memcpy(*to, addr, *len);
+	*to = mrf_info_copy(addr, *len);
 	return *to;
 }
 
@@ -179,12 +168,10 @@ static bool make_addrs(struct fi_info *info, const struct mrf_vnl_path *path,
 {
 	char text[INET6_ADDRSTRLEN];
 	bool ip4 = match->src.sa.sa_family == AF_INET;
+	size_t len;
 
 	info->addr_format = ip4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
-	inet_ntop(match->src.sa.sa_family,
-		  ip4 ? (const void *)&match->src.in.sin_addr
-		      : (const void *)&match->src.in6.sin6_addr,
-		  text, sizeof(text));
+	inet_ntop(match->src.sa.sa_family, mrf_addr_host(&match->src.sa, &len), text, sizeof(text));
 	info->nic = mrf_info_nic_make(path->dev.name, path->dev.netdev, text);
 	if (!info->nic || !copy_addr(&info->src_addr, &info->src_addrlen, &match->src))
 		return false;
@@ -193,14 +180,9 @@ static bool make_addrs(struct fi_info *info, const struct mrf_vnl_path *path,
 
 static bool copy_hinted_key(uint8_t **to, size_t *to_size, const uint8_t *from, size_t size)
 {
-	if (!size)
-		return true;
-	*to = malloc(size);
-	if (!*to)
-		return false;
-	memcpy(*to, from, size);
+	*to = mrf_info_copy(from, size);
 	*to_size = size;
-	return true;
+	return *to || !size;
 }
 
 /* Authorization keys are answered as hinted, if the version knows them. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "info/mode.h"
+#include "info/query.h"
 
 #include <stdio.h>
 #include <rdma/fi_domain.h>
@@ -120,10 +120,11 @@ int mrf_info_mode_check(const struct mrf_info_query *query)
 #define WHATS (FI_RMA | FI_ATOMIC)
 #define DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-/* FI_RMA and FI_ATOMIC without a direction mean all that are offered. */
-static uint64_t with_all_directions(uint64_t caps)
+uint64_t mrf_info_with_directions(uint64_t caps, uint64_t offered)
 {
-	return caps & WHATS && !(caps & DIRECTIONS) ? caps | DIRECTIONS : caps;
+	uint64_t directions = offered & ~WHATS;
+
+	return caps & WHATS && !(caps & directions) ? caps | directions : caps;
 }
 
 /*
@@ -136,8 +137,8 @@ static uint64_t caps_granted(const struct fi_info *hints)
 	uint64_t primary = asked ? asked & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
 	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
 
-	return with_all_directions(primary) | (secondary ? secondary : MRF_CAPS_SECONDARY) |
-	       (asked & MRF_CAPS_EXTRA);
+	return mrf_info_with_directions(primary, DIRECTIONS) |
+	       (secondary ? secondary : MRF_CAPS_SECONDARY) | (asked & MRF_CAPS_EXTRA);
 }
 
 bool mrf_info_mode_withheld(const struct mrf_info_query *query)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "info/nic.h"
+#include "info/query.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,35 +8,27 @@
 #include "base/log.h"
 #include "obj/obj.h"
 
-static void free_device_attr(struct fi_device_attr *attr)
-{
-	if (attr) {
-		free(attr->name);
-		free(attr->device_id);
-		free(attr->device_version);
-		free(attr->vendor_id);
-		free(attr->driver);
-		free(attr->firmware);
-	}
-	free(attr);
-}
-
-static void free_link_attr(struct fi_link_attr *attr)
-{
-	if (attr) {
-		free(attr->address);
-		free(attr->network_type);
-	}
-	free(attr);
-}
+static const struct mrf_info_part parts[] = {
+	{ MRF_INFO_PART(fid_nic, device_attr), .nstrings = 6,
+	  .string = { offsetof(struct fi_device_attr, name),
+		      offsetof(struct fi_device_attr, device_id),
+		      offsetof(struct fi_device_attr, device_version),
+		      offsetof(struct fi_device_attr, vendor_id),
+		      offsetof(struct fi_device_attr, driver),
+		      offsetof(struct fi_device_attr, firmware) } },
+	{ MRF_INFO_PART(fid_nic, bus_attr) },
+	{ MRF_INFO_PART(fid_nic, link_attr), .nstrings = 2,
+	  .string = { offsetof(struct fi_link_attr, address),
+		      offsetof(struct fi_link_attr, network_type) } },
+};
 
 static int nic_close(struct fid *fid)
 {
 	struct fid_nic *nic = mrf_container_of(fid, struct fid_nic, fid);
+	unsigned i;
 
-	free_device_attr(nic->device_attr);
-	free_link_attr(nic->link_attr);
-	free(nic->bus_attr);
+	for (i = 0; i < MRF_ARRAY_SIZE(parts); i++)
+		mrf_info_part_free(&parts[i], nic);
 	free(nic);
 	return 0;
 }
@@ -68,48 +59,23 @@ static struct fi_ops nic_ops = {
 	.ops_open = mrf_no_ops_open,
 };
 
-/* Every attribute there and zeroed. */
-static struct fid_nic *nic_alloc(void)
+/* prov_attr is its provider's secret and cannot be copied. */
+struct fid_nic *mrf_info_nic_dup(const struct fid_nic *from)
 {
 	struct fid_nic *nic = calloc(1, sizeof(*nic));
+	bool ok = true;
+	unsigned i;
 
 	if (!nic)
 		return NULL;
 	nic->fid.fclass = FI_CLASS_NIC;
 	nic->fid.ops = &nic_ops;
-	nic->device_attr = calloc(1, sizeof(*nic->device_attr));
-	nic->bus_attr = calloc(1, sizeof(*nic->bus_attr));
-	nic->link_attr = calloc(1, sizeof(*nic->link_attr));
-	if (nic->device_attr && nic->bus_attr && nic->link_attr)
+	for (i = 0; ok && i < MRF_ARRAY_SIZE(parts); i++)
+		ok = mrf_info_part_new(&parts[i], nic) && mrf_info_part_copy(&parts[i], nic, from);
+	if (ok)
 		return nic;
 	nic_close(&nic->fid);
 	return NULL;
-}
-
-static bool dup_str(char **to, const char *from)
-{
-	*to = from ? strdup(from) : NULL;
-	return *to || !from;
-}
-
-static bool dup_device(struct fi_device_attr *to, const struct fi_device_attr *from)
-{
-	return !from ||
-	       (dup_str(&to->name, from->name) && dup_str(&to->device_id, from->device_id) &&
-		dup_str(&to->device_version, from->device_version) &&
-		dup_str(&to->vendor_id, from->vendor_id) && dup_str(&to->driver, from->driver) &&
-		dup_str(&to->firmware, from->firmware));
-}
-
-static bool dup_link(struct fi_link_attr *to, const struct fi_link_attr *from)
-{
-	if (!from)
-		return true;
-	to->mtu = from->mtu;
-	to->speed = from->speed;
-	to->state = from->state;
-	return dup_str(&to->address, from->address) &&
-	       dup_str(&to->network_type, from->network_type);
 }
 
 #define RXE_HEADERS 80 /* bytes of a frame that rxe keeps for headers */
@@ -158,40 +124,18 @@ static size_t link_speed(const char *device)
 
 struct fid_nic *mrf_info_nic_make(const char *device, const char *netdev, const char *address)
 {
-	const struct fi_device_attr device_attr = {
+	struct fi_device_attr device_attr = {
 		.name = (char *)device,
 		.driver = (char *)"rdma_rxe",
 	};
-	const struct fi_link_attr link_attr = {
+	struct fi_link_attr link_attr = {
 		.address = (char *)address,
 		.mtu = link_mtu(netdev),
 		.speed = link_speed(device),
 		.state = FI_LINK_UP,
 		.network_type = (char *)"Ethernet",
 	};
-	struct fid_nic *nic = nic_alloc();
+	const struct fid_nic nic = { .device_attr = &device_attr, .link_attr = &link_attr };
 
-	if (!nic)
-		return NULL;
-	nic->bus_attr->bus_type = FI_BUS_UNKNOWN;
-	if (dup_device(nic->device_attr, &device_attr) && dup_link(nic->link_attr, &link_attr))
-		return nic;
-	nic_close(&nic->fid);
-	return NULL;
-}
-
-/* prov_attr is its provider's secret and cannot be copied. */
-struct fid_nic *mrf_info_nic_dup(const struct fid_nic *from)
-{
-	struct fid_nic *nic = nic_alloc();
-
-	if (!nic)
-		return NULL;
-	if (from->bus_attr)
-		*nic->bus_attr = *from->bus_attr;
-	if (dup_device(nic->device_attr, from->device_attr) &&
-	    dup_link(nic->link_attr, from->link_attr))
-		return nic;
-	nic_close(&nic->fid);
-	return NULL;
+	return mrf_info_nic_dup(&nic);
 }

@@ -9,9 +9,8 @@
 
 #include <stdbool.h>
 #include <rdma/fabric.h>
-#include "base/compiler.h"
 #include "contract/mr_offer.h"
-#include "obj/addr.h"
+#include "base/addr.h"
 #include "verbs/vnl_path.h"
 
 #define MRF_INFO_ADDRS 16 /* addresses of one name that are tried */
@@ -46,5 +45,90 @@ struct mrf_info_match {
 	bool near; /* no destination, or one inside the path's own network */
 	union mrf_addr dest;
 };
+
+/* --- addresses and names: addr.c -------------------------------------------------- */
+
+/* "10.99.1.0/24": the network of a path. buf: INET6_ADDRSTRLEN + 4 bytes. */
+void mrf_info_network(const struct mrf_vnl_path *path, char *buf, size_t len);
+
+/*
+ * Turns node, service and the addresses in hints into query->src and query->dest. Errors
+ * are logged.
+ */
+int mrf_info_resolve(struct mrf_info_query *query);
+
+/*
+ * Does the path match the query? 0 and *match set; otherwise the code of the refusal,
+ * with the reason in why.
+ */
+unsigned mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+			struct mrf_info_match *match, char *why, size_t len);
+
+/* --- mr_mode, from the hints and FI_MRFAB_MR_MODE: mode.c ------------------------- */
+
+/*
+ * Sets mr, offer and required from the hints and the present environment. -FI_ENODATA
+ * (logged): FI_MRFAB_MR_MODE makes no sense.
+ */
+int mrf_info_mode_set(struct mrf_info_query *query);
+/* Is the mr_mode in the hints sufficient? 0, or -FI_ENODATA and a logged line. */
+int mrf_info_mode_check(const struct mrf_info_query *query);
+/* Is remote access withheld because the needed modes are not offered? */
+bool mrf_info_mode_withheld(const struct mrf_info_query *query);
+/* FI_RMA and FI_ATOMIC without a direction mean all that are offered. */
+uint64_t mrf_info_with_directions(uint64_t caps, uint64_t offered);
+/* The values to return: caps, and domain_attr->mr_mode if no domain is open yet. */
+uint64_t mrf_info_mode_caps(const struct mrf_info_query *query);
+uint64_t mrf_info_mode_answer(const struct mrf_info_query *query);
+
+/* --- the other hints: hints.c ------------------------------------------------------ */
+
+/*
+ * Compares the hints with the offer of every path; logs one line for each hint that asks
+ * for more. 0, -FI_ENODATA, or -FI_EINVAL for hints that make no sense.
+ */
+int mrf_info_check_hints(const struct mrf_info_query *query);
+
+/* The unsigned number of 1, 2, 4 or 8 bytes at a place. */
+uint64_t mrf_info_number(const void *at, size_t size);
+
+/* --- the answer: make.c, nic.c, parts.c -------------------------------------------- */
+
+/* The version of this provider, for fabric_attr->prov_version. */
+uint32_t mrf_info_prov_version(void);
+
+/* Makes the fi_info of a path, adapted to the hints; NULL when there is no memory. */
+struct fi_info *mrf_info_make(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+			      const struct mrf_info_match *match);
+
+/*
+ * The description of a network interface, with its own close operation; NULL when there is
+ * no memory.
+ */
+struct fid_nic *mrf_info_nic_make(const char *device, const char *netdev, const char *address);
+struct fid_nic *mrf_info_nic_dup(const struct fid_nic *nic);
+
+/* A structure that another one, its owner, points to, and what belongs to it in turn. */
+struct mrf_info_part {
+	size_t at; /* of the pointer, in the owner */
+	size_t size;
+	unsigned nstrings;
+	size_t string[6];     /* of pointers to strings, in the part */
+	size_t key, key_size; /* of an authorization key and its size; 0: there is none */
+};
+
+#define MRF_INFO_PART(owner, member) \
+	.at = offsetof(struct owner, member), .size = sizeof(*((struct owner *)0)->member)
+
+/* Makes a part, all 0. False: no memory. */
+bool mrf_info_part_new(const struct mrf_info_part *part, void *owner);
+/* Makes a deep copy of the part of another owner, if that has one. False: no memory. */
+bool mrf_info_part_copy(const struct mrf_info_part *part, void *owner, const void *from);
+/* Frees a part, which may be NULL; its key is wiped. */
+void mrf_info_part_free(const struct mrf_info_part *part, void *owner);
+/* Copies len bytes. NULL: there is nothing to copy, or no memory. */
+void *mrf_info_copy(const void *from, size_t len);
+/* Puts such a copy in the place of what belongs to the original. False: no memory. */
+bool mrf_info_own(void **at, size_t len);
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "info/tostr.h"
+/*
+ * fi_tostr: each structure has a table of its fields, each type of constant a table in
+ * base/names; the layout is close to libfabric's, so that scripts can read both.
+ */
+#include "info/api.h"
 
 #include <rdma/fi_domain.h>
-#include <rdma/fi_errno.h>
-#include <arpa/inet.h>
-#include <inttypes.h>
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/compiler.h"
 #include "base/names.h"
+#include "info/query.h"
 
 #define TOSTR_BYTES 8192 /* of fi_tostr's own buffer */
 
@@ -48,24 +49,20 @@ static void put_bits(struct out *out, const struct mrf_names *names, uint64_t va
 /* --- structures ------------------------------------------------------------------- */
 
 enum kind {
-	KIND_BITS,     /* uint64_t, in brackets */
-	KIND_BITS_INT, /* int, in brackets */
-	KIND_ENUM,     /* an enum or uint32_t, by its name */
-	KIND_SIZE,
-	KIND_U32,
-	KIND_U16,
-	KIND_U8,
-	KIND_HEX32,
-	KIND_TAG, /* uint64_t, all its digits */
+	KIND_BITS, /* in brackets */
+	KIND_ENUM, /* by its name */
+	KIND_NUM,
+	KIND_HEX,
+	KIND_TAG, /* hexadecimal, all its digits */
 	KIND_STR,
 	KIND_VERSION, /* FI_VERSION() */
 	KIND_PTR,
-	KIND_FID, /* a pointer, shown as a number */
 };
 
 struct field {
 	const char *name;
 	size_t offset;
+	size_t size;
 	enum kind kind;
 	const struct mrf_names *names;
 };
@@ -76,14 +73,13 @@ struct layout {
 	size_t count;
 };
 
-#define F(type, member, kind)                                      \
-	{                                                          \
-#member, offsetof(struct type, member), kind, NULL \
+#define ROW(type, member, kind, names)                                                            \
+	{                                                                                         \
+#member, offsetof(struct type, member), sizeof(((struct type *)0)->member), kind, \
+			names                                                                     \
 	}
-#define N(type, member, kind, names)                                             \
-	{                                                                        \
-#member, offsetof(struct type, member), kind, &mrf_names_##names \
-	}
+#define F(type, member, kind) ROW(type, member, kind, NULL)
+#define N(type, member, kind, names) ROW(type, member, kind, &mrf_names_##names)
 #define LAYOUT(type) \
 	static const struct layout type = { #type, type##_fields, MRF_ARRAY_SIZE(type##_fields) }
 
@@ -93,11 +89,11 @@ static const struct field fi_tx_attr_fields[] = {
 	N(fi_tx_attr, op_flags, KIND_BITS, op_flags),
 	N(fi_tx_attr, msg_order, KIND_BITS, msg_order),
 	N(fi_tx_attr, comp_order, KIND_BITS, comp_order),
-	F(fi_tx_attr, inject_size, KIND_SIZE),
-	F(fi_tx_attr, size, KIND_SIZE),
-	F(fi_tx_attr, iov_limit, KIND_SIZE),
-	F(fi_tx_attr, rma_iov_limit, KIND_SIZE),
-	F(fi_tx_attr, tclass, KIND_HEX32),
+	F(fi_tx_attr, inject_size, KIND_NUM),
+	F(fi_tx_attr, size, KIND_NUM),
+	F(fi_tx_attr, iov_limit, KIND_NUM),
+	F(fi_tx_attr, rma_iov_limit, KIND_NUM),
+	F(fi_tx_attr, tclass, KIND_HEX),
 };
 LAYOUT(fi_tx_attr);
 
@@ -107,49 +103,49 @@ static const struct field fi_rx_attr_fields[] = {
 	N(fi_rx_attr, op_flags, KIND_BITS, op_flags),
 	N(fi_rx_attr, msg_order, KIND_BITS, msg_order),
 	N(fi_rx_attr, comp_order, KIND_BITS, comp_order),
-	F(fi_rx_attr, total_buffered_recv, KIND_SIZE),
-	F(fi_rx_attr, size, KIND_SIZE),
-	F(fi_rx_attr, iov_limit, KIND_SIZE),
+	F(fi_rx_attr, total_buffered_recv, KIND_NUM),
+	F(fi_rx_attr, size, KIND_NUM),
+	F(fi_rx_attr, iov_limit, KIND_NUM),
 };
 LAYOUT(fi_rx_attr);
 
 static const struct field fi_ep_attr_fields[] = {
-	N(fi_ep_attr, type, KIND_ENUM, ep_type),      N(fi_ep_attr, protocol, KIND_ENUM, protocol),
-	F(fi_ep_attr, protocol_version, KIND_U32),    F(fi_ep_attr, max_msg_size, KIND_SIZE),
-	F(fi_ep_attr, msg_prefix_size, KIND_SIZE),    F(fi_ep_attr, max_order_raw_size, KIND_SIZE),
-	F(fi_ep_attr, max_order_war_size, KIND_SIZE), F(fi_ep_attr, max_order_waw_size, KIND_SIZE),
-	F(fi_ep_attr, mem_tag_format, KIND_TAG),      F(fi_ep_attr, tx_ctx_cnt, KIND_SIZE),
-	F(fi_ep_attr, rx_ctx_cnt, KIND_SIZE),	      F(fi_ep_attr, auth_key_size, KIND_SIZE),
+	N(fi_ep_attr, type, KIND_ENUM, ep_type),     N(fi_ep_attr, protocol, KIND_ENUM, protocol),
+	F(fi_ep_attr, protocol_version, KIND_NUM),   F(fi_ep_attr, max_msg_size, KIND_NUM),
+	F(fi_ep_attr, msg_prefix_size, KIND_NUM),    F(fi_ep_attr, max_order_raw_size, KIND_NUM),
+	F(fi_ep_attr, max_order_war_size, KIND_NUM), F(fi_ep_attr, max_order_waw_size, KIND_NUM),
+	F(fi_ep_attr, mem_tag_format, KIND_TAG),     F(fi_ep_attr, tx_ctx_cnt, KIND_NUM),
+	F(fi_ep_attr, rx_ctx_cnt, KIND_NUM),	     F(fi_ep_attr, auth_key_size, KIND_NUM),
 };
 LAYOUT(fi_ep_attr);
 
 static const struct field fi_domain_attr_fields[] = {
-	F(fi_domain_attr, domain, KIND_FID),
+	F(fi_domain_attr, domain, KIND_HEX),
 	F(fi_domain_attr, name, KIND_STR),
 	N(fi_domain_attr, threading, KIND_ENUM, threading),
 	N(fi_domain_attr, control_progress, KIND_ENUM, progress),
 	N(fi_domain_attr, data_progress, KIND_ENUM, progress),
 	N(fi_domain_attr, resource_mgmt, KIND_ENUM, resource_mgmt),
 	N(fi_domain_attr, av_type, KIND_ENUM, av_type),
-	N(fi_domain_attr, mr_mode, KIND_BITS_INT, mr_mode),
-	F(fi_domain_attr, mr_key_size, KIND_SIZE),
-	F(fi_domain_attr, cq_data_size, KIND_SIZE),
-	F(fi_domain_attr, cq_cnt, KIND_SIZE),
-	F(fi_domain_attr, ep_cnt, KIND_SIZE),
-	F(fi_domain_attr, tx_ctx_cnt, KIND_SIZE),
-	F(fi_domain_attr, rx_ctx_cnt, KIND_SIZE),
-	F(fi_domain_attr, max_ep_tx_ctx, KIND_SIZE),
-	F(fi_domain_attr, max_ep_rx_ctx, KIND_SIZE),
-	F(fi_domain_attr, max_ep_stx_ctx, KIND_SIZE),
-	F(fi_domain_attr, max_ep_srx_ctx, KIND_SIZE),
-	F(fi_domain_attr, cntr_cnt, KIND_SIZE),
-	F(fi_domain_attr, mr_iov_limit, KIND_SIZE),
+	N(fi_domain_attr, mr_mode, KIND_BITS, mr_mode),
+	F(fi_domain_attr, mr_key_size, KIND_NUM),
+	F(fi_domain_attr, cq_data_size, KIND_NUM),
+	F(fi_domain_attr, cq_cnt, KIND_NUM),
+	F(fi_domain_attr, ep_cnt, KIND_NUM),
+	F(fi_domain_attr, tx_ctx_cnt, KIND_NUM),
+	F(fi_domain_attr, rx_ctx_cnt, KIND_NUM),
+	F(fi_domain_attr, max_ep_tx_ctx, KIND_NUM),
+	F(fi_domain_attr, max_ep_rx_ctx, KIND_NUM),
+	F(fi_domain_attr, max_ep_stx_ctx, KIND_NUM),
+	F(fi_domain_attr, max_ep_srx_ctx, KIND_NUM),
+	F(fi_domain_attr, cntr_cnt, KIND_NUM),
+	F(fi_domain_attr, mr_iov_limit, KIND_NUM),
 	N(fi_domain_attr, caps, KIND_BITS, caps),
 	N(fi_domain_attr, mode, KIND_BITS, mode),
-	F(fi_domain_attr, auth_key_size, KIND_SIZE),
-	F(fi_domain_attr, max_err_data, KIND_SIZE),
-	F(fi_domain_attr, mr_cnt, KIND_SIZE),
-	F(fi_domain_attr, tclass, KIND_HEX32),
+	F(fi_domain_attr, auth_key_size, KIND_NUM),
+	F(fi_domain_attr, max_err_data, KIND_NUM),
+	F(fi_domain_attr, mr_cnt, KIND_NUM),
+	F(fi_domain_attr, tclass, KIND_HEX),
 };
 LAYOUT(fi_domain_attr);
 
@@ -174,16 +170,16 @@ static const struct field fi_bus_attr_fields[] = {
 LAYOUT(fi_bus_attr);
 
 static const struct field fi_pci_attr_fields[] = {
-	F(fi_pci_attr, domain_id, KIND_U16),
-	F(fi_pci_attr, bus_id, KIND_U8),
-	F(fi_pci_attr, device_id, KIND_U8),
-	F(fi_pci_attr, function_id, KIND_U8),
+	F(fi_pci_attr, domain_id, KIND_NUM),
+	F(fi_pci_attr, bus_id, KIND_NUM),
+	F(fi_pci_attr, device_id, KIND_NUM),
+	F(fi_pci_attr, function_id, KIND_NUM),
 };
 LAYOUT(fi_pci_attr);
 
 static const struct field fi_link_attr_fields[] = {
-	F(fi_link_attr, address, KIND_STR),	 F(fi_link_attr, mtu, KIND_SIZE),
-	F(fi_link_attr, speed, KIND_SIZE),	 N(fi_link_attr, state, KIND_ENUM, link_state),
+	F(fi_link_attr, address, KIND_STR),	 F(fi_link_attr, mtu, KIND_NUM),
+	F(fi_link_attr, speed, KIND_NUM),	 N(fi_link_attr, state, KIND_ENUM, link_state),
 	F(fi_link_attr, network_type, KIND_STR),
 };
 LAYOUT(fi_link_attr);
@@ -200,11 +196,6 @@ static void put_list(struct out *out, const struct mrf_names *names, uint64_t va
 	print(out, " ]");
 }
 
-static void put_version(struct out *out, uint32_t version)
-{
-	print(out, "%u.%u", FI_MAJOR(version), FI_MINOR(version));
-}
-
 static void put_str(struct out *out, const char *str)
 {
 	print(out, "%s", str ? str : "(null)");
@@ -212,33 +203,25 @@ static void put_str(struct out *out, const char *str)
 
 static void put_value(struct out *out, const struct field *field, const void *at)
 {
+	uint64_t number = mrf_info_number(at, field->size);
+
 	switch (field->kind) {
 	case KIND_BITS:
-		return put_list(out, field->names, *(const uint64_t *)at);
-	case KIND_BITS_INT:
-		return put_list(out, field->names, *(const unsigned *)at);
+		return put_list(out, field->names, number);
 	case KIND_ENUM:
-		return put_str(out, mrf_names_enum(field->names, *(const uint32_t *)at));
-	case KIND_SIZE:
-		return print(out, "%zu", *(const size_t *)at);
-	case KIND_U32:
-		return print(out, "%" PRIu32, *(const uint32_t *)at);
-	case KIND_U16:
-		return print(out, "%u", *(const uint16_t *)at);
-	case KIND_U8:
-		return print(out, "%u", *(const uint8_t *)at);
-	case KIND_HEX32:
-		return print(out, "0x%" PRIx32, *(const uint32_t *)at);
+		return put_str(out, mrf_names_enum(field->names, number));
+	case KIND_NUM:
+		return print(out, "%lu", number);
+	case KIND_HEX:
+		return print(out, "0x%lx", number);
 	case KIND_TAG:
-		return print(out, "0x%016" PRIx64, *(const uint64_t *)at);
+		return print(out, "0x%016lx", number);
 	case KIND_STR:
 		return put_str(out, *(char *const *)at);
 	case KIND_VERSION:
-		return put_version(out, *(const uint32_t *)at);
+		return print(out, "%u.%u", FI_MAJOR((uint32_t)number), FI_MINOR((uint32_t)number));
 	case KIND_PTR:
 		return print(out, "%p", *(void *const *)at);
-	case KIND_FID:
-		return print(out, "0x%" PRIxPTR, (uintptr_t) * (void *const *)at);
 	}
 }
 
@@ -271,36 +254,27 @@ static const struct field info_head[] = {
 	N(fi_info, caps, KIND_BITS, caps),
 	N(fi_info, mode, KIND_BITS, mode),
 	N(fi_info, addr_format, KIND_ENUM, addr_format),
-	F(fi_info, src_addrlen, KIND_SIZE),
-	F(fi_info, dest_addrlen, KIND_SIZE),
+	F(fi_info, src_addrlen, KIND_NUM),
+	F(fi_info, dest_addrlen, KIND_NUM),
 };
 
 static const struct field info_handle = F(fi_info, handle, KIND_PTR);
 
 /* False: not an address of a family known here, or too short for it. */
-static bool put_inet(struct out *out, const void *addr, size_t len)
+static bool put_inet(struct out *out, const void *bytes, size_t len)
 {
-	char text[INET6_ADDRSTRLEN];
-	struct sockaddr_in6 in6;
-	struct sockaddr_in in4;
+	union mrf_addr addr = { .sa.sa_family = AF_UNSPEC };
 	sa_family_t family;
+	char text[MRF_ADDR_TEXT];
 
-	if (len < sizeof(family))
+	memcpy(&addr, bytes, mrf_min(len, sizeof(addr)));
+	family = addr.sa.sa_family;
+	if ((family != AF_INET && family != AF_INET6) || len < mrf_addr_len(&addr))
 		return false;
-	memcpy(&family, addr, sizeof(family));
-	if (family == AF_INET && len >= sizeof(in4)) {
-		memcpy(&in4, addr, sizeof(in4));
-		inet_ntop(AF_INET, &in4.sin_addr, text, sizeof(text));
-		print(out, "fi_sockaddr_in://%s:%u", text, ntohs(in4.sin_port));
-		return true;
-	}
-	if (family == AF_INET6 && len >= sizeof(in6)) {
-		memcpy(&in6, addr, sizeof(in6));
-		inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof(text));
-		print(out, "fi_sockaddr_in6://[%s]:%u", text, ntohs(in6.sin6_port));
-		return true;
-	}
-	return false;
+	addr.in6.sin6_scope_id = 0;
+	print(out, "fi_sockaddr_in%s://%s", family == AF_INET6 ? "6" : "",
+	      mrf_addr_text(&addr, text, sizeof(text)));
+	return true;
 }
 
 static void put_addr(struct out *out, uint32_t format, const void *addr, size_t len)
@@ -389,44 +363,45 @@ static void put_fid(struct out *out, const struct fid *fid)
 static const struct {
 	const struct mrf_names *names;
 	enum kind kind;
+	size_t size;
 } constants[] = {
-	[FI_TYPE_EP_TYPE] = { &mrf_names_ep_type, KIND_ENUM },
-	[FI_TYPE_CAPS] = { &mrf_names_caps, KIND_BITS },
-	[FI_TYPE_OP_FLAGS] = { &mrf_names_op_flags, KIND_BITS },
-	[FI_TYPE_ADDR_FORMAT] = { &mrf_names_addr_format, KIND_ENUM },
-	[FI_TYPE_THREADING] = { &mrf_names_threading, KIND_ENUM },
-	[FI_TYPE_PROGRESS] = { &mrf_names_progress, KIND_ENUM },
-	[FI_TYPE_PROTOCOL] = { &mrf_names_protocol, KIND_ENUM },
-	[FI_TYPE_MSG_ORDER] = { &mrf_names_msg_order, KIND_BITS },
-	[FI_TYPE_MODE] = { &mrf_names_mode, KIND_BITS },
-	[FI_TYPE_AV_TYPE] = { &mrf_names_av_type, KIND_ENUM },
-	[FI_TYPE_ATOMIC_TYPE] = { &mrf_names_atomic_type, KIND_ENUM },
-	[FI_TYPE_ATOMIC_OP] = { &mrf_names_atomic_op, KIND_ENUM },
-	[FI_TYPE_EQ_EVENT] = { &mrf_names_eq_event, KIND_ENUM },
-	[FI_TYPE_CQ_EVENT_FLAGS] = { &mrf_names_cq_flags, KIND_BITS },
-	[FI_TYPE_MR_MODE] = { &mrf_names_mr_mode, KIND_BITS_INT },
-	[FI_TYPE_OP_TYPE] = { &mrf_names_op_type, KIND_ENUM },
-	[FI_TYPE_COLLECTIVE_OP] = { &mrf_names_collective_op, KIND_ENUM },
-	[FI_TYPE_HMEM_IFACE] = { &mrf_names_hmem_iface, KIND_ENUM },
-	[FI_TYPE_CQ_FORMAT] = { &mrf_names_cq_format, KIND_ENUM },
-	[FI_TYPE_LOG_LEVEL] = { &mrf_names_log_level, KIND_ENUM },
-	[FI_TYPE_LOG_SUBSYS] = { &mrf_names_log_subsys, KIND_ENUM },
+	[FI_TYPE_EP_TYPE] = { &mrf_names_ep_type, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_CAPS] = { &mrf_names_caps, KIND_BITS, sizeof(uint64_t) },
+	[FI_TYPE_OP_FLAGS] = { &mrf_names_op_flags, KIND_BITS, sizeof(uint64_t) },
+	[FI_TYPE_ADDR_FORMAT] = { &mrf_names_addr_format, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_THREADING] = { &mrf_names_threading, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_PROGRESS] = { &mrf_names_progress, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_PROTOCOL] = { &mrf_names_protocol, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_MSG_ORDER] = { &mrf_names_msg_order, KIND_BITS, sizeof(uint64_t) },
+	[FI_TYPE_MODE] = { &mrf_names_mode, KIND_BITS, sizeof(uint64_t) },
+	[FI_TYPE_AV_TYPE] = { &mrf_names_av_type, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_ATOMIC_TYPE] = { &mrf_names_atomic_type, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_ATOMIC_OP] = { &mrf_names_atomic_op, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_EQ_EVENT] = { &mrf_names_eq_event, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_CQ_EVENT_FLAGS] = { &mrf_names_cq_flags, KIND_BITS, sizeof(uint64_t) },
+	[FI_TYPE_MR_MODE] = { &mrf_names_mr_mode, KIND_BITS, sizeof(int) },
+	[FI_TYPE_OP_TYPE] = { &mrf_names_op_type, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_COLLECTIVE_OP] = { &mrf_names_collective_op, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_HMEM_IFACE] = { &mrf_names_hmem_iface, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_CQ_FORMAT] = { &mrf_names_cq_format, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_LOG_LEVEL] = { &mrf_names_log_level, KIND_ENUM, sizeof(uint32_t) },
+	[FI_TYPE_LOG_SUBSYS] = { &mrf_names_log_subsys, KIND_ENUM, sizeof(uint32_t) },
 };
 
 static void put_constant(struct out *out, enum fi_type type, const void *data)
 {
 	const struct mrf_names *names = NULL;
+	uint64_t value;
 
 	if ((unsigned)type < MRF_ARRAY_SIZE(constants))
 		names = constants[type].names;
 	if (!names)
-		print(out, "Unknown type");
-	else if (constants[type].kind == KIND_BITS)
-		put_bits(out, names, *(const uint64_t *)data);
-	else if (constants[type].kind == KIND_BITS_INT)
-		put_bits(out, names, *(const unsigned *)data);
+		return print(out, "Unknown type");
+	value = mrf_info_number(data, constants[type].size);
+	if (constants[type].kind == KIND_BITS)
+		put_bits(out, names, value);
 	else
-		put_str(out, mrf_names_enum(names, *(const uint32_t *)data));
+		put_str(out, mrf_names_enum(names, value));
 }
 
 static void put_data(struct out *out, enum fi_type type, const void *data)

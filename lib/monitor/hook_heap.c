@@ -13,8 +13,7 @@
 #include "base/compiler.h"
 #include "monitor/announce.h"
 #include "monitor/change.h"
-#include "monitor/hook_heap.h"
-#include "monitor/hook_map.h"
+#include "monitor/hooked.h"
 #include "monitor/slots.h"
 
 enum { FREE, CFREE, LIBC_FREE, REALLOC, LIBC_REALLOC, REALLOCARRAY, MALLOC_TRIM, CALLS };

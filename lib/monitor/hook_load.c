@@ -19,7 +19,7 @@
 #include "base/gate.h"
 #include "monitor/announce.h"
 #include "monitor/change.h"
-#include "monitor/hook_load.h"
+#include "monitor/hooked.h"
 #include "monitor/slots.h"
 
 enum { DLOPEN, DLMOPEN, DLSYM, DLVSYM, DLCLOSE, CALLS };

@@ -11,7 +11,7 @@
 #include "base/page.h"
 #include "monitor/announce.h"
 #include "monitor/change.h"
-#include "monitor/hook_map.h"
+#include "monitor/hooked.h"
 #include "monitor/slots.h"
 
 enum {

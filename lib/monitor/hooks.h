@@ -40,7 +40,6 @@
 #ifndef MRF_MONITOR_HOOKS_H
 #define MRF_MONITOR_HOOKS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/known.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_ext.h>
-#include "base/compiler.h"
 #include "base/log.h"
 #include "monitor/import.h"
 #include "monitor/life.h"
@@ -48,8 +47,7 @@ static int check_import(const struct fid *fid, uint64_t flags)
 
 	if (flags)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3072,
-				  "fi_import_fid: flags=0x%llx: must be 0",
-				  (unsigned long long)flags);
+				  "fi_import_fid: flags=0x%lx: must be 0", flags);
 	if (!fid || fid->fclass != FI_CLASS_MEM_MONITOR)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3073,
 				  "fi_import_fid: fid=%p, class %zu: must be a memory monitor "

@@ -10,13 +10,11 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/ground.c \
 	lib/monitor/ground.h \
 	lib/monitor/hook_heap.c \
-	lib/monitor/hook_heap.h \
 	lib/monitor/hook_load.c \
-	lib/monitor/hook_load.h \
 	lib/monitor/hook_map.c \
-	lib/monitor/hook_map.h \
 	lib/monitor/hooks.c \
 	lib/monitor/hooks.h \
+	lib/monitor/hooked.h \
 	lib/monitor/import.c \
 	lib/monitor/import.h \
 	lib/monitor/imported.c \

@@ -10,7 +10,6 @@
  * are looked at again and again.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>

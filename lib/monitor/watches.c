@@ -11,7 +11,6 @@
  * takes the lock and looks again.
  */
 #include <stdatomic.h>
-#include "base/compiler.h"
 #include "monitor/ground.h"
 #include "monitor/state.h"
 #include "monitor/watches.h"

@@ -38,12 +38,12 @@ void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access)
 
 	if (caps && first_time(space, WARNED_CAPS))
 		mrf_warn(FI_LOG_MR, 3008,
-			 "access=%#llx: bits %#llx are capabilities, not access rights; "
+			 "access=%#lx: bits %#lx are capabilities, not access rights; "
 			 "ignored (said once per domain)",
-			 (unsigned long long)access, (unsigned long long)caps);
+			 access, caps);
 	if (!(access & MRF_MR_RIGHTS) && first_time(space, WARNED_NO_RIGHT))
 		mrf_warn(FI_LOG_MR, 3006,
-			 "access=%#llx grants no right: the region is of no use "
+			 "access=%#lx grants no right: the region is of no use "
 			 "(said once per domain)",
-			 (unsigned long long)access);
+			 access);
 }

@@ -19,12 +19,11 @@ static int refuse_flags(uint64_t flags)
 {
 	if (flags & FI_HMEM_DEVICE_ONLY)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3012,
-				  "flags=%#llx: FI_HMEM_DEVICE_ONLY is for domains that were "
+				  "flags=%#lx: FI_HMEM_DEVICE_ONLY is for domains that were "
 				  "opened with the capability FI_HMEM",
-				  (unsigned long long)flags);
+				  flags);
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3009,
-			  "flags=%#llx: there is no such registration flag",
-			  (unsigned long long)flags);
+			  "flags=%#lx: there is no such registration flag", flags);
 }
 
 static int refuse_iov(const struct fi_mr_attr *attr)
@@ -37,9 +36,9 @@ static int refuse_iov(const struct fi_mr_attr *attr)
 
 static int refuse_access(uint64_t access)
 {
-	return mrf_refuse(
-		FI_EINVAL, FI_LOG_MR, 3005, "access=%#llx: bits %#llx are not access rights",
-		(unsigned long long)access, (unsigned long long)mrf_mr_access_unknown(access));
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3005,
+			  "access=%#lx: bits %#lx are not access rights", access,
+			  mrf_mr_access_unknown(access));
 }
 
 static int check_mr_key(const struct fi_mr_attr *attr)
@@ -139,9 +138,8 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 	    mrf_host_strip(flags) & ~flags_of(space))
 		return refuse_flags(flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
 	if (mrf_unlikely(attr->offset))
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,
-				  "offset=%#llx: is reserved, must be 0",
-				  (unsigned long long)attr->offset);
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007, "offset=%#lx: is reserved, must be 0",
+				  attr->offset);
 	if (mrf_unlikely(!attr->mr_iov || !attr->iov_count || attr->iov_count > MRF_MR_IOV_LIMIT))
 		return refuse_iov(attr);
 	if (mrf_unlikely(mrf_mr_access_unknown(attr->access)))

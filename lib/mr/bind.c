@@ -272,14 +272,14 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 
 	if (!(mr->space->mode & FI_MR_ENDPOINT))
 		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3042,
-				  "fi_mr_bind(region %p, endpoint %p, flags %#llx): regions belong "
+				  "fi_mr_bind(region %p, endpoint %p, flags %#lx): regions belong "
 				  "to the domain, because FI_MR_ENDPOINT is not in force "
 				  "(FI_MRFAB_MR_MODE=ENDPOINT requires it)",
-				  (void *)mr, (const void *)ep, (unsigned long long)flags);
+				  (void *)mr, (const void *)ep, flags);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3052,
-				  "fi_mr_bind(region %p, endpoint %p): flags=%#llx: must be 0",
-				  (void *)mr, (const void *)ep, (unsigned long long)flags);
+				  "fi_mr_bind(region %p, endpoint %p): flags=%#lx: must be 0",
+				  (void *)mr, (const void *)ep, flags);
 	mrf_lock_take(&mr->space->lock);
 	ret = bind_port_locked(mr, ep, &state);
 	mrf_lock_release(&mr->space->lock);

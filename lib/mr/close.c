@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
-#include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/log.h"
 #include "mr/bind.h"
 #include "mr/class.h"
-#include "mr/close.h"
+#include "mr/calls.h"
 #include "mr/demand/back.h"
 #include "mr/demand/unpin.h"
 #include "mr/event.h"

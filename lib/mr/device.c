@@ -96,18 +96,17 @@ static int check_whose(const struct look *look, const struct mrf_mr_seg *seg,
 
 	if (alloc->kind == MRF_HMEM_NONE)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3304,
-				  "%#llx + %llu byte%s is not memory that %s knows",
-				  (unsigned long long)seg->addr, (unsigned long long)seg->len,
-				  MRF_S(seg->len), iface_name(look->attr->iface));
+				  "%#lx + %lu byte%s is not memory that %s knows", seg->addr,
+				  seg->len, MRF_S(seg->len), iface_name(look->attr->iface));
 	if (alloc->kind == MRF_HMEM_DEVICE && number >= 0 && number != alloc->device)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3305,
-				  "device=%d: the memory at %#llx is of device %d", number,
-				  (unsigned long long)seg->addr, alloc->device);
+				  "device=%d: the memory at %#lx is of device %d", number,
+				  seg->addr, alloc->device);
 	if (alloc->kind != MRF_HMEM_DEVICE && look->flags & FI_HMEM_DEVICE_ONLY)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3306,
-				  "FI_HMEM_DEVICE_ONLY: the memory at %#llx is %s, which the "
+				  "FI_HMEM_DEVICE_ONLY: the memory at %#lx is %s, which the "
 				  "processor can access, too",
-				  (unsigned long long)seg->addr,
+				  seg->addr,
 				  alloc->kind == MRF_HMEM_MANAGED ? "shared by host and device"
 								  : "the host's");
 	return 0;
@@ -121,14 +120,13 @@ static int check_extent(const struct mrf_mr_seg *seg, const struct mrf_hmem_allo
 	if (!mrf_range_inside(seg->addr, 1, alloc->start, alloc->len))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_MR, 3307,
-			"%#llx is the device's address of memory of the host: register the "
+			"%#lx is the device's address of memory of the host: register the "
 			"host's, which is in %#zx + %zu byte%s",
-			(unsigned long long)seg->addr, (size_t)alloc->start, alloc->len,
-			MRF_S(alloc->len));
+			seg->addr, (size_t)alloc->start, alloc->len, MRF_S(alloc->len));
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3308,
-			  "%#llx + %llu byte%s passes the end of its allocation, %#zx + %zu byte%s",
-			  (unsigned long long)seg->addr, (unsigned long long)seg->len,
-			  MRF_S(seg->len), (size_t)alloc->start, alloc->len, MRF_S(alloc->len));
+			  "%#lx + %lu byte%s passes the end of its allocation, %#zx + %zu byte%s",
+			  seg->addr, seg->len, MRF_S(seg->len), (size_t)alloc->start, alloc->len,
+			  MRF_S(alloc->len));
 }
 
 /* --- what it is --------------------------------------------------------------------------- */
@@ -156,9 +154,8 @@ static int look_at(struct look *look, const struct mrf_mr_seg *seg, struct mrf_h
 		return 0;
 	ret = look->hmem->find(seg->addr, alloc, &why);
 	if (ret)
-		return mrf_refuse(-ret, FI_LOG_MR, 3309, "%#llx + %llu byte%s: %s",
-				  (unsigned long long)seg->addr, (unsigned long long)seg->len,
-				  MRF_S(seg->len), why.text);
+		return mrf_refuse(-ret, FI_LOG_MR, 3309, "%#lx + %lu byte%s: %s", seg->addr,
+				  seg->len, MRF_S(seg->len), why.text);
 	ret = check_whose(look, seg, alloc);
 	if (!ret)
 		ret = check_extent(seg, alloc);
@@ -242,9 +239,8 @@ static int copy_shared(const struct copy *copy, struct mrf_hmem_why *why)
 			   : mrf_user_get(copy->host, &there, 1);
 
 	if (ret)
-		snprintf(why->text, sizeof(why->text), "%#llx + %llu byte%s is not mapped",
-			 (unsigned long long)copy->addr, (unsigned long long)copy->len,
-			 MRF_S(copy->len));
+		snprintf(why->text, sizeof(why->text), "%#lx + %lu byte%s is not mapped",
+			 copy->addr, copy->len, MRF_S(copy->len));
 	return ret;
 }
 

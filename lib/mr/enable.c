@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/access.h"
+#include "mr/calls.h"
 #include "mr/enable.h"
 #include "mr/face.h"
 #include "mr/pins.h"

@@ -14,8 +14,6 @@ void mrf_mr_put_pins_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins);
  * held.
  */
 void mrf_mr_open_locked(struct mrf_mr *mr);
-/* fi_mr_enable. */
-int mrf_mr_enable(struct mrf_mr *mr);
 /*
  * If the region is in this state, registers everything with the kernel that an enabled
  * region needs there: pins (none if it is pinned on demand) and faces (mr/face.h); on

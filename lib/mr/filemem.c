@@ -11,7 +11,6 @@
  * writing (FOLL_LONGTERM): there registering is refused with its reason.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
-#include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/maps.h"
@@ -90,8 +88,8 @@ static const char *look_at_maps(FILE *maps, uint64_t addr, uint64_t end, char **
 		char perms[5];
 		int path = 0;
 
-		if (sscanf(*line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &from, &to,
-			   perms, &offset, &path) < 4 ||
+		if (sscanf(*line, "%lx-%lx %4s %lx %*s %*s %n", &from, &to, perms, &offset, &path) <
+			    4 ||
 		    to <= addr)
 			continue;
 		if (from > addr)

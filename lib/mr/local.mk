@@ -5,10 +5,10 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/attr.h \
 	lib/mr/bind.c \
 	lib/mr/bind.h \
+	lib/mr/calls.h \
 	lib/mr/class.c \
 	lib/mr/class.h \
 	lib/mr/close.c \
-	lib/mr/close.h \
 	lib/mr/demand/around.c \
 	lib/mr/demand/around.h \
 	lib/mr/demand/back.c \
@@ -49,13 +49,10 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/pool.c \
 	lib/mr/pool.h \
 	lib/mr/rawkey.c \
-	lib/mr/rawkey.h \
 	lib/mr/refresh.c \
-	lib/mr/refresh.h \
 	lib/mr/region.c \
 	lib/mr/region.h \
 	lib/mr/register.c \
-	lib/mr/register.h \
 	lib/mr/seg.c \
 	lib/mr/seg.h \
 	lib/mr/serve.c \

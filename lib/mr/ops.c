@@ -3,13 +3,9 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "mr/bind.h"
-#include "mr/close.h"
-#include "mr/enable.h"
+#include "mr/calls.h"
 #include "mr/ops.h"
-#include "mr/rawkey.h"
-#include "mr/refresh.h"
 #include "mr/region.h"
-#include "mr/register.h"
 #include "mr/space.h"
 
 /* --- of a region ------------------------------------------------------------------ */

@@ -62,9 +62,8 @@ static inline int mrf_mr_unpin_one(const struct mrf_mr_seg *seg, struct mrf_vmr 
 
 	if (mrf_likely(!ret))
 		return 0;
-	return mrf_refuse(-ret, FI_LOG_MR, 3030, "%#llx + %llu byte%s: the kernel keeps the region",
-			  (unsigned long long)seg->addr, (unsigned long long)seg->len,
-			  MRF_S(seg->len));
+	return mrf_refuse(-ret, FI_LOG_MR, 3030, "%#lx + %lu byte%s: the kernel keeps the region",
+			  seg->addr, seg->len, MRF_S(seg->len));
 }
 
 #endif

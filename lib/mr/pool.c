@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
-#include "base/compiler.h"
 #include "mr/pool.h"
 #include "mr/region.h"
 

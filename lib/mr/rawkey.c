@@ -3,14 +3,13 @@
  * fi_mr_raw_attr, fi_mr_map_raw and fi_mr_unmap_key: between the application, the bytes
  * of a raw key (proto/rawkey.h) and the keys that are mapped (mr/map.h).
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/face.h"
 #include "mr/map.h"
-#include "mr/rawkey.h"
+#include "mr/calls.h"
 #include "mr/region.h"
 #include "mr/seg.h"
 #include "mr/space.h"
@@ -127,7 +126,7 @@ static int check_raw_attr(const struct fi_mr_raw_attr *attr)
 				  attr ? "key_size" : "attr");
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3102,
-				  "fi_mr_raw_attr: flags=%#" PRIx64 ": must be 0", attr->flags);
+				  "fi_mr_raw_attr: flags=%#lx: must be 0", attr->flags);
 	return 0;
 }
 
@@ -228,7 +227,7 @@ static int check_map(const struct fi_mr_map_raw *attr)
 				  "fi_mr_map_raw: %s=NULL: must be given", null);
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3111,
-				  "fi_mr_map_raw: flags=%#" PRIx64 ": must be 0", attr->flags);
+				  "fi_mr_map_raw: flags=%#lx: must be 0", attr->flags);
 	return 0;
 }
 
@@ -245,10 +244,10 @@ static int check_key(const struct fi_mr_map_raw *attr)
 				  MRF_S(attr->key_size), why);
 	base = mrf_rawkey_base(attr->raw_key);
 	if (attr->base_addr != base)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3114,
-				  "fi_mr_map_raw: base_addr=%#" PRIx64
-				  ": the raw key is of a region at %#" PRIx64,
-				  attr->base_addr, base);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3114,
+			"fi_mr_map_raw: base_addr=%#lx: the raw key is of a region at %#lx",
+			attr->base_addr, base);
 	return 0;
 }
 
@@ -257,10 +256,9 @@ static int refuse_add(int ret)
 	if (ret == -FI_ENOSPC)
 		return mrf_refuse(FI_ENOSPC, FI_LOG_MR, 3116,
 				  "fi_mr_map_raw: there is no key left: at most %u are "
-				  "mapped at a time, and a domain gives out at most %llu "
+				  "mapped at a time, and a domain gives out at most %lu "
 				  "in its lifetime, none of them twice",
-				  MRF_MAP_SLOTS,
-				  (unsigned long long)MRF_MAP_SLOTS * (MRF_MAP_GEN_MAX + 1));
+				  MRF_MAP_SLOTS, (uint64_t)MRF_MAP_SLOTS * (MRF_MAP_GEN_MAX + 1));
 	return mrf_refuse(-ret, FI_LOG_MR, 3115,
 			  "fi_mr_map_raw: there is no memory for a mapped key");
 }
@@ -337,11 +335,10 @@ static UNUSUAL int unmap_key(struct mrf_mr_space *space, const uint64_t *key)
 				  "fi_mr_unmap_key: key=NULL: must be given");
 	if (mrf_map_was(space->map, *key))
 		return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3122,
-				  "fi_mr_unmap_key: key=%#" PRIx64 ": is unmapped already", *key);
-	return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3121,
-			  "fi_mr_unmap_key: key=%#" PRIx64
-			  ": did not come from fi_mr_map_raw on this domain",
-			  *key);
+				  "fi_mr_unmap_key: key=%#lx: is unmapped already", *key);
+	return mrf_refuse(
+		FI_ENOKEY, FI_LOG_MR, 3121,
+		"fi_mr_unmap_key: key=%#lx: did not come from fi_mr_map_raw on this domain", *key);
 }
 
 static UNUSUAL int unmap_key_after(struct mrf_lock *lock, struct mrf_mr_space *space,
@@ -376,8 +373,7 @@ int mrf_mr_space_mapped(struct mrf_mr_space *space)
 	if (!count)
 		return 0;
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3123,
-			  "the domain cannot be closed: %" PRIu32
-			  " raw key%s mapped, one of them to %#" PRIx64
-			  " (a peer's region of %" PRIu64 " bytes, key %#" PRIx64 ")",
+			  "the domain cannot be closed: %u raw key%s mapped, one of them to %#lx "
+			  "(a peer's region of %lu bytes, key %#lx)",
 			  count, count == 1 ? " is" : "s are", key, raw.len, raw.key);
 }

@@ -12,7 +12,7 @@
 #include "mr/demand/spans.h"
 #include "mr/demand/unpin.h"
 #include "mr/face.h"
-#include "mr/refresh.h"
+#include "mr/calls.h"
 #include "mr/region.h"
 #include "mr/seg.h"
 #include "mr/space.h"
@@ -30,10 +30,9 @@ static int refuse_outside(const struct mrf_mr *mr, const struct iovec *iov, size
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3061,
 			  "fi_mr_refresh: iov[%zu]: %p + %zu byte%s is not wholly inside "
-			  "the region, whose first segment is %#llx + %llu byte%s",
+			  "the region, whose first segment is %#lx + %lu byte%s",
 			  i, iov[i].iov_base, iov[i].iov_len, MRF_S(iov[i].iov_len),
-			  (unsigned long long)mr->segs[0].addr, (unsigned long long)mr->segs[0].len,
-			  MRF_S(mr->segs[0].len));
+			  mr->segs[0].addr, mr->segs[0].len, MRF_S(mr->segs[0].len));
 }
 
 /* The addresses of the region. span has room for its segments. */
@@ -263,8 +262,8 @@ static int refresh_ranges(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 				  (void *)mr);
 	if (modify->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3058,
-				  "fi_mr_refresh(region %p): flags=%#llx: must be 0", (void *)mr,
-				  (unsigned long long)modify->flags);
+				  "fi_mr_refresh(region %p): flags=%#lx: must be 0", (void *)mr,
+				  modify->flags);
 	if (!iov != !count)
 		return refuse_list(mr, iov, count);
 	if (mr->device)

@@ -21,13 +21,12 @@
 #include "mr/demand/back.h"
 #include "mr/demand/present.h"
 #include "mr/device.h"
-#include "mr/enable.h"
 #include "mr/event.h"
 #include "mr/key.h"
 #include "mr/pins.h"
 #include "mr/pool.h"
 #include "mr/region.h"
-#include "mr/register.h"
+#include "mr/calls.h"
 #include "mr/seg.h"
 #include "mr/space.h"
 #include "mr/state.h"
@@ -180,10 +179,9 @@ static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int
 {
 	if (err == -FI_ENOKEY)
 		return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3021,
-				  "requested_key=%#llx: is taken by the region at %#llx, "
-				  "%llu byte%s",
-				  (unsigned long long)key, (unsigned long long)holder->addr,
-				  (unsigned long long)holder->len, MRF_S(holder->len));
+				  "requested_key=%#lx: is taken by the region at %#lx, "
+				  "%lu byte%s",
+				  key, holder->addr, holder->len, MRF_S(holder->len));
 	return mrf_refuse(-err, FI_LOG_MR, 3022, "there is no memory for a region");
 }
 
@@ -216,11 +214,9 @@ static int publish_region(struct mrf_mr_space *space, const struct fi_mr_attr *a
 		free(segs);
 		return why_unpublished(attr->requested_key, &holder, ret);
 	}
-	mrf_debug(FI_LOG_MR,
-		  "region %p: registered at 0x%llx, %llu byte%s, access 0x%llx, key 0x%llx",
-		  (void *)mr, (unsigned long long)(uintptr_t)attr->mr_iov->iov_base,
-		  (unsigned long long)mr->len, MRF_S(mr->len), (unsigned long long)mr->access,
-		  (unsigned long long)mr->fid.key);
+	mrf_debug(FI_LOG_MR, "region %p: registered at 0x%lx, %lu byte%s, access 0x%lx, key 0x%lx",
+		  (void *)mr, (uintptr_t)attr->mr_iov->iov_base, mr->len, MRF_S(mr->len),
+		  mr->access, mr->fid.key);
 	*out = &mr->fid;
 	return 0;
 }
@@ -232,8 +228,8 @@ static int check_requested_key(const struct mrf_mr_space *space, const struct fi
 	    (space->mode & FI_MR_PROV_KEY))
 		return 0;
 	return mrf_refuse(FI_EKEYREJECTED, FI_LOG_MR, 3023,
-			  "requested_key=%#llx: is FI_KEY_NOTAVAIL, which is no key",
-			  (unsigned long long)attr->requested_key);
+			  "requested_key=%#lx: is FI_KEY_NOTAVAIL, which is no key",
+			  attr->requested_key);
 }
 
 static int refuse_missing(const char *which)

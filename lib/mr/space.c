@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/page.h"

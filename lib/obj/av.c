@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "obj/av_insert.h"
 #include "obj/av_int.h"
 
 /*
@@ -14,8 +13,8 @@
 
 static int no_entry(const char *call, fi_addr_t fi_addr)
 {
-	return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2216, "%s: fi_addr %#llx names no entry", call,
-			  (unsigned long long)fi_addr);
+	return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2216, "%s: fi_addr %#lx names no entry", call,
+			  fi_addr);
 }
 
 void mrf_av_watch(struct mrf_av *av, struct mrf_av_watch *watch)
@@ -52,8 +51,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 		return ret;
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2217,
-				  "fi_av_remove: flags=%#llx: must be 0",
-				  (unsigned long long)flags);
+				  "fi_av_remove: flags=%#lx: must be 0", flags);
 	if (!fi_addr && count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2218,
 				  "fi_av_remove: fi_addr=NULL: must be given, because count is %zu",
@@ -151,7 +149,7 @@ static int check_bind(const struct mrf_av *av, const struct mrf_eq *eq, uint64_t
 				  "vector");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2223,
-				  "fi_av_bind: flags=%#llx: must be 0", (unsigned long long)flags);
+				  "fi_av_bind: flags=%#lx: must be 0", flags);
 	if (!av->async)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2224,
 				  "fi_av_bind: the address vector was opened without "
@@ -226,9 +224,9 @@ static int check_av_attr(const struct fi_av_attr *attr)
 				  attr->name ? "name" : "flags has FI_READ");
 	if (attr->flags & ~(FI_EVENT | FI_SYMMETRIC))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2230,
-				  "fi_av_attr.flags=%#llx: only FI_EVENT and FI_SYMMETRIC are "
+				  "fi_av_attr.flags=%#lx: only FI_EVENT and FI_SYMMETRIC are "
 				  "offered",
-				  (unsigned long long)attr->flags);
+				  attr->flags);
 	return 0;
 }
 

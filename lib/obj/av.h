@@ -11,10 +11,9 @@
 #ifndef MRF_OBJ_AV_H
 #define MRF_OBJ_AV_H
 
-#include <stdatomic.h>
 #include <rdma/fi_domain.h>
 #include "base/list.h"
-#include "obj/addr.h"
+#include "base/addr.h"
 #include "obj/av_table.h"
 #include "obj/obj.h"
 

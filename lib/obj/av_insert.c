@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "obj/av_insert.h"
 #include "obj/av_int.h"
 
 /*
@@ -30,9 +29,9 @@ static int check_insert(const struct mrf_av *av, size_t count, const fi_addr_t *
 {
 	if (flags & ~(FI_MORE | FI_SYNC_ERR))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2200,
-				  "inserting addresses: flags=%#llx: only FI_MORE and "
+				  "inserting addresses: flags=%#lx: only FI_MORE and "
 				  "FI_SYNC_ERR are offered",
-				  (unsigned long long)flags);
+				  flags);
 	if ((flags & FI_SYNC_ERR) && av->async)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2201,
 				  "FI_SYNC_ERR is for address vectors without FI_EVENT");

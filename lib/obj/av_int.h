@@ -52,4 +52,12 @@ static inline struct mrf_av *mrf_av_of(struct fid_av *fid)
 	return mrf_container_of(fid, struct mrf_av, fid);
 }
 
+/* The calls of fi_av(3) that insert addresses, which documents their results: av_insert.c. */
+int mrf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *fi_addr,
+		  uint64_t flags, void *context);
+int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *fi_addr,
+		     uint64_t flags, void *context);
+int mrf_av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const char *service,
+		     size_t svccnt, fi_addr_t *fi_addr, uint64_t flags, void *context);
+
 #endif

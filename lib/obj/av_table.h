@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 #include <rdma/fabric.h>
-#include "obj/addr.h"
+#include "base/addr.h"
 
 struct mrf_av;
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,7 +166,7 @@ static void cntr_describe(const struct fid *fid, char *buf, size_t len)
 {
 	struct mrf_cntr *cntr = mrf_container_of(fid, struct mrf_cntr, fid.fid);
 
-	snprintf(buf, len, "value %" PRIuFAST64 ", errors %" PRIuFAST64, atomic_load(&cntr->value),
+	snprintf(buf, len, "value %lu, errors %lu", atomic_load(&cntr->value),
 		 atomic_load(&cntr->err));
 }
 
@@ -199,8 +198,7 @@ static int ops_flags(int command, uint64_t *flags)
 		*flags = 0;
 	else if (*flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CNTR, 2041,
-				  "fi_control(FI_SETOPSFLAG): flags=%#llx: must be 0",
-				  (unsigned long long)*flags);
+				  "fi_control(FI_SETOPSFLAG): flags=%#lx: must be 0", *flags);
 	return 0;
 }
 
@@ -234,8 +232,7 @@ static int check_cntr_attr(const struct fi_cntr_attr *attr)
 				  (int)attr->events);
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CNTR, 2044,
-				  "fi_cntr_attr.flags=%#llx: must be 0",
-				  (unsigned long long)attr->flags);
+				  "fi_cntr_attr.flags=%#lx: must be 0", attr->flags);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CNTR, 2045,
 				  "fi_cntr_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: "

@@ -7,7 +7,6 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "obj/cq_int.h"
-#include "obj/cq_read.h"
 
 #define DEFAULT_SIZE 256
 #define MIN_SIZE 16
@@ -245,8 +244,8 @@ static int check_cq_attr(const struct fi_cq_attr *attr)
 {
 	if (attr->flags & ~FI_AFFINITY)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CQ, 2025,
-				  "fi_cq_attr.flags=%#llx: only FI_AFFINITY is offered",
-				  (unsigned long long)attr->flags);
+				  "fi_cq_attr.flags=%#lx: only FI_AFFINITY is offered",
+				  attr->flags);
 	if (!format_size(attr->format))
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2026,
 				  "fi_cq_attr.format=%d is no format of fi_cq(3)",

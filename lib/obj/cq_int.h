@@ -65,4 +65,15 @@ static inline void mrf_cq_publish_locked(struct mrf_cq *cq)
 			      memory_order_release);
 }
 
+/* --- cq_read.c -------------------------------------------------------------------- */
+
+/*
+ * Frees an error that is no longer used (or NULL), or keeps it as the spare if there is none.
+ * The caller holds cq->lock.
+ */
+void mrf_cq_spare_locked(struct mrf_cq *cq, struct mrf_comp_err *err);
+
+/* The table for fid.ops. */
+extern struct fi_ops_cq mrf_cq_ops;
+
 #endif

@@ -7,7 +7,6 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "obj/cq_int.h"
-#include "obj/cq_read.h"
 
 /* The formats are prefixes of one another, and of struct mrf_comp. */
 _Static_assert(offsetof(struct mrf_comp, flags) == offsetof(struct fi_cq_tagged_entry, flags) &&
@@ -351,8 +350,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 				  "fi_cq_readerr: buf=NULL: must be given");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CQ, 2023,
-				  "fi_cq_readerr: flags=%#llx: must be 0",
-				  (unsigned long long)flags);
+				  "fi_cq_readerr: flags=%#lx: must be 0", flags);
 	mrf_lock_take(&cq->lock);
 	err = take_err_locked(cq);
 	if (err)

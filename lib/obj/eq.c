@@ -172,7 +172,7 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 				  "fi_eq_write: the event queue was opened without FI_WRITE");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2062,
-				  "fi_eq_write: flags=%#llx: must be 0", (unsigned long long)flags);
+				  "fi_eq_write: flags=%#lx: must be 0", flags);
 	if (!buf && len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2063,
 				  "fi_eq_write: buf=NULL: must be given, because len is %zu", len);
@@ -234,8 +234,7 @@ static int check_read(const struct reading *r)
 				  r->event ? "buf" : "event");
 	if (r->flags & ~FI_PEEK)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2065,
-				  "reading an event: flags=%#llx: only FI_PEEK is known",
-				  (unsigned long long)r->flags);
+				  "reading an event: flags=%#lx: only FI_PEEK is known", r->flags);
 	return 0;
 }
 
@@ -328,8 +327,7 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 				  "fi_eq_readerr: buf=NULL: must be given");
 	if (flags & ~FI_PEEK)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2068,
-				  "fi_eq_readerr: flags=%#llx: only FI_PEEK is known",
-				  (unsigned long long)flags);
+				  "fi_eq_readerr: flags=%#lx: only FI_PEEK is known", flags);
 	mrf_lock_take(&eq->lock);
 	event = first_locked(eq);
 	if (event && !event->error)
@@ -416,9 +414,9 @@ static int check_eq_attr(const struct fi_eq_attr *attr)
 {
 	if (attr->flags & ~(FI_WRITE | FI_AFFINITY))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2070,
-				  "fi_eq_attr.flags=%#llx: only FI_WRITE and FI_AFFINITY are "
+				  "fi_eq_attr.flags=%#lx: only FI_WRITE and FI_AFFINITY are "
 				  "known",
-				  (unsigned long long)attr->flags);
+				  attr->flags);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2071,
 				  "fi_eq_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: must be given");

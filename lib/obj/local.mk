@@ -1,10 +1,7 @@
 libmrfab_internal_la_SOURCES += \
-	lib/obj/addr.c \
-	lib/obj/addr.h \
 	lib/obj/av.c \
 	lib/obj/av.h \
 	lib/obj/av_insert.c \
-	lib/obj/av_insert.h \
 	lib/obj/av_int.h \
 	lib/obj/av_table.c \
 	lib/obj/av_table.h \
@@ -16,7 +13,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/obj/cq.h \
 	lib/obj/cq_int.h \
 	lib/obj/cq_read.c \
-	lib/obj/cq_read.h \
 	lib/obj/eq.c \
 	lib/obj/eq.h \
 	lib/obj/obj.c \

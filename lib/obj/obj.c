@@ -156,10 +156,9 @@ uint32_t mrf_obj_api_version(const struct mrf_obj *obj)
 int mrf_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2002,
-			  "nothing can be bound to this %s (tried: %s, flags %#llx)",
+			  "nothing can be bound to this %s (tried: %s, flags %#lx)",
 			  mrf_obj_class_name(fid->fclass),
-			  bfid ? mrf_obj_class_name(bfid->fclass) : "NULL",
-			  (unsigned long long)flags);
+			  bfid ? mrf_obj_class_name(bfid->fclass) : "NULL", flags);
 }
 
 int mrf_no_control(struct fid *fid, int command, void *arg)

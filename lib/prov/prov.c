@@ -22,8 +22,7 @@
 #include "base/log.h"
 #include "contract/limits.h"
 #include "export/fabric_open.h"
-#include "info/get.h"
-#include "info/info.h"
+#include "info/api.h"
 
 /* What libfabric itself asks by, when it looks for something to build a layer on. */
 #define ASKED_BY_LAYER (1ull << 59 | 1ull << 61)

@@ -1,6 +1,5 @@
 libmrfab_internal_la_SOURCES += \
 	lib/verbs/vagain.c \
-	lib/verbs/vagain.h \
 	lib/verbs/vcm.c \
 	lib/verbs/vcm.h \
 	lib/verbs/vcq.c \
@@ -10,13 +9,11 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/verbs.h \
 	lib/verbs/verbs_int.h \
 	lib/verbs/vevent.c \
-	lib/verbs/vevent.h \
 	lib/verbs/vloop.c \
 	lib/verbs/vloop.h \
 	lib/verbs/vmr.c \
 	lib/verbs/vmr.h \
 	lib/verbs/vmr_drop.c \
-	lib/verbs/vmr_drop.h \
 	lib/verbs/vnl.c \
 	lib/verbs/vnl.h \
 	lib/verbs/vnl_path.c \

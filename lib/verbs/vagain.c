@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "verbs/vagain.h"
+#include "verbs/verbs.h"
 #include "verbs/vdev.h"
 #include "verbs/vnl.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
+#include "base/addr.h"
 #include "base/compiler.h"
 #include "base/fd.h"
 #include "base/gate.h"
@@ -237,15 +238,9 @@ void mrf_vconn_set_owner(struct mrf_vconn *conn, void *owner)
 
 int mrf_vconn_bind(struct mrf_vconn *conn, struct sockaddr *addr)
 {
-	uint16_t port;
-
 	if (MRF_GATED(rdma_bind_addr(conn->id, addr)))
 		return mrf_verbs_errno();
-	port = rdma_get_src_port(conn->id);
-	if (addr->sa_family == AF_INET)
-		((struct sockaddr_in *)(void *)addr)->sin_port = port;
-	else
-		((struct sockaddr_in6 *)(void *)addr)->sin6_port = port;
+	mrf_addr_set_port((union mrf_addr *)(void *)addr, ntohs(rdma_get_src_port(conn->id)));
 	return 0;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/addr.h"
 #include "base/compiler.h"
 #include "base/fd.h"
 #include "base/gate.h"
@@ -18,30 +18,6 @@
 #define MAX_MSG_SIZE (8u << 20)
 /* rdma_cm carries the depth in one byte. */
 #define MAX_RD_ATOMIC 128
-
-union any_addr {
-	struct sockaddr sa;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-
-/* Binding must not fight over the port that the application may have put there. */
-static int without_port(const struct sockaddr *addr, union any_addr *out)
-{
-	memset(out, 0, sizeof(*out));
-	switch (addr->sa_family) {
-	case AF_INET:
-		memcpy(&out->in, addr, sizeof(out->in));
-		out->in.sin_port = 0;
-		return 0;
-	case AF_INET6:
-		memcpy(&out->in6, addr, sizeof(out->in6));
-		out->in6.sin6_port = 0;
-		return 0;
-	default:
-		return -FI_EINVAL;
-	}
-}
 
 static int query_limits(struct mrf_vdev *dev)
 {
@@ -88,7 +64,7 @@ static int open_own(const struct rdma_cm_id *id, struct ibv_context **ctx)
 }
 
 /* rdma_cm finds the device of an address. */
-static int open_at(union any_addr *addr, struct ibv_context **ctx)
+static int open_at(union mrf_addr *addr, struct ibv_context **ctx)
 {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -110,13 +86,14 @@ out:
 
 int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
 {
-	union any_addr local;
+	union mrf_addr local;
 	struct mrf_vdev *dev;
 	int ret;
 
-	ret = without_port(addr, &local);
-	if (ret)
-		return ret;
+	if (!mrf_addr_set(&local, addr, SIZE_MAX))
+		return -FI_EINVAL;
+	/* Binding must not fight over the port that the application may have put there. */
+	mrf_addr_set_port(&local, 0);
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return -FI_ENOMEM;

@@ -7,7 +7,6 @@
 #define MRF_VERBS_VDEV_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 
 struct mrf_vdev; /* one per domain, with a context of its own */

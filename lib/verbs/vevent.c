@@ -2,7 +2,7 @@
 #include <poll.h>
 #include <rdma/fi_errno.h>
 #include "verbs/verbs_int.h"
-#include "verbs/vevent.h"
+#include "verbs/verbs.h"
 
 int mrf_vdev_event_fd(const struct mrf_vdev *dev)
 {

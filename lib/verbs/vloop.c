@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/compiler.h"
+#include "base/addr.h"
 #include "base/lock.h"
 #include "verbs/verbs_int.h"
 #include "verbs/vloop.h"
@@ -35,14 +34,11 @@ struct self {
 static bool is_addr(const union ibv_gid *gid, const struct sockaddr *addr)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	size_t len;
+	const uint8_t *host = mrf_addr_host(addr, &len), *tail = gid->raw + sizeof(gid->raw) - len;
 
-	if (addr->sa_family == AF_INET6)
-		return !memcmp(gid->raw,
-			       &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr,
-			       sizeof(gid->raw));
-	return !memcmp(gid->raw, mapped, sizeof(mapped)) &&
-	       !memcmp(gid->raw + sizeof(mapped),
-		       &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
+	return !memcmp(tail, host, len) &&
+	       (tail == gid->raw || !memcmp(gid->raw, mapped, sizeof(mapped)));
 }
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/log.h"
-#include "verbs/vmr_drop.h"
+#include "verbs/verbs.h"
 
 /*
  * The region grants nothing to peers, and it ends with the domain's device at the latest,

@@ -14,7 +14,6 @@
 #include <netlink/netlink.h>
 #include <rdma/fi_errno.h>
 #include <rdma/rdma_netlink.h>
-#include "base/compiler.h"
 
 #define NLDEV_TYPE(command) RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, (command))
 
@@ -108,46 +107,36 @@ static int ask(struct nl_sock *sk, struct nl_msg *msg, nl_recvmsg_msg_cb_t visit
 	return ret < 0 ? -FI_EIO : 0;
 }
 
-/* A question about one device; NULL when there is no memory. */
-static struct nl_msg *detail_msg(int command, uint32_t index)
-{
-	struct nl_msg *msg = nlmsg_alloc_simple(NLDEV_TYPE(command), 0);
+/* A question about one device, with one more attribute. */
+struct question {
+	int command;
+	int attr;
+	const void *data;
+	int len;
+};
 
-	if (msg && nla_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, index)) {
-		nlmsg_free(msg);
-		return NULL;
-	}
-	return msg;
-}
+static const uint32_t first_port = 1;
+static const struct question of_port = { RDMA_NLDEV_CMD_PORT_GET, RDMA_NLDEV_ATTR_PORT_INDEX,
+					 &first_port, sizeof(first_port) };
+static const struct question of_counters = { RDMA_NLDEV_CMD_STAT_GET, RDMA_NLDEV_ATTR_PORT_INDEX,
+					     &first_port, sizeof(first_port) };
+/* The kernel sends the driver's number together with the name of the device's uverbs node. */
+static const struct question of_driver = { RDMA_NLDEV_CMD_GET_CHARDEV, RDMA_NLDEV_ATTR_CHARDEV_TYPE,
+					   "uverbs", sizeof("uverbs") };
 
-static int ask_port(struct nl_sock *sk, struct mrf_vnl_dev *dev)
+static int ask_about(struct nl_sock *sk, uint32_t index, const struct question *question,
+		     nl_recvmsg_msg_cb_t visit, void *arg)
 {
-	struct nl_msg *msg = detail_msg(RDMA_NLDEV_CMD_PORT_GET, dev->index);
+	struct nl_msg *msg = nlmsg_alloc_simple(NLDEV_TYPE(question->command), 0);
 
 	if (!msg)
 		return -FI_ENOMEM;
-	if (nla_put_u32(msg, RDMA_NLDEV_ATTR_PORT_INDEX, 1)) {
+	if (nla_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, index) ||
+	    nla_put(msg, question->attr, question->len, question->data)) {
 		nlmsg_free(msg);
 		return -FI_ENOMEM;
 	}
-	return ask(sk, msg, on_detail, dev);
-}
-
-/*
- * The kernel sends the driver's number together with the name of the device's uverbs
- * node.
- */
-static int ask_driver(struct nl_sock *sk, struct mrf_vnl_dev *dev)
-{
-	struct nl_msg *msg = detail_msg(RDMA_NLDEV_CMD_GET_CHARDEV, dev->index);
-
-	if (!msg)
-		return -FI_ENOMEM;
-	if (nla_put_string(msg, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "uverbs")) {
-		nlmsg_free(msg);
-		return -FI_ENOMEM;
-	}
-	return ask(sk, msg, on_detail, dev);
+	return ask(sk, msg, visit, arg);
 }
 
 static int ask_devs(struct nl_sock *sk, struct dev_list *list)
@@ -162,12 +151,14 @@ static int ask_devs(struct nl_sock *sk, struct dev_list *list)
 	if (!ret)
 		ret = list->err;
 	for (i = 0; !ret && i < list->count; i++) {
+		struct mrf_vnl_dev *dev = &list->devs[i];
+
 		/*
 		 * A value that the kernel does not send stays unset, and the path's state
 		 * says so.
 		 */
-		if (ask_driver(sk, &list->devs[i]) == -FI_ENOMEM ||
-		    ask_port(sk, &list->devs[i]) == -FI_ENOMEM)
+		if (ask_about(sk, dev->index, &of_driver, on_detail, dev) == -FI_ENOMEM ||
+		    ask_about(sk, dev->index, &of_port, on_detail, dev) == -FI_ENOMEM)
 			ret = -FI_ENOMEM;
 	}
 	return ret;
@@ -283,21 +274,6 @@ static int ask_index(struct nl_sock *sk, struct search *dev)
 	return ret || dev->found ? ret : -FI_ENODEV;
 }
 
-static int ask_stat(struct nl_sock *sk, uint32_t index, struct search *stat)
-{
-	struct nl_msg *msg = detail_msg(RDMA_NLDEV_CMD_STAT_GET, index);
-	int ret;
-
-	if (!msg)
-		return -FI_ENOMEM;
-	if (nla_put_u32(msg, RDMA_NLDEV_ATTR_PORT_INDEX, 1)) {
-		nlmsg_free(msg);
-		return -FI_ENOMEM;
-	}
-	ret = ask(sk, msg, on_stat, stat);
-	return ret || stat->found ? ret : -FI_ENODATA;
-}
-
 int mrf_vnl_retries(const char *name, uint64_t *count)
 {
 	struct search dev = { .name = name }, stat = { .name = RETRIES };
@@ -308,7 +284,9 @@ int mrf_vnl_retries(const char *name, uint64_t *count)
 		return ret;
 	ret = ask_index(sk, &dev);
 	if (!ret)
-		ret = ask_stat(sk, (uint32_t)dev.value, &stat);
+		ret = ask_about(sk, (uint32_t)dev.value, &of_counters, on_stat, &stat);
+	if (!ret && !stat.found)
+		ret = -FI_ENODATA;
 	nl_socket_free(sk);
 	if (!ret)
 		*count = stat.value;
@@ -317,36 +295,24 @@ int mrf_vnl_retries(const char *name, uint64_t *count)
 
 /* --- addresses of the network interfaces ----------------------------------- */
 
-static unsigned mask_bits(const uint8_t *mask, size_t len)
+static unsigned mask_bits(const struct sockaddr *mask)
 {
 	unsigned bits = 0;
-	size_t i;
+	size_t len;
+	const uint8_t *bytes = mrf_addr_host(mask, &len);
 
-	for (i = 0; i < len; i++)
-		bits += (unsigned)__builtin_popcount(mask[i]);
+	while (len--)
+		bits += (unsigned)__builtin_popcount(*bytes++);
 	return bits;
 }
 
 /* False: not an IP address. */
 static bool read_ifaddr(const struct ifaddrs *ifa, struct mrf_vnl_ifaddr *out)
 {
-	const union mrf_vnl_addr *mask = (const void *)ifa->ifa_netmask;
-
-	memset(out, 0, sizeof(*out));
-	if (!ifa->ifa_addr || !mask)
+	if (!ifa->ifa_addr || !ifa->ifa_netmask ||
+	    !mrf_addr_set(&out->addr, ifa->ifa_addr, SIZE_MAX))
 		return false;
-	switch (ifa->ifa_addr->sa_family) {
-	case AF_INET:
-		memcpy(&out->addr.in, ifa->ifa_addr, sizeof(out->addr.in));
-		out->prefix = mask_bits((const void *)&mask->in.sin_addr, 4);
-		break;
-	case AF_INET6:
-		memcpy(&out->addr.in6, ifa->ifa_addr, sizeof(out->addr.in6));
-		out->prefix = mask_bits((const void *)&mask->in6.sin6_addr, 16);
-		break;
-	default:
-		return false;
-	}
+	out->prefix = mask_bits(ifa->ifa_netmask);
 	/* An IPv4 address's name may be an alias label such as "eth0:1". */
 	snprintf(out->netdev, sizeof(out->netdev), "%.*s", (int)strcspn(ifa->ifa_name, ":"),
 		 ifa->ifa_name);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <netinet/in.h>
+#include "base/addr.h"
 
 /* A device as the kernel describes it. */
 struct mrf_vnl_dev {
@@ -23,18 +23,12 @@ struct mrf_vnl_dev {
 	unsigned port_state; /* IBV_PORT_* */
 };
 
-union mrf_vnl_addr {
-	struct sockaddr sa;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-
 /* An address of a network interface. */
 struct mrf_vnl_ifaddr {
 	char netdev[16];
-	union mrf_vnl_addr addr; /* port 0 */
-	unsigned prefix;	 /* bits of the network part */
-	bool loopback;		 /* of the interface */
+	union mrf_addr addr; /* port 0 */
+	unsigned prefix;     /* bits of the network part */
+	bool loopback;	     /* of the interface */
 };
 
 /*

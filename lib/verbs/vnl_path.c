@@ -43,7 +43,7 @@ struct path_list {
 	size_t count;
 };
 
-static bool addr_usable(const union mrf_vnl_addr *addr)
+static bool addr_usable(const union mrf_addr *addr)
 {
 	return addr->sa.sa_family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr);
 }

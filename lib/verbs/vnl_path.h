@@ -24,7 +24,7 @@ enum mrf_vnl_state {
 struct mrf_vnl_path {
 	enum mrf_vnl_state state;
 	struct mrf_vnl_dev dev;
-	union mrf_vnl_addr addr; /* zeroed unless USABLE */
+	union mrf_addr addr; /* zeroed unless USABLE */
 	unsigned prefix;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
-#include "obj/addr.h"
+#include "base/addr.h"
 #include "unit.h"
 
 static union mrf_addr v4(const char *host, uint16_t port)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "info/addr.h"
-#include "info/make.h"
+#include "info/query.h"
 
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -575,20 +574,20 @@ END_TEST
 
 START_TEST(getinfo_lists_name_or_leave_out)
 {
-	ck_assert(mrf_info_listed(NULL, "mrfab"));
-	ck_assert(mrf_info_listed("", "mrfab"));
-	ck_assert(mrf_info_listed("mrfab", "mrfab"));
-	ck_assert(mrf_info_listed("MRFab", "mrfab"));
-	ck_assert(mrf_info_listed("tcp,mrfab", "mrfab"));
-	ck_assert(mrf_info_listed("tcp,,mrfab,", "mrfab"));
-	ck_assert(!mrf_info_listed("tcp,verbs", "mrfab"));
-	ck_assert(!mrf_info_listed("mrfab2", "mrfab"));
-	ck_assert(!mrf_info_listed("mrfa", "mrfab"));
-	ck_assert(!mrf_info_listed("mrfab;ofi_rxm", "mrfab"));
-	ck_assert(!mrf_info_listed("^mrfab", "mrfab"));
-	ck_assert(!mrf_info_listed("^tcp,mrfab", "mrfab"));
-	ck_assert(mrf_info_listed("^tcp,verbs", "mrfab"));
-	ck_assert(mrf_info_listed("^", "mrfab"));
+	ck_assert(mrf_env_listed(NULL, "mrfab"));
+	ck_assert(mrf_env_listed("", "mrfab"));
+	ck_assert(mrf_env_listed("mrfab", "mrfab"));
+	ck_assert(mrf_env_listed("MRFab", "mrfab"));
+	ck_assert(mrf_env_listed("tcp,mrfab", "mrfab"));
+	ck_assert(mrf_env_listed("tcp,,mrfab,", "mrfab"));
+	ck_assert(!mrf_env_listed("tcp,verbs", "mrfab"));
+	ck_assert(!mrf_env_listed("mrfab2", "mrfab"));
+	ck_assert(!mrf_env_listed("mrfa", "mrfab"));
+	ck_assert(!mrf_env_listed("mrfab;ofi_rxm", "mrfab"));
+	ck_assert(!mrf_env_listed("^mrfab", "mrfab"));
+	ck_assert(!mrf_env_listed("^tcp,mrfab", "mrfab"));
+	ck_assert(mrf_env_listed("^tcp,verbs", "mrfab"));
+	ck_assert(mrf_env_listed("^", "mrfab"));
 }
 END_TEST
 

@@ -15,7 +15,7 @@
  * by now.
  *
  * The kernel counts how often a device begins to send again (completer_retry_err,
- * verbs/vagain.h). The count is taken when a connection is made. If it has changed when
+ * verbs/vagain.c). The count is taken when a connection is made. If it has changed when
  * the connection breaks, or is not known, what is behind the failure may have run, and so
  * may what is behind a read whose own buffer was closed: that shows only when the data come
  * back and find no place. The count is the whole device's, so it may be for what others
@@ -148,7 +148,7 @@ static void blame_locked(struct mrf_conn *conn)
  *
  * The kernel is asked under the lock, once for each connection that breaks, because what has
  * come back behind op is waiting for the fate. That takes some 20 us, however many queue
- * pairs there are (verbs/vagain.h).
+ * pairs there are (verbs/vagain.c).
  */
 static bool may_have_run_locked(const struct mrf_conn *conn, const struct mrf_op *op)
 {

@@ -11,7 +11,6 @@
 #define MRF_MR_DEMAND_BACKS_H
 
 #include <stdbool.h>
-#include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "mr/demand/back.h"
 

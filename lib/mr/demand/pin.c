@@ -3,7 +3,6 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/page.h"
-#include "monitor/hooks.h"
 #include "mr/access.h"
 #include "mr/class.h"
 #include "mr/demand/back.h"

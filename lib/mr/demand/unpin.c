@@ -127,10 +127,8 @@ static int end_pin(struct mrf_pin *pin)
 	}
 	ret = mrf_vmr_dereg(&pin->vmr);
 	if (mrf_unlikely(ret))
-		mrf_refuse(-ret, FI_LOG_MR, 3030,
-			   "%#llx + %llu byte%s: the kernel keeps the region",
-			   (unsigned long long)pin->addr, (unsigned long long)pin->len,
-			   MRF_S(pin->len));
+		mrf_refuse(-ret, FI_LOG_MR, 3030, "%#lx + %lu byte%s: the kernel keeps the region",
+			   pin->addr, pin->len, MRF_S(pin->len));
 	return ret;
 }
 

@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef MRF_DOMAIN_DOMAIN_OPS_H
-#define MRF_DOMAIN_DOMAIN_OPS_H
+/* Inside lib/domain: opening a domain, and the calls of an open one. */
+#ifndef MRF_DOMAIN_DOMAIN_INT_H
+#define MRF_DOMAIN_DOMAIN_INT_H
 
 #include <rdma/fi_domain.h>
+#include "base/addr.h"
+#include "domain/fabric.h"
+
+/* --- the fi_info with which a domain is opened: domain_info.c ----------------------- */
+
+/* Can this fi_info be opened on this fabric? -FI_EINVAL, -FI_ENOSYS, each logged. */
+int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info);
+
+/*
+ * Finds the local address to use: src_addr, or without one the first usable address that
+ * fits the domain's name and the address format. The port is 0. -FI_EINVAL, -FI_ENODEV.
+ */
+int mrf_domain_address(const struct fi_info *info, union mrf_addr *addr);
+
+/* --- its calls: domain_ops.c -------------------------------------------------------- */
 
 /* The calls of an open domain: queues, address vectors, endpoints and queries. */
 extern struct fi_ops_domain mrf_domain_ops;

@@ -2,8 +2,8 @@
 /*
  * Socket addresses of the two families that endpoints have. Pure.
  */
-#ifndef MRF_OBJ_ADDR_H
-#define MRF_OBJ_ADDR_H
+#ifndef MRF_BASE_ADDR_H
+#define MRF_BASE_ADDR_H
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -20,6 +20,13 @@ union mrf_addr {
 
 /* The length of the address in bytes, by its family: 16 or 28. */
 size_t mrf_addr_len(const union mrf_addr *addr);
+/*
+ * Copies an address of at least len bytes (SIZE_MAX: as many as it needs). False: it is of
+ * neither family, or too short; only its family was copied.
+ */
+bool mrf_addr_set(union mrf_addr *addr, const struct sockaddr *from, size_t len);
+/* The bytes that name the host: *len is 4 or 16. */
+const uint8_t *mrf_addr_host(const struct sockaddr *sa, size_t *len);
 /* "10.99.1.1:4711", "[fd00::1]:4711"; returns buf. */
 char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len);
 

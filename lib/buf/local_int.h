@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside lib/buf: local buffers that the application registered, by their descriptors. */
-#ifndef MRF_BUF_LOCAL_DESC_H
-#define MRF_BUF_LOCAL_DESC_H
+/* Inside lib/buf: how local buffers come within reach. */
+#ifndef MRF_BUF_LOCAL_INT_H
+#define MRF_BUF_LOCAL_INT_H
 
 #include "buf/local.h"
+
+/* --- registered by the application, by their descriptors: local_desc.c -------------- */
 
 /* Codes of messages: no descriptor; it lacks the right; the buffer is not inside the region. */
 enum { MRF_LOCAL_MISSING = 4010, MRF_LOCAL_NO_RIGHT, MRF_LOCAL_OUTSIDE };
@@ -18,5 +20,16 @@ int mrf_local_desc_check(const struct mrf_buf *buf, const struct mrf_local_req *
  */
 int mrf_local_desc_use(const struct mrf_buf *buf, const struct mrf_local_req *req,
 		       struct mrf_local *local, bool strict, uint64_t *covered);
+
+/* --- registered by the cache, or for one transfer: local_pin.c ---------------------- */
+
+/*
+ * At most MRF_LOCAL_IOV buffers. -FI_EFAULT: one is not mapped, or may not be read or written;
+ * -FI_ENOMEM, or another error of registering memory. Nothing is logged, or held after an error.
+ */
+int mrf_local_pin(const struct mrf_buf *buf, const struct mrf_local_req *req,
+		  struct mrf_local *local);
+/* Fast, without registrations (local->temp). Harmless if nothing is pinned. */
+void mrf_local_unpin(struct mrf_local *local);
 
 #endif

@@ -7,11 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/lock.h"
-#include "obj/addr.h"
+#include "base/addr.h"
 
 size_t mrf_addr_len(const union mrf_addr *addr)
 {
 	return addr->sa.sa_family == AF_INET6 ? sizeof(addr->in6) : sizeof(addr->in);
+}
+
+bool mrf_addr_set(union mrf_addr *addr, const struct sockaddr *from, size_t len)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->sa.sa_family = from->sa_family;
+	if ((from->sa_family != AF_INET && from->sa_family != AF_INET6) || len < mrf_addr_len(addr))
+		return false;
+	memcpy(addr, from, mrf_addr_len(addr));
+	return true;
+}
+
+const uint8_t *mrf_addr_host(const struct sockaddr *sa, size_t *len)
+{
+	const union mrf_addr *addr = (const void *)sa;
+	bool six = sa->sa_family == AF_INET6;
+
+	*len = six ? sizeof(addr->in6.sin6_addr) : sizeof(addr->in.sin_addr);
+	return six ? addr->in6.sin6_addr.s6_addr : (const uint8_t *)&addr->in.sin_addr;
 }
 
 char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len)
@@ -84,13 +103,13 @@ const char *mrf_addr_fault(const union mrf_addr *addr, sa_family_t family)
 }
 
 /* Adds n to a big-endian number; false when it does not fit. */
-static bool add_be(unsigned char *bytes, size_t len, uint64_t n)
+static bool add_be(uint8_t *bytes, size_t len, uint64_t n)
 {
 	unsigned carry = 0;
 
 	while (len--) {
 		carry += bytes[len] + (unsigned)(n & 0xff);
-		bytes[len] = (unsigned char)carry;
+		bytes[len] = (uint8_t)carry;
 		carry >>= 8;
 		n >>= 8;
 	}
@@ -100,13 +119,10 @@ static bool add_be(unsigned char *bytes, size_t len, uint64_t n)
 bool mrf_addr_advance(union mrf_addr *addr, uint64_t hosts, uint64_t ports)
 {
 	unsigned long port = mrf_addr_port(addr);
-	bool fits;
+	size_t len;
+	uint8_t *host = (uint8_t *)mrf_addr_host(&addr->sa, &len);
 
-	if (addr->sa.sa_family == AF_INET6)
-		fits = add_be(addr->in6.sin6_addr.s6_addr, 16, hosts);
-	else
-		fits = add_be((unsigned char *)&addr->in.sin_addr, 4, hosts);
-	if (!fits || ports > UINT16_MAX - port)
+	if (!add_be(host, len, hosts) || ports > UINT16_MAX - port)
 		return false;
 	mrf_addr_set_port(addr, (uint16_t)(port + ports));
 	return true;
@@ -114,14 +130,10 @@ bool mrf_addr_advance(union mrf_addr *addr, uint64_t hosts, uint64_t ports)
 
 bool mrf_addr_same_host(const struct sockaddr *a, const struct sockaddr *b)
 {
-	const struct sockaddr_in *in = (const void *)a, *in2 = (const void *)b;
-	const struct sockaddr_in6 *in6 = (const void *)a, *in62 = (const void *)b;
+	size_t len;
+	const uint8_t *x = mrf_addr_host(a, &len), *y = mrf_addr_host(b, &len);
 
-	if (a->sa_family != b->sa_family)
-		return false;
-	if (a->sa_family == AF_INET6)
-		return !memcmp(&in6->sin6_addr, &in62->sin6_addr, sizeof(in6->sin6_addr));
-	return in->sin_addr.s_addr == in2->sin_addr.s_addr;
+	return a->sa_family == b->sa_family && !memcmp(x, y, len);
 }
 
 /* Reads it like getaddrinfo: a number is a port, anything else a name. */

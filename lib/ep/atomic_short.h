@@ -10,11 +10,32 @@
 
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
-#include "ep/atomic.h"
+#include "ep/model/atomic.h"
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
 #include "monitor/life.h"
 #include "mr/desc.h"
+
+/* The arguments of a call with one buffer of each kind. */
+struct mrf_atomic_one {
+	enum mrf_atomic_family family;
+	enum fi_datatype datatype;
+	enum fi_op op;
+	const void *operand;
+	const void *compare;
+	void *result;
+	void *desc[3]; /* of operand, compare, result */
+	fi_addr_t addr;
+	uint64_t remote;
+	uint64_t key;
+	void *context;
+};
+
+/*
+ * Copies an operand and a comparand from addresses that may not be mapped. compare NULL:
+ * there is no comparand. False: one of them is not mapped; the general path reports that.
+ */
+bool mrf_one_copy(const void *operand, const void *compare, uint64_t copy[2]);
 
 static MRF_ALWAYS_INLINE bool mrf_one_is_native(const struct mrf_atomic_one *one)
 {

@@ -7,15 +7,11 @@
 #include "base/log.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
-#include "ep/atomic.h"
 #include "ep/ep.h"
 #include "ep/ep_bind.h"
-#include "ep/ep_calls.h"
 #include "ep/eps.h"
-#include "ep/life.h"
 #include "ep/link/greet.h"
-#include "ep/none.h"
-#include "ep/rma.h"
+#include "ep/ops.h"
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
@@ -72,7 +68,7 @@ static int ep_enable_locked(struct mrf_ep *ep)
 		return mrf_refuse(FI_ENOCQ, FI_LOG_EP_CTRL, 4049,
 				  "bind a CQ with FI_TRANSMIT, or a counter: completions have "
 				  "nowhere to go");
-	ret = mrf_life_enable(ep->agent, ep);
+	ret = mrf_eps_listen(ep);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4050,
 				  "the endpoint cannot listen for peers");
@@ -149,7 +145,7 @@ static int ep_close(struct fid *fid)
 	 * come last, when only its own memory is left: other threads may be waiting to close them.
 	 */
 	mrf_ep_unlink_all(ep);
-	mrf_life_close(ep->agent, ep);
+	mrf_eps_remove(ep);
 	mrf_chores_run(ep);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
@@ -372,7 +368,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ret = open_port(ep, key, key_size);
 	if (ret)
 		goto err_cq;
-	ret = mrf_life_open(ep->agent, ep);
+	ret = mrf_eps_add(ep);
 	if (ret && ep->agent->denied) {
 		ret = mrf_agent_refuse();
 		goto err_port;

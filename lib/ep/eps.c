@@ -1,15 +1,222 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/errtext.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "buf/cache.h"
+#include "contract/budget.h"
 #include "ep/eps.h"
-#include "ep/life.h"
+#include "ep/rx/atomic_serve.h"
 #include "ep/rx/requests.h"
+#include "ep/rx/target.h"
+#include "ep/rx/target_serve.h"
+#include "ep/tx/chores.h"
+#include "ep/tx/peer.h"
+#include "ep/tx/peers.h"
+#include "ep/tx/service.h"
 #include "loop/agent_calls.h"
+#include "loop/denied.h"
 #include "monitor/monitor.h"
+
+/* --- what the agent does for endpoints ------------------------------------------------------- */
+
+static void kicked(struct mrf_kick *kick)
+{
+	struct mrf_peer *peer = mrf_container_of(kick, struct mrf_peer, kick);
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	mrf_service_conn_locked(peer);
+	mrf_service_leave(ep);
+}
+
+/* One that has to wait again is for the next time. */
+static void advance_watching_locked(struct mrf_ep *ep)
+{
+	struct mrf_list *node, now;
+
+	mrf_lock_held(&ep->lock);
+	mrf_list_init(&now);
+	while ((node = mrf_list_pop(&ep->watching)))
+		mrf_list_add_tail(node, &now);
+	while ((node = mrf_list_pop(&now)))
+		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, watching));
+}
+
+static void cq_has_news(void *watcher)
+{
+	struct mrf_ep *ep = watcher;
+
+	mrf_lock_take(&ep->lock);
+	ep->watched = false;
+	/* Other threads may wait for the queue, too, so it is armed again. */
+	mrf_vcq_ack(ep->scq);
+	mrf_vcq_arm(ep->scq);
+	mrf_peer_progress_locked(ep);
+	advance_watching_locked(ep);
+	mrf_service_leave(ep);
+}
+
+/* False: the time is over, and some may be left. */
+static bool leave_removed(struct mrf_ep *ep, int64_t end)
+{
+	bool in_time = true;
+
+	mrf_lock_take(&ep->lock);
+	mrf_list_each_safe (node, &ep->all_peers) {
+		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
+
+		/* Those that are gone already are busy, and will be kicked. */
+		if (peer->gone || !mrf_peers_let_go_locked(peer))
+			continue;
+		mrf_service_conn_locked(peer);
+		in_time = mrf_now_us() < end;
+		if (!in_time)
+			break;
+	}
+	mrf_service_leave(ep);
+	return in_time;
+}
+
+/*
+ * Closes the connections to addresses that were removed, once they have nothing to do; as many as
+ * there is time for, and the others in the next turns.
+ */
+static void removed(struct mrf_agent *agent)
+{
+	int64_t end = mrf_now_us() + MRF_TURN_US;
+
+	mrf_list_each (node, &mrf_eps_of(agent)->all) {
+		if (leave_removed(mrf_list_entry(node, struct mrf_ep, of_agent), end))
+			continue;
+		mrf_agent_removed(agent);
+		return;
+	}
+}
+
+static void turn_is_over(struct mrf_agent *agent)
+{
+	struct mrf_eps *eps = mrf_eps_of(agent);
+
+	mrf_passive_destroy_disconnected(eps);
+	mrf_passive_check(eps);
+}
+
+static const struct mrf_agent_guest guest = {
+	.kicked = kicked,
+	.completed = cq_has_news,
+	.removed = removed,
+	.serve = mrf_target_serve,
+	.over = turn_is_over,
+};
+
+/* --- endpoints come and go ------------------------------------------------------------------- */
+
+static void listener_event(struct mrf_owner *owner, const struct mrf_cm_event *event)
+{
+	if (event->type == MRF_CM_REQUEST)
+		mrf_passive_request(mrf_container_of(owner, struct mrf_ep, owner), event);
+}
+
+static const struct mrf_owner_calls listener_calls = { .event = listener_event };
+
+static int ep_open(struct mrf_agent *agent, void *arg)
+{
+	struct mrf_ep *ep = arg;
+	int ret;
+
+	ep->owner.calls = &listener_calls;
+	if (agent->denied)
+		return -FI_EACCES;
+	ret = mrf_vconn_open(agent->cm, &ep->owner, &ep->listener);
+	if (mrf_unlikely(ret == -FI_EACCES))
+		mrf_agent_denied(agent);
+	if (ret)
+		return ret;
+	ret = mrf_vconn_bind(ep->listener, &ep->addr.sa);
+	if (!ret)
+		ret = mrf_agent_cq_add(agent, ep->scq, ep);
+	if (ret)
+		mrf_vconn_close(ep->listener);
+	else
+		mrf_list_add_tail(&ep->of_agent, &mrf_eps_of(agent)->all);
+	return ret;
+}
+
+int mrf_eps_add(struct mrf_ep *ep)
+{
+	return mrf_agent_command(ep->agent, ep, ep_open);
+}
+
+static int enable_in_agent(struct mrf_agent *agent, void *arg)
+{
+	struct mrf_ep *ep = arg;
+
+	(void)agent;
+	return mrf_vconn_listen(ep->listener);
+}
+
+int mrf_eps_listen(struct mrf_ep *ep)
+{
+	return mrf_agent_command(ep->agent, ep, enable_in_agent);
+}
+
+static int stop_in_agent(struct mrf_agent *agent, void *arg)
+{
+	struct mrf_ep *ep = arg;
+
+	mrf_list_del(&ep->of_agent);
+	mrf_vconn_close(ep->listener);
+	mrf_agent_cq_remove(agent, ep->scq);
+	return 0;
+}
+
+enum { NONE, DONE, BUSY }; /* not MRF_AGENT_LATER: BUSY */
+
+static int abandon_one(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+	int ret = NONE;
+
+	mrf_lock_take(&ep->lock);
+	node = mrf_list_first(&ep->all_peers);
+	if (node)
+		ret = mrf_service_abandon_locked(mrf_list_entry(node, struct mrf_peer, node))
+			      ? DONE
+			      : BUSY;
+	mrf_lock_release(&ep->lock);
+	return ret;
+}
+
+/* As many connections as there is time for. */
+static int close_in_agent(struct mrf_agent *agent, void *arg)
+{
+	int64_t end = mrf_now_us() + MRF_TURN_US;
+	struct mrf_ep *ep = arg;
+	int ret = NONE;
+
+	(void)agent;
+	while (mrf_passive_destroy_one(ep) || (ret = abandon_one(ep))) {
+		if (ret == BUSY)
+			return BUSY;
+		if (mrf_now_us() >= end)
+			return MRF_AGENT_LATER;
+	}
+	mrf_atomic_loop_close(ep);
+	return 0;
+}
+
+void mrf_eps_remove(struct mrf_ep *ep)
+{
+	mrf_agent_command(ep->agent, ep, stop_in_agent);
+	do {
+		mrf_chores_wait(ep);
+	} while (mrf_agent_command(ep->agent, ep, close_in_agent) == BUSY);
+}
+
+/* --- what they share -------------------------------------------------------------------------- */
 
 /* Any thread, the monitor's too, with its lock held: see mrf_mr_space.dropped. */
 static void pins_dropped(void *arg)
@@ -64,7 +271,7 @@ static int eps_new(struct mrf_domain *domain, struct mrf_eps **out)
 	mrf_list_init(&eps->orphans);
 	mrf_list_init(&eps->rings);
 	eps->cache = mrf_cache_new(&domain->space);
-	ret = eps->cache ? mrf_agent_start(&eps->agent, domain->vdev, &mrf_life_guest) : -FI_ENOMEM;
+	ret = eps->cache ? mrf_agent_start(&eps->agent, domain->vdev, &guest) : -FI_ENOMEM;
 	if (ret) {
 		mrf_cache_free(eps->cache);
 		free(eps);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the endpoints of a domain share: their agent, and what peers do to all of them. */
+/*
+ * The endpoints of a domain: what they share, which is their agent and what peers do to all of
+ * them, and the life of each in the agent: opening, serving, closing.
+ */
 #ifndef MRF_EP_EPS_H
 #define MRF_EP_EPS_H
 
@@ -14,5 +17,17 @@ int mrf_eps_get(struct mrf_domain *domain, struct mrf_agent **agent);
 void mrf_eps_cache_stats(struct mrf_eps *eps, struct fi_mrfab_cache_stats *stats);
 /* Stops the agent. No endpoint may be left. */
 void mrf_eps_close(struct mrf_eps *eps);
+
+/*
+ * Bind the endpoint's address, and later listen there, in the agent thread; each returns
+ * when that is done.
+ */
+int mrf_eps_add(struct mrf_ep *ep);
+int mrf_eps_listen(struct mrf_ep *ep);
+/*
+ * Takes down all connections of ep, active and passive. No callback for ep comes
+ * afterwards.
+ */
+void mrf_eps_remove(struct mrf_ep *ep);
 
 #endif

@@ -1,17 +1,13 @@
 libmrfab_internal_la_SOURCES += \
 	lib/ep/atomic.c \
-	lib/ep/atomic.h \
 	lib/ep/atomic_short.h \
 	lib/ep/ep.c \
 	lib/ep/ep.h \
 	lib/ep/ep_bind.c \
 	lib/ep/ep_bind.h \
 	lib/ep/ep_calls.c \
-	lib/ep/ep_calls.h \
 	lib/ep/eps.c \
 	lib/ep/eps.h \
-	lib/ep/life.c \
-	lib/ep/life.h \
 	lib/ep/link/attempt.c \
 	lib/ep/link/attempt.h \
 	lib/ep/link/conn.c \
@@ -30,8 +26,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/model/fate.h \
 	lib/ep/model/why.c \
 	lib/ep/model/why.h \
-	lib/ep/none.c \
-	lib/ep/none.h \
+	lib/ep/ops.h \
 	lib/ep/resolve/ask.c \
 	lib/ep/resolve/ask.h \
 	lib/ep/resolve/judge.c \
@@ -57,8 +52,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/target_serve.h \
 	lib/ep/rx/work.h \
 	lib/ep/short.h \
-	lib/ep/tx/access.c \
-	lib/ep/tx/access.h \
 	lib/ep/tx/atomic_op.c \
 	lib/ep/tx/atomic_op.h \
 	lib/ep/tx/atomic_swap.c \
@@ -79,14 +72,10 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/fail.h \
 	lib/ep/tx/fatal.c \
 	lib/ep/tx/fatal.h \
-	lib/ep/tx/op.c \
-	lib/ep/tx/op.h \
 	lib/ep/tx/peer.c \
 	lib/ep/tx/peer.h \
 	lib/ep/tx/peers.c \
 	lib/ep/tx/peers.h \
-	lib/ep/tx/probe.c \
-	lib/ep/tx/probe.h \
 	lib/ep/tx/rma_op.c \
 	lib/ep/tx/rma_op.h \
 	lib/ep/tx/rpc.c \

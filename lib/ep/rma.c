@@ -4,21 +4,16 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "contract/limits.h"
+#include "ep/ops.h"
 #include "ep/rma.h"
 #include "ep/rma_short.h"
 #include "ep/tx/commit.h"
 #include "ep/tx/rma_op.h"
-#include "ep/tx/op.h"
 #include "ep/tx/entry.h"
 
 #define MSG_FLAGS                                                                          \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 	 FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE)
-
-static struct mrf_ep *to_ep(struct fid_ep *fid)
-{
-	return mrf_container_of(fid, struct mrf_ep, fid);
-}
 
 static int check_counts(const struct mrf_req *req)
 {
@@ -117,7 +112,7 @@ int mrf_rma_submit(struct mrf_ep *ep, const struct mrf_req *req)
 	ret = mrf_entry_begin(ep, req->addr, &op);
 	if (ret)
 		return ret;
-	ret = mrf_op_fill(ep, req, op);
+	ret = mrf_entry_fill(ep, req, op);
 	if (!ret && mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))
 		mrf_commit_begin(op);
 	return mrf_entry_start(ep, req->addr, op, ret);
@@ -128,7 +123,7 @@ static ssize_t submit_simple(struct fid_ep *fid, const struct mrf_op_type *type,
 			     const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
 			     uint64_t remote, uint64_t key, void *context)
 {
-	struct mrf_ep *ep = to_ep(fid);
+	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
 	struct fi_rma_iov rma = { .addr = remote,
 				  .len = mrf_iov_total(iov,
 						       iov && count <= MRF_LIMIT_IOV ? count : 0),
@@ -155,7 +150,7 @@ static ssize_t ep_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi
 					 key,	      context,	      false };
 	struct iovec iov;
 
-	if (mrf_likely(mrf_rma_short(to_ep(fid), &one)))
+	if (mrf_likely(mrf_rma_short(mrf_ep_of(&fid->fid), &one)))
 		return 0;
 	iov.iov_base = buf;
 	iov.iov_len = len;
@@ -169,7 +164,7 @@ static ssize_t ep_write(struct fid_ep *fid, const void *buf, size_t len, void *d
 					 key,	       context,	       false };
 	struct iovec iov;
 
-	if (mrf_likely(mrf_rma_short(to_ep(fid), &one)))
+	if (mrf_likely(mrf_rma_short(mrf_ep_of(&fid->fid), &one)))
 		return 0;
 	iov.iov_base = (void *)(uintptr_t)buf;
 	iov.iov_len = len;
@@ -203,7 +198,7 @@ static ssize_t rma_message(struct fid_ep *fid, const struct mrf_op_type *type,
 	req.addr = msg->addr;
 	req.context = msg->context;
 	req.data = msg->data;
-	return mrf_rma_submit(to_ep(fid), &req);
+	return mrf_rma_submit(mrf_ep_of(&fid->fid), &req);
 }
 
 static ssize_t ep_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
@@ -230,7 +225,7 @@ static ssize_t write_one(struct fid_ep *fid, const void *buf, size_t len, void *
 	req->rma = &rma;
 	req->rma_count = 1;
 	req->addr = addr;
-	return mrf_rma_submit(to_ep(fid), req);
+	return mrf_rma_submit(mrf_ep_of(&fid->fid), req);
 }
 
 static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr,
@@ -245,7 +240,7 @@ static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr
 					 .silent = true };
 	struct mrf_req req = { .flags = FI_INJECT, .silent = true };
 
-	if (mrf_likely(mrf_rma_short_inject(to_ep(ep), &one)))
+	if (mrf_likely(mrf_rma_short_inject(mrf_ep_of(&ep->fid), &one)))
 		return 0;
 	return write_one(ep, buf, len, NULL, addr, remote, key, &req);
 }
@@ -254,7 +249,7 @@ static ssize_t ep_writedata(struct fid_ep *ep, const void *buf, size_t len, void
 			    uint64_t data, fi_addr_t addr, uint64_t remote, uint64_t key,
 			    void *context)
 {
-	struct mrf_req req = { .flags = to_ep(ep)->op_flags | FI_REMOTE_CQ_DATA,
+	struct mrf_req req = { .flags = mrf_ep_of(&ep->fid)->op_flags | FI_REMOTE_CQ_DATA,
 			       .data = data,
 			       .context = context };
 

@@ -5,8 +5,6 @@
 
 #include "ep/model/ep.h"
 
-extern struct fi_ops_rma mrf_ep_rma_ops;
-
 /* Starts an operation, after all checks of fi_rma(3)'s arguments. */
 int mrf_rma_submit(struct mrf_ep *ep, const struct mrf_req *req);
 

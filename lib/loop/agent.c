@@ -78,12 +78,6 @@ void mrf_agent_poll(struct mrf_agent *agent)
 	handle_messages(agent, MRF_AGENT_CQ);
 }
 
-static void poll_cq(struct mrf_agent *agent)
-{
-	mrf_agent_cq_event(agent);
-	agent->more = true;
-}
-
 static void handle_cm(struct mrf_agent *agent, const struct mrf_cm_event *event)
 {
 	struct mrf_owner *owner = mrf_vconn_owner(event->conn);
@@ -173,7 +167,8 @@ static void handle_ready(struct mrf_agent *agent, const struct epoll_event *even
 		poll_cm(agent);
 		break;
 	case TAG_CQ:
-		poll_cq(agent);
+		mrf_agent_cq_event(agent);
+		agent->more = true;
 		break;
 	case TAG_DEVICE:
 		mrf_agent_device_event(agent);
@@ -181,16 +176,6 @@ static void handle_ready(struct mrf_agent *agent, const struct epoll_event *even
 	default:
 		agent->guest->completed(event->data.ptr);
 	}
-}
-
-static bool stopping(struct mrf_agent *agent)
-{
-	bool stop;
-
-	mrf_lock_take(&agent->lock);
-	stop = agent->stop;
-	mrf_lock_release(&agent->lock);
-	return stop;
 }
 
 /*
@@ -228,7 +213,7 @@ static void *agent_main(void *arg)
 {
 	struct mrf_agent *agent = arg;
 
-	while (!stopping(agent))
+	while (!atomic_load(&agent->stop))
 		turn(agent);
 	return NULL;
 }
@@ -315,9 +300,7 @@ err_lock:
 
 void mrf_agent_stop(struct mrf_agent *agent)
 {
-	mrf_lock_take(&agent->lock);
-	agent->stop = true;
-	mrf_lock_release(&agent->lock);
+	atomic_store(&agent->stop, true);
 	mrf_agent_wake(agent);
 	pthread_join(agent->thread, NULL);
 	mrf_crews_stop(agent);

@@ -60,8 +60,8 @@ struct mrf_owner_calls {
 	 */
 	void (*broke)(struct mrf_owner *owner);
 	/*
-	 * rdma_cm is lost. going: does the owner still have something to end? If so, end
-	 * ends it.
+	 * rdma_cm is lost. going: does the owner still have something to end? NULL: always. If
+	 * so, end ends it.
 	 */
 	bool (*going)(struct mrf_owner *owner);
 	void (*end)(struct mrf_owner *owner);
@@ -119,13 +119,13 @@ struct mrf_agent {
 	struct mrf_vcm *cm;
 	struct mrf_vcq *cq; /* the first of cqs, which has the descriptor of all */
 
-	struct mrf_lock lock;  /* rank AGENT: guards the lists, stop and crews */
+	struct mrf_lock lock;  /* rank AGENT: guards the lists and crews */
 	struct mrf_list kicks; /* struct mrf_kick.node */
 	struct mrf_list commands;
-	bool stop;
 	struct mrf_crew crew[MRF_CREWS];
 	struct mrf_list done;  /* struct mrf_job.node */
 	atomic_bool done_told; /* the agent is to look there */
+	atomic_bool stop;
 	atomic_bool commanded; /* commands wait: they go before peers' requests */
 	atomic_bool denied;    /* rdma_cm is lost: denied.h */
 	atomic_bool gone;      /* the device was removed: device.h */

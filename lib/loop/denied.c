@@ -42,7 +42,7 @@ static void search_one(void *value, void *arg)
 {
 	struct mrf_owner *owner = value, **found = arg;
 
-	if (!*found && owner->calls->going(owner))
+	if (!*found && (!owner->calls->going || owner->calls->going(owner)))
 		*found = owner;
 }
 

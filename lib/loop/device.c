@@ -15,11 +15,6 @@
 #include "loop/device.h"
 #include "verbs/verbs.h"
 
-static const char *name_of(const struct mrf_agent *agent)
-{
-	return mrf_vdev_name(agent->vdev);
-}
-
 void mrf_agent_gone(struct mrf_agent *agent)
 {
 	if (atomic_exchange(&agent->gone, true))
@@ -28,7 +23,7 @@ void mrf_agent_gone(struct mrf_agent *agent)
 		 "the device %s was removed: no peer reaches the endpoints of this domain any "
 		 "more, and their operations fail (close endpoints and domain, and open them "
 		 "again)",
-		 name_of(agent));
+		 mrf_vdev_name(agent->vdev));
 }
 
 /* --- connections that the device has broken ----------------------------------------------- */
@@ -43,48 +38,39 @@ static void lose_owner(struct mrf_owner *owner)
 static void lose_if_spoilt(void *value, void *arg)
 {
 	struct mrf_owner *owner = value;
-	const struct mrf_vcq *const *spoilt = arg;
 
-	if (*spoilt == owner->cq->vcq || *spoilt == owner->scq)
+	if (arg == owner->cq->vcq || arg == owner->scq)
 		lose_owner(owner);
-}
-
-/* Completions are lost, nobody knows whose: no connection with this queue can go on. */
-static void overflowed(struct mrf_agent *agent, const struct mrf_vcq *cq)
-{
-	mrf_warn(FI_LOG_EP_CTRL, 4027,
-		 "%s: a completion queue is in error: the connections that use it are made anew",
-		 name_of(agent));
-	mrf_idmap_each(&agent->owners, lose_if_spoilt, &cq);
-}
-
-static void qp_broke(struct mrf_agent *agent, const struct mrf_vdev_event *event)
-{
-	mrf_warn(FI_LOG_EP_CTRL, 4028, "%s: %s: the connection is made anew", name_of(agent),
-		 event->text);
-	if (event->owner)
-		lose_owner(event->owner);
 }
 
 static void handle(struct mrf_agent *agent, const struct mrf_vdev_event *event)
 {
+	const char *name = mrf_vdev_name(agent->vdev);
+
 	switch (event->type) {
 	case MRF_VDEV_CQ_ERR:
-		overflowed(agent, event->cq);
+		/* Completions are lost, nobody knows whose: no connection with it can go on. */
+		mrf_warn(FI_LOG_EP_CTRL, 4027,
+			 "%s: a completion queue is in error: the connections that use it are made "
+			 "anew",
+			 name);
+		mrf_idmap_each(&agent->owners, lose_if_spoilt, (void *)(uintptr_t)event->cq);
 		break;
 	case MRF_VDEV_QP_ERR:
-		qp_broke(agent, event);
+		mrf_warn(FI_LOG_EP_CTRL, 4028, "%s: %s: the connection is made anew", name,
+			 event->text);
+		if (event->owner)
+			lose_owner(event->owner);
 		break;
 	case MRF_VDEV_GONE:
 		mrf_agent_gone(agent);
 		break;
 	case MRF_VDEV_PORT_DOWN:
 		mrf_warn(FI_LOG_EP_CTRL, 4029,
-			 "%s: the port is down: operations wait until it is up, or time out",
-			 name_of(agent));
+			 "%s: the port is down: operations wait until it is up, or time out", name);
 		break;
 	default:
-		mrf_info(FI_LOG_EP_CTRL, "%s: %s", name_of(agent), event->text);
+		mrf_info(FI_LOG_EP_CTRL, "%s: %s", name, event->text);
 	}
 }
 

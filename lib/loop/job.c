@@ -12,7 +12,6 @@ static void queue_job_locked(struct mrf_crew *crew, struct mrf_job *job)
 {
 	mrf_lock_held(&crew->agent->lock);
 	mrf_list_add_tail(&job->node, &crew->waiting);
-	crew->queued++;
 	sem_post(&crew->work);
 }
 
@@ -25,10 +24,6 @@ static struct mrf_job *job_waiting(struct mrf_crew *crew)
 		;
 	mrf_lock_take(&crew->agent->lock);
 	node = mrf_list_pop(&crew->waiting);
-	if (node) {
-		crew->queued--;
-		crew->busy++;
-	}
 	mrf_lock_release(&crew->agent->lock);
 	return node ? mrf_list_entry(node, struct mrf_job, node) : NULL;
 }
@@ -38,11 +33,12 @@ static void job_returned(struct mrf_crew *crew, struct mrf_job *job, bool more)
 	struct mrf_agent *agent = crew->agent;
 
 	mrf_lock_take(&agent->lock);
-	crew->busy--;
-	if (more)
+	if (more) {
 		queue_job_locked(crew, job);
-	else
+	} else {
 		mrf_list_add_tail(&job->node, &agent->done);
+		crew->jobs--;
+	}
 	mrf_lock_release(&agent->lock);
 	if (!more && !atomic_exchange(&agent->done_told, true))
 		mrf_agent_wake(agent);
@@ -65,7 +61,7 @@ static int enlist_locked(struct mrf_crew *crew)
 	int ret;
 
 	mrf_lock_held(&crew->agent->lock);
-	if (crew->busy + crew->queued < crew->n || crew->n == crew->most)
+	if (crew->jobs < crew->n || crew->n == crew->most)
 		return 0;
 	ret = mrf_thread_start(&crew->thread[crew->n], crew_main, crew, "mrfab-job");
 	crew->n += !ret;
@@ -81,8 +77,10 @@ int mrf_agent_job(struct mrf_agent *agent, enum mrf_crew_kind kind, struct mrf_j
 
 	mrf_lock_take(&agent->lock);
 	ret = enlist_locked(crew);
-	if (!ret)
+	if (!ret) {
 		queue_job_locked(crew, job);
+		crew->jobs++;
+	}
 	mrf_lock_release(&agent->lock);
 	return ret;
 }

@@ -41,10 +41,9 @@ struct mrf_job {
 struct mrf_crew {
 	struct mrf_agent *agent;
 	pthread_t thread[MRF_JOB_THREADS];
-	unsigned most;	 /* threads that there may be; constant */
-	unsigned n;	 /* threads */
-	unsigned busy;	 /* those that have a job */
-	unsigned queued; /* jobs in waiting */
+	unsigned most; /* threads that there may be; constant */
+	unsigned n;    /* threads */
+	unsigned jobs; /* those that threads are at, and those in waiting */
 	struct mrf_list waiting;
 	sem_t work; /* goes up with each job, and for each thread to stop */
 };

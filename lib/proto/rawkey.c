@@ -8,11 +8,6 @@
 
 static const char magic[4] = { 'm', 'r', 'f', 'k' };
 
-static uint32_t nseg_of(const uint8_t *buf)
-{
-	return mrf_rawkey_is_compact(buf) ? 1 : get32(buf + MRF_RAWKEY_NSEG_AT);
-}
-
 /* The ith segment; the only one of the compact form is in the head. */
 static struct mrf_wire_seg seg_at(const uint8_t *buf, uint32_t i)
 {
@@ -148,16 +143,6 @@ static const char *tail_fault(const uint8_t *buf, size_t len)
 	return NULL;
 }
 
-/* The fault of a key that is not compact, of this version, whose frame is in order. */
-static const char *other_fault(const uint8_t *buf)
-{
-	const char *fault = nseg_fault(buf);
-
-	if (!fault)
-		fault = mrf_rawkey_head_fault(buf);
-	return fault ? fault : segs_fault(buf);
-}
-
 static int check_other(const uint8_t *buf, size_t len, const char **why)
 {
 	const char *fault = frame_fault(buf, len);
@@ -167,7 +152,11 @@ static int check_other(const uint8_t *buf, size_t len, const char **why)
 		return -FI_ENOSYS;
 	}
 	if (!fault)
-		fault = other_fault(buf);
+		fault = nseg_fault(buf);
+	if (!fault)
+		fault = mrf_rawkey_head_fault(buf);
+	if (!fault)
+		fault = segs_fault(buf);
 	if (!fault)
 		fault = tail_fault(buf, len);
 	if (!fault)
@@ -204,7 +193,7 @@ static void take_raw_key(const uint8_t *buf, struct mrf_rawkey *raw)
 	raw->base = mrf_rawkey_base(buf);
 	raw->len = get64(buf + MRF_RAWKEY_LEN_AT);
 	raw->complete = buf[MRF_RAWKEY_FLAGS_AT] & MRF_RAWKEY_COMPLETE;
-	raw->nseg = nseg_of(buf);
+	raw->nseg = mrf_rawkey_is_compact(buf) ? 1 : get32(buf + MRF_RAWKEY_NSEG_AT);
 	for (i = 0; i < raw->nseg; i++)
 		raw->seg[i] = seg_at(buf, i);
 }

@@ -278,14 +278,14 @@ static const struct {
 	const char *name;
 	size_t at;
 } fields[] = {
-	FIELD(type),	    FIELD(queued),	FIELD(fence),	      FIELD(silent),
-	FIELD(ask_first),   FIELD(resolved),	FIELD(told),	      FIELD(empty_known),
-	FIELD(chore),	    FIELD(imm),		FIELD(broken),	      FIELD(inflight),
-	FIELD(awaiting),    FIELD(gen),		FIELD(stamp),	      FIELD(total),
-	FIELD(pos),	    FIELD(acked),	FIELD(comp_flags),    FIELD(atomic),
-	FIELD(context),	    FIELD(nrma),	FIELD(local.kind),    FIELD(local.ntemp),
-	FIELD(local.temp),  FIELD(local.copy),	FIELD(local.rest),    FIELD(local.nsge),
-	FIELD(local.ndesc), FIELD(local.nuser), FIELD(local.ncached),
+	FIELD(type),	    FIELD(queued),	  FIELD(fence),	      FIELD(silent),
+	FIELD(ask_first),   FIELD(resolved),	  FIELD(told),	      FIELD(empty_known),
+	FIELD(imm),	    FIELD(broken),	  FIELD(inflight),    FIELD(awaiting),
+	FIELD(gen),	    FIELD(stamp),	  FIELD(total),	      FIELD(pos),
+	FIELD(acked),	    FIELD(comp_flags),	  FIELD(atomic),      FIELD(context),
+	FIELD(nrma),	    FIELD(local.kind),	  FIELD(local.ntemp), FIELD(local.temp),
+	FIELD(local.copy),  FIELD(local.rest),	  FIELD(local.nsge),  FIELD(local.ndesc),
+	FIELD(local.nuser), FIELD(local.ncached),
 };
 
 static const char *field_at(size_t at)

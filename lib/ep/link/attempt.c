@@ -157,18 +157,11 @@ enum mrf_attempt mrf_attempt_establish_locked(struct mrf_conn *conn, struct mrf_
 	return MRF_ATTEMPT_GOES_ON;
 }
 
-/* Did an endpoint refuse, or does none listen? */
-static enum mrf_attempt on_rejected(const struct mrf_cm_event *event)
-{
-	uint32_t reason;
-
-	return mrf_refuse_decode(event->data, event->len, &reason) ? MRF_ATTEMPT_NOBODY
-								   : MRF_ATTEMPT_REFUSED;
-}
-
 enum mrf_attempt mrf_attempt_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *event,
 					  struct mrf_why *why)
 {
+	uint32_t reason;
+
 	mrf_lock_held(&conn->peer->ep->lock);
 	switch (event->type) {
 	case MRF_CM_ADDR_RESOLVED:
@@ -181,7 +174,9 @@ enum mrf_attempt mrf_attempt_event_locked(struct mrf_conn *conn, const struct mr
 		return mrf_greet_welcomed_locked(conn, event, why) ? MRF_ATTEMPT_WELCOMED
 								   : MRF_ATTEMPT_FAILED;
 	case MRF_CM_REJECTED:
-		return on_rejected(event);
+		/* Did an endpoint refuse, or does none listen? */
+		return mrf_refuse_decode(event->data, event->len, &reason) ? MRF_ATTEMPT_NOBODY
+									   : MRF_ATTEMPT_REFUSED;
 	case MRF_CM_FAILED:
 		return on_failed_locked(conn->peer, event->err, why);
 	case MRF_CM_DISCONNECTED:

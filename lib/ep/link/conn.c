@@ -13,19 +13,6 @@ void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms)
 	mrf_timer_set(conn->peer->ep->agent, &conn->timer, ms);
 }
 
-void mrf_conn_clear_deadline_locked(struct mrf_conn *conn)
-{
-	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_timer_stop(conn->peer->ep->agent, &conn->timer);
-}
-
-void mrf_conn_drain_locked(struct mrf_conn *conn)
-{
-	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_peer_move_locked(conn->peer, MRF_PEER_DRAIN);
-	mrf_conn_set_deadline_locked(conn, MRF_DRAIN_MS);
-}
-
 void mrf_conn_probe_locked(struct mrf_conn *conn)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
@@ -127,7 +114,7 @@ void mrf_conn_destroy_locked(struct mrf_conn *conn)
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_conn_clear_deadline_locked(conn);
+	mrf_timer_stop(ep->agent, &conn->timer);
 	ep->scq_used -= conn->tail - conn->head;
 	mrf_idmap_remove(&ep->conns, conn->owner.id);
 	if (ep->last == conn)

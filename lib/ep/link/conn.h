@@ -54,9 +54,6 @@ void mrf_conn_destroy_locked(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Sets the deadline for the event that the connection waits for, in ms from now. */
 void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms);
-void mrf_conn_clear_deadline_locked(struct mrf_conn *conn);
-/* BROKEN -> DRAINING: sets a deadline for everything in flight to come back. */
-void mrf_conn_drain_locked(struct mrf_conn *conn);
 /*
  * * READY, BROKEN or DRAINING -> CUT: the peer is gone or given up, and everything in flight
  * will come back. In CUT: does nothing.

@@ -79,12 +79,6 @@ struct mrf_op_type {
 	void (*back)(struct mrf_peer *peer, struct mrf_op *op);
 };
 
-/* What is to be done for an operation that has ended: tx/chores.h. */
-enum mrf_chore {
-	MRF_CHORE_DELIVER, /* copy its results; then it completes */
-	MRF_CHORE_COMPLETE /* it only had to wait for those before it */
-};
-
 /* Kind ATOMIC. */
 struct mrf_op_atomic {
 	uint8_t family; /* enum mrf_atomic_family */
@@ -133,7 +127,6 @@ struct mrf_op {
 	bool resolved;	     /* all keys known good; holds until the next requeue */
 	bool told;	     /* the target counts it: must never be done twice */
 	uint8_t empty_known; /* a bit per rma entry: empty, and allowed by an answer */
-	uint8_t chore;	     /* enum mrf_chore; in peer->chores.list */
 	struct mrf_op_imm imm;
 	struct mrf_op_broken broken;
 	uint32_t inflight; /* work requests posted and not completed */

@@ -9,8 +9,6 @@
 #include "base/compiler.h"
 #include "obj/cq.h"
 
-struct mrf_op;
-
 struct mrf_why {
 	int err;  /* FI_E* */
 	int code; /* MRF-E number, also the prov_errno */
@@ -18,7 +16,5 @@ struct mrf_why {
 };
 
 void mrf_why_set(struct mrf_why *why, int err, int code, const char *fmt, ...) MRF_PRINTF(4, 5);
-/* Of an operation that cannot go on because of why: with what was done of it before. */
-void mrf_why_rest(const struct mrf_op *op, const struct mrf_why *why, struct mrf_why *more);
 
 #endif

@@ -142,12 +142,6 @@ void mrf_ask_lost_locked(struct mrf_peer *peer)
 	peer->known.leases = 0;
 }
 
-void mrf_ask_forget_locked(struct mrf_peer *peer)
-{
-	mrf_lock_held(&peer->ep->lock);
-	peer->known.epoch++;
-}
-
 static bool in_use_locked(const struct mrf_peer *peer)
 {
 	return peer->conn->tail != peer->conn->head || !mrf_list_empty(&peer->known.asked) ||

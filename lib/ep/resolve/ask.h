@@ -28,8 +28,6 @@ bool mrf_ask_answered_locked(struct mrf_peer *peer, const struct mrf_answer *ans
 void mrf_ask_unwant_locked(struct mrf_peer *peer);
 /* The connection is gone, and with it all open questions and leases. */
 void mrf_ask_lost_locked(struct mrf_peer *peer);
-/* What the peer said about regions pinned on demand is no longer valid. */
-void mrf_ask_forget_locked(struct mrf_peer *peer);
 /*
  * Releases the leases if nothing uses them; the peer is READY. True: they were released.
  */

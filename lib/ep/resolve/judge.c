@@ -14,11 +14,6 @@
 #include "base/iov.h"
 #include "ep/resolve/judge.h"
 
-static bool peer_virt_locked(const struct mrf_peer *peer)
-{
-	return peer->target.mr_mode & FI_MR_VIRT_ADDR;
-}
-
 /* --- may it be?
  * ------------------------------------------------------------------------- */
 
@@ -63,7 +58,7 @@ static bool region_ok_locked(const struct mrf_remote *remote, struct mrf_why *wh
 static bool bounds_fail_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 			       const struct fi_rma_iov *rma, struct mrf_why *why)
 {
-	bool virt = peer_virt_locked(peer);
+	bool virt = peer->target.mr_mode & FI_MR_VIRT_ADDR;
 	const char *hint = "";
 	uint64_t base = virt ? remote->base : 0, end = base + remote->len;
 	uint64_t past = rma->len - (end - rma->addr);

@@ -188,12 +188,6 @@ uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf
 	return done;
 }
 
-bool mrf_remote_is_full_locked(const struct mrf_peer *peer, const struct mrf_remote *remote)
-{
-	mrf_lock_held(&peer->ep->lock);
-	return remote->nways + MRF_PROTO_MAX_SEG >= peer->ep->max_ways;
-}
-
 unsigned mrf_remote_ways_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
 {
 	return len ? first_after_locked(remote, addr + (len - 1)) + 1 -
@@ -427,32 +421,19 @@ int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 
 /* --- forgetting ------------------------------------------------------------------------ */
 
-static void forget_one_locked(void *value, void *arg)
-{
-	(void)arg;
-	mrf_remote_drop_locked(value);
-}
-
-void mrf_remote_forget_all_locked(struct mrf_peer *peer)
-{
-	mrf_lock_held(&peer->ep->lock);
-	mrf_idmap_each(&peer->known.remotes, forget_one_locked, NULL);
-}
-
-static void forget_staged_locked(void *value, void *arg)
+static void forget_one_locked(void *value, void *all)
 {
 	struct mrf_remote *remote = value;
 
-	(void)arg;
-	if (remote->staged)
+	if (all || remote->staged)
 		mrf_remote_drop_locked(remote);
 	remote->staged = false;
 }
 
-void mrf_remote_forget_staged_locked(struct mrf_peer *peer)
+void mrf_remote_forget_locked(struct mrf_peer *peer, bool all)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_idmap_each(&peer->known.remotes, forget_staged_locked, NULL);
+	mrf_idmap_each(&peer->known.remotes, forget_one_locked, all ? peer : NULL);
 }
 
 static void free_one_locked(void *value, void *arg)

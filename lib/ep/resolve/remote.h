@@ -94,16 +94,13 @@ uint64_t mrf_remote_locate_locked(const struct mrf_peer *peer, const struct mrf_
 /* Returns how many bytes from addr on are reachable, over any number of ways. */
 uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 				   uint64_t stamp, uint64_t addr, uint64_t len);
-/* Might another answer exceed ep->max_ways? The known ways are then dropped to make room. */
-bool mrf_remote_is_full_locked(const struct mrf_peer *peer, const struct mrf_remote *remote);
 /*
  * Returns the number of ways that these bytes go over. The region is not complete, and
  * the bytes are all covered.
  */
 unsigned mrf_remote_ways_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
-void mrf_remote_forget_all_locked(struct mrf_peer *peer);
-/* A new connection has another ring. */
-void mrf_remote_forget_staged_locked(struct mrf_peer *peer);
+/* There is a new connection, which has another ring. all: to another endpoint. */
+void mrf_remote_forget_locked(struct mrf_peer *peer, bool all);
 void mrf_remote_fini_locked(struct mrf_peer *peer);
 
 #endif

@@ -8,15 +8,23 @@
 
 /* --- keys of an operation ----------------------------------------------------------------- */
 
+/* What is known of the region behind the key; NULL: nothing. */
+static const struct mrf_remote *known_locked(const struct mrf_op *op, uint64_t key)
+{
+	const struct mrf_remote *remote = mrf_remote_find_locked(op->peer, key);
+
+	return remote && remote->known ? remote : NULL;
+}
+
 /*
  * Has another operation got an answer since this one was asked for? Operations behind a refused
  * access need not each break a connection to learn the same.
  */
 static bool answered_locked(const struct mrf_op *op, uint64_t key)
 {
-	const struct mrf_remote *remote = mrf_remote_find_locked(op->peer, key);
+	const struct mrf_remote *remote = known_locked(op, key);
 
-	return remote && remote->known && mrf_judge_fresh_locked(op, remote);
+	return remote && mrf_judge_fresh_locked(op, remote);
 }
 
 /* Does the key carry its rkey, and one work request do it all? Then the kernel checks it. */
@@ -32,21 +40,15 @@ static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 	       op->total <= max && mrf_key_unpack(op->peer->target.mr_mode, rma->key, key);
 }
 
-/* The next answer replaces one about an empty access, so the operation remembers it. */
-static bool empty_and_known_locked(const struct mrf_op *op, const struct fi_rma_iov *rma)
-{
-	return !rma->len && (op->empty_known >> (rma - op->rma) & 1);
-}
-
 /* Has a lease for the first bytes of any of its buffers been collected? */
 static bool holds_leases_locked(const struct mrf_op *op)
 {
 	const struct fi_rma_iov *rma;
 
 	for (rma = op->rma; rma < op->rma + op->nrma; rma++) {
-		const struct mrf_remote *remote = mrf_remote_find_locked(op->peer, rma->key);
+		const struct mrf_remote *remote = known_locked(op, rma->key);
 
-		if (rma->len && remote && remote->known && remote->once &&
+		if (rma->len && remote && remote->once &&
 		    mrf_remote_covered_locked(op->peer, remote, op->stamp, rma->addr, 1))
 			return true;
 	}
@@ -81,19 +83,24 @@ static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remo
 /* Does the operation need more ways of this region than can be remembered? */
 static bool too_many_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
-	return mrf_unlikely(mrf_remote_is_full_locked(op->peer, remote)) &&
-	       count_ways_locked(op, remote) + 2 * MRF_PROTO_MAX_SEG >= op->peer->ep->max_ways;
+	unsigned max = op->peer->ep->max_ways;
+
+	/* Another answer might exceed that: the known ways would be dropped to make room. */
+	return mrf_unlikely(remote->nways + MRF_PROTO_MAX_SEG >= max) &&
+	       count_ways_locked(op, remote) + 2 * MRF_PROTO_MAX_SEG >= max;
 }
 
 static enum mrf_resolved resolve_one_locked(struct mrf_op *op, const struct fi_rma_iov *rma,
 					    struct mrf_why *why)
 {
+	/* The next answer replaces one about an empty access, so the operation remembers it. */
+	uint8_t empty = (uint8_t)(!rma->len << (rma - op->rma));
 	struct mrf_key_direct key;
 	struct mrf_remote *remote;
 	enum mrf_verdict verdict;
 	uint64_t done;
 
-	if (direct_locked(op, rma, &key) || empty_and_known_locked(op, rma))
+	if (direct_locked(op, rma, &key) || op->empty_known & empty)
 		return MRF_RESOLVED;
 	remote = mrf_remote_get_locked(op->peer, rma->key, why);
 	if (!remote)
@@ -103,7 +110,7 @@ static enum mrf_resolved resolve_one_locked(struct mrf_op *op, const struct fi_r
 		return MRF_RESOLVE_FAIL;
 	verdict = mrf_judge_locked(op, remote, rma, &done, why);
 	if (verdict == MRF_JUDGED_GOOD) {
-		op->empty_known |= (uint8_t)(!rma->len << (rma - op->rma));
+		op->empty_known |= empty;
 		return MRF_RESOLVED;
 	}
 	if (verdict == MRF_JUDGED_BAD && mrf_judge_fresh_locked(op, remote))
@@ -183,8 +190,8 @@ bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, uint32_t *
 		*len = rma->len - from;
 		return true;
 	}
-	remote = mrf_remote_find_locked(op->peer, rma->key);
-	if (!remote || !remote->known)
+	remote = known_locked(op, rma->key);
+	if (!remote)
 		return false;
 	*len = mrf_remote_locate_locked(op->peer, remote, op->stamp, rma->addr + from,
 					rma->len - from, rkey, remote_addr);
@@ -204,8 +211,8 @@ bool mrf_resolve_request_locked(const struct mrf_op *op, uint64_t from, struct m
 	request->len = rma->len - from;
 	if (direct_locked(op, rma, &key))
 		return true;
-	remote = mrf_remote_find_locked(op->peer, rma->key);
-	if (!remote || !remote->known)
+	remote = known_locked(op, rma->key);
+	if (!remote)
 		return false;
 	request->key = remote->peer_key;
 	/* The registration that the answer is about: its successor may have other bounds. */
@@ -222,8 +229,8 @@ static bool event_of_locked(const struct mrf_op *op, const struct fi_rma_iov *rm
 	*event = 0;
 	if (direct_locked(op, rma, &key))
 		return true;
-	remote = mrf_remote_find_locked(op->peer, rma->key);
-	if (!remote || !remote->known)
+	remote = known_locked(op, rma->key);
+	if (!remote)
 		return false;
 	*event = remote->event;
 	return true;
@@ -232,10 +239,10 @@ static bool event_of_locked(const struct mrf_op *op, const struct fi_rma_iov *rm
 bool mrf_resolve_staged_locked(const struct mrf_op *op, uint64_t from)
 {
 	const struct fi_rma_iov *rma = piece_rma_locked(op, &from);
-	const struct mrf_remote *remote = mrf_remote_find_locked(op->peer, rma->key);
+	const struct mrf_remote *remote = known_locked(op, rma->key);
 
 	mrf_lock_held(&op->peer->ep->lock);
-	return remote && remote->known && remote->staged;
+	return remote && remote->staged;
 }
 
 uint32_t mrf_resolve_number_locked(const struct mrf_op *op, uint64_t from)

@@ -438,11 +438,6 @@ static void serve(struct job *job, struct mrf_reply *reply, uint8_t *body)
 		count(job);
 }
 
-static bool goes_on(const struct job *job, const struct mrf_reply *reply)
-{
-	return reply->status == MRF_REPLY_DONE && reply->done < job->request->len;
-}
-
 int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
 		     uint8_t *body, unsigned *swaps)
 {
@@ -460,11 +455,11 @@ int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struc
 	job.size = mrf_atomic_size(job.datatype);
 	ret = loop_get(ep);
 	job.loop = ep->loop;
-	if (!ret) {
-		serve(&job, reply, body);
-	} else {
+	if (ret) {
 		reply->status = MRF_REPLY_FAILED;
 		reply->err = (uint32_t)-ret;
+		return 0;
 	}
-	return !ret && goes_on(&job, reply) ? MRF_SERVE_LATER : 0;
+	serve(&job, reply, body);
+	return reply->status == MRF_REPLY_DONE && reply->done < request->len ? MRF_SERVE_LATER : 0;
 }

@@ -132,20 +132,17 @@ static void never_came(struct mrf_timer *timer)
 	gone(passive);
 }
 
-/* Counts the half-open connections from this address (NULL: any); finds the oldest. */
+/* Counts the half-open connections from this address; finds the oldest, if there is one. */
 static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storage *addr,
 			   struct mrf_passive **oldest)
 {
 	unsigned n = 0;
 
-	*oldest = NULL;
 	mrf_list_each (node, &mrf_eps_of(agent)->half) {
 		struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, half);
 
-		if (addr && !mrf_addr_same_host((const void *)addr, (const void *)&passive->addr))
-			continue;
-		*oldest = *oldest ? *oldest : passive;
-		n++;
+		if (mrf_addr_same_host((const void *)addr, (const void *)&passive->addr) && !n++)
+			*oldest = passive;
 	}
 	return n;
 }
@@ -153,7 +150,7 @@ static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storag
 /* The oldest half-open connection gives way to a new one, if it has had enough time. */
 static bool give_way(struct mrf_passive *oldest)
 {
-	if (!oldest || oldest->until.node.key - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
+	if (oldest->until.node.key - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
 		return false;
 	gone(oldest);
 	return true;
@@ -162,7 +159,7 @@ static bool give_way(struct mrf_passive *oldest)
 static bool within_quota(struct mrf_agent *agent, const struct mrf_vconn *vconn)
 {
 	struct sockaddr_storage addr;
-	struct mrf_passive *oldest;
+	struct mrf_passive *oldest = NULL;
 
 	mrf_vconn_peer_addr(vconn, &addr);
 	return count_half(agent, &addr, &oldest) < MRF_HALF_PER_ADDR || give_way(oldest);
@@ -189,20 +186,9 @@ static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
 	}
 }
 
-static void message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
-{
-	mrf_passive_message(mrf_passive_of(owner), slot, wc);
-}
-
 static void broke(struct mrf_owner *owner)
 {
 	mrf_passive_disconnect(mrf_passive_of(owner));
-}
-
-static bool going(struct mrf_owner *owner)
-{
-	(void)owner;
-	return true;
 }
 
 static void end(struct mrf_owner *owner)
@@ -210,18 +196,12 @@ static void end(struct mrf_owner *owner)
 	gone(mrf_passive_of(owner));
 }
 
-static void forget(struct mrf_owner *owner)
-{
-	mrf_passive_forget(mrf_passive_of(owner));
-}
-
 static const struct mrf_owner_calls calls = {
 	.event = event,
-	.message = message,
+	.message = mrf_passive_message,
 	.broke = broke,
-	.going = going,
 	.end = end,
-	.forget = forget,
+	.forget = mrf_passive_forget,
 };
 
 /* --- taking in ------------------------------------------------------------------------------- */
@@ -325,11 +305,9 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t tick
 	return 0;
 }
 
-static void reject(struct mrf_vconn *vconn, enum mrf_refuse_reason reason)
+static void reject(struct mrf_vconn *vconn, const uint8_t *data, size_t len)
 {
-	uint8_t data[MRF_PROTO_REFUSE_LEN];
-
-	mrf_vconn_reject(vconn, data, mrf_refuse_encode(reason, data));
+	mrf_vconn_reject(vconn, data, len);
 	mrf_vconn_close(vconn);
 }
 
@@ -337,16 +315,7 @@ static void reject_full(struct mrf_vconn *vconn, enum mrf_full full)
 {
 	uint8_t data[MRF_PROTO_FULL_LEN];
 
-	mrf_vconn_reject(vconn, data, mrf_full_encode(full, data));
-	mrf_vconn_close(vconn);
-}
-
-static void challenge(struct mrf_ep *ep, struct mrf_vconn *vconn)
-{
-	uint8_t data[MRF_PROTO_CHALLENGE_LEN];
-
-	mrf_vconn_reject(vconn, data, mrf_greet_challenge(ep, data));
-	mrf_vconn_close(vconn);
+	reject(vconn, data, mrf_full_encode(full, data));
 }
 
 static void warn_key(const struct mrf_vconn *vconn)
@@ -367,10 +336,9 @@ static void warn_key(const struct mrf_vconn *vconn)
 /* Drops the oldest connection that its initiator has not confirmed. False: it is too young. */
 static bool make_place(struct mrf_agent *agent)
 {
-	struct mrf_passive *oldest;
+	struct mrf_list *oldest = mrf_list_first(&mrf_eps_of(agent)->half);
 
-	count_half(agent, NULL, &oldest);
-	return give_way(oldest);
+	return oldest && give_way(mrf_list_entry(oldest, struct mrf_passive, half));
 }
 
 static void not_taken_in(struct mrf_vconn *vconn, int ret, enum mrf_full full)
@@ -471,6 +439,7 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 
 void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 {
+	uint8_t data[MRF_PROTO_CHALLENGE_LEN];
 	struct mrf_auth_talk talk;
 	struct mrf_hello hello;
 
@@ -478,7 +447,7 @@ void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 		mrf_warn(FI_LOG_EP_CTRL, 4022,
 			 "a program that does not speak this protocol asked for a "
 			 "connection: it is rejected");
-		reject(event->incoming, MRF_REFUSE_VERSION);
+		reject(event->incoming, data, mrf_refuse_encode(MRF_REFUSE_VERSION, data));
 		return;
 	}
 	switch (mrf_greet_check(ep, &hello, event->qpn, &talk)) {
@@ -486,10 +455,10 @@ void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 		take_in(ep, event->incoming, &hello, &talk);
 		break;
 	case MRF_GREET_CHALLENGE:
-		challenge(ep, event->incoming);
+		reject(event->incoming, data, mrf_greet_challenge(ep, data));
 		break;
 	case MRF_GREET_KEY:
 		warn_key(event->incoming);
-		reject(event->incoming, MRF_REFUSE_KEY);
+		reject(event->incoming, data, mrf_refuse_encode(MRF_REFUSE_KEY, data));
 	}
 }

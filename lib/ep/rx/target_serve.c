@@ -161,8 +161,9 @@ static int serve_message(struct mrf_passive *passive, unsigned slot, size_t len)
 }
 
 /* One FORGET at a time: the peer has little room for messages that it did not ask for. */
-void mrf_passive_forget(struct mrf_passive *passive)
+void mrf_passive_forget(struct mrf_owner *owner)
 {
+	struct mrf_passive *passive = mrf_passive_of(owner);
 	uint8_t out[MRF_PROTO_NOTE_LEN];
 	struct mrf_sge sge = { .addr = (uintptr_t)out };
 	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(passive->owner.id, FORGET_SLOT),
@@ -177,13 +178,6 @@ void mrf_passive_forget(struct mrf_passive *passive)
 	sge.len = (uint32_t)mrf_note_encode(MRF_MSG_FORGET, out);
 	/* If it is not sent, the kernel refuses the peer's accesses: slower, but not wrong. */
 	passive->forgetting = !mrf_passive_post(passive, &wr);
-}
-
-static void forget_sent(struct mrf_passive *passive)
-{
-	passive->forgetting = false;
-	if (passive->forget_again)
-		mrf_passive_forget(passive);
 }
 
 static void take_imm(struct mrf_passive *passive, const struct mrf_wc *wc)
@@ -262,11 +256,14 @@ bool mrf_target_serve(struct mrf_agent *agent)
 static void sent(struct mrf_passive *passive, unsigned slot)
 {
 	passive->sending--;
-	if (slot == FORGET_SLOT)
-		forget_sent(passive);
-	else if (slot < MRF_PASSIVE_SLOTS && passive->state == MRF_PASSIVE_UP &&
-		 mrf_passive_post_slot(passive, slot))
+	if (slot == FORGET_SLOT) {
+		passive->forgetting = false;
+		if (passive->forget_again)
+			mrf_passive_forget(&passive->owner);
+	} else if (slot < MRF_PASSIVE_SLOTS && passive->state == MRF_PASSIVE_UP &&
+		   mrf_passive_post_slot(passive, slot)) {
 		mrf_passive_disconnect(passive);
+	}
 	mrf_passive_take_place(passive);
 }
 
@@ -311,11 +308,6 @@ static int free_slot(struct mrf_passive *passive, unsigned slot)
 	return 0;
 }
 
-static bool is_event(const struct mrf_passive *passive, const struct mrf_wc *wc)
-{
-	return wc->kind == MRF_WC_RECV_IMM && mrf_passive_wants_events(passive);
-}
-
 static int take_from_peer(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc)
 {
 	const uint8_t *msg = passive->slots[slot];
@@ -331,11 +323,14 @@ static int take_from_peer(struct mrf_passive *passive, unsigned slot, const stru
 	if (ret)
 		return ret;
 	/* Events are counted, not queued. */
-	return is_event(passive, wc) ? post_slot(passive, slot) : free_slot(passive, slot);
+	return wc->kind == MRF_WC_RECV_IMM && mrf_passive_wants_events(passive)
+		       ? post_slot(passive, slot)
+		       : free_slot(passive, slot);
 }
 
-void mrf_passive_message(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc)
+void mrf_passive_message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
 {
+	struct mrf_passive *passive = mrf_passive_of(owner);
 	int ret;
 
 	if (wc->status != MRF_WC_OK) {

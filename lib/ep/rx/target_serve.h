@@ -5,11 +5,12 @@
 
 #include "ep/link/passive.h"
 
-void mrf_passive_message(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc);
+/* Calls to the owner, which is a passive connection: mrf_owner_calls. */
+void mrf_passive_message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc);
 /* mrf_passive.look has fired. */
 void mrf_passive_look(struct mrf_timer *timer);
 /* Tells the peer that what it knows about regions pinned on demand is no longer valid. */
-void mrf_passive_forget(struct mrf_passive *passive);
+void mrf_passive_forget(struct mrf_owner *owner);
 /*
  * Serves peers, one question or request of each in turn, for a limited time or until a
  * command comes. True: some are left.

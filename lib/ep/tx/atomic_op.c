@@ -81,23 +81,13 @@ static bool has_cells(struct mrf_ep *ep)
 	return has;
 }
 
-/* NULL when they have become the endpoint's: another thread may have been faster. */
-static struct mrf_atomic_cells *give_cells(struct mrf_ep *ep, struct mrf_atomic_cells *cells)
+/*
+ * Makes ep->cells if they do not exist yet. -FI_ENOMEM or another error of registering memory;
+ * logged.
+ */
+static int cells_get(struct mrf_ep *ep)
 {
-	struct mrf_atomic_cells *left = cells;
-
-	mrf_lock_take(&ep->lock);
-	if (!ep->cells) {
-		ep->cells = cells;
-		left = NULL;
-	}
-	mrf_lock_release(&ep->lock);
-	return left;
-}
-
-int mrf_atomic_cells_get(struct mrf_ep *ep)
-{
-	struct mrf_atomic_cells *cells;
+	struct mrf_atomic_cells *cells, *left;
 	int ret;
 
 	if (has_cells(ep))
@@ -110,7 +100,12 @@ int mrf_atomic_cells_get(struct mrf_ep *ep)
 		return mrf_refuse(-ret, FI_LOG_EP_DATA, 4257,
 				  "there is no registered memory for the results of atomic "
 				  "operations");
-	cells_free(give_cells(ep, cells));
+	/* Another thread may have been faster. */
+	mrf_lock_take(&ep->lock);
+	left = ep->cells ? cells : NULL;
+	ep->cells = ep->cells ? ep->cells : cells;
+	mrf_lock_release(&ep->lock);
+	cells_free(left);
 	return 0;
 }
 
@@ -121,28 +116,18 @@ void mrf_atomic_cells_free(struct mrf_ep *ep)
 
 /* --- making one ----------------------------------------------------------------------- */
 
-static bool native(const struct mrf_atomic_req *req)
-{
-	return (req->datatype == FI_INT64 || req->datatype == FI_UINT64) &&
-	       (req->op == FI_SUM || req->op == FI_CSWAP || req->op == FI_ATOMIC_READ);
-}
-
-static uint64_t comp_flags(const struct mrf_atomic_req *req)
-{
-	return FI_ATOMIC | (req->family == MRF_ATOMIC_BASE ? FI_WRITE : FI_READ);
-}
-
 static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_req *req)
 {
 	size_t size = mrf_atomic_size(req->datatype), i;
 
 	op->type = &mrf_op_atomic;
-	op->comp_flags = comp_flags(req);
+	op->comp_flags = FI_ATOMIC | (req->family == MRF_ATOMIC_BASE ? FI_WRITE : FI_READ);
 	op->atomic.family = (uint8_t)req->family;
 	op->atomic.datatype = (uint8_t)req->datatype;
 	op->atomic.op = (uint8_t)req->op;
 	op->atomic.size = (uint8_t)size;
-	op->atomic.native = native(req);
+	op->atomic.native = (req->datatype == FI_INT64 || req->datatype == FI_UINT64) &&
+			    (req->op == FI_SUM || req->op == FI_CSWAP || req->op == FI_ATOMIC_READ);
 	op->atomic.swaps = op->atomic.native ? 0 : mrf_atomic_swaps(req);
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;
@@ -173,23 +158,16 @@ static bool may_be_staged(const struct mrf_ep *ep)
 	return ep->domain->space.mode & FI_MR_HMEM;
 }
 
-/* Some of it may be memory of a device. */
-static int gather_staged(struct mrf_ep *ep, uint8_t *to, const struct mrf_atomic_iov *from,
-			 const struct iovec *iov)
-{
-	const struct mrf_staged all = { iov, from->desc, from->count };
-
-	return mrf_stage_gather(&ep->buf, &all, 0, mrf_iov_total(iov, from->count), to);
-}
-
 static int gather(struct mrf_ep *ep, uint8_t *to, const struct mrf_atomic_iov *from, size_t size,
 		  const char *what)
 {
 	struct iovec iov[MRF_LIMIT_IOV];
 	int n = in_bytes(from, size, iov);
+	const struct mrf_staged all = { iov, from->desc, from->count };
 
+	/* Some of it may be memory of a device. */
 	if (mrf_unlikely(may_be_staged(ep)))
-		return gather_staged(ep, to, from, iov);
+		return mrf_stage_gather(&ep->buf, &all, 0, mrf_iov_total(iov, from->count), to);
 	if (mrf_likely(!mrf_user_get(to, iov, (size_t)n)))
 		return 0;
 	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4263,
@@ -293,7 +271,7 @@ static int fill(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_
 	if (!ret)
 		ret = take_values(ep, op, req);
 	if (!ret && (op->atomic.native || op->atomic.swaps))
-		ret = mrf_atomic_cells_get(ep);
+		ret = cells_get(ep);
 	return ret;
 }
 
@@ -346,11 +324,6 @@ static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 	return 0;
 }
 
-static bool window_full_locked(const struct mrf_op *op)
-{
-	return op->pos - op->atomic.collected == MRF_ATOMIC_CELLS * sizeof(uint64_t);
-}
-
 /* Can the device do the next element? Where the target counts, it has to know. */
 static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t len)
 {
@@ -384,7 +357,7 @@ static int post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	/* Behind requests, nothing is posted that may be refused. */
 	if (well ? mrf_rpc_awaited_locked(peer->conn) : awaits_count_locked(op))
 		return -FI_EAGAIN;
-	if (well && !window_full_locked(op))
+	if (well && op->pos - op->atomic.collected < MRF_ATOMIC_CELLS * sizeof(uint64_t))
 		return post_native_locked(peer, op, rkey, addr);
 	/* Elements are done in order, by whomever. */
 	if (op->inflight)
@@ -459,28 +432,21 @@ static const struct mrf_rpc request = { .type = MRF_MSG_ATOMIC,
 
 /* --- the end -------------------------------------------------------------------------- */
 
-static int scatter_results(struct mrf_ep *ep, const struct mrf_op *op, bool may_wait)
-{
-	const struct mrf_staged all = { mrf_local_user(&op->local), mrf_local_user_desc(&op->local),
-					(size_t)op->local.nuser };
-
-	return mrf_stage_scatter(&ep->buf, &all, 0, op->total, mrf_atomic_results(op), may_wait);
-}
-
 static int deliver(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 {
+	const struct mrf_staged to = { mrf_local_user(&op->local), mrf_local_user_desc(&op->local),
+				       (size_t)op->local.nuser };
 	int i;
 
 	for (i = 0; i < op->local.ndesc; i++) {
-		if (mrf_local_user(&op->local)[i].iov_len &&
-		    !mrf_desc_live(&ep->domain->space, mrf_local_user_desc(&op->local)[i]))
+		if (to.iov[i].iov_len && !mrf_desc_live(&ep->domain->space, to.desc[i]))
 			return -FI_ECANCELED;
 	}
 	collect(ep, op);
 	if (mrf_unlikely(may_be_staged(ep)))
-		return scatter_results(ep, op, may_wait);
-	return mrf_user_put(mrf_local_user(&op->local), (size_t)op->local.nuser,
-			    mrf_atomic_results(op), may_wait);
+		return mrf_stage_scatter(&ep->buf, &to, 0, op->total, mrf_atomic_results(op),
+					 may_wait);
+	return mrf_user_put(to.iov, to.count, mrf_atomic_results(op), may_wait);
 }
 
 const struct mrf_op_type mrf_op_atomic = {

@@ -54,16 +54,11 @@ static inline uint64_t *mrf_atomic_cell(const struct mrf_ep *ep, const struct mr
 }
 
 /*
- * Starts a checked operation. Fails like mrf_op_fill, or with -FI_EAGAIN: too many
+ * Starts a checked operation. Fails like mrf_entry_fill, or with -FI_EAGAIN: too many
  * operations are under way.
  */
 int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req);
 
-/*
- * Makes ep->cells if they do not exist yet. -FI_ENOMEM or another error of registering
- * memory; logged. Any thread, and without ep->lock.
- */
-int mrf_atomic_cells_get(struct mrf_ep *ep);
 void mrf_atomic_cells_free(struct mrf_ep *ep);
 
 /* Can the device of the peer change the word there? No device reaches another device's memory. */

@@ -46,12 +46,11 @@ static void offer_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 	atomic_store(&ep->source.left, true);
 }
 
-static void add_locked(struct mrf_ep *ep, struct mrf_op *op, enum mrf_chore chore)
+static void add_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	struct mrf_peer *peer = op->peer;
 
 	mrf_lock_held(&ep->lock);
-	op->chore = chore;
 	mrf_list_add_tail(&op->node, &peer->chores.list);
 	if (!peer->chores.uncompleted++)
 		ep->holdups++;
@@ -133,10 +132,8 @@ static MRF_ALWAYS_INLINE void complete_locked(struct mrf_ep *ep, struct mrf_op *
 static __attribute__((noinline)) void done_in_turn_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	if (op->local.nuser)
-		add_locked(ep, op, MRF_CHORE_DELIVER);
-	else if (is_behind_locked(ep, op))
-		add_locked(ep, op, MRF_CHORE_COMPLETE);
+	if (op->local.nuser || is_behind_locked(ep, op))
+		add_locked(ep, op);
 	else /* It is another peer whose results are being copied. */
 		complete_locked(ep, op);
 }
@@ -165,7 +162,7 @@ void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int c
 	}
 	op->broken.failed = true;
 	mrf_why_set(&op->why, err, code, "%s", text);
-	add_locked(ep, op, MRF_CHORE_COMPLETE);
+	add_locked(ep, op);
 }
 
 void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepared *then)
@@ -332,15 +329,14 @@ static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_w
 		return may_wait;
 	}
 	op = first_chore_locked(peer);
-	switch ((enum mrf_chore)op->chore) {
-	case MRF_CHORE_DELIVER:
-		if (!may_wait && is_agent(ep))
-			return false;
-		return deliver_locked(ep, peer, op, may_wait);
-	case MRF_CHORE_COMPLETE:
+	/* It may only have had to wait for those before it. */
+	if (!op->local.nuser || op->broken.failed) {
 		complete_first_locked(ep, peer, 0);
+		return true;
 	}
-	return true;
+	if (!may_wait && is_agent(ep))
+		return false;
+	return deliver_locked(ep, peer, op, may_wait);
 }
 
 static bool do_all_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_wait)

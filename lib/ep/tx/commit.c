@@ -25,8 +25,8 @@
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
-#include "ep/tx/access.h"
 #include "ep/tx/commit.h"
+#include "ep/tx/rma_op.h"
 
 /* --- the initiator ----------------------------------------------------------------------- */
 
@@ -48,11 +48,8 @@ static uint64_t fill_flush(const struct mrf_op *op, uint64_t len, struct mrf_req
 	return len;
 }
 
-static void explain_check(const struct mrf_op *op, const struct mrf_reply *reply,
-			  struct mrf_why *why)
+static void explain_check(const struct mrf_op *op, int err, struct mrf_why *why)
 {
-	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
-
 	if (err == FI_EOPNOTSUPP)
 		mrf_why_set(why, err, 4270,
 			    "key 0x%" PRIx64 ": FI_COMMIT_COMPLETE: its region was registered "
@@ -70,11 +67,8 @@ static void explain_check(const struct mrf_op *op, const struct mrf_reply *reply
 			    op->rma[0].key);
 }
 
-static void explain_flush(const struct mrf_op *op, const struct mrf_reply *reply,
-			  struct mrf_why *why)
+static void explain_flush(const struct mrf_op *op, int err, struct mrf_why *why)
 {
-	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
-
 	mrf_why_set(why, err, 4272,
 		    "key 0x%" PRIx64 ": the bytes were written, but the peer could not make them "
 		    "persistent: %s",
@@ -129,7 +123,7 @@ static const struct mrf_op_type checking = {
 
 static const struct mrf_op_type writing = {
 	.kind = MRF_OP_WRITE,
-	.post = mrf_access_post_locked,
+	.post = mrf_rma_op_post_locked,
 	.done = written_locked,
 };
 

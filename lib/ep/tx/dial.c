@@ -45,14 +45,6 @@ static void give_up_locked(struct mrf_peer *peer, int err, int code, const char 
 	give_up_why_locked(peer, &why);
 }
 
-static void give_up_full_locked(struct mrf_peer *peer)
-{
-	struct mrf_why why;
-
-	mrf_greet_no_room_locked(peer, &why);
-	give_up_why_locked(peer, &why);
-}
-
 /* --- making -------------------------------------------------------------------------------- */
 
 static void trace(const struct mrf_peer *peer, const char *what)
@@ -130,9 +122,7 @@ static void await_answer_locked(struct mrf_conn *conn)
 /* From now on nobody dials. */
 static void connected_locked(struct mrf_peer *peer)
 {
-	peer->dial.tries = peer->dial.unanswered = peer->dial.turned_away = 0;
-	peer->dial.until = 0;
-	mrf_turn_end(peer);
+	mrf_dial_forget_locked(peer);
 	trace(peer, "connected");
 	mrf_peer_advance_locked(peer);
 }
@@ -144,11 +134,9 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 	struct mrf_why why;
 
 	/* Another endpoint behind the same address knows nothing of what the old one said. */
-	if (peer->target.instance != before) {
-		mrf_remote_forget_all_locked(peer);
+	mrf_remote_forget_locked(peer, peer->target.instance != before);
+	if (peer->target.instance != before)
 		mrf_ask_unwant_locked(peer);
-	}
-	mrf_remote_forget_staged_locked(peer);
 	mrf_doubt_settle_locked(conn);
 	if (mrf_attempt_establish_locked(conn, &why) == MRF_ATTEMPT_FAILED)
 		give_up_why_locked(peer, &why);
@@ -218,12 +206,6 @@ static void on_nobody_locked(struct mrf_peer *peer)
 	wait_and_dial_locked(peer->conn, MRF_RETRY_MS);
 }
 
-/* It has come from the peer's host. */
-static bool is_answer(const struct mrf_cm_event *event)
-{
-	return event->type == MRF_CM_RESPONSE || event->type == MRF_CM_REJECTED;
-}
-
 bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
 {
 	struct mrf_peer *peer = conn->peer;
@@ -231,7 +213,8 @@ bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *eve
 	struct mrf_why why;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (is_answer(event))
+	/* It has come from the peer's host. */
+	if (event->type == MRF_CM_RESPONSE || event->type == MRF_CM_REJECTED)
 		mrf_turn_heard(peer);
 	switch (mrf_attempt_event_locked(conn, event, &why)) {
 	case MRF_ATTEMPT_GOES_ON:
@@ -277,6 +260,7 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 	bool paused = peer->state == MRF_PEER_PAUSED;
+	struct mrf_why why;
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (paused || may_dial_again_locked(conn)) {
@@ -287,14 +271,16 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 		return true;
 	}
 	/* The peer's refusal counts, not that there was no time for another attempt. */
-	if (peer->dial.turned_away)
-		give_up_full_locked(peer);
-	else if (peer->state == MRF_PEER_LOOKING)
+	if (peer->dial.turned_away) {
+		mrf_greet_no_room_locked(peer, &why);
+		give_up_why_locked(peer, &why);
+	} else if (peer->state == MRF_PEER_LOOKING) {
 		give_up_locked(peer, FI_ETIMEDOUT, 4128, "no machine answers for that address");
-	else
+	} else {
 		give_up_locked(peer, FI_ETIMEDOUT, 4129,
 			       "there is no answer to the connection request: does a "
 			       "process with an enabled endpoint run there, and does its "
 			       "rxe device work (rdma link)?");
+	}
 	return false;
 }

@@ -15,7 +15,6 @@
 #include "ep/tx/doubt.h"
 #include "ep/tx/fatal.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/op.h"
 
 /* --- which packets were lost -------------------------------------------------------------- */
 
@@ -124,7 +123,7 @@ static void settle_one_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 		complete_done_locked(peer, op);
 		return;
 	}
-	mrf_op_again_locked(peer->ep, op);
+	mrf_op_again_locked(op);
 	op->imm.posted = false;
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
+#include "base/iov.h"
 #include "ep/link/conn.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/entry.h"
-#include "ep/tx/op.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
 
@@ -37,6 +40,23 @@ static bool has_place_locked(const struct mrf_peer *peer)
 	return ep->nops < ep->max_ops || (ep->nops < MRF_EP_ALL_OPS(ep) && has_few_locked(peer));
 }
 
+/* An operation of this endpoint, reset, which counts as in use from now on. -FI_ENOMEM. */
+static int take_op_locked(struct mrf_ep *ep, struct mrf_op **out)
+{
+	struct mrf_list *node = mrf_list_pop(&ep->free_ops);
+	struct mrf_op *op = node ? mrf_list_entry(node, struct mrf_op, node) : malloc(sizeof(*op));
+
+	if (!op)
+		return -FI_ENOMEM;
+	if (!node)
+		op->number = ep->made++;
+	mrf_op_reset(op);
+	mrf_list_init(&op->node);
+	ep->nops++;
+	*out = op;
+	return 0;
+}
+
 /* more: operations have ended, which are to be finished before their places are free. */
 static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool *more)
 {
@@ -46,7 +66,7 @@ static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool 
 	mrf_lock_take(&ep->lock);
 	ret = mrf_peers_get_locked(ep, fi_addr, &peer);
 	if (!ret)
-		ret = has_place_locked(peer) ? mrf_op_take_locked(ep, op) : -FI_EAGAIN;
+		ret = has_place_locked(peer) ? take_op_locked(ep, op) : -FI_EAGAIN;
 	if (!ret)
 		(*op)->gen = peer->gen;
 	*more = atomic_load(&ep->source.left);
@@ -62,13 +82,48 @@ int mrf_entry_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op)
 	return ret == -FI_EAGAIN && more ? begin(ep, fi_addr, op, &more) : ret;
 }
 
-static void enqueue_locked(struct mrf_peer *peer, struct mrf_op *op)
+/*
+ * The completion of an operation may be read before its buffer's registration has ended. The
+ * next buffer must not find that one in its memlock limit.
+ */
+static void finish_ended(struct mrf_ep *ep)
 {
-	mrf_lock_held(&peer->ep->lock);
-	op->stamp = ++peer->ep->clock;
-	op->peer = peer;
-	op->queued = true;
-	mrf_list_add_tail(&op->node, &peer->queue);
+	while (mrf_unlikely(atomic_load(&ep->ended))) {
+		mrf_chores_run(ep);
+		if (atomic_load(&ep->ended))
+			usleep(20); /* another thread is at it */
+	}
+}
+
+/* What is fenced may send what those before it bring, unless it has to be copied at once. */
+static bool sends_late(const struct mrf_req *req)
+{
+	return (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE && req->type->kind == MRF_OP_WRITE;
+}
+
+int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
+{
+	op->type = req->type;
+	op->comp_flags = FI_RMA | (req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
+	op->context = req->context;
+	op->fence = req->flags & FI_FENCE;
+	op->imm.has = req->flags & FI_REMOTE_CQ_DATA;
+	op->imm.data = (uint32_t)req->data;
+	op->silent = req->silent || (ep->selective && !(req->flags & FI_COMPLETION));
+	op->total = mrf_iov_total(req->iov, req->count);
+	op->nrma = (int)req->rma_count;
+	memcpy(op->rma, req->rma, req->rma_count * sizeof(*req->rma));
+	if (op->total > ep->buf.copy_max && !(req->desc && req->desc[0]))
+		finish_ended(ep);
+	return mrf_local_take(&ep->buf,
+			      &(struct mrf_local_req){ .iov = req->iov,
+						       .desc = req->desc,
+						       .count = req->count,
+						       .total = op->total,
+						       .arrives = req->type->kind == MRF_OP_READ,
+						       .inject = req->flags & FI_INJECT,
+						       .late = sends_late(req) },
+			      &op->local);
 }
 
 /*
@@ -102,7 +157,10 @@ int mrf_entry_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int
 	if (!ret && mrf_unlikely(peer->gen != op->gen))
 		ret = mrf_peers_unknown(fi_addr);
 	if (!ret) {
-		enqueue_locked(peer, op);
+		op->stamp = ++ep->clock;
+		op->peer = peer;
+		op->queued = true;
+		mrf_list_add_tail(&op->node, &peer->queue);
 		post_queued_locked(peer);
 	}
 	mrf_chores_unlock(ep);

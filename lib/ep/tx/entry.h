@@ -9,9 +9,16 @@
  * An operation for the peer at this address begins, takes a place, and is the caller's
  * alone until mrf_entry_start. Handles completions first if they may make room. -FI_EAGAIN:
  * the endpoint is at its limit, and the peer has more than a few operations; or as
- * mrf_peers_get_locked and mrf_op_take_locked. Takes ep->lock.
+ * mrf_peers_get_locked. Takes ep->lock.
  */
 int mrf_entry_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op);
+/*
+ * Fills an operation that has begun from a checked request, and finds or makes the
+ * local registrations. Called without ep->lock. -FI_EINVAL (bad descriptor), -FI_EACCES
+ * (the descriptor lacks the right), -FI_EFAULT or -FI_ENOMEM; the operation then holds
+ * nothing.
+ */
+int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op);
 /*
  * Its local buffers are ready: queues op for the peer at this address and posts it when
  * its turn comes. If they could not be made ready, ret says why: frees op and returns

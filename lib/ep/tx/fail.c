@@ -32,7 +32,6 @@
 #include "ep/tx/doubt.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/fatal.h"
-#include "ep/tx/op.h"
 #include "ep/tx/rpc.h"
 #include "loop/denied.h"
 
@@ -71,15 +70,21 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 		mrf_fail_refused_locked(peer, op);
 	else if (how->anew)
 		ask_anew_locked(peer, op);
-	mrf_op_again_locked(peer->ep, op);
+	mrf_op_again_locked(op);
 	op->imm.posted = false;
 	to_redo_locked(peer, op);
 }
 
-/* A broken connection is one try, however many work requests of op were in flight on it. */
-static bool has_try_locked(const struct mrf_op *op)
+struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause,
+				     enum mrf_place place, enum mrf_op_kind kind, bool asks)
 {
-	return op->broken.timeouts - op->broken.counted < MRF_TIMEOUTS;
+	struct mrf_fate fate = mrf_fate(cause, place, kind, asks,
+					op->broken.timeouts - op->broken.counted < MRF_TIMEOUTS);
+
+	mrf_lock_held(&op->peer->ep->lock);
+	op->broken.timeouts += fate.counts && !op->broken.counted;
+	op->broken.counted |= fate.counts;
+	return fate;
 }
 
 /* A work request of op, which stood at that place, has come back. */
@@ -89,12 +94,10 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 	/* What goes by way of the peer's ring may always be done again, like a read. */
 	bool repeats = mrf_rpc_repeats(op);
 	struct mrf_fate fate =
-		mrf_fate(conn->cause, place, repeats ? MRF_OP_READ : op->type->kind,
-			 conn->asks && !op->awaiting && !repeats, has_try_locked(op));
+		mrf_fail_fate_locked(op, conn->cause, place, repeats ? MRF_OP_READ : op->type->kind,
+				     conn->asks && !op->awaiting && !repeats);
 
 	op->fence |= fate.alone;
-	op->broken.timeouts += fate.counts && !op->broken.counted;
-	op->broken.counted |= fate.counts;
 	switch (fate.deed) {
 	case MRF_AGAIN:
 		requeue_locked(peer, op, &fate);

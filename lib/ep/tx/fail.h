@@ -22,6 +22,14 @@ void mrf_fail_refused_locked(struct mrf_peer *peer, struct mrf_op *op);
 void mrf_fail_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret);
 #define MRF_NOT_TAKEN "the device rejected the work request"
 
+/*
+ * What becomes of op, of which a work request stood at that place on a connection that this
+ * broke. kind: what the operation counts as; asks: as mrf_fate. Counts its tries: a broken
+ * connection is one, however many work requests of op were in flight on it.
+ */
+struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause,
+				     enum mrf_place place, enum mrf_op_kind kind, bool asks);
+
 /* Everything that waits fails now, and everything in flight once it has come back. */
 void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *text);
 /* As mrf_fail_peer_locked, with a text that begins with the peer's address. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/tx/fatal.h"
@@ -7,9 +9,14 @@
 /* Fails op because it cannot go on, and says what was done of it before. */
 static void fail_rest_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
 {
-	struct mrf_why more;
+	struct mrf_why more = *why;
 
-	mrf_why_rest(op, why, &more);
+	/* Where there is no room for both, the reason matters more. */
+	if (strlen(why->text) < sizeof(why->text) - 64 && op->acked &&
+	    op->type->kind != MRF_OP_READ && op->type->kind != MRF_OP_RPC)
+		mrf_why_set(&more, why->err, why->code,
+			    "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s", op->acked,
+			    op->total, why->text);
 	mrf_chores_fail_locked(peer->ep, op, more.err, more.code, more.text);
 }
 

@@ -400,14 +400,6 @@ void mrf_peer_poll(struct mrf_source *source)
 
 /* --- the connection is lost -------------------------------------------------------------- */
 
-/* At the next connection the address may belong to another endpoint, with other keys. */
-static void begin_anew_locked(struct mrf_op *op)
-{
-	op->resolved = false;
-	op->empty_known = 0;
-	op->broken.counted = false;
-}
-
 void mrf_peer_rewind_locked(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
@@ -419,7 +411,13 @@ void mrf_peer_rewind_locked(struct mrf_peer *peer)
 		mrf_list_del(node);
 		mrf_list_add_head(node, &peer->queue);
 	}
-	mrf_list_each (pos, &peer->queue)
-		begin_anew_locked(mrf_list_entry(pos, struct mrf_op, node));
+	/* At the next connection the address may belong to another endpoint, with other keys. */
+	mrf_list_each (pos, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(pos, struct mrf_op, node);
+
+		op->resolved = false;
+		op->empty_known = 0;
+		op->broken.counted = false;
+	}
 	mrf_ask_lost_locked(peer);
 }

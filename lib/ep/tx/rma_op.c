@@ -5,9 +5,77 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/remote.h"
 #include "ep/resolve/resolve.h"
-#include "ep/tx/access.h"
 #include "ep/tx/rma_op.h"
 #include "ep/tx/rpc.h"
+
+/* --- carried out by the device -------------------------------------------------------------- */
+
+/* Adds the immediate data for the bytes that end at upto. -FI_ENOKEY: look at the keys again. */
+static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t upto,
+			  struct mrf_vwr *wr)
+{
+	bool imm = op->imm.has && upto == op->total;
+
+	wr->imm = op->imm.data;
+	if (peer->target.events && upto) {
+		if (!mrf_resolve_event_locked(op, upto, &wr->imm))
+			return -FI_ENOKEY;
+		imm = wr->imm;
+	}
+	wr->op = imm ? MRF_VWR_WRITE_IMM : MRF_VWR_WRITE;
+	return 0;
+}
+
+/* Sends the application's data behind all bytes, where immediate data are event numbers. */
+static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	const struct mrf_data data = { .data = op->imm.data, .len = op->total };
+	uint8_t msg[MRF_PROTO_DATA_LEN];
+	struct mrf_sge sge = { .addr = (uintptr_t)msg };
+	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
+	int ret;
+
+	sge.len = (uint32_t)mrf_data_encode(&data, msg);
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0);
+	if (ret)
+		return ret;
+	op->inflight++;
+	op->imm.posted = true;
+	return 0;
+}
+
+int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	const struct mrf_vdev_limits *limits = mrf_vdev_limits(peer->ep->domain->vdev);
+	struct mrf_sge sge[MRF_LOCAL_SGE];
+	struct mrf_vwr wr = { .sge = sge, .is_inline = op->local.kind == MRF_LOCAL_INLINE };
+	uint64_t len = 0;
+	int ret;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (op->imm.has && peer->target.events && op->pos == op->total)
+		return post_data_locked(peer, op);
+	/* All bytes may be there, and only the data be missing: what the peer took changed. */
+	if (op->pos < op->total &&
+	    !mrf_resolve_piece_locked(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
+		return -FI_ENOKEY;
+	if (mrf_unlikely(wr.remote_addr & MRF_STAGED_ADDR && op->pos < op->total))
+		return op->type->staged ? op->type->staged(peer, op) : -FI_EIO;
+	len = mrf_min(mrf_min(len, op->total - op->pos), limits->max_msg_size);
+	wr.nsge = mrf_local_sges(&op->local, op->pos, &len, sge, MRF_LOCAL_SGE);
+	wr.op = MRF_VWR_READ;
+	ret = op->type->kind == MRF_OP_WRITE ? add_imm_locked(peer, op, op->pos + len, &wr) : 0;
+	if (ret)
+		return ret;
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, len);
+	if (ret)
+		return ret;
+	op->pos += len;
+	op->inflight++;
+	op->told |= wr.op == MRF_VWR_WRITE_IMM;
+	op->imm.posted = op->imm.has && !peer->target.events && op->pos == op->total;
+	return 0;
+}
 
 /* --- the ring ----------------------------------------------------------------------------- */
 
@@ -54,11 +122,8 @@ static int post_ring_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_v
 	return ret;
 }
 
-static void explain_copy(const struct mrf_op *op, const struct mrf_reply *reply,
-			 struct mrf_why *why)
+static void explain_copy(const struct mrf_op *op, int err, struct mrf_why *why)
 {
-	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
-
 	mrf_why_set(why, err, 4167,
 		    "key 0x%" PRIx64 ": the peer could not copy from or to its memory of a device: "
 		    "%s%s",
@@ -90,12 +155,6 @@ static uint64_t fill_put_locked(const struct mrf_op *op, uint64_t len, struct mr
 	return len;
 }
 
-/* The data for the peer's application, behind everything. */
-static int post_last_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	return op->acked < op->total ? -FI_EAGAIN : mrf_access_post_locked(peer, op);
-}
-
 static int put_piece_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t len)
 {
 	int ret;
@@ -117,14 +176,15 @@ static int post_put_locked(struct mrf_peer *peer, struct mrf_op *op)
 	uint32_t rkey;
 
 	mrf_lock_held(&peer->ep->lock);
+	/* The data for the peer's application, behind everything. */
 	if (op->pos == op->total)
-		return post_last_locked(peer, op);
+		return op->acked < op->total ? -FI_EAGAIN : mrf_rma_op_post_locked(peer, op);
 	if (!mrf_resolve_piece_locked(op, op->pos, &rkey, &addr, &len))
 		return -FI_ENOKEY;
 	if (addr & MRF_STAGED_ADDR)
 		return put_piece_locked(peer, op, rkey, len);
 	/* The peer's kernel might refuse it, with what it has not replied to. */
-	return op->awaiting ? -FI_EAGAIN : mrf_access_post_locked(peer, op);
+	return op->awaiting ? -FI_EAGAIN : mrf_rma_op_post_locked(peer, op);
 }
 
 static const struct mrf_rpc put_rpc = {
@@ -191,7 +251,7 @@ static int post_get_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return -FI_ENOKEY;
 	if (addr & MRF_STAGED_ADDR)
 		return come ? read_ring_locked(peer, op, rkey, len) : get_piece_locked(peer, op);
-	ret = mrf_access_post_locked(peer, op);
+	ret = mrf_rma_op_post_locked(peer, op);
 	op->fetched = op->pos;
 	return ret;
 }
@@ -236,12 +296,12 @@ static int become_get_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 const struct mrf_op_type mrf_op_read = {
 	.kind = MRF_OP_READ,
-	.post = mrf_access_post_locked,
+	.post = mrf_rma_op_post_locked,
 	.staged = become_get_locked,
 };
 
 const struct mrf_op_type mrf_op_write = {
 	.kind = MRF_OP_WRITE,
-	.post = mrf_access_post_locked,
+	.post = mrf_rma_op_post_locked,
 	.staged = become_put_locked,
 };

@@ -14,8 +14,14 @@
 #ifndef MRF_EP_TX_RMA_OP_H
 #define MRF_EP_TX_RMA_OP_H
 
-#include "ep/model/op.h"
+#include "ep/model/peer.h"
 
 extern const struct mrf_op_type mrf_op_read, mrf_op_write;
+
+/*
+ * Posts one work request for the bytes from op->pos on, as many as fit into one segment
+ * and one message. See mrf_op_type.post; ep->lock held.
+ */
+int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op);
 
 #endif

@@ -30,7 +30,6 @@
 #include "ep/tx/fail.h"
 #include "ep/tx/fatal.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/op.h"
 #include "ep/tx/rpc.h"
 
 /* --- the window ------------------------------------------------------------------------- */
@@ -90,7 +89,7 @@ static void disperse_locked(struct mrf_peer *peer)
 
 		window->turn--;
 		if (op && !--op->awaiting)
-			mrf_op_again_locked(peer->ep, op);
+			mrf_op_again_locked(op);
 	}
 	window->len = window->reply_len = 0;
 }
@@ -163,14 +162,6 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	return 0;
 }
 
-/* The other one of the two: this one is on its way, and may be sent again. */
-static void turn_over_locked(struct mrf_conn *conn)
-{
-	uint8_t *first = mrf_conn_outgoing(conn);
-
-	conn->outgoing = conn->outgoing == first ? first + MRF_PROTO_MAX_REQUEST : first;
-}
-
 /* The device did not take the requests that have gathered: all operations in them fail. */
 static void not_taken_locked(struct mrf_peer *peer, int ret)
 {
@@ -192,11 +183,13 @@ static void not_taken_locked(struct mrf_peer *peer, int ret)
 static void was_sent_locked(struct mrf_conn *conn)
 {
 	struct mrf_window *window = &conn->window;
+	uint8_t *first = mrf_conn_outgoing(conn);
 
 	for (; window->sent != window->last; window->sent++)
 		awaited_at_locked(window, window->sent)->at = conn->tail - 1;
 	window->len = window->reply_len = 0;
-	turn_over_locked(conn);
+	/* The other one of the two: this one is on its way, and may be sent again. */
+	conn->outgoing = conn->outgoing == first ? first + MRF_PROTO_MAX_REQUEST : first;
 	mrf_conn_probe_locked(conn);
 }
 
@@ -244,7 +237,7 @@ void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place pl
 static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 {
 	if (op->broken.fatal == MRF_WC_OK) {
-		mrf_op_again_locked(conn->peer->ep, op);
+		mrf_op_again_locked(op);
 		return;
 	}
 	mrf_op_leave_locked(op);
@@ -257,16 +250,10 @@ static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 static struct mrf_fate fate_of_locked(struct mrf_op *op, enum mrf_wc_status cause,
 				      enum mrf_place place)
 {
-	struct mrf_fate fate;
-
 	if (!mrf_rpc_repeats(op) || op->told)
 		return mrf_fate(cause, place, MRF_OP_RPC, false, false);
 	/* As a read, which may always be done again. */
-	fate = mrf_fate(cause, place, MRF_OP_READ, false,
-			op->broken.timeouts - op->broken.counted < MRF_TIMEOUTS);
-	op->broken.timeouts += fate.counts && !op->broken.counted;
-	op->broken.counted |= fate.counts;
-	return fate;
+	return mrf_fail_fate_locked(op, cause, place, MRF_OP_READ, false);
 }
 
 void mrf_rpc_lost_locked(struct mrf_conn *conn)
@@ -302,7 +289,7 @@ static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct m
 	struct mrf_why why;
 
 	if (op->type->rpc->explain)
-		op->type->rpc->explain(op, reply, &why);
+		op->type->rpc->explain(op, err, &why);
 	else
 		mrf_why_set(&why, err, 4240,
 			    "key 0x%" PRIx64 ": the peer could not carry out the operation: %s%s",
@@ -350,7 +337,7 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 		return;
 	if (peer->conn->window.stopped ||
 	    (!mrf_rpc_repeats(op) && (op->type->done || op->pos != op->total)))
-		mrf_op_again_locked(peer->ep, op);
+		mrf_op_again_locked(op);
 	/* Data for the peer's application may have to follow. */
 	if (op->acked == op->total && (!mrf_rpc_repeats(op) || !op->imm.has))
 		finish_op_locked(peer, op);

@@ -43,9 +43,8 @@ struct mrf_rpc {
 	 */
 	uint64_t *(*from)(struct mrf_op *op);
 	bool repeats; /* may be done twice: sent again when the connection is lost, unless op->told */
-	/* Explains status FAILED from reply->err. NULL: a general sentence is used. */
-	void (*explain)(const struct mrf_op *op, const struct mrf_reply *reply,
-			struct mrf_why *why);
+	/* Explains status FAILED, with this FI_E*. NULL: a general sentence is used. */
+	void (*explain)(const struct mrf_op *op, int err, struct mrf_why *why);
 };
 
 /* Does op go by way of requests that may be done twice? */

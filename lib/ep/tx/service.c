@@ -3,6 +3,16 @@
  * The initiator's connections: what only the agent thread does. ep->lock is held
  * throughout.
  *
+ * A peer with an outstanding answer or reply is probed every second by a write of no
+ * bytes. A request that was acknowledged has nothing in flight that could time out, and
+ * nothing reports that a machine has gone. No kernel refuses that write, and only the
+ * peer's kernel acknowledges it.
+ *
+ * A peer's process may have been stopped while its kernel goes on. So what is awaited of
+ * its agent has a deadline, too (FI_MRFAB_ANSWER_TIMEOUT, from the last answer on). Then
+ * what waits fails. Questions stay open, because they may be answered later; a request is
+ * given up together with its connection, because its reply would be taken for another's.
+ *
  * A rejection of a connection that is up (the target's kernel gave up waiting for our
  * confirmation, or the target accepts and then rejects) is a disconnection, since
  * operations may be in flight.
@@ -11,14 +21,76 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/param.h"
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
-#include "ep/tx/probe.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/service.h"
+
+/* --- is the peer still there? ------------------------------------------------------------------ */
+
+/* Sets the deadline of a connection that mrf_conn_probe_locked marked, unless it has one. */
+static void begin_probing_locked(struct mrf_peer *peer)
+{
+	struct mrf_conn *conn = peer->conn;
+
+	if (peer->state == MRF_PEER_READY && conn->probed && !mrf_timer_runs(&conn->timer))
+		mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
+}
+
+/* Nothing was answered for so long, while somebody waited. */
+static bool is_silent_locked(struct mrf_conn *conn)
+{
+	int64_t now = mrf_now_ms();
+
+	if (mrf_list_empty(&conn->peer->queue))
+		conn->heard = now;
+	return now - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT);
+}
+
+/*
+ * The peer's agent has not answered for too long: what waits for it fails. Answers may come
+ * still; a reply that is given up may not, and ends the connection. READY.
+ */
+static void unanswered_locked(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	conn->heard = mrf_now_ms();
+	mrf_fail_addr_locked(peer, FI_ETIMEDOUT, 4133,
+			     "the peer's machine is there, but its process has not answered for "
+			     "FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
+	mrf_ask_unwant_locked(peer);
+	if (!mrf_rpc_awaited_locked(conn))
+		return;
+	conn->cause = MRF_WC_TIMEOUT;
+	mrf_conn_gone_locked(conn);
+}
+
+/*
+ * The deadline of a working connection has passed: while something is awaited, posts a
+ * write of no bytes, which no kernel refuses and which only the peer's kernel answers.
+ */
+static void probe_locked(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
+
+	conn->probed = mrf_rpc_awaited_locked(conn) || peer->known.asks;
+	if (!conn->probed)
+		return;
+	mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
+	mrf_peer_progress_locked(peer->ep);
+	if (peer->state == MRF_PEER_READY && is_silent_locked(conn))
+		unanswered_locked(conn);
+	/* Work requests in flight tell as much: they are acknowledged or not. */
+	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room_locked(conn))
+		mrf_conn_post_locked(conn, &wr, NULL, 0);
+	mrf_conn_watch_locked(peer);
+}
 
 /* --- what the state asks for ----------------------------------------------------------------- */
 
@@ -30,8 +102,11 @@ static void take_down_locked(struct mrf_peer *peer)
 	bool denied = mrf_conn_end_denied_locked(conn);
 
 	if (conn->tail != conn->head) {
-		if (peer->state == MRF_PEER_BROKEN)
-			mrf_conn_drain_locked(conn);
+		/* It has a deadline to come back. */
+		if (peer->state == MRF_PEER_BROKEN) {
+			mrf_peer_move_locked(peer, MRF_PEER_DRAIN);
+			mrf_conn_set_deadline_locked(conn, MRF_DRAIN_MS);
+		}
 		mrf_conn_watch_locked(peer);
 		return;
 	}
@@ -71,32 +146,28 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 			mrf_dial_forget_locked(peer);
 		mrf_peer_advance_locked(peer);
 	}
-	mrf_probe_begin_locked(peer);
+	begin_probing_locked(peer);
 }
 
 /* --- the deadline is over -------------------------------------------------------------------- */
-
-/* Gives up work requests that the device never completed: they may have run or not. */
-static void force_drain_locked(struct mrf_conn *conn)
-{
-	mrf_warn(FI_LOG_EP_DATA, 4030, "the device never completed %u work request%s",
-		 conn->tail - conn->head, MRF_S(conn->tail - conn->head));
-	mrf_peer_give_up_locked(conn);
-}
 
 static void expired_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_conn_clear_deadline_locked(conn);
+	mrf_timer_stop(peer->ep->agent, &conn->timer);
 	if (mrf_peer_is_broken(peer->state)) {
 		/* The completions may be there, not yet polled. */
 		mrf_peer_progress_locked(peer->ep);
-		if (conn->head != conn->tail && peer->state != MRF_PEER_BROKEN)
-			force_drain_locked(conn);
+		if (conn->head == conn->tail || peer->state == MRF_PEER_BROKEN)
+			return;
+		mrf_warn(FI_LOG_EP_DATA, 4030, "the device never completed %u work request%s",
+			 conn->tail - conn->head, MRF_S(conn->tail - conn->head));
+		/* They may have run or not. */
+		mrf_peer_give_up_locked(conn);
 	} else if (peer->state == MRF_PEER_READY) {
-		mrf_probe_locked(conn);
+		probe_locked(conn);
 	} else if (mrf_dial_expired_locked(conn)) {
 		mrf_service_conn_locked(peer);
 	}
@@ -134,7 +205,8 @@ static bool take_message_locked(struct mrf_peer *peer, const uint8_t *msg, size_
 
 	switch (mrf_msg_type(msg, len)) {
 	case MRF_MSG_FORGET:
-		mrf_ask_forget_locked(peer);
+		/* What it said about regions pinned on demand is no longer valid. */
+		peer->known.epoch++;
 		return true;
 	case MRF_MSG_REPLY:
 		peer->conn->heard = mrf_now_ms();

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls that endpoints of this library do not offer: complete operation tables in
- * which every call returns -FI_ENOSYS and logs one line that names the call and the
+ * The tables of an endpoint's calls. Those of what endpoints of this library do not offer are
+ * complete: every call returns -FI_ENOSYS and logs one line that names the call and the
  * capability it would need. Constant and shared by all endpoints; not declared const
  * because libfabric's endpoint structure has pointers without const.
  */
-#ifndef MRF_EP_NONE_H
-#define MRF_EP_NONE_H
+#ifndef MRF_EP_OPS_H
+#define MRF_EP_OPS_H
 
 #include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
 #include <rdma/fi_collective.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
+
+extern struct fi_ops_ep mrf_ep_ops;
+extern struct fi_ops_cm mrf_ep_cm_ops;
+extern struct fi_ops_rma mrf_ep_rma_ops;
+extern struct fi_ops_atomic mrf_ep_atomic_ops;
 
 extern struct fi_ops_msg mrf_no_msg;
 extern struct fi_ops_tagged mrf_no_tagged;

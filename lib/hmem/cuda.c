@@ -38,7 +38,9 @@ enum {
 	AT_IS_MANAGED = 8,
 	AT_DEVICE_ORDINAL = 9,
 	AT_RANGE_START = 11,
-	AT_RANGE_SIZE = 12
+	AT_RANGE_SIZE = 12,
+	AT_MAPPING_SIZE = 18, /* since CUDA 11.4 */
+	AT_MAPPING_START = 19
 };
 
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
@@ -232,11 +234,35 @@ static int cuda_ask(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct context
 	return 0;
 }
 
+/*
+ * A range of addresses may be mapped piece by piece (PyTorch's expandable segments), each of which
+ * comes and goes by itself and has its own number. A small allocation, on the other hand, is a
+ * part of what is mapped.
+ */
+static void cut_to_piece(uintptr_t addr, struct mrf_hmem_alloc *alloc)
+{
+	static const int attribute[] = { AT_MAPPING_START, AT_MAPPING_SIZE };
+	uintptr_t end = alloc->start + alloc->len, piece_end;
+	device_ptr start = 0;
+	size_t len = 0;
+	void *const value[] = { &start, &len };
+
+	if (cu.attributes(2, attribute, value, addr) || !len)
+		return;
+	piece_end = mrf_min(end, (uintptr_t)start + len);
+	alloc->start = mrf_max(alloc->start, (uintptr_t)start);
+	alloc->len = piece_end - alloc->start;
+	alloc->more = piece_end < end;
+}
+
 static int cuda_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *why)
 {
 	struct context *context;
+	int ret = cuda_ask(addr, alloc, &context, why);
 
-	return cuda_ask(addr, alloc, &context, why);
+	if (!ret && alloc->kind == MRF_HMEM_DEVICE)
+		cut_to_piece(addr, alloc);
+	return ret;
 }
 
 /* --- streams ------------------------------------------------------------------------------ */

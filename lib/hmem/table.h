@@ -11,6 +11,7 @@
 #ifndef MRF_HMEM_TABLE_H
 #define MRF_HMEM_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <rdma/fi_domain.h>
@@ -28,6 +29,11 @@ struct mrf_hmem_alloc {
 	int device;	 /* its number, as in fi_mr_attr.device; HOST: unspecified */
 	uintptr_t start; /* of the whole allocation: the processor's address if it can touch it */
 	size_t len;	 /* bytes */
+	/*
+	 * The application mapped a range of addresses piece by piece, and this is one of them, with
+	 * another behind it, or with room for one.
+	 */
+	bool more;
 	/*
 	 * Copies compare this number, which is never used again, even for a new allocation at the
 	 * same address. 0: the runtime has no such number, or must not be asked for it

@@ -19,7 +19,8 @@ struct look {
 	const struct fi_mr_attr *attr;
 	const struct mrf_hmem *hmem;
 	uint64_t flags;
-	bool staged; /* some of it cannot be pinned */
+	struct mrf_mr_device *device; /* as far as it has been looked up */
+	bool staged;		      /* some of it cannot be pinned */
 };
 
 static const char *iface_name(enum fi_hmem_iface iface)
@@ -115,7 +116,7 @@ static int check_whose(const struct look *look, const struct mrf_mr_seg *seg,
 /* A runtime may know memory of the host by another address that is good for its device only. */
 static int check_extent(const struct mrf_mr_seg *seg, const struct mrf_hmem_alloc *alloc)
 {
-	if (mrf_range_inside(seg->addr, seg->len, alloc->start, alloc->len))
+	if (mrf_range_inside(seg->addr, alloc->more ? 1 : seg->len, alloc->start, alloc->len))
 		return 0;
 	if (!mrf_range_inside(seg->addr, 1, alloc->start, alloc->len))
 		return mrf_refuse(
@@ -144,15 +145,12 @@ static bool can_pin(const struct look *look, const struct mrf_mr_seg *seg)
 	return true;
 }
 
+/* What the segment begins with. */
 static int look_at(struct look *look, const struct mrf_mr_seg *seg, struct mrf_hmem_alloc *alloc)
 {
 	struct mrf_hmem_why why;
-	int ret;
+	int ret = look->hmem->find(seg->addr, alloc, &why);
 
-	*alloc = (struct mrf_hmem_alloc){ .kind = MRF_HMEM_HOST };
-	if (!seg->len)
-		return 0;
-	ret = look->hmem->find(seg->addr, alloc, &why);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_MR, 3309, "%#lx + %lu byte%s: %s", seg->addr,
 				  seg->len, MRF_S(seg->len), why.text);
@@ -165,14 +163,47 @@ static int look_at(struct look *look, const struct mrf_mr_seg *seg, struct mrf_h
 	return ret;
 }
 
-static int look_at_all(struct look *look, const struct mrf_mr_pins *pins,
-		       struct mrf_hmem_alloc *alloc)
+static int add_part(struct look *look, unsigned seg, const struct mrf_hmem_alloc *alloc)
+{
+	struct mrf_mr_device *device = look->device;
+
+	device = realloc(device, sizeof(*device) + (device->nparts + 1) * sizeof(device->part[0]));
+	if (!device)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
+	device->part[device->nparts++] = (struct mrf_mr_part){ seg, *alloc };
+	look->device = device;
+	return 0;
+}
+
+static int look_at_all(struct look *look, const struct mrf_mr_pins *pins, unsigned i)
+{
+	struct mrf_mr_seg left = pins->seg[i];
+	struct mrf_hmem_alloc alloc;
+	uint64_t here;
+	int ret = 0;
+
+	for (; left.len && !ret; left.addr += here, left.len -= here) {
+		ret = look_at(look, &left, &alloc);
+		if (!ret)
+			ret = add_part(look, i, &alloc);
+		here = mrf_min(left.len, alloc.start + alloc.len - left.addr);
+	}
+	return ret;
+}
+
+/* What was found is in look->device. */
+static int look_up(struct look *look, const struct mrf_mr_pins *pins)
 {
 	unsigned i;
 	int ret = 0;
 
+	look->device = malloc(sizeof(*look->device));
+	if (!look->device)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
+	look->device->hmem = look->hmem;
+	look->device->nparts = 0;
 	for (i = 0; i < pins->nseg && !ret; i++)
-		ret = look_at(look, &pins->seg[i], &alloc[i]);
+		ret = look_at_all(look, pins, i);
 	return ret;
 }
 
@@ -189,17 +220,12 @@ int mrf_mr_device_find(const struct mrf_mr_space *space, const struct fi_mr_attr
 	ret = mrf_hmem_open(attr->iface, &look.hmem);
 	if (!ret)
 		ret = check_number(&look);
-	if (ret)
-		return ret;
-	*device = malloc(sizeof(**device) + pins->nseg * sizeof((*device)->alloc[0]));
-	if (!*device)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
-	(*device)->hmem = look.hmem;
-	ret = look_at_all(&look, pins, (*device)->alloc);
+	if (!ret)
+		ret = look_up(&look, pins);
 	if (!ret && look.staged)
-		return 0;
-	free(*device);
-	*device = NULL;
+		*device = look.device;
+	else
+		free(look.device);
 	return ret;
 }
 
@@ -244,11 +270,30 @@ static int copy_shared(const struct copy *copy, struct mrf_hmem_why *why)
 	return ret;
 }
 
-static int copy_part(const struct mrf_mr_device *device, unsigned i, const struct copy *copy,
+/* Where the byte at addr is, in a segment that has it. */
+static const struct mrf_hmem_alloc *find_part(const struct mrf_mr_device *device, unsigned seg,
+					      uint64_t addr)
+{
+	unsigned low = 0, high = device->nparts, middle;
+
+	while (high - low > 1) {
+		const struct mrf_mr_part *part = &device->part[middle = low + (high - low) / 2];
+
+		if (part->seg < seg || (part->seg == seg && part->alloc.start <= addr))
+			low = middle;
+		else
+			high = middle;
+	}
+	return &device->part[low].alloc;
+}
+
+/* As much as is in one allocation. */
+static int copy_part(const struct mrf_mr_device *device, unsigned seg, struct copy *copy,
 		     struct mrf_hmem_why *why)
 {
-	const struct mrf_hmem_alloc *alloc = &device->alloc[i];
+	const struct mrf_hmem_alloc *alloc = find_part(device, seg, copy->addr);
 
+	copy->len = mrf_min(copy->len, alloc->start + alloc->len - copy->addr);
 	if (alloc->kind == MRF_HMEM_HOST)
 		return copy_shared(copy, why);
 	if (copy->in)

@@ -15,7 +15,12 @@ struct mrf_mr_pins;
 /* Of one region; immutable. */
 struct mrf_mr_device {
 	const struct mrf_hmem *hmem;
-	struct mrf_hmem_alloc alloc[]; /* the one that each segment lies in */
+	unsigned nparts;
+	/* The allocations that the segments lie in, in the order of the segments' bytes. */
+	struct mrf_mr_part {
+		unsigned seg;
+		struct mrf_hmem_alloc alloc;
+	} part[];
 };
 
 /*

@@ -426,21 +426,58 @@ enum {
 	AT_IS_MANAGED = 8,
 	AT_DEVICE_ORDINAL = 9,
 	AT_RANGE_START = 11,
-	AT_RANGE_SIZE = 12
+	AT_RANGE_SIZE = 12,
+	AT_MAPPING_SIZE = 18,
+	AT_MAPPING_START = 19
 };
 
-/* alloc NULL: no memory of ours. */
-static int attribute(int which, void *value, const struct rt_alloc *alloc)
+/* 0: allocations are whole. Otherwise memory of devices is in pieces of so many bytes. */
+static size_t piece_size;
+static uintptr_t other_piece; /* an address in one that has been replaced; 0: none */
+
+EXPORT void mrfab_runtime_pieces(size_t size, const void *replaced)
 {
+	piece_size = size;
+	other_piece = (uintptr_t)replaced;
+}
+
+static bool is_in_pieces(const struct rt_alloc *alloc)
+{
+	return alloc && alloc->kind == RT_DEVICE && piece_size;
+}
+
+static size_t piece_of(const struct rt_alloc *alloc, uintptr_t addr)
+{
+	return (addr - (uintptr_t)alloc->front) / piece_size;
+}
+
+static unsigned long long id_of(const struct rt_alloc *alloc, uintptr_t addr)
+{
+	size_t piece;
+
+	if (!is_in_pieces(alloc))
+		return alloc ? alloc->id : 0;
+	piece = piece_of(alloc, addr);
+	return alloc->id << 32 | piece << 1 |
+	       (other_piece && piece_of(alloc, other_piece) == piece);
+}
+
+/* alloc NULL: no memory of ours. */
+static int attribute(int which, void *value, const struct rt_alloc *alloc, uintptr_t addr)
+{
+	size_t piece = is_in_pieces(alloc) ? piece_of(alloc, addr) * piece_size : 0;
+
 	switch (which) {
 	case AT_CONTEXT:
-		*(void **)value = alloc && alloc->kind != RT_MANAGED ? alloc->owner : NULL;
+		*(void **)value = alloc && alloc->kind != RT_MANAGED && !is_in_pieces(alloc)
+					  ? alloc->owner
+					  : NULL;
 		return SUCCESS;
 	case AT_MEMORY_TYPE:
 		*(unsigned *)value = !alloc ? 0 : alloc->kind == RT_HOST ? 1 : 2;
 		return SUCCESS;
 	case AT_BUFFER_ID:
-		*(unsigned long long *)value = alloc ? alloc->id : 0;
+		*(unsigned long long *)value = id_of(alloc, addr);
 		return SUCCESS;
 	case AT_IS_MANAGED:
 		*(unsigned *)value = alloc && alloc->kind == RT_MANAGED;
@@ -453,6 +490,12 @@ static int attribute(int which, void *value, const struct rt_alloc *alloc)
 		return SUCCESS;
 	case AT_RANGE_SIZE:
 		*(size_t *)value = alloc ? alloc->len : 0;
+		return SUCCESS;
+	case AT_MAPPING_START:
+		*(device_ptr *)value = alloc ? (uintptr_t)alloc->front + piece : 0;
+		return SUCCESS;
+	case AT_MAPPING_SIZE:
+		*(size_t *)value = is_in_pieces(alloc) ? piece_size : alloc ? alloc->len : 0;
 		return SUCCESS;
 	default:
 		return INVALID_VALUE;
@@ -469,7 +512,7 @@ EXPORT int cuPointerGetAttributes(unsigned count, const int *which, void **value
 	BEGIN();
 	known = rt_find(ptr, &alloc);
 	for (i = 0; i < count && !error; i++)
-		error = attribute(which[i], value[i], known ? &alloc : NULL);
+		error = attribute(which[i], value[i], known ? &alloc : NULL, ptr);
 	return error;
 }
 
@@ -478,7 +521,7 @@ EXPORT int cuPointerGetAttribute(void *value, int which, device_ptr ptr)
 	struct rt_alloc alloc;
 
 	BEGIN();
-	return rt_find(ptr, &alloc) ? attribute(which, value, &alloc) : INVALID_VALUE;
+	return rt_find(ptr, &alloc) ? attribute(which, value, &alloc, ptr) : INVALID_VALUE;
 }
 
 /* --- streams and copies ------------------------------------------------------------------ */

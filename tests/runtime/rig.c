@@ -42,6 +42,7 @@ static void cuda_load(void *so)
 	find_symbol(so, "cuCtxDestroy_v2", &cu.destroy);
 	find_symbol(so, "cuDevicePrimaryCtxReset_v2", &cu.reset);
 	find_symbol(so, "mrfab_runtime_capture", &cu.capture);
+	find_symbol(so, "mrfab_runtime_pieces", &cu.pieces);
 }
 
 static void cuda_enter(int device)

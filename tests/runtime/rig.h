@@ -63,6 +63,8 @@ struct rig_cuda {
 	int (*destroy)(void *context);
 	int (*reset)(int device);
 	void (*capture)(bool on);
+	/* Memory is in pieces from now on, one of which is another than before. */
+	void (*pieces)(size_t size, const void *replaced);
 };
 extern struct rig_cuda cu;
 extern void (*rocr_set_type)(const void *ptr, int type);

@@ -260,4 +260,12 @@ EXPORT void mrfab_runtime_capture(bool on)
 	must(REAL(cuStreamBeginCapture_v2)(stream, 0), "cuStreamBeginCapture");
 }
 
+/* Memory in pieces is made by whoever wants some (t_cuda.c). */
+EXPORT void mrfab_runtime_pieces(size_t size, const void *replaced);
+EXPORT void mrfab_runtime_pieces(size_t size, const void *replaced)
+{
+	(void)size;
+	(void)replaced;
+}
+
 #include "control.h"

@@ -93,7 +93,7 @@ tests_unit_t_mr_raw_LDFLAGS = $(MR_WRAP)
 tests_unit_t_hmem_region_SOURCES = tests/unit/t_hmem_region.c $(MR_FIXTURE) $(runtime_rig)
 tests_unit_t_hmem_region_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_hmem_region_LDADD = $(UNIT_LDADD) -ldl
-tests_unit_t_hmem_region_LDFLAGS = $(MR_WRAP)
+tests_unit_t_hmem_region_LDFLAGS = $(MR_WRAP) -Wl,--wrap=realloc
 EXTRA_tests_unit_t_hmem_region_DEPENDENCIES = $(runtime_stand_ins)
 
 # Built, but not run by make check: scripts/with-cuda does it where there is a device.

@@ -235,14 +235,16 @@ enum { WARM, COLD, PREPARED, WAYS };
 /* What the library does for the first time at the worst moment; and memory that it prepares. */
 static void put_by(int way, device_ptr to, const uint32_t *value)
 {
-	static uint8_t page[LEN] __attribute__((aligned(4096)));
+	static uint8_t page[2][LEN] __attribute__((aligned(4096)));
 
+	for (int i = 0; way == PREPARED && i < 2; i++)
+		works(hmem->host_add(page[i], LEN, &why));
 	if (way == PREPARED)
-		works(hmem->host_add(page, sizeof(page), &why));
-	memcpy(page, value, 4);
-	put(to, page, 4);
+		hmem->host_remove(page[1]);
+	memcpy(page[0], value, 4);
+	put(to, page[0], 4);
 	if (way == PREPARED)
-		hmem->host_remove(page);
+		hmem->host_remove(page[0]);
 }
 
 /*
@@ -339,11 +341,38 @@ START_TEST(cuda_memory_that_is_mapped_is_copied)
 }
 END_TEST
 
-/* A tensor may cross from one piece to the next. */
+static int copy(struct fid_mr *mr, bool to_device, device_ptr there, void *host, size_t len)
+{
+	return to_device ? mrf_mr_device_put(&env.space, fi_mr_desc(mr), there, host, len, &why)
+			 : mrf_mr_device_get(&env.space, fi_mr_desc(mr), host, there, len, &why);
+}
+
+static void copies(struct fid_mr *mr, device_ptr there)
+{
+	fill_out((unsigned)(there >> 8));
+	ck_assert_msg(!copy(mr, true, there, out, LEN), "%s", why.text);
+	memset(in, 0, LEN);
+	ck_assert_msg(!copy(mr, false, there, in, LEN), "%s", why.text);
+	ck_assert_mem_eq(in, out, LEN);
+}
+
+static void replace_piece(device_ptr piece, size_t size)
+{
+	const struct piece_prop prop = { .type = 1, .place = { 1, 0 } };
+	const struct piece_access access = { { 1, 0 }, 3 };
+	device_ptr handle;
+
+	works(cu.unmap(piece, size));
+	works(cu.create(&handle, size, &prop, 0));
+	works(cu.map(piece, size, 0, handle, 0));
+	works(cu.release(handle));
+	works(cu.set_access(piece, size, &access, 1));
+}
+
+/* A tensor may begin in any piece, and cross from one to the next. */
 START_TEST(cuda_a_region_of_several_pieces_is_copied)
 {
 	struct fi_mr_attr attr = { .iov_count = 1, .access = FI_SEND | FI_RECV };
-	struct mrf_hmem_why said;
 	struct fid_mr *mr;
 	struct iovec iov;
 	device_ptr range;
@@ -356,14 +385,15 @@ START_TEST(cuda_a_region_of_several_pieces_is_copied)
 	attr.iface = FI_HMEM_CUDA;
 	env_open(FI_MR_HMEM | FI_MR_ALLOCATED);
 	works(fi_mr_regattr(&env.domain, &attr, 0, &mr));
-	fill_out(5);
-	ck_assert_msg(!mrf_mr_device_put(&env.space, fi_mr_desc(mr), range + size - LEN / 2, out,
-					 LEN, &said),
-		      "%s", said.text);
-	ck_assert_msg(!mrf_mr_device_get(&env.space, fi_mr_desc(mr), in, range + size - LEN / 2,
-					 LEN, &said),
-		      "%s", said.text);
-	ck_assert_mem_eq(in, out, LEN);
+	copies(mr, range + 16);
+	copies(mr, range + size - LEN / 2);
+	copies(mr, range + size + 100);
+	copies(mr, range + 3 * size - LEN);
+	replace_piece(range + size, size);
+	ck_assert_int_eq(copy(mr, true, range + size, out, 1), -FI_EINVAL);
+	ck_assert_int_eq(copy(mr, false, range + 2 * size - 1, in, 2), -FI_EINVAL);
+	copies(mr, range + 16);
+	copies(mr, range + 2 * size);
 	env_must_close(mr);
 	env_close();
 }

@@ -377,6 +377,29 @@ START_TEST(device_region_without_memory_is_refused_and_loses_nothing)
 }
 END_TEST
 
+static unsigned realloc_fails; /* the nth one; 0: none */
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return realloc_fails && !--realloc_fails ? NULL : __real_realloc(old, size);
+}
+
+START_TEST(device_region_whose_parts_have_no_memory_is_refused)
+{
+	struct fi_mr_attr attr;
+
+	start(_i, FI_MR_ALLOCATED);
+	attr = attr_of(addr, LEN);
+	realloc_fails = 1;
+	refused(&attr, 0, FI_ENOMEM, "MRF-E3022");
+	env_must_close(must_reg(addr, LEN));
+	stop();
+}
+END_TEST
+
 START_TEST(device_call_that_fails_is_told)
 {
 	struct fi_mr_attr attr;
@@ -537,6 +560,81 @@ START_TEST(device_region_is_closed_when_its_copies_are_over)
 }
 END_TEST
 
+/* --- memory that the application mapped piece by piece ---------------------------------------- */
+
+#define PIECE 6000u
+
+static int copy_at(struct fid_mr *mr, bool in, size_t at, void *host, size_t len)
+{
+	uint64_t there = (uintptr_t)addr + at;
+	struct mrf_hmem_why why;
+
+	return in ? mrf_mr_device_put(&env.space, fi_mr_desc(mr), there, host, len, &why)
+		  : mrf_mr_device_get(&env.space, fi_mr_desc(mr), host, there, len, &why);
+}
+
+START_TEST(device_memory_in_pieces_is_copied)
+{
+	static uint8_t out[LEN], in[LEN];
+	struct fid_mr *mr;
+
+	start(0, FI_MR_ALLOCATED);
+	cu.pieces(PIECE, NULL);
+	mr = must_reg((uint8_t *)addr + 1, LEN - 1);
+	for (unsigned at = 1; at < LEN; at += 531) {
+		unsigned len = 1 + (at * 7) % (LEN - at);
+
+		memset(out, (int)at, len);
+		ck_assert_int_eq(copy_at(mr, true, at, out, len), 0);
+		ck_assert_int_eq(copy_at(mr, false, at, in, len), 0);
+		ck_assert_mem_eq(in, out, len);
+		rig->get(in, (uint8_t *)addr + at, len);
+		ck_assert_mem_eq(in, out, len);
+	}
+	env_must_close(mr);
+	cu.pieces(0, NULL);
+	stop();
+}
+END_TEST
+
+START_TEST(device_memory_in_pieces_has_an_end)
+{
+	struct fi_mr_attr attr;
+
+	start(0, FI_MR_ALLOCATED);
+	cu.pieces(PIECE, NULL);
+	attr = attr_of(addr, LEN + 1);
+	refused(&attr, 0, FI_EINVAL, "MRF-E3308");
+	attr = attr_of((uint8_t *)addr + PIECE, LEN);
+	refused(&attr, 0, FI_EINVAL, "MRF-E3308");
+	cu.pieces(0, NULL);
+	stop();
+}
+END_TEST
+
+/* Only with what is there now has the region nothing to do. */
+START_TEST(device_memory_of_a_replaced_piece_is_not_copied)
+{
+	static uint8_t bytes[LEN];
+	struct fid_mr *mr;
+
+	start(0, FI_MR_ALLOCATED);
+	cu.pieces(PIECE, NULL);
+	mr = must_reg(addr, LEN);
+	cu.pieces(PIECE, (uint8_t *)addr + PIECE + 1);
+	if (!getenv("MRFAB_TEST_CUDA")) {
+		ck_assert_int_eq(copy_at(mr, true, PIECE, bytes, 1), -FI_EINVAL);
+		ck_assert_int_eq(copy_at(mr, false, 2 * PIECE - 1, bytes, 2), -FI_EINVAL);
+		ck_assert_int_eq(copy_at(mr, false, 0, bytes, LEN), -FI_EINVAL);
+	}
+	ck_assert_int_eq(copy_at(mr, true, 0, bytes, PIECE), 0);
+	ck_assert_int_eq(copy_at(mr, true, 2 * PIECE, bytes, LEN - 2 * PIECE), 0);
+	env_must_close(mr);
+	cu.pieces(0, NULL);
+	stop();
+}
+END_TEST
+
 static TCase *device_regions(void)
 {
 	TCase *tc = tcase_create("hmem_region");
@@ -556,6 +654,7 @@ static TCase *device_regions(void)
 	tcase_add_loop_test(tc, device_region_refuses_to_be_refreshed_outside, 0, RIGS);
 	tcase_add_loop_test(tc, device_region_that_is_disabled_works_once_it_is_enabled, 0, RIGS);
 	tcase_add_loop_test(tc, device_region_without_memory_is_refused_and_loses_nothing, 0, RIGS);
+	tcase_add_loop_test(tc, device_region_whose_parts_have_no_memory_is_refused, 0, RIGS);
 	tcase_add_loop_test(tc, device_call_that_fails_is_told, 0, RIGS);
 	tcase_add_loop_test(tc, device_region_that_is_closed_is_not_copied, 0, RIGS);
 	tcase_add_loop_test(tc, device_memory_that_was_freed_is_not_copied, 0, RIGS);
@@ -563,6 +662,9 @@ static TCase *device_regions(void)
 			    RIGS * RIGS);
 	tcase_add_loop_test(tc, device_region_of_several_segments, 0, RIGS);
 	tcase_add_loop_test(tc, device_region_is_closed_when_its_copies_are_over, 0, RIGS);
+	tcase_add_test(tc, device_memory_in_pieces_is_copied);
+	tcase_add_test(tc, device_memory_in_pieces_has_an_end);
+	tcase_add_test(tc, device_memory_of_a_replaced_piece_is_not_copied);
 	return tc;
 }
 

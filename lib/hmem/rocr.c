@@ -60,8 +60,6 @@ static struct {
 			    uint32_t *nagents, struct agent **agents);
 	int (*on_free)(void *ptr, void (*freed)(void *ptr, void *arg), void *arg);
 	int (*copy)(void *to, const void *from, size_t len);
-	int (*lock)(void *pages, size_t len, struct agent *agents, int nagents, void **there);
-	int (*unlock)(void *pages);
 } hsa;
 
 static const struct mrf_dl_symbol symbols[] = {
@@ -72,8 +70,6 @@ static const struct mrf_dl_symbol symbols[] = {
 	{ "hsa_amd_pointer_info", &hsa.pointer_info },
 	{ "hsa_amd_register_deallocation_callback", &hsa.on_free },
 	{ "hsa_memory_copy", &hsa.copy },
-	{ "hsa_amd_memory_lock", &hsa.lock },
-	{ "hsa_amd_memory_unlock", &hsa.unlock },
 };
 
 static struct agent devices[MAX_DEVICES];
@@ -301,19 +297,6 @@ static int rocr_put(const struct mrf_hmem_alloc *alloc, uintptr_t to, const void
 	return rocr_copy(alloc, (void *)to, from, len, why);
 }
 
-static int rocr_host_add(void *pages, size_t len, struct mrf_hmem_why *why)
-{
-	void *there;
-
-	return rocr_said("hsa_amd_memory_lock", hsa.lock(pages, len, devices, ndevices, &there),
-			 why);
-}
-
-static void rocr_host_remove(void *pages)
-{
-	(void)hsa.unlock(pages);
-}
-
 const struct mrf_hmem mrf_hmem_rocr = {
 	.iface = FI_HMEM_ROCR,
 	.library = LIBRARY,
@@ -322,6 +305,4 @@ const struct mrf_hmem mrf_hmem_rocr = {
 	.find = rocr_find,
 	.get = rocr_get,
 	.put = rocr_put,
-	.host_add = rocr_host_add,
-	.host_remove = rocr_host_remove,
 };

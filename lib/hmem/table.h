@@ -71,12 +71,6 @@ struct mrf_hmem {
 		   struct mrf_hmem_why *why);
 	int (*put)(const struct mrf_hmem_alloc *alloc, uintptr_t to, const void *from, size_t len,
 		   struct mrf_hmem_why *why);
-	/*
-	 * host_add prepares whole pages of the library's for faster copies; host_remove ends
-	 * that. A failure does no harm. NULL: the runtime has no such thing.
-	 */
-	int (*host_add)(void *pages, size_t len, struct mrf_hmem_why *why);
-	void (*host_remove)(void *pages);
 };
 
 extern const struct mrf_hmem mrf_hmem_cuda;

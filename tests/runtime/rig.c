@@ -106,6 +106,7 @@ static struct {
 	int (*alloc)(uint64_t pool, size_t len, uint32_t flags, void **ptr);
 	int (*free)(void *ptr);
 	int (*copy)(void *to, const void *from, size_t len);
+	int (*lock)(void *pages, size_t len, void *agents, int nagents, void **there);
 } hsa;
 void (*rocr_set_type)(const void *ptr, int type);
 
@@ -115,7 +116,15 @@ static void rocr_load(void *so)
 	find_symbol(so, "hsa_amd_memory_pool_allocate", &hsa.alloc);
 	find_symbol(so, "hsa_amd_memory_pool_free", &hsa.free);
 	find_symbol(so, "hsa_memory_copy", &hsa.copy);
+	find_symbol(so, "hsa_amd_memory_lock", &hsa.lock);
 	find_symbol(so, "mrfab_runtime_type", &rocr_set_type);
+}
+
+void rocr_lock(void *pages, size_t len)
+{
+	void *there;
+
+	works(hsa.lock(pages, len, NULL, 0, &there));
 }
 
 /* The stand-in's pool 1 is the host's, those of devices follow. */

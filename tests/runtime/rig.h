@@ -68,6 +68,8 @@ struct rig_cuda {
 };
 extern struct rig_cuda cu;
 extern void (*rocr_set_type)(const void *ptr, int type);
+/* Makes memory of the host known to the runtime. */
+void rocr_lock(void *pages, size_t len);
 extern bool ze_part; /* memory is a sub-device's */
 
 #endif

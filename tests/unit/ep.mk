@@ -13,7 +13,7 @@ tests_unit_t_fate_SOURCES = tests/unit/t_fate.c tests/unit/unit.h
 tests_unit_t_fate_LDADD = $(UNIT_LDADD)
 check_PROGRAMS += tests/unit/t_none
 tests_unit_t_none_SOURCES = tests/unit/t_none.c tests/unit/unit.h
-tests_unit_t_none_LDADD = $(UNIT_LDADD)
+tests_unit_t_none_LDADD = $(UNIT_LDADD) $(VERBS_LIBS) $(NL_LIBS)
 
 # Endpoints run on tests/fake/fake_fabric.c instead of lib/verbs.
 EP_FIXTURE = tests/fake/fake_fabric.c tests/fake/fake_fabric.h \

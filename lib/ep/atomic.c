@@ -242,9 +242,9 @@ static int submit_one(struct mrf_ep *ep, const struct mrf_atomic_one *one, size_
 		.family = one->family,
 		.datatype = one->datatype,
 		.op = one->op,
-		.operand = { &operand, (void **)(uintptr_t)&one->desc[0], 1 },
-		.compare = { &compare, (void **)(uintptr_t)&one->desc[1], 1 },
-		.result = { &result, (void **)(uintptr_t)&one->desc[2], 1 },
+		.operand = { &operand, (void **)(uintptr_t)&one->operand_desc, 1 },
+		.compare = { &compare, (void **)(uintptr_t)&one->compare_desc, 1 },
+		.result = { &result, (void **)(uintptr_t)&one->result_desc, 1 },
 		.rma = &rma,
 		.rma_count = 1,
 		.addr = one->addr,
@@ -289,8 +289,8 @@ static ssize_t ep_atomic(struct fid_ep *ep, const void *buf, size_t count, void 
 			 enum fi_op op, void *context)
 {
 	const struct mrf_atomic_one one = {
-		MRF_ATOMIC_BASE,      datatype, op,	buf, NULL,   NULL,
-		{ desc, NULL, NULL }, addr,	remote, key, context
+		MRF_ATOMIC_BASE, datatype, op,	   buf, NULL, NULL, desc, NULL, NULL, addr,
+		remote,		 key,	   context
 	};
 
 	return start_one(mrf_ep_of(&ep->fid), &one, count);
@@ -300,8 +300,10 @@ static ssize_t ep_inject_atomic(struct fid_ep *ep, const void *buf, size_t count
 				uint64_t remote, uint64_t key, enum fi_datatype datatype,
 				enum fi_op op)
 {
-	const struct mrf_atomic_one one = { MRF_ATOMIC_BASE,	  datatype, op,	    buf, NULL, NULL,
-					    { NULL, NULL, NULL }, addr,	    remote, key, NULL };
+	const struct mrf_atomic_one one = {
+		MRF_ATOMIC_BASE, datatype, op,	buf, NULL, NULL, NULL, NULL, NULL, addr,
+		remote,		 key,	   NULL
+	};
 
 	return submit_one(mrf_ep_of(&ep->fid), &one, count, FI_INJECT, true);
 }
@@ -310,17 +312,9 @@ static ssize_t ep_readwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 			    void *result, void *result_desc, fi_addr_t addr, uint64_t remote,
 			    uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	const struct mrf_atomic_one one = { MRF_ATOMIC_FETCH,
-					    datatype,
-					    op,
-					    buf,
-					    NULL,
-					    result,
-					    { desc, NULL, result_desc },
-					    addr,
-					    remote,
-					    key,
-					    context };
+	const struct mrf_atomic_one one = { MRF_ATOMIC_FETCH, datatype, op,	buf,	     NULL,
+					    result,	      desc,	NULL,	result_desc, addr,
+					    remote,	      key,	context };
 
 	return start_one(mrf_ep_of(&ep->fid), &one, count);
 }
@@ -330,17 +324,10 @@ static ssize_t ep_compwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 			    void *result_desc, fi_addr_t addr, uint64_t remote, uint64_t key,
 			    enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	const struct mrf_atomic_one one = { MRF_ATOMIC_COMPARE,
-					    datatype,
-					    op,
-					    buf,
-					    compare,
-					    result,
-					    { desc, compare_desc, result_desc },
-					    addr,
-					    remote,
-					    key,
-					    context };
+	const struct mrf_atomic_one one = {
+		MRF_ATOMIC_COMPARE, datatype,	 op,   buf,    compare, result, desc,
+		compare_desc,	    result_desc, addr, remote, key,	context
+	};
 
 	return start_one(mrf_ep_of(&ep->fid), &one, count);
 }

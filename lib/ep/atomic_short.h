@@ -24,7 +24,9 @@ struct mrf_atomic_one {
 	const void *operand;
 	const void *compare;
 	void *result;
-	void *desc[3]; /* of operand, compare, result */
+	void *operand_desc;
+	void *compare_desc;
+	void *result_desc;
 	fi_addr_t addr;
 	uint64_t remote;
 	uint64_t key;
@@ -73,23 +75,22 @@ static MRF_ALWAYS_INLINE bool mrf_one_descs_fit(const struct mrf_ep *ep,
 
 	if (!(space->mode & FI_MR_LOCAL))
 		return true;
-	return mrf_one_desc_fits(space, one->desc[0], FI_WRITE, one->operand) &&
+	return mrf_one_desc_fits(space, one->operand_desc, FI_WRITE, one->operand) &&
 	       (one->family != MRF_ATOMIC_COMPARE ||
-		mrf_one_desc_fits(space, one->desc[1], FI_WRITE, one->compare)) &&
+		mrf_one_desc_fits(space, one->compare_desc, FI_WRITE, one->compare)) &&
 	       (one->family == MRF_ATOMIC_BASE ||
-		mrf_one_desc_fits(space, one->desc[2], FI_READ, one->result));
+		mrf_one_desc_fits(space, one->result_desc, FI_READ, one->result));
 }
 
 static MRF_ALWAYS_INLINE void mrf_one_fill_result_locked(const struct mrf_ep *ep, struct mrf_op *op,
 							 const struct mrf_atomic_one *one)
 {
-	mrf_lock_held(&ep->lock);
 	op->local.nuser = 1;
 	op->local.user[0].iov_base = one->result;
 	op->local.user[0].iov_len = sizeof(uint64_t);
 	if (ep->domain->space.mode & FI_MR_LOCAL) {
 		op->local.ndesc = 1;
-		op->local.desc[0] = one->desc[2];
+		op->local.desc[0] = one->result_desc;
 	}
 }
 
@@ -97,7 +98,6 @@ static MRF_ALWAYS_INLINE void mrf_one_fill_locked(struct mrf_ep *ep, struct mrf_
 						  const struct mrf_atomic_one *one,
 						  const struct mrf_one_values *from)
 {
-	mrf_lock_held(&ep->lock);
 	op->type = &mrf_op_atomic;
 	op->local.kind = MRF_LOCAL_INLINE;
 	op->comp_flags = FI_ATOMIC | (one->family == MRF_ATOMIC_BASE ? FI_WRITE : FI_READ);
@@ -135,7 +135,6 @@ static inline int mrf_one_swap_locked(struct mrf_conn *conn, const struct mrf_op
 			      .remote_addr = remote_addr,
 			      .rkey = rkey };
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	memcpy(&wr.operand, op->local.data, sizeof(wr.operand));
 	memcpy(&wr.compare, op->local.data + sizeof(wr.operand), sizeof(wr.compare));
 	return mrf_vconn_post(conn->vconn, &wr);
@@ -151,7 +150,6 @@ static MRF_ALWAYS_INLINE int mrf_one_send_off_locked(struct mrf_ep *ep, struct m
 			       .lkey = ep->cells->mr.lkey };
 	uint64_t add;
 
-	mrf_lock_held(&ep->lock);
 	if (family == MRF_ATOMIC_COMPARE)
 		return mrf_one_swap_locked(conn, op, &sge, rkey, remote_addr);
 	memcpy(&add, op->local.data, sizeof(add));

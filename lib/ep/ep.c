@@ -8,7 +8,6 @@
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "ep/ep.h"
-#include "ep/ep_bind.h"
 #include "ep/eps.h"
 #include "ep/link/greet.h"
 #include "ep/ops.h"
@@ -16,7 +15,6 @@
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/peer.h"
-#include "loop/denied.h"
 
 /* --- progress ------------------------------------------------------------------------------ */
 
@@ -310,12 +308,8 @@ static void take_port(struct mrf_ep *ep, const struct fi_info *info)
 {
 	const union mrf_addr *src = info->src_addr;
 
-	if (!src || src->sa.sa_family != ep->addr.sa.sa_family)
-		return;
-	if (src->sa.sa_family == AF_INET)
-		ep->addr.in.sin_port = src->in.sin_port;
-	else
-		ep->addr.in6.sin6_port = src->in6.sin6_port;
+	if (src && src->sa.sa_family == ep->addr.sa.sa_family)
+		mrf_addr_set_port(&ep->addr, mrf_addr_port(src));
 }
 
 /* There is no memory, no random bytes or no completion queue. */

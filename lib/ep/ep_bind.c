@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/ep_bind.h"
+#include "ep/ops.h"
 #include "loop/agent_calls.h"
 
 static int bind_wait_locked(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_link *link)
@@ -137,16 +137,6 @@ static int bind_own_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t fl
 	return 0;
 }
 
-static int check_remote(const struct mrf_ep *ep, uint64_t flags)
-{
-	if (!(flags & FI_REMOTE_WRITE) || (ep->caps & FI_RMA_EVENT))
-		return 0;
-	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4064,
-			  "fi_ep_bind(counter, FI_REMOTE_WRITE): the endpoint was opened without "
-			  "FI_RMA_EVENT, so it is not told of writes by peers: ask for it in "
-			  "hints->caps");
-}
-
 /* Events that peers cause. The device alone sees their reads, and reports them to nobody. */
 static void bind_remote_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
@@ -176,9 +166,12 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	if ((flags & FI_WRITE && ep->wr_cntr) || (flags & FI_READ && ep->rd_cntr) ||
 	    (flags & FI_REMOTE_WRITE && ep->hold_rem.target))
 		return bound_already("a counter for one of these flags");
-	ret = check_remote(ep, flags);
-	if (!ret)
-		ret = bind_own_locked(ep, cntr, flags & (FI_READ | FI_WRITE));
+	if (flags & FI_REMOTE_WRITE && !(ep->caps & FI_RMA_EVENT))
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4064,
+				  "fi_ep_bind(counter, FI_REMOTE_WRITE): the endpoint was opened "
+				  "without FI_RMA_EVENT, so it is not told of writes by peers: ask "
+				  "for it in hints->caps");
+	ret = bind_own_locked(ep, cntr, flags & (FI_READ | FI_WRITE));
 	if (!ret)
 		bind_remote_locked(ep, cntr, flags);
 	return ret;

@@ -17,7 +17,6 @@
 #include "ep/tx/peers.h"
 #include "ep/tx/service.h"
 #include "loop/agent_calls.h"
-#include "loop/denied.h"
 #include "monitor/monitor.h"
 
 /* --- what the agent does for endpoints ------------------------------------------------------- */

@@ -4,7 +4,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep.c \
 	lib/ep/ep.h \
 	lib/ep/ep_bind.c \
-	lib/ep/ep_bind.h \
 	lib/ep/ep_calls.c \
 	lib/ep/eps.c \
 	lib/ep/eps.h \
@@ -29,14 +28,11 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ops.h \
 	lib/ep/resolve/ask.c \
 	lib/ep/resolve/ask.h \
-	lib/ep/resolve/judge.c \
-	lib/ep/resolve/judge.h \
 	lib/ep/resolve/remote.c \
 	lib/ep/resolve/remote.h \
 	lib/ep/resolve/resolve.c \
 	lib/ep/resolve/resolve.h \
 	lib/ep/rma.c \
-	lib/ep/rma.h \
 	lib/ep/rma_short.h \
 	lib/ep/rx/atomic_serve.c \
 	lib/ep/rx/atomic_serve.h \
@@ -64,14 +60,10 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/complete.h \
 	lib/ep/tx/dial.c \
 	lib/ep/tx/dial.h \
-	lib/ep/tx/doubt.c \
-	lib/ep/tx/doubt.h \
 	lib/ep/tx/entry.c \
 	lib/ep/tx/entry.h \
 	lib/ep/tx/fail.c \
 	lib/ep/tx/fail.h \
-	lib/ep/tx/fatal.c \
-	lib/ep/tx/fatal.h \
 	lib/ep/tx/peer.c \
 	lib/ep/tx/peer.h \
 	lib/ep/tx/peers.c \

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "contract/limits.h"
 #include "ep/ops.h"
-#include "ep/rma.h"
 #include "ep/rma_short.h"
 #include "ep/tx/commit.h"
 #include "ep/tx/rma_op.h"

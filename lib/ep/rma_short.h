@@ -50,11 +50,10 @@ struct mrf_rma_ends {
 #define MRF_RMA_FEW_BYTES 64
 
 /* As buf/local.c would have left it. */
-static inline void mrf_rma_fill_unregistered_locked(struct mrf_ep *ep, struct mrf_op *op,
+static inline void mrf_rma_fill_unregistered_locked(struct mrf_op *op,
 						    const struct mrf_rma_one *one,
 						    const struct mrf_rma_ends *ends)
 {
-	mrf_lock_held(&ep->lock);
 	op->local.kind = ends->kind;
 	if (ends->kind == MRF_LOCAL_INLINE) {
 		memcpy(op->local.data, ends->bytes, one->len);
@@ -73,7 +72,6 @@ static inline void mrf_rma_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
 				       const struct mrf_rma_one *one,
 				       const struct mrf_rma_ends *ends)
 {
-	mrf_lock_held(&ep->lock);
 	op->type = one->kind == MRF_OP_READ ? &mrf_op_read : &mrf_op_write;
 	op->comp_flags = FI_RMA | (one->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->resolved = true;
@@ -92,7 +90,7 @@ static inline void mrf_rma_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
 	op->rma[0].len = one->len;
 	op->rma[0].key = one->key;
 	if (ends->kind != MRF_LOCAL_DESC) {
-		mrf_rma_fill_unregistered_locked(ep, op, one, ends);
+		mrf_rma_fill_unregistered_locked(op, one, ends);
 		return;
 	}
 	op->local.desc[0] = one->desc;
@@ -110,7 +108,6 @@ static inline int mrf_rma_send_off_locked(struct mrf_conn *conn, struct mrf_op *
 	bool few = one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES;
 	enum mrf_vwr_op vwr_op = one->kind == MRF_OP_READ ? MRF_VWR_READ : MRF_VWR_WRITE;
 
-	mrf_lock_held(&conn->peer->ep->lock);
 	if (one->kind == MRF_OP_WRITE && ends->event) {
 		vwr_op = MRF_VWR_WRITE_IMM;
 		op->told = true;

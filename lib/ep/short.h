@@ -38,7 +38,6 @@ static MRF_ALWAYS_INLINE struct mrf_op *mrf_short_take_locked(struct mrf_ep *ep)
 	struct mrf_list *node = mrf_list_first(&ep->free_ops);
 	struct mrf_op *op;
 
-	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(!node))
 		return NULL;
 	mrf_list_del(node);
@@ -57,7 +56,6 @@ static MRF_ALWAYS_INLINE bool mrf_short_aim_locked(const struct mrf_peer *peer,
 	uint64_t known_addr;
 	uint32_t known_rkey, known_event;
 
-	mrf_lock_held(&peer->ep->lock);
 	if (mrf_key_take(&peer->target.key_form, key, &direct)) {
 		*rkey = direct.rkey;
 		*remote_addr = direct.iova_base + remote;

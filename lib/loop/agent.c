@@ -21,11 +21,10 @@
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "contract/budget.h"
 #include "loop/agent_calls.h"
-#include "loop/denied.h"
-#include "loop/device.h"
 #include "verbs/vqp.h"
 
 /* Tags of what epoll reports; any other value is the address of an endpoint. */
@@ -42,7 +41,7 @@ int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned wan
 	owner->id = ++agent->last_id;
 	ret = mrf_idmap_insert(&agent->owners, owner->id, owner);
 	if (ret)
-		mrf_agent_cq_untake(owner->cq, want);
+		owner->cq->used -= want;
 	return ret;
 }
 
@@ -51,6 +50,153 @@ void mrf_agent_disown(struct mrf_agent *agent, struct mrf_owner *owner, unsigned
 	mrf_idmap_remove(&agent->owners, owner->id);
 	mrf_agent_cq_owe(owner->cq, had);
 	agent->more = true;
+}
+
+/* --- lost credentials ------------------------------------------------------------------------ */
+
+/*
+ * The kernel compares the credentials of the process that writes to a uverbs or rdma_cm
+ * descriptor with those of the process that opened it. Registering is an ioctl, for which it
+ * compares nothing, and goes on.
+ *
+ * A work request that is refused stays in the queue, which is shared memory, and runs
+ * when something else moves the queue on. So it counts as posted, its connection is
+ * marked (MRF_WC_DENIED), the agent puts the queue pair into error, and everything that
+ * was posted comes back. Those operations fail with FI_EACCES, "may or may not have been
+ * done"; the ones that were not posted fail with "nothing was done".
+ *
+ * When the agent's thread is refused as well, rdma_cm is lost: reading its events fails,
+ * and its descriptor stays readable. mrf_vcm_abandon puts the end of a pipe in its place,
+ * which makes the kernel end all connections and listeners and tell the peers. The agent
+ * then ends its own connections and remains for closing. The memory that librdmacm has
+ * allocated for the ids is lost. Where only the credentials of the application's thread
+ * have changed (capset), the connection is made anew and everything else goes on.
+ */
+void mrf_agent_suspect(struct mrf_agent *agent)
+{
+	if (!agent->suspect_said)
+		mrf_warn(FI_LOG_EP_CTRL, 5205,
+			 "the credentials of this process have changed since it opened "
+			 "the domain: the kernel takes no more of its work requests, "
+			 "and its connections end (open fabric, domain and endpoints "
+			 "after such changes)");
+	agent->suspect_said = true;
+	agent->suspect = true;
+}
+
+/* Finds an owner that has something to end, which may change the map. */
+static void search_one(void *value, void *arg)
+{
+	struct mrf_owner *owner = value, **found = arg;
+
+	if (!*found && (!owner->calls->going || owner->calls->going(owner)))
+		*found = owner;
+}
+
+void mrf_agent_denied(struct mrf_agent *agent)
+{
+	struct mrf_owner *found;
+
+	if (atomic_exchange(&agent->denied, true))
+		return;
+	mrf_agent_suspect(agent);
+	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, mrf_vcm_fd(agent->cm), NULL);
+	mrf_vcm_abandon(agent->cm);
+	do {
+		found = NULL;
+		mrf_idmap_each(&agent->owners, search_one, &found);
+		if (found)
+			found->calls->end(found);
+	} while (found);
+}
+
+int mrf_agent_refuse(void)
+{
+	return mrf_refuse(FI_EACCES, FI_LOG_EP_CTRL, 5204, "%s", MRF_DENIED_TEXT);
+}
+
+/* --- the device ------------------------------------------------------------------------------ */
+
+/*
+ * What the device reports, and what the agent does about it.
+ *
+ * - A completion queue or a queue pair in error ends the connections that use it, which
+ *   are made anew. A queue pair at which a peer was refused, which newer kernels report
+ *   as well, is left alone (verbs/vevent.c): the peer has a completion with the reason,
+ *   and connects again.
+ * - A port that goes down is logged.
+ * - rdma_cm reports the removal of the device to each id, listeners included. The domain
+ *   logs it once, and its operations fail with what to do. A removed device keeps working for
+ *   processes that have it open, but its connections end, no peer reaches its listeners, and
+ *   it never comes back to this domain, even if one of the same name is made.
+ */
+static void device_is_gone(struct mrf_agent *agent)
+{
+	if (atomic_exchange(&agent->gone, true))
+		return;
+	mrf_warn(FI_LOG_EP_CTRL, 4026,
+		 "the device %s was removed: no peer reaches the endpoints of this domain any "
+		 "more, and their operations fail (close endpoints and domain, and open them "
+		 "again)",
+		 mrf_vdev_name(agent->vdev));
+}
+
+/* --- connections that the device has broken ----------------------------------------------- */
+
+static void lose_owner(struct mrf_owner *owner)
+{
+	if (owner->calls->broke)
+		owner->calls->broke(owner);
+}
+
+/* Do its completions arrive in this queue? */
+static void lose_if_spoilt(void *value, void *arg)
+{
+	struct mrf_owner *owner = value;
+
+	if (arg == owner->cq->vcq || arg == owner->scq)
+		lose_owner(owner);
+}
+
+static void handle_device(struct mrf_agent *agent, const struct mrf_vdev_event *event)
+{
+	const char *name = mrf_vdev_name(agent->vdev);
+
+	switch (event->type) {
+	case MRF_VDEV_CQ_ERR:
+		/* Completions are lost, nobody knows whose: no connection with it can go on. */
+		mrf_warn(FI_LOG_EP_CTRL, 4027,
+			 "%s: a completion queue is in error: the connections that use it are made "
+			 "anew",
+			 name);
+		mrf_idmap_each(&agent->owners, lose_if_spoilt, (void *)(uintptr_t)event->cq);
+		break;
+	case MRF_VDEV_QP_ERR:
+		mrf_warn(FI_LOG_EP_CTRL, 4028, "%s: %s: the connection is made anew", name,
+			 event->text);
+		if (event->owner)
+			lose_owner(event->owner);
+		break;
+	case MRF_VDEV_GONE:
+		device_is_gone(agent);
+		break;
+	case MRF_VDEV_PORT_DOWN:
+		mrf_warn(FI_LOG_EP_CTRL, 4029,
+			 "%s: the port is down: operations wait until it is up, or time out", name);
+		break;
+	default:
+		mrf_info(FI_LOG_EP_CTRL, "%s: %s", name, event->text);
+	}
+}
+
+static void poll_device(struct mrf_agent *agent)
+{
+	struct mrf_vdev_event event;
+	int i;
+
+	/* The descriptor stays readable while there are more. */
+	for (i = 0; i < MRF_TURN_EVENTS && !mrf_vdev_next_event(agent->vdev, &event); i++)
+		handle_device(agent, &event);
 }
 
 /* --- events ------------------------------------------------------------------------------ */
@@ -84,7 +230,7 @@ static void handle_cm(struct mrf_agent *agent, const struct mrf_cm_event *event)
 
 	/* rdma_cm reports a removal to each id, listeners included. */
 	if (mrf_unlikely(event->type == MRF_CM_REMOVED))
-		mrf_agent_gone(agent);
+		device_is_gone(agent);
 	owner->calls->event(owner, event);
 }
 
@@ -171,7 +317,7 @@ static void handle_ready(struct mrf_agent *agent, const struct epoll_event *even
 		agent->more = true;
 		break;
 	case TAG_DEVICE:
-		mrf_agent_device_event(agent);
+		poll_device(agent);
 		break;
 	default:
 		agent->guest->completed(event->data.ptr);
@@ -255,30 +401,26 @@ static int open_fds(struct mrf_agent *agent)
 	return 0;
 }
 
-static void init_lists(struct mrf_agent *agent)
+int mrf_agent_start(struct mrf_agent *agent, struct mrf_vdev *vdev,
+		    const struct mrf_agent_guest *guest)
 {
+	struct mrf_agent_cq *first;
+	int ret;
+
+	*agent = (struct mrf_agent){ .vdev = vdev, .guest = guest };
+	mrf_lock_init(&agent->lock, MRF_RANK_AGENT);
 	mrf_list_init(&agent->kicks);
 	mrf_list_init(&agent->commands);
 	mrf_list_init(&agent->cqs);
 	mrf_idmap_init(&agent->owners);
 	mrf_crews_init(agent);
-}
-
-int mrf_agent_start(struct mrf_agent *agent, struct mrf_vdev *vdev,
-		    const struct mrf_agent_guest *guest)
-{
-	int ret;
-
-	*agent = (struct mrf_agent){ .vdev = vdev, .guest = guest };
-	mrf_lock_init(&agent->lock, MRF_RANK_AGENT);
-	init_lists(agent);
 	ret = open_fds(agent);
 	if (ret)
 		goto err_lock;
 	ret = mrf_vcm_open(&agent->cm);
 	if (ret)
 		goto err_fds;
-	ret = mrf_agent_cq_open(agent);
+	ret = mrf_agent_cq_open(agent, &first);
 	if (ret)
 		goto err_cm;
 	ret = watch_all(agent);

@@ -127,8 +127,8 @@ struct mrf_agent {
 	atomic_bool done_told; /* the agent is to look there */
 	atomic_bool stop;
 	atomic_bool commanded; /* commands wait: they go before peers' requests */
-	atomic_bool denied;    /* rdma_cm is lost: denied.h */
-	atomic_bool gone;      /* the device was removed: device.h */
+	atomic_bool denied;    /* rdma_cm is lost: see below */
+	atomic_bool gone;      /* the device was removed: agent.c */
 	atomic_bool dropped;   /* mrf_agent_dropped was called */
 	atomic_bool removed;   /* mrf_agent_removed was called */
 
@@ -182,5 +182,38 @@ int mrf_agent_start(struct mrf_agent *agent, struct mrf_vdev *vdev,
 		    const struct mrf_agent_guest *guest);
 /* The thread has ended when this returns. No owner may be left. */
 void mrf_agent_stop(struct mrf_agent *agent);
+
+/* --- lost credentials ------------------------------------------------------------------ */
+
+/*
+ * The kernel accepts work requests, and
+ * calls of rdma_cm, only with the credentials that opened the descriptor. After set*uid,
+ * setgroups, capset and the like it answers EACCES for ever, either to the thread that
+ * changed its credentials or to all threads. A work request refused in this way is
+ * already in the queue that process and kernel share, and may still run. So it counts as
+ * posted, and its connection is ended.
+ *
+ * If the agent's thread itself is refused, nothing can be saved: the agent gives up all
+ * connections and closes rdma_cm, which tells the peers.
+ */
+
+/* The text of operations that are not started for this reason. */
+#define MRF_DENIED_TEXT                                                           \
+	"the kernel takes no work requests from this process (or thread), whose " \
+	"credentials have changed since it opened the domain: nothing was done"
+
+/*
+ * The kernel refused one of the agent's own calls: logs that, once. As soon as no lock is
+ * held, the agent checks whether the kernel refuses everything. Agent thread.
+ */
+void mrf_agent_suspect(struct mrf_agent *agent);
+/*
+ * The agent has lost rdma_cm: ends everything that depends on it. Agent thread, no lock
+ * held.
+ */
+void mrf_agent_denied(struct mrf_agent *agent);
+
+/* Logs that for this reason nothing more can be opened, and returns -FI_EACCES. */
+int mrf_agent_refuse(void);
 
 #endif

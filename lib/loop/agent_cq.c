@@ -10,7 +10,7 @@
 
 /* --- opening and closing --------------------------------------------------------------- */
 
-static int queue_add(struct mrf_agent *agent, struct mrf_agent_cq **out)
+int mrf_agent_cq_open(struct mrf_agent *agent, struct mrf_agent_cq **out)
 {
 	struct mrf_agent_cq *cq = calloc(1, sizeof(*cq));
 	int ret;
@@ -26,18 +26,9 @@ static int queue_add(struct mrf_agent *agent, struct mrf_agent_cq **out)
 	mrf_vcq_arm(cq->vcq);
 	mrf_list_add_tail(&cq->node, &agent->cqs);
 	agent->ncqs++;
+	agent->cq = agent->cq ? agent->cq : cq->vcq;
 	*out = cq;
 	return 0;
-}
-
-int mrf_agent_cq_open(struct mrf_agent *agent)
-{
-	struct mrf_agent_cq *cq;
-	int ret = queue_add(agent, &cq);
-
-	if (!ret)
-		agent->cq = cq->vcq;
-	return ret;
 }
 
 static void close_one(struct mrf_agent *agent, struct mrf_agent_cq *cq)
@@ -67,18 +58,13 @@ int mrf_agent_cq_take(struct mrf_agent *agent, unsigned want, struct mrf_agent_c
 		if (cq->used + want <= MRF_AGENT_CQ)
 			goto found;
 	}
-	ret = queue_add(agent, &cq);
+	ret = mrf_agent_cq_open(agent, &cq);
 	if (ret)
 		return ret;
 found:
 	cq->used += want;
 	*out = cq;
 	return 0;
-}
-
-void mrf_agent_cq_untake(struct mrf_agent_cq *cq, unsigned had)
-{
-	cq->used -= had;
 }
 
 void mrf_agent_cq_owe(struct mrf_agent_cq *cq, unsigned had)

@@ -38,16 +38,14 @@ struct mrf_agent_cq {
 	uint64_t owed_until;
 };
 
-/* Opens the first queue, agent->cq. */
-int mrf_agent_cq_open(struct mrf_agent *agent);
+/* Opens a queue; the first is agent->cq. */
+int mrf_agent_cq_open(struct mrf_agent *agent, struct mrf_agent_cq **cq);
 void mrf_agent_cq_close(struct mrf_agent *agent);
 /*
  * Takes want places in a queue, which is opened if no queue has that many. Returns the
  * device's errors.
  */
 int mrf_agent_cq_take(struct mrf_agent *agent, unsigned want, struct mrf_agent_cq **cq);
-/* Gives back places that were never used. */
-void mrf_agent_cq_untake(struct mrf_agent_cq *cq, unsigned had);
 /* Gives back places whose completions may still be in the queue. */
 void mrf_agent_cq_owe(struct mrf_agent_cq *cq, unsigned had);
 /* Hands at most about max completions of each queue to handle. False: there are no more. */

@@ -15,17 +15,23 @@ static void queue_job_locked(struct mrf_crew *crew, struct mrf_job *job)
 	sem_post(&crew->work);
 }
 
-/* NULL: there is none, and the thread is to end. */
-static struct mrf_job *job_waiting(struct mrf_crew *crew)
+/* The list's first; NULL: it is empty. */
+static struct mrf_job *job_pop(struct mrf_agent *agent, struct mrf_list *list)
 {
 	struct mrf_list *node;
 
+	mrf_lock_take(&agent->lock);
+	node = mrf_list_pop(list);
+	mrf_lock_release(&agent->lock);
+	return node ? mrf_list_entry(node, struct mrf_job, node) : NULL;
+}
+
+/* NULL: there is none, and the thread is to end. */
+static struct mrf_job *job_waiting(struct mrf_crew *crew)
+{
 	while (sem_wait(&crew->work) && errno == EINTR)
 		;
-	mrf_lock_take(&crew->agent->lock);
-	node = mrf_list_pop(&crew->waiting);
-	mrf_lock_release(&crew->agent->lock);
-	return node ? mrf_list_entry(node, struct mrf_job, node) : NULL;
+	return job_pop(crew->agent, &crew->waiting);
 }
 
 static void job_returned(struct mrf_crew *crew, struct mrf_job *job, bool more)
@@ -85,16 +91,6 @@ int mrf_agent_job(struct mrf_agent *agent, enum mrf_crew_kind kind, struct mrf_j
 	return ret;
 }
 
-static struct mrf_job *job_done(struct mrf_agent *agent)
-{
-	struct mrf_list *node;
-
-	mrf_lock_take(&agent->lock);
-	node = mrf_list_pop(&agent->done);
-	mrf_lock_release(&agent->lock);
-	return node ? mrf_list_entry(node, struct mrf_job, node) : NULL;
-}
-
 void mrf_agent_run_jobs(struct mrf_agent *agent)
 {
 	struct mrf_job *job;
@@ -102,7 +98,7 @@ void mrf_agent_run_jobs(struct mrf_agent *agent)
 	if (mrf_likely(!atomic_load(&agent->done_told)))
 		return;
 	atomic_store(&agent->done_told, false);
-	while ((job = job_done(agent)))
+	while ((job = job_pop(agent, &agent->done)))
 		job->over(job);
 }
 

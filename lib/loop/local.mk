@@ -5,9 +5,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/loop/agent_calls.h \
 	lib/loop/agent_cq.c \
 	lib/loop/agent_cq.h \
-	lib/loop/denied.c \
-	lib/loop/denied.h \
-	lib/loop/device.c \
-	lib/loop/device.h \
 	lib/loop/job.c \
 	lib/loop/job.h

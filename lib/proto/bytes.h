@@ -8,7 +8,7 @@
 #include <endian.h>
 #include <stdint.h>
 #include <string.h>
-#include "proto/seg.h"
+#include "proto/proto.h"
 
 static inline void put16(uint8_t *p, uint16_t v)
 {

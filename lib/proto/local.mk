@@ -4,5 +4,4 @@ libmrfab_internal_la_SOURCES += \
 	lib/proto/proto.h \
 	lib/proto/rawkey.c \
 	lib/proto/rawkey.h \
-	lib/proto/rawkey_one.h \
-	lib/proto/seg.h
+	lib/proto/rawkey_one.h

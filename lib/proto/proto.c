@@ -4,7 +4,6 @@
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "proto/bytes.h"
-#include "proto/proto.h"
 
 _Static_assert(MRF_PROTO_HELLO_MAX <= 56, "rdma_cm request private data");
 _Static_assert(MRF_PROTO_WELCOME_MAX <= 196, "rdma_cm reply private data");
@@ -54,9 +53,8 @@ static int check_message(const uint8_t *buf, size_t len, int type, size_t at_lea
 	return buf && len >= HEAD_LEN ? check_head(buf, len, type, at_least) : -FI_EINVAL;
 }
 
-int mrf_msg_type(const void *data, size_t len)
+int mrf_msg_type(const uint8_t *buf, size_t len)
 {
-	const uint8_t *buf = data;
 	int ret;
 
 	if (!buf || len < HEAD_LEN)
@@ -65,9 +63,9 @@ int mrf_msg_type(const void *data, size_t len)
 	return ret ? ret : buf[0];
 }
 
-size_t mrf_msg_len(const void *buf)
+size_t mrf_msg_len(const uint8_t *buf)
 {
-	return get16((const uint8_t *)buf + 2);
+	return get16(buf + 2);
 }
 
 /* --- greetings ---------------------------------------------------------------------------- */
@@ -111,9 +109,8 @@ size_t mrf_hello_encode(const struct mrf_hello *hello, uint8_t *buf)
 	return len;
 }
 
-int mrf_hello_decode(const void *data, size_t len, struct mrf_hello *hello)
+int mrf_hello_decode(const uint8_t *buf, size_t len, struct mrf_hello *hello)
 {
-	const uint8_t *buf = data;
 	int ret = check_greeting(buf, len, MRF_MSG_HELLO, MRF_PROTO_HELLO_LEN);
 
 	if (ret)
@@ -148,9 +145,8 @@ size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf)
 	return len;
 }
 
-int mrf_welcome_decode(const void *data, size_t len, struct mrf_welcome *welcome)
+int mrf_welcome_decode(const uint8_t *buf, size_t len, struct mrf_welcome *welcome)
 {
-	const uint8_t *buf = data;
 	int ret = check_greeting(buf, len, MRF_MSG_WELCOME, MRF_PROTO_WELCOME_LEN);
 
 	if (ret)
@@ -196,9 +192,8 @@ size_t mrf_challenge_encode(const struct mrf_challenge *challenge, uint8_t *buf)
 	return MRF_PROTO_CHALLENGE_LEN;
 }
 
-int mrf_challenge_decode(const void *data, size_t len, struct mrf_challenge *challenge)
+int mrf_challenge_decode(const uint8_t *buf, size_t len, struct mrf_challenge *challenge)
 {
-	const uint8_t *buf = data;
 	int ret = check_greeting(buf, len, MRF_MSG_REFUSE, MRF_PROTO_CHALLENGE_LEN);
 
 	if (ret)
@@ -211,9 +206,8 @@ int mrf_challenge_decode(const void *data, size_t len, struct mrf_challenge *cha
 	return 0;
 }
 
-int mrf_refuse_decode(const void *data, size_t len, uint32_t *reason)
+int mrf_refuse_decode(const uint8_t *buf, size_t len, uint32_t *reason)
 {
-	const uint8_t *buf = data;
 	int ret;
 
 	if (!is_greeting(buf, len))
@@ -225,9 +219,8 @@ int mrf_refuse_decode(const void *data, size_t len, uint32_t *reason)
 	return 0;
 }
 
-enum mrf_full mrf_full_decode(const void *data, size_t len)
+enum mrf_full mrf_full_decode(const uint8_t *buf, size_t len)
 {
-	const uint8_t *buf = data;
 	uint32_t full;
 
 	if (check_type(buf + MAGIC_LEN, len, MRF_MSG_REFUSE, MRF_PROTO_FULL_LEN))
@@ -260,9 +253,8 @@ size_t mrf_data_encode(const struct mrf_data *data, uint8_t *buf)
 	return MRF_PROTO_DATA_LEN;
 }
 
-int mrf_data_decode(const void *msg, size_t len, struct mrf_data *data)
+int mrf_data_decode(const uint8_t *buf, size_t len, struct mrf_data *data)
 {
-	const uint8_t *buf = msg;
 	int ret = check_message(buf, len, MRF_MSG_DATA, MRF_PROTO_DATA_LEN);
 
 	if (ret)
@@ -279,9 +271,8 @@ size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf)
 	return MRF_PROTO_NOTE_LEN;
 }
 
-int mrf_ask_decode(const void *data, size_t len, struct mrf_ask *ask)
+int mrf_ask_decode(const uint8_t *buf, size_t len, struct mrf_ask *ask)
 {
-	const uint8_t *buf = data;
 	int ret = check_message(buf, len, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);
 
 	if (ret)
@@ -332,9 +323,8 @@ static int decode_segs(const uint8_t *p, struct mrf_answer *answer)
 	return 0;
 }
 
-int mrf_answer_decode(const void *data, size_t len, struct mrf_answer *answer)
+int mrf_answer_decode(const uint8_t *buf, size_t len, struct mrf_answer *answer)
 {
-	const uint8_t *buf = data;
 	struct mrf_answer got;
 	int ret = check_message(buf, len, MRF_MSG_ANSWER, MRF_PROTO_ANSWER_HEAD);
 
@@ -384,9 +374,8 @@ size_t mrf_request_encode(const struct mrf_request *request, uint8_t *buf)
 	return len;
 }
 
-int mrf_request_decode(const void *data, size_t len, struct mrf_request *request)
+int mrf_request_decode(const uint8_t *buf, size_t len, struct mrf_request *request)
 {
-	const uint8_t *buf = data;
 	struct mrf_request got;
 	int type = mrf_msg_type(buf, len);
 	int ret = type < 0 ? type : check_message(buf, len, type, MRF_PROTO_REQUEST_HEAD);
@@ -424,9 +413,8 @@ size_t mrf_reply_encode(const struct mrf_reply *reply, uint8_t *buf)
 	return len;
 }
 
-int mrf_reply_decode(const void *data, size_t len, struct mrf_reply *reply)
+int mrf_reply_decode(const uint8_t *buf, size_t len, struct mrf_reply *reply)
 {
-	const uint8_t *buf = data;
 	struct mrf_reply got;
 	int ret = check_message(buf, len, MRF_MSG_REPLY, MRF_PROTO_REPLY_HEAD);
 

@@ -17,9 +17,18 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "proto/seg.h"
 
 #define MRF_PROTO_VERSION 5
+
+/* A segment of a region on the wire, with the same format in answers and in raw keys. */
+#define MRF_WIRE_SEG_LEN 24
+
+struct mrf_wire_seg {
+	uint64_t pos;	   /* packed offset; FI_MR_VIRT_ADDR: address */
+	uint64_t len;	   /* bytes */
+	uint32_t rkey;	   /* raw key: 0 without a remote right */
+	uint32_t iova_off; /* iova of the first byte, < page size; FI_MR_VIRT_ADDR: 0 */
+};
 
 #define MRF_PROTO_HELLO_LEN 32
 #define MRF_PROTO_HELLO_MAX 56 /* with a proof; rdma_cm carries 56 bytes in a request */
@@ -181,24 +190,24 @@ size_t mrf_data_encode(const struct mrf_data *data, uint8_t *buf);
 size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf);
 
 /* Decoders: the output is written on success only. */
-int mrf_hello_decode(const void *buf, size_t len, struct mrf_hello *hello);
-int mrf_welcome_decode(const void *buf, size_t len, struct mrf_welcome *welcome);
+int mrf_hello_decode(const uint8_t *buf, size_t len, struct mrf_hello *hello);
+int mrf_welcome_decode(const uint8_t *buf, size_t len, struct mrf_welcome *welcome);
 /* Accepts every version, because a target without a common version refuses in its own. */
-int mrf_refuse_decode(const void *buf, size_t len, uint32_t *reason);
+int mrf_refuse_decode(const uint8_t *buf, size_t len, uint32_t *reason);
 /*
  * The limit that a decoded refusal with the reason MRF_REFUSE_RESOURCES names;
  * MRF_FULL_UNKNOWN if it names none, or one that is not known here.
  */
-enum mrf_full mrf_full_decode(const void *buf, size_t len);
+enum mrf_full mrf_full_decode(const uint8_t *buf, size_t len);
 /* Decodes a refusal with the reason MRF_REFUSE_CHALLENGE. */
-int mrf_challenge_decode(const void *buf, size_t len, struct mrf_challenge *challenge);
-int mrf_ask_decode(const void *buf, size_t len, struct mrf_ask *ask);
-int mrf_answer_decode(const void *buf, size_t len, struct mrf_answer *answer);
-int mrf_data_decode(const void *buf, size_t len, struct mrf_data *data);
+int mrf_challenge_decode(const uint8_t *buf, size_t len, struct mrf_challenge *challenge);
+int mrf_ask_decode(const uint8_t *buf, size_t len, struct mrf_ask *ask);
+int mrf_answer_decode(const uint8_t *buf, size_t len, struct mrf_answer *answer);
+int mrf_data_decode(const uint8_t *buf, size_t len, struct mrf_data *data);
 /* Type of a message that came by SEND, or -FI_E*: checks the common head only. */
-int mrf_msg_type(const void *buf, size_t len);
+int mrf_msg_type(const uint8_t *buf, size_t len);
 /* The length of a message, from its head; the message has been decoded successfully. */
-size_t mrf_msg_len(const void *buf);
+size_t mrf_msg_len(const uint8_t *buf);
 
 /* --- requests and replies -------------------------------------------------------------- */
 
@@ -269,7 +278,7 @@ size_t mrf_request_encode(const struct mrf_request *request, uint8_t *buf);
 size_t mrf_reply_encode(const struct mrf_reply *reply, uint8_t *buf);
 
 /* Decoders for every type of request: the output is written on success only. */
-int mrf_request_decode(const void *buf, size_t len, struct mrf_request *request);
-int mrf_reply_decode(const void *buf, size_t len, struct mrf_reply *reply);
+int mrf_request_decode(const uint8_t *buf, size_t len, struct mrf_request *request);
+int mrf_reply_decode(const uint8_t *buf, size_t len, struct mrf_reply *reply);
 
 #endif

@@ -27,30 +27,12 @@ static struct mrf_wire_seg seg_at(const uint8_t *buf, uint32_t i)
 
 /* --- encoding --------------------------------------------------------------------- */
 
-static void put_only_seg(const struct mrf_rawkey *raw, uint8_t *buf)
-{
-	const struct mrf_wire_seg *seg = &raw->seg[0];
-	bool virt = raw->mr_mode & FI_MR_VIRT_ADDR;
-
-	buf[MRF_RAWKEY_FLAGS_AT] = MRF_RAWKEY_COMPLETE | MRF_RAWKEY_COMPACT;
-	put64(buf + MRF_RAWKEY_BASE_AT, virt ? raw->base : seg->iova_off);
-	put32(buf + MRF_RAWKEY_NSEG_AT, seg->rkey);
-}
-
-static void put_segs(const struct mrf_rawkey *raw, uint8_t *buf)
-{
-	uint32_t i;
-
-	buf[MRF_RAWKEY_FLAGS_AT] = raw->complete ? MRF_RAWKEY_COMPLETE : 0;
-	put64(buf + MRF_RAWKEY_BASE_AT, raw->base);
-	put32(buf + MRF_RAWKEY_NSEG_AT, raw->nseg);
-	for (i = 0; i < raw->nseg; i++)
-		put_seg(buf + MRF_RAWKEY_SEG_AT(i), &raw->seg[i]);
-}
-
 size_t mrf_rawkey_encode(const struct mrf_rawkey *raw, uint8_t *buf)
 {
+	const struct mrf_wire_seg *seg = raw->seg;
+	bool virt = raw->mr_mode & FI_MR_VIRT_ADDR, compact = raw->nseg == 1;
 	size_t len = mrf_rawkey_size(raw->nseg);
+	uint32_t i;
 
 	memcpy(buf, magic, sizeof(magic));
 	buf[MRF_RAWKEY_VERSION_AT] = MRF_RAWKEY_VERSION;
@@ -61,10 +43,13 @@ size_t mrf_rawkey_encode(const struct mrf_rawkey *raw, uint8_t *buf)
 	put64(buf + MRF_RAWKEY_LEN_AT, raw->len);
 	put16(buf + MRF_RAWKEY_MODE_AT, (uint16_t)raw->mr_mode);
 	put16(buf + MRF_RAWKEY_ACCESS_AT, (uint16_t)raw->access);
-	if (raw->nseg == 1)
-		put_only_seg(raw, buf);
-	else
-		put_segs(raw, buf);
+	buf[MRF_RAWKEY_FLAGS_AT] = compact	   ? MRF_RAWKEY_COMPLETE | MRF_RAWKEY_COMPACT
+				   : raw->complete ? MRF_RAWKEY_COMPLETE
+						   : 0;
+	put64(buf + MRF_RAWKEY_BASE_AT, compact && !virt ? seg->iova_off : raw->base);
+	put32(buf + MRF_RAWKEY_NSEG_AT, compact ? seg->rkey : raw->nseg);
+	for (i = 0; !compact && i < raw->nseg; i++)
+		put_seg(buf + MRF_RAWKEY_SEG_AT(i), &seg[i]);
 	put64(buf + MRF_RAWKEY_SUM_AT, mrf_rawkey_checksum(buf, len));
 	return len;
 }

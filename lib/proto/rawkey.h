@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "proto/seg.h"
+#include "proto/proto.h"
 
 #define MRF_RAWKEY_VERSION 4
 #define MRF_RAWKEY_MAX_SEG 16

@@ -318,12 +318,7 @@ void mrf_vconn_disconnect(struct mrf_vconn *conn)
 		ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 }
 
-void mrf_vconn_peer_addr(const struct mrf_vconn *conn, struct sockaddr_storage *addr)
+void mrf_vconn_peer_addr(const struct mrf_vconn *conn, union mrf_addr *addr)
 {
-	const struct sockaddr *peer = rdma_get_peer_addr(conn->id);
-
-	memset(addr, 0, sizeof(*addr));
-	memcpy(addr, peer,
-	       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					   : sizeof(struct sockaddr_in));
+	mrf_addr_set(addr, rdma_get_peer_addr(conn->id), SIZE_MAX);
 }

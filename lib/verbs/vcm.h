@@ -28,6 +28,7 @@ enum mrf_cm_type {
 };
 
 struct mrf_vconn;
+union mrf_addr;
 struct mrf_vcm; /* channel on which the events of its connections arrive */
 
 struct mrf_cm_event {
@@ -89,6 +90,6 @@ void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len);
 /* Tells the peer and puts the queue pair into error: everything posted is flushed. */
 void mrf_vconn_disconnect(struct mrf_vconn *conn);
 /* The remote end's address. */
-void mrf_vconn_peer_addr(const struct mrf_vconn *conn, struct sockaddr_storage *addr);
+void mrf_vconn_peer_addr(const struct mrf_vconn *conn, union mrf_addr *addr);
 
 #endif

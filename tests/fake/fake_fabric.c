@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
+#include "base/addr.h"
 #include "base/compiler.h"
 #include "base/fd.h"
 #include "base/list.h"
@@ -2059,9 +2060,9 @@ void mrf_vconn_disconnect(struct mrf_vconn *conn)
 	leave();
 }
 
-void mrf_vconn_peer_addr(const struct mrf_vconn *conn, struct sockaddr_storage *addr)
+void mrf_vconn_peer_addr(const struct mrf_vconn *conn, union mrf_addr *addr)
 {
-	*addr = conn->dst;
+	memcpy(addr, &conn->dst, sizeof(*addr));
 }
 
 void fake_kill(struct mrf_vcm *cm)

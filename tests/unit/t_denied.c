@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A process, or a thread of it, changes its credentials. */
 #include "ep_fixture.h"
-#include "loop/denied.h"
+#include "loop/agent.h"
 
 static struct pair p;
 

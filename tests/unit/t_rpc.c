@@ -5,7 +5,7 @@
  * when what comes back makes no sense.
  */
 #include "base/log.h"
-#include "ep/rma.h"
+#include "ep/ops.h"
 #include "ep/rx/job_serve.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/rpc.h"

@@ -5,7 +5,7 @@
  */
 #include "base/log.h"
 #include "ep/link/passive.h"
-#include "ep/rma.h"
+#include "ep/ops.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/rpc.h"

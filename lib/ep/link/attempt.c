@@ -8,7 +8,6 @@
 #include "base/param.h"
 #include "ep/link/attempt.h"
 #include "ep/link/greet.h"
-#include "loop/denied.h"
 
 int mrf_attempt_timeout(void)
 {

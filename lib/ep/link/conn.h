@@ -74,7 +74,7 @@ bool mrf_conn_end_denied_locked(struct mrf_conn *conn);
  */
 void mrf_conn_break_locked(struct mrf_peer *peer);
 /*
- * The kernel refused a work request of this connection (denied.h). The request counts as
+ * The kernel refused a work request of this connection (loop/agent.h). The request counts as
  * posted anyway.
  */
 void mrf_conn_denied_locked(struct mrf_conn *conn);

@@ -8,11 +8,11 @@ _Static_assert(MRF_PROTO_NONCE == MRF_AUTH_NONCE && MRF_PROTO_PROOF == MRF_AUTH_
 
 static void set_addr(struct mrf_auth_talk *talk, const union mrf_addr *addr)
 {
+	size_t len;
+	const uint8_t *host = mrf_addr_host(&addr->sa, &len);
+
 	memset(talk->addr, 0, sizeof(talk->addr));
-	if (addr->sa.sa_family == AF_INET)
-		memcpy(talk->addr, &addr->in.sin_addr, sizeof(addr->in.sin_addr));
-	else
-		memcpy(talk->addr, &addr->in6.sin6_addr, sizeof(addr->in6.sin6_addr));
+	memcpy(talk->addr, host, len);
 	talk->port = mrf_addr_port(addr);
 }
 

@@ -40,7 +40,7 @@ struct mrf_passive {
 	struct mrf_list disconnected; /* in mrf_eps.disconnected, or nowhere */
 	struct mrf_list half;	      /* in mrf_eps.half until its peer has confirmed it */
 	struct mrf_timer until;	      /* the deadline for that */
-	struct sockaddr_storage addr; /* of the peer */
+	union mrf_addr addr;	      /* of the peer */
 	struct mrf_list ready;	      /* in mrf_eps.ready while a message can be served */
 	struct mrf_ep *ep;
 	struct mrf_vconn *vconn;

@@ -73,7 +73,7 @@ static const struct row table[MRF_CAUSES][MRF_PLACES] = {
 	},
 	/*
 	 * The peer may be gone. It is asked about what is behind a read, which makes a connection
-	 * anyway (tx/doubt.c).
+	 * anyway (tx/fail.c).
 	 */
 	[MRF_WC_TIMEOUT] = {
 		[MRF_AHEAD] =      TRIED(TRY(TIMEOUT), ASK(TIMEOUT),  FAIL(TIMEOUT), ASK(TIMEOUT)),

@@ -11,7 +11,7 @@
  * else may have run:
  *
  * - A read is posted again, because that changes nothing at the target.
- * - The target is asked about a write or an atomic operation (tx/doubt.h). It fails if the
+ * - The target is asked about a write or an atomic operation (tx/fail.h). It fails if the
  *   target cannot be asked.
  * - A request (tx/rpc.h) fails: the target keeps no record of it.
  *

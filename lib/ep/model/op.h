@@ -101,7 +101,7 @@ struct mrf_op_broken {
 	bool stopped;		  /* fatal: why says the reason */
 	bool counted;		  /* in timeouts: the connection that has just broken */
 	uint8_t timeouts;	  /* how often nobody has answered */
-	uint8_t doubt;		  /* enum mrf_wc_status; not OK: in doubt (tx/doubt.h) */
+	uint8_t doubt;		  /* enum mrf_wc_status; not OK: in doubt (tx/fail.h) */
 	uint16_t refused;	  /* how often the target's kernel refused it */
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 };

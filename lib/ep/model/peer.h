@@ -156,7 +156,7 @@ struct mrf_conn {
 	struct mrf_posted ring[MRF_CONN_RING];
 	unsigned head; /* oldest in flight */
 	unsigned tail;
-	/* for operations in doubt (tx/doubt.h) */
+	/* for operations in doubt (tx/fail.h) */
 	uint32_t psn;	     /* of the first packet; once broken, of what comes back next */
 	uint32_t mtu;	     /* UINT32_MAX: what is posted cannot be counted in packets */
 	uint32_t more;	     /* packets posted beside the first of each work request */

@@ -20,36 +20,24 @@ static struct mrf_map *map_of(const struct mrf_peer *peer)
 
 /* --- ways ----------------------------------------------------------------------------- */
 
-static void drop_ways_locked(struct mrf_remote *remote)
-{
-	if (remote->ways != &remote->one)
-		free(remote->ways);
-	remote->ways = &remote->one;
-	remote->nways = 0;
-	remote->max = 1;
-}
-
 void mrf_remote_drop_locked(struct mrf_remote *remote)
 {
-	drop_ways_locked(remote);
+	free(remote->ways);
+	remote->ways = NULL;
+	remote->nways = remote->max = 0;
 	remote->known = false;
 }
 
 static int make_room_for_ways_locked(struct mrf_remote *remote, unsigned want)
 {
 	struct mrf_way *ways;
-	unsigned max = remote->max;
+	unsigned max = mrf_max(remote->max, 1u);
 
-	if (want <= max)
-		return 0;
 	while (max < want)
 		max *= 2;
-	ways = malloc(max * sizeof(*ways));
+	ways = max > remote->max ? realloc(remote->ways, max * sizeof(*ways)) : remote->ways;
 	if (!ways)
 		return -FI_ENOMEM;
-	memcpy(ways, remote->ways, remote->nways * sizeof(*ways));
-	if (remote->ways != &remote->one)
-		free(remote->ways);
 	remote->ways = ways;
 	remote->max = max;
 	return 0;
@@ -203,13 +191,6 @@ struct mrf_remote *mrf_remote_find_locked(const struct mrf_peer *peer, uint64_t 
 	return mrf_idmap_find(&peer->known.remotes, key);
 }
 
-static void remove_remote_locked(struct mrf_peer *peer, struct mrf_remote *remote)
-{
-	mrf_idmap_remove(&peer->known.remotes, remote->key);
-	mrf_remote_drop_locked(remote);
-	free(remote);
-}
-
 /*
  * Removes one key that no question is about; an operation that still needs it asks again. Not the
  * oldest one: of keys that are used in turn, that is always the one needed next.
@@ -223,7 +204,9 @@ static void make_room_locked(struct mrf_peer *peer)
 			mrf_idmap_sweep(&peer->known.remotes, &peer->known.hand);
 
 		if (!remote->asking && !remote->wanted) {
-			remove_remote_locked(peer, remote);
+			mrf_idmap_remove(&peer->known.remotes, remote->key);
+			mrf_remote_drop_locked(remote);
+			free(remote);
 			return;
 		}
 	}
@@ -240,8 +223,6 @@ static struct mrf_remote *remote_add_locked(struct mrf_peer *peer, uint64_t key)
 		return NULL;
 	remote->key = key;
 	remote->peer_key = key;
-	remote->ways = &remote->one;
-	remote->max = 1;
 	mrf_list_init(&remote->node);
 	if (mrf_idmap_insert(&peer->known.remotes, key, remote)) {
 		free(remote);

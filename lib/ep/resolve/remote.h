@@ -64,10 +64,9 @@ struct mrf_remote {
 	uint32_t event; /* number to send with the last bytes of a write; 0: none */
 	uint64_t base;
 	uint64_t len;
-	unsigned nways;	      /* unless complete, sorted and not overlapping */
-	unsigned max;	      /* room in ways */
-	struct mrf_way *ways; /* &one, or allocated */
-	struct mrf_way one;
+	unsigned nways; /* unless complete, sorted and not overlapping */
+	unsigned max;	/* room in ways */
+	struct mrf_way *ways;
 };
 
 /* NULL: nothing is known about the key, and nothing was asked. */

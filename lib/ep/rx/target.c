@@ -55,9 +55,10 @@ static struct mrf_end *end_place(struct mrf_ends *ends, const union mrf_addr *ad
 static void stop(struct mrf_passive *passive)
 {
 	struct mrf_ends *ends = &passive->ep->ends;
-	struct mrf_end end = { .ticket = passive->ticket, .qpn = mrf_vconn_qpn(passive->vconn) };
+	struct mrf_end end = { .ticket = passive->ticket,
+			       .addr = passive->addr,
+			       .qpn = mrf_vconn_qpn(passive->vconn) };
 
-	memcpy(&end.addr, &passive->addr, sizeof(end.addr));
 	mrf_vconn_disconnect(passive->vconn);
 	if (mrf_vconn_stop(passive->vconn, &end.psn))
 		return;
@@ -133,7 +134,7 @@ static void never_came(struct mrf_timer *timer)
 }
 
 /* Counts the half-open connections from this address; finds the oldest, if there is one. */
-static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storage *addr,
+static unsigned count_half(struct mrf_agent *agent, const union mrf_addr *addr,
 			   struct mrf_passive **oldest)
 {
 	unsigned n = 0;
@@ -141,7 +142,7 @@ static unsigned count_half(struct mrf_agent *agent, const struct sockaddr_storag
 	mrf_list_each (node, &mrf_eps_of(agent)->half) {
 		struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, half);
 
-		if (mrf_addr_same_host((const void *)addr, (const void *)&passive->addr) && !n++)
+		if (mrf_addr_same_host(&addr->sa, &passive->addr.sa) && !n++)
 			*oldest = passive;
 	}
 	return n;
@@ -158,7 +159,7 @@ static bool give_way(struct mrf_passive *oldest)
 
 static bool within_quota(struct mrf_agent *agent, const struct mrf_vconn *vconn)
 {
-	struct sockaddr_storage addr;
+	union mrf_addr addr = { .sa.sa_family = AF_UNSPEC };
 	struct mrf_passive *oldest = NULL;
 
 	mrf_vconn_peer_addr(vconn, &addr);
@@ -320,25 +321,13 @@ static void reject_full(struct mrf_vconn *vconn, enum mrf_full full)
 
 static void warn_key(const struct mrf_vconn *vconn)
 {
-	/* The address is followed by zeros, because a union mrf_addr alone is shorter. */
-	union {
-		struct sockaddr_storage room;
-		union mrf_addr addr;
-	} peer;
+	union mrf_addr addr;
 	char text[MRF_ADDR_TEXT];
 
-	mrf_vconn_peer_addr(vconn, &peer.room);
+	mrf_vconn_peer_addr(vconn, &addr);
 	mrf_warn(FI_LOG_EP_CTRL, 4210,
 		 "%s has another authorization key: its connection is rejected",
-		 mrf_addr_text(&peer.addr, text, sizeof(text)));
-}
-
-/* Drops the oldest connection that its initiator has not confirmed. False: it is too young. */
-static bool make_place(struct mrf_agent *agent)
-{
-	struct mrf_list *oldest = mrf_list_first(&mrf_eps_of(agent)->half);
-
-	return oldest && give_way(mrf_list_entry(oldest, struct mrf_passive, half));
+		 mrf_addr_text(&addr, text, sizeof(text)));
 }
 
 static void not_taken_in(struct mrf_vconn *vconn, int ret, enum mrf_full full)
@@ -409,6 +398,7 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 				       .asks = MRF_ASKS };
 	uint8_t data[MRF_PROTO_WELCOME_MAX];
 	struct mrf_passive *passive = NULL;
+	struct mrf_list *oldest;
 	enum mrf_full full;
 	int ret;
 
@@ -420,7 +410,10 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 	}
 	welcome.flags |= tell_lost(ep, hello);
 	ret = passive_new(ep, vconn, hello->ticket, &full, &passive);
-	if (ret && ret != -FI_ECONNRESET && make_place(ep->agent))
+	/* In place of the oldest connection that its initiator has not confirmed. */
+	oldest = mrf_list_first(&mrf_eps_of(ep->agent)->half);
+	if (ret && ret != -FI_ECONNRESET && oldest &&
+	    give_way(mrf_list_entry(oldest, struct mrf_passive, half)))
 		ret = passive_new(ep, vconn, hello->ticket, &full, &passive);
 	if (ret) {
 		not_taken_in(vconn, ret, full);

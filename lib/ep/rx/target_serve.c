@@ -24,7 +24,6 @@
 #include "ep/rx/requests.h"
 #include "ep/rx/ring.h"
 #include "ep/rx/target_serve.h"
-#include "loop/denied.h"
 
 /* The slot in the work request id of a FORGET; those of RECVs and answers are below. */
 #define FORGET_SLOT ((1u << MRF_WR_SLOT_BITS) - 1)

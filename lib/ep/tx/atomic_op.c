@@ -332,12 +332,6 @@ static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t le
 		!mrf_resolve_number_locked(op, op->pos));
 }
 
-/* Where the target counts, the next request depends on the replies to those before it. */
-static bool awaits_count_locked(const struct mrf_op *op)
-{
-	return op->awaiting && op->peer->target.events && mrf_resolve_number_locked(op, op->pos);
-}
-
 /* One native element, a swap, or a request. */
 static int post_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -354,8 +348,12 @@ static int post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (mrf_atomic_may_swap_locked(peer, op, addr, len))
 		return mrf_atomic_swap_locked(peer, op, rkey, addr);
 	well = lies_well_locked(op, addr, len);
-	/* Behind requests, nothing is posted that may be refused. */
-	if (well ? mrf_rpc_awaited_locked(peer->conn) : awaits_count_locked(op))
+	/*
+	 * Behind requests, nothing is posted that may be refused. Where the target counts, the next
+	 * request depends on the replies to those before it.
+	 */
+	if (well ? mrf_rpc_awaited_locked(peer->conn)
+		 : op->awaiting && peer->target.events && mrf_resolve_number_locked(op, op->pos))
 		return -FI_EAGAIN;
 	if (well && op->pos - op->atomic.collected < MRF_ATOMIC_CELLS * sizeof(uint64_t))
 		return post_native_locked(peer, op, rkey, addr);

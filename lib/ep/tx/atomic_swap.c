@@ -45,16 +45,6 @@ static uint64_t value_after(const struct mrf_op *op, uint64_t before)
 		       : before;
 }
 
-/* A first guess: what was left there the last time, or else 0. */
-static void guess_first_locked(const struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
-			       uint64_t addr)
-{
-	if (op->atomic.swaps == TRIES)
-		op->atomic.guess = peer->swapped.rkey == rkey && peer->swapped.addr == addr
-					   ? peer->swapped.value
-					   : 0;
-}
-
 int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t addr)
 {
 	struct mrf_ep *ep = peer->ep;
@@ -67,7 +57,11 @@ int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rk
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
-	guess_first_locked(peer, op, rkey, addr);
+	/* A first guess: what was left there the last time, or else 0. */
+	if (op->atomic.swaps == TRIES)
+		op->atomic.guess = peer->swapped.rkey == rkey && peer->swapped.addr == addr
+					   ? peer->swapped.value
+					   : 0;
 	wr.compare = op->atomic.guess;
 	wr.operand = value_after(op, op->atomic.guess);
 	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0);

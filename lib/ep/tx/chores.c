@@ -183,15 +183,6 @@ static struct mrf_op *first_chore_locked(const struct mrf_peer *peer)
 	return mrf_list_entry(mrf_list_first(&peer->chores.list), struct mrf_op, node);
 }
 
-/* All of the peer's are delivered: the agent lets go on what waits for that. */
-static void all_completed_locked(struct mrf_ep *ep, struct mrf_peer *peer)
-{
-	ep->holdups--;
-	if (peer->chores.fenced)
-		mrf_conn_kick_locked(peer);
-	peer->chores.fenced = false;
-}
-
 /* The peer's first; ret: whether its results were delivered. */
 static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int ret)
 {
@@ -204,9 +195,14 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int 
 	else
 		mrf_complete_ok_locked(ep, op);
 	mrf_list_del(&op->node);
-	if (!--peer->chores.uncompleted)
-		all_completed_locked(ep, peer);
 	free_op_locked(ep, op);
+	if (--peer->chores.uncompleted)
+		return;
+	/* All of the peer's are delivered: the agent lets go on what waits for that. */
+	ep->holdups--;
+	if (peer->chores.fenced)
+		mrf_conn_kick_locked(peer);
+	peer->chores.fenced = false;
 }
 
 /* This thread will be busy copying; wakes sleepers so that they make progress. */
@@ -275,21 +271,6 @@ static bool deliver_locked(struct mrf_ep *ep, struct mrf_peer *peer, struct mrf_
 	return true;
 }
 
-/* The work, without the lock. */
-static int prepare(struct mrf_ep *ep, struct mrf_op *op, uint64_t pos, uint64_t chunk,
-		   struct mrf_refusal *said)
-{
-	int ret;
-
-	mrf_refuse_catch(said);
-	if (op->local.kind == MRF_LOCAL_STAGED)
-		ret = mrf_stage_copy(&ep->buf, &op->local, chunk);
-	else
-		ret = mrf_local_reach(&ep->buf, &op->local, pos);
-	mrf_refuse_catch(NULL);
-	return ret;
-}
-
 /* The next buffers of the operation are brought within reach, or its next chunk is copied. */
 static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
@@ -301,7 +282,10 @@ static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 	int ret;
 
 	mrf_lock_release(&ep->lock);
-	ret = prepare(ep, op, pos, chunk, &said);
+	mrf_refuse_catch(&said);
+	ret = staged ? mrf_stage_copy(&ep->buf, &op->local, chunk)
+		     : mrf_local_reach(&ep->buf, &op->local, pos);
+	mrf_refuse_catch(NULL);
 	mrf_lock_take(&ep->lock);
 	if (ret)
 		take_reason(&why, -ret, &said);
@@ -310,12 +294,6 @@ static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 	peer->chores.unprepared = NULL;
 	op->inflight--;
 	peer->chores.prepared(peer, op, ret ? &why : NULL);
-}
-
-/* The agent waits for nobody's memory: others copy, even if it would be there. */
-static bool is_agent(const struct mrf_ep *ep)
-{
-	return pthread_equal(pthread_self(), ep->agent->thread);
 }
 
 /* The peer's first chore, without ep->lock where it takes time. False: it is for a job. */
@@ -334,7 +312,8 @@ static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_w
 		complete_first_locked(ep, peer, 0);
 		return true;
 	}
-	if (!may_wait && is_agent(ep))
+	/* The agent waits for nobody's memory: others copy, even if it would be there. */
+	if (!may_wait && pthread_equal(pthread_self(), ep->agent->thread))
 		return false;
 	return deliver_locked(ep, peer, op, may_wait);
 }
@@ -357,23 +336,18 @@ static void rest_locked(struct mrf_peer *peer)
 		mrf_conn_kick_locked(peer);
 }
 
-/* Without a thread for it the job is this one's. */
-static bool start_job_locked(struct mrf_ep *ep, struct mrf_peer *peer)
+static void run_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
 	int ret;
 
-	mrf_lock_release(&ep->lock);
-	ret = mrf_agent_job(ep->agent, MRF_CREW_MEMORY, &peer->chores.job);
-	mrf_lock_take(&ep->lock);
-	return !ret;
-}
-
-static void run_locked(struct mrf_ep *ep, struct mrf_peer *peer)
-{
 	peer->chores.busy = true;
 	if (!do_all_locked(ep, peer, false)) {
-		if (start_job_locked(ep, peer))
+		mrf_lock_release(&ep->lock);
+		ret = mrf_agent_job(ep->agent, MRF_CREW_MEMORY, &peer->chores.job);
+		mrf_lock_take(&ep->lock);
+		if (!ret)
 			return;
+		/* Without a thread for it the job is this one's. */
 		do_all_locked(ep, peer, true);
 	}
 	rest_locked(peer);

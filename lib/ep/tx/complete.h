@@ -13,7 +13,6 @@
 static inline struct mrf_cntr *mrf_complete_cntr_locked(const struct mrf_ep *ep,
 							const struct mrf_op *op)
 {
-	mrf_lock_held(&ep->lock);
 	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
 }
 
@@ -22,7 +21,6 @@ static MRF_ALWAYS_INLINE void mrf_complete_ok_locked(struct mrf_ep *ep, const st
 {
 	struct mrf_cntr *cntr;
 
-	mrf_lock_held(&ep->lock);
 	if (ep->tx_cq && !op->silent)
 		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
 	cntr = mrf_complete_cntr_locked(ep, op);

@@ -13,7 +13,6 @@
 #include "ep/link/greet.h"
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
-#include "ep/tx/doubt.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/turns.h"
@@ -119,14 +118,6 @@ static void await_answer_locked(struct mrf_conn *conn)
 	mrf_conn_set_deadline_locked(conn, conn->last ? left : ms);
 }
 
-/* From now on nobody dials. */
-static void connected_locked(struct mrf_peer *peer)
-{
-	mrf_dial_forget_locked(peer);
-	trace(peer, "connected");
-	mrf_peer_advance_locked(peer);
-}
-
 /* before: the instance of the endpoint that the last connection led to. */
 static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 {
@@ -137,11 +128,15 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 	mrf_remote_forget_locked(peer, peer->target.instance != before);
 	if (peer->target.instance != before)
 		mrf_ask_unwant_locked(peer);
-	mrf_doubt_settle_locked(conn);
-	if (mrf_attempt_establish_locked(conn, &why) == MRF_ATTEMPT_FAILED)
+	mrf_fail_settle_locked(conn);
+	if (mrf_attempt_establish_locked(conn, &why) == MRF_ATTEMPT_FAILED) {
 		give_up_why_locked(peer, &why);
-	else
-		connected_locked(peer);
+		return;
+	}
+	/* From now on nobody dials. */
+	mrf_dial_forget_locked(peer);
+	trace(peer, "connected");
+	mrf_peer_advance_locked(peer);
 }
 
 /* The id can no longer be used; wait with a new one that does nothing yet. */
@@ -152,22 +147,15 @@ static void wait_and_dial_locked(struct mrf_conn *conn, int64_t ms)
 	mrf_conn_set_deadline_locked(conn, ms);
 }
 
-/* Most often there is room in a moment. */
-static int64_t until_there_is_room_locked(const struct mrf_peer *peer)
-{
-	unsigned n = peer->dial.turned_away - 1;
-
-	return mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(n, 8u), MRF_RETRY_MS);
-}
-
 /*
  * The peer has no room: it has taken the proof, and the next attempt is another connection. True:
  * there is time for one, later.
  */
 static bool on_full_locked(struct mrf_peer *peer, const struct mrf_cm_event *event)
 {
+	unsigned before = peer->dial.turned_away++;
+
 	peer->dial.challenges = 0;
-	peer->dial.turned_away++;
 	peer->dial.full = mrf_full_decode(event->data, event->len);
 	/* At the quota of its host the peer keeps its turn: requests of others would meet it, too. */
 	if (peer->dial.full != MRF_FULL_HALF)
@@ -175,7 +163,9 @@ static bool on_full_locked(struct mrf_peer *peer, const struct mrf_cm_event *eve
 	/* The target may soon free a place. */
 	if (mrf_now_ms() + MRF_RETRY_MS >= peer->dial.until)
 		return false;
-	wait_and_dial_locked(peer->conn, until_there_is_room_locked(peer));
+	/* Most often there is room in a moment. */
+	wait_and_dial_locked(peer->conn, mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(before, 8u),
+						 MRF_RETRY_MS));
 	return true;
 }
 
@@ -249,13 +239,6 @@ void mrf_dial_lost_locked(struct mrf_conn *conn)
 	give_up_why_locked(conn->peer, &why);
 }
 
-/* There was no answer, perhaps because it or the request got lost. */
-static bool may_dial_again_locked(const struct mrf_conn *conn)
-{
-	return conn->peer->state != MRF_PEER_LOOKING && !conn->last &&
-	       mrf_now_ms() < conn->peer->dial.until;
-}
-
 bool mrf_dial_expired_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
@@ -263,7 +246,9 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 	struct mrf_why why;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	if (paused || may_dial_again_locked(conn)) {
+	/* There was no answer, perhaps because it or the request got lost. */
+	if (paused ||
+	    (peer->state != MRF_PEER_LOOKING && !conn->last && mrf_now_ms() < peer->dial.until)) {
 		peer->dial.unanswered += !paused;
 		if (!paused)
 			mrf_turn_end(peer);

@@ -24,16 +24,160 @@
  * LOC_QP_OP_ERR alone does not tell a local buffer from a missing route: the buffer is
  * blamed only if the operation's local region is closed.
  */
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
-#include "ep/tx/doubt.h"
+#include "ep/tx/chores.h"
 #include "ep/tx/fail.h"
-#include "ep/tx/fatal.h"
 #include "ep/tx/rpc.h"
-#include "loop/denied.h"
+
+/* --- how operations end that cannot go on ------------------------------------------------- */
+
+/* Fails op because it cannot go on, and says what was done of it before. */
+static void fail_rest_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
+{
+	struct mrf_why more = *why;
+
+	/* Where there is no room for both, the reason matters more. */
+	if (strlen(why->text) < sizeof(why->text) - 64 && op->acked &&
+	    op->type->kind != MRF_OP_READ && op->type->kind != MRF_OP_RPC)
+		mrf_why_set(&more, why->err, why->code,
+			    "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s", op->acked,
+			    op->total, why->text);
+	mrf_chores_fail_locked(peer->ep, op, more.err, more.code, more.text);
+}
+
+void mrf_fail_halt_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
+{
+	mrf_lock_held(&peer->ep->lock);
+	mrf_op_leave_locked(op);
+	if (!op->inflight) {
+		fail_rest_locked(peer, op, why);
+		return;
+	}
+	op->broken.fatal = MRF_WC_OTHER;
+	op->broken.stopped = true;
+	op->why = *why;
+}
+
+static const struct cause {
+	int err;
+	int code;
+	const char *text;
+} causes[] = {
+	[MRF_WC_FLUSHED] = { FI_ECONNRESET, 4112, "the peer went away" },
+	[MRF_WC_LOCAL] = { FI_EFAULT, 4110,
+			   "the local buffer's registration does not allow this access (its "
+			   "region was closed, or has another size)" },
+	[MRF_WC_UNSENT] = { FI_ENETDOWN, 4114,
+			    "the device cannot send, because its link is down or there is no "
+			    "route" },
+	[MRF_WC_TIMEOUT] = { FI_ETIMEDOUT, 4111, "there is no answer" },
+	[MRF_WC_DENIED] = { FI_EACCES, 5203,
+			    "the kernel takes no more work requests from this process (or "
+			    "thread), whose credentials have changed since it opened the domain" },
+	[MRF_WC_OTHER] = { FI_EIO, 4113, "the device reported an error on the connection" },
+};
+
+static const struct cause always_flushed = {
+	FI_ECONNRESET, 4116,
+	"the connection broke each time that the access was tried, and nothing says why"
+};
+
+void mrf_fail_end_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	bool always = op->broken.fatal == MRF_WC_FLUSHED && op->broken.timeouts > MRF_TIMEOUTS;
+	const struct cause *cause = always ? &always_flushed : &causes[op->broken.fatal];
+	struct mrf_why why = op->why;
+	bool known;
+	char addr[64];
+
+	mrf_lock_held(&peer->ep->lock);
+	if (op->broken.stopped) {
+		fail_rest_locked(peer, op, &why);
+		return;
+	}
+	/* Of an access whose own buffer was at fault, unless the device had sent it before. */
+	known = op->broken.fatal == MRF_WC_LOCAL &&
+		!(peer->conn->behind_ran && op->type->kind != MRF_OP_READ);
+	mrf_why_set(&why, cause->err, cause->code, "%s: %s%s",
+		    mrf_addr_text(&peer->addr, addr, sizeof(addr)), cause->text,
+		    known ? "" : ": the access may or may not have been done");
+	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
+	mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
+}
+
+/* op, which waits in doubt, fails: nobody knows whether it was done. */
+static void fail_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_op_leave_locked(op);
+	op->broken.fatal = op->broken.doubt;
+	op->broken.doubt = MRF_WC_OK;
+	/* A thread is copying for it: it ends when that is done. */
+	if (!op->inflight)
+		mrf_fail_end_locked(peer, op);
+}
+
+/* --- in doubt: which packets were lost -------------------------------------------------- */
+
+/*
+ * Linux 6.1 answers a read of several packets short, without an error, when the memory that it
+ * reads from is no longer pinned, and puts the target's queue pair into error. The initiator
+ * learns nothing and sends again until its retries are over (3.8 s). What was posted behind the
+ * read has not run; but if the link had been down instead, it might have. The number of the
+ * packet that the target's queue pair expected next tells these apart (measured on 6.1, 6.12
+ * and newer: it is that of the read, and stays when the queue pair is put into error and reset).
+ *
+ * To ask takes a connection, which takes up to FI_MRFAB_CONN_TIMEOUT if the peer's machine is
+ * gone. So where nobody answers, only what is behind a read asks, which is done again anyway.
+ */
+
+/* Those beside the first. */
+static uint32_t more_packets(const struct mrf_conn *conn, uint64_t len)
+{
+	return len > conn->mtu ? (uint32_t)((len - 1) / conn->mtu) : 0;
+}
+
+/*
+ * The connection's first failure is that of op's work request (NULL: a message), which is off
+ * the ring: finds which packets it had. conn->cause is set.
+ */
+static void begin_doubt_locked(struct mrf_conn *conn, const struct mrf_op *op)
+{
+	unsigned i;
+
+	conn->asks = conn->mtu != UINT32_MAX &&
+		     (conn->cause != MRF_WC_TIMEOUT || (op && op->type->kind == MRF_OP_READ));
+	conn->psn += conn->head - 1 + conn->more;
+	for (i = conn->head - 1; i != conn->tail; i++)
+		conn->psn -= more_packets(conn, conn->ring[i % MRF_CONN_RING].len);
+}
+
+/* A work request of len bytes has come back: the next one's packets follow its. */
+static void next_packets_locked(struct mrf_conn *conn, uint64_t len)
+{
+	conn->psn += 1 + more_packets(conn, len);
+}
+
+/*
+ * Nobody here knows whether the work request of op, a write or an atomic operation, that has just
+ * come back was done: op is in doubt now. conn->asks is set.
+ * status: what is said of op if the target does not know it, either; neither OK nor LOCAL.
+ */
+static void doubt_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_wc_status status)
+{
+	uint64_t len = conn->ring[(conn->head - 1) % MRF_CONN_RING].len;
+
+	if (!op->broken.doubt)
+		op->psn.from = conn->psn;
+	op->broken.doubt = (uint8_t)status;
+	op->psn.to = conn->psn + 1 + more_packets(conn, len);
+	conn->peer->target.lost = conn->target_qpn;
+}
 
 /* --- what comes back in error --------------------------------------------------------- */
 
@@ -103,7 +247,7 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 		requeue_locked(peer, op, &fate);
 		break;
 	case MRF_ASK:
-		mrf_doubt_locked(conn, op, fate.status);
+		doubt_locked(conn, op, fate.status);
 		to_redo_locked(peer, op);
 		break;
 	case MRF_FATAL:
@@ -117,7 +261,7 @@ void mrf_fail_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret)
 
 	mrf_lock_held(&peer->ep->lock);
 	mrf_why_set(&why, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, "%s", MRF_NOT_TAKEN);
-	mrf_fatal_halt_locked(peer, op, &why);
+	mrf_fail_halt_locked(peer, op, &why);
 }
 
 /* --- what broke the connection? ---------------------------------------------------------- */
@@ -177,7 +321,7 @@ static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
 	if (conn->cause == MRF_WC_REFUSED || conn->cause == MRF_WC_LOCAL ||
 	    conn->cause == MRF_WC_UNSENT)
 		conn->behind_ran = may_have_run_locked(conn, conn->blamed ? conn->blamed : op);
-	mrf_doubt_begin_locked(conn, op);
+	begin_doubt_locked(conn, op);
 }
 
 /* Where the work request of op (NULL: a message) stood that has come back. */
@@ -193,12 +337,6 @@ static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op
 	return conn->behind_ran ? MRF_BEHIND_RAN : MRF_BEHIND;
 }
 
-/* The peer has replied that it did all of op; what was written to its ring is back later. */
-static bool is_replied_locked(const struct mrf_op *op)
-{
-	return mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->imm.has;
-}
-
 enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 				    const struct mrf_wc *wc)
 {
@@ -209,9 +347,11 @@ enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 	if (first)
 		diagnose_locked(conn, op, wc);
 	place = place_of_locked(conn, op, first);
-	if (op && op->broken.fatal == MRF_WC_OK && !is_replied_locked(op))
+	/* The peer may have replied that it did all of op: what was written to its ring is back later. */
+	if (op && op->broken.fatal == MRF_WC_OK &&
+	    !(mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->imm.has))
 		came_back_locked(conn, op, place);
-	mrf_doubt_next_locked(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
+	next_packets_locked(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
 	mrf_conn_break_locked(conn->peer);
 	return place;
 }
@@ -233,9 +373,9 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 		if (op->awaiting)
 			continue;
 		if (op->broken.doubt)
-			mrf_fatal_doubt_locked(peer, op);
+			fail_doubt_locked(peer, op);
 		else
-			mrf_fatal_halt_locked(peer, op, &why);
+			mrf_fail_halt_locked(peer, op, &why);
 	}
 	if (peer->gone)
 		mrf_conn_kick_locked(peer);
@@ -256,4 +396,82 @@ void mrf_fail_denied_locked(struct mrf_peer *peer)
 	/* Of this thread alone, or of the agent's as well? */
 	peer->ep->agent->suspect = true;
 	mrf_fail_peer_locked(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
+}
+
+/* --- in doubt: the target has told ------------------------------------------------------------------ */
+
+#define PSN_MASK 0xffffffu
+
+/* Is a number of a packet that of b or of one before it? */
+static bool psn_upto(uint32_t a, uint32_t b)
+{
+	return ((b - a) & PSN_MASK) <= PSN_MASK / 2;
+}
+
+static void fail_lost_result_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	static const char text[] = "the operation was done, but its results were lost with the "
+				   "connection to the peer";
+
+	mrf_refuse(FI_ECONNRESET, FI_LOG_EP_DATA, 4115, "%s", text);
+	mrf_chores_fail_locked(peer->ep, op, FI_ECONNRESET, 4115, text);
+}
+
+/* All that was posted of op has been done. */
+static void complete_done_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	op->acked = op->pos;
+	if (op->pos != op->total || (op->imm.has && !op->imm.posted))
+		return;
+	mrf_op_leave_locked(op);
+	if (op->type->done)
+		op->type->done(peer, op);
+	else
+		mrf_chores_done_locked(peer->ep, op);
+}
+
+/* psn: the target's next packet. */
+static void settle_one_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t psn)
+{
+	bool none = psn_upto(psn, op->psn.from), all = psn_upto(op->psn.to, psn);
+	bool atomic = op->type->kind == MRF_OP_ATOMIC;
+	/* Bytes may be written again, as long as not all were. */
+	bool may_repeat = op->type->kind == MRF_OP_WRITE && !op->told;
+
+	/* Only the result of a compare-and-swap tells whether it has changed anything. */
+	if (!none && ((atomic && op->atomic.swapping) || (!all && !may_repeat))) {
+		fail_doubt_locked(peer, op);
+		return;
+	}
+	/* Its results would have come back with the acknowledgement. */
+	if (!none && atomic && op->atomic.family) {
+		mrf_op_leave_locked(op);
+		fail_lost_result_locked(peer, op);
+		return;
+	}
+	op->broken.doubt = MRF_WC_OK;
+	if (all) {
+		complete_done_locked(peer, op);
+		return;
+	}
+	mrf_op_again_locked(op);
+	op->imm.posted = false;
+}
+
+void mrf_fail_settle_locked(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	mrf_lock_held(&conn->peer->ep->lock);
+	peer->target.lost = 0;
+	mrf_list_each_safe (node, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		if (!op->broken.doubt)
+			continue;
+		if (conn->told)
+			settle_one_locked(peer, op, conn->told_psn);
+		else
+			fail_doubt_locked(peer, op);
+	}
 }

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The initiator's data path: handling failures; ep->lock held. */
+/*
+ * The initiator's data path: failures; ep->lock held.
+ *
+ * Operations that may or may not have been done when their connection broke, and whose target
+ * knows (MRF_ASK, ep/model/fate.h). An operation in doubt waits in the peer's queue. The next
+ * hello names the target's queue pair, and the welcome says which packet that would have carried
+ * out next; so each operation has been done, or is done now. A plain write that was done in part
+ * is done again; anything else that was done in part fails, and so does an operation whose
+ * results went with the connection. All of them fail if the target does not know, or no
+ * connection comes about.
+ */
 #ifndef MRF_EP_TX_FAIL_H
 #define MRF_EP_TX_FAIL_H
 
@@ -30,13 +40,26 @@ void mrf_fail_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret);
 struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause,
 				     enum mrf_place place, enum mrf_op_kind kind, bool asks);
 
+/* Nothing of op is in flight any more, op is in no list, and op->broken.fatal says how it ended. */
+void mrf_fail_end_locked(struct mrf_peer *peer, struct mrf_op *op);
+/*
+ * op, which waits or is posted in part, cannot go on. What it has in flight comes back first:
+ * then op fails, for this reason.
+ */
+void mrf_fail_halt_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why);
+/*
+ * The peer has welcomed conn, a new connection: completes the operations in doubt that the target
+ * has executed, has those done that it has not, and fails the others. Agent thread.
+ */
+void mrf_fail_settle_locked(struct mrf_conn *conn);
+
 /* Everything that waits fails now, and everything in flight once it has come back. */
 void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *text);
 /* As mrf_fail_peer_locked, with a text that begins with the peer's address. */
 void mrf_fail_addr_locked(struct mrf_peer *peer, int err, int code, const char *why);
 /*
  * As mrf_fail_peer_locked, because the connection was ended by mrf_conn_denied_locked or cannot be
- * made: denied.h.
+ * made: loop/agent.h.
  */
 void mrf_fail_denied_locked(struct mrf_peer *peer);
 

@@ -6,7 +6,6 @@
 #include "ep/resolve/ask.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
-#include "ep/tx/fatal.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/rpc.h"
@@ -54,7 +53,7 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 		if (op->queued)
 			mrf_op_leave_locked(op);
 		peer->dial.losses = 0;
-		mrf_fatal_end_locked(peer, op);
+		mrf_fail_end_locked(peer, op);
 	} else if (!op->queued && op->acked == op->total) {
 		if (mrf_unlikely(op->type->done != NULL))
 			op->type->done(peer, op);
@@ -82,7 +81,7 @@ static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 {
 	mrf_lock_held(&peer->ep->lock);
 	if (why && op->broken.fatal == MRF_WC_OK) {
-		mrf_fatal_halt_locked(peer, op, why);
+		mrf_fail_halt_locked(peer, op, why);
 	} else {
 		if (op->broken.fatal == MRF_WC_OK && op->queued &&
 		    op->local.kind == MRF_LOCAL_STAGED)
@@ -170,21 +169,17 @@ static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
 	return peer->chores.fenced;
 }
 
-/*
- * A thread is at the first one, which is to be neither posted nor refused meanwhile, unless what is
- * copied is another chunk.
- */
-static bool may_post_locked(const struct mrf_peer *peer, const struct mrf_op *op)
-{
-	return op == peer->chores.unprepared && peer->chores.ahead;
-}
-
 /* True when the next operation may be looked at. */
 static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_why why;
 
-	if (mrf_unlikely(peer->chores.unprepared != NULL) && !may_post_locked(peer, op))
+	/*
+	 * A thread is at the first one, which is to be neither posted nor refused meanwhile, unless
+	 * what is copied is another chunk.
+	 */
+	if (mrf_unlikely(peer->chores.unprepared != NULL) &&
+	    !(op == peer->chores.unprepared && peer->chores.ahead))
 		return false;
 	if (!mrf_rpc_lets_locked(peer->conn, op))
 		return false;
@@ -346,21 +341,14 @@ static void feed_locked(struct mrf_ep *ep)
 		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, starved));
 }
 
-/*
- * The connection that the completion belongs to. NULL: it is gone, or has given up all that
- * was in flight on it (mrf_peer_give_up_locked), and the device completes that after all.
- */
-static struct mrf_conn *completed_conn_locked(const struct mrf_ep *ep, uint64_t id)
-{
-	struct mrf_conn *conn = mrf_idmap_find(&ep->conns, id);
-
-	return conn && mrf_conn_in_flight_locked(conn) ? conn : NULL;
-}
-
 static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 {
-	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id))
-		ep->last = completed_conn_locked(ep, wc->wr_id);
+	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id)) {
+		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
+		/* It has given up all (mrf_peer_give_up_locked): the device completes it after all. */
+		if (ep->last && !mrf_conn_in_flight_locked(ep->last))
+			ep->last = NULL;
+	}
 	if (mrf_likely(ep->last != NULL))
 		head_completed_locked(ep->last, wc);
 }

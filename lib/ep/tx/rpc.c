@@ -28,7 +28,6 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
-#include "ep/tx/fatal.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/rpc.h"
 
@@ -92,16 +91,6 @@ static void disperse_locked(struct mrf_peer *peer)
 			mrf_op_again_locked(op);
 	}
 	window->len = window->reply_len = 0;
-}
-
-/* The first has not been done wholly, so that none behind it is. */
-static void stop_locked(struct mrf_peer *peer)
-{
-	struct mrf_window *window = &peer->conn->window;
-
-	disperse_locked(peer);
-	window->stopped = true;
-	window->turn -= window->last - window->first;
 }
 
 /* Takes the first out. Its operation, which may go on; NULL: there is none (any more). */
@@ -243,17 +232,7 @@ static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 	mrf_op_leave_locked(op);
 	/* A thread is copying for it: it ends when that is done. */
 	if (!op->inflight)
-		mrf_fatal_end_locked(conn->peer, op);
-}
-
-/* What is to become of a request without a reply. */
-static struct mrf_fate fate_of_locked(struct mrf_op *op, enum mrf_wc_status cause,
-				      enum mrf_place place)
-{
-	if (!mrf_rpc_repeats(op) || op->told)
-		return mrf_fate(cause, place, MRF_OP_RPC, false, false);
-	/* As a read, which may always be done again. */
-	return mrf_fail_fate_locked(op, cause, place, MRF_OP_READ, false);
+		mrf_fail_end_locked(conn->peer, op);
 }
 
 void mrf_rpc_lost_locked(struct mrf_conn *conn)
@@ -271,7 +250,11 @@ void mrf_rpc_lost_locked(struct mrf_conn *conn)
 
 		if (!op)
 			continue;
-		fate = fate_of_locked(op, cause, place);
+		if (mrf_rpc_repeats(op) &&
+		    !op->told) /* as a read, which may always be done again */
+			fate = mrf_fail_fate_locked(op, cause, place, MRF_OP_READ, false);
+		else
+			fate = mrf_fate(cause, place, MRF_OP_RPC, false, false);
 		op->broken.refused += fate.refused;
 		if (fate.deed == MRF_FATAL)
 			op->broken.fatal = fate.status;
@@ -298,7 +281,7 @@ static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct m
 	mrf_rpc_disown_locked(peer->conn, op);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	if (op->inflight) {
-		mrf_fatal_halt_locked(peer, op, &why);
+		mrf_fail_halt_locked(peer, op, &why);
 		return;
 	}
 	mrf_op_leave_locked(op);
@@ -343,12 +326,6 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 		finish_op_locked(peer, op);
 }
 
-/* Did the peer do all that was asked for? Otherwise it does none of what is behind it. */
-static bool is_whole(const struct mrf_awaited *awaited, const struct mrf_reply *reply)
-{
-	return reply->status == MRF_REPLY_DONE && reply->done == awaited->len;
-}
-
 static bool belongs_locked(struct mrf_window *window, const struct mrf_reply *reply)
 {
 	const struct mrf_awaited *awaited = awaited_at_locked(window, window->first);
@@ -377,8 +354,12 @@ static int replied_locked(struct mrf_peer *peer, const struct mrf_reply *reply)
 
 	if (!belongs_locked(window, reply) || !type_takes(first->op, reply))
 		return -FI_EINVAL;
-	if (!window->stopped && !is_whole(first, reply))
-		stop_locked(peer);
+	/* The first has not been done wholly, so that none behind it is. */
+	if (!window->stopped && !(reply->status == MRF_REPLY_DONE && reply->done == first->len)) {
+		disperse_locked(peer);
+		window->stopped = true;
+		window->turn -= window->last - window->first;
+	}
 	op = take_first_locked(window);
 	if (op)
 		conclude_locked(peer, op, reply);

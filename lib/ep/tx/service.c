@@ -32,15 +32,6 @@
 
 /* --- is the peer still there? ------------------------------------------------------------------ */
 
-/* Sets the deadline of a connection that mrf_conn_probe_locked marked, unless it has one. */
-static void begin_probing_locked(struct mrf_peer *peer)
-{
-	struct mrf_conn *conn = peer->conn;
-
-	if (peer->state == MRF_PEER_READY && conn->probed && !mrf_timer_runs(&conn->timer))
-		mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
-}
-
 /* Nothing was answered for so long, while somebody waited. */
 static bool is_silent_locked(struct mrf_conn *conn)
 {
@@ -146,7 +137,10 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 			mrf_dial_forget_locked(peer);
 		mrf_peer_advance_locked(peer);
 	}
-	begin_probing_locked(peer);
+	/* mrf_conn_probe_locked may have marked the connection. */
+	if (peer->state == MRF_PEER_READY && peer->conn->probed &&
+	    !mrf_timer_runs(&peer->conn->timer))
+		mrf_conn_set_deadline_locked(peer->conn, MRF_PROBE_MS);
 }
 
 /* --- the deadline is over -------------------------------------------------------------------- */

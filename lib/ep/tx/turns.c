@@ -67,12 +67,6 @@ void mrf_turn_heard(const struct mrf_peer *peer)
 		turns->heard = mrf_now_ms();
 }
 
-/* The first that waits has waited, and nothing was heard, for so long that it need not wait. */
-static bool is_silent(const struct mrf_turns *turns, const struct mrf_peer *first, int64_t now)
-{
-	return now - mrf_max(turns->heard, first->dial.waits_since) >= MRF_TURN_SILENT_MS;
-}
-
 /* Turns for the peers that have waited longest, and for all that have heard nothing. */
 static void pass_on(struct mrf_turns *turns, struct mrf_agent *agent)
 {
@@ -82,7 +76,9 @@ static void pass_on(struct mrf_turns *turns, struct mrf_agent *agent)
 	while ((node = mrf_list_first(&turns->waiting))) {
 		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, dial.turn);
 
-		if (turns->dialled >= MRF_TURNS && !is_silent(turns, peer, now))
+		/* It need not wait if it has, and nothing was heard, for so long. */
+		if (turns->dialled >= MRF_TURNS &&
+		    now - mrf_max(turns->heard, peer->dial.waits_since) < MRF_TURN_SILENT_MS)
 			return;
 		mrf_list_del(node);
 		turns->dialled++;

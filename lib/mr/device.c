@@ -15,12 +15,11 @@
 
 /* A registration whose memory is being looked up. */
 struct look {
-	const struct mrf_mr_space *space;
 	const struct fi_mr_attr *attr;
 	const struct mrf_hmem *hmem;
 	uint64_t flags;
 	struct mrf_mr_device *device; /* as far as it has been looked up */
-	bool staged;		      /* some of it cannot be pinned */
+	bool staged;		      /* some of it must not be pinned */
 };
 
 static const char *iface_name(enum fi_hmem_iface iface)
@@ -35,13 +34,15 @@ int mrf_mr_device_refuse(const void *addr, unsigned code, const char *what)
 	struct mrf_hmem_alloc alloc;
 	const struct mrf_hmem *hmem = mrf_hmem_whose((uintptr_t)addr, &alloc);
 
-	if (!hmem || alloc.kind != MRF_HMEM_DEVICE)
+	if (!hmem || alloc.kind == MRF_HMEM_HOST)
 		return 0;
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, code,
-			  "%s at %p is memory of device %d of %s: it has to be registered by "
-			  "fi_mr_regattr with this iface and device, and used with the descriptor "
-			  "of that region",
-			  what, addr, alloc.device, iface_name(hmem->iface));
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_MR, code,
+		"%s at %p is %s device %d of %s: it has to be registered by fi_mr_regattr "
+		"with this iface and device, and used with the descriptor of that region",
+		what, addr,
+		alloc.kind == MRF_HMEM_DEVICE ? "memory of" : "memory that the host shares with",
+		alloc.device, iface_name(hmem->iface));
 }
 
 static int check_host(const struct mrf_mr_pins *pins, uint64_t flags)
@@ -132,19 +133,6 @@ static int check_extent(const struct mrf_mr_seg *seg, const struct mrf_hmem_allo
 
 /* --- what it is --------------------------------------------------------------------------- */
 
-/* Can the kernel pin memory that host and device share? That depends on the device's driver. */
-static bool can_pin(const struct look *look, const struct mrf_mr_seg *seg)
-{
-	unsigned rights = look->attr->access & (FI_RECV | FI_READ) ? MRF_RIGHT_LOCAL_WRITE : 0;
-	struct mrf_vmr vmr;
-
-	if (mrf_room_reg(look->space->pd, (void *)(uintptr_t)seg->addr, seg->len, seg->addr, rights,
-			 &vmr))
-		return false;
-	mrf_vmr_drop(&vmr);
-	return true;
-}
-
 /* What the segment begins with. */
 static int look_at(struct look *look, const struct mrf_mr_seg *seg, struct mrf_hmem_alloc *alloc)
 {
@@ -158,8 +146,7 @@ static int look_at(struct look *look, const struct mrf_mr_seg *seg, struct mrf_h
 	if (!ret)
 		ret = check_extent(seg, alloc);
 	if (!ret)
-		look->staged |= alloc->kind == MRF_HMEM_DEVICE ||
-				(alloc->kind == MRF_HMEM_MANAGED && !can_pin(look, seg));
+		look->staged |= alloc->kind != MRF_HMEM_HOST;
 	return ret;
 }
 
@@ -207,11 +194,10 @@ static int look_up(struct look *look, const struct mrf_mr_pins *pins)
 	return ret;
 }
 
-int mrf_mr_device_find(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		       uint64_t flags, const struct mrf_mr_pins *pins,
-		       struct mrf_mr_device **device)
+int mrf_mr_device_find(const struct fi_mr_attr *attr, uint64_t flags,
+		       const struct mrf_mr_pins *pins, struct mrf_mr_device **device)
 {
-	struct look look = { .space = space, .attr = attr, .flags = flags };
+	struct look look = { .attr = attr, .flags = flags };
 	int ret;
 
 	*device = NULL;

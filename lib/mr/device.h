@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Regions of memory that only a device's runtime can copy (FI_MR_HMEM). The kernel pins nothing
+ * Regions of memory that a device's runtime has to copy (FI_MR_HMEM). The kernel pins nothing
  * of them, and their segments have no keys: transfers go through memory of the host. The
  * allocation at an address is looked up when the region is registered, and again by each copy.
+ *
+ * Managed memory is such memory, although the kernel can pin its pages: the driver moves it to the
+ * device's whenever the device uses it, and what was pinned is no longer the memory.
  */
 #ifndef MRF_MR_DEVICE_H
 #define MRF_MR_DEVICE_H
@@ -29,13 +32,12 @@ struct mrf_mr_device {
  * all of it. Errors are logged: those of mrf_hmem_open; -FI_EINVAL: it is other memory than
  * attr says; -FI_ENODEV: there is no device of that number; -FI_EIO; -FI_ENOMEM.
  */
-int mrf_mr_device_find(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		       uint64_t flags, const struct mrf_mr_pins *pins,
-		       struct mrf_mr_device **device);
+int mrf_mr_device_find(const struct fi_mr_attr *attr, uint64_t flags,
+		       const struct mrf_mr_pins *pins, struct mrf_mr_device **device);
 
 /*
- * For a buffer without a descriptor. -FI_EINVAL: it is memory of a device (logged with this
- * code, `what` names the buffer). 0: it is not, as far as the runtimes know that the
+ * For a buffer without a descriptor. -FI_EINVAL: it is memory that a device has, or shares (logged
+ * with this code, `what` names the buffer). 0: it is not, as far as the runtimes know that the
  * application uses.
  */
 int mrf_mr_device_refuse(const void *addr, unsigned code, const char *what);

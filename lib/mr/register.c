@@ -439,7 +439,7 @@ static __attribute__((noinline)) int find_device(const struct mrf_mr_space *spac
 	struct mrf_mr_pins pins;
 
 	plan_segs(space, attr, false, &pins);
-	return mrf_mr_device_find(space, attr, flags, &pins, &plan->device);
+	return mrf_mr_device_find(attr, flags, &pins, &plan->device);
 }
 
 /* Inline, because a call more would be felt. */

@@ -638,6 +638,7 @@ static bool is_device(const void *here)
 EXPORT int cuMemcpyHtoD_v2(device_ptr to, const void *from, size_t len)
 {
 	BEGIN();
+	rt_move(to);
 	return is_device(from) ? INVALID_VALUE : copy(rt_bytes(to, len), from, len, to, NULL);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "memory.h"
@@ -208,6 +209,21 @@ static void sleep_ns(uint64_t ns)
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
 		;
+}
+
+/* By the system call itself: hooks of mremap would learn of it. */
+void rt_move(uintptr_t addr)
+{
+	struct rt_alloc alloc;
+	size_t len;
+	void *copy;
+
+	if (!rt_find(addr, &alloc) || alloc.kind != RT_MANAGED)
+		return;
+	len = pages(alloc.len);
+	copy = map(len, PROT_READ | PROT_WRITE);
+	memcpy(copy, alloc.front, alloc.len);
+	syscall(SYS_mremap, copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, alloc.front);
 }
 
 void rt_copy(void *to, const void *from, size_t len)

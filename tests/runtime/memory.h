@@ -45,6 +45,12 @@ void rt_free_of(const void *owner);
 uint8_t *rt_bytes(uintptr_t addr, size_t len);
 
 /*
+ * The device uses its managed memory at this address: the pages are others afterwards, which no
+ * caller of mmap has been told.
+ */
+void rt_move(uintptr_t addr);
+
+/*
  * Environment: how many devices there are (MRFAB_RUNTIME_DEVICES, 2).
  */
 int rt_devices(void);

@@ -202,48 +202,80 @@ START_TEST(device_memory_has_remote_rights_and_no_rkey)
 END_TEST
 
 /* Memory that the processor can access, too. */
-static void share(enum rt_kind kind)
+static struct fid_mr *share(enum rt_kind kind, void **at)
 {
-	void *at = rig->make(kind, 0, LEN);
-	struct fi_mr_attr attr = attr_of(at, LEN);
+	struct fi_mr_attr attr;
 	struct fid_mr *mr;
 
+	*at = rig->make(kind, 0, LEN);
+	attr = attr_of(*at, LEN);
 	attr.device.cuda = 0;
 	attr.access |= FI_REMOTE_READ | FI_REMOTE_WRITE;
 	refused(&attr, FI_HMEM_DEVICE_ONLY, FI_EINVAL, "MRF-E3306");
 	ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+	return mr;
+}
+
+START_TEST(device_memory_of_the_host_is_pinned)
+{
+	struct fid_mr *mr;
+	void *at;
+
+	start(_i, FI_MR_ALLOCATED);
+	mr = share(RT_HOST, &at);
 	ck_assert(!is_described(mr));
 	ck_assert_uint_eq(fake_verbs.live_mrs, 1);
 	env_must_close(mr);
-	rig->unmake(kind, at);
-}
-
-START_TEST(device_memory_that_is_shared_is_pinned)
-{
-	start(_i, FI_MR_ALLOCATED);
-	share(RT_HOST);
-	if (rig->managed)
-		share(RT_MANAGED);
+	rig->unmake(RT_HOST, at);
 	stop();
 }
 END_TEST
 
-START_TEST(device_memory_that_is_shared_and_cannot_be_pinned_is_copied)
+/* The kernel could pin it, but not hold it where it is. */
+START_TEST(device_memory_that_moves_is_not_pinned)
+{
+	struct mrf_hmem_why why;
+	struct fid_mr *mr;
+	uint8_t byte;
+	void *at;
+
+	start(_i, FI_MR_ALLOCATED);
+	if (rig->managed) {
+		mr = share(RT_MANAGED, &at);
+		ck_assert(is_described(mr));
+		ck_assert_uint_eq(fake_verbs.live_mrs, 0);
+		rig->put((uint8_t *)at + 100, &(uint8_t){ 0x5a }, 1);
+		ck_assert_int_eq(mrf_mr_device_get(&env.space, fi_mr_desc(mr), &byte,
+						   (uintptr_t)at + 100, 1, &why),
+				 0);
+		ck_assert_uint_eq(byte, 0x5a);
+		env_must_close(mr);
+		rig->unmake(RT_MANAGED, at);
+	}
+	stop();
+}
+END_TEST
+
+START_TEST(device_memory_that_is_shared_is_not_the_hosts)
 {
 	struct fi_mr_attr attr;
 	struct fid_mr *mr;
 	void *at;
 
 	start(_i, FI_MR_ALLOCATED);
-	if (rig->managed) {
-		at = rig->make(RT_MANAGED, 0, LEN);
+	for (int kind = RT_MANAGED; kind <= RT_HOST; kind++) {
+		if (kind == RT_MANAGED && !rig->managed)
+			continue;
+		at = rig->make((enum rt_kind)kind, 0, LEN);
 		attr = attr_of(at, LEN);
-		attr.device.cuda = 0;
-		fake_verbs_fail(FAKE_REG_MR, 1, EFAULT);
-		ck_assert_int_eq(reg(&attr, 0, &mr), 0);
-		ck_assert(is_described(mr));
-		env_must_close(mr);
-		rig->unmake(RT_MANAGED, at);
+		attr.iface = FI_HMEM_SYSTEM;
+		if (kind == RT_MANAGED) {
+			refused(&attr, 0, FI_EINVAL, "MRF-E3301");
+		} else {
+			ck_assert_int_eq(reg(&attr, 0, &mr), 0);
+			env_must_close(mr);
+		}
+		rig->unmake((enum rt_kind)kind, at);
 	}
 	stop();
 }
@@ -645,9 +677,9 @@ static TCase *device_regions(void)
 	tcase_add_loop_test(tc, device_memory_is_not_the_hosts, 0, RIGS);
 	tcase_add_test(tc, device_interfaces_that_are_not_supported_are_refused_by_name);
 	tcase_add_loop_test(tc, device_memory_has_remote_rights_and_no_rkey, 0, RIGS);
-	tcase_add_loop_test(tc, device_memory_that_is_shared_is_pinned, 0, RIGS);
-	tcase_add_loop_test(tc, device_memory_that_is_shared_and_cannot_be_pinned_is_copied, 0,
-			    RIGS);
+	tcase_add_loop_test(tc, device_memory_of_the_host_is_pinned, 0, RIGS);
+	tcase_add_loop_test(tc, device_memory_that_moves_is_not_pinned, 0, RIGS);
+	tcase_add_loop_test(tc, device_memory_that_is_shared_is_not_the_hosts, 0, RIGS);
 	tcase_add_test(tc, device_fields_are_not_looked_at_without_the_capability);
 	tcase_add_loop_test(tc, device_region_in_every_mode, 0,
 			    1 << (sizeof(bits) / sizeof(bits[0])));

@@ -24,8 +24,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/param.h"
-#include "hmem/dl.h"
-#include "hmem/table.h"
+#include "hmem/hmem.h"
 
 #define LIBRARY "libcuda.so.1"
 #define MAX_DEVICES 64

@@ -14,8 +14,7 @@
 #include "base/idmap.h"
 #include "base/lock.h"
 #include "base/param.h"
-#include "hmem/dl.h"
-#include "hmem/table.h"
+#include "hmem/hmem.h"
 
 #define LIBRARY "libhsa-runtime64.so.1"
 #define MAX_DEVICES 64

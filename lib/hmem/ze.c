@@ -11,8 +11,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/param.h"
-#include "hmem/dl.h"
-#include "hmem/table.h"
+#include "hmem/hmem.h"
 
 #define LIBRARY "libze_loader.so.1"
 #define MAX_DRIVERS 8

@@ -10,7 +10,7 @@
 #ifndef MRF_MR_DEVICE_H
 #define MRF_MR_DEVICE_H
 
-#include "hmem/table.h"
+#include "hmem/hmem.h"
 #include "mr/desc.h"
 
 struct mrf_mr_pins;

@@ -3,7 +3,7 @@
 #ifndef MRF_MR_SERVE_H
 #define MRF_MR_SERVE_H
 
-#include "hmem/table.h"
+#include "hmem/hmem.h"
 #include "mr/bind.h"
 #include "mr/demand/unpin.h"
 #include "mr/seg.h"

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "hmem/hmem.h"
 
 /* Adds a name to the missing ones, unless the text is full. */
 static void add_missing(struct mrf_hmem_why *why, const char *library, const char *name)

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: BSD-2-Clause
 libmrfab_internal_la_SOURCES += \
 	lib/auth/auth.c \
-	lib/auth/auth.h \
-	lib/auth/nonce.c \
-	lib/auth/nonce.h
+	lib/auth/auth.h

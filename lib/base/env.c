@@ -275,16 +275,6 @@ long mrf_env_int(enum mrf_param which)
 	return now.number[which];
 }
 
-size_t mrf_env_size(enum mrf_param which)
-{
-	return (size_t)mrf_env_int(which);
-}
-
-bool mrf_env_bool(enum mrf_param which)
-{
-	return mrf_env_int(which) != 0;
-}
-
 const char *mrf_env_complaint(enum mrf_param which)
 {
 	pthread_once(&now.once, own_load);

@@ -56,10 +56,11 @@ const struct mrf_env_row *mrf_env_row(enum mrf_param which);
  */
 const char *mrf_env_str(enum mrf_param which);
 
-/* Value of a number, or its default when unset, malformed or out of range. */
+/*
+ * Value of a number (of a size: its bits; of a truth value: 0 or 1), or its default when
+ * unset, malformed or out of range.
+ */
 long mrf_env_int(enum mrf_param which);
-size_t mrf_env_size(enum mrf_param which);
-bool mrf_env_bool(enum mrf_param which);
 
 /*
  * The text of a number that is malformed or out of range, at the first call only; NULL at

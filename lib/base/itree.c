@@ -323,11 +323,6 @@ struct mrf_itree_node *mrf_itree_next(const struct mrf_itree *tree,
 	return next;
 }
 
-unsigned mrf_itree_depth(const struct mrf_itree *tree)
-{
-	return height(get(&tree->root));
-}
-
 /* --- reading without a lock ----------------------------------------------------------- */
 
 /* The words read from a node are valid if the counter has not moved since. */
@@ -342,8 +337,10 @@ static bool read_hit(const struct mrf_itree *tree, const struct mrf_itree_node *
 	return atomic_load(&tree->count) == hit->count;
 }
 
-enum mrf_itree_look mrf_itree_try_first(const struct mrf_itree *tree, uintptr_t start,
-					uintptr_t end, struct mrf_itree_hit *hit)
+/* below: the last interval that begins at or before start; otherwise the first in the range. */
+static MRF_ALWAYS_INLINE enum mrf_itree_look try_look(const struct mrf_itree *tree, bool below,
+						      uintptr_t start, uintptr_t end,
+						      struct mrf_itree_hit *hit)
 {
 	struct mrf_itree_hit found;
 	struct mrf_itree_node *node;
@@ -353,7 +350,8 @@ enum mrf_itree_look mrf_itree_try_first(const struct mrf_itree *tree, uintptr_t 
 		found.count = atomic_load(&tree->count);
 		if (found.count & 1)
 			continue;
-		node = leftmost(get(&tree->root), start, end);
+		node = get(&tree->root);
+		node = below ? last_below(node, start) : leftmost(node, start, end);
 		if (!read_hit(tree, node, &found))
 			continue;
 		if (node)
@@ -363,25 +361,16 @@ enum mrf_itree_look mrf_itree_try_first(const struct mrf_itree *tree, uintptr_t 
 	return MRF_ITREE_BUSY;
 }
 
+enum mrf_itree_look mrf_itree_try_first(const struct mrf_itree *tree, uintptr_t start,
+					uintptr_t end, struct mrf_itree_hit *hit)
+{
+	return try_look(tree, false, start, end, hit);
+}
+
 enum mrf_itree_look mrf_itree_try_below(const struct mrf_itree *tree, uintptr_t addr,
 					struct mrf_itree_hit *hit)
 {
-	struct mrf_itree_hit found;
-	struct mrf_itree_node *node;
-	unsigned i;
-
-	for (i = 0; i < TRIES; i++) {
-		found.count = atomic_load(&tree->count);
-		if (found.count & 1)
-			continue;
-		node = last_below(get(&tree->root), addr);
-		if (!read_hit(tree, node, &found))
-			continue;
-		if (node)
-			*hit = found;
-		return node ? MRF_ITREE_HIT : MRF_ITREE_NONE;
-	}
-	return MRF_ITREE_BUSY;
+	return try_look(tree, true, addr, 0, hit);
 }
 
 /* --- the pool ----------------------------------------------------------------------- */

@@ -63,8 +63,6 @@ struct mrf_itree_node *mrf_itree_next(const struct mrf_itree *tree,
 				      uintptr_t end);
 /* The node with the greatest start that is not above addr, or NULL. */
 struct mrf_itree_node *mrf_itree_below(const struct mrf_itree *tree, uintptr_t addr);
-/* The longest way from the root, in nodes. */
-unsigned mrf_itree_depth(const struct mrf_itree *tree);
 
 static inline bool mrf_itree_linked(const struct mrf_itree_node *node)
 {

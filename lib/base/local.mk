@@ -16,7 +16,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/gate.h \
 	lib/base/heap.c \
 	lib/base/heap.h \
-	lib/base/host.c \
 	lib/base/host.h \
 	lib/base/idmap.c \
 	lib/base/idmap.h \

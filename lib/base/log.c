@@ -19,7 +19,6 @@
 #define OUR_NAME "mrfab"
 #define LINE_MAX_BYTES 2048 /* of our own lines, and of others' without an allocation */
 #define LEVEL_NONE (-1)
-#define ALL_SUBSYS ((1u << FI_LOG_SUBSYS_MAX) - 1)
 
 /* Written once (or by a test), read by every thread. */
 static struct {
@@ -36,6 +35,7 @@ struct line {
 	size_t used; /* < size, the final newline not counted */
 };
 
+const struct mrf_host *mrf_host;
 _Atomic int mrf_log_max = FI_LOG_DEBUG;
 
 /* --- writing ---------------------------------------------------------------------- */
@@ -302,34 +302,10 @@ static int refuse(const struct what *what, char *buf, size_t len, int err, const
 	return err;
 }
 
-int mrf_refuse(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
+int mrf_refuse_as(enum fi_log_level level, char *buf, size_t len, int err,
+		  enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 {
-	struct what what = { FI_LOG_WARN, subsys, code, 'E' };
-	va_list ap;
-	int ret;
-
-	va_start(ap, fmt);
-	ret = refuse(&what, NULL, 0, err, fmt, ap);
-	va_end(ap);
-	return ret;
-}
-
-int mrf_decline(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
-{
-	struct what what = { FI_LOG_INFO, subsys, code, 'E' };
-	va_list ap;
-	int ret;
-
-	va_start(ap, fmt);
-	ret = refuse(&what, NULL, 0, err, fmt, ap);
-	va_end(ap);
-	return ret;
-}
-
-int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys, unsigned code,
-		    const char *fmt, ...)
-{
-	struct what what = { FI_LOG_WARN, subsys, code, 'E' };
+	struct what what = { level, subsys, code, 'E' };
 	va_list ap;
 	int ret;
 

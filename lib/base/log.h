@@ -31,22 +31,26 @@ void mrf_log(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt
  * `return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007, "offset=%#lx: must be 0", offset)`.
  * Leaves errno alone.
  */
-int mrf_refuse(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
-	MRF_PRINTF(4, 5);
+#define mrf_refuse(err, subsys, code, ...) \
+	mrf_refuse_as(FI_LOG_WARN, NULL, 0, err, subsys, code, __VA_ARGS__)
 
 /*
  * As mrf_refuse, but at level info: for a query whose answer is no. Such a query is not a
  * mistake, and a probing program makes many.
  */
-int mrf_decline(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
-	MRF_PRINTF(4, 5);
+#define mrf_decline(err, subsys, code, ...) \
+	mrf_refuse_as(FI_LOG_INFO, NULL, 0, err, subsys, code, __VA_ARGS__)
 
 /*
  * As mrf_refuse, but also leaves "code: text" (without a newline, cut to len) in buf: for
  * errors that are reported through a queue's err_data as well.
  */
-int mrf_refuse_text(char *buf, size_t len, int err, enum fi_log_subsys subsys, unsigned code,
-		    const char *fmt, ...) MRF_PRINTF(6, 7);
+#define mrf_refuse_text(buf, len, err, subsys, code, ...) \
+	mrf_refuse_as(FI_LOG_WARN, buf, len, err, subsys, code, __VA_ARGS__)
+
+/* The one behind these three. buf: NULL, or for the text. */
+int mrf_refuse_as(enum fi_log_level level, char *buf, size_t len, int err,
+		  enum fi_log_subsys subsys, unsigned code, const char *fmt, ...) MRF_PRINTF(7, 8);
 
 /* A refusal kept for a later report. */
 struct mrf_refusal {

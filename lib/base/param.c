@@ -41,7 +41,7 @@ size_t mrf_param_size(enum mrf_param which)
 		mrf_warn(FI_LOG_CORE, 5905,
 			 "%s=\"%s\": must be a number of 0 or more; the default is in force",
 			 mrf_env_row(which)->name, bad);
-	return mrf_env_size(which);
+	return (size_t)mrf_env_int(which);
 }
 
 bool mrf_param_bool(enum mrf_param which)
@@ -54,7 +54,7 @@ bool mrf_param_bool(enum mrf_param which)
 			 "%s=\"%s\": must be 1, yes, on or true, or 0, no, off or false; %s is in "
 			 "force",
 			 row->name, bad, row->value ? "yes" : "no");
-	return mrf_env_bool(which);
+	return mrf_env_int(which);
 }
 
 /* --- those of others --------------------------------------------------------------- */

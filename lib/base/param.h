@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "base/env.h"
 
-/* As mrf_env_int, _size and _bool; log, once, that a value is malformed or out of range. */
+/* The value; log, once, that it is malformed or out of range. */
 long mrf_param_int(enum mrf_param which);
 size_t mrf_param_size(enum mrf_param which);
 bool mrf_param_bool(enum mrf_param which);

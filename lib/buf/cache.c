@@ -102,7 +102,6 @@ static struct mrf_cached *use_locked(struct mrf_cache *cache, const struct want 
 {
 	struct mrf_itree_node *node = mrf_itree_below(&cache->tree, want->start);
 
-	mrf_monitor_held();
 	if (!node || !entry_covers(entry_of(node), want) || !mrf_monitor_settled())
 		return NULL;
 	mrf_cached_enter(entry_of(node));
@@ -141,7 +140,6 @@ static void replace_locked(struct mrf_cache *cache, const struct mrf_cached *ent
 	uint64_t start = entry->pin.addr, end = entry_end(entry);
 	struct mrf_itree_node *node = mrf_itree_first(&cache->tree, start, end), *next;
 
-	mrf_monitor_held();
 	for (; node; node = next) {
 		struct mrf_cached *other = entry_of(node);
 
@@ -220,7 +218,6 @@ static struct want widen_locked(struct mrf_cache *cache, struct want want)
 	struct mrf_itree_node *node;
 	struct want wide = want;
 
-	mrf_monitor_held();
 	do {
 		want = wide;
 		start = want.start - edge;
@@ -248,7 +245,6 @@ enum { AGAIN = 2 }; /* beside the results of mrf_cache_get */
 
 static void count_miss_locked(struct mrf_cache *cache, struct ask *ask)
 {
-	mrf_monitor_held();
 	if (ask->counted)
 		return;
 	ask->counted = true;
@@ -274,7 +270,6 @@ static int pin_entry_locked(struct mrf_cached *entry)
 	enum mrf_pinned pinned;
 	int err;
 
-	mrf_monitor_held();
 	pinned = mrf_pin_local_locked(&entry->pin, rights, &err);
 	if (pinned == MRF_PINNED)
 		return 0;

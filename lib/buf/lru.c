@@ -35,7 +35,6 @@ static struct mrf_cached *oldest_locked(struct mrf_lru *lru)
 	uint64_t n = 2 * mrf_gauge_get(&lru->gauge->entries), used;
 	struct mrf_cached *entry;
 
-	mrf_monitor_held();
 	while (n--) {
 		entry = mrf_list_entry(lru->list.next, struct mrf_cached, lru);
 		used = atomic_load_explicit(&entry->used, memory_order_relaxed);

@@ -149,7 +149,6 @@ static int open_space(struct mrf_domain *domain, const struct fi_info *info)
 				  "fi_domain: %s has no protection domain left",
 				  mrf_vdev_name(domain->vdev));
 	space->obj = &domain->obj;
-	space->domain = &domain->fid;
 	space->vdev = domain->vdev;
 	space->pd = domain->pd;
 	space->mode = mrf_mr_mode_runs((uint64_t)info->domain_attr->mr_mode, info->mode);

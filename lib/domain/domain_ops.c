@@ -24,7 +24,7 @@ static int open_av(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_a
 	uint32_t format = domain->addr.sa.sa_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
 	int ret = mrf_obj_check(&domain->obj, "fi_av_open");
 
-	return ret ? ret : mrf_av_open(&domain->obj, fid, format, attr, av, context);
+	return ret ? ret : mrf_av_open(&domain->obj, format, attr, av, context);
 }
 
 static int open_cq(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq,
@@ -33,7 +33,7 @@ static int open_cq(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_c
 	struct mrf_obj *domain = &mrf_domain_from_fid(fid)->obj;
 	int ret = mrf_obj_check(domain, "fi_cq_open");
 
-	return ret ? ret : mrf_cq_open(domain, fid, attr, cq, context);
+	return ret ? ret : mrf_cq_open(domain, attr, cq, context);
 }
 
 static int open_cntr(struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
@@ -42,7 +42,7 @@ static int open_cntr(struct fid_domain *fid, struct fi_cntr_attr *attr, struct f
 	struct mrf_obj *domain = &mrf_domain_from_fid(fid)->obj;
 	int ret = mrf_obj_check(domain, "fi_cntr_open");
 
-	return ret ? ret : mrf_cntr_open(domain, fid, attr, cntr, context);
+	return ret ? ret : mrf_cntr_open(domain, attr, cntr, context);
 }
 
 static int open_ep(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep, void *context)
@@ -166,14 +166,14 @@ static int refuse_kind(const struct fid *fid, const struct fid *bfid)
 }
 
 static int check_queue(const struct mrf_domain *domain, const struct fid *bfid, uint64_t flags,
-		       const struct mrf_eq *eq)
+		       struct mrf_eq *eq)
 {
 	if (!eq)
 		return refuse_kind(&domain->fid.fid, bfid);
 	if (flags & ~FI_REG_MR)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2142,
 				  "fi_domain_bind: flags=%#lx: must be 0 or FI_REG_MR", flags);
-	if (!mrf_eq_is_of(eq, &domain->fabric->obj))
+	if (mrf_eq_obj(eq)->parent.target != &domain->fabric->obj)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2161,
 				  "fi_domain_bind(domain %p, event queue %p): the event "
 				  "queue belongs to another fabric than the domain",

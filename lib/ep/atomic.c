@@ -19,16 +19,16 @@ static const char *const family_name[] = { "fi_atomic", "fi_fetch_atomic", "fi_c
 
 /* --- which there are ------------------------------------------------------------------ */
 
-/* say: mrf_refuse, or mrf_decline for a call that asks whether it is offered. */
+/* level: of the line; a call that only asks whether it is offered makes no mistake. */
 static int check_kind(enum mrf_atomic_family family, unsigned datatype, unsigned op,
-		      int (*say)(int err, enum fi_log_subsys subsys, unsigned code, const char *fmt,
-				 ...) MRF_PRINTF(4, 5))
+		      enum fi_log_level level)
 {
 	if (mrf_atomic_valid(family, datatype, op))
 		return 0;
-	return say(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4241, "%s: %s on %s: there is no such operation",
-		   family_name[family], mrf_names_enum(&mrf_names_atomic_op, op),
-		   mrf_names_enum(&mrf_names_atomic_type, datatype));
+	return mrf_refuse_as(level, NULL, 0, FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4241,
+			     "%s: %s on %s: there is no such operation", family_name[family],
+			     mrf_names_enum(&mrf_names_atomic_op, op),
+			     mrf_names_enum(&mrf_names_atomic_type, datatype));
 }
 
 static int valid(struct fid_ep *fid, enum mrf_atomic_family family, enum fi_datatype datatype,
@@ -40,7 +40,7 @@ static int valid(struct fid_ep *fid, enum mrf_atomic_family family, enum fi_data
 		ret = mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4242, "%svalid: count is NULL",
 				 family_name[family]);
 	if (!ret)
-		ret = check_kind(family, datatype, op, mrf_decline);
+		ret = check_kind(family, datatype, op, FI_LOG_INFO);
 	if (!ret)
 		*count = MRF_LIMIT_ATOMIC_SIZE / mrf_atomic_size(datatype);
 	return ret;
@@ -206,7 +206,7 @@ static int check_atomic(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 	if (!ret)
 		ret = check_atomic_state(ep, req);
 	if (!ret)
-		ret = check_kind(req->family, req->datatype, req->op, mrf_refuse);
+		ret = check_kind(req->family, req->datatype, req->op, FI_LOG_WARN);
 	if (!ret)
 		ret = check_atomic_flags(req);
 	if (!ret)

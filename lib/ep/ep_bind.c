@@ -31,7 +31,7 @@ static int bind_av_locked(struct mrf_ep *ep, struct fid *fid)
 {
 	struct mrf_av *av = mrf_av_from_fid(fid);
 
-	if (mrf_av_domain(av) != &ep->domain->fid)
+	if (mrf_av_obj(av)->parent.target != &ep->domain->obj)
 		return other_domain("the address vector");
 	if (ep->av)
 		return bound_already("an address vector");
@@ -50,7 +50,7 @@ static int bind_tx_cq_locked(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flag
 
 	if (ep->tx_cq)
 		return bound_already("a CQ for transmits");
-	ret = bind_wait_locked(ep, mrf_cq_wait(cq), &ep->link_tx);
+	ret = bind_wait_locked(ep, mrf_cq_obj(cq)->wait, &ep->link_tx);
 	if (ret)
 		return ret;
 	ep->tx_cq = cq;
@@ -64,7 +64,7 @@ static int bind_cq_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	struct mrf_cq *cq = mrf_cq_from_fid(fid);
 	int ret = 0;
 
-	if (mrf_cq_domain(cq) != &ep->domain->fid)
+	if (mrf_cq_obj(cq)->parent.target != &ep->domain->obj)
 		return other_domain("the CQ");
 	if (!(flags & (FI_TRANSMIT | FI_RECV)) || (flags & ~CQ_FLAGS))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4042,
@@ -103,7 +103,7 @@ static bool set_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 
 static int link_cntr_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
-	struct mrf_wait *wait = mrf_cntr_wait(cntr);
+	struct mrf_wait *wait = mrf_cntr_obj(cntr)->wait;
 	int ret = flags & FI_WRITE ? bind_wait_locked(ep, wait, &ep->link_wr) : 0;
 
 	if (!ret && (flags & FI_READ))
@@ -155,7 +155,7 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
 	int ret;
 
-	if (mrf_cntr_domain(cntr) != &ep->domain->fid)
+	if (mrf_cntr_obj(cntr)->parent.target != &ep->domain->obj)
 		return other_domain("the counter");
 	if (!flags || (flags & ~CNTR_FLAGS))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4043,

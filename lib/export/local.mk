@@ -1,11 +1,8 @@
 libmrfab_internal_la_SOURCES += \
+	lib/export/calls.c \
 	lib/export/fabric_open.c \
 	lib/export/fabric_open.h \
 	lib/export/info_api.c \
-	lib/export/log_api.c \
 	lib/export/mr_symbols.c \
 	lib/export/mr_symbols.h \
-	lib/export/open.c \
-	lib/export/param_api.c \
-	lib/export/strerror.c \
-	lib/export/version.c
+	lib/export/open.c

@@ -11,7 +11,6 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include "base/compiler.h"
-#include "monitor/announce.h"
 #include "monitor/change.h"
 #include "monitor/hooked.h"
 #include "monitor/slots.h"

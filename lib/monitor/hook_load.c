@@ -17,7 +17,6 @@
 #include <sys/auxv.h>
 #include "base/compiler.h"
 #include "base/gate.h"
-#include "monitor/announce.h"
 #include "monitor/change.h"
 #include "monitor/hooked.h"
 #include "monitor/slots.h"

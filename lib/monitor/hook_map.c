@@ -9,7 +9,6 @@
 #include "base/compiler.h"
 #include "base/known.h"
 #include "base/page.h"
-#include "monitor/announce.h"
 #include "monitor/change.h"
 #include "monitor/hooked.h"
 #include "monitor/slots.h"

@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
-#include "monitor/announce.h"
 #include "monitor/change.h"
 #include "monitor/hooked.h"
 #include "monitor/hooks.h"

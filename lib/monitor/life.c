@@ -33,7 +33,7 @@
 #include "monitor/imported.h"
 #include "monitor/life.h"
 #include "monitor/monitor.h"
-#include "monitor/own_uffd.h"
+#include "monitor/uffd.h"
 #include "monitor/reported.h"
 
 /* Guards starting and ending the thread, which never takes this lock. */
@@ -55,7 +55,7 @@ static void take_in_event_locked(const struct mrf_uffd_event *event)
 	mrf_monitor_held();
 	mrf_monitor_change_locked(event);
 	if (event->kind == MRF_UFFD_REMAP)
-		mrf_own_uffd_remove(event->to, event->to + (event->end - event->start));
+		mrf_uffd_remove(event->to, event->to + (event->end - event->start));
 }
 
 static void handle_events(void)
@@ -66,7 +66,7 @@ static void handle_events(void)
 	atomic_store(&mrf_monitor_learning, true);
 	mrf_monitor_lose_locked();
 	mrf_monitor_tell_locked();
-	while (mrf_own_uffd_read(&event))
+	while (mrf_uffd_read(&event))
 		take_in_event_locked(&event);
 	atomic_store(&mrf_monitor_learning, false);
 	mrf_monitor_tell_locked();
@@ -75,7 +75,7 @@ static void handle_events(void)
 
 static void *monitor_main(void *arg)
 {
-	while (mrf_own_uffd_wait())
+	while (mrf_uffd_wait())
 		handle_events();
 	sem_post(&last_read);
 	return arg;
@@ -93,7 +93,7 @@ static void monitor_in_child(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	if (mrf_monitor_forget())
-		mrf_own_uffd_close();
+		mrf_uffd_end();
 	mrf_imported_in_child();
 	adopted = NULL;
 	users = 0;
@@ -119,13 +119,13 @@ static void enter_admin(void)
 
 static int start_uffd(void)
 {
-	int ret = mrf_own_uffd_open();
+	int ret = mrf_uffd_begin();
 
 	sem_init(&last_read, 0, 0);
 	if (!ret)
 		ret = mrf_thread_start(&thread, monitor_main, NULL, "mrfab-monitor");
 	if (ret)
-		mrf_own_uffd_close();
+		mrf_uffd_end();
 	return ret;
 }
 
@@ -212,10 +212,10 @@ static void stop_thread(void)
 	mrf_monitor_lock();
 	mrf_reported_end_locked();
 	mrf_monitor_unlock();
-	mrf_own_uffd_stop();
+	mrf_uffd_stop();
 	while (sem_wait(&last_read))
 		;
-	mrf_own_uffd_close();
+	mrf_uffd_end();
 	pthread_join(thread, NULL);
 	sem_destroy(&last_read);
 }
@@ -224,7 +224,7 @@ static void stop_monitor(void)
 {
 	if (!mrf_monitor_usable())
 		return;
-	if (mrf_own_uffd_opened())
+	if (mrf_uffd_begun())
 		stop_thread();
 	mrf_monitor_stop();
 	if (adopted)

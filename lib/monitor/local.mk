@@ -1,6 +1,4 @@
 libmrfab_internal_la_SOURCES += \
-	lib/monitor/announce.c \
-	lib/monitor/announce.h \
 	lib/monitor/change.c \
 	lib/monitor/change.h \
 	lib/monitor/discard.c \
@@ -23,8 +21,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/life.h \
 	lib/monitor/monitor.c \
 	lib/monitor/monitor.h \
-	lib/monitor/own_uffd.c \
-	lib/monitor/own_uffd.h \
 	lib/monitor/pieces.c \
 	lib/monitor/pieces.h \
 	lib/monitor/reported.c \

@@ -49,7 +49,6 @@ void mrf_watch_fini(struct mrf_watch *watch)
 /* Arms the hooks before the calls that may have passed them unarmed are counted. */
 static void enter_watch_locked(struct mrf_watch *watch)
 {
-	mrf_monitor_held();
 	atomic_fetch_add(&listener.armed, 1);
 	mrf_watches_add_locked(watch);
 }
@@ -63,7 +62,6 @@ static void leave_watch_locked(struct mrf_watch *watch)
 
 static void arm_for_ground_locked(void)
 {
-	mrf_monitor_held();
 	if (!ground_armed)
 		atomic_fetch_add(&listener.armed, 1);
 	ground_armed = true;
@@ -78,7 +76,6 @@ static int register_watch_locked(struct mrf_watch *watch)
 	uintptr_t upto;
 	int ret;
 
-	mrf_monitor_held();
 	if (!mrf_monitor_parts.uffd)
 		return 0;
 	arm_for_ground_locked();

@@ -8,7 +8,7 @@
  * watches do, by the same rules: a hook takes exactly its range out before the call, and
  * an event when it is read. For a watch that begins in ground, everything that a registration
  * proves (mrf_uffd_verify) has been proved before, except that no change is under way whose
- * event has not been read. The kernel is asked that (mrf_own_uffd_quiet). Any change that begins
+ * event has not been read. The kernel is asked that (mrf_uffd_quiet). Any change that begins
  * later meets the watch.
  */
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "monitor/discard.h"
 #include "monitor/ground.h"
 #include "monitor/hooks.h"
-#include "monitor/own_uffd.h"
+#include "monitor/uffd.h"
 #include "monitor/reported.h"
 #include "monitor/state.h"
 #include "monitor/watches.h"
@@ -34,7 +34,6 @@ static bool first_needed_locked(uintptr_t start, uintptr_t end, struct mrf_groun
 	const struct mrf_watch *watch = mrf_watches_first_locked(start, end);
 	bool any = mrf_ground_first(start, end, needed);
 
-	mrf_monitor_held();
 	if (!watch || (any && needed->start <= watch->start))
 		return any;
 	*needed = (struct mrf_ground){ .start = watch->start, .end = mrf_watch_end(watch) };
@@ -47,11 +46,10 @@ static void release_piece_locked(uintptr_t start, uintptr_t end)
 	uintptr_t next;
 	bool any;
 
-	mrf_monitor_held();
 	while (start < end) {
 		any = first_needed_locked(start, end, &needed);
 		next = any ? mrf_max(needed.start, start) : end;
-		mrf_own_uffd_remove(start, next);
+		mrf_uffd_remove(start, next);
 		start = any ? needed.end : end;
 	}
 }
@@ -74,10 +72,9 @@ static void arm_discard_locked(struct mrf_discard *entry)
 {
 	uintptr_t end;
 
-	mrf_monitor_held();
 	if (entry->armed || (uint64_t)mrf_now_ms() - entry->at < MRF_DISCARD_MS)
 		return;
-	entry->armed = !mrf_own_uffd_add(entry->start, entry->end, &end);
+	entry->armed = !mrf_uffd_add(entry->start, entry->end, &end);
 }
 
 /* If the set is full, removes ground of it that has no watch. False: all has. */
@@ -86,7 +83,6 @@ static bool make_place_locked(uintptr_t addr)
 	struct mrf_ground old;
 	unsigned i;
 
-	mrf_monitor_held();
 	for (i = 0; i < MRF_GROUND_WAYS; i++) {
 		if (!mrf_ground_in_set(addr, i, &old))
 			return true;
@@ -108,7 +104,6 @@ static void absorb_locked(const struct mrf_ground *range)
 	struct mrf_ground other;
 	unsigned i;
 
-	mrf_monitor_held();
 	for (i = 0; i < MRF_GROUND_WAYS; i++) {
 		if (mrf_ground_in_set(range->start, i, &other) && other.start >= range->start &&
 		    other.end <= range->end &&
@@ -119,7 +114,7 @@ static void absorb_locked(const struct mrf_ground *range)
 
 /*
  * The ground is in the table before calls of hooks are looked for. -FI_ENOSPC: there is no room
- * for it, or such a call is under way; other errors as mrf_own_uffd_add.
+ * for it, or such a call is under way; other errors as mrf_uffd_add.
  */
 static int make_ground_locked(const struct mrf_ground *range)
 {
@@ -133,7 +128,7 @@ static int make_ground_locked(const struct mrf_ground *range)
 	if (!make_place_locked(range->start) || !mrf_ground_add(range))
 		return -FI_ENOSPC;
 	if (!mrf_monitor_parts.hooks || mrf_hooks_quiet(range->start, range->end))
-		ret = mrf_own_uffd_join(range->start, range->end, &end);
+		ret = mrf_uffd_join(range->start, range->end, &end);
 	if (!ret) {
 		absorb_locked(range);
 		return 0;
@@ -151,7 +146,6 @@ static bool hull_locked(struct mrf_ground *hull)
 	bool any = false;
 	unsigned i;
 
-	mrf_monitor_held();
 	for (i = 0; i < MRF_GROUND_WAYS; i++) {
 		if (!mrf_ground_in_set(chunk, i, &other) ||
 		    (other.start & ~(MRF_CHUNK - 1)) != chunk)
@@ -186,7 +180,6 @@ static int make_widest_ground_locked(uintptr_t start, uintptr_t end)
 	struct mrf_ground hull = { .start = start, .end = end }, exact = hull, wide;
 	int ret;
 
-	mrf_monitor_held();
 	if (!hull_locked(&hull))
 		return make_ground_locked(&exact);
 	for (; hull.step < MRF_GROUND_EXACT; hull.step++) {
@@ -205,14 +198,13 @@ static int report_piece_locked(struct mrf_watch *watch, uintptr_t start, uintptr
 {
 	int ret;
 
-	mrf_monitor_held();
 	if (mrf_ground_has(start, end))
-		return mrf_own_uffd_quiet() ? 0 : -FI_EAGAIN;
+		return mrf_uffd_quiet() ? 0 : -FI_EAGAIN;
 	ret = make_widest_ground_locked(start, end);
 	if (ret != -FI_ENOSPC)
 		return ret;
 	mrf_watches_alone_locked(watch);
-	return mrf_own_uffd_add(start, end, end_of_all);
+	return mrf_uffd_add(start, end, end_of_all);
 }
 
 /* Unregisters ground that is lost without a change, except for the watches in it. */
@@ -220,7 +212,6 @@ static void strand_locked(const struct mrf_ground *lost)
 {
 	struct mrf_watch *watch = mrf_watches_first_locked(lost->start, lost->end);
 
-	mrf_monitor_held();
 	for (; watch; watch = mrf_watches_next_locked(watch, lost->start, lost->end))
 		mrf_watches_alone_locked(watch);
 	mrf_reported_release_locked(lost->start, lost->end);
@@ -243,7 +234,7 @@ void mrf_reported_change_locked(uintptr_t start, uintptr_t end)
 			mrf_reported_release_locked(range.start, range.end);
 			continue;
 		}
-		mrf_own_uffd_remove(mrf_max(start, range.start), mrf_min(end, range.end));
+		mrf_uffd_remove(mrf_max(start, range.start), mrf_min(end, range.end));
 		if (mrf_ground_cut(&range, start, end, &lost))
 			strand_locked(&lost);
 	}
@@ -315,16 +306,16 @@ void mrf_reported_end_locked(void)
 
 	mrf_monitor_held();
 	for (; watch; watch = mrf_watches_next_locked(watch, 0, UINTPTR_MAX))
-		mrf_own_uffd_remove(watch->start, mrf_watch_end(watch));
+		mrf_uffd_remove(watch->start, mrf_watch_end(watch));
 	while (mrf_ground_next(0, UINTPTR_MAX, &i, &range)) {
-		mrf_own_uffd_remove(range.start, range.end);
+		mrf_uffd_remove(range.start, range.end);
 		mrf_ground_remove(&range);
 	}
 	for (i = 0; i < discards.count; i++) {
 		struct mrf_discard *entry = &discards.entry[i];
 
 		if (entry->armed)
-			mrf_own_uffd_remove(entry->start, entry->end);
+			mrf_uffd_remove(entry->start, entry->end);
 		entry->armed = false;
 	}
 }

@@ -42,7 +42,7 @@ bool mrf_monitor_holds(void);
 /* The source of reports. All false: there is no monitor. Guarded by the lock. */
 extern struct mrf_monitor_parts {
 	bool hooks;
-	bool uffd;   /* userfaultfd (own_uffd.h, which is open) */
+	bool uffd;   /* userfaultfd (uffd.h, which is open) */
 	bool import; /* the application's own monitor (imported.h), and neither of the others */
 } mrf_monitor_parts;
 

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's side of the monitor: userfaultfd(2). Every error is returned as -FI_E*. */
+/*
+ * userfaultfd(2): this process's own has the ranges whose changes the kernel reports. Every
+ * error is returned as -FI_E*. The range of an event is known only when the event has been
+ * read.
+ *
+ * A range across chunks (monitor/ground.h) is registered in pieces, each of which lies in one
+ * mapping.
+ *
+ * All but mrf_uffd_wait is guarded by the monitor's lock; nothing allocates, frees or
+ * maps, except mrf_uffd_begin and mrf_uffd_end, which are called without the lock while
+ * nothing is registered.
+ */
 #ifndef MRF_MONITOR_UFFD_H
 #define MRF_MONITOR_UFFD_H
 
@@ -33,17 +44,38 @@ int mrf_uffd_register(int fd, uintptr_t start, size_t len);
  * otherwise -FI_EAGAIN.
  */
 int mrf_uffd_verify(int fd, uintptr_t start, size_t len);
+
+/* --- the process's own ---------------------------------------------------------------- */
+
+/* -FI_E*: userfaultfd cannot be used. */
+int mrf_uffd_begin(void);
+/* Also in a forked child. */
+void mrf_uffd_end(void);
+bool mrf_uffd_begun(void);
+
 /*
- * Is every change of what is registered here either read or not begun? Asks less than
- * mrf_uffd_verify.
+ * Has the kernel report what becomes of [start, end), which has to be private anonymous
+ * memory without a hole. On failure *end_of_all says how far anything may be registered.
+ * -FI_EINVAL: memory of another kind; -FI_EBUSY: another userfaultfd has it; -FI_EAGAIN:
+ * there is a hole or the end of a mapping in a piece, or a change is under way.
  */
-bool mrf_uffd_quiet(int fd);
+int mrf_uffd_add(uintptr_t start, uintptr_t end, uintptr_t *end_of_all);
 /*
- * Parts that cannot be unregistered stay registered and may raise events that nobody
- * needs.
+ * As mrf_uffd_add, in one chunk, and joined with registered memory around it if possible.
  */
-void mrf_uffd_unregister(int fd, uintptr_t start, size_t len);
-/* 1: read an event, so that the thread that caused it goes on. 0: there is none. */
-int mrf_uffd_read(int fd, struct mrf_uffd_event *event);
+int mrf_uffd_join(uintptr_t start, uintptr_t end, uintptr_t *end_of_all);
+/* Has every change of registered memory been read, or not begun? */
+bool mrf_uffd_quiet(void);
+/*
+ * Unregisters the range. Parts that cannot be unregistered stay registered and may raise
+ * events that nobody needs.
+ */
+void mrf_uffd_remove(uintptr_t start, uintptr_t end);
+
+/* Waits for an event. False: mrf_uffd_stop was called. */
+bool mrf_uffd_wait(void);
+void mrf_uffd_stop(void);
+/* Reads an event, so that the thread that caused it goes on. False: there is none. */
+bool mrf_uffd_read(struct mrf_uffd_event *event);
 
 #endif

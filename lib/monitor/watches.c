@@ -4,7 +4,7 @@
  *
  * Why no change is missed: a hook announces its range and then looks into the tree, and a
  * watch is put into the tree before announcements are looked for; all of these accesses
- * are sequentially consistent (announce.h; the counter of the tree). If the hook does not
+ * are sequentially consistent (change.h; the counter of the tree). If the hook does not
  * find the watch, the counter had not moved when it looked last, so its announcement is
  * older than the end of the insertion, and the thread that watches sees it and refuses to
  * watch. If the hook meets the tree in the middle of a change, or finds an overlap, it

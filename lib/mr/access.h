@@ -5,13 +5,6 @@
 
 #include "mr/space.h"
 
-/*
- * The bits of access that are accepted though they are not rights, and the bits that are
- * neither rights nor accepted.
- */
-uint64_t mrf_mr_access_tolerated(uint64_t access);
-uint64_t mrf_mr_access_unknown(uint64_t access);
-
 /* enum mrf_right bits for which the memory has to be writable. */
 #define MRF_RIGHTS_WRITE (MRF_RIGHT_LOCAL_WRITE | MRF_RIGHT_REMOTE_WRITE | MRF_RIGHT_REMOTE_ATOMIC)
 

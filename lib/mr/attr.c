@@ -15,6 +15,49 @@
 
 _Static_assert(MRF_MR_IOV_LIMIT == MRF_LIMIT_MR_IOV, "what fi_getinfo promises");
 
+/* --- rights ----------------------------------------------------------------------- */
+
+/*
+ * Applications hand in capabilities along with the rights, often all of fi_info.caps.
+ * They grant nothing and take nothing away. Bits that change a registration when given
+ * as flags (FI_RMA_EVENT, FI_RMA_PMEM, FI_HMEM_DEVICE_ONLY) are not among them: there
+ * they are a mistake.
+ */
+#define TOLERATED                                                                                 \
+	(FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_MULTICAST | FI_COLLECTIVE | FI_MULTI_RECV | \
+	 FI_TRIGGER | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SOURCE | FI_SOURCE_ERR |     \
+	 FI_DIRECTED_RECV | FI_NAMED_RX_CTX)
+
+enum { WARNED_NO_RIGHT = 1 << 0, WARNED_CAPS = 1 << 1 };
+
+static uint64_t unknown_access(uint64_t access)
+{
+	return access & ~(MRF_MR_RIGHTS | TOLERATED);
+}
+
+static bool first_time(struct mrf_mr_space *space, unsigned which)
+{
+	return !(atomic_fetch_or(&space->warned, which) & which);
+}
+
+void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access)
+{
+	uint64_t caps = access & TOLERATED;
+
+	if (caps && first_time(space, WARNED_CAPS))
+		mrf_warn(FI_LOG_MR, 3008,
+			 "access=%#lx: bits %#lx are capabilities, not access rights; "
+			 "ignored (said once per domain)",
+			 access, caps);
+	if (!(access & MRF_MR_RIGHTS) && first_time(space, WARNED_NO_RIGHT))
+		mrf_warn(FI_LOG_MR, 3006,
+			 "access=%#lx grants no right: the region is of no use "
+			 "(said once per domain)",
+			 access);
+}
+
+/* --- all arguments ---------------------------------------------------------------- */
+
 static int refuse_flags(uint64_t flags)
 {
 	if (flags & FI_HMEM_DEVICE_ONLY)
@@ -38,7 +81,7 @@ static int refuse_access(uint64_t access)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3005,
 			  "access=%#lx: bits %#lx are not access rights", access,
-			  mrf_mr_access_unknown(access));
+			  unknown_access(access));
 }
 
 static int check_mr_key(const struct fi_mr_attr *attr)
@@ -142,7 +185,7 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 				  attr->offset);
 	if (mrf_unlikely(!attr->mr_iov || !attr->iov_count || attr->iov_count > MRF_MR_IOV_LIMIT))
 		return refuse_iov(attr);
-	if (mrf_unlikely(mrf_mr_access_unknown(attr->access)))
+	if (mrf_unlikely(unknown_access(attr->access)))
 		return refuse_access(attr->access);
 	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(api_version))) {
 		ret = check_mr_key(attr);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
-#include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "contract/rules.h"
@@ -59,14 +58,6 @@ struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space, const struct mr
 	return mrf_mr_class_pd(space, port->class);
 }
 
-static void unbind_ep_locked(struct mrf_mr_binding *binding)
-{
-	mrf_lock_held(&binding->mr->space->lock);
-	mrf_list_del(&binding->mine);
-	mrf_list_del(&binding->theirs);
-	free(binding);
-}
-
 /* From API version 2.3 on: names a region that has to be closed before the endpoint. */
 static int busy_locked(const struct mrf_mr_space *space, const struct mrf_mr_port *port, char *name,
 		       size_t len)
@@ -106,7 +97,7 @@ static bool unbind_first(struct mrf_mr_space *space, struct mrf_mr_port *port)
 			mrf_list_entry(node, struct mrf_mr_binding, theirs);
 
 		mrf_mr_face_end_locked(binding->mr, port->class, &done);
-		unbind_ep_locked(binding);
+		mrf_mr_binding_end_locked(binding);
 	}
 	mrf_lock_release(&space->lock);
 	mrf_mr_faces_drop(&done);
@@ -146,7 +137,6 @@ const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
 /* Compares addresses alone, because ep may be an object of any kind. */
 static struct mrf_mr_port *find_port_locked(struct mrf_mr_space *space, const struct fid *ep)
 {
-	mrf_lock_held(&space->lock);
 	mrf_list_each (node, &space->ports) {
 		struct mrf_mr_port *port = mrf_list_entry(node, struct mrf_mr_port, node);
 
@@ -158,7 +148,6 @@ static struct mrf_mr_port *find_port_locked(struct mrf_mr_space *space, const st
 
 static struct mrf_mr_binding *find_binding_locked(const struct mrf_mr *mr, const struct fid *ep)
 {
-	mrf_lock_held(&mr->space->lock);
 	mrf_list_each (node, &mr->bindings) {
 		struct mrf_mr_binding *binding = mrf_list_entry(node, struct mrf_mr_binding, mine);
 
@@ -182,7 +171,6 @@ static int refuse_close_locked(const struct mrf_mr *mr, const struct mrf_mr_port
 {
 	char name[NAME_TEXT];
 
-	mrf_lock_held(&mr->space->lock);
 	name_endpoint(port, name, sizeof(name));
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3063,
 			  "fi_close(region %p): the region is bound to endpoint %s, which has to "
@@ -209,7 +197,7 @@ void mrf_mr_unbind(struct mrf_mr *mr)
 
 	mrf_lock_take(&mr->space->lock);
 	while ((node = mrf_list_first(&mr->bindings)))
-		unbind_ep_locked(mrf_list_entry(node, struct mrf_mr_binding, mine));
+		mrf_mr_binding_end_locked(mrf_list_entry(node, struct mrf_mr_binding, mine));
 	mrf_lock_release(&mr->space->lock);
 }
 
@@ -231,13 +219,10 @@ static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr
 		return -FI_EINVAL;
 	if (mr->group != port->group)
 		return -FI_EACCES;
-	binding = malloc(sizeof(*binding));
+	binding = mrf_mr_binding_new_locked(mr, &mr->bindings, &port->bindings);
 	if (!binding)
 		return -FI_ENOMEM;
-	binding->mr = mr;
 	binding->port = port;
-	mrf_list_add_tail(&binding->mine, &mr->bindings);
-	mrf_list_add_tail(&binding->theirs, &port->bindings);
 	return 0;
 }
 

@@ -47,16 +47,6 @@
 
 #define NAME_TEXT 128
 
-/*
- * Says that a counter counts what happens to a region; allocated; in the lists of both.
- */
-struct mrf_mr_cntr_binding {
-	struct mrf_list mine;	/* in event->counters */
-	struct mrf_list theirs; /* in the counter's bindings */
-	struct mrf_mr *mr;
-	struct mrf_cntr *cntr;
-};
-
 /* --- numbers ---------------------------------------------------------------------- */
 
 int mrf_mr_event_open_locked(struct mrf_mr *mr)
@@ -125,8 +115,7 @@ void mrf_mr_event(struct mrf_mr_space *space, uint32_t number, const struct mrf_
 	event = mrf_idmap_find(&space->events, number);
 	if (mrf_likely(event && may_count_locked(event->mr, port))) {
 		mrf_list_each (node, &event->counters)
-			mrf_cntr_add(mrf_list_entry(node, struct mrf_mr_cntr_binding, mine)->cntr,
-				     1);
+			mrf_cntr_add(mrf_list_entry(node, struct mrf_mr_binding, mine)->cntr, 1);
 		if (port->writes)
 			mrf_cntr_add(port->writes, 1);
 	}
@@ -142,21 +131,12 @@ void mrf_mr_port_count(struct mrf_mr_space *space, struct mrf_mr_port *port, str
 
 /* --- binding ---------------------------------------------------------------------- */
 
-static void unbind_cntr_locked(struct mrf_mr_cntr_binding *binding)
-{
-	mrf_lock_held(&binding->mr->space->lock);
-	mrf_list_del(&binding->mine);
-	mrf_list_del(&binding->theirs);
-	free(binding);
-}
-
 static int counter_closing(struct mrf_cntr *cntr, void *arg);
 
 static bool is_bound_locked(const struct mrf_mr *mr, const struct mrf_cntr *cntr)
 {
-	mrf_lock_held(&mr->space->lock);
 	mrf_list_each (node, &mr->event->counters) {
-		if (mrf_list_entry(node, struct mrf_mr_cntr_binding, mine)->cntr == cntr)
+		if (mrf_list_entry(node, struct mrf_mr_binding, mine)->cntr == cntr)
 			return true;
 	}
 	return false;
@@ -174,7 +154,6 @@ static bool is_written(const struct mrf_mr *mr)
  */
 static bool lets_bind_locked(const struct mrf_mr *mr)
 {
-	mrf_lock_held(&mr->space->lock);
 	if (mrf_mr_state_serves(mr->state))
 		return !is_written(mr) || !(mr->space->mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT));
 	return mrf_mr_state_lets(mr->state, MRF_CALL_BIND);
@@ -183,13 +162,12 @@ static bool lets_bind_locked(const struct mrf_mr *mr)
 /* The errors of bind_counter_locked, except those that concern a binding. */
 static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
-	mrf_lock_held(&mr->space->lock);
 	*state = mr->state;
 	if (*state == MRF_STATE_CLOSED)
 		return -FI_EOPBADSTATE;
 	if (is_written(mr) && !mr->event)
 		return -FI_ENOSYS;
-	if (mrf_cntr_domain(cntr) != mr->space->domain)
+	if (mrf_cntr_obj(cntr)->parent.target != mr->space->obj)
 		return -FI_EDOMAIN;
 	return lets_bind_locked(mr) ? 0 : -FI_EOPBADSTATE;
 }
@@ -198,7 +176,7 @@ static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf
 static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
 	struct mrf_cntr_bindings *bindings = mrf_cntr_bindings(cntr);
-	struct mrf_mr_cntr_binding *binding;
+	struct mrf_mr_binding *binding;
 	int ret = check_locked(mr, cntr, state);
 
 	mrf_lock_held(&mr->space->lock);
@@ -207,13 +185,10 @@ static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mr
 		return ret;
 	if (is_bound_locked(mr, cntr))
 		return -FI_EINVAL;
-	binding = malloc(sizeof(*binding));
+	binding = mrf_mr_binding_new_locked(mr, &mr->event->counters, &bindings->list);
 	if (!binding)
 		return -FI_ENOMEM;
-	binding->mr = mr;
 	binding->cntr = cntr;
-	mrf_list_add_tail(&binding->mine, &mr->event->counters);
-	mrf_list_add_tail(&binding->theirs, &bindings->list);
 	bindings->closing = counter_closing;
 	bindings->arg = mr->space;
 	return 0;
@@ -279,13 +254,13 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 
 int mrf_mr_event_busy_locked(const struct mrf_mr *mr)
 {
-	const struct mrf_mr_cntr_binding *binding;
+	const struct mrf_mr_binding *binding;
 
 	mrf_lock_held(&mr->space->lock);
 	if (!mr->event || mrf_list_empty(&mr->event->counters) ||
 	    mrf_rule_region_closes_first(mr->space->api_version) || mrf_mr_lets_go(mr, "counter"))
 		return 0;
-	binding = mrf_list_entry(mr->event->counters.next, struct mrf_mr_cntr_binding, mine);
+	binding = mrf_list_entry(mr->event->counters.next, struct mrf_mr_binding, mine);
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3239,
 			  "fi_close(region %p): the region is bound to counter %p, which has to be "
 			  "closed first (before API version 2.3; FI_MRFAB_STRICT=off allows it)",
@@ -330,8 +305,8 @@ void mrf_mr_event_close(struct mrf_mr *mr)
 	settle_bindings(mr);
 	mrf_lock_take(&mr->space->lock);
 	while (!mrf_list_empty(counters))
-		unbind_cntr_locked(
-			mrf_list_entry(counters->next, struct mrf_mr_cntr_binding, mine));
+		mrf_mr_binding_end_locked(
+			mrf_list_entry(counters->next, struct mrf_mr_binding, mine));
 	mrf_mr_event_drop_locked(mr);
 	mrf_lock_release(&mr->space->lock);
 }
@@ -353,14 +328,14 @@ static int counter_closing(struct mrf_cntr *cntr, void *arg)
 
 	mrf_lock_take(&space->lock);
 	while (!busy && !mrf_list_empty(bindings)) {
-		struct mrf_mr_cntr_binding *binding =
-			mrf_list_entry(bindings->next, struct mrf_mr_cntr_binding, theirs);
+		struct mrf_mr_binding *binding =
+			mrf_list_entry(bindings->next, struct mrf_mr_binding, theirs);
 
 		busy = mrf_rule_region_closes_first(space->api_version);
 		if (busy)
 			mrf_mr_name(binding->mr, region, sizeof(region));
 		else
-			unbind_cntr_locked(binding);
+			mrf_mr_binding_end_locked(binding);
 	}
 	mrf_lock_release(&space->lock);
 	return busy ? refuse_counter_close(cntr, region) : 0;

@@ -17,7 +17,7 @@ struct mrf_mr_space;
 struct mrf_mr_event {
 	struct mrf_mr *mr;
 	uint32_t number;	  /* in space->events; never 0 */
-	struct mrf_list counters; /* struct mrf_mr_cntr_binding.mine */
+	struct mrf_list counters; /* struct mrf_mr_binding.mine */
 };
 
 /* Gives the region a number; the caller holds space->lock. -FI_ENOMEM. */

@@ -69,7 +69,6 @@ static int plan_one_locked(const struct mrf_mr *mr, struct mrf_mr_class *class,
 	unsigned nseg = mr->back || mr->device ? 0 : mr->nseg;
 	struct mrf_mr_face *face = calloc(1, sizeof(*face) + nseg * sizeof(face->vmr[0]));
 
-	mrf_lock_held(&mr->space->lock);
 	if (!face)
 		return -FI_ENOMEM;
 	mrf_mr_class_get_locked(class);
@@ -148,7 +147,6 @@ int mrf_mr_faces_pin(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
 static bool take_bound_locked(const struct mrf_mr *mr, struct mrf_mr_face **faces,
 			      struct mrf_mr_face **taken)
 {
-	mrf_lock_held(&mr->space->lock);
 	mrf_list_each (node, &mr->bindings) {
 		const struct mrf_mr_port *port =
 			mrf_list_entry(node, struct mrf_mr_binding, mine)->port;

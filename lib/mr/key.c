@@ -18,7 +18,6 @@ static int take_requested_locked(struct mrf_mr *mr, uint64_t key, struct mrf_mr_
 	const struct mrf_mr *other;
 	int ret;
 
-	mrf_lock_held(&space->lock);
 	ret = mrf_idmap_insert(&space->keys, key, mr);
 	if (ret != -FI_EALREADY)
 		return ret;
@@ -36,7 +35,6 @@ static int take_own_locked(struct mrf_mr *mr, uint64_t *key)
 	struct mrf_mr_space *space = mr->space;
 	int ret;
 
-	mrf_lock_held(&space->lock);
 	/* If the region counts writes, peers have to ask for its event number. */
 	if (mr->nseg == 1 && mr->seg.rkey && !mr->event && !(space->mode & FI_MR_RAW)) {
 		*key = mrf_key_pack(space->mode, mr->seg.rkey, mr->seg.iova);
@@ -80,7 +78,6 @@ static void remember_closed_locked(struct mrf_mr_space *space, uint64_t key, uin
 {
 	struct mrf_mr_closed *slot = &space->closed[space->nclosed % MRF_MR_CLOSED_KEYS];
 
-	mrf_lock_held(&space->lock);
 	slot->key = key;
 	slot->group = group;
 	slot->seq = ++space->nclosed;

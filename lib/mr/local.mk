@@ -1,5 +1,4 @@
 libmrfab_internal_la_SOURCES += \
-	lib/mr/access.c \
 	lib/mr/access.h \
 	lib/mr/attr.c \
 	lib/mr/attr.h \
@@ -17,15 +16,12 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/demand/backs.h \
 	lib/mr/demand/pin.c \
 	lib/mr/demand/pin.h \
-	lib/mr/demand/present.c \
-	lib/mr/demand/present.h \
 	lib/mr/demand/reach.c \
 	lib/mr/demand/reach.h \
 	lib/mr/demand/spans.c \
 	lib/mr/demand/spans.h \
 	lib/mr/demand/unpin.c \
 	lib/mr/demand/unpin.h \
-	lib/mr/desc.c \
 	lib/mr/desc.h \
 	lib/mr/device.c \
 	lib/mr/device.h \
@@ -53,7 +49,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/region.c \
 	lib/mr/region.h \
 	lib/mr/register.c \
-	lib/mr/seg.c \
 	lib/mr/seg.h \
 	lib/mr/serve.c \
 	lib/mr/serve.h \

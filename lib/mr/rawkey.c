@@ -41,7 +41,6 @@ static void take_segs_locked(const struct mrf_mr *mr, const struct mrf_mr_face *
 	uint64_t offset = 0;
 	unsigned i;
 
-	mrf_lock_held(&mr->space->lock);
 	raw->nseg = mr->nseg;
 	for (i = 0; i < mr->nseg; i++) {
 		const struct mrf_mr_seg *seg = &mr->segs[i];

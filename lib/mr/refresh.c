@@ -111,7 +111,6 @@ static uint64_t renew_locked(struct mrf_mr_back *back, const struct mrf_spans *s
 {
 	struct mrf_mr_space *space = back->space;
 
-	mrf_monitor_held();
 	back->clock++;
 	mrf_pins_spoil_locked(back, spans);
 	mrf_pins_take_locked(back, spans, list);

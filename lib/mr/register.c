@@ -19,7 +19,6 @@
 #include "mr/attr.h"
 #include "mr/class.h"
 #include "mr/demand/back.h"
-#include "mr/demand/present.h"
 #include "mr/device.h"
 #include "mr/event.h"
 #include "mr/key.h"
@@ -34,7 +33,6 @@
 
 static void hold_domain_locked(struct mrf_mr *mr)
 {
-	mrf_lock_held(&mr->space->lock);
 	mrf_list_add_tail(&mr->held, &mr->space->regions.holds);
 }
 

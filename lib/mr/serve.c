@@ -30,7 +30,6 @@ static bool inside_region_locked(const struct mrf_mr *mr, uint64_t addr, uint64_
 	uint64_t offset, got = 1;
 	unsigned seg;
 
-	mrf_lock_held(&mr->space->lock);
 	for (; len && got; addr += got, len -= got)
 		got = mrf_mr_locate(mr->segs, mr->nseg, virt, addr, len, &seg, &offset);
 	return got;
@@ -76,7 +75,6 @@ static enum mrf_mr_status absent_locked(const struct mrf_mr_space *space,
 	uint64_t group = mrf_mr_group_id(group_of(ask));
 	unsigned i;
 
-	mrf_lock_held(&space->lock);
 	for (i = 0; i < MRF_MR_CLOSED_KEYS; i++) {
 		const struct mrf_mr_closed *closed = &space->closed[i];
 
@@ -111,7 +109,6 @@ static void show_all_locked(const struct mrf_mr *mr, const struct mrf_mr_face *f
 	uint64_t pos = 0;
 	unsigned i;
 
-	mrf_lock_held(&mr->space->lock);
 	view->complete = true;
 	view->nseg = mr->nseg;
 	memcpy(view->seg, mr->segs, mr->nseg * sizeof(view->seg[0]));
@@ -180,7 +177,6 @@ static bool find_places_locked(const struct mrf_mr *mr, uint64_t addr, uint64_t 
 	uint64_t offset, got;
 	unsigned seg;
 
-	mrf_lock_held(&mr->space->lock);
 	for (places->n = 0; len && places->n < MRF_MR_IOV_LIMIT; addr += got, len -= got) {
 		got = mrf_mr_locate(mr->segs, mr->nseg, virt, addr, len, &seg, &offset);
 		if (!got)

@@ -23,8 +23,7 @@ struct mrf_mr_closed {
 };
 
 struct mrf_mr_space {
-	struct mrf_obj *obj;	   /* the domain */
-	struct fid_domain *domain; /* the domain as the application sees it */
+	struct mrf_obj *obj; /* the domain */
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd;
 	struct mrf_auth *auth; /* the default authorization key; NULL: no key */
@@ -89,7 +88,7 @@ struct mrf_mr_space {
 };
 
 /*
- * obj (initialised), domain, vdev, pd, auth, mode, atomics, api_version, max_mr and
+ * obj (initialised), vdev, pd, auth, mode, atomics, api_version, max_mr and
  * events_all are set by the caller, the other fields here. -FI_ENOMEM.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);

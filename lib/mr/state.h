@@ -36,7 +36,7 @@
  * decides which objects a region can be bound to (bind.c); a counter can also be bound to
  * an enabled region that was not created disabled (event.c).
  *
- * The invariant that holds whenever space->lock is free (mrf_mr_state_right_locked):
+ * The invariant that holds whenever space->lock is free (tests/unit/mr_right.h):
  *
  *		    holds the	in space->keys	fi_mr_key and	peers
  *		    domain			fi_mr_desc
@@ -121,8 +121,5 @@ void mrf_mr_leave_locked(struct mrf_mr *mr);
  * Waits until no thread is between enter and leave. No lock is held; the region is closed.
  */
 void mrf_mr_wait_left(struct mrf_mr *mr);
-
-/* Does the invariant hold for the region? For tests. space->lock is held. */
-bool mrf_mr_state_right_locked(const struct mrf_mr *mr);
 
 #endif

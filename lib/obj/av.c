@@ -192,7 +192,7 @@ static int av_close(struct fid *fid)
 	mrf_lock_fini(&av->lock);
 	mrf_av_table_fini(av);
 	mrf_obj_drop(&av->eq_hold);
-	mrf_obj_drop(&av->parent);
+	mrf_obj_drop(&av->obj.parent);
 	free(av);
 	return 0;
 }
@@ -251,8 +251,8 @@ static struct mrf_av *av_new(uint32_t addr_format, const struct fi_av_attr *attr
 	return av;
 }
 
-int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid, uint32_t addr_format,
-		struct fi_av_attr *attr, struct fid_av **av_fid, void *context)
+int mrf_av_open(struct mrf_obj *domain, uint32_t addr_format, struct fi_av_attr *attr,
+		struct fid_av **av_fid, void *context)
 {
 	struct mrf_av *av;
 	int ret;
@@ -271,8 +271,7 @@ int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid, uint32_t 
 	if (!av)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_AV, 2232,
 				  "there is no memory for an address vector");
-	av->domain = domain_fid;
-	mrf_obj_hold(&av->parent, domain, &av->fid.fid, av_describe);
+	mrf_obj_hold(&av->obj.parent, domain, &av->fid.fid, av_describe);
 	if (attr->type == FI_AV_UNSPEC)
 		attr->type = FI_AV_TABLE;
 	*av_fid = &av->fid;
@@ -289,9 +288,4 @@ struct mrf_av *mrf_av_from_fid(struct fid *fid)
 struct mrf_obj *mrf_av_obj(struct mrf_av *av)
 {
 	return &av->obj;
-}
-
-struct fid_domain *mrf_av_domain(struct mrf_av *av)
-{
-	return av->domain;
 }

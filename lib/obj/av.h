@@ -21,12 +21,11 @@
  * addr_format: the domain's, FI_SOCKADDR_IN or FI_SOCKADDR_IN6. Returns the errors of
  * fi_av(3); on success an attr->type of FI_AV_UNSPEC is replaced by the type chosen.
  */
-int mrf_av_open(struct mrf_obj *domain, struct fid_domain *domain_fid, uint32_t addr_format,
-		struct fi_av_attr *attr, struct fid_av **av, void *context);
+int mrf_av_open(struct mrf_obj *domain, uint32_t addr_format, struct fi_av_attr *attr,
+		struct fid_av **av, void *context);
 
 struct mrf_av *mrf_av_from_fid(struct fid *fid);
 struct mrf_obj *mrf_av_obj(struct mrf_av *av);
-struct fid_domain *mrf_av_domain(struct mrf_av *av);
 
 /*
  * Embedded in an object that keeps something for each address. removed is called after

@@ -317,7 +317,6 @@ static void insert_services_locked(struct insertion *ins, const struct symmetric
 {
 	size_t s;
 
-	mrf_lock_held(&ins->av->lock);
 	for (s = 0; s < sym->svccnt; s++) {
 		union mrf_addr addr = *first;
 		char text[MRF_ADDR_TEXT];

@@ -27,8 +27,6 @@ struct mrf_av_entry {
 struct mrf_av {
 	struct fid_av fid;
 	struct mrf_obj obj;
-	struct mrf_hold parent;
-	struct fid_domain *domain;
 	sa_family_t family; /* immutable, like the next three */
 	size_t addr_len;
 	bool table; /* otherwise a map */

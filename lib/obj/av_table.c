@@ -52,7 +52,6 @@ static struct mrf_av_entry *entry_new_locked(struct mrf_av *av, size_t i)
 	struct mrf_av_entry *chunk;
 	size_t offset, c = chunk_of(i, &offset);
 
-	mrf_lock_held(&av->lock);
 	if (c >= MRF_AV_CHUNKS)
 		return NULL;
 	chunk = atomic_load(&av->chunks[c]);
@@ -101,7 +100,6 @@ static void fill_locked(struct mrf_av *av, struct mrf_av_entry *entry, const uni
 	uint32_t words[MRF_AV_WORDS];
 	size_t i;
 
-	mrf_lock_held(&av->lock);
 	memcpy(words, addr, sizeof(words));
 	for (i = 0; i < MRF_AV_WORDS; i++)
 		atomic_store_explicit(&entry->words[i], words[i], memory_order_release);
@@ -112,7 +110,6 @@ static void fill_locked(struct mrf_av *av, struct mrf_av_entry *entry, const uni
 /* fi_av(3): a table gives out its lowest unused index. */
 static size_t lowest_free_locked(struct mrf_av *av)
 {
-	mrf_lock_held(&av->lock);
 	while (av->lowest < av->used && mrf_av_gen(av, av->lowest))
 		av->lowest++;
 	return av->lowest < av->used ? av->lowest : NO_INDEX;
@@ -122,7 +119,6 @@ static size_t oldest_free_locked(struct mrf_av *av)
 {
 	size_t i = av->free_first;
 
-	mrf_lock_held(&av->lock);
 	if (i == NO_INDEX)
 		return NO_INDEX;
 	av->free_first = entry_at(av, i)->next_free;

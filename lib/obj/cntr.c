@@ -10,8 +10,6 @@
 struct mrf_cntr {
 	struct fid_cntr fid;
 	struct mrf_obj obj;
-	struct mrf_hold parent;
-	struct fid_domain *domain;
 	struct mrf_wait wait;
 	struct mrf_cntr_bindings bindings;
 	atomic_uint_fast64_t value;
@@ -183,7 +181,7 @@ static int cntr_close(struct fid *fid)
 		return ret;
 	mrf_wait_fini(&cntr->wait);
 	mrf_obj_fini(&cntr->obj);
-	mrf_obj_drop(&cntr->parent);
+	mrf_obj_drop(&cntr->obj.parent);
 	free(cntr);
 	return 0;
 }
@@ -240,8 +238,8 @@ static int check_cntr_attr(const struct fi_cntr_attr *attr)
 	return 0;
 }
 
-int mrf_cntr_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
-		  const struct fi_cntr_attr *attr, struct fid_cntr **cntr_fid, void *context)
+int mrf_cntr_open(struct mrf_obj *domain, const struct fi_cntr_attr *attr,
+		  struct fid_cntr **cntr_fid, void *context)
 {
 	struct mrf_cntr *cntr;
 	int ret;
@@ -262,10 +260,10 @@ int mrf_cntr_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 	cntr->fid.fid.context = context;
 	cntr->fid.fid.ops = &cntr_fid_ops;
 	cntr->fid.ops = &cntr_ops;
-	cntr->domain = domain_fid;
 	mrf_list_init(&cntr->bindings.list);
 	mrf_obj_init(&cntr->obj, &cntr->fid.fid, cntr_describe);
-	mrf_obj_hold(&cntr->parent, domain, &cntr->fid.fid, cntr_describe);
+	cntr->obj.wait = &cntr->wait;
+	mrf_obj_hold(&cntr->obj.parent, domain, &cntr->fid.fid, cntr_describe);
 	*cntr_fid = &cntr->fid;
 	return 0;
 
@@ -306,16 +304,6 @@ struct mrf_cntr *mrf_cntr_from_fid(struct fid *fid)
 struct mrf_obj *mrf_cntr_obj(struct mrf_cntr *cntr)
 {
 	return &cntr->obj;
-}
-
-struct fid_domain *mrf_cntr_domain(struct mrf_cntr *cntr)
-{
-	return cntr->domain;
-}
-
-struct mrf_wait *mrf_cntr_wait(struct mrf_cntr *cntr)
-{
-	return &cntr->wait;
 }
 
 struct mrf_cntr_bindings *mrf_cntr_bindings(struct mrf_cntr *cntr)

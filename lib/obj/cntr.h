@@ -28,13 +28,11 @@ struct mrf_cntr_bindings {
 	void *arg;
 };
 
-int mrf_cntr_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
-		  const struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context);
+int mrf_cntr_open(struct mrf_obj *domain, const struct fi_cntr_attr *attr, struct fid_cntr **cntr,
+		  void *context);
 
 struct mrf_cntr *mrf_cntr_from_fid(struct fid *fid);
 struct mrf_obj *mrf_cntr_obj(struct mrf_cntr *cntr);
-struct fid_domain *mrf_cntr_domain(struct mrf_cntr *cntr);
-struct mrf_wait *mrf_cntr_wait(struct mrf_cntr *cntr);
 struct mrf_cntr_bindings *mrf_cntr_bindings(struct mrf_cntr *cntr);
 
 /*

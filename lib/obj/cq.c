@@ -29,7 +29,6 @@ static __attribute__((noinline)) bool grow_locked(struct mrf_cq *cq)
 	size_t n = (cq->mask + 1) * 2, i;
 	struct mrf_cq_slot *bigger = ring_new(n);
 
-	mrf_lock_held(&cq->lock);
 	if (!bigger)
 		return false;
 	for (i = cq->head; i != cq->tail; i++)
@@ -200,7 +199,7 @@ static int cq_close(struct fid *fid)
 	mrf_obj_fini(&cq->obj);
 	mrf_lock_fini(&cq->lock);
 	ring_free(cq);
-	mrf_obj_drop(&cq->parent);
+	mrf_obj_drop(&cq->obj.parent);
 	free(cq);
 	return 0;
 }
@@ -295,8 +294,8 @@ static struct mrf_cq *cq_new(const struct fi_cq_attr *attr, void *context)
 	return cq;
 }
 
-int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
-		const struct fi_cq_attr *attr, struct fid_cq **cq_fid, void *context)
+int mrf_cq_open(struct mrf_obj *domain, const struct fi_cq_attr *attr, struct fid_cq **cq_fid,
+		void *context)
 {
 	struct mrf_cq *cq;
 	int ret;
@@ -317,9 +316,9 @@ int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
 		goto err_new;
 	mrf_lock_init(&cq->lock, MRF_RANK_CQ);
 	mrf_obj_init(&cq->obj, &cq->fid.fid, cq_describe);
-	cq->domain = domain_fid;
+	cq->obj.wait = &cq->wait;
 	cq->api_version = mrf_obj_api_version(domain);
-	mrf_obj_hold(&cq->parent, domain, &cq->fid.fid, cq_describe);
+	mrf_obj_hold(&cq->obj.parent, domain, &cq->fid.fid, cq_describe);
 	*cq_fid = &cq->fid;
 	return 0;
 
@@ -363,14 +362,4 @@ struct mrf_cq *mrf_cq_from_fid(struct fid *fid)
 struct mrf_obj *mrf_cq_obj(struct mrf_cq *cq)
 {
 	return &cq->obj;
-}
-
-struct fid_domain *mrf_cq_domain(struct mrf_cq *cq)
-{
-	return cq->domain;
-}
-
-struct mrf_wait *mrf_cq_wait(struct mrf_cq *cq)
-{
-	return &cq->wait;
 }

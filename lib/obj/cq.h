@@ -49,16 +49,14 @@ struct mrf_cq;
  * domain: the parent that the CQ holds. Returns the errors of fi_cq(3); sets *cq on
  * success only.
  */
-int mrf_cq_open(struct mrf_obj *domain, struct fid_domain *domain_fid,
-		const struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
+int mrf_cq_open(struct mrf_obj *domain, const struct fi_cq_attr *attr, struct fid_cq **cq,
+		void *context);
 
 /* The number of unread completions and errors. Any thread, no lock. */
 size_t mrf_cq_unread(const struct mrf_cq *cq);
 /* The CQ behind a fid, or NULL when the fid is of another class. */
 struct mrf_cq *mrf_cq_from_fid(struct fid *fid);
 struct mrf_obj *mrf_cq_obj(struct mrf_cq *cq);
-struct fid_domain *mrf_cq_domain(struct mrf_cq *cq);
-struct mrf_wait *mrf_cq_wait(struct mrf_cq *cq);
 
 /*
  * fi_trywait: 0 when it is safe to block on the CQ's fd, -FI_EAGAIN when there is something to

@@ -17,8 +17,6 @@ struct mrf_cq_slot {
 struct mrf_cq {
 	struct fid_cq fid;
 	struct mrf_obj obj;
-	struct mrf_hold parent;
-	struct fid_domain *domain;
 	struct mrf_wait wait;
 	size_t entry_size;     /* of the format; immutable */
 	bool threshold;	       /* FI_CQ_COND_THRESHOLD; immutable */

@@ -265,7 +265,6 @@ static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 {
 	struct mrf_comp_err *err = &cq->overrun;
 
-	mrf_lock_held(&cq->lock);
 	if (err->err)
 		return err;
 	err->err = FI_EOVERRUN;
@@ -285,7 +284,6 @@ static void lend_err_locked(struct mrf_cq *cq, struct mrf_comp_err *err)
 {
 	struct mrf_comp_err *before;
 
-	mrf_lock_held(&cq->lock);
 	err->reader = mrf_obj_reader();
 	mrf_list_each (node, &cq->lent) {
 		before = mrf_list_entry(node, struct mrf_comp_err, lent);

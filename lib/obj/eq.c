@@ -22,7 +22,6 @@ struct mrf_eq_event {
 struct mrf_eq {
 	struct fid_eq fid;
 	struct mrf_obj obj;
-	struct mrf_hold parent;
 	struct mrf_wait wait; /* without sources */
 	bool writable;	      /* FI_WRITE; immutable */
 	uint32_t api_version; /* immutable */
@@ -387,7 +386,7 @@ static int eq_close(struct fid *fid)
 	mrf_wait_fini(&eq->wait);
 	mrf_obj_fini(&eq->obj);
 	mrf_lock_fini(&eq->lock);
-	mrf_obj_drop(&eq->parent);
+	mrf_obj_drop(&eq->obj.parent);
 	free(eq);
 	return 0;
 }
@@ -452,7 +451,7 @@ int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr, struct fi
 	eq->fid.fid.ops = &eq_fid_ops;
 	eq->fid.ops = &eq_ops;
 	mrf_obj_init(&eq->obj, &eq->fid.fid, eq_describe);
-	mrf_obj_hold(&eq->parent, fabric, &eq->fid.fid, eq_describe);
+	mrf_obj_hold(&eq->obj.parent, fabric, &eq->fid.fid, eq_describe);
 	*eq_fid = &eq->fid;
 	return 0;
 
@@ -486,9 +485,4 @@ struct mrf_eq *mrf_eq_from_fid(struct fid *fid)
 struct mrf_obj *mrf_eq_obj(struct mrf_eq *eq)
 {
 	return &eq->obj;
-}
-
-bool mrf_eq_is_of(const struct mrf_eq *eq, const struct mrf_obj *fabric)
-{
-	return eq->parent.target == fabric;
 }

@@ -18,7 +18,6 @@ int mrf_eq_open(struct mrf_obj *fabric, const struct fi_eq_attr *attr, struct fi
 
 struct mrf_eq *mrf_eq_from_fid(struct fid *fid);
 struct mrf_obj *mrf_eq_obj(struct mrf_eq *eq);
-bool mrf_eq_is_of(const struct mrf_eq *eq, const struct mrf_obj *fabric);
 
 /* fi_trywait, as mrf_cq_trywait. */
 int mrf_eq_trywait(struct mrf_eq *eq);

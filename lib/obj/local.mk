@@ -5,8 +5,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/obj/av_int.h \
 	lib/obj/av_table.c \
 	lib/obj/av_table.h \
-	lib/obj/bell.c \
-	lib/obj/bell.h \
 	lib/obj/cntr.c \
 	lib/obj/cntr.h \
 	lib/obj/cq.c \

@@ -56,6 +56,8 @@ void mrf_obj_init(struct mrf_obj *obj, struct fid *fid,
 	obj->describe = describe;
 	obj->holder = NULL;
 	obj->api_version = 0;
+	obj->parent.target = NULL;
+	obj->wait = NULL;
 	obj->owner = mrf_fork_here();
 	mrf_lock_init(&obj->lock, MRF_RANK_OBJ);
 	mrf_list_init(&obj->holds);

@@ -21,7 +21,15 @@
 #include "base/list.h"
 #include "base/lock.h"
 
-struct mrf_hold;
+struct mrf_obj;
+struct mrf_wait;
+
+struct mrf_hold {
+	struct mrf_list node;	/* in target->holds; guarded by target->lock */
+	struct mrf_obj *target; /* NULL: holds nothing */
+	const struct fid *holder;
+	void (*describe)(const struct fid *fid, char *buf, size_t len);
+};
 
 struct mrf_obj {
 	struct fid *fid;       /* immutable; its class names the object in messages */
@@ -44,13 +52,9 @@ struct mrf_obj {
 	 * immutable.
 	 */
 	uint32_t api_version;
-};
-
-struct mrf_hold {
-	struct mrf_list node;	/* in target->holds; guarded by target->lock */
-	struct mrf_obj *target; /* NULL: holds nothing */
-	const struct fid *holder;
-	void (*describe)(const struct fid *fid, char *buf, size_t len);
+	/* Both set after mrf_obj_init by the layer of the object, or not at all. */
+	struct mrf_hold parent; /* on the domain or fabric that a queue, say, was opened on */
+	struct mrf_wait *wait;	/* of a queue or counter */
 };
 
 void mrf_obj_init(struct mrf_obj *obj, struct fid *fid,

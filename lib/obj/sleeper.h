@@ -6,9 +6,29 @@
 #ifndef MRF_OBJ_SLEEPER_H
 #define MRF_OBJ_SLEEPER_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include "base/list.h"
 #include "base/lock.h"
-#include "obj/bell.h"
+
+/*
+ * An eventfd that many threads may ring and one silences; ringing it again costs no system
+ * call. Its owner closes fd.
+ */
+struct mrf_bell {
+	int fd;
+	atomic_bool rung;
+};
+
+/* 0, or the error of eventfd(2). */
+int mrf_bell_init(struct mrf_bell *bell);
+/* Makes fd readable. Any thread, any lock held. */
+void mrf_bell_ring(struct mrf_bell *bell);
+/*
+ * Makes fd unreadable. What was announced by a ring before this call is visible to the
+ * caller afterwards.
+ */
+void mrf_bell_silence(struct mrf_bell *bell);
 
 struct mrf_sleeper {
 	struct mrf_list node; /* in asleep or spare */

@@ -149,7 +149,6 @@ static int watch_links_locked(struct mrf_wait *wait)
 {
 	int ret;
 
-	mrf_lock_held(&wait->lock);
 	mrf_list_each (node, &wait->links) {
 		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);
 

@@ -22,7 +22,6 @@
 #include "base/compiler.h"
 #include "base/list.h"
 #include "base/lock.h"
-#include "obj/bell.h"
 #include "obj/sleeper.h"
 
 struct mrf_source {

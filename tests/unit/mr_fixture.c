@@ -66,7 +66,6 @@ static void open_space(struct mr_env *e, uint64_t mode, uint32_t api_version)
 	ck_assert_int_eq(mrf_vpd_alloc(e->dev, &e->space.pd), 0);
 	e->space.vdev = e->dev;
 	e->space.obj = &e->obj;
-	e->space.domain = &e->domain;
 	e->space.mode = mode;
 	e->space.api_version = api_version;
 	e->space.max_mr = mrf_vdev_limits(e->dev)->max_mr;

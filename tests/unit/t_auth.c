@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "auth/auth.h"
-#include "auth/nonce.h"
 #include "secret.h"
 #include "unit.h"
 

@@ -45,7 +45,7 @@ static void open_av(enum fi_av_type type, uint32_t format, uint64_t flags)
 	struct fi_av_attr attr = { .type = type, .flags = flags };
 
 	parent_init(&parent, 0);
-	ck_quiet(0, mrf_av_open(&parent.obj, &parent.domain, format, &attr, &av, &parent));
+	ck_quiet(0, mrf_av_open(&parent.obj, format, &attr, &av, &parent));
 }
 
 static void close_av(void)
@@ -112,13 +112,10 @@ START_TEST(av_open_refuses_bad_attributes)
 	struct fid_av *none = NULL;
 
 	parent_init(&parent, 0);
-#define OPEN() mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, &none, NULL)
-	ck_refused(FI_EINVAL, 2226,
-		   mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, NULL, &none, NULL));
-	ck_refused(FI_EINVAL, 2226,
-		   mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, NULL, NULL));
-	ck_refused(FI_EINVAL, 2231,
-		   mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IB, &attr, &none, NULL));
+#define OPEN() mrf_av_open(&parent.obj, FI_SOCKADDR_IN, &attr, &none, NULL)
+	ck_refused(FI_EINVAL, 2226, mrf_av_open(&parent.obj, FI_SOCKADDR_IN, NULL, &none, NULL));
+	ck_refused(FI_EINVAL, 2226, mrf_av_open(&parent.obj, FI_SOCKADDR_IN, &attr, NULL, NULL));
+	ck_refused(FI_EINVAL, 2231, mrf_av_open(&parent.obj, FI_SOCKADDR_IB, &attr, &none, NULL));
 	attr.type = (enum fi_av_type)9;
 	ck_refused(FI_EINVAL, 2227, OPEN());
 	attr.type = FI_AV_MAP;
@@ -149,11 +146,11 @@ START_TEST(av_open_tells_the_type_it_chose)
 	};
 
 	parent_init(&parent, 0);
-	ck_quiet(0, mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, &av, NULL));
+	ck_quiet(0, mrf_av_open(&parent.obj, FI_SOCKADDR_IN, &attr, &av, NULL));
 	ck_assert_int_eq(attr.type, FI_AV_TABLE);
 	ck_quiet(0, fi_close(&av->fid));
 	attr.type = FI_AV_MAP;
-	ck_quiet(0, mrf_av_open(&parent.obj, &parent.domain, FI_SOCKADDR_IN, &attr, &av, NULL));
+	ck_quiet(0, mrf_av_open(&parent.obj, FI_SOCKADDR_IN, &attr, &av, NULL));
 	ck_assert_int_eq(attr.type, FI_AV_MAP);
 	close_av();
 }
@@ -175,7 +172,7 @@ START_TEST(av_operation_tables_are_complete)
 	ck_assert_ptr_eq(av->fid.context, &parent);
 	ck_assert_ptr_null(mrf_av_from_fid(NULL));
 	ck_assert_ptr_null(mrf_av_from_fid(&other));
-	ck_assert_ptr_eq(mrf_av_domain(inner()), &parent.domain);
+	ck_assert_ptr_eq(mrf_av_obj(inner())->parent.target, &parent.obj);
 	ck_refused(FI_ENOSYS, 2221, av->ops->av_set(av, NULL, &set, NULL));
 	ck_refused(FI_ENOSYS, 2003, fi_control(&av->fid, FI_ENABLE, NULL));
 	close_av();

@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include "base/maps.h"
-#include "monitor/announce.h"
+#include "monitor/change.h"
 #include "mr/desc.h"
 #include "back_fixture.h"
 

@@ -13,7 +13,7 @@ static void open_cntr(enum fi_wait_obj wait_obj)
 	struct fi_cntr_attr attr = { .wait_obj = wait_obj };
 
 	parent_init(&parent, 0);
-	ck_quiet(0, mrf_cntr_open(&parent.obj, &parent.domain, &attr, &cntr, &parent));
+	ck_quiet(0, mrf_cntr_open(&parent.obj, &attr, &cntr, &parent));
 }
 
 static void close_cntr(void)
@@ -34,9 +34,9 @@ START_TEST(cntr_open_refuses_bad_attributes)
 	struct fid_wait set;
 
 	parent_init(&parent, 0);
-#define OPEN() mrf_cntr_open(&parent.obj, &parent.domain, &attr, &none, NULL)
-	ck_refused(FI_EINVAL, 2042, mrf_cntr_open(&parent.obj, &parent.domain, NULL, &none, NULL));
-	ck_refused(FI_EINVAL, 2042, mrf_cntr_open(&parent.obj, &parent.domain, &attr, NULL, NULL));
+#define OPEN() mrf_cntr_open(&parent.obj, &attr, &none, NULL)
+	ck_refused(FI_EINVAL, 2042, mrf_cntr_open(&parent.obj, NULL, &none, NULL));
+	ck_refused(FI_EINVAL, 2042, mrf_cntr_open(&parent.obj, &attr, NULL, NULL));
 	attr.events = (enum fi_cntr_events)1; /* bytes, in later versions */
 	ck_refused(FI_ENOSYS, 2043, OPEN());
 	attr.events = FI_CNTR_EVENTS_COMP;
@@ -72,7 +72,7 @@ START_TEST(cntr_operation_tables_are_complete)
 	ck_assert_ptr_eq(cntr->fid.context, &parent);
 	ck_assert_ptr_null(mrf_cntr_from_fid(NULL));
 	ck_assert_ptr_null(mrf_cntr_from_fid(&other));
-	ck_assert_ptr_eq(mrf_cntr_domain(inner()), &parent.domain);
+	ck_assert_ptr_eq(mrf_cntr_obj(inner())->parent.target, &parent.obj);
 	ck_refused(FI_ENOSYS, 2002, cntr->fid.ops->bind(&cntr->fid, &other, 0));
 	close_cntr();
 }
@@ -138,7 +138,7 @@ START_TEST(cntr_reads_poll_the_sources)
 
 	open_cntr(FI_WAIT_NONE);
 	polls = 0;
-	ck_assert_int_eq(mrf_wait_link(mrf_cntr_wait(inner()), &link, &source), 0);
+	ck_assert_int_eq(mrf_wait_link(mrf_cntr_obj(inner())->wait, &link, &source), 0);
 	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
 	ck_assert_uint_eq(fi_cntr_readerr(cntr), 0);
 	ck_assert_int_eq(polls, 2);
@@ -154,7 +154,7 @@ START_TEST(cntr_wait_drives_the_sources_to_the_threshold)
 	struct mrf_wait_link link = { .wait = NULL };
 
 	open_cntr(FI_WAIT_UNSPEC);
-	ck_assert_int_eq(mrf_wait_link(mrf_cntr_wait(inner()), &link, &source), 0);
+	ck_assert_int_eq(mrf_wait_link(mrf_cntr_obj(inner())->wait, &link, &source), 0);
 	ck_quiet(0, fi_cntr_wait(cntr, 1, 0));
 	ck_quiet(0, fi_cntr_wait(cntr, 5, -1));
 	mrf_wait_unlink(&link);
@@ -206,7 +206,7 @@ START_TEST(cntr_wait_ends_with_an_error_that_its_own_progress_finds)
 	struct mrf_wait_link link = { .wait = NULL };
 
 	open_cntr(FI_WAIT_UNSPEC);
-	ck_assert_int_eq(mrf_wait_link(mrf_cntr_wait(inner()), &link, &source), 0);
+	ck_assert_int_eq(mrf_wait_link(mrf_cntr_obj(inner())->wait, &link, &source), 0);
 	ck_quiet(-FI_EAVAIL, fi_cntr_wait(cntr, 1, 0));
 	fi_cntr_read(cntr);
 	ck_quiet(-FI_EAVAIL, fi_cntr_wait(cntr, 1, -1));
@@ -247,7 +247,7 @@ static void *wait_thread(void *arg)
 
 static void await_blocked(int n)
 {
-	while (atomic_load(&mrf_cntr_wait(inner())->waiters) < n)
+	while (atomic_load(&mrf_cntr_obj(inner())->wait->waiters) < n)
 		sleep_ms(1);
 	sleep_ms(20);
 }

@@ -15,7 +15,7 @@ static void open_cq(enum fi_cq_format format, enum fi_wait_obj wait_obj, size_t 
 	struct fi_cq_attr attr = { .format = format, .wait_obj = wait_obj, .size = size };
 
 	parent_init(&parent, 0);
-	ck_quiet(0, mrf_cq_open(&parent.obj, &parent.domain, &attr, &cq, &parent));
+	ck_quiet(0, mrf_cq_open(&parent.obj, &attr, &cq, &parent));
 }
 
 static void close_cq(void)
@@ -71,9 +71,9 @@ START_TEST(cq_open_refuses_bad_attributes)
 	struct fid_wait set;
 
 	parent_init(&parent, 0);
-#define OPEN() mrf_cq_open(&parent.obj, &parent.domain, &attr, &none, NULL)
-	ck_refused(FI_EINVAL, 2024, mrf_cq_open(&parent.obj, &parent.domain, NULL, &none, NULL));
-	ck_refused(FI_EINVAL, 2024, mrf_cq_open(&parent.obj, &parent.domain, &attr, NULL, NULL));
+#define OPEN() mrf_cq_open(&parent.obj, &attr, &none, NULL)
+	ck_refused(FI_EINVAL, 2024, mrf_cq_open(&parent.obj, NULL, &none, NULL));
+	ck_refused(FI_EINVAL, 2024, mrf_cq_open(&parent.obj, &attr, NULL, NULL));
 	attr.flags = FI_WRITE;
 	ck_refused(FI_EBADFLAGS, 2025, OPEN());
 	attr.flags = FI_PEER;
@@ -117,7 +117,7 @@ START_TEST(cq_open_takes_every_format_any_size_and_affinity)
 			attr.size = sizes[i];
 			/* Ignored without a wait object: fi_cq(3) "wait_cond". */
 			attr.wait_cond = (enum fi_cq_wait_cond)9;
-			ck_quiet(0, mrf_cq_open(&parent.obj, &parent.domain, &attr, &cq, &i));
+			ck_quiet(0, mrf_cq_open(&parent.obj, &attr, &cq, &i));
 			ck_assert_ptr_eq(cq->fid.context, &i);
 			ck_assert_uint_eq(cq->fid.fclass, FI_CLASS_CQ);
 			ck_quiet(0, fi_close(&cq->fid));
@@ -139,7 +139,7 @@ START_TEST(cq_open_without_memory_leaves_nothing)
 
 		unit_capture(&cap);
 		alloc_fail_after(n);
-		ret = mrf_cq_open(&parent.obj, &parent.domain, &attr, &none, NULL);
+		ret = mrf_cq_open(&parent.obj, &attr, &none, NULL);
 		alloc_heal();
 		ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-E2029"));
 		ck_assert_int_eq(ret, -FI_ENOMEM);
@@ -173,8 +173,8 @@ START_TEST(cq_from_fid_knows_only_completion_queues)
 	ck_assert_ptr_null(mrf_cq_from_fid(NULL));
 	ck_assert_ptr_null(mrf_cq_from_fid(&other));
 	ck_assert_ptr_nonnull(mrf_cq_from_fid(&cq->fid));
-	ck_assert_ptr_eq(mrf_cq_domain(mrf_cq_from_fid(&cq->fid)), &parent.domain);
-	ck_assert_int_eq(mrf_cq_wait(mrf_cq_from_fid(&cq->fid))->kind, FI_WAIT_NONE);
+	ck_assert_ptr_eq(mrf_cq_obj(mrf_cq_from_fid(&cq->fid))->parent.target, &parent.obj);
+	ck_assert_int_eq(mrf_cq_obj(mrf_cq_from_fid(&cq->fid))->wait->kind, FI_WAIT_NONE);
 	close_cq();
 }
 END_TEST
@@ -332,8 +332,8 @@ START_TEST(cq_read_polls_sources_only_when_nothing_is_there)
 	open_cq(FI_CQ_FORMAT_CONTEXT, FI_WAIT_NONE, 0);
 	polls = 0;
 	put_at_poll = 2;
-	ck_assert_int_eq(mrf_wait_link(mrf_cq_wait(mrf_cq_from_fid(&cq->fid)), &link, &counting),
-			 0);
+	ck_assert_int_eq(
+		mrf_wait_link(mrf_cq_obj(mrf_cq_from_fid(&cq->fid))->wait, &link, &counting), 0);
 	put(1);
 	ck_assert_int_eq(fi_cq_read(cq, &e, 1), 1);
 	ck_assert_int_eq(polls, 0);
@@ -355,8 +355,8 @@ START_TEST(cq_read_of_nothing_makes_progress)
 	open_cq(FI_CQ_FORMAT_CONTEXT, FI_WAIT_NONE, 0);
 	polls = 0;
 	put_at_poll = 2;
-	ck_assert_int_eq(mrf_wait_link(mrf_cq_wait(mrf_cq_from_fid(&cq->fid)), &link, &counting),
-			 0);
+	ck_assert_int_eq(
+		mrf_wait_link(mrf_cq_obj(mrf_cq_from_fid(&cq->fid))->wait, &link, &counting), 0);
 	ck_quiet(-FI_EAGAIN, fi_cq_read(cq, NULL, 0));
 	ck_quiet(0, fi_cq_read(cq, NULL, 0));
 	ck_quiet(0, fi_cq_read(cq, NULL, 0));
@@ -509,7 +509,7 @@ START_TEST(cq_readerr_before_api_1_5_ends_with_err_data)
 	char text[8] = "old";
 
 	parent_init(&parent, FI_VERSION(1, 4));
-	ck_quiet(0, mrf_cq_open(&parent.obj, &parent.domain, &attr, &cq, NULL));
+	ck_quiet(0, mrf_cq_open(&parent.obj, &attr, &cq, NULL));
 	put_err(1, FI_EIO, 1, "reason");
 	memset(&err, 0x5a, sizeof(err));
 	err.err_data = text;
@@ -693,7 +693,7 @@ static void *sread_thread(void *arg)
 
 static void await_blocked(int n)
 {
-	while (atomic_load(&mrf_cq_wait(mrf_cq_from_fid(&cq->fid))->waiters) < n)
+	while (atomic_load(&mrf_cq_obj(mrf_cq_from_fid(&cq->fid))->wait->waiters) < n)
 		sleep_ms(1);
 	sleep_ms(20);
 }
@@ -777,7 +777,7 @@ START_TEST(cq_sread_interrupted_by_a_handler_answers_eagain)
 
 	ck_assert_int_eq(sigaction(SIGUSR1, &act, NULL), 0);
 	open_cq(FI_CQ_FORMAT_CONTEXT, FI_WAIT_UNSPEC, 0);
-	wait = mrf_cq_wait(mrf_cq_from_fid(&cq->fid));
+	wait = mrf_cq_obj(mrf_cq_from_fid(&cq->fid))->wait;
 	ck_assert_int_eq(pthread_create(&thread, NULL, sread_thread, &r), 0);
 	await_blocked(1);
 	while (atomic_load(&wait->waiters)) {
@@ -795,7 +795,7 @@ static void open_threshold_cq(void)
 	struct fi_cq_attr attr = { .wait_obj = FI_WAIT_UNSPEC, .wait_cond = FI_CQ_COND_THRESHOLD };
 
 	parent_init(&parent, 0);
-	ck_quiet(0, mrf_cq_open(&parent.obj, &parent.domain, &attr, &cq, NULL));
+	ck_quiet(0, mrf_cq_open(&parent.obj, &attr, &cq, NULL));
 }
 
 START_TEST(cq_threshold_waits_for_that_many)
@@ -809,7 +809,7 @@ START_TEST(cq_threshold_waits_for_that_many)
 	put(1);
 	put(2);
 	sleep_ms(30);
-	ck_assert_int_eq(atomic_load(&mrf_cq_wait(mrf_cq_from_fid(&cq->fid))->waiters), 1);
+	ck_assert_int_eq(atomic_load(&mrf_cq_obj(mrf_cq_from_fid(&cq->fid))->wait->waiters), 1);
 	put(3);
 	pthread_join(thread, NULL);
 	ck_assert_int_eq(r.ret, 3);
@@ -949,8 +949,8 @@ START_TEST(cq_trywait_polls_the_sources)
 	open_cq(FI_CQ_FORMAT_CONTEXT, FI_WAIT_FD, 0);
 	polls = 0;
 	put_at_poll = 1;
-	ck_assert_int_eq(mrf_wait_link(mrf_cq_wait(mrf_cq_from_fid(&cq->fid)), &link, &counting),
-			 0);
+	ck_assert_int_eq(
+		mrf_wait_link(mrf_cq_obj(mrf_cq_from_fid(&cq->fid))->wait, &link, &counting), 0);
 	ck_quiet(-FI_EAGAIN, mrf_cq_trywait(mrf_cq_from_fid(&cq->fid)));
 	mrf_wait_unlink(&link);
 	close_cq();

@@ -16,11 +16,11 @@
 #include <rdma/fi_errno.h>
 #include "base/maps.h"
 #include "base/param.h"
-#include "monitor/announce.h"
+#include "monitor/change.h"
 #include "monitor/discard.h"
 #include "monitor/hooks.h"
 #include "monitor/monitor.h"
-#include "monitor/own_uffd.h"
+#include "monitor/uffd.h"
 #include "monitor/ground.h"
 #include "child.h"
 #include "unit.h"
@@ -1231,7 +1231,7 @@ START_TEST(the_monitor_stops_whatever_is_still_registered)
 	maps = have ? mrf_maps_open() : NULL;
 	while (maps && mrf_maps_next(maps, &mapping)) {
 		if (!mapping.inode && !strcmp(mapping.perms, "rw-p"))
-			(void)mrf_own_uffd_add(mapping.start, mapping.end, &end);
+			(void)mrf_uffd_add(mapping.start, mapping.end, &end);
 	}
 	teardown();
 	if (maps)

@@ -4,6 +4,7 @@
 #include <semaphore.h>
 #include <rdma/fi_eq.h>
 #include "back_fixture.h"
+#include "mr_right.h"
 #include "mr/worker.h"
 #include "obj/cntr.h"
 #include "obj/eq.h"
@@ -195,7 +196,7 @@ static enum mrf_mr_state state_of(struct fid_mr *mr)
 
 	mrf_lock_take(&env.space.lock);
 	state = mrf_mr_from_fid(&mr->fid)->state;
-	ck_assert(mrf_mr_state_right_locked(mrf_mr_from_fid(&mr->fid)));
+	ck_assert(state_is_right_locked(mrf_mr_from_fid(&mr->fid)));
 	mrf_lock_release(&env.space.lock);
 	return state;
 }
@@ -754,7 +755,7 @@ START_TEST(a_pending_region_counts_nothing)
 	open_async(_i ? PINNED | FI_MR_PROV_KEY : PINNED);
 	mrf_obj_init(&obj, &ep, NULL);
 	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &obj, NULL, 0), 0);
-	ck_assert_int_eq(mrf_cntr_open(&env.obj, &env.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(mrf_cntr_open(&env.obj, &attr, &cntr, NULL), 0);
 	hold(1);
 	ck_assert_int_eq(reg_flags(mem, PAGE, KEY, FI_RMA_EVENT, &mr), 0);
 	await_hold();

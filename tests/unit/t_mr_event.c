@@ -23,7 +23,7 @@ static struct fid_cntr *open_cntr(void)
 	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct fid_cntr *cntr = NULL;
 
-	ck_assert_int_eq(mrf_cntr_open(&env.obj, &env.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(mrf_cntr_open(&env.obj, &attr, &cntr, NULL), 0);
 	return cntr;
 }
 
@@ -301,12 +301,14 @@ START_TEST(bind_of_a_counter_that_cannot_be_is_refused_with_its_reason)
 {
 	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_NONE };
 	struct fid_domain elsewhere = { .fid.fclass = FI_CLASS_DOMAIN };
+	struct mrf_obj elsewhere_obj;
 	struct fid_cntr *foreign = NULL;
 	struct fid_mr *mr;
 	int ret;
 
 	open_mode(PLAIN);
-	ck_assert_int_eq(mrf_cntr_open(&env.obj, &elsewhere, &attr, &foreign, NULL), 0);
+	mrf_obj_init(&elsewhere_obj, &elsewhere.fid, NULL);
+	ck_assert_int_eq(mrf_cntr_open(&elsewhere_obj, &attr, &foreign, NULL), 0);
 	mr = reg_event();
 	refused(fi_mr_bind(mr, &foreign->fid, FI_REMOTE_WRITE), -FI_EDOMAIN, "MRF-E3233");
 	must_bind(mr, one);
@@ -332,6 +334,7 @@ START_TEST(bind_of_a_counter_that_cannot_be_is_refused_with_its_reason)
 	env_must_close(mr);
 	refused(fi_mr_bind(mr, &two->fid, FI_REMOTE_WRITE), -FI_EINVAL, "MRF-E3252");
 	close_cntr(&foreign);
+	mrf_obj_fini(&elsewhere_obj);
 	close_all();
 }
 END_TEST

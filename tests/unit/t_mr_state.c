@@ -4,6 +4,7 @@
 #include <semaphore.h>
 #include "mr/worker.h"
 #include "back_fixture.h"
+#include "mr_right.h"
 #include "obj/eq.h"
 
 /*
@@ -48,7 +49,7 @@ static enum mrf_mr_state state_of(struct fid_mr *mr)
 
 	mrf_lock_take(&env.space.lock);
 	state = mrf_mr_from_fid(&mr->fid)->state;
-	ck_assert(mrf_mr_state_right_locked(mrf_mr_from_fid(&mr->fid)));
+	ck_assert(state_is_right_locked(mrf_mr_from_fid(&mr->fid)));
 	mrf_lock_release(&env.space.lock);
 	return state;
 }

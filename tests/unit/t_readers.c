@@ -22,9 +22,9 @@ static void setup(void)
 
 	parent_init(&domain, 0);
 	parent_init(&fabric, FI_VERSION(1, 17));
-	ck_quiet(0, mrf_cq_open(&domain.obj, &domain.domain, &cq_attr, &cq, NULL));
+	ck_quiet(0, mrf_cq_open(&domain.obj, &cq_attr, &cq, NULL));
 	ck_quiet(0, mrf_eq_open(&fabric.obj, &eq_attr, &eq, NULL));
-	ck_quiet(0, mrf_cntr_open(&domain.obj, &domain.domain, &cntr_attr, &cntr, NULL));
+	ck_quiet(0, mrf_cntr_open(&domain.obj, &cntr_attr, &cntr, NULL));
 }
 
 static void teardown(void)

@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
-#include "auth/nonce.h"
+#include "auth/auth.h"
 #include "base/idmap.h"
 #include "base/lock.h"
 #include "contract/budget.h"

@@ -38,7 +38,6 @@ static bool bound_by_pins_locked(const struct mrf_mr_back *back, const struct mr
 	const struct mrf_itree_node *before = mrf_itree_below(&back->pins, pos);
 	const struct mrf_pin *behind = mrf_pin_first_locked(back, pos, UINT64_MAX);
 
-	mrf_monitor_held();
 	if (behind && behind->pos < end)
 		return false;
 	if (behind && behind->pos - first < hole->extent->len)
@@ -53,7 +52,6 @@ static bool bound_by_refresh_locked(const struct mrf_mr_back *back, const struct
 {
 	const struct mrf_span *span;
 
-	mrf_monitor_held();
 	if (!back->notify)
 		return true;
 	span = mrf_spans_at(&back->master->refreshed, hole->start);
@@ -314,7 +312,6 @@ static bool prepare_local_locked(struct mrf_pin *pin, unsigned rights, struct mr
 {
 	bool room;
 
-	mrf_monitor_held();
 	mrf_monitor_unlock();
 	end_dead(pin, dead);
 	room = mrf_monitor_has_room();
@@ -341,7 +338,6 @@ static bool make_local_locked(struct mrf_pin *pin, unsigned rights, struct mrf_l
 	struct mrf_monitor_pause pause;
 	bool sure;
 
-	mrf_monitor_held();
 	mrf_monitor_pause_locked(&pause);
 	end_dead(pin, dead);
 	sure = reg_local(pin, rights, err);
@@ -353,7 +349,6 @@ static bool make_local_long_locked(struct mrf_pin *pin, unsigned rights, int *er
 {
 	bool sure;
 
-	mrf_monitor_held();
 	mrf_monitor_unlock();
 	sure = reg_local(pin, rights, err);
 	mrf_monitor_lock();
@@ -363,7 +358,6 @@ static bool make_local_long_locked(struct mrf_pin *pin, unsigned rights, int *er
 /* The memory has changed meanwhile, is of another kind, or was not registered. */
 static void undo_local_locked(struct mrf_pin *pin, bool registered)
 {
-	mrf_monitor_held();
 	mrf_monitor_unwatch_locked(&pin->watch);
 	if (!registered)
 		return;
@@ -378,7 +372,6 @@ static enum mrf_pinned pin_local_locked(struct mrf_pin *pin, unsigned rights, st
 	bool stands, sure;
 	int ret;
 
-	mrf_monitor_held();
 	set_watched(pin, pin->addr, pin->addr + pin->len);
 	stands = mrf_monitor_stands_locked(&pin->watch);
 	*err = 0;

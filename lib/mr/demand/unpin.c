@@ -48,7 +48,6 @@ static bool meets(const struct mrf_pin *pin, const struct mrf_spans *where)
 
 static void take_pin_locked(struct mrf_pin *pin, struct mrf_list *list)
 {
-	mrf_monitor_held();
 	mrf_monitor_unwatch_locked(&pin->watch);
 	/*
 	 * Revoked at once: a thread that looks for the pin from now on finds none, and
@@ -102,7 +101,6 @@ void mrf_pin_drop_locked(struct mrf_pin *pin, bool changed)
 
 static void drop_list_locked(struct mrf_list *pins)
 {
-	mrf_monitor_held();
 	while (!mrf_list_empty(pins))
 		mrf_pin_drop_locked(mrf_list_entry(pins->next, struct mrf_pin, all), false);
 }

@@ -3,10 +3,12 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "base/env.h"
@@ -224,8 +226,23 @@ static char *addrs_text(const struct mrf_info_addrs *addrs, char *buf, size_t le
 	return buf;
 }
 
-static unsigned match_fabric(const struct fi_fabric_attr *attr, const struct mrf_vnl_path *path,
-			     char *why, size_t len)
+static bool differs(struct mrf_info_match *match, unsigned code, const char *fmt, ...)
+	MRF_PRINTF(3, 4);
+
+/* Says why a path does not match. Always false. */
+static bool differs(struct mrf_info_match *match, unsigned code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(match->why, sizeof(match->why), fmt, ap);
+	va_end(ap);
+	match->code = code;
+	return false;
+}
+
+static bool match_fabric(const struct fi_fabric_attr *attr, const struct mrf_vnl_path *path,
+			 struct mrf_info_match *match)
 {
 	const struct mrf_fabric *fabric;
 	char network[INET6_ADDRSTRLEN + 4];
@@ -237,107 +254,86 @@ static unsigned match_fabric(const struct fi_fabric_attr *attr, const struct mrf
 		name = fabric->name;
 		field = "fabric";
 	}
-	if (!name || !strcmp(name, network))
-		return 0;
-	snprintf(why, len, "hints->fabric_attr->%s asks for \"%s\", but this is \"%s\"", field,
-		 name, network);
-	return 1051;
+	return !name || !strcmp(name, network) ||
+	       differs(match, 1051, "hints->fabric_attr->%s asks for \"%s\", but this is \"%s\"",
+		       field, name, network);
 }
 
 /* An open domain stays on its address and in its mode. */
-static unsigned match_open_domain(const struct mrf_info_query *query,
-				  const struct mrf_domain *domain, const struct mrf_vnl_path *path,
-				  char *why, size_t len)
+static bool match_open_domain(const struct mrf_info_query *query, const struct mrf_domain *domain,
+			      const struct mrf_vnl_path *path, struct mrf_info_match *match)
 {
 	uint64_t mode = (uint32_t)domain->mr_mode;
 	uint64_t offer = mrf_info_mode_answer(query) | query->mr.mr_mode;
 	char addr[64];
 
-	if (!mrf_addr_same_host(&domain->addr.sa, &path->addr.sa)) {
-		snprintf(why, len, "hints->domain_attr->domain was opened on %s",
-			 mrf_addr_text(&domain->addr, addr, sizeof(addr)));
-		return 1050;
-	}
-	if ((offer & mode) != mode) {
-		snprintf(why, len,
-			 "hints->domain_attr->domain runs with mr_mode %#lx, but only %#lx is "
-			 "offered",
-			 mode, offer);
-		return 1056;
-	}
+	if (!mrf_addr_same_host(&domain->addr.sa, &path->addr.sa))
+		return differs(match, 1050, "hints->domain_attr->domain was opened on %s",
+			       mrf_addr_text(&domain->addr, addr, sizeof(addr)));
+	if ((offer & mode) != mode)
+		return differs(match, 1056,
+			       "hints->domain_attr->domain runs with mr_mode %#lx, but only %#lx "
+			       "is offered",
+			       mode, offer);
 	if (mode & FI_MR_HMEM || !(query->hints->caps & FI_HMEM))
-		return 0;
-	snprintf(why, len,
-		 "hints->caps has FI_HMEM, but hints->domain_attr->domain was opened without it");
-	return 1057;
+		return true;
+	return differs(match, 1057,
+		       "hints->caps has FI_HMEM, but hints->domain_attr->domain was opened "
+		       "without it");
 }
 
-static unsigned match_domain(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
-			     char *why, size_t len)
+static bool match_domain(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+			 struct mrf_info_match *match)
 {
 	const struct fi_domain_attr *attr = query->hints->domain_attr;
 
-	if (attr->name && strcmp(attr->name, path->dev.name)) {
-		snprintf(why, len, "hints->domain_attr->name asks for \"%s\", but this is \"%s\"",
-			 attr->name, path->dev.name);
-		return 1050;
-	}
-	if (!attr->domain)
-		return 0;
-	return match_open_domain(query, mrf_container_of(attr->domain, struct mrf_domain, fid),
-				 path, why, len);
+	if (attr->name && strcmp(attr->name, path->dev.name))
+		return differs(match, 1050,
+			       "hints->domain_attr->name asks for \"%s\", but this is \"%s\"",
+			       attr->name, path->dev.name);
+	return !attr->domain ||
+	       match_open_domain(query, mrf_container_of(attr->domain, struct mrf_domain, fid),
+				 path, match);
 }
 
-static unsigned match_names(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
-			    char *why, size_t len)
+static bool match_names(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+			struct mrf_info_match *match)
 {
 	const struct fi_info *hints = query->hints;
 	const char *iface = mrf_env_str(MRF_PARAM_IFACE);
 	int family = hinted_family(hints);
-	unsigned code = 0;
 
-	if (iface && strcmp(iface, path->dev.name) && strcmp(iface, path->dev.netdev)) {
-		snprintf(why, len, "FI_MRFAB_IFACE=%s asks for another device", iface);
-		return 1055;
-	}
-	if (family != AF_UNSPEC && family != path->addr.sa.sa_family) {
-		snprintf(why, len, "hints->addr_format asks for %s addresses",
-			 family == AF_INET ? "IPv4" : "IPv6");
-		return 1052;
-	}
-	if (hints && hints->fabric_attr)
-		code = match_fabric(hints->fabric_attr, path, why, len);
-	if (!code && hints && hints->domain_attr)
-		code = match_domain(query, path, why, len);
-	return code;
+	if (iface && strcmp(iface, path->dev.name) && strcmp(iface, path->dev.netdev))
+		return differs(match, 1055, "FI_MRFAB_IFACE=%s asks for another device", iface);
+	if (family != AF_UNSPEC && family != path->addr.sa.sa_family)
+		return differs(match, 1052, "hints->addr_format asks for %s addresses",
+			       family == AF_INET ? "IPv4" : "IPv6");
+	if (hints && hints->fabric_attr && !match_fabric(hints->fabric_attr, path, match))
+		return false;
+	return !hints || !hints->domain_attr || match_domain(query, path, match);
 }
 
-unsigned mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
-			struct mrf_info_match *match, char *why, size_t len)
+bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+		    struct mrf_info_match *match)
 {
 	char text[96];
-	unsigned code;
 
 	memset(match, 0, sizeof(*match));
 	if (path->state != MRF_VNL_USABLE) {
-		mrf_vnl_why(path, why, len);
-		return 1040 + (unsigned)path->state;
+		mrf_vnl_why(path, match->why, sizeof(match->why));
+		match->code = 1040 + (unsigned)path->state;
+		return false;
 	}
-	code = match_names(query, path, why, len);
-	if (code)
-		return code;
-	if (!match_src(&query->src, &path->addr, &match->src)) {
-		snprintf(why, len, "the local address asked for is %s",
-			 addrs_text(&query->src, text, sizeof(text)));
-		return 1053;
-	}
-	if (!match_dest(query, path, match)) {
-		snprintf(why, len,
-			 "the destination asked for is %s, which is of the other address "
-			 "family or a loopback address (rdma_cm does not serve these): "
-			 "name an address of the interface that rxe was added to",
-			 addrs_text(&query->dest, text, sizeof(text)));
-		return 1054;
-	}
-	return 0;
+	if (!match_names(query, path, match))
+		return false;
+	if (!match_src(&query->src, &path->addr, &match->src))
+		return differs(match, 1053, "the local address asked for is %s",
+			       addrs_text(&query->src, text, sizeof(text)));
+	if (match_dest(query, path, match))
+		return true;
+	return differs(match, 1054,
+		       "the destination asked for is %s, which is of the other address "
+		       "family or a loopback address (rdma_cm does not serve these): "
+		       "name an address of the interface that rxe was added to",
+		       addrs_text(&query->dest, text, sizeof(text)));
 }

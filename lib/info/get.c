@@ -74,13 +74,11 @@ struct answer {
 static int append_matches(struct answer *answer, bool near)
 {
 	struct mrf_info_match match;
-	char why[MRF_INFO_WHY];
 	struct fi_info *info;
 	size_t i;
 
 	for (i = 0; i < answer->count; i++) {
-		if (mrf_info_match(answer->query, &answer->paths[i], &match, why, sizeof(why)) ||
-		    match.near != near)
+		if (!mrf_info_match(answer->query, &answer->paths[i], &match) || match.near != near)
 			continue;
 		info = mrf_info_make(answer->query, &answer->paths[i], &match);
 		if (!info)
@@ -113,15 +111,16 @@ static bool any_usable(const struct answer *answer)
 	return false;
 }
 
-static void tell_mismatch(const struct answer *answer, unsigned code, const char *name,
-			  const char *why)
+static void tell_mismatch(const struct answer *answer, const struct mrf_info_match *match,
+			  const char *name)
 {
+	enum fi_log_level level = mrf_host || any_usable(answer) ? FI_LOG_INFO : FI_LOG_WARN;
+
 	if (answer->head)
-		mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, why);
-	else if (mrf_host || any_usable(answer))
-		mrf_decline(FI_ENODATA, FI_LOG_FABRIC, code, "%s: %s", name, why);
+		mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, match->why);
 	else
-		mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, code, "%s: %s", name, why);
+		mrf_refuse_as(level, NULL, 0, FI_ENODATA, FI_LOG_FABRIC, match->code, "%s: %s",
+			      name, match->why);
 }
 
 /*
@@ -131,16 +130,14 @@ static void tell_mismatch(const struct answer *answer, unsigned code, const char
 static void tell_mismatches(const struct answer *answer)
 {
 	struct mrf_info_match match;
-	char why[MRF_INFO_WHY], name[160];
-	unsigned code;
+	char name[160];
 	size_t i;
 
 	for (i = 0; i < answer->count; i++) {
-		code = mrf_info_match(answer->query, &answer->paths[i], &match, why, sizeof(why));
-		if (!code)
+		if (mrf_info_match(answer->query, &answer->paths[i], &match))
 			continue;
 		path_text(&answer->paths[i], name, sizeof(name));
-		tell_mismatch(answer, code, name, why);
+		tell_mismatch(answer, &match, name);
 	}
 }
 

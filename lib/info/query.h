@@ -44,6 +44,8 @@ struct mrf_info_match {
 	bool has_dest;
 	bool near; /* no destination, or one inside the path's own network */
 	union mrf_addr dest;
+	unsigned code; /* if the path does not match: of the refusal, and the reason */
+	char why[MRF_INFO_WHY];
 };
 
 /* --- addresses and names: addr.c -------------------------------------------------- */
@@ -57,12 +59,9 @@ void mrf_info_network(const struct mrf_vnl_path *path, char *buf, size_t len);
  */
 int mrf_info_resolve(struct mrf_info_query *query);
 
-/*
- * Does the path match the query? 0 and *match set; otherwise the code of the refusal,
- * with the reason in why.
- */
-unsigned mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
-			struct mrf_info_match *match, char *why, size_t len);
+/* Does the path match the query? *match says how, or why not. */
+bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
+		    struct mrf_info_match *match);
 
 /* --- mr_mode, from the hints and FI_MRFAB_MR_MODE: mode.c ------------------------- */
 

@@ -65,24 +65,14 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 		mrf_mr_pool_free(space->pool);
 		return -FI_ENOMEM;
 	}
-	space->nclosed = 0;
-	space->next_prov_key = 0;
 	space->next_serial = 1;
 	space->id = random_id();
-	space->dropped = NULL;
-	space->settle = NULL;
-	space->last_event = 0;
-	mrf_idmap_init(&space->events);
-	space->worker = NULL;
 	mrf_list_init(&space->ports);
 	mrf_list_init(&space->groups);
-	space->last_group = 0;
 	mrf_list_init(&space->waiters);
 	space->page_mask = mrf_page_size() - 1;
 	space->write_rights =
 		MRF_RIGHT_REMOTE_WRITE | (space->atomics ? MRF_RIGHT_REMOTE_ATOMIC : 0u);
-	atomic_init(&space->warned, 0);
-	mrf_idmap_init(&space->keys);
 	mrf_obj_init(&space->regions, space->obj->fid, space->obj->describe);
 	space->regions.holder = name_region;
 	mrf_lock_init(&space->lock, MRF_RANK_MR);

@@ -89,7 +89,7 @@ struct mrf_mr_space {
 
 /*
  * obj (initialised), vdev, pd, auth, mode, atomics, api_version, max_mr and
- * events_all are set by the caller, the other fields here. -FI_ENOMEM.
+ * events_all are set by the caller, and all other fields are 0. -FI_ENOMEM.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);
 /* No region may be left. */

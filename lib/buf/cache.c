@@ -15,7 +15,6 @@
 #include "buf/cache.h"
 #include "buf/entry.h"
 #include "buf/gauge.h"
-#include "buf/lru.h"
 #include "monitor/hooks.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"

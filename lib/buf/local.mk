@@ -12,8 +12,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/local_int.h \
 	lib/buf/local_desc.c \
 	lib/buf/local_pin.c \
-	lib/buf/lru.c \
-	lib/buf/lru.h \
 	lib/buf/rest.c \
 	lib/buf/rest.h \
 	lib/buf/stage.c \

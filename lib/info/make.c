@@ -2,7 +2,6 @@
 #include "info/query.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <arpa/inet.h>
 #include <rdma/fi_domain.h>

@@ -132,9 +132,10 @@ static void decide_kind(const struct mrf_mr_space *space, uint64_t flags, struct
 	uint64_t mode = space->mode;
 	bool event = flags & FI_RMA_EVENT;
 
-	plan->begins = MRF_BEGINS_ENABLED;
+	plan->next = false;
+	plan->begins = MRF_STATE_ENABLED;
 	if (mode & FI_MR_ENDPOINT || (mode & FI_MR_RMA_EVENT && event))
-		plan->begins = MRF_BEGINS_DISABLED;
+		plan->begins = MRF_STATE_DISABLED;
 	plan->demand = !(mode & FI_MR_ALLOCATED) || mode & FI_MR_MMU_NOTIFY;
 	plan->event = plan->access & FI_REMOTE_WRITE && (event || space->events_all);
 }

@@ -6,19 +6,13 @@
 #include "base/iov.h"
 #include "mr/region.h"
 
-/* How a region begins. */
-enum mrf_mr_begins {
-	MRF_BEGINS_ENABLED,
-	MRF_BEGINS_DISABLED,	 /* until fi_mr_enable */
-	MRF_BEGINS_ENABLED_NEXT, /* enabled before the call returns */
-	MRF_BEGINS_PENDING	 /* the worker makes it: mr/worker.h */
-};
-
 /* The parts of a checked attribute structure that registering needs. */
 struct mrf_mr_plan {
 	uint64_t access;
 	uint64_t len;
-	enum mrf_mr_begins begins;
+	/* Enabled; disabled, until fi_mr_enable; or pending: the worker makes it, mr/worker.h. */
+	enum mrf_mr_state begins;
+	bool next;		      /* disabled, but enabled before the call returns */
 	bool demand;		      /* pinned on demand */
 	bool event;		      /* writes to it are counted */
 	struct mrf_mr_group *group;   /* of its authorization key; NULL: the default one */

@@ -7,7 +7,6 @@
 #include "base/names.h"
 #include "base/user.h"
 #include "hmem/hmem.h"
-#include "mr/demand/backs.h"
 #include "mr/device.h"
 #include "mr/pins.h"
 #include "mr/region.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fi_mr_reg, fi_mr_regv and fi_mr_regattr: arguments (attr.c), rights (access.c), pinning
+ * fi_mr_reg, fi_mr_regv and fi_mr_regattr: arguments (attr.c), rights (access.h), pinning
  * (pins.c), key (key.c), descriptor (pool.h). From then on the region is the application's. If
  * a step fails, the steps before it are undone.
  *
@@ -127,18 +127,6 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_m
 	return mr;
 }
 
-static enum mrf_mr_state first_state(const struct mrf_mr_plan *plan)
-{
-	static const enum mrf_mr_state states[] = {
-		[MRF_BEGINS_ENABLED] = MRF_STATE_ENABLED,
-		[MRF_BEGINS_DISABLED] = MRF_STATE_DISABLED,
-		[MRF_BEGINS_ENABLED_NEXT] = MRF_STATE_DISABLED,
-		[MRF_BEGINS_PENDING] = MRF_STATE_PENDING,
-	};
-
-	return states[plan->begins];
-}
-
 /*
  * Gives the region its key and, if it is enabled from the start, its descriptor. A
  * pending region gets a provider key later, because that may have to carry the rkey.
@@ -146,7 +134,7 @@ static enum mrf_mr_state first_state(const struct mrf_mr_plan *plan)
 static int publish_locked(struct mrf_mr *mr, uint64_t requested_key, const struct mrf_mr_plan *plan,
 			  struct mrf_mr_holder *holder)
 {
-	enum mrf_mr_state state = first_state(plan);
+	enum mrf_mr_state state = plan->begins;
 	int ret = 0;
 
 	mrf_lock_held(&mr->space->lock);
@@ -239,7 +227,9 @@ static int refuse_missing(const char *which)
 static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			  struct fid_mr **out)
 {
-	const struct mrf_mr_plan plan = { .access = attr->access, .len = attr->mr_iov->iov_len };
+	const struct mrf_mr_plan plan = { .access = attr->access,
+					  .len = attr->mr_iov->iov_len,
+					  .begins = MRF_STATE_ENABLED };
 	struct mrf_mr_pins pins;
 	int ret = check_requested_key(space, attr);
 
@@ -298,8 +288,8 @@ static int prepare_unpinned(struct mrf_mr_space *space, const struct mrf_mr_plan
 	int ret;
 
 	/* Otherwise pinning follows in a moment and checks the same, unless there is no right. */
-	if (!plan->device && plan->begins != MRF_BEGINS_PENDING &&
-	    !(plan->begins == MRF_BEGINS_ENABLED_NEXT && !plan->demand && plan->access)) {
+	if (!plan->device && plan->begins != MRF_STATE_PENDING &&
+	    !(plan->next && !plan->demand && plan->access)) {
 		ret = mrf_mr_check_memory(space, pins->seg, pins->nseg, plan->access);
 		if (ret)
 			return ret;
@@ -335,12 +325,12 @@ static int register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 static int register_async(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
-	struct mrf_mr_job *job = mrf_mr_job_new(plan->begins == MRF_BEGINS_DISABLED);
+	struct mrf_mr_job *job = mrf_mr_job_new(plan->begins == MRF_STATE_DISABLED);
 	int ret;
 
 	if (!job)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3022, "there is no memory for a region");
-	plan->begins = MRF_BEGINS_PENDING;
+	plan->begins = MRF_STATE_PENDING;
 	ret = register_unpinned(space, attr, plan, pins, out);
 	if (ret)
 		mrf_mr_job_free(space, job);
@@ -357,7 +347,7 @@ static int register_planned(struct mrf_mr_space *space, const struct fi_mr_attr 
 
 	if (mrf_unlikely(space->worker != NULL))
 		return register_async(space, attr, plan, pins, out);
-	if (mrf_unlikely(plan->begins != MRF_BEGINS_ENABLED || plan->demand || plan->device))
+	if (mrf_unlikely(plan->begins != MRF_STATE_ENABLED || plan->demand || plan->device))
 		return register_unpinned(space, attr, plan, pins, out);
 	ret = mrf_mr_pin_segs(space, space->pd, mrf_mr_access_kernel(space, plan->access), pins);
 	if (mrf_unlikely(ret))
@@ -396,22 +386,21 @@ static int register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *a
 			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
 	struct fid_mr *fid = NULL;
-	bool next;
 	int ret;
 
 	ret = find_group(space, attr, &plan->group);
 	if (ret)
 		return ret;
 	/* The kernel regions in other protection domains are made when it is enabled. */
-	next = plan->group && plan->begins == MRF_BEGINS_ENABLED && !space->worker;
-	if (next)
-		plan->begins = MRF_BEGINS_ENABLED_NEXT;
-	ret = register_planned(space, attr, plan, pins, next ? &fid : out);
+	plan->next = plan->group && plan->begins == MRF_STATE_ENABLED && !space->worker;
+	if (plan->next)
+		plan->begins = MRF_STATE_DISABLED;
+	ret = register_planned(space, attr, plan, pins, plan->next ? &fid : out);
 	if (ret)
 		mrf_mr_group_put(plan->group);
 	else
 		plan->device = NULL;
-	if (ret || !next)
+	if (ret || !plan->next)
 		return ret;
 	ret = enable_or_close(fid);
 	if (!ret)

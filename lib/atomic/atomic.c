@@ -195,11 +195,6 @@ bool mrf_atomic_valid(unsigned family, unsigned datatype, unsigned op)
 	       (ops[op].sorts & types[datatype].sort);
 }
 
-static bool is_cswap(unsigned op)
-{
-	return op >= FI_CSWAP && op <= FI_CSWAP_GT;
-}
-
 bool mrf_atomic_apply(unsigned datatype, unsigned op, const void *old, const void *operand,
 		      const void *compare, void *value)
 {
@@ -214,7 +209,7 @@ bool mrf_atomic_apply(unsigned datatype, unsigned op, const void *old, const voi
 	memcpy(value, old, size);
 	if (!types[datatype].apply(op, old, operand, compare ? compare : old, value))
 		return false;
-	if (is_cswap(op))
+	if (op >= FI_CSWAP && op <= FI_CSWAP_GT)
 		memcpy(value, operand, size);
 	return true;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
@@ -208,6 +207,8 @@ static uint64_t all_caps(uint64_t caps)
 
 static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct fi_info *info)
 {
+	const union mrf_addr *src = info->src_addr;
+
 	ep->domain = domain;
 	ep->caps = all_caps(info->caps);
 	ep->max_ways = MRF_EP_WAYS;
@@ -215,7 +216,10 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->max_ops = MRF_EP_OPS;
 	if (info->tx_attr && info->tx_attr->size > MRF_EP_OPS)
 		ep->max_ops = (unsigned)mrf_min(info->tx_attr->size, MRF_LIMIT_SIZE);
+	/* The port is the one that the application asked for, if any. */
 	ep->addr = domain->addr;
+	if (src && src->sa.sa_family == ep->addr.sa.sa_family)
+		mrf_addr_set_port(&ep->addr, mrf_addr_port(src));
 	mrf_list_init(&ep->all_peers);
 	mrf_list_init(&ep->starved);
 	mrf_list_init(&ep->watching);
@@ -303,15 +307,6 @@ static int open_port(struct mrf_ep *ep, const void *key, size_t key_size)
 	return 0;
 }
 
-/* The port that the application asked for, if any; the address is the domain's. */
-static void take_port(struct mrf_ep *ep, const struct fi_info *info)
-{
-	const union mrf_addr *src = info->src_addr;
-
-	if (src && src->sa.sa_family == ep->addr.sa.sa_family)
-		mrf_addr_set_port(&ep->addr, mrf_addr_port(src));
-}
-
 /* There is no memory, no random bytes or no completion queue. */
 static int cannot(int ret)
 {
@@ -340,7 +335,6 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	init_own(ep, domain, info);
 	if (ep->caps & FI_ATOMIC)
 		ep->fid.atomic = &mrf_ep_atomic_ops;
-	take_port(ep, info);
 	if (getrandom(&ep->instance, sizeof(ep->instance), 0) != sizeof(ep->instance)) {
 		ret = cannot(-FI_EIO);
 		goto err_free;

@@ -4,11 +4,6 @@
 #include "ep/ops.h"
 #include "loop/agent_calls.h"
 
-static int bind_wait_locked(struct mrf_ep *ep, struct mrf_wait *wait, struct mrf_wait_link *link)
-{
-	return link->wait ? 0 : mrf_wait_link(wait, link, &ep->source);
-}
-
 static int other_domain(const char *what)
 {
 	return mrf_refuse(FI_EDOMAIN, FI_LOG_EP_CTRL, 4040,
@@ -50,7 +45,7 @@ static int bind_tx_cq_locked(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flag
 
 	if (ep->tx_cq)
 		return bound_already("a CQ for transmits");
-	ret = bind_wait_locked(ep, mrf_cq_obj(cq)->wait, &ep->link_tx);
+	ret = mrf_wait_link(mrf_cq_obj(cq)->wait, &ep->link_tx, &ep->source);
 	if (ret)
 		return ret;
 	ep->tx_cq = cq;
@@ -104,10 +99,10 @@ static bool set_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 static int link_cntr_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
 	struct mrf_wait *wait = mrf_cntr_obj(cntr)->wait;
-	int ret = flags & FI_WRITE ? bind_wait_locked(ep, wait, &ep->link_wr) : 0;
+	int ret = flags & FI_WRITE ? mrf_wait_link(wait, &ep->link_wr, &ep->source) : 0;
 
 	if (!ret && (flags & FI_READ))
-		ret = bind_wait_locked(ep, wait, &ep->link_rd);
+		ret = mrf_wait_link(wait, &ep->link_rd, &ep->source);
 	if (ret || set_cntr(ep, cntr, flags))
 		return ret;
 	return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4062,

@@ -7,8 +7,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep_calls.c \
 	lib/ep/eps.c \
 	lib/ep/eps.h \
-	lib/ep/link/attempt.c \
-	lib/ep/link/attempt.h \
 	lib/ep/link/conn.c \
 	lib/ep/link/conn.h \
 	lib/ep/link/greet.c \
@@ -56,8 +54,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/chores.h \
 	lib/ep/tx/commit.c \
 	lib/ep/tx/commit.h \
-	lib/ep/tx/complete.c \
-	lib/ep/tx/complete.h \
 	lib/ep/tx/dial.c \
 	lib/ep/tx/dial.h \
 	lib/ep/tx/entry.c \

@@ -13,7 +13,6 @@
  * that peers can send.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -224,16 +223,6 @@ void mrf_agent_poll(struct mrf_agent *agent)
 	handle_messages(agent, MRF_AGENT_CQ);
 }
 
-static void handle_cm(struct mrf_agent *agent, const struct mrf_cm_event *event)
-{
-	struct mrf_owner *owner = mrf_vconn_owner(event->conn);
-
-	/* rdma_cm reports a removal to each id, listeners included. */
-	if (mrf_unlikely(event->type == MRF_CM_REMOVED))
-		device_is_gone(agent);
-	owner->calls->event(owner, event);
-}
-
 static void poll_cm(struct mrf_agent *agent)
 {
 	struct mrf_cm_event event;
@@ -244,8 +233,14 @@ static void poll_cm(struct mrf_agent *agent)
 	if (agent->denied)
 		return;
 	while (!(ret = mrf_vcm_next(agent->cm, &event))) {
-		if (event.type != MRF_CM_OTHER)
-			handle_cm(agent, &event);
+		/* rdma_cm reports a removal to each id, listeners included. */
+		if (mrf_unlikely(event.type == MRF_CM_REMOVED))
+			device_is_gone(agent);
+		if (event.type != MRF_CM_OTHER) {
+			struct mrf_owner *owner = mrf_vconn_owner(event.conn);
+
+			owner->calls->event(owner, &event);
+		}
 		if (++i == MRF_TURN_EVENTS || mrf_now_us() >= end)
 			break;
 	}

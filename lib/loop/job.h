@@ -14,7 +14,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include "base/list.h"
 #include "contract/budget.h"

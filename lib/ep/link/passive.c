@@ -83,21 +83,18 @@ bool mrf_passive_right(const struct mrf_passive *passive)
 
 #ifdef MRF_LOCKRANK
 
-static void check_inbound_of(const struct mrf_ep *ep)
-{
-	mrf_list_each (node, &ep->passive) {
-		const struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, node);
-
-		if (!mrf_passive_right(passive))
-			mrf_conn_state_wrong("a peer's connection is not as its state says",
-					     passive->state, MRF_PASSIVE_MOVES);
-	}
-}
-
 void mrf_passive_check(const struct mrf_eps *eps)
 {
-	mrf_list_each (node, &eps->all)
-		check_inbound_of(mrf_list_entry(node, struct mrf_ep, of_agent));
+	mrf_list_each (one, &eps->all) {
+		mrf_list_each (node, &mrf_list_entry(one, struct mrf_ep, of_agent)->passive) {
+			const struct mrf_passive *passive =
+				mrf_list_entry(node, struct mrf_passive, node);
+
+			if (!mrf_passive_right(passive))
+				mrf_conn_state_wrong("a peer's connection is not as its state says",
+						     passive->state, MRF_PASSIVE_MOVES);
+		}
+	}
 }
 
 #endif

@@ -87,7 +87,6 @@
 #define MRF_EP_MODEL_CONN_STATE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include "verbs/vcm.h"
 
 /* --- ours ----------------------------------------------------------------------------- */

@@ -18,7 +18,6 @@
  * for questions and requests but none for data.
  */
 #include <stdlib.h>
-#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -230,27 +229,6 @@ static int create_qp(struct mrf_passive *passive)
 	return ret;
 }
 
-static struct mrf_passive *passive_alloc(struct mrf_ep *ep, struct mrf_vconn *vconn,
-					 uint64_t ticket)
-{
-	struct mrf_passive *passive = calloc(1, sizeof(*passive));
-
-	if (!passive)
-		return NULL;
-	passive->ep = ep;
-	passive->vconn = vconn;
-	passive->ticket = ticket;
-	passive->owner.calls = &calls;
-	mrf_list_init(&passive->disconnected);
-	mrf_list_init(&passive->ready);
-	mrf_list_init(&passive->half);
-	passive->until.over = never_came;
-	passive->look.over = mrf_passive_look;
-	mrf_vconn_peer_addr(vconn, &passive->addr);
-	mrf_mr_lease_init(&passive->lease);
-	return passive;
-}
-
 /* Takes what the connection needs. *full: the limit that was met. */
 static int passive_equip(struct mrf_passive *passive, enum mrf_full *full)
 {
@@ -290,9 +268,20 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t tick
 	if (mrf_eps_of(ep->agent)->npassive >= mrf_param_int(MRF_PARAM_INBOUND))
 		return -FI_ENOSPC;
 	*full = MRF_FULL_MEMORY;
-	passive = passive_alloc(ep, vconn, ticket);
+	passive = calloc(1, sizeof(*passive));
 	if (!passive)
 		return -FI_ENOMEM;
+	passive->ep = ep;
+	passive->vconn = vconn;
+	passive->ticket = ticket;
+	passive->owner.calls = &calls;
+	mrf_list_init(&passive->disconnected);
+	mrf_list_init(&passive->ready);
+	mrf_list_init(&passive->half);
+	passive->until.over = never_came;
+	passive->look.over = mrf_passive_look;
+	mrf_vconn_peer_addr(vconn, &passive->addr);
+	mrf_mr_lease_init(&passive->lease);
 	ret = passive_equip(passive, full);
 	if (ret) {
 		if (ret == -FI_EMFILE)

@@ -15,7 +15,6 @@
  * which go the other way, have receives of their own at the peer. Events of regions are
  * counted, not queued, and never wait for that reason alone.
  */
-#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -179,14 +178,6 @@ void mrf_passive_forget(struct mrf_owner *owner)
 	passive->forgetting = !mrf_passive_post(passive, &wr);
 }
 
-static void take_imm(struct mrf_passive *passive, const struct mrf_wc *wc)
-{
-	if (!mrf_passive_wants_events(passive))
-		deliver_data(passive, wc->byte_len, wc->imm);
-	else if (wc->byte_len) /* a write of no bytes modified nothing */
-		mrf_mr_event(&passive->ep->domain->space, wc->imm, &passive->ep->port);
-}
-
 /* --- taking turns ------------------------------------------------------------------------ */
 
 /* -FI_E2BIG: the peer has sent more at a time than it was allowed to. */
@@ -309,22 +300,26 @@ static int free_slot(struct mrf_passive *passive, unsigned slot)
 
 static int take_from_peer(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc)
 {
+	bool imm = wc->kind == MRF_WC_RECV_IMM, event = imm && mrf_passive_wants_events(passive);
 	const uint8_t *msg = passive->slots[slot];
 	int ret = 0;
 
-	/* Data count even if the connection ends now: the peer knows that they arrived. */
-	if (wc->kind == MRF_WC_RECV_IMM)
-		take_imm(passive, wc);
-	else if (mrf_msg_type(msg, wc->byte_len) == MRF_MSG_DATA)
+	/*
+	 * Data count even if the connection ends now: the peer knows that they arrived. A write of
+	 * no bytes modified nothing.
+	 */
+	if (event && wc->byte_len)
+		mrf_mr_event(&passive->ep->domain->space, wc->imm, &passive->ep->port);
+	else if (imm && !event)
+		deliver_data(passive, wc->byte_len, wc->imm);
+	else if (!imm && mrf_msg_type(msg, wc->byte_len) == MRF_MSG_DATA)
 		ret = take_data(passive, msg, wc->byte_len);
-	else
+	else if (!imm)
 		return wait_for_turn(passive, slot, wc->byte_len);
 	if (ret)
 		return ret;
 	/* Events are counted, not queued. */
-	return wc->kind == MRF_WC_RECV_IMM && mrf_passive_wants_events(passive)
-		       ? post_slot(passive, slot)
-		       : free_slot(passive, slot);
+	return event ? post_slot(passive, slot) : free_slot(passive, slot);
 }
 
 void mrf_passive_message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)

@@ -366,16 +366,6 @@ static int post_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 /* --- requests ------------------------------------------------------------------------- */
 
-/* The remote buffer that byte `from` is in. */
-static int rma_at(const struct mrf_op *op, uint64_t from)
-{
-	int i;
-
-	for (i = 0; i < op->nrma - 1 && from >= op->rma[i].len; i++)
-		from -= op->rma[i].len;
-	return i;
-}
-
 /* The MRF_ATOMIC_WHAT bits that make the target count once for each of its regions. */
 static uint32_t counting_locked(const struct mrf_op *op, uint64_t len)
 {
@@ -415,12 +405,18 @@ static uint64_t fill_request_locked(const struct mrf_op *op, uint64_t len,
 
 static bool take_reply(struct mrf_op *op, const struct mrf_reply *reply)
 {
+	uint64_t from = op->acked;
+	int i = 0;
+
 	if (reply->done % op->atomic.size ||
 	    reply->body_len != (mrf_atomic_fetches(op) ? reply->done : 0))
 		return false;
 	memcpy(mrf_atomic_results(op) + op->acked, reply->body, reply->body_len);
+	/* In which remote buffer? */
+	while (i < op->nrma - 1 && from >= op->rma[i].len)
+		from -= op->rma[i++].len;
 	if (reply->flags & MRF_REPLY_STORED)
-		op->atomic.stored |= (uint8_t)(1u << rma_at(op, op->acked));
+		op->atomic.stored |= (uint8_t)(1u << i);
 	return true;
 }
 

@@ -16,22 +16,19 @@ uint8_t mrf_atomic_swaps(const struct mrf_atomic_req *req)
 		       : 0;
 }
 
-/* Nothing is in flight to the peer, and nothing else waits. */
-static bool is_alone_locked(const struct mrf_peer *peer, const struct mrf_op *op)
-{
-	const struct mrf_conn *conn = peer->conn;
-
-	return conn->head == conn->tail && conn->window.first == conn->window.last &&
-	       peer->queue.next == &op->node && peer->queue.prev == &op->node;
-}
-
 bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t addr,
 				uint64_t len)
 {
+	const struct mrf_conn *conn = peer->conn;
+
 	mrf_lock_held(&peer->ep->lock);
-	return op->atomic.swaps && len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
-	       !(peer->target.events && mrf_resolve_number_locked(op, 0)) &&
-	       is_alone_locked(peer, op);
+	/* Something is in flight to the peer, or something else waits. */
+	if (!op->atomic.swaps || conn->head != conn->tail ||
+	    conn->window.first != conn->window.last || peer->queue.next != &op->node ||
+	    peer->queue.prev != &op->node)
+		return false;
+	return len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
+	       !(peer->target.events && mrf_resolve_number_locked(op, 0));
 }
 
 /* The value of the word after op, if it was before. */

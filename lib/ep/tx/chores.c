@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
@@ -9,8 +11,72 @@
 #include "ep/model/ep.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/complete.h"
 #include "mr/desc.h"
+
+/* --- what the application hears of it -------------------------------------------------------- */
+
+static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf_op *op)
+{
+	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
+}
+
+/* Success. Inline for the sake of mrf_chores_done_locked. */
+static MRF_ALWAYS_INLINE void tell_ok_locked(struct mrf_ep *ep, const struct mrf_op *op)
+{
+	struct mrf_cntr *cntr;
+
+	if (ep->tx_cq && !op->silent)
+		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
+	cntr = cntr_of_locked(ep, op);
+	if (cntr)
+		mrf_cntr_add(cntr, 1);
+}
+
+/*
+ * Failure: err (FI_E*), reason code and text. Always tells. Not inline for the sake of
+ * mrf_chores_done_locked.
+ */
+static __attribute__((noinline)) void tell_error_locked(struct mrf_ep *ep, struct mrf_op *op,
+							int err, int code, const char *text)
+{
+	struct mrf_cntr *cntr = cntr_of_locked(ep, op);
+
+	if (ep->tx_cq) {
+		struct mrf_comp_err entry = {
+			.comp = { .op_context = op->context,
+				  .flags = op->comp_flags,
+				  .src_addr = FI_ADDR_NOTAVAIL },
+			.err = err,
+			.prov_errno = code,
+		};
+
+#ifdef MRF_LOCKRANK
+		if (strlen(text) + 1 >= MRF_ERR_TEXT) {
+			fprintf(stderr, "mrfab: an error text was cut: %s\n", text);
+			abort();
+		}
+#endif
+		strncpy(entry.text, text, sizeof(entry.text) - 1);
+		mrf_cq_write_err(ep->tx_cq, &entry);
+	}
+	if (cntr)
+		mrf_cntr_adderr(cntr, 1);
+}
+
+/* It was done, but its results could not be stored: why is -FI_ECANCELED or -FI_EFAULT. */
+static __attribute__((noinline)) void tell_undelivered_locked(struct mrf_ep *ep, struct mrf_op *op,
+							      int why)
+{
+	int code = why == -FI_ECANCELED ? 4260 : 4261;
+	const char *text =
+		code == 4260 ? "the operation was done, but the region for its results was "
+			       "closed meanwhile"
+			     : "the operation was done, but its results cannot be stored: the "
+			       "local buffer is not mapped or may not be written";
+
+	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
+	tell_error_locked(ep, op, FI_EFAULT, code, text);
+}
 
 /* --- one native element --------------------------------------------------------------------- */
 
@@ -115,16 +181,16 @@ static MRF_ALWAYS_INLINE void complete_one_locked(struct mrf_ep *ep, struct mrf_
 	int ret = deliver_one_locked(ep, op);
 
 	if (mrf_unlikely(ret))
-		mrf_complete_undelivered_locked(ep, op, ret);
+		tell_undelivered_locked(ep, op, ret);
 	else
-		mrf_complete_ok_locked(ep, op);
+		tell_ok_locked(ep, op);
 	put_back_locked(ep, op);
 }
 
 static MRF_ALWAYS_INLINE void complete_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	mrf_complete_ok_locked(ep, op);
+	tell_ok_locked(ep, op);
 	free_op_locked(ep, op);
 }
 
@@ -156,7 +222,7 @@ void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int c
 {
 	mrf_lock_held(&ep->lock);
 	if (mrf_likely(!is_behind_locked(ep, op))) {
-		mrf_complete_error_locked(ep, op, err, code, text);
+		tell_error_locked(ep, op, err, code, text);
 		free_op_locked(ep, op);
 		return;
 	}
@@ -178,22 +244,17 @@ void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepare
 
 /* --- doing them ---------------------------------------------------------------------------- */
 
-static struct mrf_op *first_chore_locked(const struct mrf_peer *peer)
-{
-	return mrf_list_entry(mrf_list_first(&peer->chores.list), struct mrf_op, node);
-}
-
 /* The peer's first; ret: whether its results were delivered. */
-static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int ret)
+static void complete_first_locked(struct mrf_ep *ep, struct mrf_op *op, int ret)
 {
-	struct mrf_op *op = first_chore_locked(peer);
+	struct mrf_peer *peer = op->peer;
 
 	if (op->broken.failed)
-		mrf_complete_error_locked(ep, op, op->why.err, op->why.code, op->why.text);
+		tell_error_locked(ep, op, op->why.err, op->why.code, op->why.text);
 	else if (mrf_unlikely(ret))
-		mrf_complete_undelivered_locked(ep, op, ret);
+		tell_undelivered_locked(ep, op, ret);
 	else
-		mrf_complete_ok_locked(ep, op);
+		tell_ok_locked(ep, op);
 	mrf_list_del(&op->node);
 	free_op_locked(ep, op);
 	if (--peer->chores.uncompleted)
@@ -203,16 +264,6 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, int 
 	if (peer->chores.fenced)
 		mrf_conn_kick_locked(peer);
 	peer->chores.fenced = false;
-}
-
-/* This thread will be busy copying; wakes sleepers so that they make progress. */
-static void call_others_locked(struct mrf_ep *ep)
-{
-	if (mrf_list_empty(&ep->chores))
-		return;
-	mrf_wait_call(&ep->link_tx);
-	mrf_wait_call(&ep->link_wr);
-	mrf_wait_call(&ep->link_rd);
 }
 
 /* What the log says of it, without the code. */
@@ -225,15 +276,24 @@ static void take_reason(struct mrf_why *why, int err, const struct mrf_refusal *
 	mrf_why_set(why, err, (int)said->code, "%s", text + 2);
 }
 
-/* To memory of a device: the operation fails with what the runtime says. */
-static int deliver_staged(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
+/*
+ * Copies what came back to the application's buffers. may_wait: for memory that is not there yet;
+ * otherwise -FI_EAGAIN is returned for it. Other errors: mrf_op_type.deliver.
+ */
+static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 {
 	struct mrf_refusal said = { .code = 0 };
 	int ret;
 
+	if (mrf_likely(op->local.kind != MRF_LOCAL_STAGED && op->type->deliver))
+		return op->type->deliver(ep, op, may_wait);
+	if (mrf_likely(op->local.kind != MRF_LOCAL_STAGED))
+		return mrf_user_put(mrf_local_user(&op->local), (size_t)op->local.nuser,
+				    op->local.copy, may_wait);
 	mrf_refuse_catch(&said);
 	ret = mrf_stage_deliver(&ep->buf, &op->local, may_wait);
 	mrf_refuse_catch(NULL);
+	/* To memory of a device: the operation fails with what the runtime says. */
 	if (ret && ret != -FI_EAGAIN) {
 		take_reason(&op->why, -ret, &said);
 		op->broken.failed = true;
@@ -241,33 +301,23 @@ static int deliver_staged(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 	return ret;
 }
 
-/*
- * Copies what came back to the application's buffers. may_wait: for memory that is not there yet;
- * otherwise -FI_EAGAIN is returned for it. Other errors: mrf_op_type.deliver.
- */
-static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
-{
-	if (mrf_unlikely(op->local.kind == MRF_LOCAL_STAGED))
-		return deliver_staged(ep, op, may_wait);
-	if (op->type->deliver)
-		return op->type->deliver(ep, op, may_wait);
-	return mrf_user_put(mrf_local_user(&op->local), (size_t)op->local.nuser, op->local.copy,
-			    may_wait);
-}
-
 /* False: that would have to wait for memory. */
-static bool deliver_locked(struct mrf_ep *ep, struct mrf_peer *peer, struct mrf_op *op,
-			   bool may_wait)
+static bool deliver_locked(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 {
 	int ret;
 
-	call_others_locked(ep);
+	/* This thread will be busy copying; wakes sleepers so that they make progress. */
+	if (!mrf_list_empty(&ep->chores)) {
+		mrf_wait_call(&ep->link_tx);
+		mrf_wait_call(&ep->link_wr);
+		mrf_wait_call(&ep->link_rd);
+	}
 	mrf_lock_release(&ep->lock);
 	ret = copy_results(ep, op, may_wait);
 	mrf_lock_take(&ep->lock);
 	if (ret == -FI_EAGAIN)
 		return false;
-	complete_first_locked(ep, peer, ret);
+	complete_first_locked(ep, op, ret);
 	return true;
 }
 
@@ -306,16 +356,16 @@ static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_w
 			prepare_locked(ep, peer);
 		return may_wait;
 	}
-	op = first_chore_locked(peer);
+	op = mrf_list_entry(mrf_list_first(&peer->chores.list), struct mrf_op, node);
 	/* It may only have had to wait for those before it. */
 	if (!op->local.nuser || op->broken.failed) {
-		complete_first_locked(ep, peer, 0);
+		complete_first_locked(ep, op, 0);
 		return true;
 	}
 	/* The agent waits for nobody's memory: others copy, even if it would be there. */
 	if (!may_wait && pthread_equal(pthread_self(), ep->agent->thread))
 		return false;
-	return deliver_locked(ep, peer, op, may_wait);
+	return deliver_locked(ep, op, may_wait);
 }
 
 static bool do_all_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_wait)

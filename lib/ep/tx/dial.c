@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Policy: when there is another attempt to connect to a peer, how long each may take, and what
- * happens to what waits for the connection. What an attempt is: link/attempt.h.
+ * happens to what waits for the connection. What an attempt is: link/conn.h.
  */
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/log.h"
-#include "ep/link/attempt.h"
 #include "ep/link/greet.h"
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
@@ -40,7 +37,7 @@ static void give_up_locked(struct mrf_peer *peer, int err, int code, const char 
 {
 	struct mrf_why why;
 
-	mrf_attempt_fail_locked(peer, err, code, text, &why);
+	mrf_why_set(&why, err, code, "%s", text);
 	give_up_why_locked(peer, &why);
 }
 
@@ -58,7 +55,7 @@ static void look_locked(struct mrf_peer *peer)
 {
 	struct mrf_why why;
 
-	if (mrf_attempt_resolve_locked(peer->conn, &why) == MRF_ATTEMPT_FAILED)
+	if (mrf_conn_resolve_locked(peer->conn, &why) == MRF_ATTEMPT_FAILED)
 		give_up_why_locked(peer, &why);
 }
 
@@ -100,7 +97,7 @@ void mrf_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 	}
 	mrf_peer_move_locked(peer, MRF_PEER_DIAL);
 	if (!peer->dial.until)
-		peer->dial.until = mrf_now_ms() + mrf_attempt_timeout();
+		peer->dial.until = mrf_now_ms() + mrf_conn_timeout();
 	trace(peer, "connecting");
 	mrf_conn_set_deadline_locked(peer->conn, peer->dial.until - mrf_now_ms());
 	look_locked(peer);
@@ -129,7 +126,7 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 	if (peer->target.instance != before)
 		mrf_ask_unwant_locked(peer);
 	mrf_fail_settle_locked(conn);
-	if (mrf_attempt_establish_locked(conn, &why) == MRF_ATTEMPT_FAILED) {
+	if (mrf_conn_establish_locked(conn, &why) == MRF_ATTEMPT_FAILED) {
 		give_up_why_locked(peer, &why);
 		return;
 	}
@@ -206,7 +203,7 @@ bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *eve
 	/* It has come from the peer's host. */
 	if (event->type == MRF_CM_RESPONSE || event->type == MRF_CM_REJECTED)
 		mrf_turn_heard(peer);
-	switch (mrf_attempt_event_locked(conn, event, &why)) {
+	switch (mrf_conn_event_locked(conn, event, &why)) {
 	case MRF_ATTEMPT_GOES_ON:
 		break;
 	case MRF_ATTEMPT_NOT_FOUND:
@@ -235,7 +232,7 @@ void mrf_dial_lost_locked(struct mrf_conn *conn)
 	struct mrf_why why;
 
 	mrf_lock_held(&conn->peer->ep->lock);
-	mrf_attempt_lost_locked(conn->peer, &why);
+	mrf_conn_lost_locked(conn->peer, &why);
 	give_up_why_locked(conn->peer, &why);
 }
 

@@ -95,14 +95,12 @@ static void finish_ended(struct mrf_ep *ep)
 	}
 }
 
-/* What is fenced may send what those before it bring, unless it has to be copied at once. */
-static bool sends_late(const struct mrf_req *req)
-{
-	return (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE && req->type->kind == MRF_OP_WRITE;
-}
-
 int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
+	/* What is fenced may send what those before it bring, unless it has to be copied at once. */
+	bool late = (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE &&
+		    req->type->kind == MRF_OP_WRITE;
+
 	op->type = req->type;
 	op->comp_flags = FI_RMA | (req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
 	op->context = req->context;
@@ -122,7 +120,7 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 						       .total = op->total,
 						       .arrives = req->type->kind == MRF_OP_READ,
 						       .inject = req->flags & FI_INJECT,
-						       .late = sends_late(req) },
+						       .late = late },
 			      &op->local);
 }
 
@@ -171,18 +169,14 @@ int mrf_entry_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int
 
 /* --- fi_cancel ----------------------------------------------------------------------------- */
 
-/* An operation that has written and is to be flushed (begun) is not canceled, either. */
-static bool may_cancel_locked(const struct mrf_op *op)
-{
-	return !op->broken.posted && !op->pos && !op->inflight && !op->awaiting && !op->type->begun;
-}
-
 static bool cancel_one_locked(struct mrf_peer *peer, const void *context)
 {
 	mrf_list_each (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		if (op->context != context || !may_cancel_locked(op))
+		/* One that has written and is to be flushed (begun) is not canceled, either. */
+		if (op->context != context || op->broken.posted || op->pos || op->inflight ||
+		    op->awaiting || op->type->begun)
 			continue;
 		mrf_op_leave_locked(op);
 		mrf_chores_fail_locked(peer->ep, op, FI_ECANCELED, 4134,

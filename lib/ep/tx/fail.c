@@ -157,12 +157,6 @@ static void begin_doubt_locked(struct mrf_conn *conn, const struct mrf_op *op)
 		conn->psn -= more_packets(conn, conn->ring[i % MRF_CONN_RING].len);
 }
 
-/* A work request of len bytes has come back: the next one's packets follow its. */
-static void next_packets_locked(struct mrf_conn *conn, uint64_t len)
-{
-	conn->psn += 1 + more_packets(conn, len);
-}
-
 /*
  * Nobody here knows whether the work request of op, a write or an atomic operation, that has just
  * come back was done: op is in doubt now. conn->asks is set.
@@ -351,7 +345,8 @@ enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 	if (op && op->broken.fatal == MRF_WC_OK &&
 	    !(mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->imm.has))
 		came_back_locked(conn, op, place);
-	next_packets_locked(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
+	/* The next one's packets follow its. */
+	conn->psn += 1 + more_packets(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
 	mrf_conn_break_locked(conn->peer);
 	return place;
 }
@@ -408,15 +403,6 @@ static bool psn_upto(uint32_t a, uint32_t b)
 	return ((b - a) & PSN_MASK) <= PSN_MASK / 2;
 }
 
-static void fail_lost_result_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	static const char text[] = "the operation was done, but its results were lost with the "
-				   "connection to the peer";
-
-	mrf_refuse(FI_ECONNRESET, FI_LOG_EP_DATA, 4115, "%s", text);
-	mrf_chores_fail_locked(peer->ep, op, FI_ECONNRESET, 4115, text);
-}
-
 /* All that was posted of op has been done. */
 static void complete_done_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -433,6 +419,8 @@ static void complete_done_locked(struct mrf_peer *peer, struct mrf_op *op)
 /* psn: the target's next packet. */
 static void settle_one_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t psn)
 {
+	static const char lost[] = "the operation was done, but its results were lost with the "
+				   "connection to the peer";
 	bool none = psn_upto(psn, op->psn.from), all = psn_upto(op->psn.to, psn);
 	bool atomic = op->type->kind == MRF_OP_ATOMIC;
 	/* Bytes may be written again, as long as not all were. */
@@ -446,7 +434,8 @@ static void settle_one_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 	/* Its results would have come back with the acknowledgement. */
 	if (!none && atomic && op->atomic.family) {
 		mrf_op_leave_locked(op);
-		fail_lost_result_locked(peer, op);
+		mrf_refuse(FI_ECONNRESET, FI_LOG_EP_DATA, 4115, "%s", lost);
+		mrf_chores_fail_locked(peer->ep, op, FI_ECONNRESET, 4115, lost);
 		return;
 	}
 	op->broken.doubt = MRF_WC_OK;

@@ -240,15 +240,6 @@ static void ask_ahead_locked(struct mrf_peer *peer)
 		mrf_peer_no_ask_locked(peer, ret);
 }
 
-/* One that was removed from the address vector has done its last. */
-static void retire_locked(struct mrf_peer *peer)
-{
-	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
-			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
-			 !mrf_conn_in_flight_locked(peer->conn)))
-		mrf_conn_kick_locked(peer);
-}
-
 void mrf_peer_advance_locked(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
@@ -277,7 +268,11 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 	/* The leases end when all is done, whether or not the application looks. */
 	if (mrf_unlikely(peer->known.leases && mrf_conn_in_flight_locked(peer->conn)))
 		mrf_conn_watch_locked(peer);
-	retire_locked(peer);
+	/* One that was removed from the address vector has done its last. */
+	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
+			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
+			 !mrf_conn_in_flight_locked(peer->conn)))
+		mrf_conn_kick_locked(peer);
 }
 
 /* --- completions --------------------------------------------------------------------------- */

@@ -21,7 +21,6 @@
  *   number of times, and then fails with the answer's reason.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
 #include "base/log.h"
@@ -116,15 +115,6 @@ static size_t reply_room(const struct mrf_request *request)
 					       : MRF_PROTO_REPLY_HEAD + request->len;
 }
 
-/* Do the request and its reply go into the messages of those that have gathered? */
-static bool request_fits_locked(const struct mrf_window *window, const struct mrf_request *request)
-{
-	return !window->len ||
-	       (window->len + MRF_PROTO_REQUEST_HEAD + request->body_len <= MRF_PROTO_MAX_REQUEST &&
-		request->len <= MRF_PROTO_REPLY_BODY &&
-		window->reply_len + reply_room(request) <= MRF_PROTO_MAX_REPLY);
-}
-
 int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_window *window = &peer->conn->window;
@@ -138,7 +128,11 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (!mrf_resolve_request_locked(op, *from, &request))
 		return -FI_ENOKEY;
 	request.len = op->type->rpc->fill(op, request.len, &request, body);
-	if (!request_fits_locked(window, &request))
+	/* It and its reply are to go into the messages of those that have gathered. */
+	if (window->len &&
+	    (window->len + MRF_PROTO_REQUEST_HEAD + request.body_len > MRF_PROTO_MAX_REQUEST ||
+	     request.len > MRF_PROTO_REPLY_BODY ||
+	     window->reply_len + reply_room(&request) > MRF_PROTO_MAX_REPLY))
 		return -FI_EAGAIN;
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
 	window->reply_len += reply_room(&request);
@@ -288,19 +282,6 @@ static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct m
 	mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
 }
 
-/* All of op has been done. */
-static void finish_op_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	if (op->type->done) {
-		op->type->done(peer, op);
-		return;
-	}
-	mrf_op_leave_locked(op);
-	/* The device may tell later that what was in the peer's ring was sent. */
-	if (!op->inflight)
-		mrf_chores_done_locked(peer->ep, op);
-}
-
 static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
 	if (!op->type->rpc->from)
@@ -322,8 +303,16 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 	    (!mrf_rpc_repeats(op) && (op->type->done || op->pos != op->total)))
 		mrf_op_again_locked(op);
 	/* Data for the peer's application may have to follow. */
-	if (op->acked == op->total && (!mrf_rpc_repeats(op) || !op->imm.has))
-		finish_op_locked(peer, op);
+	if (op->acked < op->total || (mrf_rpc_repeats(op) && op->imm.has))
+		return;
+	if (op->type->done) {
+		op->type->done(peer, op);
+		return;
+	}
+	mrf_op_leave_locked(op);
+	/* The device may tell later that what was in the peer's ring was sent. */
+	if (!op->inflight)
+		mrf_chores_done_locked(peer->ep, op);
 }
 
 static bool belongs_locked(struct mrf_window *window, const struct mrf_reply *reply)
@@ -340,19 +329,16 @@ static bool belongs_locked(struct mrf_window *window, const struct mrf_reply *re
 					       : reply->done < awaited->len;
 }
 
-static bool type_takes(struct mrf_op *op, const struct mrf_reply *reply)
-{
-	return !op || reply->status == MRF_REPLY_TURN || !op->type->rpc->take ||
-	       op->type->rpc->take(op, reply);
-}
-
 static int replied_locked(struct mrf_peer *peer, const struct mrf_reply *reply)
 {
 	struct mrf_window *window = &peer->conn->window;
 	const struct mrf_awaited *first = awaited_at_locked(window, window->first);
-	struct mrf_op *op;
+	struct mrf_op *op = first->op;
 
-	if (!belongs_locked(window, reply) || !type_takes(first->op, reply))
+	if (!belongs_locked(window, reply))
+		return -FI_EINVAL;
+	if (op && reply->status != MRF_REPLY_TURN && op->type->rpc->take &&
+	    !op->type->rpc->take(op, reply))
 		return -FI_EINVAL;
 	/* The first has not been done wholly, so that none behind it is. */
 	if (!window->stopped && !(reply->status == MRF_REPLY_DONE && reply->done == first->len)) {

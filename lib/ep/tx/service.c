@@ -32,16 +32,6 @@
 
 /* --- is the peer still there? ------------------------------------------------------------------ */
 
-/* Nothing was answered for so long, while somebody waited. */
-static bool is_silent_locked(struct mrf_conn *conn)
-{
-	int64_t now = mrf_now_ms();
-
-	if (mrf_list_empty(&conn->peer->queue))
-		conn->heard = now;
-	return now - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT);
-}
-
 /*
  * The peer's agent has not answered for too long: what waits for it fails. Answers may come
  * still; a reply that is given up may not, and ends the connection. READY.
@@ -75,7 +65,11 @@ static void probe_locked(struct mrf_conn *conn)
 		return;
 	mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
 	mrf_peer_progress_locked(peer->ep);
-	if (peer->state == MRF_PEER_READY && is_silent_locked(conn))
+	if (mrf_list_empty(&peer->queue))
+		conn->heard = mrf_now_ms();
+	/* Nothing was answered for so long, while somebody waited. */
+	if (peer->state == MRF_PEER_READY &&
+	    mrf_now_ms() - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT))
 		unanswered_locked(conn);
 	/* Work requests in flight tell as much: they are acknowledged or not. */
 	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room_locked(conn))

@@ -2,7 +2,7 @@
 /*
  * The fast path for the most common access: one buffer, registered or small, a key whose rkey is
  * known, a connection that is ready, an empty queue. It decides in a quarter of the
- * instructions what op.c, resolve.c and peer.c decide in a thousand. It leaves the same
+ * instructions what entry.c, resolve.c and peer.c decide in a thousand. It leaves the same
  * operation behind that they would have made, so they handle every failure; but more than
  * MRF_RMA_FEW_BYTES that nobody registered go by way of a slot where these may copy them into
  * the work request. tests/unit/t_short.c compares the two. For rma.c

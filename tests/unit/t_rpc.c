@@ -35,16 +35,14 @@ static struct {
 } wire;
 
 /* A request of type FLUSH is served in the test's own way. */
-int __wrap_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
+int __wrap_mrf_job_serve(struct mrf_work *work, const struct mrf_request *request);
 
-int __wrap_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
+int __wrap_mrf_job_serve(struct mrf_work *work, const struct mrf_request *request)
 {
 	uint64_t n = mrf_min(request->len, atomic_load(&t.most));
+	struct mrf_reply *reply = &work->reply;
+	uint8_t *body = mrf_work_body(work);
 
-	(void)ep;
-	(void)work;
 	if (atomic_load(&t.malformed) || request->what != 7 || request->body_len != request->len)
 		return -FI_EINVAL;
 	atomic_fetch_add(&t.served, 1);

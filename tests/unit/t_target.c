@@ -17,21 +17,17 @@ static struct unit_capture cap;
 
 static struct raw raw;
 
-int __real_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
-int __wrap_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
+typedef int serve_call(struct mrf_work *work, const struct mrf_request *request);
 
-static int (*_Atomic own_serve)(struct mrf_ep *ep, const struct mrf_request *request,
-				struct mrf_reply *reply, uint8_t *body, struct mrf_work *work);
+serve_call __real_mrf_job_serve, __wrap_mrf_job_serve;
 
-int __wrap_mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
+static serve_call *_Atomic own_serve;
+
+int __wrap_mrf_job_serve(struct mrf_work *work, const struct mrf_request *request)
 {
-	int (*serve)(struct mrf_ep *, const struct mrf_request *, struct mrf_reply *, uint8_t *,
-		     struct mrf_work *) = own_serve;
+	serve_call *serve = own_serve;
 
-	return (serve ? serve : __real_mrf_job_serve)(ep, request, reply, body, work);
+	return (serve ? serve : __real_mrf_job_serve)(work, request);
 }
 
 static size_t ask_for(uint64_t key, uint8_t *msg)
@@ -267,14 +263,10 @@ static size_t requests_of(unsigned n, uint64_t len, uint8_t *msg)
 	return at;
 }
 
-static int serve_nothing(struct mrf_ep *ep, const struct mrf_request *request,
-			 struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
+static int serve_nothing(struct mrf_work *work, const struct mrf_request *request)
 {
-	(void)ep;
 	(void)request;
-	(void)body;
-	(void)work;
-	reply->status = MRF_REPLY_FAILED;
+	work->reply.status = MRF_REPLY_FAILED;
 	return 0;
 }
 
@@ -424,15 +416,14 @@ static struct {
 	atomic_bool stop, stopped; /* the raw connection is the test's again */
 } stream;
 
-static int serve_and_send_another(struct mrf_ep *ep, const struct mrf_request *request,
-				  struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
+static int serve_and_send_another(struct mrf_work *work, const struct mrf_request *request)
 {
 	uint8_t msg[SLOT];
 	struct mrf_wc wc;
 
 	if (stream.stop) {
 		stream.stopped = true;
-		return serve_nothing(ep, request, reply, body, work);
+		return serve_nothing(work, request);
 	}
 	while (mrf_vcq_poll(stream.from->cq, &wc, 1) == 1) {
 		if (wc.wr_id < SLOTS && wc.status == MRF_WC_OK)
@@ -441,7 +432,7 @@ static int serve_and_send_another(struct mrf_ep *ep, const struct mrf_request *r
 	stream.served++;
 	if (stream.left && stream.left--)
 		raw_send(stream.from, msg, request_of(msg));
-	return serve_nothing(ep, request, reply, body, work);
+	return serve_nothing(work, request);
 }
 
 START_TEST(commands_of_the_application_go_before_requests_of_peers)

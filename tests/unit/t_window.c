@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "ep/link/passive.h"
 #include "ep/ops.h"
+#include "ep/rx/work.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/rpc.h"
@@ -36,17 +37,14 @@ static struct {
 } wire;
 
 /* A request of type ATOMIC is served in the test's own way. */
-int __wrap_mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body);
+int __wrap_mrf_atomic_serve(struct mrf_work *work, const struct mrf_request *request);
 
-int __wrap_mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request,
-			    struct mrf_reply *reply, uint8_t *body)
+int __wrap_mrf_atomic_serve(struct mrf_work *work, const struct mrf_request *request)
 {
+	struct mrf_reply *reply = &work->reply;
 	unsigned nth = atomic_load(&t.served);
 	uint64_t n = request->len;
 
-	(void)ep;
-	(void)body;
 	ck_assert_uint_eq(request->body_len, copies * n);
 	t.at[nth] = request->addr - p.base;
 	if (nth + 1 == t.odd) {

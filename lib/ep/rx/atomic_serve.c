@@ -424,26 +424,12 @@ static void count(const struct job *job)
 		mrf_mr_event(&job->ep->domain->space, job->event, &job->ep->port);
 }
 
-static void serve(struct job *job, struct mrf_reply *reply, uint8_t *body)
+int mrf_atomic_serve(struct mrf_work *work, const struct mrf_request *request)
 {
-	mrf_mr_lease_init(&job->lease);
-	reply->status = change_all(job, &reply->done, body);
-	mrf_mr_lease_end(&job->lease);
-	if (job->family != MRF_ATOMIC_BASE)
-		reply->body_len = (uint32_t)reply->done;
-	if (reply->status == MRF_REPLY_FAILED)
-		reply->err = FI_EIO;
-	reply->flags = job->stored ? MRF_REPLY_STORED : 0;
-	if (reply->done == job->request->len)
-		count(job);
-}
-
-int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		     uint8_t *body, unsigned *swaps)
-{
-	struct job job = { .ep = ep,
+	struct mrf_reply *reply = &work->reply;
+	struct job job = { .ep = work->passive->ep,
 			   .request = request,
-			   .swaps = swaps,
+			   .swaps = &work->swaps,
 			   .stored = reply->flags & MRF_REPLY_STORED,
 			   .family = MRF_ATOMIC_WHAT_FAMILY(request->what),
 			   .datatype = MRF_ATOMIC_WHAT_DATATYPE(request->what),
@@ -453,13 +439,22 @@ int mrf_atomic_serve(struct mrf_ep *ep, const struct mrf_request *request, struc
 	if (!mrf_atomic_understood(request))
 		return -FI_EINVAL;
 	job.size = mrf_atomic_size(job.datatype);
-	ret = loop_get(ep);
-	job.loop = ep->loop;
+	ret = loop_get(job.ep);
 	if (ret) {
 		reply->status = MRF_REPLY_FAILED;
 		reply->err = (uint32_t)-ret;
 		return 0;
 	}
-	serve(&job, reply, body);
+	job.loop = job.ep->loop;
+	mrf_mr_lease_init(&job.lease);
+	reply->status = change_all(&job, &reply->done, mrf_work_body(work));
+	mrf_mr_lease_end(&job.lease);
+	if (job.family != MRF_ATOMIC_BASE)
+		reply->body_len = (uint32_t)reply->done;
+	if (reply->status == MRF_REPLY_FAILED)
+		reply->err = FI_EIO;
+	reply->flags = job.stored ? MRF_REPLY_STORED : 0;
+	if (reply->done == request->len)
+		count(&job);
 	return reply->status == MRF_REPLY_DONE && reply->done < request->len ? MRF_SERVE_LATER : 0;
 }

@@ -18,19 +18,19 @@ static struct mrf_work *work_of(struct mrf_job *job)
 }
 
 /* What is to be done with these bytes of that region, as a question to lib/mr. */
-static struct mrf_mr_ask ask_of(const struct mrf_ep *ep, const struct mrf_request *request)
+static struct mrf_mr_ask ask_of(const struct mrf_work *work, const struct mrf_request *request)
 {
 	return (struct mrf_mr_ask){ .key = request->key,
 				    .serial = request->serial,
 				    .addr = request->addr,
 				    .len = request->len,
-				    .port = &ep->port };
+				    .port = &work->passive->ep->port };
 }
 
 /* The bytes cannot be used: 0, and the reply says why. */
-static int refuse_bytes(struct mrf_reply *reply, enum mrf_mr_status status)
+static int refuse_bytes(struct mrf_work *work, enum mrf_mr_status status)
 {
-	reply->status = status == MRF_MR_NO_RIGHT ? MRF_REPLY_RIGHT : (uint32_t)status;
+	work->reply.status = status == MRF_MR_NO_RIGHT ? MRF_REPLY_RIGHT : (uint32_t)status;
 	return 0;
 }
 
@@ -38,12 +38,12 @@ static int refuse_bytes(struct mrf_reply *reply, enum mrf_mr_status status)
  * Starts the job, which holds work->places until it is over: MRF_SERVE_JOB. 0: there is no thread
  * for it; work->err says so, and work->places has ended.
  */
-static int start_job(struct mrf_ep *ep, struct mrf_work *work, bool (*part)(struct mrf_job *job))
+static int start_job(struct mrf_work *work, bool (*part)(struct mrf_job *job))
 {
 	int ret;
 
 	work->job.work = part;
-	ret = mrf_agent_job(ep->agent, MRF_CREW_STORAGE, &work->job);
+	ret = mrf_agent_job(work->passive->ep->agent, MRF_CREW_STORAGE, &work->job);
 	if (!ret)
 		return MRF_SERVE_JOB;
 	work->err = mrf_thread_err(ret);
@@ -61,19 +61,18 @@ static bool flush_part(struct mrf_job *job)
 	return mrf_mr_commit_flush(&work->places, &work->err) && !atomic_load(&work->gone);
 }
 
-static int begin_flush(struct mrf_ep *ep, const struct mrf_request *request,
-		       struct mrf_reply *reply, struct mrf_work *work)
+static int begin_flush(struct mrf_work *work, const struct mrf_request *request)
 {
-	const struct mrf_mr_ask ask = ask_of(ep, request);
+	const struct mrf_mr_ask ask = ask_of(work, request);
 	enum mrf_mr_status status;
 
 	if (!request->len || request->what > MRF_FLUSH_DO)
 		return -FI_EINVAL;
-	status = mrf_mr_commit_begin(&ep->domain->space, &ask, &work->places);
+	status = mrf_mr_commit_begin(&work->passive->ep->domain->space, &ask, &work->places);
 	if (status != MRF_MR_OK)
-		return refuse_bytes(reply, status);
+		return refuse_bytes(work, status);
 	if (request->what != MRF_FLUSH_CHECK)
-		return start_job(ep, work, flush_part);
+		return start_job(work, flush_part);
 	work->err = mrf_mr_commit_check(&work->places);
 	mrf_mr_places_end(&work->places);
 	return 0;
@@ -98,16 +97,17 @@ static bool is_early(const struct mrf_work *work)
  * Holds the bytes that the request is about, in work->places, if peers have this right: true.
  * False: *ret is what serving it is to return, and reply says why.
  */
-static bool hold_places(struct mrf_ep *ep, const struct mrf_request *request, uint64_t right,
-			struct mrf_work *work, struct mrf_reply *reply, int *ret)
+static bool hold_places(struct mrf_work *work, const struct mrf_request *request, uint64_t right,
+			int *ret)
 {
-	const struct mrf_mr_ask ask = ask_of(ep, request);
+	struct mrf_mr_space *space = &work->passive->ep->domain->space;
+	const struct mrf_mr_ask ask = ask_of(work, request);
 	enum mrf_mr_status status =
-		mrf_mr_stage_begin(&ep->domain->space, &ask, right, &work->places, &work->event);
+		mrf_mr_stage_begin(space, &ask, right, &work->places, &work->event);
 
 	mrf_ring_touch(work->passive);
 	if (status != MRF_MR_OK) {
-		*ret = refuse_bytes(reply, status);
+		*ret = refuse_bytes(work, status);
 		return false;
 	}
 	if (!is_early(work))
@@ -140,21 +140,19 @@ static bool is_in_ring(const struct mrf_passive *passive, const struct mrf_reque
 	       request->len <= MRF_PROTO_RING - (request->what & MRF_STAGE_OFFSET);
 }
 
-static int begin_copy(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		      struct mrf_work *work)
+static int begin_copy(struct mrf_work *work, const struct mrf_request *request)
 {
 	int ret;
 
 	if (!is_in_ring(work->passive, request))
 		return -FI_EINVAL;
 	work->put = request->what & MRF_STAGE_PUT;
-	if (!hold_places(ep, request, work->put ? FI_REMOTE_WRITE : FI_REMOTE_READ, work, reply,
-			 &ret))
+	if (!hold_places(work, request, work->put ? FI_REMOTE_WRITE : FI_REMOTE_READ, &ret))
 		return ret;
 	work->counts = request->what & MRF_STAGE_COUNT && work->event;
 	work->ring = mrf_ring_get(work->passive);
 	work->host = work->ring->memory + (request->what & MRF_STAGE_OFFSET);
-	return start_job(ep, work, copy_next);
+	return start_job(work, copy_next);
 }
 
 /* --- atomic operations on it ---------------------------------------------------------------- */
@@ -211,45 +209,45 @@ static bool change_elements(struct mrf_job *job)
 }
 
 /* The message may be gone when the job looks at it. */
-static int begin_atomic(struct mrf_ep *ep, const struct mrf_request *request,
-			struct mrf_reply *reply, uint8_t *body, struct mrf_work *work)
+static int begin_atomic(struct mrf_work *work, const struct mrf_request *request)
 {
 	bool fetches = MRF_ATOMIC_WHAT_FAMILY(request->what) != MRF_ATOMIC_BASE;
+	const struct mrf_ep *ep = work->passive->ep;
 	int ret;
 
 	if (!mrf_atomic_understood(request))
 		return -FI_EINVAL;
 	if (!ep->domain->space.atomics)
-		return refuse_bytes(reply, MRF_MR_NO_RIGHT);
-	if (!hold_places(ep, request, FI_REMOTE_WRITE, work, reply, &ret))
+		return refuse_bytes(work, MRF_MR_NO_RIGHT);
+	if (!hold_places(work, request, FI_REMOTE_WRITE, &ret))
 		return ret;
 	work->what = request->what;
 	work->counts = work->what & MRF_ATOMIC_WHAT_COUNT && work->event && ep->caps & FI_RMA_EVENT;
 	work->bytes = request->len;
-	work->results = fetches ? body : NULL;
+	work->results = fetches ? mrf_work_body(work) : NULL;
 	memcpy(work->body, request->body, request->body_len);
-	return start_job(ep, work, change_elements);
+	return start_job(work, change_elements);
 }
 
 /* --- serving them -------------------------------------------------------------------------- */
 
-static int begin_job(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		     uint8_t *body, struct mrf_work *work)
+static int begin_job(struct mrf_work *work, const struct mrf_request *request)
 {
 	switch (request->type) {
 	case MRF_MSG_FLUSH:
-		return begin_flush(ep, request, reply, work);
+		return begin_flush(work, request);
 	case MRF_MSG_STAGE:
-		return begin_copy(ep, request, reply, work);
+		return begin_copy(work, request);
 	default:
-		return begin_atomic(ep, request, reply, body, work);
+		return begin_atomic(work, request);
 	}
 }
 
 /* The job is over, or there was none: all bytes are done or, with work->err, none. */
-static void tell_result(const struct mrf_work *work, const struct mrf_request *request,
-			struct mrf_reply *reply)
+static void tell_result(struct mrf_work *work, const struct mrf_request *request)
 {
+	struct mrf_reply *reply = &work->reply;
+
 	if (work->err == FI_ECANCELED) {
 		reply->status = MRF_MR_CLOSED;
 		return;
@@ -265,17 +263,16 @@ static void tell_result(const struct mrf_work *work, const struct mrf_request *r
 	reply->flags = work->stored ? MRF_REPLY_STORED : 0;
 }
 
-int mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		  uint8_t *body, struct mrf_work *work)
+int mrf_job_serve(struct mrf_work *work, const struct mrf_request *request)
 {
-	int ret = work->flushed ? 0 : begin_job(ep, request, reply, body, work);
+	int ret = work->flushed ? 0 : begin_job(work, request);
 
 	work->flushed = ret == MRF_SERVE_JOB;
 	if (ret)
 		return ret;
 	mrf_ring_put(work->ring);
 	work->ring = NULL;
-	if (reply->status == MRF_REPLY_DONE)
-		tell_result(work, request, reply);
+	if (work->reply.status == MRF_REPLY_DONE)
+		tell_result(work, request);
 	return 0;
 }

@@ -17,7 +17,6 @@
  * As mrf_atomic_serve, for a request of type FLUSH or STAGE, or of type ATOMIC with
  * MRF_ATOMIC_WHAT_STAGED. work->job.over is the caller's.
  */
-int mrf_job_serve(struct mrf_ep *ep, const struct mrf_request *request, struct mrf_reply *reply,
-		  uint8_t *body, struct mrf_work *work);
+int mrf_job_serve(struct mrf_work *work, const struct mrf_request *request);
 
 #endif

@@ -115,17 +115,11 @@ static bool fits(struct mrf_work *work, const struct mrf_request *request)
 	return first || work->meant <= MRF_PROTO_MAX_REPLY;
 }
 
-static uint8_t *reply_at(struct mrf_work *work)
-{
-	return work->replies + work->used;
-}
-
 static int begin_request(struct mrf_work *work, const struct mrf_request *request)
 {
 	if (!is_request((int)request->type) || !fits(work, request))
 		return -FI_EINVAL;
-	work->reply = (struct mrf_reply){ .turn = request->turn,
-					  .body = reply_at(work) + MRF_PROTO_REPLY_HEAD };
+	work->reply = (struct mrf_reply){ .turn = request->turn, .body = mrf_work_body(work) };
 	work->begun = true;
 	work->counts = false;
 	return 0;
@@ -138,7 +132,6 @@ static int begin_request(struct mrf_work *work, const struct mrf_request *reques
 static int in_turn(struct mrf_work *work, const struct mrf_request *request)
 {
 	struct mrf_passive *passive = work->passive;
-	uint8_t *body = reply_at(work) + MRF_PROTO_REPLY_HEAD;
 	uint32_t behind = request->turn - passive->turn;
 	int ret;
 
@@ -149,9 +142,9 @@ static int in_turn(struct mrf_work *work, const struct mrf_request *request)
 		return 0;
 	}
 	if (request->type == MRF_MSG_ATOMIC && !(request->what & MRF_ATOMIC_WHAT_STAGED))
-		ret = mrf_atomic_serve(passive->ep, request, &work->reply, body, &work->swaps);
+		ret = mrf_atomic_serve(work, request);
 	else
-		ret = mrf_job_serve(passive->ep, request, &work->reply, body, work);
+		ret = mrf_job_serve(work, request);
 	passive->turn +=
 		!ret && work->reply.status == MRF_REPLY_DONE && work->reply.done == request->len;
 	return ret;
@@ -169,7 +162,7 @@ static int serve_one(struct mrf_work *work)
 		ret = in_turn(work, &request);
 	if (ret)
 		return ret;
-	work->used += mrf_reply_encode(&work->reply, reply_at(work));
+	work->used += mrf_reply_encode(&work->reply, work->replies + work->used);
 	work->at += mrf_msg_len(msg);
 	work->begun = false;
 	return 0;

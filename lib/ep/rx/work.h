@@ -53,4 +53,10 @@ struct mrf_work {
 	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
 };
 
+/* Where the body of the reply goes. */
+static inline uint8_t *mrf_work_body(struct mrf_work *work)
+{
+	return work->replies + work->used + MRF_PROTO_REPLY_HEAD;
+}
+
 #endif

@@ -282,7 +282,7 @@ static void take_reason(struct mrf_why *why, int err, const struct mrf_refusal *
  */
 static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 {
-	struct mrf_refusal said = { .code = 0 };
+	struct mrf_refusal said;
 	int ret;
 
 	if (mrf_likely(op->local.kind != MRF_LOCAL_STAGED && op->type->deliver))
@@ -290,6 +290,7 @@ static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 	if (mrf_likely(op->local.kind != MRF_LOCAL_STAGED))
 		return mrf_user_put(mrf_local_user(&op->local), (size_t)op->local.nuser,
 				    op->local.copy, may_wait);
+	said = (struct mrf_refusal){ .code = 0 };
 	mrf_refuse_catch(&said);
 	ret = mrf_stage_deliver(&ep->buf, &op->local, may_wait);
 	mrf_refuse_catch(NULL);

@@ -96,7 +96,7 @@ static struct mrf_cached *use_entry(struct mrf_cache *cache, const struct want *
 	return NULL;
 }
 
-/* An entry in the tree has not ended, so no use here can be its last. */
+/* An entry that is in the tree has not ended, so a use that ends here cannot be its last one. */
 static struct mrf_cached *use_locked(struct mrf_cache *cache, const struct want *want)
 {
 	struct mrf_itree_node *node = mrf_itree_below(&cache->tree, want->start);
@@ -320,7 +320,7 @@ static int find_or_make(struct mrf_cache *cache, struct ask *ask, struct mrf_cac
 	return ret;
 }
 
-/* Repeats it while there is something to give up, unless others take the room each time. */
+/* Tries again while there is something to give up, unless other threads take the room each time. */
 static int make_with_room(struct mrf_cache *cache, struct ask *ask, struct mrf_cached **out)
 {
 	uint64_t len = ask->want.end - ask->want.start;

@@ -57,7 +57,7 @@ static int keep_rest(struct mrf_local *local, const struct mrf_local_req *req, u
 	return local->rest ? 0 : -FI_ENOMEM;
 }
 
-/* Some of the buffers. */
+/* A part of the buffers. */
 struct part {
 	struct iovec iov[MRF_LOCAL_IOV];
 	void *desc[MRF_LOCAL_IOV];
@@ -186,7 +186,7 @@ static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
 	return ret < 0 ? explain_local(req, ret) : ret;
 }
 
-/* Every look-up of an address relies on this. */
+/* Every look-up of an address relies on this check. */
 static int check_buffers_end(const struct mrf_local_req *req)
 {
 	const struct iovec *iov = req->iov, *end = iov + req->count;
@@ -244,7 +244,7 @@ static void let_go(struct mrf_buf *buf, struct mrf_local *local)
 		mrf_bounce_give(&buf->bounce, local->copy);
 	else if (local->kind == MRF_LOCAL_STAGED)
 		mrf_stage_give(buf, local);
-	/* Nothing is held, even if the next part fails. */
+	/* Nothing stays held, even if the next part fails. */
 	local->copy = NULL;
 	local->kind = MRF_LOCAL_DESC;
 }

@@ -7,7 +7,7 @@
 #include "mr/device.h"
 #include "mr/space.h"
 
-/* In the order of the codes of their messages. */
+/* The order is that of the message codes. */
 enum fault { MISSING, NO_RIGHT, OUTSIDE, NONE };
 
 /* local: FI_MR_LOCAL is in force. */
@@ -126,7 +126,7 @@ int mrf_local_desc_check(const struct mrf_buf *buf, const struct mrf_local_req *
 	fault = look_at_desc(buf, NULL, desc, &req->iov[i], right, NULL);
 	if (fault == NONE)
 		return 0;
-	/* Making the name takes longer than all of the above. */
+	/* The name is made last, because that takes longer than all checks above. */
 	return refuse_desc(fault, code, name_buffer(&name, what, i), &req->iov[i], desc, right,
 			   local);
 }

@@ -32,7 +32,7 @@ void mrf_stage_fini(struct mrf_stage_pool *pool)
 	mrf_lock_fini(&pool->lock);
 }
 
-/* One that exists comes before one that has to be made. NULL: all are in use. */
+/* Prefers a ring that exists to one that has to be made. NULL: all are in use. */
 static struct mrf_stage_ring *find_ring_locked(struct mrf_stage_pool *pool)
 {
 	struct mrf_stage_ring *ring = NULL;
@@ -58,7 +58,7 @@ static struct mrf_stage_ring *take_ring(struct mrf_stage_pool *pool)
 	return ring;
 }
 
-/* True: it was the only one in use. */
+/* True: no other ring is in use. */
 static bool give_ring(struct mrf_stage_pool *pool, struct mrf_stage_ring *ring)
 {
 	bool others = false;
@@ -84,7 +84,7 @@ static int make_ring(struct mrf_vpd *pd, struct mrf_stage_ring *ring)
 	return -FI_ENOMEM;
 }
 
-/* -FI_EAGAIN: there will be one when another transfer ends. */
+/* -FI_EAGAIN: a ring will be free when another transfer ends. */
 static int get_ring(struct mrf_buf *buf, struct mrf_stage_ring **out)
 {
 	struct mrf_stage_ring *ring = take_ring(&buf->stage);
@@ -121,7 +121,7 @@ static int refuse_copy(const struct piece *piece, int err, const char *why)
 		return mrf_refuse(FI_ECANCELED, FI_LOG_EP_DATA, 4161,
 				  "the region of the local buffer at %p was closed",
 				  piece->there.iov_base);
-	/* The runtime says that it was freed. */
+	/* The runtime says that the memory was freed. */
 	if (err == -FI_EINVAL)
 		err = -FI_EFAULT;
 	return mrf_refuse(-err, FI_LOG_EP_DATA, 4162,
@@ -240,7 +240,7 @@ static int take_inline(const struct mrf_buf *buf, const struct mrf_local_req *re
 	return mrf_stage_gather(buf, &all, 0, req->total, local->data);
 }
 
-/* A slot is a ring for transfers that fit in it. */
+/* A slot serves as a ring for transfers that fit in it. */
 static int take_memory(struct mrf_buf *buf, struct mrf_local_rest *rest)
 {
 	int ret;
@@ -325,8 +325,8 @@ static uint64_t whole_chunks(const struct mrf_local_rest *rest, uint64_t pos)
 }
 
 /*
- * The next chunk: of what is sent, one for which there is room; of what arrives, one that has come.
- * 0: there is none now.
+ * The length of the next chunk: of bytes to be sent, one for which there is room; of bytes that
+ * arrive, one that has come completely. 0: there is none now.
  */
 static uint64_t next_step(const struct mrf_local_rest *rest, uint64_t acked)
 {
@@ -377,7 +377,7 @@ void mrf_stage_end(struct mrf_local *local, uint64_t len)
 	}
 }
 
-/* To the end of its chunk, so that it is acknowledged alone. */
+/* The part ends with its chunk, so that each chunk is acknowledged alone. */
 int mrf_stage_sge(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge)
 {
 	const struct mrf_local_rest *rest = local->rest;

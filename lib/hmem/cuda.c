@@ -144,7 +144,7 @@ static int cuda_count_devices(int *devices, struct mrf_hmem_why *why)
 
 /* --- contexts ------------------------------------------------------------------------------ */
 
-/* Of each device the primary context, once it was retained. */
+/* The primary context of each device, once it was retained. */
 static struct context *_Atomic primary[MAX_DEVICES];
 
 /* The state of a thread that has to be restored. */
@@ -319,7 +319,7 @@ static bool keep(unsigned long long context, struct stream *stream)
 	return i < KEPT;
 }
 
-/* Of this thread's context. */
+/* A stream of this thread's context. */
 static int take_stream(unsigned long long context, struct stream **stream, struct mrf_hmem_why *why)
 {
 	*stream = context ? take_kept(context) : NULL;
@@ -362,7 +362,7 @@ static int copy_on(struct stream *stream, const struct copy *copy, struct mrf_hm
 	return ret;
 }
 
-/* In the memory's context, which is this thread's now. */
+/* Copies in the memory's context, which is this thread's now. */
 static int copy_in_context(const struct context *context, const struct copy *copy,
 			   struct mrf_hmem_why *why)
 {
@@ -377,7 +377,7 @@ static int copy_in_context(const struct context *context, const struct copy *cop
 	return ret;
 }
 
-/* Where the memory is, if it is still the same. */
+/* Finds the context of the memory, if it is still the same memory. */
 static int find_home(const struct mrf_hmem_alloc *alloc, const struct copy *copy,
 		     struct context **context, struct mrf_hmem_why *why)
 {

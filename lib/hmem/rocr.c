@@ -153,7 +153,7 @@ static int rocr_count_devices(int *count, struct mrf_hmem_why *why)
 	return 0;
 }
 
-/* -1: it is the host. */
+/* -1: the agent is the host. */
 static int device_of(struct agent agent)
 {
 	int i = ndevices;
@@ -165,7 +165,7 @@ static int device_of(struct agent agent)
 
 /* --- which allocation ---------------------------------------------------------------------- */
 
-/* By the allocation's address: the number that it has. */
+/* Finds the number of the allocation at this address. */
 static struct mrf_idmap numbers;
 static struct mrf_lock numbers_lock = {
 #ifdef MRF_LOCKRANK
@@ -174,7 +174,7 @@ static struct mrf_lock numbers_lock = {
 };
 static uintptr_t last_number;
 
-/* From the thread that frees it. */
+/* Called by the thread that frees the allocation. */
 static void alloc_freed(void *ptr, void *arg)
 {
 	(void)arg;
@@ -183,7 +183,7 @@ static void alloc_freed(void *ptr, void *arg)
 	mrf_lock_release(&numbers_lock);
 }
 
-/* 0: it has none. */
+/* 0: the allocation has no number. */
 static uintptr_t rocr_number_of(uintptr_t start)
 {
 	uintptr_t number;
@@ -194,7 +194,7 @@ static uintptr_t rocr_number_of(uintptr_t start)
 	return number;
 }
 
-/* Another thread may be doing the same; one of the numbers stays. */
+/* Another thread may be doing the same: then one of the two numbers stays. */
 static int give_number(uintptr_t start, struct mrf_hmem_why *why)
 {
 	int ret;

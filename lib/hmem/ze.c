@@ -66,7 +66,7 @@ struct properties {
 	uint64_t page_size;
 };
 
-/* The runtime writes more, which is of no use here. */
+/* The runtime writes more fields, which are of no use here. */
 struct device_properties {
 	int type;
 	void *next;
@@ -106,7 +106,7 @@ static const struct mrf_dl_symbol symbols[] = {
 	{ "zeCommandListAppendMemoryCopy", &ze.copy },
 };
 
-/* Devices, and the parts of each. Constant once it is open. */
+/* The devices and the parts of each. Constant once the interface is open. */
 static struct {
 	struct device *device;
 	struct device *part[MAX_PARTS];
@@ -231,7 +231,7 @@ static bool is_part(uint32_t i, const struct device *device)
 	return k != UINT32_MAX;
 }
 
-/* -1: it is not one of the devices here. */
+/* -1: none of the devices here. */
 static int ze_number_of(const struct device *device)
 {
 	uint32_t i = ndevices;
@@ -299,7 +299,7 @@ static int ze_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hmem
 
 /* --- copies ------------------------------------------------------------------------------ */
 
-/* Shared memory may belong to no device: any does. */
+/* Shared memory may belong to no device: then any device will do. */
 static struct device *device_for(const struct mrf_hmem_alloc *alloc)
 {
 	return alloc->home ? alloc->home : devices[0].device;

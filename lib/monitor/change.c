@@ -84,7 +84,7 @@ void mrf_announce_clear(void)
 
 static struct mrf_hooks_listener *_Atomic listeners[MRF_HOOKS_LISTENERS];
 
-/* They come one after the other and stay. */
+/* Listeners are added one after the other, and stay. */
 static struct mrf_hooks_listener *listener_at(unsigned i)
 {
 	return atomic_load_explicit(&listeners[i], memory_order_acquire);

@@ -163,7 +163,7 @@ bool mrf_elf_contains(const struct mrf_elf *elf, uintptr_t at)
 	return in_segment(elf, at, 0);
 }
 
-/* The loader protects whole pages, and not the last one if it is not the whole of it. */
+/* The loader protects whole pages only, so not the last one if only a part of it is meant. */
 bool mrf_elf_sealed(const struct mrf_elf *elf, uintptr_t at)
 {
 	uintptr_t mask = ~(uintptr_t)(mrf_page_size() - 1), start, end;

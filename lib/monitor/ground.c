@@ -83,7 +83,7 @@ bool mrf_ground_next(uintptr_t start, uintptr_t end, unsigned *at, struct mrf_gr
 	return false;
 }
 
-/* Most often there is nothing of the chunk: then four words are compared. */
+/* In most cases there is nothing of the chunk: then four words are compared. */
 bool mrf_ground_touches(uintptr_t start, uintptr_t end)
 {
 	uintptr_t chunk = chunk_with(start);
@@ -184,7 +184,7 @@ static uintptr_t size(const struct mrf_ground *range)
 	return range->end - range->start;
 }
 
-/* Nothing that stays is missing in between, for those who look without a lock. */
+/* A reader without the lock finds every range that stays, at any time. */
 bool mrf_ground_cut(const struct mrf_ground *range, uintptr_t start, uintptr_t end,
 		    struct mrf_ground *lost)
 {

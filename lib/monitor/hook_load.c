@@ -43,7 +43,7 @@ static void meet_pending(void)
 		meet_new_objects();
 }
 
-/* Does it not matter who asks for this file? */
+/* Is the caller of no importance for how this file is found? */
 static bool same_for_all(const char *file)
 {
 	if (!file)
@@ -53,7 +53,7 @@ static bool same_for_all(const char *file)
 	return strchr(file, '/') || !mrf_slots_runpath();
 }
 
-/* Calls it for all. */
+/* Opens a file that is found in the same way for every caller. */
 static void *open_for_all(const char *file, int flags)
 {
 	void *(*orig)(const char *, int) = ORIG(DLOPEN, void *(*)(const char *, int));
@@ -155,7 +155,7 @@ struct hull {
 	bool first; /* the executable is still to come */
 };
 
-/* Neither goes away ever, and between the vDSO and the others lies the stack. */
+/* Neither of them ever goes away, and the stack lies between the vDSO and the others. */
 static bool never_unloaded(const struct hull *hull, const struct dl_phdr_info *info)
 {
 	return hull->first || info->dlpi_addr == getauxval(AT_SYSINFO_EHDR);

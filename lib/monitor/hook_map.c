@@ -67,7 +67,7 @@ static int hook_munmap(void *addr, size_t len)
 
 typedef void *mmap_call(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
 
-/* Without MAP_FIXED it takes room that is free. */
+/* Without MAP_FIXED the call takes free room. */
 static void *map_pages(unsigned call, void *addr, size_t len, int prot, int flags, int fd,
 		       off_t offset)
 {

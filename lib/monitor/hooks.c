@@ -57,7 +57,7 @@ static int find_originals(void)
 	return 0;
 }
 
-/* Several threads may do it at once, and find the same. */
+/* Several threads may do this at once, and find the same. */
 void mrf_hooks_find(void)
 {
 	if (mrf_likely(atomic_load(&found)))

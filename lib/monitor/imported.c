@@ -27,7 +27,7 @@ void mrf_imported_in_child(void)
 	atomic_store(&calls, 0);
 }
 
-/* NULL: there is none. Otherwise it stays until leave_monitor. */
+/* NULL: no monitor is imported. Otherwise the monitor stays until leave_monitor. */
 static struct fid_mem_monitor *enter_monitor(void)
 {
 	struct fid_mem_monitor *monitor;

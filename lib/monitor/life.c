@@ -102,7 +102,7 @@ static void monitor_in_child(void)
 
 static void monitor_notice_forks(void)
 {
-	/* If this fails, everything works as long as the process does not fork. */
+	/* If this fails, everything works until the process forks. */
 	(void)pthread_atfork(NULL, NULL, monitor_in_child);
 }
 

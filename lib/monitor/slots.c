@@ -79,7 +79,7 @@ static bool may_write(_Atomic uintptr_t *at)
 		       FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) >= 0;
 }
 
-/* Not by way of the C library: that call is hooked itself. */
+/* Makes the system call directly: the function of the C library is hooked itself. */
 static bool protect_page(_Atomic uintptr_t *at, int prot)
 {
 	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(mrf_page_size() - 1);
@@ -132,7 +132,7 @@ static struct mrf_hook *hook_of(const char *name)
 	return NULL;
 }
 
-/* Not yet filled in by the loader. */
+/* The loader has not filled in the slot yet. */
 static bool is_unfinished(const struct mrf_elf *elf, uintptr_t value)
 {
 	return !value || (value < elf->base && mrf_elf_contains(elf, elf->base + value));
@@ -224,7 +224,7 @@ static void look_again_at_lazy(void)
 	}
 }
 
-/* Slots of objects that are gone must not be touched: so all are found anew. */
+/* Slots of objects that are gone must not be touched, so all slots are looked up again. */
 static bool nothing_new(struct look *look, const struct dl_phdr_info *info)
 {
 	look->first = false;

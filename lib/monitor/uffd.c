@@ -118,8 +118,8 @@ static int unregister(uintptr_t start, size_t len)
 }
 
 /*
- * The kernel refuses the whole range if one mapping in it is of another kind: go around
- * that one.
+ * The kernel refuses the whole range if one mapping in it is of another kind, so that one is left
+ * out.
  */
 static void unregister_parts(uintptr_t start, size_t len, unsigned *tries)
 {

@@ -162,7 +162,6 @@ const char *mrf_addr_unresolved(const char *service, int error)
 	if (error == EAI_SYSTEM)
 		return strerror(errno);
 	if (error == EAI_SERVICE && is_no_port(service))
-		return "the service is a number, but not a port: the highest port is "
-		       "65535";
+		return "the service is a number, but not a port: the highest port is 65535";
 	return gai_strerror(error);
 }

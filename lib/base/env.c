@@ -20,8 +20,7 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				     "logs all of them (default: 2000)",
 				     2000, 0, INT_MAX },
 	[MRF_PARAM_LOG_LEVEL] = { "FI_LOG_LEVEL", FI_PARAM_STRING,
-				  "What to log: none, warn, trace, info or debug "
-				  "(default: warn)",
+				  "What to log: none, warn, trace, info or debug (default: warn)",
 				  0, 0, 0 },
 	[MRF_PARAM_LOG_PROV] = { "FI_LOG_PROV", FI_PARAM_STRING,
 				 "Names of the providers to log, or after a ^ those not "
@@ -43,8 +42,7 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 	[MRF_PARAM_ACK_TIMEOUT] = { "FI_MRFAB_ACK_TIMEOUT", FI_PARAM_INT,
 				    "mrfab: How long to wait for a peer's "
 				    "acknowledgement before a packet is sent again: "
-				    "4.096 microseconds times 2 to the power of this "
-				    "(default: 17)",
+				    "4.096 microseconds times 2 to the power of this (default: 17)",
 				    17, 8, 31 },
 	[MRF_PARAM_RETRY] = { "FI_MRFAB_RETRY_COUNT", FI_PARAM_INT,
 			      "mrfab: How often a packet is sent again before the peer "

@@ -167,9 +167,8 @@ static void configure(void)
 	}
 	if (subsys && !config.subsys) {
 		snprintf(text, sizeof(text),
-			 "MRF-W5902: FI_LOG_SUBSYS=\"%s\" names no subsystem: nothing "
-			 "will be "
-			 "logged",
+			 "MRF-W5902: FI_LOG_SUBSYS=\"%s\" names no subsystem: "
+			 "nothing will be logged",
 			 subsys);
 		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
 	}

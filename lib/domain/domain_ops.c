@@ -203,8 +203,7 @@ static int report_to(struct mrf_domain *domain, struct mrf_eq *eq)
 				  (const void *)&domain->fid);
 	if (ret)
 		return mrf_refuse(mrf_thread_err(ret), FI_LOG_DOMAIN, 2163,
-				  "fi_domain_bind: the thread that registers cannot be "
-				  "started: %s",
+				  "fi_domain_bind: the thread that registers cannot be started: %s",
 				  mrf_limit_text(ret));
 	return 0;
 }

@@ -67,7 +67,7 @@ static int ep_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum 
 
 static int check_atomic_state(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 {
-	/* Does the operation store anything, does it return anything? */
+	/* Does the operation store anything, and does it return anything? */
 	bool writes = req->op != FI_ATOMIC_READ, reads = req->family != MRF_ATOMIC_BASE;
 	uint64_t lacks = ((writes ? FI_WRITE : 0) | (reads ? FI_READ : 0)) & ~ep->caps;
 

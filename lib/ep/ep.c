@@ -38,7 +38,7 @@ static void allow_short_locked(struct mrf_ep *ep)
 {
 	bool may = ep->enabled && !(ep->op_flags & ~MRF_SHORT_FLAGS);
 	bool reads = may && ep->caps & FI_READ, writes = may && ep->caps & FI_WRITE;
-	/* Their values may be in memory of a device. */
+	/* Atomic operations may have their values in memory of a device. */
 	bool atomics = ep->caps & FI_ATOMIC && !(ep->domain->space.mode & FI_MR_HMEM);
 	size_t max = ep->caps & FI_RMA ? mrf_vdev_limits(ep->domain->vdev)->max_msg_size : 0;
 
@@ -138,8 +138,9 @@ static int ep_close(struct fid *fid)
 	if (ret)
 		return ret;
 	/*
-	 * First nobody polls it any more, then the agent lets go of it. Its queues and its domain
-	 * come last, when only its own memory is left: other threads may be waiting to close them.
+	 * First the endpoint is no longer polled, then the agent lets go of it. Its queues and its
+	 * domain are released last, when only the endpoint's own memory is left: other threads may
+	 * be waiting to close them.
 	 */
 	mrf_ep_unlink_all(ep);
 	mrf_eps_remove(ep);
@@ -290,7 +291,7 @@ static int take_key(const struct mrf_domain *domain, const struct fi_info *info,
 	return 0;
 }
 
-/* Sets up the port, to which regions are bound. */
+/* Sets up the port: what regions are bound to. */
 static int open_port(struct mrf_ep *ep, const void *key, size_t key_size)
 {
 	int ret;
@@ -307,7 +308,7 @@ static int open_port(struct mrf_ep *ep, const void *key, size_t key_size)
 	return 0;
 }
 
-/* There is no memory, no random bytes or no completion queue. */
+/* There was no memory, there were no random bytes, or there was no completion queue. */
 static int cannot(int ret)
 {
 	return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4061, "the endpoint cannot be opened: %s",

@@ -72,7 +72,7 @@ static int bind_cq_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 		ret = bind_tx_cq_locked(ep, cq, flags);
 	if (!ret && (flags & FI_RECV)) {
 		ep->rx_cq = cq;
-		/* One line about the endpoint is enough. */
+		/* One line for each endpoint is enough. */
 		if (cq != ep->tx_cq)
 			mrf_obj_hold(&ep->hold_rx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
 	}
@@ -155,8 +155,7 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	if (!flags || (flags & ~CNTR_FLAGS))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4043,
 				  "flags %#lx: an endpoint's counter is bound with FI_READ, "
-				  "FI_WRITE, FI_SEND, FI_RECV, FI_REMOTE_READ, "
-				  "FI_REMOTE_WRITE",
+				  "FI_WRITE, FI_SEND, FI_RECV, FI_REMOTE_READ, FI_REMOTE_WRITE",
 				  (unsigned long)flags);
 	if ((flags & FI_WRITE && ep->wr_cntr) || (flags & FI_READ && ep->rd_cntr) ||
 	    (flags & FI_REMOTE_WRITE && ep->hold_rem.target))

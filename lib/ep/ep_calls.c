@@ -53,7 +53,7 @@ static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
 
 /* --- what there is not --------------------------------------------------------------------- */
 
-/* The functions here look at none of their arguments, but at what names an option. */
+/* The functions here look at none of their arguments except the name of an option. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static int no_option(int level, int optname)

@@ -31,7 +31,7 @@ static void kicked(struct mrf_kick *kick)
 	mrf_service_leave(ep);
 }
 
-/* One that has to wait again is for the next time. */
+/* An endpoint that has to wait again has its turn the next time. */
 static void advance_watching_locked(struct mrf_ep *ep)
 {
 	struct mrf_list *node, now;
@@ -67,7 +67,7 @@ static bool leave_removed(struct mrf_ep *ep, int64_t end)
 	mrf_list_each_safe (node, &ep->all_peers) {
 		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
 
-		/* Those that are gone already are busy, and will be kicked. */
+		/* Endpoints that have left the list already are busy, and will be kicked. */
 		if (peer->gone || !mrf_peers_let_go_locked(peer))
 			continue;
 		mrf_service_conn_locked(peer);
@@ -80,8 +80,8 @@ static bool leave_removed(struct mrf_ep *ep, int64_t end)
 }
 
 /*
- * Closes the connections to addresses that were removed, once they have nothing to do; as many as
- * there is time for, and the others in the next turns.
+ * Closes idle connections to addresses that were removed: as many as there is time for, and the
+ * others in the next turns.
  */
 static void removed(struct mrf_agent *agent)
 {
@@ -189,7 +189,7 @@ static int abandon_one(struct mrf_ep *ep)
 	return ret;
 }
 
-/* As many connections as there is time for. */
+/* Closes as many connections as there is time for. */
 static int close_in_agent(struct mrf_agent *agent, void *arg)
 {
 	int64_t end = mrf_now_us() + MRF_TURN_US;
@@ -236,7 +236,7 @@ static void settle_now(void *arg)
 	mrf_agent_command(arg, NULL, poll_once);
 }
 
-/* on: the agent is told of dropped pins. Off: it is not, once this has returned. */
+/* On: the agent is told of dropped pins. Off: it is no longer told once this has returned. */
 static void listen_for_drops(struct mrf_eps *eps, bool on)
 {
 	struct mrf_mr_space *space = eps->space;

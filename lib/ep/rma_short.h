@@ -101,7 +101,7 @@ static inline int mrf_rma_send_off_locked(struct mrf_conn *conn, struct mrf_op *
 					  const struct mrf_rma_one *one,
 					  const struct mrf_rma_ends *ends)
 {
-	/* Memory of a descriptor is there; of other memory there is a copy. */
+	/* Memory behind a descriptor is mapped; of other memory there is a copy. */
 	struct mrf_sge here = { .addr = ends->kind == MRF_LOCAL_DESC ? one->buf
 								     : (uintptr_t)ends->bytes,
 				.len = (uint32_t)one->len };
@@ -165,7 +165,7 @@ static inline bool mrf_rma_copy(void *to, const struct mrf_rma_one *one)
 	return one->kind == MRF_OP_READ || !mrf_user_get(to, &from, 1);
 }
 
-/* A few bytes, in a copy. */
+/* A few bytes go as a copy. */
 static inline bool mrf_rma_go_few(struct mrf_ep *ep, const struct mrf_rma_one *one)
 {
 	uint8_t few[MRF_RMA_FEW_BYTES];
@@ -224,7 +224,7 @@ static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *on
 	return mrf_rma_short_unregistered(ep, one);
 }
 
-/* The same for what is injected, which needs no descriptor in any mode. */
+/* The same for injected bytes, which need no descriptor in any mode. */
 static inline bool mrf_rma_short_inject(struct mrf_ep *ep, const struct mrf_rma_one *one)
 {
 	if (one->len > MRF_RMA_FEW_BYTES || !mrf_rma_is_short(ep, one))

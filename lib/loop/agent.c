@@ -163,7 +163,10 @@ static void handle_device(struct mrf_agent *agent, const struct mrf_vdev_event *
 
 	switch (event->type) {
 	case MRF_VDEV_CQ_ERR:
-		/* Completions are lost, nobody knows whose: no connection with it can go on. */
+		/*
+		 * Completions are lost, and it is not known whose: no connection that uses the
+		 * queue can go on.
+		 */
 		mrf_warn(FI_LOG_EP_CTRL, 4027,
 			 "%s: a completion queue is in error: the connections that use it are made "
 			 "anew",
@@ -328,7 +331,10 @@ static void turn(struct mrf_agent *agent)
 	struct epoll_event events[16];
 	int i, n;
 
-	/* Before the wait, because a command may free the endpoint that an event belongs to. */
+	/*
+	 * Commands come before the wait, because one may free the endpoint that an event belongs
+	 * to.
+	 */
 	mrf_agent_run_commands(agent);
 	n = epoll_wait(agent->epoll_fd, events, MRF_ARRAY_SIZE(events), next_timeout(agent));
 	mrf_agent_tell_peers(agent);

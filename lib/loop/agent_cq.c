@@ -108,8 +108,9 @@ static bool handle_from(struct mrf_agent *agent, struct mrf_agent_cq *cq, unsign
 
 	while ((n = mrf_vcq_poll(cq->vcq, wc, MRF_ARRAY_SIZE(wc))) > 0) {
 		/*
-		 * Counted before they are handled: an owner that goes meanwhile has its last
-		 * completions behind all of them, in a queue that may have filled up again.
+		 * Completions are counted before they are handled: an owner that goes meanwhile has
+		 * its last completions behind all of them, in a queue that may have filled up
+		 * again.
 		 */
 		taken += (unsigned)n;
 		cq->taken += (unsigned)n;

@@ -15,7 +15,7 @@ static void queue_job_locked(struct mrf_crew *crew, struct mrf_job *job)
 	sem_post(&crew->work);
 }
 
-/* The list's first; NULL: it is empty. */
+/* The first job of the list; NULL: the list is empty. */
 static struct mrf_job *job_pop(struct mrf_agent *agent, struct mrf_list *list)
 {
 	struct mrf_list *node;
@@ -26,7 +26,7 @@ static struct mrf_job *job_pop(struct mrf_agent *agent, struct mrf_list *list)
 	return node ? mrf_list_entry(node, struct mrf_job, node) : NULL;
 }
 
-/* NULL: there is none, and the thread is to end. */
+/* NULL: there is no job left, and the thread has to end. */
 static struct mrf_job *job_waiting(struct mrf_crew *crew)
 {
 	while (sem_wait(&crew->work) && errno == EINTR)
@@ -61,7 +61,7 @@ static void *crew_main(void *arg)
 	return NULL;
 }
 
-/* One more, if all have something to do. Without it the jobs are the others'. */
+/* Starts one more thread if all are busy. If that fails, the others do the jobs. */
 static int enlist_locked(struct mrf_crew *crew)
 {
 	int ret;

@@ -92,8 +92,7 @@ static int check_mr_key(const struct fi_mr_attr *attr)
 				  attr->auth_key_size);
 	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3201,
-				  "auth_key_size=%zu: an authorization key has at most %d "
-				  "bytes",
+				  "auth_key_size=%zu: an authorization key has at most %d bytes",
 				  attr->auth_key_size, MRF_LIMIT_AUTH_KEY);
 	return 0;
 }

@@ -165,8 +165,7 @@ static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int
 {
 	if (err == -FI_ENOKEY)
 		return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3021,
-				  "requested_key=%#lx: is taken by the region at %#lx, "
-				  "%lu byte%s",
+				  "requested_key=%#lx: is taken by the region at %#lx, %lu byte%s",
 				  key, holder->addr, holder->len, MRF_S(holder->len));
 	return mrf_refuse(-err, FI_LOG_MR, 3022, "there is no memory for a region");
 }

@@ -413,8 +413,7 @@ static int check_eq_attr(const struct fi_eq_attr *attr)
 {
 	if (attr->flags & ~(FI_WRITE | FI_AFFINITY))
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2070,
-				  "fi_eq_attr.flags=%#lx: only FI_WRITE and FI_AFFINITY are "
-				  "known",
+				  "fi_eq_attr.flags=%#lx: only FI_WRITE and FI_AFFINITY are known",
 				  attr->flags);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2071,

@@ -21,14 +21,12 @@ static void explain(const char *path, const char *module, int err, char *why, si
 {
 	if (is_missing(err))
 		snprintf(why, len,
-			 "%s does not exist: load the module (modprobe %s); in a "
-			 "container, "
+			 "%s does not exist: load the module (modprobe %s); in a container, "
 			 "pass the file in",
 			 path, module);
 	else
 		snprintf(why, len,
-			 "%s: %s: user %u must be allowed to read and write it (chmod "
-			 "666, or "
+			 "%s: %s: user %u must be allowed to read and write it (chmod 666, or "
 			 "a rule of udev)",
 			 path, strerror(err), (unsigned)geteuid());
 }

@@ -80,7 +80,7 @@ int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *call
 	conn->owner.calls = &calls->owner;
 	conn->owner.scq = peer->ep->scq;
 	conn->timer.over = calls->deadline;
-	/* There may be no room in the agent's queues: then it makes another. */
+	/* If there is no room in the agent's queues, it makes another one. */
 	mrf_conn_unlock(conn);
 	ret = mrf_agent_own(agent, &conn->owner, MRF_CONN_SLOTS);
 	mrf_conn_lock(conn);
@@ -266,7 +266,7 @@ enum mrf_attempt mrf_conn_resolve_locked(struct mrf_conn *conn, struct mrf_why *
 				   why);
 }
 
-/* Without ep->lock. */
+/* Called without ep->lock. */
 static int create_conn_qp(struct mrf_conn *conn)
 {
 	struct mrf_ep *ep = conn->peer->ep;
@@ -322,7 +322,7 @@ static enum mrf_attempt on_route_locked(struct mrf_conn *conn, struct mrf_why *w
 
 /* --- ASKING to READY ----------------------------------------------------------------------- */
 
-/* Before anything is posted on it; without ep->lock. */
+/* Called before anything is posted on the connection, without ep->lock. */
 static void begin_counting(struct mrf_conn *conn)
 {
 	uint32_t mtu;

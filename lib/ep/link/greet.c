@@ -131,8 +131,7 @@ bool mrf_greet_again_locked(struct mrf_peer *peer, const void *data, size_t len,
 	}
 	if (!mrf_greet_auth(peer->ep)) {
 		mrf_why_set(why, FI_EACCES, 4202,
-			    "the endpoint there has an authorization key, but this one "
-			    "has none");
+			    "the endpoint there has an authorization key, but this one has none");
 		return false;
 	}
 	if (++peer->dial.challenges > MRF_CHALLENGES) {
@@ -177,8 +176,7 @@ static bool trusts_locked(struct mrf_conn *conn, const struct mrf_welcome *welco
 		return true;
 	if (!(welcome->flags & MRF_WELCOME_PROOF) || !conn->talk.number) {
 		mrf_why_set(why, FI_EACCES, 4205,
-			    "the endpoint there has no authorization key, but this one "
-			    "has one");
+			    "the endpoint there has no authorization key, but this one has one");
 		return false;
 	}
 	conn->talk.target_qpn = qpn;

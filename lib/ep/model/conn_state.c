@@ -6,7 +6,7 @@
 
 /* --- ours: the tables --------------------------------------------------------------------- */
 
-/* 0, where nothing stands: the move is not in the diagram. */
+/* A 0, where the table has nothing, means that the move is not in the diagram. */
 #define TO(state) ((uint8_t)((state) + 1))
 
 static const uint8_t peer_moves[MRF_PEER_STATES][MRF_PEER_MOVES] = {

@@ -18,10 +18,16 @@ struct row {
 /* clang-format off */
 /* The words that the table is written in. */
 #define AGAIN { .deed = MRF_AGAIN }
-/* Refused: resolve.c bounds how often. A request's key was not what was refused. */
+/*
+ * Refused: resolve.c bounds how often it is tried. With a request, the key was not what was
+ * refused.
+ */
 #define RESEND { .deed = MRF_AGAIN, .refused = true }
 #define ANEW { .deed = MRF_AGAIN, .refused = true, .anew = true }
-/* Done again a few times: the peer connected again may be another one, with other keys. */
+/*
+ * Done again a few times: the peer that is reached the next time may be another one, with other
+ * keys.
+ */
 #define TRY(why) { .deed = MRF_AGAIN, .bounded = true, .anew = true, .status = MRF_WC_##why }
 /* FAIL(why) if the target cannot be asked; ASK_TRY: or too often. */
 #define ASK(why) { .deed = MRF_ASK, .status = MRF_WC_##why }
@@ -81,7 +87,7 @@ static const struct row table[MRF_CAUSES][MRF_PLACES] = {
 		[MRF_BEHIND ... MRF_BEHIND_RAN] =
 			ROW(  TRY(TIMEOUT), ASK(TIMEOUT),  FAIL(TIMEOUT), ASK(TIMEOUT)),
 	},
-	/* The kernel would not take it again, either, even if it is a read. */
+	/* The kernel would not accept it the next time either, even if it is a read. */
 	[MRF_WC_DENIED] = {
 		[MRF_AHEAD ... MRF_BEHIND_RAN] =
 			ROW(  FAIL(DENIED), FAIL(DENIED),  FAIL(DENIED),  FAIL(DENIED)),

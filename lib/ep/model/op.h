@@ -70,11 +70,11 @@ struct mrf_op_type {
 	 * not mapped. NULL: the data are in op->local.copy or already in place.
 	 */
 	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op, bool may_wait);
-	/* Everything is done: changes op to its next type. NULL: op completes. */
+	/* All bytes are done: changes op to its next type. NULL: op completes. */
 	void (*done)(struct mrf_peer *peer, struct mrf_op *op);
 	/*
-	 * What was posted of op is back, and more is to be posted: looks at what came
-	 * back, and may complete op. NULL: there is nothing to be seen.
+	 * The posted part of op has come back, and more has to be posted: looks at the results, and
+	 * may complete op. NULL: there are no results to look at.
 	 */
 	void (*back)(struct mrf_peer *peer, struct mrf_op *op);
 };
@@ -94,7 +94,7 @@ struct mrf_op_atomic {
 	uint64_t guess;	    /* what the word should hold for the try to succeed */
 };
 
-/* What has come of it on connections that broke, and what is to come of that: fate.h. */
+/* What happened to the operation on connections that broke, and what follows from that: fate.h. */
 struct mrf_op_broken {
 	bool posted;		  /* was posted once and flushed; may have run */
 	bool failed;		  /* in peer->chores.list, to complete in error: why */
@@ -106,7 +106,7 @@ struct mrf_op_broken {
 	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
 };
 
-/* Data that a write brings to the peer's application. */
+/* Data that a write carries to the peer's application. */
 struct mrf_op_imm {
 	bool has;
 	bool posted;

@@ -18,10 +18,10 @@
 
 struct mrf_peer;
 
-/* The buffers of op are within reach, or (why) cannot be; ep->lock is held. */
+/* The buffers of op have been brought within reach, or (why) cannot be; ep->lock is held. */
 typedef void mrf_prepared(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why);
 
-/* What is to be done for a peer without ep->lock, in order: tx/chores.h. */
+/* Work for a peer that is done without ep->lock, in order: tx/chores.h. */
 struct mrf_chores {
 	struct mrf_list list;  /* struct mrf_op.node */
 	struct mrf_list of_ep; /* in ep->chores; not while a thread is at them */
@@ -50,7 +50,7 @@ struct mrf_known {
 	unsigned leases;	/* answers that are good once, not yet released */
 };
 
-/* What the peer's endpoint has said of itself when it welcomed a connection. */
+/* What the peer's endpoint said about itself when it welcomed a connection. */
 struct mrf_target {
 	uint64_t instance;	      /* of its endpoint; 0 before the first welcome */
 	uint64_t space_id;	      /* of its domain; its raw keys carry it */

@@ -68,7 +68,7 @@ int mrf_ask_send_locked(struct mrf_peer *peer)
 		mrf_list_add_tail(&remote->node, &peer->known.asked);
 		remote->wanted = false;
 		remote->asking = true;
-		/* What is known of other bytes of a region on demand stays. */
+		/* What is known about other bytes of a region that is pinned on demand stays. */
 		if (remote->complete)
 			mrf_remote_drop_locked(remote);
 		peer->known.asks++;

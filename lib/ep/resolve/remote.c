@@ -10,7 +10,9 @@
 #include "mr/map.h"
 #include "proto/rawkey.h"
 
-/* Keys remembered of a peer; applications that use up keys must not use up memory. */
+/*
+ * How many of a peer's keys are remembered: applications that use up keys must not use up memory.
+ */
 #define MAX_REMOTES 16384
 
 static struct mrf_map *map_of(const struct mrf_peer *peer)
@@ -243,7 +245,7 @@ static int learn_raw_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->instance = raw->serial;
 	remote->complete = raw->complete;
 	remote->access = remote->quick = raw->access;
-	remote->event = 0; /* one that has a number would not be complete */
+	remote->event = 0; /* an answer with an event number would not be complete */
 	remote->base = raw->base;
 	remote->len = raw->len;
 	remote->status = MRF_MR_OK;
@@ -272,8 +274,7 @@ static struct mrf_remote *get_mapped_locked(struct mrf_peer *peer, uint64_t key,
 
 	if (raw->space_id != peer->target.space_id) {
 		mrf_why_set(why, FI_EKEYREJECTED, 4141,
-			    "key 0x%" PRIx64 " was mapped from a raw key of another peer's "
-			    "domain",
+			    "key 0x%" PRIx64 " was mapped from a raw key of another peer's domain",
 			    key);
 		return NULL;
 	}

@@ -64,8 +64,7 @@ static bool bounds_fail_locked(const struct mrf_peer *peer, const struct mrf_rem
 		hint = "; this looks like an offset, but the peer's domain takes virtual "
 		       "addresses (FI_MR_VIRT_ADDR)";
 	else if (!virt && mrf_range_inside(rma->addr, rma->len, remote->base, remote->len))
-		hint = "; this looks like an address, but the peer's domain takes "
-		       "offsets";
+		hint = "; this looks like an address, but the peer's domain takes offsets";
 	if (remote->nways <= 1 && rma->addr >= base && rma->addr <= end)
 		return FAIL(why, FI_EACCES, 4105,
 			    "key 0x%" PRIx64 ": %" PRIu64 " byte%s past the end: 0x%" PRIx64
@@ -142,7 +141,7 @@ static bool is_fresh_locked(const struct mrf_op *op, const struct mrf_remote *re
 	return remote->cookie >= op->stamp;
 }
 
-/* The last question was about bytes of this access, so its answer applies here. */
+/* The last question was about bytes of this access, so its answer applies to it. */
 static bool concerns_locked(const struct mrf_remote *remote, const struct fi_rma_iov *rma)
 {
 	const struct mrf_range *range = &remote->answered;
@@ -212,7 +211,10 @@ static const struct mrf_remote *known_locked(const struct mrf_op *op, uint64_t k
 	return remote && remote->known ? remote : NULL;
 }
 
-/* Does the key carry its rkey, and one work request do it all? Then the kernel checks it. */
+/*
+ * Does the key carry its rkey, and does one work request do the whole operation? Then the kernel
+ * checks it.
+ */
 static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 			  struct mrf_key_direct *key)
 {
@@ -232,7 +234,7 @@ static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 	       mrf_key_unpack(op->peer->target.mr_mode, rma->key, key);
 }
 
-/* Has a lease for the first bytes of any of its buffers been collected? */
+/* Has the operation collected a lease for the first bytes of any of its buffers? */
 static bool holds_leases_locked(const struct mrf_op *op)
 {
 	const struct fi_rma_iov *rma;

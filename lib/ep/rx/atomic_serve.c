@@ -342,7 +342,7 @@ static uint32_t find_all(struct job *job, uint64_t pos, struct place *place, str
 	return MRF_MR_OUTSIDE;
 }
 
-/* The next attempt starts anew, with queue pairs that work. */
+/* The next attempt starts from scratch, with queue pairs that work. */
 static uint32_t refused(struct job *job)
 {
 	enum { TRIES = 8 };

@@ -81,8 +81,8 @@ static int begin_flush(struct mrf_work *work, const struct mrf_request *request)
 /* --- memory of devices --------------------------------------------------------------------- */
 
 /*
- * Is a job for a connection that has ended at the same region? It writes what was asked for
- * before, and is not to come behind what is asked for now.
+ * Is a job of a connection that has ended working on the same region? It writes what was asked for
+ * earlier, which must not land after what is asked for now.
  */
 static bool is_early(const struct mrf_work *work)
 {

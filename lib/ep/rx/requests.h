@@ -8,7 +8,7 @@
 
 #include "ep/rx/work.h"
 
-/* How many requests are in a message. Malformed ones are found when they are served. */
+/* Returns how many requests are in a message. Malformed requests are found when they are served. */
 unsigned mrf_requests_in(const uint8_t *msg, size_t len);
 /*
  * Serves the connection's message of requests in this slot, or carries on with it. -FI_EAGAIN: it
@@ -17,7 +17,7 @@ unsigned mrf_requests_in(const uint8_t *msg, size_t len);
 int mrf_requests_serve(struct mrf_passive *passive, unsigned slot, size_t len);
 /* The connection is about to be freed. */
 void mrf_requests_leave(struct mrf_passive *passive);
-/* No connection is left, and no job. */
+/* Called when no connection and no job is left. */
 void mrf_requests_fini(struct mrf_eps *eps);
 
 #endif

@@ -27,7 +27,7 @@ void mrf_ring_touch(struct mrf_passive *passive)
 	ring->used = mrf_now_ms();
 }
 
-/* Is it the turn of its peer to do something? */
+/* Is it the peer's turn to do something? */
 static bool is_idle(const struct mrf_ring *ring)
 {
 	const struct mrf_passive *passive = ring->passive;
@@ -42,7 +42,7 @@ static struct mrf_ring *least_used(const struct mrf_eps *eps)
 	return node ? mrf_list_entry(node, struct mrf_ring, node) : NULL;
 }
 
-/* True: the one that was used least recently goes, since nobody has used it for so long. */
+/* True: the least recently used ring has not been used for so long, and is taken away. */
 static bool give_up_one(struct mrf_eps *eps, int64_t ms)
 {
 	struct mrf_ring *ring = least_used(eps);
@@ -51,8 +51,7 @@ static bool give_up_one(struct mrf_eps *eps, int64_t ms)
 	if (!ring || mrf_now_ms() - ring->used < ms || !is_idle(ring))
 		return false;
 	mrf_info(FI_LOG_EP_CTRL,
-		 "a peer that has left memory of a device alone for %lld ms loses "
-		 "its connection",
+		 "a peer that has left memory of a device alone for %lld ms loses its connection",
 		 (long long)(mrf_now_ms() - ring->used));
 	passive = ring->passive;
 	mrf_passive_disconnect(passive);

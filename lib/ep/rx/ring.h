@@ -30,9 +30,9 @@ struct mrf_ring {
 uint32_t mrf_ring_rkey(struct mrf_passive *passive);
 /* The peer uses memory of a device: it keeps its ring for another while. Harmless if it has none. */
 void mrf_ring_touch(struct mrf_passive *passive);
-/* A job is going to be at it: to be given back with mrf_ring_put. */
+/* A job is going to use the ring, which is then given back with mrf_ring_put. */
 struct mrf_ring *mrf_ring_get(struct mrf_passive *passive);
-/* A job is over. Harmless with NULL. */
+/* A job has ended. Harmless with NULL. */
 void mrf_ring_put(struct mrf_ring *ring);
 /* The connection has ended: nobody reaches its ring any more. Harmless if there is none. */
 void mrf_ring_leave(struct mrf_passive *passive);

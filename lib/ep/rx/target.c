@@ -50,7 +50,7 @@ static struct mrf_end *end_place(struct mrf_ends *ends, const union mrf_addr *ad
 	return n < MRF_ENDS_PER_ADDR ? oldest : own;
 }
 
-/* Nothing lands over it any more, and its initiator may ask how far it came. */
+/* Nothing arrives on it any more, and its initiator may ask how far it came. */
 static void stop(struct mrf_passive *passive)
 {
 	struct mrf_ends *ends = &passive->ep->ends;
@@ -81,7 +81,7 @@ static void passive_destroy(struct mrf_passive *passive)
 }
 
 /*
- * First nothing arrives any more. What has arrived counts: a write that was acknowledged has its
+ * First arrivals are stopped. What has arrived counts: a write that was acknowledged has its
  * completion here.
  */
 static void gone(struct mrf_passive *passive)
@@ -223,7 +223,10 @@ static int create_qp(struct mrf_passive *passive)
 		return ret;
 	for (i = 0; !ret && i < MRF_PASSIVE_SLOTS; i++)
 		ret = mrf_passive_post_slot(passive, i);
-	/* It refers to what goes now, and there may be another attempt with the same id. */
+	/*
+	 * The id refers to the connection that is freed now, and there may be another attempt with
+	 * the same id.
+	 */
 	if (ret)
 		mrf_vconn_destroy_qp(passive->vconn);
 	return ret;
@@ -327,8 +330,7 @@ static void not_taken_in(struct mrf_vconn *vconn, int ret, enum mrf_full full)
 		return;
 	}
 	mrf_warn(FI_LOG_EP_CTRL, 4023,
-		 "there is no room for another peer, whose connection is rejected: out of %s "
-		 "(%s)",
+		 "there is no room for another peer, whose connection is rejected: out of %s (%s)",
 		 mrf_full_text(full), mrf_errtext(-ret));
 	reject_full(vconn, full);
 }
@@ -351,7 +353,7 @@ static const struct mrf_end *find_end(const struct mrf_ends *ends, const struct 
 {
 	const struct mrf_end *found = NULL, *end;
 
-	/* The number of a queue pair is used again. */
+	/* Numbers of queue pairs are re-used. */
 	for (end = ends->last; end < ends->last + MRF_ENDS; end++) {
 		if (end->order && end->ticket == hello->ticket && end->qpn == hello->lost &&
 		    (!found || end->order > found->order))
@@ -368,7 +370,7 @@ static uint32_t tell_lost(struct mrf_ep *ep, const struct mrf_hello *hello)
 
 	if (!hello->lost)
 		return 0;
-	/* The initiator would not ask if it still used it. */
+	/* The initiator would not ask about a connection that it still used. */
 	passive = find_lost(ep, hello);
 	if (passive)
 		gone(passive);
@@ -399,7 +401,7 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 	}
 	welcome.flags |= tell_lost(ep, hello);
 	ret = passive_new(ep, vconn, hello->ticket, &full, &passive);
-	/* In place of the oldest connection that its initiator has not confirmed. */
+	/* Takes the place of the oldest connection that its initiator has not confirmed. */
 	oldest = mrf_list_first(&mrf_eps_of(ep->agent)->half);
 	if (ret && ret != -FI_ECONNRESET && oldest &&
 	    give_way(mrf_list_entry(oldest, struct mrf_passive, half)))

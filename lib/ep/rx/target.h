@@ -6,7 +6,7 @@
 #include "ep/link/passive.h"
 
 void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
-/* Handles what arrived before, and destroys a connection of the endpoint. False: there was none. */
+/* Handles what has arrived, and destroys a connection of the endpoint. False: there was none. */
 bool mrf_passive_destroy_one(struct mrf_ep *ep);
 /*
  * Destroys the disconnected connections, as many as there is time for. Everything that was polled

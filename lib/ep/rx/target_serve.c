@@ -130,7 +130,7 @@ static int take_data(struct mrf_passive *passive, const uint8_t *msg, size_t len
 	struct mrf_data data;
 	int ret = mrf_data_decode(msg, len, &data);
 
-	/* Others send immediate data, with a write that the kernel has checked. */
+	/* All other immediate data come with a write that the kernel has checked. */
 	if (!mrf_passive_wants_events(passive))
 		return -FI_EINVAL;
 	if (ret || data.len > MRF_LIMIT_MSG_SIZE)
@@ -212,7 +212,7 @@ static void hang_up(struct mrf_passive *passive, size_t len, int ret)
 	mrf_passive_disconnect(passive);
 }
 
-/* False: the message will go on, and others that have come in are to have their turns before. */
+/* False: the message is not done yet, and others that have come in have their turns first. */
 static bool serve_next(struct mrf_passive *passive)
 {
 	const struct mrf_waiting *next = &passive->waiting[passive->first % MRF_PASSIVE_SLOTS];
@@ -242,7 +242,7 @@ bool mrf_target_serve(struct mrf_agent *agent)
 
 /* --- taking in --------------------------------------------------------------------------- */
 
-/* The message has arrived, so its slot can take another one. */
+/* The FORGET has arrived, so its slot can take another one. */
 static void sent(struct mrf_passive *passive, unsigned slot)
 {
 	passive->sending--;
@@ -328,7 +328,7 @@ void mrf_passive_message(struct mrf_owner *owner, unsigned slot, const struct mr
 	int ret;
 
 	if (wc->status != MRF_WC_OK) {
-		/* A broken connection is its initiator's business: it disconnects, and comes again. */
+		/* The initiator deals with a broken connection: it disconnects and dials again. */
 		mrf_passive_broken(passive);
 		return;
 	}

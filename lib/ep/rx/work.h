@@ -49,7 +49,7 @@ struct mrf_work {
 	uint8_t *results; /* in replies; NULL: none come back */
 	bool stored;
 	uint8_t body[MRF_PROTO_REQUEST_BODY];
-	/* A body may be written before it is known how long it is. */
+	/* A body may be written before its length is known. */
 	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
 };
 

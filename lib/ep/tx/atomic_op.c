@@ -93,7 +93,10 @@ static int cells_get(struct mrf_ep *ep)
 	if (has_cells(ep))
 		return 0;
 	ret = cells_new(ep, &cells);
-	/* Another thread may have had them, and the room that was lacking. */
+	/*
+	 * Another thread may have made the cells meanwhile, and used the room that was lacking
+	 * here.
+	 */
 	if (ret && has_cells(ep))
 		return 0;
 	if (ret)
@@ -142,7 +145,7 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_r
 	op->local.kind = MRF_LOCAL_INLINE;
 }
 
-/* In bytes; returns how many buffers. */
+/* Lengths become bytes; returns the number of buffers. */
 static int in_bytes(const struct mrf_atomic_iov *from, size_t size, struct iovec *iov)
 {
 	size_t i;
@@ -165,7 +168,7 @@ static int gather(struct mrf_ep *ep, uint8_t *to, const struct mrf_atomic_iov *f
 	int n = in_bytes(from, size, iov);
 	const struct mrf_staged all = { iov, from->desc, from->count };
 
-	/* Some of it may be memory of a device. */
+	/* Some of the buffers may be memory of a device. */
 	if (mrf_unlikely(may_be_staged(ep)))
 		return mrf_stage_gather(&ep->buf, &all, 0, mrf_iov_total(iov, from->count), to);
 	if (mrf_likely(!mrf_user_get(to, iov, (size_t)n)))
@@ -175,7 +178,7 @@ static int gather(struct mrf_ep *ep, uint8_t *to, const struct mrf_atomic_iov *f
 			  what, iov[0].iov_base);
 }
 
-/* With FI_MR_HMEM not all of them have one. */
+/* With FI_MR_HMEM some buffers have no descriptor. */
 static void keep_descs(const struct mrf_ep *ep, const struct mrf_op *op, void **desc,
 		       const struct mrf_atomic_iov *result)
 {
@@ -324,7 +327,7 @@ static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 	return 0;
 }
 
-/* Can the device do the next element? Where the target counts, it has to know. */
+/* Can the device do the next element? A target that counts has to know of it. */
 static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t len)
 {
 	return op->atomic.native && len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
@@ -357,7 +360,7 @@ static int post_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return -FI_EAGAIN;
 	if (well && op->pos - op->atomic.collected < MRF_ATOMIC_CELLS * sizeof(uint64_t))
 		return post_native_locked(peer, op, rkey, addr);
-	/* Elements are done in order, by whomever. */
+	/* Elements are done in order, whether by the device or by the target's agent. */
 	if (op->inflight)
 		return -FI_EAGAIN;
 	collect(peer->ep, op);

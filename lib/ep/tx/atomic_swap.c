@@ -31,7 +31,7 @@ bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op
 	       !(peer->target.events && mrf_resolve_number_locked(op, 0));
 }
 
-/* The value of the word after op, if it was before. */
+/* The value of the word after op, if it was `before`. */
 static uint64_t value_after(const struct mrf_op *op, uint64_t before)
 {
 	uint64_t value = before;
@@ -54,7 +54,7 @@ int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rk
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
-	/* A first guess: what was left there the last time, or else 0. */
+	/* The first guess is what was left there the last time, or 0. */
 	if (op->atomic.swaps == TRIES)
 		op->atomic.guess = peer->swapped.rkey == rkey && peer->swapped.addr == addr
 					   ? peer->swapped.value

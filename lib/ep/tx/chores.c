@@ -86,7 +86,7 @@ static inline bool is_one_pinned(const struct mrf_op *op)
 	return op->atomic.landed && op->local.ndesc == 1 && op->total == sizeof(uint64_t);
 }
 
-/* Straight out of its cell. */
+/* Copies the result straight out of its cell. */
 static inline int deliver_one_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	if (mrf_unlikely(!mrf_desc_live(&ep->domain->space, op->local.desc[0])))
@@ -102,7 +102,7 @@ static bool has_chores_locked(const struct mrf_peer *peer)
 	return !mrf_list_empty(&peer->chores.list) || peer->chores.unprepared;
 }
 
-/* Some thread is to do them, unless one is at it. */
+/* Has some thread do them, unless one is at it already. */
 static void offer_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 {
 	mrf_lock_held(&ep->lock);
@@ -123,7 +123,7 @@ static void add_locked(struct mrf_ep *ep, struct mrf_op *op)
 	offer_locked(ep, peer);
 }
 
-/* Any thread may do that, whatever the peer's other chores wait for. */
+/* Any thread may do this, whatever the peer's other chores wait for. */
 static void add_drop_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
@@ -200,7 +200,7 @@ static __attribute__((noinline)) void done_in_turn_locked(struct mrf_ep *ep, str
 	mrf_lock_held(&ep->lock);
 	if (op->local.nuser || is_behind_locked(ep, op))
 		add_locked(ep, op);
-	else /* It is another peer whose results are being copied. */
+	else /* The results that are being copied are another peer's. */
 		complete_locked(ep, op);
 }
 
@@ -236,7 +236,10 @@ void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepare
 	mrf_lock_held(&ep->lock);
 	op->peer->chores.unprepared = op;
 	op->peer->chores.prepared = then;
-	/* Of other kinds the thread changes op->local, so nobody else looks at that meanwhile. */
+	/*
+	 * In chores of other kinds the thread changes op->local, so nobody else looks at that
+	 * meanwhile.
+	 */
 	op->peer->chores.ahead = op->local.kind == MRF_LOCAL_STAGED;
 	op->inflight++;
 	offer_locked(ep, op->peer);
@@ -244,7 +247,7 @@ void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepare
 
 /* --- doing them ---------------------------------------------------------------------------- */
 
-/* The peer's first; ret: whether its results were delivered. */
+/* Ends the peer's first operation; ret says whether its results were delivered. */
 static void complete_first_locked(struct mrf_ep *ep, struct mrf_op *op, int ret)
 {
 	struct mrf_peer *peer = op->peer;
@@ -259,14 +262,14 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_op *op, int ret)
 	free_op_locked(ep, op);
 	if (--peer->chores.uncompleted)
 		return;
-	/* All of the peer's are delivered: the agent lets go on what waits for that. */
+	/* All results of the peer are delivered: the agent resumes what waits for that. */
 	ep->holdups--;
 	if (peer->chores.fenced)
 		mrf_conn_kick_locked(peer);
 	peer->chores.fenced = false;
 }
 
-/* What the log says of it, without the code. */
+/* The text that the log has, without its code. */
 static void take_reason(struct mrf_why *why, int err, const struct mrf_refusal *said)
 {
 	const char *text = strstr(said->text, ": ");
@@ -294,7 +297,7 @@ static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 	mrf_refuse_catch(&said);
 	ret = mrf_stage_deliver(&ep->buf, &op->local, may_wait);
 	mrf_refuse_catch(NULL);
-	/* To memory of a device: the operation fails with what the runtime says. */
+	/* The copy was to memory of a device: the operation fails with what the runtime says. */
 	if (ret && ret != -FI_EAGAIN) {
 		take_reason(&op->why, -ret, &said);
 		op->broken.failed = true;
@@ -302,7 +305,7 @@ static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 	return ret;
 }
 
-/* False: that would have to wait for memory. */
+/* False: the copy would have to wait for memory. */
 static bool deliver_locked(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 {
 	int ret;
@@ -358,7 +361,7 @@ static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_w
 		return may_wait;
 	}
 	op = mrf_list_entry(mrf_list_first(&peer->chores.list), struct mrf_op, node);
-	/* It may only have had to wait for those before it. */
+	/* The operation may only have been waiting for those before it. */
 	if (!op->local.nuser || op->broken.failed) {
 		complete_first_locked(ep, op, 0);
 		return true;
@@ -398,7 +401,7 @@ static void run_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 		mrf_lock_take(&ep->lock);
 		if (!ret)
 			return;
-		/* Without a thread for it the job is this one's. */
+		/* If there is no thread for the job, this one does it. */
 		do_all_locked(ep, peer, true);
 	}
 	rest_locked(peer);
@@ -445,7 +448,7 @@ static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
 	atomic_fetch_sub(&ep->ended, 1);
 }
 
-/* NULL: it is empty. */
+/* NULL: the list is empty. */
 static struct mrf_list *take_left_locked(struct mrf_ep *ep, struct mrf_list *list)
 {
 	struct mrf_list *node = mrf_list_pop(list);

@@ -29,7 +29,10 @@ static void give_up_why_locked(struct mrf_peer *peer, const struct mrf_why *why)
 	mrf_peer_rewind_locked(peer);
 	mrf_dial_forget_locked(peer);
 	mrf_fail_addr_locked(peer, why->err, why->code, why->text);
-	/* Last, because it leaves the lock: what is queued then is for the next connection. */
+	/*
+	 * This comes last, because it releases the lock: what is queued then is for the next
+	 * connection.
+	 */
 	mrf_conn_destroy_locked(peer->conn);
 }
 
@@ -110,7 +113,7 @@ static void await_answer_locked(struct mrf_conn *conn)
 	int64_t left = peer->dial.until - mrf_now_ms();
 	int64_t ms = (int64_t)MRF_DIAL_MS << mrf_min(peer->dial.unanswered, 16u);
 
-	/* A little more would only be cut off. */
+	/* A longer time would only be cut off. */
 	conn->last = left < ms + MRF_RETRY_MS;
 	mrf_conn_set_deadline_locked(conn, conn->last ? left : ms);
 }
@@ -121,7 +124,7 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_why why;
 
-	/* Another endpoint behind the same address knows nothing of what the old one said. */
+	/* Another endpoint at the same address knows nothing of what the old one said. */
 	mrf_remote_forget_locked(peer, peer->target.instance != before);
 	if (peer->target.instance != before)
 		mrf_ask_unwant_locked(peer);
@@ -130,7 +133,7 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 		give_up_why_locked(peer, &why);
 		return;
 	}
-	/* From now on nobody dials. */
+	/* From now on the peer is not dialled. */
 	mrf_dial_forget_locked(peer);
 	trace(peer, "connected");
 	mrf_peer_advance_locked(peer);
@@ -145,8 +148,8 @@ static void wait_and_dial_locked(struct mrf_conn *conn, int64_t ms)
 }
 
 /*
- * The peer has no room: it has taken the proof, and the next attempt is another connection. True:
- * there is time for one, later.
+ * The peer has accepted the proof but has no room, so the next attempt is another connection. True:
+ * there is time for one later.
  */
 static bool on_full_locked(struct mrf_peer *peer, const struct mrf_cm_event *event)
 {
@@ -154,13 +157,16 @@ static bool on_full_locked(struct mrf_peer *peer, const struct mrf_cm_event *eve
 
 	peer->dial.challenges = 0;
 	peer->dial.full = mrf_full_decode(event->data, event->len);
-	/* At the quota of its host the peer keeps its turn: requests of others would meet it, too. */
+	/*
+	 * A peer that met the quota of its host keeps its turn: requests of others would meet the
+	 * quota, too.
+	 */
 	if (peer->dial.full != MRF_FULL_HALF)
 		mrf_turn_end(peer);
 	/* The target may soon free a place. */
 	if (mrf_now_ms() + MRF_RETRY_MS >= peer->dial.until)
 		return false;
-	/* Most often there is room in a moment. */
+	/* In most cases there will be room in a moment. */
 	wait_and_dial_locked(peer->conn, mrf_min((int64_t)MRF_RETRY_FIRST_MS << mrf_min(before, 8u),
 						 MRF_RETRY_MS));
 	return true;
@@ -200,7 +206,7 @@ bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *eve
 	struct mrf_why why;
 
 	mrf_lock_held(&peer->ep->lock);
-	/* It has come from the peer's host. */
+	/* The answer came from the peer's host. */
 	if (event->type == MRF_CM_RESPONSE || event->type == MRF_CM_REJECTED)
 		mrf_turn_heard(peer);
 	switch (mrf_conn_event_locked(conn, event, &why)) {
@@ -252,7 +258,10 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 		mrf_conn_destroy_locked(conn);
 		return true;
 	}
-	/* The peer's refusal counts, not that there was no time for another attempt. */
+	/*
+	 * What is reported is the peer's refusal, and not that there was no time for another
+	 * attempt.
+	 */
 	if (peer->dial.turned_away) {
 		mrf_greet_no_room_locked(peer, &why);
 		give_up_why_locked(peer, &why);

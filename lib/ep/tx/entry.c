@@ -12,10 +12,13 @@
 
 /* --- beginning ------------------------------------------------------------------------------- */
 
-/* Fewer than MRF_EP_FEW_OPS operations are under way, or wait. */
+/* Fewer than MRF_EP_FEW_OPS operations are under way or waiting. */
 static bool has_few_locked(const struct mrf_peer *peer)
 {
-	/* One of several work requests counts several times: never too few. */
+	/*
+	 * An operation of several work requests counts several times, so the number is never too
+	 * low.
+	 */
 	unsigned n = peer->conn ? mrf_conn_in_flight_locked(peer->conn) : 0;
 
 	mrf_list_each (node, &peer->queue) {
@@ -57,7 +60,7 @@ static int take_op_locked(struct mrf_ep *ep, struct mrf_op **out)
 	return 0;
 }
 
-/* more: operations have ended, which are to be finished before their places are free. */
+/* more: operations have ended that have to be finished before their places are free. */
 static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool *more)
 {
 	struct mrf_peer *peer;
@@ -97,7 +100,10 @@ static void finish_ended(struct mrf_ep *ep)
 
 int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
-	/* What is fenced may send what those before it bring, unless it has to be copied at once. */
+	/*
+	 * A fenced operation may send what the operations before it bring, unless its bytes have to
+	 * be copied at once.
+	 */
 	bool late = (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE &&
 		    req->type->kind == MRF_OP_WRITE;
 
@@ -125,8 +131,8 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 }
 
 /*
- * What the next step depends on may be there already: the caller looks itself, once, before the
- * agent is woken to wait for it.
+ * What the next step depends on may be there already: the caller looks once by itself before it
+ * wakes the agent to wait for it.
  */
 static void post_queued_locked(struct mrf_peer *peer)
 {
@@ -151,7 +157,7 @@ int mrf_entry_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int
 	mrf_lock_take(&ep->lock);
 	if (!ret)
 		ret = mrf_peers_get_locked(ep, fi_addr, &peer);
-	/* The address was removed meanwhile, and its number given to another. */
+	/* The address was removed meanwhile, and its number was given to another. */
 	if (!ret && mrf_unlikely(peer->gen != op->gen))
 		ret = mrf_peers_unknown(fi_addr);
 	if (!ret) {

@@ -42,7 +42,7 @@ static void fail_rest_locked(struct mrf_peer *peer, struct mrf_op *op, const str
 {
 	struct mrf_why more = *why;
 
-	/* Where there is no room for both, the reason matters more. */
+	/* If there is no room for both, the reason matters more. */
 	if (strlen(why->text) < sizeof(why->text) - 64 && op->acked &&
 	    op->type->kind != MRF_OP_READ && op->type->kind != MRF_OP_RPC)
 		mrf_why_set(&more, why->err, why->code,
@@ -101,7 +101,10 @@ void mrf_fail_end_locked(struct mrf_peer *peer, struct mrf_op *op)
 		fail_rest_locked(peer, op, &why);
 		return;
 	}
-	/* Of an access whose own buffer was at fault, unless the device had sent it before. */
+	/*
+	 * The cause of an access whose own buffer was at fault, unless the device had sent it
+	 * before.
+	 */
 	known = op->broken.fatal == MRF_WC_LOCAL &&
 		!(peer->conn->behind_ran && op->type->kind != MRF_OP_READ);
 	mrf_why_set(&why, cause->err, cause->code, "%s: %s%s",
@@ -117,7 +120,7 @@ static void fail_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_op_leave_locked(op);
 	op->broken.fatal = op->broken.doubt;
 	op->broken.doubt = MRF_WC_OK;
-	/* A thread is copying for it: it ends when that is done. */
+	/* A thread is copying for the operation, which ends when the copy is done. */
 	if (!op->inflight)
 		mrf_fail_end_locked(peer, op);
 }
@@ -229,7 +232,7 @@ struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause
 static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_place place)
 {
 	struct mrf_peer *peer = conn->peer;
-	/* What goes by way of the peer's ring may always be done again, like a read. */
+	/* A transfer by way of the peer's ring may always be done again, like a read. */
 	bool repeats = mrf_rpc_repeats(op);
 	struct mrf_fate fate =
 		mrf_fail_fate_locked(op, conn->cause, place, repeats ? MRF_OP_READ : op->type->kind,
@@ -302,7 +305,7 @@ static bool may_have_run_locked(const struct mrf_conn *conn, const struct mrf_op
 	return mrf_vdev_sent_again(conn->peer->ep->domain->vdev, &conn->retries);
 }
 
-/* The first failure of a connection: what broke it? */
+/* Says what broke a connection, from its first failure. */
 static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const struct mrf_wc *wc)
 {
 	conn->cause = wc->status;
@@ -318,7 +321,7 @@ static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
 	begin_doubt_locked(conn, op);
 }
 
-/* Where the work request of op (NULL: a message) stood that has come back. */
+/* Where the work request of op (NULL: a message) stood when it came back. */
 static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op *op, bool first)
 {
 	bool blamed = conn->blamed;
@@ -341,7 +344,10 @@ enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 	if (first)
 		diagnose_locked(conn, op, wc);
 	place = place_of_locked(conn, op, first);
-	/* The peer may have replied that it did all of op: what was written to its ring is back later. */
+	/*
+	 * The peer may have replied that it did all of op, although the writes to its ring come
+	 * back later.
+	 */
 	if (op && op->broken.fatal == MRF_WC_OK &&
 	    !(mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->imm.has))
 		came_back_locked(conn, op, place);
@@ -364,7 +370,7 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 	mrf_list_each_safe (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		/* Its replies are on the way. */
+		/* The replies to it are on the way. */
 		if (op->awaiting)
 			continue;
 		if (op->broken.doubt)
@@ -388,7 +394,7 @@ void mrf_fail_addr_locked(struct mrf_peer *peer, int err, int code, const char *
 void mrf_fail_denied_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	/* Of this thread alone, or of the agent's as well? */
+	/* The agent finds out whether its own thread is refused, too. */
 	peer->ep->agent->suspect = true;
 	mrf_fail_peer_locked(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
 }
@@ -397,13 +403,13 @@ void mrf_fail_denied_locked(struct mrf_peer *peer)
 
 #define PSN_MASK 0xffffffu
 
-/* Is a number of a packet that of b or of one before it? */
+/* Is packet number a equal to b, or before it? */
 static bool psn_upto(uint32_t a, uint32_t b)
 {
 	return ((b - a) & PSN_MASK) <= PSN_MASK / 2;
 }
 
-/* All that was posted of op has been done. */
+/* Everything of op that was posted has been done. */
 static void complete_done_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	op->acked = op->pos;

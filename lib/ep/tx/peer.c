@@ -28,7 +28,7 @@ void mrf_peer_wait_locked(struct mrf_peer *peer)
 		mrf_conn_watch_locked(peer);
 }
 
-/* Only completions make room: if none is to come, there will be no room. */
+/* Only completions make room: if none is expected, there will be no room. */
 static bool is_full_locked(const struct mrf_peer *peer, int ret)
 {
 	return ret == -FI_EAGAIN &&
@@ -44,7 +44,7 @@ void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 		mrf_fail_peer_locked(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
 }
 
-/* Something of op is back: it may end now. */
+/* A part of op has come back: op may end now. */
 static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	if (op->inflight)
@@ -66,7 +66,7 @@ static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why);
 
-/* A thread copies its next chunk, if there is one to be copied. */
+/* Has a thread copy the next chunk, if there is one to be copied. */
 static void copy_next_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	if (!peer->chores.unprepared && mrf_stage_has_step(&op->local, op->acked))
@@ -74,8 +74,8 @@ static void copy_next_locked(struct mrf_peer *peer, struct mrf_op *op)
 }
 
 /*
- * It may have failed meanwhile, for another reason. If the thread goes on with the next chunk, the
- * agent posts: that may take a device as long as to transfer it.
+ * The operation may have failed meanwhile for another reason. If the thread goes on with the next
+ * chunk, the agent posts this one: posting may take a device as long as the transfer.
  */
 static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
 {
@@ -137,7 +137,7 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 		ret = op->type->post(peer, op);
 		if (mrf_likely(!ret))
 			continue;
-		/* The key has changed: it is resolved anew, once nothing is in flight. */
+		/* The key has changed: it is resolved again once nothing is in flight. */
 		op->resolved = ret == -FI_EAGAIN && mrf_rpc_repeats(op);
 		if (ret == -FI_ENOKEY && !op->inflight && !op->awaiting)
 			return 0;
@@ -150,13 +150,16 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 			mrf_peer_wait_locked(peer);
 		return -FI_EAGAIN;
 	}
-	/* It stays in the queue until its replies have come. */
+	/* The operation stays in the queue until its replies have come. */
 	if (mrf_likely(!op->awaiting))
 		mrf_op_leave_locked(op);
 	return 0;
 }
 
-/* A fenced operation may send what those before it bring back: that is to be there, too. */
+/*
+ * A fenced operation may send what the operations before it bring back, so these bytes have to be
+ * there, too.
+ */
 static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
 {
 	if (mrf_likely(!op->fence || op->pos))
@@ -175,8 +178,8 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_why why;
 
 	/*
-	 * A thread is at the first one, which is to be neither posted nor refused meanwhile, unless
-	 * what is copied is another chunk.
+	 * A thread is working on the first operation, which must be neither posted nor refused
+	 * meanwhile, unless the thread is copying another chunk.
 	 */
 	if (mrf_unlikely(peer->chores.unprepared != NULL) &&
 	    !(op == peer->chores.unprepared && peer->chores.ahead))
@@ -268,7 +271,7 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 	/* The leases end when all is done, whether or not the application looks. */
 	if (mrf_unlikely(peer->known.leases && mrf_conn_in_flight_locked(peer->conn)))
 		mrf_conn_watch_locked(peer);
-	/* One that was removed from the address vector has done its last. */
+	/* A peer that was removed from the address vector has done its last operation. */
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
 			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
 			 !mrf_conn_in_flight_locked(peer->conn)))
@@ -319,14 +322,14 @@ void mrf_peer_give_up_locked(struct mrf_conn *conn)
 	mrf_lock_held(&ep->lock);
 	while (mrf_conn_in_flight_locked(conn))
 		head_completed_locked(conn, &wc);
-	/* Completions that come late look for their connection, and find none. */
+	/* Completions that come late find no connection. */
 	if (ep->last == conn)
 		ep->last = NULL;
 }
 
 #define BATCH 16
 
-/* There is room in the queue (again): those that wait for it go on. */
+/* There is room in the queue (again): peers that wait for it go on. */
 static void feed_locked(struct mrf_ep *ep)
 {
 	struct mrf_list *node;
@@ -340,7 +343,10 @@ static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 {
 	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id)) {
 		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
-		/* It has given up all (mrf_peer_give_up_locked): the device completes it after all. */
+		/*
+		 * The device completes it although the peer has given up everything
+		 * (mrf_peer_give_up_locked).
+		 */
 		if (ep->last && !mrf_conn_in_flight_locked(ep->last))
 			ep->last = NULL;
 	}
@@ -388,7 +394,7 @@ void mrf_peer_rewind_locked(struct mrf_peer *peer)
 	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
-	/* Back to front, so that the order stays. */
+	/* Goes from the last to the first, which keeps the order. */
 	while (!mrf_list_empty(&peer->redo)) {
 		node = peer->redo.prev;
 		mrf_list_del(node);

@@ -55,7 +55,10 @@ int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	if (op->imm.has && peer->target.events && op->pos == op->total)
 		return post_data_locked(peer, op);
-	/* All bytes may be there, and only the data be missing: what the peer took changed. */
+	/*
+	 * All bytes may be there and only the data missing, because what the peer accepts has
+	 * changed.
+	 */
 	if (op->pos < op->total &&
 	    !mrf_resolve_piece_locked(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
 		return -FI_ENOKEY;
@@ -79,7 +82,7 @@ int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 /* --- the ring ----------------------------------------------------------------------------- */
 
-/* Has op nothing in the ring, and does another operation use it, or may it? */
+/* Does another operation use the ring, or may one, while op has nothing in it? */
 static bool ring_is_busy_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
 	const struct mrf_conn *conn = peer->conn;
@@ -165,7 +168,7 @@ static int put_piece_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t r
 		return -FI_EAGAIN;
 	ret = post_ring_locked(peer, op, MRF_VWR_WRITE, rkey, &len, false);
 	op->fetched = len;
-	/* What is counted must not be done twice. */
+	/* A write that is counted must not be done twice. */
 	op->told |= !ret && is_counted_locked(op, op->pos + len);
 	return ret ? ret : mrf_rpc_post_locked(peer, op);
 }
@@ -176,14 +179,17 @@ static int post_put_locked(struct mrf_peer *peer, struct mrf_op *op)
 	uint32_t rkey;
 
 	mrf_lock_held(&peer->ep->lock);
-	/* The data for the peer's application, behind everything. */
+	/* Sends the data for the peer's application after everything else. */
 	if (op->pos == op->total)
 		return op->acked < op->total ? -FI_EAGAIN : mrf_rma_op_post_locked(peer, op);
 	if (!mrf_resolve_piece_locked(op, op->pos, &rkey, &addr, &len))
 		return -FI_ENOKEY;
 	if (addr & MRF_STAGED_ADDR)
 		return put_piece_locked(peer, op, rkey, len);
-	/* The peer's kernel might refuse it, with what it has not replied to. */
+	/*
+	 * The peer's kernel might refuse the access, and with it the requests that have no reply
+	 * yet.
+	 */
 	return op->awaiting ? -FI_EAGAIN : mrf_rma_op_post_locked(peer, op);
 }
 
@@ -207,7 +213,7 @@ static uint64_t *next_get(struct mrf_op *op)
 	return &op->fetched;
 }
 
-/* Half of the ring at a time, so that the next half is gotten while the first is read. */
+/* One half of the ring at a time, so that the second half is filled while the first is read. */
 static uint64_t fill_get(const struct mrf_op *op, uint64_t len, struct mrf_request *request,
 			 uint8_t *body)
 {
@@ -228,7 +234,7 @@ static int read_ring_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t r
 	return ret;
 }
 
-/* What has come is read before more is gotten. */
+/* Bytes that have come are read before more are asked for. */
 static int get_piece_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	if (op->awaiting || ring_is_busy_locked(peer, op) || !mrf_rpc_room_locked(peer->conn) ||

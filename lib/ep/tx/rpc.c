@@ -50,7 +50,7 @@ bool mrf_rpc_lets_locked(const struct mrf_conn *conn, const struct mrf_op *op)
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (!mrf_rpc_awaited_locked(conn))
 		return true;
-	/* One that becomes another type of operation goes alone. */
+	/* An operation that becomes another type of operation goes alone. */
 	if (op->type->done || (first && first->type->done))
 		return false;
 	return op->type->rpc && !window->stopped && !window_is_full_locked(window);
@@ -77,7 +77,7 @@ void mrf_rpc_disown_locked(struct mrf_conn *conn, struct mrf_op *op)
 	op->awaiting = 0;
 }
 
-/* Forgets the requests that have gathered, which are not sent. */
+/* Forgets the requests that have gathered and were not sent. */
 static void disperse_locked(struct mrf_peer *peer)
 {
 	struct mrf_window *window = &peer->conn->window;
@@ -92,7 +92,10 @@ static void disperse_locked(struct mrf_peer *peer)
 	window->len = window->reply_len = 0;
 }
 
-/* Takes the first out. Its operation, which may go on; NULL: there is none (any more). */
+/*
+ * Removes the first request. Returns its operation, which may go on, or NULL if there is none (any
+ * more).
+ */
 static struct mrf_op *take_first_locked(struct mrf_window *window)
 {
 	struct mrf_op *op = awaited_at_locked(window, window->first++)->op;
@@ -171,7 +174,7 @@ static void was_sent_locked(struct mrf_conn *conn)
 	for (; window->sent != window->last; window->sent++)
 		awaited_at_locked(window, window->sent)->at = conn->tail - 1;
 	window->len = window->reply_len = 0;
-	/* The other one of the two: this one is on its way, and may be sent again. */
+	/* Takes the other of the two messages: this one is on its way, and may be sent again. */
 	conn->outgoing = conn->outgoing == first ? first + MRF_PROTO_MAX_REQUEST : first;
 	mrf_conn_probe_locked(conn);
 }
@@ -216,7 +219,7 @@ void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place pl
 	}
 }
 
-/* All that op had on the way is lost. */
+/* Everything that op had on the way is lost. */
 static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 {
 	if (op->broken.fatal == MRF_WC_OK) {
@@ -224,7 +227,7 @@ static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
 		return;
 	}
 	mrf_op_leave_locked(op);
-	/* A thread is copying for it: it ends when that is done. */
+	/* A thread is copying for the operation, which ends when the copy is done. */
 	if (!op->inflight)
 		mrf_fail_end_locked(conn->peer, op);
 }
@@ -261,7 +264,7 @@ void mrf_rpc_lost_locked(struct mrf_conn *conn)
 
 static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
-	/* Whatever came over the wire, it is to be an error number. */
+	/* What came over the wire must become an error number, whatever it is. */
 	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
 	struct mrf_why why;
 
@@ -310,7 +313,7 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 		return;
 	}
 	mrf_op_leave_locked(op);
-	/* The device may tell later that what was in the peer's ring was sent. */
+	/* The device may report later that what was written to the peer's ring was sent. */
 	if (!op->inflight)
 		mrf_chores_done_locked(peer->ep, op);
 }
@@ -324,7 +327,10 @@ static bool belongs_locked(struct mrf_window *window, const struct mrf_reply *re
 		return false;
 	if (reply->status == MRF_REPLY_TURN)
 		return !reply->done;
-	/* A target that was kept from it has done nothing yet. After a refusal something is left. */
+	/*
+	 * A target that was prevented from doing it has done nothing yet. After a refusal something
+	 * is left to do.
+	 */
 	return reply->status == MRF_REPLY_DONE ? reply->done <= awaited->len
 					       : reply->done < awaited->len;
 }
@@ -340,7 +346,10 @@ static int replied_locked(struct mrf_peer *peer, const struct mrf_reply *reply)
 	if (op && reply->status != MRF_REPLY_TURN && op->type->rpc->take &&
 	    !op->type->rpc->take(op, reply))
 		return -FI_EINVAL;
-	/* The first has not been done wholly, so that none behind it is. */
+	/*
+	 * The first request has not been done completely, so the target does none of those behind
+	 * it.
+	 */
 	if (!window->stopped && !(reply->status == MRF_REPLY_DONE && reply->done == first->len)) {
 		disperse_locked(peer);
 		window->stopped = true;

@@ -67,7 +67,7 @@ static void probe_locked(struct mrf_conn *conn)
 	mrf_peer_progress_locked(peer->ep);
 	if (mrf_list_empty(&peer->queue))
 		conn->heard = mrf_now_ms();
-	/* Nothing was answered for so long, while somebody waited. */
+	/* Nothing was answered for so long although something waits for an answer. */
 	if (peer->state == MRF_PEER_READY &&
 	    mrf_now_ms() - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT))
 		unanswered_locked(conn);
@@ -87,7 +87,7 @@ static void take_down_locked(struct mrf_peer *peer)
 	bool denied = mrf_conn_end_denied_locked(conn);
 
 	if (conn->tail != conn->head) {
-		/* It has a deadline to come back. */
+		/* The connection has a deadline by which to come back. */
 		if (peer->state == MRF_PEER_BROKEN) {
 			mrf_peer_move_locked(peer, MRF_PEER_DRAIN);
 			mrf_conn_set_deadline_locked(conn, MRF_DRAIN_MS);
@@ -104,7 +104,10 @@ static void take_down_locked(struct mrf_peer *peer)
 		mrf_fail_addr_locked(peer, FI_ECONNRESET, 4131,
 				     "the peer accepts the connection, but drops it each time");
 	}
-	/* Last, because it leaves the lock: what is queued then is for the next connection. */
+	/*
+	 * This comes last, because it releases the lock: what is queued then is for the next
+	 * connection.
+	 */
 	mrf_conn_destroy_locked(conn);
 }
 
@@ -126,7 +129,7 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue)) {
 		mrf_dial_locked(peer, &calls);
 	} else {
-		/* The operations that it was dialled for may have been canceled. */
+		/* The operations that the peer was dialled for may have been canceled. */
 		if (peer->state == MRF_PEER_IDLE)
 			mrf_dial_forget_locked(peer);
 		mrf_peer_advance_locked(peer);
@@ -152,7 +155,7 @@ static void expired_locked(struct mrf_conn *conn)
 			return;
 		mrf_warn(FI_LOG_EP_DATA, 4030, "the device never completed %u work request%s",
 			 conn->tail - conn->head, MRF_S(conn->tail - conn->head));
-		/* They may have run or not. */
+		/* These operations may have run, or not. */
 		mrf_peer_give_up_locked(conn);
 	} else if (peer->state == MRF_PEER_READY) {
 		probe_locked(conn);
@@ -186,14 +189,14 @@ static void take_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *
 		mrf_dial_locked(peer, &calls);
 }
 
-/* False: it is none that belongs here. */
+/* False: the message is none that is expected here. */
 static bool take_message_locked(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 {
 	struct mrf_answer answer;
 
 	switch (mrf_msg_type(msg, len)) {
 	case MRF_MSG_FORGET:
-		/* What it said about regions pinned on demand is no longer valid. */
+		/* What the peer said about regions that are pinned on demand is no longer valid. */
 		peer->known.epoch++;
 		return true;
 	case MRF_MSG_REPLY:
@@ -249,8 +252,7 @@ static void take_completion_locked(struct mrf_conn *conn, unsigned slot, const s
 		hang_up_locked(conn);
 	} else if (!take_message_locked(peer, msg, wc->byte_len)) {
 		mrf_warn(FI_LOG_EP_DATA, 4021,
-			 "a peer sent a malformed message of %u byte%s: its connection "
-			 "is closed",
+			 "a peer sent a malformed message of %u byte%s: its connection is closed",
 			 wc->byte_len, MRF_S(wc->byte_len));
 		hang_up_locked(conn);
 	}

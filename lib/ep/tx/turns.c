@@ -76,7 +76,10 @@ static void pass_on(struct mrf_turns *turns, struct mrf_agent *agent)
 	while ((node = mrf_list_first(&turns->waiting))) {
 		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, dial.turn);
 
-		/* It need not wait if it has, and nothing was heard, for so long. */
+		/*
+		 * A peer need not wait any longer if it has waited for so long and nothing was
+		 * heard.
+		 */
 		if (turns->dialled >= MRF_TURNS &&
 		    now - mrf_max(turns->heard, peer->dial.waits_since) < MRF_TURN_SILENT_MS)
 			return;

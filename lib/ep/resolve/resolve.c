@@ -211,10 +211,7 @@ static const struct mrf_remote *known_locked(const struct mrf_op *op, uint64_t k
 	return remote && remote->known ? remote : NULL;
 }
 
-/*
- * Does the key carry its rkey, and does one work request do the whole operation? Then the kernel
- * checks it.
- */
+/* Does the key carry its rkey, and does one work request do it all? Then the kernel checks it. */
 static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 			  struct mrf_key_direct *key)
 {

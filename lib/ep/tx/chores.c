@@ -236,10 +236,7 @@ void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepare
 	mrf_lock_held(&ep->lock);
 	op->peer->chores.unprepared = op;
 	op->peer->chores.prepared = then;
-	/*
-	 * In chores of other kinds the thread changes op->local, so nobody else looks at that
-	 * meanwhile.
-	 */
+	/* In other chores the thread changes op->local, which nobody else looks at meanwhile. */
 	op->peer->chores.ahead = op->local.kind == MRF_LOCAL_STAGED;
 	op->inflight++;
 	offer_locked(ep, op->peer);

@@ -287,7 +287,9 @@ static const struct row far_rows[] = {
 	{ 0 },
 };
 
-/* The threads of the library run when they are woken, as they do where there are more processors. */
+/*
+ * The threads of the library run when they are woken, as they do where there are more processors.
+ */
 static void start_threads(struct side *side, void (*open)(struct side *side), const struct row *row)
 {
 	bench_eager();

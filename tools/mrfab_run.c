@@ -161,8 +161,8 @@ static void find_own(char own[PATH_MAX])
 }
 
 /*
- * The way from BINDIR to another folder, as they were configured: it is the same where the whole tree
- * was installed with DESTDIR or has moved since.
+ * The way from BINDIR to another folder, as they were configured: it is the same where the whole
+ * tree was installed with DESTDIR or has moved since.
  */
 static void way_to(const char *to, char *way, size_t size)
 {
@@ -191,7 +191,10 @@ static bool is_file_in(const char *start, const char *way, const char *file, cha
 	return realpath(path, folder);
 }
 
-/* Where file is: installed, beside what was built with this program, or where it was configured to be. */
+/*
+ * Where file is: installed, beside what was built with this program, or where it was configured to
+ * be.
+ */
 static void find_folder(const char *configured, const char *built, const char *file,
 			char folder[PATH_MAX])
 {

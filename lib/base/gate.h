@@ -14,7 +14,7 @@
 enum mrf_gate {
 	MRF_GATE_RDMACM, /* calls of librdmacm that may take its locks */
 	MRF_GATE_PARAMS, /* the variables that applications and providers define */
-	MRF_GATE_LOADER, /* dl_iterate_phdr(3); under its own lock the loader calls nothing of the library's */
+	MRF_GATE_LOADER, /* dl_iterate_phdr(3): the loader calls nothing of ours under its own lock */
 	MRF_GATES
 };
 

@@ -59,9 +59,9 @@ int mrf_user_get(void *to, const struct iovec *from, size_t count)
 }
 
 /*
- * Are the pages in memory? Where some are not mapped at all nothing is waited for, either: a copy fails
- * at once, before a thread that would start for it gets its stack mapped there. (A write to pages that are
- * there waits nonetheless where userfaultfd protects them, or reports minor faults.)
+ * Are the pages in memory? Where some are not mapped at all nothing is waited for, either: a copy
+ * fails at once, before a thread that would start for it gets its stack mapped there. (A write to
+ * pages that are there waits nonetheless where userfaultfd protects them, or reports minor faults.)
  */
 static bool is_there(uintptr_t addr, size_t len)
 {

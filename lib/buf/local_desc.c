@@ -100,14 +100,15 @@ static const char *name_buffer(struct buffer_name *name, const char *what, size_
 }
 
 /* A buffer without a descriptor is used as memory of the host. */
-static int check_undescribed(const struct mrf_buf *buf, const struct iovec *iov, const char *what,
-			     size_t i, unsigned code)
+static int check_undescribed(const struct mrf_buf *buf, const struct mrf_local_req *req, size_t i,
+			     const char *what, unsigned code)
 {
 	struct buffer_name name;
 
 	if (!(buf->space->mode & FI_MR_HMEM))
 		return 0;
-	return mrf_mr_device_refuse(iov->iov_base, code, name_buffer(&name, what, i));
+	return mrf_mr_device_refuse(req->iov[i].iov_base, req->inject, code,
+				    name_buffer(&name, what, i));
 }
 
 int mrf_local_desc_check(const struct mrf_buf *buf, const struct mrf_local_req *req, size_t i,
@@ -122,7 +123,7 @@ int mrf_local_desc_check(const struct mrf_buf *buf, const struct mrf_local_req *
 	if (req->inject && !(buf->space->mode & FI_MR_HMEM))
 		return 0;
 	if (!desc && !local)
-		return check_undescribed(buf, &req->iov[i], what, i, code);
+		return check_undescribed(buf, req, i, what, code);
 	fault = look_at_desc(buf, NULL, desc, &req->iov[i], right, NULL);
 	if (fault == NONE)
 		return 0;

@@ -108,8 +108,8 @@
 /*
  * Swaps and copies by the device in one turn of a connection, about 15 us each: a peer that changes
  * much, or what others change too, is not to keep the agent. The rest is done in its next turns,
- * and what has come in is looked at before each. So a message waits for up to two such turns of each
- * other peer: tests/func/late.c.
+ * and what has come in is looked at before each. So a message waits for up to two such turns of
+ * each other peer: tests/func/late.c.
  */
 #define MRF_SWAPS 16
 
@@ -129,9 +129,9 @@
 #define MRF_TURN_TAKEN 256 /* completions of messages */
 /*
  * Time for peers' questions and requests, one per connection in turn; and for each of these:
- * events, timers, kicks, connections that are closed. The last one is finished however long it takes:
- * the kernel may take 20 ms to close a connection. A command of the application ends the time
- * for peers at once.
+ * events, timers, kicks, connections that are closed. The last one is finished however long it
+ * takes: the kernel may take 20 ms to close a connection. A command of the application ends the
+ * time for peers at once.
  */
 #define MRF_TURN_US 500
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls of an endpoint that have files of their own, most of them in tables. Those of what endpoints of this library do not offer are
- * complete: every call returns -FI_ENOSYS and logs one line that names the call and the
- * capability it would need. Constant and shared by all endpoints; not declared const
- * because libfabric's endpoint structure has pointers without const.
+ * The calls of an endpoint that have files of their own, most of them in tables. Those of what
+ * endpoints of this library do not offer are complete: every call returns -FI_ENOSYS and logs one
+ * line that names the call and the capability it would need. Constant and shared by all endpoints;
+ * not declared const because libfabric's endpoint structure has pointers without const.
  */
 #ifndef MRF_EP_OPS_H
 #define MRF_EP_OPS_H

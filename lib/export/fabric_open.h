@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The exported calls by other names: to a library that is a module of libfabric they are its own. */
+/*
+ * The exported calls by other names: to a library that is a module of libfabric they are its own.
+ */
 #ifndef MRF_EXPORT_FABRIC_OPEN_H
 #define MRF_EXPORT_FABRIC_OPEN_H
 

@@ -258,7 +258,7 @@ static int cuda_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hm
 	struct context *context;
 	int ret = cuda_ask(addr, alloc, &context, why);
 
-	if (!ret && alloc->kind == MRF_HMEM_DEVICE)
+	if (!ret && alloc->kind != MRF_HMEM_NONE)
 		cut_to_piece(addr, alloc);
 	return ret;
 }

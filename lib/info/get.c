@@ -141,7 +141,9 @@ static void tell_mismatches(const struct answer *answer)
 	}
 }
 
-/* Whoever asks libfabric asks all of its providers: there it is no warning that this one has none. */
+/*
+ * Whoever asks libfabric asks all of its providers: there it is no warning that this one has none.
+ */
 static int refuse_no_device(int err)
 {
 	if (mrf_host)

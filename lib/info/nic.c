@@ -71,7 +71,7 @@ struct fid_nic *mrf_info_nic_dup(const struct fid_nic *from)
 	nic->fid.fclass = FI_CLASS_NIC;
 	nic->fid.ops = &nic_ops;
 	for (i = 0; ok && i < MRF_ARRAY_SIZE(parts); i++)
-		ok = mrf_info_part_new(&parts[i], nic) && mrf_info_part_copy(&parts[i], nic, from);
+		ok = mrf_info_part_copy(&parts[i], nic, from) && mrf_info_part_new(&parts[i], nic);
 	if (ok)
 		return nic;
 	nic_close(&nic->fid);

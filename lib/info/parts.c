@@ -37,7 +37,8 @@ bool mrf_info_part_new(const struct mrf_info_part *part, void *owner)
 {
 	void **at = pointer_at(owner, part->at);
 
-	*at = calloc(1, part->size);
+	if (!*at)
+		*at = calloc(1, part->size);
 	return *at;
 }
 

@@ -119,7 +119,7 @@ struct mrf_info_part {
 #define MRF_INFO_PART(owner, member) \
 	.at = offsetof(struct owner, member), .size = sizeof(*((struct owner *)0)->member)
 
-/* Makes a part, all 0. False: no memory. */
+/* Makes a part, all 0, unless there is one. False: no memory. */
 bool mrf_info_part_new(const struct mrf_info_part *part, void *owner);
 /* Makes a deep copy of the part of another owner, if that has one. False: no memory. */
 bool mrf_info_part_copy(const struct mrf_info_part *part, void *owner, const void *from);

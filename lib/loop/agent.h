@@ -186,12 +186,11 @@ void mrf_agent_stop(struct mrf_agent *agent);
 /* --- lost credentials ------------------------------------------------------------------ */
 
 /*
- * The kernel accepts work requests, and
- * calls of rdma_cm, only with the credentials that opened the descriptor. After set*uid,
- * setgroups, capset and the like it answers EACCES for ever, either to the thread that
- * changed its credentials or to all threads. A work request refused in this way is
- * already in the queue that process and kernel share, and may still run. So it counts as
- * posted, and its connection is ended.
+ * The kernel accepts work requests, and calls of rdma_cm, only with the credentials that opened
+ * the descriptor. After set*uid, setgroups, capset and the like it answers EACCES for ever, either
+ * to the thread that changed its credentials or to all threads. A work request refused in this way
+ * is already in the queue that process and kernel share, and may still run. So it counts as posted,
+ * and its connection is ended.
  *
  * If the agent's thread itself is refused, nothing can be saved: the agent gives up all
  * connections and closes rdma_cm, which tells the peers.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Watching by userfaultfd splits mappings: the kernel does not keep watched pages and
- * others in one mapping, and mremap moves one mapping at a time. It fails with EFAULT across the edge of what is watched, unless a hook comes
- * first, which ends the watch; then the kernel joins the pieces again (pieces.h).
+ * Watching by userfaultfd splits mappings: the kernel does not keep watched pages and others in one
+ * mapping, and mremap moves one mapping at a time. It fails with EFAULT across the edge of what is
+ * watched, unless a hook comes first, which ends the watch; then the kernel joins the pieces again
+ * (pieces.h).
  *
  * Registered memory stays registered, as ground. Ground goes when its memory changes, as
  * watches do, by the same rules: a hook takes exactly its range out before the call, and

@@ -28,12 +28,12 @@ static const char *iface_name(enum fi_hmem_iface iface)
 
 /* --- memory that is not what the call says ---------------------------------------------- */
 
-int mrf_mr_device_refuse(const void *addr, unsigned code, const char *what)
+int mrf_mr_device_refuse(const void *addr, bool now, unsigned code, const char *what)
 {
 	struct mrf_hmem_alloc alloc;
 	const struct mrf_hmem *hmem = mrf_hmem_whose((uintptr_t)addr, &alloc);
 
-	if (!hmem || alloc.kind == MRF_HMEM_HOST)
+	if (!hmem || alloc.kind == MRF_HMEM_HOST || (now && alloc.kind == MRF_HMEM_MANAGED))
 		return 0;
 	return mrf_refuse(
 		FI_EINVAL, FI_LOG_MR, code,
@@ -56,8 +56,8 @@ static int check_host(const struct mrf_mr_pins *pins, uint64_t flags)
 			"which the processor can access, too");
 	for (i = 0; i < pins->nseg && !ret; i++) {
 		if (pins->seg[i].len)
-			ret = mrf_mr_device_refuse((void *)(uintptr_t)pins->seg[i].addr, 3301,
-						   "the buffer");
+			ret = mrf_mr_device_refuse((void *)(uintptr_t)pins->seg[i].addr, false,
+						   3301, "the buffer");
 	}
 	return ret;
 }
@@ -166,15 +166,17 @@ static int look_at_all(struct look *look, const struct mrf_mr_pins *pins, unsign
 	struct mrf_mr_seg left = pins->seg[i];
 	struct mrf_hmem_alloc alloc;
 	uint64_t here;
-	int ret = 0;
+	int ret;
 
-	for (; left.len && !ret; left.addr += here, left.len -= here) {
+	for (; left.len; left.addr += here, left.len -= here) {
 		ret = look_at(look, &left, &alloc);
 		if (!ret)
 			ret = add_part(look, i, &alloc);
+		if (ret)
+			return ret;
 		here = mrf_min(left.len, alloc.start + alloc.len - left.addr);
 	}
-	return ret;
+	return 0;
 }
 
 /* What was found is in look->device. */

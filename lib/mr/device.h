@@ -36,11 +36,12 @@ int mrf_mr_device_find(const struct fi_mr_attr *attr, uint64_t flags,
 		       const struct mrf_mr_pins *pins, struct mrf_mr_device **device);
 
 /*
- * For a buffer without a descriptor. -FI_EINVAL: it is memory that a device has, or shares (logged
+ * For a buffer without a descriptor. -FI_EINVAL: it is memory that a device has or shares (logged
  * with this code, `what` names the buffer). 0: it is not, as far as the runtimes know that the
- * application uses.
+ * application uses. now: the call itself copies the bytes, which the processor can do with what
+ * the device shares.
  */
-int mrf_mr_device_refuse(const void *addr, unsigned code, const char *what);
+int mrf_mr_device_refuse(const void *addr, bool now, unsigned code, const char *what);
 
 /* Is it the live descriptor of such a region? Lock-free. */
 static inline bool mrf_desc_is_device(const struct mrf_mr_space *space, const void *desc)

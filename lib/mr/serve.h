@@ -84,8 +84,8 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 		  struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
 /*
- * Where the bytes are that somebody works on: makes them persistent, or copies them from or to memory
- * of a device. Their region is held until mrf_mr_places_end, so that fi_close waits.
+ * Where the bytes are that somebody works on: makes them persistent, or copies them from or to
+ * memory of a device. Their region is held until mrf_mr_places_end, so that fi_close waits.
  */
 struct mrf_mr_places {
 	struct mrf_mr *mr;

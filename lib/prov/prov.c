@@ -58,7 +58,10 @@ static __typeof__(&fi_log) core_log;
 static __typeof__(&fi_log_enabled) core_log_enabled;
 static __typeof__(&fi_param_define) core_param_define;
 
-/* Among its own lines of that subsystem, which are many and which people leave out, are none of ours. */
+/*
+ * Among its own lines of that subsystem, which are many and which people leave out, are none of
+ * ours.
+ */
 static enum fi_log_subsys subsys_there(enum fi_log_subsys subsys)
 {
 	return subsys == FI_LOG_CORE ? FI_LOG_FABRIC : subsys;

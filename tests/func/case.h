@@ -2,11 +2,10 @@
 /*
  * Test cases: a program in this folder is a set of CASE(name)s and this runner.
  *
- * Every case runs in each mode of its IN_MODES line, as name[mode]. One worker process
- * per mode (and group) runs the cases in order; it is the initiator, and starts the target processes
- * (peer.h). A case that fails ends its worker; the next case gets a fresh one, so a
- * crash, a hang or a leak in one case does not reach the others. No process calls the
- * library before it forks.
+ * Every case runs in each mode of its IN_MODES line, as name[mode]. One worker process per mode
+ * (and group) runs the cases in order; it is the initiator, and starts the target processes
+ * (peer.h). A case that fails ends its worker; the next case gets a fresh one, so a crash, a hang
+ * or a leak in one case does not reach the others. No process calls the library before it forks.
  */
 #ifndef FUNC_CASE_H
 #define FUNC_CASE_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fi_open("mr_cache") with a real device: the application's monitor in the place of the library's. */
+/*
+ * fi_open("mr_cache") with a real device: the application's monitor in the place of the library's.
+ */
 #include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A thread's memory: the host's, or a device's, which only the device's runtime reads and writes. */
+/*
+ * A thread's memory: the host's, or a device's, which only the device's runtime reads and writes.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

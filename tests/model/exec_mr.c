@@ -137,7 +137,9 @@ static int reg_shared(struct actor *a, const struct step *step, struct reg_args 
 	return rc;
 }
 
-/* Each page has memory then. A peer may be writing there meanwhile: what is read does not matter. */
+/*
+ * Each page has memory then. A peer may be writing there meanwhile: what is read does not matter.
+ */
 static __attribute__((no_sanitize("thread"))) void touch(const struct actor *a)
 {
 	const volatile uint8_t *mem = a->limb->mem;

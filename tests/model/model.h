@@ -297,7 +297,9 @@ bool is_access(const struct step *step);
 
 /* --- questions about the state ----------------------------------------------------- */
 
-/* Of the three that register, which is it? Where an argument is not of every call, one that has it. */
+/*
+ * Of the three that register, which is it? Where an argument is not of every call, one that has it.
+ */
 unsigned call_of(const struct step *step);
 /* Will the registration fail when the call has returned? */
 bool is_doomed(const struct actor *a, const struct step *step);

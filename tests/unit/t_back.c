@@ -126,7 +126,9 @@ static void give_files_back(void)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
 }
 
-/* Nor is looked up what is mapped there, which takes long. The space has had no descriptor for it. */
+/*
+ * Nor is looked up what is mapped there, which takes long. The space has had no descriptor for it.
+ */
 START_TEST(what_is_kept_is_answered_without_a_look_at_the_process)
 {
 	struct fid_mr *mr;
@@ -194,7 +196,9 @@ START_TEST(a_pin_is_widened_but_never_beyond_the_region)
 }
 END_TEST
 
-/* Four windows of address space, from the beginning of one on; never there as a whole by one use. */
+/*
+ * Four windows of address space, from the beginning of one on; never there as a whole by one use.
+ */
 static char *big_open(void)
 {
 	char *big = mmap(NULL, 5 * WINDOW, PROT_READ | PROT_WRITE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many connections go at a time, and the device takes long for each: the agent turns to the peers of
- * another endpoint in between.
+ * Many connections go at a time, and the device takes long for each: the agent turns to the peers
+ * of another endpoint in between.
  */
 #include <pthread.h>
 #include <rdma/fi_atomic.h>

@@ -486,7 +486,9 @@ START_TEST(cuda_memory_of_another_process_is_copied)
 }
 END_TEST
 
-/* --- many threads ------------------------------------------------------------------------------ */
+/*
+ * --- many threads ------------------------------------------------------------------------------
+ */
 
 #define THREADS 6
 #define TURNS 300

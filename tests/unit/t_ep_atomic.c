@@ -460,7 +460,9 @@ START_TEST(atomics_of_agent_and_device_on_one_word_lose_nothing)
 }
 END_TEST
 
-/* Of several segments the processor looks at the wrong place; and what it sees there is not used. */
+/*
+ * Of several segments the processor looks at the wrong place; and what it sees there is not used.
+ */
 START_TEST(atomics_do_not_depend_on_what_the_processor_sees)
 {
 	struct iovec there[] = { { NULL, PAGE }, { NULL, PAGE } };

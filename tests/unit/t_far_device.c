@@ -4,6 +4,7 @@
  * (ep/tx/rma_op.h, ep/rx/ring.h, ep/rx/job_serve.h).
  */
 #include <time.h>
+#include "base/env.h"
 #include "proto/proto.h"
 #include "device_fixture.h"
 
@@ -506,7 +507,9 @@ START_TEST(far_device_copies_that_fail_are_told)
 }
 END_TEST
 
-/* --- connections and ends ------------------------------------------------------------------------ */
+/*
+ * --- connections and ends ------------------------------------------------------------------------
+ */
 
 START_TEST(far_device_survives_a_connection_that_breaks)
 {
@@ -554,8 +557,8 @@ START_TEST(far_device_copy_is_finished_for_nobody)
 END_TEST
 
 /*
- * The connection breaks while a job of the target copies, and the bytes come again over the next one: they
- * wait for that job, which would otherwise put the old ones over what comes later.
+ * The connection breaks while a job of the target copies, and the bytes come again over the next
+ * one: they wait for that job, which would otherwise put the old ones over what comes later.
  */
 START_TEST(far_device_is_not_written_by_a_job_that_is_late)
 {
@@ -611,7 +614,9 @@ START_TEST(far_device_endpoint_is_closed_in_the_middle)
 }
 END_TEST
 
-/* --- rings -------------------------------------------------------------------------------------- */
+/*
+ * --- rings --------------------------------------------------------------------------------------
+ */
 
 static bool is_connected(void)
 {
@@ -636,9 +641,11 @@ START_TEST(far_device_peer_that_does_nothing_loses_its_ring)
 }
 END_TEST
 
-/* It is not one that waits for its device. */
+/* It is not one that waits for its device; nor does that peer give up when the clock moves. */
 START_TEST(far_device_peer_that_waits_keeps_its_ring)
 {
+	ck_assert_int_eq(setenv("FI_MRFAB_ANSWER_TIMEOUT", "1000000", 1), 0);
+	mrf_env_reload();
 	open_all(_i, FI_MR_ALLOCATED);
 	memcpy(mem, want, LEN);
 	hold(3);
@@ -654,7 +661,10 @@ START_TEST(far_device_peer_that_waits_keeps_its_ring)
 }
 END_TEST
 
-/* The one of two endpoints that the ring is taken from gets it back when the other one leaves it alone. */
+/*
+ * The one of two endpoints that the ring is taken from gets it back when the other one leaves it
+ * alone.
+ */
 START_TEST(far_device_rings_go_to_those_who_use_them)
 {
 	struct fid_ep *eps[2];

@@ -1153,14 +1153,17 @@ START_TEST(a_nic_makes_a_copy_of_itself)
 	struct fid_nic *copy = NULL, *again = NULL;
 
 	ck_assert_int_eq(get_hints(), 0);
+	ck_assert_int_eq(info->nic->bus_attr->bus_type, FI_BUS_UNKNOWN);
 	ck_assert_int_eq(fi_control(&info->nic->fid, FI_DUP, &copy), 0);
 	ck_assert_ptr_ne(copy, info->nic);
+	ck_assert_ptr_ne(copy->bus_attr, info->nic->bus_attr);
 	ck_assert_int_eq(fi_control(&copy->fid, FI_DUP, &again), 0);
 	ck_assert_int_eq(fi_close(&copy->fid), 0);
 	fi_freeinfo(info);
 	info = NULL;
 	ck_assert_str_eq(again->device_attr->name, "rxe0");
 	ck_assert_str_eq(again->link_attr->address, "10.99.1.1");
+	ck_assert_int_eq(again->bus_attr->bus_type, FI_BUS_UNKNOWN);
 	ck_assert_uint_eq(again->fid.fclass, FI_CLASS_NIC);
 	ck_assert_int_eq(fi_control(&again->fid, FI_DUP, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_control(&again->fid, FI_GETWAIT, &copy), -FI_ENOSYS);

@@ -410,7 +410,9 @@ START_TEST(rocr_memory_from_elsewhere_is_the_device_s)
 }
 END_TEST
 
-/* --- Level Zero's drivers and parts of devices ------------------------------------------------- */
+/*
+ * --- Level Zero's drivers and parts of devices -------------------------------------------------
+ */
 
 START_TEST(ze_memory_of_a_part_is_the_device_s)
 {

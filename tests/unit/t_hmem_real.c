@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The runtimes of devices that the distribution has, on a machine without a device: what they say. */
+/*
+ * The runtimes of devices that the distribution has, on a machine without a device: what they say.
+ */
 #include <dlfcn.h>
 #include <string.h>
 #include <rdma/fi_errno.h>

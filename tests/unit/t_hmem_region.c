@@ -500,8 +500,8 @@ static const char *const monitors[RIGS] = { "FI_MR_CUDA_CACHE_MONITOR_ENABLED",
 					    "FI_MR_ZE_CACHE_MONITOR_ENABLED" };
 
 /*
- * Where the monitor is off, what has taken its place is used as if it were the same. Each in a process of
- * its own, because a variable is read once.
+ * Where the monitor is off, what has taken its place is used as if it were the same. Each in a
+ * process of its own, because a variable is read once.
  */
 START_TEST(device_memory_is_watched_by_the_monitor_of_its_interface)
 {

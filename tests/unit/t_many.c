@@ -326,7 +326,9 @@ START_TEST(pieces_of_registered_buffers_are_used_as_they_are)
 }
 END_TEST
 
-/* --- connections that break, and ends ----------------------------------------------------------- */
+/*
+ * --- connections that break, and ends -----------------------------------------------------------
+ */
 
 /* At each access of the transfer, one after the other. */
 START_TEST(many_buffers_survive_a_connection_that_breaks)
@@ -479,7 +481,9 @@ START_TEST(many_buffers_need_nobody_who_looks)
 }
 END_TEST
 
-/* --- atomic operations -------------------------------------------------------------------------- */
+/*
+ * --- atomic operations --------------------------------------------------------------------------
+ */
 
 /* Each element in a buffer of its own, results too. */
 START_TEST(many_buffers_of_values_and_results)

@@ -54,7 +54,9 @@ static void on_dropped(void *arg)
 /* What FI_MR_CACHE_MONITOR is in a case; NULL: not set. */
 static const char *monitor;
 
-/* TSan has calls of its own in the place of those that the hooks are in, which hear nothing then. */
+/*
+ * TSan has calls of its own in the place of those that the hooks are in, which hear nothing then.
+ */
 #ifdef __SANITIZE_THREAD__
 #define HOOKS false
 #else

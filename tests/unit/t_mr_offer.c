@@ -566,7 +566,9 @@ START_TEST(mr_offer_hmem_is_needed_and_comes_back_with_every_set)
 }
 END_TEST
 
-/* Where bits are offered, the verdict is that of libfabric's rules for a provider that has the bit. */
+/*
+ * Where bits are offered, the verdict is that of libfabric's rules for a provider that has the bit.
+ */
 START_TEST(mr_offer_hmem_is_judged_as_by_libfabric_where_bits_are_offered)
 {
 	static const uint64_t caps[] = { FI_RMA, FI_RMA | FI_READ, FI_ATOMIC | REMOTE,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What threads that read from one queue do to each other, and what is left when one is cancelled. */
+/*
+ * What threads that read from one queue do to each other, and what is left when one is cancelled.
+ */
 #include <pthread.h>
 #include <rdma/fi_eq.h>
 #include "obj/cntr.h"

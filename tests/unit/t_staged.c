@@ -224,6 +224,28 @@ START_TEST(staged_memory_needs_its_descriptor)
 }
 END_TEST
 
+/* Its pages must not be pinned; what the call itself copies is right. */
+START_TEST(staged_memory_that_is_managed_needs_a_descriptor_too)
+{
+	uint8_t *shared;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	if (rig->managed) {
+		shared = rig->make(RT_MANAGED, 0, LEN);
+		memset(shared, 0x77, LEN);
+		ck_assert_int_eq(fi_write(p.a.ep, shared, 8, NULL, p.to, base, key, &p),
+				 -FI_EINVAL);
+		ck_assert_int_eq(fi_read(p.a.ep, shared, LEN, NULL, p.to, base, key, &p),
+				 -FI_EINVAL);
+		want_none(&p.a);
+		ck_assert_int_eq(fi_inject_write(p.a.ep, shared, 8, p.to, base, key), 0);
+		there_and_back(100);
+		rig->unmake(RT_MANAGED, shared);
+	}
+	close_all();
+}
+END_TEST
+
 START_TEST(staged_memory_is_for_endpoints_of_domains_that_were_opened_for_it)
 {
 	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED, .caps = FI_RMA };
@@ -277,7 +299,9 @@ START_TEST(staged_memory_that_was_freed_is_an_error)
 }
 END_TEST
 
-/* Every call that moves bytes fails once. How many there are differs: a chunk ends where room does. */
+/*
+ * Every call that moves bytes fails once. How many there are differs: a chunk ends where room does.
+ */
 static void fail_each(bool write)
 {
 	const char *call = write ? rig->get_call : rig->put_call;
@@ -348,7 +372,9 @@ START_TEST(staged_transfers_without_a_ring_are_refused)
 }
 END_TEST
 
-/* --- while others do something ------------------------------------------------------------------ */
+/*
+ * --- while others do something ------------------------------------------------------------------
+ */
 
 /* The next chunks are copied while those before them are in flight. */
 START_TEST(staged_chunks_are_copied_while_others_are_in_flight)
@@ -518,7 +544,10 @@ START_TEST(staged_bytes_are_fetched_when_the_turn_comes)
 }
 END_TEST
 
-/* --- atomic operations ---------------------------------------------------------------------------- */
+/*
+ * --- atomic operations
+ * ----------------------------------------------------------------------------
+ */
 
 static uint64_t word_at(const void *addr)
 {
@@ -602,6 +631,7 @@ static TCase *staged(void)
 	tcase_add_loop_test(tc, staged_bytes_are_injected, 0, RIGS);
 	tcase_add_loop_test(tc, staged_memory_is_not_kept_in_the_cache, 0, RIGS);
 	tcase_add_loop_test(tc, staged_memory_needs_its_descriptor, 0, RIGS);
+	tcase_add_loop_test(tc, staged_memory_that_is_managed_needs_a_descriptor_too, 0, RIGS);
 	tcase_add_test(tc, staged_memory_is_for_endpoints_of_domains_that_were_opened_for_it);
 	tcase_add_loop_test(tc, staged_memory_has_the_rights_of_its_region, 0, RIGS);
 	tcase_add_loop_test(tc, staged_memory_that_was_freed_is_an_error, 0, RIGS);

@@ -853,7 +853,10 @@ END_TEST
 
 #define SURPLUS 1000
 
-/* Writes of no bytes, which need no key, with data. Takes what has completed, posts what there is room for. */
+/*
+ * Writes of no bytes, which need no key, with data. Takes what has completed, posts what there is
+ * room for.
+ */
 static void pour(unsigned *posted, unsigned *acked, unsigned total)
 {
 	struct mrf_vwr wr = { .wr_id = SLOTS, .op = MRF_VWR_WRITE_IMM, .imm = 7 };
@@ -1056,7 +1059,8 @@ START_TEST(initiator_gives_up_on_a_target_that_has_no_room_for_long)
 END_TEST
 
 /*
- * What time the canceled attempt had left is nothing to the next one. FI_MRFAB_CONN_TIMEOUT is 1000.
+ * What time the canceled attempt had left is nothing to the next one. FI_MRFAB_CONN_TIMEOUT is
+ * 1000.
  */
 START_TEST(initiator_begins_anew_when_what_it_connected_for_was_canceled)
 {

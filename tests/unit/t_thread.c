@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* No thread can be started: the limit of the user's processes, or the control group's, is reached. */
+/*
+ * No thread can be started: the limit of the user's processes, or the control group's, is reached.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

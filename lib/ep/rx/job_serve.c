@@ -174,7 +174,9 @@ static int copy_elements(const struct mrf_work *work, bool in, uint8_t *bytes)
 	return err;
 }
 
-/* Returns whether something has to be stored; bytes: what is there, and then what is to be there. */
+/*
+ * Returns whether something has to be stored; bytes: what is there, and then what is to be there.
+ */
 static bool apply_all(const struct mrf_work *work, uint8_t *bytes)
 {
 	unsigned datatype = MRF_ATOMIC_WHAT_DATATYPE(work->what);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that jobs do (loop/job.h), because storage or a device may take any time: the target's half
- * of FI_COMMIT_COMPLETE, copies between the ring of a connection (rx/ring.h) and a region with memory
- * of a device, and atomic operations on such memory.
+ * Requests that jobs do (loop/job.h), because storage or a device may take any time: the target's
+ * half of FI_COMMIT_COMPLETE, copies between the ring of a connection (rx/ring.h) and a region with
+ * memory of a device, and atomic operations on such memory.
  *
- * For these a job gets the elements, changes them, and puts them back, one such job of the process at
- * a time. So they are atomic with each other, but neither with what the device does itself nor with
- * reads and writes of peers. Agent thread.
+ * For these a job gets the elements, changes them, and puts them back, one such job of the process
+ * at a time. So they are atomic with each other, but neither with what the device does itself nor
+ * with reads and writes of peers. Agent thread.
  */
 #ifndef MRF_EP_RX_JOB_SERVE_H
 #define MRF_EP_RX_JOB_SERVE_H

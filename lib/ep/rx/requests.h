@@ -12,7 +12,8 @@
 unsigned mrf_requests_in(const uint8_t *msg, size_t len);
 /*
  * Serves the connection's message of requests in this slot, or carries on with it. -FI_EAGAIN: it
- * needs another turn, because of its length, for want of memory, or when a job is over. Other errors end the connection.
+ * needs another turn, because of its length, for want of memory, or when a job is over. Other
+ * errors end the connection.
  */
 int mrf_requests_serve(struct mrf_passive *passive, unsigned slot, size_t len);
 /* The connection is about to be freed. */

@@ -28,7 +28,9 @@ struct mrf_ring {
  * for one.
  */
 uint32_t mrf_ring_rkey(struct mrf_passive *passive);
-/* The peer uses memory of a device: it keeps its ring for another while. Harmless if it has none. */
+/*
+ * The peer uses memory of a device: it keeps its ring for another while. Harmless if it has none.
+ */
 void mrf_ring_touch(struct mrf_passive *passive);
 /* A job is going to use the ring, which is then given back with mrf_ring_put. */
 struct mrf_ring *mrf_ring_get(struct mrf_passive *passive);

@@ -140,8 +140,8 @@ static int take_data(struct mrf_passive *passive, const uint8_t *msg, size_t len
 }
 
 /*
- * One message whose turn has come. Its slot is posted again, now or when it is answered. -FI_EAGAIN:
- * the message is to have another turn.
+ * One message whose turn has come. Its slot is posted again, now or when it is answered.
+ * -FI_EAGAIN: the message is to have another turn.
  */
 static int serve_message(struct mrf_passive *passive, unsigned slot, size_t len)
 {

@@ -106,7 +106,8 @@ static int cells_get(struct mrf_ep *ep)
 	/* Another thread may have been faster. */
 	mrf_lock_take(&ep->lock);
 	left = ep->cells ? cells : NULL;
-	ep->cells = ep->cells ? ep->cells : cells;
+	if (!left)
+		ep->cells = cells;
 	mrf_lock_release(&ep->lock);
 	cells_free(left);
 	return 0;

@@ -10,9 +10,9 @@
  *   drop     Its own registrations are ended, when it has completed.
  *
  * Whoever makes progress does it, one thread at a time for each peer, in the order in which the
- * peer's operations ended; what ends behind results that are still being copied completes
- * behind them. Drops wait for no turn. What would have to wait for memory becomes a job (loop/job.h), so that a thread which
- * reads a queue can serve its own faults; and the agent copies nothing.
+ * peer's operations ended; what ends behind results that are still being copied completes behind
+ * them. Drops wait for no turn. What would have to wait for memory becomes a job (loop/job.h), so
+ * that a thread which reads a queue can serve its own faults; and the agent copies nothing.
  */
 #ifndef MRF_EP_TX_CHORES_H
 #define MRF_EP_TX_CHORES_H

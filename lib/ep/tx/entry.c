@@ -49,6 +49,7 @@ static int take_op_locked(struct mrf_ep *ep, struct mrf_op **out)
 	struct mrf_list *node = mrf_list_pop(&ep->free_ops);
 	struct mrf_op *op = node ? mrf_list_entry(node, struct mrf_op, node) : malloc(sizeof(*op));
 
+	mrf_lock_held(&ep->lock);
 	if (!op)
 		return -FI_ENOMEM;
 	if (!node)

@@ -399,7 +399,10 @@ void mrf_fail_denied_locked(struct mrf_peer *peer)
 	mrf_fail_peer_locked(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
 }
 
-/* --- in doubt: the target has told ------------------------------------------------------------------ */
+/*
+ * --- in doubt: the target has told
+ * ------------------------------------------------------------------
+ */
 
 #define PSN_MASK 0xffffffu
 

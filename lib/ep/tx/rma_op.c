@@ -93,8 +93,8 @@ static bool ring_is_busy_locked(const struct mrf_peer *peer, const struct mrf_op
 
 /*
  * As many of len bytes as lie together in the ring from the place of pos on, and are to be copied
- * in one go: less of a short operation, so that it is copied while it is under way, too, and more of
- * a long one, because a request costs as much as some 30 KiB do.
+ * in one go: less of a short operation, so that it is copied while it is under way, too, and more
+ * of a long one, because a request costs as much as some 30 KiB do.
  */
 static uint64_t together(const struct mrf_op *op, uint64_t len)
 {

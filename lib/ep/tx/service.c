@@ -30,7 +30,9 @@
 #include "ep/tx/rpc.h"
 #include "ep/tx/service.h"
 
-/* --- is the peer still there? ------------------------------------------------------------------ */
+/*
+ * --- is the peer still there? ------------------------------------------------------------------
+ */
 
 /*
  * The peer's agent has not answered for too long: what waits for it fails. Answers may come
@@ -59,17 +61,19 @@ static void probe_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
 	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
+	int64_t now;
 
 	conn->probed = mrf_rpc_awaited_locked(conn) || peer->known.asks;
 	if (!conn->probed)
 		return;
 	mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
 	mrf_peer_progress_locked(peer->ep);
+	now = mrf_now_ms();
 	if (mrf_list_empty(&peer->queue))
-		conn->heard = mrf_now_ms();
+		conn->heard = now;
 	/* Nothing was answered for so long although something waits for an answer. */
 	if (peer->state == MRF_PEER_READY &&
-	    mrf_now_ms() - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT))
+	    now - conn->heard >= mrf_param_int(MRF_PARAM_ANSWER_TIMEOUT))
 		unanswered_locked(conn);
 	/* Work requests in flight tell as much: they are acknowledged or not. */
 	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room_locked(conn))

@@ -46,7 +46,10 @@ static void load(void)
 {
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 
-	bench_must("libcuda.so.1", !so);
+	if (!so) {
+		fprintf(stderr, "cost_hmem: %s\n", dlerror());
+		exit(2);
+	}
 	find(so, "cuInit", &cu.init);
 	find(so, "cuDevicePrimaryCtxRetain", &cu.retain);
 	find(so, "cuCtxSetCurrent", &cu.set_current);

@@ -41,7 +41,7 @@ enum {
 	AT_DEVICE_ORDINAL = 9,
 	AT_RANGE_START = 11,
 	AT_RANGE_SIZE = 12,
-	AT_MAPPING_SIZE = 18, /* since CUDA 11.4 */
+	AT_MAPPING_SIZE = 18,
 	AT_MAPPING_START = 19
 };
 
@@ -245,6 +245,7 @@ static void cut_to_piece(uintptr_t addr, struct mrf_hmem_alloc *alloc)
 	size_t len = 0;
 	void *const value[] = { &start, &len };
 
+	/* A question of its own, because a driver that does not know these attributes fails it. */
 	if (cu.attributes(2, attribute, value, addr) || !len)
 		return;
 	piece_end = mrf_min(end, (uintptr_t)start + len);
@@ -269,7 +270,7 @@ static int cuda_find(uintptr_t addr, struct mrf_hmem_alloc *alloc, struct mrf_hm
  * A stream is gone with its context, which the application may destroy, and the driver crashes if
  * it is used then. The address of a context is used again, its number is not. So a stream is
  * kept with the number of its context, and one whose context is gone stays for ever: it is
- * neither used nor destroyed.
+ * neither used nor destroyed. When all places are taken, copies make streams of their own.
  */
 #define KEPT 64
 

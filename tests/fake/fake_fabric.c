@@ -529,12 +529,44 @@ int mrf_vdev_next_event(struct mrf_vdev *dev, struct mrf_vdev_event *event)
 	return ret;
 }
 
+static void dev_tell(struct mrf_vdev *dev, struct mrf_vdev_event event)
+{
+	event.text = event.text ? event.text : "something";
+	dev->events[dev->nevents++] = event;
+	ring_fd(dev->event_fd);
+}
+
 void fake_tell(struct mrf_vcq *cq, struct mrf_vdev_event event)
 {
 	enter();
-	event.text = event.text ? event.text : "something";
-	cq->dev->events[cq->dev->nevents++] = event;
-	ring_fd(cq->dev->event_fd);
+	dev_tell(cq->dev, event);
+	leave();
+}
+
+bool fake_tells(const struct mrf_vcq *cq)
+{
+	bool tells;
+
+	enter();
+	tells = cq->dev->nevents;
+	leave();
+	return tells;
+}
+
+void fake_hang_up(struct mrf_vcq *cq)
+{
+	struct mrf_vdev_event event = { .type = MRF_VDEV_QP_ERR };
+
+	enter();
+	mrf_list_each (node, &f.conns) {
+		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->passive && conn->qp != QP_NONE && conn->qp != QP_DEAD &&
+		    conn->attr.recv_cq->dev == cq->dev)
+			event.owner = conn->owner;
+	}
+	if (event.owner)
+		dev_tell(cq->dev, event);
 	leave();
 }
 

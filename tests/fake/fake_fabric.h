@@ -206,6 +206,10 @@ void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop);
 void fake_spoil(struct mrf_vcq *cq, bool spoilt);
 /* The device that this completion queue is of tells something. text need not be given. */
 void fake_tell(struct mrf_vcq *cq, struct mrf_vdev_event event);
+/* Has it told something that its agent has not taken yet? */
+bool fake_tells(const struct mrf_vcq *cq);
+/* It tells that the queue pair that was accepted last is in error, if there is one. */
+void fake_hang_up(struct mrf_vcq *cq);
 /* The device is removed under the process that owns cm: each of its ids is told. */
 void fake_remove(struct mrf_vcm *cm);
 /* Nobody is woken by completions meanwhile; who polls finds them. */

@@ -12,7 +12,6 @@
  *	MRFAB_ROUNDS	how many, in all (1,000)
  */
 #include <rdma/fi_atomic.h>
-#include "ep/link/passive.h"
 #include "ep_fixture.h"
 #include "every.h"
 #include "loop/agent.h"
@@ -306,19 +305,15 @@ static void start(unsigned number)
 
 /* --- what happens to it ---------------------------------------------------------------- */
 
-static void hang_up(void)
+/* What the device tells comes late, and must not come in the middle of what is done next. */
+static void has_hung_up(void)
 {
-	struct mrf_ep *ep = node_ep(&p.b);
-	struct mrf_owner *owner = NULL;
+	struct fid_ep *other;
 
-	mrf_lock_take(&ep->lock);
-	/* The newest is the one in use. */
-	if (!mrf_list_empty(&ep->passive))
-		owner = &mrf_list_entry(ep->passive.prev, struct mrf_passive, node)->owner;
-	mrf_lock_release(&ep->lock);
-	if (owner)
-		fake_tell(node_agent(&p.b)->cq,
-			  (struct mrf_vdev_event){ .type = MRF_VDEV_QP_ERR, .owner = owner });
+	want_soon(!fake_tells(node_agent(&p.b)->cq));
+	/* The agent does that behind what it has taken. */
+	ck_assert_int_eq(node_try_ep(&p.b, &(struct node_opt){ .caps = MRF_CAPS }, &other), 0);
+	must_close(&other->fid);
 }
 
 static void harm(void)
@@ -337,7 +332,7 @@ static void harm(void)
 		break;
 	case 1:
 	case 2:
-		hang_up();
+		fake_hang_up(node_agent(&p.b)->cq);
 		/* Before what is held goes on, or at the same time. */
 		if (one_in(2))
 			want_soon(fake_connects() != connects || !fake_queued());
@@ -377,13 +372,14 @@ static void take_error(void)
 /* Of injected writes only errors are told. */
 static bool drained(void)
 {
+	bool idle = node_idle(&p.a);
 	struct fi_cq_data_entry entry;
 	ssize_t ret;
 
 	while ((ret = fi_cq_read(p.a.cq, &entry, 1)) == -FI_EAVAIL)
 		take_error();
 	ck_assert_int_eq(ret, -FI_EAGAIN);
-	return node_idle(&p.a);
+	return idle;
 }
 
 static void take_ends(void)
@@ -605,6 +601,7 @@ START_TEST(what_breaks_is_done_once_or_says_so)
 	for (round_no = 1; round_no <= rounds; round_no++)
 		round_run();
 	/* Nothing of all that stays. */
+	has_hung_up();
 	forget_log();
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, NULL);

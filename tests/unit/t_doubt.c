@@ -4,7 +4,6 @@
  * is said to be done. The fake's packets are 4 KiB long.
  */
 #include <rdma/fi_atomic.h>
-#include "ep/link/passive.h"
 #include "ep_fixture.h"
 #include "raw.h"
 
@@ -297,18 +296,6 @@ START_TEST(ticket_that_another_target_has_seen_ends_no_connection)
 }
 END_TEST
 
-static void hang_up(void)
-{
-	struct mrf_ep *ep = node_ep(&p.b);
-	struct mrf_owner *owner;
-
-	mrf_lock_take(&ep->lock);
-	owner = &mrf_list_entry(mrf_list_first(&ep->passive), struct mrf_passive, node)->owner;
-	mrf_lock_release(&ep->lock);
-	fake_tell(node_agent(&p.b)->cq,
-		  (struct mrf_vdev_event){ .type = MRF_VDEV_QP_ERR, .owner = owner });
-}
-
 /* The ends of connections that a target remembers: one address fills only its part. */
 START_TEST(ends_of_one_address_leave_those_of_another)
 {
@@ -318,7 +305,7 @@ START_TEST(ends_of_one_address_leave_those_of_another)
 	open_all();
 	fake_hold(false);
 	own = own_hello();
-	hang_up();
+	fake_hang_up(node_agent(&p.b)->cq);
 	want_soon(fake_stops() == 1);
 	for (i = 0; i <= MRF_ENDS; i++) {
 		stops = fake_stops();

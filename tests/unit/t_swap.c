@@ -4,7 +4,6 @@
  * compare-and-swaps while its operation is alone, and by the peer's agent otherwise.
  */
 #include <rdma/fi_atomic.h>
-#include "ep/link/passive.h"
 #include "ep_fixture.h"
 #include "loop/agent.h"
 
@@ -228,21 +227,6 @@ START_TEST(swap_that_is_lost_is_never_repeated)
 }
 END_TEST
 
-/* The peer's agent learns that the device has put its queue pair into error, and hangs up. */
-static void hang_up(void)
-{
-	struct mrf_ep *ep = node_ep(&p.b);
-	struct mrf_list *first;
-
-	mrf_lock_take(&ep->lock);
-	first = mrf_list_first(&ep->passive);
-	mrf_lock_release(&ep->lock);
-	fake_tell(node_agent(&p.b)->cq,
-		  (struct mrf_vdev_event){
-			  .type = MRF_VDEV_QP_ERR,
-			  .owner = &mrf_list_entry(first, struct mrf_passive, node)->owner });
-}
-
 static void base_call(enum fi_op op, uint64_t value)
 {
 	operand = value;
@@ -263,7 +247,8 @@ START_TEST(swap_in_doubt_that_never_ran_is_done_once)
 	fake_hold(true);
 	base_call(FI_PROD, 2);
 	ck_assert_uint_eq(fake_queued(), 1);
-	hang_up();
+	/* The peer's agent learns that the device has put its queue pair into error. */
+	fake_hang_up(node_agent(&p.b)->cq);
 	want_soon(fake_connects() == 2);
 	fake_hold(false);
 	want_ok(&p.a, &operand);

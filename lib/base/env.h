@@ -12,7 +12,6 @@
 #define MRF_BASE_ENV_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <rdma/providers/fi_prov.h>
 
 enum mrf_param {

@@ -159,9 +159,8 @@ int mrf_param_define(const char *prov, const char *name, enum fi_param_type type
 		     va_list ap)
 {
 	char env[FI_PATH_MAX], *help;
-	int ret;
+	int ret = define_check(prov, name, type, fmt, env, sizeof(env));
 
-	ret = define_check(prov, name, type, fmt, env, sizeof(env));
 	if (ret)
 		return ret;
 	help = make_help(prov, fmt, ap);

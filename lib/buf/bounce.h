@@ -8,7 +8,6 @@
 
 #include "base/list.h"
 #include "base/lock.h"
-#include "verbs/vmr.h"
 
 #define MRF_BOUNCE_SIZE 16384 /* bytes of a slot; the most for FI_MRFAB_BOUNCE_MAX */
 

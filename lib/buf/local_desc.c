@@ -5,7 +5,6 @@
 #include "buf/local_int.h"
 #include "mr/desc.h"
 #include "mr/device.h"
-#include "mr/space.h"
 
 /* The order is that of the message codes. */
 enum fault { MISSING, NO_RIGHT, OUTSIDE, NONE };

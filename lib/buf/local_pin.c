@@ -7,7 +7,6 @@
 #include "buf/cache.h"
 #include "buf/local_int.h"
 #include "mr/demand/backs.h"
-#include "mr/space.h"
 
 static void drop_cached(struct mrf_local *local)
 {

@@ -11,7 +11,6 @@
 #include "mr/demand/backs.h"
 #include "mr/desc.h"
 #include "mr/device.h"
-#include "mr/space.h"
 
 /* --- rings ------------------------------------------------------------------------------ */
 

@@ -11,7 +11,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <rdma/fi_domain.h>
 
 /* The application's request concerning registration. */
 struct mrf_mr_mode_ask {

@@ -141,9 +141,8 @@ static int open_device(struct mrf_domain *domain, const char *name)
 static int open_space(struct mrf_domain *domain, const struct fi_info *info)
 {
 	struct mrf_mr_space *space = &domain->space;
-	int ret;
+	int ret = mrf_vpd_alloc(domain->vdev, &domain->pd);
 
-	ret = mrf_vpd_alloc(domain->vdev, &domain->pd);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5102,
 				  "fi_domain: %s has no protection domain left",

@@ -127,9 +127,8 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 	const char *name = info->domain_attr->name;
 	struct mrf_vnl_path *paths;
 	size_t count, i;
-	int ret;
+	int ret = mrf_vnl_paths(&paths, &count);
 
-	ret = mrf_vnl_paths(&paths, &count);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5103,
 				  "fi_domain: src_addr=NULL, and RDMA devices cannot be listed");

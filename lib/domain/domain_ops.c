@@ -212,9 +212,8 @@ int mrf_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct mrf_domain *domain = mrf_container_of(fid, struct mrf_domain, fid.fid);
 	struct mrf_eq *eq = mrf_eq_from_fid(bfid);
-	int ret;
+	int ret = mrf_obj_check(&domain->obj, "fi_domain_bind");
 
-	ret = mrf_obj_check(&domain->obj, "fi_domain_bind");
 	if (!ret)
 		ret = check_queue(domain, bfid, flags, eq);
 	if (ret)

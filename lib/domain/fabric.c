@@ -27,9 +27,8 @@ static void describe_fabric(const struct fid *fid, char *buf, size_t len)
 static int fabric_close(struct fid *fid)
 {
 	struct mrf_fabric *fabric = to_fabric(fid);
-	int ret;
+	int ret = mrf_obj_busy(&fabric->obj);
 
-	ret = mrf_obj_busy(&fabric->obj);
 	if (ret)
 		return ret;
 	mrf_obj_fini(&fabric->obj);
@@ -164,9 +163,8 @@ int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_u
 {
 	uint32_t api_version = attr ? attr->api_version : 0;
 	struct mrf_fabric *fabric;
-	int ret;
+	int ret = check_fabric_attr(attr, api_version, out);
 
-	ret = check_fabric_attr(attr, api_version, out);
 	if (ret)
 		return ret;
 	fabric = calloc(1, sizeof(*fabric));

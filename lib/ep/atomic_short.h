@@ -10,7 +10,6 @@
 
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
-#include "ep/model/atomic.h"
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
 #include "monitor/life.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fabric.h>
 #include "base/compiler.h"
-#include "domain/domain.h"
 #include "ep/ep.h"
 #include "ep/eps.h"
 #include "export/fabric_open.h"

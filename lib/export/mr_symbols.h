@@ -24,7 +24,6 @@
 #define fi_mr_unmap_key inline_fi_mr_unmap_key
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
-#include <rdma/fi_errno.h>
 #undef fi_close
 #undef fi_mr_bind
 #undef fi_mr_desc

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <rdma/fi_errno.h>
-#include "base/compiler.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "hmem/hmem.h"

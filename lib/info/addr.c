@@ -97,9 +97,8 @@ static int resolve_name(const struct mrf_info_query *query, struct mrf_info_addr
 		.ai_socktype = SOCK_STREAM,
 	};
 	struct addrinfo *list, *ai;
-	int error;
+	int error = mrf_addr_resolve(query->node, query->service, &ask, &list);
 
-	error = mrf_addr_resolve(query->node, query->service, &ask, &list);
 	if (error)
 		return refuse_name(query, error);
 	for (ai = list; ai && addrs->count < MRF_INFO_ADDRS; ai = ai->ai_next) {

@@ -161,9 +161,8 @@ static int answer_query(const struct mrf_info_query *query, struct fi_info **inf
 {
 	struct answer answer = { .query = query };
 	struct mrf_vnl_path *paths = NULL;
-	int ret;
+	int ret = mrf_vnl_paths(&paths, &answer.count);
 
-	ret = mrf_vnl_paths(&paths, &answer.count);
 	if (ret || !answer.count) {
 		free(paths);
 		return refuse_no_device(ret);
@@ -197,9 +196,8 @@ int mrf_info_get(uint32_t version, const char *node, const char *service, uint64
 		.hints = hints,
 	};
 	const char *listed;
-	int ret;
+	int ret = check_args(&query, info);
 
-	ret = check_args(&query, info);
 	if (ret)
 		return ret;
 	*info = NULL;

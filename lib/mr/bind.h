@@ -4,7 +4,6 @@
 #define MRF_MR_BIND_H
 
 #include <stdlib.h>
-#include <rdma/fabric.h>
 #include "base/list.h"
 #include "obj/obj.h"
 

@@ -164,9 +164,8 @@ static int enable_region(struct mrf_mr *mr)
 int mrf_mr_enable(struct mrf_mr *mr)
 {
 	enum mrf_mr_state state;
-	int ret;
+	int ret = mrf_mr_enter(mr, MRF_CALL_ENABLE, &state);
 
-	ret = mrf_mr_enter(mr, MRF_CALL_ENABLE, &state);
 	if (ret)
 		return ret;
 	if (state == MRF_STATE_DISABLED)

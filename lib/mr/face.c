@@ -107,9 +107,8 @@ static int pin_plain(const struct mrf_mr *mr, const struct mrf_mr_seg *segs,
 {
 	unsigned rights = mrf_mr_access_kernel(mr->space, mr->access & MRF_MR_REMOTE);
 	struct mrf_mr_pins pins;
-	int ret;
+	int ret = mrf_mr_pin(mr->space, face->class->pd, segs, mr->nseg, rights, &pins);
 
-	ret = mrf_mr_pin(mr->space, face->class->pd, segs, mr->nseg, rights, &pins);
 	if (ret)
 		return ret;
 	memcpy(face->vmr, pins.vmr, face->nseg * sizeof(face->vmr[0]));

@@ -16,9 +16,8 @@ static int take_requested_locked(struct mrf_mr *mr, uint64_t key, struct mrf_mr_
 {
 	struct mrf_mr_space *space = mr->space;
 	const struct mrf_mr *other;
-	int ret;
+	int ret = mrf_idmap_insert(&space->keys, key, mr);
 
-	ret = mrf_idmap_insert(&space->keys, key, mr);
 	if (ret != -FI_EALREADY)
 		return ret;
 	other = mrf_idmap_find(&space->keys, key);

@@ -149,9 +149,8 @@ static UNUSUAL int raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 	uint8_t key[MRF_RAWKEY_MAX];
 	enum mrf_mr_state state;
 	size_t room, need;
-	int ret;
+	int ret = check_raw_attr(attr);
 
-	ret = check_raw_attr(attr);
 	if (ret)
 		return ret;
 	state = read_region(mr, key);
@@ -234,9 +233,8 @@ static int check_key(const struct fi_mr_map_raw *attr)
 {
 	uint64_t base;
 	const char *why;
-	int ret;
+	int ret = mrf_rawkey_check(attr->raw_key, attr->key_size, &why);
 
-	ret = mrf_rawkey_check(attr->raw_key, attr->key_size, &why);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_MR, ret == -FI_ENOSYS ? 3113 : 3112,
 				  "fi_mr_map_raw: the raw key of %zu byte%s %s", attr->key_size,
@@ -265,9 +263,8 @@ static int refuse_add(int ret)
 /* The unusual cases: raw keys of any form, with or without faults. */
 static UNUSUAL int map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 {
-	int ret;
+	int ret = check_map(attr);
 
-	ret = check_map(attr);
 	if (ret)
 		return ret;
 	ret = check_key(attr);

@@ -216,9 +216,8 @@ static int renew_ranges(struct mrf_mr *mr, const struct iovec *iov, size_t count
 	struct mrf_list list;
 	struct renewed *all;
 	size_t n;
-	int ret;
+	int ret = make_spans(mr, iov, count, &spans);
 
-	ret = make_spans(mr, iov, count, &spans);
 	if (ret)
 		return ret == -FI_ENOMEM ? refuse_region_memory() : ret;
 	mrf_list_init(&list);

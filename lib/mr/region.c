@@ -10,9 +10,8 @@
 void mrf_mr_describe(const struct fid *fid, char *buf, size_t len)
 {
 	const struct mrf_mr *mr = mrf_mr_from_fid(fid);
-	int n;
+	int n = snprintf(buf, len, "%#lx, %lu byte%s", mr->seg.addr, mr->len, MRF_S(mr->len));
 
-	n = snprintf(buf, len, "%#lx, %lu byte%s", mr->seg.addr, mr->len, MRF_S(mr->len));
 	if (n > 0 && (size_t)n < len && (mr->access & MRF_MR_REMOTE))
 		snprintf(buf + n, len - (size_t)n, ", key %#lx", mr->key);
 }

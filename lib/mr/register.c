@@ -249,9 +249,8 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 static int check_request(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
 			 struct mrf_mr_plan *plan)
 {
-	int ret;
+	int ret = mrf_mr_attr_check(space, attr, flags, plan);
 
-	ret = mrf_mr_attr_check(space, attr, flags, plan);
 	if (ret)
 		return ret;
 	ret = check_requested_key(space, attr);
@@ -385,9 +384,8 @@ static int register_keyed(struct mrf_mr_space *space, const struct fi_mr_attr *a
 			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
 	struct fid_mr *fid = NULL;
-	int ret;
+	int ret = find_group(space, attr, &plan->group);
 
-	ret = find_group(space, attr, &plan->group);
 	if (ret)
 		return ret;
 	/* The kernel regions in other protection domains are made when it is enabled. */

@@ -13,7 +13,6 @@
 
 #include <rdma/fi_domain.h>
 #include "base/list.h"
-#include "base/addr.h"
 #include "obj/av_table.h"
 #include "obj/obj.h"
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "obj/av_int.h"

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "obj/eq.h"

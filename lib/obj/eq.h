@@ -7,7 +7,6 @@
 #ifndef MRF_OBJ_EQ_H
 #define MRF_OBJ_EQ_H
 
-#include <stdbool.h>
 #include <rdma/fi_eq.h>
 #include "obj/obj.h"
 

@@ -7,7 +7,6 @@
 #define MRF_OBJ_SLEEPER_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include "base/list.h"
 #include "base/lock.h"
 

@@ -396,10 +396,14 @@ ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(vo
 	return ret;
 }
 
-static void watch_wait(struct mrf_wait *wait)
+/* Somebody waits from now on, without a call of ours. */
+static int watch(struct mrf_wait *wait)
 {
-	if (!atomic_exchange(&wait->watched, true))
+	int ret = need_fds(wait);
+
+	if (!ret && !atomic_exchange(&wait->watched, true))
 		atomic_fetch_add(&wait->waiters, 1);
+	return ret;
 }
 
 int mrf_wait_try(struct mrf_wait *wait)
@@ -410,10 +414,9 @@ int mrf_wait_try(struct mrf_wait *wait)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2016,
 				  "fi_trywait on an object with FI_WAIT_NONE: there is "
 				  "nothing to block on");
-	ret = need_fds(wait);
+	ret = watch(wait);
 	if (ret)
 		return ret;
-	watch_wait(wait);
 	arm_bell(wait, &wait->bell);
 	mrf_wait_poll(wait);
 	return 0;
@@ -427,12 +430,10 @@ static int get_fd(struct mrf_wait *wait, int *fd)
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 2017,
 				  "FI_GETWAIT on an object with FI_WAIT_NONE: it has no "
 				  "wait object");
-	ret = need_fds(wait);
-	if (ret)
-		return ret;
-	watch_wait(wait);
-	*fd = wait->epoll_fd;
-	return 0;
+	ret = watch(wait);
+	if (!ret)
+		*fd = wait->epoll_fd;
+	return ret;
 }
 
 int mrf_wait_control(struct mrf_wait *wait, struct fid *fid, int command, void *arg)

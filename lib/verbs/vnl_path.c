@@ -100,9 +100,8 @@ int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count)
 	struct mrf_vnl_dev *devs = NULL;
 	struct path_list list = { 0 };
 	size_t ndevs = 0, naddrs = 0, i;
-	int ret;
+	int ret = mrf_vnl_devs(&devs, &ndevs);
 
-	ret = mrf_vnl_devs(&devs, &ndevs);
 	if (!ret && ndevs)
 		ret = mrf_vnl_ifaddrs(&addrs, &naddrs);
 	if (ret)

@@ -21,7 +21,6 @@
 #define MRF_EP_MODEL_ATOMIC_H
 
 #include "atomic/atomic.h"
-#include "ep/model/ep.h"
 
 /*
  * Bytes of elements in one request; operands and comparands together fit into its body.

@@ -26,9 +26,7 @@
 #include "loop/agent.h"
 #include "obj/av.h"
 #include "obj/cntr.h"
-#include "obj/cq.h"
 #include "obj/eq.h"
-#include "verbs/vqp.h"
 
 /*
  * An endpoint accepts max_ops operations before it answers -FI_EAGAIN: MRF_EP_OPS, or as many as

@@ -24,7 +24,6 @@
 #include "buf/local.h"
 #include "contract/limits.h"
 #include "ep/model/why.h"
-#include "obj/cq.h"
 
 struct mrf_ep;
 struct mrf_op;

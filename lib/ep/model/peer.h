@@ -14,7 +14,6 @@
 #include "ep/model/fate.h"
 #include "loop/agent.h"
 #include "proto/proto.h"
-#include <rdma/fi_errno.h>
 
 struct mrf_peer;
 

@@ -15,7 +15,6 @@
 
 #include <stdbool.h>
 #include "base/list.h"
-#include "mr/mr.h"
 #include "proto/proto.h"
 
 struct mrf_peer;

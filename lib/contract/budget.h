@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How often something is tried, how long it is waited for, how much one peer may ask of
- * another's agent, and how much the agent does for peers before it turns to its other
+ * How often something is tried, how long something is waited for, how much one peer may ask
+ * of another's agent, and how much the agent does for peers before it turns to its other
  * work. All of it is in one place, because together these numbers decide how long anybody
  * waits. mrfab(7) has the sums that a user sees ("HOW LONG AN OPERATION MAY TAKE"), with
  * the variables FI_MRFAB_ACK_TIMEOUT, _RETRY_COUNT, _CONN_TIMEOUT and _ANSWER_TIMEOUT;
@@ -106,10 +106,10 @@
 
 #define MRF_PIN_TRIES 8 /* memory that changes while it is pinned this often is leased */
 /*
- * Swaps and copies by the device in one turn of a connection, about 15 us each: a peer that changes
- * much, or what others change too, is not to keep the agent. The rest is done in its next turns,
- * and what has come in is looked at before each. So a message waits for up to two such turns of
- * each other peer: tests/func/late.c.
+ * Swaps and copies by the device in one turn of a connection, about 15 us each: a peer must not
+ * keep the agent busy because it changes much memory, or memory that others change, too. The rest
+ * is done in its next turns, and the agent takes in new messages before each. So a message waits
+ * for up to two such turns of each other peer: tests/func/late.c.
  */
 #define MRF_SWAPS 16
 

@@ -4,8 +4,8 @@
  * of them, and their segments have no keys: transfers go through memory of the host. The
  * allocation at an address is looked up when the region is registered, and again by each copy.
  *
- * Managed memory is such memory, although the kernel can pin its pages: the driver moves it to the
- * device's whenever the device uses it, and what was pinned is no longer the memory.
+ * Managed memory is such memory, although the kernel can pin its pages: the driver moves its bytes
+ * to the device whenever the device uses them, and the pinned pages are no longer the memory.
  */
 #ifndef MRF_MR_DEVICE_H
 #define MRF_MR_DEVICE_H

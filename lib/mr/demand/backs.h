@@ -41,8 +41,8 @@ bool mrf_mr_backs_monitored(struct mrf_mr_backs *backs);
 bool mrf_room_make(void);
 
 /*
- * Can making room help after this error of pinning len bytes? It cannot if so many may never be
- * locked (RLIMIT_MEMLOCK). Slow if the error is for want of room.
+ * Can making room help after this error of pinning len bytes? It cannot if so many bytes may never
+ * be locked (RLIMIT_MEMLOCK). Slow if the error is for want of room.
  */
 bool mrf_room_helps(int err, size_t len);
 

@@ -151,6 +151,16 @@ int node_try_ep(struct node *n, const struct node_opt *opt, struct fid_ep **out)
 	return ret;
 }
 
+void node_heard(struct node *n)
+{
+	struct fid_ep *ep;
+
+	want_soon(!fake_tells(node_agent(n)->cq));
+	/* The agent opens it after all that. */
+	ck_assert_int_eq(node_try_ep(n, &(struct node_opt){ .caps = MRF_CAPS }, &ep), 0);
+	must_close(&ep->fid);
+}
+
 int node_try_open(struct node *n, const struct node_opt *opt)
 {
 	static const struct node_opt none;

@@ -65,6 +65,8 @@ void node_open(struct node *n, const struct node_opt *opt);
 void node_close(struct node *n);
 /* An endpoint more (or again) of the node, enabled. */
 int node_try_ep(struct node *n, const struct node_opt *opt, struct fid_ep **ep);
+/* Waits until the agent has handled what its device has told, and what came before. */
+void node_heard(struct node *n);
 struct mrf_agent *node_agent(const struct node *n);
 struct mrf_ep *node_ep(const struct node *n);
 uint16_t node_port(const struct node *n);

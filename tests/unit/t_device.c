@@ -61,7 +61,7 @@ START_TEST(an_unknown_queue_in_error_ends_no_connection)
 	works();
 	unit_capture(&cap);
 	tell(&p.a, MRF_VDEV_CQ_ERR, NULL, NULL);
-	usleep(5000);
+	node_heard(&p.a);
 	want_line("4027");
 	works();
 	ck_assert_uint_eq(fake_connects(), 1);
@@ -79,10 +79,9 @@ START_TEST(a_connection_whose_queue_pair_is_in_error_is_made_anew)
 	mrf_lock_release(&ep->lock);
 	unit_capture(&cap);
 	tell(&p.a, MRF_VDEV_QP_ERR, NULL, _i ? owner : NULL);
+	node_heard(&p.a);
 	if (_i)
 		want_soon(!node_state(&p.a, p.to).connection);
-	else
-		usleep(5000);
 	want_line("4028");
 	works();
 	ck_assert_uint_eq(fake_connects(), _i ? 2 : 1);
@@ -95,7 +94,7 @@ START_TEST(what_people_want_to_know_is_said)
 	unit_capture(&cap);
 	tell(&p.a, MRF_VDEV_OTHER, NULL, NULL);
 	tell(&p.a, MRF_VDEV_PORT_DOWN, NULL, NULL);
-	usleep(5000);
+	node_heard(&p.a);
 	want_line("4029");
 	works();
 	ck_assert_uint_eq(fake_connects(), 1);
@@ -123,7 +122,9 @@ START_TEST(a_target_whose_device_was_removed_says_so)
 	unit_capture(&cap);
 	fake_remove(node_agent(&p.b)->cm);
 	want_soon(node_agent(&p.b)->gone);
-	usleep(5000);
+	/* Its agent closes it after it has said so. */
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
 	want_line("4026");
 }
 END_TEST

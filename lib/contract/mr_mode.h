@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <rdma/fabric.h>
 
 /* The application's request concerning registration. */
 struct mrf_mr_mode_ask {

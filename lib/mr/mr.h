@@ -22,8 +22,10 @@
  * The interface for other layers. The fast paths have headers of their own: desc.h,
  * map.h, rawkey.h, backs.h.
  */
+#include "mr/bind.h"
 #include "mr/event.h"
 #include "mr/key.h"
 #include "mr/serve.h"
+#include "mr/space.h"
 
 #endif

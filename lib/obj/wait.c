@@ -396,8 +396,8 @@ ssize_t mrf_wait_until(struct mrf_wait *wait, int timeout, ssize_t (*attempt)(vo
 	return ret;
 }
 
-/* Somebody waits from now on, without a call of ours. */
-static int watch(struct mrf_wait *wait)
+/* From now on the application may wait on the descriptor, without calling us. */
+static int watch_wait(struct mrf_wait *wait)
 {
 	int ret = need_fds(wait);
 
@@ -414,7 +414,7 @@ int mrf_wait_try(struct mrf_wait *wait)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2016,
 				  "fi_trywait on an object with FI_WAIT_NONE: there is "
 				  "nothing to block on");
-	ret = watch(wait);
+	ret = watch_wait(wait);
 	if (ret)
 		return ret;
 	arm_bell(wait, &wait->bell);
@@ -430,7 +430,7 @@ static int get_fd(struct mrf_wait *wait, int *fd)
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 2017,
 				  "FI_GETWAIT on an object with FI_WAIT_NONE: it has no "
 				  "wait object");
-	ret = watch(wait);
+	ret = watch_wait(wait);
 	if (!ret)
 		*fd = wait->epoll_fd;
 	return ret;

@@ -531,6 +531,8 @@ int mrf_vdev_next_event(struct mrf_vdev *dev, struct mrf_vdev_event *event)
 
 static void dev_tell(struct mrf_vdev *dev, struct mrf_vdev_event event)
 {
+	if (dev->nevents == sizeof(dev->events) / sizeof(dev->events[0]))
+		abort();
 	event.text = event.text ? event.text : "something";
 	dev->events[dev->nevents++] = event;
 	ring_fd(dev->event_fd);

@@ -239,6 +239,9 @@ START_TEST(staged_memory_that_is_managed_needs_a_descriptor_too)
 				 -FI_EINVAL);
 		want_none(&p.a);
 		ck_assert_int_eq(fi_inject_write(p.a.ep, shared, 8, p.to, base, key), 0);
+		/* What follows it has ended: so has it. */
+		pair_read(&p, 0, 8);
+		want_ok(&p.a, NULL);
 		there_and_back(100);
 		rig->unmake(RT_MANAGED, shared);
 	}

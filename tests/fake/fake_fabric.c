@@ -531,7 +531,7 @@ int mrf_vdev_next_event(struct mrf_vdev *dev, struct mrf_vdev_event *event)
 
 static void dev_tell(struct mrf_vdev *dev, struct mrf_vdev_event event)
 {
-	if (dev->nevents == sizeof(dev->events) / sizeof(dev->events[0]))
+	if (dev->nevents == MRF_ARRAY_SIZE(dev->events))
 		abort();
 	event.text = event.text ? event.text : "something";
 	dev->events[dev->nevents++] = event;

@@ -75,7 +75,7 @@ tests_unit_t_mr_symbols_LDADD = $(UNIT_LDADD)
 tests_unit_t_maps_SOURCES = tests/unit/t_maps.c tests/unit/unit.h
 tests_unit_t_maps_LDADD = $(UNIT_LDADD)
 tests_unit_t_maps_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
-tests_unit_t_monitor_SOURCES = tests/unit/t_monitor.c tests/unit/child.h tests/unit/unit.h
+tests_unit_t_monitor_SOURCES = tests/unit/t_monitor.c tests/unit/apart.h tests/unit/child.h tests/unit/unit.h
 tests_unit_t_monitor_LDADD = $(UNIT_LDADD)
 tests_unit_t_mutex_SOURCES = tests/unit/t_mutex.c tests/unit/unit.h
 tests_unit_t_mutex_LDADD = $(UNIT_LDADD)

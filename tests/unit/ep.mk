@@ -137,7 +137,7 @@ tests_unit_t_unlocked_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv \
 tests_unit_t_deliver_SOURCES = tests/unit/t_deliver.c $(EP_FIXTURE)
 tests_unit_t_deliver_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_deliver_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_writev
-tests_unit_t_local_SOURCES = tests/unit/t_local.c $(EP_FIXTURE)
+tests_unit_t_local_SOURCES = tests/unit/t_local.c tests/unit/apart.h $(EP_FIXTURE)
 tests_unit_t_local_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_rpc_SOURCES = tests/unit/t_rpc.c $(EP_FIXTURE)
 tests_unit_t_rpc_LDADD = $(UNIT_LDADD) $(NL_LIBS)

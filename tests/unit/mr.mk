@@ -30,7 +30,7 @@ check_PROGRAMS += \
 FAKE_VERBS = tests/fake/fake_verbs.c tests/fake/fake_verbs.h tests/unit/unit.h
 # With fabrics and domains, without endpoints.
 FAKE_FABRIC = $(FAKE_VERBS) tests/fake/fake_up.c tests/fake/fake_up.h
-MR_FIXTURE = $(FAKE_VERBS) tests/unit/mr_fixture.c tests/unit/mr_fixture.h
+MR_FIXTURE = $(FAKE_VERBS) tests/unit/mr_fixture.c tests/unit/mr_fixture.h tests/unit/apart.h
 BACK_FIXTURE = $(MR_FIXTURE) tests/unit/back_fixture.h
 MR_WRAP = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=malloc
 

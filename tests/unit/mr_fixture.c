@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "apart.h"
 #include "mr_fixture.h"
 
 struct mr_env env, second;
@@ -70,22 +71,6 @@ static void open_space(struct mr_env *e, uint64_t mode, uint32_t api_version)
 	e->space.api_version = api_version;
 	e->space.max_mr = mrf_vdev_limits(e->dev)->max_mr;
 	ck_assert_int_eq(mrf_mr_space_init(&e->space), 0);
-}
-
-/*
- * Far below all else that is mapped: where a test unmaps a part of mem and maps it again, what
- * another thread maps in between (a sanitizer does when a thread begins) is not put there.
- */
-static unsigned char *map_apart(size_t len)
-{
-	int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	void *beside = mmap(NULL, len, prot, flags, -1, 0), *apart;
-
-	ck_assert_ptr_ne(beside, MAP_FAILED);
-	apart = mmap((void *)((uintptr_t)beside - 64 * GIB), len, prot, flags, -1, 0);
-	ck_assert_ptr_ne(apart, MAP_FAILED);
-	munmap(beside, len);
-	return apart;
 }
 
 void env_open_api(uint64_t mode, uint32_t api_version)

@@ -22,6 +22,7 @@
 #include "monitor/monitor.h"
 #include "monitor/uffd.h"
 #include "monitor/ground.h"
+#include "apart.h"
 #include "child.h"
 #include "unit.h"
 
@@ -747,25 +748,15 @@ static void look_whether_it_is_there(struct mrf_watch *w)
 	atomic_fetch_add(&drops, 1);
 }
 
-/* Two pages far below where the kernel looks for room, which the sanitizers' calls take, too. */
-static unsigned char *map_far_below(void)
-{
-	void *there = (void *)0x20000000;
-
-	ck_assert_ptr_eq(mmap(there, 2 * PAGE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
-			 there);
-	return there;
-}
-
 /*
  * What mrfab(7) says of system calls of a program's own: another thread might have mapped
  * the page again by now.
  */
 START_TEST(a_direct_system_call_is_heard_of_when_the_page_is_gone)
 {
-	unsigned char *mem = map_far_below();
+	unsigned char *mem = map_apart(2 * PAGE);
 
+	ck_assert_ptr_eq(mem, APART);
 	direct = true;
 	watch_page(mem);
 	seen_byte = 42;
@@ -1214,8 +1205,9 @@ END_TEST
 /* userfaultfd alone hears of the change when it is made. */
 START_TEST(alone_is_alone)
 {
-	unsigned char *mem = map_far_below();
+	unsigned char *mem = map_apart(2 * PAGE);
 
+	ck_assert_ptr_eq(mem, APART);
 	memset(mem, 42, 2 * PAGE);
 	set_monitor("userfaultfd");
 	setup_as_set();
@@ -1232,7 +1224,7 @@ END_TEST
 
 /*
  * What the kernel will not let go stays registered: here all memory, the thread's stack, too,
- * but for the terabytes that a sanitizer keeps its books in, which take the kernel 15 s.
+ * but for the terabytes that a sanitizer keeps its books in, which the kernel needs 15 s for.
  */
 START_TEST(the_monitor_stops_whatever_is_still_registered)
 {

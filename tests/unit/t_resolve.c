@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is behind a peer's key: asked, remembered, contradicted, asked again. */
 #include <sys/mman.h>
+#include <rdma/fi_atomic.h>
 #include "ep_fixture.h"
 
 static struct pair p;
@@ -76,6 +77,53 @@ START_TEST(resolve_says_by_how_much_an_access_is_out_of_bounds)
 	want_err(&p.a, &p, FI_EACCES, _i ? "looks like an offset" : "looks like an address");
 	warm_up();
 	ck_assert_uint_eq(fake.nlog, 1);
+	pair_close(&p);
+}
+END_TEST
+
+/* An address is the application's, in all of its bits, whatever the key says of itself. */
+static const int address_modes[] = { FI_MR_ALLOCATED, FI_MR_PROV_KEY | FI_MR_ALLOCATED,
+				     FI_MR_PROV_KEY | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR };
+#define ADDRESS_MODES ((int)MRF_ARRAY_SIZE(address_modes))
+
+static void want_refused(ssize_t (*access)(struct fid_ep *ep, uint64_t addr), uint64_t addr)
+{
+	ck_assert_int_eq(access(p.a.ep, addr), 0);
+	want_err(&p.a, &p, FI_EACCES, "out of bounds");
+	ck_assert_msg(!memcmp(p.dst, p.dst + PAIR_LEN / 2, PAIR_LEN / 2), "0x%llx was changed",
+		      (unsigned long long)addr);
+}
+
+static ssize_t write_at(struct fid_ep *ep, uint64_t addr)
+{
+	return fi_write(ep, p.src, 64, p.desc, p.to, addr, p.key, &p);
+}
+
+static ssize_t read_at(struct fid_ep *ep, uint64_t addr)
+{
+	return fi_read(ep, p.src, 64, p.desc, p.to, addr, p.key, &p);
+}
+
+static ssize_t add_at(struct fid_ep *ep, uint64_t addr)
+{
+	static uint64_t one = 1;
+
+	return fi_atomic(ep, &one, 1, p.desc, p.to, addr, p.key, FI_UINT64, FI_SUM, &p);
+}
+
+START_TEST(resolve_no_bit_of_an_address_means_anything_else)
+{
+	struct node_opt opt = mode_opt(address_modes[_i]);
+
+	opt.caps = MRF_CAPS;
+	pair_open(&p, &opt);
+	memset(p.src, 0xab, 64);
+	memset(p.dst, 0x11, PAIR_LEN);
+	for (int bit = 63; bit > 24; bit -= 3) {
+		want_refused(write_at, p.base ^ 1ull << bit);
+		want_refused(read_at, p.base ^ 1ull << bit);
+		want_refused(add_at, p.base ^ 1ull << bit);
+	}
 	pair_close(&p);
 }
 END_TEST
@@ -572,6 +620,7 @@ static TCase *tcase_changes(void)
 	tcase_add_test(tc, resolve_finds_the_region_registered_anew_under_the_same_key);
 	tcase_add_test(tc, resolve_never_refuses_on_an_old_answer);
 	tcase_add_loop_test(tc, resolve_says_by_how_much_an_access_is_out_of_bounds, 0, 2);
+	tcase_add_loop_test(tc, resolve_no_bit_of_an_address_means_anything_else, 0, ADDRESS_MODES);
 	tcase_add_loop_test(
 		tc, resolve_provider_key_of_a_closed_region_is_asked_about_after_the_kernel_refused,
 		0, 2);

@@ -346,8 +346,6 @@ static int take_ways_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	for (i = 0; i < answer->nseg; i++) {
 		struct mrf_way way = from_wire(peer, &answer->seg[i]);
 
-		if (mrf_unlikely(remote->staged))
-			way.iova = MRF_STAGED_ADDR;
 		way.once = remote->once ? answer->cookie : 0;
 		way.epoch = remote->once ? peer->known.lease_epoch : peer->known.epoch;
 		if (remote->complete)

@@ -20,9 +20,6 @@
 struct mrf_peer;
 struct mrf_why;
 
-/* The remote address of staged bytes has this bit, and no meaning. */
-#define MRF_STAGED_ADDR (1ull << 63)
-
 struct mrf_range {
 	uint64_t addr; /* offset, or address with FI_MR_VIRT_ADDR */
 	uint64_t len;
@@ -59,7 +56,7 @@ struct mrf_remote {
 	uint64_t instance;	   /* serial of the registration that answered */
 	uint64_t access;
 	uint64_t quick; /* the rights that the short ways may use: those of access, or 0 */
-	bool staged;	/* memory of devices: each way has the rkey of a ring, and no address */
+	bool staged; /* memory of devices: each way has the rkey of a ring, and its iova means nothing */
 	uint32_t event; /* number to send with the last bytes of a write; 0: none */
 	uint64_t base;
 	uint64_t len;

@@ -362,8 +362,7 @@ static const struct fi_rma_iov *piece_rma_locked(const struct mrf_op *op, uint64
 	return rma;
 }
 
-bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
-			      uint64_t *remote_addr, uint64_t *len)
+bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, struct mrf_piece *piece)
 {
 	const struct fi_rma_iov *rma = piece_rma_locked(op, &from);
 	struct mrf_key_direct key;
@@ -371,17 +370,18 @@ bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, uint32_t *
 
 	mrf_lock_held(&op->peer->ep->lock);
 	if (direct_locked(op, rma, &key)) {
-		*rkey = key.rkey;
-		*remote_addr = key.iova_base + rma->addr + from;
-		*len = rma->len - from;
+		*piece = (struct mrf_piece){ .len = rma->len - from,
+					     .addr = key.iova_base + rma->addr + from,
+					     .rkey = key.rkey };
 		return true;
 	}
 	remote = known_locked(op, rma->key);
 	if (!remote)
 		return false;
-	*len = mrf_remote_locate_locked(op->peer, remote, op->stamp, rma->addr + from,
-					rma->len - from, rkey, remote_addr);
-	return *len;
+	piece->staged = remote->staged;
+	piece->len = mrf_remote_locate_locked(op->peer, remote, op->stamp, rma->addr + from,
+					      rma->len - from, &piece->rkey, &piece->addr);
+	return piece->len;
 }
 
 bool mrf_resolve_request_locked(const struct mrf_op *op, uint64_t from, struct mrf_request *request)

@@ -17,13 +17,19 @@ enum mrf_resolved {
  * its rkey.
  */
 enum mrf_resolved mrf_resolve_op_locked(struct mrf_op *op, struct mrf_why *why);
+/* Where bytes of an operation go. */
+struct mrf_piece {
+	uint64_t len;  /* how many of them: never 0 */
+	uint64_t addr; /* of the first one, for work requests; means nothing if staged */
+	uint32_t rkey;
+	bool staged; /* to memory of a device: rkey is that of the connection's ring */
+};
+
 /*
- * Finds where byte `from` of the operation goes: rkey, remote address, and how far that reaches.
- * False when the key has ceased to be known. An address with MRF_STAGED_ADDR: it is in memory of
- * a device, and rkey is that of the connection's ring.
+ * Finds where byte `from` of the operation goes, and how many of those behind it go there, too.
+ * False when the key has ceased to be known.
  */
-bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, uint32_t *rkey,
-			      uint64_t *remote_addr, uint64_t *len);
+bool mrf_resolve_piece_locked(const struct mrf_op *op, uint64_t from, struct mrf_piece *piece);
 /* Does byte `from` of the operation go to memory of a device, as far as is known? */
 bool mrf_resolve_staged_locked(const struct mrf_op *op, uint64_t from);
 /*

@@ -302,16 +302,16 @@ static void collect(struct mrf_ep *ep, struct mrf_op *op)
 	op->atomic.collected = op->acked;
 }
 
-static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey,
-			      uint64_t remote_addr)
+static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op,
+			      const struct mrf_piece *piece)
 {
 	struct mrf_ep *ep = peer->ep;
 	struct mrf_sge sge = { .len = sizeof(uint64_t), .lkey = ep->cells->mr.lkey };
 	struct mrf_vwr wr = { .op = op->atomic.op == FI_CSWAP ? MRF_VWR_CMP_SWP : MRF_VWR_FETCH_ADD,
 			      .nsge = 1,
 			      .sge = &sge,
-			      .remote_addr = remote_addr,
-			      .rkey = rkey };
+			      .remote_addr = piece->addr,
+			      .rkey = piece->rkey };
 	int ret;
 
 	sge.addr = (uintptr_t)mrf_atomic_cell(ep, op, op->pos);
@@ -329,9 +329,9 @@ static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t
 }
 
 /* Can the device do the next element? A target that counts has to know of it. */
-static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t len)
+static bool lies_well_locked(const struct mrf_op *op, const struct mrf_piece *piece)
 {
-	return op->atomic.native && len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
+	return op->atomic.native && mrf_atomic_fits_word(piece) &&
 	       (!op->peer->target.events || op->atomic.op == FI_ATOMIC_READ ||
 		!mrf_resolve_number_locked(op, op->pos));
 }
@@ -339,19 +339,18 @@ static bool lies_well_locked(const struct mrf_op *op, uint64_t addr, uint64_t le
 /* One native element, a swap, or a request. */
 static int post_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	uint64_t addr = 0, len = 0;
-	uint32_t rkey = 0;
+	struct mrf_piece piece = { .len = 0 };
 	bool well;
 
 	mrf_lock_held(&peer->ep->lock);
 	if (op->atomic.swapping)
 		return -FI_EAGAIN;
 	if ((op->atomic.native || op->atomic.swaps) &&
-	    !mrf_resolve_piece_locked(op, op->pos, &rkey, &addr, &len))
+	    !mrf_resolve_piece_locked(op, op->pos, &piece))
 		return -FI_ENOKEY;
-	if (mrf_atomic_may_swap_locked(peer, op, addr, len))
-		return mrf_atomic_swap_locked(peer, op, rkey, addr);
-	well = lies_well_locked(op, addr, len);
+	if (mrf_atomic_may_swap_locked(peer, op, &piece))
+		return mrf_atomic_swap_locked(peer, op, &piece);
+	well = lies_well_locked(op, &piece);
 	/*
 	 * Behind requests, nothing is posted that may be refused. Where the target counts, the next
 	 * request depends on the replies to those before it.
@@ -360,12 +359,12 @@ static int post_locked(struct mrf_peer *peer, struct mrf_op *op)
 		 : op->awaiting && peer->target.events && mrf_resolve_number_locked(op, op->pos))
 		return -FI_EAGAIN;
 	if (well && op->pos - op->atomic.collected < MRF_ATOMIC_CELLS * sizeof(uint64_t))
-		return post_native_locked(peer, op, rkey, addr);
+		return post_native_locked(peer, op, &piece);
 	/* Elements are done in order, whether by the device or by the target's agent. */
 	if (op->inflight)
 		return -FI_EAGAIN;
 	collect(peer->ep, op);
-	return well ? post_native_locked(peer, op, rkey, addr) : mrf_rpc_post_locked(peer, op);
+	return well ? post_native_locked(peer, op, &piece) : mrf_rpc_post_locked(peer, op);
 }
 
 /* --- requests ------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #define MRF_EP_TX_ATOMIC_OP_H
 
 #include "ep/model/atomic.h"
-#include "ep/resolve/remote.h"
+#include "ep/resolve/resolve.h"
 #include "ep/tx/rpc.h"
 
 /*
@@ -61,10 +61,11 @@ int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req);
 
 void mrf_atomic_cells_free(struct mrf_ep *ep);
 
-/* Can the device of the peer change the word there? No device reaches another device's memory. */
-static inline bool mrf_atomic_fits_word(uint64_t addr)
+/* Can the peer's device change a word there? It does not reach another device's memory. */
+static inline bool mrf_atomic_fits_word(const struct mrf_piece *piece)
 {
-	return !(addr & (MRF_STAGED_ADDR | (sizeof(uint64_t) - 1)));
+	return piece->len >= sizeof(uint64_t) && !piece->staged &&
+	       !(piece->addr % sizeof(uint64_t));
 }
 
 #endif

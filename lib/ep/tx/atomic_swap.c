@@ -16,8 +16,8 @@ uint8_t mrf_atomic_swaps(const struct mrf_atomic_req *req)
 		       : 0;
 }
 
-bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t addr,
-				uint64_t len)
+bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op *op,
+				const struct mrf_piece *piece)
 {
 	const struct mrf_conn *conn = peer->conn;
 
@@ -27,7 +27,7 @@ bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op
 	    conn->window.first != conn->window.last || peer->queue.next != &op->node ||
 	    peer->queue.prev != &op->node)
 		return false;
-	return len >= sizeof(uint64_t) && mrf_atomic_fits_word(addr) &&
+	return mrf_atomic_fits_word(piece) &&
 	       !(peer->target.events && mrf_resolve_number_locked(op, 0));
 }
 
@@ -42,23 +42,26 @@ static uint64_t value_after(const struct mrf_op *op, uint64_t before)
 		       : before;
 }
 
-int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t addr)
+int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_piece *piece)
 {
 	struct mrf_ep *ep = peer->ep;
 	struct mrf_sge sge = { .addr = (uintptr_t)mrf_atomic_cell(ep, op, 0),
 			       .len = sizeof(uint64_t),
 			       .lkey = ep->cells->mr.lkey };
-	struct mrf_vwr wr = {
-		.op = MRF_VWR_CMP_SWP, .nsge = 1, .sge = &sge, .remote_addr = addr, .rkey = rkey
-	};
+	struct mrf_vwr wr = { .op = MRF_VWR_CMP_SWP,
+			      .nsge = 1,
+			      .sge = &sge,
+			      .remote_addr = piece->addr,
+			      .rkey = piece->rkey };
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
 	/* The first guess is what was left there the last time, or 0. */
 	if (op->atomic.swaps == TRIES)
-		op->atomic.guess = peer->swapped.rkey == rkey && peer->swapped.addr == addr
-					   ? peer->swapped.value
-					   : 0;
+		op->atomic.guess =
+			peer->swapped.rkey == piece->rkey && peer->swapped.addr == piece->addr
+				? peer->swapped.value
+				: 0;
 	wr.compare = op->atomic.guess;
 	wr.operand = value_after(op, op->atomic.guess);
 	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0);
@@ -67,8 +70,8 @@ int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rk
 	op->inflight++;
 	op->atomic.swaps--;
 	op->atomic.swapping = true;
-	peer->swapped.rkey = rkey;
-	peer->swapped.addr = addr;
+	peer->swapped.rkey = piece->rkey;
+	peer->swapped.addr = piece->addr;
 	return -FI_EAGAIN;
 }
 

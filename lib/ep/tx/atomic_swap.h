@@ -13,19 +13,17 @@
 
 #include "ep/model/atomic.h"
 #include "ep/model/peer.h"
+#include "ep/resolve/resolve.h"
 
 /* How often the operation may be tried in this way; 0: it is not of this kind. */
 uint8_t mrf_atomic_swaps(const struct mrf_atomic_req *req);
-/*
- * Should op be tried in this way now? Its next byte goes to addr, where the region has len bytes
- * more.
- */
-bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op *op, uint64_t addr,
-				uint64_t len);
+/* Should op be tried in this way now? Its next byte goes to this piece. */
+bool mrf_atomic_may_swap_locked(const struct mrf_peer *peer, const struct mrf_op *op,
+				const struct mrf_piece *piece);
 /*
  * Posts a try. -FI_EAGAIN: op waits for it; any other error is the device's.
  */
-int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t rkey, uint64_t addr);
+int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_piece *piece);
 /* A try has come back: completes op, or has it tried again. For mrf_op_type.back. */
 void mrf_atomic_swap_back_locked(struct mrf_peer *peer, struct mrf_op *op);
 

@@ -49,7 +49,8 @@ int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	const struct mrf_vdev_limits *limits = mrf_vdev_limits(peer->ep->domain->vdev);
 	struct mrf_sge sge[MRF_LOCAL_SGE];
 	struct mrf_vwr wr = { .sge = sge, .is_inline = op->local.kind == MRF_LOCAL_INLINE };
-	uint64_t len = 0;
+	struct mrf_piece piece = { .len = 0 };
+	uint64_t len;
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
@@ -59,12 +60,13 @@ int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	 * All bytes may be there and only the data missing, because what the peer accepts has
 	 * changed.
 	 */
-	if (op->pos < op->total &&
-	    !mrf_resolve_piece_locked(op, op->pos, &wr.rkey, &wr.remote_addr, &len))
+	if (op->pos < op->total && !mrf_resolve_piece_locked(op, op->pos, &piece))
 		return -FI_ENOKEY;
-	if (mrf_unlikely(wr.remote_addr & MRF_STAGED_ADDR && op->pos < op->total))
+	if (mrf_unlikely(piece.staged))
 		return op->type->staged ? op->type->staged(peer, op) : -FI_EIO;
-	len = mrf_min(mrf_min(len, op->total - op->pos), limits->max_msg_size);
+	wr.rkey = piece.rkey;
+	wr.remote_addr = piece.addr;
+	len = mrf_min(mrf_min(piece.len, op->total - op->pos), limits->max_msg_size);
 	wr.nsge = mrf_local_sges(&op->local, op->pos, &len, sge, MRF_LOCAL_SGE);
 	wr.op = MRF_VWR_READ;
 	ret = op->type->kind == MRF_OP_WRITE ? add_imm_locked(peer, op, op->pos + len, &wr) : 0;
@@ -175,17 +177,16 @@ static int put_piece_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t r
 
 static int post_put_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	uint64_t addr, len;
-	uint32_t rkey;
+	struct mrf_piece piece;
 
 	mrf_lock_held(&peer->ep->lock);
 	/* Sends the data for the peer's application after everything else. */
 	if (op->pos == op->total)
 		return op->acked < op->total ? -FI_EAGAIN : mrf_rma_op_post_locked(peer, op);
-	if (!mrf_resolve_piece_locked(op, op->pos, &rkey, &addr, &len))
+	if (!mrf_resolve_piece_locked(op, op->pos, &piece))
 		return -FI_ENOKEY;
-	if (addr & MRF_STAGED_ADDR)
-		return put_piece_locked(peer, op, rkey, len);
+	if (piece.staged)
+		return put_piece_locked(peer, op, piece.rkey, piece.len);
 	/*
 	 * The peer's kernel might refuse the access, and with it the requests that have no reply
 	 * yet.
@@ -246,17 +247,17 @@ static int get_piece_locked(struct mrf_peer *peer, struct mrf_op *op)
 static int post_get_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	bool come = op->pos < op->fetched;
-	uint64_t addr, len;
-	uint32_t rkey;
+	struct mrf_piece piece;
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
 	if (come && op->awaiting)
 		return -FI_EAGAIN;
-	if (!mrf_resolve_piece_locked(op, op->pos, &rkey, &addr, &len))
+	if (!mrf_resolve_piece_locked(op, op->pos, &piece))
 		return -FI_ENOKEY;
-	if (addr & MRF_STAGED_ADDR)
-		return come ? read_ring_locked(peer, op, rkey, len) : get_piece_locked(peer, op);
+	if (piece.staged)
+		return come ? read_ring_locked(peer, op, piece.rkey, piece.len)
+			    : get_piece_locked(peer, op);
 	ret = mrf_rma_op_post_locked(peer, op);
 	op->fetched = op->pos;
 	return ret;

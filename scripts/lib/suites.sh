@@ -2,31 +2,41 @@
 # shellcheck shell=bash
 # The test suites, one function each, run in a subshell with stdout and stderr in $out/log.
 # A suite reports each of its programs with `counted STATUS LOG`; whatever else fails in
-# it makes it fail. Variables: top, out (the suite's own folder), deep (yes: all is wanted).
-# A new suite is a function, a row in seconds, a name in suites_local or suites_rxe, in
-# suites_usual if every run is to have it, and a row in stamped if it takes long.
+# it makes it fail. Variables: top, out (the suite's own folder).
+# A new suite is a function, a row in seconds, a name in suites_local or suites_rxe, a name in
+# suites_usual or suites_every if every run is to have it, else in one of suites_turns or in
+# suites_all_only, and a row in stamped if it takes long.
 
 # What the expensive suites depend on: unchanged, their recorded result stands.
 code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scripts/lib)
 
-suites_local=(unit asan tsan valgrind clang debian13 install dist scripts docs)
-suites_rxe=(rxe-6.1 rxe-6.12 rxe-newest hosts late prov runner)
-suites_usual=(unit asan install scripts docs rxe-6.1)	# without --all
+suites_local=(unit asan tsan valgrind clang debian13 install dist scripts docs crowd)
+suites_rxe=(rxe-6.1 rxe-6.1-rest rxe-6.12 rxe-newest hosts late prov runner)
+suites_usual=(unit asan install scripts docs rxe-6.1)	# without options
 suites_quick=(unit rxe-6.1)
+suites_alone=(crowd)		# and, on few processors, those on soft-RoCE
+suites_all_only=(crowd)
+# With --turn: these, and one row of those that take turns. The rows take about as long.
+suites_every=("${suites_usual[@]}" prov)
+suites_turns=(
+	"rxe-6.12 rxe-newest tsan dist"
+	"hosts late valgrind clang"
+	"runner rxe-6.1-rest debian13"
+)
 
 # How long each takes on a machine of two processors that emulates its guests: those in guests
-# alone, the others with one beside. Suites begin with the longest. Deep: with --all.
+# alone, the others with one beside. Suites begin with the longest.
 declare -A seconds=(
-	[rxe-6.1]=230 [rxe-6.12]=430 [rxe-newest]=50 [hosts]=380 [late]=110 [prov]=50 [runner]=270
-	[unit]=90 [asan]=230 [tsan]=150 [valgrind]=110 [clang]=70 [debian13]=250 [install]=5 [dist]=60
+	[rxe-6.1]=230 [rxe-6.1-rest]=200 [rxe-6.12]=430 [rxe-newest]=50 [hosts]=380 [late]=110 [prov]=50 [runner]=270
+	[unit]=90 [asan]=230 [tsan]=150 [valgrind]=110 [clang]=70 [debian13]=250 [install]=5 [dist]=60 [crowd]=200
 	[scripts]=5 [docs]=5
 )
-declare -A seconds_deep=([rxe-6.1]=400)
 seconds_build=60	# before the first of them
 declare -A stamped=(
 	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
-	[clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [runner]="scripts tests/runner"
+	[crowd]=${code[*]} [clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [runner]="scripts tests/runner"
 	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
+	[rxe-6.1-rest]="${code[*]} scripts docs"
 	[rxe-6.12]="${code[*]} scripts docs" [rxe-newest]="${code[*]} scripts"
 	[late]="${code[*]} scripts" [prov]="${code[*]} scripts"
 )
@@ -48,14 +58,16 @@ counts() {
 	counted "$status" "$log"
 }
 
-# programs_run TREE WRAPPER...: every program named on stdin (a path in the tree), in parallel.
+# programs_run TREE WRAPPER...: every program named on stdin (a path in the tree), in parallel: jobs
+# at a time (as many as there are processors), with the logs in the folder logs (the suite's).
 programs_run() {
-	local tree=$top/build/$1 program
+	local tree=$top/build/$1 program jobs=${jobs:-$jobs_max} logs=${logs:-$out}
 	shift
+	mkdir -p "$logs"
 	export -f program_run
-	(cd "$tree" && export srcdir=$top top_srcdir=$top out && xargs -r -n 1 -P "$jobs_max" bash -c \
+	(cd "$tree" && export srcdir=$top top_srcdir=$top logs && xargs -r -n 1 -P "$jobs" bash -c \
 		'p=${@: -1}; program_run "$p" "${@:1:$#-1}"' run "$@") || true
-	for program in "$out"/*.status; do
+	for program in "$logs"/*.status; do
 		counted "$(cat "$program")" "${program%.status}.log"
 	done
 }
@@ -64,10 +76,10 @@ programs_run() {
 program_run() {
 	local name=${1##*/} status=0 program=$1
 	shift
-	timeout 600 "$top_srcdir/scripts/lib/timed" "$@" "$program" >"$out/$name.log" 2>&1 </dev/null ||
+	timeout 600 "$top_srcdir/scripts/lib/timed" "$@" "$program" >"$logs/$name.log" 2>&1 </dev/null ||
 		status=$?
-	[ $status != 124 ] || echo "not ok $name: no end after 600 s" >>"$out/$name.log"
-	echo $status >"$out/$name.status"
+	[ $status != 124 ] || echo "not ok $name: no end after 600 s" >>"$logs/$name.log"
+	echo $status >"$logs/$name.status"
 }
 
 # Programs of the unit tests, all or those that a pattern in their source picks.
@@ -145,6 +157,17 @@ suite_valgrind() {
 		valgrind -q --fair-sched=yes --error-exitcode=66 --leak-check=no
 }
 
+# What waits for some milliseconds is told here from what waits for what it is about: three times
+# as many programs run as a machine of two processors has room for. The second time each has others
+# beside it.
+suite_crowd() {
+	seed 5
+	export MRFAB_TEST_EVERY=5
+	unit_programs >"$out/programs"
+	jobs=6 logs=$out/first programs_run main <"$out/programs"
+	tac "$out/programs" | jobs=6 logs=$out/second programs_run main
+}
+
 suite_clang() {
 	tree_configure clang --enable-werror CC=clang CXX=clang++ CFLAGS=-O0 CXXFLAGS=-O0
 	counts clang-build tree_make clang check TESTS=
@@ -212,9 +235,16 @@ nothing_below() {
 	! find "$1" ! -type d | grep .
 }
 
+# Each suite runs every time, or in one turn, or with --all only.
+turns_cover() {
+	diff <(printf '%s\n' "${suites_local[@]}" "${suites_rxe[@]}" | sort) \
+		<(tr ' ' '\n' <<<"${suites_every[*]} ${suites_turns[*]} ${suites_all_only[*]}" | sort)
+}
+
 # SC2319: that $? is of a condition is what `[ ... ]; check "..." $?` wants.
 suite_scripts() {
 	local script
+	counts turns turns_cover
 	while read -r script; do
 		counts "shellcheck-${script#"$top"/}" \
 			shellcheck -x -S warning -e SC1010,SC2034,SC2154,SC2319 "$script"
@@ -229,34 +259,32 @@ suite_docs() {
 	counts mutants timeout 120 "$top/scripts/check-mutants" --apply
 }
 
-# suite_rxe KERNEL SHARE [PROGRAM...]: on soft-RoCE the functional tests (all of them, or these),
-# the demonstration in its two modes, some unit tests. Every kernel runs one mode of each kind;
-# SHARE (even, odd, none) is the part of the others that this one runs where all is wanted. What
-# is random has the seed of the share.
+# suite_rxe KERNEL PART...: the parts of scripts/lib/on-rxe on soft-RoCE.
 suite_rxe() {
-	local kernel=$1 share=$2 log=$out/func.log status=0
-	shift 2
-	case $share in
-	even) seed 1 ;;
-	odd) seed 2 ;;
-	*) seed 3 ;;
-	esac
-	[ "$deep" = yes ] || share=none
-	scripts/with-rxe --kernel "$kernel" --timeout 2400 -- \
-		scripts/lib/on-rxe "$out" "$share" "$@" >"$log" 2>&1 </dev/null || status=$?
+	local kernel=$1 log=$out/func.log status=0
+	shift
+	scripts/with-rxe --kernel "$kernel" --timeout 2400 -- scripts/lib/on-rxe "$out" "$@" \
+		>"$log" 2>&1 </dev/null || status=$?
 	counted "$status" "$log"
 	! grep -q '^modes: ' "$log" || counts check-modes "$top/scripts/check-modes" "$log"
 	for log in "$out"/demo*.log "$out"/unit-*.log; do
-		counted "$(cat "${log%.log}.status")" "$log"
+		[ ! -e "$log" ] || counted "$(cat "${log%.log}.status")" "$log"
 	done
 }
 
 suite_rxe-6.1() {
+	seed 1
+	suite_rxe 6.1 kinds
+}
+
+suite_rxe-6.1-rest() {
+	seed 6
 	suite_rxe 6.1 even
 }
 
 suite_rxe-6.12() {
-	suite_rxe 6.12 odd
+	seed 2
+	suite_rxe 6.12 kinds odd
 }
 
 # On the newest kernel of Debian's backports: what kernels may do differently.

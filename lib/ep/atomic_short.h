@@ -182,7 +182,7 @@ static MRF_ALWAYS_INLINE bool mrf_one_post_locked(struct mrf_ep *ep, struct mrf_
 	}
 	if (mrf_unlikely(ret))
 		mrf_conn_denied_locked(peer->conn);
-	mrf_conn_posted_of_locked(ep, peer->conn, op, sizeof(uint64_t));
+	mrf_conn_posted_of_locked(ep, peer->conn, op, sizeof(uint64_t), sizeof(uint64_t));
 	ep->nops++;
 	return true;
 }

@@ -13,6 +13,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/link/greet.h \
 	lib/ep/link/passive.c \
 	lib/ep/link/passive.h \
+	lib/ep/model/account.c \
+	lib/ep/model/account.h \
 	lib/ep/model/atomic.h \
 	lib/ep/model/conn_state.c \
 	lib/ep/model/conn_state.h \
@@ -70,5 +72,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/rpc.h \
 	lib/ep/tx/service.c \
 	lib/ep/tx/service.h \
+	lib/ep/tx/settle.c \
+	lib/ep/tx/settle.h \
 	lib/ep/tx/turns.c \
 	lib/ep/tx/turns.h

@@ -139,7 +139,7 @@ static inline bool mrf_rma_post_locked(struct mrf_ep *ep, struct mrf_peer *peer,
 	}
 	if (mrf_unlikely(ret))
 		mrf_conn_denied_locked(peer->conn);
-	mrf_conn_posted_of_locked(ep, peer->conn, op, one->len);
+	mrf_conn_posted_of_locked(ep, peer->conn, op, (uint32_t)one->len, one->len);
 	ep->nops++;
 	return true;
 }

@@ -52,27 +52,27 @@ static void let_go(void)
 
 /* --- the first node's queue, which nobody else reads ---------------------------------------- */
 
-static void nothing_completed(void)
+static inline void nothing_completed(void)
 {
 	struct fi_cq_data_entry entry;
 
 	ck_assert_int_eq(fi_cq_read(p.a.cq, &entry, 1), -FI_EAGAIN);
 }
 
-static bool is_inside(void)
+static inline bool is_inside(void)
 {
 	nothing_completed();
 	return atomic_load(&inside);
 }
 
-static bool is_idle(void)
+static inline bool is_idle(void)
 {
 	nothing_completed();
 	return node_idle(&p.a);
 }
 
 /* False: there is an error to be read. */
-static bool ends_well(void)
+static inline bool ends_well(void)
 {
 	struct fi_cq_data_entry entry;
 	ssize_t ret;

@@ -50,6 +50,7 @@ check_PROGRAMS += \
 	tests/unit/t_many \
 	tests/unit/t_staged \
 	tests/unit/t_far_device \
+	tests/unit/t_account \
 	tests/unit/t_thread \
 	tests/unit/t_turns \
 	tests/unit/t_unlocked \
@@ -92,7 +93,14 @@ tests_unit_t_jobs_SOURCES = tests/unit/t_jobs.c $(EP_FIXTURE)
 tests_unit_t_jobs_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_jobs_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=pthread_create,--wrap=msync,--wrap=madvise,--wrap=statfs
-tests_unit_t_far_device_SOURCES = tests/unit/t_far_device.c tests/unit/device_fixture.h \
+far_fixture = tests/unit/far_fixture.h tests/unit/device_fixture.h
+tests_unit_t_account_SOURCES = tests/unit/t_account.c tests/unit/aborts.h $(far_fixture) \
+	$(EP_FIXTURE) $(runtime_rig)
+tests_unit_t_account_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_account_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_account_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy
+EXTRA_tests_unit_t_account_DEPENDENCIES = $(runtime_stand_ins)
+tests_unit_t_far_device_SOURCES = tests/unit/t_far_device.c $(far_fixture) \
 	$(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_far_device_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_far_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl

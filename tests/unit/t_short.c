@@ -278,14 +278,14 @@ static const struct {
 	const char *name;
 	size_t at;
 } fields[] = {
-	FIELD(type),	    FIELD(queued),	  FIELD(fence),	      FIELD(silent),
-	FIELD(ask_first),   FIELD(resolved),	  FIELD(told),	      FIELD(empty_known),
-	FIELD(imm),	    FIELD(broken),	  FIELD(inflight),    FIELD(awaiting),
-	FIELD(gen),	    FIELD(stamp),	  FIELD(total),	      FIELD(pos),
-	FIELD(acked),	    FIELD(comp_flags),	  FIELD(atomic),      FIELD(context),
-	FIELD(nrma),	    FIELD(local.kind),	  FIELD(local.ntemp), FIELD(local.temp),
-	FIELD(local.copy),  FIELD(local.rest),	  FIELD(local.nsge),  FIELD(local.ndesc),
-	FIELD(local.nuser), FIELD(local.ncached),
+	FIELD(type),	      FIELD(out),	  FIELD(next),	      FIELD(told),
+	FIELD(imm),	      FIELD(total),	  FIELD(pos),	      FIELD(acked),
+	FIELD(fence),	      FIELD(silent),	  FIELD(ask_first),   FIELD(resolved),
+	FIELD(empty_known),   FIELD(broken),	  FIELD(gen),	      FIELD(stamp),
+	FIELD(comp_flags),    FIELD(atomic),	  FIELD(context),     FIELD(nrma),
+	FIELD(local.kind),    FIELD(local.ntemp), FIELD(local.temp),  FIELD(local.copy),
+	FIELD(local.rest),    FIELD(local.nsge),  FIELD(local.ndesc), FIELD(local.nuser),
+	FIELD(local.ncached),
 };
 
 static const char *field_at(size_t at)
@@ -383,7 +383,8 @@ static void compare(const struct call *c, const struct left *a, const struct lef
 {
 	ck_assert_ptr_eq(a->op, b->op);
 	ck_assert_ptr_eq(a->posted.op, b->posted.op);
-	ck_assert_uint_eq(a->posted.len, b->posted.len);
+	ck_assert_uint_eq(a->posted.bytes, b->posted.bytes);
+	ck_assert_uint_eq(a->posted.more, b->posted.more);
 	ck_assert_ptr_eq(a->copy.peer, b->copy.peer);
 	ck_assert_uint_eq(a->nops, b->nops);
 	ck_assert_uint_eq(a->scq_used, b->scq_used);

@@ -151,26 +151,32 @@ static inline bool mrf_conn_room_locked(const struct mrf_conn *conn)
 	return mrf_conn_room_of_locked(conn->peer->ep, conn);
 }
 
-/* Records the work request that was just posted on a connection of ep. */
+/*
+ * Records the work request of len bytes that was just posted on a connection of ep. With its
+ * success `bytes` of op are done.
+ */
 static inline void mrf_conn_posted_of_locked(struct mrf_ep *ep, struct mrf_conn *conn,
-					     struct mrf_op *op, uint64_t len)
+					     struct mrf_op *op, uint32_t bytes, uint64_t len)
 {
 	struct mrf_posted *posted = &conn->ring[conn->tail++ % MRF_CONN_RING];
 
 	mrf_lock_held(&ep->lock);
 	posted->op = op;
-	posted->len = len;
-	if (mrf_unlikely(len > conn->mtu))
-		conn->more += (uint32_t)((len - 1) / conn->mtu);
+	posted->bytes = bytes;
+	posted->more = 0;
+	if (mrf_unlikely(len > conn->mtu)) {
+		posted->more = (uint32_t)((len - 1) / conn->mtu);
+		conn->more += posted->more;
+	}
 	ep->scq_used++;
 }
 
 /*
- * Posts a work request and records it. The caller has checked that there is room, and
+ * Posts a work request of len bytes and records it. The caller has checked that there is room, and
  * checks that the peer is still READY before it posts more.
  */
-static inline int mrf_conn_post_locked(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op,
-				       uint64_t len)
+static inline int mrf_conn_post_of_locked(struct mrf_conn *conn, struct mrf_vwr *wr,
+					  struct mrf_op *op, uint32_t bytes, uint64_t len)
 {
 	int ret;
 
@@ -182,7 +188,27 @@ static inline int mrf_conn_post_locked(struct mrf_conn *conn, struct mrf_vwr *wr
 		ret = 0;
 	}
 	if (mrf_likely(!ret))
-		mrf_conn_posted_of_locked(conn->peer->ep, conn, op, len);
+		mrf_conn_posted_of_locked(conn->peer->ep, conn, op, bytes, len);
+	return ret;
+}
+
+/* The same for a message, which is a packet and part of no operation. */
+static inline int mrf_conn_send_locked(struct mrf_conn *conn, struct mrf_vwr *wr)
+{
+	return mrf_conn_post_of_locked(conn, wr, NULL, 0, 0);
+}
+
+/*
+ * The same for a part of op, which has a work request more in flight then. With its success
+ * `bytes` of op are done.
+ */
+static inline int mrf_conn_post_locked(struct mrf_conn *conn, struct mrf_vwr *wr, struct mrf_op *op,
+				       uint64_t bytes, uint64_t len)
+{
+	int ret = mrf_conn_post_of_locked(conn, wr, op, (uint32_t)bytes, len);
+
+	if (mrf_likely(!ret))
+		op->inflight++;
 	return ret;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <stdlib.h>
+#include "ep/model/account.h"
 #include "ep/model/conn_state.h"
 #include "ep/model/peer.h"
 
@@ -139,6 +140,9 @@ void mrf_peers_check_locked(const struct mrf_ep *ep)
 
 		if (!mrf_peer_right_locked(peer))
 			mrf_conn_state_wrong("a connection is not as its state says", peer->state,
+					     MRF_PEER_MOVES);
+		if (!mrf_account_right_locked(peer))
+			mrf_conn_state_wrong("an operation is not as its account says", peer->state,
 					     MRF_PEER_MOVES);
 	}
 }

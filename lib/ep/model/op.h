@@ -6,9 +6,9 @@
  *            |                          ^                        |
  *            +--> refused (call)        +---(connection lost)----+--> failed (completion)
  *
- * An operation is a run of bytes [0, total). `pos` says how far it has been posted,
- * `acked` how far the target has acknowledged; acked <= pos <= total. After a lost
- * connection pos goes back to acked, so no acknowledged byte is ever sent twice.
+ * What of it is posted, done and out at any time is its account: account.h. After a lost
+ * connection it is posted again from the first byte that is not done, so no acknowledged byte is
+ * ever sent twice.
  *
  * An operation belongs to its endpoint and is guarded by the endpoint's lock, except at
  * its two ends, when one thread alone works on it: while its local buffers are brought
@@ -45,6 +45,7 @@ enum mrf_op_kind {
 struct mrf_op_type {
 	enum mrf_op_kind kind;
 	bool begun;		   /* the operation had another type before: cannot be canceled */
+	bool data;		   /* what it posts carries the data for the peer's application */
 	const struct mrf_rpc *rpc; /* how to ask the peer's agent; NULL: never */
 	/*
 	 * Posts the next part of op, which is not wholly posted. -FI_ENOKEY: what was
@@ -58,7 +59,8 @@ struct mrf_op_type {
 	 */
 	int (*staged)(struct mrf_peer *peer, struct mrf_op *op);
 	/*
-	 * The unacknowledged part will be posted again. NULL: that needs no preparation.
+	 * What is not done will be posted again; nothing of op is out. NULL: that needs no
+	 * preparation.
 	 */
 	void (*again)(struct mrf_ep *ep, struct mrf_op *op);
 	/*
@@ -69,11 +71,11 @@ struct mrf_op_type {
 	 * not mapped. NULL: the data are in op->local.copy or already in place.
 	 */
 	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op, bool may_wait);
-	/* All bytes are done: changes op to its next type. NULL: op completes. */
+	/* All bytes are done: changes op to its next type, and queues it. NULL: op completes. */
 	void (*done)(struct mrf_peer *peer, struct mrf_op *op);
 	/*
-	 * The posted part of op has come back, and more has to be posted: looks at the results, and
-	 * may complete op. NULL: there are no results to look at.
+	 * The posted part of op has come back, and more may have to be posted: looks at the results,
+	 * which may show that everything is done. NULL: there are no results to look at.
 	 */
 	void (*back)(struct mrf_peer *peer, struct mrf_op *op);
 };
@@ -95,14 +97,11 @@ struct mrf_op_atomic {
 
 /* What happened to the operation on connections that broke, and what follows from that: fate.h. */
 struct mrf_op_broken {
-	bool posted;		  /* was posted once and flushed; may have run */
-	bool failed;		  /* in peer->chores.list, to complete in error: why */
-	bool stopped;		  /* fatal: why says the reason */
-	bool counted;		  /* in timeouts: the connection that has just broken */
-	uint8_t timeouts;	  /* how often nobody has answered */
-	uint8_t doubt;		  /* enum mrf_wc_status; not OK: in doubt (tx/fail.h) */
-	uint16_t refused;	  /* how often the target's kernel refused it */
-	enum mrf_wc_status fatal; /* not OK: fails with this once nothing is in flight */
+	bool posted;	  /* was posted once and flushed; may have run */
+	bool counted;	  /* in timeouts: the connection that has just broken */
+	uint8_t timeouts; /* how often nobody has answered */
+	bool disowned;	  /* the peer may carry out requests whose replies nobody awaits */
+	uint16_t refused; /* how often the target's kernel refused it */
 };
 
 /* Data that a write carries to the peer's application. */
@@ -119,27 +118,44 @@ struct mrf_op {
 	unsigned number; /* unique in its endpoint, < MRF_EP_ALL_OPS; immutable */
 	/* from here to local.sge: see mrf_op_reset */
 	const struct mrf_op_type *type;
-	bool queued; /* in peer->queue or peer->redo */
+	/* The account (account.h) is from here to acked. What is out; 0: nothing, */
+	union {
+		uint64_t out;
+		struct {
+			uint8_t inflight; /* work requests posted and not completed */
+			uint8_t awaiting; /* requests to the peer's agent without a reply */
+			uint8_t chore;	  /* 1: a thread is at its buffers */
+			uint8_t doubt;	  /* enum mrf_wc_status, not OK: in doubt (tx/fail.h) */
+		};
+	};
+	/* what follows when nothing is out; 0: it ends if all is done, */
+	union {
+		uint32_t next;
+		struct {
+			bool failed; /* it ends with why; or has ended, and is in chores.list */
+			bool again;  /* what is not done is posted again */
+			bool queued; /* in peer->queue or peer->redo: it is looked at again */
+		};
+	};
+	/* what the target has heard of it, and what is posted and done */
+	bool told; /* the target counts it: must never be done twice */
+	struct mrf_op_imm imm;
+	uint64_t total;
+	uint64_t pos;
+	uint64_t acked;
 	bool fence;
 	bool silent;	     /* no completion when it succeeds */
 	bool ask_first;	     /* even a key that carries its rkey must be resolved */
 	bool resolved;	     /* all keys known good; holds until the next requeue */
-	bool told;	     /* the target counts it: must never be done twice */
 	uint8_t empty_known; /* a bit per rma entry: empty, and allowed by an answer */
-	struct mrf_op_imm imm;
 	struct mrf_op_broken broken;
-	uint32_t inflight; /* work requests posted and not completed */
-	uint32_t awaiting; /* requests to the agent without a reply */
 	union {
 		uint64_t gen; /* of its peer, from mrf_entry_begin to mrf_entry_start */
 		struct {
 			uint32_t from, to; /* doubt: its packets (PSN); to is not one of them */
 		} psn;
 	};
-	uint64_t stamp; /* only an answer asked for since then may refuse it */
-	uint64_t total;
-	uint64_t pos;
-	uint64_t acked;
+	uint64_t stamp;	     /* only an answer asked for since then may refuse it */
 	uint64_t comp_flags; /* of its completion; FI_READ: counted as a read */
 	union {
 		struct mrf_op_atomic atomic;
@@ -151,7 +167,7 @@ struct mrf_op {
 	struct mrf_local local; /* where its bytes are on this side */
 	union {
 		struct fi_rma_iov rma[MRF_LIMIT_RMA_IOV];
-		struct mrf_why why; /* failed or stopped */
+		struct mrf_why why; /* failed */
 	};
 };
 

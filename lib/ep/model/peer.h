@@ -105,21 +105,11 @@ struct mrf_peer {
 	struct mrf_dialling dial;
 };
 
-/* Has the unacknowledged part of op posted again; what is in flight of op has failed. */
-static inline void mrf_op_again_locked(struct mrf_op *op)
-{
-	mrf_lock_held(&op->peer->ep->lock);
-	if (op->type->again)
-		op->type->again(op->peer->ep, op);
-	op->pos = op->acked;
-	op->resolved = false;
-	op->empty_known = 0;
-}
-
 /* One posted work request, in order. */
 struct mrf_posted {
 	struct mrf_op *op; /* NULL: a question, a request, or another message */
-	uint64_t len;
+	uint32_t bytes;	   /* of op, which are done when it has succeeded */
+	uint32_t more;	   /* packets that it takes beside the first */
 };
 
 /* A request to the peer's agent that has not been replied to: rpc.h. */

@@ -29,7 +29,7 @@ static int post_message_locked(struct mrf_peer *peer, uint8_t *msg, size_t len)
 	struct mrf_sge sge = { .addr = (uintptr_t)msg, .len = (uint32_t)len };
 	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
 
-	return mrf_conn_post_locked(peer->conn, &wr, NULL, 0);
+	return mrf_conn_send_locked(peer->conn, &wr);
 }
 
 static int send_ask_locked(struct mrf_peer *peer, struct mrf_remote *remote)

@@ -319,11 +319,10 @@ static int post_native_locked(struct mrf_peer *peer, struct mrf_op *op,
 		memcpy(&wr.operand, mrf_atomic_operands(op) + op->pos, sizeof(wr.operand));
 	if (op->atomic.op == FI_CSWAP)
 		memcpy(&wr.compare, mrf_atomic_comparands(op) + op->pos, sizeof(wr.compare));
-	ret = mrf_conn_post_locked(peer->conn, &wr, op, sizeof(uint64_t));
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, sizeof(uint64_t), sizeof(uint64_t));
 	if (ret)
 		return ret;
 	op->pos += sizeof(uint64_t);
-	op->inflight++;
 	op->atomic.landed = true;
 	return 0;
 }

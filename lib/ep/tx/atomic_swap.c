@@ -4,7 +4,6 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/atomic_swap.h"
-#include "ep/tx/chores.h"
 
 #define TRIES 3
 
@@ -64,10 +63,9 @@ int mrf_atomic_swap_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 				: 0;
 	wr.compare = op->atomic.guess;
 	wr.operand = value_after(op, op->atomic.guess);
-	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0);
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0, sizeof(uint64_t));
 	if (ret)
 		return ret;
-	op->inflight++;
 	op->atomic.swaps--;
 	op->atomic.swapping = true;
 	peer->swapped.rkey = piece->rkey;
@@ -91,6 +89,4 @@ void mrf_atomic_swap_back_locked(struct mrf_peer *peer, struct mrf_op *op)
 	peer->swapped.value = value_after(op, found);
 	op->atomic.landed = true;
 	op->pos = op->acked = op->total;
-	mrf_op_leave_locked(op);
-	mrf_chores_done_locked(peer->ep, op);
 }

@@ -32,12 +32,8 @@ static MRF_ALWAYS_INLINE void tell_ok_locked(struct mrf_ep *ep, const struct mrf
 		mrf_cntr_add(cntr, 1);
 }
 
-/*
- * Failure: err (FI_E*), reason code and text. Always tells. Not inline for the sake of
- * mrf_chores_done_locked.
- */
-static __attribute__((noinline)) void tell_error_locked(struct mrf_ep *ep, struct mrf_op *op,
-							int err, int code, const char *text)
+/* Failure, with op->why. Always tells. Not inline for the sake of mrf_chores_done_locked. */
+static __attribute__((noinline)) void tell_error_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	struct mrf_cntr *cntr = cntr_of_locked(ep, op);
 
@@ -46,17 +42,17 @@ static __attribute__((noinline)) void tell_error_locked(struct mrf_ep *ep, struc
 			.comp = { .op_context = op->context,
 				  .flags = op->comp_flags,
 				  .src_addr = FI_ADDR_NOTAVAIL },
-			.err = err,
-			.prov_errno = code,
+			.err = op->why.err,
+			.prov_errno = op->why.code,
 		};
 
 #ifdef MRF_LOCKRANK
-		if (strlen(text) + 1 >= MRF_ERR_TEXT) {
-			fprintf(stderr, "mrfab: an error text was cut: %s\n", text);
+		if (strlen(op->why.text) + 1 >= MRF_ERR_TEXT) {
+			fprintf(stderr, "mrfab: an error text was cut: %s\n", op->why.text);
 			abort();
 		}
 #endif
-		strncpy(entry.text, text, sizeof(entry.text) - 1);
+		strncpy(entry.text, op->why.text, sizeof(entry.text) - 1);
 		mrf_cq_write_err(ep->tx_cq, &entry);
 	}
 	if (cntr)
@@ -75,7 +71,8 @@ static __attribute__((noinline)) void tell_undelivered_locked(struct mrf_ep *ep,
 			       "local buffer is not mapped or may not be written";
 
 	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
-	tell_error_locked(ep, op, FI_EFAULT, code, text);
+	mrf_why_set(&op->why, FI_EFAULT, code, "%s", text);
+	tell_error_locked(ep, op);
 }
 
 /* --- one native element --------------------------------------------------------------------- */
@@ -217,18 +214,15 @@ void mrf_chores_done_locked(struct mrf_ep *ep, struct mrf_op *op)
 		done_in_turn_locked(ep, op);
 }
 
-void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code,
-			    const char *text)
+void mrf_chores_failed_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	if (mrf_likely(!is_behind_locked(ep, op))) {
-		tell_error_locked(ep, op, err, code, text);
-		free_op_locked(ep, op);
+	if (mrf_unlikely(is_behind_locked(ep, op))) {
+		add_locked(ep, op);
 		return;
 	}
-	op->broken.failed = true;
-	mrf_why_set(&op->why, err, code, "%s", text);
-	add_locked(ep, op);
+	tell_error_locked(ep, op);
+	free_op_locked(ep, op);
 }
 
 void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepared *then)
@@ -238,7 +232,7 @@ void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepare
 	op->peer->chores.prepared = then;
 	/* In other chores the thread changes op->local, which nobody else looks at meanwhile. */
 	op->peer->chores.ahead = op->local.kind == MRF_LOCAL_STAGED;
-	op->inflight++;
+	op->chore = 1;
 	offer_locked(ep, op->peer);
 }
 
@@ -249,8 +243,8 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_op *op, int ret)
 {
 	struct mrf_peer *peer = op->peer;
 
-	if (op->broken.failed)
-		tell_error_locked(ep, op, op->why.err, op->why.code, op->why.text);
+	if (op->failed)
+		tell_error_locked(ep, op);
 	else if (mrf_unlikely(ret))
 		tell_undelivered_locked(ep, op, ret);
 	else
@@ -297,7 +291,7 @@ static int copy_results(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 	/* The copy was to memory of a device: the operation fails with what the runtime says. */
 	if (ret && ret != -FI_EAGAIN) {
 		take_reason(&op->why, -ret, &said);
-		op->broken.failed = true;
+		op->failed = true;
 	}
 	return ret;
 }
@@ -343,7 +337,7 @@ static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 	else if (staged)
 		mrf_stage_end(&op->local, chunk);
 	peer->chores.unprepared = NULL;
-	op->inflight--;
+	op->chore = 0;
 	peer->chores.prepared(peer, op, ret ? &why : NULL);
 }
 
@@ -359,7 +353,7 @@ static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_w
 	}
 	op = mrf_list_entry(mrf_list_first(&peer->chores.list), struct mrf_op, node);
 	/* The operation may only have been waiting for those before it. */
-	if (!op->local.nuser || op->broken.failed) {
+	if (!op->local.nuser || op->failed) {
 		complete_first_locked(ep, op, 0);
 		return true;
 	}

@@ -22,23 +22,22 @@
 /* A new peer has none. */
 void mrf_chores_init(struct mrf_peer *peer);
 /*
- * Success: copies back what op brings, writes a completion if one is wanted, and frees op.
- * If that may take time, or op's peer has operations before it for which this is not done
- * yet, all of it is left to mrf_chores_run: operations to one peer complete in the order in
- * which they end. ep->lock is held.
+ * What becomes of an operation that ends (tx/settle.h, which alone calls these two). Success:
+ * copies back what op brings, writes a completion if one is wanted, and frees op. If that may take
+ * time, or op's peer has operations before it for which this is not done yet, all of it is left to
+ * mrf_chores_run: operations to one peer complete in the order in which they end. ep->lock is held.
  */
 void mrf_chores_done_locked(struct mrf_ep *ep, struct mrf_op *op);
 /*
- * Failure: always writes a completion with err (FI_E*), reason code and text, and frees
- * op; in the same order. ep->lock is held.
+ * Failure: always writes a completion with op->why, and frees op; in the same order. ep->lock is
+ * held.
  */
-void mrf_chores_fail_locked(struct mrf_ep *ep, struct mrf_op *op, int err, int code,
-			    const char *text);
+void mrf_chores_failed_locked(struct mrf_ep *ep, struct mrf_op *op);
 /*
  * op is the first in its peer's queue, and no other is prepared. Either it has nothing in flight
  * and its byte at pos is not within reach: then it is not looked at again before that has changed.
- * Or mrf_stage_has_step: then what is within reach may be posted meanwhile. It counts as in flight,
- * so that it does not end meanwhile. Then `then` is called. ep->lock is held.
+ * Or mrf_stage_has_step: then what is within reach may be posted meanwhile. Then `then` is called.
+ * ep->lock is held.
  */
 void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepared *then);
 /*

@@ -103,6 +103,8 @@ static void written_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	op->broken.refused = 0;
 	become(op, &flushing);
+	if (op->queued)
+		return;
 	op->queued = true;
 	mrf_list_add_head(&op->node, &peer->queue);
 }
@@ -123,6 +125,7 @@ static const struct mrf_op_type checking = {
 
 static const struct mrf_op_type writing = {
 	.kind = MRF_OP_WRITE,
+	.data = true,
 	.post = mrf_rma_op_post_locked,
 	.done = written_locked,
 };

@@ -9,6 +9,7 @@
 #include "ep/tx/entry.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/peers.h"
+#include "ep/tx/settle.h"
 
 /* --- beginning ------------------------------------------------------------------------------- */
 
@@ -178,16 +179,17 @@ int mrf_entry_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int
 
 static bool cancel_one_locked(struct mrf_peer *peer, const void *context)
 {
+	struct mrf_why why;
+
 	mrf_list_each (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
 		/* One that has written and is to be flushed (begun) is not canceled, either. */
-		if (op->context != context || op->broken.posted || op->pos || op->inflight ||
-		    op->awaiting || op->type->begun)
+		if (op->context != context || op->broken.posted || op->pos || op->out ||
+		    op->type->begun)
 			continue;
-		mrf_op_leave_locked(op);
-		mrf_chores_fail_locked(peer->ep, op, FI_ECANCELED, 4134,
-				       "canceled by fi_cancel: nothing was done");
+		mrf_why_set(&why, FI_ECANCELED, 4134, "canceled by fi_cancel: nothing was done");
+		mrf_settle_fail_locked(op, &why);
 		mrf_peer_advance_locked(peer);
 		return true;
 	}

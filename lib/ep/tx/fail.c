@@ -31,38 +31,11 @@
 #include "base/log.h"
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
-#include "ep/tx/chores.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/rpc.h"
+#include "ep/tx/settle.h"
 
 /* --- how operations end that cannot go on ------------------------------------------------- */
-
-/* Fails op because it cannot go on, and says what was done of it before. */
-static void fail_rest_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
-{
-	struct mrf_why more = *why;
-
-	/* If there is no room for both, the reason matters more. */
-	if (strlen(why->text) < sizeof(why->text) - 64 && op->acked &&
-	    op->type->kind != MRF_OP_READ && op->type->kind != MRF_OP_RPC)
-		mrf_why_set(&more, why->err, why->code,
-			    "%" PRIu64 " of %" PRIu64 " bytes were done, then: %s", op->acked,
-			    op->total, why->text);
-	mrf_chores_fail_locked(peer->ep, op, more.err, more.code, more.text);
-}
-
-void mrf_fail_halt_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
-{
-	mrf_lock_held(&peer->ep->lock);
-	mrf_op_leave_locked(op);
-	if (!op->inflight) {
-		fail_rest_locked(peer, op, why);
-		return;
-	}
-	op->broken.fatal = MRF_WC_OTHER;
-	op->broken.stopped = true;
-	op->why = *why;
-}
 
 static const struct cause {
 	int err;
@@ -88,41 +61,37 @@ static const struct cause always_flushed = {
 	"the connection broke each time that the access was tried, and nothing says why"
 };
 
-void mrf_fail_end_locked(struct mrf_peer *peer, struct mrf_op *op)
+/*
+ * Is it known what became of it? It is of an access whose own buffer was at fault, unless the device
+ * had sent it before.
+ */
+static bool is_known_locked(const struct mrf_op *op, enum mrf_wc_status status)
 {
-	bool always = op->broken.fatal == MRF_WC_FLUSHED && op->broken.timeouts > MRF_TIMEOUTS;
-	const struct cause *cause = always ? &always_flushed : &causes[op->broken.fatal];
-	struct mrf_why why = op->why;
-	bool known;
+	if (status != MRF_WC_LOCAL || op->awaiting)
+		return false;
+	return !op->peer->conn->behind_ran || op->type->kind == MRF_OP_READ;
+}
+
+void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status)
+{
+	bool always = status == MRF_WC_FLUSHED && op->broken.timeouts > MRF_TIMEOUTS;
+	const struct cause *cause = always ? &always_flushed : &causes[status];
+	struct mrf_why why;
 	char addr[64];
 
-	mrf_lock_held(&peer->ep->lock);
-	if (op->broken.stopped) {
-		fail_rest_locked(peer, op, &why);
-		return;
-	}
-	/*
-	 * The cause of an access whose own buffer was at fault, unless the device had sent it
-	 * before.
-	 */
-	known = op->broken.fatal == MRF_WC_LOCAL &&
-		!(peer->conn->behind_ran && op->type->kind != MRF_OP_READ);
+	mrf_lock_held(&op->peer->ep->lock);
 	mrf_why_set(&why, cause->err, cause->code, "%s: %s%s",
-		    mrf_addr_text(&peer->addr, addr, sizeof(addr)), cause->text,
-		    known ? "" : ": the access may or may not have been done");
+		    mrf_addr_text(&op->peer->addr, addr, sizeof(addr)), cause->text,
+		    is_known_locked(op, status) ? ""
+						: ": the access may or may not have been done");
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-	mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
+	mrf_settle_fail_locked(op, &why);
 }
 
 /* op, which waits in doubt, fails: nobody knows whether it was done. */
-static void fail_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)
+static void fail_doubt_locked(struct mrf_op *op)
 {
-	mrf_op_leave_locked(op);
-	op->broken.fatal = op->broken.doubt;
-	op->broken.doubt = MRF_WC_OK;
-	/* A thread is copying for the operation, which ends when the copy is done. */
-	if (!op->inflight)
-		mrf_fail_end_locked(peer, op);
+	mrf_fail_status_locked(op, (enum mrf_wc_status)op->doubt);
 }
 
 /* --- in doubt: which packets were lost -------------------------------------------------- */
@@ -139,10 +108,10 @@ static void fail_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)
  * gone. So where nobody answers, only what is behind a read asks, which is done again anyway.
  */
 
-/* Those beside the first. */
-static uint32_t more_packets(const struct mrf_conn *conn, uint64_t len)
+/* The work request that is about to come back, or has just come back. */
+static const struct mrf_posted *last_back(const struct mrf_conn *conn)
 {
-	return len > conn->mtu ? (uint32_t)((len - 1) / conn->mtu) : 0;
+	return &conn->ring[(conn->head - 1) % MRF_CONN_RING];
 }
 
 /*
@@ -157,7 +126,7 @@ static void begin_doubt_locked(struct mrf_conn *conn, const struct mrf_op *op)
 		     (conn->cause != MRF_WC_TIMEOUT || (op && op->type->kind == MRF_OP_READ));
 	conn->psn += conn->head - 1 + conn->more;
 	for (i = conn->head - 1; i != conn->tail; i++)
-		conn->psn -= more_packets(conn, conn->ring[i % MRF_CONN_RING].len);
+		conn->psn -= conn->ring[i % MRF_CONN_RING].more;
 }
 
 /*
@@ -167,12 +136,10 @@ static void begin_doubt_locked(struct mrf_conn *conn, const struct mrf_op *op)
  */
 static void doubt_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_wc_status status)
 {
-	uint64_t len = conn->ring[(conn->head - 1) % MRF_CONN_RING].len;
-
-	if (!op->broken.doubt)
+	if (!op->doubt)
 		op->psn.from = conn->psn;
-	op->broken.doubt = (uint8_t)status;
-	op->psn.to = conn->psn + 1 + more_packets(conn, len);
+	op->doubt = (uint8_t)status;
+	op->psn.to = conn->psn + 1 + last_back(conn)->more;
 	conn->peer->target.lost = conn->target_qpn;
 }
 
@@ -211,9 +178,8 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 		mrf_fail_refused_locked(peer, op);
 	else if (how->anew)
 		ask_anew_locked(peer, op);
-	mrf_op_again_locked(op);
-	op->imm.posted = false;
 	to_redo_locked(peer, op);
+	mrf_settle_again_locked(op);
 }
 
 struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause,
@@ -232,11 +198,10 @@ struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause
 static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_place place)
 {
 	struct mrf_peer *peer = conn->peer;
-	/* A transfer by way of the peer's ring may always be done again, like a read. */
-	bool repeats = mrf_rpc_repeats(op);
+	bool again = mrf_rpc_again(op);
 	struct mrf_fate fate =
-		mrf_fail_fate_locked(op, conn->cause, place, repeats ? MRF_OP_READ : op->type->kind,
-				     conn->asks && !op->awaiting && !repeats);
+		mrf_fail_fate_locked(op, conn->cause, place, again ? MRF_OP_READ : op->type->kind,
+				     conn->asks && !op->awaiting && !again);
 
 	op->fence |= fate.alone;
 	switch (fate.deed) {
@@ -248,17 +213,18 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 		to_redo_locked(peer, op);
 		break;
 	case MRF_FATAL:
-		op->broken.fatal = fate.status;
+		peer->dial.losses = 0;
+		mrf_fail_status_locked(op, fate.status);
 	}
 }
 
-void mrf_fail_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret)
+void mrf_fail_post_locked(struct mrf_op *op, int ret)
 {
 	struct mrf_why why;
 
-	mrf_lock_held(&peer->ep->lock);
+	mrf_lock_held(&op->peer->ep->lock);
 	mrf_why_set(&why, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, "%s", MRF_NOT_TAKEN);
-	mrf_fail_halt_locked(peer, op, &why);
+	mrf_settle_fail_locked(op, &why);
 }
 
 /* --- what broke the connection? ---------------------------------------------------------- */
@@ -334,6 +300,15 @@ static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op
 	return conn->behind_ran ? MRF_BEHIND_RAN : MRF_BEHIND;
 }
 
+/*
+ * Is there something of op that may not have been done? The peer may have replied that it did all
+ * of it, although the writes to its ring come back later.
+ */
+static bool is_undone(const struct mrf_op *op)
+{
+	return !op->failed && (op->acked != op->total || op->imm.has);
+}
+
 enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 				    const struct mrf_wc *wc)
 {
@@ -344,15 +319,12 @@ enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 	if (first)
 		diagnose_locked(conn, op, wc);
 	place = place_of_locked(conn, op, first);
-	/*
-	 * The peer may have replied that it did all of op, although the writes to its ring come
-	 * back later.
-	 */
-	if (op && op->broken.fatal == MRF_WC_OK &&
-	    !(mrf_rpc_repeats(op) && op->acked == op->total && !op->queued && !op->imm.has))
+	if (op && is_undone(op))
 		came_back_locked(conn, op, place);
+	else if (op)
+		mrf_settle_locked(op);
 	/* The next one's packets follow its. */
-	conn->psn += 1 + more_packets(conn, conn->ring[(conn->head - 1) % MRF_CONN_RING].len);
+	conn->psn += 1 + last_back(conn)->more;
 	mrf_conn_break_locked(conn->peer);
 	return place;
 }
@@ -373,10 +345,10 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 		/* The replies to it are on the way. */
 		if (op->awaiting)
 			continue;
-		if (op->broken.doubt)
-			fail_doubt_locked(peer, op);
+		if (op->doubt)
+			fail_doubt_locked(op);
 		else
-			mrf_fail_halt_locked(peer, op, &why);
+			mrf_settle_fail_locked(op, &why);
 	}
 	if (peer->gone)
 		mrf_conn_kick_locked(peer);
@@ -412,48 +384,41 @@ static bool psn_upto(uint32_t a, uint32_t b)
 	return ((b - a) & PSN_MASK) <= PSN_MASK / 2;
 }
 
-/* Everything of op that was posted has been done. */
-static void complete_done_locked(struct mrf_peer *peer, struct mrf_op *op)
+/* Its results would have come back with the acknowledgement. */
+static void lose_results_locked(struct mrf_op *op)
 {
-	op->acked = op->pos;
-	if (op->pos != op->total || (op->imm.has && !op->imm.posted))
-		return;
-	mrf_op_leave_locked(op);
-	if (op->type->done)
-		op->type->done(peer, op);
-	else
-		mrf_chores_done_locked(peer->ep, op);
+	struct mrf_why why;
+
+	mrf_why_set(&why, FI_ECONNRESET, 4115,
+		    "the operation was done, but its results were lost with the connection to the "
+		    "peer");
+	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
+	mrf_settle_fail_locked(op, &why);
 }
 
 /* psn: the target's next packet. */
-static void settle_one_locked(struct mrf_peer *peer, struct mrf_op *op, uint32_t psn)
+static void settle_one_locked(struct mrf_op *op, uint32_t psn)
 {
-	static const char lost[] = "the operation was done, but its results were lost with the "
-				   "connection to the peer";
-	bool none = psn_upto(psn, op->psn.from), all = psn_upto(op->psn.to, psn);
+	bool none = psn_upto(psn, op->psn.from);
+	bool all = psn_upto(op->psn.to, psn) && !op->again;
 	bool atomic = op->type->kind == MRF_OP_ATOMIC;
 	/* Bytes may be written again, as long as not all were. */
 	bool may_repeat = op->type->kind == MRF_OP_WRITE && !op->told;
 
 	/* Only the result of a compare-and-swap tells whether it has changed anything. */
 	if (!none && ((atomic && op->atomic.swapping) || (!all && !may_repeat))) {
-		fail_doubt_locked(peer, op);
+		fail_doubt_locked(op);
 		return;
 	}
-	/* Its results would have come back with the acknowledgement. */
 	if (!none && atomic && op->atomic.family) {
-		mrf_op_leave_locked(op);
-		mrf_refuse(FI_ECONNRESET, FI_LOG_EP_DATA, 4115, "%s", lost);
-		mrf_chores_fail_locked(peer->ep, op, FI_ECONNRESET, 4115, lost);
+		lose_results_locked(op);
 		return;
 	}
-	op->broken.doubt = MRF_WC_OK;
-	if (all) {
-		complete_done_locked(peer, op);
-		return;
-	}
-	mrf_op_again_locked(op);
-	op->imm.posted = false;
+	op->doubt = MRF_WC_OK;
+	if (all)
+		op->acked = op->pos;
+	op->again |= !all;
+	mrf_settle_locked(op);
 }
 
 void mrf_fail_settle_locked(struct mrf_conn *conn)
@@ -465,11 +430,11 @@ void mrf_fail_settle_locked(struct mrf_conn *conn)
 	mrf_list_each_safe (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		if (!op->broken.doubt)
+		if (!op->doubt)
 			continue;
 		if (conn->told)
-			settle_one_locked(peer, op, conn->told_psn);
+			settle_one_locked(op, conn->told_psn);
 		else
-			fail_doubt_locked(peer, op);
+			fail_doubt_locked(op);
 	}
 }

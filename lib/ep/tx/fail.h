@@ -16,8 +16,8 @@
 #include "ep/model/peer.h"
 
 /*
- * A work request of op (NULL: a message) came back in error: decides what becomes of op and of
- * conn, by the table of ep/model/fate.h. Returns where the work request stood.
+ * A work request of op (NULL: a message) came back in error: decides what becomes of op, which may
+ * end, and of conn, by the table of ep/model/fate.h. Returns where the work request stood.
  */
 enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 				    const struct mrf_wc *wc);
@@ -25,11 +25,8 @@ enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
  * The target refused op: asks why, and tries again from the first byte that is not done.
  */
 void mrf_fail_refused_locked(struct mrf_peer *peer, struct mrf_op *op);
-/*
- * The device rejected the next work request of op with ret (-FI_E*): op fails. No reply
- * to op is awaited any more.
- */
-void mrf_fail_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret);
+/* The device rejected the next work request of op with ret (-FI_E*): op fails. */
+void mrf_fail_post_locked(struct mrf_op *op, int ret);
 #define MRF_NOT_TAKEN "the device rejected the work request"
 
 /*
@@ -40,13 +37,8 @@ void mrf_fail_post_locked(struct mrf_peer *peer, struct mrf_op *op, int ret);
 struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause,
 				     enum mrf_place place, enum mrf_op_kind kind, bool asks);
 
-/* Nothing of op is in flight any more, op is in no list, and op->broken.fatal says how it ended. */
-void mrf_fail_end_locked(struct mrf_peer *peer, struct mrf_op *op);
-/*
- * op, which waits or is posted in part, cannot go on. What it has in flight comes back first:
- * then op fails, for this reason.
- */
-void mrf_fail_halt_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why);
+/* op fails, because of this status (not OK) of a work request or a request. */
+void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status);
 /*
  * The peer has welcomed conn, a new connection: completes the operations in doubt that the target
  * has executed, has those done that it has not, and fails the others. Agent thread.

@@ -3,19 +3,16 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/link/conn.h"
+#include "ep/model/account.h"
 #include "ep/resolve/ask.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/peer.h"
 #include "ep/tx/rpc.h"
+#include "ep/tx/settle.h"
 
 /* --- posting ------------------------------------------------------------------------------- */
-
-static bool posted_all_locked(const struct mrf_op *op)
-{
-	return op->pos == op->total && (!op->imm.has || op->imm.posted);
-}
 
 void mrf_peer_wait_locked(struct mrf_peer *peer)
 {
@@ -44,26 +41,6 @@ void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 		mrf_fail_peer_locked(peer, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, MRF_NOT_TAKEN);
 }
 
-/* A part of op has come back: op may end now. */
-static void settle_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	if (op->inflight)
-		return;
-	if (mrf_unlikely(op->broken.fatal != MRF_WC_OK)) {
-		if (op->queued)
-			mrf_op_leave_locked(op);
-		peer->dial.losses = 0;
-		mrf_fail_end_locked(peer, op);
-	} else if (!op->queued && op->acked == op->total) {
-		if (mrf_unlikely(op->type->done != NULL))
-			op->type->done(peer, op);
-		else
-			mrf_chores_done_locked(peer->ep, op);
-	} else if (op->type->back && !op->broken.doubt) {
-		op->type->back(peer, op);
-	}
-}
-
 static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why);
 
 /* Has a thread copy the next chunk, if there is one to be copied. */
@@ -80,13 +57,12 @@ static void copy_next_locked(struct mrf_peer *peer, struct mrf_op *op)
 static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (why && op->broken.fatal == MRF_WC_OK) {
-		mrf_fail_halt_locked(peer, op, why);
+	if (why) {
+		mrf_settle_fail_locked(op, why);
 	} else {
-		if (op->broken.fatal == MRF_WC_OK && op->queued &&
-		    op->local.kind == MRF_LOCAL_STAGED)
+		if (op->queued && op->local.kind == MRF_LOCAL_STAGED)
 			copy_next_locked(peer, op);
-		settle_locked(peer, op);
+		mrf_settle_locked(op);
 	}
 	if (!peer->chores.unprepared)
 		mrf_peer_advance_locked(peer);
@@ -123,7 +99,7 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 /* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
 static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	while (!posted_all_locked(op)) {
+	while (!mrf_account_posted(op)) {
 		int ret;
 
 		if (mrf_unlikely(peer->state != MRF_PEER_READY))
@@ -139,11 +115,10 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 			continue;
 		/* The key has changed: it is resolved again once nothing is in flight. */
 		op->resolved = ret == -FI_EAGAIN && mrf_rpc_repeats(op);
-		if (ret == -FI_ENOKEY && !op->inflight && !op->awaiting)
+		if (ret == -FI_ENOKEY && !op->out)
 			return 0;
 		if (ret != -FI_ENOKEY && !is_full_locked(peer, ret)) {
-			mrf_rpc_disown_locked(peer->conn, op);
-			mrf_fail_post_locked(peer, op, ret);
+			mrf_fail_post_locked(op, ret);
 			return 0;
 		}
 		if (!mrf_rpc_awaited_locked(peer->conn))
@@ -188,7 +163,8 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return false;
 	if (fence_holds_locked(peer, op))
 		return false;
-	if (!op->resolved && (op->inflight || op->awaiting)) {
+	/* What is out may fail, or show that other keys are needed. */
+	if (mrf_unlikely(op->again) || (!op->resolved && op->out)) {
 		mrf_peer_wait_locked(peer);
 		return false;
 	}
@@ -196,16 +172,14 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	case MRF_RESOLVE_WAIT:
 		return false;
 	case MRF_RESOLVE_FAIL:
-		mrf_op_leave_locked(op);
 		mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-		mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
+		mrf_settle_fail_locked(op, &why);
 		return true;
 	case MRF_RESOLVED:
 		break;
 	}
 	if (!op->total && !op->imm.has) {
-		mrf_op_leave_locked(op);
-		mrf_chores_done_locked(peer->ep, op);
+		mrf_settle_locked(op);
 		return true;
 	}
 	return !post_op_locked(peer, op);
@@ -217,7 +191,7 @@ static struct mrf_list *next_of_locked(struct mrf_peer *peer)
 	mrf_list_each (node, &peer->queue) {
 		const struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		if (!op->awaiting || !posted_all_locked(op))
+		if (!op->awaiting || !mrf_account_posted(op))
 			return node;
 	}
 	return NULL;
@@ -300,11 +274,10 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 	if (mrf_unlikely(wc->status != MRF_WC_OK)) {
 		failed_locked(conn, op, wc);
 	} else if (op) {
-		op->acked += posted->len;
+		op->acked += posted->bytes;
 		peer->dial.losses = 0;
+		mrf_settle_locked(op);
 	}
-	if (op)
-		settle_locked(peer, op);
 	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
 		if (!mrf_conn_in_flight_locked(conn))
 			mrf_conn_kick_locked(peer);

@@ -36,12 +36,9 @@ static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
 	int ret;
 
 	sge.len = (uint32_t)mrf_data_encode(&data, msg);
-	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0);
-	if (ret)
-		return ret;
-	op->inflight++;
-	op->imm.posted = true;
-	return 0;
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0, sge.len);
+	op->imm.posted = !ret;
+	return ret;
 }
 
 int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -72,11 +69,10 @@ int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	ret = op->type->kind == MRF_OP_WRITE ? add_imm_locked(peer, op, op->pos + len, &wr) : 0;
 	if (ret)
 		return ret;
-	ret = mrf_conn_post_locked(peer->conn, &wr, op, len);
+	ret = mrf_conn_post_locked(peer->conn, &wr, op, len, len);
 	if (ret)
 		return ret;
 	op->pos += len;
-	op->inflight++;
 	op->told |= wr.op == MRF_VWR_WRITE_IMM;
 	op->imm.posted = op->imm.has && !peer->target.events && op->pos == op->total;
 	return 0;
@@ -118,13 +114,9 @@ static int post_ring_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_v
 			      .is_inline = op->local.kind == MRF_LOCAL_INLINE,
 			      .remote_addr = op->pos % MRF_PROTO_RING,
 			      .rkey = rkey };
-	int ret;
 
 	wr.nsge = mrf_local_sges(&op->local, op->pos, len, sge, MRF_LOCAL_SGE);
-	ret = mrf_conn_post_locked(peer->conn, &wr, op, counts ? *len : 0);
-	if (!ret)
-		op->inflight++;
-	return ret;
+	return mrf_conn_post_locked(peer->conn, &wr, op, counts ? *len : 0, *len);
 }
 
 static void explain_copy(const struct mrf_op *op, int err, struct mrf_why *why)
@@ -203,6 +195,7 @@ static const struct mrf_rpc put_rpc = {
 
 static const struct mrf_op_type put = {
 	.kind = MRF_OP_WRITE,
+	.data = true,
 	.rpc = &put_rpc,
 	.post = post_put_locked,
 };
@@ -309,6 +302,7 @@ const struct mrf_op_type mrf_op_read = {
 
 const struct mrf_op_type mrf_op_write = {
 	.kind = MRF_OP_WRITE,
+	.data = true,
 	.post = mrf_rma_op_post_locked,
 	.staged = become_put_locked,
 };

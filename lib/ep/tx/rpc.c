@@ -27,8 +27,8 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
-#include "ep/tx/chores.h"
 #include "ep/tx/rpc.h"
+#include "ep/tx/settle.h"
 
 /* --- the window ------------------------------------------------------------------------- */
 
@@ -64,19 +64,6 @@ bool mrf_rpc_room_locked(const struct mrf_conn *conn)
 	return !window->len && !window->stopped && !window_is_full_locked(window);
 }
 
-void mrf_rpc_disown_locked(struct mrf_conn *conn, struct mrf_op *op)
-{
-	struct mrf_window *window = &conn->window;
-	unsigned i;
-
-	mrf_lock_held(&conn->peer->ep->lock);
-	for (i = window->first; i != window->last; i++) {
-		if (awaited_at_locked(window, i)->op == op)
-			awaited_at_locked(window, i)->op = NULL;
-	}
-	op->awaiting = 0;
-}
-
 /* Forgets the requests that have gathered and were not sent. */
 static void disperse_locked(struct mrf_peer *peer)
 {
@@ -86,8 +73,10 @@ static void disperse_locked(struct mrf_peer *peer)
 		struct mrf_op *op = awaited_at_locked(window, --window->last)->op;
 
 		window->turn--;
-		if (op && !--op->awaiting)
-			mrf_op_again_locked(op);
+		if (!op)
+			continue;
+		op->awaiting--;
+		mrf_settle_again_locked(op);
 	}
 	window->len = window->reply_len = 0;
 }
@@ -156,10 +145,8 @@ static void not_taken_locked(struct mrf_peer *peer, int ret)
 	while (window->last != window->sent) {
 		struct mrf_op *op = awaited_at_locked(window, window->last - 1)->op;
 
-		if (op) {
-			mrf_rpc_disown_locked(peer->conn, op);
-			mrf_fail_post_locked(peer, op, ret);
-		}
+		if (op)
+			mrf_fail_post_locked(op, ret);
 		window->last--;
 		window->turn--;
 	}
@@ -195,7 +182,7 @@ bool mrf_rpc_flush_locked(struct mrf_peer *peer)
 		mrf_conn_await_room_locked(peer);
 		return true;
 	}
-	ret = mrf_conn_post_locked(conn, &wr, NULL, 0);
+	ret = mrf_conn_send_locked(conn, &wr);
 	if (!ret)
 		was_sent_locked(conn);
 	else if (ret == -FI_EAGAIN && conn->head != conn->tail)
@@ -219,17 +206,20 @@ void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place pl
 	}
 }
 
-/* Everything that op had on the way is lost. */
-static void lost_request_locked(struct mrf_conn *conn, struct mrf_op *op)
+/* A request of op is lost that stood at that place. */
+static void lost_request_locked(struct mrf_op *op, enum mrf_wc_status cause, enum mrf_place place)
 {
-	if (op->broken.fatal == MRF_WC_OK) {
-		mrf_op_again_locked(op);
-		return;
-	}
-	mrf_op_leave_locked(op);
-	/* A thread is copying for the operation, which ends when the copy is done. */
-	if (!op->inflight)
-		mrf_fail_end_locked(conn->peer, op);
+	struct mrf_fate fate;
+
+	if (mrf_rpc_again(op))
+		fate = mrf_fail_fate_locked(op, cause, place, MRF_OP_READ, false);
+	else
+		fate = mrf_fate(cause, place, MRF_OP_RPC, false, false);
+	op->broken.refused += fate.refused;
+	if (fate.deed == MRF_FATAL)
+		mrf_fail_status_locked(op, fate.status);
+	else
+		mrf_settle_again_locked(op);
 }
 
 void mrf_rpc_lost_locked(struct mrf_conn *conn)
@@ -243,26 +233,15 @@ void mrf_rpc_lost_locked(struct mrf_conn *conn)
 	while (mrf_rpc_awaited_locked(conn)) {
 		enum mrf_place place = awaited_at_locked(window, window->first)->place;
 		struct mrf_op *op = take_first_locked(window);
-		struct mrf_fate fate;
 
-		if (!op)
-			continue;
-		if (mrf_rpc_repeats(op) &&
-		    !op->told) /* as a read, which may always be done again */
-			fate = mrf_fail_fate_locked(op, cause, place, MRF_OP_READ, false);
-		else
-			fate = mrf_fate(cause, place, MRF_OP_RPC, false, false);
-		op->broken.refused += fate.refused;
-		if (fate.deed == MRF_FATAL)
-			op->broken.fatal = fate.status;
-		if (!op->awaiting)
-			lost_request_locked(conn, op);
+		if (op)
+			lost_request_locked(op, cause, place);
 	}
 }
 
 /* --- replies -------------------------------------------------------------------------- */
 
-static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
+static void fail_locked(struct mrf_op *op, const struct mrf_reply *reply)
 {
 	/* What came over the wire must become an error number, whatever it is. */
 	int err = reply->err && reply->err < FI_ERRNO_MAX ? (int)reply->err : FI_EIO;
@@ -275,14 +254,8 @@ static void fail_locked(struct mrf_peer *peer, struct mrf_op *op, const struct m
 			    "key 0x%" PRIx64 ": the peer could not carry out the operation: %s%s",
 			    op->rma[0].key, mrf_errtext(err),
 			    err == FI_EIO ? " (it may or may not have been done)" : "");
-	mrf_rpc_disown_locked(peer->conn, op);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-	if (op->inflight) {
-		mrf_fail_halt_locked(peer, op, &why);
-		return;
-	}
-	mrf_op_leave_locked(op);
-	mrf_chores_fail_locked(peer->ep, op, why.err, why.code, why.text);
+	mrf_settle_fail_locked(op, &why);
 }
 
 static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
@@ -294,28 +267,16 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 	case MRF_REPLY_TURN:
 		break;
 	case MRF_REPLY_FAILED:
-		fail_locked(peer, op, reply);
+		fail_locked(op, reply);
 		return;
 	default:
 		/* As if the peer's kernel had refused the operation: asks the peer why. */
 		mrf_fail_refused_locked(peer, op);
 	}
-	if (op->awaiting)
-		return;
-	if (peer->conn->window.stopped ||
-	    (!mrf_rpc_repeats(op) && (op->type->done || op->pos != op->total)))
-		mrf_op_again_locked(op);
-	/* Data for the peer's application may have to follow. */
-	if (op->acked < op->total || (mrf_rpc_repeats(op) && op->imm.has))
-		return;
-	if (op->type->done) {
-		op->type->done(peer, op);
-		return;
-	}
-	mrf_op_leave_locked(op);
-	/* The device may report later that what was written to the peer's ring was sent. */
-	if (!op->inflight)
-		mrf_chores_done_locked(peer->ep, op);
+	op->again |= !op->awaiting &&
+		     (peer->conn->window.stopped ||
+		      (!mrf_rpc_repeats(op) && (op->type->done || op->pos != op->total)));
+	mrf_settle_locked(op);
 }
 
 static bool belongs_locked(struct mrf_window *window, const struct mrf_reply *reply)

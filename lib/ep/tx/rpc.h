@@ -10,8 +10,8 @@
  * and none behind one that it could not finish (docs/WIRE.md). Requests that were not
  * carried out are sent again. While a reply is awaited, the operation keeps its place in
  * its peer's queue, and nothing is posted that the peer's kernel may refuse. So the
- * connection breaks during that time only if the peer is gone: the operations then fail,
- * because nobody knows whether they were done. Requests that were flushed behind a
+ * connection breaks during that time only if the peer is gone, or for a buffer of our own:
+ * the operations then fail, because nobody knows whether they were done. Requests that were flushed behind a
  * refused access have not been seen by the peer and are sent again. ep->lock held
  * throughout.
  */
@@ -42,7 +42,7 @@ struct mrf_rpc {
 	 * they are read then. NULL: from op->pos on, and op->acked goes on with the reply.
 	 */
 	uint64_t *(*from)(struct mrf_op *op);
-	bool repeats; /* may be done twice: sent again when the connection is lost, unless op->told */
+	bool repeats; /* may be done twice: sent again when the connection is lost (mrf_rpc_again) */
 	/* Explains status FAILED, with this FI_E*. NULL: a general sentence is used. */
 	void (*explain)(const struct mrf_op *op, int err, struct mrf_why *why);
 };
@@ -51,6 +51,15 @@ struct mrf_rpc {
 static inline bool mrf_rpc_repeats(const struct mrf_op *op)
 {
 	return op->type->rpc && op->type->rpc->repeats;
+}
+
+/*
+ * May it be done again, as a read, now that its connection has been lost? What the target counts or
+ * tells its application may not.
+ */
+static inline bool mrf_rpc_again(const struct mrf_op *op)
+{
+	return mrf_rpc_repeats(op) && !op->told && !op->imm.posted;
 }
 
 static inline bool mrf_rpc_awaited_locked(const struct mrf_conn *conn)
@@ -77,8 +86,6 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op);
 bool mrf_rpc_flush_locked(struct mrf_peer *peer);
 /* May a request that needs a message of its own be made now? */
 bool mrf_rpc_room_locked(const struct mrf_conn *conn);
-/* op is about to fail: the replies to its requests will be ignored. */
-void mrf_rpc_disown_locked(struct mrf_conn *conn, struct mrf_op *op);
 /* The work request at this index of the ring, perhaps a message with requests, has failed. */
 void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place place);
 /*

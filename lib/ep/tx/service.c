@@ -77,7 +77,7 @@ static void probe_locked(struct mrf_conn *conn)
 		unanswered_locked(conn);
 	/* Work requests in flight tell as much: they are acknowledged or not. */
 	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room_locked(conn))
-		mrf_conn_post_locked(conn, &wr, NULL, 0);
+		mrf_conn_send_locked(conn, &wr);
 	mrf_conn_watch_locked(peer);
 }
 
@@ -342,7 +342,7 @@ static void collect_ring_locked(struct mrf_peer *peer, struct mrf_conn *conn)
 		struct mrf_op *op = conn->ring[conn->head % MRF_CONN_RING].op;
 
 		peer->ep->scq_used--;
-		if (op && !--op->inflight && !op->queued)
+		if (op && !--op->inflight && !op->queued && !op->chore)
 			mrf_list_add_tail(&op->node, &peer->redo);
 	}
 }
@@ -378,6 +378,7 @@ bool mrf_service_abandon_locked(struct mrf_peer *peer)
 	}
 	/* Nobody else works on the endpoint any more. */
 	while ((op = next_op_locked(peer))) {
+		op->out = 0;
 		mrf_lock_release(&ep->lock);
 		mrf_chores_free(ep, op);
 		mrf_lock_take(&ep->lock);

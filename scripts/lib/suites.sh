@@ -3,7 +3,7 @@
 # The test suites, one function each, run in a subshell with stdout and stderr in $out/log.
 # A suite reports each of its programs with `counted STATUS LOG`; whatever else fails in
 # it makes it fail. Variables: top, out (the suite's own folder).
-# A new suite is a function, a row in seconds, a name in suites_local or suites_rxe, a name in
+# A new suite is a function, a name in suites_local or suites_rxe, a name in
 # suites_usual or suites_every if every run is to have it, else in one of suites_turns or in
 # suites_all_only, and a row in stamped if it takes long.
 
@@ -24,14 +24,6 @@ suites_turns=(
 	"runner rxe-6.1-rest debian13"
 )
 
-# How long each takes on a machine of two processors that emulates its guests: those in guests
-# alone, the others with one beside. Suites begin with the longest.
-declare -A seconds=(
-	[rxe-6.1]=230 [rxe-6.1-rest]=200 [rxe-6.12]=430 [rxe-newest]=50 [hosts]=380 [late]=110 [prov]=50 [runner]=270
-	[unit]=90 [asan]=230 [tsan]=150 [valgrind]=110 [clang]=70 [debian13]=250 [install]=5 [dist]=60 [crowd]=200
-	[scripts]=5 [docs]=5
-)
-seconds_build=60	# before the first of them
 declare -A stamped=(
 	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
 	[crowd]=${code[*]} [clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [runner]="scripts tests/runner"

@@ -19,6 +19,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/model/conn_state.c \
 	lib/ep/model/conn_state.h \
 	lib/ep/model/ep.h \
+	lib/ep/model/kind.h \
 	lib/ep/model/op.h \
 	lib/ep/model/peer.h \
 	lib/ep/model/fate.c \

@@ -62,18 +62,18 @@ static int check_flags(const struct mrf_req *req)
 {
 	uint64_t known = MSG_FLAGS;
 
-	if (req->type->kind == MRF_OP_READ)
+	if (!req->type->data)
 		known &= ~(FI_INJECT | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA);
 	if (!(req->flags & ~known))
 		return 0;
 	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4009, "flags=%#lx: %#lx is not for %s",
 			  (unsigned long)req->flags, (unsigned long)(req->flags & ~known),
-			  req->type->kind == MRF_OP_READ ? "a read" : "a write");
+			  req->type->call);
 }
 
 static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 {
-	uint64_t cap = req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE;
+	uint64_t cap = mrf_kind_flag(req->type->kind);
 
 	if (!ep->enabled)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_DATA, 4015,
@@ -89,7 +89,7 @@ static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 
 static int check(struct mrf_ep *ep, const struct mrf_req *req)
 {
-	int ret = mrf_obj_check(&ep->obj, req->type->kind == MRF_OP_READ ? "fi_read" : "fi_write");
+	int ret = mrf_obj_check(&ep->obj, req->type->call);
 
 	if (!ret)
 		ret = check_state(ep, req);
@@ -137,7 +137,7 @@ static ssize_t submit_simple(struct fid_ep *fid, const struct mrf_op_type *type,
 			       .context = context,
 			       .flags = ep->op_flags };
 
-	if (type->kind == MRF_OP_READ)
+	if (!type->data)
 		req.flags &= ~(FI_INJECT | FI_COMMIT_COMPLETE);
 	return mrf_rma_submit(ep, &req);
 }

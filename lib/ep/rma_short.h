@@ -21,7 +21,7 @@
 #include "mr/desc.h"
 
 struct mrf_rma_one {
-	enum mrf_op_kind kind;
+	enum mrf_op_kind kind; /* READ or WRITE */
 	uintptr_t buf;
 	size_t len;
 	void *desc;
@@ -61,7 +61,7 @@ static inline void mrf_rma_fill_unregistered_locked(struct mrf_op *op,
 		return;
 	}
 	op->local.copy = ends->bytes;
-	if (one->kind == MRF_OP_READ) {
+	if (mrf_kind_arrives(one->kind)) {
 		op->local.nuser = 1;
 		op->local.user[0].iov_base = (void *)one->buf;
 		op->local.user[0].iov_len = one->len;
@@ -72,8 +72,8 @@ static inline void mrf_rma_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
 				       const struct mrf_rma_one *one,
 				       const struct mrf_rma_ends *ends)
 {
-	op->type = one->kind == MRF_OP_READ ? &mrf_op_read : &mrf_op_write;
-	op->comp_flags = FI_RMA | (one->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
+	op->type = mrf_kind_arrives(one->kind) ? &mrf_op_read : &mrf_op_write;
+	op->comp_flags = FI_RMA | mrf_kind_flag(one->kind);
 	op->resolved = true;
 	op->silent = one->silent || ep->short_silent;
 	op->inflight = 1;
@@ -105,10 +105,11 @@ static inline int mrf_rma_send_off_locked(struct mrf_conn *conn, struct mrf_op *
 	struct mrf_sge here = { .addr = ends->kind == MRF_LOCAL_DESC ? one->buf
 								     : (uintptr_t)ends->bytes,
 				.len = (uint32_t)one->len };
-	bool few = one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES;
-	enum mrf_vwr_op vwr_op = one->kind == MRF_OP_READ ? MRF_VWR_READ : MRF_VWR_WRITE;
+	bool arrives = mrf_kind_arrives(one->kind);
+	bool few = !arrives && one->len <= MRF_RMA_FEW_BYTES;
+	enum mrf_vwr_op vwr_op = arrives ? MRF_VWR_READ : MRF_VWR_WRITE;
 
-	if (one->kind == MRF_OP_WRITE && ends->event) {
+	if (!arrives && ends->event) {
 		vwr_op = MRF_VWR_WRITE_IMM;
 		op->told = true;
 	}
@@ -162,7 +163,7 @@ static inline bool mrf_rma_copy(void *to, const struct mrf_rma_one *one)
 {
 	const struct iovec from = { (void *)one->buf, one->len };
 
-	return one->kind == MRF_OP_READ || !mrf_user_get(to, &from, 1);
+	return mrf_kind_arrives(one->kind) || !mrf_user_get(to, &from, 1);
 }
 
 /* A few bytes go as a copy. */
@@ -197,7 +198,7 @@ static inline bool mrf_rma_short_unregistered(struct mrf_ep *ep, const struct mr
 	if (ep->domain->space.mode & (FI_MR_LOCAL | FI_MR_HMEM))
 		return false;
 	mrf_monitor_hook();
-	if (one->kind == MRF_OP_WRITE && one->len <= MRF_RMA_FEW_BYTES)
+	if (!mrf_kind_arrives(one->kind) && one->len <= MRF_RMA_FEW_BYTES)
 		return mrf_rma_go_few(ep, one);
 	return mrf_rma_go_slot(ep, one);
 }
@@ -215,9 +216,8 @@ static inline bool mrf_rma_short(struct mrf_ep *ep, const struct mrf_rma_one *on
 
 	if (!mrf_rma_is_short(ep, one))
 		return false;
-	if (mrf_desc_local(&ep->domain->space, one->desc,
-			   one->kind == MRF_OP_READ ? FI_READ : FI_WRITE, one->buf, one->len,
-			   &ends.iova, &ends.lkey)) {
+	if (mrf_desc_local(&ep->domain->space, one->desc, mrf_kind_flag(one->kind), one->buf,
+			   one->len, &ends.iova, &ends.lkey)) {
 		ends.kind = MRF_LOCAL_DESC;
 		return mrf_rma_go(ep, one, &ends);
 	}

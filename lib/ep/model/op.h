@@ -23,19 +23,13 @@
 #include "base/list.h"
 #include "buf/local.h"
 #include "contract/limits.h"
+#include "ep/model/kind.h"
 #include "ep/model/why.h"
 
 struct mrf_ep;
 struct mrf_op;
 struct mrf_rpc;
 struct mrf_peer;
-
-enum mrf_op_kind {
-	MRF_OP_READ,
-	MRF_OP_WRITE,
-	MRF_OP_RPC,   /* the peer's agent does it: rpc.h */
-	MRF_OP_ATOMIC /* the device or the peer's agent: atomic.h */
-};
 
 /*
  * How the bytes of an operation are sent, and what follows. Constant. The type of an
@@ -44,6 +38,7 @@ enum mrf_op_kind {
  */
 struct mrf_op_type {
 	enum mrf_op_kind kind;
+	const char *call;	   /* that begins it, for messages; NULL: none, or one of many */
 	bool begun;		   /* the operation had another type before: cannot be canceled */
 	bool data;		   /* what it posts carries the data for the peer's application */
 	const struct mrf_rpc *rpc; /* how to ask the peer's agent; NULL: never */

@@ -113,7 +113,7 @@ static bool range_fail_locked(const struct mrf_peer *peer, const struct mrf_remo
 static bool grants_locked(const struct mrf_op *op, const struct mrf_remote *remote,
 			  struct mrf_why *why)
 {
-	uint64_t right = op->type->kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+	uint64_t right = mrf_kind_remote(op->type->kind);
 
 	/* Raw keys do not tell this; answers do. */
 	if (mrf_unlikely(op->type->kind == MRF_OP_ATOMIC && remote->known && remote->cookie &&
@@ -211,15 +211,25 @@ static const struct mrf_remote *known_locked(const struct mrf_op *op, uint64_t k
 	return remote && remote->known ? remote : NULL;
 }
 
+/* How many bytes of it the peer's kernel checks at a time. */
+static uint64_t most_at_once(const struct mrf_op *op)
+{
+	switch (op->type->kind) {
+	case MRF_OP_ATOMIC:
+		return op->atomic.size;
+	case MRF_OP_READ:
+	case MRF_OP_WRITE:
+	case MRF_OP_RPC:
+		break;
+	}
+	return mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
+}
+
 /* Does the key carry its rkey, and does one work request do it all? Then the kernel checks it. */
 static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 			  struct mrf_key_direct *key)
 {
 	const struct mrf_remote *remote = known_locked(op, rma->key);
-	/* Several elements need an answer: the kernel would check and do them one by one. */
-	uint64_t max = op->type->kind == MRF_OP_ATOMIC
-			       ? op->atomic.size
-			       : mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;
 
 	/*
 	 * Another operation may have got an answer since this one was asked for: operations behind a
@@ -227,7 +237,7 @@ static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 	 */
 	if (op->ask_first || (remote && is_fresh_locked(op, remote)))
 		return false;
-	return op->nrma == 1 && op->total && op->total <= max &&
+	return op->nrma == 1 && op->total && op->total <= most_at_once(op) &&
 	       mrf_key_unpack(op->peer->target.mr_mode, rma->key, key);
 }
 
@@ -473,13 +483,12 @@ bool mrf_resolve_cached_locked(const struct mrf_peer *peer, uint64_t key, enum m
 	const struct mrf_remote *remote = mrf_remote_find_locked(peer, key);
 
 	mrf_lock_held(&peer->ep->lock);
-	if (!remote || !remote->known ||
-	    !(remote->quick & (kind == MRF_OP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE)))
+	if (!remote || !remote->known || !(remote->quick & mrf_kind_remote(kind)))
 		return false;
 	if (mrf_unlikely(remote->serial) &&
 	    (!mrf_map_live(map, key) || remote->space_id != peer->target.space_id))
 		return false;
-	*event = kind == MRF_OP_READ ? 0 : remote->event;
+	*event = mrf_kind_changes(kind) ? remote->event : 0;
 	return mrf_remote_locate_locked(peer, remote, UINT64_MAX, addr, len, rkey, remote_addr) ==
 	       len;
 }

@@ -17,7 +17,9 @@
 
 static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf_op *op)
 {
-	return op->comp_flags & FI_READ ? ep->rd_cntr : ep->wr_cntr;
+	if (op->comp_flags & FI_READ)
+		return ep->rd_cntr;
+	return op->comp_flags & FI_WRITE ? ep->wr_cntr : NULL;
 }
 
 /* Success. Inline for the sake of mrf_chores_done_locked. */
@@ -52,7 +54,7 @@ static __attribute__((noinline)) void tell_error_locked(struct mrf_ep *ep, struc
 			abort();
 		}
 #endif
-		strncpy(entry.text, op->why.text, sizeof(entry.text) - 1);
+		snprintf(entry.text, sizeof(entry.text), "%s", op->why.text);
 		mrf_cq_write_err(ep->tx_cq, &entry);
 	}
 	if (cntr)

@@ -106,11 +106,11 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 	 * A fenced operation may send what the operations before it bring, unless its bytes have to
 	 * be copied at once.
 	 */
-	bool late = (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE &&
-		    req->type->kind == MRF_OP_WRITE;
+	bool arrives = mrf_kind_arrives(req->type->kind);
+	bool late = (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE && !arrives;
 
 	op->type = req->type;
-	op->comp_flags = FI_RMA | (req->type->kind == MRF_OP_READ ? FI_READ : FI_WRITE);
+	op->comp_flags = FI_RMA | mrf_kind_flag(req->type->kind);
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;
 	op->imm.has = req->flags & FI_REMOTE_CQ_DATA;
@@ -126,7 +126,7 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 						       .desc = req->desc,
 						       .count = req->count,
 						       .total = op->total,
-						       .arrives = req->type->kind == MRF_OP_READ,
+						       .arrives = arrives,
 						       .inject = req->flags & FI_INJECT,
 						       .late = late },
 			      &op->local);

@@ -69,7 +69,7 @@ static bool is_known_locked(const struct mrf_op *op, enum mrf_wc_status status)
 {
 	if (status != MRF_WC_LOCAL || op->awaiting)
 		return false;
-	return !op->peer->conn->behind_ran || op->type->kind == MRF_OP_READ;
+	return !op->peer->conn->behind_ran || !mrf_kind_changes(op->type->kind);
 }
 
 void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status)
@@ -114,6 +114,12 @@ static const struct mrf_posted *last_back(const struct mrf_conn *conn)
 	return &conn->ring[(conn->head - 1) % MRF_CONN_RING];
 }
 
+/* Is op (NULL: a message) one that is done again, whatever the target has done? */
+static bool is_repeated(const struct mrf_op *op)
+{
+	return op && mrf_kind_arrives(op->type->kind);
+}
+
 /*
  * The connection's first failure is that of op's work request (NULL: a message), which is off
  * the ring: finds which packets it had. conn->cause is set.
@@ -122,8 +128,7 @@ static void begin_doubt_locked(struct mrf_conn *conn, const struct mrf_op *op)
 {
 	unsigned i;
 
-	conn->asks = conn->mtu != UINT32_MAX &&
-		     (conn->cause != MRF_WC_TIMEOUT || (op && op->type->kind == MRF_OP_READ));
+	conn->asks = conn->mtu != UINT32_MAX && (conn->cause != MRF_WC_TIMEOUT || is_repeated(op));
 	conn->psn += conn->head - 1 + conn->more;
 	for (i = conn->head - 1; i != conn->tail; i++)
 		conn->psn -= conn->ring[i % MRF_CONN_RING].more;
@@ -262,7 +267,7 @@ static void blame_locked(struct mrf_conn *conn)
  */
 static bool may_have_run_locked(const struct mrf_conn *conn, const struct mrf_op *op)
 {
-	bool read = op && op->type->kind == MRF_OP_READ;
+	bool read = is_repeated(op);
 
 	if (conn->cause == MRF_WC_LOCAL && read)
 		return true;
@@ -396,23 +401,42 @@ static void lose_results_locked(struct mrf_op *op)
 	mrf_settle_fail_locked(op, &why);
 }
 
+enum left { GOES_ON, UNKNOWN, NO_RESULTS };
+
+/* A part of op was done, or all of it. */
+static enum left what_is_left(const struct mrf_op *op, bool all)
+{
+	switch (op->type->kind) {
+	case MRF_OP_ATOMIC:
+		/* Only the result of a compare-and-swap tells whether it has changed anything. */
+		if (op->atomic.swapping || !all)
+			return UNKNOWN;
+		return op->atomic.family ? NO_RESULTS : GOES_ON;
+	case MRF_OP_WRITE:
+		/* Bytes may be written again, as long as not all were. */
+		return all || !op->told ? GOES_ON : UNKNOWN;
+	case MRF_OP_READ:
+	case MRF_OP_RPC:
+		break;
+	}
+	return all ? GOES_ON : UNKNOWN;
+}
+
 /* psn: the target's next packet. */
 static void settle_one_locked(struct mrf_op *op, uint32_t psn)
 {
 	bool none = psn_upto(psn, op->psn.from);
 	bool all = psn_upto(op->psn.to, psn) && !op->again;
-	bool atomic = op->type->kind == MRF_OP_ATOMIC;
-	/* Bytes may be written again, as long as not all were. */
-	bool may_repeat = op->type->kind == MRF_OP_WRITE && !op->told;
 
-	/* Only the result of a compare-and-swap tells whether it has changed anything. */
-	if (!none && ((atomic && op->atomic.swapping) || (!all && !may_repeat))) {
+	switch (none ? GOES_ON : what_is_left(op, all)) {
+	case UNKNOWN:
 		fail_doubt_locked(op);
 		return;
-	}
-	if (!none && atomic && op->atomic.family) {
+	case NO_RESULTS:
 		lose_results_locked(op);
 		return;
+	case GOES_ON:
+		break;
 	}
 	op->doubt = MRF_WC_OK;
 	if (all)

@@ -80,10 +80,24 @@ static bool in_reach_staged_locked(struct mrf_peer *peer, struct mrf_op *op)
 	return reaches;
 }
 
+/* Does its type's post look at the local buffers? Requests hold what they need. */
+static bool sends_bytes(const struct mrf_op *op)
+{
+	switch (op->type->kind) {
+	case MRF_OP_READ:
+	case MRF_OP_WRITE:
+	case MRF_OP_ATOMIC:
+		return true;
+	case MRF_OP_RPC:
+		break;
+	}
+	return false;
+}
+
 /* False: what is to be posted next has to be brought within reach first, and will be. */
 static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	if (mrf_likely(!op->local.rest) || op->pos == op->total || op->type->kind == MRF_OP_RPC)
+	if (mrf_likely(!op->local.rest) || op->pos == op->total || !sends_bytes(op))
 		return true;
 	if (op->local.kind == MRF_LOCAL_STAGED)
 		return in_reach_staged_locked(peer, op);

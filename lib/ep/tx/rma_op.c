@@ -66,7 +66,7 @@ int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	len = mrf_min(mrf_min(piece.len, op->total - op->pos), limits->max_msg_size);
 	wr.nsge = mrf_local_sges(&op->local, op->pos, &len, sge, MRF_LOCAL_SGE);
 	wr.op = MRF_VWR_READ;
-	ret = op->type->kind == MRF_OP_WRITE ? add_imm_locked(peer, op, op->pos + len, &wr) : 0;
+	ret = op->type->data ? add_imm_locked(peer, op, op->pos + len, &wr) : 0;
 	if (ret)
 		return ret;
 	ret = mrf_conn_post_locked(peer->conn, &wr, op, len, len);
@@ -296,12 +296,14 @@ static int become_get_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 const struct mrf_op_type mrf_op_read = {
 	.kind = MRF_OP_READ,
+	.call = "fi_read",
 	.post = mrf_rma_op_post_locked,
 	.staged = become_get_locked,
 };
 
 const struct mrf_op_type mrf_op_write = {
 	.kind = MRF_OP_WRITE,
+	.call = "fi_write",
 	.data = true,
 	.post = mrf_rma_op_post_locked,
 	.staged = become_put_locked,

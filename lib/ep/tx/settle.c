@@ -7,26 +7,12 @@
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-/* Does the peer's memory hold a part of the operation when it fails? */
-static bool leaves_traces(enum mrf_op_kind kind)
-{
-	switch (kind) {
-	case MRF_OP_WRITE:
-	case MRF_OP_ATOMIC:
-		return true;
-	case MRF_OP_READ:
-	case MRF_OP_RPC:
-		break;
-	}
-	return false;
-}
-
 /* Puts before the reason what was done. If there is no room for both, the reason matters more. */
 static void say_what_was_done_locked(struct mrf_op *op)
 {
 	struct mrf_why why = op->why;
 
-	if (!op->acked || !leaves_traces(op->type->kind) ||
+	if (!op->acked || !mrf_kind_changes(op->type->kind) ||
 	    strlen(why.text) >= sizeof(why.text) - 96)
 		return;
 	mrf_why_set(&op->why, why.err, why.code,

@@ -4,12 +4,14 @@ tools_mrfab_info_SOURCES = tools/mrfab_info.c tools/info_cache.c tools/info_cach
 	tools/info_options.c tools/info_options.h \
 	lib/verbs/vnode.c lib/verbs/vnode.h
 tools_mrfab_info_CPPFLAGS = -include config.h -I$(top_builddir) -I$(top_srcdir)/include -I$(top_srcdir)/lib
+tools_mrfab_info_LDFLAGS = $(MRF_LDFLAGS)
 tools_mrfab_info_LDADD = libmrfab.la
 
 # What scripts/demo runs, and the example in the README.
 bin_PROGRAMS += tools/mrfab_demo
 tools_mrfab_demo_SOURCES = tools/mrfab_demo.c
 tools_mrfab_demo_CPPFLAGS = -I$(top_srcdir)/include
+tools_mrfab_demo_LDFLAGS = $(MRF_LDFLAGS)
 tools_mrfab_demo_LDADD = libmrfab.la
 
 # What of the library it uses is in the archive; no shared object that the archive names is needed.
@@ -17,5 +19,5 @@ bin_PROGRAMS += tools/mrfab_run
 tools_mrfab_run_SOURCES = tools/mrfab_run.c
 tools_mrfab_run_CPPFLAGS = $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPROVIDERDIR='"$(provdir)"' \
 	-DRUNTIMEDIR='"$(runtimedir)"'
-tools_mrfab_run_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
+tools_mrfab_run_LDFLAGS = $(MRF_LDFLAGS) -Wl,--as-needed
 tools_mrfab_run_LDADD = libmrfab-internal.la -lpthread

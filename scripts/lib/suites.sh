@@ -266,7 +266,7 @@ suite_rxe() {
 
 suite_rxe-6.1() {
 	seed 1
-	suite_rxe 6.1 kinds
+	suite_rxe 6.1 kinds device hammer
 }
 
 suite_rxe-6.1-rest() {

@@ -1440,11 +1440,21 @@ static TCase *reaching(void)
 	tcase_add_test(tc, what_is_outside_is_said_to_be_and_pins_nothing);
 	tcase_add_test(tc, a_region_of_no_bytes_has_an_end_and_nothing_else);
 	tcase_add_test(tc, the_whole_address_space_is_reached_where_there_is_memory);
-	tcase_add_loop_test(tc, an_access_to_more_than_the_kernel_takes_pins_pieces, 0, 6);
 	tcase_add_test(tc, memory_that_is_not_there_is_not_tried);
 	tcase_add_test(tc, read_only_memory_is_reached_by_a_region_that_grants_reading);
 	tcase_add_test(tc, more_than_16_pins_come_in_several_answers);
 	tcase_add_test(tc, which_region_is_meant_is_checked);
+	return tc;
+}
+
+/* What takes long, and is the same on each kernel, where pages are dear: CK_EXCLUDE_TAGS. */
+static TCase *large(void)
+{
+	TCase *tc = tcase_create("large");
+
+	tcase_set_tags(tc, "large");
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, an_access_to_more_than_the_kernel_takes_pins_pieces, 0, 6);
 	return tc;
 }
 
@@ -1496,4 +1506,4 @@ static TCase *failures(void)
 	return tc;
 }
 
-UNIT_MAIN("back", registering, reaching, changing, leases, failures)
+UNIT_MAIN("back", registering, reaching, large, changing, leases, failures)

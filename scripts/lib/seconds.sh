@@ -41,12 +41,15 @@ seconds_record() {
 }
 
 # The programs of the last run: "SECONDS LAST SUITE PROGRAM", the slowest first. LAST is - for one
-# that has no row.
+# that has no row, and ? where no program of the suite has.
 seconds_beside() {
 	awk '
-		/^#/ { next }
-		FNR == NR { last[$1 " " $2] = $3; next }
-		$2 != "-" { print $3, ($1 " " $2) in last ? last[$1 " " $2] : "-", $1, $2 }' scripts/lib/seconds build/test/seconds | sort -rn
+		/^#/ || $2 == "-" { next }
+		FNR == NR { last[$1 " " $2] = $3; known[$1]; next }
+		{
+			none = $1 in known ? "-" : "?"
+			print $3, ($1 " " $2) in last ? last[$1 " " $2] : none, $1, $2
+		}' scripts/lib/seconds build/test/seconds | sort -rn
 }
 
 # The ten slowest, and those that became slower by a second and by 30 % of what they would take if
@@ -58,7 +61,8 @@ seconds_report() {
 			was[NR] = $2 == "-" ? 1 : $2
 			rows[NR] = sprintf("  %6.1f %6s  %s: %s\n", $1, $2, $3, $4)
 		}
-		$2 != "-" { sum_now += $1; sum_was += $2 }
+		$2 == "?" { was[NR] = "" }
+		$2 + 0 { sum_now += $1; sum_was += $2 }
 		END {
 			ratio = sum_was ? sum_now / sum_was : 1
 			print "the ten slowest programs, in seconds, and what they took the last time:"
@@ -68,7 +72,7 @@ seconds_report() {
 				ratio
 			for (i = 1; i <= NR; i++) {
 				due = was[i] * ratio
-				if (now[i] > 1.3 * due && now[i] > due + 1)
+				if (was[i] && now[i] > 1.3 * due && now[i] > due + 1)
 					printf "%s", rows[i]
 			}
 		}'

@@ -4,6 +4,7 @@
  * of another endpoint in between.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <rdma/fi_atomic.h>
 #include "ep_fixture.h"
 #include "verbs/verbs.h"
@@ -115,7 +116,7 @@ START_TEST(bulk_closing_an_endpoint_leaves_turns_to_others)
 	open_all(_i);
 	ck_assert_int_eq(pthread_create(&closer, NULL, close_big, NULL), 0);
 	while (!atomic_load(&slow))
-		;
+		sched_yield();
 	while (atomic_load(&slow))
 		be_served();
 	pthread_join(closer, NULL);

@@ -7,6 +7,7 @@
  */
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -890,14 +891,31 @@ END_TEST
 
 static struct mrf_cached *_Atomic older; /* NULL: its last use has ended */
 
+/*
+ * Notices at once what a thread on another processor does, and gives its own processor to one that
+ * has none.
+ */
+static struct mrf_cached *await_older(bool there)
+{
+	struct mrf_cached *entry;
+	unsigned n;
+
+	for (n = 0;; n++) {
+		entry = atomic_load(&older);
+		if (!!entry == there)
+			return entry;
+		if (n > 1000)
+			sched_yield();
+	}
+}
+
 static void *end_last_use(void *arg)
 {
 	struct mrf_cached *entry;
 	unsigned i, spin, seed = 1;
 
 	for (i = 0; i < ROUNDS; i++) {
-		while (!(entry = atomic_load(&older)))
-			;
+		entry = await_older(true);
 		for (spin = rand_r(&seed) % 600; spin; spin--)
 			(void)atomic_load(&older);
 		mrf_cache_put(entry);
@@ -923,8 +941,7 @@ START_TEST(cache_a_transfer_begins_while_the_last_use_of_what_was_there_ends)
 		memset(mem, 1, 8 * PAGE);
 		atomic_store(&older, entry);
 		must_get(0, 8, true);
-		while (atomic_load(&older))
-			;
+		await_older(false);
 	}
 	pthread_join(thread, NULL);
 	close_cache();

@@ -63,7 +63,7 @@ static void begin_together(void)
 {
 	atomic_fetch_add(&ready, 1);
 	while (atomic_load(&ready) < runners)
-		;
+		sched_yield();
 }
 
 static unsigned processors(void)

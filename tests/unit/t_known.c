@@ -188,7 +188,7 @@ START_TEST(a_change_between_announcement_and_comparison_is_seen)
 	start_change();
 	/* It has been counted, and waits. */
 	while (mrf_known_is(mem, 8))
-		;
+		sched_yield();
 	usleep(20000);
 	ck_assert(!atomic_load(&over));
 	mrf_known_leave(place);

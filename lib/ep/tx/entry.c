@@ -106,8 +106,8 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 	 * A fenced operation may send what the operations before it bring, unless its bytes have to
 	 * be copied at once.
 	 */
-	bool arrives = mrf_kind_arrives(req->type->kind);
-	bool late = (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE && !arrives;
+	bool late = (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE &&
+		    mrf_kind_changes(req->type->kind);
 
 	op->type = req->type;
 	op->comp_flags = FI_RMA | mrf_kind_flag(req->type->kind);
@@ -126,7 +126,7 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 						       .desc = req->desc,
 						       .count = req->count,
 						       .total = op->total,
-						       .arrives = arrives,
+						       .arrives = mrf_kind_arrives(req->type->kind),
 						       .inject = req->flags & FI_INJECT,
 						       .late = late },
 			      &op->local);

@@ -195,6 +195,7 @@ static enum mrf_mr_status hold_locked(struct mrf_mr_space *space, const struct m
 
 	mrf_lock_held(&space->lock);
 	places->at = 0;
+	places->storing = false;
 	status = look_up_locked(space, ask, right, &places->mr, &face);
 	if (status == MRF_MR_OK && !find_places_locked(places->mr, ask->addr, ask->len, places))
 		status = MRF_MR_OUTSIDE;
@@ -284,9 +285,11 @@ bool mrf_mr_stage_copy(struct mrf_mr_places *places, bool in, uint8_t **host, in
 	uint64_t *addr = &places->place[places->at].addr, *len = &places->place[places->at].len;
 	uint64_t part = mrf_min(*len, MRF_STAGE_PART);
 
-	*err = is_closing(places->mr) ? FI_ECANCELED : 0;
-	if (!*err)
+	*err = !places->storing && is_closing(places->mr) ? FI_ECANCELED : 0;
+	if (!*err) {
+		places->storing = in;
 		*err = -mrf_mr_device_copy(places->mr, in, *addr, *host, part, why);
+	}
 	/* The runtime says that it was freed. */
 	if (*err == FI_EINVAL)
 		*err = FI_EFAULT;

@@ -90,6 +90,7 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 struct mrf_mr_places {
 	struct mrf_mr *mr;
 	unsigned n, at; /* places, and the first that is not done yet */
+	bool storing;	/* bytes of a device have been stored, or may have been */
 	struct {
 		uint64_t addr, len;
 	} place[MRF_MR_IOV_LIMIT];
@@ -125,9 +126,10 @@ enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct m
 				      uint32_t *event);
 /*
  * Copies the next part of the bytes from the region, or with `in` to it, and moves *host on by
- * as much. True: call it again. False: *err is 0, FI_ECANCELED (the region is being closed),
- * FI_EFAULT (its memory was freed) or FI_EIO; *why has the runtime's words. Any thread, no lock
- * held.
+ * as much. True: call it again. False: *err is 0, FI_ECANCELED (the region is being closed, and
+ * nothing was stored), FI_EFAULT (its memory was freed) or FI_EIO; *why has the runtime's words.
+ * Storing that has begun goes on when the region is being closed, because a peer that is told of
+ * it must not think that nothing was done. Any thread, no lock held.
  */
 bool mrf_mr_stage_copy(struct mrf_mr_places *places, bool in, uint8_t **host, int *err,
 		       struct mrf_hmem_why *why);

@@ -51,6 +51,7 @@ check_PROGRAMS += \
 	tests/unit/t_staged \
 	tests/unit/t_far_device \
 	tests/unit/t_account \
+	tests/unit/t_ring \
 	tests/unit/t_thread \
 	tests/unit/t_turns \
 	tests/unit/t_unlocked \
@@ -107,6 +108,12 @@ tests_unit_t_far_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_far_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
 	-Wl,--wrap=mrf_mr_places_end
 EXTRA_tests_unit_t_far_device_DEPENDENCIES = $(runtime_stand_ins)
+tests_unit_t_ring_SOURCES = tests/unit/t_ring.c tests/unit/device_fixture.h tests/unit/raw.h \
+	$(EP_FIXTURE) $(runtime_rig)
+tests_unit_t_ring_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_ring_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_ring_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy
+EXTRA_tests_unit_t_ring_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_staged_SOURCES = tests/unit/t_staged.c tests/unit/device_fixture.h $(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_staged_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_staged_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl

@@ -174,6 +174,14 @@ static int copy_elements(const struct mrf_work *work, bool in, uint8_t *bytes)
 	return err;
 }
 
+/* After an error other than FI_ECANCELED some of them may be there, which FI_EIO says. */
+static int store_elements(const struct mrf_work *work, uint8_t *bytes)
+{
+	int err = copy_elements(work, true, bytes);
+
+	return err && err != FI_ECANCELED ? FI_EIO : err;
+}
+
 /*
  * Returns whether something has to be stored; bytes: what is there, and then what is to be there.
  */
@@ -204,7 +212,7 @@ static bool change_elements(struct mrf_job *job)
 		memcpy(work->results, bytes, work->bytes);
 	work->stored = !work->err && apply_all(work, bytes);
 	if (work->stored)
-		work->err = copy_elements(work, true, bytes);
+		work->err = store_elements(work, bytes);
 	pthread_mutex_unlock(&changing);
 	work->counts &= work->stored || work->what & MRF_ATOMIC_WHAT_STORED;
 	return false;
@@ -245,7 +253,11 @@ static int begin_job(struct mrf_work *work, const struct mrf_request *request)
 	}
 }
 
-/* The job is over, or there was none: all bytes are done or, with work->err, none. */
+/*
+ * The job is over, or there was none: all bytes are done or, with FI_ECANCELED, nothing was
+ * stored, so that the initiator may ask for it again. After other errors some bytes may have been
+ * stored: the operation has failed for good.
+ */
 static void tell_result(struct mrf_work *work, const struct mrf_request *request)
 {
 	struct mrf_reply *reply = &work->reply;

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a target does for peers that use its device memory: what the jobs of their requests do to
+ * a region (ep/rx/job_serve.h). The peers are made by hand, because the library itself would not
+ * do what some of them do.
+ */
+#include "ep/model/atomic.h"
+#include "mr/region.h"
+#include "mr/space.h"
+#include "device_fixture.h"
+#include "raw.h"
+
+#define LEN MRF_PROTO_RING
+#define KEY 5
+
+static uint8_t *dev; /* LEN bytes of a device, of the second node */
+static struct fid_mr *dev_mr;
+static uint8_t want[LEN], got[LEN];
+
+int __real_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
+			      uint64_t len, struct mrf_hmem_why *why);
+int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
+			      uint64_t len, struct mrf_hmem_why *why);
+int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
+			      uint64_t len, struct mrf_hmem_why *why)
+{
+	pass();
+	return __real_mrf_mr_device_copy(mr, in, addr, host, len, why);
+}
+
+/* --- the target --------------------------------------------------------------------------- */
+
+static void reg_target(void)
+{
+	dev_mr = reg_device(&p.b, dev, LEN, REMOTE_RW, KEY);
+}
+
+static void open_target(int runtime, uint64_t caps)
+{
+	open_pair(runtime, FI_MR_ALLOCATED, caps);
+	dev = rig->make(RT_DEVICE, 0, LEN);
+	reg_target();
+	fill(want, LEN, 7);
+	memset(got, 0, LEN);
+	rig->put(dev, got, LEN);
+}
+
+static void close_target(void)
+{
+	if (dev_mr)
+		must_close(&dev_mr->fid);
+	rig->unmake(RT_DEVICE, dev);
+	pair_close(&p);
+}
+
+/* --- its region is closed while a copy is held ---------------------------------------------- */
+
+static bool is_closing(struct mrf_mr *mr)
+{
+	bool closing;
+
+	mrf_lock_take(&mr->space->lock);
+	closing = mr->state == MRF_STATE_CLOSED;
+	mrf_lock_release(&mr->space->lock);
+	return closing;
+}
+
+static void *close_region(void *region)
+{
+	must_close(region);
+	return NULL;
+}
+
+/* The copy goes on when the region is being closed. */
+static void close_meanwhile(void)
+{
+	pthread_t thread;
+
+	want_soon(atomic_load(&inside));
+	ck_assert_int_eq(pthread_create(&thread, NULL, close_region, &dev_mr->fid), 0);
+	want_soon(is_closing(mrf_mr_from_fid(&dev_mr->fid)));
+	let_go();
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	dev_mr = NULL;
+}
+
+/* --- peers made by hand ------------------------------------------------------------------- */
+
+static void connect_with(struct raw *r, uint64_t ticket)
+{
+	struct mrf_hello hello = { .ticket = ticket };
+	uint8_t data[MRF_PROTO_HELLO_LEN];
+
+	ck_assert_int_eq(raw_connect(r, node_port(&p.b), data, mrf_hello_encode(&hello, data)).type,
+			 MRF_CM_RESPONSE);
+}
+
+static void ask(struct raw *r)
+{
+	const struct mrf_ask question = { .cookie = 1, .key = KEY, .len = 64 };
+	uint8_t msg[MRF_PROTO_ASK_LEN];
+
+	ck_assert_int_eq(raw_send(r, msg, mrf_ask_encode(&question, msg)), 0);
+}
+
+static struct mrf_answer answer(struct raw *r)
+{
+	struct mrf_answer got_back = { 0 };
+	struct mrf_wc wc = raw_recv(r);
+
+	ck_assert_int_eq(mrf_answer_decode(r->slots[wc.wr_id], wc.byte_len, &got_back), 0);
+	raw_post_recv(r, (unsigned)wc.wr_id);
+	return got_back;
+}
+
+/* Gets a ring, or (0) none. */
+static uint32_t ring_of(struct raw *r)
+{
+	struct mrf_answer got_back;
+
+	ask(r);
+	got_back = answer(r);
+	ck_assert_uint_eq(got_back.status, got_back.nseg ? MRF_MR_OK : MRF_MR_NO_ROOM);
+	return got_back.nseg ? got_back.seg[0].rkey : 0;
+}
+
+static uint32_t join(struct raw *r, uint64_t ticket)
+{
+	raw_open(r);
+	connect_with(r, ticket);
+	return ring_of(r);
+}
+
+static void fill_ring(struct raw *r, uint32_t rkey, uint8_t byte, size_t len)
+{
+	struct mrf_sge sge = { (uintptr_t)r->out, (uint32_t)len, r->mr.lkey };
+	struct mrf_vwr wr = {
+		.wr_id = SLOTS, .op = MRF_VWR_WRITE, .nsge = 1, .sge = &sge, .rkey = rkey
+	};
+
+	memset(r->out, byte, len);
+	for (; wr.remote_addr < MRF_PROTO_RING && len; wr.remote_addr += len)
+		ck_assert_int_eq(mrf_vconn_post(r->conn, &wr), 0);
+}
+
+static void request(struct raw *r, uint32_t turn, uint32_t what, size_t len)
+{
+	const struct mrf_request copy = {
+		.type = MRF_MSG_STAGE, .turn = turn, .what = what, .key = KEY, .len = len
+	};
+	uint8_t msg[MRF_PROTO_REQUEST_HEAD];
+
+	ck_assert_int_eq(raw_send(r, msg, mrf_request_encode(&copy, msg)), 0);
+}
+
+static struct mrf_reply reply(struct raw *r)
+{
+	struct mrf_reply got_back = { 0 };
+	struct mrf_wc wc = raw_recv(r);
+
+	ck_assert_int_eq(wc.status, MRF_WC_OK);
+	ck_assert_int_eq(mrf_reply_decode(r->slots[wc.wr_id], wc.byte_len, &got_back), 0);
+	raw_post_recv(r, (unsigned)wc.wr_id);
+	return got_back;
+}
+
+/* Bytes [0, len) of the device are all this. */
+static void want_device(uint8_t byte, size_t len)
+{
+	rig->get(got, dev, len);
+	ck_assert_uint_eq(got[0], byte);
+	ck_assert(!memcmp(got, got + 1, len - 1));
+}
+
+/* --- regions that are closed meanwhile, and copies that fail -------------------------------- */
+
+/* Two words of two segments, of which each is put by itself. */
+static void reg_two_words(void *second)
+{
+	const struct iovec iov[] = { { dev, 8 }, { second, 8 } };
+	const struct fi_mr_attr attr = { .mr_iov = iov,
+					 .iov_count = 2,
+					 .access = REMOTE_RW,
+					 .requested_key = KEY,
+					 .iface = rig->iface };
+
+	must_close(&dev_mr->fid);
+	ck_assert_int_eq(fi_mr_regattr(p.b.domain, &attr, 0, &dev_mr), 0);
+}
+
+static void want_words(uint64_t first, uint64_t second)
+{
+	uint64_t word[2];
+
+	rig->get(&word[0], dev, 8);
+	rig->get(&word[1], dev + 4096, 8);
+	ck_assert_uint_eq(word[0], first);
+	ck_assert_uint_eq(word[1], second);
+}
+
+static void add_one(struct raw *r)
+{
+	const uint64_t ones[] = { 1, 1 };
+	const struct mrf_request add = { .type = MRF_MSG_ATOMIC,
+					 .what = MRF_ATOMIC_WHAT(MRF_ATOMIC_BASE, FI_UINT64, FI_SUM) |
+						 MRF_ATOMIC_WHAT_STAGED,
+					 .key = KEY,
+					 .len = sizeof(ones),
+					 .body_len = sizeof(ones),
+					 .body = (const uint8_t *)ones };
+	uint8_t msg[MRF_PROTO_REQUEST_HEAD + sizeof(ones)];
+
+	ck_assert_int_eq(raw_send(r, msg, mrf_request_encode(&add, msg)), 0);
+}
+
+/* By the copy that is held: get, get, put, put. What has begun to be stored is stored. */
+START_TEST(atomic_operation_is_done_wholly_or_not_when_its_region_is_closed)
+{
+	bool stores = _i >= 3;
+	static struct raw r;
+	struct mrf_reply got_back;
+
+	open_target(0, CAPS);
+	reg_two_words(dev + 4096);
+	ck_assert(join(&r, 1));
+	hold((unsigned)_i);
+	add_one(&r);
+	close_meanwhile();
+	got_back = reply(&r);
+	ck_assert_uint_eq(got_back.status, stores ? MRF_REPLY_DONE : MRF_MR_CLOSED);
+	ck_assert_uint_eq(got_back.done, stores ? 16 : 0);
+	want_words(stores, stores);
+	raw_close(&r);
+	close_target();
+}
+END_TEST
+
+/*
+ * Of an operation that is stored in part nobody may think that it was not done. The memory of the
+ * second word is freed when both have been read.
+ */
+START_TEST(atomic_operation_that_is_stored_in_part_has_failed)
+{
+	static struct raw r;
+	struct mrf_reply got_back;
+	uint64_t word;
+	void *other;
+
+	open_target(_i, CAPS);
+	other = rig->make(RT_DEVICE, 0, 8);
+	rig->put(other, got, 8);
+	reg_two_words(other);
+	ck_assert(join(&r, 1));
+	hold(4);
+	add_one(&r);
+	want_soon(atomic_load(&inside));
+	rig->unmake(RT_DEVICE, other);
+	let_go();
+	got_back = reply(&r);
+	ck_assert_uint_eq(got_back.status, MRF_REPLY_FAILED);
+	ck_assert_uint_eq(got_back.err, FI_EIO);
+	rig->get(&word, dev, 8);
+	ck_assert_uint_eq(word, 1);
+	raw_close(&r);
+	close_target();
+}
+END_TEST
+
+START_TEST(put_is_done_wholly_when_its_region_is_closed)
+{
+	static struct raw r;
+	uint32_t rkey;
+	struct mrf_reply got_back;
+
+	open_target(_i, CAPS);
+	rkey = join(&r, 1);
+	fill_ring(&r, rkey, 'N', SLOT);
+	hold(1);
+	request(&r, 0, MRF_STAGE_PUT, LEN);
+	close_meanwhile();
+	got_back = reply(&r);
+	ck_assert_uint_eq(got_back.status, MRF_REPLY_DONE);
+	ck_assert_uint_eq(got_back.done, LEN);
+	want_device('N', LEN);
+	raw_close(&r);
+	close_target();
+}
+END_TEST
+
+/* It changes nothing, so nobody has to wait for it. */
+START_TEST(get_is_left_when_its_region_is_closed)
+{
+	static struct raw r;
+
+	open_target(_i, CAPS);
+	ck_assert(join(&r, 1));
+	hold(1);
+	request(&r, 0, 0, LEN);
+	close_meanwhile();
+	ck_assert_uint_eq(reply(&r).status, MRF_MR_CLOSED);
+	ck_assert_uint_eq(atomic_load(&copies), 1);
+	raw_close(&r);
+	close_target();
+}
+END_TEST
+
+static TCase *tcase_of(const char *name)
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	return tc;
+}
+
+static TCase *closing(void)
+{
+	TCase *tc = tcase_of("closing");
+
+	tcase_add_loop_test(tc, atomic_operation_is_done_wholly_or_not_when_its_region_is_closed,
+			    1, 5);
+	tcase_add_loop_test(tc, atomic_operation_that_is_stored_in_part_has_failed, 0, RIGS);
+	tcase_add_loop_test(tc, put_is_done_wholly_when_its_region_is_closed, 0, RIGS);
+	tcase_add_loop_test(tc, get_is_left_when_its_region_is_closed, 0, RIGS);
+	return tc;
+}
+
+UNIT_MAIN("ring", closing)

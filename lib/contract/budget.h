@@ -19,7 +19,8 @@
 
 #define MRF_STAGE_PIECE (128ul << 10) /* copied at a time */
 #define MRF_STAGE_PART (256ul << 10)  /* by a job for a peer, before others get their turns */
-#define MRF_RINGS 64 /* peers of an agent that use such memory at a time (ep/rx/ring.h) */
+#define MRF_RINGS 64	      /* peers of an agent that use such memory at a time (ep/rx/ring.h) */
+#define MRF_RINGS_PER_ADDR 48 /* of one address, so that one host does not take them all */
 /* One that leaves it alone for so long makes room for another one, or goes anyway. */
 #define MRF_RING_GRACE_MS 500
 #define MRF_RING_MS 10000

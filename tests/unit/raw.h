@@ -27,7 +27,8 @@ struct raw {
 	uint8_t slots[SLOTS][SLOT];
 	uint8_t out[SLOT + 1]; /* a long message on its way; behind the slots, in mr, too */
 	uint16_t port;
-	uint8_t host; /* 10.99.1.host is where it dials from; 0: 10.99.1.1, as nodes */
+	uint8_t host;	   /* 10.99.1.host is where it dials from; 0: 10.99.1.1, as nodes */
+	unsigned receives; /* that it posts; 0: SLOTS */
 };
 
 static inline struct sockaddr_in at_port(uint16_t port)
@@ -91,7 +92,7 @@ static inline void raw_qp(struct raw *r)
 	unsigned i;
 
 	ck_assert_int_eq(mrf_vconn_create_qp(r->conn, &attr), 0);
-	for (i = 0; i < SLOTS; i++)
+	for (i = 0; i < (r->receives ? r->receives : SLOTS); i++)
 		raw_post_recv(r, i);
 }
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a target does for peers that use its device memory: what the jobs of their requests do to
- * a region (ep/rx/job_serve.h). The peers are made by hand, because the library itself would not
- * do what some of them do.
+ * What a target does for peers that use its device memory: who has a ring and for how long
+ * (ep/rx/ring.h), and what the jobs of its requests do to a region (ep/rx/job_serve.h). The peers
+ * are mostly made by hand, because the library itself would not do what some of them do.
  */
+#include <time.h>
+#include "ep/link/passive.h"
 #include "ep/model/atomic.h"
+#include "ep/rx/ring.h"
+#include "loop/agent_calls.h"
 #include "mr/region.h"
 #include "mr/space.h"
 #include "device_fixture.h"
@@ -26,6 +30,51 @@ int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, v
 {
 	pass();
 	return __real_mrf_mr_device_copy(mr, in, addr, host, len, why);
+}
+
+/* How often a request has looked at a region. */
+static atomic_uint looks;
+
+void __real_mrf_mr_places_end(struct mrf_mr_places *places);
+void __wrap_mrf_mr_places_end(struct mrf_mr_places *places);
+void __wrap_mrf_mr_places_end(struct mrf_mr_places *places)
+{
+	atomic_fetch_add(&looks, 1);
+	__real_mrf_mr_places_end(places);
+}
+
+/* --- time --------------------------------------------------------------------------------- */
+
+static _Atomic int64_t stands; /* ms; 0: the clock goes on */
+static _Atomic int64_t ahead;  /* ms */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int ret = __real_clock_gettime(clock, ts);
+	int64_t ms = ts->tv_sec * 1000 + ts->tv_nsec / 1000000;
+
+	if (atomic_load(&stands))
+		ms = atomic_load(&stands);
+	ms += atomic_load(&ahead);
+	ts->tv_sec = ms / 1000;
+	ts->tv_nsec = ms % 1000 * 1000000;
+	return ret;
+}
+
+static void stop_clock(bool stop)
+{
+	atomic_store(&stands, 0);
+	if (stop)
+		atomic_store(&stands, mrf_now_ms() - atomic_load(&ahead));
+}
+
+/* The target's agent has something to do then, and looks at its timers. */
+static void later(int64_t ms)
+{
+	atomic_fetch_add(&ahead, ms);
+	node_heard(&p.b);
 }
 
 /* --- the target --------------------------------------------------------------------------- */
@@ -84,6 +133,62 @@ static void close_meanwhile(void)
 	dev_mr = NULL;
 }
 
+/* --- its rings ------------------------------------------------------------------------------ */
+
+static int count_rings(struct mrf_agent *agent, void *count)
+{
+	*(unsigned *)count = mrf_eps_of(agent)->nrings;
+	return 0;
+}
+
+static unsigned rings(void)
+{
+	unsigned count;
+
+	ck_assert_int_eq(mrf_agent_command(node_agent(&p.b), &count, count_rings), 0);
+	return count;
+}
+
+struct messages {
+	unsigned came;
+	bool served; /* as far as there is room for answers */
+};
+
+static int look_at_messages(struct mrf_agent *agent, void *arg)
+{
+	struct mrf_list *node = mrf_list_first(&node_ep(&p.b)->passive);
+	const struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, node);
+	struct messages *messages = arg;
+
+	(void)agent;
+	messages->came = passive->last;
+	messages->served = passive->first == passive->last || !mrf_passive_has_room(passive);
+	return 0;
+}
+
+/* So many messages came over the only connection, and there is nothing to do for it. */
+static bool served(unsigned came)
+{
+	struct messages messages;
+
+	ck_assert_int_eq(mrf_agent_command(node_agent(&p.b), &messages, look_at_messages), 0);
+	return messages.came == came && messages.served;
+}
+
+static int break_all(struct mrf_agent *agent, void *arg)
+{
+	(void)agent;
+	mrf_list_each (node, &((struct mrf_ep *)arg)->passive)
+		mrf_passive_broken(mrf_list_entry(node, struct mrf_passive, node));
+	return 0;
+}
+
+/* As if the receives of the target's queue pairs had been flushed. */
+static void break_connections(void)
+{
+	ck_assert_int_eq(mrf_agent_command(node_agent(&p.b), node_ep(&p.b), break_all), 0);
+}
+
 /* --- peers made by hand ------------------------------------------------------------------- */
 
 static void connect_with(struct raw *r, uint64_t ticket)
@@ -131,15 +236,17 @@ static uint32_t join(struct raw *r, uint64_t ticket)
 	return ring_of(r);
 }
 
+/* The first bytes of the ring are these. */
 static void fill_ring(struct raw *r, uint32_t rkey, uint8_t byte, size_t len)
 {
-	struct mrf_sge sge = { (uintptr_t)r->out, (uint32_t)len, r->mr.lkey };
+	size_t piece = len < SLOT ? len : SLOT;
+	struct mrf_sge sge = { (uintptr_t)r->out, (uint32_t)piece, r->mr.lkey };
 	struct mrf_vwr wr = {
 		.wr_id = SLOTS, .op = MRF_VWR_WRITE, .nsge = 1, .sge = &sge, .rkey = rkey
 	};
 
-	memset(r->out, byte, len);
-	for (; wr.remote_addr < MRF_PROTO_RING && len; wr.remote_addr += len)
+	memset(r->out, byte, piece);
+	for (; wr.remote_addr < len; wr.remote_addr += piece)
 		ck_assert_int_eq(mrf_vconn_post(r->conn, &wr), 0);
 }
 
@@ -172,6 +279,143 @@ static void want_device(uint8_t byte, size_t len)
 	ck_assert(!memcmp(got, got + 1, len - 1));
 }
 
+/* --- who has a ring, and for how long ------------------------------------------------------- */
+
+START_TEST(ring_of_a_broken_connection_is_given_up)
+{
+	static struct raw r;
+
+	open_target(_i, CAPS);
+	ck_assert(join(&r, 1));
+	ck_assert_uint_eq(rings(), 1);
+	break_connections();
+	ck_assert_uint_eq(rings(), 1);
+	later(MRF_RING_MS);
+	want_soon(!rings());
+	raw_close(&r);
+	close_target();
+}
+END_TEST
+
+/* What it has sent and nobody will ever serve is no reason to keep its ring. */
+START_TEST(ring_of_a_broken_connection_with_requests_is_given_up)
+{
+	static struct raw r;
+
+	open_target(_i, CAPS);
+	ck_assert(join(&r, 1));
+	hold(1);
+	request(&r, 0, MRF_STAGE_PUT, 64);
+	want_soon(atomic_load(&inside));
+	request(&r, 1, MRF_STAGE_PUT, 64);
+	node_heard(&p.b);
+	break_connections();
+	later(MRF_RING_MS);
+	want_soon(!rings());
+	let_go();
+	raw_close(&r);
+	close_target();
+}
+END_TEST
+
+/* Its answers wait for ever, and so do its questions, for there is no room for more answers. */
+START_TEST(ring_of_a_peer_without_receives_is_given_up)
+{
+	static struct raw r;
+
+	open_target(_i, CAPS);
+	raw_open(&r);
+	r.receives = 1;
+	connect_with(&r, 1);
+	for (unsigned i = 1; i < MRF_PASSIVE_SENDS + 3; i++) {
+		ask(&r);
+		want_soon(served(i));
+	}
+	ck_assert_uint_eq(rings(), 1);
+	later(MRF_RING_MS);
+	want_soon(!rings());
+	raw_close(&r);
+	close_target();
+}
+END_TEST
+
+/* A peer that waits for its device keeps its ring, and for another while when that is done. */
+START_TEST(ring_is_kept_while_a_job_is_at_it)
+{
+	static struct raw r;
+
+	open_target(_i, CAPS);
+	ck_assert(join(&r, 1));
+	hold(1);
+	request(&r, 0, MRF_STAGE_PUT, 64);
+	want_soon(atomic_load(&inside));
+	for (unsigned i = 0; i < 3; i++)
+		later(MRF_RING_MS);
+	ck_assert_uint_eq(rings(), 1);
+	let_go();
+	ck_assert_uint_eq(reply(&r).status, MRF_REPLY_DONE);
+	later(MRF_RING_MS - 1000);
+	ck_assert_uint_eq(rings(), 1);
+	later(1000);
+	want_soon(!rings());
+	raw_close(&r);
+	close_target();
+}
+END_TEST
+
+/* A busy ring is in front of the one that nobody uses. */
+START_TEST(ring_that_nobody_uses_is_found_behind_others)
+{
+	static struct raw busy, idle, late;
+
+	open_target(_i, CAPS);
+	ck_assert(join(&busy, 1));
+	hold(1);
+	request(&busy, 0, MRF_STAGE_PUT, 64);
+	want_soon(atomic_load(&inside));
+	ck_assert(join(&idle, 2));
+	mrf_eps_of(node_agent(&p.b))->nrings = MRF_RINGS;
+	later(MRF_RING_GRACE_MS);
+	ck_assert(join(&late, 3));
+	mrf_eps_of(node_agent(&p.b))->nrings = 2;
+	let_go();
+	ck_assert_uint_eq(reply(&busy).status, MRF_REPLY_DONE);
+	raw_close(&late);
+	raw_close(&idle);
+	raw_close(&busy);
+	close_target();
+}
+END_TEST
+
+/* One host has as many as it may; another one gets a ring all the same. */
+START_TEST(rings_are_for_more_than_one_host)
+{
+	static struct raw r[MRF_RINGS_PER_ADDR + 1], other;
+	unsigned i;
+
+	open_target(_i, CAPS);
+	stop_clock(true);
+	for (i = 0; i < MRF_RINGS_PER_ADDR; i++)
+		ck_assert(join(&r[i], i + 1));
+	ck_assert(!join(&r[i], i + 1));
+	raw_open(&other);
+	other.host = 2;
+	connect_with(&other, 1);
+	ck_assert(ring_of(&other));
+	ck_assert_uint_eq(rings(), MRF_RINGS_PER_ADDR + 1);
+	/* One that its own host has left alone gives way; that of another host does not. */
+	later(MRF_RING_GRACE_MS);
+	ck_assert(ring_of(&r[i]));
+	ck_assert_uint_eq(rings(), MRF_RINGS_PER_ADDR + 1);
+	ck_assert(ring_of(&other));
+	stop_clock(false);
+	raw_close(&other);
+	for (i = 0; i <= MRF_RINGS_PER_ADDR; i++)
+		raw_close(&r[i]);
+	close_target();
+}
+END_TEST
+
 /* --- regions that are closed meanwhile, and copies that fail -------------------------------- */
 
 /* Two words of two segments, of which each is put by itself. */
@@ -202,7 +446,8 @@ static void add_one(struct raw *r)
 {
 	const uint64_t ones[] = { 1, 1 };
 	const struct mrf_request add = { .type = MRF_MSG_ATOMIC,
-					 .what = MRF_ATOMIC_WHAT(MRF_ATOMIC_BASE, FI_UINT64, FI_SUM) |
+					 .what = MRF_ATOMIC_WHAT(MRF_ATOMIC_BASE, FI_UINT64,
+								 FI_SUM) |
 						 MRF_ATOMIC_WHAT_STAGED,
 					 .key = KEY,
 					 .len = sizeof(ones),
@@ -274,7 +519,7 @@ START_TEST(put_is_done_wholly_when_its_region_is_closed)
 
 	open_target(_i, CAPS);
 	rkey = join(&r, 1);
-	fill_ring(&r, rkey, 'N', SLOT);
+	fill_ring(&r, rkey, 'N', LEN);
 	hold(1);
 	request(&r, 0, MRF_STAGE_PUT, LEN);
 	close_meanwhile();
@@ -313,16 +558,29 @@ static TCase *tcase_of(const char *name)
 	return tc;
 }
 
+static TCase *rings_of_peers(void)
+{
+	TCase *tc = tcase_of("rings");
+
+	tcase_add_loop_test(tc, ring_of_a_broken_connection_is_given_up, 0, RIGS);
+	tcase_add_loop_test(tc, ring_of_a_broken_connection_with_requests_is_given_up, 0, RIGS);
+	tcase_add_test(tc, ring_of_a_peer_without_receives_is_given_up);
+	tcase_add_loop_test(tc, ring_is_kept_while_a_job_is_at_it, 0, RIGS);
+	tcase_add_test(tc, ring_that_nobody_uses_is_found_behind_others);
+	tcase_add_test(tc, rings_are_for_more_than_one_host);
+	return tc;
+}
+
 static TCase *closing(void)
 {
 	TCase *tc = tcase_of("closing");
 
-	tcase_add_loop_test(tc, atomic_operation_is_done_wholly_or_not_when_its_region_is_closed,
-			    1, 5);
+	tcase_add_loop_test(tc, atomic_operation_is_done_wholly_or_not_when_its_region_is_closed, 1,
+			    5);
 	tcase_add_loop_test(tc, atomic_operation_that_is_stored_in_part_has_failed, 0, RIGS);
 	tcase_add_loop_test(tc, put_is_done_wholly_when_its_region_is_closed, 0, RIGS);
 	tcase_add_loop_test(tc, get_is_left_when_its_region_is_closed, 0, RIGS);
 	return tc;
 }
 
-UNIT_MAIN("ring", closing)
+UNIT_MAIN("ring", rings_of_peers, closing)

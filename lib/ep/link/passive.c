@@ -43,13 +43,17 @@ static bool has_to_do(const struct mrf_passive *passive)
 	return passive->first != passive->last && !passive->away;
 }
 
+bool mrf_passive_has_room(const struct mrf_passive *passive)
+{
+	return passive->sending + 1 < MRF_PASSIVE_SENDS;
+}
+
 void mrf_passive_take_place(struct mrf_passive *passive)
 {
-	bool room = passive->sending + 1 < MRF_PASSIVE_SENDS;
 	struct mrf_agent *agent = passive->ep->agent;
 
-	if (!has_to_do(passive) || !room || !mrf_list_empty(&passive->ready) ||
-	    passive->state != MRF_PASSIVE_UP)
+	if (!has_to_do(passive) || !mrf_passive_has_room(passive) ||
+	    !mrf_list_empty(&passive->ready) || passive->state != MRF_PASSIVE_UP)
 		return;
 	mrf_list_add_tail(&passive->ready, &mrf_eps_of(agent)->ready);
 	agent->more = true;

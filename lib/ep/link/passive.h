@@ -101,6 +101,8 @@ int mrf_passive_post(struct mrf_passive *passive, const struct mrf_vwr *wr);
  */
 int mrf_passive_send_back(struct mrf_passive *passive, unsigned slot, const uint8_t *out,
 			  size_t len);
+/* One more answer or reply can be sent, and a FORGET. */
+bool mrf_passive_has_room(const struct mrf_passive *passive);
 /*
  * It gets turns from now on, if there is something to serve, and room for an answer and a
  * FORGET.

@@ -286,6 +286,8 @@ int mrf_job_serve(struct mrf_work *work, const struct mrf_request *request)
 		return ret;
 	mrf_ring_put(work->ring);
 	work->ring = NULL;
+	/* What it waited for is over now, however long that took. */
+	mrf_ring_touch(work->passive);
 	if (work->reply.status == MRF_REPLY_DONE)
 		tell_result(work, request);
 	return 0;

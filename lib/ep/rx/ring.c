@@ -27,36 +27,45 @@ void mrf_ring_touch(struct mrf_passive *passive)
 	ring->used = mrf_now_ms();
 }
 
-/* Is it the peer's turn to do something? */
-static bool is_idle(const struct mrf_ring *ring)
+/*
+ * Is the target to do something for the peer? Not if nothing can be told to the peer: its queue
+ * pair is in error, or it takes in no answers.
+ */
+static bool is_busy(const struct mrf_ring *ring)
 {
 	const struct mrf_passive *passive = ring->passive;
 
-	return passive->state == MRF_PASSIVE_UP && passive->first == passive->last;
+	return passive->state == MRF_PASSIVE_UP && passive->first != passive->last &&
+	       (passive->away || mrf_passive_has_room(passive));
 }
 
+static struct mrf_ring *ring_at(struct mrf_list *node)
+{
+	return mrf_list_entry(node, struct mrf_ring, node);
+}
+
+/* NULL: there is none. */
 static struct mrf_ring *least_used(const struct mrf_eps *eps)
 {
 	struct mrf_list *node = mrf_list_first(&eps->rings);
 
-	return node ? mrf_list_entry(node, struct mrf_ring, node) : NULL;
+	return node ? ring_at(node) : NULL;
 }
 
-/* True: the least recently used ring has not been used for so long, and is taken away. */
-static bool give_up_one(struct mrf_eps *eps, int64_t ms)
+static int64_t unused_for(const struct mrf_ring *ring)
 {
-	struct mrf_ring *ring = least_used(eps);
-	struct mrf_passive *passive;
+	return mrf_now_ms() - ring->used;
+}
 
-	if (!ring || mrf_now_ms() - ring->used < ms || !is_idle(ring))
-		return false;
+static void give_up(struct mrf_ring *ring)
+{
+	struct mrf_passive *passive = ring->passive;
+
 	mrf_info(FI_LOG_EP_CTRL,
 		 "a peer that has left memory of a device alone for %lld ms loses its connection",
-		 (long long)(mrf_now_ms() - ring->used));
-	passive = ring->passive;
+		 (long long)unused_for(ring));
 	mrf_passive_disconnect(passive);
 	mrf_ring_leave(passive);
-	return true;
 }
 
 static void look_at_rings(struct mrf_timer *timer)
@@ -64,14 +73,70 @@ static void look_at_rings(struct mrf_timer *timer)
 	struct mrf_eps *eps = mrf_container_of(timer, struct mrf_eps, ring_look);
 	struct mrf_ring *ring;
 
-	while (give_up_one(eps, MRF_RING_MS))
-		;
-	ring = least_used(eps);
-	if (ring && !is_idle(ring))
-		mrf_ring_touch(ring->passive);
-	ring = least_used(eps);
+	while ((ring = least_used(eps)) && unused_for(ring) >= MRF_RING_MS) {
+		if (is_busy(ring))
+			mrf_ring_touch(ring->passive);
+		else
+			give_up(ring);
+	}
 	if (ring)
-		mrf_timer_set(&eps->agent, timer, ring->used + MRF_RING_MS - mrf_now_ms());
+		mrf_timer_set(&eps->agent, timer, MRF_RING_MS - unused_for(ring));
+}
+
+/* --- room for one more ------------------------------------------------------------------------ */
+
+static bool is_from(const struct mrf_ring *ring, const union mrf_addr *addr)
+{
+	return mrf_addr_same_host(&addr->sa, &ring->passive->addr.sa);
+}
+
+static unsigned count_from(const struct mrf_eps *eps, const union mrf_addr *addr)
+{
+	unsigned n = 0;
+
+	mrf_list_each (node, &eps->rings)
+		n += is_from(ring_at(node), addr);
+	return n;
+}
+
+/*
+ * Takes one away that has been left alone for long enough, and with addr is of a peer there. False:
+ * there is none.
+ */
+static bool make_room(struct mrf_eps *eps, const union mrf_addr *addr)
+{
+	mrf_list_each (node, &eps->rings) {
+		struct mrf_ring *ring = ring_at(node);
+
+		if (unused_for(ring) < MRF_RING_GRACE_MS)
+			return false;
+		if (is_busy(ring) || (addr && !is_from(ring, addr)))
+			continue;
+		give_up(ring);
+		return true;
+	}
+	return false;
+}
+
+static bool within_quota_of_rings(struct mrf_eps *eps, const union mrf_addr *addr)
+{
+	char text[MRF_ADDR_TEXT];
+
+	if (count_from(eps, addr) < MRF_RINGS_PER_ADDR || make_room(eps, addr))
+		return true;
+	mrf_warn(FI_LOG_EP_CTRL, 4170,
+		 "%d peers at %s are using memory of devices, so another one there is refused",
+		 MRF_RINGS_PER_ADDR, mrf_addr_text(addr, text, sizeof(text)));
+	return false;
+}
+
+static bool is_room(struct mrf_eps *eps)
+{
+	if (eps->nrings < MRF_RINGS || make_room(eps, NULL))
+		return true;
+	mrf_warn(FI_LOG_EP_CTRL, 4169,
+		 "%d peers are using memory of devices, so another one is refused", MRF_RINGS);
+	return false;
 }
 
 /* --- their lives --------------------------------------------------------------------------- */
@@ -105,12 +170,8 @@ static void ring_make(struct mrf_passive *passive)
 {
 	struct mrf_eps *eps = mrf_eps_of(passive->ep->agent);
 
-	if (eps->nrings >= MRF_RINGS && !give_up_one(eps, MRF_RING_GRACE_MS)) {
-		mrf_warn(FI_LOG_EP_CTRL, 4169,
-			 "%d peers are using memory of devices, so another one is refused",
-			 MRF_RINGS);
+	if (!within_quota_of_rings(eps, &passive->addr) || !is_room(eps))
 		return;
-	}
 	passive->ring = peer_ring_new(passive->ep);
 	if (!passive->ring)
 		return;

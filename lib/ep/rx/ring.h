@@ -4,10 +4,12 @@
  * ours that it reads and writes by RDMA, over its connection only. Its requests say what is copied
  * between the ring and the region (rx/job_serve.h).
  *
- * There are MRF_RINGS at a time. A peer that has asked for nothing for MRF_RING_MS, or for
- * MRF_RING_GRACE_MS while another one needs a ring, loses its connection, and with it the ring:
- * it may have stopped for good, and nothing lands in a ring whose connection is gone. One that
- * lives connects again when it has something to do. Agent thread.
+ * There are MRF_RINGS at a time, and MRF_RINGS_PER_ADDR of them may be of peers at one address. A
+ * peer that has asked for nothing for MRF_RING_MS, or for MRF_RING_GRACE_MS while another one needs
+ * a ring, loses its connection, and with it the ring: it may have stopped for good. The time runs,
+ * too, while the connection is broken or takes in no answers, and only stands still while the
+ * target is at one of the peer's requests. A peer that lives connects again when it has something to
+ * do. Agent thread.
  */
 #ifndef MRF_EP_RX_RING_H
 #define MRF_EP_RX_RING_H

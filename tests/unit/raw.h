@@ -126,9 +126,17 @@ static inline struct mrf_cm_event raw_connect(struct raw *r, uint16_t port, cons
 	return event;
 }
 
+/* Of another initiator each time. */
+static inline uint64_t raw_ticket(void)
+{
+	static uint64_t last;
+
+	return ++last;
+}
+
 static inline struct mrf_cm_event raw_greet(struct raw *r, uint16_t port)
 {
-	struct mrf_hello hello = { .ticket = 1 };
+	struct mrf_hello hello = { .ticket = raw_ticket() };
 	uint8_t data[MRF_PROTO_HELLO_LEN];
 
 	return raw_connect(r, port, data, mrf_hello_encode(&hello, data));

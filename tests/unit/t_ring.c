@@ -400,7 +400,7 @@ START_TEST(rings_are_for_more_than_one_host)
 	ck_assert(!join(&r[i], i + 1));
 	raw_open(&other);
 	other.host = 2;
-	connect_with(&other, 1);
+	connect_with(&other, MRF_RINGS_PER_ADDR + 2);
 	ck_assert(ring_of(&other));
 	ck_assert_uint_eq(rings(), MRF_RINGS_PER_ADDR + 1);
 	/* One that its own host has left alone gives way; that of another host does not. */
@@ -549,6 +549,110 @@ START_TEST(get_is_left_when_its_region_is_closed)
 }
 END_TEST
 
+/* --- jobs that are late ----------------------------------------------------------------------- */
+
+/* The job of r is at its first copy, of 'O'. */
+static void begin_old(struct raw *r, uint64_t ticket)
+{
+	fill_ring(r, join(r, ticket), 'O', 64);
+	hold(1);
+	request(r, 0, MRF_STAGE_PUT, 64);
+	want_soon(atomic_load(&inside));
+}
+
+/* That the first connection was given up got lost: nothing comes over it when there is a new one. */
+START_TEST(put_of_a_connection_that_has_a_successor_comes_before_what_that_one_puts)
+{
+	static struct raw old, new;
+
+	open_target(_i, CAPS);
+	begin_old(&old, 5);
+	fill_ring(&new, join(&new, 5), 'N', 64);
+	request(&new, 0, MRF_STAGE_PUT, 64);
+	node_heard(&p.b);
+	usleep(20000);
+	let_go();
+	ck_assert_uint_eq(reply(&new).status, MRF_REPLY_DONE);
+	must_close(&dev_mr->fid);
+	dev_mr = NULL;
+	want_device('N', 64);
+	ck_assert_uint_eq(rings(), 1);
+	raw_close(&new);
+	raw_close(&old);
+	close_target();
+}
+END_TEST
+
+/* Two endpoints of a host; and two that show no ticket, so that nobody knows who they are. */
+START_TEST(put_of_another_initiator_is_not_waited_for)
+{
+	static struct raw old, new;
+
+	open_target(0, CAPS);
+	begin_old(&old, _i ? 0 : 5);
+	fill_ring(&new, join(&new, _i ? 0 : 6), 'N', 64);
+	request(&new, 0, MRF_STAGE_PUT, 64);
+	ck_assert_uint_eq(reply(&new).status, MRF_REPLY_DONE);
+	want_device('N', 64);
+	let_go();
+	ck_assert_uint_eq(reply(&old).status, MRF_REPLY_DONE);
+	raw_close(&new);
+	raw_close(&old);
+	close_target();
+}
+END_TEST
+
+/* What waits for it is looked at when it is over, and not again and again. */
+START_TEST(request_that_waits_for_a_late_job_does_not_keep_the_agent_busy)
+{
+	static struct raw old, new, third;
+
+	open_target(_i, CAPS);
+	begin_old(&old, 5);
+	raw_hang_up(&old);
+	fill_ring(&new, join(&new, 5), 'N', 64);
+	ck_assert(join(&third, 6));
+	atomic_store(&looks, 0);
+	request(&new, 0, MRF_STAGE_PUT, 64);
+	request(&third, 0, 0, 64);
+	node_heard(&p.b);
+	usleep(100000);
+	ck_assert_uint_eq(atomic_load(&copies), 1);
+	ck_assert_uint_le(atomic_load(&looks), 2);
+	let_go();
+	ck_assert_uint_eq(reply(&new).status, MRF_REPLY_DONE);
+	ck_assert_uint_eq(reply(&third).status, MRF_REPLY_DONE);
+	want_device('N', 64);
+	raw_close(&third);
+	raw_close(&new);
+	raw_close(&old);
+	close_target();
+}
+END_TEST
+
+/* It goes while it waits. */
+START_TEST(request_that_waits_for_a_late_job_may_be_given_up)
+{
+	static struct raw old, new;
+
+	open_target(_i, CAPS);
+	begin_old(&old, 5);
+	raw_hang_up(&old);
+	fill_ring(&new, join(&new, 5), 'N', 64);
+	request(&new, 0, MRF_STAGE_PUT, 64);
+	node_heard(&p.b);
+	raw_hang_up(&new);
+	want_soon(!rings());
+	let_go();
+	must_close(&dev_mr->fid);
+	dev_mr = NULL;
+	want_device('O', 64);
+	raw_close(&new);
+	raw_close(&old);
+	close_target();
+}
+END_TEST
+
 static TCase *tcase_of(const char *name)
 {
 	TCase *tc = tcase_create(name);
@@ -583,4 +687,18 @@ static TCase *closing(void)
 	return tc;
 }
 
-UNIT_MAIN("ring", rings_of_peers, closing)
+static TCase *late_jobs(void)
+{
+	TCase *tc = tcase_of("late");
+
+	tcase_add_loop_test(
+		tc, put_of_a_connection_that_has_a_successor_comes_before_what_that_one_puts, 0,
+		RIGS);
+	tcase_add_loop_test(tc, put_of_another_initiator_is_not_waited_for, 0, 2);
+	tcase_add_loop_test(tc, request_that_waits_for_a_late_job_does_not_keep_the_agent_busy, 0,
+			    RIGS);
+	tcase_add_loop_test(tc, request_that_waits_for_a_late_job_may_be_given_up, 0, RIGS);
+	return tc;
+}
+
+UNIT_MAIN("ring", rings_of_peers, closing, late_jobs)

@@ -753,7 +753,7 @@ END_TEST
 
 static struct mrf_cm_event dial_half(void)
 {
-	struct mrf_hello hello = { .ticket = 1 };
+	struct mrf_hello hello = { .ticket = raw_ticket() };
 	uint8_t data[MRF_PROTO_HELLO_LEN];
 
 	return raw_dial(&raw, node_port(&p.b), data, mrf_hello_encode(&hello, data));

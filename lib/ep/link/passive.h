@@ -57,7 +57,7 @@ struct mrf_passive {
 	uint32_t turn;	       /* of the request that has to be done next */
 	struct mrf_work *work; /* the first of them, if it has been begun (rx/work.h) */
 	struct mrf_ring *ring; /* for memory of devices (rx/ring.h); NULL: none yet */
-	bool away;	       /* a job is at it: no turns */
+	bool away;	       /* a job is at it, or it waits for another one's: no turns */
 	/*
 	 * Slots held back until the application has read its completions, and the timer
 	 * to check.

@@ -44,6 +44,7 @@ static int start_job(struct mrf_work *work, bool (*part)(struct mrf_job *job))
 
 	work->job.work = part;
 	ret = mrf_agent_job(work->passive->ep->agent, MRF_CREW_STORAGE, &work->job);
+	work->running = !ret;
 	if (!ret)
 		return MRF_SERVE_JOB;
 	work->err = mrf_thread_err(ret);
@@ -81,16 +82,18 @@ static int begin_flush(struct mrf_work *work, const struct mrf_request *request)
 /* --- memory of devices --------------------------------------------------------------------- */
 
 /*
- * Is a job of a connection that has ended working on the same region? It writes what was asked for
- * earlier, which must not land after what is asked for now.
+ * A job of a connection that has ended and that works on the same region; NULL: there is none. It
+ * writes what was asked for earlier, which must not land after what is asked for now.
  */
-static bool is_early(const struct mrf_work *work)
+static struct mrf_work *find_late(const struct mrf_work *work)
 {
 	mrf_list_each (node, &mrf_eps_of(work->passive->ep->agent)->orphans) {
-		if (mrf_list_entry(node, struct mrf_work, node)->places.mr == work->places.mr)
-			return true;
+		struct mrf_work *late = mrf_list_entry(node, struct mrf_work, node);
+
+		if (late->places.mr == work->places.mr)
+			return late;
 	}
-	return false;
+	return NULL;
 }
 
 /*
@@ -104,16 +107,19 @@ static bool hold_places(struct mrf_work *work, const struct mrf_request *request
 	const struct mrf_mr_ask ask = ask_of(work, request);
 	enum mrf_mr_status status =
 		mrf_mr_stage_begin(space, &ask, right, &work->places, &work->event);
+	struct mrf_work *late;
 
 	mrf_ring_touch(work->passive);
 	if (status != MRF_MR_OK) {
 		*ret = refuse_bytes(work, status);
 		return false;
 	}
-	if (!is_early(work))
+	late = find_late(work);
+	if (!late)
 		return true;
 	mrf_mr_places_end(&work->places);
-	*ret = MRF_SERVE_LATER;
+	mrf_list_add_tail(&work->node, &late->behind);
+	*ret = MRF_SERVE_BEHIND;
 	return false;
 }
 

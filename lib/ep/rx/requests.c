@@ -23,20 +23,33 @@ static void let_go_of_region(struct mrf_work *work)
 	mrf_mr_places_end(&work->places);
 }
 
+/* What it waited for is over: its connection gets turns again. */
+static void go_on(struct mrf_passive *passive)
+{
+	passive->away = false;
+	mrf_passive_take_place(passive);
+}
+
+static void work_free(struct mrf_work *work)
+{
+	mrf_list_del(&work->node);
+	mrf_ring_put(work->ring);
+	free(work);
+}
+
 static void job_over(struct mrf_job *job)
 {
 	struct mrf_work *work = mrf_container_of(job, struct mrf_work, job);
-	struct mrf_passive *passive = work->passive;
+	struct mrf_list *node;
 
+	work->running = false;
 	let_go_of_region(work);
-	if (!passive) {
-		mrf_list_del(&work->node);
-		mrf_ring_put(work->ring);
-		free(work);
-		return;
-	}
-	passive->away = false;
-	mrf_passive_take_place(passive);
+	while ((node = mrf_list_pop(&work->behind)))
+		go_on(mrf_list_entry(node, struct mrf_work, node)->passive);
+	if (work->passive)
+		go_on(work->passive);
+	else
+		work_free(work);
 }
 
 static struct mrf_work *work_get(struct mrf_passive *passive, unsigned slot, size_t len)
@@ -52,7 +65,8 @@ static struct mrf_work *work_get(struct mrf_passive *passive, unsigned slot, siz
 	work->slot = slot;
 	work->len = len;
 	work->at = work->used = work->meant = 0;
-	work->begun = work->flushed = false;
+	work->begun = work->flushed = work->running = false;
+	mrf_list_init(&work->behind);
 	work->ring = NULL;
 	work->job.over = job_over;
 	atomic_init(&work->gone, false);
@@ -67,12 +81,10 @@ void mrf_requests_leave(struct mrf_passive *passive)
 		return;
 	work->passive = NULL;
 	atomic_store(&work->gone, true);
-	if (passive->away) {
+	if (work->running)
 		mrf_list_add_tail(&work->node, &mrf_eps_of(passive->ep->agent)->orphans);
-	} else {
-		mrf_ring_put(work->ring);
-		free(work);
-	}
+	else
+		work_free(work);
 	passive->work = NULL;
 }
 
@@ -186,7 +198,7 @@ int mrf_requests_serve(struct mrf_passive *passive, unsigned slot, size_t len)
 	int ret = work ? serve_all(work) : -FI_EAGAIN;
 
 	passive->work = work;
-	passive->away = ret == MRF_SERVE_JOB;
+	passive->away = ret == MRF_SERVE_JOB || ret == MRF_SERVE_BEHIND;
 	if (ret > 0 || !work)
 		return -FI_EAGAIN;
 	passive->requests -= n;

@@ -335,18 +335,31 @@ static void not_taken_in(struct mrf_vconn *vconn, int ret, enum mrf_full full)
 	reject_full(vconn, full);
 }
 
-/* --- a connection that the initiator has lost --------------------------------------------- */
+/* --- connections that the initiator has no more ------------------------------------------- */
 
-static struct mrf_passive *find_lost(struct mrf_ep *ep, const struct mrf_hello *hello)
+static struct mrf_passive *find_former(const struct mrf_ep *ep, uint64_t ticket)
 {
 	mrf_list_each (node, &ep->passive) {
 		struct mrf_passive *passive = mrf_list_entry(node, struct mrf_passive, node);
 
-		if (passive->ticket == hello->ticket &&
-		    mrf_vconn_qpn(passive->vconn) == hello->lost)
+		if (passive->ticket == ticket)
 			return passive;
 	}
 	return NULL;
+}
+
+/*
+ * An initiator has one connection to an endpoint at a time, and shows all of them the same ticket.
+ * So what is left of an earlier one ends before there is a new one, even if nobody has told that it
+ * was given up: nothing that was sent over it may land behind what comes over the new one. A job
+ * that is at one of its requests is waited for (job_serve.c).
+ */
+static void end_former(struct mrf_ep *ep, uint64_t ticket)
+{
+	struct mrf_passive *former;
+
+	while (ticket && (former = find_former(ep, ticket)))
+		gone(former);
 }
 
 static const struct mrf_end *find_end(const struct mrf_ends *ends, const struct mrf_hello *hello)
@@ -363,18 +376,10 @@ static const struct mrf_end *find_end(const struct mrf_ends *ends, const struct 
 }
 
 /* The flags of the welcome that say how far the queue pair came; 0: that is not known. */
-static uint32_t tell_lost(struct mrf_ep *ep, const struct mrf_hello *hello)
+static uint32_t tell_lost(const struct mrf_ep *ep, const struct mrf_hello *hello)
 {
-	struct mrf_passive *passive;
-	const struct mrf_end *end;
+	const struct mrf_end *end = hello->lost ? find_end(&ep->ends, hello) : NULL;
 
-	if (!hello->lost)
-		return 0;
-	/* The initiator would not ask about a connection that it still used. */
-	passive = find_lost(ep, hello);
-	if (passive)
-		gone(passive);
-	end = find_end(&ep->ends, hello);
 	return end ? MRF_WELCOME_STOPPED | end->psn << MRF_WELCOME_PSN_SHIFT : 0;
 }
 
@@ -393,6 +398,7 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 	enum mrf_full full;
 	int ret;
 
+	end_former(ep, hello->ticket);
 	if (!within_quota(ep->agent, vconn)) {
 		mrf_info(FI_LOG_EP_CTRL, "too many connections from one address are half "
 					 "open: another one has to wait");

@@ -18,11 +18,13 @@
 /* What serving a request returns, beside 0 (it is done) and errors. */
 enum mrf_serve {
 	MRF_SERVE_LATER = 1, /* call again when it is the connection's turn again */
-	MRF_SERVE_JOB	     /* work->job has been started: call again when it is over */
+	MRF_SERVE_JOB,	     /* work->job has been started: call again when it is over */
+	MRF_SERVE_BEHIND     /* it is in another work's list behind: call again when that is over */
 };
 
 struct mrf_work {
-	struct mrf_list node;	     /* in mrf_eps.works while it is spare, or in orphans */
+	/* in mrf_eps.works while it is spare, in orphans, or in another one's list behind */
+	struct mrf_list node;
 	struct mrf_passive *passive; /* NULL: the connection is gone */
 	unsigned slot;		     /* the message: of the connection, */
 	size_t len;		     /* its length, */
@@ -33,8 +35,10 @@ struct mrf_work {
 	size_t used;	/* bytes of replies, */
 	size_t meant;	/* and how many there would be if each had its full length */
 	struct mrf_job job;
-	atomic_bool gone; /* nobody waits for it any more */
-	bool flushed;	  /* err is the result of a job for the request */
+	bool running;		/* job has been started and is not over */
+	struct mrf_list behind; /* struct mrf_work.node: of requests that wait for this job */
+	atomic_bool gone;	/* nobody waits for it any more */
+	bool flushed;		/* err is the result of a job for the request */
 	struct mrf_mr_places places;
 	int err; /* of the job: FI_E* */
 	/* of a STAGE request: held while a job is at it; where the job goes on; is it PUT? */

@@ -653,6 +653,44 @@ START_TEST(request_that_waits_for_a_late_job_may_be_given_up)
 }
 END_TEST
 
+/* --- counts ----------------------------------------------------------------------------------- */
+
+/* Over the endpoint that p.b has at the moment. */
+static void put_counted(struct raw *r)
+{
+	fill_ring(r, join(r, 1), 'N', 64);
+	request(r, 0, MRF_STAGE_PUT | MRF_STAGE_COUNT, 64);
+	ck_assert_uint_eq(reply(r).status, MRF_REPLY_DONE);
+}
+
+START_TEST(put_is_counted_by_endpoints_that_count)
+{
+	static struct raw counted, not_counted;
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_ep *counts, *other;
+	struct fid_cntr *cntr;
+
+	open_target(_i, CAPS | FI_RMA_EVENT);
+	ck_assert_int_eq(fi_cntr_open(p.b.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_mr_bind(dev_mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	put_counted(&counted);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	counts = p.b.ep;
+	p.b.info->caps &= ~FI_RMA_EVENT;
+	p.b.info->rx_attr->caps &= ~FI_RMA_EVENT;
+	ck_assert_int_eq(node_try_ep(&p.b, &(struct node_opt){ .caps = CAPS }, &other), 0);
+	p.b.ep = other;
+	put_counted(&not_counted);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	p.b.ep = counts;
+	raw_close(&not_counted);
+	raw_close(&counted);
+	must_close(&other->fid);
+	must_close(&cntr->fid);
+	close_target();
+}
+END_TEST
+
 static TCase *tcase_of(const char *name)
 {
 	TCase *tc = tcase_create(name);
@@ -701,4 +739,12 @@ static TCase *late_jobs(void)
 	return tc;
 }
 
-UNIT_MAIN("ring", rings_of_peers, closing, late_jobs)
+static TCase *counting(void)
+{
+	TCase *tc = tcase_of("counting");
+
+	tcase_add_loop_test(tc, put_is_counted_by_endpoints_that_count, 0, RIGS);
+	return tc;
+}
+
+UNIT_MAIN("ring", rings_of_peers, closing, late_jobs, counting)

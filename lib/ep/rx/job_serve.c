@@ -123,6 +123,12 @@ static bool hold_places(struct mrf_work *work, const struct mrf_request *request
 	return false;
 }
 
+/* Its initiator says that the operation is done with these bytes: does that count here? */
+static bool is_counted(const struct mrf_work *work, bool last)
+{
+	return last && work->event && mrf_passive_wants_events(work->passive);
+}
+
 /* In a thread of the crew. */
 static bool copy_next(struct mrf_job *job)
 {
@@ -155,7 +161,7 @@ static int begin_copy(struct mrf_work *work, const struct mrf_request *request)
 	work->put = request->what & MRF_STAGE_PUT;
 	if (!hold_places(work, request, work->put ? FI_REMOTE_WRITE : FI_REMOTE_READ, &ret))
 		return ret;
-	work->counts = request->what & MRF_STAGE_COUNT && work->event;
+	work->counts = is_counted(work, request->what & MRF_STAGE_COUNT);
 	work->ring = mrf_ring_get(work->passive);
 	work->host = work->ring->memory + (request->what & MRF_STAGE_OFFSET);
 	return start_job(work, copy_next);
@@ -238,7 +244,7 @@ static int begin_atomic(struct mrf_work *work, const struct mrf_request *request
 	if (!hold_places(work, request, FI_REMOTE_WRITE, &ret))
 		return ret;
 	work->what = request->what;
-	work->counts = work->what & MRF_ATOMIC_WHAT_COUNT && work->event && ep->caps & FI_RMA_EVENT;
+	work->counts = is_counted(work, work->what & MRF_ATOMIC_WHAT_COUNT);
 	work->bytes = request->len;
 	work->results = fetches ? mrf_work_body(work) : NULL;
 	memcpy(work->body, request->body, request->body_len);

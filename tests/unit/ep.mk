@@ -23,6 +23,7 @@ check_PROGRAMS += \
 	tests/unit/t_apart \
 	tests/unit/t_ask \
 	tests/unit/t_breaks \
+	tests/unit/t_breaks_device \
 	tests/unit/t_close \
 	tests/unit/t_conn_state \
 	tests/unit/t_denied \
@@ -101,6 +102,12 @@ tests_unit_t_account_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_account_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_account_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy
 EXTRA_tests_unit_t_account_DEPENDENCIES = $(runtime_stand_ins)
+tests_unit_t_breaks_device_SOURCES = tests/unit/t_breaks_device.c tests/unit/device_fixture.h \
+	tests/unit/every.h $(EP_FIXTURE) $(runtime_rig)
+tests_unit_t_breaks_device_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_breaks_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_breaks_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy
+EXTRA_tests_unit_t_breaks_device_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_far_device_SOURCES = tests/unit/t_far_device.c $(far_fixture) \
 	$(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_far_device_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)

@@ -14,11 +14,12 @@
 #include "verbs/vmr.h"
 
 /*
- * mrf_vmr_dereg for the library's own memory: if the kernel keeps the region, logs a
- * warning (MRF-W3490) and forgets it. In a file of its own (vmr_drop.c), so that tests with
- * a simulated device still use the real function.
+ * mrf_vmr_dereg for the library's own memory. False: the kernel keeps the region, which is
+ * logged (MRF-W3490); until the device is closed whoever may use it reads and writes what is
+ * there, so memory that peers have a right to, or receives, is left and never freed. In a file of
+ * its own (vmr_drop.c), so that tests with a simulated device still use the real function.
  */
-void mrf_vmr_drop(struct mrf_vmr *vmr);
+bool mrf_vmr_drop(struct mrf_vmr *vmr);
 
 /* --- has the device sent anything a second time? vagain.c --------------------------- */
 

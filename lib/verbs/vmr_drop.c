@@ -2,11 +2,8 @@
 #include "base/log.h"
 #include "verbs/verbs.h"
 
-/*
- * The region grants nothing to peers, and it ends with the domain's device at the latest,
- * so nothing more has to be done.
- */
-void mrf_vmr_drop(struct mrf_vmr *vmr)
+/* It ends with the domain's device at the latest, so it need not be tried again. */
+bool mrf_vmr_drop(struct mrf_vmr *vmr)
 {
 	int ret = mrf_vmr_dereg(vmr);
 
@@ -16,4 +13,5 @@ void mrf_vmr_drop(struct mrf_vmr *vmr)
 			 "own: error %d",
 			 -ret);
 	vmr->handle = NULL;
+	return !ret;
 }

@@ -120,7 +120,7 @@ tests_unit_t_ring_SOURCES = tests/unit/t_ring.c tests/unit/device_fixture.h test
 tests_unit_t_ring_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_ring_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_ring_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
-	-Wl,--wrap=mrf_mr_places_end
+	-Wl,--wrap=mrf_mr_places_end,--wrap=free
 EXTRA_tests_unit_t_ring_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_staged_SOURCES = tests/unit/t_staged.c tests/unit/device_fixture.h $(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_staged_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)

@@ -43,6 +43,20 @@ void __wrap_mrf_mr_places_end(struct mrf_mr_places *places)
 	__real_mrf_mr_places_end(places);
 }
 
+/* --- memory that is freed ------------------------------------------------------------------- */
+
+static void *watched;
+static atomic_bool freed; /* it was */
+
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+void __wrap_free(void *memory)
+{
+	if (memory && memory == watched)
+		atomic_store(&freed, true);
+	__real_free(memory);
+}
+
 /* --- time --------------------------------------------------------------------------------- */
 
 static _Atomic int64_t stands; /* ms; 0: the clock goes on */
@@ -416,6 +430,47 @@ START_TEST(rings_are_for_more_than_one_host)
 }
 END_TEST
 
+/* --- what the kernel keeps ------------------------------------------------------------------- */
+
+/* Peers could still reach it: the memory must not become anybody else's. */
+START_TEST(ring_that_the_kernel_keeps_is_not_freed)
+{
+	static struct raw r;
+	struct mrf_list *node;
+
+	open_target(0, CAPS);
+	ck_assert(join(&r, 1));
+	node = mrf_list_first(&mrf_eps_of(node_agent(&p.b))->rings);
+	watched = mrf_list_entry(node, struct mrf_ring, node)->memory;
+	fake_fail(FAKE_VMR_DEREG, 1, _i ? EBUSY : 0);
+	later(MRF_RING_MS);
+	want_soon(!rings());
+	fake_heal();
+	raw_close(&r);
+	close_target();
+	ck_assert_int_eq(atomic_load(&freed), !_i);
+}
+END_TEST
+
+/* The elements of atomic operations on memory of the host go through it. */
+START_TEST(loop_that_the_kernel_keeps_is_not_freed)
+{
+	open_target(0, CAPS);
+	ck_assert_int_eq(
+		fi_atomic(p.a.ep, p.src, 1, NULL, p.to, p.base, p.key, FI_UINT8, FI_BOR, &p), 0);
+	want_ok(&p.a, &p);
+	watched = node_ep(&p.b)->loop;
+	ck_assert(watched);
+	if (_i)
+		fake_fail_always(FAKE_VMR_DEREG, EBUSY);
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
+	fake_heal();
+	close_target();
+	ck_assert_int_eq(atomic_load(&freed), !_i);
+}
+END_TEST
+
 /* --- regions that are closed meanwhile, and copies that fail -------------------------------- */
 
 /* Two words of two segments, of which each is put by itself. */
@@ -713,6 +768,15 @@ static TCase *rings_of_peers(void)
 	return tc;
 }
 
+static TCase *kept(void)
+{
+	TCase *tc = tcase_of("kept");
+
+	tcase_add_loop_test(tc, ring_that_the_kernel_keeps_is_not_freed, 0, 2);
+	tcase_add_loop_test(tc, loop_that_the_kernel_keeps_is_not_freed, 0, 2);
+	return tc;
+}
+
 static TCase *closing(void)
 {
 	TCase *tc = tcase_of("closing");
@@ -747,4 +811,4 @@ static TCase *counting(void)
 	return tc;
 }
 
-UNIT_MAIN("ring", rings_of_peers, closing, late_jobs, counting)
+UNIT_MAIN("ring", rings_of_peers, kept, closing, late_jobs, counting)

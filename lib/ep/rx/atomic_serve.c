@@ -104,8 +104,9 @@ void mrf_atomic_loop_close(struct mrf_ep *ep)
 	if (!ep->loop)
 		return;
 	loop_drop(ep->loop);
-	mrf_vmr_drop(&ep->loop->mr);
-	free(ep->loop);
+	/* Peers of the endpoint's class have a right to its element. */
+	if (mrf_vmr_drop(&ep->loop->mr))
+		free(ep->loop);
 	ep->loop = NULL;
 }
 

@@ -201,7 +201,8 @@ void mrf_ring_put(struct mrf_ring *ring)
 {
 	if (!ring || --ring->holds)
 		return;
-	free(ring->memory);
+	if (!ring->kept)
+		free(ring->memory);
 	free(ring);
 }
 
@@ -211,7 +212,8 @@ void mrf_ring_leave(struct mrf_passive *passive)
 
 	if (!ring)
 		return;
-	mrf_vmr_drop(&ring->mr);
+	if (!mrf_vmr_drop(&ring->mr))
+		ring->kept = true;
 	mrf_list_del(&ring->node);
 	eps_of(ring)->nrings--;
 	passive->ring = NULL;

@@ -19,6 +19,7 @@
 struct mrf_ring {
 	unsigned holds; /* the connection, and the job that is at one of its requests */
 	uint8_t *memory;
+	bool kept;	   /* by the kernel, so that memory cannot be freed */
 	struct mrf_vmr mr; /* gone when the connection is, and so are the next three */
 	struct mrf_passive *passive;
 	struct mrf_list node; /* in mrf_eps.rings, where the one that was used last is at the end */

@@ -75,9 +75,10 @@ static void passive_destroy(struct mrf_passive *passive)
 	mrf_ring_leave(passive);
 	mrf_mr_lease_end(&passive->lease);
 	mrf_agent_disown(passive->ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
-	mrf_vmr_drop(&passive->slots_mr);
 	mrf_eps_of(passive->ep->agent)->npassive--;
-	free(passive);
+	/* A queue pair that the kernel keeps, too, goes on receiving there. */
+	if (mrf_vmr_drop(&passive->slots_mr))
+		free(passive);
 }
 
 /*

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Rings. A peer that asks about a region with memory of a device gets one: registered memory of
- * ours that it reads and writes by RDMA, over its connection only. Its requests say what is copied
- * between the ring and the region (rx/job_serve.h).
+ * ours that it reads and writes by RDMA. Its requests say what is copied between the ring and the
+ * region (rx/job_serve.h). Only that peer is told the rkey. But the kernel checks the protection
+ * domain, not the connection: another peer of the same class that guesses the rkey reaches the ring
+ * over its own connection (docs/THREATS.md).
  *
  * There are MRF_RINGS at a time, and MRF_RINGS_PER_ADDR of them may be of peers at one address. A
  * peer that has asked for nothing for MRF_RING_MS, or for MRF_RING_GRACE_MS while another one needs

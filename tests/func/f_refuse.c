@@ -210,6 +210,7 @@ CASE(far_out_is_refused)
 	r = victim(&s, REMOTE_RW);
 	refused_both(&s, &r, LEN + (1ull << 20), 100, FI_EACCES, "past|beyond|outside");
 	refused_both(&s, &r, 1ull << 40, 100, FI_EACCES, "past|beyond|outside");
+	refused_both(&s, &r, 1ull << 63, 100, FI_EACCES, "past|beyond|outside");
 }
 
 /* A range over the end of the 64-bit numbers: refused by the call already, or as any

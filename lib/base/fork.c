@@ -15,11 +15,13 @@
 #include <unistd.h>
 #include "base/compiler.h"
 #include "base/fork.h"
+#include "base/renew.h"
 
 struct mrf_fork_page mrf_fork_page;
 
-static void forget_process(void)
+static void forget_process(struct mrf_renewal *renewal)
 {
+	(void)renewal;
 	atomic_store_explicit(&mrf_fork_page.word, 0, memory_order_relaxed);
 }
 
@@ -29,8 +31,10 @@ static void forget_process(void)
  */
 static void notice_forks(void)
 {
+	static struct mrf_renewal process = { .in_child = forget_process };
+
 	(void)madvise(&mrf_fork_page, sizeof(mrf_fork_page), MADV_WIPEONFORK);
-	(void)pthread_atfork(NULL, NULL, forget_process);
+	mrf_renewal_add(&process);
 }
 
 /* The count keeps apart an ancestor and a descendant that was given the same pid. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <pthread.h>
 #include <stdlib.h>
 #include "base/compiler.h"
 #include "base/itree.h"
 #include "base/lock.h"
+#include "base/renew.h"
 
 #define DEPTH 96 /* no AVL tree of less than 2^64 nodes is deeper */
 #define TRIES 4	 /* of a reader, until it gives up */
@@ -391,15 +391,10 @@ static struct mrf_itree_node *unused; /* lock */
 static struct slab *slabs;	      /* lock; never given back */
 
 /* Another thread of the parent may have had it; the lists are whole at every moment. */
-static void pool_in_child(void)
+static void pool_in_child(struct mrf_renewal *renewal)
 {
-	atomic_store(&lock.state, 0);
-}
-
-static void pool_notice_forks(void)
-{
-	/* If this fails, everything works as long as the process does not fork. */
-	(void)pthread_atfork(NULL, NULL, pool_in_child);
+	(void)renewal;
+	mrf_lock_renew(&lock);
 }
 
 static struct mrf_itree_node *take_unused(void)
@@ -416,13 +411,13 @@ static struct mrf_itree_node *take_unused(void)
 
 static bool add_slab(void)
 {
-	static pthread_once_t forks = PTHREAD_ONCE_INIT;
+	static struct mrf_renewal pool = { .in_child = pool_in_child };
 	struct slab *slab = aligned_alloc(_Alignof(struct slab), sizeof(*slab));
 	unsigned i;
 
 	if (!slab)
 		return false;
-	pthread_once(&forks, pool_notice_forks);
+	mrf_renewal_add(&pool);
 	*slab = (struct slab){ 0 };
 	for (i = 0; i + 1 < SLAB; i++)
 		slab->node[i].next = &slab->node[i + 1];

@@ -39,6 +39,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/param.h \
 	lib/base/present.c \
 	lib/base/present.h \
+	lib/base/renew.c \
+	lib/base/renew.h \
 	lib/base/thread.c \
 	lib/base/thread.h \
 	lib/base/user.c \

@@ -84,6 +84,12 @@ static inline void mrf_lock_init(struct mrf_lock *lock, enum mrf_lock_rank rank)
 #endif
 }
 
+/* In a forked child, for a lock that stands in a static variable (renew.h): nobody has it. */
+static inline void mrf_lock_renew(struct mrf_lock *lock)
+{
+	atomic_store(&lock->state, 0);
+}
+
 static inline void mrf_lock_take(struct mrf_lock *lock)
 {
 	int nobody = 0;

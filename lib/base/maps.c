@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/fd.h"
 #include "base/lock.h"
 #include "base/maps.h"
+#include "base/renew.h"
 
 #define PATH "/proc/self/maps"
 
 /* --- the file --------------------------------------------------------------------- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* while the kept one is read, too */
 static int kept = -1;
 static unsigned keepers;
 static off_t kept_at; /* how far it is read */
@@ -21,40 +20,31 @@ static off_t kept_at; /* how far it is read */
 /* The descriptor is of the parent's maps. */
 static void maps_in_child(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
 	if (kept >= 0)
 		close(kept);
 	kept = -1;
 	keepers = 0;
-	lock = fresh;
 }
 
-static void maps_notice_forks(void)
-{
-	/* If this fails, everything works as long as the process does not fork. */
-	(void)pthread_atfork(NULL, NULL, maps_in_child);
-}
+/* While the kept one is read, too. */
+static struct mrf_static_lock lock = MRF_STATIC_LOCK(maps_in_child);
 
 void mrf_maps_keep(void)
 {
-	static pthread_once_t forks = PTHREAD_ONCE_INIT;
-
-	pthread_once(&forks, maps_notice_forks);
-	pthread_mutex_lock(&lock);
+	mrf_static_take(&lock);
 	if (!keepers++)
 		kept = mrf_fd_high(open(PATH, O_RDONLY | O_CLOEXEC));
-	pthread_mutex_unlock(&lock);
+	mrf_static_release(&lock);
 }
 
 void mrf_maps_let_go(void)
 {
-	pthread_mutex_lock(&lock);
+	mrf_static_take(&lock);
 	if (!--keepers && kept >= 0) {
 		close(kept);
 		kept = -1;
 	}
-	pthread_mutex_unlock(&lock);
+	mrf_static_release(&lock);
 }
 
 static ssize_t kept_read(void *cookie, char *buf, size_t len)
@@ -69,7 +59,7 @@ static ssize_t kept_read(void *cookie, char *buf, size_t len)
 static int kept_end(void *cookie)
 {
 	(void)cookie;
-	pthread_mutex_unlock(&lock);
+	mrf_static_release(&lock);
 	return 0;
 }
 
@@ -79,12 +69,12 @@ static FILE *kept_open(void)
 	static const cookie_io_functions_t calls = { .read = kept_read, .close = kept_end };
 	FILE *file = NULL;
 
-	pthread_mutex_lock(&lock);
+	mrf_static_take(&lock);
 	kept_at = 0;
 	if (kept >= 0)
 		file = fopencookie(NULL, "r", calls);
 	if (!file)
-		pthread_mutex_unlock(&lock);
+		mrf_static_release(&lock);
 	return file;
 }
 

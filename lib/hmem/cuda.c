@@ -16,14 +16,15 @@
  * The memory may have been freed since it was looked up, and its context destroyed, which must
  * not be given to the driver then. So each copy looks the memory up again.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/param.h"
+#include "base/renew.h"
 #include "hmem/hmem.h"
 
 #define LIBRARY "libcuda.so.1"
@@ -278,7 +279,14 @@ static struct {
 	unsigned long long context;
 	struct stream *stream; /* NULL: free */
 } kept[KEPT];
-static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+
+/* The driver does not work in a child of a process that has used it: none of them is of use. */
+static void forget_kept(void)
+{
+	memset(kept, 0, sizeof(kept));
+}
+
+static struct mrf_static_lock keeping = MRF_STATIC_LOCK(forget_kept);
 
 /* 0: the driver does not number them, so that no stream is kept. */
 static unsigned long long number_of_context(const struct context *context)
@@ -293,14 +301,14 @@ static struct stream *take_kept(unsigned long long context)
 	struct stream *stream = NULL;
 	unsigned i;
 
-	pthread_mutex_lock(&keeping);
+	mrf_static_take(&keeping);
 	for (i = 0; i < KEPT && !(kept[i].stream && kept[i].context == context); i++)
 		;
 	if (i < KEPT) {
 		stream = kept[i].stream;
 		kept[i].stream = NULL;
 	}
-	pthread_mutex_unlock(&keeping);
+	mrf_static_release(&keeping);
 	return stream;
 }
 
@@ -309,14 +317,14 @@ static bool keep(unsigned long long context, struct stream *stream)
 {
 	unsigned i;
 
-	pthread_mutex_lock(&keeping);
+	mrf_static_take(&keeping);
 	for (i = 0; i < KEPT && kept[i].stream; i++)
 		;
 	if (i < KEPT) {
 		kept[i].context = context;
 		kept[i].stream = stream;
 	}
-	pthread_mutex_unlock(&keeping);
+	mrf_static_release(&keeping);
 	return i < KEPT;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/names.h"
+#include "base/renew.h"
 #include "hmem/hmem.h"
 
 static const struct mrf_hmem *const tables[] = { &mrf_hmem_cuda, &mrf_hmem_rocr, &mrf_hmem_ze };
@@ -12,36 +12,27 @@ static const struct mrf_hmem *const tables[] = { &mrf_hmem_cuda, &mrf_hmem_rocr,
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
 /* A device may appear later, so an interface that could not be opened is tried again. */
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool is_open[TABLES];
 
+/* The child cannot use what the parent's runtime holds: it opens the runtime anew, if it can. */
 static void opening_in_child(void)
 {
-	static const pthread_mutex_t nobody = PTHREAD_MUTEX_INITIALIZER;
-
-	opening = nobody;
-	/* The child cannot use what the parent's runtime holds: it opens the runtime anew, if it can. */
 	for (size_t i = 0; i < TABLES; i++)
 		atomic_store(&is_open[i], false);
 }
 
-static void opening_notice_forks(void)
-{
-	(void)pthread_atfork(NULL, NULL, opening_in_child);
-}
+/* The runtime's own code runs under it, and may take any lock. */
+static struct mrf_static_lock opening = MRF_STATIC_LOCK(opening_in_child);
 
-/* The mutex has no rank: the runtime's own code runs under it, and may take any lock. */
 static int open_once(size_t i, struct mrf_hmem_why *why)
 {
-	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 	int ret = 0;
 
-	pthread_once(&forks, opening_notice_forks);
-	pthread_mutex_lock(&opening);
+	mrf_static_take(&opening);
 	if (!is_open[i])
 		ret = tables[i]->open(why);
 	is_open[i] = !ret;
-	pthread_mutex_unlock(&opening);
+	mrf_static_release(&opening);
 	return ret;
 }
 

@@ -14,6 +14,7 @@
 #include "base/idmap.h"
 #include "base/lock.h"
 #include "base/param.h"
+#include "base/renew.h"
 #include "hmem/hmem.h"
 
 #define LIBRARY "libhsa-runtime64.so.1"
@@ -174,6 +175,16 @@ static struct mrf_lock numbers_lock = {
 };
 static uintptr_t last_number;
 
+/* Another thread may have been at the map, whose allocations are not the child's. */
+static void numbers_in_child(struct mrf_renewal *renewal)
+{
+	(void)renewal;
+	mrf_lock_renew(&numbers_lock);
+	mrf_idmap_init(&numbers);
+}
+
+static struct mrf_renewal renewal = { .in_child = numbers_in_child };
+
 /* Called by the thread that frees the allocation. */
 static void alloc_freed(void *ptr, void *arg)
 {
@@ -188,6 +199,7 @@ static uintptr_t rocr_number_of(uintptr_t start)
 {
 	uintptr_t number;
 
+	mrf_renewal_add(&renewal);
 	mrf_lock_take(&numbers_lock);
 	number = (uintptr_t)mrf_idmap_find(&numbers, start);
 	mrf_lock_release(&numbers_lock);
@@ -199,6 +211,7 @@ static int give_number(uintptr_t start, struct mrf_hmem_why *why)
 {
 	int ret;
 
+	mrf_renewal_add(&renewal);
 	mrf_lock_take(&numbers_lock);
 	ret = mrf_idmap_insert(&numbers, start, (void *)++last_number);
 	mrf_lock_release(&numbers_lock);

@@ -12,13 +12,14 @@
 #include <pthread.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/renew.h"
 #include "monitor/change.h"
 #include "monitor/hooked.h"
 #include "monitor/hooks.h"
 #include "monitor/slots.h"
 #include "monitor/uffd.h"
 
-static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
+static struct mrf_static_lock admin = MRF_STATIC_LOCK(NULL);
 static atomic_bool installed;
 static atomic_bool found;  /* the originals were looked for */
 static atomic_int lacking; /* then: 0, or why the hooks cannot be installed */
@@ -88,7 +89,7 @@ int mrf_hooks_listen(struct mrf_hooks_listener *listener)
 	int ret;
 
 	mrf_hooks_find();
-	pthread_mutex_lock(&admin);
+	mrf_static_take(&admin);
 	if (!tried) {
 		why = install_hooks();
 		atomic_store_explicit(&installed, !why, memory_order_release);
@@ -97,7 +98,7 @@ int mrf_hooks_listen(struct mrf_hooks_listener *listener)
 	ret = why;
 	if (!mrf_change_listen(listener))
 		ret = -FI_ENOSPC;
-	pthread_mutex_unlock(&admin);
+	mrf_static_release(&admin);
 	return ret;
 }
 
@@ -126,9 +127,6 @@ void mrf_hooks_keep_heap(void)
 
 void mrf_hooks_in_child(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-	admin = fresh;
 	mrf_slots_in_child();
 	mrf_announce_clear();
 	mrf_known_in_child();

@@ -28,6 +28,7 @@
 #include "base/env.h"
 #include "base/errtext.h"
 #include "base/log.h"
+#include "base/renew.h"
 #include "base/thread.h"
 #include "monitor/hooks.h"
 #include "monitor/imported.h"
@@ -36,8 +37,6 @@
 #include "monitor/uffd.h"
 #include "monitor/reported.h"
 
-/* Guards starting and ending the thread, which never takes this lock. */
-static pthread_mutex_t admin = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;			/* admin */
 static pthread_t thread;		/* admin */
 static sem_t last_read;			/* the thread reads no event any more */
@@ -90,31 +89,23 @@ static void *monitor_main(void *arg)
  */
 static void monitor_in_child(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
 	if (mrf_monitor_forget())
 		mrf_uffd_end();
 	mrf_imported_in_child();
 	adopted = NULL;
 	users = 0;
-	admin = fresh;
 }
 
-static void monitor_notice_forks(void)
-{
-	/* If this fails, everything works until the process forks. */
-	(void)pthread_atfork(NULL, NULL, monitor_in_child);
-}
+/* Guards starting and ending the thread, which never takes this lock. */
+static struct mrf_static_lock admin = MRF_STATIC_LOCK(monitor_in_child);
 
 static void enter_admin(void)
 {
-	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 	const char *which = mrf_env_str(MRF_PARAM_MONITOR);
 
-	pthread_once(&forks, monitor_notice_forks);
 	if (!which || !strcmp(which, "memhooks"))
 		mrf_hooks_find();
-	pthread_mutex_lock(&admin);
+	mrf_static_take(&admin);
 }
 
 static int start_uffd(void)
@@ -199,7 +190,7 @@ void mrf_monitor_hook_first(void)
 	enter_admin();
 	if (!atomic_exchange(&mrf_monitor_hooked, true) && wanted_parts().hooks)
 		(void)mrf_monitor_listen();
-	pthread_mutex_unlock(&admin);
+	mrf_static_release(&admin);
 }
 
 /*
@@ -241,18 +232,18 @@ void mrf_monitor_add(struct mrf_monitor_client *client)
 	mrf_monitor_lock();
 	mrf_monitor_enter_locked(client);
 	mrf_monitor_unlock();
-	pthread_mutex_unlock(&admin);
+	mrf_static_release(&admin);
 }
 
 void mrf_monitor_remove(struct mrf_monitor_client *client)
 {
-	pthread_mutex_lock(&admin);
+	mrf_static_take(&admin);
 	mrf_monitor_lock();
 	mrf_monitor_leave_locked(client);
 	mrf_monitor_unlock();
 	if (!--users)
 		stop_monitor();
-	pthread_mutex_unlock(&admin);
+	mrf_static_release(&admin);
 }
 
 /* --- a monitor of the application's own ------------------------------------------------ */
@@ -273,7 +264,7 @@ int mrf_monitor_adopt(struct fid_mem_monitor *monitor, struct fi_ops_mem_notify 
 		adopted = monitor;
 		mrf_imported_begin(monitor);
 	}
-	pthread_mutex_unlock(&admin);
+	mrf_static_release(&admin);
 	return ret;
 }
 
@@ -293,6 +284,6 @@ int mrf_monitor_disown(struct fid_mem_monitor *monitor)
 			start_monitor();
 		ret = 0;
 	}
-	pthread_mutex_unlock(&admin);
+	mrf_static_release(&admin);
 	return ret;
 }

@@ -86,7 +86,7 @@ bool mrf_monitor_forget_state(void)
 
 	mrf_monitor_parts = (struct mrf_monitor_parts){ .hooks = false };
 	/* Another thread may have had the lock at the time of the fork. */
-	atomic_store(&lock.state, 0);
+	mrf_lock_renew(&lock);
 	atomic_store(&holder, 0);
 	return had;
 }

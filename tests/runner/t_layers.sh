@@ -134,6 +134,21 @@ make_right
 echo '| `middle` | between | |' >>"$here/docs/ARCHITECTURE.md"
 says each_row_has_a_folder 1 '^layers: lib/middle does not exist$'
 
+make_right
+sed -i '1i #include <pthread.h>\nstatic pthread_mutex_t it = PTHREAD_MUTEX_INITIALIZER;\nvoid *mrf_it = &it;' \
+	"$here/lib/down/low.c"
+says a_static_mutex_that_stays_held_in_a_child_is_found 1 \
+	'^lib/down/low.c: it, a static pthread_mutex_t, may be held for ever in a forked child$'
+
+make_right
+sed -i '1i #include <semaphore.h>\nstatic sem_t it;\nvoid mrf_it(void) { sem_init(\&it, 0, 0); }' \
+	"$here/lib/down/low.c"
+says a_static_semaphore_may_be_made_anew 0 '^layers: 2 layers, 3 files, 0 faults$'
+
+make_right
+sed -i '1i #include <pthread.h>\nint mrf_it(void) { return pthread_atfork(0, 0, 0); }' "$here/lib/down/low.c"
+says handlers_of_forks_are_in_one_place 1 '^lib/down/low.c: pthread_atfork, where base/renew.h is to be used$'
+
 # The folder up/in is a layer of its own, which up may use and which may not use up.
 make_inner() {
 	make_right

@@ -10,6 +10,7 @@
 #include <rdma/fi_atomic.h>
 #include "base/fork.h"
 #include "base/log.h"
+#include "base/renew.h"
 #include "child.h"
 #include "ep_fixture.h"
 
@@ -71,6 +72,66 @@ START_TEST(child_that_no_handler_was_told_of_has_another_number)
 {
 	mine = mrf_fork_here();
 	ck_assert(child_says(not_mine, (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)));
+}
+END_TEST
+
+/* --- what is static ---------------------------------------------------------------- */
+
+static int renewed;
+
+static void renew_more(void)
+{
+	renewed++;
+}
+
+static struct mrf_static_lock taken = MRF_STATIC_LOCK(NULL);
+static struct mrf_static_lock taken_too = MRF_STATIC_LOCK(renew_more);
+static atomic_bool both_taken, may_end;
+
+static void *hold_both(void *arg)
+{
+	mrf_static_take(&taken);
+	mrf_static_take(&taken_too);
+	atomic_store(&both_taken, true);
+	while (!atomic_load(&may_end))
+		usleep(1000);
+	mrf_static_release(&taken_too);
+	mrf_static_release(&taken);
+	return arg;
+}
+
+static bool nobody_holds_them(void)
+{
+	mrf_static_take(&taken);
+	mrf_static_take(&taken_too);
+	mrf_static_release(&taken_too);
+	mrf_static_release(&taken);
+	return renewed == 1;
+}
+
+static bool nor_in_a_child_of_it(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	renewed--;
+	if (!pid)
+		_exit(!nobody_holds_them());
+	return waitpid(pid, &status, 0) == pid && !status;
+}
+
+START_TEST(nobody_holds_a_static_lock_in_a_child)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, hold_both, NULL), 0);
+	while (!atomic_load(&both_taken))
+		usleep(1000);
+	ck_assert(child_says(nobody_holds_them, fork()));
+	ck_assert(child_says(nor_in_a_child_of_it, fork()));
+	ck_assert_int_eq(renewed, 0);
+	atomic_store(&may_end, true);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 END_TEST
 
@@ -494,6 +555,7 @@ static TCase *tcase_number(void)
 	tcase_add_test(tc, process_keeps_its_number);
 	tcase_add_test(tc, child_has_another_number_and_so_has_its_child);
 	tcase_add_test(tc, child_that_no_handler_was_told_of_has_another_number);
+	tcase_add_test(tc, nobody_holds_a_static_lock_in_a_child);
 	return tc;
 }
 

@@ -32,12 +32,12 @@
  * Either way goes through the kernel regions that peers use: an element of a region that
  * is closed meanwhile is out of reach for the agent as it is for them. Agent thread.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "base/renew.h"
 #include "contract/budget.h"
 #include "ep/model/atomic.h"
 #include "ep/rx/atomic_serve.h"
@@ -286,29 +286,15 @@ static int copy(struct job *job, enum mrf_vwr_op op, struct mrf_sge *sge, int ns
 }
 
 /* One agent of the process at a time: regions of two domains may be the same memory. */
-static pthread_mutex_t copying = PTHREAD_MUTEX_INITIALIZER;
-
-static void in_child(void)
-{
-	static const pthread_mutex_t nobody = PTHREAD_MUTEX_INITIALIZER;
-
-	copying = nobody;
-}
-
-static void copying_once(void)
-{
-	(void)pthread_atfork(NULL, NULL, in_child);
-}
+static struct mrf_static_lock copying = MRF_STATIC_LOCK(NULL);
 
 static int change_copy(struct job *job, struct mrf_sge *sge, int nsge, const struct values *values)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	uint8_t *element = job->loop->element;
 	bool stored;
 	int ret;
 
-	pthread_once(&once, copying_once);
-	pthread_mutex_lock(&copying);
+	mrf_static_take(&copying);
 	ret = copy(job, MRF_VWR_WRITE, sge, nsge);
 	if (!ret) {
 		memcpy(values->result, element, job->size);
@@ -318,7 +304,7 @@ static int change_copy(struct job *job, struct mrf_sge *sge, int nsge, const str
 			ret = copy(job, MRF_VWR_READ, sge, nsge);
 		job->stored |= !ret && stored;
 	}
-	pthread_mutex_unlock(&copying);
+	mrf_static_release(&copying);
 	return ret;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Why the target flushes by msync(2) and not by the device: ep/tx/commit.c. */
-#include <pthread.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "base/renew.h"
 #include "base/thread.h"
 #include "ep/model/atomic.h"
 #include "ep/rx/atomic_serve.h"
@@ -169,7 +169,7 @@ static int begin_copy(struct mrf_work *work, const struct mrf_request *request)
 
 /* --- atomic operations on it ---------------------------------------------------------------- */
 
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static struct mrf_static_lock changing = MRF_STATIC_LOCK(NULL);
 
 /* All of the bytes, from the region or (in) to it; in a thread of the crew, as what follows. */
 static int copy_elements(const struct mrf_work *work, bool in, uint8_t *bytes)
@@ -218,14 +218,14 @@ static bool change_elements(struct mrf_job *job)
 	struct mrf_work *work = work_of(job);
 	uint8_t bytes[MRF_PROTO_REPLY_BODY];
 
-	pthread_mutex_lock(&changing);
+	mrf_static_take(&changing);
 	work->err = copy_elements(work, false, bytes);
 	if (!work->err && work->results)
 		memcpy(work->results, bytes, work->bytes);
 	work->stored = !work->err && apply_all(work, bytes);
 	if (work->stored)
 		work->err = store_elements(work, bytes);
-	pthread_mutex_unlock(&changing);
+	mrf_static_release(&changing);
 	work->counts &= work->stored || work->what & MRF_ATOMIC_WHAT_STORED;
 	return false;
 }

@@ -10,52 +10,20 @@
 #include <rdma/fi_errno.h>
 #include "info_options.h"
 
-struct word {
-	const char *name;
-	uint64_t value;
+/* The names are the library's own, which fi_tostr tells. */
+struct words {
+	enum fi_type type;
+	bool bits; /* or values from 1 on */
+	size_t size;
 };
 
-static const struct word cap_words[] = { { "FI_MSG", FI_MSG },
-					 { "FI_RMA", FI_RMA },
-					 { "FI_TAGGED", FI_TAGGED },
-					 { "FI_ATOMIC", FI_ATOMIC },
-					 { "FI_READ", FI_READ },
-					 { "FI_WRITE", FI_WRITE },
-					 { "FI_SEND", FI_SEND },
-					 { "FI_RECV", FI_RECV },
-					 { "FI_REMOTE_READ", FI_REMOTE_READ },
-					 { "FI_REMOTE_WRITE", FI_REMOTE_WRITE },
-					 { "FI_RMA_EVENT", FI_RMA_EVENT },
-					 { "FI_FENCE", FI_FENCE },
-					 { "FI_HMEM", FI_HMEM },
-					 { "FI_LOCAL_COMM", FI_LOCAL_COMM },
-					 { "FI_REMOTE_COMM", FI_REMOTE_COMM },
-					 { NULL, 0 } };
+static const struct words cap_words = { FI_TYPE_CAPS, true, sizeof(uint64_t) };
+static const struct words mode_words = { FI_TYPE_MODE, true, sizeof(uint64_t) };
+static const struct words mr_words = { FI_TYPE_MR_MODE, true, sizeof(int) };
+static const struct words ep_words = { FI_TYPE_EP_TYPE, false, sizeof(uint32_t) };
+static const struct words format_words = { FI_TYPE_ADDR_FORMAT, false, sizeof(uint32_t) };
 
-static const struct word mode_words[] = { { "FI_LOCAL_MR", FI_LOCAL_MR },
-					  { "FI_CONTEXT", FI_CONTEXT },
-					  { "FI_CONTEXT2", FI_CONTEXT2 },
-					  { "FI_MSG_PREFIX", FI_MSG_PREFIX },
-					  { NULL, 0 } };
-
-static const struct word mr_words[] = {
-	{ "FI_MR_BASIC", FI_MR_BASIC },		{ "FI_MR_SCALABLE", FI_MR_SCALABLE },
-	{ "FI_MR_LOCAL", FI_MR_LOCAL },		{ "FI_MR_RAW", FI_MR_RAW },
-	{ "FI_MR_VIRT_ADDR", FI_MR_VIRT_ADDR }, { "FI_MR_ALLOCATED", FI_MR_ALLOCATED },
-	{ "FI_MR_PROV_KEY", FI_MR_PROV_KEY },	{ "FI_MR_MMU_NOTIFY", FI_MR_MMU_NOTIFY },
-	{ "FI_MR_RMA_EVENT", FI_MR_RMA_EVENT }, { "FI_MR_ENDPOINT", FI_MR_ENDPOINT },
-	{ "FI_MR_HMEM", FI_MR_HMEM },		{ NULL, 0 }
-};
-
-static const struct word ep_words[] = { { "FI_EP_RDM", FI_EP_RDM },
-					{ "FI_EP_MSG", FI_EP_MSG },
-					{ "FI_EP_DGRAM", FI_EP_DGRAM },
-					{ NULL, 0 } };
-
-static const struct word format_words[] = { { "FI_SOCKADDR", FI_SOCKADDR },
-					    { "FI_SOCKADDR_IN", FI_SOCKADDR_IN },
-					    { "FI_SOCKADDR_IN6", FI_SOCKADDR_IN6 },
-					    { NULL, 0 } };
+#define WORDS 64
 
 enum { OPT_EXPLAIN = 256, OPT_NUMERIC, OPT_PID };
 
@@ -127,19 +95,33 @@ static bool word_is(const char *name, const char *text, size_t len)
 	       !strncasecmp(name + 6, text, len);
 }
 
-static bool find_word(const struct word *words, const char *text, size_t len, uint64_t *value)
+/* NULL: the library has no name for it. */
+static const char *name_of(const struct words *words, unsigned i, uint64_t *value)
 {
-	for (; words->name; words++) {
-		if (word_is(words->name, text, len)) {
-			*value = words->value;
+	const char *name;
+	uint32_t small;
+
+	*value = words->bits ? 1ull << i : i + 1ull;
+	small = (uint32_t)*value;
+	name = fi_tostr(words->size == sizeof(small) ? (void *)&small : value, words->type);
+	return name && !strncmp(name, "FI_", 3) ? name : NULL;
+}
+
+static bool find_word(const struct words *words, const char *text, size_t len, uint64_t *value)
+{
+	const char *name;
+	unsigned i;
+
+	for (i = 0; i < WORDS; i++) {
+		name = name_of(words, i, value);
+		if (name && word_is(name, text, len))
 			return true;
-		}
 	}
 	return false;
 }
 
 /* "FI_A|FI_B", "FI_A+FI_B", "FI_A,FI_B", "0x30" or "0" */
-static int parse_set(const struct word *words, const char *what, const char *text, uint64_t *set)
+static int parse_set(const struct words *words, const char *what, const char *text, uint64_t *set)
 {
 	uint64_t value, all = 0;
 	const char *at = text;
@@ -164,7 +146,8 @@ static int parse_set(const struct word *words, const char *what, const char *tex
 }
 
 /* Like a set, but of one value only. */
-static int parse_word(const struct word *words, const char *what, const char *text, uint64_t *value)
+static int parse_word(const struct words *words, const char *what, const char *text,
+		      uint64_t *value)
 {
 	if (find_word(words, text, strlen(text), value))
 		return 0;
@@ -197,19 +180,19 @@ static int parse_hint(struct info_options *opt, int c, const char *arg)
 
 	switch (c) {
 	case 'c':
-		return parse_set(cap_words, "no such capability", arg, &hints->caps);
+		return parse_set(&cap_words, "no such capability", arg, &hints->caps);
 	case 'm':
-		return parse_set(mode_words, "no such mode", arg, &hints->mode);
+		return parse_set(&mode_words, "no such mode", arg, &hints->mode);
 	case 'r':
-		ret = parse_set(mr_words, "no such registration mode", arg, &value);
+		ret = parse_set(&mr_words, "no such registration mode", arg, &value);
 		hints->domain_attr->mr_mode = (int)value;
 		return ret;
 	case 't':
-		ret = parse_word(ep_words, "no such endpoint type", arg, &value);
+		ret = parse_word(&ep_words, "no such endpoint type", arg, &value);
 		hints->ep_attr->type = (enum fi_ep_type)value;
 		return ret;
 	case 'a':
-		ret = parse_word(format_words, "no such address format", arg, &value);
+		ret = parse_word(&format_words, "no such address format", arg, &value);
 		hints->addr_format = (uint32_t)value;
 		return ret;
 	case 'p':
@@ -294,8 +277,8 @@ int info_options_parse(struct info_options *opt, int argc, char **argv)
 
 void info_options_offer_modes(struct info_options *opt)
 {
-	const struct word *word = mr_words;
-	int all = 0;
+	uint64_t mode, all = 0;
+	unsigned i;
 
 	if (opt->mr_mode || FI_VERSION_LT(opt->version, FI_VERSION(1, 5)))
 		return;
@@ -303,7 +286,7 @@ void info_options_offer_modes(struct info_options *opt)
 		opt->hints->domain_attr->mr_mode = FI_MR_HMEM;
 	if (!getenv(INFO_REQUIRED))
 		return;
-	for (; word->name; word++)
-		all |= (int)word->value;
-	opt->hints->domain_attr->mr_mode = all & ~(FI_MR_BASIC | FI_MR_SCALABLE);
+	for (i = 0; i < WORDS; i++)
+		all |= name_of(&mr_words, i, &mode) ? mode : 0;
+	opt->hints->domain_attr->mr_mode = (int)all & ~(FI_MR_BASIC | FI_MR_SCALABLE);
 }

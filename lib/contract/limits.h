@@ -27,7 +27,6 @@
 #define MRF_LIMIT_ORDER_SIZE MRF_LIMIT_MSG_SIZE
 #define MRF_LIMIT_CTX_CNT 1 /* transmit and receive contexts of one endpoint */
 #define MRF_PROTOCOL (FI_PROV_SPECIFIC | 0x6d7266)
-#define MRF_PROTOCOL_VERSION 5 /* the same as MRF_PROTO_VERSION */
 
 /* Transmit and receive. */
 #define MRF_LIMIT_INJECT 256		     /* bytes */

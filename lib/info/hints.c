@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
+#include "info/offer.h"
 #include "obj/obj.h"
 
 /* How a requested value is compared with the offer. 0 always accepts any value. */
@@ -25,72 +26,74 @@ struct row {
 	const char *field;
 	size_t part; /* where fi_info has the pointer to it; WHOLE: the field is fi_info's own */
 	size_t offset;
+	size_t offer; /* where struct mrf_info_offer has it */
 	size_t size;
 	enum kind kind;
-	uint64_t offered;
 	const struct mrf_names *names; /* of the values, or NULL: a number */
 	uint32_t since; /* before this version an application does not know the field */
 };
 
-#define ROW(name, part_, type_, field_, kind_, offered_, names_, since_)                  \
-	{                                                                                 \
-		.field = name, .part = (part_), .offset = offsetof(struct type_, field_), \
-		.size = sizeof(((struct type_ *)0)->field_), .kind = (kind_),             \
-		.offered = (offered_), .names = (names_), .since = (since_),              \
+#define ROW(name, part_, type_, field_, offer_, kind_, names_, since_)                           \
+	{                                                                                        \
+		.field = name, .part = (part_), .offset = offsetof(struct type_, field_),        \
+		.offer = offsetof(struct mrf_info_offer, offer_),                                \
+		.size = sizeof(((struct type_ *)0)->field_), .kind = (kind_), .names = (names_), \
+		.since = (since_),                                                               \
 	}
-#define INFO(field, ...) ROW(#field, WHOLE, fi_info, field, __VA_ARGS__, 0)
-#define PART(part, field, ...) \
-	ROW(#part "->" #field, offsetof(struct fi_info, part), fi_##part, field, __VA_ARGS__)
-#define TX(...) PART(tx_attr, __VA_ARGS__)
-#define RX(...) PART(rx_attr, __VA_ARGS__, 0)
-#define EP(...) PART(ep_attr, __VA_ARGS__)
-#define DOMAIN(...) PART(domain_attr, __VA_ARGS__)
+#define INFO(field, ...) ROW(#field, WHOLE, fi_info, field, field, __VA_ARGS__, 0)
+#define PART(part, side, field, ...)                                                         \
+	ROW(#part "->" #field, offsetof(struct fi_info, part), fi_##part, field, side.field, \
+	    __VA_ARGS__)
+#define TX(...) PART(tx_attr, tx, __VA_ARGS__)
+#define RX(...) PART(rx_attr, rx, __VA_ARGS__, 0)
+#define EP(...) PART(ep_attr, ep, __VA_ARGS__)
+#define DOMAIN(...) PART(domain_attr, domain, __VA_ARGS__)
 
 #define V1_5 FI_VERSION(1, 5)
 
 /* Traffic classes are wishes that need not be granted: any value is accepted. */
 static const struct row rows[] = {
-	INFO(caps, BITS, MRF_CAPS_ALL, &mrf_names_caps),
-	EP(type, EQUAL, FI_EP_RDM, &mrf_names_ep_type, 0),
-	EP(protocol, EQUAL, MRF_PROTOCOL, NULL, 0),
-	EP(protocol_version, AT_MOST, MRF_PROTOCOL_VERSION, NULL, 0),
-	EP(max_msg_size, AT_MOST, MRF_LIMIT_MSG_SIZE, NULL, 0),
-	EP(max_order_raw_size, AT_MOST, MRF_LIMIT_ORDER_SIZE, NULL, 0),
-	EP(max_order_war_size, AT_MOST, 0, NULL, 0),
-	EP(max_order_waw_size, AT_MOST, MRF_LIMIT_ORDER_SIZE, NULL, 0),
-	EP(tx_ctx_cnt, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
-	EP(rx_ctx_cnt, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
-	EP(auth_key_size, AT_MOST, MRF_LIMIT_AUTH_KEY, NULL, V1_5),
-	TX(caps, BITS, MRF_CAPS_TX | MRF_CAPS_TX_EXTRA, &mrf_names_caps, 0),
-	TX(op_flags, BITS, MRF_OP_FLAGS_TX, &mrf_names_op_flags, 0),
-	TX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order, 0),
-	TX(comp_order, BITS, MRF_COMP_ORDER, &mrf_names_comp_order, 0),
-	TX(inject_size, AT_MOST, MRF_LIMIT_INJECT, NULL, 0),
-	TX(size, AT_MOST, MRF_LIMIT_SIZE, NULL, 0),
-	TX(iov_limit, AT_MOST, MRF_LIMIT_IOV, NULL, 0),
-	TX(rma_iov_limit, AT_MOST, MRF_LIMIT_RMA_IOV, NULL, 0),
-	RX(caps, BITS, MRF_CAPS_RX | MRF_CAPS_RX_EXTRA, &mrf_names_caps),
-	RX(op_flags, BITS, MRF_OP_FLAGS_RX, &mrf_names_op_flags),
-	RX(msg_order, BITS, MRF_MSG_ORDER, &mrf_names_msg_order),
-	RX(comp_order, BITS, MRF_COMP_ORDER, &mrf_names_comp_order),
-	RX(total_buffered_recv, AT_MOST, 0, NULL),
-	RX(size, AT_MOST, MRF_LIMIT_SIZE, NULL),
-	RX(iov_limit, AT_MOST, MRF_LIMIT_IOV, NULL),
-	DOMAIN(threading, KNOWN, FI_THREAD_ENDPOINT, NULL, 0),
-	DOMAIN(control_progress, KNOWN, FI_PROGRESS_MANUAL, NULL, 0),
-	DOMAIN(data_progress, KNOWN, FI_PROGRESS_MANUAL, NULL, 0),
-	DOMAIN(resource_mgmt, KNOWN, FI_RM_ENABLED, NULL, 0),
-	DOMAIN(av_type, KNOWN, FI_AV_TABLE, NULL, 0),
-	DOMAIN(cq_data_size, AT_MOST, MRF_LIMIT_CQ_DATA, NULL, 0),
-	DOMAIN(max_ep_tx_ctx, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
-	DOMAIN(max_ep_rx_ctx, AT_MOST, MRF_LIMIT_CTX_CNT, NULL, 0),
-	DOMAIN(max_ep_stx_ctx, AT_MOST, 0, NULL, 0),
-	DOMAIN(max_ep_srx_ctx, AT_MOST, 0, NULL, 0),
-	DOMAIN(mr_iov_limit, AT_MOST, MRF_LIMIT_MR_IOV, NULL, V1_5),
-	DOMAIN(caps, BITS, MRF_CAPS_SECONDARY, &mrf_names_caps, V1_5),
-	DOMAIN(auth_key_size, AT_MOST, MRF_LIMIT_AUTH_KEY, NULL, V1_5),
-	DOMAIN(max_err_data, AT_MOST, MRF_LIMIT_ERR_DATA, NULL, V1_5),
-	DOMAIN(mr_cnt, AT_MOST, MRF_LIMIT_MR_CNT, NULL, V1_5),
+	INFO(caps, BITS, &mrf_names_caps),
+	EP(type, EQUAL, &mrf_names_ep_type, 0),
+	EP(protocol, EQUAL, NULL, 0),
+	EP(protocol_version, AT_MOST, NULL, 0),
+	EP(max_msg_size, AT_MOST, NULL, 0),
+	EP(max_order_raw_size, AT_MOST, NULL, 0),
+	EP(max_order_war_size, AT_MOST, NULL, 0),
+	EP(max_order_waw_size, AT_MOST, NULL, 0),
+	EP(tx_ctx_cnt, AT_MOST, NULL, 0),
+	EP(rx_ctx_cnt, AT_MOST, NULL, 0),
+	EP(auth_key_size, AT_MOST, NULL, V1_5),
+	TX(caps, BITS, &mrf_names_caps, 0),
+	TX(op_flags, BITS, &mrf_names_op_flags, 0),
+	TX(msg_order, BITS, &mrf_names_msg_order, 0),
+	TX(comp_order, BITS, &mrf_names_comp_order, 0),
+	TX(inject_size, AT_MOST, NULL, 0),
+	TX(size, AT_MOST, NULL, 0),
+	TX(iov_limit, AT_MOST, NULL, 0),
+	TX(rma_iov_limit, AT_MOST, NULL, 0),
+	RX(caps, BITS, &mrf_names_caps),
+	RX(op_flags, BITS, &mrf_names_op_flags),
+	RX(msg_order, BITS, &mrf_names_msg_order),
+	RX(comp_order, BITS, &mrf_names_comp_order),
+	RX(total_buffered_recv, AT_MOST, NULL),
+	RX(size, AT_MOST, NULL),
+	RX(iov_limit, AT_MOST, NULL),
+	DOMAIN(threading, KNOWN, NULL, 0),
+	DOMAIN(control_progress, KNOWN, NULL, 0),
+	DOMAIN(data_progress, KNOWN, NULL, 0),
+	DOMAIN(resource_mgmt, KNOWN, NULL, 0),
+	DOMAIN(av_type, KNOWN, NULL, 0),
+	DOMAIN(cq_data_size, AT_MOST, NULL, 0),
+	DOMAIN(max_ep_tx_ctx, AT_MOST, NULL, 0),
+	DOMAIN(max_ep_rx_ctx, AT_MOST, NULL, 0),
+	DOMAIN(max_ep_stx_ctx, AT_MOST, NULL, 0),
+	DOMAIN(max_ep_srx_ctx, AT_MOST, NULL, 0),
+	DOMAIN(mr_iov_limit, AT_MOST, NULL, V1_5),
+	DOMAIN(caps, BITS, &mrf_names_caps, V1_5),
+	DOMAIN(auth_key_size, AT_MOST, NULL, V1_5),
+	DOMAIN(max_err_data, AT_MOST, NULL, V1_5),
+	DOMAIN(mr_cnt, AT_MOST, NULL, V1_5),
 };
 
 static const void *part_of(const struct fi_info *hints, size_t part)
@@ -113,15 +116,25 @@ uint64_t mrf_info_number(const void *at, size_t size)
 	}
 }
 
+static uint64_t offer_of(const struct row *row)
+{
+	return mrf_info_number((const char *)&mrf_info_offer + row->offer, row->size);
+}
+
 static bool row_fits(const struct row *row, uint64_t asked)
 {
 	if (!asked)
 		return true;
-	if (row->kind == BITS)
-		return !(asked & ~row->offered);
-	if (row->kind == EQUAL)
-		return asked == row->offered;
-	return asked <= row->offered;
+	switch (row->kind) {
+	case BITS:
+		return !(asked & ~offer_of(row));
+	case EQUAL:
+		return asked == offer_of(row);
+	case AT_MOST:
+	case KNOWN:
+		break;
+	}
+	return asked <= offer_of(row);
 }
 
 static const char *row_text(const struct row *row, uint64_t value, char *buf, size_t len)
@@ -129,30 +142,43 @@ static const char *row_text(const struct row *row, uint64_t value, char *buf, si
 	return value ? mrf_names_bits(row->names, value, buf, len) : "nothing";
 }
 
-static int refuse_row(const struct row *row, uint64_t asked)
+static int refuse_bits(const struct row *row, uint64_t asked)
 {
 	char missing[256], offered[256];
 
-	if (row->kind == BITS)
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1021,
-				   "hints->%s=%#lx: these bits are not offered: %s; offered: %s",
-				   row->field, asked,
-				   row_text(row, asked & ~row->offered, missing, sizeof(missing)),
-				   row_text(row, row->offered, offered, sizeof(offered)));
-	if (row->kind == EQUAL && row->names)
+	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1021,
+			   "hints->%s=%#lx: these bits are not offered: %s; offered: %s",
+			   row->field, asked,
+			   row_text(row, asked & ~offer_of(row), missing, sizeof(missing)),
+			   row_text(row, offer_of(row), offered, sizeof(offered)));
+}
+
+static int refuse_other(const struct row *row, uint64_t asked)
+{
+	if (row->names)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
 				   "hints->%s=%lu (%s): only %s is offered", row->field, asked,
 				   mrf_names_enum(row->names, asked),
-				   mrf_names_enum(row->names, row->offered));
-	if (row->kind == EQUAL)
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
-				   "hints->%s=%#lx: only %#lx is offered", row->field, asked,
-				   row->offered);
-	if (row->kind == KNOWN)
+				   mrf_names_enum(row->names, offer_of(row)));
+	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022, "hints->%s=%#lx: only %#lx is offered",
+			   row->field, asked, offer_of(row));
+}
+
+static int refuse_row(const struct row *row, uint64_t asked)
+{
+	switch (row->kind) {
+	case BITS:
+		return refuse_bits(row, asked);
+	case EQUAL:
+		return refuse_other(row, asked);
+	case KNOWN:
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1023,
 				   "hints->%s=%lu: there is no such value", row->field, asked);
+	case AT_MOST:
+		break;
+	}
 	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020, "hints->%s=%lu: at most %lu is offered",
-			   row->field, asked, row->offered);
+			   row->field, asked, offer_of(row));
 }
 
 static int check_rows(const struct mrf_info_query *query)

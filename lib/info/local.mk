@@ -7,6 +7,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/info/make.c \
 	lib/info/mode.c \
 	lib/info/nic.c \
+	lib/info/offer.c \
+	lib/info/offer.h \
 	lib/info/parts.c \
 	lib/info/query.h \
 	lib/info/tostr.c

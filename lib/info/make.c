@@ -10,59 +10,8 @@
 #include "contract/rules.h"
 #include "domain/domain.h"
 #include "info/api.h"
-#include "proto/proto.h"
+#include "info/offer.h"
 #include "proto/rawkey.h"
-
-_Static_assert(MRF_PROTOCOL_VERSION == MRF_PROTO_VERSION,
-	       "applications are told what goes over the wire");
-
-static const struct fi_tx_attr tx_offer = {
-	.op_flags = 0,
-	.msg_order = MRF_MSG_ORDER,
-	.comp_order = MRF_COMP_ORDER,
-	.inject_size = MRF_LIMIT_INJECT,
-	.size = MRF_LIMIT_TX_SIZE,
-	.iov_limit = MRF_LIMIT_IOV,
-	.rma_iov_limit = MRF_LIMIT_RMA_IOV,
-};
-
-static const struct fi_rx_attr rx_offer = {
-	.msg_order = MRF_MSG_ORDER,
-	.comp_order = MRF_COMP_ORDER,
-	.size = MRF_LIMIT_RX_SIZE,
-	.iov_limit = MRF_LIMIT_IOV,
-};
-
-static const struct fi_ep_attr ep_offer = {
-	.type = FI_EP_RDM,
-	.protocol = MRF_PROTOCOL,
-	.protocol_version = MRF_PROTOCOL_VERSION,
-	.max_msg_size = MRF_LIMIT_MSG_SIZE,
-	.max_order_raw_size = MRF_LIMIT_ORDER_SIZE,
-	.max_order_waw_size = MRF_LIMIT_ORDER_SIZE,
-	.tx_ctx_cnt = MRF_LIMIT_CTX_CNT,
-	.rx_ctx_cnt = MRF_LIMIT_CTX_CNT,
-};
-
-static const struct fi_domain_attr domain_offer = {
-	.threading = FI_THREAD_SAFE,
-	.control_progress = FI_PROGRESS_AUTO,
-	.data_progress = FI_PROGRESS_AUTO,
-	.resource_mgmt = FI_RM_ENABLED,
-	.av_type = FI_AV_UNSPEC,
-	.mr_key_size = MRF_LIMIT_KEY_SIZE,
-	.cq_data_size = MRF_LIMIT_CQ_DATA,
-	.cq_cnt = MRF_LIMIT_CQ_CNT,
-	.ep_cnt = MRF_LIMIT_EP_CNT,
-	.tx_ctx_cnt = MRF_LIMIT_EP_CNT,
-	.rx_ctx_cnt = MRF_LIMIT_EP_CNT,
-	.max_ep_tx_ctx = MRF_LIMIT_CTX_CNT,
-	.max_ep_rx_ctx = MRF_LIMIT_CTX_CNT,
-	.cntr_cnt = MRF_LIMIT_CNTR_CNT,
-	.mr_iov_limit = MRF_LIMIT_MR_IOV,
-	.max_err_data = MRF_LIMIT_ERR_DATA,
-	.mr_cnt = MRF_LIMIT_MR_CNT,
-};
 
 uint32_t mrf_info_prov_version(void)
 {
@@ -97,7 +46,9 @@ static size_t or_size(size_t hint, size_t offered)
 
 static void make_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_tx_attr *hint)
 {
-	*tx = tx_offer;
+	*tx = mrf_info_offer.tx;
+	tx->op_flags = 0;
+	tx->size = MRF_LIMIT_TX_SIZE;
 	tx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_TX);
 	if (!hint || !hint->caps)
 		tx->caps |= caps & MRF_CAPS_TX_EXTRA;
@@ -112,7 +63,9 @@ static void make_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_tx_att
 
 static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_attr *hint)
 {
-	*rx = rx_offer;
+	*rx = mrf_info_offer.rx;
+	rx->op_flags = 0;
+	rx->size = MRF_LIMIT_RX_SIZE;
 	rx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_RX);
 	if (!hint || !hint->caps)
 		rx->caps |= caps & MRF_CAPS_RX_EXTRA;
@@ -129,7 +82,11 @@ static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_att
  */
 static void make_domain(struct fi_domain_attr *domain, const struct fi_domain_attr *hint)
 {
-	*domain = domain_offer;
+	*domain = mrf_info_offer.domain;
+	domain->threading = FI_THREAD_SAFE;
+	domain->control_progress = domain->data_progress = FI_PROGRESS_AUTO;
+	domain->av_type = FI_AV_UNSPEC;
+	domain->auth_key_size = 0;
 	if (!hint)
 		return;
 	domain->domain = hint->domain;
@@ -235,7 +192,8 @@ static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 	make_rx(info->rx_attr, info->caps, hints ? hints->rx_attr : NULL);
 	if (mrf_info_mode_withheld(query))
 		info->rx_attr->caps &= FI_HMEM; /* whatever was asked of this side */
-	*info->ep_attr = ep_offer;
+	*info->ep_attr = mrf_info_offer.ep;
+	info->ep_attr->auth_key_size = 0;
 	make_domain(info->domain_attr, hints ? hints->domain_attr : NULL);
 	info->domain_attr->caps = info->caps & MRF_CAPS_SECONDARY;
 	make_mr(info, query);

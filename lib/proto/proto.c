@@ -352,6 +352,29 @@ int mrf_answer_decode(const uint8_t *buf, size_t len, struct mrf_answer *answer)
 
 /* --- requests and replies ------------------------------------------------------------------ */
 
+enum mrf_request_kind mrf_request_kind(enum mrf_msg_type type)
+{
+	switch (type) {
+	case MRF_MSG_ATOMIC:
+		return MRF_REQUEST_ATOMIC;
+	case MRF_MSG_FLUSH:
+		return MRF_REQUEST_FLUSH;
+	case MRF_MSG_STAGE:
+		return MRF_REQUEST_STAGE;
+	case MRF_MSG_HELLO:
+	case MRF_MSG_WELCOME:
+	case MRF_MSG_REFUSE:
+	case MRF_MSG_ASK:
+	case MRF_MSG_ANSWER:
+	case MRF_MSG_FORGET:
+	case MRF_MSG_RELEASE:
+	case MRF_MSG_DATA:
+	case MRF_MSG_REPLY:
+		break;
+	}
+	return MRF_NO_REQUEST;
+}
+
 static void put_body(uint8_t *to, const uint8_t *body, uint32_t len)
 {
 	if (len && body != to)
@@ -383,6 +406,8 @@ int mrf_request_decode(const uint8_t *buf, size_t len, struct mrf_request *reque
 	if (ret)
 		return ret;
 	got.type = (enum mrf_msg_type)type;
+	if (!mrf_request_kind(got.type))
+		return -FI_EINVAL;
 	got.what = get32(buf + 4);
 	got.key = get64(buf + 8);
 	got.serial = get64(buf + 16);

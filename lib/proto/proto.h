@@ -222,9 +222,19 @@ size_t mrf_msg_len(const uint8_t *buf);
 #define MRF_PROTO_REPLY_HEAD 24
 #define MRF_PROTO_REPLY_BODY 384
 
+/* The types of messages that are requests: this is the one list of them. */
+enum mrf_request_kind {
+	MRF_NO_REQUEST,
+	MRF_REQUEST_ATOMIC, /* several go into a message, with their replies */
+	MRF_REQUEST_FLUSH,  /* takes as long as the storage does: has a message of its own */
+	MRF_REQUEST_STAGE   /* takes as long as a device does: likewise */
+};
+
+enum mrf_request_kind mrf_request_kind(enum mrf_msg_type type);
+
 /* A request to do something with these bytes of the region behind key. */
 struct mrf_request {
-	enum mrf_msg_type type; /* the kind of operation */
+	enum mrf_msg_type type; /* one of a request */
 	uint32_t what;		/* details, which depend on the type */
 	/* number of the request on its connection, which wraps; comes back in the reply */
 	uint32_t turn;

@@ -449,6 +449,9 @@ START_TEST(proto_requests_and_replies_with_impossible_numbers_are_refused)
 	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_EINVAL);
 	buf[1]--; /* another version */
 	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_ENOSYS);
+	in.type = MRF_MSG_ASK; /* no request */
+	len = mrf_request_encode(&in, buf);
+	ck_assert_int_eq(mrf_request_decode(buf, len, &out), -FI_EINVAL);
 	len = mrf_reply_encode(&reply, buf);
 	buf[12] = 9;
 	ck_assert_int_eq(mrf_reply_decode(buf, len, &r), -FI_EINVAL);

@@ -255,14 +255,17 @@ static int begin_atomic(struct mrf_work *work, const struct mrf_request *request
 
 static int begin_job(struct mrf_work *work, const struct mrf_request *request)
 {
-	switch (request->type) {
-	case MRF_MSG_FLUSH:
+	switch (mrf_request_kind(request->type)) {
+	case MRF_REQUEST_FLUSH:
 		return begin_flush(work, request);
-	case MRF_MSG_STAGE:
+	case MRF_REQUEST_STAGE:
 		return begin_copy(work, request);
-	default:
+	case MRF_REQUEST_ATOMIC:
 		return begin_atomic(work, request);
+	case MRF_NO_REQUEST:
+		break;
 	}
+	return -FI_EINVAL;
 }
 
 /*
@@ -283,8 +286,6 @@ static void tell_result(struct mrf_work *work, const struct mrf_request *request
 	if (work->err)
 		return;
 	reply->done = request->len;
-	if (request->type != MRF_MSG_ATOMIC)
-		return;
 	reply->body_len = work->results ? (uint32_t)request->len : 0;
 	reply->flags = work->stored ? MRF_REPLY_STORED : 0;
 }

@@ -98,17 +98,13 @@ void mrf_requests_fini(struct mrf_eps *eps)
 
 /* --- serving them ------------------------------------------------------------------------ */
 
-static bool is_request(int type)
-{
-	return type == MRF_MSG_ATOMIC || type == MRF_MSG_FLUSH || type == MRF_MSG_STAGE;
-}
-
 unsigned mrf_requests_in(const uint8_t *msg, size_t len)
 {
+	int type = mrf_msg_type(msg, len);
 	unsigned n = 0;
 	size_t one;
 
-	if (!is_request(mrf_msg_type(msg, len)))
+	if (type < 0 || !mrf_request_kind((enum mrf_msg_type)type))
 		return 0;
 	for (; len >= MRF_PROTO_REQUEST_HEAD; msg += one, len -= one, n++) {
 		one = mrf_msg_len(msg);
@@ -129,12 +125,29 @@ static bool fits(struct mrf_work *work, const struct mrf_request *request)
 
 static int begin_request(struct mrf_work *work, const struct mrf_request *request)
 {
-	if (!is_request((int)request->type) || !fits(work, request))
+	if (!fits(work, request))
 		return -FI_EINVAL;
 	work->reply = (struct mrf_reply){ .turn = request->turn, .body = mrf_work_body(work) };
 	work->begun = true;
-	work->counts = false;
+	work->counts = work->stored = false;
+	work->results = NULL;
 	return 0;
+}
+
+static int carry_out(struct mrf_work *work, const struct mrf_request *request)
+{
+	switch (mrf_request_kind(request->type)) {
+	case MRF_REQUEST_ATOMIC:
+		if (!(request->what & MRF_ATOMIC_WHAT_STAGED))
+			return mrf_atomic_serve(work, request);
+		return mrf_job_serve(work, request);
+	case MRF_REQUEST_FLUSH:
+	case MRF_REQUEST_STAGE:
+		return mrf_job_serve(work, request);
+	case MRF_NO_REQUEST:
+		break;
+	}
+	return -FI_EINVAL;
 }
 
 /*
@@ -153,10 +166,7 @@ static int in_turn(struct mrf_work *work, const struct mrf_request *request)
 		work->reply.status = MRF_REPLY_TURN;
 		return 0;
 	}
-	if (request->type == MRF_MSG_ATOMIC && !(request->what & MRF_ATOMIC_WHAT_STAGED))
-		ret = mrf_atomic_serve(work, request);
-	else
-		ret = mrf_job_serve(work, request);
+	ret = carry_out(work, request);
 	passive->turn +=
 		!ret && work->reply.status == MRF_REPLY_DONE && work->reply.done == request->len;
 	return ret;

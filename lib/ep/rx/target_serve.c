@@ -145,17 +145,31 @@ static int take_data(struct mrf_passive *passive, const uint8_t *msg, size_t len
  */
 static int serve_message(struct mrf_passive *passive, unsigned slot, size_t len)
 {
-	const uint8_t *msg = passive->slots[slot];
-	int type = mrf_msg_type(msg, len);
+	int type = mrf_msg_type(passive->slots[slot], len);
 
-	if (type == MRF_MSG_RELEASE) {
+	if (type < 0)
+		return type;
+	switch ((enum mrf_msg_type)type) {
+	case MRF_MSG_ASK:
+		passive->asks--;
+		return answer_ask(passive, slot, len);
+	case MRF_MSG_RELEASE:
 		mrf_mr_lease_end(&passive->lease);
 		return post_slot(passive, slot);
-	}
-	if (mrf_requests_in(msg, len))
+	case MRF_MSG_ATOMIC:
+	case MRF_MSG_FLUSH:
+	case MRF_MSG_STAGE:
 		return mrf_requests_serve(passive, slot, len);
-	passive->asks -= type == MRF_MSG_ASK;
-	return answer_ask(passive, slot, len);
+	case MRF_MSG_DATA: /* taken in as it came */
+	case MRF_MSG_HELLO:
+	case MRF_MSG_WELCOME:
+	case MRF_MSG_REFUSE:
+	case MRF_MSG_ANSWER:
+	case MRF_MSG_FORGET:
+	case MRF_MSG_REPLY:
+		break;
+	}
+	return -FI_EINVAL;
 }
 
 /* One FORGET at a time: the peer has little room for messages that it did not ask for. */

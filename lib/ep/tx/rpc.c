@@ -103,8 +103,15 @@ static struct mrf_op *take_first_locked(struct mrf_window *window)
  */
 static size_t reply_room(const struct mrf_request *request)
 {
-	return request->type != MRF_MSG_ATOMIC ? MRF_PROTO_MAX_REPLY
-					       : MRF_PROTO_REPLY_HEAD + request->len;
+	switch (mrf_request_kind(request->type)) {
+	case MRF_REQUEST_ATOMIC:
+		return MRF_PROTO_REPLY_HEAD + request->len;
+	case MRF_REQUEST_FLUSH:
+	case MRF_REQUEST_STAGE:
+	case MRF_NO_REQUEST:
+		break;
+	}
+	return MRF_PROTO_MAX_REPLY;
 }
 
 int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)

@@ -23,6 +23,20 @@ enum mrf_hmem_kind {
 	MRF_HMEM_HOST	  /* the host's, allocated or registered by the runtime */
 };
 
+/* Do the bytes have to be copied by the runtime? Otherwise the kernel can pin the pages. */
+static inline bool mrf_hmem_is_copied(enum mrf_hmem_kind kind)
+{
+	switch (kind) {
+	case MRF_HMEM_DEVICE:
+	case MRF_HMEM_MANAGED:
+		return true;
+	case MRF_HMEM_NONE:
+	case MRF_HMEM_HOST:
+		break;
+	}
+	return false;
+}
+
 /* What an address belongs to. NONE: all else is 0. */
 struct mrf_hmem_alloc {
 	enum mrf_hmem_kind kind;

@@ -33,14 +33,14 @@ int mrf_mr_device_refuse(const void *addr, bool now, unsigned code, const char *
 	struct mrf_hmem_alloc alloc;
 	const struct mrf_hmem *hmem = mrf_hmem_whose((uintptr_t)addr, &alloc);
 
-	if (!hmem || alloc.kind == MRF_HMEM_HOST || (now && alloc.kind == MRF_HMEM_MANAGED))
+	if (!hmem || !mrf_hmem_is_copied(alloc.kind) || (now && alloc.kind == MRF_HMEM_MANAGED))
 		return 0;
 	return mrf_refuse(
 		FI_EINVAL, FI_LOG_MR, code,
 		"%s at %p is %s device %d of %s: it has to be registered by fi_mr_regattr "
 		"with this iface and device, and used with the descriptor of that region",
 		what, addr,
-		alloc.kind == MRF_HMEM_DEVICE ? "memory of" : "memory that the host shares with",
+		alloc.kind == MRF_HMEM_MANAGED ? "memory that the host shares with" : "memory of",
 		alloc.device, iface_name(hmem->iface));
 }
 
@@ -145,7 +145,7 @@ static int look_at(struct look *look, const struct mrf_mr_seg *seg, struct mrf_h
 	if (!ret)
 		ret = check_extent(seg, alloc);
 	if (!ret)
-		look->staged |= alloc->kind != MRF_HMEM_HOST;
+		look->staged |= mrf_hmem_is_copied(alloc->kind);
 	return ret;
 }
 
@@ -281,7 +281,7 @@ static int copy_part(const struct mrf_mr_device *device, unsigned seg, struct co
 	const struct mrf_hmem_alloc *alloc = find_part(device, seg, copy->addr);
 
 	copy->len = mrf_min(copy->len, alloc->start + alloc->len - copy->addr);
-	if (alloc->kind == MRF_HMEM_HOST)
+	if (!mrf_hmem_is_copied(alloc->kind))
 		return copy_shared(copy, why);
 	if (copy->in)
 		return device->hmem->put(alloc, copy->addr, copy->host, copy->len, why);

@@ -102,9 +102,16 @@ static bool may_count_locked(const struct mrf_mr *mr, const struct mrf_mr_port *
 		return true;
 	case MRF_MR_NOT_BOUND:
 		return mrf_list_empty(&port->node);
-	default:
-		return false;
+	case MRF_MR_UNKNOWN:
+	case MRF_MR_DISABLED:
+	case MRF_MR_OUTSIDE:
+	case MRF_MR_NOT_REFRESHED:
+	case MRF_MR_NOT_MAPPED:
+	case MRF_MR_NO_ROOM:
+	case MRF_MR_NO_RIGHT:
+		break;
 	}
+	return false;
 }
 
 void mrf_mr_event(struct mrf_mr_space *space, uint32_t number, const struct mrf_mr_port *port)

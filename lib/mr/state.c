@@ -101,11 +101,13 @@ int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state, enum m
 				  name, (const void *)mr);
 	case MRF_STATE_DISABLED:
 		return refuse_disabled(mr, call);
-	default:
-		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3054,
-				  "%s(region %p): the region is enabled already", name,
-				  (const void *)mr);
+	case MRF_STATE_ENABLED:
+	case MRF_STATE_REFRESHING:
+	case MRF_STATES:
+		break;
 	}
+	return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3054,
+			  "%s(region %p): the region is enabled already", name, (const void *)mr);
 }
 
 /* --- entering and leaving --------------------------------------------------------- */

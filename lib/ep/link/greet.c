@@ -83,22 +83,24 @@ void mrf_greet_welcome(const struct mrf_ep *ep, struct mrf_auth_talk *talk, uint
 
 static void why_refused(uint32_t reason, struct mrf_why *why)
 {
-	switch (reason) {
+	switch ((enum mrf_refuse_reason)reason) {
 	case MRF_REFUSE_KEY:
 		mrf_why_set(why, FI_EACCES, 4203,
 			    "the endpoint there has another authorization key");
-		break;
+		return;
 	case MRF_REFUSE_VERSION:
 		mrf_why_set(why, FI_EREMOTEIO, 4125,
 			    "the endpoint there speaks another version of the protocol");
-		break;
+		return;
 	case MRF_REFUSE_CLOSING:
 		mrf_why_set(why, FI_ECONNREFUSED, 4125, "the endpoint there is closing");
+		return;
+	case MRF_REFUSE_RESOURCES: /* whoever gets these two acts on them first */
+	case MRF_REFUSE_CHALLENGE:
 		break;
-	default:
-		mrf_why_set(why, FI_EREMOTEIO, 4125,
-			    "the endpoint there refuses for a reason that is unknown here");
 	}
+	mrf_why_set(why, FI_EREMOTEIO, 4125,
+		    "the endpoint there refuses for a reason that is unknown here");
 }
 
 void mrf_greet_no_room_locked(const struct mrf_peer *peer, struct mrf_why *why)

@@ -182,7 +182,12 @@ static void event(struct mrf_owner *owner, const struct mrf_cm_event *event)
 	case MRF_CM_ESTABLISHED:
 		mrf_passive_established(passive);
 		break;
-	default:
+	case MRF_CM_ADDR_RESOLVED:
+	case MRF_CM_UNRESOLVED:
+	case MRF_CM_ROUTE_RESOLVED:
+	case MRF_CM_REQUEST:
+	case MRF_CM_RESPONSE:
+	case MRF_CM_OTHER:
 		break;
 	}
 }

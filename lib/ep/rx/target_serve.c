@@ -312,28 +312,46 @@ static int free_slot(struct mrf_passive *passive, unsigned slot)
 	return 0;
 }
 
+/* Comes behind what a write has brought. */
+static int take_imm(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc)
+{
+	if (!mrf_passive_wants_events(passive)) {
+		deliver_data(passive, wc->byte_len, wc->imm);
+		return free_slot(passive, slot);
+	}
+	/*
+	 * It counts even if the connection ends now: the peer knows that the data arrived. A write
+	 * of no bytes modified nothing. Events are counted, not queued.
+	 */
+	if (wc->byte_len)
+		mrf_mr_event(&passive->ep->domain->space, wc->imm, &passive->ep->port);
+	return post_slot(passive, slot);
+}
+
+static int take_message(struct mrf_passive *passive, unsigned slot, size_t len)
+{
+	const uint8_t *msg = passive->slots[slot];
+	int ret;
+
+	if (mrf_msg_type(msg, len) != MRF_MSG_DATA)
+		return wait_for_turn(passive, slot, len);
+	ret = take_data(passive, msg, len);
+	return ret ? ret : free_slot(passive, slot);
+}
+
 static int take_from_peer(struct mrf_passive *passive, unsigned slot, const struct mrf_wc *wc)
 {
-	bool imm = wc->kind == MRF_WC_RECV_IMM, event = imm && mrf_passive_wants_events(passive);
-	const uint8_t *msg = passive->slots[slot];
-	int ret = 0;
-
-	/*
-	 * Data count even if the connection ends now: the peer knows that they arrived. A write of
-	 * no bytes modified nothing.
-	 */
-	if (event && wc->byte_len)
-		mrf_mr_event(&passive->ep->domain->space, wc->imm, &passive->ep->port);
-	else if (imm && !event)
-		deliver_data(passive, wc->byte_len, wc->imm);
-	else if (!imm && mrf_msg_type(msg, wc->byte_len) == MRF_MSG_DATA)
-		ret = take_data(passive, msg, wc->byte_len);
-	else if (!imm)
-		return wait_for_turn(passive, slot, wc->byte_len);
-	if (ret)
-		return ret;
-	/* Events are counted, not queued. */
-	return event ? post_slot(passive, slot) : free_slot(passive, slot);
+	if (slot >= MRF_PASSIVE_SLOTS)
+		return 0;
+	switch (wc->kind) {
+	case MRF_WC_RECV:
+		return take_message(passive, slot, wc->byte_len);
+	case MRF_WC_RECV_IMM:
+		return take_imm(passive, slot, wc);
+	case MRF_WC_SENT:
+		break;
+	}
+	return 0;
 }
 
 void mrf_passive_message(struct mrf_owner *owner, unsigned slot, const struct mrf_wc *wc)
@@ -351,7 +369,7 @@ void mrf_passive_message(struct mrf_owner *owner, unsigned slot, const struct mr
 		return;
 	}
 	mrf_passive_established(passive);
-	ret = slot < MRF_PASSIVE_SLOTS ? take_from_peer(passive, slot, wc) : 0;
+	ret = take_from_peer(passive, slot, wc);
 	if (ret && passive->state != MRF_PASSIVE_DISCONNECTED)
 		hang_up(passive, wc->byte_len, ret);
 }

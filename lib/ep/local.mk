@@ -29,6 +29,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ops.h \
 	lib/ep/resolve/ask.c \
 	lib/ep/resolve/ask.h \
+	lib/ep/resolve/judge.c \
+	lib/ep/resolve/judge.h \
 	lib/ep/resolve/remote.c \
 	lib/ep/resolve/remote.h \
 	lib/ep/resolve/resolve.c \

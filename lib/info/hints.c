@@ -153,7 +153,7 @@ static int refuse_bits(const struct row *row, uint64_t asked)
 			   row_text(row, offer_of(row), offered, sizeof(offered)));
 }
 
-static int refuse_other(const struct row *row, uint64_t asked)
+static int refuse_value(const struct row *row, uint64_t asked)
 {
 	if (row->names)
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
@@ -170,7 +170,7 @@ static int refuse_row(const struct row *row, uint64_t asked)
 	case BITS:
 		return refuse_bits(row, asked);
 	case EQUAL:
-		return refuse_other(row, asked);
+		return refuse_value(row, asked);
 	case KNOWN:
 		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1023,
 				   "hints->%s=%lu: there is no such value", row->field, asked);

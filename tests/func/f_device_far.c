@@ -271,3 +271,46 @@ DEVICE_CASE(closing_ends_what_peers_do_to_device_memory)
 	must(!err || err == FI_EKEYREJECTED, "it ends with %d", err);
 	far_close(&s);
 }
+
+/* What is written from there, to the driver's own device, is on its way when the region is closed. */
+static int close_under_a_write(const struct far *s, struct buf *b, fi_addr_t to, unsigned us)
+{
+	const struct iovec all = { b->mem, b->size };
+	struct fid_mr *mr;
+	struct done d;
+
+	must_ok(fab_reg(s->f, b, &all, FI_READ | FI_WRITE, 0x1234, &mr));
+	must_ok((int)fi_write(s->f->ep, b->mem, b->size, fi_mr_desc(mr), to, s->base, s->key, b));
+	usleep(us);
+	must_ok(fi_close(&mr->fid));
+	must(fab_done(s->f, &d, SOON), "no completion");
+	must(d.ctx == b, "another operation's completion");
+	fab_quiet(s->f);
+	return d.err;
+}
+
+/* As often as there are places in the transfer where that can meet it. */
+DEVICE_CASE(local_region_closed_under_a_write_to_a_device_gives_one_completion)
+{
+	struct op op = { WRITE, buf(e, MIB, 5), 0, MIB, 0, 0, 0, &op };
+	unsigned met = 0;
+	struct far s;
+	struct done d;
+
+	far_open(&s, e, 0, MIB, REMOTE_RW);
+	op.to = fab_insert(s.f, s.f->name);
+	for (unsigned i = 0; i < 12; i++) {
+		int err = close_under_a_write(&s, op.buf, op.to, i * 1500);
+
+		must(!err || err == FI_EFAULT, "it ends with %d (%s)", err, fi_strerror(err));
+		met += err == FI_EFAULT;
+	}
+	must(met, "each write was done before its region was closed");
+	op.addr = s.base;
+	op.key = s.key;
+	op_run(s.f, &op, &d);
+	must(!d.err, "err %d, %s", d.err, d.text);
+	pattern(s.d.b.want, 5, 0, MIB);
+	dev_same(&s.d);
+	far_close(&s);
+}

@@ -71,7 +71,8 @@ tests_unit_t_keyed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free
 tests_unit_t_window_SOURCES = tests/unit/t_window.c $(EP_FIXTURE)
 tests_unit_t_window_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_window_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_atomic_serve
-tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c tests/unit/every.h $(EP_FIXTURE)
+breaks = tests/unit/breaks.h tests/unit/every.h
+tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c $(breaks) $(EP_FIXTURE)
 tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
 tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
@@ -103,7 +104,7 @@ tests_unit_t_account_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_account_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy
 EXTRA_tests_unit_t_account_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_breaks_device_SOURCES = tests/unit/t_breaks_device.c tests/unit/device_fixture.h \
-	tests/unit/every.h $(EP_FIXTURE) $(runtime_rig)
+	$(breaks) $(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_breaks_device_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_breaks_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_breaks_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy

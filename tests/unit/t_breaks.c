@@ -6,15 +6,9 @@
  *
  * In a round, operations are started while the fabric holds what is posted; something happens to
  * their connection; and then all of them have to end. Each has a part of the region to itself.
- *
- *	MRFAB_SEED	which rounds (1)
- *	MRFAB_SETTING	one of the 50 settings alone
- *	MRFAB_ROUNDS	how many, in all (1,000)
  */
 #include <rdma/fi_atomic.h>
-#include "ep_fixture.h"
-#include "every.h"
-#include "loop/agent.h"
+#include "breaks.h"
 
 #define CAPS (MRF_CAPS | FI_RMA_EVENT)
 #define PARTS 8
@@ -65,47 +59,12 @@ static struct pair p;
 static struct fid_cntr *cntr; /* of the region, or NULL */
 static struct deed deeds[PARTS];
 static unsigned ndeeds;
-static unsigned seed, round_no;
-static char setting[200];    /* what failures say of it */
-static unsigned late;	     /* writes with data that have failed and whose data may still come */
-static uint64_t counted;     /* what cntr has to be by what was done until now */
-static unsigned unnamed;     /* errors of operations without a context */
-static unsigned refuse_send; /* the nth message from now on is refused, and not seen */
-static bool of_target;
-
-/* --- chance --------------------------------------------------------------------------- */
-
-static uint64_t state;
-
-static unsigned any(unsigned n)
-{
-	state = state * 6364136223846793005ull + 1442695040888963407ull;
-	return (unsigned)((state >> 33) % n);
-}
-
-static bool one_in(unsigned n)
-{
-	return !any(n);
-}
+static char setting[200]; /* what failures say of it */
+static unsigned late;	  /* writes with data that have failed and whose data may still come */
+static uint64_t counted;  /* what cntr has to be by what was done until now */
+static unsigned unnamed;  /* errors of operations without a context */
 
 /* --- one setting ------------------------------------------------------------------------- */
-
-static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
-{
-	(void)msg;
-	(void)len;
-	if (from_target != of_target || !refuse_send || --refuse_send)
-		return FAKE_DELIVER;
-	return FAKE_REFUSE;
-}
-
-static void refuse(unsigned nth)
-{
-	fake_freeze(true);
-	refuse_send = nth;
-	of_target = one_in(2);
-	fake_freeze(false);
-}
 
 /* The target forgets where its queue pair stopped. */
 static void untell(uint8_t *welcome, size_t len)
@@ -301,35 +260,6 @@ static void start(unsigned number)
 	prepare(deed);
 	ret = is_atomic(deed) ? start_atomic(deed) : start_access(deed);
 	ck_assert_msg(!ret, "%s, round %u: %s: %zd", setting, round_no, names[deed->kind], ret);
-}
-
-/* --- what happens to it ---------------------------------------------------------------- */
-
-static void harm(void)
-{
-	static const enum mrf_wc_status statuses[] = { MRF_WC_FLUSHED, MRF_WC_TIMEOUT,
-						       MRF_WC_REFUSED, MRF_WC_OTHER,
-						       MRF_WC_UNSENT };
-	enum mrf_wc_status status = statuses[any(5)];
-	unsigned connects = fake_connects();
-
-	if (one_in(3))
-		fake_run_unacknowledged();
-	refuse(one_in(5) ? 1 + any(4) : 0);
-	switch (any(8)) {
-	case 0:
-		break;
-	case 1:
-	case 2:
-		fake_hang_up(node_agent(&p.b)->cq);
-		/* Before what is held goes on, or at the same time. */
-		if (one_in(2))
-			want_soon(fake_connects() != connects || !fake_queued());
-		break;
-	default:
-		fake_break(1 + any(ndeeds + 1), 1 + any(2), status,
-			   status != MRF_WC_REFUSED && one_in(2));
-	}
 }
 
 /* --- what became of it ----------------------------------------------------------------- */
@@ -546,13 +476,6 @@ static void check_all(void)
 
 /* --- rounds ------------------------------------------------------------------------------- */
 
-static void forget_log(void)
-{
-	fake_freeze(true);
-	fake.nlog = 0;
-	fake_freeze(false);
-}
-
 static void round_run(void)
 {
 	unsigned i;
@@ -565,7 +488,7 @@ static void round_run(void)
 		fake_hold_all(true);
 	for (i = 0; i < ndeeds; i++)
 		start(i);
-	harm();
+	break_some(&p.b, ndeeds + 1);
 	fake_hold_all(false);
 	take_ends();
 	fake_heal();
@@ -573,24 +496,12 @@ static void round_run(void)
 	check_all();
 }
 
-static unsigned number_of(const char *name, unsigned otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? (unsigned)atoi(text) : otherwise;
-}
-
 START_TEST(what_breaks_is_done_once_or_says_so)
 {
-	unsigned rounds = number_of("MRFAB_ROUNDS", 1000 / every()) / PAIRS + 1;
-
-	if (number_of("MRFAB_SETTING", (unsigned)_i) != (unsigned)_i)
+	if (!setting_begin((unsigned)_i, PAIRS))
 		return;
-	seed = number_of("MRFAB_SEED", 1) * PAIRS + (unsigned)_i;
-	state = seed * 2654435761ull + 1;
-	any(2);
 	setting_open();
-	for (round_no = 1; round_no <= rounds; round_no++)
+	for (round_no = 1; round_no <= rounds_of(PAIRS); round_no++)
 		round_run();
 	/* What was told last must not come in the middle of what is done next. */
 	node_heard(&p.b);

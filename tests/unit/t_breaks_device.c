@@ -7,18 +7,14 @@
  *
  * A plain write that nobody counts may be put into the device more than once, as long as the last
  * time is before its end.
- *
- *	MRFAB_SEED	which rounds (1)
- *	MRFAB_SETTING	one of the 50 settings alone
- *	MRFAB_ROUNDS	how many, in all (1,000)
  */
 #include <pthread.h>
 #include <rdma/fi_atomic.h>
 #include "ep/link/passive.h"
 #include "loop/agent_calls.h"
 #include "proto/proto.h"
+#include "breaks.h"
 #include "device_fixture.h"
-#include "every.h"
 
 #define PARTS 6
 #define FAR (MRF_PROTO_RING + 70000ul) /* bytes of the device that an operation has */
@@ -64,31 +60,14 @@ static uint64_t key, base;
 static struct fid_cntr *far_cntr, *host_cntr; /* of the regions; NULL: nothing is counted */
 static uint64_t far_before, host_before;
 static struct deed deeds[PARTS];
-static unsigned ndeeds, seed, round_no, unnamed;
+static unsigned ndeeds, unnamed;
 static unsigned late; /* writes with data that have failed and whose data may still come */
-static unsigned refuse_send;
-static bool of_target;
 static char setting[200];
-static uint8_t seen[FAR];
+static uint8_t seen[FAR + 1]; /* a part of the device, as it is */
 
 #define SAYS "%s, round %u: %s of %zu + %zu bytes that ended with %d (%s): "
 #define SAID(deed) \
 	setting, round_no, names[(deed)->kind], (deed)->far, (deed)->host, (deed)->err, (deed)->text
-
-/* --- chance --------------------------------------------------------------------------- */
-
-static uint64_t state;
-
-static unsigned any(unsigned n)
-{
-	state = state * 6364136223846793005ull + 1442695040888963407ull;
-	return (unsigned)((state >> 33) % n);
-}
-
-static bool one_in(unsigned n)
-{
-	return !any(n);
-}
 
 /* --- what is put into the device ---------------------------------------------------------- */
 
@@ -137,23 +116,6 @@ static unsigned puts_of(const uint8_t *byte)
 }
 
 /* --- one setting ------------------------------------------------------------------------- */
-
-static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
-{
-	(void)msg;
-	(void)len;
-	if (from_target != of_target || !refuse_send || --refuse_send)
-		return FAKE_DELIVER;
-	return FAKE_REFUSE;
-}
-
-static void refuse(unsigned nth)
-{
-	fake_freeze(true);
-	refuse_send = nth;
-	of_target = one_in(2);
-	fake_freeze(false);
-}
 
 static struct fid_cntr *count(struct fid_mr *mr)
 {
@@ -377,30 +339,6 @@ static void start(unsigned number)
 
 /* --- what happens to them ------------------------------------------------------------------ */
 
-static void break_some(void)
-{
-	static const enum mrf_wc_status statuses[] = { MRF_WC_FLUSHED, MRF_WC_TIMEOUT,
-						       MRF_WC_REFUSED, MRF_WC_OTHER,
-						       MRF_WC_UNSENT };
-	enum mrf_wc_status status = statuses[any(5)];
-	unsigned connects = fake_connects();
-
-	refuse(one_in(5) ? 1 + any(4) : 0);
-	switch (any(6)) {
-	case 0:
-	case 1:
-		break;
-	case 2:
-		fake_hang_up(node_agent(&p.b)->cq);
-		if (one_in(2))
-			want_soon(fake_connects() != connects || !fake_queued());
-		break;
-	default:
-		fake_break(1 + any(2 * ndeeds + 2), 1 + any(2), status,
-			   status != MRF_WC_REFUSED && one_in(2));
-	}
-}
-
 static void close_local_regions(void)
 {
 	for (unsigned i = 0; i < ndeeds; i++) {
@@ -414,12 +352,10 @@ static void close_local_regions(void)
 static void harm(void)
 {
 	if (one_in(3))
-		fake_run_unacknowledged();
-	if (one_in(3))
 		hold(1 + any(6));
 	if (one_in(5))
 		control.fail_next(one_in(2) ? rig->put_call : rig->get_call, 1 + any(6), rig->lost);
-	break_some();
+	break_some(&p.b, 2 * ndeeds + 2);
 	if (one_in(3))
 		close_local_regions();
 	fake_hold_all(false);
@@ -522,16 +458,43 @@ static void check_word(const struct deed *deed, size_t i)
 		      SAID(deed), i / 8, value);
 }
 
-/* Nothing but what was there or what was to be there is there; success: the latter. */
+/* Each byte is what was there before (0) or what was to be there; after success, the latter. */
+static void check_written(const struct deed *deed)
+{
+	bool may_lack = deed->err || deed->kind == INJECT;
+	const uint8_t *after = here_far(deed);
+	size_t i = 0;
+
+	while (i < deed->far && (seen[i] == after[i] || (may_lack && !seen[i])))
+		i++;
+	ck_assert_msg(i == deed->far, SAYS "byte %zu of the device is 0x%02x", SAID(deed), i,
+		      seen[i]);
+}
+
+/* What a read brings is what is there, and nothing has changed that. */
+static void check_read(const struct deed *deed)
+{
+	static uint8_t before[FAR];
+
+	fill(before, deed->far, seed + round_no);
+	ck_assert_msg(!memcmp(seen, before, deed->far), SAYS "the device's bytes", SAID(deed));
+	ck_assert_msg(deed->err || !memcmp(seen, here_far(deed), deed->far), SAYS "bytes",
+		      SAID(deed));
+}
+
 static void check_far(const struct deed *deed)
 {
 	rig->get(seen, far_of(deed), deed->far);
-	for (size_t i = 0; is_atomic(deed) && i < deed->far; i += 8)
-		check_word(deed, i);
-	if (is_atomic(deed) || (deed->err && !is_read(deed)) || deed->kind == INJECT)
+	if (is_read(deed)) {
+		check_read(deed);
 		return;
-	ck_assert_msg((deed->err && is_read(deed)) || !memcmp(seen, here_far(deed), deed->far),
-		      SAYS "the device's bytes", SAID(deed));
+	}
+	if (is_write(deed)) {
+		check_written(deed);
+		return;
+	}
+	for (size_t i = 0; i < deed->far; i += 8)
+		check_word(deed, i);
 }
 
 static void check_host(const struct deed *deed)
@@ -611,7 +574,7 @@ static void check_count(struct fid_cntr *cntr, uint64_t before, bool far)
 
 static void check_all(void)
 {
-	unsigned i;
+	unsigned lost = 0, i;
 
 	take_data();
 	for (i = 0; i < ndeeds; i++) {
@@ -619,7 +582,10 @@ static void check_all(void)
 		check_host(&deeds[i]);
 		check_results(&deeds[i]);
 		check_puts(&deeds[i]);
+		lost += deeds[i].kind == INJECT && !puts_of(far_of(&deeds[i]) + deeds[i].far - 1);
 	}
+	ck_assert_msg(lost <= unnamed, "%s, round %u: %u injected writes were not done, %u said so",
+		      setting, round_no, lost, unnamed);
 	check_count(far_cntr, far_before, true);
 	check_count(host_cntr, host_before, false);
 }
@@ -628,9 +594,7 @@ static void check_all(void)
 
 static void round_begin(void)
 {
-	fake_freeze(true);
-	fake.nlog = 0;
-	fake_freeze(false);
+	forget_log();
 	nputs = 0;
 	unnamed = 0;
 	far_before = far_cntr ? fi_cntr_read(far_cntr) : 0;
@@ -664,24 +628,12 @@ static void round_run(void)
 	}
 }
 
-static unsigned number_of(const char *name, unsigned otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? (unsigned)atoi(text) : otherwise;
-}
-
 START_TEST(what_breaks_at_a_device_is_done_once_or_says_so)
 {
-	unsigned rounds = number_of("MRFAB_ROUNDS", 1000 / every()) / SETTINGS + 1;
-
-	if (number_of("MRFAB_SETTING", (unsigned)_i) != (unsigned)_i)
+	if (!setting_begin((unsigned)_i, SETTINGS))
 		return;
-	seed = number_of("MRFAB_SEED", 1) * SETTINGS + (unsigned)_i;
-	state = seed * 2654435761ull + 1;
-	any(2);
 	setting_open();
-	for (round_no = 1; round_no <= rounds; round_no++)
+	for (round_no = 1; round_no <= rounds_of(SETTINGS); round_no++)
 		round_run();
 	/* Nothing of all that stays. */
 	round_begin();

@@ -172,8 +172,8 @@ static inline void mrf_conn_posted_of_locked(struct mrf_ep *ep, struct mrf_conn 
 }
 
 /*
- * Posts a work request of len bytes and records it. The caller has checked that there is room, and
- * checks that the peer is still READY before it posts more.
+ * Posts a work request and records it, as mrf_conn_posted_of_locked. The caller has checked that
+ * there is room, and checks that the peer is still READY before it posts more.
  */
 static inline int mrf_conn_post_of_locked(struct mrf_conn *conn, struct mrf_vwr *wr,
 					  struct mrf_op *op, uint32_t bytes, uint64_t len)

@@ -1,205 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Do the peer's answers allow an access?
- *
- * A refusal is only ever decided by an answer that is younger than the operation: the cookie of a
- * question is the endpoint's clock when it was asked. An older answer may speak of a region that
- * was replaced since. An answer that allows is used whatever its age, because the kernel
- * contradicts it if it is out of date. rxe does not check empty accesses at all, so they always
- * need a fresh answer.
- */
+/* The keys of an operation, and where its bytes go. Whether it is allowed is judge.c's. */
 #include <inttypes.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "ep/resolve/ask.h"
+#include "ep/resolve/judge.h"
 #include "ep/resolve/resolve.h"
 #include "mr/map.h"
-
-/* --- is it allowed? ------------------------------------------------------------------------ */
-
-#define FAIL(...) (mrf_why_set(__VA_ARGS__), false)
-
-/* Says what is wrong with the region, whichever bytes are accessed. */
-static bool region_ok_locked(const struct mrf_remote *remote, struct mrf_why *why)
-{
-	switch (remote->status) {
-	case MRF_MR_CLOSED:
-		return FAIL(why, FI_EKEYREJECTED, 4102, "key 0x%" PRIx64 ": its region was closed",
-			    remote->key);
-	case MRF_MR_DISABLED:
-		return FAIL(why, FI_EACCES, 4103, "key 0x%" PRIx64 ": its region is not enabled",
-			    remote->key);
-	case MRF_MR_NOT_BOUND:
-		return FAIL(why, FI_EACCES, 4143,
-			    "key 0x%" PRIx64 ": its region is not bound to the endpoint that "
-			    "was addressed (FI_MR_ENDPOINT)",
-			    remote->key);
-	case MRF_MR_OK:
-	case MRF_MR_OUTSIDE:
-	case MRF_MR_NOT_REFRESHED:
-	case MRF_MR_NOT_MAPPED:
-	case MRF_MR_NO_ROOM:
-		return true;
-	default:
-		break;
-	}
-	if (remote->key == FI_KEY_NOTAVAIL)
-		return FAIL(why, FI_EKEYREJECTED, 4101,
-			    "FI_KEY_NOTAVAIL is no key: fi_mr_key gives it until the region is "
-			    "enabled, and if the region has no remote right");
-	return FAIL(why, FI_EKEYREJECTED, 4101,
-		    "key 0x%" PRIx64 " is unknown: the peer has no such region", remote->key);
-}
-
-static bool bounds_fail_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
-			       const struct fi_rma_iov *rma, struct mrf_why *why)
-{
-	bool virt = peer->target.mr_mode & FI_MR_VIRT_ADDR;
-	const char *hint = "";
-	uint64_t base = virt ? remote->base : 0, end = base + remote->len;
-	uint64_t past = rma->len - (end - rma->addr);
-
-	if (virt && mrf_range_inside(rma->addr, rma->len, 0, remote->len))
-		hint = "; this looks like an offset, but the peer's domain takes virtual "
-		       "addresses (FI_MR_VIRT_ADDR)";
-	else if (!virt && mrf_range_inside(rma->addr, rma->len, remote->base, remote->len))
-		hint = "; this looks like an address, but the peer's domain takes offsets";
-	if (remote->nways <= 1 && rma->addr >= base && rma->addr <= end)
-		return FAIL(why, FI_EACCES, 4105,
-			    "key 0x%" PRIx64 ": %" PRIu64 " byte%s past the end: 0x%" PRIx64
-			    " + %zu in a region of %" PRIu64 " bytes at 0x%" PRIx64 "%s",
-			    remote->key, past, past == 1 ? "" : "s", rma->addr, rma->len,
-			    remote->len, base, hint);
-	return FAIL(why, FI_EACCES, 4105,
-		    "key 0x%" PRIx64 ": out of bounds: 0x%" PRIx64 " + %zu is outside the region "
-		    "of %" PRIu64 " bytes at 0x%" PRIx64 "%s",
-		    remote->key, rma->addr, rma->len, remote->len, base, hint);
-}
-
-/* Says what is wrong with these bytes of a region that is pinned on demand. */
-static bool range_fail_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
-			      const struct fi_rma_iov *rma, struct mrf_why *why)
-{
-	const struct mrf_range *range = &remote->answered;
-
-	switch (remote->status) {
-	case MRF_MR_NOT_REFRESHED:
-		return FAIL(why, FI_EACCES, 4144,
-			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": no fi_mr_refresh has "
-			    "covered these bytes, which were not there when the region was "
-			    "created (the peer's domain has FI_MR_MMU_NOTIFY)",
-			    remote->key, range->addr, range->len);
-	case MRF_MR_NOT_MAPPED:
-		return FAIL(why, FI_EFAULT, 4145,
-			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64
-			    ": the peer has no memory there, or not with the rights that "
-			    "the region grants",
-			    remote->key, range->addr, range->len);
-	case MRF_MR_NO_ROOM:
-		return FAIL(
-			why, FI_ENOMEM, 4146,
-			"key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": the peer cannot pin "
-			"these bytes: its memlock limit, regions or file descriptors are "
-			"used up, it has no /proc, or too many peers use its memory of devices; "
-			"its own log says which",
-			remote->key, range->addr, range->len);
-	default:
-		return bounds_fail_locked(peer, remote, rma, why);
-	}
-}
-
-/* Does the region grant what the operation needs? False: why holds the reason. */
-static bool grants_locked(const struct mrf_op *op, const struct mrf_remote *remote,
-			  struct mrf_why *why)
-{
-	uint64_t right = mrf_kind_remote(op->type->kind);
-
-	/* Raw keys do not tell this; answers do. */
-	if (mrf_unlikely(op->type->kind == MRF_OP_ATOMIC && remote->known && remote->cookie &&
-			 (remote->access & right) && !(remote->access & FI_ATOMIC)))
-		return FAIL(why, FI_EOPNOTSUPP, 4258,
-			    "key 0x%" PRIx64 ": the peer's domain was opened without FI_ATOMIC",
-			    remote->key);
-	if (remote->access & right)
-		return true;
-	return FAIL(why, FI_EACCES, 4104, "key 0x%" PRIx64 ": its region was registered without %s",
-		    remote->key, right == FI_REMOTE_READ ? "FI_REMOTE_READ" : "FI_REMOTE_WRITE");
-}
-
-/* --- what an answer says of an operation ---------------------------------------------------- */
-
-enum verdict {
-	GOOD,
-	BAD,  /* why holds the reason */
-	LACKS /* *done bytes are known, the rest has to be asked for */
-};
-
-/* Was the answer asked for after the operation began? */
-static bool is_fresh_locked(const struct mrf_op *op, const struct mrf_remote *remote)
-{
-	return remote->cookie >= op->stamp;
-}
-
-/* The last question was about bytes of this access, so its answer applies to it. */
-static bool concerns_locked(const struct mrf_remote *remote, const struct fi_rma_iov *rma)
-{
-	const struct mrf_range *range = &remote->answered;
-
-	if (!rma->len || !range->len)
-		return range->addr == rma->addr && range->len == rma->len;
-	return range->addr >= rma->addr && range->addr - rma->addr < rma->len &&
-	       range->len <= rma->len - (range->addr - rma->addr);
-}
-
-static enum verdict judge_complete_locked(const struct mrf_op *op, const struct mrf_remote *remote,
-					  const struct fi_rma_iov *rma, struct mrf_why *why)
-{
-	uint64_t where;
-	uint32_t rkey;
-	bool inside = rma->len ? mrf_range_ok(rma->addr, rma->len) &&
-					 mrf_remote_covered_locked(op->peer, remote, op->stamp,
-								   rma->addr, rma->len) == rma->len
-			       : mrf_remote_locate_locked(op->peer, remote, op->stamp, rma->addr, 0,
-							  &rkey, &where);
-
-	if (!inside) {
-		bounds_fail_locked(op->peer, remote, rma, why);
-		return BAD;
-	}
-	/* The kernel checks bytes, not their absence: an empty access needs a fresh
-	 * answer. */
-	return rma->len || is_fresh_locked(op, remote) ? GOOD : LACKS;
-}
-
-static enum verdict judge_on_demand_locked(const struct mrf_op *op, const struct mrf_remote *remote,
-					   const struct fi_rma_iov *rma, uint64_t *done,
-					   struct mrf_why *why)
-{
-	bool fresh = is_fresh_locked(op, remote);
-
-	if (fresh && concerns_locked(remote, rma) && remote->status != MRF_MR_OK) {
-		range_fail_locked(op->peer, remote, rma, why);
-		return BAD;
-	}
-	if (!rma->len)
-		return fresh && concerns_locked(remote, rma) ? GOOD : LACKS;
-	*done = mrf_remote_covered_locked(op->peer, remote, op->stamp, rma->addr, rma->len);
-	return *done == rma->len ? GOOD : LACKS;
-}
-
-/* Judges the bytes of one remote buffer. BAD counts only if the answer is fresh. */
-static enum verdict judge_locked(const struct mrf_op *op, const struct mrf_remote *remote,
-				 const struct fi_rma_iov *rma, uint64_t *done, struct mrf_why *why)
-{
-	*done = 0;
-	if (!remote->known)
-		return LACKS;
-	if (!region_ok_locked(remote, why) || !grants_locked(op, remote, why))
-		return BAD;
-	return remote->complete ? judge_complete_locked(op, remote, rma, why)
-				: judge_on_demand_locked(op, remote, rma, done, why);
-}
 
 /* --- keys of an operation ----------------------------------------------------------------- */
 
@@ -235,7 +43,7 @@ static bool direct_locked(const struct mrf_op *op, const struct fi_rma_iov *rma,
 	 * Another operation may have got an answer since this one was asked for: operations behind a
 	 * refused access need not each break a connection to learn the same.
 	 */
-	if (op->ask_first || (remote && is_fresh_locked(op, remote)))
+	if (op->ask_first || (remote && mrf_judge_fresh_locked(op, remote)))
 		return false;
 	return op->nrma == 1 && op->total && op->total <= most_at_once(op) &&
 	       mrf_key_unpack(op->peer->target.mr_mode, rma->key, key);
@@ -289,7 +97,7 @@ static enum mrf_resolved resolve_one_locked(struct mrf_op *op, const struct fi_r
 	uint8_t empty = (uint8_t)(!rma->len << (rma - op->rma));
 	struct mrf_key_direct key;
 	struct mrf_remote *remote;
-	enum verdict verdict;
+	enum mrf_verdict verdict;
 	uint64_t done;
 
 	if (direct_locked(op, rma, &key) || op->empty_known & empty)
@@ -298,14 +106,14 @@ static enum mrf_resolved resolve_one_locked(struct mrf_op *op, const struct fi_r
 	if (!remote)
 		return MRF_RESOLVE_FAIL;
 	/* A raw key stands for one registration, whose rights never change. */
-	if (remote->serial && !remote->known && !grants_locked(op, remote, why))
+	if (remote->serial && !remote->known && !mrf_judge_grants_locked(op, remote, why))
 		return MRF_RESOLVE_FAIL;
-	verdict = judge_locked(op, remote, rma, &done, why);
-	if (verdict == GOOD) {
+	verdict = mrf_judge_locked(op, remote, rma, &done, why);
+	if (verdict == MRF_GOOD) {
 		op->empty_known |= empty;
 		return MRF_RESOLVED;
 	}
-	if (verdict == BAD && is_fresh_locked(op, remote))
+	if (verdict == MRF_BAD && mrf_judge_fresh_locked(op, remote))
 		return MRF_RESOLVE_FAIL;
 	if (mrf_unlikely(too_many_locked(op, remote))) {
 		mrf_why_set(why, FI_EMSGSIZE, 4147,

@@ -108,7 +108,7 @@ static void fail_doubt_locked(struct mrf_op *op)
  * gone. So where nobody answers, only what is behind a read asks, which is done again anyway.
  */
 
-/* The work request that is about to come back, or has just come back. */
+/* The work request that has just come back. */
 static const struct mrf_posted *last_back(const struct mrf_conn *conn)
 {
 	return &conn->ring[(conn->head - 1) % MRF_CONN_RING];

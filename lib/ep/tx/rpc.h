@@ -11,9 +11,9 @@
  * carried out are sent again. While a reply is awaited, the operation keeps its place in
  * its peer's queue, and nothing is posted that the peer's kernel may refuse. So the
  * connection breaks during that time only if the peer is gone, or for a buffer of our own:
- * the operations then fail, because nobody knows whether they were done. Requests that were flushed behind a
- * refused access have not been seen by the peer and are sent again. ep->lock held
- * throughout.
+ * the operations then fail, because nobody knows whether they were done. Requests that were
+ * flushed behind a refused access have not been seen by the peer and are sent again. ep->lock
+ * held throughout.
  */
 #ifndef MRF_EP_TX_RPC_H
 #define MRF_EP_TX_RPC_H

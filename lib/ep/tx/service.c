@@ -378,7 +378,7 @@ bool mrf_service_abandon_locked(struct mrf_peer *peer)
 	}
 	/* Nobody else works on the endpoint any more. */
 	while ((op = next_op_locked(peer))) {
-		op->out = 0;
+		op->out = 0; /* what was out went with the connection */
 		mrf_lock_release(&ep->lock);
 		mrf_chores_free(ep, op);
 		mrf_lock_take(&ep->lock);

@@ -272,6 +272,10 @@ DEVICE_CASE(closing_ends_what_peers_do_to_device_memory)
 	far_close(&s);
 }
 
+/* --- local regions that are closed early: where their descriptors are what is used ------------- */
+
+IN_MODES(MODE(15))
+
 /* What is written from there, to the driver's own device, is on its way when the region is closed. */
 static int close_under_a_write(const struct far *s, struct buf *b, fi_addr_t to, unsigned us)
 {

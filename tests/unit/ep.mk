@@ -96,14 +96,15 @@ tests_unit_t_jobs_SOURCES = tests/unit/t_jobs.c $(EP_FIXTURE)
 tests_unit_t_jobs_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_jobs_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=pthread_create,--wrap=msync,--wrap=madvise,--wrap=statfs
-far_fixture = tests/unit/far_fixture.h tests/unit/device_fixture.h
+held_copy = tests/unit/held_copy.h tests/unit/device_fixture.h
+far_fixture = tests/unit/far_fixture.h $(held_copy)
 tests_unit_t_account_SOURCES = tests/unit/t_account.c tests/unit/aborts.h $(far_fixture) \
 	$(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_account_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_account_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_account_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy
 EXTRA_tests_unit_t_account_DEPENDENCIES = $(runtime_stand_ins)
-tests_unit_t_breaks_device_SOURCES = tests/unit/t_breaks_device.c tests/unit/device_fixture.h \
+tests_unit_t_breaks_device_SOURCES = tests/unit/t_breaks_device.c $(held_copy) \
 	$(breaks) $(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_breaks_device_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_breaks_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
@@ -116,7 +117,7 @@ tests_unit_t_far_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_far_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
 	-Wl,--wrap=mrf_mr_places_end
 EXTRA_tests_unit_t_far_device_DEPENDENCIES = $(runtime_stand_ins)
-tests_unit_t_ring_SOURCES = tests/unit/t_ring.c tests/unit/device_fixture.h tests/unit/raw.h \
+tests_unit_t_ring_SOURCES = tests/unit/t_ring.c $(held_copy) tests/unit/raw.h \
 	$(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_ring_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_ring_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl

@@ -86,21 +86,8 @@ static void note_put(uint64_t addr, uint64_t len)
 	pthread_mutex_unlock(&puts_lock);
 }
 
-int __real_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
-			      uint64_t len, struct mrf_hmem_why *why);
-int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
-			      uint64_t len, struct mrf_hmem_why *why);
-int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
-			      uint64_t len, struct mrf_hmem_why *why)
-{
-	int ret;
-
-	pass();
-	ret = __real_mrf_mr_device_copy(mr, in, addr, host, len, why);
-	if (in && !ret)
-		note_put(addr, len);
-	return ret;
-}
+#define STORED note_put
+#include "held_copy.h"
 
 /* How often this byte was put there. */
 static unsigned puts_of(const uint8_t *byte)

@@ -12,6 +12,7 @@
 #include "mr/region.h"
 #include "mr/space.h"
 #include "device_fixture.h"
+#include "held_copy.h"
 #include "raw.h"
 
 #define LEN MRF_PROTO_RING
@@ -20,17 +21,6 @@
 static uint8_t *dev; /* LEN bytes of a device, of the second node */
 static struct fid_mr *dev_mr;
 static uint8_t want[LEN], got[LEN];
-
-int __real_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
-			      uint64_t len, struct mrf_hmem_why *why);
-int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
-			      uint64_t len, struct mrf_hmem_why *why);
-int __wrap_mrf_mr_device_copy(const struct mrf_mr *mr, bool in, uint64_t addr, void *host,
-			      uint64_t len, struct mrf_hmem_why *why)
-{
-	pass();
-	return __real_mrf_mr_device_copy(mr, in, addr, host, len, why);
-}
 
 /* How often a request has looked at a region. */
 static atomic_uint looks;

@@ -19,8 +19,8 @@ suites_all_only=(crowd)
 # With --turn: these, and one row of those that take turns. The rows take about as long.
 suites_every=("${suites_usual[@]}" prov)
 suites_turns=(
-	"rxe-6.12 rxe-newest tsan dist"
-	"hosts late valgrind clang"
+	"rxe-6.12 rxe-newest dist clang"
+	"hosts late valgrind tsan"
 	"runner rxe-6.1-rest debian13"
 )
 
@@ -94,7 +94,7 @@ unit_tree() {
 	tree_make "$1" "${programs[@]}"
 }
 
-# What takes every fifth of many cases here takes all in suite_asan.
+# What takes every fifth of many cases here takes all in suite_asan, or in three turns of it.
 suite_unit() {
 	local trs status
 	declare -A statuses=([PASS]=0 [SKIP]=77)
@@ -115,13 +115,13 @@ seed() {
 	export MRFAB_SEED=${MRFAB_SEED:-$1}
 }
 
-# And the order of locks.
+# And the order of locks. In a turn, a third of what takes long.
 suite_asan() {
 	seed 2
 	unit_programs >"$out/programs"
 	unit_tree asan --enable-werror --enable-lockrank --enable-sanitize=address,undefined \
 		CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1' <"$out/programs"
-	programs_run asan env UBSAN_OPTIONS=print_stacktrace=1 <"$out/programs"
+	programs_run asan env UBSAN_OPTIONS=print_stacktrace=1 "${thirds[@]}" <"$out/programs"
 }
 
 # Those that start threads, except the hooks', which are not there then. With address randomisation

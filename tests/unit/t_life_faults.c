@@ -323,7 +323,7 @@ static void walk(int i, int err)
 	where = name;
 	device_err = err;
 	outside = 1;
-	nth = 1;
+	nth = 1 + every_first();
 	while (live(async))
 		nth += every();
 	ck_assert_uint_gt(nth, err ? 4u : 8u);

@@ -164,7 +164,7 @@ static void walk(const struct path *which, int err)
 	where = which->name;
 	device_err = err;
 	outside = 1;
-	nth = 1;
+	nth = 1 + every_first();
 	for (;;) {
 		unsigned forgotten = fake_forgotten();
 

@@ -226,14 +226,15 @@ qemu_args() {
 		qemu+=(-accel kvm -smp "$vm_cpus")
 	else
 		# Threads of one QEMU < 8.1 may run stale code while a kernel patches
-		# itself: the last try does without.
+		# itself: the last try does without. Which it would do, with all that goes by the
+		# clock, when its watchdog finds the TSC to be off (tsc=nowatchdog).
 		qemu+=(-accel "tcg,thread=$([ "$try" = 3 ] && echo single || echo multi)")
 		qemu+=(-smp "$vm_cpus")
 	fi
 	bios=/usr/share/qemu/qboot.rom
 	[ -r "$bios" ] && qemu+=(-bios "$bios")
 	qemu+=(-cpu "$cpu" -kernel "$kernel_image" -initrd "$kernel_initrd" -append
-		"console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=1 audit=0 mrfab.job=$vm_job"
+		"console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=1 audit=0 tsc=nowatchdog mrfab.job=$vm_job"
 		-chardev "file,id=con,path=$vm_job/console" -serial chardev:con)
 	qemu_ports
 	[ -z "$vm_host" ] || qemu+=(-netdev "socket,id=lan,fd=$vm_lan"

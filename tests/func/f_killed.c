@@ -8,7 +8,8 @@
  * Beside reads and writes there are, in some of the parts, atomic operations, a counter
  * of what modifies the survivor's region, an authorization key, and committed writes.
  * What victims knew to be done is in sums and count then, and nothing that they never
- * began. In the last parts what all of them register is memory of a device.
+ * began. In the last parts what all of them register is memory of a device; in some of these there
+ * are also writes with data of which half goes to the device and half to the host.
  *
  * The worker forks all of them, with memory that they share, and calls nothing of the
  * library itself. 26 moments a case, 10 with devices, 238 in all, or fewer of them (moments);
@@ -37,6 +38,7 @@
 #define SUM AREA	    /* behind it: 8 bytes that the device adds 1 to */
 #define PART_SUM (AREA + 8) /* 4 bytes that the agent adds 1 to */
 #define WHOLE (AREA + PAGE) /* what is registered */
+#define SIDE HALF	    /* bytes of the host that are registered beside a device's */
 #define DEVICE_NUMBER 1	    /* not the first, which a number that is forgotten would be */
 
 #define SURVIVOR_SEED 11
@@ -45,7 +47,7 @@
 #define WORD(n) (0xdeadull << 48 | (uint64_t)(n))
 
 /* What there is beside reads and writes. */
-enum { ATOMICS = 1, COUNTED = 2, KEYED = 4, COMMITTED = 8, DEVICE = 16 };
+enum { ATOMICS = 1, COUNTED = 2, KEYED = 4, COMMITTED = 8, DEVICE = 16, MIXED = 32 };
 static const unsigned extras[] = { [1] = 0,
 				   [2] = ATOMICS,
 				   [3] = COUNTED,
@@ -54,14 +56,14 @@ static const unsigned extras[] = { [1] = 0,
 				   [6] = ATOMICS | KEYED | COMMITTED,
 				   [7] = COUNTED | COMMITTED,
 				   [8] = ATOMICS | COUNTED | KEYED | COMMITTED,
-				   [9] = DEVICE,
+				   [9] = DEVICE | MIXED,
 				   [10] = DEVICE | ATOMICS | COUNTED | KEYED,
-				   [11] = DEVICE | ATOMICS | COUNTED };
+				   [11] = DEVICE | MIXED | ATOMICS | COUNTED };
 static unsigned extra;	 /* of the part that runs */
 static unsigned runtime; /* likewise, of the device: number of its rig */
 
 /* Operations, and which of them modify. */
-enum kind { READS, WRITES, COMMITS, SUMS, PART_SUMS, KINDS };
+enum kind { READS, WRITES, COMMITS, SUMS, PART_SUMS, MIXES, KINDS };
 
 /* What peers need to know of a process. */
 struct card {
@@ -70,6 +72,7 @@ struct card {
 	char file[64]; /* that it is in, if it can be */
 	char name[NAME_LEN];
 	uint64_t key, base;
+	uint64_t side_key, side_base;
 };
 
 /* Who starts transfers. */
@@ -110,6 +113,9 @@ struct self {
 	uint8_t *area;	       /* of WHOLE bytes, registered for the others */
 	const struct rig *rig; /* it is memory of a device; or NULL */
 	struct fid_mr *mr;
+	uint8_t *side; /* of SIDE bytes of the host, likewise; or NULL */
+	struct fid_mr *side_mr;
+	unsigned long data;    /* that came with writes */
 	struct fid_cntr *cntr; /* of the survivor's region, or NULL */
 	bool victim;
 	struct buf buf; /* what comes and goes; PIECE bytes for each in flight */
@@ -177,6 +183,16 @@ static void area_open(struct self *s, struct card *card)
 		area_of_host(s, card);
 }
 
+static void side_open(struct self *s, struct card *card)
+{
+	s->side = mmap(NULL, SIDE, RW, ANON, -1, 0);
+	must(s->side != MAP_FAILED, "no memory");
+	must_ok(fi_mr_reg(s->fab.domain, s->side, SIDE, REMOTE_RW, 0, 8, 0, &s->side_mr, NULL));
+	fab_ready(&s->fab, s->side_mr);
+	card->side_key = fi_mr_key(s->side_mr);
+	card->side_base = s->fab.virt ? (uint64_t)(uintptr_t)s->side : 0;
+}
+
 static void area_fill(struct self *s, uint64_t seed)
 {
 	uint8_t half[HALF];
@@ -209,6 +225,8 @@ static void self_open(struct self *s, const struct mode *mode, uint64_t seed, st
 	area_open(s, card);
 	area_fill(s, seed);
 	fab_ready(&s->fab, s->mr);
+	if (extra & MIXED)
+		side_open(s, card);
 	fab_buf(&s->fab, &s->buf, FLYING * PIECE, 3);
 	memcpy(card->name, s->fab.name, sizeof(card->name));
 	card->key = fi_mr_key(s->mr);
@@ -221,6 +239,8 @@ static void self_close(struct self *s)
 	if (s->cntr)
 		must_ok(fi_close(&s->cntr->fid));
 	must_ok(fab_mr_close(&s->fab, s->mr));
+	if (s->side_mr)
+		must_ok(fab_mr_close(&s->fab, s->side_mr));
 	fab_close(&s->fab);
 }
 
@@ -232,22 +252,41 @@ static enum kind choose(struct self *s, const struct card *other)
 		return n >> 8 & 1 ? SUMS : PART_SUMS;
 	if (n >> 9 & 1)
 		return READS;
+	if (extra & MIXED && n >> 11 & 1)
+		return MIXES;
 	return other->commits && n >> 10 & 1 ? COMMITS : WRITES;
 }
 
-static ssize_t commit(struct self *s, const struct op *op)
+static ssize_t write_to(struct self *s, const struct op *op, const struct fi_rma_iov *to, size_t n,
+			uint64_t flags)
 {
 	struct iovec iov = { op->buf->mem + op->off, op->len };
-	struct fi_rma_iov to = { op->addr, op->len, op->key };
 	struct fi_msg_rma msg = { .msg_iov = &iov,
 				  .desc = &op->buf->desc,
 				  .iov_count = 1,
 				  .addr = op->to,
-				  .rma_iov = &to,
-				  .rma_iov_count = 1,
+				  .rma_iov = to,
+				  .rma_iov_count = n,
 				  .context = op->ctx };
 
-	return fi_writemsg(s->fab.ep, &msg, FI_COMPLETION | FI_COMMIT_COMPLETE);
+	return fi_writemsg(s->fab.ep, &msg, FI_COMPLETION | flags);
+}
+
+static ssize_t commit(struct self *s, const struct op *op)
+{
+	const struct fi_rma_iov to = { op->addr, op->len, op->key };
+
+	return write_to(s, op, &to, 1, FI_COMMIT_COMPLETE);
+}
+
+/* The second half to the same place of the other one's host memory. */
+static ssize_t mix(struct self *s, const struct op *op, const struct card *other)
+{
+	uint64_t place = op->addr - other->base - HALF, half = op->len / 2;
+	const struct fi_rma_iov to[] = { { op->addr, half, op->key },
+					 { other->side_base + place, half, other->side_key } };
+
+	return write_to(s, op, to, 2, FI_REMOTE_CQ_DATA);
 }
 
 static ssize_t add_one(struct self *s, const struct op *op, bool part)
@@ -256,16 +295,33 @@ static ssize_t add_one(struct self *s, const struct op *op, bool part)
 			 op->key, part ? FI_UINT32 : FI_UINT64, FI_SUM, op->ctx);
 }
 
-static ssize_t post_kind(struct self *s, const struct op *op, enum kind kind)
+static ssize_t try_kind(struct self *s, const struct op *op, const struct card *other,
+			enum kind kind)
+{
+	switch (kind) {
+	case COMMITS:
+		return commit(s, op);
+	case MIXES:
+		return mix(s, op, other);
+	case SUMS:
+	case PART_SUMS:
+		return add_one(s, op, kind == PART_SUMS);
+	case READS:
+	case WRITES:
+	case KINDS:
+		break;
+	}
+	return op_post(&s->fab, op);
+}
+
+static ssize_t post_kind(struct self *s, const struct op *op, const struct card *other,
+			 enum kind kind)
 {
 	long end = now_ms() + SOON;
 	ssize_t rc;
 
 	do {
-		if (kind == READS || kind == WRITES)
-			rc = op_post(&s->fab, op);
-		else
-			rc = kind == COMMITS ? commit(s, op) : add_one(s, op, kind == PART_SUMS);
+		rc = try_kind(s, op, other, kind);
 	} while (rc == -FI_EAGAIN && !fi_cq_read(s->fab.cq, NULL, 0) && now_ms() < end);
 	return rc;
 }
@@ -303,7 +359,7 @@ static void post_one(struct self *s, fi_addr_t to, const struct card *other, uin
 	prepare(s, &op, kind, number);
 	if (s->victim)
 		atomic_fetch_add(&sh->begun[kind], 1);
-	must_ok(post_kind(s, &op, kind));
+	must_ok(post_kind(s, &op, other, kind));
 	s->busy[slot] = true;
 	s->kind[slot] = kind;
 	s->flying++;
@@ -335,6 +391,10 @@ static bool take(struct self *s, uint64_t seed, int *err)
 
 	if (!fab_poll(&s->fab, &d))
 		return false;
+	if (d.flags & FI_REMOTE_CQ_DATA) {
+		s->data++;
+		return false;
+	}
 	slot = (unsigned)((bool *)d.ctx - s->busy);
 	must(slot < FLYING && s->busy[slot], "a completion of nothing: %p", d.ctx);
 	s->busy[slot] = false;
@@ -411,18 +471,39 @@ static void look_at_sums(const struct self *s)
 	between("the count", fi_cntr_read(s->cntr), modified(known), modified(begun));
 }
 
+/* Likewise, on its way to the queue. */
+static void look_at_data(struct self *s)
+{
+	unsigned long known = atomic_load(&sh->known[MIXES]);
+	long end = now_ms() + IN_TIME;
+	int err;
+
+	while (s->data < known && now_ms() < end)
+		must(!take(s, 0, &err), "a completion too many");
+	between("the number of data", s->data, known, atomic_load(&sh->begun[MIXES]));
+}
+
+static void look_at_words(const void *half, const char *where, unsigned number)
+{
+	const uint64_t *words = half;
+
+	for (size_t i = 0; i < HALF / 8; i++)
+		must(!words[i] || (words[i] >= WORD(1) && words[i] <= WORD(number)),
+		     "word %zu %s is 0x%llx, which nobody wrote", i, where,
+		     (unsigned long long)words[i]);
+}
+
 /* Only victims up to this one have written, in their half, whole words. */
 static void look(const struct self *s, unsigned number)
 {
 	const uint8_t *area = area_bytes(s);
-	const uint64_t *words = (const uint64_t *)(area + HALF);
 	uint8_t want[HALF];
 
 	pattern(want, SURVIVOR_SEED, 0, HALF);
 	must(!memcmp(want, area, HALF), "what victims may only read has changed");
-	for (size_t i = 0; i < HALF / 8; i++)
-		must(!words[i] || (words[i] >= WORD(1) && words[i] <= WORD(number)),
-		     "word %zu is 0x%llx, which nobody wrote", i, (unsigned long long)words[i]);
+	look_at_words(area + HALF, "of the area", number);
+	if (s->side)
+		look_at_words(s->side, "of the host", number);
 }
 
 static void error_taken(unsigned number, int err)
@@ -528,6 +609,7 @@ static void __attribute__((noreturn)) survivor(const struct mode *mode)
 		deal_with(&s, number);
 		look(&s, number);
 		look_at_sums(&s);
+		look_at_data(&s);
 		sh->finished++;
 		*(number <= WARM ? &sh->heap_early : &sh->heap_late) = mallinfo2().uordblks;
 		atomic_store(&sh->done, number);
@@ -700,9 +782,10 @@ static void survivor_outlives(struct env *e, unsigned part)
 	       sh->worst_ms);
 	if (extra)
 		printf("# killed: victims knew of %lu writes, %lu commits, %lu and %lu "
-		       "sums\n",
+		       "sums, %lu to both\n",
 		       atomic_load(&sh->known[WRITES]), atomic_load(&sh->known[COMMITS]),
-		       atomic_load(&sh->known[SUMS]), atomic_load(&sh->known[PART_SUMS]));
+		       atomic_load(&sh->known[SUMS]), atomic_load(&sh->known[PART_SUMS]),
+		       atomic_load(&sh->known[MIXES]));
 	at_failure = NULL;
 	files_remove();
 	munmap(sh, sizeof(*sh));

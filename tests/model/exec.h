@@ -45,6 +45,7 @@ struct peer_ask {
 	uint64_t flags;
 	uint64_t size;
 	uint32_t auth;
+	uint32_t pieces;	  /* of READ and WRITE: 1, or 2 that the target finds one by one */
 	uint32_t op, type, count; /* of the atomic ones */
 	uint8_t raw[RAW_MAX];	  /* PEER_COMPARE: the comparands */
 };
@@ -100,6 +101,12 @@ struct side {
 	struct fid_cntr *writes; /* of a peer's endpoint; or NULL */
 	struct fid_eq *eq;	 /* of registrations, see exec_async.c; or NULL */
 };
+
+/* The runtime of a world in which memory is a device's, and memory of that device. */
+const struct rig *device_rig(const struct conf *conf);
+uint8_t *device_memory(const struct rig *rig, size_t len);
+/* Its iface and device. */
+void device_attr(const struct rig *rig, struct fi_mr_attr *attr);
 
 void side_open(struct side *side, const struct backend *backend, const struct conf *conf,
 	       unsigned endpoints);

@@ -120,6 +120,7 @@ static void access_start(struct actor *a, const struct step *step)
 	struct peer_ask ask = { .what = step->kind == READ ? PEER_READ : PEER_WRITE,
 				.len = step->len[0],
 				.auth = step->auth,
+				.pieces = pieces_of(step),
 				.flags = step->kind == COMMIT ? FI_COMMIT_COMPLETE : 0,
 				.seed = step->seed };
 
@@ -144,6 +145,7 @@ static void access_end(struct actor *a, const struct step *step, const struct wa
 	if (answer.rc)
 		model_fail("posting", "the peer could not start an access: %d", answer.rc);
 	check_answer(step, want, -answer.err, answer.text);
+	cut |= pieces_of(step) > 1;
 	if (step->kind == READ && !answer.err)
 		check_read(a, step, &answer);
 	else if (is_write(step) && !answer.err)

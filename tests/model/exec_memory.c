@@ -51,23 +51,40 @@ static void host_open(struct actor *a, uintptr_t at)
 
 #define DEVICE 1 /* not the first, which a number that is forgotten would be */
 
-/* Each world has one runtime. */
+const struct rig *device_rig(const struct conf *conf)
+{
+	struct rig_control control;
+
+	return rig_load((int)(conf->seed % RIGS), &control);
+}
+
+uint8_t *device_memory(const struct rig *rig, size_t len)
+{
+	uint8_t *mem = rig->make(RT_DEVICE, DEVICE, len);
+
+	if (!mem)
+		model_fail("harness", "the device has no memory");
+	return mem;
+}
+
+void device_attr(const struct rig *rig, struct fi_mr_attr *attr)
+{
+	rig_attr(rig, DEVICE, attr);
+}
+
 static void device_open(struct actor *a)
 {
 	struct limb *limb = a->limb;
-	struct rig_control control;
 
-	limb->rig = rig_load((int)(a->world->conf.seed % RIGS), &control);
-	limb->mem = limb->rig->make(RT_DEVICE, DEVICE, MEM);
-	if (!limb->mem)
-		model_fail("harness", "the device has no memory");
+	limb->rig = device_rig(&a->world->conf);
+	limb->mem = device_memory(limb->rig, MEM);
 	limb->rig->put(limb->mem, a->shadow, MEM);
 }
 
 void memory_attr(const struct actor *a, struct fi_mr_attr *attr)
 {
 	if (a->limb->rig)
-		rig_attr(a->limb->rig, DEVICE, attr);
+		device_attr(a->limb->rig, attr);
 }
 
 /* --- any ---------------------------------------------------------------------------- */

@@ -55,6 +55,7 @@ struct conf {
 	bool files;  /* there is a file */
 	bool async;  /* bound to an event queue with FI_REG_MR */
 	bool device; /* the memory is a device's; FI_HMEM */
+	bool far;    /* so is that of the peers themselves */
 	unsigned threads;
 	unsigned steps; /* of all threads together */
 };
@@ -292,6 +293,11 @@ bool atomic_is_nan(enum fi_datatype type, const uint8_t *at);
 bool is_atomic(const struct step *step);
 /* WRITE or COMMIT. */
 bool is_write(const struct step *step);
+/*
+ * In how many pieces READ or a write names the region's bytes: two now and then. The target may have
+ * let the first in before it refuses the second.
+ */
+unsigned pieces_of(const struct step *step);
 /* Of a peer: these, READ, or an atomic one. */
 bool is_access(const struct step *step);
 

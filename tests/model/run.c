@@ -259,6 +259,7 @@ static void conf_make(const struct plan *plan, unsigned number, struct conf *con
 	conf->async = dice(&state) % 3 == 0;
 	conf->auth = dice(&state) % 4 == 0;
 	conf->device = dice(&state) % 4 == 0;
+	conf->far = conf->device && dice(&state) % 2;
 	conf->files &= !conf->device;
 }
 
@@ -270,7 +271,10 @@ static void conf_tell(FILE *out, const struct conf *conf)
 	fprintf(out, "mr_mode %s, API %u.%u%s%s%s%s, %u threads", mode, FI_MAJOR(conf->api),
 		FI_MINOR(conf->api), conf->event ? ", FI_RMA_EVENT" : "",
 		conf->async ? ", FI_REG_MR" : "", conf->auth ? ", authorization key 1" : "",
-		conf->device ? ", memory of a device" : "", conf->threads);
+		conf->far      ? ", memory of devices on both sides"
+		: conf->device ? ", memory of a device"
+			       : "",
+		conf->threads);
 }
 
 static void tell(const struct plan *plan, unsigned world, const struct trace *trace)

@@ -207,6 +207,7 @@ bool trace_shorten(struct trace *trace, const struct backend *backend, unsigned 
 		shorten(&h);
 		simplify_flag(&h, &trace->conf.async);
 		simplify_flag(&h, &trace->conf.auth);
+		simplify_flag(&h, &trace->conf.far);
 		simplify_flag(&h, &trace->conf.device);
 		simplify_mode(&h);
 		simplify_steps(&h);

@@ -123,8 +123,10 @@ void side_close(struct side *side)
 
 struct mate {
 	struct side side;
-	struct conf conf;     /* its own memory is the host's */
-	uint8_t *buf, *board; /* MAX_ACCESS bytes */
+	struct conf conf;      /* device: its own memory is a device's */
+	const struct rig *rig; /* whose; or NULL */
+	uint8_t *buf, *board;  /* MAX_ACCESS bytes */
+	uint8_t *host;	       /* so many, which are never a device's */
 	struct fid_mr *mr, *board_mr;
 	void *desc;
 	struct endpoint with_key[AUTH_KEYS]; /* opened when they are needed */
@@ -148,13 +150,47 @@ static uint8_t *pages(void)
 	return p;
 }
 
+static uint8_t *memory_new(const struct mate *p)
+{
+	return p->rig ? device_memory(p->rig, MAX_ACCESS) : pages();
+}
+
+static void memory_free(const struct mate *p, uint8_t *mem)
+{
+	if (p->rig)
+		p->rig->unmake(RT_DEVICE, mem);
+	else
+		munmap(mem, MAX_ACCESS);
+}
+
+/* To its own memory, and from there. */
+static void bytes_put(const struct mate *p, uint8_t *to, const uint8_t *from, size_t len)
+{
+	if (p->rig)
+		p->rig->put(to, from, len);
+	else
+		memcpy(to, from, len);
+}
+
+static void bytes_get(const struct mate *p, uint8_t *to, const uint8_t *from, size_t len)
+{
+	if (p->rig)
+		p->rig->get(to, from, len);
+	else
+		memcpy(to, from, len);
+}
+
 /* As the mode wants it. */
 static struct fid_mr *reg(struct mate *p, void *buf, uint64_t access)
 {
+	const struct iovec iov = { buf, MAX_ACCESS };
+	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = access };
 	uint64_t mode = p->side.conf->mode;
 	struct fid_mr *mr = NULL;
 
-	must(fi_mr_reg(p->side.domain, buf, MAX_ACCESS, access, 0, 0, 0, &mr, NULL));
+	if (p->rig)
+		device_attr(p->rig, &attr);
+	must(fi_mr_regattr(p->side.domain, &attr, 0, &mr));
 	if (mode & FI_MR_ENDPOINT) {
 		must(fi_mr_bind(mr, &p->side.shared[0].ep->fid, 0));
 		must(fi_mr_enable(mr));
@@ -166,10 +202,12 @@ static struct fid_mr *reg(struct mate *p, void *buf, uint64_t access)
 
 static void buffers_open(struct mate *p)
 {
-	p->buf = pages();
-	p->board = pages();
+	p->rig = p->conf.device ? device_rig(&p->conf) : NULL;
+	p->buf = memory_new(p);
+	p->board = memory_new(p);
+	p->host = pages();
 	p->board_mr = reg(p, p->board, FI_REMOTE_READ | FI_REMOTE_WRITE);
-	if (!(p->side.conf->mode & FI_MR_LOCAL))
+	if (!(p->side.conf->mode & FI_MR_LOCAL) && !p->rig)
 		return;
 	p->mr = reg(p, p->buf, FI_READ | FI_WRITE);
 	p->desc = fi_mr_desc(p->mr);
@@ -182,7 +220,7 @@ struct mate *mate_new(const struct backend *backend, const struct conf *conf)
 	if (!p)
 		abort();
 	p->conf = *conf;
-	p->conf.device = false;
+	p->conf.device = conf->far;
 	side_open(&p->side, backend, &p->conf, 1);
 	buffers_open(p);
 	return p;
@@ -206,8 +244,9 @@ void mate_free(struct mate *p)
 			must(fi_close(&p->mr->fid));
 	}
 	side_close(&p->side);
-	munmap(p->buf, MAX_ACCESS);
-	munmap(p->board, MAX_ACCESS);
+	memory_free(p, p->buf);
+	memory_free(p, p->board);
+	munmap(p->host, MAX_ACCESS);
 	free(p);
 }
 
@@ -224,10 +263,12 @@ static fi_addr_t addr_of(struct mate *p, const char *name)
 	return p->addrs[p->naddrs++].addr;
 }
 
-static void paint(uint8_t *at, const struct peer_ask *ask)
+/* Its host memory is the same then. */
+static void paint(const struct mate *p, uint8_t *at, const struct peer_ask *ask)
 {
 	for (uint32_t i = 0; i < ask->len; i++)
-		at[i] = byte_of(ask->seed, i);
+		p->host[i] = byte_of(ask->seed, i);
+	bytes_put(p, at, p->host, ask->len);
 }
 
 /* Where they are in the buffer. */
@@ -245,13 +286,13 @@ static ssize_t post_atomic(struct mate *p, struct fid_ep *ep, fi_addr_t to)
 	case PEER_INJECT:
 		p->written = fi_cntr_read(p->side.writes);
 		p->failed = fi_cntr_readerr(p->side.writes);
-		return fi_inject_atomic(ep, p->buf, ask->count, to, ask->addr, ask->key, ask->type,
+		return fi_inject_atomic(ep, p->host, ask->count, to, ask->addr, ask->key, ask->type,
 					ask->op);
 	case PEER_FETCH:
 		return fi_fetch_atomic(ep, p->buf, ask->count, p->desc, p->buf + RESULTS, p->desc,
 				       to, ask->addr, ask->key, ask->type, ask->op, p);
 	default:
-		memcpy(p->buf + COMPARANDS, ask->raw, ask->len);
+		bytes_put(p, p->buf + COMPARANDS, ask->raw, ask->len);
 		return fi_compare_atomic(ep, p->buf, ask->count, p->desc, p->buf + COMPARANDS,
 					 p->desc, p->buf + RESULTS, p->desc, to, ask->addr,
 					 ask->key, ask->type, ask->op, p);
@@ -262,16 +303,19 @@ static ssize_t post_message(struct mate *p, struct fid_ep *ep, fi_addr_t to)
 {
 	const struct peer_ask *ask = &p->ask;
 	struct iovec iov = { p->buf, ask->len };
-	struct fi_rma_iov there = { ask->addr, ask->len, ask->key };
+	size_t first = ask->len / ask->pieces;
+	const struct fi_rma_iov there[] = { { ask->addr, first, ask->key },
+					    { ask->addr + first, ask->len - first, ask->key } };
 	struct fi_msg_rma msg = { .msg_iov = &iov,
 				  .desc = &p->desc,
 				  .iov_count = 1,
 				  .addr = to,
-				  .rma_iov = &there,
-				  .rma_iov_count = 1,
+				  .rma_iov = there,
+				  .rma_iov_count = ask->pieces,
 				  .context = p };
 
-	return fi_writemsg(ep, &msg, ask->flags);
+	return ask->what == PEER_READ ? fi_readmsg(ep, &msg, ask->flags)
+				      : fi_writemsg(ep, &msg, ask->flags);
 }
 
 static struct fid_ep *ep_with(struct mate *p, unsigned auth)
@@ -288,13 +332,14 @@ static ssize_t post(struct mate *p, fi_addr_t to)
 	struct fid_ep *ep = ep_with(p, p->ask.auth);
 	const struct peer_ask *ask = &p->ask;
 
+	if (ask->what != PEER_READ)
+		paint(p, p->buf, ask);
+	if (ask->what != PEER_READ && ask->what != PEER_WRITE)
+		return post_atomic(p, ep, to);
+	if (ask->flags || ask->pieces > 1)
+		return post_message(p, ep, to);
 	if (ask->what == PEER_READ)
 		return fi_read(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
-	paint(p->buf, ask);
-	if (ask->what != PEER_WRITE)
-		return post_atomic(p, ep, to);
-	if (ask->flags)
-		return post_message(p, ep, to);
 	return fi_write(ep, p->buf, ask->len, p->desc, to, ask->addr, ask->key, p);
 }
 
@@ -327,7 +372,7 @@ void mate_start(struct mate *p, const struct peer_ask *ask)
 		tell_board(p);
 		break;
 	case PEER_PAINT:
-		paint(p->board, ask);
+		paint(p, p->board, ask);
 		break;
 	case PEER_SHOW:
 		break;
@@ -392,9 +437,9 @@ void mate_end(struct mate *p, struct peer_answer *answer)
 		p->answer.err = completion(p->side.cq, p->answer.text);
 	memcpy(answer, &p->answer, offsetof(struct peer_answer, bytes));
 	if (p->ask.what == PEER_READ)
-		memcpy(answer->bytes, p->buf, p->ask.len);
+		bytes_get(p, answer->bytes, p->buf, p->ask.len);
 	if (p->ask.what == PEER_FETCH || p->ask.what == PEER_COMPARE)
-		memcpy(answer->bytes, p->buf + RESULTS, p->ask.len);
+		bytes_get(p, answer->bytes, p->buf + RESULTS, p->ask.len);
 	if (p->ask.what == PEER_SHOW)
-		memcpy(answer->bytes, p->board, p->ask.len);
+		bytes_get(p, answer->bytes, p->board, p->ask.len);
 }

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "ep/model/account.h"
+#include "ep/model/ep.h"
 #include "ep/model/peer.h"
+
+/* A way to be out fits into its byte, and a byte of op->out is 0 exactly if op is not out that way. */
+_Static_assert(MRF_CONN_RING - 1 <= UINT8_MAX && MRF_REQUESTS <= UINT8_MAX, "counts are bytes");
+_Static_assert(MRF_WC_OK == 0 && MRF_WC_OTHER <= UINT8_MAX, "what is told of a doubt is a byte");
+_Static_assert(offsetof(struct mrf_op, doubt) < offsetof(struct mrf_op, out) + sizeof(uint64_t),
+	       "all ways are in op->out");
 
 void mrf_account_rewind_locked(struct mrf_op *op)
 {

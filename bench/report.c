@@ -75,7 +75,7 @@ void report_target(double limit, double value, const char *format, ...)
 	va_start(args, format);
 	vfprintf(targets, format, args);
 	va_end(args);
-	fprintf(targets, " | %.2f | %.3f | %s |\n", limit, printed, ok ? "ok" : "MISSED");
+	fprintf(targets, " | %.3f | %.3f | %s |\n", limit, printed, ok ? "ok" : "MISSED");
 	missed += !ok;
 }
 

@@ -34,7 +34,7 @@ enum mrf_mr_mode_verdict {
 	MRF_MR_NOT_LEGACY,	/* before 1.5, and neither 0, BASIC nor SCALABLE alone */
 	MRF_MR_BASIC_NOT_ALONE, /* FI_MR_BASIC together with another bit */
 	MRF_MR_SCALABLE_NOT_ALONE,
-	MRF_MR_UNSPEC,	     /* mr_mode 0, up to library 1.15 */
+	MRF_MR_UNSPEC,	     /* mr_mode 0, up to library 1.15; and see mr_offer.h */
 	MRF_MR_BITS_MISSING, /* bits that the provider needs are not offered */
 	/* FI_HMEM without FI_MR_HMEM, by this library's own contract (mr_offer.h): */
 	MRF_MR_HMEM_MISSING,

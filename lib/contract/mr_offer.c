@@ -203,15 +203,31 @@ static enum mrf_mr_mode_verdict check_hmem_bit(const struct mrf_mr_mode_ask *ask
 	return MRF_MR_ACCEPTED;
 }
 
+/*
+ * From its release 1.16 on libfabric accepts mr_mode 0 whatever is needed, and 0 comes back. Then
+ * nothing of what the variable names would be in force, and whoever set it would have tested nothing:
+ * so where it is set, the rule of the releases before holds.
+ */
+static struct mrf_mr_mode_ask strictly(const struct mrf_mr_offer *offer,
+				       const struct mrf_mr_mode_ask *ask)
+{
+	struct mrf_mr_mode_ask strict = *ask;
+
+	if (offer->exact && ask->domain_attr)
+		strict.library = FI_VERSION(1, 15);
+	return strict;
+}
+
 enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
 					    const struct mrf_mr_mode_ask *ask)
 {
+	const struct mrf_mr_mode_ask strict = strictly(offer, ask);
 	enum mrf_mr_mode_verdict verdict = MRF_MR_ACCEPTED;
 
 	if (offer->table & FI_MR_HMEM)
 		verdict = check_hmem_bit(ask);
 	if (verdict == MRF_MR_ACCEPTED)
-		verdict = mrf_mr_mode_check(offer->table, ask);
+		verdict = mrf_mr_mode_check(offer->table, &strict);
 	if (verdict != MRF_MR_ACCEPTED || !ask->hints)
 		return verdict;
 	/*

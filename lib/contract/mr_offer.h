@@ -5,7 +5,8 @@
  * - by default no bit is needed, and the bits that allow fast paths are kept if the
  *   application offers them, so the application's offer is the mode in force;
  * - with FI_MRFAB_MR_MODE the bits that it names are needed, as if by a provider that
- *   cannot work without them, and exactly these bits are in force.
+ *   cannot work without them, and exactly these bits are in force. mr_mode 0, which libfabric
+ *   accepts for any provider since its release 1.16, is refused then.
  *
  * In either, FI_MR_HMEM is needed of applications that ask for FI_HMEM.
  *

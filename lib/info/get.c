@@ -212,5 +212,9 @@ int mrf_info_get(uint32_t version, const char *node, const char *service, uint64
 		ret = mrf_info_check_hints(&query);
 	if (!ret)
 		ret = mrf_info_resolve(&query);
-	return ret ? ret : answer_query(&query, info);
+	if (!ret)
+		ret = answer_query(&query, info);
+	if (!ret)
+		mrf_info_mode_tell(&query);
+	return ret;
 }

@@ -115,6 +115,23 @@ int mrf_info_mode_check(const struct mrf_info_query *query)
 	return 0;
 }
 
+void mrf_info_mode_tell(const struct mrf_info_query *query)
+{
+	uint64_t caps = query->mr.caps & ~mrf_info_mode_caps(query);
+	char names[256];
+
+	if (query->mr.domain_attr && !query->mr.mr_mode)
+		mrf_info(FI_LOG_FABRIC,
+			 "hints->domain_attr->mr_mode=0 (FI_MR_UNSPEC): accepted; the "
+			 "domain will run without any registration mode");
+	if (query->mr.hints && mrf_info_mode_withheld(query))
+		mrf_warn(FI_LOG_FABRIC, 1034,
+			 "hints without domain_attr do not offer what FI_MRFAB_MR_MODE=%.128s "
+			 "requires of targets: the answer is without remote access%s%s",
+			 query->required, caps ? ", and without " : "",
+			 caps ? mrf_names_bits(&mrf_names_caps, caps, names, sizeof(names)) : "");
+}
+
 /* --- answer --------------------------------------------------------------------- */
 
 #define WHATS (FI_RMA | FI_ATOMIC)

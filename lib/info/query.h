@@ -72,6 +72,8 @@ bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_pat
 int mrf_info_mode_set(struct mrf_info_query *query);
 /* Is the mr_mode in the hints sufficient? 0, or -FI_ENODATA and a logged line. */
 int mrf_info_mode_check(const struct mrf_info_query *query);
+/* Says what of the answer the application may not expect. */
+void mrf_info_mode_tell(const struct mrf_info_query *query);
 /* Is remote access withheld because the needed modes are not offered? */
 bool mrf_info_mode_withheld(const struct mrf_info_query *query);
 /* FI_RMA and FI_ATOMIC without a direction mean all that are offered. */

@@ -247,6 +247,26 @@ static bool a_region_of_all_memory(void)
 	return true;
 }
 
+/* Which would run it without what it is to be tested with. */
+static bool mr_mode_0_is_not_taken_for_a_required_mode(void)
+{
+	static const char *const modes[] = { "LOCAL",	 "RAW",	       "VIRT_ADDR", "ALLOCATED",
+					     "PROV_KEY", "MMU_NOTIFY", "RMA_EVENT", "ENDPOINT" };
+	int ret = -FI_ENODATA;
+	size_t i;
+
+	must(hints_make(), "hints");
+	n.hints->domain_attr->mr_mode = 0;
+	n.hints->fabric_attr->prov_name = strdup("mrfab");
+	for (i = 0; i < sizeof(modes) / sizeof(modes[0]) && ret == -FI_ENODATA; i++) {
+		setenv("FI_MRFAB_MR_MODE", modes[i], 1);
+		ret = fi_getinfo(FI_VERSION(1, 5), NULL, NULL, 0, n.hints, &n.info);
+	}
+	unsetenv("FI_MRFAB_MR_MODE");
+	must(ret == -FI_ENODATA, "under %s fi_getinfo gave %d", modes[i - 1], ret);
+	return true;
+}
+
 static bool contexts_are_offered_back(void)
 {
 	if (!hints_make() || !info_get())
@@ -652,6 +672,7 @@ static const struct {
 	CASE(capability_bits_in_access),
 	CASE(access_of_messages_only),
 	CASE(a_region_of_all_memory),
+	CASE(mr_mode_0_is_not_taken_for_a_required_mode),
 	CASE(contexts_are_offered_back),
 	CASE(deep_queues),
 	CASE(a_queue_of_rxm_s_size),

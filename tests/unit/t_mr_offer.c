@@ -387,7 +387,7 @@ START_TEST(mr_offer_an_initiator_need_not_offer_what_concerns_targets)
 }
 END_TEST
 
-START_TEST(mr_offer_zero_is_taken_from_1_16_and_withholds_remote_access)
+START_TEST(mr_offer_zero_does_not_stand_for_a_set)
 {
 	const uint64_t target = FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT;
 	struct mrf_mr_offer offer;
@@ -397,17 +397,30 @@ START_TEST(mr_offer_zero_is_taken_from_1_16_and_withholds_remote_access)
 	for (set = 0; set <= ALL; set += FI_MR_LOCAL) {
 		offer = exactly(set);
 		ask = ask_for(V17, 0);
+		ck_assert(accepted(&offer, &ask) == !set);
 		ask.mode = FI_LOCAL_MR;
+		ck_assert(accepted(&offer, &ask) == !set);
+		ask.library = FI_VERSION(1, 15);
+		ck_assert(accepted(&offer, &ask) == !set);
+		/* Who names no mode at all, gets the set; but nothing says that it can be a target. */
+		ask = ask_for(V17, 0);
+		ask.domain_attr = false;
 		ck_assert(accepted(&offer, &ask));
 		caps = mrf_mr_mode_answer_caps(offer.table, &ask, MRF_CAPS);
 		ck_assert_uint_eq(caps, set & target ? MRF_CAPS & ~REMOTE : MRF_CAPS);
-		ck_assert_uint_eq(mrf_mr_offer_answer(&offer, &ask, caps), 0);
-		ask.library = FI_VERSION(1, 15);
-		ck_assert(accepted(&offer, &ask) == !set);
-		ask.library = MRF_API_VERSION;
-		ask.mode = 0;
-		ck_assert(accepted(&offer, &ask) == !(set & FI_MR_LOCAL));
 	}
+}
+END_TEST
+
+START_TEST(mr_offer_zero_is_enough_for_who_registers_nothing)
+{
+	struct mrf_mr_offer offer = exactly(ALL & ~(uint64_t)FI_MR_LOCAL);
+	struct mrf_mr_mode_ask ask = ask_for(V17, 0);
+
+	ask.caps = FI_RMA | FI_READ | FI_WRITE;
+	ck_assert(accepted(&offer, &ask));
+	offer = exactly(FI_MR_LOCAL);
+	ck_assert_int_eq(mrf_mr_offer_check(&offer, &ask), MRF_MR_LOCAL_NEEDED);
 }
 END_TEST
 
@@ -746,7 +759,8 @@ static TCase *tcase_exact(void)
 	tcase_add_test(tc, mr_offer_each_bit_that_is_missing_is_named);
 	tcase_add_test(tc, mr_offer_the_old_flag_is_not_missing_local);
 	tcase_add_test(tc, mr_offer_an_initiator_need_not_offer_what_concerns_targets);
-	tcase_add_test(tc, mr_offer_zero_is_taken_from_1_16_and_withholds_remote_access);
+	tcase_add_test(tc, mr_offer_zero_does_not_stand_for_a_set);
+	tcase_add_test(tc, mr_offer_zero_is_enough_for_who_registers_nothing);
 	tcase_add_test(tc, mr_offer_of_nothing_gives_nothing);
 	tcase_add_test(tc, mr_offer_legacy_names_are_accepted_where_they_mean_the_set);
 	tcase_add_test(tc,

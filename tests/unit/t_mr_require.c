@@ -324,43 +324,43 @@ END_TEST
 /* --- mr_mode 0 ------------------------------------------------------------------------
  */
 
-START_TEST(require_withholds_remote_access_from_mr_mode_zero)
+START_TEST(require_is_not_met_by_mr_mode_zero)
 {
-	require("VIRT_ADDR");
+	char names[64], words[96];
+	int bit;
+
+	for (bit = FI_MR_LOCAL; bit <= FI_MR_ENDPOINT; bit <<= 1) {
+		require_set(bit);
+		ck_assert_int_eq(offer(FI_MR_UNSPEC), -FI_ENODATA);
+		ck_assert_ptr_null(info);
+		mrf_names_bits(&mrf_names_mr_mode, (uint64_t)bit, names, sizeof(names));
+		snprintf(words, sizeof(words), "missing: %s (", names);
+		ck_line("MRF-E1032", words);
+		ck_line("MRF-E1032", "mr_mode=0 (FI_MR_UNSPEC)");
+		ck_line("MRF-E1032", bit == FI_MR_LOCAL ? "offer FI_MR_LOCAL"
+							: "0 offers none of the required bits");
+	}
+	require("0");
 	ck_assert_int_eq(offer(FI_MR_UNSPEC), 0);
-	ck_assert_int_eq(info->domain_attr->mr_mode, 0);
-	ck_assert_uint_eq(info->caps, CAPS & ~REMOTE);
-	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX & ~FI_ATOMIC);
-	ck_assert_uint_eq(info->rx_attr->caps, 0);
-	ck_assert_uint_eq(open_info(), 0);
-	/* Not of what does not concern targets. */
-	require("ALLOCATED");
-	ck_assert_int_eq(offer(FI_MR_UNSPEC), 0);
-	ck_assert_int_eq(info->domain_attr->mr_mode, 0);
 	ck_assert_uint_eq(info->caps, CAPS);
 }
 END_TEST
 
-START_TEST(require_withholds_remote_access_asked_for_in_part)
+START_TEST(require_tells_who_cannot_offer_that_remote_access_is_withheld)
 {
-	require("PROV_KEY");
-	hints->rx_attr->caps = FI_RMA | FI_REMOTE_READ;
-	ck_assert_int_eq(offer(FI_MR_UNSPEC), 0);
-	ck_assert_uint_eq(info->rx_attr->caps, 0);
-	ck_assert_int_eq(offer(FI_MR_PROV_KEY), 0);
-	ck_assert_uint_eq(info->rx_attr->caps, FI_RMA | FI_REMOTE_READ);
-}
-END_TEST
+	struct fi_info bare = { .caps = FI_RMA | FI_RMA_EVENT };
 
-/* FI_RMA that is left alone would mean all directions. */
-START_TEST(require_leaves_nothing_to_who_wants_to_be_a_target_only)
-{
-	require("RAW");
-	hints->caps = FI_RMA | REMOTE;
-	ck_assert_int_eq(offer(FI_MR_UNSPEC), 0);
-	ck_assert_uint_eq(info->caps, COMM);
-	ck_assert_int_eq(offer(FI_MR_RAW), 0);
-	ck_assert_uint_eq(info->caps, FI_RMA | REMOTE | COMM);
+	require("PROV_KEY");
+	ck_assert_int_eq(get(V17, &bare), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_PROV_KEY);
+	ck_assert_uint_eq(info->caps & (REMOTE | FI_RMA_EVENT), 0);
+	ck_line("MRF-W1034", VAR "=PROV_KEY requires of targets");
+	ck_line("MRF-W1034", "without remote access, and without FI_RMA_EVENT");
+	/* Not of what does not concern targets. */
+	require("ALLOCATED");
+	ck_assert_int_eq(get(V17, &bare), 0);
+	ck_assert_uint_eq(info->caps & REMOTE, REMOTE);
+	ck_assert_str_eq(text, "");
 }
 END_TEST
 
@@ -499,9 +499,8 @@ static TCase *tcase_zero(void)
 {
 	TCase *tc = new_tcase("zero");
 
-	tcase_add_test(tc, require_withholds_remote_access_from_mr_mode_zero);
-	tcase_add_test(tc, require_withholds_remote_access_asked_for_in_part);
-	tcase_add_test(tc, require_leaves_nothing_to_who_wants_to_be_a_target_only);
+	tcase_add_test(tc, require_is_not_met_by_mr_mode_zero);
+	tcase_add_test(tc, require_tells_who_cannot_offer_that_remote_access_is_withheld);
 	return tc;
 }
 

@@ -21,7 +21,7 @@ static struct pair p;
 
 /* --- copies that are held --------------------------------------------------------------- */
 
-static unsigned hold_nth; /* copy, from now on; 0: none */
+static atomic_uint hold_nth; /* copy, from now on; 0: none */
 static atomic_uint copies;
 static atomic_bool inside, may_go;
 
@@ -30,7 +30,7 @@ static void pass(void)
 {
 	unsigned turns = LONG_MS * 5;
 
-	if (atomic_fetch_add(&copies, 1) + 1 != hold_nth)
+	if (atomic_fetch_add(&copies, 1) + 1 != atomic_load(&hold_nth))
 		return;
 	atomic_store(&inside, true);
 	while (!atomic_load(&may_go) && turns--)
@@ -42,7 +42,7 @@ static void hold(unsigned nth)
 	atomic_store(&copies, 0);
 	atomic_store(&inside, false);
 	atomic_store(&may_go, false);
-	hold_nth = nth;
+	atomic_store(&hold_nth, nth);
 }
 
 static void let_go(void)

@@ -198,8 +198,10 @@ START_TEST(account_operation_is_rewound_when_nothing_is_in_flight)
 	memset(mem, 0, LEN);
 	atomic_store(&stages, 0);
 	late_cq = node_ep(&p.a)->scq;
+	fake_freeze(true);
 	fake.is_late = is_late;
 	fake.on_send = keep_second;
+	fake_freeze(false);
 	atomic_store(&late, true);
 	ck_assert_int_eq(read_far(0, LEN), 0);
 	want_soon(atomic_load(&stages) == 2);
@@ -211,8 +213,10 @@ START_TEST(account_operation_is_rewound_when_nothing_is_in_flight)
 	atomic_store(&late, false);
 	want_ok(&p.a, &p);
 	ck_assert(!memcmp(mem, want, LEN));
+	fake_freeze(true);
 	fake.is_late = NULL;
 	fake.on_send = NULL;
+	fake_freeze(false);
 	close_all();
 }
 END_TEST

@@ -19,9 +19,9 @@ suites_all_only=(crowd)
 # With --turn: these, and one row of those that take turns. The rows take about as long.
 suites_every=("${suites_usual[@]}" prov)
 suites_turns=(
-	"rxe-6.12 rxe-newest tsan"
-	"hosts late valgrind clang dist"
-	"runner rxe-6.1-rest debian13"
+	"rxe-6.12 rxe-newest tsan valgrind"
+	"hosts rxe-6.1-rest debian13"
+	"runner late clang dist"
 )
 
 declare -A stamped=(

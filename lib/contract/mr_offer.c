@@ -208,26 +208,33 @@ static enum mrf_mr_mode_verdict check_hmem_bit(const struct mrf_mr_mode_ask *ask
  * nothing of what the variable names would be in force, and whoever set it would have tested nothing:
  * so where it is set, the rule of the releases before holds.
  */
-static struct mrf_mr_mode_ask strictly(const struct mrf_mr_offer *offer,
-				       const struct mrf_mr_mode_ask *ask)
+static enum mrf_mr_mode_verdict check_zero(const struct mrf_mr_offer *offer,
+					   const struct mrf_mr_mode_ask *ask)
 {
 	struct mrf_mr_mode_ask strict = *ask;
 
-	if (offer->exact && ask->domain_attr)
-		strict.library = FI_VERSION(1, 15);
-	return strict;
+	strict.library = FI_VERSION(1, 15);
+	return mrf_mr_mode_check(offer->table, &strict) == MRF_MR_ACCEPTED ? MRF_MR_ACCEPTED
+									   : MRF_MR_UNSPEC;
+}
+
+static enum mrf_mr_mode_verdict check_rules(const struct mrf_mr_offer *offer,
+					    const struct mrf_mr_mode_ask *ask)
+{
+	if (offer->exact && ask->domain_attr && !ask->mr_mode && mrf_rule_mr_mode_bits(ask->api))
+		return check_zero(offer, ask);
+	return mrf_mr_mode_check(offer->table, ask);
 }
 
 enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
 					    const struct mrf_mr_mode_ask *ask)
 {
-	const struct mrf_mr_mode_ask strict = strictly(offer, ask);
 	enum mrf_mr_mode_verdict verdict = MRF_MR_ACCEPTED;
 
 	if (offer->table & FI_MR_HMEM)
 		verdict = check_hmem_bit(ask);
 	if (verdict == MRF_MR_ACCEPTED)
-		verdict = mrf_mr_mode_check(offer->table, &strict);
+		verdict = check_rules(offer, ask);
 	if (verdict != MRF_MR_ACCEPTED || !ask->hints)
 		return verdict;
 	/*

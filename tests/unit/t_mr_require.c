@@ -337,8 +337,7 @@ START_TEST(require_is_not_met_by_mr_mode_zero)
 		snprintf(words, sizeof(words), "missing: %s (", names);
 		ck_line("MRF-E1032", words);
 		ck_line("MRF-E1032", "mr_mode=0 (FI_MR_UNSPEC)");
-		ck_line("MRF-E1032", bit == FI_MR_LOCAL ? "offer FI_MR_LOCAL"
-							: "0 offers none of the required bits");
+		ck_line("MRF-E1032", "mr_mode 0 offers none of the required bits");
 	}
 	require("0");
 	ck_assert_int_eq(offer(FI_MR_UNSPEC), 0);
@@ -361,6 +360,42 @@ START_TEST(require_tells_who_cannot_offer_that_remote_access_is_withheld)
 	ck_assert_int_eq(get(V17, &bare), 0);
 	ck_assert_uint_eq(info->caps & REMOTE, REMOTE);
 	ck_assert_str_eq(text, "");
+}
+END_TEST
+
+START_TEST(require_withholds_remote_access_from_who_cannot_offer)
+{
+	struct fi_rx_attr rx = { .caps = FI_RMA | FI_REMOTE_READ };
+	struct fi_info bare = { .caps = FI_RMA };
+
+	require("VIRT_ADDR");
+	ck_assert_int_eq(get(V17, &bare), 0);
+	ck_assert_uint_eq(info->caps, CAPS & ~REMOTE);
+	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX & ~FI_ATOMIC);
+	ck_assert_uint_eq(info->rx_attr->caps, 0);
+	ck_assert_uint_eq(open_info(), FI_MR_VIRT_ADDR);
+	/* Asked for in part. */
+	bare.rx_attr = &rx;
+	ck_assert_int_eq(get(V17, &bare), 0);
+	ck_assert_uint_eq(info->rx_attr->caps, 0);
+	hints->rx_attr->caps = rx.caps;
+	ck_assert_int_eq(offer(FI_MR_VIRT_ADDR), 0);
+	ck_assert_uint_eq(info->rx_attr->caps, FI_RMA | FI_REMOTE_READ);
+}
+END_TEST
+
+/* FI_RMA that is left alone would mean all directions. */
+START_TEST(require_leaves_nothing_to_who_wants_to_be_a_target_only)
+{
+	struct fi_info bare = { .caps = FI_RMA | REMOTE };
+
+	require("RAW");
+	ck_assert_int_eq(get(V17, &bare), 0);
+	ck_assert_uint_eq(info->caps, COMM);
+	ck_line("MRF-W1034", "and without FI_RMA, FI_REMOTE_READ, FI_REMOTE_WRITE");
+	hints->caps = bare.caps;
+	ck_assert_int_eq(offer(FI_MR_RAW), 0);
+	ck_assert_uint_eq(info->caps, FI_RMA | REMOTE | COMM);
 }
 END_TEST
 
@@ -501,6 +536,8 @@ static TCase *tcase_zero(void)
 
 	tcase_add_test(tc, require_is_not_met_by_mr_mode_zero);
 	tcase_add_test(tc, require_tells_who_cannot_offer_that_remote_access_is_withheld);
+	tcase_add_test(tc, require_withholds_remote_access_from_who_cannot_offer);
+	tcase_add_test(tc, require_leaves_nothing_to_who_wants_to_be_a_target_only);
 	return tc;
 }
 

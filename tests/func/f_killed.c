@@ -267,6 +267,7 @@ static ssize_t write_to(struct self *s, const struct op *op, const struct fi_rma
 				  .addr = op->to,
 				  .rma_iov = to,
 				  .rma_iov_count = n,
+				  .data = *(const uint32_t *)iov.iov_base,
 				  .context = op->ctx };
 
 	return fi_writemsg(s->fab.ep, &msg, FI_COMPLETION | flags);
@@ -392,6 +393,8 @@ static bool take(struct self *s, uint64_t seed, int *err)
 	if (!fab_poll(&s->fab, &d))
 		return false;
 	if (d.flags & FI_REMOTE_CQ_DATA) {
+		must(s->victim ? !d.data : d.data && d.data <= atomic_load(&sh->current),
+		     "data are 0x%llx, which nobody sent", (unsigned long long)d.data);
 		s->data++;
 		return false;
 	}

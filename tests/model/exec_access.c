@@ -145,7 +145,7 @@ static void access_end(struct actor *a, const struct step *step, const struct wa
 	if (answer.rc)
 		model_fail("posting", "the peer could not start an access: %d", answer.rc);
 	check_answer(step, want, -answer.err, answer.text);
-	cut |= pieces_of(step) > 1;
+	cut |= pieces_of(step) > 1 && a->limb->flight_region->staged;
 	if (step->kind == READ && !answer.err)
 		check_read(a, step, &answer);
 	else if (is_write(step) && !answer.err)

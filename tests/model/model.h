@@ -295,7 +295,7 @@ bool is_atomic(const struct step *step);
 bool is_write(const struct step *step);
 /*
  * In how many pieces READ or a write names the region's bytes: two now and then. The target may have
- * let the first in before it refuses the second.
+ * put the first into a device before it refuses the second.
  */
 unsigned pieces_of(const struct step *step);
 /* Of a peer: these, READ, or an atomic one. */

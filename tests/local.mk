@@ -7,7 +7,7 @@ endif
 include tests/func/local.mk
 include tests/model/local.mk
 include tests/api/local.mk
-TESTS += $(check_PROGRAMS)
+TESTS += $(unit_programs)
 
 # On an rxe device, when all the others are done: they would disturb each other.
 check_rxe = tests/func/check-rxe

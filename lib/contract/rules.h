@@ -48,9 +48,12 @@ static inline bool mrf_rule_region_closes_first(uint32_t api)
 }
 
 /*
- * FI_MRFAB_STRICT: true unless it is "off". With "off" one violation only causes a
- * warning: closing a region before the counters and endpoints that it is bound to, where
- * the version demands the opposite order.
+ * FI_MRFAB_STRICT: true unless it is "off"; if it is unset, false under another libfabric. With "off"
+ * three violations only cause a warning:
+ * - closing a region before the counters and endpoints that it is bound to, where the version demands
+ *   the opposite order;
+ * - fi_cntr_wait on a counter with FI_WAIT_NONE;
+ * - fi_ep_bind of a counter with FI_REMOTE_WRITE to an endpoint that is not told of writes.
  */
 bool mrf_rule_strict(void);
 

@@ -154,7 +154,7 @@ static int open_space(struct mrf_domain *domain, const struct fi_info *info)
 	/* No capabilities at all stand for all of them. */
 	space->atomics = !info->caps || (info->caps & FI_ATOMIC);
 	space->api_version = domain->fabric->api_version;
-	space->events_all = info->caps & FI_RMA_EVENT && !(space->mode & FI_MR_RMA_EVENT);
+	space->has_events = info->caps & FI_RMA_EVENT;
 	space->max_mr = mrf_vdev_limits(domain->vdev)->max_mr;
 	ret = mrf_mr_space_init(space);
 	if (ret) {

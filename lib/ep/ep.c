@@ -268,6 +268,20 @@ static int check_caps(const struct mrf_domain *domain, uint64_t caps)
 	return 0;
 }
 
+/* Once per domain: others of its endpoints may be meant to be the only targets. */
+static void tell_uncounted(struct mrf_ep *ep)
+{
+	struct mrf_mr_space *space = &ep->domain->space;
+
+	if (space->has_events && ep->caps & FI_REMOTE_WRITE && !(ep->caps & FI_RMA_EVENT) &&
+	    mrf_mr_space_first(space, MRF_WARNED_UNCOUNTED))
+		mrf_warn(FI_LOG_EP_CTRL, 4066,
+			 "fi_endpoint: caps=%#lx: the domain was opened with FI_RMA_EVENT and this "
+			 "endpoint is not: writes by peers through it are not counted (said once "
+			 "per domain)",
+			 (unsigned long)ep->caps);
+}
+
 /* The key that the application gives the endpoint; size 0: none, so the domain's applies. */
 static int take_key(const struct mrf_domain *domain, const struct fi_info *info, const void **key,
 		    size_t *size)
@@ -297,7 +311,8 @@ static int open_port(struct mrf_ep *ep, const void *key, size_t key_size)
 	int ret;
 
 	mrf_obj_init(&ep->obj, &ep->fid.fid, describe);
-	ret = mrf_mr_port_open(&ep->domain->space, &ep->port, &ep->obj, key, key_size);
+	ret = mrf_mr_port_open(&ep->domain->space, &ep->port, &ep->obj, ep->caps & FI_RMA_EVENT,
+			       key, key_size);
 	if (ret) {
 		mrf_obj_fini(&ep->obj);
 		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4200,
@@ -370,6 +385,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		goto err_port;
 	}
 	mrf_obj_hold(&ep->parent, &domain->obj, &ep->fid.fid, describe);
+	tell_uncounted(ep);
 	*out = &ep->fid;
 	return 0;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "contract/rules.h"
 #include "ep/ops.h"
 #include "loop/agent_calls.h"
 
@@ -145,6 +146,21 @@ static void bind_remote_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_
 	mrf_obj_hold(&ep->hold_rem, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
 }
 
+/* What peers write is not reported to it. */
+static int tell_unreported(void)
+{
+	if (mrf_rule_strict())
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4064,
+				  "fi_ep_bind(counter, FI_REMOTE_WRITE): the endpoint was opened "
+				  "without FI_RMA_EVENT, so it is not told of writes by peers: ask "
+				  "for it in hints->caps");
+	mrf_warn(
+		FI_LOG_EP_CTRL, 4067,
+		"fi_ep_bind(counter, FI_REMOTE_WRITE): accepted, but it does not count writes by peers: "
+		"the endpoint was opened without FI_RMA_EVENT (FI_MRFAB_STRICT=off)");
+	return 0;
+}
+
 static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 {
 	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
@@ -160,11 +176,12 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 	if ((flags & FI_WRITE && ep->wr_cntr) || (flags & FI_READ && ep->rd_cntr) ||
 	    (flags & FI_REMOTE_WRITE && ep->hold_rem.target))
 		return bound_already("a counter for one of these flags");
-	if (flags & FI_REMOTE_WRITE && !(ep->caps & FI_RMA_EVENT))
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4064,
-				  "fi_ep_bind(counter, FI_REMOTE_WRITE): the endpoint was opened "
-				  "without FI_RMA_EVENT, so it is not told of writes by peers: ask "
-				  "for it in hints->caps");
+	if (flags & FI_REMOTE_WRITE && !(ep->caps & FI_RMA_EVENT)) {
+		ret = tell_unreported();
+		if (ret)
+			return ret;
+		flags &= ~(uint64_t)FI_REMOTE_WRITE;
+	}
 	ret = bind_own_locked(ep, cntr, flags & (FI_READ | FI_WRITE));
 	if (!ret)
 		bind_remote_locked(ep, cntr, flags);

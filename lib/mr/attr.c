@@ -28,28 +28,21 @@ _Static_assert(MRF_MR_IOV_LIMIT == MRF_LIMIT_MR_IOV, "what fi_getinfo promises")
 	 FI_TRIGGER | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SOURCE | FI_SOURCE_ERR |     \
 	 FI_DIRECTED_RECV | FI_NAMED_RX_CTX)
 
-enum { WARNED_NO_RIGHT = 1 << 0, WARNED_CAPS = 1 << 1 };
-
 static uint64_t unknown_access(uint64_t access)
 {
 	return access & ~(MRF_MR_RIGHTS | TOLERATED);
-}
-
-static bool first_time(struct mrf_mr_space *space, unsigned which)
-{
-	return !(atomic_fetch_or(&space->warned, which) & which);
 }
 
 void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access)
 {
 	uint64_t caps = access & TOLERATED;
 
-	if (caps && first_time(space, WARNED_CAPS))
+	if (caps && mrf_mr_space_first(space, MRF_WARNED_CAPS))
 		mrf_warn(FI_LOG_MR, 3008,
 			 "access=%#lx: bits %#lx are capabilities, not access rights; "
 			 "ignored (said once per domain)",
 			 access, caps);
-	if (!(access & MRF_MR_RIGHTS) && first_time(space, WARNED_NO_RIGHT))
+	if (!(access & MRF_MR_RIGHTS) && mrf_mr_space_first(space, MRF_WARNED_NO_RIGHT))
 		mrf_warn(FI_LOG_MR, 3006,
 			 "access=%#lx grants no right: the region is of no use "
 			 "(said once per domain)",

@@ -38,7 +38,7 @@ static int port_place(struct mrf_mr_space *space, struct mrf_mr_port *port, cons
 }
 
 int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port, struct mrf_obj *ep,
-		     const void *key, size_t size)
+		     bool events, const void *key, size_t size)
 {
 	int ret = port_place(space, port, key, size);
 
@@ -46,6 +46,7 @@ int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port, struc
 		return ret;
 	port->ep = ep;
 	port->writes = NULL;
+	port->events = events;
 	mrf_list_init(&port->bindings);
 	mrf_lock_take(&space->lock);
 	mrf_list_add_tail(&port->node, &space->ports);
@@ -219,6 +220,8 @@ static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr
 		return -FI_EINVAL;
 	if (mr->group != port->group)
 		return -FI_EACCES;
+	if (mr->event && !mrf_list_empty(&mr->event->counters) && !port->events)
+		return -FI_EBADFLAGS;
 	binding = mrf_mr_binding_new_locked(mr, &mr->bindings, &port->bindings);
 	if (!binding)
 		return -FI_ENOMEM;
@@ -240,6 +243,13 @@ static int refuse_ep_binding(const struct mrf_mr *mr, const struct fid *ep, int 
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3055,
 				  "fi_mr_bind(region %p, endpoint %p): the two are bound already",
 				  region, endpoint);
+	case -FI_EBADFLAGS:
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3243,
+			"fi_mr_bind(region %p, endpoint %p): the region has a counter, and "
+			"the endpoint was opened without FI_RMA_EVENT, so it is not told of "
+			"writes by peers: ask for it in hints->caps",
+			region, endpoint);
 	case -FI_EACCES:
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3202,
 				  "fi_mr_bind(region %p, endpoint %p): the two have "

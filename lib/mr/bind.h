@@ -30,15 +30,17 @@ struct mrf_mr_port {
 	 * bound. Guarded by space->lock.
 	 */
 	struct mrf_cntr *writes;
+	bool events; /* the endpoint has the capability FI_RMA_EVENT */
 };
 
 /*
- * From now on regions can be bound to ep, which is initialised. key: its authorization
+ * From now on regions can be bound to ep, which is initialised. events: it has the capability
+ * FI_RMA_EVENT. key: its authorization
  * key of size bytes; size 0: the domain's key. -FI_ENOMEM, or the kernel's error if it
  * has no protection domain left; neither is logged.
  */
 int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port, struct mrf_obj *ep,
-		     const void *key, size_t size);
+		     bool events, const void *key, size_t size);
 /* The authorization key that peers need here; NULL: none. The key belongs to the port. */
 const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
 					const struct mrf_mr_port *port);

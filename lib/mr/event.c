@@ -12,7 +12,8 @@
  * repeated; one that was acknowledged has its completion in the agent's queue. A write that
  * carried a number is never done twice (ep/tx/fail.c). Since immediate data are taken,
  * FI_REMOTE_CQ_DATA go to such endpoints as a message behind the write. Whether a counter is
- * bound is this side's business alone.
+ * bound is this side's business alone. Where no endpoint can say so, because neither the domain nor
+ * the endpoints have the capability, a counter would wait for ever, so it is not bound.
  *
  * The agent looks up number, region and counters under space->lock. A number of a region
  * that is not served, or not to that endpoint's class, counts nothing, and neither does
@@ -166,20 +167,60 @@ static bool lets_bind_locked(const struct mrf_mr *mr)
 	return mrf_mr_state_lets(mr->state, MRF_CALL_BIND);
 }
 
+/* The capability FI_RMA_EVENT is the domain's, or that of an endpoint which is open. */
+static bool is_told_locked(const struct mrf_mr_space *space)
+{
+	if (space->has_events)
+		return true;
+	mrf_list_each (node, &space->ports) {
+		if (mrf_list_entry(node, struct mrf_mr_port, node)->events)
+			return true;
+	}
+	return false;
+}
+
+/* Each endpoint that the region is bound to has it. */
+static bool ports_told_locked(const struct mrf_mr *mr)
+{
+	mrf_list_each (node, &mr->bindings) {
+		if (!mrf_list_entry(node, struct mrf_mr_binding, mine)->port->events)
+			return false;
+	}
+	return true;
+}
+
+/* Can any write to it reach a counter? */
+static int can_count_locked(const struct mrf_mr *mr)
+{
+	mrf_lock_held(&mr->space->lock);
+	if (!is_written(mr))
+		return 0;
+	if (!mr->event)
+		return -FI_ENOSYS;
+	if (!is_told_locked(mr->space))
+		return -FI_EOPNOTSUPP;
+	return ports_told_locked(mr) ? 0 : -FI_EBADFLAGS;
+}
+
 /* The errors of bind_counter_locked, except those that concern a binding. */
 static int check_locked(const struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
+	int ret = can_count_locked(mr);
+
 	*state = mr->state;
 	if (*state == MRF_STATE_CLOSED)
 		return -FI_EOPBADSTATE;
-	if (is_written(mr) && !mr->event)
-		return -FI_ENOSYS;
+	if (ret)
+		return ret;
 	if (mrf_cntr_obj(cntr)->parent.target != mr->space->obj)
 		return -FI_EDOMAIN;
 	return lets_bind_locked(mr) ? 0 : -FI_EOPBADSTATE;
 }
 
-/* -FI_EOPBADSTATE: the region is in *state. -FI_ENOSYS: its writes are not counted. */
+/*
+ * -FI_EOPBADSTATE: the region is in *state. -FI_ENOSYS: its writes are not counted. -FI_EOPNOTSUPP:
+ * nor are any in this domain. -FI_EBADFLAGS: nor are those through an endpoint that it is bound to.
+ */
 static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mrf_mr_state *state)
 {
 	struct mrf_cntr_bindings *bindings = mrf_cntr_bindings(cntr);
@@ -224,6 +265,20 @@ static int refuse_cntr(const struct mrf_mr *mr, const struct fid *cntr, int err)
 	switch (err) {
 	case -FI_ENOSYS:
 		return refuse_region(mr, cntr);
+	case -FI_EOPNOTSUPP:
+		return mrf_refuse(
+			FI_EBADFLAGS, FI_LOG_MR, 3240,
+			"fi_mr_bind(region %p, counter %p): it would never count: the domain "
+			"was opened without FI_RMA_EVENT, and no endpoint has it, so none is "
+			"told of writes by peers: ask for it in hints->caps",
+			(const void *)mr, (const void *)cntr);
+	case -FI_EBADFLAGS:
+		return mrf_refuse(
+			FI_EBADFLAGS, FI_LOG_MR, 3241,
+			"fi_mr_bind(region %p, counter %p): the region is bound to an endpoint "
+			"without FI_RMA_EVENT, which is not told of writes by peers: ask for "
+			"it in hints->caps",
+			(const void *)mr, (const void *)cntr);
 	case -FI_EDOMAIN:
 		return mrf_refuse(FI_EDOMAIN, FI_LOG_MR, 3233,
 				  "fi_mr_bind(region %p, counter %p): the counter does "
@@ -252,6 +307,12 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 	mrf_lock_take(&mr->space->lock);
 	ret = bind_counter_locked(mr, cntr, &state);
 	mrf_lock_release(&mr->space->lock);
+	if (!ret && !is_written(mr) && mrf_mr_space_first(mr->space, MRF_WARNED_UNWRITTEN))
+		mrf_warn(
+			FI_LOG_MR, 3242,
+			"fi_mr_bind(region %p, counter %p): accepted, but it counts nothing: the region "
+			"was registered without FI_REMOTE_WRITE (said once per domain)",
+			(void *)mr, (void *)fid);
 	if (ret == -FI_EOPBADSTATE)
 		return mrf_mr_state_refuse(mr, state, MRF_CALL_BIND);
 	return ret ? refuse_cntr(mr, fid, ret) : 0;

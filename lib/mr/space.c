@@ -32,6 +32,7 @@ static int init_kind(struct mrf_mr_space *space)
 {
 	bool allocated = space->mode & FI_MR_ALLOCATED;
 
+	space->events_all = space->has_events && !(space->mode & FI_MR_RMA_EVENT);
 	space->plain = allocated && !space->events_all &&
 		       !(space->mode & (FI_MR_MMU_NOTIFY | FI_MR_ENDPOINT | FI_MR_HMEM));
 	/*

@@ -22,6 +22,14 @@ struct mrf_mr_closed {
 	uint64_t group; /* the group that may learn of it: struct mrf_mr_group.id, or 0 */
 };
 
+/* What a domain is warned of once. */
+enum mrf_mr_warned {
+	MRF_WARNED_NO_RIGHT = 1 << 0,
+	MRF_WARNED_CAPS = 1 << 1,
+	MRF_WARNED_UNWRITTEN = 1 << 2,
+	MRF_WARNED_UNCOUNTED = 1 << 3,
+};
+
 struct mrf_mr_space {
 	struct mrf_obj *obj; /* the domain */
 	struct mrf_vdev *vdev;
@@ -63,9 +71,10 @@ struct mrf_mr_space {
 	 */
 	void (*dropped)(void *arg);
 	void *dropped_arg;
+	bool has_events; /* the domain was opened with FI_RMA_EVENT; immutable */
 	/*
 	 * Every region that peers may write to counts writes, if a counter is bound:
-	 * event.c.
+	 * event.c. Immutable.
 	 */
 	bool events_all;
 	struct mrf_idmap events; /* number -> struct mrf_mr_event; guarded by lock */
@@ -79,7 +88,7 @@ struct mrf_mr_space {
 	void *settle_arg;
 	uint64_t next_prov_key; /* for provider keys that cannot carry the rkey */
 	uint64_t page_mask;	/* page size - 1; immutable */
-	atomic_uint warned;	/* the once-per-domain warnings already given */
+	atomic_uint warned;	/* enum mrf_mr_warned: those already given */
 	/*
 	 * The domain's fid.mr points here, so that its calls find the space. Immutable.
 	 */
@@ -89,9 +98,15 @@ struct mrf_mr_space {
 
 /*
  * obj (initialised), vdev, pd, auth, mode, atomics, api_version, max_mr and
- * events_all are set by the caller, and all other fields are 0. -FI_ENOMEM.
+ * has_events are set by the caller, and all other fields are 0. -FI_ENOMEM.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);
+/* Has the domain not been warned of this yet? True once. Thread-safe. */
+static inline bool mrf_mr_space_first(struct mrf_mr_space *space, enum mrf_mr_warned which)
+{
+	return !(atomic_fetch_or(&space->warned, which) & which);
+}
+
 /* No region may be left. */
 void mrf_mr_space_fini(struct mrf_mr_space *space);
 

@@ -5,6 +5,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "contract/rules.h"
 #include "obj/cntr.h"
 
 struct mrf_cntr {
@@ -128,6 +129,23 @@ static ssize_t wait_attempt(void *arg)
 	return -FI_EAVAIL;
 }
 
+/*
+ * Other providers let a thread wait that polls a counter otherwise, and programs do it, so only strict
+ * rules forbid it.
+ */
+static int may_block(const struct mrf_cntr *cntr)
+{
+	static atomic_bool said;
+
+	if (cntr->wait.kind != FI_WAIT_NONE || mrf_rule_strict())
+		return mrf_wait_may_block(&cntr->wait, "fi_cntr_wait");
+	if (!atomic_exchange(&said, true))
+		mrf_warn(FI_LOG_CNTR, 2047,
+			 "fi_cntr_wait on a counter opened with FI_WAIT_NONE waits, although "
+			 "fi_cntr(3) forbids it (FI_MRFAB_STRICT=off; said once)");
+	return 0;
+}
+
 static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct mrf_cntr *cntr = to_cntr(fid);
@@ -135,7 +153,7 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	ssize_t ret = mrf_obj_check(&cntr->obj, "fi_cntr_wait");
 
 	if (!ret)
-		ret = mrf_wait_may_block(&cntr->wait, "fi_cntr_wait");
+		ret = may_block(cntr);
 	if (ret)
 		return (int)ret;
 	w.known_err = atomic_load(&cntr->known_err);

@@ -182,10 +182,18 @@ suite_debian13() {
 	counts demo scripts/in-tree trixie scripts/lib/in-release
 }
 
+# What plain make builds: no test.
+no_tests_built() {
+	printf 'include Makefile\nmrf_show:\n\t@echo $(PROGRAMS)\n' |
+		make -s -C "$top/build/main" -f - mrf_show | tr ' ' '\n' >"$out/programs"
+	grep -q '^tools/mrfab_info' "$out/programs" && ! grep '^tests/' "$out/programs"
+}
+
 # The installed library, as a program that knows pkg-config only finds it.
 suite_install() {
 	local root=$top/build/root
 	rm -rf "$root"
+	counts plain-make no_tests_built
 	counts make-install make -C "$top/build/main" install
 	counts installcheck make -C "$top/build/main" installcheck CHECK_RXE=no
 	export PKG_CONFIG_PATH=$root/lib/pkgconfig LD_LIBRARY_PATH=$root/lib

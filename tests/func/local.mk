@@ -7,7 +7,7 @@ func_harness = tests/func/case.c tests/func/case.h tests/func/buf.c tests/func/b
 	tests/func/placed.c tests/func/placed.h
 func_libs = libmrfab.la tests/runtime/librig.la
 
-noinst_PROGRAMS += tests/func/f_access tests/func/f_refuse tests/func/f_close \
+func_programs += tests/func/f_access tests/func/f_refuse tests/func/f_close \
 	tests/func/f_peers tests/func/f_ops tests/func/f_desc tests/func/f_self \
 	tests/func/f_object tests/func/f_modes tests/func/f_memory tests/func/f_refresh \
 	tests/func/f_segments tests/func/f_raw tests/func/f_keys \
@@ -17,49 +17,49 @@ noinst_PROGRAMS += tests/func/f_access tests/func/f_refuse tests/func/f_close \
 
 tests_func_f_access_SOURCES = tests/func/f_access.c $(func_harness)
 tests_func_f_access_LDADD = $(func_libs)
-noinst_PROGRAMS += tests/func/f_killed
+func_programs += tests/func/f_killed
 tests_func_f_killed_SOURCES = tests/func/f_killed.c $(func_harness)
 tests_func_f_killed_LDADD = $(func_libs)
 EXTRA_tests_func_f_killed_DEPENDENCIES = $(runtime_stand_ins)
-noinst_PROGRAMS += tests/func/f_atomics
+func_programs += tests/func/f_atomics
 tests_func_f_atomics_SOURCES = tests/func/f_atomics.c lib/atomic/atomic.c $(func_harness)
 tests_func_f_atomics_CFLAGS = $(AM_CFLAGS)
 tests_func_f_atomics_LDADD = $(func_libs) -lpthread
-noinst_PROGRAMS += tests/func/f_atomic_rules
+func_programs += tests/func/f_atomic_rules
 tests_func_f_atomic_rules_SOURCES = tests/func/f_atomic_rules.c $(func_harness)
 tests_func_f_atomic_rules_LDADD = $(func_libs)
 tests_func_f_refuse_SOURCES = tests/func/f_refuse.c $(func_harness)
 tests_func_f_refuse_LDADD = $(func_libs)
 tests_func_f_close_SOURCES = tests/func/f_close.c $(func_harness)
 tests_func_f_close_LDADD = $(func_libs)
-noinst_PROGRAMS += tests/func/f_fair
+func_programs += tests/func/f_fair
 tests_func_f_fair_SOURCES = tests/func/f_fair.c $(func_harness)
 tests_func_f_fair_LDADD = $(func_libs)
-noinst_PROGRAMS += tests/func/f_cut
+func_programs += tests/func/f_cut
 tests_func_f_cut_SOURCES = tests/func/f_cut.c $(func_harness)
 tests_func_f_cut_LDADD = $(func_libs)
-noinst_PROGRAMS += tests/func/f_kept
+func_programs += tests/func/f_kept
 tests_func_f_kept_SOURCES = tests/func/f_kept.c $(func_harness)
 tests_func_f_kept_LDADD = $(func_libs)
-noinst_PROGRAMS += tests/func/f_monitor tests/func/monitors
+func_programs += tests/func/f_monitor tests/func/monitors
 tests_func_f_monitor_SOURCES = tests/func/f_monitor.c $(func_harness)
 tests_func_f_monitor_LDADD = $(func_libs)
 tests_func_monitors_SOURCES = tests/func/monitors.c tests/func/fab.c tests/func/fab.h \
 	tests/func/buf.c tests/func/buf.h tests/func/case.h
 tests_func_monitors_LDADD = libmrfab.la
-noinst_PROGRAMS += tests/func/closer
+func_programs += tests/func/closer
 tests_func_closer_SOURCES = tests/func/closer.c
 tests_func_closer_LDADD = -ldl
-noinst_PROGRAMS += tests/func/f_deadlock
+func_programs += tests/func/f_deadlock
 tests_func_f_deadlock_SOURCES = tests/func/f_deadlock.c $(func_harness)
 tests_func_f_deadlock_LDADD = $(func_libs) -lpthread -ldl
-noinst_PROGRAMS += tests/func/f_unlocked
+func_programs += tests/func/f_unlocked
 tests_func_f_unlocked_SOURCES = tests/func/f_unlocked.c $(func_harness)
 tests_func_f_unlocked_LDADD = $(func_libs) -lpthread
-noinst_PROGRAMS += tests/func/f_scale
+func_programs += tests/func/f_scale
 tests_func_f_scale_SOURCES = tests/func/f_scale.c $(func_harness)
 tests_func_f_scale_LDADD = $(func_libs)
-noinst_PROGRAMS += tests/func/f_hooks
+func_programs += tests/func/f_hooks
 tests_func_f_hooks_SOURCES = tests/func/f_hooks.c $(func_harness)
 tests_func_f_hooks_LDADD = $(func_libs) -lpthread
 tests_func_f_peers_SOURCES = tests/func/f_peers.c $(func_harness)
@@ -115,7 +115,7 @@ EXTRA_tests_func_late_DEPENDENCIES = $(runtime_stand_ins)
 tests_func_hammer_SOURCES = tests/func/hammer.c tests/func/hammer.h tests/func/hammer_owner.c tests/func/hammer_local.c \
 	tests/func/hammer_peer.c tests/func/fab.c tests/func/buf.c
 tests_func_hammer_LDADD = libmrfab.la -lpthread
-noinst_PROGRAMS += tests/func/f_device tests/func/f_device_fail tests/func/f_device_far
+func_programs += tests/func/f_device tests/func/f_device_fail tests/func/f_device_far
 func_device = tests/func/device.c tests/func/device.h $(func_harness)
 tests_func_f_device_SOURCES = tests/func/f_device.c $(func_device)
 tests_func_f_device_LDADD = $(func_libs)

@@ -1,5 +1,5 @@
 # The second fuzz target; the first is in tests/unit/ep.mk.
-check_PROGRAMS += tests/unit/t_fuzz_rawkey
+unit_programs += tests/unit/t_fuzz_rawkey
 tests_unit_t_fuzz_rawkey_SOURCES = tests/unit/t_fuzz_rawkey.c tests/fuzz/fuzz_rawkey.c \
 	tests/fuzz/fuzz.h tests/fuzz/replay.h tests/unit/unit.h
 tests_unit_t_fuzz_rawkey_LDADD = $(UNIT_LDADD)

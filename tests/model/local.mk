@@ -8,18 +8,18 @@ MODEL = tests/model/exec.c tests/model/exec.h tests/model/exec_access.c \
 	tests/model/step.c tests/model/step_print.c tests/model/trace.h \
 	$(runtime_rig)
 if HAVE_CHECK
-check_PROGRAMS += tests/unit/t_model
+unit_programs += tests/unit/t_model
 tests_unit_t_model_SOURCES = tests/unit/t_model.c $(MODEL) $(EP_FIXTURE)
 tests_unit_t_model_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_model_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 EXTRA_tests_unit_t_model_DEPENDENCIES = $(runtime_stand_ins)
-check_PROGRAMS += tests/unit/t_life_faults
+unit_programs += tests/unit/t_life_faults
 tests_unit_t_life_faults_SOURCES = tests/unit/t_life_faults.c tests/unit/fail_walk.h tests/unit/every.h \
 	tests/unit/fail_once.h $(EP_FIXTURE)
 tests_unit_t_life_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_life_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 endif
-noinst_PROGRAMS += tests/func/f_model
+func_programs += tests/func/f_model
 tests_func_f_model_SOURCES = tests/func/f_model.c tests/model/device.c tests/model/device.h \
 	$(MODEL) $(func_harness)
 tests_func_f_model_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)

@@ -22,6 +22,9 @@ void want_bind_cntr(const struct actor *a, const struct step *step, struct want 
 		want_add(want, -FI_EBADFLAGS);
 	if (r->access & FI_REMOTE_WRITE && !r->event)
 		want_add(want, conf->mode & FI_MR_RMA_EVENT ? -FI_EINVAL : -FI_ENOSYS);
+	/* Endpoints have the domain's capabilities here. */
+	if (r->access & FI_REMOTE_WRITE && r->event && !conf->event)
+		want_add(want, -FI_EBADFLAGS);
 	if (r->access & FI_REMOTE_WRITE && too_late(conf, r))
 		want_add(want, -FI_EOPBADSTATE);
 	if (r->counters >> step->ep & 1)

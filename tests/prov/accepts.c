@@ -321,6 +321,64 @@ static bool a_counter_after_enabling(void)
 	return ok;
 }
 
+static bool endpoint_close(void)
+{
+	must_ok(fi_close(&n.ep->fid));
+	n.ep = NULL;
+	return true;
+}
+
+/* fi_rma_bw -t counter: one counter that waits for what is sent, one that is bound to all else. */
+static bool counters_of_fi_rma_bw(void)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_NONE };
+
+	if (!opened())
+		return false;
+	must_ok(fi_cntr_open(n.domain, &attr, &n.put, NULL));
+	must_ok(fi_cntr_open(n.domain, &attr, &n.arrived, NULL));
+	must_ok(fi_ep_bind(n.ep, &n.put->fid, FI_SEND | FI_READ | FI_WRITE));
+	must_ok(fi_ep_bind(n.ep, &n.arrived->fid, FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE));
+	if (!region(ALL_ACCESS, 0) || !write_works(3, 9))
+		return false;
+	must_ok(fi_cntr_wait(n.put, 1, WAIT_MS));
+	return endpoint_close();
+}
+
+/* fi_multi_mr: a counter with FI_WAIT_NONE for each region, which it waits for. */
+static bool counters_of_fi_multi_mr(void)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_NONE };
+
+	must(hints_make(), "hints");
+	n.hints->caps |= FI_RMA_EVENT;
+	if (!info_get() || !node_open() || !self_insert() || !region(ALL_ACCESS, 0))
+		return false;
+	must_ok(fi_cntr_open(n.domain, &attr, &n.arrived, NULL));
+	must_ok(fi_mr_bind(n.mr, &n.arrived->fid, FI_REMOTE_WRITE));
+	if (!write_works(3, 9))
+		return false;
+	must_ok(fi_cntr_wait(n.arrived, 1, WAIT_MS));
+	must_ok(fi_close(&n.arrived->fid));
+	n.arrived = NULL;
+	return true;
+}
+
+/* Nobody waits for ever for one that cannot count, also where the rules are not strict. */
+static bool a_counter_that_would_never_count_is_refused(void)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	int ret;
+
+	if (!opened())
+		return false;
+	must_ok(fi_cntr_open(n.domain, &attr, &n.arrived, NULL));
+	must_ok(fi_mr_reg(n.domain, n.mem, LEN, ALL_ACCESS, 0, 0, FI_RMA_EVENT, &n.mr, NULL));
+	ret = fi_mr_bind(n.mr, &n.arrived->fid, FI_REMOTE_WRITE);
+	must(ret == -FI_EBADFLAGS, "fi_mr_bind returned %d", ret);
+	return true;
+}
+
 /* As ofi_rxm registers what it does not want to be cached. */
 static bool the_flag_of_a_layer(void)
 {
@@ -678,6 +736,9 @@ static const struct {
 	CASE(a_queue_of_rxm_s_size),
 	CASE(recv_without_msg),
 	CASE(a_counter_after_enabling),
+	CASE(counters_of_fi_rma_bw),
+	CASE(counters_of_fi_multi_mr),
+	CASE(a_counter_that_would_never_count_is_refused),
 	CASE(the_flag_of_a_layer),
 	CASE(a_copy_of_what_is_offered),
 	CASE(atomics),

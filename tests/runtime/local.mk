@@ -26,7 +26,7 @@ tests_runtime_ze_libze_loader_la_LDFLAGS = $(runtime_ldflags)
 tests_runtime_ze_libze_loader_la_LIBADD = -lpthread
 
 # The real CUDA behind the stand-in's extras, for scripts/with-cuda; not installed.
-check_LTLIBRARIES = tests/runtime/through/libcuda.la
+check_LTLIBRARIES += tests/runtime/through/libcuda.la
 tests_runtime_through_libcuda_la_SOURCES = tests/runtime/through.c $(runtime_shared)
 tests_runtime_through_libcuda_la_CFLAGS = $(runtime_flags)
 tests_runtime_through_libcuda_la_LDFLAGS = $(runtime_ldflags) -rpath $(runtimedir)
@@ -37,7 +37,7 @@ runtime_rig = tests/runtime/rig.c tests/runtime/rig.h tests/runtime/memory.h
 runtime_rig_flags = -I$(top_srcdir)/tests -DRUNTIME='"$(abs_builddir)/tests/runtime/"'
 
 # The same, made once.
-noinst_LTLIBRARIES += tests/runtime/librig.la
+check_LTLIBRARIES += tests/runtime/librig.la
 tests_runtime_librig_la_SOURCES = $(runtime_rig)
 tests_runtime_librig_la_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_runtime_librig_la_LIBADD = -ldl

@@ -1,4 +1,4 @@
-check_PROGRAMS += \
+unit_programs += \
 	tests/unit/t_auth \
 	tests/unit/t_heap \
 	tests/unit/t_idmap \

@@ -1,5 +1,5 @@
 # Sentences of fi_mr(3) that no other test shows; docs/CONFORMANCE.md cites them.
-check_PROGRAMS += \
+unit_programs += \
 	tests/unit/t_conf_mode \
 	tests/unit/t_conf_reg
 

@@ -1,24 +1,24 @@
-check_PROGRAMS += tests/unit/t_proto
+unit_programs += tests/unit/t_proto
 tests_unit_t_proto_SOURCES = tests/unit/t_proto.c tests/unit/unit.h
 tests_unit_t_proto_LDADD = $(UNIT_LDADD)
-check_PROGRAMS += tests/unit/t_atomic
+unit_programs += tests/unit/t_atomic
 tests_unit_t_atomic_SOURCES = tests/unit/t_atomic.c tests/unit/unit.h
 tests_unit_t_atomic_LDADD = $(UNIT_LDADD) -lm
-check_PROGRAMS += tests/unit/t_rawkey
+unit_programs += tests/unit/t_rawkey
 tests_unit_t_rawkey_SOURCES = tests/unit/t_rawkey.c tests/unit/every.h tests/unit/unit.h
 tests_unit_t_rawkey_LDADD = $(UNIT_LDADD)
 
-check_PROGRAMS += tests/unit/t_fate
+unit_programs += tests/unit/t_fate
 tests_unit_t_fate_SOURCES = tests/unit/t_fate.c tests/unit/unit.h
 tests_unit_t_fate_LDADD = $(UNIT_LDADD)
-check_PROGRAMS += tests/unit/t_none
+unit_programs += tests/unit/t_none
 tests_unit_t_none_SOURCES = tests/unit/t_none.c tests/unit/unit.h
 tests_unit_t_none_LDADD = $(UNIT_LDADD) $(VERBS_LIBS) $(NL_LIBS)
 
 # Endpoints run on tests/fake/fake_fabric.c instead of lib/verbs.
 EP_FIXTURE = tests/fake/fake_fabric.c tests/fake/fake_fabric.h \
 	tests/unit/ep_fixture.c tests/unit/ep_fixture.h tests/unit/unit.h
-check_PROGRAMS += \
+unit_programs += \
 	tests/unit/t_agent_cq \
 	tests/unit/t_apart \
 	tests/unit/t_ask \

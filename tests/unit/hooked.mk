@@ -25,7 +25,7 @@ tests/unit/hooked_sub/hooked_found.so: tests/unit/hooked.c
 EXTRA_DIST += tests/unit/hooked.c
 CLEANFILES += $(hooked_objects)
 
-check_PROGRAMS += tests/unit/t_hooks tests/unit/t_hook_heap tests/unit/t_hook_load \
+unit_programs += tests/unit/t_hooks tests/unit/t_hook_heap tests/unit/t_hook_load \
 	tests/unit/t_slots tests/unit/t_stub
 hooked_flags = $(AM_CPPFLAGS) -DHOOKED='"$(abs_builddir)/tests/unit/"'
 tests_unit_t_hooks_SOURCES = tests/unit/t_hooks.c tests/unit/hooked.h tests/unit/child.h \

@@ -1,4 +1,4 @@
-check_PROGRAMS += \
+unit_programs += \
 	tests/unit/t_budget \
 	tests/unit/t_contract \
 	tests/unit/t_getinfo \

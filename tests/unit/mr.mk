@@ -1,5 +1,5 @@
 # Everything that needs a device runs on tests/fake/fake_verbs.c instead of libibverbs and librdmacm.
-check_PROGRAMS += \
+unit_programs += \
 	tests/unit/t_back \
 	tests/unit/t_buf \
 	tests/unit/t_cache \
@@ -97,7 +97,7 @@ tests_unit_t_hmem_region_LDFLAGS = $(MR_WRAP) -Wl,--wrap=realloc
 EXTRA_tests_unit_t_hmem_region_DEPENDENCIES = $(runtime_stand_ins)
 
 # Built, but not run by make check: scripts/with-cuda does it where there is a device.
-noinst_PROGRAMS += tests/unit/t_cuda
+func_programs += tests/unit/t_cuda
 tests_unit_t_cuda_SOURCES = tests/unit/t_cuda.c $(MR_FIXTURE)
 tests_unit_t_cuda_LDADD = $(UNIT_LDADD) -ldl
 tests_unit_t_cuda_LDFLAGS = $(MR_WRAP)

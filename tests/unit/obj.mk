@@ -1,4 +1,4 @@
-check_PROGRAMS += \
+unit_programs += \
 	tests/unit/t_addr \
 	tests/unit/t_av \
 	tests/unit/t_cntr \

@@ -170,6 +170,34 @@ START_TEST(cntr_wait_needs_a_wait_object)
 }
 END_TEST
 
+static void *add_soon(void *arg)
+{
+	usleep(20000);
+	ck_assert_int_eq(fi_cntr_add(cntr, 1), 0);
+	return arg;
+}
+
+START_TEST(cntr_wait_without_a_wait_object_waits_when_not_strict)
+{
+	static struct unit_capture cap;
+	pthread_t adds;
+
+	setenv("FI_MRFAB_STRICT", "off", 1);
+	open_cntr(FI_WAIT_NONE);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_cntr_add(cntr, 3), 0);
+	ck_assert_int_eq(fi_cntr_wait(cntr, 2, 1000), 0);
+	ck_assert_int_eq(fi_cntr_wait(cntr, 4, 30), -FI_ETIMEDOUT);
+	ck_assert_int_eq(pthread_create(&adds, NULL, add_soon, NULL), 0);
+	ck_assert_int_eq(fi_cntr_wait(cntr, 4, -1), 0);
+	pthread_join(adds, NULL);
+	ck_assert_uint_eq(unit_lines(unit_captured(&cap)), 1);
+	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W2047"));
+	close_cntr();
+	unsetenv("FI_MRFAB_STRICT");
+}
+END_TEST
+
 START_TEST(cntr_wait_times_out_in_time)
 {
 	double start;
@@ -378,6 +406,7 @@ static TCase *tcase_cntr(void)
 	tcase_add_test(tc, cntr_reads_poll_the_sources);
 	tcase_add_test(tc, cntr_wait_drives_the_sources_to_the_threshold);
 	tcase_add_test(tc, cntr_wait_needs_a_wait_object);
+	tcase_add_test(tc, cntr_wait_without_a_wait_object_waits_when_not_strict);
 	tcase_add_test(tc, cntr_wait_times_out_in_time);
 	tcase_add_test(tc, cntr_wait_ends_with_an_error_that_came_before_it);
 	tcase_add_test(tc, cntr_wait_ends_with_an_error_that_its_own_progress_finds);

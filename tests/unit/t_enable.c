@@ -22,7 +22,7 @@ static void ep_open(struct endpoint *ep)
 {
 	ep->fid.fclass = FI_CLASS_EP;
 	mrf_obj_init(&ep->obj, &ep->fid, describe);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep->port, &ep->obj, NULL, 0), 0);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep->port, &ep->obj, true, NULL, 0), 0);
 }
 
 static void ep_close(struct endpoint *ep)

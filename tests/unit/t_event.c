@@ -270,18 +270,15 @@ END_TEST
 
 START_TEST(event_endpoint_without_the_capability_counts_nothing)
 {
-	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED | (_i ? FI_MR_PROV_KEY : 0) };
 	struct fi_cq_data_entry e;
+	struct fid_ep *counts, *deaf;
 
-	/* The flag of the registration will do for binding. */
-	pair_open(&p, &opt);
-	must_close(&p.mr->fid);
-	cntr = open_cntr();
-	ck_assert_int_eq(fi_mr_reg(p.b.domain, p.dst, PAIR_LEN, REMOTE_RW, 0, PAIR_KEY,
-				   FI_RMA_EVENT, &p.mr, NULL),
-			 0);
-	p.key = fi_mr_key(p.mr);
-	ck_assert_int_eq(fi_mr_bind(p.mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	open_counted(FI_MR_ALLOCATED | (_i ? FI_MR_PROV_KEY : 0));
+	counts = p.b.ep;
+	p.b.info->caps = MRF_CAPS;
+	ck_assert_int_eq(node_try_ep(&p.b, &(struct node_opt){ .caps = MRF_CAPS }, &deaf), 0);
+	p.b.ep = deaf;
+	p.to = node_insert(&p.a, &p.b);
 	write_ok(0, 100);
 	ck_assert_uint_eq(told(0), 0);
 	ck_assert_int_eq(fi_writedata(p.a.ep, p.src, 10, NULL, 1, p.to, 0, p.key, &p), 0);
@@ -289,6 +286,8 @@ START_TEST(event_endpoint_without_the_capability_counts_nothing)
 	e = want_ok(&p.b, NULL);
 	ck_assert_uint_eq(e.data, 1);
 	want_count(0);
+	must_close(&deaf->fid);
+	p.b.ep = counts;
 	close_counted();
 }
 END_TEST
@@ -665,6 +664,49 @@ START_TEST(event_counter_of_the_endpoint_needs_the_capability)
 }
 END_TEST
 
+/* Where the rules are not strict it is taken like one of reads, and that is said. */
+START_TEST(event_counter_of_the_endpoint_without_the_capability_is_taken_when_not_strict)
+{
+	struct fid_cntr *all;
+
+	setenv("FI_MRFAB_STRICT", "off", 1);
+	fixture_log();
+	pair_open(&p, PLAIN);
+	all = open_cntr();
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_ep_bind(p.b.ep, &all->fid, FI_RECV | FI_REMOTE_WRITE | FI_REMOTE_READ),
+			 0);
+	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-W4067"));
+	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W4063"));
+	write_ok(0, 64);
+	ck_assert_int_eq(fi_cntr_wait(all, 1, 100), -FI_ETIMEDOUT);
+	must_close(&all->fid);
+	pair_close(&p);
+	unsetenv("FI_MRFAB_STRICT");
+}
+END_TEST
+
+/* Said once: others of the domain's endpoints may be the targets. */
+START_TEST(event_of_an_endpoint_without_the_capability_of_its_domain_is_said_once)
+{
+	struct node_opt opt = { .mr_mode = FI_MR_ALLOCATED, .caps = CAPS };
+	struct fid_ep *more[3];
+	size_t i;
+
+	fixture_log();
+	pair_open(&p, &opt);
+	p.b.info->caps = _i ? FI_RMA | FI_WRITE | FI_READ : CAPS & ~FI_RMA_EVENT;
+	unit_capture(&cap);
+	for (i = 0; i < MRF_ARRAY_SIZE(more); i++)
+		ck_assert_int_eq(node_try_ep(&p.b, &opt, &more[i]), 0);
+	ck_assert_uint_eq(unit_lines(unit_captured(&cap)), _i ? 0 : 1);
+	ck_assert(_i || strstr(cap.text, "MRF-W4066"));
+	for (i = 0; i < MRF_ARRAY_SIZE(more); i++)
+		must_close(&more[i]->fid);
+	pair_close(&p);
+}
+END_TEST
+
 /* Taken, and never counts; that is said. */
 START_TEST(event_counter_of_the_endpoint_does_not_see_reads_and_says_so)
 {
@@ -996,6 +1038,10 @@ static TCase *tcase_count(void)
 	tcase_add_loop_test(tc, event_counter_of_the_endpoint_has_all_when_the_region_is_closed, 0,
 			    2);
 	tcase_add_test(tc, event_counter_of_the_endpoint_needs_the_capability);
+	tcase_add_test(
+		tc, event_counter_of_the_endpoint_without_the_capability_is_taken_when_not_strict);
+	tcase_add_loop_test(
+		tc, event_of_an_endpoint_without_the_capability_of_its_domain_is_said_once, 0, 2);
 	tcase_add_test(tc, event_counter_of_the_endpoint_does_not_see_reads_and_says_so);
 	return tc;
 }

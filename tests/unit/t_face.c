@@ -26,7 +26,7 @@ static void ep_open(struct endpoint *ep)
 {
 	ep->fid.fclass = FI_CLASS_EP;
 	mrf_obj_init(&ep->obj, &ep->fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep->port, &ep->obj, NULL, 0), 0);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &ep->port, &ep->obj, true, NULL, 0), 0);
 	ep->open = true;
 }
 
@@ -419,10 +419,10 @@ START_TEST(an_endpoint_without_a_protection_domain_does_not_open)
 
 	open_mode(PLAIN);
 	fake_verbs_fail(FAKE_ALLOC_PD, 1, ENOMEM);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &one.obj, NULL, 0), -FI_ENOMEM);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &one.obj, true, NULL, 0), -FI_ENOMEM);
 	fail_alloc(1);
 	library_enter();
-	ret = mrf_mr_port_open(&env.space, &port, &one.obj, NULL, 0);
+	ret = mrf_mr_port_open(&env.space, &port, &one.obj, true, NULL, 0);
 	library_leave();
 	fail_alloc(0);
 	ck_assert_int_eq(ret, -FI_ENOMEM);

@@ -29,7 +29,8 @@ static void ep_open(struct endpoint *ep, const char *key)
 	ep->fid.fclass = FI_CLASS_EP;
 	mrf_obj_init(&ep->obj, &ep->fid, NULL);
 	ck_assert_int_eq(
-		mrf_mr_port_open(&env.space, &ep->port, &ep->obj, key, key ? strlen(key) : 0), 0);
+		mrf_mr_port_open(&env.space, &ep->port, &ep->obj, true, key, key ? strlen(key) : 0),
+		0);
 }
 
 static void ep_close(struct endpoint *ep)
@@ -331,7 +332,7 @@ START_TEST(the_size_says_which_bytes_are_the_key)
 	ep_close(&other);
 	other.fid.fclass = FI_CLASS_EP;
 	mrf_obj_init(&other.obj, &other.fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &other.port, &other.obj, zeros, 3), 0);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &other.port, &other.obj, true, zeros, 3), 0);
 	mr = reg_bytes(KEY + 2, others, 3);
 	ck_assert_int_eq(ask_for(&other, KEY + 2), MRF_MR_UNKNOWN);
 	env_must_close(mr);
@@ -497,8 +498,9 @@ START_TEST(an_endpoint_that_does_not_open_leaves_no_group)
 	open_mode(_i ? PINNED | FI_MR_ENDPOINT : PINNED);
 	ep_close(&same);
 	fake_verbs_fail(FAKE_ALLOC_PD, 1, ENOMEM);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &same.obj, SECRET, strlen(SECRET)),
-			 -FI_ENOMEM);
+	ck_assert_int_eq(
+		mrf_mr_port_open(&env.space, &port, &same.obj, true, SECRET, strlen(SECRET)),
+		-FI_ENOMEM);
 	ep_open(&same, SECRET);
 	close_all();
 }

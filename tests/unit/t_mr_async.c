@@ -325,7 +325,7 @@ START_TEST(all_256_modes_serve_a_region_that_was_registered_asynchronously)
 	open_async(mode);
 	mrf_obj_init(&obj, &ep_fid, NULL);
 	auth_key = _i < 256 ? NULL : "sesame";
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &obj, auth_key,
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &obj, true, auth_key,
 					  auth_key ? strlen(auth_key) : 0),
 			 0);
 	ck_assert_int_eq(reg_flags(mem, PAGE, KEY, mode & FI_MR_RMA_EVENT ? FI_RMA_EVENT : 0, &mr),
@@ -754,7 +754,7 @@ START_TEST(a_pending_region_counts_nothing)
 
 	open_async(_i ? PINNED | FI_MR_PROV_KEY : PINNED);
 	mrf_obj_init(&obj, &ep, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &obj, NULL, 0), 0);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &obj, true, NULL, 0), 0);
 	ck_assert_int_eq(mrf_cntr_open(&env.obj, &attr, &cntr, NULL), 0);
 	hold(1);
 	ck_assert_int_eq(reg_flags(mem, PAGE, KEY, FI_RMA_EVENT, &mr), 0);

@@ -32,7 +32,8 @@ static void open_port(void)
 	ep.fid.fclass = FI_CLASS_EP;
 	mrf_obj_init(&ep.obj, &ep.fid, NULL);
 	ck_assert_int_eq(
-		mrf_mr_port_open(&env.space, &ep.port, &ep.obj, auth_key, strlen(auth_key)), 0);
+		mrf_mr_port_open(&env.space, &ep.port, &ep.obj, true, auth_key, strlen(auth_key)),
+		0);
 }
 
 static void close_port(void)
@@ -167,7 +168,7 @@ START_TEST(event_number_goes_to_all_where_all_may_count)
 	back_open(PLAIN);
 	ck_assert(env.space.plain);
 	mrf_mr_space_fini(&env.space);
-	env.space.events_all = true;
+	env.space.has_events = true;
 	ck_assert_int_eq(mrf_mr_space_init(&env.space), 0);
 	open_port();
 	one = open_cntr();
@@ -339,15 +340,68 @@ START_TEST(bind_of_a_counter_that_cannot_be_is_refused_with_its_reason)
 }
 END_TEST
 
-START_TEST(bind_to_a_region_that_no_peer_writes_to_is_in_order_and_counts_nothing)
+/* It would never count: whatever is written, no endpoint is told of it. */
+START_TEST(bind_where_no_endpoint_is_told_of_writes_is_refused)
+{
+	const uint64_t modes[] = { PLAIN, EVENT, 0, PLAIN | FI_MR_ENDPOINT };
+	struct endpoint deaf = { .fid.fclass = FI_CLASS_EP };
+	struct fid_mr *mr;
+
+	back_open(modes[_i]);
+	one = open_cntr();
+	mr = reg_event();
+	refused(fi_mr_bind(mr, &one->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS, "MRF-E3240");
+	mrf_obj_init(&deaf.obj, &deaf.fid, NULL);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &deaf.port, &deaf.obj, false, NULL, 0), 0);
+	refused(fi_mr_bind(mr, &one->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS, "MRF-E3240");
+	/* One that is told is enough. */
+	open_port();
+	must_bind(mr, one);
+	close_cntr(&one);
+	env_must_close(mr);
+	ck_assert_int_eq(mrf_mr_port_close(&env.space, &deaf.port), 0);
+	mrf_mr_port_free(&deaf.port);
+	mrf_obj_fini(&deaf.obj);
+	close_all();
+}
+END_TEST
+
+/* Where regions are bound to endpoints, each of those has to be told; in either order. */
+START_TEST(bind_to_an_endpoint_that_is_not_told_and_a_counter_is_refused)
+{
+	struct endpoint deaf = { .fid.fclass = FI_CLASS_EP };
+	struct fid_mr *mr;
+
+	open_with(PLAIN | FI_MR_ENDPOINT, FI_VERSION(2, 3));
+	mrf_obj_init(&deaf.obj, &deaf.fid, NULL);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &deaf.port, &deaf.obj, false, NULL, 0), 0);
+	mr = reg_event();
+	ck_assert_int_eq(fi_mr_bind(mr, &deaf.fid, 0), 0);
+	refused(fi_mr_bind(mr, &one->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS, "MRF-E3241");
+	env_must_close(mr);
+	mr = reg_event();
+	ck_assert_int_eq(fi_mr_bind(mr, &ep.fid, 0), 0);
+	must_bind(mr, one);
+	refused(fi_mr_bind(mr, &deaf.fid, 0), -FI_EINVAL, "MRF-E3243");
+	env_must_close(mr);
+	ck_assert_int_eq(mrf_mr_port_close(&env.space, &deaf.port), 0);
+	mrf_mr_port_free(&deaf.port);
+	mrf_obj_fini(&deaf.obj);
+	close_all();
+}
+END_TEST
+
+START_TEST(bind_to_a_region_that_no_peer_writes_to_counts_nothing_and_says_so_once)
 {
 	static const uint64_t access[] = { FI_REMOTE_READ, FI_WRITE, FI_READ | FI_REMOTE_READ };
 	struct fid_mr *mr;
 
 	open_mode(PLAIN);
 	mr = reg_key(access[_i], KEY, _i ? 0 : FI_RMA_EVENT);
+	unit_capture(&cap);
 	must_bind(mr, one);
 	must_bind(mr, one);
+	must_refuse(0, 0, "MRF-W3242");
 	/* Neither waits for the other. */
 	env_must_close(mr);
 	mr = reg_key(access[_i], KEY, 0);
@@ -474,7 +528,8 @@ START_TEST(count_is_not_moved_by_numbers_that_were_made_up)
 
 		/* It is not bound to that one. */
 		mrf_obj_init(&other.obj, &other.fid, NULL);
-		ck_assert_int_eq(mrf_mr_port_open(&env.space, &other.port, &other.obj, NULL, 0), 0);
+		ck_assert_int_eq(
+			mrf_mr_port_open(&env.space, &other.port, &other.obj, true, NULL, 0), 0);
 		mrf_mr_event(&env.space, number, &other.port);
 		ck_assert_uint_eq(fi_cntr_read(one), 1);
 		ck_assert_int_eq(mrf_mr_port_close(&env.space, &other.port), 0);
@@ -629,7 +684,8 @@ START_TEST(endpoint_with_another_key_counts_nothing)
 		auth_key = "sesame";
 	open_with(PLAIN, FI_VERSION(2, 3));
 	mrf_obj_init(&other.obj, &other.fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &other.port, &other.obj, "wheat", 5), 0);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &other.port, &other.obj, true, "wheat", 5),
+			 0);
 	mr = reg_event();
 	must_bind(mr, one);
 	number = number_of(mr);
@@ -669,7 +725,9 @@ static TCase *tcase_bind(void)
 	tcase_add_test(tc, bind_of_a_counter_with_other_flags_is_refused);
 	tcase_add_test(tc, bind_of_a_counter_that_cannot_be_is_refused_with_its_reason);
 	tcase_add_loop_test(
-		tc, bind_to_a_region_that_no_peer_writes_to_is_in_order_and_counts_nothing, 0, 3);
+		tc, bind_to_a_region_that_no_peer_writes_to_counts_nothing_and_says_so_once, 0, 3);
+	tcase_add_loop_test(tc, bind_where_no_endpoint_is_told_of_writes_is_refused, 0, 4);
+	tcase_add_test(tc, bind_to_an_endpoint_that_is_not_told_and_a_counter_is_refused);
 	tcase_add_test(tc, bind_where_the_mode_wants_the_flag_wants_it);
 	tcase_add_loop_test(tc, bind_to_a_region_that_starts_disabled_ends_when_it_is_enabled, 0,
 			    2);

@@ -27,7 +27,7 @@ static void open_all(void)
 	back_open(MODE);
 	env.space.api_version = FI_VERSION(2, 3);
 	mrf_obj_init(&ep_obj, &ep_fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &ep_obj, NULL, 0), 0);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &port, &ep_obj, true, NULL, 0), 0);
 }
 
 static void close_all(void)

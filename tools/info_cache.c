@@ -75,21 +75,51 @@ static int print_gauges(DIR *dir, const char *pid)
 	return found;
 }
 
+/* -1 and errno: the folder cannot be opened. */
+static int print_open_files(const char *path, const char *pid)
+{
+	DIR *dir = opendir(path);
+	int found = dir ? print_gauges(dir, pid) : -1;
+
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* The process's own folder is empty once its main() has ended by pthread_exit. */
+static int print_open_files_of_threads(const char *pid)
+{
+	char path[64 + sizeof(((struct dirent *)0)->d_name)];
+	struct dirent *task;
+	int found = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%s/task", pid);
+	dir = opendir(path);
+	while (dir && found <= 0 && (task = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%s/task/%s/fd", pid, task->d_name);
+		if (task->d_name[0] != '.')
+			found = print_open_files(path, pid);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 bool info_cache_print(const char *pid)
 {
 	char path[64];
 	int found;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	dir = opendir(path);
-	if (!dir) {
+	found = print_open_files(path, pid);
+	if (found < 0) {
 		fprintf(stderr, "mrfab_info: process %s cannot be looked at: %s\n", pid,
 			strerror(errno));
 		return false;
 	}
-	found = print_gauges(dir, pid);
-	closedir(dir);
+	if (!found)
+		found = print_open_files_of_threads(pid) > 0;
 	if (!found)
 		fprintf(stderr, "mrfab_info: process %s has no domain with an endpoint\n", pid);
 	return found;

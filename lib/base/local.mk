@@ -31,6 +31,9 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/log.h \
 	lib/base/maps.c \
 	lib/base/maps.h \
+	lib/base/proc.h \
+	lib/base/random.c \
+	lib/base/random.h \
 	lib/base/names.c \
 	lib/base/names.h \
 	lib/base/page.c \

@@ -7,9 +7,10 @@
 #include "base/fd.h"
 #include "base/lock.h"
 #include "base/maps.h"
+#include "base/proc.h"
 #include "base/renew.h"
 
-#define PATH "/proc/self/maps"
+#define PATH MRF_PROC_SELF "/maps"
 
 /* --- the file --------------------------------------------------------------------- */
 
@@ -29,11 +30,27 @@ static void maps_in_child(void)
 /* While the kept one is read, too. */
 static struct mrf_static_lock lock = MRF_STATIC_LOCK(maps_in_child);
 
+/*
+ * The process's own file lasts longest, and still shows its mappings when main() has ended since. The
+ * thread's own, which is what there is if it has ended before, ends with the thread.
+ */
+static int open_to_keep(void)
+{
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	char first;
+
+	if (fd >= 0 && pread(fd, &first, 1, 0) != 1) {
+		close(fd);
+		fd = open(PATH, O_RDONLY | O_CLOEXEC);
+	}
+	return mrf_fd_high(fd);
+}
+
 void mrf_maps_keep(void)
 {
 	mrf_static_take(&lock);
 	if (!keepers++)
-		kept = mrf_fd_high(open(PATH, O_RDONLY | O_CLOEXEC));
+		kept = open_to_keep();
 	mrf_static_release(&lock);
 }
 

@@ -4,6 +4,7 @@
 #include "base/compiler.h"
 #include "base/iov.h"
 #include "base/maps.h"
+#include "base/proc.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -122,7 +123,7 @@ static void find_trouble(FILE *maps, uint64_t addr, uint64_t end, bool write, st
 /* Why the page at addr cannot be brought in, by its mapping; *end: not beyond that. */
 static enum trouble why_absent(uint64_t addr, uint64_t *end)
 {
-	FILE *smaps = fopen("/proc/self/smaps", "re");
+	FILE *smaps = fopen(MRF_PROC_SELF "/smaps", "re");
 	enum trouble trouble = TROUBLE_ABSENT;
 	uint64_t from, to, inode;
 	bool here = false;
@@ -191,7 +192,7 @@ bool mrf_page_explain(const void *addr, size_t len, bool write, char *buf, size_
 
 void mrf_page_memlock_read(struct mrf_page_memlock *lock)
 {
-	FILE *status = fopen("/proc/self/status", "re");
+	FILE *status = fopen(MRF_PROC_SELF "/status", "re");
 	struct rlimit limit;
 	uint64_t caps = 0;
 	char line[256];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,14 +123,16 @@ static int refuse_open(int err, const char *name, const char *addr)
 /* The device at the domain's address, which must be the one that the info names. */
 static int open_device(struct mrf_domain *domain, const char *name)
 {
-	char addr[64];
+	char addr[64], now[64];
 	int ret;
 
 	mrf_addr_text(&domain->addr, addr, sizeof(addr));
 	ret = mrf_vdev_open(&domain->addr.sa, &domain->vdev);
 	if (ret)
 		return refuse_open(ret, name, addr);
-	if (!name || !strcmp(name, mrf_vdev_name(domain->vdev)))
+	/* As fi_getinfo calls it: the name may have changed while another domain is open. */
+	mrf_vdev_name_now(domain->vdev, now, sizeof(now));
+	if (!name || !strcmp(name, now))
 		return 0;
 	ret = mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2151,
 			 "fi_domain: domain_attr->name is \"%s\", but the device at %s is \"%s\"",
@@ -157,11 +160,17 @@ static int open_space(struct mrf_domain *domain, const struct fi_info *info)
 	space->has_events = info->caps & FI_RMA_EVENT;
 	space->max_mr = mrf_vdev_limits(domain->vdev)->max_mr;
 	ret = mrf_mr_space_init(space);
-	if (ret) {
+	if (!ret)
+		return 0;
+	if (ret == -FI_EIO)
+		mrf_refuse(FI_EIO, FI_LOG_DOMAIN, 2156,
+			   "fi_domain: there are no random bytes: getrandom(2) and /dev/urandom "
+			   "fail: %s",
+			   strerror(errno));
+	else
 		mrf_refuse(-ret, FI_LOG_DOMAIN, 2152,
 			   "fi_domain: there is no memory for the domain");
-		mrf_vpd_free(domain->pd);
-	}
+	mrf_vpd_free(domain->pd);
 	return ret;
 }
 

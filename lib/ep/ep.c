@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
-#include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/errtext.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "ep/ep.h"
@@ -351,7 +351,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	init_own(ep, domain, info);
 	if (ep->caps & FI_ATOMIC)
 		ep->fid.atomic = &mrf_ep_atomic_ops;
-	if (getrandom(&ep->instance, sizeof(ep->instance), 0) != sizeof(ep->instance)) {
+	if (!mrf_random(&ep->instance, sizeof(ep->instance))) {
 		ret = cannot(-FI_EIO);
 		goto err_free;
 	}

@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "base/env.h"
 #include "domain/domain.h"
+#include "info/decline.h"
 
 /* --- socket addresses ------------------------------------------------------ */
 
@@ -82,9 +83,9 @@ static int refuse_name(const struct mrf_info_query *query, int error)
 
 	if (error == EAI_MEMORY)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1005, "getaddrinfo failed: %s", reason);
-	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1005, "node=%s service=%s%s: %s",
-			   or_null(query->node), or_null(query->service),
-			   query->flags & FI_NUMERICHOST ? " (FI_NUMERICHOST)" : "", reason);
+	return mrf_info_decline(1005, NULL, "node=%s service=%s%s: %s", or_null(query->node),
+				or_null(query->service),
+				query->flags & FI_NUMERICHOST ? " (FI_NUMERICHOST)" : "", reason);
 }
 
 /* Without a node the answer is "any local address", at either end. */
@@ -118,9 +119,9 @@ static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void
 				  "hints->%slen=%zu: is too short for hints->%s", field, len,
 				  field);
 	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1008,
-				   "hints->%s has family %u: only IPv4 and IPv6 are offered", field,
-				   sa->sa_family);
+		return mrf_info_decline(1008, field,
+					"hints->%s has family %u: only IPv4 and IPv6 are offered",
+					field, sa->sa_family);
 	if (!mrf_addr_set(&addrs->addr[0], sa, len))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1007,
 				  "hints->%slen=%zu: an address of this family has %zu bytes",
@@ -138,11 +139,12 @@ static int check_format(const struct fi_info *hints)
 	case FI_SOCKADDR_IN6:
 		return 0;
 	default:
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1009,
-				   "hints->addr_format=%u (%s): offered are FI_SOCKADDR_IN and "
-				   "FI_SOCKADDR_IN6",
-				   hints->addr_format,
-				   mrf_names_enum(&mrf_names_addr_format, hints->addr_format));
+		return mrf_info_decline(
+			1009, NULL,
+			"hints->addr_format=%u (%s): offered are FI_SOCKADDR_IN and "
+			"FI_SOCKADDR_IN6",
+			hints->addr_format,
+			mrf_names_enum(&mrf_names_addr_format, hints->addr_format));
 	}
 }
 
@@ -320,7 +322,7 @@ bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_pat
 	memset(match, 0, sizeof(*match));
 	if (path->state != MRF_VNL_USABLE) {
 		mrf_vnl_why(path, match->why, sizeof(match->why));
-		match->code = 1040 + (unsigned)path->state;
+		match->code = mrf_vnl_code(path->state);
 		return false;
 	}
 	if (!match_names(query, path, match))

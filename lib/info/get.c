@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/env.h"
 #include "contract/limits.h"
+#include "info/decline.h"
 #include "info/query.h"
 
 static int check_args(const struct mrf_info_query *query, struct fi_info **info)
@@ -70,15 +71,38 @@ struct answer {
 	struct fi_info **tail;
 };
 
-/* Appends the matching paths whose destination is near (or is not). */
-static int append_matches(struct answer *answer, bool near)
+/* In the order in which they are offered. */
+enum distance {
+	OWN,  /* the destination is an address of the path's device, which no other one reaches */
+	NEAR, /* it is in the path's network; or there is none */
+	FAR,
+	DISTANCES
+};
+
+static enum distance distance_of(const struct answer *answer, const struct mrf_vnl_path *path,
+				 const struct mrf_info_match *match)
+{
+	const struct mrf_vnl_path *other;
+
+	for (other = answer->paths; match->has_dest && other < answer->paths + answer->count;
+	     other++) {
+		if (other->state == MRF_VNL_USABLE && !strcmp(other->dev.name, path->dev.name) &&
+		    mrf_addr_same_host(&other->addr.sa, &match->dest.sa))
+			return OWN;
+	}
+	return match->near ? NEAR : FAR;
+}
+
+/* Appends the matching paths at this distance of their destination. */
+static int append_matches(struct answer *answer, enum distance distance)
 {
 	struct mrf_info_match match;
 	struct fi_info *info;
 	size_t i;
 
 	for (i = 0; i < answer->count; i++) {
-		if (!mrf_info_match(answer->query, &answer->paths[i], &match) || match.near != near)
+		if (!mrf_info_match(answer->query, &answer->paths[i], &match) ||
+		    distance_of(answer, &answer->paths[i], &match) != distance)
 			continue;
 		info = mrf_info_make(answer->query, &answer->paths[i], &match);
 		if (!info)
@@ -94,12 +118,12 @@ static void path_text(const struct mrf_vnl_path *path, char *buf, size_t len)
 {
 	char text[64] = "";
 
-	if (path->state == MRF_VNL_USABLE)
+	if (path->addr.sa.sa_family)
 		mrf_addr_text(&path->addr, text, sizeof(text));
 	snprintf(buf, len, "%s%s%s", path->dev.name, *text ? " " : "", text);
 }
 
-/* Can any of them be used at all? If not, that is worth a warning. */
+/* Can any of them be used at all? If not, that is worth a warning each time. */
 static bool any_usable(const struct answer *answer)
 {
 	size_t i;
@@ -111,16 +135,19 @@ static bool any_usable(const struct answer *answer)
 	return false;
 }
 
-static void tell_mismatch(const struct answer *answer, const struct mrf_info_match *match,
-			  const char *name)
+/* Does anything match? Otherwise, is one of the reasons new? */
+static enum fi_log_level mismatch_level(const struct answer *answer)
 {
 	enum fi_log_level level = mrf_host || any_usable(answer) ? FI_LOG_INFO : FI_LOG_WARN;
+	struct mrf_info_match match;
+	size_t i;
 
-	if (answer->head)
-		mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, match->why);
-	else
-		mrf_refuse_as(level, NULL, 0, FI_ENODATA, FI_LOG_FABRIC, match->code, "%s: %s",
-			      name, match->why);
+	for (i = 0; i < answer->count && !answer->head; i++) {
+		if (!mrf_info_match(answer->query, &answer->paths[i], &match) &&
+		    mrf_info_level(match.code, NULL) == FI_LOG_WARN)
+			level = FI_LOG_WARN;
+	}
+	return level;
 }
 
 /*
@@ -129,6 +156,7 @@ static void tell_mismatch(const struct answer *answer, const struct mrf_info_mat
  */
 static void tell_mismatches(const struct answer *answer)
 {
+	enum fi_log_level level = mismatch_level(answer);
 	struct mrf_info_match match;
 	char name[160];
 	size_t i;
@@ -137,7 +165,11 @@ static void tell_mismatches(const struct answer *answer)
 		if (mrf_info_match(answer->query, &answer->paths[i], &match))
 			continue;
 		path_text(&answer->paths[i], name, sizeof(name));
-		tell_mismatch(answer, &match, name);
+		if (answer->head)
+			mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, match.why);
+		else
+			mrf_refuse_as(level, NULL, 0, FI_ENODATA, FI_LOG_FABRIC, match.code,
+				      "%s: %s", name, match.why);
 	}
 }
 
@@ -161,7 +193,7 @@ static int answer_query(const struct mrf_info_query *query, struct fi_info **inf
 {
 	struct answer answer = { .query = query };
 	struct mrf_vnl_path *paths = NULL;
-	int ret = mrf_vnl_paths(&paths, &answer.count);
+	int ret = mrf_vnl_paths(&paths, &answer.count), at;
 
 	if (ret || !answer.count) {
 		free(paths);
@@ -169,9 +201,8 @@ static int answer_query(const struct mrf_info_query *query, struct fi_info **inf
 	}
 	answer.paths = paths;
 	answer.tail = &answer.head;
-	ret = append_matches(&answer, true);
-	if (!ret)
-		ret = append_matches(&answer, false);
+	for (at = 0; !ret && at < DISTANCES; at++)
+		ret = append_matches(&answer, (enum distance)at);
 	if (!ret)
 		tell_mismatches(&answer);
 	free(paths);
@@ -205,8 +236,8 @@ int mrf_info_get(uint32_t version, const char *node, const char *service, uint64
 		return answer_provider(info);
 	listed = mrf_env_str(MRF_PARAM_PROVIDER);
 	if (!mrf_host && !mrf_env_listed(listed, MRF_PROV_NAME))
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1011,
-				   "FI_PROVIDER=%s leaves out \"%s\"", listed, MRF_PROV_NAME);
+		return mrf_info_decline(1011, NULL, "FI_PROVIDER=%s leaves out \"%s\"", listed,
+					MRF_PROV_NAME);
 	ret = mrf_info_mode_set(&query);
 	if (!ret)
 		ret = mrf_info_check_hints(&query);

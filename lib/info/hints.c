@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
+#include "info/decline.h"
 #include "info/offer.h"
 #include "obj/obj.h"
 
@@ -146,22 +147,20 @@ static int refuse_bits(const struct row *row, uint64_t asked)
 {
 	char missing[256], offered[256];
 
-	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1021,
-			   "hints->%s=%#lx: these bits are not offered: %s; offered: %s",
-			   row->field, asked,
-			   row_text(row, asked & ~offer_of(row), missing, sizeof(missing)),
-			   row_text(row, offer_of(row), offered, sizeof(offered)));
+	return mrf_info_decline(
+		1021, row->field, "hints->%s=%#lx: these bits are not offered: %s; offered: %s",
+		row->field, asked, row_text(row, asked & ~offer_of(row), missing, sizeof(missing)),
+		row_text(row, offer_of(row), offered, sizeof(offered)));
 }
 
 static int refuse_value(const struct row *row, uint64_t asked)
 {
 	if (row->names)
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022,
-				   "hints->%s=%lu (%s): only %s is offered", row->field, asked,
-				   mrf_names_enum(row->names, asked),
-				   mrf_names_enum(row->names, offer_of(row)));
-	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1022, "hints->%s=%#lx: only %#lx is offered",
-			   row->field, asked, offer_of(row));
+		return mrf_info_decline(1022, row->field, "hints->%s=%lu (%s): only %s is offered",
+					row->field, asked, mrf_names_enum(row->names, asked),
+					mrf_names_enum(row->names, offer_of(row)));
+	return mrf_info_decline(1022, row->field, "hints->%s=%#lx: only %#lx is offered",
+				row->field, asked, offer_of(row));
 }
 
 static int refuse_row(const struct row *row, uint64_t asked)
@@ -172,13 +171,13 @@ static int refuse_row(const struct row *row, uint64_t asked)
 	case EQUAL:
 		return refuse_value(row, asked);
 	case KNOWN:
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1023,
-				   "hints->%s=%lu: there is no such value", row->field, asked);
+		return mrf_info_decline(1023, row->field, "hints->%s=%lu: there is no such value",
+					row->field, asked);
 	case AT_MOST:
 		break;
 	}
-	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020, "hints->%s=%lu: at most %lu is offered",
-			   row->field, asked, offer_of(row));
+	return mrf_info_decline(1020, row->field, "hints->%s=%lu: at most %lu is offered",
+				row->field, asked, offer_of(row));
 }
 
 static int check_rows(const struct mrf_info_query *query)
@@ -209,24 +208,25 @@ static int check_hmem_sides(const struct fi_info *hints)
 
 	if (hints->caps & FI_HMEM || !(tx || rx))
 		return 0;
-	return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1026,
-			   "hints->%s->caps has FI_HMEM, but hints->caps does not: set it there, "
-			   "too",
-			   tx ? "tx_attr" : "rx_attr");
+	return mrf_info_decline(
+		1026, NULL,
+		"hints->%s->caps has FI_HMEM, but hints->caps does not: set it there, "
+		"too",
+		tx ? "tx_attr" : "rx_attr");
 }
 
 static int check_provider(const struct fi_fabric_attr *attr)
 {
 	if (!mrf_env_listed(attr->prov_name, MRF_PROV_NAME))
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1010,
-				   "hints->fabric_attr->prov_name=\"%s\" leaves out \"%s\"",
-				   attr->prov_name, MRF_PROV_NAME);
+		return mrf_info_decline(1010, NULL,
+					"hints->fabric_attr->prov_name=\"%s\" leaves out \"%s\"",
+					attr->prov_name, MRF_PROV_NAME);
 	if (attr->prov_version > mrf_info_prov_version())
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1020,
-				   "hints->fabric_attr->prov_version=%u.%u: this library is %u.%u",
-				   FI_MAJOR(attr->prov_version), FI_MINOR(attr->prov_version),
-				   FI_MAJOR(mrf_info_prov_version()),
-				   FI_MINOR(mrf_info_prov_version()));
+		return mrf_info_decline(
+			1020, "prov_version",
+			"hints->fabric_attr->prov_version=%u.%u: this library is %u.%u",
+			FI_MAJOR(attr->prov_version), FI_MINOR(attr->prov_version),
+			FI_MAJOR(mrf_info_prov_version()), FI_MINOR(mrf_info_prov_version()));
 	return 0;
 }
 
@@ -247,10 +247,10 @@ static int check_objects(const struct fi_info *hints)
 				  "hints->domain_attr->domain is not a domain, but of class \"%s\"",
 				  mrf_obj_class_name(domain->fid.fclass));
 	if (hints->handle)
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, 1024,
-				   "hints->handle=%p: only endpoints of type FI_EP_RDM are "
-				   "offered, which inherit from no other object",
-				   (void *)hints->handle);
+		return mrf_info_decline(1024, NULL,
+					"hints->handle=%p: only endpoints of type FI_EP_RDM are "
+					"offered, which inherit from no other object",
+					(void *)hints->handle);
 	return 0;
 }
 

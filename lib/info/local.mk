@@ -1,6 +1,8 @@
 libmrfab_internal_la_SOURCES += \
 	lib/info/addr.c \
 	lib/info/api.h \
+	lib/info/decline.c \
+	lib/info/decline.h \
 	lib/info/get.c \
 	lib/info/hints.c \
 	lib/info/info.c \

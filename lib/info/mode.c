@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "base/env.h"
 #include "contract/limits.h"
+#include "info/decline.h"
 
 /* --- what the application and the environment say ------------------------------ */
 
@@ -86,7 +87,7 @@ static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verd
 		 FI_MAJOR(query->version), FI_MINOR(query->version),
 		 mrf_mr_mode_verdict_text(verdict));
 	if (!query->offer.exact)
-		return mrf_decline(FI_ENODATA, FI_LOG_FABRIC, code, "%s", line);
+		return mrf_info_decline(code, NULL, "%s", line);
 	/*
 	 * A user who sets the variable tests a program, and this is the result of the
 	 * test.

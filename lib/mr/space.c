@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
-#include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/page.h"
+#include "base/random.h"
 #include "hmem/hmem.h"
 #include "mr/demand/backs.h"
 #include "mr/map.h"
@@ -12,19 +12,14 @@
 #include "mr/space.h"
 #include "mr/worker.h"
 
-static uint64_t random_id(void)
+/* Sets the space's id, which is never 0. -FI_EIO: there are no random bytes. */
+static int choose_id(struct mrf_mr_space *space)
 {
-	uint64_t id = 0;
-
-	/*
-	 * getrandom(2) cannot fail for so few bytes, but may be interrupted before there
-	 * is randomness.
-	 */
-	while (!id) {
-		if (getrandom(&id, sizeof(id), 0) != sizeof(id))
-			id = 0;
+	while (!space->id) {
+		if (!mrf_random(&space->id, sizeof(space->id)))
+			return -FI_EIO;
 	}
-	return id;
+	return 0;
 }
 
 /* Sets what the mode says of all regions. -FI_ENOMEM. */
@@ -53,8 +48,10 @@ static void name_region(const struct mrf_list *node, struct mrf_hold *hold)
 
 int mrf_mr_space_init(struct mrf_mr_space *space)
 {
-	int ret;
+	int ret = choose_id(space);
 
+	if (ret)
+		return ret;
 	space->owner = space->obj->owner;
 	space->ops = mrf_mr_ops;
 	space->region_ops = &mrf_mr_region_ops;
@@ -67,7 +64,6 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 		return -FI_ENOMEM;
 	}
 	space->next_serial = 1;
-	space->id = random_id();
 	mrf_list_init(&space->ports);
 	mrf_list_init(&space->groups);
 	mrf_list_init(&space->waiters);

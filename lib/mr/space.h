@@ -98,7 +98,8 @@ struct mrf_mr_space {
 
 /*
  * obj (initialised), vdev, pd, auth, mode, atomics, api_version, max_mr and
- * has_events are set by the caller, and all other fields are 0. -FI_ENOMEM.
+ * has_events are set by the caller, and all other fields are 0. -FI_ENOMEM;
+ * -FI_EIO and errno: there are no random bytes.
  */
 int mrf_mr_space_init(struct mrf_mr_space *space);
 /* Has the domain not been warned of this yet? True once. Thread-safe. */

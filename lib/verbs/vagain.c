@@ -5,7 +5,10 @@
 
 void mrf_vdev_retries(struct mrf_vdev *dev, struct mrf_vdev_retries *now)
 {
-	now->known = !mrf_vnl_retries(mrf_vdev_name(dev), &now->count);
+	char name[64];
+
+	mrf_vdev_name_now(dev, name, sizeof(name));
+	now->known = !mrf_vnl_retries(name, &now->count);
 }
 
 bool mrf_vdev_sent_again(struct mrf_vdev *dev, const struct mrf_vdev_retries *since)

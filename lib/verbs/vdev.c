@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/addr.h"
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "verbs/vdev.h"
 #include "verbs/verbs_int.h"
+#include "verbs/vnode.h"
 
 /* Deeper send queues bring nothing and cost locked memory. */
 #define MAX_QP_WR 16383
@@ -103,6 +105,7 @@ int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **out)
 	ret = query_limits(dev);
 	if (ret)
 		goto err_ctx;
+	mrf_vdev_name_now(dev, dev->name, sizeof(dev->name));
 	*out = dev;
 	return 0;
 
@@ -130,7 +133,15 @@ const struct mrf_vdev_limits *mrf_vdev_limits(const struct mrf_vdev *dev)
 
 const char *mrf_vdev_name(const struct mrf_vdev *dev)
 {
-	return ibv_get_device_name(dev->ctx->device);
+	return dev->name;
+}
+
+void mrf_vdev_name_now(const struct mrf_vdev *dev, char *name, size_t len)
+{
+	const struct ibv_device *device = dev->ctx->device;
+
+	if (!mrf_vnode_device(&mrf_vnode_dirs, device->dev_name, name, len))
+		snprintf(name, len, "%s", device->name);
 }
 
 /* --- protection domains ---------------------------------------------------------------- */

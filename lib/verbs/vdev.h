@@ -25,7 +25,10 @@ struct mrf_vdev_limits {
 int mrf_vdev_open(const struct sockaddr *addr, struct mrf_vdev **dev);
 void mrf_vdev_close(struct mrf_vdev *dev);
 const struct mrf_vdev_limits *mrf_vdev_limits(const struct mrf_vdev *dev);
+/* Its name when it was opened. */
 const char *mrf_vdev_name(const struct mrf_vdev *dev);
+/* Its name now: rdma(8) changes the name of a device that is open. */
+void mrf_vdev_name_now(const struct mrf_vdev *dev, char *name, size_t len);
 
 struct mrf_vpd;
 

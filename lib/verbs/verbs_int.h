@@ -11,6 +11,7 @@
 
 /* Immutable after mrf_vdev_open. */
 struct mrf_vdev {
+	char name[64];		 /* when it was opened */
 	struct ibv_context *ctx; /* not shared */
 	struct mrf_vdev_limits limits;
 };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -320,6 +321,57 @@ static bool read_ifaddr(const struct ifaddrs *ifa, struct mrf_vnl_ifaddr *out)
 	return true;
 }
 
+/* Addresses, to be marked. */
+struct addr_list {
+	struct mrf_vnl_ifaddr *addrs;
+	size_t count;
+};
+
+bool mrf_vnl_parse_peer(struct nlmsghdr *hdr, struct in_addr *own)
+{
+	struct nlattr *tb[IFA_MAX + 1], *local, *address;
+
+	if (nlmsg_parse(hdr, sizeof(struct ifaddrmsg), tb, IFA_MAX, NULL))
+		return false;
+	local = tb[IFA_LOCAL];
+	address = tb[IFA_ADDRESS];
+	if (!local || !address || nla_len(local) != sizeof(*own) ||
+	    nla_len(address) != sizeof(*own))
+		return false;
+	memcpy(own, nla_data(local), sizeof(*own));
+	return memcmp(own, nla_data(address), sizeof(*own)) != 0;
+}
+
+static int on_address(struct nl_msg *msg, void *arg)
+{
+	struct addr_list *list = arg;
+	struct in_addr own;
+	size_t i;
+
+	for (i = 0; mrf_vnl_parse_peer(nlmsg_hdr(msg), &own) && i < list->count; i++) {
+		if (list->addrs[i].addr.sa.sa_family == AF_INET &&
+		    list->addrs[i].addr.in.sin_addr.s_addr == own.s_addr)
+			list->addrs[i].peer = true;
+	}
+	return NL_OK;
+}
+
+/* getifaddrs does not tell an address of the peer from one for broadcasts. */
+static void mark_peers(struct addr_list *list)
+{
+	const struct ifaddrmsg all = { .ifa_family = AF_INET };
+	struct nl_sock *sk = nl_socket_alloc();
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETADDR, NLM_F_DUMP);
+
+	if (sk && msg && !nl_connect(sk, NETLINK_ROUTE) &&
+	    !nlmsg_append(msg, (void *)&all, sizeof(all), NLMSG_ALIGNTO)) {
+		ask(sk, msg, on_address, list);
+		msg = NULL;
+	}
+	nlmsg_free(msg);
+	nl_socket_free(sk);
+}
+
 int mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
 {
 	struct ifaddrs *all, *ifa;
@@ -341,6 +393,7 @@ int mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
 			n++;
 	}
 	freeifaddrs(all);
+	mark_peers(&(struct addr_list){ out, n });
 	*addrs = out;
 	*count = n;
 	return 0;

@@ -29,6 +29,7 @@ struct mrf_vnl_ifaddr {
 	union mrf_addr addr; /* port 0 */
 	unsigned prefix;     /* bits of the network part */
 	bool loopback;	     /* of the interface */
+	bool peer;	     /* has the address of its peer beside it (ip address add ... peer) */
 };
 
 /*
@@ -54,5 +55,11 @@ bool mrf_vnl_parse_retries(const void *attrs, size_t len, uint64_t *count);
  * valid attributes.
  */
 bool mrf_vnl_parse(const void *attrs, size_t len, struct mrf_vnl_dev *dev);
+
+struct in_addr;
+struct nlmsghdr;
+
+/* Is this, of the kernel's answers to RTM_GETADDR, an IPv4 address *own that has a peer beside it? */
+bool mrf_vnl_parse_peer(struct nlmsghdr *hdr, struct in_addr *own);
 
 #endif

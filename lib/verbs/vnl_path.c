@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <infiniband/verbs.h>
 #include <rdma/fi_errno.h>
 #include <rdma/ib_user_ioctl_verbs.h>
@@ -15,9 +16,22 @@ static const char *const state_texts[MRF_VNL_STATES] = {
 	[MRF_VNL_NOT_RXE] = "not a soft-RoCE (rdma_rxe) device",
 	[MRF_VNL_NO_NETDEV] = "its network interface is in another network namespace, "
 			      "where rxe does not work",
+	[MRF_VNL_PEER] = "this address has a peer address beside it (ip address show), for which "
+			 "the kernel makes the device's GID: add the address without a peer",
 	[MRF_VNL_LOOPBACK] = "it is on a loopback interface, where rdma_cm does not work: "
 			     "put the rxe link on another one (a dummy will do)",
 };
+
+unsigned mrf_vnl_code(enum mrf_vnl_state state)
+{
+	static const unsigned codes[MRF_VNL_STATES] = {
+		[MRF_VNL_USABLE] = 1040,     [MRF_VNL_NO_DRIVER] = 1041, [MRF_VNL_NOT_RXE] = 1042,
+		[MRF_VNL_NO_NETDEV] = 1043,  [MRF_VNL_LOOPBACK] = 1044,	 [MRF_VNL_PORT_DOWN] = 1045,
+		[MRF_VNL_NO_ADDRESS] = 1046, [MRF_VNL_PEER] = 1047,	 [MRF_VNL_ABOVE] = 1049,
+	};
+
+	return codes[state];
+}
 
 void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len)
 {
@@ -25,7 +39,16 @@ void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len)
 
 	switch (path->state) {
 	case MRF_VNL_PORT_DOWN:
-		snprintf(why, len, "its port is not active: ip link set dev %s up", netdev);
+		snprintf(why, len,
+			 "its port is not active: ip link set dev %s up; if it is up, it has no "
+			 "carrier",
+			 netdev);
+		return;
+	case MRF_VNL_ABOVE:
+		snprintf(why, len,
+			 "this address belongs to %s, and the device to %s: rdma link add ... "
+			 "netdev %s",
+			 path->above, netdev, path->above);
 		return;
 	case MRF_VNL_NO_ADDRESS:
 		snprintf(why, len,
@@ -71,13 +94,45 @@ static struct mrf_vnl_path *add_path(struct path_list *list, const struct mrf_vn
 	return path;
 }
 
+/* Is netdev an interface above the device's? */
+static bool is_above(const char *netdev, const struct mrf_vnl_dev *dev)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/class/net/%.15s/lower_%.15s", netdev, dev->netdev);
+	return !access(path, F_OK);
+}
+
+static void add_addr(struct path_list *list, const struct mrf_vnl_dev *dev,
+		     const struct mrf_vnl_ifaddr *addr, enum mrf_vnl_state state)
+{
+	struct mrf_vnl_path *path = add_path(list, dev, state);
+
+	path->addr = addr->addr;
+	path->prefix = addr->prefix;
+	if (state == MRF_VNL_ABOVE)
+		snprintf(path->above, sizeof(path->above), "%s", addr->netdev);
+}
+
+/* Those that are not the device's and look as if they were. */
+static void add_above(struct path_list *list, const struct mrf_vnl_dev *dev,
+		      const struct mrf_vnl_ifaddr *addrs, size_t naddrs)
+{
+	size_t i;
+
+	for (i = 0; i < naddrs; i++) {
+		if (strcmp(addrs[i].netdev, dev->netdev) && addr_usable(&addrs[i].addr) &&
+		    is_above(addrs[i].netdev, dev))
+			add_addr(list, dev, &addrs[i], MRF_VNL_ABOVE);
+	}
+}
+
 /* Adds the device's addresses; there is room for all of them and one more. */
 static void add_dev(struct path_list *list, const struct mrf_vnl_dev *dev,
 		    const struct mrf_vnl_ifaddr *addrs, size_t naddrs)
 {
 	enum mrf_vnl_state state = dev_state(dev);
 	size_t before = list->count, i;
-	struct mrf_vnl_path *path;
 
 	for (i = 0; state == MRF_VNL_USABLE && i < naddrs; i++) {
 		if (strcmp(addrs[i].netdev, dev->netdev))
@@ -85,13 +140,14 @@ static void add_dev(struct path_list *list, const struct mrf_vnl_dev *dev,
 		if (addrs[i].loopback) {
 			state = MRF_VNL_LOOPBACK;
 		} else if (addr_usable(&addrs[i].addr)) {
-			path = add_path(list, dev, MRF_VNL_USABLE);
-			path->addr = addrs[i].addr;
-			path->prefix = addrs[i].prefix;
+			add_addr(list, dev, &addrs[i],
+				 addrs[i].peer ? MRF_VNL_PEER : MRF_VNL_USABLE);
 		}
 	}
 	if (list->count == before)
 		add_path(list, dev, state == MRF_VNL_USABLE ? MRF_VNL_NO_ADDRESS : state);
+	if (state == MRF_VNL_USABLE)
+		add_above(list, dev, addrs, naddrs);
 }
 
 int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count)

@@ -17,6 +17,8 @@ enum mrf_vnl_state {
 	MRF_VNL_LOOPBACK,  /* on a loopback interface, where rdma_cm does not work */
 	MRF_VNL_PORT_DOWN,
 	MRF_VNL_NO_ADDRESS, /* no IPv4 address, and IPv6 addresses at most link-local */
+	MRF_VNL_PEER,	    /* this address has a peer's beside it, which takes its GID */
+	MRF_VNL_ABOVE, /* this address is of an interface above the device's, a VLAN for instance */
 	MRF_VNL_STATES
 };
 
@@ -24,10 +26,13 @@ enum mrf_vnl_state {
 struct mrf_vnl_path {
 	enum mrf_vnl_state state;
 	struct mrf_vnl_dev dev;
-	union mrf_addr addr; /* zeroed unless USABLE */
+	union mrf_addr addr; /* zeroed unless USABLE, PEER or ABOVE */
 	unsigned prefix;
+	char above[16]; /* the address's interface, if ABOVE */
 };
 
+/* The code of the line that says it, as in MRF-E1045. */
+unsigned mrf_vnl_code(enum mrf_vnl_state state);
 /* Describes the state in one sentence, including the remedy. */
 void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len);
 

@@ -43,20 +43,29 @@ static bool node_bars(const struct mrf_vnode_dirs *dirs, const char *node, const
 	return true;
 }
 
-/* Is uverbsN the one of the device? */
-static bool is_of(const struct mrf_vnode_dirs *dirs, const char *uverbs, const char *device)
+bool mrf_vnode_device(const struct mrf_vnode_dirs *dirs, const char *uverbs, char *name, size_t len)
 {
-	char path[PATH_BYTES], name[64] = "";
+	char path[PATH_BYTES];
 	FILE *file;
+	bool got;
 
 	snprintf(path, sizeof(path), "%s/%s/ibdev", dirs->devices, uverbs);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	if (fgets(name, sizeof(name), file))
-		name[strcspn(name, "\n")] = '\0';
+	got = fgets(name, (int)len, file);
 	fclose(file);
-	return !strcmp(name, device);
+	if (got)
+		name[strcspn(name, "\n")] = '\0';
+	return got;
+}
+
+/* Is uverbsN the one of the device? */
+static bool is_of(const struct mrf_vnode_dirs *dirs, const char *uverbs, const char *device)
+{
+	char name[64];
+
+	return mrf_vnode_device(dirs, uverbs, name, sizeof(name)) && !strcmp(name, device);
 }
 
 /* One file that this process may open is enough, unless a device is named. */

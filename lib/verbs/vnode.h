@@ -25,4 +25,11 @@ extern const struct mrf_vnode_dirs mrf_vnode_dirs;
  */
 bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char *why, size_t len);
 
+/*
+ * The device's name as it is now, of which libibverbs does not learn that it has changed. uverbs:
+ * "uverbs0". False: it cannot be read. Any thread; lock-free.
+ */
+bool mrf_vnode_device(const struct mrf_vnode_dirs *dirs, const char *uverbs, char *name,
+		      size_t len);
+
 #endif

@@ -80,43 +80,40 @@ foreign()
 	grep -vF "$2/" "$tmp/fabric"
 }
 
-# no_foreign WHAT COMPILER FILE
+# no_foreign WHAT COMPILER - in what compile has just read with -MD -MF $tmp/deps
 no_foreign()
 {
 	checks=$((checks + 1))
-	if ! $2 -M -I"$inc" "$3" >"$tmp/deps" 2>"$tmp/log"; then
-		fault "$1: $2 -M"
-		cat "$tmp/log"
-		return
-	fi
 	found=$(foreign "$tmp/deps" "$inc")
 	[ -z "$found" ] || fault "$1: $2 takes" $found
 }
 
-# check_language SUFFIX COMPILER STANDARDS FLAGS - all headers, one by one, each
-# twice over, and all together in either order
+# check_language SUFFIX COMPILER FLAGS STANDARD... - all headers, one by one, each
+# twice over, and all together in either order. A standard may have flags of its own behind commas.
 check_language()
 {
+	suffix=$1 by=$2 flags=$3
+	shift 3
 	for h in $headers; do
-		source_of "$h" "$h" >"$tmp/one.$1"
-		for std in $3; do
-			compile "$h" "$2" -std="$std" $4 -Werror -I"$inc" \
-				-fsyntax-only "$tmp/one.$1"
+		source_of "$h" "$h" >"$tmp/one.$suffix"
+		for std in "$@"; do
+			compile "$h" "$by" -std="$(echo "$std" | tr , ' ')" $flags -Werror -I"$inc" \
+				-MD -MF "$tmp/deps" -fsyntax-only "$tmp/one.$suffix"
 		done
 		case $h in
 		*/fi_ext_psm2.h) ;;	# needs fabric.h before it, and includes nothing
-		*) no_foreign "$h" "$2" "$tmp/one.$1" ;;
+		*) no_foreign "$h" "$by" ;;
 		esac
 	done
-	source_of $headers >"$tmp/all.$1"
-	source_of $(printf '%s\n' $headers | sort -r) >"$tmp/back.$1"
+	source_of $headers >"$tmp/all.$suffix"
+	source_of $(printf '%s\n' $headers | sort -r) >"$tmp/back.$suffix"
 	for order in all back; do
-		compile "$order" "$2" -std="${3%% *}" $4 -Werror -I"$inc" \
-			-c -o "$tmp/$order.o" "$tmp/$order.$1"
-		no_foreign "$order" "$2" "$tmp/$order.$1"
+		compile "$order" "$by" -std="${1%%,*}" $flags -Werror -I"$inc" \
+			-MD -MF "$tmp/deps" -c -o "$tmp/$order.o" "$tmp/$order.$suffix"
+		no_foreign "$order" "$by"
 	done
 	# nothing in a header may be defined twice when two files include it
-	compile "two objects" "$2" -r -nostdlib -o "$tmp/both.o" \
+	compile "two objects" "$by" -r -nostdlib -o "$tmp/both.o" \
 		"$tmp/all.o" "$tmp/back.o"
 }
 
@@ -177,8 +174,8 @@ used=
 while read -r cc; do
 	works "$cc" c || continue
 	used="$used [$cc]"
-	check_language c "$cc" "c99 c11 gnu89" "-Wall -Wextra -Wno-unused-function"
-	check_language c "$cc" "c11" "-Wall -Wextra -Wpedantic"
+	check_language c "$cc" "-Wall -Wextra" c11,-Wpedantic c99,-Wno-unused-function \
+		gnu89,-Wno-unused-function
 	check_rename "$cc"
 	check_detection "$cc"
 done <"$tmp/cc"
@@ -186,7 +183,7 @@ while read -r cxx; do
 	works "$cxx" cpp || continue
 	used="$used [$cxx]"
 	# -Wpedantic: but for the array at the end of fi_eq_cm_entry, which is not C++
-	check_language cpp "$cxx" "c++11 c++17" "-Wall -Wextra"
+	check_language cpp "$cxx" "-Wall -Wextra" c++11 c++17
 done <"$tmp/cxx"
 
 if [ -z "$used" ]; then

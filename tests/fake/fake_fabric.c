@@ -616,6 +616,11 @@ const char *mrf_vdev_name(const struct mrf_vdev *dev)
 	return FAKE_DEVICE;
 }
 
+void mrf_vdev_name_now(const struct mrf_vdev *dev, char *name, size_t len)
+{
+	snprintf(name, len, "%s", mrf_vdev_name(dev));
+}
+
 int mrf_vpd_alloc(struct mrf_vdev *dev, struct mrf_vpd **out)
 {
 	int ret;

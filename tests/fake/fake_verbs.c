@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <stdarg.h>
@@ -612,5 +613,12 @@ bool mrf_vnode_bars(const struct mrf_vnode_dirs *dirs, const char *device, char 
 		return false;
 	strncpy(why, fake_verbs.barred, len - 1);
 	why[len - 1] = '\0';
+	return true;
+}
+
+bool mrf_vnode_device(const struct mrf_vnode_dirs *dirs, const char *uverbs, char *name, size_t len)
+{
+	(void)dirs, (void)uverbs;
+	snprintf(name, len, "%s", fake_verbs.renamed ? fake_verbs.renamed : FAKE_DEVICE);
 	return true;
 }

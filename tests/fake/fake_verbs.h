@@ -85,6 +85,7 @@ struct fake_verbs {
 	struct ibv_pd *last_pd;	      /* of the last ibv_alloc_pd */
 	uint16_t last_port;	      /* of the last rdma_bind_addr, network order */
 	const char *barred;	      /* why the files of the device let nobody in; NULL: they do */
+	const char *renamed;	      /* the kernel's name of the device now; NULL: as at first */
 	bool check_memory;	      /* registering what is not mapped fails with EFAULT */
 	struct ibv_async_event event; /* what the device tells next */
 	unsigned acked;		      /* events */

@@ -233,6 +233,13 @@ void peer_kill(struct peer *p)
 	peer_reap(p);
 }
 
+void peer_end_main(struct peer *p)
+{
+	struct ctl m = { .cmd = CTL_MAIN };
+
+	ask(p, &m);
+}
+
 void peer_die_in(struct peer *p, long ms)
 {
 	struct ctl m = { .cmd = CTL_DIE, .a = { (uint64_t)ms } };

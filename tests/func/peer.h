@@ -42,6 +42,7 @@ enum ctl_cmd {
 	CTL_ATOMIC,  /* text: struct peer_atomic -> a: err, what was fetched; text */
 	CTL_CQ,	     /* a: ms -> rc 0 or -FI_EAGAIN; a: flags, len, data, err */
 	CTL_DIE,     /* a: ms from now; no answer */
+	CTL_MAIN,    /* its main() ends, another thread goes on */
 	CTL_QUIT     /* closes everything */
 };
 
@@ -103,6 +104,8 @@ void peer_stop(struct peer *p);
 /* Closes what it has, and opens anew in another mode. */
 void peer_reopen(struct peer *p, const struct mode *mode, const struct fab_opt *opt);
 void peer_shut(struct peer *p);
+/* The peer's main() ends by pthread_exit; another of its threads serves the driver from then on. */
+void peer_end_main(struct peer *p);
 /* SIGKILL and reap; p may be started again. */
 void peer_kill(struct peer *p);
 void peer_case(struct peer *p, int timeout);

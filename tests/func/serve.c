@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <grp.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -380,11 +381,39 @@ static void do_insert(struct ctl *m)
 }
 
 static char *stack;
+static int serve_on(void);
 
 static void do_stack(struct ctl *m)
 {
 	m->a[0] = (uint64_t)(uintptr_t)stack;
 	m->a[1] = STACK_AREA;
+}
+
+/* The file is empty once main() is gone, and not before. */
+static void *go_on(void *arg)
+{
+	struct ctl m = { .cmd = CTL_MAIN };
+	FILE *maps;
+	int c = 0;
+
+	while (c != EOF) {
+		usleep(1000);
+		maps = fopen("/proc/self/maps", "re");
+		c = maps ? getc(maps) : 0;
+		if (maps)
+			fclose(maps);
+	}
+	exit(ctl_send(control, &m) ? serve_on() : 1);
+	return arg;
+}
+
+static void do_main(struct ctl *m)
+{
+	pthread_t thread;
+
+	(void)m;
+	must(!pthread_create(&thread, NULL, go_on, NULL), "no thread");
+	pthread_exit(NULL);
 }
 
 static void (*const does[])(struct ctl *m) = {
@@ -396,7 +425,7 @@ static void (*const does[])(struct ctl *m) = {
 	[CTL_POKE] = do_poke,	    [CTL_PEEK] = do_peek,     [CTL_PINNED] = do_pinned,
 	[CTL_STACK] = do_stack,	    [CTL_CLOSE] = do_close,   [CTL_INSERT] = do_insert,
 	[CTL_RMA] = do_rma,	    [CTL_CQ] = do_cq,	      [CTL_DIE] = do_die,
-	[CTL_QUIT] = do_quit,	    [CTL_ATOMIC] = do_atomic,
+	[CTL_QUIT] = do_quit,	    [CTL_ATOMIC] = do_atomic, [CTL_MAIN] = do_main,
 };
 
 static void carry_out(struct ctl *m)
@@ -415,26 +444,32 @@ static bool has_answer(uint32_t cmd)
 	return cmd != CTL_WANT && cmd != CTL_DIE;
 }
 
+static int serve_on(void)
+{
+	struct ctl m;
+
+	while (ctl_recv(control, &m)) {
+		uint32_t cmd = m.cmd;
+
+		carry_out(&m);
+		if (has_answer(cmd) && !ctl_send(control, &m))
+			break;
+		if (cmd == CTL_QUIT)
+			return 0;
+	}
+	return 1;
+}
+
 int serve(int fd)
 {
 	char area[STACK_AREA];
-	struct ctl m;
 
 	control = fd;
 	stack = area;
 	memset(area, 0, sizeof(area));
 	case_fail_hook = tell_failure;
 	placed_open(true);
-	while (ctl_recv(fd, &m)) {
-		uint32_t cmd = m.cmd;
-
-		carry_out(&m);
-		if (has_answer(cmd) && !ctl_send(fd, &m))
-			break;
-		if (cmd == CTL_QUIT)
-			return 0;
-	}
-	return 1;
+	return serve_on();
 }
 
 struct addrinfo *addr_resolve(const char *text, int flags)

@@ -9,6 +9,7 @@ unit_programs += \
 	tests/unit/t_lock \
 	tests/unit/t_log \
 	tests/unit/t_maps \
+	tests/unit/t_random \
 	tests/unit/t_ground \
 	tests/unit/t_monitor \
 	tests/unit/t_mutex \
@@ -72,7 +73,10 @@ tests_unit_t_version_SOURCES = tests/unit/t_version.c tests/unit/unit.h
 tests_unit_t_version_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_symbols_SOURCES = tests/unit/t_mr_symbols.c tests/unit/unit.h
 tests_unit_t_mr_symbols_LDADD = $(UNIT_LDADD)
-tests_unit_t_maps_SOURCES = tests/unit/t_maps.c tests/unit/unit.h
+tests_unit_t_random_SOURCES = tests/unit/t_random.c tests/unit/unit.h
+tests_unit_t_random_LDADD = $(UNIT_LDADD)
+tests_unit_t_random_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getrandom,--wrap=open
+tests_unit_t_maps_SOURCES = tests/unit/t_maps.c tests/unit/child.h tests/unit/unit.h
 tests_unit_t_maps_LDADD = $(UNIT_LDADD)
 tests_unit_t_maps_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_t_monitor_SOURCES = tests/unit/t_monitor.c tests/unit/apart.h tests/unit/child.h tests/unit/unit.h

@@ -72,7 +72,7 @@ tests_unit_t_desc_LDADD = $(UNIT_LDADD)
 tests_unit_t_desc_LDFLAGS = $(MR_WRAP)
 tests_unit_t_domain_SOURCES = tests/unit/t_domain.c tests/fake/fake_vnl.h $(FAKE_FABRIC)
 tests_unit_t_domain_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_domain_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)
+tests_unit_t_domain_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL) -Wl,--wrap=mrf_random
 tests_unit_t_fabric_SOURCES = tests/unit/t_fabric.c $(FAKE_FABRIC)
 tests_unit_t_fabric_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_mr_async_SOURCES = tests/unit/t_mr_async.c tests/unit/mr_right.h $(BACK_FIXTURE)

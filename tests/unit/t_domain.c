@@ -13,6 +13,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_ext_mrfab.h>
 #include "auth/auth.h"
+#include "base/random.h"
 #include "contract/limits.h"
 #include "domain/domain.h"
 #include "mr/desc.h"
@@ -24,6 +25,16 @@
 #include "unit.h"
 
 #define RW (FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+bool __real_mrf_random(void *buf, size_t len);
+bool __wrap_mrf_random(void *buf, size_t len);
+static bool no_random;
+
+bool __wrap_mrf_random(void *buf, size_t len)
+{
+	errno = EPERM;
+	return !no_random && __real_mrf_random(buf, len);
+}
 
 static struct unit_capture cap;
 static struct fid_fabric *fabric;
@@ -334,6 +345,20 @@ START_TEST(domain_open_refuses_bad_addresses)
 }
 END_TEST
 
+/* libibverbs has the name by which it saw the device first. */
+START_TEST(domain_opens_a_device_whose_name_was_changed)
+{
+	struct fid_domain *domain;
+
+	fake_verbs.renamed = "other0";
+	refused(-FI_EINVAL, "MRF-E2151");
+	free(info->domain_attr->name);
+	info->domain_attr->name = strdup("other0");
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+	ck_assert_int_eq(fi_close(&domain->fid), 0);
+}
+END_TEST
+
 START_TEST(domain_open_refuses_the_name_of_another_device)
 {
 	free(info->domain_attr->name);
@@ -374,6 +399,10 @@ START_TEST(domain_open_leaves_nothing_behind_when_a_call_fails)
 	refused(-FI_EIO, "MRF-E5101");
 	fake_verbs_fail(FAKE_ALLOC_PD, 1, ENOMEM);
 	refused(-FI_ENOMEM, "MRF-E5102");
+	no_random = true;
+	refused(-FI_EIO, "MRF-E2156");
+	ck_assert_ptr_nonnull(strstr(cap.text, "Operation not permitted"));
+	no_random = false;
 }
 END_TEST
 
@@ -853,6 +882,7 @@ static TCase *opening(void)
 	tcase_add_test(tc, domain_open_refuses_an_info_of_another_fabric);
 	tcase_add_test(tc, domain_open_takes_an_authorization_key_from_api_1_5);
 	tcase_add_test(tc, domain_open_refuses_bad_addresses);
+	tcase_add_test(tc, domain_opens_a_device_whose_name_was_changed);
 	tcase_add_test(tc, domain_open_refuses_the_name_of_another_device);
 	tcase_add_test(tc, domain_open_names_the_file_that_keeps_it_from_the_device);
 	tcase_add_test(tc, domain_open_leaves_nothing_behind_when_a_call_fails);

@@ -25,6 +25,7 @@
 static size_t ndevs;
 static int devs_err;
 static unsigned port_state;
+static bool one_network; /* of both devices */
 
 static void set_dev(struct mrf_vnl_dev *dev, const char *name, const char *netdev)
 {
@@ -62,7 +63,10 @@ static int fake_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
 {
 	*addrs = calloc(4, sizeof(**addrs));
 	set_addr(&(*addrs)[0], "dummy0", "10.99.1.1", 24);
-	set_addr(&(*addrs)[1], "eth1", "172.16.77.9", 21);
+	if (one_network)
+		set_addr(&(*addrs)[1], "eth1", "10.99.1.9", 24);
+	else
+		set_addr(&(*addrs)[1], "eth1", "172.16.77.9", 21);
 	set_addr(&(*addrs)[2], "dummy0", "10.99.1.2", 24);
 	set_addr(&(*addrs)[3], "dummy0", "fd00:99::1", 64);
 	*count = 4;
@@ -910,6 +914,21 @@ START_TEST(getinfo_paths_into_the_destination_s_network_come_first)
 }
 END_TEST
 
+/* No other device of this host reaches it. */
+START_TEST(getinfo_the_device_that_has_the_destination_comes_first)
+{
+	static const char *const dest[] = { "10.99.1.9", "10.99.1.2", "10.99.1.1", "10.99.1.77" };
+	static const char *const first[] = { "rxe1", "rxe0", "rxe0", "rxe0" };
+
+	one_network = true;
+	ck_assert_int_eq(get(V17, dest[_i], NULL, 0, hints), 0);
+	one_network = false;
+	ck_assert_uint_eq(count_infos(), 3);
+	ck_assert_str_eq(info->domain_attr->name, first[_i]);
+	ck_assert(_i != 0 || !strcmp(info->next->domain_attr->name, "rxe0"));
+}
+END_TEST
+
 START_TEST(getinfo_a_service_alone_is_this_host)
 {
 	ck_assert_int_eq(get(V17, NULL, "4711", 0, hints), 0);
@@ -1049,6 +1068,45 @@ START_TEST(getinfo_names_the_provider_even_without_a_device)
 }
 END_TEST
 
+/* What a program ends with is not hidden; what a program probes is said once for each reason. */
+START_TEST(getinfo_warns_once_of_each_reason_why_nothing_matches)
+{
+	log_level("warn");
+	hints->caps = FI_COLLECTIVE;
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_has("MRF-E1021", "hints->caps");
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_assert_str_eq(text, "");
+	hints->caps = 0;
+	hints->mode = 0;
+	hints->tx_attr->op_flags = FI_MULTICAST;
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_has("MRF-E1021", "hints->tx_attr->op_flags");
+	hints->tx_attr->op_flags = 0;
+	ck_assert_int_eq(get(V17, "no.such.host.invalid", NULL, FI_NUMERICHOST, hints),
+			 -FI_ENODATA);
+	ck_has("MRF-E1005", "no.such.host.invalid");
+	log_level("info");
+	hints->caps = FI_COLLECTIVE;
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_has("MRF-E1021", "hints->caps");
+}
+END_TEST
+
+/* One line for each path, or none. */
+START_TEST(getinfo_warns_of_all_paths_when_one_of_their_reasons_is_new)
+{
+	log_level("warn");
+	hints->domain_attr->name = strdup("rxe7");
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_assert_uint_eq(unit_lines(text), 4);
+	ck_has("rxe0 10.99.1.1", "rxe7");
+	ck_has("rxe1 172.16.77.9", "rxe7");
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_assert_str_eq(text, "");
+}
+END_TEST
+
 START_TEST(getinfo_without_a_device_says_what_to_do)
 {
 	ndevs = 0;
@@ -1065,27 +1123,38 @@ START_TEST(getinfo_without_a_device_says_what_to_do)
 }
 END_TEST
 
-/* A program that probes asks for many things that are not there. */
-START_TEST(getinfo_that_matches_nothing_is_no_warning)
+/* A program that probes asks for many things that are not there, again and again. */
+START_TEST(getinfo_that_matches_nothing_is_said_once)
 {
+	const char *first;
+	int i;
+
 	log_level("warn");
-	hints->caps = FI_TAGGED;
-	hints->ep_attr->type = FI_EP_DGRAM;
-	hints->domain_attr->mr_mode = FI_MR_SCALABLE | FI_MR_LOCAL;
-	hints->domain_attr->max_ep_tx_ctx = 1 << 20;
-	ck_assert_int_eq(get_hints(), -FI_ENODATA);
-	ck_assert_str_eq(text, "");
-	fi_freeinfo(hints);
-	hints = fi_allocinfo();
-	hints->domain_attr->name = strdup("rxe7");
-	ck_assert_int_eq(get_hints(), -FI_ENODATA);
-	ck_assert_str_eq(text, "");
-	ck_assert_int_eq(get(V17, "no.such.node.invalid", "1", FI_NUMERICHOST, NULL), -FI_ENODATA);
-	ck_assert_str_eq(text, "");
-	setenv("FI_PROVIDER", "verbs", 1);
-	mrf_env_reload();
-	ck_assert_int_eq(get(V17, NULL, NULL, 0, NULL), -FI_ENODATA);
-	ck_assert_str_eq(text, "");
+	for (i = 0; i < 2; i++) {
+		first = i ? "" : "MRF-E10";
+		unsetenv("FI_PROVIDER");
+		mrf_env_reload();
+		fi_freeinfo(hints);
+		hints = fi_allocinfo();
+		hints->caps = FI_TAGGED;
+		hints->ep_attr->type = FI_EP_DGRAM;
+		hints->domain_attr->mr_mode = FI_MR_SCALABLE | FI_MR_LOCAL;
+		hints->domain_attr->max_ep_tx_ctx = 1 << 20;
+		ck_assert_int_eq(get_hints(), -FI_ENODATA);
+		ck_assert_uint_eq(unit_lines(text), i ? 0 : 4);
+		fi_freeinfo(hints);
+		hints = fi_allocinfo();
+		hints->domain_attr->name = strdup("rxe7");
+		ck_assert_int_eq(get_hints(), -FI_ENODATA);
+		ck_assert(!*first == !*text && strstr(text, first));
+		ck_assert_int_eq(get(V17, "no.such.node.invalid", "1", FI_NUMERICHOST, NULL),
+				 -FI_ENODATA);
+		ck_assert(!*first == !*text && strstr(text, first));
+		setenv("FI_PROVIDER", "verbs", 1);
+		mrf_env_reload();
+		ck_assert_int_eq(get(V17, NULL, NULL, 0, NULL), -FI_ENODATA);
+		ck_assert(!*first == !*text && strstr(text, first));
+	}
 }
 END_TEST
 
@@ -1333,6 +1402,7 @@ static TCase *tcase_addresses(void)
 	tcase_add_test(tc, getinfo_honours_the_address_format);
 	tcase_add_test(tc, getinfo_node_and_service_are_the_destination);
 	tcase_add_test(tc, getinfo_paths_into_the_destination_s_network_come_first);
+	tcase_add_loop_test(tc, getinfo_the_device_that_has_the_destination_comes_first, 0, 4);
 	tcase_add_test(tc, getinfo_a_service_alone_is_this_host);
 	tcase_add_test(tc, getinfo_refuses_a_loopback_destination);
 	tcase_add_test(tc, getinfo_source_names_the_local_address);
@@ -1350,9 +1420,11 @@ static TCase *tcase_arguments(void)
 	tcase_add_test(tc, getinfo_refuses_a_newer_version);
 	tcase_add_test(tc, getinfo_refuses_bad_arguments);
 	tcase_add_test(tc, getinfo_names_the_provider_even_without_a_device);
+	tcase_add_test(tc, getinfo_warns_once_of_each_reason_why_nothing_matches);
+	tcase_add_test(tc, getinfo_warns_of_all_paths_when_one_of_their_reasons_is_new);
 	tcase_add_test(tc, getinfo_without_a_device_says_what_to_do);
 	tcase_add_test(tc, getinfo_with_only_unusable_devices_says_why);
-	tcase_add_test(tc, getinfo_that_matches_nothing_is_no_warning);
+	tcase_add_test(tc, getinfo_that_matches_nothing_is_said_once);
 	tcase_add_test(tc, getinfo_survives_every_failing_allocation);
 	tcase_add_test(tc, dupinfo_of_null_is_an_empty_info_with_all_attributes);
 	tcase_add_test(tc, dupinfo_copies_deeply_and_one_only);

@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/maps.h"
+#include "base/page.h"
+#include "child.h"
 #include "unit.h"
 
 #define PAGE 4096u
@@ -229,6 +231,61 @@ START_TEST(a_child_does_not_read_its_parents)
 }
 END_TEST
 
+/* --- a process whose main() has ended by pthread_exit ------------------------------------ */
+
+static bool main_is_there(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	bool there = maps && getc(maps) != EOF;
+
+	if (maps)
+		fclose(maps);
+	return there;
+}
+
+static bool exempt;
+
+/* With descriptors at first, then with none but the kept one. How: kept before main() ended, or after. */
+static void *look_without_main(void *arg)
+{
+	char *mem = map(1, PROT_READ | PROT_WRITE, MAP_SHARED), why[200];
+	struct mrf_page_memlock lock;
+
+	while (main_is_there())
+		usleep(1000);
+	if (!arg)
+		mrf_maps_keep();
+	if (!finds(mem) || !mrf_maps_count())
+		_exit(2);
+	mrf_page_memlock_read(&lock);
+	if (lock.exempt != exempt)
+		_exit(5);
+	if (mrf_page_explain(mem, PAGE, true, why, sizeof(why)) && strstr(why, "no memory"))
+		_exit(3);
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, 0 });
+	if (!finds(mem))
+		_exit(4);
+	_exit(0);
+}
+
+START_TEST(a_look_works_when_main_has_ended)
+{
+	pid_t pid = fork();
+	struct mrf_page_memlock lock;
+	pthread_t thread;
+
+	if (!pid) {
+		mrf_page_memlock_read(&lock);
+		exempt = lock.exempt;
+		if (_i)
+			mrf_maps_keep();
+		pthread_create(&thread, NULL, look_without_main, _i ? &thread : NULL);
+		pthread_exit(NULL);
+	}
+	ck_assert(child_succeeded(pid));
+}
+END_TEST
+
 START_TEST(private_means_all_of_a_range_and_no_file)
 {
 	char *mem = map(6, PROT_READ, MAP_PRIVATE), *shared = map(1, PROT_READ, MAP_SHARED);
@@ -293,6 +350,7 @@ static TCase *looks(void)
 
 	tcase_add_test(tc, a_look_finds_what_is_mapped_there_and_nothing_else);
 	tcase_add_test(tc, a_look_at_everything_sees_all_of_it);
+	tcase_add_loop_test(tc, a_look_works_when_main_has_ended, 0, 2);
 	tcase_add_test(tc, private_means_all_of_a_range_and_no_file);
 	tcase_add_test(tc, a_count_is_of_the_whole_process);
 	tcase_add_test(tc, rights_and_kinds_are_told_apart);

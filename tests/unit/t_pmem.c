@@ -342,8 +342,12 @@ START_TEST(each_of_the_three_calls_takes_the_flags)
 {
 	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct fid_cntr *cntr;
+	struct fid_ep *told;
 
 	pair_open(&p, PLAIN);
+	/* An endpoint that can count, in a domain where a region counts only with the flag. */
+	p.b.info->caps = MRF_CAPS | FI_RMA_EVENT;
+	ck_assert_int_eq(node_try_ep(&p.b, PLAIN, &told), 0);
 	ck_assert_int_eq(fi_cntr_open(p.b.domain, &attr, &cntr, NULL), 0);
 	ck_assert_int_eq(reg_by((unsigned)_i, 0), 0);
 	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
@@ -356,6 +360,7 @@ START_TEST(each_of_the_three_calls_takes_the_flags)
 	want_ok(&p.a, pair_ctx(&p, 100));
 	must_close(&cntr->fid);
 	must_close(&mr->fid);
+	must_close(&told->fid);
 	pair_close(&p);
 }
 END_TEST

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
+#include <linux/rtnetlink.h>
 #include <infiniband/verbs.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
@@ -175,6 +176,25 @@ START_TEST(vnl_leaves_out_link_local_addresses)
 }
 END_TEST
 
+/* The kernel makes a GID for the peer's address, and none for this one. */
+START_TEST(vnl_does_not_offer_an_address_with_a_peer)
+{
+	struct mrf_vnl_path *paths;
+	size_t count;
+
+	add_dev("rxe0", "dummy0");
+	add_addr("dummy0", "10.7.7.7", 32)->peer = true;
+	ck_assert_int_eq(only_state(), MRF_VNL_PEER);
+	add_addr("dummy0", "10.99.1.1", 24);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_uint_eq(count, 2);
+	ck_assert_int_eq(paths[0].state, MRF_VNL_PEER);
+	ck_assert_uint_eq(paths[0].addr.in.sin_addr.s_addr, htonl(0x0a070707));
+	ck_assert_int_eq(paths[1].state, MRF_VNL_USABLE);
+	free(paths);
+}
+END_TEST
+
 START_TEST(vnl_without_devices_gives_no_paths)
 {
 	struct mrf_vnl_path *paths;
@@ -311,6 +331,36 @@ START_TEST(vnl_reads_a_port)
 }
 END_TEST
 
+static bool has_peer(const char *local, const char *address, struct in_addr *own)
+{
+	const struct ifaddrmsg head = { .ifa_family = AF_INET };
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_NEWADDR, 0);
+	struct in_addr a, b;
+	bool has;
+
+	nlmsg_append(msg, (void *)&head, sizeof(head), NLMSG_ALIGNTO);
+	ck_assert_int_eq(inet_pton(AF_INET, address, &a), 1);
+	nla_put(msg, IFA_ADDRESS, sizeof(a), &a);
+	if (local) {
+		ck_assert_int_eq(inet_pton(AF_INET, local, &b), 1);
+		nla_put(msg, IFA_LOCAL, sizeof(b), &b);
+	}
+	has = mrf_vnl_parse_peer(nlmsg_hdr(msg), own);
+	nlmsg_free(msg);
+	return has;
+}
+
+START_TEST(vnl_tells_an_address_with_a_peer_from_others)
+{
+	struct in_addr own = { 0 };
+
+	ck_assert(has_peer("10.7.7.7", "10.7.7.8", &own));
+	ck_assert_uint_eq(own.s_addr, htonl(0x0a070707));
+	ck_assert(!has_peer("10.7.7.7", "10.7.7.7", &own));
+	ck_assert(!has_peer(NULL, "10.7.7.7", &own));
+}
+END_TEST
+
 START_TEST(vnl_reads_the_driver_in_either_width)
 {
 	struct nl_msg *msg = nlmsg_alloc_simple(0, 0);
@@ -405,6 +455,7 @@ static TCase *tcase_paths(void)
 	tcase_add_test(tc, vnl_keeps_the_devices_apart);
 	tcase_add_test(tc, vnl_says_why_a_device_cannot_be_used);
 	tcase_add_test(tc, vnl_leaves_out_link_local_addresses);
+	tcase_add_test(tc, vnl_does_not_offer_an_address_with_a_peer);
 	tcase_add_test(tc, vnl_without_devices_gives_no_paths);
 	tcase_add_test(tc, vnl_passes_on_what_a_look_up_answers);
 	tcase_add_test(tc, vnl_has_a_sentence_for_every_state);
@@ -417,6 +468,7 @@ static TCase *tcase_parse(void)
 
 	tcase_add_test(tc, vnl_reads_a_device);
 	tcase_add_test(tc, vnl_reads_a_port);
+	tcase_add_test(tc, vnl_tells_an_address_with_a_peer_from_others);
 	tcase_add_test(tc, vnl_reads_the_driver_in_either_width);
 	tcase_add_test(tc, vnl_passes_over_attributes_of_a_wrong_size);
 	tcase_add_test(tc, vnl_finds_how_often_a_device_sent_again);

@@ -33,7 +33,7 @@ static void make_device(const char *uverbs, const char *device)
 	char path[160], text[32];
 
 	snprintf(path, sizeof(path), "%s/%s", devices, uverbs);
-	ck_assert_int_eq(mkdir(path, 0755), 0);
+	ck_assert(!mkdir(path, 0755) || errno == EEXIST);
 	strcat(path, "/ibdev");
 	snprintf(text, sizeof(text), "%s\n", device);
 	make(path, 0644, text);
@@ -150,6 +150,21 @@ START_TEST(vnode_of_another_device_is_none_of_its_business)
 }
 END_TEST
 
+START_TEST(vnode_knows_the_name_of_its_device_now)
+{
+	char name[64] = "unchanged";
+
+	ck_assert(!mrf_vnode_device(&dirs, "uverbs0", name, sizeof(name)));
+	ck_assert_str_eq(name, "unchanged");
+	make_device("uverbs0", "rxe0");
+	ck_assert(mrf_vnode_device(&dirs, "uverbs0", name, sizeof(name)));
+	ck_assert_str_eq(name, "rxe0");
+	make_device("uverbs0", "other0");
+	ck_assert(mrf_vnode_device(&dirs, "uverbs0", name, sizeof(name)));
+	ck_assert_str_eq(name, "other0");
+}
+END_TEST
+
 static TCase *tcase_bars(void)
 {
 	TCase *tc = tcase_create("bars");
@@ -159,6 +174,7 @@ static TCase *tcase_bars(void)
 	tcase_add_test(tc, vnode_without_permission_is_named_with_the_user);
 	tcase_add_test(tc, vnode_that_is_missing_is_named_with_its_module);
 	tcase_add_test(tc, vnode_of_another_device_is_none_of_its_business);
+	tcase_add_test(tc, vnode_knows_the_name_of_its_device_now);
 	return tc;
 }
 

@@ -271,7 +271,8 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 		give_up_locked(peer, FI_ETIMEDOUT, 4129,
 			       "there is no answer to the connection request: does a "
 			       "process with an enabled endpoint run there, and does its "
-			       "rxe device work (rdma link)?");
+			       "rxe device work (rdma link)? Two devices of one host do not "
+			       "reach each other");
 	}
 	return false;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
-#include <sys/random.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "base/random.h"
 #include "ep/link/conn.h"
 #include "ep/resolve/remote.h"
 #include "ep/tx/chores.h"
@@ -16,8 +16,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 
 	if (!peer)
 		return NULL;
-	if (getrandom(&peer->target.ticket, sizeof(peer->target.ticket), 0) !=
-		    sizeof(peer->target.ticket) ||
+	if (!mrf_random(&peer->target.ticket, sizeof(peer->target.ticket)) ||
 	    mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen) {
 		free(peer);
 		return NULL;

@@ -135,8 +135,7 @@ static void device_is_gone(struct mrf_agent *agent)
 		return;
 	mrf_warn(FI_LOG_EP_CTRL, 4026,
 		 "the device %s was removed: no peer reaches the endpoints of this domain any "
-		 "more, and their operations fail (close endpoints and domain, and open them "
-		 "again)",
+		 "more, and their operations fail (end the process and start it again)",
 		 mrf_vdev_name(agent->vdev));
 }
 

@@ -274,7 +274,7 @@ suite_rxe() {
 
 suite_rxe-6.1() {
 	seed 1
-	suite_rxe 6.1 kinds device hammer
+	suite_rxe 6.1 kinds device hammer changes
 }
 
 suite_rxe-6.1-rest() {
@@ -284,7 +284,7 @@ suite_rxe-6.1-rest() {
 
 suite_rxe-6.12() {
 	seed 2
-	suite_rxe 6.12 kinds odd
+	suite_rxe 6.12 kinds odd changes
 }
 
 # On the newest kernel of Debian's backports: what kernels may do differently.

@@ -112,7 +112,7 @@ START_TEST(operations_after_the_device_was_removed_say_so)
 	want_soon(!node_state(&p.a, p.to).connection);
 	want_line("4026");
 	pair_write(&p, 0, 100);
-	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ENODEV, "opened again"), 4132);
+	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ENODEV, "end the process"), 4132);
 }
 END_TEST
 

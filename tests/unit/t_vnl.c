@@ -195,6 +195,45 @@ START_TEST(vnl_does_not_offer_an_address_with_a_peer)
 }
 END_TEST
 
+static const char *upper; /* dummy0 is below it */
+
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+
+int __wrap_access(const char *path, int mode)
+{
+	char there[64];
+
+	if (strncmp(path, "/sys/class/net/", 15))
+		return __real_access(path, mode);
+	snprintf(there, sizeof(there), "/sys/class/net/%s/lower_dummy0", upper ? upper : "");
+	return strcmp(path, there) ? -1 : 0;
+}
+
+/* Said, because it looks as if it were the device's. */
+START_TEST(vnl_does_not_offer_an_address_of_a_vlan_above)
+{
+	struct mrf_vnl_path *paths;
+	size_t count;
+	char why[200];
+
+	upper = "dummy0.5";
+	add_dev("rxe0", "dummy0");
+	add_addr("dummy0", "10.99.1.1", 24);
+	add_addr("eth1", "192.0.2.1", 24);
+	add_addr("dummy0.5", "10.5.5.5", 24);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_uint_eq(count, 2);
+	ck_assert_int_eq(paths[0].state, MRF_VNL_USABLE);
+	ck_assert_int_eq(paths[1].state, MRF_VNL_ABOVE);
+	ck_assert_uint_eq(paths[1].addr.in.sin_addr.s_addr, htonl(0x0a050505));
+	mrf_vnl_why(&paths[1], why, sizeof(why));
+	ck_assert_ptr_nonnull(strstr(why, "belongs to dummy0.5"));
+	free(paths);
+	upper = NULL;
+}
+END_TEST
+
 START_TEST(vnl_without_devices_gives_no_paths)
 {
 	struct mrf_vnl_path *paths;
@@ -456,6 +495,7 @@ static TCase *tcase_paths(void)
 	tcase_add_test(tc, vnl_says_why_a_device_cannot_be_used);
 	tcase_add_test(tc, vnl_leaves_out_link_local_addresses);
 	tcase_add_test(tc, vnl_does_not_offer_an_address_with_a_peer);
+	tcase_add_test(tc, vnl_does_not_offer_an_address_of_a_vlan_above);
 	tcase_add_test(tc, vnl_without_devices_gives_no_paths);
 	tcase_add_test(tc, vnl_passes_on_what_a_look_up_answers);
 	tcase_add_test(tc, vnl_has_a_sentence_for_every_state);

@@ -68,8 +68,8 @@ static void device_gone_locked(struct mrf_peer *peer)
 	char text[MRF_ERR_TEXT];
 
 	snprintf(text, sizeof(text),
-		 "the device %s was removed after the domain had been opened: the domain has to "
-		 "be closed and opened again",
+		 "the device %s was removed after the domain had been opened: end the process and "
+		 "start it again, because librdmacm keeps the device as long as it lives",
 		 mrf_vdev_name(peer->ep->domain->vdev));
 	mrf_fail_peer_locked(peer, FI_ENODEV, 4132, text);
 }

@@ -45,7 +45,9 @@ static const char usage_text[] =
 	"Run a program that is linked with the system's libfabric over libmrfab.\n"
 	"\n"
 	"      --mode=MODE      registration modes that the program must offer and that are\n"
-	"                       then in force, such as RAW+ENDPOINT (FI_MRFAB_MR_MODE)\n"
+	"                       then in force, such as RAW+ENDPOINT (FI_MRFAB_MR_MODE);\n"
+	"                       0: none, for a program that offers FI_MR_LOCAL and passes\n"
+	"                       no descriptors, for instance\n"
 	"      --strict=on|off  whether rules are enforced that other providers do not\n"
 	"                       enforce (FI_MRFAB_STRICT)\n"
 	"      --log=LEVEL      log none, warn, trace, info or debug (FI_LOG_LEVEL;\n"
@@ -276,16 +278,22 @@ static void set_log(const struct options *opt, const char *provider)
 	set_unless_set("FI_LOG_SUBSYS", "^core");
 }
 
-/* Before what is there. */
+/* Before what is there, however long that is. */
 static void set_runtime(const char *name)
 {
 	const char *before = getenv("LD_LIBRARY_PATH");
-	char folder[PATH_MAX], value[3 * PATH_MAX];
+	char folder[PATH_MAX], *value;
 
 	find_runtime(name, folder);
-	snprintf(value, sizeof(value), "%s%s%s", folder, before && *before ? ":" : "",
-		 before ? before : "");
+	if (strpbrk(folder, ":;")) {
+		complain("%s: LD_LIBRARY_PATH takes no folder with a colon or semicolon", folder);
+		exit(FAILED);
+	}
+	if (asprintf(&value, "%s%s%s", folder, before && *before ? ":" : "", before ? before : "") <
+	    0)
+		fail(strerror(ENOMEM));
 	set("LD_LIBRARY_PATH", value);
+	free(value);
 }
 
 static void set_all(const struct options *opt, const char *program, const char *folder)

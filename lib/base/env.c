@@ -291,7 +291,7 @@ bool mrf_env_listed(const char *list, const char *name)
 	bool negated, found = false;
 	size_t len;
 
-	if (!list || !*list)
+	if (!list)
 		return true;
 	negated = *list == '^';
 	for (list += negated; *list && !found; list += len) {

@@ -78,8 +78,8 @@ int mrf_env_parse(enum fi_param_type type, const char *text, void *value);
 void mrf_env_reload(void);
 
 /*
- * Is name in "a,b" (or not in "^a,b")? Case does not matter. NULL and "" match every
- * name.
+ * Is name in "a,b" (or not in "^a,b")? Case does not matter. NULL matches every name and "" none, as
+ * in libfabric.
  */
 bool mrf_env_listed(const char *list, const char *name);
 

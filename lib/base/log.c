@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #define OUR_NAME "mrfab"
-#define LINE_MAX_BYTES 2048 /* of our own lines, and of others' without an allocation */
+#define LINE_MAX_BYTES 1536 /* of our own lines, and of others' without an allocation */
+#define SHORT_MAX_BYTES 384 /* of those that this file writes */
 #define LEVEL_NONE (-1)
 
 /* Written once (or by a test), read by every thread. */
@@ -92,19 +93,42 @@ static void line_begin(struct line *line, enum fi_log_level level, enum fi_log_s
 		 mrf_names_enum(&mrf_names_log_level, level));
 }
 
-static void log_own(enum fi_log_level level, enum fi_log_subsys subsys, const char *text)
+/*
+ * One of our own lines, in buf; what follows the head, if it has one, begins at line->used. There is
+ * one buffer on the stack and no copy: threads of some programs have stacks of 16 KiB.
+ */
+static void own_begin(struct line *line, char *buf, size_t size, enum fi_log_level level,
+		      enum fi_log_subsys subsys)
 {
-	char buf[LINE_MAX_BYTES];
-	struct line line = { .buf = buf, .size = sizeof(buf) };
-
+	*line = (struct line){ .buf = buf, .size = size };
+	buf[0] = '\0';
 	if (!mrf_host)
-		line_begin(&line, level, subsys);
-	line_add(&line, "%s", text);
-	line_flatten(&line);
+		line_begin(line, level, subsys);
+}
+
+static void own_write(struct line *line, enum fi_log_level level, enum fi_log_subsys subsys)
+{
+	line_flatten(line);
 	if (mrf_host)
-		mrf_host->log(level, subsys, buf);
+		mrf_host->log(level, subsys, line->buf);
 	else
-		line_write(&line);
+		line_write(line);
+}
+
+static void log_own(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt, ...)
+	MRF_PRINTF(3, 4);
+
+static void log_own(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt, ...)
+{
+	char buf[SHORT_MAX_BYTES];
+	struct line line;
+	va_list ap;
+
+	own_begin(&line, buf, sizeof(buf), level, subsys);
+	va_start(ap, fmt);
+	line_vadd(&line, fmt, ap);
+	va_end(ap);
+	own_write(&line, level, subsys);
 }
 
 /* --- configuration ---------------------------------------------------------------- */
@@ -142,7 +166,6 @@ static void configure(void)
 	const char *level = mrf_env_str(MRF_PARAM_LOG_LEVEL);
 	const char *subsys = mrf_env_str(MRF_PARAM_LOG_SUBSYS);
 	const char *interval;
-	char text[256];
 
 	config.provs = mrf_env_str(MRF_PARAM_LOG_PROV);
 	config.ours = mrf_env_listed(config.provs, OUR_NAME);
@@ -150,27 +173,24 @@ static void configure(void)
 	config.level = level_from(level);
 	if (config.level < LEVEL_NONE) {
 		config.level = FI_LOG_WARN;
-		snprintf(text, sizeof(text),
-			 "MRF-W5901: FI_LOG_LEVEL=\"%s\": must be none, warn, trace, "
-			 "info or debug; warn is in force",
-			 level);
-		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
+		log_own(FI_LOG_WARN, FI_LOG_CORE,
+			"MRF-W5901: FI_LOG_LEVEL=\"%s\": must be none, warn, trace, "
+			"info or debug; warn is in force",
+			level);
 	}
 	atomic_store(&mrf_log_max, config.level);
 	interval = mrf_env_complaint(MRF_PARAM_LOG_INTERVAL);
 	if (interval) {
-		snprintf(text, sizeof(text),
-			 "MRF-W5903: FI_LOG_INTERVAL=\"%s\": must be a number of "
-			 "milliseconds; %ld is in force",
-			 interval, mrf_env_int(MRF_PARAM_LOG_INTERVAL));
-		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
+		log_own(FI_LOG_WARN, FI_LOG_CORE,
+			"MRF-W5903: FI_LOG_INTERVAL=\"%s\": must be a number of "
+			"milliseconds; %ld is in force",
+			interval, mrf_env_int(MRF_PARAM_LOG_INTERVAL));
 	}
 	if (subsys && !config.subsys) {
-		snprintf(text, sizeof(text),
-			 "MRF-W5902: FI_LOG_SUBSYS=\"%s\" names no subsystem: "
-			 "nothing will be logged",
-			 subsys);
-		log_own(FI_LOG_WARN, FI_LOG_CORE, text);
+		log_own(FI_LOG_WARN, FI_LOG_CORE,
+			"MRF-W5902: FI_LOG_SUBSYS=\"%s\" names no subsystem: "
+			"nothing will be logged",
+			subsys);
 	}
 }
 
@@ -208,13 +228,15 @@ void mrf_log(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt
 {
 	char text[LINE_MAX_BYTES];
 	int saved = errno;
+	struct line line;
 	va_list ap;
 
 	if (mrf_log_enabled(level, subsys)) {
+		own_begin(&line, text, sizeof(text), level, subsys);
 		va_start(ap, fmt);
-		vsnprintf(text, sizeof(text), fmt, ap);
+		line_vadd(&line, fmt, ap);
 		va_end(ap);
-		log_own(level, subsys, text);
+		own_write(&line, level, subsys);
 	}
 	errno = saved;
 }
@@ -241,13 +263,10 @@ static bool catches(unsigned code)
 
 static void tell_left_out(struct mrf_flood_line line, unsigned left_out)
 {
-	char text[128];
-
-	if (!mrf_log_enabled(FI_LOG_WARN, line.subsys))
-		return;
-	snprintf(text, sizeof(text), "MRF-%c%04u: %u more line%s like it %s left out", line.kind,
-		 line.code, left_out, MRF_S(left_out), left_out == 1 ? "was" : "were");
-	log_own(FI_LOG_WARN, line.subsys, text);
+	if (mrf_log_enabled(FI_LOG_WARN, line.subsys))
+		log_own(FI_LOG_WARN, line.subsys, "MRF-%c%04u: %u more line%s like it %s left out",
+			line.kind, line.code, left_out, MRF_S(left_out),
+			left_out == 1 ? "was" : "were");
 }
 
 __attribute__((destructor)) static void tell_the_rest(void)
@@ -269,8 +288,8 @@ static int refuse(const struct what *what, char *buf, size_t len, int err, const
 		  va_list ap)
 {
 	struct mrf_flood_line flood = { what->kind, (unsigned char)what->subsys, what->code };
-	char text[LINE_MAX_BYTES];
-	struct line line = { .buf = text, .size = sizeof(text) };
+	char text[LINE_MAX_BYTES], *sentence = text;
+	struct line line;
 	bool refusal = what->kind == 'E', caught = refusal && catches(what->code), logged;
 	int saved = errno;
 	unsigned left_out;
@@ -279,22 +298,24 @@ static int refuse(const struct what *what, char *buf, size_t len, int err, const
 		err = -err;
 	logged = mrf_log_enabled(what->level, what->subsys) && mrf_flood_passes(flood, &left_out);
 	if (buf || caught || logged) {
+		own_begin(&line, text, sizeof(text), what->level, what->subsys);
+		sentence = text + line.used;
 		line_add(&line, "MRF-%c%04u: ", what->kind, what->code);
 		line_vadd(&line, fmt, ap);
 		line_flatten(&line);
 	}
 	if (buf && len)
-		snprintf(buf, len, "%s", text);
+		snprintf(buf, len, "%s", sentence);
 	if (caught)
 		snprintf(catching->text, sizeof(catching->text), "%.*s",
-			 (int)sizeof(catching->text) - 1, text);
+			 (int)sizeof(catching->text) - 1, sentence);
 	if (logged && refusal)
 		line_add(&line, " (%d, %s)", err, mrf_errtext(err));
 	if (logged && left_out)
 		line_add(&line, "; %u more line%s like it %s left out before", left_out,
 			 MRF_S(left_out), left_out == 1 ? "was" : "were");
 	if (logged) {
-		log_own(what->level, what->subsys, text);
+		own_write(&line, what->level, what->subsys);
 		mrf_flood_rest(false, tell_left_out);
 	}
 	errno = saved;

@@ -51,7 +51,7 @@ uint64_t mrf_present_up(uint64_t addr, uint64_t max)
 
 /* --- everywhere ------------------------------------------------------------------- */
 
-#define STEP 4096 /* pages at a time */
+#define STEP 1024 /* pages at a time */
 
 static void lose_patience(struct mrf_present *look, uint64_t pages)
 {

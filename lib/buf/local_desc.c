@@ -24,15 +24,17 @@ static int refuse_desc(enum fault fault, unsigned code, const char *name, const 
 	if (fault == MISSING)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, code,
 				  "desc %p of %s is %s: the domain has FI_MR_LOCAL, so each local "
-				  "buffer needs the fi_mr_desc of an open region of this domain",
+				  "buffer needs the fi_mr_desc of an open region of this domain "
+				  "(with FI_MRFAB_MR_MODE=0 the program runs without that)",
 				  desc, name, desc ? "not a descriptor of this domain" : "missing");
 	if (fault == NO_RIGHT)
 		return mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, code,
 				  "%s at %p: its region was registered without %s", name,
 				  iov->iov_base, right == FI_READ ? "FI_READ" : "FI_WRITE");
 	return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, code,
-			  "%s (%p, %zu byte%s) is not inside the region of its desc", name,
-			  iov->iov_base, iov->iov_len, MRF_S(iov->iov_len));
+			  "%s (%p, %zu byte%s) is not inside the region of its desc "
+			  "(with FI_MRFAB_MR_MODE=0 no descriptor is looked at)",
+			  name, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len));
 }
 
 /* The result of adding the pieces that descriptors name. */

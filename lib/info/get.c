@@ -189,7 +189,9 @@ static int refuse_no_device(int err)
 			  err ? " (RDMA is not loaded)" : "");
 }
 
-static int answer_query(const struct mrf_info_query *query, struct fi_info **info)
+/* Not inlined: the hints are looked at without its matches and texts on the stack. */
+__attribute__((noinline)) static int answer_query(const struct mrf_info_query *query,
+						  struct fi_info **info)
 {
 	struct answer answer = { .query = query };
 	struct mrf_vnl_path *paths = NULL;

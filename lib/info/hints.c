@@ -217,7 +217,7 @@ static int check_hmem_sides(const struct fi_info *hints)
 
 static int check_provider(const struct fi_fabric_attr *attr)
 {
-	if (!mrf_env_listed(attr->prov_name, MRF_PROV_NAME))
+	if (attr->prov_name && *attr->prov_name && !mrf_env_listed(attr->prov_name, MRF_PROV_NAME))
 		return mrf_info_decline(1010, NULL,
 					"hints->fabric_attr->prov_name=\"%s\" leaves out \"%s\"",
 					attr->prov_name, MRF_PROV_NAME);

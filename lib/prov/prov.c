@@ -168,25 +168,35 @@ static int lengthen(void **struct_at, size_t has, size_t size)
 	return 0;
 }
 
-static int adapt(struct fi_info *info)
+/* The protocol that a program demands of the provider in whose name this one comes; 0: none. */
+static uint32_t protocol_lent(const struct fi_info *hints)
+{
+	if (!hints || !hints->ep_attr || !strcmp(provider.name, MRF_PROV_NAME))
+		return FI_PROTO_UNSPEC;
+	return hints->ep_attr->protocol;
+}
+
+static int adapt(struct fi_info *info, uint32_t protocol)
 {
 	int ret =
 		lengthen((void **)&info->domain_attr, sizeof(*info->domain_attr), DOMAIN_ATTR_SIZE);
 
 	if (!ret)
 		ret = lengthen((void **)&info->ep_attr, sizeof(*info->ep_attr), EP_ATTR_SIZE);
+	if (!ret && protocol)
+		info->ep_attr->protocol = protocol;
 	free(info->fabric_attr->prov_name);
 	info->fabric_attr->prov_name = NULL;
 	return ret;
 }
 
-static int adapt_all(struct fi_info **list)
+static int adapt_all(struct fi_info **list, uint32_t protocol)
 {
 	struct fi_info *info;
 	int ret = 0;
 
 	for (info = *list; info && !ret; info = info->next)
-		ret = adapt(info);
+		ret = adapt(info, protocol);
 	if (!ret)
 		return 0;
 	mrf_info_free(*list);
@@ -203,20 +213,27 @@ static int get_info(uint32_t version, const char *node, const char *service, uin
 		    const struct fi_info *hints, struct fi_info **info)
 {
 	struct fi_fabric_attr fabric_attr;
+	struct fi_ep_attr ep_attr;
 	struct fi_info unnamed;
 	int ret;
 
 	if (flags & ASKED_BY_LAYER || !names_us(hints))
 		return -FI_ENODATA;
+	if (hints)
+		unnamed = *hints;
 	if (hints && hints->fabric_attr) {
 		fabric_attr = *hints->fabric_attr;
 		fabric_attr.prov_name = NULL;
-		unnamed = *hints;
 		unnamed.fabric_attr = &fabric_attr;
-		hints = &unnamed;
 	}
-	ret = mrf_info_get(clamp(version), node, service, flags & ~ASKED_INTERNALLY, hints, info);
-	return ret ? ret : adapt_all(info);
+	if (protocol_lent(hints)) {
+		ep_attr = *hints->ep_attr;
+		ep_attr.protocol = FI_PROTO_UNSPEC;
+		unnamed.ep_attr = &ep_attr;
+	}
+	ret = mrf_info_get(clamp(version), node, service, flags & ~ASKED_INTERNALLY,
+			   hints ? &unnamed : NULL, info);
+	return ret ? ret : adapt_all(info, protocol_lent(hints));
 }
 
 /* --- the rest ------------------------------------------------------------------------- */

@@ -4,7 +4,8 @@
 set -u
 info=${builddir:-.}/tools/mrfab_info
 status=0
-unset FI_MRFAB_MR_MODE
+# shellcheck disable=SC2046
+unset $(env | sed -n 's/^\(FI_[A-Z0-9_]*\)=.*/\1/p')
 
 # wanted STATUS MODE: --list answers where there is no device, too.
 wanted() {

@@ -9,8 +9,8 @@ tmp=$(mktemp -d) || exit 1
 tmp=$(cd "$tmp" && pwd -P)
 trap 'rm -rf "$tmp"' EXIT
 status=0
-unset FI_PROVIDER FI_PROVIDER_PATH FI_MRFAB_MR_MODE FI_MRFAB_STRICT FI_MRFAB_PROVIDER_NAME \
-	FI_LOG_LEVEL FI_LOG_PROV FI_LOG_SUBSYS
+# shellcheck disable=SC2046
+unset $(env | sed -n 's/^\(FI_[A-Z0-9_]*\)=.*/\1/p')
 
 fault() {
 	echo "FAIL: $*"
@@ -79,8 +79,11 @@ wanted 0 1 echo --mode NONSENSE
 
 gives FI_PROVIDER=mrfab
 runtimes=$builddir/tests/runtime
-gives "LD_LIBRARY_PATH=$runtimes/cuda/.libs" --runtime cuda
+(unset LD_LIBRARY_PATH && gives "LD_LIBRARY_PATH=$runtimes/cuda/.libs" --runtime cuda
+	exit $status) || status=1
 LD_LIBRARY_PATH=/somewhere gives "LD_LIBRARY_PATH=$runtimes/ze/.libs:/somewhere" --runtime=ze
+long=/$(head -c 20000 /dev/zero | tr '\0' x)
+LD_LIBRARY_PATH=$long gives "LD_LIBRARY_PATH=$runtimes/ze/.libs:$long" --runtime=ze
 for file in cuda/.libs/libcuda.so.1 rocr/.libs/libhsa-runtime64.so.1 ze/.libs/libze_loader.so.1; do
 	[ -r "$runtimes/$file" ] || fault "there is no $file"
 done
@@ -153,6 +156,13 @@ case $there in
 	mv "$tmp/moved" "$tmp/mo:ved"
 	run=$tmp/mo:ved/bin/mrfab_run
 	refused 'takes no folder with a colon' true
+	mv "$tmp/mo:ved" "$tmp/mo;ved"
+	run="$tmp/mo;ved/bin/mrfab_run"
+	runtime="$tmp/mo;ved/lib/${there##*/lib/}"
+	runtime=${runtime%/provider}/runtime/cuda
+	mkdir -p "$runtime"
+	: >"$runtime/libcuda.so.1"
+	refused 'LD_LIBRARY_PATH takes no folder with a colon or semicolon' --runtime cuda true
 	;;
 esac
 exit $status

@@ -579,7 +579,8 @@ END_TEST
 START_TEST(getinfo_lists_name_or_leave_out)
 {
 	ck_assert(mrf_env_listed(NULL, "mrfab"));
-	ck_assert(mrf_env_listed("", "mrfab"));
+	ck_assert(!mrf_env_listed("", "mrfab"));
+	ck_assert(!mrf_env_listed(",", "mrfab"));
 	ck_assert(mrf_env_listed("mrfab", "mrfab"));
 	ck_assert(mrf_env_listed("MRFab", "mrfab"));
 	ck_assert(mrf_env_listed("tcp,mrfab", "mrfab"));

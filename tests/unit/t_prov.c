@@ -229,6 +229,32 @@ START_TEST(another_name_has_a_higher_version_and_no_other_contents)
 }
 END_TEST
 
+/* As Mercury asks, which has a protocol for each name. */
+START_TEST(another_name_has_the_protocol_that_is_asked_of_it)
+{
+	struct fi_fabric_attr fabric = { .prov_name = (char *)"sockets" };
+	struct fi_ep_attr ep = { .type = FI_EP_RDM, .protocol = FI_PROTO_SOCK_TCP };
+	struct fi_info hints = { .fabric_attr = &fabric, .ep_attr = &ep }, *info = NULL;
+
+	setenv("FI_MRFAB_PROVIDER_NAME", "sockets", 1);
+	prov = fi_prov_ini();
+	ck_assert_int_eq(prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &hints, &info), 0);
+	ck_assert_uint_eq(info->ep_attr->protocol, FI_PROTO_SOCK_TCP);
+	free_all(info);
+	ep.protocol = FI_PROTO_UNSPEC;
+	ck_assert_int_eq(prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &hints, &info), 0);
+	ck_assert_uint_eq(info->ep_attr->protocol, MRF_PROTOCOL);
+	free_all(info);
+	/* By its own name it has its own. */
+	setenv("FI_MRFAB_PROVIDER_NAME", "mrfab", 1);
+	prov = fi_prov_ini();
+	fabric.prov_name = (char *)"mrfab";
+	ep.protocol = FI_PROTO_SOCK_TCP;
+	ck_assert_int_eq(prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &hints, &info),
+			 -FI_ENODATA);
+}
+END_TEST
+
 static TCase *tcase_prov(void)
 {
 	TCase *tc = tcase_create("prov");
@@ -243,6 +269,7 @@ static TCase *tcase_prov(void)
 	tcase_add_test(tc, its_variables_are_in_the_core_s_list);
 	tcase_add_test(tc, it_is_not_strict_unless_that_is_asked_for);
 	tcase_add_test(tc, another_name_has_a_higher_version_and_no_other_contents);
+	tcase_add_test(tc, another_name_has_the_protocol_that_is_asked_of_it);
 	return tc;
 }
 

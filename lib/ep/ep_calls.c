@@ -128,8 +128,12 @@ enum { NO_MSG = 4090, NO_TAGGED, NO_ATOMIC, NO_COLLECTIVE };
 
 static int lacking(unsigned code, const char *call, const char *cap)
 {
+	if (code == NO_ATOMIC)
+		return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, code,
+				  "%s needs %s, which this endpoint was not opened with", call,
+				  cap);
 	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, code,
-			  "%s needs %s, which this endpoint was not opened with", call, cap);
+			  "%s needs %s, which this library does not offer", call, cap);
 }
 
 /* Defines no_<kind>_<slot>, the function of one slot, and the call that reaches it. */

@@ -23,6 +23,11 @@ static inline unsigned mrf_mr_access_kernel(const struct mrf_mr_space *space, ui
 	return rights;
 }
 
+/*
+ * For a region with a remote right that is pinned on demand: says that there can be no memory, or none
+ * that may be written to.
+ */
+void mrf_mr_demand_tell(struct mrf_mr_space *space, const struct fi_mr_attr *attr);
 /* Warns, once per domain, that no right was asked for, or that capabilities were. */
 void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access);
 

@@ -4,6 +4,7 @@
 #include "base/host.h"
 #include "base/iov.h"
 #include "base/log.h"
+#include "base/maps.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "mr/access.h"
@@ -47,6 +48,51 @@ void mrf_mr_access_warn(struct mrf_mr_space *space, uint64_t access)
 			 "access=%#lx grants no right: the region is of no use "
 			 "(said once per domain)",
 			 access);
+}
+
+/* More than a program registers but for all of its address space. */
+#define ALL_OF_MEMORY (1ul << 46)
+
+/* Peers will be refused there. It is no mistake where the program maps something there later. */
+static void tell_null(struct mrf_mr_space *space, const struct iovec *iov)
+{
+	if (!iov->iov_base && iov->iov_len && iov->iov_len < ALL_OF_MEMORY &&
+	    mrf_mr_space_first(space, MRF_WARNED_NULL))
+		mrf_warn(
+			FI_LOG_MR, 3010,
+			"buf=NULL, len=%zu: registered, but peers are refused until memory is mapped "
+			"there, which needs privileges (said once per domain)",
+			iov->iov_len);
+}
+
+/* Looking that up takes too long to be done unless somebody wants to know. */
+static void tell_read_only(const struct iovec *iov)
+{
+	uint64_t start = (uintptr_t)iov->iov_base;
+	const struct mrf_mapping *first;
+	struct mrf_maps maps = { 0 };
+
+	if (!iov->iov_len || !mrf_log_enabled(FI_LOG_INFO, FI_LOG_MR) ||
+	    mrf_maps_look(&maps, start, start + 1))
+		return;
+	first = mrf_maps_at(&maps, start);
+	if (first && first->perms[1] != 'w')
+		mrf_info(FI_LOG_MR,
+			 "%p + %zu byte%s: registered with FI_REMOTE_WRITE, but the memory is "
+			 "mapped without PROT_WRITE: until that changes, peers' writes are refused",
+			 iov->iov_base, iov->iov_len, MRF_S(iov->iov_len));
+	mrf_maps_fini(&maps);
+}
+
+void mrf_mr_demand_tell(struct mrf_mr_space *space, const struct fi_mr_attr *attr)
+{
+	size_t i;
+
+	for (i = 0; i < attr->iov_count; i++) {
+		tell_null(space, &attr->mr_iov[i]);
+		if (attr->access & FI_REMOTE_WRITE)
+			tell_read_only(&attr->mr_iov[i]);
+	}
 }
 
 /* --- all arguments ---------------------------------------------------------------- */

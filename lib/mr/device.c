@@ -114,7 +114,8 @@ static int check_whose(const struct look *look, const struct mrf_mr_seg *seg,
 }
 
 /* A runtime may know memory of the host by another address that is good for its device only. */
-static int check_extent(const struct mrf_mr_seg *seg, const struct mrf_hmem_alloc *alloc)
+static int check_extent(const struct mrf_mr_seg *seg, const struct mrf_mr_seg *whole,
+			const struct mrf_hmem_alloc *alloc)
 {
 	if (mrf_range_inside(seg->addr, alloc->more ? 1 : seg->len, alloc->start, alloc->len))
 		return 0;
@@ -126,14 +127,15 @@ static int check_extent(const struct mrf_mr_seg *seg, const struct mrf_hmem_allo
 			seg->addr, (size_t)alloc->start, alloc->len, MRF_S(alloc->len));
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3308,
 			  "%#lx + %lu byte%s passes the end of its allocation, %#zx + %zu byte%s",
-			  seg->addr, seg->len, MRF_S(seg->len), (size_t)alloc->start, alloc->len,
-			  MRF_S(alloc->len));
+			  whole->addr, whole->len, MRF_S(whole->len), (size_t)alloc->start,
+			  alloc->len, MRF_S(alloc->len));
 }
 
 /* --- what it is --------------------------------------------------------------------------- */
 
-/* What the segment begins with. */
-static int look_at(struct look *look, const struct mrf_mr_seg *seg, struct mrf_hmem_alloc *alloc)
+/* What seg begins with, which is left of the whole one. */
+static int look_at(struct look *look, const struct mrf_mr_seg *seg, const struct mrf_mr_seg *whole,
+		   struct mrf_hmem_alloc *alloc)
 {
 	struct mrf_hmem_why why;
 	int ret = look->hmem->find(seg->addr, alloc, &why);
@@ -143,7 +145,7 @@ static int look_at(struct look *look, const struct mrf_mr_seg *seg, struct mrf_h
 				  seg->len, MRF_S(seg->len), why.text);
 	ret = check_whose(look, seg, alloc);
 	if (!ret)
-		ret = check_extent(seg, alloc);
+		ret = check_extent(seg, whole, alloc);
 	if (!ret)
 		look->staged |= mrf_hmem_is_copied(alloc->kind);
 	return ret;
@@ -169,7 +171,7 @@ static int look_at_all(struct look *look, const struct mrf_mr_pins *pins, unsign
 	int ret;
 
 	for (; left.len; left.addr += here, left.len -= here) {
-		ret = look_at(look, &left, &alloc);
+		ret = look_at(look, &left, &pins->seg[i], &alloc);
 		if (!ret)
 			ret = add_part(look, i, &alloc);
 		if (ret)

@@ -257,6 +257,9 @@ static int check_request(struct mrf_mr_space *space, const struct fi_mr_attr *at
 	if (ret)
 		return ret;
 	mrf_mr_access_warn(space, attr->access);
+	if (!(space->mode & FI_MR_ALLOCATED) && plan->access & MRF_MR_REMOTE &&
+	    !(space->mode & FI_MR_HMEM && attr->iface != FI_HMEM_SYSTEM))
+		mrf_mr_demand_tell(space, attr);
 	return 0;
 }
 

@@ -28,6 +28,7 @@ enum mrf_mr_warned {
 	MRF_WARNED_CAPS = 1 << 1,
 	MRF_WARNED_UNWRITTEN = 1 << 2,
 	MRF_WARNED_UNCOUNTED = 1 << 3,
+	MRF_WARNED_NULL = 1 << 4,
 };
 
 struct mrf_mr_space {

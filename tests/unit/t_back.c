@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include "base/log.h"
 #include "base/maps.h"
 #include "monitor/change.h"
 #include "mr/desc.h"
@@ -85,6 +86,53 @@ START_TEST(provider_keys_of_regions_pinned_on_demand_carry_no_rkey)
 	must_reach(fi_mr_key(mr), (uintptr_t)mem, PAGE);
 	env_must_close(mr);
 	back_close();
+}
+END_TEST
+
+static bool all_said(uint64_t access, void *at, size_t len, const char *words)
+{
+	static struct unit_capture cap;
+	struct fid_mr *mr;
+
+	unit_capture(&cap);
+	mr = env_must_reg(at, len, access, KEY);
+	env_must_close(mr);
+	unit_captured(&cap);
+	return words ? strstr(cap.text, words) && unit_lines(cap.text) == 1 : !*cap.text;
+}
+
+/* It is in order, and yet a newcomer's mistake. */
+START_TEST(registering_what_no_peer_can_reach_is_said)
+{
+	back_open(0);
+	ck_assert(all_said(FI_READ | FI_WRITE, NULL, PAGE, NULL));
+	ck_assert(all_said(RW, NULL, UINT64_MAX, NULL));
+	ck_assert(all_said(RW, NULL, PAGE, "MRF-W3010"));
+	ck_assert(all_said(RW, NULL, PAGE, NULL));
+	back_close();
+	back_open(FI_MR_MMU_NOTIFY);
+	ck_assert(all_said(FI_REMOTE_READ, NULL, PAGE, "MRF-W3010"));
+	back_close();
+}
+END_TEST
+
+/* At level info, because looking it up takes long. */
+START_TEST(registering_read_only_memory_for_writing_is_said)
+{
+	back_open(0);
+	ck_assert_int_eq(mprotect(mem, PAGE, PROT_READ), 0);
+	ck_assert(all_said(RW, mem, PAGE, NULL));
+	back_close();
+	setenv("FI_LOG_LEVEL", "info", 1);
+	mrf_log_reload();
+	back_open(0);
+	ck_assert_int_eq(mprotect(mem, PAGE, PROT_READ), 0);
+	ck_assert(all_said(FI_REMOTE_READ, mem, PAGE, NULL));
+	ck_assert(all_said(RW, mem, PAGE, "mapped without PROT_WRITE"));
+	ck_assert(all_said(RW, mem + PAGE, PAGE, NULL));
+	back_close();
+	unsetenv("FI_LOG_LEVEL");
+	mrf_log_reload();
 }
 END_TEST
 
@@ -1417,6 +1465,8 @@ static TCase *registering(void)
 
 	tcase_add_test(tc, registering_pins_nothing_and_needs_no_memory);
 	tcase_add_test(tc, registering_everything_brings_no_page_in);
+	tcase_add_test(tc, registering_what_no_peer_can_reach_is_said);
+	tcase_add_test(tc, registering_read_only_memory_for_writing_is_said);
 	tcase_add_test(tc, a_descriptor_that_is_not_pinned_goes_the_long_way);
 	tcase_add_test(tc, provider_keys_of_regions_pinned_on_demand_carry_no_rkey);
 	return tc;

@@ -63,6 +63,27 @@ START_TEST(resolve_never_refuses_on_an_old_answer)
 }
 END_TEST
 
+/* Through a variable of 32 bits. */
+START_TEST(resolve_says_that_a_key_is_too_small_to_be_the_peers)
+{
+	static const int modes[] = { FI_MR_ALLOCATED, FI_MR_PROV_KEY,
+				     FI_MR_PROV_KEY | FI_MR_ALLOCATED,
+				     FI_MR_PROV_KEY | FI_MR_VIRT_ADDR };
+	struct node_opt opt = mode_opt(modes[_i]);
+	uint64_t cut;
+
+	pair_open(&p, &opt);
+	cut = _i ? (uint32_t)p.key : 4711;
+	ck_assert(cut != p.key);
+	ck_assert_int_eq(write_key(0, 8, p.base, cut, &p), 0);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EKEYREJECTED, _i ? "so small" : "no such region"),
+			 4101);
+	ck_assert_int_eq(write_key(0, 8, p.base, ~p.key, &p), 0);
+	ck_assert_int_eq(want_err(&p.a, &p, FI_EKEYREJECTED, "no such region"), 4101);
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(resolve_says_by_how_much_an_access_is_out_of_bounds)
 {
 	struct node_opt opt = mode_opt(_i ? FI_MR_VIRT_ADDR : 0);
@@ -619,6 +640,7 @@ static TCase *tcase_changes(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, resolve_finds_the_region_registered_anew_under_the_same_key);
 	tcase_add_test(tc, resolve_never_refuses_on_an_old_answer);
+	tcase_add_loop_test(tc, resolve_says_that_a_key_is_too_small_to_be_the_peers, 0, 4);
 	tcase_add_loop_test(tc, resolve_says_by_how_much_an_access_is_out_of_bounds, 0, 2);
 	tcase_add_loop_test(tc, resolve_no_bit_of_an_address_means_anything_else, 0, ADDRESS_MODES);
 	tcase_add_loop_test(

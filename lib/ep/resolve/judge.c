@@ -10,8 +10,20 @@
 
 #define FAIL(...) (mrf_why_set(__VA_ARGS__), false)
 
+/* rkeys are longer than a byte, and the others have one of their highest bits set. */
+#define SHORTEST_RKEY 0x100u
+
+/* What is left of a key of 64 bits that went through 32: no region of such a peer has a key so small. */
+static bool is_cut(uint64_t key, uint64_t mr_mode)
+{
+	if (!(mr_mode & FI_MR_PROV_KEY) || key > UINT32_MAX)
+		return false;
+	return !(mr_mode & FI_MR_VIRT_ADDR) || key < SHORTEST_RKEY;
+}
+
 /* Says what is wrong with the region, whichever bytes are accessed. */
-static bool region_ok_locked(const struct mrf_remote *remote, struct mrf_why *why)
+static bool region_ok_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
+			     struct mrf_why *why)
 {
 	switch (remote->status) {
 	case MRF_MR_CLOSED:
@@ -39,7 +51,11 @@ static bool region_ok_locked(const struct mrf_remote *remote, struct mrf_why *wh
 			    "FI_KEY_NOTAVAIL is no key: fi_mr_key gives it until the region is "
 			    "enabled, and if the region has no remote right");
 	return FAIL(why, FI_EKEYREJECTED, 4101,
-		    "key 0x%" PRIx64 " is unknown: the peer has no such region", remote->key);
+		    "key 0x%" PRIx64 " is unknown: the peer has no such region%s", remote->key,
+		    is_cut(remote->key, peer->target.mr_mode)
+			    ? "; its domain chooses the keys (FI_MR_PROV_KEY), and none of them is "
+			      "so small: pass on all 64 bits of fi_mr_key"
+			    : "");
 }
 
 static bool bounds_fail_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
@@ -84,7 +100,7 @@ static bool range_fail_locked(const struct mrf_peer *peer, const struct mrf_remo
 		return FAIL(why, FI_EFAULT, 4145,
 			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64
 			    ": the peer has no memory there, or not with the rights that "
-			    "the region grants",
+			    "the region grants (mprotect, pkey_mprotect)",
 			    remote->key, range->addr, range->len);
 	case MRF_MR_NO_ROOM:
 		return FAIL(
@@ -196,7 +212,7 @@ enum mrf_verdict mrf_judge_locked(const struct mrf_op *op, const struct mrf_remo
 	*done = 0;
 	if (!remote->known)
 		return MRF_LACKS;
-	if (!region_ok_locked(remote, why) || !mrf_judge_grants_locked(op, remote, why))
+	if (!region_ok_locked(op->peer, remote, why) || !mrf_judge_grants_locked(op, remote, why))
 		return MRF_BAD;
 	return remote->complete ? judge_complete_locked(op, remote, rma, why)
 				: judge_on_demand_locked(op, remote, rma, done, why);

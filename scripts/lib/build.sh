@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 # Build trees below build/, kept and brought up to date by make. Variables: top (the source tree).
-# Safe to be used by several processes at a time. Output goes to a file and is shown on failure.
+# Safe to be used by several processes at a time. Output goes to a file and is shown on failure; with
+# build_told=yes each step says what it is at, and goes on saying so.
 
 jobs_max=$(nproc)
 
-# quietly LOG COMMAND...: shows the end of LOG when COMMAND fails, and fails.
-quietly() {
+# step WHAT COMMAND...: says so, if that is wanted.
+step() {
+	if [ "${build_told:-no}" = yes ]; then
+		say "$1"
+		patiently "$@"
+	else
+		"${@:2}"
+	fi
+}
+
+output_to() {
 	local log=$1
 	shift
-	"$@" >"$log" 2>&1 && return
+	"$@" >"$log" 2>&1
+}
+
+# quietly WHAT LOG COMMAND...: shows the end of LOG when COMMAND fails, and fails.
+quietly() {
+	local what=$1 log=$2
+	shift 2
+	step "$what" output_to "$log" "$@" && return
 	tail -n 60 "$log" >&2
 	warn "failed: $* (all of it: $log)"
 	return 1
@@ -23,14 +40,19 @@ bootstrap_needed() {
 		-newer "$top/Makefile.in" -print -quit | grep -q .
 }
 
-bootstrap() {
-	mkdir -p "$top/build"
+# What is built in a folder below build/ needs this; called before anything else is done.
+source_check() {
 	[ ! -f "$top/config.status" ] ||
 		die "the source folder itself is configured: run 'make distclean' there first"
+}
+
+bootstrap() {
+	source_check
+	mkdir -p "$top/build"
 	(
 		flock 9
 		bootstrap_needed || exit 0
-		cd "$top" && quietly build/bootstrap.log autoreconf -fi &&
+		cd "$top" && quietly "generating configure" build/bootstrap.log autoreconf -fi &&
 			touch Makefile.in
 	) 9>"$top/build/.bootstrap.lock"
 }
@@ -43,7 +65,7 @@ tree_configure() {
 	[ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/.options")" != "$wanted" ] || return 0
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	(cd "$dir" && quietly configure.log "$top/configure" -q "$@") || return
+	(cd "$dir" && quietly "configuring" configure.log "$top/configure" -q "$@") || return
 	printf '%s\n' "$wanted" >"$dir/.options"
 }
 
@@ -53,6 +75,6 @@ tree_make() {
 	shift
 	(
 		flock 9
-		quietly "$dir/make.log" make -C "$dir" -j "$jobs_max" "$@"
+		quietly "building" "$dir/make.log" make -C "$dir" -j "$jobs_max" "$@"
 	) 9>"$dir/.lock"
 }

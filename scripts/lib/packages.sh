@@ -3,15 +3,24 @@
 # Debian packages that the project needs, by group. a|b: a package that has another name in some
 # releases.
 
-package_groups=(build test rxe)
+package_groups=(build unit clang valgrind tree lint prov runner alloc rxe)
 declare -A packages=(
 	[build]="gcc g++ make libc6-dev autoconf automake libtool pkg-config check libsubunit-dev
 		libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev libsodium-dev"
-	[test]="clang clang-format-14|clang-format libclang-rt-14-dev|libclang-rt-dev llvm valgrind
-		libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev libjemalloc2 libhsa-runtime64-1 libze1 shellcheck perl procps git rdmacm-utils ca-certificates mmdebstrap"
 	[rxe]="qemu-system-x86 qemu-system-data busybox-static kmod cpio iproute2 rdma-core
 		ibverbs-providers ibverbs-utils util-linux xz-utils"
+	# The tests, by what only some of their suites need.
+	[unit]="perl procps git libfabric-dev libhsa-runtime64-1 libze1"
+	[clang]="clang libclang-rt-14-dev|libclang-rt-dev llvm"
+	[valgrind]="valgrind"
+	[tree]="mmdebstrap git"
+	[lint]="shellcheck perl git clang-format-14|clang-format"
+	[prov]="libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev"
+	[runner]="rdmacm-utils ca-certificates"
+	[alloc]="libjemalloc2"
 )
+# What "test" stands for.
+package_groups_test=(unit clang valgrind tree lint prov runner alloc)
 
 # packages_missing GROUP...: the packages of the groups that are not installed, one a line.
 packages_missing() {

@@ -84,7 +84,7 @@ kernel_find() {
 		kernel_offered "$1" && return
 		if [ "$(id -u)" = 0 ]; then
 			say "fetching the package lists (apt-get update)"
-			apt-get -qq update >&2
+			patiently "fetching the package lists" apt-get -qq update >&2
 			kernel_offered "$1" && return
 		fi
 	fi
@@ -125,12 +125,21 @@ kernel_download() {
 apt_try() {
 	local said complaint=$2 folder=$1
 	shift 2
-	said=$(apt-get -qq "$@" 2>&1) && return
+	said=$(mktemp)
+	patiently "fetching" apt_quietly "$said" "$@" && rm -f "$said" && return
+	said=$(cat "$said" && rm -f "$said")
 	printf '%s\n' "$said" >&2
 	if folder_full "$folder" || grep -qiE 'no space left|enough free space' <<<"$said"; then
 		die "$complaint: $(disk_full)"
 	fi
 	die "$complaint: no network, or stale package lists (run 'apt-get update' as root)"
+}
+
+# apt_quietly FILE ARGUMENT...: what apt says goes there.
+apt_quietly() {
+	local said=$1
+	shift
+	apt-get -qq "$@" >"$said" 2>&1
 }
 
 disk_full() {

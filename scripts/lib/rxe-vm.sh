@@ -277,7 +277,7 @@ vm_line() {
 }
 
 vm_await_boot() {
-	local line until=$((EPOCHSECONDS + vm_boot_limit))
+	local line until=$((EPOCHSECONDS + vm_boot_limit)) told=$EPOCHSECONDS
 	# A KVM that works reaches user space in a second or two.
 	[ "$1" = kvm ] && until=$((EPOCHSECONDS + 10))
 	while [ "$vm_state" = boot ]; do
@@ -292,6 +292,10 @@ vm_await_boot() {
 			kill -0 "$vm_qemu" 2>/dev/null || return
 			[ -z "$vm_signal" ] || return
 			[ "$EPOCHSECONDS" -lt "$until" ] || return
+			if [ $((EPOCHSECONDS - told)) -ge "$patience" ]; then
+				say "still booting"
+				told=$EPOCHSECONDS
+			fi
 		fi
 	done
 }

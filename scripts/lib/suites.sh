@@ -24,6 +24,13 @@ suites_turns=(
 	"runner late clang dist"
 )
 
+# Packages that they need beside those to build and to boot guests: groups of scripts/lib/packages.sh.
+declare -A suite_packages=(
+	[unit]=unit [asan]=unit [tsan]=unit [crowd]=unit [dist]=unit [install]=unit
+	[valgrind]="unit valgrind" [clang]="unit clang" [debian13]=tree [scripts]=lint [docs]=lint
+	[prov]=prov [runner]=runner [rxe-6.1-rest]=alloc [rxe-6.12]=alloc
+)
+
 declare -A stamped=(
 	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
 	[crowd]=${code[*]} [clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [runner]="scripts tests/runner"

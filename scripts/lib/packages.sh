@@ -8,7 +8,7 @@ declare -A packages=(
 	[build]="gcc g++ make libc6-dev autoconf automake libtool pkg-config check libsubunit-dev
 		libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev libsodium-dev"
 	[test]="clang clang-format-14|clang-format libclang-rt-14-dev|libclang-rt-dev llvm valgrind
-		libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev libjemalloc2 libhsa-runtime64-1 libze1 shellcheck perl groff procps git rdmacm-utils ca-certificates mmdebstrap"
+		libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev libjemalloc2 libhsa-runtime64-1 libze1 shellcheck perl groff-base procps git rdmacm-utils ca-certificates mmdebstrap"
 	[rxe]="qemu-system-x86 qemu-system-data busybox-static kmod cpio iproute2 rdma-core
 		ibverbs-providers ibverbs-utils util-linux xz-utils"
 )

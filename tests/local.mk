@@ -21,6 +21,7 @@ endif
 installcheck-local:
 	$(AM_V_at)$(AM_TESTS_ENVIRONMENT) \
 	DESTDIR='$(DESTDIR)' bindir='$(bindir)' libdir='$(libdir)' mandir='$(mandir)' \
+		docdir='$(docdir)' \
 		version='$(PACKAGE_VERSION)' $(top_srcdir)/tests/api/installcheck
 
 # A release is checked without a device: scripts/test has the same tests on several kernels.

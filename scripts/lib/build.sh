@@ -35,7 +35,7 @@ quietly() {
 # The build system itself, made anew when one of its parts is newer.
 bootstrap_needed() {
 	[ -x "$top/configure" ] && [ -f "$top/Makefile.in" ] || return 0
-	find "$top"/{configure.ac,Makefile.am,lib,include,tools,bench,tests,docs,scripts} \
+	find "$top"/{configure.ac,Makefile.am,lib,include,tools,bench,examples,tests,docs,scripts} \
 		\( -name '*.mk' -o -name '*.am' -o -name '*.ac' \) \
 		-newer "$top/Makefile.in" -print -quit | grep -q .
 }

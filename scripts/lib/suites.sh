@@ -8,7 +8,7 @@
 # suites_all_only, and a row in stamped if it takes long.
 
 # What the expensive suites depend on: unchanged, their recorded result stands.
-code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scripts/lib)
+code=(configure.ac Makefile.am m4 lib include tools tests bench examples scripts/test scripts/lib)
 
 suites_local=(unit asan tsan valgrind clang debian13 install dist scripts docs crowd)
 suites_rxe=(rxe-6.1 rxe-6.1-rest rxe-6.12 rxe-newest hosts late prov runner)
@@ -37,7 +37,7 @@ declare -A stamped=(
 	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
 	[rxe-6.1-rest]="${code[*]} scripts docs"
 	[rxe-6.12]="${code[*]} scripts docs" [rxe-newest]="${code[*]} scripts"
-	[late]="${code[*]} scripts" [prov]="${code[*]} scripts"
+	[late]="${code[*]} scripts" [prov]="${code[*]} scripts README.md"
 )
 
 # counted STATUS LOG: one program's result, and how long it, or what it ran, took.
@@ -207,6 +207,7 @@ suite_install() {
 	counts flags no_private_flags "$root"
 	counts consumer-c consumer "${CC:-cc}" "$top/tests/api/t_consumer.c"
 	counts consumer-c++ consumer "${CXX:-c++}" "$top/tests/api/t_consumer.cpp"
+	counts examples-build examples "$root/share/doc/libmrfab/examples"
 	counts symbols sh "$top/tests/api/t_symbols.sh" "$root/lib/libmrfab.so"
 	counts with-rxe "$root/bin/mrfab_with_rxe" --doctor
 	counts provider-folder only_file "$root/lib/mrfab/provider" libmrfab-fi.so
@@ -224,6 +225,16 @@ consumer() {
 			grep -v "^$top/build/root/" || return
 		"$1" -Wall -Werror -o "$out/consumer" "$2" $flags
 	} && "$out/consumer"
+}
+
+# examples FOLDER: built from a copy by their own Makefile, which leaves nothing when it cleans up.
+examples() {
+	local copy=$out/examples
+	rm -rf "$copy"
+	cp -r "$1" "$copy" &&
+		make -C "$copy" CC="${CC:-cc}" CFLAGS='-O2 -Wall -Wextra -Werror' &&
+		ldd "$copy/rma" | grep -F "$top/build/root/lib/libmrfab.so.1" &&
+		make -C "$copy" clean && diff -r "$1" "$copy"
 }
 
 # Of what the library itself is built with its users need nothing.
@@ -308,6 +319,7 @@ suite_hosts() {
 	export MRFAB_TEST_STRICT=1 MRFAB_FUNC_SHARE=quick
 	counts func-6.1 scripts/with-rxe "${on[@]}" 6.1 -- scripts/run-func --hosts
 	counts lost-6.1 scripts/with-rxe "${on[@]}" 6.1 -- build/main/tests/func/lost
+	counts rma-6.1 tests/api/run-examples build/main --hosts 2 --kernel 6.1 --timeout 120
 	counts commit-6.1 tests/runner/t_commit.sh build/main/tests/func/commit 6.1
 	counts func-6.12 scripts/with-rxe "${on[@]}" 6.12 -- \
 		scripts/run-func --hosts -- --mode native
@@ -319,7 +331,7 @@ suite_late() {
 		build/main/tests/func/late
 }
 
-# The module, under the libfabric that is installed, and under Debian's Open MPI.
+# The module, under the libfabric that is installed, and under Debian's Open MPI; the examples.
 suite_prov() {
 	local mpi=build/main/prov/mpi
 	export MRFAB_TEST_STRICT=1
@@ -328,6 +340,7 @@ suite_prov() {
 	counts prov tests/prov/run-prov build/main --kernel 6.1 --timeout 900 &
 	counts mpi scripts/with-rxe --kernel 6.1 --timeout 600 -- \
 		tests/prov/run-mpi build/main/.libs "$mpi"
+	counts examples tests/api/run-examples build/main --kernel 6.1 --timeout 300
 	wait
 }
 

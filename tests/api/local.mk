@@ -13,6 +13,7 @@ EXTRA_DIST += tests/prov \
 	tests/api/header_trees.pm \
 	tests/api/installcheck \
 	tests/api/readme-program \
+	tests/api/run-examples \
 	tests/api/t_consumer.c \
 	tests/api/t_consumer.cpp \
 	tests/api/t_selftest.sh

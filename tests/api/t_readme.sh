@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # The program in README.md compiles as it stands there, by the command that stands there, and
-# links with the library. Environment: CC, builddir, top_srcdir.
+# links with the library. tests/api/run-examples runs it. Environment: CC, builddir, top_srcdir.
 set -u
 builddir=$(cd "${builddir:-.}" && pwd)
 top=$(cd "${top_srcdir:-$(dirname "$0")/../..}" && pwd)
@@ -22,7 +22,7 @@ cat >"$tmp/bin/pkg-config" <<-END
 	[ "\$*" = "--cflags --libs mrfab" ] || exit 1
 	echo "-I'$top/include' -L'$builddir/.libs' -lmrfab" | tr -d "'"
 END
-printf '#!/bin/sh\nexec %s -Wall -Wextra -Werror "$@"\n' "${CC:-cc}" >"$tmp/bin/cc"
+printf '#!/bin/sh\nPATH="%s" exec %s -Wall -Wextra -Werror "$@"\n' "$PATH" "${CC:-cc}" >"$tmp/bin/cc"
 chmod +x "$tmp/bin/pkg-config" "$tmp/bin/cc"
 cd "$tmp" || exit 1
 PATH=$tmp/bin:$PATH sh -e ./command || {

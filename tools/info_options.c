@@ -25,7 +25,7 @@ static const struct words format_words = { FI_TYPE_ADDR_FORMAT, false, sizeof(ui
 
 #define WORDS 64
 
-enum { OPT_EXPLAIN = 256, OPT_NUMERIC, OPT_PID };
+enum { OPT_EXPLAIN = 256, OPT_NUMERIC, OPT_PID, OPT_CODE, OPT_JSON };
 
 static const struct option long_options[] = { { "caps", required_argument, NULL, 'c' },
 					      { "mode", required_argument, NULL, 'm' },
@@ -44,6 +44,8 @@ static const struct option long_options[] = { { "caps", required_argument, NULL,
 					      { "list", no_argument, NULL, 'l' },
 					      { "verbose", no_argument, NULL, 'v' },
 					      { "pid", required_argument, NULL, OPT_PID },
+					      { "code", required_argument, NULL, OPT_CODE },
+					      { "json", no_argument, NULL, OPT_JSON },
 					      { "explain", no_argument, NULL, OPT_EXPLAIN },
 					      { "version", no_argument, NULL, 'V' },
 					      { "help", no_argument, NULL, 'h' },
@@ -70,7 +72,9 @@ static const char usage_text[] =
 	"  -A, --api=MAJOR.MINOR      version of the interface to ask for\n"
 	"Output:\n"
 	"  -v, --verbose              everything that is offered\n"
+	"      --json                 the same as a JSON array\n"
 	"      --explain              log what was looked at and what was left out\n"
+	"      --code=CODE            explain the code of a message, MRF-E4105, instead\n"
 	"  -e, --env                  list the environment variables instead\n"
 	"      --pid=PID              what the library has done in another process instead\n"
 	"  -l, --list                 name the provider, even where nothing can be used\n"
@@ -234,6 +238,12 @@ static int parse_option(struct info_options *opt, int c, const char *arg)
 		opt->pid = arg;
 		return arg[strspn(arg, "0123456789")] || !*arg ? fail_usage("not a process", arg)
 							       : 0;
+	case OPT_CODE:
+		opt->code = arg;
+		return 0;
+	case OPT_JSON:
+		opt->json = true;
+		return 0;
 	case OPT_EXPLAIN:
 		opt->explain = true;
 		return 0;
@@ -272,6 +282,8 @@ int info_options_parse(struct info_options *opt, int argc, char **argv)
 	}
 	if (!ret && optind < argc)
 		return fail_usage("unexpected argument", argv[optind]);
+	if (!ret && opt->json && (opt->pid || opt->code || opt->variables))
+		return fail_usage("--json", "is for what is offered");
 	return ret;
 }
 

@@ -20,7 +20,9 @@ struct info_options {
 	bool verbose;
 	bool explain;
 	bool variables;
-	const char *pid; /* of another process, or NULL */
+	bool json;
+	const char *code; /* of a message, or NULL */
+	const char *pid;  /* of another process, or NULL */
 };
 
 /*

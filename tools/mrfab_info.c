@@ -14,6 +14,8 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include "info_cache.h"
+#include "info_code.h"
+#include "info_json.h"
 #include "info_options.h"
 #include "verbs/vnode.h"
 
@@ -146,7 +148,10 @@ static int print_infos(const struct info_options *opt)
 			 opt->use_hints ? opt->hints : NULL, &info);
 	if (ret)
 		return ret;
-	print_all(info, opt->verbose);
+	if (opt->json)
+		info_json_print(info);
+	else
+		print_all(info, opt->verbose);
 	fflush(stdout);
 	tell_barred(info);
 	fi_freeinfo(info);
@@ -169,6 +174,10 @@ int main(int argc, char **argv)
 	if (ret) {
 		fi_freeinfo(opt.hints);
 		return ret < 0 ? 2 : EXIT_SUCCESS;
+	}
+	if (opt.code) {
+		fi_freeinfo(opt.hints);
+		return info_code_print(opt.code) ? EXIT_SUCCESS : EXIT_FAILURE;
 	}
 	if (opt.pid) {
 		fi_freeinfo(opt.hints);

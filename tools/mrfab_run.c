@@ -15,6 +15,7 @@
 #include <strings.h>
 #include <unistd.h>
 #include "contract/mr_offer.h"
+#include "run_watch.h"
 
 #define MODULE "libmrfab-fi.so"
 #define FAILED 2
@@ -27,15 +28,18 @@ struct options {
 	const char *log;
 	const char *runtime;
 	bool explain;
+	struct run_watch watch;
 };
 
-enum { OPT_MODE = 256, OPT_STRICT, OPT_LOG, OPT_RUNTIME, OPT_EXPLAIN };
+enum { OPT_MODE = 256, OPT_STRICT, OPT_LOG, OPT_RUNTIME, OPT_EXPLAIN, OPT_FAIL_ON, OPT_LOG_FILE };
 
 static const struct option long_options[] = { { "mode", required_argument, NULL, OPT_MODE },
 					      { "strict", required_argument, NULL, OPT_STRICT },
 					      { "log", required_argument, NULL, OPT_LOG },
 					      { "runtime", required_argument, NULL, OPT_RUNTIME },
 					      { "explain", no_argument, NULL, OPT_EXPLAIN },
+					      { "fail-on", required_argument, NULL, OPT_FAIL_ON },
+					      { "log-file", required_argument, NULL, OPT_LOG_FILE },
 					      { "version", no_argument, NULL, 'V' },
 					      { "help", no_argument, NULL, 'h' },
 					      { NULL, 0, NULL, 0 } };
@@ -55,6 +59,9 @@ static const char usage_text[] =
 	"      --runtime=NAME   put a stand-in for the runtime of a device, cuda, rocr or ze,\n"
 	"                       under the program (LD_LIBRARY_PATH)\n"
 	"      --explain        log what fi_getinfo leaves out, and why\n"
+	"      --fail-on=E|W    exit with status 99 if a line of the library with a code of\n"
+	"                       that kind, MRF-E or MRF-W, was logged; EW: of either\n"
+	"      --log-file=FILE  append those lines to FILE as well\n"
 	"  -V, --version        print the version and exit\n"
 	"  -h, --help           print this and exit\n";
 
@@ -102,6 +109,20 @@ static const char *checked_mode(const char *value)
 	exit(FAILED);
 }
 
+static void parse_kinds(struct run_watch *watch, const char *kinds)
+{
+	const char *k;
+
+	for (k = kinds; *k; k++) {
+		watch->errors |= *k == 'E';
+		watch->warnings |= *k == 'W';
+	}
+	if (k != kinds && strspn(kinds, "EW") == strlen(kinds))
+		return;
+	complain("--fail-on=%s: must be E, W or EW", kinds);
+	exit(FAILED);
+}
+
 static void parse_option(struct options *opt, int c, const char *arg)
 {
 	static const char *const switches[] = { "on", "off", NULL };
@@ -121,10 +142,21 @@ static void parse_option(struct options *opt, int c, const char *arg)
 	case OPT_LOG:
 		opt->log = one_of("--log", arg, levels, "none, warn, trace, info or debug");
 		return;
+	case OPT_FAIL_ON:
+		parse_kinds(&opt->watch, arg);
+		return;
+	case OPT_LOG_FILE:
+		opt->watch.log_file = arg;
+		return;
 	default:
 		opt->explain = true;
 		return;
 	}
+}
+
+static bool is_watched(const struct options *opt)
+{
+	return opt->watch.errors || opt->watch.warnings || opt->watch.log_file;
 }
 
 /* Returns the index of the program. What stands behind that belongs to the program. */
@@ -144,6 +176,8 @@ static int parse_all(struct options *opt, int argc, char **argv)
 	}
 	if (optind == argc)
 		fail("no program is named; --help says how");
+	if (is_watched(opt) && opt->log && !strcmp(opt->log, "none"))
+		fail("--log=none leaves --fail-on and --log-file nothing to look at");
 	return optind;
 }
 
@@ -267,8 +301,13 @@ static void set_log(const struct options *opt, const char *provider)
 {
 	const char *level = wanted_level(opt);
 
-	if (!opt->log && !opt->explain && getenv("FI_LOG_LEVEL"))
+	/* What is watched must not be filtered away. */
+	if (is_watched(opt)) {
+		unsetenv("FI_LOG_PROV");
+		unsetenv("FI_LOG_SUBSYS");
+	} else if (!opt->log && !opt->explain && getenv("FI_LOG_LEVEL")) {
 		return;
+	}
 	if (!strcmp(level, "none")) {
 		unsetenv("FI_LOG_LEVEL");
 		return;
@@ -314,6 +353,24 @@ static void set_all(const struct options *opt, const char *program, const char *
 	fputc('\n', stderr);
 }
 
+/* Only returns if it cannot be run; errno says why. */
+static void run(const struct options *opt, char **argv)
+{
+	int status;
+
+	if (!is_watched(opt)) {
+		execvp(argv[0], argv);
+		return;
+	}
+	status = run_watched(&opt->watch, argv);
+	if (status >= 0)
+		exit(status);
+	if (status == RUN_WATCH_NO_FILE) {
+		complain("--log-file=%s: %s", opt->watch.log_file, strerror(errno));
+		exit(FAILED);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct options opt = { .mode = NULL };
@@ -325,7 +382,7 @@ int main(int argc, char **argv)
 	at = parse_all(&opt, argc, argv);
 	find_module(folder);
 	set_all(&opt, argv[at], folder);
-	execvp(argv[at], argv + at);
+	run(&opt, argv + at);
 	err = errno;
 	complain("%s: %s", argv[at], strerror(err));
 	return err == ENOENT ? NOT_FOUND : CANNOT_RUN;

@@ -41,4 +41,35 @@ if lacks_hmem; then
 	echo "FAIL: mrfab_info does not offer FI_MR_HMEM"
 	status=1
 fi
+# explains STATUS CODE TEXT: what --code says of it, in lines of at most 78 columns.
+explains() {
+	"$info" --code "$2" >"$tmp" 2>&1
+	rc=$?
+	if [ $rc != "$1" ] || ! grep -qF -- "$3" "$tmp" || grep -qE '.{79}' "$tmp"; then
+		echo "FAIL: mrfab_info --code $2: exit status $rc, $(cat "$tmp")"
+		status=1
+	fi
+}
+
+tmp=$(mktemp) || exit 1
+trap 'rm -f "$tmp"' EXIT
+explains 0 MRF-E4105 'The access is outside the region'
+explains 0 e4105 'MRF-E4105'
+explains 0 4105 'MRF-E4105'
+explains 0 W3010 'A region that peers may access begins at NULL'
+explains 1 MRF-W4105 'MRF-W4105 is no code of a message'
+explains 1 '' 'is no code of a message'
+# Each of the page, none empty, and nothing of its markup.
+for code in $(sed -n 's/^\.B MRF\\-\([EW][0-9]*\)$/\1/p' "${top_srcdir:-.}/docs/man/mrfab_messages.7"); do
+	"$info" --code "$code"
+done >"$tmp" 2>&1 || { echo "FAIL: mrfab_info --code knows not all codes"; status=1; }
+if [ "$(grep -c '^MRF-' "$tmp")" -lt 440 ] || grep -nE '^$|\\|^\.[A-Z]' "$tmp"; then
+	echo "FAIL: mrfab_info --code prints something that is no text"
+	status=1
+fi
+"$info" --json --pid 1 >"$tmp" 2>&1
+[ $? = 2 ] && grep -q -- '--json: is for what is offered' "$tmp" || {
+	echo "FAIL: mrfab_info --json --pid: $(cat "$tmp")"
+	status=1
+}
 exit $status

@@ -73,6 +73,32 @@ wanted 127 2 "$tmp/not-there"
 wanted 127 2 mrfab-there-is-no-such-program
 wanted 126 2 "$tmp"
 
+# watched STATUS LINES ARGUMENT...: as wanted; the lines of ours that it wrote are in the file.
+say='echo before; echo "libfabric:1:2::mrfab:mr:mrfab():0<warn> MRF-$0: text" >&2; echo MRF-E1000: no line >&2; exit $1'
+: >"$tmp/lines"
+wanted 99 4 --fail-on E --log-file "$tmp/lines" sh -c "$say" E3004 0
+[ "$(cat "$tmp/out")" = before ] || fault "a watched program's output is $(cat "$tmp/out")"
+wanted 99 4 --fail-on=EW sh -c "$say" W3004 7
+grep -q 'its own was 7' "$tmp/err" || fault "--fail-on hides the exit status: $(cat "$tmp/err")"
+wanted 7 3 --fail-on E --log-file "$tmp/lines" sh -c "$say" W3004 7
+wanted 0 3 --fail-on W --log-file "$tmp/lines" sh -c "$say" E3004 0
+[ "$(sed 's/.*> //' "$tmp/lines" | paste -sd ' ')" = "MRF-E3004: text MRF-W3004: text MRF-E3004: text" ] ||
+	fault "--log-file has $(cat "$tmp/lines")"
+wanted 143 1 --fail-on E sh -c 'kill $$'
+wanted 127 2 --fail-on E mrfab-there-is-no-such-program
+wanted 126 2 --log-file "$tmp/lines" "$tmp"
+refused '--fail-on=X: must be E, W or EW' --fail-on X true
+refused '--fail-on=: must be E, W or EW' --fail-on= true
+refused '--log=none leaves --fail-on and --log-file nothing' --fail-on E --log none true
+"$run" --log-file "$tmp/none/lines" true 2>"$tmp/err"
+[ $? = 2 ] && grep -q 'none/lines: No such file' "$tmp/err" || fault "--log-file: $(cat "$tmp/err")"
+# What the program leaves behind is not waited for.
+began=$(date +%s)
+wanted 0 1 --fail-on E sh -c 'sleep 30 & exit 0'
+[ $(($(date +%s) - began)) -lt 15 ] || fault "--fail-on waits for what the program started"
+FI_LOG_PROV=tcp FI_LOG_SUBSYS=cq FI_LOG_LEVEL=info gives FI_LOG_PROV=mrfab --fail-on E
+FI_LOG_PROV=tcp FI_LOG_SUBSYS=cq gives FI_LOG_SUBSYS=^core --log-file "$tmp/lines"
+
 # Options behind the program are the program's.
 wanted 0 1 echo --mode NONSENSE
 [ "$(cat "$tmp/out")" = "--mode NONSENSE" ] || fault "the program got $(cat "$tmp/out")"

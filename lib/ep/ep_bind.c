@@ -182,6 +182,12 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 			return ret;
 		flags &= ~(uint64_t)FI_REMOTE_WRITE;
 	}
+	if (!(flags & ~(uint64_t)(FI_SEND | FI_RECV)) && flags)
+		mrf_warn(
+			FI_LOG_EP_CTRL, 4068,
+			"fi_ep_bind(counter, flags=%#lx): accepted, but it counts nothing: messages are "
+			"not offered",
+			(unsigned long)flags);
 	ret = bind_own_locked(ep, cntr, flags & (FI_READ | FI_WRITE));
 	if (!ret)
 		bind_remote_locked(ep, cntr, flags);
@@ -196,6 +202,8 @@ static int bind_eq_locked(struct mrf_ep *ep, struct fid *fid)
 		return ret;
 	if (ep->hold_eq.target)
 		return bound_already("an event queue");
+	mrf_info(FI_LOG_EP_CTRL,
+		 "fi_ep_bind(event queue): accepted; no event is ever written to it");
 	mrf_obj_hold(&ep->hold_eq, mrf_eq_obj(mrf_eq_from_fid(fid)), &ep->fid.fid, NULL);
 	return 0;
 }

@@ -40,6 +40,7 @@ unit_programs += \
 	tests/unit/t_rpc \
 	tests/unit/t_once \
 	tests/unit/t_short \
+	tests/unit/t_never \
 	tests/unit/t_stack \
 	tests/unit/t_silent \
 	tests/unit/t_passive_state \
@@ -77,6 +78,8 @@ tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c $(breaks) $(EP_FIXTURE)
 tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
 tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_never_SOURCES = tests/unit/t_never.c $(EP_FIXTURE)
+tests_unit_t_never_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_stack_SOURCES = tests/unit/t_stack.c $(EP_FIXTURE)
 tests_unit_t_stack_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_stack_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,now

@@ -102,6 +102,7 @@ struct mrf_ep {
 	struct mrf_av *av;
 	struct mrf_cq *tx_cq;
 	struct mrf_cq *rx_cq;
+	bool told_dropped; /* that data are dropped for want of rx_cq; agent thread */
 	struct mrf_cntr *wr_cntr;
 	struct mrf_cntr *rd_cntr;
 	bool selective;		      /* tx_cq bound with FI_SELECTIVE_COMPLETION */

@@ -123,6 +123,12 @@ static void deliver_data(struct mrf_passive *passive, uint64_t len, uint64_t dat
 
 	if (passive->ep->rx_cq)
 		mrf_cq_write(passive->ep->rx_cq, &comp);
+	else if (!passive->ep->told_dropped)
+		mrf_warn(
+			FI_LOG_EP_DATA, 4069,
+			"the data of a peer's write (FI_REMOTE_CQ_DATA) are dropped: no completion "
+			"queue is bound to this endpoint with FI_RECV (said once per endpoint)");
+	passive->ep->told_dropped |= !passive->ep->rx_cq;
 }
 
 static int take_data(struct mrf_passive *passive, const uint8_t *msg, size_t len)

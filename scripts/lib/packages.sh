@@ -3,7 +3,7 @@
 # Debian packages that the project needs, by group. a|b: a package that has another name in some
 # releases.
 
-package_groups=(build test rxe)
+package_groups=(build test rxe package)
 declare -A packages=(
 	[build]="gcc g++ make libc6-dev autoconf automake libtool pkg-config check libsubunit-dev
 		libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev libsodium-dev"
@@ -11,6 +11,7 @@ declare -A packages=(
 		libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev libjemalloc2 libhsa-runtime64-1 libze1 shellcheck perl procps git rdmacm-utils ca-certificates mmdebstrap"
 	[rxe]="qemu-system-x86 qemu-system-data busybox-static kmod cpio iproute2 rdma-core
 		ibverbs-providers ibverbs-utils util-linux xz-utils"
+	[package]="dpkg-dev debhelper lintian"
 )
 
 # packages_missing GROUP...: the packages of the groups that are not installed, one a line.

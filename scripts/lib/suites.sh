@@ -168,9 +168,30 @@ suite_clang() {
 # All tests are built there; that they pass is for other suites.
 suite_dist() {
 	tree_configure dist
+	counts dist-again same_dist
 	counts distcheck make -C "$top/build/dist" -j "$jobs_max" distcheck \
 		TESTS='tests/unit/t_proto tests/api/t_info.sh tests/api/t_readme.sh tests/api/t_run.sh' \
 		DISTCHECK_CONFIGURE_FLAGS='CFLAGS=-O0 CXXFLAGS=-O0'
+}
+
+# A release has the same bytes when it is made again: from another copy of the tree, in another
+# folder, with other rights, where something was built before.
+same_dist() {
+	local other=$out/other
+	make -C "$top/build/dist" dist || return
+	rm -rf "$other"
+	mkdir -p "$other"
+	[ ! -e "$top/.git" ] || git clone -q --no-checkout "$top" "$other"
+	(
+		umask 027
+		tree_copy "$other"
+		cd "$other" || exit
+		autoreconf -fi
+		./configure -q CFLAGS=-O0 CXXFLAGS=-O0
+		make scripts/mrfab_with_rxe && touch scripts/check-docs.log scripts/check-docs.trs
+		XZ_OPT=-1 TAR_OPTIONS=--verbose make dist
+	)
+	cmp "$top"/build/dist/libmrfab-*.tar.xz "$other"/libmrfab-*.tar.xz && rm -rf "$other"
 }
 
 # What the README says, from nothing, and the unit tests with that compiler.

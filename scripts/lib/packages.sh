@@ -11,7 +11,7 @@ declare -A packages=(
 		libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev libjemalloc2 libhsa-runtime64-1 libze1 shellcheck perl procps git rdmacm-utils ca-certificates mmdebstrap"
 	[rxe]="qemu-system-x86 qemu-system-data busybox-static kmod cpio iproute2 rdma-core
 		ibverbs-providers ibverbs-utils util-linux xz-utils"
-	[package]="dpkg-dev debhelper lintian"
+	[package]="build-essential dpkg-dev debhelper lintian"
 )
 
 # packages_missing GROUP...: the packages of the groups that are not installed, one a line.

@@ -10,7 +10,7 @@
 # What the expensive suites depend on: unchanged, their recorded result stands.
 code=(configure.ac Makefile.am m4 lib include tools tests bench scripts/test scripts/lib)
 
-suites_local=(unit asan tsan valgrind clang debian13 install dist scripts docs crowd)
+suites_local=(unit asan tsan valgrind clang debian13 install dist packages scripts docs crowd)
 suites_rxe=(rxe-6.1 rxe-6.1-rest rxe-6.12 rxe-newest hosts late prov runner)
 suites_usual=(unit asan install scripts docs rxe-6.1)	# without options
 suites_quick=(unit rxe-6.1)
@@ -21,12 +21,12 @@ suites_every=("${suites_usual[@]}" prov)
 suites_turns=(
 	"rxe-6.12 rxe-newest tsan valgrind"
 	"hosts rxe-6.1-rest debian13"
-	"runner late clang dist"
+	"runner late clang dist packages"
 )
 
 declare -A stamped=(
 	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
-	[crowd]=${code[*]} [clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [runner]="scripts tests/runner"
+	[crowd]=${code[*]} [clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [packages]=. [runner]="scripts tests/runner"
 	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
 	[rxe-6.1-rest]="${code[*]} scripts docs"
 	[rxe-6.12]="${code[*]} scripts docs" [rxe-newest]="${code[*]} scripts"
@@ -192,6 +192,19 @@ same_dist() {
 		XZ_OPT=-1 TAR_OPTIONS=--verbose make dist
 	)
 	cmp "$top"/build/dist/libmrfab-*.tar.xz "$other"/libmrfab-*.tar.xz && rm -rf "$other"
+}
+
+# The packages of Debian 12 and 13, made in a bare tree, and tried in another one.
+suite_packages() {
+	local release
+	if [ "$(id -u)" != 0 ]; then
+		counts packages echo "skip packages: only root can change the root folder"
+		return
+	fi
+	for release in bookworm trixie; do
+		counts "made-$release" scripts/in-tree "$release" scripts/lib/in-package make
+		counts "tried-$release" scripts/in-tree "$release" scripts/lib/in-package try
+	done
 }
 
 # What the README says, from nothing, and the unit tests with that compiler.

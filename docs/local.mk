@@ -23,6 +23,7 @@ dist_man_MANS = \
 	docs/man/fi_param.3mrfab \
 	docs/man/fi_rma.3mrfab \
 	docs/man/mrfab.7 \
+	docs/man/mrfab_demo.1 \
 	docs/man/mrfab_info.1 \
 	docs/man/mrfab_messages.7 \
 	docs/man/mrfab_run.1 \

@@ -32,6 +32,19 @@ quietly() {
 	return 1
 }
 
+# files_of PATH...: the files there that belong to the project, each ended by a NUL.
+files_of() {
+	git ls-files -co --exclude-standard -z -- "$@" 2>/dev/null ||
+		find "$@" \( -path ./build -o -path ./.git \) -prune -o -type f -print0
+}
+
+# tree_copy FOLDER: the project as it is here, committed or not, without what was built.
+tree_copy() {
+	mkdir -p "$1"
+	(cd "$top" && files_of . | tar -c --null --no-recursion --ignore-failed-read -T -) |
+		tar -x --no-same-owner -C "$1"
+}
+
 # The build system itself, made anew when one of its parts is newer.
 bootstrap_needed() {
 	[ -x "$top/configure" ] && [ -f "$top/Makefile.in" ] || return 0

@@ -3,7 +3,7 @@
 # Debian packages that the project needs, by group. a|b: a package that has another name in some
 # releases.
 
-package_groups=(build unit clang valgrind tree lint prov runner alloc rxe)
+package_groups=(build unit clang valgrind tree lint prov runner alloc package rxe)
 declare -A packages=(
 	[build]="gcc g++ make libc6-dev autoconf automake libtool pkg-config check libsubunit-dev
 		libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev libsodium-dev"
@@ -18,6 +18,7 @@ declare -A packages=(
 	[prov]="libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev"
 	[runner]="rdmacm-utils ca-certificates"
 	[alloc]="libjemalloc2"
+	[package]="build-essential dpkg-dev debhelper lintian"
 )
 # What "test" stands for.
 package_groups_test=(unit clang valgrind tree lint prov runner alloc)

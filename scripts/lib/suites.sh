@@ -10,7 +10,7 @@
 # What the expensive suites depend on: unchanged, their recorded result stands.
 code=(configure.ac Makefile.am m4 lib include tools tests bench examples scripts/test scripts/lib)
 
-suites_local=(unit asan tsan valgrind clang debian13 install dist scripts docs crowd)
+suites_local=(unit asan tsan valgrind clang debian13 install dist packages scripts docs crowd)
 suites_rxe=(rxe-6.1 rxe-6.1-rest rxe-6.12 rxe-newest hosts late prov runner)
 suites_usual=(unit asan install scripts docs rxe-6.1)	# without options
 suites_quick=(unit rxe-6.1)
@@ -21,7 +21,7 @@ suites_every=("${suites_usual[@]}" prov)
 suites_turns=(
 	"rxe-6.12 rxe-newest tsan valgrind"
 	"hosts rxe-6.1-rest debian13"
-	"runner late clang dist"
+	"runner late clang dist packages"
 )
 
 # Packages that they need beside those to build and to boot guests: groups of scripts/lib/packages.sh.
@@ -33,7 +33,7 @@ declare -A suite_packages=(
 
 declare -A stamped=(
 	[asan]=${code[*]} [tsan]=${code[*]} [valgrind]=${code[*]}
-	[crowd]=${code[*]} [clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [runner]="scripts tests/runner"
+	[crowd]=${code[*]} [clang]=${code[*]} [debian13]="${code[*]} scripts" [dist]=. [packages]=. [runner]="scripts tests/runner"
 	[hosts]="${code[*]} scripts" [rxe-6.1]="${code[*]} scripts docs"
 	[rxe-6.1-rest]="${code[*]} scripts docs"
 	[rxe-6.12]="${code[*]} scripts docs" [rxe-newest]="${code[*]} scripts"
@@ -175,9 +175,43 @@ suite_clang() {
 # All tests are built there; that they pass is for other suites.
 suite_dist() {
 	tree_configure dist
+	counts dist-again same_dist
 	counts distcheck make -C "$top/build/dist" -j "$jobs_max" distcheck \
 		TESTS='tests/unit/t_proto tests/api/t_info.sh tests/api/t_readme.sh tests/api/t_run.sh' \
 		DISTCHECK_CONFIGURE_FLAGS='CFLAGS=-O0 CXXFLAGS=-O0'
+}
+
+# A release has the same bytes when it is made again: from another copy of the tree, in another
+# folder, with other rights, where something was built before.
+same_dist() {
+	local other=$out/other
+	make -C "$top/build/dist" dist || return
+	rm -rf "$other"
+	mkdir -p "$other"
+	[ ! -e "$top/.git" ] || git clone -q --no-checkout "$top" "$other"
+	(
+		umask 027
+		tree_copy "$other"
+		cd "$other" || exit
+		autoreconf -fi
+		./configure -q CFLAGS=-O0 CXXFLAGS=-O0
+		make scripts/mrfab_with_rxe && touch scripts/check-docs.log scripts/check-docs.trs
+		XZ_OPT=-1 TAR_OPTIONS=--verbose make dist
+	)
+	cmp "$top"/build/dist/libmrfab-*.tar.xz "$other"/libmrfab-*.tar.xz && rm -rf "$other"
+}
+
+# The packages of Debian 12 and 13, made in a bare tree, and tried in another one.
+suite_packages() {
+	local release
+	if [ "$(id -u)" != 0 ]; then
+		counts packages echo "skip packages: only root can change the root folder"
+		return
+	fi
+	for release in bookworm trixie; do
+		counts "made-$release" scripts/in-tree "$release" scripts/lib/in-package make
+		counts "tried-$release" scripts/in-tree "$release" scripts/lib/in-package try
+	done
 }
 
 # What the README says, from nothing, and the unit tests with that compiler.

@@ -21,13 +21,14 @@ suites_every=("${suites_usual[@]}" prov)
 suites_turns=(
 	"rxe-6.12 rxe-newest tsan valgrind"
 	"hosts rxe-6.1-rest debian13"
-	"runner late clang dist packages"
+	"runner late dist"
+	"clang packages"
 )
 
 # Packages that they need beside those to build and to boot guests: groups of scripts/lib/packages.sh.
 declare -A suite_packages=(
 	[unit]=unit [asan]=unit [tsan]=unit [crowd]=unit [dist]=unit [install]=unit
-	[valgrind]="unit valgrind" [clang]="unit clang" [debian13]=tree [scripts]=lint [docs]=lint
+	[valgrind]="unit valgrind" [clang]="unit clang" [debian13]=tree [packages]=tree [scripts]=lint [docs]=lint
 	[prov]=prov [runner]=runner [rxe-6.1-rest]=alloc [rxe-6.12]=alloc
 )
 

@@ -70,11 +70,11 @@ START_TEST(budget_what_a_connection_may_take)
 
 	want_row("the address belongs to no machine", connecting());
 	want_row("its machine does not answer the request", connecting());
-	want_row("it has no room for another connection", connecting());
-	want_row("it wants one proof after another", connecting());
-	snprintf(row, sizeof(row), "nobody listens there (%d attempts)", MRF_REFUSALS);
+	want_row("the peer has no room for another connection", connecting());
+	want_row("the peer keeps asking for another proof", connecting());
+	snprintf(row, sizeof(row), "nobody listens at the address (%d attempts)", MRF_REFUSALS);
 	want_row(row, (MRF_REFUSALS - 1) * MRF_RETRY_MS / 1000.0);
-	snprintf(row, sizeof(row), "it drops the connection each time (%d times)", MRF_LOSSES);
+	snprintf(row, sizeof(row), "the peer drops the connection each time (%d times)", MRF_LOSSES);
 	want_row(row, MRF_LOSSES * connecting());
 }
 END_TEST
@@ -84,11 +84,11 @@ START_TEST(budget_what_a_connected_peer_may_take)
 	char row[256];
 	double gone = unacknowledged();
 
-	want_row("its machine goes: a write that was sent", gone);
-	want_row("its machine goes: a read, or what was not sent", gone + connecting());
-	want_row("its machine goes while it owes an answer",
+	want_row("its machine goes down: a write that was sent", gone);
+	want_row("its machine goes down: a read, or an operation not yet sent", gone + connecting());
+	want_row("its machine goes down while it owes an answer",
 		 MRF_PROBE_MS / 1000.0 + gone + connecting());
-	snprintf(row, sizeof(row), "its machine goes and comes: a read (%d times)",
+	snprintf(row, sizeof(row), "its machine goes down and comes back: a read (%d times)",
 		 MRF_TIMEOUTS + 1);
 	want_row(row, (MRF_TIMEOUTS + 1) * gone + MRF_TIMEOUTS * connecting());
 	want_row("its process is stopped, and an answer is needed",
@@ -102,7 +102,7 @@ START_TEST(budget_what_is_counted_and_not_timed)
 	char words[256];
 
 	snprintf(words, sizeof(words),
-		 "After %d refusals, or %d where the memory is pinned on "
+		 "After %d refusals, or %d if the memory is pinned on "
 		 "demand,",
 		 MRF_OP_REFUSED, MRF_OP_REFUSED_ON_DEMAND);
 	want_words(words);
@@ -113,7 +113,7 @@ START_TEST(budget_what_is_counted_and_not_timed)
 	snprintf(words, sizeof(words), "asked again after %d to %d milliseconds",
 		 MRF_RETRY_FIRST_MS, MRF_RETRY_MS);
 	want_words(words);
-	snprintf(words, sizeof(words), "at one host, %d are connected at a time", MRF_TURNS);
+	snprintf(words, sizeof(words), "%d peers at a time are connected to at any one host", MRF_TURNS);
 	want_words(words);
 	/* Whoever has a turn gives it back then; only that lets others see the silence. */
 	ck_assert_int_lt(MRF_TURN_SILENT_MS, MRF_DIAL_MS);

@@ -74,7 +74,8 @@ START_TEST(budget_what_a_connection_may_take)
 	want_row("the peer keeps asking for another proof", connecting());
 	snprintf(row, sizeof(row), "nobody listens at the address (%d attempts)", MRF_REFUSALS);
 	want_row(row, (MRF_REFUSALS - 1) * MRF_RETRY_MS / 1000.0);
-	snprintf(row, sizeof(row), "the peer drops the connection each time (%d times)", MRF_LOSSES);
+	snprintf(row, sizeof(row), "the peer drops the connection each time (%d times)",
+		 MRF_LOSSES);
 	want_row(row, MRF_LOSSES * connecting());
 }
 END_TEST
@@ -85,7 +86,8 @@ START_TEST(budget_what_a_connected_peer_may_take)
 	double gone = unacknowledged();
 
 	want_row("its machine goes down: a write that was sent", gone);
-	want_row("its machine goes down: a read, or an operation not yet sent", gone + connecting());
+	want_row("its machine goes down: a read, or an operation not yet sent",
+		 gone + connecting());
 	want_row("its machine goes down while it owes an answer",
 		 MRF_PROBE_MS / 1000.0 + gone + connecting());
 	snprintf(row, sizeof(row), "its machine goes down and comes back: a read (%d times)",
@@ -113,7 +115,8 @@ START_TEST(budget_what_is_counted_and_not_timed)
 	snprintf(words, sizeof(words), "asked again after %d to %d milliseconds",
 		 MRF_RETRY_FIRST_MS, MRF_RETRY_MS);
 	want_words(words);
-	snprintf(words, sizeof(words), "%d peers at a time are connected to at any one host", MRF_TURNS);
+	snprintf(words, sizeof(words), "%d peers at a time are connected to at any one host",
+		 MRF_TURNS);
 	want_words(words);
 	/* Whoever has a turn gives it back then; only that lets others see the silence. */
 	ck_assert_int_lt(MRF_TURN_SILENT_MS, MRF_DIAL_MS);

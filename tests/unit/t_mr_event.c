@@ -340,28 +340,40 @@ START_TEST(bind_of_a_counter_that_cannot_be_is_refused_with_its_reason)
 }
 END_TEST
 
+/* An endpoint that is not told of writes. */
+static struct endpoint deaf = { .fid.fclass = FI_CLASS_EP };
+
+static void open_deaf(void)
+{
+	mrf_obj_init(&deaf.obj, &deaf.fid, NULL);
+	ck_assert_int_eq(mrf_mr_port_open(&env.space, &deaf.port, &deaf.obj, false, NULL, 0), 0);
+}
+
+static void close_deaf(void)
+{
+	ck_assert_int_eq(mrf_mr_port_close(&env.space, &deaf.port), 0);
+	mrf_mr_port_free(&deaf.port);
+	mrf_obj_fini(&deaf.obj);
+}
+
 /* It would never count: whatever is written, no endpoint is told of it. */
 START_TEST(bind_where_no_endpoint_is_told_of_writes_is_refused)
 {
 	const uint64_t modes[] = { PLAIN, EVENT, 0, PLAIN | FI_MR_ENDPOINT };
-	struct endpoint deaf = { .fid.fclass = FI_CLASS_EP };
 	struct fid_mr *mr;
 
 	back_open(modes[_i]);
 	one = open_cntr();
 	mr = reg_event();
 	refused(fi_mr_bind(mr, &one->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS, "MRF-E3240");
-	mrf_obj_init(&deaf.obj, &deaf.fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &deaf.port, &deaf.obj, false, NULL, 0), 0);
+	open_deaf();
 	refused(fi_mr_bind(mr, &one->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS, "MRF-E3240");
 	/* One that is told is enough. */
 	open_port();
 	must_bind(mr, one);
 	close_cntr(&one);
 	env_must_close(mr);
-	ck_assert_int_eq(mrf_mr_port_close(&env.space, &deaf.port), 0);
-	mrf_mr_port_free(&deaf.port);
-	mrf_obj_fini(&deaf.obj);
+	close_deaf();
 	close_all();
 }
 END_TEST
@@ -369,12 +381,10 @@ END_TEST
 /* Where regions are bound to endpoints, each of those has to be told; in either order. */
 START_TEST(bind_to_an_endpoint_that_is_not_told_and_a_counter_is_refused)
 {
-	struct endpoint deaf = { .fid.fclass = FI_CLASS_EP };
 	struct fid_mr *mr;
 
 	open_with(PLAIN | FI_MR_ENDPOINT, FI_VERSION(2, 3));
-	mrf_obj_init(&deaf.obj, &deaf.fid, NULL);
-	ck_assert_int_eq(mrf_mr_port_open(&env.space, &deaf.port, &deaf.obj, false, NULL, 0), 0);
+	open_deaf();
 	mr = reg_event();
 	ck_assert_int_eq(fi_mr_bind(mr, &deaf.fid, 0), 0);
 	refused(fi_mr_bind(mr, &one->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS, "MRF-E3241");
@@ -384,9 +394,7 @@ START_TEST(bind_to_an_endpoint_that_is_not_told_and_a_counter_is_refused)
 	must_bind(mr, one);
 	refused(fi_mr_bind(mr, &deaf.fid, 0), -FI_EINVAL, "MRF-E3243");
 	env_must_close(mr);
-	ck_assert_int_eq(mrf_mr_port_close(&env.space, &deaf.port), 0);
-	mrf_mr_port_free(&deaf.port);
-	mrf_obj_fini(&deaf.obj);
+	close_deaf();
 	close_all();
 }
 END_TEST

@@ -16,7 +16,8 @@ static size_t nsaid;
 
 static struct mrf_static_lock lock = MRF_STATIC_LOCK(NULL);
 
-bool mrf_info_is_new(unsigned code, const char *what)
+/* Is this the first time? */
+static bool is_new(unsigned code, const char *what)
 {
 	bool is_new;
 	size_t i;
@@ -38,5 +39,5 @@ bool mrf_info_is_new(unsigned code, const char *what)
 
 enum fi_log_level mrf_info_level(unsigned code, const char *what)
 {
-	return !mrf_host && mrf_info_is_new(code, what) ? FI_LOG_WARN : FI_LOG_INFO;
+	return !mrf_host && is_new(code, what) ? FI_LOG_WARN : FI_LOG_INFO;
 }

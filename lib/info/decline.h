@@ -8,17 +8,17 @@
 #ifndef MRF_INFO_DECLINE_H
 #define MRF_INFO_DECLINE_H
 
-#include <stdbool.h>
 #include "base/log.h"
 
-/* Is this the first time? what: a string that lives as long as the process, or NULL. Thread-safe. */
-bool mrf_info_is_new(unsigned code, const char *what);
-/* The level for it. */
+/*
+ * The level for it: a warning the first time. what: a string that lives as long as the process, or NULL.
+ * Thread-safe.
+ */
 enum fi_log_level mrf_info_level(unsigned code, const char *what);
 
 /*
  * Logs the refusal and returns -FI_ENODATA. what: the hint's name, if hints with this code have several;
- * as mrf_info_is_new takes it.
+ * as mrf_info_level takes it.
  */
 #define mrf_info_decline(code, what, ...)                                                   \
 	mrf_refuse_as(mrf_info_level(code, what), NULL, 0, FI_ENODATA, FI_LOG_FABRIC, code, \

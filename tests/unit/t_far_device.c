@@ -3,8 +3,10 @@
  * Peers that reach memory of a device: by way of a ring at the target and requests to its agent
  * (ep/tx/rma_op.h, ep/rx/ring.h, ep/rx/job_serve.h).
  */
+#include <pthread.h>
 #include <time.h>
 #include "base/env.h"
+#include "loop/agent_calls.h"
 #include "far_fixture.h"
 
 /* --- regions that are left late ------------------------------------------------------------- */
@@ -465,6 +467,75 @@ START_TEST(far_device_survives_a_connection_that_breaks)
 }
 END_TEST
 
+static _Atomic unsigned replies;
+static _Atomic bool refuse_next;
+
+/* For fake.on_send. */
+static enum fake_fate on_send(uint8_t *msg, size_t *len, bool from_target)
+{
+	(void)msg;
+	(void)len;
+	replies += from_target;
+	return !from_target && atomic_exchange(&refuse_next, false) ? FAKE_REFUSE : FAKE_DELIVER;
+}
+
+static _Atomic bool may_go_on;
+
+static int rest(struct mrf_agent *agent, void *arg)
+{
+	(void)agent;
+	(void)arg;
+	while (!atomic_load(&may_go_on))
+		usleep(1000);
+	return 0;
+}
+
+static void *have_agent_rest(void *arg)
+{
+	(void)arg;
+	mrf_agent_command(node_agent(&p.a), NULL, rest);
+	return NULL;
+}
+
+/*
+ * The peer says that the bytes are in its ring, and before they are read from there the connection
+ * breaks, and the ring goes with it: the next one's ring does not hold them.
+ */
+START_TEST(far_device_bytes_are_asked_for_again_when_their_ring_is_gone)
+{
+	pthread_t thread;
+	unsigned heard;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	rig->put(dev, want, 100);
+	memset(mem, 0, 100);
+	fake_freeze(true);
+	fake.on_send = on_send;
+	fake_freeze(false);
+	atomic_store(&may_go_on, false);
+	ck_assert_int_eq(pthread_create(&thread, NULL, have_agent_rest, NULL), 0);
+	usleep(20000);
+	heard = replies;
+	ck_assert_int_eq(read_far(0, 100), 0);
+	want_soon(replies > heard);
+	/* A question breaks the connection, which this thread sees first. */
+	atomic_store(&refuse_next, true);
+	pair_write(&p, 0, 100);
+	ck_assert(!refuse_next);
+	ck_assert_int_eq(fi_cq_read(p.a.cq, got, 1), -FI_EAGAIN);
+	atomic_store(&may_go_on, true);
+	pthread_join(thread, NULL);
+	want_ok(&p.a, &p);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert(!memcmp(mem, want, 100));
+	fake_freeze(true);
+	fake.on_send = NULL;
+	fake_freeze(false);
+	close_all();
+}
+END_TEST
+
 /* The initiator goes while the target copies for it; the region can be closed afterwards. */
 START_TEST(far_device_copy_is_finished_for_nobody)
 {
@@ -640,6 +711,8 @@ static TCase *far_device(void)
 	tcase_add_loop_test(tc, far_device_memory_that_was_freed_is_an_error, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_copies_that_fail_are_told, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_survives_a_connection_that_breaks, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_bytes_are_asked_for_again_when_their_ring_is_gone, 0,
+			    RIGS);
 	tcase_add_loop_test(tc, far_device_copy_is_finished_for_nobody, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_is_not_written_by_a_job_that_is_late, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_write_counts_when_its_region_is_closed_meanwhile, 0, 2);

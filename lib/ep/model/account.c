@@ -24,6 +24,16 @@ void mrf_account_rewind_locked(struct mrf_op *op)
 	op->empty_known = 0;
 }
 
+void mrf_account_lost_locked(struct mrf_op *op)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	if (op->type->lost)
+		op->type->lost(op);
+	op->resolved = false;
+	op->empty_known = 0;
+	op->broken.counted = false;
+}
+
 bool mrf_account_disown_locked(struct mrf_op *op)
 {
 	struct mrf_window *window;

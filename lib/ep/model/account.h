@@ -33,6 +33,9 @@
  *	all done			it becomes its next type, or ends with success
  *	more to be posted		it waits for its turn
  *
+ * What the peer holds for an operation that has nothing out (bytes in its ring that have not been read
+ * yet) goes with the connection: mrf_account_lost_locked.
+ *
  * The invariant that holds when ep->lock is free (mrf_account_right_locked): acked <= pos <= total.
  * `again` and `failed` are set only while something is out, or (failed) in chores.list. An operation
  * of which nothing is out is in one list. inflight and awaiting are what the ring and the window of
@@ -65,6 +68,12 @@ static inline bool mrf_account_done(const struct mrf_op *op)
  * What is not done will be posted again. Nothing is out, so what was posted of it has failed.
  */
 void mrf_account_rewind_locked(struct mrf_op *op);
+/*
+ * op is queued, and its connection is lost; something may still be out. What the peer held for op is
+ * lost, too, although nothing comes back that would tell; and at the next connection the address may
+ * belong to another endpoint, with other keys.
+ */
+void mrf_account_lost_locked(struct mrf_op *op);
 /*
  * Nobody waits any more for the replies to op's requests. True: the peer may carry some of them out
  * all the same.

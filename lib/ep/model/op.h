@@ -59,6 +59,11 @@ struct mrf_op_type {
 	 */
 	void (*again)(struct mrf_ep *ep, struct mrf_op *op);
 	/*
+	 * The connection is lost, and with it what the peer holds for op there, such as bytes in a
+	 * ring. NULL: nothing.
+	 */
+	void (*lost)(struct mrf_op *op);
+	/*
 	 * Everything is done: copies the results to the application's buffers, which may
 	 * have to be read in first; called without ep->lock, once more if it returns -FI_EAGAIN:
 	 * without may_wait, a buffer is not there yet.

@@ -387,13 +387,7 @@ void mrf_peer_rewind_locked(struct mrf_peer *peer)
 		mrf_list_del(node);
 		mrf_list_add_head(node, &peer->queue);
 	}
-	/* At the next connection the address may belong to another endpoint, with other keys. */
-	mrf_list_each (pos, &peer->queue) {
-		struct mrf_op *op = mrf_list_entry(pos, struct mrf_op, node);
-
-		op->resolved = false;
-		op->empty_known = 0;
-		op->broken.counted = false;
-	}
+	mrf_list_each (pos, &peer->queue)
+		mrf_account_lost_locked(mrf_list_entry(pos, struct mrf_op, node));
 	mrf_ask_lost_locked(peer);
 }

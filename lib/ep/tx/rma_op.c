@@ -256,10 +256,16 @@ static int post_get_locked(struct mrf_peer *peer, struct mrf_op *op)
 	return ret;
 }
 
+/* What has come to the ring and was not read. */
+static void lose_ring(struct mrf_op *op)
+{
+	op->fetched = op->acked;
+}
+
 static void get_again(struct mrf_ep *ep, struct mrf_op *op)
 {
 	(void)ep;
-	op->fetched = op->acked;
+	lose_ring(op);
 }
 
 static const struct mrf_rpc get_rpc = {
@@ -275,6 +281,7 @@ static const struct mrf_op_type get = {
 	.rpc = &get_rpc,
 	.post = post_get_locked,
 	.again = get_again,
+	.lost = lose_ring,
 };
 
 /* --- both ---------------------------------------------------------------------------------- */

@@ -192,6 +192,22 @@ START_TEST(connecting_after_a_change_of_credentials_fails_at_once)
 }
 END_TEST
 
+/* Whichever step of it is denied. */
+START_TEST(connecting_says_that_credentials_have_changed)
+{
+	static const enum fake_call steps[] = { FAKE_VCONN_OPEN, FAKE_CREATE_QP, FAKE_ROUTE,
+						FAKE_CONNECT, FAKE_ESTABLISH };
+
+	pair_open(&p, PLAIN);
+	fake_fail(steps[_i], 1, FI_EACCES);
+	pair_write(&p, 0, 100);
+	want_denied(pair_ctx(&p, 0));
+	/* It was only that thread, and only for a moment. */
+	warm_up();
+	pair_close(&p);
+}
+END_TEST
+
 START_TEST(agent_that_is_denied_rests)
 {
 	unsigned asked;
@@ -305,6 +321,7 @@ static TCase *tcase_initiator(void)
 	tcase_add_test(tc, question_that_is_not_taken_fails_what_waits_for_it);
 	tcase_add_test(tc, credentials_of_one_thread_end_its_operation_but_not_the_endpoint);
 	tcase_add_loop_test(tc, connecting_after_a_change_of_credentials_fails_at_once, 0, 2);
+	tcase_add_loop_test(tc, connecting_says_that_credentials_have_changed, 0, 5);
 	tcase_add_test(tc, agent_that_is_denied_rests);
 	tcase_add_test(tc, regions_go_on_and_new_domains_work);
 	return tc;

@@ -225,6 +225,18 @@ static enum mrf_attempt fail_attempt_locked(const struct mrf_peer *peer, int err
 	return MRF_ATTEMPT_FAILED;
 }
 
+/*
+ * The same, once the address has been found: what the kernel denies then is denied to the whole
+ * process.
+ */
+static enum mrf_attempt fail_found_locked(const struct mrf_peer *peer, int err, int code,
+					  const char *text, struct mrf_why *why)
+{
+	if (err == FI_EACCES)
+		return fail_attempt_locked(peer, err, 5204, MRF_DENIED_TEXT, why);
+	return fail_attempt_locked(peer, err, code, text, why);
+}
+
 enum mrf_attempt mrf_conn_lost_locked(const struct mrf_peer *peer, struct mrf_why *why)
 {
 	mrf_lock_held(&peer->ep->lock);
@@ -237,11 +249,9 @@ static enum mrf_attempt on_failed_locked(const struct mrf_peer *peer, int err, s
 {
 	const char *text = "the address cannot be reached over this device";
 
-	if (err == FI_EACCES)
-		return fail_attempt_locked(peer, err, 5204, MRF_DENIED_TEXT, why);
 	if (err == FI_ETIMEDOUT)
 		text = "no answer to the connection request";
-	return fail_attempt_locked(peer, err, 4128, text, why);
+	return fail_found_locked(peer, err, 4128, text, why);
 }
 
 /* --- LOOKING to ASKING --------------------------------------------------------------------- */
@@ -297,8 +307,8 @@ static enum mrf_attempt on_addr_locked(struct mrf_conn *conn, struct mrf_why *wh
 	mrf_conn_lock(conn);
 	if (!ret)
 		return MRF_ATTEMPT_GOES_ON;
-	return fail_attempt_locked(conn->peer, -ret, 4122,
-				   "no queue pair can be made, or there is no route", why);
+	return fail_found_locked(conn->peer, -ret, 4122,
+				 "no queue pair can be made, or there is no route", why);
 }
 
 static enum mrf_attempt on_route_locked(struct mrf_conn *conn, struct mrf_why *why)
@@ -314,8 +324,8 @@ static enum mrf_attempt on_route_locked(struct mrf_conn *conn, struct mrf_why *w
 				(unsigned)mrf_param_int(MRF_PARAM_RETRY));
 	mrf_conn_lock(conn);
 	if (ret)
-		return fail_attempt_locked(conn->peer, -ret, 4123,
-					   "the connection request was not accepted", why);
+		return fail_found_locked(conn->peer, -ret, 4123,
+					 "the connection request was not accepted", why);
 	mrf_peer_move_locked(conn->peer, MRF_PEER_ASK);
 	return MRF_ATTEMPT_ASKED;
 }
@@ -347,8 +357,8 @@ enum mrf_attempt mrf_conn_establish_locked(struct mrf_conn *conn, struct mrf_why
 	if (ret == -FI_ECONNRESET)
 		return mrf_conn_lost_locked(peer, why);
 	if (ret)
-		return fail_attempt_locked(peer, -ret, 4201, "the connection cannot be completed",
-					   why);
+		return fail_found_locked(peer, -ret, 4201, "the connection cannot be completed",
+					 why);
 	mrf_timer_stop(peer->ep->agent, &conn->timer);
 	mrf_peer_move_locked(peer, MRF_PEER_UP);
 	return MRF_ATTEMPT_GOES_ON;

@@ -13,7 +13,7 @@
 #include "base/lock.h"
 #include "base/param.h"
 #include "buf/cache.h"
-#include "buf/entry.h"
+#include "buf/cache_entry.h"
 #include "buf/gauge.h"
 #include "monitor/hooks.h"
 #include "mr/demand/back.h"

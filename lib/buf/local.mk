@@ -3,8 +3,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/bounce.h \
 	lib/buf/cache.c \
 	lib/buf/cache.h \
-	lib/buf/entry.c \
-	lib/buf/entry.h \
+	lib/buf/cache_entry.c \
+	lib/buf/cache_entry.h \
 	lib/buf/gauge.c \
 	lib/buf/gauge.h \
 	lib/buf/local.c \

@@ -12,7 +12,7 @@
 #include "contract/rules.h"
 #include "domain/domain.h"
 #include "domain/domain_int.h"
-#include "mr/calls.h"
+#include "mr/mr_calls.h"
 #include "verbs/vnode.h"
 
 static struct mrf_domain *from_fid(const struct fid *fid)

@@ -2,7 +2,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "contract/rules.h"
-#include "ep/ops.h"
+#include "ep/ep_ops.h"
 #include "loop/agent_calls.h"
 
 static int other_domain(const char *what)

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/ops.h"
+#include "ep/ep_ops.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/entry.h"
 

@@ -13,7 +13,7 @@
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/peer_queue.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/service.h"
 #include "loop/agent_calls.h"

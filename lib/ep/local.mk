@@ -1,8 +1,8 @@
 libmrfab_internal_la_SOURCES += \
-	lib/ep/atomic.c \
+	lib/ep/atomic_calls.c \
 	lib/ep/atomic_short.h \
-	lib/ep/ep.c \
-	lib/ep/ep.h \
+	lib/ep/ep_open.c \
+	lib/ep/ep_open.h \
 	lib/ep/ep_bind.c \
 	lib/ep/ep_calls.c \
 	lib/ep/eps.c \
@@ -15,7 +15,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/link/passive.h \
 	lib/ep/model/account.c \
 	lib/ep/model/account.h \
-	lib/ep/model/atomic.h \
+	lib/ep/model/atomics.h \
 	lib/ep/model/conn_state.c \
 	lib/ep/model/conn_state.h \
 	lib/ep/model/ep.h \
@@ -26,7 +26,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/model/fate.h \
 	lib/ep/model/why.c \
 	lib/ep/model/why.h \
-	lib/ep/ops.h \
+	lib/ep/ep_ops.h \
 	lib/ep/resolve/ask.c \
 	lib/ep/resolve/ask.h \
 	lib/ep/resolve/judge.c \
@@ -35,7 +35,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/resolve/remote.h \
 	lib/ep/resolve/resolve.c \
 	lib/ep/resolve/resolve.h \
-	lib/ep/rma.c \
+	lib/ep/rma_calls.c \
 	lib/ep/rma_short.h \
 	lib/ep/rx/atomic_serve.c \
 	lib/ep/rx/atomic_serve.h \
@@ -65,8 +65,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/entry.h \
 	lib/ep/tx/fail.c \
 	lib/ep/tx/fail.h \
-	lib/ep/tx/peer.c \
-	lib/ep/tx/peer.h \
+	lib/ep/tx/peer_queue.c \
+	lib/ep/tx/peer_queue.h \
 	lib/ep/tx/peers.c \
 	lib/ep/tx/peers.h \
 	lib/ep/tx/rma_op.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fabric.h>
 #include "base/compiler.h"
-#include "ep/ep.h"
+#include "ep/ep_open.h"
 #include "ep/eps.h"
 #include "export/fabric_open.h"
 

@@ -5,4 +5,4 @@ libmrfab_internal_la_SOURCES += \
 	lib/export/info_api.c \
 	lib/export/mr_symbols.c \
 	lib/export/mr_symbols.h \
-	lib/export/open.c
+	lib/export/fi_open.c

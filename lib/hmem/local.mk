@@ -1,7 +1,7 @@
 libmrfab_internal_la_SOURCES += \
 	lib/hmem/cuda.c \
 	lib/hmem/dl.c \
-	lib/hmem/open.c \
+	lib/hmem/runtimes.c \
 	lib/hmem/hmem.h \
 	lib/hmem/rocr.c \
 	lib/hmem/ze.c

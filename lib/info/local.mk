@@ -1,5 +1,5 @@
 libmrfab_internal_la_SOURCES += \
-	lib/info/addr.c \
+	lib/info/addr_hints.c \
 	lib/info/api.h \
 	lib/info/decline.c \
 	lib/info/decline.h \

@@ -27,8 +27,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/monitor/reported.h \
 	lib/monitor/slots.c \
 	lib/monitor/slots.h \
-	lib/monitor/state.c \
-	lib/monitor/state.h \
+	lib/monitor/monitor_state.c \
+	lib/monitor/monitor_state.h \
 	lib/monitor/uffd.c \
 	lib/monitor/uffd.h \
 	lib/monitor/watches.c \

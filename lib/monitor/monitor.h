@@ -46,7 +46,7 @@
 #include "base/list.h"
 #include "monitor/imported.h"
 #include "monitor/life.h"
-#include "monitor/state.h"
+#include "monitor/monitor_state.h"
 
 struct mrf_monitor_client;
 

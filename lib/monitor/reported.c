@@ -21,7 +21,7 @@
 #include "monitor/hooks.h"
 #include "monitor/uffd.h"
 #include "monitor/reported.h"
-#include "monitor/state.h"
+#include "monitor/monitor_state.h"
 #include "monitor/watches.h"
 
 #define GRID ((uintptr_t)64 << 10) /* MRF_GROUND_GRID */

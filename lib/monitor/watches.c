@@ -12,7 +12,7 @@
  */
 #include <stdatomic.h>
 #include "monitor/ground.h"
-#include "monitor/state.h"
+#include "monitor/monitor_state.h"
 #include "monitor/watches.h"
 
 /* Guarded by the lock; hooks read the tree without it. */

@@ -9,7 +9,7 @@
 #include "mr/face.h"
 #include "mr/region.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 
 #define NAME_TEXT 128
 

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "mr/bind.h"
 #include "mr/class.h"
-#include "mr/calls.h"
+#include "mr/mr_calls.h"
 #include "mr/demand/back.h"
 #include "mr/demand/unpin.h"
 #include "mr/event.h"
@@ -14,7 +14,7 @@
 #include "mr/pool.h"
 #include "mr/region.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 #include "mr/worker.h"
 
 /*

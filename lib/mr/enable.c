@@ -8,7 +8,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/access.h"
-#include "mr/calls.h"
+#include "mr/mr_calls.h"
 #include "mr/enable.h"
 #include "mr/face.h"
 #include "mr/pins.h"
@@ -16,7 +16,7 @@
 #include "mr/region.h"
 #include "mr/seg.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 
 void mrf_mr_put_pins_locked(struct mrf_mr *mr, struct mrf_mr_pins *pins)
 {

@@ -43,7 +43,7 @@
 #include "mr/region.h"
 #include "mr/serve.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 #include "obj/cntr.h"
 
 #define NAME_TEXT 128

@@ -4,7 +4,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/attr.h \
 	lib/mr/bind.c \
 	lib/mr/bind.h \
-	lib/mr/calls.h \
+	lib/mr/mr_calls.h \
 	lib/mr/class.c \
 	lib/mr/class.h \
 	lib/mr/close.c \
@@ -38,13 +38,13 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/map.c \
 	lib/mr/map.h \
 	lib/mr/mr.h \
-	lib/mr/ops.c \
-	lib/mr/ops.h \
+	lib/mr/mr_ops.c \
+	lib/mr/mr_ops.h \
 	lib/mr/pins.c \
 	lib/mr/pins.h \
 	lib/mr/pool.c \
 	lib/mr/pool.h \
-	lib/mr/rawkey.c \
+	lib/mr/raw.c \
 	lib/mr/refresh.c \
 	lib/mr/region.c \
 	lib/mr/region.h \
@@ -54,7 +54,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/serve.h \
 	lib/mr/space.c \
 	lib/mr/space.h \
-	lib/mr/state.c \
-	lib/mr/state.h \
+	lib/mr/region_state.c \
+	lib/mr/region_state.h \
 	lib/mr/worker.c \
 	lib/mr/worker.h

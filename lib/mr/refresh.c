@@ -12,11 +12,11 @@
 #include "mr/demand/spans.h"
 #include "mr/demand/unpin.h"
 #include "mr/face.h"
-#include "mr/calls.h"
+#include "mr/mr_calls.h"
 #include "mr/region.h"
 #include "mr/seg.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 
 static int refuse_range(const struct iovec *iov, size_t i)
 {

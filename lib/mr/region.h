@@ -9,7 +9,7 @@
 #include "base/iov.h"
 #include "mr/seg.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 
 #define MRF_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_MR_RIGHTS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | MRF_MR_REMOTE)
@@ -19,7 +19,7 @@
  * access to it is detected and does not read foreign memory.
  *
  * It is taken from the pool and written under space->lock. From then on until fi_close
- * only its state (mr/state.h) changes and, once, before it is enabled, its kernel
+ * only its state (mr/region_state.h) changes and, once, before it is enabled, its kernel
  * regions; the agent finds it by its key and reads it under space->lock.
  *
  * mrf_desc_get reads the second half without a lock. While the region is live, the field

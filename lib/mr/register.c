@@ -25,10 +25,10 @@
 #include "mr/pins.h"
 #include "mr/pool.h"
 #include "mr/region.h"
-#include "mr/calls.h"
+#include "mr/mr_calls.h"
 #include "mr/seg.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 #include "mr/worker.h"
 
 static void hold_domain_locked(struct mrf_mr *mr)

@@ -14,7 +14,7 @@
 #include "mr/seg.h"
 #include "mr/serve.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 
 /* --- may this peer? --------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include "hmem/hmem.h"
 #include "mr/demand/backs.h"
 #include "mr/map.h"
-#include "mr/ops.h"
+#include "mr/mr_ops.h"
 #include "mr/pool.h"
 #include "mr/region.h"
 #include "mr/space.h"

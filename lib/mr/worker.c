@@ -25,7 +25,7 @@
 #include "mr/pins.h"
 #include "mr/region.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 #include "mr/worker.h"
 
 struct mrf_mr_worker {

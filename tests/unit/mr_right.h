@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Does the invariant of mr/state.h hold for a region? space->lock is held. */
+/* Does the invariant of mr/region_state.h hold for a region? space->lock is held. */
 #ifndef MRF_TESTS_UNIT_MR_RIGHT_H
 #define MRF_TESTS_UNIT_MR_RIGHT_H
 
@@ -7,7 +7,7 @@
 #include "mr/pool.h"
 #include "mr/region.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 
 static bool holds_domain_locked(const struct mrf_mr *mr)
 {

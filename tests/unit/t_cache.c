@@ -19,7 +19,7 @@
 #include "base/env.h"
 #include "base/page.h"
 #include "buf/cache.h"
-#include "buf/entry.h"
+#include "buf/cache_entry.h"
 #include "mr/demand/backs.h"
 #include "mr/demand/unpin.h"
 #include "mr_fixture.h"

@@ -9,7 +9,7 @@
 #include <rdma/fi_atomic.h>
 #include <sys/uio.h>
 #include "base/known.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/peer_queue.h"
 #include "ep_fixture.h"
 
 static struct pair p;

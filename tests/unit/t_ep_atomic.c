@@ -5,7 +5,7 @@
  */
 #include <rdma/fi_atomic.h>
 #include "contract/limits.h"
-#include "ep/model/atomic.h"
+#include "ep/model/atomics.h"
 #include "ep_fixture.h"
 
 #define MAX MRF_LIMIT_ATOMIC_SIZE

@@ -15,7 +15,7 @@
 #include "loop/job.h"
 #include "mr/region.h"
 #include "mr/serve.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 #include "ep_fixture.h"
 
 static struct pair p;

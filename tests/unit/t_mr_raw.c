@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include "mr/map.h"
-#include "mr/calls.h"
+#include "mr/mr_calls.h"
 #include "mr/region.h"
 #include "mr_fixture.h"
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 #include <sys/mman.h>
-#include "mr/ops.h"
+#include "mr/mr_ops.h"
 #include "mr_fixture.h"
 
 #define RW (FI_REMOTE_READ | FI_REMOTE_WRITE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every state of a region and every call on it: mr/state.h. */
+/* Every state of a region and every call on it: mr/region_state.h. */
 #include <pthread.h>
 #include <semaphore.h>
 #include "mr/worker.h"

@@ -2,7 +2,7 @@
 /* What endpoints do not offer: every slot is there, refuses, and says which call it was. */
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
-#include "ep/ops.h"
+#include "ep/ep_ops.h"
 #include "unit.h"
 
 static struct fid_ep ep;

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include "contract/limits.h"
-#include "ep/model/atomic.h"
+#include "ep/model/atomics.h"
 #include "fail_walk.h"
 
 static struct pair p;

@@ -6,7 +6,7 @@
  */
 #include <time.h>
 #include "ep/link/passive.h"
-#include "ep/model/atomic.h"
+#include "ep/model/atomics.h"
 #include "ep/rx/ring.h"
 #include "loop/agent_calls.h"
 #include "mr/region.h"

@@ -5,9 +5,9 @@
  * when what comes back makes no sense.
  */
 #include "base/log.h"
-#include "ep/ops.h"
+#include "ep/ep_ops.h"
 #include "ep/rx/job_serve.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/peer_queue.h"
 #include "ep/tx/rpc.h"
 #include "ep_fixture.h"
 

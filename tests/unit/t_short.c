@@ -7,7 +7,7 @@
  */
 #include <rdma/fi_atomic.h>
 #include "base/compiler.h"
-#include "ep/model/atomic.h"
+#include "ep/model/atomics.h"
 #include "ep_fixture.h"
 
 #define FEW 64u /* MRF_RMA_FEW_BYTES */

@@ -5,10 +5,10 @@
  */
 #include "base/log.h"
 #include "ep/link/passive.h"
-#include "ep/ops.h"
+#include "ep/ep_ops.h"
 #include "ep/rx/work.h"
 #include "ep/rx/atomic_serve.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/peer_queue.h"
 #include "ep/tx/rpc.h"
 #include "ep_fixture.h"
 

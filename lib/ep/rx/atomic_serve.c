@@ -39,7 +39,7 @@
 #include "base/log.h"
 #include "base/renew.h"
 #include "contract/budget.h"
-#include "ep/model/atomic.h"
+#include "ep/model/atomics.h"
 #include "ep/rx/atomic_serve.h"
 #include "mr/demand/backs.h"
 #include "verbs/vloop.h"

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/renew.h"
 #include "base/thread.h"
-#include "ep/model/atomic.h"
+#include "ep/model/atomics.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/job_serve.h"
 #include "ep/rx/ring.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
-#include "ep/model/atomic.h"
+#include "ep/model/atomics.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/job_serve.h"
 #include "ep/rx/requests.h"

@@ -3,7 +3,7 @@
 #ifndef MRF_EP_TX_ATOMIC_OP_H
 #define MRF_EP_TX_ATOMIC_OP_H
 
-#include "ep/model/atomic.h"
+#include "ep/model/atomics.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/rpc.h"
 

@@ -11,7 +11,7 @@
 #ifndef MRF_EP_TX_ATOMIC_SWAP_H
 #define MRF_EP_TX_ATOMIC_SWAP_H
 
-#include "ep/model/atomic.h"
+#include "ep/model/atomics.h"
 #include "ep/model/peer.h"
 #include "ep/resolve/resolve.h"
 

@@ -11,7 +11,7 @@
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/peer_queue.h"
 #include "ep/tx/turns.h"
 
 void mrf_dial_forget_locked(struct mrf_peer *peer)

@@ -7,7 +7,7 @@
 #include "ep/link/conn.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/entry.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/peer_queue.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/settle.h"
 

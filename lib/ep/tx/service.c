@@ -25,7 +25,7 @@
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/peer_queue.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/service.h"

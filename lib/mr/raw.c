@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "mr/face.h"
 #include "mr/map.h"
-#include "mr/calls.h"
+#include "mr/mr_calls.h"
 #include "mr/region.h"
 #include "mr/seg.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 #include "proto/rawkey_one.h"
 
 _Static_assert(MRF_RAWKEY_MAX_SEG == MRF_MR_IOV_LIMIT, "room for all segments");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Opening an endpoint. */
-#ifndef MRF_EP_EP_H
-#define MRF_EP_EP_H
+#ifndef MRF_EP_EP_OPEN_H
+#define MRF_EP_EP_OPEN_H
 
 #include "ep/model/ep.h"
 

@@ -3,8 +3,8 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "mr/bind.h"
-#include "mr/calls.h"
-#include "mr/ops.h"
+#include "mr/mr_calls.h"
+#include "mr/mr_ops.h"
 #include "mr/region.h"
 #include "mr/space.h"
 

@@ -3,8 +3,8 @@
  * The queue of a peer: posting, completions, progress. ep->lock held, unless a line says
  * otherwise.
  */
-#ifndef MRF_EP_TX_PEER_H
-#define MRF_EP_TX_PEER_H
+#ifndef MRF_EP_TX_PEER_QUEUE_H
+#define MRF_EP_TX_PEER_QUEUE_H
 
 #include "ep/model/peer.h"
 

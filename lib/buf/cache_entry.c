@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
-#include "buf/entry.h"
+#include "buf/cache_entry.h"
 #include "monitor/monitor.h"
 #include "mr/demand/unpin.h"
 

@@ -9,8 +9,8 @@
  * one lets the kernel MR go, exactly once. The kernel may keep that, or another thread may
  * be at it, when the cache is closed: the last entry that is given back frees all.
  */
-#ifndef MRF_BUF_ENTRY_H
-#define MRF_BUF_ENTRY_H
+#ifndef MRF_BUF_CACHE_ENTRY_H
+#define MRF_BUF_CACHE_ENTRY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

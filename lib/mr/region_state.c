@@ -8,7 +8,7 @@
 #include "mr/pool.h"
 #include "mr/region.h"
 #include "mr/space.h"
-#include "mr/state.h"
+#include "mr/region_state.h"
 
 #define BIT(n) (1u << (n))
 

@@ -4,8 +4,8 @@
  * of a domain for regions. mrf_mr_space_init puts them into the space, so that no lower
  * file has to name them.
  */
-#ifndef MRF_MR_OPS_H
-#define MRF_MR_OPS_H
+#ifndef MRF_MR_MR_OPS_H
+#define MRF_MR_MR_OPS_H
 
 #include <rdma/fi_domain.h>
 

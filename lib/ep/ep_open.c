@@ -6,14 +6,14 @@
 #include "base/random.h"
 #include "contract/limits.h"
 #include "contract/rules.h"
-#include "ep/ep.h"
+#include "ep/ep_open.h"
 #include "ep/eps.h"
 #include "ep/link/greet.h"
-#include "ep/ops.h"
+#include "ep/ep_ops.h"
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/peer_queue.h"
 
 /* --- progress ------------------------------------------------------------------------------ */
 

@@ -17,8 +17,8 @@
  * no buffer has to be registered, and closing a local region too early harms no other
  * operation.
  */
-#ifndef MRF_EP_MODEL_ATOMIC_H
-#define MRF_EP_MODEL_ATOMIC_H
+#ifndef MRF_EP_MODEL_ATOMICS_H
+#define MRF_EP_MODEL_ATOMICS_H
 
 #include "atomic/atomic.h"
 

@@ -5,8 +5,8 @@
  * line that names the call and the capability it would need. Constant and shared by all endpoints;
  * not declared const because libfabric's endpoint structure has pointers without const.
  */
-#ifndef MRF_EP_OPS_H
-#define MRF_EP_OPS_H
+#ifndef MRF_EP_EP_OPS_H
+#define MRF_EP_EP_OPS_H
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>

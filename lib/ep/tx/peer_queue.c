@@ -8,7 +8,7 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/peer.h"
+#include "ep/tx/peer_queue.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/settle.h"
 

@@ -3,8 +3,8 @@
  * The monitor's lock (rank PIN), which process has the monitor, and how that learns of changes:
  * monitor.h, which includes this.
  */
-#ifndef MRF_MONITOR_STATE_H
-#define MRF_MONITOR_STATE_H
+#ifndef MRF_MONITOR_MONITOR_STATE_H
+#define MRF_MONITOR_MONITOR_STATE_H
 
 #include <signal.h>
 #include <stdbool.h>

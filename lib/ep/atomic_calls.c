@@ -8,7 +8,7 @@
 #include "base/user.h"
 #include "contract/limits.h"
 #include "ep/atomic_short.h"
-#include "ep/ops.h"
+#include "ep/ep_ops.h"
 #include "ep/tx/atomic_op.h"
 
 #define MSG_FLAGS                                                                          \

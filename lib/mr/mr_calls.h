@@ -3,8 +3,8 @@
  * The calls of fi_mr(3) behind the tables of operations (ops.h). Each logs a line for every
  * error.
  */
-#ifndef MRF_MR_CALLS_H
-#define MRF_MR_CALLS_H
+#ifndef MRF_MR_MR_CALLS_H
+#define MRF_MR_MR_CALLS_H
 
 #include <rdma/fi_domain.h>
 

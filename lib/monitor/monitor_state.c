@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include "base/fork.h"
 #include "base/lock.h"
-#include "monitor/state.h"
+#include "monitor/monitor_state.h"
 
 static struct mrf_lock lock = {
 #ifdef MRF_LOCKRANK

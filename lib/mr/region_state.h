@@ -53,8 +53,8 @@
  * closed region is gone, and its fid of class UNSPEC, when its kernel regions and
  * everything else of it are gone.
  */
-#ifndef MRF_MR_STATE_H
-#define MRF_MR_STATE_H
+#ifndef MRF_MR_REGION_STATE_H
+#define MRF_MR_REGION_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "contract/limits.h"
-#include "ep/ops.h"
+#include "ep/ep_ops.h"
 #include "ep/rma_short.h"
 #include "ep/tx/commit.h"
 #include "ep/tx/rma_op.h"

@@ -110,7 +110,7 @@ static struct mrf_itree_node *balance(struct mrf_itree_node *node)
 }
 
 /* The links from the root to a node, and where it ends. */
-struct way {
+struct path {
 	link_t *link[DEPTH];
 	unsigned count;
 	unsigned changed; /* the place of a node that was put there, or count */
@@ -120,10 +120,10 @@ struct way {
  * Balances the subtrees at these links, from the one above the deepest up, until nothing
  * changes: a node depends on the height and the greatest end of those below it.
  */
-static void balance_way(struct way *way)
+static void balance_path(struct path *path)
 {
-	while (--way->count) {
-		link_t *link = way->link[way->count - 1];
+	while (--path->count) {
+		link_t *link = path->link[path->count - 1];
 		struct mrf_itree_node *node = get(link), *top;
 		unsigned was = node->height;
 		uintptr_t max = get_word(&node->max);
@@ -131,22 +131,22 @@ static void balance_way(struct way *way)
 		top = balance(node);
 		set(link, top);
 		if (top == node && node->height == was && get_word(&node->max) == max &&
-		    way->count <= way->changed)
+		    path->count <= path->changed)
 			return;
 	}
 }
 
 /* To the node, if it is in the tree, or to where it belongs. */
 static void find_way(struct mrf_itree *tree, const struct mrf_itree_node *node, uintptr_t start,
-		     struct way *way)
+		     struct path *path)
 {
 	link_t *link = &tree->root;
 	struct mrf_itree_node *at;
 
-	way->count = 0;
+	path->count = 0;
 	for (;;) {
-		way->link[way->count++] = link;
-		way->changed = way->count;
+		path->link[path->count++] = link;
+		path->changed = path->count;
 		at = get(link);
 		if (!at || at == node)
 			return;
@@ -154,13 +154,13 @@ static void find_way(struct mrf_itree *tree, const struct mrf_itree_node *node, 
 	}
 }
 
-/* All nodes on the way, but for the one that is not there yet, reach this end. */
-static void reach(const struct way *way, uintptr_t end)
+/* All nodes on the path, but for the one that is not there yet, reach this end. */
+static void reach(const struct path *path, uintptr_t end)
 {
 	unsigned i;
 
-	for (i = 0; i + 1 < way->count; i++) {
-		struct mrf_itree_node *node = get(way->link[i]);
+	for (i = 0; i + 1 < path->count; i++) {
+		struct mrf_itree_node *node = get(path->link[i]);
 
 		if (get_word(&node->max) < end)
 			atomic_store_explicit(&node->max, end, memory_order_release);
@@ -172,33 +172,33 @@ static void reach(const struct way *way, uintptr_t end)
 void mrf_itree_insert(struct mrf_itree *tree, struct mrf_itree_node *node, uintptr_t start,
 		      uintptr_t end, void *value)
 {
-	struct way way;
+	struct path path;
 
-	find_way(tree, node, start, &way);
+	find_way(tree, node, start, &path);
 	change_begins(tree);
-	reach(&way, end);
+	reach(&path, end);
 	set_word(&node->start, start);
 	set_word(&node->end, end);
 	atomic_store_explicit(&node->value, value, memory_order_release);
 	set(&node->kid[0], NULL);
 	set(&node->kid[1], NULL);
 	update(node);
-	set(way.link[way.count - 1], node);
-	balance_way(&way);
+	set(path.link[path.count - 1], node);
+	balance_path(&path);
 	change_ends(tree);
 }
 
 /* Puts the node behind in order, which has no left kid, in the place of a node with two. */
-static void replace_by_next(struct mrf_itree_node *node, unsigned height_before, struct way *way)
+static void replace_by_next(struct mrf_itree_node *node, unsigned height_before, struct path *path)
 {
-	unsigned at = way->count;
+	unsigned at = path->count;
 	link_t *link = &node->kid[1];
 	struct mrf_itree_node *next;
 
-	way->link[way->count++] = link;
+	path->link[path->count++] = link;
 	while (get(&get(link)->kid[0])) {
 		link = &get(link)->kid[0];
-		way->link[way->count++] = link;
+		path->link[path->count++] = link;
 	}
 	next = get(link);
 	set(link, get(&next->kid[1]));
@@ -207,26 +207,26 @@ static void replace_by_next(struct mrf_itree_node *node, unsigned height_before,
 	/* The nodes above depend on these two. */
 	next->height = height_before;
 	set_word(&next->max, get_word(&node->max));
-	set(way->link[at - 1], next);
-	way->link[at] = &next->kid[1];
+	set(path->link[at - 1], next);
+	path->link[at] = &next->kid[1];
 }
 
 void mrf_itree_remove(struct mrf_itree *tree, struct mrf_itree_node *node)
 {
 	struct mrf_itree_node *left = get(&node->kid[0]), *right = get(&node->kid[1]);
 	unsigned before = node->height;
-	struct way way;
+	struct path path;
 
-	find_way(tree, node, get_word(&node->start), &way);
+	find_way(tree, node, get_word(&node->start), &path);
 	node->height = 0;
-	if (get(way.link[way.count - 1]) != node)
+	if (get(path.link[path.count - 1]) != node)
 		return;
 	change_begins(tree);
 	if (left && right)
-		replace_by_next(node, before, &way);
+		replace_by_next(node, before, &path);
 	else
-		set(way.link[way.count - 1], left ? left : right);
-	balance_way(&way);
+		set(path.link[path.count - 1], left ? left : right);
+	balance_path(&path);
 	change_ends(tree);
 }
 

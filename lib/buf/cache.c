@@ -233,7 +233,7 @@ static struct want widen_locked(struct mrf_cache *cache, struct want want)
 /* --- making ------------------------------------------------------------------------- */
 
 /* A request for an entry, which is repeated until there is one. */
-struct ask {
+struct search {
 	struct want want;
 	bool counted; /* as a miss */
 	bool exact;   /* the entry must not take in others around it */
@@ -242,11 +242,11 @@ struct ask {
 
 enum { AGAIN = 2 }; /* beside the results of mrf_cache_get */
 
-static void count_miss_locked(struct mrf_cache *cache, struct ask *ask)
+static void count_miss_locked(struct mrf_cache *cache, struct search *search)
 {
-	if (ask->counted)
+	if (search->counted)
 		return;
-	ask->counted = true;
+	search->counted = true;
 	mrf_gauge_add(&cache->gauge->misses, 1);
 	atomic_fetch_add_explicit(&cache->lru.clock, 1, memory_order_relaxed);
 }
@@ -278,20 +278,21 @@ static int pin_entry_locked(struct mrf_cached *entry)
 }
 
 /* As mrf_cache_get, or AGAIN: looks again, with the lock, and makes room. */
-static int find_or_make_locked(struct mrf_cached *entry, struct ask *ask, struct mrf_cached **out)
+static int find_or_make_locked(struct mrf_cached *entry, struct search *search,
+			       struct mrf_cached **out)
 {
 	struct mrf_cache *cache = entry->cache;
-	struct want want = ask->want;
+	struct want want = search->want;
 	int ret;
 
 	mrf_monitor_held();
 	*out = use_locked(cache, &want);
 	if (*out)
 		return 0;
-	count_miss_locked(cache, ask);
-	if (!ask->exact)
+	count_miss_locked(cache, search);
+	if (!search->exact)
 		want = widen_locked(cache, want);
-	ask->wide = want.start != ask->want.start || want.end != ask->want.end;
+	search->wide = want.start != search->want.start || want.end != search->want.end;
 	if (!mrf_lru_fit_locked(&cache->lru, want.end - want.start))
 		return 1;
 	fill_entry(entry, &want);
@@ -301,7 +302,7 @@ static int find_or_make_locked(struct mrf_cached *entry, struct ask *ask, struct
 	return ret;
 }
 
-static int find_or_make(struct mrf_cache *cache, struct ask *ask, struct mrf_cached **out)
+static int find_or_make(struct mrf_cache *cache, struct search *search, struct mrf_cached **out)
 {
 	struct mrf_cached *entry = mrf_cached_new(&cache->pool, cache, &cache->space->backs->local);
 	int ret;
@@ -311,7 +312,7 @@ static int find_or_make(struct mrf_cache *cache, struct ask *ask, struct mrf_cac
 	if (!(atomic_load_explicit(&cache->lru.clock, memory_order_relaxed) % REFRESH))
 		mrf_hooks_refresh();
 	mrf_monitor_lock();
-	ret = find_or_make_locked(entry, ask, out);
+	ret = find_or_make_locked(entry, search, out);
 	mrf_monitor_unlock();
 	if (mrf_unlikely(ret || *out != entry))
 		mrf_cached_give(&cache->pool, entry);
@@ -321,13 +322,13 @@ static int find_or_make(struct mrf_cache *cache, struct ask *ask, struct mrf_cac
 }
 
 /* Tries again while there is something to give up, unless other threads take the room each time. */
-static int make_with_room(struct mrf_cache *cache, struct ask *ask, struct mrf_cached **out)
+static int make_with_room(struct mrf_cache *cache, struct search *search, struct mrf_cached **out)
 {
-	uint64_t len = ask->want.end - ask->want.start;
+	uint64_t len = search->want.end - search->want.start;
 	int left = TRIES, ret;
 
 	do
-		ret = find_or_make(cache, ask, out);
+		ret = find_or_make(cache, search, out);
 	while (mrf_unlikely(ret < 0 && left && mrf_room_helps(ret, len)) &&
 	       evict_for(cache, len, !--left));
 	return ret;
@@ -335,15 +336,15 @@ static int make_with_room(struct mrf_cache *cache, struct ask *ask, struct mrf_c
 
 static int make_entry(struct mrf_cache *cache, const struct want *want, struct mrf_cached **entry)
 {
-	struct ask ask = { .want = *want };
+	struct search search = { .want = *want };
 	int tries, ret = AGAIN;
 
 	for (tries = 0; ret == AGAIN && tries < TRIES; tries++) {
-		ask.exact = false;
-		ret = make_with_room(cache, &ask, entry);
-		ask.exact = true;
-		if (mrf_unlikely(ret && ret != AGAIN && ask.wide))
-			ret = make_with_room(cache, &ask, entry);
+		search.exact = false;
+		ret = make_with_room(cache, &search, entry);
+		search.exact = true;
+		if (mrf_unlikely(ret && ret != AGAIN && search.wide))
+			ret = make_with_room(cache, &search, entry);
 	}
 	return ret == AGAIN ? 1 : ret;
 }

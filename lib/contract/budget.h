@@ -48,9 +48,9 @@
  * far less.
  */
 #define MRF_HALF_GRACE_MS 500
-/* Connections that an agent makes to one host at a time (ep/tx/turns.h). */
-#define MRF_TURNS 4
-#define MRF_TURN_SILENT_MS 1000 /* all at a time, if the host answers none for so long */
+/* Connections that an agent makes to one host at a time (ep/tx/permits.h). */
+#define MRF_PERMITS 4
+#define MRF_PERMIT_SILENT_MS 1000 /* all at a time, if the host answers none for so long */
 /*
  * The next attempt after a peer did not listen or had no room: it may just be starting,
  * or room may be freed soon.

@@ -57,7 +57,7 @@ uint64_t mrf_mr_mode_for(uint64_t caps, uint64_t mr_mode)
 	return mr_mode & ~LEGACY;
 }
 
-bool mrf_mr_mode_is_local(const struct mrf_mr_mode_ask *ask)
+bool mrf_mr_mode_is_local(const struct mrf_mr_mode_hints *ask)
 {
 	if (ask->domain_attr && (ask->mr_mode & FI_MR_LOCAL))
 		return true;
@@ -66,7 +66,7 @@ bool mrf_mr_mode_is_local(const struct mrf_mr_mode_ask *ask)
 	return ask->mode & FI_LOCAL_MR;
 }
 
-uint64_t mrf_mr_mode_flag_needed(uint64_t table, const struct mrf_mr_mode_ask *ask)
+uint64_t mrf_mr_mode_flag_needed(uint64_t table, const struct mrf_mr_mode_hints *ask)
 {
 	if (!(table & FI_MR_LOCAL))
 		return 0;
@@ -89,7 +89,7 @@ static enum mrf_mr_mode_verdict check_legacy(uint64_t table, uint64_t mr_mode)
 	}
 }
 
-static enum mrf_mr_mode_verdict check_bits(uint64_t table, const struct mrf_mr_mode_ask *ask)
+static enum mrf_mr_mode_verdict check_bits(uint64_t table, const struct mrf_mr_mode_hints *ask)
 {
 	uint64_t need = mrf_mr_mode_for(ask->caps, table);
 
@@ -107,7 +107,7 @@ static enum mrf_mr_mode_verdict check_bits(uint64_t table, const struct mrf_mr_m
 	return (ask->mr_mode & need) == need ? MRF_MR_ACCEPTED : MRF_MR_BITS_MISSING;
 }
 
-enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table, const struct mrf_mr_mode_ask *ask)
+enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table, const struct mrf_mr_mode_hints *ask)
 {
 	if (!ask->domain_attr)
 		return MRF_MR_ACCEPTED;
@@ -118,7 +118,7 @@ enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table, const struct mrf_mr_m
 	return check_bits(table, ask);
 }
 
-uint64_t mrf_mr_mode_answer_caps(uint64_t table, const struct mrf_mr_mode_ask *ask,
+uint64_t mrf_mr_mode_answer_caps(uint64_t table, const struct mrf_mr_mode_hints *ask,
 				 uint64_t caps_in)
 {
 	uint64_t need = table & TARGET_BITS;
@@ -134,7 +134,7 @@ uint64_t mrf_mr_mode_answer_caps(uint64_t table, const struct mrf_mr_mode_ask *a
 	return caps_in & ~(FI_REMOTE_READ | FI_REMOTE_WRITE);
 }
 
-uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask, uint64_t caps)
+uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_hints *ask, uint64_t caps)
 {
 	uint64_t bits = table & ~LEGACY;
 
@@ -147,7 +147,7 @@ uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask, u
 	return bits;
 }
 
-uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_ask *ask)
+uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_hints *ask)
 {
 	if (!(table & FI_MR_LOCAL))
 		return 0;
@@ -171,9 +171,9 @@ uint64_t mrf_mr_mode_resolve(uint64_t mr_mode)
 
 uint64_t mrf_mr_mode_runs(uint64_t mr_mode, uint64_t mode)
 {
-	const struct mrf_mr_mode_ask ask = { .domain_attr = true,
-					     .mr_mode = mr_mode,
-					     .mode = mode };
+	const struct mrf_mr_mode_hints ask = { .domain_attr = true,
+					       .mr_mode = mr_mode,
+					       .mode = mode };
 	uint64_t bits = mrf_mr_mode_resolve(mr_mode);
 
 	return mrf_mr_mode_is_local(&ask) ? bits | FI_MR_LOCAL : bits;

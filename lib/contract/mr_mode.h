@@ -14,7 +14,7 @@
 #include <rdma/fabric.h>
 
 /* The application's request concerning registration. */
-struct mrf_mr_mode_ask {
+struct mrf_mr_mode_hints {
 	uint32_t api;	  /* version passed to fi_getinfo */
 	uint32_t library; /* version of the library that is emulated */
 	bool hints;	  /* false: hints was NULL, all below is 0 */
@@ -51,20 +51,20 @@ bool mrf_mr_mode_is_target(uint64_t caps);
 /* The bits of mr_mode that concern an application with these capabilities. */
 uint64_t mrf_mr_mode_for(uint64_t caps, uint64_t mr_mode);
 /* Does the application register its local buffers? */
-bool mrf_mr_mode_is_local(const struct mrf_mr_mode_ask *ask);
+bool mrf_mr_mode_is_local(const struct mrf_mr_mode_hints *ask);
 /* FI_LOCAL_MR if fi_info.mode has to offer it, or 0. */
-uint64_t mrf_mr_mode_flag_needed(uint64_t table, const struct mrf_mr_mode_ask *ask);
-enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table, const struct mrf_mr_mode_ask *ask);
+uint64_t mrf_mr_mode_flag_needed(uint64_t table, const struct mrf_mr_mode_hints *ask);
+enum mrf_mr_mode_verdict mrf_mr_mode_check(uint64_t table, const struct mrf_mr_mode_hints *ask);
 /*
  * The caps to return; caps_in: the caps that the application would get without regard to
  * registration.
  */
-uint64_t mrf_mr_mode_answer_caps(uint64_t table, const struct mrf_mr_mode_ask *ask,
+uint64_t mrf_mr_mode_answer_caps(uint64_t table, const struct mrf_mr_mode_hints *ask,
 				 uint64_t caps_in);
 /* The domain_attr->mr_mode to return; caps: from mrf_mr_mode_answer_caps. */
-uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_ask *ask, uint64_t caps);
+uint64_t mrf_mr_mode_answer(uint64_t table, const struct mrf_mr_mode_hints *ask, uint64_t caps);
 /* FI_LOCAL_MR if the fi_info.mode to return contains it, or 0. */
-uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_ask *ask);
+uint64_t mrf_mr_mode_answer_flag(uint64_t table, const struct mrf_mr_mode_hints *ask);
 
 /* --- the mode of a domain ----------------------------------------------------- */
 

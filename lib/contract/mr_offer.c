@@ -192,7 +192,7 @@ void mrf_mr_offer_need_hmem(struct mrf_mr_offer *offer)
  * version 1.5 without attributes. Either would come back without FI_MR_HMEM, and the
  * application could not use the capability that it was granted.
  */
-static enum mrf_mr_mode_verdict check_hmem_bit(const struct mrf_mr_mode_ask *ask)
+static enum mrf_mr_mode_verdict check_hmem_bit(const struct mrf_mr_mode_hints *ask)
 {
 	if (!mrf_rule_mr_mode_bits(ask->api))
 		return MRF_MR_HMEM_TOO_OLD;
@@ -209,9 +209,9 @@ static enum mrf_mr_mode_verdict check_hmem_bit(const struct mrf_mr_mode_ask *ask
  * so where it is set, the rule of the releases before holds.
  */
 static enum mrf_mr_mode_verdict check_zero(const struct mrf_mr_offer *offer,
-					   const struct mrf_mr_mode_ask *ask)
+					   const struct mrf_mr_mode_hints *ask)
 {
-	struct mrf_mr_mode_ask strict = *ask;
+	struct mrf_mr_mode_hints strict = *ask;
 
 	strict.library = FI_VERSION(1, 15);
 	return mrf_mr_mode_check(offer->table, &strict) == MRF_MR_ACCEPTED ? MRF_MR_ACCEPTED
@@ -219,7 +219,7 @@ static enum mrf_mr_mode_verdict check_zero(const struct mrf_mr_offer *offer,
 }
 
 static enum mrf_mr_mode_verdict check_rules(const struct mrf_mr_offer *offer,
-					    const struct mrf_mr_mode_ask *ask)
+					    const struct mrf_mr_mode_hints *ask)
 {
 	if (offer->exact && ask->domain_attr && !ask->mr_mode && mrf_rule_mr_mode_bits(ask->api))
 		return check_zero(offer, ask);
@@ -227,7 +227,7 @@ static enum mrf_mr_mode_verdict check_rules(const struct mrf_mr_offer *offer,
 }
 
 enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
-					    const struct mrf_mr_mode_ask *ask)
+					    const struct mrf_mr_mode_hints *ask)
 {
 	enum mrf_mr_mode_verdict verdict = MRF_MR_ACCEPTED;
 
@@ -246,7 +246,7 @@ enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
 	return MRF_MR_ACCEPTED;
 }
 
-uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask)
+uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_hints *ask)
 {
 	uint64_t have = mrf_mr_mode_resolve(ask->mr_mode);
 
@@ -255,7 +255,7 @@ uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer, const struct mrf
 	return mrf_mr_mode_for(ask->caps, offer->table) & ~have;
 }
 
-uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask,
+uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_hints *ask,
 			     uint64_t caps)
 {
 	uint64_t answer = mrf_mr_mode_answer(offer->table, ask, caps);

@@ -43,13 +43,14 @@ bool mrf_mr_offer_parse(const char *text, struct mrf_mr_offer *offer, char *why,
 void mrf_mr_offer_need_hmem(struct mrf_mr_offer *offer);
 
 enum mrf_mr_mode_verdict mrf_mr_offer_check(const struct mrf_mr_offer *offer,
-					    const struct mrf_mr_mode_ask *ask);
+					    const struct mrf_mr_mode_hints *ask);
 
 /* The needed bits that concern this application and that it does not offer. */
-uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask);
+uint64_t mrf_mr_offer_missing(const struct mrf_mr_offer *offer,
+			      const struct mrf_mr_mode_hints *ask);
 
 /* The domain_attr->mr_mode to return; caps: from mrf_mr_mode_answer_caps. */
-uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask,
+uint64_t mrf_mr_offer_answer(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_hints *ask,
 			     uint64_t caps);
 
 #endif

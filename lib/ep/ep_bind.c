@@ -161,6 +161,22 @@ static int tell_unreported(void)
 	return 0;
 }
 
+/* Of messages, which are not offered. */
+static void tell_uncounted(uint64_t flags)
+{
+	if (flags && !(flags & ~(uint64_t)(FI_SEND | FI_RECV)))
+		mrf_warn(
+			FI_LOG_EP_CTRL, 4068,
+			"fi_ep_bind(counter, flags=%#lx): accepted, but it counts nothing: messages are "
+			"not offered",
+			(unsigned long)flags);
+	else if (flags & (FI_SEND | FI_RECV))
+		mrf_info(
+			FI_LOG_EP_CTRL,
+			"fi_ep_bind(counter, flags=%#lx): it counts no messages, which are not offered",
+			(unsigned long)flags);
+}
+
 static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 {
 	struct mrf_cntr *cntr = mrf_cntr_from_fid(fid);
@@ -182,12 +198,7 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 			return ret;
 		flags &= ~(uint64_t)FI_REMOTE_WRITE;
 	}
-	if (!(flags & ~(uint64_t)(FI_SEND | FI_RECV)) && flags)
-		mrf_warn(
-			FI_LOG_EP_CTRL, 4068,
-			"fi_ep_bind(counter, flags=%#lx): accepted, but it counts nothing: messages are "
-			"not offered",
-			(unsigned long)flags);
+	tell_uncounted(flags);
 	ret = bind_own_locked(ep, cntr, flags & (FI_READ | FI_WRITE));
 	if (!ret)
 		bind_remote_locked(ep, cntr, flags);

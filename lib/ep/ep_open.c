@@ -212,7 +212,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 
 	ep->domain = domain;
 	ep->caps = all_caps(info->caps);
-	ep->max_ways = MRF_EP_WAYS;
+	ep->max_parts = MRF_EP_PARTS;
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->max_ops = MRF_EP_OPS;
 	if (info->tx_attr && info->tx_attr->size > MRF_EP_OPS)

@@ -262,7 +262,7 @@ static int eps_new(struct mrf_domain *domain, struct mrf_eps **out)
 		return -FI_ENOMEM;
 	eps->space = &domain->space;
 	mrf_list_init(&eps->all);
-	mrf_list_init(&eps->turns);
+	mrf_list_init(&eps->permits);
 	mrf_list_init(&eps->half);
 	mrf_list_init(&eps->disconnected);
 	mrf_list_init(&eps->ready);

@@ -77,5 +77,5 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/service.h \
 	lib/ep/tx/settle.c \
 	lib/ep/tx/settle.h \
-	lib/ep/tx/turns.c \
-	lib/ep/tx/turns.h
+	lib/ep/tx/permits.c \
+	lib/ep/tx/permits.h

@@ -15,7 +15,7 @@
 static void set_ask(struct mrf_info_query *query)
 {
 	const struct fi_info *hints = query->hints;
-	struct mrf_mr_mode_ask *ask = &query->mr;
+	struct mrf_mr_mode_hints *ask = &query->mr;
 
 	ask->api = query->version;
 	ask->library = MRF_API_VERSION;

@@ -31,7 +31,7 @@ struct mrf_info_query {
 	const char *service;
 	uint64_t flags;
 	const struct fi_info *hints; /* or NULL */
-	struct mrf_mr_mode_ask mr;
+	struct mrf_mr_mode_hints mr;
 	struct mrf_mr_offer offer;
 	const char *required; /* FI_MRFAB_MR_MODE, owned by the environment, or NULL */
 	struct mrf_info_addrs src;

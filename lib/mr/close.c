@@ -46,7 +46,7 @@ static int withdraw_region(struct mrf_mr *mr)
 		ret = mrf_mr_bound_locked(mr);
 	if (!ret) {
 		withdraw_locked(mr);
-		mrf_mr_job_drop_locked(mr);
+		mrf_mr_task_drop_locked(mr);
 	}
 	mrf_lock_release(&space->lock);
 	if (!ret)
@@ -76,7 +76,7 @@ static int unpin_all(struct mrf_mr *mr)
 		mr->device = NULL;
 	}
 	if (mr->job)
-		mrf_mr_job_free(mr->space, mr->job);
+		mrf_mr_task_free(mr->space, mr->job);
 	mr->job = NULL;
 	return 0;
 }

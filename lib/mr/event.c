@@ -93,11 +93,11 @@ void mrf_mr_event_drop_locked(struct mrf_mr *mr)
  */
 static bool may_count_locked(const struct mrf_mr *mr, const struct mrf_mr_port *port)
 {
-	const struct mrf_mr_ask ask = { .port = port };
+	const struct mrf_mr_query query = { .port = port };
 	const struct mrf_mr_face *face;
 
 	mrf_lock_held(&mr->space->lock);
-	switch (mrf_mr_may_locked(mr, &ask, FI_REMOTE_WRITE, &face)) {
+	switch (mrf_mr_may_locked(mr, &query, FI_REMOTE_WRITE, &face)) {
 	case MRF_MR_OK:
 	case MRF_MR_CLOSED:
 		return true;

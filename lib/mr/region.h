@@ -49,7 +49,7 @@ struct mrf_mr {
 		struct mrf_mr_back *back; /* NULL: not pinned on demand */
 		struct mrf_mr *next;	  /* in the pool, while closed */
 	};
-	struct mrf_mr_job *job;	    /* NULL: was registered synchronously; mr/worker.h */
+	struct mrf_mr_task *job;    /* NULL: was registered synchronously; mr/worker.h */
 	struct mrf_list bindings;   /* struct mrf_mr_binding.mine; guarded by space->lock */
 	struct mrf_mr_face *faces;  /* mr/face.h; guarded by space->lock */
 	struct mrf_mr_group *group; /* held; NULL: the default one */

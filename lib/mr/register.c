@@ -326,7 +326,7 @@ static int register_unpinned(struct mrf_mr_space *space, const struct fi_mr_attr
 static int register_async(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 			  struct mrf_mr_plan *plan, struct mrf_mr_pins *pins, struct fid_mr **out)
 {
-	struct mrf_mr_job *job = mrf_mr_job_new(plan->begins == MRF_STATE_DISABLED);
+	struct mrf_mr_task *job = mrf_mr_task_new(plan->begins == MRF_STATE_DISABLED);
 	int ret;
 
 	if (!job)
@@ -334,9 +334,9 @@ static int register_async(struct mrf_mr_space *space, const struct fi_mr_attr *a
 	plan->begins = MRF_STATE_PENDING;
 	ret = register_unpinned(space, attr, plan, pins, out);
 	if (ret)
-		mrf_mr_job_free(space, job);
+		mrf_mr_task_free(space, job);
 	else
-		mrf_mr_job_start(mrf_mr_from_fid(&(*out)->fid), job);
+		mrf_mr_task_start(mrf_mr_from_fid(&(*out)->fid), job);
 	return ret;
 }
 

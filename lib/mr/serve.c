@@ -18,9 +18,9 @@
 
 /* --- may this peer? --------------------------------------------------------------- */
 
-static const struct mrf_mr_group *group_of(const struct mrf_mr_ask *ask)
+static const struct mrf_mr_group *group_of(const struct mrf_mr_query *query)
 {
-	return ask->port ? ask->port->group : NULL;
+	return query->port ? query->port->group : NULL;
 }
 
 /* len > 0 */
@@ -35,7 +35,7 @@ static bool inside_region_locked(const struct mrf_mr *mr, uint64_t addr, uint64_
 	return got;
 }
 
-enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
+enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_mr_query *query,
 				     uint64_t right, const struct mrf_mr_face **face)
 {
 	*face = NULL;
@@ -46,21 +46,21 @@ enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_m
 	 * To a peer of another group the region must seem not to exist, whatever its
 	 * state.
 	 */
-	if (mr->group != group_of(ask))
+	if (mr->group != group_of(query))
 		return MRF_MR_UNKNOWN;
-	if (ask->serial && ask->serial != mr->serial)
+	if (query->serial && query->serial != mr->serial)
 		return MRF_MR_CLOSED;
 	if (mr->state == MRF_STATE_CLOSED || mr->state == MRF_STATE_FAILED)
 		return MRF_MR_CLOSED;
 	if (!mrf_mr_state_serves(mr->state))
 		return MRF_MR_DISABLED;
-	if (mrf_mr_faced(mr) && ask->port)
-		*face = mrf_mr_face_of_locked(mr, ask->port->class);
+	if (mrf_mr_faced(mr) && query->port)
+		*face = mrf_mr_face_of_locked(mr, query->port->class);
 	if (mrf_mr_faced(mr) && !*face)
 		return MRF_MR_NOT_BOUND;
 	if (right & ~mr->access)
 		return MRF_MR_NO_RIGHT;
-	if (right && ask->len && !inside_region_locked(mr, ask->addr, ask->len))
+	if (right && query->len && !inside_region_locked(mr, query->addr, query->len))
 		return MRF_MR_OUTSIDE;
 	return MRF_MR_OK;
 }
@@ -70,31 +70,31 @@ enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_m
  * it.
  */
 static enum mrf_mr_status absent_locked(const struct mrf_mr_space *space,
-					const struct mrf_mr_ask *ask)
+					const struct mrf_mr_query *query)
 {
-	uint64_t group = mrf_mr_group_id(group_of(ask));
+	uint64_t group = mrf_mr_group_id(group_of(query));
 	unsigned i;
 
 	for (i = 0; i < MRF_MR_CLOSED_KEYS; i++) {
 		const struct mrf_mr_closed *closed = &space->closed[i];
 
-		if (closed->seq && closed->key == ask->key && closed->group == group)
+		if (closed->seq && closed->key == query->key && closed->group == group)
 			return MRF_MR_CLOSED;
 	}
 	return MRF_MR_UNKNOWN;
 }
 
 /* *mr: the region, unless the answer is that there is none. */
-static enum mrf_mr_status look_up_locked(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-					 uint64_t right, struct mrf_mr **mr,
-					 const struct mrf_mr_face **face)
+static enum mrf_mr_status look_up_locked(struct mrf_mr_space *space,
+					 const struct mrf_mr_query *query, uint64_t right,
+					 struct mrf_mr **mr, const struct mrf_mr_face **face)
 {
 	enum mrf_mr_status status;
 
 	mrf_lock_held(&space->lock);
-	*mr = mrf_idmap_find(&space->keys, ask->key);
-	status = mrf_mr_may_locked(*mr, ask, right, face);
-	return status == MRF_MR_UNKNOWN ? absent_locked(space, ask) : status;
+	*mr = mrf_idmap_find(&space->keys, query->key);
+	status = mrf_mr_may_locked(*mr, query, right, face);
+	return status == MRF_MR_UNKNOWN ? absent_locked(space, query) : status;
 }
 
 /* --- questions -------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static struct mrf_mr_back *show_region_locked(const struct mrf_mr *mr,
 	return back;
 }
 
-void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_query *query,
 		  struct mrf_mr_lease *lease, struct mrf_mr_view *view)
 {
 	const struct mrf_mr_face *face;
@@ -157,73 +157,73 @@ void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
 	view->event = 0;
 	view->nseg = 0;
 	mrf_lock_take(&space->lock);
-	view->status = look_up_locked(space, ask, 0, &mr, &face);
+	view->status = look_up_locked(space, query, 0, &mr, &face);
 	if (view->status == MRF_MR_OK)
 		back = show_region_locked(mr, face, view);
 	mrf_lock_release(&space->lock);
 	if (!back)
 		return;
-	mrf_mr_back_reach(back, ask, lease, view);
+	mrf_mr_back_reach(back, query, lease, view);
 	mrf_mr_back_put(back);
 }
 
 /* --- committing ------------------------------------------------------------------- */
 
 /* False: some bytes are outside. */
-static bool find_places_locked(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
-			       struct mrf_mr_places *places)
+static bool find_ranges_locked(const struct mrf_mr *mr, uint64_t addr, uint64_t len,
+			       struct mrf_mr_hold *hold)
 {
 	bool virt = mr->space->mode & FI_MR_VIRT_ADDR;
 	uint64_t offset, got;
 	unsigned seg;
 
-	for (places->n = 0; len && places->n < MRF_MR_IOV_LIMIT; addr += got, len -= got) {
+	for (hold->n = 0; len && hold->n < MRF_MR_IOV_LIMIT; addr += got, len -= got) {
 		got = mrf_mr_locate(mr->segs, mr->nseg, virt, addr, len, &seg, &offset);
 		if (!got)
 			return false;
-		places->place[places->n].addr = mr->segs[seg].addr + offset;
-		places->place[places->n++].len = got;
+		hold->range[hold->n].addr = mr->segs[seg].addr + offset;
+		hold->range[hold->n++].len = got;
 	}
 	return !len;
 }
 
-static enum mrf_mr_status hold_locked(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				      uint64_t right, struct mrf_mr_places *places)
+static enum mrf_mr_status hold_locked(struct mrf_mr_space *space, const struct mrf_mr_query *query,
+				      uint64_t right, struct mrf_mr_hold *hold)
 {
 	const struct mrf_mr_face *face;
 	enum mrf_mr_status status;
 
 	mrf_lock_held(&space->lock);
-	places->at = 0;
-	places->storing = false;
-	status = look_up_locked(space, ask, right, &places->mr, &face);
-	if (status == MRF_MR_OK && !find_places_locked(places->mr, ask->addr, ask->len, places))
+	hold->at = 0;
+	hold->storing = false;
+	status = look_up_locked(space, query, right, &hold->mr, &face);
+	if (status == MRF_MR_OK && !find_ranges_locked(hold->mr, query->addr, query->len, hold))
 		status = MRF_MR_OUTSIDE;
 	if (status == MRF_MR_OK)
-		mrf_mr_enter_locked(places->mr);
+		mrf_mr_enter_locked(hold->mr);
 	return status;
 }
 
-enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				       struct mrf_mr_places *places)
+enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_query *query,
+				       struct mrf_mr_hold *hold)
 {
 	enum mrf_mr_status status;
 
 	mrf_lock_take(&space->lock);
-	status = hold_locked(space, ask, FI_REMOTE_WRITE, places);
+	status = hold_locked(space, query, FI_REMOTE_WRITE, hold);
 	mrf_lock_release(&space->lock);
 	return status;
 }
 
-int mrf_mr_commit_check(const struct mrf_mr_places *places)
+int mrf_mr_commit_check(const struct mrf_mr_hold *hold)
 {
 	unsigned i;
 	int err;
 
-	if (!(places->mr->access & FI_RMA_PMEM))
+	if (!(hold->mr->access & FI_RMA_PMEM))
 		return FI_EOPNOTSUPP;
-	for (i = 0; i < places->n; i++) {
-		if (mrf_pmem_why_not(places->place[i].addr, places->place[i].len, &err))
+	for (i = 0; i < hold->n; i++) {
+		if (mrf_pmem_why_not(hold->range[i].addr, hold->range[i].len, &err))
 			return err ? err : FI_EFAULT;
 	}
 	return 0;
@@ -239,56 +239,56 @@ static bool is_closing(struct mrf_mr *mr)
 	return closing;
 }
 
-bool mrf_mr_commit_flush(struct mrf_mr_places *places, int *err)
+bool mrf_mr_commit_flush(struct mrf_mr_hold *hold, int *err)
 {
-	uint64_t *addr = &places->place[places->at].addr, *len = &places->place[places->at].len;
+	uint64_t *addr = &hold->range[hold->at].addr, *len = &hold->range[hold->at].len;
 	uint64_t part = mrf_min(*len, MRF_FLUSH_PIECE);
 
-	*err = places->mr->access & FI_RMA_PMEM ? 0 : FI_EOPNOTSUPP;
-	if (!*err && is_closing(places->mr))
+	*err = hold->mr->access & FI_RMA_PMEM ? 0 : FI_EOPNOTSUPP;
+	if (!*err && is_closing(hold->mr))
 		*err = FI_ECANCELED;
 	if (!*err)
 		*err = mrf_pmem_flush(*addr, part);
 	*addr += part;
 	*len -= part;
-	places->at += !*len;
-	return !*err && places->at < places->n;
+	hold->at += !*len;
+	return !*err && hold->at < hold->n;
 }
 
-void mrf_mr_places_end(struct mrf_mr_places *places)
+void mrf_mr_hold_end(struct mrf_mr_hold *hold)
 {
-	mrf_mr_leave(places->mr);
+	mrf_mr_leave(hold->mr);
 }
 
 /* --- memory of devices ------------------------------------------------------------- */
 
-enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				      uint64_t right, struct mrf_mr_places *places, uint32_t *event)
+enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct mrf_mr_query *query,
+				      uint64_t right, struct mrf_mr_hold *hold, uint32_t *event)
 {
 	enum mrf_mr_status status;
 
 	mrf_lock_take(&space->lock);
-	status = hold_locked(space, ask, right, places);
+	status = hold_locked(space, query, right, hold);
 	/* The one that was answered for is gone. */
-	if (status == MRF_MR_OK && !places->mr->device) {
-		mrf_mr_leave_locked(places->mr);
+	if (status == MRF_MR_OK && !hold->mr->device) {
+		mrf_mr_leave_locked(hold->mr);
 		status = MRF_MR_CLOSED;
 	}
-	*event = status == MRF_MR_OK && places->mr->event ? places->mr->event->number : 0;
+	*event = status == MRF_MR_OK && hold->mr->event ? hold->mr->event->number : 0;
 	mrf_lock_release(&space->lock);
 	return status;
 }
 
-bool mrf_mr_stage_copy(struct mrf_mr_places *places, bool in, uint8_t **host, int *err,
+bool mrf_mr_stage_copy(struct mrf_mr_hold *hold, bool in, uint8_t **host, int *err,
 		       struct mrf_hmem_why *why)
 {
-	uint64_t *addr = &places->place[places->at].addr, *len = &places->place[places->at].len;
+	uint64_t *addr = &hold->range[hold->at].addr, *len = &hold->range[hold->at].len;
 	uint64_t part = mrf_min(*len, MRF_STAGE_PART);
 
-	*err = !places->storing && is_closing(places->mr) ? FI_ECANCELED : 0;
+	*err = !hold->storing && is_closing(hold->mr) ? FI_ECANCELED : 0;
 	if (!*err) {
-		places->storing = in;
-		*err = -mrf_mr_device_copy(places->mr, in, *addr, *host, part, why);
+		hold->storing = in;
+		*err = -mrf_mr_device_copy(hold->mr, in, *addr, *host, part, why);
 	}
 	/* The runtime says that it was freed. */
 	if (*err == FI_EINVAL)
@@ -296,6 +296,6 @@ bool mrf_mr_stage_copy(struct mrf_mr_places *places, bool in, uint8_t **host, in
 	*host += part;
 	*addr += part;
 	*len -= part;
-	places->at += !*len;
-	return !*err && places->at < places->n;
+	hold->at += !*len;
+	return !*err && hold->at < hold->n;
 }

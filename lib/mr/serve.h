@@ -25,7 +25,7 @@ enum mrf_mr_status {
 };
 
 /* A peer's question: may it access [addr, addr + len) of the region behind key? */
-struct mrf_mr_ask {
+struct mrf_mr_query {
 	uint64_t key;
 	uint64_t serial; /* the registration that is meant; 0: any that has the key */
 	uint64_t addr;	 /* as peers see it: offset, or address with FI_MR_VIRT_ADDR */
@@ -72,7 +72,7 @@ struct mrf_mr_face;
  * wants to learn the rights); and, with a right, are the bytes inside? Pure. If there is a
  * region, its space->lock is held.
  */
-enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_mr_ask *ask,
+enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_mr_query *query,
 				     uint64_t right, const struct mrf_mr_face **face);
 
 /*
@@ -80,50 +80,49 @@ enum mrf_mr_status mrf_mr_may_locked(const struct mrf_mr *mr, const struct mrf_m
  * was asked for if the region is pinned on demand; pins for this access only go into
  * lease. Agent thread; may take as long as the kernel takes to pin.
  */
-void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
+void mrf_mr_reach(struct mrf_mr_space *space, const struct mrf_mr_query *query,
 		  struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
 /*
  * Where the bytes are that somebody works on: makes them persistent, or copies them from or to
- * memory of a device. Their region is held until mrf_mr_places_end, so that fi_close waits.
+ * memory of a device. Their region is held until mrf_mr_hold_end, so that fi_close waits.
  */
-struct mrf_mr_places {
+struct mrf_mr_hold {
 	struct mrf_mr *mr;
-	unsigned n, at; /* places, and the first that is not done yet */
+	unsigned n, at; /* ranges, and the first that is not done yet */
 	bool storing;	/* bytes of a device have been stored, or may have been */
 	struct {
 		uint64_t addr, len;
-	} place[MRF_MR_IOV_LIMIT];
+	} range[MRF_MR_IOV_LIMIT];
 };
 
 /*
  * Finds where these bytes (len > 0) are. A status other than OK is about the region or the
  * range, as in a view, or NO_RIGHT: no peer may write there. With OK the region is held
- * until mrf_mr_places_end.
+ * until mrf_mr_hold_end.
  */
-enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				       struct mrf_mr_places *places);
+enum mrf_mr_status mrf_mr_commit_begin(struct mrf_mr_space *space, const struct mrf_mr_query *query,
+				       struct mrf_mr_hold *hold);
 /*
  * Are the bytes persistent memory? 0, FI_EOPNOTSUPP (registered without FI_RMA_PMEM), or
  * another reason (FI_E*).
  */
-int mrf_mr_commit_check(const struct mrf_mr_places *places);
+int mrf_mr_commit_check(const struct mrf_mr_hold *hold);
 /*
  * Makes a part of the bytes persistent. True: call it again. False: *err is set, as by
  * mrf_mr_commit_check; FI_ECANCELED: the region is being closed. Any thread, no lock held;
  * takes as long as the storage takes.
  */
-bool mrf_mr_commit_flush(struct mrf_mr_places *places, int *err);
-void mrf_mr_places_end(struct mrf_mr_places *places);
+bool mrf_mr_commit_flush(struct mrf_mr_hold *hold, int *err);
+void mrf_mr_hold_end(struct mrf_mr_hold *hold);
 
 /*
  * As mrf_mr_commit_begin, for bytes of a region with memory of devices that are to be read or
- * written (right: FI_REMOTE_READ or FI_REMOTE_WRITE). Ends with mrf_mr_places_end. *event: number
+ * written (right: FI_REMOTE_READ or FI_REMOTE_WRITE). Ends with mrf_mr_hold_end. *event: number
  * of the region, or 0.
  */
-enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct mrf_mr_ask *ask,
-				      uint64_t right, struct mrf_mr_places *places,
-				      uint32_t *event);
+enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct mrf_mr_query *query,
+				      uint64_t right, struct mrf_mr_hold *hold, uint32_t *event);
 /*
  * Copies the next part of the bytes from the region, or with `in` to it, and moves *host on by
  * as much. True: call it again. False: *err is 0, FI_ECANCELED (the region is being closed, and
@@ -131,7 +130,7 @@ enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct m
  * Storing that has begun goes on when the region is being closed, because a peer that is told of
  * it must not think that nothing was done. Any thread, no lock held.
  */
-bool mrf_mr_stage_copy(struct mrf_mr_places *places, bool in, uint8_t **host, int *err,
+bool mrf_mr_stage_copy(struct mrf_mr_hold *hold, bool in, uint8_t **host, int *err,
 		       struct mrf_hmem_why *why);
 
 #endif

@@ -33,13 +33,13 @@ struct mrf_mr_worker {
 	struct mrf_eq *eq;
 	pthread_t thread;
 	sem_t work;	      /* goes up with each job, and to stop */
-	struct mrf_list jobs; /* struct mrf_mr_job.node; guarded by space->lock */
+	struct mrf_list jobs; /* struct mrf_mr_task.node; guarded by space->lock */
 	bool stop;	      /* likewise */
 };
 
 /* --- the worker ------------------------------------------------------------------- */
 
-static void report_locked(struct mrf_mr_worker *worker, struct mrf_mr_job *job, int ret,
+static void report_locked(struct mrf_mr_worker *worker, struct mrf_mr_task *job, int ret,
 			  const struct mrf_refusal *why)
 {
 	struct fid *fid = &job->mr->fid.fid;
@@ -62,7 +62,7 @@ struct made {
 };
 
 /* Does the part of the work that the synchronous call does before it returns. */
-static int make_region(struct mrf_mr_job *job, struct made *made)
+static int make_region(struct mrf_mr_task *job, struct made *made)
 {
 	struct mrf_mr *mr = job->mr;
 	int ret = 0;
@@ -79,7 +79,7 @@ static int make_region(struct mrf_mr_job *job, struct made *made)
 }
 
 /* -FI_ENOMEM: there is no room for the key. */
-static int open_locked(struct mrf_mr_job *job, struct made *made)
+static int open_locked(struct mrf_mr_task *job, struct made *made)
 {
 	struct mrf_mr *mr = job->mr;
 	int ret;
@@ -103,7 +103,7 @@ static int open_locked(struct mrf_mr_job *job, struct made *made)
 }
 
 /* The region cannot be used: unpins its memory and frees its key. */
-static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job, struct made *made,
+static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_task *job, struct made *made,
 		     int ret, const struct mrf_refusal *why)
 {
 	struct mrf_mr_space *space = worker->space;
@@ -124,7 +124,7 @@ static void fail_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job, struc
 	mrf_lock_release(&space->lock);
 }
 
-static void run_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
+static void run_job(struct mrf_mr_worker *worker, struct mrf_mr_task *job)
 {
 	struct mrf_mr_space *space = worker->space;
 	struct mrf_mr *mr = job->mr;
@@ -153,16 +153,16 @@ static void run_job(struct mrf_mr_worker *worker, struct mrf_mr_job *job)
 }
 
 /* NULL: there is none (any more). */
-static struct mrf_mr_job *next_job(struct mrf_mr_worker *worker, bool *stop)
+static struct mrf_mr_task *next_job(struct mrf_mr_worker *worker, bool *stop)
 {
-	struct mrf_mr_job *job = NULL;
+	struct mrf_mr_task *job = NULL;
 	struct mrf_list *node;
 
 	mrf_lock_take(&worker->space->lock);
 	*stop = worker->stop;
 	node = mrf_list_pop(&worker->jobs);
 	if (node) {
-		job = mrf_list_entry(node, struct mrf_mr_job, node);
+		job = mrf_list_entry(node, struct mrf_mr_task, node);
 		job->waits = false;
 	}
 	mrf_lock_release(&worker->space->lock);
@@ -172,7 +172,7 @@ static struct mrf_mr_job *next_job(struct mrf_mr_worker *worker, bool *stop)
 static void *worker_main(void *arg)
 {
 	struct mrf_mr_worker *worker = arg;
-	struct mrf_mr_job *job;
+	struct mrf_mr_task *job;
 	bool stop = false;
 
 	mrf_thread_no_rush();
@@ -251,9 +251,9 @@ void mrf_mr_space_report_end(struct mrf_mr_space *space)
 
 /* --- jobs ------------------------------------------------------------------------- */
 
-struct mrf_mr_job *mrf_mr_job_new(bool deferred)
+struct mrf_mr_task *mrf_mr_task_new(bool deferred)
 {
-	struct mrf_mr_job *job = calloc(1, sizeof(*job));
+	struct mrf_mr_task *job = calloc(1, sizeof(*job));
 
 	if (!job)
 		return NULL;
@@ -265,13 +265,13 @@ struct mrf_mr_job *mrf_mr_job_new(bool deferred)
 	return NULL;
 }
 
-void mrf_mr_job_free(struct mrf_mr_space *space, struct mrf_mr_job *job)
+void mrf_mr_task_free(struct mrf_mr_space *space, struct mrf_mr_task *job)
 {
 	mrf_eq_retract(space->worker->eq, &job->event);
 	free(job);
 }
 
-void mrf_mr_job_start(struct mrf_mr *mr, struct mrf_mr_job *job)
+void mrf_mr_task_start(struct mrf_mr *mr, struct mrf_mr_task *job)
 {
 	struct mrf_mr_worker *worker = mr->space->worker;
 
@@ -285,7 +285,7 @@ void mrf_mr_job_start(struct mrf_mr *mr, struct mrf_mr_job *job)
 	sem_post(&worker->work);
 }
 
-void mrf_mr_job_drop_locked(struct mrf_mr *mr)
+void mrf_mr_task_drop_locked(struct mrf_mr *mr)
 {
 	mrf_lock_held(&mr->space->lock);
 	if (!mr->job || !mr->job->waits)

@@ -20,7 +20,7 @@
  * allocated. From the call until the worker is done with it, the job counts in mr->users.
  * All fields but event are guarded by space->lock.
  */
-struct mrf_mr_job {
+struct mrf_mr_task {
 	struct mrf_list node; /* in worker->jobs while it waits there */
 	bool waits;
 	bool deferred; /* ends up disabled */
@@ -32,11 +32,11 @@ struct mrf_mr_job {
  * Makes a job with everything that reporting needs, so that no event is lost for lack of
  * memory. NULL: no memory.
  */
-struct mrf_mr_job *mrf_mr_job_new(bool deferred);
+struct mrf_mr_task *mrf_mr_task_new(bool deferred);
 /*
  * Leaves the rest of a pending region to the worker. No lock held; space->worker is set.
  */
-void mrf_mr_job_start(struct mrf_mr *mr, struct mrf_mr_job *job);
+void mrf_mr_task_start(struct mrf_mr *mr, struct mrf_mr_task *job);
 
 /*
  * From now on a thread registers regions and reports them to eq (FI_REG_MR). Called at
@@ -48,11 +48,11 @@ int mrf_mr_space_report_to(struct mrf_mr_space *space, struct mrf_eq *eq);
 void mrf_mr_space_report_end(struct mrf_mr_space *space);
 
 /* The region is being closed: a waiting job is not begun. space->lock is held. */
-void mrf_mr_job_drop_locked(struct mrf_mr *mr);
+void mrf_mr_task_drop_locked(struct mrf_mr *mr);
 /*
  * Frees the job and takes back its event if it is unread. No thread is between enter and
  * leave of its region, if it has one.
  */
-void mrf_mr_job_free(struct mrf_mr_space *space, struct mrf_mr_job *job);
+void mrf_mr_task_free(struct mrf_mr_space *space, struct mrf_mr_task *job);
 
 #endif

@@ -392,7 +392,7 @@ size_t mrf_request_encode(const struct mrf_request *request, uint8_t *buf)
 	put64(buf + 24, request->addr);
 	put64(buf + 32, request->len);
 	put32(buf + 40, request->body_len);
-	put32(buf + 44, request->turn);
+	put32(buf + 44, request->number);
 	put_body(buf + MRF_PROTO_REQUEST_HEAD, request->body, request->body_len);
 	return len;
 }
@@ -414,7 +414,7 @@ int mrf_request_decode(const uint8_t *buf, size_t len, struct mrf_request *reque
 	got.addr = get64(buf + 24);
 	got.len = get64(buf + 32);
 	got.body_len = get32(buf + 40);
-	got.turn = get32(buf + 44);
+	got.number = get32(buf + 44);
 	got.body = buf + MRF_PROTO_REQUEST_HEAD;
 	if (got.body_len > get16(buf + 2) - (uint32_t)MRF_PROTO_REQUEST_HEAD ||
 	    !mrf_range_ok(got.addr, got.len))
@@ -431,7 +431,7 @@ size_t mrf_reply_encode(const struct mrf_reply *reply, uint8_t *buf)
 	buf[4] = (uint8_t)reply->status;
 	buf[5] = (uint8_t)reply->flags;
 	put16(buf + 6, (uint16_t)reply->err);
-	put32(buf + 8, reply->turn);
+	put32(buf + 8, reply->number);
 	put32(buf + 12, reply->body_len);
 	put64(buf + 16, reply->done);
 	put_body(buf + MRF_PROTO_REPLY_HEAD, reply->body, reply->body_len);
@@ -448,7 +448,7 @@ int mrf_reply_decode(const uint8_t *buf, size_t len, struct mrf_reply *reply)
 	got.status = buf[4];
 	got.flags = buf[5];
 	got.err = get16(buf + 6);
-	got.turn = get32(buf + 8);
+	got.number = get32(buf + 8);
 	got.body_len = get32(buf + 12);
 	got.done = get64(buf + 16);
 	got.body = buf + MRF_PROTO_REPLY_HEAD;

@@ -237,7 +237,7 @@ struct mrf_request {
 	enum mrf_msg_type type; /* one of a request */
 	uint32_t what;		/* details, which depend on the type */
 	/* number of the request on its connection, which wraps; comes back in the reply */
-	uint32_t turn;
+	uint32_t number;
 	uint64_t key;
 	uint64_t serial; /* the registration that is meant (raw keys); 0: any */
 	uint64_t addr;	 /* offset, or address with FI_MR_VIRT_ADDR */
@@ -263,19 +263,19 @@ struct mrf_request {
 /* enum mrf_mr_status, or one of these. */
 enum mrf_reply_status {
 	MRF_REPLY_DONE = 0,
-	MRF_REPLY_RIGHT = 16,  /* the region does not grant the right (any more) */
-	MRF_REPLY_FAILED = 17, /* permanently; err holds the reason */
-	MRF_REPLY_TURN = 18    /* not done: an earlier request must be sent again first */
+	MRF_REPLY_RIGHT = 16,	/* the region does not grant the right (any more) */
+	MRF_REPLY_FAILED = 17,	/* permanently; err holds the reason */
+	MRF_REPLY_NOT_NEXT = 18 /* not done: an earlier request must be sent again first */
 };
 
 #define MRF_REPLY_STORED (1u << 0) /* the memory was changed */
 
 struct mrf_reply {
 	uint32_t status;
-	uint32_t err;	/* FI_E*, positive, below 2^16; with FAILED */
-	uint32_t flags; /* MRF_REPLY_*, below 2^8; unknown ones are ignored */
-	uint32_t turn;	/* of the request */
-	uint64_t done;	/* bytes done, from the first on; <= the request's len */
+	uint32_t err;	 /* FI_E*, positive, below 2^16; with FAILED */
+	uint32_t flags;	 /* MRF_REPLY_*, below 2^8; unknown ones are ignored */
+	uint32_t number; /* of the request */
+	uint64_t done;	 /* bytes done, from the first on; <= the request's len */
 	uint32_t body_len;
 	const uint8_t *body;
 };

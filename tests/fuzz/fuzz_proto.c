@@ -119,7 +119,7 @@ static void request(const uint8_t *data, size_t len)
 	must(one.len <= UINT64_MAX - one.addr);
 	n = mrf_request_encode(&one, again);
 	must(n <= len && !mrf_request_decode(again, n, &two));
-	must(one.type == two.type && one.what == two.what && one.turn == two.turn &&
+	must(one.type == two.type && one.what == two.what && one.number == two.number &&
 	     one.key == two.key && one.serial == two.serial && one.addr == two.addr &&
 	     one.len == two.len && one.body_len == two.body_len);
 	must(!memcmp(one.body, two.body, one.body_len));
@@ -138,7 +138,7 @@ static void reply(const uint8_t *data, size_t len)
 	n = mrf_reply_encode(&one, again);
 	must(n <= len && !mrf_reply_decode(again, n, &two));
 	must(one.status == two.status && one.err == two.err && one.flags == two.flags &&
-	     one.turn == two.turn && one.done == two.done && one.body_len == two.body_len);
+	     one.number == two.number && one.done == two.done && one.body_len == two.body_len);
 	must(!memcmp(one.body, two.body, one.body_len));
 }
 

@@ -85,7 +85,7 @@ static inline bool keeps(void)
 
 static inline enum mrf_mr_status reach(uint64_t key, uint64_t pos, uint64_t len)
 {
-	struct mrf_mr_ask ask = { .key = key, .addr = pos, .len = len };
+	struct mrf_mr_query ask = { .key = key, .addr = pos, .len = len };
 
 	memset(&view, 0xee, sizeof(view));
 	library_enter();

@@ -56,7 +56,7 @@ unit_programs += \
 	tests/unit/t_account \
 	tests/unit/t_ring \
 	tests/unit/t_thread \
-	tests/unit/t_turns \
+	tests/unit/t_permits \
 	tests/unit/t_unlocked \
 	tests/unit/t_deliver \
 	tests/unit/t_swap \
@@ -122,14 +122,14 @@ tests_unit_t_far_device_SOURCES = tests/unit/t_far_device.c $(far_fixture) \
 tests_unit_t_far_device_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_far_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_far_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
-	-Wl,--wrap=mrf_mr_places_end
+	-Wl,--wrap=mrf_mr_hold_end
 EXTRA_tests_unit_t_far_device_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_ring_SOURCES = tests/unit/t_ring.c $(held_copy) tests/unit/raw.h \
 	$(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_ring_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_ring_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_ring_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
-	-Wl,--wrap=mrf_mr_places_end,--wrap=free
+	-Wl,--wrap=mrf_mr_hold_end,--wrap=free
 EXTRA_tests_unit_t_ring_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_staged_SOURCES = tests/unit/t_staged.c tests/unit/device_fixture.h $(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_staged_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
@@ -192,9 +192,9 @@ tests_unit_t_pmem_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_pmem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=madvise,--wrap=msync,--wrap=statfs
 tests_unit_t_resolve_SOURCES = tests/unit/t_resolve.c $(EP_FIXTURE)
 tests_unit_t_resolve_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_turns_SOURCES = tests/unit/t_turns.c $(EP_FIXTURE)
-tests_unit_t_turns_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_turns_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_addr_same_host
+tests_unit_t_permits_SOURCES = tests/unit/t_permits.c $(EP_FIXTURE)
+tests_unit_t_permits_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_permits_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_addr_same_host
 tests_unit_t_target_SOURCES = tests/unit/t_target.c tests/unit/raw.h $(EP_FIXTURE)
 tests_unit_t_target_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_target_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_job_serve

@@ -154,7 +154,7 @@ struct fid_mr *env_must_regv(const struct iovec *iov, size_t count, uint64_t acc
 
 void env_look(uint64_t key, struct mrf_mr_view *view)
 {
-	struct mrf_mr_ask ask = { .key = key };
+	struct mrf_mr_query ask = { .key = key };
 	struct mrf_mr_lease lease;
 
 	mrf_mr_lease_init(&lease);

@@ -368,7 +368,7 @@ START_TEST(ask_access_over_too_many_pieces_is_refused)
 				      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
 				 MAP_FAILED);
 	mr = node_reg(&p.b, dst, len, REMOTE_RW, 4711);
-	node_ep(&p.a)->max_ways = 100;
+	node_ep(&p.a)->max_parts = 100;
 	ck_assert_int_eq(fi_write(p.a.ep, src, len, NULL, p.to, 0, 4711, &p), 0);
 	ck_assert_int_eq(want_err(&p.a, &p, FI_EMSGSIZE, "too many pieces"), 4147);
 	/* What came before, or is shorter, does not count. */
@@ -447,7 +447,7 @@ START_TEST(ask_several_buffers_of_too_many_pieces_are_refused)
 
 	open_pair(false, 0);
 	mr = node_reg(&p.b, there, 2 * half, FI_REMOTE_READ, 4711);
-	node_ep(&p.a)->max_ways = 100;
+	node_ep(&p.a)->max_parts = 100;
 	read_two(to, rma);
 	ck_assert_int_eq(want_err(&p.a, &p, FI_EMSGSIZE, "too many pieces"), 4147);
 	rma[0].len = rma[1].len = 20 * PAGE;

@@ -572,7 +572,7 @@ END_TEST
 
 START_TEST(which_region_is_meant_is_checked)
 {
-	struct mrf_mr_ask ask = { .key = KEY, .len = 1 };
+	struct mrf_mr_query ask = { .key = KEY, .len = 1 };
 	uint64_t serial;
 	struct fid_mr *mr;
 
@@ -1121,7 +1121,7 @@ END_TEST
 
 START_TEST(a_lease_is_given_to_who_asks_for_one)
 {
-	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE, .lease = true };
+	struct mrf_mr_query ask = { .key = KEY, .len = PAGE, .lease = true };
 	struct fid_mr *mr;
 
 	back_open(_i ? FI_MR_MMU_NOTIFY : 0);
@@ -1415,7 +1415,7 @@ static void *register_others(void *arg)
 
 static void *ask(void *arg)
 {
-	struct mrf_mr_ask ask = { .key = KEY + (arg != NULL) };
+	struct mrf_mr_query ask = { .key = KEY + (arg != NULL) };
 	struct mrf_mr_lease my_lease;
 	struct mrf_mr_view my_view;
 	unsigned i = 0;

@@ -116,10 +116,10 @@ START_TEST(budget_what_is_counted_and_not_timed)
 		 MRF_RETRY_FIRST_MS, MRF_RETRY_MS);
 	want_words(words);
 	snprintf(words, sizeof(words), "%d peers at a time are connected to at any one host",
-		 MRF_TURNS);
+		 MRF_PERMITS);
 	want_words(words);
 	/* Whoever has a turn gives it back then; only that lets others see the silence. */
-	ck_assert_int_lt(MRF_TURN_SILENT_MS, MRF_DIAL_MS);
+	ck_assert_int_lt(MRF_PERMIT_SILENT_MS, MRF_DIAL_MS);
 }
 END_TEST
 

@@ -21,15 +21,15 @@ static const uint32_t apis[] = { FI_VERSION(1, 4), FI_VERSION(1, 5),  FI_VERSION
 				 FI_VERSION(1, 8), FI_VERSION(1, 13), FI_VERSION(1, 17) };
 #define NAPIS (sizeof(apis) / sizeof(apis[0]))
 
-static struct mrf_mr_mode_ask ask_for(uint32_t api, uint64_t mr_mode, uint64_t mode)
+static struct mrf_mr_mode_hints ask_for(uint32_t api, uint64_t mr_mode, uint64_t mode)
 {
-	return (struct mrf_mr_mode_ask){ .api = api,
-					 .library = MRF_API_VERSION,
-					 .hints = true,
-					 .domain_attr = true,
-					 .mr_mode = mr_mode,
-					 .caps = FI_RMA,
-					 .mode = mode };
+	return (struct mrf_mr_mode_hints){ .api = api,
+					   .library = MRF_API_VERSION,
+					   .hints = true,
+					   .domain_attr = true,
+					   .mr_mode = mr_mode,
+					   .caps = FI_RMA,
+					   .mode = mode };
 }
 
 static struct unit_capture cap;
@@ -112,7 +112,7 @@ static const uint64_t tables[] = { FI_MR_BASIC | FI_MR_SCALABLE, FI_MR_BASIC | V
 /* From 1.5 on, where FI_MR_LOCAL is offered, FI_LOCAL_MR makes no difference. */
 START_TEST(conf_local_bit_makes_the_old_flag_irrelevant)
 {
-	struct mrf_mr_mode_ask with, without;
+	struct mrf_mr_mode_hints with, without;
 	uint64_t bits, caps = MRF_CAPS;
 	size_t i, t;
 

@@ -57,7 +57,7 @@ static void close_all(void)
 
 static enum mrf_mr_status reach_by(struct endpoint *ep, uint64_t key)
 {
-	struct mrf_mr_ask ask = { .key = key, .len = 1, .port = &ep->port };
+	struct mrf_mr_query ask = { .key = key, .len = 1, .port = &ep->port };
 
 	mrf_mr_reach(&env.space, &ask, &lease, &view);
 	return view.status;
@@ -503,7 +503,7 @@ END_TEST
 static void serves_a_region_in(uint64_t mode)
 {
 	uint64_t key;
-	struct mrf_mr_ask ask = { .len = PAGE, .port = &one.port };
+	struct mrf_mr_query ask = { .len = PAGE, .port = &one.port };
 	struct fid_mr *mr = NULL;
 
 	open_mode(mode);

@@ -67,7 +67,7 @@ static void close_with(struct fid_mr *mr)
 
 static enum mrf_mr_status reach_by(const struct endpoint *ep)
 {
-	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE, .port = &ep->port };
+	struct mrf_mr_query ask = { .key = KEY, .len = PAGE, .port = &ep->port };
 
 	memset(&view, 0xee, sizeof(view));
 	library_enter();

@@ -13,11 +13,11 @@
 
 static unsigned linger_us; /* behind that, for whoever leaves */
 
-void __real_mrf_mr_places_end(struct mrf_mr_places *places);
-void __wrap_mrf_mr_places_end(struct mrf_mr_places *places);
-void __wrap_mrf_mr_places_end(struct mrf_mr_places *places)
+void __real_mrf_mr_hold_end(struct mrf_mr_hold *hold);
+void __wrap_mrf_mr_hold_end(struct mrf_mr_hold *hold);
+void __wrap_mrf_mr_hold_end(struct mrf_mr_hold *hold)
 {
-	__real_mrf_mr_places_end(places);
+	__real_mrf_mr_hold_end(hold);
 	usleep(linger_us);
 }
 

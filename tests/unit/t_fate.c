@@ -12,7 +12,7 @@ static const char *const causes[MRF_CAUSES] = {
 	[MRF_WC_OTHER] = "other",
 };
 
-static const char *const places[MRF_PLACES] = {
+static const char *const places[MRF_STANDINGS] = {
 	[MRF_AHEAD] = "ahead",
 	[MRF_FIRST] = "first",
 	[MRF_BEHIND] = "behind",
@@ -31,7 +31,7 @@ static const char *const kinds[KINDS] = {
 /* What is asked, and what the answer is. */
 struct cell {
 	enum mrf_wc_status cause;
-	enum mrf_place place;
+	enum mrf_standing stood;
 	enum mrf_op_kind kind;
 	bool asks, tries;
 	struct mrf_fate fate;
@@ -47,26 +47,26 @@ static bool stops(const struct cell *c)
 
 static bool is_behind(const struct cell *c)
 {
-	return c->place == MRF_BEHIND || c->place == MRF_BEHIND_RAN;
+	return c->stood == MRF_BEHIND || c->stood == MRF_BEHIND_RAN;
 }
 
 /* A target that refuses has not done it. Nor has a device that could not send it, but see stops. */
 static bool may_have_run(const struct cell *c)
 {
-	if (c->place == MRF_FIRST)
+	if (c->stood == MRF_FIRST)
 		return c->cause != MRF_WC_REFUSED;
-	return !stops(c) || c->place != MRF_BEHIND;
+	return !stops(c) || c->stood != MRF_BEHIND;
 }
 
 /* To it alone the cause says something that would be false of the others. */
 static bool is_to_blame(const struct cell *c)
 {
-	return c->place == MRF_FIRST && c->kind != MRF_OP_RPC;
+	return c->stood == MRF_FIRST && c->kind != MRF_OP_RPC;
 }
 
 static bool is_refused(const struct cell *c)
 {
-	return c->place == MRF_FIRST && c->cause == MRF_WC_REFUSED;
+	return c->stood == MRF_FIRST && c->cause == MRF_WC_REFUSED;
 }
 
 static bool is_again(const struct cell *c)
@@ -94,14 +94,14 @@ static bool what_was_refused_is_posted_again(const struct cell *c)
 
 static bool what_is_behind_one_that_stopped_there_is_posted_again(const struct cell *c)
 {
-	return !stops(c) || c->place != MRF_BEHIND || is_again(c);
+	return !stops(c) || c->stood != MRF_BEHIND || is_again(c);
 }
 
 /* Without its own buffer, or against the kernel, it would never get on. */
 static bool read_is_posted_again_while_it_has_tries(const struct cell *c)
 {
 	bool never =
-		c->cause == MRF_WC_DENIED || (c->cause == MRF_WC_LOCAL && c->place == MRF_FIRST);
+		c->cause == MRF_WC_DENIED || (c->cause == MRF_WC_LOCAL && c->stood == MRF_FIRST);
 
 	if (c->kind != MRF_OP_READ)
 		return true;
@@ -139,7 +139,7 @@ static bool write_that_may_have_run_is_asked_about(const struct cell *c)
 {
 	bool there = c->cause == MRF_WC_REFUSED || c->cause == MRF_WC_LOCAL ||
 		     c->cause == MRF_WC_FLUSHED || c->cause == MRF_WC_TIMEOUT;
-	bool itself = (c->cause != MRF_WC_FLUSHED && c->place == MRF_FIRST) ||
+	bool itself = (c->cause != MRF_WC_FLUSHED && c->stood == MRF_FIRST) ||
 		      (c->cause == MRF_WC_FLUSHED && !c->tries);
 
 	if (!write_or_atomic(c) || !may_have_run(c) || !c->asks)
@@ -191,8 +191,8 @@ static bool all_are_alone_after_a_flush(const struct cell *c)
 static bool try_counts_for_what_may_be_at_fault(const struct cell *c)
 {
 	bool first =
-		c->place == MRF_FIRST && c->cause != MRF_WC_REFUSED && c->cause != MRF_WC_LOCAL;
-	bool may = first || c->place == MRF_AHEAD || c->cause == MRF_WC_FLUSHED;
+		c->stood == MRF_FIRST && c->cause != MRF_WC_REFUSED && c->cause != MRF_WC_LOCAL;
+	bool may = first || c->stood == MRF_AHEAD || c->cause == MRF_WC_FLUSHED;
 
 	return c->fate.counts == (may && c->cause != MRF_WC_DENIED);
 }
@@ -228,12 +228,12 @@ static const struct {
 
 static void look(struct cell *c)
 {
-	c->fate = mrf_fate(c->cause, c->place, c->kind, c->asks, c->tries);
+	c->fate = mrf_fate(c->cause, c->stood, c->kind, c->asks, c->tries);
 	for (size_t i = 0; i < MRF_ARRAY_SIZE(rules); i++)
 		ck_assert_msg(rules[i].holds(c),
 			      "%s; %s; %s; the target %s be asked; %s left: deed %d, status %d, "
 			      "anew %d, refused %d, alone %d, counts %d: not so: %s",
-			      causes[c->cause], places[c->place], kinds[c->kind],
+			      causes[c->cause], places[c->stood], kinds[c->kind],
 			      c->asks ? "can" : "cannot", c->tries ? "tries are" : "no try is",
 			      c->fate.deed, c->fate.status, c->fate.anew, c->fate.refused,
 			      c->fate.alone, c->fate.counts, rules[i].name);
@@ -244,11 +244,11 @@ START_TEST(every_cell_keeps_every_rule)
 	unsigned place, kind, facts;
 
 	ck_assert_ptr_nonnull(causes[_i]);
-	for (place = 0; place < MRF_PLACES; place++) {
+	for (place = 0; place < MRF_STANDINGS; place++) {
 		for (kind = 0; kind < KINDS; kind++) {
 			for (facts = 0; facts < 4; facts++)
 				look(&(struct cell){ .cause = (enum mrf_wc_status)_i,
-						     .place = (enum mrf_place)place,
+						     .stood = (enum mrf_standing)place,
 						     .kind = (enum mrf_op_kind)kind,
 						     .asks = facts & 1,
 						     .tries = facts & 2 });

@@ -89,7 +89,7 @@ static struct fid_mr *reg(uint64_t access, uint64_t key, const char *auth_key)
 
 static enum mrf_mr_status ask_for(const struct endpoint *ep, uint64_t key)
 {
-	struct mrf_mr_ask ask = { .key = key, .len = PAGE, .port = &ep->port };
+	struct mrf_mr_query ask = { .key = key, .len = PAGE, .port = &ep->port };
 
 	memset(&view, 0xee, sizeof(view));
 	library_enter();
@@ -199,20 +199,20 @@ START_TEST(others_are_told_of_a_region_what_they_are_told_of_none)
 END_TEST
 
 /* What a peer's flush finds. */
-static enum mrf_mr_status flush(const struct mrf_mr_ask *ask)
+static enum mrf_mr_status flush(const struct mrf_mr_query *ask)
 {
-	struct mrf_mr_places commit;
+	struct mrf_mr_hold commit;
 	enum mrf_mr_status status = mrf_mr_commit_begin(&env.space, ask, &commit);
 
 	if (status == MRF_MR_OK)
-		mrf_mr_places_end(&commit);
+		mrf_mr_hold_end(&commit);
 	return status;
 }
 
 /* Nor does asking for it to be flushed tell more, or do anything. */
 START_TEST(others_flush_nothing_and_learn_nothing_by_it)
 {
-	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE };
+	struct mrf_mr_query ask = { .key = KEY, .len = PAGE };
 	struct fid_mr *mr, *mr2;
 
 	open_mode(modes[_i]);
@@ -239,7 +239,7 @@ END_TEST
 
 START_TEST(who_flushes_a_closed_region_is_told_so_as_who_asks_for_it)
 {
-	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE };
+	struct mrf_mr_query ask = { .key = KEY, .len = PAGE };
 	struct fid_mr *mr;
 
 	open_mode(modes[_i]);
@@ -257,7 +257,7 @@ END_TEST
 
 START_TEST(who_may_not_write_flushes_nothing)
 {
-	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE, .port = &same.port };
+	struct mrf_mr_query ask = { .key = KEY, .len = PAGE, .port = &same.port };
 	struct fid_mr *mr;
 
 	open_mode(modes[_i]);

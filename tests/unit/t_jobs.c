@@ -429,10 +429,10 @@ static bool is_closing(void)
 START_TEST(flush_ends_early_when_its_region_is_closed)
 {
 	struct mrf_mr_space *space = &node_ep(&p.b)->domain->space;
-	struct mrf_mr_ask ask = { .key = FILE_KEY,
-				  .len = 2 * MRF_FLUSH_PIECE + 1,
-				  .port = &node_ep(&p.b)->port };
-	struct mrf_mr_places commit;
+	struct mrf_mr_query ask = { .key = FILE_KEY,
+				    .len = 2 * MRF_FLUSH_PIECE + 1,
+				    .port = &node_ep(&p.b)->port };
+	struct mrf_mr_hold commit;
 	atomic_bool closed = false;
 	pthread_t thread;
 	int err = 0;
@@ -443,7 +443,7 @@ START_TEST(flush_ends_early_when_its_region_is_closed)
 	ck_assert(!mrf_mr_commit_flush(&commit, &err));
 	ck_assert_int_eq(err, 0);
 	ck_assert_uint_eq(atomic_load(&storage.parts), 3);
-	mrf_mr_places_end(&commit);
+	mrf_mr_hold_end(&commit);
 	ck_assert_int_eq(mrf_mr_commit_begin(space, &ask, &commit), MRF_MR_OK);
 	ck_assert(mrf_mr_commit_flush(&commit, &err));
 	ck_assert_int_eq(pthread_create(&thread, NULL, close_region, &closed), 0);
@@ -451,7 +451,7 @@ START_TEST(flush_ends_early_when_its_region_is_closed)
 	ck_assert(!mrf_mr_commit_flush(&commit, &err));
 	ck_assert_int_eq(err, FI_ECANCELED);
 	ck_assert(!atomic_load(&closed));
-	mrf_mr_places_end(&commit);
+	mrf_mr_hold_end(&commit);
 	pthread_join(thread, NULL);
 	munmap(mem, mem_len);
 	unlink(name);

@@ -319,7 +319,7 @@ END_TEST
 static void serves_a_region_in(uint64_t mode, const char *key)
 {
 	static struct mrf_mr_port port;
-	struct mrf_mr_ask ask = { .len = PAGE, .port = &port };
+	struct mrf_mr_query ask = { .len = PAGE, .port = &port };
 	bool deferred = mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT);
 	struct mrf_obj obj;
 	struct fid_mr *mr;

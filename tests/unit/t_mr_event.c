@@ -100,7 +100,7 @@ static void must_bind(struct fid_mr *mr, struct fid_cntr *cntr)
 
 static uint32_t number_of(struct fid_mr *mr)
 {
-	struct mrf_mr_ask ask = { .key = mrf_mr_from_fid(&mr->fid)->key, .port = &ep.port };
+	struct mrf_mr_query ask = { .key = mrf_mr_from_fid(&mr->fid)->key, .port = &ep.port };
 
 	mrf_mr_reach(&env.space, &ask, &lease, &view);
 	return view.event;

@@ -108,9 +108,9 @@ static FILE *open_table(void)
 	return file;
 }
 
-static struct mrf_mr_mode_ask ask_of(char *column[COLUMNS])
+static struct mrf_mr_mode_hints ask_of(char *column[COLUMNS])
 {
-	struct mrf_mr_mode_ask ask = { .library = MRF_API_VERSION };
+	struct mrf_mr_mode_hints ask = { .library = MRF_API_VERSION };
 
 	ask.api = (uint32_t)value_of(versions, column[1]);
 	ask.hints = strcmp(column[2], "(hints NULL)");
@@ -124,7 +124,7 @@ static struct mrf_mr_mode_ask ask_of(char *column[COLUMNS])
 }
 
 /* What a provider that can do everything would grant if registration did not matter. */
-static uint64_t caps_granted(const struct mrf_mr_mode_ask *ask)
+static uint64_t caps_granted(const struct mrf_mr_mode_hints *ask)
 {
 	uint64_t caps = ask->hints && ask->caps ? ask->caps : PROVIDER_CAPS;
 
@@ -135,7 +135,7 @@ static uint64_t caps_granted(const struct mrf_mr_mode_ask *ask)
 
 static void check_line(char *column[COLUMNS], unsigned line)
 {
-	struct mrf_mr_mode_ask ask = ask_of(column);
+	struct mrf_mr_mode_hints ask = ask_of(column);
 	uint64_t table = value_of(tables, column[0]), caps, mode;
 	bool accepted = mrf_mr_mode_check(table, &ask) == MRF_MR_ACCEPTED;
 
@@ -174,19 +174,19 @@ END_TEST
 
 /* --- rules that the table does not cover ------------------------------------------ */
 
-static struct mrf_mr_mode_ask ask_for(uint32_t api, uint64_t mr_mode)
+static struct mrf_mr_mode_hints ask_for(uint32_t api, uint64_t mr_mode)
 {
-	return (struct mrf_mr_mode_ask){ .api = api,
-					 .library = MRF_API_VERSION,
-					 .hints = true,
-					 .domain_attr = true,
-					 .mr_mode = mr_mode,
-					 .caps = FI_RMA };
+	return (struct mrf_mr_mode_hints){ .api = api,
+					   .library = MRF_API_VERSION,
+					   .hints = true,
+					   .domain_attr = true,
+					   .mr_mode = mr_mode,
+					   .caps = FI_RMA };
 }
 
 START_TEST(mr_mode_zero_was_refused_by_libraries_up_to_1_15)
 {
-	struct mrf_mr_mode_ask ask = ask_for(V1_5, 0);
+	struct mrf_mr_mode_hints ask = ask_for(V1_5, 0);
 	uint64_t table = FI_MR_BASIC | VAK;
 
 	ask.library = FI_VERSION(1, 15);
@@ -235,7 +235,7 @@ END_TEST
 
 START_TEST(mr_mode_tells_who_registers_local_buffers)
 {
-	struct mrf_mr_mode_ask ask = ask_for(V1_5, FI_MR_LOCAL);
+	struct mrf_mr_mode_hints ask = ask_for(V1_5, FI_MR_LOCAL);
 
 	ck_assert(mrf_mr_mode_is_local(&ask));
 	ask.mr_mode = FI_MR_VIRT_ADDR;
@@ -253,7 +253,7 @@ END_TEST
 
 START_TEST(mr_mode_needs_the_old_local_flag_where_the_bit_is_not_offered)
 {
-	struct mrf_mr_mode_ask ask = ask_for(V1_5, FI_MR_VIRT_ADDR);
+	struct mrf_mr_mode_hints ask = ask_for(V1_5, FI_MR_VIRT_ADDR);
 	uint64_t table = FI_MR_BASIC | FI_MR_LOCAL;
 
 	ck_assert_uint_eq(mrf_mr_mode_flag_needed(table, &ask), FI_LOCAL_MR);
@@ -286,7 +286,7 @@ START_TEST(mr_mode_says_which_rule_refuses)
 		{ FI_MR_BASIC, FI_MR_SCALABLE | FI_MR_RAW, V1_5, MRF_MR_SCALABLE_NOT_ALONE },
 		{ VAK, FI_MR_VIRT_ADDR, V1_5, MRF_MR_BITS_MISSING },
 	};
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	size_t i;
 
 	for (i = 0; i < MRF_MR_VERDICTS; i++)
@@ -311,7 +311,7 @@ START_TEST(mr_mode_hmem_is_needed_with_the_capability_only)
 		{ FI_MSG | FI_HMEM, FI_MR_HMEM | FI_MR_ALLOCATED, MRF_MR_ACCEPTED },
 		{ FI_MSG, FI_MR_LOCAL, MRF_MR_ACCEPTED },
 	};
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -328,7 +328,7 @@ START_TEST(mr_mode_of_atomics_alone_is_that_of_rma)
 	static const uint64_t directions[] = { 0,	 FI_READ,
 					       FI_WRITE, FI_REMOTE_READ,
 					       REMOTE,	 FI_READ | FI_REMOTE_WRITE };
-	struct mrf_mr_mode_ask rma, atomic;
+	struct mrf_mr_mode_hints rma, atomic;
 	uint64_t bits, caps;
 	size_t i;
 

@@ -24,25 +24,25 @@ static const uint32_t apis[] = { FI_VERSION(1, 5), FI_VERSION(1, 8), FI_VERSION(
 
 static const struct mrf_mr_offer *const dflt = &mrf_mr_offer_default;
 
-static struct mrf_mr_mode_ask ask_for(uint32_t api, uint64_t mr_mode)
+static struct mrf_mr_mode_hints ask_for(uint32_t api, uint64_t mr_mode)
 {
-	return (struct mrf_mr_mode_ask){ .api = api,
-					 .library = MRF_API_VERSION,
-					 .hints = true,
-					 .domain_attr = true,
-					 .mr_mode = mr_mode,
-					 .caps = FI_RMA };
+	return (struct mrf_mr_mode_hints){ .api = api,
+					   .library = MRF_API_VERSION,
+					   .hints = true,
+					   .domain_attr = true,
+					   .mr_mode = mr_mode,
+					   .caps = FI_RMA };
 }
 
 /* As fi_getinfo does: what comes back depends on the capabilities that do. */
-static uint64_t answer(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask)
+static uint64_t answer(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_hints *ask)
 {
 	uint64_t caps = ask->caps && ask->caps != FI_RMA ? ask->caps : MRF_CAPS;
 
 	return mrf_mr_offer_answer(offer, ask, mrf_mr_mode_answer_caps(offer->table, ask, caps));
 }
 
-static bool accepted(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_ask *ask)
+static bool accepted(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_hints *ask)
 {
 	return mrf_mr_offer_check(offer, ask) == MRF_MR_ACCEPTED;
 }
@@ -51,7 +51,7 @@ static bool accepted(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_
 
 START_TEST(mr_mode_offer_keeps_every_subset_of_the_fast_bits)
 {
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t bits;
 
 	for (bits = 0; bits <= ALL; bits += FI_MR_LOCAL) {
@@ -65,7 +65,7 @@ END_TEST
 
 START_TEST(mr_mode_offer_does_not_claim_the_other_bits)
 {
-	struct mrf_mr_mode_ask ask =
+	struct mrf_mr_mode_hints ask =
 		ask_for(V17, FI_MR_RAW | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT |
 				     FI_MR_HMEM | FI_MR_COLLECTIVE | 1 << 30);
 
@@ -78,7 +78,7 @@ START_TEST(mr_mode_offer_runs_both_legacy_models)
 {
 	static const uint32_t versions[] = { 0, V1_4, V1_5, V17 };
 	static const uint64_t models[] = { FI_MR_BASIC, FI_MR_SCALABLE };
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	size_t i, j;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(versions); i++) {
@@ -97,11 +97,11 @@ END_TEST
 
 START_TEST(mr_mode_offer_before_1_5_is_basic_unless_asked)
 {
-	struct mrf_mr_mode_ask ask = ask_for(V1_4, 0);
+	struct mrf_mr_mode_hints ask = ask_for(V1_4, 0);
 
 	ck_assert(accepted(dflt, &ask));
 	ck_assert_uint_eq(answer(dflt, &ask), FI_MR_BASIC);
-	ask = (struct mrf_mr_mode_ask){ .api = V1_4, .library = MRF_API_VERSION };
+	ask = (struct mrf_mr_mode_hints){ .api = V1_4, .library = MRF_API_VERSION };
 	ck_assert_uint_eq(answer(dflt, &ask), FI_MR_BASIC);
 	ask = ask_for(V1_4, FI_MR_VIRT_ADDR);
 	ck_assert_int_eq(mrf_mr_offer_check(dflt, &ask), MRF_MR_NOT_LEGACY);
@@ -110,7 +110,7 @@ END_TEST
 
 START_TEST(mr_mode_offer_without_hints_is_zero)
 {
-	struct mrf_mr_mode_ask ask = { .api = V1_5, .library = MRF_API_VERSION };
+	struct mrf_mr_mode_hints ask = { .api = V1_5, .library = MRF_API_VERSION };
 
 	ck_assert_uint_eq(answer(dflt, &ask), 0);
 	ask.hints = true;
@@ -123,7 +123,7 @@ END_TEST
 /* Where nothing is needed there was never a reason to refuse, in no library. */
 START_TEST(mr_offer_of_a_library_before_1_16_takes_zero_all_the_same)
 {
-	struct mrf_mr_mode_ask ask = ask_for(V1_5, 0);
+	struct mrf_mr_mode_hints ask = ask_for(V1_5, 0);
 
 	ask.library = FI_VERSION(1, 15);
 	ck_assert(accepted(dflt, &ask));
@@ -302,7 +302,7 @@ START_TEST(mr_offer_exactly_the_set_comes_back_when_it_is_covered)
 {
 	static const uint64_t extra[] = { 0, FI_MR_HMEM, FI_MR_COLLECTIVE };
 	struct mrf_mr_offer offer;
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t set, more;
 	size_t i;
 
@@ -328,7 +328,7 @@ END_TEST
 START_TEST(mr_offer_each_bit_that_is_missing_is_named)
 {
 	struct mrf_mr_offer offer;
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t set, bit;
 	size_t i;
 
@@ -354,7 +354,7 @@ END_TEST
 START_TEST(mr_offer_the_old_flag_is_not_missing_local)
 {
 	struct mrf_mr_offer offer = exactly(FI_MR_LOCAL | FI_MR_VIRT_ADDR);
-	struct mrf_mr_mode_ask ask = ask_for(V17, FI_MR_BASIC);
+	struct mrf_mr_mode_hints ask = ask_for(V17, FI_MR_BASIC);
 
 	ck_assert_int_eq(mrf_mr_offer_check(&offer, &ask), MRF_MR_LOCAL_NEEDED);
 	ck_assert_uint_eq(mrf_mr_offer_missing(&offer, &ask), FI_MR_LOCAL);
@@ -372,7 +372,7 @@ START_TEST(mr_offer_an_initiator_need_not_offer_what_concerns_targets)
 {
 	const uint64_t target = FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT;
 	struct mrf_mr_offer offer = exactly(ALL);
-	struct mrf_mr_mode_ask ask = ask_for(V17, ALL & ~target);
+	struct mrf_mr_mode_hints ask = ask_for(V17, ALL & ~target);
 
 	ask.caps = FI_RMA | FI_READ | FI_WRITE;
 	ck_assert(accepted(&offer, &ask));
@@ -391,7 +391,7 @@ START_TEST(mr_offer_zero_does_not_stand_for_a_set)
 {
 	const uint64_t target = FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT;
 	struct mrf_mr_offer offer;
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t set, caps;
 
 	for (set = 0; set <= ALL; set += FI_MR_LOCAL) {
@@ -415,7 +415,7 @@ END_TEST
 START_TEST(mr_offer_zero_is_enough_for_who_registers_nothing)
 {
 	struct mrf_mr_offer offer = exactly(ALL & ~(uint64_t)FI_MR_LOCAL);
-	struct mrf_mr_mode_ask ask = ask_for(V17, 0);
+	struct mrf_mr_mode_hints ask = ask_for(V17, 0);
 
 	ask.caps = FI_RMA | FI_READ | FI_WRITE;
 	ck_assert(accepted(&offer, &ask));
@@ -427,7 +427,7 @@ END_TEST
 START_TEST(mr_offer_of_nothing_gives_nothing)
 {
 	struct mrf_mr_offer offer = exactly(0);
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t bits;
 
 	for (bits = 0; bits <= ALL; bits += FI_MR_LOCAL) {
@@ -450,7 +450,7 @@ START_TEST(mr_offer_legacy_names_are_accepted_where_they_mean_the_set)
 {
 	static const uint32_t versions[] = { V1_4, V1_5, V17 };
 	struct mrf_mr_offer offer;
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t set;
 	size_t i;
 
@@ -477,7 +477,7 @@ END_TEST
 START_TEST(mr_offer_before_1_5_needs_the_old_flag_for_local_even_without_attributes)
 {
 	struct mrf_mr_offer offer = exactly(VAK | FI_MR_LOCAL);
-	struct mrf_mr_mode_ask ask = ask_for(V1_4, 0);
+	struct mrf_mr_mode_hints ask = ask_for(V1_4, 0);
 
 	ask.domain_attr = false;
 	ck_assert_int_eq(mrf_mr_offer_check(&offer, &ask), MRF_MR_LOCAL_NEEDED);
@@ -496,7 +496,7 @@ END_TEST
 
 START_TEST(mr_offer_without_hints_is_the_whole_set)
 {
-	struct mrf_mr_mode_ask ask = { .api = V17, .library = MRF_API_VERSION };
+	struct mrf_mr_mode_hints ask = { .api = V17, .library = MRF_API_VERSION };
 	struct mrf_mr_offer offer;
 	uint64_t set;
 
@@ -513,9 +513,9 @@ END_TEST
 
 /* --- with FI_HMEM ---------------------------------------------------------------------- */
 
-static struct mrf_mr_mode_ask ask_hmem(uint32_t api, uint64_t mr_mode)
+static struct mrf_mr_mode_hints ask_hmem(uint32_t api, uint64_t mr_mode)
 {
-	struct mrf_mr_mode_ask ask = ask_for(api, mr_mode);
+	struct mrf_mr_mode_hints ask = ask_for(api, mr_mode);
 
 	ask.caps |= FI_HMEM;
 	return ask;
@@ -531,7 +531,7 @@ static struct mrf_mr_offer with_hmem(struct mrf_mr_offer offer)
 START_TEST(mr_offer_hmem_is_kept_beside_every_subset_of_the_fast_bits)
 {
 	struct mrf_mr_offer offer = with_hmem(*dflt);
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t bits;
 	size_t i;
 
@@ -554,7 +554,7 @@ END_TEST
 START_TEST(mr_offer_hmem_is_needed_and_comes_back_with_every_set)
 {
 	struct mrf_mr_offer offer;
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t set, bit;
 	size_t i;
 
@@ -587,7 +587,7 @@ START_TEST(mr_offer_hmem_is_judged_as_by_libfabric_where_bits_are_offered)
 	static const uint64_t caps[] = { FI_RMA, FI_RMA | FI_READ, FI_ATOMIC | REMOTE,
 					 FI_LOCAL_COMM };
 	struct mrf_mr_offer offer;
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t set, asked;
 	size_t i;
 
@@ -613,7 +613,7 @@ START_TEST(mr_offer_hmem_cannot_be_had_without_bits)
 					   FI_MR_BASIC | FI_MR_HMEM, FI_MR_SCALABLE | FI_MR_HMEM };
 	static const uint64_t sets[] = { 0, VAK, ALL, FI_MR_LOCAL };
 	struct mrf_mr_offer offer;
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	size_t i, k;
 
 	for (i = 0; i <= MRF_ARRAY_SIZE(sets); i++) {
@@ -634,7 +634,7 @@ START_TEST(mr_offer_hmem_cannot_be_had_before_1_5)
 	static const uint64_t modes[] = { 0, FI_MR_BASIC, FI_MR_SCALABLE, FI_MR_HMEM,
 					  FI_MR_HMEM | VAK };
 	struct mrf_mr_offer offer = with_hmem(*dflt);
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	size_t i;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(modes); i++) {
@@ -652,7 +652,7 @@ END_TEST
 /* Who says nothing of modes is told all that is needed. */
 START_TEST(mr_offer_hmem_without_attributes_comes_back_set)
 {
-	struct mrf_mr_mode_ask ask = ask_hmem(V17, 0);
+	struct mrf_mr_mode_hints ask = ask_hmem(V17, 0);
 	struct mrf_mr_offer offer = with_hmem(*dflt);
 	uint64_t set;
 
@@ -675,7 +675,7 @@ static void every_answer_opens(const struct mrf_mr_offer *offer)
 	static const uint64_t caps[] = { 0, FI_RMA, FI_RMA | FI_READ, FI_RMA | REMOTE };
 	static const uint32_t versions[] = { V1_4, V1_5, V17 };
 	uint64_t hmem = offer->table & FI_MR_HMEM;
-	struct mrf_mr_mode_ask ask;
+	struct mrf_mr_mode_hints ask;
 	uint64_t asked, got;
 	unsigned i;
 

@@ -127,9 +127,9 @@ static struct fid_mr *make_enabled(void)
 	return mr;
 }
 
-static struct mrf_mr_ask ask_for_it(void)
+static struct mrf_mr_query ask_for_it(void)
 {
-	return (struct mrf_mr_ask){ .key = KEY, .len = PAGE, .port = &port };
+	return (struct mrf_mr_query){ .key = KEY, .len = PAGE, .port = &port };
 }
 
 static void hold_up_reg(void *addr, size_t len)
@@ -180,7 +180,7 @@ static void unblock(void)
 static struct fid_mr *make_refreshing(void)
 {
 	struct fid_mr *mr = make_enabled();
-	struct mrf_mr_ask ask = ask_for_it();
+	struct mrf_mr_query ask = ask_for_it();
 
 	ck_assert_int_eq(call_refresh(mr), 0);
 	mrf_mr_reach(&env.space, &ask, &lease, &view);
@@ -210,7 +210,7 @@ static void let_go(void)
 static struct fid_mr *make_failed(void)
 {
 	struct fid_mr *mr = make_enabled();
-	struct mrf_mr_ask ask = ask_for_it();
+	struct mrf_mr_query ask = ask_for_it();
 
 	ck_assert_int_eq(call_refresh(mr), 0);
 	mrf_mr_reach(&env.space, &ask, &lease, &view);
@@ -307,7 +307,7 @@ static void must_log(const char *text, unsigned code)
 static void must_show(struct fid_mr *mr, enum mrf_mr_state state)
 {
 	bool serves = state == ENABLED || state == REFRESHING;
-	struct mrf_mr_ask ask = { .key = KEY, .port = &port };
+	struct mrf_mr_query ask = { .key = KEY, .port = &port };
 	static const enum mrf_mr_status told_status[MRF_STATES] = {
 		[CLOSED] = MRF_MR_CLOSED, [PENDING] = MRF_MR_DISABLED, [DISABLED] = MRF_MR_DISABLED,
 		[ENABLED] = MRF_MR_OK,	  [REFRESHING] = MRF_MR_OK,    [FAILED] = MRF_MR_CLOSED,

@@ -449,7 +449,7 @@ static size_t flush_twice(uint64_t key, uint64_t len, uint8_t *msg)
 	struct mrf_request request = { .type = MRF_MSG_FLUSH, .key = key, .len = len };
 	size_t used = mrf_request_encode(&request, msg);
 
-	request.turn++;
+	request.number++;
 	request.what = MRF_FLUSH_DO;
 	return used + mrf_request_encode(&request, msg + used);
 }

@@ -344,7 +344,7 @@ static struct mrf_request sample_request(const uint8_t *body, uint32_t len)
 {
 	return (struct mrf_request){ .type = MRF_MSG_ATOMIC,
 				     .what = 0x10203,
-				     .turn = 0x11223344,
+				     .number = 0x11223344,
 				     .key = UINT64_MAX,
 				     .serial = 9,
 				     .addr = UINT64_MAX - 8,
@@ -360,7 +360,7 @@ START_TEST(proto_request_and_reply_survive_the_round_trip)
 	struct mrf_reply reply = { .status = 17,
 				   .err = FI_ERRNO_MAX,
 				   .flags = 9,
-				   .turn = UINT32_MAX - 1,
+				   .number = UINT32_MAX - 1,
 				   .done = UINT64_MAX - 1,
 				   .body = body },
 			 r;
@@ -373,7 +373,7 @@ START_TEST(proto_request_and_reply_survive_the_round_trip)
 		ck_assert_uint_eq(len, MRF_PROTO_REQUEST_HEAD + in.body_len);
 		ck_assert_int_eq(mrf_msg_type(buf, len), MRF_MSG_ATOMIC);
 		ck_assert_int_eq(mrf_request_decode(buf, len, &out), 0);
-		ck_assert(out.type == in.type && out.what == in.what && out.turn == in.turn &&
+		ck_assert(out.type == in.type && out.what == in.what && out.number == in.number &&
 			  out.key == in.key && out.serial == in.serial && out.addr == in.addr &&
 			  out.len == in.len && out.body_len == in.body_len);
 		ck_assert_int_eq(memcmp(out.body, body, in.body_len), 0);
@@ -384,7 +384,7 @@ START_TEST(proto_request_and_reply_survive_the_round_trip)
 		ck_assert_int_eq(mrf_msg_type(buf, len), MRF_MSG_REPLY);
 		ck_assert_int_eq(mrf_reply_decode(buf, len, &r), 0);
 		ck_assert(r.status == 17 && r.err == FI_ERRNO_MAX && r.flags == 9 &&
-			  r.turn == UINT32_MAX - 1 && r.done == UINT64_MAX - 1 &&
+			  r.number == UINT32_MAX - 1 && r.done == UINT64_MAX - 1 &&
 			  r.body_len == reply.body_len);
 		ck_assert_int_eq(memcmp(r.body, body, r.body_len), 0);
 	}

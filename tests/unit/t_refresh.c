@@ -585,7 +585,7 @@ static void *refresh_often(void *arg)
 
 static void *ask_often(void *arg)
 {
-	struct mrf_mr_ask ask = { .key = KEY, .len = PAGE };
+	struct mrf_mr_query ask = { .key = KEY, .len = PAGE };
 	struct mrf_mr_lease mine;
 	struct mrf_mr_view answer;
 	unsigned i;

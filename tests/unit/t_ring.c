@@ -25,12 +25,12 @@ static uint8_t want[LEN], got[LEN];
 /* How often a request has looked at a region. */
 static atomic_uint looks;
 
-void __real_mrf_mr_places_end(struct mrf_mr_places *places);
-void __wrap_mrf_mr_places_end(struct mrf_mr_places *places);
-void __wrap_mrf_mr_places_end(struct mrf_mr_places *places)
+void __real_mrf_mr_hold_end(struct mrf_mr_hold *hold);
+void __wrap_mrf_mr_hold_end(struct mrf_mr_hold *hold);
+void __wrap_mrf_mr_hold_end(struct mrf_mr_hold *hold)
 {
 	atomic_fetch_add(&looks, 1);
-	__real_mrf_mr_places_end(places);
+	__real_mrf_mr_hold_end(hold);
 }
 
 /* --- memory that is freed ------------------------------------------------------------------- */
@@ -254,10 +254,10 @@ static void fill_ring(struct raw *r, uint32_t rkey, uint8_t byte, size_t len)
 		ck_assert_int_eq(mrf_vconn_post(r->conn, &wr), 0);
 }
 
-static void request_at(struct raw *r, uint32_t turn, uint32_t what, uint64_t addr, size_t len)
+static void request_at(struct raw *r, uint32_t number, uint32_t what, uint64_t addr, size_t len)
 {
 	const struct mrf_request copy = { .type = MRF_MSG_STAGE,
-					  .turn = turn,
+					  .number = number,
 					  .what = what,
 					  .key = KEY,
 					  .addr = addr,
@@ -267,9 +267,9 @@ static void request_at(struct raw *r, uint32_t turn, uint32_t what, uint64_t add
 	ck_assert_int_eq(raw_send(r, msg, mrf_request_encode(&copy, msg)), 0);
 }
 
-static void request(struct raw *r, uint32_t turn, uint32_t what, size_t len)
+static void request(struct raw *r, uint32_t number, uint32_t what, size_t len)
 {
-	request_at(r, turn, what, 0, len);
+	request_at(r, number, what, 0, len);
 }
 
 static struct mrf_reply reply(struct raw *r)

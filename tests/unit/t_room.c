@@ -36,7 +36,7 @@ static int reg_second(size_t len, struct fid_mr **mr)
 
 static enum mrf_mr_status reach_second(uint64_t pos, uint64_t len)
 {
-	struct mrf_mr_ask ask = { .key = SECOND_KEY, .addr = pos, .len = len };
+	struct mrf_mr_query ask = { .key = SECOND_KEY, .addr = pos, .len = len };
 
 	memset(&view, 0xee, sizeof(view));
 	mrf_mr_reach(&second.space, &ask, &lease, &view);

@@ -101,7 +101,7 @@ static void make_region(const struct combination *c)
 	region.len = 2 * SEG;
 }
 
-static void make_ask(const struct combination *c, struct mrf_mr_ask *ask)
+static void make_ask(const struct combination *c, struct mrf_mr_query *ask)
 {
 	uint64_t base = c->virt ? 0x1000 : 0;
 
@@ -134,7 +134,7 @@ static bool makes_sense(const struct combination *c)
 static void look_at(const struct combination *c)
 {
 	const struct mrf_mr_face *by = &face;
-	struct mrf_mr_ask ask = { .key = 1 };
+	struct mrf_mr_query ask = { .key = 1 };
 	enum mrf_mr_status status;
 
 	make_region(c);

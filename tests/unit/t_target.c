@@ -167,7 +167,7 @@ static size_t bad_message(int which, uint8_t *msg)
 	case 9:
 		return mrf_data_encode(&data, msg) - 1;
 	case 10:
-		return mrf_reply_encode(&(struct mrf_reply){ .turn = 1 }, msg);
+		return mrf_reply_encode(&(struct mrf_reply){ .number = 1 }, msg);
 	case 11:
 		request.len = 0;
 		return mrf_request_encode(&request, msg);
@@ -256,7 +256,7 @@ static size_t requests_of(unsigned n, uint64_t len, uint8_t *msg)
 	size_t at = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct mrf_request request = { .type = OWN_TYPE, .turn = i, .len = len };
+		struct mrf_request request = { .type = OWN_TYPE, .number = i, .len = len };
 
 		at += mrf_request_encode(&request, msg + at);
 	}

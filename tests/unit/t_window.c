@@ -33,7 +33,7 @@ static struct {
 	atomic_uint messages, requests; /* to the target */
 	atomic_uint replies;		/* messages with them */
 	atomic_uint kept_from;		/* those from the so-manieth on wait for fake_deliver */
-	atomic_uint skew;		/* added to the turn of requests */
+	atomic_uint skew;		/* added to the number of requests */
 } wire;
 
 /* A request of type ATOMIC is served in the test's own way. */
@@ -298,20 +298,20 @@ START_TEST(window_lets_nothing_in_behind_a_write_that_is_to_be_persistent)
 }
 END_TEST
 
-static void set_turns(uint32_t turn)
+static void set_numbers(uint32_t number)
 {
 	struct mrf_ep *a = node_ep(&p.a), *b = node_ep(&p.b);
 
 	mrf_lock_take(&a->lock);
-	a->peers[p.to]->conn->window.turn = turn;
+	a->peers[p.to]->conn->window.number = number;
 	mrf_lock_release(&a->lock);
 	/* Its agent has nothing to do and will not look before it gets a message. */
-	mrf_list_entry(mrf_list_first(&b->passive), struct mrf_passive, node)->turn = turn;
+	mrf_list_entry(mrf_list_first(&b->passive), struct mrf_passive, node)->number = number;
 }
 
-START_TEST(window_goes_on_where_the_number_of_the_turn_wraps)
+START_TEST(window_goes_on_where_the_number_of_requests_wraps)
 {
-	set_turns(UINT32_MAX - 1);
+	set_numbers(UINT32_MAX - 1);
 	t.odd = _i ? 2 : 0;
 	t.status = MRF_REPLY_RIGHT;
 	send_many(0, 6);
@@ -321,7 +321,7 @@ START_TEST(window_goes_on_where_the_number_of_the_turn_wraps)
 		ck_assert_uint_eq(atomic_load(&t.served), 6);
 	else
 		want_served(7, (const unsigned[]){ 0, 1, 1, 2, 3, 4, 5 });
-	ck_assert_uint_eq(window_of().turn, 4);
+	ck_assert_uint_eq(window_of().number, 4);
 }
 END_TEST
 
@@ -476,17 +476,17 @@ START_TEST(window_behind_a_refused_access_is_done_exactly_once)
 	for (unsigned i = 0; i < 3; i++)
 		want_done(i);
 	want_served(3, (const unsigned[]){ 0, 1, 2 });
-	ck_assert_uint_eq(window_of().turn, 3);
+	ck_assert_uint_eq(window_of().number, 3);
 }
 END_TEST
 
-/* --- who keeps to no turns ---------------------------------------------------------------- */
+/* --- who keeps to no order ---------------------------------------------------------------- */
 
 /*
- * A turn that is over, one that is further off than there can be requests, and one for which
+ * A number that is over, one that is further off than there can be requests, and one for which
  * another was left out.
  */
-START_TEST(window_of_an_initiator_that_keeps_to_no_turns_is_not_served)
+START_TEST(window_of_an_initiator_that_keeps_to_no_order_is_not_served)
 {
 	send_many(0, 2);
 	want_done(0);
@@ -522,7 +522,7 @@ static TCase *tcase_order(void)
 	tcase_add_loop_test(tc, window_lets_no_access_and_no_fence_in, 0, 2);
 	tcase_add_loop_test(tc, window_lets_nothing_in_behind_a_write_that_is_to_be_persistent, 0,
 			    2);
-	tcase_add_loop_test(tc, window_goes_on_where_the_number_of_the_turn_wraps, 0, 2);
+	tcase_add_loop_test(tc, window_goes_on_where_the_number_of_requests_wraps, 0, 2);
 	tcase_add_loop_test(tc, window_of_a_refused_request_is_done_behind_it, 0, 2);
 	tcase_add_test(tc, window_of_a_request_that_was_done_in_part_is_done_behind_it);
 	tcase_add_test(tc, window_of_a_failed_request_is_done);
@@ -538,7 +538,7 @@ static TCase *tcase_faults(void)
 
 	tcase_add_test(tc, window_that_is_lost_fails_and_is_done_once_at_most);
 	tcase_add_test(tc, window_behind_a_refused_access_is_done_exactly_once);
-	tcase_add_loop_test(tc, window_of_an_initiator_that_keeps_to_no_turns_is_not_served, 0, 3);
+	tcase_add_loop_test(tc, window_of_an_initiator_that_keeps_to_no_order_is_not_served, 0, 3);
 	return tc;
 }
 

@@ -54,7 +54,7 @@ struct mrf_passive {
 	unsigned first, last;  /* indices into waiting; both only go up */
 	unsigned asks;	       /* questions among them */
 	unsigned requests;     /* requests among them */
-	uint32_t turn;	       /* of the request that has to be done next */
+	uint32_t number;       /* of the request that has to be done next */
 	struct mrf_work *work; /* the first of them, if it has been begun (rx/work.h) */
 	struct mrf_ring *ring; /* for memory of devices (rx/ring.h); NULL: none yet */
 	bool away;	       /* a job is at it, or it waits for another one's: no turns */

@@ -50,7 +50,7 @@
  * Ways that an endpoint keeps of one region that is pinned on demand: as many as a process
  * has mappings by default (vm.max_map_count).
  */
-#define MRF_EP_WAYS 65536
+#define MRF_EP_PARTS 65536
 
 struct mrf_atomic_cells;
 struct mrf_atomic_loop;
@@ -84,7 +84,7 @@ struct mrf_ep {
 	union mrf_addr addr; /* where it listens; immutable after open */
 	uint64_t instance;   /* random */
 	uint64_t caps;
-	unsigned max_ways;	   /* MRF_EP_WAYS; immutable after open */
+	unsigned max_parts;	   /* MRF_EP_PARTS; immutable after open */
 	struct mrf_lock setup;	   /* rank SETUP: held to change the fields up to lock */
 	_Atomic uint64_t op_flags; /* of calls without flags; FI_GET/SETOPSFLAG */
 	atomic_bool enabled;
@@ -161,7 +161,7 @@ struct mrf_eps {
 	struct mrf_list rings;	      /* struct mrf_ring.node (rx/ring.h), */
 	unsigned nrings;	      /* how many they are, */
 	struct mrf_timer ring_look;   /* and when to look which ones are not used */
-	struct mrf_list turns;	      /* struct mrf_turns.node */
+	struct mrf_list permits;      /* struct mrf_permits.node */
 	struct mrf_list half;	      /* struct mrf_passive.half, the oldest first */
 	struct mrf_list disconnected; /* struct mrf_passive.disconnected */
 	struct mrf_list ready;	      /* struct mrf_passive.ready, in the order of their turns */

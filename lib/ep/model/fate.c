@@ -48,7 +48,7 @@ _Static_assert(MRF_OP_READ == 0 && MRF_OP_WRITE == 1 && MRF_OP_RPC == 2 && MRF_O
  * Only requests stand AHEAD, except of a local buffer, and DENIED has no culprit. The other
  * cells of these rows say what would be right, so that none is empty.
  */
-static const struct row table[MRF_CAUSES][MRF_PLACES] = {
+static const struct row table[MRF_CAUSES][MRF_STANDINGS] = {
 	[MRF_WC_REFUSED] = {
 		[MRF_AHEAD] =      TRIED(TRY(OTHER),   ASK(OTHER),    FAIL(OTHER),   ASK(OTHER)),
 		[MRF_FIRST] =      ROW(  ANEW,         ANEW,          RESEND,        ANEW),
@@ -101,10 +101,10 @@ static const struct row table[MRF_CAUSES][MRF_PLACES] = {
 };
 /* clang-format on */
 
-struct mrf_fate mrf_fate(enum mrf_wc_status cause, enum mrf_place place, enum mrf_op_kind kind,
+struct mrf_fate mrf_fate(enum mrf_wc_status cause, enum mrf_standing stood, enum mrf_op_kind kind,
 			 bool asks, bool tries)
 {
-	const struct row *row = &table[cause][place];
+	const struct row *row = &table[cause][stood];
 	const struct cell *cell = &row->of[kind];
 	bool fails = (cell->bounded && !tries) || (cell->deed == MRF_ASK && !asks);
 

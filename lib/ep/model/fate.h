@@ -26,7 +26,7 @@
 #include "verbs/vcq.h"
 
 /* Where the work request stood; the culprit is the one that broke the connection. */
-enum mrf_place {
+enum mrf_standing {
 	/*
 	 * Ahead of the culprit. Linux 6.12 flushes those, too, if a local buffer was closed. A
 	 * request stands here if it was acknowledged, and no reply has come.
@@ -35,7 +35,7 @@ enum mrf_place {
 	MRF_FIRST,	/* the culprit */
 	MRF_BEHIND,	/* behind the culprit, which had not been sent before */
 	MRF_BEHIND_RAN, /* behind it, and it may have been sent and carried out before */
-	MRF_PLACES
+	MRF_STANDINGS
 };
 
 /* What can break a connection: enum mrf_wc_status, without MRF_WC_OK. */
@@ -60,7 +60,7 @@ struct mrf_fate {
  * asks: the target can be asked about this operation; tries: fewer than MRF_TIMEOUTS were
  * counted before the connection broke.
  */
-struct mrf_fate mrf_fate(enum mrf_wc_status cause, enum mrf_place place, enum mrf_op_kind kind,
+struct mrf_fate mrf_fate(enum mrf_wc_status cause, enum mrf_standing stood, enum mrf_op_kind kind,
 			 bool asks, bool tries);
 
 #endif

@@ -62,7 +62,7 @@ struct mrf_target {
 
 /*
  * How connecting to the peer has gone: tx/dial.h. What counts attempts begins anew when one has
- * succeeded. turns, turn and waits_since are the agent thread's: tx/turns.h.
+ * succeeded. permits, waits and waits_since are the agent thread's: tx/permits.h.
  */
 struct mrf_dialling {
 	unsigned tries;	      /* attempts at an address where nobody listened */
@@ -73,10 +73,10 @@ struct mrf_dialling {
 	unsigned challenges;  /* how often a proof was demanded */
 	bool challenged;      /* the next attempt has to meet the challenge */
 	struct mrf_challenge challenge;
-	unsigned losses;	 /* connections lost since an operation last succeeded */
-	struct mrf_turns *turns; /* of its host; NULL: neither dialled nor waiting */
-	struct mrf_list turn;	 /* if it waits for its turn, in turns->waiting */
-	int64_t waits_since;	 /* ms: when it came to turns */
+	unsigned losses;	     /* connections lost since an operation last succeeded */
+	struct mrf_permits *permits; /* of its host; NULL: neither dialled nor waiting */
+	struct mrf_list waits;	     /* if it waits for a permit, in permits->waiting */
+	int64_t waits_since;	     /* ms: when it began to wait */
 };
 
 struct mrf_peer {
@@ -115,14 +115,14 @@ struct mrf_posted {
 /* A request to the peer's agent that has not been replied to: rpc.h. */
 struct mrf_awaited {
 	struct mrf_op *op; /* NULL: it has failed meanwhile */
-	uint32_t turn;
-	uint64_t len;	      /* how many bytes of the operation it covers */
-	unsigned at;	      /* its index in the ring */
-	enum mrf_place place; /* where it stood when the connection broke */
+	uint32_t number;
+	uint64_t len;		 /* how many bytes of the operation it covers */
+	unsigned at;		 /* its index in the ring */
+	enum mrf_standing stood; /* where it stood when the connection broke */
 };
 
 /*
- * The requests of one connection that have no reply yet, in the order of their turns. One
+ * The requests of one connection that have no reply yet, in the order of their numbers. One
  * message is on the way; requests made meanwhile are gathered for the next.
  */
 struct mrf_window {
@@ -131,7 +131,7 @@ struct mrf_window {
 	unsigned sent;	      /* requests before it are on the way, later ones gathered */
 	size_t len;	      /* bytes of the gathered requests, */
 	size_t reply_len;     /* and of their replies, at most; a flush counts as all */
-	uint32_t turn;	      /* of the next request */
+	uint32_t number;      /* of the next request */
 	bool stopped;	      /* a request has to be sent again: the peer does none behind it */
 };
 

@@ -71,7 +71,7 @@ static bool bounds_fail_locked(const struct mrf_peer *peer, const struct mrf_rem
 		       "addresses (FI_MR_VIRT_ADDR)";
 	else if (!virt && mrf_range_inside(rma->addr, rma->len, remote->base, remote->len))
 		hint = "; this looks like an address, but the peer's domain takes offsets";
-	if (remote->nways <= 1 && rma->addr >= base && rma->addr <= end)
+	if (remote->nparts <= 1 && rma->addr >= base && rma->addr <= end)
 		return FAIL(why, FI_EACCES, 4105,
 			    "key 0x%" PRIx64 ": %" PRIu64 " byte%s past the end: 0x%" PRIx64
 			    " + %zu in a region of %" PRIu64 " bytes at 0x%" PRIx64 "%s",

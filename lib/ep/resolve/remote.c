@@ -20,41 +20,41 @@ static struct mrf_map *map_of(const struct mrf_peer *peer)
 	return peer->ep->domain->space.map;
 }
 
-/* --- ways ----------------------------------------------------------------------------- */
+/* --- parts ----------------------------------------------------------------------------- */
 
 void mrf_remote_drop_locked(struct mrf_remote *remote)
 {
-	free(remote->ways);
-	remote->ways = NULL;
-	remote->nways = remote->max = 0;
+	free(remote->parts);
+	remote->parts = NULL;
+	remote->nparts = remote->max = 0;
 	remote->known = false;
 }
 
-static int make_room_for_ways_locked(struct mrf_remote *remote, unsigned want)
+static int make_room_for_parts_locked(struct mrf_remote *remote, unsigned want)
 {
-	struct mrf_way *ways;
+	struct mrf_part *parts;
 	unsigned max = mrf_max(remote->max, 1u);
 
 	while (max < want)
 		max *= 2;
-	ways = max > remote->max ? realloc(remote->ways, max * sizeof(*ways)) : remote->ways;
-	if (!ways)
+	parts = max > remote->max ? realloc(remote->parts, max * sizeof(*parts)) : remote->parts;
+	if (!parts)
 		return -FI_ENOMEM;
-	remote->ways = ways;
+	remote->parts = parts;
 	remote->max = max;
 	return 0;
 }
 
-/* Returns the first of the sorted ways that ends after addr. */
+/* Returns the first of the sorted parts that ends after addr. */
 static unsigned first_after_locked(const struct mrf_remote *remote, uint64_t addr)
 {
-	unsigned low = 0, high = remote->nways;
+	unsigned low = 0, high = remote->nparts;
 
 	while (low < high) {
 		unsigned mid = low + (high - low) / 2;
-		const struct mrf_way *way = &remote->ways[mid];
+		const struct mrf_part *part = &remote->parts[mid];
 
-		if (addr >= way->addr && addr - way->addr >= way->len)
+		if (addr >= part->addr && addr - part->addr >= part->len)
 			low = mid + 1;
 		else
 			high = mid;
@@ -62,98 +62,99 @@ static unsigned first_after_locked(const struct mrf_remote *remote, uint64_t add
 	return low;
 }
 
-/* Keeps the ways sorted and without overlaps; a new way replaces those that it overlaps. */
-static void insert_sorted_locked(struct mrf_remote *remote, const struct mrf_way *way)
+/* Keeps the parts sorted and without overlaps; a new part replaces those that it overlaps. */
+static void insert_sorted_locked(struct mrf_remote *remote, const struct mrf_part *part)
 {
-	unsigned from = first_after_locked(remote, way->addr), to = from;
+	unsigned from = first_after_locked(remote, part->addr), to = from;
 
-	if (to < remote->nways && remote->ways[to].addr < way->addr)
+	if (to < remote->nparts && remote->parts[to].addr < part->addr)
 		to++;
-	while (to < remote->nways && remote->ways[to].addr - way->addr < way->len)
+	while (to < remote->nparts && remote->parts[to].addr - part->addr < part->len)
 		to++;
-	memmove(&remote->ways[from + 1], &remote->ways[to], (remote->nways - to) * sizeof(*way));
-	remote->ways[from] = *way;
-	remote->nways = remote->nways + 1 - (to - from);
+	memmove(&remote->parts[from + 1], &remote->parts[to],
+		(remote->nparts - to) * sizeof(*part));
+	remote->parts[from] = *part;
+	remote->nparts = remote->nparts + 1 - (to - from);
 }
 
-static struct mrf_way from_wire(const struct mrf_peer *peer, const struct mrf_wire_seg *seg)
+static struct mrf_part from_wire(const struct mrf_peer *peer, const struct mrf_wire_seg *seg)
 {
-	return (struct mrf_way){ .addr = seg->pos,
-				 .len = seg->len,
-				 .iova = peer->target.mr_mode & FI_MR_VIRT_ADDR ? seg->pos
-										: seg->iova_off,
-				 .rkey = seg->rkey };
+	return (struct mrf_part){ .addr = seg->pos,
+				  .len = seg->len,
+				  .iova = peer->target.mr_mode & FI_MR_VIRT_ADDR ? seg->pos
+										 : seg->iova_off,
+				  .rkey = seg->rkey };
 }
 
-static bool holds_locked(const struct mrf_peer *peer, const struct mrf_way *way)
+static bool holds_locked(const struct mrf_peer *peer, const struct mrf_part *part)
 {
-	return way->epoch == (way->once ? peer->known.lease_epoch : peer->known.epoch);
+	return part->epoch == (part->once ? peer->known.lease_epoch : peer->known.epoch);
 }
 
-/* Returns how many bytes from addr on, at most len, this way serves. */
-static inline uint64_t served(const struct mrf_way *way, uint64_t addr, uint64_t len)
+/* Returns how many bytes from addr on, at most len, this part serves. */
+static inline uint64_t served(const struct mrf_part *part, uint64_t addr, uint64_t len)
 {
-	uint64_t offset = addr - way->addr;
+	uint64_t offset = addr - part->addr;
 
-	if (addr < way->addr)
+	if (addr < part->addr)
 		return 0;
 	if (!len)
-		return offset <= way->len;
-	return offset < way->len ? mrf_min(len, way->len - offset) : 0;
+		return offset <= part->len;
+	return offset < part->len ? mrf_min(len, part->len - offset) : 0;
 }
 
-static bool usable_locked(const struct mrf_peer *peer, const struct mrf_way *way, uint64_t stamp)
+static bool usable_locked(const struct mrf_peer *peer, const struct mrf_part *part, uint64_t stamp)
 {
-	return holds_locked(peer, way) && (!way->once || way->once >= stamp);
+	return holds_locked(peer, part) && (!part->once || part->once >= stamp);
 }
 
-static const struct mrf_way *find_way_locked(const struct mrf_peer *peer,
-					     const struct mrf_remote *remote, uint64_t stamp,
-					     uint64_t addr, uint64_t len)
+static const struct mrf_part *find_part_locked(const struct mrf_peer *peer,
+					       const struct mrf_remote *remote, uint64_t stamp,
+					       uint64_t addr, uint64_t len)
 {
-	const struct mrf_way *way;
+	const struct mrf_part *part;
 	unsigned i;
 
 	/* Segments of a complete answer may overlap: the first that contains addr counts. */
-	for (i = 0; remote->complete && i < remote->nways; i++) {
-		if (served(&remote->ways[i], addr, len))
-			return &remote->ways[i];
+	for (i = 0; remote->complete && i < remote->nparts; i++) {
+		if (served(&remote->parts[i], addr, len))
+			return &remote->parts[i];
 	}
 	if (remote->complete)
 		return NULL;
 	i = first_after_locked(remote, addr);
-	if (i == remote->nways)
+	if (i == remote->nparts)
 		return NULL;
-	way = &remote->ways[i];
-	return usable_locked(peer, way, stamp) ? way : NULL;
+	part = &remote->parts[i];
+	return usable_locked(peer, part, stamp) ? part : NULL;
 }
 
 uint64_t mrf_remote_locate_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 				  uint64_t stamp, uint64_t addr, uint64_t len, uint32_t *rkey,
 				  uint64_t *remote_addr)
 {
-	const struct mrf_way *way = find_way_locked(peer, remote, stamp, addr, len);
-	uint64_t n = way ? served(way, addr, len) : 0;
+	const struct mrf_part *part = find_part_locked(peer, remote, stamp, addr, len);
+	uint64_t n = part ? served(part, addr, len) : 0;
 
 	mrf_lock_held(&peer->ep->lock);
 	if (!n)
 		return 0;
-	*rkey = way->rkey;
-	*remote_addr = way->iova + (addr - way->addr);
+	*rkey = part->rkey;
+	*remote_addr = part->iova + (addr - part->addr);
 	return n;
 }
 
-/* The ways of a complete answer are few, and in any order. */
+/* The parts of a complete answer are few, and in any order. */
 static uint64_t covered_complete_locked(const struct mrf_peer *peer,
 					const struct mrf_remote *remote, uint64_t addr,
 					uint64_t len)
 {
-	const struct mrf_way *way;
+	const struct mrf_part *part;
 	uint64_t done = 0;
 
 	while (done < len &&
-	       (way = find_way_locked(peer, remote, UINT64_MAX, addr + done, len - done)))
-		done += served(way, addr + done, len - done);
+	       (part = find_part_locked(peer, remote, UINT64_MAX, addr + done, len - done)))
+		done += served(part, addr + done, len - done);
 	return done;
 }
 
@@ -167,10 +168,10 @@ uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf
 	if (remote->complete)
 		return covered_complete_locked(peer, remote, addr, len);
 	/* A peer may have many pieces: this goes from each to the next without a search. */
-	for (i = first_after_locked(remote, addr); i < remote->nways && done < len; i++) {
-		const struct mrf_way *way = &remote->ways[i];
+	for (i = first_after_locked(remote, addr); i < remote->nparts && done < len; i++) {
+		const struct mrf_part *part = &remote->parts[i];
 
-		n = usable_locked(peer, way, stamp) ? served(way, addr + done, len - done) : 0;
+		n = usable_locked(peer, part, stamp) ? served(part, addr + done, len - done) : 0;
 		if (!n)
 			break;
 		done += n;
@@ -178,7 +179,7 @@ uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf
 	return done;
 }
 
-unsigned mrf_remote_ways_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
+unsigned mrf_remote_parts_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len)
 {
 	return len ? first_after_locked(remote, addr + (len - 1)) + 1 -
 			       first_after_locked(remote, addr)
@@ -242,7 +243,7 @@ static int learn_raw_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->peer_key = raw->key;
 	remote->serial = raw->serial;
 	remote->space_id = raw->space_id;
-	remote->instance = raw->serial;
+	remote->found_serial = raw->serial;
 	remote->complete = raw->complete;
 	remote->access = remote->quick = raw->access;
 	remote->event = 0; /* an answer with an event number would not be complete */
@@ -251,11 +252,11 @@ static int learn_raw_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->status = MRF_MR_OK;
 	if (!raw->complete)
 		return 0;
-	if (make_room_for_ways_locked(remote, raw->nseg))
+	if (make_room_for_parts_locked(remote, raw->nseg))
 		return -FI_ENOMEM;
 	for (i = 0; i < raw->nseg; i++)
-		remote->ways[i] = from_wire(peer, &raw->seg[i]);
-	remote->nways = raw->nseg;
+		remote->parts[i] = from_wire(peer, &raw->seg[i]);
+	remote->nparts = raw->nseg;
 	remote->known = true;
 	return 0;
 }
@@ -316,47 +317,47 @@ struct mrf_remote *mrf_remote_get_locked(struct mrf_peer *peer, uint64_t key, st
 
 /* --- answers -------------------------------------------------------------------------- */
 
-/* Do the ways of earlier answers stay valid beside those of this one? */
+/* Do the parts of earlier answers stay valid beside those of this one? */
 static bool adds_to_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 			   const struct mrf_answer *answer)
 {
 	return remote->known && !remote->complete && answer->status != MRF_MR_CLOSED &&
-	       !(answer->flags & MRF_ANSWER_COMPLETE) && answer->serial == remote->instance &&
-	       remote->nways + answer->nseg < peer->ep->max_ways;
+	       !(answer->flags & MRF_ANSWER_COMPLETE) && answer->serial == remote->found_serial &&
+	       remote->nparts + answer->nseg < peer->ep->max_parts;
 }
 
 static void drop_what_holds_no_longer_locked(const struct mrf_peer *peer, struct mrf_remote *remote)
 {
 	unsigned i, n = 0;
 
-	for (i = 0; i < remote->nways; i++) {
-		if (holds_locked(peer, &remote->ways[i]))
-			remote->ways[n++] = remote->ways[i];
+	for (i = 0; i < remote->nparts; i++) {
+		if (holds_locked(peer, &remote->parts[i]))
+			remote->parts[n++] = remote->parts[i];
 	}
-	remote->nways = n;
+	remote->nparts = n;
 }
 
-static int take_ways_locked(struct mrf_peer *peer, struct mrf_remote *remote,
-			    const struct mrf_answer *answer)
+static int take_parts_locked(struct mrf_peer *peer, struct mrf_remote *remote,
+			     const struct mrf_answer *answer)
 {
 	uint32_t i;
 
-	if (make_room_for_ways_locked(remote, remote->nways + answer->nseg + 1))
+	if (make_room_for_parts_locked(remote, remote->nparts + answer->nseg + 1))
 		return -FI_ENOMEM;
 	for (i = 0; i < answer->nseg; i++) {
-		struct mrf_way way = from_wire(peer, &answer->seg[i]);
+		struct mrf_part part = from_wire(peer, &answer->seg[i]);
 
-		way.once = remote->once ? answer->cookie : 0;
-		way.epoch = remote->once ? peer->known.lease_epoch : peer->known.epoch;
+		part.once = remote->once ? answer->cookie : 0;
+		part.epoch = remote->once ? peer->known.lease_epoch : peer->known.epoch;
 		if (remote->complete)
-			remote->ways[remote->nways++] = way;
-		else if (way.len)
-			insert_sorted_locked(remote, &way);
+			remote->parts[remote->nparts++] = part;
+		else if (part.len)
+			insert_sorted_locked(remote, &part);
 	}
 	return 0;
 }
 
-/* The answer allows the access but shows no way: an error is better than asking for ever. */
+/* The answer allows the access but shows no part of the region: an error is better than asking for ever. */
 static bool shows_nothing_locked(const struct mrf_peer *peer, const struct mrf_remote *remote)
 {
 	return !remote->complete && remote->status == MRF_MR_OK && remote->ask.len &&
@@ -377,7 +378,7 @@ int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->cookie = answer->cookie;
 	remote->answered = remote->ask;
 	remote->status = answer->status;
-	remote->instance = answer->serial;
+	remote->found_serial = answer->serial;
 	/*
 	 * What a raw key grants is known for good, and an answer about a closed region grants
 	 * nothing. An open region grants something, whatever is wrong with the range.
@@ -389,7 +390,7 @@ int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	remote->event = peer->target.events ? answer->event : 0;
 	remote->base = answer->base;
 	remote->len = answer->len;
-	if (take_ways_locked(peer, remote, answer)) {
+	if (take_parts_locked(peer, remote, answer)) {
 		mrf_remote_drop_locked(remote);
 		return -FI_ENOMEM;
 	}

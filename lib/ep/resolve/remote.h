@@ -3,9 +3,9 @@
  * What an endpoint knows of a peer's regions, by key, from the peer's answers or from raw
  * keys. A good answer is kept until the kernel or the peer contradicts it.
  *
- * A way is a piece of a region with the rkey that reaches it. All ways of a region that
+ * A part is a piece of a region with the rkey that reaches it. All parts of a region that
  * is pinned for good are known (complete). For a region that is pinned on demand, only
- * the ways that have been asked for are known: a way holds until the peer sends FORGET
+ * the parts that have been asked for are known: a part holds until the peer sends FORGET
  * (peer->known.epoch goes up), or, if it is good once, until the leases are released
  * (peer->known.lease_epoch goes up), and then only for operations that began before the
  * question. Everything is guarded by ep->lock; remotes belong to their peer.
@@ -26,7 +26,7 @@ struct mrf_range {
 };
 
 /* A piece of the peer's region, and how to reach it. */
-struct mrf_way {
+struct mrf_part {
 	uint64_t addr; /* as in struct mrf_range */
 	uint64_t len;
 	uint64_t iova;
@@ -49,20 +49,20 @@ struct mrf_remote {
 
 	bool known; /* the fields below are an answer */
 	bool complete;
-	bool once;		   /* the latest ways are good once */
+	bool once;		   /* the latest parts are good once */
 	uint64_t cookie;	   /* of the question that was answered; 0: from a raw key */
 	struct mrf_range answered; /* status is about this range or the whole region */
 	uint32_t status;	   /* enum mrf_mr_status */
-	uint64_t instance;	   /* serial of the registration that answered */
+	uint64_t found_serial;	   /* of the registration that answered */
 	uint64_t access;
 	uint64_t quick; /* the rights that the short ways may use: those of access, or 0 */
-	bool staged; /* memory of devices: each way has the rkey of a ring, and its iova means nothing */
+	bool staged; /* memory of devices: each part has the rkey of a ring, and its iova means nothing */
 	uint32_t event; /* number to send with the last bytes of a write; 0: none */
 	uint64_t base;
 	uint64_t len;
-	unsigned nways; /* unless complete, sorted and not overlapping */
-	unsigned max;	/* room in ways */
-	struct mrf_way *ways;
+	unsigned nparts; /* unless complete, sorted and not overlapping */
+	unsigned max;	 /* room in parts */
+	struct mrf_part *parts;
 };
 
 /* NULL: nothing is known about the key, and nothing was asked. */
@@ -79,21 +79,21 @@ int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 			    const struct mrf_answer *answer);
 /*
  * Returns how many bytes from addr on, at most len, one work request of an operation with
- * this stamp can reach, and sets where they are; 0: no way is known. With a stamp of
- * UINT64_MAX only ways that are good for every operation count, none that is good once. A
+ * this stamp can reach, and sets where they are; 0: no part is known. With a stamp of
+ * UINT64_MAX only parts that are good for every operation count, none that is good once. A
  * len of 0 gives 1 if addr is in bounds.
  */
 uint64_t mrf_remote_locate_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 				  uint64_t stamp, uint64_t addr, uint64_t len, uint32_t *rkey,
 				  uint64_t *remote_addr);
-/* Returns how many bytes from addr on are reachable, over any number of ways. */
+/* Returns how many bytes from addr on are reachable, over any number of parts. */
 uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf_remote *remote,
 				   uint64_t stamp, uint64_t addr, uint64_t len);
 /*
- * Returns the number of ways that these bytes go over. The region is not complete, and
+ * Returns the number of parts that these bytes go over. The region is not complete, and
  * the bytes are all covered.
  */
-unsigned mrf_remote_ways_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
+unsigned mrf_remote_parts_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
 /* There is a new connection, which has another ring. all: to another endpoint. */
 void mrf_remote_forget_locked(struct mrf_peer *peer, bool all);
 void mrf_remote_fini_locked(struct mrf_peer *peer);

@@ -64,7 +64,7 @@ static bool holds_leases_locked(const struct mrf_op *op)
 	return false;
 }
 
-/* Returns the number of known ways to all buffers of an operation that are in this region. */
+/* Returns the number of known parts to all buffers of an operation that are in this region. */
 static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
 	const struct fi_rma_iov *rma;
@@ -72,7 +72,7 @@ static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remo
 
 	for (rma = op->rma; rma < op->rma + op->nrma; rma++) {
 		if (rma->key == remote->key)
-			sum += mrf_remote_ways_locked(
+			sum += mrf_remote_parts_locked(
 				remote, rma->addr,
 				mrf_remote_covered_locked(op->peer, remote, op->stamp, rma->addr,
 							  rma->len));
@@ -80,13 +80,13 @@ static unsigned count_ways_locked(const struct mrf_op *op, const struct mrf_remo
 	return sum;
 }
 
-/* Does the operation need more ways of this region than can be remembered? */
+/* Does the operation need more parts of this region than can be remembered? */
 static bool too_many_locked(const struct mrf_op *op, const struct mrf_remote *remote)
 {
-	unsigned max = op->peer->ep->max_ways;
+	unsigned max = op->peer->ep->max_parts;
 
-	/* Another answer might exceed that: the known ways would be dropped to make room. */
-	return mrf_unlikely(remote->nways + MRF_PROTO_MAX_SEG >= max) &&
+	/* Another answer might exceed that: the known parts would be dropped to make room. */
+	return mrf_unlikely(remote->nparts + MRF_PROTO_MAX_SEG >= max) &&
 	       count_ways_locked(op, remote) + 2 * MRF_PROTO_MAX_SEG >= max;
 }
 
@@ -220,7 +220,7 @@ bool mrf_resolve_request_locked(const struct mrf_op *op, uint64_t from, struct m
 		return false;
 	request->key = remote->peer_key;
 	/* The registration that the answer is about: its successor may have other bounds. */
-	request->serial = remote->instance;
+	request->serial = remote->found_serial;
 	return true;
 }
 

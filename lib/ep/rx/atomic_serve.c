@@ -112,7 +112,7 @@ void mrf_atomic_loop_close(struct mrf_ep *ep)
 
 /* --- a request that is being carried out ---------------------------------------------- */
 
-struct job {
+struct serving {
 	struct mrf_ep *ep;
 	struct mrf_atomic_loop *loop;
 	const struct mrf_request *request;
@@ -127,31 +127,31 @@ struct job {
 };
 
 /* An operation of the loop that failed leaves none. */
-static int run(struct job *job, const struct mrf_vwr *wr)
+static int run(struct serving *serving, const struct mrf_vwr *wr)
 {
-	int ret = mrf_vloop_run(job->loop->vloop, wr);
+	int ret = mrf_vloop_run(serving->loop->vloop, wr);
 
-	++*job->swaps;
+	++*serving->swaps;
 	if (ret)
-		loop_drop(job->loop);
+		loop_drop(serving->loop);
 	return ret;
 }
 
-/* Returns the status of the bytes from pos on; job->view shows as many of them as it can. */
-static uint32_t look(struct job *job, uint64_t pos)
+/* Returns the status of the bytes from pos on; serving->view shows as many of them as it can. */
+static uint32_t look(struct serving *serving, uint64_t pos)
 {
-	const struct mrf_request *request = job->request;
-	struct mrf_mr_ask ask = { .key = request->key,
-				  .serial = request->serial,
-				  .addr = pos,
-				  .len = request->len - (pos - request->addr),
-				  .port = &job->ep->port };
+	const struct mrf_request *request = serving->request;
+	struct mrf_mr_query query = { .key = request->key,
+				      .serial = request->serial,
+				      .addr = pos,
+				      .len = request->len - (pos - request->addr),
+				      .port = &serving->ep->port };
 
-	mrf_mr_reach(&job->ep->domain->space, &ask, &job->lease, &job->view);
-	if (job->view.status != MRF_MR_OK)
-		return job->view.status;
-	job->event = job->view.event;
-	if (!(job->view.access & FI_REMOTE_WRITE) || !(job->view.access & FI_ATOMIC))
+	mrf_mr_reach(&serving->ep->domain->space, &query, &serving->lease, &serving->view);
+	if (serving->view.status != MRF_MR_OK)
+		return serving->view.status;
+	serving->event = serving->view.event;
+	if (!(serving->view.access & FI_REMOTE_WRITE) || !(serving->view.access & FI_ATOMIC))
 		return MRF_REPLY_RIGHT;
 	return MRF_REPLY_DONE;
 }
@@ -159,7 +159,7 @@ static uint32_t look(struct job *job, uint64_t pos)
 /* --- where an element is -------------------------------------------------------------- */
 
 /* Bytes that are together in one kernel region. */
-struct place {
+struct spot {
 	uint64_t iova;
 	uint64_t len;
 	uint64_t before; /* bytes that the region has before and behind them */
@@ -168,47 +168,47 @@ struct place {
 	uint32_t rkey;
 };
 
-static bool in_view(const struct job *job, uint64_t pos, uint64_t len, struct place *place)
+static bool in_view(const struct serving *serving, uint64_t pos, uint64_t len, struct spot *spot)
 {
 	const struct mrf_mr_seg *seg;
 	uint64_t n, offset;
 	unsigned i;
 
-	n = mrf_mr_locate(job->view.seg, job->view.nseg, true, pos, len, &i, &offset);
+	n = mrf_mr_locate(serving->view.seg, serving->view.nseg, true, pos, len, &i, &offset);
 	if (!n)
 		return false;
-	seg = &job->view.seg[i];
-	*place = (struct place){ .iova = seg->iova + offset,
-				 .len = n,
-				 .before = offset,
-				 .behind = seg->len - offset - n,
-				 .lkey = seg->lkey,
-				 .rkey = seg->rkey };
+	seg = &serving->view.seg[i];
+	*spot = (struct spot){ .iova = seg->iova + offset,
+			       .len = n,
+			       .before = offset,
+			       .behind = seg->len - offset - n,
+			       .lkey = seg->lkey,
+			       .rkey = seg->rkey };
 	return true;
 }
 
 /* Finds the first piece of at most len bytes from pos on. Returns a status. */
-static uint32_t find(struct job *job, uint64_t pos, uint64_t len, struct place *place)
+static uint32_t find(struct serving *serving, uint64_t pos, uint64_t len, struct spot *spot)
 {
 	uint32_t status;
 
-	if (in_view(job, pos, len, place))
+	if (in_view(serving, pos, len, spot))
 		return MRF_REPLY_DONE;
-	if (job->view.complete)
+	if (serving->view.complete)
 		return MRF_MR_OUTSIDE;
-	status = look(job, pos);
+	status = look(serving, pos);
 	if (status)
 		return status;
-	return in_view(job, pos, len, place) ? MRF_REPLY_DONE : MRF_MR_OUTSIDE;
+	return in_view(serving, pos, len, spot) ? MRF_REPLY_DONE : MRF_MR_OUTSIDE;
 }
 
 /* Is the element in a word that peers can reach as a whole? */
-static bool in_word(const struct place *place, size_t size)
+static bool in_word(const struct spot *spot, size_t size)
 {
-	uint64_t head = place->iova % sizeof(uint64_t);
+	uint64_t head = spot->iova % sizeof(uint64_t);
 
-	return place->len == size && head + size <= sizeof(uint64_t) && place->before >= head &&
-	       place->behind >= sizeof(uint64_t) - head - size;
+	return spot->len == size && head + size <= sizeof(uint64_t) && spot->before >= head &&
+	       spot->behind >= sizeof(uint64_t) - head - size;
 }
 
 /* --- one element ---------------------------------------------------------------------- */
@@ -224,10 +224,10 @@ struct values {
  * Guesses the value of the word that contains byte pos. A wrong guess does no harm: the memory may
  * be unmapped or replaced by now or, in a region of several segments, lie elsewhere.
  */
-static uint64_t guess(const struct job *job, uint64_t pos, uint64_t head)
+static uint64_t guess(const struct serving *serving, uint64_t pos, uint64_t head)
 {
-	bool virt = job->ep->domain->space.mode & FI_MR_VIRT_ADDR;
-	uint64_t addr = (virt ? pos : job->view.base + pos) - head, word = 0;
+	bool virt = serving->ep->domain->space.mode & FI_MR_VIRT_ADDR;
+	uint64_t addr = (virt ? pos : serving->view.base + pos) - head, word = 0;
 	struct iovec here = { .iov_base = &word, .iov_len = sizeof(word) };
 	struct iovec there = { .iov_base = (void *)(uintptr_t)addr, .iov_len = sizeof(word) };
 	/* The kernel reads it, so that unmapped memory is an error and no SIGSEGV. */
@@ -240,89 +240,91 @@ static uint64_t guess(const struct job *job, uint64_t pos, uint64_t head)
 enum { OVERTAKEN = 1 };
 
 /* 0, or what the loop says; or OVERTAKEN: others were faster, and it is time to go. */
-static int change_word(struct job *job, uint64_t pos, const struct place *place,
+static int change_word(struct serving *serving, uint64_t pos, const struct spot *spot,
 		       const struct values *values)
 {
-	uint64_t head = place->iova % sizeof(uint64_t);
-	struct mrf_sge sge = { .addr = (uintptr_t)&job->loop->word,
+	uint64_t head = spot->iova % sizeof(uint64_t);
+	struct mrf_sge sge = { .addr = (uintptr_t)&serving->loop->word,
 			       .len = sizeof(uint64_t),
-			       .lkey = job->loop->mr.lkey };
+			       .lkey = serving->loop->mr.lkey };
 	struct mrf_vwr wr = { .op = MRF_VWR_CMP_SWP,
 			      .nsge = 1,
 			      .sge = &sge,
-			      .remote_addr = place->iova - head,
-			      .rkey = place->rkey };
+			      .remote_addr = spot->iova - head,
+			      .rkey = spot->rkey };
 	bool store;
 	int ret;
 
-	for (wr.compare = guess(job, pos, head);; wr.compare = job->loop->word) {
+	for (wr.compare = guess(serving, pos, head);; wr.compare = serving->loop->word) {
 		wr.operand = wr.compare;
-		memcpy(values->result, (uint8_t *)&wr.compare + head, job->size);
-		store = mrf_atomic_apply(job->datatype, job->op, values->result, values->operand,
-					 values->compare, (uint8_t *)&wr.operand + head);
+		memcpy(values->result, (uint8_t *)&wr.compare + head, serving->size);
+		store = mrf_atomic_apply(serving->datatype, serving->op, values->result,
+					 values->operand, values->compare,
+					 (uint8_t *)&wr.operand + head);
 		/* An operation that stores nothing swaps the word for itself. */
-		ret = run(job, &wr);
+		ret = run(serving, &wr);
 		if (ret)
 			return ret;
-		if (job->loop->word == wr.compare)
+		if (serving->loop->word == wr.compare)
 			break;
-		if (*job->swaps >= MRF_SWAPS)
+		if (*serving->swaps >= MRF_SWAPS)
 			return OVERTAKEN;
 	}
-	job->stored |= store;
+	serving->stored |= store;
 	return 0;
 }
 
 /* Copies an element in pieces: op WRITE takes it out of the region, READ puts it there. */
-static int copy(struct job *job, enum mrf_vwr_op op, struct mrf_sge *sge, int nsge)
+static int copy(struct serving *serving, enum mrf_vwr_op op, struct mrf_sge *sge, int nsge)
 {
 	struct mrf_vwr wr = { .op = op,
 			      .nsge = nsge,
 			      .sge = sge,
-			      .remote_addr = (uintptr_t)job->loop->element,
-			      .rkey = job->loop->mr.rkey };
+			      .remote_addr = (uintptr_t)serving->loop->element,
+			      .rkey = serving->loop->mr.rkey };
 
-	return run(job, &wr);
+	return run(serving, &wr);
 }
 
 /* One agent of the process at a time: regions of two domains may be the same memory. */
 static struct mrf_static_lock copying = MRF_STATIC_LOCK(NULL);
 
-static int change_copy(struct job *job, struct mrf_sge *sge, int nsge, const struct values *values)
+static int change_copy(struct serving *serving, struct mrf_sge *sge, int nsge,
+		       const struct values *values)
 {
-	uint8_t *element = job->loop->element;
+	uint8_t *element = serving->loop->element;
 	bool stored;
 	int ret;
 
 	mrf_static_take(&copying);
-	ret = copy(job, MRF_VWR_WRITE, sge, nsge);
+	ret = copy(serving, MRF_VWR_WRITE, sge, nsge);
 	if (!ret) {
-		memcpy(values->result, element, job->size);
-		stored = mrf_atomic_apply(job->datatype, job->op, values->result, values->operand,
-					  values->compare, element);
+		memcpy(values->result, element, serving->size);
+		stored = mrf_atomic_apply(serving->datatype, serving->op, values->result,
+					  values->operand, values->compare, element);
 		if (stored)
-			ret = copy(job, MRF_VWR_READ, sge, nsge);
-		job->stored |= !ret && stored;
+			ret = copy(serving, MRF_VWR_READ, sge, nsge);
+		serving->stored |= !ret && stored;
 	}
 	mrf_static_release(&copying);
 	return ret;
 }
 
 /* Finds all pieces of an element whose first piece is known. Returns a status. */
-static uint32_t find_all(struct job *job, uint64_t pos, struct place *place, struct mrf_sge *sge,
-			 int *nsge)
+static uint32_t find_all(struct serving *serving, uint64_t pos, struct spot *spot,
+			 struct mrf_sge *sge, int *nsge)
 {
 	uint64_t done = 0;
 	uint32_t status;
 
 	for (*nsge = 0; *nsge < MRF_VLOOP_SGE;) {
-		sge[(*nsge)++] = (struct mrf_sge){ .addr = place->iova,
-						   .len = (uint32_t)place->len,
-						   .lkey = place->lkey };
-		done += place->len;
-		if (done == job->size)
+		sge[(*nsge)++] = (struct mrf_sge){ .addr = spot->iova,
+						   .len = (uint32_t)spot->len,
+						   .lkey = spot->lkey };
+		done += spot->len;
+		if (done == serving->size)
 			return MRF_REPLY_DONE;
-		status = find(job, pos + done, job->size - done, place);
+		status = find(serving, pos + done, serving->size - done, spot);
 		if (status)
 			return status;
 	}
@@ -330,60 +332,61 @@ static uint32_t find_all(struct job *job, uint64_t pos, struct place *place, str
 }
 
 /* The next attempt starts from scratch, with queue pairs that work. */
-static uint32_t refused(struct job *job)
+static uint32_t refused(struct serving *serving)
 {
 	enum { TRIES = 8 };
 
-	job->view.nseg = 0;
-	job->view.complete = false;
-	if (++job->refused > TRIES)
+	serving->view.nseg = 0;
+	serving->view.complete = false;
+	if (++serving->refused > TRIES)
 		return MRF_REPLY_RIGHT;
-	return loop_get(job->ep) ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
+	return loop_get(serving->ep) ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
 }
 
 /* Returns a status; *changed: the operation has been done. */
-static uint32_t change(struct job *job, uint64_t pos, const struct values *values, bool *changed)
+static uint32_t change(struct serving *serving, uint64_t pos, const struct values *values,
+		       bool *changed)
 {
 	struct mrf_sge sge[MRF_VLOOP_SGE];
-	struct place place;
-	uint32_t status = find(job, pos, job->size, &place);
+	struct spot spot;
+	uint32_t status = find(serving, pos, serving->size, &spot);
 	int nsge, ret;
 
 	if (status)
 		return status;
-	if (in_word(&place, job->size)) {
-		ret = change_word(job, pos, &place, values);
+	if (in_word(&spot, serving->size)) {
+		ret = change_word(serving, pos, &spot, values);
 	} else {
-		status = find_all(job, pos, &place, sge, &nsge);
+		status = find_all(serving, pos, &spot, sge, &nsge);
 		if (status)
 			return status;
-		ret = change_copy(job, sge, nsge, values);
+		ret = change_copy(serving, sge, nsge, values);
 	}
 	*changed = !ret;
 	if (ret == -FI_EACCES)
-		return refused(job);
+		return refused(serving);
 	return ret < 0 ? MRF_REPLY_FAILED : MRF_REPLY_DONE;
 }
 
 /* --- all of them ---------------------------------------------------------------------- */
 
-static uint32_t change_all(struct job *job, uint64_t *done, uint8_t *results)
+static uint32_t change_all(struct serving *serving, uint64_t *done, uint8_t *results)
 {
-	const uint8_t *body = job->request->body;
-	bool fetch = job->family != MRF_ATOMIC_BASE;
-	bool compare = job->family == MRF_ATOMIC_COMPARE;
+	const uint8_t *body = serving->request->body;
+	bool fetch = serving->family != MRF_ATOMIC_BASE;
+	bool compare = serving->family == MRF_ATOMIC_COMPARE;
 	uint8_t nowhere[MRF_ATOMIC_MAX_SIZE];
 	uint32_t status = MRF_REPLY_DONE;
-	uint64_t len = job->request->len;
+	uint64_t len = serving->request->len;
 
-	while (!status && *done < len && *job->swaps < MRF_SWAPS) {
+	while (!status && *done < len && *serving->swaps < MRF_SWAPS) {
 		struct values values = { .operand = body + *done,
 					 .compare = compare ? body + len + *done : NULL,
 					 .result = fetch ? results + *done : nowhere };
 		bool changed = false;
 
-		status = change(job, job->request->addr + *done, &values, &changed);
-		*done += changed ? job->size : 0;
+		status = change(serving, serving->request->addr + *done, &values, &changed);
+		*done += changed ? serving->size : 0;
 	}
 	return status;
 }
@@ -402,46 +405,47 @@ bool mrf_atomic_understood(const struct mrf_request *request)
 }
 
 /* Counts an operation that changed the region once, with the last of its requests. */
-static void count(const struct job *job)
+static void count(const struct serving *serving)
 {
-	uint32_t what = job->request->what;
+	uint32_t what = serving->request->what;
 
-	if ((what & MRF_ATOMIC_WHAT_COUNT) && (job->stored || (what & MRF_ATOMIC_WHAT_STORED)) &&
-	    job->event && (job->ep->caps & FI_RMA_EVENT))
-		mrf_mr_event(&job->ep->domain->space, job->event, &job->ep->port);
+	if ((what & MRF_ATOMIC_WHAT_COUNT) &&
+	    (serving->stored || (what & MRF_ATOMIC_WHAT_STORED)) && serving->event &&
+	    (serving->ep->caps & FI_RMA_EVENT))
+		mrf_mr_event(&serving->ep->domain->space, serving->event, &serving->ep->port);
 }
 
 int mrf_atomic_serve(struct mrf_work *work, const struct mrf_request *request)
 {
 	struct mrf_reply *reply = &work->reply;
-	struct job job = { .ep = work->passive->ep,
-			   .request = request,
-			   .swaps = &work->swaps,
-			   .stored = reply->flags & MRF_REPLY_STORED,
-			   .family = MRF_ATOMIC_WHAT_FAMILY(request->what),
-			   .datatype = MRF_ATOMIC_WHAT_DATATYPE(request->what),
-			   .op = MRF_ATOMIC_WHAT_OP(request->what) };
+	struct serving serving = { .ep = work->passive->ep,
+				   .request = request,
+				   .swaps = &work->swaps,
+				   .stored = reply->flags & MRF_REPLY_STORED,
+				   .family = MRF_ATOMIC_WHAT_FAMILY(request->what),
+				   .datatype = MRF_ATOMIC_WHAT_DATATYPE(request->what),
+				   .op = MRF_ATOMIC_WHAT_OP(request->what) };
 	int ret;
 
 	if (!mrf_atomic_understood(request))
 		return -FI_EINVAL;
-	job.size = mrf_atomic_size(job.datatype);
-	ret = loop_get(job.ep);
+	serving.size = mrf_atomic_size(serving.datatype);
+	ret = loop_get(serving.ep);
 	if (ret) {
 		reply->status = MRF_REPLY_FAILED;
 		reply->err = (uint32_t)-ret;
 		return 0;
 	}
-	job.loop = job.ep->loop;
-	mrf_mr_lease_init(&job.lease);
-	reply->status = change_all(&job, &reply->done, mrf_work_body(work));
-	mrf_mr_lease_end(&job.lease);
-	if (job.family != MRF_ATOMIC_BASE)
+	serving.loop = serving.ep->loop;
+	mrf_mr_lease_init(&serving.lease);
+	reply->status = change_all(&serving, &reply->done, mrf_work_body(work));
+	mrf_mr_lease_end(&serving.lease);
+	if (serving.family != MRF_ATOMIC_BASE)
 		reply->body_len = (uint32_t)reply->done;
 	if (reply->status == MRF_REPLY_FAILED)
 		reply->err = FI_EIO;
-	reply->flags = job.stored ? MRF_REPLY_STORED : 0;
+	reply->flags = serving.stored ? MRF_REPLY_STORED : 0;
 	if (reply->done == request->len)
-		count(&job);
+		count(&serving);
 	return reply->status == MRF_REPLY_DONE && reply->done < request->len ? MRF_SERVE_LATER : 0;
 }

@@ -18,13 +18,13 @@ static struct mrf_work *work_of(struct mrf_job *job)
 }
 
 /* What is to be done with these bytes of that region, as a question to lib/mr. */
-static struct mrf_mr_ask ask_of(const struct mrf_work *work, const struct mrf_request *request)
+static struct mrf_mr_query query_of(const struct mrf_work *work, const struct mrf_request *request)
 {
-	return (struct mrf_mr_ask){ .key = request->key,
-				    .serial = request->serial,
-				    .addr = request->addr,
-				    .len = request->len,
-				    .port = &work->passive->ep->port };
+	return (struct mrf_mr_query){ .key = request->key,
+				      .serial = request->serial,
+				      .addr = request->addr,
+				      .len = request->len,
+				      .port = &work->passive->ep->port };
 }
 
 /* The bytes cannot be used: 0, and the reply says why. */
@@ -35,8 +35,8 @@ static int refuse_bytes(struct mrf_work *work, enum mrf_mr_status status)
 }
 
 /*
- * Starts the job, which holds work->places until it is over: MRF_SERVE_JOB. 0: there is no thread
- * for it; work->err says so, and work->places has ended.
+ * Starts the job, which holds work->hold until it is over: MRF_SERVE_JOB. 0: there is no thread
+ * for it; work->err says so, and work->hold has ended.
  */
 static int start_job(struct mrf_work *work, bool (*part)(struct mrf_job *job))
 {
@@ -48,7 +48,7 @@ static int start_job(struct mrf_work *work, bool (*part)(struct mrf_job *job))
 	if (!ret)
 		return MRF_SERVE_JOB;
 	work->err = mrf_thread_err(ret);
-	mrf_mr_places_end(&work->places);
+	mrf_mr_hold_end(&work->hold);
 	return 0;
 }
 
@@ -59,23 +59,23 @@ static bool flush_part(struct mrf_job *job)
 {
 	struct mrf_work *work = work_of(job);
 
-	return mrf_mr_commit_flush(&work->places, &work->err) && !atomic_load(&work->gone);
+	return mrf_mr_commit_flush(&work->hold, &work->err) && !atomic_load(&work->gone);
 }
 
 static int begin_flush(struct mrf_work *work, const struct mrf_request *request)
 {
-	const struct mrf_mr_ask ask = ask_of(work, request);
+	const struct mrf_mr_query query = query_of(work, request);
 	enum mrf_mr_status status;
 
 	if (!request->len || request->what > MRF_FLUSH_DO)
 		return -FI_EINVAL;
-	status = mrf_mr_commit_begin(&work->passive->ep->domain->space, &ask, &work->places);
+	status = mrf_mr_commit_begin(&work->passive->ep->domain->space, &query, &work->hold);
 	if (status != MRF_MR_OK)
 		return refuse_bytes(work, status);
 	if (request->what != MRF_FLUSH_CHECK)
 		return start_job(work, flush_part);
-	work->err = mrf_mr_commit_check(&work->places);
-	mrf_mr_places_end(&work->places);
+	work->err = mrf_mr_commit_check(&work->hold);
+	mrf_mr_hold_end(&work->hold);
 	return 0;
 }
 
@@ -90,23 +90,23 @@ static struct mrf_work *find_late(const struct mrf_work *work)
 	mrf_list_each (node, &mrf_eps_of(work->passive->ep->agent)->orphans) {
 		struct mrf_work *late = mrf_list_entry(node, struct mrf_work, node);
 
-		if (late->places.mr == work->places.mr)
+		if (late->hold.mr == work->hold.mr)
 			return late;
 	}
 	return NULL;
 }
 
 /*
- * Holds the bytes that the request is about, in work->places, if peers have this right: true.
+ * Holds the bytes that the request is about, in work->hold, if peers have this right: true.
  * False: *ret is what serving it is to return, and reply says why.
  */
-static bool hold_places(struct mrf_work *work, const struct mrf_request *request, uint64_t right,
-			int *ret)
+static bool hold_bytes(struct mrf_work *work, const struct mrf_request *request, uint64_t right,
+		       int *ret)
 {
 	struct mrf_mr_space *space = &work->passive->ep->domain->space;
-	const struct mrf_mr_ask ask = ask_of(work, request);
+	const struct mrf_mr_query query = query_of(work, request);
 	enum mrf_mr_status status =
-		mrf_mr_stage_begin(space, &ask, right, &work->places, &work->event);
+		mrf_mr_stage_begin(space, &query, right, &work->hold, &work->event);
 	struct mrf_work *late;
 
 	mrf_ring_touch(work->passive);
@@ -117,7 +117,7 @@ static bool hold_places(struct mrf_work *work, const struct mrf_request *request
 	late = find_late(work);
 	if (!late)
 		return true;
-	mrf_mr_places_end(&work->places);
+	mrf_mr_hold_end(&work->hold);
 	mrf_list_add_tail(&work->node, &late->behind);
 	*ret = MRF_SERVE_BEHIND;
 	return false;
@@ -135,7 +135,7 @@ static bool copy_next(struct mrf_job *job)
 	struct mrf_work *work = work_of(job);
 	struct mrf_hmem_why why = { .text = "" };
 
-	if (mrf_mr_stage_copy(&work->places, work->put, &work->host, &work->err, &why) &&
+	if (mrf_mr_stage_copy(&work->hold, work->put, &work->host, &work->err, &why) &&
 	    !atomic_load(&work->gone))
 		return true;
 	if (work->err && work->err != FI_ECANCELED)
@@ -159,7 +159,7 @@ static int begin_copy(struct mrf_work *work, const struct mrf_request *request)
 	if (!is_in_ring(work->passive, request))
 		return -FI_EINVAL;
 	work->put = request->what & MRF_STAGE_PUT;
-	if (!hold_places(work, request, work->put ? FI_REMOTE_WRITE : FI_REMOTE_READ, &ret))
+	if (!hold_bytes(work, request, work->put ? FI_REMOTE_WRITE : FI_REMOTE_READ, &ret))
 		return ret;
 	work->counts = is_counted(work, request->what & MRF_STAGE_COUNT);
 	work->ring = mrf_ring_get(work->passive);
@@ -174,11 +174,11 @@ static struct mrf_static_lock changing = MRF_STATIC_LOCK(NULL);
 /* All of the bytes, from the region or (in) to it; in a thread of the crew, as what follows. */
 static int copy_elements(const struct mrf_work *work, bool in, uint8_t *bytes)
 {
-	struct mrf_mr_places places = work->places;
+	struct mrf_mr_hold hold = work->hold;
 	struct mrf_hmem_why why = { .text = "" };
 	int err;
 
-	while (mrf_mr_stage_copy(&places, in, &bytes, &err, &why))
+	while (mrf_mr_stage_copy(&hold, in, &bytes, &err, &why))
 		;
 	if (err && err != FI_ECANCELED)
 		mrf_warn(FI_LOG_EP_DATA, 4168,
@@ -241,7 +241,7 @@ static int begin_atomic(struct mrf_work *work, const struct mrf_request *request
 		return -FI_EINVAL;
 	if (!ep->domain->space.atomics)
 		return refuse_bytes(work, MRF_MR_NO_RIGHT);
-	if (!hold_places(work, request, FI_REMOTE_WRITE, &ret))
+	if (!hold_bytes(work, request, FI_REMOTE_WRITE, &ret))
 		return ret;
 	work->what = request->what;
 	work->counts = is_counted(work, work->what & MRF_ATOMIC_WHAT_COUNT);

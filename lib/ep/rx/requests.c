@@ -20,7 +20,7 @@ static void let_go_of_region(struct mrf_work *work)
 
 	if (ep && work->counts && !work->err)
 		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
-	mrf_mr_places_end(&work->places);
+	mrf_mr_hold_end(&work->hold);
 }
 
 /* What it waited for is over: its connection gets turns again. */
@@ -127,7 +127,7 @@ static int begin_request(struct mrf_work *work, const struct mrf_request *reques
 {
 	if (!fits(work, request))
 		return -FI_EINVAL;
-	work->reply = (struct mrf_reply){ .turn = request->turn, .body = mrf_work_body(work) };
+	work->reply = (struct mrf_reply){ .number = request->number, .body = mrf_work_body(work) };
 	work->begun = true;
 	work->counts = work->stored = false;
 	work->results = NULL;
@@ -151,23 +151,23 @@ static int carry_out(struct mrf_work *work, const struct mrf_request *request)
 }
 
 /*
- * Requests are done in their turns. One that was not finished is sent again, and comes before those
- * that its initiator had already sent behind it. -FI_EINVAL: the turn is impossible.
+ * Requests are done in the order of their numbers. One that was not finished is sent again, and comes before those
+ * that its initiator had already sent behind it. -FI_EINVAL: the number is impossible.
  */
-static int in_turn(struct mrf_work *work, const struct mrf_request *request)
+static int in_order(struct mrf_work *work, const struct mrf_request *request)
 {
 	struct mrf_passive *passive = work->passive;
-	uint32_t behind = request->turn - passive->turn;
+	uint32_t behind = request->number - passive->number;
 	int ret;
 
 	if (behind >= MRF_REQUESTS)
 		return -FI_EINVAL;
 	if (behind) {
-		work->reply.status = MRF_REPLY_TURN;
+		work->reply.status = MRF_REPLY_NOT_NEXT;
 		return 0;
 	}
 	ret = carry_out(work, request);
-	passive->turn +=
+	passive->number +=
 		!ret && work->reply.status == MRF_REPLY_DONE && work->reply.done == request->len;
 	return ret;
 }
@@ -181,7 +181,7 @@ static int serve_one(struct mrf_work *work)
 	if (!ret && !work->begun)
 		ret = begin_request(work, &request);
 	if (!ret)
-		ret = in_turn(work, &request);
+		ret = in_order(work, &request);
 	if (ret)
 		return ret;
 	work->used += mrf_reply_encode(&work->reply, work->replies + work->used);

@@ -76,12 +76,12 @@ static void find_answer(struct mrf_passive *passive, const struct mrf_ask *ask,
 			struct mrf_answer *answer)
 {
 	struct mrf_mr_space *space = &passive->ep->domain->space;
-	struct mrf_mr_ask question = { .key = ask->key,
-				       .serial = ask->serial,
-				       .addr = ask->addr,
-				       .len = ask->len,
-				       .lease = ask->flags & MRF_ASK_ONCE,
-				       .port = &passive->ep->port };
+	struct mrf_mr_query question = { .key = ask->key,
+					 .serial = ask->serial,
+					 .addr = ask->addr,
+					 .len = ask->len,
+					 .lease = ask->flags & MRF_ASK_ONCE,
+					 .port = &passive->ep->port };
 	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
 
 	mrf_mr_reach(space, &question, &passive->lease, &view);

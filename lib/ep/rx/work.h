@@ -6,7 +6,7 @@
  * requests stay in order and it has at most one job. If the connection ends meanwhile, the job is
  * finished for nobody.
  *
- * Agent thread, except where a job is at it: that may use job, gone, places, err and counts.
+ * Agent thread, except where a job is at it: that may use job, gone, hold, err and counts.
  */
 #ifndef MRF_EP_RX_WORK_H
 #define MRF_EP_RX_WORK_H
@@ -39,7 +39,7 @@ struct mrf_work {
 	struct mrf_list behind; /* struct mrf_work.node: of requests that wait for this job */
 	atomic_bool gone;	/* nobody waits for it any more */
 	bool flushed;		/* err is the result of a job for the request */
-	struct mrf_mr_places places;
+	struct mrf_mr_hold hold;
 	int err; /* of the job: FI_E* */
 	/* of a STAGE request: held while a job is at it; where the job goes on; is it PUT? */
 	struct mrf_ring *ring;

@@ -12,7 +12,7 @@
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/peer_queue.h"
-#include "ep/tx/turns.h"
+#include "ep/tx/permits.h"
 
 void mrf_dial_forget_locked(struct mrf_peer *peer)
 {
@@ -20,7 +20,7 @@ void mrf_dial_forget_locked(struct mrf_peer *peer)
 	peer->dial.tries = peer->dial.challenges = peer->dial.unanswered = peer->dial.turned_away =
 		0;
 	peer->dial.until = 0;
-	mrf_turn_end(peer);
+	mrf_permit_end(peer);
 }
 
 /* The connection could not be made: whatever waits for it fails. */
@@ -84,7 +84,7 @@ void mrf_dial_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls)
 		device_gone_locked(peer);
 		return;
 	}
-	if (!peer->dial.until && !mrf_turn_take(peer))
+	if (!peer->dial.until && !mrf_permit_take(peer))
 		return;
 	ret = peer->ep->agent->denied ? -FI_EACCES : mrf_conn_new_locked(peer, calls, &peer->conn);
 	if (ret)
@@ -158,11 +158,11 @@ static bool on_full_locked(struct mrf_peer *peer, const struct mrf_cm_event *eve
 	peer->dial.challenges = 0;
 	peer->dial.full = mrf_full_decode(event->data, event->len);
 	/*
-	 * A peer that met the quota of its host keeps its turn: requests of others would meet the
+	 * A peer that met the quota of its host keeps its permit: requests of others would meet the
 	 * quota, too.
 	 */
 	if (peer->dial.full != MRF_FULL_HALF)
-		mrf_turn_end(peer);
+		mrf_permit_end(peer);
 	/* The target may soon free a place. */
 	if (mrf_now_ms() + MRF_RETRY_MS >= peer->dial.until)
 		return false;
@@ -195,7 +195,7 @@ static void on_nobody_locked(struct mrf_peer *peer)
 		give_up_locked(peer, FI_ECONNREFUSED, 4126, "no endpoint listens at this address");
 		return;
 	}
-	mrf_turn_end(peer);
+	mrf_permit_end(peer);
 	wait_and_dial_locked(peer->conn, MRF_RETRY_MS);
 }
 
@@ -208,12 +208,12 @@ bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *eve
 	mrf_lock_held(&peer->ep->lock);
 	/* The answer came from the peer's host. */
 	if (event->type == MRF_CM_RESPONSE || event->type == MRF_CM_REJECTED)
-		mrf_turn_heard(peer);
+		mrf_permit_heard(peer);
 	switch (mrf_conn_event_locked(conn, event, &why)) {
 	case MRF_ATTEMPT_GOES_ON:
 		break;
 	case MRF_ATTEMPT_NOT_FOUND:
-		mrf_turn_end(peer);
+		mrf_permit_end(peer);
 		look_locked(peer);
 		break;
 	case MRF_ATTEMPT_ASKED:
@@ -254,7 +254,7 @@ bool mrf_dial_expired_locked(struct mrf_conn *conn)
 	    (peer->state != MRF_PEER_LOOKING && !conn->last && mrf_now_ms() < peer->dial.until)) {
 		peer->dial.unanswered += !paused;
 		if (!paused)
-			mrf_turn_end(peer);
+			mrf_permit_end(peer);
 		mrf_conn_destroy_locked(conn);
 		return true;
 	}

@@ -188,9 +188,9 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 }
 
 struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause,
-				     enum mrf_place place, enum mrf_op_kind kind, bool asks)
+				     enum mrf_standing stood, enum mrf_op_kind kind, bool asks)
 {
-	struct mrf_fate fate = mrf_fate(cause, place, kind, asks,
+	struct mrf_fate fate = mrf_fate(cause, stood, kind, asks,
 					op->broken.timeouts - op->broken.counted < MRF_TIMEOUTS);
 
 	mrf_lock_held(&op->peer->ep->lock);
@@ -199,13 +199,13 @@ struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause
 	return fate;
 }
 
-/* A work request of op, which stood at that place, has come back. */
-static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_place place)
+/* A work request of op, which stood there, has come back. */
+static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_standing stood)
 {
 	struct mrf_peer *peer = conn->peer;
 	bool again = mrf_rpc_again(op);
 	struct mrf_fate fate =
-		mrf_fail_fate_locked(op, conn->cause, place, again ? MRF_OP_READ : op->type->kind,
+		mrf_fail_fate_locked(op, conn->cause, stood, again ? MRF_OP_READ : op->type->kind,
 				     conn->asks && !op->awaiting && !again);
 
 	op->fence |= fate.alone;
@@ -293,7 +293,8 @@ static void diagnose_locked(struct mrf_conn *conn, struct mrf_op *op, const stru
 }
 
 /* Where the work request of op (NULL: a message) stood when it came back. */
-static enum mrf_place place_of_locked(struct mrf_conn *conn, const struct mrf_op *op, bool first)
+static enum mrf_standing standing_of_locked(struct mrf_conn *conn, const struct mrf_op *op,
+					    bool first)
 {
 	bool blamed = conn->blamed;
 
@@ -314,24 +315,24 @@ static bool is_undone(const struct mrf_op *op)
 	return !op->failed && (op->acked != op->total || op->imm.has);
 }
 
-enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
-				    const struct mrf_wc *wc)
+enum mrf_standing mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
+				       const struct mrf_wc *wc)
 {
 	bool first = conn->cause == MRF_WC_OK;
-	enum mrf_place place;
+	enum mrf_standing stood;
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (first)
 		diagnose_locked(conn, op, wc);
-	place = place_of_locked(conn, op, first);
+	stood = standing_of_locked(conn, op, first);
 	if (op && is_undone(op))
-		came_back_locked(conn, op, place);
+		came_back_locked(conn, op, stood);
 	else if (op)
 		mrf_settle_locked(op);
 	/* The next one's packets follow its. */
 	conn->psn += 1 + last_back(conn)->more;
 	mrf_conn_break_locked(conn->peer);
-	return place;
+	return stood;
 }
 
 /* --- what waits ---------------------------------------------------------------------------- */

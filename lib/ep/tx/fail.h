@@ -19,8 +19,8 @@
  * A work request of op (NULL: a message) came back in error: decides what becomes of op, which may
  * end, and of conn, by the table of ep/model/fate.h. Returns where the work request stood.
  */
-enum mrf_place mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
-				    const struct mrf_wc *wc);
+enum mrf_standing mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
+				       const struct mrf_wc *wc);
 /*
  * The target refused op: asks why, and tries again from the first byte that is not done.
  */
@@ -35,7 +35,7 @@ void mrf_fail_post_locked(struct mrf_op *op, int ret);
  * connection is one, however many work requests of op were in flight on it.
  */
 struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause,
-				     enum mrf_place place, enum mrf_op_kind kind, bool asks);
+				     enum mrf_standing stood, enum mrf_op_kind kind, bool asks);
 
 /* op fails, because of this status (not OK) of a work request or a request. */
 void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status);

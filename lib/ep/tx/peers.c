@@ -7,7 +7,7 @@
 #include "ep/resolve/remote.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/peers.h"
-#include "ep/tx/turns.h"
+#include "ep/tx/permits.h"
 
 /* NULL: no memory, or the address went away meanwhile. */
 static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t gen)
@@ -33,7 +33,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 	mrf_list_init(&peer->kick.node);
 	mrf_list_init(&peer->starved);
 	mrf_list_init(&peer->watching);
-	mrf_list_init(&peer->dial.turn);
+	mrf_list_init(&peer->dial.waits);
 	mrf_idmap_init(&peer->known.remotes);
 	mrf_list_add_tail(&peer->node, &ep->all_peers);
 	return peer;
@@ -42,7 +42,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 void mrf_peers_free_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_turn_end(peer);
+	mrf_permit_end(peer);
 	mrf_agent_unkick(peer->ep->agent, &peer->kick);
 	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->watching);

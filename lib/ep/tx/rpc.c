@@ -10,8 +10,8 @@
  *   flight ahead of a request goes on; a request that is flushed behind a refused access
  *   has certainly not been seen and is sent again. A request that the peer may have seen
  *   is never repeated.
- * - Each request has a turn (docs/WIRE.md). A request that is refused, fails or is done
- *   in part keeps its turn, so that the target does none of those behind it: they all
+ * - Each request has a number (docs/WIRE.md). A request that is refused, fails or is done
+ *   in part keeps its number, so that the target does none of those behind it: they all
  *   come back, and go out again behind whatever became of the first. The target keeps no
  *   record of them, since it has not done them.
  * - A write that is to be persistent is alone until it is checked: what it writes goes
@@ -72,7 +72,7 @@ static void disperse_locked(struct mrf_peer *peer)
 	while (window->last != window->sent) {
 		struct mrf_op *op = awaited_at_locked(window, --window->last)->op;
 
-		window->turn--;
+		window->number--;
 		if (!op)
 			continue;
 		op->awaiting--;
@@ -119,7 +119,7 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_window *window = &peer->conn->window;
 	uint8_t body[MRF_PROTO_REQUEST_BODY];
 	struct mrf_request request = { .type = op->type->rpc->type,
-				       .turn = window->turn,
+				       .number = window->number,
 				       .body = body };
 	uint64_t *from = op->type->rpc->from ? op->type->rpc->from(op) : &op->pos;
 
@@ -136,9 +136,9 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
 	window->reply_len += reply_room(&request);
 	*awaited_at_locked(window, window->last++) = (struct mrf_awaited){
-		.op = op, .turn = request.turn, .len = request.len, .place = MRF_AHEAD
+		.op = op, .number = request.number, .len = request.len, .stood = MRF_AHEAD
 	};
-	window->turn++;
+	window->number++;
 	op->awaiting++;
 	*from += request.len;
 	return 0;
@@ -155,7 +155,7 @@ static void not_taken_locked(struct mrf_peer *peer, int ret)
 		if (op)
 			mrf_fail_post_locked(op, ret);
 		window->last--;
-		window->turn--;
+		window->number--;
 	}
 	window->len = window->reply_len = 0;
 }
@@ -201,7 +201,7 @@ bool mrf_rpc_flush_locked(struct mrf_peer *peer)
 
 /* --- the connection is lost --------------------------------------------------------------- */
 
-void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place place)
+void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_standing stood)
 {
 	struct mrf_window *window = &conn->window;
 	unsigned i;
@@ -209,19 +209,20 @@ void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place pl
 	mrf_lock_held(&conn->peer->ep->lock);
 	for (i = window->first; i != window->sent; i++) {
 		if (awaited_at_locked(window, i)->at == at)
-			awaited_at_locked(window, i)->place = place;
+			awaited_at_locked(window, i)->stood = stood;
 	}
 }
 
-/* A request of op is lost that stood at that place. */
-static void lost_request_locked(struct mrf_op *op, enum mrf_wc_status cause, enum mrf_place place)
+/* A request of op is lost that stood there. */
+static void lost_request_locked(struct mrf_op *op, enum mrf_wc_status cause,
+				enum mrf_standing stood)
 {
 	struct mrf_fate fate;
 
 	if (mrf_rpc_again(op))
-		fate = mrf_fail_fate_locked(op, cause, place, MRF_OP_READ, false);
+		fate = mrf_fail_fate_locked(op, cause, stood, MRF_OP_READ, false);
 	else
-		fate = mrf_fate(cause, place, MRF_OP_RPC, false, false);
+		fate = mrf_fate(cause, stood, MRF_OP_RPC, false, false);
 	op->broken.refused += fate.refused;
 	if (fate.deed == MRF_FATAL)
 		mrf_fail_status_locked(op, fate.status);
@@ -238,11 +239,11 @@ void mrf_rpc_lost_locked(struct mrf_conn *conn)
 	mrf_lock_held(&conn->peer->ep->lock);
 	disperse_locked(conn->peer);
 	while (mrf_rpc_awaited_locked(conn)) {
-		enum mrf_place place = awaited_at_locked(window, window->first)->place;
+		enum mrf_standing stood = awaited_at_locked(window, window->first)->stood;
 		struct mrf_op *op = take_first_locked(window);
 
 		if (op)
-			lost_request_locked(op, cause, place);
+			lost_request_locked(op, cause, stood);
 	}
 }
 
@@ -271,7 +272,7 @@ static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 		op->acked += reply->done;
 	switch (reply->status) {
 	case MRF_REPLY_DONE:
-	case MRF_REPLY_TURN:
+	case MRF_REPLY_NOT_NEXT:
 		break;
 	case MRF_REPLY_FAILED:
 		fail_locked(op, reply);
@@ -290,10 +291,10 @@ static bool belongs_locked(struct mrf_window *window, const struct mrf_reply *re
 {
 	const struct mrf_awaited *awaited = awaited_at_locked(window, window->first);
 
-	if (window->first == window->sent || reply->turn != awaited->turn ||
-	    window->stopped != (reply->status == MRF_REPLY_TURN))
+	if (window->first == window->sent || reply->number != awaited->number ||
+	    window->stopped != (reply->status == MRF_REPLY_NOT_NEXT))
 		return false;
-	if (reply->status == MRF_REPLY_TURN)
+	if (reply->status == MRF_REPLY_NOT_NEXT)
 		return !reply->done;
 	/*
 	 * A target that was prevented from doing it has done nothing yet. After a refusal something
@@ -311,7 +312,7 @@ static int replied_locked(struct mrf_peer *peer, const struct mrf_reply *reply)
 
 	if (!belongs_locked(window, reply))
 		return -FI_EINVAL;
-	if (op && reply->status != MRF_REPLY_TURN && op->type->rpc->take &&
+	if (op && reply->status != MRF_REPLY_NOT_NEXT && op->type->rpc->take &&
 	    !op->type->rpc->take(op, reply))
 		return -FI_EINVAL;
 	/*
@@ -321,7 +322,7 @@ static int replied_locked(struct mrf_peer *peer, const struct mrf_reply *reply)
 	if (!window->stopped && !(reply->status == MRF_REPLY_DONE && reply->done == first->len)) {
 		disperse_locked(peer);
 		window->stopped = true;
-		window->turn -= window->last - window->first;
+		window->number -= window->last - window->first;
 	}
 	op = take_first_locked(window);
 	if (op)

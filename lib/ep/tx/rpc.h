@@ -6,7 +6,7 @@
  *
  * One message is on the way per connection. Requests made meanwhile are gathered and go
  * out as the next message when all replies have arrived: many requests, one message, one
- * wake-up of the peer. Each request has a turn: the peer carries them out in this order,
+ * wake-up of the peer. Each request has a number: the peer carries them out in this order,
  * and none behind one that it could not finish (docs/WIRE.md). Requests that were not
  * carried out are sent again. While a reply is awaited, the operation keeps its place in
  * its peer's queue, and nothing is posted that the peer's kernel may refuse. So the
@@ -87,7 +87,7 @@ bool mrf_rpc_flush_locked(struct mrf_peer *peer);
 /* May a request that needs a message of its own be made now? */
 bool mrf_rpc_room_locked(const struct mrf_conn *conn);
 /* The work request at this index of the ring, perhaps a message with requests, has failed. */
-void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_place place);
+void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_standing stood);
 /*
  * A message with replies arrived, and everything posted before their requests has
  * completed: operations end, and others may go on. -FI_EINVAL: the replies do not match

@@ -382,20 +382,20 @@ static enum mrf_mr_status why_never(const struct mrf_mr_back *back)
 	return closed ? MRF_MR_CLOSED : MRF_MR_NO_ROOM;
 }
 
-void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
+void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_query *query,
 		       struct mrf_mr_lease *lease, struct mrf_mr_view *view)
 {
 	struct question q = { .back = back,
-			      .pos = ask->addr,
-			      .len = ask->len,
+			      .pos = query->addr,
+			      .len = query->len,
 			      .lease = lease,
-			      .lease_all = ask->lease && !back->notify,
+			      .lease_all = query->lease && !back->notify,
 			      .view = view };
 	enum mrf_pinned ret = MRF_PIN_AGAIN;
 	unsigned tries = 0;
 
 	view->status = find_first(&q) ? MRF_MR_OK : MRF_MR_OUTSIDE;
-	if (view->status != MRF_MR_OK || !ask->len)
+	if (view->status != MRF_MR_OK || !query->len)
 		return;
 	mrf_pins_reap(back->space->backs);
 	if (answer_quick(&q))

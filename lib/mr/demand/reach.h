@@ -10,7 +10,7 @@ struct mrf_mr_back;
  * Fills in the parts of an answer that are about the range: status, once, segments. No
  * lock held.
  */
-void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_ask *ask,
+void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_query *query,
 		       struct mrf_mr_lease *lease, struct mrf_mr_view *view);
 
 #endif

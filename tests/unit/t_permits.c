@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many peers at one host, dialled at once: a few have their turn, the others wait, and
+ * Many peers at one host, dialled at once: a few have permits, the others wait, and
  * none fails because of that.
  */
 #include <limits.h>
@@ -69,20 +69,20 @@ static void write_to_all(void)
 	for (int i = 0; i < MANY; i++)
 		ck_assert_int_eq(fi_write(a.ep, src + i, 1, NULL, to[i], (uint64_t)i, 7, src + i),
 				 0);
-	want_soon(fake_calls(FAKE_CONNECT) >= MRF_TURNS);
+	want_soon(fake_calls(FAKE_CONNECT) >= MRF_PERMITS);
 }
 
 /* Any time that matters here would be over only on a machine that stood still. */
 static bool in_time(void)
 {
-	return mrf_now_ms() - since < MRF_TURN_SILENT_MS;
+	return mrf_now_ms() - since < MRF_PERMIT_SILENT_MS;
 }
 
-START_TEST(turns_are_taken_by_a_few_and_by_all_in_the_end)
+START_TEST(permits_are_taken_by_a_few_and_by_all_in_the_end)
 {
 	write_to_all();
 	usleep(20000);
-	if (fake_calls(FAKE_CONNECT) != MRF_TURNS)
+	if (fake_calls(FAKE_CONNECT) != MRF_PERMITS)
 		ck_assert(!in_time());
 	target_stop(false);
 	for (int i = 0; i < MANY; i++)
@@ -93,14 +93,14 @@ START_TEST(turns_are_taken_by_a_few_and_by_all_in_the_end)
 }
 END_TEST
 
-START_TEST(turns_of_operations_that_were_canceled_go_to_others)
+START_TEST(permits_of_operations_that_were_canceled_go_to_others)
 {
 	int i, ok = 0, canceled = 0;
 
 	write_to_all();
 	for (i = 0; i < MANY - 1; i++)
 		canceled += !fi_cancel(&a.ep->fid, src + i);
-	ck_assert_int_ge(canceled, MANY - 1 - MRF_TURNS);
+	ck_assert_int_ge(canceled, MANY - 1 - MRF_PERMITS);
 	target_stop(false);
 	for (i = 0; i < MANY; i++) {
 		struct fi_cq_err_entry err = { 0 };
@@ -120,7 +120,7 @@ START_TEST(turns_of_operations_that_were_canceled_go_to_others)
 }
 END_TEST
 
-START_TEST(turns_are_not_waited_for_at_a_host_that_is_silent)
+START_TEST(permits_are_not_waited_for_at_a_host_that_is_silent)
 {
 	write_to_all();
 	want_soon(fake_calls(FAKE_CONNECT) >= MANY);
@@ -142,7 +142,7 @@ static void teardown_nowhere(void)
 	fixture_teardown();
 }
 
-START_TEST(turns_end_at_a_host_that_is_not_found)
+START_TEST(permits_end_at_a_host_that_is_not_found)
 {
 	int i;
 
@@ -163,15 +163,15 @@ START_TEST(turns_end_at_a_host_that_is_not_found)
 }
 END_TEST
 
-static TCase *tcase_turns(void)
+static TCase *tcase_permits(void)
 {
-	TCase *tc = tcase_create("turns");
+	TCase *tc = tcase_create("permits");
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, turns_are_taken_by_a_few_and_by_all_in_the_end);
-	tcase_add_test(tc, turns_of_operations_that_were_canceled_go_to_others);
-	tcase_add_test(tc, turns_are_not_waited_for_at_a_host_that_is_silent);
+	tcase_add_test(tc, permits_are_taken_by_a_few_and_by_all_in_the_end);
+	tcase_add_test(tc, permits_of_operations_that_were_canceled_go_to_others);
+	tcase_add_test(tc, permits_are_not_waited_for_at_a_host_that_is_silent);
 	return tc;
 }
 
@@ -181,8 +181,8 @@ static TCase *tcase_nowhere(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup_nowhere, teardown_nowhere);
-	tcase_add_test(tc, turns_end_at_a_host_that_is_not_found);
+	tcase_add_test(tc, permits_end_at_a_host_that_is_not_found);
 	return tc;
 }
 
-UNIT_MAIN("turns", tcase_turns, tcase_nowhere)
+UNIT_MAIN("permits", tcase_permits, tcase_nowhere)

@@ -70,10 +70,10 @@ static int open_cache(uint32_t version, size_t attr_len, uint64_t flags, struct 
 				  FI_MAJOR(version), FI_MINOR(version));
 	if (attr_len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 2903,
-				  "fi_open(\"mr_cache\"): attr_len=%zu: must be 0", attr_len);
+				  "fi_open(\"mr_cache\"): attr_len must be 0, not %zu", attr_len);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CORE, 2904,
-				  "fi_open(\"mr_cache\"): flags=0x%lx: must be 0", flags);
+				  "fi_open(\"mr_cache\"): flags must be 0, not 0x%lx", flags);
 	cache = calloc(1, sizeof(*cache));
 	if (!cache)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_CORE, 2907,

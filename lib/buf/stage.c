@@ -150,7 +150,8 @@ static int copy_host(const struct mrf_buf *buf, const struct piece *piece)
 	ret = piece->in ? mrf_user_put(&piece->there, 1, piece->host, piece->may_wait)
 			: mrf_user_get(piece->host, &piece->there, 1);
 	return ret && ret != -FI_EAGAIN
-		       ? refuse_copy(piece, ret, "it is not mapped, or not for that")
+		       ? refuse_copy(piece, ret,
+				     "it is not mapped, or not with the right that is needed")
 		       : ret;
 }
 

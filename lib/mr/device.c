@@ -52,7 +52,7 @@ static int check_host(const struct mrf_mr_pins *pins, uint64_t flags)
 	if (flags & FI_HMEM_DEVICE_ONLY)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3300,
 				  "FI_HMEM_DEVICE_ONLY: iface=FI_HMEM_SYSTEM is host memory, "
-				  "which the processor can access, too");
+				  "which the processor can also access");
 	for (i = 0; i < pins->nseg && !ret; i++) {
 		if (pins->seg[i].len)
 			ret = mrf_mr_device_refuse((void *)(uintptr_t)pins->seg[i].addr, false,
@@ -103,12 +103,12 @@ static int check_whose(const struct look *look, const struct mrf_mr_seg *seg,
 				  "device=%d: the memory at %#lx is of device %d", number,
 				  seg->addr, alloc->device);
 	if (alloc->kind != MRF_HMEM_DEVICE && look->flags & FI_HMEM_DEVICE_ONLY)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3306,
-				  "FI_HMEM_DEVICE_ONLY: the memory at %#lx is %s, which the "
-				  "processor can access, too",
-				  seg->addr,
-				  alloc->kind == MRF_HMEM_MANAGED ? "shared by host and device"
-								  : "the host's");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3306,
+			"FI_HMEM_DEVICE_ONLY: the memory at %#lx is %s, which the processor can also access",
+			seg->addr,
+			alloc->kind == MRF_HMEM_MANAGED ? "shared by host and device"
+							: "the host's");
 	return 0;
 }
 

@@ -130,15 +130,16 @@ void part_agent(struct lanes *lanes)
 	lanes_tell(lanes, "y", 1);
 	for (int i = 0; i < WAYS; i++)
 		connect_way(lanes, &ways[i], i);
-	report_add(
-		"\n## Atomic operations that the device does not have\n\n"
-		"`fi_atomic` on 8 bytes, in thousands of instructions of both processes. The target "
-		"of libfabric\n(verbs;ofi_rxm) polls for them all the time, that of "
-		"libmrfab sleeps. Nobody else changes the\nword: an operation that is alone is one "
-		"swap by the device, and each change by somebody else\nin between costs it a "
-		"message.\n\n"
-		"| | in flight | native | libfabric | native / libfabric |\n"
-		"| --- | ---: | ---: | ---: | ---: |\n");
+	report_add("\n## Atomic operations that the device does not have\n\n"
+		   "`fi_atomic` on 8 bytes, in thousands of instructions of both processes. "
+		   "libfabric's target\n"
+		   "(verbs;ofi_rxm) polls for the operations all the time; libmrfab's target "
+		   "sleeps. No other peer\n"
+		   "changes the word: an operation without competition is one swap by the device, "
+		   "and each change by\n"
+		   "another peer in between costs one more message.\n\n"
+		   "| | in flight | native | libfabric | native / libfabric |\n"
+		   "| --- | ---: | ---: | ---: | ---: |\n");
 	for (unsigned depth = 1; depth <= WORK_DEPTH; depth *= WORK_DEPTH) {
 		add_row(ways, "min of 64-bit integers", FI_INT64, FI_MIN, depth);
 		add_row(ways, "sum of doubles", FI_DOUBLE, FI_SUM, depth);

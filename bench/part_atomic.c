@@ -45,10 +45,12 @@ static void add_row(struct lanes *lanes, unsigned depth)
 void part_atomic(struct lanes *lanes)
 {
 	report_add("\n## Atomic operations\n\n"
-		   "`IBV_WR_ATOMIC_FETCH_AND_ADD` against `fi_fetch_atomic` with FI_SUM on a "
-		   "64-bit integer. What a short write saves because its data are inline (the "
-		   "column *raw inline* above) an atomic operation cannot save, so its ratio is "
-		   "what posting and completing cost in full.\n\n"
+		   "`IBV_WR_ATOMIC_FETCH_AND_ADD` compared with `fi_fetch_atomic` with FI_SUM on a "
+		   "64-bit integer.\n"
+		   "A short write saves instructions because its data are inline (the column *raw "
+		   "inline* above). An\n"
+		   "atomic operation cannot save these, so its ratio shows the full cost of "
+		   "posting and completing.\n\n"
 		   "| | in flight | native / raw | default / raw | raw again / raw |\n"
 		   "| --- | ---: | ---: | ---: | ---: |\n");
 	add_row(lanes, 1);

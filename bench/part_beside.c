@@ -141,16 +141,18 @@ static void add_row(int series, const char *what)
 
 static void report(void)
 {
-	report_add(
-		"\n## Small writes beside a large one\n\n"
-		"8 bytes, one at a time, from local memory that nobody registered; in thousands "
-		"of instructions,\nuntil the completion is read. *Beside*: meanwhile another thread "
-		"is in `fi_write` of a buffer of\n1 GiB that nobody registered, which is pinned, "
-		"on the same endpoint, to a peer that does not\nanswer. It has the processor while "
-		"this thread sleeps between its writes, so what they take\nlonger is what they "
-		"wait for it.\n\n"
-		"| | writes | median | 99 of 100 | longest |\n"
-		"| --- | ---: | ---: | ---: | ---: |\n");
+	report_add("\n## Small writes beside a large one\n\n"
+		   "Writes of 8 bytes, one at a time, from unregistered local memory, in thousands "
+		   "of instructions\n"
+		   "until the completion is read. *Beside*: meanwhile another thread is in "
+		   "`fi_write` of an\n"
+		   "unregistered buffer of 1 GiB, which is being pinned, on the same endpoint, to "
+		   "a peer that does\n"
+		   "not answer. That thread has the processor while this one sleeps between its "
+		   "writes, so any extra\n"
+		   "time is time that the writes spend waiting for it.\n\n"
+		   "| | writes | median | 99 of 100 | longest |\n"
+		   "| --- | ---: | ---: | ---: | ---: |\n");
 	add_row(ALONE, "alone");
 	add_row(BESIDE, "beside");
 	add_row(AGAIN, "alone again");

@@ -6,11 +6,13 @@
 static void add_hits(const double *cost)
 {
 	report_add("\n## Unregistered buffers\n\n"
-		   "What is kept of a local buffer that nobody registered: one kernel region per "
-		   "buffer, of\n4 KiB here. *Hit*: instructions to find it, to count as its user "
-		   "and to let it go again\n(`mrf_cache_get` and `mrf_cache_put`, which only the "
-		   "library can call; the program that\nmeasures this is linked with the "
-		   "library's objects).\n\n"
+		   "For each local buffer that the application did not register, the library keeps "
+		   "one kernel\n"
+		   "region, of 4 KiB here. *Hit*: the instructions to find the region, to become "
+		   "its user and\n"
+		   "to release it again (`mrf_cache_get` and `mrf_cache_put`, which only the "
+		   "library can call;\n"
+		   "the program that measures this is linked with the library's objects).\n\n"
 		   "| kept | hit |\n| ---: | ---: |\n| 1000 | %.0f |\n| 100000 | %.0f |\n",
 		   cost[HIT_FEW], cost[HIT_MANY]);
 	report_target(260, cost[HIT_FEW], "instructions of a hit, 1000 buffers kept");
@@ -35,9 +37,11 @@ static void add_miss(const char *length, const double *cost)
 static void add_misses(const double *cost)
 {
 	report_add("\n*Miss*: the same for a buffer that was not seen before: it is registered, "
-		   "its memory is\nwatched, and it is kept. *With room*: nothing has to go for it. "
-		   "*That evicts*: the oldest\nof 1000 goes, so a kernel region is made and one is "
-		   "closed.\n\n"
+		   "its memory is\n"
+		   "watched, and its region is kept. *With room*: no other region has to be "
+		   "dropped for it.\n"
+		   "*That evicts*: the oldest of 1000 is dropped, so one kernel region is made and "
+		   "one is closed.\n\n"
 		   "| length | with room / reg | that evicts / reg and dereg | that evicts / reg | "
 		   "reg and dereg / reg |\n| --- | ---: | ---: | ---: | ---: |\n");
 	add_miss("4 KiB", &cost[MISS_SMALL]);
@@ -46,9 +50,11 @@ static void add_misses(const double *cost)
 
 static void add_maps(const double *cost)
 {
-	report_add("\nWhat it costs everybody else: the application's own `mmap` and `munmap` of "
-		   "64 KiB, of which\nnothing was ever kept. *Before*: with a domain open, before "
-		   "the first buffer was kept,\nwhen nothing looks at these calls yet.\n\n"
+	report_add("\nThe cost for the rest of the application: its own `mmap` and `munmap` of 64 "
+		   "KiB, of which\n"
+		   "no buffer was ever kept. *Before*: a domain is open, but no buffer has been "
+		   "kept yet, so\n"
+		   "these calls are not watched yet.\n\n"
 		   "| | 100000 kept / 1 kept | 1 kept / before | 100000 kept / before |\n"
 		   "| --- | ---: | ---: | ---: |\n");
 	for (int i = 0; i < 2; i++) {
@@ -62,7 +68,8 @@ static void add_maps(const double *cost)
 		report_ratio(many / before);
 		report_add("\n");
 		report_target(1.05, many / before,
-			      "the application's mmap and munmap, %s, 100000 buffers kept / before",
+			      "the application's mmap and munmap, %s, 100000 buffers kept / "
+			      "before",
 			      what);
 	}
 }

@@ -14,8 +14,9 @@ static void add_unmap(double alone, double beside)
 {
 	double ratio = beside / alone;
 
-	report_add("\n`munmap` of a page of which a peer has accessed a region, with 1000 more "
-		   "such regions elsewhere,\nagainst the same with none of them: %.3f.\n",
+	report_add("\n`munmap` of a page of a region that a peer has accessed, with 1000 more such "
+		   "regions elsewhere,\n"
+		   "compared with the same without them: %.3f.\n",
 		   ratio);
 	report_target(1.5, ratio, "munmap of a pinned region, 1000 pinned elsewhere / none");
 }
@@ -26,11 +27,15 @@ void part_demand(void)
 
 	cost_read("cost_demand", cost, COST_DEMAND);
 	report_add("\n## Memory that is pinned on demand\n\n"
-		   "What registering saves in *default* falls due at a peer's first access. A "
-		   "region of 4 KiB:\n`fi_mr_reg`, a peer's write of 8 B, which asks the target's "
-		   "agent and makes it pin the page, and\n`fi_close`; against `ibv_reg_mr`, the "
-		   "write, `ibv_dereg_mr`. Target and initiator are in one\nprocess, which has few "
-		   "mappings or 30000 more, and so many other pinned regions.\n\n"
+		   "In *default*, the cost that registration saves has to be paid at a peer's "
+		   "first access. For a\n"
+		   "region of 4 KiB, `fi_mr_reg`, a peer's write of 8 B, which asks the target's "
+		   "agent and makes it\n"
+		   "pin the page, and `fi_close` are compared with `ibv_reg_mr`, the write, and "
+		   "`ibv_dereg_mr`. Target\n"
+		   "and initiator are in one process, which has few mappings or 30000 more, and "
+		   "the given number of\n"
+		   "other pinned regions.\n\n"
 		   "| mappings | other pins | default / raw |\n| --- | ---: | ---: |\n");
 	add_life("few", 1, cost[LIFE]);
 	add_life("few", 1000, cost[LIFE_PINS]);

@@ -253,10 +253,9 @@ static void add_line(const struct side *side, const struct row *row, int write, 
 	report_ratio(ns[AGAIN] / both);
 	report_add("\n");
 	if (limit > 0)
-		report_target(
-			limit, ns[STAGED] / both,
-			"%s of %s, the device is %s's, copied by the %s / copy + %s of the host",
-			what, row->name, whose, who, what);
+		report_target(limit, ns[STAGED] / both,
+			      "%s of %s, the device is %s's, copied by the %s / copy + host %s",
+			      what, row->name, whose, who, what);
 }
 
 /* A device that is as fast as the transfer: then most can be saved. */
@@ -319,17 +318,20 @@ void part_device(struct lanes *lanes)
 	far = (struct side){ .lanes = lanes, .far = 1 };
 	set_slack(1);
 	make_memory();
-	report_add(
-		"\n## Memory of a device\n\n"
-		"From or to memory that only the runtime of its device can copy (a stand-in), "
-		"against\n*copy + host*: all of it copied by the runtime, and the same transfer from "
-		"or to registered\nmemory of the host. The device is the initiator's or the "
-		"target's, and the other memory is of\nthe host. A copy is either the processor's, "
-		"or the device's, and then the processor is free\nmeanwhile; the device is as fast "
-		"as the transfer.\n\n"
-		"| | device | length | in flight | copies | copy / host | staged / (copy + host) | "
-		"staged again / (copy + host) |\n"
-		"| --- | --- | --- | ---: | --- | ---: | ---: | ---: |\n");
+	report_add("\n## Device memory\n\n"
+		   "Transfers from or to memory that only the device's runtime (a stand-in) can "
+		   "copy, compared with\n"
+		   "*copy + host*: the runtime copies all of it, and the same transfer is made "
+		   "from or to registered\n"
+		   "host memory. The device is the initiator's or the target's; the memory on the "
+		   "other side is host\n"
+		   "memory. Either the processor makes the copies, or the device does, in which "
+		   "case the processor is\n"
+		   "free meanwhile; the device is as fast as the transfer.\n\n"
+		   "| | device | length | in flight | copies | copy / host | staged / (copy + "
+		   "host) | "
+		   "staged again / (copy + host) |\n"
+		   "| --- | --- | --- | ---: | --- | ---: | ---: | ---: |\n");
 	add_side(&near, open_near, near_rows);
 	add_side(&far, open_far, far_rows);
 	lanes_tell(lanes, &no_more, sizeof(no_more));

@@ -107,9 +107,10 @@ void part_event(struct lanes *lanes)
 	open_ways(lanes, ways);
 	report_add("\n## Event writes\n\n"
 		   "Writes to a region with a counter (`fi_mr_bind` with `FI_REMOTE_WRITE`) "
-		   "against\n`IBV_WR_RDMA_WRITE_WITH_IMM` to a process that sleeps until one "
-		   "comes, takes it, counts\nit and posts its RECV again. The work of the "
-		   "target is included.\n\n"
+		   "compared with\n"
+		   "`IBV_WR_RDMA_WRITE_WITH_IMM` to a process that sleeps until one arrives, takes "
+		   "it, counts\n"
+		   "it and posts its RECV again. The work of the target is included.\n\n"
 		   "| length | in flight | native / raw | raw again / raw |\n"
 		   "| --- | ---: | ---: | ---: |\n");
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

@@ -70,9 +70,10 @@ void part_local(struct lanes *lanes)
 
 	lanes_join(lanes, &fab, MODE, FI_ATOMIC);
 	set_ways(lanes, &fab, ways);
-	report_add("\n## Writes from one buffer that nobody registered\n\n"
-		   "The modes of *native* without `FI_MR_LOCAL`, so that a descriptor may be given "
-		   "and is used:\none buffer, again and again, without one against with one.\n\n"
+	report_add("\n## Writes from one unregistered buffer\n\n"
+		   "The modes of *native* without `FI_MR_LOCAL`, so that a descriptor is optional "
+		   "but used if given:\n"
+		   "the same buffer, again and again, without a descriptor compared with one.\n\n"
 		   "| | length | in flight | unregistered / descriptor | descriptor again / "
 		   "descriptor |\n"
 		   "| --- | --- | ---: | ---: | ---: |\n");

@@ -155,9 +155,11 @@ void part_peers(struct lanes *lanes)
 	set_works(lanes, works);
 	report_add("\n## Many peers connected\n\n"
 		   "In thousands of instructions of both processes, *native*, one at a time, and "
-		   "as a ratio to one peer:\nthe initiator's endpoint is connected to so many "
-		   "endpoints of one domain of the target. The request\nis a sum of 16-byte "
-		   "elements, which the target's agent does and replies to.\n\n"
+		   "as a ratio to one peer.\n"
+		   "The initiator's endpoint is connected to the given number of endpoints of one "
+		   "domain of the target.\n"
+		   "The request is a sum of 16-byte elements, which the target's agent carries out "
+		   "and replies to.\n\n"
 		   "| peers | write of 8 B | | register and close 4 KiB | | request | |\n"
 		   "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
 	measure(works, alone);

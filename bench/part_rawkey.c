@@ -66,9 +66,10 @@ void part_rawkey(struct lanes *lanes)
 	report_target(TARGET, ours, "instructions to get, map and unmap a raw key of %zu bytes",
 		      way.size);
 	report_add("\n## Raw keys\n\n"
-		   "Instructions, of a region of *native*, %zu bytes of key: "
-		   "`fi_mr_raw_attr`, `fi_mr_map_raw`\nand `fi_mr_unmap_key`, against "
-		   "`malloc`, `memcpy` and `free` of as many bytes.\n\n"
+		   "Instructions for a region of *native* with a key of %zu bytes: "
+		   "`fi_mr_raw_attr`, `fi_mr_map_raw` and\n"
+		   "`fi_mr_unmap_key`, compared with `malloc`, `memcpy` and `free` of as many "
+		   "bytes.\n\n"
 		   "| get, map and unmap | allocate, copy and free |\n"
 		   "| ---: | ---: |\n"
 		   "| %.0f | %.0f |\n",

@@ -52,8 +52,8 @@ static void add_length(struct lanes *lanes, const struct length *length)
 void part_register(struct lanes *lanes)
 {
 	report_add("\n## Register and close a region\n\n"
-		   "`ibv_reg_mr` and `ibv_dereg_mr` against `fi_mr_reg` and `fi_close`; all "
-		   "remote access.\n\n"
+		   "`ibv_reg_mr` and `ibv_dereg_mr` compared with `fi_mr_reg` and `fi_close`, with "
+		   "all remote access rights.\n\n"
 		   "| length | default / raw | native / raw | libfabric / raw | "
 		   "raw again / raw |\n"
 		   "| --- | ---: | ---: | ---: | ---: |\n");
@@ -167,8 +167,7 @@ static void add_alive(const struct alive *alive, const double few[NALIVE],
 	}
 	report_add("\n## Many regions alive\n\n"
 		   "Registering and closing one more region of 4 KiB while 100 or 100000 "
-		   "are "
-		   "there.\n\n"
+		   "exist.\n\n"
 		   "| | raw | default | native | raw again |\n"
 		   "| --- | ---: | ---: | ---: | ---: |\n");
 	add_ratios("100 alive / raw", few, raw_few);

@@ -46,6 +46,6 @@ bool info_code_print(const char *code)
 			text = print_paragraph(text);
 		return true;
 	}
-	fprintf(stderr, "mrfab_info: %s is no code of a message, such as MRF-E4105\n", code);
+	fprintf(stderr, "mrfab_info: %s is not the code of a message, such as MRF-E4105\n", code);
 	return false;
 }

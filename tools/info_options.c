@@ -53,7 +53,7 @@ static const struct option long_options[] = { { "caps", required_argument, NULL,
 
 static const char usage_text[] =
 	"Usage: mrfab_info [OPTION]...\n"
-	"List what libmrfab offers on this machine, and with --explain why not more.\n"
+	"List what libmrfab offers on this machine; --explain says why not more.\n"
 	"\n"
 	"Hints (sets are written FI_A|FI_B):\n"
 	"  -c, --caps=CAPS            capabilities\n"
@@ -66,23 +66,23 @@ static const char usage_text[] =
 	"  -f, --fabric=NAME          fabric: a network such as 10.99.1.0/24\n"
 	"Arguments of fi_getinfo:\n"
 	"  -n, --node=NODE            host name or address of the peer\n"
-	"  -P, --port=SERVICE         its service name or port number\n"
-	"  -s, --source               node and port are local\n"
+	"  -P, --port=SERVICE         service name or port number of the peer\n"
+	"  -s, --source               node and port are those of the local end\n"
 	"      --numeric              node is an address, not a name\n"
-	"  -A, --api=MAJOR.MINOR      version of the interface to ask for\n"
+	"  -A, --api=MAJOR.MINOR      interface version to ask for\n"
 	"Output:\n"
-	"  -v, --verbose              everything that is offered\n"
-	"      --json                 the same as a JSON array\n"
+	"  -v, --verbose              print everything that is offered\n"
+	"      --json                 print the same as a JSON array\n"
 	"      --explain              log what was looked at and what was left out\n"
-	"      --code=CODE            explain the code of a message, MRF-E4105, instead\n"
-	"  -e, --env                  list the environment variables instead\n"
-	"      --pid=PID              what the library has done in another process instead\n"
-	"  -l, --list                 name the provider, even where nothing can be used\n"
-	"  -V, --version              print versions and exit\n"
-	"  -h, --help                 print this and exit\n"
+	"      --code=CODE            instead, explain a message code such as MRF-E4105\n"
+	"  -e, --env                  instead, list the environment variables\n"
+	"      --pid=PID              instead, print what the library did in process PID\n"
+	"  -l, --list                 name the provider, even if no device can be used\n"
+	"  -V, --version              print the versions and exit\n"
+	"  -h, --help                 print this text and exit\n"
 	"\n"
-	"Modes that FI_MRFAB_MR_MODE in the environment requires are offered unless\n"
-	"--mr-mode says what to offer.\n";
+	"If the environment variable FI_MRFAB_MR_MODE requires modes, these are offered\n"
+	"unless --mr-mode says otherwise.\n";
 
 static int fail_usage(const char *what, const char *value)
 {
@@ -283,7 +283,7 @@ int info_options_parse(struct info_options *opt, int argc, char **argv)
 	if (!ret && optind < argc)
 		return fail_usage("unexpected argument", argv[optind]);
 	if (!ret && opt->json && (opt->pid || opt->code || opt->variables))
-		return fail_usage("--json", "is for what is offered");
+		return fail_usage("--json", "this option is only for the list of what is offered");
 	return ret;
 }
 

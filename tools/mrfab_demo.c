@@ -215,8 +215,9 @@ static void target_steps(const struct side *s)
 	fill(one.region, SEED_FIRST);
 	fill(two.region, SEED_OTHER);
 	mr = register_for_peer(s, one.region, 0x5eed);
-	look(&one, SEED_WRITTEN, "finds them in the region, nothing around it changed");
-	look(&one, SEED_WRITTEN, "finds nothing changed, in the region and around it");
+	look(&one, SEED_WRITTEN,
+	     "finds the written bytes in the region, and nothing around it changed");
+	look(&one, SEED_WRITTEN, "finds nothing changed in the region or around it");
 
 	my_turn();
 	must("fi_close", fi_close(&mr->fid));
@@ -225,7 +226,7 @@ static void target_steps(const struct side *s)
 	look(&one, SEED_WRITTEN, "finds nothing changed in what was the region");
 
 	mr = register_for_peer(s, two.region, 0x5eee);
-	look(&two, SEED_WRITTEN, "finds them in the other region");
+	look(&two, SEED_WRITTEN, "finds the written bytes in the other region");
 	must("fi_close", fi_close(&mr->fid));
 }
 
@@ -294,7 +295,7 @@ static void read_all(struct initiator *me, unsigned seed)
 	if (access_peer(me, READ, 0))
 		die("fi_read was refused: %s", me->why);
 	compare("what was read", me->buf, LEN, seed);
-	say("reads them with fi_read: all %d bytes are those of the target", LEN);
+	say("reads the region with fi_read: all %d bytes match the target's", LEN);
 }
 
 static void write_all(struct initiator *me)
@@ -302,7 +303,7 @@ static void write_all(struct initiator *me)
 	fill(me->buf, SEED_WRITTEN);
 	if (access_peer(me, WRITE, 0))
 		die("fi_write was refused: %s", me->why);
-	say("writes %d others with fi_write", LEN);
+	say("writes %d other bytes with fi_write", LEN);
 	target_turn();
 }
 

@@ -50,20 +50,20 @@ static const char usage_text[] =
 	"\n"
 	"      --mode=MODE      registration modes that the program must offer and that are\n"
 	"                       then in force, such as RAW+ENDPOINT (FI_MRFAB_MR_MODE);\n"
-	"                       0: none, for a program that offers FI_MR_LOCAL and passes\n"
-	"                       no descriptors, for instance\n"
-	"      --strict=on|off  whether rules are enforced that other providers do not\n"
-	"                       enforce (FI_MRFAB_STRICT)\n"
-	"      --log=LEVEL      log none, warn, trace, info or debug (FI_LOG_LEVEL;\n"
-	"                       without the option warn)\n"
-	"      --runtime=NAME   put a stand-in for the runtime of a device, cuda, rocr or ze,\n"
-	"                       under the program (LD_LIBRARY_PATH)\n"
+	"                       0: no modes, for example for a program that offers\n"
+	"                       FI_MR_LOCAL but passes no descriptors\n"
+	"      --strict=on|off  enforce rules that other providers do not enforce, or only\n"
+	"                       warn about them (FI_MRFAB_STRICT)\n"
+	"      --log=LEVEL      what to log: none, warn, trace, info or debug\n"
+	"                       (FI_LOG_LEVEL; default: warn)\n"
+	"      --runtime=NAME   put a stand-in device runtime, cuda, rocr or ze, under the\n"
+	"                       program (LD_LIBRARY_PATH)\n"
 	"      --explain        log what fi_getinfo leaves out, and why\n"
-	"      --fail-on=E|W    exit with status 99 if a line of the library with a code of\n"
-	"                       that kind, MRF-E or MRF-W, was logged; EW: of either\n"
-	"      --log-file=FILE  append those lines to FILE as well\n"
+	"      --fail-on=E|W    exit with status 99 if the library logged an error (MRF-E) or\n"
+	"                       a warning (MRF-W); EW: either of them\n"
+	"      --log-file=FILE  also append the library's lines with such codes to FILE\n"
 	"  -V, --version        print the version and exit\n"
-	"  -h, --help           print this and exit\n";
+	"  -h, --help           print this text and exit\n";
 
 static void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -93,7 +93,7 @@ static const char *one_of(const char *option, const char *value, const char *con
 		if (!strcasecmp(*words, value))
 			return *words;
 	}
-	complain("%s=%s: must be %s", option, value, rule);
+	complain("%s=%s: the value must be %s", option, value, rule);
 	exit(FAILED);
 }
 
@@ -119,7 +119,7 @@ static void parse_kinds(struct run_watch *watch, const char *kinds)
 	}
 	if (k != kinds && strspn(kinds, "EW") == strlen(kinds))
 		return;
-	complain("--fail-on=%s: must be E, W or EW", kinds);
+	complain("--fail-on=%s: the value must be E, W or EW", kinds);
 	exit(FAILED);
 }
 
@@ -175,7 +175,7 @@ static int parse_all(struct options *opt, int argc, char **argv)
 		parse_option(opt, c, optarg);
 	}
 	if (optind == argc)
-		fail("no program is named; --help says how");
+		fail("no program is named; see --help");
 	if (is_watched(opt) && opt->log && !strcmp(opt->log, "none"))
 		fail("--log=none leaves --fail-on and --log-file nothing to look at");
 	return optind;

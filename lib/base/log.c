@@ -174,7 +174,7 @@ static void configure(void)
 	if (config.level < LEVEL_NONE) {
 		config.level = FI_LOG_WARN;
 		log_own(FI_LOG_WARN, FI_LOG_CORE,
-			"MRF-W5901: FI_LOG_LEVEL=\"%s\": must be none, warn, trace, "
+			"MRF-W5901: FI_LOG_LEVEL=\"%s\": the level must be none, warn, trace, "
 			"info or debug; warn is in force",
 			level);
 	}
@@ -182,7 +182,7 @@ static void configure(void)
 	interval = mrf_env_complaint(MRF_PARAM_LOG_INTERVAL);
 	if (interval) {
 		log_own(FI_LOG_WARN, FI_LOG_CORE,
-			"MRF-W5903: FI_LOG_INTERVAL=\"%s\": must be a number of "
+			"MRF-W5903: FI_LOG_INTERVAL=\"%s\": the value must be a number of "
 			"milliseconds; %ld is in force",
 			interval, mrf_env_int(MRF_PARAM_LOG_INTERVAL));
 	}

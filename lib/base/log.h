@@ -28,7 +28,7 @@ void mrf_log(enum fi_log_level level, enum fi_log_subsys subsys, const char *fmt
 /*
  * Logs "code: text (-error, its meaning)" at level warn and returns -err, so that the
  * function that decides an error reads
- * `return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007, "offset=%#lx: must be 0", offset)`.
+ * `return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007, "offset must be 0, not %#lx", offset)`.
  * Leaves errno alone.
  */
 #define mrf_refuse(err, subsys, code, ...) \

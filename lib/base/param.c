@@ -27,8 +27,8 @@ long mrf_param_int(enum mrf_param which)
 	if (mrf_unlikely(bad != NULL)) {
 		row = mrf_env_row(which);
 		mrf_warn(FI_LOG_CORE, 5903,
-			 "%s=\"%s\": must be a number from %d to %d; %d is in force", row->name,
-			 bad, row->min, row->max, row->value);
+			 "%s=\"%s\": the value must be a number from %d to %d; %d is in force",
+			 row->name, bad, row->min, row->max, row->value);
 	}
 	return mrf_env_int(which);
 }
@@ -38,9 +38,10 @@ size_t mrf_param_size(enum mrf_param which)
 	const char *bad = mrf_env_complaint(which);
 
 	if (mrf_unlikely(bad != NULL))
-		mrf_warn(FI_LOG_CORE, 5905,
-			 "%s=\"%s\": must be a number of 0 or more; the default is in force",
-			 mrf_env_row(which)->name, bad);
+		mrf_warn(
+			FI_LOG_CORE, 5905,
+			"%s=\"%s\": the value must be a number of 0 or more; the default is in force",
+			mrf_env_row(which)->name, bad);
 	return (size_t)mrf_env_int(which);
 }
 
@@ -50,10 +51,11 @@ bool mrf_param_bool(enum mrf_param which)
 	const struct mrf_env_row *row = mrf_env_row(which);
 
 	if (mrf_unlikely(bad != NULL))
-		mrf_warn(FI_LOG_CORE, 5906,
-			 "%s=\"%s\": must be 1, yes, on or true, or 0, no, off or false; %s is in "
-			 "force",
-			 row->name, bad, row->value ? "yes" : "no");
+		mrf_warn(
+			FI_LOG_CORE, 5906,
+			"%s=\"%s\": the value must be 1, yes, on or true, or 0, no, off or false; %s is "
+			"in force",
+			row->name, bad, row->value ? "yes" : "no");
 	return mrf_env_int(which);
 }
 
@@ -142,8 +144,8 @@ static int define_check(const char *prov, const char *name, enum fi_param_type t
 				  name ? name : "NULL", fmt ? fmt : "NULL");
 	if ((unsigned)type > FI_PARAM_SIZE_T)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 5912,
-				  "fi_param_define(%s): type=%d: must be one of FI_PARAM_*", name,
-				  (int)type);
+				  "fi_param_define(%s): type=%d, but must be one of FI_PARAM_*",
+				  name, (int)type);
 	if (env_name(env, len, prov, name))
 		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 5913,
 				  "fi_param_define(%.64s...): the name is longer than %zu bytes",
@@ -216,7 +218,8 @@ int mrf_param_get(const char *prov, const char *name, void *value)
 	if (!text)
 		return -FI_ENODATA;
 	if (mrf_env_parse((enum fi_param_type)type, text, value))
-		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 5918, "%s=\"%s\": must be %s", env, text,
+		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 5918, "%s=\"%s\": the value must be %s",
+				  env, text,
 				  type == FI_PARAM_BOOL	 ? "0, 1, no, yes, off, on, false or true"
 				  : type == FI_PARAM_INT ? "an int"
 							 : "a size in bytes");

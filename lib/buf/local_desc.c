@@ -18,8 +18,8 @@ static int refuse_desc(enum fault fault, unsigned code, const char *name, const 
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_EP_DATA, code,
 			"desc %p of %s is not a descriptor of this domain: with FI_MR_HMEM "
-			"it has to be that of an open region, or NULL for memory of the "
-			"host that is not registered",
+			"it has to be that of an open region, or NULL for "
+			"host memory that is not registered",
 			desc, name);
 	if (fault == MISSING)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, code,

@@ -97,10 +97,9 @@ static int get_ring(struct mrf_buf *buf, struct mrf_stage_ring **out)
 	if (!give_ring(&buf->stage, ring))
 		return -FI_EAGAIN;
 	mrf_page_explain_memlock(MRF_STAGE_RING, why, sizeof(why));
-	return mrf_refuse(
-		FI_ENOMEM, FI_LOG_EP_DATA, 4160,
-		"%lu bytes through which memory of a device is copied cannot be pinned: %s",
-		MRF_STAGE_RING, why);
+	return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4160,
+			  "%lu bytes through which device memory is copied cannot be pinned: %s",
+			  MRF_STAGE_RING, why);
 }
 
 /* --- copies ------------------------------------------------------------------------------- */
@@ -151,7 +150,8 @@ static int copy_host(const struct mrf_buf *buf, const struct piece *piece)
 	ret = piece->in ? mrf_user_put(&piece->there, 1, piece->host, piece->may_wait)
 			: mrf_user_get(piece->host, &piece->there, 1);
 	return ret && ret != -FI_EAGAIN
-		       ? refuse_copy(piece, ret, "it is not mapped, or not for that")
+		       ? refuse_copy(piece, ret,
+				     "it is not mapped, or not with the right that is needed")
 		       : ret;
 }
 

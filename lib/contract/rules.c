@@ -20,6 +20,7 @@ bool mrf_rule_strict(void)
 		return false;
 	if (!atomic_exchange(&said, true))
 		mrf_warn(FI_LOG_CORE, 5904,
-			 "FI_MRFAB_STRICT=\"%.64s\": must be on or off; on is in force", how);
+			 "FI_MRFAB_STRICT=\"%.64s\": the value must be on or off; on is in force",
+			 how);
 	return true;
 }

@@ -209,8 +209,8 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info, struc
 	int ret;
 
 	if (!info || !out)
-		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2153,
-				  "fi_domain: %s=NULL: must be given", info ? "domain" : "info");
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2153, "fi_domain: %s must not be NULL",
+				  info ? "domain" : "info");
 	ret = mrf_domain_check(fabric, info);
 	if (ret)
 		return ret;

@@ -18,7 +18,7 @@ static int check_mr_mode(uint64_t mode)
 		return 0;
 	mrf_names_bits(&mrf_names_mr_mode, mode, names, sizeof(names));
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2121,
-			  "fi_domain: mr_mode=%#lx (%s): must be FI_MR_BASIC or "
+			  "fi_domain: mr_mode=%#lx (%s), but must be FI_MR_BASIC or "
 			  "FI_MR_SCALABLE alone, or a set of FI_MR_LOCAL, _RAW, "
 			  "_VIRT_ADDR, _ALLOCATED, _PROV_KEY, _MMU_NOTIFY, _RMA_EVENT, "
 			  "_ENDPOINT and _HMEM, as fi_getinfo returns it",
@@ -49,7 +49,7 @@ static int check_domain_key(const struct mrf_fabric *fabric, const struct fi_dom
 		return 0;
 	if (!attr->auth_key)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2154,
-				  "fi_domain: auth_key=NULL: must be given, because "
+				  "fi_domain: auth_key must not be NULL, because "
 				  "auth_key_size is %zu",
 				  attr->auth_key_size);
 	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
@@ -76,7 +76,7 @@ int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info
 
 	if (!info->domain_attr)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2124,
-				  "fi_domain: info->domain_attr=NULL: must be given");
+				  "fi_domain: info->domain_attr must not be NULL");
 	ret = check_fabric(fabric, info->fabric_attr);
 	if (ret)
 		return ret;
@@ -95,12 +95,12 @@ static int given_address(const struct fi_info *info, union mrf_addr *addr)
 
 	if (info->src_addrlen < sizeof(sa->sa_family))
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2125,
-				  "fi_domain: src_addrlen=%zu: is too short for an address",
+				  "fi_domain: src_addrlen=%zu is too short for an address",
 				  info->src_addrlen);
 	if (!mrf_addr_set(addr, sa, info->src_addrlen))
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2126,
-				  "fi_domain: src_addr of family %d, %zu byte%s: must be "
-				  "sockaddr_in or sockaddr_in6",
+				  "fi_domain: src_addr has family %d and %zu byte%s, but "
+				  "must be a sockaddr_in or sockaddr_in6",
 				  sa->sa_family, info->src_addrlen, MRF_S(info->src_addrlen));
 	mrf_addr_set_port(addr, 0);
 	return 0;

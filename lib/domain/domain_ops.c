@@ -117,8 +117,8 @@ static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum 
 				   "not offered");
 	if (flags != 0 && flags != FI_FETCH_ATOMIC && flags != FI_COMPARE_ATOMIC)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2172,
-				  "fi_query_atomic: flags=%#lx: must be 0, "
-				  "FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC",
+				  "fi_query_atomic: flags must be 0, "
+				  "FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC, not %#lx",
 				  flags);
 	if (!mrf_atomic_valid(family, datatype, op))
 		return mrf_decline(FI_EOPNOTSUPP, FI_LOG_DOMAIN, 2173,
@@ -172,7 +172,7 @@ static int check_queue(const struct mrf_domain *domain, const struct fid *bfid, 
 		return refuse_kind(&domain->fid.fid, bfid);
 	if (flags & ~FI_REG_MR)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2142,
-				  "fi_domain_bind: flags=%#lx: must be 0 or FI_REG_MR", flags);
+				  "fi_domain_bind: flags must be 0 or FI_REG_MR, not %#lx", flags);
 	if (mrf_eq_obj(eq)->parent.target != &domain->fabric->obj)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2161,
 				  "fi_domain_bind(domain %p, event queue %p): the event "
@@ -260,7 +260,7 @@ int mrf_domain_open_ops(struct fid *fid, const char *name, uint64_t flags, void 
 		return mrf_no_ops_open(fid, name, flags, ops, context);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2181,
-				  "fi_open_ops(\"%s\"): flags=%#lx: must be 0", name, flags);
+				  "fi_open_ops(\"%s\"): flags must be 0, not %#lx", name, flags);
 	if (!ops)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2182,
 				  "fi_open_ops(\"%s\"): ops is NULL", name);

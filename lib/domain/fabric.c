@@ -95,7 +95,7 @@ static int trywait_one(struct fid *fid)
 		return mrf_eq_trywait(mrf_eq_from_fid(fid));
 	default:
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2105,
-				  "fi_trywait: %s %p: must be a CQ, a counter or an EQ",
+				  "fi_trywait: %s %p is not a CQ, a counter or an EQ",
 				  fid ? mrf_obj_class_name(fid->fclass) : "fid", (void *)fid);
 	}
 }
@@ -141,20 +141,21 @@ static int check_fabric_attr(const struct fi_fabric_attr *attr, uint32_t api_ver
 			     struct fid_fabric **out)
 {
 	if (!attr || !out)
-		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2107,
-				  "fi_fabric: %s=NULL: must be given", attr ? "fabric" : "attr");
+		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2107, "fi_fabric: %s must not be NULL",
+				  attr ? "fabric" : "attr");
 	if (!attr->prov_name)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2108,
-				  "fi_fabric: prov_name=NULL: must be \"%s\"", MRF_PROV_NAME);
+				  "fi_fabric: prov_name must be \"%s\", not NULL", MRF_PROV_NAME);
 	if (strcmp(attr->prov_name, MRF_PROV_NAME))
 		return mrf_refuse(FI_ENODEV, FI_LOG_FABRIC, 2108,
-				  "fi_fabric: prov_name=\"%s\": must be \"%s\"", attr->prov_name,
-				  MRF_PROV_NAME);
+				  "fi_fabric: prov_name is \"%s\", but must be \"%s\"",
+				  attr->prov_name, MRF_PROV_NAME);
 	if (FI_VERSION_LT(MRF_API_RULES, api_version))
-		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2109,
-				  "fi_fabric: api_version=%u.%u: must not be above %u.%u",
-				  FI_MAJOR(api_version), FI_MINOR(api_version),
-				  FI_MAJOR(MRF_API_RULES), FI_MINOR(MRF_API_RULES));
+		return mrf_refuse(
+			FI_ENOSYS, FI_LOG_FABRIC, 2109,
+			"fi_fabric: api_version=%u.%u is above %u.%u, the highest that is known",
+			FI_MAJOR(api_version), FI_MINOR(api_version), FI_MAJOR(MRF_API_RULES),
+			FI_MINOR(MRF_API_RULES));
 	return 0;
 }
 

@@ -97,10 +97,11 @@ static int check_remote_ioc(const struct mrf_atomic_req *req, size_t *count)
 	size_t size = mrf_atomic_size(req->datatype), i;
 
 	if (!req->rma || !req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4246,
-				  "%s: %zu remote buffer%s at %p: must be an array of 1 to %d",
-				  family_name[req->family], req->rma_count, MRF_S(req->rma_count),
-				  (const void *)req->rma, MRF_LIMIT_RMA_IOV);
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_DATA, 4246,
+			"%s: %zu remote buffer%s at %p: there must be an array of 1 to %d",
+			family_name[req->family], req->rma_count, MRF_S(req->rma_count),
+			(const void *)req->rma, MRF_LIMIT_RMA_IOV);
 	*count = 0;
 	for (i = 0; i < req->rma_count; i++) {
 		const struct fi_rma_ioc *ioc = &req->rma[i];
@@ -149,8 +150,8 @@ static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic
 
 	if (!iov->iov || !iov->count || iov->count > MRF_LIMIT_IOV)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4249,
-				  "%s: %zu buffer%s of %s at %p: must be an array of 1 to %d", name,
-				  iov->count, MRF_S(iov->count), what, (const void *)iov->iov,
+				  "%s: %zu buffer%s of %s at %p: there must be an array of 1 to %d",
+				  name, iov->count, MRF_S(iov->count), what, (const void *)iov->iov,
 				  MRF_LIMIT_IOV);
 	for (i = 0; i < iov->count; i++) {
 		if (iov->iov[i].count && !iov->iov[i].addr)

@@ -238,7 +238,7 @@ static int check_info(const struct fi_info *info, struct fid_ep **out)
 {
 	if (!info || !out)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4056,
-				  "fi_endpoint: %s=NULL: must be given", info ? "ep" : "info");
+				  "fi_endpoint: %s must not be NULL", info ? "ep" : "info");
 	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM &&
 	    info->ep_attr->type != FI_EP_UNSPEC)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4057,
@@ -294,7 +294,7 @@ static int take_key(const struct mrf_domain *domain, const struct fi_info *info,
 		return 0;
 	if (!attr->auth_key)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4206,
-				  "auth_key=NULL: must be given, because auth_key_size is %zu",
+				  "auth_key must not be NULL, because auth_key_size is %zu",
 				  attr->auth_key_size);
 	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4207,

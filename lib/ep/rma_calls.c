@@ -18,12 +18,12 @@ static int check_counts(const struct mrf_req *req)
 {
 	if (req->count > MRF_LIMIT_IOV || (req->count && !req->iov))
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4003,
-				  "%zu local buffer%s at %p: must be an array of at most %d",
+				  "%zu local buffer%s at %p: there must be an array of at most %d",
 				  req->count, MRF_S(req->count), (const void *)req->iov,
 				  MRF_LIMIT_IOV);
 	if (!req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV || !req->rma)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4004,
-				  "%zu remote buffer%s at %p: must be an array of 1 to %d",
+				  "%zu remote buffer%s at %p: there must be an array of 1 to %d",
 				  req->rma_count, MRF_S(req->rma_count), (const void *)req->rma,
 				  MRF_LIMIT_RMA_IOV);
 	return 0;

@@ -65,15 +65,16 @@ static int open_cache(uint32_t version, size_t attr_len, uint64_t flags, struct 
 	struct mr_cache *cache;
 
 	if (FI_VERSION_LT(version, FI_VERSION(1, 13)))
-		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 2906,
-				  "fi_open(\"mr_cache\"): version %u.%u: it is known since 1.13",
-				  FI_MAJOR(version), FI_MINOR(version));
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_CORE, 2906,
+			"fi_open(\"mr_cache\"): this name needs version 1.13 or later, not %u.%u",
+			FI_MAJOR(version), FI_MINOR(version));
 	if (attr_len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CORE, 2903,
-				  "fi_open(\"mr_cache\"): attr_len=%zu: must be 0", attr_len);
+				  "fi_open(\"mr_cache\"): attr_len must be 0, not %zu", attr_len);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CORE, 2904,
-				  "fi_open(\"mr_cache\"): flags=0x%lx: must be 0", flags);
+				  "fi_open(\"mr_cache\"): flags must be 0, not 0x%lx", flags);
 	cache = calloc(1, sizeof(*cache));
 	if (!cache)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_CORE, 2907,

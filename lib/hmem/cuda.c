@@ -132,7 +132,7 @@ static int open_cuda(struct mrf_hmem_why *why)
 	if (!ret)
 		ret = cuda_said("cuDeviceGetCount", cu.device_count(&devices), why);
 	if (!ret && devices < 1) {
-		snprintf(why->text, sizeof(why->text), "%s knows no device", LIBRARY);
+		snprintf(why->text, sizeof(why->text), "%s finds no device", LIBRARY);
 		ret = -FI_ENODEV;
 	}
 	return ret;

@@ -141,7 +141,7 @@ static int open_rocr(struct mrf_hmem_why *why)
 	ndevices = 0;
 	ret = rocr_said("hsa_iterate_agents", hsa.each_agent(add_device, NULL), why);
 	if (!ret && !ndevices) {
-		snprintf(why->text, sizeof(why->text), "%s knows no device", LIBRARY);
+		snprintf(why->text, sizeof(why->text), "%s finds no device", LIBRARY);
 		ret = -FI_ENODEV;
 	}
 	return ret;
@@ -284,7 +284,7 @@ static int check_same(const struct mrf_hmem_alloc *alloc, struct mrf_hmem_why *w
 	if (!alloc->id || rocr_number_of(alloc->start) == alloc->id)
 		return 0;
 	snprintf(why->text, sizeof(why->text),
-		 "hsa_amd_register_deallocation_callback has told that the memory was freed");
+		 "hsa_amd_register_deallocation_callback has reported that the memory was freed");
 	return -FI_EINVAL;
 }
 

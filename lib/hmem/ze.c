@@ -200,7 +200,7 @@ static int add_drivers(struct mrf_hmem_why *why)
 		ret = i + 1 == count && !ndevices ? last : 0;
 	}
 	if (!ret && !ndevices) {
-		snprintf(why->text, sizeof(why->text), "%s knows no device", LIBRARY);
+		snprintf(why->text, sizeof(why->text), "%s finds no device", LIBRARY);
 		ret = -FI_ENODEV;
 	}
 	return ret;

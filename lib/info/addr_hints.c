@@ -116,8 +116,7 @@ static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void
 
 	if (len < sizeof(sa->sa_family))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1007,
-				  "hints->%slen=%zu: is too short for hints->%s", field, len,
-				  field);
+				  "hints->%slen=%zu is too short for hints->%s", field, len, field);
 	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
 		return mrf_info_decline(1008, field,
 					"hints->%s has family %u: only IPv4 and IPv6 are offered",

@@ -19,7 +19,7 @@ static int check_args(const struct mrf_info_query *query, struct fi_info **info)
 
 	if (!info)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1002,
-				  "info=NULL: must be given, because the answer goes there");
+				  "info must not be NULL, because the answer goes there");
 	if (FI_VERSION_LT(MRF_API_RULES, query->version))
 		return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 1001,
 				  "version=%u.%u: the newest version that is known here is %u.%u",

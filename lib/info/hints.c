@@ -259,7 +259,7 @@ static int check_auth_key(const char *part, const uint8_t *key, size_t size)
 	if (!size || key)
 		return 0;
 	return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1025,
-			  "hints->%s->auth_key=NULL: must be given, because auth_key_size is %zu",
+			  "hints->%s->auth_key must not be NULL, because auth_key_size is %zu",
 			  part, size);
 }
 

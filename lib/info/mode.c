@@ -43,10 +43,11 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 	 */
 	if (query->required &&
 	    !mrf_mr_offer_parse(query->required, &query->offer, why, sizeof(why)))
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1031,
-				  "FI_MRFAB_MR_MODE=\"%.128s\": %s; must be names such as "
-				  "LOCAL+PROV_KEY, or a number",
-				  query->required, why);
+		return mrf_refuse(
+			FI_ENODATA, FI_LOG_FABRIC, 1031,
+			"FI_MRFAB_MR_MODE=\"%.128s\": %s; the value must be names such as "
+			"LOCAL+PROV_KEY, or a number",
+			query->required, why);
 	if (query->mr.caps & FI_HMEM)
 		mrf_mr_offer_need_hmem(&query->offer);
 	return 0;

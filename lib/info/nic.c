@@ -42,7 +42,7 @@ static int nic_control(struct fid *fid, int command, void *arg)
 		return mrf_no_control(fid, command, arg);
 	if (!arg)
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1012,
-				  "fi_control(nic, FI_DUP): arg=NULL: must be given");
+				  "fi_control(nic, FI_DUP): arg must not be NULL");
 	copy = mrf_info_nic_dup(mrf_container_of(fid, struct fid_nic, fid));
 	if (!copy)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1013,

@@ -76,7 +76,7 @@ void mrf_agent_suspect(struct mrf_agent *agent)
 	if (!agent->suspect_said)
 		mrf_warn(FI_LOG_EP_CTRL, 5205,
 			 "the credentials of this process have changed since it opened "
-			 "the domain: the kernel takes no more of its work requests, "
+			 "the domain: the kernel accepts no more of its work requests, "
 			 "and its connections end (open fabric, domain and endpoints "
 			 "after such changes)");
 	agent->suspect_said = true;
@@ -166,14 +166,14 @@ static void handle_device(struct mrf_agent *agent, const struct mrf_vdev_event *
 		 * Completions are lost, and it is not known whose: no connection that uses the
 		 * queue can go on.
 		 */
-		mrf_warn(FI_LOG_EP_CTRL, 4027,
-			 "%s: a completion queue is in error: the connections that use it are made "
-			 "anew",
-			 name);
+		mrf_warn(
+			FI_LOG_EP_CTRL, 4027,
+			"%s: a completion queue is in error: the connections that use it are re-established",
+			name);
 		mrf_idmap_each(&agent->owners, lose_if_spoilt, (void *)(uintptr_t)event->cq);
 		break;
 	case MRF_VDEV_QP_ERR:
-		mrf_warn(FI_LOG_EP_CTRL, 4028, "%s: %s: the connection is made anew", name,
+		mrf_warn(FI_LOG_EP_CTRL, 4028, "%s: %s: the connection is re-established", name,
 			 event->text);
 		if (event->owner)
 			lose_owner(event->owner);

@@ -197,8 +197,8 @@ void mrf_agent_stop(struct mrf_agent *agent);
  */
 
 /* The text of operations that are not started for this reason. */
-#define MRF_DENIED_TEXT                                                           \
-	"the kernel takes no work requests from this process (or thread), whose " \
+#define MRF_DENIED_TEXT                                                             \
+	"the kernel accepts no work requests from this process (or thread), whose " \
 	"credentials have changed since it opened the domain: nothing was done"
 
 /*

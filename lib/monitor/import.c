@@ -47,10 +47,10 @@ static int check_import(const struct fid *fid, uint64_t flags)
 
 	if (flags)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3072,
-				  "fi_import_fid: flags=0x%lx: must be 0", flags);
+				  "fi_import_fid: flags must be 0, not 0x%lx", flags);
 	if (!fid || fid->fclass != FI_CLASS_MEM_MONITOR)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3073,
-				  "fi_import_fid: fid=%p, class %zu: must be a memory monitor "
+				  "fi_import_fid: fid %p of class %zu is not a memory monitor "
 				  "(class %d)",
 				  (const void *)fid, fid ? fid->fclass : 0, FI_CLASS_MEM_MONITOR);
 	if (!complete(monitor->export_ops))

@@ -134,10 +134,11 @@ static struct mrf_monitor_parts wanted_parts(void)
 	if (!strcmp(which, "memhooks"))
 		return (struct mrf_monitor_parts){ .hooks = true };
 	if (strcmp(which, "disabled") && !said_unknown) {
-		mrf_warn(FI_LOG_MR, 3050,
-			 "FI_MR_CACHE_MONITOR=%s: must be userfaultfd, memhooks or disabled; "
-			 "disabled is in force",
-			 which);
+		mrf_warn(
+			FI_LOG_MR, 3050,
+			"FI_MR_CACHE_MONITOR=%s: the value must be userfaultfd, memhooks or disabled; "
+			"disabled is in force",
+			which);
 		said_unknown = true;
 	}
 	return (struct mrf_monitor_parts){ .hooks = false };

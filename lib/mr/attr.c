@@ -111,9 +111,10 @@ static int refuse_flags(uint64_t flags)
 static int refuse_iov(const struct fi_mr_attr *attr)
 {
 	if (!attr->mr_iov)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "mr_iov=NULL: must be given");
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3002, "iov_count=%zu: must be 1..%d (mr_iov_limit)",
-			  attr->iov_count, MRF_MR_IOV_LIMIT);
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "mr_iov must not be NULL");
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3002,
+			  "iov_count=%zu, but must be from 1 to %d (mr_iov_limit)", attr->iov_count,
+			  MRF_MR_IOV_LIMIT);
 }
 
 static int refuse_access(uint64_t access)
@@ -127,7 +128,7 @@ static int check_mr_key(const struct fi_mr_attr *attr)
 {
 	if (!attr->auth_key)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3200,
-				  "auth_key=NULL: must be given, because auth_key_size is %zu",
+				  "auth_key must not be NULL, because auth_key_size is %zu",
 				  attr->auth_key_size);
 	if (attr->auth_key_size > MRF_LIMIT_AUTH_KEY)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3201,
@@ -220,7 +221,8 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 	    mrf_host_strip(flags) & ~flags_of(space))
 		return refuse_flags(flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
 	if (mrf_unlikely(attr->offset))
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007, "offset=%#lx: is reserved, must be 0",
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,
+				  "offset=%#lx: this field is reserved and must be 0",
 				  attr->offset);
 	if (mrf_unlikely(!attr->mr_iov || !attr->iov_count || attr->iov_count > MRF_MR_IOV_LIMIT))
 		return refuse_iov(attr);
@@ -236,7 +238,7 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 		return ret;
 	if (mrf_unlikely(!plan->len && mrf_rule_len_zero_refused(api_version)))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3004,
-				  "len=0: must be > 0 from API version 1.13 on");
+				  "len must be greater than 0 from API version 1.13 on");
 	plan->access = attr->access & MRF_MR_RIGHTS;
 	decide_kind(space, flags, plan);
 	if (mrf_unlikely(flags & FI_RMA_PMEM)) {

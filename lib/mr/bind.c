@@ -273,7 +273,7 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 				  (void *)mr, (const void *)ep, flags);
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3052,
-				  "fi_mr_bind(region %p, endpoint %p): flags=%#lx: must be 0",
+				  "fi_mr_bind(region %p, endpoint %p): flags must be 0, not %#lx",
 				  (void *)mr, (const void *)ep, flags);
 	mrf_lock_take(&mr->space->lock);
 	ret = bind_port_locked(mr, ep, &state);
@@ -291,7 +291,7 @@ int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return ret;
 	if (!bfid)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3040,
-				  "fi_mr_bind: bfid=NULL: must be a counter or an endpoint");
+				  "fi_mr_bind: bfid must be a counter or an endpoint, not NULL");
 	switch (bfid->fclass) {
 	case FI_CLASS_EP:
 		return bind_endpoint(mrf_mr_from_fid(fid), bfid, flags);

@@ -50,10 +50,9 @@ static int check_host(const struct mrf_mr_pins *pins, uint64_t flags)
 	int ret = 0;
 
 	if (flags & FI_HMEM_DEVICE_ONLY)
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_MR, 3300,
-			"FI_HMEM_DEVICE_ONLY: iface=FI_HMEM_SYSTEM is memory of the host, "
-			"which the processor can access, too");
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3300,
+				  "FI_HMEM_DEVICE_ONLY: iface=FI_HMEM_SYSTEM is host memory, "
+				  "which the processor can also access");
 	for (i = 0; i < pins->nseg && !ret; i++) {
 		if (pins->seg[i].len)
 			ret = mrf_mr_device_refuse((void *)(uintptr_t)pins->seg[i].addr, false,
@@ -104,12 +103,12 @@ static int check_whose(const struct look *look, const struct mrf_mr_seg *seg,
 				  "device=%d: the memory at %#lx is of device %d", number,
 				  seg->addr, alloc->device);
 	if (alloc->kind != MRF_HMEM_DEVICE && look->flags & FI_HMEM_DEVICE_ONLY)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3306,
-				  "FI_HMEM_DEVICE_ONLY: the memory at %#lx is %s, which the "
-				  "processor can access, too",
-				  seg->addr,
-				  alloc->kind == MRF_HMEM_MANAGED ? "shared by host and device"
-								  : "the host's");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_MR, 3306,
+			"FI_HMEM_DEVICE_ONLY: the memory at %#lx is %s, which the processor can also access",
+			seg->addr,
+			alloc->kind == MRF_HMEM_MANAGED ? "shared by host and device"
+							: "the host's");
 	return 0;
 }
 
@@ -120,11 +119,10 @@ static int check_extent(const struct mrf_mr_seg *seg, const struct mrf_mr_seg *w
 	if (mrf_range_inside(seg->addr, alloc->more ? 1 : seg->len, alloc->start, alloc->len))
 		return 0;
 	if (!mrf_range_inside(seg->addr, 1, alloc->start, alloc->len))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_MR, 3307,
-			"%#lx is the device's address of memory of the host: register the "
-			"host's, which is in %#zx + %zu byte%s",
-			seg->addr, (size_t)alloc->start, alloc->len, MRF_S(alloc->len));
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3307,
+				  "%#lx is the device's address of host memory: register the "
+				  "host's address, which is in %#zx + %zu byte%s",
+				  seg->addr, (size_t)alloc->start, alloc->len, MRF_S(alloc->len));
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3308,
 			  "%#lx + %lu byte%s passes the end of its allocation, %#zx + %zu byte%s",
 			  whole->addr, whole->len, MRF_S(whole->len), (size_t)alloc->start,

@@ -301,7 +301,7 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 
 	if (flags != FI_REMOTE_WRITE)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3234,
-				  "fi_mr_bind(region %p, counter %p): flags=%#lx: must "
+				  "fi_mr_bind(region %p, counter %p): flags=%#lx, but must "
 				  "be FI_REMOTE_WRITE, because nothing else is counted",
 				  (void *)mr, (void *)fid, flags);
 	mrf_lock_take(&mr->space->lock);

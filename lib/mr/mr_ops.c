@@ -51,7 +51,7 @@ static int reg_attr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t fla
 		    struct fid_mr **mr)
 {
 	if (!fid)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "domain=NULL: must be given");
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "domain must not be NULL");
 	return mrf_mr_register(space_of(fid), attr, flags, mr);
 }
 

@@ -120,12 +120,11 @@ static enum mrf_mr_state read_region(struct mrf_mr *mr, uint8_t *key)
 static int check_raw_attr(const struct fi_mr_raw_attr *attr)
 {
 	if (!attr || !attr->key_size)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3100,
-				  "fi_mr_raw_attr: %s=NULL: must be given",
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3100, "fi_mr_raw_attr: %s must not be NULL",
 				  attr ? "key_size" : "attr");
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3102,
-				  "fi_mr_raw_attr: flags=%#lx: must be 0", attr->flags);
+				  "fi_mr_raw_attr: flags must be 0, not %#lx", attr->flags);
 	return 0;
 }
 
@@ -221,11 +220,11 @@ static int check_map(const struct fi_mr_map_raw *attr)
 	else if (!attr->key)
 		null = "key";
 	if (null)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3110,
-				  "fi_mr_map_raw: %s=NULL: must be given", null);
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3110, "fi_mr_map_raw: %s must not be NULL",
+				  null);
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3111,
-				  "fi_mr_map_raw: flags=%#lx: must be 0", attr->flags);
+				  "fi_mr_map_raw: flags must be 0, not %#lx", attr->flags);
 	return 0;
 }
 
@@ -328,13 +327,13 @@ static UNUSUAL int unmap_key(struct mrf_mr_space *space, const uint64_t *key)
 		return 0;
 	if (!key)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3120,
-				  "fi_mr_unmap_key: key=NULL: must be given");
+				  "fi_mr_unmap_key: key must not be NULL");
 	if (mrf_map_was(space->map, *key))
 		return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3122,
-				  "fi_mr_unmap_key: key=%#lx: is unmapped already", *key);
+				  "fi_mr_unmap_key: key %#lx has already been unmapped", *key);
 	return mrf_refuse(
 		FI_ENOKEY, FI_LOG_MR, 3121,
-		"fi_mr_unmap_key: key=%#lx: did not come from fi_mr_map_raw on this domain", *key);
+		"fi_mr_unmap_key: key %#lx did not come from fi_mr_map_raw on this domain", *key);
 }
 
 static UNUSUAL int unmap_key_after(struct mrf_lock *lock, struct mrf_mr_space *space,
@@ -369,7 +368,7 @@ int mrf_mr_space_mapped(struct mrf_mr_space *space)
 	if (!count)
 		return 0;
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3123,
-			  "the domain cannot be closed: %u raw key%s mapped, one of them to %#lx "
+			  "the domain cannot be closed: %u raw key%s still mapped, e.g. to %#lx "
 			  "(a peer's region of %lu bytes, key %#lx)",
 			  count, count == 1 ? " is" : "s are", key, raw.len, raw.key);
 }

@@ -242,8 +242,8 @@ static int refresh_device(const struct mrf_mr *mr, const struct iovec *iov, size
 static int refuse_list(const struct mrf_mr *mr, const struct iovec *iov, size_t count)
 {
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3059,
-			  "fi_mr_refresh(region %p): iov=%p, count=%zu: must be ranges, or "
-			  "NULL and 0 for the whole region",
+			  "fi_mr_refresh(region %p): iov=%p, count=%zu: they must be "
+			  "ranges, or NULL and 0 for the whole region",
 			  (const void *)mr, (const void *)iov, count);
 }
 
@@ -260,7 +260,7 @@ static int refresh_ranges(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 				  (void *)mr);
 	if (modify->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3058,
-				  "fi_mr_refresh(region %p): flags=%#lx: must be 0", (void *)mr,
+				  "fi_mr_refresh(region %p): flags must be 0, not %#lx", (void *)mr,
 				  modify->flags);
 	if (!iov != !count)
 		return refuse_list(mr, iov, count);
@@ -275,7 +275,7 @@ int mrf_mr_refresh(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 
 	if (!modify)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3520,
-				  "fi_control(region %p, FI_REFRESH): attr=NULL: must be given",
+				  "fi_control(region %p, FI_REFRESH): attr must not be NULL",
 				  (void *)mr);
 	ret = mrf_mr_enter(mr, MRF_CALL_REFRESH, NULL);
 	if (ret)

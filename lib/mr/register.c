@@ -164,9 +164,10 @@ static int publish_locked(struct mrf_mr *mr, uint64_t requested_key, const struc
 static int why_unpublished(uint64_t key, const struct mrf_mr_holder *holder, int err)
 {
 	if (err == -FI_ENOKEY)
-		return mrf_refuse(FI_ENOKEY, FI_LOG_MR, 3021,
-				  "requested_key=%#lx: is taken by the region at %#lx, %lu byte%s",
-				  key, holder->addr, holder->len, MRF_S(holder->len));
+		return mrf_refuse(
+			FI_ENOKEY, FI_LOG_MR, 3021,
+			"requested_key=%#lx is already taken by the region at %#lx, %lu byte%s",
+			key, holder->addr, holder->len, MRF_S(holder->len));
 	return mrf_refuse(-err, FI_LOG_MR, 3022, "there is no memory for a region");
 }
 
@@ -213,13 +214,13 @@ static int check_requested_key(const struct mrf_mr_space *space, const struct fi
 	    (space->mode & FI_MR_PROV_KEY))
 		return 0;
 	return mrf_refuse(FI_EKEYREJECTED, FI_LOG_MR, 3023,
-			  "requested_key=%#lx: is FI_KEY_NOTAVAIL, which is no key",
+			  "requested_key=%#lx is FI_KEY_NOTAVAIL, which is not a key",
 			  attr->requested_key);
 }
 
 static int refuse_missing(const char *which)
 {
-	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "%s=NULL: must be given", which);
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "%s must not be NULL", which);
 }
 
 /* The short way of nearly every registration: steps that it cannot need are left out. */

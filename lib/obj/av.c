@@ -51,10 +51,10 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 		return ret;
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2217,
-				  "fi_av_remove: flags=%#lx: must be 0", flags);
+				  "fi_av_remove: flags must be 0, not %#lx", flags);
 	if (!fi_addr && count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2218,
-				  "fi_av_remove: fi_addr=NULL: must be given, because count is %zu",
+				  "fi_av_remove: fi_addr must not be NULL, because count is %zu",
 				  count);
 	mrf_lock_take(&av->lock);
 	for (i = 0; i < count; i++) {
@@ -149,7 +149,7 @@ static int check_bind(const struct mrf_av *av, const struct mrf_eq *eq, uint64_t
 				  "vector");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_AV, 2223,
-				  "fi_av_bind: flags=%#lx: must be 0", flags);
+				  "fi_av_bind: flags must be 0, not %#lx", flags);
 	if (!av->async)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2224,
 				  "fi_av_bind: the address vector was opened without "
@@ -211,10 +211,10 @@ static int check_av_attr(const struct fi_av_attr *attr)
 {
 	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP && attr->type != FI_AV_TABLE)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2227,
-				  "fi_av_attr.type=%d is no type of fi_av(3)", (int)attr->type);
+				  "fi_av_attr.type=%d is not a type of fi_av(3)", (int)attr->type);
 	if (attr->rx_ctx_bits)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2228,
-				  "fi_av_attr.rx_ctx_bits=%d: must be 0, because "
+				  "fi_av_attr.rx_ctx_bits=%d, but must be 0, because "
 				  "endpoints have one receive context",
 				  attr->rx_ctx_bits);
 	if (attr->name || (attr->flags & FI_READ))

@@ -36,12 +36,12 @@ static int check_insert(const struct mrf_av *av, size_t count, const fi_addr_t *
 				  "FI_SYNC_ERR is for address vectors without FI_EVENT");
 	if ((flags & FI_SYNC_ERR) && !context && count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2202,
-				  "FI_SYNC_ERR: context=NULL: must be an array with one "
-				  "int for each address, of which there are %zu",
+				  "FI_SYNC_ERR: context must not be NULL, but an array "
+				  "with one int for each address, of which there are %zu",
 				  count);
 	if (!fi_addr && !av->table && count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2203,
-				  "fi_addr=NULL: must be given, because an FI_AV_MAP has "
+				  "fi_addr must not be NULL, because an FI_AV_MAP has "
 				  "no other way to return the addresses");
 	if (count > INT_MAX)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2204,
@@ -163,7 +163,7 @@ int mrf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t 
 
 	if (!addr && count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_AV, 2208,
-				  "inserting addresses: addr=NULL: must be given, "
+				  "inserting addresses: addr must not be NULL, "
 				  "because count is %zu",
 				  count);
 	ret = insert_begin(&ins, fid, count, fi_addr, flags, context);

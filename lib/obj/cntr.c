@@ -214,7 +214,7 @@ static int ops_flags(int command, uint64_t *flags)
 		*flags = 0;
 	else if (*flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CNTR, 2041,
-				  "fi_control(FI_SETOPSFLAG): flags=%#lx: must be 0", *flags);
+				  "fi_control(FI_SETOPSFLAG): flags must be 0, not %#lx", *flags);
 	return 0;
 }
 
@@ -248,11 +248,10 @@ static int check_cntr_attr(const struct fi_cntr_attr *attr)
 				  (int)attr->events);
 	if (attr->flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CNTR, 2044,
-				  "fi_cntr_attr.flags=%#lx: must be 0", attr->flags);
+				  "fi_cntr_attr.flags must be 0, not %#lx", attr->flags);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CNTR, 2045,
-				  "fi_cntr_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: "
-				  "must be given");
+				  "fi_cntr_attr.wait_obj=FI_WAIT_SET: wait_set must not be NULL");
 	return 0;
 }
 

@@ -247,15 +247,15 @@ static int check_cq_attr(const struct fi_cq_attr *attr)
 				  attr->flags);
 	if (!format_size(attr->format))
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2026,
-				  "fi_cq_attr.format=%d is no format of fi_cq(3)",
+				  "fi_cq_attr.format=%d is not a format of fi_cq(3)",
 				  (int)attr->format);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2027,
-				  "fi_cq_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: must be given");
+				  "fi_cq_attr.wait_obj=FI_WAIT_SET: wait_set must not be NULL");
 	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_cond != FI_CQ_COND_NONE &&
 	    attr->wait_cond != FI_CQ_COND_THRESHOLD)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2028,
-				  "fi_cq_attr.wait_cond=%d is no condition of fi_cq(3)",
+				  "fi_cq_attr.wait_cond=%d is not a condition of fi_cq(3)",
 				  (int)attr->wait_cond);
 	return 0;
 }

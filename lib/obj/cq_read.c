@@ -78,8 +78,7 @@ static int check_buf(const void *buf, size_t count)
 	if (mrf_likely(buf || !count))
 		return 0;
 	return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2021,
-			  "reading completions: buf=NULL: must be given, because count is %zu",
-			  count);
+			  "reading completions: buf must not be NULL, because count is %zu", count);
 }
 
 static MRF_ALWAYS_INLINE ssize_t read_some(struct fid_cq *fid, void *buf, size_t count,
@@ -345,10 +344,10 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 		return ret;
 	if (!buf)
 		return mrf_refuse(FI_EINVAL, FI_LOG_CQ, 2022,
-				  "fi_cq_readerr: buf=NULL: must be given");
+				  "fi_cq_readerr: buf must not be NULL");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_CQ, 2023,
-				  "fi_cq_readerr: flags=%#lx: must be 0", flags);
+				  "fi_cq_readerr: flags must be 0, not %#lx", flags);
 	mrf_lock_take(&cq->lock);
 	err = take_err_locked(cq);
 	if (err)

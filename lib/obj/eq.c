@@ -170,10 +170,10 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 				  "fi_eq_write: the event queue was opened without FI_WRITE");
 	if (flags)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2062,
-				  "fi_eq_write: flags=%#lx: must be 0", flags);
+				  "fi_eq_write: flags must be 0, not %#lx", flags);
 	if (!buf && len)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2063,
-				  "fi_eq_write: buf=NULL: must be given, because len is %zu", len);
+				  "fi_eq_write: buf must not be NULL, because len is %zu", len);
 	ret = mrf_eq_write(eq, event, buf, len);
 	return ret ? ret : (ssize_t)len;
 }
@@ -322,7 +322,7 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 		return ret;
 	if (!buf)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2067,
-				  "fi_eq_readerr: buf=NULL: must be given");
+				  "fi_eq_readerr: buf must not be NULL");
 	if (flags & ~FI_PEEK)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EQ, 2068,
 				  "fi_eq_readerr: flags=%#lx: only FI_PEEK is known", flags);
@@ -416,7 +416,7 @@ static int check_eq_attr(const struct fi_eq_attr *attr)
 				  attr->flags);
 	if (attr->wait_obj == FI_WAIT_SET && !attr->wait_set)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EQ, 2071,
-				  "fi_eq_attr.wait_obj=FI_WAIT_SET: wait_set=NULL: must be given");
+				  "fi_eq_attr.wait_obj=FI_WAIT_SET: wait_set must not be NULL");
 	return 0;
 }
 

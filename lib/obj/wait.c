@@ -31,7 +31,7 @@ static int check_wait_obj(enum fi_wait_obj kind)
 		return 0;
 	if ((size_t)kind >= MRF_ARRAY_SIZE(kind_names))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2010,
-				  "wait_obj=%d is no wait object of fi_eq(3)", (int)kind);
+				  "wait_obj=%d is not a wait object of fi_eq(3)", (int)kind);
 	return mrf_refuse(FI_ENOSYS, FI_LOG_FABRIC, 2011,
 			  "wait_obj=%s: only FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
 			  "offered",
@@ -441,9 +441,10 @@ int mrf_wait_control(struct mrf_wait *wait, struct fid *fid, int command, void *
 	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
 		return mrf_no_control(fid, command, arg);
 	if (!arg)
-		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 2018,
-				  "fi_control(%s): arg=NULL: must point to where the answer goes",
-				  command == FI_GETWAIT ? "FI_GETWAIT" : "FI_GETWAITOBJ");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_FABRIC, 2018,
+			"fi_control(%s): arg must point to where the answer goes, but is NULL",
+			command == FI_GETWAIT ? "FI_GETWAIT" : "FI_GETWAITOBJ");
 	if (command == FI_GETWAIT)
 		return get_fd(wait, arg);
 	/* FI_WAIT_UNSPEC is answered with the kind that FI_GETWAIT returns. */

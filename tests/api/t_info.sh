@@ -57,8 +57,8 @@ explains 0 MRF-E4105 'The access is outside the region'
 explains 0 e4105 'MRF-E4105'
 explains 0 4105 'MRF-E4105'
 explains 0 W3010 'A region that peers may access begins at NULL'
-explains 1 MRF-W4105 'MRF-W4105 is no code of a message'
-explains 1 '' 'is no code of a message'
+explains 1 MRF-W4105 'MRF-W4105 is not the code of a message'
+explains 1 '' 'is not the code of a message'
 # Each of the page, none empty, and nothing of its markup. libtool's script, which takes ten times as
 # long as the program, is passed by.
 bin=${builddir:-.}/tools/.libs/mrfab_info
@@ -73,7 +73,7 @@ if [ "$(grep -c '^MRF-' "$tmp")" -lt 440 ] || grep -nE '^$|\\|^\.[A-Z]' "$tmp"; 
 	status=1
 fi
 "$info" --json --pid 1 >"$tmp" 2>&1
-[ $? = 2 ] && grep -q -- '--json: is for what is offered' "$tmp" || {
+[ $? = 2 ] && grep -q -- '--json: this option is only for the list of what is offered' "$tmp" || {
 	echo "FAIL: mrfab_info --json --pid: $(cat "$tmp")"
 	status=1
 }

@@ -62,10 +62,10 @@ refused '--mode=NONSENSE: "NONSENSE" is not the name of a registration mode' --m
 refused '--mode=HMEM: FI_MR_HMEM cannot be named' --mode HMEM true
 refused '--mode=BASIC+RAW: FI_MR_BASIC must be set alone' --mode BASIC+RAW true
 refused '--mode=: a name is missing' --mode= true
-refused '--strict=maybe: must be on or off' --strict maybe true
-refused '--log=loud: must be none, warn, trace, info or debug' --log loud true
+refused '--strict=maybe: the value must be on or off' --strict maybe true
+refused '--log=loud: the value must be none, warn, trace, info or debug' --log loud true
 
-refused '--runtime=opencl: must be cuda, rocr or ze' --runtime opencl true
+refused '--runtime=opencl: the value must be cuda, rocr or ze' --runtime opencl true
 
 wanted 0 1 true
 wanted 7 1 -- sh -c 'exit 7'
@@ -87,8 +87,8 @@ wanted 0 3 --fail-on W --log-file "$tmp/lines" sh -c "$say" E3004 0
 wanted 143 1 --fail-on E sh -c 'kill $$'
 wanted 127 2 --fail-on E mrfab-there-is-no-such-program
 wanted 126 2 --log-file "$tmp/lines" "$tmp"
-refused '--fail-on=X: must be E, W or EW' --fail-on X true
-refused '--fail-on=: must be E, W or EW' --fail-on= true
+refused '--fail-on=X: the value must be E, W or EW' --fail-on X true
+refused '--fail-on=: the value must be E, W or EW' --fail-on= true
 refused '--log=none leaves --fail-on and --log-file nothing' --fail-on E --log none true
 "$run" --log-file "$tmp/none/lines" true 2>"$tmp/err"
 [ $? = 2 ] && grep -q 'none/lines: No such file' "$tmp/err" || fault "--log-file: $(cat "$tmp/err")"

@@ -189,7 +189,7 @@ START_TEST(param_get_of_a_malformed_value_says_what_it_must_be)
 	ck_assert_int_eq(value, 77);
 	ck_assert_uint_eq(unit_lines(cap.text), 1);
 	ck_assert_ptr_nonnull(
-		strstr(cap.text, "MRF-E5918: FI_FOO-BAR_BAD=\"12abc\": must be an int"));
+		strstr(cap.text, "MRF-E5918: FI_FOO-BAR_BAD=\"12abc\": the value must be an int"));
 }
 END_TEST
 

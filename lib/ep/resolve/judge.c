@@ -47,9 +47,10 @@ static bool region_ok_locked(const struct mrf_peer *peer, const struct mrf_remot
 		break;
 	}
 	if (remote->key == FI_KEY_NOTAVAIL)
-		return FAIL(why, FI_EKEYREJECTED, 4101,
-			    "FI_KEY_NOTAVAIL is no key: fi_mr_key gives it until the region is "
-			    "enabled, and if the region has no remote right");
+		return FAIL(
+			why, FI_EKEYREJECTED, 4101,
+			"FI_KEY_NOTAVAIL is not a key: fi_mr_key returns it until the region is "
+			"enabled, and if the region has no remote right");
 	return FAIL(why, FI_EKEYREJECTED, 4101,
 		    "key 0x%" PRIx64 " is unknown: the peer has no such region%s", remote->key,
 		    is_cut(remote->key, peer->target.mr_mode)
@@ -103,13 +104,12 @@ static bool range_fail_locked(const struct mrf_peer *peer, const struct mrf_remo
 			    "the region grants (mprotect, pkey_mprotect)",
 			    remote->key, range->addr, range->len);
 	case MRF_MR_NO_ROOM:
-		return FAIL(
-			why, FI_ENOMEM, 4146,
-			"key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": the peer cannot pin "
-			"these bytes: its memlock limit, regions or file descriptors are "
-			"used up, it has no /proc, or too many peers use its memory of devices; "
-			"its own log says which",
-			remote->key, range->addr, range->len);
+		return FAIL(why, FI_ENOMEM, 4146,
+			    "key 0x%" PRIx64 ": 0x%" PRIx64 " + %" PRIu64 ": the peer cannot pin "
+			    "these bytes: its memlock limit, regions or file descriptors are "
+			    "used up, it has no /proc, or too many peers use its device memory; "
+			    "its own log says which",
+			    remote->key, range->addr, range->len);
 	default:
 		return bounds_fail_locked(peer, remote, rma, why);
 	}

@@ -139,7 +139,7 @@ static bool copy_next(struct mrf_job *job)
 	    !atomic_load(&work->gone))
 		return true;
 	if (work->err && work->err != FI_ECANCELED)
-		mrf_warn(FI_LOG_EP_DATA, 4166, "a peer's %s memory of a device fails: %s",
+		mrf_warn(FI_LOG_EP_DATA, 4166, "a peer's %s device memory fails: %s",
 			 work->put ? "write to" : "read from", why.text);
 	return false;
 }
@@ -182,7 +182,7 @@ static int copy_elements(const struct mrf_work *work, bool in, uint8_t *bytes)
 		;
 	if (err && err != FI_ECANCELED)
 		mrf_warn(FI_LOG_EP_DATA, 4168,
-			 "a peer's atomic operation on memory of a device fails: %s", why.text);
+			 "a peer's atomic operation on device memory fails: %s", why.text);
 	return err;
 }
 

@@ -62,7 +62,7 @@ static void give_up(struct mrf_ring *ring)
 	struct mrf_passive *passive = ring->passive;
 
 	mrf_info(FI_LOG_EP_CTRL,
-		 "a peer that has left memory of a device alone for %lld ms loses its connection",
+		 "a peer that has not used device memory for %lld ms loses its connection",
 		 (long long)unused_for(ring));
 	mrf_passive_disconnect(passive);
 	mrf_ring_leave(passive);
@@ -125,7 +125,7 @@ static bool within_quota_of_rings(struct mrf_eps *eps, const union mrf_addr *add
 	if (count_from(eps, addr) < MRF_RINGS_PER_ADDR || make_room(eps, addr))
 		return true;
 	mrf_warn(FI_LOG_EP_CTRL, 4170,
-		 "%d peers at %s are using memory of devices, so another one there is refused",
+		 "%d peers at %s are using device memory, so another one there is refused",
 		 MRF_RINGS_PER_ADDR, mrf_addr_text(addr, text, sizeof(text)));
 	return false;
 }
@@ -135,7 +135,7 @@ static bool is_room(struct mrf_eps *eps)
 	if (eps->nrings < MRF_RINGS || make_room(eps, NULL))
 		return true;
 	mrf_warn(FI_LOG_EP_CTRL, 4169,
-		 "%d peers are using memory of devices, so another one is refused", MRF_RINGS);
+		 "%d peers are using device memory, so another one is refused", MRF_RINGS);
 	return false;
 }
 

@@ -51,7 +51,7 @@ static const struct cause {
 			    "route" },
 	[MRF_WC_TIMEOUT] = { FI_ETIMEDOUT, 4111, "there is no answer" },
 	[MRF_WC_DENIED] = { FI_EACCES, 5203,
-			    "the kernel takes no more work requests from this process (or "
+			    "the kernel accepts no more work requests from this process (or "
 			    "thread), whose credentials have changed since it opened the domain" },
 	[MRF_WC_OTHER] = { FI_EIO, 4113, "the device reported an error on the connection" },
 };
@@ -169,9 +169,10 @@ static void ask_anew_locked(struct mrf_peer *peer, struct mrf_op *op)
 void mrf_fail_refused_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
-	mrf_info(FI_LOG_EP_DATA,
-		 "the peer's kernel refused an operation (%u): the key is asked about anew",
-		 op->broken.refused + 1u);
+	mrf_info(
+		FI_LOG_EP_DATA,
+		"the peer's kernel refused an operation (%u): the library asks about the key again",
+		op->broken.refused + 1u);
 	peer->dial.losses = 0;
 	op->broken.refused++;
 	ask_anew_locked(peer, op);

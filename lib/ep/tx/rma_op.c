@@ -122,7 +122,7 @@ static int post_ring_locked(struct mrf_peer *peer, struct mrf_op *op, enum mrf_v
 static void explain_copy(const struct mrf_op *op, int err, struct mrf_why *why)
 {
 	mrf_why_set(why, err, 4167,
-		    "key 0x%" PRIx64 ": the peer could not copy from or to its memory of a device: "
+		    "key 0x%" PRIx64 ": the peer could not copy from or to its device memory: "
 		    "%s%s",
 		    op->rma[0].key, mrf_errtext(err),
 		    err == FI_EFAULT ? " (it was freed under its region)" : "");

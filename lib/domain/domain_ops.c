@@ -223,6 +223,9 @@ int mrf_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		ret = refuse_again_locked(domain, bfid);
 	else if (flags)
 		ret = report_to(domain, eq);
+	else
+		mrf_info(FI_LOG_DOMAIN, "fi_domain_bind(event queue) without FI_REG_MR: accepted; "
+					"no event is ever written to it");
 	if (!ret)
 		mrf_obj_hold(&domain->eq, mrf_eq_obj(eq), fid, domain->obj.describe);
 	mrf_lock_release(&domain->lock);

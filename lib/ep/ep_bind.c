@@ -162,7 +162,7 @@ static int tell_unreported(void)
 }
 
 /* Of messages, which are not offered. */
-static void tell_uncounted(uint64_t flags)
+static void tell_no_messages(uint64_t flags)
 {
 	if (flags && !(flags & ~(uint64_t)(FI_SEND | FI_RECV)))
 		mrf_warn(
@@ -198,7 +198,7 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 			return ret;
 		flags &= ~(uint64_t)FI_REMOTE_WRITE;
 	}
-	tell_uncounted(flags);
+	tell_no_messages(flags);
 	ret = bind_own_locked(ep, cntr, flags & (FI_READ | FI_WRITE));
 	if (!ret)
 		bind_remote_locked(ep, cntr, flags);
